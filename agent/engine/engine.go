@@ -1,0 +1,189 @@
+// Package engine says what a database is: a target that is asked once a tick
+// and answers with a Status. It knows nothing of benchmark runs. Each kind of
+// database is one package below this one.
+package engine
+
+import (
+	"context"
+	"crypto/tls"
+	"log/slog"
+	"time"
+)
+
+// Target is one server (or proxy) to sample. Its password is known to the
+// prober only and never printed.
+type Target struct {
+	Name    string // label `target`, unique
+	Engine  string // as configured: mysql, mongodb, tidb, atlas …
+	Address string // host:port, or unix socket path
+	Cluster string // label `cluster`: which targets replicate from each other
+	Role    string // label `role` if configured, else what the server says
+
+	User     string
+	Password Secret
+	TLS      *tls.Config // nil: no TLS
+	// Options are the engine's own settings, checked by the engine.
+	Options map[string]string
+}
+
+// Secret is a value that must not be printed.
+type Secret string
+
+// String blanks the secret wherever it would be formatted.
+func (s Secret) String() string {
+	if s == "" {
+		return ""
+	}
+	return "***"
+}
+
+// GoString blanks the secret under %#v.
+func (s Secret) GoString() string { return s.String() }
+
+// LogValue blanks the secret in logs.
+func (s Secret) LogValue() slog.Value { return slog.StringValue(s.String()) }
+
+// MarshalText blanks the secret in JSON and YAML.
+func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// Prober asks one target. It keeps at most one connection, opens it when
+// needed and after an error, and is used by one goroutine at a time.
+type Prober interface {
+	// Probe reads the server once. ctx carries the tick's deadline, which also
+	// bounds connecting. An error means that the target's state is unknown now.
+	Probe(ctx context.Context) (*Status, error)
+	// Close ends the connection.
+	Close() error
+}
+
+// Engine is one kind of database. The registry lists them all.
+type Engine struct {
+	// Name as in the configuration's `engine`.
+	Name string
+	// Open checks the target's settings and returns a prober; it does not
+	// connect.
+	Open func(Target, *slog.Logger) (Prober, error)
+}
+
+// Status is what one server said at one tick.
+type Status struct {
+	// Version as the server gives it; Flavour is lower case: mysql, mariadb,
+	// percona, aurora, tidb, mongodb, atlas …
+	Version string
+	Flavour string
+	// Role as the server sees itself: primary, replica, member, … or empty.
+	Role string
+	// Uptime tells restarts apart from counters that were reset; 0 if unknown.
+	Uptime time.Duration
+
+	// Position is how far the server is in the history that its cluster
+	// shares; nil if it has none.
+	Position Position
+	// Replicating is false for a node that is up but can't be compared with
+	// the others now (joining, partitioned): no lag is computed for it.
+	Replicating bool
+
+	// LagSeconds is the engine's own measure of lag in seconds, for engines
+	// that have a better one than the history of positions (worker tables,
+	// Aurora's lag table). Nil: the sampler computes it.
+	LagSeconds *float64
+
+	// Values are the metrics, each at most once per set of label values.
+	Values []Value
+
+	// Missing names rights that the user lacks and what can't be seen for it;
+	// each is logged once.
+	Missing []string
+}
+
+// Position is a point in a replicated history: a Galera seqno, a GTID set, an
+// optime.
+type Position interface {
+	// Behind returns how many transactions other has that this position lacks;
+	// false if the two can't be compared (different cluster or kind).
+	Behind(other Position) (uint64, bool)
+	// Scalar is a number that grows with the position, for display and for
+	// `replication_position`.
+	Scalar() float64
+	// String is the position in the server's own notation.
+	String() string
+}
+
+// Kind is how a metric behaves over time.
+type Kind uint8
+
+const (
+	Gauge Kind = iota
+	Counter
+)
+
+// Metric describes one series family. Engines declare theirs as package
+// variables; those that several engines share are in vocabulary.go.
+type Metric struct {
+	// Name without the prefix benchwatch_, base units, `_total` for counters.
+	Name string
+	Help string
+	Kind Kind
+	// Labels beside target, engine, cluster and role.
+	Labels []string
+}
+
+// Value is one sample of a metric.
+type Value struct {
+	Metric *Metric
+	Labels []string
+	V      float64
+}
+
+// Set adds a value; labels as in Metric.Labels.
+func (s *Status) Set(m *Metric, v float64, labels ...string) {
+	s.Values = append(s.Values, Value{Metric: m, Labels: labels, V: v})
+}
+
+// Get returns the value of m with the given label values.
+func (s *Status) Get(m *Metric, labels ...string) (float64, bool) {
+next:
+	for i := range s.Values {
+		v := &s.Values[i]
+		if v.Metric != m || len(v.Labels) != len(labels) {
+			continue
+		}
+		for j := range labels {
+			if v.Labels[j] != labels[j] {
+				continue next
+			}
+		}
+		return v.V, true
+	}
+	return 0, false
+}
+
+// Sample is one target's answer, or failure, at one tick.
+type Sample struct {
+	Target *Target
+	// Tick is the common instant; Asked and Answered are this target's own.
+	Tick     time.Time
+	Asked    time.Time
+	Answered time.Time
+
+	Status *Status // nil if Err is set
+	Err    error
+
+	// Restarts counts the restarts seen since the sampler began.
+	Restarts uint64
+
+	// Lag against the most advanced member of the target's cluster at the same
+	// tick; nil if unknown. A cluster of one has none.
+	LagTransactions *float64
+	LagSeconds      *float64
+}
+
+// Up reports whether the target answered.
+func (s *Sample) Up() bool { return s.Err == nil && s.Status != nil }
+
+// Frame is what all targets answered at one tick, in the order of the
+// configuration. A target that has not answered within the tick has Err set.
+type Frame struct {
+	Tick    time.Time
+	Samples []Sample
+}

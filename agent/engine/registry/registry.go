@@ -1,0 +1,26 @@
+// Package registry lists the databases that benchwatch can sample.
+package registry
+
+import "github.com/benchwatch/benchwatch/agent/engine"
+
+// Engines by the name used in the configuration. A new engine is one line here.
+var Engines = []*engine.Engine{}
+
+// ByName returns the engine called name, or nil.
+func ByName(name string) *engine.Engine {
+	for _, e := range Engines {
+		if e.Name == name {
+			return e
+		}
+	}
+	return nil
+}
+
+// Names lists the engines, for error messages.
+func Names() []string {
+	names := make([]string, len(Engines))
+	for i, e := range Engines {
+		names[i] = e.Name
+	}
+	return names
+}

@@ -1,0 +1,55 @@
+package tool
+
+import "time"
+
+// Invocation is a command line seen by a tool.
+type Invocation struct {
+	// Args behind the program's name.
+	Args []string
+	// ReadFile reads configuration files that the arguments name. Nil when
+	// there is no file system to ask.
+	ReadFile func(name string) ([]byte, error)
+	// Getenv reads the environment that the tool will have.
+	Getenv func(name string) string
+}
+
+// Insertion is arguments that are missing for live reports, and the index in
+// Invocation.Args before which they go.
+type Insertion struct {
+	At   int
+	Args []string
+}
+
+// Description is what a command line says of the run that it starts. Zero
+// values mean that it does not say.
+type Description struct {
+	// Command is the tool's own verb: run, prepare, cleanup, load …
+	Command  string
+	Workload string
+	Threads  int
+	// Duration that was asked for, 0 if the run ends by another condition.
+	Duration time.Duration
+	// ReportInterval that was asked for, or is the tool's default; 0 if there
+	// will be no interval reports.
+	ReportInterval time.Duration
+
+	// Target is host:port or a socket's path; a list is joined by commas.
+	Target   string
+	Database string
+
+	// Labels are further facts, such as tables, table_size, events, rate,
+	// warehouses, in lower case with underscores.
+	Labels map[string]string
+
+	// Redacted are the arguments with each secret replaced by secret.Blank.
+	Redacted []string
+	// Secrets are the values replaced, so that they can be kept out of what
+	// the tool itself prints.
+	Secrets []string
+
+	// Insert is what to add for live reports; empty if the user said
+	// otherwise or nothing is needed.
+	Insert []Insertion
+	// Notes are one-line warnings for the user about traps of these options.
+	Notes []string
+}

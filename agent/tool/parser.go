@@ -1,0 +1,77 @@
+package tool
+
+// Stream is where a line came from.
+type Stream uint8
+
+const (
+	Stdout Stream = iota
+	Stderr
+)
+
+// Line is one line of a tool's output.
+type Line struct {
+	Stream Stream
+	// Text is without its line end; any bytes may be in it.
+	Text []byte
+	// Cut: the line was longer than the reader's limit and Text is only its
+	// beginning. Such a line can't be trusted to hold values.
+	Cut bool
+}
+
+// Verdict is what a parser made of a line.
+type Verdict uint8
+
+const (
+	// Ignored: nothing of interest; progress texts, banners, statistics that
+	// no report carries.
+	Ignored Verdict = iota
+	// Reported: the line is (part of) a report.
+	Reported
+	// Malformed: the line looks like a report but isn't quite: cut,
+	// interleaved, a number out of range. No value was taken from it.
+	Malformed
+)
+
+// Parser turns the lines of one output into reports. Lines of one stream come
+// in order; how the two streams interleave is not known (after a restart they
+// are read one after the other), so what a parser makes of a stream must not
+// depend on it. A parser holds a bounded amount of memory whatever it is fed,
+// never blocks and never panics. It is used by one goroutine.
+type Parser interface {
+	// Parse takes the next line. emit is called for each report that it
+	// completes, the *Report is valid during that call only.
+	Parse(line Line, emit func(*Report)) Verdict
+	// Close tells that no more lines will come: what was held back is emitted.
+	Close(emit func(*Report))
+}
+
+// Tool is one benchmark tool. The registry lists them all.
+type Tool struct {
+	// Name as in `--tool`, run_info's label and `parse`'s output.
+	Name string
+
+	// Programs are the base names by which the tool is started, such as
+	// "sysbench". A name also matches with a ".exe", ".sh" or ".py" behind it.
+	Programs []string
+
+	// Describe reads the arguments behind the program's name.
+	Describe func(Invocation) Description
+
+	// NewParser returns a parser for one output (both streams of one process,
+	// or one log file).
+	NewParser func() Parser
+
+	// Sniff tells how sure it is, 0 (not mine) to 100, that an output which
+	// begins with head is this tool's.
+	Sniff func(head []byte) int
+}
+
+// Match reports whether base, a program's name without its folder, starts t.
+func (t *Tool) Match(base string) bool {
+	for _, p := range t.Programs {
+		if base == p || base == p+".exe" || base == p+".sh" || base == p+".py" {
+			return true
+		}
+	}
+	return false
+}

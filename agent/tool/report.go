@@ -1,0 +1,171 @@
+// Package tool says what a benchmark tool is: how its command line is read
+// and what its output means. It knows nothing of files, processes or
+// Prometheus; each tool is one package below this one.
+package tool
+
+// Kind tells what a Report is about.
+type Kind string
+
+const (
+	// Start: a run begins. Tool, Version, Workload and Threads are set as far
+	// as the output names them.
+	Start Kind = "start"
+	// Interval: what happened since the previous interval.
+	Interval Kind = "interval"
+	// Summary: the tool's own totals. With Checkpoint they end nothing.
+	Summary Kind = "summary"
+	// Error: a message with which the tool says that something failed.
+	Error Kind = "error"
+)
+
+// Phase tells whether an interval counts.
+type Phase string
+
+const (
+	// Warmup intervals load the server but are left out of the tool's summary.
+	Warmup Phase = "warmup"
+	// Measure is the phase that the summary is about.
+	Measure Phase = "measure"
+)
+
+// Operation names that every tool uses for the same thing. Others are
+// lower-case with underscores, singular.
+const (
+	// Transaction is the tool's own unit of work: sysbench's event, YCSB's
+	// operation, a TPC-C transaction of any kind.
+	Transaction = "transaction"
+	Query       = "query"
+	Read        = "read"
+	Write       = "write"
+	Other       = "other"
+)
+
+// Optional is a value that a tool may leave unsaid. The zero Optional is
+// absent, which is never the same as 0.
+type Optional[T any] struct {
+	Value T
+	Known bool
+}
+
+// Some returns a known value.
+func Some[T any](v T) Optional[T] { return Optional[T]{Value: v, Known: true} }
+
+// Rate is operations per second of one operation.
+type Rate struct {
+	Operation string
+	PerSecond float64
+}
+
+// Count is a whole number of operations, as the tool printed it.
+type Count struct {
+	Operation string
+	N         uint64
+}
+
+// Latency is one statistic of one operation's latency, in seconds. Stat is
+// min, avg, max or a percentile as p95, p99.9.
+type Latency struct {
+	Operation string
+	Stat      string
+	Seconds   float64
+}
+
+// Report is one thing that a parser recognised. Values are in base units and
+// as printed: what the tool did not say is absent. A parser reuses the memory
+// of its reports, so a consumer copies what it keeps (see Clone).
+type Report struct {
+	Kind Kind
+	// Run counts the runs in one output, from 1: people append many to a file.
+	Run int
+
+	Tool     string // Start only
+	Version  string // Start only, as in the tool's banner, else empty
+	Workload string // Start only, when the output names it
+
+	Threads Optional[int]
+	Phase   Phase // Interval only
+
+	// ElapsedSeconds is the tool's own clock; IntervalSeconds the length of the
+	// interval that Rates and Counts are about.
+	ElapsedSeconds  Optional[float64]
+	IntervalSeconds Optional[float64]
+
+	Checkpoint bool // Summary only
+
+	Rates     []Rate
+	Counts    []Count // of the interval, or of the run in a Summary
+	Latencies []Latency
+
+	ErrorsPerSecond     Optional[float64]
+	ReconnectsPerSecond Optional[float64]
+	QueueLength         Optional[int]
+	Concurrency         Optional[int]
+
+	// TpmC is New-Order transactions per minute, TPC-C summaries only.
+	TpmC Optional[float64]
+
+	// Message of an Error, or why a Summary says that the run failed.
+	Message string
+	// Failed: the tool's own output says that the run failed, whatever its exit
+	// status (YCSB and the TPC-C tools exit 0 for nearly everything).
+	Failed bool
+}
+
+// Reset empties r for reuse; the slices keep their memory.
+func (r *Report) Reset(kind Kind, run int) {
+	*r = Report{Kind: kind, Run: run, Rates: r.Rates[:0], Counts: r.Counts[:0], Latencies: r.Latencies[:0]}
+}
+
+// AddRate appends a rate.
+func (r *Report) AddRate(operation string, perSecond float64) {
+	r.Rates = append(r.Rates, Rate{operation, perSecond})
+}
+
+// AddCount appends a count.
+func (r *Report) AddCount(operation string, n uint64) {
+	r.Counts = append(r.Counts, Count{operation, n})
+}
+
+// AddLatency appends a latency in seconds.
+func (r *Report) AddLatency(operation, stat string, seconds float64) {
+	r.Latencies = append(r.Latencies, Latency{operation, stat, seconds})
+}
+
+// Rate returns the rate of an operation, absent if the tool did not say.
+func (r *Report) Rate(operation string) Optional[float64] {
+	for _, v := range r.Rates {
+		if v.Operation == operation {
+			return Some(v.PerSecond)
+		}
+	}
+	return Optional[float64]{}
+}
+
+// Count returns the count of an operation, absent if the tool did not say.
+func (r *Report) Count(operation string) Optional[uint64] {
+	for _, v := range r.Counts {
+		if v.Operation == operation {
+			return Some(v.N)
+		}
+	}
+	return Optional[uint64]{}
+}
+
+// Latency returns one latency in seconds, absent if the tool did not say.
+func (r *Report) Latency(operation, stat string) Optional[float64] {
+	for _, v := range r.Latencies {
+		if v.Operation == operation && v.Stat == stat {
+			return Some(v.Seconds)
+		}
+	}
+	return Optional[float64]{}
+}
+
+// Clone returns a copy that does not share memory with r.
+func (r *Report) Clone() *Report {
+	c := *r
+	c.Rates = append([]Rate(nil), r.Rates...)
+	c.Counts = append([]Count(nil), r.Counts...)
+	c.Latencies = append([]Latency(nil), r.Latencies...)
+	return &c
+}
