@@ -1,0 +1,109 @@
+package follow
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"sync"
+
+	"github.com/fsnotify/fsnotify"
+)
+
+// Notifier wakes readers when a file in one of their folders changes. One
+// Notifier serves the whole process, because the kernel limits the number of
+// inotify instances a user may have.
+//
+// The goroutine in Run owns the event queue; mu guards the subscriptions. A
+// wake-up is a hint: readers poll as well, so a lost event costs a delay only.
+type Notifier struct {
+	watcher *fsnotify.Watcher
+	log     *slog.Logger
+
+	mu      sync.Mutex
+	waiting map[string]map[chan struct{}]struct{} // by folder
+}
+
+// NewNotifier starts watching nothing. The error names the kernel's limit,
+// where that is the cause; readers work without a Notifier, by polling.
+func NewNotifier(log *slog.Logger) (*Notifier, error) {
+	w, err := fsnotify.NewWatcher()
+	if err != nil {
+		return nil, fmt.Errorf("watch for file changes: %w", err)
+	}
+	return &Notifier{watcher: w, log: log, waiting: map[string]map[chan struct{}]struct{}{}}, nil
+}
+
+// Run hands out wake-ups until ctx is done, then closes the watcher.
+func (n *Notifier) Run(ctx context.Context) {
+	defer n.watcher.Close()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case ev, ok := <-n.watcher.Events:
+			if !ok {
+				return
+			}
+			n.wake(filepath.Dir(ev.Name))
+			n.wake(ev.Name) // the folder itself was removed or renamed
+		case err, ok := <-n.watcher.Errors:
+			if !ok {
+				return
+			}
+			// An overflow says only that events were lost: wake everybody.
+			n.log.Debug("file change events lost", "err", err)
+			n.wakeAll()
+		}
+	}
+}
+
+// Subscribe returns a channel that receives after something in folder changed,
+// and a function that ends the subscription.
+func (n *Notifier) Subscribe(folder string) (<-chan struct{}, func()) {
+	folder = filepath.Clean(folder)
+	ch := make(chan struct{}, 1)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.waiting[folder] == nil {
+		n.waiting[folder] = map[chan struct{}]struct{}{}
+		if err := n.watcher.Add(folder); err != nil {
+			n.log.Debug("no change events, polling instead", "folder", folder, "err", err)
+		}
+	}
+	n.waiting[folder][ch] = struct{}{}
+	return ch, func() { n.unsubscribe(folder, ch) }
+}
+
+func (n *Notifier) unsubscribe(folder string, ch chan struct{}) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	delete(n.waiting[folder], ch)
+	if len(n.waiting[folder]) == 0 {
+		delete(n.waiting, folder)
+		_ = n.watcher.Remove(folder) // fails if the folder is gone, which is fine
+	}
+}
+
+func (n *Notifier) wake(folder string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for ch := range n.waiting[folder] {
+		select {
+		case ch <- struct{}{}:
+		default: // a wake-up is already waiting
+		}
+	}
+}
+
+func (n *Notifier) wakeAll() {
+	n.mu.Lock()
+	folders := make([]string, 0, len(n.waiting))
+	for f := range n.waiting {
+		folders = append(folders, f)
+	}
+	n.mu.Unlock()
+	for _, f := range folders {
+		n.wake(f)
+	}
+}
