@@ -1,0 +1,75 @@
+package secret
+
+import "strings"
+
+// Name reports whether an option, a property, a variable or a field with this
+// name holds a secret: --mysql-password, db.passwd, PGPASSWORD, apiKey. A name
+// that points to a file with a secret in it is none.
+func Name(name string) bool {
+	return named(name, true)
+}
+
+// named is Name; without bareKey a word "key" alone is no secret, as free text
+// is full of keys that are none.
+func named(name string, bareKey bool) bool {
+	if len(name) < 3 || len(name) > maxName || !nameTriggers.in(name) {
+		return false
+	}
+	n := strings.ToLower(name)
+	for _, harmless := range []string{"file", "path", "dir", "tokenizer"} {
+		if strings.HasSuffix(n, harmless) {
+			return false
+		}
+	}
+	for _, part := range []string{"password", "passwd", "passphrase", "pwd", "secret", "token", "credential"} {
+		if strings.Contains(n, part) {
+			return true
+		}
+	}
+	for _, part := range []string{"apikey", "accesskey", "secretkey", "privatekey", "authkey", "encryptionkey", "accountkey"} {
+		if strings.Contains(strings.NewReplacer("-", "", "_", "", ".", "").Replace(n), part) {
+			return true
+		}
+	}
+	last := n[strings.LastIndexAny(n, "-_.")+1:]
+	return last == "pass" || last == "authorization" || bareKey && last == "key"
+}
+
+// maxName bounds what is looked at as a name.
+const maxName = 128
+
+// nameTriggers are parts of which every secret name has at least one.
+var nameTriggers = triggersOf("pass", "pwd", "secret", "token", "key", "credential", "authorization")
+
+// textTriggers are parts of which every text that Text changes has at least
+// one.
+var textTriggers = triggersOf("@", "option p", "identified", "mysql", "mariadb", "bearer", "glsa_", "eyj", "tpc",
+	"pass", "pwd", "secret", "token", "key", "credential", "authorization")
+
+// triggers are lower-case strings by their first byte.
+type triggers [256][]string
+
+func triggersOf(parts ...string) *triggers {
+	var t triggers
+	for _, p := range parts {
+		t[p[0]] = append(t[p[0]], p)
+	}
+	return &t
+}
+
+// in reports whether s holds one of t, ignoring the case of ASCII letters. It
+// does not allocate.
+func (t *triggers) in(s string) bool {
+	for i := range len(s) {
+		c := s[i]
+		if 'A' <= c && c <= 'Z' {
+			c += 'a' - 'A'
+		}
+		for _, p := range t[c] {
+			if len(s)-i >= len(p) && strings.EqualFold(s[i:i+len(p)], p) {
+				return true
+			}
+		}
+	}
+	return false
+}
