@@ -87,6 +87,13 @@ type Status struct {
 	// that have a better one than the history of positions (worker tables,
 	// Aurora's lag table). Nil: the sampler computes it.
 	LagSeconds *float64
+	// CoarseLagSeconds is lag as the server itself tells it in whole seconds
+	// (Seconds_Behind_Source). It is used only where positions can't tell.
+	CoarseLagSeconds *float64
+	// Delay is how long the server is configured to hold transactions back
+	// before it applies them; it is not lag. LagSeconds and CoarseLagSeconds
+	// are without it already.
+	Delay time.Duration
 
 	// Values are the metrics, each at most once per set of label values.
 	Values []Value

@@ -1,0 +1,216 @@
+package engine
+
+import "time"
+
+// lagTracker measures how far the members of one cluster are behind its most
+// advanced one. It is guarded by the sampler's mutex.
+type lagTracker struct {
+	// histories of the most advanced position, one for each history that the
+	// cluster's members follow: one, unless some belong to another cluster or
+	// the cluster was set up anew.
+	histories []*history
+}
+
+// maxHistories bounds what is kept when members disagree on their history.
+const maxHistories = 4
+
+// measure sets the lag of the samples of one tick.
+func (t *lagTracker) measure(samples []*Sample) {
+	for _, s := range samples {
+		ownLag(s)
+	}
+	for _, group := range byHistory(samples) {
+		if len(group) < 2 {
+			continue
+		}
+		lead := mostAdvanced(group)
+		h := t.historyOf(lead.Status.Position)
+		h.add(lead.Status.Position, lead.Answered, len(group) == len(samples))
+		for _, s := range group {
+			behind, ok := s.Status.Position.Behind(lead.Status.Position)
+			if !ok {
+				continue
+			}
+			transactions := float64(behind)
+			s.LagTransactions = &transactions
+			if s.Status.LagSeconds != nil {
+				continue
+			}
+			if lag, ok := h.lag(s.Status.Position, s.Answered); ok {
+				seconds := max(0, lag-s.Status.Delay).Seconds()
+				s.LagSeconds = &seconds
+			}
+		}
+	}
+}
+
+// ownLag sets the lag to what the server itself says of it.
+func ownLag(s *Sample) {
+	s.LagTransactions, s.LagSeconds = nil, nil
+	if !s.Up() {
+		return
+	}
+	s.LagSeconds = s.Status.LagSeconds
+	if s.LagSeconds == nil {
+		s.LagSeconds = s.Status.CoarseLagSeconds
+	}
+}
+
+// byHistory groups the samples whose positions lie in the same history.
+func byHistory(samples []*Sample) [][]*Sample {
+	var groups [][]*Sample
+next:
+	for _, s := range samples {
+		if !s.Up() || !s.Status.Replicating || s.Status.Position == nil {
+			continue
+		}
+		for i, g := range groups {
+			if _, ok := g[0].Status.Position.Behind(s.Status.Position); ok {
+				groups[i] = append(g, s)
+				continue next
+			}
+		}
+		groups = append(groups, []*Sample{s})
+	}
+	return groups
+}
+
+// mostAdvanced returns the sample that lacks least of the others.
+func mostAdvanced(group []*Sample) *Sample {
+	lead := group[0]
+	for _, s := range group[1:] {
+		lacks, ok := lead.Status.Position.Behind(s.Status.Position)
+		if !ok || lacks == 0 {
+			continue
+		}
+		if has, ok := s.Status.Position.Behind(lead.Status.Position); ok && has < lacks {
+			lead = s
+		}
+	}
+	return lead
+}
+
+// historyOf returns the history that p belongs to, a new one if need be.
+func (t *lagTracker) historyOf(p Position) *history {
+	for _, h := range t.histories {
+		if h.has(p) {
+			return h
+		}
+	}
+	h := &history{}
+	t.histories = append(t.histories, h)
+	if len(t.histories) > maxHistories {
+		t.histories = t.histories[1:]
+	}
+	return h
+}
+
+const (
+	// historyAge is how far back lag in seconds can be told.
+	historyAge = time.Hour
+	// historyLimit bounds the entries of a history: an hour of ticks of one
+	// second, and the same hour more coarsely when they are shorter.
+	historyLimit = 4096
+)
+
+// history remembers when a cluster's most advanced position was where.
+type history struct {
+	entries []historyEntry // in the order of positions and of times
+}
+
+// historyEntry is a position and the time during which it was seen to be the
+// most advanced.
+type historyEntry struct {
+	position    Position
+	first, last time.Time
+}
+
+// has reports whether p can be compared with what the history holds.
+func (h *history) has(p Position) bool {
+	if len(h.entries) == 0 {
+		return false
+	}
+	_, ok := p.Behind(h.entries[len(h.entries)-1].position)
+	return ok
+}
+
+// add notes that p was the most advanced position at a moment. With whole, p
+// was found among all targets of the cluster; else a more advanced one may
+// just be out of reach, and entries beyond p stay true.
+func (h *history) add(p Position, at time.Time, whole bool) {
+	for whole && len(h.entries) > 0 {
+		last := h.entries[len(h.entries)-1]
+		if beyond, ok := p.Behind(last.position); !ok || beyond == 0 {
+			break
+		}
+		h.entries = h.entries[:len(h.entries)-1] // the cluster went back
+	}
+	if n := len(h.entries); n > 0 {
+		last := &h.entries[n-1]
+		if ahead, ok := last.position.Behind(p); !ok || ahead == 0 {
+			if back, ok := p.Behind(last.position); ok && back == 0 {
+				last.last = at
+			}
+			return
+		}
+	}
+	h.entries = append(h.entries, historyEntry{position: p, first: at, last: at})
+	h.trim(at)
+}
+
+// trim drops what is too old, and every second entry of the older half when
+// there are too many.
+func (h *history) trim(now time.Time) {
+	old := 0
+	for old < len(h.entries)-1 && now.Sub(h.entries[old+1].first) > historyAge {
+		old++
+	}
+	if old > 0 {
+		h.entries = append(h.entries[:0], h.entries[old:]...)
+	}
+	if len(h.entries) <= historyLimit {
+		return
+	}
+	kept := h.entries[:0]
+	for i, e := range h.entries {
+		if i > len(h.entries)/2 || i%2 == 0 {
+			kept = append(kept, e)
+		}
+	}
+	clear(h.entries[len(kept):])
+	h.entries = kept
+}
+
+// lag returns how long before at the most advanced position was p; false if
+// that was before the history begins. Between two entries it goes by the share
+// of the transactions.
+func (h *history) lag(p Position, at time.Time) (time.Duration, bool) {
+	reached := -1 // the last entry that p has wholly
+	for lo, hi := 0, len(h.entries)-1; lo <= hi; {
+		mid := (lo + hi) / 2
+		lacks, ok := p.Behind(h.entries[mid].position)
+		if !ok {
+			return 0, false
+		}
+		if lacks == 0 {
+			reached, lo = mid, mid+1
+		} else {
+			hi = mid - 1
+		}
+	}
+	if reached < 0 {
+		return 0, false
+	}
+	if reached == len(h.entries)-1 {
+		return 0, true
+	}
+	from, to := &h.entries[reached], &h.entries[reached+1]
+	was := from.last
+	step, ok1 := from.position.Behind(to.position)
+	lacks, ok2 := p.Behind(to.position)
+	if ok1 && ok2 && lacks < step {
+		share := float64(step-lacks) / float64(step)
+		was = was.Add(time.Duration(share * float64(to.first.Sub(from.last))))
+	}
+	return max(0, at.Sub(was)), true
+}

@@ -1,0 +1,216 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"math"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// at returns the sample of a node that was at position n, seconds after epoch.
+func at(seconds float64, n uint64) *Sample {
+	return &Sample{
+		Answered: epoch.Add(time.Duration(seconds * float64(time.Second))),
+		Status:   &Status{Replicating: true, Position: seqno{"c", n}},
+	}
+}
+
+// want checks lag in transactions and seconds; negative means absent.
+func want(t *testing.T, what string, s *Sample, transactions, seconds float64) {
+	t.Helper()
+	check := func(name string, got *float64, want float64) {
+		t.Helper()
+		switch {
+		case want < 0 && got != nil:
+			t.Errorf("%s: %s is %v, want absent", what, name, *got)
+		case want >= 0 && got == nil:
+			t.Errorf("%s: %s is absent, want %v", what, name, want)
+		case want >= 0 && math.Abs(*got-want) > 1e-6:
+			t.Errorf("%s: %s is %v, want %v", what, name, *got, want)
+		}
+	}
+	check("transactions", s.LagTransactions, transactions)
+	check("seconds", s.LagSeconds, seconds)
+}
+
+const absent = -1
+
+func TestLagInSecondsGoesByWhenTheLeaderWasThere(t *testing.T) {
+	var tr lagTracker
+	for i := range 10 { // 100 a second; the replica stays at 150
+		a, b := at(float64(i), uint64(100*i)), at(float64(i), min(uint64(100*i), 150))
+		tr.measure([]*Sample{a, b})
+		want(t, "leader", a, 0, 0)
+		switch i {
+		case 0, 1:
+			want(t, "level", b, 0, 0)
+		case 2:
+			want(t, "half a second behind", b, 50, 0.5)
+		case 9:
+			want(t, "far behind", b, 750, 7.5)
+		}
+	}
+	// The load has ended: the leader stays, time goes on until b has caught up.
+	a, b := at(20, 900), at(20, 150)
+	tr.measure([]*Sample{a, b})
+	want(t, "idle leader", b, 750, 18.5)
+	a, b = at(21, 900), at(21, 900)
+	tr.measure([]*Sample{a, b})
+	want(t, "caught up", b, 0, 0)
+}
+
+// One commit after an idle hour: the replica that lacks it is behind by the
+// time since then, not by an hour.
+func TestLagAfterIdling(t *testing.T) {
+	var tr lagTracker
+	for i := range 60 {
+		tr.measure([]*Sample{at(float64(i), 10), at(float64(i), 10)})
+	}
+	b := at(60, 10)
+	tr.measure([]*Sample{at(60, 11), b})
+	want(t, "one commit", b, 1, 1)
+}
+
+// Nodes that answer at different moments of a tick are not behind for that.
+func TestLagUsesTheTimesOfTheAnswers(t *testing.T) {
+	var tr lagTracker
+	tr.measure([]*Sample{at(0, 0), at(0, 0)})
+	a, b := at(1.5, 1500), at(1.2, 1200)
+	tr.measure([]*Sample{a, b})
+	want(t, "asked earlier", b, 300, 0)
+}
+
+func TestLagIsAbsentWhenItCannotBeKnown(t *testing.T) {
+	var tr lagTracker
+	alone := at(0, 5)
+	tr.measure([]*Sample{alone})
+	want(t, "cluster of one", alone, absent, absent)
+
+	a, dead := at(1, 5), &Sample{Err: errors.New("down")}
+	tr.measure([]*Sample{a, dead})
+	want(t, "the only one that answers", a, absent, absent)
+	want(t, "dead", dead, absent, absent)
+
+	a, joining := at(2, 500), at(2, 10)
+	b := at(2, 500)
+	joining.Status.Replicating = false
+	tr.measure([]*Sample{a, b, joining})
+	want(t, "joining", joining, absent, absent)
+
+	foreign := at(3, 1_000_000)
+	foreign.Status.Position = seqno{"other", 1_000_000}
+	a, b = at(3, 600), at(3, 590)
+	tr.measure([]*Sample{foreign, a, b})
+	want(t, "other history", foreign, absent, absent)
+	want(t, "leader beside it", a, 0, 0)
+
+	var fresh lagTracker
+	a, b = at(4, 1000), at(4, 10)
+	fresh.measure([]*Sample{a, b})
+	want(t, "behind before the history began", b, 990, absent)
+}
+
+func TestLagOfTheServersOwn(t *testing.T) {
+	coarse, fine := 7.0, 0.123
+	var tr lagTracker
+	tr.measure([]*Sample{at(0, 0), at(0, 0)})
+	a, b, c := at(1, 100), at(1, 50), at(1, 50)
+	b.Status.LagSeconds, b.Status.CoarseLagSeconds = &fine, &coarse
+	c.Status.CoarseLagSeconds = &coarse
+	tr.measure([]*Sample{a, b, c})
+	want(t, "the engine's measure wins", b, 50, 0.123)
+	want(t, "positions are finer than whole seconds", c, 50, 0.5)
+
+	alone := &Sample{Status: &Status{CoarseLagSeconds: &coarse}}
+	tr.measure([]*Sample{alone})
+	want(t, "no position", alone, absent, 7)
+}
+
+func TestConfiguredDelayIsNoLag(t *testing.T) {
+	var tr lagTracker
+	for i := range 20 {
+		b := at(float64(i), uint64(max(0, 100*(i-6))))
+		b.Status.Delay = 5 * time.Second
+		tr.measure([]*Sample{at(float64(i), uint64(100*i)), b})
+		if i > 6 {
+			want(t, "delayed", b, 600, 1)
+		}
+	}
+}
+
+// While the leader is out of reach, what it had reached is not forgotten.
+func TestHistoryOutlivesAnAbsentLeader(t *testing.T) {
+	var tr lagTracker
+	for i := range 10 {
+		tr.measure([]*Sample{at(float64(i), uint64(100*i)), at(float64(i), min(100, uint64(100*i))), at(float64(i), min(90, uint64(100*i)))})
+	}
+	b, c := at(10, 100), at(10, 90)
+	tr.measure([]*Sample{{Err: errors.New("unreachable")}, b, c})
+	want(t, "the most advanced left", b, 0, 9)
+	want(t, "and behind it", c, 10, 9.1)
+	a, b, c := at(11, 1100), at(11, 100), at(11, 90)
+	tr.measure([]*Sample{a, b, c})
+	want(t, "leader back", b, 1000, 10)
+}
+
+// A cluster that was set up from an older state goes back; so does its history.
+func TestHistoryFollowsAClusterThatWentBack(t *testing.T) {
+	var tr lagTracker
+	for i := range 10 {
+		tr.measure([]*Sample{at(float64(i), uint64(100*i)), at(float64(i), uint64(100*i))})
+	}
+	tr.measure([]*Sample{at(20, 200), at(20, 200)})
+	b := at(21, 200)
+	tr.measure([]*Sample{at(21, 210), b})
+	want(t, "after going back", b, 10, 1)
+}
+
+func TestHistoryIsBounded(t *testing.T) {
+	var h history
+	for i := range 3 * historyLimit {
+		h.add(seqno{"c", uint64(i)}, epoch.Add(time.Duration(i)*100*time.Millisecond), true)
+	}
+	if len(h.entries) > historyLimit {
+		t.Errorf("%d entries", len(h.entries))
+	}
+	last := epoch.Add(time.Duration(3*historyLimit-1) * 100 * time.Millisecond)
+	lag, ok := h.lag(seqno{"c", 3*historyLimit - 1 - 600}, last)
+	if !ok || math.Abs(lag.Seconds()-60) > 0.2 {
+		t.Errorf("lag %v %v, want a minute", lag, ok)
+	}
+	h.add(seqno{"c", 1 << 40}, last.Add(2*time.Hour), true)
+	if _, ok := h.lag(seqno{"c", 5}, last.Add(2*time.Hour)); ok {
+		t.Error("lag from before the history's age")
+	}
+}
+
+// The sampler computes lag as soon as the whole cluster has answered, and
+// shows a frame's lag from that frame's answers.
+func TestSamplerMeasuresLag(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		node := func(wait time.Duration, cap uint64) *fake {
+			return &fake{answer: func(context.Context) (*Status, error) {
+				time.Sleep(wait)
+				n := uint64(time.Since(start) / time.Millisecond)
+				return &Status{Replicating: true, Position: seqno{"c", min(n, cap)}}, nil
+			}}
+		}
+		r := newRig(t, targets("c", "n1", "n2"), map[string]*fake{"n1": node(0, math.MaxUint64), "n2": node(5*time.Millisecond, 2000)})
+		defer r.stop()
+		for range 5 {
+			<-r.frames
+		}
+		f := <-r.frames // n1 at 6000, n2 at 2000 since the second tick
+		n1, n2 := r.sample(f, "n1"), r.sample(f, "n2")
+		want(t, "n1", n1, 0, 0)
+		want(t, "n2", n2, 4000, 4.005)
+		if l := r.sample(r.Latest(), "n2"); l.LagSeconds == nil || *l.LagSeconds != *n2.LagSeconds {
+			t.Errorf("Latest shows %v", l.LagSeconds)
+		}
+	})
+}

@@ -1,0 +1,193 @@
+package engine
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net"
+	"runtime/debug"
+	"slices"
+	"time"
+)
+
+// member is one target of a sampler. Its goroutine owns prober, told and
+// loggedErr; the other fields below are guarded by the sampler's mutex.
+type member struct {
+	sampler *Sampler
+	target  *Target
+	log     *slog.Logger
+	ticks   chan time.Time
+
+	prober    Prober
+	told      map[string]bool // missing rights that were logged
+	loggedErr string
+	downSince time.Time
+
+	cancel   context.CancelFunc
+	busy     bool
+	failures int // in a row
+	retryAt  time.Time
+	last     Sample
+	lagTick  time.Time // the tick for which last's lag was computed
+	restarts restartCounter
+}
+
+func newMember(s *Sampler, t Target) *member {
+	m := &member{
+		sampler: s,
+		target:  &t,
+		log:     s.log.With("target", t.Name),
+		ticks:   make(chan time.Time, 1),
+		told:    map[string]bool{},
+		cancel:  func() {},
+	}
+	m.last = Sample{Target: m.target, Err: ErrNotSampled}
+	return m
+}
+
+// stop ends the member's goroutine; the caller does not wait for it.
+func (m *member) stop() { m.cancel() }
+
+// run probes at each tick that it is given.
+func (m *member) run(ctx context.Context) {
+	defer func() {
+		if m.prober != nil {
+			if err := m.prober.Close(); err != nil {
+				m.log.Debug("closing the connection failed", "err", err)
+			}
+		}
+	}()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case tick := <-m.ticks:
+			sample := m.probe(ctx, tick)
+			if ctx.Err() != nil {
+				return // stopped: not the target's fault, and nobody wants to know
+			}
+			m.report(&sample)
+			m.sampler.answered(m, sample)
+		}
+	}
+}
+
+// probe asks the target once.
+func (m *member) probe(ctx context.Context, tick time.Time) Sample {
+	sample := Sample{Target: m.target, Tick: tick, Asked: time.Now()}
+	deadline := sample.Asked.Add(share(m.sampler.interval, probeShare) - max(0, sample.Asked.Sub(tick)))
+	probeCtx, cancel := context.WithDeadline(ctx, deadline)
+	defer cancel()
+	sample.Status, sample.Err = m.ask(probeCtx)
+	sample.Answered = time.Now()
+	switch {
+	case sample.Err == nil && sample.Status == nil:
+		sample.Err = errors.New("prober gave neither status nor error")
+	case sample.Err != nil:
+		sample.Status = nil
+		if errors.Is(sample.Err, context.DeadlineExceeded) && ctx.Err() == nil {
+			sample.Err = fmt.Errorf("%w: %w", deadlineError(m.sampler.interval), sample.Err)
+		}
+	}
+	return sample
+}
+
+// ask opens the prober if needed and probes. What a server sends must not end
+// the agent, so a panic counts as a failed probe.
+func (m *member) ask(ctx context.Context) (status *Status, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			m.log.Error("prober panicked", "panic", r, "stack", string(debug.Stack()))
+			status, err = nil, fmt.Errorf("internal error: %v", r)
+		}
+	}()
+	if m.prober == nil {
+		p, err := m.sampler.open(*m.target)
+		if err != nil {
+			return nil, err
+		}
+		m.prober = p
+	}
+	return m.prober.Probe(ctx)
+}
+
+// report logs what has changed since the last probe: a new error, recovery, a
+// right found missing.
+func (m *member) report(sample *Sample) {
+	if sample.Err != nil {
+		if text := errorText(sample.Err); text != m.loggedErr {
+			m.log.Error("target can't be sampled", "err", text)
+			m.loggedErr = text
+		}
+		if m.downSince.IsZero() {
+			m.downSince = sample.Asked
+		}
+		return
+	}
+	if m.loggedErr != "" {
+		m.log.Info("target answers again", "after", sample.Answered.Sub(m.downSince).Round(time.Millisecond))
+		m.loggedErr = ""
+	}
+	m.downSince = time.Time{}
+	for _, right := range sample.Status.Missing {
+		if !m.told[right] {
+			m.told[right] = true
+			m.log.Warn("a right is missing", "missing", right)
+		}
+	}
+}
+
+// record makes sample the newest of the member. The caller holds mu. Until the
+// cluster's lag is computed, that of the tick before stands in.
+func (m *member) record(sample Sample) {
+	if sample.Err == nil {
+		m.restarts.see(sample.Answered, sample.Status.Uptime)
+		if m.last.Err == nil && m.last.Tick.Add(2*m.sampler.interval).After(sample.Tick) {
+			sample.LagTransactions, sample.LagSeconds = m.last.LagTransactions, m.last.LagSeconds
+		}
+	}
+	sample.Restarts = m.restarts.n
+	m.last = sample
+}
+
+// errorText is the error without what changes from attempt to attempt: the
+// local port of a connection.
+func errorText(err error) string {
+	var op *net.OpError
+	if errors.As(err, &op) && op.Source != nil {
+		text := *op
+		text.Source = nil
+		return text.Error()
+	}
+	return err.Error()
+}
+
+// sameTarget reports whether a reload left the target as it was.
+func sameTarget(a, b *Target) bool {
+	return a.Name == b.Name && a.Engine == b.Engine && a.Address == b.Address &&
+		a.Cluster == b.Cluster && a.Role == b.Role && a.User == b.User && a.Password == b.Password &&
+		maps.Equal(a.Options, b.Options) && sameTLS(a.TLS, b.TLS)
+}
+
+func sameTLS(a, b *tls.Config) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.ServerName == b.ServerName && a.InsecureSkipVerify == b.InsecureSkipVerify &&
+		a.MinVersion == b.MinVersion && a.MaxVersion == b.MaxVersion &&
+		samePool(a.RootCAs, b.RootCAs) &&
+		slices.EqualFunc(a.Certificates, b.Certificates, func(x, y tls.Certificate) bool {
+			return slices.EqualFunc(x.Certificate, y.Certificate, slices.Equal[[]byte])
+		})
+}
+
+func samePool(a, b *x509.CertPool) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.Equal(b)
+}

@@ -1,0 +1,383 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+)
+
+// Shares of the interval. A probe has to answer within probeShare; the frame
+// closes a little later, so that a prober which keeps its deadline can still
+// say itself why it failed.
+const (
+	probeShare = 0.90
+	frameShare = 0.95
+)
+
+// ErrNotSampled is the error of a target that was not asked yet.
+var ErrNotSampled = errors.New("not sampled yet")
+
+// errLate is the error of a target that is still busy with an earlier tick.
+var errLate = errors.New("no answer to an earlier tick yet")
+
+// Options of a Sampler. The zero value is usable.
+type Options struct {
+	// Logger gets changes of a target's state; nil: slog.Default().
+	Logger *slog.Logger
+}
+
+// Sampler asks all targets at the same instants: ticks are whole intervals of
+// the wall clock, each probe has a deadline inside its tick, and a target that
+// is slow or dead holds up nobody else. Its readers (Latest, subscribers) never
+// cause a query.
+//
+// Each target has a member, whose goroutine alone uses the target's prober.
+// Run's goroutine hands out the ticks, closes the frames and publishes them.
+// All other state is guarded by mu, which is never held during a probe.
+type Sampler struct {
+	open     func(Target) (Prober, error)
+	interval time.Duration
+	log      *slog.Logger
+
+	mu          sync.Mutex
+	ctx         context.Context // of Run; nil before
+	members     []*member
+	current     *openFrame // nil between frames
+	complete    chan struct{}
+	trackers    map[string]*lagTracker // by cluster
+	subscribers map[*subscriber]struct{}
+	ended       bool
+	running     sync.WaitGroup // members' goroutines
+}
+
+// openFrame is a tick whose answers are coming in.
+type openFrame struct {
+	tick    time.Time
+	members []*member
+	waiting map[*member]struct{}
+}
+
+// NewSampler returns a sampler of targets, whose names must differ. open is
+// called on a target's own goroutine before its first probe.
+func NewSampler(targets []Target, open func(Target) (Prober, error), interval time.Duration, opts Options) *Sampler {
+	s := &Sampler{
+		open:        open,
+		interval:    interval,
+		log:         opts.Logger,
+		complete:    make(chan struct{}, 1),
+		trackers:    map[string]*lagTracker{},
+		subscribers: map[*subscriber]struct{}{},
+	}
+	if s.log == nil {
+		s.log = slog.Default()
+	}
+	s.Update(targets)
+	return s
+}
+
+// Run samples until ctx ends. It then closes the probers and the subscribers'
+// channels; a prober that ignores its context is waited for one interval at
+// most.
+func (s *Sampler) Run(ctx context.Context) error {
+	if s.interval <= 0 {
+		return fmt.Errorf("sample interval %v is not positive", s.interval)
+	}
+	s.mu.Lock()
+	if s.ctx != nil {
+		s.mu.Unlock()
+		return errors.New("sampler was already started")
+	}
+	s.ctx = ctx
+	for _, m := range s.members {
+		s.start(m)
+	}
+	s.mu.Unlock()
+
+	defer s.shutDown()
+	var last time.Time
+	for {
+		tick, ok := s.awaitTick(ctx, last)
+		if !ok {
+			return nil
+		}
+		last = tick
+		s.begin(tick)
+		if !s.awaitAnswers(ctx, tick) {
+			return nil
+		}
+		frame, stuck := s.finish()
+		for _, m := range stuck {
+			m.log.Error("target can't be sampled", "err", "the connection ignores its deadline")
+		}
+		s.publish(frame)
+	}
+}
+
+// awaitTick sleeps until the next whole interval of the wall clock and returns
+// it. Ticks that were slept through (a suspended machine, a stopped process)
+// are left out.
+func (s *Sampler) awaitTick(ctx context.Context, last time.Time) (time.Time, bool) {
+	next := time.Now().Truncate(s.interval).Add(s.interval)
+	if next.Equal(last) { // the wall clock was set back a little
+		next = next.Add(s.interval)
+	}
+	timer := time.NewTimer(time.Until(next))
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return time.Time{}, false
+	case <-timer.C:
+	}
+	if d := time.Since(next); d > s.interval || d < -s.interval {
+		next = time.Now().Truncate(s.interval)
+	}
+	return next, true
+}
+
+// begin hands the tick to every member that is free and due.
+func (s *Sampler) begin(tick time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	select { // a signal left over from a frame that closed by its deadline
+	case <-s.complete:
+	default:
+	}
+	f := &openFrame{tick: tick, members: s.members, waiting: map[*member]struct{}{}}
+	s.current = f
+	now := time.Now()
+	for _, m := range f.members {
+		switch {
+		case m.busy:
+			m.record(failure(m, tick, now, errLate))
+		case now.Before(m.retryAt):
+			m.record(failure(m, tick, now, m.last.Err))
+		default:
+			m.busy = true
+			f.waiting[m] = struct{}{}
+			m.ticks <- tick
+		}
+	}
+	s.settle(f)
+}
+
+// awaitAnswers waits until the frame is complete or its time is over.
+func (s *Sampler) awaitAnswers(ctx context.Context, tick time.Time) bool {
+	left := share(s.interval, frameShare) - max(0, time.Since(tick))
+	timer := time.NewTimer(left)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-s.complete:
+	case <-timer.C:
+	}
+	return true
+}
+
+// answered takes a member's answer. One that comes after its frame has closed
+// is too old to be shown.
+func (s *Sampler) answered(m *member, sample Sample) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m.busy = false
+	if sample.Err == nil {
+		m.failures = 0
+	} else {
+		m.failures++
+		m.retryAt = sample.Answered.Add(backoff(m.failures, s.interval, sample.Err))
+	}
+	f := s.current
+	if f == nil || !f.tick.Equal(sample.Tick) {
+		return
+	}
+	if _, ok := f.waiting[m]; !ok {
+		return
+	}
+	delete(f.waiting, m)
+	m.record(sample)
+	s.settle(f)
+}
+
+// settle computes the lag of each cluster whose members have all answered, and
+// tells Run when nobody is waited for any more.
+func (s *Sampler) settle(f *openFrame) {
+	waiting := map[string]bool{}
+	for m := range f.waiting {
+		waiting[m.target.Cluster] = true
+	}
+	clusters := map[string][]*Sample{}
+	for _, m := range f.members {
+		name := m.target.Cluster
+		switch _, open := f.waiting[m]; {
+		case open || m.lagTick.Equal(f.tick):
+			continue
+		case name == "":
+			ownLag(&m.last)
+		case waiting[name]:
+			continue
+		default:
+			clusters[name] = append(clusters[name], &m.last)
+		}
+		m.lagTick = f.tick
+	}
+	for name, samples := range clusters {
+		t := s.trackers[name]
+		if t == nil {
+			t = &lagTracker{}
+			s.trackers[name] = t
+		}
+		t.measure(samples)
+	}
+	if len(f.waiting) == 0 {
+		select {
+		case s.complete <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// finish closes the open frame: who has not answered is down. It also returns
+// the members that have just been found stuck.
+func (s *Sampler) finish() (frame Frame, stuck []*member) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f := s.current
+	now := time.Now()
+	for m := range f.waiting {
+		m.record(failure(m, f.tick, now, deadlineError(s.interval)))
+		stuck = append(stuck, m)
+	}
+	clear(f.waiting)
+	s.settle(f)
+	s.current = nil
+
+	frame = Frame{Tick: f.tick, Samples: make([]Sample, 0, len(f.members))}
+	for _, m := range f.members {
+		if m.last.Tick.Equal(f.tick) { // else removed since the tick
+			frame.Samples = append(frame.Samples, m.last)
+		}
+	}
+	return frame, stuck
+}
+
+// Latest returns each target's newest sample, never older than two ticks. A
+// target that answers fast is in it before slower ones are; until its whole
+// cluster has answered, its lag is that of the tick before.
+func (s *Sampler) Latest() Frame {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	frame := Frame{Samples: make([]Sample, len(s.members))}
+	for i, m := range s.members {
+		sample := m.last
+		if sample.Err == nil && now.Sub(sample.Answered) > 2*s.interval {
+			sample = failure(m, sample.Tick, now, errors.New("no sample for two intervals"))
+		}
+		if sample.Tick.After(frame.Tick) {
+			frame.Tick = sample.Tick
+		}
+		frame.Samples[i] = sample
+	}
+	return frame
+}
+
+// Targets returns the targets in the order of the configuration.
+func (s *Sampler) Targets() []Target {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	targets := make([]Target, len(s.members))
+	for i, m := range s.members {
+		targets[i] = *m.target
+	}
+	return targets
+}
+
+// Update replaces the targets. One that is unchanged keeps its connection and
+// its history; a changed one starts anew.
+func (s *Sampler) Update(targets []Target) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	old := map[string]*member{}
+	for _, m := range s.members {
+		old[m.target.Name] = m
+	}
+	members := make([]*member, 0, len(targets))
+	clusters := map[string]bool{}
+	for _, t := range targets {
+		clusters[t.Cluster] = true
+		if m := old[t.Name]; m != nil && sameTarget(m.target, &t) {
+			delete(old, t.Name)
+			members = append(members, m)
+			continue
+		}
+		m := newMember(s, t)
+		members = append(members, m)
+		if s.ctx != nil && !s.ended {
+			s.start(m)
+		}
+	}
+	for _, m := range old {
+		m.stop()
+		if s.current != nil {
+			delete(s.current.waiting, m)
+		}
+	}
+	if s.current != nil {
+		s.settle(s.current)
+	}
+	for name := range s.trackers {
+		if !clusters[name] {
+			delete(s.trackers, name)
+		}
+	}
+	s.members = members
+}
+
+// start gives a member its goroutine. The caller holds mu.
+func (s *Sampler) start(m *member) {
+	ctx, cancel := context.WithCancel(s.ctx)
+	m.cancel = cancel
+	s.running.Go(func() { m.run(ctx) })
+}
+
+// shutDown ends the members and the subscriptions.
+func (s *Sampler) shutDown() {
+	s.mu.Lock()
+	s.ended = true
+	for _, m := range s.members {
+		m.stop()
+	}
+	for sub := range s.subscribers {
+		close(sub.frames)
+	}
+	clear(s.subscribers)
+	s.mu.Unlock()
+
+	done := make(chan struct{})
+	go func() {
+		s.running.Wait()
+		close(done)
+	}()
+	timer := time.NewTimer(max(s.interval, time.Second))
+	defer timer.Stop()
+	select {
+	case <-done:
+	case <-timer.C:
+		s.log.Warn("a target's connection did not close in time")
+	}
+}
+
+func share(d time.Duration, part float64) time.Duration {
+	return time.Duration(float64(d) * part)
+}
+
+func failure(m *member, tick, now time.Time, err error) Sample {
+	return Sample{Target: m.target, Tick: tick, Asked: now, Answered: now, Err: err}
+}
+
+func deadlineError(interval time.Duration) error {
+	return fmt.Errorf("no answer within %v", share(interval, probeShare))
+}
