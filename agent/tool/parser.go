@@ -54,6 +54,11 @@ type Tool struct {
 	// "sysbench". A name also matches with a ".exe", ".sh" or ".py" behind it.
 	Programs []string
 
+	// MatchArgs recognises a start by more than the program's base name, such
+	// as `java -cp … site.ycsb.Client`: args are what stands behind the name.
+	// Nil: Programs alone decide.
+	MatchArgs func(base string, args []string) bool
+
 	// Describe reads the arguments behind the program's name.
 	Describe func(Invocation) Description
 
@@ -74,4 +79,12 @@ func (t *Tool) Match(base string) bool {
 		}
 	}
 	return false
+}
+
+// Flusher is a Parser that may hold back a report although its last line has
+// come, because it can't know that. Flush is called when no more bytes have come
+// for a moment; the reports must be the same ones, whenever and however often it is
+// called, that come out without it.
+type Flusher interface {
+	Flush(emit func(*Report))
 }

@@ -81,6 +81,9 @@ type Report struct {
 	Tool     string // Start only
 	Version  string // Start only, as in the tool's banner, else empty
 	Workload string // Start only, when the output names it
+	// Command is the tool's own verb (load, run …); Start only, when the output
+	// names it.
+	Command string
 
 	Threads Optional[int]
 	Phase   Phase // Interval only
