@@ -27,12 +27,10 @@ func (t *lagTracker) measure(samples []*Sample) {
 		h := t.historyOf(lead.Status.Position)
 		h.add(lead.Status.Position, lead.Answered, len(group) == len(samples))
 		for _, s := range group {
-			behind, ok := s.Status.Position.Behind(lead.Status.Position)
-			if !ok {
-				continue
+			if behind, ok := s.Status.Position.Behind(lead.Status.Position); ok {
+				transactions := float64(behind)
+				s.LagTransactions = &transactions
 			}
-			transactions := float64(behind)
-			s.LagTransactions = &transactions
 			if s.Status.LagSeconds != nil {
 				continue
 			}
@@ -65,7 +63,7 @@ next:
 			continue
 		}
 		for i, g := range groups {
-			if _, ok := g[0].Status.Position.Behind(s.Status.Position); ok {
+			if sameHistory(g[0].Status.Position, s.Status.Position) {
 				groups[i] = append(g, s)
 				continue next
 			}
@@ -75,19 +73,35 @@ next:
 	return groups
 }
 
+// sameHistory reports whether two positions can be compared.
+func sameHistory(a, b Position) bool {
+	_, ok := a.Behind(b)
+	return ok || Reached(a, b) || Reached(b, a)
+}
+
 // mostAdvanced returns the sample that lacks least of the others.
 func mostAdvanced(group []*Sample) *Sample {
 	lead := group[0]
 	for _, s := range group[1:] {
-		lacks, ok := lead.Status.Position.Behind(s.Status.Position)
-		if !ok || lacks == 0 {
-			continue
-		}
-		if has, ok := s.Status.Position.Behind(lead.Status.Position); ok && has < lacks {
+		if ahead(s.Status.Position, lead.Status.Position) {
 			lead = s
 		}
 	}
 	return lead
+}
+
+// ahead reports whether p is more advanced than q. Where each has what the
+// other lacks, as after writes on two sides, the one that lacks less is.
+func ahead(p, q Position) bool {
+	if Reached(q, p) {
+		return false
+	}
+	pLacks, ok1 := p.Behind(q)
+	qLacks, ok2 := q.Behind(p)
+	if ok1 && ok2 {
+		return pLacks < qLacks
+	}
+	return Reached(p, q)
 }
 
 // historyOf returns the history that p belongs to, a new one if need be.
@@ -130,29 +144,21 @@ func (h *history) has(p Position) bool {
 	if len(h.entries) == 0 {
 		return false
 	}
-	_, ok := p.Behind(h.entries[len(h.entries)-1].position)
-	return ok
+	return sameHistory(p, h.entries[len(h.entries)-1].position)
 }
 
 // add notes that p was the most advanced position at a moment. With whole, p
 // was found among all targets of the cluster; else a more advanced one may
 // just be out of reach, and entries beyond p stay true.
 func (h *history) add(p Position, at time.Time, whole bool) {
-	for whole && len(h.entries) > 0 {
-		last := h.entries[len(h.entries)-1]
-		if beyond, ok := p.Behind(last.position); !ok || beyond == 0 {
-			break
-		}
-		h.entries = h.entries[:len(h.entries)-1] // the cluster went back
+	for n := len(h.entries); whole && n > 0 && !Reached(p, h.entries[n-1].position); n-- {
+		h.entries = h.entries[:n-1] // the cluster went back
 	}
-	if n := len(h.entries); n > 0 {
-		last := &h.entries[n-1]
-		if ahead, ok := last.position.Behind(p); !ok || ahead == 0 {
-			if back, ok := p.Behind(last.position); ok && back == 0 {
-				last.last = at
-			}
-			return
+	if n := len(h.entries); n > 0 && Reached(h.entries[n-1].position, p) {
+		if Reached(p, h.entries[n-1].position) {
+			h.entries[n-1].last = at
 		}
+		return
 	}
 	h.entries = append(h.entries, historyEntry{position: p, first: at, last: at})
 	h.trim(at)
@@ -188,11 +194,7 @@ func (h *history) lag(p Position, at time.Time) (time.Duration, bool) {
 	reached := -1 // the last entry that p has wholly
 	for lo, hi := 0, len(h.entries)-1; lo <= hi; {
 		mid := (lo + hi) / 2
-		lacks, ok := p.Behind(h.entries[mid].position)
-		if !ok {
-			return 0, false
-		}
-		if lacks == 0 {
+		if Reached(p, h.entries[mid].position) {
 			reached, lo = mid, mid+1
 		} else {
 			hi = mid - 1
