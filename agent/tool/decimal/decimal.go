@@ -1,0 +1,144 @@
+// Package decimal reads the numbers that benchmark tools print and scales
+// them to base units without losing the shortest decimal: 17321.08
+// microseconds are 0.01732108 seconds, not 0.017321080000000003.
+package decimal
+
+import (
+	"math"
+	"strconv"
+	"unicode/utf8"
+)
+
+// Parse returns text × 10^shift as the nearest float64. text is digits with at
+// most one point, perhaps a sign and an exponent. It is false for anything
+// else (NaN, infinities, hexadecimal numbers, digit grouping) and for a
+// number too large for a float64. It does not allocate for numbers below 2^53
+// digits of which the scale is ordinary.
+func Parse(text []byte, shift int) (float64, bool) { return parse(text, shift, false) }
+
+// ParseLocal is Parse for a tool that prints in its user's language: the
+// decimal separator may be a comma, the digits may be Arabic, Persian,
+// Devanagari or Bengali ones.
+func ParseLocal(text []byte, shift int) (float64, bool) {
+	if v, ok := parse(text, shift, true); ok {
+		return v, true
+	}
+	for _, c := range text {
+		if c >= utf8.RuneSelf {
+			return parse(western(text), shift, true)
+		}
+	}
+	return 0, false
+}
+
+var pow10 = [...]float64{1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11,
+	1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22}
+
+// maxText bounds the length of a number; no tool prints longer ones.
+const maxText = 400
+
+func parse(text []byte, shift int, comma bool) (float64, bool) {
+	if len(text) > maxText {
+		return 0, false
+	}
+	i := 0
+	negative := i < len(text) && text[i] == '-'
+	if negative {
+		i++
+	}
+	var mantissa uint64
+	digits, fraction, point := 0, 0, false
+	exact := true
+scan:
+	for ; i < len(text); i++ {
+		switch c := text[i]; {
+		case '0' <= c && c <= '9':
+			if mantissa < 1<<58 {
+				mantissa = mantissa*10 + uint64(c-'0')
+			} else {
+				exact = false
+			}
+			digits++
+			if point {
+				fraction++
+			}
+		case (c == '.' || comma && c == ',') && !point:
+			point = true
+		case c == 'e' || c == 'E':
+			break scan
+		default:
+			return 0, false
+		}
+	}
+	if digits == 0 {
+		return 0, false
+	}
+	end := i
+	exponent := 0
+	if i < len(text) {
+		var ok bool
+		if exponent, ok = parseExponent(text[i+1:]); !ok {
+			return 0, false
+		}
+	}
+	v, ok := 0.0, true
+	if e := exponent + shift - fraction; exact && mantissa < 1<<53 && -22 <= e && e <= 22 {
+		// Both factors are exact, so the result is rounded once.
+		if e < 0 {
+			v = float64(mantissa) / pow10[-e]
+		} else {
+			v = float64(mantissa) * pow10[e]
+		}
+		if negative {
+			v = -v
+		}
+	} else {
+		v, ok = round(text[:end], exponent+shift)
+	}
+	return v, ok
+}
+
+func parseExponent(text []byte) (int, bool) {
+	if len(text) > 5 {
+		return 0, false
+	}
+	e, err := strconv.Atoi(string(text))
+	return e, err == nil
+}
+
+// round is the slow way: mantissa with up to all its digits, times 10^exponent.
+func round(mantissa []byte, exponent int) (float64, bool) {
+	b := make([]byte, 0, len(mantissa)+8)
+	for _, c := range mantissa {
+		if c == ',' {
+			c = '.'
+		}
+		b = append(b, c)
+	}
+	b = strconv.AppendInt(append(b, 'e'), int64(exponent), 10)
+	v, err := strconv.ParseFloat(string(b), 64)
+	return v, err == nil && !math.IsInf(v, 0)
+}
+
+// western returns text with other digits turned into 0 to 9.
+func western(text []byte) []byte {
+	b := make([]byte, 0, len(text))
+	for len(text) > 0 {
+		r, n := utf8.DecodeRune(text)
+		text = text[n:]
+		switch {
+		case r == '٫':
+			r = '.'
+		case r == '\u2212': // minus sign
+			r = '-'
+		default:
+			for _, zero := range [...]rune{'٠', '۰', '०', '০'} {
+				if zero <= r && r <= zero+9 {
+					r = '0' + r - zero
+				}
+			}
+		}
+		b = utf8.AppendRune(b, r)
+	}
+	return b
+}
