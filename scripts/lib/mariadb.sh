@@ -157,19 +157,3 @@ sysbench_config() {
 	)
 	mv "$1.new" "$1"
 }
-
-# cpu_limit NODE PERCENT: lets the server have PERCENT of one core. cpulimit works
-# by stopping and continuing the process and so needs neither root nor cgroups.
-cpu_limit() {
-	local pid
-	need cpulimit cpulimit
-	[[ $2 =~ ^[1-9][0-9]*$ ]] || die "percent of one core expected, not: $2"
-	pid=$(process_pid "$1/pid") || die "the server in $1 does not run"
-	cpu_unlimit "$1"
-	process_start "$1/cpulimit.pid" /dev/null cpulimit --lazy --pid="$pid" --limit="$2"
-}
-
-cpu_unlimit() {
-	process_stop "$1/cpulimit.pid" 2
-	process_signal "$1/pid" CONT || true
-}
