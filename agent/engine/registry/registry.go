@@ -1,10 +1,18 @@
 // Package registry lists the databases that benchwatch can sample.
 package registry
 
-import "github.com/benchwatch/benchwatch/agent/engine"
+import (
+	"github.com/benchwatch/benchwatch/agent/engine"
+	"github.com/benchwatch/benchwatch/agent/engine/galera"
+	"github.com/benchwatch/benchwatch/agent/engine/mysql"
+)
 
 // Engines by the name used in the configuration. A new engine is one line here.
-var Engines = []*engine.Engine{}
+var Engines = []*engine.Engine{
+	mysql.Family(
+		galera.New,
+	),
+}
 
 // ByName returns the engine called name, or nil.
 func ByName(name string) *engine.Engine {

@@ -1,0 +1,173 @@
+// Package galera reads what a node of a Galera cluster (MariaDB, Percona
+// XtraDB Cluster, Codership's MySQL) tells beyond a single server's counters.
+// All of it comes with the tick's one SHOW GLOBAL STATUS.
+//
+// Averages and maxima since the last FLUSH STATUS are left out (wsrep_*_avg,
+// _max, _min, wsrep_flow_control_paused, wsrep_apply_*, wsrep_commit_*,
+// wsrep_cert_interval, wsrep_evs_repl_latency): sampled once a second they say
+// nothing. So is wsrep_causal_reads, which in Galera 26.4.23 counts failed
+// certifications instead of what its name says.
+package galera
+
+import (
+	"context"
+	"strings"
+
+	"github.com/benchwatch/benchwatch/agent/engine"
+	"github.com/benchwatch/benchwatch/agent/engine/mysql"
+)
+
+func total(name, help string, labels ...string) *engine.Metric {
+	return &engine.Metric{Name: name, Help: help, Kind: engine.Counter, Labels: labels}
+}
+
+func gauge(name, help string) *engine.Metric {
+	return &engine.Metric{Name: name, Help: help}
+}
+
+var (
+	pausedSeconds      = total("galera_flow_control_paused_seconds_total", "Time that replication on this node was paused by flow control (wsrep_flow_control_paused_ns). Its rate is the share of time paused. FLUSH STATUS does not reset it.")
+	flowControlSent    = total("galera_flow_control_sent_total", "Pauses that this node asked for (wsrep_flow_control_sent): it is the slow one. FLUSH STATUS resets it.")
+	flowControlRecv    = total("galera_flow_control_received_total", "Pauses seen from any node, own ones too (wsrep_flow_control_recv). FLUSH STATUS resets it.")
+	lastCommitted      = gauge("galera_last_committed", "Sequence number of the last transaction committed on this node (wsrep_last_committed). A gauge, since it belongs to the cluster: it outlives restarts.")
+	clusterSize        = gauge("galera_cluster_size", "Nodes in this node's view of the cluster (wsrep_cluster_size). After a node has died it is right only 5 to 7 s later.")
+	configurationID    = gauge("galera_cluster_configuration_id", "Number of the membership change that this node has seen last (wsrep_cluster_conf_id). A node whose number is not the others' lives in the past. Absent in a non-primary component.")
+	primary            = gauge("galera_primary", "1 if the node is in the primary component (wsrep_cluster_status), else 0.")
+	ready              = gauge("galera_ready", "1 if the node accepts queries (wsrep_ready), else 0.")
+	connected          = gauge("galera_connected", "1 if the node is connected to the cluster's network (wsrep_connected), else 0.")
+	localState         = gauge("galera_local_state", "The node's state: 0 initialized, 1 joining, 2 donor or desynced, 3 joined, 4 synced (wsrep_local_state).")
+	desyncCount        = gauge("galera_desync_count", "Reasons for which the node is desynced now: backup, FLUSH TABLES WITH READ LOCK, state transfer (wsrep_desync_count).")
+	receiveQueue       = gauge("galera_receive_queue", "Write sets received and waiting to be applied (wsrep_local_recv_queue). The node with the longest is the slow one.")
+	sendQueue          = gauge("galera_send_queue", "Write sets waiting to be sent (wsrep_local_send_queue).")
+	localCommits       = total("galera_local_commits_total", "Transactions of local clients that were committed (wsrep_local_commits). The sum over the nodes is the cluster's.")
+	certFailures       = total("galera_certification_failures_total", "Transactions of local clients that failed certification (wsrep_local_cert_failures).")
+	bruteForceAborts   = total("galera_brute_force_aborts_total", "Transactions of local clients that an applier aborted (wsrep_local_bf_aborts).")
+	localReplays       = total("galera_local_replays_total", "Transactions that were replayed after a lock conflict with an applier (wsrep_local_replays).")
+	replicatedSets     = total("galera_replicated_writesets_total", "Write sets that this node sent to the others (wsrep_replicated).")
+	replicatedBytes    = total("galera_replicated_bytes_total", "Bytes of the write sets sent (wsrep_replicated_bytes).")
+	receivedSets       = total("galera_received_writesets_total", "Write sets received from the others, and a few messages of the cluster itself (wsrep_received).")
+	receivedBytes      = total("galera_received_bytes_total", "Bytes of the write sets received (wsrep_received_bytes).")
+	openTransactions   = gauge("galera_open_transactions", "Transactions known to the replication provider now (wsrep_open_transactions).")
+	dependencyDistance = gauge("galera_certification_dependency_distance", "Mean distance between write sets that could be applied in parallel (wsrep_cert_deps_distance): an upper limit for useful applier threads. An average since the start or the last FLUSH STATUS, not of the last second.")
+	certIndexSize      = gauge("galera_certification_index_entries", "Entries of the certification index (wsrep_cert_index_size).")
+	cachedDownTo       = gauge("galera_cached_down_to", "Oldest sequence number in the write set cache (wsrep_local_cached_downto): a node that stopped after it can rejoin with an incremental transfer.")
+	applierThreads     = gauge("galera_applier_threads", "Threads that apply write sets (wsrep_applier_thread_count; MariaDB).")
+	clusterWeight      = gauge("galera_cluster_weight", "Votes in this node's view of the cluster (wsrep_cluster_weight).")
+	flowControlLimit   = gauge("galera_flow_control_limit", "Length of the receive queue at which the node asks for a pause (wsrep_flow_control_interval_high; Percona XtraDB Cluster).")
+)
+
+// series are the variables that are a number or a switch each.
+var series = []struct {
+	metric *engine.Metric
+	name   string
+	scale  float64
+}{
+	{pausedSeconds, "wsrep_flow_control_paused_ns", 1e-9},
+	{flowControlSent, "wsrep_flow_control_sent", 1},
+	{flowControlRecv, "wsrep_flow_control_recv", 1},
+	{lastCommitted, "wsrep_last_committed", 1},
+	{clusterSize, "wsrep_cluster_size", 1},
+	{configurationID, "wsrep_cluster_conf_id", 1},
+	{localState, "wsrep_local_state", 1},
+	{desyncCount, "wsrep_desync_count", 1},
+	{receiveQueue, "wsrep_local_recv_queue", 1},
+	{engine.ReplicationQueueTransactions, "wsrep_local_recv_queue", 1},
+	{sendQueue, "wsrep_local_send_queue", 1},
+	{localCommits, "wsrep_local_commits", 1},
+	{certFailures, "wsrep_local_cert_failures", 1},
+	{bruteForceAborts, "wsrep_local_bf_aborts", 1},
+	{localReplays, "wsrep_local_replays", 1},
+	{replicatedSets, "wsrep_replicated", 1},
+	{replicatedBytes, "wsrep_replicated_bytes", 1},
+	{receivedSets, "wsrep_received", 1},
+	{receivedBytes, "wsrep_received_bytes", 1},
+	{openTransactions, "wsrep_open_transactions", 1},
+	{certIndexSize, "wsrep_cert_index_size", 1},
+	{cachedDownTo, "wsrep_local_cached_downto", 1},
+	{applierThreads, "wsrep_applier_thread_count", 1},
+	{clusterWeight, "wsrep_cluster_weight", 1},
+	{flowControlLimit, "wsrep_flow_control_interval_high", 1},
+}
+
+// Detail reads the wsrep_* variables. Any of them may be missing.
+type Detail struct{}
+
+// New returns the detail for one prober.
+func New() mysql.Detail { return Detail{} }
+
+// Status implements mysql.Detail.
+func (Detail) Status() []string {
+	names := []string{
+		"wsrep_cluster_status", "wsrep_ready", "wsrep_connected",
+		"wsrep_cluster_state_uuid", "wsrep_cert_deps_distance", "wsrep_provider_name",
+	}
+	for i := range series {
+		names = append(names, series[i].name)
+	}
+	return names
+}
+
+// Variables implements mysql.Detail.
+func (Detail) Variables() []string { return nil }
+
+// Read implements mysql.Detail. Servers that are only able to run Galera show
+// some wsrep_* variables too; those whose provider is loaded have a state.
+func (Detail) Read(_ context.Context, _ mysql.Querier, tick *mysql.Tick, out *engine.Status) error {
+	status := tick.Status
+	if _, loaded := status.Uint("wsrep_local_state"); !loaded {
+		return nil
+	}
+	for i := range series {
+		s := &series[i]
+		// Numbers near 2^64 are -1 to the server: not known now.
+		if n, ok := status.Uint(s.name); ok && n < 1<<63 {
+			out.Set(s.metric, float64(n)*s.scale)
+		}
+	}
+	if d, ok := status.Number("wsrep_cert_deps_distance"); ok && d >= 0 {
+		out.Set(dependencyDistance, d)
+	}
+	setSwitch(out, ready, status, "wsrep_ready")
+	setSwitch(out, connected, status, "wsrep_connected")
+
+	inPrimary := strings.EqualFold(status["wsrep_cluster_status"], "Primary")
+	if _, told := status["wsrep_cluster_status"]; told {
+		out.Set(primary, truth(inPrimary))
+	}
+	if out.Role == "" {
+		out.Role = "member"
+	}
+	if out.Position == nil {
+		if p, ok := position(status); ok {
+			out.Position = p
+			// Outside the primary component a node neither gets write sets nor
+			// knows whether others commit. One that is joining or desynced
+			// is behind, and how far can be told.
+			out.Replicating = inPrimary
+		}
+	}
+	return nil
+}
+
+// position is absent until the node has got a state from the cluster.
+func position(status mysql.Values) (Position, bool) {
+	uuid := status["wsrep_cluster_state_uuid"]
+	seqno, ok := status.Uint("wsrep_last_committed")
+	if !ok || seqno >= 1<<63 || strings.Trim(uuid, "0-") == "" {
+		return Position{}, false
+	}
+	return Position{Cluster: uuid, Seqno: seqno}, true
+}
+
+func setSwitch(out *engine.Status, m *engine.Metric, status mysql.Values, name string) {
+	if on, ok := status.Bool(name); ok {
+		out.Set(m, truth(on))
+	}
+}
+
+func truth(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}

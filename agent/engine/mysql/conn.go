@@ -1,0 +1,200 @@
+package mysql
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"time"
+
+	driver "github.com/go-sql-driver/mysql"
+
+	"github.com/benchwatch/benchwatch/agent/engine"
+)
+
+const (
+	// ioTimeout bounds what the tick's deadline does not: closing a connection
+	// to a server that has stopped reading.
+	ioTimeout = 5 * time.Second
+	// refreshEvery is how often the server's variables are read again and
+	// refused statements are tried again.
+	refreshEvery = time.Minute
+)
+
+// conn is one connection and what was learned through it.
+type conn struct {
+	sql        *sql.Conn
+	server     *Server
+	refreshed  time.Time
+	refused    map[string]error // by statement
+	statements *uint64          // sent by the prober in its life
+}
+
+// newPool returns a pool of one connection; it does not connect. progress
+// follows how far connecting gets, for error messages.
+func newPool(t engine.Target, progress *stage) (*sql.DB, error) {
+	cfg := driver.NewConfig()
+	cfg.User = t.User
+	cfg.Passwd = string(t.Password)
+	cfg.Net, cfg.Addr = "tcp", t.Address
+	if strings.HasPrefix(t.Address, "/") {
+		cfg.Net = "unix"
+	} else if _, _, err := net.SplitHostPort(t.Address); err != nil {
+		return nil, fmt.Errorf("address %q is neither host:port nor the path of a socket", t.Address)
+	}
+	if t.TLS != nil {
+		cfg.TLS = t.TLS.Clone()
+	}
+	cfg.Timeout, cfg.ReadTimeout, cfg.WriteTimeout = ioTimeout, ioTimeout, ioTimeout
+	cfg.ConnectionAttributes = "program_name:benchwatch"
+	cfg.Logger = &driver.NopLogger{}
+	cfg.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
+		*progress = dialling
+		c, err := (&net.Dialer{}).DialContext(ctx, network, address)
+		if err == nil {
+			*progress = greeting
+		}
+		return c, err
+	}
+	connector, err := driver.NewConnector(cfg)
+	if err != nil {
+		return nil, err
+	}
+	db := sql.OpenDB(connector)
+	db.SetMaxOpenConns(1)
+	db.SetMaxIdleConns(1)
+	return db, nil
+}
+
+// Rows implements Querier.
+func (c *conn) Rows(ctx context.Context, statement string) ([]Row, error) {
+	if err := c.refused[statement]; err != nil {
+		return nil, err
+	}
+	var answer []Row
+	err := c.query(ctx, statement, func(rows *sql.Rows) error {
+		columns, err := rows.Columns()
+		if err != nil {
+			return err
+		}
+		header := NewRow(columns, nil)
+		for rows.Next() {
+			row := Row{columns: header.columns, values: make([]sql.NullString, len(columns))}
+			into := make([]any, len(columns))
+			for i := range into {
+				into[i] = &row.values[i]
+			}
+			if err := rows.Scan(into...); err != nil {
+				return err
+			}
+			answer = append(answer, row)
+		}
+		return rows.Err()
+	})
+	if Refused(err) {
+		c.refused[statement] = err
+	}
+	return answer, err
+}
+
+// values runs a SHOW statement of two columns.
+func (c *conn) values(ctx context.Context, statement string, into Values) error {
+	return c.query(ctx, statement, func(rows *sql.Rows) error {
+		var name, value sql.RawBytes
+		for rows.Next() {
+			if err := rows.Scan(&name, &value); err != nil {
+				return err
+			}
+			if value != nil { // NULL is no value
+				into[string(name)] = string(value)
+			}
+		}
+		return rows.Err()
+	})
+}
+
+func (c *conn) query(ctx context.Context, statement string, read func(*sql.Rows) error) error {
+	*c.statements++
+	rows, err := c.sql.QueryContext(ctx, statement)
+	if err != nil {
+		return fmt.Errorf("%s: %w", short(statement), err)
+	}
+	err = read(rows)
+	if closeErr := rows.Close(); err == nil {
+		err = closeErr
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", short(statement), err)
+	}
+	return nil
+}
+
+// close gives the connection back to the pool, which closes it if it is broken.
+func (c *conn) close() {
+	// The error says that the connection was closed already.
+	_ = c.sql.Close()
+}
+
+// show returns a SHOW statement for some names only: for a server it is four
+// times cheaper than the whole list (0.23 against 1.2 ms of CPU on MariaDB
+// 10.11), and its counters of sent bytes move less.
+func show(what string, names []string) string {
+	return "SHOW GLOBAL " + what + " WHERE Variable_name IN ('" + strings.Join(names, "','") + "')"
+}
+
+// short is the beginning of a statement, to name it in an error.
+func short(statement string) string {
+	statement, _, _ = strings.Cut(statement, " WHERE")
+	if len(statement) > 60 {
+		statement = statement[:60] + "…"
+	}
+	return statement
+}
+
+// Refused reports whether the server understood who asks but will not answer
+// the statement: a missing right, or something this server does not have.
+func Refused(err error) bool { return Denied(err) || Unsupported(err) }
+
+// Denied reports whether a right is missing for a statement.
+func Denied(err error) bool {
+	return hasNumber(err,
+		1044, // no access to database
+		1142, // no SELECT on table
+		1143, // no SELECT on column
+		1227, // no global privilege
+		1370, // no EXECUTE on routine
+	)
+}
+
+// Unsupported reports whether the server does not know the statement, or what
+// it asks for.
+func Unsupported(err error) bool {
+	return hasNumber(err,
+		1049, // unknown database
+		1054, // unknown column
+		1064, // syntax error
+		1109, // unknown table in information_schema
+		1146, // no such table
+		1193, // unknown system variable
+		1235, // not supported by this server
+		1305, // unknown function
+		1238, // variable has another scope
+		1289, // feature is disabled
+		3167, // disabled, see show_compatibility_56
+	)
+}
+
+func hasNumber(err error, numbers ...uint16) bool {
+	var said *driver.MySQLError
+	if !errors.As(err, &said) {
+		return false
+	}
+	for _, n := range numbers {
+		if said.Number == n {
+			return true
+		}
+	}
+	return false
+}

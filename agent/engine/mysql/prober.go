@@ -1,0 +1,152 @@
+package mysql
+
+import (
+	"context"
+	"database/sql"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/benchwatch/benchwatch/agent/engine"
+)
+
+// prober samples one server through one connection.
+type prober struct {
+	target  engine.Target
+	details []Detail
+	log     *slog.Logger
+
+	pool       *sql.DB
+	progress   stage
+	conn       *conn  // nil: not connected
+	statements uint64 // sent so far
+
+	showStatus    string
+	showVariables string
+}
+
+func newProber(t engine.Target, details []Detail, log *slog.Logger) (*prober, error) {
+	p := &prober{target: t, details: details, log: log}
+	status, variables := counterNames(), slices.Clone(serverVariables)
+	for _, d := range details {
+		status = append(status, d.Status()...)
+		variables = append(variables, d.Variables()...)
+	}
+	p.showStatus = show("STATUS", unique(status))
+	p.showVariables = show("VARIABLES", unique(variables))
+	var err error
+	p.pool, err = newPool(t, &p.progress)
+	return p, err
+}
+
+func unique(names []string) []string {
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// Probe implements engine.Prober.
+func (p *prober) Probe(ctx context.Context) (*engine.Status, error) {
+	known := p.conn != nil
+	status, err := p.sample(ctx)
+	if err != nil && known && lost(err) && ctx.Err() == nil {
+		// The server was restarted, or closed an idle connection: that is no
+		// reason to miss a tick.
+		p.drop()
+		status, err = p.sample(ctx)
+	}
+	if err != nil {
+		at := p.progress
+		p.drop()
+		return nil, explain(&p.target, at, err)
+	}
+	return status, nil
+}
+
+// Close implements engine.Prober.
+func (p *prober) Close() error {
+	p.drop()
+	return p.pool.Close()
+}
+
+func (p *prober) drop() {
+	if p.conn != nil {
+		p.conn.close()
+		p.conn = nil
+	}
+}
+
+// connect opens the connection if there is none.
+func (p *prober) connect(ctx context.Context) error {
+	if p.conn != nil {
+		return nil
+	}
+	p.progress = dialling
+	c, err := p.pool.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	p.conn = &conn{sql: c, statements: &p.statements}
+	return nil
+}
+
+// refresh reads what the server is, at first and when that is a while ago.
+func (p *prober) refresh(ctx context.Context) error {
+	c := p.conn
+	if c.server != nil && time.Since(c.refreshed) < refreshEvery {
+		return nil
+	}
+	variables := Values{}
+	if err := c.values(ctx, p.showVariables, variables); err != nil {
+		return err
+	}
+	server, err := newServer(variables)
+	if err != nil {
+		return err
+	}
+	if c.server == nil || c.server.Version != server.Version || c.server.Flavour != server.Flavour {
+		p.log.Debug("connected", "flavour", server.Flavour, "version", server.Version)
+	}
+	c.server, c.refreshed, c.refused = server, time.Now(), map[string]error{}
+	return nil
+}
+
+func (p *prober) sample(ctx context.Context) (*engine.Status, error) {
+	if err := p.connect(ctx); err != nil {
+		return nil, err
+	}
+	p.progress = asking
+	if err := p.refresh(ctx); err != nil {
+		return nil, err
+	}
+	values := make(Values, 128)
+	if err := p.conn.values(ctx, p.showStatus, values); err != nil {
+		return nil, err
+	}
+	tick := &Tick{Target: &p.target, Server: p.conn.server, Status: values}
+	out, err := Decode(ctx, tick, p.conn, p.details)
+	if err != nil {
+		return nil, err
+	}
+	out.Set(engine.AgentStatementsTotal, float64(p.statements))
+	return out, nil
+}
+
+// Decode makes a status of one tick's answers.
+func Decode(ctx context.Context, tick *Tick, q Querier, details []Detail) (*engine.Status, error) {
+	out := &engine.Status{Version: tick.Server.Version, Flavour: tick.Server.Flavour}
+	if seconds, ok := tick.Status.Uint("Uptime"); ok {
+		out.Uptime = time.Duration(min(seconds, 1<<33)) * time.Second
+	}
+	readCounters(tick, out)
+	for _, d := range details {
+		err := d.Read(ctx, q, tick, out)
+		switch {
+		case err == nil:
+		case saidByServer(err): // what this detail would have told is missing, no more
+			out.Missing = append(out.Missing, oneLine(err).Error())
+		default:
+			return nil, err
+		}
+	}
+	return out, nil
+}

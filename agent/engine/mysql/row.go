@@ -1,0 +1,62 @@
+package mysql
+
+import (
+	"database/sql"
+	"strconv"
+)
+
+// Row is one row of an answer. Columns are looked up by name, and several
+// names can be tried, since servers rename them (Slave_…, Replica_…).
+type Row struct {
+	columns map[string]int
+	values  []sql.NullString
+}
+
+// NewRow returns a row; values beyond the columns are ignored.
+func NewRow(columns []string, values []sql.NullString) Row {
+	index := make(map[string]int, len(columns))
+	for i, c := range columns {
+		index[c] = i
+	}
+	return Row{columns: index, values: values}
+}
+
+// Has reports whether one of the columns exists, be it NULL.
+func (r Row) Has(names ...string) bool {
+	for _, name := range names {
+		if i, ok := r.columns[name]; ok && i < len(r.values) {
+			return true
+		}
+	}
+	return false
+}
+
+// Text returns the first of the columns that exists; false if none does or it
+// is NULL.
+func (r Row) Text(names ...string) (string, bool) {
+	for _, name := range names {
+		if i, ok := r.columns[name]; ok && i < len(r.values) {
+			return r.values[i].String, r.values[i].Valid
+		}
+	}
+	return "", false
+}
+
+// Number is Text as a finite decimal number.
+func (r Row) Number(names ...string) (float64, bool) {
+	text, ok := r.Text(names...)
+	if !ok {
+		return 0, false
+	}
+	return number(text)
+}
+
+// Uint is Text as a whole number without sign.
+func (r Row) Uint(names ...string) (uint64, bool) {
+	text, ok := r.Text(names...)
+	if !ok {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(text, 10, 64)
+	return n, err == nil
+}

@@ -1,0 +1,90 @@
+package mysql
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Server is what a connection knows of its server. It is asked for when the
+// connection is opened and once a minute after that.
+type Server struct {
+	// Version as the server gives it, without the prefix 5.5.5- that MariaDB
+	// 10 puts in front for old replicas.
+	Version string
+	// Number is the version as numbers, to be compared among servers of one
+	// flavour only. On Aurora and TiDB it is the MySQL version they stand for.
+	Number [3]int
+	// Flavour is mysql, mariadb, percona, aurora or tidb.
+	Flavour string
+	// Variables are system variables: those of serverVariables and the details'.
+	Variables Values
+}
+
+// serverVariables are asked for from every server.
+var serverVariables = []string{"version", "version_comment", "max_connections", "aurora_version"}
+
+// newServer tells from its variables what a server is.
+func newServer(variables Values) (*Server, error) {
+	version := variables["version"]
+	if rest, ok := strings.CutPrefix(version, "5.5.5-"); ok && strings.Contains(rest, "MariaDB") {
+		version = rest
+	}
+	s := &Server{Version: version, Variables: variables}
+	number, ok := versionNumber(version)
+	if !ok {
+		return nil, fmt.Errorf("server gives no version that can be read (%q)", version)
+	}
+	s.Number = number
+
+	comment := variables["version_comment"]
+	_, aurora := variables["aurora_version"]
+	switch {
+	case strings.Contains(version, "-TiDB-") || strings.HasPrefix(comment, "TiDB"):
+		s.Flavour = "tidb"
+	case strings.Contains(version, "MariaDB") || strings.Contains(strings.ToLower(comment), "mariadb"):
+		s.Flavour = "mariadb"
+	case aurora:
+		s.Flavour = "aurora"
+	case strings.Contains(comment, "Percona"):
+		s.Flavour = "percona"
+	default:
+		s.Flavour = "mysql"
+	}
+	if !s.AtLeast(5, 5, 0) {
+		return nil, fmt.Errorf("server version %s is too old: 5.5 is the oldest that can be sampled", version)
+	}
+	return s, nil
+}
+
+// AtLeast compares the version number, not the flavour.
+func (s *Server) AtLeast(major, minor, patch int) bool {
+	for i, n := range []int{major, minor, patch} {
+		if s.Number[i] != n {
+			return s.Number[i] > n
+		}
+	}
+	return true
+}
+
+// MariaDB tells the two branches of the family apart.
+func (s *Server) MariaDB() bool { return s.Flavour == "mariadb" }
+
+// versionNumber reads "10.11.19-MariaDB-…"; missing parts are 0.
+func versionNumber(version string) (number [3]int, ok bool) {
+	head := version
+	if i := strings.IndexFunc(version, func(r rune) bool { return r != '.' && (r < '0' || r > '9') }); i >= 0 {
+		head = version[:i]
+	}
+	for i, part := range strings.SplitN(head, ".", 4) {
+		if i == len(number) {
+			break
+		}
+		n, err := strconv.Atoi(part)
+		if err != nil {
+			return number, i > 0
+		}
+		number[i] = n
+	}
+	return number, true
+}
