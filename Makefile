@@ -1,0 +1,67 @@
+# `make help` lists what there is.
+SHELL := /bin/bash
+.DEFAULT_GOAL := build
+
+GO ?= go
+PKG := github.com/prometheus/common/version
+VERSION := $(shell cat VERSION)
+REVISION := $(shell git rev-parse HEAD 2>/dev/null)
+BRANCH := $(shell git rev-parse --abbrev-ref HEAD 2>/dev/null)
+# The commit's date, not today's: the same commit builds the same binary.
+BUILD_DATE := $(shell git log -1 --format=%cd --date=format:%Y%m%d-%H:%M:%S 2>/dev/null)
+LDFLAGS := -s -w -X $(PKG).Version=$(VERSION) -X $(PKG).Revision=$(REVISION) -X $(PKG).Branch=$(BRANCH) -X $(PKG).BuildDate=$(BUILD_DATE)
+
+FUZZTIME ?= 10s
+
+.PHONY: help
+help: ## list the targets
+	@sed -nE 's/^([a-z0-9-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
+
+.PHONY: build
+build: ## the static binary ./benchwatch
+	@scripts/toolchain.sh go
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o benchwatch ./agent
+
+.PHONY: test
+test: ## everything below but bench and demo; installs what is missing first
+	@scripts/test.sh
+
+.PHONY: unit
+unit: ## Go tests that need no server
+	$(GO) test ./...
+
+.PHONY: race
+race: ## the same under the race detector
+	$(GO) test -race ./...
+
+.PHONY: lint
+lint: ## gofmt, go vet, staticcheck, shellcheck
+	@scripts/lint.sh
+
+.PHONY: rules
+rules: ## promtool's tests of the alert and recording rules
+	@tests/rules/run.sh
+
+.PHONY: dashboards
+dashboards: ## the dashboards are what their source says, and are sound
+	@tests/dashboards/run.sh
+
+.PHONY: e2e
+e2e: build ## on real servers: MariaDB, Galera, Prometheus
+	$(GO) test -tags e2e -count 1 -timeout 15m ./tests/e2e/...
+
+.PHONY: fuzz
+fuzz: ## every fuzz test for FUZZTIME (10s)
+	@scripts/fuzz.sh $(FUZZTIME)
+
+.PHONY: bench
+bench: build ## what observing costs, beside what it is compared with
+	@scripts/bench.sh
+
+.PHONY: demo
+demo: ## a Galera cluster under load, watched for a minute
+	@scripts/demo.sh
+
+.PHONY: clean
+clean: ## remove what was built
+	rm -rf benchwatch build

@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# Runs all tests of all kinds, one line each, and ends with "N passed, N failed, N
+# skipped". What a suite printed is in build/test/, and shown if it failed.
+set -euo pipefail
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+cd "$here/.."
+logs=build/test
+mkdir -p "$logs"
+passed=0 failed=0 skipped=0
+
+# suite NAME COMMAND...: COMMAND ends with a line "N passed, N failed[, N skipped]"; one
+# that ends without it, or fails without counting a failure, is one failure.
+suite() {
+	local name=$1 log=$logs/$1.log code=0 begin=$SECONDS line p=0 f=0 s=0
+	shift
+	"$@" >"$log" 2>&1 </dev/null || code=$?
+	line=$(tail -n 1 "$log")
+	if [[ $line =~ ^([0-9]+)\ passed,\ ([0-9]+)\ failed(,\ ([0-9]+)\ skipped)?$ ]]; then
+		p=${BASH_REMATCH[1]} f=${BASH_REMATCH[2]} s=${BASH_REMATCH[4]:-0}
+		((code == 0 || f > 0)) || f=1
+	else
+		f=1
+	fi
+	((f == 0)) || sed "s/^/$name: /" "$log"
+	printf '%-12s %s passed, %s failed, %s skipped (%s s)\n' "$name" "$p" "$f" "$s" $((SECONDS - begin))
+	passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
+}
+
+# go_suite ARGUMENT...: go test with its tests counted. A package that fails without a
+# failed test (it does not compile, or panics) counts as one.
+go_suite() {
+	local events code=0
+	events=$(mktemp)
+	go test -json "$@" >"$events" || code=$?
+	jq -Rrn -f "$here/gotest.jq" "$events"
+	rm -f "$events"
+	return "$code"
+}
+
+"$here/toolchain.sh" go node
+"$here/packages.sh" test
+
+suite lint "$here/lint.sh"
+suite unit go_suite -race ./...
+suite rules tests/rules/run.sh
+suite dashboards tests/dashboards/run.sh
+suite scripts tests/scripts/run.sh
+suite e2e go_suite -tags e2e -count 1 -timeout 15m ./tests/e2e/...
+
+printf '%s passed, %s failed, %s skipped\n' "$passed" "$failed" "$skipped"
+((failed == 0))
