@@ -30,6 +30,8 @@ type action func(Streams) error
 // commands in the order of the usage text. Each adds its command and flags to
 // the application and returns the command's name and what it does.
 var commands = []func(*kingpin.Application) (string, action){
+	addRun,
+	addAgent,
 }
 
 // exitError is an error that asks for an exit status, with a hint if there is

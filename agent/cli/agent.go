@@ -1,0 +1,88 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"runtime"
+	"sync"
+	"syscall"
+
+	"github.com/alecthomas/kingpin/v2"
+	"github.com/prometheus/common/version"
+
+	"github.com/benchwatch/benchwatch/agent/observer"
+	"github.com/benchwatch/benchwatch/agent/run"
+)
+
+func addAgent(app *kingpin.Application) (string, action) {
+	cmd := app.Command("agent", "Watch runs, log files and servers, and serve metrics, until ended by a signal. SIGHUP reads the configuration again.")
+	o := addObserving(cmd, "info")
+	return cmd.FullCommand(), func(s Streams) error { return runAgent(s, o) }
+}
+
+func runAgent(s Streams, o *observing) error {
+	if os.Getenv("GOMAXPROCS") == "" {
+		runtime.GOMAXPROCS(1) // a small guest on the machine that makes the load
+	}
+	log := o.logger(s)
+	c, err := o.load()
+	if err != nil {
+		return err
+	}
+	ls, err := o.listen(false)
+	if err != nil {
+		return err
+	}
+	claim, err := run.ClaimAgent(c.DataDir, run.AgentInfo{PID: os.Getpid(), Address: ls[0].Addr().String()})
+	if err != nil {
+		return withHint(err, "one agent per data directory: stop the other, or use --data-dir")
+	}
+	defer claim.Close()
+	b, err := observer.New(observer.Options{Config: c, Logger: log})
+	if err != nil {
+		return err
+	}
+	log.Info("benchwatch agent", "version", version.Info(), "data_dir", c.DataDir, "targets", len(c.Targets), "address", ls[0].Addr())
+
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	reload := make(chan os.Signal, 1)
+	signal.Notify(reload, syscall.SIGHUP)
+	defer signal.Stop(reload)
+
+	var parts sync.WaitGroup
+	defer parts.Wait()
+	failed := make(chan error, 2)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	parts.Go(func() { failed <- b.Run(ctx) })
+	parts.Go(func() { failed <- o.serve(ctx, b, ls, log) })
+	for {
+		select {
+		case err := <-failed:
+			if err != nil || ctx.Err() != nil {
+				return err
+			}
+		case <-ctx.Done():
+			log.Info("ending")
+			return nil
+		case <-reload:
+			reloadConfig(o, b, log)
+		}
+	}
+}
+
+func reloadConfig(o *observing, b *observer.Observer, log *slog.Logger) {
+	c, err := o.load()
+	if err == nil {
+		err = b.Reload(c)
+	}
+	if err != nil {
+		log.Error("configuration not reloaded, the old one stays", "err", fmt.Sprint(err))
+		return
+	}
+	log.Info("configuration reloaded", "targets", len(c.Targets))
+}

@@ -1,0 +1,423 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"os/exec"
+	"os/signal"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/alecthomas/kingpin/v2"
+
+	"github.com/benchwatch/benchwatch/agent/config"
+	"github.com/benchwatch/benchwatch/agent/follow"
+	"github.com/benchwatch/benchwatch/agent/observer"
+	"github.com/benchwatch/benchwatch/agent/report"
+	"github.com/benchwatch/benchwatch/agent/run"
+	"github.com/benchwatch/benchwatch/agent/tool/commandline"
+	tools "github.com/benchwatch/benchwatch/agent/tool/registry"
+)
+
+// Exit statuses of `run` for its own failures, as env and timeout use them.
+const (
+	exitOwnFailure = 125
+	exitCantRun    = 126
+	exitNotFound   = 127
+)
+
+// runCommand is one `benchwatch run`, from its flags to its exit status.
+type runCommand struct {
+	*observing
+	title   *string
+	labels  *map[string]string
+	id      *string
+	tool    *string
+	inject  *bool
+	linger  *time.Duration
+	timeout *time.Duration
+	command *[]string
+
+	streams Streams
+	log     *slog.Logger
+	config  *config.Config
+	dir     run.Directory
+}
+
+func addRun(app *kingpin.Application) (string, action) {
+	cmd := app.Command("run", "Run a benchmark tool and watch it: benchwatch run -- sysbench … run. With '-' as command the tool's output is read from standard input.")
+	r := &runCommand{observing: addObserving(cmd, "warn"), labels: &map[string]string{}}
+	r.title = cmd.Flag("title", "Name of the run; default: workload, threads and target.").String()
+	cmd.Flag("label", "Label k=v of the run; repeatable.").PlaceHolder("K=V").StringMapVar(r.labels)
+	r.id = cmd.Flag("run-id", "Id of the run; default: made of start, workload and threads.").PlaceHolder("ID").String()
+	r.tool = cmd.Flag("tool", "The benchmark tool, where the command does not tell.").PlaceHolder("NAME").String()
+	r.inject = cmd.Flag("inject", "Add the option that makes the tool report every second, if no reports are asked for.").Default("true").Bool()
+	r.linger = cmd.Flag("linger", "How long to serve metrics after the end, without an agent.").Default("10s").Duration()
+	r.timeout = cmd.Flag("drain-timeout", "How long to wait for replicas to catch up; default 5m or as configured.").Duration()
+	r.command = cmd.Arg("command", "The benchmark's command line, behind --.").Strings()
+	return cmd.FullCommand(), func(s Streams) error {
+		r.streams = s
+		return r.run()
+	}
+}
+
+func ownFailure(err error, hint string) error {
+	return &exitError{Status: exitOwnFailure, Err: err, Hint: hint}
+}
+
+func (r *runCommand) run() error {
+	if len(*r.command) == 0 {
+		return &exitError{Status: 2, Err: errors.New("no command given"), Hint: "benchwatch run -- sysbench … run"}
+	}
+	r.log = r.logger(r.streams)
+	command, meta, err := r.describe()
+	if err != nil {
+		return err
+	}
+	if r.config, err = r.load(); err != nil {
+		return ownFailure(err, "")
+	}
+	if *r.timeout > 0 {
+		r.config.Runs.DrainTimeout = *r.timeout
+	}
+	if r.dir, err = r.create(meta); err != nil {
+		return err
+	}
+	for _, note := range command.Description.Notes {
+		r.say("note: %s", note)
+	}
+	if len(command.Added) > 0 {
+		r.say("added %s, for live reports (--no-inject to leave the command alone)", join(command.Added))
+	}
+
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	signals := make(chan os.Signal, 8)
+	notify(signals)
+	defer signal.Stop(signals)
+
+	own, err := r.observe(ctx)
+	if err != nil {
+		r.remove()
+		return err
+	}
+	var status int
+	if r.piped() {
+		err = r.pipe(ctx, signals)
+	} else {
+		status, err = r.start(ctx, command.Start, signals)
+	}
+	if err != nil {
+		own.stop()
+		return err
+	}
+	r.afterwards(own, signals)
+	if status != 0 {
+		return &exitError{Status: status}
+	}
+	return nil
+}
+
+func (r *runCommand) piped() bool { return len(*r.command) == 1 && (*r.command)[0] == "-" }
+
+// describe reads the command line and makes the run's facts of it.
+func (r *runCommand) describe() (commandline.Command, run.Meta, error) {
+	var command commandline.Command
+	if *r.tool != "" && tools.ByName(*r.tool) == nil {
+		return command, run.Meta{}, ownFailure(fmt.Errorf("unknown tool %q", *r.tool), "known are "+toolNames())
+	}
+	if err := config.CheckLabels(*r.labels); err != nil {
+		return command, run.Meta{}, ownFailure(err, "")
+	}
+	if !r.piped() {
+		env := commandline.OS()
+		env.NoInject = !*r.inject
+		command = commandline.Read(*r.command, tools.Tools, env)
+		if _, err := exec.LookPath((*r.command)[0]); err != nil {
+			return command, run.Meta{}, cantStart(err)
+		}
+	} else if *r.tool == "" {
+		return command, run.Meta{}, &exitError{Status: 2, Err: errors.New("reading a tool's output from standard input needs --tool"), Hint: "known are " + toolNames()}
+	}
+	d := command.Description
+	host, _ := os.Hostname() // an empty name is better than no run
+	meta := run.Meta{
+		ID: *r.id, Title: *r.title, Labels: map[string]string{}, Tool: *r.tool,
+		Verb: d.Command, Workload: d.Workload, Threads: d.Threads, Target: d.Target, Database: d.Database,
+		DurationSeconds: d.Duration.Seconds(), ReportIntervalSeconds: d.ReportInterval.Seconds(),
+		Command: command.Redacted, Generator: host,
+		StartedAt: time.Now().UTC().Truncate(time.Millisecond),
+	}
+	if meta.Tool == "" && command.Tool != nil {
+		meta.Tool = command.Tool.Name
+	}
+	if len(command.Added) > 0 && meta.ReportIntervalSeconds == 0 {
+		meta.ReportIntervalSeconds = 1
+	}
+	if meta.Title == "" {
+		meta.Title = command.Title()
+	}
+	if meta.Title == "" {
+		meta.Title = meta.Tool
+	}
+	for k, v := range d.Labels {
+		if config.CheckLabels(map[string]string{k: v}) == nil {
+			meta.Labels[k] = v
+		}
+	}
+	for k, v := range *r.labels {
+		meta.Labels[k] = v
+	}
+	return command, meta, nil
+}
+
+// create makes the run directory; an id that the user did not choose is made
+// unique.
+func (r *runCommand) create(meta run.Meta) (run.Directory, error) {
+	chosen := meta.ID != ""
+	for n := 1; ; n++ {
+		if !chosen {
+			name := meta.Workload
+			if name == "" {
+				name = meta.Tool
+			}
+			meta.ID = run.NewID(meta.StartedAt, name, meta.Threads, n)
+		}
+		dir, err := run.Create(r.config.DataDir, meta)
+		switch {
+		case err == nil:
+			return dir, nil
+		case errors.Is(err, run.ErrExists) && !chosen:
+			continue
+		case errors.Is(err, run.ErrExists):
+			return "", ownFailure(err, "choose another --run-id")
+		default:
+			return "", ownFailure(err, "choose another place with --data-dir")
+		}
+	}
+}
+
+// remove takes back a run directory when nothing was started.
+func (r *runCommand) remove() {
+	if err := os.RemoveAll(string(r.dir)); err != nil {
+		r.say("can't remove %s: %v", r.dir, err)
+	}
+}
+
+func (r *runCommand) start(ctx context.Context, args []string, signals <-chan os.Signal) (int, error) {
+	process, err := run.Start(r.dir, args)
+	if err != nil {
+		r.remove()
+		return 0, cantStart(err)
+	}
+	defer process.Release()
+	finish := make(chan struct{})
+	var mirror sync.WaitGroup
+	mirror.Go(func() {
+		notifier, err := follow.NewNotifier(r.log)
+		if err != nil {
+			notifier = nil // polling does as well
+		}
+		ctx, stop := context.WithCancel(ctx)
+		defer stop()
+		if notifier != nil {
+			mirror.Go(func() { notifier.Run(ctx) })
+		}
+		if err := run.Mirror(ctx, r.dir, r.streams.Out, r.streams.Err, notifier, finish); err != nil && ctx.Err() == nil {
+			r.say("%v", err)
+		}
+	})
+	status, err := process.Wait(signals)
+	close(finish)
+	mirror.Wait()
+	if err != nil {
+		r.say("%v", err) // the tool has run: its status counts
+	}
+	return status, nil
+}
+
+func (r *runCommand) pipe(ctx context.Context, signals <-chan os.Signal) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	go func() {
+		select {
+		case <-signals:
+			stop()
+		case <-ctx.Done():
+		}
+	}()
+	if err := run.Pipe(ctx, r.dir, r.streams.In, r.streams.Out); err != nil {
+		return ownFailure(err, "")
+	}
+	return nil
+}
+
+// observation is the observer in this process, or none where an agent has the
+// data directory.
+type observation struct {
+	observer *observer.Observer
+	parts    sync.WaitGroup
+	cancel   context.CancelFunc
+}
+
+func (o *observation) stop() {
+	if o.cancel != nil {
+		o.cancel()
+	}
+	o.parts.Wait()
+}
+
+// observe starts an observer for this run unless an agent does that.
+func (r *runCommand) observe(ctx context.Context) (*observation, error) {
+	own := &observation{}
+	if _, ok := run.Agent(r.config.DataDir); ok {
+		return own, nil
+	}
+	ls, err := r.listen(true)
+	if err != nil {
+		return nil, ownFailure(err, "")
+	}
+	b, err := observer.New(observer.Options{Config: r.config, Only: []string{r.dir.ID()}, Logger: r.log})
+	if err != nil {
+		ls[0].Close()
+		return nil, ownFailure(err, "")
+	}
+	r.say("metrics at http://%s/metrics", ls[0].Addr())
+	ctx, own.cancel = context.WithCancel(ctx)
+	own.observer = b
+	own.parts.Go(func() {
+		if err := b.Run(ctx); err != nil {
+			r.say("%v", err)
+		}
+	})
+	own.parts.Go(func() {
+		if err := r.serve(ctx, b, ls, r.log); err != nil {
+			r.say("%v", err)
+		}
+	})
+	return own, nil
+}
+
+// afterwards waits for the replicas, prints the table and lingers. A signal
+// ends each of the waits.
+func (r *runCommand) afterwards(own *observation, signals <-chan os.Signal) {
+	defer own.stop()
+	ended := time.Now()
+	r.awaitClosed(own, signals)
+	meta, err := r.dir.Load()
+	if err != nil {
+		r.say("%v", err)
+		return
+	}
+	snap, err := run.Read(context.Background(), r.dir, tools.ByName(meta.Tool))
+	if err != nil {
+		r.say("%v", err)
+	}
+	report.Table(r.streams.Err, &snap)
+	r.say("run %s: %s", meta.ID, r.dir)
+	if own.observer == nil {
+		return
+	}
+	if wait := *r.linger - time.Since(ended); wait > 0 {
+		r.say("serving metrics for %s more (Ctrl-C ends it)", wait.Round(time.Second))
+		select {
+		case <-time.After(wait):
+		case <-signals:
+		}
+	}
+	if n := own.observer.PendingMarkers(); n > 0 {
+		r.say("%d markers not delivered to Grafana: an agent on this data directory will send them", n)
+	}
+}
+
+// agentGrace is how long an agent may be away, for a restart, before the
+// wrapper stops waiting for what it would write.
+const agentGrace = 5 * time.Second
+
+func (r *runCommand) awaitClosed(own *observation, signals <-chan os.Signal) {
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	began, seen := time.Now(), time.Now()
+	told := false
+	for {
+		meta, err := r.dir.Load()
+		if err == nil && meta.Closed() {
+			return
+		}
+		if own.observer == nil {
+			if _, ok := run.Agent(r.config.DataDir); ok {
+				seen = time.Now()
+			} else if time.Since(seen) > agentGrace {
+				r.say("the agent is gone: not waiting for replicas")
+				return
+			}
+		}
+		if !told && time.Since(began) > 2*time.Second {
+			told = true
+			r.say("waiting for replicas to catch up (Ctrl-C to stop waiting)")
+		}
+		select {
+		case <-tick.C:
+		case <-signals:
+			if own.observer == nil || told && time.Since(began) > r.config.Runs.DrainTimeout {
+				return
+			}
+			own.observer.GiveUpDrain()
+		}
+	}
+}
+
+// say prints a line of our own, told apart from the tool's by its prefix.
+func (r *runCommand) say(format string, args ...any) {
+	fmt.Fprintf(r.streams.Err, "benchwatch: "+format+"\n", args...)
+}
+
+// notify asks for the signals that are passed on to the tool. One that was
+// ignored when we were started (nohup, a background job) stays ignored, for
+// the tool as well.
+func notify(signals chan<- os.Signal) {
+	for _, sig := range []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2} {
+		if !signal.Ignored(sig) {
+			signal.Notify(signals, sig)
+		}
+	}
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) // a closed terminal is an error of write, not our end
+}
+
+func cantStart(err error) error {
+	status := exitOwnFailure
+	switch {
+	case errors.Is(err, exec.ErrNotFound), errors.Is(err, fs.ErrNotExist):
+		status = exitNotFound
+	case errors.Is(err, fs.ErrPermission):
+		status = exitCantRun
+	}
+	return &exitError{Status: status, Err: err}
+}
+
+func join(args []string) string {
+	out := ""
+	for i, a := range args {
+		if i > 0 {
+			out += " "
+		}
+		out += a
+	}
+	return out
+}
+
+func toolNames() string {
+	names := ""
+	for i, t := range tools.Tools {
+		if i > 0 {
+			names += ", "
+		}
+		names += t.Name
+	}
+	return names
+}

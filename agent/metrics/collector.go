@@ -1,0 +1,140 @@
+// Package metrics turns runs, server samples and the agent's own state into
+// Prometheus series. All series are made at scrape time from what is true now:
+// what is over or unknown is not exposed. Names and help texts of run and agent
+// series are here; those of servers are declared by their engines.
+package metrics
+
+import (
+	"sort"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/benchwatch/benchwatch/agent/engine"
+	"github.com/benchwatch/benchwatch/agent/run"
+)
+
+const (
+	prefix = "benchwatch_"
+	// longestLabel bounds what a command line can put into a label value.
+	longestLabel = 200
+)
+
+// Sources are what the collector reads at each scrape. Each function returns at
+// once, from memory. A nil function has nothing to say.
+type Sources struct {
+	Runs        func() []run.Snapshot
+	WaitingRuns func() int
+	Samples     func() engine.Frame
+	Deliveries  func() Deliveries
+	Points      func() []Point
+}
+
+// Collector is an unchecked prometheus.Collector: which series there are
+// depends on the runs and servers.
+type Collector struct {
+	sources Sources
+	now     func() time.Time
+	roles   roles
+}
+
+// NewCollector returns a collector of sources.
+func NewCollector(sources Sources) *Collector {
+	return &Collector{sources: sources, now: time.Now, roles: roles{last: map[string]string{}}}
+}
+
+// Describe sends nothing, which makes the collector unchecked.
+func (c *Collector) Describe(chan<- *prometheus.Desc) {}
+
+// Collect writes the series that are true now.
+func (c *Collector) Collect(ch chan<- prometheus.Metric) {
+	now := c.now()
+	if c.sources.Runs != nil {
+		snaps := c.sources.Runs()
+		for i := range snaps {
+			c.run(ch, &snaps[i], now)
+		}
+	}
+	if c.sources.WaitingRuns != nil {
+		gauge(ch, runsWaiting, float64(c.sources.WaitingRuns()))
+	}
+	if c.sources.Samples != nil {
+		frame := c.sources.Samples()
+		for i := range frame.Samples {
+			c.sample(ch, &frame.Samples[i])
+		}
+	}
+	c.markers(ch)
+}
+
+// runInfo writes the facts about a run as labels. The user's own labels are
+// labels too, so the description is made for each run.
+func (c *Collector) runInfo(ch chan<- prometheus.Metric, s *run.Snapshot) {
+	m := &s.Meta
+	threads := ""
+	if m.Threads > 0 {
+		threads = strconv.Itoa(m.Threads)
+	}
+	names := []string{"run", "title", "tool", "tool_version", "verb", "workload", "threads", "target", "database", "generator"}
+	values := []string{m.ID, m.Title, m.Tool, m.ToolVersion, m.Verb, m.Workload, threads, m.Target, m.Database, m.Generator}
+	own := make([]string, 0, len(m.Labels))
+	for name := range m.Labels {
+		own = append(own, name)
+	}
+	sort.Strings(own)
+	for _, name := range own {
+		names, values = append(names, name), append(values, m.Labels[name])
+	}
+	for i := range values {
+		values[i] = label(values[i])
+	}
+	d := prometheus.NewDesc(prefix+runInfoName, runInfoHelp, names, nil)
+	gauge(ch, d, 1, values...)
+}
+
+const (
+	runInfoName = "run_info"
+	runInfoHelp = "Facts about a run as labels; value 1. Kept as long as the run's summary."
+)
+
+// label makes any bytes a label value of bounded length.
+func label(s string) string {
+	s = strings.ToValidUTF8(s, "\uFFFD")
+	if utf8.RuneCountInString(s) <= longestLabel {
+		return s
+	}
+	r := []rune(s)
+	return string(r[:longestLabel-1]) + "…"
+}
+
+func desc(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc(prefix+name, help, labels, nil)
+}
+
+func gauge(ch chan<- prometheus.Metric, d *prometheus.Desc, v float64, labels ...string) {
+	send(ch, d, prometheus.GaugeValue, v, labels)
+}
+
+func counter(ch chan<- prometheus.Metric, d *prometheus.Desc, v float64, labels ...string) {
+	send(ch, d, prometheus.CounterValue, v, labels)
+}
+
+// send drops a series that can't be made rather than failing the whole scrape.
+func send(ch chan<- prometheus.Metric, d *prometheus.Desc, kind prometheus.ValueType, v float64, labels []string) {
+	m, err := prometheus.NewConstMetric(d, kind, v, labels...)
+	if err == nil {
+		ch <- m
+	}
+}
+
+func seconds(t time.Time) float64 { return float64(t.UnixMilli()) / 1000 }
+
+func truth(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,126 @@
+package observer
+
+import (
+	_ "embed"
+	"fmt"
+	"html/template"
+	"log/slog"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/prometheus/common/version"
+
+	"github.com/benchwatch/benchwatch/agent/run"
+)
+
+// recentRuns is how many ended runs the landing page lists.
+const recentRuns = 20
+
+// Handler serves metrics, health and the landing page. It changes nothing.
+func (b *Observer) Handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", promhttp.InstrumentMetricHandler(b.registry, promhttp.HandlerFor(b.registry, promhttp.HandlerOpts{
+		ErrorLog:            slogErrors{b.log},
+		ErrorHandling:       promhttp.ContinueOnError,
+		MaxRequestsInFlight: 10,
+		EnableOpenMetrics:   true,
+	})))
+	ok := func(text string) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(text + "\n")) }
+	}
+	mux.HandleFunc("GET /-/healthy", ok("benchwatch is healthy"))
+	mux.HandleFunc("GET /-/ready", ok("benchwatch is ready"))
+	mux.HandleFunc("GET /{$}", b.landing)
+	return mux
+}
+
+//go:embed landing.html
+var landingHTML string
+
+var landingPage = template.Must(template.New("landing").Funcs(template.FuncMap{
+	"time": func(t time.Time) string { return t.Local().Format("2006-01-02 15:04:05") },
+}).Parse(landingHTML))
+
+// pageRun is a run as the landing page shows it.
+type pageRun struct {
+	run.Snapshot
+	Elapsed        string
+	Throughput     float64
+	HasThroughput  bool
+	LatencySeconds float64
+	LatencyStat    string
+}
+
+type pageServer struct {
+	Name, Engine, Cluster, Version string
+	Up                             bool
+	Error                          string
+}
+
+func (b *Observer) landing(w http.ResponseWriter, _ *http.Request) {
+	now := time.Now()
+	data := struct {
+		Version      string
+		Live, Recent []pageRun
+		Servers      []pageServer
+	}{Version: version.Version}
+	for _, s := range slices.Backward(b.Snapshots()) {
+		switch {
+		case s.Phase != run.Over:
+			data.Live = append(data.Live, newPageRun(s, now))
+		case len(data.Recent) < recentRuns:
+			data.Recent = append(data.Recent, newPageRun(s, now))
+		}
+	}
+	frame := b.sampler.Latest()
+	for i := range frame.Samples {
+		s := &frame.Samples[i]
+		p := pageServer{Name: s.Target.Name, Engine: s.Target.Engine, Cluster: s.Target.Cluster, Up: s.Up()}
+		if s.Up() {
+			p.Version = s.Status.Version
+		} else if s.Err != nil {
+			p.Error = s.Err.Error()
+		}
+		data.Servers = append(data.Servers, p)
+	}
+	h := w.Header()
+	h.Set("Content-Type", "text/html; charset=utf-8")
+	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'")
+	h.Set("Refresh", "5")
+	if err := landingPage.Execute(w, data); err != nil {
+		b.log.Debug("landing page not sent", "err", err)
+	}
+}
+
+// LatencyMilliseconds is the latency in the unit that people read.
+func (p pageRun) LatencyMilliseconds() float64 { return p.LatencySeconds * 1000 }
+
+// slogErrors lets the metrics handler log.
+type slogErrors struct{ log *slog.Logger }
+
+func (l slogErrors) Println(v ...any) { l.log.Error("scrape", "err", fmt.Sprint(v...)) }
+
+func newPageRun(s run.Snapshot, now time.Time) pageRun {
+	p := pageRun{Snapshot: s, Elapsed: (time.Duration(s.ElapsedSeconds(now)) * time.Second).String()}
+	switch {
+	case s.Interval != nil:
+		if r := s.Interval.Rate("transaction"); r.Known {
+			p.Throughput, p.HasThroughput = r.Value, true
+		}
+		for _, l := range s.Interval.Latencies {
+			if l.Operation == "transaction" {
+				p.LatencySeconds, p.LatencyStat = l.Seconds, l.Stat
+			}
+		}
+	case s.Summary != nil:
+		p.Throughput, p.HasThroughput = s.Summary.Rate("transaction")
+		for _, l := range s.Summary.Latencies {
+			if l.Operation == "transaction" && l.Stat[0] == 'p' {
+				p.LatencySeconds, p.LatencyStat = l.Seconds, l.Stat
+			}
+		}
+	}
+	return p
+}

@@ -1,0 +1,144 @@
+// Package observer is what the daemon and a `benchwatch run` without a daemon
+// have in common: it follows runs, samples servers, sends markers and serves
+// all of it over HTTP.
+package observer
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	versioncollector "github.com/prometheus/client_golang/prometheus/collectors/version"
+
+	"github.com/benchwatch/benchwatch/agent/config"
+	"github.com/benchwatch/benchwatch/agent/engine"
+	"github.com/benchwatch/benchwatch/agent/metrics"
+	"github.com/benchwatch/benchwatch/agent/run"
+	tools "github.com/benchwatch/benchwatch/agent/tool/registry"
+)
+
+// Options of an Observer.
+type Options struct {
+	Config *config.Config
+	// Only these runs are observed, if any are named; log files then are not.
+	Only   []string
+	Logger *slog.Logger
+}
+
+// Observer owns the parts and their goroutines, from Run's beginning to its
+// return. mu guards the configuration, which Reload replaces.
+type Observer struct {
+	log      *slog.Logger
+	only     []string
+	watcher  *run.Watcher
+	sampler  *engine.Sampler
+	markers  *markers
+	registry *prometheus.Registry
+
+	mu     sync.Mutex
+	config *config.Config
+}
+
+// New prepares an observer; it does nothing until Run.
+func New(o Options) (*Observer, error) {
+	b := &Observer{log: o.Logger, only: o.Only, config: o.Config}
+	open := func(t engine.Target) (engine.Prober, error) { return config.Open(t, o.Logger) }
+	b.sampler = engine.NewSampler(o.Config.EngineTargets(o.Logger), open, o.Config.SampleInterval, engine.Options{Logger: o.Logger})
+	var err error
+	if b.markers, err = newMarkers(o.Config, o.Logger); err != nil {
+		return nil, err
+	}
+	b.watcher = run.NewWatcher(run.Options{
+		DataDir: o.Config.DataDir, Only: o.Only,
+		Tools: tools.ByName, Sniff: tools.Sniff,
+		Targets: b.sampler.Targets, Logs: b.logs,
+		Began: b.markers.began, Settled: b.markers.settled,
+		DrainTimeout: o.Config.Runs.DrainTimeout, MaxLive: o.Config.Runs.MaxLive, MaxKept: o.Config.Runs.MaxKept,
+		Logger: o.Logger,
+	})
+	b.registry = prometheus.NewRegistry()
+	b.registry.MustRegister(
+		collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		versioncollector.NewCollector("benchwatch"),
+		metrics.NewCollector(metrics.Sources{
+			Runs: b.watcher.Snapshots, WaitingRuns: b.watcher.Waiting, Samples: b.sampler.Latest,
+			Deliveries: b.markers.deliveries, Points: b.markers.points,
+		}),
+	)
+	return b, nil
+}
+
+// Run observes until ctx is done and everything it started has stopped.
+func (b *Observer) Run(ctx context.Context) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	var parts sync.WaitGroup
+	defer parts.Wait()
+
+	frames, cancel := b.sampler.Subscribe(8)
+	defer cancel()
+	parts.Go(func() {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case f, ok := <-frames:
+				if !ok {
+					return
+				}
+				b.watcher.Frame(f)
+			}
+		}
+	})
+	parts.Go(func() { b.watcher.Run(ctx) })
+	parts.Go(func() { b.markers.run(ctx) })
+	if err := b.sampler.Run(ctx); err != nil && ctx.Err() == nil {
+		return fmt.Errorf("sample servers: %w", err)
+	}
+	return nil
+}
+
+// Reload takes over the targets, logs and limits of a new configuration; the
+// data directory and the sample interval stay.
+func (b *Observer) Reload(c *config.Config) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if c.DataDir != b.config.DataDir || c.SampleInterval != b.config.SampleInterval {
+		return fmt.Errorf("data_dir and sample_interval can't be changed by a reload: restart the agent")
+	}
+	if err := b.markers.reload(c); err != nil {
+		return err
+	}
+	b.config = c
+	b.sampler.Update(c.EngineTargets(b.log))
+	return nil
+}
+
+// Snapshots returns the live and the kept runs, oldest first.
+func (b *Observer) Snapshots() []run.Snapshot { return b.watcher.Snapshots() }
+
+// GiveUpDrain closes runs that have ended without waiting for replicas.
+func (b *Observer) GiveUpDrain() { b.watcher.GiveUpDrain() }
+
+// PendingMarkers is how many markers have not been delivered yet.
+func (b *Observer) PendingMarkers() int { return b.markers.pending() }
+
+func (b *Observer) logs() []run.Log {
+	if len(b.only) > 0 {
+		return nil
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	logs := b.config.RunLogs()
+	for i := range logs {
+		if abs, err := filepath.Abs(logs[i].Glob); err == nil {
+			logs[i].Glob = abs
+		}
+	}
+	return logs
+}

@@ -1,0 +1,151 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/benchwatch/benchwatch/agent/follow"
+	"github.com/benchwatch/benchwatch/agent/tool"
+)
+
+// quietBeforeFlush is how long an output must be silent before a group of lines
+// that was written together is taken to be complete.
+const quietBeforeFlush = 100 * time.Millisecond
+
+// feed is one run's parser and state. The goroutines that read the two streams
+// share it under mu; what a parser makes of a stream does not depend on how
+// the two interleave.
+type feed struct {
+	mu     sync.Mutex
+	parser tool.Parser
+	state  *state
+	last   tool.Stream // of the newest line
+}
+
+func newFeed(t *tool.Tool) *feed {
+	f := &feed{state: newState()}
+	if t != nil {
+		f.parser = t.NewParser()
+	}
+	return f
+}
+
+// line parses one line that was read at the instant at.
+func (f *feed) line(l tool.Line, at time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.parser == nil {
+		f.state.verdict(tool.Ignored)
+		return
+	}
+	v := f.parser.Parse(l, func(r *tool.Report) { f.state.apply(r, at) })
+	f.state.verdict(v)
+}
+
+// apply takes a report, and verdict a line's verdict, from a parser elsewhere.
+func (f *feed) apply(r *tool.Report, at time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.state.apply(r, at)
+}
+
+func (f *feed) verdict(v tool.Verdict) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.state.verdict(v)
+}
+
+// flush makes a parser that knows how to report what it holds back when no more
+// lines are at hand do so.
+func (f *feed) flush(at time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if p, ok := f.parser.(tool.Flusher); ok {
+		p.Flush(func(r *tool.Report) { f.state.apply(r, at) })
+	}
+}
+
+// close tells the parser that the output is complete.
+func (f *feed) close(at time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.parser != nil {
+		f.parser.Close(func(r *tool.Report) { f.state.apply(r, at) })
+	}
+}
+
+func (f *feed) snapshot(meta Meta, now time.Time) Snapshot {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.state.snapshot(meta, now)
+}
+
+// read follows one stream's file into the feed until ctx is done or, after
+// finish is closed, to the file's end. A file that is not there has no lines.
+func (f *feed) read(ctx context.Context, path string, stream tool.Stream, opts follow.Options, finish <-chan struct{}) error {
+	r, err := follow.Open(path, opts)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	before, err := os.Stat(path)
+	if err != nil {
+		return fmt.Errorf("follow: %w", err)
+	}
+	stop := context.AfterFunc(ctx, r.Finish) // ctx ends Next anyway; this frees the goroutine below
+	defer stop()
+	done := make(chan struct{})
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer close(done)
+	wg.Go(func() {
+		select {
+		case <-finish:
+			r.Finish()
+		case <-done:
+		}
+	})
+	flushed := true
+	for {
+		l, err := f.next(ctx, r, &flushed)
+		if errors.Is(err, io.EOF) {
+			return ctx.Err()
+		}
+		if err != nil {
+			return err
+		}
+		at := time.Now()
+		if l.Generation == 0 && l.Offset < before.Size() {
+			at = before.ModTime() // read late: it was written then or earlier
+		}
+		f.line(tool.Line{Stream: stream, Text: l.Text, Cut: l.Cut}, at)
+	}
+}
+
+// next waits for a line; when none comes for a moment it flushes the parser,
+// once between two lines.
+func (f *feed) next(ctx context.Context, r *follow.Reader, flushed *bool) (follow.Line, error) {
+	if !*flushed {
+		quiet, cancel := context.WithTimeout(ctx, quietBeforeFlush)
+		l, err := r.Next(quiet)
+		cancel()
+		if !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
+			return l, err
+		}
+		f.flush(time.Now())
+	}
+	*flushed = true
+	l, err := r.Next(ctx)
+	_, canFlush := f.parser.(tool.Flusher)
+	*flushed = !canFlush
+	return l, err
+}

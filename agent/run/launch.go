@@ -1,0 +1,209 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// toolLockFD is the number under which the tool inherits its lock: high, so
+// that a script which uses 3 or 4 for itself does not close it.
+const toolLockFD = 99
+
+// Process is a benchmark tool that was started into a run directory. It runs in
+// a session of its own, with its output going straight into the directory's
+// files: it does not need us to live.
+type Process struct {
+	dir     Directory
+	cmd     *exec.Cmd
+	wrapper *os.File // lock held until Release
+	asked   bool     // an ending signal was passed on
+}
+
+// Start starts args in dir and writes its process id into run.json.
+func Start(dir Directory, args []string) (*Process, error) {
+	wrapper, err := dir.lock(wrapperLock, true)
+	if err != nil {
+		return nil, err
+	}
+	p := &Process{dir: dir, wrapper: wrapper}
+	if err := p.start(args); err != nil {
+		wrapper.Close()
+		return nil, err
+	}
+	return p, nil
+}
+
+func (p *Process) start(args []string) error {
+	stdout, err := p.dir.createOutput(StdoutFile)
+	if err != nil {
+		return err
+	}
+	defer stdout.Close()
+	stderr, err := p.dir.createOutput(StderrFile)
+	if err != nil {
+		return err
+	}
+	defer stderr.Close()
+	lock, err := p.dir.lock(toolLock, true)
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+
+	p.cmd = exec.Command(args[0], args[1:]...)
+	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = os.Stdin, stdout, stderr
+	p.cmd.ExtraFiles = make([]*os.File, toolLockFD-2)
+	p.cmd.ExtraFiles[toolLockFD-3] = lock
+	// A session of its own: the terminal's Ctrl-C comes once, from us, and a
+	// closed terminal does not end the benchmark.
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := p.cmd.Start(); err != nil {
+		return fmt.Errorf("start the benchmark tool: %w", err)
+	}
+	pid := p.cmd.Process.Pid
+	ticks, _ := startTicks(pid) // gone already: the lock tells
+	_, err = p.dir.Update(func(m *Meta) {
+		m.PID, m.PIDStartTicks, m.BootID = pid, ticks, bootID()
+	})
+	return err // the tool goes on: the caller decides
+}
+
+// createOutput makes an output file that only its owner can read: it may hold
+// what the tool prints of passwords.
+func (d Directory) createOutput(name string) (*os.File, error) {
+	f, err := os.OpenFile(d.Path(name), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("create output file: %w", err)
+	}
+	return f, nil
+}
+
+// Signal passes a signal to the tool and all that it started.
+func (p *Process) Signal(sig syscall.Signal) error {
+	switch sig {
+	case syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT:
+		p.asked = true
+	}
+	if err := unix.Kill(-p.cmd.Process.Pid, sig); err != nil && !errors.Is(err, unix.ESRCH) {
+		return fmt.Errorf("signal the benchmark tool: %w", err)
+	}
+	return nil
+}
+
+// Wait waits for the tool's end, writes it into run.json and returns the exit
+// status, 128+n for signal n. signals are passed on meanwhile.
+func (p *Process) Wait(signals <-chan os.Signal) (int, error) {
+	done := make(chan error, 1)
+	go func() { done <- p.cmd.Wait() }()
+	for {
+		select {
+		case sig := <-signals:
+			if s, ok := sig.(syscall.Signal); ok {
+				_ = p.Signal(s) // it may have ended this moment
+			}
+		case err := <-done:
+			var exit *exec.ExitError
+			if err != nil && !errors.As(err, &exit) {
+				return 125, fmt.Errorf("wait for the benchmark tool: %w", err)
+			}
+			return p.ended(p.cmd.ProcessState.Sys().(syscall.WaitStatus))
+		}
+	}
+}
+
+func (p *Process) ended(status syscall.WaitStatus) (int, error) {
+	now := time.Now().UTC()
+	code := status.ExitStatus()
+	_, err := p.dir.Update(func(m *Meta) {
+		m.EndedAt = &now
+		switch {
+		case status.Signaled():
+			m.Signal = unix.SignalName(status.Signal())
+			m.Result, m.Reason = Failed, "ended by "+m.Signal
+		default:
+			m.ExitCode = &code
+			m.Result = Succeeded
+			if code != 0 {
+				m.Result, m.Reason = Failed, fmt.Sprintf("exit status %d", code)
+			}
+		}
+		if p.asked && m.Result == Failed {
+			m.Result = Interrupted
+		}
+	})
+	if status.Signaled() {
+		code = 128 + int(status.Signal())
+	}
+	return code, err
+}
+
+// Release gives up the wrapper's claim to the run.
+func (p *Process) Release() { p.wrapper.Close() }
+
+// Pipe copies a tool's output from r into the directory's stdout file and to
+// show, until r ends or ctx is done. It never stops reading because of a full
+// disk or a closed terminal: the tool must not wait for us. The first error is
+// returned at the end.
+func Pipe(ctx context.Context, dir Directory, r io.Reader, show io.Writer) error {
+	wrapper, err := dir.lock(wrapperLock, true)
+	if err != nil {
+		return err
+	}
+	defer wrapper.Close()
+	out, err := dir.createOutput(StdoutFile)
+	if err != nil {
+		return err
+	}
+	defer out.Close()
+	read := make(chan error, 1)
+	go func() { read <- pump(r, out, show) }() // ends with r, or with the process
+	select {
+	case err = <-read:
+	case <-ctx.Done():
+		err = ctx.Err()
+	}
+	now := time.Now().UTC()
+	_, updateErr := dir.Update(func(m *Meta) {
+		m.EndedAt = &now
+		m.Result = Succeeded
+		if errors.Is(err, context.Canceled) {
+			m.Result = Interrupted
+		}
+	})
+	if errors.Is(err, context.Canceled) {
+		err = nil
+	}
+	return errors.Join(err, updateErr)
+}
+
+func pump(r io.Reader, out, show io.Writer) error {
+	buf := make([]byte, 64<<10)
+	var first error
+	for {
+		n, err := r.Read(buf)
+		if n > 0 {
+			if _, werr := out.Write(buf[:n]); werr != nil && first == nil {
+				first = fmt.Errorf("write the tool's output: %w", werr)
+			}
+			if show != nil {
+				if _, werr := show.Write(buf[:n]); werr != nil {
+					show = nil // the terminal is gone, the record goes on
+				}
+			}
+		}
+		if err != nil {
+			if !errors.Is(err, io.EOF) && first == nil {
+				first = fmt.Errorf("read the tool's output: %w", err)
+			}
+			return first
+		}
+	}
+}

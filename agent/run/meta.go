@@ -1,0 +1,96 @@
+// Package run is a benchmark run and its directory: what is known about it,
+// who writes what, how it is followed while it lasts and what is left of it.
+package run
+
+import (
+	"time"
+)
+
+// Result is how a run ended.
+type Result string
+
+const (
+	Succeeded   Result = "succeeded"
+	Failed      Result = "failed"
+	Interrupted Result = "interrupted" // by SIGINT, SIGTERM or SIGHUP
+	// Lost: the tool is gone, nobody saw its exit status, and its output has
+	// no summary.
+	Lost Result = "lost"
+)
+
+// Meta is run.json: the facts about a run, secrets removed. Counters, samples
+// and the summary are not in it: they are read from the tool's raw output.
+type Meta struct {
+	ID     string            `json:"id"`
+	Title  string            `json:"title"`
+	Labels map[string]string `json:"labels,omitempty"`
+
+	Tool        string `json:"tool,omitempty"`
+	ToolVersion string `json:"tool_version,omitempty"`
+	// Verb is the tool's own command: run, prepare, load …
+	Verb     string `json:"verb,omitempty"`
+	Workload string `json:"workload,omitempty"`
+	Threads  int    `json:"threads,omitempty"`
+	// DurationSeconds is what was asked for, 0 if another condition ends the run.
+	DurationSeconds float64 `json:"duration_seconds,omitempty"`
+	// ReportIntervalSeconds is what was asked for, 0 if there are no interval
+	// reports or it is not known.
+	ReportIntervalSeconds float64 `json:"report_interval_seconds,omitempty"`
+
+	Target   string `json:"target,omitempty"`
+	Database string `json:"database,omitempty"`
+
+	// Command is the command line with every secret blanked.
+	Command   []string `json:"command,omitempty"`
+	Generator string   `json:"generator"`
+
+	PID int `json:"pid,omitempty"`
+	// PIDStartTicks is the process's start in clock ticks after boot, which
+	// with BootID tells it from a later process of the same number.
+	PIDStartTicks uint64 `json:"pid_start_ticks,omitempty"`
+	BootID        string `json:"boot_id,omitempty"`
+
+	// Log is set for a run that a tool wrote into a file of the user's.
+	Log *LogSource `json:"log,omitempty"`
+
+	StartedAt time.Time `json:"started_at"`
+	// StartEstimated: StartedAt was worked out from the first report seen.
+	StartEstimated bool `json:"start_estimated,omitempty"`
+
+	EndedAt  *time.Time `json:"ended_at,omitempty"`
+	ExitCode *int       `json:"exit_code,omitempty"`
+	Signal   string     `json:"signal,omitempty"`
+	Result   Result     `json:"result,omitempty"`
+	// Reason says in words why a run failed.
+	Reason string `json:"reason,omitempty"`
+
+	// Drain is how long each replica took to catch up, by target.
+	Drain map[string]Drain `json:"drain,omitempty"`
+	// ClosedAt is when drain was over and nothing more will change.
+	ClosedAt *time.Time `json:"closed_at,omitempty"`
+}
+
+// LogSource is where in a user's log file a run stands.
+type LogSource struct {
+	Path   string `json:"path"`
+	Device uint64 `json:"device"`
+	Inode  uint64 `json:"inode"`
+	Offset int64  `json:"offset"`
+	// End is the offset behind the run's last byte, set when it has ended.
+	End int64 `json:"end,omitempty"`
+}
+
+// Drain is one replica's way to the position that the most advanced node had
+// when the tool ended.
+type Drain struct {
+	// Seconds from the end of the tool; absent if it was not reached.
+	Seconds *float64 `json:"seconds,omitempty"`
+	// TimedOut: not reached within the drain timeout.
+	TimedOut bool `json:"timed_out,omitempty"`
+}
+
+// Ended reports whether the tool has ended.
+func (m *Meta) Ended() bool { return m.EndedAt != nil }
+
+// Closed reports whether the run is over, drain included.
+func (m *Meta) Closed() bool { return m.ClosedAt != nil }

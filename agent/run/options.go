@@ -1,0 +1,70 @@
+package run
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/benchwatch/benchwatch/agent/engine"
+	"github.com/benchwatch/benchwatch/agent/tool"
+)
+
+// Options of a Watcher.
+type Options struct {
+	DataDir string
+	// Only these ids are followed, if any are given.
+	Only []string
+	// Tools finds a tool by name; an unknown name gives nil.
+	Tools func(name string) *tool.Tool
+	// Sniff finds a tool by the beginning of its output.
+	Sniff func(head []byte) *tool.Tool
+	// Targets are the servers sampled now.
+	Targets func() []engine.Target
+	// Logs are the files that tools write by themselves.
+	Logs func() []Log
+	// Settled is called by the run's owner once, when the tool has ended and its output has
+	// been read to the end. A restart in that moment may call it again.
+	Settled func(Directory, Snapshot)
+	// Began is called when this process becomes the run's owner, perhaps again
+	// after a restart and perhaps for a run that has ended already.
+	Began func(Directory, Meta)
+
+	DrainTimeout time.Duration // default 5 minutes
+	Poll         time.Duration // of run.json and locks; default 500 ms
+	MaxLive      int           // default 64
+	MaxKept      int           // summaries of ended runs; default 256
+	Logger       *slog.Logger
+}
+
+// Log is a set of files that a tool writes by itself.
+type Log struct {
+	Glob   string
+	Tool   string // empty: found out from the content
+	Labels map[string]string
+}
+
+func (o *Options) defaults() {
+	if o.DrainTimeout <= 0 {
+		o.DrainTimeout = 5 * time.Minute
+	}
+	if o.Poll <= 0 {
+		o.Poll = 500 * time.Millisecond
+	}
+	if o.MaxLive <= 0 {
+		o.MaxLive = 64
+	}
+	if o.MaxKept <= 0 {
+		o.MaxKept = 256
+	}
+	if o.Logger == nil {
+		o.Logger = slog.Default()
+	}
+	if o.Targets == nil {
+		o.Targets = func() []engine.Target { return nil }
+	}
+	if o.Logs == nil {
+		o.Logs = func() []Log { return nil }
+	}
+	if o.Sniff == nil {
+		o.Sniff = func([]byte) *tool.Tool { return nil }
+	}
+}

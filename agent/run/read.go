@@ -1,0 +1,61 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/benchwatch/benchwatch/agent/follow"
+	"github.com/benchwatch/benchwatch/agent/tool"
+)
+
+// Read reads what is known of a run from its directory, with the same parser
+// that reads it live. t may be nil: then there is only what run.json says.
+func Read(ctx context.Context, dir Directory, t *tool.Tool) (Snapshot, error) {
+	meta, err := dir.Load()
+	if err != nil {
+		return Snapshot{}, err
+	}
+	f := newFeed(t)
+	if meta.Log != nil {
+		err = f.readLog(ctx, meta.Log)
+	} else {
+		done := make(chan struct{})
+		close(done)
+		for _, s := range []struct {
+			name   string
+			stream tool.Stream
+		}{{StdoutFile, tool.Stdout}, {StderrFile, tool.Stderr}} {
+			if e := f.read(ctx, dir.Path(s.name), s.stream, follow.Options{}, done); e != nil {
+				err = errors.Join(err, e)
+			}
+		}
+	}
+	f.close(time.Now())
+	return f.snapshot(meta, time.Now()), err
+}
+
+// readLog reads the part of a user's log file that is this run.
+func (f *feed) readLog(ctx context.Context, src *LogSource) error {
+	if now, err := identify(src.Path); err != nil || now.Device != src.Device || now.Inode != src.Inode {
+		return fmt.Errorf("log file %s is not the one that was followed any more", src.Path)
+	}
+	r, err := follow.Open(src.Path, follow.Options{Offset: src.Offset})
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	r.Finish()
+	for {
+		l, err := r.Next(ctx)
+		if errors.Is(err, io.EOF) || err == nil && (l.Generation > 0 || src.End > 0 && l.Offset >= src.End) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		f.line(tool.Line{Text: l.Text, Cut: l.Cut}, time.Now())
+	}
+}

@@ -1,0 +1,153 @@
+package run
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/benchwatch/benchwatch/agent/engine"
+)
+
+// Status is one line of status.jsonl: what one target answered at one tick.
+type Status struct {
+	Tick     time.Time `json:"tick"`
+	Answered time.Time `json:"answered"`
+	Target   string    `json:"target"`
+	Engine   string    `json:"engine"`
+	Cluster  string    `json:"cluster,omitempty"`
+	Role     string    `json:"role,omitempty"`
+	Version  string    `json:"version,omitempty"`
+	Up       bool      `json:"up"`
+	Error    string    `json:"error,omitempty"`
+	Restarts uint64    `json:"restarts,omitempty"`
+
+	LagTransactions *float64 `json:"lag_transactions,omitempty"`
+	LagSeconds      *float64 `json:"lag_seconds,omitempty"`
+	Position        string   `json:"position,omitempty"`
+	// Values by metric name without prefix, labels in braces behind it.
+	Values map[string]float64 `json:"values,omitempty"`
+}
+
+// recorder appends to status.jsonl. A nil recorder records nothing. mu is there
+// because frames and the end of the run come from different goroutines.
+type recorder struct {
+	dir Directory
+
+	mu     sync.Mutex
+	file   *os.File
+	torn   bool // the file ends within a line
+	closed bool
+}
+
+func newRecorder(dir Directory) *recorder { return &recorder{dir: dir} }
+
+// record appends a tick as whole lines with one write. A write that fails half
+// way is made good by beginning the next one on a new line.
+func (r *recorder) record(f engine.Frame) error {
+	if r == nil || len(f.Samples) == 0 {
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return nil
+	}
+	if err := r.open(); err != nil {
+		return err
+	}
+	var b []byte
+	if r.torn {
+		b = append(b, '\n')
+	}
+	for i := range f.Samples {
+		line, err := json.Marshal(statusOf(&f.Samples[i]))
+		if err != nil {
+			return fmt.Errorf("encode status: %w", err)
+		}
+		b = append(append(b, line...), '\n')
+	}
+	n, err := r.file.Write(b)
+	if n > 0 {
+		r.torn = b[n-1] != '\n'
+	}
+	if err != nil {
+		return fmt.Errorf("write status: %w", err)
+	}
+	return nil
+}
+
+func (r *recorder) open() error {
+	if r.file != nil {
+		return nil
+	}
+	f, err := os.OpenFile(r.dir.Path(StatusFile), os.O_CREATE|os.O_APPEND|os.O_RDWR, 0o644)
+	if err != nil {
+		return fmt.Errorf("open status file: %w", err)
+	}
+	r.file = f
+	if info, err := f.Stat(); err == nil && info.Size() > 0 {
+		end := make([]byte, 1)
+		_, err := f.ReadAt(end, info.Size()-1)
+		r.torn = err != nil || end[0] != '\n'
+	}
+	return nil
+}
+
+func (r *recorder) close() {
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.closed = true
+	if r.file != nil {
+		r.file.Close()
+		r.file = nil
+	}
+}
+
+func statusOf(s *engine.Sample) Status {
+	line := Status{
+		Tick: s.Tick.UTC(), Answered: s.Answered.UTC(), Target: s.Target.Name, Engine: s.Target.Engine,
+		Cluster: s.Target.Cluster, Role: s.Target.Role, Up: s.Up(), Restarts: s.Restarts,
+		LagTransactions: s.LagTransactions, LagSeconds: s.LagSeconds,
+	}
+	if !s.Up() {
+		if s.Err != nil {
+			line.Error = s.Err.Error()
+		}
+		return line
+	}
+	if line.Role == "" {
+		line.Role = s.Status.Role
+	}
+	line.Version = s.Status.Version
+	if s.Status.Position != nil {
+		line.Position = s.Status.Position.String()
+	}
+	line.Values = make(map[string]float64, len(s.Status.Values))
+	for _, v := range s.Status.Values {
+		line.Values[valueName(v)] = v.V
+	}
+	return line
+}
+
+func valueName(v engine.Value) string {
+	if len(v.Labels) == 0 {
+		return v.Metric.Name
+	}
+	var b strings.Builder
+	b.WriteString(v.Metric.Name)
+	b.WriteByte('{')
+	for i, l := range v.Labels {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		fmt.Fprintf(&b, "%s=%q", v.Metric.Labels[i], l)
+	}
+	b.WriteByte('}')
+	return b.String()
+}
