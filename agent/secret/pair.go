@@ -107,6 +107,9 @@ func extent(s string, start, end, i int) (from, to int) {
 	if start > 0 {
 		before = s[start-1]
 	}
+	if rest, done := strings.CutPrefix(s[i:], Blank); done && (rest == "" || strings.IndexByte(" \t\r\n,;&|()[]{}<>'\"`", rest[0]) >= 0) {
+		return i, i + len(Blank) // done before
+	}
 	switch {
 	case (s[i] == '"' || s[i] == '\'') && i+1 < len(s):
 		return i + 1, closing(s, i+1, s[i])

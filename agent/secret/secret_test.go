@@ -1,6 +1,7 @@
 package secret
 
 import (
+	"slices"
 	"strings"
 	"testing"
 )
@@ -189,5 +190,23 @@ func BenchmarkTextNothing(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		r.Text(line)
+	}
+}
+
+func TestValues(t *testing.T) {
+	tests := []struct {
+		in   string
+		want []string
+	}{
+		{"nothing", nil},
+		{"mongodb://u:p%40x@h/db", []string{"p%40x", "p@x"}},
+		{"--password=x y", []string{"x"}},
+		{"jdbc:mysql://h/db?password=a&token=b&x=1", []string{"a", "b"}},
+		{"--password=***", nil},
+	}
+	for _, tt := range tests {
+		if got := Values(tt.in); !slices.Equal(got, tt.want) {
+			t.Errorf("Values(%q) = %q, want %q", tt.in, got, tt.want)
+		}
 	}
 }

@@ -1,0 +1,120 @@
+// Package commandline finds the benchmark tool inside a command, behind
+// wrappers such as env, timeout, numactl and sudo and inside of shell text
+// (bash -c "…"), and says what the command will do, what to add to it for live
+// reports, and how it looks without its secrets.
+package commandline
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/benchwatch/benchwatch/agent/secret"
+	"github.com/benchwatch/benchwatch/agent/tool"
+)
+
+// Command is what Read makes of a command.
+type Command struct {
+	// Tool that the command starts, nil if it is none that is known.
+	Tool *tool.Tool
+	// Program is the base name of the program found behind the wrappers.
+	Program string
+	// Description of the tool's start, zero if Tool is nil. Where shell text
+	// starts several tools it is about the first one that reports.
+	Description tool.Description
+
+	// Start is the command to run: the arguments, with what Added names put in.
+	Start []string
+	// Added are the arguments that were added, for the message to the user.
+	Added []string
+
+	// Redacted is the command as the user gave it, its secrets blanked.
+	Redacted []string
+	// Secrets are the values to keep out of whatever is stored or shown. Those
+	// of variables such as MYSQL_PWD are among them.
+	Secrets []string
+}
+
+// minToken is the length from which a secret is also blanked where the same
+// word stands for something else in the command: a password "1" must not blank
+// every option whose value is 1.
+const minToken = 4
+
+// Read reads the command args. Where it doesn't understand one, nothing is
+// added to it and its secrets are blanked by general rules.
+func Read(args []string, tools []*tool.Tool, env Env) Command {
+	words := make([]word, len(args))
+	for i, a := range args {
+		words[i] = word{value: a, index: i}
+	}
+	r := reader{tools: tools}
+	o := r.command(words, surroundings{Env: env}, 0)
+
+	c := Command{Program: o.program, Start: o.started(args, env.NoInject)}
+	if main := o.main(); main != nil {
+		c.Tool, c.Program, c.Description = main.tool, main.program, main.description
+	}
+	if !env.NoInject {
+		c.Added = o.added
+	}
+	c.Secrets = known(o.secrets, env)
+	c.Redacted = redacted(args, o, c.Secrets)
+	return c
+}
+
+// known returns all secrets once, the environment's included.
+func known(found []string, env Env) []string {
+	if env.Getenv != nil {
+		for _, name := range secretVariables {
+			found = append(found, env.Getenv(name))
+		}
+	}
+	var all []string
+	for _, s := range found {
+		if s != "" && !strings.Contains(s, expansion) && !slices.Contains(all, s) {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+// redacted returns args without secrets.
+func redacted(args []string, o outcome, secrets []string) []string {
+	tokens := secret.New(slices.DeleteFunc(slices.Clone(secrets), func(s string) bool { return len(s) < minToken })...)
+	all := make([]string, len(args))
+	for i, a := range args {
+		if r, ok := o.redacted[i]; ok {
+			a = r
+		}
+		all[i] = tokens.Text(a)
+	}
+	return all
+}
+
+// Title is a name for the run when the user gives none, such as
+// "oltp_read_write 16 threads 127.0.0.1:3306".
+func (c Command) Title() string {
+	d := c.Description
+	var parts []string
+	switch {
+	case d.Workload != "":
+		parts = append(parts, d.Workload)
+	case c.Tool != nil:
+		parts = append(parts, c.Tool.Name)
+	case c.Program != "":
+		parts = append(parts, c.Program)
+	}
+	if d.Command != "" && d.Command != "run" {
+		parts = append(parts, d.Command)
+	}
+	switch {
+	case d.Threads == 1:
+		parts = append(parts, "1 thread")
+	case d.Threads > 1:
+		parts = append(parts, fmt.Sprintf("%d threads", d.Threads))
+	}
+	if d.Target != "" {
+		parts = append(parts, d.Target)
+	}
+	return secret.New(c.Secrets...).Text(strings.Join(parts, " "))
+}

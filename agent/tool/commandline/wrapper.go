@@ -1,0 +1,196 @@
+package commandline
+
+import (
+	"path"
+	"slices"
+	"strings"
+)
+
+// wrapper is a program that starts the command which its arguments name.
+type wrapper struct {
+	// short and long are the options that take a value as the next word.
+	short string
+	long  []string
+	// sub: the first word is a subcommand, one of these.
+	sub []string
+	// positional words stand between the options and the command.
+	positional int
+	// assignments NAME=value can stand in front of the command.
+	assignments bool
+	// shell: the option -c takes shell text instead of a command.
+	shell bool
+	// remote: the command does not see this machine's files.
+	remote bool
+	// script: the command is a script's path and its arguments.
+	script bool
+}
+
+var wrappers = map[string]wrapper{
+	"env":       {short: "uCS", long: []string{"unset", "chdir", "split-string"}, assignments: true},
+	"nice":      {short: "n", long: []string{"adjustment"}},
+	"ionice":    {short: "cnpPu", long: []string{"class", "classdata"}},
+	"numactl":   {short: "iwpPCcNmSfLMoT", long: []string{"interleave", "weighted-interleave", "preferred", "preferred-many", "physcpubind", "cpubind", "cpunodebind", "membind"}},
+	"taskset":   {positional: 1},
+	"chrt":      {short: "TPD", long: []string{"sched-runtime", "sched-period", "sched-deadline"}, positional: 1},
+	"timeout":   {short: "ks", long: []string{"kill-after", "signal"}, positional: 1},
+	"stdbuf":    {short: "ioe", long: []string{"input", "output", "error"}},
+	"time":      {short: "fo", long: []string{"format", "output"}},
+	"nohup":     {},
+	"setsid":    {},
+	"unbuffer":  {},
+	"eatmydata": {},
+	"exec":      {short: "a"},
+	"command":   {},
+	"setarch":   {positional: 1},
+	"linux64":   {},
+	"cgexec":    {short: "g"},
+	"cpulimit":  {short: "lpePm", long: []string{"limit", "pid", "exe", "path"}},
+	"prlimit":   {short: "p", long: []string{"pid"}},
+	"chroot":    {long: []string{"userspec", "groups"}, positional: 1, remote: true},
+	"gosu":      {positional: 1},
+	"su-exec":   {positional: 1},
+	"doas":      {short: "uC"},
+	"sudo": {
+		short: "ugphCTrtDRU", assignments: true,
+		long: []string{"user", "group", "prompt", "host", "close-from", "command-timeout", "role", "type", "chdir", "chroot", "other-user"},
+	},
+	"runuser":     {short: "ugGsw", long: []string{"user", "group", "supp-group", "shell"}, shell: true},
+	"su":          {short: "gGsw", long: []string{"group", "supp-group", "shell"}, shell: true},
+	"flock":       {short: "wE", long: []string{"timeout", "wait", "conflict-exit-code"}, positional: 1, shell: true},
+	"systemd-run": {short: "pEMHu", long: []string{"property", "setenv", "unit", "slice", "description", "uid", "gid", "nice", "working-directory", "machine", "host"}},
+	"strace":      {short: "abeEIoOpPsSuUX", long: []string{"trace", "output", "env", "user", "attach", "string-limit"}},
+	"ltrace":      {short: "abelnopsuxFAD"},
+	"perf":        {sub: []string{"stat", "record", "trace", "mem", "lock", "sched", "c2c", "kvm"}, short: "eoprxCGIFDtMm", long: []string{"event", "output", "repeat", "interval-print", "freq", "delay", "cpu", "call-graph"}},
+	"valgrind":    {},
+	"sshpass":     {short: "pfdP"},
+	"docker":      {sub: []string{"exec", "run"}, short: "euwvpmcahl", long: containerOptions, positional: 1, remote: true},
+	"podman":      {sub: []string{"exec", "run"}, short: "euwvpmcahl", long: containerOptions, positional: 1, remote: true},
+	"python":      {short: "WX", script: true},
+	"python2":     {short: "WX", script: true},
+	"python2.7":   {short: "WX", script: true},
+	"python3":     {short: "WX", script: true},
+}
+
+var containerOptions = []string{
+	"env", "env-file", "user", "workdir", "name", "network", "net", "volume", "mount", "publish", "entrypoint",
+	"cpus", "cpuset-cpus", "memory", "hostname", "label", "link", "add-host", "ulimit", "platform", "detach-keys",
+}
+
+// shells run the text behind -c, or a script.
+var shells = map[string]bool{"bash": true, "sh": true, "dash": true, "ash": true, "ksh": true, "mksh": true, "zsh": true}
+
+// skip returns the index of the first word of the command that a wrapper
+// starts, words[0] being the wrapper, and text >= 0 if that is the index of
+// shell text instead. ok is false if the wrapper starts nothing.
+func (w wrapper) skip(words []word) (command, text int, ok bool) {
+	i := 1
+	if len(w.sub) > 0 {
+		if i >= len(words) || !slices.Contains(w.sub, words[i].value) {
+			return 0, -1, false
+		}
+		i++
+	}
+	left, options := w.positional, true
+	for i < len(words) {
+		v := words[i].value
+		switch {
+		case options && v == "--":
+			options = false
+			i++
+		case w.shell && (v == "-c" || v == "--command") && i+1 < len(words):
+			return 0, i + 1, true
+		case options && v == "-":
+			i++
+		case options && strings.HasPrefix(v, "-"):
+			i += w.option(v)
+		case w.assignments && isAssignment(v):
+			i++
+		case left > 0:
+			left, options = left-1, w.shell && options
+			i++
+		case strings.HasPrefix(v, expansion) && i+1 < len(words):
+			i++ // options in a variable, perhaps
+		case w.shell && i+2 < len(words) && words[i+1].value == "-c":
+			return 0, i + 2, true // su USER -c TEXT
+		default:
+			return i, -1, true
+		}
+	}
+	return 0, -1, false
+}
+
+// option returns how many words the option v takes.
+func (w wrapper) option(v string) int {
+	if name, long := strings.CutPrefix(v, "--"); long {
+		if slices.Contains(w.long, name) {
+			return 2
+		}
+		return 1
+	}
+	for j := 1; j < len(v); j++ {
+		if strings.IndexByte(w.short, v[j]) >= 0 {
+			if j == len(v)-1 {
+				return 2
+			}
+			return 1
+		}
+	}
+	return 1
+}
+
+// shellText returns the index of the text that a shell, words[0], runs, or
+// that of a script. Both are negative if it is neither.
+func shellText(words []word) (text, script int) {
+	command := false
+	for i := 1; i < len(words); i++ {
+		v := words[i].value
+		switch {
+		case v == "--" || v == "-":
+			if i+1 == len(words) {
+				return -1, -1
+			}
+			if command {
+				return i + 1, -1
+			}
+			return -1, i + 1
+		case strings.HasPrefix(v, "--"):
+			if v == "--rcfile" || v == "--init-file" {
+				i++
+			}
+		case len(v) > 1 && (v[0] == '-' || v[0] == '+'):
+			command = command || v[0] == '-' && strings.Contains(v, "c")
+			if last := v[len(v)-1]; last == 'o' || last == 'O' {
+				i++
+			}
+		case command:
+			return i, -1
+		default:
+			return -1, i
+		}
+	}
+	return -1, -1
+}
+
+// isAssignment reports whether v is NAME=value.
+func isAssignment(v string) bool {
+	name, _, found := strings.Cut(v, "=")
+	return found && isVariable(name)
+}
+
+func isVariable(name string) bool {
+	for i := range len(name) {
+		c := name[i]
+		if c != '_' && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (i == 0 || c < '0' || c > '9') {
+			return false
+		}
+	}
+	return name != ""
+}
+
+// base is a program's name without its folder.
+func base(program string) string {
+	if program == "" {
+		return ""
+	}
+	return path.Base(program)
+}
