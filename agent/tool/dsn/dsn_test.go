@@ -1,0 +1,43 @@
+package dsn
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestParse(t *testing.T) {
+	tests := map[string]Address{
+		"mongodb://127.0.0.1:27357/ycsb?w=1":                               {Hosts: "127.0.0.1:27357", Database: "ycsb"},
+		"mongodb://bench:not-the-password@127.0.0.1:27359/ycsb":            {Hosts: "127.0.0.1:27359", Database: "ycsb", Secrets: []string{"not-the-password"}},
+		"mongodb://u:p%40ss@a:1,b:2,c:3/db?replicaSet=rs":                  {Hosts: "a:1,b:2,c:3", Database: "db", Secrets: []string{"p%40ss", "p@ss"}},
+		"mongodb+srv://u:pw@cluster.example.net":                           {Hosts: "cluster.example.net", Secrets: []string{"pw"}},
+		"mongodb://u:p@ss/word@h:1/db":                                     {Hosts: "h:1", Database: "db", Secrets: []string{"p@ss/word"}},
+		"mongodb://u:p?q@h:1/db":                                           {Hosts: "h:1", Database: "db", Secrets: []string{"p?q"}},
+		"jdbc:mariadb://127.0.0.1:3357/ycsb":                               {Hosts: "127.0.0.1:3357", Database: "ycsb"},
+		"jdbc:mysql://h1/a?user=x&password=geheim;jdbc:mysql://h2:3307/a":  {Hosts: "h1,h2:3307", Database: "a", Secrets: []string{"geheim"}},
+		"jdbc:mariadb:replication://h1,h2/ycsb":                            {Hosts: "h1,h2", Database: "ycsb"},
+		"jdbc:sqlserver://h:1433;databaseName=ycsb;user=sa;password=Top1!": {Hosts: "h:1433", Database: "ycsb", Secrets: []string{"Top1!"}},
+		"jdbc:oracle:thin:@h:1521:orcl":                                    {Hosts: "h:1521:orcl"},
+		"jdbc:h2:mem:x":                                                    {},
+		"not a url":                                                        {},
+		"":                                                                 {},
+	}
+	for s, want := range tests {
+		if diff := cmp.Diff(want, Parse(s)); diff != "" {
+			t.Errorf("Parse(%q):\n%s", s, diff)
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add("mongodb://u:p%40ss@a:1,b:2/db?x=y")
+	f.Add("jdbc:mysql://h1/a?password=x;jdbc:mysql://h2/a")
+	f.Fuzz(func(t *testing.T, s string) {
+		a := Parse(s)
+		if strings.Contains(a.Hosts, "@") {
+			t.Errorf("Parse(%q): credentials in hosts %q", s, a.Hosts)
+		}
+	})
+}

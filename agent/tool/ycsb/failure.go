@@ -1,0 +1,158 @@
+package ycsb
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+
+	"github.com/benchwatch/benchwatch/agent/secret"
+	"github.com/benchwatch/benchwatch/agent/tool"
+)
+
+// flood keeps what matters of a run's error messages in one stream: the first,
+// which is reported at once, the last, and how many there were. A run with
+// duplicate keys prints a thousand of them a second.
+type flood struct {
+	count  uint64
+	last   []byte
+	first  []byte
+	failed bool // a message was reported as the run's end
+}
+
+const (
+	maxMessage = 1 << 12 // bytes looked at
+	maxShown   = 500     // bytes reported
+)
+
+// add takes a message. fatal: the run can't have begun.
+func (f *flood) add(text []byte, fatal bool) (report bool) {
+	f.count++
+	if len(text) > maxMessage {
+		text = text[:maxMessage]
+	}
+	if f.count == 1 {
+		f.first = append(f.first[:0], text...)
+	}
+	if f.count == 1 || fatal && !f.failed {
+		f.failed = f.failed || fatal
+		f.last = f.last[:0]
+		return true
+	}
+	f.last = append(f.last[:0], text...)
+	return false
+}
+
+// rest returns the last message if it is not reported yet.
+func (f *flood) rest(r *secret.Redactor) string {
+	if len(f.last) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s (last of %d messages)", message(f.last, r), f.count)
+}
+
+// message returns text without secrets and not too long.
+func message(text []byte, r *secret.Redactor) string {
+	if len(text) > maxMessage {
+		text = text[:maxMessage]
+	}
+	s := r.Text(strings.ToValidUTF8(string(text), "\uFFFD"))
+	if len(s) > maxShown {
+		s = strings.ToValidUTF8(s[:maxShown], "") + "…"
+	}
+	return s
+}
+
+// fatal are the messages with which YCSB ends before the test, with exit
+// status 0 nevertheless.
+var fatal = [...][]byte{
+	[]byte("Unable to open the properties file "),
+	[]byte("Missing property: "),
+	[]byte("Failed check required properties."),
+	[]byte("Unknown DB "),
+	[]byte("Error initializing datastore bindings."),
+	[]byte("Unknown option "),
+	[]byte("Missing argument value for "),
+	[]byte("Argument '-p' expected to be in key=value format"),
+	[]byte("An argument value without corresponding argument specifier"),
+	[]byte("An argument specifier without corresponding value"),
+	[]byte("At least one argument specifying a workload is required."),
+	[]byte("Error: Could not find or load main class "),
+	[]byte("[ERROR] "),
+	[]byte("Invalid combination of insertstart, insertcount and recordcount."),
+}
+
+// failures are how messages about failed operations begin.
+var failures = [...][]byte{
+	[]byte("Error "),
+	[]byte("Error: "),
+	[]byte("ERROR"),
+	[]byte("Exception while "),
+	[]byte("Exception in thread "),
+	[]byte("Could not "),
+	[]byte("Nothing updated for key "),
+	[]byte("Nothing deleted for key "),
+	[]byte("Nothing found in scan for key "),
+}
+
+// severity is what a line says that is no report.
+type severity uint8
+
+const (
+	harmless  severity = iota
+	failure            // something went wrong
+	exception          // a Java exception, of which YCSB prints some twice
+	deadly             // the run can't begin
+)
+
+func severityOf(text []byte) severity {
+	if len(text) == 0 || text[0] == '\t' || text[0] == ' ' {
+		return harmless
+	}
+	for _, p := range fatal {
+		if bytes.HasPrefix(text, p) {
+			return deadly
+		}
+	}
+	if isThrowable(text) || bytes.HasPrefix(text, []byte("Exception in thread ")) {
+		return exception
+	}
+	if bytes.HasPrefix(text, []byte("Could not wait until max specified time")) {
+		return harmless // the run ended before its time limit
+	}
+	for _, p := range failures {
+		if bytes.HasPrefix(text, p) {
+			return failure
+		}
+	}
+	if bytes.Contains(text, []byte("ycsb: error: ")) || bytes.Contains(text, []byte("ycsb.sh: error: ")) {
+		return deadly
+	}
+	// A logger's line: "01:54:05.536 [Thread-9] ERROR org.mongodb.driver …".
+	if i := bytes.Index(text, []byte("] ERROR ")); i > 0 && i < 100 {
+		return failure
+	}
+	return harmless
+}
+
+// isThrowable reports whether text begins with the class of a Java exception,
+// as the first line of a stack trace and Throwable.toString do.
+func isThrowable(text []byte) bool {
+	end, dot := 0, -1
+	for end < len(text) && (isNameByte(text[end]) && text[end] != '-' || text[end] == '.' || text[end] == '$') {
+		if text[end] == '.' {
+			dot = end
+		}
+		end++
+	}
+	if dot < 1 || text[0] < 'a' || text[0] > 'z' || end < len(text) && text[end] != ':' {
+		return false
+	}
+	class := text[dot+1 : end]
+	return bytes.HasSuffix(class, []byte("Exception")) || bytes.HasSuffix(class, []byte("Error"))
+}
+
+// errorReport fills r with a message.
+func errorReport(r *tool.Report, run int, text string, failed bool) {
+	r.Reset(tool.Error, run)
+	r.Message, r.Failed = text, failed
+}

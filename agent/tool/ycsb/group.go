@@ -1,0 +1,213 @@
+package ycsb
+
+import (
+	"bytes"
+
+	"github.com/benchwatch/benchwatch/agent/tool"
+	"github.com/benchwatch/benchwatch/agent/tool/decimal"
+)
+
+// microseconds is the scale of all latencies.
+const microseconds = -6
+
+// groups reads the groups of a status line, [READ: Count=…] and the like, into
+// a report.
+type groups struct {
+	names names
+	stats stats
+}
+
+// tally is what the groups of one status line add up to.
+type tally struct {
+	// seconds is the interval's length, 0 if unknown.
+	seconds float64
+	// failed operations, known once a group of failures is there.
+	failed tool.Optional[uint64]
+}
+
+var (
+	countIs   = []byte(": Count=")
+	averageIs = []byte(" AverageLatency(us)=")
+	rawCount  = []byte(" count: ")
+	rawAvg    = []byte(", average latency(us): ")
+)
+
+// read takes all groups of text from index i on. more tells that the line
+// ends where the combined measurement types put a line end into the status.
+func (g *groups) read(text []byte, i int, r *tool.Report, t *tally) (more, ok bool) {
+	g.names.next = 0
+	for {
+		for i < len(text) && text[i] == ' ' {
+			i++
+		}
+		if i == len(text) {
+			return more && text[i-1] == ']', true
+		}
+		bracket := text[i] == '['
+		if bracket {
+			i++
+		}
+		start := i
+		for i < len(text) && isNameByte(text[i]) {
+			i++
+		}
+		if i == start {
+			return false, false
+		}
+		n := g.names.find(text[start:i])
+		if n == nil {
+			return false, false
+		}
+		switch {
+		case bracket && bytes.HasPrefix(text[i:], countIs):
+			i, ok = g.histogram(text, i+len(countIs), n, r, t)
+		case bracket && bytes.HasPrefix(text[i:], averageIs):
+			i, ok = average(text, i+len(averageIs), n, r)
+		case !bracket && bytes.HasPrefix(text[i:], rawCount):
+			i, ok = raw(text, i+len(rawCount), n, r, t)
+		default:
+			ok = false
+		}
+		if !ok || i < len(text) && text[i] != ' ' {
+			return false, false
+		}
+		more = n.first
+	}
+}
+
+// histogram reads "45, Max=35231, Min=1, Avg=12872.58, 90=22815]".
+func (g *groups) histogram(text []byte, i int, n *name, r *tool.Report, t *tally) (int, bool) {
+	count, i, ok := whole(text, i)
+	if !ok {
+		return i, false
+	}
+	addCount(n, count, r, t)
+	g.stats.next = 0
+	keep := count > 0 && n.kind != unused
+	for {
+		if i >= len(text) {
+			return i, false
+		}
+		if text[i] == ']' {
+			return i + 1, true
+		}
+		if text[i] != ',' || i+1 == len(text) || text[i+1] != ' ' {
+			return i, false
+		}
+		i += 2
+		key := i
+		for i < len(text) && text[i] != '=' {
+			i++
+		}
+		if i == len(text) {
+			return i, false
+		}
+		s, ok := g.statOf(text[key:i])
+		if !ok {
+			return i, false
+		}
+		from := i + 1
+		i = valueEnd(text, from)
+		if !keep {
+			// Without a sample the values are placeholders: NaN, 2^63-1.
+			continue
+		}
+		v, ok := latency(text[from:i])
+		if !ok {
+			return i, false
+		}
+		r.AddLatency(n.operation, s, v)
+	}
+}
+
+func (g *groups) statOf(key []byte) (string, bool) {
+	switch string(key) {
+	case "Max":
+		return "max", true
+	case "Min":
+		return "min", true
+	case "Avg":
+		return "avg", true
+	}
+	if !isPercentile(key) {
+		return "", false
+	}
+	s := g.stats.find(key)
+	return s, s != ""
+}
+
+// valueEnd returns the index behind a value: at its "]" or ", ". A comma
+// without a blank is the decimal separator of some locales.
+func valueEnd(text []byte, i int) int {
+	for i < len(text) {
+		switch text[i] {
+		case ']', ' ':
+			return i
+		case ',':
+			if i+1 < len(text) && text[i+1] == ' ' {
+				return i
+			}
+		}
+		i++
+	}
+	return i
+}
+
+// maxLatency bounds what is taken for a latency, in seconds: 30 years. YCSB
+// prints 2^63-1 where it has no minimum.
+const maxLatency = 1e9
+
+func latency(text []byte) (float64, bool) {
+	v, ok := decimal.ParseLocal(text, microseconds)
+	return v, ok && v >= 0 && v <= maxLatency
+}
+
+// average reads "11837.11]".
+func average(text []byte, i int, n *name, r *tool.Report) (int, bool) {
+	end := valueEnd(text, i)
+	if end == len(text) || text[end] != ']' {
+		return end, false
+	}
+	v, ok := latency(text[i:end])
+	if ok && n.kind != unused {
+		r.AddLatency(n.operation, "avg", v)
+	}
+	return end + 1, ok
+}
+
+// raw reads "49, average latency(us): 31833.90". Its two decimals tell that
+// the line was not cut in the number.
+func raw(text []byte, i int, n *name, r *tool.Report, t *tally) (int, bool) {
+	count, i, ok := whole(text, i)
+	if !ok || !bytes.HasPrefix(text[i:], rawAvg) {
+		return i, false
+	}
+	i += len(rawAvg)
+	end := valueEnd(text, i)
+	if end-i < 4 || text[end-3]-'0' <= 9 {
+		return end, false
+	}
+	v, ok := latency(text[i:end])
+	if !ok {
+		return end, false
+	}
+	addCount(n, count, r, t)
+	if n.kind != unused && count > 0 {
+		r.AddLatency(n.operation, "avg", v)
+	}
+	return end, true
+}
+
+func addCount(n *name, count uint64, r *tool.Report, t *tally) {
+	switch n.kind {
+	case unused:
+		return
+	case failed:
+		t.failed = tool.Some(t.failed.Value + count)
+	case operation:
+		if t.seconds > 0 {
+			r.AddRate(n.operation, float64(count)/t.seconds)
+		}
+	}
+	r.AddCount(n.operation, count)
+}

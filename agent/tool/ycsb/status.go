@@ -1,0 +1,238 @@
+package ycsb
+
+import (
+	"bytes"
+	"math"
+
+	"github.com/benchwatch/benchwatch/agent/tool"
+	"github.com/benchwatch/benchwatch/agent/tool/decimal"
+)
+
+// head is what stands in a status line before the groups.
+type head struct {
+	ms   int64  // the line's time of day and date, in the tool's own zone
+	secs uint64 // whole seconds since the status thread started
+	ops  uint64 // operations ended since then, of all threads
+	// rate of this interval. Rated is false while ops is 0; Known is false
+	// where the tool divided by an interval of 0 ms (∞, NaN).
+	rated bool
+	rate  tool.Optional[float64]
+}
+
+// stampLen is the length of "2026-11-21 01:38:24:059 ".
+const stampLen = 24
+
+// stamp reads a date and time at the beginning of b, with a colon before the
+// milliseconds, which tells a status line from lines of a logger.
+func stamp(b []byte) (ms int64, ok bool) {
+	const shape = "0000-00-00 00:00:00:000 "
+	if len(b) < stampLen {
+		return 0, false
+	}
+	for i := range stampLen {
+		if shape[i] == '0' {
+			if b[i]-'0' > 9 {
+				return 0, false
+			}
+		} else if b[i] != shape[i] {
+			return 0, false
+		}
+	}
+	two := func(i int) int64 { return int64(b[i]-'0')*10 + int64(b[i+1]-'0') }
+	year, month, day := two(0)*100+two(2), two(5), two(8)
+	// Days since 0000-03-01, months counted from March (Hinnant's algorithm).
+	if month < 3 {
+		year--
+		month += 12
+	}
+	days := 365*year + year/4 - year/100 + year/400 + (153*(month-3)+2)/5 + day
+	return ((days*24+two(11))*60+two(14))*60000 + two(17)*1000 + two(20)*10 + int64(b[22]-'0'), true
+}
+
+var (
+	secSep    = []byte(" sec: ")
+	opsWord   = []byte(" operations;")
+	rateWords = []byte("current ops/sec;")
+	estWords  = []byte("est completion in ")
+)
+
+// statusAt returns where the time stamp of a status line begins in text,
+// behind a label if there is one (option -l); -1 if this is no status line, not
+// even a broken one.
+func statusAt(text []byte) int {
+	if _, ok := stamp(text); ok {
+		return 0
+	}
+	// A label is glued to the date without a separator.
+	for rest, base := text, 0; ; {
+		i := bytes.Index(rest, secSep)
+		if i < 0 {
+			return -1
+		}
+		j := i
+		for j > 0 && rest[j-1]-'0' <= 9 {
+			j--
+		}
+		if at := base + j - stampLen; j < i && at >= 0 {
+			if _, ok := stamp(text[at:]); ok {
+				return at
+			}
+		}
+		base += i + len(secSep)
+		rest = text[base:]
+	}
+}
+
+// whole reads digits at text[i:] and returns the index behind them; ok is
+// false without a digit and for numbers beyond 10^18.
+func whole(text []byte, i int) (n uint64, end int, ok bool) {
+	start := i
+	for i < len(text) && text[i]-'0' <= 9 {
+		if n >= 1e17 {
+			return 0, i, false
+		}
+		n = n*10 + uint64(text[i]-'0')
+		i++
+	}
+	return n, i, i > start
+}
+
+// readHead reads text, which begins with the time stamp, up to the groups.
+func readHead(text []byte) (h head, end int, ok bool) {
+	h.ms, ok = stamp(text)
+	if !ok {
+		return h, 0, false
+	}
+	i := stampLen
+	if h.secs, i, ok = whole(text, i); !ok || !bytes.HasPrefix(text[i:], secSep) {
+		return h, 0, false
+	}
+	i += len(secSep)
+	if h.ops, i, ok = whole(text, i); !ok || !bytes.HasPrefix(text[i:], opsWord) {
+		return h, 0, false
+	}
+	if i, ok = blank(text, i+len(opsWord)); !ok {
+		return h, 0, false
+	}
+	if i, ok = readRate(text, i, &h); !ok {
+		return h, 0, false
+	}
+	if bytes.HasPrefix(text[i:], estWords) {
+		if i, ok = skipRemaining(text, i+len(estWords)); !ok {
+			return h, 0, false
+		}
+	}
+	return h, i, true
+}
+
+// blank steps over a blank. The end of the line is as good: editors take
+// blanks away there.
+func blank(text []byte, i int) (int, bool) {
+	if i == len(text) {
+		return i, true
+	}
+	return i + 1, text[i] == ' '
+}
+
+// readRate reads "184.63 current ops/sec; " if it is there.
+func readRate(text []byte, i int, h *head) (int, bool) {
+	if i == len(text) || text[i] == '[' {
+		return i, true
+	}
+	n := bytes.IndexByte(text[i:], ' ')
+	if n < 0 {
+		return i, false
+	}
+	token, j := text[i:i+n], i+n+1
+	if !bytes.HasPrefix(text[j:], rateWords) {
+		return i, true // "est completion …" or a group
+	}
+	h.rated = true
+	if v, ok := decimal.ParseLocal(token, 0); ok && v >= 0 {
+		h.rate = tool.Some(v)
+	} else if !unknownNumber(token) {
+		return i, false
+	}
+	return blank(text, j+len(rateWords))
+}
+
+// unknownNumber reports whether token is one of the ways in which Java writes
+// ∞ and NaN: NaN is U+FFFD with the locale data of Java 8, and in a C locale
+// what is not ASCII becomes a question mark.
+func unknownNumber(token []byte) bool {
+	switch string(token) {
+	case "∞", "-∞", "NaN", "Infinity", "\uFFFD", "?", "-?":
+		return true
+	}
+	return false
+}
+
+// skipRemaining steps over a duration: "2 days 21 hours ", "37 seconds ",
+// "106751991167300 days 15 hours ". Its value is a guess of the tool's, and
+// saturated while nothing has ended.
+func skipRemaining(text []byte, i int) (int, bool) {
+	for parts := 0; ; parts++ {
+		j := i
+		for j < len(text) && text[j]-'0' <= 9 {
+			j++
+		}
+		if j == i {
+			return i, parts > 0
+		}
+		k := j + 1
+		for k < len(text) && 'a' <= text[k] && text[k] <= 'z' {
+			k++
+		}
+		if j == len(text) || text[j] != ' ' {
+			return i, false
+		}
+		switch string(text[j+1 : k]) {
+		case "day", "days", "hour", "hours", "minute", "minutes", "second", "seconds":
+		default:
+			return i, false
+		}
+		var ok bool
+		if i, ok = blank(text, k); !ok {
+			return i, false
+		}
+	}
+}
+
+// sample is a status line as the next one's interval needs it.
+type sample struct {
+	head
+	known bool
+	// gap: a line behind it could not be read.
+	gap bool
+}
+
+// interval returns what h says beyond the sample before it: the operations in
+// between and the time that they took, in milliseconds; 0 if unknown.
+func (last *sample) interval(h *head, first bool) (ops tool.Optional[uint64], ms float64) {
+	switch {
+	case last.known:
+		ops = tool.Some(h.ops - last.ops)
+	case first || h.secs == 0:
+		ops = tool.Some(h.ops)
+	}
+	// The line's time stamp is taken after the tool has measured its interval,
+	// in the first line half a second after. The interval itself is the
+	// divisor of the printed rate, where that is precise to the millisecond.
+	if ops.Known && ops.Value > 0 && h.rate.Known && h.rate.Value > 0 && !last.gap {
+		d := float64(ops.Value) * 1000 / h.rate.Value
+		if d*0.005/h.rate.Value < 0.5 {
+			return ops, math.Round(d)
+		}
+	}
+	if !last.known {
+		return ops, 0
+	}
+	d, secs := h.ms-last.ms, int64(h.secs-last.secs)
+	switch {
+	case d > 0 && d-secs*1000 <= 2000 && d-secs*1000 >= -2000:
+		return ops, float64(d)
+	case secs > 0: // the clock was set or summer time began
+		return ops, float64(secs) * 1000
+	}
+	return ops, 0
+}

@@ -1,0 +1,150 @@
+package ycsb
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+
+	"github.com/benchwatch/benchwatch/agent/secret"
+	"github.com/benchwatch/benchwatch/agent/tool"
+)
+
+// stream is what is known of one stream. Nothing of it depends on the other.
+type stream struct {
+	stdout bool
+	// mixed: stdout with stderr's lines in it.
+	mixed bool
+	run   int // 0 until something was recognised
+
+	// What follows is about the current run.
+
+	banner   bool // it began with a banner
+	tested   bool // it got as far as "Starting test."
+	done     bool // its summary is reported
+	start    tool.Report
+	held     bool // start waits for the version
+	command  bool // start has the command line
+	redactor *secret.Redactor
+
+	index   int // status lines so far
+	last    sample
+	line    []byte // the last one, on stdout
+	twice   bool   // each comes twice: on stdout and stderr
+	pending bool   // report is a status of which lines may follow
+	report  tool.Report
+	tally   tally
+
+	failures uint64 // failed operations in all status lines
+	summary  summary
+	json     figure
+	flood    flood
+
+	stops uint64 // exceptions that ended a thread
+	cause []byte // the first of them
+}
+
+// begin makes sure that s is in a run.
+func (s *stream) begin() {
+	if s.run == 0 {
+		s.run = 1
+	}
+}
+
+// next moves on to the next run and forgets the one before, except for the
+// memory.
+func (s *stream) next() {
+	keep := *s
+	*s = stream{stdout: keep.stdout, mixed: keep.mixed, run: keep.run + 1, summary: keep.summary,
+		start: keep.start, report: keep.report, tally: keep.tally, line: keep.line[:0]}
+	s.summary.reset()
+}
+
+// banner takes one of the two lines with which a run begins: the command line,
+// then the version; YCSB before 0.9 has them the other way round.
+func (p *parser) banner(s *stream, rest []byte, command bool, emit func(*tool.Report)) tool.Verdict {
+	if !s.held || command && s.command || !command && s.start.Version != "" {
+		if s.run > 0 {
+			p.newRun(s, emit)
+		}
+		s.begin()
+		s.banner, s.held = true, true
+		s.start.Reset(tool.Start, s.run)
+		s.start.Tool = "ycsb"
+	}
+	s.mixed = s.stdout
+	if command {
+		s.command = true
+		s.readCommand(string(rest[:min(len(rest), maxCommand)]))
+	} else {
+		s.start.Version = string(bytes.TrimSpace(rest[:min(len(rest), maxName)]))
+	}
+	if s.command && s.start.Version != "" {
+		s.emitStart(emit)
+	}
+	return tool.Reported
+}
+
+// maxCommand bounds how much of an echoed command line is looked at.
+const maxCommand = 1 << 16
+
+func (s *stream) readCommand(text string) {
+	o := readClient(strings.Fields(text), nil)
+	s.start.Workload = o.workload()
+	s.start.Command = o.command
+	if n := o.number("threadcount"); n > 0 {
+		s.start.Threads = tool.Some(n)
+	}
+	s.twice = o.props["measurementtype"] == "timeseries"
+	s.redactor = secret.New(o.secrets...)
+}
+
+// emitStart reports the start that waits.
+func (s *stream) emitStart(emit func(*tool.Report)) {
+	if s.held {
+		s.held = false
+		emit(&s.start)
+	}
+}
+
+// phase takes the lines that tell how far YCSB has come, all on stderr.
+func (s *stream) phase(text []byte) bool {
+	switch string(text) {
+	case "Loading workload...":
+	case "Starting test.":
+		s.tested = true
+	default:
+		return false
+	}
+	s.mixed = s.stdout
+	return true
+}
+
+// repeats reports whether text is the copy of the status line before it: with
+// measurementtype timeseries, where stdout and stderr go to one file.
+func (s *stream) repeats(text []byte, h *head) bool {
+	if !s.stdout || !s.last.known || h.ms != s.last.ms || h.ops != s.last.ops || h.secs != s.last.secs ||
+		!bytes.Equal(text, s.line) || !s.twice && !bytes.Contains(text, averageIs) {
+		return false
+	}
+	s.twice = true
+	return true
+}
+
+// stop takes an exception that ended a thread.
+func (s *stream) stop(text []byte) {
+	s.stops++
+	if s.stops == 1 {
+		s.cause = append(s.cause[:0], text[:min(len(text), maxMessage)]...)
+	}
+}
+
+// stopped says that threads ended by exceptions; empty if none did.
+func (s *stream) stopped() string {
+	switch s.stops {
+	case 0:
+		return ""
+	case 1:
+		return "stopped by " + message(s.cause, s.redactor)
+	}
+	return fmt.Sprintf("%d threads stopped, the first by %s", s.stops, message(s.cause, s.redactor))
+}
