@@ -3,10 +3,13 @@ package registry
 
 import (
 	"github.com/benchwatch/benchwatch/agent/tool"
+	"github.com/benchwatch/benchwatch/agent/tool/sysbench"
 )
 
 // Tools in the order in which they are tried. A new tool is one line here.
-var Tools = []*tool.Tool{}
+var Tools = []*tool.Tool{
+	sysbench.Tool,
+}
 
 // ByName returns the tool called name, or nil.
 func ByName(name string) *tool.Tool {

@@ -1,0 +1,270 @@
+package sysbench
+
+import (
+	"bytes"
+
+	"github.com/benchwatch/benchwatch/agent/tool"
+)
+
+// hook reads what a script's report hooks print with sysbench.report_csv and
+// sysbench.report_json (src/lua/internal/sysbench.lua). The same functions may
+// serve as hook for interval reports and for the summary, and nothing in a line
+// tells which: a line that is not plainly an interval is postponed until what
+// follows tells.
+type hook struct {
+	postponed *tool.Report
+	form      form
+	seconds   int
+	doubt     doubt
+	both      bool // the script prints each interval in two forms
+
+	object  object       // the JSON object being read
+	report  *tool.Report // its values
+	tail    bool         // its closing brace is due
+	closed  bool         // a JSON array was closed
+	partial bool         // a line of the object was unreadable
+}
+
+// doubt is why a hook's line may not be an interval.
+type doubt uint8
+
+const (
+	noDoubt      doubt = iota
+	noIntervals        // no interval reports were asked for
+	sameClock          // the time of the interval before
+	otherForm          // intervals of this run are printed by something else
+	atCheckpoint       // a checkpoint was announced
+)
+
+// sequel is what follows a postponed line.
+type sequel uint8
+
+const (
+	goesOn       sequel = iota // a further interval or checkpoint
+	summaryComes               // sysbench's own summary
+	runEnds
+)
+
+// percentileUnnamed is the name of the latency in CSV and JSON, which do not
+// say which percentile it is: sysbench's default.
+const percentileUnnamed = "p95"
+
+// postpone decides whether the interval in p.scratch has to wait.
+func (h *hook) postpone(p *Parser, f form, seconds int, emit func(*tool.Report)) bool {
+	h.settle(p, goesOn, emit)
+	var why doubt
+	switch r := &p.run; {
+	case r.checkpoint:
+		why = atCheckpoint
+	case r.listed && r.every == 0:
+		why = noIntervals
+	case r.family != noFamily && (r.family != f.family || f.family == luaJSON && h.closed):
+		why = otherForm
+	case r.clock.Known && r.clock.Value == seconds:
+		why = sameClock
+	default:
+		return false
+	}
+	p.release(emit)
+	p.scratch.Run = p.number
+	h.postponed, h.form, h.seconds, h.doubt = p.scratch.Clone(), f, seconds, why
+	return true
+}
+
+// settle decides what a postponed line was.
+func (h *hook) settle(p *Parser, next sequel, emit func(*tool.Report)) {
+	r := h.postponed
+	if r == nil {
+		return
+	}
+	h.postponed = nil
+	summary, interval := false, false
+	switch h.doubt {
+	case noIntervals:
+		summary = true
+	case atCheckpoint:
+		summary = next != summaryComes
+		interval = !summary && (p.run.family == noFamily || p.run.family == h.form.family)
+	case otherForm:
+		summary = next == runEnds && !h.both
+		h.both = h.both || !summary
+	case sameClock:
+		summary = next == runEnds
+		interval = !summary
+	}
+	switch {
+	case summary:
+		r.Kind, r.Phase = tool.Summary, ""
+		r.Checkpoint = h.doubt == atCheckpoint
+		p.run.checkpoint = false
+		p.run.ended = !r.Checkpoint
+		emit(r)
+	case interval:
+		*p.scratch, *r = *r, *p.scratch
+		p.deliver(h.form, h.seconds, emit)
+		// What was being read goes on.
+		*p.scratch = *r
+	}
+}
+
+// csv reads report_csv's ten columns: time, threads, tps, qps, reads, writes,
+// other, latency percentile in ms, errors, reconnects, all per second.
+func (h *hook) csv(p *Parser, text []byte, emit func(*tool.Report)) (tool.Verdict, bool) {
+	if text[0] < '0' || text[0] > '9' {
+		return 0, false
+	}
+	s := scanner{b: text}
+	seconds, okTime := s.small()
+	if !okTime || !s.lit(",") {
+		return 0, false
+	}
+	threads, okThreads := s.small()
+	if !okThreads || !s.lit(",") {
+		return 0, false
+	}
+	r := p.scratch
+	r.Reset(tool.Interval, 0)
+	r.ElapsedSeconds = tool.Some(float64(seconds))
+	r.Threads = tool.Some(threads)
+	if !rate(&s, r, tool.Transaction) {
+		return 0, false // some other table
+	}
+	ok := s.lit(",") && rate(&s, r, tool.Query) && s.lit(",") && rate(&s, r, tool.Read) &&
+		s.lit(",") && rate(&s, r, tool.Write) && s.lit(",") && rate(&s, r, tool.Other) && s.lit(",")
+	if ok {
+		var latency float64
+		latency, ok = s.decimal(2, 3)
+		addLatency(r, percentileUnnamed, latency)
+	}
+	ok = ok && s.lit(",") && optional(&s, &r.ErrorsPerSecond) && s.lit(",") && optional(&s, &r.ReconnectsPerSecond) && s.end()
+	if ok {
+		return p.interval(form{family: luaCSV}, emit), true
+	}
+	if p.run.family != luaCSV {
+		return 0, false
+	}
+	p.run.gap = true
+	return tool.Malformed, true
+}
+
+// object is what of a JSON object was read, a bit for each key.
+type object uint16
+
+const opened object = 1 << 15
+
+const (
+	keyTime object = 1 << iota
+	keyThreads
+	keyTps
+	keyQps
+	keyTotal
+	keyReads
+	keyWrites
+	keyOther
+	keyLatency
+	keyErrors
+	keyReconnects
+)
+
+const complete = opened | (keyReconnects<<1 - 1)
+
+// json reads report_json's array, one line after the other. The closing brace
+// has no newline behind it, so that whatever is printed next is glued to it; an
+// object is reported with its last value.
+func (h *hook) json(p *Parser, text []byte, emit func(*tool.Report)) (tool.Verdict, bool) {
+	trimmed := bytes.TrimSpace(text)
+	switch {
+	case h.object == 0 && string(text) == "]":
+		h.closed = h.closed || p.run.family == luaJSON
+		return 0, false
+	case string(text) == "  {":
+		p.lostObject(h)
+		h.object, h.partial, h.tail = opened, false, false
+		if h.report == nil {
+			h.report = new(tool.Report)
+		}
+		h.report.Reset(tool.Interval, 0)
+		return tool.Ignored, true
+	case (h.tail || h.object != 0) && bytes.HasPrefix(text, []byte("  }")):
+		lost := h.object != 0
+		p.lostObject(h)
+		h.tail = false
+		rest := bytes.TrimPrefix(text[3:], []byte(","))
+		if len(rest) > 0 {
+			return p.line(rest, emit), true
+		}
+		if lost {
+			return tool.Malformed, true
+		}
+		return tool.Ignored, true
+	case h.object == 0 || !bytes.HasPrefix(trimmed, []byte("\"")) && string(trimmed) != "}," && string(trimmed) != "}":
+		return 0, false
+	case string(trimmed) == "}," || string(trimmed) == "}":
+		return tool.Ignored, true
+	}
+	if !h.value(trimmed) {
+		h.partial = true
+		return tool.Malformed, true
+	}
+	if h.object == complete && !h.partial {
+		h.object, h.tail = 0, true
+		h.report, p.scratch = p.scratch, h.report
+		return p.interval(form{family: luaJSON}, emit), true
+	}
+	return tool.Reported, true
+}
+
+// lostObject drops an object that was not read to its end.
+func (p *Parser) lostObject(h *hook) {
+	if h.object != 0 {
+		h.object = 0
+		p.run.gap = true
+	}
+}
+
+// value reads one line of a JSON object.
+func (h *hook) value(text []byte) bool {
+	s := scanner{b: text}
+	r := h.report
+	var key object
+	var ok bool
+	var n int
+	switch {
+	case s.lit(`"time": `):
+		n, ok = s.small()
+		key, r.ElapsedSeconds = keyTime, tool.Some(float64(n))
+	case s.lit(`"threads": `):
+		n, ok = s.small()
+		key, r.Threads = keyThreads, tool.Some(n)
+	case s.lit(`"tps": `):
+		key, ok = keyTps, rate(&s, r, tool.Transaction)
+	case s.lit(`"qps": {`):
+		h.object |= keyQps
+		return s.end()
+	case s.lit(`"total": `):
+		key, ok = keyTotal, rate(&s, r, tool.Query)
+	case s.lit(`"reads": `):
+		key, ok = keyReads, rate(&s, r, tool.Read)
+	case s.lit(`"writes": `):
+		key, ok = keyWrites, rate(&s, r, tool.Write)
+	case s.lit(`"other": `):
+		key, ok = keyOther, rate(&s, r, tool.Other)
+	case s.lit(`"latency": `):
+		var latency float64
+		latency, ok = s.decimal(2, 3)
+		key = keyLatency
+		addLatency(r, percentileUnnamed, latency)
+	case s.lit(`"errors": `):
+		key, ok = keyErrors, optional(&s, &r.ErrorsPerSecond)
+	case s.lit(`"reconnects": `):
+		key, ok = keyReconnects, optional(&s, &r.ReconnectsPerSecond)
+	default:
+		return true // a script's own addition
+	}
+	s.lit(",")
+	if !ok || !s.end() || h.object&key != 0 {
+		return false
+	}
+	h.object |= key
+	return true
+}

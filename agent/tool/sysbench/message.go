@@ -1,0 +1,149 @@
+package sysbench
+
+import (
+	"bytes"
+	"strings"
+
+	"github.com/benchwatch/benchwatch/agent/secret"
+	"github.com/benchwatch/benchwatch/agent/tool"
+)
+
+// maxMessage bounds an error's text in bytes; statements in it can be long.
+const maxMessage = 1024
+
+// logBuffer is TEXT_BUFFER_SIZE of src/sb_logger.c. A message that fills it
+// loses its end and its newline, so that the next line is glued to it.
+const logBuffer = 4096
+
+// priorities are the prefixes of sysbench's log messages.
+var priorities = []string{"FATAL: ", "ALERT: ", "WARNING: ", "DEBUG: "}
+
+// unglue splits a line behind a message that filled the log buffer.
+func unglue(text []byte) (line, rest []byte) {
+	if len(text) < logBuffer {
+		return text, nil
+	}
+	for _, prefix := range priorities {
+		if end := len(prefix) + logBuffer - 1; bytes.HasPrefix(text, []byte(prefix)) && len(text) > end {
+			return text[:end], text[end:]
+		}
+	}
+	return text, nil
+}
+
+// message reads log messages. Debug messages are passed over: with
+// --mysql-debug one of them holds the password.
+func (p *Parser) message(text []byte, emit func(*tool.Report)) (tool.Verdict, bool) {
+	s := scanner{b: text}
+	switch text[0] {
+	case 'F', 'A', 'P':
+		if !s.lit("FATAL: ") && !s.lit("ALERT: ") && !s.lit("PANIC: ") {
+			return 0, false
+		}
+	case 'W', 'D':
+		if !s.lit("WARNING: ") && !s.lit("DEBUG: ") {
+			return 0, false
+		}
+		p.lastMessage = ""
+		return tool.Ignored, true
+	case '(':
+		if !s.lit("(last message repeated ") {
+			return 0, false
+		}
+		n, ok := s.count()
+		if !ok || !s.lit(" times)") || !s.end() {
+			return tool.Malformed, true
+		}
+		if p.lastMessage == "" {
+			return tool.Ignored, true
+		}
+		p.fail(p.lastMessage, n, emit)
+		return tool.Reported, true
+	case 'T', 'E':
+		// Time limit exceeded, Event limit exceeded: the messages besides
+		// errors that several threads print.
+		if s.lit("Time limit exceeded") || s.lit("Event limit exceeded") {
+			p.lastMessage = ""
+			return tool.Ignored, true
+		}
+		return 0, false
+	default:
+		if !usageError(text) {
+			return 0, false
+		}
+	}
+	p.lastMessage = clean(text)
+	p.fail(p.lastMessage, 1, emit)
+	return tool.Reported, true
+}
+
+// usageErrors begin the lines that sysbench prints on standard error before it
+// gives up. In a log file both streams may stand.
+var usageErrors = []string{
+	"invalid option: ", "Invalid value for the '", "Unknown command: ", "Unrecognized command line argument: ",
+	"Missing required ", "Multiple commands are not allowed.", "Invalid test name: ",
+}
+
+func usageError(text []byte) bool {
+	for _, prefix := range usageErrors {
+		if bytes.HasPrefix(text, []byte(prefix)) {
+			return true
+		}
+	}
+	for _, suffix := range []string{" test requires a command argument.", " test does not implement the '", " test does not have the '"} {
+		if bytes.Contains(text, []byte(suffix)) {
+			return true
+		}
+	}
+	return false
+}
+
+// stderr reads a line of standard error. It must not change what standard
+// output means, and standard error does not tell runs apart: all is run 1's.
+func (p *Parser) stderr(text []byte, emit func(*tool.Report)) tool.Verdict {
+	if !usageError(text) && !bytes.HasPrefix(text, []byte("PANIC: ")) &&
+		!bytes.HasPrefix(text, []byte("FATAL: ")) && !bytes.HasPrefix(text, []byte("ALERT: ")) {
+		return tool.Ignored
+	}
+	r := &p.report
+	r.Reset(tool.Error, 1)
+	r.Message = clean(text)
+	emit(r)
+	return tool.Reported
+}
+
+// fail reports an error of the present run that was printed n times. A count is
+// set when n is not 1.
+func (p *Parser) fail(message string, n uint64, emit func(*tool.Report)) {
+	p.start(emit)
+	r := &p.report
+	r.Reset(tool.Error, p.number)
+	r.Message = message
+	if n != 1 {
+		r.AddCount(opError, n)
+	}
+	emit(r)
+}
+
+// clean makes a line fit to be shown: valid, of bounded length and without
+// secrets.
+func clean(text []byte) string {
+	text = bytes.TrimSpace(text)
+	// Redaction first sees more than is kept: a secret must not be cut in two
+	// and then be taken for something else.
+	if len(text) > 4*maxMessage {
+		text = text[:4*maxMessage]
+	}
+	s := strings.ToValidUTF8(string(text), "\uFFFD")
+	if rest, ok := strings.CutPrefix(s, "invalid option: "); ok {
+		// A misspelt --mysql-password= is one too.
+		if name, _, assigned := strings.Cut(rest, "="); assigned {
+			s = "invalid option: " + name + "=" + secret.Blank
+		}
+	}
+	s = secret.Text(s)
+	if len(s) > maxMessage {
+		s = strings.ToValidUTF8(s[:maxMessage], "") + " …"
+	}
+	return s
+}

@@ -1,0 +1,162 @@
+package sysbench
+
+import (
+	"strings"
+
+	"github.com/benchwatch/benchwatch/agent/secret"
+	"github.com/benchwatch/benchwatch/agent/tool"
+)
+
+// options are what a command line and its configuration files say. Names are
+// in lower case with underscores: sysbench takes `-` and `_` alike.
+type options struct {
+	values map[string]string // of the command line before that of the files
+	// words are the arguments that are no options, by their index.
+	words []int
+	// unread are the configuration files that could not be read.
+	unread  []string
+	secrets []string
+	// redacted are the arguments without secrets.
+	redacted []string
+}
+
+// canonical is the form of a name that options keeps.
+func canonical(name string) string {
+	return strings.ToLower(strings.ReplaceAll(strings.TrimSpace(name), "-", "_"))
+}
+
+func parseOptions(in tool.Invocation) *options {
+	o := &options{values: map[string]string{}, redacted: make([]string, len(in.Args))}
+	var files []string
+	for i := 0; i < len(in.Args); i++ {
+		arg := in.Args[i]
+		o.redacted[i] = secret.Text(arg)
+		body, isOption := strings.CutPrefix(arg, "--")
+		if !isOption {
+			o.words = append(o.words, i)
+			continue
+		}
+		rawName, value, assigned := strings.Cut(body, "=")
+		name := canonical(rawName)
+		switch {
+		case isSecret(name) && assigned:
+			o.redacted[i] = "--" + rawName + "=" + o.hide(value)
+		case isSecret(name) && i+1 < len(in.Args) && isValue(in.Args, i+1):
+			// sysbench wants `=`; people write a blank all the same.
+			i++
+			value = in.Args[i]
+			o.redacted[i] = o.hide(value)
+		case !assigned:
+			value = "on"
+		}
+		if name == "config_file" {
+			files = append(files, value)
+			continue
+		}
+		o.values[name] = value
+	}
+	for _, file := range files {
+		o.readFile(in, file)
+	}
+	return o
+}
+
+// hide notes a secret and returns what stands for it.
+func (o *options) hide(value string) string {
+	if value == "" {
+		return ""
+	}
+	o.secrets = append(o.secrets, value)
+	return secret.Blank
+}
+
+// isSecret reports whether an option's value is a secret. The option for the
+// client's key names a file.
+func isSecret(name string) bool {
+	return secret.Name(name) && name != "mysql_ssl_key"
+}
+
+// isValue reports whether the argument at i, behind an option without `=`, is
+// meant as its value. A command at the end is no password unless there is another.
+func isValue(args []string, i int) bool {
+	if strings.HasPrefix(args[i], "--") {
+		return false
+	}
+	return !isCommand(args[i]) || i+1 < len(args) && isCommand(args[len(args)-1])
+}
+
+func isCommand(word string) bool {
+	return word == "run" || word == "prepare" || word == "cleanup" || word == "help" || word == "prewarm"
+}
+
+// readFile reads a configuration file: one name=value a line, quotes around the
+// value and a comment behind it allowed. What the command line says wins.
+func (o *options) readFile(in tool.Invocation, file string) {
+	if in.ReadFile == nil {
+		o.unread = append(o.unread, file)
+		return
+	}
+	data, err := in.ReadFile(file)
+	if err != nil {
+		o.unread = append(o.unread, file)
+		return
+	}
+	for line := range strings.Lines(string(data)) {
+		rawName, rest, assigned := strings.Cut(line, "=")
+		name := canonical(rawName)
+		if !assigned || name == "" || strings.HasPrefix(name, "#") {
+			continue
+		}
+		value := fileValue(rest)
+		if isSecret(name) {
+			o.hide(value)
+		}
+		if _, given := o.values[name]; !given {
+			o.values[name] = value
+		}
+	}
+}
+
+// fileValue reads a value of a configuration file: words and quoted strings,
+// separated by commas or blanks, up to a comment (read_config in
+// src/sb_options.c). Several are joined by commas.
+func fileValue(s string) string {
+	var values []string
+	for {
+		s = strings.TrimLeft(s, " \t\r\n\v\f")
+		switch {
+		case s == "" || s[0] == '#':
+			return strings.Join(values, ",")
+		case s[0] == '\'' || s[0] == '"':
+			value, rest, closed := strings.Cut(s[1:], s[:1])
+			values = append(values, strings.TrimRight(value, "\r\n"))
+			if !closed {
+				return strings.Join(values, ",")
+			}
+			_, s, _ = strings.Cut(rest, ",")
+		default:
+			n := strings.IndexAny(s, ", \t\r\n\v\f")
+			if n < 0 {
+				n = len(s)
+			}
+			values = append(values, s[:n])
+			s = s[min(n+1, len(s)):]
+		}
+	}
+}
+
+// first returns the value of the first of names that is given.
+func (o *options) first(names ...string) (string, bool) {
+	for _, name := range names {
+		if v, ok := o.values[name]; ok {
+			return v, true
+		}
+	}
+	return "", false
+}
+
+// has reports whether any of names is given.
+func (o *options) has(names ...string) bool {
+	_, ok := o.first(names...)
+	return ok
+}

@@ -1,0 +1,428 @@
+package sysbench
+
+import (
+	"bytes"
+	"math"
+
+	"github.com/benchwatch/benchwatch/agent/tool"
+)
+
+// Operations of a summary besides the vocabulary of package tool.
+const (
+	opError     = "error"
+	opReconnect = "reconnect"
+)
+
+// section orders the parts of a summary: one that does not come behind the
+// present one belongs to another summary.
+type section uint8
+
+const (
+	noSection section = iota
+	opening           // what the test itself counts
+	throughput
+	general
+	latency
+	fairness
+)
+
+// summary gathers the lines of sysbench's summary.
+type summary struct {
+	section section
+	legacy  bool // 0.x: the total time begins at the last checkpoint
+	brief   bool // fileio of 1.1, which ends with the latencies
+
+	elapsed    tool.Optional[float64]
+	events     tool.Optional[uint64]
+	statements amount // 0.x: reads and writes
+
+	transaction, query, read, write, other, errors, reconnects, fsync amount
+	readByte, writeByte, bytes                                        amount
+
+	latencies []tool.Latency
+	report    tool.Report
+}
+
+// amount is a count with its rate, each as far as printed.
+type amount struct {
+	count tool.Optional[uint64]
+	rate  tool.Optional[float64]
+}
+
+func (m *summary) reset() {
+	*m = summary{latencies: m.latencies[:0], report: m.report}
+}
+
+// enter begins a section, and a summary if there is none to which it belongs.
+func (p *Parser) enter(s section, emit func(*tool.Report)) tool.Verdict {
+	p.start(emit)
+	p.release(emit)
+	p.hook.settle(p, summaryComes, emit)
+	if s <= p.summary.section {
+		p.endSummary(emit)
+	}
+	p.summary.section = s
+	return tool.Reported
+}
+
+// summaryHeading reads the lines of a summary that are not indented.
+func (p *Parser) summaryHeading(text []byte, emit func(*tool.Report)) (tool.Verdict, bool) {
+	switch string(bytes.TrimRight(text, " \t")) {
+	case "SQL statistics:", "OLTP test statistics:", "CPU speed:", "File operations:":
+		return p.enter(opening, emit), true
+	case "Throughput:":
+		return p.enter(throughput, emit), true
+	case "General statistics:", "Test execution summary:":
+		return p.enter(general, emit), true
+	case "Latency (ms):":
+		return p.enter(latency, emit), true
+	case "Threads fairness:":
+		if p.summary.section == noSection {
+			return tool.Ignored, true
+		}
+		p.summary.section = fairness
+		return tool.Reported, true
+	}
+	s := scanner{b: text}
+	switch {
+	case s.lit("Total operations: "):
+		return p.operations(&s, " per second)", emit), true
+	case s.lit("Operations performed:"):
+		if bytes.Contains(text, []byte(" ops/sec)")) {
+			return p.operations(&s, " ops/sec)", emit), true
+		}
+		return p.fileOperations(&s, emit), true
+	}
+	if p.summary.section != opening || text[0] < '0' || text[0] > '9' {
+		return 0, false
+	}
+	return p.volume(&s)
+}
+
+// operations reads `1234 (12.34 per second)` of the memory test.
+func (p *Parser) operations(s *scanner, end string, emit func(*tool.Report)) tool.Verdict {
+	var a amount
+	n, ok := s.count()
+	if !ok || !s.lit(" (") || !optional(s, &a.rate) || !s.lit(end) || !s.end() {
+		return tool.Malformed
+	}
+	a.count = tool.Some(n)
+	p.enter(opening, emit)
+	p.summary.transaction = a
+	return tool.Reported
+}
+
+// fileOperations reads fileio's line of 0.x:
+// `Operations performed:  316439 reads, 210961 writes, 10548 Other = 537948 Total`.
+func (p *Parser) fileOperations(s *scanner, emit func(*tool.Report)) tool.Verdict {
+	reads, ok1 := s.count()
+	ok1 = ok1 && (s.lit(" reads,") || s.lit(" Read,"))
+	writes, ok2 := s.count()
+	ok2 = ok2 && (s.lit(" writes,") || s.lit(" Write,"))
+	others, ok3 := s.count()
+	ok3 = ok3 && s.lit(" Other =")
+	_, ok4 := s.count()
+	if !ok1 || !ok2 || !ok3 || !ok4 || !s.lit(" Total") || !s.end() {
+		return tool.Malformed
+	}
+	p.enter(opening, emit)
+	m := &p.summary
+	m.read.count, m.write.count, m.fsync.count = tool.Some(reads), tool.Some(writes), tool.Some(others)
+	return tool.Reported
+}
+
+// volume reads the lines that begin with a number:
+// `3359.26 MiB transferred (822.76 MiB/sec)` and `131840.77 Requests/sec executed`.
+func (p *Parser) volume(s *scanner) (tool.Verdict, bool) {
+	v, ok := s.decimal(2, 0)
+	if !ok {
+		return 0, false
+	}
+	m := &p.summary
+	switch {
+	case s.lit(" Requests/sec executed"):
+		if s.end() && v >= 0 {
+			m.transaction.rate = tool.Some(v)
+		}
+		return verdict(s.end()), true
+	case s.lit(" MiB transferred ("), s.lit(" MB transferred ("):
+		var rate tool.Optional[float64]
+		ok := optional(s, &rate) && (s.lit(" MiB/sec)") || s.lit(" MB/sec)")) && s.end()
+		if ok && rate.Known {
+			m.bytes.rate = tool.Some(rate.Value * mebibyte)
+		}
+		return verdict(ok), true
+	}
+	return 0, false
+}
+
+func verdict(ok bool) tool.Verdict {
+	if ok {
+		return tool.Reported
+	}
+	return tool.Malformed
+}
+
+// summaryValue reads an indented line of a summary.
+func (p *Parser) summaryValue(text []byte, emit func(*tool.Report)) tool.Verdict {
+	trimmed := bytes.TrimLeft(text, " ")
+	if len(trimmed) == 0 {
+		return tool.Ignored
+	}
+	m := &p.summary
+	if m.section == noSection {
+		return p.fragment(text)
+	}
+	colon := bytes.IndexByte(trimmed, ':')
+	if colon < 0 {
+		return tool.Malformed
+	}
+	s := scanner{b: trimmed, i: colon + 1}
+	switch label := trimmed[:colon]; string(label) {
+	case "events (avg/stddev)", "percentile stats", "queries performed":
+		return tool.Ignored
+	case "response time", "per-request statistics", "total time taken by event execution":
+		m.legacy = true
+		return tool.Ignored
+	case "sum":
+		if m.brief {
+			p.run.ended = !p.run.checkpoint
+			p.endSummary(emit)
+		}
+		return tool.Ignored
+	case "execution time (avg/stddev)":
+		p.run.ended = !p.run.checkpoint
+		p.endSummary(emit)
+		return tool.Reported
+	case "min", "avg", "max":
+		return verdict(m.takeLatency(&s, string(label)))
+	default:
+		if known, ok := m.take(string(label), &s); known {
+			return verdict(ok)
+		}
+		if stat, ok := p.percentileLabel(label); ok {
+			return verdict(m.takeLatency(&s, stat))
+		}
+		return p.fragment(text)
+	}
+}
+
+// take reads the value behind a label. What is not whole is not taken.
+func (m *summary) take(label string, s *scanner) (known, ok bool) {
+	switch label {
+	case "read":
+		return true, m.takeFiles(s, &m.read, &m.readByte)
+	case "write":
+		return true, m.takeFiles(s, &m.write, &m.writeByte)
+	case "fsync":
+		return true, m.takeFiles(s, &m.fsync, nil)
+	case "other", "other operations":
+		return true, m.other.take(s)
+	case "total", "queries":
+		return true, m.query.take(s)
+	case "transactions":
+		return true, m.transaction.take(s)
+	case "read/write requests":
+		return true, m.statements.take(s)
+	case "ignored errors", "deadlocks":
+		return true, m.errors.take(s)
+	case "reconnects":
+		return true, m.reconnects.take(s)
+	case "total number of events":
+		var a amount
+		ok := a.take(s)
+		if ok {
+			m.events = a.count
+		}
+		return true, ok
+	case "events per second":
+		return true, m.transaction.takeRate(s, 2, 1)
+	case "events/s (eps)":
+		var a amount
+		ok := a.takeRate(s, 4, 1)
+		if ok && !m.transaction.rate.Known { // else printed with two decimals above
+			m.transaction.rate = a.rate
+		}
+		return true, ok
+	case "reads/s":
+		return true, m.read.takeRate(s, 2, 1)
+	case "writes/s":
+		return true, m.write.takeRate(s, 2, 1)
+	case "fsyncs/s":
+		return true, m.fsync.takeRate(s, 2, 1)
+	case "read, MiB/s":
+		return true, m.readByte.takeRate(s, 2, mebibyte)
+	case "written, MiB/s":
+		return true, m.writeByte.takeRate(s, 2, mebibyte)
+	case "total time", "time elapsed":
+		v, ok := s.decimal(4, 0)
+		ok = ok && s.lit("s") && s.end()
+		if ok && v >= 0 {
+			m.elapsed = tool.Some(v)
+		}
+		return true, ok
+	}
+	return false, false
+}
+
+// take reads `7540` or `7540  (753.42 per sec.)` up to the line's end.
+func (a *amount) take(s *scanner) bool {
+	n, ok := s.count()
+	if !ok {
+		return false
+	}
+	taken := amount{count: tool.Some(n), rate: a.rate}
+	if !s.end() {
+		s.spaces()
+		if !s.lit("(") || !optional(s, &taken.rate) || !s.lit(" per sec.)") || !s.end() {
+			return false
+		}
+	}
+	*a = taken
+	return true
+}
+
+// takeRate reads a number with so many decimals up to the line's end.
+func (a *amount) takeRate(s *scanner, places int, unit float64) bool {
+	v, ok := s.decimal(places, 0)
+	if !ok || !s.end() {
+		return false
+	}
+	if v >= 0 {
+		a.rate = tool.Some(v * unit)
+	}
+	return true
+}
+
+// takeFiles reads a count or what fileio of 1.1 prints:
+// `IOPS=11916.62 186.20 MiB/s (195.24 MB/s)`.
+func (m *summary) takeFiles(s *scanner, operations, volume *amount) bool {
+	s.spaces()
+	if !s.lit("IOPS=") {
+		return operations.take(s)
+	}
+	m.brief = true
+	var rate, bytes amount
+	ok := optional(s, &rate.rate)
+	if volume != nil {
+		ok = ok && s.lit(" ") && optional(s, &bytes.rate) && s.lit(" MiB/s (")
+		if ok {
+			_, ok = s.decimal(2, 0)
+		}
+		ok = ok && s.lit(" MB/s)")
+	}
+	if !ok || !s.end() {
+		return false
+	}
+	operations.rate = rate.rate
+	if volume != nil && bytes.rate.Known {
+		volume.rate = tool.Some(bytes.rate.Value * mebibyte)
+	}
+	return true
+}
+
+// percentileLabel reads `95th percentile`, of 0.x `approx.  95 percentile`.
+func (p *Parser) percentileLabel(label []byte) (string, bool) {
+	s := scanner{b: label}
+	s.lit("approx.")
+	stat, ok := s.percentile(&p.names)
+	if !ok {
+		return "", false
+	}
+	s.lit("th")
+	return stat, s.lit(" percentile") && s.end()
+}
+
+// maxLatency in seconds: more is the start value of a minimum that no event
+// has lowered, 2^64-1 ns.
+const maxLatency = 1e9
+
+// takeLatency reads milliseconds, in 0.x with the unit behind them; before
+// that it was seconds.
+func (m *summary) takeLatency(s *scanner, stat string) bool {
+	at := s.i
+	v, ok := s.decimal(2, 3)
+	if ok {
+		s.lit("ms")
+	} else {
+		s.i = at
+		v, ok = s.decimal(4, 0)
+		ok = ok && s.lit("s")
+	}
+	if !ok || !s.end() {
+		return false
+	}
+	if v <= maxLatency && len(m.latencies) < maxLatencies {
+		m.latencies = append(m.latencies, tool.Latency{Operation: tool.Transaction, Stat: stat, Seconds: v})
+	}
+	return true
+}
+
+// maxLatencies bounds the list of percentiles.
+const maxLatencies = 32
+
+// endSummary reports the summary that was read, if any.
+func (p *Parser) endSummary(emit func(*tool.Report)) {
+	m := &p.summary
+	defer m.reset()
+	if m.section == noSection {
+		return
+	}
+	p.trueTotals(m)
+	r := &m.report
+	r.Reset(tool.Summary, p.number)
+	r.Threads = p.run.threads
+	r.Checkpoint = p.run.checkpoint
+	r.ElapsedSeconds = m.elapsed
+	p.span(r, m.legacy)
+	if !m.transaction.count.Known {
+		m.transaction.count = m.events
+	}
+	for _, a := range []struct {
+		operation string
+		amount    amount
+	}{
+		{tool.Transaction, m.transaction}, {tool.Query, m.query}, {tool.Read, m.read}, {tool.Write, m.write}, {tool.Other, m.other},
+		{opFsync, m.fsync}, {opByte, m.bytes}, {opReadByte, m.readByte}, {opWriteByte, m.writeByte},
+	} {
+		if a.amount.rate.Known {
+			r.AddRate(a.operation, a.amount.rate.Value)
+		}
+		if a.amount.count.Known {
+			r.AddCount(a.operation, a.amount.count.Value)
+		}
+	}
+	r.ErrorsPerSecond, r.ReconnectsPerSecond = m.errors.rate, m.reconnects.rate
+	if m.errors.count.Known {
+		r.AddCount(opError, m.errors.count.Value)
+	}
+	if m.reconnects.count.Known {
+		r.AddCount(opReconnect, m.reconnects.count.Value)
+	}
+	if !m.events.Known || m.events.Value > 0 { // else nothing was measured
+		for _, l := range m.latencies {
+			r.AddLatency(l.Operation, l.Stat, l.Seconds)
+		}
+	}
+	p.run.checkpoint = false
+	if r.ElapsedSeconds.Known || len(r.Rates) > 0 || len(r.Counts) > 0 || len(r.Latencies) > 0 {
+		emit(r)
+	}
+}
+
+// span sets the length of the time that a summary is about where it is not the
+// whole run: since the last checkpoint. 1.x prints the time since the start,
+// 0.x since the checkpoint.
+func (p *Parser) span(r *tool.Report, legacy bool) {
+	if !r.ElapsedSeconds.Known || !r.Checkpoint && !p.run.parted {
+		return
+	}
+	total := r.ElapsedSeconds.Value
+	if legacy {
+		r.IntervalSeconds = r.ElapsedSeconds
+	} else if total >= p.run.covered {
+		r.IntervalSeconds = tool.Some(math.Round((total-p.run.covered)*1e4) / 1e4)
+	}
+	p.run.covered = total
+	p.run.parted = true
+}

@@ -1,0 +1,49 @@
+package sysbench
+
+import (
+	"bytes"
+
+	"github.com/benchwatch/benchwatch/agent/tool"
+)
+
+// Name is the tool's name in reports.
+const Name = "sysbench"
+
+// Tool is sysbench 0.4 to 1.1.
+var Tool = &tool.Tool{
+	Name:      Name,
+	Programs:  []string{"sysbench"},
+	Describe:  Describe,
+	NewParser: func() tool.Parser { return NewParser() },
+	Sniff:     Sniff,
+}
+
+// Sniff tells how much an output that begins with head looks like sysbench's.
+func Sniff(head []byte) int {
+	p := NewParser()
+	score := 0
+	look := func(r *tool.Report) {
+		switch {
+		case r.Kind == tool.Start && r.Version != "":
+			score = max(score, 100)
+		case r.Kind == tool.Interval && p.run.family == luaCSV:
+			score = max(score, 30) // ten columns of numbers
+		case r.Kind == tool.Interval && p.run.family == luaJSON:
+			score = max(score, 60)
+		case r.Kind == tool.Interval, r.Kind == tool.Summary && r.Count(tool.Transaction).Known:
+			score = max(score, 90)
+		case r.Kind == tool.Summary, r.Kind == tool.Error:
+			score = max(score, 10)
+		}
+	}
+	for len(head) > 0 && score < 100 {
+		var line []byte
+		line, head, _ = bytes.Cut(head, []byte("\n"))
+		p.Parse(tool.Line{Text: line}, look)
+		if p.run.banner {
+			return 100
+		}
+	}
+	p.Close(look)
+	return score
+}
