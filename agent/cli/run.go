@@ -47,6 +47,7 @@ type runCommand struct {
 	log     *slog.Logger
 	config  *config.Config
 	dir     run.Directory
+	claim   *run.Claim
 }
 
 func addRun(app *kingpin.Application) (string, action) {
@@ -85,9 +86,10 @@ func (r *runCommand) run() error {
 	if *r.timeout > 0 {
 		r.config.Runs.DrainTimeout = *r.timeout
 	}
-	if r.dir, err = r.create(meta); err != nil {
+	if err = r.create(meta); err != nil {
 		return err
 	}
+	defer r.claim.Release()
 	for _, note := range command.Description.Notes {
 		r.say("note: %s", note)
 	}
@@ -178,7 +180,7 @@ func (r *runCommand) describe() (commandline.Command, run.Meta, error) {
 
 // create makes the run directory; an id that the user did not choose is made
 // unique.
-func (r *runCommand) create(meta run.Meta) (run.Directory, error) {
+func (r *runCommand) create(meta run.Meta) (err error) {
 	chosen := meta.ID != ""
 	for n := 1; ; n++ {
 		if !chosen {
@@ -188,16 +190,16 @@ func (r *runCommand) create(meta run.Meta) (run.Directory, error) {
 			}
 			meta.ID = run.NewID(meta.StartedAt, name, meta.Threads, n)
 		}
-		dir, err := run.Create(r.config.DataDir, meta)
+		r.dir, r.claim, err = run.Create(r.config.DataDir, meta)
 		switch {
 		case err == nil:
-			return dir, nil
+			return nil
 		case errors.Is(err, run.ErrExists) && !chosen:
 			continue
 		case errors.Is(err, run.ErrExists):
-			return "", ownFailure(err, "choose another --run-id")
+			return ownFailure(err, "choose another --run-id")
 		default:
-			return "", ownFailure(err, "choose another place with --data-dir")
+			return ownFailure(err, "choose another place with --data-dir")
 		}
 	}
 }
@@ -215,7 +217,6 @@ func (r *runCommand) start(ctx context.Context, args []string, signals <-chan os
 		r.remove()
 		return 0, cantStart(err)
 	}
-	defer process.Release()
 	finish := make(chan struct{})
 	var mirror sync.WaitGroup
 	mirror.Go(func() {

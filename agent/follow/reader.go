@@ -67,6 +67,7 @@ type Reader struct {
 	generation int
 	discarding bool   // inside a line that was already delivered cut
 	last       []byte // the last bytes consumed, to notice a rewrite
+	atEnd      bool   // the last read reached the file's end: it may have been rewritten since
 
 	wake   <-chan struct{}
 	cancel func()
@@ -120,6 +121,14 @@ func (r *Reader) Next(ctx context.Context) (Line, error) {
 			return line, nil
 		}
 		finished := r.finished() // asked before the read: what came before Finish is read
+		if r.atEnd && !r.unchanged() {
+			if line, ok := r.rest(); ok {
+				return line, r.restart()
+			}
+			if err := r.restart(); err != nil {
+				return Line{}, err
+			}
+		}
 		n, err := r.fill()
 		if err != nil {
 			return Line{}, err
@@ -146,6 +155,9 @@ func (r *Reader) Next(ctx context.Context) (Line, error) {
 			}
 			continue
 		}
+		if !r.Idle() {
+			continue // the look at the name found more bytes of the old file
+		}
 		if err := r.wait(ctx); err != nil {
 			return Line{}, err
 		}
@@ -167,6 +179,7 @@ func (r *Reader) finished() bool {
 	}
 }
 
+// wait waits for a sign that the file has changed.
 func (r *Reader) wait(ctx context.Context) error {
 	t := time.NewTimer(r.opts.Poll)
 	defer t.Stop()
@@ -192,6 +205,7 @@ func (r *Reader) fill() (int, error) {
 		r.buf = grown
 	}
 	n, err := r.file.Read(r.buf[len(r.buf):cap(r.buf)])
+	r.atEnd = n < cap(r.buf)-len(r.buf)
 	r.buf = r.buf[:len(r.buf)+n]
 	if err != nil && !errors.Is(err, io.EOF) {
 		return n, fmt.Errorf("read %s: %w", r.path, err)
@@ -261,8 +275,8 @@ func (r *Reader) consume(n int) {
 	r.scanned = 0
 }
 
-// replaced reports whether the name stands for other content now: another
-// file, a shorter one, or one whose bytes before our offset have changed.
+// replaced reports whether the name stands for another file now, or the file
+// became shorter.
 func (r *Reader) replaced() (bool, error) {
 	now, err := os.Stat(r.path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -280,11 +294,7 @@ func (r *Reader) replaced() (bool, error) {
 		n, err := r.fill()
 		return n == 0, err
 	}
-	read := r.offset + int64(len(r.buf)-r.start)
-	if now.Size() < read {
-		return true, nil
-	}
-	return !r.unchanged(), nil
+	return now.Size() < r.offset+int64(len(r.buf)-r.start), nil
 }
 
 // unchanged reports whether the last bytes consumed still stand in the file.

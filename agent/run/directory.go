@@ -57,50 +57,85 @@ func DefaultDataDir() string {
 	return filepath.Join(home, ".local", "share", "benchwatch")
 }
 
-// Create makes the folder of a new run and its run.json. The folder appears
-// whole: it is prepared under another name and renamed.
-func Create(dataDir string, meta Meta) (Directory, error) {
+// Claim says that a process is going to tell how a run ends, until Release or
+// the process's death.
+type Claim struct{ lock *os.File }
+
+// Release gives up the claim.
+func (c *Claim) Release() { c.lock.Close() }
+
+// Create makes the folder of a new run with run.json and, unless its output
+// stands in a log file, the empty output files. The folder appears whole and
+// claimed: it is prepared under another name and renamed.
+func Create(dataDir string, meta Meta) (Directory, *Claim, error) {
 	if err := CheckID(meta.ID); err != nil {
-		return "", err
+		return "", nil, err
 	}
 	root := Root(dataDir)
 	if err := os.MkdirAll(root, 0o755); err != nil {
-		return "", fmt.Errorf("create data directory: %w", err)
+		return "", nil, fmt.Errorf("create data directory: %w", err)
 	}
-	dir := At(dataDir, meta.ID)
 	tmp, err := os.MkdirTemp(root, ".new-")
 	if err != nil {
-		return "", fmt.Errorf("create run directory: %w", err)
+		return "", nil, fmt.Errorf("create run directory: %w", err)
 	}
-	done := false
-	defer func() {
-		if !done {
-			os.RemoveAll(tmp)
+	claim, err := prepare(Directory(tmp), &meta)
+	if err == nil {
+		if err = place(tmp, string(At(dataDir, meta.ID))); err == nil {
+			return At(dataDir, meta.ID), claim, nil
 		}
-	}()
-	if err := os.Chmod(tmp, 0o755); err != nil {
-		return "", fmt.Errorf("create run directory: %w", err)
+		claim.Release()
 	}
-	if err := writeMeta(Directory(tmp), &meta); err != nil {
-		return "", err
-	}
-	// Not os.Rename's replace: it would take an empty folder of that name.
-	err = unix.Renameat2(unix.AT_FDCWD, tmp, unix.AT_FDCWD, string(dir), unix.RENAME_NOREPLACE)
-	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) { // file system without the flag
-		if _, statErr := os.Lstat(string(dir)); statErr == nil {
-			err = unix.EEXIST
-		} else {
-			err = os.Rename(tmp, string(dir))
-		}
-	}
+	os.RemoveAll(tmp)
 	if errors.Is(err, fs.ErrExist) {
-		return "", fmt.Errorf("%w: %s", ErrExists, meta.ID)
+		return "", nil, fmt.Errorf("%w: %s", ErrExists, meta.ID)
 	}
+	return "", nil, fmt.Errorf("create run directory: %w", err)
+}
+
+func prepare(tmp Directory, meta *Meta) (*Claim, error) {
+	if err := os.Chmod(string(tmp), 0o755); err != nil {
+		return nil, err
+	}
+	if err := writeMeta(tmp, meta); err != nil {
+		return nil, err
+	}
+	if meta.Log == nil {
+		for _, name := range []string{StdoutFile, StderrFile} {
+			f, err := tmp.openOutput(name)
+			if err != nil {
+				return nil, err
+			}
+			f.Close()
+		}
+	}
+	lock, err := tmp.lock(wrapperLock, false)
 	if err != nil {
-		return "", fmt.Errorf("create run directory: %w", err)
+		return nil, err
 	}
-	done = true
-	return dir, nil
+	return &Claim{lock}, nil
+}
+
+// openOutput opens an output file that only its owner can read: it may hold
+// what the tool prints of passwords.
+func (d Directory) openOutput(name string) (*os.File, error) {
+	f, err := os.OpenFile(d.Path(name), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("open output file: %w", err)
+	}
+	return f, nil
+}
+
+// place renames a prepared folder and never replaces another.
+func place(tmp, dir string) error {
+	err := unix.Renameat2(unix.AT_FDCWD, tmp, unix.AT_FDCWD, dir, unix.RENAME_NOREPLACE)
+	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) { // file system without the flag
+		if _, statErr := os.Lstat(dir); statErr == nil {
+			return fs.ErrExist
+		}
+		return os.Rename(tmp, dir)
+	}
+	return err
 }
 
 // Path returns the path of a file in the folder.

@@ -21,33 +21,24 @@ const toolLockFD = 99
 // a session of its own, with its output going straight into the directory's
 // files: it does not need us to live.
 type Process struct {
-	dir     Directory
-	cmd     *exec.Cmd
-	wrapper *os.File // lock held until Release
-	asked   bool     // an ending signal was passed on
+	dir   Directory
+	cmd   *exec.Cmd
+	asked bool // an ending signal was passed on
 }
 
 // Start starts args in dir and writes its process id into run.json.
 func Start(dir Directory, args []string) (*Process, error) {
-	wrapper, err := dir.lock(wrapperLock, true)
-	if err != nil {
-		return nil, err
-	}
-	p := &Process{dir: dir, wrapper: wrapper}
-	if err := p.start(args); err != nil {
-		wrapper.Close()
-		return nil, err
-	}
-	return p, nil
+	p := &Process{dir: dir}
+	return p, p.start(args)
 }
 
 func (p *Process) start(args []string) error {
-	stdout, err := p.dir.createOutput(StdoutFile)
+	stdout, err := p.dir.openOutput(StdoutFile)
 	if err != nil {
 		return err
 	}
 	defer stdout.Close()
-	stderr, err := p.dir.createOutput(StderrFile)
+	stderr, err := p.dir.openOutput(StderrFile)
 	if err != nil {
 		return err
 	}
@@ -74,16 +65,6 @@ func (p *Process) start(args []string) error {
 		m.PID, m.PIDStartTicks, m.BootID = pid, ticks, bootID()
 	})
 	return err // the tool goes on: the caller decides
-}
-
-// createOutput makes an output file that only its owner can read: it may hold
-// what the tool prints of passwords.
-func (d Directory) createOutput(name string) (*os.File, error) {
-	f, err := os.OpenFile(d.Path(name), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
-	if err != nil {
-		return nil, fmt.Errorf("create output file: %w", err)
-	}
-	return f, nil
 }
 
 // Signal passes a signal to the tool and all that it started.
@@ -145,20 +126,12 @@ func (p *Process) ended(status syscall.WaitStatus) (int, error) {
 	return code, err
 }
 
-// Release gives up the wrapper's claim to the run.
-func (p *Process) Release() { p.wrapper.Close() }
-
 // Pipe copies a tool's output from r into the directory's stdout file and to
 // show, until r ends or ctx is done. It never stops reading because of a full
 // disk or a closed terminal: the tool must not wait for us. The first error is
 // returned at the end.
 func Pipe(ctx context.Context, dir Directory, r io.Reader, show io.Writer) error {
-	wrapper, err := dir.lock(wrapperLock, true)
-	if err != nil {
-		return err
-	}
-	defer wrapper.Close()
-	out, err := dir.createOutput(StdoutFile)
+	out, err := dir.openOutput(StdoutFile)
 	if err != nil {
 		return err
 	}

@@ -195,7 +195,10 @@ func (f *logFile) newRun(r *tool.Report, at time.Time) (Meta, Directory, error) 
 	}
 	for n := 1; ; n++ {
 		meta.ID = NewID(meta.StartedAt, name, meta.Threads, n)
-		dir, err := Create(f.watcher.opts.DataDir, meta)
+		dir, claim, err := Create(f.watcher.opts.DataDir, meta)
+		if err == nil {
+			claim.Release() // the log file tells how the run ends
+		}
 		if !errors.Is(err, ErrExists) {
 			return meta, dir, err
 		}

@@ -3,6 +3,7 @@ package run
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"log/slog"
 	"os"
 	"sync"
@@ -63,7 +64,9 @@ func (t *tracker) follow(ctx context.Context, notifier *follow.Notifier) {
 	defer tick.Stop()
 	for {
 		t.own()
-		t.reload()
+		if !t.reload() {
+			return
+		}
 		if t.ended() {
 			close(t.finish)
 			readers.Wait()
@@ -140,16 +143,21 @@ func (t *tracker) release() {
 	}
 }
 
-// reload takes over what the wrapper wrote into run.json.
-func (t *tracker) reload() {
+// reload takes over what the wrapper wrote into run.json; false if the run was
+// removed.
+func (t *tracker) reload() bool {
 	meta, err := t.dir.Load()
+	if errors.Is(err, fs.ErrNotExist) {
+		return false
+	}
 	if err != nil {
 		t.fault("read run.json", err)
-		return
+		return true
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.meta = meta
+	return true
 }
 
 // ended reports whether the tool has ended. Where nobody is left who could have
@@ -251,7 +259,9 @@ func (t *tracker) awaitDrain(ctx context.Context) {
 	defer tick.Stop()
 	for {
 		t.own()
-		t.reload()
+		if !t.reload() {
+			return
+		}
 		t.mu.Lock()
 		closed, owner := t.meta.Closed(), t.owner != nil
 		finished := t.drain == nil || t.hurry || t.drain.finished() || time.Now().After(deadline)

@@ -1,0 +1,298 @@
+package follow
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// file is the followed file as another program writes it.
+type file struct {
+	t    *testing.T
+	path string
+}
+
+func (f file) append(s string) {
+	f.t.Helper()
+	w, err := os.OpenFile(f.path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	f.must(err)
+	_, err = w.WriteString(s)
+	f.must(err)
+	f.must(w.Close())
+}
+
+func (f file) rewrite(s string) {
+	f.t.Helper()
+	f.must(os.WriteFile(f.path, []byte(s), 0o644))
+}
+
+func (f file) must(err error) {
+	f.t.Helper()
+	if err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// reading is a Reader and what the test expects of it.
+type reading struct {
+	t *testing.T
+	r *Reader
+}
+
+// want waits for the next lines; "~" in front means unterminated, "^" cut.
+func (r reading) want(lines ...string) {
+	r.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	for _, want := range lines {
+		l, err := r.r.Next(ctx)
+		if err != nil {
+			r.t.Fatalf("want %q, got error %v", want, err)
+		}
+		got := string(l.Text)
+		if l.Unterminated {
+			got = "~" + got
+		}
+		if l.Cut {
+			got = "^" + got
+		}
+		if got != want {
+			r.t.Fatalf("got line %q, want %q", got, want)
+		}
+	}
+}
+
+func (r reading) wantEnd() {
+	r.t.Helper()
+	r.r.Finish()
+	if l, err := r.r.Next(context.Background()); !errors.Is(err, io.EOF) {
+		r.t.Fatalf("got %q, %v, want the end", l.Text, err)
+	}
+}
+
+// The scenarios that tailers are known to get wrong, each with events and by
+// polling alone.
+func TestReader(t *testing.T) {
+	scenarios := map[string]func(f file, r reading){
+		"append": func(f file, r reading) {
+			f.append("one\ntwo\n")
+			r.want("one", "two")
+			f.append("three\n")
+			r.want("three")
+		},
+		"half lines": func(f file, r reading) {
+			f.append("on")
+			f.append("e\ntw")
+			r.want("one")
+			f.append("o\n")
+			r.want("two")
+		},
+		"last line without end": func(f file, r reading) {
+			f.append("one\nrest")
+			r.want("one")
+			r.r.Finish()
+			r.want("~rest")
+		},
+		"rename and recreate": func(f file, r reading) {
+			f.append("one\n")
+			r.want("one")
+			f.must(os.Rename(f.path, f.path+".1"))
+			f.append("two\n")
+			r.want("two")
+		},
+		"written to the old file after the rename": func(f file, r reading) {
+			f.append("one\n")
+			r.want("one")
+			w, err := os.OpenFile(f.path, os.O_APPEND|os.O_WRONLY, 0)
+			f.must(err)
+			f.must(os.Rename(f.path, f.path+".1"))
+			_, err = w.WriteString("late\nhalf")
+			f.must(err)
+			f.must(w.Close())
+			f.append("two\n")
+			r.want("late", "~half", "two")
+		},
+		"delete and recreate": func(f file, r reading) {
+			f.append("one\n")
+			r.want("one")
+			f.must(os.Remove(f.path))
+			f.append("two\n")
+			r.want("two")
+		},
+		"truncated to nothing": func(f file, r reading) {
+			f.append("one\ntwo\n")
+			r.want("one", "two")
+			f.must(os.Truncate(f.path, 0))
+			f.append("3\n")
+			r.want("3")
+		},
+		"rewritten longer than before": func(f file, r reading) {
+			f.append("one\ntwo\n")
+			r.want("one", "two")
+			f.rewrite("a longer line than both\nand more\n")
+			r.want("a longer line than both", "and more")
+		},
+		"rewritten at the same length": func(f file, r reading) {
+			f.append("one\ntwo\n")
+			r.want("one", "two")
+			f.rewrite("six\nten\n")
+			r.want("six", "ten")
+		},
+		"binary bytes": func(f file, r reading) {
+			f.append("a\x00\xff\xfe\r\n\n")
+			r.want("a\x00\xff\xfe\r", "")
+		},
+		"overlong line": func(f file, r reading) {
+			f.append("short\n" + strings.Repeat("x", 500_000) + "\nafter\n")
+			r.want("short", "^"+strings.Repeat("x", 100), "after")
+		},
+		"line just too long": func(f file, r reading) {
+			f.append(strings.Repeat("y", 100) + "\n" + strings.Repeat("z", 101) + "\n")
+			r.want(strings.Repeat("y", 100), "^"+strings.Repeat("z", 100))
+		},
+		"overlong line in pieces": func(f file, r reading) {
+			f.append(strings.Repeat("x", 200))
+			r.want("^" + strings.Repeat("x", 100))
+			f.append(strings.Repeat("x", 200))
+			f.append("\nafter\n")
+			r.want("after")
+		},
+	}
+	for name, scenario := range scenarios {
+		for _, events := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s/events=%v", name, events), func(t *testing.T) {
+				f := file{t, filepath.Join(t.TempDir(), "log")}
+				f.append("")
+				opts := Options{MaxLine: 100, Poll: time.Millisecond}
+				if events {
+					opts.Notifier = startNotifier(t)
+					opts.Poll = time.Hour // events alone must do
+				}
+				r, err := Open(f.path, opts)
+				f.must(err)
+				defer r.Close()
+				scenario(f, reading{t, r})
+				reading{t, r}.wantEnd()
+			})
+		}
+	}
+}
+
+func startNotifier(t *testing.T) *Notifier {
+	t.Helper()
+	n, err := NewNotifier(slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() { n.Run(ctx); close(done) }()
+	t.Cleanup(func() { cancel(); <-done })
+	return n
+}
+
+func TestResumeAtOffset(t *testing.T) {
+	f := file{t, filepath.Join(t.TempDir(), "log")}
+	f.append("one\ntwo\nthree\n")
+	r, err := Open(f.path, Options{Poll: time.Millisecond})
+	f.must(err)
+	reading{t, r}.want("one")
+	offset := r.Offset()
+	f.must(r.Close())
+	r, err = Open(f.path, Options{Offset: offset, Poll: time.Millisecond})
+	f.must(err)
+	defer r.Close()
+	reading{t, r}.want("two", "three")
+}
+
+func TestSymlinkToAnotherFile(t *testing.T) {
+	dir := t.TempDir()
+	a, b := file{t, filepath.Join(dir, "a")}, file{t, filepath.Join(dir, "b")}
+	a.append("of a\n")
+	b.append("of b\n")
+	link := filepath.Join(dir, "current")
+	a.must(os.Symlink("a", link))
+	r, err := Open(link, Options{Poll: time.Millisecond})
+	a.must(err)
+	defer r.Close()
+	reading{t, r}.want("of a")
+	a.must(os.Remove(link))
+	a.must(os.Symlink("b", link))
+	reading{t, r}.want("of b")
+}
+
+func TestNextEndsWithContext(t *testing.T) {
+	f := file{t, filepath.Join(t.TempDir(), "log")}
+	f.append("")
+	r, err := Open(f.path, Options{})
+	f.must(err)
+	defer r.Close()
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, err := r.Next(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestOpenMissing(t *testing.T) {
+	if _, err := Open(filepath.Join(t.TempDir(), "none"), Options{}); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// Whatever stands in a file and however it arrives, the lines put together are
+// the file again.
+func FuzzReader(f *testing.F) {
+	f.Add([]byte("one\ntwo\n\nrest"), uint8(3))
+	f.Add([]byte("\n\n\x00\xff"), uint8(1))
+	f.Fuzz(func(t *testing.T, data []byte, step uint8) {
+		path := filepath.Join(t.TempDir(), "log")
+		w, err := os.Create(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer w.Close()
+		r, err := Open(path, Options{Poll: time.Millisecond, MaxLine: len(data) + 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		var got []byte
+		for i := 0; i < len(data); i += int(step) + 1 {
+			if _, err := w.Write(data[i:min(len(data), i+int(step)+1)]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r.Finish()
+		for {
+			l, err := r.Next(context.Background())
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if l.Offset != int64(len(got)) {
+				t.Fatalf("offset %d, want %d", l.Offset, len(got))
+			}
+			got = append(got, l.Text...)
+			if !l.Unterminated {
+				got = append(got, '\n')
+			}
+		}
+		if string(got) != string(data) {
+			t.Errorf("got %q, want %q", got, data)
+		}
+	})
+}
