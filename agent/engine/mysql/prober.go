@@ -99,7 +99,7 @@ func (p *prober) refresh(ctx context.Context) error {
 	if err := c.values(ctx, p.showVariables, variables); err != nil {
 		return err
 	}
-	server, err := newServer(variables)
+	server, err := NewServer(variables)
 	if err != nil {
 		return err
 	}

@@ -24,8 +24,9 @@ type Server struct {
 // serverVariables are asked for from every server.
 var serverVariables = []string{"version", "version_comment", "max_connections", "aurora_version"}
 
-// newServer tells from its variables what a server is.
-func newServer(variables Values) (*Server, error) {
+// NewServer tells from its variables what a server is. A version that is too
+// old, or none, is an error.
+func NewServer(variables Values) (*Server, error) {
 	version := variables["version"]
 	if rest, ok := strings.CutPrefix(version, "5.5.5-"); ok && strings.Contains(rest, "MariaDB") {
 		version = rest

@@ -1,0 +1,230 @@
+// Package replay plays recorded answers of servers back through a sampler, for
+// tests. A recording is a folder with one file per node and query,
+// <node>.<query>.tsv:
+//
+//   - The first line names the columns. The first three are the recorder's
+//     own: t_req and t_resp (Unix seconds, before the query and after its
+//     answer) and err (empty, or why there is no answer).
+//   - The query `status` is turned: one line a sample, one column a variable;
+//     an empty cell is a name that was not in the answer.
+//   - Other queries have a line for each row; rows of one answer share t_req.
+//     NULL is SQL's. \t, \n and \\ are escapes.
+//
+// It is used inside a testing/synctest bubble, so that minutes take no time.
+package replay
+
+import (
+	"bufio"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/benchwatch/benchwatch/agent/engine"
+	"github.com/benchwatch/benchwatch/agent/engine/mysql"
+)
+
+// Recording is what all nodes answered.
+type Recording struct {
+	// First and Last are the seconds (Unix time) of the first and last tick.
+	First, Last int64
+	nodes       map[string]map[int64]*answer
+}
+
+// answer is what one node answered in one second.
+type answer struct {
+	wait   time.Duration // from the full second to the last answer
+	err    string
+	status mysql.Values
+	tables map[string][]mysql.Row
+}
+
+// Load reads a folder.
+func Load(dir string) (*Recording, error) {
+	files, err := filepath.Glob(filepath.Join(dir, "*.*.tsv"))
+	if err != nil {
+		return nil, err
+	}
+	r := &Recording{First: math.MaxInt64, nodes: map[string]map[int64]*answer{}}
+	for _, file := range files {
+		node, query, _ := strings.Cut(strings.TrimSuffix(filepath.Base(file), ".tsv"), ".")
+		if r.nodes[node] == nil {
+			r.nodes[node] = map[int64]*answer{}
+		}
+		if err := r.read(file, r.nodes[node], query); err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
+	}
+	if len(r.nodes) == 0 {
+		return nil, fmt.Errorf("%s: no recording", dir)
+	}
+	return r, nil
+}
+
+func (r *Recording) read(file string, node map[int64]*answer, query string) error {
+	f, err := os.Open(file)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Close() }()
+	lines := bufio.NewScanner(f)
+	lines.Buffer(nil, 1<<20)
+	if !lines.Scan() {
+		return errors.New("empty")
+	}
+	columns := strings.Split(lines.Text(), "\t")[3:]
+	for lines.Scan() {
+		cells := strings.Split(lines.Text(), "\t")
+		if len(cells) < 3 {
+			return fmt.Errorf("short line %q", lines.Text())
+		}
+		asked, err1 := strconv.ParseFloat(cells[0], 64)
+		answered, err2 := strconv.ParseFloat(cells[1], 64)
+		if err := errors.Join(err1, err2); err != nil {
+			return err
+		}
+		second := int64(asked)
+		r.First, r.Last = min(r.First, second), max(r.Last, second)
+		a := node[second]
+		if a == nil {
+			a = &answer{tables: map[string][]mysql.Row{}}
+			node[second] = a
+		}
+		a.wait = max(a.wait, time.Duration((answered-float64(second))*float64(time.Second)))
+		a.add(query, cells[2], columns, cells[3:])
+	}
+	return lines.Err()
+}
+
+func (a *answer) add(query, err string, columns, cells []string) {
+	switch {
+	case err == "NO_ROWS":
+	case err != "":
+		a.err = err
+	case query == "status":
+		a.status = mysql.Values{}
+		for i, cell := range cells {
+			if cell != "" && cell != "NULL" {
+				a.status[columns[i]] = unescape(cell)
+			}
+		}
+	default:
+		values := make([]sql.NullString, len(columns))
+		for i, cell := range cells {
+			values[i] = sql.NullString{String: unescape(cell), Valid: cell != "NULL"}
+		}
+		a.tables[query] = append(a.tables[query], mysql.NewRow(columns, values))
+	}
+}
+
+var escapes = strings.NewReplacer(`\\`, `\`, `\t`, "\t", `\n`, "\n")
+
+func unescape(cell string) string { return escapes.Replace(cell) }
+
+// Node describes one server of a recording.
+type Node struct {
+	Name string
+	// Variables of the server, as SHOW GLOBAL VARIABLES gives them.
+	Variables mysql.Values
+	// Details in the order in which they are asked.
+	Details []mysql.Detail
+	// Table names the recorded query that answers a statement; empty: the
+	// server refuses it.
+	Table func(statement string) string
+	// Row makes an answer to a statement from the recorded ones, for a
+	// statement that asks in another way than the recorder did. Optional; nil
+	// if Table is to answer.
+	Row func(statement string, tables map[string][]mysql.Row) []mysql.Row
+}
+
+// Frames samples the nodes, all of one cluster, once a second of the
+// recording. It must run in a synctest bubble.
+func (r *Recording) Frames(nodes []Node, log *slog.Logger) ([]engine.Frame, error) {
+	var targets []engine.Target
+	byName := map[string]*Node{}
+	for i, n := range nodes {
+		if r.nodes[n.Name] == nil {
+			return nil, fmt.Errorf("node %q was not recorded", n.Name)
+		}
+		targets = append(targets, engine.Target{Name: n.Name, Engine: "mysql", Cluster: "c"})
+		byName[n.Name] = &nodes[i]
+	}
+	start := time.Now().Truncate(time.Second).Add(time.Second) // the first tick
+	s := engine.NewSampler(targets, func(t engine.Target) (engine.Prober, error) {
+		server, err := mysql.NewServer(byName[t.Name].Variables)
+		if err != nil {
+			return nil, err
+		}
+		return &prober{recording: r, target: t, node: byName[t.Name], server: server, start: start}, nil
+	}, time.Second, engine.Options{Logger: log})
+	ctx, cancel := context.WithCancel(context.Background())
+	frames, _ := s.Subscribe(1)
+	done := make(chan error, 1)
+	go func() { done <- s.Run(ctx) }()
+	var got []engine.Frame
+	for f := range frames {
+		got = append(got, f)
+		if int64(len(got)) > r.Last-r.First {
+			cancel()
+		}
+	}
+	cancel()
+	return got, <-done
+}
+
+// prober answers from the recording, each answer as late in its second as it was.
+type prober struct {
+	recording *Recording
+	target    engine.Target
+	node      *Node
+	server    *mysql.Server
+	start     time.Time
+	now       *answer
+}
+
+// Probe implements engine.Prober.
+func (p *prober) Probe(ctx context.Context) (*engine.Status, error) {
+	tick := time.Now().Truncate(time.Second)
+	p.now = p.recording.nodes[p.node.Name][p.recording.First+int64(tick.Sub(p.start)/time.Second)]
+	if p.now == nil {
+		return nil, errors.New("nothing recorded for this second")
+	}
+	select {
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-time.After(p.now.wait):
+	}
+	switch {
+	case strings.Contains(p.now.err, "Connection refused"):
+		return nil, fmt.Errorf("recorded: %w", syscall.ECONNREFUSED)
+	case p.now.err != "":
+		return nil, errors.New(p.now.err)
+	}
+	return mysql.Decode(ctx, &mysql.Tick{Target: &p.target, Server: p.server, Status: p.now.status}, p, p.node.Details)
+}
+
+// Close implements engine.Prober.
+func (p *prober) Close() error { return nil }
+
+// Rows implements mysql.Querier.
+func (p *prober) Rows(_ context.Context, statement string) ([]mysql.Row, error) {
+	if p.node.Row != nil {
+		if rows := p.node.Row(statement, p.now.tables); rows != nil {
+			return rows, nil
+		}
+	}
+	if p.node.Table != nil {
+		if table := p.node.Table(statement); table != "" {
+			return p.now.tables[table], nil
+		}
+	}
+	return nil, mysql.ErrUnknownStatement
+}
