@@ -32,6 +32,7 @@ type action func(Streams) error
 var commands = []func(*kingpin.Application) (string, action){
 	addRun,
 	addAgent,
+	addParse,
 }
 
 // exitError is an error that asks for an exit status, with a hint if there is

@@ -1,0 +1,129 @@
+package cli
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/alecthomas/kingpin/v2"
+
+	"github.com/benchwatch/benchwatch/agent/follow"
+	"github.com/benchwatch/benchwatch/agent/tool"
+	tools "github.com/benchwatch/benchwatch/agent/tool/registry"
+)
+
+// autoTool asks for the tool that the bytes look like.
+const autoTool = "auto"
+
+// sniffed is how many bytes are looked at to recognise a tool.
+const sniffed = 64 << 10
+
+func addParse(app *kingpin.Application) (string, action) {
+	cmd := app.Command("parse", "Print what a benchmark tool's output says, one JSON object a line.")
+	name := cmd.Flag("tool", "The tool that wrote it; auto: recognise it from its first 64 KiB.").Default(autoTool).PlaceHolder("NAME").String()
+	file := cmd.Arg("FILE", "The tool's output; - or nothing: standard input.").Default("-").String()
+	return cmd.FullCommand(), func(s Streams) error {
+		return parse(s, *name, *file)
+	}
+}
+
+func parse(s Streams, name, file string) error {
+	var t *tool.Tool
+	if name != autoTool {
+		if t = tools.ByName(name); t == nil {
+			return &exitError{Status: 2, Err: fmt.Errorf("unknown tool %q", name), Hint: "known are " + toolNames() + ", or auto"}
+		}
+	}
+	in, label := s.In, "standard input"
+	if file != "-" {
+		f, err := os.Open(file)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		in, label = f, file
+	}
+	r := bufio.NewReaderSize(in, sniffed)
+	if t == nil {
+		head, err := r.Peek(sniffed)
+		if err != nil && !errors.Is(err, io.EOF) {
+			return fmt.Errorf("read %s: %w", label, err)
+		}
+		if t = tools.Sniff(head); t == nil {
+			fmt.Fprintf(s.Err, "benchwatch: no benchmark tool's output recognised in %s\n", label)
+			return nil
+		}
+	}
+	if err := parseLines(r, t.NewParser(), s.Out); err != nil {
+		return fmt.Errorf("parse %s: %w", label, err)
+	}
+	return nil
+}
+
+// parseLines prints what p makes of the lines of r.
+func parseLines(r *bufio.Reader, p tool.Parser, out io.Writer) error {
+	w := bufio.NewWriter(out)
+	var object []byte
+	emit := func(report *tool.Report) {
+		object = append(tool.AppendJSON(object[:0], report), '\n')
+		w.Write(object) // the error stays in w
+	}
+	lines := lineReader{r: r}
+	for {
+		line, err := lines.next()
+		if errors.Is(err, io.EOF) {
+			p.Close(emit)
+			return w.Flush()
+		}
+		if err != nil {
+			w.Flush() // what was understood is not lost
+			return err
+		}
+		p.Parse(line, emit)
+		if r.Buffered() == 0 { // a pipe: what comes next may take a while
+			if err := w.Flush(); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// lineReader splits a stream into lines in bounded memory: of a line longer
+// than follow.DefaultMaxLine bytes only the beginning is kept.
+type lineReader struct {
+	r    *bufio.Reader
+	long []byte // a line that does not fit into r's buffer
+}
+
+// next returns the next line; its text is valid until the next call.
+func (l *lineReader) next() (tool.Line, error) {
+	part, err := l.r.ReadSlice('\n')
+	if err == nil {
+		return tool.Line{Text: part[:len(part)-1]}, nil
+	}
+	l.long = l.long[:0]
+	cut := false
+	for {
+		n := min(len(part), follow.DefaultMaxLine+1-len(l.long)) // one more: the newline
+		l.long = append(l.long, part[:n]...)
+		cut = cut || n < len(part)
+		switch {
+		case errors.Is(err, io.EOF) && len(l.long) == 0:
+			return tool.Line{}, io.EOF
+		case err == nil, errors.Is(err, io.EOF):
+			text := l.long
+			if !cut && text[len(text)-1] == '\n' {
+				text = text[:len(text)-1]
+			}
+			if len(text) > follow.DefaultMaxLine {
+				text, cut = text[:follow.DefaultMaxLine], true
+			}
+			return tool.Line{Text: text, Cut: cut}, nil
+		case !errors.Is(err, bufio.ErrBufferFull):
+			return tool.Line{}, err
+		}
+		part, err = l.r.ReadSlice('\n')
+	}
+}
