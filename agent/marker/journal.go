@@ -12,12 +12,16 @@ import (
 
 // Read returns the markers of a queue file in the order in which they were
 // added. A file that is not there has none. Damaged lines are left out.
-func Read(path string) ([]*State, error) {
+func Read(path string) ([]State, error) {
 	j := newJournal(path)
 	if _, err := j.refresh(); err != nil {
 		return nil, err
 	}
-	return j.states, nil
+	states := make([]State, len(j.states))
+	for i, s := range j.states {
+		states[i] = *s
+	}
+	return states, nil
 }
 
 // journal reads a queue file as it grows.
