@@ -4,11 +4,13 @@ package registry
 import (
 	"github.com/benchwatch/benchwatch/agent/tool"
 	"github.com/benchwatch/benchwatch/agent/tool/sysbench"
+	"github.com/benchwatch/benchwatch/agent/tool/ycsb"
 )
 
 // Tools in the order in which they are tried. A new tool is one line here.
 var Tools = []*tool.Tool{
 	sysbench.Tool,
+	ycsb.Tool,
 }
 
 // ByName returns the tool called name, or nil.

@@ -46,9 +46,6 @@ func describe(inv tool.Invocation) tool.Description {
 			d.Target, d.Database = o.address(key, v)
 		}
 	}
-	for _, v := range o.props {
-		o.secrets = append(o.secrets, dsn.Parse(v).Secrets...)
-	}
 	d.Redacted, d.Secrets = redact(inv.Args, o.secrets)
 	o.liveReports(&d)
 	return d
@@ -168,6 +165,7 @@ func readClient(args []string, readFile func(string) ([]byte, error)) options {
 		if secret.Name(key) && v != "" {
 			o.secrets = append(o.secrets, v)
 		}
+		o.secrets = append(o.secrets, dsn.Parse(v).Secrets...)
 	}
 	return o
 }

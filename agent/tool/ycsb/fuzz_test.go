@@ -1,0 +1,132 @@
+package ycsb
+
+import (
+	"math"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/benchwatch/benchwatch/agent/tool"
+	"github.com/benchwatch/benchwatch/agent/tool/tooltest"
+)
+
+// Whatever bytes come, on whichever stream: no panic, no report with a number
+// that is none, no more messages than there are runs.
+func FuzzParser(f *testing.F) {
+	for _, dir := range tooltest.Cases(f, captures) {
+		for _, name := range []string{"stderr.txt", "stdout.txt"} {
+			text, err := os.ReadFile(filepath.Join(dir, name))
+			if err != nil {
+				continue
+			}
+			f.Add(text[:min(len(text), 8000)], uint64(0))
+			f.Add(text[max(0, len(text)-3000):], uint64(0x5555))
+		}
+	}
+	f.Add([]byte(at0+at1), uint64(1))
+	f.Fuzz(func(t *testing.T, text []byte, streams uint64) {
+		lines := tooltest.Lines(tool.Stdout, text)
+		for i := range lines {
+			lines[i].Stream = tool.Stream(streams >> (i % 64) & 1)
+		}
+		res := tooltest.Parse(Tool, lines)
+		for _, r := range res.Reports {
+			check(t, r)
+		}
+		if n := res.Reported + res.Ignored + res.Malformed; n != len(lines) {
+			t.Errorf("%d verdicts on %d lines", n, len(lines))
+		}
+		sniff(text)
+	})
+}
+
+func check(t *testing.T, r *tool.Report) {
+	t.Helper()
+	good := func(what string, v float64) {
+		if math.IsNaN(v) || math.IsInf(v, 0) || v < 0 {
+			t.Errorf("%s = %v in %s", what, v, tooltest.Render(r))
+		}
+	}
+	if r.Run < 1 {
+		t.Errorf("run %d", r.Run)
+	}
+	good("elapsed", r.ElapsedSeconds.Value)
+	good("interval", r.IntervalSeconds.Value)
+	good("errors", r.ErrorsPerSecond.Value)
+	for _, v := range r.Rates {
+		good(v.Operation, v.PerSecond)
+	}
+	for _, v := range r.Latencies {
+		good(v.Operation+" "+v.Stat, v.Seconds)
+	}
+	if len(r.Message) > 4*maxShown {
+		t.Errorf("a message of %d bytes", len(r.Message))
+	}
+}
+
+// Any arguments: no panic, and what is to be inserted has its place.
+func FuzzDescribe(f *testing.F) {
+	f.Add("run\x00mongodb\x00-P\x00w\x00-p\x00mongodb.url=mongodb://u:p@h/d", "threadcount=4")
+	f.Add("-cp\x00x\x00site.ycsb.Client\x00-load\x00-p\x00db.passwd=x", "status=true")
+	f.Fuzz(func(t *testing.T, args, file string) {
+		inv := tool.Invocation{Args: split(args), ReadFile: func(string) ([]byte, error) { return []byte(file), nil }}
+		d := describe(inv)
+		if len(d.Redacted) != len(inv.Args) {
+			t.Errorf("%d arguments of %d", len(d.Redacted), len(inv.Args))
+		}
+		for _, in := range d.Insert {
+			if in.At < 0 || in.At > len(inv.Args) {
+				t.Errorf("insertion at %d of %d", in.At, len(inv.Args))
+			}
+		}
+		matchArgs("java", inv.Args)
+	})
+}
+
+func split(s string) (args []string) {
+	start := 0
+	for i := 0; i <= len(s); i++ {
+		if i == len(s) || s[i] == 0 {
+			args = append(args, s[start:i])
+			start = i + 1
+		}
+	}
+	return args
+}
+
+func BenchmarkStatus(b *testing.B) {
+	for name, file := range map[string]string{
+		"two operations":    "testdata/0.17.0/basic-run-a-sigint-to-group/stderr.txt",
+		"with percentile50": "testdata/0.18.0-SNAPSHOT/jdbc-run-a-t10-int1/stderr.txt",
+		"trackjvm":          "testdata/0.17.0/basic-run-a-label-trackjvm-percentiles/stderr.txt",
+	} {
+		b.Run(name, func(b *testing.B) {
+			var lines []tool.Line
+			size := 0
+			for _, l := range tooltest.Read(b, tool.Stderr, file) {
+				if statusAt(l.Text) >= 0 {
+					lines = append(lines, l)
+					size += len(l.Text) + 1
+				}
+			}
+			p := newParser()
+			n := 0
+			emit := func(*tool.Report) { n++ }
+			for _, l := range lines {
+				p.Parse(l, emit) // names are learned once
+			}
+			b.SetBytes(int64(size / len(lines)))
+			b.ReportAllocs()
+			i := 0
+			for b.Loop() {
+				if p.Parse(lines[i], emit) != tool.Reported {
+					b.Fatalf("line %d", i)
+				}
+				if i++; i == len(lines) {
+					i = 0
+				}
+			}
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "lines/s")
+		})
+	}
+}
