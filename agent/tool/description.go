@@ -4,6 +4,8 @@ import "time"
 
 // Invocation is a command line seen by a tool.
 type Invocation struct {
+	// Program is the base name of the program, empty if it isn't known.
+	Program string
 	// Args behind the program's name.
 	Args []string
 	// ReadFile reads configuration files that the arguments name. Nil when

@@ -258,7 +258,7 @@ func (r *reader) match(name string, args []word) *tool.Tool {
 // program.
 func (r *reader) describe(o *outcome, t *tool.Tool, words []word, env surroundings) {
 	args := words[1:]
-	invocation := tool.Invocation{Args: values(args), Getenv: env.getenv}
+	invocation := tool.Invocation{Program: base(words[0].value), Args: values(args), Getenv: env.getenv}
 	if env.ReadFile != nil {
 		invocation.ReadFile = env.readFile
 	}
@@ -275,12 +275,35 @@ func (r *reader) describe(o *outcome, t *tool.Tool, words []word, env surroundin
 		o.general(words[0].value, words)
 	}
 	d = withoutExpansions(d, args)
+	d.Insert = slices.DeleteFunc(slices.Clone(d.Insert), func(in tool.Insertion) bool {
+		return in.At < 0 || in.At > len(args) || len(in.Args) == 0
+	})
 	for _, in := range d.Insert {
-		if in.At >= 0 && in.At <= len(args) && len(in.Args) > 0 {
-			o.insert(words, in.At+1, in.Args)
-		}
+		o.insert(words, in.At+1, in.Args)
+	}
+	if len(d.Insert) > 0 && !env.NoInject {
+		invocation.Args = inserted(args, d.Insert)
+		insert, redacted := d.Insert, d.Redacted
+		d = withoutExpansions(t.Describe(invocation), args)
+		d.Insert, d.Redacted = insert, redacted
 	}
 	o.calls = append(o.calls, call{tool: t, program: base(words[0].value), description: d})
+}
+
+// inserted returns the values of args with what is to be inserted.
+func inserted(args []word, insert []tool.Insertion) []string {
+	var all []string
+	for i := 0; i <= len(args); i++ {
+		for _, in := range insert {
+			if in.At == i {
+				all = append(all, in.Args...)
+			}
+		}
+		if i < len(args) {
+			all = append(all, args[i].value)
+		}
+	}
+	return all
 }
 
 // withoutExpansions drops from d what depends on arguments that only a shell
