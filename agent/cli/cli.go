@@ -33,6 +33,7 @@ var commands = []func(*kingpin.Application) (string, action){
 	addRun,
 	addAgent,
 	addParse,
+	addMark,
 }
 
 // exitError is an error that asks for an exit status, with a hint if there is

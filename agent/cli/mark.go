@@ -1,0 +1,181 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/alecthomas/kingpin/v2"
+
+	"github.com/benchwatch/benchwatch/agent/config"
+	"github.com/benchwatch/benchwatch/agent/marker"
+	"github.com/benchwatch/benchwatch/agent/run"
+	"github.com/benchwatch/benchwatch/agent/secret"
+)
+
+// markCommand is one `benchwatch mark`.
+type markCommand struct {
+	text       *string
+	runs       *[]string
+	tags       map[string]string
+	at         *string
+	dataDir    *string
+	configFile *string
+}
+
+func addMark(app *kingpin.Application) (string, action) {
+	cmd := app.Command("mark", `Put a point on the time axis of the runs that go on: benchwatch mark "set gcs.fc_limit=1000".`)
+	m := &markCommand{tags: map[string]string{}}
+	m.text = cmd.Arg("text", "What happened.").Required().String()
+	m.runs = cmd.Flag("run", "Id of the run to mark, also of one that has ended; repeatable. Default: all that go on, and without any, the time axis itself.").PlaceHolder("ID").Strings()
+	cmd.Flag("tag", "Tag k=v of the point; repeatable.").PlaceHolder("K=V").StringMapVar(&m.tags)
+	m.at = cmd.Flag("at", "When it happened: 2026-11-21T14:03:00Z, 14:03 or 14:03:20 (the last one, local time), or -90s (so long ago). Default: now.").PlaceHolder("TIME").String()
+	m.dataDir = cmd.Flag("data-dir", "Where runs are kept; overrides data_dir of the configuration.").PlaceHolder("DIR").String()
+	m.configFile = cmd.Flag("config.file", "benchwatch.yml, for its data_dir.").PlaceHolder("FILE").String()
+	return cmd.FullCommand(), m.run
+}
+
+func (m *markCommand) run(s Streams) error {
+	now := time.Now()
+	at, err := parseTime(*m.at, now)
+	if err != nil {
+		return &exitError{Status: 2, Err: err, Hint: "use 2026-11-21T14:03:00Z, 14:03, 14:03:20 or -90s"}
+	}
+	if strings.TrimSpace(*m.text) == "" {
+		return &exitError{Status: 2, Err: errors.New("the text of the mark is empty"), Hint: `benchwatch mark "set gcs.fc_limit=1000"`}
+	}
+	dataDir, err := m.place()
+	if err != nil {
+		return err
+	}
+	runs, err := m.targets(dataDir)
+	if err != nil {
+		return err
+	}
+	point := marker.Marker{Kind: marker.Point, Text: secret.Text(*m.text), Start: at}
+	for _, k := range slices.Sorted(maps.Keys(m.tags)) {
+		point.Tags = append(point.Tags, k+":"+secret.Text(m.tags[k]))
+	}
+	if len(runs) == 0 {
+		return markGlobal(s, dataDir, point)
+	}
+	var failed []error
+	for _, id := range runs {
+		point.Run = id
+		if _, err := marker.Append(run.At(dataDir, id).Path(run.MarkersFile), point); err != nil {
+			failed = append(failed, err)
+			continue
+		}
+		fmt.Fprintf(s.Out, "marked run %s at %s\n", id, at.Format(time.TimeOnly))
+	}
+	return errors.Join(failed...)
+}
+
+// markGlobal puts the point on the time axis without a run.
+func markGlobal(s Streams, dataDir string, point marker.Marker) error {
+	path := filepath.Join(dataDir, run.MarkersFile)
+	if _, err := marker.Append(path, point); err != nil {
+		return err
+	}
+	fmt.Fprintf(s.Out, "no run goes on: marked the time axis at %s\n", point.Start.Format(time.TimeOnly))
+	if _, ok := run.Agent(dataDir); !ok {
+		fmt.Fprintf(s.Err, "benchwatch: no agent has %s: the next one that does delivers the mark\n", dataDir)
+	}
+	return nil
+}
+
+// place is the data directory, which must exist.
+func (m *markCommand) place() (string, error) {
+	c := config.Default()
+	if *m.configFile != "" {
+		var err error
+		if c, err = config.Load(*m.configFile); err != nil {
+			return "", err
+		}
+	}
+	if *m.dataDir != "" {
+		c.DataDir = *m.dataDir
+	}
+	info, err := os.Stat(c.DataDir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "", withHint(fmt.Errorf("no data directory %s", c.DataDir), "name the one that the runs are in with --data-dir")
+	case err != nil:
+		return "", fmt.Errorf("data directory: %w", err)
+	case !info.IsDir():
+		return "", fmt.Errorf("data directory %s is not a directory", c.DataDir)
+	}
+	return c.DataDir, nil
+}
+
+// targets are the runs to mark; all that were asked for must be there.
+func (m *markCommand) targets(dataDir string) ([]string, error) {
+	if len(*m.runs) == 0 {
+		return run.Active(dataDir)
+	}
+	var ids []string
+	for _, id := range *m.runs {
+		err := run.CheckID(id)
+		if err == nil {
+			_, err = run.At(dataDir, id).Load()
+		}
+		if err != nil {
+			if errors.Is(err, fs.ErrNotExist) {
+				err = fmt.Errorf("no run %s in %s", id, dataDir)
+			}
+			return nil, withHint(err, activeHint(dataDir))
+		}
+		if !slices.Contains(ids, id) {
+			ids = append(ids, id)
+		}
+	}
+	return ids, nil
+}
+
+func activeHint(dataDir string) string {
+	active, err := run.Active(dataDir)
+	if err != nil || len(active) == 0 {
+		return "no run goes on in this data directory; another one is named with --data-dir"
+	}
+	return "these go on: " + strings.Join(active, ", ")
+}
+
+// parseTime reads --at.
+func parseTime(value string, now time.Time) (time.Time, error) {
+	if value == "" || value == "now" {
+		return now, nil
+	}
+	if strings.HasPrefix(value, "-") {
+		ago, err := time.ParseDuration(value)
+		if err != nil {
+			return now, fmt.Errorf("--at %s is not a time", value)
+		}
+		return now.Add(ago), nil
+	}
+	for _, layout := range []string{time.RFC3339, "2006-01-02T15:04:05", time.DateTime} {
+		if t, err := time.ParseInLocation(layout, value, now.Location()); err == nil {
+			return t, nil
+		}
+	}
+	for _, layout := range []string{time.TimeOnly, "15:04"} {
+		t, err := time.Parse(layout, value)
+		if err != nil {
+			continue
+		}
+		day := now
+		for range 2 {
+			at := time.Date(day.Year(), day.Month(), day.Day(), t.Hour(), t.Minute(), t.Second(), 0, now.Location())
+			if !at.After(now) {
+				return at, nil
+			}
+			day = now.AddDate(0, 0, -1)
+		}
+	}
+	return now, fmt.Errorf("--at %s is not a time", value)
+}
