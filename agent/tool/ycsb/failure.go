@@ -2,65 +2,9 @@ package ycsb
 
 import (
 	"bytes"
-	"fmt"
-	"strings"
 
-	"github.com/benchwatch/benchwatch/agent/secret"
 	"github.com/benchwatch/benchwatch/agent/tool"
 )
-
-// flood keeps what matters of a run's error messages in one stream: the first,
-// which is reported at once, the last, and how many there were. A run with
-// duplicate keys prints a thousand of them a second.
-type flood struct {
-	count  uint64
-	last   []byte
-	first  []byte
-	failed bool // a message was reported as the run's end
-}
-
-const (
-	maxMessage = 1 << 12 // bytes looked at
-	maxShown   = 500     // bytes reported
-)
-
-// add takes a message. fatal: the run can't have begun.
-func (f *flood) add(text []byte, fatal bool) (report bool) {
-	f.count++
-	if len(text) > maxMessage {
-		text = text[:maxMessage]
-	}
-	if f.count == 1 {
-		f.first = append(f.first[:0], text...)
-	}
-	if f.count == 1 || fatal && !f.failed {
-		f.failed = f.failed || fatal
-		f.last = f.last[:0]
-		return true
-	}
-	f.last = append(f.last[:0], text...)
-	return false
-}
-
-// rest returns the last message if it is not reported yet.
-func (f *flood) rest(r *secret.Redactor) string {
-	if len(f.last) == 0 {
-		return ""
-	}
-	return fmt.Sprintf("%s (last of %d messages)", message(f.last, r), f.count)
-}
-
-// message returns text without secrets and not too long.
-func message(text []byte, r *secret.Redactor) string {
-	if len(text) > maxMessage {
-		text = text[:maxMessage]
-	}
-	s := r.Text(strings.ToValidUTF8(string(text), "\uFFFD"))
-	if len(s) > maxShown {
-		s = strings.ToValidUTF8(s[:maxShown], "") + "…"
-	}
-	return s
-}
 
 // fatal are the messages with which YCSB ends before the test, with exit
 // status 0 nevertheless.

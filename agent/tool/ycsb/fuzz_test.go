@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/benchwatch/benchwatch/agent/tool"
+	"github.com/benchwatch/benchwatch/agent/tool/flood"
 	"github.com/benchwatch/benchwatch/agent/tool/tooltest"
 )
 
@@ -59,7 +60,7 @@ func check(t *testing.T, r *tool.Report) {
 	for _, v := range r.Latencies {
 		good(v.Operation+" "+v.Stat, v.Seconds)
 	}
-	if len(r.Message) > 4*maxShown {
+	if len(r.Message) > 4*flood.MaxShown {
 		t.Errorf("a message of %d bytes", len(r.Message))
 	}
 }

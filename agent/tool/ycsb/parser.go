@@ -4,6 +4,7 @@ import (
 	"bytes"
 
 	"github.com/benchwatch/benchwatch/agent/tool"
+	"github.com/benchwatch/benchwatch/agent/tool/flood"
 )
 
 // parser reads both streams of one YCSB process, or a file in which they are
@@ -230,8 +231,8 @@ func (p *parser) failure(s *stream, text []byte, emit func(*tool.Report)) tool.V
 		s.stop(text)
 		return tool.Reported
 	}
-	if s.flood.add(text, sev == deadly || sev == exception && s.banner && !s.tested) {
-		errorReport(&p.report, s.run, message(text, s.redactor), s.flood.failed)
+	if s.flood.Add(text, sev == deadly || sev == exception && s.banner && !s.tested) {
+		errorReport(&p.report, s.run, flood.Message(text, s.redactor), s.flood.Failed)
 		emit(&p.report)
 	}
 	return tool.Reported
@@ -252,8 +253,7 @@ func (p *parser) finish(s *stream, emit func(*tool.Report)) {
 	if s.pending {
 		p.finishStatus(s, emit)
 	}
-	if rest := s.flood.rest(s.redactor); rest != "" {
-		s.flood.last = s.flood.last[:0]
+	if rest := s.flood.Rest(s.redactor); rest != "" {
 		errorReport(&p.report, s.run, rest, false)
 		emit(&p.report)
 	}
@@ -281,18 +281,18 @@ func (p *parser) judge(emit func(*tool.Report), streams ...*stream) {
 	var stopped, first string
 	run := 0
 	for _, s := range streams {
-		if s.done || s.flood.failed {
+		if s.done || s.flood.Failed {
 			return
 		}
 		run = max(run, s.run)
 		ops = max(ops, s.last.ops)
 		failures = max(failures, s.failures)
-		messages += s.flood.count
+		messages += s.flood.Count
 		if why := s.stopped(); why != "" {
 			stopped = why
 		}
-		if s.flood.count > 0 && first == "" {
-			first = ": " + message(s.flood.first, s.redactor)
+		if s.flood.Count > 0 && first == "" {
+			first = ": " + s.flood.First(s.redactor)
 		}
 	}
 	why := stopped

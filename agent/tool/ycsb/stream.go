@@ -7,6 +7,7 @@ import (
 
 	"github.com/benchwatch/benchwatch/agent/secret"
 	"github.com/benchwatch/benchwatch/agent/tool"
+	"github.com/benchwatch/benchwatch/agent/tool/flood"
 )
 
 // stream is what is known of one stream. Nothing of it depends on the other.
@@ -37,7 +38,7 @@ type stream struct {
 	failures uint64 // failed operations in all status lines
 	summary  summary
 	json     figure
-	flood    flood
+	flood    flood.Flood
 
 	stops uint64 // exceptions that ended a thread
 	cause []byte // the first of them
@@ -134,7 +135,7 @@ func (s *stream) repeats(text []byte, h *head) bool {
 func (s *stream) stop(text []byte) {
 	s.stops++
 	if s.stops == 1 {
-		s.cause = append(s.cause[:0], text[:min(len(text), maxMessage)]...)
+		s.cause = append(s.cause[:0], text[:min(len(text), flood.MaxRead)]...)
 	}
 }
 
@@ -144,7 +145,7 @@ func (s *stream) stopped() string {
 	case 0:
 		return ""
 	case 1:
-		return "stopped by " + message(s.cause, s.redactor)
+		return "stopped by " + flood.Message(s.cause, s.redactor)
 	}
-	return fmt.Sprintf("%d threads stopped, the first by %s", s.stops, message(s.cause, s.redactor))
+	return fmt.Sprintf("%d threads stopped, the first by %s", s.stops, flood.Message(s.cause, s.redactor))
 }
