@@ -110,9 +110,6 @@ func (h *hook) settle(p *Parser, next sequel, emit func(*tool.Report)) {
 // csv reads report_csv's ten columns: time, threads, tps, qps, reads, writes,
 // other, latency percentile in ms, errors, reconnects, all per second.
 func (h *hook) csv(p *Parser, text []byte, emit func(*tool.Report)) (tool.Verdict, bool) {
-	if text[0] < '0' || text[0] > '9' {
-		return 0, false
-	}
 	s := scanner{b: text}
 	seconds, okTime := s.small()
 	if !okTime || !s.lit(",") {
@@ -185,7 +182,7 @@ func (h *hook) json(p *Parser, text []byte, emit func(*tool.Report)) (tool.Verdi
 		}
 		h.report.Reset(tool.Interval, 0)
 		return tool.Ignored, true
-	case (h.tail || h.object != 0) && bytes.HasPrefix(text, []byte("  }")):
+	case (h.tail || h.object != 0) && begins(text, "  }"):
 		lost := h.object != 0
 		p.lostObject(h)
 		h.tail = false
@@ -197,7 +194,7 @@ func (h *hook) json(p *Parser, text []byte, emit func(*tool.Report)) (tool.Verdi
 			return tool.Malformed, true
 		}
 		return tool.Ignored, true
-	case h.object == 0 || !bytes.HasPrefix(trimmed, []byte("\"")) && string(trimmed) != "}," && string(trimmed) != "}":
+	case h.object == 0 || !begins(trimmed, "\"") && string(trimmed) != "}," && string(trimmed) != "}":
 		return 0, false
 	case string(trimmed) == "}," || string(trimmed) == "}":
 		return tool.Ignored, true
@@ -222,49 +219,62 @@ func (p *Parser) lostObject(h *hook) {
 	}
 }
 
-// value reads one line of a JSON object.
+// jsonKeys are the names of the keys.
+var jsonKeys = []struct {
+	text string
+	key  object
+}{
+	{`"time": `, keyTime}, {`"threads": `, keyThreads}, {`"tps": `, keyTps}, {`"qps": {`, keyQps},
+	{`"total": `, keyTotal}, {`"reads": `, keyReads}, {`"writes": `, keyWrites}, {`"other": `, keyOther},
+	{`"latency": `, keyLatency}, {`"errors": `, keyErrors}, {`"reconnects": `, keyReconnects},
+}
+
+// value reads one line of a JSON object. A script's own keys are passed over.
 func (h *hook) value(text []byte) bool {
 	s := scanner{b: text}
-	r := h.report
-	var key object
-	var ok bool
-	var n int
-	switch {
-	case s.lit(`"time": `):
-		n, ok = s.small()
-		key, r.ElapsedSeconds = keyTime, tool.Some(float64(n))
-	case s.lit(`"threads": `):
-		n, ok = s.small()
-		key, r.Threads = keyThreads, tool.Some(n)
-	case s.lit(`"tps": `):
-		key, ok = keyTps, rate(&s, r, tool.Transaction)
-	case s.lit(`"qps": {`):
-		h.object |= keyQps
+	for _, k := range jsonKeys {
+		if !s.lit(k.text) {
+			continue
+		}
+		if h.object&k.key != 0 || !h.number(&s, k.key) {
+			return false
+		}
+		s.lit(",")
+		h.object |= k.key
 		return s.end()
-	case s.lit(`"total": `):
-		key, ok = keyTotal, rate(&s, r, tool.Query)
-	case s.lit(`"reads": `):
-		key, ok = keyReads, rate(&s, r, tool.Read)
-	case s.lit(`"writes": `):
-		key, ok = keyWrites, rate(&s, r, tool.Write)
-	case s.lit(`"other": `):
-		key, ok = keyOther, rate(&s, r, tool.Other)
-	case s.lit(`"latency": `):
-		var latency float64
-		latency, ok = s.decimal(2, 3)
-		key = keyLatency
-		addLatency(r, percentileUnnamed, latency)
-	case s.lit(`"errors": `):
-		key, ok = keyErrors, optional(&s, &r.ErrorsPerSecond)
-	case s.lit(`"reconnects": `):
-		key, ok = keyReconnects, optional(&s, &r.ReconnectsPerSecond)
-	default:
-		return true // a script's own addition
 	}
-	s.lit(",")
-	if !ok || !s.end() || h.object&key != 0 {
-		return false
-	}
-	h.object |= key
 	return true
+}
+
+func (h *hook) number(s *scanner, key object) bool {
+	r := h.report
+	var n int
+	var latency float64
+	ok := true
+	switch key {
+	case keyTime:
+		n, ok = s.small()
+		r.ElapsedSeconds = tool.Some(float64(n))
+	case keyThreads:
+		n, ok = s.small()
+		r.Threads = tool.Some(n)
+	case keyTps:
+		ok = rate(s, r, tool.Transaction)
+	case keyTotal:
+		ok = rate(s, r, tool.Query)
+	case keyReads:
+		ok = rate(s, r, tool.Read)
+	case keyWrites:
+		ok = rate(s, r, tool.Write)
+	case keyOther:
+		ok = rate(s, r, tool.Other)
+	case keyLatency:
+		latency, ok = s.decimal(2, 3)
+		addLatency(r, percentileUnnamed, latency)
+	case keyErrors:
+		ok = optional(s, &r.ErrorsPerSecond)
+	case keyReconnects:
+		ok = optional(s, &r.ReconnectsPerSecond)
+	}
+	return ok
 }

@@ -144,7 +144,7 @@ func (p *Parser) latencies(s *scanner) bool {
 	if s.lit("latency: ") {
 		return p.legacyLatency(s, 2)
 	}
-	for n := 0; ; n++ {
+	for n := 0; n < maxLatencies; n++ {
 		at := s.i
 		if n > 0 && !s.lit(" ") || !s.lit("lat (ms,") && !s.lit("latency (ms,") {
 			s.i = at
@@ -154,6 +154,7 @@ func (p *Parser) latencies(s *scanner) bool {
 			return false
 		}
 	}
+	return true
 }
 
 // latency reads `95%): 1.23`, milliseconds.
@@ -224,7 +225,7 @@ func (p *Parser) legacy(s *scanner) (form, reading) {
 	if !comma { // 0.4 counts transactions, in its nontrx mode statements
 		f.commits, f.queued = false, false
 	}
-	for {
+	for range maxLatencies { // in July 2011 there were two
 		at := s.i
 		if !s.lit(", ") || s.next() == 'e' {
 			s.i = at
@@ -263,25 +264,35 @@ func (p *Parser) files(s *scanner) (form, reading) {
 	if !s.lit("reads: ") {
 		return form{}, foreign
 	}
-	ok := byteRate(s, p.scratch, opReadByte) && (s.lit(" MiB/s") || s.lit(" MB/s")) &&
-		s.lit(" writes: ") && byteRate(s, p.scratch, opWriteByte) && (s.lit(" MiB/s") || s.lit(" MB/s")) &&
+	f := form{family: builtIn, legacy: true}
+	unit := " MB/s"
+	ok := byteRate(s, p.scratch, opReadByte)
+	if s.lit(" MiB/s") {
+		f.legacy, unit = false, " MiB/s"
+	} else {
+		ok = ok && s.lit(unit)
+	}
+	ok = ok && s.lit(" writes: ") && byteRate(s, p.scratch, opWriteByte) && s.lit(unit) &&
 		s.lit(" fsyncs: ") && rate(s, p.scratch, opFsync) && s.lit("/s")
 	if !ok {
-		return form{}, damaged
+		return f, damaged
 	}
-	switch {
-	case s.lit(" latency (ms,"):
-		ok = p.latency(s, 3)
-	case s.lit(" response time: "):
-		at := s.i
-		if ok = p.legacyLatency(s, 3); !ok {
-			s.i = at
-			ok = p.legacyLatency(s, 2) // 0.4
-		}
-	default:
-		ok = s.end() // before September 2011
+	if !f.legacy {
+		return f, readIf(s.lit(" latency (ms,") && p.latency(s, 3))
 	}
-	return form{family: builtIn}, readIf(ok)
+	if s.end() {
+		return f, read // before September 2011
+	}
+	f.parts = 1
+	if !s.lit(" response time: ") {
+		return f, damaged
+	}
+	at := s.i
+	if ok = p.legacyLatency(s, 3); !ok {
+		s.i = at
+		ok = p.legacyLatency(s, 2) // 0.4
+	}
+	return f, readIf(ok)
 }
 
 // memory reads memory's line, `1105.49 MiB/sec`; 0.x: `1105.49 MB/sec,`.

@@ -24,7 +24,7 @@ func unglue(text []byte) (line, rest []byte) {
 		return text, nil
 	}
 	for _, prefix := range priorities {
-		if end := len(prefix) + logBuffer - 1; bytes.HasPrefix(text, []byte(prefix)) && len(text) > end {
+		if end := len(prefix) + logBuffer - 1; begins(text, prefix) && len(text) > end {
 			return text[:end], text[end:]
 		}
 	}
@@ -86,7 +86,7 @@ var usageErrors = []string{
 
 func usageError(text []byte) bool {
 	for _, prefix := range usageErrors {
-		if bytes.HasPrefix(text, []byte(prefix)) {
+		if begins(text, prefix) {
 			return true
 		}
 	}
@@ -101,8 +101,8 @@ func usageError(text []byte) bool {
 // stderr reads a line of standard error. It must not change what standard
 // output means, and standard error does not tell runs apart: all is run 1's.
 func (p *Parser) stderr(text []byte, emit func(*tool.Report)) tool.Verdict {
-	if !usageError(text) && !bytes.HasPrefix(text, []byte("PANIC: ")) &&
-		!bytes.HasPrefix(text, []byte("FATAL: ")) && !bytes.HasPrefix(text, []byte("ALERT: ")) {
+	if !usageError(text) && !begins(text, "PANIC: ") &&
+		!begins(text, "FATAL: ") && !begins(text, "ALERT: ") {
 		return tool.Ignored
 	}
 	r := &p.report

@@ -98,6 +98,14 @@ func (p *Parser) line(text []byte, emit func(*tool.Report)) tool.Verdict {
 			return v
 		}
 		return p.summaryValue(text, emit)
+	case '0', '1', '2', '3', '4', '5', '6', '7', '8', '9':
+		if v, taken := p.hook.csv(p, text, emit); taken {
+			return v
+		}
+		if v, taken := p.summaryHeading(text, emit); taken {
+			return v
+		}
+		return p.fragment(text)
 	}
 	if v, taken := p.banner(text, emit); taken {
 		return v
@@ -106,9 +114,6 @@ func (p *Parser) line(text []byte, emit func(*tool.Report)) tool.Verdict {
 		return v
 	}
 	if v, taken := p.option(text, emit); taken {
-		return v
-	}
-	if v, taken := p.hook.csv(p, text, emit); taken {
 		return v
 	}
 	if v, taken := p.hook.json(p, text, emit); taken {
@@ -134,14 +139,14 @@ func (p *Parser) banner(text []byte, emit func(*tool.Report)) (tool.Verdict, boo
 	if n <= 0 || n > 64 || rest[0] < '0' || rest[0] > '9' {
 		return 0, false
 	}
-	if !bytes.HasPrefix(rest[n:], []byte(" (using ")) && !bytes.HasPrefix(rest[n:], []byte(":  multi-threaded")) {
+	if !begins(rest[n:], " (using ") && !begins(rest[n:], ":  multi-threaded") {
 		return 0, false
 	}
 	version := string(bytes.ToValidUTF8(rest[:n], []byte("?")))
 	p.open(emit)
 	p.run.banner = true
 	p.run.version = version
-	p.run.before05 = bytes.HasPrefix(rest, []byte("0.4"))
+	p.run.before05 = begins(rest, "0.4")
 	return tool.Reported, true
 }
 

@@ -22,6 +22,11 @@ func (s *scanner) lit(t string) bool {
 	return true
 }
 
+// begins reports whether text begins with prefix.
+func begins(text []byte, prefix string) bool {
+	return len(text) >= len(prefix) && string(text[:len(prefix)]) == prefix
+}
+
 // spaces skips blanks.
 func (s *scanner) spaces() {
 	for s.i < len(s.b) && s.b[s.i] == ' ' {
