@@ -4,17 +4,13 @@ package flood
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/benchwatch/benchwatch/agent/secret"
+	"github.com/benchwatch/benchwatch/agent/tool/message"
 )
 
-const (
-	// MaxRead is how many bytes of a message are looked at.
-	MaxRead = 1 << 12
-	// MaxShown is how many bytes of a message are kept.
-	MaxShown = 500
-)
+// MaxRead is how many bytes of a message are looked at; fewer are kept.
+const MaxRead = 4 * message.Max
 
 // Flood is the error messages of one run in one stream. It holds at most two
 // of them.
@@ -62,12 +58,8 @@ func (f *Flood) Rest(r *secret.Redactor) string {
 	return s
 }
 
-// Message returns text without secrets, valid UTF-8 and not too long.
+// Message returns text fit to be stored, without the shapes of secrets and
+// without those that r knows.
 func Message(text []byte, r *secret.Redactor) string {
-	text = text[:min(len(text), MaxRead)]
-	s := r.Text(strings.ToValidUTF8(string(text), "\uFFFD"))
-	if len(s) > MaxShown {
-		s = strings.ToValidUTF8(s[:MaxShown], "") + "…"
-	}
-	return s
+	return message.Clean([]byte(r.Text(string(text[:min(len(text), MaxRead)]))))
 }
