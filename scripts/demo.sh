@@ -56,8 +56,8 @@ state=$root/build/demo
 claim() {
 	local left
 	mkdir -p "$state"
-	exec 8>>"$state/lock"
-	flock -n 8 || die "a demo of this clone is running already"
+	exec 9>>"$state/lock"
+	flock -n 9 || die "a demo of this clone is running already"
 	if [[ -s $state/folder ]]; then
 		left=$(<"$state/folder")
 		if [[ -e $left/.benchwatch-demo ]]; then
@@ -89,6 +89,7 @@ finish() {
 	trap '' INT TERM HUP
 	trap - EXIT
 	say 'stopping everything that was started'
+	run_stop
 	grafana_forget || true
 	rm -rf "$state/last"
 	mkdir -p "$state/last"
@@ -111,8 +112,11 @@ prepare() {
 }
 
 start_load() {
-	process_start "$dir/run.pid" "$dir/run.log" "$root/benchwatch" run --config.file="$dir/benchwatch.yml" --run-id="$run" \
-		--title="$title" --label demo="$system" -- \
+	# Standard error gets the final table; it goes to a file of its own.
+	# shellcheck disable=SC2016
+	process_start "$dir/run.pid" "$dir/run.log" bash -c 'exec 2>"$0"; exec "$@"' "$dir/table.log" \
+		"$root/benchwatch" run --config.file="$dir/benchwatch.yml" --run-id="$run" \
+		--title="demo: oltp_write_only on $system" --label demo="$system" -- \
 		sysbench --config-file="$dir/servers/sysbench.cnf" oltp_write_only --tables=$TABLES --table-size=$TABLE_SIZE \
 		--threads=$THREADS --time="$seconds" --report-interval=1 \
 		--mysql-ignore-errors=1213,1020,1205,1047 run
@@ -138,7 +142,7 @@ progress_line() {
 		promql "1000 * max(benchwatch_run_latency_seconds{run=\"$run\",op=\"transaction\",stat=\"p95\"})" | rounded 0 | sed 's/^/p95 /; s/$/ ms/'
 		promql '100 * max(rate(benchwatch_galera_flow_control_paused_seconds_total[5s]))' | rounded 0 | sed 's/^/flow control /; s/$/ %/'
 		promql 'max(benchwatch_replication_lag_transactions)' | sed 's/^/lag /; s/$/ transactions/'
-	)
+	) || true
 	say "  ${values//$'\n'/ | }"
 }
 
@@ -155,7 +159,7 @@ load_galera() {
 	say '  -- node n3 is normal again'
 	progress $((seconds / 8))
 	say '  -- node n2 becomes slow and may lag: gcs.fc_limit=100000'
-	"$here/galera.sh" limit "$dir/servers" 2 10
+	"$here/galera.sh" limit "$dir/servers" 2 2
 	"$here/galera.sh" sql "$dir/servers" 2 <<<"SET GLOBAL wsrep_provider_options = 'gcs.fc_limit=100000'"
 	mark 'n2 slow, gcs.fc_limit=100000'
 	while [[ $(phase) != @(draining|ended|) ]]; do progress 5; done
@@ -216,13 +220,12 @@ main() {
 	say "preparing $TABLES tables of $TABLE_SIZE rows"
 	prepare
 	say "sysbench oltp_write_only, $THREADS threads, $seconds s; what Prometheus has:"
-	run=demo-$(date -u +%Y%m%dT%H%M%SZ) title="demo: oltp_write_only on $system"
+	run=demo-$(date -u +%Y%m%dT%H%M%SZ)
 	began=$SECONDS
 	start_load
 	"load_$system"
 	while ! process_gone "$dir/run.pid"; do progress 5; done
-	say
-	final_table
+	run_ended
 	# Two scrapes and one evaluation of the rules.
 	sleep 6
 	say
@@ -238,7 +241,22 @@ main() {
 	say "the run's record stays in $state/last/runs"
 }
 
-# final_table: what benchwatch run printed after the tool's own output.
-final_table() { cat "$dir/run.log"; }
+# run_ended: prints what benchwatch run printed after the tool's output, and checks it.
+run_ended() {
+	local status
+	status=$(jq -r '.exit_code // .signal' "$dir/data/runs/$run/run.json")
+	say
+	cat "$dir/table.log"
+	[[ $status == 0 ]] || {
+		tail -n 5 "$dir/run.log" >&2
+		die "sysbench ended with $status"
+	}
+}
+
+# run_stop: ends a run that is still going on; the second signal ends the wait for replicas.
+run_stop() {
+	process_signal "$dir/run.pid" INT || return 0
+	wait_for 5 process_gone "$dir/run.pid" || process_stop "$dir/run.pid" 5
+}
 
 main "$@"
