@@ -11,7 +11,7 @@ const (
 	// quickRetries are made at every tick, so that a short outage is short.
 	quickRetries = 5
 	// maxBackoff is the longest pause between two attempts.
-	maxBackoff = 10 * time.Second
+	maxBackoff = 5 * time.Second
 )
 
 // backoff returns how long to leave a target alone that failed failures times

@@ -239,7 +239,7 @@ func TestBackoffAndRecovery(t *testing.T) {
 				t.Fatalf("err %v", s.Err)
 			}
 		}
-		if n := f.asked(); n < 5+9 || n > 5+20 {
+		if n := f.asked(); n < 5+15 || n > 5+30 {
 			t.Errorf("%d attempts in 100 s", n)
 		}
 		for i, at := range f.probes[:5] {

@@ -39,7 +39,7 @@ func explain(t *engine.Target, at stage, err error) error {
 	var said *mysqldriver.MySQLError
 	switch {
 	case errors.Is(err, context.DeadlineExceeded), isTimeout(err):
-		return fmt.Errorf("%s is connected but does not answer: %w", t.Address, context.DeadlineExceeded)
+		return timeout("%s is connected but does not answer", t.Address)
 	case errors.As(err, &said):
 		return oneLine(err)
 	case lost(err):
@@ -58,7 +58,7 @@ func explainDial(t *engine.Target, err error) error {
 	case errors.Is(err, syscall.ENOENT):
 		return fmt.Errorf("socket %s does not exist", t.Address)
 	case errors.Is(err, context.DeadlineExceeded), isTimeout(err):
-		return fmt.Errorf("no connection to %s: %w", t.Address, context.DeadlineExceeded)
+		return timeout("no connection to %s", t.Address)
 	}
 	return oneLine(fmt.Errorf("no connection to %s: %w", t.Address, cause(err)))
 }
@@ -74,7 +74,7 @@ func explainLogin(t *engine.Target, err error) error {
 	)
 	switch {
 	case errors.Is(err, context.DeadlineExceeded), isTimeout(err):
-		return fmt.Errorf("%s accepts connections but does not greet as a MySQL server (stopped, overloaded, or something else): %w", t.Address, context.DeadlineExceeded)
+		return timeout("%s accepts connections but does not greet as a MySQL server (stopped, overloaded, or something else)", t.Address)
 	case errors.As(err, &said):
 		return explainRefusal(t, said)
 	case errors.As(err, &authority):
@@ -152,6 +152,11 @@ type lineError struct {
 
 func (e *lineError) Error() string { return e.text }
 func (e *lineError) Unwrap() error { return e.err }
+
+// timeout is an error for a deadline that has passed.
+func timeout(format string, args ...any) error {
+	return &lineError{text: fmt.Sprintf(format, args...), err: context.DeadlineExceeded}
+}
 
 func oneLine(err error) error {
 	text := strings.Join(strings.Fields(strings.ToValidUTF8(err.Error(), "?")), " ")

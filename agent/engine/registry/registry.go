@@ -5,12 +5,14 @@ import (
 	"github.com/benchwatch/benchwatch/agent/engine"
 	"github.com/benchwatch/benchwatch/agent/engine/galera"
 	"github.com/benchwatch/benchwatch/agent/engine/mysql"
+	"github.com/benchwatch/benchwatch/agent/engine/replication"
 )
 
 // Engines by the name used in the configuration. A new engine is one line here.
 var Engines = []*engine.Engine{
 	mysql.Family(
 		galera.New,
+		replication.New,
 	),
 }
 

@@ -1,0 +1,74 @@
+package replication
+
+import (
+	"context"
+
+	"github.com/benchwatch/benchwatch/agent/engine/mysql"
+)
+
+// Applier measures lag in time from MySQL 8's table of applier workers, which
+// holds the times of commit on the source in microseconds. Those are the
+// source's clock; the rest is the replica's.
+//
+// It remembers what was applied last, since the table keeps that for good: a
+// replica that applies nothing, or is stopped, shows the lag of its last
+// transaction for hours.
+type Applier struct {
+	last string // the transaction applied last, at the tick before
+}
+
+const askWorkers = "SELECT CHANNEL_NAME, SERVICE_STATE, APPLYING_TRANSACTION, LAST_APPLIED_TRANSACTION," +
+	" UNIX_TIMESTAMP(NOW(6)) AS server_now," +
+	" UNIX_TIMESTAMP(APPLYING_TRANSACTION_ORIGINAL_COMMIT_TIMESTAMP) AS applying_committed," +
+	" UNIX_TIMESTAMP(LAST_APPLIED_TRANSACTION_ORIGINAL_COMMIT_TIMESTAMP) AS applied_committed," +
+	" UNIX_TIMESTAMP(LAST_APPLIED_TRANSACTION_END_APPLY_TIMESTAMP) AS applied_end" +
+	" FROM performance_schema.replication_applier_status_by_worker"
+
+// Lag returns the age of the oldest transaction that is being applied, or
+// else, if one was applied since the last call, how old that was at its end;
+// nil if neither. An empty channel means all but those of a group.
+func (a *Applier) Lag(ctx context.Context, q mysql.Querier, channel string) (*float64, error) {
+	statement := askWorkers + " WHERE CHANNEL_NAME NOT LIKE 'group\\_replication\\_%'"
+	if channel != "" {
+		statement = askWorkers + " WHERE CHANNEL_NAME = '" + channel + "'"
+	}
+	rows, err := q.Rows(ctx, statement)
+	if err != nil {
+		return nil, err
+	}
+	var running, finished *float64
+	var newest float64
+	last := ""
+	for _, row := range rows {
+		now, ok := row.Number("server_now")
+		if !ok {
+			continue
+		}
+		// An unset time is the year 0, which UNIX_TIMESTAMP makes 0.
+		if id, _ := row.Text("APPLYING_TRANSACTION"); id != "" {
+			if committed, ok := row.Number("applying_committed"); ok && committed > 0 {
+				if age := max(0, now-committed); running == nil || age > *running {
+					running = &age
+				}
+			}
+		}
+		end, ok1 := row.Number("applied_end")
+		committed, ok2 := row.Number("applied_committed")
+		if !ok1 || !ok2 || end <= 0 || committed <= 0 || end < newest {
+			continue
+		}
+		newest = end
+		last, _ = row.Text("LAST_APPLIED_TRANSACTION")
+		age := max(0, end-committed)
+		finished = &age
+	}
+	fresh := a.last != "" && last != a.last
+	a.last = last
+	switch {
+	case running != nil:
+		return running, nil
+	case fresh:
+		return finished, nil
+	}
+	return nil, nil
+}

@@ -1,0 +1,149 @@
+package replication
+
+import (
+	"strings"
+	"time"
+
+	"github.com/benchwatch/benchwatch/agent/engine"
+	"github.com/benchwatch/benchwatch/agent/engine/gtid"
+	"github.com/benchwatch/benchwatch/agent/engine/mysql"
+)
+
+var (
+	receiverConnecting = &engine.Metric{Name: "replication_receiver_connecting", Labels: []string{"channel"}, Help: "1 while the receiver tries to connect to the source (Replica_IO_Running is Connecting), else 0."}
+	errorNumber        = &engine.Metric{Name: "replication_last_error_number", Labels: []string{"channel", "thread"}, Help: "Number of the error that a part of replication (receiver, applier) has now, 0 if none (Last_IO_Errno, Last_SQL_Errno)."}
+	secondsBehind      = &engine.Metric{Name: "replication_seconds_behind_source", Labels: []string{"channel"}, Help: "What the replica itself says of its lag, in whole seconds, a configured delay included (Seconds_Behind_Source). Absent when it does not know: a thread is stopped or not connected. It knows only what it has received."}
+	configuredDelay    = &engine.Metric{Name: "replication_configured_delay_seconds", Labels: []string{"channel"}, Help: "How long the replica is told to wait before it applies a transaction (SQL_Delay)."}
+	relayLogBytes      = &engine.Metric{Name: "replication_relay_log_bytes", Labels: []string{"channel"}, Help: "Size of the relay logs (Relay_Log_Space)."}
+	heartbeats         = &engine.Metric{Name: "replication_received_heartbeats_total", Kind: engine.Counter, Labels: []string{"channel"}, Help: "Heartbeats received from the source (MariaDB)."}
+)
+
+// channel is one row of SHOW REPLICA STATUS or its older names.
+type channel struct {
+	name   string
+	source string // the source's UUID (MySQL) or server id (MariaDB)
+
+	receiving  bool // connected and receiving
+	connecting bool
+	applying   bool
+
+	behind  *float64 // the replica's own seconds
+	delay   time.Duration
+	waiting string // transactions received, in the server's notation
+	done    string // transactions executed
+	usesID  bool   // replicates by GTID, so that waiting means something
+
+	row mysql.Row
+}
+
+// newChannel reads a row with the old or the new names of its columns.
+func newChannel(row mysql.Row) channel {
+	c := channel{row: row}
+	c.name, _ = row.Text("Channel_Name", "Connection_name")
+	c.source, _ = row.Text("Source_UUID", "Master_UUID", "Master_Server_Id")
+	receiver, _ := row.Text("Replica_IO_Running", "Slave_IO_Running")
+	c.receiving = strings.EqualFold(receiver, "Yes")
+	c.connecting = strings.EqualFold(receiver, "Connecting") || strings.EqualFold(receiver, "Preparing")
+	applier, _ := row.Text("Replica_SQL_Running", "Slave_SQL_Running")
+	c.applying = strings.EqualFold(applier, "Yes")
+	if seconds, ok := row.Number("Seconds_Behind_Source", "Seconds_Behind_Master"); ok && seconds >= 0 {
+		c.behind = &seconds
+	}
+	if seconds, ok := row.Uint("SQL_Delay"); ok && seconds < 1<<31 {
+		c.delay = time.Duration(seconds) * time.Second
+	}
+	if row.Has("Using_Gtid") { // MariaDB
+		mode, _ := row.Text("Using_Gtid")
+		c.waiting, c.usesID = first(row.Text("Gtid_IO_Pos")), !strings.EqualFold(mode, "No") && mode != ""
+		c.done, _ = row.Text("Gtid_Slave_Pos")
+	} else {
+		c.waiting, c.usesID = first(row.Text("Retrieved_Gtid_Set")), true
+		c.done, _ = row.Text("Executed_Gtid_Set")
+	}
+	return c
+}
+
+func first(text string, _ bool) string { return text }
+
+// report sets the channel's own series.
+func (c *channel) report(out *engine.Status) {
+	out.Set(engine.ReplicationRunning, truth(c.receiving), c.name, "receiver")
+	out.Set(engine.ReplicationRunning, truth(c.applying), c.name, "applier")
+	out.Set(receiverConnecting, truth(c.connecting), c.name)
+	if c.behind != nil {
+		out.Set(secondsBehind, *c.behind, c.name)
+	}
+	if c.row.Has("SQL_Delay") {
+		out.Set(configuredDelay, c.delay.Seconds(), c.name)
+	}
+	for _, v := range []struct {
+		metric *engine.Metric
+		labels []string
+		column string
+	}{
+		{errorNumber, []string{c.name, "receiver"}, "Last_IO_Errno"},
+		{errorNumber, []string{c.name, "applier"}, "Last_SQL_Errno"},
+		{relayLogBytes, []string{c.name}, "Relay_Log_Space"},
+		{heartbeats, []string{c.name}, "Slave_received_heartbeats"},
+	} {
+		if n, ok := c.row.Number(v.column); ok && n >= 0 {
+			out.Set(v.metric, n, v.labels...)
+		}
+	}
+}
+
+// reportLag says what the channels say of their lag, the worst of them. One
+// that does not know makes the whole unknown.
+func reportLag(channels []channel, out *engine.Status) {
+	var worst *float64
+	known := len(channels) > 0
+	for i := range channels {
+		c := &channels[i]
+		out.Delay = max(out.Delay, c.delay)
+		if c.behind == nil {
+			known = false
+			continue
+		}
+		lag := max(0, *c.behind-c.delay.Seconds())
+		if worst == nil || lag > *worst {
+			worst = &lag
+		}
+	}
+	if known && out.CoarseLagSeconds == nil {
+		out.CoarseLagSeconds = worst
+	}
+}
+
+// reportQueue counts what was received and not yet applied, over all channels.
+// A set of received transactions that is empty says nothing: it is so after a
+// restart of the replica until something arrives.
+func reportQueue(channels []channel, out *engine.Status) {
+	if _, set := out.Get(engine.ReplicationQueueTransactions); set || len(channels) == 0 {
+		return
+	}
+	var queue uint64
+	for i := range channels {
+		c := &channels[i]
+		if !c.usesID || c.waiting == "" {
+			return
+		}
+		parse := gtid.ParseSet
+		if c.row.Has("Using_Gtid") {
+			parse = gtid.ParsePosition
+		}
+		received, err1 := parse(c.waiting)
+		executed, err2 := parse(c.done)
+		if err1 != nil || err2 != nil {
+			return
+		}
+		queue += executed.Missing(received)
+	}
+	out.Set(engine.ReplicationQueueTransactions, float64(queue))
+}
+
+func truth(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,193 @@
+package replication
+
+import (
+	"database/sql"
+	"fmt"
+	"log/slog"
+	"math"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/benchwatch/benchwatch/agent/engine"
+	"github.com/benchwatch/benchwatch/agent/engine/mysql"
+	"github.com/benchwatch/benchwatch/agent/engine/mysql/replay"
+)
+
+var (
+	mariaDB = mysql.Values{"version": "10.11.19-MariaDB-deb12u1"}
+	mySQL   = mysql.Values{"version": "9.7.4", "gtid_mode": "ON"}
+)
+
+// play samples a primary and its replica. The frame of Unix second t is
+// frames[t-first]; its first sample is the primary's.
+func play(t *testing.T, scenario string, variables mysql.Values, names ...string) (frames []engine.Frame, first int64) {
+	t.Helper()
+	r, err := replay.Load("testdata/" + scenario)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var nodes []replay.Node
+	for _, name := range names {
+		nodes = append(nodes, replay.Node{
+			Name: name, Variables: variables, Details: []mysql.Detail{New()},
+			Table: func(statement string) string {
+				return map[string]string{
+					"SHOW ALL SLAVES STATUS": "all_slaves_status", "SHOW REPLICA STATUS": "replica_status",
+					askMariaDBPosition: "gtid", askMySQLPosition: "gtid",
+				}[statement]
+			},
+			Row: func(statement string, tables map[string][]mysql.Row) []mysql.Row {
+				if !strings.HasPrefix(statement, askWorkers) {
+					return nil
+				}
+				return workers(tables["applier_by_worker"])
+			},
+		})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		var err error
+		if frames, err = r.Frames(nodes, slog.New(slog.DiscardHandler)); err != nil {
+			t.Fatal(err)
+		}
+	})
+	return frames, r.First
+}
+
+// workers answers askWorkers from the table as the recorder read it.
+func workers(recorded []mysql.Row) []mysql.Row {
+	columns := []string{"CHANNEL_NAME", "SERVICE_STATE", "APPLYING_TRANSACTION", "LAST_APPLIED_TRANSACTION"}
+	times := map[string]string{
+		"server_now":         "server_now",
+		"applying_committed": "APPLYING_TRANSACTION_ORIGINAL_COMMIT_TIMESTAMP",
+		"applied_committed":  "LAST_APPLIED_TRANSACTION_ORIGINAL_COMMIT_TIMESTAMP",
+		"applied_end":        "LAST_APPLIED_TRANSACTION_END_APPLY_TIMESTAMP",
+	}
+	rows := []mysql.Row{}
+	for _, r := range recorded {
+		var names []string
+		var values []sql.NullString
+		for _, c := range columns {
+			text, ok := r.Text(c)
+			names, values = append(names, c), append(values, sql.NullString{String: text, Valid: ok})
+		}
+		for name, column := range times {
+			text, ok := r.Text(column)
+			unix := "0.000000" // of the year 0
+			if at, err := time.Parse("2006-01-02 15:04:05.999999", text); err == nil {
+				unix = fmt.Sprintf("%.6f", float64(at.UnixMicro())/1e6)
+			}
+			names, values = append(names, name), append(values, sql.NullString{String: unix, Valid: ok})
+		}
+		rows = append(rows, mysql.NewRow(names, values))
+	}
+	return rows
+}
+
+// replica returns the replica's sample of Unix second t.
+func replica(frames []engine.Frame, first, second int64) *engine.Sample {
+	return &frames[second-first].Samples[1]
+}
+
+func running(t *testing.T, s *engine.Sample, receiver, applier float64) {
+	t.Helper()
+	for thread, want := range map[string]float64{"receiver": receiver, "applier": applier} {
+		if got, ok := s.Status.Get(engine.ReplicationRunning, "", thread); !ok || got != want {
+			t.Errorf("%s running %v %v, want %v", thread, got, ok, want)
+		}
+	}
+}
+
+func lag(t *testing.T, s *engine.Sample, transactions, seconds float64) {
+	t.Helper()
+	if s.LagTransactions == nil || *s.LagTransactions != transactions {
+		t.Errorf("lag %v transactions, want %v", deref(s.LagTransactions), transactions)
+	}
+	if s.LagSeconds == nil || math.Abs(*s.LagSeconds-seconds) > 0.005 {
+		t.Errorf("lag %v seconds, want %v", deref(s.LagSeconds), seconds)
+	}
+}
+
+func deref(f *float64) any {
+	if f == nil {
+		return "absent"
+	}
+	return *f
+}
+
+// The sequence of both recordings of a primary and its replica: CPU cut at
+// 113.3, lifted at 131.3; applier stopped at 143.3, started at 152.4; receiver
+// unable to log in from 160.5 to 172.8; load over at 182.5.
+func TestMySQL(t *testing.T) {
+	frames, first := play(t, "mysql", mySQL, "source", "replica")
+
+	s := replica(frames, first, 1795226121) // applying far behind: the workers know it best
+	running(t, s, 1, 1)
+	lag(t, s, 4191-2098, 6.985)
+	if frames[0].Samples[0].Status.Role != "primary" || s.Status.Role != "replica" {
+		t.Error("roles are wrong")
+	}
+	if n, ok := s.Status.Get(engine.ReplicationQueueTransactions); !ok || n != 1985 {
+		t.Errorf("queue %v", n)
+	}
+
+	// Applier stopped: the server's seconds are NULL and the last-applied times
+	// frozen at a few ms, while the lag grows by a second each second.
+	a, b := replica(frames, first, 1795226147), replica(frames, first, 1795226149)
+	for _, s := range []*engine.Sample{a, b} {
+		running(t, s, 1, 0)
+		if _, ok := s.Status.Get(secondsBehind, ""); ok || s.Status.LagSeconds != nil || s.Status.CoarseLagSeconds != nil {
+			t.Error("a stopped replica does not know its lag")
+		}
+	}
+	lag(t, a, 12081-11010, 3.533)
+	lag(t, b, 12649-11010, 5.627)
+
+	// Receiver broken: all that was received is applied, and yet it is behind.
+	s = replica(frames, first, 1795226167)
+	running(t, s, 0, 1)
+	lag(t, s, 18159-16257, 6.229)
+	if n, ok := s.Status.Get(engine.ReplicationQueueTransactions); !ok || n != 0 {
+		t.Errorf("queue %v", n)
+	}
+	if n, ok := s.Status.Get(errorNumber, "", "receiver"); !ok || n != 1045 {
+		t.Errorf("receiver's error %v", n)
+	}
+	if n, ok := s.Status.Get(receiverConnecting, ""); !ok || n != 1 {
+		t.Errorf("connecting %v", n)
+	}
+
+	// The load is over and all applied: 0, not the age of the last transaction.
+	lag(t, replica(frames, first, 1795226190), 0, 0)
+	if s := replica(frames, first, 1795226190); s.Status.LagSeconds != nil {
+		t.Errorf("idle workers tell %v", *s.Status.LagSeconds)
+	}
+}
+
+func TestMariaDB(t *testing.T) {
+	frames, first := play(t, "mariadb", mariaDB, "primary", "replica")
+	s := replica(frames, first, 1795226147)
+	running(t, s, 1, 0)
+	lag(t, s, 12089-10700, 3.805)
+	if n, ok := s.Status.Get(engine.ReplicationQueueTransactions); !ok || n != 1386 {
+		t.Errorf("queue %v", n)
+	}
+	s = replica(frames, first, 1795226171)
+	running(t, s, 0, 1)
+	lag(t, s, 19396-16232, 10.388)
+	lag(t, replica(frames, first, 1795226190), 0, 0)
+}
+
+// The applier waits for a lock from 595.04 to 607.06. The server's own seconds
+// are whole, and begin late.
+func TestMariaDBHeldByALock(t *testing.T) {
+	frames, first := play(t, "mariadb-slow-sql", mariaDB, "primary", "replica")
+	s := replica(frames, first, 1795226606)
+	running(t, s, 1, 1)
+	lag(t, s, 41766-36503, 10.957)
+	if n, ok := s.Status.Get(secondsBehind, ""); !ok || n != 10 {
+		t.Errorf("the server says %v", n)
+	}
+	lag(t, replica(frames, first, 1795226608), 3, 0.002)
+}

@@ -1,0 +1,147 @@
+// Package replication reads how far a replica of the MySQL family is, over
+// all its channels: MySQL's source and replica, MariaDB's with GTIDs.
+//
+// The lag between servers is measured by the sampler from the positions of
+// both ends at the same tick, which works in every state. What a replica says
+// of itself is exposed beside it; only while it is applying does it know its
+// lag better (MySQL 8 and later, see applier.go).
+package replication
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/benchwatch/benchwatch/agent/engine"
+	"github.com/benchwatch/benchwatch/agent/engine/mysql"
+)
+
+// lookEvery is how often a server that was no replica is asked again.
+const lookEvery = 5 * time.Second
+
+// Detail reads replication channels and GTIDs.
+type Detail struct {
+	channels []channel // as last seen
+	looked   time.Time
+	denied   bool // may not look
+	applier  Applier
+}
+
+// New returns the detail for one prober.
+func New() mysql.Detail { return &Detail{} }
+
+// Status implements mysql.Detail.
+func (*Detail) Status() []string { return nil }
+
+// Variables implements mysql.Detail.
+func (*Detail) Variables() []string { return []string{"gtid_mode", "log_bin"} }
+
+// Read implements mysql.Detail.
+func (d *Detail) Read(ctx context.Context, q mysql.Querier, tick *mysql.Tick, out *engine.Status) error {
+	if tick.Server.Flavour == "tidb" {
+		return nil
+	}
+	if err := d.look(ctx, q, tick.Server, out); err != nil {
+		return err
+	}
+	replica := len(d.channels) > 0
+	if out.Role == "" {
+		switch {
+		case replica:
+			out.Role = "replica"
+		case !d.denied && tick.Target.Cluster != "":
+			out.Role = "primary"
+		}
+	}
+	if out.Position == nil && (replica || tick.Target.Cluster != "") {
+		if err := readPosition(ctx, q, tick.Server, d.channels, out); err != nil {
+			return err
+		}
+	}
+	for i := range d.channels {
+		d.channels[i].report(out)
+	}
+	reportLag(d.channels, out)
+	reportQueue(d.channels, out)
+	if !replica || tick.Server.MariaDB() || !tick.Server.AtLeast(8, 0, 0) {
+		return nil
+	}
+	return d.readApplier(ctx, q, out)
+}
+
+// look asks for the channels: at every tick on a replica, else every few
+// seconds, so that a server that becomes one is noticed.
+func (d *Detail) look(ctx context.Context, q mysql.Querier, server *mysql.Server, out *engine.Status) error {
+	if len(d.channels) == 0 && !d.denied && time.Since(d.looked) < lookEvery {
+		return nil
+	}
+	d.looked = time.Now()
+	rows, err := askChannels(ctx, q, server)
+	d.denied = mysql.Denied(err)
+	switch {
+	case d.denied:
+		right := "REPLICATION CLIENT"
+		if server.MariaDB() && server.AtLeast(10, 5, 0) {
+			right = "SLAVE MONITOR"
+		}
+		d.channels = nil
+		out.Missing = append(out.Missing, right+" ON *.*: whether the server is a replica, whether its threads run, and its lag")
+		return nil
+	case mysql.Unsupported(err):
+		d.channels = nil
+		return nil
+	case err != nil:
+		return err
+	}
+	d.channels = d.channels[:0]
+	for _, row := range rows {
+		c := newChannel(row)
+		// The channels of a group belong to Group Replication.
+		if !strings.HasPrefix(c.name, "group_replication_") {
+			d.channels = append(d.channels, c)
+		}
+	}
+	return nil
+}
+
+// askChannels sends the statement that fits the version: the new name since
+// MySQL 8.0.22, the old one before (8.4 does not know it any more), and
+// MariaDB's own for all connections.
+func askChannels(ctx context.Context, q mysql.Querier, server *mysql.Server) ([]mysql.Row, error) {
+	statements := []string{"SHOW REPLICA STATUS", "SHOW SLAVE STATUS"}
+	switch {
+	case server.MariaDB():
+		statements = []string{"SHOW ALL SLAVES STATUS", "SHOW SLAVE STATUS"}
+	case !server.AtLeast(8, 0, 22):
+		statements = []string{"SHOW SLAVE STATUS", "SHOW REPLICA STATUS"}
+	}
+	rows, err := q.Rows(ctx, statements[0])
+	if mysql.Unsupported(err) {
+		return q.Rows(ctx, statements[1])
+	}
+	return rows, err
+}
+
+// readApplier takes the lag in time from the workers' table.
+func (d *Detail) readApplier(ctx context.Context, q mysql.Querier, out *engine.Status) error {
+	for i := range d.channels {
+		if !d.channels[i].applying || !d.channels[i].receiving {
+			return nil // the table holds values of the past, or not all that is missing
+		}
+	}
+	lag, err := d.applier.Lag(ctx, q, "")
+	switch {
+	case mysql.Denied(err):
+		out.Missing = append(out.Missing, "SELECT ON performance_schema.replication_applier_status_by_worker: lag finer than a second")
+		return nil
+	case mysql.Unsupported(err):
+		return nil
+	case err != nil:
+		return err
+	}
+	if lag != nil && out.LagSeconds == nil {
+		seconds := max(0, *lag-out.Delay.Seconds())
+		out.LagSeconds = &seconds
+	}
+	return nil
+}
