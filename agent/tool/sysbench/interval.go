@@ -277,13 +277,13 @@ func (p *Parser) files(s *scanner) (form, reading) {
 	if !ok {
 		return f, damaged
 	}
-	if !f.legacy {
-		return f, readIf(s.lit(" latency (ms,") && p.latency(s, 3))
-	}
-	if s.end() {
+	if f.legacy && s.end() {
 		return f, read // before September 2011
 	}
 	f.parts = 1
+	if s.lit(" latency (ms,") {
+		return f, readIf(p.latency(s, 3))
+	}
 	if !s.lit(" response time: ") {
 		return f, damaged
 	}
@@ -297,20 +297,21 @@ func (p *Parser) files(s *scanner) (form, reading) {
 
 // memory reads memory's line, `1105.49 MiB/sec`; 0.x: `1105.49 MB/sec,`.
 func (p *Parser) memory(s *scanner) (form, reading) {
-	if c := s.next(); (c < '0' || c > '9') && c != '-' && c != 'n' && c != 'i' {
-		return form{}, foreign
+	f := form{family: builtIn}
+	if c := s.next(); (c < '0' || c > '9') && c != '-' && c != 'n' && c != 'i' || !byteRate(s, p.scratch, opByte) {
+		return f, foreign
 	}
-	if !byteRate(s, p.scratch, opByte) {
-		return form{}, foreign
-	}
-	if !s.lit(" MiB/sec") && !s.lit(" MB/sec") {
-		if rest := string(s.b[s.i:]); s.end() || len(rest) < len(" MiB/sec") && (" MiB/sec"[:len(rest)] == rest || len(rest) < len(" MB/sec") && " MB/sec"[:len(rest)] == rest) {
-			return form{}, damaged
-		}
-		return form{}, foreign
+	switch {
+	case s.lit(" MiB/sec"):
+	case s.lit(" MB/sec"):
+		f.legacy = true
+	case s.end(), begins([]byte(" MiB/sec"), string(s.b[s.i:])), begins([]byte(" MB/sec"), string(s.b[s.i:])):
+		return f, damaged // cut
+	default:
+		return f, foreign
 	}
 	s.lit(",")
-	return form{family: builtIn}, read
+	return f, read
 }
 
 // rate takes a number with two decimals as operation's rate.

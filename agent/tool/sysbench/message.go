@@ -59,21 +59,19 @@ func (p *Parser) message(text []byte, emit func(*tool.Report)) (tool.Verdict, bo
 		}
 		p.fail(p.lastMessage, n, emit)
 		return tool.Reported, true
-	case 'T', 'E':
-		// Time limit exceeded, Event limit exceeded: the messages besides
-		// errors that several threads print.
+	default:
+		// The messages besides errors that several threads print.
 		if s.lit("Time limit exceeded") || s.lit("Event limit exceeded") {
 			p.lastMessage = ""
 			return tool.Ignored, true
 		}
-		return 0, false
-	default:
 		if !usageError(text) {
 			return 0, false
 		}
 	}
-	p.lastMessage = clean(text)
-	p.fail(p.lastMessage, 1, emit)
+	message := clean(text)
+	p.fail(message, 1, emit)
+	p.lastMessage = message
 	return tool.Reported, true
 }
 

@@ -42,6 +42,11 @@ func after(report string, seconds int) string {
 	return strings.Replace(report, `"elapsed_seconds":1,`, fmt.Sprintf(`"elapsed_seconds":%d,`, seconds), 1)
 }
 
+// Short names for what the tables below use a lot.
+var sprintf = fmt.Sprintf
+
+func replace(s, old, with string) string { return strings.Replace(s, old, with, 1) }
+
 func lines(s ...string) string { return strings.Join(s, "\n") + "\n" }
 
 // intervals is a count that knows nothing of the parser: what a person would
