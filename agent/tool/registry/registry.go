@@ -4,6 +4,7 @@ package registry
 import (
 	"github.com/benchwatch/benchwatch/agent/tool"
 	"github.com/benchwatch/benchwatch/agent/tool/sysbench"
+	"github.com/benchwatch/benchwatch/agent/tool/tpccmysql"
 	"github.com/benchwatch/benchwatch/agent/tool/ycsb"
 )
 
@@ -11,6 +12,7 @@ import (
 var Tools = []*tool.Tool{
 	sysbench.Tool,
 	ycsb.Tool,
+	tpccmysql.Tool,
 }
 
 // ByName returns the tool called name, or nil.
