@@ -206,8 +206,8 @@ func (r *runCommand) create(meta run.Meta) (err error) {
 
 // remove takes back a run directory when nothing was started.
 func (r *runCommand) remove() {
-	if err := os.RemoveAll(string(r.dir)); err != nil {
-		r.say("can't remove %s: %v", r.dir, err)
+	if err := r.dir.Remove(); err != nil {
+		r.say("%v", err)
 	}
 }
 

@@ -46,6 +46,7 @@ var (
 	summaryOperations = desc("run_summary_operations_total", "Operations of the whole run, from the tool's summary; of a tool that printed none, from its intervals.", "run", "op")
 	summaryDuration   = desc("run_summary_duration_seconds", "Length of the run as the tool's summary says, else from start to end.", "run")
 	summaryErrors     = desc("run_summary_errors_total", "Errors of the whole run.", "run")
+	summaryReconnects = desc("run_summary_reconnects_total", "Reconnects of the whole run.", "run")
 	summaryTpmC       = desc("run_summary_tpmc", "TPC-C's New-Order transactions per minute.", "run")
 )
 
@@ -133,6 +134,8 @@ func (c *Collector) ended(ch chan<- prometheus.Metric, s *run.Snapshot) {
 		switch v.Operation {
 		case "error":
 			gauge(ch, summaryErrors, float64(v.N), id)
+		case "reconnect":
+			gauge(ch, summaryReconnects, float64(v.N), id)
 		default:
 			gauge(ch, summaryOperations, float64(v.N), id, v.Operation)
 		}

@@ -204,6 +204,19 @@ func writeMeta(d Directory, m *Meta) error {
 	return nil
 }
 
+// Remove deletes a run with all that is in its folder. The folder goes at once:
+// an observer that is just writing into it does not make half of it again.
+func (d Directory) Remove() error {
+	gone := filepath.Join(filepath.Dir(string(d)), ".removed-"+d.ID())
+	if err := os.Rename(string(d), gone); err != nil {
+		return fmt.Errorf("remove run: %w", err)
+	}
+	if err := os.RemoveAll(gone); err != nil {
+		return fmt.Errorf("remove run: %w", err)
+	}
+	return nil
+}
+
 // List returns the ids of all runs in a data directory, oldest first. A data
 // directory without runs is empty, not an error.
 func List(dataDir string) ([]string, error) {

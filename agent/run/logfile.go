@@ -90,8 +90,8 @@ func (w *Watcher) logTool(path string, spec Log) *tool.Tool {
 }
 
 // logFile is a file that a tool writes by itself, in which many runs may stand
-// one after the other. A run begins behind the last line of the one before it
-// that a report was made of.
+// one after the other. A run begins behind the line with which the last report
+// of the one before it was complete.
 //
 // One goroutine follows the file, parses it and hands the reports to the
 // tracker of the present run, which then drains and closes on its own.
@@ -107,7 +107,7 @@ type logFile struct {
 	parser   tool.Parser
 	number   int // the parser's number of the present run, 0 before the first
 	current  *tracker
-	boundary int64 // behind the last line that a report was made of
+	boundary int64 // behind the line that completed the last report
 	idle     time.Duration
 
 	// of the content that was there when following began
@@ -175,15 +175,16 @@ func (f *logFile) line(ctx context.Context, followers *sync.WaitGroup, l follow.
 	if l.Generation == 0 && l.Offset < f.past {
 		at = f.written
 	}
-	end := l.Offset + int64(len(l.Text)) + 1
+	reported := false
 	verdict := f.parser.Parse(tool.Line{Text: l.Text, Cut: l.Cut}, func(r *tool.Report) {
+		reported = true
 		f.report(ctx, followers, r, at)
 	})
 	if f.current != nil {
 		f.current.feed.verdict(verdict)
 	}
-	if verdict == tool.Reported {
-		f.boundary = end
+	if reported {
+		f.boundary = l.Offset + int64(len(l.Text)) + 1
 	}
 }
 

@@ -88,9 +88,10 @@ func (f *logFile) scanPast(ctx context.Context, offset int64) ([]pastRun, error)
 	defer r.Close()
 	r.Finish()
 	var runs []pastRun
-	number, boundary := 0, offset
+	number, boundary, reported := 0, offset, false
 	parser := f.tool.NewParser()
 	see := func(report *tool.Report) {
+		reported = true
 		if report.Run != number {
 			number = report.Run
 			runs = append(runs, pastRun{offset: boundary})
@@ -109,7 +110,8 @@ func (f *logFile) scanPast(ctx context.Context, offset int64) ([]pastRun, error)
 		if err != nil {
 			return nil, err
 		}
-		if parser.Parse(tool.Line{Text: l.Text, Cut: l.Cut}, see) == tool.Reported {
+		reported = false
+		if parser.Parse(tool.Line{Text: l.Text, Cut: l.Cut}, see); reported {
 			boundary = l.Offset + int64(len(l.Text)) + 1
 		}
 	}
