@@ -22,6 +22,8 @@ const (
 type Options struct {
 	// Poll is how often queue files are looked at; default 1 s.
 	Poll time.Duration
+	// write appends to a queue file; tests let it fail.
+	write func(path string, e entry) error
 }
 
 // Stats are counters since the Deliverer was made, and where it stands.
@@ -42,9 +44,10 @@ type Stats struct {
 // goroutine of its own, so that a slow Grafana keeps nobody from seeing new
 // markers. mu guards what other goroutines ask for and what they are told.
 type Deliverer struct {
-	log  *slog.Logger
-	poll time.Duration
-	kick chan struct{}
+	log   *slog.Logger
+	poll  time.Duration
+	write func(path string, e entry) error
+	kick  chan struct{}
 
 	mu      sync.Mutex
 	grafana *Grafana
@@ -63,8 +66,11 @@ func New(grafana *Grafana, log *slog.Logger, opts Options) *Deliverer {
 	if opts.Poll <= 0 {
 		opts.Poll = defaultPoll
 	}
+	if opts.write == nil {
+		opts.write = appendEntry
+	}
 	return &Deliverer{
-		log: log, poll: opts.Poll, grafana: grafana, kick: make(chan struct{}, 1),
+		log: log, poll: opts.Poll, write: opts.write, grafana: grafana, kick: make(chan struct{}, 1),
 		watched: map[string]bool{}, queues: map[string]*queue{},
 	}
 }
@@ -145,7 +151,7 @@ func (d *Deliverer) Run(ctx context.Context) {
 				d.finish(<-results, time.Now())
 				grace.Stop()
 			}
-			d.publish()
+			d.close()
 			return
 		case s := <-results:
 			sending = false
@@ -155,6 +161,19 @@ func (d *Deliverer) Run(ctx context.Context) {
 		case <-d.kick:
 			d.look(true)
 		}
+	}
+}
+
+// close tells where the queues stand at the end.
+func (d *Deliverer) close() {
+	for _, q := range d.queues {
+		q.flush(d.log)
+	}
+	d.publish()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.grafana != nil {
+		d.grafana.Close()
 	}
 }
 
@@ -172,7 +191,7 @@ func (d *Deliverer) look(all bool) {
 	reachable := d.grafana != nil
 	for path := range d.watched {
 		if d.queues[path] == nil {
-			d.queues[path] = newQueue(path)
+			d.queues[path] = newQueue(path, d.write)
 		}
 	}
 	watched := maps.Clone(d.watched)
@@ -324,7 +343,7 @@ func (d *Deliverer) count(add func(*Stats)) {
 // or refused, or until ctx is done. Run must be running. Without a Grafana it
 // returns at once.
 func (d *Deliverer) Flush(ctx context.Context) error {
-	for {
+	for pause := 20 * time.Millisecond; ; pause = min(2*pause, 500*time.Millisecond) {
 		if d.settled() {
 			return nil
 		}
@@ -332,7 +351,7 @@ func (d *Deliverer) Flush(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-time.After(50 * time.Millisecond):
+		case <-time.After(pause):
 		}
 	}
 }

@@ -25,6 +25,7 @@ const (
 // queue is a queue file with what the Deliverer knows beyond what is in it.
 type queue struct {
 	*journal
+	write      func(path string, e entry) error
 	attempts   map[string]*attempt // by marker's id
 	unrecorded []entry             // applied, but not yet written: the disk is full
 	points     []PointInTime
@@ -49,8 +50,8 @@ type attempt struct {
 	verify time.Time
 }
 
-func newQueue(path string) *queue {
-	return &queue{journal: newJournal(path), attempts: map[string]*attempt{}}
+func newQueue(path string, write func(string, entry) error) *queue {
+	return &queue{journal: newJournal(path), write: write, attempts: map[string]*attempt{}}
 }
 
 // look reads the file and sets when to look again, less often when nothing
@@ -204,7 +205,7 @@ func (q *queue) record(e entry) {
 // flush writes the entries that are not in the file yet.
 func (q *queue) flush(log *slog.Logger) {
 	for len(q.unrecorded) > 0 {
-		if err := appendEntry(q.path, q.unrecorded[0]); err != nil {
+		if err := q.write(q.path, q.unrecorded[0]); err != nil {
 			q.complain(log, err)
 			return
 		}
