@@ -4,6 +4,7 @@ package registry
 import (
 	"github.com/benchwatch/benchwatch/agent/engine"
 	"github.com/benchwatch/benchwatch/agent/engine/galera"
+	"github.com/benchwatch/benchwatch/agent/engine/groupreplication"
 	"github.com/benchwatch/benchwatch/agent/engine/mysql"
 	"github.com/benchwatch/benchwatch/agent/engine/replication"
 )
@@ -12,6 +13,7 @@ import (
 var Engines = []*engine.Engine{
 	mysql.Family(
 		galera.New,
+		groupreplication.New,
 		replication.New,
 	),
 }

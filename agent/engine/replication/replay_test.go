@@ -1,14 +1,10 @@
 package replication
 
 import (
-	"database/sql"
-	"fmt"
 	"log/slog"
 	"math"
-	"strings"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/benchwatch/benchwatch/agent/engine"
 	"github.com/benchwatch/benchwatch/agent/engine/mysql"
@@ -38,12 +34,6 @@ func play(t *testing.T, scenario string, variables mysql.Values, names ...string
 					askMariaDBPosition: "gtid", askMySQLPosition: "gtid",
 				}[statement]
 			},
-			Row: func(statement string, tables map[string][]mysql.Row) []mysql.Row {
-				if !strings.HasPrefix(statement, askWorkers) {
-					return nil
-				}
-				return workers(tables["applier_by_worker"])
-			},
 		})
 	}
 	synctest.Test(t, func(t *testing.T) {
@@ -53,36 +43,6 @@ func play(t *testing.T, scenario string, variables mysql.Values, names ...string
 		}
 	})
 	return frames, r.First
-}
-
-// workers answers askWorkers from the table as the recorder read it.
-func workers(recorded []mysql.Row) []mysql.Row {
-	columns := []string{"CHANNEL_NAME", "SERVICE_STATE", "APPLYING_TRANSACTION", "LAST_APPLIED_TRANSACTION"}
-	times := map[string]string{
-		"server_now":         "server_now",
-		"applying_committed": "APPLYING_TRANSACTION_ORIGINAL_COMMIT_TIMESTAMP",
-		"applied_committed":  "LAST_APPLIED_TRANSACTION_ORIGINAL_COMMIT_TIMESTAMP",
-		"applied_end":        "LAST_APPLIED_TRANSACTION_END_APPLY_TIMESTAMP",
-	}
-	rows := []mysql.Row{}
-	for _, r := range recorded {
-		var names []string
-		var values []sql.NullString
-		for _, c := range columns {
-			text, ok := r.Text(c)
-			names, values = append(names, c), append(values, sql.NullString{String: text, Valid: ok})
-		}
-		for name, column := range times {
-			text, ok := r.Text(column)
-			unix := "0.000000" // of the year 0
-			if at, err := time.Parse("2006-01-02 15:04:05.999999", text); err == nil {
-				unix = fmt.Sprintf("%.6f", float64(at.UnixMicro())/1e6)
-			}
-			names, values = append(names, name), append(values, sql.NullString{String: unix, Valid: ok})
-		}
-		rows = append(rows, mysql.NewRow(names, values))
-	}
-	return rows
 }
 
 // replica returns the replica's sample of Unix second t.

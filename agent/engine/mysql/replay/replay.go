@@ -139,10 +139,6 @@ type Node struct {
 	// Table names the recorded query that answers a statement; empty: the
 	// server refuses it.
 	Table func(statement string) string
-	// Row makes an answer to a statement from the recorded ones, for a
-	// statement that asks in another way than the recorder did. Optional; nil
-	// if Table is to answer.
-	Row func(statement string, tables map[string][]mysql.Row) []mysql.Row
 }
 
 // Frames samples the nodes, all of one cluster, once a second of the
@@ -216,9 +212,9 @@ func (p *prober) Close() error { return nil }
 
 // Rows implements mysql.Querier.
 func (p *prober) Rows(_ context.Context, statement string) ([]mysql.Row, error) {
-	if p.node.Row != nil {
-		if rows := p.node.Row(statement, p.now.tables); rows != nil {
-			return rows, nil
+	if strings.Contains(statement, "replication_applier_status_by_worker") {
+		if recorded, ok := p.now.tables["applier_by_worker"]; ok {
+			return workers(recorded), nil
 		}
 	}
 	if p.node.Table != nil {
@@ -227,4 +223,35 @@ func (p *prober) Rows(_ context.Context, statement string) ([]mysql.Row, error) 
 		}
 	}
 	return nil, mysql.ErrUnknownStatement
+}
+
+// workers answers a statement that asks for Unix times from the table as the
+// recorder read it, with dates.
+func workers(recorded []mysql.Row) []mysql.Row {
+	columns := []string{"CHANNEL_NAME", "SERVICE_STATE", "APPLYING_TRANSACTION", "LAST_APPLIED_TRANSACTION"}
+	times := map[string]string{
+		"server_now":         "server_now",
+		"applying_committed": "APPLYING_TRANSACTION_ORIGINAL_COMMIT_TIMESTAMP",
+		"applied_committed":  "LAST_APPLIED_TRANSACTION_ORIGINAL_COMMIT_TIMESTAMP",
+		"applied_end":        "LAST_APPLIED_TRANSACTION_END_APPLY_TIMESTAMP",
+	}
+	rows := []mysql.Row{}
+	for _, r := range recorded {
+		var names []string
+		var values []sql.NullString
+		for _, c := range columns {
+			text, ok := r.Text(c)
+			names, values = append(names, c), append(values, sql.NullString{String: text, Valid: ok})
+		}
+		for name, column := range times {
+			text, ok := r.Text(column)
+			unix := "0.000000" // of the year 0
+			if at, err := time.Parse("2006-01-02 15:04:05.999999", text); err == nil {
+				unix = fmt.Sprintf("%.6f", float64(at.UnixMicro())/1e6)
+			}
+			names, values = append(names, name), append(values, sql.NullString{String: unix, Valid: ok})
+		}
+		rows = append(rows, mysql.NewRow(names, values))
+	}
+	return rows
 }

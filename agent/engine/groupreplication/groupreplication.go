@@ -1,0 +1,207 @@
+// Package groupreplication reads what a member of a MySQL group (Group
+// Replication, InnoDB Cluster) tells beyond a single server's counters.
+//
+// A member's rows about the others are their last broadcasts: up to a second
+// old, and frozen when one dies. So queues and counts are taken from the
+// asked member's own row only; of the others just their state is shown, as
+// this member sees it.
+package groupreplication
+
+import (
+	"context"
+	"net"
+	"strconv"
+	"strings"
+
+	"github.com/benchwatch/benchwatch/agent/engine"
+	"github.com/benchwatch/benchwatch/agent/engine/gtid"
+	"github.com/benchwatch/benchwatch/agent/engine/mysql"
+	"github.com/benchwatch/benchwatch/agent/engine/replication"
+)
+
+// The statements of a tick, beside the applier's workers.
+const (
+	askSelf    = "SELECT @@GLOBAL.gtid_executed AS gtid_executed, @@GLOBAL.server_uuid AS server_uuid, @@GLOBAL.super_read_only AS super_read_only"
+	askMembers = "SELECT * FROM performance_schema.replication_group_members"
+	askStats   = "SELECT * FROM performance_schema.replication_group_member_stats WHERE MEMBER_ID = @@GLOBAL.server_uuid"
+)
+
+// applierChannel is where a member applies what the group has certified.
+const applierChannel = "group_replication_applier"
+
+// states of a member, numbered so that they can be drawn and compared.
+var states = map[string]float64{"OFFLINE": 0, "RECOVERING": 1, "ONLINE": 2, "ERROR": 3, "UNREACHABLE": 4}
+
+// Detail reads a member's tables.
+type Detail struct {
+	applier replication.Applier
+}
+
+// New returns the detail for one prober.
+func New() mysql.Detail { return &Detail{} }
+
+// Status implements mysql.Detail.
+func (*Detail) Status() []string {
+	names := []string{"group_replication_primary_member"}
+	for i := range counters {
+		names = append(names, counters[i].name)
+	}
+	return names
+}
+
+// Variables implements mysql.Detail.
+func (*Detail) Variables() []string { return []string{"group_replication_group_name"} }
+
+// Read implements mysql.Detail. A server without the plugin has no name of a
+// group.
+func (d *Detail) Read(ctx context.Context, q mysql.Querier, tick *mysql.Tick, out *engine.Status) error {
+	group := strings.ToLower(tick.Server.Variables["group_replication_group_name"])
+	if group == "" || tick.Server.MariaDB() {
+		return nil
+	}
+	self, err := q.Rows(ctx, askSelf)
+	if err != nil || len(self) == 0 {
+		return err
+	}
+	uuid, _ := self[0].Text("server_uuid")
+	if ro, ok := self[0].Number("super_read_only"); ok {
+		out.Set(superReadOnly, ro)
+	}
+	readCounters(tick.Status, out)
+
+	members, err := q.Rows(ctx, askMembers)
+	switch {
+	case mysql.Denied(err):
+		out.Missing = append(out.Missing, "SELECT ON performance_schema.replication_group_members: state and role of the group's members")
+	case err != nil:
+		return err
+	}
+	state := readMembers(members, uuid, tick.Status["group_replication_primary_member"], out)
+	if out.Role == "" {
+		out.Role = "member"
+	}
+	if err := readStats(ctx, q, uuid, out); err != nil {
+		return err
+	}
+	readPosition(self[0], group, uuid, state, out)
+	if state != "ONLINE" && state != "RECOVERING" {
+		return nil
+	}
+	return d.readApplier(ctx, q, out)
+}
+
+// readMembers shows all members as this one sees them, and returns its own
+// state.
+func readMembers(members []mysql.Row, uuid, primaryUUID string, out *engine.Status) (state string) {
+	var online float64
+	for _, row := range members {
+		id, _ := row.Text("MEMBER_ID")
+		host, _ := row.Text("MEMBER_HOST")
+		port, _ := row.Text("MEMBER_PORT")
+		its, _ := row.Text("MEMBER_STATE")
+		role, _ := row.Text("MEMBER_ROLE")
+		if !row.Has("MEMBER_ROLE") && primaryUUID != "" { // MySQL 5.7
+			role = "SECONDARY"
+			if strings.EqualFold(id, primaryUUID) {
+				role = "PRIMARY"
+			}
+		}
+		if its == "ONLINE" {
+			online++
+		}
+		out.Set(memberInfo, 1, net.JoinHostPort(host, port), strings.ToLower(its), strings.ToLower(role))
+		if !strings.EqualFold(id, uuid) {
+			continue
+		}
+		state = its
+		if n, ok := states[its]; ok {
+			out.Set(memberState, n)
+		}
+		if role != "" {
+			out.Set(primary, truth(role == "PRIMARY"))
+			if out.Role == "" {
+				out.Role = strings.ToLower(role)
+			}
+		}
+	}
+	if len(members) > 0 {
+		out.Set(groupSize, float64(len(members)))
+		out.Set(membersOnline, online)
+	}
+	return state
+}
+
+// readStats takes the queues and counts of this member's own row.
+func readStats(ctx context.Context, q mysql.Querier, uuid string, out *engine.Status) error {
+	rows, err := q.Rows(ctx, askStats)
+	switch {
+	case mysql.Denied(err):
+		out.Missing = append(out.Missing, "SELECT ON performance_schema.replication_group_member_stats: queues and certification of the group")
+		return nil
+	case err != nil:
+		return err
+	}
+	for _, row := range rows {
+		if id, _ := row.Text("MEMBER_ID"); !strings.EqualFold(id, uuid) {
+			continue
+		}
+		for i := range columns {
+			if n, ok := row.Number(columns[i].name); ok && n >= 0 {
+				out.Set(columns[i].metric, n)
+			}
+		}
+		// VIEW_ID is a number made at bootstrap, and the count of changes since.
+		view, _ := row.Text("VIEW_ID")
+		if _, count, ok := strings.Cut(view, ":"); ok {
+			if n, err := strconv.ParseUint(count, 10, 63); err == nil {
+				out.Set(viewNumber, float64(n))
+			}
+		}
+	}
+	return nil
+}
+
+// readPosition counts the group's transactions; a member's own (accounts made
+// with the binary log on before it joined) are nobody's lag.
+func readPosition(self mysql.Row, group, uuid, state string, out *engine.Status) {
+	text, ok := self.Text("gtid_executed")
+	if !ok || out.Position != nil {
+		return
+	}
+	set, err := gtid.ParseSet(text)
+	if err != nil {
+		return // a notation of a later version: unknown, not wrong
+	}
+	out.Position = &gtid.Position{
+		Kind: gtid.MySQL, Executed: set.Only(group), Own: set.Without(group),
+		Server: uuid, Text: text,
+	}
+	// A member that has left the group, or not joined it yet, gets nothing.
+	// When the state can't be seen, the position still tells.
+	out.Replicating = state == "" || state == "ONLINE" || state == "RECOVERING"
+}
+
+// readApplier takes the lag in time from the applier's workers.
+func (d *Detail) readApplier(ctx context.Context, q mysql.Querier, out *engine.Status) error {
+	lag, err := d.applier.Lag(ctx, q, applierChannel)
+	switch {
+	case mysql.Denied(err):
+		out.Missing = append(out.Missing, "SELECT ON performance_schema.replication_applier_status_by_worker: lag finer than a second")
+		return nil
+	case mysql.Unsupported(err):
+		return nil // MySQL 5.7 has no such times
+	case err != nil:
+		return err
+	}
+	if out.LagSeconds == nil {
+		out.LagSeconds = lag
+	}
+	return nil
+}
+
+func truth(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}

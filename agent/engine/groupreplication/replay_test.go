@@ -1,0 +1,110 @@
+package groupreplication
+
+import (
+	"log/slog"
+	"testing"
+	"testing/synctest"
+
+	"github.com/benchwatch/benchwatch/agent/engine"
+	"github.com/benchwatch/benchwatch/agent/engine/mysql"
+	"github.com/benchwatch/benchwatch/agent/engine/mysql/replay"
+)
+
+const group = "aaaaaaaa-bbbb-cccc-dddd-000000000001"
+
+// play samples the three members of a recording. The frame of Unix second t is
+// frames[t-first].
+func play(t *testing.T, scenario string) (frames []engine.Frame, first int64) {
+	t.Helper()
+	r, err := replay.Load("testdata/" + scenario)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var nodes []replay.Node
+	for _, name := range []string{"g1", "g2", "g3"} {
+		nodes = append(nodes, replay.Node{
+			Name: name, Details: []mysql.Detail{New()},
+			Variables: mysql.Values{"version": "9.7.4", "group_replication_group_name": group},
+			Table: func(statement string) string {
+				return map[string]string{askSelf: "gtid", askMembers: "group_members", askStats: "group_member_stats"}[statement]
+			},
+		})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		var err error
+		if frames, err = r.Frames(nodes, slog.New(slog.DiscardHandler)); err != nil {
+			t.Fatal(err)
+		}
+	})
+	return frames, r.First
+}
+
+func member(frames []engine.Frame, first, second int64, n int) *engine.Sample {
+	return &frames[second-first].Samples[n-1]
+}
+
+func value(t *testing.T, s *engine.Sample, m *engine.Metric, labels ...string) float64 {
+	t.Helper()
+	if !s.Up() {
+		t.Fatalf("%s is down: %v", s.Target.Name, s.Err)
+	}
+	v, ok := s.Status.Get(m, labels...)
+	if !ok {
+		t.Fatalf("%s has no %s%q", s.Target.Name, m.Name, labels)
+	}
+	return v
+}
+
+// g3 has 8 % of a core from 616.1 to 636.2.
+func TestSlowApplier(t *testing.T) {
+	frames, first := play(t, "slow-applier")
+	g3 := member(frames, first, 1795226631, 3)
+	if *g3.LagTransactions != 56815-55426 || value(t, g3, applierQueue) != 1445 {
+		t.Errorf("behind by %v, queue %v", *g3.LagTransactions, value(t, g3, applierQueue))
+	}
+	if *g3.LagSeconds != *g3.Status.LagSeconds || *g3.LagSeconds < 14 || *g3.LagSeconds > 15 {
+		t.Errorf("lag %v s", *g3.LagSeconds)
+	}
+	// The primary's row about g3 would say something else; its own queue is empty.
+	if g1 := member(frames, first, 1795226631, 1); value(t, g1, applierQueue) != 0 || g1.Status.Role != "primary" || value(t, g1, primary) != 1 {
+		t.Errorf("primary: %+v", g1.Status)
+	}
+	// Long after the load: nothing is behind, and the last lag is not kept.
+	g3 = member(frames, first, 1795226655, 3)
+	if *g3.LagTransactions != 0 || *g3.LagSeconds != 0 || g3.Status.LagSeconds != nil {
+		t.Errorf("idle member: %v transactions, %v s", *g3.LagTransactions, *g3.LagSeconds)
+	}
+}
+
+// g3 is killed at 677.1, started at 687.1, told to join at 689.2, joined at 715.4.
+func TestKilledAndRejoined(t *testing.T) {
+	frames, first := play(t, "kill-rejoin")
+	if s := member(frames, first, 1795226680, 3); s.Up() {
+		t.Error("g3 is up after its death")
+	}
+	// The others believe in it for a while.
+	g1 := member(frames, first, 1795226680, 1)
+	if value(t, g1, groupSize) != 3 || value(t, g1, membersOnline) != 3 {
+		t.Error("the view has changed too early")
+	}
+	if g1 = member(frames, first, 1795226684, 1); value(t, g1, memberInfo, "127.0.0.1:3343", "unreachable", "secondary") != 1 {
+		t.Error("the dead member is not unreachable")
+	}
+	// Up again but not in the group: alone in its view, no role, no lag.
+	g3 := member(frames, first, 1795226690, 3)
+	if value(t, g3, memberState) != 0 || value(t, g3, groupSize) != 1 || g3.Status.Replicating || g3.LagTransactions != nil || g3.Restarts != 1 {
+		t.Errorf("offline member: %+v", g3)
+	}
+	if _, ok := g3.Status.Get(primary); ok {
+		t.Error("role of a member that is in no group")
+	}
+	// Recovering: behind, and how far.
+	g3 = member(frames, first, 1795226717, 3)
+	if value(t, g3, memberState) != 1 || *g3.LagTransactions != 71714-69216 || value(t, g3, viewNumber) != 13 {
+		t.Errorf("recovering member: %+v", g3)
+	}
+	g3 = member(frames, first, 1795226744, 3)
+	if value(t, g3, memberState) != 2 || *g3.LagTransactions != 0 {
+		t.Errorf("online member: %+v", g3)
+	}
+}
