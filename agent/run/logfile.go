@@ -175,23 +175,24 @@ func (f *logFile) line(ctx context.Context, followers *sync.WaitGroup, l follow.
 	if l.Generation == 0 && l.Offset < f.past {
 		at = f.written
 	}
-	reported := false
+	reported, end := false, l.Offset+int64(len(l.Text))+1
 	verdict := f.parser.Parse(tool.Line{Text: l.Text, Cut: l.Cut}, func(r *tool.Report) {
 		reported = true
-		f.report(ctx, followers, r, at)
+		f.report(ctx, followers, r, at, end)
 	})
 	if f.current != nil {
 		f.current.feed.verdict(verdict)
 	}
 	if reported {
-		f.boundary = l.Offset + int64(len(l.Text)) + 1
+		f.boundary = end
 	}
 }
 
-// report hands a report to its run, which it may begin or end.
-func (f *logFile) report(ctx context.Context, followers *sync.WaitGroup, r *tool.Report, at time.Time) {
+// report hands a report, complete at the offset end, to its run, which it may
+// begin or end.
+func (f *logFile) report(ctx context.Context, followers *sync.WaitGroup, r *tool.Report, at time.Time, end int64) {
 	if r.Run != f.number {
-		f.end(at, "the log goes on with another run")
+		f.end(at, f.boundary, "the log goes on with another run")
 		f.number = r.Run
 		f.beginRun(ctx, followers, r, at)
 	}
@@ -200,7 +201,7 @@ func (f *logFile) report(ctx context.Context, followers *sync.WaitGroup, r *tool
 	}
 	f.current.feed.apply(r, at)
 	if r.Kind == tool.Summary && !r.Checkpoint {
-		f.end(at, "")
+		f.end(at, end, "")
 	}
 }
 
@@ -213,13 +214,13 @@ func (f *logFile) endIdle(ctx context.Context, followers *sync.WaitGroup) {
 }
 
 func (f *logFile) closeParser(ctx context.Context, followers *sync.WaitGroup, at time.Time) {
-	f.parser.Close(func(r *tool.Report) { f.report(ctx, followers, r, at) })
-	f.end(at, "the tool stopped writing and printed no summary")
+	f.parser.Close(func(r *tool.Report) { f.report(ctx, followers, r, at, f.boundary) })
+	f.end(at, f.boundary, "the tool stopped writing and printed no summary")
 	f.parser, f.number = f.tool.NewParser(), 0
 }
 
 // end writes the present run's end; its tracker does the rest.
-func (f *logFile) end(at time.Time, reason string) {
+func (f *logFile) end(at time.Time, offset int64, reason string) {
 	t := f.current
 	if t == nil {
 		return
@@ -237,7 +238,7 @@ func (f *logFile) end(at time.Time, reason string) {
 			end = m.StartedAt
 		}
 		m.EndedAt = &end
-		m.Log.End = max(f.boundary, m.Log.Offset)
+		m.Log.End = max(offset, m.Log.Offset)
 		m.Result, m.Reason = Succeeded, ""
 		if reason != "" {
 			m.Result, m.Reason = Lost, reason
