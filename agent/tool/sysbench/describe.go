@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/benchwatch/benchwatch/agent/secret"
 	"github.com/benchwatch/benchwatch/agent/tool"
 )
 
@@ -167,7 +168,7 @@ func (o *options) labels() map[string]string {
 			}
 			name = now
 		}
-		labels[name] = value
+		labels[name] = secret.Text(value)
 	}
 	return labels
 }
