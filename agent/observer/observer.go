@@ -95,6 +95,9 @@ func (b *Observer) Run(ctx context.Context) error {
 			}
 		}
 	})
+	if len(b.only) == 0 {
+		b.markers.watchAll(b.config.DataDir)
+	}
 	parts.Go(func() { b.watcher.Run(ctx) })
 	parts.Go(func() { b.markers.run(ctx) })
 	if err := b.sampler.Run(ctx); err != nil && ctx.Err() == nil {
