@@ -143,7 +143,7 @@ progress_line() {
 		promql '100 * max(rate(benchwatch_galera_flow_control_paused_seconds_total[5s]))' | rounded 0 | sed 's/^/flow control /; s/$/ %/'
 		promql 'max(benchwatch_replication_lag_transactions)' | sed 's/^/lag /; s/$/ transactions/'
 	) || true
-	say "  ${values//$'\n'/ | }"
+	[[ -z $values ]] || say "  ${values//$'\n'/ | }"
 }
 
 # The first node made slow holds the cluster by flow control; the second, whose limit for
