@@ -37,7 +37,7 @@ func parse(s Streams, name, file string) error {
 		}
 	}
 	in, label := s.In, "standard input"
-	if file != "-" {
+	if file != "-" && file != "" { // kingpin makes an empty argument of -
 		f, err := os.Open(file)
 		if err != nil {
 			return err
