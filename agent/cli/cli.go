@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/alecthomas/kingpin/v2"
@@ -65,6 +66,9 @@ func Main(args []string, s Streams) int {
 	app.HelpFlag.Short('h')
 	app.UsageWriter(s.Out)
 	app.ErrorWriter(s.Err)
+	if len(args) == 0 {
+		return fail(s, &exitError{Status: 2, Err: errors.New("no command given"), Hint: "see benchwatch --help"})
+	}
 	exited := -1
 	app.Terminate(func(status int) {
 		if exited < 0 {
@@ -77,7 +81,7 @@ func Main(args []string, s Streams) int {
 		name, do := add(app)
 		actions[name] = do
 	}
-	name, err := app.Parse(args)
+	name, err := app.Parse(standardInput(args))
 	if exited >= 0 { // --help and --version end here
 		return exited
 	}
@@ -87,13 +91,20 @@ func Main(args []string, s Streams) int {
 	return fail(s, actions[name](s))
 }
 
+// standardInput puts -- in front of a last argument "-", of which kingpin would
+// make an empty one.
+func standardInput(args []string) []string {
+	last := len(args) - 1
+	if args[last] != "-" || slices.Contains(args[:last], "--") {
+		return args
+	}
+	return append(slices.Clone(args[:last]), "--", "-")
+}
+
 // usageError says what is wrong with the command line in one line.
 func usageError(err error, args []string) error {
 	hint := "see benchwatch --help"
-	switch msg := err.Error(); {
-	case len(args) == 0:
-		err = errors.New("no command given")
-	case len(args) > 0 && args[0] == "run" && strings.HasPrefix(msg, "unknown"):
+	if args[0] == "run" && strings.HasPrefix(err.Error(), "unknown") {
 		hint = "put -- in front of the benchmark's command: benchwatch run -- sysbench … run"
 	}
 	return &exitError{Status: 2, Err: err, Hint: hint}
