@@ -32,9 +32,9 @@ type conn struct {
 	statements *uint64          // sent by the prober in its life
 }
 
-// newPool returns a pool of one connection; it does not connect. progress
-// follows how far connecting gets, for error messages.
-func newPool(t engine.Target, progress *stage) (*sql.DB, error) {
+// newPool returns a pool of one connection; it does not connect. p follows how
+// far connecting gets, for error messages.
+func newPool(t engine.Target, p *progress) (*sql.DB, error) {
 	cfg := driver.NewConfig()
 	cfg.User = t.User
 	cfg.Passwd = string(t.Password)
@@ -51,12 +51,13 @@ func newPool(t engine.Target, progress *stage) (*sql.DB, error) {
 	cfg.ConnectionAttributes = "program_name:benchwatch"
 	cfg.Logger = &driver.NopLogger{}
 	cfg.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
-		*progress = dialling
+		*p = progress{at: dialling}
 		c, err := (&net.Dialer{}).DialContext(ctx, network, address)
-		if err == nil {
-			*progress = greeting
+		if err != nil {
+			return nil, err
 		}
-		return c, err
+		p.at = greeting
+		return &greetingConn{Conn: c, foreign: &p.foreign}, nil
 	}
 	connector, err := driver.NewConnector(cfg)
 	if err != nil {

@@ -27,13 +27,22 @@ const (
 	asking         // logged in
 )
 
+// progress is what is known when an attempt fails.
+type progress struct {
+	at      stage
+	foreign string // what something that is no MySQL server says
+}
+
 // explain turns an error into one line that says what to do. It is the same
 // line for the same cause, whatever local port the attempt had.
-func explain(t *engine.Target, at stage, err error) error {
-	switch at {
+func explain(t *engine.Target, p progress, err error) error {
+	switch p.at {
 	case dialling:
 		return explainDial(t, err)
 	case greeting:
+		if p.foreign != "" {
+			return fmt.Errorf("%s does not speak the MySQL protocol: it says %q", t.Address, p.foreign)
+		}
 		return explainLogin(t, err)
 	}
 	var said *mysqldriver.MySQLError
@@ -90,7 +99,7 @@ func explainLogin(t *engine.Target, err error) error {
 	case errors.Is(err, mysqldriver.ErrUnknownPlugin), errors.Is(err, mysqldriver.ErrOldPassword),
 		errors.Is(err, mysqldriver.ErrNativePassword), errors.Is(err, mysqldriver.ErrCleartextPassword):
 		return fmt.Errorf("user %q logs in with a method that can't be used here (%v): give it caching_sha2_password, mysql_native_password or ed25519", t.User, err)
-	case errors.Is(err, mysqldriver.ErrOldProtocol):
+	case errors.Is(err, mysqldriver.ErrOldProtocol), strings.Contains(err.Error(), "unsupported protocol version"):
 		return fmt.Errorf("server on %s is too old: 5.5 is the oldest that can be sampled", t.Address)
 	case strings.Contains(err.Error(), "tls:"), strings.Contains(err.Error(), "x509:"):
 		return oneLine(fmt.Errorf("no TLS connection to %s: %w", t.Address, cause(err)))

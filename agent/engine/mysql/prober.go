@@ -17,7 +17,7 @@ type prober struct {
 	log     *slog.Logger
 
 	pool       *sql.DB
-	progress   stage
+	progress   progress
 	conn       *conn  // nil: not connected
 	statements uint64 // sent so far
 
@@ -80,7 +80,7 @@ func (p *prober) connect(ctx context.Context) error {
 	if p.conn != nil {
 		return nil
 	}
-	p.progress = dialling
+	p.progress = progress{at: dialling}
 	c, err := p.pool.Conn(ctx)
 	if err != nil {
 		return err
@@ -114,7 +114,7 @@ func (p *prober) sample(ctx context.Context) (*engine.Status, error) {
 	if err := p.connect(ctx); err != nil {
 		return nil, err
 	}
-	p.progress = asking
+	p.progress.at = asking
 	if err := p.refresh(ctx); err != nil {
 		return nil, err
 	}
