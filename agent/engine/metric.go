@@ -1,0 +1,41 @@
+package engine
+
+import (
+	"slices"
+	"strings"
+	"sync"
+)
+
+// declared are all metrics of all engines in this binary, for the list in
+// docs/metrics.md and the test that no two share a name.
+var declared struct {
+	sync.Mutex
+	all []*Metric
+}
+
+// NewCounter declares a metric that only grows, but for restarts. Its name ends
+// in _total.
+func NewCounter(name, help string, labels ...string) *Metric {
+	return declare(&Metric{Name: name, Help: help, Kind: Counter, Labels: labels})
+}
+
+// NewGauge declares a metric that goes up and down.
+func NewGauge(name, help string, labels ...string) *Metric {
+	return declare(&Metric{Name: name, Help: help, Labels: labels})
+}
+
+func declare(m *Metric) *Metric {
+	declared.Lock()
+	defer declared.Unlock()
+	declared.all = append(declared.all, m)
+	return m
+}
+
+// Metrics returns all declared metrics by name.
+func Metrics() []*Metric {
+	declared.Lock()
+	defer declared.Unlock()
+	all := slices.Clone(declared.all)
+	slices.SortFunc(all, func(a, b *Metric) int { return strings.Compare(a.Name, b.Name) })
+	return all
+}
