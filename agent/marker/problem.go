@@ -66,7 +66,7 @@ func (e *requestError) Unwrap() error { return e.err }
 func (e *requestError) hint() string {
 	switch {
 	case e.problem == unauthorised && e.status == http.StatusForbidden:
-		return "give the token's service account the role Editor, or the permissions annotations:read, annotations:create and annotations:write (scope annotations:type:organization)"
+		return "check grafana.token_file, and give the token's service account the role Editor, or the permissions annotations:read, annotations:create and annotations:write (scope annotations:type:organization)"
 	case e.problem == unauthorised:
 		return "create a service account with the role Editor in Grafana (Administration, Users and access, Service accounts), add a token to it and put that into grafana.token_file"
 	case e.problem == notGrafana:

@@ -1,0 +1,133 @@
+package marker
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestNewGrafanaRefuses(t *testing.T) {
+	for _, bad := range []string{
+		"", "grafana.test:3000", "ftp://grafana.test", "http://", "http://:3000", "/grafana", "file:///etc/passwd",
+		"http://admin:hunter2@grafana.test", "http://glsa_hunter2@grafana.test", "http://grafana.test/?token=hunter2",
+		"http://grafana.test/#hunter2", "http://admin:hunter2@grafana.test:port",
+	} {
+		_, err := NewGrafana(bad, Token{}, nil)
+		if err == nil {
+			t.Errorf("%q: accepted", bad)
+		} else if strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("%q: the error shows a secret: %v", bad, err)
+		}
+	}
+}
+
+// TestRedirect: a redirect is not followed, so that the token goes nowhere else.
+func TestRedirect(t *testing.T) {
+	visited := false
+	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { visited = true }))
+	defer other.Close()
+	for _, status := range []int{301, 302, 303, 307, 308} {
+		server := httptest.NewServer(http.RedirectHandler(other.URL+"/login?next=x", status))
+		g, err := NewGrafana(server.URL, Token{Value: "glsa_secret"}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := point("x", 0)
+		m.ID = "x"
+		_, err = g.find(context.Background(), &m)
+		var e *requestError
+		if !errors.As(err, &e) || e.problem != notGrafana || !strings.Contains(err.Error(), "redirects to "+other.URL) {
+			t.Errorf("%d: %v", status, err)
+		}
+		if _, err = g.create(context.Background(), annotationOf(&m)); err == nil {
+			t.Errorf("%d: created", status)
+		}
+		g.Close()
+		server.Close()
+	}
+	if visited {
+		t.Error("a redirect was followed")
+	}
+}
+
+// TestCutConnection: an answer that ends in the middle, on a real connection.
+func TestCutConnection(t *testing.T) {
+	fake := &fakeGrafana{}
+	fake.setFault(func(string, int) fault { return cut })
+	server := httptest.NewServer(fake)
+	defer server.Close()
+	g, err := NewGrafana(server.URL, Token{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer g.Close()
+	m := point("x", 0)
+	m.ID = "x"
+	_, err = g.create(context.Background(), annotationOf(&m))
+	var e *requestError
+	if !errors.As(err, &e) || e.problem != unreachable || !e.perhapsDone() {
+		t.Errorf("%#v", err)
+	}
+	if len(fake.all()) != 1 {
+		t.Error("it was carried out")
+	}
+}
+
+// TestSecretInAnswer: a server that repeats the token gets it into no error.
+func TestSecretInAnswer(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		answer(w, 401, map[string]any{"message": "bad header " + r.Header.Get("Authorization")})
+	}))
+	defer server.Close()
+	g, err := NewGrafana(server.URL, Token{Value: "glsa_hunter2"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer g.Close()
+	m := point("x", 0)
+	m.ID = "x"
+	if _, err = g.find(context.Background(), &m); err == nil || strings.Contains(err.Error(), "hunter2") {
+		t.Error(err)
+	}
+}
+
+func TestToken(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "token")
+	for content, want := range map[string]string{
+		"glsa_x\n": "glsa_x", " glsa_x \r\n": "glsa_x", "": "", "\n": "", "a\nb": "", "a b": "", "bö": "",
+		strings.Repeat("x", maxToken+1): "",
+	} {
+		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		got, err := Token{File: file}.Read()
+		if got != want || (err == nil) != (want != "") {
+			t.Errorf("%.20q: %q, %v", content, got, err)
+		}
+		if err != nil && !strings.Contains(err.Error(), file) {
+			t.Errorf("%.20q: the error does not name the file: %v", content, err)
+		}
+	}
+	if got, err := (Token{}).Read(); got != "" || err != nil {
+		t.Errorf("no token: %q, %v", got, err)
+	}
+}
+
+func TestRetryAfterHeader(t *testing.T) {
+	for in, want := range map[string]time.Duration{
+		"": 0, "0": 0, "7": 7 * time.Second, "-5": 0, "soon": 0, "99999999999999999999": 0,
+		"2000000000":                    maxRetryAfter,
+		"Mon, 02 Jan 2006 15:04:05 GMT": 0,
+		"Fri, 31 Dec 2100 23:59:59 GMT": maxRetryAfter,
+	} {
+		if got := retryAfter(in); got != want {
+			t.Errorf("%q: %s, want %s", in, got, want)
+		}
+	}
+}
