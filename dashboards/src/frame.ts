@@ -1,0 +1,113 @@
+// What all dashboards have in common: variables, annotations, links, times.
+
+import {
+  AnnotationQueryBuilder, AnnotationTargetBuilder, Dashboard, DashboardBuilder, DashboardCursorSync, DashboardLinkBuilder, DashboardLinkType,
+  DatasourceVariableBuilder, QueryVariableBuilder, RowBuilder, VariableModel, VariableRefresh, VariableSort,
+} from '@grafana/grafana-foundation-sdk/dashboard';
+import { AnyPanel } from './panel';
+import { datasource } from './query';
+import * as cog from '@grafana/grafana-foundation-sdk/cog';
+
+export interface Page {
+  /** File name without .json; the uid is benchwatch-<name>. */
+  name: string;
+  title: string;
+  description: string;
+  /** Rows start a section; panels follow in reading order. */
+  content: (AnyPanel | RowBuilder)[];
+  /** What the page has to select by, beside the data source. */
+  variables: ('cluster' | 'target' | 'run')[];
+  from?: string;
+  refresh?: string;
+  extraVariables?: cog.Builder<VariableModel>[];
+}
+
+const all = { selected: true, text: 'All', value: '$__all' };
+
+function fromLabel(name: string, label: string, description: string, query: string, sort: VariableSort): cog.Builder<VariableModel> {
+  return new QueryVariableBuilder(name)
+    .label(label)
+    .description(description)
+    .datasource(datasource)
+    .query({ qryType: 1, query, refId: name })
+    .definition(query)
+    .refresh(VariableRefresh.OnTimeRangeChanged)
+    .sort(sort)
+    .multi(true)
+    .includeAll(true)
+    .allValue('.*')
+    .current(all);
+}
+
+const variables = {
+  cluster: () => fromLabel('cluster', 'Cluster', 'Targets that replicate from each other.',
+    'label_values(benchwatch_db_up, cluster)', VariableSort.AlphabeticalAsc),
+  target: () => fromLabel('target', 'Target', 'Servers that the agent samples.',
+    'label_values(benchwatch_db_up{cluster=~"$cluster"}, target)', VariableSort.AlphabeticalAsc),
+  run: () => fromLabel('run', 'Run', 'Benchmark runs, newest first.',
+    'label_values(benchwatch_run_info, run)', VariableSort.AlphabeticalDesc),
+};
+
+function seriesAnnotation(name: string, color: string, expr: string, title: string, text: string, valueIsTime: boolean): AnnotationQueryBuilder {
+  return new AnnotationQueryBuilder()
+    .name(name)
+    .datasource(datasource)
+    .enable(true)
+    .iconColor(color)
+    .expr(expr)
+    .step('5s')
+    .titleFormat(title)
+    .textFormat(text)
+    .useValueForTime(valueIsTime);
+}
+
+const at = (metric: string, edge: string): string =>
+  `label_replace(${metric}{run=~"$run"} * 1000, "edge", "${edge}", "", "")`;
+
+// The SDK types an annotation's target as a query of a data source; Grafana's own
+// annotations are selected by tags instead.
+const tagged = new AnnotationTargetBuilder().type('tags').tags(['benchwatch']).matchAny(false).limit(200) as unknown as cog.Builder<cog.Dataquery>;
+
+const annotations = [
+  new AnnotationQueryBuilder()
+    .name('Runs (Grafana)')
+    .datasource({ type: 'grafana', uid: '-- Grafana --' })
+    .enable(true)
+    .iconColor('blue')
+    .target(tagged),
+  seriesAnnotation('Run start and end', 'semi-dark-blue',
+    `${at('benchwatch_run_start_timestamp_seconds', 'started')} or ${at('benchwatch_run_end_timestamp_seconds', 'ended')}`,
+    '{{run}} {{edge}}', '', true),
+  seriesAnnotation('Markers', 'purple', 'benchwatch_marker_timestamp_seconds{run=~"$run"} * 1000', '{{text}}', '{{run}}', true),
+  seriesAnnotation('Firing alerts', 'red',
+    'max by (alertname, severity, run, cluster, target, instance) (ALERTS{alertstate="firing", source="benchwatch"})',
+    '{{alertname}}', '{{severity}} {{run}} {{cluster}} {{target}} {{instance}}', false),
+];
+
+export function dashboard(page: Page): Dashboard {
+  const builder = new DashboardBuilder(page.title)
+    .uid(`benchwatch-${page.name}`)
+    .description(page.description)
+    .tags(['benchwatch'])
+    .readonly()
+    .tooltip(DashboardCursorSync.Crosshair)
+    .time({ from: page.from ?? 'now-15m', to: 'now' })
+    .refresh(page.refresh ?? '5s')
+    .timezone('browser')
+    .link(new DashboardLinkBuilder('benchwatch').type(DashboardLinkType.Dashboards).tags(['benchwatch']).asDropdown(true)
+      .includeVars(true).keepTime(true).icon('external link').tooltip('The other dashboards, with the same time range and variables.'))
+    .withVariable(new DatasourceVariableBuilder('datasource').label('Data source').type('prometheus'));
+  for (const name of page.variables) builder.withVariable(variables[name]());
+  for (const variable of page.extraVariables ?? []) builder.withVariable(variable);
+  for (const annotation of annotations) builder.annotation(annotation);
+  for (const item of page.content) {
+    if (item instanceof RowBuilder) builder.withRow(item);
+    else builder.withPanel(item);
+  }
+  const built = builder.build();
+  // The oldest schema of the Grafana versions that are supported (11, 12, 13):
+  // newer ones migrate it when they load it.
+  built.schemaVersion = 39;
+  (built.panels ?? []).forEach((panel, index) => { panel.id = index + 1; });
+  return built;
+}

@@ -1,0 +1,185 @@
+// The few kinds of panels that the dashboards use, with one look each. Every
+// panel has to say where its numbers come from, what is good, and why there may
+// be no data.
+
+import * as cog from '@grafana/grafana-foundation-sdk/cog';
+import {
+  GraphDrawStyle, LegendDisplayMode, LegendPlacement, SortOrder, StackingMode, TooltipDisplayMode,
+  BigValueColorMode, BigValueGraphMode, BigValueJustifyMode, BigValueTextMode, GraphThresholdsStyleMode,
+  ReduceDataOptionsBuilder, VizLegendOptionsBuilder, VizTooltipOptionsBuilder, StackingConfigBuilder,
+  GraphThresholdsStyleConfigBuilder, VisibilityMode, VizOrientation, VizTextDisplayOptionsBuilder,
+} from '@grafana/grafana-foundation-sdk/common';
+import { DynamicConfigValue, Panel, RowBuilder, ValueMapping } from '@grafana/grafana-foundation-sdk/dashboard';
+import { PanelBuilder as GraphBuilder } from '@grafana/grafana-foundation-sdk/timeseries';
+import { PanelBuilder as StatBuilder } from '@grafana/grafana-foundation-sdk/stat';
+import { PanelBuilder as TimelineBuilder } from '@grafana/grafana-foundation-sdk/statetimeline';
+import { Limits, neutral, thresholds } from './threshold';
+import { Query, build, datasource } from './query';
+
+export type AnyPanel = cog.Builder<Panel>;
+
+/** Grafana's unit ids, under the names of what they measure. */
+export const unit = {
+  perSecond: 'ops',
+  seconds: 's',
+  share: 'percentunit',
+  count: 'short',
+  bytes: 'bytes',
+  bytesPerSecond: 'Bps',
+  cores: 'suffix: cores',
+  none: 'none',
+} as const;
+
+export interface Common {
+  title: string;
+  /** What it shows, where the number comes from, what is good. */
+  description: string;
+  unit: string;
+  decimals?: number;
+  /** Shown instead of a bare "No data". */
+  noData: string;
+  /** Width in columns of 24, height in rows. */
+  span: number;
+  height?: number;
+  limits?: Limits;
+  overrides?: { series: string | RegExp; set: DynamicConfigValue[] }[];
+}
+
+export interface Stat extends Common {
+  queries: Query[];
+  mappings?: ValueMapping[];
+  /** Paint the whole tile in the threshold's colour. */
+  filled?: boolean;
+  /** What to print: the value, or the series' name too. */
+  text?: BigValueTextMode;
+}
+
+/** A number to be read from across the room. */
+export function stat(o: Stat): AnyPanel {
+  const panel = new StatBuilder()
+    .title(o.title)
+    .description(o.description)
+    .datasource(datasource)
+    .targets(o.queries.map((q, i) => build(q, i)))
+    .unit(o.unit)
+    .noValue(o.noData)
+    .min(0)
+    .thresholds(thresholds(o.limits ?? neutral))
+    .colorMode(o.filled ? BigValueColorMode.BackgroundSolid : BigValueColorMode.Value)
+    .graphMode(BigValueGraphMode.None)
+    .justifyMode(BigValueJustifyMode.Auto)
+    .orientation(VizOrientation.Auto)
+    .text(new VizTextDisplayOptionsBuilder().titleSize(13))
+    .textMode(o.text ?? BigValueTextMode.Auto)
+    .reduceOptions(new ReduceDataOptionsBuilder().calcs(['lastNotNull']).fields('').values(false))
+    .span(o.span)
+    .height(o.height ?? 5);
+  if (o.decimals !== undefined) panel.decimals(o.decimals);
+  if (o.mappings) panel.mappings(o.mappings);
+  overrides(panel, o);
+  return panel;
+}
+
+export interface Graph extends Common {
+  queries: Query[];
+  stacked?: boolean;
+  /** Top of the axis, if the quantity has one. */
+  max?: number;
+  /** No fixed zero, for values that may be negative. */
+  signed?: boolean;
+  /** Draw the thresholds' lines; they are the alerts' limits. */
+  showLimits?: boolean;
+}
+
+/** A line over time. */
+export function graph(o: Graph): AnyPanel {
+  const panel = new GraphBuilder()
+    .title(o.title)
+    .description(o.description)
+    .datasource(datasource)
+    .targets(o.queries.map((q, i) => build(q, i)))
+    .unit(o.unit)
+    .noValue(o.noData)
+    .drawStyle(GraphDrawStyle.Line)
+    .lineWidth(1)
+    .fillOpacity(o.stacked ? 40 : 5)
+    .showPoints(VisibilityMode.Auto)
+    .pointSize(4)
+    .spanNulls(false)
+    .legend(new VizLegendOptionsBuilder().displayMode(LegendDisplayMode.List).placement(LegendPlacement.Bottom).showLegend(true).calcs([]))
+    .tooltip(new VizTooltipOptionsBuilder().mode(TooltipDisplayMode.Multi).sort(SortOrder.Descending))
+    .span(o.span)
+    .height(o.height ?? 8);
+  if (!o.signed) panel.min(0);
+  if (o.max !== undefined) panel.max(o.max);
+  if (o.decimals !== undefined) panel.decimals(o.decimals);
+  if (o.stacked) panel.stacking(new StackingConfigBuilder().mode(StackingMode.Normal).group('A'));
+  if (o.limits) {
+    panel.thresholds(thresholds({ ...o.limits, base: 'transparent' }));
+    panel.thresholdsStyle(new GraphThresholdsStyleConfigBuilder().mode(o.showLimits === false ? GraphThresholdsStyleMode.Off : GraphThresholdsStyleMode.Dashed));
+  }
+  overrides(panel, o);
+  return panel;
+}
+
+export interface Timeline extends Common {
+  queries: Query[];
+  mappings: ValueMapping[];
+}
+
+/** States over time, one line a server. */
+export function timeline(o: Timeline): AnyPanel {
+  const panel = new TimelineBuilder()
+    .title(o.title)
+    .description(o.description)
+    .datasource(datasource)
+    .targets(o.queries.map((q, i) => build(q, i)))
+    .unit(o.unit)
+    .noValue(o.noData)
+    .min(0)
+    .decimals(o.decimals ?? 0)
+    .mappings(o.mappings)
+    .thresholds(thresholds(o.limits ?? neutral))
+    .showValue(VisibilityMode.Auto)
+    .mergeValues(true)
+    .rowHeight(0.8)
+    .lineWidth(0)
+    .fillOpacity(75)
+    .legend(new VizLegendOptionsBuilder().displayMode(LegendDisplayMode.List).placement(LegendPlacement.Bottom).showLegend(false).calcs([]))
+    .tooltip(new VizTooltipOptionsBuilder().mode(TooltipDisplayMode.Single).sort(SortOrder.None))
+    .span(o.span)
+    .height(o.height ?? 8);
+  overrides(panel, o);
+  return panel;
+}
+
+export const row = (title: string): RowBuilder => new RowBuilder(title);
+
+/** Puts an expression's values on names and colours. */
+export function states(of: Record<string, { text: string; color: string }>): ValueMapping[] {
+  const options = Object.fromEntries(Object.entries(of).map(([value, shown], index) => [value, { ...shown, index }]));
+  return [{ type: 'value', options } as ValueMapping];
+}
+
+interface Overridable {
+  overrideByName(name: string, properties: DynamicConfigValue[]): unknown;
+  overrideByRegexp(regexp: string, properties: DynamicConfigValue[]): unknown;
+}
+
+export function overrides(panel: Overridable, o: Common): void {
+  for (const { series, set } of o.overrides ?? []) {
+    if (typeof series === 'string') panel.overrideByName(series, set);
+    else panel.overrideByRegexp(String(series), set);
+  }
+}
+
+/** Field properties, for overrides. */
+export const set = {
+  unit: (value: string): DynamicConfigValue => ({ id: 'unit', value }),
+  decimals: (value: number): DynamicConfigValue => ({ id: 'decimals', value }),
+  color: (fixedColor: string): DynamicConfigValue => ({ id: 'color', value: { mode: 'fixed', fixedColor } }),
+  dashed: (): DynamicConfigValue => ({ id: 'custom.lineStyle', value: { fill: 'dash', dash: [8, 6] } }),
+  rightAxis: (): DynamicConfigValue => ({ id: 'custom.axisPlacement', value: 'right' }),
+  noFill: (): DynamicConfigValue => ({ id: 'custom.fillOpacity', value: 0 }),
+  hidden: (): DynamicConfigValue => ({ id: 'custom.hideFrom', value: { legend: true, tooltip: true, viz: true } }),
+};

@@ -1,0 +1,27 @@
+// Panels about the observer itself.
+
+import { agent } from '../query';
+import { AnyPanel, graph, unit } from '../panel';
+import { servers } from '../metrics';
+
+const noAgent = 'No agent is scraped (job benchwatch in prometheus.yml)';
+
+export function cpu(span: number): AnyPanel {
+  return graph({
+    title: 'Agent CPU',
+    description: 'Cores that the agent uses. Its budget is 0.005 (half a percent of one core) with three servers sampled once a second. From process_cpu_seconds_total.',
+    unit: unit.cores, decimals: 4, noData: noAgent, span,
+    queries: [agent('sum by (instance) (rate(process_cpu_seconds_total{job="benchwatch"}[$__rate_interval]))', '{{instance}}')],
+  });
+}
+
+export function sampleDuration(span: number): AnyPanel {
+  return graph({
+    title: 'Time a sample takes',
+    description: 'From asking a server to its whole answer. Some milliseconds on an idle server; a server that is slow here is slow for its clients, too. From benchwatch_db_sample_duration_seconds.',
+    unit: unit.seconds, noData: 'No server is sampled', span,
+    queries: [agent(`max by (target) (benchwatch_db_sample_duration_seconds{${servers}})`, '{{target}}')],
+  });
+}
+
+export { noAgent };

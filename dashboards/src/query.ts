@@ -1,0 +1,54 @@
+// Queries. The interval is the scrape interval of what is asked: Grafana makes
+// $__rate_interval four times as long.
+
+import { DataqueryBuilder, PromQueryFormat } from '@grafana/grafana-foundation-sdk/prometheus';
+
+/** How often Prometheus scrapes a kind of source (prometheus/prometheus.yml). */
+export const scrapeInterval = { agent: '1s', exporter: '5s', cloudwatch: '1m' } as const;
+export type Source = keyof typeof scrapeInterval;
+
+export const datasource = { type: 'prometheus', uid: '${datasource}' };
+
+export interface Query {
+  expr: string;
+  /** Legend, with {{label}} placeholders. */
+  legend: string;
+  source: Source;
+  kind: 'range' | 'instant' | 'table';
+}
+
+/** A time series of the agent's metrics. */
+export const agent = (expr: string, legend: string): Query => ({ expr, legend, source: 'agent', kind: 'range' });
+
+/** A time series of an exporter's metrics, or of recording rules. */
+export const exporter = (expr: string, legend: string): Query => ({ expr, legend, source: 'exporter', kind: 'range' });
+
+/** A time series of CloudWatch's metrics. */
+export const cloudwatch = (expr: string, legend: string): Query => ({ expr, legend, source: 'cloudwatch', kind: 'range' });
+
+/** The value at the end of the time range. */
+export const now = (expr: string, legend: string): Query => ({ expr, legend, source: 'agent', kind: 'instant' });
+
+/** The labels and the value at the end of the time range, as a table's rows. */
+export const rows = (expr: string): Query => ({ expr, legend: '', source: 'agent', kind: 'table' });
+
+/** One row a sample, for panels whose x axis is not time. */
+export const samples = (expr: string): Query => ({ expr, legend: '', source: 'agent', kind: 'range' });
+
+export function build(query: Query, index: number, format?: PromQueryFormat): DataqueryBuilder {
+  const builder = new DataqueryBuilder()
+    .refId(String.fromCharCode('A'.charCodeAt(0) + index))
+    .datasource(datasource)
+    .expr(query.expr)
+    .interval(scrapeInterval[query.source])
+    .legendFormat(query.legend);
+  if (format) builder.format(format);
+  switch (query.kind) {
+    case 'range':
+      return builder.range();
+    case 'instant':
+      return builder.instant();
+    case 'table':
+      return builder.instant().format(PromQueryFormat.Table);
+  }
+}
