@@ -5,6 +5,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/engine"
 	"github.com/benchwatch/benchwatch/agent/engine/galera"
 	"github.com/benchwatch/benchwatch/agent/engine/groupreplication"
+	"github.com/benchwatch/benchwatch/agent/engine/mongodb"
 	"github.com/benchwatch/benchwatch/agent/engine/mysql"
 	"github.com/benchwatch/benchwatch/agent/engine/replication"
 )
@@ -16,6 +17,7 @@ var Engines = []*engine.Engine{
 		groupreplication.New,
 		replication.New,
 	),
+	mongodb.Engine,
 }
 
 // ByName returns the engine called name, or nil.

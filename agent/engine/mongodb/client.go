@@ -1,0 +1,235 @@
+package mongodb
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"sync"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/event"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+	"go.mongodb.org/mongo-driver/v2/mongo/readpref"
+	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/auth"
+)
+
+// appName is how the agent's connections are called in the server's log and in
+// currentOp.
+const appName = "benchwatch"
+
+const (
+	// connectTimeout bounds one attempt to connect, and one heartbeat. The
+	// tick's deadline ends waiting for it earlier.
+	connectTimeout = 5 * time.Second
+	// heartbeatInterval is how often the driver's monitor asks hello on a
+	// connection of its own; after a failure it asks at each tick.
+	heartbeatInterval = 10 * time.Second
+	poolSize          = 2
+)
+
+// clientOptions are the driver's settings: straight to this server whatever
+// its role, few connections, no second attempts that would outlast the tick.
+func (p *prober) clientOptions() *options.ClientOptions {
+	o := options.Client().
+		SetHosts([]string{p.target.Address}).
+		SetDirect(true).
+		SetAppName(appName).
+		SetMaxPoolSize(poolSize).
+		SetConnectTimeout(connectTimeout).
+		SetHeartbeatInterval(heartbeatInterval).
+		SetServerMonitoringMode("poll").
+		SetServerMonitor(p.heartbeats.monitor()).
+		SetReadPreference(readpref.PrimaryPreferred()).
+		SetRetryReads(false).
+		SetRetryWrites(false)
+	if c := credential(&p.target); c != nil {
+		o.SetAuth(*c)
+	}
+	if p.target.TLS != nil {
+		o.SetTLSConfig(p.target.TLS.Clone())
+	}
+	return o
+}
+
+// command runs one command on a database and returns its answer.
+func (p *prober) command(ctx context.Context, database string, cmd any) (document, error) {
+	raw, err := p.client.Database(database).RunCommand(ctx, cmd).Raw()
+	if err != nil {
+		return nil, err
+	}
+	return document(raw), nil
+}
+
+// all runs a query or an aggregation that has few results.
+func (p *prober) all(ctx context.Context, cursor *mongo.Cursor, err error) ([]document, error) {
+	if err != nil {
+		return nil, err
+	}
+	var raws []bson.Raw
+	if err := cursor.All(ctx, &raws); err != nil {
+		return nil, err
+	}
+	docs := make([]document, len(raws))
+	for i, raw := range raws {
+		docs[i] = document(raw)
+	}
+	return docs, nil
+}
+
+// Codes of errors with which a server refuses a command, in contrast to one
+// that it can't answer now.
+const (
+	codeUnauthorized         = 13
+	codeAuthenticationFailed = 18
+	codeCommandNotFound      = 59
+	codeNoReplication        = 76
+	codeNotYetInitialized    = 94
+	codeCommandNotSupported  = 115
+	codeAtlasError           = 8000 // MongoDB's cloud service: command not allowed
+	codeNotSupportedOnView   = 166
+)
+
+// refusal returns the code with which the server refused a command; false for
+// an error of another kind.
+func refusal(err error) (code int32, refused bool) {
+	var ce mongo.CommandError
+	if !errors.As(err, &ce) {
+		return 0, false
+	}
+	var loginErr *auth.Error
+	if errors.As(err, &loginErr) {
+		return 0, false
+	}
+	switch ce.Code {
+	case codeUnauthorized, codeCommandNotFound, codeNoReplication, codeNotYetInitialized,
+		codeCommandNotSupported, codeAtlasError, codeNotSupportedOnView:
+		return ce.Code, true
+	}
+	return ce.Code, false
+}
+
+// lacksRight reports whether the server refused a command for want of a right.
+func lacksRight(err error) bool {
+	code, refused := refusal(err)
+	return refused && (code == codeUnauthorized || code == codeAtlasError)
+}
+
+// heartbeats remembers what the driver's monitor found out last, which is the
+// reason why no server can be selected. The driver calls it from its own
+// goroutines.
+type heartbeats struct {
+	mu      sync.Mutex
+	failure error // nil after a success
+	greeted bool  // one succeeded: this is a MongoDB server
+	cancel  context.CancelCauseFunc
+}
+
+// errStrangeHello is what an answer to hello amounts to that the driver does
+// not understand; it keeps the details to itself.
+var errStrangeHello = errors.New("the answer to hello is not one of a MongoDB server")
+
+func (h *heartbeats) monitor() *event.ServerMonitor {
+	return &event.ServerMonitor{
+		ServerHeartbeatSucceeded: func(e *event.ServerHeartbeatSucceededEvent) {
+			if e.Reply.Kind == "Unknown" {
+				h.see(errStrangeHello)
+				return
+			}
+			h.see(nil)
+		},
+		ServerHeartbeatFailed: func(e *event.ServerHeartbeatFailedEvent) { h.see(e.Failure) },
+	}
+}
+
+// see takes the outcome of a heartbeat. One that the driver itself cancelled,
+// as it does when another connection fails, says nothing about the server.
+func (h *heartbeats) see(failure error) {
+	if errors.Is(failure, context.Canceled) {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.failure = failure
+	h.greeted = h.greeted || failure == nil
+	if failure != nil && h.cancel != nil {
+		h.cancel(failure)
+	}
+}
+
+// watch returns a context that ends when a heartbeat fails, so that a server
+// that refuses connections is known to be down at once and not only when the
+// tick is over.
+func (h *heartbeats) watch(ctx context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.cancel = cancel
+	return ctx, func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.cancel = nil
+		cancel(nil)
+	}
+}
+
+// last returns the failure of the last heartbeat, nil if it succeeded, and
+// whether there ever was one that succeeded.
+func (h *heartbeats) last() (failure error, greeted bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.failure, h.greeted
+}
+
+// failure is an error in words for the user. It keeps the driver's error, so
+// that callers can tell a refused connection from a lost one.
+type failure struct {
+	text string
+	err  error
+}
+
+func (f *failure) Error() string { return f.text }
+func (f *failure) Unwrap() error { return f.err }
+
+// connectionID is the driver's name of a connection in its errors; it differs
+// from attempt to attempt.
+var connectionID = regexp.MustCompile(`connection\([^)]*\):? ?`)
+
+// explain turns the driver's error into one line that says what to do.
+func (p *prober) explain(err error) error {
+	var loginErr *auth.Error
+	if errors.As(err, &loginErr) {
+		return p.explainLogin(err)
+	}
+	last, greeted := p.heartbeats.last()
+	if last != nil {
+		err = last
+	}
+	text := connectionID.ReplaceAllString(err.Error(), "")
+	var notTLS tls.RecordHeaderError
+	switch {
+	case errors.As(err, &notTLS):
+		text = "the server does not speak TLS; remove tls from this target's configuration, or check the port"
+	case !greeted && p.target.TLS == nil && (errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)):
+		text = "the server closed the connection; it may require TLS, or this is not MongoDB's port: " + text
+	}
+	return &failure{text: "mongodb: " + text, err: err}
+}
+
+func (p *prober) explainLogin(err error) error {
+	c := credential(&p.target)
+	source := ""
+	if c != nil {
+		source = c.AuthSource
+	}
+	var ce mongo.CommandError
+	text := connectionID.ReplaceAllString(err.Error(), "")
+	if errors.As(err, &ce) && ce.Code == codeAuthenticationFailed {
+		text = fmt.Sprintf("login refused: user or password is wrong, or the user %q is not in database %q (option %s)", p.target.User, source, optionAuthSource)
+	}
+	return &failure{text: "mongodb: " + text, err: err}
+}

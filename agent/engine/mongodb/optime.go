@@ -1,0 +1,71 @@
+package mongodb
+
+import (
+	"fmt"
+
+	"github.com/benchwatch/benchwatch/agent/engine"
+)
+
+// optime is the position of a member in the history of its replica set: the
+// timestamp of the last operation it has applied, and the term of the primary
+// that wrote it. Between two of them operations can't be counted.
+type optime struct {
+	set       string // name of the replica set
+	seconds   uint32 // since 1970, of the operation
+	increment uint32 // its number within the second
+	term      int64  // -1 if unknown
+}
+
+// optimeAt reads an optime, {ts: Timestamp, t: term}; older answers have the
+// bare timestamp. False for the null optime that members without data report.
+func optimeAt(set string, d document, path ...string) (optime, bool) {
+	v, ok := d.value(path)
+	if !ok {
+		return optime{}, false
+	}
+	o := optime{set: set, term: -1}
+	if sub, isDocument := v.DocumentOK(); isDocument {
+		if n, ok := document(sub).number("t"); ok {
+			o.term = int64(n)
+		}
+		if v, ok = document(sub).value([]string{"ts"}); !ok {
+			return optime{}, false
+		}
+	}
+	o.seconds, o.increment, ok = v.TimestampOK()
+	return o, ok && o.seconds > 0
+}
+
+// before orders two optimes of a set as the server does: by term, then by
+// timestamp; by timestamp alone if a term is unknown.
+func (o optime) before(other optime) bool {
+	if o.term != other.term && o.term >= 0 && other.term >= 0 {
+		return o.term < other.term
+	}
+	if o.seconds != other.seconds {
+		return o.seconds < other.seconds
+	}
+	return o.increment < other.increment
+}
+
+// Behind returns 0 if o has everything that other has; else false, as optimes
+// do not count operations.
+func (o optime) Behind(other engine.Position) (uint64, bool) {
+	return 0, o.Reaches(other)
+}
+
+// Reaches reports whether o has everything that goal has.
+func (o optime) Reaches(goal engine.Position) bool {
+	g, ok := goal.(optime)
+	return ok && g.set == o.set && !o.before(g)
+}
+
+// Scalar is the timestamp in seconds, with the number within the second as a
+// fraction in millionths.
+func (o optime) Scalar() float64 {
+	return float64(o.seconds) + float64(min(o.increment, 999_999))/1e6
+}
+
+func (o optime) String() string {
+	return fmt.Sprintf("{ ts: Timestamp(%d, %d), t: %d }", o.seconds, o.increment, o.term)
+}

@@ -1,0 +1,218 @@
+package mongodb
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"github.com/benchwatch/benchwatch/agent/engine"
+)
+
+const (
+	// chunkInterval is the pace of counting chunks, which reads an index of
+	// the config servers.
+	chunkInterval = time.Minute
+	// maxCollections bounds the collections whose load per shard is read; each
+	// costs one query to all shards every slowInterval.
+	maxCollections = 8
+)
+
+// sharding is what a mongos said about the shards, at a slower pace than the
+// ticks. Between two answers the older is shown, for three intervals at most.
+type sharding struct {
+	asked       time.Time // last round
+	chunksAsked time.Time
+	// answers by what was asked: shards, balancer, chunks, and a collection's
+	// name for its load.
+	answers map[string]shardAnswer
+}
+
+type shardAnswer struct {
+	until  time.Time // when it is too old to be shown
+	values []engine.Value
+}
+
+// keep stores the values of one answer.
+func (sh *sharding) keep(what string, now time.Time, pace time.Duration, s *engine.Status) {
+	if sh.answers == nil {
+		sh.answers = map[string]shardAnswer{}
+	}
+	sh.answers[what] = shardAnswer{until: now.Add(3 * pace), values: s.Values}
+}
+
+// probeShards sets the load of the shards as the router sees it. Its errors
+// leave the values absent: the router's own status does not depend on shards.
+func (p *prober) probeShards(ctx context.Context, s *engine.Status, now time.Time) {
+	sh := &p.shards
+	if now.Sub(sh.asked) >= slowInterval {
+		sh.asked = now
+		ctx, cancel := part(ctx)
+		p.askShards(ctx, now)
+		cancel()
+	}
+	for what, a := range sh.answers {
+		if now.After(a.until) {
+			delete(sh.answers, what)
+			continue
+		}
+		s.Values = append(s.Values, a.values...)
+	}
+}
+
+func (p *prober) askShards(ctx context.Context, now time.Time) {
+	sh := &p.shards
+	if d, err := p.command(ctx, "admin", bson.D{{Key: "listShards", Value: 1}}); p.allowed("listShards", rightShards, err) {
+		var s engine.Status
+		readShards(&s, d)
+		sh.keep("shards", now, slowInterval, &s)
+	}
+	if d, err := p.command(ctx, "admin", bson.D{{Key: "balancerStatus", Value: 1}}); p.allowed("balancerStatus", rightShards, err) {
+		var s engine.Status
+		readBalancer(&s, d)
+		sh.keep("balancer", now, slowInterval, &s)
+	}
+	if now.Sub(sh.chunksAsked) >= chunkInterval {
+		sh.chunksAsked = now
+		if docs, err := p.chunks(ctx); p.allowed("chunks", rightShards, err) {
+			var s engine.Status
+			readChunks(&s, docs)
+			sh.keep("chunks", now, chunkInterval, &s)
+		}
+	}
+	collections, err := p.shardedCollections(ctx)
+	if !p.allowed("collections", rightShards, err) {
+		return
+	}
+	for _, name := range collections {
+		docs, err := p.load(ctx, name)
+		if !p.allowed("collStats", rightCollStats, err) {
+			continue
+		}
+		var s engine.Status
+		readLoad(&s, name, docs)
+		sh.keep("load of "+name, now, slowInterval, &s)
+	}
+}
+
+// allowed reports whether a command succeeded, and notes if it was refused.
+func (p *prober) allowed(name, right string, err error) bool {
+	if err == nil {
+		delete(p.denied, name)
+		return true
+	}
+	p.deny(name, right, err)
+	return false
+}
+
+func (p *prober) chunks(ctx context.Context) ([]document, error) {
+	cursor, err := p.client.Database("config").Collection("chunks").Aggregate(ctx, bson.A{
+		bson.D{{Key: "$group", Value: bson.D{
+			{Key: "_id", Value: "$shard"},
+			{Key: "count", Value: bson.D{{Key: "$sum", Value: 1}}},
+		}}},
+	})
+	return p.all(ctx, cursor, err)
+}
+
+// shardedCollections returns the names of the first few sharded collections,
+// in alphabetical order, without the server's own.
+func (p *prober) shardedCollections(ctx context.Context) ([]string, error) {
+	cursor, err := p.client.Database("config").Collection("collections").Find(ctx,
+		bson.D{{Key: "dropped", Value: bson.D{{Key: "$ne", Value: true}}}}, // kept until 5.0
+		options.Find().SetProjection(bson.D{{Key: "_id", Value: 1}}))
+	docs, err := p.all(ctx, cursor, err)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, d := range docs {
+		name := d.text("_id")
+		database, collection, ok := strings.Cut(name, ".")
+		if ok && database != "config" && database != "admin" && !strings.HasPrefix(collection, "system.") {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names[:min(len(names), maxCollections)], nil
+}
+
+// load asks all shards for the statistics of one collection.
+func (p *prober) load(ctx context.Context, name string) ([]document, error) {
+	database, collection, _ := strings.Cut(name, ".")
+	cursor, err := p.client.Database(database).Collection(collection).Aggregate(ctx, bson.A{
+		bson.D{{Key: "$collStats", Value: bson.D{
+			{Key: "latencyStats", Value: bson.D{}},
+			{Key: "storageStats", Value: bson.D{}},
+		}}},
+		// The storage engine's statistics are large and not read.
+		bson.D{{Key: "$project", Value: bson.D{
+			{Key: "shard", Value: 1},
+			{Key: "latencyStats", Value: 1},
+			{Key: "storageStats.count", Value: 1},
+			{Key: "storageStats.size", Value: 1},
+			{Key: "storageStats.numOrphanDocs", Value: 1},
+		}}},
+	})
+	return p.all(ctx, cursor, err)
+}
+
+func readShards(s *engine.Status, d document) {
+	shards := d.list("shards")
+	s.Set(shardCount, float64(len(shards)))
+	seen := map[string]bool{}
+	for _, shard := range shards {
+		if name := shard.text("_id"); name != "" && !seen[name] {
+			seen[name] = true
+			s.Set(shardDraining, oneIf(shard.is("draining")), name)
+		}
+	}
+}
+
+func readBalancer(s *engine.Status, d document) {
+	if mode := d.text("mode"); mode != "" {
+		s.Set(balancerEnabled, oneIf(mode != "off"))
+	}
+	if running, ok := d.boolean("inBalancerRound"); ok {
+		s.Set(balancerRunning, oneIf(running))
+	}
+}
+
+func readChunks(s *engine.Status, docs []document) {
+	seen := map[string]bool{}
+	for _, d := range docs {
+		shard := d.text("_id")
+		if n, ok := d.number("count"); ok && shard != "" && !seen[shard] {
+			seen[shard] = true
+			s.Set(shardChunks, n, shard)
+		}
+	}
+}
+
+// readLoad reads the answers of all shards to $collStats.
+func readLoad(s *engine.Status, collection string, docs []document) {
+	seen := map[string]bool{}
+	for _, d := range docs {
+		shard := d.text("shard")
+		if shard == "" || seen[shard] {
+			continue
+		}
+		seen[shard] = true
+		for _, kind := range []string{"reads", "writes", "commands", "transactions"} {
+			ops, ok1 := d.number("latencyStats", kind, "ops")
+			sum, ok2 := d.number("latencyStats", kind, "latency")
+			if ok1 && ok2 {
+				s.Set(shardOperations, ops, shard, collection, kind)
+				s.Set(shardLatency, sum/micro, shard, collection, kind)
+			}
+		}
+		for name, m := range map[string]*engine.Metric{"count": shardDocuments, "size": shardDataBytes, "numOrphanDocs": shardOrphans} {
+			if v, ok := d.number("storageStats", name); ok {
+				s.Set(m, v, shard, collection)
+			}
+		}
+	}
+}
