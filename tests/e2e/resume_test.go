@@ -1,0 +1,204 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/benchwatch/benchwatch/agent/run"
+)
+
+// reports waits until the tool has printed n interval lines.
+func (a *agent) reports(t *testing.T, id string, n int) {
+	t.Helper()
+	wait(t, 30*time.Second, fmt.Sprintf("%d reports", n), func() error {
+		if have := readLog(t, a.dataDir, id).intervals; have < n {
+			return fmt.Errorf("have %d", have)
+		}
+		return nil
+	})
+}
+
+// gone fails the test if an ended run still has series that only live runs have.
+func (a *agent) gone(t *testing.T, id string) {
+	t.Helper()
+	for _, name := range a.scrape(t).families("run", id) {
+		switch {
+		case strings.HasPrefix(name, "benchwatch_run_summary_"):
+		case name == "benchwatch_run_info", name == "benchwatch_run_drain_seconds", name == "benchwatch_run_exit_code",
+			name == "benchwatch_run_result", name == "benchwatch_run_start_timestamp_seconds",
+			name == "benchwatch_run_end_timestamp_seconds":
+		default:
+			t.Errorf("an ended run still has %s", name)
+		}
+	}
+}
+
+// The agent is killed during a run and started again: the tool does not notice,
+// and nothing is lost or counted twice.
+func TestAgentKilled(t *testing.T) {
+	const id, seconds = "agent-killed", 9
+	a := startAgent(t, clusterTargets())
+	wrapper := a.run(t, id, load(seconds)...)
+	a.reports(t, id, 3)
+	a.counted(t, id)
+	a.kill(t)
+	a.reports(t, id, 5)
+	a.again(t)
+	a.counted(t, id)
+	a.reports(t, id, 7)
+	a.counted(t, id)
+	if status := wrapper.status(t, 60*time.Second); status != 0 {
+		t.Errorf("benchwatch run exited with %d", status)
+	}
+	if p := readLog(t, a.dataDir, id); p.intervals < seconds-1 {
+		t.Errorf("the log has %d interval lines of %d", p.intervals, seconds)
+	}
+	a.closed(t, id, 30*time.Second)
+	a.summarised(t, id)
+	a.gone(t, id)
+	wholeLines(t, run.At(a.dataDir, id).Path(run.StatusFile))
+}
+
+// wholeLines fails the test unless every line of a file is JSON.
+func wholeLines(t *testing.T, path string) {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bad := 0
+	for line := range strings.Lines(string(data)) {
+		if !json.Valid([]byte(line)) {
+			bad++
+		}
+	}
+	// One line may be torn by the kill.
+	if bad > 1 {
+		t.Errorf("%s: %d broken lines", path, bad)
+	}
+}
+
+// The wrapper is killed during a run: the tool runs on to its end and the agent
+// tells how it ended.
+func TestWrapperKilled(t *testing.T) {
+	const id, seconds = "wrapper-killed", 7
+	a := startAgent(t, clusterTargets())
+	wrapper := a.run(t, id, load(seconds)...)
+	a.reports(t, id, 2)
+	wrapper.kill(t)
+	a.reports(t, id, 5)
+	a.counted(t, id)
+	meta := a.closed(t, id, 60*time.Second)
+	if meta.ExitCode != nil {
+		t.Errorf("exit code %d, but nobody saw it", *meta.ExitCode)
+	}
+	if meta.Result != run.Succeeded {
+		t.Errorf("result %q; the summary in the log says that it succeeded", meta.Result)
+	}
+	a.summarised(t, id)
+	a.gone(t, id)
+}
+
+// The agent is stopped and continued: the tool and the wrapper go on, and what
+// was missed is made up for.
+func TestAgentStopped(t *testing.T) {
+	const id, seconds = "agent-stopped", 8
+	a := startAgent(t, clusterTargets())
+	wrapper := a.run(t, id, load(seconds)...)
+	a.reports(t, id, 2)
+	a.signal(t, syscall.SIGSTOP)
+	a.reports(t, id, 5)
+	a.signal(t, syscall.SIGCONT)
+	a.reports(t, id, 6)
+	a.counted(t, id)
+	if status := wrapper.status(t, 60*time.Second); status != 0 {
+		t.Errorf("benchwatch run exited with %d", status)
+	}
+	a.closed(t, id, 30*time.Second)
+	a.summarised(t, id)
+}
+
+// A tool killed in mid-run leaves no flat lines, and the run counts as failed.
+func TestToolKilled(t *testing.T) {
+	const id = "tool-killed"
+	a := startAgent(t, clusterTargets())
+	wrapper := a.run(t, id, load(60)...)
+	a.reports(t, id, 2)
+	meta, err := run.At(a.dataDir, id).Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(meta.PID, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if status := wrapper.status(t, 60*time.Second); status != 128+int(syscall.SIGKILL) {
+		t.Errorf("benchwatch run exited with %d, want 128+9", status)
+	}
+	meta = a.closed(t, id, 30*time.Second)
+	if meta.Result != run.Failed || meta.Signal == "" {
+		t.Errorf("result %q, signal %q", meta.Result, meta.Signal)
+	}
+	a.gone(t, id)
+}
+
+// One Ctrl-C ends the tool, and nothing is left running.
+func TestInterrupted(t *testing.T) {
+	const id = "interrupted"
+	a := startAgent(t, clusterTargets())
+	wrapper := a.run(t, id, load(60)...)
+	a.reports(t, id, 1)
+	meta, err := run.At(a.dataDir, id).Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	wrapper.signal(t, syscall.SIGINT)
+	if status := wrapper.status(t, 60*time.Second); status == 0 {
+		t.Error("benchwatch run exited with 0")
+	}
+	if err := syscall.Kill(meta.PID, 0); !errors.Is(err, syscall.ESRCH) {
+		t.Errorf("the tool still runs: %v", err)
+	}
+	if meta = a.closed(t, id, 30*time.Second); meta.Result != run.Interrupted {
+		t.Errorf("result %q", meta.Result)
+	}
+}
+
+// No secret of the configuration or the command reaches anything that is kept or
+// served.
+func TestSecretsStayIn(t *testing.T) {
+	const id, secret = "secrets", "s3cret-on-the-command-line"
+	a := startAgent(t, clusterTargets())
+	command := append(load(2), "--mysql-password="+secret)
+	wrapper := a.run(t, id, command...)
+	wrapper.status(t, 60*time.Second) // the password is wrong, so it fails
+	a.closed(t, id, 30*time.Second)
+	out, err := exec.Command("grep", "-rlF", secret, a.dataDir, wrapper.log, a.log).Output()
+	if err == nil {
+		t.Errorf("the password is in %s", out)
+	}
+	text, err := get("http://" + a.address + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(text, secret) {
+		t.Error("the password is in /metrics")
+	}
+	for _, name := range []string{"bench", "monitor"} {
+		password, err := os.ReadFile(stand.servers + "/" + name + ".password")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if out, err := exec.Command("grep", "-rlF", strings.TrimSpace(string(password)), a.dataDir, a.log).Output(); err == nil {
+			t.Errorf("the password of %s is in %s", name, out)
+		}
+	}
+}
