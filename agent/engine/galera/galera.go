@@ -17,43 +17,35 @@ import (
 	"github.com/benchwatch/benchwatch/agent/engine/mysql"
 )
 
-func total(name, help string, labels ...string) *engine.Metric {
-	return &engine.Metric{Name: name, Help: help, Kind: engine.Counter, Labels: labels}
-}
-
-func gauge(name, help string) *engine.Metric {
-	return &engine.Metric{Name: name, Help: help}
-}
-
 var (
-	pausedSeconds      = total("galera_flow_control_paused_seconds_total", "Time that replication on this node was paused by flow control (wsrep_flow_control_paused_ns). Its rate is the share of time paused. FLUSH STATUS does not reset it.")
-	flowControlSent    = total("galera_flow_control_sent_total", "Pauses that this node asked for (wsrep_flow_control_sent): it is the slow one. FLUSH STATUS resets it.")
-	flowControlRecv    = total("galera_flow_control_received_total", "Pauses seen from any node, own ones too (wsrep_flow_control_recv). FLUSH STATUS resets it.")
-	lastCommitted      = gauge("galera_last_committed", "Sequence number of the last transaction committed on this node (wsrep_last_committed). A gauge, since it belongs to the cluster: it outlives restarts.")
-	clusterSize        = gauge("galera_cluster_size", "Nodes in this node's view of the cluster (wsrep_cluster_size). After a node has died it is right only 5 to 7 s later.")
-	configurationID    = gauge("galera_cluster_configuration_id", "Number of the membership change that this node has seen last (wsrep_cluster_conf_id). A node whose number is not the others' lives in the past. Absent in a non-primary component.")
-	primary            = gauge("galera_primary", "1 if the node is in the primary component (wsrep_cluster_status), else 0.")
-	ready              = gauge("galera_ready", "1 if the node accepts queries (wsrep_ready), else 0.")
-	connected          = gauge("galera_connected", "1 if the node is connected to the cluster's network (wsrep_connected), else 0.")
-	localState         = gauge("galera_local_state", "The node's state: 0 initialized, 1 joining, 2 donor or desynced, 3 joined, 4 synced (wsrep_local_state).")
-	desyncCount        = gauge("galera_desync_count", "Reasons for which the node is desynced now: backup, FLUSH TABLES WITH READ LOCK, state transfer (wsrep_desync_count).")
-	receiveQueue       = gauge("galera_receive_queue", "Write sets received and waiting to be applied (wsrep_local_recv_queue). The node with the longest is the slow one.")
-	sendQueue          = gauge("galera_send_queue", "Write sets waiting to be sent (wsrep_local_send_queue).")
-	localCommits       = total("galera_local_commits_total", "Transactions of local clients that were committed (wsrep_local_commits). The sum over the nodes is the cluster's.")
-	certFailures       = total("galera_certification_failures_total", "Transactions of local clients that failed certification (wsrep_local_cert_failures).")
-	bruteForceAborts   = total("galera_brute_force_aborts_total", "Transactions of local clients that an applier aborted (wsrep_local_bf_aborts).")
-	localReplays       = total("galera_local_replays_total", "Transactions that were replayed after a lock conflict with an applier (wsrep_local_replays).")
-	replicatedSets     = total("galera_replicated_writesets_total", "Write sets that this node sent to the others (wsrep_replicated).")
-	replicatedBytes    = total("galera_replicated_bytes_total", "Bytes of the write sets sent (wsrep_replicated_bytes).")
-	receivedSets       = total("galera_received_writesets_total", "Write sets received from the others, and a few messages of the cluster itself (wsrep_received).")
-	receivedBytes      = total("galera_received_bytes_total", "Bytes of the write sets received (wsrep_received_bytes).")
-	openTransactions   = gauge("galera_open_transactions", "Transactions known to the replication provider now (wsrep_open_transactions).")
-	dependencyDistance = gauge("galera_certification_dependency_distance", "Mean distance between write sets that could be applied in parallel (wsrep_cert_deps_distance): an upper limit for useful applier threads. An average since the start or the last FLUSH STATUS, not of the last second.")
-	certIndexSize      = gauge("galera_certification_index_entries", "Entries of the certification index (wsrep_cert_index_size).")
-	cachedDownTo       = gauge("galera_cached_down_to", "Oldest sequence number in the write set cache (wsrep_local_cached_downto): a node that stopped after it can rejoin with an incremental transfer.")
-	applierThreads     = gauge("galera_applier_threads", "Threads that apply write sets (wsrep_applier_thread_count; MariaDB).")
-	clusterWeight      = gauge("galera_cluster_weight", "Votes in this node's view of the cluster (wsrep_cluster_weight).")
-	flowControlLimit   = gauge("galera_flow_control_limit", "Length of the receive queue at which the node asks for a pause (wsrep_flow_control_interval_high; Percona XtraDB Cluster).")
+	pausedSeconds      = engine.NewCounter("galera_flow_control_paused_seconds_total", "Time that replication on this node was paused by flow control (wsrep_flow_control_paused_ns). Its rate is the share of time paused. FLUSH STATUS does not reset it.")
+	flowControlSent    = engine.NewCounter("galera_flow_control_sent_total", "Pauses that this node asked for (wsrep_flow_control_sent): it is the slow one. FLUSH STATUS resets it.")
+	flowControlRecv    = engine.NewCounter("galera_flow_control_received_total", "Pauses seen from any node, own ones too (wsrep_flow_control_recv). FLUSH STATUS resets it.")
+	lastCommitted      = engine.NewGauge("galera_last_committed", "Sequence number of the last transaction committed on this node (wsrep_last_committed). A gauge, since it belongs to the cluster: it outlives restarts.")
+	clusterSize        = engine.NewGauge("galera_cluster_size", "Nodes in this node's view of the cluster (wsrep_cluster_size). After a node has died it is right only 5 to 7 s later.")
+	configurationID    = engine.NewGauge("galera_cluster_configuration_id", "Number of the membership change that this node has seen last (wsrep_cluster_conf_id). A node whose number is not the others' lives in the past. Absent in a non-primary component.")
+	primary            = engine.NewGauge("galera_primary", "1 if the node is in the primary component (wsrep_cluster_status), else 0.")
+	ready              = engine.NewGauge("galera_ready", "1 if the node accepts queries (wsrep_ready), else 0.")
+	connected          = engine.NewGauge("galera_connected", "1 if the node is connected to the cluster's network (wsrep_connected), else 0.")
+	localState         = engine.NewGauge("galera_local_state", "The node's state: 0 initialized, 1 joining, 2 donor or desynced, 3 joined, 4 synced (wsrep_local_state).")
+	desyncCount        = engine.NewGauge("galera_desync_count", "Reasons for which the node is desynced now: backup, FLUSH TABLES WITH READ LOCK, state transfer (wsrep_desync_count).")
+	receiveQueue       = engine.NewGauge("galera_receive_queue", "Write sets received and waiting to be applied (wsrep_local_recv_queue). The node with the longest is the slow one.")
+	sendQueue          = engine.NewGauge("galera_send_queue", "Write sets waiting to be sent (wsrep_local_send_queue).")
+	localCommits       = engine.NewCounter("galera_local_commits_total", "Transactions of local clients that were committed (wsrep_local_commits). The sum over the nodes is the cluster's.")
+	certFailures       = engine.NewCounter("galera_certification_failures_total", "Transactions of local clients that failed certification (wsrep_local_cert_failures).")
+	bruteForceAborts   = engine.NewCounter("galera_brute_force_aborts_total", "Transactions of local clients that an applier aborted (wsrep_local_bf_aborts).")
+	localReplays       = engine.NewCounter("galera_local_replays_total", "Transactions that were replayed after a lock conflict with an applier (wsrep_local_replays).")
+	replicatedSets     = engine.NewCounter("galera_replicated_writesets_total", "Write sets that this node sent to the others (wsrep_replicated).")
+	replicatedBytes    = engine.NewCounter("galera_replicated_bytes_total", "Bytes of the write sets sent (wsrep_replicated_bytes).")
+	receivedSets       = engine.NewCounter("galera_received_writesets_total", "Write sets received from the others, and a few messages of the cluster itself (wsrep_received).")
+	receivedBytes      = engine.NewCounter("galera_received_bytes_total", "Bytes of the write sets received (wsrep_received_bytes).")
+	openTransactions   = engine.NewGauge("galera_open_transactions", "Transactions known to the replication provider now (wsrep_open_transactions).")
+	dependencyDistance = engine.NewGauge("galera_certification_dependency_distance", "Mean distance between write sets that could be applied in parallel (wsrep_cert_deps_distance): an upper limit for useful applier threads. An average since the start or the last FLUSH STATUS, not of the last second.")
+	certIndexSize      = engine.NewGauge("galera_certification_index_entries", "Entries of the certification index (wsrep_cert_index_size).")
+	cachedDownTo       = engine.NewGauge("galera_cached_down_to", "Oldest sequence number in the write set cache (wsrep_local_cached_downto): a node that stopped after it can rejoin with an incremental transfer.")
+	applierThreads     = engine.NewGauge("galera_applier_threads", "Threads that apply write sets (wsrep_applier_thread_count; MariaDB).")
+	clusterWeight      = engine.NewGauge("galera_cluster_weight", "Votes in this node's view of the cluster (wsrep_cluster_weight).")
+	flowControlLimit   = engine.NewGauge("galera_flow_control_limit", "Length of the receive queue at which the node asks for a pause (wsrep_flow_control_interval_high; Percona XtraDB Cluster).")
 )
 
 // series are the variables that are a number or a switch each.

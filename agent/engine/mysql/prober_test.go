@@ -3,10 +3,12 @@ package mysql
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"io"
 	"log/slog"
 	"net"
+	"net/http/httptest"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -59,13 +61,28 @@ func say(text string) func(net.Conn) {
 	}
 }
 
-// greeting of a server, without TLS among its capabilities.
-func greetingOf(version string) string {
-	return packet(0, "\x0a"+version+"\x00"+"\x01\x00\x00\x00"+"12345678\x00"+"\xff\xf7"+"\x21"+"\x02\x00"+"\x0f\x80"+"\x15"+strings.Repeat("\x00", 10)+"123456789012\x00"+"mysql_native_password\x00")
+// greetingOf a server, without TLS among its capabilities.
+func greetingOf(version string) string { return greetingWith(version, "\xff\xf7") }
+
+func greetingWith(version, capabilities string) string {
+	return packet(0, "\x0a"+version+"\x00"+"\x01\x00\x00\x00"+"12345678\x00"+capabilities+"\x21"+"\x02\x00"+"\x0f\x80"+"\x15"+strings.Repeat("\x00", 10)+"123456789012\x00"+"mysql_native_password\x00")
 }
 
 func errorPacket(sequence byte, number uint16, text string) string {
 	return packet(sequence, "\xff"+string([]byte{byte(number), byte(number >> 8)})+"#HY000"+text)
+}
+
+// encrypted greets and begins TLS with a certificate that nobody has signed.
+func encrypted(t *testing.T) func(net.Conn) {
+	t.Helper()
+	web := httptest.NewUnstartedServer(nil) // for its certificate, of example.com
+	web.StartTLS()
+	t.Cleanup(web.Close)
+	return func(c net.Conn) {
+		_, _ = io.WriteString(c, greetingWith("8.4.3", "\xff\xff"))
+		_, _ = io.ReadFull(c, make([]byte, 36)) // the request for TLS
+		_ = tls.Server(c, &tls.Config{Certificates: web.TLS.Certificates}).Handshake()
+	}
 }
 
 // Whatever is behind the port: one line that says what, the same each time,
@@ -97,6 +114,8 @@ func TestWhatIsBehindThePort(t *testing.T) {
 		{name: "wrong password", address: listen(t, refuse(1045, "Access denied for user 'm'@'h' (using password: YES)")), want: "check user and password_file"},
 		{name: "TLS required", address: listen(t, refuse(3159, "Connections using insecure transport are prohibited while --require_secure_transport=ON.")), want: "set tls in the target"},
 		{name: "no TLS offered", address: listen(t, say(greetingOf("8.4.3"))), tls: &tls.Config{ServerName: "db"}, want: "does not offer TLS"},
+		{name: "unknown certificate", address: listen(t, encrypted(t)), tls: &tls.Config{ServerName: "example.com"}, want: "unknown authority"},
+		{name: "another name", address: listen(t, encrypted(t)), tls: &tls.Config{ServerName: "db.internal", RootCAs: testCA(t)}, want: "another name"},
 		{name: "protocol of the last century", address: listen(t, say(packet(0, "\x093.23.58\x00"))), want: "too old"},
 		{name: "not resolvable", address: "no-such-host.invalid:3306", want: "can't be resolved"},
 		{name: "nobody listens", address: "127.0.0.1:1", want: "nobody listens", is: syscall.ECONNREFUSED},
@@ -130,6 +149,16 @@ func TestWhatIsBehindThePort(t *testing.T) {
 			}
 		})
 	}
+}
+
+// testCA trusts httptest's certificate.
+func testCA(t *testing.T) *x509.CertPool {
+	t.Helper()
+	web := httptest.NewTLSServer(nil)
+	defer web.Close()
+	pool := x509.NewCertPool()
+	pool.AddCert(web.Certificate())
+	return pool
 }
 
 func TestBadSettings(t *testing.T) {
