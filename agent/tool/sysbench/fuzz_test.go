@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/benchwatch/benchwatch/agent/tool"
+	"github.com/benchwatch/benchwatch/agent/tool/message"
 )
 
 // FuzzParser checks what holds for any input: no panic, no number that is none,
@@ -49,7 +50,7 @@ func FuzzParser(f *testing.F) {
 		p.Close(emit)
 		n := run
 		p.Close(func(r *tool.Report) { t.Fatalf("closed twice: %+v of run %d", r, n) })
-		if size := len(p.lastMessage) + cap(p.names.text); size > 2*maxMessage {
+		if size := len(p.lastMessage) + cap(p.names.text); size > 2*message.Max {
 			t.Fatalf("%d bytes kept", size)
 		}
 		Sniff(stdout)
@@ -75,7 +76,7 @@ func checkReport(t *testing.T, r *tool.Report) {
 	for _, v := range r.Latencies {
 		good(v.Seconds)
 	}
-	if len(r.Rates) > 12 || len(r.Counts) > 12 || len(r.Latencies) > maxLatencies || len(r.Message) > maxMessage+8 || len(r.Version) > 256 {
+	if len(r.Rates) > 12 || len(r.Counts) > 12 || len(r.Latencies) > maxLatencies || len(r.Message) > message.Max+8 || len(r.Version) > 256 {
 		t.Fatalf("too much in %+v", r)
 	}
 	if !utf8.ValidString(r.Message) || !json.Valid(tool.AppendJSON(nil, r)) {

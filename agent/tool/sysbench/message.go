@@ -2,14 +2,11 @@ package sysbench
 
 import (
 	"bytes"
-	"strings"
 
 	"github.com/benchwatch/benchwatch/agent/secret"
 	"github.com/benchwatch/benchwatch/agent/tool"
+	"github.com/benchwatch/benchwatch/agent/tool/message"
 )
-
-// maxMessage bounds an error's text in bytes; statements in it can be long.
-const maxMessage = 1024
 
 // logBuffer is TEXT_BUFFER_SIZE of src/sb_logger.c. A message that fills it
 // loses its end and its newline, so that the next line is glued to it.
@@ -69,9 +66,9 @@ func (p *Parser) message(text []byte, emit func(*tool.Report)) (tool.Verdict, bo
 			return 0, false
 		}
 	}
-	message := clean(text)
-	p.fail(message, 1, emit)
-	p.lastMessage = message
+	said := clean(text)
+	p.fail(said, 1, emit)
+	p.lastMessage = said
 	return tool.Reported, true
 }
 
@@ -112,36 +109,24 @@ func (p *Parser) stderr(text []byte, emit func(*tool.Report)) tool.Verdict {
 
 // fail reports an error of the present run that was printed n times. A count is
 // set when n is not 1.
-func (p *Parser) fail(message string, n uint64, emit func(*tool.Report)) {
+func (p *Parser) fail(said string, n uint64, emit func(*tool.Report)) {
 	p.start(emit)
 	r := &p.report
 	r.Reset(tool.Error, p.number)
-	r.Message = message
+	r.Message = said
 	if n != 1 {
 		r.AddCount(opError, n)
 	}
 	emit(r)
 }
 
-// clean makes a line fit to be shown: valid, of bounded length and without
-// secrets.
+// clean makes a line fit to be shown. A misspelt --mysql-password= is an
+// invalid option too.
 func clean(text []byte) string {
-	text = bytes.TrimSpace(text)
-	// Redaction first sees more than is kept: a secret must not be cut in two
-	// and then be taken for something else.
-	if len(text) > 4*maxMessage {
-		text = text[:4*maxMessage]
-	}
-	s := strings.ToValidUTF8(string(text), "\uFFFD")
-	if rest, ok := strings.CutPrefix(s, "invalid option: "); ok {
-		// A misspelt --mysql-password= is one too.
-		if name, _, assigned := strings.Cut(rest, "="); assigned {
-			s = "invalid option: " + name + "=" + secret.Blank
+	if begins(text, "invalid option: ") {
+		if name, _, assigned := bytes.Cut(text, []byte("=")); assigned {
+			text = append(append(name[:len(name):len(name)], '='), secret.Blank...)
 		}
 	}
-	s = secret.Text(s)
-	if len(s) > maxMessage {
-		s = strings.ToValidUTF8(s[:maxMessage], "") + " …"
-	}
-	return s
+	return message.Clean(text)
 }

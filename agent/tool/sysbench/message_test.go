@@ -6,10 +6,11 @@ import (
 
 	"github.com/benchwatch/benchwatch/agent/secret"
 	"github.com/benchwatch/benchwatch/agent/tool"
+	"github.com/benchwatch/benchwatch/agent/tool/message"
 )
 
-func failure(message string) string {
-	return string(tool.AppendJSON(nil, &tool.Report{Kind: tool.Error, Run: 1, Message: message}))
+func failure(said string) string {
+	return string(tool.AppendJSON(nil, &tool.Report{Kind: tool.Error, Run: 1, Message: said}))
 }
 
 func TestMessages(t *testing.T) {
@@ -42,11 +43,11 @@ func TestMessages(t *testing.T) {
 			[]string{start, failure("invalid option: --mysql-pasword=" + secret.Blank), failure("FATAL: can't connect to mysql://u:" + secret.Blank + "@db/"), failure("FATAL: --mysql-password=" + secret.Blank)}, 0},
 		{"what is not UTF-8 is replaced", lines("FATAL: a\xffb"), []string{start, failure("FATAL: a\uFFFDb")}, 0},
 		{"long messages are shortened", lines("FATAL: " + strings.Repeat("x", 2000)),
-			[]string{start, failure("FATAL: " + strings.Repeat("x", maxMessage-7) + " …")}, 0},
+			[]string{start, failure("FATAL: " + strings.Repeat("x", message.Max-7) + " …")}, 0},
 		{"a message that fills sysbench's buffer loses its line end",
 			"FATAL: " + strings.Repeat("x", 4095) + line10 + "\n" + "DEBUG: " + strings.Repeat("y", 4095) + "ALERT: " + strings.Repeat("z", 4095) + "FATAL: b\n",
-			[]string{start, failure("FATAL: " + strings.Repeat("x", maxMessage-7) + " …"), replace(json10, `"interval_seconds":1,`, ""),
-				failure("ALERT: " + strings.Repeat("z", maxMessage-7) + " …"), failure("FATAL: b")}, 0},
+			[]string{start, failure("FATAL: " + strings.Repeat("x", message.Max-7) + " …"), replace(json10, `"interval_seconds":1,`, ""),
+				failure("ALERT: " + strings.Repeat("z", message.Max-7) + " …"), failure("FATAL: b")}, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) { check(t, c.input, c.want, c.malformed) })
 	}
@@ -86,7 +87,7 @@ func TestFloodOfErrors(t *testing.T) {
 	if n != 40001 { // and a start
 		t.Errorf("%d reports of 40000 errors", n)
 	}
-	if len(p.lastMessage) > maxMessage+8 {
+	if len(p.lastMessage) > message.Max+8 {
 		t.Errorf("%d bytes kept", len(p.lastMessage))
 	}
 }

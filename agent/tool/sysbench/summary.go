@@ -43,12 +43,6 @@ type summary struct {
 	report    tool.Report
 }
 
-// amount is a count with its rate, each as far as printed.
-type amount struct {
-	count tool.Optional[uint64]
-	rate  tool.Optional[float64]
-}
-
 func (m *summary) reset() {
 	*m = summary{latencies: m.latencies[:0], report: m.report}
 }
@@ -264,102 +258,6 @@ func (m *summary) take(label string, s *scanner) (known, ok bool) {
 	}
 	return false, false
 }
-
-// take reads `7540` or `7540  (753.42 per sec.)` up to the line's end.
-func (a *amount) take(s *scanner) bool {
-	n, ok := s.count()
-	if !ok {
-		return false
-	}
-	taken := amount{count: tool.Some(n), rate: a.rate}
-	if !s.end() {
-		s.spaces()
-		if !s.lit("(") || !optional(s, &taken.rate) || !s.lit(" per sec.)") || !s.end() {
-			return false
-		}
-	}
-	*a = taken
-	return true
-}
-
-// takeRate reads a number with so many decimals up to the line's end.
-func (a *amount) takeRate(s *scanner, places int, unit float64) bool {
-	v, ok := s.decimal(places, 0)
-	if !ok || !s.end() {
-		return false
-	}
-	if v >= 0 {
-		a.rate = tool.Some(v * unit)
-	}
-	return true
-}
-
-// takeFiles reads a count or what fileio of 1.1 prints:
-// `IOPS=11916.62 186.20 MiB/s (195.24 MB/s)`.
-func (m *summary) takeFiles(s *scanner, operations, volume *amount) bool {
-	s.spaces()
-	if !s.lit("IOPS=") {
-		return operations.take(s)
-	}
-	m.brief = true
-	var rate, bytes amount
-	ok := optional(s, &rate.rate)
-	if volume != nil {
-		ok = ok && s.lit(" ") && optional(s, &bytes.rate) && s.lit(" MiB/s (")
-		if ok {
-			_, ok = s.decimal(2, 0)
-		}
-		ok = ok && s.lit(" MB/s)")
-	}
-	if !ok || !s.end() {
-		return false
-	}
-	operations.rate = rate.rate
-	if volume != nil && bytes.rate.Known {
-		volume.rate = tool.Some(bytes.rate.Value * mebibyte)
-	}
-	return true
-}
-
-// percentileLabel reads `95th percentile`, of 0.x `approx.  95 percentile`.
-func (p *Parser) percentileLabel(label []byte) (string, bool) {
-	s := scanner{b: label}
-	s.lit("approx.")
-	stat, ok := s.percentile(&p.names)
-	if !ok {
-		return "", false
-	}
-	s.lit("th")
-	return stat, s.lit(" percentile") && s.end()
-}
-
-// maxLatency in seconds: more is the start value of a minimum that no event
-// has lowered, 2^64-1 ns.
-const maxLatency = 1e9
-
-// takeLatency reads milliseconds, in 0.x with the unit behind them; before
-// that it was seconds.
-func (m *summary) takeLatency(s *scanner, stat string) bool {
-	at := s.i
-	v, ok := s.decimal(2, 3)
-	if ok {
-		s.lit("ms")
-	} else {
-		s.i = at
-		v, ok = s.decimal(4, 0)
-		ok = ok && s.lit("s")
-	}
-	if !ok || !s.end() {
-		return false
-	}
-	if v <= maxLatency && len(m.latencies) < maxLatencies {
-		m.latencies = append(m.latencies, tool.Latency{Operation: tool.Transaction, Stat: stat, Seconds: v})
-	}
-	return true
-}
-
-// maxLatencies bounds the list of percentiles.
-const maxLatencies = 32
 
 // endSummary reports the summary that was read, if any.
 func (p *Parser) endSummary(emit func(*tool.Report)) {
