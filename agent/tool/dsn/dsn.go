@@ -44,11 +44,7 @@ func parseOne(s string) (a Address) {
 		if !jdbc {
 			return a
 		}
-		// jdbc:oracle:thin:@host:port:sid has no slashes.
-		if _, rest, ok = strings.Cut(s, ":@"); !ok {
-			return a
-		}
-		rest = strings.TrimPrefix(rest, "//")
+		return oracle(s)
 	}
 	// Parameters: ?a=b&c=d, or ;a=b of SQL Server.
 	parameters := ""
@@ -75,6 +71,20 @@ func parseOne(s string) (a Address) {
 	if strings.ContainsAny(a.Hosts, "()") {
 		a.Hosts = "" // address=(host=…): not read
 	}
+	return a
+}
+
+// oracle reads jdbc:oracle:thin:user/password@host:port:sid.
+func oracle(s string) (a Address) {
+	i := strings.LastIndexByte(s, '@')
+	if i < 0 {
+		return a
+	}
+	user := s[:i]
+	if _, password, ok := strings.Cut(user[strings.LastIndexByte(user, ':')+1:], "/"); ok {
+		a.secret(password)
+	}
+	a.Hosts, a.Database, _ = strings.Cut(strings.TrimLeft(s[i+1:], "/"), "/")
 	return a
 }
 

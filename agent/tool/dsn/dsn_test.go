@@ -20,9 +20,10 @@ func TestParse(t *testing.T) {
 		"jdbc:mariadb:replication://h1,h2/ycsb":                            {Hosts: "h1,h2", Database: "ycsb"},
 		"jdbc:sqlserver://h:1433;databaseName=ycsb;user=sa;password=Top1!": {Hosts: "h:1433", Database: "ycsb", Secrets: []string{"Top1!"}},
 		"jdbc:oracle:thin:@h:1521:orcl":                                    {Hosts: "h:1521:orcl"},
-		"jdbc:h2:mem:x":                                                    {},
-		"not a url":                                                        {},
-		"":                                                                 {},
+		"jdbc:oracle:thin:scott/tiger@//h:1521/svc":                        {Hosts: "h:1521", Database: "svc", Secrets: []string{"tiger"}},
+		"jdbc:h2:mem:x": {},
+		"not a url":     {},
+		"":              {},
 	}
 	for s, want := range tests {
 		if diff := cmp.Diff(want, Parse(s)); diff != "" {

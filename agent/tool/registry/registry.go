@@ -3,6 +3,7 @@ package registry
 
 import (
 	"github.com/benchwatch/benchwatch/agent/tool"
+	"github.com/benchwatch/benchwatch/agent/tool/goycsb"
 	"github.com/benchwatch/benchwatch/agent/tool/sysbench"
 	"github.com/benchwatch/benchwatch/agent/tool/tpccmysql"
 	"github.com/benchwatch/benchwatch/agent/tool/ycsb"
@@ -12,6 +13,7 @@ import (
 var Tools = []*tool.Tool{
 	sysbench.Tool,
 	ycsb.Tool,
+	goycsb.Tool,
 	tpccmysql.Tool,
 }
 

@@ -260,32 +260,33 @@ func (o *options) address(key, value string) (target, database string) {
 	return value, ""
 }
 
+// minToken is the length from which a secret is blanked wherever it stands: a
+// password "1" must not blank every option whose value is 1.
+const minToken = 4
+
 // redact blanks secrets in args.
 func redact(args, secrets []string) (redacted, found []string) {
-	seen := map[string]bool{}
 	for _, s := range secrets {
-		if s != "" && !seen[s] {
-			seen[s] = true
+		if s != "" && !slices.Contains(found, s) {
 			found = append(found, s)
 		}
 	}
-	r := secret.New(found...)
-	for i, a := range args {
+	slices.Sort(found)
+	r := secret.New(slices.DeleteFunc(slices.Clone(found), func(s string) bool { return len(s) < minToken })...)
+	for _, a := range args {
 		key, value, ok := strings.Cut(a, "=")
 		switch {
 		case ok && value != "" && secret.Name(strings.TrimLeft(key, "-")):
 			a = key + "=" + secret.Blank
-			if !seen[value] {
-				seen[value] = true
+			if !slices.Contains(found, value) {
 				found = append(found, value)
 			}
-		case i > 0 && args[i-1] == "-p" && ok:
+		case ok:
 			a = key + "=" + r.Text(value)
 		default:
 			a = r.Text(a)
 		}
 		redacted = append(redacted, a)
 	}
-	slices.Sort(found)
 	return redacted, found
 }

@@ -1,0 +1,51 @@
+// Package goycsb reads go-ycsb: its command line, its interval output in the
+// three output styles, and its summary. Formats as in the sources of April
+// 2024 (pkg/measurement, pkg/client).
+//
+// Everything that go-ycsb prints is cumulative since the first operation of
+// its kind. The intervals here are differences; percentiles of an interval
+// can't be had and are left out.
+package goycsb
+
+import (
+	"bytes"
+
+	"github.com/benchwatch/benchwatch/agent/tool"
+)
+
+const name = "goycsb"
+
+// Tool is go-ycsb.
+var Tool = &tool.Tool{
+	Name:      name,
+	Programs:  []string{"go-ycsb"},
+	Describe:  describe,
+	NewParser: func() tool.Parser { return &parser{} },
+	Sniff:     sniff,
+}
+
+func sniff(head []byte) int {
+	for _, c := range [...]struct {
+		text  string
+		score int
+	}{
+		{" - Takes(s): ", 97},
+		{"| OPERATION | TAKES(S) |", 97},
+		{`"Takes(s)":"`, 97},
+		{"operation,timestamp_us,latency_us", 95},
+		{"should be bigger than threadCount: ", 95},
+		{"Using request distribution '", 90},
+		{"\nRun finished, takes ", 85},
+		{`"debug.pprof"="`, 90},
+	} {
+		if bytes.Contains(head, []byte(c.text)) {
+			return c.score
+		}
+	}
+	for _, p := range deadly {
+		if bytes.HasPrefix(head, p) {
+			return 70
+		}
+	}
+	return 0
+}
