@@ -58,6 +58,7 @@ func (p *prober) clientOptions() *options.ClientOptions {
 
 // command runs one command on a database and returns its answer.
 func (p *prober) command(ctx context.Context, database string, cmd any) (document, error) {
+	p.statements++
 	raw, err := p.client.Database(database).RunCommand(ctx, cmd).Raw()
 	if err != nil {
 		return nil, err
@@ -67,6 +68,7 @@ func (p *prober) command(ctx context.Context, database string, cmd any) (documen
 
 // all runs a query or an aggregation that has few results.
 func (p *prober) all(ctx context.Context, cursor *mongo.Cursor, err error) ([]document, error) {
+	p.statements++
 	if err != nil {
 		return nil, err
 	}

@@ -34,9 +34,10 @@ type prober struct {
 	// driver logs in neither to arbiters nor again on open connections.
 	loginState int
 
-	denied map[string]denial // by command
-	window slowValue
-	shards sharding
+	denied     map[string]denial // by command
+	statements uint64            // sent so far, heartbeats not counted
+	window     slowValue
+	shards     sharding
 }
 
 // denial is a command that the server refused.
@@ -94,7 +95,7 @@ func (p *prober) probe(ctx context.Context) (*engine.Status, error) {
 	s := &engine.Status{Flavour: "mongodb"}
 	member := p.hello
 
-	d, err := p.ask(ctx, s, "serverStatus", serverStatusCommand(slow && p.hello.set != ""), rightServerStatus)
+	d, err := p.ask(ctx, "serverStatus", serverStatusCommand(slow && p.hello.set != ""), rightServerStatus)
 	if err != nil {
 		return nil, err
 	}
@@ -104,6 +105,10 @@ func (p *prober) probe(ctx context.Context) (*engine.Status, error) {
 			member = p.update(readGreeting(repl))
 		}
 		p.readOplogSection(d, now)
+	} else if d, err = p.ask(ctx, "buildInfo", bson.D{{Key: "buildInfo", Value: 1}}, ""); err != nil {
+		return nil, err
+	} else if d != nil { // tells the version to everybody
+		s.Version = d.text("version")
 	}
 	applyGreeting(s, &member)
 
@@ -111,7 +116,7 @@ func (p *prober) probe(ctx context.Context) (*engine.Status, error) {
 	case member.router:
 		p.probeShards(ctx, s, now)
 	case member.set != "":
-		d, err := p.ask(ctx, s, "replSetGetStatus", bson.D{{Key: "replSetGetStatus", Value: 1}}, rightReplicaSet)
+		d, err := p.ask(ctx, "replSetGetStatus", bson.D{{Key: "replSetGetStatus", Value: 1}}, rightReplicaSet)
 		if err != nil {
 			return nil, err
 		}
@@ -120,6 +125,7 @@ func (p *prober) probe(ctx context.Context) (*engine.Status, error) {
 		}
 		p.probeOplog(ctx, s, now)
 	}
+	s.Set(engine.AgentStatementsTotal, float64(p.statements))
 	p.tellMissing(s, member.state)
 	return s, nil
 }
@@ -165,7 +171,7 @@ func (p *prober) update(repl greeting) greeting {
 
 // ask runs a command that a server may refuse: then the answer is nil, and
 // the command is left alone for a while. Other errors are the caller's.
-func (p *prober) ask(ctx context.Context, s *engine.Status, name string, cmd bson.D, right string) (document, error) {
+func (p *prober) ask(ctx context.Context, name string, cmd bson.D, right string) (document, error) {
 	if d, ok := p.denied[name]; ok && time.Since(d.at) < slowInterval {
 		return nil, nil
 	}
