@@ -5,6 +5,7 @@
 package metrics
 
 import (
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -78,7 +79,7 @@ func (c *Collector) runInfo(ch chan<- prometheus.Metric, s *run.Snapshot) {
 	if m.Threads > 0 {
 		threads = strconv.Itoa(m.Threads)
 	}
-	names := []string{"run", "title", "tool", "tool_version", "verb", "workload", "threads", "target", "database", "generator"}
+	names := slices.Clone(runInfoLabels)
 	values := []string{m.ID, m.Title, m.Tool, m.ToolVersion, m.Verb, m.Workload, threads, m.Target, m.Database, m.Generator}
 	own := make([]string, 0, len(m.Labels))
 	for name := range m.Labels {
@@ -97,7 +98,13 @@ func (c *Collector) runInfo(ch chan<- prometheus.Metric, s *run.Snapshot) {
 
 const (
 	runInfoName = "run_info"
-	runInfoHelp = "Facts about a run as labels; value 1. Kept as long as the run's summary."
+	runInfoHelp = "Facts about a run as labels, the user's own labels among them; value 1. Kept as long as the run's summary."
+)
+
+var (
+	runInfoLabels = []string{"run", "title", "tool", "tool_version", "verb", "workload", "threads", "target", "database", "generator"}
+	// runInfo without the user's labels, for the list of families.
+	_ = desc(runInfoName, runInfoHelp, runInfoLabels...)
 )
 
 // label makes any bytes a label value of bounded length.
@@ -110,7 +117,9 @@ func label(s string) string {
 	return string(r[:longestLabel-1]) + "…"
 }
 
+// desc declares a family of this package.
 func desc(name, help string, labels ...string) *prometheus.Desc {
+	declared = append(declared, Family{prefix + name, typeOf(name), labels, help})
 	return prometheus.NewDesc(prefix+name, help, labels, nil)
 }
 
