@@ -109,7 +109,7 @@ func (s *state) apply(r *tool.Report, at time.Time) {
 	case tool.Summary:
 		s.addSummary(r)
 	case tool.Error:
-		s.addMessage(r.Message)
+		s.addMessage(r.Message, max(1, r.Count("error").Value))
 	}
 }
 
@@ -126,8 +126,9 @@ func (s *state) start(r *tool.Report) {
 	}
 }
 
-func (s *state) addMessage(m string) {
-	s.messageCount++
+// addMessage keeps a message that the tool printed n times.
+func (s *state) addMessage(m string, n uint64) {
+	s.messageCount += n
 	s.lastMessage = m
 	if len(s.messages) < keptErrors {
 		s.messages = append(s.messages, m)

@@ -73,6 +73,28 @@ func TestSummaryOfCheckpoints(t *testing.T) {
 	}
 }
 
+// sysbench 1.x prints the time since the start at a checkpoint, and counts
+// since the last one.
+func TestSummaryOfCheckpointsWithRunningClock(t *testing.T) {
+	s := newState()
+	for _, end := range []float64{10, 40} {
+		r := summaryOf(end, 100, 1, 2, 9)
+		r.IntervalSeconds = tool.Some(map[float64]float64{10: 10, 40: 30}[end])
+		s.apply(r, time.Time{})
+	}
+	if got := s.final().ElapsedSeconds.Value; got != 40 {
+		t.Errorf("elapsed %v, want 40", got)
+	}
+}
+
+func TestRepeatedMessageCounts(t *testing.T) {
+	s := newState()
+	s.apply(&tool.Report{Kind: tool.Error, Message: "gone", Counts: []tool.Count{{Operation: "error", N: 5}}}, time.Time{})
+	if s.messageCount != 5 {
+		t.Errorf("%d messages, want 5", s.messageCount)
+	}
+}
+
 // A killed tool prints no summary: what its intervals tell is left, and no
 // latency of the whole run.
 func TestSummaryOfKilledTool(t *testing.T) {

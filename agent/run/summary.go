@@ -9,9 +9,13 @@ import (
 
 // add returns the sum of m, which may be nil, and one more summary.
 func (m *Summary) add(r *tool.Report) *Summary {
+	elapsed := r.ElapsedSeconds
+	if r.IntervalSeconds.Known { // since the last checkpoint, as the counts are
+		elapsed = r.IntervalSeconds
+	}
 	next := &Summary{
 		Parts:          1,
-		ElapsedSeconds: r.ElapsedSeconds,
+		ElapsedSeconds: elapsed,
 		Threads:        r.Threads,
 		Rates:          slices.Clone(r.Rates),
 		Counts:         slices.Clone(r.Counts),
