@@ -66,3 +66,27 @@ func TestEmptyFileIsDefault(t *testing.T) {
 		t.Errorf("sample interval %s", c.SampleInterval)
 	}
 }
+
+// The example in the documentation is one that works.
+func TestDocumentedExample(t *testing.T) {
+	doc, err := os.ReadFile("../../docs/configuration.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, example, ok := strings.Cut(string(doc), "```yaml\n")
+	example, _, end := strings.Cut(example, "```")
+	if !ok || !end {
+		t.Fatal("no example found")
+	}
+	path := filepath.Join(t.TempDir(), "benchwatch.yml")
+	if err := os.WriteFile(path, []byte(example), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c, err := Load(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(c.Targets) != 2 || len(c.Logs) != 1 || c.Grafana.URL == "" || c.DataDir != "/var/lib/benchwatch" {
+		t.Errorf("got %+v", c)
+	}
+}
