@@ -139,6 +139,16 @@ func (a *agent) run(t *testing.T, id string, command ...string) *process {
 	return p
 }
 
+// meta reads run.json.
+func (a *agent) meta(t *testing.T, id string) run.Meta {
+	t.Helper()
+	meta, err := run.At(a.dataDir, id).Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return meta
+}
+
 // closed waits until the run is over, drain included, and returns its facts.
 func (a *agent) closed(t *testing.T, id string, limit time.Duration) run.Meta {
 	t.Helper()

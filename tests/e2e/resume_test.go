@@ -133,10 +133,7 @@ func TestToolKilled(t *testing.T) {
 	a := startAgent(t, clusterTargets())
 	wrapper := a.run(t, id, load(60)...)
 	a.reports(t, id, 2)
-	meta, err := run.At(a.dataDir, id).Load()
-	if err != nil {
-		t.Fatal(err)
-	}
+	meta := a.meta(t, id)
 	if err := syscall.Kill(meta.PID, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
@@ -156,10 +153,7 @@ func TestInterrupted(t *testing.T) {
 	a := startAgent(t, clusterTargets())
 	wrapper := a.run(t, id, load(60)...)
 	a.reports(t, id, 1)
-	meta, err := run.At(a.dataDir, id).Load()
-	if err != nil {
-		t.Fatal(err)
-	}
+	meta := a.meta(t, id)
 	wrapper.signal(t, syscall.SIGINT)
 	if status := wrapper.status(t, 60*time.Second); status == 0 {
 		t.Error("benchwatch run exited with 0")

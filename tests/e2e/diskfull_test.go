@@ -1,0 +1,95 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/benchwatch/benchwatch/agent/run"
+)
+
+// The disk with the run directory is full from mid-run until after its end: the tool
+// runs on and keeps its exit status, the agent lives, counts the failures, says so
+// without flooding its log, and closes the run once there is room again.
+func TestDiskFull(t *testing.T) {
+	const id = "disk-full"
+	disk := t.TempDir()
+	if err := syscall.Mount("tmpfs", disk, "tmpfs", 0, "size=2m"); err != nil {
+		t.Skipf("can't mount a small disk: %v", err)
+	}
+	t.Cleanup(func() { _ = syscall.Unmount(disk, syscall.MNT_DETACH) })
+	a := startAgent(t, clusterTargets())
+	a.kill(t)
+	a.dataDir = filepath.Join(disk, "data")
+	config, err := os.ReadFile(a.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(config), "\n")
+	write(t, a.config, "data_dir: "+a.dataDir+"\n"+rest)
+	a.again(t)
+
+	wrapper := a.run(t, id, load(8)...)
+	a.reports(t, id, 2)
+	filler := filepath.Join(disk, "filler")
+	fill(t, filler)
+	wait(t, 20*time.Second, "failures counted", func() error {
+		v, err := a.scrape(t).value("benchwatch_run_record_failures_total", "run", id)
+		if err == nil && v == 0 {
+			err = errors.New("none")
+		}
+		return err
+	})
+	select {
+	case <-wrapper.exited:
+		t.Fatal("benchwatch run has ended with the disk")
+	default:
+	}
+	// The tool's end, seen from outside.
+	meta := a.meta(t, id)
+	wait(t, 30*time.Second, "the tool has ended", func() error {
+		if err := syscall.Kill(meta.PID, 0); !errors.Is(err, syscall.ESRCH) {
+			return errors.New("still runs")
+		}
+		return nil
+	})
+	if _, err := get("http://" + a.address + "/metrics"); err != nil {
+		t.Error(err)
+	}
+	if err := os.Remove(filler); err != nil {
+		t.Fatal(err)
+	}
+	if status := wrapper.status(t, 60*time.Second); status != 0 {
+		t.Errorf("benchwatch run exited with %d", status)
+	}
+	if meta := a.closed(t, id, 60*time.Second); meta.ExitCode == nil || *meta.ExitCode != 0 || meta.Result != run.Succeeded {
+		t.Errorf("run.json: exit code %v, result %q", meta.ExitCode, meta.Result)
+	}
+	if n := strings.Count(a.output(t), "no space left"); n == 0 || n > 6 {
+		t.Errorf("the log speaks of the full disk %d times", n)
+	}
+}
+
+// fill writes until the disk is full.
+func fill(t *testing.T, path string) {
+	t.Helper()
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := io.Copy(f, zeros{}); !errors.Is(err, syscall.ENOSPC) {
+		t.Fatalf("filling the disk: %v", err)
+	}
+}
+
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }

@@ -1,0 +1,144 @@
+//go:build e2e
+
+package engines
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/benchwatch/benchwatch/agent/engine"
+)
+
+const synced = 4
+
+func TestGalera(t *testing.T) {
+	s := start(t, "galera.sh", 3)
+	w := s.watch(t)
+	w.until("three nodes synced", 30*time.Second, func(f engine.Frame) bool {
+		for i := range f.Samples {
+			if !is(&f.Samples[i], synced, "galera_local_state") || !is(&f.Samples[i], 3, "galera_cluster_size") {
+				return false
+			}
+		}
+		return true
+	})
+	t.Run("drain", func(t *testing.T) { drain(t, s, w) })
+	t.Run("stopped node", func(t *testing.T) { stopped(t, s, w) })
+	t.Run("killed node", func(t *testing.T) { killed(t, s, w) })
+}
+
+// drain holds n3 by a read lock until after the load, and compares the moment
+// at which it has caught up with one found in another way.
+func drain(t *testing.T, s *servers, w *watcher) {
+	stop := s.load(t)
+	lock := s.admin(t, 3)
+	w.next()
+	lock.do("FLUSH TABLES WITH READ LOCK")
+	var first *engine.Sample
+	w.until("n3 desynced and behind", 15*time.Second, func(f engine.Frame) bool {
+		n3 := &f.Samples[2]
+		if n3.LagTransactions == nil || *n3.LagTransactions < 50 || n3.LagSeconds == nil {
+			return false
+		}
+		first = n3
+		return is(n3, 2, "galera_local_state") && is(n3, 1, "galera_desync_count")
+	})
+	var last *engine.Sample
+	for range 3 {
+		f := w.next()
+		last = &f.Samples[2]
+	}
+	// Held, a node gets older by a second each second.
+	if grown := *last.LagSeconds - *first.LagSeconds; math.Abs(grown-last.Answered.Sub(first.Answered).Seconds()) > 0.3 {
+		t.Errorf("lag grew by %.3f s in %v", grown, last.Answered.Sub(first.Answered))
+	}
+	if sent, ok := value(last, "galera_flow_control_sent_total"); !ok || sent != 0 {
+		t.Errorf("a desynced node asked for %v pauses", sent)
+	}
+
+	stop()
+	end := w.next()
+	goal := end.Samples[0].Status.Position
+	lock.do("UNLOCK TABLES")
+	caughtUp := make(chan time.Time, 1)
+	go func() { // the stopwatch: another connection, every few ms
+		db := s.open(t, 3, "monitor")
+		for {
+			var name string
+			var seqno float64
+			if err := db.QueryRow("SHOW GLOBAL STATUS LIKE 'wsrep_last_committed'").Scan(&name, &seqno); err == nil && seqno >= goal.Scalar() {
+				caughtUp <- time.Now()
+				return
+			}
+			time.Sleep(5 * time.Millisecond) // pace of the stopwatch
+		}
+	}()
+	reached := w.until("n3 caught up", 60*time.Second, func(f engine.Frame) bool {
+		return f.Samples[2].Up() && engine.Reached(f.Samples[2].Status.Position, goal)
+	})
+	truth := <-caughtUp
+	if late := reached.Samples[2].Answered.Sub(truth); late < -50*time.Millisecond || late > 1500*time.Millisecond {
+		t.Errorf("seen %v after it had caught up", late)
+	}
+}
+
+// stopped: SIGSTOP. The others go on at their pace, and the node is down.
+func stopped(t *testing.T, s *servers, w *watcher) {
+	s.run(t, "pause", s.dir, "3")
+	resume := true
+	defer func() {
+		if resume {
+			s.run(t, "resume", s.dir, "3")
+		}
+	}()
+	w.next() // under way when the node stopped
+	for range 7 {
+		f := w.next()
+		if f.Samples[2].Up() {
+			t.Errorf("stopped node is up at %v", f.Tick)
+		}
+		for i := range 2 {
+			n := &f.Samples[i]
+			if !n.Up() || n.Answered.Sub(f.Tick) > 500*time.Millisecond {
+				t.Errorf("n%d at %v: %v after the tick, %v", i+1, f.Tick, n.Answered.Sub(f.Tick), n.Err)
+			}
+		}
+	}
+	resume = false
+	s.run(t, "resume", s.dir, "3")
+	f := w.until("n3 answers", 8*time.Second, func(f engine.Frame) bool { return f.Samples[2].Up() })
+	if f.Samples[2].Restarts != 0 {
+		t.Error("a stopped node was taken for a restarted one")
+	}
+	w.until("n3 synced again", 60*time.Second, func(f engine.Frame) bool {
+		n1, n3 := &f.Samples[0], &f.Samples[2]
+		a, ok1 := value(n1, "galera_cluster_configuration_id")
+		b, ok2 := value(n3, "galera_cluster_configuration_id")
+		return is(n3, synced, "galera_local_state") && is(n1, 3, "galera_cluster_size") && ok1 && ok2 && a == b
+	})
+}
+
+// killed: SIGKILL under load, and back with what it missed.
+func killed(t *testing.T, s *servers, w *watcher) {
+	stop := s.load(t)
+	w.next()
+	s.run(t, "kill", s.dir, "3")
+	w.until("n3 down", 3*time.Second, func(f engine.Frame) bool { return !f.Samples[2].Up() })
+	w.until("the others have noticed", 30*time.Second, func(f engine.Frame) bool {
+		return is(&f.Samples[0], 2, "galera_cluster_size")
+	})
+	s.run(t, "rejoin", s.dir, "3", "ist")
+	w.until("n3 synced", 60*time.Second, func(f engine.Frame) bool {
+		return is(&f.Samples[2], synced, "galera_local_state") && f.Samples[2].Restarts == 1
+	})
+	stop()
+	w.until("all equal", 20*time.Second, func(f engine.Frame) bool {
+		for i := range f.Samples {
+			if l := f.Samples[i].LagTransactions; l == nil || *l != 0 {
+				return false
+			}
+		}
+		return true
+	})
+}

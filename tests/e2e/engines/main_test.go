@@ -1,0 +1,283 @@
+//go:build e2e
+
+// Package engines tests the sampler and the engines on real servers: a Galera
+// cluster, and a MariaDB primary with a replica, on loopback. `make e2e` runs
+// it.
+package engines
+
+import (
+	"bufio"
+	"context"
+	"database/sql"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	_ "github.com/go-sql-driver/mysql"
+
+	"github.com/benchwatch/benchwatch/agent/engine"
+	"github.com/benchwatch/benchwatch/agent/engine/registry"
+)
+
+// servers is a set of servers that a script runs.
+type servers struct {
+	script, dir string
+	port        int // server N listens on port+N
+	n           int
+}
+
+// start runs n servers for as long as the test lasts.
+func start(t *testing.T, script string, n int) *servers {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "benchwatch-engines.")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	// The database servers' own user must be able to pass through.
+	if err := os.Chmod(dir, 0o711); err != nil {
+		t.Fatal(err)
+	}
+	s := &servers{script: "../../../scripts/" + script, dir: filepath.Join(dir, "servers"), port: freePorts(t, 40), n: n}
+	t.Cleanup(func() { s.run(t, "stop", s.dir) })
+	s.run(t, "start", s.dir, fmt.Sprint(s.port), fmt.Sprint(n))
+	return s
+}
+
+// freePorts returns the port before a row of n free ones.
+func freePorts(t *testing.T, n int) int {
+	t.Helper()
+next:
+	for base := 23300; base < 23400-n; base += n {
+		for p := base; p <= base+n; p++ {
+			l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", p))
+			if err != nil {
+				continue next
+			}
+			_ = l.Close()
+		}
+		return base
+	}
+	t.Fatal("no free ports")
+	return 0
+}
+
+func (s *servers) run(t *testing.T, args ...string) {
+	t.Helper()
+	if out, err := exec.Command(s.script, args...).CombinedOutput(); err != nil {
+		t.Fatalf("%s %s: %v\n%s", s.script, strings.Join(args, " "), err, out)
+	}
+}
+
+func (s *servers) password(t *testing.T, user string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(s.dir, user+".password"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(string(text))
+}
+
+// open connects a user to server n.
+func (s *servers) open(t *testing.T, n int, user string) *sql.DB {
+	t.Helper()
+	db, err := sql.Open("mysql", fmt.Sprintf("%s:%s@tcp(127.0.0.1:%d)/?timeout=5s", user, s.password(t, user), s.port+n))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	return db
+}
+
+// admin is an administrator's session on a server. Ending it ends its locks.
+type admin struct {
+	t   *testing.T
+	cmd *exec.Cmd
+	in  io.WriteCloser
+	out *bufio.Reader
+}
+
+func (s *servers) admin(t *testing.T, n int) *admin {
+	t.Helper()
+	a := &admin{t: t, cmd: exec.Command(s.script, "sql", s.dir, fmt.Sprint(n))}
+	var err error
+	if a.in, err = a.cmd.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	out, err := a.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.out = bufio.NewReader(out)
+	if err := a.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(a.close)
+	return a
+}
+
+// do runs statements and waits until they are done.
+func (a *admin) do(statements string) {
+	a.t.Helper()
+	if _, err := fmt.Fprintf(a.in, "%s;\nSELECT 'done';\n", strings.TrimRight(statements, "; \n")); err != nil {
+		a.t.Fatal(err)
+	}
+	for {
+		line, err := a.out.ReadString('\n')
+		if err != nil {
+			a.t.Fatalf("%s: %v", statements, err)
+		}
+		if strings.TrimSpace(line) == "done" {
+			return
+		}
+	}
+}
+
+func (a *admin) close() {
+	_ = a.in.Close()
+	_ = a.cmd.Wait()
+}
+
+// watch samples all servers once a second and returns the frames.
+func (s *servers) watch(t *testing.T) *watcher {
+	t.Helper()
+	var targets []engine.Target
+	for n := 1; n <= s.n; n++ {
+		targets = append(targets, engine.Target{
+			Name: fmt.Sprintf("n%d", n), Engine: "mysql", Cluster: "c",
+			Address: fmt.Sprintf("127.0.0.1:%d", s.port+n),
+			User:    "monitor", Password: engine.Secret(s.password(t, "monitor")),
+		})
+	}
+	return watch(t, targets)
+}
+
+// watcher waits for what a sampler's frames show.
+type watcher struct {
+	t      *testing.T
+	frames <-chan engine.Frame
+	seen   []engine.Frame
+}
+
+func watch(t *testing.T, targets []engine.Target) *watcher {
+	t.Helper()
+	log := slog.New(slog.NewTextHandler(t.Output(), nil))
+	s := engine.NewSampler(targets, func(target engine.Target) (engine.Prober, error) {
+		return registry.ByName(target.Engine).Open(target, log)
+	}, time.Second, engine.Options{Logger: log})
+	ctx, cancel := context.WithCancel(context.Background())
+	frames, _ := s.Subscribe(1000)
+	done := make(chan error, 1)
+	go func() { done <- s.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	return &watcher{t: t, frames: frames}
+}
+
+// next returns the next frame.
+func (w *watcher) next() engine.Frame {
+	w.t.Helper()
+	select {
+	case f := <-w.frames:
+		w.seen = append(w.seen, f)
+		return f
+	case <-time.After(10 * time.Second):
+		w.t.Fatal("no frame for 10 s")
+		panic("unreachable")
+	}
+}
+
+// until waits for a frame that shows something.
+func (w *watcher) until(what string, limit time.Duration, shown func(engine.Frame) bool) engine.Frame {
+	w.t.Helper()
+	end := time.Now().Add(limit)
+	for {
+		f := w.next()
+		if shown(f) {
+			return f
+		}
+		if time.Now().After(end) {
+			w.t.Fatalf("not seen within %v: %s; last:\n%s", limit, what, describe(f))
+		}
+	}
+}
+
+func describe(f engine.Frame) string {
+	var b strings.Builder
+	for i := range f.Samples {
+		s := &f.Samples[i]
+		if !s.Up() {
+			fmt.Fprintf(&b, "%s: %v\n", s.Target.Name, s.Err)
+			continue
+		}
+		fmt.Fprintf(&b, "%s: at %v, lag %s transactions, %s s, role %s\n", s.Target.Name, s.Status.Position, optional(s.LagTransactions), optional(s.LagSeconds), s.Status.Role)
+	}
+	return b.String()
+}
+
+func optional(v *float64) string {
+	if v == nil {
+		return "unknown"
+	}
+	return fmt.Sprint(*v)
+}
+
+// value returns a series of a sample by its name.
+func value(s *engine.Sample, name string, labels ...string) (float64, bool) {
+	if !s.Up() {
+		return 0, false
+	}
+	for _, v := range s.Status.Values {
+		if v.Metric.Name == name && strings.Join(v.Labels, ",") == strings.Join(labels, ",") {
+			return v.V, true
+		}
+	}
+	return 0, false
+}
+
+func is(s *engine.Sample, want float64, name string, labels ...string) bool {
+	v, ok := value(s, name, labels...)
+	return ok && v == want
+}
+
+// load inserts rows through server 1 until it is stopped.
+func (s *servers) load(t *testing.T) (stop func()) {
+	t.Helper()
+	db := s.open(t, 1, "bench")
+	db.SetMaxOpenConns(2)
+	if _, err := db.Exec("CREATE TABLE IF NOT EXISTS sbtest.engines (id BIGINT AUTO_INCREMENT PRIMARY KEY, c CHAR(50))"); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var writers sync.WaitGroup
+	for range 2 {
+		writers.Go(func() {
+			for ctx.Err() == nil {
+				// Errors are what the tests provoke: the server is gone.
+				_, _ = db.ExecContext(ctx, "INSERT INTO sbtest.engines (c) VALUES ('x')")
+				select {
+				case <-ctx.Done():
+				case <-time.After(5 * time.Millisecond):
+				}
+			}
+		})
+	}
+	stop = sync.OnceFunc(func() {
+		cancel()
+		writers.Wait()
+	})
+	t.Cleanup(stop)
+	return stop
+}

@@ -1,0 +1,123 @@
+//go:build e2e
+
+package engines
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/benchwatch/benchwatch/agent/engine"
+)
+
+func TestReplica(t *testing.T) {
+	s := start(t, "mariadb.sh", 2)
+	w := s.watch(t)
+	stop := s.load(t)
+	replica := s.admin(t, 2)
+	level := func(f engine.Frame) bool {
+		n := &f.Samples[1]
+		return is(n, 1, "replication_running", "", "receiver") && is(n, 1, "replication_running", "", "applier") &&
+			n.LagTransactions != nil && *n.LagTransactions < 20 && n.LagSeconds != nil && *n.LagSeconds < 0.5
+	}
+	f := w.until("replica level", 20*time.Second, level)
+	if f.Samples[0].Status.Role != "primary" || f.Samples[1].Status.Role != "replica" {
+		t.Errorf("roles:\n%s", describe(f))
+	}
+
+	for thread, statement := range map[string]string{"applier": "SQL_THREAD", "receiver": "IO_THREAD"} {
+		t.Run(thread+" stopped", func(t *testing.T) {
+			replica.do("STOP SLAVE " + statement)
+			f := w.until("behind, and growing", 15*time.Second, func(f engine.Frame) bool {
+				n := &f.Samples[1]
+				return is(n, 0, "replication_running", "", thread) && n.LagTransactions != nil && *n.LagTransactions > 100 && n.LagSeconds != nil && *n.LagSeconds > 1
+			})
+			if v, ok := value(&f.Samples[1], "replication_seconds_behind_source", ""); ok {
+				t.Errorf("seconds behind is %v while the server says NULL", v)
+			}
+			replica.do("START SLAVE " + statement)
+			w.until("level again", 30*time.Second, level)
+		})
+	}
+
+	t.Run("configured delay", func(t *testing.T) {
+		replica.do("STOP SLAVE; CHANGE MASTER TO MASTER_DELAY = 3; START SLAVE")
+		w.until("held back, but not behind", 20*time.Second, func(f engine.Frame) bool {
+			n := &f.Samples[1]
+			return is(n, 3, "replication_configured_delay_seconds", "") && n.LagTransactions != nil && *n.LagTransactions > 200 &&
+				n.LagSeconds != nil && *n.LagSeconds < 1.5
+		})
+		replica.do("STOP SLAVE; CHANGE MASTER TO MASTER_DELAY = 0; START SLAVE")
+		w.until("level again", 30*time.Second, level)
+	})
+
+	t.Run("FLUSH STATUS is no restart", func(t *testing.T) {
+		replica.do("FLUSH STATUS")
+		for range 3 {
+			if f := w.next(); f.Samples[1].Restarts != 0 {
+				t.Error("taken for a restart")
+			}
+		}
+	})
+
+	stop()
+	t.Run("primary killed", func(t *testing.T) {
+		s.run(t, "kill", s.dir, "1")
+		f := w.until("primary down", 3*time.Second, func(f engine.Frame) bool { return !f.Samples[0].Up() })
+		if n := &f.Samples[1]; !n.Up() || n.LagTransactions != nil {
+			t.Errorf("lag of a replica whose primary is gone:\n%s", describe(f))
+		}
+		s.run(t, "rejoin", s.dir, "1")
+		w.until("primary back", 10*time.Second, func(f engine.Frame) bool {
+			return f.Samples[0].Up() && f.Samples[0].Restarts == 1
+		})
+	})
+}
+
+// The rights that docs/databases.md names, and what is missing without them.
+func TestRights(t *testing.T) {
+	s := start(t, "mariadb.sh", 2)
+	primary := s.admin(t, 1)
+	primary.do("CREATE USER nothing@127.0.0.1 IDENTIFIED BY 'n'; CREATE USER watcher@127.0.0.1 IDENTIFIED BY 'w'; GRANT SLAVE MONITOR ON *.* TO watcher@127.0.0.1")
+	address := fmt.Sprintf("127.0.0.1:%d", s.port+2)
+	targets := []engine.Target{
+		{Name: "nothing", Engine: "mysql", Address: address, User: "nothing", Password: "n"},
+		{Name: "watcher", Engine: "mysql", Address: address, User: "watcher", Password: "w"},
+		{Name: "wrong", Engine: "mysql", Address: address, User: "watcher", Password: "x"},
+	}
+	w := watch(t, targets)
+	f := w.until("both users known to the replica", 20*time.Second, func(f engine.Frame) bool {
+		return f.Samples[0].Up() && f.Samples[1].Up()
+	})
+	nothing, watcher, wrong := &f.Samples[0], &f.Samples[1], &f.Samples[2]
+	if m := nothing.Status.Missing; len(m) != 1 || !strings.Contains(m[0], "SLAVE MONITOR") {
+		t.Errorf("missing: %q", m)
+	}
+	if _, ok := value(nothing, "db_queries_total"); !ok {
+		t.Error("what is public is not shown")
+	}
+	if len(watcher.Status.Missing) != 0 || watcher.Status.Role != "replica" {
+		t.Errorf("watcher: %q, role %q", watcher.Status.Missing, watcher.Status.Role)
+	}
+	if wrong.Up() || !strings.Contains(wrong.Err.Error(), "check user and password_file") {
+		t.Errorf("wrong password: %v", wrong.Err)
+	}
+
+	primary.do("ALTER USER watcher@127.0.0.1 IDENTIFIED BY 'x'")
+	w.until("recovery without a restart", 20*time.Second, func(f engine.Frame) bool { return f.Samples[2].Up() })
+}
+
+// A server that closes the agent's connection costs no tick.
+func TestConnectionLost(t *testing.T) {
+	s := start(t, "mariadb.sh", 1)
+	w := s.watch(t)
+	w.until("up", 5*time.Second, func(f engine.Frame) bool { return f.Samples[0].Up() })
+	root := s.admin(t, 1)
+	for range 3 {
+		root.do("KILL USER monitor@127.0.0.1")
+		if f := w.next(); !f.Samples[0].Up() {
+			t.Errorf("tick missed: %v", f.Samples[0].Err)
+		}
+	}
+}

@@ -1,0 +1,249 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A node that is stopped in mid-load shows as down within three ticks and slows
+// neither scrapes nor the others' samples.
+func TestNodeStopped(t *testing.T) {
+	const id = "node-stopped"
+	a := startAgent(t, clusterTargets())
+	a.run(t, id, load(20)...)
+	a.up(t, 3, true)
+	a.reports(t, id, 2)
+
+	node(t, "pause", 3)
+	resumed := false
+	defer func() {
+		if !resumed {
+			node(t, "resume", 3)
+		}
+		waitSynced(t)
+	}()
+	stopped := time.Now()
+	var scrapes []time.Duration
+	ticks := map[string]map[float64]bool{"n1": {}, "n2": {}}
+	var down time.Duration
+	watch := time.NewTicker(100 * time.Millisecond)
+	defer watch.Stop()
+	for since := time.Duration(0); since < 4500*time.Millisecond; since = time.Since(stopped) {
+		asked := time.Now()
+		e := a.scrape(t)
+		scrapes = append(scrapes, time.Since(asked))
+		for target, seen := range ticks {
+			if at, err := e.value("benchwatch_db_sample_timestamp_seconds", "target", target); err == nil {
+				seen[at] = true
+			}
+		}
+		if down == 0 && e.must(t, "benchwatch_db_up", "target", "n3") == 0 {
+			down = time.Since(stopped)
+			for _, name := range e.families("target", "n3") {
+				if name != "benchwatch_db_up" && name != "benchwatch_db_restarts_total" {
+					t.Errorf("a stopped node still has %s", name)
+				}
+			}
+		}
+		<-watch.C
+	}
+	node(t, "resume", 3)
+	resumed = true
+	if down == 0 || down > 3*time.Second+500*time.Millisecond {
+		t.Errorf("down after %s, want three ticks at most", down)
+	}
+	slices.Sort(scrapes)
+	if median := scrapes[len(scrapes)/2]; median > 100*time.Millisecond {
+		t.Errorf("median of %d scrapes is %s", len(scrapes), median)
+	}
+	for target, seen := range ticks {
+		if len(seen) < 4 {
+			t.Errorf("%s was sampled %d times in 4.5 s", target, len(seen))
+		}
+	}
+	a.up(t, 3, true)
+}
+
+// up waits until the agent says that node n answers, or that it does not.
+func (a *agent) up(t *testing.T, n int, want bool) {
+	t.Helper()
+	wait(t, 30*time.Second, fmt.Sprintf("n%d up is %t", n, want), func() error {
+		v, err := a.scrape(t).value("benchwatch_db_up", "target", fmt.Sprintf("n%d", n))
+		if err == nil && (v == 1) != want {
+			err = fmt.Errorf("db_up is %g", v)
+		}
+		return err
+	})
+}
+
+// A killed node shows as down, the others as a cluster of two; back by IST it is in
+// step again, and its restart is counted.
+func TestNodeKilledAndRejoined(t *testing.T) {
+	a := startAgent(t, clusterTargets())
+	for n := 1; n <= nodes; n++ {
+		a.up(t, n, true)
+	}
+	node(t, "kill", 3)
+	a.up(t, 3, false)
+	wait(t, 30*time.Second, "cluster of two", func() error {
+		v, err := a.scrape(t).value("benchwatch_galera_cluster_size", "target", "n1")
+		if err == nil && v != 2 {
+			err = fmt.Errorf("size is %g", v)
+		}
+		return err
+	})
+	node(t, "rejoin", 3)
+	defer waitSynced(t)
+	wait(t, 30*time.Second, "n3 synced", func() error {
+		e := a.scrape(t)
+		state, err := e.value("benchwatch_galera_local_state", "target", "n3")
+		if err == nil && state != 4 {
+			err = fmt.Errorf("state is %g", state)
+		}
+		return err
+	})
+	wait(t, 10*time.Second, "restart counted", func() error {
+		v, err := a.scrape(t).value("benchwatch_db_restarts_total", "target", "n3")
+		if err == nil && v != 1 {
+			err = fmt.Errorf("restarts: %g", v)
+		}
+		return err
+	})
+}
+
+// What the agent says of a node is what the node says.
+func TestValuesAreTheServers(t *testing.T) {
+	a := startAgent(t, clusterTargets())
+	a.up(t, 2, true)
+	for name, variable := range map[string]string{
+		"benchwatch_galera_cluster_size":   "wsrep_cluster_size",
+		"benchwatch_galera_local_state":    "wsrep_local_state",
+		"benchwatch_galera_last_committed": "wsrep_last_committed",
+		"benchwatch_db_commits_total":      "Com_commit",
+		"benchwatch_db_rollbacks_total":    "Com_rollback",
+	} {
+		// Nothing writes now, so both stand still.
+		want := status(t, 2, variable)
+		wait(t, 5*time.Second, name, func() error {
+			v, err := a.scrape(t).value(name, "target", "n2")
+			if err == nil && v != want {
+				err = fmt.Errorf("have %g, the server says %g", v, want)
+			}
+			return err
+		})
+	}
+}
+
+func status(t *testing.T, n int, variable string) float64 {
+	t.Helper()
+	out := sql(t, n, fmt.Sprintf("SHOW GLOBAL STATUS LIKE '%s'", variable))
+	_, text, _ := strings.Cut(out, "\t")
+	v, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// A node whose appliers are slow, and which may lag, is behind at the end of the run;
+// the drain that is told agrees with a stopwatch of the test's own.
+func TestDrain(t *testing.T) {
+	const id = "drain"
+	a := startAgent(t, clusterTargets())
+	sql(t, 2, "SET GLOBAL wsrep_provider_options = 'gcs.fc_limit=100000'")
+	node(t, "limit", 2, "1")
+	defer node(t, "unlimit", 2)
+	wrapper := a.run(t, id, load(8)...)
+	lag := 0.0
+	wait(t, 60*time.Second, "draining", func() error {
+		e := a.scrape(t)
+		if v, err := e.value("benchwatch_replication_lag_transactions", "target", "n2"); err == nil {
+			lag = max(lag, v)
+		}
+		_, err := e.value("benchwatch_run_phase", "run", id, "phase", "draining")
+		return err
+	})
+	if lag < 50 {
+		t.Skipf("n2 was only %g transactions behind: the limit has no effect here", lag)
+	}
+	ended := readEnd(t, a, id)
+	goal := status(t, 1, "wsrep_last_committed")
+	if wrapper.cmd.ProcessState != nil {
+		t.Error("benchwatch run did not wait for the replica")
+	}
+	node(t, "unlimit", 2)
+	wait(t, 60*time.Second, "n2 caught up", func() error {
+		if have := status(t, 2, "wsrep_last_committed"); have < goal {
+			return fmt.Errorf("%g of %g", have, goal)
+		}
+		return nil
+	})
+	mine := time.Since(ended).Seconds()
+	meta := a.closed(t, id, 30*time.Second)
+	if meta.Drain["n2"].Seconds == nil {
+		t.Fatalf("no drain of n2 in %v", meta.Drain)
+	}
+	// The agent looks once a second, and the test's own look takes a while.
+	if told := *meta.Drain["n2"].Seconds; told < mine-1.5 || told > mine+1.5 {
+		t.Errorf("drain of n2 is %.1f s, the test measured %.1f s", told, mine)
+	}
+	if v := a.scrape(t).must(t, "benchwatch_run_drain_seconds", "run", id, "target", "n2"); v != *meta.Drain["n2"].Seconds {
+		t.Errorf("run_drain_seconds is %g, run.json says %g", v, *meta.Drain["n2"].Seconds)
+	}
+	wrapper.status(t, 10*time.Second)
+	if !strings.Contains(wrapper.output(t), "drain n2") {
+		t.Error("the final table has no drain of n2")
+	}
+}
+
+func readEnd(t *testing.T, a *agent, id string) time.Time {
+	t.Helper()
+	meta := a.meta(t, id)
+	if meta.EndedAt == nil {
+		t.Fatal("draining, but run.json has no end")
+	}
+	return *meta.EndedAt
+}
+
+// Wrong password: the target is down and named in the log, without the password; the
+// others go on; no restart is needed once the account is right.
+func TestWrongPassword(t *testing.T) {
+	password := strings.Repeat("wrong", 3)
+	sql(t, 1, "CREATE OR REPLACE USER fresh@127.0.0.1 IDENTIFIED BY 'right'")
+	defer sql(t, 1, "DROP USER fresh@127.0.0.1")
+	file := t.TempDir() + "/password"
+	write(t, file, password)
+	a := startAgent(t, clusterTargets()+fmt.Sprintf(
+		"  - {name: locked, engine: mysql, address: '127.0.0.1:%d', user: fresh, password_file: %s}\n", stand.port+1, file))
+	a.up(t, 1, true)
+	wait(t, 10*time.Second, "locked is down", func() error {
+		v, err := a.scrape(t).value("benchwatch_db_up", "target", "locked")
+		if err == nil && v != 0 {
+			err = fmt.Errorf("db_up is %g", v)
+		}
+		return err
+	})
+	wait(t, 10*time.Second, "the log names it", func() error {
+		if log := a.output(t); !strings.Contains(log, "locked") || !strings.Contains(log, "1045") && !strings.Contains(log, "denied") {
+			return fmt.Errorf("log: %s", log)
+		}
+		return nil
+	})
+	if strings.Contains(a.output(t), password) {
+		t.Error("the password is in the log")
+	}
+	sql(t, 1, fmt.Sprintf("ALTER USER fresh@127.0.0.1 IDENTIFIED BY '%s'", password))
+	wait(t, 60*time.Second, "locked is up", func() error {
+		v, err := a.scrape(t).value("benchwatch_db_up", "target", "locked")
+		if err == nil && v != 1 {
+			err = fmt.Errorf("db_up is %g", v)
+		}
+		return err
+	})
+}
