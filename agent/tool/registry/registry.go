@@ -3,6 +3,7 @@ package registry
 
 import (
 	"github.com/benchwatch/benchwatch/agent/tool"
+	"github.com/benchwatch/benchwatch/agent/tool/gotpc"
 	"github.com/benchwatch/benchwatch/agent/tool/goycsb"
 	"github.com/benchwatch/benchwatch/agent/tool/sysbench"
 	"github.com/benchwatch/benchwatch/agent/tool/tpccmysql"
@@ -15,6 +16,7 @@ var Tools = []*tool.Tool{
 	ycsb.Tool,
 	goycsb.Tool,
 	tpccmysql.Tool,
+	gotpc.Tool,
 }
 
 // ByName returns the tool called name, or nil.

@@ -1,0 +1,45 @@
+// Package gotpc reads the command lines and the output of go-tpc: TPC-C in the
+// forms plain, table and json, and what it prints of TPC-H and CH-benCHmark. The
+// formats are those of tpcc/workload.go, pkg/measurement/hist.go and
+// pkg/util/output.go of https://github.com/pingcap/go-tpc, version 1.0.12 and
+// earlier.
+package gotpc
+
+import (
+	"bytes"
+
+	"github.com/benchwatch/benchwatch/agent/tool"
+)
+
+// Name is the tool's name in reports.
+const Name = "go-tpc"
+
+// Tool is go-tpc.
+var Tool = &tool.Tool{
+	Name:      Name,
+	Programs:  []string{"go-tpc"},
+	Describe:  Describe,
+	NewParser: func() tool.Parser { return NewParser() },
+	Sniff:     Sniff,
+}
+
+// Sniff tells how much an output that begins with head looks like go-tpc's.
+func Sniff(head []byte) int {
+	p := NewParser()
+	score := 0
+	look := func(r *tool.Report) {
+		switch {
+		case r.Kind == tool.Interval || r.Kind == tool.Summary:
+			score = max(score, 90)
+		case r.Command != "", bytes.HasPrefix([]byte(r.Message), []byte("failed to ping db, err ")):
+			score = max(score, 60)
+		}
+	}
+	for len(head) > 0 {
+		var line []byte
+		line, head, _ = bytes.Cut(head, []byte("\n"))
+		p.Parse(tool.Line{Text: line}, look)
+	}
+	p.Close(look)
+	return score
+}

@@ -1,0 +1,180 @@
+package gotpc
+
+import (
+	"github.com/benchwatch/benchwatch/agent/tool"
+	"github.com/benchwatch/benchwatch/agent/tool/decimal"
+	"github.com/benchwatch/benchwatch/agent/tool/scan"
+)
+
+// row is what go-tpc says of one operation, in an interval or in all.
+type row struct {
+	op       *operation
+	summary  bool // [Summary], not [Current]
+	queries  bool // of TPC-H or CH-benCHmark: without "Takes(s)"
+	hasCount bool
+	count    uint64
+	hasTakes bool
+	takes    float64 // seconds
+	tpm      float64
+
+	latencies [maxStats]float64 // seconds, in the order of stats
+	has       [maxStats]bool
+	fields    int
+	decimals  int  // of the last latency
+	ragged    bool // the last two latencies differ in decimals
+}
+
+const maxStats = 7
+
+// stats are the latencies' names in reports and in the output.
+var stats = [maxStats]struct{ name, printed string }{
+	{"avg", "Avg(ms)"}, {"p50", "50th(ms)"}, {"p90", "90th(ms)"}, {"p95", "95th(ms)"},
+	{"p99", "99th(ms)"}, {"p99.9", "99.9th(ms)"}, {"max", "Max(ms)"},
+}
+
+// usual are the fields of a row of the plain form in their usual order.
+var usual = [...]string{
+	"Takes(s): ", "Count: ", "TPM: ", "Sum(ms): ", "Avg(ms): ", "50th(ms): ", "90th(ms): ", "95th(ms): ", "99th(ms): ", "99.9th(ms): ", "Max(ms): ",
+}
+
+// quick takes a whole row if it is as rows have been since 2020, without
+// looking for anything; false if it isn't, with r as it was.
+func (r *row) quick(l scan.Line) bool {
+	q := *r
+	for i, name := range usual {
+		if i > 0 && !l.Literal(", ") || !l.Literal(name) {
+			return false
+		}
+		ok, decimals := false, 0
+		switch i {
+		case 0:
+			q.takes, decimals, ok = l.Number(0)
+		case 1:
+			q.count, ok = l.Count()
+			decimals = 1
+		case 2:
+			q.tpm, decimals, ok = l.Number(0)
+		case 3:
+			_, decimals, ok = l.Number(0)
+		default:
+			q.latencies[i-4], decimals, ok = l.Number(-3)
+			q.has[i-4] = true
+		}
+		if !ok || decimals != 1 {
+			return false
+		}
+	}
+	q.hasTakes, q.hasCount, q.fields = true, true, len(usual)
+	if len(l) > 0 || q.op == nil {
+		return false
+	}
+	*r = q
+	return true
+}
+
+// heads are the two prefixes of rows.
+const (
+	current = "[Current]"
+	whole   = "[Summary]"
+)
+
+// set takes one field. Unknown ones are passed over.
+func (r *row) set(key, value []byte) bool {
+	r.fields++
+	switch string(key) {
+	case "Takes(s)":
+		r.hasTakes = true
+		return number(value, 0, &r.takes)
+	case "TPM":
+		return number(value, 0, &r.tpm)
+	case "Sum(ms)":
+		var sum float64
+		return number(value, 0, &sum)
+	case "Count":
+		l := scan.Line(value)
+		n, ok := l.Count()
+		r.count, r.hasCount = n, ok && l.End()
+		return r.hasCount
+	}
+	for i := range stats {
+		if string(key) == stats[i].printed {
+			return r.setLatency(i, value)
+		}
+	}
+	return true
+}
+
+func (r *row) setLatency(i int, value []byte) bool {
+	l := scan.Line(value)
+	v, decimals, ok := l.Number(-3)
+	if !ok || !l.End() {
+		return false
+	}
+	r.ragged = r.fields > 1 && r.has[0] && decimals != r.decimals
+	r.latencies[i], r.has[i], r.decimals = v, true, decimals
+	return true
+}
+
+// number takes all of value. A division by zero is as good as 0.
+func number(value []byte, shift int, to *float64) bool {
+	if string(value) == "NaN" || string(value) == "+Inf" {
+		return true
+	}
+	l := scan.Line(value)
+	v, _, ok := l.Number(shift)
+	*to = v
+	return ok && l.End()
+}
+
+// complete reports whether nothing is missing: rows of 2022 and later, and most
+// before, end in Max, those of 2020 in the 99.9th percentile and have no 50th,
+// those of queries in the average. A number that was cut has fewer decimals.
+func (r *row) complete() bool {
+	if r.op == nil || r.ragged {
+		return false
+	}
+	if r.queries = !r.hasTakes; r.queries {
+		return r.has[0]
+	}
+	if !r.hasCount || !r.has[0] {
+		return false
+	}
+	return r.has[6] || !r.has[1] && r.has[5]
+}
+
+// add adds the row's values to a report.
+func (r *row) add(to *tool.Report) {
+	for i := range stats {
+		if r.has[i] {
+			to.AddLatency(r.op.name, stats[i].name, r.latencies[i])
+		}
+	}
+}
+
+// covers is the time in seconds that the row is about: from its operation's
+// first sample on. TPM = Count × 60 / Takes tells it more exactly than the one
+// decimal of Takes.
+func (r *row) covers() float64 {
+	if r.tpm <= 0 || r.count == 0 {
+		return r.takes
+	}
+	v := float64(r.count) * 60 / r.tpm
+	if v < r.takes-0.06 || v > r.takes+0.06 {
+		return r.takes
+	}
+	return v
+}
+
+// seconds takes a number with the unit s, "1.23s".
+func (r *row) seconds(value []byte) bool {
+	n := len(value)
+	if n < 2 || value[n-1] != 's' {
+		return false
+	}
+	v, ok := decimal.Parse(value[:n-1], 0)
+	if !ok || v < 0 {
+		return false
+	}
+	r.fields, r.latencies[0], r.has[0] = 1, v, true
+	return true
+}
