@@ -48,6 +48,9 @@ type runCommand struct {
 	config  *config.Config
 	dir     run.Directory
 	claim   *run.Claim
+	// unrecorded: the run's end could not be written (a full disk), so nobody
+	// will close it while we wait.
+	unrecorded bool
 }
 
 func addRun(app *kingpin.Application) (string, action) {
@@ -93,6 +96,9 @@ func (r *runCommand) run() error {
 	for _, note := range command.Description.Notes {
 		r.say("note: %s", note)
 	}
+	if meta.Tool == "" {
+		r.say("note: no benchmark tool that is known in this command: its output is kept, but not read (--tool says which it is)")
+	}
 	if len(command.Added) > 0 {
 		r.say("added %s, for live reports (--no-inject to leave the command alone)", join(command.Added))
 	}
@@ -108,12 +114,7 @@ func (r *runCommand) run() error {
 		r.remove()
 		return err
 	}
-	var status int
-	if r.piped() {
-		err = r.pipe(ctx, signals)
-	} else {
-		status, err = r.start(ctx, command.Start, signals)
-	}
+	status, err := r.execute(ctx, command.Start, signals)
 	if err != nil {
 		own.stop()
 		return err
@@ -211,6 +212,15 @@ func (r *runCommand) remove() {
 	}
 }
 
+// execute runs the tool to its end, or reads its output to the end, and returns
+// its exit status. An error means that nothing was run.
+func (r *runCommand) execute(ctx context.Context, args []string, signals <-chan os.Signal) (int, error) {
+	if r.piped() {
+		return 0, r.pipe(ctx, signals)
+	}
+	return r.start(ctx, args, signals)
+}
+
 func (r *runCommand) start(ctx context.Context, args []string, signals <-chan os.Signal) (int, error) {
 	process, err := run.Start(r.dir, args)
 	if err != nil {
@@ -236,8 +246,9 @@ func (r *runCommand) start(ctx context.Context, args []string, signals <-chan os
 	status, err := process.Wait(signals)
 	close(finish)
 	mirror.Wait()
-	if err != nil {
-		r.say("%v", err) // the tool has run: its status counts
+	if err != nil { // the tool has run: its status counts
+		r.unrecorded = true
+		r.say("%v", err)
 	}
 	return status, nil
 }
@@ -309,7 +320,9 @@ func (r *runCommand) observe(ctx context.Context) (*observation, error) {
 func (r *runCommand) afterwards(own *observation, signals <-chan os.Signal) {
 	defer own.stop()
 	ended := time.Now()
-	r.awaitClosed(own, signals)
+	if !r.unrecorded {
+		r.awaitClosed(own, signals)
+	}
 	meta, err := r.dir.Load()
 	if err != nil {
 		r.say("%v", err)
@@ -365,7 +378,7 @@ func (r *runCommand) awaitClosed(own *observation, signals <-chan os.Signal) {
 		select {
 		case <-tick.C:
 		case <-signals:
-			if own.observer == nil || told && time.Since(began) > r.config.Runs.DrainTimeout {
+			if own.observer == nil {
 				return
 			}
 			own.observer.GiveUpDrain()

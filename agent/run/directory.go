@@ -41,9 +41,13 @@ func Root(dataDir string) string { return filepath.Join(dataDir, "runs") }
 // At returns the folder of the run id, which need not exist.
 func At(dataDir, id string) Directory { return Directory(filepath.Join(Root(dataDir), id)) }
 
-// DefaultDataDir is where runs are kept if nothing else is said: root's in
-// /var/lib/benchwatch, others' under XDG_DATA_HOME or ~/.local/share.
+// DefaultDataDir is where runs are kept if nothing else is said: in
+// BENCHWATCH_DATA_DIR, else root's in /var/lib/benchwatch, others' under
+// XDG_DATA_HOME or ~/.local/share.
 func DefaultDataDir() string {
+	if dir := os.Getenv("BENCHWATCH_DATA_DIR"); dir != "" {
+		return dir
+	}
 	if os.Geteuid() == 0 {
 		return "/var/lib/benchwatch"
 	}

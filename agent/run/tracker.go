@@ -57,6 +57,7 @@ func (t *tracker) follow(ctx context.Context, notifier *follow.Notifier) {
 	defer stop()
 	t.read(readCtx, &readers, notifier)
 	defer t.release()
+	t.log.Info("following run", "title", t.meta.Title)
 
 	wake, cancel := t.subscribe(notifier)
 	defer cancel()
@@ -302,6 +303,7 @@ func (t *tracker) close() bool {
 	t.mu.Lock()
 	t.meta = meta
 	t.mu.Unlock()
+	t.log.Info("run over", "result", meta.Result, "reason", meta.Reason)
 	return true
 }
 
