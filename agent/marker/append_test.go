@@ -209,6 +209,39 @@ func TestTwoOpenOneRun(t *testing.T) {
 	}
 }
 
+// TestReadWhileWritten: wherever reading stops in the middle of a line, nothing
+// is missing or doubled when the rest has come.
+func TestReadWhileWritten(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "markers.jsonl")
+	for _, m := range []Marker{openRun, point("one", time.Second), closedRun(), point("two", time.Second)} {
+		if _, err := Append(path, m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := Read(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := range len(whole) {
+		j := newJournal(path)
+		for _, part := range [][]byte{whole[:n], whole} {
+			if err := os.WriteFile(path, part, 0o644); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := j.refresh(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if len(j.states) != len(want) || j.damaged != 0 {
+			t.Fatalf("stopped after %d bytes: %d markers, %d damaged lines", n, len(j.states), j.damaged)
+		}
+	}
+}
+
 // FuzzJournal: whatever is in a queue file, reading it in two steps gives what
 // reading it in one does, and a marker added behind it is found.
 func FuzzJournal(f *testing.F) {

@@ -288,7 +288,6 @@ func (d *Deliverer) finish(s *shipment, now time.Time) {
 	d.warnDuplicates(s)
 	if s.err == nil {
 		q.delivered(s, now)
-		q.flush(d.log)
 		if d.backoff.problem != "" {
 			d.log.Info("grafana takes markers again")
 		}
@@ -298,6 +297,7 @@ func (d *Deliverer) finish(s *shipment, now time.Time) {
 				st.Delivered++
 			}
 		})
+		q.flush(d.log)
 		return
 	}
 	var e *requestError
@@ -344,7 +344,7 @@ func (d *Deliverer) count(add func(*Stats)) {
 // returns at once.
 func (d *Deliverer) Flush(ctx context.Context) error {
 	for pause := 20 * time.Millisecond; ; pause = min(2*pause, 500*time.Millisecond) {
-		if d.settled() {
+		if d.settled() && d.Stats().Queued == 0 {
 			return nil
 		}
 		d.Kick()

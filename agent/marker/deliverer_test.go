@@ -433,7 +433,7 @@ func TestStop(t *testing.T) {
 				l.add(openRun)
 				l.grafana.setFault(func(m string, n int) fault {
 					if m == "POST" && n == 0 {
-						return slow(stopGrace+time.Second, late)
+						return slow(5*stopGrace, late)
 					}
 					return nil
 				})
@@ -444,7 +444,7 @@ func TestStop(t *testing.T) {
 				if waited := time.Since(before); waited > stopGrace {
 					t.Errorf("stopping took %s", waited)
 				}
-				time.Sleep(2 * time.Second)
+				time.Sleep(5 * stopGrace)
 				d, stop := l.deliverer()
 				defer stop()
 				l.flush(d, time.Minute)
@@ -624,6 +624,56 @@ func TestChangedInGrafana(t *testing.T) {
 		all := l.grafana.all()
 		if len(all) != 1 || all[0].Time != start.UnixMilli() || all[0].TimeEnd != start.Add(time.Minute).UnixMilli() {
 			t.Errorf("%+v", all)
+		}
+	})
+}
+
+// TestSettles: a request that was given up gets time to be carried out before
+// Grafana is asked what became of it, so that there is nothing to clean up.
+func TestSettles(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLab(t)
+		l.grafana.setFault(func(m string, n int) fault {
+			if m == "POST" && n == 0 {
+				return slow(requestTimeout+settleTime/2, true)
+			}
+			return nil
+		})
+		l.add(openRun)
+		d, stop := l.deliverer()
+		defer stop()
+		l.flush(d, 2*requestTimeout)
+		l.check()
+		if n := l.grafana.made("POST"); n != 1 {
+			t.Errorf("sent %d times", n)
+		}
+	})
+}
+
+// TestDeletedInGrafana: somebody deletes an annotation of which it was not
+// certain for a while whether it is there; looking again does not bring it back.
+func TestDeletedInGrafana(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLab(t)
+		l.grafana.setFault(func(m string, n int) fault {
+			if m == "POST" && n == 0 {
+				return after(status(500, "", ""))
+			}
+			return nil
+		})
+		l.add(openRun)
+		d, stop := l.deliverer()
+		defer stop()
+		l.flush(d, 10*time.Second)
+		l.grafana.mu.Lock()
+		l.grafana.annotations = nil
+		l.grafana.mu.Unlock()
+		time.Sleep(10 * time.Minute)
+		if n := len(l.grafana.all()); n != 0 {
+			t.Errorf("%d annotations", n)
+		}
+		if n := l.grafana.made("GET"); n > 10 {
+			t.Errorf("asked %d times", n)
 		}
 	})
 }
