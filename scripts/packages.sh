@@ -34,7 +34,7 @@ needs() {
 	case $1 in
 	demo) printf '%s\n' "$SERVERS" "$MONITORING" ;;
 	test) printf '%s\n' "$SERVERS" "$MONITORING" 'shellcheck shellcheck' ;;
-	bench) printf '%s\n' "$SERVERS" 'mtail mtail' ;;
+	bench) printf '%s\n' "$SERVERS" 'prometheus-mysqld-exporter prometheus-mysqld-exporter' 'mtail mtail' ;;
 	*) die "demo, test or bench expected, not: $1" ;;
 	esac
 }

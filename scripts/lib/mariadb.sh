@@ -134,7 +134,7 @@ accounts() {
 		CREATE DATABASE IF NOT EXISTS sbtest;
 		CREATE USER IF NOT EXISTS bench@127.0.0.1 IDENTIFIED BY '$bench';
 		GRANT ALL ON sbtest.* TO bench@127.0.0.1;
-		CREATE USER IF NOT EXISTS monitor@127.0.0.1 IDENTIFIED BY '$monitor' WITH MAX_USER_CONNECTIONS 10;
+		CREATE USER IF NOT EXISTS monitor@127.0.0.1 IDENTIFIED BY '$monitor' WITH MAX_USER_CONNECTIONS 50;
 		GRANT PROCESS, REPLICA MONITOR, BINLOG MONITOR ON *.* TO monitor@127.0.0.1;
 	END
 	) || die "creating the accounts failed: $(grep -oE '^ERROR [0-9]+ \([0-9A-Z]+\)' <<<"$errors")"
