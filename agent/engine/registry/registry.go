@@ -3,6 +3,7 @@ package registry
 
 import (
 	"github.com/benchwatch/benchwatch/agent/engine"
+	"github.com/benchwatch/benchwatch/agent/engine/atlas"
 	"github.com/benchwatch/benchwatch/agent/engine/galera"
 	"github.com/benchwatch/benchwatch/agent/engine/groupreplication"
 	"github.com/benchwatch/benchwatch/agent/engine/mongodb"
@@ -18,6 +19,7 @@ var Engines = []*engine.Engine{
 		replication.New,
 	),
 	mongodb.Engine,
+	atlas.Engine,
 }
 
 // ByName returns the engine called name, or nil.

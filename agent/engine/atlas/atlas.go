@@ -1,0 +1,99 @@
+// Package atlas samples Atlas, the MySQL proxy of Qihoo 360 (a fork of
+// mysql-proxy): the states of its backends from the admin interface, and load,
+// memory and connections from the process itself if it runs on this machine.
+//
+// The admin interface has no counters and knows five SELECTs only. Two are
+// sent: SELECT VERSION and SELECT * FROM backends. A third, which shows the
+// proxy's users with reversibly encrypted passwords, never is.
+package atlas
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"strings"
+
+	"github.com/benchwatch/benchwatch/agent/engine"
+)
+
+// Engine is Atlas.
+var Engine = &engine.Engine{Name: "atlas", Open: open}
+
+// The engine's own settings.
+const (
+	// optionProxyAddress is where clients connect (proxy-address). It is
+	// needed only if it can't be found out: when the agent may not look into
+	// the proxy's open files, or the proxy listens on more than two ports.
+	optionProxyAddress = "proxy_address"
+	// optionPIDFile is where the proxy writes its process id. Without it the
+	// process is found by its admin port.
+	optionPIDFile = "pid_file"
+)
+
+// open checks the target's settings.
+func open(t engine.Target, log *slog.Logger) (engine.Prober, error) {
+	if _, _, err := net.SplitHostPort(t.Address); err != nil {
+		return nil, fmt.Errorf("atlas: address %q is not host:port of the admin interface (admin-address)", t.Address)
+	}
+	if t.TLS != nil {
+		return nil, errors.New("atlas: the admin interface does not speak TLS; remove tls from this target")
+	}
+	for key := range t.Options {
+		if key != optionProxyAddress && key != optionPIDFile {
+			return nil, fmt.Errorf("atlas: unknown option %q; known are %s and %s", key, optionProxyAddress, optionPIDFile)
+		}
+	}
+	if a := t.Options[optionProxyAddress]; a != "" {
+		if _, err := portOf(a); err != nil {
+			return nil, fmt.Errorf("atlas: %s %q is not host:port: %w", optionProxyAddress, a, err)
+		}
+	}
+	return newProber(t, log)
+}
+
+// State of a backend, in the words of the admin interface. An idle proxy shows
+// a dead backend as up: it notices only when it opens a new connection.
+const (
+	stateUp      = "up"
+	stateUnknown = "unknown"
+)
+
+var states = []string{stateUp, "down", "offline", stateUnknown}
+
+// backend is a row of SELECT * FROM backends.
+type backend struct {
+	address string
+	state   string
+	role    string // rw, ro or unknown
+}
+
+// setBackends sets the states of the backends; one that is listed twice counts
+// once.
+func setBackends(s *engine.Status, backends []backend) {
+	seen := map[[2]string]bool{}
+	for _, b := range backends {
+		key := [2]string{b.address, b.role}
+		if b.address == "" || seen[key] {
+			continue
+		}
+		seen[key] = true
+		known := false
+		for _, state := range states {
+			is := strings.EqualFold(b.state, state)
+			known = known || is
+			s.Set(backendState, oneIf(is), b.address, b.role, state)
+		}
+		// Not known is neither up nor down.
+		if known && !strings.EqualFold(b.state, stateUnknown) {
+			s.Set(backendUp, oneIf(strings.EqualFold(b.state, stateUp)), b.address, b.role)
+		}
+	}
+}
+
+func oneIf(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,150 @@
+package atlas
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/benchwatch/benchwatch/agent/engine"
+)
+
+// ioTimeout bounds what the tick's deadline does not: closing a connection to a
+// proxy that has stopped reading.
+const ioTimeout = 5 * time.Second
+
+// prober samples one proxy through one admin connection and, if it is on this
+// machine, procfs.
+type prober struct {
+	target     engine.Target
+	admin      *sql.DB
+	version    string // empty: not asked since the last error
+	statements uint64
+	process    process
+}
+
+func newProber(t engine.Target, log *slog.Logger) (*prober, error) {
+	p := &prober{target: t}
+	p.process = process{target: &p.target, log: log, root: "/proc"}
+
+	cfg := mysql.NewConfig()
+	cfg.User, cfg.Passwd = t.User, string(t.Password)
+	cfg.Net, cfg.Addr = "tcp", t.Address
+	cfg.Timeout, cfg.ReadTimeout, cfg.WriteTimeout = ioTimeout, ioTimeout, ioTimeout
+	cfg.Logger = &mysql.NopLogger{}
+	cfg.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := (&net.Dialer{}).DialContext(ctx, network, address)
+		if err == nil {
+			p.process.connected(conn)
+		}
+		return conn, err
+	}
+	// Nothing else may be set: character sets, session variables and time
+	// zones make the driver send SET, which the admin interface refuses.
+	connector, err := mysql.NewConnector(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("atlas: %w", err)
+	}
+	p.admin = sql.OpenDB(connector)
+	p.admin.SetMaxOpenConns(1)
+	return p, nil
+}
+
+// Close ends the connection.
+func (p *prober) Close() error { return p.admin.Close() }
+
+// Probe reads the backends' states, one statement, and the process.
+func (p *prober) Probe(ctx context.Context) (*engine.Status, error) {
+	if p.version == "" {
+		rows, err := p.query(ctx, "SELECT VERSION")
+		if err != nil {
+			return nil, p.explain(err)
+		}
+		if len(rows) == 0 || rows[0]["version"] == "" {
+			return nil, p.notAdmin("it tells no version")
+		}
+		p.version = rows[0]["version"]
+	}
+	rows, err := p.query(ctx, "SELECT * FROM backends")
+	if err != nil {
+		p.version = ""
+		return nil, p.explain(err)
+	}
+	s := &engine.Status{Version: p.version, Flavour: "atlas", Role: "proxy"}
+	backends := make([]backend, len(rows))
+	for i, row := range rows {
+		backends[i] = backend{address: row["address"], state: row["state"], role: row["type"]}
+	}
+	setBackends(s, backends)
+	s.Set(engine.AgentStatementsTotal, float64(p.statements))
+	p.process.sample(s, backends, time.Now())
+	return s, nil
+}
+
+// query returns the rows of an answer by their columns' names. The statement
+// must be one of those that the admin interface knows, letter by letter and
+// without arguments, for which the driver would prepare it.
+func (p *prober) query(ctx context.Context, statement string) ([]map[string]string, error) {
+	p.statements++
+	rows, err := p.admin.QueryContext(ctx, statement)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = rows.Close() }() // its error is in rows.Err
+	columns, err := rows.Columns()
+	if err != nil {
+		return nil, err
+	}
+	var answer []map[string]string
+	for rows.Next() {
+		values := make([]sql.NullString, len(columns))
+		into := make([]any, len(columns))
+		for i := range values {
+			into[i] = &values[i]
+		}
+		if err := rows.Scan(into...); err != nil {
+			return nil, err
+		}
+		row := map[string]string{}
+		for i, name := range columns {
+			row[name] = values[i].String
+		}
+		answer = append(answer, row)
+	}
+	return answer, rows.Err()
+}
+
+// Errors of the MySQL protocol.
+const errAccessDenied = 1045
+
+// explain turns an error into one line that says what to do.
+func (p *prober) explain(err error) error {
+	var said *mysql.MySQLError
+	var dns *net.DNSError
+	switch {
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+		return err
+	case errors.As(err, &said) && said.Number == errAccessDenied:
+		return fmt.Errorf("atlas: login refused (%s): user and password are admin-username and admin-password of Atlas", oneLine(said.Message))
+	case errors.As(err, &said):
+		return p.notAdmin(oneLine(said.Message))
+	case errors.As(err, &dns):
+		return fmt.Errorf("atlas: address %s can't be resolved: %s", p.target.Address, dns.Err)
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return fmt.Errorf("atlas: nobody listens on %s: %w", p.target.Address, syscall.ECONNREFUSED)
+	}
+	return fmt.Errorf("atlas: %s: %w", p.target.Address, err)
+}
+
+func (p *prober) notAdmin(why string) error {
+	return fmt.Errorf("atlas: %s is not Atlas's admin interface (%s): set address to its admin-address, not to the port for clients", p.target.Address, why)
+}
+
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }

@@ -1,0 +1,322 @@
+package atlas
+
+import (
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/benchwatch/benchwatch/agent/engine"
+)
+
+// procTree is a /proc as it was recorded with a proxy in it.
+type procTree struct {
+	t    *testing.T
+	root string
+}
+
+func newProcTree(t *testing.T) *procTree {
+	p := &procTree{t: t, root: t.TempDir()}
+	p.write("cpu  0 0 0 0\nbtime 1795225900\n", "stat")
+	p.sockets()
+	return p
+}
+
+func (p *procTree) write(text string, path ...string) {
+	p.t.Helper()
+	file := filepath.Join(append([]string{p.root}, path...)...)
+	if err := os.MkdirAll(filepath.Dir(file), 0o777); err != nil {
+		p.t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte(text), 0o666); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// recordedStat is a proxy under load: 14 ticks in user mode, 39 in the system.
+const recordedStat = "%d (%s) S %d 9599 9599 0 -1 4194304 1124 0 0 0 14 39 0 0 20 0 4 0 %d 63971328 2861 18446744073709551615 94751356416000 94751356421853 140727206415840 0 0 0 0 4102 18945 0 0 0 17 0 0 0 0 0 0 94751356431752 94751356432920 94752004210688 140727206422918 140727206423007 140727206423007 140727206424531 0\n"
+
+// process adds a process; nil inodes: its open files can't be read.
+func (p *procTree) process(pid, parent int, name string, start int, inodes ...int) {
+	p.t.Helper()
+	dir := fmt.Sprint(pid)
+	p.write(fmt.Sprintf(recordedStat, pid, name, parent, start), dir, "stat")
+	p.write(name+"\n", dir, "comm")
+	ticks := [][2]int{{2, 1}, {0, 0}, {4, 18}, {7, 18}}
+	for i, tid := range []int{pid, 9623, 9624, 9625} {
+		line := fmt.Sprintf(recordedStat, tid, name, parent, start)
+		line = strings.Replace(line, " 14 39 ", fmt.Sprintf(" %d %d ", ticks[i][0], ticks[i][1]), 1)
+		p.write(line, dir, "task", fmt.Sprint(tid), "stat")
+	}
+	for i, inode := range inodes {
+		p.link(fmt.Sprintf("socket:[%d]", inode), dir, "fd", fmt.Sprint(i+3))
+	}
+	if len(inodes) > 0 {
+		p.link("/dev/null", dir, "fd", "0")
+		p.link("pipe:[17]", dir, "fd", "1")
+	}
+}
+
+func (p *procTree) link(target string, path ...string) {
+	p.t.Helper()
+	file := filepath.Join(append([]string{p.root}, path...)...)
+	if err := os.MkdirAll(filepath.Dir(file), 0o777); err != nil {
+		p.t.Fatal(err)
+	}
+	if err := os.Symlink(target, file); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// tcp is a socket of the table: ports on 127.0.0.1 and what it is.
+type tcp struct{ local, remote, state, inode int }
+
+func (p *procTree) sockets(list ...tcp) {
+	p.t.Helper()
+	var b strings.Builder
+	b.WriteString("  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n")
+	for i, s := range list {
+		remote := "0100007F"
+		if s.remote == 0 {
+			remote = "00000000"
+		}
+		fmt.Fprintf(&b, "%4d: 0100007F:%04X %s:%04X %02X 00000000:00000000 00:00000000 00000000     0        0 %d 1 0000000000000000 100 0 0 10 0\n",
+			i, s.local, remote, s.remote, s.state, s.inode)
+	}
+	p.write(b.String(), "net", "tcp")
+}
+
+// The ports of the recording.
+const (
+	adminPort  = 12345
+	clientPort = 13306
+)
+
+// underLoad are four clients, of which two have gone, and connections to both
+// backends, with the other ends that share the machine.
+func (p *procTree) underLoad() {
+	p.sockets(
+		tcp{adminPort, 0, stateListen, 100}, tcp{clientPort, 0, stateListen, 101},
+		tcp{adminPort, 40000, stateEstablished, 102}, tcp{40000, adminPort, stateEstablished, 900},
+		tcp{clientPort, 40001, stateEstablished, 103}, tcp{40001, clientPort, stateEstablished, 901},
+		tcp{clientPort, 40002, stateEstablished, 104}, tcp{40002, clientPort, stateEstablished, 902},
+		tcp{clientPort, 40003, 6, 0}, tcp{clientPort, 40004, 8, 105}, // TIME_WAIT, CLOSE_WAIT
+		tcp{40010, 3367, stateEstablished, 106}, tcp{3367, 40010, stateEstablished, 903},
+		tcp{40011, 3368, stateEstablished, 107}, tcp{40012, 3368, stateEstablished, 108},
+		tcp{40013, 3368, stateEstablished, 904}, // somebody else's
+	)
+}
+
+func (p *procTree) sampled(change ...func(*process)) *engine.Status {
+	p.t.Helper()
+	target := &engine.Target{Name: "proxy", Options: map[string]string{}}
+	proc := &process{target: target, log: slog.New(slog.DiscardHandler), root: p.root, local: true, adminPort: adminPort}
+	for _, c := range change {
+		c(proc)
+	}
+	var s engine.Status
+	proc.sample(&s, upAndUp, time.Unix(1795228000, 0))
+	return &s
+}
+
+var proxySockets = []int{100, 101, 102, 103, 104, 105, 106, 107, 108}
+
+func TestProcessUnderLoad(t *testing.T) {
+	p := newProcTree(t)
+	p.underLoad()
+	p.process(1, 0, "init", 1)
+	p.process(9599, 1, processName, 204901, proxySockets...)
+	s := p.sampled()
+	mustGet(t, s, 0.14, cpuSeconds, "user")
+	mustGet(t, s, 0.39, cpuSeconds, "system")
+	for thread, v := range map[string]float64{"0": 0.03, "1": 0, "2": 0.22, "3": 0.25} {
+		mustGet(t, s, v, threadCPUSeconds, thread)
+	}
+	mustGet(t, s, float64(2861*os.Getpagesize()), residentBytes)
+	mustGet(t, s, 4, threads)
+	mustGet(t, s, float64(len(proxySockets)+2), openFDs)
+	mustGet(t, s, 2, clientConnections)
+	mustGet(t, s, 1, backendConnections, "127.0.0.1:3367")
+	mustGet(t, s, 2, backendConnections, "127.0.0.1:3368")
+}
+
+func pidFile(t *testing.T, text string) func(*process) {
+	path := filepath.Join(t.TempDir(), "bench.pid")
+	if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	return func(p *process) { p.target.Options[optionPIDFile] = path }
+}
+
+func TestWhichProcess(t *testing.T) {
+	cases := map[string]struct {
+		tree  func(*procTree)
+		file  string
+		found int
+	}{
+		"by its port, whatever its name": {
+			tree:  func(p *procTree) { p.process(700, 1, "atlas", 5, proxySockets...) },
+			found: 700,
+		},
+		"another proxy runs too": {
+			tree: func(p *procTree) {
+				p.process(600, 1, processName, 5, 555)
+				p.process(700, 1, processName, 6, proxySockets...)
+			},
+			found: 700,
+		},
+		"the pid file is of an earlier process": {
+			tree: func(p *procTree) { p.process(700, 1, processName, 5, proxySockets...) }, file: "601\n",
+			found: 700,
+		},
+		"the pid file's number is another's by now": {
+			tree: func(p *procTree) {
+				p.process(601, 1, "sshd", 5, 555)
+				p.process(700, 1, processName, 6, proxySockets...)
+			}, file: "601\n",
+			found: 700,
+		},
+		"with keepalive the child does the work": {
+			tree: func(p *procTree) {
+				p.process(600, 1, processName, 5, 555)
+				p.process(700, 600, processName, 6, proxySockets...)
+			}, file: "600",
+			found: 700,
+		},
+		"open files unreadable, one process": {
+			tree:  func(p *procTree) { p.process(700, 1, processName, 5) },
+			found: 700,
+		},
+		"open files unreadable, with keepalive": {
+			tree: func(p *procTree) {
+				p.process(600, 1, processName, 5)
+				p.process(700, 600, processName, 6)
+			},
+			found: 700,
+		},
+		"open files unreadable, two proxies": {
+			tree: func(p *procTree) {
+				p.process(600, 1, processName, 5)
+				p.process(700, 1, processName, 6)
+			},
+		},
+		"open files unreadable, two proxies, pid file": {
+			tree: func(p *procTree) {
+				p.process(600, 1, processName, 5)
+				p.process(700, 1, processName, 6)
+			}, file: "700",
+			found: 700,
+		},
+		"open files unreadable, pid file of another program": {
+			tree: func(p *procTree) {
+				p.process(600, 1, processName, 5)
+				p.process(601, 1, processName, 6)
+				p.process(700, 1, "sshd", 7)
+			}, file: "700",
+		},
+		"garbage in the pid file": {
+			tree: func(p *procTree) { p.process(700, 1, processName, 5, proxySockets...) }, file: "-1 \x00",
+			found: 700,
+		},
+		"not on this machine": {tree: func(p *procTree) { p.process(700, 1, "mysqld", 5, 555) }},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			p := newProcTree(t)
+			p.underLoad()
+			c.tree(p)
+			var proc *process
+			s := p.sampled(pidFile(t, c.file), func(p *process) { proc = p })
+			if proc.pid != c.found {
+				t.Errorf("found %d, not %d", proc.pid, c.found)
+			}
+			if _, ok := s.Get(cpuSeconds, "user"); ok != (c.found != 0) {
+				t.Errorf("CPU time known: %v", ok)
+			}
+		})
+	}
+}
+
+// Without a look into the process's files, clients can be counted by the
+// configured port; connections to backends can't.
+func TestUnreadableFiles(t *testing.T) {
+	p := newProcTree(t)
+	p.underLoad()
+	p.process(700, 1, processName, 5)
+	s := p.sampled()
+	mustLack(t, s, clientConnections)
+	s = p.sampled(func(p *process) { p.target.Options[optionProxyAddress] = "0.0.0.0:13306" })
+	mustGet(t, s, 2, clientConnections)
+	mustLack(t, s, backendConnections, "127.0.0.1:3367")
+	mustLack(t, s, openFDs)
+}
+
+// A process that died is looked for again, and a later one with the same
+// number is not taken for it.
+func TestProcessIsReplaced(t *testing.T) {
+	p := newProcTree(t)
+	p.underLoad()
+	p.process(700, 1, processName, 5, proxySockets...)
+	proc := &process{target: &engine.Target{}, log: slog.New(slog.DiscardHandler), root: p.root, local: true, adminPort: adminPort}
+	now := time.Unix(1795228000, 0)
+	sample := func() *engine.Status {
+		now = now.Add(time.Second)
+		var s engine.Status
+		proc.sample(&s, upAndUp, now)
+		return &s
+	}
+	sample()
+	if proc.pid != 700 {
+		t.Fatalf("found %d", proc.pid)
+	}
+	if err := os.RemoveAll(filepath.Join(p.root, "700")); err != nil {
+		t.Fatal(err)
+	}
+	p.process(700, 1, "sshd", 9, 555)
+	p.process(701, 1, processName, 10, proxySockets...)
+	mustGet(t, sample(), 2, clientConnections)
+	if proc.pid != 701 {
+		t.Errorf("found %d", proc.pid)
+	}
+	if err := os.RemoveAll(filepath.Join(p.root, "701")); err != nil {
+		t.Fatal(err)
+	}
+	mustLack(t, sample(), cpuSeconds, "user")
+	p.process(702, 1, processName, 11, proxySockets...)
+	mustLack(t, sample(), cpuSeconds, "user") // searched a second ago
+	now = now.Add(searchInterval)
+	mustGet(t, sample(), 0.14, cpuSeconds, "user")
+}
+
+func TestRemoteProxyHasNoProcess(t *testing.T) {
+	p := &process{target: &engine.Target{}}
+	p.connected(endpoints{local: "192.0.2.10:40000", remote: "192.0.2.20:4041"})
+	if p.local {
+		t.Error("a proxy on another machine is taken to be here")
+	}
+	p.connected(endpoints{local: "192.0.2.20:40000", remote: "192.0.2.20:4041"})
+	if !p.local || p.adminPort != 4041 {
+		t.Errorf("local %v, admin port %d", p.local, p.adminPort)
+	}
+}
+
+// endpoints is a connection that only has ends.
+type endpoints struct {
+	net.Conn
+	local, remote string
+}
+
+func (e endpoints) LocalAddr() net.Addr  { return resolve(e.local) }
+func (e endpoints) RemoteAddr() net.Addr { return resolve(e.remote) }
+
+func resolve(address string) net.Addr {
+	a, err := net.ResolveTCPAddr("tcp", address)
+	if err != nil {
+		panic(err)
+	}
+	return a
+}
