@@ -1,0 +1,105 @@
+package pattern
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/benchwatch/benchwatch/agent/tool/decimal"
+)
+
+// unit is what a printed number has to be multiplied with: times 10^shift,
+// which is exact, then divided by divisor.
+type unit struct {
+	shift      int
+	multiplier float64 // 0: none
+	divisor    float64 // 0: none
+}
+
+var times = map[string]unit{
+	"ns": {shift: -9}, "us": {shift: -6}, "ms": {shift: -3}, "s": {},
+	"min": {multiplier: 60}, "h": {multiplier: 3600},
+}
+
+var rates = map[string]unit{
+	"per_second": {}, "per_minute": {divisor: 60}, "per_hour": {divisor: 3600},
+}
+
+// value reads a printed number in base units; false if it is none, or negative.
+func (u unit) value(text []byte) (float64, bool) {
+	v, ok := decimal.Parse(text, u.shift)
+	if u.multiplier > 0 {
+		v *= u.multiplier
+	}
+	if u.divisor > 0 {
+		v /= u.divisor
+	}
+	return v, ok && v >= 0 && v <= 1e18
+}
+
+// units looks up the units that the user gave.
+type units struct {
+	key   string
+	given map[string]Text
+	used  map[string]bool
+}
+
+// of returns the unit of a group. Latencies need one: tools print them in
+// three different ones, and none says which.
+func (u *units) of(group string, kind fieldKind) (unit, string) {
+	var all string
+	known := times
+	switch kind {
+	case latency:
+		all = "latency"
+	case elapsed:
+		all = "elapsed"
+	case length:
+		all = "interval"
+	case rate:
+		all, known = "rate", rates
+	default:
+		return unit{}, ""
+	}
+	for _, name := range []string{group, all} {
+		text, ok := u.given[name]
+		if !ok {
+			continue
+		}
+		u.used[name] = true
+		if v, ok := known[text.Text]; ok {
+			return v, ""
+		}
+		return unit{}, fmt.Sprintf("unit %q of %s is unknown: use one of %s", text.Text, name, strings.Join(names(known), ", "))
+	}
+	if kind == latency {
+		return unit{}, fmt.Sprintf("group %q needs a unit: add units: {%s: ms}, or units: {latency: ms} for all", group, group)
+	}
+	return unit{}, ""
+}
+
+// check tells of units that no group has.
+func (u *units) check() error {
+	var unused []string
+	for name := range u.given {
+		if !u.used[name] {
+			unused = append(unused, name)
+		}
+	}
+	if len(unused) == 0 {
+		return nil
+	}
+	slices.Sort(unused)
+	name := unused[0]
+	return &Error{u.given[name].Line, u.key + ".units." + name,
+		"no group has this unit: expected the name of a group, or latency, rate, elapsed or interval"}
+}
+
+func names(m map[string]unit) []string {
+	all := make([]string, 0, len(m))
+	for name := range m {
+		all = append(all, name)
+	}
+	slices.Sort(all)
+	return all
+}
