@@ -1,0 +1,225 @@
+package mysqlslap
+
+import (
+	"bufio"
+	"bytes"
+	"net"
+	"strconv"
+	"strings"
+
+	"github.com/benchwatch/benchwatch/agent/secret"
+	"github.com/benchwatch/benchwatch/agent/tool"
+)
+
+// shorthands are the options of one letter that take a value, and their long
+// names.
+var shorthands = map[byte]string{
+	'c': "concurrency", 'e': "engine", 'h': "host", 'i': "iterations", 'P': "port", 'q': "query", 'u': "user", 'S': "socket",
+	'F': "delimiter", 'x': "number-char-cols", 'y': "number-int-cols",
+}
+
+// valued are the long options of interest that take a value, which may be the
+// next word. The client library takes a unique beginning of a name.
+var valued = []string{
+	"concurrency", "engine", "host", "iterations", "port", "query", "user", "socket", "delimiter", "number-char-cols",
+	"number-int-cols", "number-of-queries", "auto-generate-sql-load-type", "auto-generate-sql-execute-number",
+	"auto-generate-sql-write-number", "auto-generate-sql-unique-query-number", "auto-generate-sql-unique-write-number",
+	"auto-generate-sql-secondary-indexes", "create", "create-schema", "commit", "detach", "post-query", "post-system", "pre-query",
+	"pre-system", "init-command", "protocol", "plugin-dir", "default-auth", "character-sets-dir", "defaults-file",
+	"defaults-extra-file", "defaults-group-suffix", "login-path", "ssl-ca", "ssl-capath", "ssl-cert", "ssl-cipher", "ssl-key", "ssl-mode", "tls-version",
+}
+
+// flags are long options without a value that share their beginning with some
+// of valued.
+var flags = []string{"auto-generate-sql", "auto-generate-sql-add-autoincrement", "auto-generate-sql-guid-primary", "password", "ssl"}
+
+// labels are options that become labels.
+var labels = []struct{ option, label string }{
+	{"concurrency", "concurrency"}, {"iterations", "iterations"}, {"number-of-queries", "queries"}, {"engine", "engine"},
+	{"number-char-cols", "char_columns"}, {"number-int-cols", "int_columns"},
+}
+
+// Describe reads a command line of mysqlslap.
+func Describe(in tool.Invocation) tool.Description {
+	o := parseOptions(in)
+	d := tool.Description{
+		Command: "run", Redacted: o.redacted, Secrets: o.secrets, Labels: map[string]string{},
+		Database: o.text("create-schema", "mysqlslap"), Target: o.target(),
+		Notes: []string{"mysqlslap reports only at its end: until then only the servers can be watched"},
+	}
+	for _, l := range labels {
+		if v := o.values[l.option]; v != "" {
+			d.Labels[l.label] = v
+		}
+	}
+	switch {
+	case o.values["auto-generate-sql"] != "" || o.values["auto-generate-sql-load-type"] != "":
+		d.Workload = o.text("auto-generate-sql-load-type", "mixed")
+	case o.values["query"] != "":
+		d.Workload = "query"
+	}
+	if n, err := strconv.Atoi(o.text("concurrency", "1")); err == nil && n > 0 {
+		d.Threads = n
+	}
+	return d
+}
+
+// options are what a command line and its option files say.
+type options struct {
+	values   map[string]string
+	redacted []string
+	secrets  []string
+}
+
+func parseOptions(in tool.Invocation) *options {
+	o := &options{values: map[string]string{}, redacted: make([]string, len(in.Args))}
+	for i, a := range in.Args {
+		o.redacted[i] = secret.Text(a)
+	}
+	for i := 0; i < len(in.Args); i++ {
+		a := in.Args[i]
+		switch {
+		case strings.HasPrefix(a, "--") && len(a) > 2:
+			i = o.long(in.Args, i)
+		case strings.HasPrefix(a, "-p"):
+			if a == "-p" {
+				// It asks. What follows is ignored, but meant as the password.
+				i = o.stray(in.Args, i)
+			} else {
+				o.redacted[i] = "-p" + o.hide(a[2:])
+			}
+		case len(a) >= 2 && a[0] == '-' && shorthands[a[1]] != "":
+			name, value := shorthands[a[1]], a[2:]
+			if value == "" && i+1 < len(in.Args) {
+				i++
+				value = in.Args[i]
+			}
+			o.values[name] = value
+		case len(a) >= 2 && a[0] == '-' && strings.IndexByte(a, 'a') > 0 && strings.Trim(a[1:], "aCsvT") == "":
+			o.values["auto-generate-sql"] = "on"
+		}
+	}
+	for _, name := range []string{"defaults-file", "defaults-extra-file"} {
+		if file := o.values[name]; file != "" {
+			o.readFile(in, file)
+		}
+	}
+	return o
+}
+
+// long takes the long option at i and returns the index of its last word.
+func (o *options) long(args []string, i int) int {
+	raw, value, assigned := strings.Cut(args[i][2:], "=")
+	name := complete(strings.ReplaceAll(raw, "_", "-"))
+	if strings.HasPrefix(name, "password") {
+		if assigned {
+			o.redacted[i] = "--" + raw + "=" + o.hide(value)
+			return i
+		}
+		return o.stray(args, i)
+	}
+	if !assigned {
+		value = "on"
+		for _, v := range valued {
+			if v == name && i+1 < len(args) {
+				i++
+				value = args[i]
+				break
+			}
+		}
+	}
+	o.values[name] = value
+	return i
+}
+
+// stray hides the word behind a password option that takes none.
+func (o *options) stray(args []string, i int) int {
+	if i+1 < len(args) && !strings.HasPrefix(args[i+1], "-") {
+		i++
+		o.redacted[i] = o.hide(args[i])
+	}
+	return i
+}
+
+// complete returns the long option that name is a unique beginning of.
+func complete(name string) string {
+	found := ""
+	for _, list := range [][]string{valued, flags} {
+		for _, v := range list {
+			if v == name {
+				return name
+			}
+			if strings.HasPrefix(v, name) {
+				if found != "" {
+					return name
+				}
+				found = v
+			}
+		}
+	}
+	if found != "" {
+		return found
+	}
+	return name
+}
+
+// hide notes a secret and returns what stands for it.
+func (o *options) hide(value string) string {
+	if value == "" {
+		return ""
+	}
+	o.secrets = append(o.secrets, value)
+	return secret.Blank
+}
+
+// groups are the sections of option files that mysqlslap reads.
+var groups = map[string]bool{
+	"client": true, "mysqlslap": true, "mariadb-slap": true, "client-server": true, "client-mariadb": true,
+}
+
+// readFile reads an option file. The command line's options win.
+func (o *options) readFile(in tool.Invocation, name string) {
+	if in.ReadFile == nil {
+		return
+	}
+	data, err := in.ReadFile(name)
+	if err != nil {
+		return // mysqlslap says so itself
+	}
+	ours := false
+	for s := bufio.NewScanner(bytes.NewReader(data)); s.Scan(); {
+		line := strings.TrimSpace(s.Text())
+		if group, ok := strings.CutPrefix(line, "["); ok {
+			ours = groups[strings.TrimSuffix(group, "]")]
+			continue
+		}
+		key, value, _ := strings.Cut(line, "=")
+		key, value = strings.ReplaceAll(strings.TrimSpace(key), "_", "-"), strings.Trim(strings.TrimSpace(value), `"'`)
+		if strings.HasPrefix(key, "password") {
+			o.hide(value)
+			continue
+		}
+		if _, given := o.values[key]; ours && !given && key != "" && !strings.HasPrefix(key, "#") {
+			o.values[key] = value
+		}
+	}
+}
+
+func (o *options) text(name, otherwise string) string {
+	if v := o.values[name]; v != "" {
+		return v
+	}
+	return otherwise
+}
+
+// target is the server. Without a host the client library takes the socket.
+func (o *options) target() string {
+	host := o.values["host"]
+	if host == "" || host == "localhost" {
+		if socket := o.values["socket"]; socket != "" {
+			return socket
+		}
+		host = "localhost"
+	}
+	return net.JoinHostPort(host, o.text("port", "3306"))
+}
