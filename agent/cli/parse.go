@@ -9,9 +9,9 @@ import (
 
 	"github.com/alecthomas/kingpin/v2"
 
+	"github.com/benchwatch/benchwatch/agent/config"
 	"github.com/benchwatch/benchwatch/agent/follow"
 	"github.com/benchwatch/benchwatch/agent/tool"
-	tools "github.com/benchwatch/benchwatch/agent/tool/registry"
 )
 
 // autoTool asks for the tool that the bytes look like.
@@ -24,16 +24,24 @@ func addParse(app *kingpin.Application) (string, action) {
 	cmd := app.Command("parse", "Print what a benchmark tool's output says, one JSON object a line.")
 	name := cmd.Flag("tool", "The tool that wrote it; auto: recognise it from its first 64 KiB.").Default(autoTool).PlaceHolder("NAME").String()
 	file := cmd.Arg("FILE", "The tool's output; - or nothing: standard input.").Default("-").String()
+	configFile := cmd.Flag("config.file", "benchwatch.yml, for its tools.").PlaceHolder("FILE").String()
 	return cmd.FullCommand(), func(s Streams) error {
-		return parse(s, *name, *file)
+		c := config.Default()
+		if *configFile != "" {
+			var err error
+			if c, err = config.Load(*configFile); err != nil {
+				return err
+			}
+		}
+		return parse(s, c.ToolSet(), *name, *file)
 	}
 }
 
-func parse(s Streams, name, file string) error {
+func parse(s Streams, tools tool.Set, name, file string) error {
 	var t *tool.Tool
 	if name != autoTool {
 		if t = tools.ByName(name); t == nil {
-			return &exitError{Status: 2, Err: fmt.Errorf("unknown tool %q", name), Hint: "known are " + toolNames() + ", or auto"}
+			return &exitError{Status: 2, Err: fmt.Errorf("unknown tool %q", name), Hint: "known are " + tools.Names() + ", or auto"}
 		}
 	}
 	in, label := s.In, "standard input"

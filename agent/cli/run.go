@@ -21,7 +21,6 @@ import (
 	"github.com/benchwatch/benchwatch/agent/report"
 	"github.com/benchwatch/benchwatch/agent/run"
 	"github.com/benchwatch/benchwatch/agent/tool/commandline"
-	tools "github.com/benchwatch/benchwatch/agent/tool/registry"
 )
 
 // Exit statuses of `run` for its own failures, as env and timeout use them.
@@ -79,12 +78,13 @@ func (r *runCommand) run() error {
 		return &exitError{Status: 2, Err: errors.New("no command given"), Hint: "benchwatch run -- sysbench … run"}
 	}
 	r.log = r.logger(r.streams)
+	var err error
+	if r.config, err = r.load(); err != nil {
+		return ownFailure(err, "")
+	}
 	command, meta, err := r.describe()
 	if err != nil {
 		return err
-	}
-	if r.config, err = r.load(); err != nil {
-		return ownFailure(err, "")
 	}
 	if *r.timeout > 0 {
 		r.config.Runs.DrainTimeout = *r.timeout
@@ -131,8 +131,9 @@ func (r *runCommand) piped() bool { return len(*r.command) == 1 && (*r.command)[
 // describe reads the command line and makes the run's facts of it.
 func (r *runCommand) describe() (commandline.Command, run.Meta, error) {
 	var command commandline.Command
+	tools := r.config.ToolSet()
 	if *r.tool != "" && tools.ByName(*r.tool) == nil {
-		return command, run.Meta{}, ownFailure(fmt.Errorf("unknown tool %q", *r.tool), "known are "+toolNames())
+		return command, run.Meta{}, ownFailure(fmt.Errorf("unknown tool %q", *r.tool), "known are "+tools.Names())
 	}
 	if err := config.CheckLabels(*r.labels); err != nil {
 		return command, run.Meta{}, ownFailure(err, "")
@@ -140,12 +141,12 @@ func (r *runCommand) describe() (commandline.Command, run.Meta, error) {
 	if !r.piped() {
 		env := commandline.OS()
 		env.NoInject = !*r.inject
-		command = commandline.Read(*r.command, tools.Tools, env)
+		command = commandline.Read(*r.command, tools, env)
 		if _, err := exec.LookPath((*r.command)[0]); err != nil {
 			return command, run.Meta{}, cantStart(err)
 		}
 	} else if *r.tool == "" {
-		return command, run.Meta{}, &exitError{Status: 2, Err: errors.New("reading a tool's output from standard input needs --tool"), Hint: "known are " + toolNames()}
+		return command, run.Meta{}, &exitError{Status: 2, Err: errors.New("reading a tool's output from standard input needs --tool"), Hint: "known are " + tools.Names()}
 	}
 	d := command.Description
 	host, _ := os.Hostname() // an empty name is better than no run
@@ -328,7 +329,7 @@ func (r *runCommand) afterwards(own *observation, signals <-chan os.Signal) {
 		r.say("%v", err)
 		return
 	}
-	snap, err := run.Read(context.Background(), r.dir, tools.ByName(meta.Tool))
+	snap, err := run.Read(context.Background(), r.dir, r.config.ToolSet().ByName(meta.Tool))
 	if err != nil {
 		r.say("%v", err)
 	}
@@ -423,15 +424,4 @@ func join(args []string) string {
 		out += a
 	}
 	return out
-}
-
-func toolNames() string {
-	names := ""
-	for i, t := range tools.Tools {
-		if i > 0 {
-			names += ", "
-		}
-		names += t.Name
-	}
-	return names
 }

@@ -14,7 +14,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	engines "github.com/benchwatch/benchwatch/agent/engine/registry"
-	tools "github.com/benchwatch/benchwatch/agent/tool/registry"
+	"github.com/benchwatch/benchwatch/agent/tool/pattern"
 )
 
 // reserved labels are ours; a user's label of that name would hide them.
@@ -130,8 +130,8 @@ func (c *Config) checkLog(root *yaml.Node, i int) error {
 	if _, err := filepath.Match(l.Path, ""); err != nil {
 		return problem(root, fmt.Sprintf("%q is not a valid pattern", l.Path), "logs", i, "path")
 	}
-	if l.Tool != "" && tools.ByName(l.Tool) == nil {
-		return problem(root, fmt.Sprintf("unknown tool %q: use one of %s", l.Tool, toolNames()), "logs", i, "tool")
+	if l.Tool != "" && c.ToolSet().ByName(l.Tool) == nil {
+		return problem(root, fmt.Sprintf("unknown tool %q: use one of %s", l.Tool, c.ToolSet().Names()), "logs", i, "tool")
 	}
 	if err := CheckLabels(l.Labels); err != nil {
 		return problem(root, err.Error(), "logs", i, "labels")
@@ -182,6 +182,10 @@ var (
 // yamlError turns the library's message into ":<line>: what is wrong", the
 // first one if there are several.
 func yamlError(err error) error {
+	var own *pattern.Error
+	if errors.As(err, &own) {
+		return fmt.Errorf(":%d: %s: %s", max(own.Line, 1), own.Key, own.Problem)
+	}
 	msg := err.Error()
 	var typed *yaml.TypeError
 	if errors.As(err, &typed) && len(typed.Errors) > 0 {

@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,6 +20,8 @@ import (
 	"github.com/benchwatch/benchwatch/agent/engine"
 	engines "github.com/benchwatch/benchwatch/agent/engine/registry"
 	"github.com/benchwatch/benchwatch/agent/run"
+	"github.com/benchwatch/benchwatch/agent/tool"
+	"github.com/benchwatch/benchwatch/agent/tool/pattern"
 	tools "github.com/benchwatch/benchwatch/agent/tool/registry"
 )
 
@@ -29,8 +32,11 @@ type Config struct {
 	Runs           Runs          `yaml:"runs"`
 	Logs           []Log         `yaml:"logs"`
 	Targets        []Target      `yaml:"targets"`
+	Tools          pattern.Tools `yaml:"tools"`
 	Grafana        Grafana       `yaml:"grafana"`
 	Prometheus     Prometheus    `yaml:"prometheus"`
+
+	tools tool.Set
 }
 
 // Runs are limits on runs.
@@ -101,6 +107,10 @@ func parse(data []byte, dir string) (*Config, error) {
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
 	decoder.KnownFields(true)
 	if err := decoder.Decode(c); err != nil && !errors.Is(err, io.EOF) {
+		return nil, yamlError(err)
+	}
+	var err error
+	if c.tools, err = c.Tools.New(); err != nil {
 		return nil, yamlError(err)
 	}
 	var root yaml.Node
@@ -196,10 +206,7 @@ func (c *Config) RunLogs() []run.Log {
 	return logs
 }
 
-func toolNames() string {
-	names := make([]string, len(tools.Tools))
-	for i, t := range tools.Tools {
-		names[i] = t.Name
-	}
-	return strings.Join(names, ", ")
+// ToolSet is the tools that benchwatch knows and those that the user describes.
+func (c *Config) ToolSet() tool.Set {
+	return slices.Concat(tools.Tools, c.tools)
 }

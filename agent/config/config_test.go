@@ -22,7 +22,7 @@ func TestBadFiles(t *testing.T) {
 				t.Fatal(err)
 			}
 			first, _, _ := strings.Cut(string(data), "\n")
-			want := file + strings.ReplaceAll(strings.TrimPrefix(first, "# "), "TOOLS", toolNames())
+			want := file + strings.ReplaceAll(strings.TrimPrefix(first, "# "), "TOOLS", Default().ToolSet().Names())
 			if _, err = Load(file); err == nil || err.Error() != want {
 				t.Errorf("got  %v\nwant %s", err, want)
 			}

@@ -18,7 +18,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/engine"
 	"github.com/benchwatch/benchwatch/agent/metrics"
 	"github.com/benchwatch/benchwatch/agent/run"
-	tools "github.com/benchwatch/benchwatch/agent/tool/registry"
+	"github.com/benchwatch/benchwatch/agent/tool"
 )
 
 // Options of an Observer.
@@ -54,7 +54,7 @@ func New(o Options) (*Observer, error) {
 	}
 	b.watcher = run.NewWatcher(run.Options{
 		DataDir: o.Config.DataDir, Only: o.Only,
-		Tools: tools.ByName, Sniff: tools.Sniff,
+		Tools:   b.tools,
 		Targets: b.sampler.Targets, Logs: b.logs,
 		Began: b.markers.began, Settled: b.markers.settled,
 		DrainTimeout: o.Config.Runs.DrainTimeout, MaxLive: o.Config.Runs.MaxLive, MaxKept: o.Config.Runs.MaxKept,
@@ -130,6 +130,12 @@ func (b *Observer) GiveUpDrain() { b.watcher.GiveUpDrain() }
 
 // PendingMarkers is how many markers have not been delivered yet.
 func (b *Observer) PendingMarkers() int { return b.markers.pending() }
+
+func (b *Observer) tools() tool.Set {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.config.ToolSet()
+}
 
 func (b *Observer) logs() []run.Log {
 	if len(b.only) > 0 {

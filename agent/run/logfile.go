@@ -77,7 +77,7 @@ func (w *Watcher) followLog(ctx context.Context, followers *sync.WaitGroup, path
 // logTool is the configured tool, or the one that the file looks like.
 func (w *Watcher) logTool(path string, spec Log) *tool.Tool {
 	if spec.Tool != "" {
-		return w.opts.Tools(spec.Tool)
+		return w.opts.Tools().ByName(spec.Tool)
 	}
 	file, err := os.Open(path)
 	if err != nil {
@@ -86,7 +86,7 @@ func (w *Watcher) logTool(path string, spec Log) *tool.Tool {
 	defer file.Close()
 	head := make([]byte, 64<<10)
 	n, _ := io.ReadFull(file, head) // a short file is the normal case
-	return w.opts.Sniff(head[:n])
+	return w.opts.Tools().Sniff(head[:n])
 }
 
 // logFile is a file that a tool writes by itself, in which many runs may stand

@@ -13,10 +13,8 @@ type Options struct {
 	DataDir string
 	// Only these ids are followed, if any are given.
 	Only []string
-	// Tools finds a tool by name; an unknown name gives nil.
-	Tools func(name string) *tool.Tool
-	// Sniff finds a tool by the beginning of its output.
-	Sniff func(head []byte) *tool.Tool
+	// Tools are those that can be recognised now.
+	Tools func() tool.Set
 	// Targets are the servers sampled now.
 	Targets func() []engine.Target
 	// Logs are the files that tools write by themselves.
@@ -64,7 +62,7 @@ func (o *Options) defaults() {
 	if o.Logs == nil {
 		o.Logs = func() []Log { return nil }
 	}
-	if o.Sniff == nil {
-		o.Sniff = func([]byte) *tool.Tool { return nil }
+	if o.Tools == nil {
+		o.Tools = func() tool.Set { return nil }
 	}
 }

@@ -243,10 +243,7 @@ func (w *Watcher) start(ctx context.Context, dir Directory, meta Meta, followers
 
 // tool is the run's tool, nil if it is not known.
 func (w *Watcher) tool(meta *Meta) *tool.Tool {
-	if meta.Tool == "" || w.opts.Tools == nil {
-		return nil
-	}
-	return w.opts.Tools(meta.Tool)
+	return w.opts.Tools().ByName(meta.Tool)
 }
 
 // finished moves a run from the live to the kept ones.

@@ -70,12 +70,7 @@ type watching struct {
 
 func watch(t *testing.T, opts Options) *watching {
 	t.Helper()
-	opts.Tools = func(name string) *tool.Tool {
-		if name == "sysbench" {
-			return sysbench.Tool
-		}
-		return nil
-	}
+	opts.Tools = func() tool.Set { return tool.Set{sysbench.Tool} }
 	opts.Poll = 10 * time.Millisecond
 	opts.Logger = slog.New(slog.DiscardHandler)
 	w := NewWatcher(opts)
