@@ -5,6 +5,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/tool"
 	"github.com/benchwatch/benchwatch/agent/tool/gotpc"
 	"github.com/benchwatch/benchwatch/agent/tool/goycsb"
+	"github.com/benchwatch/benchwatch/agent/tool/mysqlslap"
 	"github.com/benchwatch/benchwatch/agent/tool/sysbench"
 	"github.com/benchwatch/benchwatch/agent/tool/tpccmysql"
 	"github.com/benchwatch/benchwatch/agent/tool/ycsb"
@@ -17,4 +18,5 @@ var Tools = tool.Set{
 	goycsb.Tool,
 	tpccmysql.Tool,
 	gotpc.Tool,
+	mysqlslap.Tool,
 }
