@@ -30,7 +30,7 @@ func Sniff(head []byte) int {
 	look := func(r *tool.Report) {
 		switch {
 		case r.Kind == tool.Interval || r.Kind == tool.Summary:
-			score = max(score, 90)
+			score = 100 // nothing else begins its rows with [Current]
 		case r.Command != "", bytes.HasPrefix([]byte(r.Message), []byte("failed to ping db, err ")):
 			score = max(score, 60)
 		}
