@@ -33,6 +33,7 @@ type Options struct {
 // return. mu guards the configuration, which Reload replaces.
 type Observer struct {
 	log      *slog.Logger
+	dataDir  string
 	only     []string
 	watcher  *run.Watcher
 	sampler  *engine.Sampler
@@ -45,7 +46,7 @@ type Observer struct {
 
 // New prepares an observer; it does nothing until Run.
 func New(o Options) (*Observer, error) {
-	b := &Observer{log: o.Logger, only: o.Only, config: o.Config}
+	b := &Observer{log: o.Logger, dataDir: o.Config.DataDir, only: o.Only, config: o.Config}
 	open := func(t engine.Target) (engine.Prober, error) { return config.Open(t, o.Logger) }
 	b.sampler = engine.NewSampler(o.Config.EngineTargets(o.Logger), open, o.Config.SampleInterval, engine.Options{Logger: o.Logger})
 	var err error
@@ -96,7 +97,7 @@ func (b *Observer) Run(ctx context.Context) error {
 		}
 	})
 	if len(b.only) == 0 {
-		b.markers.watchAll(b.config.DataDir)
+		b.markers.watchAll(b.dataDir)
 	}
 	parts.Go(func() { b.watcher.Run(ctx) })
 	parts.Go(func() { b.markers.run(ctx) })
@@ -111,7 +112,7 @@ func (b *Observer) Run(ctx context.Context) error {
 func (b *Observer) Reload(c *config.Config) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if c.DataDir != b.config.DataDir || c.SampleInterval != b.config.SampleInterval {
+	if c.DataDir != b.dataDir || c.SampleInterval != b.config.SampleInterval {
 		return fmt.Errorf("data_dir and sample_interval can't be changed by a reload: restart the agent")
 	}
 	if err := b.markers.reload(c); err != nil {
