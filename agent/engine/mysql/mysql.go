@@ -9,6 +9,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 
 	"github.com/benchwatch/benchwatch/agent/engine"
 )
@@ -27,6 +28,16 @@ type Detail interface {
 	// error fails the whole sample.
 	Read(ctx context.Context, q Querier, tick *Tick, out *engine.Status) error
 }
+
+// Optioner is a Detail with settings of its own in a target's options.
+type Optioner interface {
+	// Options names them.
+	Options() []string
+	// CheckOptions reports what is wrong with those of the target.
+	CheckOptions(t *engine.Target) error
+}
+
+// A Detail that holds connections of its own is an io.Closer.
 
 // Tick is what is already known when a detail is asked.
 type Tick struct {
@@ -50,16 +61,33 @@ func Family(details ...func() Detail) *engine.Engine {
 	return &engine.Engine{
 		Name: "mysql",
 		Open: func(t engine.Target, log *slog.Logger) (engine.Prober, error) {
-			if len(t.Options) > 0 {
-				for key := range t.Options {
-					return nil, fmt.Errorf("engine mysql has no option %q", key)
-				}
-			}
 			var ds []Detail
 			for _, newDetail := range details {
 				ds = append(ds, newDetail())
 			}
+			if err := checkOptions(&t, ds); err != nil {
+				return nil, err
+			}
 			return newProber(t, ds, log)
 		},
 	}
+}
+
+// checkOptions lets the details check their options; others there are none.
+func checkOptions(t *engine.Target, details []Detail) error {
+	var known []string
+	for _, d := range details {
+		if o, ok := d.(Optioner); ok {
+			known = append(known, o.Options()...)
+			if err := o.CheckOptions(t); err != nil {
+				return err
+			}
+		}
+	}
+	for key := range t.Options {
+		if !slices.Contains(known, key) {
+			return fmt.Errorf("engine mysql has no option %q", key)
+		}
+	}
+	return nil
 }

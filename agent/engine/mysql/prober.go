@@ -3,6 +3,8 @@ package mysql
 import (
 	"context"
 	"database/sql"
+	"errors"
+	"io"
 	"log/slog"
 	"slices"
 	"time"
@@ -65,7 +67,13 @@ func (p *prober) Probe(ctx context.Context) (*engine.Status, error) {
 // Close implements engine.Prober.
 func (p *prober) Close() error {
 	p.drop()
-	return p.pool.Close()
+	err := p.pool.Close()
+	for _, d := range p.details {
+		if c, ok := d.(io.Closer); ok {
+			err = errors.Join(err, c.Close())
+		}
+	}
+	return err
 }
 
 func (p *prober) drop() {
