@@ -33,6 +33,27 @@ func Append(path string, m Marker) (Marker, error) {
 	return m, appendEntry(path, entry{Marker: &m})
 }
 
+// Put is Append for a marker with an ID of which the queue may know already: it
+// writes nothing if the queue has the marker with this content, or has seen its
+// end, and reports whether it wrote.
+func Put(path string, m Marker) (bool, error) {
+	m, err := m.clean()
+	if err != nil {
+		return false, err
+	}
+	states, err := Read(path)
+	if err != nil {
+		return false, err
+	}
+	for _, s := range states {
+		if s.ID == m.ID && (s.version == m.version() || !s.End.IsZero() && m.End.IsZero()) {
+			return false, nil
+		}
+	}
+	_, err = Append(path, m)
+	return err == nil, err
+}
+
 func appendEntry(path string, e entry) error {
 	var line bytes.Buffer
 	enc := json.NewEncoder(&line)

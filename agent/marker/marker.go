@@ -26,6 +26,8 @@ const (
 	Range Kind = "run"
 	// Point is an instant.
 	Point Kind = "point"
+	// Alert lasts from when an alert fired to when it was resolved.
+	Alert Kind = "alert"
 )
 
 // Limits of what a marker holds; what is longer is cut.
@@ -49,18 +51,18 @@ type Marker struct {
 	// (benchwatch, kind, run, marker) are added on delivery.
 	Tags  []string  `json:"tags,omitempty"`
 	Start time.Time `json:"start"`
-	// End is zero for a point, and for a run that goes on.
+	// End is zero for a point, and for a run or alert that goes on.
 	End time.Time `json:"end,omitzero"`
 }
 
 // clean returns m as it is stored, or says why it can't be.
 func (m Marker) clean() (Marker, error) {
-	m.Text = Cut(plain(m.Text), MaxText)
+	m.Text = Cut(noEmptyLines(plain(m.Text)), MaxText)
 	if m.Text == "" {
 		return m, errors.New("marker without text")
 	}
 	switch {
-	case m.Kind != Range && m.Kind != Point:
+	case m.Kind != Range && m.Kind != Point && m.Kind != Alert:
 		return m, fmt.Errorf("unknown kind of marker %q", m.Kind)
 	case m.Kind == Range && m.Run == "":
 		return m, errors.New("marker of a run without the run's id")
@@ -70,7 +72,7 @@ func (m Marker) clean() (Marker, error) {
 	var tags []string
 	for _, t := range m.Tags {
 		t = Cut(strings.ReplaceAll(plain(t), "\n", " "), maxTag)
-		if t != "" && !slices.Contains(tags, t) && len(tags) < maxTags {
+		if t != "" && !strings.HasSuffix(t, ":") && !slices.Contains(tags, t) && len(tags) < maxTags {
 			tags = append(tags, t)
 		}
 	}
@@ -129,6 +131,11 @@ func plain(s string) string {
 		return r
 	}, s)
 	return strings.TrimSpace(s)
+}
+
+func noEmptyLines(s string) string {
+	lines := strings.Split(s, "\n")
+	return strings.Join(slices.DeleteFunc(lines, func(l string) bool { return strings.TrimSpace(l) == "" }), "\n")
 }
 
 // Cut shortens s to at most n runes, with … at the end where it was longer.
