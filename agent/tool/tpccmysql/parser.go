@@ -47,7 +47,6 @@ type run struct {
 	loader  bool // it is tpcc_load
 	started bool // its start was reported
 	rampUp  bool // it began with a ramp-up
-	ended   bool // its summary was reported
 
 	threads tool.Optional[int]
 	every   int // seconds between intervals, 0 if unknown
