@@ -13,11 +13,12 @@ import (
 	"github.com/benchwatch/benchwatch/agent/tool"
 )
 
-const name = "goycsb"
+// Name of the tool.
+const Name = "go-ycsb"
 
 // Tool is go-ycsb.
 var Tool = &tool.Tool{
-	Name:      name,
+	Name:      Name,
 	Programs:  []string{"go-ycsb"},
 	Describe:  describe,
 	NewParser: func() tool.Parser { return &parser{} },
@@ -29,9 +30,6 @@ func sniff(head []byte) int {
 		text  string
 		score int
 	}{
-		{" - Takes(s): ", 97},
-		{"| OPERATION | TAKES(S) |", 97},
-		{`"Takes(s)":"`, 97},
 		{"operation,timestamp_us,latency_us", 95},
 		{"should be bigger than threadCount: ", 95},
 		{"Using request distribution '", 90},
@@ -42,8 +40,16 @@ func sniff(head []byte) int {
 			return c.score
 		}
 	}
-	for _, p := range deadly {
-		if bytes.HasPrefix(head, p) {
+	// go-tpc's rows are alike, but have TPM in place of OPS.
+	for _, c := range [...][2]string{
+		{" - Takes(s): ", ", OPS: "}, {"| OPERATION | TAKES(S) |", "  OPS  |"}, {`"Takes(s)":"`, `"OPS":"`},
+	} {
+		if bytes.Contains(head, []byte(c[0])) && bytes.Contains(head, []byte(c[1])) {
+			return 97
+		}
+	}
+	for _, p := range [...]string{"create db ", "create workload "} {
+		if bytes.HasPrefix(head, []byte(p)) {
 			return 70
 		}
 	}

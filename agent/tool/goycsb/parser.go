@@ -98,7 +98,7 @@ func (p *parser) Parse(line tool.Line, emit func(*tool.Report)) tool.Verdict {
 		}
 		p.stage, p.properties = listing, 0
 		p.start.Reset(tool.Start, p.run)
-		p.start.Tool = name
+		p.start.Tool = Name
 		return tool.Ignored
 	case bytes.HasPrefix(text, runFinished):
 		return p.finish(string(text[len(runFinished):]), line.Cut)

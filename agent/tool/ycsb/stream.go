@@ -70,7 +70,7 @@ func (p *parser) banner(s *stream, rest []byte, command bool, emit func(*tool.Re
 		s.begin()
 		s.banner, s.held = true, true
 		s.start.Reset(tool.Start, s.run)
-		s.start.Tool = "ycsb"
+		s.start.Tool = Name
 	}
 	s.mixed = s.stdout
 	if command {

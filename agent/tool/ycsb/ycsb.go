@@ -12,9 +12,12 @@ import (
 	"github.com/benchwatch/benchwatch/agent/tool"
 )
 
+// Name of the tool.
+const Name = "ycsb"
+
 // Tool is YCSB.
 var Tool = &tool.Tool{
-	Name:      "ycsb",
+	Name:      Name,
 	Programs:  []string{"ycsb"},
 	MatchArgs: matchArgs,
 	Describe:  describe,
