@@ -26,6 +26,13 @@ type feed struct {
 	parser tool.Parser
 	state  *state
 	last   tool.Stream // of the newest line
+
+	// series, if not nil, gets every interval.
+	series *Intervals
+	// growing: the tool still writes; half a line is not read.
+	growing bool
+	// torn: the output ends within a line.
+	torn bool
 }
 
 func newFeed(t *tool.Tool) *feed {
@@ -44,8 +51,15 @@ func (f *feed) line(l tool.Line, at time.Time) {
 		f.state.verdict(tool.Ignored)
 		return
 	}
-	v := f.parser.Parse(l, func(r *tool.Report) { f.state.apply(r, at) })
+	v := f.parser.Parse(l, func(r *tool.Report) { f.take(r, at) })
 	f.state.verdict(v)
+	f.series.count(f.state)
+}
+
+// take adds a report. mu is held.
+func (f *feed) take(r *tool.Report, at time.Time) {
+	f.state.apply(r, at)
+	f.series.add(r, f.state)
 }
 
 // apply takes a report, and verdict a line's verdict, from a parser elsewhere.
@@ -67,7 +81,7 @@ func (f *feed) flush(at time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if p, ok := f.parser.(tool.Flusher); ok {
-		p.Flush(func(r *tool.Report) { f.state.apply(r, at) })
+		p.Flush(func(r *tool.Report) { f.take(r, at) })
 	}
 }
 
@@ -76,7 +90,7 @@ func (f *feed) close(at time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.parser != nil {
-		f.parser.Close(func(r *tool.Report) { f.state.apply(r, at) })
+		f.parser.Close(func(r *tool.Report) { f.take(r, at) })
 	}
 }
 
@@ -126,6 +140,12 @@ func (f *feed) read(ctx context.Context, path string, stream tool.Stream, opts f
 		at := time.Now()
 		if l.Generation == 0 && l.Offset < before.Size() {
 			at = before.ModTime() // read late: it was written then or earlier
+		}
+		if l.Unterminated {
+			if f.growing {
+				continue
+			}
+			f.torn = true
 		}
 		f.line(tool.Line{Stream: stream, Text: l.Text, Cut: l.Cut}, at)
 	}

@@ -56,6 +56,10 @@ type Meta struct {
 	StartedAt time.Time `json:"started_at"`
 	// StartEstimated: StartedAt was worked out from the first report seen.
 	StartEstimated bool `json:"start_estimated,omitempty"`
+	// ClockStartedAt is when the tool's own clock began to run, worked out from
+	// the first interval report that was seen as it was written. That may be
+	// seconds after StartedAt.
+	ClockStartedAt *time.Time `json:"clock_started_at,omitempty"`
 
 	EndedAt  *time.Time `json:"ended_at,omitempty"`
 	ExitCode *int       `json:"exit_code,omitempty"`

@@ -19,22 +19,28 @@ func Read(ctx context.Context, dir Directory, t *tool.Tool) (Snapshot, error) {
 		return Snapshot{}, err
 	}
 	f := newFeed(t)
-	if meta.Log != nil {
-		err = f.readLog(ctx, meta.Log)
-	} else {
-		done := make(chan struct{})
-		close(done)
-		for _, s := range []struct {
-			name   string
-			stream tool.Stream
-		}{{StdoutFile, tool.Stdout}, {StderrFile, tool.Stderr}} {
-			if e := f.read(ctx, dir.Path(s.name), s.stream, follow.Options{}, done); e != nil {
-				err = errors.Join(err, e)
-			}
-		}
-	}
+	err = f.readAll(ctx, dir, &meta)
 	f.close(time.Now())
 	return f.snapshot(meta, time.Now()), err
+}
+
+// readAll reads a run's output as far as it is there now.
+func (f *feed) readAll(ctx context.Context, dir Directory, meta *Meta) error {
+	if meta.Log != nil {
+		return f.readLog(ctx, meta.Log)
+	}
+	done := make(chan struct{})
+	close(done)
+	var err error
+	for _, s := range []struct {
+		name   string
+		stream tool.Stream
+	}{{StdoutFile, tool.Stdout}, {StderrFile, tool.Stderr}} {
+		if e := f.read(ctx, dir.Path(s.name), s.stream, follow.Options{}, done); e != nil {
+			err = errors.Join(err, e)
+		}
+	}
+	return err
 }
 
 // readLog reads the part of a user's log file that is this run.
@@ -55,6 +61,9 @@ func (f *feed) readLog(ctx context.Context, src *LogSource) error {
 		}
 		if err != nil {
 			return err
+		}
+		if l.Unterminated && f.growing {
+			return nil
 		}
 		f.line(tool.Line{Text: l.Text, Cut: l.Cut}, time.Now())
 	}

@@ -13,16 +13,18 @@ import (
 
 // Status is one line of status.jsonl: what one target answered at one tick.
 type Status struct {
-	Tick     time.Time `json:"tick"`
-	Answered time.Time `json:"answered"`
-	Target   string    `json:"target"`
-	Engine   string    `json:"engine"`
-	Cluster  string    `json:"cluster,omitempty"`
-	Role     string    `json:"role,omitempty"`
-	Version  string    `json:"version,omitempty"`
-	Up       bool      `json:"up"`
-	Error    string    `json:"error,omitempty"`
-	Restarts uint64    `json:"restarts,omitempty"`
+	Tick     time.Time  `json:"tick"`
+	Asked    *time.Time `json:"asked,omitempty"`
+	Answered time.Time  `json:"answered"`
+	Target   string     `json:"target"`
+	Engine   string     `json:"engine"`
+	Cluster  string     `json:"cluster,omitempty"`
+	Role     string     `json:"role,omitempty"`
+	Version  string     `json:"version,omitempty"`
+	Flavour  string     `json:"flavour,omitempty"`
+	Up       bool       `json:"up"`
+	Error    string     `json:"error,omitempty"`
+	Restarts uint64     `json:"restarts,omitempty"`
 
 	LagTransactions *float64 `json:"lag_transactions,omitempty"`
 	LagSeconds      *float64 `json:"lag_seconds,omitempty"`
@@ -124,11 +126,14 @@ func statusOf(s *engine.Sample) Status {
 	if line.Role == "" {
 		line.Role = s.Status.Role
 	}
-	line.Version = s.Status.Version
+	asked := s.Asked.UTC()
+	line.Asked = &asked
+	line.Version, line.Flavour = s.Status.Version, s.Status.Flavour
+	line.Values = make(map[string]float64, len(s.Status.Values)+1)
 	if s.Status.Position != nil {
 		line.Position = s.Status.Position.String()
+		line.Values[engine.ReplicationPosition.Name] = s.Status.Position.Scalar()
 	}
-	line.Values = make(map[string]float64, len(s.Status.Values))
 	for _, v := range s.Status.Values {
 		line.Values[valueName(v)] = v.V
 	}
