@@ -224,7 +224,7 @@ func (p *Parser) open(workload, command string, emit func(*tool.Report)) {
 // why tells why the run failed.
 func (r *run) why(what string) string {
 	if r.gaveUp > 0 {
-		what = fmt.Sprintf("%d threads gave up", r.gaveUp)
+		what = fmt.Sprintf("%d of the threads gave up", r.gaveUp)
 	}
 	if r.cause != "" {
 		what += ": " + r.cause

@@ -204,7 +204,7 @@ func TestFailures(t *testing.T) {
 	tests := []struct{ name, text, want string }{
 		{
 			"a thread gives up", delivery + "[2026-11-21 02:00:18] execute run failed, err Error 1146: no table\nexecute run failed, err Error 1146: no table\nFinished\n" +
-				strings.ReplaceAll(delivery, "[Current]", "[Summary]"), "1 threads gave up: [2026-11-21 02:00:18] execute run failed, err Error 1146: no table",
+				strings.ReplaceAll(delivery, "[Current]", "[Summary]"), "1 of the threads gave up: [2026-11-21 02:00:18] execute run failed, err Error 1146: no table",
 		},
 		{
 			"none succeeded", strings.ReplaceAll(failed, "[Current]", "[Summary]"), "no transaction succeeded",
