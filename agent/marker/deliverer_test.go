@@ -24,7 +24,12 @@ import (
 	"go.uber.org/goleak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if url := os.Getenv(delivererURL); url != "" {
+		deliverUntilKilled(url, os.Getenv(delivererQueue))
+	}
+	goleak.VerifyTestMain(m)
+}
 
 var (
 	start   = time.Date(2026, 11, 21, 2, 14, 3, 0, time.UTC)
@@ -94,10 +99,10 @@ func (l *lab) deliverer() (*Deliverer, func()) {
 	}
 	d := New(g, slog.New(slog.NewTextHandler(l, nil)), Options{write: l.write})
 	d.Watch(l.path)
-	return d, start2(d)
+	return d, startDeliverer(d)
 }
 
-func start2(d *Deliverer) func() {
+func startDeliverer(d *Deliverer) func() {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() { d.Run(ctx); close(done) }()
@@ -161,7 +166,7 @@ func TestRunIsOneAnnotation(t *testing.T) {
 	}
 	d := New(g, slog.New(slog.NewTextHandler(l, nil)), Options{Poll: 10 * time.Millisecond})
 	d.Watch(l.path)
-	defer start2(d)()
+	defer startDeliverer(d)()
 
 	l.add(openRun)
 	l.flush(d, time.Minute)
@@ -468,7 +473,7 @@ func TestTwoDeliverers(t *testing.T) {
 		}
 		d := New(g, slog.New(slog.NewTextHandler(l, nil)), Options{Poll: time.Millisecond})
 		d.Watch(l.path)
-		defer start2(d)()
+		defer startDeliverer(d)()
 		ds = append(ds, d)
 	}
 	for i := range 30 {
@@ -706,7 +711,7 @@ func TestSetGrafana(t *testing.T) {
 		l := newLab(t)
 		d := New(nil, slog.New(slog.NewTextHandler(l, nil)), Options{})
 		d.Watch(l.path)
-		defer start2(d)()
+		defer startDeliverer(d)()
 		l.add(openRun, point("one", 0))
 		time.Sleep(time.Minute)
 		if s := d.Stats(); s != (Stats{}) || l.log.Len() > 0 {
@@ -773,7 +778,7 @@ func TestPoints(t *testing.T) {
 		l := newLab(t)
 		d := New(nil, slog.New(slog.NewTextHandler(l, nil)), Options{})
 		d.Watch(l.path)
-		defer start2(d)()
+		defer startDeliverer(d)()
 		l.add(openRun, point("same", 0), point("same\n ", 2*time.Second), point("same ", time.Second))
 		for i := range 150 {
 			l.add(point(fmt.Sprintf("%d %s", i, strings.Repeat("é", 300)), time.Duration(i+10)*time.Second))

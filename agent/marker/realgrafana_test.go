@@ -55,7 +55,7 @@ func TestRealGrafana(t *testing.T) {
 
 	d := New(g, slog.New(slog.NewTextHandler(t.Output(), nil)), Options{Poll: 50 * time.Millisecond})
 	d.Watch(path)
-	stop := start2(d)
+	stop := startDeliverer(d)
 	flush := func() {
 		t.Helper()
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -118,7 +118,7 @@ func TestRealGrafana(t *testing.T) {
 	}
 	d = New(g, slog.New(slog.NewTextHandler(t.Output(), nil)), Options{})
 	d.Watch(path)
-	stop = start2(d)
+	stop = startDeliverer(d)
 	flush()
 	stop()
 	expect(m)
