@@ -33,6 +33,10 @@ type feed struct {
 	growing bool
 	// torn: the output ends within a line.
 	torn bool
+	// clock is when the tool's clock began to run, from the first interval
+	// report if that was read while it was new; else zero.
+	clock time.Time
+	late  bool // the newest line was not fresh
 }
 
 func newFeed(t *tool.Tool) *feed {
@@ -43,10 +47,15 @@ func newFeed(t *tool.Tool) *feed {
 	return f
 }
 
-// line parses one line that was read at the instant at.
-func (f *feed) line(l tool.Line, at time.Time) {
+// line parses one line that was written at the instant at or, if it is not
+// fresh, before it.
+func (f *feed) line(l tool.Line, at time.Time, fresh bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.state.interval == nil && fresh && !f.late {
+		defer f.setClock(at)
+	}
+	f.late = !fresh
 	if f.parser == nil {
 		f.state.verdict(tool.Ignored)
 		return
@@ -54,6 +63,14 @@ func (f *feed) line(l tool.Line, at time.Time) {
 	v := f.parser.Parse(l, func(r *tool.Report) { f.take(r, at) })
 	f.state.verdict(v)
 	f.series.count(f.state)
+}
+
+// setClock takes the start of the tool's clock from the first interval, if that
+// has come. mu is held.
+func (f *feed) setClock(at time.Time) {
+	if r := f.state.interval; r != nil && r.ElapsedSeconds.Known {
+		f.clock = at.Add(-time.Duration(r.ElapsedSeconds.Value * float64(time.Second)))
+	}
 }
 
 // take adds a report. mu is held.
@@ -81,6 +98,9 @@ func (f *feed) flush(at time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if p, ok := f.parser.(tool.Flusher); ok {
+		if f.state.interval == nil && !f.late {
+			defer f.setClock(at)
+		}
 		p.Flush(func(r *tool.Report) { f.take(r, at) })
 	}
 }
@@ -137,9 +157,9 @@ func (f *feed) read(ctx context.Context, path string, stream tool.Stream, opts f
 		if err != nil {
 			return err
 		}
-		at := time.Now()
+		at, fresh := time.Now(), true
 		if l.Generation == 0 && l.Offset < before.Size() {
-			at = before.ModTime() // read late: it was written then or earlier
+			at, fresh = before.ModTime(), false // read late: it was written then or earlier
 		}
 		if l.Unterminated {
 			if f.growing {
@@ -147,7 +167,7 @@ func (f *feed) read(ctx context.Context, path string, stream tool.Stream, opts f
 			}
 			f.torn = true
 		}
-		f.line(tool.Line{Stream: stream, Text: l.Text, Cut: l.Cut}, at)
+		f.line(tool.Line{Stream: stream, Text: l.Text, Cut: l.Cut}, at, fresh)
 	}
 }
 

@@ -202,6 +202,37 @@ func TestClockStart(t *testing.T) {
 	}
 }
 
+// TestClockStartIsRecorded guards that the start of the tool's clock is seen
+// while it runs: here the tool took nearly an hour to begin.
+func TestClockStartIsRecorded(t *testing.T) {
+	data := t.TempDir()
+	began := time.Now()
+	dir, claim, err := Create(data, Meta{ID: "one", Tool: "sysbench", StartedAt: began.Add(-time.Hour)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(claim.Release)
+	gate, open := fifo(t)
+	p, err := Start(dir, []string{"sh", "-c", script(t, banner) + "; cat " + gate + "; " + script(t, intervalLine(1, 10))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := watch(t, Options{DataDir: data})
+	w.until("one", "the banner", func(s Snapshot) bool { return s.Lines.Reported+s.Lines.Ignored > 3 })
+	open()
+	if _, err := p.Wait(nil); err != nil {
+		t.Fatal(err)
+	}
+	s := w.until("one", "over", over)
+	clock := s.Meta.ClockStartedAt
+	if clock == nil || clock.Before(began.Add(-2*time.Second)) || clock.After(time.Now()) {
+		t.Fatalf("the clock began at %v, the test at %v", clock, began)
+	}
+	if h := read(t, dir); !h.Zero.Equal(*clock) {
+		t.Errorf("zero %v, want %v", h.Zero, clock)
+	}
+}
+
 // FuzzStatusLine guards that the quick way to read a line and the general one
 // agree.
 func FuzzStatusLine(f *testing.F) {

@@ -65,6 +65,6 @@ func (f *feed) readLog(ctx context.Context, src *LogSource) error {
 		if l.Unterminated && f.growing {
 			return nil
 		}
-		f.line(tool.Line{Text: l.Text, Cut: l.Cut}, time.Now())
+		f.line(tool.Line{Text: l.Text, Cut: l.Cut}, time.Now(), false)
 	}
 }

@@ -68,10 +68,12 @@ func (t *tracker) follow(ctx context.Context, notifier *follow.Notifier) {
 		if !t.reload() {
 			return
 		}
+		t.recordClock()
 		if t.ended() {
 			close(t.finish)
 			readers.Wait()
 			if ctx.Err() == nil {
+				t.recordClock()
 				t.feed.close(time.Now())
 				t.settle()
 				t.awaitDrain(ctx)
@@ -159,6 +161,36 @@ func (t *tracker) reload() bool {
 	defer t.mu.Unlock()
 	t.meta = meta
 	return true
+}
+
+// recordClock writes the start of the tool's clock into run.json, once: from the
+// output alone it can't be told later.
+func (t *tracker) recordClock() {
+	t.feed.mu.Lock()
+	clock := t.feed.clock
+	t.feed.mu.Unlock()
+	t.mu.Lock()
+	due := t.owner != nil && t.meta.ClockStartedAt == nil && !clock.IsZero()
+	t.mu.Unlock()
+	if !due {
+		return
+	}
+	meta, err := t.dir.Update(func(m *Meta) {
+		if clock.Before(m.StartedAt) {
+			clock = m.StartedAt
+		}
+		if m.ClockStartedAt == nil {
+			at := clock.UTC().Truncate(time.Millisecond)
+			m.ClockStartedAt = &at
+		}
+	})
+	if err != nil {
+		t.fault("record the tool's clock", err)
+		return
+	}
+	t.mu.Lock()
+	t.meta = meta
+	t.mu.Unlock()
 }
 
 // ended reports whether the tool has ended. Where nobody is left who could have
