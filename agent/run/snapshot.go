@@ -98,10 +98,10 @@ func (s *state) phaseOf(meta *Meta) Phase {
 		return Over
 	case meta.Ended():
 		return Draining
-	case s.interval == nil:
-		return Starting
 	case s.phase == tool.Warmup:
 		return Warmup
+	case s.interval == nil:
+		return Starting
 	default:
 		return Measuring
 	}

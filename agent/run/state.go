@@ -115,6 +115,7 @@ func (s *state) apply(r *tool.Report, at time.Time) {
 
 func (s *state) start(r *tool.Report) {
 	s.starts++
+	s.phase = r.Phase
 	if r.Version != "" {
 		s.version = r.Version
 	}

@@ -140,6 +140,7 @@ func TestSnapshotPhases(t *testing.T) {
 		wantsElapsed float64
 	}{
 		"nothing said yet": {Meta{StartedAt: start}, nil, start.Add(time.Second), Starting, false, false, 1},
+		"silent warm-up":   {Meta{StartedAt: start}, []*tool.Report{{Kind: tool.Start, Phase: tool.Warmup}}, start.Add(time.Second), Warmup, false, false, 1},
 		"warm-up":          {Meta{StartedAt: start}, []*tool.Report{warm}, start.Add(time.Second), Warmup, true, false, 1},
 		"measuring":        {Meta{StartedAt: start}, []*tool.Report{interval(1, 1, 5)}, start.Add(time.Second), Measuring, true, false, 1},
 		"stalled":          {Meta{StartedAt: start}, []*tool.Report{interval(1, 1, 5)}, start.Add(6 * time.Second), Measuring, false, false, 6},

@@ -86,7 +86,8 @@ type Report struct {
 	Command string
 
 	Threads Optional[int]
-	Phase   Phase // Interval only
+	// Phase of an Interval, or with which a Start begins.
+	Phase Phase
 
 	// ElapsedSeconds is the tool's own clock; IntervalSeconds the length of the
 	// interval that Rates and Counts are about.
