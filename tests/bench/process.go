@@ -80,15 +80,21 @@ func (d *daemon) get(path string) (string, error) {
 
 // usage is CPU seconds so far and resident bytes now.
 func (d *daemon) usage() (cpu float64, resident int, err error) {
-	p, err := procfs.NewProc(d.cmd.Process.Pid)
+	stat, err := statOf(d.cmd.Process.Pid)
+	return stat.CPUTime(), stat.ResidentMemory(), err
+}
+
+func cpuOfProcess(pid int) (float64, error) {
+	stat, err := statOf(pid)
+	return stat.CPUTime(), err
+}
+
+func statOf(pid int) (procfs.ProcStat, error) {
+	p, err := procfs.NewProc(pid)
 	if err != nil {
-		return 0, 0, err
+		return procfs.ProcStat{}, err
 	}
-	stat, err := p.Stat()
-	if err != nil {
-		return 0, 0, err
-	}
-	return stat.CPUTime(), stat.ResidentMemory(), nil
+	return p.Stat()
 }
 
 // cpuOf returns the CPU seconds of a program that runs to its end.
