@@ -52,7 +52,9 @@ func newFeed(t *tool.Tool) *feed {
 func (f *feed) line(l tool.Line, at time.Time, fresh bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.state.interval == nil && fresh && !f.late {
+	// A report of several lines may have begun with one that was not fresh.
+	_, groups := f.parser.(tool.Flusher)
+	if f.state.interval == nil && fresh && !(groups && f.late) {
 		defer f.setClock(at)
 	}
 	f.late = !fresh
