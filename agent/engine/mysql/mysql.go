@@ -16,6 +16,7 @@ import (
 
 // Detail reads what one kind of server has beyond the common counters. One
 // detail belongs to one connection's prober and may keep state between ticks.
+// One that holds connections of its own is an io.Closer.
 type Detail interface {
 	// Status names the variables of SHOW GLOBAL STATUS that Read wants to see,
 	// so that they come with the one statement of the tick.
@@ -36,8 +37,6 @@ type Optioner interface {
 	// CheckOptions reports what is wrong with those of the target.
 	CheckOptions(t *engine.Target) error
 }
-
-// A Detail that holds connections of its own is an io.Closer.
 
 // Tick is what is already known when a detail is asked.
 type Tick struct {

@@ -9,6 +9,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/engine/mongodb"
 	"github.com/benchwatch/benchwatch/agent/engine/mysql"
 	"github.com/benchwatch/benchwatch/agent/engine/replication"
+	"github.com/benchwatch/benchwatch/agent/engine/tidb"
 )
 
 // Engines by the name used in the configuration. A new engine is one line here.
@@ -17,6 +18,7 @@ var Engines = []*engine.Engine{
 		galera.New,
 		groupreplication.New,
 		replication.New,
+		tidb.New,
 	),
 	mongodb.Engine,
 	atlas.Engine,

@@ -1,0 +1,304 @@
+package tidb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+
+	"github.com/benchwatch/benchwatch/agent/engine"
+)
+
+const (
+	fetchTimeout = 5 * time.Second
+	// fetchShare is the share of the time that may go into reading the status
+	// port: a fetch of 20 ms is made every 0.4 s at most. The answer is 0.8 MB,
+	// and the server needs about 10 ms to write it.
+	fetchShare = 0.05
+	maxPause   = 10 * time.Second
+	// keepFor is how long the last answer stands in for one that is missing.
+	keepFor = 15 * time.Second
+	// maxBody bounds what is read of an answer.
+	maxBody = 64 << 20
+)
+
+var (
+	commandsTotal    = engine.NewCounter("tidb_commands_total", "Commands of the MySQL protocol received, by command (Query, StmtExecute, StmtPrepare …).", "command")
+	commandErrors    = engine.NewCounter("tidb_command_errors_total", "Commands that ended in an error.", "command")
+	statementsTotal  = engine.NewCounter("tidb_statements_total", "Statements executed, by kind.", "kind")
+	statementSeconds = engine.NewCounter("tidb_statement_duration_seconds_total", "Time spent in statements of clients, by kind; over tidb_statement_durations_total it is their mean latency.", "kind")
+	statementCount   = engine.NewCounter("tidb_statement_durations_total", "Statements counted in tidb_statement_duration_seconds_total. Preparing is in it, as kind general.", "kind")
+	executeErrors    = engine.NewCounter("tidb_execute_errors_total", "Errors of statements by code, from the first of its kind on (kv:9007 is a write conflict, executor:1213 a deadlock).", "code")
+	pessimisticRetry = engine.NewCounter("tidb_pessimistic_retries_total", "Statements repeated because of a conflict in a pessimistic transaction.")
+	kvBackoffs       = engine.NewCounter("tidb_kv_backoffs_total", "Waits before a request to the storage was repeated, by cause (txnLock, regionMiss …).", "cause")
+	planCacheHits    = engine.NewCounter("tidb_plan_cache_hits_total", "Statements whose plan was in the cache.", "kind")
+	planCacheMisses  = engine.NewCounter("tidb_plan_cache_misses_total", "Statements whose plan was not in the cache.", "kind")
+	cpuSeconds       = engine.NewCounter("tidb_cpu_seconds_total", "CPU time of the TiDB server.")
+	cpuLimit         = engine.NewGauge("tidb_max_procs", "Cores that the TiDB server may use.")
+	residentMemory   = engine.NewGauge("tidb_resident_memory_bytes", "Memory of the TiDB server.")
+	metricsAge       = engine.NewGauge("tidb_metrics_age_seconds", "Age of the values from the status port, which is read at a slower pace than the ticks when it is slow.")
+)
+
+// metrics are the values of the status port, as read last.
+type metrics struct {
+	next    time.Time // when to read again
+	readAt  time.Time
+	values  []engine.Value
+	problem string // why the last reading failed
+}
+
+// read reads the status port if it is time, and sets what is known. A status
+// port that can't be read leaves the server's load unknown, not the server.
+func (m *metrics) read(ctx context.Context, client *http.Client, address string, now time.Time, out *engine.Status) {
+	if !now.Before(m.next) {
+		m.fetch(ctx, client, address)
+	}
+	if m.problem != "" {
+		out.Missing = append(out.Missing, m.problem)
+	}
+	age := now.Sub(m.readAt)
+	if m.readAt.IsZero() || age > keepFor {
+		return
+	}
+	out.Values = append(out.Values, m.values...)
+	out.Set(metricsAge, max(0, age.Seconds()))
+}
+
+func (m *metrics) fetch(ctx context.Context, client *http.Client, address string) {
+	ctx, cancel := part(ctx)
+	defer cancel()
+	start := time.Now()
+	families, err := get(ctx, client, address)
+	took := time.Since(start)
+	m.next = start.Add(min(maxPause, time.Duration(float64(took)/fetchShare)))
+	if err != nil {
+		m.problem = explain(address, err)
+		return
+	}
+	var s engine.Status
+	readFamilies(&s, families)
+	m.problem, m.values, m.readAt = "", s.Values, start
+}
+
+// part bounds the reading to most of the time that the tick has left, so that
+// the sample itself is kept.
+func part(ctx context.Context) (context.Context, context.CancelFunc) {
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, time.Until(deadline)*4/5)
+}
+
+var errNoTiDB = errors.New("there are no metrics of TiDB")
+
+// explain is one line, the same for the same cause.
+func explain(address string, err error) string {
+	var u *url.Error
+	if errors.As(err, &u) {
+		err = u.Err
+	}
+	text := strings.Join(strings.Fields(err.Error()), " ")
+	if errors.Is(err, context.DeadlineExceeded) {
+		text = "no answer in time"
+	}
+	return fmt.Sprintf("status port %s: %s: statements, commits, connections, bytes (option %s)", address, text, optionStatusAddress)
+}
+
+// get reads the wanted series.
+func get(ctx context.Context, client *http.Client, address string) (families, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Accept", "text/plain;version=0.0.4")
+	request.Header.Set("User-Agent", "benchwatch")
+	answer, err := client.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = answer.Body.Close() }()
+	if answer.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("it answers %s", answer.Status)
+	}
+	found, err := decode(io.LimitReader(answer.Body, maxBody))
+	if err == nil && len(found) == 0 {
+		err = errNoTiDB
+	}
+	return found, err
+}
+
+// families are series by name. Histograms come apart into their series.
+type families map[string]*dto.MetricFamily
+
+// decode reads the wanted series of an exposition; the rest of it, about 98 of
+// 100 lines, is dropped before it is parsed.
+func decode(r io.Reader) (families, error) {
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	return parser.TextToMetricFamilies(newFilter(r, wanted))
+}
+
+// wanted are the names of the series that are read.
+var wanted = map[string]bool{
+	"tidb_server_query_total":                            true,
+	"tidb_executor_statement_total":                      true,
+	"tidb_server_handle_query_duration_seconds_sum":      true,
+	"tidb_server_handle_query_duration_seconds_count":    true,
+	"tidb_server_connections":                            true,
+	"tidb_server_tokens":                                 true,
+	"tidb_server_packet_io_bytes":                        true,
+	"tidb_server_execute_error_total":                    true,
+	"tidb_session_statement_pessimistic_retry_count_sum": true,
+	"tidb_tikvclient_backoff_seconds_count":              true,
+	"tidb_server_plan_cache_total":                       true,
+	"tidb_server_plan_cache_miss_total":                  true,
+	"tidb_server_maxprocs":                               true,
+	"process_cpu_seconds_total":                          true,
+	"process_resident_memory_bytes":                      true,
+}
+
+// each calls f for the series of a family.
+func (f families) each(name string, visit func(label func(string) string, v float64)) {
+	family := f[name]
+	if family == nil {
+		return
+	}
+	for _, m := range family.GetMetric() {
+		v := m.GetUntyped().GetValue()
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			continue
+		}
+		visit(func(name string) string {
+			for _, l := range m.GetLabel() {
+				if l.GetName() == name {
+					return l.GetValue()
+				}
+			}
+			return ""
+		}, v)
+	}
+}
+
+// sums adds up a family by one label: which others there are depends on the
+// version (resource_group, db).
+func (f families) sums(name, label string) map[string]float64 {
+	sums := map[string]float64{}
+	f.each(name, func(get func(string) string, v float64) { sums[get(label)] += v })
+	return sums
+}
+
+// sum adds up a family; false if it has no series.
+func (f families) sum(name string) (float64, bool) {
+	sum, known := 0.0, false
+	f.each(name, func(_ func(string) string, v float64) { sum, known = sum+v, true })
+	return sum, known
+}
+
+// operations are the kinds of statements that other engines count too.
+var operations = map[string]string{
+	"Select": "select", "Insert": "insert", "Update": "update", "Delete": "delete", "Replace": "replace", "Begin": "begin",
+}
+
+// readFamilies sets the metrics. A kind of statement that never ran has no
+// series, and none is made up.
+func readFamilies(s *engine.Status, f families) {
+	readCommands(s, f)
+	readStatements(s, f)
+	for metric, name := range map[*engine.Metric]string{
+		engine.Connections:    "tidb_server_connections",
+		engine.ThreadsRunning: "tidb_server_tokens",
+		pessimisticRetry:      "tidb_session_statement_pessimistic_retry_count_sum",
+		cpuSeconds:            "process_cpu_seconds_total",
+		cpuLimit:              "tidb_server_maxprocs",
+		residentMemory:        "process_resident_memory_bytes",
+	} {
+		if v, ok := f.sum(name); ok {
+			s.Set(metric, v)
+		}
+	}
+	for direction, labels := range map[string][2]string{"received": {"In", "read"}, "sent": {"Out", "write"}} {
+		bytes := f.sums("tidb_server_packet_io_bytes", "type")
+		for _, label := range labels { // now, before
+			if v, ok := bytes[label]; ok {
+				s.Set(engine.BytesTotal, v, direction)
+				break
+			}
+		}
+	}
+	for metric, family := range map[*engine.Metric][2]string{
+		executeErrors:   {"tidb_server_execute_error_total", "type"},
+		kvBackoffs:      {"tidb_tikvclient_backoff_seconds_count", "type"},
+		planCacheHits:   {"tidb_server_plan_cache_total", "type"},
+		planCacheMisses: {"tidb_server_plan_cache_miss_total", "type"},
+	} {
+		for label, v := range f.sums(family[0], family[1]) {
+			if label = strings.TrimSpace(label); label != "" {
+				s.Set(metric, v, label)
+			}
+		}
+	}
+}
+
+// readCommands sets what clients asked: a statement is sent as text (Query) or
+// prepared (StmtExecute). Preparing, closing and pinging is no statement.
+func readCommands(s *engine.Status, f families) {
+	total, errs := map[string]float64{}, map[string]float64{}
+	f.each("tidb_server_query_total", func(get func(string) string, v float64) {
+		command := get("type")
+		total[command] += v
+		if get("result") == "Error" {
+			errs[command] += v
+		}
+	})
+	asked, known := 0.0, false
+	for command, n := range total {
+		s.Set(commandsTotal, n, command)
+		if command == "Query" || command == "StmtExecute" {
+			asked, known = asked+n, true
+		}
+	}
+	for command, n := range errs {
+		s.Set(commandErrors, n, command)
+	}
+	if known {
+		s.Set(engine.QueriesTotal, asked)
+	}
+}
+
+// readStatements sets what was executed.
+func readStatements(s *engine.Status, f families) {
+	executed := f.sums("tidb_executor_statement_total", "type")
+	all := 0.0
+	for kind, n := range executed {
+		s.Set(statementsTotal, n, kind)
+		all += n
+		if op, ok := operations[kind]; ok {
+			s.Set(engine.OperationsTotal, n, op)
+		}
+	}
+	if len(executed) > 0 {
+		s.Set(engine.StatementsTotal, all)
+	}
+	if n, ok := executed["Commit"]; ok {
+		s.Set(engine.CommitsTotal, n)
+	}
+	if n, ok := executed["Rollback"]; ok {
+		s.Set(engine.RollbacksTotal, n)
+	}
+	counts := f.sums("tidb_server_handle_query_duration_seconds_count", "sql_type")
+	for kind, seconds := range f.sums("tidb_server_handle_query_duration_seconds_sum", "sql_type") {
+		if n, ok := counts[kind]; ok && kind != "internal" {
+			s.Set(statementSeconds, seconds, kind)
+			s.Set(statementCount, n, kind)
+		}
+	}
+}

@@ -1,0 +1,459 @@
+package tidb
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"database/sql"
+	"flag"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"time"
+
+	driver "github.com/go-sql-driver/mysql"
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+
+	"github.com/benchwatch/benchwatch/agent/engine"
+	"github.com/benchwatch/benchwatch/agent/engine/mysql"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// recorded is what the status port of a real server answered.
+func recorded(t testing.TB, name string) []byte {
+	t.Helper()
+	f, err := os.Open(filepath.Join("testdata", name+".prom.gz"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(z)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+func mustGet(t *testing.T, s *engine.Status, want float64, m *engine.Metric, labels ...string) {
+	t.Helper()
+	if v, ok := s.Get(m, labels...); !ok || v != want {
+		t.Errorf("%s %v is %v (known: %v), not %v", m.Name, labels, v, ok, want)
+	}
+}
+
+func mustLack(t *testing.T, s *engine.Status, m *engine.Metric, labels ...string) {
+	t.Helper()
+	if v, ok := s.Get(m, labels...); ok {
+		t.Errorf("%s %v is %v, but is unknown", m.Name, labels, v)
+	}
+}
+
+func describe(s *engine.Status) string {
+	lines := make([]string, 0, len(s.Values))
+	for _, v := range s.Values {
+		lines = append(lines, fmt.Sprintf("%s%q %v", v.Metric.Name, v.Labels, v.V))
+	}
+	slices.Sort(lines)
+	return strings.Join(lines, "\n") + "\n"
+}
+
+// The answers of a real server under load.
+func TestRecordedMetrics(t *testing.T) {
+	for _, name := range []string{"metrics_start", "metrics_point_select_t5", "metrics_read_write_t5", "metrics_read_write_t10"} {
+		t.Run(name, func(t *testing.T) {
+			f, err := decode(bytes.NewReader(recorded(t, name)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var s engine.Status
+			readFamilies(&s, f)
+			golden := filepath.Join("testdata", name+".golden")
+			if *update {
+				if err := os.WriteFile(golden, []byte(describe(&s)), 0o666); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(golden)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(string(want), describe(&s)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// By hand from the recording: 49 + 5 texts and 310,736 executions were asked,
+// 1,171 commits executed, nothing rolled back.
+func TestQueriesAreTextAndPrepared(t *testing.T) {
+	f, err := decode(bytes.NewReader(recorded(t, "metrics_read_write_t5")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var s engine.Status
+	readFamilies(&s, f)
+	mustGet(t, &s, 310790, engine.QueriesTotal)
+	mustGet(t, &s, 1171, engine.CommitsTotal)
+	mustLack(t, &s, engine.RollbacksTotal)
+	mustGet(t, &s, 303719, engine.OperationsTotal, "select")
+	mustGet(t, &s, 4, engine.Connections)
+	mustGet(t, &s, 1, engine.ThreadsRunning)
+	mustGet(t, &s, 103794962, engine.BytesTotal, "sent")
+	mustGet(t, &s, 5, commandErrors, "Query")
+	mustLack(t, &s, statementSeconds, "internal")
+}
+
+// Labels changed over versions: sums over those that came.
+func TestOtherVersionsLabels(t *testing.T) {
+	f, err := decode(strings.NewReader(`tidb_server_query_total{result="OK",type="Query"} 10
+tidb_server_query_total{result="OK",type="StmtExecute",resource_group="a"} 5
+tidb_server_query_total{result="OK",type="StmtExecute",resource_group="b"} 2
+tidb_executor_statement_total{type="Rollback",db="x"} 3
+tidb_executor_statement_total{type="Rollback",db="y"} 4
+tidb_server_connections 7
+tidb_server_packet_io_bytes{type="read"} 100
+tidb_server_packet_io_bytes{type="write"} 200
+tidb_server_maxprocs NaN
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var s engine.Status
+	readFamilies(&s, f)
+	mustGet(t, &s, 17, engine.QueriesTotal)
+	mustGet(t, &s, 7, engine.RollbacksTotal)
+	mustLack(t, &s, engine.CommitsTotal)
+	mustGet(t, &s, 7, engine.Connections)
+	mustGet(t, &s, 100, engine.BytesTotal, "received")
+	mustGet(t, &s, 200, engine.BytesTotal, "sent")
+	mustLack(t, &s, cpuLimit)
+	mustLack(t, &s, engine.ThreadsRunning)
+}
+
+// querier answers from a table; without one, with an error.
+type querier struct {
+	rows  []mysql.Row
+	err   error
+	asked []string
+}
+
+func (q *querier) Rows(_ context.Context, statement string) ([]mysql.Row, error) {
+	q.asked = append(q.asked, statement)
+	return q.rows, q.err
+}
+
+func rows(columns string, lines ...string) []mysql.Row {
+	var rows []mysql.Row
+	for _, line := range lines {
+		var values []sql.NullString
+		for _, cell := range strings.Split(line, "|") {
+			values = append(values, sql.NullString{String: cell, Valid: cell != "NULL"})
+		}
+		rows = append(rows, mysql.NewRow(strings.Split(columns, "|"), values))
+	}
+	return rows
+}
+
+const memberColumns = "TYPE|INSTANCE|STATUS_ADDRESS|VERSION"
+
+// recordedMembers is information_schema.cluster_info of the real server.
+func recordedMembers(statusAddress string) []mysql.Row {
+	return rows(memberColumns, "tidb|127.0.0.1:4000|"+statusAddress+"|8.4.0-this-is-a-placeholder", "tikv|store1||")
+}
+
+// tick is what SHOW GLOBAL STATUS and the variables of the real server say.
+func tick(t *testing.T, target *engine.Target) *mysql.Tick {
+	t.Helper()
+	server, err := mysql.NewServer(mysql.Values{
+		"version": "8.0.11-TiDB-v8.4.0-this-is-a-placeholder", "version_comment": "TiDB Server (Apache License 2.0) Community Edition, MySQL 8.0 compatible",
+		"max_connections": "0",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &mysql.Tick{Target: target, Server: server, Status: mysql.Values{
+		"Ssl_cipher": "", "Ssl_verify_mode": "0", "Ssl_version": "", "Uptime": "27",
+		"ddl_schema_version": "55", "server_id": "f79ce59a-87d6-4b39-af86-c67d8c208a5a",
+	}}
+}
+
+// statusPort serves what answer writes, and counts the requests.
+func statusPort(t *testing.T, answer http.HandlerFunc) (server *httptest.Server) {
+	t.Helper()
+	server = httptest.NewServer(answer)
+	t.Cleanup(server.Close)
+	return server
+}
+
+func newDetail(t *testing.T) *Detail {
+	t.Helper()
+	d := New().(*Detail)
+	t.Cleanup(func() {
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return d
+}
+
+// sample decodes a tick as the family's prober does.
+func sample(t *testing.T, d *Detail, q mysql.Querier, target *engine.Target) *engine.Status {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	s, err := mysql.Decode(ctx, tick(t, target), q, []mysql.Detail{d})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// The status port is found through the cluster's own table.
+func TestSample(t *testing.T) {
+	port := statusPort(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/metrics" || r.Header.Get("Accept-Encoding") != "" {
+			t.Errorf("asked for %s with %v", r.URL, r.Header)
+		}
+		_, _ = w.Write(recorded(t, "metrics_read_write_t5"))
+	})
+	address := strings.TrimPrefix(port.URL, "http://")
+	q := &querier{rows: recordedMembers(address)}
+	d := newDetail(t)
+	target := &engine.Target{Address: "127.0.0.1:4000"}
+	s := sample(t, d, q, target)
+	if s.Flavour != "tidb" || s.Uptime != 27*time.Second || len(s.Missing) != 0 || s.Position != nil {
+		t.Errorf("got %+v", s)
+	}
+	mustGet(t, s, 310790, engine.QueriesTotal)
+	mustGet(t, s, 1, clusterMembers, "tidb")
+	mustGet(t, s, 1, clusterMembers, "tikv")
+	mustGet(t, s, 1, memberInfo, "tikv", "store1", "")
+	mustLack(t, s, engine.ConnectionsLimit)
+	sample(t, d, q, target)
+	if len(q.asked) != 1 {
+		t.Errorf("asked %q", q.asked)
+	}
+}
+
+// Without the status port nothing is known of the load: SHOW STATUS has no
+// counters, and none becomes 0.
+func TestStatusPortFails(t *testing.T) {
+	refused := statusPort(t, nil)
+	refused.Close()
+	cases := map[string]struct {
+		answer http.HandlerFunc
+		want   string
+	}{
+		"refused":        {nil, "connection refused"},
+		"not found":      {http.NotFound, "404"},
+		"elsewhere":      {http.RedirectHandler("http://127.0.0.1:1/", http.StatusFound).ServeHTTP, "302"},
+		"another server": {func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "go_goroutines 7\n") }, "no metrics of TiDB"},
+		"a web page":     {func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html>\n<body>hello</body>\n") }, "no metrics of TiDB"},
+		"broken values":  {func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "tidb_server_tokens {x\n") }, "status port"},
+		"cut off": {func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Length", "100000")
+			_, _ = io.WriteString(w, "tidb_server_tokens 1\n")
+		}, "unexpected EOF"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			port := refused
+			if c.answer != nil {
+				port = statusPort(t, c.answer)
+			}
+			d := newDetail(t)
+			target := &engine.Target{Address: "127.0.0.1:4000", Options: map[string]string{"status_address": port.URL}}
+			s := sample(t, d, &querier{}, target)
+			if len(s.Missing) != 1 || !strings.Contains(s.Missing[0], c.want) || !strings.Contains(s.Missing[0], "status_address") || strings.Contains(s.Missing[0], "\n") {
+				t.Errorf("missing %q", s.Missing)
+			}
+			for _, m := range []*engine.Metric{engine.QueriesTotal, engine.CommitsTotal, engine.Connections, engine.ThreadsRunning, metricsAge} {
+				mustLack(t, s, m)
+			}
+		})
+	}
+}
+
+// A status port that hangs costs its share of the tick, not the sample.
+func TestStatusPortHangs(t *testing.T) {
+	release := make(chan struct{})
+	port := statusPort(t, func(http.ResponseWriter, *http.Request) { <-release })
+	defer close(release)
+	d := newDetail(t)
+	target := &engine.Target{Address: "127.0.0.1:4000", Options: map[string]string{"status_address": port.URL}}
+	ctx, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond)
+	defer cancel()
+	s, err := mysql.Decode(ctx, tick(t, target), &querier{}, []mysql.Detail{d})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(s.Missing) != 1 || !strings.Contains(s.Missing[0], "no answer in time") {
+		t.Errorf("missing %q", s.Missing)
+	}
+}
+
+// A slow status port is read more seldom; meanwhile the last values stand in,
+// with their age, but not for long.
+func TestPace(t *testing.T) {
+	requests := 0
+	port := statusPort(t, func(w http.ResponseWriter, _ *http.Request) {
+		requests++
+		_, _ = io.WriteString(w, "tidb_server_tokens 3\n")
+	})
+	client := newClient(&engine.Target{})
+	defer client.CloseIdleConnections()
+	var m metrics
+	read := func(now time.Time) *engine.Status {
+		var s engine.Status
+		m.read(context.Background(), client, port.URL+"/metrics", now, &s)
+		return &s
+	}
+	start := time.Now()
+	read(start)
+	m.next = start.Add(2 * time.Second) // as after a reading of 100 ms
+	m.readAt = start
+	s := read(start.Add(time.Second))
+	mustGet(t, s, 3, engine.ThreadsRunning)
+	mustGet(t, s, 1, metricsAge)
+	if requests != 1 {
+		t.Errorf("%d requests", requests)
+	}
+	m.next = start.Add(time.Hour) // no more answers
+	mustLack(t, read(start.Add(keepFor+time.Second)), engine.ThreadsRunning)
+}
+
+func TestNoRight(t *testing.T) {
+	q := &querier{err: &driver.MySQLError{Number: 1227, Message: "Access denied; you need (at least one of) the PROCESS privilege(s) for this operation"}}
+	port := statusPort(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "tidb_server_tokens 3\n") })
+	target := &engine.Target{Address: "127.0.0.1:4000", Options: map[string]string{"status_address": port.URL}}
+	s := sample(t, newDetail(t), q, target)
+	if len(s.Missing) != 1 || !strings.HasPrefix(s.Missing[0], "PROCESS") {
+		t.Errorf("missing %q", s.Missing)
+	}
+	mustGet(t, s, 3, engine.ThreadsRunning)
+	mustLack(t, s, clusterMembers, "tidb")
+}
+
+func TestStatusAddress(t *testing.T) {
+	table := rows(memberColumns, "tidb|10.0.0.1:4000|10.0.0.1:10081|v", "tidb|10.0.0.2:4000|10.0.0.2:10082|v", "pd|10.0.0.3:2379|10.0.0.3:2379|v")
+	same := rows(memberColumns, "tidb|10.0.0.1:4000|10.0.0.1:10085|v", "tidb|10.0.0.2:4000|10.0.0.2:10085|v")
+	cases := map[string]struct {
+		target  engine.Target
+		members []mysql.Row
+		want    string
+	}{
+		"default":              {target: engine.Target{Address: "db:4000"}, want: "http://db:10080/metrics"},
+		"IPv6":                 {target: engine.Target{Address: "[::1]:4000"}, want: "http://[::1]:10080/metrics"},
+		"a unix socket":        {target: engine.Target{Address: "/tmp/tidb.sock"}, want: "http://127.0.0.1:10080/metrics"},
+		"its own row":          {target: engine.Target{Address: "10.0.0.2:4000"}, members: table, want: "http://10.0.0.2:10082/metrics"},
+		"known by other names": {target: engine.Target{Address: "bench:4000"}, members: same, want: "http://bench:10085/metrics"},
+		"ports differ":         {target: engine.Target{Address: "bench:4000"}, members: table, want: "http://bench:10080/metrics"},
+		"told":                 {target: engine.Target{Address: "db:4000", Options: map[string]string{"status_address": "10.1.1.1:10090"}}, members: table, want: "http://10.1.1.1:10090/metrics"},
+		"told, with TLS":       {target: engine.Target{Address: "db:4000", Options: map[string]string{"status_address": "https://db:10080"}}, want: "https://db:10080/metrics"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			d := newDetail(t)
+			if err := d.members.ask(context.Background(), &querier{rows: c.members}, time.Now()); err != nil {
+				t.Fatal(err)
+			}
+			if got, err := d.statusURL(&c.target); err != nil || got != c.want {
+				t.Errorf("got %q, %v, not %q", got, err, c.want)
+			}
+		})
+	}
+}
+
+func TestSettings(t *testing.T) {
+	for address, ok := range map[string]bool{
+		"db:10080": true, "https://db:10080": true, "http://[::1]:10080": true, "": true,
+		"db": false, "ftp://db:10080": false, "http://user:secret@db:10080": false, "db:http": false, ":10080": false, "db:0": false,
+	} {
+		p, err := mysql.Family(New).Open(engine.Target{Address: "db:4000", Options: map[string]string{"status_address": address}}, nil)
+		if (err == nil) != ok {
+			t.Errorf("%q: %v", address, err)
+		}
+		if err != nil && strings.Contains(err.Error(), "user:secret") {
+			t.Errorf("the error shows a password: %v", err)
+		}
+		if p != nil {
+			_ = p.Close()
+		}
+	}
+	if _, err := mysql.Family(New).Open(engine.Target{Address: "db:4000", Options: map[string]string{"status_port": "1"}}, nil); err == nil {
+		t.Error("an unknown option was accepted")
+	}
+}
+
+// Another server of the family is left alone.
+func TestNotTiDB(t *testing.T) {
+	server, err := mysql.NewServer(mysql.Values{"version": "8.0.39"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := &querier{}
+	s := &engine.Status{}
+	if err := newDetail(t).Read(context.Background(), q, &mysql.Tick{Target: &engine.Target{}, Server: server}, s); err != nil || len(s.Values) != 0 || len(q.asked) != 0 {
+		t.Errorf("%v, %+v, asked %q", err, s, q.asked)
+	}
+}
+
+func TestFilter(t *testing.T) {
+	text := "# HELP a b\n# TYPE tidb_server_tokens gauge\ntidb_server_tokens 1\n" +
+		"tidb_server_tokens_more 2\nlong{x=\"" + strings.Repeat("y", 3*maxLine) + "\"} 3\n\n" +
+		"tidb_server_tokens{a=\"b\"} 4\ntidb_server_tokens\t5\ntidb_server_tok"
+	want := "tidb_server_tokens 1\ntidb_server_tokens{a=\"b\"} 4\ntidb_server_tokens\t5\n"
+	for name, in := range map[string]io.Reader{
+		"at once":        strings.NewReader(text),
+		"byte by byte":   iotest.OneByteReader(strings.NewReader(text)),
+		"data with EOF":  iotest.DataErrReader(strings.NewReader(text)),
+		"in small parts": iotest.HalfReader(strings.NewReader(text)),
+	} {
+		got, err := io.ReadAll(iotest.OneByteReader(newFilter(in, wanted)))
+		if err != nil || string(got) != want {
+			t.Errorf("%s: got %q, %v", name, got, err)
+		}
+	}
+}
+
+func FuzzDecode(f *testing.F) {
+	f.Add([]byte("tidb_server_query_total{result=\"OK\",type=\"Query\"} 10\n"))
+	f.Add([]byte("tidb_server_tokens{le=\"+Inf\"} NaN 123\n"))
+	f.Add(recorded(f, "metrics_start")[:20_000])
+	f.Fuzz(func(t *testing.T, text []byte) {
+		found, err := decode(bytes.NewReader(text))
+		if err != nil {
+			return
+		}
+		var s engine.Status
+		readFamilies(&s, found)
+	})
+}
+
+// One answer of a server under load.
+func BenchmarkDecode(b *testing.B) {
+	text := recorded(b, "metrics_read_write_t5")
+	b.SetBytes(int64(len(text)))
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := decode(bytes.NewReader(text)); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
