@@ -10,12 +10,12 @@ import (
 )
 
 var (
-	receiverConnecting = &engine.Metric{Name: "replication_receiver_connecting", Labels: []string{"channel"}, Help: "1 while the receiver tries to connect to the source (Replica_IO_Running is Connecting), else 0."}
-	errorNumber        = &engine.Metric{Name: "replication_last_error_number", Labels: []string{"channel", "thread"}, Help: "Number of the error that a part of replication (receiver, applier) has now, 0 if none (Last_IO_Errno, Last_SQL_Errno)."}
-	secondsBehind      = &engine.Metric{Name: "replication_seconds_behind_source", Labels: []string{"channel"}, Help: "What the replica itself says of its lag, in whole seconds, a configured delay included (Seconds_Behind_Source). Absent when it does not know: a thread is stopped or not connected. It knows only what it has received."}
-	configuredDelay    = &engine.Metric{Name: "replication_configured_delay_seconds", Labels: []string{"channel"}, Help: "How long the replica is told to wait before it applies a transaction (SQL_Delay)."}
-	relayLogBytes      = &engine.Metric{Name: "replication_relay_log_bytes", Labels: []string{"channel"}, Help: "Size of the relay logs (Relay_Log_Space)."}
-	heartbeats         = &engine.Metric{Name: "replication_received_heartbeats_total", Kind: engine.Counter, Labels: []string{"channel"}, Help: "Heartbeats received from the source (MariaDB)."}
+	receiverConnecting = engine.NewGauge("replication_receiver_connecting", "1 while the receiver tries to connect to the source (Replica_IO_Running is Connecting), else 0.", "channel")
+	errorNumber        = engine.NewGauge("replication_last_error_number", "Number of the error that a part of replication (receiver, applier) has now, 0 if none (Last_IO_Errno, Last_SQL_Errno).", "channel", "thread")
+	secondsBehind      = engine.NewGauge("replication_seconds_behind_source", "What the replica itself says of its lag, in whole seconds, a configured delay included (Seconds_Behind_Source). Absent when it does not know: a thread is stopped or not connected. It knows only what it has received.", "channel")
+	configuredDelay    = engine.NewGauge("replication_configured_delay_seconds", "How long the replica is told to wait before it applies a transaction (SQL_Delay).", "channel")
+	relayLogBytes      = engine.NewGauge("replication_relay_log_bytes", "Size of the relay logs (Relay_Log_Space).", "channel")
+	heartbeats         = engine.NewCounter("replication_received_heartbeats_total", "Heartbeats received from the source (MariaDB).", "channel")
 )
 
 // channel is one row of SHOW REPLICA STATUS or its older names.

@@ -20,7 +20,7 @@ func readPosition(ctx context.Context, q mysql.Querier, server *mysql.Server, ch
 	var p *gtid.Position
 	var err error
 	if server.MariaDB() {
-		p, err = mariaDBPosition(ctx, q, channels)
+		p, err = mariaDBPosition(ctx, q, channels, server.Variables["log_bin"])
 	} else if strings.HasPrefix(strings.ToUpper(server.Variables["gtid_mode"]), "ON") {
 		p, err = mySQLPosition(ctx, q, len(channels) > 0)
 	}
@@ -62,7 +62,7 @@ func mySQLPosition(ctx context.Context, q mysql.Querier, replica bool) (*gtid.Po
 // mariaDBPosition is gtid_slave_pos on a replica, and what is in the binary
 // log on others. A replica's binary log counts only for domains that it does
 // not replicate.
-func mariaDBPosition(ctx context.Context, q mysql.Querier, channels []channel) (*gtid.Position, error) {
+func mariaDBPosition(ctx context.Context, q mysql.Querier, channels []channel, logBin string) (*gtid.Position, error) {
 	rows, err := q.Rows(ctx, askMariaDBPosition)
 	if err != nil || len(rows) == 0 {
 		return nil, err
@@ -94,7 +94,7 @@ func mariaDBPosition(ctx context.Context, q mysql.Querier, channels []channel) (
 	if written == "" {
 		p.Text = applied
 	}
-	if len(p.Executed) == 0 {
+	if len(p.Executed) == 0 && logBin != "ON" {
 		return nil, nil // no binary log: nothing to compare
 	}
 	return p, nil
