@@ -80,7 +80,7 @@ const annotations = [
     '{{run}} {{edge}}', '', true),
   seriesAnnotation('Markers', 'purple', 'benchwatch_marker_timestamp_seconds{run=~"$run"} * 1000', '{{text}}', '{{run}}', true),
   seriesAnnotation('Firing alerts', 'red',
-    'max by (alertname, severity, run, cluster, target, instance) (ALERTS{alertstate="firing", source="benchwatch"})',
+    'max by (alertname, severity, run, cluster, target, instance) (ALERTS{alertstate="firing", source="benchwatch", severity=~"critical|warning"})',
     '{{alertname}}', '{{severity}} {{run}} {{cluster}} {{target}} {{instance}}', false),
 ];
 

@@ -22,6 +22,8 @@ export type AnyPanel = cog.Builder<Panel>;
 export const unit = {
   perSecond: 'ops',
   seconds: 's',
+  clock: 'dthms',
+  time: 'dateTimeAsIso',
   share: 'percentunit',
   count: 'short',
   bytes: 'bytes',
@@ -52,6 +54,8 @@ export interface Stat extends Common {
   filled?: boolean;
   /** What to print: the value, or the series' name too. */
   text?: BigValueTextMode;
+  /** One value below the other. */
+  stacked?: boolean;
 }
 
 /** A number to be read from across the room. */
@@ -68,7 +72,7 @@ export function stat(o: Stat): AnyPanel {
     .colorMode(o.filled ? BigValueColorMode.BackgroundSolid : BigValueColorMode.Value)
     .graphMode(BigValueGraphMode.None)
     .justifyMode(BigValueJustifyMode.Auto)
-    .orientation(VizOrientation.Auto)
+    .orientation(o.stacked ? VizOrientation.Horizontal : VizOrientation.Auto)
     .text(new VizTextDisplayOptionsBuilder().titleSize(13))
     .textMode(o.text ?? BigValueTextMode.Auto)
     .reduceOptions(new ReduceDataOptionsBuilder().calcs(['lastNotNull']).fields('').values(false))
@@ -143,6 +147,7 @@ export function timeline(o: Timeline): AnyPanel {
     .showValue(VisibilityMode.Auto)
     .mergeValues(true)
     .rowHeight(0.8)
+    .disablePagination()
     .lineWidth(0)
     .fillOpacity(75)
     .legend(new VizLegendOptionsBuilder().displayMode(LegendDisplayMode.List).placement(LegendPlacement.Bottom).showLegend(false).calcs([]))

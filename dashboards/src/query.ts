@@ -14,7 +14,7 @@ export interface Query {
   /** Legend, with {{label}} placeholders. */
   legend: string;
   source: Source;
-  kind: 'range' | 'instant' | 'table';
+  kind: 'range' | 'instant' | 'rows' | 'samples';
 }
 
 /** A time series of the agent's metrics. */
@@ -30,25 +30,26 @@ export const cloudwatch = (expr: string, legend: string): Query => ({ expr, lege
 export const now = (expr: string, legend: string): Query => ({ expr, legend, source: 'agent', kind: 'instant' });
 
 /** The labels and the value at the end of the time range, as a table's rows. */
-export const rows = (expr: string): Query => ({ expr, legend: '', source: 'agent', kind: 'table' });
+export const rows = (expr: string): Query => ({ expr, legend: '', source: 'agent', kind: 'rows' });
 
 /** One row a sample, for panels whose x axis is not time. */
-export const samples = (expr: string): Query => ({ expr, legend: '', source: 'agent', kind: 'range' });
+export const samples = (expr: string): Query => ({ expr, legend: '', source: 'agent', kind: 'samples' });
 
-export function build(query: Query, index: number, format?: PromQueryFormat): DataqueryBuilder {
+export function build(query: Query, index: number): DataqueryBuilder {
   const builder = new DataqueryBuilder()
     .refId(String.fromCharCode('A'.charCodeAt(0) + index))
     .datasource(datasource)
     .expr(query.expr)
     .interval(scrapeInterval[query.source])
     .legendFormat(query.legend);
-  if (format) builder.format(format);
   switch (query.kind) {
     case 'range':
       return builder.range();
     case 'instant':
       return builder.instant();
-    case 'table':
+    case 'samples':
+      return builder.range().format(PromQueryFormat.Table);
+    case 'rows':
       return builder.instant().format(PromQueryFormat.Table);
   }
 }

@@ -16,6 +16,8 @@ export const limits = {
   flowControl: { warning: 0.1, critical: 0.4 }, // GaleraFlowControlHigh, GaleraFlowControlCritical
   cpu: { warning: 0.9 }, // HostCPUSaturated, GeneratorSaturated
   connections: { warning: 0.9 }, // DatabaseConnectionsNearLimit
+  lockWaits: { warning: 0.25 }, // DatabaseLockWaits
+  conflicts: { warning: 0.01 }, // GaleraCertificationFailures
   drainSeconds: { warning: 60 }, // RunDrainSlow
   diskQueue: { warning: 10 }, // HostDiskSaturated
 } as const;

@@ -8,9 +8,9 @@ const noAgent = 'No agent is scraped (job benchwatch in prometheus.yml)';
 
 export function cpu(span: number): AnyPanel {
   return graph({
-    title: 'Agent CPU',
-    description: 'Cores that the agent uses. Its budget is 0.005 (half a percent of one core) with three servers sampled once a second. From process_cpu_seconds_total.',
-    unit: unit.cores, decimals: 4, noData: noAgent, span,
+    title: 'Agent CPU (share of a core)',
+    description: 'Share of one core that the agent uses. Its budget is 0.5 % with three servers sampled once a second. From process_cpu_seconds_total.',
+    unit: unit.share, decimals: 1, noData: noAgent, span,
     queries: [agent('sum by (instance) (rate(process_cpu_seconds_total{job="benchwatch"}[$__rate_interval]))', '{{instance}}')],
   });
 }

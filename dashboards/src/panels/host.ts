@@ -10,7 +10,7 @@ const noHost = 'No node_exporter is scraped (job node in prometheus.yml)';
 
 export function hottest(): AnyPanel {
   return stat({
-    title: 'Hottest host CPU',
+    title: 'Host CPU',
     description: 'The busiest host that Prometheus knows, and how much of its cores is busy (20 s; waiting for a disk is idle, stolen time is busy). From 90 % on the host is the limit, and if it is the load generator, the latencies are worth nothing: HostCPUSaturated, GeneratorSaturated. From node_cpu_seconds_total.',
     unit: unit.share, decimals: 0, noData: noHost, span: 3, limits: limits.cpu, filled: true, text: BigValueTextMode.ValueAndName,
     queries: [now('topk(1, instance:node_cpu_utilisation:rate20s)', '{{instance}}')],
@@ -26,7 +26,7 @@ const apart = 'The load generator is dashed; if servers run on the same host, th
 
 export function cpu(span: number): AnyPanel {
   return graph({
-    title: 'Host CPU',
+    title: 'CPU by host',
     description: `Share of all cores that is busy. ${apart} A generator near 100 % measures itself. From node_cpu_seconds_total.`,
     unit: unit.share, decimals: 0, max: 1, noData: noHost, span, limits: limits.cpu, queries: both(cpuBusy, ''), overrides: generatorDashed,
   });

@@ -9,20 +9,20 @@ import { limits } from '../threshold';
 const noReplication = 'No cluster: targets that replicate from each other need the same `cluster` in benchwatch.yml';
 export const noGalera = 'No Galera node is sampled';
 
-export function worstLag(): AnyPanel {
+export function worstLag(span: number): AnyPanel {
   return stat({
-    title: 'Worst replica lag',
+    title: 'Worst lag',
     description: 'The replica that is furthest behind the most advanced member of its cluster, now, in seconds. Under a second is good; growing over 2 s ReplicationLagGrowing fires, over 10 s ReplicationLagHigh. From benchwatch_replication_lag_seconds.',
-    unit: unit.seconds, decimals: 1, noData: 'No replicas', span: 3, limits: limits.lagSeconds, filled: true, text: BigValueTextMode.ValueAndName,
+    unit: unit.seconds, decimals: 1, noData: 'No replicas', span, limits: limits.lagSeconds, filled: true, text: BigValueTextMode.ValueAndName,
     queries: [now(`topk(1, max by (target) (benchwatch_replication_lag_seconds{${servers}}))`, '{{target}}')],
   });
 }
 
-export function flowControlNow(): AnyPanel {
+export function flowControlNow(span: number): AnyPanel {
   return stat({
     title: 'Flow control',
     description: 'Share of the last 15 s in which Galera\'s flow control paused replication. Under 1 % is good; over 10 % GaleraFlowControlHigh fires, over 40 % GaleraFlowControlCritical. From benchwatch_galera_flow_control_paused_seconds_total, not from the average since start that wsrep_flow_control_paused is.',
-    unit: unit.share, decimals: 0, noData: 'No Galera', span: 3, limits: limits.flowControl, filled: true,
+    unit: unit.share, decimals: 0, noData: 'No Galera', span, limits: limits.flowControl, filled: true,
     queries: [now('max(cluster:benchwatch_galera_flow_control_paused:ratio_rate15s{cluster=~"$cluster"})', 'paused')],
   });
 }

@@ -20,7 +20,7 @@ export function state(): AnyPanel {
   return stat({
     title: 'State',
     description: 'Phase of the newest selected run and for how long it has been running; of an ended run its result and duration. Green: warming up, measuring, succeeded. Red: stalled (no report for three intervals), failed or lost. From benchwatch_run_phase and benchwatch_run_result.',
-    unit: unit.seconds, decimals: 0, noData: noRun, span: 3, filled: true, text: BigValueTextMode.ValueAndName,
+    unit: unit.clock, noData: noRun, span: 3, filled: true, text: BigValueTextMode.ValueAndName,
     queries: [
       now(ofNewestRun(`${phases} * on (run) group_left () ${elapsed}`), '{{phase}}'),
       now(ofNewestRun(`${results} * on (run) group_left () max by (run) (benchwatch_run_summary_duration_seconds{${runs}})`), '{{phase}}'),
@@ -40,7 +40,7 @@ export function throughput(): AnyPanel {
   return stat({
     title: 'Throughput',
     description: 'Transactions a second as the tool printed them last; of an ended run the mean that the tool printed in its summary. Beside it the best interval of the run within the time range. Higher is better; a live value far below the best one deserves a look.',
-    unit: unit.perSecond, noData: noRun, span: 3, text: BigValueTextMode.ValueAndName,
+    unit: unit.perSecond, noData: noRun, span: 3, stacked: true, text: BigValueTextMode.ValueAndName,
     queries: [
       now(ofNewestRun(`(${live}) or on (run) (${ended})`), '{{of}}'),
       now(ofNewestRun(`max by (run) (max_over_time(benchwatch_run_operations_per_second{op="transaction", ${runs}}[$__range]))`), 'best'),
@@ -53,7 +53,7 @@ export function latency(): AnyPanel {
   return stat({
     title: 'Latency',
     description: 'The p95 that the tool printed last. Tools that print no p95: p99, else the highest percentile they print, else the mean; the name says which. Of an ended run that of the whole run. Beside it the median of the run within the time range. From the recording rule run:benchwatch_run_latency_seconds:headline. The tool measures it in a closed loop unless it was given a rate: waiting that the tool itself caused is not in it.',
-    unit: unit.seconds, noData: noRun, span: 3, text: BigValueTextMode.ValueAndName,
+    unit: unit.seconds, noData: noRun, span: 3, stacked: true, text: BigValueTextMode.ValueAndName,
     queries: [
       now(ofNewestRun(`run:benchwatch_run_latency_seconds:headline{${runs}} or on (run) ${named(`run:benchwatch_run_summary_latency_seconds:headline{${runs}}`, 'of', ' whole run')}`), '{{stat}}{{of}}'),
       now(ofNewestRun(`quantile_over_time(0.5, run:benchwatch_run_latency_seconds:measured{${runs}}[$__range])`), 'median'),
@@ -67,7 +67,7 @@ export function errors(): AnyPanel {
   return stat({
     title: 'Errors',
     description: 'Errors that the tool counted, as a share of its transactions over the last 15 s, and in total. Zero is good; over 1 % RunErrors fires. From benchwatch_run_errors_total; of an ended run from its summary.',
-    unit: unit.share, decimals: 1, noData: 'This tool counts no errors', span: 3, limits: limits.errorShare, text: BigValueTextMode.ValueAndName,
+    unit: unit.share, decimals: 1, noData: 'This tool counts no errors', span: 3, stacked: true, limits: limits.errorShare, text: BigValueTextMode.ValueAndName,
     queries: [
       now(ofNewestRun(share), 'of transactions'),
       now(ofNewestRun(`max by (run) (benchwatch_run_errors_total{${runs}}) or on (run) max by (run) (benchwatch_run_summary_errors_total{${runs}})`), 'in total'),
@@ -76,11 +76,11 @@ export function errors(): AnyPanel {
   });
 }
 
-export function throughputByOperation(span: number): AnyPanel {
+export function throughputByOperation(span: number, height = 9): AnyPanel {
   return graph({
     title: 'Throughput by operation',
     description: 'Operations a second as the tool printed them, for each of its intervals. "transaction" is what the tool counts as one unit of work. A gap means that it printed nothing. Steady is good. From benchwatch_run_operations_per_second.',
-    unit: unit.perSecond, noData: silent, span, height: 9,
+    unit: unit.perSecond, noData: silent, span, height,
     queries: [agent(`sum by (op) (max by (run, op) (benchwatch_run_operations_per_second{${runs}}))`, '{{op}}')],
   });
 }
@@ -155,9 +155,9 @@ export function toolAgainstServers(span: number): AnyPanel {
 
 export function clientThreads(): AnyPanel {
   return stat({
-    title: 'Threads running',
+    title: 'Threads',
     description: 'Clients that execute a statement now on the busiest of the selected servers (mean of 5 s; the agent itself is one), and the number of client threads of the run. As many running as there are clients: the server, not the client, is what is waited for. From benchwatch_db_threads_running and benchwatch_run_threads.',
-    unit: unit.count, decimals: 0, noData: 'No server is sampled', span: 3, text: BigValueTextMode.ValueAndName,
+    unit: unit.count, decimals: 0, noData: 'No server is sampled', span: 3, stacked: true, text: BigValueTextMode.ValueAndName,
     queries: [
       now('max(avg_over_time(benchwatch_db_threads_running{cluster=~"$cluster", target=~"$target"}[5s]))', 'running'),
       now(ofNewestRun(`max by (run) (benchwatch_run_threads{${runs}})`), 'clients'),

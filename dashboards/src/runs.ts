@@ -1,0 +1,202 @@
+// Runs: what came out of the finished ones, and how they compare.
+
+import {
+  GraphDrawStyle, LegendDisplayMode, LegendPlacement, SortOrder, TableCellHeight, TableSortByFieldStateBuilder, TooltipDisplayMode,
+  VisibilityMode, VizLegendOptionsBuilder, VizTooltipOptionsBuilder,
+} from '@grafana/grafana-foundation-sdk/common';
+import { DataTransformerConfig, DynamicConfigValue } from '@grafana/grafana-foundation-sdk/dashboard';
+import { PanelBuilder as TableBuilder } from '@grafana/grafana-foundation-sdk/table';
+import { PanelBuilder as TrendBuilder } from '@grafana/grafana-foundation-sdk/trend';
+import { Page } from './frame';
+import { runs } from './metrics';
+import { AnyPanel, row, set, unit } from './panel';
+import { Query, build, datasource, rows, samples } from './query';
+import { limits } from './threshold';
+
+const noRuns = 'No run has ended in this time range';
+
+/** Runs that ended within the time range. */
+const finished = `(max by (run) (benchwatch_run_end_timestamp_seconds{${runs}}) * 1000 >= \${__from})`;
+const ofFinished = (expr: string): string => `(${expr}) and on (run) ${finished}`;
+
+/** The columns of the table: name, query, how to show it. */
+const columns: { name: string; expr: string; show: DynamicConfigValue[] }[] = [
+  { name: 'Started', expr: `max by (run) (benchwatch_run_start_timestamp_seconds{${runs}}) * 1000`, show: [set.unit(unit.time), width(165)] },
+  { name: 'Ended', expr: `max by (run) (benchwatch_run_end_timestamp_seconds{${runs}}) * 1000`, show: [set.unit(unit.time), width(165)] },
+  { name: 'Duration', expr: `max by (run) (benchwatch_run_summary_duration_seconds{${runs}})`, show: [set.unit(unit.clock), width(90)] },
+  { name: 'Throughput', expr: `max by (run) (benchwatch_run_summary_operations_per_second{op="transaction", ${runs}})`, show: [set.unit(unit.perSecond), width(110)] },
+  { name: 'Latency', expr: `max by (run, stat) (run:benchwatch_run_summary_latency_seconds:headline{${runs}})`, show: [set.unit(unit.seconds), width(90)] },
+  { name: 'Errors', expr: `max by (run) (benchwatch_run_summary_errors_total{${runs}})`, show: [set.unit(unit.count), set.decimals(0), width(75)] },
+  { name: 'Peak CPU', expr: `max_over_time(run:node_cpu_utilisation:max{${runs}}[$__range])`, show: [set.unit(unit.share), set.decimals(0), colored(limits.cpu.warning), width(90)] },
+  { name: 'Worst lag', expr: `max_over_time(run:benchwatch_replication_lag_seconds:max{${runs}}[$__range])`, show: [set.unit(unit.seconds), set.decimals(1), colored(limits.lagSeconds.warning, limits.lagSeconds.critical), width(95)] },
+  { name: 'Flow control', expr: `avg_over_time(run:benchwatch_galera_flow_control_paused:ratio_rate15s{${runs}}[$__range])`, show: [set.unit(unit.share), set.decimals(0), colored(limits.flowControl.warning, limits.flowControl.critical), width(105)] },
+  { name: 'Drain', expr: `max by (run) (benchwatch_run_drain_seconds{${runs}})`, show: [set.unit(unit.seconds), set.decimals(1), colored(limits.drainSeconds.warning), width(80)] },
+];
+
+function width(pixels: number): DynamicConfigValue {
+  return { id: 'custom.width', value: pixels };
+}
+
+function colored(warning: number, critical?: number): DynamicConfigValue {
+  const steps = [{ value: null, color: 'text' }, { value: warning, color: 'orange' }];
+  if (critical !== undefined) steps.push({ value: critical as unknown as null, color: 'red' });
+  return { id: 'thresholds', value: { mode: 'absolute', steps } };
+}
+
+const toLiveRun = {
+  title: 'Open this run in Live run',
+  url: '/d/benchwatch-live-run?${datasource:queryparam}&var-run=${__data.fields.Run}&from=${__data.fields.Started.numeric}&to=${__data.fields.Ended.numeric}',
+};
+
+function table(): AnyPanel {
+  const facts = 'run, title, tool, workload, threads, target';
+  const queries: Query[] = [
+    rows(ofFinished(`max by (${facts}) (benchwatch_run_info{${runs}})`)),
+    rows(ofFinished(`max by (run, result) (benchwatch_run_result{${runs}})`)),
+    ...columns.map((c) => rows(ofFinished(c.expr))),
+  ];
+  const names = ['Run', 'Title', 'Result', 'Tool', 'Workload', 'Threads', 'Target', ...columns.map((c) => c.name)];
+  const rename: Record<string, string> = { run: 'Run', title: 'Title', tool: 'Tool', workload: 'Workload', threads: 'Threads', target: 'Target', result: 'Result', stat: 'of' };
+  columns.forEach((c, i) => { rename[`Value #${letter(i + 2)}`] = c.name; });
+  const order = ['title', 'result', 'tool', 'workload', 'threads', ...columns.slice(2).map((_, i) => `Value #${letter(i + 4)}`), 'stat', 'target', 'Value #C', 'Value #D', 'run'];
+  const panel = new TableBuilder()
+    .title('Finished runs')
+    .description(`The runs that ended in the time range, as their tools summed them up, with what the servers and hosts did meanwhile: highest CPU of any host, worst lag of any replica, mean share of flow control, slowest drain. A click on the title opens the run with exactly its time range. Columns: ${names.join(', ')}. From benchwatch_run_summary_* and recording rules of the same run; the agent keeps the last 256 runs.`)
+    .datasource(datasource)
+    .targets(queries.map((q, i) => build(q, i)))
+    .unit(unit.none)
+    .noValue('')
+    .cellHeight(TableCellHeight.Sm)
+        .cellOptions({ type: 'auto' } as never)
+    .sortBy([new TableSortByFieldStateBuilder().displayName('Started').desc(true)])
+    .transformations([
+      { id: 'merge', options: {} },
+      { id: 'organize', options: {
+        excludeByName: { Time: true, 'Value #A': true, 'Value #B': true },
+        indexByName: Object.fromEntries(order.map((name, i) => [name, i])),
+        renameByName: rename,
+      } },
+    ])
+    .span(24)
+    .height(11);
+  for (const c of columns) {
+    const coloring = c.show.some((p) => p.id === 'thresholds') ? [{ id: 'custom.cellOptions', value: { type: 'color-text' } }] : [];
+    panel.overrideByName(c.name, [...c.show, ...coloring]);
+  }
+  panel.overrideByName('Title', [{ id: 'links', value: [toLiveRun] }, { id: 'custom.minWidth', value: 190 }]);
+  panel.overrideByName('Result', [
+    { id: 'mappings', value: [{ type: 'value', options: { succeeded: { color: 'green', index: 0 }, failed: { color: 'red', index: 1 }, lost: { color: 'red', index: 2 }, interrupted: { color: 'orange', index: 3 } } }] },
+    { id: 'custom.cellOptions', value: { type: 'color-text' } }, width(95),
+  ]);
+  panel.overrideByName('Threads', [width(75)]);
+  panel.overrideByName('Tool', [width(85)]);
+  panel.overrideByName('Workload', [width(130)]);
+  panel.overrideByName('Target', [width(130)]);
+  panel.overrideByName('of', [width(55)]);
+  return panel;
+}
+
+const letter = (index: number): string => String.fromCharCode('A'.charCodeAt(0) + index);
+
+interface Chart {
+  title: string;
+  description: string;
+  queries: Query[];
+  transformations: DataTransformerConfig[];
+  /**
+   * Name of the field on the x axis. Without data Grafana says "Unable to find
+   * field: …", so the name tells what is missing.
+   */
+  x: string;
+  xUnit: string;
+  y: string;
+  yUnit: string;
+  points: VisibilityMode;
+}
+
+/** Lines over something else than time. */
+function chart(o: Chart): AnyPanel {
+  return new TrendBuilder()
+    .title(o.title)
+    .description(o.description)
+    .datasource(datasource)
+    .targets(o.queries.map((q, i) => build(q, i)))
+    .maxDataPoints(11000)
+    .transformations(o.transformations)
+    .unit(o.yUnit)
+    .noValue(`Unable to find field: ${o.x}`)
+    .min(0)
+    .xField(o.x)
+    .drawStyle(GraphDrawStyle.Line)
+    .lineWidth(1)
+    .fillOpacity(0)
+    .showPoints(o.points)
+    .pointSize(7)
+    .spanNulls(true)
+    .axisLabel(o.y)
+    .legend(new VizLegendOptionsBuilder().displayMode(LegendDisplayMode.List).placement(LegendPlacement.Bottom).showLegend(true).calcs([]))
+    .tooltip(new VizTooltipOptionsBuilder().mode(TooltipDisplayMode.Multi).sort(SortOrder.Descending))
+    .overrideByName(o.x, [set.unit(o.xUnit)])
+    .span(12)
+    .height(10);
+}
+
+/** Rows of x, y and the name of a line become one column a line. */
+function columnPerLine(x: string, xColumn: string, yColumn: string, lineColumn: string): DataTransformerConfig[] {
+  return [
+    { id: 'groupingToMatrix', options: { columnField: lineColumn, rowField: xColumn, valueField: yColumn, emptyValue: 'null' } },
+    { id: 'convertFieldType', options: { conversions: [{ targetField: `${xColumn}\\${lineColumn}`, destinationType: 'number' }], fields: {} } },
+    { id: 'organize', options: { excludeByName: {}, indexByName: {}, renameByName: { [`${xColumn}\\${lineColumn}`]: x } } },
+    { id: 'sortBy', options: { fields: {}, sort: [{ field: x }] } },
+  ];
+}
+
+/** One line a run over elapsed seconds: the samples' own, nothing is moved in time. */
+function overElapsed(title: string, y: string, yUnit: string, expr: string, description: string): AnyPanel {
+  const x = 'Elapsed time of a run in this time range';
+  return chart({
+    title, description, y, yUnit, x, xUnit: unit.seconds,
+    queries: [samples(`floor(max by (run) (benchwatch_run_elapsed_seconds{${runs}}))`), samples(expr)],
+    transformations: [{ id: 'merge', options: {} }, ...columnPerLine(x, 'Value #A', 'Value #B', 'run')],
+    points: VisibilityMode.Never,
+  });
+}
+
+/** One line a workload, tool and target: what every benchmark article draws. */
+function overThreads(title: string, y: string, yUnit: string, expr: string, description: string): AnyPanel {
+  const facts = 'threads, tool, workload, target';
+  const x = 'Threads of a finished run in this time range';
+  const named = `label_join((${expr}) * on (run) group_left (${facts}) max by (run, ${facts}) (benchwatch_run_info{threads!="", ${runs}}), "line", " ", "tool", "workload", "target")`;
+  return chart({
+    title, description, y, yUnit, x, xUnit: unit.none,
+    queries: [rows(`avg by (threads, line) (${ofFinished(named)})`)],
+    transformations: columnPerLine(x, 'threads', 'Value', 'line'),
+    points: VisibilityMode.Always,
+  });
+}
+
+export const runsPage: Page = {
+  name: 'runs',
+  title: 'Benchmark: runs',
+  description: 'Finished runs: results, comparison on one axis of elapsed time, and scaling over threads.',
+  variables: ['run'],
+  from: 'now-6h',
+  refresh: '1m',
+  content: [
+    table(),
+    row('Comparison: every run from its own start'),
+    overElapsed('Throughput over elapsed time', 'Throughput', unit.perSecond,
+      `max by (run) (benchwatch_run_operations_per_second{op="transaction", ${runs}})`,
+      'Transactions a second of each selected run over the seconds since its start, so that runs lie on top of each other. Select the runs to compare above, and a time range that holds them. From benchwatch_run_operations_per_second and benchwatch_run_elapsed_seconds.'),
+    overElapsed('Latency over elapsed time', 'Latency', unit.seconds,
+      `max by (run) (run:benchwatch_run_latency_seconds:headline{${runs}})`,
+      'p95 (or the percentile that the tool prints) of each selected run over the seconds since its start. Compare only runs of one tool and percentile. From run:benchwatch_run_latency_seconds:headline and benchwatch_run_elapsed_seconds.'),
+    row('Scaling'),
+    overThreads('Throughput over threads', 'Throughput', unit.perSecond,
+      `max by (run) (benchwatch_run_summary_operations_per_second{op="transaction", ${runs}})`,
+      'Mean throughput of finished runs over their client threads (of several runs alike their mean), one line for each tool, workload and target. Where the line becomes flat, the system is saturated: ThroughputKneeReached says between which steps. From benchwatch_run_summary_operations_per_second and the threads in benchwatch_run_info.'),
+    overThreads('Latency over threads', 'Latency', unit.seconds,
+      `max by (run) (run:benchwatch_run_summary_latency_seconds:headline{${runs}})`,
+      'p95 (or the percentile that the tool prints) of finished runs over their client threads. It bends upwards where throughput becomes flat. From benchwatch_run_summary_latency_seconds and the threads in benchwatch_run_info.'),
+  ],
+};
