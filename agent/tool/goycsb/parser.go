@@ -85,8 +85,6 @@ func (p *parser) Parse(line tool.Line, emit func(*tool.Report)) tool.Verdict {
 	switch {
 	case len(text) == 0:
 		return tool.Ignored
-	case p.stage == listing:
-		return p.property(text, emit)
 	case bytes.HasPrefix(text, workloadMade):
 		if p.stage != opening || p.run == 0 {
 			p.newRun(emit)
@@ -100,6 +98,8 @@ func (p *parser) Parse(line tool.Line, emit func(*tool.Report)) tool.Verdict {
 		p.start.Reset(tool.Start, p.run)
 		p.start.Tool = Name
 		return tool.Ignored
+	case p.stage == listing:
+		return p.property(text, emit)
 	case bytes.HasPrefix(text, runFinished):
 		return p.finish(string(text[len(runFinished):]), line.Cut)
 	case p.stage == finished:
@@ -151,7 +151,7 @@ func (p *parser) rows(text []byte, cut bool, emit func(*tool.Report)) (v tool.Ve
 			p.finishBlock(emit)
 		}
 		return tool.Ignored, true
-	case text == nil || len(text) == 0 || text[0] != '|':
+	case len(text) == 0 || text[0] != '|':
 		return 0, false // a message between the rows
 	case cut || !p.reader.table(text, &p.row):
 		p.block.broken = true
@@ -276,9 +276,7 @@ const maxProperties = 1000
 func (p *parser) property(text []byte, emit func(*tool.Report)) tool.Verdict {
 	p.properties++
 	if len(bytes.Trim(text, "*")) == 0 || p.properties > maxProperties {
-		p.stage = running
-		p.redactor = secret.New(p.secrets...)
-		emit(&p.start)
+		p.endList(emit)
 		return tool.Reported
 	}
 	key, value, ok := strings.Cut(string(text[:min(len(text), flood.MaxRead)]), `"="`)
@@ -300,6 +298,13 @@ func (p *parser) property(text []byte, emit func(*tool.Report)) tool.Verdict {
 		return tool.Ignored
 	}
 	return tool.Reported
+}
+
+// endList reports the start when the dump has ended.
+func (p *parser) endList(emit func(*tool.Report)) {
+	p.stage = running
+	p.redactor = secret.New(p.secrets...)
+	emit(&p.start)
 }
 
 // message takes a line that is no report: perhaps an error message.
@@ -341,6 +346,9 @@ func (p *parser) newRun(emit func(*tool.Report)) {
 
 // end reports what is held back of the run.
 func (p *parser) end(emit func(*tool.Report)) {
+	if p.stage == listing {
+		p.endList(emit)
+	}
 	p.finishBlock(emit)
 	if p.stage == finished {
 		p.summary(emit)

@@ -13,7 +13,6 @@ type reader struct {
 	// headers of the table that is being read.
 	headers [][]byte
 	memory  []byte
-	n       int
 }
 
 var takesIs = []byte(" - Takes(s): ")

@@ -167,12 +167,12 @@ func TestNoSecrets(t *testing.T) {
 // Runs appended to one file.
 func TestRuns(t *testing.T) {
 	const dump = "Using request distribution 'uniform' a keyrange of [0 99]\n***************** properties *****************\n\"command\"=\"load\"\n**********************************************\n"
-	res := parse(dump + read1 + total1 + "Run finished, takes 2s\n" + read2 + total2 + dump + read1 + total1 + dump + dump)
+	res := parse(dump + read1 + total1 + "Run finished, takes 2s\n" + read2 + total2 + dump + read1 + total1 + dump + dump[:120] + "\n" + dump)
 	var got []string
 	for _, r := range res.Reports {
 		got = append(got, strings.Repeat("#", r.Run)+" "+string(r.Kind))
 	}
-	want := []string{"# start", "# interval", "# summary", "## start", "## interval", "### start", "#### start"}
+	want := []string{"# start", "# interval", "# summary", "## start", "## interval", "### start", "#### start", "##### start"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}

@@ -11,22 +11,12 @@ import (
 	"github.com/benchwatch/benchwatch/agent/tool/tooltest"
 )
 
-// folders are the packages of the tools, in which recorded output lies.
-var folders = map[string]string{
-	"sysbench": "sysbench", "ycsb": "ycsb", "go-ycsb": "goycsb",
-	"tpcc-mysql": "tpccmysql", "go-tpc": "gotpc", "mysqlslap": "mysqlslap",
-}
-
 // Whatever was recorded of any tool is taken for that tool's output or, where
 // it holds no report, for nobody's.
 func TestSniff(t *testing.T) {
 	for _, own := range Tools {
-		folder, ok := folders[own.Name]
-		if !ok {
-			t.Errorf("the folder of %s is not known here", own.Name)
-			continue
-		}
-		files := recorded(t, filepath.Join("..", folder, "testdata"))
+		// Each tool is a package with recorded output, called as the tool.
+		files := recorded(t, filepath.Join("..", strings.ReplaceAll(own.Name, "-", ""), "testdata"))
 		if len(files) == 0 {
 			t.Errorf("%s: no recorded output", own.Name)
 		}

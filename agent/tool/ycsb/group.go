@@ -23,6 +23,8 @@ type tally struct {
 	seconds float64
 	// failed operations, known once a group of failures is there.
 	failed tool.Optional[uint64]
+	// good operations, as far as the groups count them.
+	good uint64
 }
 
 var (
@@ -205,6 +207,7 @@ func addCount(n *name, count uint64, r *tool.Report, t *tally) {
 	case failed:
 		t.failed = tool.Some(t.failed.Value + count)
 	case operation:
+		t.good += count
 		if t.seconds > 0 {
 			r.AddRate(n.operation, float64(count)/t.seconds)
 		}

@@ -81,7 +81,7 @@ func (p *parser) status(s *stream, text []byte, cut bool, emit func(*tool.Report
 		return tool.Ignored
 	}
 	last := s.last
-	fresh := s.summary.open || s.done || last.known && (h.ops < last.ops || h.secs < last.secs)
+	fresh := s.isFresh(&h)
 	if fresh {
 		last = sample{}
 	}
@@ -159,6 +159,7 @@ func (p *parser) finishStatus(s *stream, emit func(*tool.Report)) {
 		}
 		s.failures += f.Value
 	}
+	s.good += s.tally.good
 	s.index++
 	if at := (position{s.run, s.index}); at.after(p.lead) {
 		p.lead = at
@@ -277,7 +278,7 @@ func (p *parser) Close(emit func(*tool.Report)) {
 
 // judge reports that a run failed which has no summary to say so.
 func (p *parser) judge(emit func(*tool.Report), streams ...*stream) {
-	var ops, failures, messages uint64
+	var ops, good, failures, messages uint64
 	var stopped, first string
 	run := 0
 	for _, s := range streams {
@@ -286,6 +287,7 @@ func (p *parser) judge(emit func(*tool.Report), streams ...*stream) {
 		}
 		run = max(run, s.run)
 		ops = max(ops, s.last.ops)
+		good = max(good, s.good)
 		failures = max(failures, s.failures)
 		messages += s.flood.Count
 		if why := s.stopped(); why != "" {
@@ -297,7 +299,9 @@ func (p *parser) judge(emit func(*tool.Report), streams ...*stream) {
 	}
 	why := stopped
 	if stopped == "" {
-		if run == 0 || ops > 0 || messages+failures == 0 {
+		// Without -FAILED groups, operations are good ones.
+		success := good > 0 || failures == 0 && ops > 0
+		if run == 0 || success || messages+failures == 0 {
 			return
 		}
 		why = "no operation succeeded" + first

@@ -174,3 +174,31 @@ func TestRunsInOneFile(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// Where two pipes were joined to one file, the last status line can stand
+// inside of the summary or behind it; it is still of the same run.
+func TestStatusBehindSummary(t *testing.T) {
+	const (
+		overall = "[OVERALL], RunTime(ms), 1100\n[OVERALL], Throughput(ops/sec), 100.0\n"
+		read    = "[READ], Operations, 110\n"
+		late    = "2026-11-21 01:38:25:150 1 sec: 110 operations; 377.78 current ops/sec; \n"
+		next    = "2026-11-21 01:38:28:150 0 sec: 200 operations; ∞ current ops/sec; \n"
+	)
+	for name, test := range map[string]struct {
+		text string
+		want []string
+	}{
+		"inside":      {at0 + at1 + overall + late + read, []string{"1 interval 11", "1 interval 65", "1 interval 34", "1 summary 110"}},
+		"behind":      {at0 + at1 + overall + read + late, []string{"1 interval 11", "1 interval 65", "1 interval 34", "1 summary 110"}},
+		"another run": {at0 + at1 + overall + read + next, []string{"1 interval 11", "1 interval 65", "1 summary 110", "2 interval 200"}},
+		"no status":   {overall + read + at0, []string{"1 summary 110", "2 interval 11"}},
+	} {
+		var got []string
+		for _, r := range parse(tool.Stdout, test.text).Reports {
+			got = append(got, fmt.Sprintf("%d %s %d", r.Run, r.Kind, r.Count(tool.Transaction).Value))
+		}
+		if diff := cmp.Diff(test.want, got); diff != "" {
+			t.Errorf("%s:\n%s", name, diff)
+		}
+	}
+}

@@ -36,6 +36,7 @@ type stream struct {
 	tally   tally
 
 	failures uint64 // failed operations in all status lines
+	good     uint64 // and good ones
 	summary  summary
 	json     figure
 	flood    flood.Flood
@@ -118,6 +119,23 @@ func (s *stream) phase(text []byte) bool {
 	}
 	s.mixed = s.stdout
 	return true
+}
+
+// isFresh reports whether a status line without a banner before it belongs to
+// another run than the one before. Where two pipes were joined to one file, a
+// run's last status line can stand behind its summary.
+func (s *stream) isFresh(h *head) bool {
+	last := &s.last
+	if last.known && (h.ops < last.ops || h.secs < last.secs) {
+		return true
+	}
+	if !s.summary.open && !s.done {
+		return false
+	}
+	// The first line is written at 0 s, without a rate or an infinite one. No
+	// other process begins within a tenth of a second.
+	near := h.ms >= last.ms && h.ms-last.ms < 100
+	return !last.known || h.secs == 0 && !h.rate.Known && !near
 }
 
 // repeats reports whether text is the copy of the status line before it: with
