@@ -6,15 +6,14 @@
 package engines
 
 import (
-	"bufio"
 	"context"
 	"database/sql"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"os"
 	"os/exec"
+	"os/user"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -99,51 +98,39 @@ func (s *servers) open(t *testing.T, n int, user string) *sql.DB {
 
 // admin is an administrator's session on a server. Ending it ends its locks.
 type admin struct {
-	t   *testing.T
-	cmd *exec.Cmd
-	in  io.WriteCloser
-	out *bufio.Reader
+	t       *testing.T
+	session *sql.Conn
 }
 
 func (s *servers) admin(t *testing.T, n int) *admin {
 	t.Helper()
-	a := &admin{t: t, cmd: exec.Command(s.script, "sql", s.dir, fmt.Sprint(n))}
-	var err error
-	if a.in, err = a.cmd.StdinPipe(); err != nil {
-		t.Fatal(err)
-	}
-	out, err := a.cmd.StdoutPipe()
+	me, err := user.Current()
 	if err != nil {
 		t.Fatal(err)
 	}
-	a.out = bufio.NewReader(out)
-	if err := a.cmd.Start(); err != nil {
+	db, err := sql.Open("mysql", fmt.Sprintf("%s@unix(%s/n%d/sock)/", me.Username, s.dir, n))
+	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(a.close)
-	return a
+	session, err := db.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = session.Close()
+		_ = db.Close()
+	})
+	return &admin{t: t, session: session}
 }
 
-// do runs statements and waits until they are done.
-func (a *admin) do(statements string) {
+// do runs statements.
+func (a *admin) do(statements ...string) {
 	a.t.Helper()
-	if _, err := fmt.Fprintf(a.in, "%s;\nSELECT 'done';\n", strings.TrimRight(statements, "; \n")); err != nil {
-		a.t.Fatal(err)
-	}
-	for {
-		line, err := a.out.ReadString('\n')
-		if err != nil {
-			a.t.Fatalf("%s: %v", statements, err)
-		}
-		if strings.TrimSpace(line) == "done" {
-			return
+	for _, s := range statements {
+		if _, err := a.session.ExecContext(a.t.Context(), s); err != nil {
+			a.t.Fatalf("%s: %v", s, err)
 		}
 	}
-}
-
-func (a *admin) close() {
-	_ = a.in.Close()
-	_ = a.cmd.Wait()
 }
 
 // watch samples all servers once a second and returns the frames.

@@ -42,13 +42,13 @@ func TestReplica(t *testing.T) {
 	}
 
 	t.Run("configured delay", func(t *testing.T) {
-		replica.do("STOP SLAVE; CHANGE MASTER TO MASTER_DELAY = 3; START SLAVE")
+		replica.do("STOP SLAVE", "CHANGE MASTER TO MASTER_DELAY = 3", "START SLAVE")
 		w.until("held back, but not behind", 20*time.Second, func(f engine.Frame) bool {
 			n := &f.Samples[1]
 			return is(n, 3, "replication_configured_delay_seconds", "") && n.LagTransactions != nil && *n.LagTransactions > 200 &&
 				n.LagSeconds != nil && *n.LagSeconds < 1.5
 		})
-		replica.do("STOP SLAVE; CHANGE MASTER TO MASTER_DELAY = 0; START SLAVE")
+		replica.do("STOP SLAVE", "CHANGE MASTER TO MASTER_DELAY = 0", "START SLAVE")
 		w.until("level again", 30*time.Second, level)
 	})
 
@@ -79,7 +79,8 @@ func TestReplica(t *testing.T) {
 func TestRights(t *testing.T) {
 	s := start(t, "mariadb.sh", 2)
 	primary := s.admin(t, 1)
-	primary.do("CREATE USER nothing@127.0.0.1 IDENTIFIED BY 'n'; CREATE USER watcher@127.0.0.1 IDENTIFIED BY 'w'; GRANT SLAVE MONITOR ON *.* TO watcher@127.0.0.1")
+	primary.do("CREATE USER nothing@127.0.0.1 IDENTIFIED BY 'n'", "CREATE USER watcher@127.0.0.1 IDENTIFIED BY 'w'",
+		"GRANT SLAVE MONITOR ON *.* TO watcher@127.0.0.1")
 	address := fmt.Sprintf("127.0.0.1:%d", s.port+2)
 	targets := []engine.Target{
 		{Name: "nothing", Engine: "mysql", Address: address, User: "nothing", Password: "n"},
