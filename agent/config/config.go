@@ -35,6 +35,9 @@ type Config struct {
 	Tools          pattern.Tools `yaml:"tools"`
 	Grafana        Grafana       `yaml:"grafana"`
 	Prometheus     Prometheus    `yaml:"prometheus"`
+	// WebhookTokenFile holds the token with which Alertmanager may send alerts;
+	// without it none are taken.
+	WebhookTokenFile string `yaml:"webhook_token_file"`
 
 	tools tool.Set
 }
@@ -125,7 +128,7 @@ func parse(data []byte, dir string) (*Config, error) {
 }
 
 func (c *Config) resolve(dir string) {
-	paths := []*string{&c.DataDir, &c.Grafana.TokenFile}
+	paths := []*string{&c.DataDir, &c.Grafana.TokenFile, &c.WebhookTokenFile}
 	for i := range c.Logs {
 		paths = append(paths, &c.Logs[i].Path)
 	}

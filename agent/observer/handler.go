@@ -12,13 +12,16 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/prometheus/common/version"
 
+	"github.com/benchwatch/benchwatch/agent/alert"
+	"github.com/benchwatch/benchwatch/agent/marker"
 	"github.com/benchwatch/benchwatch/agent/run"
 )
 
 // recentRuns is how many ended runs the landing page lists.
 const recentRuns = 20
 
-// Handler serves metrics, health and the landing page. It changes nothing.
+// Handler serves metrics, health and the landing page, and takes alerts from an
+// Alertmanager that has the token. Nothing else changes anything.
 func (b *Observer) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.InstrumentMetricHandler(b.registry, promhttp.HandlerFor(b.registry, promhttp.HandlerOpts{
@@ -33,6 +36,11 @@ func (b *Observer) Handler() http.Handler {
 	mux.HandleFunc("GET /-/healthy", ok("benchwatch is healthy"))
 	mux.HandleFunc("GET /-/ready", ok("benchwatch is ready"))
 	mux.HandleFunc("GET /{$}", b.landing)
+	if file := b.webhookTokenFile(); file != "" {
+		mux.Handle("POST /api/v1/alerts", &alert.Receiver{
+			DataDir: b.dataDir, Token: marker.Token{File: file}, Marked: b.markers.deliverer.Watch, Log: b.log,
+		})
+	}
 	return mux
 }
 

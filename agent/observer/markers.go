@@ -138,7 +138,15 @@ func rangeOf(meta *run.Meta, sum *run.Summary) marker.Marker {
 		facts = append(facts, strconv.Itoa(meta.Threads)+" threads")
 	}
 	text := meta.Title + "\n" + strings.Join(facts, ", ")
-	tags := []string{"tool:" + meta.Tool}
+	var tags []string
+	for _, t := range []struct{ key, value string }{{"tool", meta.Tool}, {"workload", meta.Workload}} {
+		if t.value != "" {
+			tags = append(tags, t.key+":"+t.value)
+		}
+	}
+	if meta.Threads > 0 {
+		tags = append(tags, "threads:"+strconv.Itoa(meta.Threads))
+	}
 	keys := make([]string, 0, len(meta.Labels))
 	for k := range meta.Labels {
 		keys = append(keys, k)

@@ -132,6 +132,12 @@ func (b *Observer) GiveUpDrain() { b.watcher.GiveUpDrain() }
 // PendingMarkers is how many markers have not been delivered yet.
 func (b *Observer) PendingMarkers() int { return b.markers.pending() }
 
+func (b *Observer) webhookTokenFile() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.config.WebhookTokenFile
+}
+
 func (b *Observer) tools() tool.Set {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -163,5 +165,34 @@ func TestReload(t *testing.T) {
 	bad.Grafana.URL = "ftp://x"
 	if err := b.Reload(&bad); err == nil {
 		t.Error("a wrong Grafana address was taken")
+	}
+}
+
+// Alerts are taken only where a token is configured, and only with it.
+func TestAlertsNeedAToken(t *testing.T) {
+	post := func(c *config.Config, token string) int {
+		b, err := New(Options{Config: c, Logger: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		req := httptest.NewRequest(http.MethodPost, "/api/v1/alerts", strings.NewReader(`{"version":"4","alerts":[]}`))
+		req.Header.Set("Authorization", "Bearer "+token)
+		w := httptest.NewRecorder()
+		b.Handler().ServeHTTP(w, req)
+		return w.Code
+	}
+	c := testConfig(t)
+	if code := post(c, "right"); code != http.StatusNotFound {
+		t.Errorf("without a token file: %d", code)
+	}
+	c.WebhookTokenFile = filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(c.WebhookTokenFile, []byte("right\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code := post(c, "wrong"); code != http.StatusUnauthorized {
+		t.Errorf("with a wrong token: %d", code)
+	}
+	if code := post(c, "right"); code != http.StatusOK {
+		t.Errorf("with the token: %d", code)
 	}
 }
