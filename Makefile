@@ -48,7 +48,7 @@ dashboards: ## the dashboards are what their source says, and are sound
 
 .PHONY: e2e
 e2e: build ## on real servers: MariaDB, Galera, Prometheus
-	$(GO) test -tags e2e -count 1 -timeout 15m ./tests/e2e/...
+	$(GO) test -tags e2e -count 1 -p 1 -timeout 15m ./tests/e2e/...
 
 .PHONY: fuzz
 fuzz: ## every fuzz test for FUZZTIME (10s)

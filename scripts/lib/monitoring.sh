@@ -36,13 +36,15 @@ monitoring_config() {
 	mkdir -p "$dir/prometheus"
 	cp -r "$root/prometheus/rules" "$dir/prometheus/"
 	cp -r "$root/alerts" "$dir/"
-	sed -e "s/127\.0\.0\.1:9776/127.0.0.1:$agent_port/" \
+	sed -e "s/127\.0\.0\.1:9838/127.0.0.1:$agent_port/" \
 		-e "s/127\.0\.0\.1:9100/127.0.0.1:$node_exporter_port/" \
 		-e "s/\"127\.0\.0\.1:9104\"/${exporters%, }/" \
 		-e "s/127\.0\.0\.1:9093/127.0.0.1:$alertmanager_port/" \
 		-e "s/127\.0\.0\.1:9090/127.0.0.1:$prometheus_port/" \
 		"$root/prometheus/prometheus.yml" >"$dir/prometheus/prometheus.yml"
-	sed -e "s/127\.0\.0\.1:9776/127.0.0.1:$agent_port/" "$root/alerts/alertmanager.yml" >"$dir/alerts/alertmanager.yml"
+	sed -e "s/127\.0\.0\.1:9838/127.0.0.1:$agent_port/" "$root/alerts/alertmanager.yml" >"$dir/alerts/alertmanager.yml"
+	# With it Alertmanager may hand firing alerts to the agent, which marks them on the run.
+	(umask 077 && head -c 24 /dev/urandom | base64 | tr '+/' '-_' >"$dir/alerts/webhook_token")
 }
 
 # agent_config SERVERS BASEPORT [CLUSTER]: benchwatch.yml.
@@ -60,6 +62,7 @@ agent_config() {
 			END
 			[[ -z ${3:-} ]] || printf '    cluster: %s\n' "$3"
 		done
+		printf 'webhook_token_file: %s/alerts/webhook_token\n' "$dir"
 		printf 'prometheus:\n  url: http://127.0.0.1:%s\n' "$prometheus_port"
 		[[ -z ${GRAFANA_URL:-} ]] || printf 'grafana:\n  url: %s\n  token_file: %s/grafana.token\n' "$GRAFANA_URL" "$dir"
 	} >"$dir/benchwatch.yml"
