@@ -188,8 +188,8 @@ func (h *history) trim(now time.Time) {
 }
 
 // lag returns how long before at the most advanced position was p; false if
-// that was before the history begins. Between two entries it goes by the share
-// of the transactions.
+// that was before the history begins. Between two entries it goes by how far p
+// has come from one to the other.
 func (h *history) lag(p Position, at time.Time) (time.Duration, bool) {
 	reached := -1 // the last entry that p has wholly
 	for lo, hi := 0, len(h.entries)-1; lo <= hi; {
@@ -207,12 +207,23 @@ func (h *history) lag(p Position, at time.Time) (time.Duration, bool) {
 		return 0, true
 	}
 	from, to := &h.entries[reached], &h.entries[reached+1]
-	was := from.last
-	step, ok1 := from.position.Behind(to.position)
-	lacks, ok2 := p.Behind(to.position)
-	if ok1 && ok2 && lacks < step {
-		share := float64(step-lacks) / float64(step)
-		was = was.Add(time.Duration(share * float64(to.first.Sub(from.last))))
-	}
+	gap := float64(to.first.Sub(from.last))
+	was := from.last.Add(time.Duration(gap * progress(from.position, p, to.position)))
 	return max(0, at.Sub(was)), true
+}
+
+// progress returns which share of the way from one position to another p has
+// made: by transactions, or by the positions' numbers where those can't be
+// counted.
+func progress(from, p, to Position) float64 {
+	step, ok1 := from.Behind(to)
+	lacks, ok2 := p.Behind(to)
+	if ok1 && ok2 {
+		return float64(step-min(lacks, step)) / float64(max(step, 1))
+	}
+	way := to.Scalar() - from.Scalar()
+	if way <= 0 {
+		return 0
+	}
+	return min(1, max(0, p.Scalar()-from.Scalar())/way)
 }

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"testing"
 	"testing/synctest"
@@ -213,4 +214,28 @@ func TestSamplerMeasuresLag(t *testing.T) {
 			t.Errorf("Latest shows %v", l.LagSeconds)
 		}
 	})
+}
+
+// offset is a position without a count of transactions.
+type offset uint64
+
+func (p offset) Behind(Position) (uint64, bool) { return 0, false }
+func (p offset) Scalar() float64                { return float64(p) }
+func (p offset) String() string                 { return fmt.Sprint(uint64(p)) }
+func (p offset) Reaches(goal Position) bool {
+	g, ok := goal.(offset)
+	return ok && p >= g
+}
+
+func TestLagOfPositionsThatCannotBeCounted(t *testing.T) {
+	var tr lagTracker
+	for i := range 10 {
+		a, b := at(float64(i), 0), at(float64(i), 0)
+		a.Status.Position, b.Status.Position = offset(1000*i), offset(min(1000*i, 2500))
+		tr.measure([]*Sample{b, a})
+		want(t, "leader", a, absent, 0)
+		if i > 2 {
+			want(t, "behind", b, absent, float64(i)-2.5)
+		}
+	}
 }

@@ -15,14 +15,16 @@ const (
 	askMySQLPosition   = "SELECT @@GLOBAL.gtid_executed AS gtid_executed, @@GLOBAL.server_uuid AS server_uuid"
 )
 
-// readPosition sets the server's position, if it has GTIDs.
+// readPosition sets the server's position, by GTIDs if it has them.
 func readPosition(ctx context.Context, q mysql.Querier, server *mysql.Server, channels []channel, out *engine.Status) error {
 	var p *gtid.Position
 	var err error
 	if server.MariaDB() {
 		p, err = mariaDBPosition(ctx, q, channels, server.Variables["log_bin"])
-	} else if strings.HasPrefix(strings.ToUpper(server.Variables["gtid_mode"]), "ON") {
+	} else if server.Variables["gtid_mode"] == "ON" {
 		p, err = mySQLPosition(ctx, q, len(channels) > 0)
+	} else {
+		return readBinlogPosition(ctx, q, server, channels, out)
 	}
 	if mysql.Refused(err) {
 		return nil // a version without GTIDs

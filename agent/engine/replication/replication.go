@@ -2,7 +2,8 @@
 // all its channels: MySQL's source and replica, MariaDB's with GTIDs.
 //
 // The lag between servers is measured by the sampler from the positions of
-// both ends at the same tick, which works in every state. What a replica says
+// both ends at the same tick, which works in every state: GTIDs, or else places
+// in the source's binary log. What a replica says
 // of itself is exposed beside it; only while it is applying does it know its
 // lag better (MySQL 8 and later, see applier.go).
 package replication
@@ -34,7 +35,9 @@ func New() mysql.Detail { return &Detail{} }
 func (*Detail) Status() []string { return nil }
 
 // Variables implements mysql.Detail.
-func (*Detail) Variables() []string { return []string{"gtid_mode", "log_bin"} }
+func (*Detail) Variables() []string {
+	return []string{"gtid_mode", "log_bin", "server_uuid", "server_id"}
+}
 
 // Read implements mysql.Detail.
 func (d *Detail) Read(ctx context.Context, q mysql.Querier, tick *mysql.Tick, out *engine.Status) error {

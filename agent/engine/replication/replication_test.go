@@ -208,3 +208,45 @@ func TestFrozenWorkers(t *testing.T) {
 		}
 	}
 }
+
+// Without GTIDs, places in the source's binary log are compared.
+func TestWithoutGTIDs(t *testing.T) {
+	const uuid = "31420075-e54e-11f1-8be2-02fc00000001"
+	source := &server{answers: map[string][]mysql.Row{
+		"SHOW SLAVE STATUS": {}, "SHOW MASTER STATUS": {row("File=bin.000009", "Position=1000")},
+	}}
+	variables := mysql.Values{"version": "5.7.44", "gtid_mode": "OFF", "log_bin": "ON", "server_uuid": uuid}
+	primary := read(t, New(), source, variables, "c")
+	at := func(file, position string) *engine.Status {
+		s := &server{answers: map[string][]mysql.Row{"SHOW SLAVE STATUS": {row("Slave_IO_Running=Yes", "Slave_SQL_Running=Yes",
+			"Master_UUID="+uuid, "Relay_Master_Log_File="+file, "Exec_Master_Log_Pos="+position, "Retrieved_Gtid_Set=")}}}
+		return read(t, New(), s, mysql.Values{"version": "5.7.44", "gtid_mode": "OFF", "log_bin": "ON", "server_uuid": "another"}, "c")
+	}
+	for _, tt := range []struct {
+		file, position string
+		reached        bool
+	}{
+		{"bin.000009", "1000", true}, {"bin.000009", "999", false}, {"bin.000008", "500000", false}, {"bin.000010", "4", true}, {"bin.1000000", "4", true},
+	} {
+		replica := at(tt.file, tt.position)
+		if got := engine.Reached(replica.Position, primary.Position); got != tt.reached {
+			t.Errorf("%s:%s has reached %v: %v", tt.file, tt.position, primary.Position, got)
+		}
+		if _, counted := replica.Position.Behind(primary.Position); counted {
+			t.Error("transactions counted from bytes")
+		}
+	}
+	if out := at("", ""); out.Position != nil {
+		t.Errorf("position of a replica that has none: %v", out.Position)
+	}
+
+	source.refuse = map[string]uint16{"SHOW MASTER STATUS": 1227}
+	if out := read(t, New(), source, variables, "c"); len(out.Missing) != 1 || out.Position != nil {
+		t.Errorf("missing %q, position %v", out.Missing, out.Position)
+	}
+	variables["version"] = "8.4.3"
+	source = &server{answers: map[string][]mysql.Row{"SHOW REPLICA STATUS": {}, "SHOW BINARY LOG STATUS": {row("File=bin.000001", "Position=4")}}}
+	if out := read(t, New(), source, variables, "c"); out.Position == nil || out.Position.String() != "bin.000001:4" {
+		t.Errorf("8.4: %v, asked %q", out.Position, source.asked)
+	}
+}

@@ -1,0 +1,106 @@
+package replication
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/benchwatch/benchwatch/agent/engine"
+	"github.com/benchwatch/benchwatch/agent/engine/mysql"
+)
+
+// BinlogPosition is a place in one server's binary logs, for servers that
+// replicate without GTIDs (MySQL's default up to 8.4). The source is where it
+// has written to; a replica is where it has applied. It tells who is further,
+// but not by how many transactions.
+type BinlogPosition struct {
+	// Source identifies the server that wrote the logs.
+	Source string
+	File   string
+	// Number is the file's, Offset the byte in it.
+	Number, Offset uint64
+}
+
+// newBinlogPosition reads a file's name such as binlog.000042.
+func newBinlogPosition(source, file string, offset uint64) (*BinlogPosition, bool) {
+	i := strings.LastIndexByte(file, '.')
+	number, err := strconv.ParseUint(file[i+1:], 10, 31)
+	if i < 0 || err != nil || source == "" {
+		return nil, false
+	}
+	return &BinlogPosition{Source: source, File: file, Number: number, Offset: offset}, true
+}
+
+// Behind implements engine.Position: transactions can't be counted.
+func (p *BinlogPosition) Behind(engine.Position) (uint64, bool) { return 0, false }
+
+// Reaches implements engine.Reacher.
+func (p *BinlogPosition) Reaches(goal engine.Position) bool {
+	g, ok := goal.(*BinlogPosition)
+	if !ok || g.Source != p.Source {
+		return false
+	}
+	return p.Number > g.Number || p.Number == g.Number && p.Offset >= g.Offset
+}
+
+// Scalar implements engine.Position.
+func (p *BinlogPosition) Scalar() float64 { return float64(p.Number)*(1<<32) + float64(p.Offset) }
+
+// String implements engine.Position.
+func (p *BinlogPosition) String() string { return fmt.Sprintf("%s:%d", p.File, p.Offset) }
+
+// readBinlogPosition sets the position of a MySQL server without GTIDs.
+func readBinlogPosition(ctx context.Context, q mysql.Querier, server *mysql.Server, channels []channel, out *engine.Status) error {
+	var p *BinlogPosition
+	var ok bool
+	switch len(channels) {
+	case 0:
+		if server.Variables["log_bin"] != "ON" {
+			return nil
+		}
+		rows, err := askBinlog(ctx, q, server)
+		switch {
+		case mysql.Denied(err):
+			out.Missing = append(out.Missing, "REPLICATION CLIENT ON *.*: where the server is in its binary log, and so the lag of its replicas")
+			return nil
+		case mysql.Unsupported(err):
+			return nil
+		case err != nil:
+			return err
+		case len(rows) == 0:
+			return nil
+		}
+		source := server.Variables["server_uuid"]
+		if source == "" { // MySQL 5.5
+			source = server.Variables["server_id"]
+		}
+		file, _ := rows[0].Text("File")
+		offset, known := rows[0].Uint("Position")
+		p, ok = newBinlogPosition(source, file, offset)
+		ok = ok && known
+	case 1:
+		file, _ := channels[0].row.Text("Relay_Source_Log_File", "Relay_Master_Log_File")
+		offset, known := channels[0].row.Uint("Exec_Source_Log_Pos", "Exec_Master_Log_Pos")
+		p, ok = newBinlogPosition(channels[0].source, file, offset)
+		ok = ok && known
+	}
+	if ok { // of several sources there is no one position
+		out.Position, out.Replicating = p, true
+	}
+	return nil
+}
+
+// askBinlog sends the statement that fits the version: MySQL 8.4 knows only the
+// new name, 8.1 and older only the old one.
+func askBinlog(ctx context.Context, q mysql.Querier, server *mysql.Server) ([]mysql.Row, error) {
+	statements := []string{"SHOW BINARY LOG STATUS", "SHOW MASTER STATUS"}
+	if !server.AtLeast(8, 2, 0) {
+		statements[0], statements[1] = statements[1], statements[0]
+	}
+	rows, err := q.Rows(ctx, statements[0])
+	if mysql.Unsupported(err) {
+		return q.Rows(ctx, statements[1])
+	}
+	return rows, err
+}
