@@ -4,6 +4,7 @@ package registry
 import (
 	"github.com/benchwatch/benchwatch/agent/engine"
 	"github.com/benchwatch/benchwatch/agent/engine/atlas"
+	"github.com/benchwatch/benchwatch/agent/engine/aurora"
 	"github.com/benchwatch/benchwatch/agent/engine/galera"
 	"github.com/benchwatch/benchwatch/agent/engine/groupreplication"
 	"github.com/benchwatch/benchwatch/agent/engine/mongodb"
@@ -15,6 +16,7 @@ import (
 // Engines by the name used in the configuration. A new engine is one line here.
 var Engines = []*engine.Engine{
 	mysql.Family(
+		aurora.Details(), // before replication: its readers are no MySQL replicas
 		galera.New,
 		groupreplication.New,
 		replication.New,

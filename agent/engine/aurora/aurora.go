@@ -1,0 +1,154 @@
+// Package aurora reads what Amazon Aurora MySQL, version 2 and 3, tells beyond
+// a MySQL server: the lag of its replicas from the writer's table, and its own
+// status variables. What only CloudWatch has is left to Prometheus.
+//
+// Nothing of it was tried on a real Aurora.
+package aurora
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/benchwatch/benchwatch/agent/engine"
+	"github.com/benchwatch/benchwatch/agent/engine/mysql"
+)
+
+var (
+	commits         = engine.NewCounter("aurora_commits_total", "Commits (AuroraDb_commits).")
+	commitSeconds   = engine.NewCounter("aurora_commit_latency_seconds_total", "Time spent in commits (AuroraDb_commit_latency); over aurora_commits_total it is their mean latency.")
+	statementTime   = engine.NewCounter("aurora_statement_duration_seconds_total", "Time spent in statements (AuroraDb_*_stmt_duration); over db_operations_total it is their mean latency, alone the mean number of active sessions.", "op")
+	external        = engine.NewGauge("aurora_external_connections", "Connections without those of RDS itself (Aurora_external_connection_count).")
+	receivedBytes   = engine.NewCounter("aurora_replication_received_bytes_total", "Bytes replicated into a reader (Aurora_repl_bytes_received).")
+	forwarded       = engine.NewCounter("aurora_forwarded_statements_total", "Statements that write forwarding sent from a reader (Aurora_fwd_replica_*) or received on the writer (Aurora_fwd_writer_*, in version 2 Aurora_fwd_master_*).", "side", "op")
+	forwardedTime   = engine.NewCounter("aurora_forwarded_statement_seconds_total", "Time spent in forwarded statements.", "side", "op")
+	forwardSessions = engine.NewGauge("aurora_forwarding_sessions", "Sessions that forward statements now.", "side")
+	fastInserts     = engine.NewCounter("aurora_fast_inserts_total", "Inserts that found, or did not find, their place in the fast insert cache.", "cache")
+	parallelQueries = engine.NewCounter("aurora_parallel_queries_total", "Parallel queries requested and executed (Aurora_pq_request_*).", "state")
+	threadPool      = engine.NewGauge("aurora_thread_pool_threads", "Threads of the thread pool (Aurora_thread_pool_thread_count).")
+	lockMemory      = engine.NewGauge("aurora_lock_manager_memory_bytes", "Memory of the lock manager (Aurora_lockmgr_memory_used).")
+	deadlocks       = engine.NewCounter("aurora_deadlocks_total", "Deadlocks (AuroraDb_thread_deadlocks; version 2 only).")
+	missingHistory  = engine.NewCounter("aurora_missing_history_incidents_total", "Reads on a reader that found their undo history gone (version 2 only).")
+)
+
+// series are the status variables that are a number each. Those that a version
+// does not have are absent. Times are microseconds.
+var series = []struct {
+	metric *engine.Metric
+	labels []string
+	name   string
+	unit   float64 // how many make a base unit; 0: 1
+}{
+	{commits, nil, "AuroraDb_commits", 0},
+	{commitSeconds, nil, "AuroraDb_commit_latency", 1e6},
+	{statementTime, []string{"select"}, "AuroraDb_select_stmt_duration", 1e6},
+	{statementTime, []string{"insert"}, "AuroraDb_insert_stmt_duration", 1e6},
+	{statementTime, []string{"update"}, "AuroraDb_update_stmt_duration", 1e6},
+	{statementTime, []string{"delete"}, "AuroraDb_delete_stmt_duration", 1e6},
+	{statementTime, []string{"ddl"}, "AuroraDb_ddl_stmt_duration", 1e6},
+	{external, nil, "Aurora_external_connection_count", 0},
+	{receivedBytes, nil, "Aurora_repl_bytes_received", 0},
+	{forwarded, []string{"reader", "dml"}, "Aurora_fwd_replica_dml_stmt_count", 0},
+	{forwarded, []string{"reader", "select"}, "Aurora_fwd_replica_select_stmt_count", 0},
+	{forwarded, []string{"writer", "dml"}, "Aurora_fwd_writer_dml_stmt_count", 0},
+	{forwarded, []string{"writer", "select"}, "Aurora_fwd_writer_select_stmt_count", 0},
+	{forwarded, []string{"writer", "dml"}, "Aurora_fwd_master_dml_stmt_count", 0},
+	{forwarded, []string{"writer", "select"}, "Aurora_fwd_master_select_stmt_count", 0},
+	{forwardedTime, []string{"reader", "dml"}, "Aurora_fwd_replica_dml_stmt_duration", 1e6},
+	{forwardedTime, []string{"reader", "select"}, "Aurora_fwd_replica_select_stmt_duration", 1e6},
+	{forwardedTime, []string{"writer", "dml"}, "Aurora_fwd_writer_dml_stmt_duration", 1e6},
+	{forwardedTime, []string{"writer", "select"}, "Aurora_fwd_writer_select_stmt_duration", 1e6},
+	{forwardedTime, []string{"writer", "dml"}, "Aurora_fwd_master_dml_stmt_duration", 1e6},
+	{forwardedTime, []string{"writer", "select"}, "Aurora_fwd_master_select_stmt_duration", 1e6},
+	{forwardSessions, []string{"reader"}, "Aurora_fwd_replica_open_sessions", 0},
+	{forwardSessions, []string{"writer"}, "Aurora_fwd_writer_open_sessions", 0},
+	{forwardSessions, []string{"writer"}, "Aurora_fwd_master_open_sessions", 0},
+	{fastInserts, []string{"hit"}, "Aurora_fast_insert_cache_hits", 0},
+	{fastInserts, []string{"miss"}, "Aurora_fast_insert_cache_misses", 0},
+	{parallelQueries, []string{"attempted"}, "Aurora_pq_request_attempted", 0},
+	{parallelQueries, []string{"executed"}, "Aurora_pq_request_executed", 0},
+	{threadPool, nil, "Aurora_thread_pool_thread_count", 0},
+	{lockMemory, nil, "Aurora_lockmgr_memory_used", 0},
+	{deadlocks, nil, "AuroraDb_thread_deadlocks", 0},
+	{missingHistory, nil, "Aurora_missing_history_on_replica_incidents", 0},
+}
+
+// meaningless are InnoDB's metrics of what Aurora's storage does otherwise:
+// redo log, checkpoints, flushing. Aurora shows the variables all the same.
+var meaningless = []string{"mysql_innodb_log_", "mysql_innodb_checkpoint_", "mysql_innodb_data_"}
+
+// Detail reads one instance.
+type Detail struct {
+	views *views
+	own   freshness
+}
+
+// Details returns what makes the detail of each prober. What the writer of a
+// cluster says of its readers is shared among them.
+func Details() func() mysql.Detail {
+	shared := &views{clusters: map[string]view{}}
+	return func() mysql.Detail { return &Detail{views: shared} }
+}
+
+// Status implements mysql.Detail.
+func (*Detail) Status() []string {
+	names := make([]string, len(series))
+	for i := range series {
+		names[i] = series[i].name
+	}
+	return names
+}
+
+// Variables implements mysql.Detail.
+func (*Detail) Variables() []string { return []string{"aurora_server_id", "innodb_read_only"} }
+
+// Read implements mysql.Detail.
+func (d *Detail) Read(ctx context.Context, q mysql.Querier, tick *mysql.Tick, out *engine.Status) error {
+	if tick.Server.Flavour != "aurora" {
+		return nil
+	}
+	readStatus(tick.Status, out)
+	dropMeaningless(out)
+	return d.readReplicas(ctx, q, tick, out, time.Now())
+}
+
+func readStatus(status mysql.Values, out *engine.Status) {
+	// Variables came and went with different capitals.
+	byName := map[string]string{}
+	for name := range status {
+		if lower := strings.ToLower(name); strings.HasPrefix(lower, "aurora") {
+			byName[lower] = name
+		}
+	}
+	for i := range series {
+		s := &series[i]
+		n, ok := status.Number(byName[strings.ToLower(s.name)])
+		if !ok || n < 0 {
+			continue
+		}
+		if _, set := out.Get(s.metric, s.labels...); set {
+			continue // under its other version's name
+		}
+		if s.unit != 0 {
+			n /= s.unit
+		}
+		out.Set(s.metric, n, s.labels...)
+	}
+}
+
+func dropMeaningless(out *engine.Status) {
+	kept := out.Values[:0]
+next:
+	for _, v := range out.Values {
+		for _, prefix := range meaningless {
+			if strings.HasPrefix(v.Metric.Name, prefix) {
+				continue next
+			}
+		}
+		if v.Metric.Name == "mysql_innodb_buffer_pool_pages" && len(v.Labels) == 1 && v.Labels[0] == "dirty" {
+			continue
+		}
+		kept = append(kept, v)
+	}
+	out.Values = kept
+}

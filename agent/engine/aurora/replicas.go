@@ -1,0 +1,233 @@
+package aurora
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/benchwatch/benchwatch/agent/engine"
+	"github.com/benchwatch/benchwatch/agent/engine/mysql"
+)
+
+const (
+	replicaStatement = "SELECT SERVER_ID, SESSION_ID, REPLICA_LAG_IN_MILLISECONDS, CPU, LAST_UPDATE_TIMESTAMP FROM information_schema.replica_host_status"
+	// writerSession is the session of the writer's row.
+	writerSession = "MASTER_SESSION_ID"
+	// goneAfter is how much older than the newest row that of a deleted
+	// instance is; they stay in the table.
+	goneAfter = 5 * time.Minute
+	// silentAfter is how much older the row of an instance is that does not
+	// report any more: its last lag says nothing.
+	silentAfter = 10 * time.Second
+	// viewAge is how long a reader goes by what the writer said last.
+	viewAge = 3 * time.Second
+)
+
+var (
+	replicaLag = engine.NewGauge("aurora_replica_lag_seconds", "How far each reader is behind, as the writer sees it (information_schema.replica_host_status).", "server")
+	serverCPU  = engine.NewGauge("aurora_server_cpu_ratio", "CPU use of each instance of the cluster, 1 is all of its cores, as the writer sees it.", "server")
+	readers    = engine.NewGauge("aurora_readers", "Readers of the cluster that report to the writer.")
+	isWriter   = engine.NewGauge("aurora_writer", "1 on the writer, 0 on a reader.")
+)
+
+// missingReplicas is told once if the table may not be read.
+const missingReplicas = "SELECT ON information_schema.replica_host_status: lag and CPU of the Aurora replicas"
+
+// instance is a row of replica_host_status.
+type instance struct {
+	id      string
+	writer  bool
+	lag     float64 // seconds; negative: unknown
+	cpu     float64 // ratio; negative: unknown
+	updated time.Time
+}
+
+// view is what one instance says of the cluster.
+type view struct {
+	seen      time.Time // by our clock
+	instances map[string]instance
+	newest    time.Time // of the instances' updates
+}
+
+// views are the writers' views by cluster. The probers of a cluster share
+// them, each in its own goroutine.
+type views struct {
+	mu       sync.Mutex
+	clusters map[string]view
+}
+
+func (v *views) put(cluster string, seen view) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.clusters[cluster] = seen
+}
+
+// get returns the writer's view if it is new enough; targets without a cluster
+// have none in common.
+func (v *views) get(cluster string, now time.Time) (view, bool) {
+	if cluster == "" {
+		return view{}, false
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	seen, ok := v.clusters[cluster]
+	return seen, ok && now.Sub(seen.seen) < viewAge
+}
+
+// freshness notices a table that stands still: a reader gets it by the very
+// replication whose lag it tells.
+type freshness struct {
+	newest time.Time
+	since  time.Time // by our clock
+}
+
+// fresh reports whether the table has moved within viewAge.
+func (f *freshness) fresh(v view) bool {
+	if !v.newest.Equal(f.newest) {
+		f.newest, f.since = v.newest, v.seen
+	}
+	return v.seen.Sub(f.since) < viewAge
+}
+
+// readReplicas reads the table on the writer, and on a reader whose writer is
+// no target or does not answer.
+func (d *Detail) readReplicas(ctx context.Context, q mysql.Querier, tick *mysql.Tick, out *engine.Status, now time.Time) error {
+	id := tick.Server.Variables["aurora_server_id"]
+	readOnly, known := tick.Server.Variables.Bool("innodb_read_only")
+	shown, fromWriter := view{}, false
+	if readOnly {
+		shown, fromWriter = d.views.get(tick.Target.Cluster, now)
+	}
+	if !fromWriter {
+		rows, err := q.Rows(ctx, replicaStatement)
+		switch {
+		case mysql.Denied(err):
+			out.Missing = append(out.Missing, missingReplicas)
+		case err != nil && !mysql.Unsupported(err):
+			return err
+		}
+		shown = readView(rows, now)
+	}
+	// The table knows of a failover before the variables are read again.
+	self, listed := shown.instances[id]
+	writer := known && !readOnly
+	if listed {
+		writer = self.writer
+	}
+	setRole(out, writer, known || listed)
+	if writer && len(shown.instances) > 0 {
+		shown.report(out)
+		if tick.Target.Cluster != "" {
+			d.views.put(tick.Target.Cluster, shown)
+		}
+	}
+	if listed {
+		d.place(out, tick.Target.Cluster, shown, self, fromWriter)
+	}
+	return nil
+}
+
+func setRole(out *engine.Status, writer, known bool) {
+	if !known {
+		return
+	}
+	out.Set(isWriter, truth(writer))
+	if out.Role == "" {
+		out.Role = map[bool]string{true: "primary", false: "replica"}[writer]
+	}
+}
+
+// place sets the position and lag of the asked instance.
+func (d *Detail) place(out *engine.Status, cluster string, shown view, self instance, fromWriter bool) {
+	switch {
+	case self.updated.IsZero():
+		return
+	case self.writer:
+		if out.Position == nil {
+			out.Position, out.Replicating = position{cluster, self.updated}, true
+		}
+		return
+	case self.lag < 0 || shown.newest.Sub(self.updated) > silentAfter:
+		return
+	}
+	if out.Position == nil {
+		at := self.updated.Add(-time.Duration(self.lag * float64(time.Second)))
+		out.Position, out.Replicating = position{cluster, at}, true
+	}
+	if out.LagSeconds == nil && (fromWriter || d.own.fresh(shown)) {
+		lag := self.lag
+		out.LagSeconds = &lag
+	}
+}
+
+// readView reads the table without the instances that are gone.
+func readView(rows []mysql.Row, now time.Time) view {
+	v := view{seen: now, instances: map[string]instance{}}
+	var all []instance
+	for _, row := range rows {
+		i := instance{lag: -1, cpu: -1}
+		i.id, _ = row.Text("SERVER_ID")
+		session, _ := row.Text("SESSION_ID")
+		i.writer = session == writerSession
+		if ms, ok := row.Number("REPLICA_LAG_IN_MILLISECONDS"); ok && ms >= 0 {
+			i.lag = ms / 1e3
+		}
+		if percent, ok := row.Number("CPU"); ok && percent >= 0 {
+			i.cpu = percent / 100
+		}
+		text, _ := row.Text("LAST_UPDATE_TIMESTAMP")
+		i.updated = timestamp(text)
+		if i.updated.After(v.newest) {
+			v.newest = i.updated
+		}
+		all = append(all, i)
+	}
+	for _, i := range all {
+		if i.id == "" || v.newest.Sub(i.updated) > goneAfter {
+			continue
+		}
+		// After a failover an instance may have its old row too.
+		if other, ok := v.instances[i.id]; !ok || i.updated.After(other.updated) {
+			v.instances[i.id] = i
+		}
+	}
+	return v
+}
+
+// timestamp reads a date and time; the zero time if there is none. The zone is
+// the server's and the same in all rows, which is all that matters.
+func timestamp(text string) time.Time {
+	t, err := time.Parse("2006-01-02 15:04:05.999999", strings.Replace(text, "T", " ", 1))
+	if err != nil || t.Year() < 2000 {
+		return time.Time{}
+	}
+	return t
+}
+
+// report sets what the writer sees of all instances.
+func (v view) report(out *engine.Status) {
+	n := 0
+	for _, i := range v.instances {
+		if !i.writer {
+			n++
+		}
+		if v.newest.Sub(i.updated) > silentAfter {
+			continue
+		}
+		if !i.writer && i.lag >= 0 {
+			out.Set(replicaLag, i.lag, i.id)
+		}
+		if i.cpu >= 0 {
+			out.Set(serverCPU, i.cpu, i.id)
+		}
+	}
+	out.Set(readers, float64(n))
+}
+
+func truth(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}
