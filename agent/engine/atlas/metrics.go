@@ -4,8 +4,8 @@ import "github.com/benchwatch/benchwatch/agent/engine"
 
 // What a proxy of any kind can tell. Atlas has no counters of queries.
 var (
-	backendUp          = engine.NewGauge("proxy_backend_up", "1 if the proxy uses the backend, 0 if it is down or taken offline; absent while the proxy does not know.", "backend", "role")
-	backendState       = engine.NewGauge("proxy_backend_state", "1 for the state of the backend as the proxy sees it, 0 for the others. A proxy without traffic may not notice that a backend died.", "backend", "role", "state")
+	backendUp          = engine.NewGauge("proxy_backend_up", "1 if the proxy uses the backend, 0 if it is down or taken offline; absent while the proxy does not know.", "backend", "backend_role")
+	backendState       = engine.NewGauge("proxy_backend_state", "1 for the state of the backend as the proxy sees it, 0 for the others. A proxy without traffic may not notice that a backend died.", "backend", "backend_role", "state")
 	clientConnections  = engine.NewGauge("proxy_client_connections", "Connections from clients to the proxy now.")
 	backendConnections = engine.NewGauge("proxy_backend_connections", "Connections from the proxy to a backend now; they stay pooled when clients leave.", "backend")
 	cpuSeconds         = engine.NewCounter("proxy_cpu_seconds_total", "CPU time of the proxy's process.", "mode")

@@ -23,7 +23,7 @@ const (
 
 var (
 	clusterMembers = engine.NewGauge("tidb_cluster_members", "Members of the cluster by kind (tidb, pd, tikv, tiflash …), as information_schema.cluster_info lists them.", "type")
-	memberInfo     = engine.NewGauge("tidb_cluster_member_info", "1 for each member of the cluster.", "type", "instance", "version")
+	memberInfo     = engine.NewGauge("tidb_cluster_member_info", "1 for each member of the cluster.", "type", "member", "version")
 )
 
 // missingProcess is told once if the user may not read the cluster's tables.
