@@ -25,7 +25,6 @@ type feed struct {
 	mu     sync.Mutex
 	parser tool.Parser
 	state  *state
-	last   tool.Stream // of the newest line
 
 	// series, if not nil, gets every interval.
 	series *Intervals
@@ -37,6 +36,10 @@ type feed struct {
 	// report if that was read while it was new; else zero.
 	clock time.Time
 	late  bool // the newest line was not fresh
+
+	// seen, if not nil, is called with every report and its place on axis.
+	seen func(r *tool.Report, elapsed float64, placed, fresh bool)
+	axis axis
 }
 
 func newFeed(t *tool.Tool) *feed {
@@ -79,13 +82,21 @@ func (f *feed) setClock(at time.Time) {
 func (f *feed) take(r *tool.Report, at time.Time) {
 	f.state.apply(r, at)
 	f.series.add(r, f.state)
+	if f.seen == nil {
+		return
+	}
+	elapsed, placed := 0.0, false
+	if r.Kind == tool.Interval {
+		elapsed, placed = f.axis.place(r)
+	}
+	f.seen(r, elapsed, placed, !f.late)
 }
 
 // apply takes a report, and verdict a line's verdict, from a parser elsewhere.
 func (f *feed) apply(r *tool.Report, at time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.state.apply(r, at)
+	f.take(r, at)
 }
 
 func (f *feed) verdict(v tool.Verdict) {

@@ -40,8 +40,8 @@ type Intervals struct {
 	// Dropped counts values left out because there are too many series.
 	Dropped int
 
-	offset float64 // of the present part on the axis
-	fresh  bool    // the line that completed the last row is not counted yet
+	axis  axis
+	fresh bool // the line that completed the last row is not counted yet
 	index  map[seriesKey]int
 }
 
@@ -99,7 +99,7 @@ func (v *Intervals) add(r *tool.Report, s *state) {
 	if v == nil || r.Kind != tool.Interval {
 		return
 	}
-	elapsed, ok := v.elapsed(r)
+	elapsed, ok := v.axis.place(r)
 	if !ok {
 		v.Misplaced++
 		return
@@ -133,26 +133,34 @@ func (v *Intervals) add(r *tool.Report, s *state) {
 	v.fresh = true
 }
 
-// elapsed is where a report's interval ends on the axis; false if that can't be
+// axis puts the interval reports of one output behind each other. Each run in
+// it starts the tool's clock anew.
+type axis struct {
+	placed       bool // any report
+	part         int
+	last, offset float64
+}
+
+// place is where a report's interval ends on the axis; false if that can't be
 // told or lies before the report in front of it.
-func (v *Intervals) elapsed(r *tool.Report) (float64, bool) {
-	n, last := len(v.Elapsed), 0.0
-	if n > 0 {
-		last = v.Elapsed[n-1]
-		if r.Run != v.Part[n-1] {
-			v.offset = last
-		}
+func (a *axis) place(r *tool.Report) (float64, bool) {
+	if a.placed && r.Run != a.part {
+		a.offset = a.last
 	}
 	at := 0.0
 	switch {
 	case r.ElapsedSeconds.Known:
-		at = v.offset + r.ElapsedSeconds.Value
+		at = a.offset + r.ElapsedSeconds.Value
 	case r.IntervalSeconds.Known:
-		at = last + r.IntervalSeconds.Value
+		at = a.last + r.IntervalSeconds.Value
 	default:
 		return 0, false
 	}
-	return at, at >= last && !math.IsInf(at, 0)
+	if !(at >= a.last) || math.IsInf(at, 0) {
+		return 0, false
+	}
+	a.placed, a.part, a.last = true, r.Run, at
+	return at, true
 }
 
 // count brings the last row's counters up to date with the line that completed

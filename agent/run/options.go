@@ -26,6 +26,15 @@ type Options struct {
 	// after a restart and perhaps for a run that has ended already.
 	Began func(Directory, Meta)
 
+	// Interval is called with each interval report as it is read, in order and
+	// from the run's first one also after a restart. elapsed is where it ends on
+	// the run's axis, as in Intervals; fresh is false for what was written
+	// before it was looked for. Changed is called when anything about any run may
+	// have changed. Both must neither block nor call the Watcher, and the report
+	// is the parser's.
+	Interval func(id string, elapsed float64, r *tool.Report, fresh bool)
+	Changed  func()
+
 	DrainTimeout time.Duration // default 5 minutes
 	Poll         time.Duration // of run.json and locks; default 500 ms
 	MaxLive      int           // default 64
@@ -61,6 +70,12 @@ func (o *Options) defaults() {
 	}
 	if o.Logs == nil {
 		o.Logs = func() []Log { return nil }
+	}
+	if o.Interval == nil {
+		o.Interval = func(string, float64, *tool.Report, bool) {}
+	}
+	if o.Changed == nil {
+		o.Changed = func() {}
 	}
 	if o.Tools == nil {
 		o.Tools = func() tool.Set { return nil }

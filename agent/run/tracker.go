@@ -39,14 +39,30 @@ type tracker struct {
 }
 
 func newTracker(dir Directory, meta Meta, t *tool.Tool, opts *Options) *tracker {
+	feed := newFeed(t)
+	id := meta.ID // seen must not take the tracker's mu
+	feed.seen = func(r *tool.Report, elapsed float64, placed, fresh bool) {
+		if placed {
+			opts.Interval(id, elapsed, r, fresh)
+		}
+		opts.Changed()
+	}
 	return &tracker{
 		dir:    dir,
-		feed:   newFeed(t),
+		feed:   feed,
 		opts:   opts,
 		log:    opts.Logger.With("run", meta.ID),
 		finish: make(chan struct{}),
 		meta:   meta,
 	}
+}
+
+// setMeta takes over what run.json says now.
+func (t *tracker) setMeta(meta Meta) {
+	t.mu.Lock()
+	t.meta = meta
+	t.mu.Unlock()
+	t.opts.Changed()
 }
 
 // follow reads the run's output until the run is closed or ctx is done.
@@ -157,9 +173,7 @@ func (t *tracker) reload() bool {
 		t.fault("read run.json", err)
 		return true
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.meta = meta
+	t.setMeta(meta)
 	return true
 }
 
@@ -188,9 +202,7 @@ func (t *tracker) recordClock() {
 		t.fault("record the tool's clock", err)
 		return
 	}
-	t.mu.Lock()
-	t.meta = meta
-	t.mu.Unlock()
+	t.setMeta(meta)
 }
 
 // ended reports whether the tool has ended. Where nobody is left who could have
@@ -220,9 +232,7 @@ func (t *tracker) ended() bool {
 		t.fault("end the run", err)
 		return false
 	}
-	t.mu.Lock()
-	t.meta = meta
-	t.mu.Unlock()
+	t.setMeta(meta)
 	t.log.Warn("the tool ended and nobody saw its exit status")
 	return true
 }
@@ -268,9 +278,7 @@ func (t *tracker) settle() {
 		t.fault("write the run's result", err)
 		return
 	}
-	t.mu.Lock()
-	t.meta = meta
-	t.mu.Unlock()
+	t.setMeta(meta)
 	if t.opts.Settled != nil {
 		t.opts.Settled(t.dir, t.snapshot(time.Now()))
 	}
@@ -332,9 +340,7 @@ func (t *tracker) close() bool {
 		t.fault("close the run", err)
 		return false
 	}
-	t.mu.Lock()
-	t.meta = meta
-	t.mu.Unlock()
+	t.setMeta(meta)
 	t.log.Info("run over", "result", meta.Result, "reason", meta.Reason)
 	return true
 }

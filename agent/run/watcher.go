@@ -234,6 +234,7 @@ func (w *Watcher) start(ctx context.Context, dir Directory, meta Meta, followers
 	t := newTracker(dir, meta, w.tool(&meta), &w.opts)
 	w.live[meta.ID] = t
 	w.mu.Unlock()
+	w.opts.Changed()
 	followers.Go(func() {
 		t.follow(ctx, w.notifier)
 		w.finished(t)
@@ -248,6 +249,7 @@ func (w *Watcher) tool(meta *Meta) *tool.Tool {
 
 // finished moves a run from the live to the kept ones.
 func (w *Watcher) finished(t *tracker) {
+	defer w.opts.Changed() // when mu is free again
 	snap := t.snapshot(time.Now())
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -259,6 +261,7 @@ func (w *Watcher) finished(t *tracker) {
 }
 
 func (w *Watcher) keep(snap Snapshot) {
+	defer w.opts.Changed()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.kept[snap.Meta.ID] = snap
