@@ -273,3 +273,18 @@ func FuzzAnswers(f *testing.F) {
 		}
 	})
 }
+
+// What decoding one tick of a replica set's member costs.
+func BenchmarkDecode(b *testing.B) {
+	status, err1 := bson.Marshal(fixture(b, composed, "8.0", "pss-primary", "serverStatus-1.json"))
+	set, err2 := bson.Marshal(fixture(b, composed, "8.0", "pss-primary", "replSetGetStatus-1.json"))
+	if err1 != nil || err2 != nil {
+		b.Fatal(err1, err2)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		var s engine.Status
+		readServerStatus(&s, document(status))
+		readReplicaSet(&s, document(set))
+	}
+}

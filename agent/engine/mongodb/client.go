@@ -3,11 +3,15 @@ package mongodb
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"regexp"
+	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -212,15 +216,31 @@ func (p *prober) explain(err error) error {
 		err = last
 	}
 	text := connectionID.ReplaceAllString(err.Error(), "")
-	var notTLS tls.RecordHeaderError
+	address := p.target.Address
+	var (
+		notTLS    tls.RecordHeaderError
+		authority x509.UnknownAuthorityError
+		hostname  x509.HostnameError
+		dns       *net.DNSError
+	)
 	switch {
+	case errors.As(err, &dns):
+		text = fmt.Sprintf("address %s can't be resolved: %s", address, dns.Err)
+	case errors.Is(err, syscall.ECONNREFUSED):
+		text = fmt.Sprintf("nobody listens on %s (connection refused)", address)
+	case errors.As(err, &authority):
+		text = fmt.Sprintf("the certificate of %s is signed by an unknown authority: name its CA file in the target's tls", address)
+	case errors.As(err, &hostname):
+		text = fmt.Sprintf("the certificate of %s is for another name (%v): set the server name in the target's tls", address, hostname)
 	case errors.As(err, &notTLS):
 		text = "the server does not speak TLS; remove tls from this target's configuration, or check the port"
 	case !greeted && p.target.TLS == nil && (errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)):
 		text = "the server closed the connection; it may require TLS, or this is not MongoDB's port: " + text
 	}
-	return &failure{text: "mongodb: " + text, err: err}
+	return &failure{text: "mongodb: " + oneLine(text), err: err}
 }
+
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
 func (p *prober) explainLogin(err error) error {
 	c := credential(&p.target)
@@ -233,5 +253,5 @@ func (p *prober) explainLogin(err error) error {
 	if errors.As(err, &ce) && ce.Code == codeAuthenticationFailed {
 		text = fmt.Sprintf("login refused: user or password is wrong, or the user %q is not in database %q (option %s)", p.target.User, source, optionAuthSource)
 	}
-	return &failure{text: "mongodb: " + text, err: err}
+	return &failure{text: "mongodb: " + oneLine(text), err: err}
 }

@@ -3,8 +3,10 @@ package mongodb
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"net"
+	"net/http/httptest"
 	"strings"
 	"syscall"
 	"testing"
@@ -162,6 +164,35 @@ func TestTLSMismatch(t *testing.T) {
 		target.Address, target.TLS = plain, &tls.Config{ServerName: "db1"}
 	})
 	probeError(t, p, "does not speak TLS")
+}
+
+// A certificate that can't be trusted, or is for another host, is named as the
+// cause.
+func TestCertificates(t *testing.T) {
+	web := httptest.NewTLSServer(nil) // for its certificate, of example.com
+	web.Close()
+	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: web.TLS.Certificates})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := newFake(t)
+	serve(t, f, 1, composed, "7.0", "standalone")
+	secured := &fakeServer{listener: l, answers: f.answers, conns: map[net.Conn]struct{}{}}
+	secured.done.Go(secured.accept)
+	t.Cleanup(secured.stop)
+	roots := x509.NewCertPool()
+	roots.AddCert(web.Certificate())
+	with := func(c *tls.Config) *prober {
+		return openFake(t, secured, func(target *engine.Target) { target.TLS = c })
+	}
+	probeError(t, with(&tls.Config{ServerName: "example.com"}), "unknown authority", "CA file")
+	probeError(t, with(&tls.Config{ServerName: "db1", RootCAs: roots}), "another name")
+	mustProbe(t, with(&tls.Config{ServerName: "example.com", RootCAs: roots}))
+}
+
+func TestUnknownHost(t *testing.T) {
+	p := openFake(t, newFake(t), func(target *engine.Target) { target.Address = "mongo.invalid:27017" })
+	probeError(t, p, "can't be resolved")
 }
 
 func TestServerWantsTLS(t *testing.T) {
