@@ -35,6 +35,7 @@ var commands = []func(*kingpin.Application) (string, action){
 	addAgent,
 	addParse,
 	addMark,
+	addStatus,
 }
 
 // exitError is an error that asks for an exit status, with a hint if there is

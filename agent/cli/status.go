@@ -1,0 +1,218 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os/signal"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/alecthomas/kingpin/v2"
+
+	"github.com/benchwatch/benchwatch/agent/config"
+	"github.com/benchwatch/benchwatch/agent/engine"
+	engines "github.com/benchwatch/benchwatch/agent/engine/registry"
+)
+
+// linesPerHeader is after how many ticks the column names are printed again.
+const linesPerHeader = 20
+
+// statusCommand is one `benchwatch status`: what people use
+// `mysqladmin extended-status | awk` for, on all servers at the same instant.
+type statusCommand struct {
+	*observing
+	target   config.Target
+	interval *time.Duration
+	once     *bool
+	json     *bool
+}
+
+func addStatus(app *kingpin.Application) (string, action) {
+	cmd := app.Command("status", "Print what the servers do, a line each a second: queries, commits, rollbacks, connections, flow control, lag.")
+	s := &statusCommand{observing: addObserving(cmd, "error")}
+	cmd.Flag("engine", "A server that is not in a configuration: its engine.").PlaceHolder("ENGINE").StringVar(&s.target.Engine)
+	cmd.Flag("address", "Its host:port.").PlaceHolder("ADDR").StringVar(&s.target.Address)
+	cmd.Flag("user", "User to connect as.").StringVar(&s.target.User)
+	cmd.Flag("password-file", "File with the user's password.").PlaceHolder("FILE").StringVar(&s.target.PasswordFile)
+	s.interval = cmd.Flag("interval", "Time between two lines.").Short('i').Default("1s").Duration()
+	s.once = cmd.Flag("once", "Print one line each and end.").Bool()
+	s.json = cmd.Flag("json", "Print JSON, an object a line.").Bool()
+	return cmd.FullCommand(), s.run
+}
+
+func (c *statusCommand) run(s Streams) error {
+	log := c.logger(s)
+	conf, err := c.load()
+	if err != nil {
+		return err
+	}
+	if c.target.Engine != "" || c.target.Address != "" {
+		if c.target.Engine == "" || c.target.Address == "" {
+			return &exitError{Status: 2, Err: errors.New("--engine and --address go together")}
+		}
+		if engines.ByName(c.target.Engine) == nil {
+			return &exitError{Status: 2, Err: fmt.Errorf("unknown engine %q", c.target.Engine), Hint: "known are " + strings.Join(engines.Names(), ", ")}
+		}
+		c.target.Name = c.target.Address
+		conf.Targets = []config.Target{c.target}
+	}
+	if len(conf.Targets) == 0 {
+		return &exitError{Status: 2, Err: errors.New("no servers to ask"), Hint: "use --config.file, or --engine and --address"}
+	}
+	if *c.interval < 100*time.Millisecond {
+		return &exitError{Status: 2, Err: fmt.Errorf("interval %s is too short", *c.interval), Hint: "100ms is the shortest"}
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	ctx, cancel := context.WithCancel(ctx)
+	open := func(t engine.Target) (engine.Prober, error) { return config.Open(t, log) }
+	sampler := engine.NewSampler(conf.EngineTargets(log), open, *c.interval, engine.Options{Logger: log})
+	frames, unsubscribe := sampler.Subscribe(4)
+	defer unsubscribe()
+	var sampling sync.WaitGroup
+	defer sampling.Wait()
+	defer cancel()
+	sampling.Go(func() { _ = sampler.Run(ctx) }) // it ends with ctx
+	return c.print(frames, s.Out)
+}
+
+// print writes a block for each frame, rates against the frame before.
+func (c *statusCommand) print(frames <-chan engine.Frame, out io.Writer) error {
+	var before engine.Frame
+	printed := 0
+	for frame := range frames {
+		if before.Samples == nil { // a rate needs two
+			before = frame
+			continue
+		}
+		var b strings.Builder
+		if !*c.json && printed%linesPerHeader == 0 {
+			writeHeader(&b, nameWidth(frame))
+		}
+		for i := range frame.Samples {
+			line := statusLineOf(earlier(before, frame.Samples[i].Target.Name), &frame.Samples[i])
+			if *c.json {
+				data, err := json.Marshal(line)
+				if err != nil {
+					return fmt.Errorf("encode status: %w", err)
+				}
+				b.Write(append(data, '\n'))
+			} else {
+				line.write(&b, nameWidth(frame))
+			}
+		}
+		if _, err := io.WriteString(out, b.String()); err != nil {
+			return nil // the reader has gone, as `head` does
+		}
+		if printed++; *c.once {
+			return nil
+		}
+		before = frame
+	}
+	return nil
+}
+
+func earlier(f engine.Frame, target string) *engine.Sample {
+	for i := range f.Samples {
+		if f.Samples[i].Target.Name == target {
+			return &f.Samples[i]
+		}
+	}
+	return &engine.Sample{}
+}
+
+// statusLine is one server at one tick. What is not known is absent.
+type statusLine struct {
+	Time      time.Time `json:"time"`
+	Target    string    `json:"target"`
+	Up        bool      `json:"up"`
+	Error     string    `json:"error,omitempty"`
+	Queries   *float64  `json:"queries_per_second,omitempty"`
+	Commits   *float64  `json:"commits_per_second,omitempty"`
+	Rollbacks *float64  `json:"rollbacks_per_second,omitempty"`
+	// Transactions are commits and rollbacks.
+	Transactions *float64 `json:"transactions_per_second,omitempty"`
+	Connections  *float64 `json:"connections,omitempty"`
+	Running      *float64 `json:"threads_running,omitempty"`
+	// FlowControl is the share of the time that the server was paused, 0 to 1.
+	FlowControl     *float64 `json:"flow_control_ratio,omitempty"`
+	LagTransactions *float64 `json:"lag_transactions,omitempty"`
+	LagSeconds      *float64 `json:"lag_seconds,omitempty"`
+	Queue           *float64 `json:"replication_queue,omitempty"`
+}
+
+func statusLineOf(before, s *engine.Sample) statusLine {
+	line := statusLine{Time: s.Tick, Target: s.Target.Name, Up: s.Up()}
+	if !s.Up() {
+		if s.Err != nil {
+			line.Error = s.Err.Error()
+		}
+		return line
+	}
+	rate := func(name string) *float64 { return known(engine.PerSecond(before, s, name)) }
+	now := func(name string) *float64 { return known(s.Status.ByName(name)) }
+	line.Queries = rate(engine.QueriesTotal.Name)
+	line.Commits = rate(engine.CommitsTotal.Name)
+	line.Rollbacks = rate(engine.RollbacksTotal.Name)
+	if line.Commits != nil && line.Rollbacks != nil {
+		line.Transactions = known(*line.Commits+*line.Rollbacks, true)
+	}
+	line.Connections = now(engine.Connections.Name)
+	line.Running = now(engine.ThreadsRunning.Name)
+	line.FlowControl = rate("galera_flow_control_paused_seconds_total")
+	line.Queue = now(engine.ReplicationQueueTransactions.Name)
+	line.LagTransactions, line.LagSeconds = s.LagTransactions, s.LagSeconds
+	return line
+}
+
+func known(v float64, ok bool) *float64 {
+	if !ok {
+		return nil
+	}
+	return &v
+}
+
+func nameWidth(f engine.Frame) int {
+	width := len("Target")
+	for i := range f.Samples {
+		width = max(width, len(f.Samples[i].Target.Name))
+	}
+	return width
+}
+
+const columns = "  %9s %9s %9s %9s %6s %5s %7s %9s %7s %7s\n"
+
+func writeHeader(b *strings.Builder, width int) {
+	fmt.Fprintf(b, "%-8s  %-*s"+columns, "Time", width, "Target", "QPS", "Commit", "Rollback", "TPS", "Conn", "Run", "Paused", "Lag(trx)", "Lag(s)", "Queue")
+}
+
+func (l *statusLine) write(b *strings.Builder, width int) {
+	fmt.Fprintf(b, "%-8s  %-*s", l.Time.Local().Format("15:04:05"), width, l.Target)
+	if !l.Up {
+		fmt.Fprintf(b, "  down: %s\n", l.Error)
+		return
+	}
+	paused := "-"
+	if l.FlowControl != nil {
+		paused = strconv.FormatFloat(*l.FlowControl*100, 'f', 1, 64) + "%"
+	}
+	fmt.Fprintf(b, columns, whole(l.Queries), whole(l.Commits), whole(l.Rollbacks), whole(l.Transactions), whole(l.Connections), whole(l.Running),
+		paused, whole(l.LagTransactions), tenths(l.LagSeconds), whole(l.Queue))
+}
+
+func whole(v *float64) string { return decimals(v, 0) }
+
+func tenths(v *float64) string { return decimals(v, 1) }
+
+func decimals(v *float64, n int) string {
+	if v == nil {
+		return "-"
+	}
+	return strconv.FormatFloat(*v, 'f', n, 64)
+}
