@@ -35,14 +35,16 @@ type process struct {
 	log    *slog.Logger
 	root   string // of procfs
 
-	local     bool           // the admin connection stays on this machine
-	adminPort uint64         // of the admin connection
-	pid       int            // 0: not found
-	start     uint64         // tells a process from a later one with its id
-	searched  time.Time      // last search
-	blind     bool           // the process's open files may not be read
-	sockets   sockets        // at the last sample
-	owned     map[uint64]int // sockets of the process, by inode
+	local     bool      // the admin connection stays on this machine
+	adminPort uint16    // of the admin connection
+	pid       int       // 0: not found
+	start     uint64    // tells a process from a later one with its id
+	searched  time.Time // last search
+	blind     bool      // the process's open files may not be read
+	sockets   sockets   // as read last
+
+	socketsDue time.Time      // when to read them again
+	owned      map[uint64]int // sockets of the process, by inode
 }
 
 // missingFDs is told once if the agent may not look into the proxy's files.
@@ -54,7 +56,7 @@ func (p *process) connected(conn net.Conn) {
 	if !ok {
 		return
 	}
-	p.adminPort = uint64(remote.Port)
+	p.adminPort = uint16(remote.Port)
 	p.local = remote.IP.IsLoopback()
 	if own, ok := conn.LocalAddr().(*net.TCPAddr); ok && own.IP.Equal(remote.IP) {
 		p.local = true // a machine reaches its own addresses from themselves
@@ -94,7 +96,7 @@ func (p *process) find(now time.Time) (procfs.Proc, procfs.ProcStat, bool) {
 	}
 	if p.pid != 0 {
 		if proc, stat, ok := read(root, p.pid); ok && stat.Starttime == p.start {
-			p.readSockets()
+			p.readSockets(now)
 			if !p.replaced() {
 				return proc, stat, true
 			}
@@ -104,9 +106,9 @@ func (p *process) find(now time.Time) (procfs.Proc, procfs.ProcStat, bool) {
 	if now.Sub(p.searched) < searchInterval {
 		return procfs.Proc{}, procfs.ProcStat{}, false
 	}
-	p.searched = now
+	p.searched, p.socketsDue = now, time.Time{}
 	p.pid = 0
-	p.readSockets()
+	p.readSockets(now)
 	pid := p.search(root)
 	proc, stat, ok := read(root, pid)
 	if !ok {
@@ -307,16 +309,16 @@ func (p *process) sampleConnections(s *engine.Status, backends []backend) {
 
 // proxyPort is where clients connect: as configured, or the one port beside
 // the admin port on which the process listens.
-func (p *process) proxyPort() (uint64, bool) {
+func (p *process) proxyPort() (uint16, bool) {
 	if a := p.target.Options[optionProxyAddress]; a != "" {
 		port, err := portOf(a)
 		return port, err == nil
 	}
-	var ports []uint64
+	var ports []uint16
 	for i := range p.sockets {
 		line := &p.sockets[i]
-		if _, mine := p.owned[line.inode]; mine && line.state == stateListen && line.local.Port() != uint16(p.adminPort) {
-			ports = append(ports, uint64(line.local.Port()))
+		if _, mine := p.owned[line.inode]; mine && line.state == stateListen && line.local.Port() != p.adminPort {
+			ports = append(ports, line.local.Port())
 		}
 	}
 	slices.Sort(ports)
@@ -327,12 +329,13 @@ func (p *process) proxyPort() (uint64, bool) {
 	return ports[0], true
 }
 
-func portOf(address string) (uint64, error) {
+func portOf(address string) (uint16, error) {
 	_, port, err := net.SplitHostPort(address)
 	if err != nil {
 		return 0, err
 	}
-	return strconv.ParseUint(port, 10, 16)
+	n, err := strconv.ParseUint(port, 10, 16)
+	return uint16(n), err
 }
 
 // parseBackend splits a backend's address; the host may be a name, then only
@@ -347,5 +350,5 @@ func parseBackend(address string) (host netip.Addr, port uint16, ok bool) {
 		return host, 0, false
 	}
 	host, _ = netip.ParseAddr(text)
-	return host.Unmap(), uint16(n), true
+	return host.Unmap(), n, true
 }
