@@ -35,6 +35,7 @@ var commands = []func(*kingpin.Application) (string, action){
 	addAgent,
 	addParse,
 	addMark,
+	addHealth,
 	addStatus,
 }
 

@@ -1,0 +1,68 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/alecthomas/kingpin/v2"
+)
+
+// healthCommand is one `benchwatch health`: the probe of containers, whose image
+// holds nothing else that could ask.
+type healthCommand struct {
+	address *string
+	timeout *time.Duration
+}
+
+func addHealth(app *kingpin.Application) (string, action) {
+	cmd := app.Command("health", "Ask a running agent whether it is healthy: exit status 0 if so, else 1. For health checks of containers.")
+	h := &healthCommand{}
+	h.address = cmd.Flag("address", "Where the agent listens: HOST:PORT or a URL.").Default("127.0.0.1:9838").String()
+	h.timeout = cmd.Flag("timeout", "How long to wait for the answer.").Default("3s").Duration()
+	return cmd.FullCommand(), h.run
+}
+
+func (h *healthCommand) run(Streams) error {
+	target, err := healthURL(*h.address)
+	if err != nil {
+		return &exitError{Status: 2, Err: err, Hint: "use --address=127.0.0.1:9838"}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), *h.timeout)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, target, nil)
+	if err != nil {
+		return fmt.Errorf("ask the agent: %w", err)
+	}
+	// A proxy in the environment is not for the own machine.
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	response, err := client.Do(request)
+	if err != nil {
+		return fmt.Errorf("ask the agent: %w", err)
+	}
+	defer response.Body.Close()
+	_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, 4096))
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("the agent at %s answers %s", *h.address, response.Status)
+	}
+	return nil
+}
+
+// healthURL takes ":9838" too, as --web.listen-address does.
+func healthURL(address string) (string, error) {
+	if !strings.Contains(address, "://") {
+		if strings.HasPrefix(address, ":") {
+			address = "127.0.0.1" + address
+		}
+		address = "http://" + address
+	}
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return "", fmt.Errorf("%q is not an address", address)
+	}
+	return u.JoinPath("/-/healthy").String(), nil
+}
