@@ -2,7 +2,7 @@
 # Generates dashboards/*.json from dashboards/src. `build.sh --check` fails if
 # what is committed differs from what the code gives.
 set -euo pipefail
-cd "$(dirname "$0")"
+cd "$(dirname "$0")/src"
 
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
@@ -15,9 +15,9 @@ if ! cmp -s package-lock.json node_modules/.benchwatch-lock; then
 fi
 run npm run --silent build
 
-count=$(find . -maxdepth 1 -name '*.json' ! -name 'package*.json' ! -name tsconfig.json | wc -l)
+count=$(find .. -maxdepth 1 -name '*.json' | wc -l)
 if [[ ${1-} == --check ]]; then
-  changed=$(git status --porcelain -- . ':(glob)*.json')
+  changed=$(git status --porcelain -- ':(glob)../*.json')
   if [[ -n $changed ]]; then
     printf 'dashboards: not up to date, run dashboards/build.sh and commit:\n%s\n' "$changed" >&2
     exit 1

@@ -1,17 +1,23 @@
-// Writes each dashboard to ../<name>.json: the same bytes from the same code.
+// Writes each dashboard to dashboards/<name>.json: the same bytes from the same
+// code.
 
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { dashboard } from './frame';
 import { agentPage } from './agent';
+import { aurora } from './aurora';
 import { galera } from './galera';
 import { liveRun } from './live-run';
+import { mongodb } from './mongodb';
 import { mysql } from './mysql';
+import { proxy } from './proxy';
+import { replicationPage } from './replication';
 import { runsPage } from './runs';
+import { tidb } from './tidb';
 
-const pages = [liveRun, runsPage, galera, mysql, agentPage];
+const pages = [liveRun, runsPage, mysql, galera, replicationPage, mongodb, tidb, aurora, proxy, agentPage];
 
 for (const page of pages) {
   const json = JSON.stringify(dashboard(page), null, 2);
-  writeFileSync(join(__dirname, '..', `${page.name}.json`), `${json}\n`);
+  writeFileSync(join(__dirname, '../..', `${page.name}.json`), `${json}\n`);
 }

@@ -79,9 +79,14 @@ export function stat(o: Stat): AnyPanel {
     .span(o.span)
     .height(o.height ?? 5);
   if (o.decimals !== undefined) panel.decimals(o.decimals);
-  if (o.mappings) panel.mappings(o.mappings);
+  panel.mappings([...(o.mappings ?? []), nothing(o)]);
   overrides(panel, o);
   return panel;
+}
+
+/** The no-data text in a neutral colour: nothing is neither good nor bad. */
+function nothing(o: Stat): ValueMapping {
+  return { type: 'special', options: { match: 'null', result: { text: o.noData, color: o.filled ? '#6e7077' : 'text' } } } as ValueMapping;
 }
 
 export interface Graph extends Common {

@@ -1,19 +1,14 @@
 // Runs: what came out of the finished ones, and how they compare.
 
-import {
-  GraphDrawStyle, LegendDisplayMode, LegendPlacement, SortOrder, TableCellHeight, TableSortByFieldStateBuilder, TooltipDisplayMode,
-  VisibilityMode, VizLegendOptionsBuilder, VizTooltipOptionsBuilder,
-} from '@grafana/grafana-foundation-sdk/common';
-import { DataTransformerConfig, DynamicConfigValue } from '@grafana/grafana-foundation-sdk/dashboard';
+import { TableCellHeight, TableSortByFieldStateBuilder } from '@grafana/grafana-foundation-sdk/common';
+import { DynamicConfigValue } from '@grafana/grafana-foundation-sdk/dashboard';
 import { PanelBuilder as TableBuilder } from '@grafana/grafana-foundation-sdk/table';
-import { PanelBuilder as TrendBuilder } from '@grafana/grafana-foundation-sdk/trend';
 import { Page } from './frame';
 import { runs } from './metrics';
 import { AnyPanel, row, set, unit } from './panel';
-import { Query, build, datasource, rows, samples } from './query';
+import { overElapsed, overThreads } from './panels/elapsed';
+import { Query, build, datasource, rows } from './query';
 import { limits } from './threshold';
-
-const noRuns = 'No run has ended in this time range';
 
 /** Runs that ended within the time range. */
 const finished = `(max by (run) (benchwatch_run_end_timestamp_seconds{${runs}}) * 1000 >= \${__from})`;
@@ -65,7 +60,7 @@ function table(): AnyPanel {
     .datasource(datasource)
     .targets(queries.map((q, i) => build(q, i)))
     .unit(unit.none)
-    .noValue('')
+    .noValue('–')
     .cellHeight(TableCellHeight.Sm)
         .cellOptions({ type: 'auto' } as never)
     .sortBy([new TableSortByFieldStateBuilder().displayName('Started').desc(true)])
@@ -98,83 +93,6 @@ function table(): AnyPanel {
 
 const letter = (index: number): string => String.fromCharCode('A'.charCodeAt(0) + index);
 
-interface Chart {
-  title: string;
-  description: string;
-  queries: Query[];
-  transformations: DataTransformerConfig[];
-  /**
-   * Name of the field on the x axis. Without data Grafana says "Unable to find
-   * field: …", so the name tells what is missing.
-   */
-  x: string;
-  xUnit: string;
-  y: string;
-  yUnit: string;
-  points: VisibilityMode;
-}
-
-/** Lines over something else than time. */
-function chart(o: Chart): AnyPanel {
-  return new TrendBuilder()
-    .title(o.title)
-    .description(o.description)
-    .datasource(datasource)
-    .targets(o.queries.map((q, i) => build(q, i)))
-    .maxDataPoints(11000)
-    .transformations(o.transformations)
-    .unit(o.yUnit)
-    .noValue(`Unable to find field: ${o.x}`)
-    .min(0)
-    .xField(o.x)
-    .drawStyle(GraphDrawStyle.Line)
-    .lineWidth(1)
-    .fillOpacity(0)
-    .showPoints(o.points)
-    .pointSize(7)
-    .spanNulls(true)
-    .axisLabel(o.y)
-    .legend(new VizLegendOptionsBuilder().displayMode(LegendDisplayMode.List).placement(LegendPlacement.Bottom).showLegend(true).calcs([]))
-    .tooltip(new VizTooltipOptionsBuilder().mode(TooltipDisplayMode.Multi).sort(SortOrder.Descending))
-    .overrideByName(o.x, [set.unit(o.xUnit)])
-    .span(12)
-    .height(10);
-}
-
-/** Rows of x, y and the name of a line become one column a line. */
-function columnPerLine(x: string, xColumn: string, yColumn: string, lineColumn: string): DataTransformerConfig[] {
-  return [
-    { id: 'groupingToMatrix', options: { columnField: lineColumn, rowField: xColumn, valueField: yColumn, emptyValue: 'null' } },
-    { id: 'convertFieldType', options: { conversions: [{ targetField: `${xColumn}\\${lineColumn}`, destinationType: 'number' }], fields: {} } },
-    { id: 'organize', options: { excludeByName: {}, indexByName: {}, renameByName: { [`${xColumn}\\${lineColumn}`]: x } } },
-    { id: 'sortBy', options: { fields: {}, sort: [{ field: x }] } },
-  ];
-}
-
-/** One line a run over elapsed seconds: the samples' own, nothing is moved in time. */
-function overElapsed(title: string, y: string, yUnit: string, expr: string, description: string): AnyPanel {
-  const x = 'Elapsed time of a run in this time range';
-  return chart({
-    title, description, y, yUnit, x, xUnit: unit.seconds,
-    queries: [samples(`floor(max by (run) (benchwatch_run_elapsed_seconds{${runs}}))`), samples(expr)],
-    transformations: [{ id: 'merge', options: {} }, ...columnPerLine(x, 'Value #A', 'Value #B', 'run')],
-    points: VisibilityMode.Never,
-  });
-}
-
-/** One line a workload, tool and target: what every benchmark article draws. */
-function overThreads(title: string, y: string, yUnit: string, expr: string, description: string): AnyPanel {
-  const facts = 'threads, tool, workload, target';
-  const x = 'Threads of a finished run in this time range';
-  const named = `label_join((${expr}) * on (run) group_left (${facts}) max by (run, ${facts}) (benchwatch_run_info{threads!="", ${runs}}), "line", " ", "tool", "workload", "target")`;
-  return chart({
-    title, description, y, yUnit, x, xUnit: unit.none,
-    queries: [rows(`avg by (threads, line) (${ofFinished(named)})`)],
-    transformations: columnPerLine(x, 'threads', 'Value', 'line'),
-    points: VisibilityMode.Always,
-  });
-}
-
 export const runsPage: Page = {
   name: 'runs',
   title: 'Benchmark: runs',
@@ -185,18 +103,18 @@ export const runsPage: Page = {
   content: [
     table(),
     row('Comparison: every run from its own start'),
-    overElapsed('Throughput over elapsed time', 'Throughput', unit.perSecond,
+    overElapsed('Throughput over elapsed time', unit.perSecond,
       `max by (run) (benchwatch_run_operations_per_second{op="transaction", ${runs}})`,
       'Transactions a second of each selected run over the seconds since its start, so that runs lie on top of each other. Select the runs to compare above, and a time range that holds them. From benchwatch_run_operations_per_second and benchwatch_run_elapsed_seconds.'),
-    overElapsed('Latency over elapsed time', 'Latency', unit.seconds,
+    overElapsed('Latency over elapsed time', unit.seconds,
       `max by (run) (run:benchwatch_run_latency_seconds:headline{${runs}})`,
       'p95 (or the percentile that the tool prints) of each selected run over the seconds since its start. Compare only runs of one tool and percentile. From run:benchwatch_run_latency_seconds:headline and benchwatch_run_elapsed_seconds.'),
     row('Scaling'),
-    overThreads('Throughput over threads', 'Throughput', unit.perSecond,
+    overThreads('Throughput over threads', unit.perSecond,
       `max by (run) (benchwatch_run_summary_operations_per_second{op="transaction", ${runs}})`,
-      'Mean throughput of finished runs over their client threads (of several runs alike their mean), one line for each tool, workload and target. Where the line becomes flat, the system is saturated: ThroughputKneeReached says between which steps. From benchwatch_run_summary_operations_per_second and the threads in benchwatch_run_info.'),
-    overThreads('Latency over threads', 'Latency', unit.seconds,
+      'Mean throughput of finished runs over their client threads (of several runs alike their mean), one line for each tool, workload and target. Where the line becomes flat, the system is saturated: ThroughputKneeReached says between which steps. From benchwatch_run_summary_operations_per_second and the threads in benchwatch_run_info.', ofFinished),
+    overThreads('Latency over threads', unit.seconds,
       `max by (run) (run:benchwatch_run_summary_latency_seconds:headline{${runs}})`,
-      'p95 (or the percentile that the tool prints) of finished runs over their client threads. It bends upwards where throughput becomes flat. From benchwatch_run_summary_latency_seconds and the threads in benchwatch_run_info.'),
+      'p95 (or the percentile that the tool prints) of finished runs over their client threads. It bends upwards where throughput becomes flat. From benchwatch_run_summary_latency_seconds and the threads in benchwatch_run_info.', ofFinished),
   ],
 };

@@ -1,0 +1,229 @@
+// MongoDB: replica sets and shards. From the agent's samples; where there is no
+// agent, from percona/mongodb_exporter's own names.
+
+import { BigValueTextMode } from '@grafana/grafana-foundation-sdk/common';
+import { Page } from './frame';
+import { servers, serverRate } from './metrics';
+import { graph, row, set, stat, states, timeline, unit } from './panel';
+import * as host from './panels/host';
+import { Query, agent, exporter, now } from './query';
+
+const noData = 'No MongoDB server is sampled, and no mongodb_exporter is scraped';
+const noSet = 'No member of a replica set is sampled';
+const noShards = 'No mongos is sampled, or there are no sharded collections';
+
+/** The agent's series and, if there is no agent, the exporter's. */
+function either(ofAgent: string, agentLegend: string, ofExporter: string, exporterLegend: string): Query[] {
+  return [agent(ofAgent, agentLegend), exporter(`(${ofExporter}) unless on () benchwatch_db_up`, exporterLegend)];
+}
+
+const shardRate = `sum by (cluster, shard) (${serverRate('benchwatch_mongodb_shard_operations_total')})`;
+
+export const mongodb: Page = {
+  name: 'mongodb',
+  title: 'Benchmark: MongoDB',
+  description: 'Load, tickets, cache, replication and shards of MongoDB.',
+  variables: ['cluster', 'target', 'run'],
+  content: [
+    stat({
+      title: 'Operations',
+      description: 'Operations a second that clients asked of all selected servers. With a mongos and its shards both are counted: select one kind of them. From benchwatch_db_queries_total.',
+      unit: unit.perSecond, noData, span: 4,
+      queries: [now(`sum(rate(benchwatch_db_queries_total{${servers}, engine="mongodb"}[5s]))`, 'operations')],
+    }),
+    stat({
+      title: 'Worst lag of a member',
+      description: 'The member that is furthest behind its primary by the heartbeats. An idle set writes every 10 s, so less than that means nothing; over 15 s MongoDBReplicationLagHigh fires. From benchwatch_mongodb_member_lag_seconds.',
+      unit: unit.seconds, decimals: 0, noData: 'No replica set', span: 4, limits: { warning: 15 }, filled: true, text: BigValueTextMode.ValueAndName,
+      queries: [now(`topk(1, max by (member) (benchwatch_mongodb_member_lag_seconds{${servers}}))`, '{{member}}')],
+    }),
+    stat({
+      title: 'Queued operations',
+      description: 'Operations waiting for a lock or a ticket, on the server with most. Zero is good. From benchwatch_mongodb_queued_operations.',
+      unit: unit.count, decimals: 0, noData, span: 4, text: BigValueTextMode.ValueAndName, limits: { warning: 1 },
+      queries: [now(`topk(1, sum by (target) (benchwatch_mongodb_queued_operations{${servers}}))`, '{{target}}')],
+    }),
+    stat({
+      title: 'Dirty cache',
+      description: 'Share of the cache that waits to be written, on the worst server. From 5 % on it is evicted; over 15 % MongoDBCacheDirty fires, from 20 % on clients\' threads have to write it. From benchwatch_mongodb_cache_dirty_bytes.',
+      unit: unit.share, decimals: 1, noData, span: 4, limits: { warning: 0.15, critical: 0.2 }, filled: true, text: BigValueTextMode.ValueAndName,
+      queries: [now(`topk(1, max by (target) (benchwatch_mongodb_cache_dirty_bytes{${servers}} / benchwatch_mongodb_cache_limit_bytes{${servers}}))`, '{{target}}')],
+    }),
+    stat({
+      title: 'Flow control',
+      description: 'Whether a primary holds back writes because the majority lags. From benchwatch_mongodb_flow_control_lagged.',
+      unit: unit.none, decimals: 0, noData: 'No replica set', span: 4, limits: { warning: 1 }, filled: true,
+      mappings: states({ '0': { text: 'off', color: 'green' }, '1': { text: 'holds back', color: 'orange' } }),
+      queries: [now(`max(benchwatch_mongodb_flow_control_lagged{${servers}})`, 'flow control')],
+    }),
+    stat({
+      title: 'Busiest shard',
+      description: 'The shard with the largest part of all operations on sharded collections. An equal part for each is good; over 80 % MongoDBShardImbalance fires. From benchwatch_mongodb_shard_operations_total.',
+      unit: unit.share, decimals: 0, noData: 'No shards', span: 4, limits: { warning: 0.8 }, text: BigValueTextMode.ValueAndName,
+      queries: [now(`topk(1, sum by (cluster, shard) (rate(benchwatch_mongodb_shard_operations_total{${servers}}[1m])) / on (cluster) group_left () (sum by (cluster) (rate(benchwatch_mongodb_shard_operations_total{${servers}}[1m])) > 0))`, '{{shard}}')],
+    }),
+    row('Load'),
+    graph({
+      title: 'Operations by kind', unit: unit.perSecond, noData, span: 8,
+      description: 'Operations a second by kind, all selected servers. getmore and command are partly the members\' own. From benchwatch_db_operations_total or mongodb_ss_opcounters.',
+      queries: either(
+        `sum by (op) (${serverRate('benchwatch_db_operations_total', 'engine="mongodb"')})`, '{{op}}',
+        'sum by (legacy_op_type) (rate(mongodb_ss_opcounters[$__rate_interval]))', '{{legacy_op_type}}'),
+    }),
+    graph({
+      title: 'Operations by server', unit: unit.perSecond, noData, span: 8,
+      description: 'Operations a second by server: who gets the load. From benchwatch_db_queries_total or mongodb_ss_opcounters.',
+      queries: either(
+        `sum by (target) (${serverRate('benchwatch_db_queries_total', 'engine="mongodb"')})`, '{{target}}',
+        'sum by (instance) (rate(mongodb_ss_opcounters[$__rate_interval]))', '{{instance}}'),
+    }),
+    graph({
+      title: 'Mean latency', unit: unit.seconds, noData, span: 8,
+      description: 'Mean time in the server by kind of operation, all selected servers. Waiting in the client and the network is not in it. From benchwatch_mongodb_latency_seconds_total or mongodb_ss_opLatencies_latency.',
+      queries: either(
+        `sum by (kind) (${serverRate('benchwatch_mongodb_latency_seconds_total')}) / (sum by (kind) (${serverRate('benchwatch_mongodb_latency_operations_total')}) > 0)`, '{{kind}}',
+        'sum by (op_type) (rate(mongodb_ss_opLatencies_latency[$__rate_interval])) / (sum by (op_type) (rate(mongodb_ss_opLatencies_ops[$__rate_interval])) > 0) / 1e6', '{{op_type}}'),
+    }),
+    graph({
+      title: 'Connections', unit: unit.count, decimals: 0, noData, span: 8,
+      description: 'Client connections by server; the members\' own are in it. From benchwatch_db_connections or mongodb_ss_connections.',
+      queries: either(
+        `max by (target) (benchwatch_db_connections{${servers}, engine="mongodb"})`, '{{target}}',
+        'max by (instance) (mongodb_ss_connections{conn_type="current"})', '{{instance}}'),
+    }),
+    graph({
+      title: 'Queued operations', unit: unit.count, decimals: 0, noData, span: 8,
+      description: 'Operations waiting for a lock or a ticket, by server. A queue that stays is saturation. From benchwatch_mongodb_queued_operations or mongodb_ss_globalLock_currentQueue.',
+      queries: either(
+        `sum by (target, kind) (benchwatch_mongodb_queued_operations{${servers}})`, '{{target}} {{kind}}',
+        'sum by (instance, count_type) (mongodb_ss_globalLock_currentQueue{count_type!="total"})', '{{instance}} {{count_type}}'),
+    }),
+    graph({
+      title: 'Tickets in use', unit: unit.count, decimals: 0, noData, span: 8,
+      description: 'Storage engine tickets taken (solid) of those there are (dashed), by server. All taken while operations are queued: MongoDBTicketsExhausted. From 7.0 on the server moves their number. From benchwatch_mongodb_tickets_in_use and benchwatch_mongodb_tickets_limit, or mongodb_ss_wt_concurrentTransactions_out.',
+      queries: [
+        ...either(
+          `max by (target, kind) (benchwatch_mongodb_tickets_in_use{${servers}})`, '{{target}} {{kind}}',
+          'max by (instance, txn_rw) (mongodb_ss_wt_concurrentTransactions_out)', '{{instance}} {{txn_rw}}'),
+        agent(`max by (kind) (benchwatch_mongodb_tickets_limit{${servers}})`, '{{kind}} limit'),
+      ],
+      overrides: [{ series: /.* limit$/, set: [set.dashed(), set.noFill()] }],
+    }),
+    row('Cache and storage'),
+    graph({
+      title: 'Cache', unit: unit.share, decimals: 0, max: 1, noData, span: 8, limits: { warning: 0.8, critical: 0.95 },
+      description: 'Share of the cache in use. At 80 % eviction begins, at 95 % clients\' threads have to help. From benchwatch_mongodb_cache_bytes or mongodb_ss_wt_cache_bytes_currently_in_the_cache.',
+      queries: either(
+        `max by (target) (benchwatch_mongodb_cache_bytes{${servers}} / benchwatch_mongodb_cache_limit_bytes{${servers}})`, '{{target}}',
+        'max by (instance) (mongodb_ss_wt_cache_bytes_currently_in_the_cache / mongodb_ss_wt_cache_maximum_bytes_configured)', '{{instance}}'),
+    }),
+    graph({
+      title: 'Dirty cache', unit: unit.share, decimals: 1, noData, span: 8, limits: { warning: 0.15, critical: 0.2 },
+      description: 'Share of the cache that waits to be written. From 20 % on writers stall. From benchwatch_mongodb_cache_dirty_bytes or mongodb_ss_wt_cache_tracked_dirty_bytes_in_the_cache.',
+      queries: either(
+        `max by (target) (benchwatch_mongodb_cache_dirty_bytes{${servers}} / benchwatch_mongodb_cache_limit_bytes{${servers}})`, '{{target}}',
+        'max by (instance) (mongodb_ss_wt_cache_tracked_dirty_bytes_in_the_cache / mongodb_ss_wt_cache_maximum_bytes_configured)', '{{instance}}'),
+    }),
+    graph({
+      title: 'Evictions by clients', unit: unit.perSecond, noData, span: 8,
+      description: 'Pages a second that clients\' threads had to evict themselves. Zero is good: anything else is latency that clients pay. From benchwatch_mongodb_cache_application_evictions_total.',
+      queries: [agent(`sum by (target) (${serverRate('benchwatch_mongodb_cache_application_evictions_total')})`, '{{target}}')],
+    }),
+    graph({
+      title: 'Cache traffic', unit: unit.bytesPerSecond, noData, span: 8,
+      description: 'Bytes a second read into and written from the cache. Reading: the data do not fit. From benchwatch_mongodb_cache_traffic_bytes_total or mongodb_ss_wt_cache_bytes_read_into_cache.',
+      queries: [
+        ...either(
+          `sum by (target, direction) (${serverRate('benchwatch_mongodb_cache_traffic_bytes_total')})`, '{{target}} {{direction}}',
+          'sum by (instance) (rate(mongodb_ss_wt_cache_bytes_read_into_cache[$__rate_interval]))', '{{instance}} read'),
+      ],
+    }),
+    graph({
+      title: 'Write conflicts and scans', unit: unit.perSecond, noData, span: 8,
+      description: 'Writes a second that conflicted and were tried again, and queries that read a whole collection. From benchwatch_mongodb_write_conflicts_total and benchwatch_mongodb_collection_scans_total.',
+      queries: [
+        agent(`sum(${serverRate('benchwatch_mongodb_write_conflicts_total')})`, 'write conflicts'),
+        agent(`sum(${serverRate('benchwatch_mongodb_collection_scans_total')})`, 'collection scans'),
+      ],
+    }),
+    graph({
+      title: 'Last checkpoint', unit: unit.seconds, noData, span: 8,
+      description: 'How long the last checkpoint took. Many seconds mean that the disk is too slow for the writes. From benchwatch_mongodb_checkpoint_last_duration_seconds.',
+      queries: [agent(`max by (target) (benchwatch_mongodb_checkpoint_last_duration_seconds{${servers}})`, '{{target}}')],
+    }),
+    row('Replica set'),
+    graph({
+      title: 'Replication lag', unit: unit.seconds, decimals: 0, noData: noSet, span: 8, limits: { warning: 15 },
+      description: 'How far each member is behind the primary by the heartbeats; up to 10 s may be idleness. From benchwatch_mongodb_member_lag_seconds or mongodb_mongod_replset_member_replication_lag.',
+      queries: either(
+        `max by (member) (benchwatch_mongodb_member_lag_seconds{${servers}})`, '{{member}}',
+        'max by (name) (mongodb_mongod_replset_member_replication_lag)', '{{name}}'),
+    }),
+    timeline({
+      title: 'Member states', unit: unit.none, noData: noSet, span: 8,
+      description: 'State of each member as the others see it. From benchwatch_mongodb_member_state.',
+      queries: [agent(`max by (member) (benchwatch_mongodb_member_state{${servers}})`, '{{member}}')],
+      mappings: states({
+        '1': { text: 'primary', color: 'green' }, '2': { text: 'secondary', color: 'blue' }, '3': { text: 'recovering', color: 'orange' }, '5': { text: 'startup', color: 'orange' },
+        '6': { text: 'unknown', color: 'red' }, '7': { text: 'arbiter', color: 'purple' }, '8': { text: 'down', color: 'red' }, '9': { text: 'rollback', color: 'red' },
+      }),
+    }),
+    graph({
+      title: 'Oplog window', unit: unit.seconds, noData: 'No member of a replica set is sampled, or the agent\'s user may not read the oplog (role read on local)', span: 8,
+      description: 'How long a member may be away without a new initial sync. A write benchmark shortens it; with a lag over a quarter of it MongoDBOplogWindowShort fires. From benchwatch_mongodb_oplog_window_seconds.',
+      queries: [agent(`min by (target) (benchwatch_mongodb_oplog_window_seconds{${servers}})`, '{{target}}')],
+    }),
+    graph({
+      title: 'Applied by replication', unit: unit.perSecond, noData: noSet, span: 8,
+      description: 'Oplog entries a second that each member applied. From benchwatch_mongodb_replication_applied_operations_total.',
+      queries: [agent(`sum by (target) (${serverRate('benchwatch_mongodb_replication_applied_operations_total')})`, '{{target}}')],
+    }),
+    graph({
+      title: 'Apply buffer', unit: unit.count, decimals: 0, noData: noSet, span: 8,
+      description: 'Replicated operations received and not applied yet. From benchwatch_mongodb_replication_buffer_operations.',
+      queries: [agent(`max by (target, stage) (benchwatch_mongodb_replication_buffer_operations{${servers}})`, '{{target}} {{stage}}')],
+    }),
+    graph({
+      title: 'Flow control', unit: unit.count, decimals: 2, noData: noSet, span: 8,
+      description: 'Writes waiting for a flow control ticket, on average (seconds waited a second), on the primary. Zero is good. From benchwatch_mongodb_flow_control_wait_seconds_total.',
+      queries: [agent(`sum by (target) (${serverRate('benchwatch_mongodb_flow_control_wait_seconds_total')})`, '{{target}}')],
+    }),
+    row('Shards'),
+    graph({
+      title: 'Operations by shard', unit: unit.share, decimals: 0, max: 1, noData: noShards, span: 8, limits: { warning: 0.8 },
+      description: 'Each shard\'s part of the operations on sharded collections. Equal parts are good: a cluster is as fast as its busiest shard. From benchwatch_mongodb_shard_operations_total.',
+      queries: [agent(`${shardRate} / on (cluster) group_left () (sum by (cluster) (${serverRate('benchwatch_mongodb_shard_operations_total')}) > 0)`, '{{shard}}')],
+    }),
+    graph({
+      title: 'Mean latency by shard', unit: unit.seconds, noData: noShards, span: 8,
+      description: 'Mean time of operations on sharded collections, by shard. From benchwatch_mongodb_shard_latency_seconds_total.',
+      queries: [agent(`sum by (shard) (${serverRate('benchwatch_mongodb_shard_latency_seconds_total')}) / (sum by (shard) (${serverRate('benchwatch_mongodb_shard_operations_total')}) > 0)`, '{{shard}}')],
+    }),
+    graph({
+      title: 'Chunks by shard', unit: unit.count, decimals: 0, noData: noShards, span: 8,
+      description: 'Chunks on each shard. The balancer evens them out; it should be done before a run. From benchwatch_mongodb_shard_chunks or mongodb_mongos_sharding_shard_chunks_total.',
+      queries: either(
+        `max by (shard) (benchwatch_mongodb_shard_chunks{${servers}})`, '{{shard}}',
+        'max by (shard) (mongodb_mongos_sharding_shard_chunks_total)', '{{shard}}'),
+    }),
+    graph({
+      title: 'How many shards an operation goes to', unit: unit.perSecond, noData: noShards, span: 8,
+      description: 'Operations a second that the router sent, by how many shards they went to. To all shards is slow: the query lacks the shard key. From benchwatch_mongodb_targeted_operations_total.',
+      queries: [agent(`sum by (shards) (${serverRate('benchwatch_mongodb_targeted_operations_total')})`, '{{shards}}')],
+    }),
+    graph({
+      title: 'Data by shard', unit: unit.bytes, noData: noShards, span: 8,
+      description: 'Uncompressed size of the sharded collections, by shard. From benchwatch_mongodb_shard_data_bytes.',
+      queries: [agent(`sum by (shard) (benchwatch_mongodb_shard_data_bytes{${servers}})`, '{{shard}}')],
+    }),
+    timeline({
+      title: 'Balancer', unit: unit.none, noData: noShards, span: 8,
+      description: 'Whether the balancer moves chunks now. It costs throughput: switch it off during a run. From benchwatch_mongodb_balancer_running.',
+      queries: [agent(`max by (target) (benchwatch_mongodb_balancer_running{${servers}})`, '{{target}}')],
+      mappings: states({ '0': { text: 'idle', color: 'green' }, '1': { text: 'moves chunks', color: 'orange' } }),
+    }),
+    row('Hosts'),
+    host.cpu(12),
+    host.disk(12),
+  ],
+};
