@@ -14,6 +14,9 @@ type optime struct {
 	seconds   uint32 // since 1970, of the operation
 	increment uint32 // its number within the second
 	term      int64  // -1 if unknown
+	// wall is the primary's clock when it wrote the operation, in milliseconds
+	// since 1970; 0 if unknown.
+	wall int64
 }
 
 // optimeAt reads an optime, {ts: Timestamp, t: term}; older answers have the
@@ -60,9 +63,21 @@ func (o optime) Reaches(goal engine.Position) bool {
 	return ok && g.set == o.set && !o.before(g)
 }
 
-// Scalar is the timestamp in seconds, with the number within the second as a
+// at returns the optime with the wall clock that the server tells beside it.
+func (o optime) at(d document, path ...string) optime {
+	if t, ok := d.time(path...); ok {
+		o.wall = t.UnixMilli()
+	}
+	return o
+}
+
+// Scalar is when the operation was written, in Unix seconds: by the primary's
+// clock; without it the whole second, with the number within the second as a
 // fraction in millionths.
 func (o optime) Scalar() float64 {
+	if o.wall > 0 {
+		return float64(o.wall) / 1e3
+	}
 	return float64(o.seconds) + float64(min(o.increment, 999_999))/1e6
 }
 

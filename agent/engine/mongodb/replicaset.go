@@ -65,6 +65,7 @@ func readGreeting(d document) greeting {
 	}
 	g.config, _ = d.number("setVersion")
 	g.lastWrite, g.hasLastWrite = optimeAt(g.set, d, "lastWrite", "opTime")
+	g.lastWrite = g.lastWrite.at(d, "lastWrite", "lastWriteDate")
 	return g
 }
 
@@ -119,6 +120,7 @@ func readMembers(set string, d document) []setMember {
 		m.healthy = m.self || !ok || health != 0
 		if m.healthy && holdsData(m.state) {
 			m.optime, m.applied = optimeAt(set, doc, "optime")
+			m.optime = m.optime.at(doc, "lastAppliedWallTime")
 			m.wall, m.precise = doc.time("lastAppliedWallTime")
 			if !m.precise {
 				m.wall, _ = doc.time("optimeDate")
@@ -166,7 +168,7 @@ func readReplicaSet(s *engine.Status, d document) {
 // and there it is just what they heard from others.
 func ownOptime(set string, d document, members []setMember) (optime, bool) {
 	if o, ok := optimeAt(set, d, "optimes", "appliedOpTime"); ok {
-		return o, true
+		return o.at(d, "optimes", "lastAppliedWallTime"), true
 	}
 	for _, m := range members {
 		if m.self {

@@ -167,7 +167,7 @@ func TestOptimeOrder(t *testing.T) {
 	}
 }
 
-// Three members at the same ticks: the lag is the time since the primary was
+// Members at the same ticks: the lag is the time since the primary was
 // where the secondary is now, and it goes when the secondary has caught up.
 func TestLagOfMembersAtTheSameTick(t *testing.T) {
 	const interval = 250 * time.Millisecond
