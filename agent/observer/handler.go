@@ -20,7 +20,8 @@ import (
 // recentRuns is how many ended runs the landing page lists.
 const recentRuns = 20
 
-// Handler serves metrics, health and the landing page, and takes alerts from an
+// Handler serves metrics, health and the live page (the landing page where that
+// was not built in), and takes alerts from an
 // Alertmanager that has the token. Nothing else changes anything.
 func (b *Observer) Handler() http.Handler {
 	mux := http.NewServeMux()
@@ -35,7 +36,7 @@ func (b *Observer) Handler() http.Handler {
 	}
 	mux.HandleFunc("GET /-/healthy", ok("benchwatch is healthy"))
 	mux.HandleFunc("GET /-/ready", ok("benchwatch is ready"))
-	mux.HandleFunc("GET /{$}", b.landing)
+	b.page.Register(mux)
 	if file := b.webhookTokenFile(); file != "" {
 		mux.Handle("POST /api/v1/alerts", &alert.Receiver{
 			DataDir: b.dataDir, Token: marker.Token{File: file}, Marked: b.markers.deliverer.Watch, Log: b.log,

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"path/filepath"
 	"sync"
 
@@ -19,6 +20,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/metrics"
 	"github.com/benchwatch/benchwatch/agent/run"
 	"github.com/benchwatch/benchwatch/agent/tool"
+	"github.com/benchwatch/benchwatch/agent/web"
 )
 
 // Options of an Observer.
@@ -38,6 +40,7 @@ type Observer struct {
 	watcher  *run.Watcher
 	sampler  *engine.Sampler
 	markers  *markers
+	page     *web.Page
 	registry *prometheus.Registry
 
 	mu     sync.Mutex
@@ -53,11 +56,16 @@ func New(o Options) (*Observer, error) {
 	if b.markers, err = newMarkers(o.Config, o.Logger); err != nil {
 		return nil, err
 	}
+	b.page = web.New(web.Options{
+		DataDir: o.Config.DataDir, Only: o.Only, Runs: b.Snapshots, Tools: b.tools,
+		Landing: http.HandlerFunc(b.landing), Logger: o.Logger,
+	})
 	b.watcher = run.NewWatcher(run.Options{
 		DataDir: o.Config.DataDir, Only: o.Only,
 		Tools:   b.tools,
 		Targets: b.sampler.Targets, Logs: b.logs,
 		Began: b.markers.began, Settled: b.markers.settled,
+		Interval: b.page.Interval, Changed: b.page.Changed,
 		DrainTimeout: o.Config.Runs.DrainTimeout, MaxLive: o.Config.Runs.MaxLive, MaxKept: o.Config.Runs.MaxKept,
 		Logger: o.Logger,
 	})
@@ -93,6 +101,7 @@ func (b *Observer) Run(ctx context.Context) error {
 					return
 				}
 				b.watcher.Frame(f)
+				b.page.Frame(f)
 			}
 		}
 	})
@@ -100,6 +109,7 @@ func (b *Observer) Run(ctx context.Context) error {
 		b.markers.watchAll(b.dataDir)
 	}
 	parts.Go(func() { b.watcher.Run(ctx) })
+	parts.Go(func() { b.page.Run(ctx) })
 	parts.Go(func() { b.markers.run(ctx) })
 	if err := b.sampler.Run(ctx); err != nil && ctx.Err() == nil {
 		return fmt.Errorf("sample servers: %w", err)

@@ -1,0 +1,230 @@
+package web
+
+import (
+	"compress/gzip"
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"math"
+	"net/http"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/prometheus/common/version"
+
+	"github.com/benchwatch/benchwatch/agent/marker"
+	"github.com/benchwatch/benchwatch/agent/run"
+)
+
+const (
+	heartbeat = 5 * time.Second
+	// writeTime is how long one write to a stream may take.
+	writeTime = 10 * time.Second
+
+	defaultPoints, minPoints, maxPoints = 1200, 20, 20000
+)
+
+// Register adds the page and its API to mux.
+func (p *Page) Register(mux *http.ServeMux) {
+	mux.HandleFunc("GET /api/runs", p.serveRuns)
+	mux.HandleFunc("GET /api/runs/{id}", p.serveRun)
+	mux.HandleFunc("GET /api/runs/{id}/history", p.serveHistory)
+	mux.HandleFunc("GET /api/events", p.serveEvents)
+	p.registerAssets(mux)
+}
+
+func (p *Page) serveRuns(w http.ResponseWriter, r *http.Request) {
+	views := []runView{}
+	for _, s := range slices.Backward(p.opts.Runs()) {
+		views = append(views, newRunView(&s))
+	}
+	answer(w, r, encode(map[string]any{"runs": views}))
+}
+
+func (p *Page) serveRun(w http.ResponseWriter, r *http.Request) {
+	if s, ok := p.find(w, r); ok {
+		answer(w, r, encode(newRunDetail(&s)))
+	}
+}
+
+// find returns the run that a request names, or answers that there is none.
+func (p *Page) find(w http.ResponseWriter, r *http.Request) (run.Snapshot, bool) {
+	id := r.PathValue("id")
+	if err := run.CheckID(id); err != nil {
+		refuse(w, http.StatusBadRequest, err.Error())
+		return run.Snapshot{}, false
+	}
+	for _, s := range p.opts.Runs() {
+		if s.Meta.ID == id {
+			return s, true
+		}
+	}
+	if len(p.opts.Only) > 0 {
+		refuse(w, http.StatusNotFound, "no such run")
+		return run.Snapshot{}, false
+	}
+	s, err := p.findOld(r.Context(), id)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		refuse(w, http.StatusNotFound, "no such run")
+	case err != nil:
+		p.log.Debug("run not served", "run", id, "err", err)
+		refuse(w, http.StatusInternalServerError, "the run can't be read")
+	}
+	return s, err == nil
+}
+
+// findOld reads a run that is kept on disk only.
+func (p *Page) findOld(ctx context.Context, id string) (run.Snapshot, error) {
+	dir := run.At(p.opts.DataDir, id)
+	meta, err := dir.Load()
+	if err != nil {
+		return run.Snapshot{}, err
+	}
+	return run.Read(ctx, dir, p.opts.Tools().ByName(meta.Tool))
+}
+
+func (p *Page) serveHistory(w http.ResponseWriter, r *http.Request) {
+	s, ok := p.find(w, r)
+	if !ok {
+		return
+	}
+	from, to, points, err := drawnPart(r)
+	if err != nil {
+		refuse(w, http.StatusBadRequest, err.Error())
+		return
+	}
+	h, err := p.read(r.Context(), &s)
+	if err != nil {
+		p.log.Debug("history not served", "run", s.Meta.ID, "err", err)
+		refuse(w, http.StatusInternalServerError, "the run can't be read")
+		return
+	}
+	markers, err := marker.Read(run.At(p.opts.DataDir, s.Meta.ID).Path(run.MarkersFile))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		h.damage = append(slices.Clone(h.damage), "the markers can't be read")
+	}
+	cpu := p.hostTable(&s, h.zero)
+	b := append([]byte(`{"run":`), encode(newRunDetail(&s))...)
+	b = strconv.AppendInt(append(b, `,"zero":`...), h.zero.UnixMilli(), 10)
+	b = append(append(b, `,"warmup":`...), encode(h.warmup)...)
+	b = append(append(b, `,"damage":`...), encode(h.damage)...)
+	b = append(append(b, `,"markers":`...), encode(markerViews(markers))...)
+	b = h.intervals.appendJSON(append(b, `,"tables":{"intervals":`...), from, to, points)
+	b = h.servers.appendJSON(append(b, `,"servers":`...), from, to, points)
+	b = cpu.appendJSON(append(b, `,"host":`...), from, to, points)
+	answer(w, r, append(b, `}}`...))
+}
+
+// hostTable is this machine's CPU during a run, as far as it is remembered.
+func (p *Page) hostTable(s *run.Snapshot, zero time.Time) table {
+	if p.host == nil {
+		return table{}
+	}
+	to := time.Now()
+	if s.Meta.ClosedAt != nil {
+		to = *s.Meta.ClosedAt
+	}
+	p.mu.Lock()
+	past := p.host.past
+	p.mu.Unlock()
+	return hostTable(past, zero, s.Meta.StartedAt, to)
+}
+
+// drawnPart is what a request asks of a history: seconds on the run's axis, all
+// of it if they are not given, and about how many points.
+func drawnPart(r *http.Request) (from, to float64, points int, err error) {
+	from, to, points = math.Inf(-1), math.Inf(1), defaultPoints
+	q := r.URL.Query()
+	for _, n := range []struct {
+		name string
+		at   *float64
+	}{{"from", &from}, {"to", &to}} {
+		if text := q.Get(n.name); text != "" {
+			if *n.at, err = strconv.ParseFloat(text, 64); err != nil || math.IsNaN(*n.at) {
+				return 0, 0, 0, errors.New(n.name + " is not a number of seconds")
+			}
+		}
+	}
+	if text := q.Get("points"); text != "" {
+		if points, err = strconv.Atoi(text); err != nil {
+			return 0, 0, 0, errors.New("points is not a whole number")
+		}
+		points = min(maxPoints, max(minPoints, points))
+	}
+	return from, to, points, nil
+}
+
+// serveEvents streams what is new. A browser that comes back is told all anew,
+// so nothing has to be remembered for it.
+func (p *Page) serveEvents(w http.ResponseWriter, r *http.Request) {
+	c, ok := p.hub.join()
+	if !ok {
+		w.Header().Set("Retry-After", "5")
+		refuse(w, http.StatusServiceUnavailable, "too many pages are open")
+		return
+	}
+	defer p.hub.leave(c)
+	h := w.Header()
+	h.Set("Content-Type", "text/event-stream")
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Accel-Buffering", "no") // nginx
+	stream := http.NewResponseController(w)
+	write := func(data []byte) bool {
+		_ = stream.SetWriteDeadline(time.Now().Add(writeTime)) // not every writer can
+		_, err := w.Write(data)
+		return err == nil && stream.Flush() == nil
+	}
+	hello := func() []byte {
+		return encode(map[string]any{"version": version.Version, "agent": p.started.UnixMilli(), "now": time.Now().UnixMilli()})
+	}
+	if !write(event("hello", hello())) {
+		return
+	}
+	beat := time.NewTicker(heartbeat)
+	defer beat.Stop()
+	for {
+		select {
+		case <-r.Context().Done():
+			return
+		case data, ok := <-c.events:
+			if !ok || !write(data) {
+				return
+			}
+		case <-beat.C:
+			if !write(event("beat", hello())) {
+				return
+			}
+		}
+	}
+}
+
+// answer sends JSON, compressed if the client takes that.
+func answer(w http.ResponseWriter, r *http.Request, data []byte) {
+	h := w.Header()
+	h.Set("Content-Type", "application/json")
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Add("Vary", "Accept-Encoding")
+	var to io.Writer = w
+	if len(data) > 1400 && strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+		h.Set("Content-Encoding", "gzip")
+		z, _ := gzip.NewWriterLevel(w, gzip.BestSpeed) // a level that there is
+		defer z.Close()
+		to = z
+	}
+	_, _ = to.Write(data) // the client is gone
+}
+
+func refuse(w http.ResponseWriter, status int, text string) {
+	h := w.Header()
+	h.Set("Content-Type", "application/json")
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(status)
+	_, _ = w.Write(encode(map[string]string{"error": text}))
+}

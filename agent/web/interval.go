@@ -1,0 +1,89 @@
+package web
+
+import (
+	"math"
+
+	"github.com/benchwatch/benchwatch/agent/run"
+	"github.com/benchwatch/benchwatch/agent/tool"
+)
+
+// Kinds of series about the run itself. Rates are by operation, latencies by
+// operation and statistic; the others are of nobody.
+const (
+	rate        = "rate"
+	latency     = "latency"
+	errorRate   = "errors"
+	reconnects  = "reconnects"
+	queueLength = "queue_length"
+	concurrency = "concurrency"
+	threads     = "threads"
+)
+
+// intervalTable is all that the tool reported. Reports that end at the same
+// instant are one row: the first counts.
+func intervalTable(v *run.Intervals) table {
+	t := table{x: v.Elapsed}
+	for _, s := range v.Rates {
+		t.column(name{rate, s.Operation, ""}, s.Values)
+	}
+	for _, s := range v.Latencies {
+		t.column(name{latency, s.Operation, s.Stat}, s.Values)
+	}
+	for _, s := range []struct {
+		kind   string
+		values []float64
+	}{
+		{errorRate, v.ErrorsPerSecond}, {reconnects, v.ReconnectsPerSecond},
+		{queueLength, v.QueueLength}, {concurrency, v.Concurrency}, {threads, v.Threads},
+	} {
+		if tells(s.values) {
+			t.column(name{s.kind, "", ""}, s.values)
+		}
+	}
+	return t
+}
+
+// intervalRow is one report as it is read.
+func intervalRow(r *tool.Report) []cell {
+	var cells []cell
+	for _, v := range r.Rates {
+		cells = append(cells, cell{name{rate, v.Operation, ""}, v.PerSecond})
+	}
+	for _, v := range r.Latencies {
+		cells = append(cells, cell{name{latency, v.Operation, v.Stat}, v.Seconds})
+	}
+	number := func(kind string, v float64, known bool) {
+		if known && !math.IsNaN(v) {
+			cells = append(cells, cell{name{kind, "", ""}, v})
+		}
+	}
+	number(errorRate, r.ErrorsPerSecond.Value, r.ErrorsPerSecond.Known)
+	number(reconnects, r.ReconnectsPerSecond.Value, r.ReconnectsPerSecond.Known)
+	number(queueLength, float64(r.QueueLength.Value), r.QueueLength.Known)
+	number(concurrency, float64(r.Concurrency.Value), r.Concurrency.Known)
+	number(threads, float64(r.Threads.Value), r.Threads.Known)
+	return cells
+}
+
+// span is a stretch of a run in seconds on its axis.
+type span [2]float64
+
+// warmups are the stretches whose intervals the tool's summary leaves out.
+func warmups(v *run.Intervals) []span {
+	spans := []span{}
+	for i, warm := range v.Warmup {
+		if !warm {
+			continue
+		}
+		begin := 0.0
+		if i > 0 {
+			begin = v.Elapsed[i-1]
+		}
+		if n := len(spans); n > 0 && spans[n-1][1] >= begin {
+			spans[n-1][1] = v.Elapsed[i]
+		} else {
+			spans = append(spans, span{begin, v.Elapsed[i]})
+		}
+	}
+	return spans
+}

@@ -1,0 +1,216 @@
+package web
+
+import (
+	"math"
+	"time"
+
+	"github.com/benchwatch/benchwatch/agent/engine"
+	"github.com/benchwatch/benchwatch/agent/run"
+)
+
+// Kinds of series about servers.
+const (
+	lagSeconds      = "lag_seconds"
+	lagTransactions = "lag_transactions"
+	up              = "up"
+)
+
+// shown are the servers' values that the page draws: by metric name, as what, and
+// whether as growth per second. Of two for the same kind the first that a server
+// tells is taken.
+var shown = []struct {
+	metric, kind string
+	rate         bool
+}{
+	{"db_queries_total", "queries", true},
+	// A Galera node counts what its clients committed, autocommit included.
+	{"galera_local_commits_total", "commits", true},
+	{"db_commits_total", "commits", true},
+	{"db_threads_running", "threads_running", false},
+	{"galera_flow_control_paused_seconds_total", "flow_control", true},
+	{"mongodb_flow_control_lagged", "flow_control", false},
+	{"replication_queue_transactions", "replication_queue", false},
+}
+
+// drawn reports whether a value of status.jsonl is needed.
+func drawn(metric string) bool {
+	for _, v := range shown {
+		if v.metric == metric {
+			return true
+		}
+	}
+	return false
+}
+
+// sharesAtMostOne: time paused is taken between two answers, which are not
+// exactly as far apart as the server's own readings.
+func sharesAtMostOne(kind string, v float64) float64 {
+	if kind == "flow_control" && v > 1 {
+		return 1
+	}
+	return v
+}
+
+// serverTable is all servers' values over the ticks of all of them.
+func serverTable(h *run.History) table {
+	var t table
+	for _, s := range h.Servers {
+		t.x = union(t.x, s.Elapsed)
+	}
+	for _, s := range h.Servers {
+		place := func(kind string, values []float64) {
+			if values != nil && tells(values) {
+				t.column(name{kind, s.Target, ""}, spread(t.x, s.Elapsed, values))
+			}
+		}
+		taken := map[string]bool{}
+		for _, v := range shown {
+			values := s.Values(v.metric)
+			if values == nil || taken[v.kind] {
+				continue
+			}
+			taken[v.kind] = true
+			if v.rate {
+				values = s.Rate(v.metric)
+				for i := range values {
+					values[i] = sharesAtMostOne(v.kind, values[i])
+				}
+			}
+			place(v.kind, values)
+		}
+		place(lagSeconds, s.LagSeconds)
+		place(lagTransactions, s.LagTransactions)
+		answered := make([]float64, len(s.Up))
+		for i, ok := range s.Up {
+			if ok {
+				answered[i] = 1
+			}
+		}
+		place(up, answered)
+	}
+	return t
+}
+
+func tells(values []float64) bool {
+	for _, v := range values {
+		if !math.IsNaN(v) {
+			return true
+		}
+	}
+	return false
+}
+
+// union merges two rising axes. Those of two servers are mostly the same.
+func union(a, b []float64) []float64 {
+	if len(a) == 0 {
+		return b
+	}
+	same := len(a) == len(b)
+	for i := 0; same && i < len(a); i++ {
+		same = a[i] == b[i]
+	}
+	if same {
+		return a
+	}
+	merged := make([]float64, 0, max(len(a), len(b)))
+	for len(a) > 0 || len(b) > 0 {
+		switch {
+		case len(b) == 0 || len(a) > 0 && a[0] < b[0]:
+			merged, a = append(merged, a[0]), a[1:]
+		case len(a) == 0 || b[0] < a[0]:
+			merged, b = append(merged, b[0]), b[1:]
+		default:
+			merged, a, b = append(merged, a[0]), a[1:], b[1:]
+		}
+	}
+	return merged
+}
+
+// spread puts values at their places on a longer axis.
+func spread(x, own, values []float64) []float64 {
+	if len(x) == len(own) {
+		return values
+	}
+	wide := make([]float64, len(x))
+	j := 0
+	for i := range x {
+		wide[i] = math.NaN()
+		if j < len(own) && own[j] == x[i] {
+			wide[i] = values[j]
+			j++
+		}
+	}
+	return wide
+}
+
+// counters make rows of frames: growth per second is taken against the frame
+// before, as run.ServerHistory does it.
+type counters struct {
+	before map[string]reply // by target
+}
+
+type reply struct {
+	at       time.Time
+	restarts uint64
+	values   map[string]float64
+}
+
+// row is what all servers answered at one tick.
+func (c *counters) row(f engine.Frame) []cell {
+	var cells []cell
+	now := make(map[string]reply, len(f.Samples))
+	for i := range f.Samples {
+		s := &f.Samples[i]
+		of := s.Target.Name
+		cells = append(cells, cell{name{up, of, ""}, boolean(s.Up())})
+		if s.LagSeconds != nil {
+			cells = append(cells, cell{name{lagSeconds, of, ""}, *s.LagSeconds})
+		}
+		if s.LagTransactions != nil {
+			cells = append(cells, cell{name{lagTransactions, of, ""}, *s.LagTransactions})
+		}
+		if !s.Up() {
+			continue
+		}
+		a := reply{s.Answered, s.Restarts, map[string]float64{}}
+		for _, v := range s.Status.Values {
+			if len(v.Labels) == 0 && drawn(v.Metric.Name) {
+				a.values[v.Metric.Name] = v.V
+			}
+		}
+		now[of] = a
+		cells = append(cells, a.cells(of, c.before[of])...)
+	}
+	c.before = now
+	return cells
+}
+
+// cells are the values drawn, against the answer of the tick before.
+func (a *reply) cells(of string, before reply) []cell {
+	var cells []cell
+	taken := map[string]bool{}
+	seconds := a.at.Sub(before.at).Seconds()
+	for _, v := range shown {
+		value, ok := a.values[v.metric]
+		if !ok || taken[v.kind] {
+			continue
+		}
+		taken[v.kind] = true
+		if v.rate {
+			old, ok := before.values[v.metric]
+			if !ok || value < old || seconds <= 0 || a.restarts != before.restarts {
+				continue // a gap, not a fall
+			}
+			value = sharesAtMostOne(v.kind, (value-old)/seconds)
+		}
+		cells = append(cells, cell{name{v.kind, of, ""}, value})
+	}
+	return cells
+}
+
+func boolean(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}

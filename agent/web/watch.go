@@ -1,0 +1,83 @@
+package web
+
+import (
+	"bytes"
+
+	"github.com/benchwatch/benchwatch/agent/marker"
+	"github.com/benchwatch/benchwatch/agent/run"
+)
+
+// watch is what browsers were told last, to tell them only what is new. It
+// belongs to Run's goroutine.
+type watch struct {
+	page   *Page
+	told   map[string][]byte // by run
+	over   map[string]bool   // runs that change no more
+	going  map[string]bool   // runs that may get markers
+	queues map[string]size   // their files of markers
+}
+
+func newWatch(p *Page) *watch {
+	return &watch{page: p, told: map[string][]byte{}, over: map[string]bool{}, going: map[string]bool{}, queues: map[string]size{}}
+}
+
+// live reports whether any run is going on.
+func (w *watch) live() bool { return len(w.going) > 0 }
+
+// runs tells of the runs that have begun, changed or are gone.
+func (w *watch) runs() {
+	present := map[string]bool{}
+	clear(w.going)
+	for _, s := range w.page.opts.Runs() {
+		id := s.Meta.ID
+		present[id] = true
+		over := s.Phase == run.Over
+		if !over {
+			w.going[id] = true
+		}
+		if over && w.over[id] {
+			continue
+		}
+		w.over[id] = over
+		w.page.keepUp(&s)
+		view := encode(newRunView(&s))
+		if !bytes.Equal(view, w.told[id]) {
+			w.told[id] = view
+			w.page.hub.send(event("run", view))
+		}
+		if over {
+			delete(w.queues, id)
+		}
+	}
+	for id := range w.told {
+		if !present[id] {
+			delete(w.told, id)
+			delete(w.over, id)
+			delete(w.queues, id)
+			w.page.hub.send(event("gone", encode(map[string]string{"run": id})))
+		}
+	}
+}
+
+// lookAtMarkers tells of new markers of the runs that go on.
+func (w *watch) lookAtMarkers() {
+	if w.page.hub.empty() {
+		return
+	}
+	for id := range w.going {
+		path := run.At(w.page.opts.DataDir, id).Path(run.MarkersFile)
+		now := sizeOf(path)
+		if before, known := w.queues[id]; known && before == now {
+			continue
+		}
+		w.queues[id] = now
+		states, err := marker.Read(path)
+		if err != nil {
+			continue // the deliverer tells
+		}
+		w.page.hub.send(event("markers", encode(struct {
+			Run     string       `json:"run"`
+			Markers []markerView `json:"markers"`
+		}{id, markerViews(states)})))
+	}
+}
