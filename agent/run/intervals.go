@@ -42,7 +42,7 @@ type Intervals struct {
 
 	axis  axis
 	fresh bool // the line that completed the last row is not counted yet
-	index  map[seriesKey]int
+	index map[seriesKey]int
 }
 
 // OperationSeries is one value of one operation over all rows. Stat is empty
