@@ -3,6 +3,7 @@
 # GRAFANA_TOKEN, or one started in the folder if Grafana is installed. Sourced after
 # monitoring.sh.
 
+: "${dir:=}" "${root:=}" "${grafana_port:=}" "${prometheus_port:=}"
 GRAFANA_HOME=${GRAFANA_HOME:-/usr/share/grafana}
 grafana_own=no
 

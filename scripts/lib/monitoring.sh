@@ -3,12 +3,15 @@
 # on loopback. Sourced after process.sh; the folder is in dir, the repository in
 # root, and the ports are in the variables that monitoring_ports sets.
 
+: "${dir:=}" "${root:=}"
+
 # monitoring_ports BASE: six ports in a row, mysqld exporters from the seventh.
 monitoring_ports() {
 	prometheus_port=$1
 	alertmanager_port=$(($1 + 1))
 	node_exporter_port=$(($1 + 2))
 	agent_port=$(($1 + 3))
+	# shellcheck disable=SC2034 # for grafana.sh
 	grafana_port=$(($1 + 4))
 	mysqld_exporter_port=$(($1 + 6))
 }
@@ -23,10 +26,11 @@ daemon() {
 	local name=$1 url=$2
 	shift 2
 	process_start "$dir/$name.pid" "$dir/$name.log" "$@"
-	wait_for 30 answers_or_gone "$name" "$url" && http_ok "$url" || {
+	wait_for 30 answers_or_gone "$name" "$url" || true
+	if ! http_ok "$url"; then
 		tail -n 10 "$dir/$name.log" >&2
 		die "$name did not answer at $url"
-	}
+	fi
 }
 
 # monitoring_config SERVERS: the repository's own configuration with this folder's ports.

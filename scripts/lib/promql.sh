@@ -2,6 +2,8 @@
 # Asking Prometheus through its HTTP API. Sourced after process.sh; the port is in
 # prometheus_port.
 
+: "${prometheus_port:=}"
+
 # promql EXPRESSION [LABEL]: one line a series, "LABEL's value, tab, value", sorted; the
 # value alone without LABEL. Nothing if nothing was recorded.
 promql() {
@@ -29,11 +31,11 @@ recorded() {
 	local alerts run="run=\"$1\"" range="$2s"
 	local transactions="benchwatch_run_operations_per_second{$run,op=\"transaction\"}"
 	local p95="benchwatch_run_latency_seconds{$run,op=\"transaction\",stat=\"p95\"}"
-	fact 'transactions/s, mean' "$(promql "avg(avg_over_time($transactions[$range]))" | rounded 0)"
-	fact 'transactions/s, worst second' "$(promql "min(min_over_time($transactions[$range]))" | rounded 0)"
-	fact 'transactions/s, best second' "$(promql "max(max_over_time($transactions[$range]))" | rounded 0)"
-	fact 'p95 latency, mean of seconds' "$(promql "1000 * avg(avg_over_time($p95[$range]))" | rounded 1 | sed 's/$/ ms/')"
-	fact 'p95 latency, worst second' "$(promql "1000 * max(max_over_time($p95[$range]))" | rounded 1 | sed 's/$/ ms/')"
+	fact 'transactions/s, mean' "$(promql "avg(avg_over_time(${transactions}[$range]))" | rounded 0)"
+	fact 'transactions/s, worst second' "$(promql "min(min_over_time(${transactions}[$range]))" | rounded 0)"
+	fact 'transactions/s, best second' "$(promql "max(max_over_time(${transactions}[$range]))" | rounded 0)"
+	fact 'p95 latency, mean of seconds' "$(promql "1000 * avg(avg_over_time(${p95}[$range]))" | rounded 1 | sed 's/$/ ms/')"
+	fact 'p95 latency, worst second' "$(promql "1000 * max(max_over_time(${p95}[$range]))" | rounded 1 | sed 's/$/ ms/')"
 	fact 'transactions counted' "$(promql "max(benchwatch_run_summary_operations_total{$run,op=\"transaction\"})")"
 	cluster_fact 'seconds paused by flow control' "$(promql "increase(benchwatch_galera_flow_control_paused_seconds_total[$range])" target | rounded 1 | across)"
 	cluster_fact 'share paused, worst 15 s' "$(promql "100 * max_over_time(target:benchwatch_galera_flow_control_paused:ratio_rate15s[$range])" target | rounded 0 | sed 's/$/ %/' | across)"

@@ -132,6 +132,12 @@ func (a *agent) run(t *testing.T, id string, command ...string) *process {
 	t.Helper()
 	args := append([]string{"run", "--config.file=" + a.config, "--run-id=" + id, "--"}, command...)
 	p := start(t, stand.binary, args...)
+	t.Cleanup(func() {
+		// The tool outlives a killed wrapper, as it should; the next test wants quiet.
+		if meta, err := run.At(a.dataDir, id).Load(); err == nil && !meta.Ended() && meta.PID > 0 {
+			_ = syscall.Kill(meta.PID, syscall.SIGKILL)
+		}
+	})
 	wait(t, 10*time.Second, "run live", func() error {
 		_, err := a.scrape(t).value("benchwatch_run_active", "run", id)
 		return err
