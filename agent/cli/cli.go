@@ -37,6 +37,9 @@ var commands = []func(*kingpin.Application) (string, action){
 	addMark,
 	addHealth,
 	addStatus,
+	addRuns,
+	addRunsRemove,
+	addRunsImport,
 }
 
 // exitError is an error that asks for an exit status, with a hint if there is

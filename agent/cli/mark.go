@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -13,7 +12,6 @@ import (
 
 	"github.com/alecthomas/kingpin/v2"
 
-	"github.com/benchwatch/benchwatch/agent/config"
 	"github.com/benchwatch/benchwatch/agent/marker"
 	"github.com/benchwatch/benchwatch/agent/run"
 	"github.com/benchwatch/benchwatch/agent/secret"
@@ -21,12 +19,11 @@ import (
 
 // markCommand is one `benchwatch mark`.
 type markCommand struct {
-	text       *string
-	runs       *[]string
-	tags       map[string]string
-	at         *string
-	dataDir    *string
-	configFile *string
+	text *string
+	runs *[]string
+	tags map[string]string
+	at   *string
+	*store
 }
 
 func addMark(app *kingpin.Application) (string, action) {
@@ -36,8 +33,7 @@ func addMark(app *kingpin.Application) (string, action) {
 	m.runs = cmd.Flag("run", "Id of the run to mark, also of one that has ended; repeatable. Default: all that go on, and without any, the time axis itself.").PlaceHolder("ID").Strings()
 	cmd.Flag("tag", "Tag k=v of the point; repeatable.").PlaceHolder("K=V").StringMapVar(&m.tags)
 	m.at = cmd.Flag("at", "When it happened: 2026-11-21T14:03:00Z, 14:03 or 14:03:20 (the last one, local time), or -90s (so long ago). Default: now.").PlaceHolder("TIME").String()
-	m.dataDir = cmd.Flag("data-dir", "Where runs are kept; overrides data_dir of the configuration.").PlaceHolder("DIR").String()
-	m.configFile = cmd.Flag("config.file", "benchwatch.yml, for its data_dir.").PlaceHolder("FILE").String()
+	m.store = addStore(cmd)
 	return cmd.FullCommand(), m.run
 }
 
@@ -50,10 +46,10 @@ func (m *markCommand) run(s Streams) error {
 	if strings.TrimSpace(*m.text) == "" {
 		return &exitError{Status: 2, Err: errors.New("the text of the mark is empty"), Hint: `benchwatch mark "set gcs.fc_limit=1000"`}
 	}
-	dataDir, err := m.place()
-	if err != nil {
+	if err := m.open(); err != nil {
 		return err
 	}
+	dataDir := m.dataDir
 	runs, err := m.targets(dataDir)
 	if err != nil {
 		return err
@@ -88,30 +84,6 @@ func markGlobal(s Streams, dataDir string, point marker.Marker) error {
 		fmt.Fprintf(s.Err, "benchwatch: no agent has %s: the next one that does delivers the mark\n", dataDir)
 	}
 	return nil
-}
-
-// place is the data directory, which must exist.
-func (m *markCommand) place() (string, error) {
-	c := config.Default()
-	if *m.configFile != "" {
-		var err error
-		if c, err = config.Load(*m.configFile); err != nil {
-			return "", err
-		}
-	}
-	if *m.dataDir != "" {
-		c.DataDir = *m.dataDir
-	}
-	info, err := os.Stat(c.DataDir)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return "", withHint(fmt.Errorf("no data directory %s", c.DataDir), "name the one that the runs are in with --data-dir")
-	case err != nil:
-		return "", fmt.Errorf("data directory: %w", err)
-	case !info.IsDir():
-		return "", fmt.Errorf("data directory %s is not a directory", c.DataDir)
-	}
-	return c.DataDir, nil
 }
 
 // targets are the runs to mark; all that were asked for must be there.

@@ -21,3 +21,12 @@ func Active(dataDir string) ([]string, error) {
 	}
 	return active, nil
 }
+
+// Busy reports whether somebody still writes into a run's directory: the tool
+// runs, or an observer waits for its replicas.
+func (d Directory) Busy(m *Meta) bool {
+	if m.Closed() {
+		return false
+	}
+	return m.Log == nil && d.running(m) || d.held(observerLock)
+}

@@ -52,6 +52,8 @@ type Meta struct {
 
 	// Log is set for a run that a tool wrote into a file of the user's.
 	Log *LogSource `json:"log,omitempty"`
+	// Import is set for a run that was made of an old log.
+	Import *ImportSource `json:"import,omitempty"`
 
 	StartedAt time.Time `json:"started_at"`
 	// StartEstimated: StartedAt was worked out from the first report seen.
@@ -83,6 +85,26 @@ type LogSource struct {
 	// End is the offset behind the run's last byte, set when it has ended.
 	End int64 `json:"end,omitempty"`
 }
+
+// ImportSource is the part of an old log that a run was made of, copied into its
+// directory.
+type ImportSource struct {
+	Path   string `json:"path"`
+	Offset int64  `json:"offset"`
+	Size   int64  `json:"size"`
+	SHA256 string `json:"sha256"`
+	// Start says where StartedAt comes from.
+	Start StartSource `json:"start"`
+}
+
+// StartSource says how the start of an imported run was found.
+type StartSource string
+
+const (
+	StartFromLog    StartSource = "log"    // times in the log's own lines
+	StartFromOption StartSource = "option" // the user said it
+	StartFromFile   StartSource = "file"   // the file's last change less the run's length
+)
 
 // Drain is one replica's way to the position that the most advanced node had
 // when the tool ended.

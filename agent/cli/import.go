@@ -1,0 +1,246 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/alecthomas/kingpin/v2"
+
+	"github.com/benchwatch/benchwatch/agent/config"
+	"github.com/benchwatch/benchwatch/agent/report"
+	"github.com/benchwatch/benchwatch/agent/run"
+	"github.com/benchwatch/benchwatch/agent/tool"
+)
+
+// importCommand is one `benchwatch runs import`.
+type importCommand struct {
+	*store
+	files  *[]string
+	tool   *string
+	start  *string
+	labels map[string]string
+	title  *string
+
+	streams Streams
+	began   time.Time // --start
+}
+
+func addRunsImport(app *kingpin.Application) (string, action) {
+	cmd := app.GetCommand("runs").Command("import", "Make runs of old logs. Each run in a log becomes one, with its bytes copied.")
+	r := &importCommand{labels: map[string]string{}}
+	r.files = cmd.Arg("LOGFILE", "What a benchmark tool printed, one run or many behind each other.").Required().Strings()
+	r.tool = cmd.Flag("tool", "The tool that wrote it; default: recognised from the content.").PlaceHolder("NAME").String()
+	r.start = cmd.Flag("start", "When the first run in the log began: 2026-11-21T14:03:00Z, 14:03 …; default: times in the log, else the file's last change less the runs' length.").PlaceHolder("TIME").String()
+	cmd.Flag("label", "Label k=v of the runs; repeatable.").PlaceHolder("K=V").StringMapVar(&r.labels)
+	r.title = cmd.Flag("title", "Name of the runs; default: file and threads.").String()
+	r.store = addStore(cmd)
+	return cmd.FullCommand(), func(s Streams) error {
+		r.streams = s
+		return r.run()
+	}
+}
+
+func (r *importCommand) run() error {
+	if err := config.CheckLabels(r.labels); err != nil {
+		return &exitError{Status: 2, Err: err}
+	}
+	if err := r.load(); err != nil {
+		return err
+	}
+	if *r.tool != "" && r.tools.ByName(*r.tool) == nil {
+		return &exitError{Status: 2, Err: fmt.Errorf("unknown tool %q", *r.tool), Hint: "known are " + r.tools.Names()}
+	}
+	if *r.start != "" {
+		var err error
+		if r.began, err = parseTime(*r.start, time.Now()); err != nil {
+			return &exitError{Status: 2, Err: fmt.Errorf("--start %s is not a time", *r.start), Hint: "use 2026-11-21T14:03:00Z, 14:03 or -2h"}
+		}
+		if len(*r.files) > 1 {
+			return &exitError{Status: 2, Err: errors.New("--start is one time for one log"), Hint: "import the logs one by one"}
+		}
+	}
+	var failed []error
+	for _, file := range *r.files {
+		if err := r.file(file); err != nil {
+			failed = append(failed, err)
+		}
+	}
+	switch {
+	case len(failed) == 1:
+		return failed[0]
+	case len(failed) > 1:
+		for _, err := range failed {
+			fmt.Fprintf(r.streams.Err, "benchwatch: %v\n", err)
+		}
+		return &exitError{Status: 1}
+	}
+	return nil
+}
+
+// file imports the runs of one log.
+func (r *importCommand) file(path string) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return fmt.Errorf("read log: %w", err)
+	}
+	if !info.Mode().IsRegular() {
+		return fmt.Errorf("read log: %s is not a file", path)
+	}
+	t, err := recognise(r.tools, path, *r.tool)
+	if err != nil {
+		return err
+	}
+	parts, err := run.ReadLog(context.Background(), path, t)
+	if err != nil {
+		return fmt.Errorf("read log: %w", err)
+	}
+	if len(parts) == 0 {
+		return withHint(fmt.Errorf("no run of %s in %s", t.Name, path), "--tool says which tool wrote it")
+	}
+	starts, sources := r.starts(parts, info.ModTime())
+	for i, part := range parts {
+		if err := r.part(path, t, part, starts[i], sources[i]); err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+	}
+	return nil
+}
+
+// starts finds when each part began. A log that carries times tells; else each
+// run is taken to have begun when the one before it ended, from --start on or
+// back from the file's last change.
+func (r *importCommand) starts(parts []run.LogPart, written time.Time) ([]time.Time, []run.StartSource) {
+	starts := make([]time.Time, len(parts))
+	sources := make([]run.StartSource, len(parts))
+	length := func(i int) time.Duration { return time.Duration(parts[i].Seconds * float64(time.Second)) }
+	next := r.began
+	for i := range parts {
+		if !next.IsZero() {
+			starts[i], sources[i] = next, run.StartFromOption
+			next = next.Add(length(i))
+		} else if !parts[i].Began.IsZero() {
+			starts[i], sources[i] = parts[i].Began, run.StartFromLog
+		}
+	}
+	end := written
+	for i := len(parts) - 1; i >= 0; i-- {
+		if sources[i] == "" {
+			starts[i], sources[i] = end.Add(-length(i)), run.StartFromFile
+		}
+		end = starts[i]
+	}
+	return starts, sources
+}
+
+// part makes a run of one part, unless that was done before.
+func (r *importCommand) part(path string, t *tool.Tool, part run.LogPart, start time.Time, source run.StartSource) error {
+	sum, err := run.Fingerprint(path, part)
+	if err != nil {
+		return err
+	}
+	id, whole, err := run.Imported(r.dataDir, path, part, sum)
+	switch {
+	case err != nil:
+		return err
+	case id != "" && whole:
+		fmt.Fprintf(r.streams.Err, "benchwatch: bytes %d to %d of %s are run %s already\n", part.Offset, part.End, path, id)
+		return nil
+	case id != "":
+		return withHint(fmt.Errorf("run %s was made of this log when it was shorter", id), "benchwatch runs rm "+id+", and import again")
+	}
+	meta, err := r.meta(path, t, part, start, source)
+	if err != nil {
+		return err
+	}
+	meta.Import.SHA256 = sum
+	for n := 1; ; n++ {
+		name := meta.Workload
+		if name == "" {
+			name = strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
+		}
+		meta.ID = run.NewID(meta.StartedAt, name, meta.Threads, n)
+		_, err := run.Import(r.dataDir, meta, path, part)
+		if errors.Is(err, run.ErrExists) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		break
+	}
+	fmt.Fprintf(r.streams.Out, "imported %s  %s, %.1f s, began %s (%s)\n", meta.ID, report.Clip(meta.Title, 60), part.Seconds,
+		meta.StartedAt.Local().Format(time.DateTime), startWords[source])
+	return nil
+}
+
+// startWords say where a start comes from.
+var startWords = map[run.StartSource]string{
+	run.StartFromLog:    "as the log says",
+	run.StartFromOption: "as --start says",
+	run.StartFromFile:   "worked back from the file's last change",
+}
+
+func (r *importCommand) meta(path string, t *tool.Tool, part run.LogPart, start time.Time, source run.StartSource) (run.Meta, error) {
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return run.Meta{}, err
+	}
+	snap := &part.Snapshot
+	start = start.UTC().Truncate(time.Millisecond)
+	end := start.Add(time.Duration(part.Seconds * float64(time.Second)))
+	meta := run.Meta{
+		Title: *r.title, Labels: maps.Clone(r.labels), Tool: t.Name, ToolVersion: snap.Meta.ToolVersion, Workload: snap.Meta.Workload, Verb: "run",
+		StartedAt: start, StartEstimated: source == run.StartFromFile, EndedAt: &end, ClosedAt: &end, Result: run.Succeeded,
+		Import: &run.ImportSource{Path: abs, Offset: part.Offset, Size: part.End - part.Offset, Start: source},
+	}
+	switch {
+	case part.Failed != "":
+		meta.Result, meta.Reason = run.Failed, part.Failed
+	case !part.Whole && len(snap.Messages) > 0:
+		meta.Result, meta.Reason = run.Failed, snap.Messages[0]
+	case !part.Whole:
+		meta.Result, meta.Reason = run.Lost, "the log has no summary of it"
+	}
+	if snap.Threads.Known {
+		meta.Threads = snap.Threads.Value
+	}
+	if meta.Title == "" {
+		meta.Title = filepath.Base(path)
+		if meta.Threads > 0 {
+			meta.Title += " " + strconv.Itoa(meta.Threads) + " threads"
+		}
+	}
+	return meta, nil
+}
+
+// recognise returns the named tool, or the one that a log looks like.
+func recognise(tools tool.Set, path, name string) (*tool.Tool, error) {
+	if name != "" {
+		if t := tools.ByName(name); t != nil {
+			return t, nil
+		}
+		return nil, &exitError{Status: 2, Err: fmt.Errorf("unknown tool %q", name), Hint: "known are " + tools.Names()}
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("read log: %w", err)
+	}
+	defer f.Close()
+	head := make([]byte, sniffed)
+	n, err := io.ReadFull(f, head)
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return nil, fmt.Errorf("read log: %w", err)
+	}
+	if t := tools.Sniff(head[:n]); t != nil {
+		return t, nil
+	}
+	return nil, withHint(fmt.Errorf("no benchmark tool's output recognised in %s", path), "--tool says which tool wrote it")
+}

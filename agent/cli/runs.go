@@ -1,0 +1,232 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/alecthomas/kingpin/v2"
+
+	"github.com/benchwatch/benchwatch/agent/report"
+	"github.com/benchwatch/benchwatch/agent/run"
+)
+
+// runsCommand is one `benchwatch runs`.
+type runsCommand struct {
+	*store
+	labels map[string]string
+	tool   *string
+	since  *string
+	until  *string
+	json   *bool
+}
+
+// addRuns adds `runs`, whose subcommands are in files of their own.
+func addRuns(app *kingpin.Application) (string, action) {
+	parent := app.Command("runs", "List, remove or import runs.")
+	cmd := parent.Command("list", "List runs, the newest last. This is what `runs` does alone.").Default()
+	r := &runsCommand{labels: map[string]string{}}
+	cmd.Flag("label", "Only runs with this label k=v; repeatable.").PlaceHolder("K=V").StringMapVar(&r.labels)
+	r.tool = cmd.Flag("tool", "Only runs of this tool.").PlaceHolder("NAME").String()
+	r.since = cmd.Flag("since", "Only runs started at or after this: 2026-11-21, 2026-11-21T14:03:00Z, 14:03, or 2h, 7d (so long ago).").PlaceHolder("TIME").String()
+	r.until = cmd.Flag("until", "Only runs started before this.").PlaceHolder("TIME").String()
+	r.json = cmd.Flag("json", "Print a JSON array.").Bool()
+	r.store = addStore(cmd)
+	return cmd.FullCommand(), r.run
+}
+
+func (r *runsCommand) run(s Streams) error {
+	now := time.Now()
+	since, err := parseBound("--since", *r.since, now)
+	if err != nil {
+		return err
+	}
+	until, err := parseBound("--until", *r.until, now)
+	if err != nil {
+		return err
+	}
+	if err := r.open(); err != nil {
+		return err
+	}
+	if *r.tool != "" && r.tools.ByName(*r.tool) == nil {
+		return &exitError{Status: 2, Err: fmt.Errorf("unknown tool %q", *r.tool), Hint: "known are " + r.tools.Names()}
+	}
+	ids, err := run.List(r.dataDir)
+	if err != nil {
+		return err
+	}
+	rows := []report.Row{}
+	damaged := 0
+	for _, id := range ids {
+		dir := run.At(r.dataDir, id)
+		meta, err := dir.Load()
+		if err != nil {
+			fmt.Fprintf(s.Err, "benchwatch: left out: %v\n", err)
+			damaged++
+			continue
+		}
+		if !r.wanted(&meta, since, until) {
+			continue
+		}
+		snap, err := r.read(context.Background(), dir)
+		if err != nil {
+			fmt.Fprintf(s.Err, "benchwatch: run %s: %v\n", id, err)
+		}
+		rows = append(rows, report.RowOf(&snap))
+	}
+	slices.SortStableFunc(rows, func(a, b report.Row) int { return a.StartedAt.Compare(b.StartedAt) })
+	if err := r.print(s, rows, len(ids)); err != nil {
+		return err
+	}
+	if damaged > 0 {
+		return &exitError{Status: 1}
+	}
+	return nil
+}
+
+func (r *runsCommand) print(s Streams, rows []report.Row, all int) error {
+	switch {
+	case *r.json:
+		return report.JSON(s.Out, rows)
+	case len(rows) == 0 && all == 0:
+		fmt.Fprintf(s.Err, "benchwatch: no runs in %s\n", r.dataDir)
+		return nil
+	case len(rows) == 0:
+		fmt.Fprintf(s.Err, "benchwatch: none of the %d runs in %s fits\n", all, r.dataDir)
+		return nil
+	}
+	return report.List(s.Out, rows)
+}
+
+func (r *runsCommand) wanted(m *run.Meta, since, until time.Time) bool {
+	switch {
+	case *r.tool != "" && m.Tool != *r.tool,
+		!since.IsZero() && m.StartedAt.Before(since),
+		!until.IsZero() && !m.StartedAt.Before(until):
+		return false
+	}
+	return hasLabels(m, r.labels)
+}
+
+// hasLabels reports whether a run has these labels. Its own facts count as
+// labels too, where the user has set none of that name.
+func hasLabels(m *run.Meta, labels map[string]string) bool {
+	for _, name := range slices.Sorted(maps.Keys(labels)) {
+		if v, ok := factOf(m, name); !ok || v != labels[name] {
+			return false
+		}
+	}
+	return true
+}
+
+// factOf returns a label, or a fact that is as good as one.
+func factOf(m *run.Meta, name string) (string, bool) {
+	if v, ok := m.Labels[name]; ok {
+		return v, true
+	}
+	facts := map[string]string{
+		"tool": m.Tool, "tool_version": m.ToolVersion, "verb": m.Verb, "workload": m.Workload, "target": m.Target,
+		"database": m.Database, "generator": m.Generator, "title": m.Title, "result": string(m.Result),
+	}
+	if m.Threads > 0 {
+		facts["threads"] = strconv.Itoa(m.Threads)
+	}
+	v := facts[name]
+	return v, v != ""
+}
+
+// parseBound reads --since and --until: the times that parseTime knows, a day,
+// or an age.
+func parseBound(flag, value string, now time.Time) (time.Time, error) {
+	if value == "" {
+		return time.Time{}, nil
+	}
+	if t, err := time.ParseInLocation(time.DateOnly, value, now.Location()); err == nil {
+		return t, nil
+	}
+	age := strings.TrimPrefix(value, "-")
+	if days, ok := strings.CutSuffix(age, "d"); ok {
+		if n, err := strconv.Atoi(days); err == nil && n >= 0 && n < 100_000 {
+			return now.AddDate(0, 0, -n), nil
+		}
+	}
+	if d, err := time.ParseDuration(age); err == nil {
+		return now.Add(-d), nil
+	}
+	if t, err := parseTime(value, now); err == nil {
+		return t, nil
+	}
+	return time.Time{}, &exitError{Status: 2, Err: fmt.Errorf("%s %s is not a time", flag, value), Hint: "use 2026-11-21, 2026-11-21T14:03:00Z, 14:03, 2h or 7d"}
+}
+
+// runsRemoveCommand is one `benchwatch runs rm`.
+type runsRemoveCommand struct {
+	*store
+	names *[]string
+	yes   *bool
+}
+
+func addRunsRemove(app *kingpin.Application) (string, action) {
+	cmd := app.GetCommand("runs").Command("rm", "Remove runs with all that was recorded of them.")
+	r := &runsRemoveCommand{}
+	r.names = cmd.Arg("RUN", "Id of a run, or the beginning of one.").Required().Strings()
+	r.yes = cmd.Flag("yes", "Don't ask.").Short('y').Bool()
+	r.store = addStore(cmd)
+	return cmd.FullCommand(), r.run
+}
+
+func (r *runsRemoveCommand) run(s Streams) error {
+	if err := r.open(); err != nil {
+		return err
+	}
+	dirs, err := r.findRuns(*r.names)
+	if err != nil {
+		return err
+	}
+	for _, dir := range dirs {
+		meta, err := dir.Load()
+		if err != nil {
+			fmt.Fprintf(s.Err, "benchwatch: %v\n", err) // a damaged run can be removed
+		} else if dir.Busy(&meta) {
+			return withHint(fmt.Errorf("run %s goes on: nothing was removed", dir.ID()), "end it first")
+		}
+	}
+	if !*r.yes && !confirm(s, dirs) {
+		return errors.New("nothing was removed")
+	}
+	for _, dir := range dirs {
+		if err := dir.Remove(); err != nil {
+			return err
+		}
+		fmt.Fprintf(s.Out, "removed %s\n", dir.ID())
+	}
+	return nil
+}
+
+// confirm asks; no answer is no.
+func confirm(s Streams, dirs []run.Directory) bool {
+	for _, dir := range dirs {
+		title := ""
+		if meta, err := dir.Load(); err == nil {
+			title = "  " + report.Clip(meta.Title, 60)
+		}
+		fmt.Fprintf(s.Err, "%s%s\n", dir.ID(), title)
+	}
+	what := "this run"
+	if len(dirs) > 1 {
+		what = fmt.Sprintf("these %d runs", len(dirs))
+	}
+	fmt.Fprintf(s.Err, "Remove %s for good? [y/N] ", what)
+	var answer string
+	if _, err := fmt.Fscanln(s.In, &answer); err != nil {
+		fmt.Fprintln(s.Err)
+		return false
+	}
+	answer = strings.ToLower(answer)
+	return answer == "y" || answer == "yes"
+}

@@ -1,0 +1,164 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/alecthomas/kingpin/v2"
+
+	"github.com/benchwatch/benchwatch/agent/config"
+	"github.com/benchwatch/benchwatch/agent/run"
+	"github.com/benchwatch/benchwatch/agent/tool"
+)
+
+// store is where a command finds the runs, and the tools that read them.
+type store struct {
+	dataDirFlag *string
+	configFile  *string
+
+	// dataDir and tools are set by open.
+	dataDir string
+	tools   tool.Set
+}
+
+func addStore(cmd *kingpin.CmdClause) *store {
+	return &store{
+		dataDirFlag: cmd.Flag("data-dir", "Where runs are kept; overrides data_dir of the configuration.").PlaceHolder("DIR").String(),
+		configFile:  cmd.Flag("config.file", "benchwatch.yml, for its data_dir and tools.").PlaceHolder("FILE").String(),
+	}
+}
+
+// load finds the data directory, which need not exist.
+func (s *store) load() error {
+	c := config.Default()
+	if *s.configFile != "" {
+		var err error
+		if c, err = config.Load(*s.configFile); err != nil {
+			return err
+		}
+	}
+	s.dataDir, s.tools = c.DataDir, c.ToolSet()
+	if *s.dataDirFlag != "" {
+		s.dataDir = *s.dataDirFlag
+	}
+	return nil
+}
+
+// open finds the data directory, which must exist.
+func (s *store) open() error {
+	if err := s.load(); err != nil {
+		return err
+	}
+	info, err := os.Stat(s.dataDir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return withHint(fmt.Errorf("no data directory %s", s.dataDir), "name the one that the runs are in with --data-dir")
+	case err != nil:
+		return fmt.Errorf("data directory: %w", err)
+	case !info.IsDir():
+		return fmt.Errorf("data directory %s is not a directory", s.dataDir)
+	}
+	return nil
+}
+
+// lastRun names the newest run in place of an id.
+const lastRun = "last"
+
+// findRun returns the run that a user names: by its id, by the beginning of
+// just one id, by the path of its directory, or as "last".
+func (s *store) findRun(name string) (run.Directory, error) {
+	if strings.ContainsRune(name, filepath.Separator) {
+		dir := run.Directory(filepath.Clean(name))
+		if _, err := os.Stat(dir.Path(run.MetaFile)); err != nil {
+			return "", withHint(fmt.Errorf("no run in %s", name), "a run's directory holds a run.json")
+		}
+		return dir, nil
+	}
+	ids, err := run.List(s.dataDir)
+	if err != nil {
+		return "", err
+	}
+	if len(ids) == 0 {
+		return "", withHint(fmt.Errorf("no runs in %s", s.dataDir), "make one with benchwatch run or benchwatch runs import, or name another place with --data-dir")
+	}
+	if name == lastRun {
+		return s.newest(ids)
+	}
+	if slices.Contains(ids, name) {
+		return run.At(s.dataDir, name), nil
+	}
+	var begin []string
+	for _, id := range ids {
+		if name != "" && strings.HasPrefix(id, name) {
+			begin = append(begin, id)
+		}
+	}
+	switch len(begin) {
+	case 0:
+		return "", withHint(fmt.Errorf("no run %s in %s", name, s.dataDir), "benchwatch runs lists them")
+	case 1:
+		return run.At(s.dataDir, begin[0]), nil
+	default:
+		return "", withHint(fmt.Errorf("%d runs begin with %s", len(begin), name), "the first two are "+begin[0]+" and "+begin[1])
+	}
+}
+
+// newest is the run that was started last; ids that users chose do not sort by
+// time.
+func (s *store) newest(ids []string) (run.Directory, error) {
+	var last run.Meta
+	var problem error
+	for _, id := range ids {
+		meta, err := run.At(s.dataDir, id).Load()
+		if err != nil {
+			problem = err
+			continue
+		}
+		if last.ID == "" || meta.StartedAt.After(last.StartedAt) {
+			last = meta
+		}
+	}
+	if last.ID == "" {
+		return "", problem
+	}
+	return run.At(s.dataDir, last.ID), nil
+}
+
+// findRuns returns the named runs, each once.
+func (s *store) findRuns(names []string) ([]run.Directory, error) {
+	var dirs []run.Directory
+	for _, name := range names {
+		dir, err := s.findRun(name)
+		if err != nil {
+			return nil, err
+		}
+		if !slices.Contains(dirs, dir) {
+			dirs = append(dirs, dir)
+		}
+	}
+	return dirs, nil
+}
+
+// read reads what is known of a run.
+func (s *store) read(ctx context.Context, dir run.Directory) (run.Snapshot, error) {
+	meta, err := dir.Load()
+	if err != nil {
+		return run.Snapshot{}, err
+	}
+	return run.Read(ctx, dir, s.tools.ByName(meta.Tool))
+}
+
+// history reads all of a run.
+func (s *store) history(ctx context.Context, dir run.Directory) (*run.History, error) {
+	meta, err := dir.Load()
+	if err != nil {
+		return nil, err
+	}
+	return run.ReadHistory(ctx, dir, s.tools.ByName(meta.Tool))
+}
