@@ -89,7 +89,7 @@ refuses_foreign_folders() {
 # A taken port is said to be taken before anything is started.
 refuses_taken_ports() {
 	base=$(ports_free 5)
-	python3 -c "import socket, time; s = socket.socket(); s.bind(('127.0.0.1', $base + 1)); s.listen(); time.sleep(60)" &
+	prometheus-node-exporter --web.listen-address="127.0.0.1:$((base + 1))" 2>"$dir/log" &
 	wait_for 10 port_taken $((base + 1))
 	output=$("$root/scripts/mariadb.sh" start "$dir/servers" "$base" 2>&1) && exit 1
 	kill $!
@@ -141,6 +141,31 @@ says_what_to_install() {
 	((EUID != 0)) || as_user=(setpriv --reuid=65534 --regid=65534 --clear-groups env)
 	output=$("${as_user[@]}" PATH="$dir/bin" "$(command -v bash)" "$dir/scripts/packages.sh" bench 2>&1) && exit 1
 	[[ $output == *'apt-get install'*mtail* ]]
+}
+
+# Grafana gets the data source and every dashboard bound to it, and the token goes by
+# no command line. A stand-in for curl writes down what it was given.
+fills_grafana() {
+	mkdir bin requests
+	cat >bin/curl <<-'END'
+		#!/bin/bash
+		n=$(ls requests | wc -l)
+		printf '%s\n' "$*" >"requests/$n.arguments"
+		cat >"requests/$n.body"
+		echo '{}'
+	END
+	chmod +x bin/curl
+	PATH=$dir/bin:$PATH GRAFANA_URL=http://grafana.example/ GRAFANA_TOKEN=glsa_secret prometheus_port=12345
+	. "$root/scripts/lib/monitoring.sh"
+	. "$root/scripts/lib/grafana.sh"
+	grafana_find
+	grafana_set_up
+	if grep -q glsa_secret requests/*; then exit 1; fi
+	grep -q '"url": "http://127.0.0.1:12345"' requests/*.body
+	[[ $(stat -c %a grafana.token) == 600 && $(<grafana.token) == glsa_secret ]]
+	[[ $(jq -r 'select(.dashboard) | .dashboard.templating.list[] | select(.type == "datasource") | .current.value' requests/*.body | sort -u) == benchwatch-demo ]]
+	dashboards=$(grep -l '"panels"' "$root"/dashboards/*.json | wc -l)
+	((dashboards > 0 && dashboards == $(grep -l '/api/dashboards/db' requests/*.arguments | wc -l)))
 }
 
 # Passwords are in files of their owner only, and on no command line.
