@@ -141,11 +141,12 @@ func (s *series) extremes(begin, end int) (first, second float64) {
 
 // appendJSON writes the rows between from and to, thinned to about points: of
 // each span of time that holds more than a row there are two, with the smallest
-// and the largest value in the order in which they came. Each series comes with
-// what it was over the whole table.
+// and the largest value in the order in which they came. rows is how many there
+// are. Each series comes with what it was over the whole table.
 func (t *table) appendJSON(b []byte, from, to float64, points int) []byte {
 	begin, end, buckets := t.buckets(from, to, points)
-	b = append(b, `{"x":[`...)
+	b = strconv.AppendInt(append(b, `{"rows":`...), int64(end-begin), 10)
+	b = append(b, `,"x":[`...)
 	if buckets == nil {
 		for i := begin; i < end; i++ {
 			b = comma(appendSeconds(b, t.x[i]))

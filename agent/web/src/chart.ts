@@ -1,0 +1,254 @@
+import uPlot from 'uplot';
+import { shown, type TimeAxis } from './axis';
+import { el, setText } from './dom';
+import * as format from './format';
+import type { Spec } from './specs';
+import type { Series, Table } from './table';
+import { colour, type Theme } from './theme';
+
+/** What a chart tells the group that it belongs to. */
+export interface Group {
+  readonly axis: TimeAxis;
+  readonly theme: Theme;
+  /** Colour of a server, the same in all charts. */
+  serverColour(target: string): string;
+  zoom(from: number, to: number): void;
+  reset(): void;
+  /** The cursor is at this second of the axis; null: nowhere. */
+  pointed(x: number | null): void;
+}
+
+const phaseNames = { before: 'before', warmup: 'warm-up', drain: 'drain' };
+
+/** One chart with its legend. It draws what its table holds when draw is called. */
+export class Chart {
+  readonly root: HTMLElement;
+  private plot: uPlot | null = null;
+  private table: Table;
+  private series: Series[] = [];
+  private readonly hidden = new Set<string>();
+  private readonly box: HTMLElement;
+  private readonly legend: HTMLElement;
+  private values: HTMLElement[] = [];
+  private row: number | null = null;
+
+  constructor(readonly spec: Spec, table: Table, private readonly group: Group) {
+    this.table = table;
+    this.box = el('div', { class: 'plot', role: 'img', 'aria-label': `${spec.title}: ${spec.says}` });
+    this.legend = el('div', { class: 'legend', role: 'group', 'aria-label': `Series of ${spec.title}` });
+    this.root = el(
+      'section',
+      { class: 'chart', id: `chart-${spec.id}` },
+      el('h3', {}, spec.title, el('small', {}, spec.says)),
+      this.box,
+      this.legend,
+    );
+    this.choose(table);
+    for (const s of this.series) if (spec.drawn && !spec.drawn(s.name)) this.hidden.add(key(s));
+  }
+
+  /** Takes a table; false if there is nothing in it for this chart. */
+  choose(table: Table): boolean {
+    this.table = table;
+    const series = this.spec.kinds.flatMap((k) => table.of(k));
+    const same = series.length === this.series.length && series.every((s, i) => key(s) === key(this.series[i]!));
+    this.series = series;
+    if (!same) this.build();
+    return series.length > 0;
+  }
+
+  /** Makes the plot anew: other series, other colours. */
+  build(): void {
+    this.plot?.destroy();
+    this.plot = null;
+    this.legend.replaceChildren();
+    this.values = this.series.map((s, i) => {
+      const text = el('b', {}, '–');
+      const swatch = el('i', { 'aria-hidden': 'true' });
+      swatch.style.background = this.colourOf(s, i);
+      const button = el('button', { type: 'button', 'aria-pressed': String(!this.hidden.has(key(s))) }, swatch, this.spec.label(s.name), text);
+      button.addEventListener('click', () => this.toggle(i, button));
+      this.legend.append(button);
+      return text;
+    });
+    if (this.box.clientWidth > 0) this.draw();
+  }
+
+  private toggle(i: number, button: HTMLElement): void {
+    const k = key(this.series[i]!);
+    const show = this.hidden.delete(k);
+    if (!show) this.hidden.add(k);
+    button.setAttribute('aria-pressed', String(show));
+    this.plot?.setSeries(i + 1, { show });
+  }
+
+  private colourOf(s: Series, i: number): string {
+    return this.spec.byServer ? this.group.serverColour(s.name[1]) : colour(this.group.theme, i);
+  }
+
+  /** Brings the picture up to date with table and axis. */
+  draw(): void {
+    const width = this.box.clientWidth;
+    if (width === 0 || this.series.length === 0) return;
+    const data = [this.table.x, ...this.series.map((s) => s.values)] as uPlot.AlignedData;
+    if (this.plot) this.plot.setData(data, true);
+    else this.plot = new uPlot(this.options(width), data, this.box);
+    this.legendAt(this.row);
+  }
+
+  resize(): void {
+    const width = this.box.clientWidth;
+    if (!this.plot) this.draw();
+    else if (width > 0 && width !== this.plot.width) this.plot.setSize({ width, height: this.height() });
+  }
+
+  private height(): number {
+    return window.innerWidth < 700 ? 150 : 190;
+  }
+
+  destroy(): void {
+    this.plot?.destroy();
+    this.plot = null;
+  }
+
+  /** Puts the cursor to a second of the axis. */
+  point(x: number | null): void {
+    if (!this.plot) return;
+    if (x == null) this.plot.setCursor({ left: -10, top: -10 });
+    else this.plot.setCursor({ left: this.plot.valToPos(x, 'x'), top: 1 });
+  }
+
+  /** Values in the legend: at a row or, without a cursor, the newest ones. */
+  private legendAt(row: number | null): void {
+    this.row = row;
+    const at = row ?? this.table.x.length - 1;
+    this.series.forEach((s, i) => setText(this.values[i]!, format.value(this.spec.unit, s.values[at])));
+  }
+
+  private options(width: number): uPlot.Options {
+    const { theme, axis } = this.group;
+    const grid = { stroke: theme.grid, width: 1 };
+    const font = '11px system-ui, sans-serif';
+    return {
+      width,
+      height: this.height(),
+      padding: [10, 8, 0, 0],
+      legend: { show: false },
+      scales: {
+        x: { time: false, range: () => shown(axis) },
+        y: { range: (_u, _min, max) => [0, max > 0 ? max * 1.1 : 1] },
+      },
+      axes: [
+        { stroke: theme.text, grid, ticks: grid, font, space: 64, size: 26, incrs: steps, values: (_u, ticks) => ticks.map((t) => format.elapsed(t)) },
+        {
+          stroke: theme.text, grid, ticks: grid, font, size: 62, space: 30,
+          ...(this.spec.unit === 'count' ? { incrs: wholeSteps } : {}),
+          values: (_u, ticks) => ticks.map((t) => format.tick(this.spec.unit, t)),
+        },
+      ],
+      series: [
+        {},
+        ...this.series.map((s, i) => ({
+          label: this.spec.label(s.name),
+          stroke: this.colourOf(s, i),
+          width: 1.5,
+          show: !this.hidden.has(key(s)),
+          points: { size: 4 },
+        })),
+      ],
+      cursor: {
+        sync: { key: 'benchwatch', setSeries: false },
+        drag: { x: true, y: false, setScale: false, dist: 6 },
+        bind: {
+          dblclick: () => () => {
+            this.group.reset();
+            return null;
+          },
+        },
+      },
+      hooks: {
+        drawClear: [(u) => this.shade(u)],
+        draw: [(u) => this.flag(u)],
+        setSelect: [
+          (u) => {
+            if (u.select.width < 6) return;
+            const from = u.posToVal(u.select.left, 'x');
+            const to = u.posToVal(u.select.left + u.select.width, 'x');
+            u.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
+            this.group.zoom(from, to);
+          },
+        ],
+        setCursor: [
+          (u) => {
+            const at = u.cursor.idx ?? null;
+            this.legendAt(at);
+            this.group.pointed(at == null || (u.cursor.left ?? -1) < 0 ? null : u.posToVal(u.cursor.left!, 'x'));
+          },
+        ],
+      },
+    };
+  }
+
+  /** The phases, behind the curves. */
+  private shade(u: uPlot): void {
+    const { ctx, bbox } = u;
+    ctx.save();
+    ctx.beginPath();
+    ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
+    ctx.clip();
+    ctx.font = `${10 * devicePixelRatio}px system-ui, sans-serif`;
+    for (const p of this.group.axis.phases) {
+      const left = u.valToPos(p.from, 'x', true);
+      const right = u.valToPos(p.to, 'x', true);
+      if (right - left < 1) continue;
+      ctx.fillStyle = this.group.theme[p.kind];
+      ctx.fillRect(left, bbox.top, right - left, bbox.height);
+      const name = phaseNames[p.kind];
+      if (right - left > ctx.measureText(name).width + 8) {
+        ctx.fillStyle = this.group.theme.text;
+        ctx.fillText(name, left + 4, bbox.top + 11 * devicePixelRatio);
+      }
+    }
+    for (const f of this.group.axis.flags) {
+      if (f.to == null) continue;
+      const left = u.valToPos(f.from, 'x', true);
+      const right = f.to === Infinity ? bbox.left + bbox.width : u.valToPos(f.to, 'x', true);
+      ctx.fillStyle = this.group.theme.alertArea;
+      ctx.fillRect(left, bbox.top, right - left, bbox.height);
+    }
+    ctx.restore();
+  }
+
+  /** The markers, before the curves, each with its number. */
+  private flag(u: uPlot): void {
+    const { ctx, bbox } = u;
+    const unit = devicePixelRatio;
+    ctx.save();
+    ctx.font = `bold ${10 * unit}px system-ui, sans-serif`;
+    ctx.textAlign = 'center';
+    ctx.lineWidth = unit;
+    for (const f of this.group.axis.flags) {
+      const x = u.valToPos(f.from, 'x', true);
+      if (x < bbox.left || x > bbox.left + bbox.width) continue;
+      const ink = f.alert ? this.group.theme.alert : this.group.theme.marker;
+      ctx.strokeStyle = ink;
+      ctx.setLineDash([4 * unit, 3 * unit]);
+      ctx.beginPath();
+      ctx.moveTo(x, bbox.top);
+      ctx.lineTo(x, bbox.top + bbox.height);
+      ctx.stroke();
+      const half = (ctx.measureText(String(f.number)).width + 6 * unit) / 2;
+      ctx.fillStyle = ink;
+      ctx.fillRect(x - half, bbox.top - 10 * unit, 2 * half, 13 * unit);
+      ctx.fillStyle = this.group.theme.back;
+      ctx.fillText(String(f.number), x, bbox.top);
+    }
+    ctx.restore();
+  }
+}
+
+const key = (s: Series): string => JSON.stringify(s.name);
+
+/** Steps of the time axis: what people count time in. */
+const steps = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800];
+const wholeSteps = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 2e4, 5e4, 1e5, 2e5, 5e5, 1e6, 2e6, 5e6, 1e7, 1e8, 1e9];

@@ -1,0 +1,163 @@
+import { tableNames, type TableName } from './api';
+import { shown, type TimeAxis } from './axis';
+import { Chart, type Group } from './chart';
+import { el, setText } from './dom';
+import * as format from './format';
+import { specs } from './specs';
+import type { Table } from './table';
+import { colour, readTheme } from './theme';
+
+/** All charts of a run: one time axis, one cursor, one zoom. */
+export class Charts implements Group {
+  readonly root: HTMLElement;
+  readonly axis: TimeAxis = { full: [0, 10], view: null, phases: [], flags: [] };
+  theme = readTheme();
+
+  private readonly charts = new Map<string, Chart>();
+  private readonly servers: string[] = [];
+  private readonly grid = el('div', { class: 'charts' });
+  private readonly where = el('output', { class: 'where' });
+  private readonly resetButton = el('button', { type: 'button', hidden: '' }, 'Show all');
+  private readonly resizer = new ResizeObserver(() => this.charts.forEach((c) => c.resize()));
+  private readonly scheme = matchMedia('(prefers-color-scheme: dark)');
+  private cursor: number | null = null;
+  private drawing = 0;
+
+  /** zoomed is called when another part is shown; zero gives the wall time. */
+  constructor(private readonly zoomed: (part: [number, number] | null) => void, private readonly zero: () => number) {
+    this.resetButton.addEventListener('click', () => this.reset());
+    this.grid.tabIndex = 0;
+    this.grid.setAttribute('role', 'group');
+    this.grid.setAttribute('aria-label', 'Charts. Left and right move the cursor, plus and minus zoom, Escape shows all.');
+    this.grid.addEventListener('keydown', (e) => this.key(e));
+    this.root = el(
+      'div',
+      {},
+      el('div', { class: 'bar' }, this.where, this.resetButton, el('span', { class: 'hint' }, 'Drag to zoom, double-click to show all; keys: ← → + − Esc')),
+      this.grid,
+    );
+    this.resizer.observe(this.grid);
+    this.scheme.addEventListener('change', this.repaint);
+  }
+
+  destroy(): void {
+    this.resizer.disconnect();
+    this.scheme.removeEventListener('change', this.repaint);
+    cancelAnimationFrame(this.drawing);
+    this.charts.forEach((c) => c.destroy());
+  }
+
+  private readonly repaint = (): void => {
+    this.theme = readTheme();
+    this.charts.forEach((c) => c.build());
+  };
+
+  serverColour(target: string): string {
+    let i = this.servers.indexOf(target);
+    if (i < 0) i = this.servers.push(target) - 1;
+    return colour(this.theme, i);
+  }
+
+  /** Draws these tables with the next frame of the screen. */
+  show(tables: Record<TableName, Table>): void {
+    cancelAnimationFrame(this.drawing);
+    this.drawing = requestAnimationFrame(() => {
+      const ends = tableNames.map((t) => tables[t].last).filter((x) => Number.isFinite(x));
+      const begins = tableNames.map((t) => tables[t].x[0]).filter((x) => x !== undefined);
+      const from = Math.min(0, ...begins);
+      this.axis.full = [from, Math.max(from + 10, ...ends)];
+      for (const spec of specs) {
+        const table = tables[spec.table];
+        let chart = this.charts.get(spec.id);
+        if (!chart) {
+          if (!spec.kinds.some((k) => table.of(k).length > 0)) continue;
+          chart = new Chart(spec, table, this);
+          this.charts.set(spec.id, chart);
+          this.grid.replaceChildren(...specs.flatMap((s) => this.charts.get(s.id)?.root ?? []));
+        }
+        chart.root.hidden = !chart.choose(table);
+        chart.draw();
+      }
+      this.tell();
+    });
+  }
+
+  zoom(from: number, to: number): void {
+    if (!(to - from > 0.5)) return;
+    const [low, high] = this.axis.full;
+    this.axis.view = from <= low && to >= high ? null : [Math.max(from, low), Math.min(to, high)];
+    this.viewChanged();
+  }
+
+  reset(): void {
+    if (!this.axis.view) return;
+    this.axis.view = null;
+    this.viewChanged();
+  }
+
+  private viewChanged(): void {
+    this.resetButton.hidden = !this.axis.view;
+    this.charts.forEach((c) => c.draw());
+    this.tell();
+    this.zoomed(this.axis.view);
+  }
+
+  pointed(x: number | null): void {
+    this.cursor = x;
+    this.tell();
+  }
+
+  private tell(): void {
+    const at = (x: number) => `${format.elapsed(x)} (${format.timeOfDay(this.zero() + x * 1000)})`;
+    const [from, to] = shown(this.axis);
+    setText(this.where, this.cursor == null ? `${at(from)} – ${at(to)}` : at(this.cursor));
+  }
+
+  private key(e: KeyboardEvent): void {
+    if (e.target !== this.grid || e.ctrlKey || e.altKey || e.metaKey) return;
+    const [from, to] = shown(this.axis);
+    const length = to - from;
+    const step = e.shiftKey ? length / 10 : Math.max(1, length / 200);
+    const at = this.cursor ?? to;
+    const point = (x: number) => {
+      const inside = Math.min(to, Math.max(from, x));
+      this.charts.forEach((c) => c.point(inside));
+      this.pointed(inside);
+    };
+    const zoom = (factor: number) => {
+      const half = (length * factor) / 2;
+      const middle = this.cursor ?? (from + to) / 2;
+      this.zoom(middle - half, middle + half);
+    };
+    switch (e.key) {
+      case 'ArrowLeft':
+        point(at - step);
+        break;
+      case 'ArrowRight':
+        point(at + step);
+        break;
+      case 'Home':
+        point(from);
+        break;
+      case 'End':
+        point(to);
+        break;
+      case '+':
+      case '=':
+        zoom(0.5);
+        break;
+      case '-':
+        zoom(2);
+        break;
+      case 'Escape':
+      case '0':
+        this.charts.forEach((c) => c.point(null));
+        this.pointed(null);
+        this.reset();
+        break;
+      default:
+        return;
+    }
+    e.preventDefault();
+  }
+}

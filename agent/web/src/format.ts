@@ -1,0 +1,75 @@
+/** What a value is of; all values are in base units. */
+export type Unit = 'per_second' | 'seconds' | 'count' | 'share';
+
+const plain = new Intl.NumberFormat('en', { maximumFractionDigits: 0 });
+const short = new Intl.NumberFormat('en', { notation: 'compact', maximumSignificantDigits: 3 });
+
+/** A number as people read it; a dash for what is not known. */
+export function number(v: number | null | undefined): string {
+  if (v == null || !Number.isFinite(v)) return '–';
+  const a = Math.abs(v);
+  if (a >= 100 || Number.isInteger(v)) return plain.format(v);
+  return a >= 10 ? v.toFixed(1) : a >= 0.01 ? v.toFixed(2) : v.toPrecision(2);
+}
+
+/** Seconds in the unit that suits their size. */
+export function seconds(v: number | null | undefined): string {
+  if (v == null || !Number.isFinite(v)) return '–';
+  if (v === 0) return '0 s';
+  const a = Math.abs(v);
+  if (a < 1e-3) return `${trimmed(v * 1e6)} µs`;
+  if (a < 1) return `${trimmed(v * 1e3)} ms`;
+  return `${trimmed(v)} s`;
+}
+
+function trimmed(v: number): string {
+  const a = Math.abs(v);
+  return a >= 100 ? plain.format(v) : String(Number(v.toFixed(a >= 10 ? 1 : 2)));
+}
+
+export function share(v: number | null | undefined): string {
+  if (v == null || !Number.isFinite(v)) return '–';
+  const p = v * 100;
+  return `${p === 0 || p >= 10 ? p.toFixed(0) : p >= 0.1 ? p.toFixed(1) : '<0.1'} %`;
+}
+
+export function value(unit: Unit, v: number | null | undefined): string {
+  switch (unit) {
+    case 'seconds':
+      return seconds(v);
+    case 'share':
+      return share(v);
+    default:
+      return number(v);
+  }
+}
+
+/** A value beside an axis: short. */
+export function tick(unit: Unit, v: number): string {
+  switch (unit) {
+    case 'seconds':
+      return seconds(v);
+    case 'share':
+      return `${Number((v * 100).toPrecision(3))} %`;
+    default:
+      return short.format(v);
+  }
+}
+
+/** Time since the start of a run: 1:05, 2:00:00. */
+export function elapsed(s: number): string {
+  const sign = s < 0 ? '−' : '';
+  const whole = Math.floor(Math.abs(s) + 1e-6);
+  const h = Math.floor(whole / 3600);
+  const m = Math.floor((whole % 3600) / 60);
+  const two = (n: number) => String(n).padStart(2, '0');
+  const rest = Math.round((Math.abs(s) - whole) * 10) / 10;
+  const tail = two(whole % 60) + (rest >= 0.1 && rest < 1 ? rest.toFixed(1).slice(1) : '');
+  return sign + (h > 0 ? `${h}:${two(m)}:${tail}` : `${m}:${tail}`);
+}
+
+const clock = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit', second: '2-digit', hour12: false });
+const date = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'short', hour12: false });
+
+export const timeOfDay = (ms: number): string => clock.format(ms);
+export const dateTime = (ms: number): string => date.format(ms);

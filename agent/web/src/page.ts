@@ -1,0 +1,106 @@
+import { getRuns, type Hello, type Marker, type Row, type Run } from './api';
+import { setText } from './dom';
+import { ListView } from './list';
+import { RunView } from './run';
+import { Stream, type Listener } from './stream';
+
+const main = document.getElementById('main')!;
+const connection = document.getElementById('connection')!;
+
+/** Owns what is known of all runs and the view that is open. */
+class Page implements Listener {
+  private readonly runs = new Map<string, Run>();
+  private view: ListView | RunView | null = null;
+  private version: string | null = null;
+  private offset = 0; // of the agent's clock from the browser's
+  private greeted = false;
+  private redraw = 0;
+
+  constructor() {
+    window.addEventListener('hashchange', () => this.route());
+    this.route();
+    window.setInterval(() => this.view?.tick(), 1000);
+    new Stream(this);
+  }
+
+  private readonly now = (): number => Date.now() + this.offset;
+
+  private route(): void {
+    const id = /^#\/runs\/(.+)$/.exec(location.hash)?.[1];
+    const wanted = id === undefined ? null : decoded(id);
+    if (this.view instanceof RunView) {
+      if (this.view.id === wanted) return;
+      this.view.destroy();
+    }
+    if (wanted === null) {
+      const list = new ListView(this.now);
+      list.show(this.runs.values());
+      this.view = list;
+    } else {
+      this.view = new RunView(wanted, this.now);
+    }
+    main.replaceChildren(this.view.root);
+    scrollTo(0, 0);
+  }
+
+  state(connected: boolean): void {
+    document.body.classList.toggle('offline', !connected);
+    setText(connection, connected ? 'connected' : 'no connection to the agent, trying again');
+  }
+
+  /** Whatever was missed while there was no stream is read anew. */
+  hello(h: Hello): void {
+    if (this.version !== null && this.version !== h.version) location.reload();
+    this.version = h.version;
+    this.offset = h.now - Date.now();
+    setText(document.getElementById('version')!, h.version);
+    getRuns()
+      .then(({ runs }) => {
+        this.runs.clear();
+        for (const r of runs) this.runs.set(r.id, r);
+        // An agent that serves one run only: no need to choose.
+        if (!this.greeted && !location.hash && runs.length === 1) location.replace(`#/runs/${encodeURIComponent(runs[0]!.id)}`);
+        this.greeted = true;
+        this.list();
+      })
+      .catch(() => undefined); // the stream comes back, and with it the next try
+    if (this.view instanceof RunView) this.view.load();
+  }
+
+  run(r: Run): void {
+    this.runs.set(r.id, r);
+    if (this.view instanceof RunView && this.view.id === r.id) this.view.changed(r);
+    this.list();
+  }
+
+  gone(id: string): void {
+    this.runs.delete(id);
+    if (this.view instanceof RunView && this.view.id === id) this.view.gone();
+    this.list();
+  }
+
+  row(row: Row): void {
+    if (this.view instanceof RunView) this.view.row(row);
+  }
+
+  markers(id: string, markers: Marker[]): void {
+    if (this.view instanceof RunView && this.view.id === id) this.view.marked(markers);
+  }
+
+  private list(): void {
+    cancelAnimationFrame(this.redraw);
+    this.redraw = requestAnimationFrame(() => {
+      if (this.view instanceof ListView) this.view.show(this.runs.values());
+    });
+  }
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+new Page();
