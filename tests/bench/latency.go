@@ -38,7 +38,7 @@ func (b *bench) latency() error {
 	}
 	host, port, _ := strings.Cut(address, ":")
 	d, err = startDaemon(address, "/metrics", "mtail", "--address="+host, "--port="+port, "--logs="+log, "--log_dir="+b.dir,
-		"--progs="+filepath.Join(b.root, "tests/bench/mtail"))
+		"--progs="+filepath.Join(b.root, "tests/bench/mtail/sysbench"))
 	if err != nil {
 		return err
 	}
