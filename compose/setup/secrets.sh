@@ -1,0 +1,109 @@
+#!/bin/sh
+# Makes the passwords and tokens that do not exist yet in /secrets, and the files made
+# from them. Each can be read by its users only, although all are in one volume.
+# Runs as root in busybox, each time the stack is started.
+set -eu
+umask 077
+cd /secrets
+
+# The users in the images: the agent, nobody (Prometheus' images), Grafana, the servers.
+agent=65532 nobody=65534 grafana=472 server=999
+
+# put FILE OWNER MODE: standard input becomes FILE, at once or not at all.
+put() {
+	cat >"$1.new"
+	chown "$2" "$1.new"
+	chmod "$3" "$1.new"
+	mv "$1.new" "$1"
+}
+
+# secret FILE OWNER MODE: 144 random bits, made once.
+secret() {
+	if [ -s "$1" ]; then
+		chown "$2" "$1"
+		chmod "$3" "$1"
+	else
+		head -c 18 /dev/urandom | base64 | tr '+/' '-_' | tr -d '\n' | put "$@"
+	fi
+}
+
+chmod 0711 /secrets
+secret grafana-admin-password $grafana:0 0400
+secret webhook-token $agent:$nobody 0440
+secret monitor-password $agent:$server 0440
+secret benchmark-password $agent:$server 0440
+secret replication-password $server:$server 0400
+secret root-password $server:$server 0400
+secret mongodb-key $server:$server 0400
+
+monitor=$(cat monitor-password) benchmark=$(cat benchmark-password)
+replication=$(cat replication-password) root=$(cat root-password)
+
+# For mysqld_exporter, one file a server.
+for host in mysql galera1 galera2 galera3 gr1 gr2 gr3; do
+	put "mysqld-exporter-$host.cnf" $nobody:$nobody 0400 <<END
+[client]
+host = $host
+port = 3306
+user = monitor
+password = $monitor
+END
+done
+# For the servers' health checks.
+put client.cnf $server:$server 0400 <<END
+[client]
+user = monitor
+password = $monitor
+END
+put mongodb-exporter-password $nobody:$nobody 0400 <monitor-password
+
+# For the load generator: no password on a command line.
+put sysbench.cnf $agent:$agent 0400 <<END
+mysql-user=benchmark
+mysql-password=$benchmark
+mysql-db=sbtest
+END
+put ycsb-mongodb.properties $agent:$agent 0400 <<END
+mongodb.url=mongodb://benchmark:$benchmark@mongo1,mongo2,mongo3/ycsb?replicaSet=rs0&authSource=admin
+END
+put ycsb-mysql.properties $agent:$agent 0400 <<END
+db.driver=com.mysql.cj.jdbc.Driver
+db.user=benchmark
+db.passwd=$benchmark
+END
+
+# users [SQL]: the accounts that every server of the MySQL family gets.
+users() {
+	cat <<END
+CREATE DATABASE IF NOT EXISTS sbtest;
+CREATE DATABASE IF NOT EXISTS ycsb;
+CREATE DATABASE IF NOT EXISTS test;
+CREATE USER IF NOT EXISTS 'monitor'@'%' IDENTIFIED BY '$monitor';
+GRANT PROCESS, REPLICATION CLIENT ON *.* TO 'monitor'@'%';
+CREATE USER IF NOT EXISTS 'benchmark'@'%' IDENTIFIED BY '$benchmark';
+GRANT ALL ON sbtest.* TO 'benchmark'@'%';
+GRANT ALL ON ycsb.* TO 'benchmark'@'%';
+GRANT ALL ON test.* TO 'benchmark'@'%';
+END
+}
+
+# Accounts are each server's own: nothing of it goes into a binary log.
+chmod 0755 /initdb
+{
+	echo 'SET SESSION sql_log_bin = 0;'
+	users
+	cat <<END
+GRANT SELECT ON performance_schema.* TO 'monitor'@'%';
+/*M!100502 GRANT SLAVE MONITOR ON *.* TO 'monitor'@'%' */;
+CREATE USER IF NOT EXISTS 'replication'@'%' IDENTIFIED BY '$replication';
+GRANT REPLICATION SLAVE ON *.* TO 'replication'@'%';
+END
+} | put /initdb/users.sql $server:$server 0440
+
+{
+	printf "ALTER USER 'root'@'%%' IDENTIFIED BY '%s';\n" "$root"
+	users
+} | put tidb.sql 0:0 0400
+
+# Runs belong to the agent's user, which is the load generator's too.
+chown $agent:$agent /data
