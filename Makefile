@@ -50,6 +50,11 @@ dashboards: ## the dashboards are what their source says, and are sound
 e2e: build ## on real servers: MariaDB, Galera, Prometheus
 	$(GO) test -tags e2e -count 1 -p 1 -timeout 15m ./tests/e2e/...
 
+.PHONY: test-mysql9
+test-mysql9: ## replicas and groups of a real MySQL 9, fetched from Debian sid (100 MB)
+	@scripts/mysql9.sh unpack
+	$(GO) test -tags mysql9 -count 1 -timeout 20m ./tests/e2e/engines
+
 .PHONY: fuzz
 fuzz: ## every fuzz test for FUZZTIME (10s)
 	@scripts/fuzz.sh $(FUZZTIME)

@@ -13,7 +13,7 @@ import (
 const synced = 4
 
 func TestGalera(t *testing.T) {
-	s := start(t, "galera.sh", 3)
+	s := start(t, 3, "galera.sh")
 	w := s.watch(t)
 	w.until("three nodes synced", 30*time.Second, func(f engine.Frame) bool {
 		for i := range f.Samples {
@@ -23,15 +23,15 @@ func TestGalera(t *testing.T) {
 		}
 		return true
 	})
-	t.Run("drain", func(t *testing.T) { drain(t, s, w) })
-	t.Run("stopped node", func(t *testing.T) { stopped(t, s, w) })
-	t.Run("killed node", func(t *testing.T) { killed(t, s, w) })
+	t.Run("drain", func(t *testing.T) { drain(t, s, w.in(t)) })
+	t.Run("stopped node", func(t *testing.T) { stopped(t, s, w.in(t)) })
+	t.Run("killed node", func(t *testing.T) { killed(t, s, w.in(t)) })
 }
 
 // drain holds n3 by a read lock until after the load, and compares the moment
 // at which it has caught up with one found in another way.
 func drain(t *testing.T, s *servers, w *watcher) {
-	stop := s.load(t)
+	stop := s.load(t, 1)
 	lock := s.admin(t, 3)
 	w.next()
 	lock.do("FLUSH TABLES WITH READ LOCK")
@@ -121,7 +121,7 @@ func stopped(t *testing.T, s *servers, w *watcher) {
 
 // killed: SIGKILL under load, and back with what it missed.
 func killed(t *testing.T, s *servers, w *watcher) {
-	stop := s.load(t)
+	stop := s.load(t, 1)
 	w.next()
 	s.run(t, "kill", s.dir, "3")
 	w.until("n3 down", 3*time.Second, func(f engine.Frame) bool { return !f.Samples[2].Up() })

@@ -1,8 +1,8 @@
-//go:build e2e
+//go:build e2e || mysql9
 
 // Package engines tests the sampler and the engines on real servers: a Galera
-// cluster, and a MariaDB primary with a replica, on loopback. `make e2e` runs
-// it.
+// cluster, and a MariaDB primary with a replica, on loopback (`make e2e`); MySQL
+// 9 as source and replica and as a group (`make test-mysql9`).
 package engines
 
 import (
@@ -10,11 +10,13 @@ import (
 	"database/sql"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
 	"os/user"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -28,13 +30,14 @@ import (
 
 // servers is a set of servers that a script runs.
 type servers struct {
-	script, dir string
-	port        int // server N listens on port+N
-	n           int
+	script []string // and its first arguments
+	dir    string
+	port   int // server N listens on port+N
+	n      int
 }
 
 // start runs n servers for as long as the test lasts.
-func start(t *testing.T, script string, n int) *servers {
+func start(t *testing.T, n int, script ...string) *servers {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "benchwatch-engines.")
 	if err != nil {
@@ -45,7 +48,8 @@ func start(t *testing.T, script string, n int) *servers {
 	if err := os.Chmod(dir, 0o711); err != nil {
 		t.Fatal(err)
 	}
-	s := &servers{script: "../../../scripts/" + script, dir: filepath.Join(dir, "servers"), port: freePorts(t, 40), n: n}
+	script[0] = "../../../scripts/" + script[0]
+	s := &servers{script: script, dir: filepath.Join(dir, "servers"), port: freePorts(t, 40), n: n}
 	t.Cleanup(func() { s.run(t, "stop", s.dir) })
 	s.run(t, "start", s.dir, fmt.Sprint(s.port), fmt.Sprint(n))
 	return s
@@ -54,8 +58,13 @@ func start(t *testing.T, script string, n int) *servers {
 // freePorts returns the port before a row of n free ones.
 func freePorts(t *testing.T, n int) int {
 	t.Helper()
+	var bases []int
+	for base := 23300; base+n < 23400; base += n {
+		bases = append(bases, base, base+1200)
+	}
 next:
-	for base := 23300; base < 23400-n; base += n {
+	for _, i := range rand.Perm(len(bases)) { // the same test may run twice
+		base := bases[i]
 		for p := base; p <= base+n; p++ {
 			l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", p))
 			if err != nil {
@@ -71,8 +80,9 @@ next:
 
 func (s *servers) run(t *testing.T, args ...string) {
 	t.Helper()
-	if out, err := exec.Command(s.script, args...).CombinedOutput(); err != nil {
-		t.Fatalf("%s %s: %v\n%s", s.script, strings.Join(args, " "), err, out)
+	args = slices.Concat(s.script, args)
+	if out, err := exec.Command(args[0], args[1:]...).CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v\n%s", strings.Join(args, " "), err, out)
 	}
 }
 
@@ -104,11 +114,15 @@ type admin struct {
 
 func (s *servers) admin(t *testing.T, n int) *admin {
 	t.Helper()
-	me, err := user.Current()
+	me, err := user.Current() // whom MariaDB knows by the socket
 	if err != nil {
 		t.Fatal(err)
 	}
-	db, err := sql.Open("mysql", fmt.Sprintf("%s@unix(%s/n%d/sock)/", me.Username, s.dir, n))
+	account := me.Username
+	if _, err := os.Stat(filepath.Join(s.dir, "admin.password")); err == nil {
+		account = "root:" + s.password(t, "admin")
+	}
+	db, err := sql.Open("mysql", fmt.Sprintf("%s@unix(%s/n%d/sock)/", account, s.dir, n))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,8 +165,10 @@ func (s *servers) watch(t *testing.T) *watcher {
 type watcher struct {
 	t      *testing.T
 	frames <-chan engine.Frame
-	seen   []engine.Frame
 }
+
+// in is the watcher for a part of the test.
+func (w *watcher) in(t *testing.T) *watcher { return &watcher{t: t, frames: w.frames} }
 
 func watch(t *testing.T, targets []engine.Target) *watcher {
 	t.Helper()
@@ -178,7 +194,6 @@ func (w *watcher) next() engine.Frame {
 	w.t.Helper()
 	select {
 	case f := <-w.frames:
-		w.seen = append(w.seen, f)
 		return f
 	case <-time.After(10 * time.Second):
 		w.t.Fatal("no frame for 10 s")
@@ -239,10 +254,10 @@ func is(s *engine.Sample, want float64, name string, labels ...string) bool {
 	return ok && v == want
 }
 
-// load inserts rows through server 1 until it is stopped.
-func (s *servers) load(t *testing.T) (stop func()) {
+// load inserts rows through server n until it is stopped.
+func (s *servers) load(t *testing.T, n int) (stop func()) {
 	t.Helper()
-	db := s.open(t, 1, "bench")
+	db := s.open(t, n, "bench")
 	db.SetMaxOpenConns(2)
 	if _, err := db.Exec("CREATE TABLE IF NOT EXISTS sbtest.engines (id BIGINT AUTO_INCREMENT PRIMARY KEY, c CHAR(50))"); err != nil {
 		t.Fatal(err)

@@ -12,9 +12,9 @@ import (
 )
 
 func TestReplica(t *testing.T) {
-	s := start(t, "mariadb.sh", 2)
+	s := start(t, 2, "mariadb.sh")
 	w := s.watch(t)
-	stop := s.load(t)
+	stop := s.load(t, 1)
 	replica := s.admin(t, 2)
 	level := func(f engine.Frame) bool {
 		n := &f.Samples[1]
@@ -28,6 +28,7 @@ func TestReplica(t *testing.T) {
 
 	for thread, statement := range map[string]string{"applier": "SQL_THREAD", "receiver": "IO_THREAD"} {
 		t.Run(thread+" stopped", func(t *testing.T) {
+			w := w.in(t)
 			replica.do("STOP SLAVE " + statement)
 			f := w.until("behind, and growing", 15*time.Second, func(f engine.Frame) bool {
 				n := &f.Samples[1]
@@ -42,6 +43,7 @@ func TestReplica(t *testing.T) {
 	}
 
 	t.Run("configured delay", func(t *testing.T) {
+		w := w.in(t)
 		replica.do("STOP SLAVE", "CHANGE MASTER TO MASTER_DELAY = 3", "START SLAVE")
 		w.until("held back, but not behind", 20*time.Second, func(f engine.Frame) bool {
 			n := &f.Samples[1]
@@ -53,6 +55,7 @@ func TestReplica(t *testing.T) {
 	})
 
 	t.Run("FLUSH STATUS is no restart", func(t *testing.T) {
+		w := w.in(t)
 		replica.do("FLUSH STATUS")
 		for range 3 {
 			if f := w.next(); f.Samples[1].Restarts != 0 {
@@ -63,6 +66,7 @@ func TestReplica(t *testing.T) {
 
 	stop()
 	t.Run("primary killed", func(t *testing.T) {
+		w := w.in(t)
 		s.run(t, "kill", s.dir, "1")
 		f := w.until("primary down", 3*time.Second, func(f engine.Frame) bool { return !f.Samples[0].Up() })
 		if n := &f.Samples[1]; !n.Up() || n.LagTransactions != nil {
@@ -77,7 +81,7 @@ func TestReplica(t *testing.T) {
 
 // The rights that docs/databases.md names, and what is missing without them.
 func TestRights(t *testing.T) {
-	s := start(t, "mariadb.sh", 2)
+	s := start(t, 2, "mariadb.sh")
 	primary := s.admin(t, 1)
 	primary.do("CREATE USER nothing@127.0.0.1 IDENTIFIED BY 'n'", "CREATE USER watcher@127.0.0.1 IDENTIFIED BY 'w'",
 		"GRANT SLAVE MONITOR ON *.* TO watcher@127.0.0.1")
@@ -111,7 +115,7 @@ func TestRights(t *testing.T) {
 
 // A server that closes the agent's connection costs no tick.
 func TestConnectionLost(t *testing.T) {
-	s := start(t, "mariadb.sh", 1)
+	s := start(t, 1, "mariadb.sh")
 	w := s.watch(t)
 	w.until("up", 5*time.Second, func(f engine.Frame) bool { return f.Samples[0].Up() })
 	root := s.admin(t, 1)

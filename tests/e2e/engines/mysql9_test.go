@@ -1,0 +1,203 @@
+//go:build mysql9
+
+package engines
+
+import (
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/benchwatch/benchwatch/agent/engine"
+)
+
+func running(s *engine.Sample) bool {
+	return is(s, 1, "replication_running", "", "receiver") && is(s, 1, "replication_running", "", "applier")
+}
+
+// nearly: at most what is written between two answers.
+func nearly(s *engine.Sample) bool {
+	return s.LagTransactions != nil && *s.LagTransactions < 30 && s.LagSeconds != nil && *s.LagSeconds < 0.5
+}
+
+func TestMySQL9Replica(t *testing.T) {
+	s := start(t, 2, "mysql9.sh", "replica")
+	w := s.watch(t)
+	stop := s.load(t, 1)
+	source, replica := s.admin(t, 1), s.admin(t, 2)
+	level := func(f engine.Frame) bool { return running(&f.Samples[1]) && nearly(&f.Samples[1]) }
+	f := w.until("replica level", 20*time.Second, level)
+	if f.Samples[0].Status.Role != "primary" || f.Samples[1].Status.Role != "replica" || f.Samples[1].Status.Flavour != "mysql" {
+		t.Errorf("roles:\n%s", describe(f))
+	}
+
+	caughtUp := func(f engine.Frame) bool {
+		a, b := &f.Samples[0], &f.Samples[1]
+		return a.Up() && b.Up() && engine.Reached(b.Status.Position, a.Status.Position)
+	}
+
+	for thread, statement := range map[string]string{"applier": "SQL_THREAD", "receiver": "IO_THREAD"} {
+		t.Run(thread+" stopped", func(t *testing.T) {
+			w := w.in(t)
+			replica.do("STOP REPLICA " + statement)
+			f := w.until("behind, and growing", 15*time.Second, func(f engine.Frame) bool {
+				n := &f.Samples[1]
+				return is(n, 0, "replication_running", "", thread) && n.LagTransactions != nil && *n.LagTransactions > 100 && n.LagSeconds != nil && *n.LagSeconds > 1.5
+			})
+			if f.Samples[1].Status.LagSeconds != nil {
+				t.Errorf("the workers' frozen times are shown: %v s", *f.Samples[1].Status.LagSeconds)
+			}
+			if v, ok := value(&f.Samples[1], "replication_seconds_behind_source", ""); ok {
+				t.Errorf("seconds behind is %v while the server says NULL", v)
+			}
+			replica.do("START REPLICA " + statement)
+			w.until("level again", 30*time.Second, level)
+		})
+	}
+
+	t.Run("applier held by a lock", func(t *testing.T) {
+		w := w.in(t)
+		replica.do("FLUSH TABLES WITH READ LOCK")
+		var first *engine.Sample
+		w.until("the workers tell the lag", 15*time.Second, func(f engine.Frame) bool {
+			first = &f.Samples[1]
+			return first.Up() && first.Status.LagSeconds != nil && *first.Status.LagSeconds > 1
+		})
+		f := w.next()
+		last := &f.Samples[1]
+		if grown := *last.LagSeconds - *first.LagSeconds; math.Abs(grown-last.Answered.Sub(first.Answered).Seconds()) > 0.3 {
+			t.Errorf("lag grew by %.3f s in %v", grown, last.Answered.Sub(first.Answered))
+		}
+		replica.do("UNLOCK TABLES")
+		w.until("level again", 30*time.Second, level)
+	})
+
+	t.Run("configured delay", func(t *testing.T) {
+		w := w.in(t)
+		replica.do("STOP REPLICA", "CHANGE REPLICATION SOURCE TO SOURCE_DELAY = 3", "START REPLICA")
+		w.until("held back, but not behind", 20*time.Second, func(f engine.Frame) bool {
+			n := &f.Samples[1]
+			return is(n, 3, "replication_configured_delay_seconds", "") && n.LagTransactions != nil && *n.LagTransactions > 200 &&
+				n.LagSeconds != nil && *n.LagSeconds < 2
+		})
+		replica.do("STOP REPLICA", "CHANGE REPLICATION SOURCE TO SOURCE_DELAY = 0", "START REPLICA")
+		w.until("level again", 30*time.Second, level)
+	})
+
+	t.Run("without GTIDs", func(t *testing.T) {
+		stop()
+		w.in(t).until("caught up", 20*time.Second, caughtUp)
+		replica.do("STOP REPLICA", "CHANGE REPLICATION SOURCE TO SOURCE_AUTO_POSITION = 0")
+		for _, mode := range []string{"ON_PERMISSIVE", "OFF_PERMISSIVE", "OFF"} {
+			replica.do("SET GLOBAL gtid_mode = " + mode)
+			source.do("SET GLOBAL gtid_mode = " + mode)
+		}
+		replica.do("START REPLICA")
+		w := s.watch(t) // what a server is, is looked at once a minute
+		stop := s.load(t, 1)
+		level := func(f engine.Frame) bool {
+			n := &f.Samples[1]
+			return running(n) && n.LagTransactions == nil && n.LagSeconds != nil && *n.LagSeconds < 0.5
+		}
+		w.until("level", 30*time.Second, level)
+		replica.do("STOP REPLICA SQL_THREAD")
+		w.until("behind, and growing", 20*time.Second, func(f engine.Frame) bool {
+			n := &f.Samples[1]
+			return n.LagTransactions == nil && n.LagSeconds != nil && *n.LagSeconds > 2
+		})
+		replica.do("START REPLICA SQL_THREAD")
+		w.until("level again", 30*time.Second, level)
+		stop()
+		w.until("caught up", 20*time.Second, caughtUp)
+	})
+
+	t.Run("no rights", func(t *testing.T) {
+		replica.do("SET sql_log_bin = 0", "CREATE USER nothing@127.0.0.1 IDENTIFIED BY 'n'")
+		target := engine.Target{Name: "nothing", Engine: "mysql", Cluster: "c", Address: f.Samples[1].Target.Address, User: "nothing", Password: "n"}
+		f := watch(t, []engine.Target{target}).next()
+		if n := &f.Samples[0]; !n.Up() || !strings.Contains(strings.Join(n.Status.Missing, ";"), "REPLICATION CLIENT") || n.Status.Role != "" {
+			t.Errorf("%v, %+v", n.Err, n.Status)
+		}
+	})
+}
+
+const (
+	recovering = 1
+	online     = 2
+)
+
+func TestMySQL9Group(t *testing.T) {
+	s := start(t, 3, "mysql9.sh", "group")
+	w := s.watch(t)
+	complete := func(f engine.Frame) bool {
+		for i := range f.Samples {
+			if !is(&f.Samples[i], online, "group_replication_member_state") || !is(&f.Samples[i], 3, "group_replication_members_online") {
+				return false
+			}
+		}
+		return true
+	}
+	f := w.until("three members online", 30*time.Second, complete)
+	for i, want := range []string{"primary", "secondary", "secondary"} {
+		if got := f.Samples[i].Status.Role; got != want {
+			t.Errorf("n%d is %s", i+1, got)
+		}
+	}
+	stop := s.load(t, 1)
+
+	t.Run("applier held by a lock", func(t *testing.T) {
+		w := w.in(t)
+		n3 := s.admin(t, 3)
+		n3.do("FLUSH TABLES WITH READ LOCK")
+		f := w.until("behind, with a queue", 20*time.Second, func(f engine.Frame) bool {
+			n := &f.Samples[2]
+			queue, ok := value(n, "group_replication_applier_queue")
+			return ok && queue > 50 && n.LagTransactions != nil && *n.LagTransactions > 50 && n.LagSeconds != nil && *n.LagSeconds > 1
+		})
+		if queue, _ := value(&f.Samples[0], "group_replication_applier_queue"); queue > 10 {
+			t.Errorf("the primary shows a queue of %v that is another's", queue)
+		}
+		n3.do("UNLOCK TABLES")
+		w.until("level again", 30*time.Second, func(f engine.Frame) bool { return nearly(&f.Samples[2]) })
+	})
+
+	t.Run("member killed", func(t *testing.T) {
+		w := w.in(t)
+		s.run(t, "kill", s.dir, "3")
+		w.until("down", 3*time.Second, func(f engine.Frame) bool { return !f.Samples[2].Up() })
+		dead := strings.TrimSpace(f.Samples[2].Target.Address)
+		w.until("unreachable to the others", 30*time.Second, func(f engine.Frame) bool {
+			return is(&f.Samples[0], 1, "group_replication_member_info", dead, "unreachable", "secondary")
+		})
+		w.until("out of the group", 60*time.Second, func(f engine.Frame) bool {
+			return is(&f.Samples[0], 2, "group_replication_group_size")
+		})
+		s.run(t, "rejoin", s.dir, "3")
+		w.until("back", 60*time.Second, func(f engine.Frame) bool {
+			return complete(f) && f.Samples[2].Restarts == 1 && nearly(&f.Samples[2])
+		})
+	})
+
+	t.Run("primary killed", func(t *testing.T) {
+		w := w.in(t)
+		stop()
+		s.run(t, "kill", s.dir, "1")
+		var primary int
+		w.until("another primary", 60*time.Second, func(f engine.Frame) bool {
+			for i := 1; i <= 2; i++ {
+				if is(&f.Samples[i], 1, "group_replication_primary") && is(&f.Samples[i], 0, "group_replication_super_read_only") {
+					primary = i
+					return true
+				}
+			}
+			return false
+		})
+		// It takes numbers from a block of its own: the sets have gaps now.
+		stop := s.load(t, primary+1)
+		defer stop()
+		w.until("both go on, near to each other", 30*time.Second, func(f engine.Frame) bool {
+			p := &f.Samples[primary]
+			return nearly(&f.Samples[1]) && nearly(&f.Samples[2]) && strings.Count(p.Status.Position.String(), ":") == 2
+		})
+	})
+}
