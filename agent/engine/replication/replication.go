@@ -48,7 +48,9 @@ func (d *Detail) Read(ctx context.Context, q mysql.Querier, tick *mysql.Tick, ou
 		return err
 	}
 	replica := len(d.channels) > 0
-	if out.Role == "" {
+	// A member of a cluster or group counts by that one's history.
+	alone := out.Role == ""
+	if alone {
 		switch {
 		case replica:
 			out.Role = "replica"
@@ -56,7 +58,7 @@ func (d *Detail) Read(ctx context.Context, q mysql.Querier, tick *mysql.Tick, ou
 			out.Role = "primary"
 		}
 	}
-	if out.Position == nil && (replica || tick.Target.Cluster != "") {
+	if alone && out.Position == nil && (replica || tick.Target.Cluster != "") {
 		if err := readPosition(ctx, q, tick.Server, d.channels, out); err != nil {
 			return err
 		}

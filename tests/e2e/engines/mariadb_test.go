@@ -19,7 +19,7 @@ func TestReplica(t *testing.T) {
 	level := func(f engine.Frame) bool {
 		n := &f.Samples[1]
 		return is(n, 1, "replication_running", "", "receiver") && is(n, 1, "replication_running", "", "applier") &&
-			n.LagTransactions != nil && *n.LagTransactions < 20 && n.LagSeconds != nil && *n.LagSeconds < 0.5
+			n.LagTransactions != nil && *n.LagTransactions < 100 && n.LagSeconds != nil && *n.LagSeconds < 1
 	}
 	f := w.until("replica level", 20*time.Second, level)
 	if f.Samples[0].Status.Role != "primary" || f.Samples[1].Status.Role != "replica" {
