@@ -6,11 +6,12 @@ import { Page } from './frame';
 import { servers, serverRate } from './metrics';
 import { graph, row, set, stat, states, timeline, unit } from './panel';
 import * as run from './panels/run';
-import * as server from './panels/server';
 import { agent, cloudwatch, now } from './query';
 import { limits } from './threshold';
 
-const noAurora = 'No Aurora instance is sampled (engine: aurora)';
+const noAurora = 'No Aurora instance is sampled';
+/** Aurora is found out by asking: its instances are those with this metric. */
+const isAurora = 'and on (target) benchwatch_aurora_writer';
 const noCloudWatch = 'No CloudWatch exporter is scraped (job cloudwatch: YACE or rds_exporter)';
 const late = 'CloudWatch has one point a minute, some minutes late.';
 
@@ -25,13 +26,13 @@ export const aurora: Page = {
     stat({
       title: 'Queries',
       description: 'Statements a second from clients on all selected instances. From benchwatch_db_queries_total.',
-      unit: unit.perSecond, noData: noAurora, span: 4,
-      queries: [now(`sum(rate(benchwatch_db_queries_total{${servers}, engine="aurora"}[5s]))`, 'queries')],
+      unit: unit.perSecond, noData: 'No Aurora', span: 4,
+      queries: [now(`sum(rate(benchwatch_db_queries_total{${servers}}[5s]) ${isAurora})`, 'queries')],
     }),
     stat({
       title: 'Commits',
       description: 'Commits a second on the writer. From benchwatch_aurora_commits_total.',
-      unit: unit.perSecond, noData: noAurora, span: 4,
+      unit: unit.perSecond, noData: 'No Aurora', span: 4,
       queries: [now(`sum(rate(benchwatch_aurora_commits_total{${servers}}[5s]))`, 'commits')],
     }),
     stat({
@@ -49,18 +50,22 @@ export const aurora: Page = {
     stat({
       title: 'Hottest instance',
       description: 'CPU of the busiest instance. From 90 % on AuroraCPUHigh fires. From benchwatch_aurora_server_cpu_ratio, else CloudWatch.',
-      unit: unit.share, decimals: 0, noData: noAurora, span: 4, limits: limits.cpu, filled: true, text: BigValueTextMode.ValueAndName,
+      unit: unit.share, decimals: 0, noData: 'No Aurora', span: 4, limits: limits.cpu, filled: true, text: BigValueTextMode.ValueAndName,
       queries: [now('topk(1, max by (server) (benchwatch_aurora_server_cpu_ratio{cluster=~"$cluster"}) or server:aws_rds_cpu:ratio)', '{{server}}')],
     }),
     stat({
       title: 'Connections',
       description: 'Client connections on the fullest instance, without those of RDS itself. From benchwatch_aurora_external_connections.',
-      unit: unit.count, decimals: 0, noData: noAurora, span: 4, text: BigValueTextMode.ValueAndName,
+      unit: unit.count, decimals: 0, noData: 'No Aurora', span: 4, text: BigValueTextMode.ValueAndName,
       queries: [now(`topk(1, max by (target) (benchwatch_aurora_external_connections{${servers}}))`, '{{target}}')],
     }),
     row('By SQL, once a second'),
     run.throughputByOperation(8, 8),
-    server.queries(8),
+    graph({
+      title: 'Queries by instance', unit: unit.perSecond, noData: noAurora, span: 8,
+      description: 'Statements a second that clients sent to each instance. From benchwatch_db_queries_total.',
+      queries: [agent(`sum by (target) (${serverRate('benchwatch_db_queries_total')} ${isAurora})`, '{{target}}')],
+    }),
     graph({
       title: 'Replica lag', unit: unit.seconds, noData: 'No readers, or the writer is not sampled', span: 8, limits: { warning: 1 }, showLimits: false,
       description: 'How far each reader is behind, as the writer sees it. Some 20 ms are usual. From benchwatch_aurora_replica_lag_seconds.',
@@ -74,7 +79,7 @@ export const aurora: Page = {
     graph({
       title: 'Mean time of statements', unit: unit.seconds, noData: noAurora, span: 8,
       description: 'Mean time of statements by kind, in the server. From benchwatch_aurora_statement_duration_seconds_total and benchwatch_db_operations_total.',
-      queries: [agent(`sum by (op) (${serverRate('benchwatch_aurora_statement_duration_seconds_total')}) / (sum by (op) (${serverRate('benchwatch_db_operations_total', 'engine="aurora"')}) > 0)`, '{{op}}')],
+      queries: [agent(`sum by (op) (${serverRate('benchwatch_aurora_statement_duration_seconds_total')}) / (sum by (op) (${serverRate('benchwatch_db_operations_total')} ${isAurora}) > 0)`, '{{op}}')],
     }),
     graph({
       title: 'Statements in work', unit: unit.count, decimals: 1, noData: noAurora, span: 8,
@@ -97,8 +102,16 @@ export const aurora: Page = {
       queries: [agent(`max by (target) (benchwatch_aurora_writer{${servers}})`, '{{target}}')],
       mappings: states({ '0': { text: 'reader', color: 'blue' }, '1': { text: 'writer', color: 'green' } }),
     }),
-    server.threads(8),
-    server.lockWaits(8),
+    graph({
+      title: 'Threads running', unit: unit.count, decimals: 0, noData: noAurora, span: 8,
+      description: 'Clients executing a statement at the instant of the sample, by instance. From benchwatch_db_threads_running.',
+      queries: [agent(`max by (target) (benchwatch_db_threads_running{${servers}} ${isAurora})`, '{{target}}')],
+    }),
+    graph({
+      title: 'Clients waiting for row locks', unit: unit.count, decimals: 1, noData: noAurora, span: 8,
+      description: 'How many clients wait for a row lock, on average (seconds waited a second). From benchwatch_db_lock_wait_seconds_total.',
+      queries: [agent(`sum by (target) (${serverRate('benchwatch_db_lock_wait_seconds_total')} ${isAurora})`, '{{target}}')],
+    }),
     graph({
       title: 'Replicated into readers', unit: unit.bytesPerSecond, noData: 'No readers are sampled', span: 8,
       description: 'Bytes a second that readers received from the writer. From benchwatch_aurora_replication_received_bytes_total.',

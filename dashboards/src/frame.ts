@@ -79,9 +79,10 @@ const annotations = [
     `${at('benchwatch_run_start_timestamp_seconds', 'started')} or ${at('benchwatch_run_end_timestamp_seconds', 'ended')}`,
     '{{run}} {{edge}}', '', true),
   seriesAnnotation('Markers', 'purple', 'benchwatch_marker_timestamp_seconds{run=~"$run"} * 1000', '{{text}}', '{{run}}', true),
+  // A line where the alert's condition began, for as long as it fires.
   seriesAnnotation('Firing alerts', 'red',
-    'max by (alertname, severity, run, cluster, target, instance) (ALERTS{alertstate="firing", source="benchwatch", severity=~"critical|warning"})',
-    '{{alertname}}', '{{severity}} {{run}} {{cluster}} {{target}} {{instance}}', false),
+    'max by (alertname, severity, run, cluster, target, instance) ((ALERTS_FOR_STATE{source="benchwatch", severity=~"critical|warning"} and ignoring (alertstate) ALERTS{alertstate="firing"}) * 1000)',
+    '{{alertname}}', '{{severity}} {{run}} {{cluster}} {{target}} {{instance}}', true),
 ];
 
 export function dashboard(page: Page): Dashboard {

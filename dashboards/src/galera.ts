@@ -13,6 +13,7 @@ import { agent, now } from './query';
 import { limits } from './threshold';
 
 const noData = noGalera;
+const none = 'No Galera';
 
 export const galera: Page = {
   name: 'galera',
@@ -22,7 +23,7 @@ export const galera: Page = {
   content: [
     replication.flowControlNow(3),
     stat({
-      title: 'Asks for pauses',
+      title: 'Slow node',
       description: 'The node that sent most of the pauses of the last 30 s, and its part of them: the slow one. No value means that nobody asked. From benchwatch_galera_flow_control_sent_total.',
       unit: unit.share, decimals: 0, noData: 'Nobody', span: 3, text: BigValueTextMode.ValueAndName,
       queries: [now('topk(1, target:benchwatch_galera_flow_control_sent:share_rate30s{cluster=~"$cluster"})', '{{target}}')],
@@ -30,7 +31,7 @@ export const galera: Page = {
     stat({
       title: 'Cluster size',
       description: 'Nodes in the view of the node that sees fewest and of the one that sees most. They differ while the membership changes, and after a node has died both are wrong for 5 to 7 s. From benchwatch_galera_cluster_size.',
-      unit: unit.none, decimals: 0, noData, span: 3, stacked: true, text: BigValueTextMode.ValueAndName,
+      unit: unit.none, decimals: 0, noData: none, span: 3, stacked: true, text: BigValueTextMode.ValueAndName,
       queries: [
         now(`min(benchwatch_galera_cluster_size{${servers}})`, 'smallest view'),
         now(`max(benchwatch_galera_cluster_size{${servers}})`, 'largest view'),
@@ -39,20 +40,20 @@ export const galera: Page = {
     stat({
       title: 'Not synced',
       description: 'Selected nodes that are up but in another state than synced (joining, donor or desynced, joined). Zero is good; after ten seconds GaleraNodeNotSynced fires. From benchwatch_galera_local_state.',
-      unit: unit.none, decimals: 0, noData, span: 3, filled: true, limits: { warning: 1 },
+      unit: unit.none, decimals: 0, noData: none, span: 3, filled: true, limits: { warning: 1 },
       queries: [now(`sum(benchwatch_galera_local_state{${servers}} != bool 4)`, 'nodes')],
     }),
     replication.worstLag(3),
     stat({
-      title: 'Longest receive queue',
+      title: 'Queue',
       description: 'The node with the most write sets waiting to be applied. With default limits a pause comes at some tens, so hundreds mean a desynced node or a raised gcs.fc_limit. From benchwatch_galera_receive_queue.',
-      unit: unit.count, decimals: 0, noData, span: 3, text: BigValueTextMode.ValueAndName, limits: { warning: 100 },
+      unit: unit.count, decimals: 0, noData: none, span: 3, text: BigValueTextMode.ValueAndName, limits: { warning: 100 },
       queries: [now(`topk(1, max by (target) (benchwatch_galera_receive_queue{${servers}}))`, '{{target}}')],
     }),
     stat({
       title: 'Commits',
       description: 'Transactions a second that clients committed on all selected nodes together. From benchwatch_galera_local_commits_total.',
-      unit: unit.perSecond, noData, span: 3,
+      unit: unit.perSecond, noData: none, span: 3,
       queries: [now(`sum(rate(benchwatch_galera_local_commits_total{${servers}}[5s]))`, 'commits')],
     }),
     stat({
@@ -153,7 +154,7 @@ export const galera: Page = {
       queries: [agent(`max by (target) (benchwatch_galera_last_committed{${servers}} - benchwatch_galera_cached_down_to{${servers}})`, '{{target}}')],
     }),
     row('Servers and hosts'),
-    server.threads(8),
+    server.threads(8, 'engine="mysql"'),
     graph({
       title: 'Replication traffic',
       description: 'Bytes of write sets a second that each node sent (solid) and received (dashed). From benchwatch_galera_replicated_bytes_total and benchwatch_galera_received_bytes_total.',

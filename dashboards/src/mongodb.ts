@@ -28,11 +28,11 @@ export const mongodb: Page = {
     stat({
       title: 'Operations',
       description: 'Operations a second that clients asked of all selected servers. With a mongos and its shards both are counted: select one kind of them. From benchwatch_db_queries_total.',
-      unit: unit.perSecond, noData, span: 4,
+      unit: unit.perSecond, noData: 'Not sampled', span: 4,
       queries: [now(`sum(rate(benchwatch_db_queries_total{${servers}, engine="mongodb"}[5s]))`, 'operations')],
     }),
     stat({
-      title: 'Worst lag of a member',
+      title: 'Worst lag',
       description: 'The member that is furthest behind its primary by the heartbeats. An idle set writes every 10 s, so less than that means nothing; over 15 s MongoDBReplicationLagHigh fires. From benchwatch_mongodb_member_lag_seconds.',
       unit: unit.seconds, decimals: 0, noData: 'No replica set', span: 4, limits: { warning: 15 }, filled: true, text: BigValueTextMode.ValueAndName,
       queries: [now(`topk(1, max by (member) (benchwatch_mongodb_member_lag_seconds{${servers}}))`, '{{member}}')],
@@ -40,13 +40,13 @@ export const mongodb: Page = {
     stat({
       title: 'Queued operations',
       description: 'Operations waiting for a lock or a ticket, on the server with most. Zero is good. From benchwatch_mongodb_queued_operations.',
-      unit: unit.count, decimals: 0, noData, span: 4, text: BigValueTextMode.ValueAndName, limits: { warning: 1 },
+      unit: unit.count, decimals: 0, noData: 'Not sampled', span: 4, text: BigValueTextMode.ValueAndName, limits: { warning: 1 },
       queries: [now(`topk(1, sum by (target) (benchwatch_mongodb_queued_operations{${servers}}))`, '{{target}}')],
     }),
     stat({
       title: 'Dirty cache',
       description: 'Share of the cache that waits to be written, on the worst server. From 5 % on it is evicted; over 15 % MongoDBCacheDirty fires, from 20 % on clients\' threads have to write it. From benchwatch_mongodb_cache_dirty_bytes.',
-      unit: unit.share, decimals: 1, noData, span: 4, limits: { warning: 0.15, critical: 0.2 }, filled: true, text: BigValueTextMode.ValueAndName,
+      unit: unit.share, decimals: 1, noData: 'Not sampled', span: 4, limits: { warning: 0.15, critical: 0.2 }, filled: true, text: BigValueTextMode.ValueAndName,
       queries: [now(`topk(1, max by (target) (benchwatch_mongodb_cache_dirty_bytes{${servers}} / benchwatch_mongodb_cache_limit_bytes{${servers}}))`, '{{target}}')],
     }),
     stat({

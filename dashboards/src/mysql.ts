@@ -11,6 +11,9 @@ import { Query, agent, exporter, now } from './query';
 import { limits } from './threshold';
 
 const noData = 'No MySQL or MariaDB server is sampled, and no mysqld_exporter is scraped';
+const none = 'Not sampled';
+/** Galera, Aurora and TiDB speak MySQL, too. */
+const kind = 'engine="mysql"';
 
 /** The agent's series and, if there is no agent, the exporter's. */
 function either(ofAgent: string, ofExporter: string, legend = ''): Query[] {
@@ -33,58 +36,58 @@ export const mysql: Page = {
     stat({
       title: 'Queries',
       description: 'Statements a second from clients on all selected servers (Questions: what replication applies is not in it, the samples of the agent are). From benchwatch_db_queries_total.',
-      unit: unit.perSecond, noData, span: 4,
-      queries: [now(`sum(rate(benchwatch_db_queries_total{${servers}}[5s]))`, 'queries')],
+      unit: unit.perSecond, noData: none, span: 4,
+      queries: [now(`sum(rate(benchwatch_db_queries_total{${servers}, ${kind}}[5s]))`, 'queries')],
     }),
     stat({
       title: 'Commits',
       description: 'COMMIT statements a second on all selected servers that are no replicas. Autocommit statements are not in it. From benchwatch_db_commits_total.',
-      unit: unit.perSecond, noData, span: 4,
-      queries: [now(`sum(rate(benchwatch_db_commits_total{${servers}, role!~"replica|secondary"}[5s]))`, 'commits')],
+      unit: unit.perSecond, noData: none, span: 4,
+      queries: [now(`sum(rate(benchwatch_db_commits_total{${servers}, ${kind}, role!~"replica|secondary"}[5s]))`, 'commits')],
     }),
     stat({
       title: 'Threads running',
       description: 'Clients executing a statement on the busiest server (mean of 5 s); the agent is one of them. From benchwatch_db_threads_running.',
-      unit: unit.count, decimals: 0, noData, span: 4, text: BigValueTextMode.ValueAndName,
-      queries: [now(`topk(1, max by (target) (avg_over_time(benchwatch_db_threads_running{${servers}}[5s])))`, '{{target}}')],
+      unit: unit.count, decimals: 0, noData: none, span: 4, text: BigValueTextMode.ValueAndName,
+      queries: [now(`topk(1, max by (target) (avg_over_time(benchwatch_db_threads_running{${servers}, ${kind}}[5s])))`, '{{target}}')],
     }),
     stat({
       title: 'Connections in use',
       description: 'Share of the allowed connections in use on the fullest server. Over 90 % DatabaseConnectionsNearLimit fires. From benchwatch_db_connections and benchwatch_db_connections_limit.',
-      unit: unit.share, decimals: 0, noData, span: 4, limits: limits.connections, filled: true, text: BigValueTextMode.ValueAndName,
-      queries: [now(`topk(1, max by (target) (benchwatch_db_connections{${servers}} / benchwatch_db_connections_limit{${servers}}))`, '{{target}}')],
+      unit: unit.share, decimals: 0, noData: none, span: 4, limits: limits.connections, filled: true, text: BigValueTextMode.ValueAndName,
+      queries: [now(`topk(1, max by (target) (benchwatch_db_connections{${servers}, ${kind}} / benchwatch_db_connections_limit{${servers}, ${kind}}))`, '{{target}}')],
     }),
     stat({
       title: 'Waiting for row locks',
       description: 'Clients waiting for a row lock on average over 15 s, as a share of the running threads, on the worst server. Over 25 % DatabaseLockWaits fires. From benchwatch_db_lock_wait_seconds_total.',
-      unit: unit.share, decimals: 0, noData, span: 4, limits: limits.lockWaits, filled: true, text: BigValueTextMode.ValueAndName,
-      queries: [now(`topk(1, max by (target) (rate(benchwatch_db_lock_wait_seconds_total{${servers}}[15s]) / avg_over_time(benchwatch_db_threads_running{${servers}}[15s])))`, '{{target}}')],
+      unit: unit.share, decimals: 0, noData: none, span: 4, limits: limits.lockWaits, filled: true, text: BigValueTextMode.ValueAndName,
+      queries: [now(`topk(1, max by (target) (rate(benchwatch_db_lock_wait_seconds_total{${servers}, ${kind}}[15s]) / avg_over_time(benchwatch_db_threads_running{${servers}, ${kind}}[15s])))`, '{{target}}')],
     }),
     stat({
       title: 'Buffer pool hits',
       description: 'Share of page reads that the buffer pool answered, on the worst server. Near 100 % means that the data fit into memory: the benchmark then tests CPU and locks, not the disk. From benchwatch_mysql_innodb_buffer_pool_reads_total.',
-      unit: unit.share, decimals: 2, noData, span: 4, text: BigValueTextMode.ValueAndName,
-      queries: [now(`bottomk(1, max by (target) (1 - rate(benchwatch_mysql_innodb_buffer_pool_reads_total{${servers}}[15s]) / (rate(benchwatch_mysql_innodb_buffer_pool_read_requests_total{${servers}}[15s]) > 0)))`, '{{target}}')],
+      unit: unit.share, decimals: 2, noData: none, span: 4, text: BigValueTextMode.ValueAndName,
+      queries: [now(`bottomk(1, max by (target) (1 - rate(benchwatch_mysql_innodb_buffer_pool_reads_total{${servers}, ${kind}}[15s]) / (rate(benchwatch_mysql_innodb_buffer_pool_read_requests_total{${servers}, ${kind}}[15s]) > 0)))`, '{{target}}')],
     }),
     row('Load'),
     graph({
       title: 'Queries by server', unit: unit.perSecond, noData, span: 8,
       description: 'Statements a second that clients sent (Questions). From benchwatch_db_queries_total or mysql_global_status_questions.',
-      queries: either(rate('benchwatch_db_queries_total'), exporterRate('mysql_global_status_questions')),
+      queries: either(rate('benchwatch_db_queries_total', kind), exporterRate('mysql_global_status_questions')),
     }),
-    server.operations(8),
-    server.commits(8),
-    server.threads(8),
+    server.operations(8, kind),
+    server.commits(8, kind),
+    server.threads(8, kind),
     graph({
       title: 'Connections in use', unit: unit.share, decimals: 0, max: 1, noData, span: 8, limits: limits.connections,
       description: 'Share of the allowed connections that is in use. From benchwatch_db_connections and its limit, or mysql_global_status_threads_connected and mysql_global_variables_max_connections.',
       queries: either(
-        `max by (target) (benchwatch_db_connections{${servers}} / benchwatch_db_connections_limit{${servers}})`,
+        `max by (target) (benchwatch_db_connections{${servers}, ${kind}} / benchwatch_db_connections_limit{${servers}, ${kind}})`,
         'max by (instance) (mysql_global_status_threads_connected / mysql_global_variables_max_connections)'),
     }),
-    server.bytes(8),
+    server.bytes(8, kind),
     row('Locks and transactions'),
-    server.lockWaits(8),
+    server.lockWaits(8, kind),
     counters({
       title: 'Row lock waits', span: 8,
       description: 'Waits for row locks that began, a second. From benchwatch_mysql_innodb_row_lock_waits_total or mysql_global_status_innodb_row_lock_waits.',

@@ -13,7 +13,7 @@ import { overElapsed } from './panels/elapsed';
 import { agent, datasource, exporter, now } from './query';
 import { limits } from './threshold';
 
-const choose = 'Choose the run that went direct and the one that went through the proxy above; they have to be finished';
+const choose = 'Choose two finished runs';
 const noProxy = 'No proxy is sampled (engine: atlas), and neither ProxySQL nor HAProxy is scraped';
 const noAtlas = 'No Atlas is sampled, or it does not run on the agent\'s host';
 
@@ -59,7 +59,7 @@ export const proxy: Page = {
       queries: [now(of(summaryRate, 'direct'), 'direct'), now(of(summaryRate, 'proxied'), 'proxy')],
     }),
     stat({
-      title: 'Busiest thread of the proxy', unit: unit.share, decimals: 0, noData: noAtlas, span: 6, limits: limits.cpu, filled: true, text: BigValueTextMode.ValueAndName,
+      title: 'Busiest thread of the proxy', unit: unit.share, decimals: 0, noData: 'No Atlas', span: 6, limits: limits.cpu, filled: true, text: BigValueTextMode.ValueAndName,
       description: 'Share of a core that the busiest thread of the proxy uses (15 s). One thread serves a client, so it is the limit: over 90 % ProxyCPUBound fires. From benchwatch_proxy_thread_cpu_seconds_total.',
       queries: [now(`topk(1, max by (target, thread) (rate(benchwatch_proxy_thread_cpu_seconds_total{${servers}}[15s])))`, '{{target}} thread {{thread}}')],
     }),
@@ -85,7 +85,7 @@ export const proxy: Page = {
       title: 'Backends', unit: unit.none, noData: noProxy, span: 8,
       description: 'Whether the proxy uses each of its backends. A proxy without traffic may not notice that one died. From benchwatch_proxy_backend_up (Atlas), haproxy_server_status or proxysql_connpool_conns_status.',
       queries: [
-        agent(`min by (target, backend, role) (benchwatch_proxy_backend_up{${servers}})`, '{{target}} {{backend}} {{role}}'),
+        agent(`min by (target, backend, backend_role) (benchwatch_proxy_backend_up{${servers}})`, '{{target}} {{backend}} {{backend_role}}'),
         exporter('min by (instance, server) (haproxy_server_status{state="UP"})', '{{instance}} {{server}}'),
         exporter('min by (instance, endpoint, hostgroup) (proxysql_connpool_conns_status == bool 1)', '{{instance}} {{endpoint}} group {{hostgroup}}'),
       ],
@@ -115,8 +115,8 @@ export const proxy: Page = {
       queries: [agent(`max by (target) (benchwatch_proxy_resident_bytes{${servers}})`, '{{target}}')],
     }),
     row('The servers behind it'),
-    server.queries(8),
-    server.threads(8),
+    server.queries(8, 'engine!="atlas"'),
+    server.threads(8, 'engine!="atlas"'),
     host.cpu(8),
     graph({
       title: 'Queries that the proxy counted', unit: unit.perSecond, noData: 'Atlas and HAProxy do not count queries; no ProxySQL is scraped', span: 8,

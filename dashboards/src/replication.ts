@@ -30,7 +30,7 @@ export const replicationPage: Page = {
     stat({
       title: 'Stopped threads',
       description: 'Receivers and appliers of asynchronous replicas that do not run. Zero is good; after five seconds ReplicationStopped fires. From benchwatch_replication_running.',
-      unit: unit.none, decimals: 0, noData: 'No asynchronous replicas', span: 4, limits: { warning: 1 }, filled: true,
+      unit: unit.none, decimals: 0, noData: 'No replicas', span: 4, limits: { warning: 1 }, filled: true,
       queries: [now(`sum(benchwatch_replication_running{${servers}} == bool 0)`, 'stopped')],
     }),
     stat({
@@ -43,15 +43,15 @@ export const replicationPage: Page = {
       ],
     }),
     stat({
-      title: 'Longest applier queue',
+      title: 'Applier queue',
       description: 'The member with the most transactions waiting to be applied. Zero is good. From benchwatch_group_replication_applier_queue.',
       unit: unit.count, decimals: 0, noData: 'No group', span: 4, limits: { warning: 100 }, text: BigValueTextMode.ValueAndName,
       queries: [now(`topk(1, max by (target) (benchwatch_group_replication_applier_queue{${servers}}))`, '{{target}}')],
     }),
     stat({
-      title: 'Held back by flow control',
+      title: 'Flow control',
       description: 'Share of their time that running threads are held back on the member that is throttled most (15 s). Over 10 % GroupReplicationFlowControlHigh fires. From benchwatch_group_replication_flow_control_throttled_seconds_total; only with the component group_replication_flow_control_stats.',
-      unit: unit.share, decimals: 0, noData: 'No group, or no such component', span: 4, limits: { warning: 0.1 }, filled: true, text: BigValueTextMode.ValueAndName,
+      unit: unit.share, decimals: 0, noData: 'Not counted', span: 4, limits: { warning: 0.1 }, filled: true, text: BigValueTextMode.ValueAndName,
       queries: [now(`topk(1, max by (target) (rate(benchwatch_group_replication_flow_control_throttled_seconds_total{${servers}}[15s]) / avg_over_time(benchwatch_db_threads_running{${servers}}[15s])))`, '{{target}}')],
     }),
     row('Lag'),
@@ -81,7 +81,7 @@ export const replicationPage: Page = {
       title: 'Receiver and applier',
       description: 'Whether the two parts of replication run, by server and channel. From benchwatch_replication_running.',
       unit: unit.none, noData: noReplica, span: 12,
-      queries: [agent(`min by (target, channel, thread) (benchwatch_replication_running{${servers}})`, '{{target}} {{channel}} {{thread}}')],
+      queries: [agent(`min by (target, channel, thread) (benchwatch_replication_running{${servers}})`, '{{target}} {{thread}} {{channel}}')],
       mappings: states({ '0': { text: 'stopped', color: 'red' }, '1': { text: 'runs', color: 'green' } }),
     }),
     graph({
@@ -155,8 +155,8 @@ export const replicationPage: Page = {
       queries: [agent(`max by (target) (benchwatch_group_replication_members_online{${servers}})`, '{{target}}')],
     }),
     row('Servers and hosts'),
-    server.queries(8),
-    server.threads(8),
+    server.queries(8, 'engine="mysql"'),
+    server.threads(8, 'engine="mysql"'),
     host.cpu(8),
   ],
 };

@@ -27,19 +27,19 @@ export const tidb: Page = {
     stat({
       title: 'Queries',
       description: 'Statements a second as clients see them: text and prepared ones, without the preparing. From tidb_server_query_total.',
-      unit: unit.perSecond, noData: noTidb, span: 4,
+      unit: unit.perSecond, noData: 'No TiDB', span: 4,
       queries: [now('sum(rate(tidb_server_query_total{type=~"Query|StmtExecute"}[20s]))', 'queries')],
     }),
     stat({
       title: 'Commits',
       description: 'COMMIT statements a second. Autocommit statements are not in it. From tidb_executor_statement_total.',
-      unit: unit.perSecond, noData: noTidb, span: 4,
+      unit: unit.perSecond, noData: 'No TiDB', span: 4,
       queries: [now('sum(rate(tidb_executor_statement_total{type="Commit"}[20s]))', 'commits')],
     }),
     stat({
       title: 'Mean statement',
       description: 'Mean time of clients\' statements in the TiDB server, preparing included. Percentiles below 0.5 ms would be invented, for that is the histogram\'s first bucket; the mean is exact. From tidb_server_handle_query_duration_seconds.',
-      unit: unit.seconds, noData: noTidb, span: 4,
+      unit: unit.seconds, noData: 'No TiDB', span: 4,
       queries: [now('sum(rate(tidb_server_handle_query_duration_seconds_sum{sql_type!="internal"}[20s])) / (sum(rate(tidb_server_handle_query_duration_seconds_count{sql_type!="internal"}[20s])) > 0)', 'mean')],
     }),
     stat({
@@ -51,13 +51,13 @@ export const tidb: Page = {
     stat({
       title: 'TiDB CPU',
       description: 'Share of its cores that the busiest TiDB server uses. From 90 % on TiDBCPUSaturated fires. From process_cpu_seconds_total and tidb_server_maxprocs.',
-      unit: unit.share, decimals: 0, noData: 'No TiDB is scraped', span: 4, limits: limits.cpu, filled: true,
+      unit: unit.share, decimals: 0, noData: 'No TiDB', span: 4, limits: limits.cpu, filled: true,
       queries: [now('max(rate(process_cpu_seconds_total{job="tidb"}[20s]) / on (instance) tidb_server_maxprocs)', 'TiDB')],
     }),
     stat({
       title: 'TiKV CPU',
       description: 'Share of its cores that the busiest TiKV store uses. From 90 % on TiKVCPUSaturated fires. From process_cpu_seconds_total and tikv_server_cpu_cores_quota.',
-      unit: unit.share, decimals: 0, noData: 'No TiKV is scraped', span: 4, limits: limits.cpu, filled: true,
+      unit: unit.share, decimals: 0, noData: 'No TiKV', span: 4, limits: limits.cpu, filled: true,
       queries: [now('max(rate(process_cpu_seconds_total{job="tikv"}[20s]) / on (instance) tikv_server_cpu_cores_quota)', 'TiKV')],
     }),
     row('TiDB: what clients see'),
@@ -117,12 +117,12 @@ export const tidb: Page = {
     graph({
       title: 'Errors by code', unit: unit.perSecond, noData: 'No statement has failed', span: 8,
       description: 'Failed statements a second by error: kv:9007 is a write conflict, executor:1213 a deadlock. From tidb_server_execute_error_total.',
-      queries: [exporter(`topk(12, sum by (type) (rate(tidb_server_execute_error_total[${i}])))`, '{{type}}')],
+      queries: [exporter(`topk(12, sum by (type) (rate(tidb_server_execute_error_total[${i}])) > 0)`, '{{type}}')],
     }),
     graph({
       title: 'Backoff by kind', unit: unit.count, decimals: 2, noData: 'No request had to be repeated', span: 8,
       description: 'Statements that wait before a request to TiKV is tried again, on average (seconds waited a second). txnLock is a conflict, regionMiss a moved region, tikvServerBusy a stalled store. From tidb_tikvclient_backoff_seconds.',
-      queries: [exporter(`topk(12, sum by (type) (rate(tidb_tikvclient_backoff_seconds_sum[${i}])))`, '{{type}}')],
+      queries: [exporter(`topk(12, sum by (type) (rate(tidb_tikvclient_backoff_seconds_sum[${i}])) > 0)`, '{{type}}')],
     }),
     graph({
       title: 'Pessimistic retries', unit: unit.perSecond, noData: noTidb, span: 8,

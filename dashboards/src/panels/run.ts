@@ -6,7 +6,7 @@ import { AnyPanel, graph, set, stat, unit } from '../panel';
 import { agent, now } from '../query';
 import { limits } from '../threshold';
 
-const noRun = 'No run yet: start one with `benchwatch run -- COMMAND`';
+const noRun = 'No run yet';
 const silent = 'The tool printed nothing in this time range';
 
 /** Phase while the run lives, result afterwards; both as a name and a number of seconds. */
@@ -19,7 +19,7 @@ export function state(): AnyPanel {
   const results = `label_replace(max by (run, result) (benchwatch_run_result{${runs}} == 1), "phase", "$1", "result", "(.*)")`;
   return stat({
     title: 'State',
-    description: 'Phase of the newest selected run and for how long it has been running; of an ended run its result and duration. Green: warming up, measuring, succeeded. Red: stalled (no report for three intervals), failed or lost. From benchwatch_run_phase and benchwatch_run_result.',
+    description: 'Phase of the newest selected run and for how long it has been running; of an ended run its result and duration. Green: warming up, measuring, succeeded. Red: stalled (no report for three intervals), failed or lost. Start a run with `benchwatch run -- COMMAND`. From benchwatch_run_phase and benchwatch_run_result.',
     unit: unit.clock, noData: noRun, span: 3, filled: true, text: BigValueTextMode.ValueAndName,
     queries: [
       now(ofNewestRun(`${phases} * on (run) group_left () ${elapsed}`), '{{phase}}'),
@@ -67,7 +67,7 @@ export function errors(): AnyPanel {
   return stat({
     title: 'Errors',
     description: 'Errors that the tool counted, as a share of its transactions over the last 15 s, and in total. Zero is good; over 1 % RunErrors fires. From benchwatch_run_errors_total; of an ended run from its summary.',
-    unit: unit.share, decimals: 1, noData: 'This tool counts no errors', span: 3, stacked: true, limits: limits.errorShare, text: BigValueTextMode.ValueAndName,
+    unit: unit.share, decimals: 1, noData: 'Not counted', span: 3, stacked: true, limits: limits.errorShare, text: BigValueTextMode.ValueAndName,
     queries: [
       now(ofNewestRun(share), 'of transactions'),
       now(ofNewestRun(`max by (run) (benchwatch_run_errors_total{${runs}}) or on (run) max by (run) (benchwatch_run_summary_errors_total{${runs}})`), 'in total'),
@@ -133,7 +133,7 @@ export function drain(span: number): AnyPanel {
   return stat({
     title: 'Drain after the end',
     description: 'How long each replica of the newest selected run needed, after the load had ended, to reach the position that the most advanced node had then. Near zero is good; over a minute RunDrainSlow fires. From benchwatch_run_drain_seconds.',
-    unit: unit.seconds, decimals: 1, noData: 'The run has not ended, or there are no replicas', span, height: 8, limits: limits.drainSeconds,
+    unit: unit.seconds, decimals: 1, noData: 'No drain measured', span, height: 8, limits: limits.drainSeconds,
     queries: [now(`max by (run, target) (benchwatch_run_drain_seconds{${runs}}) and on (run) ${newestRun}`, '{{target}}')],
     text: BigValueTextMode.ValueAndName,
   });
@@ -157,7 +157,7 @@ export function clientThreads(): AnyPanel {
   return stat({
     title: 'Threads',
     description: 'Clients that execute a statement now on the busiest of the selected servers (mean of 5 s; the agent itself is one), and the number of client threads of the run. As many running as there are clients: the server, not the client, is what is waited for. From benchwatch_db_threads_running and benchwatch_run_threads.',
-    unit: unit.count, decimals: 0, noData: 'No server is sampled', span: 3, stacked: true, text: BigValueTextMode.ValueAndName,
+    unit: unit.count, decimals: 0, noData: 'No server', span: 3, stacked: true, text: BigValueTextMode.ValueAndName,
     queries: [
       now('max(avg_over_time(benchwatch_db_threads_running{cluster=~"$cluster", target=~"$target"}[5s]))', 'running'),
       now(ofNewestRun(`max by (run) (benchwatch_run_threads{${runs}})`), 'clients'),
