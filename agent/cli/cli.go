@@ -40,6 +40,7 @@ var commands = []func(*kingpin.Application) (string, action){
 	addRuns,
 	addRunsRemove,
 	addRunsImport,
+	addReport,
 }
 
 // exitError is an error that asks for an exit status, with a hint if there is

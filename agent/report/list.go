@@ -23,7 +23,7 @@ func List(w io.Writer, rows []Row) error {
 		}
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n",
 			r.ID, Clip(r.Title, longestCell), dash(r.Tool), Clip(dash(r.Workload), longestCell), threads(r.Threads), started,
-			duration(r.DurationSeconds), r.State(), rate(r.TPS), percentile(r), count(r.Errors))
+			duration(r.DurationSeconds), Plain(r.State()), rate(r.TPS), percentile(r), count(r.Errors))
 	}
 	return t.Flush()
 }

@@ -1,0 +1,67 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/alecthomas/kingpin/v2"
+	"github.com/prometheus/common/version"
+
+	"github.com/benchwatch/benchwatch/agent/report"
+)
+
+// reportCommand is one `benchwatch report`.
+type reportCommand struct {
+	*store
+	output
+	names  *[]string
+	format *string
+}
+
+func addReport(app *kingpin.Application) (string, action) {
+	cmd := app.Command("report", "Write a document about runs: one self-contained HTML file, or the tables one would paste.")
+	r := &reportCommand{}
+	r.names = cmd.Arg("RUN", "Id of a run, the beginning of one, or last; repeatable.").Required().Strings()
+	r.format = cmd.Flag("format", "html, markdown, csv or json.").Default("html").Enum("html", "markdown", "csv", "json")
+	r.output = addOutput(cmd)
+	r.store = addStore(cmd)
+	return cmd.FullCommand(), r.run
+}
+
+func (r *reportCommand) run(s Streams) error {
+	if err := r.open(); err != nil {
+		return err
+	}
+	if err := r.check(); err != nil {
+		return err
+	}
+	dirs, err := r.findRuns(*r.names)
+	if err != nil {
+		return err
+	}
+	doc := report.Document{Made: time.Now(), Version: version.Version}
+	for _, dir := range dirs {
+		h, err := r.history(context.Background(), dir)
+		if err != nil {
+			return err
+		}
+		for _, problem := range h.Damage.Problems {
+			fmt.Fprintf(s.Err, "benchwatch: run %s: %s\n", dir.ID(), problem)
+		}
+		doc.Runs = append(doc.Runs, report.New(h))
+	}
+	return r.document(s, func(w io.Writer) error {
+		switch *r.format {
+		case "markdown":
+			return doc.Markdown(w)
+		case "csv":
+			return doc.CSV(w)
+		case "json":
+			return report.JSON(w, doc)
+		default:
+			return doc.HTML(w)
+		}
+	})
+}

@@ -1,0 +1,216 @@
+package report
+
+import (
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/benchwatch/benchwatch/agent/run"
+	"github.com/benchwatch/benchwatch/agent/tool"
+)
+
+// axis is what all charts of a run share.
+type axis struct {
+	from, to float64
+	bands    []Band
+	marks    []Mark
+}
+
+func axisOf(h *run.History) axis {
+	a := axis{}
+	reach := func(values []float64) {
+		if n := len(values); n > 0 {
+			a.from, a.to = min(a.from, values[0]), max(a.to, values[n-1])
+		}
+	}
+	reach(h.Intervals.Elapsed)
+	for _, s := range h.Servers {
+		reach(s.Elapsed)
+	}
+	m := &h.Snapshot.Meta
+	if m.EndedAt != nil {
+		a.to = max(a.to, h.Elapsed(*m.EndedAt))
+	}
+	a.bands = append(warmups(&h.Intervals), drainBand(h)...)
+	for i, p := range h.Markers {
+		a.marks = append(a.marks, Mark{h.Elapsed(p.Start), i + 1})
+	}
+	return a
+}
+
+// warmups are the times that the tool's summary leaves out.
+func warmups(v *run.Intervals) []Band {
+	var bands []Band
+	for i, warm := range v.Warmup {
+		if !warm {
+			continue
+		}
+		from := 0.0
+		if i > 0 {
+			from = v.Elapsed[i-1]
+		}
+		if n := len(bands); n > 0 && bands[n-1].To == from {
+			bands[n-1].To = v.Elapsed[i]
+		} else {
+			bands = append(bands, Band{"warmup", from, v.Elapsed[i]})
+		}
+	}
+	return bands
+}
+
+// drainBand is from the tool's end until the last replica had caught up.
+func drainBand(h *run.History) []Band {
+	m := &h.Snapshot.Meta
+	if m.EndedAt == nil || len(m.Drain) == 0 {
+		return nil
+	}
+	from := h.Elapsed(*m.EndedAt)
+	to := from
+	for _, d := range m.Drain {
+		switch {
+		case d.Seconds != nil:
+			to = max(to, from+*d.Seconds)
+		case m.ClosedAt != nil:
+			to = max(to, h.Elapsed(*m.ClosedAt))
+		}
+	}
+	return []Band{{"drain", from, to}}
+}
+
+// Charts draws a run: the tool's reports first, then the servers.
+func Charts(h *run.History) []Chart {
+	a := axisOf(h)
+	charts := append(toolCharts(&h.Intervals), serverCharts(h.Servers)...)
+	charts = slices.DeleteFunc(charts, func(c Chart) bool { return c.Empty() })
+	for i := range charts {
+		charts[i].From, charts[i].To, charts[i].Bands, charts[i].Marks = a.from, a.to, a.bands, a.marks
+	}
+	return charts
+}
+
+func toolCharts(v *run.Intervals) []Chart {
+	throughput := Chart{Title: "Throughput by operation", Unit: "operations per second"}
+	for _, s := range ordered(v.Rates) {
+		throughput.add(s.Operation, v.Elapsed, s.Values)
+	}
+	latency := Chart{Title: "Latency", Unit: "milliseconds, as the tool tells for each interval", Spikes: true}
+	for _, s := range ordered(v.Latencies) {
+		latency.add(s.Operation+" "+s.Stat, v.Elapsed, scaled(s.Values, 1000))
+	}
+	errors := Chart{Title: "Errors", Unit: "per second"}
+	errors.add("errors", v.Elapsed, v.ErrorsPerSecond)
+	errors.add("reconnects", v.Elapsed, v.ReconnectsPerSecond)
+	queue := Chart{Title: "Queue", Unit: "events waiting, threads at work"}
+	queue.add("waiting", v.Elapsed, v.QueueLength)
+	queue.add("at work", v.Elapsed, v.Concurrency)
+	return []Chart{throughput, latency, errors, queue}
+}
+
+// ordered puts transactions first and bounds the lines of a chart: what a tool
+// names is the tool's.
+func ordered(all []run.OperationSeries) []run.OperationSeries {
+	all = slices.Clone(all)
+	slices.SortStableFunc(all, func(a, b run.OperationSeries) int {
+		if (a.Operation == tool.Transaction) != (b.Operation == tool.Transaction) {
+			if a.Operation == tool.Transaction {
+				return -1
+			}
+			return 1
+		}
+		return 0
+	})
+	return all[:min(len(all), maxLines)]
+}
+
+// maxLines bounds the lines of one chart.
+const maxLines = 24
+
+func (c *Chart) add(name string, x, y []float64) {
+	if some(y) && len(c.Lines) < maxLines {
+		c.Lines = append(c.Lines, Line{name, Points{x, y}})
+	}
+}
+
+// measure is one value of every server as a chart.
+type measure struct {
+	title, unit string
+	values      func(*run.ServerHistory) []float64
+}
+
+func gauge(name string, factor float64) func(*run.ServerHistory) []float64 {
+	return func(s *run.ServerHistory) []float64 { return scaled(s.Values(name), factor) }
+}
+
+func perSecond(name string, factor float64) func(*run.ServerHistory) []float64 {
+	return func(s *run.ServerHistory) []float64 { return scaled(s.Rate(name), factor) }
+}
+
+// measures in the order of the charts; each is drawn where a server tells it.
+var measures = []measure{
+	{"Queries", "per second", perSecond("db_queries_total", 1)},
+	{"Commits", "per second", perSecond("db_commits_total", 1)},
+	{"Write sets committed (Galera, own and others')", "per second", perSecond("galera_last_committed", 1)},
+	{"Threads running", "at the instant of each sample", gauge("db_threads_running", 1)},
+	{"Connections", "open", gauge("db_connections", 1)},
+	{"Flow control (Galera)", "% of the time paused", perSecond("galera_flow_control_paused_seconds_total", 100)},
+	{"Flow control (MongoDB)", "% of the time lagged", perSecond("mongodb_flow_control_lagged_seconds_total", 100)},
+	{"Flow control (Group Replication)", "% of the time throttled, summed over sessions", perSecond("group_replication_flow_control_throttled_seconds_total", 100)},
+	{"Receive queue (Galera)", "write sets", gauge("galera_receive_queue", 1)},
+	{"Replication queue", "transactions received and not applied", gauge("replication_queue_transactions", 1)},
+	{"Replication lag", "seconds", func(s *run.ServerHistory) []float64 { return s.LagSeconds }},
+	{"Replication lag", "transactions", func(s *run.ServerHistory) []float64 { return s.LagTransactions }},
+	{"Waiting for row locks", "clients, on average", perSecond("db_lock_wait_seconds_total", 1)},
+	{"Deadlocks", "per second", perSecond("mysql_innodb_deadlocks_total", 1)},
+	{"Certification failures (Galera)", "per second", perSecond("galera_certification_failures_total", 1)},
+	{"InnoDB checkpoint age", "MB", gauge("mysql_innodb_checkpoint_age_bytes", 1e-6)},
+	{"InnoDB history list", "undo logs not purged", gauge("mysql_innodb_history_list_length", 1)},
+	{"WiredTiger cache", "dirty MB", gauge("mongodb_cache_dirty_bytes", 1e-6)},
+	{"Queued operations (MongoDB)", "waiting", sum("mongodb_queued_operations")},
+}
+
+func serverCharts(servers []*run.ServerHistory) []Chart {
+	var charts []Chart
+	for _, m := range measures {
+		c := Chart{Title: m.title, Unit: m.unit}
+		for _, s := range servers {
+			c.add(s.Target, s.Elapsed, m.values(s))
+		}
+		if !c.zero() {
+			charts = append(charts, c)
+		}
+	}
+	return charts
+}
+
+// zero reports whether nothing ever happened: a chart of a flat 0 is left out.
+func (c *Chart) zero() bool {
+	for i := range c.Lines {
+		for _, v := range c.Lines[i].Y {
+			if v != 0 && !math.IsNaN(v) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// sum adds up the series of one metric over all its labels.
+func sum(metric string) func(*run.ServerHistory) []float64 {
+	return func(s *run.ServerHistory) []float64 {
+		var total []float64
+		for _, name := range s.Names() {
+			if name != metric && !strings.HasPrefix(name, metric+"{") {
+				continue
+			}
+			values := s.Values(name)
+			if total == nil {
+				total = slices.Clone(values)
+				continue
+			}
+			for i := range total {
+				total[i] += values[i]
+			}
+		}
+		return total
+	}
+}

@@ -1,0 +1,299 @@
+package report
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/net/html"
+
+	"github.com/benchwatch/benchwatch/agent/marker"
+	"github.com/benchwatch/benchwatch/agent/run"
+	"github.com/benchwatch/benchwatch/agent/tool/sysbench"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// galera is a recorded run on a Galera cluster of three nodes.
+const galera = "20261121T111538Z-oltp_write_only-t8"
+
+// captured copies the recorded run into a data directory.
+func captured(t testing.TB) run.Directory {
+	t.Helper()
+	dir := run.At(t.TempDir(), galera)
+	if err := os.MkdirAll(string(dir), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{run.MetaFile, run.StdoutFile, run.StatusFile, run.MarkersFile} {
+		data, err := os.ReadFile(filepath.Join("testdata/galera", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(dir.Path(name), data, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+func history(t testing.TB, dir run.Directory) *run.History {
+	t.Helper()
+	h, err := run.ReadHistory(context.Background(), dir, sysbench.Tool)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+func document(hs ...*run.History) *Document {
+	d := &Document{Made: time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC), Version: "1.2.3"}
+	for _, h := range hs {
+		d.Runs = append(d.Runs, New(h))
+	}
+	return d
+}
+
+func golden(t *testing.T, name string, got []byte) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(string(want), string(got)); d != "" {
+		t.Error(d)
+	}
+}
+
+// TestFormats guards the tables of a real run, to the letter.
+func TestFormats(t *testing.T) {
+	d := document(history(t, captured(t)))
+	var markdown, csv, data bytes.Buffer
+	if err := d.Markdown(&markdown); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.CSV(&csv); err != nil {
+		t.Fatal(err)
+	}
+	if err := JSON(&data, d); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "galera.md", markdown.Bytes())
+	golden(t, "galera.csv", csv.Bytes())
+	golden(t, "galera.json", data.Bytes())
+}
+
+// rendered returns the HTML and its parsed form.
+func rendered(t testing.TB, d *Document) (string, *html.Node) {
+	t.Helper()
+	var b bytes.Buffer
+	if err := d.HTML(&b); err != nil {
+		t.Fatal(err)
+	}
+	root, err := html.Parse(bytes.NewReader(b.Bytes()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b.String(), root
+}
+
+// selfContained fails if a page could run or load anything.
+func selfContained(t *testing.T, root *html.Node) {
+	t.Helper()
+	for n := range root.Descendants() {
+		if n.Type != html.ElementNode {
+			continue
+		}
+		switch n.Data {
+		case "script", "link", "img", "iframe", "object", "embed", "base", "form", "use", "image", "foreignobject":
+			t.Errorf("element %s", n.Data)
+		}
+		for _, a := range n.Attr {
+			switch {
+			case strings.HasPrefix(a.Key, "on"), a.Key == "src", a.Key == "style":
+				t.Errorf("attribute %s=%q", a.Key, a.Val)
+			case a.Key == "href" && !strings.HasPrefix(a.Val, "#"):
+				t.Errorf("link to %q", a.Val)
+			}
+		}
+		if n.Data == "style" && strings.Contains(text(n), "url(") {
+			t.Error("style loads something")
+		}
+	}
+}
+
+func text(root *html.Node) string {
+	var b strings.Builder
+	for n := range root.Descendants() {
+		if n.Type == html.TextNode {
+			b.WriteString(n.Data)
+		}
+	}
+	return b.String()
+}
+
+func elements(root *html.Node, element string) int {
+	n := 0
+	for d := range root.Descendants() {
+		if d.Type == html.ElementNode && d.Data == element {
+			n++
+		}
+	}
+	return n
+}
+
+func TestHTML(t *testing.T) {
+	_, root := rendered(t, document(history(t, captured(t))))
+	selfContained(t, root)
+	all := text(root)
+	for _, want := range []string{
+		"1328.11", "17.01", "219.84", "pauses were asked for by n2 (90) and n3 (94)", "hello <b>x",
+		"Throughput by operation", "Flow control (Galera)", "Replication lag", "the run is short (15.0 s)",
+		"coordinated omission", "10.11.19-MariaDB", "--config-file=/etc/bench/sysbench.cnf",
+	} {
+		if !strings.Contains(all, want) {
+			t.Errorf("missing %q", want)
+		}
+	}
+	if n := elements(root, "figure"); n < 8 {
+		t.Errorf("%d charts", n)
+	}
+}
+
+// TestHostileText guards that what tools, servers and users wrote shows as text.
+func TestHostileText(t *testing.T) {
+	const evil = `</style></title><script>alert(1)</script><img src=x onerror=alert(1)> "'` + "`" + ` | [a](javascript:alert(1)) ` + "\x1b[2J\u202e\n# h\xff"
+	dir := captured(t)
+	if _, err := dir.Update(func(m *run.Meta) {
+		m.Title, m.Workload, m.Reason, m.Target, m.ToolVersion, m.Generator = evil, evil, evil, evil, evil, evil
+		m.Labels = map[string]string{evil: evil}
+		m.Command = []string{evil, evil}
+		m.Result = run.Result(evil)
+		m.Drain[evil] = run.Drain{TimedOut: true}
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := marker.Append(dir.Path(run.MarkersFile), marker.Marker{Kind: marker.Point, Text: evil, Start: time.Unix(1795259745, 0)}); err != nil {
+		t.Fatal(err)
+	}
+	line, err := json.Marshal(run.Status{
+		Tick: time.Date(2026, 11, 21, 11, 15, 40, 0, time.UTC), Target: evil, Engine: evil, Role: evil, Version: evil, Up: true,
+		Values: map[string]float64{"db_queries_total": 1, evil: 1},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.OpenFile(dir.Path(run.StatusFile), os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprintf(f, "%s\n", line)
+	f.Close()
+	output, err := os.OpenFile(dir.Path(run.StdoutFile), os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprintf(output, "FATAL: %s\n", strings.ReplaceAll(evil, "\n", " "))
+	output.Close()
+
+	d := document(history(t, dir), history(t, dir))
+	_, root := rendered(t, d)
+	selfContained(t, root)
+	if all := text(root); strings.Count(all, "<script>alert(1)</script>") < 10 {
+		t.Error("the text does not show")
+	}
+	var markdown bytes.Buffer
+	if err := d.Markdown(&markdown); err != nil {
+		t.Fatal(err)
+	}
+	for _, bad := range []string{"<script", "<img", "\x1b", "\n# h", "](javascript", "\u202e"} {
+		if at := strings.Index(strings.NewReplacer(`\<`, "", `\]`, "").Replace(markdown.String()), bad); at >= 0 {
+			t.Errorf("Markdown holds %q", bad)
+		}
+	}
+	for line := range strings.Lines(markdown.String()) {
+		if strings.HasPrefix(line, "| ") && strings.Count(line, " | ") > 30 {
+			t.Errorf("a cell breaks the table: %s", line)
+		}
+	}
+	var csv bytes.Buffer
+	if err := CSV(&csv, []Row{{Title: "=cmd|' /C calc'!A0", Labels: map[string]string{"x": "@SUM(1)"}}}); err != nil {
+		t.Fatal(err)
+	}
+	if s := csv.String(); strings.Contains(s, ",=") || strings.Contains(s, ",@") {
+		t.Errorf("a spreadsheet takes a cell for a formula: %s", s)
+	}
+}
+
+// TestReportOfTenHours guards the size of a long run's report, and that a single
+// second that stands out can still be seen in it.
+func TestReportOfTenHours(t *testing.T) {
+	const seconds = 36000
+	var out strings.Builder
+	out.WriteString("sysbench 1.0.20 (using system LuaJIT 2.1.0-beta3)\n\nRunning the test with following options:\nNumber of threads: 16\n\nThreads started!\n\n")
+	for i := 1; i <= seconds; i++ {
+		tps := 1000.0 + float64(i%100)
+		if i == 23456 {
+			tps = 3
+		}
+		fmt.Fprintf(&out, "[ %ds ] thds: 16 tps: %.2f qps: %.2f (r/w/o: %.2f/%.2f/0.00) lat (ms,95%%): %.2f err/s: 0.00 reconn/s: 0.00\n", i, tps, 2*tps, tps, tps, 10+float64(i%7))
+	}
+	dir := captured(t)
+	if err := os.WriteFile(dir.Path(run.StdoutFile), []byte(out.String()), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	lines, err := os.ReadFile(dir.Path(run.StatusFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var status bytes.Buffer
+	begin := time.Date(2026, 11, 21, 11, 15, 39, 0, time.UTC)
+	first := bytes.SplitAfter(lines, []byte("\n"))[:3]
+	for i := range seconds / 4 { // a sample every 4 s keeps the test quick
+		at := []byte(begin.Add(time.Duration(4*i) * time.Second).Format("2006-01-02T15:04:05"))
+		for _, line := range first {
+			status.Write(bytes.ReplaceAll(line, []byte("2026-11-21T11:15:39"), at))
+		}
+	}
+	if err := os.WriteFile(dir.Path(run.StatusFile), status.Bytes(), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := dir.Update(func(m *run.Meta) {
+		end := begin.Add(seconds * time.Second)
+		m.EndedAt, m.ClosedAt = &end, &end
+	}); err != nil {
+		t.Fatal(err)
+	}
+	h := history(t, dir)
+	page, root := rendered(t, document(h))
+	selfContained(t, root)
+	if len(page) > 5<<20 {
+		t.Errorf("%d bytes", len(page))
+	}
+	charts := Charts(h)
+	thinned := charts[0].Lines[0].thin(charts[0].From, charts[0].To, buckets)
+	if low := minimum(thinned.Y); len(thinned.X) > 2*buckets+2 || low != 3 {
+		t.Errorf("%d points, the lowest is %v", len(thinned.X), low)
+	}
+}
+
+func minimum(values []float64) float64 {
+	low := values[0]
+	for _, v := range values {
+		low = min(low, v)
+	}
+	return low
+}
