@@ -95,7 +95,7 @@ func newRunView(s *run.Snapshot) runView {
 		Workload: m.Workload, Target: m.Target, Database: m.Database, DurationSeconds: m.DurationSeconds, Generator: m.Generator,
 		StartedAt: m.StartedAt.UnixMilli(), EndedAt: milliseconds(m.EndedAt), ClosedAt: milliseconds(m.ClosedAt), ClockAt: milliseconds(m.ClockStartedAt),
 		Phase: s.Phase, Result: m.Result, Reason: m.Reason, ExitCode: m.ExitCode, Signal: m.Signal,
-		Errors: finiteOr0(s.Errors), Drain: m.Drain,
+		Errors: math.Round(finiteOr0(s.Errors)), Drain: m.Drain,
 	}
 	if s.Threads.Known {
 		v.Threads = &s.Threads.Value

@@ -10,6 +10,8 @@ import { colour, type Theme } from './theme';
 export interface Group {
   readonly axis: TimeAxis;
   readonly theme: Theme;
+  /** The run goes on: its newest values are those of now. */
+  readonly live: boolean;
   /** Colour of a server, the same in all charts. */
   serverColour(target: string): string;
   zoom(from: number, to: number): void;
@@ -44,7 +46,6 @@ export class Chart {
       this.legend,
     );
     this.choose(table);
-    for (const s of this.series) if (spec.drawn && !spec.drawn(s.name)) this.hidden.add(key(s));
   }
 
   /** Takes a table; false if there is nothing in it for this chart. */
@@ -52,6 +53,8 @@ export class Chart {
     this.table = table;
     const series = this.spec.kinds.flatMap((k) => table.of(k));
     const same = series.length === this.series.length && series.every((s, i) => key(s) === key(this.series[i]!));
+    const known = new Set(this.series.map(key));
+    for (const s of series) if (!known.has(key(s)) && this.spec.drawn?.(s.name) === false) this.hidden.add(key(s));
     this.series = series;
     if (!same) this.build();
     return series.length > 0;
@@ -118,11 +121,15 @@ export class Chart {
     else this.plot.setCursor({ left: this.plot.valToPos(x, 'x'), top: 1 });
   }
 
-  /** Values in the legend: at a row or, without a cursor, the newest ones. */
+  /** Values in the legend: at a row or, without a cursor, those of now or the run's mean. */
   private legendAt(row: number | null): void {
     this.row = row;
     const at = row ?? this.table.x.length - 1;
-    this.series.forEach((s, i) => setText(this.values[i]!, format.value(this.spec.unit, s.values[at])));
+    const mean = row == null && !this.group.live;
+    this.series.forEach((s, i) => {
+      const v = mean ? (s.count > 0 ? s.sum / s.count : null) : s.values[at];
+      setText(this.values[i]!, (mean ? 'ø ' : '') + format.value(this.spec.unit, v));
+    });
   }
 
   private options(width: number): uPlot.Options {
@@ -132,7 +139,7 @@ export class Chart {
     return {
       width,
       height: this.height(),
-      padding: [10, 8, 0, 0],
+      padding: [16, 8, 0, 0],
       legend: { show: false },
       scales: {
         x: { time: false, range: () => shown(axis) },
@@ -239,9 +246,9 @@ export class Chart {
       ctx.stroke();
       const half = (ctx.measureText(String(f.number)).width + 6 * unit) / 2;
       ctx.fillStyle = ink;
-      ctx.fillRect(x - half, bbox.top - 10 * unit, 2 * half, 13 * unit);
+      ctx.fillRect(x - half, bbox.top - 13 * unit, 2 * half, 13 * unit);
       ctx.fillStyle = this.group.theme.back;
-      ctx.fillText(String(f.number), x, bbox.top);
+      ctx.fillText(String(f.number), x, bbox.top - 3 * unit);
     }
     ctx.restore();
   }

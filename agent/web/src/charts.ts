@@ -12,6 +12,7 @@ export class Charts implements Group {
   readonly root: HTMLElement;
   readonly axis: TimeAxis = { full: [0, 10], view: null, phases: [], flags: [] };
   theme = readTheme();
+  live = false;
 
   private readonly charts = new Map<string, Chart>();
   private readonly servers: string[] = [];
@@ -64,7 +65,9 @@ export class Charts implements Group {
     this.drawing = requestAnimationFrame(() => {
       const ends = tableNames.map((t) => tables[t].last).filter((x) => Number.isFinite(x));
       const begins = tableNames.map((t) => tables[t].x[0]).filter((x) => x !== undefined);
-      const from = Math.min(0, ...begins);
+      // The first tick lies up to a second before the tool's clock begins.
+      const first = Math.min(0, ...begins);
+      const from = first > -1.5 ? 0 : first;
       this.axis.full = [from, Math.max(from + 10, ...ends)];
       for (const spec of specs) {
         const table = tables[spec.table];

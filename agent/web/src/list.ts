@@ -74,7 +74,7 @@ export class ListView {
       cell('tool', [r.tool, r.workload].filter(Boolean).join(' ')),
       cell('threads', format.number(r.threads)),
       cell('transactions/s', format.number(r.throughput)),
-      cell(r.latency_stat ?? 'latency', r.latency_stat ? `${format.seconds(r.latency_seconds)} ${r.latency_stat}` : '–'),
+      cell('latency', r.latency_stat ? `${format.seconds(r.latency_seconds)} ${r.latency_stat}` : '–'),
       cell('errors', format.number(r.errors)),
       cell('started', format.dateTime(r.started_at)),
       clock,

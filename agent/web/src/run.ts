@@ -2,7 +2,7 @@ import { getHistory, tableNames, type History, type Marker, type Row, type Run, 
 import { flagsOf, type Phase } from './axis';
 import { Charts } from './charts';
 import { el } from './dom';
-import { badge, drain, messages, parameters, summary } from './facts';
+import { badge, drain, live, messages, parameters, summary } from './facts';
 import * as format from './format';
 import { Table } from './table';
 import { Tiles } from './tiles';
@@ -156,6 +156,7 @@ export class RunView {
     const phases: Phase[] = this.warmup.map(([from, to]) => ({ kind: 'warmup', from, to }));
     if (run.started_at < this.zero) phases.push({ kind: 'before', from: -86400, to: 0 });
     if (run.ended_at !== undefined) phases.push({ kind: 'drain', from: at(run.ended_at), to: run.closed_at === undefined ? 1e9 : at(run.closed_at) });
+    this.charts.live = live(run);
     this.charts.axis.phases = phases;
     this.charts.axis.flags = flagsOf(this.markers, this.zero);
   }
