@@ -31,7 +31,7 @@ func addReport(app *kingpin.Application) (string, action) {
 }
 
 func (r *reportCommand) run(s Streams) error {
-	if err := r.open(); err != nil {
+	if err := r.load(); err != nil {
 		return err
 	}
 	if err := r.check(); err != nil {

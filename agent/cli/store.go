@@ -55,6 +55,10 @@ func (s *store) open() error {
 	if err := s.load(); err != nil {
 		return err
 	}
+	return s.exists()
+}
+
+func (s *store) exists() error {
 	info, err := os.Stat(s.dataDir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -79,6 +83,9 @@ func (s *store) findRun(name string) (run.Directory, error) {
 			return "", withHint(fmt.Errorf("no run in %s", name), "a run's directory holds a run.json")
 		}
 		return dir, nil
+	}
+	if err := s.exists(); err != nil {
+		return "", err
 	}
 	ids, err := run.List(s.dataDir)
 	if err != nil {
