@@ -55,6 +55,8 @@ cgroup_limit() {
 cgroup1_limit() {
 	local node=$1 pid=$2 percent=$3 thread group=/sys/fs/cgroup/cpu/benchwatch-$2
 	shift 3
+	# Without the check an unmounted /sys would take all this as ordinary files.
+	[[ -e /sys/fs/cgroup/cpu/cgroup.procs ]] || return 1
 	mkdir -p "$group" || return 1
 	printf '%s\n' "$group" >"$node/cgroup"
 	echo 100000 >"$group/cpu.cfs_period_us" || return 1
