@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -17,10 +18,7 @@ import (
 
 	"github.com/benchwatch/benchwatch/agent/config"
 	"github.com/benchwatch/benchwatch/agent/follow"
-	"github.com/benchwatch/benchwatch/agent/observer"
-	"github.com/benchwatch/benchwatch/agent/report"
 	"github.com/benchwatch/benchwatch/agent/run"
-	"github.com/benchwatch/benchwatch/agent/tool/commandline"
 )
 
 // Exit statuses of `run` for its own failures, as env and timeout use them.
@@ -100,7 +98,7 @@ func (r *runCommand) run() error {
 		r.say("note: no benchmark tool that is known in this command: its output is kept, but not read (--tool says which it is)")
 	}
 	if len(command.Added) > 0 {
-		r.say("added %s, for live reports (--no-inject to leave the command alone)", join(command.Added))
+		r.say("added %s, for live reports (--no-inject to leave the command alone)", strings.Join(command.Added, " "))
 	}
 
 	ctx, stop := context.WithCancel(context.Background())
@@ -127,91 +125,6 @@ func (r *runCommand) run() error {
 }
 
 func (r *runCommand) piped() bool { return len(*r.command) == 1 && (*r.command)[0] == "-" }
-
-// describe reads the command line and makes the run's facts of it.
-func (r *runCommand) describe() (commandline.Command, run.Meta, error) {
-	var command commandline.Command
-	tools := r.config.ToolSet()
-	if *r.tool != "" && tools.ByName(*r.tool) == nil {
-		return command, run.Meta{}, ownFailure(fmt.Errorf("unknown tool %q", *r.tool), "known are "+tools.Names())
-	}
-	if err := config.CheckLabels(*r.labels); err != nil {
-		return command, run.Meta{}, ownFailure(err, "")
-	}
-	if !r.piped() {
-		env := commandline.OS()
-		env.NoInject = !*r.inject
-		command = commandline.Read(*r.command, tools, env)
-		if _, err := exec.LookPath((*r.command)[0]); err != nil {
-			return command, run.Meta{}, cantStart(err)
-		}
-	} else if *r.tool == "" {
-		return command, run.Meta{}, &exitError{Status: 2, Err: errors.New("reading a tool's output from standard input needs --tool"), Hint: "known are " + tools.Names()}
-	}
-	d := command.Description
-	host, _ := os.Hostname() // an empty name is better than no run
-	meta := run.Meta{
-		ID: *r.id, Title: *r.title, Labels: map[string]string{}, Tool: *r.tool,
-		Verb: d.Command, Workload: d.Workload, Threads: d.Threads, Target: d.Target, Database: d.Database,
-		DurationSeconds: d.Duration.Seconds(), ReportIntervalSeconds: d.ReportInterval.Seconds(),
-		Command: command.Redacted, Generator: host,
-		StartedAt: time.Now().UTC().Truncate(time.Millisecond),
-	}
-	if meta.Tool == "" && command.Tool != nil {
-		meta.Tool = command.Tool.Name
-	}
-	if len(command.Added) > 0 && meta.ReportIntervalSeconds == 0 {
-		meta.ReportIntervalSeconds = 1
-	}
-	if meta.Title == "" {
-		meta.Title = command.Title()
-	}
-	if meta.Title == "" {
-		meta.Title = meta.Tool
-	}
-	for k, v := range d.Labels {
-		if config.CheckLabels(map[string]string{k: v}) == nil {
-			meta.Labels[k] = v
-		}
-	}
-	for k, v := range *r.labels {
-		meta.Labels[k] = v
-	}
-	return command, meta, nil
-}
-
-// create makes the run directory; an id that the user did not choose is made
-// unique.
-func (r *runCommand) create(meta run.Meta) (err error) {
-	chosen := meta.ID != ""
-	for n := 1; ; n++ {
-		if !chosen {
-			name := meta.Workload
-			if name == "" {
-				name = meta.Tool
-			}
-			meta.ID = run.NewID(meta.StartedAt, name, meta.Threads, n)
-		}
-		r.dir, r.claim, err = run.Create(r.config.DataDir, meta)
-		switch {
-		case err == nil:
-			return nil
-		case errors.Is(err, run.ErrExists) && !chosen:
-			continue
-		case errors.Is(err, run.ErrExists):
-			return ownFailure(err, "choose another --run-id")
-		default:
-			return ownFailure(err, "choose another place with --data-dir")
-		}
-	}
-}
-
-// remove takes back a run directory when nothing was started.
-func (r *runCommand) remove() {
-	if err := r.dir.Remove(); err != nil {
-		r.say("%v", err)
-	}
-}
 
 // execute runs the tool to its end, or reads its output to the end, and returns
 // its exit status. An error means that nothing was run.
@@ -270,123 +183,6 @@ func (r *runCommand) pipe(ctx context.Context, signals <-chan os.Signal) error {
 	return nil
 }
 
-// observation is the observer in this process, or none where an agent has the
-// data directory.
-type observation struct {
-	observer *observer.Observer
-	parts    sync.WaitGroup
-	cancel   context.CancelFunc
-}
-
-func (o *observation) stop() {
-	if o.cancel != nil {
-		o.cancel()
-	}
-	o.parts.Wait()
-}
-
-// observe starts an observer for this run unless an agent does that.
-func (r *runCommand) observe(ctx context.Context) (*observation, error) {
-	own := &observation{}
-	if _, ok := run.Agent(r.config.DataDir); ok {
-		return own, nil
-	}
-	ls, err := r.listen(true)
-	if err != nil {
-		return nil, ownFailure(err, "")
-	}
-	b, err := observer.New(observer.Options{Config: r.config, Only: []string{r.dir.ID()}, Logger: r.log})
-	if err != nil {
-		ls[0].Close()
-		return nil, ownFailure(err, "")
-	}
-	r.say("metrics at http://%s/metrics", ls[0].Addr())
-	ctx, own.cancel = context.WithCancel(ctx)
-	own.observer = b
-	own.parts.Go(func() {
-		if err := b.Run(ctx); err != nil {
-			r.say("%v", err)
-		}
-	})
-	own.parts.Go(func() {
-		if err := r.serve(ctx, b, ls, r.log); err != nil {
-			r.say("%v", err)
-		}
-	})
-	return own, nil
-}
-
-// afterwards waits for the replicas, prints the table and lingers. A signal
-// ends each of the waits.
-func (r *runCommand) afterwards(own *observation, signals <-chan os.Signal) {
-	defer own.stop()
-	ended := time.Now()
-	if !r.unrecorded {
-		r.awaitClosed(own, signals)
-	}
-	meta, err := r.dir.Load()
-	if err != nil {
-		r.say("%v", err)
-		return
-	}
-	snap, err := run.Read(context.Background(), r.dir, r.config.ToolSet().ByName(meta.Tool))
-	if err != nil {
-		r.say("%v", err)
-	}
-	report.Table(r.streams.Err, &snap)
-	r.say("run %s: %s", meta.ID, r.dir)
-	if own.observer == nil {
-		return
-	}
-	if wait := *r.linger - time.Since(ended); wait > 0 {
-		r.say("serving metrics for %s more (Ctrl-C ends it)", wait.Round(time.Second))
-		select {
-		case <-time.After(wait):
-		case <-signals:
-		}
-	}
-	if n := own.observer.PendingMarkers(); n > 0 {
-		r.say("%d markers not delivered to Grafana: an agent on this data directory will send them", n)
-	}
-}
-
-// agentGrace is how long an agent may be away, for a restart, before the
-// wrapper stops waiting for what it would write.
-const agentGrace = 5 * time.Second
-
-func (r *runCommand) awaitClosed(own *observation, signals <-chan os.Signal) {
-	tick := time.NewTicker(100 * time.Millisecond)
-	defer tick.Stop()
-	began, seen := time.Now(), time.Now()
-	told := false
-	for {
-		meta, err := r.dir.Load()
-		if err == nil && meta.Closed() {
-			return
-		}
-		if own.observer == nil {
-			if _, ok := run.Agent(r.config.DataDir); ok {
-				seen = time.Now()
-			} else if time.Since(seen) > agentGrace {
-				r.say("the agent is gone: not waiting for replicas")
-				return
-			}
-		}
-		if !told && time.Since(began) > 2*time.Second {
-			told = true
-			r.say("waiting for replicas to catch up (Ctrl-C to stop waiting)")
-		}
-		select {
-		case <-tick.C:
-		case <-signals:
-			if own.observer == nil {
-				return
-			}
-			own.observer.GiveUpDrain()
-		}
-	}
-}
-
 // say prints a line of our own, told apart from the tool's by its prefix.
 func (r *runCommand) say(format string, args ...any) {
 	fmt.Fprintf(r.streams.Err, "benchwatch: "+format+"\n", args...)
@@ -413,15 +209,4 @@ func cantStart(err error) error {
 		status = exitCantRun
 	}
 	return &exitError{Status: status, Err: err}
-}
-
-func join(args []string) string {
-	out := ""
-	for i, a := range args {
-		if i > 0 {
-			out += " "
-		}
-		out += a
-	}
-	return out
 }
