@@ -14,8 +14,11 @@ import (
 	"time"
 )
 
-// member is one target of a sampler. Its goroutine owns prober, told and
-// loggedErr; the other fields below are guarded by the sampler's mutex.
+// repeatAfter is how long an error that comes and goes is not logged again.
+const repeatAfter = time.Minute
+
+// member is one target of a sampler. Its goroutine owns the fields from prober
+// to downSince; those below are guarded by the sampler's mutex.
 type member struct {
 	sampler *Sampler
 	target  *Target
@@ -23,8 +26,10 @@ type member struct {
 	ticks   chan time.Time
 
 	prober    Prober
-	told      map[string]bool // missing rights that were logged
-	loggedErr string
+	told      map[string]bool      // missing rights that were logged
+	logged    map[string]time.Time // errors, and when they were logged last
+	failing   string               // the error now
+	announced bool                 // an error was logged since the last recovery
 	downSince time.Time
 
 	cancel   context.CancelFunc
@@ -43,6 +48,7 @@ func newMember(s *Sampler, t Target) *member {
 		log:     s.log.With("target", t.Name),
 		ticks:   make(chan time.Time, 1),
 		told:    map[string]bool{},
+		logged:  map[string]time.Time{},
 		cancel:  func() {},
 	}
 	m.last = Sample{Target: m.target, Err: ErrNotSampled}
@@ -116,21 +122,16 @@ func (m *member) ask(ctx context.Context) (status *Status, err error) {
 }
 
 // report logs what has changed since the last probe: a new error, recovery, a
-// right found missing.
+// right found missing. A target that comes and goes is not logged each time.
 func (m *member) report(sample *Sample) {
 	if sample.Err != nil {
-		if text := errorText(sample.Err); text != m.loggedErr {
-			m.log.Error("target can't be sampled", "err", text)
-			m.loggedErr = text
-		}
-		if m.downSince.IsZero() {
-			m.downSince = sample.Asked
-		}
+		m.reportError(errorText(sample.Err), sample.Asked)
 		return
 	}
-	if m.loggedErr != "" {
+	m.failing = ""
+	if m.announced {
+		m.announced = false
 		m.log.Info("target answers again", "after", sample.Answered.Sub(m.downSince).Round(time.Millisecond))
-		m.loggedErr = ""
 	}
 	m.downSince = time.Time{}
 	for _, right := range sample.Status.Missing {
@@ -139,6 +140,25 @@ func (m *member) report(sample *Sample) {
 			m.log.Warn("a right is missing", "missing", right)
 		}
 	}
+}
+
+func (m *member) reportError(text string, now time.Time) {
+	if m.downSince.IsZero() {
+		m.downSince = now
+	}
+	if text == m.failing {
+		return
+	}
+	m.failing = text
+	if last, ok := m.logged[text]; ok && now.Sub(last) < repeatAfter {
+		return
+	}
+	if len(m.logged) >= 100 { // texts that hold something that changes
+		clear(m.logged)
+	}
+	m.logged[text] = now
+	m.announced = true
+	m.log.Error("target can't be sampled", "err", text)
 }
 
 // record makes sample the newest of the member. The caller holds mu. Until the

@@ -367,57 +367,23 @@ func TestUpdateKeepsUnchangedTargets(t *testing.T) {
 	})
 }
 
-// A reader that stops reading loses frames; the sampling goes on.
-func TestSlowSubscriberHoldsUpNobody(t *testing.T) {
+// A target that comes and goes each second fills no log.
+func TestFlappingIsLoggedOnceAMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, targets("", "a"), map[string]*fake{"a": {answer: after(0, &Status{})}})
-		slow, _ := r.Subscribe(2)
-		cancelled, cancel := r.Subscribe(2)
-		cancel()
-		cancel()
-		if _, open := <-cancelled; open {
-			t.Error("frame after cancel")
+		flap := &fake{}
+		flap.answer = func(context.Context) (*Status, error) {
+			if flap.asked()%2 == 0 {
+				return nil, errors.New("slow")
+			}
+			return &Status{}, nil
 		}
-		for range 10 {
+		r := newRig(t, targets("", "a"), map[string]*fake{"a": flap})
+		defer r.stop()
+		for range 180 {
 			<-r.frames
 		}
-		r.stop()
-		var ticks []int
-		for f := range slow {
-			ticks = append(ticks, f.Tick.UTC().Second())
-		}
-		if fmt.Sprint(ticks) != "[9 10]" {
-			t.Errorf("got %v, want the newest two", ticks)
+		if n := strings.Count(r.logs.String(), "err=slow"); n != 3 {
+			t.Errorf("logged %d times in 3 minutes:\n%s", n, r.logs)
 		}
 	})
-}
-
-func TestRestarts(t *testing.T) {
-	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	type step struct {
-		after, uptime time.Duration
-		want          uint64
-	}
-	tests := map[string][]step{
-		"steady":                {{0, 100 * time.Second, 0}, {time.Second, 101 * time.Second, 0}, {time.Second, 101 * time.Second, 0}, {time.Second, 103 * time.Second, 0}},
-		"late answer":           {{0, 100 * time.Second, 0}, {1900 * time.Millisecond, 101 * time.Second, 0}},
-		"restart":               {{0, 100 * time.Second, 0}, {5 * time.Second, time.Second, 1}, {time.Second, 2 * time.Second, 1}},
-		"uptime past the old":   {{0, 10 * time.Second, 0}, {30 * time.Second, 17 * time.Second, 1}},
-		"twice":                 {{0, time.Hour, 0}, {9 * time.Second, time.Second, 1}, {20 * time.Second, 3 * time.Second, 2}},
-		"unknown in between":    {{0, 100 * time.Second, 0}, {time.Second, 0, 0}, {time.Second, 102 * time.Second, 0}},
-		"server's clock ahead":  {{0, 100 * time.Second, 0}, {time.Second, 4000 * time.Second, 0}},
-		"stopped and continued": {{0, 100 * time.Second, 0}, {12 * time.Second, 112 * time.Second, 0}},
-	}
-	for name, steps := range tests {
-		t.Run(name, func(t *testing.T) {
-			var r restartCounter
-			now := at
-			for i, s := range steps {
-				now = now.Add(s.after)
-				if r.see(now, s.uptime); r.n != s.want {
-					t.Errorf("step %d: %d restarts, want %d", i, r.n, s.want)
-				}
-			}
-		})
-	}
 }

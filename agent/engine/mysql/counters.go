@@ -151,8 +151,13 @@ func readCounters(tick *Tick, out *engine.Status) {
 	}
 }
 
-// plausible rejects numbers that can't be counts: negative ones, and gauges
-// that a server let run below 0, which it shows as nearly 2^64.
+// plausible rejects numbers that can't be counts: negative ones, those beyond
+// 64 bits, and gauges that a server let run below 0, which it shows as nearly
+// 2^64.
 func plausible(kind engine.Kind, n float64) bool {
-	return n >= 0 && (kind == engine.Counter || n < 1<<63)
+	limit := float64(1 << 63)
+	if kind == engine.Counter {
+		limit *= 2
+	}
+	return n >= 0 && (n < limit || kind == engine.Counter && n == limit)
 }

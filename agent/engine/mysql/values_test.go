@@ -177,3 +177,27 @@ func TestFailingDetail(t *testing.T) {
 		t.Error("lost connection not noticed")
 	}
 }
+
+func FuzzServer(f *testing.F) {
+	f.Add("5.5.5-10.11.19-MariaDB-0+deb12u1-log", "mariadb.org binary distribution", "151")
+	f.Add("8.0.11-TiDB-v8.5.0", "TiDB Server", "18446744073709551615")
+	f.Fuzz(func(t *testing.T, version, comment, value string) {
+		status := Values{}
+		for _, name := range counterNames() {
+			status[name] = value
+		}
+		server, err := NewServer(Values{"version": version, "version_comment": comment, "max_connections": value})
+		if err != nil {
+			return
+		}
+		out, err := Decode(context.Background(), &Tick{Target: &engine.Target{}, Server: server, Status: status}, nil, nil)
+		if err != nil || out.Uptime < 0 {
+			t.Fatalf("%+v, %v", out, err)
+		}
+		for _, v := range out.Values {
+			if v.V < 0 || math.IsNaN(v.V) || math.IsInf(v.V, 0) {
+				t.Fatalf("%s is %v from %q", v.Metric.Name, v.V, value)
+			}
+		}
+	})
+}
