@@ -105,11 +105,25 @@ func ReadHistory(ctx context.Context, dir Directory, t *tool.Tool) (*History, er
 // wants, by name as in Status.Values: fewer take less time and memory. nil
 // keeps all.
 func ReadHistoryOf(ctx context.Context, dir Directory, t *tool.Tool, keep func(name string) bool) (*History, error) {
+	h, err := ReadOutputHistory(ctx, dir, t)
+	if err != nil {
+		return nil, err
+	}
+	h.keep = keep
+	if err := h.readStatus(ctx, dir.Path(StatusFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		h.Damage.Problems = append(h.Damage.Problems, err.Error())
+	}
+	return h, ctx.Err()
+}
+
+// ReadOutputHistory is ReadHistory without the servers, whose record is by far
+// the largest file of a long run.
+func ReadOutputHistory(ctx context.Context, dir Directory, t *tool.Tool) (*History, error) {
 	meta, err := dir.Load()
 	if err != nil {
 		return nil, err
 	}
-	h := &History{keep: keep}
+	h := &History{}
 	f := newFeed(t)
 	f.series, f.growing = &h.Intervals, !meta.Ended()
 	if err := f.readAll(ctx, dir, &meta); err != nil {
@@ -121,9 +135,6 @@ func ReadHistoryOf(ctx context.Context, dir Directory, t *tool.Tool, keep func(n
 	h.Damage.TornOutput = f.torn
 	h.Snapshot = f.snapshot(meta, time.Now())
 	h.Zero = h.zero()
-	if err := h.readStatus(ctx, dir.Path(StatusFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		h.Damage.Problems = append(h.Damage.Problems, err.Error())
-	}
 	if err := h.readMarkers(dir); err != nil {
 		h.Damage.Problems = append(h.Damage.Problems, err.Error())
 	}

@@ -98,7 +98,7 @@ func (p *Page) serveHistory(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusBadRequest, err.Error())
 		return
 	}
-	h, err := p.read(r.Context(), &s)
+	h, err := p.readFor(r, &s)
 	if err != nil {
 		p.log.Debug("history not served", "run", s.Meta.ID, "err", err)
 		refuse(w, http.StatusInternalServerError, "the run can't be read")
@@ -111,6 +111,7 @@ func (p *Page) serveHistory(w http.ResponseWriter, r *http.Request) {
 	cpu := p.hostTable(&s, h.zero)
 	b := append([]byte(`{"run":`), encode(newRunDetail(&s))...)
 	b = strconv.AppendInt(append(b, `,"zero":`...), h.zero.UnixMilli(), 10)
+	b = strconv.AppendBool(append(b, `,"whole":`...), !h.noServers)
 	b = append(append(b, `,"warmup":`...), encode(h.warmup)...)
 	b = append(append(b, `,"damage":`...), encode(h.damage)...)
 	b = append(append(b, `,"markers":`...), encode(markerViews(markers))...)
@@ -118,6 +119,20 @@ func (p *Page) serveHistory(w http.ResponseWriter, r *http.Request) {
 	b = h.servers.appendJSON(append(b, `,"servers":`...), from, to, points)
 	b = cpu.appendJSON(append(b, `,"host":`...), from, to, points)
 	answer(w, r, append(b, `}}`...))
+}
+
+// readFor reads a run as a request wants it: with first=1 without the servers, if
+// reading these would take long.
+func (p *Page) readFor(r *http.Request, s *run.Snapshot) (history, error) {
+	if r.URL.Query().Get("first") != "" {
+		if h, ok := p.remembered(s.Meta.ID, basisOf(p.opts.DataDir, s)); ok {
+			return h, nil
+		}
+		if sizeOf(run.At(p.opts.DataDir, s.Meta.ID).Path(run.StatusFile)).bytes > longStatus {
+			return p.readOutput(r.Context(), s)
+		}
+	}
+	return p.read(r.Context(), s)
 }
 
 // hostTable is this machine's CPU during a run, as far as it is remembered.

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/benchwatch/benchwatch/agent/run"
-	"github.com/benchwatch/benchwatch/agent/tool"
 )
 
 const (
@@ -14,6 +13,9 @@ const (
 	// 10 MB.
 	keptHistories = 4
 	keptTime      = 2 * time.Minute
+	// longStatus is the size in bytes from which a status file takes so long that
+	// a page is shown before it is read.
+	longStatus = 16 << 20
 )
 
 // history is what is drawn of one run. Page.mu guards it. Of a live run it is
@@ -24,6 +26,7 @@ type history struct {
 	warmup             []span
 	damage             []string
 	started            time.Time
+	noServers          bool // they were not read
 
 	used time.Time
 	// basis is what has to be the same for the history to be right still.
@@ -143,20 +146,31 @@ func (p *Page) read(ctx context.Context, s *run.Snapshot) (history, error) {
 }
 
 func (p *Page) load(ctx context.Context, s *run.Snapshot, b basis) (*history, error) {
-	var t *tool.Tool
-	if set := p.opts.Tools(); s.Meta.Tool != "" {
-		t = set.ByName(s.Meta.Tool)
-	}
-	read, err := run.ReadHistoryOf(ctx, run.At(p.opts.DataDir, s.Meta.ID), t, drawn)
+	read, err := run.ReadHistoryOf(ctx, run.At(p.opts.DataDir, s.Meta.ID), p.opts.Tools().ByName(s.Meta.Tool), drawn)
 	if err != nil {
 		return nil, err
 	}
-	h := &history{
+	h := newHistory(read)
+	h.started, h.used, h.basis = s.Meta.StartedAt, time.Now(), b
+	return &h, nil
+}
+
+// readOutput reads what the tool reported only. It is not remembered.
+func (p *Page) readOutput(ctx context.Context, s *run.Snapshot) (history, error) {
+	read, err := run.ReadOutputHistory(ctx, run.At(p.opts.DataDir, s.Meta.ID), p.opts.Tools().ByName(s.Meta.Tool))
+	if err != nil {
+		return history{}, err
+	}
+	h := newHistory(read)
+	h.noServers = true
+	return h, nil
+}
+
+func newHistory(read *run.History) history {
+	return history{
 		zero: read.Zero, intervals: intervalTable(&read.Intervals), servers: serverTable(read),
 		warmup: warmups(&read.Intervals), damage: read.DamageLines(),
-		started: s.Meta.StartedAt, used: time.Now(), basis: b,
 	}
-	return h, nil
 }
 
 // remembered returns the history in memory if it is still right.

@@ -71,6 +71,8 @@ export type TableName = (typeof tableNames)[number];
 export interface History {
   run: RunDetail;
   zero: number;
+  /** False: the servers were left out, to be asked for next. */
+  whole: boolean;
   warmup: [number, number][] | null;
   damage: string[] | null;
   markers: Marker[];
@@ -103,10 +105,14 @@ export const getRuns = (signal?: AbortSignal): Promise<{ runs: Run[] }> => get('
 
 export const getRun = (id: string): Promise<RunDetail> => get(`api/runs/${encodeURIComponent(id)}`);
 
-/** A run's history, thinned to about points rows; seconds on the run's axis. */
-export function getHistory(id: string, points: number, part?: { from: number; to: number }, signal?: AbortSignal): Promise<History> {
+/** Which part of a history; seconds on the run's axis. first: what can be had at once. */
+export type Part = { from: number; to: number } | { first: true };
+
+/** A run's history, thinned to about points rows. */
+export function getHistory(id: string, points: number, part?: Part, signal?: AbortSignal): Promise<History> {
   const query = new URLSearchParams({ points: String(points) });
-  if (part) {
+  if (part && 'first' in part) query.set('first', '1');
+  if (part && 'from' in part) {
     query.set('from', String(part.from));
     query.set('to', String(part.to));
   }

@@ -57,8 +57,11 @@ export class RunView {
     this.loading?.abort();
     const loading = new AbortController();
     this.loading = loading;
-    getHistory(this.id, points, undefined, loading.signal)
-      .then((h) => this.take(h))
+    getHistory(this.id, points, this.run ? undefined : { first: true }, loading.signal)
+      .then((h) => {
+        this.take(h);
+        if (!h.whole) this.load();
+      })
       .catch((e: unknown) => {
         if (loading.signal.aborted) return;
         if (!this.run) this.fail(e instanceof Error ? e.message : String(e));
