@@ -18,8 +18,9 @@ help: ## list the targets
 	@sed -nE 's/^([a-z0-9-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
 
 .PHONY: build
-build: ## the static binary ./benchwatch
+build: ## the static binary ./benchwatch, with the live page where Node.js is
 	@scripts/toolchain.sh go
+	@agent/web/build.sh
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o benchwatch ./agent
 
 .PHONY: test

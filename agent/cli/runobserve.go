@@ -41,7 +41,7 @@ func (r *runCommand) observe(ctx context.Context) (*observation, error) {
 		ls[0].Close()
 		return nil, ownFailure(err, "")
 	}
-	r.say("metrics at http://%s/metrics", ls[0].Addr())
+	r.say("live page at http://%s/ (metrics at /metrics)", ls[0].Addr())
 	ctx, own.cancel = context.WithCancel(ctx)
 	own.observer = b
 	own.parts.Go(func() {
