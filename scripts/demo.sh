@@ -159,12 +159,11 @@ load_galera() {
 	say '  -- node n3 is normal again'
 	progress $((seconds / 8))
 	say '  -- node n2 becomes slow and may lag: gcs.fc_limit=100000'
-	"$here/galera.sh" limit "$dir/servers" 2 2
-	"$here/galera.sh" sql "$dir/servers" 2 <<<"SET GLOBAL wsrep_provider_options = 'gcs.fc_limit=100000'"
+	"$here/galera.sh" lag "$dir/servers" 2
 	mark 'n2 slow, gcs.fc_limit=100000'
 	while [[ $(phase) != @(draining|ended|) ]]; do progress 5; done
 	say '  -- sysbench has ended, n2 is normal again and catches up'
-	"$here/galera.sh" unlimit "$dir/servers" 2
+	"$here/galera.sh" unlag "$dir/servers" 2
 }
 
 load_mariadb() {

@@ -20,6 +20,7 @@ usage: galera.sh start DIR BASEPORT [NODES]   start (3 nodes), or start again wi
        galera.sh kill|pause|resume DIR N      SIGKILL, SIGSTOP, SIGCONT to node N
        galera.sh limit DIR N [PERCENT]        leave node N's appliers PERCENT (5) of one core
        galera.sh unlimit DIR N
+       galera.sh lag|unlag DIR N              let node N fall behind without holding the others
        galera.sh rejoin DIR N [ist|sst]       start a dead node again
        galera.sh sql DIR N                    administrator's client on node N
 
@@ -137,16 +138,39 @@ rejoin() {
 # holds the whole cluster. With cpulimit, the group's messages wait before they reach
 # the queue, so the limit at which the node asks for a pause is lowered too.
 slow() {
+	limit_appliers "$1" "$2"
+	[[ $CPU_LIMITED_BY == cgroup ]] || fc_limit "$1" 1
+}
+
+limit_appliers() { # N PERCENT
 	local threads
 	mapfile -t threads < <(sql "$dir/n$1" -e "SELECT tid FROM information_schema.processlist WHERE user = 'system user'")
 	((${#threads[@]})) || die "node $1 shows no applier threads"
 	cpu_limit "$dir/n$1" "$2" "${threads[@]}"
-	[[ $CPU_LIMITED_BY == cgroup ]] || fc_limit "$1" 1
 }
 
 unslow() {
 	cpu_unlimit "$dir/n$1"
 	fc_limit "$1" 16
+}
+
+# lag N: slow appliers in a node that does not ask for pauses. Where single threads can't be
+# slowed, a read lock holds them: the node then shows as desynced.
+lag() {
+	fc_limit "$1" 100000
+	limit_appliers "$1" 2
+	[[ $CPU_LIMITED_BY != cgroup ]] || return 0
+	cpu_unlimit "$dir/n$1"
+	process_start "$dir/n$1/lock.pid" /dev/null timeout 600 mariadb --no-defaults --socket="$dir/n$1/sock" --user="$ADMIN" \
+		-e "FLUSH TABLES WITH READ LOCK; $LOCK_WAIT"
+}
+
+LOCK_WAIT='SELECT SLEEP(600)'
+
+unlag() {
+	unslow "$1"
+	sql "$dir/n$1" -e "SELECT CONCAT('KILL ', id, ';') FROM information_schema.processlist WHERE info = '$LOCK_WAIT'" | sql "$dir/n$1"
+	process_stop "$dir/n$1/lock.pid" 5
 }
 
 fc_limit() { # N LIMIT

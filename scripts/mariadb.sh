@@ -20,6 +20,7 @@ usage: mariadb.sh start DIR BASEPORT [SERVERS]  start (1 server), or start again
        mariadb.sh kill|pause|resume DIR N       SIGKILL, SIGSTOP, SIGCONT to server N
        mariadb.sh limit DIR N [PERCENT]         leave server N (a replica: its appliers) PERCENT (5) of one core
        mariadb.sh unlimit DIR N
+       mariadb.sh lag|unlag DIR N               let replica N fall behind
        mariadb.sh rejoin DIR N                  start a dead server again
        mariadb.sh sql DIR N                     administrator's client on server N
 
@@ -97,6 +98,10 @@ slow() {
 	fi
 	cpu_limit "$dir/n$1" "$2" "${threads[@]}"
 }
+
+lag() { slow "$1" 2; }
+
+unlag() { unslow "$1"; }
 
 unslow() { cpu_unlimit "$dir/n$1"; }
 

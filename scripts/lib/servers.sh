@@ -7,7 +7,7 @@
 #   rejoin N [HOW]  start server N, which is down
 #   node_usable DIR whether the server in DIR is ready for work
 #   node_state DIR  a few words for the status line
-#   slow N PERCENT, unslow N
+#   slow N PERCENT, unslow N, lag N, unlag N
 #   PORTS_PER_NODE  how many ports a server takes: base+N, base+10+N …
 #
 # The folder and the base port are in dir and base.
@@ -61,6 +61,7 @@ all_run() {
 servers_stop() {
 	local n
 	for n in $(node_numbers | sort -rn); do
+		process_stop "$dir/n$n/lock.pid" 2
 		process_stop "$dir/n$n/pid" 20
 		cpu_forget "$dir/n$n"
 	done
@@ -94,7 +95,7 @@ servers_main() { # KIND COUNT ARGUMENT...
 	shift 3 || true
 	case $command in
 	help | -h | --help) usage && return ;;
-	start | stop | status | kill | pause | resume | limit | unlimit | rejoin | sql) ;;
+	start | stop | status | kill | pause | resume | limit | unlimit | lag | unlag | rejoin | sql) ;;
 	*) die "unknown command: $command; ${0##*/} help lists them" ;;
 	esac
 	(($#)) || die "$command: which folder?"
@@ -118,6 +119,7 @@ servers_main() { # KIND COUNT ARGUMENT...
 	resume) node_signal "$1" CONT ;;
 	limit) slow "$1" "${2:-5}" ;;
 	unlimit) unslow "$1" ;;
+	lag | unlag) "$command" "$1" ;;
 	rejoin)
 		process_gone "$dir/n$1/pid" || die "server $1 runs"
 		process_stop "$dir/n$1/pid"
