@@ -41,6 +41,7 @@ var commands = []func(*kingpin.Application) (string, action){
 	addRunsRemove,
 	addRunsImport,
 	addReport,
+	addCompare,
 }
 
 // exitError is an error that asks for an exit status, with a hint if there is

@@ -103,11 +103,16 @@ func rendered(t testing.TB, d *Document) (string, *html.Node) {
 	if err := d.HTML(&b); err != nil {
 		t.Fatal(err)
 	}
-	root, err := html.Parse(bytes.NewReader(b.Bytes()))
+	return parsed(t, b.String())
+}
+
+func parsed(t testing.TB, page string) (string, *html.Node) {
+	t.Helper()
+	root, err := html.Parse(strings.NewReader(page))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return b.String(), root
+	return page, root
 }
 
 // selfContained fails if a page could run or load anything.

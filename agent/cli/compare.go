@@ -1,0 +1,166 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/alecthomas/kingpin/v2"
+	"github.com/prometheus/common/version"
+
+	"github.com/benchwatch/benchwatch/agent/report"
+	"github.com/benchwatch/benchwatch/agent/run"
+)
+
+// compareCommand is one `benchwatch compare`.
+type compareCommand struct {
+	*store
+	output
+	specs  *[]string
+	format *string
+
+	streams Streams
+}
+
+func addCompare(app *kingpin.Application) (string, action) {
+	cmd := app.Command("compare", "Compare runs, or groups of runs: benchwatch compare via=direct via=atlas.")
+	r := &compareCommand{}
+	r.specs = cmd.Arg("GROUP", "A run's id, several with commas between, or all runs with labels k=v[,k=v]; the first group is what the others are compared with.").Required().Strings()
+	r.format = cmd.Flag("format", "text, markdown, csv, json or html.").Default("text").Enum("text", "markdown", "csv", "json", "html")
+	r.output = addOutput(cmd)
+	r.store = addStore(cmd)
+	return cmd.FullCommand(), func(s Streams) error {
+		r.streams = s
+		return r.run()
+	}
+}
+
+func (r *compareCommand) run() error {
+	if len(*r.specs) < 2 {
+		return &exitError{Status: 2, Err: errors.New("two runs or groups are needed"), Hint: "benchwatch compare via=direct via=atlas"}
+	}
+	if err := r.load(); err != nil {
+		return err
+	}
+	if err := r.check(); err != nil {
+		return err
+	}
+	groups := make([]report.Group, len(*r.specs))
+	histories := make([][]*run.History, len(groups))
+	var of []string
+	for i, spec := range *r.specs {
+		dirs, names, err := r.group(spec)
+		if err != nil {
+			return err
+		}
+		of = append(of, names...)
+		groups[i].Name = spec
+		for _, dir := range dirs {
+			if err := r.add(&groups[i], &histories[i], dir, len(names) == 0); err != nil {
+				return err
+			}
+		}
+		if len(groups[i].Runs) == 0 {
+			return withHint(fmt.Errorf("no ended run in group %s", spec), "benchwatch runs lists them")
+		}
+	}
+	c := report.Compare(groups, of)
+	return r.document(r.streams, func(w io.Writer) error {
+		switch *r.format {
+		case "markdown":
+			return c.Markdown(w)
+		case "csv":
+			return c.CSV(w)
+		case "json":
+			return report.JSON(w, c)
+		case "html":
+			p := report.ComparisonPage{Comparison: c, Made: time.Now(), Version: version.Version, Charts: report.CompareCharts(&c, groups, histories)}
+			return p.HTML(w)
+		default:
+			return c.Text(w)
+		}
+	})
+}
+
+// group returns the runs that an argument names and, if it is by labels, the
+// labels' names.
+func (r *compareCommand) group(spec string) ([]run.Directory, []string, error) {
+	if !strings.Contains(spec, "=") || strings.Contains(spec, "/") {
+		dirs, err := r.findRuns(strings.Split(spec, ","))
+		return dirs, nil, err
+	}
+	labels := map[string]string{}
+	var names []string
+	for part := range strings.SplitSeq(spec, ",") {
+		name, value, ok := strings.Cut(part, "=")
+		if !ok || name == "" {
+			return nil, nil, &exitError{Status: 2, Err: fmt.Errorf("group %q is not k=v[,k=v]", spec), Hint: "benchwatch compare via=direct,threads=16 via=atlas,threads=16"}
+		}
+		labels[name] = value
+		names = append(names, name)
+	}
+	if err := r.exists(); err != nil {
+		return nil, nil, err
+	}
+	ids, err := run.List(r.dataDir)
+	if err != nil {
+		return nil, nil, err
+	}
+	var dirs []run.Directory
+	for _, id := range ids {
+		meta, err := run.At(r.dataDir, id).Load()
+		if err != nil {
+			fmt.Fprintf(r.streams.Err, "benchwatch: left out: %v\n", err)
+			continue
+		}
+		if hasLabels(&meta, labels) {
+			dirs = append(dirs, run.At(r.dataDir, id))
+		}
+	}
+	if len(dirs) == 0 {
+		return nil, nil, withHint(fmt.Errorf("no run has %s", spec), "benchwatch runs --json shows the labels")
+	}
+	return dirs, names, nil
+}
+
+// add reads a run into its group. Runs that were not named one by one take part
+// only if they measured something to the end.
+func (r *compareCommand) add(g *report.Group, histories *[]*run.History, dir run.Directory, named bool) error {
+	h, err := r.read(dir)
+	if err != nil {
+		return err
+	}
+	m := &h.Snapshot.Meta
+	switch {
+	case !named && (m.Verb == "prepare" || m.Verb == "cleanup" || m.Verb == "load"):
+		return nil
+	case m.Result != run.Succeeded && !named:
+		fmt.Fprintf(r.streams.Err, "benchwatch: left out of %s: run %s is %s\n", g.Name, m.ID, stateOf(h))
+		return nil
+	case m.Result != run.Succeeded:
+		fmt.Fprintf(r.streams.Err, "benchwatch: run %s is %s: its numbers are of a part only\n", m.ID, stateOf(h))
+	}
+	g.Runs = append(g.Runs, report.RowOf(&h.Snapshot))
+	*histories = append(*histories, h)
+	return nil
+}
+
+// read reads a run with its intervals only where they are drawn.
+func (r *compareCommand) read(dir run.Directory) (*run.History, error) {
+	if *r.format == "html" {
+		return r.history(context.Background(), dir)
+	}
+	snap, err := r.store.read(context.Background(), dir)
+	if err != nil {
+		return nil, err
+	}
+	return &run.History{Snapshot: snap}, nil
+}
+
+func stateOf(h *run.History) string {
+	row := report.RowOf(&h.Snapshot)
+	return row.State()
+}

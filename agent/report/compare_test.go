@@ -1,0 +1,121 @@
+package report
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/benchwatch/benchwatch/agent/run"
+)
+
+// group makes runs of one setting: threads and label, with these rates.
+func group(name string, threads int, rates ...float64) Group {
+	g := Group{Name: "via=" + name}
+	for i, tps := range rates {
+		g.Runs = append(g.Runs, Row{
+			ID: fmt.Sprintf("%s-%d-%d", name, threads, i), Tool: "sysbench", Workload: "oltp_read_write", Threads: threads, Result: run.Succeeded,
+			Labels: map[string]string{"via": name, "sweep": "s", "repeat": fmt.Sprint(i)},
+			TPS:    ptr(tps), Latency: map[string]float64{"p95": 0.001 * 1000 / tps}, Errors: ptr(0),
+		})
+	}
+	return g
+}
+
+func join(a, b Group) Group {
+	a.Runs = append(a.Runs, b.Runs...)
+	return a
+}
+
+func textOf(t *testing.T, c Comparison) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := c.Text(&b); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// TestCompareVerdicts guards that a difference is called one only where the runs
+// can tell it from noise.
+func TestCompareVerdicts(t *testing.T) {
+	for name, c := range map[string]struct {
+		a, b    []float64
+		verdict Verdict
+		text    string
+	}{
+		"one run each":    {[]float64{1000}, []float64{900}, Single, "-10.0 % ? one run, may be noise"},
+		"one against ten": {[]float64{1000, 1001, 1002, 1003, 1004, 1005}, []float64{900}, Single, "? one run"},
+		"three each":      {[]float64{1000, 1001, 1002}, []float64{900, 901, 902}, TooFew, "-10.0 % ? too few runs (p=0.100)"},
+		"four each":       {[]float64{1000, 1001, 1002, 1003}, []float64{900, 901, 902, 903}, Different, "-10.0 % (p=0.029)"},
+		"overlapping":     {[]float64{1000, 950, 1050, 990}, []float64{1010, 940, 1040, 980}, Same, "~ noise (p="},
+		"all the same":    {[]float64{1000, 1000, 1000, 1000}, []float64{1000, 1000, 1000, 1000}, Same, "~ noise"},
+	} {
+		got := Compare([]Group{group("direct", 16, c.a...), group("atlas", 16, c.b...)}, []string{"via"})
+		s := got.Lines[0].Samples[1]
+		if got.Lines[0].Measure != "tps" || s.Verdict != c.verdict || !strings.Contains(s.DifferenceText(), c.text) {
+			t.Errorf("%s: %s %q %q", name, got.Lines[0].Measure, s.Verdict, s.DifferenceText())
+		}
+		if c.verdict == Single && !strings.Contains(textOf(t, got), "note: one run says nothing of its spread") {
+			t.Errorf("%s: not said:\n%s", name, textOf(t, got))
+		}
+	}
+}
+
+// TestCompareSettings guards that what varies within the groups makes lines, in
+// the order of numbers, and is never mixed.
+func TestCompareSettings(t *testing.T) {
+	direct := join(join(group("direct", 128, 3000), group("direct", 16, 2000)), group("direct", 1, 200))
+	atlas := join(group("atlas", 16, 1800), group("atlas", 1, 150))
+	c := Compare([]Group{direct, atlas}, []string{"via"})
+	if len(c.Settings) != 1 || c.Settings[0] != "threads" || len(c.Differs) != 0 {
+		t.Fatalf("settings %v, differs %v", c.Settings, c.Differs)
+	}
+	var got []string
+	for _, l := range c.Lines {
+		if l.Measure == "tps" {
+			got = append(got, l.Settings[0]+" "+l.Samples[1].RatioText())
+		}
+	}
+	if s := strings.Join(got, ", "); s != "1 0.750, 16 0.900, 128 –" {
+		t.Errorf("lines %s", s)
+	}
+}
+
+// TestCompareSaysWhatDiffers guards against apples and oranges.
+func TestCompareSaysWhatDiffers(t *testing.T) {
+	c := Compare([]Group{group("direct", 16, 1000), group("atlas", 32, 1000)}, nil)
+	text := textOf(t, c)
+	for _, want := range []string{"threads: via=direct 16, via=atlas 32", "via: via=direct direct, via=atlas atlas", "the groups differ in threads (16 and 32)"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("missing %q in\n%s", want, text)
+		}
+	}
+}
+
+func TestCompareFormats(t *testing.T) {
+	dir := captured(t)
+	h := history(t, dir)
+	groups := []Group{{Name: "<b>a", Runs: []Row{RowOf(&h.Snapshot)}}, {Name: "b|c", Runs: []Row{RowOf(&h.Snapshot)}}}
+	c := Compare(groups, nil)
+	var markdown, csv, data, page bytes.Buffer
+	if err := c.Markdown(&markdown); err != nil || !strings.Contains(markdown.String(), `| \<b\>a | b\|c | ratio |`) {
+		t.Errorf("%v\n%s", err, markdown.String())
+	}
+	if err := c.CSV(&csv); err != nil || !strings.Contains(csv.String(), "\ntps,/s,b|c,1,1328.11,1328.11,1328.11,1,,one run\n") {
+		t.Errorf("%v\n%s", err, csv.String())
+	}
+	if err := JSON(&data, c); err != nil || !json.Valid(data.Bytes()) {
+		t.Errorf("%v\n%s", err, data.String())
+	}
+	p := ComparisonPage{Comparison: c, Charts: CompareCharts(&c, groups, [][]*run.History{{h}, {h}})}
+	if err := p.HTML(&page); err != nil {
+		t.Fatal(err)
+	}
+	_, root := parsed(t, page.String())
+	selfContained(t, root)
+	if n := elements(root, "figure"); n != 2 || !strings.Contains(text(root), "<b>a") {
+		t.Errorf("%d charts", n)
+	}
+}
