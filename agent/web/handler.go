@@ -195,7 +195,11 @@ func (p *Page) serveEvents(w http.ResponseWriter, r *http.Request) {
 		return err == nil && stream.Flush() == nil
 	}
 	hello := func() []byte {
-		return encode(map[string]any{"version": version.Version, "agent": p.started.UnixMilli(), "now": time.Now().UnixMilli()})
+		v := helloView{Version: version.Version, Agent: p.started.UnixMilli(), Now: time.Now().UnixMilli()}
+		if len(p.opts.Only) == 1 {
+			v.Only = p.opts.Only[0]
+		}
+		return encode(v)
 	}
 	if !write(event("hello", hello())) {
 		return

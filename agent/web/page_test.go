@@ -370,6 +370,7 @@ func TestOnly(t *testing.T) {
 	_, claim := s.create(run.Meta{ID: "other", StartedAt: begin})
 	claim.Release()
 	s.ended(run.Meta{ID: "mine"}, "")
+	s.stream().next("hello", has(`"only":"mine"`))
 	if code, _ := s.get("/api/runs/other"); code != http.StatusNotFound {
 		t.Errorf("another run: %d", code)
 	}

@@ -79,6 +79,14 @@ type operationView struct {
 	Latency   map[string]float64 `json:"latency_seconds,omitempty"`
 }
 
+// helloView is who serves the page.
+type helloView struct {
+	Version string `json:"version"`
+	Agent   int64  `json:"agent"` // when it started
+	Now     int64  `json:"now"`
+	Only    string `json:"only,omitempty"` // the one run that it serves
+}
+
 type markerView struct {
 	ID    string      `json:"id"`
 	Kind  marker.Kind `json:"kind"`

@@ -92,6 +92,8 @@ export interface Hello {
   version: string;
   agent: number;
   now: number;
+  /** The one run that this agent serves, if it is one run's own. */
+  only?: string;
 }
 
 async function get<T>(path: string, signal?: AbortSignal): Promise<T> {

@@ -13,7 +13,6 @@ class Page implements Listener {
   private view: ListView | RunView | null = null;
   private version: string | null = null;
   private offset = 0; // of the agent's clock from the browser's
-  private greeted = false;
   private redraw = 0;
 
   constructor() {
@@ -54,13 +53,11 @@ class Page implements Listener {
     this.version = h.version;
     this.offset = h.now - Date.now();
     setText(document.getElementById('version')!, h.version);
+    if (h.only && !location.hash) location.replace(`#/runs/${encodeURIComponent(h.only)}`);
     getRuns()
       .then(({ runs }) => {
         this.runs.clear();
         for (const r of runs) this.runs.set(r.id, r);
-        // An agent that serves one run only: no need to choose.
-        if (!this.greeted && !location.hash && runs.length === 1) location.replace(`#/runs/${encodeURIComponent(runs[0]!.id)}`);
-        this.greeted = true;
         this.list();
       })
       .catch(() => undefined); // the stream comes back, and with it the next try

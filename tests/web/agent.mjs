@@ -1,0 +1,88 @@
+// A benchwatch of this clone on a data directory of its own.
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { appendFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+const binary = process.env.BENCHWATCH;
+const port = Number(process.env.PORT ?? 29160);
+
+export class Agent {
+  url = `http://127.0.0.1:${port}/`;
+  folder = mkdtempSync(join(tmpdir(), 'benchwatch-page.'));
+  #agent = null;
+  #runs = [];
+
+  async start() {
+    this.#agent = this.#spawn('agent.log', ['agent', `--data-dir=${this.folder}`, `--web.listen-address=127.0.0.1:${port}`]);
+    for (;;) {
+      if (this.#agent.exitCode !== null) throw new Error(`the agent ended, see ${this.folder}/agent.log`);
+      try {
+        if ((await fetch(`${this.url}-/ready`)).ok) return;
+      } catch {
+        await new Promise((done) => setTimeout(done, 50));
+      }
+    }
+  }
+
+  async stop() {
+    if (this.#agent?.exitCode === null) {
+      this.#agent.kill('SIGTERM');
+      await once(this.#agent, 'exit');
+    }
+  }
+
+  /** Stops all that was started. */
+  async end() {
+    for (const run of this.#runs) {
+      if (run.exitCode !== null) continue;
+      run.kill('SIGTERM');
+      await once(run, 'exit');
+    }
+    await this.stop();
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+
+  /** Runs sysbench's CPU test, which needs no server: 20 events a second. */
+  run(title, seconds, ...flags) {
+    const tool = ['sysbench', 'cpu', '--rate=20', '--threads=2', `--time=${seconds}`, '--report-interval=1', 'run'];
+    const run = this.#spawn('run.log', ['run', `--data-dir=${this.folder}`, `--title=${title}`, ...flags, '--', ...tool]);
+    this.#runs.push(run);
+    return run;
+  }
+
+  async mark(text) {
+    const mark = this.#spawn('mark.log', ['mark', `--data-dir=${this.folder}`, text]);
+    const [code] = await once(mark, 'exit');
+    if (code !== 0) throw new Error(`mark: exit status ${code}`);
+  }
+
+  /** Lays down an ended run as the agent would have left it: its tool's output and one server's record. */
+  ended(id, seconds, throughput) {
+    const dir = join(this.folder, 'runs', id);
+    mkdirSync(dir, { recursive: true });
+    const start = Date.UTC(2026, 10, 20, 1, 0, 0);
+    const at = (s) => new Date(start + s * 1000).toISOString();
+    let lines = 'sysbench 1.0.20 (using system LuaJIT 2.1.0-beta3)\n\nRunning the test with following options:\nNumber of threads: 8\n\nThreads started!\n\n';
+    let status = '';
+    for (let s = 1; s <= seconds; s++) {
+      const tps = throughput(s).toFixed(2);
+      lines += `[ ${s}s ] thds: 8 tps: ${tps} qps: ${tps} (r/w/o: ${tps}/0.00/0.00) lat (ms,95%): 1.04 err/s: 0.00 reconn/s: 0.00\n`;
+      status += `{"tick":"${at(s)}","asked":"${at(s)}","answered":"${at(s)}","target":"n1","engine":"mysql","up":true,"values":{"db_queries_total":${s * 500},"db_threads_running":9}}\n`;
+    }
+    writeFileSync(join(dir, 'stdout.log'), lines);
+    writeFileSync(join(dir, 'status.jsonl'), status);
+    const meta = {
+      id, title: id, tool: 'sysbench', workload: 'oltp_read_only', threads: 8, generator: 'test', started_at: at(0), clock_started_at: at(0),
+      ended_at: at(seconds), closed_at: at(seconds), exit_code: 0, result: 'succeeded',
+    };
+    writeFileSync(join(dir, 'run.json'), JSON.stringify(meta));
+  }
+
+  #spawn(log, args) {
+    const child = spawn(binary, args, { stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, BENCHWATCH_DATA_DIR: '' } });
+    for (const out of [child.stdout, child.stderr]) out.on('data', (data) => appendFileSync(join(this.folder, log), data));
+    return child;
+  }
+}
