@@ -39,7 +39,7 @@ export function throughput(): AnyPanel {
   const ended = named(`max by (run) (benchwatch_run_summary_operations_per_second{op="transaction", ${runs}})`, 'of', 'whole run');
   return stat({
     title: 'Throughput',
-    description: 'Transactions a second as the tool printed them last; of an ended run the mean that the tool printed in its summary. Beside it the best interval of the run within the time range. Higher is better; a live value far below the best one deserves a look.',
+    description: 'Transactions a second as the tool printed them last; of an ended run the mean that the tool printed in its summary. Beside it the best interval of the run within the time range. Higher is better; a live value far below the best one deserves a look. From benchwatch_run_operations_per_second and benchwatch_run_summary_operations_per_second.',
     unit: unit.perSecond, noData: noRun, span: 3, stacked: true, text: BigValueTextMode.ValueAndName,
     queries: [
       now(ofNewestRun(`(${live}) or on (run) (${ended})`), '{{of}}'),
@@ -52,7 +52,7 @@ export function throughput(): AnyPanel {
 export function latency(): AnyPanel {
   return stat({
     title: 'Latency',
-    description: 'The p95 that the tool printed last. Tools that print no p95: p99, else the highest percentile they print, else the mean; the name says which. Of an ended run that of the whole run. Beside it the median of the run within the time range. From the recording rule run:benchwatch_run_latency_seconds:headline. The tool measures it in a closed loop unless it was given a rate: waiting that the tool itself caused is not in it.',
+    description: 'The p95 that the tool printed last. Tools that print no p95: p99, else the highest percentile they print, else the mean; the name says which. Of an ended run that of the whole run. Beside it the median of the run within the time range. The tool measures it in a closed loop unless it was given a rate: waiting that the tool itself caused is not in it. From run:benchwatch_run_latency_seconds:headline.',
     unit: unit.seconds, noData: noRun, span: 3, stacked: true, text: BigValueTextMode.ValueAndName,
     queries: [
       now(ofNewestRun(`run:benchwatch_run_latency_seconds:headline{${runs}} or on (run) ${named(`run:benchwatch_run_summary_latency_seconds:headline{${runs}}`, 'of', ' whole run')}`), '{{stat}}{{of}}'),

@@ -1,0 +1,145 @@
+package dashboards
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Known returns all metric names that somebody exposes, with the labels of those
+// for which they are known (the agent's), else nil.
+func Known(root string) (map[string][]string, error) {
+	known := map[string][]string{}
+	if err := agentMetrics(filepath.Join(root, "docs/metrics.md"), known); err != nil {
+		return nil, err
+	}
+	lists, err := filepath.Glob(filepath.Join(root, "tests/metrics/*.txt"))
+	if err != nil {
+		return nil, fmt.Errorf("list metric names: %w", err)
+	}
+	for _, list := range lists {
+		if err := namesIn(list, known); err != nil {
+			return nil, err
+		}
+	}
+	return known, recorded(root, known)
+}
+
+var documented = regexp.MustCompile("^\\| `([a-z_:]+)` \\| (?:gauge|counter) \\| ([^|]*) \\|")
+
+// agentMetrics reads the table that is made from the agent's code.
+func agentMetrics(path string, known map[string][]string) error {
+	return eachLine(path, func(line string) {
+		row := documented.FindStringSubmatch(line)
+		if row == nil {
+			return
+		}
+		names := []string{"job", "instance"}
+		for _, label := range strings.Split(row[2], ",") {
+			if label = strings.TrimSpace(label); label != "" {
+				names = append(names, label)
+			}
+		}
+		known[row[1]] = names
+	})
+}
+
+func namesIn(path string, known map[string][]string) error {
+	return eachLine(path, func(line string) {
+		if line != "" && !strings.HasPrefix(line, "#") {
+			if _, ok := known[line]; !ok {
+				known[line] = nil
+			}
+		}
+	})
+}
+
+// recorded adds the names of recording rules.
+func recorded(root string, known map[string][]string) error {
+	paths, err := filepath.Glob(filepath.Join(root, "prometheus/rules/*.yml"))
+	if err != nil {
+		return fmt.Errorf("list rules: %w", err)
+	}
+	for _, path := range paths {
+		rules, err := readRules(path)
+		if err != nil {
+			return err
+		}
+		for _, r := range rules {
+			known[r.Record] = nil
+		}
+	}
+	return nil
+}
+
+// Rule is a recording rule or an alert.
+type Rule struct {
+	Record string `yaml:"record"`
+	Alert  string `yaml:"alert"`
+	Expr   string `yaml:"expr"`
+}
+
+func readRules(path string) ([]Rule, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("read rules: %w", err)
+	}
+	var file struct {
+		Groups []struct {
+			Rules []Rule `yaml:"rules"`
+		} `yaml:"groups"`
+	}
+	if err := yaml.Unmarshal(text, &file); err != nil {
+		return nil, fmt.Errorf("read rules in %s: %w", path, err)
+	}
+	var all []Rule
+	for _, g := range file.Groups {
+		all = append(all, g.Rules...)
+	}
+	return all, nil
+}
+
+// Rules reads all rules below the project's root.
+func Rules(root string) ([]Rule, error) {
+	var all []Rule
+	for _, glob := range []string{"prometheus/rules/*.yml", "alerts/*.rules.yml"} {
+		paths, err := filepath.Glob(filepath.Join(root, glob))
+		if err != nil {
+			return nil, fmt.Errorf("list rules: %w", err)
+		}
+		for _, path := range paths {
+			rules, err := readRules(path)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, rules...)
+		}
+	}
+	if len(all) == 0 {
+		return nil, errors.New("no rules found")
+	}
+	return all, nil
+}
+
+func eachLine(path string, do func(string)) error {
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%s is missing", path)
+	} else if err != nil {
+		return fmt.Errorf("read names: %w", err)
+	}
+	defer f.Close()
+	lines := bufio.NewScanner(f)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		do(strings.TrimSpace(lines.Text()))
+	}
+	return lines.Err()
+}

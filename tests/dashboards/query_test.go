@@ -1,0 +1,278 @@
+package dashboards
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"testing"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/promql/parser"
+)
+
+const root = "../.."
+
+func dashboards(t *testing.T) []Dashboard {
+	t.Helper()
+	found, err := Load(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+func known(t *testing.T) map[string][]string {
+	t.Helper()
+	names, err := Known(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return names
+}
+
+// query is one, and where it is, for messages.
+type query struct{ place, expr string }
+
+var ofVariable = regexp.MustCompile(`^label_values\((.+), *([a-z_]+)\)$`)
+
+// queries returns all of a dashboard's: panels', annotations', variables'.
+func queries(t *testing.T, d *Dashboard) []query {
+	t.Helper()
+	var all []query
+	for _, p := range d.Graphs() {
+		for _, target := range p.Targets {
+			all = append(all, query{fmt.Sprintf("%s, panel %q, query %s", d.Name, p.Title, target.RefID), target.Expr})
+		}
+	}
+	for _, a := range d.Annotations.List {
+		if a.Expr != "" {
+			all = append(all, query{fmt.Sprintf("%s, annotation %q", d.Name, a.Name), a.Expr})
+		}
+	}
+	for _, v := range d.Templating.List {
+		if v.Type != "query" {
+			continue
+		}
+		m := ofVariable.FindStringSubmatch(v.Text())
+		if m == nil {
+			t.Errorf("%s, variable %s: %q is not label_values(SELECTOR, LABEL)", d.Name, v.Name, v.Text())
+			continue
+		}
+		all = append(all, query{fmt.Sprintf("%s, variable %s", d.Name, v.Name), fmt.Sprintf("group by (%s) (%s)", m[2], m[1])})
+	}
+	return all
+}
+
+func TestEveryQueryParses(t *testing.T) {
+	for _, d := range dashboards(t) {
+		for _, q := range queries(t, &d) {
+			if _, err := Parse(q.expr); err != nil {
+				t.Errorf("%s: %v\n%s", q.place, err, q.expr)
+			}
+		}
+	}
+}
+
+func TestEveryMetricExists(t *testing.T) {
+	names := known(t)
+	check := func(place, expr string) {
+		parsed, err := Parse(expr)
+		if err != nil {
+			return // another test's
+		}
+		for _, s := range Selectors(parsed) {
+			of := Names(s, names)
+			if len(of) == 0 {
+				t.Errorf("%s: nothing matches %s", place, s)
+			}
+			for _, name := range of {
+				if _, ok := names[name]; !ok {
+					t.Errorf("%s: nobody exposes %s (docs/metrics.md, tests/metrics, prometheus/rules)", place, name)
+				}
+			}
+		}
+	}
+	for _, d := range dashboards(t) {
+		for _, q := range queries(t, &d) {
+			check(q.place, q.expr)
+		}
+	}
+	rules, err := Rules(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range rules {
+		check(r.Alert+r.Record, r.Expr)
+	}
+}
+
+// infoLabels are run_info's own; docs/metrics.md calls some of them by their kind.
+var infoLabels = []string{"title", "tool", "tool_version", "verb", "workload", "threads", "target", "database", "generator"}
+
+// Labels of the agent's metrics are known: a matcher or a grouping by another one
+// would silently find nothing.
+func TestEveryLabelExists(t *testing.T) {
+	names := known(t)
+	check := func(place, expr string) {
+		parsed, err := Parse(expr)
+		if err != nil {
+			return
+		}
+		for _, s := range Selectors(parsed) {
+			has := names[s.Name]
+			if has == nil {
+				continue
+			}
+			if s.Name == "benchwatch_run_info" {
+				has = append(slices.Clone(has), infoLabels...)
+			}
+			for _, m := range s.LabelMatchers {
+				if m.Name != labels.MetricName && !slices.Contains(has, m.Name) {
+					t.Errorf("%s: %s has no label %s", place, s.Name, m.Name)
+				}
+			}
+		}
+		parser.Inspect(parsed, func(node parser.Node, _ []parser.Node) error {
+			a, ok := node.(*parser.AggregateExpr)
+			if !ok || a.Without {
+				return nil
+			}
+			has := labelsOf(a.Expr, names)
+			for _, label := range a.Grouping {
+				if has != nil && !slices.Contains(has, label) {
+					t.Errorf("%s: no label %s to group by in %s", place, label, a)
+				}
+			}
+			return nil
+		})
+	}
+	for _, d := range dashboards(t) {
+		for _, q := range queries(t, &d) {
+			check(q.place, q.expr)
+		}
+	}
+	rules, err := Rules(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range rules {
+		check(r.Alert+r.Record, r.Expr)
+	}
+}
+
+// labelsOf returns the labels that any selector in expr or label_replace can
+// give; nil if one of them is not known.
+func labelsOf(expr parser.Expr, known map[string][]string) []string {
+	all := []string{}
+	unknown := false
+	parser.Inspect(expr, func(node parser.Node, _ []parser.Node) error {
+		switch n := node.(type) {
+		case *parser.VectorSelector:
+			has := known[n.Name]
+			if has == nil {
+				unknown = true
+			}
+			all = append(all, has...)
+			if n.Name == "benchwatch_run_info" {
+				all = append(all, infoLabels...)
+			}
+		case *parser.Call:
+			if n.Func.Name == "label_replace" || n.Func.Name == "label_join" {
+				if name, ok := n.Args[1].(*parser.StringLiteral); ok {
+					all = append(all, name.Val)
+				}
+			}
+		case *parser.AggregateExpr:
+			if n.Op == parser.COUNT_VALUES {
+				if name, ok := n.Param.(*parser.StringLiteral); ok {
+					all = append(all, name.Val)
+				}
+			}
+		}
+		return nil
+	})
+	if unknown {
+		return nil
+	}
+	return all
+}
+
+// A legend that names a label which the query has aggregated away would be empty.
+func TestLegendsNameLabelsThatAreLeft(t *testing.T) {
+	inLegend := regexp.MustCompile(`\{\{ *([a-z_A-Z]+) *\}\}`)
+	for _, d := range dashboards(t) {
+		for _, p := range d.Graphs() {
+			for _, target := range p.Targets {
+				expr, err := Parse(target.Expr)
+				if err != nil {
+					continue // TestEveryQueryParses
+				}
+				left, some := labelsLeft(expr)
+				for _, m := range inLegend.FindAllStringSubmatch(target.LegendFormat, -1) {
+					if !some && !slices.Contains(left, m[1]) {
+						t.Errorf("%s, panel %q, query %s: legend names %s, which is not left of %v", d.Name, p.Title, target.RefID, m[1], left)
+					}
+				}
+			}
+		}
+	}
+}
+
+// labelsLeft returns the labels that a query's result can have; some means that
+// the selectors' own are left, whatever they are.
+func labelsLeft(expr parser.Expr) (left []string, some bool) {
+	switch n := expr.(type) {
+	case *parser.ParenExpr:
+		return labelsLeft(n.Expr)
+	case *parser.UnaryExpr:
+		return labelsLeft(n.Expr)
+	case *parser.AggregateExpr:
+		if n.Op == parser.TOPK || n.Op == parser.BOTTOMK {
+			return labelsLeft(n.Expr)
+		}
+		return n.Grouping, n.Without
+	case *parser.BinaryExpr:
+		return binaryLeft(n)
+	case *parser.Call:
+		return callLeft(n)
+	case *parser.NumberLiteral:
+		return nil, false
+	default:
+		return nil, true
+	}
+}
+
+func binaryLeft(n *parser.BinaryExpr) ([]string, bool) {
+	left, some := labelsLeft(n.LHS)
+	if n.VectorMatching == nil {
+		if n.LHS.Type() == parser.ValueTypeScalar {
+			return labelsLeft(n.RHS)
+		}
+		return left, some
+	}
+	if n.Op == parser.LOR {
+		right, alsoSome := labelsLeft(n.RHS)
+		return append(slices.Clone(left), right...), some || alsoSome
+	}
+	if !n.Op.IsSetOperator() && n.VectorMatching.Card == parser.CardOneToOne && n.VectorMatching.On {
+		return n.VectorMatching.MatchingLabels, false
+	}
+	return append(slices.Clone(left), n.VectorMatching.Include...), some
+}
+
+func callLeft(n *parser.Call) ([]string, bool) {
+	switch n.Func.Name {
+	case "label_replace", "label_join":
+		left, some := labelsLeft(n.Args[0])
+		return append(slices.Clone(left), n.Args[1].(*parser.StringLiteral).Val), some
+	case "time", "vector":
+		return nil, false
+	}
+	for _, arg := range n.Args {
+		if arg.Type() == parser.ValueTypeVector || arg.Type() == parser.ValueTypeMatrix {
+			left, some := labelsLeft(arg)
+			return slices.DeleteFunc(slices.Clone(left), func(l string) bool { return n.Func.Name == "histogram_quantile" && l == "le" }), some
+		}
+	}
+	return nil, false
+}
