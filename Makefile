@@ -47,6 +47,10 @@ rules: ## promtool's tests of the alert and recording rules
 dashboards: ## the dashboards are what their source says, and are sound
 	@tests/dashboards/run.sh
 
+.PHONY: page
+page: ## the live page in Chromium
+	@tests/web/run.sh
+
 .PHONY: e2e
 e2e: build ## on real servers: MariaDB, Galera, Prometheus
 	$(GO) test -tags e2e -count 1 -p 1 -timeout 15m ./tests/e2e/...

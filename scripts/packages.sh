@@ -33,7 +33,7 @@ prometheus-mysqld-exporter prometheus-mysqld-exporter'
 needs() {
 	case $1 in
 	demo) printf '%s\n' "$SERVERS" "$MONITORING" ;;
-	test) printf '%s\n' "$SERVERS" "$MONITORING" 'shellcheck shellcheck' ;;
+	test) printf '%s\n' "$SERVERS" "$MONITORING" 'shellcheck shellcheck' 'chromium chromium' ;;
 	bench) printf '%s\n' "$SERVERS" 'prometheus-mysqld-exporter prometheus-mysqld-exporter' 'mtail mtail' ;;
 	*) die "demo, test or bench expected, not: $1" ;;
 	esac
