@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # Generates dashboards/*.json from dashboards/src. `build.sh --check` fails if
-# what is committed differs from what the code gives.
+# they are not what the source gives.
 set -euo pipefail
 cd "$(dirname "$0")/src"
 
 log=$(mktemp)
-trap 'rm -f "$log"' EXIT
+fresh=$(mktemp -d)
+trap 'rm -rf "$log" "$fresh"' EXIT
 run() { "$@" >"$log" 2>&1 || { cat "$log" >&2; exit 1; }; }
 
 # node_modules is kept as long as it belongs to the present lock file.
@@ -13,16 +14,20 @@ if ! cmp -s package-lock.json node_modules/.benchwatch-lock; then
   run npm ci --no-audit --no-fund
   cp package-lock.json node_modules/.benchwatch-lock
 fi
-run npm run --silent build
+run npm run --silent build -- "$fresh"
 
-count=$(find .. -maxdepth 1 -name '*.json' | wc -l)
+count=$(find "$fresh" -name '*.json' | wc -l)
 if [[ ${1-} == --check ]]; then
-  changed=$(git status --porcelain -- ':(glob)../*.json')
-  if [[ -n $changed ]]; then
-    printf 'dashboards: not up to date, run dashboards/build.sh and commit:\n%s\n' "$changed" >&2
+  mkdir "$fresh/committed"
+  cp ../*.json "$fresh/committed"
+  if ! diff -rq --exclude=committed "$fresh" "$fresh/committed" >"$log"; then
+    echo "dashboards: not what dashboards/src gives, run dashboards/build.sh:" >&2
+    sed "s|$fresh/committed|dashboards|g; s|$fresh|generated|g" "$log" >&2
     exit 1
   fi
   echo "dashboards: $count checked, up to date"
 else
+  rm -f ../*.json
+  cp "$fresh"/*.json ..
   echo "dashboards: $count generated"
 fi

@@ -1,5 +1,5 @@
-// Writes each dashboard to dashboards/<name>.json: the same bytes from the same
-// code.
+// Writes each dashboard to <name>.json in the folder that is given, else in
+// dashboards/: the same bytes from the same code.
 
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -17,7 +17,8 @@ import { tidb } from './tidb';
 
 const pages = [liveRun, runsPage, mysql, galera, replicationPage, mongodb, tidb, aurora, proxy, agentPage];
 
+const folder = process.argv[2] ?? join(__dirname, '../..');
 for (const page of pages) {
   const json = JSON.stringify(dashboard(page), null, 2);
-  writeFileSync(join(__dirname, '../..', `${page.name}.json`), `${json}\n`);
+  writeFileSync(join(folder, `${page.name}.json`), `${json}\n`);
 }
