@@ -15,6 +15,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/alert"
 	"github.com/benchwatch/benchwatch/agent/marker"
 	"github.com/benchwatch/benchwatch/agent/run"
+	"github.com/benchwatch/benchwatch/agent/web"
 )
 
 // recentRuns is how many ended runs the landing page lists.
@@ -72,9 +73,10 @@ func (b *Observer) landing(w http.ResponseWriter, _ *http.Request) {
 	now := time.Now()
 	data := struct {
 		Version      string
+		Page         bool // the live page is built in
 		Live, Recent []pageRun
 		Servers      []pageServer
-	}{Version: version.Version}
+	}{Version: version.Version, Page: web.Built()}
 	for _, s := range slices.Backward(b.Snapshots()) {
 		switch {
 		case s.Phase != run.Over:

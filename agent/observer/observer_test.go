@@ -91,7 +91,7 @@ func TestLandingPageEscapes(t *testing.T) {
 	_, get := start(t, c)
 	var page string
 	until(t, "the run on the page", func() bool {
-		_, page = get("/")
+		_, page = get("/landing")
 		return strings.Contains(page, "alert")
 	})
 	if strings.Contains(page, "<script") || !strings.Contains(page, "&lt;script&gt;") {
@@ -101,7 +101,7 @@ func TestLandingPageEscapes(t *testing.T) {
 
 func TestPages(t *testing.T) {
 	_, get := start(t, testConfig(t))
-	for path, want := range map[string]string{"/": "benchwatch run", "/metrics": "benchwatch_build_info", "/-/healthy": "healthy", "/-/ready": "ready"} {
+	for path, want := range map[string]string{"/": "<title>benchwatch</title>", "/landing": "benchwatch run", "/metrics": "benchwatch_build_info", "/-/healthy": "healthy", "/-/ready": "ready"} {
 		if code, body := get(path); code != http.StatusOK || !strings.Contains(body, want) {
 			t.Errorf("%s: %d, %q", path, code, body)
 		}

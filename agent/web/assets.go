@@ -29,9 +29,12 @@ func Built() bool {
 	return err == nil
 }
 
-// registerAssets adds the page's files, or the landing page where they were not
-// built in.
+// registerAssets adds the page's files. The landing page is at /landing, for
+// browsers without JavaScript, and at / where the page was not built in.
 func (p *Page) registerAssets(mux *http.ServeMux) {
+	if p.opts.Landing != nil {
+		mux.Handle("GET /landing", p.opts.Landing)
+	}
 	if !Built() {
 		if p.opts.Landing != nil {
 			mux.Handle("GET /{$}", p.opts.Landing)

@@ -32,7 +32,8 @@ type Options struct {
 	Runs func() []run.Snapshot
 	// Tools are those whose output can be read.
 	Tools func() tool.Set
-	// Landing is served where the page was not built in.
+	// Landing is a list of the runs that needs no JavaScript. It is the page where
+	// that was not built in.
 	Landing http.Handler
 	Logger  *slog.Logger
 }
