@@ -1,0 +1,423 @@
+// Package compose checks the files of compose/ with the library that docker compose
+// itself reads them with.
+package compose
+
+import (
+	"context"
+	"maps"
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/compose-spec/compose-go/v2/cli"
+	"github.com/compose-spec/compose-go/v2/types"
+)
+
+const (
+	root   = "../.."
+	folder = root + "/compose"
+)
+
+var profiles = []string{"mysql", "galera", "group-replication", "mongodb", "tidb", "aurora"}
+
+// load reads compose.yaml as docker compose does. Unknown keys, services, volumes and
+// cycles in depends_on are its errors; so is a variable that is neither set nor has a
+// default, as docker compose only warns of it.
+func load(t *testing.T, env map[string]string, profiles ...string) *types.Project {
+	t.Helper()
+	options, err := cli.NewProjectOptions([]string{filepath.Join(folder, "compose.yaml")},
+		cli.WithProfiles(profiles),
+		cli.WithEnv(pairs(env)),
+		cli.WithInterpolation(true),
+		cli.WithResolvedPaths(true),
+		cli.WithConsistency(true),
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	project, err := options.LoadProject(context.Background())
+	if err != nil {
+		t.Fatalf("profiles %v: %v", profiles, err)
+	}
+	return project
+}
+
+func pairs(env map[string]string) []string {
+	var list []string
+	for k, v := range env {
+		list = append(list, k+"="+v)
+	}
+	return list
+}
+
+func everything(t *testing.T) *types.Project {
+	t.Helper()
+	return load(t, nil, profiles...)
+}
+
+// each calls check for each service of all profiles.
+func each(t *testing.T, check func(*testing.T, types.ServiceConfig)) {
+	t.Helper()
+	services := everything(t).Services
+	for _, name := range slices.Sorted(maps.Keys(services)) {
+		t.Run(name, func(t *testing.T) { check(t, services[name]) })
+	}
+}
+
+var core = []string{
+	"agent", "alertmanager", "configure", "grafana", "grafana-token", "node-exporter", "prometheus", "reload", "secrets",
+}
+
+func TestProfiles(t *testing.T) {
+	family := func(names ...string) []string {
+		all := []string{}
+		for _, name := range names {
+			all = append(all, name, name+"-exporter")
+		}
+		return all
+	}
+	for profile, want := range map[string][]string{
+		"":                  {},
+		"mysql":             {"mysql", "mysqld-exporter"},
+		"galera":            family("galera1", "galera2", "galera3"),
+		"group-replication": append(family("gr1", "gr2", "gr3"), "group"),
+		"mongodb":           append(family("mongo1", "mongo2", "mongo3"), "mongodb-set"),
+		"tidb":              {"pd", "tikv1", "tikv2", "tikv3", "tidb"},
+		"aurora":            {"cloudwatch-config", "cloudwatch-exporter"},
+	} {
+		t.Run("profile "+profile, func(t *testing.T) {
+			want = append(want, core...)
+			var project *types.Project
+			if profile == "" {
+				project = load(t, nil)
+			} else {
+				project = load(t, nil, profile)
+				want = append(want, "loadgen")
+			}
+			slices.Sort(want)
+			if got := slices.Sorted(maps.Keys(project.Services)); !slices.Equal(got, want) {
+				t.Errorf("services %v, want %v", got, want)
+			}
+		})
+	}
+}
+
+// Each file in compose/ is part of the project.
+func TestEveryFileIsIncluded(t *testing.T) {
+	text := read(t, folder+"/compose.yaml")
+	files, err := filepath.Glob(folder + "/*.yaml")
+	if err != nil || len(files) != 1+len(profiles) {
+		t.Fatalf("%v, %v: one file a profile and compose.yaml expected", files, err)
+	}
+	for _, profile := range profiles {
+		if !strings.Contains(text, "  - "+profile+".yaml\n") {
+			t.Errorf("compose.yaml does not include %s.yaml", profile)
+		}
+	}
+}
+
+// Nothing depends on what the shell happens to have: every variable has a default or
+// is passed on as it is.
+func TestVariables(t *testing.T) {
+	plain := regexp.MustCompile(`\$\{?[A-Za-z_]+\}|\$[A-Za-z_]`)
+	for _, file := range composeFiles(t) {
+		for i, line := range strings.Split(read(t, file), "\n") {
+			if found := plain.FindString(strings.ReplaceAll(line, "$$", "")); found != "" {
+				t.Errorf("%s:%d: %s has no default", file, i+1, found)
+			}
+		}
+	}
+	project := load(t, map[string]string{"PROMETHEUS_PORT": "29999"}, "mysql")
+	if port := project.Services["prometheus"].Ports[0].Published; port != "29999" {
+		t.Errorf("PROMETHEUS_PORT=29999 publishes port %s", port)
+	}
+	for _, profile := range profiles {
+		load(t, map[string]string{"AWS_REGION": "eu-central-1", "MONGODB_CACHE_GB": "4"}, profile)
+	}
+}
+
+var (
+	versioned = regexp.MustCompile(`:v?\d+\.\d+(\.\d+)?(-[a-z0-9.-]+)?$`)
+	floating  = regexp.MustCompile(`(?i)latest|stable|nightly|edge|main|master`)
+)
+
+func TestVersionsArePinned(t *testing.T) {
+	each(t, func(t *testing.T, s types.ServiceConfig) {
+		pinned(t, s.Image)
+		if strings.HasPrefix(s.Image, "benchwatch/") {
+			version := strings.TrimSpace(read(t, root+"/VERSION"))
+			if !strings.HasSuffix(s.Image, ":"+version) {
+				t.Errorf("image %s, but VERSION is %s", s.Image, version)
+			}
+		}
+	})
+	text := read(t, folder+"/Dockerfile")
+	stages := map[string]bool{"scratch": true}
+	for _, m := range regexp.MustCompile(`(?m)^FROM (\S+)(?: AS (\S+))?`).FindAllStringSubmatch(text, -1) {
+		image := m[1]
+		if name, found := strings.CutPrefix(image, "${"); found {
+			def := regexp.MustCompile(`(?m)^ARG ` + strings.TrimSuffix(name, "}") + `=(\S+)$`).FindStringSubmatch(text)
+			if def == nil {
+				t.Fatalf("%s has no default", image)
+			}
+			image = def[1]
+		}
+		if !stages[image] {
+			pinned(t, image)
+		}
+		stages[m[2]] = true
+	}
+	for _, m := range regexp.MustCompile(`go install .*@(\S+)`).FindAllStringSubmatch(text, -1) {
+		if !versioned.MatchString(":" + m[1]) {
+			t.Errorf("go install of version %s", m[1])
+		}
+	}
+	// Go's image is the one that go.mod asks for.
+	want := regexp.MustCompile(`(?m)^go (\d+\.\d+)`).FindStringSubmatch(read(t, root+"/go.mod"))[1]
+	if !strings.Contains(text, "golang:"+want+".") {
+		t.Errorf("go.mod says Go %s, the Dockerfile something else", want)
+	}
+}
+
+func pinned(t *testing.T, image string) {
+	t.Helper()
+	if !versioned.MatchString(image) || floating.MatchString(image[strings.LastIndex(image, ":")+1:]) {
+		t.Errorf("image %q has no version that stays", image)
+	}
+}
+
+// What is built is a stage of the Dockerfile.
+func TestBuilds(t *testing.T) {
+	each(t, func(t *testing.T, s types.ServiceConfig) {
+		if (s.Build != nil) != strings.HasPrefix(s.Image, "benchwatch/") {
+			t.Fatalf("image %s: the project's images are built, others are pulled", s.Image)
+		}
+		if s.Build == nil {
+			return
+		}
+		file := filepath.Join(s.Build.Context, s.Build.Dockerfile)
+		if !regexp.MustCompile(`(?m) AS ` + s.Build.Target + `$`).MatchString(read(t, file)) {
+			t.Errorf("%s has no stage %s", file, s.Build.Target)
+		}
+	})
+}
+
+// The agent's image holds nothing but the agent, which runs as a user of its own.
+func TestAgentImage(t *testing.T) {
+	text := read(t, folder+"/Dockerfile")
+	stage := regexp.MustCompile(`(?s)FROM scratch AS agent\n(.*?)\nFROM `).FindStringSubmatch(text)
+	if stage == nil {
+		t.Fatal("the agent's image is not from scratch")
+	}
+	for _, want := range []string{`USER \d+:\d+\n`, `ENTRYPOINT \["/benchwatch"\]`, `HEALTHCHECK .*"/benchwatch", "health"`} {
+		if !regexp.MustCompile(want).MatchString(stage[1] + "\n") {
+			t.Errorf("the agent's stage lacks %s", want)
+		}
+	}
+	if !strings.Contains(text, "CGO_ENABLED=0 go build") {
+		t.Error("the agent is not static")
+	}
+}
+
+// Mounted files and folders are in the repository; a missing one would be made as an
+// empty folder by the engine.
+func TestMountsExist(t *testing.T) {
+	each(t, func(t *testing.T, s types.ServiceConfig) {
+		for _, v := range s.Volumes {
+			switch {
+			case v.Type == types.VolumeTypeVolume && v.Source == "":
+				t.Errorf("%s: an anonymous volume is lost with its container", v.Target)
+			case v.Type == types.VolumeTypeBind && !v.ReadOnly:
+				t.Errorf("%s can be written by the container", v.Source)
+			case v.Type == types.VolumeTypeBind && v.Source != "/":
+				if _, err := os.Stat(v.Source); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+	})
+}
+
+// What the scripts in setup/ are called with exists, too.
+func TestScriptsExist(t *testing.T) {
+	each(t, func(t *testing.T, s types.ServiceConfig) {
+		for _, word := range append(slices.Clone(s.Entrypoint), s.Command...) {
+			if name, found := strings.CutPrefix(word, "/setup/"); found {
+				read(t, folder+"/setup/"+name)
+			}
+		}
+	})
+}
+
+func TestPortsAreOnLoopback(t *testing.T) {
+	published := map[string]string{}
+	each(t, func(t *testing.T, s types.ServiceConfig) {
+		for _, p := range s.Ports {
+			if ip := net.ParseIP(p.HostIP); ip == nil || !ip.IsLoopback() {
+				t.Errorf("port %s is published on %q", p.Published, p.HostIP)
+			}
+			if other := published[p.Published]; other != "" {
+				t.Errorf("port %s is published by %s, too", p.Published, other)
+			}
+			published[p.Published] = s.Name
+		}
+		if s.NetworkMode == "host" || s.Privileged {
+			t.Error("the container is not apart from its host")
+		}
+	})
+}
+
+// oneShot: the service does its work and ends.
+func oneShot(s types.ServiceConfig) bool { return s.Restart == "no" && s.Name != "loadgen" }
+
+// Servers and exporters have a health check and come back after a crash; others wait for
+// them to be healthy, or for a step to have ended well.
+func TestHealthAndOrder(t *testing.T) {
+	services := everything(t).Services
+	each(t, func(t *testing.T, s types.ServiceConfig) {
+		switch {
+		case oneShot(s) || s.Name == "loadgen":
+			if s.HealthCheck != nil || s.Restart != "no" {
+				t.Error("it is not meant to go on")
+			}
+		case s.HealthCheck == nil || s.HealthCheck.Disable || len(s.HealthCheck.Test) < 2:
+			t.Error("no health check")
+		case s.Restart != "unless-stopped":
+			t.Errorf("restart: %q", s.Restart)
+		}
+		for name, on := range s.DependsOn {
+			want := types.ServiceConditionHealthy
+			if oneShot(services[name]) {
+				want = types.ServiceConditionCompletedSuccessfully
+			}
+			if on.Condition != want && s.Name != "configure" {
+				t.Errorf("waits for %s to be %s, not %s", name, on.Condition, want)
+			}
+			if s.Name == "configure" && name != "secrets" && (on.Required || on.Condition != types.ServiceConditionStarted) {
+				t.Errorf("needs %s, which another profile does not have", name)
+			}
+		}
+		if s.Name == "loadgen" {
+			// docker compose run loadgen activates all of its profiles: what it depends on
+			// would start every system.
+			if len(s.DependsOn) > 0 {
+				t.Error("depends on other services")
+			}
+			return
+		}
+		if uses(s, "secrets") && s.Name != "secrets" && !waitsFor(services, s.Name, "secrets") {
+			t.Error("reads secrets, but does not wait until they are made")
+		}
+	})
+}
+
+func uses(s types.ServiceConfig, volume string) bool {
+	return slices.ContainsFunc(s.Volumes, func(v types.ServiceVolumeConfig) bool { return v.Source == volume })
+}
+
+func waitsFor(services types.Services, name, other string) bool {
+	for next := range services[name].DependsOn {
+		if next == other || waitsFor(services, next, other) {
+			return true
+		}
+	}
+	return false
+}
+
+// What a service keeps on disk is in a volume with a name.
+func TestVolumes(t *testing.T) {
+	services := everything(t).Services
+	for name, target := range map[string]string{
+		"agent": "/var/lib/benchwatch", "loadgen": "/var/lib/benchwatch", "prometheus": "/prometheus",
+		"alertmanager": "/alertmanager", "grafana": "/var/lib/grafana", "mysql": "/var/lib/mysql",
+		"galera1": "/var/lib/mysql", "galera2": "/var/lib/mysql", "galera3": "/var/lib/mysql",
+		"gr1": "/var/lib/mysql", "gr2": "/var/lib/mysql", "gr3": "/var/lib/mysql",
+		"mongo1": "/data/db", "mongo2": "/data/db", "mongo3": "/data/db",
+		"pd": "/data", "tikv1": "/data", "tikv2": "/data", "tikv3": "/data",
+	} {
+		owners := map[string]string{}
+		found := slices.ContainsFunc(services[name].Volumes, func(v types.ServiceVolumeConfig) bool {
+			if v.Target != target || v.Type != types.VolumeTypeVolume {
+				return false
+			}
+			if target != "/var/lib/benchwatch" && owners[v.Source] != "" {
+				t.Errorf("%s and %s share %s", name, owners[v.Source], v.Source)
+			}
+			owners[v.Source] = name
+			return true
+		})
+		if !found {
+			t.Errorf("%s: %s is in no volume", name, target)
+		}
+	}
+}
+
+// Passwords come from files that setup/secrets.sh makes: none is written anywhere here.
+func TestNoPasswords(t *testing.T) {
+	secretName := regexp.MustCompile(`(?i)(passw|secret|token|_key)`)
+	passedOn := []string{"AWS_SECRET_ACCESS_KEY", "AWS_ACCESS_KEY_ID", "AWS_SESSION_TOKEN"}
+	each(t, func(t *testing.T, s types.ServiceConfig) {
+		for name, value := range s.Environment {
+			switch {
+			case !secretName.MatchString(name) || slices.Contains(passedOn, name) && value == nil:
+			case value == nil || !strings.HasPrefix(*value, "/secrets/") || !regexp.MustCompile(`_FILE$`).MatchString(name):
+				t.Errorf("%s is not a file in /secrets", name)
+			}
+		}
+		for _, word := range append(slices.Clone(s.Entrypoint), s.Command...) {
+			if regexp.MustCompile(`(?i)(passw(or)?d|token)=[^/]`).MatchString(word) {
+				t.Errorf("a password in %q", word)
+			}
+		}
+	})
+	literal := regexp.MustCompile(`(?i)(password|passwd|token|secret)["']?\s*[:=]\s*["']?([^\s"'$%]+)`)
+	for _, file := range sources(t) {
+		for i, line := range strings.Split(read(t, file), "\n") {
+			if strings.HasPrefix(strings.TrimSpace(line), "#") {
+				continue
+			}
+			if m := literal.FindStringSubmatch(line); m != nil && !strings.HasPrefix(m[2], "/secrets/") && !strings.HasPrefix(m[2], "secret(") && m[2] != "(name)" {
+				t.Errorf("%s:%d: %q looks like a password", file, i+1, m[0])
+			}
+		}
+	}
+}
+
+// composeFiles are the files that docker compose reads.
+func composeFiles(t *testing.T) []string {
+	t.Helper()
+	files, err := filepath.Glob(folder + "/*.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+// sources are all files of compose/ but its manual.
+func sources(t *testing.T) []string {
+	t.Helper()
+	var files []string
+	err := filepath.WalkDir(folder, func(path string, entry os.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() && filepath.Ext(path) != ".md" && !strings.Contains(path, "/local/") {
+			files = append(files, path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}

@@ -1,0 +1,337 @@
+package compose
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// prometheusConfig is what is looked at of prometheus.yml.
+type prometheusConfig struct {
+	Global    map[string]string `yaml:"global"`
+	RuleFiles []string          `yaml:"rule_files"`
+	Alerting  struct {
+		Alertmanagers []struct {
+			Static []targetGroup `yaml:"static_configs"`
+		} `yaml:"alertmanagers"`
+	} `yaml:"alerting"`
+	Jobs []job `yaml:"scrape_configs"`
+}
+
+type targetGroup struct {
+	Targets []string `yaml:"targets"`
+}
+
+type job struct {
+	Name     string        `yaml:"job_name"`
+	Interval string        `yaml:"scrape_interval"`
+	Timeout  string        `yaml:"scrape_timeout"`
+	Static   []targetGroup `yaml:"static_configs"`
+	DNS      []struct {
+		Names []string `yaml:"names"`
+		Type  string   `yaml:"type"`
+		Port  int      `yaml:"port"`
+	} `yaml:"dns_sd_configs"`
+	Metrics []struct {
+		Action string   `yaml:"action"`
+		Source []string `yaml:"source_labels"`
+		Regex  string   `yaml:"regex"`
+	} `yaml:"metric_relabel_configs"`
+}
+
+func prometheus(t *testing.T, path string) prometheusConfig {
+	t.Helper()
+	var c prometheusConfig
+	if err := yaml.Unmarshal([]byte(read(t, path)), &c); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// servicePorts is where each scraped service serves its metrics.
+var servicePorts = map[string]int{
+	"agent": 9838, "alertmanager": 9093, "node-exporter": 9100, "mysqld-exporter": 9104,
+	"galera1-exporter": 9104, "galera2-exporter": 9104, "galera3-exporter": 9104,
+	"gr1-exporter": 9104, "gr2-exporter": 9104, "gr3-exporter": 9104,
+	"mongo1-exporter": 9216, "mongo2-exporter": 9216, "mongo3-exporter": 9216,
+	"tidb": 10080, "tikv1": 20180, "tikv2": 20180, "tikv3": 20180, "pd": 2379, "cloudwatch-exporter": 5000,
+}
+
+// Every target is a service on its port, services of the core always, others if they run;
+// and every service that has metrics is a target.
+func TestScrapeTargets(t *testing.T) {
+	c := prometheus(t, folder+"/prometheus/prometheus.yml")
+	found := map[string]bool{}
+	target := func(name, port string) {
+		if name == "127.0.0.1" && port == "9090" {
+			return // Prometheus itself
+		}
+		if _, err := everything(t).GetService(name); err != nil {
+			t.Error(err)
+		}
+		if port != fmt.Sprint(servicePorts[name]) {
+			t.Errorf("%s is scraped on port %s, not %d", name, port, servicePorts[name])
+		}
+		found[name] = true
+	}
+	groups := c.Alerting.Alertmanagers[0].Static
+	for _, j := range c.Jobs {
+		groups = append(groups, j.Static...)
+		for _, dns := range j.DNS {
+			for _, name := range dns.Names {
+				service, absolute := strings.CutSuffix(name, ".")
+				if !absolute || dns.Type != "A" {
+					t.Errorf("job %s: %s would be looked up with the host's search domains", j.Name, name)
+				}
+				target(service, fmt.Sprint(dns.Port))
+			}
+		}
+	}
+	for _, group := range groups {
+		for _, address := range group.Targets {
+			name, port, _ := strings.Cut(address, ":")
+			if name != "127.0.0.1" && !slices.Contains(core, name) {
+				t.Errorf("%s is down as long as its profile does not run", name)
+			}
+			target(name, port)
+		}
+	}
+	for name := range servicePorts {
+		if !found[name] {
+			t.Errorf("%s is not scraped", name)
+		}
+	}
+	for name := range everything(t).Services {
+		if strings.HasSuffix(name, "-exporter") && !found[name] {
+			t.Errorf("%s is not scraped", name)
+		}
+	}
+}
+
+// Dashboards and rules find the same jobs, at the same intervals, as with the
+// configuration for outside of containers.
+func TestPrometheusIsTheSame(t *testing.T) {
+	inside, outside := prometheus(t, folder+"/prometheus/prometheus.yml"), prometheus(t, root+"/prometheus/prometheus.yml")
+	if got, want := fmt.Sprint(inside.Global, inside.RuleFiles), fmt.Sprint(outside.Global, outside.RuleFiles); got != want {
+		t.Errorf("%s, outside %s", got, want)
+	}
+	describe := func(c prometheusConfig) string {
+		var all []string
+		for _, j := range c.Jobs {
+			all = append(all, strings.Join([]string{j.Name, j.Interval, j.Timeout}, " "))
+		}
+		return strings.Join(all, "\n")
+	}
+	if got, want := describe(inside), describe(outside); got != want {
+		t.Errorf("jobs\n%s\noutside\n%s", got, want)
+	}
+}
+
+// What dashboards and rules ask of TiDB, TiKV and PD is kept.
+func TestKeptMetrics(t *testing.T) {
+	kept := map[string]*regexp.Regexp{}
+	for _, j := range prometheus(t, folder+"/prometheus/prometheus.yml").Jobs {
+		for _, m := range j.Metrics {
+			if m.Action == "keep" && slices.Equal(m.Source, []string{"__name__"}) {
+				kept[j.Name] = regexp.MustCompile(`^(?:` + m.Regex + `)$`)
+			}
+		}
+	}
+	files, _ := filepath.Glob(root + "/alerts/*.rules.yml")
+	rules, _ := filepath.Glob(root + "/prometheus/rules/*.yml")
+	boards, _ := filepath.Glob(root + "/dashboards/*.json")
+	// A selector or a range follows a metric's name; a description does not.
+	name := regexp.MustCompile(`\b((tidb|tikv|pd)_[a-z0-9_]+)(?:\{|\[)`)
+	n := 0
+	for _, file := range slices.Concat(files, rules, boards) {
+		for _, m := range name.FindAllStringSubmatch(read(t, file), -1) {
+			n++
+			job := m[2]
+			if strings.HasPrefix(m[1], "pd_client_") {
+				job = "tidb" // TiDB's own view of PD
+			}
+			if !kept[job].MatchString(m[1]) {
+				t.Errorf("%s: %s is dropped by job %s", file, m[1], job)
+			}
+		}
+	}
+	if n < 20 {
+		t.Errorf("only %d names found", n)
+	}
+}
+
+// Prometheus sees what it is given at the places its configuration names.
+func TestPrometheusMounts(t *testing.T) {
+	mounted := map[string]string{}
+	for _, v := range everything(t).Services["prometheus"].Volumes {
+		mounted[v.Target] = v.Source
+	}
+	for target, file := range map[string]string{
+		"/etc/prometheus/rules": "run.yml", "/etc/alerts": "run.rules.yml", "/etc/prometheus/targets": ".gitignore",
+	} {
+		if _, err := os.Stat(filepath.Join(mounted[target], file)); err != nil {
+			t.Errorf("%s: %v", target, err)
+		}
+	}
+}
+
+// The fragments make a configuration, and name servers that exist.
+func TestAgentTargets(t *testing.T) {
+	text := read(t, folder+"/agent/benchwatch.yml")
+	fragments, err := filepath.Glob(folder + "/agent/targets/*.yml")
+	if err != nil || len(fragments) != len(profiles)-1 { // Aurora's servers are elsewhere
+		t.Fatalf("%v, %v", fragments, err)
+	}
+	for _, file := range fragments {
+		text += read(t, file)
+		if !slices.Contains(profiles, strings.TrimSuffix(filepath.Base(file), ".yml")) {
+			t.Errorf("%s is no profile's", file)
+		}
+	}
+	var c struct {
+		Targets []struct {
+			Name, Address string
+			PasswordFile  string `yaml:"password_file"`
+		} `yaml:"targets"`
+	}
+	if err := yaml.Unmarshal([]byte(text), &c); err != nil {
+		t.Fatal(err)
+	}
+	if len(c.Targets) != 11 {
+		t.Errorf("%d targets", len(c.Targets))
+	}
+	depends := everything(t).Services["configure"].DependsOn
+	for _, target := range c.Targets {
+		host, _, _ := strings.Cut(target.Address, ":")
+		if _, found := depends[host]; host != target.Name || !found {
+			t.Errorf("target %s at %s: configure does not wait for that service", target.Name, target.Address)
+		}
+		if target.PasswordFile != "/secrets/monitor-password" {
+			t.Errorf("target %s: password file %s", target.Name, target.PasswordFile)
+		}
+	}
+}
+
+// What configure.sh replaces is there to be replaced.
+func TestAlertmanager(t *testing.T) {
+	text := read(t, root+"/alerts/alertmanager.yml")
+	for _, want := range []string{"http://127.0.0.1:9838/", "credentials_file: webhook_token\n"} {
+		if strings.Count(text, want) != 1 {
+			t.Errorf("alerts/alertmanager.yml has %q not once", want)
+		}
+	}
+}
+
+// Every JSON file that Grafana is shown is a dashboard.
+func TestDashboards(t *testing.T) {
+	files, err := filepath.Glob(root + "/dashboards/*.json")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no dashboards: %v", err)
+	}
+	for _, file := range files {
+		var board struct{ UID, Title string }
+		if err := json.Unmarshal([]byte(read(t, file)), &board); err != nil || board.UID == "" || board.Title == "" {
+			t.Errorf("%s is no dashboard: %v", file, err)
+		}
+	}
+	home := *everything(t).Services["grafana"].Environment["GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH"]
+	read(t, strings.Replace(home, "/dashboards/", root+"/dashboards/", 1))
+}
+
+// Grafana's own files name the services and folders as compose.yaml does.
+func TestGrafanaProvisioning(t *testing.T) {
+	var sources struct {
+		Datasources []struct {
+			URL  string `yaml:"url"`
+			JSON struct {
+				Interval string `yaml:"timeInterval"`
+			} `yaml:"jsonData"`
+		} `yaml:"datasources"`
+	}
+	var providers struct {
+		Providers []struct {
+			Options struct{ Path string }
+		} `yaml:"providers"`
+	}
+	for file, into := range map[string]any{"datasources/prometheus.yaml": &sources, "dashboards/benchwatch.yaml": &providers} {
+		if err := yaml.Unmarshal([]byte(read(t, folder+"/grafana/provisioning/"+file)), into); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(sources.Datasources) != 1 || sources.Datasources[0].URL != "http://prometheus:9090" || sources.Datasources[0].JSON.Interval != "1s" {
+		t.Errorf("data sources %+v", sources.Datasources)
+	}
+	mounted := false
+	for _, v := range everything(t).Services["grafana"].Volumes {
+		mounted = mounted || v.Target == providers.Providers[0].Options.Path && filepath.Base(v.Source) == "dashboards"
+	}
+	if !mounted {
+		t.Errorf("%s is not where the dashboards are", providers.Providers[0].Options.Path)
+	}
+}
+
+// The policy for CloudWatch lets read, and nothing else.
+func TestCloudWatchRights(t *testing.T) {
+	var policy struct {
+		Statement []struct {
+			Effect string
+			Action []string
+		}
+	}
+	if err := json.Unmarshal([]byte(read(t, folder+"/aurora/iam-policy.json")), &policy); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"tag:GetResources", "cloudwatch:GetMetricData", "cloudwatch:GetMetricStatistics", "cloudwatch:ListMetrics"}
+	if len(policy.Statement) != 1 || !slices.Equal(policy.Statement[0].Action, want) {
+		t.Errorf("%+v", policy.Statement)
+	}
+}
+
+// What rules and dashboards show of Aurora's CloudWatch metrics is asked for.
+func TestCloudWatchMetrics(t *testing.T) {
+	var c struct {
+		Discovery struct {
+			Jobs []struct {
+				Dimensions []string `yaml:"dimensionNameRequirements"`
+				NilToZero  bool     `yaml:"nilToZero"`
+				Metrics    []struct {
+					Name       string
+					Statistics []string
+				}
+			}
+		}
+	}
+	if err := yaml.Unmarshal([]byte(read(t, folder+"/aurora/yace.yml")), &c); err != nil {
+		t.Fatal(err)
+	}
+	series := map[string]bool{}
+	for _, j := range c.Discovery.Jobs {
+		if len(j.Dimensions) != 1 || j.NilToZero {
+			t.Errorf("a job with dimensions %v, missing as zero %v", j.Dimensions, j.NilToZero)
+		}
+		for _, m := range j.Metrics {
+			for _, statistic := range m.Statistics {
+				// YACE's rule: an underscore between a small letter or digit and a capital.
+				name := regexp.MustCompile(`([a-z0-9])([A-Z])`).ReplaceAllString(m.Name, "${1}_$2")
+				series["aws_rds_"+strings.ToLower(name+"_"+statistic)] = true
+			}
+		}
+	}
+	rules, _ := filepath.Glob(root + "/prometheus/rules/*.yml")
+	boards, _ := filepath.Glob(root + "/dashboards/*.json")
+	used := regexp.MustCompile(`\b(aws_rds_[a-z0-9_]+_(?:average|maximum|minimum|sum))\b`)
+	for _, file := range slices.Concat(rules, boards) {
+		for _, m := range used.FindAllStringSubmatch(read(t, file), -1) {
+			if !series[m[1]] {
+				t.Errorf("%s: %s is not asked for in yace.yml", file, m[1])
+			}
+		}
+	}
+}

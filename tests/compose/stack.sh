@@ -1,0 +1,227 @@
+#!/usr/bin/env bash
+# Runs compose/ on a Docker engine of its own: the core, then the profile mysql with a
+# benchmark, a restart, and the end. No image is pulled: stand-ins with the same names
+# are made from what is installed here. Needs root and Debian's docker.io. Ends with
+# "N passed, N failed".
+#
+#   DOCKER_COMPOSE  the compose plugin's file; without it and without an installed one it
+#                   is built from its Go module (some minutes, kept in build/)
+#   GRAFANA_HOME, GRAFANA_BINARY  a Grafana to stand in; without them Grafana is left out
+#   PORTS           the first of four free ports (29300)
+#   BENCHWATCH      the binary to test (./benchwatch)
+set -euo pipefail
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+here=$root/tests/compose
+# shellcheck source=scripts/lib/process.sh
+. "$root/scripts/lib/process.sh"
+# shellcheck source=tests/compose/standin.sh
+. "$here/standin.sh"
+
+COMPOSE_VERSION=v2.40.3
+first_port=${PORTS:-29300}
+export PROMETHEUS_PORT=$first_port ALERTMANAGER_PORT=$((first_port + 1)) GRAFANA_PORT=$((first_port + 2)) AGENT_PORT=$((first_port + 3))
+passed=0 failed=0 failed_quietly=0
+
+ok() { # NAME COMMAND...
+	local name=$1
+	shift
+	if "$@" >"$work/output" 2>&1; then
+		passed=$((passed + 1))
+		echo "ok      $name"
+	else
+		failed=$((failed + 1))
+		echo "FAILED  $name"
+		tail -n 12 "$work/output" | sed 's/^/          /'
+	fi
+}
+
+# eventually SECONDS COMMAND...
+eventually() {
+	local end=$((SECONDS + $1))
+	shift
+	until "$@"; do
+		((SECONDS < end)) || return 1
+		sleep 0.5
+	done
+}
+
+compose_find() {
+	plugin=${DOCKER_COMPOSE:-$root/build/compose-test/docker-compose-$COMPOSE_VERSION}
+	[[ -z ${DOCKER_COMPOSE:-} ]] && command docker compose version >/dev/null 2>&1 && plugin='' && return
+	[[ ! -x $plugin ]] || return 0
+	echo "building the compose plugin $COMPOSE_VERSION" >&2
+	local module
+	module=$(cd "$root" && GOFLAGS=-mod=mod go mod download -json "github.com/docker/compose/v2@$COMPOSE_VERSION" | jq -r .Dir)
+	mkdir -p "$work/compose" "${plugin%/*}"
+	cp -r "$module/." "$work/compose/"
+	chmod -R u+w "$work/compose"
+	(cd "$work/compose" && CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X github.com/docker/compose/v2/internal.Version=$COMPOSE_VERSION" -o "$plugin" ./cmd)
+}
+
+docker() { command docker --host "unix://$work/docker.sock" "$@"; }
+
+# compose ARGUMENT...: the project's files, and an override when Grafana is left out.
+compose() {
+	local files=(--file "$root/compose/compose.yaml")
+	[[ ! -e $work/override.yaml ]] || files+=(--file "$work/override.yaml")
+	if [[ -n $plugin ]]; then
+		DOCKER_HOST=unix://$work/docker.sock "$plugin" "${files[@]}" "$@"
+	else
+		docker compose "${files[@]}" "$@"
+	fi
+}
+
+engine_start() {
+	process_start "$work/dockerd.pid" "$work/dockerd.log" dockerd --data-root "$work/data" --exec-root "$work/exec" \
+		--pidfile "$work/docker.pid" --host "unix://$work/docker.sock" --config-file "$work/daemon.json"
+	eventually 60 docker_answers || {
+		tail -n 20 "$work/dockerd.log" >&2
+		die 'dockerd did not start'
+	}
+}
+docker_answers() { docker version >/dev/null 2>&1; }
+
+# logs: of what runs, and of what ended badly.
+logs() {
+	local name
+	for name in agent alertmanager prometheus configure secrets grafana grafana-token mysql mysqld-exporter; do
+		compose --profile '*' logs --no-color --tail 15 "$name" 2>/dev/null || true
+	done
+}
+
+finish_all() {
+	local code=$?
+	trap '' INT TERM HUP
+	trap - EXIT
+	if docker_answers; then
+		((code == 0 || failed_quietly)) || logs >&2
+		compose --profile '*' down --volumes --timeout 5 >/dev/null 2>&1 || true
+	fi
+	process_stop "$work/dockerd.pid" 30 || true
+	# What the engine had mounted is its own to take away; what is left would keep the folder.
+	awk -v dir="$work/" 'index($2, dir) == 1 {print $2}' /proc/mounts | sort -r | while read -r mount; do umount -l "$mount" || true; done
+	rm -rf "$work"
+	exit "$code"
+}
+
+get() { curl -fs --max-time 5 "http://127.0.0.1:$1" "${@:2}"; }
+value() { get "$PROMETHEUS_PORT/api/v1/query?query=$(jq -rn --arg q "$1" '$q | @uri')" | jq -re '.data.result[0].value[1]'; }
+is() { [[ $(value "$1") == "$2" ]]; }
+positive() { awk -v v="$(value "$1")" 'BEGIN {exit !(v > 0)}'; }
+secret() { compose run --rm --no-deps --quiet-pull -T secrets cat "/secrets/$1"; }
+targets() { get "$PROMETHEUS_PORT/api/v1/targets?state=active" | jq -r '.data.activeTargets[] | .labels.job + " " + .labels.instance + " " + .health' | sort; }
+published() { docker ps --format '{{.Ports}}' | tr ',' '\n' | grep -- '->' | grep -v '127\.0\.0\.1:'; }
+not() { ! "$@"; }
+
+core() {
+	ok 'the core comes up' compose up --detach --quiet-pull
+	((failed == 0)) || die 'nothing to test'
+	ok 'the agent is healthy' eventually 30 get "$AGENT_PORT/-/healthy"
+	ok 'Prometheus is ready' eventually 60 get "$PROMETHEUS_PORT/-/ready"
+	ok 'Alertmanager is ready' eventually 30 get "$ALERTMANAGER_PORT/-/ready"
+	ok 'Prometheus scrapes the agent' eventually 30 is 'up{job="benchwatch"}' 1
+	ok 'Prometheus scrapes node_exporter' eventually 30 is 'up{job="node"}' 1
+	ok 'node_exporter has the host'"'"'s name' eventually 30 is "count(node_uname_info{nodename=\"$(hostname)\"})" 1
+	ok 'no target is down, none of a profile is there' eventually 30 core_targets
+	ok 'the rules are loaded' rules_loaded
+	ok 'Prometheus found Alertmanager' eventually 30 alertmanager_found
+	ok 'Alertmanager hands alerts to the agent, with its token' webhook_configured
+	ok 'no port but on loopback' not published
+	ok 'the agent has no targets' not grep -q 'name:' <(compose exec -T prometheus true; docker run --rm -v benchwatch_config:/c:ro "$(image busybox)" cat /c/benchwatch.yml)
+}
+
+core_targets() { diff <(targets) <(printf '%s up\n' 'benchwatch agent:9838' 'node node-exporter:9100' 'prometheus 127.0.0.1:9090'); }
+rules_loaded() { [[ $(get "$PROMETHEUS_PORT/api/v1/rules" | jq '[.data.groups[].rules[] | select(.type == "alerting")] | length') -eq $(grep -hc '^ *- alert:' "$root"/alerts/*.rules.yml | paste -sd+ | bc) ]]; }
+alertmanager_found() { [[ $(get "$PROMETHEUS_PORT/api/v1/alertmanagers" | jq '.data.activeAlertmanagers | length') -eq 1 ]]; }
+webhook_configured() { get "$ALERTMANAGER_PORT/api/v2/status" | jq -re .config.original | grep -q 'http://agent:9838/api/v1/alerts'; }
+
+mysql() {
+	ok 'the profile mysql comes up beside the core' compose --profile mysql up --detach --quiet-pull
+	ok 'the running agent samples the server' eventually 60 is 'benchwatch_db_up{target="mysql"}' 1
+	ok 'the server hides nothing from the monitoring user' not grep -iE 'denied|privilege|missing' <(compose logs agent)
+	ok 'Prometheus found the exporter' eventually 60 is 'up{job="mysqld",instance="mysqld-exporter:9104"}' 1
+	ok 'the exporter reads the server' eventually 30 is mysql_up 1
+	ok 'sysbench prepares its tables' loadgen sysbench --config-file=/secrets/sysbench.cnf --mysql-host=mysql oltp_read_write --tables=2 --table-size=1000 prepare
+	compose run --rm -T loadgen benchwatch run --run-id=composed -- sysbench --config-file=/secrets/sysbench.cnf --mysql-host=mysql \
+		oltp_read_write --tables=2 --table-size=1000 --threads=4 --time=15 --report-interval=1 run >"$work/run.log" 2>&1 &
+	local run=$!
+	ok 'the agent serves the run of the other container' eventually 30 positive 'benchwatch_run_operations_per_second{run="composed",op="transaction"}'
+	ok 'the run knows its host' eventually 10 is "count(benchwatch_run_info{run=\"composed\",generator=\"$(hostname)\"})" 1
+	ok 'the server counts what the tool claims' eventually 10 positive 'rate(benchwatch_db_queries_total{target="mysql"}[5s])'
+	ok 'sysbench ends well' run_ended "$run"
+	ok 'the summary is in Prometheus' eventually 15 positive 'benchwatch_run_summary_operations_per_second{run="composed",op="transaction"}'
+	# shellcheck disable=SC2016
+	ok 'no password is in the run' not docker run --rm -v benchwatch_data:/d:ro -v benchwatch_secrets:/s:ro "$(image busybox)" sh -c 'grep -rF "$(cat /s/benchmark-password)" /d'
+	ok 'no port but on loopback, with the profile' not published
+}
+
+loadgen() { compose run --rm -T loadgen "$@"; }
+run_ended() { wait "$1" || { cat "$work/run.log"; return 1; }; }
+
+grafana() {
+	ok 'Grafana is healthy' eventually 120 get "$GRAFANA_PORT/api/health"
+	secret grafana-admin-password >"$work/password" 2>/dev/null
+	printf 'user = "admin:%s"\n' "$(<"$work/password")" >"$work/admin.curl"
+	ok 'the password that was made is the one' api /api/user
+	ok 'no other is' not get "$GRAFANA_PORT/api/user" -u admin:admin
+	ok 'every dashboard is there' eventually 30 dashboards
+	ok 'the data source answers' datasource
+	ok 'a token was made' eventually 60 token_made
+	ok 'the run is marked, without anyone having made a token' eventually 60 marked
+	ok 'a second start makes no second token' second_start
+}
+
+api() { curl -fsS --max-time 10 --config "$work/admin.curl" "http://127.0.0.1:$GRAFANA_PORT$1"; }
+dashboards() { diff <(api '/api/search?type=dash-db&limit=1000' | jq -r '.[].uid' | sort) <(jq -r 'select(.panels).uid' "$root"/dashboards/*.json | sort); }
+datasource() { api '/api/datasources/proxy/uid/prometheus/api/v1/query?query=up' | jq -e '.data.result | length > 0'; }
+accounts() { api '/api/serviceaccounts/search?query=benchwatch' | jq -c '[.serviceAccounts[] | [.name, .role, .tokens]]'; }
+token_made() { [[ $(accounts) == '[["benchwatch","Editor",1]]' ]]; }
+marked() { api '/api/annotations?limit=100' | jq -e 'map(select(.tags | map(contains("composed")) | any)) | length > 0'; }
+second_start() { compose up --detach grafana-token && sleep 3 && token_made; }
+
+again() {
+	secret grafana-admin-password >"$work/before"
+	ok 'it stops' compose --profile mysql down --timeout 10
+	ok 'it starts again with all at once' compose --profile mysql up --detach
+	ok 'with the same passwords' cmp "$work/before" <(secret grafana-admin-password)
+	ok 'the server is sampled again' eventually 60 is 'benchwatch_db_up{target="mysql"}' 1
+	ok 'the run is still known' eventually 30 positive 'benchwatch_run_summary_operations_per_second{run="composed",op="transaction"}'
+	ok 'the server kept its data' loadgen sysbench --config-file=/secrets/sysbench.cnf --mysql-host=mysql oltp_point_select --tables=2 --table-size=1000 --events=10 run
+	ok 'the profile stops, the core starts without it' core_again
+}
+core_again() { compose --profile mysql down --timeout 10 && compose up --detach && eventually 60 core_targets; }
+
+main() {
+	((EUID == 0)) || die 'a Docker engine needs root'
+	need dockerd docker.io
+	need docker docker.io
+	need busybox busybox-static
+	need jq jq
+	work=$(mktemp -d "${TMPDIR:-/tmp}/benchwatch-compose.XXXXXX")
+	plugin=''
+	trap finish_all EXIT
+	trap 'exit 130' INT TERM HUP
+	echo '{}' >"$work/daemon.json"
+	compose_find
+	benchwatch=${BENCHWATCH:-$root/benchwatch}
+	[[ -x $benchwatch ]] || die 'run make build first'
+	if [[ -z ${GRAFANA_HOME:-} ]]; then
+		echo 'GRAFANA_HOME is not set: Grafana is left out'
+		printf 'services:\n  grafana: !reset null\n  grafana-token: !reset null\n' >"$work/override.yaml"
+	fi
+	engine_start
+	standin_core
+	standin_mysql
+	[[ -z ${GRAFANA_HOME:-} ]] || standin_grafana "$GRAFANA_HOME" "${GRAFANA_BINARY:-$GRAFANA_HOME/bin/grafana}"
+	core
+	mysql
+	[[ -z ${GRAFANA_HOME:-} ]] || grafana
+	again
+	((failed == 0)) || logs
+	printf '%s passed, %s failed\n' "$passed" "$failed"
+	failed_quietly=$((failed > 0))
+	exit "$failed_quietly"
+}
+
+main "$@"

@@ -1,0 +1,128 @@
+# shellcheck shell=bash disable=SC2154
+# Stand-in images for those that compose/ names, from what is installed on this machine.
+# Sourced by stack.sh, which sets root, work (a folder) and benchwatch (the binary).
+
+# image NAME: the tag that compose/ pins, so that a change of version is followed.
+image() { compose --profile '*' config --images | sort -u | grep -E "^(.*/)?$1:"; }
+
+# files DIR PATH...: copies programs or libraries and the libraries that they need.
+files() {
+	local dir=$1 file library
+	shift
+	for file; do
+		file=$(readlink -f "$file")
+		[[ -e $dir$file ]] || install -D "$file" "$dir$file"
+		while read -r library; do
+			[[ -e $dir$library ]] || install -D "$(readlink -f "$library")" "$dir$library"
+		done < <(ldd "$file" 2>/dev/null | grep -oE '/[^ ]+')
+	done
+}
+
+# base DIR: busybox with its commands, users and folders.
+base() {
+	mkdir -p "$1"/{bin,usr/bin,usr/sbin,etc,tmp,root,run,var/lib}
+	chmod 1777 "$1/tmp"
+	install "$(command -v busybox)" "$1/bin/busybox"
+	local name
+	for name in $("$1/bin/busybox" --list); do
+		[[ $name == busybox ]] || ln -sf /bin/busybox "$1/bin/$name"
+	done
+	cat >"$1/etc/passwd" <<-END
+		root:x:0:0::/root:/bin/sh
+		mysql:x:999:999::/var/lib/mysql:/bin/sh
+		nobody:x:65534:65534::/:/bin/sh
+	END
+	printf 'root:x:0:\nmysql:x:999:\nnobody:x:65534:\n' >"$1/etc/group"
+	echo 'hosts: files dns' >"$1/etc/nsswitch.conf"
+	# The resolver of dynamic programs is loaded by name.
+	files "$1" /lib/*-linux-gnu/libnss_dns.so.2 /lib/*-linux-gnu/libnss_files.so.2
+}
+
+# program DIR COMMAND [NAME]: the command as /bin/NAME.
+program() {
+	files "$1" "$(command -v "$2")"
+	local file
+	file=$(readlink -f "$(command -v "$2")")
+	ln -sf "$file" "$1/bin/${3:-$2}"
+}
+
+# finish DIR IMAGE CHANGE...: the folder becomes the image.
+finish() {
+	local dir=$1 name=$2 change changes=()
+	shift 2
+	for change; do changes+=(--change "$change"); done
+	tar -C "$dir" --numeric-owner -c . | docker import "${changes[@]}" - "$name" >/dev/null
+	rm -rf "$dir"
+}
+
+standin_core() {
+	local dir=$work/rootfs
+	base "$dir"
+	finish "$dir" "$(image busybox)" 'ENV PATH=/bin' 'CMD ["sh"]'
+
+	mkdir -p "$dir/var/lib/benchwatch"
+	install "$benchwatch" "$dir/benchwatch"
+	chown 65532:65532 "$dir/var/lib/benchwatch"
+	finish "$dir" "$(image agent)" 'ENV BENCHWATCH_DATA_DIR=/var/lib/benchwatch' 'USER 65532:65532' 'ENTRYPOINT ["/benchwatch"]'
+
+	base "$dir"
+	program "$dir" prometheus
+	mkdir -p "$dir/prometheus" "$dir/etc/prometheus"
+	chown 65534:65534 "$dir/prometheus"
+	finish "$dir" "$(image prometheus)" 'ENV PATH=/bin' 'USER 65534' 'WORKDIR /prometheus' 'ENTRYPOINT ["/bin/prometheus"]'
+
+	base "$dir"
+	program "$dir" prometheus-alertmanager alertmanager
+	mkdir -p "$dir/alertmanager"
+	chown 65534:65534 "$dir/alertmanager"
+	finish "$dir" "$(image alertmanager)" 'ENV PATH=/bin' 'USER 65534' 'WORKDIR /alertmanager' 'ENTRYPOINT ["/bin/alertmanager"]'
+
+	base "$dir"
+	program "$dir" prometheus-node-exporter node_exporter
+	finish "$dir" "$(image node-exporter)" 'ENV PATH=/bin' 'USER 65534' 'ENTRYPOINT ["/bin/node_exporter"]'
+}
+
+# standin_grafana HOME BINARY
+standin_grafana() {
+	local dir=$work/rootfs
+	base "$dir"
+	files "$dir" "$2"
+	program "$dir" curl
+	ln -sf "$(readlink -f "$2")" "$dir/bin/grafana"
+	mkdir -p "$dir/usr/share/grafana" "$dir/var/lib/grafana"
+	cp -r "$1/conf" "$1/public" "$dir/usr/share/grafana/"
+	install "$root/tests/compose/standin/grafana.sh" "$dir/run.sh"
+	chown -R 472:0 "$dir/var/lib/grafana"
+	finish "$dir" "$(image grafana)" 'ENV PATH=/bin' 'ENV GF_PATHS_DATA=/var/lib/grafana' \
+		'ENV GF_PATHS_PROVISIONING=/etc/grafana/provisioning' 'ENV GF_PATHS_PLUGINS=/var/lib/grafana/plugins' \
+		'ENV GF_PATHS_LOGS=/var/lib/grafana/log' 'ENV GF_PLUGINS_PREINSTALL_DISABLED=true' 'USER 472' 'ENTRYPOINT ["/run.sh"]'
+}
+
+standin_mysql() {
+	local dir=$work/rootfs name
+	base "$dir"
+	for name in mariadbd mariadb mariadb-admin mariadb-install-db my_print_defaults resolveip; do program "$dir" "$name"; done
+	for name in mariadb mariadb-admin mariadb-install-db my_print_defaults resolveip mariadbd; do
+		[[ -e $dir/usr/bin/$name ]] || ln -sf "/bin/$name" "$dir/usr/bin/$name"
+	done
+	ln -sf mariadb "$dir/bin/mysql"
+	ln -sf mariadb-admin "$dir/bin/mysqladmin"
+	mkdir -p "$dir/usr/share" "$dir/usr/lib/mysql" "$dir/var/lib/mysql" "$dir/run/mysqld"
+	cp -r /usr/share/mysql "$dir/usr/share/"
+	cp -r /usr/lib/mysql/plugin "$dir/usr/lib/mysql/"
+	chown 999:999 "$dir/var/lib/mysql" "$dir/run/mysqld"
+	install "$root/tests/compose/standin/mysql.sh" "$dir/entrypoint.sh"
+	finish "$dir" "$(image mysql)" 'ENV PATH=/bin:/usr/bin:/usr/sbin' 'ENTRYPOINT ["/entrypoint.sh"]' 'CMD ["mysqld"]'
+
+	base "$dir"
+	program "$dir" prometheus-mysqld-exporter mysqld_exporter
+	finish "$dir" "$(image mysqld-exporter)" 'ENV PATH=/bin' 'USER 65534' 'ENTRYPOINT ["/bin/mysqld_exporter"]'
+
+	base "$dir"
+	program "$dir" sysbench
+	mkdir -p "$dir/usr/share" "$dir/var/lib/benchwatch"
+	cp -r /usr/share/sysbench "$dir/usr/share/"
+	install "$benchwatch" "$dir/bin/benchwatch"
+	chown 65532:65532 "$dir/var/lib/benchwatch"
+	finish "$dir" "$(image loadgen)" 'ENV PATH=/bin' 'ENV BENCHWATCH_DATA_DIR=/var/lib/benchwatch' 'USER 65532:65532'
+}
