@@ -204,6 +204,8 @@ export class Chart {
     ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
     ctx.clip();
     ctx.font = `${10 * devicePixelRatio}px system-ui, sans-serif`;
+    ctx.textAlign = 'left';
+    ctx.textBaseline = 'alphabetic';
     for (const p of this.group.axis.phases) {
       const left = u.valToPos(p.from, 'x', true);
       const right = u.valToPos(p.to, 'x', true);
@@ -233,6 +235,7 @@ export class Chart {
     ctx.save();
     ctx.font = `bold ${10 * unit}px system-ui, sans-serif`;
     ctx.textAlign = 'center';
+    ctx.textBaseline = 'alphabetic';
     ctx.lineWidth = unit;
     for (const f of this.group.axis.flags) {
       const x = u.valToPos(f.from, 'x', true);

@@ -27,7 +27,7 @@ export class Tiles {
     const behind = top(tables.servers.of('lag_transactions'), (s) => s.max);
     if (!lag && behind) this.set('lag', 'worst lag', `${format.number(behind.of)} tx`, behind.series.name[1]);
     const paused = top(tables.servers.of('flow_control'), (s) => (s.count > 0 ? s.sum / s.count : null));
-    if (paused) this.set('flow', 'flow control', format.share(paused.of), `of the time paused, max ${format.share(paused.series.max)}`);
+    if (paused) this.set('flow', 'flow control', format.share(paused.of), `paused, at most ${format.share(paused.series.max)}`);
     const drained = Object.values(r.drain ?? {});
     if (drained.length > 0) {
       const late = drained.filter((d) => d.timed_out).length;

@@ -1,0 +1,205 @@
+package web
+
+import (
+	"bufio"
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/benchwatch/benchwatch/agent/engine"
+	"github.com/benchwatch/benchwatch/agent/marker"
+	"github.com/benchwatch/benchwatch/agent/run"
+)
+
+// stream reads server-sent events.
+type stream struct {
+	t      *testing.T
+	body   io.ReadCloser
+	events chan [2]string
+}
+
+func (s *site) stream() *stream {
+	s.t.Helper()
+	resp, err := s.server.Client().Get(s.url + "/api/events")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if resp.StatusCode != 200 || resp.Header.Get("Content-Type") != "text/event-stream" {
+		s.t.Fatalf("stream: %d %s", resp.StatusCode, resp.Header.Get("Content-Type"))
+	}
+	st := &stream{s.t, resp.Body, make(chan [2]string, 1000)}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer close(st.events)
+		lines := bufio.NewScanner(resp.Body)
+		lines.Buffer(nil, 1<<20)
+		kind := ""
+		for lines.Scan() {
+			if k, ok := strings.CutPrefix(lines.Text(), "event: "); ok {
+				kind = k
+			} else if data, ok := strings.CutPrefix(lines.Text(), "data: "); ok {
+				st.events <- [2]string{kind, data}
+			}
+		}
+	}()
+	s.t.Cleanup(func() { resp.Body.Close(); <-done })
+	return st
+}
+
+// next returns the data of the next event of a kind for which ok holds.
+func (st *stream) next(kind string, ok func(data string) bool) string {
+	st.t.Helper()
+	deadline := time.After(30 * time.Second)
+	for {
+		select {
+		case e, open := <-st.events:
+			if !open {
+				st.t.Fatalf("stream ended before %s", kind)
+			}
+			if e[0] == kind && ok(e[1]) {
+				return e[1]
+			}
+		case <-deadline:
+			st.t.Fatalf("no event %s", kind)
+		}
+	}
+}
+
+func has(text string) func(string) bool {
+	return func(data string) bool { return strings.Contains(data, text) }
+}
+
+// TestEvents guards the life of a run as a browser that listens sees it.
+func TestEvents(t *testing.T) {
+	s := newSite(t)
+	st := s.stream()
+	st.next("hello", has(`"now"`))
+	dir, claim := s.create(run.Meta{ID: "one", Title: "a title", Tool: "sysbench", StartedAt: time.Now().UTC()})
+	defer claim.Release()
+	st.next("run", has(`"a title"`))
+	appendTo(t, dir.Path(run.StdoutFile), banner)
+	appendTo(t, dir.Path(run.StdoutFile), interval(1, 100))
+	row := st.next("row", has(`"intervals"`))
+	if !strings.Contains(row, `"run":"one","x":1,`) || !strings.Contains(row, `[["rate","transaction",""],100]`) {
+		t.Errorf("row %s", row)
+	}
+	st.next("run", has(`"throughput":100`))
+	if _, err := marker.Append(dir.Path(run.MarkersFile), marker.Marker{Kind: marker.Point, Run: "one", Text: "changed", Start: time.Now()}); err != nil {
+		t.Fatal(err)
+	}
+	st.next("markers", has(`"changed"`))
+
+	// The history of a live run goes on with what the stream tells.
+	if h := s.history("one", ""); len(h.Tables["intervals"].X) != 1 {
+		t.Errorf("history %v", h.Tables["intervals"].X)
+	}
+	appendTo(t, dir.Path(run.StdoutFile), interval(2, 110))
+	st.next("row", has(`"x":2`))
+	if h := s.history("one", ""); len(h.Tables["intervals"].X) != 2 {
+		t.Errorf("history %v", h.Tables["intervals"].X)
+	}
+
+	if _, err := dir.Update(func(m *run.Meta) {
+		end := time.Now().UTC()
+		m.EndedAt, m.Result = &end, run.Succeeded
+	}); err != nil {
+		t.Fatal(err)
+	}
+	st.next("run", has(`"phase":"over"`))
+	if h := s.history("one", ""); h.Run.Phase != run.Over || len(h.Tables["intervals"].X) != 2 {
+		t.Errorf("ended: %+v", h.Run)
+	}
+	if err := dir.Remove(); err != nil {
+		t.Fatal(err)
+	}
+	st.next("gone", has(`"one"`))
+}
+
+func frame(tick time.Time, restarts uint64, queries float64) engine.Frame {
+	target := &engine.Target{Name: "n1"}
+	status := &engine.Status{}
+	status.Set(engine.QueriesTotal, queries)
+	return engine.Frame{Tick: tick, Samples: []engine.Sample{{Target: target, Tick: tick, Answered: tick, Status: status, Restarts: restarts}}}
+}
+
+// TestFrames guards rates over frames: against the tick before, none over a
+// restart or a fall.
+func TestFrames(t *testing.T) {
+	s := newSite(t)
+	st := s.stream()
+	st.next("hello", has(""))
+	at := begin
+	for _, c := range []struct {
+		restarts uint64
+		queries  float64
+		want     string
+	}{
+		{0, 100, ""}, {0, 350, `[["queries","n1",""],250]`}, {0, 10, ""}, {0, 30, `[["queries","n1",""],20]`}, {1, 90, ""}, {1, 91, `[["queries","n1",""],1]`},
+	} {
+		at = at.Add(time.Second)
+		s.page.Frame(frame(at, c.restarts, c.queries))
+		row := st.next("row", has(`"servers"`))
+		if c.want == "" && strings.Contains(row, `"queries"`) || !strings.Contains(row, c.want) {
+			t.Errorf("%v: want %q in %s", c.queries, c.want, row)
+		}
+	}
+}
+
+// TestSlowClient guards that a client that does not read is dropped, and holds up
+// neither the agent nor others.
+func TestSlowClient(t *testing.T) {
+	s := newSite(t)
+	conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := io.WriteString(conn, "GET /api/events HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	s.until("the slow client", func() bool { return !s.page.hub.empty() })
+	big := event("row", encode(strings.Repeat("x", 64<<10)))
+	for range 100000 {
+		if s.page.hub.send(big); s.page.hub.empty() {
+			return
+		}
+	}
+	t.Error("a client that does not read was kept")
+}
+
+// TestTooManyClients guards the bound of open streams, and that one that has
+// ended makes room.
+func TestTooManyClients(t *testing.T) {
+	s := newSite(t)
+	var all []*client
+	for range maxClients {
+		c, ok := s.page.hub.join()
+		if !ok {
+			t.Fatal("too few")
+		}
+		all = append(all, c)
+	}
+	if code, body := s.get("/api/events"); code != http.StatusServiceUnavailable || !json.Valid(body) {
+		t.Errorf("%d %s", code, body)
+	}
+	s.page.hub.leave(all[0])
+	s.stream().next("hello", has("now"))
+}
+
+// TestEndOfAgent guards that streams end with the agent, so that it can end.
+func TestEndOfAgent(t *testing.T) {
+	s := newSite(t)
+	st := s.stream()
+	st.next("hello", has("now"))
+	s.stop()
+	for range st.events {
+	}
+	if code, _ := s.get("/api/events"); code != http.StatusServiceUnavailable {
+		t.Errorf("after the end: %d", code)
+	}
+}
