@@ -51,6 +51,14 @@ dashboards: ## the dashboards are what their source says, and are sound
 page: ## the live page in Chromium
 	@tests/web/run.sh
 
+.PHONY: compose
+compose: ## compose/ is sound, as far as that shows without Docker
+	@tests/compose/run.sh
+
+.PHONY: compose-test
+compose-test: ## compose/ on a real Docker engine, with stand-in images
+	@tests/compose/stack.sh
+
 .PHONY: e2e
 e2e: build ## on real servers: MariaDB, Galera, Prometheus
 	$(GO) test -tags e2e -count 1 -p 1 -timeout 15m ./tests/e2e/...

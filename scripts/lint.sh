@@ -18,14 +18,21 @@ check() { # NAME COMMAND...
 	fi
 }
 
-shell_scripts() {
-	git ls-files --cached --others --exclude-standard '*.sh' .ci/run
-}
+# go run would look for it in the module that is checked.
+staticcheck_in() { (cd "$1" && "$tools/staticcheck" -tags e2e ./...); }
 
+tools=$(mktemp -d)
+trap 'rm -rf "$tools"' EXIT
+GOBIN=$tools go install "$STATICCHECK" 2>"$tools/log" || {
+	cat "$tools/log" >&2
+	exit 1
+}
 check gofmt gofmt -l agent tests
-check vet go vet -tags e2e ./...
-check staticcheck go run "$STATICCHECK" -tags e2e ./...
-mapfile -t scripts < <(shell_scripts)
+for module in $(git ls-files '*go.mod' | xargs -n1 dirname); do
+	check "vet $module" go -C "$module" vet -tags e2e ./...
+	check "staticcheck $module" staticcheck_in "$module"
+done
+mapfile -t scripts < <(git ls-files '*.sh' .ci/run)
 check shellcheck shellcheck -x "${scripts[@]}"
 
 printf '%s passed, %s failed\n' "$passed" "$failed"

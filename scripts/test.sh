@@ -49,6 +49,7 @@ suite unit go_suite -race ./...
 suite rules tests/rules/run.sh
 suite dashboards tests/dashboards/run.sh
 suite page tests/web/run.sh
+suite compose tests/compose/run.sh
 suite scripts tests/scripts/run.sh
 suite e2e go_suite -tags e2e -count 1 -p 1 -timeout 15m ./tests/e2e/...
 

@@ -1,0 +1,65 @@
+#!/usr/bin/env bash
+# Puts runs or old logs into a Prometheus data directory, with their true timestamps.
+set -euo pipefail
+
+usage() {
+	cat <<'END'
+usage: backfill.sh PROMETHEUS_DATA_DIR RUN|LOGFILE... [-- BENCHWATCH_EXPORT_OPTION...]
+
+  backfill.sh /var/lib/prometheus last
+  backfill.sh /var/lib/prometheus old.log -- --start 2014-11-21T14:03:00Z --label via=atlas
+
+Prometheus takes the blocks up by itself within a minute. What is older than its
+--storage.tsdb.retention.time it deletes again; blocks that overlap in time with
+others it merges. BENCHWATCH and PROMTOOL name the programs if they are not in PATH.
+END
+}
+
+die() {
+	printf 'backfill.sh: %s\n' "$1" >&2
+	exit "${2:-1}"
+}
+
+case ${1:-} in
+-h | --help) usage && exit ;;
+esac
+(($# >= 2)) || die "a data directory and a run are needed (--help tells more)" 2
+
+target=$1
+shift
+runs=()
+while (($#)) && [[ $1 != -- ]]; do
+	runs+=("$1")
+	shift
+done
+(($# == 0)) || shift
+((${#runs[@]})) || die "no run is named (--help tells more)" 2
+
+benchwatch=${BENCHWATCH:-benchwatch} promtool=${PROMTOOL:-promtool}
+command -v "$benchwatch" >/dev/null || die "benchwatch is not in PATH: set BENCHWATCH"
+command -v "$promtool" >/dev/null || die "promtool is not in PATH (Debian package prometheus): set PROMTOOL"
+[[ -d $target ]] || die "no directory $target: name the one that Prometheus has as --storage.tsdb.path"
+[[ -w $target ]] || die "can't write into $target: run this as Prometheus' user"
+
+# Beside the target, so that each block can be moved in one step.
+work=$(mktemp -d "$target/.backfill.XXXXXX")
+trap 'rm -rf "$work"' EXIT
+
+"$benchwatch" export "${runs[@]}" --format=openmetrics --output="$work/runs.om" "$@"
+
+# promtool reads its input once for each block: blocks of a day keep that few.
+if ! "$promtool" tsdb create-blocks-from --max-block-duration=24h openmetrics "$work/runs.om" "$work/blocks" >"$work/log" 2>&1; then
+	cat "$work/log" >&2
+	die "promtool refused the export"
+fi
+
+# Blocks belong to whom the directory belongs to.
+chown -R --reference="$target" "$work/blocks" 2>/dev/null || true
+count=0
+for block in "$work"/blocks/*/; do
+	[[ -e $block/meta.json ]] || continue
+	mv "$block" "$target/"
+	count=$((count + 1))
+done
+((count)) || die "nothing to backfill"
+printf '%d blocks added to %s\n' "$count" "$target"
