@@ -73,7 +73,9 @@ standin_core() {
 
 	base "$dir"
 	program "$dir" prometheus-alertmanager alertmanager
-	mkdir -p "$dir/alertmanager"
+	mkdir -p "$dir/alertmanager" "$dir/usr/share/prometheus"
+	# Debian's has its templates outside of the program.
+	cp -r /usr/share/prometheus/alertmanager "$dir/usr/share/prometheus/"
 	chown 65534:65534 "$dir/alertmanager"
 	finish "$dir" "$(image alertmanager)" 'ENV PATH=/bin' 'USER 65534' 'WORKDIR /alertmanager' 'ENTRYPOINT ["/bin/alertmanager"]'
 
