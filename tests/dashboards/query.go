@@ -4,7 +4,7 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
@@ -60,7 +60,7 @@ func Names(s *parser.VectorSelector, known map[string][]string) []string {
 	}
 	var found []string
 	for _, m := range s.LabelMatchers {
-		if m.Name != labels.MetricName {
+		if m.Name != model.MetricNameLabel {
 			continue
 		}
 		for name := range known {

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
@@ -127,7 +127,7 @@ func TestEveryLabelExists(t *testing.T) {
 				has = append(slices.Clone(has), infoLabels...)
 			}
 			for _, m := range s.LabelMatchers {
-				if m.Name != labels.MetricName && !slices.Contains(has, m.Name) {
+				if m.Name != model.MetricNameLabel && !slices.Contains(has, m.Name) {
 					t.Errorf("%s: %s has no label %s", place, s.Name, m.Name)
 				}
 			}

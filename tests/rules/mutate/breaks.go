@@ -193,13 +193,13 @@ func breakSelector(n *parser.VectorSelector, at string, try attempt) {
 		n.Name += "2"
 		n.LabelMatchers = slices.Clone(matchers)
 		for i, m := range n.LabelMatchers {
-			if m.Name == labels.MetricName {
-				n.LabelMatchers[i] = labels.MustNewMatcher(labels.MatchEqual, labels.MetricName, n.Name)
+			if m.Name == model.MetricNameLabel {
+				n.LabelMatchers[i] = labels.MustNewMatcher(labels.MatchEqual, model.MetricNameLabel, n.Name)
 			}
 		}
 	}, restore)
 	for i, m := range matchers {
-		if m.Name != labels.MetricName {
+		if m.Name != model.MetricNameLabel {
 			try(fmt.Sprintf("matcher %s removed%s", m, at), func() {
 				n.LabelMatchers = slices.Delete(slices.Clone(matchers), i, i+1)
 			}, restore)
