@@ -42,6 +42,7 @@ var commands = []func(*kingpin.Application) (string, action){
 	addRunsImport,
 	addReport,
 	addCompare,
+	addExport,
 }
 
 // exitError is an error that asks for an exit status, with a hint if there is

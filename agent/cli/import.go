@@ -20,56 +20,79 @@ import (
 	"github.com/benchwatch/benchwatch/agent/tool"
 )
 
-// importCommand is one `benchwatch runs import`.
-type importCommand struct {
-	*store
-	files  *[]string
+// logOptions say what old logs are, for import and export.
+type logOptions struct {
 	tool   *string
 	start  *string
 	labels map[string]string
 	title  *string
 
-	streams Streams
-	began   time.Time // --start
+	began time.Time // --start
+}
+
+func addLogOptions(cmd *kingpin.CmdClause) *logOptions {
+	o := &logOptions{labels: map[string]string{}}
+	o.tool = cmd.Flag("tool", "The tool that wrote a log; default: recognised from the content.").PlaceHolder("NAME").String()
+	o.start = cmd.Flag("start", "When the first run in a log began: 2026-11-21T14:03:00Z, 14:03 …; default: times in the log, else the file's last change less the runs' length.").PlaceHolder("TIME").String()
+	cmd.Flag("label", "Label k=v of a log's runs; repeatable.").PlaceHolder("K=V").StringMapVar(&o.labels)
+	o.title = cmd.Flag("title", "Name of a log's runs; default: file and threads.").String()
+	return o
+}
+
+func (o *logOptions) check(tools tool.Set) error {
+	if err := config.CheckLabels(o.labels); err != nil {
+		return &exitError{Status: 2, Err: err}
+	}
+	if *o.tool != "" && tools.ByName(*o.tool) == nil {
+		return &exitError{Status: 2, Err: fmt.Errorf("unknown tool %q", *o.tool), Hint: "known are " + tools.Names()}
+	}
+	if *o.start == "" {
+		return nil
+	}
+	var err error
+	if o.began, err = parseTime(*o.start, time.Now()); err != nil {
+		return &exitError{Status: 2, Err: fmt.Errorf("--start %s is not a time", *o.start), Hint: "use 2026-11-21T14:03:00Z, 14:03 or -2h"}
+	}
+	return nil
+}
+
+// importCommand is one `benchwatch runs import`.
+type importCommand struct {
+	*store
+	*logOptions
+	files *[]string
 }
 
 func addRunsImport(app *kingpin.Application) (string, action) {
 	cmd := app.GetCommand("runs").Command("import", "Make runs of old logs. Each run in a log becomes one, with its bytes copied.")
-	r := &importCommand{labels: map[string]string{}}
+	r := &importCommand{}
 	r.files = cmd.Arg("LOGFILE", "What a benchmark tool printed, one run or many behind each other.").Required().Strings()
-	r.tool = cmd.Flag("tool", "The tool that wrote it; default: recognised from the content.").PlaceHolder("NAME").String()
-	r.start = cmd.Flag("start", "When the first run in the log began: 2026-11-21T14:03:00Z, 14:03 …; default: times in the log, else the file's last change less the runs' length.").PlaceHolder("TIME").String()
-	cmd.Flag("label", "Label k=v of the runs; repeatable.").PlaceHolder("K=V").StringMapVar(&r.labels)
-	r.title = cmd.Flag("title", "Name of the runs; default: file and threads.").String()
+	r.logOptions = addLogOptions(cmd)
 	r.store = addStore(cmd)
-	return cmd.FullCommand(), func(s Streams) error {
-		r.streams = s
-		return r.run()
-	}
+	return cmd.FullCommand(), r.run
 }
 
-func (r *importCommand) run() error {
-	if err := config.CheckLabels(r.labels); err != nil {
-		return &exitError{Status: 2, Err: err}
-	}
+func (r *importCommand) run(s Streams) error {
 	if err := r.load(); err != nil {
 		return err
 	}
-	if *r.tool != "" && r.tools.ByName(*r.tool) == nil {
-		return &exitError{Status: 2, Err: fmt.Errorf("unknown tool %q", *r.tool), Hint: "known are " + r.tools.Names()}
+	if err := r.check(r.tools); err != nil {
+		return err
 	}
-	if *r.start != "" {
-		var err error
-		if r.began, err = parseTime(*r.start, time.Now()); err != nil {
-			return &exitError{Status: 2, Err: fmt.Errorf("--start %s is not a time", *r.start), Hint: "use 2026-11-21T14:03:00Z, 14:03 or -2h"}
-		}
-		if len(*r.files) > 1 {
-			return &exitError{Status: 2, Err: errors.New("--start is one time for one log"), Hint: "import the logs one by one"}
-		}
+	if *r.start != "" && len(*r.files) > 1 {
+		return &exitError{Status: 2, Err: errors.New("--start is one time for one log"), Hint: "import the logs one by one"}
 	}
 	var failed []error
 	for _, file := range *r.files {
-		if err := r.file(file); err != nil {
+		made, err := r.makeRuns(r.dataDir, r.tools, file)
+		for _, m := range made {
+			if m.fresh {
+				fmt.Fprintln(s.Out, m.text)
+			} else {
+				fmt.Fprintf(s.Err, "benchwatch: %s\n", m.text)
+			}
+		}
+		if err != nil {
 			failed = append(failed, err)
 		}
 	}
@@ -78,50 +101,60 @@ func (r *importCommand) run() error {
 		return failed[0]
 	case len(failed) > 1:
 		for _, err := range failed {
-			fmt.Fprintf(r.streams.Err, "benchwatch: %v\n", err)
+			fmt.Fprintf(s.Err, "benchwatch: %v\n", err)
 		}
 		return &exitError{Status: 1}
 	}
 	return nil
 }
 
-// file imports the runs of one log.
-func (r *importCommand) file(path string) error {
+// madeRun is a run that stands in a log.
+type madeRun struct {
+	id    string
+	fresh bool   // it was made now, not before
+	text  string // says so
+}
+
+// makeRuns makes runs of one log. With an error it returns those that were made.
+func (o *logOptions) makeRuns(dataDir string, tools tool.Set, path string) ([]madeRun, error) {
 	info, err := os.Stat(path)
 	if err != nil {
-		return fmt.Errorf("read log: %w", err)
+		return nil, fmt.Errorf("read log: %w", err)
 	}
 	if !info.Mode().IsRegular() {
-		return fmt.Errorf("read log: %s is not a file", path)
+		return nil, fmt.Errorf("read log: %s is not a file", path)
 	}
-	t, err := recognise(r.tools, path, *r.tool)
+	t, err := recognise(tools, path, *o.tool)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	parts, err := run.ReadLog(context.Background(), path, t)
 	if err != nil {
-		return fmt.Errorf("read log: %w", err)
+		return nil, fmt.Errorf("read log: %w", err)
 	}
 	if len(parts) == 0 {
-		return withHint(fmt.Errorf("no run of %s in %s", t.Name, path), "--tool says which tool wrote it")
+		return nil, withHint(fmt.Errorf("no run of %s in %s", t.Name, path), "--tool says which tool wrote it")
 	}
-	starts, sources := r.starts(parts, info.ModTime())
+	starts, sources := o.starts(parts, info.ModTime())
+	var made []madeRun
 	for i, part := range parts {
-		if err := r.part(path, t, part, starts[i], sources[i]); err != nil {
-			return fmt.Errorf("%s: %w", path, err)
+		m, err := o.part(dataDir, path, t, part, starts[i], sources[i])
+		if err != nil {
+			return made, fmt.Errorf("%s: %w", path, err)
 		}
+		made = append(made, m)
 	}
-	return nil
+	return made, nil
 }
 
 // starts finds when each part began. A log that carries times tells; else each
 // run is taken to have begun when the one before it ended, from --start on or
 // back from the file's last change.
-func (r *importCommand) starts(parts []run.LogPart, written time.Time) ([]time.Time, []run.StartSource) {
+func (o *logOptions) starts(parts []run.LogPart, written time.Time) ([]time.Time, []run.StartSource) {
 	starts := make([]time.Time, len(parts))
 	sources := make([]run.StartSource, len(parts))
 	length := func(i int) time.Duration { return time.Duration(parts[i].Seconds * float64(time.Second)) }
-	next := r.began
+	next := o.began
 	for i := range parts {
 		if !next.IsZero() {
 			starts[i], sources[i] = next, run.StartFromOption
@@ -141,44 +174,41 @@ func (r *importCommand) starts(parts []run.LogPart, written time.Time) ([]time.T
 }
 
 // part makes a run of one part, unless that was done before.
-func (r *importCommand) part(path string, t *tool.Tool, part run.LogPart, start time.Time, source run.StartSource) error {
+func (o *logOptions) part(dataDir, path string, t *tool.Tool, part run.LogPart, start time.Time, source run.StartSource) (madeRun, error) {
 	sum, err := run.Fingerprint(path, part)
 	if err != nil {
-		return err
+		return madeRun{}, err
 	}
-	id, whole, err := run.Imported(r.dataDir, path, part, sum)
+	id, whole, err := run.Imported(dataDir, path, part, sum)
 	switch {
 	case err != nil:
-		return err
+		return madeRun{}, err
 	case id != "" && whole:
-		fmt.Fprintf(r.streams.Err, "benchwatch: bytes %d to %d of %s are run %s already\n", part.Offset, part.End, path, id)
-		return nil
+		return madeRun{id: id, text: fmt.Sprintf("bytes %d to %d of %s are run %s already", part.Offset, part.End, path, id)}, nil
 	case id != "":
-		return withHint(fmt.Errorf("run %s was made of this log when it was shorter", id), "benchwatch runs rm "+id+", and import again")
+		return madeRun{}, withHint(fmt.Errorf("run %s was made of this log when it was shorter", id), "benchwatch runs rm "+id+", and import again")
 	}
-	meta, err := r.meta(path, t, part, start, source)
+	meta, err := o.meta(path, t, part, start, source)
 	if err != nil {
-		return err
+		return madeRun{}, err
 	}
 	meta.Import.SHA256 = sum
+	name := meta.Workload
+	if name == "" {
+		name = strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
+	}
 	for n := 1; ; n++ {
-		name := meta.Workload
-		if name == "" {
-			name = strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
-		}
 		meta.ID = run.NewID(meta.StartedAt, name, meta.Threads, n)
-		_, err := run.Import(r.dataDir, meta, path, part)
+		_, err := run.Import(dataDir, meta, path, part)
 		if errors.Is(err, run.ErrExists) {
 			continue
 		}
 		if err != nil {
-			return err
+			return madeRun{}, err
 		}
-		break
+		return madeRun{id: meta.ID, fresh: true, text: fmt.Sprintf("imported %s  %s, %.1f s, began %s (%s)", meta.ID, report.Clip(meta.Title, 60),
+			part.Seconds, meta.StartedAt.Local().Format(time.DateTime), startWords[source])}, nil
 	}
-	fmt.Fprintf(r.streams.Out, "imported %s  %s, %.1f s, began %s (%s)\n", meta.ID, report.Clip(meta.Title, 60), part.Seconds,
-		meta.StartedAt.Local().Format(time.DateTime), startWords[source])
-	return nil
 }
 
 // startWords say where a start comes from.
@@ -188,7 +218,7 @@ var startWords = map[run.StartSource]string{
 	run.StartFromFile:   "worked back from the file's last change",
 }
 
-func (r *importCommand) meta(path string, t *tool.Tool, part run.LogPart, start time.Time, source run.StartSource) (run.Meta, error) {
+func (o *logOptions) meta(path string, t *tool.Tool, part run.LogPart, start time.Time, source run.StartSource) (run.Meta, error) {
 	abs, err := filepath.Abs(path)
 	if err != nil {
 		return run.Meta{}, err
@@ -197,7 +227,7 @@ func (r *importCommand) meta(path string, t *tool.Tool, part run.LogPart, start 
 	start = start.UTC().Truncate(time.Millisecond)
 	end := start.Add(time.Duration(part.Seconds * float64(time.Second)))
 	meta := run.Meta{
-		Title: *r.title, Labels: maps.Clone(r.labels), Tool: t.Name, ToolVersion: snap.Meta.ToolVersion, Workload: snap.Meta.Workload, Verb: "run",
+		Title: *o.title, Labels: maps.Clone(o.labels), Tool: t.Name, ToolVersion: snap.Meta.ToolVersion, Workload: snap.Meta.Workload, Verb: "run",
 		StartedAt: start, StartEstimated: source == run.StartFromFile, EndedAt: &end, ClosedAt: &end, Result: run.Succeeded,
 		Import: &run.ImportSource{Path: abs, Offset: part.Offset, Size: part.End - part.Offset, Start: source},
 	}

@@ -74,13 +74,18 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 // runInfo writes the facts about a run as labels. The user's own labels are
 // labels too, so the description is made for each run.
 func (c *Collector) runInfo(ch chan<- prometheus.Metric, s *run.Snapshot) {
-	m := &s.Meta
+	names, values := infoLabels(&s.Meta)
+	d := prometheus.NewDesc(prefix+runInfoName, runInfoHelp, names, nil)
+	gauge(ch, d, 1, values...)
+}
+
+func infoLabels(m *run.Meta) (names, values []string) {
 	threads := ""
 	if m.Threads > 0 {
 		threads = strconv.Itoa(m.Threads)
 	}
-	names := slices.Clone(runInfoLabels)
-	values := []string{m.ID, m.Title, m.Tool, m.ToolVersion, m.Verb, m.Workload, threads, m.Target, m.Database, m.Generator}
+	names = slices.Clone(runInfoLabels)
+	values = []string{m.ID, m.Title, m.Tool, m.ToolVersion, m.Verb, m.Workload, threads, m.Target, m.Database, m.Generator}
 	own := make([]string, 0, len(m.Labels))
 	for name := range m.Labels {
 		own = append(own, name)
@@ -92,8 +97,7 @@ func (c *Collector) runInfo(ch chan<- prometheus.Metric, s *run.Snapshot) {
 	for i := range values {
 		values[i] = label(values[i])
 	}
-	d := prometheus.NewDesc(prefix+runInfoName, runInfoHelp, names, nil)
-	gauge(ch, d, 1, values...)
+	return names, values
 }
 
 const (

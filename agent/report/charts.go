@@ -31,7 +31,11 @@ func axisOf(h *run.History) axis {
 	if m.EndedAt != nil {
 		a.to = max(a.to, h.Elapsed(*m.EndedAt))
 	}
-	a.bands = append(warmups(&h.Intervals), drainBand(h)...)
+	if h.Intervals.QuietWarmup {
+		a.from = min(a.from, h.Elapsed(m.StartedAt))
+		a.bands = append(a.bands, Band{"warmup", a.from, 0})
+	}
+	a.bands = append(append(a.bands, warmups(&h.Intervals)...), drainBand(h)...)
 	for i, p := range h.Markers {
 		a.marks = append(a.marks, Mark{h.Elapsed(p.Start), i + 1})
 	}

@@ -152,7 +152,7 @@ func (j *judge) steadiness() {
 	v := &j.h.Intervals
 	rates := v.Rate(tool.Transaction)
 	var measured []float64
-	warm := false
+	warm := v.QuietWarmup
 	for i, r := range rates {
 		if v.Warmup[i] {
 			warm = true

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"slices"
 	"time"
 
@@ -77,7 +78,7 @@ func (h *History) DamageLines() []string {
 
 // At is the wall time at a place on the axis.
 func (h *History) At(elapsed float64) time.Time {
-	return h.Zero.Add(time.Duration(elapsed * float64(time.Second)))
+	return h.Zero.Add(time.Duration(math.Round(elapsed * float64(time.Second))))
 }
 
 // Elapsed is the place of a time on the axis, in seconds.

@@ -23,6 +23,7 @@ type Intervals struct {
 	// clock anew; its rows are put behind those of the part before.
 	Part []int
 
+	// Threads are those told last, in the report or before it.
 	Threads, QueueLength, Concurrency    []float64
 	ErrorsPerSecond, ReconnectsPerSecond []float64
 
@@ -33,6 +34,10 @@ type Intervals struct {
 	// run_operations_total shows. Sums are the other counters.
 	Totals []OperationSeries
 	Sums   []Sums
+
+	// QuietWarmup: the tool warmed up before its clock began and told nothing of
+	// that time.
+	QuietWarmup bool
 
 	// Misplaced counts reports that were left out because their time lies
 	// before the report in front of them or is not told.
@@ -96,6 +101,9 @@ func (v *Intervals) list(kind byte) *[]OperationSeries {
 
 // add appends an interval; other reports change nothing. A nil v takes none.
 func (v *Intervals) add(r *tool.Report, s *state) {
+	if v != nil && r.Kind == tool.Start && r.Phase == tool.Warmup && len(v.Elapsed) == 0 {
+		v.QuietWarmup = true
+	}
 	if v == nil || r.Kind != tool.Interval {
 		return
 	}
@@ -108,7 +116,7 @@ func (v *Intervals) add(r *tool.Report, s *state) {
 	v.Length = append(v.Length, known(r.IntervalSeconds))
 	v.Warmup = append(v.Warmup, r.Phase == tool.Warmup)
 	v.Part = append(v.Part, r.Run)
-	v.Threads = append(v.Threads, whole(r.Threads))
+	v.Threads = append(v.Threads, whole(s.threads))
 	v.QueueLength = append(v.QueueLength, whole(r.QueueLength))
 	v.Concurrency = append(v.Concurrency, whole(r.Concurrency))
 	v.ErrorsPerSecond = append(v.ErrorsPerSecond, known(r.ErrorsPerSecond))
@@ -155,6 +163,9 @@ func (a *axis) place(r *tool.Report) (float64, bool) {
 		at = a.last + r.IntervalSeconds.Value
 	default:
 		return 0, false
+	}
+	if a.placed && at == a.last && r.IntervalSeconds.Known {
+		at += r.IntervalSeconds.Value // told in whole seconds, as YCSB's last line is
 	}
 	if !(at >= a.last) || math.IsInf(at, 0) {
 		return 0, false

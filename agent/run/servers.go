@@ -3,6 +3,7 @@ package run
 import (
 	"math"
 	"slices"
+	"sort"
 	"time"
 )
 
@@ -22,6 +23,9 @@ type ServerHistory struct {
 	Versions, Errors []string
 	// Position is the last one, in the server's own notation.
 	Position string
+
+	// RoleAt and VersionAt are by row; a server that is down keeps its role.
+	RoleAt, VersionAt Timeline
 
 	// Elapsed are the ticks and Answered the times of the answers, in seconds
 	// on the history's axis. Asked is NaN in records of older versions.
@@ -123,6 +127,8 @@ func (s *ServerHistory) row(line *Status, zero time.Time) bool {
 	if line.Role != "" {
 		s.Role = line.Role
 	}
+	s.RoleAt.add(len(s.Elapsed)-1, s.Role)
+	s.VersionAt.add(len(s.Elapsed)-1, line.Version)
 	if line.Flavour != "" {
 		s.Flavour = line.Flavour
 	}
@@ -132,6 +138,27 @@ func (s *ServerHistory) row(line *Status, zero time.Time) bool {
 	s.Versions = remember(s.Versions, line.Version)
 	s.Errors = remember(s.Errors, line.Error)
 	return true
+}
+
+// Timeline is a text that seldom changes from row to row.
+type Timeline struct {
+	rows  []int // where each text begins
+	texts []string
+}
+
+func (t *Timeline) add(row int, text string) {
+	if n := len(t.texts); text != "" && (n == 0 || t.texts[n-1] != text) && n < maxSeries {
+		t.rows, t.texts = append(t.rows, row), append(t.texts, text)
+	}
+}
+
+// At is the text of a row; empty before the first.
+func (t *Timeline) At(row int) string {
+	i := sort.SearchInts(t.rows, row+1)
+	if i == 0 {
+		return ""
+	}
+	return t.texts[i-1]
 }
 
 func told(v *float64) float64 {

@@ -45,6 +45,7 @@ var measurements = []struct {
 	run  func(*bench) error
 }{
 	{"parse", (*bench).parse},
+	{"backfill", (*bench).backfill},
 	{"latency", (*bench).latency},
 	{"scrape", (*bench).scrape},
 	{"resources", (*bench).resources},

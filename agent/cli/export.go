@@ -1,0 +1,121 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/alecthomas/kingpin/v2"
+
+	"github.com/benchwatch/benchwatch/agent/metrics"
+	"github.com/benchwatch/benchwatch/agent/report"
+	"github.com/benchwatch/benchwatch/agent/run"
+)
+
+// exportCommand is one `benchwatch export`.
+type exportCommand struct {
+	*store
+	output
+	*logOptions
+	names   *[]string
+	format  *string
+	servers *bool
+
+	streams Streams
+	temp    string // where logs are made runs of, for as long as it takes
+}
+
+func addExport(app *kingpin.Application) (string, action) {
+	cmd := app.Command("export", "Write all that was recorded of runs, with true timestamps: for Prometheus (see scripts/backfill.sh), a spreadsheet or a program.")
+	r := &exportCommand{}
+	r.names = cmd.Arg("RUN|LOGFILE", "Id of a run, the beginning of one, last, or an old log; repeatable.").Required().Strings()
+	r.format = cmd.Flag("format", "openmetrics, csv or json (an object a line).").Default("openmetrics").Enum("openmetrics", "csv", "json")
+	r.servers = cmd.Flag("servers", "With csv: the servers' samples in place of the tool's intervals.").Bool()
+	r.logOptions = addLogOptions(cmd)
+	r.output = addOutput(cmd)
+	r.store = addStore(cmd)
+	return cmd.FullCommand(), func(s Streams) error {
+		r.streams = s
+		return r.run()
+	}
+}
+
+func (r *exportCommand) run() error {
+	if err := r.load(); err != nil {
+		return err
+	}
+	if err := r.logOptions.check(r.tools); err != nil {
+		return err
+	}
+	if *r.servers && *r.format != "csv" {
+		return &exitError{Status: 2, Err: errors.New("--servers is for --format=csv: the other formats hold both"), Hint: "leave it out"}
+	}
+	if err := r.output.check(); err != nil {
+		return err
+	}
+	temp, err := os.MkdirTemp("", "benchwatch-export-")
+	if err != nil {
+		return fmt.Errorf("export: %w", err)
+	}
+	defer os.RemoveAll(temp)
+	r.temp = temp
+	var histories []*run.History
+	for _, name := range *r.names {
+		dirs, err := r.resolve(name)
+		if err != nil {
+			return err
+		}
+		for _, dir := range dirs {
+			h, err := r.history(context.Background(), dir)
+			if err != nil {
+				return err
+			}
+			for _, line := range h.DamageLines() {
+				fmt.Fprintf(r.streams.Err, "benchwatch: run %s: %s\n", dir.ID(), line)
+			}
+			histories = append(histories, h)
+		}
+	}
+	return r.stream(r.streams, func(w io.Writer) error { return r.write(w, histories) })
+}
+
+func (r *exportCommand) write(w io.Writer, histories []*run.History) error {
+	switch {
+	case *r.format == "csv" && *r.servers:
+		return report.ServersCSV(w, histories)
+	case *r.format == "csv":
+		return report.IntervalsCSV(w, histories)
+	case *r.format == "json":
+		return report.JSONLines(w, histories)
+	}
+	b := metrics.NewBackfill()
+	for _, h := range histories {
+		b.Run(h)
+	}
+	_, err := b.WriteTo(w)
+	return err
+}
+
+// resolve returns the run that a name names or, if it is a file, the runs in
+// that log.
+func (r *exportCommand) resolve(name string) ([]run.Directory, error) {
+	info, err := os.Stat(name)
+	if err != nil || !info.Mode().IsRegular() {
+		dir, err := r.findRun(name)
+		return []run.Directory{dir}, err
+	}
+	made, err := r.makeRuns(r.temp, r.tools, name)
+	if err != nil {
+		return nil, err
+	}
+	var dirs []run.Directory
+	for _, m := range made {
+		if m.fresh {
+			fmt.Fprintf(r.streams.Err, "benchwatch: %s\n", m.text)
+			dirs = append(dirs, run.At(r.temp, m.id))
+		}
+	}
+	return dirs, nil
+}

@@ -1,0 +1,402 @@
+package metrics
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"sort"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/benchwatch/benchwatch/agent/engine"
+	"github.com/benchwatch/benchwatch/agent/marker"
+	"github.com/benchwatch/benchwatch/agent/run"
+	"github.com/benchwatch/benchwatch/agent/tool"
+	"github.com/benchwatch/benchwatch/agent/tool/registry"
+)
+
+// sampled is a series' values by time in milliseconds.
+type sampled struct {
+	times  []int64
+	values []float64
+}
+
+// at returns the value at or before a time, as Prometheus looks it up.
+func (s sampled) at(t int64) (float64, int64, bool) {
+	i := sort.Search(len(s.times), func(i int) bool { return s.times[i] > t })
+	if i == 0 {
+		return 0, 0, false
+	}
+	return s.values[i-1], s.times[i-1], true
+}
+
+// backfill writes histories and reads the text back, checking that every series
+// stands in one place and rises in time.
+func backfill(t *testing.T, hs ...*run.History) map[string]sampled {
+	t.Helper()
+	b := NewBackfill()
+	for _, h := range hs {
+		b.Run(h)
+	}
+	var text bytes.Buffer
+	if n, err := b.WriteTo(&text); err != nil || n != int64(text.Len()) {
+		t.Fatalf("%d of %d bytes, %v", n, text.Len(), err)
+	}
+	if !strings.HasSuffix(text.String(), "\n# EOF\n") {
+		t.Error("no # EOF at the end")
+	}
+	declared := map[string]bool{}
+	for _, f := range Families() {
+		declared[f.Name] = true
+	}
+	found := map[string]sampled{}
+	before, done := "", map[string]bool{}
+	for line := range strings.Lines(text.String()) {
+		line = strings.TrimSuffix(line, "\n")
+		if strings.HasPrefix(line, "#") {
+			continue
+		}
+		end := strings.LastIndex(line, "} ")
+		name, rest := line[:end+1], strings.Fields(line[end+2:])
+		if len(rest) != 2 {
+			t.Fatalf("line %s", line)
+		}
+		value, err1 := strconv.ParseFloat(rest[0], 64)
+		stamp, err2 := strconv.ParseFloat(rest[1], 64)
+		if err := errors.Join(err1, err2); err != nil {
+			t.Fatalf("line %s: %v", line, err)
+		}
+		if metric, _, _ := strings.Cut(name, "{"); !declared[metric] {
+			t.Errorf("%s is no metric of ours", metric)
+		}
+		if name != before {
+			if done[name] {
+				t.Errorf("%s stands in two places", name)
+			}
+			done[name], before = true, name
+		}
+		key := canonical(t, name)
+		s := found[key]
+		ms := int64(math.Round(stamp * 1000))
+		if n := len(s.times); n > 0 && s.times[n-1] >= ms {
+			t.Errorf("%s: %d comes behind %d", key, ms, s.times[n-1])
+		}
+		s.times, s.values = append(s.times, ms), append(s.values, value)
+		found[key] = s
+	}
+	return found
+}
+
+// canonical sorts the labels of a series.
+func canonical(t *testing.T, name string) string {
+	t.Helper()
+	metric, rest, _ := strings.Cut(strings.TrimSuffix(name, "}"), "{")
+	var labels []string
+	for rest != "" {
+		key, quoted, _ := strings.Cut(rest, "=")
+		text, err := strconv.QuotedPrefix(quoted)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		labels = append(labels, key+"="+text)
+		rest = strings.TrimPrefix(quoted[len(text):], ",")
+	}
+	slices.Sort(labels)
+	return metric + "{" + strings.Join(labels, ",") + "}"
+}
+
+// live is what a collector exposes.
+func live(t *testing.T, sources Sources, now time.Time) map[string]float64 {
+	t.Helper()
+	c := NewCollector(sources)
+	c.now = func() time.Time { return now }
+	registry := prometheus.NewPedanticRegistry()
+	registry.MustRegister(c)
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]float64{}
+	for _, f := range families {
+		for _, m := range f.Metric {
+			var labels []string
+			for _, l := range m.Label {
+				labels = append(labels, l.GetName()+`="`+escapeLabel.Replace(l.GetValue())+`"`)
+			}
+			slices.Sort(labels)
+			found[f.GetName()+"{"+strings.Join(labels, ",")+"}"] = m.GetGauge().GetValue() + m.GetCounter().GetValue()
+		}
+	}
+	return found
+}
+
+// ofReading are series that tell of the reading, not of the run: the log can't
+// know them.
+func ofReading(series string) bool {
+	for _, name := range []string{"run_record_failures_total", "run_last_report_timestamp_seconds", "run_elapsed_seconds", "run_info"} {
+		if strings.HasPrefix(series, prefix+name+"{") {
+			return true
+		}
+	}
+	return false
+}
+
+// equalAt compares what was exposed with what is backfilled for that instant.
+func equalAt(t *testing.T, what string, exposed map[string]float64, filled map[string]sampled, at int64) {
+	t.Helper()
+	for series, v := range exposed {
+		if ofReading(series) {
+			continue
+		}
+		got, _, ok := filled[series].at(at)
+		if !ok || math.Abs(got-v) > 1e-9*math.Abs(v) {
+			t.Errorf("%s: %s was %v, backfilled %v (%v)", what, series, v, got, ok)
+		}
+	}
+	for series, s := range filled {
+		if _, when, ok := s.at(at); !ok || when != at || ofReading(series) {
+			continue
+		}
+		if _, ok := exposed[series]; !ok {
+			t.Errorf("%s: %s is backfilled and was not exposed", what, series)
+		}
+	}
+}
+
+// runOf makes a run directory with an output.
+func runOf(t *testing.T, name, output string, ended bool) run.Directory {
+	t.Helper()
+	meta := run.Meta{ID: "r", Title: "a \"title\"\n", Tool: name, Threads: 4, Labels: map[string]string{"via": `di\rect`}, StartedAt: start, ClockStartedAt: &start}
+	if ended {
+		end, code, drain := start.Add(time.Hour), 0, 2.5
+		closed := end.Add(10 * time.Second)
+		meta.EndedAt, meta.ClosedAt, meta.ExitCode, meta.Result = &end, &closed, &code, run.Succeeded
+		meta.Drain = map[string]run.Drain{"n2": {Seconds: &drain}, "n3": {TimedOut: true}}
+	}
+	dir, claim, err := run.Create(t.TempDir(), meta)
+	if err != nil {
+		t.Fatal(err)
+	}
+	claim.Release()
+	if err := os.WriteFile(dir.Path(run.StdoutFile), []byte(output), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// TestBackfillEqualsLive guards that a run that is backfilled has, at each of
+// its reports and at its end, the series that it exposed while it was live.
+func TestBackfillEqualsLive(t *testing.T) {
+	for _, c := range []struct{ tool, capture string }{
+		{"sysbench", "sysbench/testdata/1.0.20/oltp_read_write-th4-rate200.txt"},
+		{"sysbench", "sysbench/testdata/1.0.20/oltp_read_write-th4-checkpoints.txt"},
+		{"ycsb", "ycsb/testdata/0.17.0/jdbc-run-a-t10-int1/stderr.txt"},
+		{"tpcc-mysql", "tpccmysql/testdata/2017-01/c4-r5-l30-i1/stdout.txt"},
+	} {
+		t.Run(filepath.Base(filepath.Dir(c.capture))+"/"+filepath.Base(c.capture), func(t *testing.T) {
+			data, err := os.ReadFile(filepath.Join("../tool", c.capture))
+			if err != nil {
+				t.Fatal(err)
+			}
+			tl := registry.Tools.ByName(c.tool)
+			ctx := context.Background()
+			h, err := run.ReadHistory(ctx, runOf(t, c.tool, string(data), true), tl)
+			if err != nil || len(h.Intervals.Elapsed) == 0 {
+				t.Fatalf("%d intervals, %v", len(h.Intervals.Elapsed), err)
+			}
+			filled := backfill(t, h)
+			var prefix strings.Builder
+			seen := 0
+			for line := range strings.Lines(string(data)) {
+				prefix.WriteString(line)
+				dir := runOf(t, c.tool, prefix.String(), false)
+				now, err := run.ReadHistory(ctx, dir, tl)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if len(now.Intervals.Elapsed) == seen || len(now.Intervals.Elapsed) > seen+1 {
+					continue
+				}
+				seen++
+				snap := now.Snapshot
+				equalAt(t, fmt.Sprintf("report %d", seen), live(t, Sources{Runs: func() []run.Snapshot { return []run.Snapshot{snap} }}, start),
+					filled, h.At(h.Intervals.Elapsed[seen-1]).UnixMilli())
+			}
+			if seen < len(h.Intervals.Elapsed)-1 { // a report held back is not live before the end
+				t.Errorf("%d of %d reports compared", seen, len(h.Intervals.Elapsed))
+			}
+			over := h.Snapshot
+			runs := Sources{Runs: func() []run.Snapshot { return []run.Snapshot{over} }}
+			equalAt(t, "over", live(t, runs, start), filled, over.Meta.ClosedAt.UnixMilli())
+			over.Phase = run.Draining
+			equalAt(t, "draining", live(t, runs, start), filled, over.Meta.EndedAt.Add(3*time.Second).UnixMilli())
+		})
+	}
+}
+
+// TestBackfillInfo guards the labels of run_info, which are text of any kind.
+func TestBackfillInfo(t *testing.T) {
+	h, err := run.ReadHistory(context.Background(), runOf(t, "sysbench", "", true), registry.Tools.ByName("sysbench"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	filled := backfill(t, h)
+	for series := range live(t, Sources{Runs: func() []run.Snapshot { return []run.Snapshot{h.Snapshot} }}, start) {
+		if strings.HasPrefix(series, prefix+"run_info{") {
+			if _, ok := filled[series]; !ok {
+				t.Errorf("missing %s", series)
+			}
+		}
+	}
+}
+
+// TestBackfillServersEqualLive guards the same for servers: what a watcher
+// recorded gives the series that its samples gave.
+func TestBackfillServersEqualLive(t *testing.T) {
+	data := t.TempDir()
+	began := time.Now().Add(-time.Second)
+	dir, claim, err := run.Create(data, run.Meta{ID: "r", StartedAt: began, ClockStartedAt: &began})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer claim.Release()
+	w := run.NewWatcher(run.Options{DataDir: data, Tools: func() tool.Set { return registry.Tools }, Poll: 5 * time.Millisecond, Logger: slog.New(slog.DiscardHandler)})
+	ctx, cancel := context.WithCancel(context.Background())
+	var watching sync.WaitGroup
+	watching.Go(func() { w.Run(ctx) })
+	defer watching.Wait()
+	defer cancel()
+
+	n1 := &engine.Target{Name: "n1", Engine: "mysql", Cluster: "c"}
+	n2 := &engine.Target{Name: "n\"2\n", Engine: "mysql", Role: "replica"}
+	var frames []engine.Frame
+	for i := range 4 {
+		tick := began.Add(time.Duration(i+1) * time.Second).Truncate(time.Second)
+		up := engine.Sample{Target: n1, Tick: tick, Asked: tick.Add(time.Millisecond), Answered: tick.Add(4 * time.Millisecond), Restarts: uint64(i / 2)}
+		up.Status = &engine.Status{Version: fmt.Sprintf("10.%d", i/2), Flavour: "mariadb", Role: []string{"primary", "primary", "replica", "replica"}[i]}
+		up.Status.Set(engine.QueriesTotal, float64(1000*i))
+		up.Status.Set(engine.OperationsTotal, float64(i), "sel\"ect\\\n\x01ü")
+		if i > 1 {
+			lag := float64(i) / 3
+			up.LagSeconds, up.LagTransactions = &lag, &lag
+			up.Status.Set(engine.ThreadsRunning, 7)
+		}
+		frames = append(frames, engine.Frame{Tick: tick, Samples: []engine.Sample{up, {Target: n2, Tick: tick, Answered: tick, Err: errors.New("down")}}})
+	}
+	deadline := time.Now().Add(30 * time.Second)
+	for written := 0; written < len(frames) && time.Now().Before(deadline); {
+		w.Frame(frames[written])
+		if text, err := os.ReadFile(dir.Path(run.StatusFile)); err == nil {
+			written = bytes.Count(text, []byte("\n")) / 2
+		}
+	}
+	h, err := run.ReadHistory(ctx, dir, nil)
+	if err != nil || len(h.Servers) != 2 || len(h.DamageLines()) != 0 {
+		t.Fatalf("%d servers, %v, %q", len(h.Servers), err, h.DamageLines())
+	}
+	filled := backfill(t, h)
+	for i, f := range frames {
+		for j := range f.Samples {
+			one := engine.Frame{Tick: f.Tick, Samples: f.Samples[j : j+1]}
+			exposed := live(t, Sources{Samples: func() engine.Frame { return one }}, start)
+			at := f.Samples[j].Answered.UnixMilli()
+			for series, v := range exposed {
+				got, when, ok := filled[series].at(at)
+				if !ok || when != at || math.Abs(got-v) > 1e-6*max(1, math.Abs(v)) {
+					t.Errorf("tick %d: %s was %v, backfilled %v", i, series, v, got)
+				}
+			}
+			for series, s := range filled {
+				_, when, ok := s.at(at)
+				if _, was := exposed[series]; ok && when == at && !was && strings.HasPrefix(series, prefix+"db_") {
+					t.Errorf("tick %d: %s is backfilled and was not exposed", i, series)
+				}
+			}
+		}
+	}
+}
+
+// TestBackfillMarks guards markers' series.
+func TestBackfillMarks(t *testing.T) {
+	dir := runOf(t, "sysbench", "", true)
+	at := start.Add(90 * time.Second)
+	if _, err := marker.Append(dir.Path(run.MarkersFile), marker.Marker{Kind: marker.Point, Run: "r", Text: "fc_limit=1", Start: at}); err != nil {
+		t.Fatal(err)
+	}
+	h, err := run.ReadHistory(context.Background(), dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := backfill(t, h)[prefix+`marker_timestamp_seconds{run="r",text="fc_limit=1"}`]
+	if v, _, ok := s.at(at.Add(time.Minute).UnixMilli()); !ok || v != seconds(at) {
+		t.Errorf("value %v, %v", v, ok)
+	}
+	if _, _, ok := s.at(at.Add(-time.Second).UnixMilli()); ok {
+		t.Error("it is there before it was set")
+	}
+}
+
+// TestBackfillOverlap guards that two runs that saw the same servers at once
+// give each series once.
+func TestBackfillOverlap(t *testing.T) {
+	dir := runOf(t, "sysbench", "", true)
+	var status strings.Builder
+	for i := range 5 {
+		tick := start.Add(time.Duration(i) * time.Second).Format(time.RFC3339)
+		fmt.Fprintf(&status, `{"tick":%q,"answered":%q,"target":"n1","engine":"mysql","up":true,"values":{"db_queries_total":%d,"bad name":1,"bad{x":1,"bad{x=1}":1}}`+"\n", tick, tick, i)
+	}
+	if err := os.WriteFile(dir.Path(run.StatusFile), []byte(status.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	h, err := run.ReadHistory(context.Background(), dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	filled := backfill(t, h, h)
+	if s := filled[prefix+`db_queries_total{cluster="",engine="mysql",role="",target="n1"}`]; len(s.times) != 5 {
+		t.Errorf("%d samples", len(s.times))
+	}
+}
+
+// TestPromtoolTakesBackfill guards the format with the program that reads it.
+func TestPromtoolTakesBackfill(t *testing.T) {
+	promtool, err := exec.LookPath("promtool")
+	if err != nil {
+		t.Skip("promtool is not installed (Debian package prometheus)")
+	}
+	data, err := os.ReadFile("../tool/sysbench/testdata/1.0.20/oltp_read_write-th4-rate200.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := run.ReadHistory(context.Background(), runOf(t, "sysbench", string(data), true), registry.Tools.ByName("sysbench"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := NewBackfill()
+	b.Run(h)
+	var text bytes.Buffer
+	if _, err := b.WriteTo(&text); err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	file := filepath.Join(dir, "run.om")
+	if err := os.WriteFile(file, text.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command(promtool, "tsdb", "create-blocks-from", "openmetrics", file, filepath.Join(dir, "blocks")).CombinedOutput()
+	if err != nil || bytes.Contains(out, []byte("error")) {
+		t.Errorf("%v: %s", err, out)
+	}
+}

@@ -1,0 +1,191 @@
+package metrics
+
+import (
+	"bufio"
+	"cmp"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Backfill collects what ended runs would have exposed while they were live, to
+// be written in the OpenMetrics text format with true timestamps.
+type Backfill struct {
+	families map[string]*backfilled
+}
+
+// backfilled is one family's series by their labels as text.
+type backfilled struct {
+	name   string // without prefix
+	series map[string]*spans
+}
+
+// spans are one series' samples, in pieces that share their columns with the
+// histories they come from.
+type spans struct {
+	labels string
+	pieces []span
+}
+
+// span is values at times, in milliseconds since 1970, which rise. NaN is no
+// sample.
+type span struct {
+	times  []int64
+	values []float64
+}
+
+// NewBackfill returns an empty Backfill.
+func NewBackfill() *Backfill { return &Backfill{families: map[string]*backfilled{}} }
+
+// add adds samples of a series; labels are name, value, name, value …
+func (b *Backfill) add(name string, times []int64, values []float64, labels ...string) {
+	b.addRendered(name, times, values, renderLabels(labels))
+}
+
+func (b *Backfill) addRendered(name string, times []int64, values []float64, labels string) {
+	if len(times) == 0 {
+		return
+	}
+	f := b.families[name]
+	if f == nil {
+		f = &backfilled{name: name, series: map[string]*spans{}}
+		b.families[name] = f
+	}
+	s := f.series[labels]
+	if s == nil {
+		s = &spans{labels: labels}
+		f.series[labels] = s
+	}
+	s.pieces = append(s.pieces, span{times, values})
+}
+
+// point adds one sample.
+func (b *Backfill) point(name string, at int64, v float64, labels ...string) {
+	b.add(name, []int64{at}, []float64{v}, labels...)
+}
+
+func renderLabels(labels []string) string {
+	var b strings.Builder
+	b.WriteByte('{')
+	for i := 0; i < len(labels); i += 2 {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString(labels[i])
+		b.WriteString(`="`)
+		b.WriteString(escapeLabel.Replace(strings.ToValidUTF8(labels[i+1], "\uFFFD")))
+		b.WriteByte('"')
+	}
+	b.WriteByte('}')
+	return b.String()
+}
+
+var (
+	escapeLabel = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
+	escapeHelp  = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
+)
+
+// WriteTo writes everything: the families by name, in each the series by their
+// labels, in each the samples by time, as `promtool tsdb create-blocks-from
+// openmetrics` takes them in one go.
+func (b *Backfill) WriteTo(w io.Writer) (int64, error) {
+	out := &counting{w: w}
+	buf := bufio.NewWriterSize(out, 1<<18)
+	help := map[string]string{}
+	for _, f := range Families() {
+		help[f.Name] = f.Help
+	}
+	names := make([]string, 0, len(b.families))
+	for name := range b.families {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		b.families[name].write(buf, help[prefix+name])
+	}
+	buf.WriteString("# EOF\n") // the first error stays in buf
+	err := buf.Flush()
+	return out.n, err
+}
+
+// write writes a family. OpenMetrics names counters without their _total.
+func (f *backfilled) write(buf *bufio.Writer, help string) {
+	family, kind := prefix+f.name, typeOf(f.name)
+	if kind == "counter" {
+		family = strings.TrimSuffix(family, "_total")
+	}
+	if help != "" {
+		buf.WriteString("# HELP " + family + " " + escapeHelp.Replace(help) + "\n")
+	}
+	buf.WriteString("# TYPE " + family + " " + kind + "\n")
+	all := make([]*spans, 0, len(f.series))
+	for _, s := range f.series {
+		all = append(all, s)
+	}
+	slices.SortFunc(all, func(a, b *spans) int { return cmp.Compare(a.labels, b.labels) })
+	for _, s := range all {
+		s.write(buf, prefix+f.name)
+	}
+}
+
+// write writes a series. Where two runs overlap, which see the same servers,
+// the one that began first tells.
+func (s *spans) write(buf *bufio.Writer, name string) {
+	slices.SortStableFunc(s.pieces, func(a, b span) int { return cmp.Compare(a.times[0], b.times[0]) })
+	line := append([]byte(name), s.labels...)
+	line = append(line, ' ')
+	head := len(line)
+	last := int64(math.MinInt64)
+	for _, p := range s.pieces {
+		for i, t := range p.times {
+			v := p.values[i]
+			if t <= last || math.IsNaN(v) {
+				continue
+			}
+			last = t
+			line = appendValue(line[:head], v)
+			line = append(line, ' ')
+			line = appendMillis(line, t)
+			line = append(line, '\n')
+			buf.Write(line)
+		}
+	}
+}
+
+func appendValue(b []byte, v float64) []byte {
+	switch {
+	case math.IsInf(v, 1):
+		return append(b, "+Inf"...)
+	case math.IsInf(v, -1):
+		return append(b, "-Inf"...)
+	case v == math.Trunc(v) && math.Abs(v) < 1e15:
+		return strconv.AppendInt(b, int64(v), 10)
+	}
+	return strconv.AppendFloat(b, v, 'g', -1, 64)
+}
+
+// appendMillis writes milliseconds as seconds.
+func appendMillis(b []byte, ms int64) []byte {
+	if ms < 0 {
+		b, ms = append(b, '-'), -ms
+	}
+	b = strconv.AppendInt(b, ms/1000, 10)
+	if rest := ms % 1000; rest != 0 {
+		b = append(b, '.', byte('0'+rest/100), byte('0'+rest/10%10), byte('0'+rest%10))
+	}
+	return b
+}
+
+// counting counts what is written.
+type counting struct {
+	w io.Writer
+	n int64
+}
+
+func (c *counting) Write(p []byte) (int, error) {
+	n, err := c.w.Write(p)
+	c.n += int64(n)
+	return n, err
+}
