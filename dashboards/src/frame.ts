@@ -48,7 +48,8 @@ const variables = {
     'label_values(benchwatch_run_info, run)', VariableSort.AlphabeticalDesc),
 };
 
-function seriesAnnotation(name: string, color: string, expr: string, title: string, text: string, valueIsTime: boolean): AnnotationQueryBuilder {
+/** Marks at the times that are the series' values, in milliseconds. */
+function seriesAnnotation(name: string, color: string, expr: string, title: string, text: string): AnnotationQueryBuilder {
   return new AnnotationQueryBuilder()
     .name(name)
     .datasource(datasource)
@@ -58,31 +59,41 @@ function seriesAnnotation(name: string, color: string, expr: string, title: stri
     .step('5s')
     .titleFormat(title)
     .textFormat(text)
-    .useValueForTime(valueIsTime);
+    .useValueForTime(true);
 }
 
 const at = (metric: string, edge: string): string =>
   `label_replace(${metric}{run=~"$run"} * 1000, "edge", "${edge}", "", "")`;
 
-// The SDK types an annotation's target as a query of a data source; Grafana's own
-// annotations are selected by tags instead.
-const tagged = new AnnotationTargetBuilder().type('tags').tags(['benchwatch']).matchAny(false).limit(200) as unknown as cog.Builder<cog.Dataquery>;
-
-const annotations = [
-  new AnnotationQueryBuilder()
-    .name('Runs (Grafana)')
+/** Annotations that the agent sent to Grafana, of one kind. */
+function grafanaAnnotation(name: string, color: string, kind: 'run' | 'point' | 'alert'): AnnotationQueryBuilder {
+  // The SDK types an annotation's target as a query of a data source; Grafana's
+  // own annotations are selected by tags instead.
+  const tagged = new AnnotationTargetBuilder().type('tags').tags(['benchwatch', `kind:${kind}`]).matchAny(false).limit(200);
+  return new AnnotationQueryBuilder()
+    .name(name)
     .datasource({ type: 'grafana', uid: '-- Grafana --' })
     .enable(true)
-    .iconColor('blue')
-    .target(tagged),
+    .iconColor(color)
+    .target(tagged as unknown as cog.Builder<cog.Dataquery>);
+}
+
+/** Matchers for series that may lack the label: an alert of a cluster has no run. */
+const ifPresent = (labels: Page['variables']): string => labels.map((label) => `, ${label}=~"$${label}|"`).join('');
+
+const annotations = (page: Page): AnnotationQueryBuilder[] => [
+  grafanaAnnotation('Runs (Grafana)', 'blue', 'run'),
+  grafanaAnnotation('Markers (Grafana)', 'purple', 'point'),
+  grafanaAnnotation('Alerts (Grafana)', 'red', 'alert'),
   seriesAnnotation('Run start and end', 'semi-dark-blue',
     `${at('benchwatch_run_start_timestamp_seconds', 'started')} or ${at('benchwatch_run_end_timestamp_seconds', 'ended')}`,
-    '{{run}} {{edge}}', '', true),
-  seriesAnnotation('Markers', 'purple', 'benchwatch_marker_timestamp_seconds{run=~"$run"} * 1000', '{{text}}', '{{run}}', true),
+    '{{run}} {{edge}}', ''),
+  // A marker of no run has an empty label.
+  seriesAnnotation('Markers', 'purple', 'benchwatch_marker_timestamp_seconds{run=~"$run|"} * 1000', '{{text}}', '{{run}}'),
   // A line where the alert's condition began, for as long as it fires.
   seriesAnnotation('Firing alerts', 'red',
-    'max by (alertname, severity, run, cluster, target, instance) ((ALERTS_FOR_STATE{source="benchwatch", severity=~"critical|warning"} and ignoring (alertstate) ALERTS{alertstate="firing"}) * 1000)',
-    '{{alertname}}', '{{severity}} {{run}} {{cluster}} {{target}} {{instance}}', true),
+    `max by (alertname, severity, run, cluster, target, instance) ((ALERTS_FOR_STATE{source="benchwatch", severity=~"critical|warning"${ifPresent(page.variables)}} and ignoring (alertstate) ALERTS{alertstate="firing"}) * 1000)`,
+    '{{alertname}}', '{{severity}} {{run}} {{cluster}} {{target}} {{instance}}'),
 ];
 
 export function dashboard(page: Page): Dashboard {
@@ -100,7 +111,7 @@ export function dashboard(page: Page): Dashboard {
     .withVariable(new DatasourceVariableBuilder('datasource').label('Data source').type('prometheus'));
   for (const name of page.variables) builder.withVariable(variables[name]());
   for (const variable of page.extraVariables ?? []) builder.withVariable(variable);
-  for (const annotation of annotations) builder.annotation(annotation);
+  for (const annotation of annotations(page)) builder.annotation(annotation);
   for (const item of page.content) {
     if (item instanceof RowBuilder) builder.withRow(item);
     else builder.withPanel(item);

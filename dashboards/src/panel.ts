@@ -56,6 +56,8 @@ export interface Stat extends Common {
   text?: BigValueTextMode;
   /** One value below the other. */
   stacked?: boolean;
+  /** Size of the value in pixels, for tiles that are larger than their message. */
+  valueSize?: number;
 }
 
 /** A number to be read from across the room. */
@@ -73,7 +75,7 @@ export function stat(o: Stat): AnyPanel {
     .graphMode(BigValueGraphMode.None)
     .justifyMode(BigValueJustifyMode.Auto)
     .orientation(o.stacked ? VizOrientation.Horizontal : VizOrientation.Auto)
-    .text(new VizTextDisplayOptionsBuilder().titleSize(13))
+    .text(textSize(o))
     .textMode(o.text ?? BigValueTextMode.Auto)
     .reduceOptions(new ReduceDataOptionsBuilder().calcs(['lastNotNull']).fields('').values(false))
     .span(o.span)
@@ -82,6 +84,11 @@ export function stat(o: Stat): AnyPanel {
   panel.mappings([...(o.mappings ?? []), nothing(o)]);
   overrides(panel, o);
   return panel;
+}
+
+function textSize(o: Stat): VizTextDisplayOptionsBuilder {
+  const text = new VizTextDisplayOptionsBuilder().titleSize(13);
+  return o.valueSize === undefined ? text : text.valueSize(o.valueSize);
 }
 
 /** The no-data text in a neutral colour: nothing is neither good nor bad. */

@@ -8,7 +8,7 @@ const noAgent = 'No agent is scraped (job benchwatch in prometheus.yml)';
 
 export function cpu(span: number): AnyPanel {
   return graph({
-    title: 'Agent CPU (share of a core)',
+    title: 'Agent CPU',
     description: 'Share of one core that the agent uses. Its budget is 0.5 % with three servers sampled once a second. From process_cpu_seconds_total.',
     unit: unit.share, decimals: 1, noData: noAgent, span,
     queries: [agent('sum by (instance) (rate(process_cpu_seconds_total{job="benchwatch"}[$__rate_interval]))', '{{instance}}')],
@@ -17,7 +17,7 @@ export function cpu(span: number): AnyPanel {
 
 export function sampleDuration(span: number): AnyPanel {
   return graph({
-    title: 'Time a sample takes',
+    title: 'Sample time',
     description: 'From asking a server to its whole answer. Some milliseconds on an idle server; a server that is slow here is slow for its clients, too. From benchwatch_db_sample_duration_seconds.',
     unit: unit.seconds, noData: 'No server is sampled', span,
     queries: [agent(`max by (target) (benchwatch_db_sample_duration_seconds{${servers}})`, '{{target}}')],

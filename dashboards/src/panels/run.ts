@@ -133,7 +133,7 @@ export function drain(span: number): AnyPanel {
   return stat({
     title: 'Drain after the end',
     description: 'How long each replica of the newest selected run needed, after the load had ended, to reach the position that the most advanced node had then. Near zero is good; over a minute RunDrainSlow fires. From benchwatch_run_drain_seconds.',
-    unit: unit.seconds, decimals: 1, noData: 'No drain measured', span, height: 8, limits: limits.drainSeconds,
+    unit: unit.seconds, decimals: 1, noData: 'No drain measured', span, height: 8, valueSize: 30, limits: limits.drainSeconds,
     queries: [now(`max by (run, target) (benchwatch_run_drain_seconds{${runs}}) and on (run) ${newestRun}`, '{{target}}')],
     text: BigValueTextMode.ValueAndName,
   });
