@@ -72,14 +72,14 @@ db.user=benchmark
 db.passwd=$benchmark
 END
 
-# users [SQL]: the accounts that every server of the MySQL family gets.
+# users [PRIVILEGES]: the accounts that every server of the MySQL family gets.
 users() {
 	cat <<END
 CREATE DATABASE IF NOT EXISTS sbtest;
 CREATE DATABASE IF NOT EXISTS ycsb;
 CREATE DATABASE IF NOT EXISTS test;
 CREATE USER IF NOT EXISTS 'monitor'@'%' IDENTIFIED BY '$monitor';
-GRANT PROCESS, REPLICATION CLIENT ON *.* TO 'monitor'@'%';
+GRANT PROCESS, REPLICATION CLIENT${1-} ON *.* TO 'monitor'@'%';
 CREATE USER IF NOT EXISTS 'benchmark'@'%' IDENTIFIED BY '$benchmark';
 GRANT ALL ON sbtest.* TO 'benchmark'@'%';
 GRANT ALL ON ycsb.* TO 'benchmark'@'%';
@@ -91,10 +91,10 @@ END
 chmod 0755 /initdb
 {
 	echo 'SET SESSION sql_log_bin = 0;'
-	users
+	# For SHOW REPLICA STATUS, MariaDB has a privilege of its own.
+	users ' /*M!100502 , SLAVE MONITOR */'
 	cat <<END
 GRANT SELECT ON performance_schema.* TO 'monitor'@'%';
-/*M!100502 GRANT SLAVE MONITOR ON *.* TO 'monitor'@'%' */;
 CREATE USER IF NOT EXISTS 'replication'@'%' IDENTIFIED BY '$replication';
 GRANT REPLICATION SLAVE ON *.* TO 'replication'@'%';
 END

@@ -7,6 +7,8 @@
 #   DOCKER_COMPOSE  the compose plugin's file; without it and without an installed one it
 #                   is built from its Go module (some minutes, kept in build/)
 #   GRAFANA_HOME, GRAFANA_BINARY  a Grafana to stand in; without them Grafana is left out
+#   BENCHWATCH_MYSQL9  an unpacked MySQL 9 (build/mysql9, made by scripts/mysql9.sh unpack);
+#                   without it MariaDB stands in for MySQL, and there is no group
 #   PORTS           the first of four free ports (29300)
 #   BENCHWATCH      the binary to test (./benchwatch)
 set -euo pipefail
@@ -85,7 +87,7 @@ docker_answers() { docker version >/dev/null 2>&1; }
 # logs: of what runs, and of what ended badly.
 logs() {
 	local name
-	for name in agent alertmanager prometheus configure secrets grafana grafana-token mysql mysqld-exporter; do
+	for name in agent alertmanager prometheus configure secrets grafana grafana-token mysql mysqld-exporter gr1 gr2 gr3 group; do
 		compose --profile '*' logs --no-color --tail 15 "$name" 2>/dev/null || true
 	done
 }
@@ -199,6 +201,24 @@ again() {
 }
 core_again() { compose --profile mysql down --timeout 10 && compose up --detach && eventually 60 core_targets; }
 
+group() {
+	ok 'the profile group-replication comes up' compose --profile group-replication up --detach
+	ok 'the members are in one group' eventually 60 online 3
+	ok 'it is one that the agent sees whole' eventually 60 is 'sum(benchwatch_db_up{cluster="group-replication"})' 3
+	ok 'Prometheus found three exporters' eventually 60 is 'sum(up{job="mysqld"})' 3
+	ok 'the group takes load' loadgen sysbench --config-file=/secrets/sysbench.cnf --mysql-host=gr1 oltp_read_write --tables=1 --table-size=100 prepare
+	ok 'all have it' eventually 30 members_agree
+	ok 'all stop' compose --profile group-replication down --timeout 20
+	ok 'the same group comes up again' compose --profile group-replication up --detach
+	ok 'with all members' eventually 90 online 3
+	ok 'and their data' members_agree
+}
+
+# shellcheck disable=SC2016
+on_member() { compose --profile group-replication exec -T "$1" sh -c 'MYSQL_PWD=$(cat /secrets/root-password) mysql -uroot -N' <<<"$2"; }
+online() { [[ $(on_member gr1 "SELECT count(*) FROM performance_schema.replication_group_members WHERE member_state = 'ONLINE'") == "$1" ]]; }
+members_agree() { [[ $(for member in gr1 gr2 gr3; do on_member "$member" 'SELECT @@gtid_executed, (SELECT count(*) FROM sbtest.sbtest1)'; done | sort -u | wc -l) -eq 1 ]]; }
+
 main() {
 	((EUID == 0)) || die 'a Docker engine needs root'
 	need dockerd docker.io
@@ -209,7 +229,8 @@ main() {
 	plugin=''
 	trap finish_all EXIT
 	trap 'exit 130' INT TERM HUP
-	echo '{}' >"$work/daemon.json"
+	# The file in /etc is another engine's; the default network is not needed.
+	echo '{"bridge": "none"}' >"$work/daemon.json"
 	compose_find
 	benchwatch=${BENCHWATCH:-$root/benchwatch}
 	[[ -n ${BENCHWATCH:-} ]] || make --no-print-directory -s -C "$root" build

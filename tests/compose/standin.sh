@@ -100,7 +100,25 @@ standin_grafana() {
 		'ENV GF_PATHS_LOGS=/var/lib/grafana/log' 'ENV GF_PLUGINS_PREINSTALL_DISABLED=true' 'USER 472' 'ENTRYPOINT ["/run.sh"]'
 }
 
-standin_mysql() {
+# mysql9: whether MySQL 9 was unpacked; MariaDB stands in else.
+mysql9() { [[ -x ${BENCHWATCH_MYSQL9:-$root/build/mysql9}/usr/sbin/mysqld ]]; }
+
+server_mysql9() {
+	local dir=$work/rootfs
+	mkdir -p "$dir/usr"
+	cp -r "${BENCHWATCH_MYSQL9:-$root/build/mysql9}/usr/." "$dir/usr/"
+	rm -rf "$dir"/usr/{share/doc,share/perl*,lib/x86_64-linux-gnu/perl*}
+	ln -s usr/lib "$dir/lib"
+	ln -s usr/lib64 "$dir/lib64"
+	base "$dir"
+	program "$dir" bash
+	mkdir -p "$dir/var/lib/mysql" "$dir/run/mysqld"
+	chown 999:999 "$dir/var/lib/mysql" "$dir/run/mysqld"
+	install "$root/tests/compose/standin/mysql9.sh" "$dir/entrypoint.sh"
+	finish "$dir" "$(image mysql)" 'ENV PATH=/bin:/usr/bin:/usr/sbin' 'ENTRYPOINT ["/entrypoint.sh"]' 'CMD ["mysqld"]'
+}
+
+server_mariadb() {
 	local dir=$work/rootfs name
 	base "$dir"
 	for name in mariadbd mariadb mariadb-admin mariadb-install-db my_print_defaults resolveip; do program "$dir" "$name"; done
@@ -115,6 +133,11 @@ standin_mysql() {
 	chown 999:999 "$dir/var/lib/mysql" "$dir/run/mysqld"
 	install "$root/tests/compose/standin/mysql.sh" "$dir/entrypoint.sh"
 	finish "$dir" "$(image mysql)" 'ENV PATH=/bin:/usr/bin:/usr/sbin' 'ENTRYPOINT ["/entrypoint.sh"]' 'CMD ["mysqld"]'
+}
+
+standin_mysql() {
+	local dir=$work/rootfs
+	if mysql9; then server_mysql9; else server_mariadb; fi
 
 	base "$dir"
 	program "$dir" prometheus-mysqld-exporter mysqld_exporter
@@ -122,6 +145,8 @@ standin_mysql() {
 
 	base "$dir"
 	program "$dir" sysbench
+	# The client's library loads the ways to log in by name.
+	files "$dir" /usr/lib/*-linux-gnu/libmariadb3/plugin/*.so
 	mkdir -p "$dir/usr/share" "$dir/var/lib/benchwatch"
 	cp -r /usr/share/sysbench "$dir/usr/share/"
 	install "$benchwatch" "$dir/bin/benchwatch"
