@@ -161,10 +161,34 @@ func (r *runCommand) start(ctx context.Context, args []string, signals <-chan os
 	close(finish)
 	mirror.Wait()
 	if err != nil { // the tool has run: its status counts
-		r.unrecorded = true
 		r.say("%v", err)
+		r.unrecorded = !recordAgain(process, signals)
 	}
 	return status, nil
+}
+
+// recordPatience is how long the wrapper tries to write a run's end, for
+// instance until a full disk has room again.
+const recordPatience = 30 * time.Second
+
+// recordAgain tries to write the run's end until it succeeds, patience ends or
+// a signal comes. An agent finds the end out later, but not the exit status.
+func recordAgain(process *run.Process, signals <-chan os.Signal) bool {
+	tick := time.NewTicker(200 * time.Millisecond)
+	defer tick.Stop()
+	patience := time.After(recordPatience)
+	for {
+		select {
+		case <-tick.C:
+			if process.Record() == nil {
+				return true
+			}
+		case <-patience:
+			return false
+		case <-signals:
+			return false
+		}
+	}
 }
 
 func (r *runCommand) pipe(ctx context.Context, signals <-chan os.Signal) error {

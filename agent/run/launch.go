@@ -23,7 +23,8 @@ const toolLockFD = 99
 type Process struct {
 	dir   Directory
 	cmd   *exec.Cmd
-	asked bool // an ending signal was passed on
+	asked bool        // an ending signal was passed on
+	end   func(*Meta) // what Record writes, once the tool has ended
 }
 
 // Start starts args in dir and writes its process id into run.json.
@@ -80,7 +81,8 @@ func (p *Process) Signal(sig syscall.Signal) error {
 }
 
 // Wait waits for the tool's end, writes it into run.json and returns the exit
-// status, 128+n for signal n. signals are passed on meanwhile.
+// status, 128+n for signal n, with an error if the end could not be written.
+// signals are passed on meanwhile.
 func (p *Process) Wait(signals <-chan os.Signal) (int, error) {
 	done := make(chan error, 1)
 	go func() { done <- p.cmd.Wait() }()
@@ -103,7 +105,7 @@ func (p *Process) Wait(signals <-chan os.Signal) (int, error) {
 func (p *Process) ended(status syscall.WaitStatus) (int, error) {
 	now := time.Now().UTC()
 	code := status.ExitStatus()
-	_, err := p.dir.Update(func(m *Meta) {
+	p.end = func(m *Meta) {
 		m.EndedAt = &now
 		switch {
 		case status.Signaled():
@@ -119,11 +121,19 @@ func (p *Process) ended(status syscall.WaitStatus) (int, error) {
 		if p.asked && m.Result == Failed {
 			m.Result = Interrupted
 		}
-	})
+	}
+	err := p.Record()
 	if status.Signaled() {
-		code = 128 + int(status.Signal())
+		return 128 + int(status.Signal()), err
 	}
 	return code, err
+}
+
+// Record writes the tool's end into run.json. Wait does so; after an error,
+// such as a full disk, it can be tried again.
+func (p *Process) Record() error {
+	_, err := p.dir.Update(p.end)
+	return err
 }
 
 // Pipe copies a tool's output from r into the directory's stdout file and to
