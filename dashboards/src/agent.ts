@@ -49,7 +49,7 @@ export const agentPage: Page = {
     stat({
       title: 'Series',
       description: 'Samples in the agent\'s last answer to Prometheus. Some 30 for each run and some 100 for each server. From scrape_samples_scraped.',
-      unit: unit.count, decimals: 0, noData: 'No agent', span: 4,
+      unit: unit.digits, decimals: 0, noData: 'No agent', span: 4,
       queries: [now(`sum(scrape_samples_scraped{${own}})`, 'samples')],
     }),
     row('Cost'),

@@ -56,7 +56,7 @@ export const aurora: Page = {
     stat({
       title: 'Connections',
       description: 'Client connections on the fullest instance, without those of RDS itself. From benchwatch_aurora_external_connections.',
-      unit: unit.count, decimals: 0, noData: 'No Aurora', span: 4, text: BigValueTextMode.ValueAndName,
+      unit: unit.digits, decimals: 0, noData: 'No Aurora', span: 4, text: BigValueTextMode.ValueAndName,
       queries: [now(`topk(1, max by (target) (benchwatch_aurora_external_connections{${servers}}))`, '{{target}}')],
     }),
     row('By SQL, once a second'),

@@ -48,12 +48,13 @@ const variables = {
     'label_values(benchwatch_run_info, run)', VariableSort.AlphabeticalDesc),
 };
 
-/** Marks at the times that are the series' values, in milliseconds. */
-function seriesAnnotation(name: string, color: string, expr: string, title: string, text: string): AnnotationQueryBuilder {
+/** Marks at the times that are the series' values, in milliseconds. `shown`: with a switch. */
+function seriesAnnotation(name: string, color: string, expr: string, title: string, text: string, shown: boolean): AnnotationQueryBuilder {
   return new AnnotationQueryBuilder()
     .name(name)
     .datasource(datasource)
     .enable(true)
+    .hide(!shown)
     .iconColor(color)
     .expr(expr)
     .step('5s')
@@ -65,8 +66,8 @@ function seriesAnnotation(name: string, color: string, expr: string, title: stri
 const at = (metric: string, edge: string): string =>
   `label_replace(${metric}{run=~"$run"} * 1000, "edge", "${edge}", "", "")`;
 
-/** Annotations that the agent sent to Grafana, of one kind. */
-function grafanaAnnotation(name: string, color: string, kind: 'run' | 'point' | 'alert'): AnnotationQueryBuilder {
+/** Annotations that the agent sent to Grafana, of one kind. `shown`: with a switch. */
+function grafanaAnnotation(name: string, color: string, kind: 'run' | 'point' | 'alert', shown: boolean): AnnotationQueryBuilder {
   // The SDK types an annotation's target as a query of a data source; Grafana's
   // own annotations are selected by tags instead.
   const tagged = new AnnotationTargetBuilder().type('tags').tags(['benchwatch', `kind:${kind}`]).matchAny(false).limit(200);
@@ -74,6 +75,7 @@ function grafanaAnnotation(name: string, color: string, kind: 'run' | 'point' | 
     .name(name)
     .datasource({ type: 'grafana', uid: '-- Grafana --' })
     .enable(true)
+    .hide(!shown)
     .iconColor(color)
     .target(tagged as unknown as cog.Builder<cog.Dataquery>);
 }
@@ -82,18 +84,18 @@ function grafanaAnnotation(name: string, color: string, kind: 'run' | 'point' | 
 const ifPresent = (labels: Page['variables']): string => labels.map((label) => `, ${label}=~"$${label}|"`).join('');
 
 const annotations = (page: Page): AnnotationQueryBuilder[] => [
-  grafanaAnnotation('Runs (Grafana)', 'blue', 'run'),
-  grafanaAnnotation('Markers (Grafana)', 'purple', 'point'),
-  grafanaAnnotation('Alerts (Grafana)', 'red', 'alert'),
+  grafanaAnnotation('Runs (Grafana)', 'blue', 'run', true),
+  grafanaAnnotation('Markers (Grafana)', 'purple', 'point', false),
+  grafanaAnnotation('Alerts (Grafana)', 'red', 'alert', false),
   seriesAnnotation('Run start and end', 'semi-dark-blue',
     `${at('benchwatch_run_start_timestamp_seconds', 'started')} or ${at('benchwatch_run_end_timestamp_seconds', 'ended')}`,
-    '{{run}} {{edge}}', ''),
+    '{{run}} {{edge}}', '', false),
   // A marker of no run has an empty label.
-  seriesAnnotation('Markers', 'purple', 'benchwatch_marker_timestamp_seconds{run=~"$run|"} * 1000', '{{text}}', '{{run}}'),
+  seriesAnnotation('Markers', 'purple', 'benchwatch_marker_timestamp_seconds{run=~"$run|"} * 1000', '{{text}}', '{{run}}', true),
   // A line where the alert's condition began, for as long as it fires.
   seriesAnnotation('Firing alerts', 'red',
     `max by (alertname, severity, run, cluster, target, instance) ((ALERTS_FOR_STATE{source="benchwatch", severity=~"critical|warning"${ifPresent(page.variables)}} and ignoring (alertstate) ALERTS{alertstate="firing"}) * 1000)`,
-    '{{alertname}}', '{{severity}} {{run}} {{cluster}} {{target}} {{instance}}'),
+    '{{alertname}}', '{{severity}} {{run}} {{cluster}} {{target}} {{instance}}', true),
 ];
 
 export function dashboard(page: Page): Dashboard {

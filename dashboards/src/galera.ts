@@ -47,7 +47,7 @@ export const galera: Page = {
     stat({
       title: 'Queue',
       description: 'The node with the most write sets waiting to be applied. With default limits a pause comes at some tens, so hundreds mean a desynced node or a raised gcs.fc_limit. From benchwatch_galera_receive_queue.',
-      unit: unit.count, decimals: 0, noData: none, span: 3, text: BigValueTextMode.ValueAndName, limits: { warning: 100 },
+      unit: unit.digits, decimals: 0, noData: none, span: 3, text: BigValueTextMode.ValueAndName, limits: { warning: 100 },
       queries: [now(`topk(1, max by (target) (benchwatch_galera_receive_queue{${servers}}))`, '{{target}}')],
     }),
     stat({

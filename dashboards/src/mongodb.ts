@@ -40,7 +40,7 @@ export const mongodb: Page = {
     stat({
       title: 'Queued operations',
       description: 'Operations waiting for a lock or a ticket, on the server with most. Zero is good. From benchwatch_mongodb_queued_operations.',
-      unit: unit.count, decimals: 0, noData: 'Not sampled', span: 4, text: BigValueTextMode.ValueAndName, limits: { warning: 1 },
+      unit: unit.digits, decimals: 0, noData: 'Not sampled', span: 4, text: BigValueTextMode.ValueAndName, limits: { warning: 1 },
       queries: [now(`topk(1, sum by (target) (benchwatch_mongodb_queued_operations{${servers}}))`, '{{target}}')],
     }),
     stat({

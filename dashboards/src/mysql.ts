@@ -48,7 +48,7 @@ export const mysql: Page = {
     stat({
       title: 'Threads running',
       description: 'Clients executing a statement on the busiest server (mean of 5 s); the agent is one of them. From benchwatch_db_threads_running.',
-      unit: unit.count, decimals: 0, noData: none, span: 4, text: BigValueTextMode.ValueAndName,
+      unit: unit.digits, decimals: 0, noData: none, span: 4, text: BigValueTextMode.ValueAndName,
       queries: [now(`topk(1, max by (target) (avg_over_time(benchwatch_db_threads_running{${servers}, ${kind}}[5s])))`, '{{target}}')],
     }),
     stat({

@@ -26,6 +26,8 @@ export const unit = {
   time: 'dateTimeAsIso',
   share: 'percentunit',
   count: 'short',
+  /** All digits, for tiles. */
+  digits: 'locale',
   bytes: 'bytes',
   bytesPerSecond: 'Bps',
   cores: 'suffix: cores',

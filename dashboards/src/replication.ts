@@ -24,7 +24,7 @@ export const replicationPage: Page = {
     stat({
       title: 'Lag in transactions',
       description: 'The replica that lacks most transactions of the most advanced member, at the same moment. A few are only the time between two answers. Known in every state, also when the lag in seconds is not. From benchwatch_replication_lag_transactions.',
-      unit: unit.count, decimals: 0, noData: 'No replicas', span: 4, text: BigValueTextMode.ValueAndName,
+      unit: unit.digits, decimals: 0, noData: 'No replicas', span: 4, text: BigValueTextMode.ValueAndName,
       queries: [now(`topk(1, max by (target) (benchwatch_replication_lag_transactions{${servers}}))`, '{{target}}')],
     }),
     stat({
@@ -45,7 +45,7 @@ export const replicationPage: Page = {
     stat({
       title: 'Applier queue',
       description: 'The member with the most transactions waiting to be applied. Zero is good. From benchwatch_group_replication_applier_queue.',
-      unit: unit.count, decimals: 0, noData: 'No group', span: 4, limits: { warning: 100 }, text: BigValueTextMode.ValueAndName,
+      unit: unit.digits, decimals: 0, noData: 'No group', span: 4, limits: { warning: 100 }, text: BigValueTextMode.ValueAndName,
       queries: [now(`topk(1, max by (target) (benchwatch_group_replication_applier_queue{${servers}}))`, '{{target}}')],
     }),
     stat({

@@ -124,7 +124,7 @@ func (l *linter) dashboard(d *Dashboard) {
 // units are those of Grafana's that the dashboards use.
 var units = map[string]bool{
 	"none": true, "short": true, "percent": true, "percentunit": true, "bytes": true, "Bps": true,
-	"s": true, "µs": true, "dthms": true, "dateTimeAsIso": true, "ops": true, "cps": true,
+	"locale": true, "s": true, "µs": true, "dthms": true, "dateTimeAsIso": true, "ops": true, "cps": true,
 }
 
 func (l *linter) panel(d *Dashboard, p *Panel) {

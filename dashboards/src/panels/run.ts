@@ -72,7 +72,7 @@ export function errors(): AnyPanel {
       now(ofNewestRun(share), 'of transactions'),
       now(ofNewestRun(`max by (run) (benchwatch_run_errors_total{${runs}}) or on (run) max by (run) (benchwatch_run_summary_errors_total{${runs}})`), 'in total'),
     ],
-    overrides: [{ series: 'in total', set: [set.unit(unit.count), set.decimals(0), { id: 'thresholds', value: { mode: 'absolute', steps: [{ value: null, color: 'green' }, { value: 1, color: 'orange' }] } }] }],
+    overrides: [{ series: 'in total', set: [set.unit(unit.digits), set.decimals(0), { id: 'thresholds', value: { mode: 'absolute', steps: [{ value: null, color: 'green' }, { value: 1, color: 'orange' }] } }] }],
   });
 }
 
@@ -157,7 +157,7 @@ export function clientThreads(): AnyPanel {
   return stat({
     title: 'Threads',
     description: 'Clients that execute a statement now on the busiest of the selected servers (mean of 5 s; the agent itself is one), and the number of client threads of the run. As many running as there are clients: the server, not the client, is what is waited for. From benchwatch_db_threads_running and benchwatch_run_threads.',
-    unit: unit.count, decimals: 0, noData: 'No server', span: 3, stacked: true, text: BigValueTextMode.ValueAndName,
+    unit: unit.digits, decimals: 0, noData: 'No server', span: 3, stacked: true, text: BigValueTextMode.ValueAndName,
     queries: [
       now('max(avg_over_time(benchwatch_db_threads_running{cluster=~"$cluster", target=~"$target"}[5s]))', 'running'),
       now(ofNewestRun(`max by (run) (benchwatch_run_threads{${runs}})`), 'clients'),

@@ -98,6 +98,9 @@ func brokenExprs(text string) ([]brokenExpr, error) {
 	}
 	place := 0
 	parser.Inspect(root, func(node parser.Node, _ []parser.Node) error {
+		if node == nil { // the end of a node's children
+			return nil
+		}
 		place++
 		at := fmt.Sprintf(" (node %d)", place)
 		switch n := node.(type) {
