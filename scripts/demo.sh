@@ -94,7 +94,7 @@ finish() {
 	rm -rf "$state/last"
 	mkdir -p "$state/last"
 	monitoring_stop || true
-	if ((code)); then
+	if ((code > 0 && code < 128)); then # not ended by a signal
 		cp "$dir"/*.log "$dir"/servers/*/error.log "$state/last/" 2>/dev/null || true
 		note "it failed; logs are in $state/last"
 	fi
