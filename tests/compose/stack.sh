@@ -205,7 +205,7 @@ group() {
 	ok 'the profile group-replication comes up' compose --profile group-replication up --detach
 	ok 'the members are in one group' eventually 60 online 3
 	ok 'it is one that the agent sees whole' eventually 60 is 'sum(benchwatch_db_up{cluster="group-replication"})' 3
-	ok 'Prometheus found three exporters' eventually 60 is 'sum(up{job="mysqld"})' 3
+	ok 'Prometheus found three exporters' eventually 60 is 'sum(up{job="mysqld", instance=~"gr.*"})' 3
 	ok 'the group takes load' loadgen sysbench --config-file=/secrets/sysbench.cnf --mysql-host=gr1 oltp_read_write --tables=1 --table-size=100 prepare
 	ok 'all have it' eventually 30 members_agree
 	ok 'all stop' compose --profile group-replication down --timeout 20
