@@ -43,6 +43,7 @@ var commands = []func(*kingpin.Application) (string, action){
 	addReport,
 	addCompare,
 	addExport,
+	addSweep,
 }
 
 // exitError is an error that asks for an exit status, with a hint if there is

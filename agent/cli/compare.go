@@ -138,10 +138,10 @@ func (r *compareCommand) add(g *report.Group, histories *[]*run.History, dir run
 	case !named && (m.Verb == "prepare" || m.Verb == "cleanup" || m.Verb == "load"):
 		return nil
 	case m.Result != run.Succeeded && !named:
-		fmt.Fprintf(r.streams.Err, "benchwatch: left out of %s: run %s is %s\n", g.Name, m.ID, stateOf(h))
+		fmt.Fprintf(r.streams.Err, "benchwatch: left out of %s: run %s %s\n", g.Name, m.ID, became(h))
 		return nil
 	case m.Result != run.Succeeded:
-		fmt.Fprintf(r.streams.Err, "benchwatch: run %s is %s: its numbers are of a part only\n", m.ID, stateOf(h))
+		fmt.Fprintf(r.streams.Err, "benchwatch: run %s %s: its numbers are of a part only\n", m.ID, became(h))
 	}
 	g.Runs = append(g.Runs, report.RowOf(&h.Snapshot))
 	*histories = append(*histories, h)
@@ -160,7 +160,7 @@ func (r *compareCommand) read(dir run.Directory) (*run.History, error) {
 	return &run.History{Snapshot: snap}, nil
 }
 
-func stateOf(h *run.History) string {
+func became(h *run.History) string {
 	row := report.RowOf(&h.Snapshot)
-	return row.State()
+	return row.Became()
 }

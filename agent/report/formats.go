@@ -210,3 +210,23 @@ func quote(arg string) string {
 	}
 	return "'" + strings.ReplaceAll(Plain(arg), "'", `'\''`) + "'"
 }
+
+// MarkdownTable writes a table; all text in it is escaped.
+func MarkdownTable(w io.Writer, head []string, rows [][]string) error {
+	m := &markdown{w: w}
+	m.table(grid{Head: head, Rows: rows})
+	return m.err
+}
+
+// EscapeMarkdown keeps text from being taken for Markdown or HTML.
+func EscapeMarkdown(s string) string { return escape(s) }
+
+// Stats are the statistics of latency that any of the runs has, in the order in
+// which people read them.
+func Stats(rows []Row) []string {
+	all := make([]Operation, len(rows))
+	for i, r := range rows {
+		all[i].Latency = r.Latency
+	}
+	return stats(all)
+}

@@ -115,6 +115,17 @@ func (r *Row) State() string {
 	return string(r.Phase)
 }
 
+// Became says what became of the run, as in "the run failed".
+func (r *Row) Became() string {
+	switch r.Result {
+	case "":
+		return "goes on"
+	case run.Interrupted, run.Lost:
+		return "was " + string(r.Result)
+	}
+	return string(r.Result)
+}
+
 func optional(v tool.Optional[float64]) *float64 {
 	if !v.Known {
 		return nil

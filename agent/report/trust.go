@@ -67,7 +67,7 @@ func (j *judge) result() {
 	case m.Result == "":
 		j.say(Warning, "the run has not ended: these are its numbers so far")
 	case m.Result != run.Succeeded:
-		text := "the run is " + string(m.Result)
+		text := "the run " + j.row.Became()
 		if m.Reason != "" {
 			text += ": " + Clip(m.Reason, 300)
 		}

@@ -27,7 +27,7 @@ func ClaimAgent(dataDir string, info AgentInfo) (*os.File, error) {
 	}
 	path := filepath.Join(dataDir, agentLock)
 	f, err := lockFile(path, false)
-	if errors.Is(err, errLocked) {
+	if errors.Is(err, ErrLocked) {
 		if other, ok := Agent(dataDir); ok {
 			return nil, fmt.Errorf("%w (process %d)", ErrAgentRuns, other.PID)
 		}

@@ -9,8 +9,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// errLocked is returned when another process holds a lock.
-var errLocked = errors.New("locked by another process")
+// ErrLocked is returned when another process holds a lock.
+var ErrLocked = errors.New("locked by another process")
+
+// Lock takes a lock file, which is made if need be; closing the file, or the
+// death of the process, gives it back.
+func Lock(path string) (*os.File, error) { return lockFile(path, false) }
 
 // lock takes one of the folder's locks; closing the file, or the death of all
 // processes that have it open, gives it back.
@@ -36,7 +40,7 @@ func lockFile(path string, wait bool) (*os.File, error) {
 		}
 	}
 	if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EACCES) {
-		err = errLocked
+		err = ErrLocked
 	}
 	if err != nil {
 		f.Close()

@@ -1,0 +1,163 @@
+// Package sweep runs one benchmark at many settings: what steps there are,
+// which of them are done, when to stop, and what the results say of the number
+// of threads. It starts nothing itself.
+package sweep
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Set is a name and the values that are put in for {name}, in the order of the
+// steps.
+type Set struct {
+	Name   string   `json:"name"`
+	Values []string `json:"values"`
+}
+
+// ThreadsSet is the set that scalability is about.
+const ThreadsSet = "threads"
+
+// maxSteps bounds a sweep; more is a typing error.
+const maxSteps = 10_000
+
+var setName = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_]*$`)
+
+// ParseSet reads name=value,value….
+func ParseSet(text string) (Set, error) {
+	name, list, ok := strings.Cut(text, "=")
+	if !ok || !setName.MatchString(name) {
+		return Set{}, fmt.Errorf("--set %s is not name=value,value…", text)
+	}
+	if strings.TrimSpace(list) == "" {
+		return Set{}, fmt.Errorf("--set %s has no values", name)
+	}
+	s := Set{Name: name}
+	for v := range strings.SplitSeq(list, ",") {
+		v = strings.TrimSpace(v)
+		switch {
+		case v == "":
+			return Set{}, fmt.Errorf("--set %s has an empty value: %s", name, list)
+		case slices.Contains(s.Values, v):
+			return Set{}, fmt.Errorf("--set %s has %s twice: repeat steps with --repeat", name, v)
+		}
+		if n, err := strconv.Atoi(v); name == ThreadsSet && (err != nil || n < 1) {
+			return Set{}, fmt.Errorf("--set threads: %s is not a number of threads", v)
+		}
+		s.Values = append(s.Values, v)
+	}
+	return s, nil
+}
+
+// placeholder is {name} in a command.
+var placeholder = regexp.MustCompile(`\{([a-zA-Z_][a-zA-Z0-9_]*)\}`)
+
+// Check finds mistakes between the sets and the texts with placeholders:
+// a set that nothing uses, a placeholder without a set.
+func Check(sets []Set, texts []string) error {
+	if len(sets) == 0 {
+		return errors.New("nothing is varied: --set is missing")
+	}
+	for i, s := range sets {
+		if slices.ContainsFunc(sets[:i], func(o Set) bool { return o.Name == s.Name }) {
+			return fmt.Errorf("--set %s is given twice: put all values into one", s.Name)
+		}
+	}
+	all := strings.Join(texts, "\n")
+	if !placeholder.MatchString(all) {
+		return fmt.Errorf("the command has no placeholder: put {%s} where its values belong", sets[0].Name)
+	}
+	for _, s := range sets {
+		if !strings.Contains(all, "{"+s.Name+"}") {
+			return fmt.Errorf("--set %s is used nowhere: put {%s} into the command or a hook", s.Name, s.Name)
+		}
+	}
+	for _, m := range placeholder.FindAllStringSubmatch(all, -1) {
+		if !slices.ContainsFunc(sets, func(s Set) bool { return s.Name == m[1] }) {
+			return fmt.Errorf("the command has {%s}, but there is no --set %s", m[1], m[1])
+		}
+	}
+	return nil
+}
+
+// Fill puts values in for the placeholders of a text.
+func Fill(text string, values map[string]string) string {
+	return placeholder.ReplaceAllStringFunc(text, func(p string) string {
+		if v, ok := values[p[1:len(p)-1]]; ok {
+			return v
+		}
+		return p
+	})
+}
+
+// Order of the steps.
+type Order string
+
+const (
+	Given  Order = "given"
+	Random Order = "random"
+)
+
+// Plan makes the steps: all settings once, then all again for each repeat, so
+// that what changes slowly on the machine does not fall on one setting. In
+// random order each round is shuffled by itself.
+func Plan(sets []Set, repeat int, order Order, warmup bool) ([]Step, error) {
+	n := repeat
+	for _, s := range sets {
+		if n *= len(s.Values); n > maxSteps {
+			return nil, fmt.Errorf("more than %d steps: fewer values or repeats", maxSteps)
+		}
+	}
+	var steps []Step
+	add := func(values map[string]string, repeat int) {
+		steps = append(steps, Step{Number: len(steps) + 1, Values: values, Repeat: repeat, State: Pending})
+	}
+	all := combinations(sets)
+	if warmup {
+		add(all[0], 0)
+		steps[0].Warmup = true
+	}
+	for round := range repeat {
+		settings := slices.Clone(all)
+		if order == Random {
+			rand.Shuffle(len(settings), func(i, j int) { settings[i], settings[j] = settings[j], settings[i] })
+		}
+		for _, values := range settings {
+			add(values, round+1)
+		}
+	}
+	return steps, nil
+}
+
+// combinations of the sets' values, the last set changing fastest.
+func combinations(sets []Set) []map[string]string {
+	all := []map[string]string{{}}
+	for _, s := range sets {
+		var next []map[string]string
+		for _, before := range all {
+			for _, v := range s.Values {
+				values := map[string]string{s.Name: v}
+				for name, value := range before {
+					values[name] = value
+				}
+				next = append(next, values)
+			}
+		}
+		all = next
+	}
+	return all
+}
+
+// Describe prints a step's values in the order of the sets.
+func Describe(sets []Set, values map[string]string) string {
+	words := make([]string, len(sets))
+	for i, s := range sets {
+		words[i] = s.Name + "=" + values[s.Name]
+	}
+	return strings.Join(words, " ")
+}

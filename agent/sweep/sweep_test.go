@@ -1,0 +1,242 @@
+package sweep
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/benchwatch/benchwatch/agent/report"
+)
+
+func set(t *testing.T, text string) Set {
+	t.Helper()
+	s, err := ParseSet(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func describe(sets []Set, steps []Step) string {
+	words := make([]string, len(steps))
+	for i, s := range steps {
+		words[i] = Describe(sets, s.Values)
+		if s.Warmup {
+			words[i] += " warm-up"
+		}
+	}
+	return strings.Join(words, "; ")
+}
+
+// TestPlan guards the steps: all combinations, round by round.
+func TestPlan(t *testing.T) {
+	sets := []Set{set(t, "threads=1, 2"), set(t, "mode=a,b")}
+	steps, err := Plan(sets, 2, Given, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	round := "threads=1 mode=a; threads=1 mode=b; threads=2 mode=a; threads=2 mode=b"
+	if got := describe(sets, steps); got != "threads=1 mode=a warm-up; "+round+"; "+round {
+		t.Error(got)
+	}
+	for i, s := range steps {
+		if s.Number != i+1 || s.State != Pending {
+			t.Errorf("step %+v", s)
+		}
+	}
+	if _, err := Plan([]Set{set(t, "threads=1,2,3,4,5")}, 1_000_000_000, Given, false); err == nil {
+		t.Error("five milliards of steps")
+	}
+}
+
+// TestRandomOrder guards that each round has every setting once.
+func TestRandomOrder(t *testing.T) {
+	sets := []Set{set(t, "threads=1,2,3,4,5,6,7,8,9,10,11,12")}
+	steps, err := Plan(sets, 3, Random, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	given, _ := Plan(sets, 3, Given, false)
+	if describe(sets, steps) == describe(sets, given) {
+		t.Error("the order is the one given")
+	}
+	for round := range slices.Chunk(steps, 12) {
+		words := strings.Split(describe(sets, round), "; ")
+		slices.Sort(words)
+		if len(slices.Compact(words)) != 12 {
+			t.Errorf("round %v", words)
+		}
+	}
+}
+
+func TestConditions(t *testing.T) {
+	row := &report.Row{TPS: new(float64), Latency: map[string]float64{"p95": 0.101, "avg": 0.05}}
+	*row.TPS = 900
+	for text, want := range map[string]bool{
+		"p95>100ms": true, "p95 > 0.1s": true, "p95>101000us": false, "p95>=101ms": true, "avg<50ms": false, "avg<=5e-2s": true,
+		"tps<1000": true, "tps>=1000": false, "p99>1ms": false, "errors>0": false, "max>0ms": false,
+	} {
+		c, err := ParseCondition(text)
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		if said, got := c.Met(row); got != want {
+			t.Errorf("%s: %v (%s)", text, got, said)
+		}
+	}
+	for _, text := range []string{"", "p95", "p95>", "p95>100", "tps<10ms", "latency>1ms", "p95=1ms", "p95>1..2ms", "p95>100ms,tps<1"} {
+		if c, err := ParseCondition(text); err == nil {
+			t.Errorf("%q: %+v", text, c)
+		}
+	}
+}
+
+// TestSkip guards that only settings with more threads and else the same are
+// left out, in whatever order they come.
+func TestSkip(t *testing.T) {
+	s := &Sweep{Sets: []Set{set(t, "threads=16,4,8"), set(t, "mode=a,b")}}
+	s.Steps, _ = Plan(s.Sets, 2, Given, true)
+	met := &s.Steps[slices.IndexFunc(s.Steps, func(x Step) bool { return !x.Warmup && Describe(s.Sets, x.Values) == "threads=8 mode=a" })]
+	met.State = Done
+	if n := s.Skip(met, "p95"); n != 2 {
+		t.Errorf("%d steps skipped", n)
+	}
+	for _, step := range s.Steps {
+		skipped := !step.Warmup && step.Values["threads"] == "16" && step.Values["mode"] == "a"
+		if (step.State == Skipped) != skipped {
+			t.Errorf("step %+v", step)
+		}
+	}
+}
+
+// TestSweepOnDisk guards what a sweep is found to be after a restart.
+func TestSweepOnDisk(t *testing.T) {
+	data := t.TempDir()
+	s := &Sweep{ID: "s", CreatedAt: time.Now().UTC(), Sets: []Set{set(t, "threads=1,2")}, Repeat: 1, Command: []string{"x", "{threads}"}}
+	s.Steps, _ = Plan(s.Sets, 1, Given, false)
+	if err := Create(data, s); err != nil {
+		t.Fatal(err)
+	}
+	if err := Create(data, s); err == nil {
+		t.Error("one id twice")
+	}
+	release, err := s.Claim()
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := Load(data, "s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := again.Claim(); err == nil || !strings.Contains(err.Error(), "another process") {
+		t.Errorf("claimed twice: %v", err)
+	}
+	release()
+	step := again.Next()
+	again.NewAttempt(step)
+	if step.RunID != "s-001" || step.State != Running {
+		t.Errorf("step %+v", step)
+	}
+	if err := again.Save(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Reload(data); err != nil || s.Next().RunID != "s-001" {
+		t.Errorf("%v: %+v", err, s.Steps)
+	}
+	s.NewAttempt(s.Next())
+	if id := s.Next().RunID; id != "s-001-try2" {
+		t.Errorf("second attempt %s", id)
+	}
+	if ids, err := List(data); err != nil || len(ids) != 1 {
+		t.Errorf("%v, %v", ids, err)
+	}
+}
+
+func TestLeft(t *testing.T) {
+	s := &Sweep{CooldownSeconds: 5}
+	s.Steps = []Step{{State: Done, Seconds: 10}, {State: Failed, Seconds: 20}, {State: Skipped}, {State: Pending}, {State: Pending}}
+	if got := s.Left(0); got != 35*time.Second {
+		t.Errorf("%v left", got)
+	}
+	s.Steps = s.Steps[3:]
+	if got := s.Left(time.Minute); got != 125*time.Second {
+		t.Errorf("%v left before the first step", got)
+	}
+}
+
+// measured makes a sweep over threads with these throughputs.
+func measured(t *testing.T, repeat int, tps map[int]float64) Result {
+	t.Helper()
+	var values []string
+	for n := range tps {
+		values = append(values, fmt.Sprint(n))
+	}
+	slices.SortFunc(values, func(a, b string) int { return len(a)*10 + strings.Compare(a, b) - len(b)*10 })
+	s := &Sweep{ID: "s", Sets: []Set{set(t, "threads="+strings.Join(values, ","))}}
+	s.Steps, _ = Plan(s.Sets, repeat, Given, false)
+	rows := map[string]report.Row{}
+	for i := range s.Steps {
+		step := &s.Steps[i]
+		s.NewAttempt(step)
+		step.State = Done
+		var n int
+		fmt.Sscan(step.Values["threads"], &n)
+		v := tps[n] + float64(step.Repeat)
+		rows[step.RunID] = report.Row{TPS: &v, Latency: map[string]float64{"p95": float64(n) / 1000}}
+	}
+	return s.Results(rows)
+}
+
+// TestAdvice guards what is said of the number of threads.
+func TestAdvice(t *testing.T) {
+	for name, c := range map[string]struct {
+		tps    map[int]float64
+		repeat int
+		want   []string
+	}{
+		"past its peak": {map[int]float64{1: 100, 2: 195, 4: 370, 8: 660, 16: 1000, 32: 1040, 64: 700}, 3,
+			[]string{"best: 32 threads, 1042.00 tps, p95 32.00 ms", "knee: 16 threads: 96.2 % of the best throughput with 50 % of its threads, p95 16.00 ms", "it predicts a peak of"}},
+		"growing":  {map[int]float64{1: 100, 2: 200, 4: 400, 8: 800}, 1, []string{"no knee", "one run each", "neither contention nor crosstalk"}},
+		"too few":  {map[int]float64{1: 100, 8: 300, 64: 200}, 1, []string{"no fit of the Universal Scalability Law: 3 different numbers of threads"}},
+		"nonsense": {map[int]float64{1: 100, 2: 900, 4: 50, 8: 700, 16: 20}, 1, []string{"the law does not fit these points"}},
+		"overlap":  {map[int]float64{1: 100, 2: 101, 4: 50, 8: 20}, 3, []string{"its runs overlap with those at 1 threads", "knee: 1 threads"}},
+	} {
+		r := measured(t, c.repeat, c.tps)
+		if len(r.Advice) != 1 {
+			t.Fatalf("%s: %+v", name, r.Advice)
+		}
+		all := strings.Join(r.Advice[0].Lines, "\n")
+		for _, want := range c.want {
+			if !strings.Contains(all, want) {
+				t.Errorf("%s: missing %q in\n%s", name, want, all)
+			}
+		}
+	}
+}
+
+func TestResultFormats(t *testing.T) {
+	r := measured(t, 2, map[int]float64{1: 100, 2: 190})
+	var text, markdown, csv, data bytes.Buffer
+	for _, err := range []error{r.Text(&text), r.Markdown(&markdown), r.CSV(&csv), report.JSON(&data, r)} {
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	for want, in := range map[string]string{
+		"2        2     191.50 [191.00 … 192.00]": text.String(),
+		"| 2 | 2 | 191.50 \\[191.00 … 192.00\\]":  markdown.String(),
+		"\n2,done,2,191.5,191,192,,,0.002\n":      csv.String(),
+	} {
+		if !strings.Contains(in, want) {
+			t.Errorf("missing %q in\n%s", want, in)
+		}
+	}
+	if !json.Valid(data.Bytes()) {
+		t.Error(data.String())
+	}
+}
