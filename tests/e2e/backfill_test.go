@@ -49,36 +49,38 @@ func TestBackfill(t *testing.T) {
 	}
 	p := prometheus{address: freeAddress(t)}
 	start(t, "prometheus", "--config.file="+config, "--storage.tsdb.path="+data, "--web.listen-address="+p.address, "--log.level=warn")
+	// ask puts the time in place of AT.
 	ask := func(expression string, at time.Time) []float64 {
 		t.Helper()
+		expression = strings.ReplaceAll(expression, "AT", fmt.Sprintf("@ %d", at.Unix()))
 		var v []float64
 		wait(t, 30*time.Second, expression, func() (err error) {
-			v, err = p.query(fmt.Sprintf("%s @ %d", expression, at.Unix()))
+			v, err = p.query(expression)
 			return err
 		})
 		return v
 	}
 	for _, i := range []int{1, 2, 59, 7199, 7200, 7201, seconds} {
 		at := began.Add(time.Duration(i) * time.Second)
-		if v := ask(`benchwatch_run_operations_per_second{op="transaction"}`, at); len(v) != 1 || v[0] != tps(i) {
+		if v := ask(`benchwatch_run_operations_per_second{op="transaction"} AT`, at); len(v) != 1 || v[0] != tps(i) {
 			t.Errorf("second %d: %v, want %g", i, v, tps(i))
 		}
-		if v := ask(`benchwatch_run_latency_seconds{op="transaction",stat="p95"}`, at); len(v) != 1 || fmt.Sprintf("%.4f", v[0]) != fmt.Sprintf("%.4f", (float64(i%13)+1.5)/1000) {
+		if v := ask(`benchwatch_run_latency_seconds{op="transaction",stat="p95"} AT`, at); len(v) != 1 || fmt.Sprintf("%.4f", v[0]) != fmt.Sprintf("%.4f", (float64(i%13)+1.5)/1000) {
 			t.Errorf("second %d: p95 %v", i, v)
 		}
 	}
 	end := began.Add(seconds * time.Second)
 	for expression, want := range map[string]float64{
-		`count_over_time(benchwatch_run_operations_per_second{op="transaction"}[4h])`: seconds,
-		`sum_over_time(benchwatch_run_operations_per_second{op="transaction"}[4h])`:   sum,
-		`max_over_time(benchwatch_run_operations_per_second{op="transaction"}[4h])`:   1096.25,
-		`benchwatch_run_info{via="atlas",tool="sysbench",threads="16"}`:               1,
+		`count_over_time(benchwatch_run_operations_per_second{op="transaction"}[4h] AT)`: seconds,
+		`sum_over_time(benchwatch_run_operations_per_second{op="transaction"}[4h] AT)`:   sum,
+		`max_over_time(benchwatch_run_operations_per_second{op="transaction"}[4h] AT)`:   1096.25,
+		`benchwatch_run_info{via="atlas",tool="sysbench",threads="16"} AT`:               1,
 	} {
 		if v := ask(expression, end); len(v) != 1 || v[0] != want {
 			t.Errorf("%s: %v, want %g", expression, v, want)
 		}
 	}
-	if v := ask("benchwatch_run_active", end.Add(2*time.Second)); len(v) != 1 || v[0] != 0 {
+	if v := ask("benchwatch_run_active AT", end.Add(2*time.Second)); len(v) != 1 || v[0] != 0 {
 		t.Errorf("active behind the end: %v", v)
 	}
 }
