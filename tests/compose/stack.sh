@@ -23,7 +23,7 @@ here=$root/tests/compose
 COMPOSE_VERSION=v2.40.3
 first_port=${PORTS:-29300}
 export PROMETHEUS_PORT=$first_port ALERTMANAGER_PORT=$((first_port + 1)) GRAFANA_PORT=$((first_port + 2)) AGENT_PORT=$((first_port + 3))
-passed=0 failed=0 failed_quietly=0
+passed=0 failed=0 failed_quietly=0 forward=''
 
 ok() { # NAME COMMAND...
 	local name=$1
@@ -75,6 +75,7 @@ compose() {
 }
 
 engine_start() {
+	forward=$(iptables -S FORWARD 2>/dev/null | head -n 1)
 	process_start "$work/dockerd.pid" "$work/dockerd.log" dockerd --data-root "$work/data" --exec-root "$work/exec" \
 		--pidfile "$work/docker.pid" --host "unix://$work/docker.sock" --config-file "$work/daemon.json"
 	eventually 60 docker_answers || {
@@ -101,6 +102,8 @@ finish_all() {
 		compose --profile '*' down --volumes --timeout 5 >/dev/null 2>&1 || true
 	fi
 	process_stop "$work/dockerd.pid" 30 || true
+	# A Docker engine makes the machine drop what it would forward, and leaves it so.
+	[[ $forward != '-P FORWARD ACCEPT' ]] || iptables -P FORWARD ACCEPT || true
 	# What the engine had mounted is its own to take away; what is left would keep the folder.
 	awk -v dir="$work/" 'index($2, dir) == 1 {print $2}' /proc/mounts | sort -r | while read -r mount; do umount -l "$mount" || true; done
 	rm -rf "$work"
