@@ -66,7 +66,7 @@ test('a live run appears, moves, is marked and ends, without a reload', async ()
   const run = agent.run('seen live', 12, '--label=via=direct');
   await page.getByRole('link', { name: 'seen live' }).click();
   await page.locator('#chart-throughput canvas').waitFor();
-  assert.match(await page.locator('h1').innerText(), /seen live.*running/);
+  await page.locator('h1', { hasText: /seen live\s*running/ }).waitFor(); // after its first report
   assert.match(await page.locator('.facts').innerText(), /sysbench[\s\S]*threads\s*2[\s\S]*via\s*direct/);
   await page.waitForFunction(() => /^\d/.test(document.querySelector('#tile-throughput dd').innerText));
   await moves(where(page)); // the time axis grows with every second
@@ -78,7 +78,7 @@ test('a live run appears, moves, is marked and ends, without a reload', async ()
   await page.locator('.badge.good').getByText('succeeded').waitFor();
   await page.getByRole('heading', { name: 'Summary' }).waitFor();
   assert.match(await page.locator('.numbers').innerText(), /transaction/);
-  assert.match(await tile(page, 'elapsed').innerText(), /^0:1[2-4]$/);
+  assert.match(await tile(page, 'elapsed').innerText(), /^0:1[2-9]$/);
 
   // It looks the same when it is opened now.
   const live = await firstPoint(page);
