@@ -27,6 +27,7 @@ func axisOf(h *run.History) axis {
 	for _, s := range h.Servers {
 		reach(s.Elapsed)
 	}
+	reach(h.Host.Elapsed)
 	m := &h.Snapshot.Meta
 	if m.EndedAt != nil {
 		a.to = max(a.to, h.Elapsed(*m.EndedAt))
@@ -85,6 +86,7 @@ func drainBand(h *run.History) []Band {
 func Charts(h *run.History) []Chart {
 	a := axisOf(h)
 	charts := append(toolCharts(&h.Intervals), serverCharts(h.Servers)...)
+	charts = append(charts, hostChart(&h.Host))
 	charts = slices.DeleteFunc(charts, func(c Chart) bool { return c.Empty() })
 	for i := range charts {
 		charts[i].From, charts[i].To, charts[i].Bands, charts[i].Marks = a.from, a.to, a.bands, a.marks
@@ -133,6 +135,15 @@ func (c *Chart) add(name string, x, y []float64) {
 	if some(y) && len(c.Lines) < maxLines {
 		c.Lines = append(c.Lines, Line{name, Points{x, y}})
 	}
+}
+
+// hostChart is the CPU of the load generator's machine.
+func hostChart(v *run.HostHistory) Chart {
+	c := Chart{Title: "CPU of the load generator's machine", Unit: "% of all its cores"}
+	c.add("busy", v.Elapsed, scaled(v.Busy, 100))
+	c.add("waiting for disks", v.Elapsed, scaled(v.IOWait, 100))
+	c.add("stolen by other machines", v.Elapsed, scaled(v.Steal, 100))
+	return c
 }
 
 // measure is one value of every server as a chart.

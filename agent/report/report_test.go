@@ -302,3 +302,25 @@ func minimum(values []float64) float64 {
 	}
 	return low
 }
+
+// TestGeneratorsLimit guards that a machine that could do no more is told, and
+// one that could is not blamed.
+func TestGeneratorsLimit(t *testing.T) {
+	for want, busy := range map[string]float64{"full 100 % of the time": 0.97, "it had CPU to spare": 0.4} {
+		dir := captured(t)
+		var lines strings.Builder
+		for i := range 15 {
+			fmt.Fprintf(&lines, `{"at":"2026-11-21T11:15:%02dZ","cores":2,"busy":%g,"iowait":0.01,"steal":0.05}`+"\n", 39+i, busy)
+		}
+		if err := os.WriteFile(dir.Path(run.HostFile), []byte(lines.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		_, root := rendered(t, document(history(t, dir)))
+		all := text(root)
+		for _, want := range []string{want, "other virtual machines took 5 %", "CPU of the load generator's machine"} {
+			if !strings.Contains(all, want) {
+				t.Errorf("busy %v: missing %q", busy, want)
+			}
+		}
+	}
+}

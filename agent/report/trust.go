@@ -46,7 +46,7 @@ func trust(h *run.History, row *Row, all []Server) []Finding {
 	j.percentiles()
 	j.servers(all)
 	j.damage()
-	j.say(Unknown, "the load generator's CPU was not recorded: if it was busy, the numbers are its, not the database's")
+	j.generator()
 	j.say(Note, "one run says nothing about spread: repeat it, and let benchwatch compare tell a difference from noise")
 	return j.findings
 }
@@ -241,6 +241,48 @@ func (j *judge) servers(all []Server) {
 	}
 	if len(all) > 0 {
 		j.say(Good, "reports and samples are put side by side by one machine's clock, the agent's")
+	}
+}
+
+const (
+	// busyHost is from where on a machine's own threads wait for its CPUs, and
+	// stolenHost from where on others' use of them shows.
+	busyHost   = 0.9
+	stolenHost = 0.02
+)
+
+// generator tells whether the machine that made the load was itself the limit.
+func (j *judge) generator() {
+	v := &j.h.Host
+	first, last := 0, len(v.Elapsed)
+	for first < last && v.Elapsed[first] < 0 {
+		first++
+	}
+	if end := j.h.Snapshot.Meta.EndedAt; end != nil {
+		for last > first && v.Elapsed[last-1] > j.h.Elapsed(*end) {
+			last--
+		}
+	}
+	if first == last {
+		j.say(Unknown, "the CPU of the load generator's machine was not recorded: if it was busy, the numbers are its, not the database's")
+		return
+	}
+	busy, stolen := mean(v.Busy[first:last]), mean(v.Steal[first:last])
+	full := 0
+	for _, b := range v.Busy[first:last] {
+		if b >= busyHost {
+			full++
+		}
+	}
+	text := fmt.Sprintf("the load generator's machine (%d cores) was %.0f %% busy", v.Cores, busy*100)
+	switch share := float64(full) / float64(last-first); {
+	case share >= 0.1:
+		j.say(Warning, "%s, and full %.0f %% of the time: the numbers may be its limit, not the database's", text, share*100)
+	default:
+		j.say(Good, "%s: it had CPU to spare", text)
+	}
+	if stolen >= stolenHost {
+		j.say(Warning, "other virtual machines took %.0f %% of the load generator's CPU", stolen*100)
 	}
 }
 

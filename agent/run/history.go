@@ -29,6 +29,8 @@ type History struct {
 	Intervals Intervals
 	// Servers are in the order of their first appearance.
 	Servers []*ServerHistory
+	// Host is the CPU of the machine that made the load.
+	Host HostHistory
 	// Markers are in the order of their times, the run's own range left out.
 	Markers []marker.State
 
@@ -136,6 +138,9 @@ func ReadOutputHistory(ctx context.Context, dir Directory, t *tool.Tool) (*Histo
 	h.Damage.TornOutput = f.torn
 	h.Snapshot = f.snapshot(meta, time.Now())
 	h.Zero = h.zero()
+	if err := h.readHost(dir); err != nil {
+		h.Damage.Problems = append(h.Damage.Problems, err.Error())
+	}
 	if err := h.readMarkers(dir); err != nil {
 		h.Damage.Problems = append(h.Damage.Problems, err.Error())
 	}

@@ -2,6 +2,7 @@ package run
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -33,47 +34,27 @@ type Status struct {
 	Values map[string]float64 `json:"values,omitempty"`
 }
 
-// recorder appends to status.jsonl. A nil recorder records nothing. mu is there
-// because frames and the end of the run come from different goroutines.
-type recorder struct {
-	dir Directory
+// recorder appends to status.jsonl and host.jsonl. A nil recorder records
+// nothing.
+type recorder struct{ status, host *lineFile }
 
-	mu     sync.Mutex
-	file   *os.File
-	torn   bool // the file ends within a line
-	closed bool
+func newRecorder(dir Directory) *recorder {
+	return &recorder{&lineFile{path: dir.Path(StatusFile)}, &lineFile{path: dir.Path(HostFile)}}
 }
 
-func newRecorder(dir Directory) *recorder { return &recorder{dir: dir} }
-
-// record appends a tick as whole lines with one write. A write that fails half
-// way is made good by beginning the next one on a new line.
-func (r *recorder) record(f engine.Frame) error {
-	if r == nil || len(f.Samples) == 0 {
+// record appends a tick: the targets' answers, and the host's CPU if it is
+// known.
+func (r *recorder) record(f engine.Frame, host *Host) error {
+	if r == nil {
 		return nil
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.closed {
-		return nil
-	}
-	if err := r.open(); err != nil {
-		return err
-	}
-	var b []byte
-	if r.torn {
-		b = append(b, '\n')
-	}
+	var lines []any
 	for i := range f.Samples {
-		line, err := json.Marshal(statusOf(&f.Samples[i]))
-		if err != nil {
-			return fmt.Errorf("encode status: %w", err)
-		}
-		b = append(append(b, line...), '\n')
+		lines = append(lines, statusOf(&f.Samples[i]))
 	}
-	n, err := r.file.Write(b)
-	if n > 0 {
-		r.torn = b[n-1] != '\n'
+	err := r.status.append(lines)
+	if host != nil {
+		err = errors.Join(err, r.host.append([]any{host}))
 	}
 	if err != nil {
 		return fmt.Errorf("write status: %w", err)
@@ -81,33 +62,77 @@ func (r *recorder) record(f engine.Frame) error {
 	return nil
 }
 
-func (r *recorder) open() error {
-	if r.file != nil {
+func (r *recorder) close() {
+	if r != nil {
+		r.status.close()
+		r.host.close()
+	}
+}
+
+// lineFile is a file of JSON lines that is made with its first line. mu is there
+// because frames and the end of the run come from different goroutines.
+type lineFile struct {
+	path string
+
+	mu     sync.Mutex
+	file   *os.File
+	torn   bool // the file ends within a line
+	closed bool
+}
+
+// append adds whole lines with one write. A write that fails half way is made
+// good by beginning the next one on a new line.
+func (l *lineFile) append(lines []any) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed || len(lines) == 0 {
 		return nil
 	}
-	f, err := os.OpenFile(r.dir.Path(StatusFile), os.O_CREATE|os.O_APPEND|os.O_RDWR, 0o644)
-	if err != nil {
-		return fmt.Errorf("open status file: %w", err)
+	if err := l.open(); err != nil {
+		return err
 	}
-	r.file = f
+	var b []byte
+	if l.torn {
+		b = append(b, '\n')
+	}
+	for _, line := range lines {
+		data, err := json.Marshal(line)
+		if err != nil {
+			return err
+		}
+		b = append(append(b, data...), '\n')
+	}
+	n, err := l.file.Write(b)
+	if n > 0 {
+		l.torn = b[n-1] != '\n'
+	}
+	return err
+}
+
+func (l *lineFile) open() error {
+	if l.file != nil {
+		return nil
+	}
+	f, err := os.OpenFile(l.path, os.O_CREATE|os.O_APPEND|os.O_RDWR, 0o644)
+	if err != nil {
+		return err
+	}
+	l.file = f
 	if info, err := f.Stat(); err == nil && info.Size() > 0 {
 		end := make([]byte, 1)
 		_, err := f.ReadAt(end, info.Size()-1)
-		r.torn = err != nil || end[0] != '\n'
+		l.torn = err != nil || end[0] != '\n'
 	}
 	return nil
 }
 
-func (r *recorder) close() {
-	if r == nil {
-		return
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.closed = true
-	if r.file != nil {
-		r.file.Close()
-		r.file = nil
+func (l *lineFile) close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closed = true
+	if l.file != nil {
+		l.file.Close()
+		l.file = nil
 	}
 }
 

@@ -346,7 +346,7 @@ func (t *tracker) close() bool {
 }
 
 // frame records a tick's samples and lets the drain see them.
-func (t *tracker) frame(f engine.Frame) {
+func (t *tracker) frame(f engine.Frame, host *Host) {
 	t.mu.Lock()
 	if t.meta.Closed() || f.Tick.Before(t.meta.StartedAt) {
 		t.mu.Unlock()
@@ -356,8 +356,11 @@ func (t *tracker) frame(f engine.Frame) {
 		t.drain.frame(f)
 	}
 	recorder := t.recorder
+	if t.meta.Log != nil { // who wrote the log may be another machine
+		host = nil
+	}
 	t.mu.Unlock()
-	if err := recorder.record(f); err != nil {
+	if err := recorder.record(f, host); err != nil {
 		t.fault("record the servers' status", err)
 	}
 }

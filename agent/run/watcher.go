@@ -21,6 +21,7 @@ import (
 type Watcher struct {
 	opts     Options
 	notifier *follow.Notifier
+	host     *hostReader
 
 	mu      sync.Mutex
 	live    map[string]*tracker
@@ -36,7 +37,7 @@ type Watcher struct {
 func NewWatcher(opts Options) *Watcher {
 	opts.defaults()
 	return &Watcher{
-		opts: opts, live: map[string]*tracker{}, kept: map[string]Snapshot{},
+		opts: opts, host: newHostReader(), live: map[string]*tracker{}, kept: map[string]Snapshot{},
 		damaged: map[string]time.Time{}, old: map[string]bool{}, logs: map[string]bool{},
 	}
 }
@@ -77,8 +78,10 @@ func (w *Watcher) Run(ctx context.Context) {
 
 // Frame takes a tick's samples: for the runs' records and for their drain.
 func (w *Watcher) Frame(f engine.Frame) {
-	for _, t := range w.trackers() {
-		t.frame(f)
+	trackers := w.trackers()
+	host := w.host.read(time.Now())
+	for _, t := range trackers {
+		t.frame(f, host)
 	}
 }
 
