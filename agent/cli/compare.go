@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -57,7 +58,7 @@ func (r *compareCommand) run() error {
 			return err
 		}
 		of = append(of, names...)
-		groups[i].Name = spec
+		groups[i].Name = shortName(spec, *r.specs)
 		for _, dir := range dirs {
 			if err := r.add(&groups[i], &histories[i], dir, len(names) == 0); err != nil {
 				return err
@@ -124,6 +125,24 @@ func (r *compareCommand) group(spec string) ([]run.Directory, []string, error) {
 		return nil, nil, withHint(fmt.Errorf("no run has %s", spec), "benchwatch runs --json shows the labels")
 	}
 	return dirs, names, nil
+}
+
+// shortName leaves out of a group's labels what all groups have.
+func shortName(spec string, all []string) string {
+	var own []string
+	for part := range strings.SplitSeq(spec, ",") {
+		shared := strings.Contains(part, "=")
+		for _, other := range all {
+			shared = shared && slices.Contains(strings.Split(other, ","), part)
+		}
+		if !shared {
+			own = append(own, part)
+		}
+	}
+	if len(own) == 0 {
+		return spec
+	}
+	return strings.Join(own, ",")
 }
 
 // add reads a run into its group. Runs that were not named one by one take part

@@ -33,10 +33,7 @@ func (c *Comparison) Text(w io.Writer) error {
 		return strings.Join(cells, "\t")
 	}
 	fmt.Fprintln(t, plain(g.Head))
-	for i, row := range g.Rows {
-		if i > 0 && len(c.Settings) > 0 && c.Lines[i].Measure != c.Lines[i-1].Measure {
-			fmt.Fprintln(t)
-		}
+	for _, row := range g.Rows {
 		fmt.Fprintln(t, plain(row))
 	}
 	if err := t.Flush(); err != nil {
@@ -160,4 +157,73 @@ func bestLatency(v *run.Intervals) (stat string, values []float64) {
 		}
 	}
 	return stat, values
+}
+
+// Text is a sample as a cell.
+func (s *Sample) Text() string {
+	switch s.N {
+	case 0:
+		return "–"
+	case 1:
+		return number(s.Median)
+	default:
+		return fmt.Sprintf("%s [%s … %s] n=%d", number(s.Median), number(s.Min), number(s.Max), s.N)
+	}
+}
+
+// RatioText is the ratio to the first group.
+func (s *Sample) RatioText() string {
+	if s.Ratio == nil {
+		return "–"
+	}
+	return strconv.FormatFloat(*s.Ratio, 'f', 3, 64)
+}
+
+// DifferenceText says the difference and how sure it is; never a percentage
+// alone where that is not known.
+func (s *Sample) DifferenceText() string {
+	if s.Ratio == nil {
+		return "–"
+	}
+	percent := fmt.Sprintf("%+.1f %%", (*s.Ratio-1)*100)
+	switch s.Verdict {
+	case Different:
+		return fmt.Sprintf("%s (p=%.3f)", percent, *s.P)
+	case Same:
+		return fmt.Sprintf("~ noise (p=%.3f)", *s.P)
+	case TooFew:
+		return fmt.Sprintf("%s ? too few runs (p=%.3f)", percent, *s.P)
+	default:
+		return percent + " ? one run, may be noise"
+	}
+}
+
+// grid is the comparison as a table: settings, measure, each group, and for
+// each but the first its ratio and difference.
+func (c *Comparison) grid() grid {
+	t := grid{Head: append(slices.Clone(c.Settings), "measure")}
+	t.Head = append(t.Head, c.Groups...)
+	for _, g := range c.Groups[1:] {
+		suffix := ""
+		if len(c.Groups) > 2 {
+			suffix = " " + g
+		}
+		t.Head = append(t.Head, "ratio"+suffix, "difference"+suffix)
+	}
+	for i := range c.Lines {
+		l := &c.Lines[i]
+		name := l.Measure
+		if l.Unit == "ms" {
+			name += " ms"
+		}
+		row := append(slices.Clone(l.Settings), name)
+		for j := range l.Samples {
+			row = append(row, l.Samples[j].Text())
+		}
+		for j := range l.Samples[1:] {
+			row = append(row, l.Samples[j+1].RatioText(), l.Samples[j+1].DifferenceText())
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	return t
 }

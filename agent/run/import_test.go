@@ -136,3 +136,27 @@ func TestLineTime(t *testing.T) {
 		}
 	}
 }
+
+// FuzzReadLog guards that the parts of any log follow each other and are bytes
+// of it.
+func FuzzReadLog(f *testing.F) {
+	run := banner + intervalLine(1, 100) + summaryText(100, 1)
+	f.Add(run + run)
+	f.Add("2026-11-21 02:14:03\n" + run[:200])
+	f.Add("[2026-99-21 02:14:03:1] [ 1s ] thds: 1\x00\r\n")
+	path := filepath.Join(f.TempDir(), "log")
+	f.Fuzz(func(t *testing.T, text string) {
+		write(t, path, text)
+		parts, err := ReadLog(context.Background(), path, sysbench.Tool)
+		if err != nil {
+			t.Fatal(err)
+		}
+		end := int64(0)
+		for _, p := range parts {
+			if p.Offset != end || p.End < p.Offset || p.End > int64(len(text)) {
+				t.Fatalf("part from %d to %d of %d, the one before ends at %d", p.Offset, p.End, len(text), end)
+			}
+			end = p.End
+		}
+	})
+}
