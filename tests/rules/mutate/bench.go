@@ -1,11 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	rules "github.com/benchwatch/benchwatch/tests/rules"
@@ -39,6 +41,10 @@ func newBench(files []rules.File) (*bench, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list tests: %w", err)
 	}
+	// Those of recording rules first: they are the likeliest to notice a break.
+	slices.SortStableFunc(paths, func(a, b string) int {
+		return cmp.Compare(rank(a), rank(b))
+	})
 	for _, path := range paths {
 		text, err := os.ReadFile(path)
 		if err != nil {
@@ -56,6 +62,13 @@ func newBench(files []rules.File) (*bench, error) {
 		}
 	}
 	return b, nil
+}
+
+func rank(test string) int {
+	if strings.HasSuffix(test, ".recording_test.yml") {
+		return 0
+	}
+	return 1
 }
 
 // noticed reports whether a test fails with the broken rule.
@@ -92,14 +105,22 @@ func (b *bench) noticed(m mutant) (bool, error) {
 	return false, nil
 }
 
-// testsOf lists the tests that can notice m: an alert's own test, or, for a
-// recording rule, all tests that load it.
+// testsOf lists the tests that can notice m: an alert's own (<Alert>_test.yml and
+// <Alert>.<case>_test.yml), or, for a recording rule, all tests that load it.
 func (b *bench) testsOf(m mutant) []string {
+	loading := b.tests[b.files[m.file].Path]
 	rule := b.files[m.file].Groups[m.group].Rules[m.index]
-	if rule.Alert != "" {
-		return []string{filepath.Join(root, "tests/rules", rule.Alert+"_test.yml")}
+	if rule.Alert == "" {
+		return loading
 	}
-	return b.tests[b.files[m.file].Path]
+	var own []string
+	for _, path := range loading {
+		name, _, _ := strings.Cut(strings.TrimSuffix(filepath.Base(path), "_test.yml"), ".")
+		if name == rule.Alert {
+			own = append(own, path)
+		}
+	}
+	return own
 }
 
 // write puts all rules into dir, with m's broken.
