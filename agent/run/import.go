@@ -70,6 +70,19 @@ func ReadLog(ctx context.Context, path string, t *tool.Tool) ([]LogPart, error) 
 // the run behind it.
 const undecided = 24
 
+// lineEnds are where the newest lines of a log end.
+type lineEnds []int64
+
+func (e *lineEnds) add(line follow.Line) {
+	if len(*e) == 0 {
+		*e = append(*e, line.Offset)
+	}
+	*e = append(*e, line.Offset+int64(len(line.Text))+1)
+	if n := len(*e) - undecided; n > 0 {
+		*e = append((*e)[:0], (*e)[n:]...)
+	}
+}
+
 // logReader splits one log into its runs.
 type logReader struct {
 	parser   tool.Parser
@@ -79,22 +92,16 @@ type logReader struct {
 	boundary int64  // behind the line that completed the last report
 	stamp    time.Time
 	header   time.Time // the first time since the last report
-	recent   []int64   // ends of the newest lines
-	begin    int64     // of the line that is being parsed
-	reported bool      // it has given a report
-	old      bool      // it has given one of the last part
-	exact    bool      // Began of the last part comes from a report's line
+	recent   lineEnds
+	begin    int64 // of the line that is being parsed
+	reported bool  // it has given a report
+	old      bool  // it has given one of the last part
+	exact    bool  // Began of the last part comes from a report's line
 }
 
 func (l *logReader) line(line follow.Line) {
 	l.reported, l.old, l.begin = false, false, line.Offset
-	if len(l.recent) == 0 {
-		l.recent = append(l.recent, line.Offset)
-	}
-	l.recent = append(l.recent, line.Offset+int64(len(line.Text))+1)
-	if n := len(l.recent) - undecided; n > 0 {
-		l.recent = append(l.recent[:0], l.recent[n:]...)
-	}
+	l.recent.add(line)
 	if stamp, ok := lineTime(line.Text); ok {
 		l.stamp = stamp
 		if l.header.IsZero() {
@@ -162,26 +169,35 @@ func (l *logReader) draw(path string, t *tool.Tool) error {
 	}
 	defer f.Close()
 	for i := range len(l.parts) - 1 {
-		part := &l.parts[i]
-		end, found := part.End, false
-		for _, at := range slices.Backward(part.ends) {
-			if at <= part.Offset {
-				break
-			}
-			same, err := part.saysTheSame(f, t, at)
-			if err != nil {
-				return fmt.Errorf("read log: %w", err)
-			}
-			if found && !same {
-				break
-			}
-			if same {
-				end, found = at, true
-			}
+		end, err := l.parts[i].shortest(f, t)
+		if err != nil {
+			return fmt.Errorf("read log: %w", err)
 		}
-		part.End, l.parts[i+1].Offset = end, end
+		l.parts[i].End, l.parts[i+1].Offset = end, end
 	}
 	return nil
+}
+
+// shortest is where the part ends if the lines are left out that it says the
+// same without.
+func (p *LogPart) shortest(f io.ReaderAt, t *tool.Tool) (int64, error) {
+	end, found := p.End, false
+	for _, at := range slices.Backward(p.ends) {
+		if at <= p.Offset {
+			break
+		}
+		same, err := p.saysTheSame(f, t, at)
+		if err != nil {
+			return p.End, err
+		}
+		if found && !same {
+			break
+		}
+		if same {
+			end, found = at, true
+		}
+	}
+	return end, nil
 }
 
 // saysTheSame reports whether the part's bytes up to end say what it says as a

@@ -108,6 +108,10 @@ type logFile struct {
 	number   int // the parser's number of the present run, 0 before the first
 	current  *tracker
 	boundary int64 // behind the line that completed the last report
+	lineAt   int64 // where the line that is being parsed begins
+	recent   lineEnds
+	held     bool // it has given a report of the present run
+	finished bool // the present run's summary has come with it
 	idle     time.Duration
 
 	// of the content that was there when following began
@@ -141,7 +145,7 @@ func (f *logFile) follow(ctx context.Context, followers *sync.WaitGroup) error {
 		if l.Generation != generation { // replaced or truncated: what follows is new
 			generation = l.Generation
 			f.closeParser(ctx, followers, time.Now())
-			f.boundary, f.past, f.starts = 0, 0, nil
+			f.boundary, f.past, f.starts, f.recent = 0, 0, nil, nil
 			if f.source, err = identify(f.path); err != nil {
 				return err
 			}
@@ -176,9 +180,11 @@ func (f *logFile) line(ctx context.Context, followers *sync.WaitGroup, l follow.
 		at = f.written
 	}
 	reported, end := false, l.Offset+int64(len(l.Text))+1
+	f.lineAt, f.held = l.Offset, false
+	f.recent.add(l)
 	verdict := f.parser.Parse(tool.Line{Text: l.Text, Cut: l.Cut}, func(r *tool.Report) {
 		reported = true
-		f.report(ctx, followers, r, at, end)
+		f.report(ctx, followers, r, at)
 	})
 	if f.current != nil {
 		f.current.feed.verdict(verdict)
@@ -186,12 +192,16 @@ func (f *logFile) line(ctx context.Context, followers *sync.WaitGroup, l follow.
 	if reported {
 		f.boundary = end
 	}
+	f.endFinished(at)
 }
 
-// report hands a report, complete at the offset end, to its run, which it may
-// begin or end.
-func (f *logFile) report(ctx context.Context, followers *sync.WaitGroup, r *tool.Report, at time.Time, end int64) {
+// report hands a report to its run, which it may begin or end.
+func (f *logFile) report(ctx context.Context, followers *sync.WaitGroup, r *tool.Report, at time.Time) {
 	if r.Run != f.number {
+		if f.held { // reports held back until this line, with which the next run begins
+			f.boundary = f.lineAt
+		}
+		f.endFinished(at)
 		f.end(at, f.boundary, "the log goes on with another run")
 		f.number = r.Run
 		f.beginRun(ctx, followers, r, at)
@@ -199,10 +209,46 @@ func (f *logFile) report(ctx context.Context, followers *sync.WaitGroup, r *tool
 	if f.current == nil {
 		return
 	}
+	f.held = true
 	f.current.feed.apply(r, at)
-	if r.Kind == tool.Summary && !r.Checkpoint {
-		f.end(at, end, "")
+	f.finished = f.finished || r.Kind == tool.Summary && !r.Checkpoint
+}
+
+// endFinished ends the present run if its summary has come. Its last lines are
+// the next run's if it says the same without them: a summary may be held back
+// until it is seen what follows.
+func (f *logFile) endFinished(at time.Time) {
+	if !f.finished {
+		return
 	}
+	f.finished = false
+	if f.current != nil {
+		f.boundary = f.shortest()
+	}
+	f.end(at, f.boundary, "")
+}
+
+func (f *logFile) shortest() int64 {
+	file, err := os.Open(f.path)
+	if err != nil {
+		return f.boundary
+	}
+	defer file.Close()
+	now := time.Now()
+	f.current.mu.Lock()
+	part := LogPart{Offset: f.current.meta.Log.Offset, End: f.boundary}
+	f.current.mu.Unlock()
+	for _, at := range f.recent {
+		if at <= f.boundary {
+			part.ends = append(part.ends, at)
+		}
+	}
+	part.Snapshot = f.current.feed.snapshot(Meta{EndedAt: &now, ClosedAt: &now}, now)
+	end, err := part.shortest(file, f.tool)
+	if err != nil {
+		return f.boundary
+	}
+	return end
 }
 
 // endIdle ends a run whose tool has stopped writing without a summary.
@@ -214,7 +260,8 @@ func (f *logFile) endIdle(ctx context.Context, followers *sync.WaitGroup) {
 }
 
 func (f *logFile) closeParser(ctx context.Context, followers *sync.WaitGroup, at time.Time) {
-	f.parser.Close(func(r *tool.Report) { f.report(ctx, followers, r, at, f.boundary) })
+	f.parser.Close(func(r *tool.Report) { f.report(ctx, followers, r, at) })
+	f.endFinished(at)
 	f.end(at, f.boundary, "the tool stopped writing and printed no summary")
 	f.parser, f.number = f.tool.NewParser(), 0
 }

@@ -1,10 +1,15 @@
 package run
 
 import (
+	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/benchwatch/benchwatch/agent/tool"
+	"github.com/benchwatch/benchwatch/agent/tool/ycsb"
 )
 
 // logging is a log file that a tool writes by itself.
@@ -169,4 +174,48 @@ func TestRotatedLog(t *testing.T) {
 		}
 		return len(ids) == 2
 	})
+}
+
+// TestHeldBackSummary guards that a summary which a tool's parser gives only
+// when the next run begins stays with its own run, also when it is read again.
+func TestHeldBackSummary(t *testing.T) {
+	run := func(operations int) string {
+		return fmt.Sprintf(`Command line: -db site.ycsb.BasicDB -P workloads/workloada -s -threads 4 -t
+YCSB Client 0.17.0
+
+Loading workload...
+Starting test.
+2026-11-21 01:44:20:100 0 sec: 0 operations; est completion in 0 second 
+2026-11-21 01:44:21:100 1 sec: %[1]d operations; %[1]d current ops/sec; [READ: Count=%[1]d, Max=2, Min=0, Avg=1.00, 90=1, 99=1, 99.9=1, 99.99=1] 
+[OVERALL], RunTime(ms), 1000
+[OVERALL], Throughput(ops/sec), %[1]d.0
+[READ], Operations, %[1]d
+[READ], AverageLatency(us), 1.0
+[READ], Return=OK, %[1]d
+`, operations)
+	}
+	l := newLogging(t)
+	l.append("")
+	w := watch(t, Options{DataDir: l.data, Logs: func() []Log {
+		return []Log{{Glob: l.path, Tool: "ycsb"}}
+	}, Tools: func() tool.Set { return tool.Set{ycsb.Tool} }})
+	l.append(run(100))
+	w.runs(100)
+	l.append(run(200))
+	snaps := w.runs(100, 200)
+	w.until(snaps[0].Meta.ID, "ended", over)
+	meta, err := At(l.data, snaps[0].Meta.ID).Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := int64(len(run(100))); meta.Log.End != want || snaps[1].Meta.Log.Offset != want {
+		t.Errorf("the first run ends at %d, the second begins at %d, want %d", meta.Log.End, snaps[1].Meta.Log.Offset, want)
+	}
+	w.stop()
+	for i, s := range snaps {
+		again, err := Read(context.Background(), At(l.data, s.Meta.ID), ycsb.Tool)
+		if err != nil || again.Totals["transaction"] != float64(100*(i+1)) {
+			t.Errorf("read again: %v, %v", again.Totals, err)
+		}
+	}
 }

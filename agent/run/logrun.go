@@ -88,14 +88,19 @@ func (f *logFile) scanPast(ctx context.Context, offset int64) ([]pastRun, error)
 	defer r.Close()
 	r.Finish()
 	var runs []pastRun
-	number, boundary, reported := 0, offset, false
+	number, boundary, lineAt := 0, offset, offset
+	reported, held := false, false // by this line; of the run before
 	parser := f.tool.NewParser()
 	see := func(report *tool.Report) {
 		reported = true
 		if report.Run != number {
+			if held { // until this line, with which the next run begins
+				boundary = lineAt
+			}
 			number = report.Run
 			runs = append(runs, pastRun{offset: boundary})
 		}
+		held = true
 		last := &runs[len(runs)-1]
 		if report.ElapsedSeconds.Known {
 			last.seconds = max(last.seconds, report.ElapsedSeconds.Value)
@@ -110,7 +115,7 @@ func (f *logFile) scanPast(ctx context.Context, offset int64) ([]pastRun, error)
 		if err != nil {
 			return nil, err
 		}
-		reported = false
+		reported, held, lineAt = false, false, l.Offset
 		if parser.Parse(tool.Line{Text: l.Text, Cut: l.Cut}, see); reported {
 			boundary = l.Offset + int64(len(l.Text)) + 1
 		}

@@ -70,7 +70,9 @@ type watching struct {
 
 func watch(t *testing.T, opts Options) *watching {
 	t.Helper()
-	opts.Tools = func() tool.Set { return tool.Set{sysbench.Tool} }
+	if opts.Tools == nil {
+		opts.Tools = func() tool.Set { return tool.Set{sysbench.Tool} }
+	}
 	opts.Poll = 10 * time.Millisecond
 	opts.Logger = slog.New(slog.DiscardHandler)
 	w := NewWatcher(opts)
