@@ -50,7 +50,13 @@ func (r *reportCommand) run(s Streams) error {
 		for _, problem := range h.Damage.Problems {
 			fmt.Fprintf(s.Err, "benchwatch: run %s: %s\n", dir.ID(), problem)
 		}
-		doc.Runs = append(doc.Runs, report.New(h))
+		one := report.New(h)
+		if r.prometheus != "" && *r.format == "html" {
+			if err := one.AddHosts(context.Background(), h, r.prometheus); err != nil {
+				fmt.Fprintf(s.Err, "benchwatch: run %s: %v\n", dir.ID(), err)
+			}
+		}
+		doc.Runs = append(doc.Runs, one)
 	}
 	return r.document(s, func(w io.Writer) error {
 		switch *r.format {

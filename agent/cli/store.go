@@ -22,9 +22,10 @@ type store struct {
 	dataDirFlag *string
 	configFile  *string
 
-	// dataDir and tools are set by open.
-	dataDir string
-	tools   tool.Set
+	// What load reads from the configuration.
+	dataDir    string
+	tools      tool.Set
+	prometheus string // URL; empty: none
 }
 
 func addStore(cmd *kingpin.CmdClause) *store {
@@ -43,7 +44,7 @@ func (s *store) load() error {
 			return err
 		}
 	}
-	s.dataDir, s.tools = c.DataDir, c.ToolSet()
+	s.dataDir, s.tools, s.prometheus = c.DataDir, c.ToolSet(), c.Prometheus.URL
 	if *s.dataDirFlag != "" {
 		s.dataDir = *s.dataDirFlag
 	}

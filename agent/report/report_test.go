@@ -6,6 +6,9 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"math"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -322,5 +325,54 @@ func TestGeneratorsLimit(t *testing.T) {
 				t.Errorf("busy %v: missing %q", busy, want)
 			}
 		}
+	}
+}
+
+// TestHosts guards the chart of other machines' CPU, and that a Prometheus that
+// is away or talks nonsense costs nothing but a message.
+func TestHosts(t *testing.T) {
+	h := history(t, captured(t))
+	answer, status := "", http.StatusOK
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/prefix/api/v1/query_range" || !strings.Contains(r.FormValue("query"), "node_cpu_seconds_total") || r.FormValue("step") != "1" {
+			t.Errorf("asked %s", r.URL)
+		}
+		w.WriteHeader(status)
+		fmt.Fprint(w, answer)
+	}))
+	defer server.Close()
+	at := h.At(5).Unix()
+	for name, c := range map[string]struct {
+		answer string
+		status int
+		charts int
+		err    string
+	}{
+		"two hosts": {fmt.Sprintf(`{"status":"success","data":{"resultType":"matrix","result":[
+			{"metric":{"instance":"<i>db1:9100"},"values":[[%d,"51.5"],[%d.5,"NaN"],[%d,"99"]]},
+			{"metric":{"instance":"db2:9100"},"values":[[%[1]d,"1"]]}]}}`, at, at+1, at+2), http.StatusOK, 1, ""},
+		"none":      {`{"status":"success","data":{"result":[]}}`, http.StatusOK, 0, ""},
+		"refused":   {`{"status":"error","error":"parse error: unexpected"}`, http.StatusBadRequest, 0, "parse error"},
+		"no answer": {`bad gateway`, http.StatusBadGateway, 0, "502"},
+		"nonsense":  {`<html>`, http.StatusOK, 0, "unexpected answer"},
+	} {
+		answer, status = c.answer, c.status
+		r := New(h)
+		before := len(r.Charts)
+		err := r.AddHosts(context.Background(), h, server.URL+"/prefix/")
+		if c.err == "" && err != nil || c.err != "" && (err == nil || !strings.Contains(err.Error(), c.err)) || len(r.Charts)-before != c.charts {
+			t.Errorf("%s: %v, %d charts more", name, err, len(r.Charts)-before)
+		}
+		if c.charts == 1 {
+			chart := r.Charts[before]
+			if len(chart.Lines) != 2 || chart.Lines[0].Y[0] != 51.5 || math.Abs(chart.Lines[0].X[0]-5) > 1 {
+				t.Errorf("lines %+v", chart.Lines)
+			}
+		}
+	}
+	r := New(h)
+	server.Close()
+	if err := r.AddHosts(context.Background(), h, strings.Replace(server.URL, "http://", "http://user:secret@", 1)); err == nil || strings.Contains(err.Error(), "secret") {
+		t.Errorf("error %v", err)
 	}
 }
