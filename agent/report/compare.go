@@ -156,6 +156,30 @@ func (c *Comparison) settings(groups []Group, of []string) {
 	}
 	// The number of threads is what people read a table by.
 	slices.SortStableFunc(c.Settings, func(a, b string) int { return rank(a) - rank(b) })
+	c.dropEchoes(groups)
+}
+
+// dropEchoes leaves out settings that say in every run what one before them says,
+// such as a sweep's label beside the tool's own option that it was put in for.
+func (c *Comparison) dropEchoes(groups []Group) {
+	kept := c.Settings[:0]
+	for _, name := range c.Settings {
+		if !slices.ContainsFunc(kept, func(other string) bool { return sameFacts(groups, name, other) }) {
+			kept = append(kept, name)
+		}
+	}
+	c.Settings = kept
+}
+
+func sameFacts(groups []Group, a, b string) bool {
+	for _, g := range groups {
+		for i := range g.Runs {
+			if facts := factsOf(&g.Runs[i]); facts[a] != facts[b] {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 func rank(setting string) int {

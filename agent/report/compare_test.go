@@ -84,6 +84,22 @@ func TestCompareSettings(t *testing.T) {
 }
 
 // TestCompareSaysWhatDiffers guards against apples and oranges.
+// TestCompareDropsEchoes guards against columns that say the same twice: a sweep's
+// label and the tool's option that it was put in for. What only looks alike stays.
+func TestCompareDropsEchoes(t *testing.T) {
+	one, two := group("direct", 8, 100), group("direct", 16, 200)
+	for i, g := range []Group{one, two} {
+		labels := g.Runs[0].Labels
+		labels["mode"] = []string{"select", "insert"}[i]
+		labels["oltp_nontrx_mode"] = labels["mode"]
+		labels["event_threads"] = []string{"8", "4"}[i]
+	}
+	c := Compare([]Group{join(one, two), group("atlas", 8, 300)}, []string{"via"})
+	if got, want := strings.Join(c.Settings, " "), "threads event_threads mode"; got != want {
+		t.Errorf("settings %q, want %q", got, want)
+	}
+}
+
 func TestCompareSaysWhatDiffers(t *testing.T) {
 	c := Compare([]Group{group("direct", 16, 1000), group("atlas", 32, 1000)}, nil)
 	text := textOf(t, c)

@@ -86,19 +86,37 @@ func (r *Result) Text(w io.Writer) error {
 	if err := t.Flush(); err != nil {
 		return err
 	}
+	shared := r.sharedAdvice()
 	for _, a := range r.Advice {
 		fmt.Fprintln(w)
 		if len(a.Others) > 0 {
 			fmt.Fprintf(w, "%s\n", report.Plain(r.others(&a)))
 		}
-		for _, line := range a.Lines {
+		for _, line := range without(a.Lines, shared) {
 			fmt.Fprintln(w, line)
 		}
+	}
+	if len(shared) > 0 {
+		fmt.Fprintf(w, "\nall of them\n%s\n", strings.Join(shared, "\n"))
 	}
 	for _, s := range r.Failed {
 		fmt.Fprintf(w, "failed: step %d, %s: %s\n", s.Number, report.Plain(Describe(r.sets, s.Values)), report.Clip(s.Reason, 200))
 	}
 	return nil
+}
+
+// sharedAdvice are the lines that are the same for several combinations, all of them.
+func (r *Result) sharedAdvice() []string {
+	if len(r.Advice) < 2 {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(r.Advice[0].Lines), func(line string) bool {
+		return slices.ContainsFunc(r.Advice[1:], func(a Advice) bool { return !slices.Contains(a.Lines, line) })
+	})
+}
+
+func without(lines, dropped []string) []string {
+	return slices.DeleteFunc(slices.Clone(lines), func(line string) bool { return slices.Contains(dropped, line) })
 }
 
 func (r *Result) others(a *Advice) string {
@@ -117,11 +135,18 @@ func (r *Result) Markdown(w io.Writer) error {
 	if err := report.MarkdownTable(w, head, rows); err != nil {
 		return err
 	}
-	for _, a := range r.Advice {
-		fmt.Fprintf(w, "\n%s\n\n", report.EscapeMarkdown(strings.TrimSpace("Threads "+r.others(&a))))
-		for _, line := range a.Lines {
+	list := func(title string, lines []string) {
+		fmt.Fprintf(w, "\n%s\n\n", report.EscapeMarkdown(title))
+		for _, line := range lines {
 			fmt.Fprintf(w, "- %s\n", report.EscapeMarkdown(line))
 		}
+	}
+	shared := r.sharedAdvice()
+	for _, a := range r.Advice {
+		list(strings.TrimSpace("Threads "+r.others(&a)), without(a.Lines, shared))
+	}
+	if len(shared) > 0 {
+		list("All of them", shared)
 	}
 	return nil
 }

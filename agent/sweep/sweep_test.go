@@ -3,6 +3,7 @@ package sweep
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -238,5 +239,28 @@ func TestResultFormats(t *testing.T) {
 	}
 	if !json.Valid(data.Bytes()) {
 		t.Error(data.String())
+	}
+}
+
+// TestSharedAdvice guards that what holds for every combination is said once, and
+// what holds for some is not said of all.
+func TestSharedAdvice(t *testing.T) {
+	r := Result{
+		sets: []Set{{Name: "via"}},
+		Advice: []Advice{
+			{Others: map[string]string{"via": "direct"}, Lines: []string{"best: 8 threads", "one run each", "no knee"}},
+			{Others: map[string]string{"via": "proxy"}, Lines: []string{"best: 4 threads", "one run each"}},
+		},
+	}
+	var text, markdown bytes.Buffer
+	if err := errors.Join(r.Text(&text), r.Markdown(&markdown)); err != nil {
+		t.Fatal(err)
+	}
+	want := "\nvia=direct\nbest: 8 threads\nno knee\n\nvia=proxy\nbest: 4 threads\n\nall of them\none run each\n"
+	if !strings.HasSuffix(text.String(), want) {
+		t.Errorf("have %q, want at its end %q", text.String(), want)
+	}
+	if n := strings.Count(markdown.String(), "one run each"); n != 1 {
+		t.Errorf("said %d times in\n%s", n, markdown.String())
 	}
 }
