@@ -148,7 +148,7 @@ func shortName(spec string, all []string) string {
 // add reads a run into its group. Runs that were not named one by one take part
 // only if they measured something to the end.
 func (r *compareCommand) add(g *report.Group, histories *[]*run.History, dir run.Directory, named bool) error {
-	h, err := r.read(dir)
+	h, err := r.history(context.Background(), dir)
 	if err != nil {
 		return err
 	}
@@ -162,21 +162,9 @@ func (r *compareCommand) add(g *report.Group, histories *[]*run.History, dir run
 	case m.Result != run.Succeeded:
 		fmt.Fprintf(r.streams.Err, "benchwatch: run %s %s: its numbers are of a part only\n", m.ID, became(h))
 	}
-	g.Runs = append(g.Runs, report.RowOf(&h.Snapshot))
+	g.Runs = append(g.Runs, report.ObservedRow(h))
 	*histories = append(*histories, h)
 	return nil
-}
-
-// read reads a run with its intervals only where they are drawn.
-func (r *compareCommand) read(dir run.Directory) (*run.History, error) {
-	if *r.format == "html" {
-		return r.history(context.Background(), dir)
-	}
-	snap, err := r.store.read(context.Background(), dir)
-	if err != nil {
-		return nil, err
-	}
-	return &run.History{Snapshot: snap}, nil
 }
 
 func became(h *run.History) string {

@@ -140,12 +140,12 @@ func (r *sweepCommand) result(s *sweep.Sweep) error {
 		if step.State != sweep.Done || step.Warmup {
 			continue
 		}
-		snap, err := r.read(context.Background(), run.At(r.dataDir, step.RunID))
+		h, err := r.history(context.Background(), run.At(r.dataDir, step.RunID))
 		if err != nil {
 			fmt.Fprintf(r.streams.Err, "benchwatch: step %d: %v\n", step.Number, err)
 			continue
 		}
-		rows[step.RunID] = report.RowOf(&snap)
+		rows[step.RunID] = report.ObservedRow(h)
 	}
 	result := s.Results(rows)
 	err := r.document(r.streams, func(w io.Writer) error {

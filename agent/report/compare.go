@@ -93,9 +93,13 @@ func Compare(groups []Group, of []string) Comparison {
 	}
 	c.settings(groups, of)
 	keys := c.keys(groups)
-	for _, m := range measuresOf(groups) {
+	var rows []Row
+	for _, g := range groups {
+		rows = append(rows, g.Runs...)
+	}
+	for _, m := range Measures(rows) {
 		for _, key := range keys {
-			line := CompareLine{Settings: key, Measure: m.name, Unit: m.unit}
+			line := CompareLine{Settings: key, Measure: m.Name, Unit: m.Unit}
 			some := false
 			for _, g := range groups {
 				s := c.sample(g, key, m)
@@ -236,56 +240,10 @@ func compareText(a, b string) int {
 	return strings.Compare(a, b)
 }
 
-// measureOf is one value of a run.
-type measureOf struct {
-	name, unit string
-	value      func(*Row) (float64, bool)
-}
-
-// measuresOf are the values that any run of any group has.
-func measuresOf(groups []Group) []measureOf {
-	optional := func(get func(*Row) *float64) func(*Row) (float64, bool) {
-		return func(r *Row) (float64, bool) {
-			if v := get(r); v != nil {
-				return *v, true
-			}
-			return 0, false
-		}
-	}
-	all := []measureOf{
-		{"tps", "/s", optional(func(r *Row) *float64 { return r.TPS })},
-		{"qps", "/s", optional(func(r *Row) *float64 { return r.QPS })},
-		{"tpmC", "", optional(func(r *Row) *float64 { return r.TpmC })},
-	}
-	var operations []Operation
-	for _, g := range groups {
-		for _, r := range g.Runs {
-			operations = append(operations, Operation{Latency: r.Latency})
-		}
-	}
-	for _, stat := range stats(operations) {
-		all = append(all, measureOf{stat, "ms", func(r *Row) (float64, bool) {
-			v, ok := r.Latency[stat]
-			return v * 1000, ok
-		}})
-	}
-	all = append(all, measureOf{"errors", "", optional(func(r *Row) *float64 { return r.Errors })})
-	return slices.DeleteFunc(all, func(m measureOf) bool {
-		for _, g := range groups {
-			for i := range g.Runs {
-				if v, ok := m.value(&g.Runs[i]); ok && (m.name != "errors" || v > 0) {
-					return false
-				}
-			}
-		}
-		return true
-	})
-}
-
-func (c *Comparison) values(g Group, key []string, m measureOf) []float64 {
+func (c *Comparison) values(g Group, key []string, m Measure) []float64 {
 	var values []float64
 	for i := range g.Runs {
-		if v, ok := m.value(&g.Runs[i]); ok && !math.IsNaN(v) && slices.Equal(c.key(&g.Runs[i]), key) {
+		if v, ok := m.Value(&g.Runs[i]); ok && !math.IsNaN(v) && slices.Equal(c.key(&g.Runs[i]), key) {
 			values = append(values, v)
 		}
 	}
@@ -293,7 +251,7 @@ func (c *Comparison) values(g Group, key []string, m measureOf) []float64 {
 	return values
 }
 
-func (c *Comparison) sample(g Group, key []string, m measureOf) Sample {
+func (c *Comparison) sample(g Group, key []string, m Measure) Sample {
 	values := c.values(g, key, m)
 	if len(values) == 0 {
 		return Sample{}
@@ -302,7 +260,7 @@ func (c *Comparison) sample(g Group, key []string, m measureOf) Sample {
 }
 
 // judge compares each group's sample with the first one's.
-func (c *Comparison) judge(line *CompareLine, groups []Group, key []string, m measureOf) {
+func (c *Comparison) judge(line *CompareLine, groups []Group, key []string, m Measure) {
 	base := line.Samples[0]
 	if base.N == 0 {
 		return

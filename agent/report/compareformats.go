@@ -213,7 +213,7 @@ func (c *Comparison) grid() grid {
 	for i := range c.Lines {
 		l := &c.Lines[i]
 		name := l.Measure
-		if l.Unit == "ms" {
+		if l.Unit != "" && l.Unit != "/s" {
 			name += " ms"
 		}
 		row := append(slices.Clone(l.Settings), name)

@@ -28,7 +28,6 @@ type Report struct {
 	Parameters []Fact   `json:"parameters,omitempty"`
 
 	Operations []Operation `json:"operations,omitempty"`
-	Servers    []Server    `json:"servers,omitempty"`
 	Observed   []string    `json:"observed,omitempty"`
 	Trust      []Finding   `json:"trust,omitempty"`
 	Messages   []string    `json:"messages,omitempty"`
@@ -63,8 +62,8 @@ type Marker struct {
 func New(h *run.History) Report {
 	m := &h.Snapshot.Meta
 	r := Report{
-		Row: RowOf(&h.Snapshot), Generator: m.Generator, Command: m.Command,
-		Operations: operations(h.Snapshot.Summary), Servers: servers(h), Messages: h.Snapshot.Messages, Charts: Charts(h),
+		Row: ObservedRow(h), Generator: m.Generator, Command: m.Command,
+		Operations: operations(h.Snapshot.Summary), Messages: h.Snapshot.Messages, Charts: Charts(h),
 	}
 	r.Parameters = parameters(m)
 	r.Observed = observations(r.Servers)

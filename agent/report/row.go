@@ -40,6 +40,8 @@ type Row struct {
 	Errors  *float64           `json:"errors,omitempty"`
 	// FromIntervals: the tool printed no summary.
 	FromIntervals bool `json:"from_intervals,omitempty"`
+	// Servers is what was seen of them; only ObservedRow fills it.
+	Servers []Server `json:"servers,omitempty"`
 }
 
 // RowOf makes a row of what is known of a run.

@@ -28,6 +28,10 @@ func (r *Result) table() ([]string, [][]string) {
 		head = append(head, s+" ms")
 	}
 	head = append(head, "errors")
+	seen := r.seen()
+	for _, m := range seen {
+		head = append(head, m.column)
+	}
 	var cells [][]string
 	for _, x := range r.Settings {
 		row := []string{}
@@ -47,9 +51,38 @@ func (r *Result) table() ([]string, [][]string) {
 		} else {
 			row = append(row, "–")
 		}
+		for _, m := range seen {
+			cell := "–"
+			if v := x.seen(m.Name); v != nil {
+				cell = strconv.FormatFloat(v.shown, 'f', 2, 64)
+			}
+			row = append(row, cell)
+		}
 		cells = append(cells, row)
 	}
 	return head, cells
+}
+
+// seen are the servers' measures that any setting has, in the order of their columns.
+func (r *Result) seen() []Seen {
+	var all []Seen
+	for _, x := range r.Settings {
+		for _, m := range x.Servers {
+			if !slices.ContainsFunc(all, func(other Seen) bool { return other.Name == m.Name }) {
+				all = append(all, m)
+			}
+		}
+	}
+	return all
+}
+
+func (x *Setting) seen(name string) *Seen {
+	for i := range x.Servers {
+		if x.Servers[i].Name == name {
+			return &x.Servers[i]
+		}
+	}
+	return nil
 }
 
 func runsCell(x *Setting) string {
@@ -166,6 +199,10 @@ func (r *Result) CSV(w io.Writer) error {
 	for _, s := range stats {
 		head = append(head, "latency_"+s+"_seconds")
 	}
+	seen := r.seen()
+	for _, m := range seen {
+		head = append(head, strings.ReplaceAll(m.Name, " ", "_")+"_"+m.Unit)
+	}
 	out := csv.NewWriter(w)
 	_ = out.Write(head) // the error stays in out
 	number := func(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
@@ -194,6 +231,13 @@ func (r *Result) CSV(w io.Writer) error {
 			cell := ""
 			if v, ok := x.Latency[s]; ok {
 				cell = number(v)
+			}
+			row = append(row, cell)
+		}
+		for _, m := range seen {
+			cell := ""
+			if v := x.seen(m.Name); v != nil {
+				cell = number(v.Value)
 			}
 			row = append(row, cell)
 		}

@@ -33,7 +33,19 @@ type Setting struct {
 	QPS     *Spread            `json:"queries_per_second,omitempty"`
 	Latency map[string]float64 `json:"latency_seconds,omitempty"`
 	Errors  *float64           `json:"errors,omitempty"`
-	Reason  string             `json:"reason,omitempty"`
+	// Servers are the medians of what was seen of the servers.
+	Servers []Seen `json:"servers,omitempty"`
+	Reason  string `json:"reason,omitempty"`
+}
+
+// Seen is a measure of the servers, in base units: seconds, ratio, per_second.
+type Seen struct {
+	Name  string  `json:"name"`
+	Unit  string  `json:"unit"`
+	Value float64 `json:"value"`
+
+	column string  // its head in tables
+	shown  float64 // in the unit of tables
 }
 
 // Spread is the median, the smallest and the largest of repeats.
@@ -73,6 +85,7 @@ func (s *Sweep) Results(rows map[string]report.Row) Result {
 func (s *Sweep) setting(values map[string]string, rows map[string]report.Row) Setting {
 	out := Setting{Values: values, State: Pending}
 	var tps, qps, errors []float64
+	var done []report.Row
 	latency := map[string][]float64{}
 	collect := func(list *[]float64, v *float64) {
 		if v != nil {
@@ -95,6 +108,7 @@ func (s *Sweep) setting(values map[string]string, rows map[string]report.Row) Se
 			continue // removed since
 		}
 		out.Runs = append(out.Runs, step.RunID)
+		done = append(done, row)
 		collect(&tps, row.TPS)
 		collect(&qps, row.QPS)
 		collect(&errors, row.Errors)
@@ -112,7 +126,27 @@ func (s *Sweep) setting(values map[string]string, rows map[string]report.Row) Se
 	if e := spread(errors); e != nil {
 		out.Errors = &e.Median
 	}
+	out.Servers = seen(done)
 	return out
+}
+
+func seen(rows []report.Row) []Seen {
+	var all []Seen
+	for _, m := range report.Measures(rows) {
+		if !m.Server {
+			continue
+		}
+		var values []float64
+		for i := range rows {
+			if v, ok := m.Value(&rows[i]); ok {
+				values = append(values, v)
+			}
+		}
+		middle := spread(values).Median
+		base, unit := m.Base(middle)
+		all = append(all, Seen{Name: m.Name, Unit: unit, Value: base, column: m.Name + " " + m.Unit, shown: middle})
+	}
+	return all
 }
 
 func spread(values []float64) *Spread {

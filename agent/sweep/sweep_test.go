@@ -264,3 +264,30 @@ func TestSharedAdvice(t *testing.T) {
 		t.Errorf("said %d times in\n%s", n, markdown.String())
 	}
 }
+
+// TestServersInResults guards that a sweep's table has what was seen of the servers,
+// and in data in base units.
+func TestServersInResults(t *testing.T) {
+	share, drain := 0.25, 3.0
+	r := Result{
+		sets: []Set{{Name: "fc_limit"}},
+		Settings: []Setting{
+			{Values: map[string]string{"fc_limit": "16"}, State: Done, Servers: seen([]report.Row{
+				{Servers: []report.Server{{Target: "n1", FlowControlShare: &share}}},
+			})},
+			{Values: map[string]string{"fc_limit": "256"}, State: Done, Servers: seen([]report.Row{
+				{Servers: []report.Server{{Target: "n1", DrainSeconds: &drain}}},
+			})},
+		},
+	}
+	var text, csv bytes.Buffer
+	if err := errors.Join(r.Text(&text), r.CSV(&csv)); err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(strings.Fields(text.String()), " "); !strings.Contains(got, "flow control % drain s 16 removed – – – 25.00 – 256 removed – – – – 3.00") {
+		t.Error(got)
+	}
+	if got := csv.String(); !strings.Contains(got, ",flow_control_ratio,drain_seconds\n") || !strings.Contains(got, ",0.25,\n") || !strings.Contains(got, ",,3\n") {
+		t.Error(got)
+	}
+}
