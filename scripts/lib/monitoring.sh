@@ -103,9 +103,10 @@ monitoring_start() {
 		--web.listen-address="127.0.0.1:$prometheus_port" --log.level=warn
 }
 
+# agent_start: $BENCHWATCH, or the binary in the repository.
 agent_start() {
 	daemon agent "http://127.0.0.1:$agent_port/-/ready" \
-		"$root/benchwatch" agent --config.file="$dir/benchwatch.yml" --web.listen-address="127.0.0.1:$agent_port"
+		"${BENCHWATCH:-$root/benchwatch}" agent --config.file="$dir/benchwatch.yml" --web.listen-address="127.0.0.1:$agent_port"
 }
 
 # monitoring_stop: whatever of it runs.

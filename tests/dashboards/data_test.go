@@ -1,26 +1,165 @@
 package dashboards
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
-	"net/http"
-	"net/url"
 	"os"
-	"strconv"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 )
 
-// With PROMETHEUS_URL set every query is asked for the last PROMETHEUS_RANGE (15m
-// by default) of that Prometheus, and the panels of PROMETHEUS_DASHBOARDS
-// (comma-separated names) have to return data, unless may-be-empty.txt says why
-// they need not.
+// With PROMETHEUS_URL set, that Prometheus is asked every query: for each of
+// PROMETHEUS_WINDOWS (JSON, see Window), by default for the last PROMETHEUS_RANGE
+// (15m). Nothing may be an error. In the dashboards of PROMETHEUS_DASHBOARDS
+// (comma-separated names) every panel and variable has to have data in every window
+// that is not partial, and every query and annotation in one of the windows, unless
+// may-be-empty.txt says why it need not.
 func TestPanelsReturnData(t *testing.T) {
+	p := askedPrometheus(t)
+	windows := askedWindows(t)
+	must := strings.Split(os.Getenv("PROMETHEUS_DASHBOARDS"), ",")
+	excused := excuses(t)
+	for _, d := range dashboards(t) {
+		t.Run(d.Name, func(t *testing.T) {
+			seen := &sight{p: p, windows: windows, excused: excused, must: slices.Contains(must, d.Name)}
+			for _, panel := range d.Graphs() {
+				seen.panel(t, &d, &panel)
+			}
+			for _, a := range d.Annotations.List {
+				if a.Expr != "" {
+					seen.annotation(t, &d, &a)
+				}
+			}
+			for _, v := range d.Templating.List {
+				if v.Type == "query" {
+					seen.variable(t, &d, &v)
+				}
+			}
+		})
+	}
+}
+
+// sight is how dashboards are looked at.
+type sight struct {
+	p       Prometheus
+	windows []Window
+	excused map[string]string
+	must    bool
+}
+
+// missing fails the test, unless there is an excuse for that place.
+func (s *sight) missing(t *testing.T, places ...string) {
+	t.Helper()
+	if !s.must {
+		return
+	}
+	for _, place := range places {
+		if _, ok := s.excused[place]; ok {
+			return
+		}
+	}
+	t.Errorf("%s returns nothing", places[len(places)-1])
+}
+
+func (s *sight) panel(t *testing.T, d *Dashboard, panel *Panel) {
+	t.Helper()
+	place := d.Name + ": " + panel.Title
+	ofQuery := map[string]int{}
+	for _, w := range s.windows {
+		ofPanel := 0
+		for _, target := range panel.Targets {
+			n, err := s.p.Ask(t.Context(), &target, w)
+			if err != nil {
+				t.Errorf("%s, query %s, window %q: %v\n%s", place, target.RefID, w.Name, err, target.Expr)
+			}
+			ofPanel += n
+			ofQuery[target.RefID] += n
+		}
+		if ofPanel == 0 && !w.Partial {
+			s.missing(t, place, fmt.Sprintf("%s (%s)", place, w.Name))
+		}
+	}
+	for _, target := range panel.Targets {
+		if ofQuery[target.RefID] == 0 {
+			s.missing(t, place, fmt.Sprintf("%s, query %s", place, target.RefID))
+		}
+	}
+}
+
+func (s *sight) annotation(t *testing.T, d *Dashboard, a *Annotation) {
+	t.Helper()
+	place := fmt.Sprintf("%s: annotation %s", d.Name, a.Name)
+	found := 0
+	for _, w := range s.windows {
+		n, err := s.p.AskAnnotation(t.Context(), a, w)
+		if err != nil {
+			t.Errorf("%s, window %q: %v\n%s", place, w.Name, err, a.Expr)
+		}
+		found += n
+	}
+	if found == 0 {
+		s.missing(t, place)
+	}
+}
+
+func (s *sight) variable(t *testing.T, d *Dashboard, v *Variable) {
+	t.Helper()
+	place := fmt.Sprintf("%s: variable %s", d.Name, v.Name)
+	m := ofVariable.FindStringSubmatch(v.Text())
+	if m == nil {
+		return // another test's
+	}
+	for _, w := range s.windows {
+		values, err := s.p.LabelValues(t.Context(), m[1], m[2], w)
+		if err != nil {
+			t.Errorf("%s, window %q: %v", place, w.Name, err)
+		}
+		if len(values) == 0 && !w.Partial {
+			s.missing(t, place)
+		}
+	}
+}
+
+// An excuse for a panel that was renamed would excuse nothing, or the wrong one.
+func TestExcusesAreForWhatIsThere(t *testing.T) {
+	there := map[string]bool{}
+	for _, d := range dashboards(t) {
+		for _, panel := range d.Graphs() {
+			place := d.Name + ": " + panel.Title
+			there[place] = true
+			for _, target := range panel.Targets {
+				there[fmt.Sprintf("%s, query %s", place, target.RefID)] = true
+			}
+		}
+	}
+	window := regexp.MustCompile(` \([a-z ]+\)$`)
+	for place := range excuses(t) {
+		if !there[window.ReplaceAllString(place, "")] {
+			t.Errorf("may-be-empty.txt: there is no %s", place)
+		}
+	}
+}
+
+func askedPrometheus(t *testing.T) Prometheus {
+	t.Helper()
 	base := os.Getenv("PROMETHEUS_URL")
 	if base == "" {
-		t.Skip("PROMETHEUS_URL is not set")
+		t.Skip("PROMETHEUS_URL is not set; tests/e2e sets it")
+	}
+	return Prometheus{URL: base}
+}
+
+func askedWindows(t *testing.T) []Window {
+	t.Helper()
+	if text := os.Getenv("PROMETHEUS_WINDOWS"); text != "" {
+		var windows []Window
+		if err := json.Unmarshal([]byte(text), &windows); err != nil || len(windows) == 0 {
+			t.Fatalf("PROMETHEUS_WINDOWS: %v in %s", err, text)
+		}
+		return windows
 	}
 	span := 15 * time.Minute
 	if text := os.Getenv("PROMETHEUS_RANGE"); text != "" {
@@ -29,104 +168,32 @@ func TestPanelsReturnData(t *testing.T) {
 			t.Fatalf("PROMETHEUS_RANGE: %v", err)
 		}
 	}
-	mustHaveData := map[string]bool{}
-	for _, name := range strings.Split(os.Getenv("PROMETHEUS_DASHBOARDS"), ",") {
-		mustHaveData[strings.TrimSpace(name)] = true
-	}
-	excused := readExcuses(t)
-	asker := asker{base: strings.TrimSuffix(base, "/"), end: time.Now(), span: span}
-	panels := 0
-	for _, d := range dashboards(t) {
-		for _, p := range d.Graphs() {
-			panels++
-			series := 0
-			for _, target := range p.Targets {
-				n, err := asker.ask(t.Context(), &target)
-				if err != nil {
-					t.Errorf("%s, panel %q, query %s: %v\n%s", d.Name, p.Title, target.RefID, err, target.Expr)
-				}
-				series += n
-			}
-			if series == 0 && mustHaveData[d.Name] && !excused[d.Name+": "+p.Title] {
-				t.Errorf("%s, panel %q returns nothing", d.Name, p.Title)
-			}
-		}
-	}
-	t.Logf("%d panels asked", panels)
+	now := time.Now()
+	return []Window{{Name: "last " + span.String(), From: now.Add(-span), To: now}}
 }
 
-func readExcuses(t *testing.T) map[string]bool {
+// excuses are the places of may-be-empty.txt, with their reasons.
+func excuses(t *testing.T) map[string]string {
 	t.Helper()
-	text, err := os.ReadFile("may-be-empty.txt")
+	return reasons(t, "may-be-empty.txt")
+}
+
+// reasons reads lines "NAME # REASON".
+func reasons(t *testing.T, file string) map[string]string {
+	t.Helper()
+	found := map[string]string{}
+	err := eachLine(file, func(line string) {
+		if line == "" || strings.HasPrefix(line, "#") {
+			return
+		}
+		name, reason, _ := strings.Cut(line, " # ")
+		if strings.TrimSpace(reason) == "" {
+			t.Errorf("%s: no reason in %q", file, line)
+		}
+		found[strings.TrimSpace(name)] = strings.TrimSpace(reason)
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	excused := map[string]bool{}
-	for line := range strings.Lines(string(text)) {
-		line = strings.TrimSpace(line)
-		if line == "" || strings.HasPrefix(line, "#") {
-			continue
-		}
-		panel, reason, _ := strings.Cut(line, " # ")
-		if strings.TrimSpace(reason) == "" {
-			t.Errorf("may-be-empty.txt: no reason in %q", line)
-		}
-		excused[strings.TrimSpace(panel)] = true
-	}
-	return excused
-}
-
-// asker asks a Prometheus as Grafana would.
-type asker struct {
-	base string
-	end  time.Time
-	span time.Duration
-}
-
-// ask returns how many series a query has.
-func (a *asker) ask(ctx context.Context, target *Target) (int, error) {
-	expr := strings.NewReplacer(
-		"$__rate_interval", "20s",
-		"$__range", fmt.Sprintf("%ds", int(a.span.Seconds())),
-		"${__from}", strconv.FormatInt(a.end.Add(-a.span).UnixMilli(), 10),
-	).Replace(target.Expr)
-	form := url.Values{"query": {Expand(expr)}}
-	path := "/api/v1/query"
-	if target.Range {
-		path = "/api/v1/query_range"
-		form.Set("start", seconds(a.end.Add(-a.span)))
-		form.Set("end", seconds(a.end))
-		form.Set("step", "5")
-	} else {
-		form.Set("time", seconds(a.end))
-	}
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
-	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, a.base+path, strings.NewReader(form.Encode()))
-	if err != nil {
-		return 0, err
-	}
-	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return 0, err
-	}
-	defer response.Body.Close()
-	var answer struct {
-		Status, Error string
-		Data          struct {
-			Result []json.RawMessage
-		}
-	}
-	if err := json.NewDecoder(response.Body).Decode(&answer); err != nil {
-		return 0, fmt.Errorf("status %s: %w", response.Status, err)
-	}
-	if answer.Status != "success" {
-		return 0, fmt.Errorf("prometheus: %s", answer.Error)
-	}
-	return len(answer.Data.Result), nil
-}
-
-func seconds(t time.Time) string {
-	return strconv.FormatFloat(float64(t.UnixMilli())/1000, 'f', 3, 64)
+	return found
 }

@@ -41,7 +41,7 @@ func (g *grafana) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if g.trouble != nil && g.trouble(w, r) {
 		return
 	}
-	if r.Header.Get("Authorization") != "Bearer token-of-the-test" {
+	if r.Header.Get("Authorization") != "Bearer "+grafanaToken {
 		http.Error(w, `{"message":"Invalid API key"}`, http.StatusUnauthorized)
 		return
 	}
@@ -106,10 +106,12 @@ func (g *grafana) serve(t *testing.T, address string) {
 	t.Cleanup(func() { server.Close() })
 }
 
+const grafanaToken = "token-of-the-test"
+
 func grafanaConfig(t *testing.T, address string) string {
 	t.Helper()
 	file := t.TempDir() + "/token"
-	write(t, file, "token-of-the-test")
+	write(t, file, grafanaToken)
 	return fmt.Sprintf("grafana: {url: 'http://%s', token_file: %s}\n", address, file)
 }
 

@@ -1,0 +1,167 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// window is a time range and the values of variables that dashboards are asked for
+// (tests/dashboards has the other end).
+type window struct {
+	Name      string            `json:"name"`
+	From      time.Time         `json:"from"`
+	To        time.Time         `json:"to"`
+	Variables map[string]string `json:"variables,omitempty"`
+	Partial   bool              `json:"partial,omitempty"`
+}
+
+// monitored is the whole monitoring as people set it up, the project's own
+// configuration and rules included.
+type monitored struct {
+	*agent
+	prometheus
+	dir string
+}
+
+func startMonitoring(t *testing.T, grafanaAddress string) *monitored {
+	t.Helper()
+	port, err := freePorts(14)
+	if err != nil {
+		t.Fatal(err)
+	}
+	port++
+	t.Setenv("BENCHWATCH", stand.binary)
+	t.Setenv("GRAFANA_URL", "http://"+grafanaAddress)
+	t.Setenv("GRAFANA_TOKEN", grafanaToken)
+	m := &monitored{
+		dir:        t.TempDir(),
+		prometheus: prometheus{address: fmt.Sprintf("127.0.0.1:%d", port)},
+	}
+	m.agent = &agent{config: m.dir + "/benchwatch.yml", dataDir: m.dir + "/data", address: fmt.Sprintf("127.0.0.1:%d", port+3)}
+	t.Cleanup(func() {
+		if _, err := script("monitoring.sh", "stop", m.dir); err != nil {
+			t.Error(err)
+		}
+	})
+	if _, err := script("monitoring.sh", "start", m.dir, stand.servers, fmt.Sprint(port), "e2e"); err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// has waits until an expression has a series.
+func (m *monitored) has(t *testing.T, expression string) {
+	t.Helper()
+	m.says(t, expression, true)
+}
+
+func (m *monitored) says(t *testing.T, expression string, want bool) {
+	t.Helper()
+	wait(t, 60*time.Second, expression, func() error {
+		v, err := m.query(expression)
+		if err == nil && (len(v) > 0) != want {
+			err = fmt.Errorf("have %v", v)
+		}
+		return err
+	})
+}
+
+// What people look at shows something: the panels of the dashboards for this stand have
+// data during a run and for a finished one, and no query of any dashboard is refused.
+func TestDashboardsHaveData(t *testing.T) {
+	var g grafana
+	address := freeAddress(t)
+	g.serve(t, address)
+	m := startMonitoring(t, address)
+
+	const first, second, live = "dashboards-t2", "dashboards-t8", "dashboards-live"
+	m.finish(t, first, "--threads=2", "--time=5")
+	// Until the exporters have been scraped twice the hosts have no data.
+	m.has(t, "instance:node_cpu_utilisation:rate20s")
+	ended := m.finish(t, second, "--threads=8", "--time=6", "--rate=200")
+	m.slowed(t, live)
+	now := time.Now()
+	m.interrupt(t, live)
+	alone := m.withoutAgent(t)
+
+	m.look(t, []window{
+		{Name: "live", From: now.Add(-15 * time.Minute), To: now},
+		{Name: "finished", From: m.meta(t, second).StartedAt, To: ended, Variables: map[string]string{"run": second}},
+		{Name: "exporters alone", From: alone.Add(-time.Minute), To: alone, Partial: true},
+	})
+}
+
+// options is the dashboards' load.
+func options(more ...string) []string {
+	return append(sysbench("oltp_write_only", "--report-interval=1"), append(more, "run")...)
+}
+
+// finish lets a run come to its end, and returns a time at which Prometheus has all of it.
+func (m *monitored) finish(t *testing.T, id string, more ...string) time.Time {
+	t.Helper()
+	wrapper := m.run(t, id, options(more...)...)
+	if status := wrapper.status(t, 60*time.Second); status != 0 {
+		t.Fatalf("benchwatch run exited with %d:\n%s", status, wrapper.output(t))
+	}
+	m.closed(t, id, 60*time.Second)
+	m.has(t, fmt.Sprintf(`benchwatch_run_drain_seconds{run=%q,target="n2"}`, id))
+	m.has(t, fmt.Sprintf(`run:benchwatch_run_summary_latency_seconds:headline{run=%q}`, id))
+	return time.Now()
+}
+
+// slowed starts a run, marks it, and lets a node ask for pauses until an alert fires.
+func (m *monitored) slowed(t *testing.T, id string) {
+	t.Helper()
+	m.run(t, id, options("--threads=8", "--time=120")...)
+	if out, err := exec.Command(stand.binary, "mark", "--config.file="+m.config, "--run="+id, "n3 becomes slow").CombinedOutput(); err != nil {
+		t.Fatalf("mark: %v\n%s", err, out)
+	}
+	node(t, "limit", 3)
+	defer node(t, "unlimit", 3)
+	m.has(t, `target:benchwatch_galera_flow_control_sent:share_rate30s{target="n3"} > 0.5`)
+	m.has(t, `ALERTS{alertname="GaleraFlowControlHigh",alertstate="firing"}`)
+	m.has(t, fmt.Sprintf(`benchwatch_run_active{run=%q} == 1`, id))
+}
+
+func (m *monitored) interrupt(t *testing.T, id string) {
+	t.Helper()
+	if err := syscall.Kill(m.meta(t, id).PID, syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	m.closed(t, id, 60*time.Second)
+}
+
+// withoutAgent stops the agent, and returns a time at which Prometheus has only what the
+// exporters say.
+func (m *monitored) withoutAgent(t *testing.T) time.Time {
+	t.Helper()
+	if _, err := script("monitoring.sh", "stop-agent", m.dir); err != nil {
+		t.Fatal(err)
+	}
+	m.says(t, "benchwatch_db_up", false)
+	return time.Now()
+}
+
+// look has the dashboards' own tests ask this Prometheus.
+func (m *monitored) look(t *testing.T, windows []window) {
+	t.Helper()
+	text, err := json.Marshal(windows)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("go", "test", "-count=1", "-run", "^TestPanelsReturnData$|^TestMetricsAreExposed$", ".")
+	cmd.Dir = filepath.Join(stand.root, "tests", "dashboards")
+	cmd.Env = append(os.Environ(), "PROMETHEUS_URL=http://"+m.prometheus.address, "PROMETHEUS_WINDOWS="+string(text),
+		"PROMETHEUS_DASHBOARDS=live-run,runs,galera,mysql,agent")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("dashboards: %v\n%s", err, out)
+	}
+}
