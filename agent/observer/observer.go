@@ -100,8 +100,11 @@ func (b *Observer) Run(ctx context.Context) error {
 				if !ok {
 					return
 				}
-				b.watcher.Frame(f)
+				host := b.watcher.Frame(f)
 				b.page.Frame(f)
+				if host != nil {
+					b.page.Host(host)
+				}
 			}
 		}
 	})

@@ -112,11 +112,17 @@ func ReadHistoryOf(ctx context.Context, dir Directory, t *tool.Tool, keep func(n
 	if err != nil {
 		return nil, err
 	}
+	return h, h.ReadServers(ctx, dir, keep)
+}
+
+// ReadServers completes what ReadOutputHistory returned, once. keep is as for
+// ReadHistoryOf.
+func (h *History) ReadServers(ctx context.Context, dir Directory, keep func(name string) bool) error {
 	h.keep = keep
 	if err := h.readStatus(ctx, dir.Path(StatusFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		h.Damage.Problems = append(h.Damage.Problems, err.Error())
 	}
-	return h, ctx.Err()
+	return ctx.Err()
 }
 
 // ReadOutputHistory is ReadHistory without the servers, whose record is by far

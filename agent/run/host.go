@@ -2,7 +2,6 @@ package run
 
 import (
 	"bufio"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -97,11 +96,9 @@ func (h *History) readHost(dir Directory) error {
 	defer f.Close()
 	lines := bufio.NewScanner(f)
 	for lines.Scan() {
-		var line Host
-		if json.Unmarshal(lines.Bytes(), &line) != nil || line.At.IsZero() {
-			continue // half a line, as after a crash
+		if line, ok := decodeHost(lines.Bytes()); ok { // else half a line, as after a crash
+			h.Host.add(&line, h.Elapsed(line.At))
 		}
-		h.Host.add(&line, h.Elapsed(line.At))
 	}
 	return lines.Err()
 }

@@ -76,13 +76,16 @@ func (w *Watcher) Run(ctx context.Context) {
 	}
 }
 
-// Frame takes a tick's samples: for the runs' records and for their drain.
-func (w *Watcher) Frame(f engine.Frame) {
+// Frame takes a tick's samples: for the runs' records and for their drain. It
+// returns this machine's CPU since the tick before, which is recorded too; nil
+// if it is not known.
+func (w *Watcher) Frame(f engine.Frame) *Host {
 	trackers := w.trackers()
 	host := w.host.read(time.Now())
 	for _, t := range trackers {
 		t.frame(f, host)
 	}
+	return host
 }
 
 // Snapshots returns the live runs and the kept ended ones, oldest first.

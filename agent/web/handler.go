@@ -108,7 +108,6 @@ func (p *Page) serveHistory(w http.ResponseWriter, r *http.Request) {
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		h.damage = append(slices.Clone(h.damage), "the markers can't be read")
 	}
-	cpu := p.hostTable(&s, h.zero)
 	b := append([]byte(`{"run":`), encode(newRunDetail(&s))...)
 	b = strconv.AppendInt(append(b, `,"zero":`...), h.zero.UnixMilli(), 10)
 	b = strconv.AppendBool(append(b, `,"whole":`...), !h.noServers)
@@ -117,7 +116,7 @@ func (p *Page) serveHistory(w http.ResponseWriter, r *http.Request) {
 	b = append(append(b, `,"markers":`...), encode(markerViews(markers))...)
 	b = h.intervals.appendJSON(append(b, `,"tables":{"intervals":`...), from, to, points)
 	b = h.servers.appendJSON(append(b, `,"servers":`...), from, to, points)
-	b = cpu.appendJSON(append(b, `,"host":`...), from, to, points)
+	b = h.host.appendJSON(append(b, `,"host":`...), from, to, points)
 	answer(w, r, append(b, `}}`...))
 }
 
@@ -133,21 +132,6 @@ func (p *Page) readFor(r *http.Request, s *run.Snapshot) (history, error) {
 		}
 	}
 	return p.read(r.Context(), s)
-}
-
-// hostTable is this machine's CPU during a run, as far as it is remembered.
-func (p *Page) hostTable(s *run.Snapshot, zero time.Time) table {
-	if p.host == nil {
-		return table{}
-	}
-	to := time.Now()
-	if s.Meta.ClosedAt != nil {
-		to = *s.Meta.ClosedAt
-	}
-	p.mu.Lock()
-	past := p.host.past
-	p.mu.Unlock()
-	return hostTable(past, zero, s.Meta.StartedAt, to)
 }
 
 // drawnPart is what a request asks of a history: seconds on the run's axis, all

@@ -21,12 +21,14 @@ const (
 // history is what is drawn of one run. Page.mu guards it. Of a live run it is
 // kept up to date with the rows that browsers get too.
 type history struct {
-	zero               time.Time
-	intervals, servers table
-	warmup             []span
-	damage             []string
-	started            time.Time
-	noServers          bool // they were not read
+	zero                     time.Time
+	intervals, servers, host table
+	warmup                   []span
+	damage                   []string
+	started                  time.Time
+	noServers                bool // they were not read
+	// elsewhere: the tool may run on another machine, whose CPU is not known.
+	elsewhere bool
 
 	used time.Time
 	// basis is what has to be the same for the history to be right still.
@@ -41,27 +43,41 @@ type basis struct {
 	live         bool
 	ended, clock time.Time
 	meta, output size
-	status       size
+	status, host size
 }
 
-// add appends a row; one of the servers only if its tick belongs to the run. mu
-// is held.
-func (h *history) add(t *table, x float64, cells []cell, tick time.Time) {
-	if !h.basis.live || !tick.IsZero() && tick.Before(h.started) {
-		return
+// output is an ended run without its servers, to be completed by who asks for
+// these next.
+type output struct {
+	id    string
+	basis basis
+	read  *run.History
+	at    time.Time // when
+}
+
+// addInterval appends what the tool reported. mu is held.
+func (h *history) addInterval(x float64, cells []cell) {
+	h.add(func(h *history) { h.intervals.append(x, cells) })
+}
+
+// addAt appends a row to the table that of picks, unless its instant lies before
+// the run. mu is held.
+func (h *history) addAt(at time.Time, cells []cell, of func(*history) *table) {
+	if !at.Before(h.started) {
+		h.add(func(h *history) { of(h).append(at.Sub(h.zero).Seconds(), cells) })
 	}
-	if h.loading {
-		servers := t == &h.servers
-		h.waiting = append(h.waiting, func(read *history) {
-			if servers {
-				read.servers.append(tick.Sub(read.zero).Seconds(), cells)
-			} else {
-				read.intervals.append(x, cells)
-			}
-		})
-		return
+}
+
+// add changes a live run's history, or the one that is just being read as soon
+// as that is done.
+func (h *history) add(change func(*history)) {
+	switch {
+	case !h.basis.live:
+	case h.loading:
+		h.waiting = append(h.waiting, change)
+	default:
+		change(h)
 	}
-	t.append(x, cells)
 }
 
 func basisOf(dataDir string, s *run.Snapshot) basis {
@@ -81,6 +97,7 @@ func basisOf(dataDir string, s *run.Snapshot) basis {
 		output = s.Meta.Log.Path
 	}
 	b.meta, b.output, b.status = sizeOf(dir.Path(run.MetaFile)), sizeOf(output), sizeOf(dir.Path(run.StatusFile))
+	b.host = sizeOf(dir.Path(run.HostFile))
 	return b
 }
 
@@ -107,6 +124,9 @@ func (p *Page) forget(now time.Time) {
 			delete(p.histories, id)
 		}
 	}
+	if p.output != nil && now.Sub(p.output.at) > keptTime {
+		p.output = nil
+	}
 }
 
 // read returns a run's history as it stands now, from memory or from its files.
@@ -125,7 +145,7 @@ func (p *Page) read(ctx context.Context, s *run.Snapshot) (history, error) {
 		return h, nil
 	}
 	id := s.Meta.ID
-	pending := &history{basis: want, started: s.Meta.StartedAt, zero: s.Meta.StartedAt, loading: true}
+	pending := &history{basis: want, started: s.Meta.StartedAt, zero: s.Meta.StartedAt, elsewhere: s.Meta.Log != nil, loading: true}
 	p.mu.Lock()
 	p.histories[id] = pending
 	p.mu.Unlock()
@@ -145,8 +165,23 @@ func (p *Page) read(ctx context.Context, s *run.Snapshot) (history, error) {
 	return h.snapshot(), nil
 }
 
+// load reads a run from its files, but for what the first look at it has read
+// already.
 func (p *Page) load(ctx context.Context, s *run.Snapshot, b basis) (*history, error) {
-	read, err := run.ReadHistoryOf(ctx, run.At(p.opts.DataDir, s.Meta.ID), p.opts.Tools().ByName(s.Meta.Tool), drawn)
+	dir := run.At(p.opts.DataDir, s.Meta.ID)
+	p.mu.Lock()
+	o := p.output
+	if o != nil && o.id == s.Meta.ID {
+		p.output = nil
+	}
+	p.mu.Unlock()
+	var read *run.History
+	var err error
+	if o != nil && o.id == s.Meta.ID && o.basis == b {
+		read, err = o.read, o.read.ReadServers(ctx, dir, drawn)
+	} else {
+		read, err = run.ReadHistoryOf(ctx, dir, p.opts.Tools().ByName(s.Meta.Tool), drawn)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -155,21 +190,27 @@ func (p *Page) load(ctx context.Context, s *run.Snapshot, b basis) (*history, er
 	return &h, nil
 }
 
-// readOutput reads what the tool reported only. It is not remembered.
+// readOutput reads what the tool reported only.
 func (p *Page) readOutput(ctx context.Context, s *run.Snapshot) (history, error) {
+	b := basisOf(p.opts.DataDir, s)
 	read, err := run.ReadOutputHistory(ctx, run.At(p.opts.DataDir, s.Meta.ID), p.opts.Tools().ByName(s.Meta.Tool))
 	if err != nil {
 		return history{}, err
 	}
 	h := newHistory(read)
 	h.noServers = true
+	if !b.live {
+		p.mu.Lock()
+		p.output = &output{s.Meta.ID, b, read, time.Now()}
+		p.mu.Unlock()
+	}
 	return h, nil
 }
 
 func newHistory(read *run.History) history {
 	return history{
-		zero: read.Zero, intervals: intervalTable(&read.Intervals), servers: serverTable(read),
-		warmup: warmups(&read.Intervals), damage: read.DamageLines(),
+		zero: read.Zero, intervals: intervalTable(&read.Intervals), servers: serverTable(read), host: hostTable(&read.Host),
+		warmup: warmups(&read.Intervals), damage: read.DamageLines(), elsewhere: read.Snapshot.Meta.Log != nil,
 	}
 }
 
@@ -188,7 +229,7 @@ func (p *Page) remembered(id string, want basis) (history, bool) {
 // snapshot can be read while rows are added to h.
 func (h *history) snapshot() history {
 	c := *h
-	c.intervals, c.servers = h.intervals.snapshot(), h.servers.snapshot()
+	c.intervals, c.servers, c.host = h.intervals.snapshot(), h.servers.snapshot(), h.host.snapshot()
 	return c
 }
 

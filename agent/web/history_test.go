@@ -23,6 +23,9 @@ func TestHistory(t *testing.T) {
 	if _, err := marker.Append(dir.Path(run.MarkersFile), marker.Marker{Kind: marker.Point, Run: "one", Text: "fc_limit", Start: begin.Add(time.Second)}); err != nil {
 		t.Fatal(err)
 	}
+	write(t, dir.Path(run.HostFile), `{"at":"2026-11-21T02:14:04Z","cores":2,"busy":0.25,"iowait":0.5,"steal":0}
+{"at":"2026-11-21T02:14:05Z", "cores":2, "busy":1, "iowait":0, "steal":0}
+{"at":"2026-11`)
 	h := s.history("one", "")
 	if h.Zero != begin.UnixMilli() || len(h.Markers) != 1 || h.Markers[0].Text != "fc_limit" || h.Run.ID != "one" {
 		t.Errorf("%+v", h)
@@ -37,6 +40,9 @@ func TestHistory(t *testing.T) {
 	got := servers.values(t, "queries", "n1")
 	if len(got) != 4 || !math.IsNaN(got[0]) || got[1] != 200 || !math.IsNaN(got[2]) || got[3] != 40 {
 		t.Errorf("queries per second %v", got)
+	}
+	if got := h.Tables["host"].values(t, cpu, "busy"); len(got) != 2 || got[0] != 0.25 || got[1] != 1 {
+		t.Errorf("CPU %v", got)
 	}
 	for _, v := range servers.Series {
 		if v.Name[0] != "queries" && v.Name[0] != up {

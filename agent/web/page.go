@@ -38,13 +38,13 @@ type Options struct {
 	Logger  *slog.Logger
 }
 
-// Page serves the live page. Frame, Interval and Changed tell it what is new;
-// they never block.
+// Page serves the live page. Frame, Host, Interval and Changed tell it what is
+// new; they never block.
 //
-// Run's goroutine compares the runs with what was told of them, looks at the
-// queues of markers and reads the host's CPU. mu guards what was read of runs
-// (histories), the counters of the frames and the host's past; it is held for
-// moments only. The hub has a lock of its own.
+// Run's goroutine compares the runs with what was told of them and looks at the
+// queues of markers. mu guards what was read of runs (histories, output) and the
+// counters of the frames; it is held for moments only. The hub has a lock of its
+// own.
 type Page struct {
 	opts    Options
 	log     *slog.Logger
@@ -55,8 +55,8 @@ type Page struct {
 
 	mu        sync.Mutex
 	histories map[string]*history
+	output    *output // of the run that was looked at first
 	counters  counters
-	host      *host // nil: no /proc
 }
 
 // New returns a page; nothing is told to browsers before Run.
@@ -68,10 +68,6 @@ func New(o Options) *Page {
 		opts: o, log: o.Logger, started: time.Now(), hub: newHub(),
 		changed: make(chan struct{}, 1), reading: make(chan struct{}, 1),
 		histories: map[string]*history{},
-	}
-	var err error
-	if p.host, err = newHost(); err != nil {
-		p.log.Warn("no CPU of this machine on the page", "err", err)
 	}
 	return p
 }
@@ -111,7 +107,6 @@ func (p *Page) Run(ctx context.Context) {
 		watch.lookAtMarkers()
 		if now.Sub(second) >= time.Second-look/2 {
 			second = now
-			p.readHost(now, watch.live())
 			p.forget(now)
 		}
 	}
@@ -125,10 +120,23 @@ func (p *Page) Frame(f engine.Frame) {
 	p.mu.Lock()
 	cells := p.counters.row(f)
 	for _, h := range p.histories {
-		h.add(&h.servers, f.Tick.Sub(h.zero).Seconds(), cells, f.Tick)
+		h.addAt(f.Tick, cells, func(h *history) *table { return &h.servers })
 	}
 	p.mu.Unlock()
 	p.hub.send(timedRow("servers", f.Tick, cells))
+}
+
+// Host takes this machine's CPU as it is recorded for the runs that go on.
+func (p *Page) Host(line *run.Host) {
+	cells := hostRow(line)
+	p.mu.Lock()
+	for _, h := range p.histories {
+		if !h.elsewhere {
+			h.addAt(line.At, cells, func(h *history) *table { return &h.host })
+		}
+	}
+	p.mu.Unlock()
+	p.hub.send(timedRow("host", line.At, cells))
 }
 
 // Interval takes a report of the tool as it is read; see run.Options.
@@ -142,24 +150,11 @@ func (p *Page) Interval(id string, elapsed float64, r *tool.Report, fresh bool) 
 	cells := intervalRow(r)
 	p.mu.Lock()
 	if h = p.histories[id]; h != nil {
-		h.add(&h.intervals, elapsed, cells, time.Time{})
+		h.addInterval(elapsed, cells)
 	}
 	p.mu.Unlock()
 	if fresh {
 		p.hub.send(intervalEvent(id, elapsed, cells, r))
-	}
-}
-
-// readHost reads this machine's CPU while a run is going on or somebody looks.
-func (p *Page) readHost(now time.Time, live bool) {
-	if p.host == nil || !live && p.hub.empty() {
-		return
-	}
-	p.mu.Lock()
-	second, ok := p.host.read(now)
-	p.mu.Unlock()
-	if ok {
-		p.hub.send(timedRow("host", now, second.cells()))
 	}
 }
 

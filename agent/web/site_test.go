@@ -174,7 +174,7 @@ type drawnTable struct {
 	} `json:"series"`
 }
 
-func (d *drawnTable) values(t *testing.T, kind, of string) []float64 {
+func (d drawnTable) values(t *testing.T, kind, of string) []float64 {
 	t.Helper()
 	for _, s := range d.Series {
 		if s.Name[0] == kind && s.Name[1] == of {

@@ -27,6 +27,9 @@ type runView struct {
 	Database        string            `json:"database,omitempty"`
 	DurationSeconds float64           `json:"duration_seconds,omitempty"`
 	Generator       string            `json:"generator,omitempty"`
+	// Log: it stands in a file that a tool wrote by itself, perhaps on another
+	// machine.
+	Log bool `json:"log,omitempty"`
 
 	StartedAt int64  `json:"started_at"`
 	EndedAt   *int64 `json:"ended_at,omitempty"`
@@ -100,7 +103,7 @@ func newRunView(s *run.Snapshot) runView {
 	m := &s.Meta
 	v := runView{
 		ID: m.ID, Title: m.Title, Labels: m.Labels, Tool: m.Tool, ToolVersion: m.ToolVersion, Verb: m.Verb,
-		Workload: m.Workload, Target: m.Target, Database: m.Database, DurationSeconds: m.DurationSeconds, Generator: m.Generator,
+		Workload: m.Workload, Target: m.Target, Database: m.Database, DurationSeconds: m.DurationSeconds, Generator: m.Generator, Log: m.Log != nil,
 		StartedAt: m.StartedAt.UnixMilli(), EndedAt: milliseconds(m.EndedAt), ClosedAt: milliseconds(m.ClosedAt), ClockAt: milliseconds(m.ClockStartedAt),
 		Phase: s.Phase, Result: m.Result, Reason: m.Reason, ExitCode: m.ExitCode, Signal: m.Signal,
 		Errors: math.Round(finiteOr0(s.Errors)), Drain: m.Drain,

@@ -21,9 +21,6 @@ func newWatch(p *Page) *watch {
 	return &watch{page: p, told: map[string][]byte{}, over: map[string]bool{}, going: map[string]bool{}, queues: map[string]size{}}
 }
 
-// live reports whether any run is going on.
-func (w *watch) live() bool { return len(w.going) > 0 }
-
 // runs tells of the runs that have begun, changed or are gone.
 func (w *watch) runs() {
 	present := map[string]bool{}

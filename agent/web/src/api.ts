@@ -13,6 +13,8 @@ export interface Run {
   database?: string;
   duration_seconds?: number;
   generator?: string;
+  /** It stands in a file that a tool wrote by itself, perhaps on another machine. */
+  log?: boolean;
   started_at: number;
   ended_at?: number;
   closed_at?: number;

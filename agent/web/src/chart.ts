@@ -60,7 +60,7 @@ export class Chart {
     return series.length > 0;
   }
 
-  /** Makes the plot anew: other series, other colours. */
+  /** Drops the plot, to be drawn anew: other series, other colours. */
   build(): void {
     this.plot?.destroy();
     this.plot = null;
@@ -74,7 +74,6 @@ export class Chart {
       this.legend.append(button);
       return text;
     });
-    if (this.box.clientWidth > 0) this.draw();
   }
 
   private toggle(i: number, button: HTMLElement): void {
@@ -89,9 +88,13 @@ export class Chart {
     return this.spec.byServer ? this.group.serverColour(s.name[1]) : colour(this.group.theme, i);
   }
 
+  /** The width of a plot in pixels, 0 while it is not shown. */
+  get width(): number {
+    return this.box.clientWidth;
+  }
+
   /** Brings the picture up to date with table and axis. */
-  draw(): void {
-    const width = this.box.clientWidth;
+  draw(width: number): void {
     if (width === 0 || this.series.length === 0) return;
     const data = [this.table.x, ...this.series.map((s) => s.values)] as uPlot.AlignedData;
     if (this.plot) this.plot.setData(data, true);
@@ -99,14 +102,13 @@ export class Chart {
     this.legendAt(this.row);
   }
 
-  resize(): void {
-    const width = this.box.clientWidth;
-    if (!this.plot) this.draw();
-    else if (width > 0 && width !== this.plot.width) this.plot.setSize({ width, height: this.height() });
+  resize(width: number): void {
+    if (width > 0 && this.plot && width !== this.plot.width) this.plot.setSize({ width, height: this.height() });
   }
 
+  /** As in page.css. */
   private height(): number {
-    return window.innerWidth < 700 ? 150 : 190;
+    return window.innerWidth <= 700 ? 150 : 190;
   }
 
   destroy(): void {

@@ -7,6 +7,9 @@ import { specs } from './specs';
 import type { Table } from './table';
 import { colour, readTheme } from './theme';
 
+/** Charts out of sight that are drawn between two frames of the screen. */
+const chartsAFrame = 3;
+
 /** All charts of a run: one time axis, one cursor, one zoom. */
 export class Charts implements Group {
   readonly root: HTMLElement;
@@ -19,10 +22,17 @@ export class Charts implements Group {
   private readonly grid = el('div', { class: 'charts' });
   private readonly where = el('output', { class: 'where' });
   private readonly resetButton = el('button', { type: 'button', hidden: '' }, 'Show all');
-  private readonly resizer = new ResizeObserver(() => this.charts.forEach((c) => c.resize()));
+  private readonly resizer = new ResizeObserver(() => {
+    const width = this.width();
+    if (width === this.drawn) return;
+    this.charts.forEach((c) => c.resize(width));
+    this.drawAll();
+  });
   private readonly scheme = matchMedia('(prefers-color-scheme: dark)');
   private cursor: number | null = null;
   private drawing = 0;
+  /** The width for which the plots were drawn. */
+  private drawn = 0;
 
   /** zoomed is called when another part is shown; zero gives the wall time. */
   constructor(private readonly zoomed: (part: [number, number] | null) => void, private readonly zero: () => number) {
@@ -51,6 +61,7 @@ export class Charts implements Group {
   private readonly repaint = (): void => {
     this.theme = readTheme();
     this.charts.forEach((c) => c.build());
+    this.drawAll();
   };
 
   serverColour(target: string): string {
@@ -79,10 +90,32 @@ export class Charts implements Group {
           this.grid.replaceChildren(...specs.flatMap((s) => this.charts.get(s.id)?.root ?? []));
         }
         chart.root.hidden = !chart.choose(table);
-        chart.draw();
       }
+      this.drawAll();
       this.tell();
     });
+  }
+
+  /** All plots have one width. */
+  private width(): number {
+    for (const c of this.charts.values()) if (!c.root.hidden) return c.width;
+    return 0;
+  }
+
+  /** Draws the charts that can be seen at once, then a few with each frame. */
+  private drawAll(): void {
+    cancelAnimationFrame(this.drawing);
+    const width = (this.drawn = this.width());
+    const all = [...this.charts.values()].filter((c) => !c.root.hidden);
+    const tops = all.map((c) => c.root.getBoundingClientRect());
+    const seen = (_: Chart, i: number) => tops[i]!.bottom > 0 && tops[i]!.top < window.innerHeight;
+    all.filter(seen).forEach((c) => c.draw(width));
+    const later = all.filter((c, i) => !seen(c, i));
+    const next = () => {
+      later.splice(0, chartsAFrame).forEach((c) => c.draw(width));
+      if (later.length > 0) this.drawing = requestAnimationFrame(next);
+    };
+    if (later.length > 0) this.drawing = requestAnimationFrame(next);
   }
 
   zoom(from: number, to: number): void {
@@ -100,7 +133,7 @@ export class Charts implements Group {
 
   private viewChanged(): void {
     this.resetButton.hidden = !this.axis.view;
-    this.charts.forEach((c) => c.draw());
+    this.drawAll();
     this.tell();
     this.zoomed(this.axis.view);
   }

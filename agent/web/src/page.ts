@@ -14,6 +14,7 @@ class Page implements Listener {
   private version: string | null = null;
   private offset = 0; // of the agent's clock from the browser's
   private redraw = 0;
+  private connected = false;
 
   constructor() {
     window.addEventListener('hashchange', () => this.route());
@@ -37,12 +38,17 @@ class Page implements Listener {
       this.view = list;
     } else {
       this.view = new RunView(wanted, this.now);
+      // Else the stream's first event does it: what is read then lacks nothing.
+      if (this.connected) this.view.load();
     }
     main.replaceChildren(this.view.root);
     scrollTo(0, 0);
   }
 
   state(connected: boolean): void {
+    this.connected = connected;
+    // The agent may have no stream left and answer all the same.
+    if (!connected && this.view instanceof RunView && this.view.empty) this.view.load();
     document.body.classList.toggle('offline', !connected);
     setText(connection, connected ? 'connected' : 'no connection to the agent, trying again');
   }

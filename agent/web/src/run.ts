@@ -40,7 +40,11 @@ export class RunView {
 
   constructor(readonly id: string, private readonly now: () => number) {
     this.root.append(this.problem, this.head, this.tiles.root, this.charts.root, this.marks, this.about);
-    this.load();
+  }
+
+  /** Nothing is known of the run yet. */
+  get empty(): boolean {
+    return this.run === null;
   }
 
   destroy(): void {
@@ -125,6 +129,7 @@ export class RunView {
     const run = this.run;
     if (!run || run.phase === 'over') return;
     if (row.at !== undefined && row.at < run.started_at) return;
+    if (row.table === 'host' && run.log) return;
     const x = row.x ?? ((row.at ?? 0) - this.zero) / 1000;
     const table = this.tables[row.table];
     table.append(x, row.cells);
