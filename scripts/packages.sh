@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs the Debian packages that the demo, the tests or the benchmarks need and
-# that are missing. No service is started or left enabled by it.
+# Installs the Debian packages that are missing for the demo, the tests, the benchmarks
+# or the test of compose/ on a Docker engine. No service is started or left enabled by it.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -11,8 +11,8 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 
 usage() {
 	cat <<'END'
-usage: packages.sh demo|test|bench...   install what is missing for them
-       packages.sh --list demo|...      only print the missing packages
+usage: packages.sh demo|test|bench|compose...   install what is missing for them
+       packages.sh --list demo|...              only print the missing packages
 END
 }
 
@@ -29,13 +29,21 @@ promtool prometheus
 prometheus-alertmanager prometheus-alertmanager
 prometheus-node-exporter prometheus-node-exporter
 prometheus-mysqld-exporter prometheus-mysqld-exporter'
+# A Docker engine, and what stand-in images are made of.
+ENGINE='dockerd docker.io
+docker docker.io
+iptables iptables
+busybox busybox-static
+debootstrap debootstrap
+bc bc'
 
 needs() {
 	case $1 in
 	demo) printf '%s\n' "$SERVERS" "$MONITORING" ;;
 	test) printf '%s\n' "$SERVERS" "$MONITORING" 'shellcheck shellcheck' 'chromium chromium' ;;
 	bench) printf '%s\n' "$SERVERS" 'prometheus-mysqld-exporter prometheus-mysqld-exporter' 'mtail mtail' ;;
-	*) die "demo, test or bench expected, not: $1" ;;
+	compose) printf '%s\n' "$SERVERS" "$MONITORING" "$ENGINE" ;;
+	*) die "demo, test, bench or compose expected, not: $1" ;;
 	esac
 }
 

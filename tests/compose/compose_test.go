@@ -171,9 +171,9 @@ func TestVersionsArePinned(t *testing.T) {
 		}
 		stages[m[2]] = true
 	}
-	for _, m := range regexp.MustCompile(`go install .*@(\S+)`).FindAllStringSubmatch(text, -1) {
+	for _, m := range regexp.MustCompile(`-require=.*@(\S+)`).FindAllStringSubmatch(text, -1) {
 		if !versioned.MatchString(":" + m[1]) {
-			t.Errorf("go install of version %s", m[1])
+			t.Errorf("a Go program of version %s", m[1])
 		}
 	}
 	// Go's image is the one that go.mod asks for.

@@ -1,16 +1,20 @@
 #!/usr/bin/env bash
-# Runs compose/ on a Docker engine of its own: the core, then the profile mysql with a
-# benchmark, a restart, and the end. No image is pulled: stand-ins with the same names
-# are made from what is installed here. Needs root and Debian's docker.io. Ends with
-# "N passed, N failed".
+# Runs compose/ on a Docker engine of its own: builds the project's images, then the
+# core, the profile mysql with a benchmark, a restart, and the other profiles that there
+# are servers for. No image is pulled: stand-ins with the same names are made from what
+# is installed here. Needs root and a network (Debian, Go's and npm's packages, Maven).
+# Ends with "N passed, N failed".
 #
 #   DOCKER_COMPOSE  the compose plugin's file; without it and without an installed one it
 #                   is built from its Go module (some minutes, kept in build/)
 #   GRAFANA_HOME, GRAFANA_BINARY  a Grafana to stand in; without them Grafana is left out
 #   BENCHWATCH_MYSQL9  an unpacked MySQL 9 (build/mysql9, made by scripts/mysql9.sh unpack);
 #                   without it MariaDB stands in for MySQL, and there is no group
-#   PORTS           the first of four free ports (29300)
-#   BENCHWATCH      the binary to test (./benchwatch)
+#   PROGRAMS        a folder with programs that stand in instead of Debian's: prometheus,
+#                   alertmanager, node_exporter, mysqld_exporter; and yace and
+#                   mongodb_exporter, which Debian does not have
+#   PORTS           the first of five free ports in a row
+#   KEEP            with a value, the stack runs on until Enter or Ctrl-C, after all tests
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
@@ -19,9 +23,11 @@ here=$root/tests/compose
 . "$root/scripts/lib/process.sh"
 # shellcheck source=tests/compose/standin.sh
 . "$here/standin.sh"
+# shellcheck source=tests/compose/bases.sh
+. "$here/bases.sh"
 
 COMPOSE_VERSION=v2.40.3
-first_port=${PORTS:-29300}
+first_port=${PORTS:-$(ports_free 5)}
 export PROMETHEUS_PORT=$first_port ALERTMANAGER_PORT=$((first_port + 1)) GRAFANA_PORT=$((first_port + 2)) AGENT_PORT=$((first_port + 3))
 passed=0 failed=0 failed_quietly=0 forward=''
 
@@ -63,15 +69,24 @@ compose_find() {
 
 docker() { command docker --host "unix://$work/docker.sock" "$@"; }
 
-# compose ARGUMENT...: the project's files, and an override when Grafana is left out.
+# compose ARGUMENT...: the project's files, with the test's override.
 compose() {
-	local files=(--file "$root/compose/compose.yaml")
-	[[ ! -e $work/override.yaml ]] || files+=(--file "$work/override.yaml")
+	local files=(--file "$root/compose/compose.yaml" --file "$work/override.yaml")
 	if [[ -n $plugin ]]; then
 		DOCKER_HOST=unix://$work/docker.sock "$plugin" "${files[@]}" "$@"
 	else
 		docker compose "${files[@]}" "$@"
 	fi
+}
+
+# override: this engine has no network of its own to build in; Grafana may be left out.
+override() {
+	local service
+	echo 'services:'
+	for service in agent loadgen mongo1-exporter mongo2-exporter mongo3-exporter; do
+		printf '  %s: {build: {network: host}}\n' "$service"
+	done
+	[[ -n ${GRAFANA_HOME:-} ]] || printf '  %s: !reset null\n' grafana grafana-token
 }
 
 engine_start() {
@@ -88,7 +103,7 @@ docker_answers() { docker version >/dev/null 2>&1; }
 # logs: of what runs, and of what ended badly.
 logs() {
 	local name
-	for name in agent alertmanager prometheus configure secrets grafana grafana-token mysql mysqld-exporter gr1 gr2 gr3 group; do
+	for name in agent alertmanager prometheus configure secrets grafana grafana-token mysql mysqld-exporter gr1 gr2 gr3 group galera1 galera2 galera3 cloudwatch-config cloudwatch-exporter; do
 		compose --profile '*' logs --no-color --tail 15 "$name" 2>/dev/null || true
 	done
 }
@@ -101,6 +116,7 @@ finish_all() {
 		((code == 0 || failed_quietly)) || logs >&2
 		compose --profile '*' down --volumes --timeout 5 >/dev/null 2>&1 || true
 	fi
+	process_stop "$work/mirror.pid" 5 || true
 	process_stop "$work/dockerd.pid" 30 || true
 	# A Docker engine makes the machine drop what it would forward, and leaves it so.
 	[[ $forward != '-P FORWARD ACCEPT' ]] || iptables -P FORWARD ACCEPT || true
@@ -119,10 +135,39 @@ targets() { get "$PROMETHEUS_PORT/api/v1/targets?state=active" | jq -r '.data.ac
 published() { docker ps --format '{{.Ports}}' | tr ',' '\n' | grep -- '->' | grep -v '127\.0\.0\.1:'; }
 not() { ! "$@"; }
 
+images() {
+	ok 'the agent is built' build agent
+	ok 'it is one static file' agent_alone
+	ok 'the load generator is built' build loadgen
+	ok 'its tools run as its user' tools_run
+	if [[ -x ${PROGRAMS:-}/mongodb_exporter ]]; then
+		ok "MongoDB's exporter is built" build mongo1-exporter
+	fi
+	((failed == 0)) || die 'nothing to test'
+}
+
+agent_alone() {
+	local container
+	container=$(docker create "$(image benchwatch/agent)")
+	docker export "$container" | tar -t | grep -vE '/$|^(dev|etc|proc|sys)/|^\.dockerenv$|^var/lib/benchwatch' >"$work/agent.files" || true
+	docker cp "$container:/benchwatch" "$work/agent.binary"
+	docker rm "$container"
+	grep -qx benchwatch "$work/agent.files" && [[ $(wc -l <"$work/agent.files") -eq 1 ]] && not ldd "$work/agent.binary"
+}
+
+# shellcheck disable=SC2016
+tools_run() {
+	docker run --rm --network none "$(image benchwatch/loadgen)" sh -euc '
+		[ "$(id -u)" = 65532 ] && touch /var/lib/benchwatch/written
+		sysbench --version && go-tpc --version && benchwatch --version && mariadb --version
+		ycsb run basic -P workloads/workloada -p operationcount=10 | grep -q Throughput'
+}
+
 core() {
 	ok 'the core comes up' compose up --detach --quiet-pull
 	((failed == 0)) || die 'nothing to test'
 	ok 'the agent is healthy' eventually 30 get "$AGENT_PORT/-/healthy"
+	ok 'it has its page' page_served
 	ok 'Prometheus is ready' eventually 60 get "$PROMETHEUS_PORT/-/ready"
 	ok 'Alertmanager is ready' eventually 30 get "$ALERTMANAGER_PORT/-/ready"
 	ok 'Prometheus scrapes the agent' eventually 30 is 'up{job="benchwatch"}' 1
@@ -136,10 +181,12 @@ core() {
 	ok 'the agent has no targets' not value benchwatch_db_up
 }
 
+page_served() { get "$AGENT_PORT/" | grep -q '<script'; }
 core_targets() { diff <(targets) <(printf '%s up\n' 'benchwatch agent:9838' 'node node-exporter:9100' 'prometheus 127.0.0.1:9090'); }
 rules_loaded() { [[ $(get "$PROMETHEUS_PORT/api/v1/rules" | jq '[.data.groups[].rules[] | select(.type == "alerting")] | length') -eq $(grep -hc '^ *- alert:' "$root"/alerts/*.rules.yml | paste -sd+ | bc) ]]; }
 alertmanager_found() { [[ $(get "$PROMETHEUS_PORT/api/v1/alertmanagers" | jq '.data.activeAlertmanagers | length') -eq 1 ]]; }
-webhook_configured() { get "$ALERTMANAGER_PORT/api/v2/status" | jq -re .config.original | grep -q 'http://agent:9838/api/v1/alerts'; }
+# The API of newer ones hides the address.
+webhook_configured() { compose exec -T alertmanager cat /config/alertmanager.yml | grep -q 'http://agent:9838/api/v1/alerts'; }
 
 mysql() {
 	ok 'the profile mysql comes up beside the core' compose --profile mysql up --detach --quiet-pull
@@ -180,7 +227,7 @@ grafana() {
 	ok 'every dashboard is there' eventually 30 dashboards
 	ok 'the data source answers' datasource
 	ok 'a token was made' eventually 60 token_made
-	ok 'the run is marked, without anyone having made a token' eventually 60 marked
+	ok 'the run is marked, without anyone having made a token' eventually 60 marked composed
 	ok 'a second start makes no second token' second_start
 }
 
@@ -189,7 +236,7 @@ dashboards() { diff <(api '/api/search?type=dash-db&limit=1000' | jq -r '.[].uid
 datasource() { api '/api/datasources/proxy/uid/prometheus/api/v1/query?query=up' | jq -e '.data.result | length > 0'; }
 accounts() { api '/api/serviceaccounts/search?query=benchwatch' | jq -c '[.serviceAccounts[] | [.name, .role, .tokens]]'; }
 token_made() { [[ $(accounts) == '[["benchwatch","Editor",1]]' ]]; }
-marked() { api '/api/annotations?limit=100' | jq -e 'map(select(.tags | map(contains("composed")) | any)) | length > 0'; }
+marked() { api '/api/annotations?limit=100' | jq -e --arg run "$1" 'map(select(.tags | map(contains($run)) | any)) | length > 0'; }
 second_start() { compose up --detach grafana-token && sleep 3 && token_made; }
 
 again() {
@@ -222,12 +269,68 @@ on_member() { compose --profile group-replication exec -T "$1" sh -c 'MYSQL_PWD=
 online() { [[ $(on_member gr1 "SELECT count(*) FROM performance_schema.replication_group_members WHERE member_state = 'ONLINE'") == "$1" ]]; }
 members_agree() { [[ $(for member in gr1 gr2 gr3; do on_member "$member" 'SELECT @@gtid_executed, (SELECT count(*) FROM sbtest.sbtest1)'; done | sort -u | wc -l) -eq 1 ]]; }
 
+galera() {
+	ok 'the profile galera comes up' compose --profile galera up --detach
+	ok 'the agent sees three synced nodes' eventually 60 is 'count(benchwatch_galera_local_state{cluster="galera"} == 4)' 3
+	ok 'in one cluster' is 'count(benchwatch_galera_cluster_size{cluster="galera"} == 3)' 3
+	ok 'Prometheus found three exporters' eventually 60 is 'sum(up{job="mysqld", instance=~"galera.*"})' 3
+	ok 'which read their servers' eventually 30 is 'sum(mysql_up{instance=~"galera.*"})' 3
+	ok 'the servers hide nothing from the monitoring user' not grep -iE 'denied|privilege|missing' <(compose logs --since 1m agent)
+	ok 'the cluster takes load' loadgen sysbench --config-file=/secrets/sysbench.cnf --mysql-host=galera1 oltp_read_write --tables=2 --table-size=1000 prepare
+	ok 'and a benchmark' loadgen benchwatch run --run-id=clustered -- sysbench --config-file=/secrets/sysbench.cnf --mysql-host=galera1 \
+		oltp_read_write --tables=2 --table-size=1000 --threads=4 --time=10 --report-interval=1 --mysql-ignore-errors=1213,1020,1205 run
+	ok 'both replicas caught up' eventually 30 is 'count(benchwatch_run_drain_seconds{run="clustered"})' 2
+	ok 'all have the same' eventually 30 nodes_agree
+	ok 'a YCSB run is one, too' loadgen benchwatch run --run-id=ycsb -- ycsb run basic -s -P workloads/workloada -p operationcount=20000 -p status.interval=1 \
+		-p basicdb.verbose=false -threads 2
+	ok 'with its summary' eventually 15 is 'benchwatch_run_summary_operations_total{run="ycsb",op="transaction"}' 20000
+	ok 'go-tpc prepares its tables' loadgen sh -c "$(tpc prepare)"
+	ok 'go-tpc makes load' loadgen sh -c "benchwatch run --run-id=tpcc -- $(tpc run) --time 8s --interval 1s"
+	ok 'its new orders are counted' eventually 15 positive 'benchwatch_run_summary_operations_total{run="tpcc",op="new_order"}'
+	# shellcheck disable=SC2016
+	ok 'no password is in the runs' not docker run --rm -v benchwatch_data:/d:ro -v benchwatch_secrets:/s:ro "$(image busybox)" sh -c 'grep -rF "$(cat /s/benchmark-password)" /d'
+	ok 'one node goes and comes back' node_restart galera2
+	ok 'all stop' compose --profile galera down --timeout 30
+	ok 'the same cluster comes up again' compose --profile galera up --detach
+	ok 'with all nodes' eventually 90 is 'count(benchwatch_galera_local_state{cluster="galera"} == 4)' 3
+	ok 'and their data' eventually 30 nodes_agree
+	if [[ -n ${GRAFANA_HOME:-} ]]; then
+		ok 'its runs are marked in Grafana' eventually 60 marked clustered
+	fi
+}
+
+# As in compose/README.md: the container's shell reads the password.
+# shellcheck disable=SC2016
+tpc() { echo 'go-tpc tpcc '"$1"' -H galera1 -P 3306 -U benchmark -p "$(cat /secrets/benchmark-password)" -D test --warehouses 1 --parts 1 -T 2'; }
+# shellcheck disable=SC2016
+on_node() { compose --profile galera exec -T "$1" sh -c 'MYSQL_PWD=$(cat /secrets/root-password) mariadb -h 127.0.0.1 -uroot -N' <<<"$2"; }
+nodes_agree() { [[ $(for node in galera1 galera2 galera3; do on_node "$node" 'CHECKSUM TABLE sbtest.sbtest1, sbtest.sbtest2' || echo "$node: $?"; done | sort -u | tee /dev/stderr | wc -l) -eq 2 ]]; }
+node_restart() { compose --profile galera restart --timeout 20 "$1" && eventually 90 is 'count(benchwatch_galera_local_state{cluster="galera"} == 4)' 3; }
+
+# Without credentials there is no CloudWatch: what shows is that the exporter takes its
+# configuration, and that a missing region is said.
+aurora() {
+	ok 'the profile aurora wants a region' not compose --profile aurora up --detach cloudwatch-config cloudwatch-exporter
+	ok 'and says so' region_missing
+	export AWS_REGION=eu-central-1
+	ok 'with one it comes up' compose --profile aurora up --detach --wait cloudwatch-exporter
+	ok 'the exporter took its configuration' not grep -iE "couldn't read|yaml|invalid" <(compose logs cloudwatch-exporter)
+	ok 'Prometheus found it' eventually 90 targets_have 'cloudwatch cloudwatch-exporter:5000 up'
+	ok 'the profile aurora stops' compose --profile aurora down --timeout 10
+	unset AWS_REGION
+}
+region_missing() { compose --profile aurora logs cloudwatch-config | grep -q 'set AWS_REGION'; }
+targets_have() { targets | grep -qx "$1"; }
+
+keep() {
+	printf 'the stack runs on at DOCKER_HOST=unix://%s/docker.sock; Enter or Ctrl-C ends it\n' "$work"
+	read -r _ || while sleep 1; do :; done
+}
+
 main() {
 	((EUID == 0)) || die 'a Docker engine needs root'
-	need dockerd docker.io
-	need docker docker.io
-	need busybox busybox-static
-	need jq jq
+	"$root/scripts/packages.sh" compose
+	"$root/scripts/toolchain.sh" go node
 	work=$(mktemp -d "${TMPDIR:-/tmp}/benchwatch-compose.XXXXXX")
 	plugin=''
 	trap finish_all EXIT
@@ -235,16 +338,19 @@ main() {
 	# The file in /etc is another engine's; the default network is not needed.
 	echo '{"bridge": "none"}' >"$work/daemon.json"
 	compose_find
-	benchwatch=${BENCHWATCH:-$root/benchwatch}
-	[[ -n ${BENCHWATCH:-} ]] || make --no-print-directory -s -C "$root" build
-	if [[ -z ${GRAFANA_HOME:-} ]]; then
-		echo 'GRAFANA_HOME is not set: Grafana is left out'
-		printf 'services:\n  grafana: !reset null\n  grafana-token: !reset null\n' >"$work/override.yaml"
-	fi
+	override >"$work/override.yaml"
+	[[ -n ${GRAFANA_HOME:-} ]] || echo 'GRAFANA_HOME is not set: Grafana is left out'
 	engine_start
 	standin_core
 	standin_mysql
+	standin_exporters
+	base_golang
+	base_node
+	base_debian
+	ycsb_mirror
+	standin_mariadb
 	[[ -z ${GRAFANA_HOME:-} ]] || standin_grafana "$GRAFANA_HOME" "${GRAFANA_BINARY:-$GRAFANA_HOME/bin/grafana}"
+	images
 	core
 	mysql
 	[[ -z ${GRAFANA_HOME:-} ]] || grafana
@@ -254,7 +360,14 @@ main() {
 	else
 		echo 'no MySQL 9 (scripts/mysql9.sh unpack): the profile group-replication is left out'
 	fi
+	galera
+	if [[ -x ${PROGRAMS:-}/yace ]]; then
+		aurora
+	else
+		echo 'no yace in PROGRAMS: the profile aurora is left out'
+	fi
 	((failed == 0)) || logs
+	[[ -z ${KEEP:-} ]] || keep
 	printf '%s passed, %s failed\n' "$passed" "$failed"
 	failed_quietly=$((failed > 0))
 	((failed == 0))

@@ -1,6 +1,6 @@
 # shellcheck shell=bash disable=SC2154
 # Stand-in images for those that compose/ names, from what is installed on this machine.
-# Sourced by stack.sh, which sets root, work (a folder) and benchwatch (the binary).
+# Sourced by stack.sh, which sets root and work (a folder).
 
 # image NAME: the tag that compose/ pins, so that a change of version is followed.
 image() { compose --profile '*' config --images | sort -u | grep -E "^(.*/)?$1:"; }
@@ -38,12 +38,17 @@ base() {
 	files "$1" /lib/*-linux-gnu/libnss_dns.so.2 /lib/*-linux-gnu/libnss_files.so.2
 }
 
+# program_file COMMAND NAME: the file; one in the folder PROGRAMS goes first.
+program_file() {
+	if [[ -x ${PROGRAMS:-}/$2 ]]; then readlink -f "$PROGRAMS/$2"; else readlink -f "$(command -v "$1")"; fi
+}
+
 # program DIR COMMAND [NAME]: the command as /bin/NAME.
 program() {
-	files "$1" "$(command -v "$2")"
-	local file
-	file=$(readlink -f "$(command -v "$2")")
-	ln -sf "$file" "$1/bin/${3:-$2}"
+	local file name=${3:-$2}
+	file=$(program_file "$2" "$name")
+	files "$1" "$file"
+	ln -sf "$file" "$1/bin/$name"
 }
 
 # finish DIR IMAGE CHANGE...: the folder becomes the image.
@@ -59,11 +64,6 @@ standin_core() {
 	local dir=$work/rootfs
 	base "$dir"
 	finish "$dir" "$(image busybox)" 'ENV PATH=/bin' 'CMD ["sh"]'
-
-	mkdir -p "$dir/var/lib/benchwatch"
-	install "$benchwatch" "$dir/benchwatch"
-	chown 65532:65532 "$dir/var/lib/benchwatch"
-	finish "$dir" "$(image agent)" 'ENV BENCHWATCH_DATA_DIR=/var/lib/benchwatch' 'USER 65532:65532' 'ENTRYPOINT ["/benchwatch"]'
 
 	base "$dir"
 	program "$dir" prometheus
@@ -142,14 +142,37 @@ standin_mysql() {
 	base "$dir"
 	program "$dir" prometheus-mysqld-exporter mysqld_exporter
 	finish "$dir" "$(image mysqld-exporter)" 'ENV PATH=/bin' 'USER 65534' 'ENTRYPOINT ["/bin/mysqld_exporter"]'
+}
 
-	base "$dir"
-	program "$dir" sysbench
-	# The client's library loads the ways to log in by name.
-	files "$dir" /usr/lib/*-linux-gnu/libmariadb3/plugin/*.so
-	mkdir -p "$dir/usr/share" "$dir/var/lib/benchwatch"
-	cp -r /usr/share/sysbench "$dir/usr/share/"
-	install "$benchwatch" "$dir/bin/benchwatch"
-	chown 65532:65532 "$dir/var/lib/benchwatch"
-	finish "$dir" "$(image loadgen)" 'ENV PATH=/bin' 'ENV BENCHWATCH_DATA_DIR=/var/lib/benchwatch' 'USER 65532:65532'
+# standin_exporters: those that Debian does not have, if the folder PROGRAMS has them.
+standin_exporters() {
+	local dir=$work/rootfs
+	if [[ -x ${PROGRAMS:-}/yace ]]; then
+		base "$dir"
+		program "$dir" yace
+		finish "$dir" "$(image '[^ ]*cloudwatch-exporter')" 'ENV PATH=/bin' 'USER 65534' 'ENTRYPOINT ["/bin/yace"]'
+	fi
+	if [[ -x ${PROGRAMS:-}/mongodb_exporter ]]; then
+		install -D "$PROGRAMS/mongodb_exporter" "$dir/mongodb_exporter"
+		finish "$dir" "$(base_image percona/mongodb_exporter)" 'USER 65535:65535' 'ENTRYPOINT ["/mongodb_exporter"]'
+	fi
+}
+
+# standin_mariadb: Debian's MariaDB with Galera, with folders and users as in MariaDB's
+# own image.
+standin_mariadb() {
+	local dir=$work/mariadb
+	mkdir -p "$dir"
+	install "$root/tests/compose/standin/mariadb.sh" "$dir/docker-entrypoint.sh"
+	cat >"$dir/Dockerfile" <<-END
+		FROM $(base_image debian)
+		RUN groupadd -r -g 999 mysql && useradd -r -u 999 -g mysql --home-dir /var/lib/mysql mysql \
+		 && apt-get update && apt-get install -y --no-install-recommends mariadb-server galera-4 rsync \
+		 && rm -rf /var/lib/apt/lists/* /var/lib/mysql && mkdir -p /var/lib/mysql /run/mysqld /docker-entrypoint-initdb.d \
+		 && chown mysql:mysql /var/lib/mysql /run/mysqld && sed -i 's/^bind-address/#&/' /etc/mysql/mariadb.conf.d/50-server.cnf
+		COPY docker-entrypoint.sh /usr/local/bin/
+		ENTRYPOINT ["docker-entrypoint.sh"]
+		CMD ["mariadbd"]
+	END
+	docker build --quiet --network host --tag "$(image mariadb)" "$dir"
 }
