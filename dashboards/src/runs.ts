@@ -14,10 +14,23 @@ import { limits } from './threshold';
 const finished = `(max by (run) (benchwatch_run_end_timestamp_seconds{${runs}}) * 1000 >= \${__from})`;
 const ofFinished = (expr: string): string => `(${expr}) and on (run) ${finished}`;
 
+const ended = `max by (run) (benchwatch_run_end_timestamp_seconds{${runs}})`;
+const drained = `max by (run) (benchwatch_run_drain_seconds{${runs}})`;
+
+/**
+ * When Prometheus had everything of a run, in milliseconds: some scrapes and
+ * evaluations of rules after the slowest replica had caught up. A time range
+ * that ends with the tool itself shows no result, no summary and no drain.
+ */
+const complete = `round((${ended} + (${drained} or 0 * ${ended}) + 10) * 1000)`;
+
+/** For a column that only the link needs: Grafana up to 11, and newer ones. */
+const unseen: DynamicConfigValue[] = [{ id: 'custom.hidden', value: true }, set.hidden()];
+
 /** The columns of the table: name, query, how to show it. */
 const columns: { name: string; expr: string; show: DynamicConfigValue[] }[] = [
   { name: 'Started', expr: `max by (run) (benchwatch_run_start_timestamp_seconds{${runs}}) * 1000`, show: [set.unit(unit.time), width(165)] },
-  { name: 'Ended', expr: `max by (run) (benchwatch_run_end_timestamp_seconds{${runs}}) * 1000`, show: [set.unit(unit.time), width(165)] },
+  { name: 'Ended', expr: `${ended} * 1000`, show: [set.unit(unit.time), width(165)] },
   { name: 'Duration', expr: `max by (run) (benchwatch_run_summary_duration_seconds{${runs}})`, show: [set.unit(unit.clock), width(90)] },
   { name: 'Throughput', expr: `max by (run) (benchwatch_run_summary_operations_per_second{op="transaction", ${runs}})`, show: [set.unit(unit.perSecond), width(110)] },
   { name: 'Latency', expr: `max by (run, stat) (run:benchwatch_run_summary_latency_seconds:headline{${runs}})`, show: [set.unit(unit.seconds), width(90)] },
@@ -25,7 +38,8 @@ const columns: { name: string; expr: string; show: DynamicConfigValue[] }[] = [
   { name: 'Peak CPU', expr: `max_over_time(run:node_cpu_utilisation:max{${runs}}[$__range])`, show: [set.unit(unit.share), set.decimals(0), colored(limits.cpu.warning), width(90)] },
   { name: 'Worst lag', expr: `max_over_time(run:benchwatch_replication_lag_seconds:max{${runs}}[$__range])`, show: [set.unit(unit.seconds), set.decimals(1), colored(limits.lagSeconds.warning, limits.lagSeconds.critical), width(95)] },
   { name: 'Flow control', expr: `avg_over_time(run:benchwatch_galera_flow_control_paused:ratio_rate15s{${runs}}[$__range])`, show: [set.unit(unit.share), set.decimals(0), colored(limits.flowControl.warning, limits.flowControl.critical), width(105)] },
-  { name: 'Drain', expr: `max by (run) (benchwatch_run_drain_seconds{${runs}})`, show: [set.unit(unit.seconds), set.decimals(1), colored(limits.drainSeconds.warning), width(80)] },
+  { name: 'Drain', expr: drained, show: [set.unit(unit.seconds), set.decimals(1), colored(limits.drainSeconds.warning), width(80)] },
+  { name: 'Complete', expr: complete, show: [set.unit(unit.time), ...unseen] },
 ];
 
 function width(pixels: number): DynamicConfigValue {
@@ -40,7 +54,7 @@ function colored(warning: number, critical?: number): DynamicConfigValue {
 
 const toLiveRun = {
   title: 'Open this run in Live run',
-  url: '/d/benchwatch-live-run?${datasource:queryparam}&var-run=${__data.fields.Run}&from=${__data.fields.Started.numeric}&to=${__data.fields.Ended.numeric}',
+  url: '/d/benchwatch-live-run?${datasource:queryparam}&var-run=${__data.fields.Run}&from=${__data.fields.Started.numeric}&to=${__data.fields.Complete.numeric}',
 };
 
 function table(): AnyPanel {
@@ -50,7 +64,7 @@ function table(): AnyPanel {
     rows(ofFinished(`max by (run, result) (benchwatch_run_result{${runs}})`)),
     ...columns.map((c) => rows(ofFinished(c.expr))),
   ];
-  const names = ['Run', 'Title', 'Result', 'Tool', 'Workload', 'Threads', 'Target', ...columns.map((c) => c.name)];
+  const names = ['Run', 'Title', 'Result', 'Tool', 'Workload', 'Threads', 'Target', ...columns.slice(0, -1).map((c) => c.name)];
   const rename: Record<string, string> = { run: 'Run', title: 'Title', tool: 'Tool', workload: 'Workload', threads: 'Threads', target: 'Target', result: 'Result', stat: 'of' };
   columns.forEach((c, i) => { rename[`Value #${letter(i + 2)}`] = c.name; });
   const order = ['title', 'result', 'tool', 'workload', 'threads', ...columns.slice(2).map((_, i) => `Value #${letter(i + 4)}`), 'stat', 'target', 'Value #C', 'Value #D', 'run'];

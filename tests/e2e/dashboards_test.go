@@ -86,7 +86,7 @@ func TestDashboardsHaveData(t *testing.T) {
 	m.finish(t, first, "--threads=2", "--time=5")
 	// Until the exporters have been scraped twice the hosts have no data.
 	m.has(t, "instance:node_cpu_utilisation:rate20s")
-	ended := m.finish(t, second, "--threads=8", "--time=6", "--rate=200")
+	m.finish(t, second, "--threads=8", "--time=6", "--rate=200")
 	m.slowed(t, live)
 	now := time.Now()
 	m.interrupt(t, live)
@@ -94,7 +94,7 @@ func TestDashboardsHaveData(t *testing.T) {
 
 	m.look(t, []window{
 		{Name: "live", From: now.Add(-15 * time.Minute), To: now},
-		{Name: "finished", From: m.meta(t, second).StartedAt, To: ended, Variables: map[string]string{"run": second}},
+		m.opened(t, second),
 		{Name: "exporters alone", From: alone.Add(-time.Minute), To: alone, Partial: true},
 	})
 }
@@ -104,8 +104,8 @@ func options(more ...string) []string {
 	return append(sysbench("oltp_write_only", "--report-interval=1"), append(more, "run")...)
 }
 
-// finish lets a run come to its end, and returns a time at which Prometheus has all of it.
-func (m *monitored) finish(t *testing.T, id string, more ...string) time.Time {
+// finish lets a run come to its end.
+func (m *monitored) finish(t *testing.T, id string, more ...string) {
 	t.Helper()
 	wrapper := m.run(t, id, options(more...)...)
 	if status := wrapper.status(t, 60*time.Second); status != 0 {
@@ -114,7 +114,20 @@ func (m *monitored) finish(t *testing.T, id string, more ...string) time.Time {
 	m.closed(t, id, 60*time.Second)
 	m.has(t, fmt.Sprintf(`benchwatch_run_drain_seconds{run=%q,target="n2"}`, id))
 	m.has(t, fmt.Sprintf(`run:benchwatch_run_summary_latency_seconds:headline{run=%q}`, id))
-	return time.Now()
+}
+
+// opened is the window in which the table of the dashboard Runs opens a run.
+func (m *monitored) opened(t *testing.T, id string) window {
+	t.Helper()
+	meta := m.meta(t, id)
+	drained := 0.0
+	for _, d := range meta.Drain {
+		if d.Seconds != nil {
+			drained = max(drained, *d.Seconds)
+		}
+	}
+	complete := meta.EndedAt.Add(time.Duration((drained + 10) * float64(time.Second)))
+	return window{Name: "finished", From: meta.StartedAt, To: complete, Variables: map[string]string{"run": id}}
 }
 
 // slowed starts a run, marks it, and lets a node ask for pauses until an alert fires.
