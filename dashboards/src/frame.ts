@@ -66,15 +66,15 @@ function seriesAnnotation(name: string, color: string, expr: string, title: stri
 const at = (metric: string, edge: string): string =>
   `label_replace(${metric}{run=~"$run"} * 1000, "edge", "${edge}", "", "")`;
 
-/** Annotations that the agent sent to Grafana, of one kind. `shown`: with a switch. */
-function grafanaAnnotation(name: string, color: string, kind: 'run' | 'point' | 'alert', shown: boolean): AnnotationQueryBuilder {
+/** Annotations that the agent sent to Grafana, of one kind. `shown`: with a switch, which is `on` or off at first. */
+function grafanaAnnotation(name: string, color: string, kind: 'run' | 'point' | 'alert', shown: boolean, on = true): AnnotationQueryBuilder {
   // The SDK types an annotation's target as a query of a data source; Grafana's
   // own annotations are selected by tags instead.
   const tagged = new AnnotationTargetBuilder().type('tags').tags(['benchwatch', `kind:${kind}`]).matchAny(false).limit(200);
   return new AnnotationQueryBuilder()
     .name(name)
     .datasource({ type: 'grafana', uid: '-- Grafana --' })
-    .enable(true)
+    .enable(on)
     .hide(!shown)
     .iconColor(color)
     .target(tagged as unknown as cog.Builder<cog.Dataquery>);
@@ -86,7 +86,8 @@ const ifPresent = (labels: Page['variables']): string => labels.map((label) => `
 const annotations = (page: Page): AnnotationQueryBuilder[] => [
   grafanaAnnotation('Runs (Grafana)', 'blue', 'run', true),
   grafanaAnnotation('Markers (Grafana)', 'purple', 'point', false),
-  grafanaAnnotation('Alerts (Grafana)', 'red', 'alert', false),
+  // From begin to end, which Grafana fills: several at once would hide the curves.
+  grafanaAnnotation('Alerts (Grafana)', 'red', 'alert', true, false),
   seriesAnnotation('Run start and end', 'semi-dark-blue',
     `${at('benchwatch_run_start_timestamp_seconds', 'started')} or ${at('benchwatch_run_end_timestamp_seconds', 'ended')}`,
     '{{run}} {{edge}}', '', false),
