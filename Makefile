@@ -51,6 +51,10 @@ dashboards: ## the dashboards are what their source says, and are sound
 page: ## the live page in Chromium
 	@tests/web/run.sh
 
+.PHONY: grafana-test
+grafana-test: ## dashboards and markers in a real Grafana (GRAFANA_URL, GRAFANA_TOKEN)
+	@tests/grafana/run.sh
+
 .PHONY: compose
 compose: ## compose/ is sound, as far as that shows without Docker
 	@tests/compose/run.sh
