@@ -64,7 +64,7 @@ func parse(s Streams, tools tool.Set, name, file string) error {
 			return nil
 		}
 	}
-	if err := parseLines(r, t.NewParser(), s.Out); err != nil {
+	if err := parseLines(r, t.NewParser(tool.Description{}), s.Out); err != nil {
 		return fmt.Errorf("parse %s: %w", label, err)
 	}
 	return nil

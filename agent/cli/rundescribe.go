@@ -41,6 +41,9 @@ func (r *runCommand) describe() (commandline.Command, run.Meta, error) {
 		Command: command.Redacted, Generator: host,
 		StartedAt: time.Now().UTC().Truncate(time.Millisecond),
 	}
+	if p := d.LatencyPercentile; p.Known {
+		meta.LatencyPercentile = &p.Value
+	}
 	if meta.Tool == "" && command.Tool != nil {
 		meta.Tool = command.Tool.Name
 	}

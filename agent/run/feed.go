@@ -42,10 +42,12 @@ type feed struct {
 	axis axis
 }
 
-func newFeed(t *tool.Tool) *feed {
+// newFeed makes a feed for the output of a run that meta tells of. t may be nil:
+// then nothing is understood.
+func newFeed(t *tool.Tool, meta *Meta) *feed {
 	f := &feed{state: newState()}
 	if t != nil {
-		f.parser = t.NewParser()
+		f.parser = t.NewParser(meta.description())
 	}
 	return f
 }

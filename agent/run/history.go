@@ -133,7 +133,7 @@ func ReadOutputHistory(ctx context.Context, dir Directory, t *tool.Tool) (*Histo
 		return nil, err
 	}
 	h := &History{}
-	f := newFeed(t)
+	f := newFeed(t, &meta)
 	f.series, f.growing = &h.Intervals, !meta.Ended()
 	if err := f.readAll(ctx, dir, &meta); err != nil {
 		h.Damage.Problems = append(h.Damage.Problems, err.Error())

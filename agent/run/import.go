@@ -51,7 +51,7 @@ func ReadLog(ctx context.Context, path string, t *tool.Tool) ([]LogPart, error) 
 	}
 	defer r.Close()
 	r.Finish()
-	l := &logReader{parser: t.NewParser()}
+	l := &logReader{parser: t.NewParser(tool.Description{})}
 	for {
 		line, err := r.Next(ctx)
 		if errors.Is(err, io.EOF) {
@@ -203,7 +203,7 @@ func (p *LogPart) shortest(f io.ReaderAt, t *tool.Tool) (int64, error) {
 // saysTheSame reports whether the part's bytes up to end say what it says as a
 // part of the log.
 func (p *LogPart) saysTheSame(f io.ReaderAt, t *tool.Tool, end int64) (bool, error) {
-	alone := newFeed(t)
+	alone := newFeed(t, &Meta{})
 	if err := alone.readSection(io.NewSectionReader(f, p.Offset, end-p.Offset)); err != nil {
 		return false, err
 	}

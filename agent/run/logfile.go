@@ -131,7 +131,7 @@ func (f *logFile) follow(ctx context.Context, followers *sync.WaitGroup) error {
 		return err
 	}
 	defer r.Close()
-	f.parser, f.boundary = f.tool.NewParser(), begin
+	f.parser, f.boundary = f.tool.NewParser(tool.Description{}), begin
 	generation := 0
 	for {
 		l, err := f.next(ctx, r)
@@ -263,7 +263,7 @@ func (f *logFile) closeParser(ctx context.Context, followers *sync.WaitGroup, at
 	f.parser.Close(func(r *tool.Report) { f.report(ctx, followers, r, at) })
 	f.endFinished(at)
 	f.end(at, f.boundary, "the tool stopped writing and printed no summary")
-	f.parser, f.number = f.tool.NewParser(), 0
+	f.parser, f.number = f.tool.NewParser(tool.Description{}), 0
 }
 
 // end writes the present run's end; its tracker does the rest.

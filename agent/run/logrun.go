@@ -90,7 +90,7 @@ func (f *logFile) scanPast(ctx context.Context, offset int64) ([]pastRun, error)
 	var runs []pastRun
 	number, boundary, lineAt := 0, offset, offset
 	reported, held := false, false // by this line; of the run before
-	parser := f.tool.NewParser()
+	parser := f.tool.NewParser(tool.Description{})
 	see := func(report *tool.Report) {
 		reported = true
 		if report.Run != number {

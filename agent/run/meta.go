@@ -4,6 +4,8 @@ package run
 
 import (
 	"time"
+
+	"github.com/benchwatch/benchwatch/agent/tool"
 )
 
 // Result is how a run ended.
@@ -36,6 +38,9 @@ type Meta struct {
 	// ReportIntervalSeconds is what was asked for, 0 if there are no interval
 	// reports or it is not known.
 	ReportIntervalSeconds float64 `json:"report_interval_seconds,omitempty"`
+	// LatencyPercentile is what was asked for, 0 if it was switched off; absent
+	// if it was left to the tool.
+	LatencyPercentile *float64 `json:"latency_percentile,omitempty"`
 
 	Target   string `json:"target,omitempty"`
 	Database string `json:"database,omitempty"`
@@ -113,6 +118,20 @@ type Drain struct {
 	Seconds *float64 `json:"seconds,omitempty"`
 	// TimedOut: not reached within the drain timeout.
 	TimedOut bool `json:"timed_out,omitempty"`
+}
+
+// description is what a parser may know of the command line. The labels are not
+// in it: the user's own are among them.
+func (m *Meta) description() tool.Description {
+	d := tool.Description{
+		Command: m.Verb, Workload: m.Workload, Threads: m.Threads, Target: m.Target, Database: m.Database,
+		Duration:       time.Duration(m.DurationSeconds * float64(time.Second)),
+		ReportInterval: time.Duration(m.ReportIntervalSeconds * float64(time.Second)),
+	}
+	if m.LatencyPercentile != nil {
+		d.LatencyPercentile = tool.Some(*m.LatencyPercentile)
+	}
+	return d
 }
 
 // Ended reports whether the tool has ended.

@@ -18,7 +18,7 @@ func Read(ctx context.Context, dir Directory, t *tool.Tool) (Snapshot, error) {
 	if err != nil {
 		return Snapshot{}, err
 	}
-	f := newFeed(t)
+	f := newFeed(t, &meta)
 	err = f.readAll(ctx, dir, &meta)
 	f.close(time.Now())
 	return f.snapshot(meta, time.Now()), err

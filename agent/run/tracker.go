@@ -39,7 +39,7 @@ type tracker struct {
 }
 
 func newTracker(dir Directory, meta Meta, t *tool.Tool, opts *Options) *tracker {
-	feed := newFeed(t)
+	feed := newFeed(t, &meta)
 	id := meta.ID // seen must not take the tracker's mu
 	feed.seen = func(r *tool.Report, elapsed float64, placed, fresh bool) {
 		if placed {

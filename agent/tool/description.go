@@ -34,6 +34,10 @@ type Description struct {
 	// ReportInterval that was asked for, or is the tool's default; 0 if there
 	// will be no interval reports.
 	ReportInterval time.Duration
+	// LatencyPercentile is the percentile that was asked for, for tools that
+	// print one and may not say which: 0 if it was switched off, not known if
+	// the command line leaves it to the tool.
+	LatencyPercentile Optional[float64]
 
 	// Target is host:port or a socket's path; a list is joined by commas.
 	Target   string

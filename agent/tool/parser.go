@@ -63,8 +63,9 @@ type Tool struct {
 	Describe func(Invocation) Description
 
 	// NewParser returns a parser for one output (both streams of one process,
-	// or one log file).
-	NewParser func() Parser
+	// or one log file). The description is what is known of the command line:
+	// of a log file nothing, the zero value. What the output says goes before it.
+	NewParser func(Description) Parser
 
 	// Sniff tells how sure it is, 0 (not mine) to 100, that an output which
 	// begins with head is this tool's.

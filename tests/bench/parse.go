@@ -219,7 +219,7 @@ func readThrough(name, path string) (reports int, err error) {
 	}
 	defer r.Close()
 	r.Finish()
-	p := t.NewParser()
+	p := t.NewParser(tool.Description{})
 	emit := func(*tool.Report) { reports++ }
 	for {
 		line, err := r.Next(context.Background())

@@ -53,11 +53,16 @@ func (l *lengths) vote(seconds float64) {
 }
 
 // length works out how long the interval was: go-tpc does not print it. Its
-// ticker runs on --interval, nearly always whole seconds; the longest row covers
-// it all but the time until the first transaction ended. Where that is near to
-// whole seconds, these are meant. With few or slow transactions it is far from
-// that: then the run's other intervals tell, or nothing does.
+// ticker runs on --interval; the longest row covers it all but the time until the
+// first transaction ended. If the command line is not known it nearly always was
+// whole seconds: where a row is near to them, these are meant. With few or slow
+// transactions it is far from that: then the run's other intervals tell, or
+// nothing does.
 func (p *Parser) length(r *tool.Report, covered float64, samples uint64) {
+	if p.interval > 0 && covered <= p.interval*(1+above) {
+		r.IntervalSeconds = tool.Some(p.interval)
+		return
+	}
 	if covered <= 0 {
 		return
 	}

@@ -16,9 +16,10 @@ import (
 // was printed, can't be told apart without Flush; that takes a run with less than
 // one transaction per interval and kind.
 type Parser struct {
-	number int // of the present run, 0 before the first
-	run    run
-	report tool.Report
+	interval float64 // seconds, as the command line says; 0 if it is not known
+	number   int     // of the present run, 0 before the first
+	run      run
+	report   tool.Report
 
 	names names
 	row   row
@@ -40,8 +41,10 @@ type run struct {
 	cause        string
 }
 
-// NewParser returns a parser for one output.
-func NewParser() *Parser { return &Parser{names: names{}} }
+// NewParser returns a parser for the output of a command line.
+func NewParser(d tool.Description) *Parser {
+	return &Parser{names: names{}, interval: d.ReportInterval.Seconds()}
+}
 
 // Parse takes the next line.
 func (p *Parser) Parse(line tool.Line, emit func(*tool.Report)) tool.Verdict {

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -103,6 +104,58 @@ func TestIntervalLength(t *testing.T) {
 	}
 }
 
+// The command line tells the length that few transactions don't. An interval that
+// covers more was longer: the ticker came late.
+func TestIntervalOfTheCommandLine(t *testing.T) {
+	few := "[Current] NEW_ORDER - Takes(s): 0.6, Count: 3, TPM: 300.0, Sum(ms): 21.0, Avg(ms): 7.0, 50th(ms): 7.0, 90th(ms): 7.0, 95th(ms): 7.0, 99th(ms): 7.0, 99.9th(ms): 7.0, Max(ms): 7.0\n"
+	stalled := strings.NewReplacer("Takes(s): 1.0", "Takes(s): 4.1", "TPM: 6065.7", "TPM: 1411.0").Replace(newOrder)
+	d := tool.Description{ReportInterval: 1500 * time.Millisecond}
+	var length, rate []tool.Optional[float64]
+	for _, r := range ofKind(tooltest.ParseOf(Tool, d, tooltest.Lines(tool.Stdout, []byte(few+delivery+newOrder+few+stalled))), tool.Interval) {
+		length, rate = append(length, r.IntervalSeconds), append(rate, r.Rate("new_order"))
+	}
+	if diff := cmp.Diff([]tool.Optional[float64]{tool.Some(1.5), tool.Some(1.5), tool.Some(1.5), tool.Some(4.125)}, length); diff != "" {
+		t.Errorf("lengths: -want +got:\n%s", diff)
+	}
+	if diff := cmp.Diff([]tool.Optional[float64]{tool.Some(2.0), tool.Some(64.667), tool.Some(2.0), tool.Some(23.515)}, rate); diff != "" {
+		t.Errorf("rates: -want +got:\n%s", diff)
+	}
+}
+
+// With their command lines the recorded outputs say what they say without, and
+// no interval is without a length.
+func TestGoldenWithCommandLine(t *testing.T) {
+	intervals := 0
+	for _, dir := range tooltest.Cases(t, "testdata/*/*") {
+		command, err := os.ReadFile(filepath.Join(dir, "cmd.txt"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := Describe(tool.Invocation{Args: strings.Fields(string(command))[1:]})
+		with, without := tooltest.ParseOf(Tool, d, lines(t, dir)), tooltest.Parse(Tool, lines(t, dir))
+		if len(with.Reports) != len(without.Reports) {
+			t.Fatalf("%s: %d reports, without the command line %d", dir, len(with.Reports), len(without.Reports))
+		}
+		for i, r := range with.Reports {
+			if r.Kind == tool.Interval {
+				intervals++
+				if !r.IntervalSeconds.Known {
+					t.Errorf("%s: no length: %s", dir, tooltest.Render(r))
+				}
+			}
+			if !without.Reports[i].IntervalSeconds.Known {
+				continue
+			}
+			if diff := cmp.Diff(tooltest.Render(without.Reports[i]), tooltest.Render(r)); diff != "" {
+				t.Errorf("%s: -without +with:\n%s", dir, diff)
+			}
+		}
+	}
+	if intervals == 0 {
+		t.Error("no intervals recorded")
+	}
+}
+
 // Flush lets an interval out at once and changes nothing else.
 func TestFlush(t *testing.T) {
 	for _, dir := range tooltest.Cases(t, "testdata/*/*") {
@@ -110,7 +163,7 @@ func TestFlush(t *testing.T) {
 		want := tooltest.Parse(Tool, all)
 		var got tooltest.Result
 		emit := func(r *tool.Report) { got.Reports = append(got.Reports, r.Clone()) }
-		p := NewParser()
+		p := NewParser(tool.Description{})
 		for i, l := range all {
 			p.Parse(l, emit)
 			// The rows of one instant are written at once; tables need no Flush.
@@ -124,7 +177,7 @@ func TestFlush(t *testing.T) {
 			t.Errorf("%s: -want +got:\n%s", dir, diff)
 		}
 	}
-	p := NewParser()
+	p := NewParser(tool.Description{})
 	n := 0
 	p.Parse(tool.Line{Text: []byte(strings.TrimSpace(newOrder))}, func(*tool.Report) {})
 	p.Flush(func(*tool.Report) { n++ })
@@ -162,7 +215,7 @@ func TestDamagedRows(t *testing.T) {
 			t.Errorf("%q: %s", text, res)
 		}
 	}
-	if v := NewParser().Parse(tool.Line{Text: []byte(newOrder), Cut: true}, nil); v != tool.Malformed {
+	if v := NewParser(tool.Description{}).Parse(tool.Line{Text: []byte(newOrder), Cut: true}, nil); v != tool.Malformed {
 		t.Errorf("a line over the limit: %v", v)
 	}
 }
@@ -281,7 +334,7 @@ func BenchmarkInterval(b *testing.B) {
 					break
 				}
 			}
-			p := NewParser()
+			p := NewParser(tool.Description{})
 			emit := func(*tool.Report) {}
 			for _, l := range all {
 				p.Parse(l, emit)

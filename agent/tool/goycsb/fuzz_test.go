@@ -27,7 +27,7 @@ func FuzzParser(f *testing.F) {
 			check(t, r)
 		}
 		tooltest.Parse(Tool, tooltest.On(tool.Stderr, lines))
-		p := Tool.NewParser()
+		p := Tool.NewParser(tool.Description{})
 		for _, l := range lines {
 			p.Parse(l, func(r *tool.Report) { check(t, r) })
 			p.(tool.Flusher).Flush(func(r *tool.Report) { check(t, r) })

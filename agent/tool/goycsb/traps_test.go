@@ -133,7 +133,7 @@ func TestFlush(t *testing.T) {
 	want := rendered(text)
 	var got []string
 	emit := func(r *tool.Report) { got = append(got, tooltest.Render(r)) }
-	p := Tool.NewParser()
+	p := Tool.NewParser(tool.Description{})
 	var at []int // reports after each line
 	for _, l := range tooltest.Lines(tool.Stdout, []byte(text)) {
 		p.Parse(l, emit)

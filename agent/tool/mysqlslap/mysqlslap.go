@@ -18,7 +18,7 @@ var Tool = &tool.Tool{
 	Name:      Name,
 	Programs:  []string{"mysqlslap", "mariadb-slap"},
 	Describe:  Describe,
-	NewParser: func() tool.Parser { return NewParser() },
+	NewParser: func(tool.Description) tool.Parser { return NewParser() },
 	Sniff:     Sniff,
 }
 

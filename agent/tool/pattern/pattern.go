@@ -96,7 +96,7 @@ func newTool(c Config, key string) (*tool.Tool, error) {
 		Name:      name,
 		MatchArgs: func(base string, args []string) bool { return command.re.MatchString(commandLine(base, args)) },
 		Describe:  func(inv tool.Invocation) tool.Description { return describe(command, inv) },
-		NewParser: func() tool.Parser { return &parser{program: p, tool: name} },
+		NewParser: func(tool.Description) tool.Parser { return &parser{program: p, tool: name} },
 		Sniff:     p.sniff,
 	}, nil
 }

@@ -116,7 +116,7 @@ func sorted(res tooltest.Result) []string {
 func BenchmarkPgbench(b *testing.B) {
 	pgbench := documented(b)
 	lines := tooltest.Lines(tool.Stderr, []byte("progress: 1.0 s, 1217.0 tps, lat 3.213 ms stddev 3.939, 0 failed\n"))
-	p := pgbench.NewParser()
+	p := pgbench.NewParser(tool.Description{})
 	emit := func(*tool.Report) {}
 	b.SetBytes(int64(len(lines[0].Text) + 1))
 	b.ReportAllocs()

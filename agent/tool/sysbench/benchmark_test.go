@@ -17,7 +17,7 @@ func BenchmarkIntervalLines(b *testing.B) {
 	} {
 		b.Run(name, func(b *testing.B) {
 			stdout, _ := readCapture(b, "testdata/"+name+".txt")
-			p := NewParser()
+			p := NewParser(tool.Description{})
 			emit := func(*tool.Report) {}
 			var lines [][]byte
 			for line := range bytes.Lines(stdout) {
@@ -30,7 +30,7 @@ func BenchmarkIntervalLines(b *testing.B) {
 			if len(lines) < 4 {
 				b.Fatal("no interval lines")
 			}
-			p = NewParser()
+			p = NewParser(tool.Description{})
 			for _, line := range lines {
 				p.Parse(tool.Line{Text: line}, emit)
 			}

@@ -54,6 +54,7 @@ func Describe(in tool.Invocation) tool.Description {
 	}
 	d.Duration = o.duration(age, d.Command)
 	d.ReportInterval = time.Duration(number(o, "report_interval")) * time.Second
+	d.LatencyPercentile = o.percentile()
 	if test != "" && (!builtInTests[test] || test == "oltp") {
 		o.server(&d)
 	}
@@ -87,6 +88,16 @@ func number(o *options, names ...string) int {
 		return 0
 	}
 	return n
+}
+
+// percentile is not known if it is none, or a list, which some builds take.
+func (o *options) percentile() tool.Optional[float64] {
+	v, _ := o.first("percentile")
+	p, err := strconv.ParseFloat(v, 64)
+	if err != nil || !(p >= 0 && p <= 100) {
+		return tool.Optional[float64]{}
+	}
+	return tool.Some(p)
 }
 
 // duration is the time limit. 1.x stops after 10 s unless told otherwise.

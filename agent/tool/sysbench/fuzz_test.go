@@ -20,7 +20,7 @@ func FuzzParser(f *testing.F) {
 	}
 	f.Add([]byte(lines(banner10, options10+"[", sample+"[ 2s ] Checkpoint report:", csv10, line10, line05)), []byte("PANIC: x"))
 	f.Fuzz(func(t *testing.T, stdout, stderr []byte) {
-		p := NewParser()
+		p := NewParser(tool.Description{})
 		stream := tool.Stdout
 		run := 0
 		emit := func(r *tool.Report) {

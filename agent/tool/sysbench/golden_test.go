@@ -53,7 +53,7 @@ type output struct {
 	verdicts [3]int
 }
 
-func newOutput() *output { return &output{parser: NewParser()} }
+func newOutput() *output { return &output{parser: NewParser(tool.Description{})} }
 
 func (o *output) emit(r *tool.Report) {
 	o.reports.Write(append(tool.AppendJSON(nil, r), '\n'))

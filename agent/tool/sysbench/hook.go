@@ -18,6 +18,7 @@ type hook struct {
 	doubt     doubt
 	both      bool // the script prints each interval in two forms
 
+	stat    string       // name of the latency
 	object  object       // the JSON object being read
 	report  *tool.Report // its values
 	tail    bool         // its closing brace is due
@@ -45,9 +46,14 @@ const (
 	runEnds
 )
 
-// percentileUnnamed is the name of the latency in CSV and JSON, which do not
-// say which percentile it is: sysbench's default.
-const percentileUnnamed = "p95"
+// unnamedStat is the name of the latency in CSV and JSON, which do not say which
+// percentile it is: that of the command line, else sysbench's default.
+func unnamedStat(d tool.Description) string {
+	if !d.LatencyPercentile.Known {
+		return "p95"
+	}
+	return percentileName(d.LatencyPercentile.Value)
+}
 
 // postpone decides whether the interval in p.scratch has to wait.
 func (h *hook) postpone(p *Parser, f form, seconds int, emit func(*tool.Report)) bool {
@@ -131,7 +137,7 @@ func (h *hook) csv(p *Parser, text []byte, emit func(*tool.Report)) (tool.Verdic
 	if ok {
 		var latency float64
 		latency, ok = s.decimal(2, 3)
-		addLatency(r, percentileUnnamed, latency)
+		addLatency(r, h.stat, latency)
 	}
 	ok = ok && s.lit(",") && optional(&s, &r.ErrorsPerSecond) && s.lit(",") && optional(&s, &r.ReconnectsPerSecond) && s.end()
 	if ok {
@@ -270,7 +276,7 @@ func (h *hook) number(s *scanner, key object) bool {
 		ok = rate(s, r, tool.Other)
 	case keyLatency:
 		latency, ok = s.decimal(2, 3)
-		addLatency(r, percentileUnnamed, latency)
+		addLatency(r, h.stat, latency)
 	case keyErrors:
 		ok = optional(s, &r.ErrorsPerSecond)
 	case keyReconnects:

@@ -3,6 +3,8 @@ package sysbench
 import (
 	"strings"
 	"testing"
+
+	"github.com/benchwatch/benchwatch/agent/tool"
 )
 
 const (
@@ -81,6 +83,41 @@ func TestHooks(t *testing.T) {
 		{"other tables", lines(banner10, options10+csv10, "1,2,3", "1,4,10.50", "1,4,1.5,x", "4.5,1,2"), []string{start10, json10}, 1},
 	} {
 		t.Run(c.name, func(t *testing.T) { check(t, c.input, c.want, c.malformed) })
+	}
+}
+
+// CSV and JSON don't name their percentile: the command line does.
+func TestHookPercentile(t *testing.T) {
+	outputs := map[string]string{
+		"CSV":  lines(banner10, options10+csv10, banner10, options10+csv10),
+		"JSON": lines(banner10, options10+"[", sample+",", "]", banner10, options10+"[", sample+",", "]"),
+	}
+	for _, c := range []struct {
+		name, options, latency string
+	}{
+		{"default", "", `"latency_seconds":{"transaction":{"p95":0.00104}}`},
+		{"asked for", "--percentile=99", `"latency_seconds":{"transaction":{"p99":0.00104}}`},
+		{"switched off", "--percentile=0", ""},
+		{"a list", "--percentile=99,95", `"latency_seconds":{"transaction":{"p95":0.00104}}`},
+	} {
+		d := Describe(tool.Invocation{Args: append(strings.Fields("oltp_read_write "+c.options), "run")})
+		for form, text := range outputs {
+			o := &output{parser: NewParser(d)}
+			o.feed(tool.Stdout, []byte(text))
+			intervals := 0
+			for got := range strings.Lines(o.close()) {
+				if !strings.Contains(got, `"kind":"interval"`) {
+					continue
+				}
+				intervals++
+				if has := strings.Contains(got, "latency"); has != (c.latency != "") || !strings.Contains(got, c.latency) {
+					t.Errorf("%s, %s: %s", c.name, form, got)
+				}
+			}
+			if intervals != 2 { // of two runs in one output
+				t.Errorf("%s, %s: %d intervals", c.name, form, intervals)
+			}
+		}
 	}
 }
 

@@ -66,7 +66,7 @@ func TestStandardError(t *testing.T) {
 }
 
 func TestCutLinesAreMalformed(t *testing.T) {
-	p := NewParser()
+	p := NewParser(tool.Description{})
 	for _, text := range []string{line10, "FATAL: x", "x"} {
 		if v := p.Parse(tool.Line{Text: []byte(text), Cut: true}, func(r *tool.Report) { t.Errorf("reported: %+v", r) }); v != tool.Malformed {
 			t.Errorf("%s: %v", text, v)
@@ -77,7 +77,7 @@ func TestCutLinesAreMalformed(t *testing.T) {
 
 // TestFloodOfErrors guards that a flood costs no memory that grows with it.
 func TestFloodOfErrors(t *testing.T) {
-	p := NewParser()
+	p := NewParser(tool.Description{})
 	n := 0
 	text := []byte("FATAL: " + strings.Repeat("x", 300))
 	parse := func() { p.Parse(tool.Line{Text: text}, func(*tool.Report) { n++ }) }

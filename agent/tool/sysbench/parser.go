@@ -56,9 +56,9 @@ type run struct {
 	ended      bool    // the last summary is complete
 }
 
-// NewParser returns a parser for one output.
-func NewParser() *Parser {
-	return &Parser{scratch: new(tool.Report), held: new(tool.Report)}
+// NewParser returns a parser for the output of a command line.
+func NewParser(d tool.Description) *Parser {
+	return &Parser{scratch: new(tool.Report), held: new(tool.Report), hook: hook{stat: unnamedStat(d)}}
 }
 
 // Parse takes the next line.
@@ -232,7 +232,7 @@ func (p *Parser) open(emit func(*tool.Report)) {
 	p.end(emit)
 	p.number++
 	p.run = run{}
-	p.hook = hook{}
+	p.hook = hook{stat: p.hook.stat}
 	p.summary.reset()
 	p.lastMessage = ""
 }

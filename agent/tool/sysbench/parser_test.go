@@ -187,7 +187,7 @@ func TestDamagedIntervalLines(t *testing.T) {
 			seen[shape] = true
 		}
 		try := func(damaged []byte) {
-			p := NewParser()
+			p := NewParser(tool.Description{})
 			reports := 0
 			count := func(r *tool.Report) {
 				if r.Kind == tool.Interval {

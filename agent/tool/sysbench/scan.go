@@ -156,6 +156,8 @@ func (p *percentileNames) name(text []byte) (string, bool) {
 		return "", false
 	}
 	p.text = append(p.text[:0], text...)
-	p.last = "p" + strconv.FormatFloat(v, 'f', -1, 64)
+	p.last = percentileName(v)
 	return p.last, true
 }
+
+func percentileName(percent float64) string { return "p" + strconv.FormatFloat(percent, 'f', -1, 64) }

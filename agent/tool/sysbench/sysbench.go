@@ -14,13 +14,13 @@ var Tool = &tool.Tool{
 	Name:      Name,
 	Programs:  []string{"sysbench"},
 	Describe:  Describe,
-	NewParser: func() tool.Parser { return NewParser() },
+	NewParser: func(d tool.Description) tool.Parser { return NewParser(d) },
 	Sniff:     Sniff,
 }
 
 // Sniff tells how much an output that begins with head looks like sysbench's.
 func Sniff(head []byte) int {
-	p := NewParser()
+	p := NewParser(tool.Description{})
 	score := 0
 	look := func(r *tool.Report) {
 		switch {

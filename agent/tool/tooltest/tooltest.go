@@ -67,11 +67,16 @@ type Result struct {
 	Reported, Ignored, Malformed int
 }
 
-// Parse runs a parser of tl over lines to the end.
+// Parse runs a parser of tl, which knows no command line, over lines to the end.
 func Parse(tl *tool.Tool, lines []tool.Line) Result {
+	return ParseOf(tl, tool.Description{}, lines)
+}
+
+// ParseOf is Parse for the output of a known command line.
+func ParseOf(tl *tool.Tool, d tool.Description, lines []tool.Line) Result {
 	var res Result
 	emit := func(r *tool.Report) { res.Reports = append(res.Reports, r.Clone()) }
-	p := tl.NewParser()
+	p := tl.NewParser(d)
 	for _, l := range lines {
 		// A copy, and garbage behind it: a parser must not keep the bytes.
 		text := append([]byte(nil), l.Text...)

@@ -28,7 +28,7 @@ var Tool = &tool.Tool{
 		return hasPrefix(base, start) || hasPrefix(base, load)
 	},
 	Describe:  Describe,
-	NewParser: func() tool.Parser { return NewParser() },
+	NewParser: func(tool.Description) tool.Parser { return NewParser() },
 	Sniff:     Sniff,
 }
 

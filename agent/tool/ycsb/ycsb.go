@@ -21,7 +21,7 @@ var Tool = &tool.Tool{
 	Programs:  []string{"ycsb"},
 	MatchArgs: matchArgs,
 	Describe:  describe,
-	NewParser: func() tool.Parser { return newParser() },
+	NewParser: func(tool.Description) tool.Parser { return newParser() },
 	Sniff:     sniff,
 }
 
