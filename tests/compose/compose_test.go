@@ -206,6 +206,34 @@ func TestBuilds(t *testing.T) {
 	})
 }
 
+// A build argument that is not set leaves the Dockerfile's own address alone.
+func TestMirrors(t *testing.T) {
+	if args := load(t, nil, "tidb").Services["loadgen"].Build.Args.Resolve(func(string) (string, bool) { return "", false }); args["YCSB_URL"] != nil {
+		t.Errorf("YCSB_URL is set to %q", *args["YCSB_URL"])
+	}
+	args := load(t, map[string]string{"YCSB_URL": "http://mirror.example"}, "tidb").Services["loadgen"].Build.Args
+	if url := args["YCSB_URL"]; url == nil || *url != "http://mirror.example" {
+		t.Errorf("YCSB_URL does not arrive: %v", args)
+	}
+	text := read(t, folder+"/Dockerfile")
+	for name := range args {
+		if !strings.Contains(text, "\nARG "+name+"=") {
+			t.Errorf("the Dockerfile has no argument %s", name)
+		}
+	}
+}
+
+// A node that joins gets its donor's accounts, so the password that the image made for
+// its own health check no longer fits.
+func TestGaleraIsAskedAsASharedUser(t *testing.T) {
+	services := load(t, nil, "galera").Services
+	for _, name := range []string{"galera1", "galera2", "galera3"} {
+		if test := strings.Join(services[name].HealthCheck.Test, " "); !strings.Contains(test, "/secrets/client.cnf") {
+			t.Errorf("%s: %s", name, test)
+		}
+	}
+}
+
 // The agent's image holds nothing but the agent, which runs as a user of its own.
 func TestAgentImage(t *testing.T) {
 	text := read(t, folder+"/Dockerfile")

@@ -91,7 +91,7 @@ standin_grafana() {
 	files "$dir" "$2"
 	program "$dir" curl
 	ln -sf "$(readlink -f "$2")" "$dir/bin/grafana"
-	mkdir -p "$dir/usr/share/grafana" "$dir/var/lib/grafana"
+	mkdir -p "$dir/usr/share/grafana" "$dir/var/lib/grafana" "$dir/etc/grafana/provisioning"/{access-control,alerting,dashboards,datasources,notifiers,plugins}
 	cp -r "$1/conf" "$1/public" "$dir/usr/share/grafana/"
 	install "$root/tests/compose/standin/grafana.sh" "$dir/run.sh"
 	chown -R 472:0 "$dir/var/lib/grafana"
