@@ -178,6 +178,8 @@ type Sample struct {
 
 	// Restarts counts the restarts seen since the sampler began.
 	Restarts uint64
+	// Settings are those read last, which may be long ago; nil: never.
+	Settings *SettingsReading
 
 	// Lag against the most advanced member of the target's cluster at the same
 	// tick; nil if unknown. A cluster of one has none.

@@ -37,8 +37,11 @@ type member struct {
 	failures int // in a row
 	retryAt  time.Time
 	last     Sample
-	lagTick  time.Time // the tick for which last's lag was computed
-	restarts restartCounter
+	// settingsDue: the settings are to be read; settings are those read last.
+	settingsDue bool
+	settings    *SettingsReading
+	lagTick     time.Time // the tick for which last's lag was computed
+	restarts    restartCounter
 }
 
 func newMember(s *Sampler, t Target) *member {
@@ -78,6 +81,9 @@ func (m *member) run(ctx context.Context) {
 			}
 			m.report(&sample)
 			m.sampler.answered(m, sample)
+			if sample.Err == nil {
+				m.readSettings(ctx, tick)
+			}
 		}
 	}
 }
@@ -170,7 +176,7 @@ func (m *member) record(sample Sample) {
 			sample.LagTransactions, sample.LagSeconds = m.last.LagTransactions, m.last.LagSeconds
 		}
 	}
-	sample.Restarts = m.restarts.n
+	sample.Restarts, sample.Settings = m.restarts.n, m.settings
 	m.last = sample
 }
 

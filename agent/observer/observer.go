@@ -63,7 +63,7 @@ func New(o Options) (*Observer, error) {
 	b.watcher = run.NewWatcher(run.Options{
 		DataDir: o.Config.DataDir, Only: o.Only,
 		Tools:   b.tools,
-		Targets: b.sampler.Targets, Logs: b.logs,
+		Targets: b.sampler.Targets, ReadSettings: b.sampler.ReadSettings, Logs: b.logs,
 		Began: b.markers.began, Settled: b.markers.settled,
 		Interval: b.page.Interval, Changed: b.page.Changed,
 		DrainTimeout: o.Config.Runs.DrainTimeout, MaxLive: o.Config.Runs.MaxLive, MaxKept: o.Config.Runs.MaxKept,

@@ -26,8 +26,11 @@ type Comparison struct {
 	Settings []string `json:"settings,omitempty"`
 	// Differs are facts that are the same within each group and not between
 	// them: what is compared.
-	Differs []Difference  `json:"differs,omitempty"`
-	Lines   []CompareLine `json:"lines"`
+	Differs []Difference `json:"differs,omitempty"`
+	// ServerSettings are the servers' settings that are the same within each group
+	// and not between them.
+	ServerSettings []Difference  `json:"server_settings,omitempty"`
+	Lines          []CompareLine `json:"lines"`
 	// Notes are what the reader should know of the comparison as a whole.
 	Notes []string `json:"notes,omitempty"`
 }
@@ -113,6 +116,7 @@ func Compare(groups []Group, of []string) Comparison {
 		}
 	}
 	c.notes(groups)
+	c.compareSettings(groups)
 	return c
 }
 

@@ -23,6 +23,13 @@ func (c *Comparison) Text(w io.Writer) error {
 		}
 		fmt.Fprintf(w, "%s: %s\n", d.Name, Plain(strings.Join(words, ", ")))
 	}
+	for _, d := range c.ServerSettings {
+		words := make([]string, len(d.Values))
+		for i, v := range d.Values {
+			words[i] = c.Groups[i] + " " + v
+		}
+		fmt.Fprintf(w, "servers' %s: %s\n", d.Name, Plain(strings.Join(words, "; ")))
+	}
 	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
 	g := c.grid()
 	plain := func(row []string) string {
@@ -49,11 +56,14 @@ func (c *Comparison) Text(w io.Writer) error {
 func (c *Comparison) Markdown(w io.Writer) error {
 	m := &markdown{w: w}
 	m.table(c.grid())
-	if len(c.Notes)+len(c.Differs) > 0 {
+	if len(c.Notes)+len(c.Differs)+len(c.ServerSettings) > 0 {
 		m.line("")
 	}
 	for _, d := range c.Differs {
 		m.line("- %s: %s", escape(d.Name), escape(strings.Join(d.Values, " / ")))
+	}
+	for _, d := range c.ServerSettings {
+		m.line("- servers' %s: %s", escape(d.Name), escape(strings.Join(d.Values, " / ")))
 	}
 	for _, n := range c.Notes {
 		m.line("- %s", escape(n))
@@ -214,7 +224,7 @@ func (c *Comparison) grid() grid {
 		l := &c.Lines[i]
 		name := l.Measure
 		if l.Unit != "" && l.Unit != "/s" {
-			name += " ms"
+			name += " " + l.Unit
 		}
 		row := append(slices.Clone(l.Settings), name)
 		for j := range l.Samples {

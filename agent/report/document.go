@@ -31,7 +31,13 @@ type Report struct {
 	Observed   []string    `json:"observed,omitempty"`
 	Trust      []Finding   `json:"trust,omitempty"`
 	Messages   []string    `json:"messages,omitempty"`
-	Markers    []Marker    `json:"markers,omitempty"`
+	// Settings are how the servers were configured when the run began, Changes what
+	// was found changed while it was going on. Unknown says of which servers that
+	// is not known.
+	Settings        []ClusterSettings `json:"server_settings,omitempty"`
+	SettingChanges  []SettingChange   `json:"setting_changes,omitempty"`
+	SettingsUnknown []string          `json:"settings_unknown,omitempty"`
+	Markers         []Marker          `json:"markers,omitempty"`
 
 	Charts []Chart `json:"-"`
 }
@@ -66,7 +72,11 @@ func New(h *run.History) Report {
 		Operations: operations(h.Snapshot.Summary), Messages: h.Snapshot.Messages, Charts: Charts(h),
 	}
 	r.Parameters = parameters(m)
-	r.Observed = observations(r.Servers)
+	r.Settings, r.SettingChanges, r.SettingsUnknown = clusterSettings(h.Settings), settingChanges(h), unknownSettings(h)
+	for _, c := range r.SettingChanges {
+		r.Observed = append(r.Observed, c.Text())
+	}
+	r.Observed = append(r.Observed, observations(r.Servers)...)
 	r.Trust = trust(h, &r.Row, r.Servers)
 	for i, p := range h.Markers {
 		r.Markers = append(r.Markers, Marker{i + 1, p.Start, h.Elapsed(p.Start), p.Text})

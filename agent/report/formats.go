@@ -22,7 +22,7 @@ func (d *Document) Markdown(w io.Writer) error {
 		m.line("")
 		m.line("%s, started %s, %s, **%s**", escape(r.ID), r.StartedAt.UTC().Format("2006-01-02 15:04:05 MST"), duration(r.DurationSeconds), escape(r.State()))
 		m.section("", operationTable(r.Operations))
-		m.section("Servers", serverTable(r.Servers))
+		m.section("Servers", serverTable(r.Servers, len(r.Settings) == 0))
 		if len(r.Observed) > 0 {
 			m.heading("What was observed")
 			for _, o := range r.Observed {
@@ -33,6 +33,7 @@ func (d *Document) Markdown(w io.Writer) error {
 		for _, f := range r.Trust {
 			m.line("- **%s** %s", f.Level, escape(f.Text))
 		}
+		m.settings(r)
 		facts := grid{Head: []string{"parameter", "value"}}
 		for _, f := range r.Parameters {
 			facts.Rows = append(facts.Rows, []string{f.Name, f.Value})
@@ -46,6 +47,31 @@ func (d *Document) Markdown(w io.Writer) error {
 		}
 	}
 	return m.err
+}
+
+// settings writes how the servers were configured.
+func (m *markdown) settings(r *Report) {
+	for i := range r.Settings {
+		s := &r.Settings[i]
+		m.heading("Settings of " + escape(s.Title()))
+		if differing := s.Differing(); len(differing.Rows) > 0 {
+			m.table(differing)
+			m.line("")
+		}
+		if same := s.Same(); len(same.Rows) > 0 {
+			m.table(same)
+		}
+	}
+	switch {
+	case len(r.SettingsUnknown) == 0:
+	case len(r.Settings) == 0:
+		m.heading("Settings of the servers")
+	default:
+		m.line("")
+	}
+	for _, text := range r.SettingsUnknown {
+		m.line("- %s", escape(text))
+	}
 }
 
 // markdown writes lines and keeps the first error.

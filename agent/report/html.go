@@ -71,8 +71,9 @@ func operationTable(all []Operation) grid {
 	return t
 }
 
-// serverTable leaves out the columns that no server has anything in.
-func serverTable(all []Server) grid {
+// serverTable leaves out the columns that no server has anything in, and settings
+// if these have a table of their own.
+func serverTable(all []Server, settings bool) grid {
 	columns := []struct {
 		head string
 		cell func(*Server) string
@@ -92,7 +93,12 @@ func serverTable(all []Server) grid {
 		{"deadlocks", func(s *Server) string { return count(s.Deadlocks) }},
 		{"restarts", func(s *Server) string { return count(&s.Restarts) }},
 		{"not answered", func(s *Server) string { return count(ptr(float64(s.Unanswered))) }},
-		{"settings", settingsCell},
+		{"settings", func(s *Server) string {
+			if !settings {
+				return "–"
+			}
+			return settingsCell(s)
+		}},
 	}
 	t := grid{Rows: make([][]string, len(all))}
 	for _, c := range columns {

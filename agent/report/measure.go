@@ -148,5 +148,6 @@ func value(v *float64) (float64, bool) {
 func ObservedRow(h *run.History) Row {
 	row := RowOf(&h.Snapshot)
 	row.Servers = servers(h)
+	row.settings = settingsOfRun(h.Settings)
 	return row
 }

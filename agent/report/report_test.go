@@ -35,7 +35,7 @@ func captured(t testing.TB) run.Directory {
 	if err := os.MkdirAll(string(dir), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{run.MetaFile, run.StdoutFile, run.StatusFile, run.MarkersFile} {
+	for _, name := range []string{run.MetaFile, run.StdoutFile, run.StatusFile, run.SettingsFile, run.MarkersFile} {
 		data, err := os.ReadFile(filepath.Join("testdata/galera", name))
 		if err != nil {
 			t.Fatal(err)

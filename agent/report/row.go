@@ -42,6 +42,9 @@ type Row struct {
 	FromIntervals bool `json:"from_intervals,omitempty"`
 	// Servers is what was seen of them; only ObservedRow fills it.
 	Servers []Server `json:"servers,omitempty"`
+
+	// settings are the servers', for comparisons; only ObservedRow fills them.
+	settings map[string]string
 }
 
 // RowOf makes a row of what is known of a run.

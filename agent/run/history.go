@@ -31,6 +31,9 @@ type History struct {
 	Servers []*ServerHistory
 	// Host is the CPU of the machine that made the load.
 	Host HostHistory
+	// Settings are how the servers were configured; empty if that was not
+	// recorded.
+	Settings SettingsHistory
 	// Markers are in the order of their times, the run's own range left out.
 	Markers []marker.State
 
@@ -145,6 +148,9 @@ func ReadOutputHistory(ctx context.Context, dir Directory, t *tool.Tool) (*Histo
 	h.Snapshot = f.snapshot(meta, time.Now())
 	h.Zero = h.zero()
 	if err := h.readHost(dir); err != nil {
+		h.Damage.Problems = append(h.Damage.Problems, err.Error())
+	}
+	if h.Settings, err = dir.ReadSettings(); err != nil {
 		h.Damage.Problems = append(h.Damage.Problems, err.Error())
 	}
 	if err := h.readMarkers(dir); err != nil {

@@ -17,6 +17,8 @@ type Options struct {
 	Tools func() tool.Set
 	// Targets are the servers sampled now.
 	Targets func() []engine.Target
+	// ReadSettings has the targets' settings read soon; see engine.Sampler.
+	ReadSettings func()
 	// Logs are the files that tools write by themselves.
 	Logs func() []Log
 	// Settled is called by the run's owner once, when the tool has ended and its output has
@@ -67,6 +69,9 @@ func (o *Options) defaults() {
 	}
 	if o.Targets == nil {
 		o.Targets = func() []engine.Target { return nil }
+	}
+	if o.ReadSettings == nil {
+		o.ReadSettings = func() {}
 	}
 	if o.Logs == nil {
 		o.Logs = func() []Log { return nil }

@@ -34,16 +34,23 @@ type Status struct {
 	Values map[string]float64 `json:"values,omitempty"`
 }
 
-// recorder appends to status.jsonl and host.jsonl. A nil recorder records
-// nothing.
-type recorder struct{ status, host *lineFile }
-
-func newRecorder(dir Directory) *recorder {
-	return &recorder{&lineFile{path: dir.Path(StatusFile)}, &lineFile{path: dir.Path(HostFile)}}
+// recorder appends to status.jsonl, host.jsonl and settings.jsonl. A nil recorder
+// records nothing.
+type recorder struct {
+	status, host *lineFile
+	settings     settingsRecorder // of the goroutine that records
 }
 
-// record appends a tick: the targets' answers, and the host's CPU if it is
-// known.
+// newRecorder records a run that began at start.
+func newRecorder(dir Directory, start time.Time) *recorder {
+	return &recorder{
+		status: &lineFile{path: dir.Path(StatusFile)}, host: &lineFile{path: dir.Path(HostFile)},
+		settings: settingsRecorder{file: &lineFile{path: dir.Path(SettingsFile)}, start: start, seen: map[string]*engine.SettingsReading{}},
+	}
+}
+
+// record appends a tick: the targets' answers, their settings where these are
+// new, and the host's CPU if it is known.
 func (r *recorder) record(f engine.Frame, host *Host) error {
 	if r == nil {
 		return nil
@@ -56,6 +63,7 @@ func (r *recorder) record(f engine.Frame, host *Host) error {
 	if host != nil {
 		err = errors.Join(err, r.host.append([]any{host}))
 	}
+	err = errors.Join(err, r.settings.record(f))
 	if err != nil {
 		return fmt.Errorf("write status: %w", err)
 	}
@@ -66,6 +74,7 @@ func (r *recorder) close() {
 	if r != nil {
 		r.status.close()
 		r.host.close()
+		r.settings.file.close()
 	}
 }
 

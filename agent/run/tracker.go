@@ -79,12 +79,17 @@ func (t *tracker) follow(ctx context.Context, notifier *follow.Notifier) {
 	defer cancel()
 	tick := time.NewTicker(t.opts.Poll)
 	defer tick.Stop()
+	var asked time.Time
 	for {
 		t.own()
 		if !t.reload() {
 			return
 		}
 		t.recordClock()
+		if time.Since(asked) >= settingsEvery {
+			t.opts.ReadSettings()
+			asked = time.Now()
+		}
 		if t.ended() {
 			close(t.finish)
 			readers.Wait()
@@ -146,7 +151,7 @@ func (t *tracker) own() {
 		return // another observer, or a folder that can't be written: faults tell
 	}
 	t.owner = lock
-	t.recorder = newRecorder(t.dir)
+	t.recorder = newRecorder(t.dir, t.meta.StartedAt)
 	if t.opts.Began != nil {
 		t.opts.Began(t.dir, t.meta)
 	}
@@ -295,6 +300,8 @@ func (t *tracker) awaitDrain(ctx context.Context) {
 		t.drain = newDrain(end, targets, t.meta.Target)
 	}
 	t.mu.Unlock()
+
+	t.opts.ReadSettings() // they may have been changed since, and drain takes a while
 
 	tick := time.NewTicker(t.opts.Poll)
 	defer tick.Stop()

@@ -25,6 +25,7 @@ type prober struct {
 
 	showStatus    string
 	showVariables string
+	showSettings  string
 }
 
 func newProber(t engine.Target, details []Detail, log *slog.Logger) (*prober, error) {
@@ -36,6 +37,7 @@ func newProber(t engine.Target, details []Detail, log *slog.Logger) (*prober, er
 	}
 	p.showStatus = show("STATUS", unique(status))
 	p.showVariables = show("VARIABLES", unique(variables))
+	p.showSettings = show("VARIABLES", allSettingNames(details))
 	var err error
 	p.pool, err = newPool(t, &p.progress)
 	return p, err

@@ -1,0 +1,277 @@
+package report
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/benchwatch/benchwatch/agent/run"
+)
+
+// ClusterSettings are how the servers of one cluster were configured when a run
+// began. A server that belongs to none is one by itself.
+type ClusterSettings struct {
+	Cluster string    `json:"cluster,omitempty"`
+	Servers []string  `json:"servers"`
+	Names   []Setting `json:"settings"`
+}
+
+// Setting is a server's setting and its value on each server, in their order;
+// empty where a server has none of that name.
+type Setting struct {
+	Name   string   `json:"name"`
+	Values []string `json:"values"`
+	// Differs: the servers do not all have the same.
+	Differs bool `json:"differs,omitempty"`
+}
+
+// SettingChange is a setting that was found changed while the run was going on.
+type SettingChange struct {
+	Server         string    `json:"server"`
+	Name           string    `json:"name"`
+	Before         string    `json:"before"`
+	After          string    `json:"after"`
+	At             time.Time `json:"at"`
+	ElapsedSeconds float64   `json:"elapsed_seconds"`
+}
+
+// Text says the change in words.
+func (c SettingChange) Text() string {
+	return fmt.Sprintf("%s: %s was changed from %s to %s by %s", c.Server, c.Name, dash(c.Before), dash(c.After), clockText(c.ElapsedSeconds))
+}
+
+// clusterSettings groups what is known by cluster, what differs first.
+func clusterSettings(all run.SettingsHistory) []ClusterSettings {
+	var clusters [][]run.TargetSettings
+	for _, t := range all {
+		if t.Error != "" {
+			continue
+		}
+		i := slices.IndexFunc(clusters, func(c []run.TargetSettings) bool { return t.Cluster != "" && c[0].Cluster == t.Cluster })
+		if i < 0 {
+			clusters = append(clusters, nil)
+			i = len(clusters) - 1
+		}
+		clusters[i] = append(clusters[i], t)
+	}
+	tables := make([]ClusterSettings, len(clusters))
+	for i, servers := range clusters {
+		tables[i] = settingsTable(servers)
+	}
+	return tables
+}
+
+func settingsTable(servers []run.TargetSettings) ClusterSettings {
+	t := ClusterSettings{Cluster: servers[0].Cluster}
+	names := map[string]bool{}
+	facts := make([]map[string]string, len(servers))
+	for i := range servers {
+		t.Servers = append(t.Servers, servers[i].Target)
+		facts[i] = servers[i].Facts()
+		for name := range facts[i] {
+			names[name] = true
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		s := Setting{Name: name, Values: make([]string, len(servers))}
+		for i := range servers {
+			s.Values[i] = facts[i][name]
+			s.Differs = s.Differs || s.Values[i] != s.Values[0]
+		}
+		t.Names = append(t.Names, s)
+	}
+	slices.SortStableFunc(t.Names, func(a, b Setting) int { return settingRank(&a) - settingRank(&b) })
+	return t
+}
+
+func settingRank(s *Setting) int {
+	switch {
+	case s.Differs:
+		return 0
+	case s.Name == run.VersionSetting:
+		return 1
+	}
+	return 2
+}
+
+// Title names the cluster or the one server.
+func (c *ClusterSettings) Title() string {
+	switch {
+	case len(c.Servers) == 1:
+		return c.Servers[0]
+	case c.Cluster != "":
+		return c.Cluster + ": " + joinWords(c.Servers)
+	}
+	return joinWords(c.Servers)
+}
+
+// split divides the settings into those that the servers do not share, and the
+// others.
+func (c *ClusterSettings) split() (differing, same []Setting) {
+	i := slices.IndexFunc(c.Names, func(s Setting) bool { return !s.Differs })
+	if i < 0 {
+		i = len(c.Names)
+	}
+	return c.Names[:i], c.Names[i:]
+}
+
+// Differing is a table of what is not the same on all servers.
+func (c *ClusterSettings) Differing() grid {
+	differing, _ := c.split()
+	t := grid{Head: append([]string{"differs"}, c.Servers...)}
+	for _, s := range differing {
+		row := []string{s.Name}
+		for _, v := range s.Values {
+			row = append(row, settingText(v))
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	return t
+}
+
+// Same is a table of what is.
+func (c *ClusterSettings) Same() grid {
+	_, same := c.split()
+	head := "value"
+	if len(c.Servers) > 1 {
+		head = "on all"
+	}
+	t := grid{Head: []string{"setting", head}}
+	for _, s := range same {
+		t.Rows = append(t.Rows, []string{s.Name, settingText(s.Values[0])})
+	}
+	return t
+}
+
+// settingText adds to a large number of bytes what people call it, and leaves
+// out the zeros behind a decimal point.
+func settingText(v string) string {
+	const mebibyte = 1 << 20
+	if f, err := strconv.ParseFloat(v, 64); err == nil && strings.Contains(v, ".") {
+		return strconv.FormatFloat(f, 'f', -1, 64)
+	}
+	n, err := strconv.ParseUint(v, 10, 63)
+	if err != nil || n == 0 || n%mebibyte != 0 {
+		return dash(v)
+	}
+	if n%(mebibyte<<10) == 0 {
+		return fmt.Sprintf("%s (%d GiB)", v, n/(mebibyte<<10))
+	}
+	return fmt.Sprintf("%s (%d MiB)", v, n/mebibyte)
+}
+
+// settingChanges are those of all servers in the order of their times.
+func settingChanges(h *run.History) []SettingChange {
+	var all []SettingChange
+	for _, t := range h.Settings {
+		for _, c := range t.Changes {
+			all = append(all, SettingChange{t.Target, c.Name, c.Before, c.After, c.At, h.Elapsed(c.At)})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b SettingChange) int { return a.At.Compare(b.At) })
+	return all
+}
+
+// unknownSettings says of which sampled servers the settings are not known, and
+// why.
+func unknownSettings(h *run.History) []string {
+	var said, silent []string
+	for _, s := range h.Servers {
+		i := slices.IndexFunc(h.Settings, func(t run.TargetSettings) bool { return t.Target == s.Target })
+		switch {
+		case i < 0:
+			silent = append(silent, s.Target)
+		case h.Settings[i].Error != "":
+			said = append(said, fmt.Sprintf("settings of %s are not known: %s", s.Target, h.Settings[i].Error))
+		}
+	}
+	if len(silent) > 0 {
+		said = append(said, fmt.Sprintf("settings of %s were not recorded: no answer, too short a run, or a record of an older version", joinWords(silent)))
+	}
+	return said
+}
+
+// settingsOfRun are the settings with the value that all servers of a run share,
+// else with each server's. What was changed during the run says so.
+func settingsOfRun(recorded run.SettingsHistory) map[string]string {
+	all := slices.Clone(recorded)
+	for i := range all {
+		all[i].Settings = maps.Clone(all[i].Settings)
+		for _, c := range all[i].Changes {
+			if c.Name != run.VersionSetting && all[i].Settings != nil {
+				all[i].Settings[c.Name] = dash(all[i].Settings[c.Name]) + " → " + dash(c.After)
+			}
+		}
+	}
+	facts := map[string]string{}
+	for _, c := range clusterSettings(all) {
+		for _, s := range c.Names {
+			value := s.Values[0]
+			if s.Differs {
+				parts := make([]string, len(s.Values))
+				for i, v := range s.Values {
+					parts[i] = c.Servers[i] + " " + dash(v)
+				}
+				value = strings.Join(parts, ", ")
+			}
+			if before, known := facts[s.Name]; known && before != value {
+				value = before + "; " + c.Title() + " " + value
+			}
+			facts[s.Name] = value
+		}
+	}
+	return facts
+}
+
+// compareSettings finds the settings of servers that all runs of each group share
+// and that are not the same in all groups, and notes what can't be told.
+func (c *Comparison) compareSettings(groups []Group) {
+	names := map[string]bool{}
+	var unknown, unsteady []string
+	some := false
+	for _, g := range groups {
+		known := true
+		for i := range g.Runs {
+			known = known && len(g.Runs[i].settings) > 0
+			for name := range g.Runs[i].settings {
+				names[name] = true
+			}
+		}
+		some = some || known
+		if !known {
+			unknown = append(unknown, g.Name)
+		}
+	}
+	if len(unknown) > 0 {
+		if some {
+			c.Notes = append(c.Notes, fmt.Sprintf("whether the servers' settings differ is not known: none were recorded for runs of %s", joinWords(unknown)))
+		}
+		return
+	}
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		values := make([]string, len(groups))
+		within := false
+		for i, g := range groups {
+			for j := range g.Runs {
+				v := g.Runs[j].settings[name]
+				within = within || j > 0 && v != values[i]
+				values[i] = v
+			}
+		}
+		switch {
+		case within:
+			unsteady = append(unsteady, name)
+		case slices.ContainsFunc(values, func(v string) bool { return v != values[0] }):
+			for i := range values {
+				values[i] = settingText(values[i])
+			}
+			c.ServerSettings = append(c.ServerSettings, Difference{name, values})
+		}
+	}
+	if len(unsteady) > 0 {
+		c.Notes = append(c.Notes, "settings of the servers that are not the same in all runs of a group: "+joinWords(unsteady))
+	}
+}

@@ -1,0 +1,95 @@
+package report
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/benchwatch/benchwatch/agent/run"
+)
+
+// withSettings gives all runs of a group these settings of servers; each run has
+// a list of target, name, value.
+func withSettings(g Group, perRun ...[][3]string) Group {
+	for i := range g.Runs {
+		var all run.SettingsHistory
+		for _, s := range perRun[min(i, len(perRun)-1)] {
+			at := slices.IndexFunc(all, func(t run.TargetSettings) bool { return t.Target == s[0] })
+			if at < 0 {
+				at = len(all)
+				all = append(all, run.TargetSettings{ServerSettings: run.ServerSettings{Target: s[0], Cluster: "c", Settings: map[string]string{}}})
+			}
+			all[at].Settings[s[1]] = s[2]
+		}
+		g.Runs[i].settings = settingsOfRun(all)
+	}
+	return g
+}
+
+// TestCompareServerSettings guards that a comparison tells which settings of the
+// servers differ between the groups, and what it can't tell.
+func TestCompareServerSettings(t *testing.T) {
+	same := func(v string) [][3]string {
+		return [][3]string{{"n1", "pool", "1073741824"}, {"n2", "pool", "1073741824"}, {"n1", "fc_limit", v}, {"n2", "fc_limit", v}}
+	}
+	uneven := [][3]string{{"n1", "pool", "1073741824"}, {"n2", "pool", "134217728"}, {"n1", "fc_limit", "16"}, {"n2", "fc_limit", "16"}}
+	for name, c := range map[string]struct {
+		a, b       [][][3]string
+		want, note string
+	}{
+		"the same":        {[][][3]string{same("16")}, [][][3]string{same("16")}, "", ""},
+		"one differs":     {[][][3]string{same("16")}, [][][3]string{same("100")}, "fc_limit: 16 / 100", ""},
+		"on one server":   {[][][3]string{same("16")}, [][][3]string{uneven}, "pool: 1073741824 (1 GiB) / n1 1073741824, n2 134217728", ""},
+		"not known of b":  {[][][3]string{same("16")}, [][][3]string{nil}, "", "none were recorded for runs of via=b"},
+		"of no run":       {[][][3]string{nil}, [][][3]string{nil}, "", ""},
+		"within a group":  {[][][3]string{same("16")}, [][][3]string{same("16"), same("100")}, "", "not the same in all runs of a group: fc_limit"},
+		"not in one of a": {[][][3]string{same("16"), nil}, [][][3]string{same("16")}, "", "none were recorded for runs of via=a"},
+	} {
+		got := Compare([]Group{withSettings(group("a", 4, 100, 101), c.a...), withSettings(group("b", 4, 100, 101), c.b...)}, []string{"via"})
+		var said []string
+		for _, d := range got.ServerSettings {
+			said = append(said, d.Name+": "+strings.Join(d.Values, " / "))
+		}
+		if text := strings.Join(said, "; "); text != c.want {
+			t.Errorf("%s: %q, want %q", name, text, c.want)
+		}
+		notes := strings.Join(got.Notes, "\n")
+		if strings.Contains(notes, "settings") != (c.note != "") || !strings.Contains(notes, c.note) {
+			t.Errorf("%s: notes %q", name, notes)
+		}
+		if text := textOf(t, got); c.want != "" && !strings.Contains(text, "servers' "+strings.SplitN(c.want, ":", 2)[0]) {
+			t.Errorf("%s: not in the text:\n%s", name, text)
+		}
+	}
+}
+
+// TestSettingsPage guards that a report shows the settings of each cluster, what
+// differs and what changed apart, and why they are not known.
+func TestSettingsPage(t *testing.T) {
+	text, _ := rendered(t, document(history(t, captured(t))))
+	for _, want := range []string{
+		"galera: n1 and n2", "n2: wsrep_slave_threads was changed from 1 to 4 by 10s", "<td>innodb_flush_log_at_trx_commit</td><td>1</td><td>0</td>",
+		"<dt>gcs.fc_limit</dt><dd>100</dd>", "<dt>innodb_buffer_pool_size</dt><dd>134217728 (128 MiB)</dd>",
+		"settings of n3 are not known: SHOW GLOBAL VARIABLES: Error 1227 (42000): Access denied",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%s is missing", want)
+		}
+	}
+}
+
+// TestUnits guards that a line of a comparison names the unit of its numbers.
+func TestUnits(t *testing.T) {
+	g := group("a", 4, 100)
+	g.Runs[0].Servers = []Server{{Target: "n1", DrainSeconds: ptr(2.5), FlowControlShare: ptr(0.25)}}
+	c := Compare([]Group{g, g}, nil)
+	var got []string
+	for _, row := range c.grid().Rows {
+		got = append(got, row[0]+" "+row[1])
+	}
+	for _, want := range []string{"p95 ms 10.00", "drain s 2.50", "flow control % 25.00"} {
+		if !slices.Contains(got, want) {
+			t.Errorf("no %q in %q", want, got)
+		}
+	}
+}
