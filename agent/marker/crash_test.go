@@ -1,0 +1,172 @@
+package marker
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http/httptest"
+	"os"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestStop: a request under way is finished when the process stops, if it is
+// quick; else it is given up. What comes next finds out what became of it.
+func TestStop(t *testing.T) {
+	for _, late := range []bool{true, false} {
+		t.Run(fmt.Sprint(late), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := newLab(t)
+				l.add(openRun)
+				l.grafana.setFault(func(m string, n int) fault {
+					if m == "POST" && n == 0 {
+						return slow(5*stopGrace, late)
+					}
+					return nil
+				})
+				_, stop := l.deliverer()
+				time.Sleep(time.Second)
+				before := time.Now()
+				stop()
+				if waited := time.Since(before); waited > stopGrace {
+					t.Errorf("stopping took %s", waited)
+				}
+				time.Sleep(5 * stopGrace)
+				d, stop := l.deliverer()
+				defer stop()
+				l.flush(d, time.Minute)
+				l.check()
+			})
+		})
+	}
+}
+
+// TestTwoDeliverers: the agent and a wrapper on one queue, while markers are
+// added, deliver each once.
+func TestTwoDeliverers(t *testing.T) {
+	l := newLab(t)
+	server := httptest.NewServer(l.grafana)
+	defer server.Close()
+	var ds []*Deliverer
+	for range 3 {
+		g, err := NewGrafana(server.URL, Token{}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := New(g, slog.New(slog.NewTextHandler(l, nil)), Options{Poll: time.Millisecond})
+		d.Watch(l.path)
+		defer startDeliverer(d)()
+		ds = append(ds, d)
+	}
+	for i := range 30 {
+		l.add(openRun, point(fmt.Sprint("p", i), time.Duration(i)*time.Second))
+	}
+	l.add(closedRun())
+	for _, d := range ds {
+		l.flush(d, time.Minute)
+	}
+	l.check()
+	delivered := uint64(0)
+	for _, d := range ds {
+		delivered += d.Stats().Delivered
+	}
+	// The run's range may have been sent open and then closed.
+	if delivered != 31 && delivered != 32 {
+		t.Errorf("%d deliveries", delivered)
+	}
+}
+
+// TestCrashAtAnyByte cuts the queue file where a crash could have left it. What
+// whole lines say is delivered once, whatever Grafana already has.
+func TestCrashAtAnyByte(t *testing.T) {
+	l := newLab(t)
+	l.add(openRun, point("one", time.Second))
+	g, err := NewGrafana("http://grafana.test", Token{}, l.transport)
+	if err != nil {
+		t.Fatal(err)
+	}
+	deliverAll := func() {
+		t.Helper()
+		d := New(g, slog.New(slog.NewTextHandler(l, nil)), Options{})
+		d.Watch(l.path)
+		d.look(true)
+		for {
+			s := d.next(time.Now())
+			if s == nil {
+				return
+			}
+			s.send(context.Background())
+			if s.err != nil {
+				t.Fatal(s.err)
+			}
+			d.finish(s, time.Now())
+		}
+	}
+	deliverAll()
+	l.add(closedRun())
+	deliverAll()
+	whole, err := os.ReadFile(l.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	atEnd := l.grafana.all()
+	for n := range len(whole) + 1 {
+		if err := os.WriteFile(l.path, whole[:n], 0o644); err != nil {
+			t.Fatal(err)
+		}
+		deliverAll()
+		if got := len(l.grafana.all()); got != len(atEnd) {
+			t.Fatalf("cut after %d bytes: Grafana has %d annotations, want %d", n, got, len(atEnd))
+		}
+		// What is added afterwards is not lost behind the half line.
+		l.add(closedRun(), point("after", 3*time.Second))
+		deliverAll()
+		states, err := Read(l.path)
+		if err != nil || len(states) < 2 || states[len(states)-1].Text != "after" || !states[len(states)-1].Delivered {
+			t.Fatalf("cut after %d bytes: %+v, %v", n, states, err)
+		}
+		l.grafana.mu.Lock()
+		l.grafana.annotations = nil
+		for _, a := range atEnd {
+			l.grafana.annotations = append(l.grafana.annotations, &a)
+		}
+		l.grafana.mu.Unlock()
+	}
+}
+
+// TestDiskFull: a delivery that can't be recorded is not repeated, and is
+// recorded when there is room again.
+func TestDiskFull(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLab(t)
+		var full atomic.Bool
+		full.Store(true)
+		l.write = func(path string, e entry) error {
+			if full.Load() {
+				return &os.PathError{Op: "write", Path: path, Err: syscall.ENOSPC}
+			}
+			return appendEntry(path, e)
+		}
+		l.add(openRun)
+		d, stop := l.deliverer()
+		defer stop()
+		time.Sleep(10 * time.Minute)
+		if n := l.grafana.made("POST"); n != 1 {
+			t.Errorf("sent %d times", n)
+		}
+		if s := d.Stats(); s.Queued != 0 || s.Delivered != 1 {
+			t.Errorf("stats %+v", s)
+		}
+		if n := l.logged("no space left"); n != 1 {
+			t.Errorf("logged %d times", n)
+		}
+		l.add(closedRun())
+		time.Sleep(10 * time.Second)
+		full.Store(false)
+		time.Sleep(10 * time.Second)
+		l.check()
+	})
+}

@@ -1,0 +1,183 @@
+package marker
+
+import (
+	"bytes"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestDownForAnHour: markers wait, the log says so once, and they are there
+// soon after Grafana is.
+func TestDownForAnHour(t *testing.T) {
+	for name, down := range map[string]error{
+		"refused": &net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)},
+		"no host": &net.OpError{Op: "dial", Err: &net.DNSError{Err: "no such host", Name: "grafana.test"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := newLab(t)
+				back := time.Now().Add(time.Hour)
+				var attempts atomic.Int64
+				l.transport.down = func() error {
+					attempts.Add(1)
+					if time.Now().Before(back) {
+						return down
+					}
+					return nil
+				}
+				d, stop := l.deliverer()
+				defer stop()
+				l.add(openRun)
+				time.Sleep(time.Minute)
+				l.add(closedRun(), point("one", time.Second))
+				time.Sleep(59*time.Minute - time.Second)
+				if s := d.Stats(); s.Queued != 2 || s.Problem == "" || s.Retried == 0 {
+					t.Errorf("stats while Grafana is down: %+v", s)
+				}
+				if n := attempts.Load(); n > 1200 {
+					t.Errorf("%d attempts in an hour", n)
+				}
+				l.flush(d, maxBackoff+2*time.Second)
+				l.check()
+				if n := l.logged("markers wait for grafana"); n != 1 {
+					t.Errorf("logged %d times that markers wait", n)
+				}
+				if n := l.grafana.made("PATCH"); n != 0 {
+					t.Errorf("a run that has ended meanwhile was sent in %d steps", n+1)
+				}
+			})
+		})
+	}
+}
+
+// TestRetryAfter: what Grafana asks for is respected.
+func TestRetryAfter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLab(t)
+		l.grafana.setFault(func(m string, n int) fault {
+			if m == "GET" && n == 0 {
+				return before(status(429, "Retry-After: 120", ""))
+			}
+			return nil
+		})
+		d, stop := l.deliverer()
+		defer stop()
+		l.add(openRun)
+		time.Sleep(119 * time.Second)
+		if n := l.grafana.made("GET"); n != 1 {
+			t.Errorf("%d requests while Grafana asked for none", n)
+		}
+		l.flush(d, 5*time.Second)
+	})
+}
+
+// TestNewToken: a refused token is named once in the log, with what to do; a
+// new one in the same file counts at once. No token is ever logged.
+func TestNewToken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLab(t)
+		l.grafana.token = "glsa_good"
+		l.token.File = filepath.Join(t.TempDir(), "token")
+		d, stop := l.deliverer()
+		defer stop()
+		l.add(openRun)
+		time.Sleep(5 * time.Minute) // no file
+		if n := l.logged("no such file"); n != 1 {
+			t.Errorf("logged %d times that there is no token file", n)
+		}
+		setToken := func(token string, age time.Duration) {
+			if err := os.WriteFile(l.token.File, []byte(token+"\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			at := time.Now().Add(age) // the file system has another clock
+			if err := os.Chtimes(l.token.File, at, at); err != nil {
+				t.Fatal(err)
+			}
+		}
+		setToken("glsa_bad", 0)
+		time.Sleep(30 * time.Minute)
+		if n := l.logged("service account"); n != 2 { // missing, then wrong
+			t.Errorf("logged %d times what to do", n)
+		}
+		if n := l.grafana.made("GET"); n > 45 {
+			t.Errorf("a refused token was tried %d times in half an hour", n)
+		}
+		setToken("glsa_good", time.Second)
+		l.flush(d, 3*time.Second)
+		l.check()
+		if l.logged("glsa_") > 0 {
+			t.Errorf("a token was logged: %s", l.log.String())
+		}
+	})
+}
+
+// TestRefused: a marker that Grafana refuses does not hold up the others, is
+// recorded with the reason and is not given up at once.
+func TestRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLab(t)
+		var poison atomic.Bool
+		poison.Store(true)
+		l.grafana.setFault(func(m string, _ int) fault {
+			return func(w http.ResponseWriter, r *http.Request, serve http.HandlerFunc) {
+				var body bytes.Buffer
+				if r.Body != nil {
+					body.ReadFrom(r.Body)
+					r.Body.Close()
+				}
+				r.Body = http.NoBody
+				if body.Len() > 0 {
+					r.Body = readCloser{bytes.NewReader(body.Bytes())}
+				}
+				if poison.Load() && strings.Contains(body.String(), "poison") {
+					answer(w, 400, map[string]any{"message": "Failed to save annotation"})
+					return
+				}
+				serve(w, r)
+			}
+		})
+		d, stop := l.deliverer()
+		defer stop()
+		l.add(point("poison", 0), point("good", time.Second))
+		l.flush(d, 5*time.Second)
+		if all := l.grafana.all(); len(all) != 1 || all[0].Text != "good" {
+			t.Fatalf("delivered: %+v", all)
+		}
+		time.Sleep(time.Hour)
+		states, err := Read(l.path)
+		if err != nil || !strings.Contains(states[0].Refused, "Failed to save annotation") {
+			t.Errorf("recorded: %+v, %v", states[0], err)
+		}
+		if s := d.Stats(); s.Rejected != 1 || s.Queued != 0 {
+			t.Errorf("stats %+v", s)
+		}
+		if n := l.logged("refused"); n != 1 {
+			t.Errorf("logged %d times", n)
+		}
+		if n := l.grafana.made("POST"); n > 20 {
+			t.Errorf("tried %d times in an hour", n)
+		}
+		poison.Store(false)
+		time.Sleep(maxRefusedRetry)
+		l.check()
+
+		poison.Store(true)
+		l.add(point("poison two", 0))
+		time.Sleep(giveUpAfter + time.Hour)
+		n := l.grafana.made("POST")
+		time.Sleep(giveUpAfter + time.Hour)
+		if more := l.grafana.made("POST") - n; more > 0 {
+			t.Errorf("given up, but tried %d times", more)
+		}
+	})
+}
+
+type readCloser struct{ *bytes.Reader }
