@@ -1,0 +1,84 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// A sweep over a setting of the servers, which a hook sets: its table has each node's
+// own throughput and the drain, and a comparison of its runs names the setting that the
+// servers really had.
+func TestSweepOverServerSetting(t *testing.T) {
+	waitSynced(t)
+	dir := t.TempDir()
+	config := filepath.Join(dir, "benchwatch.yml")
+	text := fmt.Sprintf("data_dir: %s/data\nsample_interval: 1s\n%s", dir, clusterTargets())
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	hook := fmt.Sprintf(`for n in 1 2 3; do echo "SET GLOBAL wsrep_provider_options='gcs.fc_limit={fc_limit}'" | %s/scripts/galera.sh sql %s $n; done`,
+		stand.root, stand.servers)
+	t.Cleanup(func() {
+		for n := 1; n <= nodes; n++ {
+			sql(t, n, "SET GLOBAL wsrep_provider_options='gcs.fc_limit=16'")
+		}
+	})
+	args := []string{"sweep", "--config.file=" + config, "--set=fc_limit=24,240", "--before=" + hook, "--format=json", "--"}
+	out, err := exec.Command(stand.binary, append(args, load(4)...)...).Output()
+	if err != nil {
+		t.Fatalf("sweep: %v\n%s", err, out)
+	}
+	var result struct {
+		Settings []struct {
+			State   string
+			TPS     struct{ Median float64 } `json:"transactions_per_second"`
+			Servers []struct {
+				Name, Unit string
+				Value      float64
+			}
+		}
+	}
+	if err := json.Unmarshal(out, &result); err != nil {
+		t.Fatal(err)
+	}
+	if len(result.Settings) != 2 {
+		t.Fatalf("want two settings:\n%s", out)
+	}
+	for _, s := range result.Settings {
+		seen := map[string]float64{}
+		for _, m := range s.Servers {
+			seen[m.Name+" "+m.Unit] = m.Value
+		}
+		for n := 1; n <= nodes; n++ {
+			// All nodes apply what one was asked to commit.
+			if rate := seen[fmt.Sprintf("n%d write sets per_second", n)]; rate < s.TPS.Median/2 || rate > s.TPS.Median*2 {
+				t.Errorf("n%d: %g write sets a second, the tool says %g transactions", n, rate, s.TPS.Median)
+			}
+		}
+		if _, ok := seen["drain seconds"]; !ok {
+			t.Errorf("no drain: %v", seen)
+		}
+	}
+	text = compare(t, config, "fc_limit=24", "fc_limit=240")
+	for _, want := range []string{"gcs.fc_limit", "n1 write sets", "flow control %", "drain s"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("missing %q in\n%s", want, text)
+		}
+	}
+}
+
+func compare(t *testing.T, config string, groups ...string) string {
+	t.Helper()
+	out, err := exec.Command(stand.binary, append([]string{"compare", "--config.file=" + config}, groups...)...).Output()
+	if err != nil {
+		t.Fatalf("compare: %v\n%s", err, out)
+	}
+	return string(out)
+}
