@@ -41,7 +41,7 @@ needs() {
 	case $1 in
 	demo) printf '%s\n' "$SERVERS" "$MONITORING" ;;
 	test) printf '%s\n' "$SERVERS" "$MONITORING" 'shellcheck shellcheck' 'chromium chromium' ;;
-	bench) printf '%s\n' "$SERVERS" 'prometheus-mysqld-exporter prometheus-mysqld-exporter' 'mtail mtail' ;;
+	bench) printf '%s\n' "$SERVERS" 'promtool prometheus' 'prometheus-mysqld-exporter prometheus-mysqld-exporter' 'mtail mtail' ;;
 	compose) printf '%s\n' "$SERVERS" "$MONITORING" "$ENGINE" ;;
 	*) die "demo, test, bench or compose expected, not: $1" ;;
 	esac
