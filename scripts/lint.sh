@@ -4,6 +4,7 @@
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+TAGS=e2e,mysql9
 STATICCHECK=honnef.co/go/tools/cmd/staticcheck@v0.8.2
 passed=0 failed=0
 
@@ -19,7 +20,7 @@ check() { # NAME COMMAND...
 }
 
 # go run would look for it in the module that is checked.
-staticcheck_in() { (cd "$1" && "$tools/staticcheck" -tags e2e ./...); }
+staticcheck_in() { (cd "$1" && "$tools/staticcheck" -tags "$TAGS" ./...); }
 
 tools=$(mktemp -d)
 trap 'rm -rf "$tools"' EXIT
@@ -29,7 +30,7 @@ GOBIN=$tools go install "$STATICCHECK" 2>"$tools/log" || {
 }
 check gofmt gofmt -l agent tests
 for module in $(git ls-files '*go.mod' | xargs -n1 dirname); do
-	check "vet $module" go -C "$module" vet -tags e2e ./...
+	check "vet $module" go -C "$module" vet -tags "$TAGS" ./...
 	check "staticcheck $module" staticcheck_in "$module"
 done
 mapfile -t scripts < <(git ls-files '*.sh' .ci/run)

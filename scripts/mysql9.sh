@@ -47,6 +47,7 @@ unpack() {
 	[[ -r /usr/share/keyrings/debian-archive-keyring.gpg ]] || die "Debian's keys are missing (package debian-archive-keyring)"
 	rm -rf "$ROOT.new"
 	mkdir -p "$apt"/{lists,cache}/partial
+	reachable "$ROOT.new"
 	: >"$apt/status"
 	printf 'deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] %s sid main\n' \
 		"${BENCHWATCH_DEBIAN_MIRROR:-http://deb.debian.org/debian}" >"$apt/sources.list"
@@ -60,6 +61,14 @@ unpack() {
 	rm -rf "$apt"
 	chmod 0755 "$ROOT.new"
 	mv "$ROOT.new" "$ROOT"
+}
+
+# reachable FOLDER: ends the script if the servers' own user can't get there, as below
+# root's home.
+reachable() {
+	((EUID != 0)) || id mysql >/dev/null 2>&1 || die "the user mysql is missing; the package mariadb-server makes it"
+	as_server test -x "$1" ||
+		die "the user mysql can't reach $1: a folder above it is closed. Set BENCHWATCH_MYSQL9 to one that it can reach, such as /var/tmp/mysql9"
 }
 
 quietly() {
@@ -247,6 +256,6 @@ esac
 shift
 if [[ ${1:-} == start ]]; then
 	[[ -x $ROOT/usr/sbin/mysqld ]] || die "MySQL is not unpacked in $ROOT; mysql9.sh unpack does that"
-	((EUID != 0)) || id mysql >/dev/null 2>&1 || die "the user mysql is missing; the package mariadb-server makes it"
+	reachable "$ROOT"
 fi
 servers_main "mysql9-$topology" "$count" "$@"
