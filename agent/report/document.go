@@ -72,7 +72,7 @@ func New(h *run.History) Report {
 		Operations: operations(h.Snapshot.Summary), Messages: h.Snapshot.Messages, Charts: Charts(h),
 	}
 	r.Parameters = parameters(m)
-	r.Settings, r.SettingChanges, r.SettingsUnknown = clusterSettings(h.Settings), settingChanges(h), unknownSettings(h)
+	r.Settings, r.SettingChanges, r.SettingsUnknown = SettingsByCluster(h.Settings), settingChanges(h), unknownSettings(h)
 	for _, c := range r.SettingChanges {
 		r.Observed = append(r.Observed, c.Text())
 	}

@@ -43,8 +43,8 @@ func (c SettingChange) Text() string {
 	return fmt.Sprintf("%s: %s was changed from %s to %s by %s", c.Server, c.Name, dash(c.Before), dash(c.After), clockText(c.ElapsedSeconds))
 }
 
-// clusterSettings groups what is known by cluster, what differs first.
-func clusterSettings(all run.SettingsHistory) []ClusterSettings {
+// SettingsByCluster groups what is known by cluster, what differs first.
+func SettingsByCluster(all run.SettingsHistory) []ClusterSettings {
 	var clusters [][]run.TargetSettings
 	for _, t := range all {
 		if t.Error != "" {
@@ -57,7 +57,7 @@ func clusterSettings(all run.SettingsHistory) []ClusterSettings {
 		}
 		clusters[i] = append(clusters[i], t)
 	}
-	tables := make([]ClusterSettings, len(clusters))
+	tables := make([]ClusterSettings, len(clusters)) // never nil: JSON's []
 	for i, servers := range clusters {
 		tables[i] = settingsTable(servers)
 	}
@@ -207,7 +207,7 @@ func settingsOfRun(recorded run.SettingsHistory) map[string]string {
 		}
 	}
 	facts := map[string]string{}
-	for _, c := range clusterSettings(all) {
+	for _, c := range SettingsByCluster(all) {
 		for _, s := range c.Names {
 			value := s.Values[0]
 			if s.Differs {

@@ -203,3 +203,26 @@ func TestEndOfAgent(t *testing.T) {
 		t.Errorf("after the end: %d", code)
 	}
 }
+
+// TestSettingsEvent guards that a browser is told of the servers' settings when
+// they become known, and finds the same in the history.
+func TestSettingsEvent(t *testing.T) {
+	s := newSite(t)
+	st := s.stream()
+	dir, claim := s.create(run.Meta{ID: "one", Tool: "sysbench", StartedAt: begin})
+	defer claim.Release()
+	st.next("run", has(`"one"`))
+	line := `{"at":"2026-11-21T02:14:05Z","target":"n1","engine":"mysql","settings":{"sync_binlog":"1"}}` + "\n"
+	write(t, dir.Path(run.SettingsFile), line)
+	st.next("settings", has(`"settings":[{"name":"sync_binlog","values":["1"]}]`))
+	write(t, dir.Path(run.SettingsFile), line+strings.NewReplacer(`:"1"`, `:"0"`, ":05Z", ":09Z").Replace(line))
+	told := st.next("settings", has(`"before":"1"`))
+	var event struct{ Settings json.RawMessage }
+	if err := json.Unmarshal([]byte(told), &event); err != nil {
+		t.Fatal(err)
+	}
+	_, body := s.get("/api/runs/one/history")
+	if !strings.Contains(string(body), `"settings":`+string(event.Settings)) {
+		t.Errorf("the history does not say %s", event.Settings)
+	}
+}

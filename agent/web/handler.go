@@ -108,12 +108,17 @@ func (p *Page) serveHistory(w http.ResponseWriter, r *http.Request) {
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		h.damage = append(slices.Clone(h.damage), "the markers can't be read")
 	}
+	settings, err := run.At(p.opts.DataDir, s.Meta.ID).ReadSettings()
+	if err != nil {
+		h.damage = append(slices.Clone(h.damage), "the servers' settings can't be read")
+	}
 	b := append([]byte(`{"run":`), encode(newRunDetail(&s))...)
 	b = strconv.AppendInt(append(b, `,"zero":`...), h.zero.UnixMilli(), 10)
 	b = strconv.AppendBool(append(b, `,"whole":`...), !h.noServers)
 	b = append(append(b, `,"warmup":`...), encode(h.warmup)...)
 	b = append(append(b, `,"damage":`...), encode(h.damage)...)
 	b = append(append(b, `,"markers":`...), encode(markerViews(markers))...)
+	b = append(append(b, `,"settings":`...), encode(newSettingsView(settings))...)
 	b = h.intervals.appendJSON(append(b, `,"tables":{"intervals":`...), from, to, points)
 	b = h.servers.appendJSON(append(b, `,"servers":`...), from, to, points)
 	b = h.host.appendJSON(append(b, `,"host":`...), from, to, points)

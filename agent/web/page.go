@@ -105,6 +105,7 @@ func (p *Page) Run(ctx context.Context) {
 			runs, dirty = now, false
 		}
 		watch.lookAtMarkers()
+		watch.lookAtSettings()
 		if now.Sub(second) >= time.Second-look/2 {
 			second = now
 			p.forget(now)

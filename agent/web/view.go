@@ -173,20 +173,27 @@ func newSummaryView(s *run.Summary) *summaryView {
 			operation(l.Operation).Latency[l.Stat] = l.Seconds
 		}
 	}
-	for _, name := range slices.SortedFunc(maps.Keys(byName), transactionFirst) {
+	for _, name := range slices.SortedFunc(maps.Keys(byName), inReadingOrder) {
 		v.Operations = append(v.Operations, *byName[name])
 	}
 	return v
 }
 
-func transactionFirst(a, b string) int {
-	switch {
-	case a == b:
-		return 0
-	case a == tool.Transaction:
-		return -1
-	case b == tool.Transaction:
-		return 1
+// inReadingOrder puts what was done before what went wrong.
+func inReadingOrder(a, b string) int {
+	rank := func(name string) int {
+		switch name {
+		case tool.Transaction:
+			return 0
+		case tool.Query:
+			return 1
+		case "error", "reconnect":
+			return 3
+		}
+		return 2
+	}
+	if x, y := rank(a), rank(b); x != y {
+		return x - y
 	}
 	return strings.Compare(a, b)
 }

@@ -15,10 +15,11 @@ type watch struct {
 	over   map[string]bool   // runs that change no more
 	going  map[string]bool   // runs that may get markers
 	queues map[string]size   // their files of markers
+	set    map[string]size   // and of settings
 }
 
 func newWatch(p *Page) *watch {
-	return &watch{page: p, told: map[string][]byte{}, over: map[string]bool{}, going: map[string]bool{}, queues: map[string]size{}}
+	return &watch{page: p, told: map[string][]byte{}, over: map[string]bool{}, going: map[string]bool{}, queues: map[string]size{}, set: map[string]size{}}
 }
 
 // runs tells of the runs that have begun, changed or are gone.
@@ -44,6 +45,7 @@ func (w *watch) runs() {
 		}
 		if over {
 			delete(w.queues, id)
+			delete(w.set, id)
 		}
 	}
 	for id := range w.told {
@@ -51,6 +53,7 @@ func (w *watch) runs() {
 			delete(w.told, id)
 			delete(w.over, id)
 			delete(w.queues, id)
+			delete(w.set, id)
 			w.page.hub.send(event("gone", encode(map[string]string{"run": id})))
 		}
 	}
@@ -76,5 +79,29 @@ func (w *watch) lookAtMarkers() {
 			Run     string       `json:"run"`
 			Markers []markerView `json:"markers"`
 		}{id, markerViews(states)})))
+	}
+}
+
+// lookAtSettings tells of the servers' settings of the runs that go on, when they
+// were read and each time that something was found changed.
+func (w *watch) lookAtSettings() {
+	if w.page.hub.empty() {
+		return
+	}
+	for id := range w.going {
+		dir := run.At(w.page.opts.DataDir, id)
+		now := sizeOf(dir.Path(run.SettingsFile))
+		if w.set[id] == now {
+			continue
+		}
+		w.set[id] = now
+		settings, err := dir.ReadSettings()
+		if err != nil {
+			continue // the history tells
+		}
+		w.page.hub.send(event("settings", encode(struct {
+			Run      string       `json:"run"`
+			Settings settingsView `json:"settings"`
+		}{id, newSettingsView(settings)})))
 	}
 }

@@ -58,7 +58,7 @@ export class Agent {
     if (code !== 0) throw new Error(`mark: exit status ${code}`);
   }
 
-  /** Lays down an ended run as the agent would have left it: its tool's output and one server's record. */
+  /** Lays down an ended run as the agent would have left it: its tool's output, two servers' records, the machine's CPU. */
   ended(id, seconds, throughput) {
     const dir = join(this.folder, 'runs', id);
     mkdirSync(dir, { recursive: true });
@@ -66,11 +66,17 @@ export class Agent {
     const at = (s) => new Date(start + s * 1000).toISOString();
     let lines = 'sysbench 1.0.20 (using system LuaJIT 2.1.0-beta3)\n\nRunning the test with following options:\nNumber of threads: 8\n\nThreads started!\n\n';
     let status = '';
+    let host = '';
     for (let s = 1; s <= seconds; s++) {
       const tps = throughput(s).toFixed(2);
       lines += `[ ${s}s ] thds: 8 tps: ${tps} qps: ${tps} (r/w/o: ${tps}/0.00/0.00) lat (ms,95%): 1.04 err/s: 0.00 reconn/s: 0.00\n`;
       status += `{"tick":"${at(s)}","asked":"${at(s)}","answered":"${at(s)}","target":"n1","engine":"mysql","up":true,"values":{"db_queries_total":${s * 500},"db_threads_running":9}}\n`;
+      host += `{"at":"${at(s)}","cores":4,"busy":${s % 2 ? 0.25 : 0.75},"iowait":0,"steal":0}\n`;
     }
+    const settings = (s, target, appliers) =>
+      `{"at":"${at(s)}","target":"${target}","engine":"mysql","cluster":"c","version":"10.11","settings":{"innodb_buffer_pool_size":"1073741824","wsrep_slave_threads":"${appliers}"}}\n`;
+    writeFileSync(join(dir, 'settings.jsonl'), settings(1, 'n1', 1) + settings(1, 'n2', '<b>2</b>') + settings(60, 'n1', 8));
+    writeFileSync(join(dir, 'host.jsonl'), host);
     writeFileSync(join(dir, 'stdout.log'), lines);
     writeFileSync(join(dir, 'status.jsonl'), status);
     const meta = {

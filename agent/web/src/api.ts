@@ -58,6 +58,13 @@ export interface Marker {
   end?: number;
 }
 
+/** How the servers are configured. Values are in the order of the cluster's servers. */
+export interface Settings {
+  clusters: { cluster?: string; servers: string[]; settings: { name: string; values: string[]; differs?: boolean }[] }[];
+  changes: { server: string; name: string; before: string; after: string; at: number }[];
+  unknown: { server: string; why: string }[];
+}
+
 /** What is measured, of whom (an operation, a target), which statistic. */
 export type Name = [kind: string, of: string, stat: string];
 
@@ -78,6 +85,7 @@ export interface History {
   warmup: [number, number][] | null;
   damage: string[] | null;
   markers: Marker[];
+  settings: Settings;
   tables: Record<TableName, TableData>;
 }
 

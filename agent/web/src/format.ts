@@ -56,6 +56,15 @@ export function tick(unit: Unit, v: number): string {
   }
 }
 
+/** A server's setting; with a large number of bytes what people call it. */
+export function setting(text: string): string {
+  const mebibyte = 1 << 20;
+  const n = /^[0-9]+$/.test(text) ? Number(text) : 0;
+  if (n === 0 || n % mebibyte !== 0) return /^[0-9]+\.[0-9]+$/.test(text) ? String(Number(text)) : text || '–';
+  const m = n / mebibyte;
+  return m % 1024 === 0 ? `${text} (${m / 1024} GiB)` : `${text} (${m} MiB)`;
+}
+
 /** Time since the start of a run: 1:05, 2:00:00. */
 export function elapsed(s: number): string {
   const sign = s < 0 ? '−' : '';

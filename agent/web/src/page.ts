@@ -1,4 +1,4 @@
-import { getRuns, type Hello, type Marker, type Row, type Run } from './api';
+import { getRuns, type Hello, type Marker, type Row, type Run, type Settings } from './api';
 import { setText } from './dom';
 import { ListView } from './list';
 import { RunView } from './run';
@@ -88,6 +88,10 @@ class Page implements Listener {
 
   markers(id: string, markers: Marker[]): void {
     if (this.view instanceof RunView && this.view.id === id) this.view.marked(markers);
+  }
+
+  settings(id: string, settings: Settings): void {
+    if (this.view instanceof RunView && this.view.id === id) this.view.configured(settings);
   }
 
   private list(): void {

@@ -1,9 +1,10 @@
-import { getHistory, tableNames, type History, type Marker, type Row, type Run, type RunDetail, type TableName } from './api';
+import { getHistory, tableNames, type History, type Marker, type Row, type Run, type RunDetail, type Settings, type TableName } from './api';
 import { flagsOf, type Phase } from './axis';
 import { Charts } from './charts';
 import { el } from './dom';
 import { badge, drain, live, messages, parameters, summary } from './facts';
 import * as format from './format';
+import { settings } from './settings';
 import { Table } from './table';
 import { Tiles } from './tiles';
 
@@ -36,10 +37,12 @@ export class RunView {
   private readonly charts = new Charts((part) => this.zoomed(part), () => this.zero);
   private readonly marks = el('div');
   private readonly about = el('div', { class: 'about' });
+  private readonly configuration = el('div');
+  private told = ''; // what stands in it
   private readonly problem = el('p', { class: 'problem', role: 'alert', hidden: '' });
 
   constructor(readonly id: string, private readonly now: () => number) {
-    this.root.append(this.problem, this.head, this.tiles.root, this.charts.root, this.marks, this.about);
+    this.root.append(this.problem, this.head, this.tiles.root, this.charts.root, this.marks, this.about, this.configuration);
   }
 
   /** Nothing is known of the run yet. */
@@ -88,6 +91,7 @@ export class RunView {
     this.warmup = h.warmup ?? [];
     this.markers = h.markers;
     this.damage = h.damage ?? [];
+    this.configured(h.settings);
     this.tables = noTables();
     for (const t of tableNames) this.tables[t] = new Table(h.tables[t]);
     const seen = this.recent;
@@ -120,6 +124,16 @@ export class RunView {
     this.listMarkers();
     this.axis();
     this.draw();
+  }
+
+  /** How the servers are configured, which is shown anew only where it has changed. */
+  configured(s: Settings): void {
+    const told = JSON.stringify([s, this.zero]);
+    if (told === this.told) return;
+    this.told = told;
+    const at = (ms: number) => (ms - this.zero) / 1000;
+    const panel = settings(s, at, (x) => this.charts.zoom(x - 15, x + 15));
+    this.configuration.replaceChildren(...(panel ? [panel] : []));
   }
 
   row(row: Row): void {
