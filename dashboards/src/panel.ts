@@ -12,6 +12,7 @@ import {
 import { DynamicConfigValue, Panel, RowBuilder, ValueMapping } from '@grafana/grafana-foundation-sdk/dashboard';
 import { PanelBuilder as GraphBuilder } from '@grafana/grafana-foundation-sdk/timeseries';
 import { PanelBuilder as StatBuilder } from '@grafana/grafana-foundation-sdk/stat';
+import { DataqueryBuilder } from '@grafana/grafana-foundation-sdk/prometheus';
 import { PanelBuilder as TimelineBuilder } from '@grafana/grafana-foundation-sdk/statetimeline';
 import { Limits, neutral, thresholds } from './threshold';
 import { Query, build, datasource } from './query';
@@ -145,18 +146,34 @@ export interface Timeline extends Common {
   mappings: ValueMapping[];
 }
 
+/** No state's value. */
+const NOTHING = -1;
+
+/**
+ * A series with the value NOTHING if the others have none in the whole time range.
+ * Grafana's state timeline does not show the text for "no data", but "Data does not
+ * have a time field".
+ */
+function reasonQuery(queries: Query[]): DataqueryBuilder {
+  const any = queries.map((q) => `(${q.expr})`).join(' or ');
+  return build({
+    expr: `vector(${NOTHING}) unless on () group(last_over_time((${any})[$__range:$__interval] @ end()))`,
+    legend: '–', source: queries[0].source, kind: 'range',
+  }, 0).refId('Reason');
+}
+
 /** States over time, one line a server. */
 export function timeline(o: Timeline): AnyPanel {
   const panel = new TimelineBuilder()
     .title(o.title)
     .description(o.description)
     .datasource(datasource)
-    .targets(o.queries.map((q, i) => build(q, i)))
+    .targets([...o.queries.map((q, i) => build(q, i)), reasonQuery(o.queries)])
     .unit(o.unit)
     .noValue(o.noData)
     .min(0)
     .decimals(o.decimals ?? 0)
-    .mappings(o.mappings)
+    .mappings([...o.mappings, ...states({ [NOTHING]: { text: o.noData, color: 'transparent' } })])
     .thresholds(thresholds(o.limits ?? neutral))
     .showValue(VisibilityMode.Auto)
     .mergeValues(true)

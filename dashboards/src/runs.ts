@@ -65,9 +65,9 @@ function table(): AnyPanel {
     ...columns.map((c) => rows(ofFinished(c.expr))),
   ];
   const names = ['Run', 'Title', 'Result', 'Tool', 'Workload', 'Threads', 'Target', ...columns.slice(0, -1).map((c) => c.name)];
-  const rename: Record<string, string> = { run: 'Run', title: 'Title', tool: 'Tool', workload: 'Workload', threads: 'Threads', target: 'Target', result: 'Result', stat: 'of' };
+  const rename: Record<string, string> = { run: 'Run', title: 'Title', tool: 'Tool', workload: 'Workload', threads: 'Threads', target: 'Target', result: 'Result', stat: 'Statistic' };
   columns.forEach((c, i) => { rename[`Value #${letter(i + 2)}`] = c.name; });
-  const order = ['title', 'result', 'tool', 'workload', 'threads', ...columns.slice(2).map((_, i) => `Value #${letter(i + 4)}`), 'stat', 'target', 'Value #C', 'Value #D', 'run'];
+  const order = ['title', 'result', 'tool', 'workload', 'threads', ...columns.slice(2).flatMap((c, i) => [`Value #${letter(i + 4)}`, ...(c.name === 'Latency' ? ['stat'] : [])]), 'target', 'Value #C', 'Value #D', 'run'];
   const panel = new TableBuilder()
     .title('Finished runs')
     .description(`The runs that ended in the time range, as their tools summed them up, with what the servers and hosts did meanwhile: highest CPU of any host, worst lag of any replica, mean share of flow control, slowest drain. A click on the title opens the run with exactly its time range. Columns: ${names.join(', ')}. From benchwatch_run_summary_* and recording rules of the same run; the agent keeps the last 256 runs.`)
@@ -101,7 +101,7 @@ function table(): AnyPanel {
   panel.overrideByName('Tool', [width(85)]);
   panel.overrideByName('Workload', [width(130)]);
   panel.overrideByName('Target', [width(130)]);
-  panel.overrideByName('of', [width(55)]);
+  panel.overrideByName('Statistic', [width(80)]);
   return panel;
 }
 

@@ -64,26 +64,36 @@ func (s *sight) missing(t *testing.T, places ...string) {
 	t.Errorf("%s returns nothing", places[len(places)-1])
 }
 
+// reason is the query that says why a state timeline has nothing.
+const reason = "Reason"
+
 func (s *sight) panel(t *testing.T, d *Dashboard, panel *Panel) {
 	t.Helper()
 	place := d.Name + ": " + panel.Title
 	ofQuery := map[string]int{}
 	for _, w := range s.windows {
-		ofPanel := 0
+		ofPanel, reasons := 0, 0
 		for _, target := range panel.Targets {
 			n, err := s.p.Ask(t.Context(), &target, w)
 			if err != nil {
 				t.Errorf("%s, query %s, window %q: %v\n%s", place, target.RefID, w.Name, err, target.Expr)
 			}
+			if target.RefID == reason {
+				reasons += n
+				continue
+			}
 			ofPanel += n
 			ofQuery[target.RefID] += n
+		}
+		if ofPanel > 0 && reasons > 0 {
+			t.Errorf("%s has data in the window %q and says that it has none", place, w.Name)
 		}
 		if ofPanel == 0 && !w.Partial {
 			s.missing(t, place, fmt.Sprintf("%s (%s)", place, w.Name))
 		}
 	}
 	for _, target := range panel.Targets {
-		if ofQuery[target.RefID] == 0 {
+		if ofQuery[target.RefID] == 0 && target.RefID != reason {
 			s.missing(t, place, fmt.Sprintf("%s, query %s", place, target.RefID))
 		}
 	}

@@ -56,7 +56,8 @@ export class Browser {
     const panels = page.locator(PANEL);
     const want = panelsOf(json).length;
     await page.waitForFunction(([selector, n]) => document.querySelectorAll(selector).length >= n, [PANEL, want], { timeout: 60_000 }).catch(() => {});
-    await page.locator('[aria-label="Panel loading bar"]').first().waitFor({ state: 'detached', timeout: 60_000 }).catch(() => {});
+    // While anything is loaded, marks on the time axis too, the button says Cancel.
+    await page.locator('[data-testid="data-testid RefreshPicker run button"]', { hasText: 'Refresh' }).waitFor({ timeout: 60_000 }).catch(() => {});
     await page.waitForLoadState('networkidle');
     const titles = [];
     for (const panel of await panels.all()) {
@@ -64,7 +65,7 @@ export class Browser {
       titles.push(title);
       const corner = panel.locator('[data-testid="data-testid Panel status error"]');
       if (await corner.count()) errors.push(`${title}: an error corner: ${await corner.first().getAttribute('aria-label')}`);
-      if (/^(No data|Data is missing.*)$/m.test(await panel.innerText())) errors.push(`${title}: "No data" without a reason`);
+      if (/^(No data|Data (is missing|does not have).*)$/m.test(await panel.innerText())) errors.push(`${title}: "No data" without a reason`);
     }
     if (picture) await page.screenshot({ path: picture });
     return { titles, errors };
