@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/benchwatch/benchwatch/agent/config"
@@ -27,6 +28,10 @@ type markers struct {
 	deliverer *marker.Deliverer
 	url       string
 	tokenFile string
+	// tended are the queues as tend found them last, by run.
+	tended map[string]queueSize
+	// moved: there is another Grafana, which may take what was let go undelivered.
+	moved atomic.Bool
 }
 
 func newMarkers(c *config.Config, log *slog.Logger) (*markers, error) {
@@ -63,6 +68,7 @@ func (m *markers) reload(c *config.Config) error {
 	}
 	m.url, m.tokenFile = c.Grafana.URL, c.Grafana.TokenFile
 	m.deliverer.SetGrafana(g)
+	m.moved.Store(true)
 	return nil
 }
 

@@ -110,6 +110,7 @@ func (b *Observer) Run(ctx context.Context) error {
 	})
 	if len(b.only) == 0 {
 		b.markers.watchAll(b.dataDir)
+		parts.Go(func() { b.tendQueues(ctx) })
 	}
 	parts.Go(func() { b.watcher.Run(ctx) })
 	parts.Go(func() { b.page.Run(ctx) })

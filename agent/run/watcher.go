@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"maps"
 	"os"
 	"slices"
 	"sort"
@@ -197,11 +198,13 @@ func (w *Watcher) known(id string) bool {
 func (w *Watcher) forget(ids []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for id := range w.kept {
-		if _, found := slices.BinarySearch(ids, id); !found {
-			delete(w.kept, id)
-		}
+	gone := func(id string) bool {
+		_, found := slices.BinarySearch(ids, id)
+		return !found
 	}
+	maps.DeleteFunc(w.kept, func(id string, _ Snapshot) bool { return gone(id) })
+	maps.DeleteFunc(w.old, func(id string, _ bool) bool { return gone(id) })
+	maps.DeleteFunc(w.damaged, func(id string, _ time.Time) bool { return gone(id) })
 }
 
 // load reads run.json; a damaged one is said once.
