@@ -116,7 +116,8 @@ func (m *monitored) finish(t *testing.T, id string, more ...string) {
 	m.has(t, fmt.Sprintf(`run:benchwatch_run_summary_latency_seconds:headline{run=%q}`, id))
 }
 
-// opened is the window in which the table of the dashboard Runs opens a run.
+// opened is the window in which the table of the dashboard Runs opens a run, with
+// servers chosen one by one.
 func (m *monitored) opened(t *testing.T, id string) window {
 	t.Helper()
 	meta := m.meta(t, id)
@@ -127,7 +128,8 @@ func (m *monitored) opened(t *testing.T, id string) window {
 		}
 	}
 	complete := meta.EndedAt.Add(time.Duration((drained + 10) * float64(time.Second)))
-	return window{Name: "finished", From: meta.StartedAt, To: complete, Variables: map[string]string{"run": id}}
+	return window{Name: "finished", From: meta.StartedAt, To: complete,
+		Variables: map[string]string{"run": id, "cluster": "e2e", "target": "(n1|n2|n3)"}}
 }
 
 // slowed starts a run, marks it, and lets a node ask for pauses until an alert fires.

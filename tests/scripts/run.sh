@@ -84,6 +84,13 @@ refuses_foreign_folders() {
 		if "$root/scripts/$script.sh" start "$dir/theirs" 20100; then exit 1; fi
 		[[ $(ls -A "$dir/theirs") == file ]]
 	done
+	if "$root/scripts/monitoring.sh" start "$dir/new" "$dir/theirs" 20100; then exit 1; fi # no servers in it
+	mkdir "$dir/servers"
+	echo 1 >"$dir/servers/nodes"
+	echo 20100 >"$dir/servers/base"
+	if "$root/scripts/monitoring.sh" start "$dir/theirs" "$dir/servers" 20110; then exit 1; fi
+	if "$root/scripts/monitoring.sh" stop "$dir/theirs"; then exit 1; fi
+	[[ $(ls -A "$dir/theirs") == file && ! -e $dir/new ]]
 }
 
 # A taken port is said to be taken before anything is started.
