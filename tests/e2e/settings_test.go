@@ -1,0 +1,72 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"errors"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/benchwatch/benchwatch/agent/run"
+)
+
+// What the servers were set to when a run began is in its directory, read after it
+// began and not before; so is what was changed while it went on, and its report
+// says both.
+func TestSettings(t *testing.T) {
+	const id = "settings"
+	const name = "innodb_lock_wait_timeout"
+	a := startAgent(t, clusterTargets())
+	before := sql(t, 1, "SELECT @@GLOBAL."+name)
+	t.Cleanup(func() { sql(t, 1, "SET GLOBAL "+name+"="+before) })
+	sql(t, 1, "SET GLOBAL "+name+"=41")
+	wrapper := a.run(t, id, load(60)...)
+	dir := run.At(a.dataDir, id)
+	recorded := func() run.SettingsHistory {
+		t.Helper()
+		all, err := dir.ReadSettings()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return all
+	}
+	wait(t, 30*time.Second, "settings of all nodes", func() error {
+		if len(recorded()) < nodes {
+			return errors.New("there are fewer")
+		}
+		return nil
+	})
+	for _, s := range recorded() {
+		want := before
+		if s.Target == "n1" {
+			want = "41"
+		}
+		if s.Settings[name] != want || s.Settings["gcache.size"] != "134217728" || s.Settings["wsrep_slave_threads"] == "" || s.Version == "" {
+			t.Errorf("%s: %v", s.Target, s)
+		}
+	}
+	sql(t, 1, "SET GLOBAL "+name+"=42")
+	wait(t, 30*time.Second, "the change", func() error {
+		for _, s := range recorded() {
+			if len(s.Changes) == 1 && s.Target == "n1" && s.Changes[0].Before == "41" && s.Changes[0].After == "42" {
+				return nil
+			}
+		}
+		return errors.New("not recorded")
+	})
+	wrapper.signal(t, syscall.SIGINT)
+	wrapper.status(t, 60*time.Second)
+
+	out, err := exec.Command(stand.binary, "report", id, "--data-dir="+a.dataDir, "--format=markdown").CombinedOutput()
+	if err != nil {
+		t.Fatalf("report: %v\n%s", err, out)
+	}
+	for _, want := range []string{"n1: " + name + " was changed from 41 to 42", "| " + name + " | 41 | " + before + " |"} {
+		if !strings.Contains(string(out), want) {
+			t.Errorf("the report does not say %q:\n%s", want, out)
+		}
+	}
+}
