@@ -178,18 +178,23 @@ func settingChanges(h *run.History) []SettingChange {
 // unknownSettings says of which sampled servers the settings are not known, and
 // why.
 func unknownSettings(h *run.History) []string {
-	var said, silent []string
+	var said, down, silent []string
 	for _, s := range h.Servers {
 		i := slices.IndexFunc(h.Settings, func(t run.TargetSettings) bool { return t.Target == s.Target })
 		switch {
+		case i < 0 && !slices.Contains(s.Up, true):
+			down = append(down, s.Target)
 		case i < 0:
 			silent = append(silent, s.Target)
 		case h.Settings[i].Error != "":
 			said = append(said, fmt.Sprintf("settings of %s are not known: %s", s.Target, h.Settings[i].Error))
 		}
 	}
+	if len(down) > 0 {
+		said = append(said, fmt.Sprintf("settings of %s are not known: no answer during the run", joinWords(down)))
+	}
 	if len(silent) > 0 {
-		said = append(said, fmt.Sprintf("settings of %s were not recorded: no answer, too short a run, or a record of an older version", joinWords(silent)))
+		said = append(said, fmt.Sprintf("settings of %s were not recorded: too short a run, or a record of an older version", joinWords(silent)))
 	}
 	return said
 }

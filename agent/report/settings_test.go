@@ -1,6 +1,7 @@
 package report
 
 import (
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -91,5 +92,30 @@ func TestUnits(t *testing.T) {
 		if !slices.Contains(got, want) {
 			t.Errorf("no %q in %q", want, got)
 		}
+	}
+}
+
+// TestUnknownSettings guards that a report says of which servers the settings are
+// not known, and why, also where none are.
+func TestUnknownSettings(t *testing.T) {
+	dir := captured(t)
+	if err := os.Remove(dir.Path(run.SettingsFile)); err != nil {
+		t.Fatal(err)
+	}
+	h := history(t, dir)
+	n2 := h.Server("n2")
+	for i := range n2.Up {
+		n2.Up[i] = false
+	}
+	r := New(h)
+	want := []string{
+		"settings of n2 are not known: no answer during the run",
+		"settings of n1 and n3 were not recorded: too short a run, or a record of an older version",
+	}
+	if !slices.Equal(r.SettingsUnknown, want) || len(r.Settings) != 0 {
+		t.Errorf("%q", r.SettingsUnknown)
+	}
+	if text, _ := rendered(t, &Document{Runs: []Report{r}}); !strings.Contains(text, want[0]) {
+		t.Error("not on the page")
 	}
 }
