@@ -83,6 +83,8 @@ func TestEvents(t *testing.T) {
 	defer claim.Release()
 	st.next("run", has(`"a title"`))
 	appendTo(t, dir.Path(run.StdoutFile), banner)
+	// What is there before the file is followed makes no event.
+	st.next("run", has(`"tool_version":"1.0.20"`))
 	appendTo(t, dir.Path(run.StdoutFile), interval(1, 100))
 	row := st.next("row", has(`"intervals"`))
 	if !strings.Contains(row, `"run":"one","x":1,`) || !strings.Contains(row, `[["rate","transaction",""],100]`) {
