@@ -158,8 +158,12 @@ agent_alone() {
 # shellcheck disable=SC2016
 tools_run() {
 	docker run --rm --network none "$(image benchwatch/loadgen)" sh -euc '
-		[ "$(id -u)" = 65532 ] && touch /var/lib/benchwatch/written
-		sysbench --version && go-tpc --version && benchwatch --version && mariadb --version
+		[ "$(id -u)" = 65532 ]
+		touch /var/lib/benchwatch/written
+		sysbench --version
+		go-tpc version | grep "version: v"
+		benchwatch --version
+		mariadb --version
 		ycsb run basic -P workloads/workloada -p operationcount=10 | grep -q Throughput'
 }
 

@@ -174,5 +174,5 @@ standin_mariadb() {
 		ENTRYPOINT ["docker-entrypoint.sh"]
 		CMD ["mariadbd"]
 	END
-	docker build --quiet --network host --tag "$(image mariadb)" "$dir"
+	docker build --network host --tag "$(image mariadb)" "$dir" >"$work/mariadb.log" 2>&1 || die "MariaDB's image: $(tail -n 5 "$work/mariadb.log")"
 }
