@@ -198,8 +198,8 @@ func TestSweepSurvivesKills(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A crash after the tool's end, but before that was recorded, costs the step once more.
-	if n := bytes.Count(log, []byte("end ")); len(ended) != 8 || n < 8 || n > 8+crashes {
+	// A crash may hit the tool between its summary, which is the end that counts, and this line.
+	if n := bytes.Count(log, []byte("end ")); len(ended) != 8 || n > 8 || n < 8-crashes {
 		t.Errorf("%d steps have a run, the tool came to its end %d times, after %d kills and %d crashes:\n%s", len(ended), n, kills, crashes, log)
 	}
 	for step, n := range ended {

@@ -83,6 +83,9 @@ func (r *sweepRunner) title(step *sweep.Step) string {
 func (r *sweepRunner) step(ctx context.Context, step *sweep.Step) error {
 	problem, begun := "", false
 	if step.State == sweep.Running {
+		if err := r.closeOrphan(ctx, step); err != nil {
+			return err
+		}
 		begun = r.begun(step)
 	}
 	switch {
@@ -118,6 +121,28 @@ func (r *sweepRunner) step(ctx context.Context, step *sweep.Step) error {
 func (r *sweepRunner) exists(step *sweep.Step) bool {
 	_, err := os.Stat(run.At(r.dataDir, step.RunID).Path(run.MetaFile))
 	return err == nil
+}
+
+// adoption is how long an agent has to take up a run whose wrapper is gone.
+const adoption = 2 * time.Second
+
+// closeOrphan has a run that nobody closed say by its output how it ended: a crash
+// may have come between the tool's end and its record.
+func (r *sweepRunner) closeOrphan(ctx context.Context, step *sweep.Step) error {
+	dir := run.At(r.dataDir, step.RunID)
+	for began := time.Now(); ; {
+		meta, err := dir.Load()
+		if err != nil || meta.Ended() || dir.Busy(&meta) {
+			return nil // begun says what that means
+		}
+		if time.Since(began) >= adoption {
+			_, err := dir.CloseOrphan(ctx, r.tools.ByName(meta.Tool))
+			return err
+		}
+		if err := pause(ctx, 100*time.Millisecond); err != nil {
+			return err
+		}
+	}
 }
 
 // begun reports whether a step's run, which an earlier process started, goes on
