@@ -13,6 +13,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/engine"
 	"github.com/benchwatch/benchwatch/agent/marker"
 	"github.com/benchwatch/benchwatch/agent/run"
+	"github.com/benchwatch/benchwatch/agent/tool"
 )
 
 // stream reads server-sent events.
@@ -120,6 +121,35 @@ func TestEvents(t *testing.T) {
 		t.Fatal(err)
 	}
 	st.next("gone", has(`"one"`))
+}
+
+// TestLateRow guards that a page that saw a run begin is told what the tool wrote
+// before its output was followed: it is in no history that the page has.
+func TestLateRow(t *testing.T) {
+	s := newSite(t)
+	st := s.stream()
+	st.next("hello", has(`"now"`))
+	dir, claim := s.create(run.Meta{ID: "one", Tool: "sysbench", StartedAt: time.Now().UTC()})
+	defer claim.Release()
+	appendTo(t, dir.Path(run.StdoutFile), banner)
+	st.next("run", has(`"tool_version":"1.0.20"`))
+	if h := s.history("one", ""); len(h.Tables["intervals"].X) != 0 {
+		t.Fatalf("history %v", h.Tables["intervals"].X)
+	}
+	report := func(second float64) *tool.Report {
+		return &tool.Report{Kind: tool.Interval, ElapsedSeconds: tool.Some(second), IntervalSeconds: tool.Some(1.0)}
+	}
+	s.page.Interval("one", 1, report(1), false)
+	st.next("row", has(`"x":1`))
+	// What is known is not said again.
+	s.page.Interval("one", 1, report(1), false)
+	s.page.Interval("one", 2, report(2), false)
+	st.next("row", func(data string) bool {
+		if strings.Contains(data, `"x":1,`) {
+			t.Errorf("said twice: %s", data)
+		}
+		return strings.Contains(data, `"x":2`)
+	})
 }
 
 func frame(tick time.Time, restarts uint64, queries float64) engine.Frame {

@@ -55,9 +55,13 @@ type output struct {
 	at    time.Time // when
 }
 
-// addInterval appends what the tool reported. mu is held.
-func (h *history) addInterval(x float64, cells []cell) {
+// addInterval appends what the tool reported, and says whether it is news to those who
+// were given the history before. mu is held.
+func (h *history) addInterval(x float64, cells []cell) (news bool) {
+	known := h.intervals.x
+	news = h.basis.live && !h.loading && (len(known) == 0 || x > known[len(known)-1])
 	h.add(func(h *history) { h.intervals.append(x, cells) })
+	return news
 }
 
 // addAt appends a row to the table that of picks, unless its instant lies before

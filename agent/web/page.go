@@ -149,12 +149,15 @@ func (p *Page) Interval(id string, elapsed float64, r *tool.Report, fresh bool) 
 		return
 	}
 	cells := intervalRow(r)
+	news := false
 	p.mu.Lock()
 	if h = p.histories[id]; h != nil {
-		h.addInterval(elapsed, cells)
+		news = h.addInterval(elapsed, cells)
 	}
 	p.mu.Unlock()
-	if fresh {
+	// What was written before the file was followed is in the history of a page that
+	// is opened later, but not in that of one that saw the run begin.
+	if fresh || news {
 		p.hub.send(intervalEvent(id, elapsed, cells, r))
 	}
 }
