@@ -83,6 +83,9 @@ func Main(args []string, s Streams) int {
 		if exited < 0 {
 			exited = status
 		}
+		// kingpin means that we are gone by now, and would go on with the usage.
+		app.UsageWriter(io.Discard)
+		app.ErrorWriter(io.Discard)
 	})
 
 	actions := map[string]action{}
