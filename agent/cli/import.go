@@ -235,7 +235,7 @@ func (o *logOptions) meta(path string, t *tool.Tool, part run.LogPart, start tim
 	case part.Failed != "":
 		meta.Result, meta.Reason = run.Failed, part.Failed
 	case !part.Whole && len(snap.Messages) > 0:
-		meta.Result, meta.Reason = run.Failed, snap.Messages[0]
+		meta.Result, meta.Reason = run.Failed, snap.Complaint()
 	case !part.Whole:
 		meta.Result, meta.Reason = run.Lost, "the log has no summary of it"
 	}

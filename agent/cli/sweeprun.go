@@ -289,7 +289,7 @@ func (r *sweepRunner) finish(ctx context.Context, step *sweep.Step, problem stri
 				r.say("  %v", err)
 			}
 			row = report.RowOf(&snap)
-			problem = whyFailed(&row, snap.Messages)
+			problem = whyFailed(&row, snap.Complaint())
 		}
 	}
 	r.afterwards(ctx, step)
@@ -308,7 +308,7 @@ func (r *sweepRunner) finish(ctx context.Context, step *sweep.Step, problem stri
 	return r.sweep.Save()
 }
 
-func whyFailed(row *report.Row, messages []string) string {
+func whyFailed(row *report.Row, complaint string) string {
 	switch row.Result {
 	case run.Succeeded:
 		return ""
@@ -319,8 +319,8 @@ func whyFailed(row *report.Row, messages []string) string {
 	if row.Reason != "" {
 		text += ": " + row.Reason
 	}
-	if len(messages) > 0 && !strings.Contains(text, messages[0]) {
-		text += ": " + messages[0]
+	if !strings.Contains(text, complaint) {
+		text += ": " + complaint
 	}
 	return text
 }

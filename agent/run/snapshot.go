@@ -1,6 +1,8 @@
 package run
 
 import (
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/benchwatch/benchwatch/agent/tool"
@@ -105,4 +107,12 @@ func (s *state) phaseOf(meta *Meta) Phase {
 	default:
 		return Measuring
 	}
+}
+
+// Complaint is what the tool said first when it went wrong: its first two messages,
+// since the first often names only the call that failed ("mysql_stmt_prepare()
+// failed", sysbench 1.0) and the second the cause. Empty if it said nothing.
+func (s *Snapshot) Complaint() string {
+	first := slices.Compact(slices.Clone(s.Messages))
+	return strings.Join(first[:min(2, len(first))], "; ")
 }

@@ -164,3 +164,18 @@ func TestSnapshotPhases(t *testing.T) {
 		})
 	}
 }
+
+// TestComplaint guards that a failed run says the cause, which tools often print only
+// behind the call that failed.
+func TestComplaint(t *testing.T) {
+	for want, messages := range map[string][]string{
+		"":  nil,
+		"a": {"a", "a", "a"},
+		"FATAL: mysql_stmt_prepare() failed; FATAL: MySQL error: 1146": {"FATAL: mysql_stmt_prepare() failed", "FATAL: MySQL error: 1146", "FATAL: `thread_init' function failed"},
+	} {
+		s := Snapshot{Messages: messages}
+		if got := s.Complaint(); got != want {
+			t.Errorf("of %q: %q, want %q", messages, got, want)
+		}
+	}
+}

@@ -276,7 +276,7 @@ func (t *tracker) settle() {
 		case m.Result == Lost && whole:
 			m.Result, m.Reason = Succeeded, ""
 		case m.Result == Failed && m.Reason == "" && snap.LastMessage != "":
-			m.Reason = snap.Messages[0]
+			m.Reason = snap.Complaint()
 		}
 	})
 	if err != nil {
