@@ -269,6 +269,8 @@ func (a *Advice) law(points []Point, say func(string, ...any)) {
 	}
 	largest := points[len(points)-1].Threads
 	switch peak, ok := u.Peak(); {
+	case u.Sigma >= 1 || ok && peak < 1.5:
+		say("by it one thread is best: each further one costs more than it brings")
 	case !ok && u.Sigma > 0:
 		say("it has no peak: throughput grows towards %.0f tps", u.Gamma/u.Sigma)
 	case !ok:
