@@ -13,7 +13,7 @@ export function hottest(): AnyPanel {
     title: 'Host CPU',
     description: 'The busiest host that Prometheus knows, and how much of its cores is busy (20 s; waiting for a disk is idle, stolen time is busy). From 90 % on the host is the limit, and if it is the load generator, the latencies are worth nothing: HostCPUSaturated, GeneratorSaturated. From node_cpu_seconds_total.',
     unit: unit.share, decimals: 0, noData: 'No host', span: 3, limits: limits.cpu, filled: true, text: BigValueTextMode.ValueAndName,
-    queries: [now('topk(1, instance:node_cpu_utilisation:rate20s)', '{{instance}}')],
+    queries: [now('topk(1, instance:node_cpu_utilisation:rate20s * on (instance) group_left (nodename) node_uname_info)', '{{nodename}}')],
   });
 }
 
