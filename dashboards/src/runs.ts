@@ -31,13 +31,13 @@ const unseen: DynamicConfigValue[] = [{ id: 'custom.hidden', value: true }, set.
 const columns: { name: string; expr: string; show: DynamicConfigValue[] }[] = [
   { name: 'Started', expr: `max by (run) (benchwatch_run_start_timestamp_seconds{${runs}}) * 1000`, show: [set.unit(unit.time), width(165)] },
   { name: 'Ended', expr: `${ended} * 1000`, show: [set.unit(unit.time), width(165)] },
-  { name: 'Duration', expr: `max by (run) (benchwatch_run_summary_duration_seconds{${runs}})`, show: [set.unit(unit.clock), width(90)] },
-  { name: 'Throughput', expr: `max by (run) (benchwatch_run_summary_operations_per_second{op="transaction", ${runs}})`, show: [set.unit(unit.perSecond), width(110)] },
+  { name: 'Duration', expr: `max by (run) (benchwatch_run_summary_duration_seconds{${runs}})`, show: [set.unit(unit.clock), width(80)] },
+  { name: 'Throughput', expr: `max by (run) (benchwatch_run_summary_operations_per_second{op="transaction", ${runs}})`, show: [set.unit(unit.perSecond), width(100)] },
   { name: 'Latency', expr: `max by (run, stat) (run:benchwatch_run_summary_latency_seconds:headline{${runs}})`, show: [set.unit(unit.seconds), width(90)] },
   { name: 'Errors', expr: `max by (run) (benchwatch_run_summary_errors_total{${runs}})`, show: [set.unit(unit.count), set.decimals(0), width(75)] },
-  { name: 'Peak CPU', expr: `max_over_time(run:node_cpu_utilisation:max{${runs}}[$__range])`, show: [set.unit(unit.share), set.decimals(0), colored(limits.cpu.warning), width(90)] },
-  { name: 'Worst lag', expr: `max_over_time(run:benchwatch_replication_lag_seconds:max{${runs}}[$__range])`, show: [set.unit(unit.seconds), set.decimals(1), colored(limits.lagSeconds.warning, limits.lagSeconds.critical), width(95)] },
-  { name: 'Flow control', expr: `avg_over_time(run:benchwatch_galera_flow_control_paused:ratio_rate15s{${runs}}[$__range])`, show: [set.unit(unit.share), set.decimals(0), colored(limits.flowControl.warning, limits.flowControl.critical), width(105)] },
+  { name: 'Peak CPU', expr: `max_over_time(run:node_cpu_utilisation:max{${runs}}[$__range])`, show: [set.unit(unit.share), set.decimals(0), colored(limits.cpu.warning), width(80)] },
+  { name: 'Worst lag', expr: `max_over_time(run:benchwatch_replication_lag_seconds:max{${runs}}[$__range])`, show: [set.unit(unit.seconds), set.decimals(1), colored(limits.lagSeconds.warning, limits.lagSeconds.critical), width(85)] },
+  { name: 'Flow control', expr: `avg_over_time(run:benchwatch_galera_flow_control_paused:ratio_rate15s{${runs}}[$__range])`, show: [set.unit(unit.share), set.decimals(0), colored(limits.flowControl.warning, limits.flowControl.critical), width(98)] },
   { name: 'Drain', expr: drained, show: [set.unit(unit.seconds), set.decimals(1), colored(limits.drainSeconds.warning), width(80)] },
   { name: 'Complete', expr: complete, show: [set.unit(unit.time), ...unseen] },
 ];
@@ -92,16 +92,16 @@ function table(): AnyPanel {
     const coloring = c.show.some((p) => p.id === 'thresholds') ? [{ id: 'custom.cellOptions', value: { type: 'color-text' } }] : [];
     panel.overrideByName(c.name, [...c.show, ...coloring]);
   }
-  panel.overrideByName('Title', [{ id: 'links', value: [toLiveRun] }, { id: 'custom.minWidth', value: 190 }]);
+  panel.overrideByName('Title', [{ id: 'links', value: [toLiveRun] }, { id: 'custom.minWidth', value: 150 }]);
   panel.overrideByName('Result', [
     { id: 'mappings', value: [{ type: 'value', options: { succeeded: { color: 'green', index: 0 }, failed: { color: 'red', index: 1 }, lost: { color: 'red', index: 2 }, interrupted: { color: 'orange', index: 3 } } }] },
-    { id: 'custom.cellOptions', value: { type: 'color-text' } }, width(95),
+    { id: 'custom.cellOptions', value: { type: 'color-text' } }, width(88),
   ]);
-  panel.overrideByName('Threads', [width(75)]);
-  panel.overrideByName('Tool', [width(85)]);
-  panel.overrideByName('Workload', [width(130)]);
+  panel.overrideByName('Threads', [width(70)]);
+  panel.overrideByName('Tool', [width(78)]);
+  panel.overrideByName('Workload', [width(120)]);
   panel.overrideByName('Target', [width(130)]);
-  panel.overrideByName('Statistic', [width(80)]);
+  panel.overrideByName('Statistic', [width(72)]);
   return panel;
 }
 
