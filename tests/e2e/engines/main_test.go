@@ -177,6 +177,7 @@ func watch(t *testing.T, targets []engine.Target) *watcher {
 		return registry.ByName(target.Engine).Open(target, log)
 	}, time.Second, engine.Options{Logger: log})
 	ctx, cancel := context.WithCancel(context.Background())
+	s.ReadSettings()
 	frames, _ := s.Subscribe(1000)
 	done := make(chan error, 1)
 	go func() { done <- s.Run(ctx) }()
@@ -187,6 +188,22 @@ func watch(t *testing.T, targets []engine.Target) *watcher {
 		}
 	})
 	return &watcher{t: t, frames: frames}
+}
+
+// settings waits until the settings of all servers were read.
+func (w *watcher) settings() []engine.Settings {
+	w.t.Helper()
+	f := w.until("settings of all servers", 30*time.Second, func(f engine.Frame) bool {
+		return !slices.ContainsFunc(f.Samples, func(s engine.Sample) bool { return s.Settings == nil })
+	})
+	var all []engine.Settings
+	for i := range f.Samples {
+		if err := f.Samples[i].Settings.Err; err != nil {
+			w.t.Errorf("settings of %s: %v", f.Samples[i].Target.Name, err)
+		}
+		all = append(all, f.Samples[i].Settings.Settings)
+	}
+	return all
 }
 
 // next returns the next frame.

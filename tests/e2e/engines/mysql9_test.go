@@ -143,6 +143,19 @@ func TestMySQL9Group(t *testing.T) {
 			t.Errorf("n%d is %s", i+1, got)
 		}
 	}
+	for i, settings := range w.settings() {
+		for name, want := range map[string]string{
+			"group_replication_single_primary_mode": "ON", "group_replication_flow_control_mode": "QUOTA",
+			"gtid_mode": "ON", "transaction_isolation": "REPEATABLE-READ",
+		} {
+			if settings[name] != want {
+				t.Errorf("n%d: %s is %q, want %q of\n%v", i+1, name, settings[name], want, settings)
+			}
+		}
+		if settings["innodb_redo_log_capacity"] == "" || settings["group_replication_group_name"] != "" {
+			t.Errorf("n%d: %v", i+1, settings)
+		}
+	}
 	stop := s.load(t, 1)
 
 	t.Run("applier held by a lock", func(t *testing.T) {
