@@ -69,7 +69,8 @@ grafana_set_up() {
 	for dashboard in "$root"/dashboards/*.json; do
 		jq -e '.panels and .uid' "$dashboard" >/dev/null 2>&1 || continue
 		grafana_api POST /api/dashboards/db "$(jq '{folderUid: "benchwatch-demo", overwrite: true,
-			dashboard: (.id = null | .uid = "demo-" + .uid | .title += " (demo)"
+			dashboard: (walk(if type == "string" then gsub("/d/benchwatch-"; "/d/demo-benchwatch-") else . end)
+				| .id = null | .uid = "demo-" + .uid | .title += " (demo)"
 				| (.templating.list[]? | select(.type == "datasource")).current = {text: "benchwatch demo", value: "benchwatch-demo"})}' "$dashboard")" >/dev/null ||
 			die "Grafana did not take ${dashboard##*/}"
 	done

@@ -68,6 +68,16 @@ export class Browser {
       if (/^(No data|Data (is missing|does not have).*)$/m.test(await panel.innerText())) errors.push(`${title}: "No data" without a reason`);
     }
     if (picture) await page.screenshot({ path: picture });
+    const link = panels.locator('a[href*="/d/"]').first();
+    if (await link.count()) errors.push(...(await follow(page, link)));
     return { titles, errors };
   }
+}
+
+/** Opens what a link in a panel leads to and returns what is wrong there. */
+async function follow(page, link) {
+  const text = await link.innerText();
+  await page.goto(new URL(await link.getAttribute('href'), page.url()).href);
+  const found = page.locator(PANEL).first();
+  return found.waitFor({ timeout: 60_000 }).then(() => [], () => [`the link "${text}" leads to ${page.url()}, which shows no panel`]);
 }

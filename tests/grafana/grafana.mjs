@@ -65,7 +65,8 @@ export class Grafana {
       await this.api('POST', '/api/folders', { uid: this.id, title: `benchwatch test ${this.id}` });
       this.#ownFolder = true;
     }
-    const copy = structuredClone(json);
+    // Links among the dashboards lead to the copies.
+    const copy = JSON.parse(JSON.stringify(json).replace(/\/d\/(benchwatch-[a-z-]+)/g, (_, uid) => `/d/${this.uidOf({ uid })}`));
     copy.id = null;
     copy.uid = this.uidOf(json);
     copy.title += ` (${this.id})`;
