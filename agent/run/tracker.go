@@ -3,7 +3,6 @@ package run
 import (
 	"context"
 	"errors"
-	"io/fs"
 	"log/slog"
 	"os"
 	"sync"
@@ -27,6 +26,8 @@ type tracker struct {
 	finish chan struct{} // closed when the tool has ended: readers run to the end
 	// fed: the follower of a log file feeds the reports and ends the run.
 	fed bool
+	// metaFile is run.json as it was when it was read last; only follow uses it.
+	metaFile os.FileInfo
 
 	mu       sync.Mutex
 	meta     Meta
@@ -55,14 +56,6 @@ func newTracker(dir Directory, meta Meta, t *tool.Tool, opts *Options) *tracker 
 		finish: make(chan struct{}),
 		meta:   meta,
 	}
-}
-
-// setMeta takes over what run.json says now.
-func (t *tracker) setMeta(meta Meta) {
-	t.mu.Lock()
-	t.meta = meta
-	t.mu.Unlock()
-	t.opts.Changed()
 }
 
 // follow reads the run's output until the run is closed or ctx is done.
@@ -165,21 +158,6 @@ func (t *tracker) release() {
 		t.owner.Close()
 		t.owner = nil
 	}
-}
-
-// reload takes over what the wrapper wrote into run.json; false if the run was
-// removed.
-func (t *tracker) reload() bool {
-	meta, err := t.dir.Load()
-	if errors.Is(err, fs.ErrNotExist) {
-		return false
-	}
-	if err != nil {
-		t.fault("read run.json", err)
-		return true
-	}
-	t.setMeta(meta)
-	return true
 }
 
 // recordClock writes the start of the tool's clock into run.json, once: from the
