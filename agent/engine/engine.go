@@ -8,6 +8,8 @@ import (
 	"crypto/tls"
 	"log/slog"
 	"time"
+
+	"github.com/benchwatch/benchwatch/agent/measure"
 )
 
 // Target is one server (or proxy) to sample. Its password is known to the
@@ -116,39 +118,20 @@ type Position interface {
 	String() string
 }
 
-// Kind is how a metric behaves over time.
-type Kind uint8
-
-const (
-	Gauge Kind = iota
-	Counter
-)
-
-// Metric describes one series family. Engines declare theirs as package
-// variables; those that several engines share are in vocabulary.go.
-type Metric struct {
-	// Name without the prefix benchwatch_, base units, `_total` for counters.
-	Name string
-	Help string
-	Kind Kind
-	// Labels beside target, engine, cluster and role.
-	Labels []string
-}
-
 // Value is one sample of a metric.
 type Value struct {
-	Metric *Metric
+	Metric *measure.Metric
 	Labels []string
 	V      float64
 }
 
 // Set adds a value; labels as in Metric.Labels.
-func (s *Status) Set(m *Metric, v float64, labels ...string) {
+func (s *Status) Set(m *measure.Metric, v float64, labels ...string) {
 	s.Values = append(s.Values, Value{Metric: m, Labels: labels, V: v})
 }
 
 // Get returns the value of m with the given label values.
-func (s *Status) Get(m *Metric, labels ...string) (float64, bool) {
+func (s *Status) Get(m *measure.Metric, labels ...string) (float64, bool) {
 next:
 	for i := range s.Values {
 		v := &s.Values[i]

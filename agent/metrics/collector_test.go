@@ -15,6 +15,7 @@ import (
 
 	"github.com/benchwatch/benchwatch/agent/engine"
 	"github.com/benchwatch/benchwatch/agent/run"
+	"github.com/benchwatch/benchwatch/agent/series"
 	"github.com/benchwatch/benchwatch/agent/tool"
 )
 
@@ -58,7 +59,7 @@ func golden(t *testing.T, name, got string) {
 
 // sampleRun is a run in the middle of its measurement.
 func sampleRun() run.Snapshot {
-	r := &tool.Report{Kind: tool.Interval, Run: 1, QueueLength: tool.Some(3)}
+	r := &tool.Report{Kind: tool.Interval, Run: 1, QueueLength: series.Some(3)}
 	r.AddRate("transaction", 21532.38)
 	r.AddLatency("transaction", "p95", 0.00104)
 	return run.Snapshot{
@@ -67,8 +68,8 @@ func sampleRun() run.Snapshot {
 			Workload: "oltp_read_write", Threads: 16, Target: "127.0.0.1:3306", Labels: map[string]string{"via": "direct"},
 			Generator: "loadgen", StartedAt: start,
 		},
-		Phase: run.Measuring, Threads: tool.Some(16), Interval: r, LastReport: start.Add(29 * time.Second),
-		IntervalSeconds: tool.Some(1.0), Totals: map[string]float64{"transaction": 600000.5}, Errors: 2,
+		Phase: run.Measuring, Threads: series.Some(16), Interval: r, LastReport: start.Add(29 * time.Second),
+		IntervalSeconds: series.Some(1.0), Totals: map[string]float64{"transaction": 600000.5}, Errors: 2,
 		Lines: run.Lines{Reported: 30, Ignored: 11, Malformed: 1},
 	}
 }
@@ -80,7 +81,7 @@ func ended(s run.Snapshot, phase run.Phase) run.Snapshot {
 	s.Meta.Drain = map[string]run.Drain{"n2": {Seconds: &seconds}, "n3": {TimedOut: true}}
 	s.Phase, s.Interval = phase, nil
 	s.Summary = &run.Summary{
-		ElapsedSeconds: tool.Some(20.01),
+		ElapsedSeconds: series.Some(20.01),
 		Rates:          []tool.Rate{{Operation: "transaction", PerSecond: 21000}},
 		Counts:         []tool.Count{{Operation: "transaction", N: 420210}, {Operation: "error", N: 2}, {Operation: "reconnect", N: 1}},
 		Latencies:      []tool.Latency{{Operation: "transaction", Stat: "p95", Seconds: 0.0011}},

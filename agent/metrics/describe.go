@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/benchwatch/benchwatch/agent/engine"
+	"github.com/benchwatch/benchwatch/agent/measure"
 )
 
 // Family describes one family of series, for the list in docs/metrics.md.
@@ -25,7 +25,7 @@ func Families() []Family {
 	for _, f := range all {
 		shared[f.Name] = true
 	}
-	for _, m := range engine.Metrics() {
+	for _, m := range measure.Metrics() {
 		if shared[prefix+m.Name] {
 			continue // the sampler's, written by this package
 		}

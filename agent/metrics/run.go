@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/benchwatch/benchwatch/agent/run"
-	"github.com/benchwatch/benchwatch/agent/tool"
+	"github.com/benchwatch/benchwatch/agent/series"
 )
 
 // Metrics of a run while it lasts. Gauges of the last interval go as soon as
@@ -150,7 +150,7 @@ func (c *Collector) ended(ch chan<- prometheus.Metric, s *run.Snapshot) {
 	}
 }
 
-func optional(ch chan<- prometheus.Metric, d *prometheus.Desc, v tool.Optional[int], labels ...string) {
+func optional(ch chan<- prometheus.Metric, d *prometheus.Desc, v series.Optional[int], labels ...string) {
 	if v.Known {
 		gauge(ch, d, float64(v.Value), labels...)
 	}

@@ -6,6 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/benchwatch/benchwatch/agent/engine"
+	"github.com/benchwatch/benchwatch/agent/measure"
 )
 
 // targetLabels are on every series of a server.
@@ -20,16 +21,16 @@ var (
 	lagSeconds    = desc(engine.ReplicationLagSeconds.Name, engine.ReplicationLagSeconds.Help, targetLabels...)
 	lagTrx        = desc(engine.ReplicationLagTransactions.Name, engine.ReplicationLagTransactions.Help, targetLabels...)
 	replicaAt     = desc(engine.ReplicationPosition.Name, engine.ReplicationPosition.Help, targetLabels...)
-	engineMetrics = descriptions{known: map[*engine.Metric]*prometheus.Desc{}}
+	engineMetrics = descriptions{known: map[*measure.Metric]*prometheus.Desc{}}
 )
 
 // descriptions are those of the engines' metrics, made once each.
 type descriptions struct {
 	mu    sync.RWMutex
-	known map[*engine.Metric]*prometheus.Desc
+	known map[*measure.Metric]*prometheus.Desc
 }
 
-func (d *descriptions) of(m *engine.Metric) *prometheus.Desc {
+func (d *descriptions) of(m *measure.Metric) *prometheus.Desc {
 	d.mu.RLock()
 	made := d.known[m]
 	d.mu.RUnlock()
@@ -90,7 +91,7 @@ func (c *Collector) sample(ch chan<- prometheus.Metric, s *engine.Sample) {
 	for i := range s.Status.Values {
 		v := &s.Status.Values[i]
 		kind := prometheus.GaugeValue
-		if v.Metric.Kind == engine.Counter {
+		if v.Metric.Kind == measure.Counter {
 			kind = prometheus.CounterValue
 		}
 		send(ch, engineMetrics.of(v.Metric), kind, v.V, append(labels[:4:4], v.Labels...))

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/benchwatch/benchwatch/agent/run"
+	"github.com/benchwatch/benchwatch/agent/series"
 	"github.com/benchwatch/benchwatch/agent/tool"
 )
 
@@ -131,7 +132,7 @@ func (r *Row) Became() string {
 	return string(r.Result)
 }
 
-func optional(v tool.Optional[float64]) *float64 {
+func optional(v series.Optional[float64]) *float64 {
 	if !v.Known {
 		return nil
 	}

@@ -3,6 +3,7 @@ package run
 import (
 	"math"
 
+	"github.com/benchwatch/benchwatch/agent/series"
 	"github.com/benchwatch/benchwatch/agent/tool"
 )
 
@@ -224,14 +225,14 @@ func pad(values []float64, n int) []float64 {
 	return values
 }
 
-func known(v tool.Optional[float64]) float64 {
+func known(v series.Optional[float64]) float64 {
 	if !v.Known {
 		return math.NaN()
 	}
 	return v.Value
 }
 
-func whole(v tool.Optional[int]) float64 {
+func whole(v series.Optional[int]) float64 {
 	if !v.Known {
 		return math.NaN()
 	}

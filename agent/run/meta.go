@@ -5,6 +5,7 @@ package run
 import (
 	"time"
 
+	"github.com/benchwatch/benchwatch/agent/series"
 	"github.com/benchwatch/benchwatch/agent/tool"
 )
 
@@ -129,7 +130,7 @@ func (m *Meta) description() tool.Description {
 		ReportInterval: time.Duration(m.ReportIntervalSeconds * float64(time.Second)),
 	}
 	if m.LatencyPercentile != nil {
-		d.LatencyPercentile = tool.Some(*m.LatencyPercentile)
+		d.LatencyPercentile = series.Some(*m.LatencyPercentile)
 	}
 	return d
 }

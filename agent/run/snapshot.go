@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/benchwatch/benchwatch/agent/series"
 	"github.com/benchwatch/benchwatch/agent/tool"
 )
 
@@ -15,14 +16,14 @@ type Snapshot struct {
 	Phase Phase
 
 	// Threads running now as the tool says, else as asked for.
-	Threads tool.Optional[int]
+	Threads series.Optional[int]
 	// Interval is the last report if it still says what is going on; nil
 	// before the first, after the tool's end and when the tool stalls.
 	Interval *tool.Report
 	// LastReport is when the newest interval was read; zero before the first.
 	LastReport time.Time
 	// IntervalSeconds is the distance of reports: as asked for, else as seen.
-	IntervalSeconds tool.Optional[float64]
+	IntervalSeconds series.Optional[float64]
 
 	// Totals count operations since the start, by name.
 	Totals     map[string]float64
@@ -77,11 +78,11 @@ func (s *state) snapshot(meta Meta, now time.Time) Snapshot {
 		snap.Meta.Workload = s.workload
 	}
 	if !snap.Threads.Known && meta.Threads > 0 {
-		snap.Threads = tool.Some(meta.Threads)
+		snap.Threads = series.Some(meta.Threads)
 	}
 	switch {
 	case meta.ReportIntervalSeconds > 0:
-		snap.IntervalSeconds = tool.Some(meta.ReportIntervalSeconds)
+		snap.IntervalSeconds = series.Some(meta.ReportIntervalSeconds)
 	case s.interval != nil:
 		snap.IntervalSeconds = s.interval.IntervalSeconds
 	}

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"time"
 
+	"github.com/benchwatch/benchwatch/agent/series"
 	"github.com/benchwatch/benchwatch/agent/tool"
 )
 
@@ -29,7 +30,7 @@ const (
 // alone, not on when they are read, so a restart arrives at the same totals.
 type state struct {
 	version, workload string
-	threads           tool.Optional[int]
+	threads           series.Optional[int]
 
 	interval   *tool.Report // the last one
 	intervalAt time.Time
@@ -64,12 +65,12 @@ type Lines struct {
 // with several (checkpoints), their sum. Percentiles can't be summed: of
 // several they are left out.
 type Summary struct {
-	ElapsedSeconds tool.Optional[float64]
-	Threads        tool.Optional[int]
+	ElapsedSeconds series.Optional[float64]
+	Threads        series.Optional[int]
 	Rates          []tool.Rate
 	Counts         []tool.Count
 	Latencies      []tool.Latency
-	TpmC           tool.Optional[float64]
+	TpmC           series.Optional[float64]
 	// Parts is how many summaries it is made of.
 	Parts int
 	// FromIntervals: the tool printed no summary (it was killed); counts and

@@ -6,17 +6,18 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/benchwatch/benchwatch/agent/series"
 	"github.com/benchwatch/benchwatch/agent/tool"
 )
 
 func interval(elapsed, seconds, tps float64) *tool.Report {
-	r := &tool.Report{Kind: tool.Interval, Run: 1, Phase: tool.Measure, ElapsedSeconds: tool.Some(elapsed), IntervalSeconds: tool.Some(seconds)}
+	r := &tool.Report{Kind: tool.Interval, Run: 1, Phase: tool.Measure, ElapsedSeconds: series.Some(elapsed), IntervalSeconds: series.Some(seconds)}
 	r.AddRate("transaction", tps)
 	return r
 }
 
 func summaryOf(elapsed float64, n uint64, minimum, avg, maximum float64) *tool.Report {
-	r := &tool.Report{Kind: tool.Summary, Run: 1, ElapsedSeconds: tool.Some(elapsed)}
+	r := &tool.Report{Kind: tool.Summary, Run: 1, ElapsedSeconds: series.Some(elapsed)}
 	r.AddCount("transaction", n)
 	r.AddRate("transaction", float64(n)/elapsed)
 	r.AddLatency("transaction", "min", minimum)
@@ -37,7 +38,7 @@ func TestTotals(t *testing.T) {
 		"never falls":                         {[]*tool.Report{interval(10, 10, 5), summaryOf(10, 49, 0, 0, 0)}, 50},
 		"checkpoints add up":                  {[]*tool.Report{interval(10, 10, 5), summaryOf(10, 50, 0, 0, 0), interval(20, 10, 7), summaryOf(10, 71, 0, 0, 0)}, 121},
 		"no length, no guess":                 {[]*tool.Report{{Kind: tool.Interval, Rates: []tool.Rate{{Operation: "transaction", PerSecond: 9}}}}, 0},
-		"a printed count wins over its rate":  {[]*tool.Report{{Kind: tool.Interval, IntervalSeconds: tool.Some(1.0), Rates: []tool.Rate{{Operation: "transaction", PerSecond: 9}}, Counts: []tool.Count{{Operation: "transaction", N: 8}}}}, 8},
+		"a printed count wins over its rate":  {[]*tool.Report{{Kind: tool.Interval, IntervalSeconds: series.Some(1.0), Rates: []tool.Rate{{Operation: "transaction", PerSecond: 9}}, Counts: []tool.Count{{Operation: "transaction", N: 8}}}}, 8},
 		"the run before in the same log ends": {[]*tool.Report{{Kind: tool.Start}, interval(1, 1, 5), {Kind: tool.Start}, interval(1, 1, 5)}, 10},
 	}
 	for name, tt := range tests {
@@ -59,7 +60,7 @@ func TestSummaryOfCheckpoints(t *testing.T) {
 	s.apply(summaryOf(30, 500, 2, 4, 8), time.Time{})
 	got := s.final()
 	want := &Summary{
-		Parts: 2, ElapsedSeconds: tool.Some(40.0),
+		Parts: 2, ElapsedSeconds: series.Some(40.0),
 		Rates:  []tool.Rate{{Operation: "transaction", PerSecond: 15}},
 		Counts: []tool.Count{{Operation: "transaction", N: 600}},
 		Latencies: []tool.Latency{
@@ -79,7 +80,7 @@ func TestSummaryOfCheckpointsWithRunningClock(t *testing.T) {
 	s := newState()
 	for _, end := range []float64{10, 40} {
 		r := summaryOf(end, 100, 1, 2, 9)
-		r.IntervalSeconds = tool.Some(map[float64]float64{10: 10, 40: 30}[end])
+		r.IntervalSeconds = series.Some(map[float64]float64{10: 10, 40: 30}[end])
 		s.apply(r, time.Time{})
 	}
 	if got := s.final().ElapsedSeconds.Value; got != 40 {

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"sort"
 
+	"github.com/benchwatch/benchwatch/agent/series"
 	"github.com/benchwatch/benchwatch/agent/tool"
 )
 
@@ -27,7 +28,7 @@ func (m *Summary) add(r *tool.Report) *Summary {
 	}
 	sum := &Summary{Parts: m.Parts + 1, Threads: next.Threads}
 	if m.ElapsedSeconds.Known && next.ElapsedSeconds.Known {
-		sum.ElapsedSeconds = tool.Some(m.ElapsedSeconds.Value + next.ElapsedSeconds.Value)
+		sum.ElapsedSeconds = series.Some(m.ElapsedSeconds.Value + next.ElapsedSeconds.Value)
 	}
 	sum.Counts = addCounts(m.Counts, next.Counts)
 	if e := sum.ElapsedSeconds; e.Known && e.Value > 0 {

@@ -1,6 +1,10 @@
 package tool
 
-import "time"
+import (
+	"time"
+
+	"github.com/benchwatch/benchwatch/agent/series"
+)
 
 // Invocation is a command line seen by a tool.
 type Invocation struct {
@@ -37,7 +41,7 @@ type Description struct {
 	// LatencyPercentile is the percentile that was asked for, for tools that
 	// print one and may not say which: 0 if it was switched off, not known if
 	// the command line leaves it to the tool.
-	LatencyPercentile Optional[float64]
+	LatencyPercentile series.Optional[float64]
 
 	// Target is host:port or a socket's path; a list is joined by commas.
 	Target   string

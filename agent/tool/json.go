@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 	"strconv"
+
+	"github.com/benchwatch/benchwatch/agent/series"
 )
 
 // AppendJSON appends r to dst as one JSON object on one line, without a line
@@ -67,7 +69,7 @@ func (o *object) integer(name string, v int64) {
 	o.dst = strconv.AppendInt(o.dst, v, 10)
 }
 
-func (o *object) optionalInteger(name string, v Optional[int]) {
+func (o *object) optionalInteger(name string, v series.Optional[int]) {
 	if v.Known {
 		o.integer(name, int64(v.Value))
 	}
@@ -78,7 +80,7 @@ func (o *object) boolean(name string, v bool) {
 	o.dst = strconv.AppendBool(o.dst, v)
 }
 
-func (o *object) number(name string, v Optional[float64]) {
+func (o *object) number(name string, v series.Optional[float64]) {
 	if v.Known && finite(v.Value) {
 		o.key(name)
 		o.dst = appendNumber(o.dst, v.Value)
@@ -101,7 +103,7 @@ func (o *object) rates(rates []Rate) {
 	in := o.open("rates")
 	for i, r := range rates {
 		if !slices.ContainsFunc(rates[:i], func(b Rate) bool { return b.Operation == r.Operation }) {
-			in.number(r.Operation, Some(r.PerSecond))
+			in.number(r.Operation, series.Some(r.PerSecond))
 		}
 	}
 	o.shut(in)
@@ -136,7 +138,7 @@ func (o *object) latencies(all []Latency) {
 			if l.Operation == first.Operation && !slices.ContainsFunc(all[i:i+j], func(b Latency) bool {
 				return b.Operation == l.Operation && b.Stat == l.Stat
 			}) {
-				stats.number(l.Stat, Some(l.Seconds))
+				stats.number(l.Stat, series.Some(l.Seconds))
 			}
 		}
 		operations.shut(stats)

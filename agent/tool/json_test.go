@@ -5,6 +5,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/benchwatch/benchwatch/agent/series"
 	"github.com/benchwatch/benchwatch/agent/tool"
 )
 
@@ -16,7 +17,7 @@ func TestAppendJSON(t *testing.T) {
 	}{
 		{
 			"start",
-			tool.Report{Kind: tool.Start, Run: 1, Tool: "sysbench", Version: "1.0.20", Workload: "cpu", Threads: tool.Some(16)},
+			tool.Report{Kind: tool.Start, Run: 1, Tool: "sysbench", Version: "1.0.20", Workload: "cpu", Threads: series.Some(16)},
 			`{"kind":"start","run":1,"tool":"sysbench","tool_version":"1.0.20","workload":"cpu","threads":16}`,
 		},
 		{
@@ -27,13 +28,13 @@ func TestAppendJSON(t *testing.T) {
 		{
 			"interval",
 			tool.Report{
-				Kind: tool.Interval, Run: 1, ElapsedSeconds: tool.Some(10.0), IntervalSeconds: tool.Some(10.0),
-				Threads: tool.Some(16), Phase: tool.Measure,
+				Kind: tool.Interval, Run: 1, ElapsedSeconds: series.Some(10.0), IntervalSeconds: series.Some(10.0),
+				Threads: series.Some(16), Phase: tool.Measure,
 				Rates:           []tool.Rate{{Operation: "transaction", PerSecond: 21532.38}, {Operation: "query", PerSecond: 0}},
 				Counts:          []tool.Count{{Operation: "transaction", N: 215323}},
 				Latencies:       []tool.Latency{{Operation: "transaction", Stat: "p95", Seconds: 0.00104}},
-				ErrorsPerSecond: tool.Some(0.0), ReconnectsPerSecond: tool.Some(0.5),
-				QueueLength: tool.Some(3), Concurrency: tool.Some(4),
+				ErrorsPerSecond: series.Some(0.0), ReconnectsPerSecond: series.Some(0.5),
+				QueueLength: series.Some(3), Concurrency: series.Some(4),
 			},
 			`{"kind":"interval","run":1,"elapsed_seconds":10,"interval_seconds":10,"threads":16,"phase":"measure",` +
 				`"rates":{"transaction":21532.38,"query":0},"counts":{"transaction":215323},` +
@@ -43,13 +44,13 @@ func TestAppendJSON(t *testing.T) {
 		{
 			"summary",
 			tool.Report{
-				Kind: tool.Summary, Run: 1, ElapsedSeconds: tool.Some(60.0029), Threads: tool.Some(2),
+				Kind: tool.Summary, Run: 1, ElapsedSeconds: series.Some(60.0029), Threads: series.Some(2),
 				Counts: []tool.Count{{Operation: "error", N: 0}, {Operation: "read", N: math.MaxUint64}},
 				Latencies: []tool.Latency{
 					{Operation: "read", Stat: "min", Seconds: 0.00000015}, {Operation: "update", Stat: "max", Seconds: 2},
 					{Operation: "read", Stat: "p99.9", Seconds: 1},
 				},
-				TpmC: tool.Some(12.5), Failed: true, Message: "no",
+				TpmC: series.Some(12.5), Failed: true, Message: "no",
 			},
 			`{"kind":"summary","run":1,"elapsed_seconds":60.0029,"threads":2,"checkpoint":false,"counts":{"error":0,"read":18446744073709551615},` +
 				`"latency_seconds":{"read":{"min":1.5e-07,"p99.9":1},"update":{"max":2}},"tpmc":12.5,"failed":true,"message":"no"}`,
@@ -67,7 +68,7 @@ func TestAppendJSON(t *testing.T) {
 		{
 			"what is no number is left out",
 			tool.Report{
-				Kind: tool.Interval, Run: 1, ElapsedSeconds: tool.Some(math.NaN()),
+				Kind: tool.Interval, Run: 1, ElapsedSeconds: series.Some(math.NaN()),
 				Rates:     []tool.Rate{{Operation: "transaction", PerSecond: math.Inf(1)}},
 				Latencies: []tool.Latency{{Operation: "transaction", Stat: "p95", Seconds: math.NaN()}},
 			},

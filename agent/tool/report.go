@@ -3,6 +3,8 @@
 // Prometheus; each tool is one package below this one.
 package tool
 
+import "github.com/benchwatch/benchwatch/agent/series"
+
 // Kind tells what a Report is about.
 type Kind string
 
@@ -40,16 +42,6 @@ const (
 	Other       = "other"
 )
 
-// Optional is a value that a tool may leave unsaid. The zero Optional is
-// absent, which is never the same as 0.
-type Optional[T any] struct {
-	Value T
-	Known bool
-}
-
-// Some returns a known value.
-func Some[T any](v T) Optional[T] { return Optional[T]{Value: v, Known: true} }
-
 // Rate is operations per second of one operation.
 type Rate struct {
 	Operation string
@@ -85,14 +77,14 @@ type Report struct {
 	// names it.
 	Command string
 
-	Threads Optional[int]
+	Threads series.Optional[int]
 	// Phase of an Interval, or with which a Start begins.
 	Phase Phase
 
 	// ElapsedSeconds is the tool's own clock; IntervalSeconds the length of the
 	// interval that Rates and Counts are about.
-	ElapsedSeconds  Optional[float64]
-	IntervalSeconds Optional[float64]
+	ElapsedSeconds  series.Optional[float64]
+	IntervalSeconds series.Optional[float64]
 
 	Checkpoint bool // Summary only
 
@@ -100,13 +92,13 @@ type Report struct {
 	Counts    []Count // of the interval, or of the run in a Summary
 	Latencies []Latency
 
-	ErrorsPerSecond     Optional[float64]
-	ReconnectsPerSecond Optional[float64]
-	QueueLength         Optional[int]
-	Concurrency         Optional[int]
+	ErrorsPerSecond     series.Optional[float64]
+	ReconnectsPerSecond series.Optional[float64]
+	QueueLength         series.Optional[int]
+	Concurrency         series.Optional[int]
 
 	// TpmC is New-Order transactions per minute, TPC-C summaries only.
-	TpmC Optional[float64]
+	TpmC series.Optional[float64]
 
 	// Message of an Error, or why a Summary says that the run failed.
 	Message string
@@ -136,33 +128,33 @@ func (r *Report) AddLatency(operation, stat string, seconds float64) {
 }
 
 // Rate returns the rate of an operation, absent if the tool did not say.
-func (r *Report) Rate(operation string) Optional[float64] {
+func (r *Report) Rate(operation string) series.Optional[float64] {
 	for _, v := range r.Rates {
 		if v.Operation == operation {
-			return Some(v.PerSecond)
+			return series.Some(v.PerSecond)
 		}
 	}
-	return Optional[float64]{}
+	return series.Optional[float64]{}
 }
 
 // Count returns the count of an operation, absent if the tool did not say.
-func (r *Report) Count(operation string) Optional[uint64] {
+func (r *Report) Count(operation string) series.Optional[uint64] {
 	for _, v := range r.Counts {
 		if v.Operation == operation {
-			return Some(v.N)
+			return series.Some(v.N)
 		}
 	}
-	return Optional[uint64]{}
+	return series.Optional[uint64]{}
 }
 
 // Latency returns one latency in seconds, absent if the tool did not say.
-func (r *Report) Latency(operation, stat string) Optional[float64] {
+func (r *Report) Latency(operation, stat string) series.Optional[float64] {
 	for _, v := range r.Latencies {
 		if v.Operation == operation && v.Stat == stat {
-			return Some(v.Seconds)
+			return series.Some(v.Seconds)
 		}
 	}
-	return Optional[float64]{}
+	return series.Optional[float64]{}
 }
 
 // Clone returns a copy that does not share memory with r.

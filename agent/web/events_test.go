@@ -13,6 +13,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/engine"
 	"github.com/benchwatch/benchwatch/agent/marker"
 	"github.com/benchwatch/benchwatch/agent/run"
+	"github.com/benchwatch/benchwatch/agent/series"
 	"github.com/benchwatch/benchwatch/agent/tool"
 )
 
@@ -137,7 +138,7 @@ func TestLateRow(t *testing.T) {
 		t.Fatalf("history %v", h.Tables["intervals"].X)
 	}
 	report := func(second float64) *tool.Report {
-		return &tool.Report{Kind: tool.Interval, ElapsedSeconds: tool.Some(second), IntervalSeconds: tool.Some(1.0)}
+		return &tool.Report{Kind: tool.Interval, ElapsedSeconds: series.Some(second), IntervalSeconds: series.Some(1.0)}
 	}
 	s.page.Interval("one", 1, report(1), false)
 	st.next("row", has(`"x":1`))

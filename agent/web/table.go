@@ -24,11 +24,11 @@ type cell struct {
 // while they are.
 type table struct {
 	x      []float64
-	series []*series
+	series []*tableSeries
 	index  map[name]int
 }
 
-type series struct {
+type tableSeries struct {
 	name
 	values []float64 // may be shorter than x: the rest is NaN
 }
@@ -42,7 +42,7 @@ func (t *table) column(n name, values []float64) {
 		t.index = map[name]int{}
 	}
 	t.index[n] = len(t.series)
-	t.series = append(t.series, &series{n, values})
+	t.series = append(t.series, &tableSeries{n, values})
 }
 
 // append adds a row unless it does not come behind the one before.
@@ -69,7 +69,7 @@ func (t *table) append(x float64, cells []cell) {
 
 // snapshot is a copy that appending to t does not change.
 func (t *table) snapshot() table {
-	c := table{x: t.x, series: make([]*series, len(t.series))}
+	c := table{x: t.x, series: make([]*tableSeries, len(t.series))}
 	for i, s := range t.series {
 		copied := *s
 		c.series[i] = &copied
@@ -77,7 +77,7 @@ func (t *table) snapshot() table {
 	return c
 }
 
-func (s *series) at(row int) float64 {
+func (s *tableSeries) at(row int) float64 {
 	if row >= len(s.values) {
 		return math.NaN()
 	}
@@ -115,7 +115,7 @@ func (t *table) buckets(from, to float64, points int) (begin, end int, buckets [
 
 // extremes are the smallest and the largest value of rows begin to end, the
 // earlier one first; NaN if there is none.
-func (s *series) extremes(begin, end int) (first, second float64) {
+func (s *tableSeries) extremes(begin, end int) (first, second float64) {
 	low, high := -1, -1
 	for i := begin; i < min(end, len(s.values)); i++ {
 		v := s.values[i]
@@ -182,7 +182,7 @@ func (t *table) appendJSON(b []byte, from, to float64, points int) []byte {
 
 // appendFacts begins a series' object with its name and its extremes, mean and
 // number of values over the whole table.
-func (s *series) appendFacts(b []byte) []byte {
+func (s *tableSeries) appendFacts(b []byte) []byte {
 	low, high, sum, n := math.NaN(), math.NaN(), 0.0, 0
 	for _, v := range s.values {
 		if math.IsNaN(v) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/benchwatch/benchwatch/agent/marker"
 	"github.com/benchwatch/benchwatch/agent/run"
+	"github.com/benchwatch/benchwatch/agent/series"
 	"github.com/benchwatch/benchwatch/agent/tool"
 )
 
@@ -221,7 +222,7 @@ func milliseconds(t *time.Time) *int64 {
 	return &ms
 }
 
-func known(v tool.Optional[float64]) *float64 {
+func known(v series.Optional[float64]) *float64 {
 	if !v.Known {
 		return nil
 	}

@@ -1,16 +1,16 @@
 package atlas
 
-import "github.com/benchwatch/benchwatch/agent/engine"
+import "github.com/benchwatch/benchwatch/agent/measure"
 
 // What a proxy of any kind can tell. Atlas has no counters of queries.
 var (
-	backendUp          = engine.NewGauge("proxy_backend_up", "1 if the proxy uses the backend, 0 if it is down or taken offline; absent while the proxy does not know.", "backend", "backend_role")
-	backendState       = engine.NewGauge("proxy_backend_state", "1 for the state of the backend as the proxy sees it, 0 for the others. A proxy without traffic may not notice that a backend died.", "backend", "backend_role", "state")
-	clientConnections  = engine.NewGauge("proxy_client_connections", "Connections from clients to the proxy now.")
-	backendConnections = engine.NewGauge("proxy_backend_connections", "Connections from the proxy to a backend now; they stay pooled when clients leave.", "backend")
-	cpuSeconds         = engine.NewCounter("proxy_cpu_seconds_total", "CPU time of the proxy's process.", "mode")
-	threadCPUSeconds   = engine.NewCounter("proxy_thread_cpu_seconds_total", "CPU time of each thread of the proxy in the order of their start: 0 is the main thread. A thread near one second a second is the limit.", "thread")
-	residentBytes      = engine.NewGauge("proxy_resident_bytes", "Memory of the proxy's process.")
-	threads            = engine.NewGauge("proxy_threads", "Threads of the proxy's process.")
-	openFDs            = engine.NewGauge("proxy_open_fds", "Open files and sockets of the proxy's process.")
+	backendUp          = measure.NewGauge("proxy_backend_up", "1 if the proxy uses the backend, 0 if it is down or taken offline; absent while the proxy does not know.", "backend", "backend_role")
+	backendState       = measure.NewGauge("proxy_backend_state", "1 for the state of the backend as the proxy sees it, 0 for the others. A proxy without traffic may not notice that a backend died.", "backend", "backend_role", "state")
+	clientConnections  = measure.NewGauge("proxy_client_connections", "Connections from clients to the proxy now.")
+	backendConnections = measure.NewGauge("proxy_backend_connections", "Connections from the proxy to a backend now; they stay pooled when clients leave.", "backend")
+	cpuSeconds         = measure.NewCounter("proxy_cpu_seconds_total", "CPU time of the proxy's process.", "mode")
+	threadCPUSeconds   = measure.NewCounter("proxy_thread_cpu_seconds_total", "CPU time of each thread of the proxy in the order of their start: 0 is the main thread. A thread near one second a second is the limit.", "thread")
+	residentBytes      = measure.NewGauge("proxy_resident_bytes", "Memory of the proxy's process.")
+	threads            = measure.NewGauge("proxy_threads", "Threads of the proxy's process.")
+	openFDs            = measure.NewGauge("proxy_open_fds", "Open files and sockets of the proxy's process.")
 )

@@ -17,6 +17,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/benchwatch/benchwatch/agent/engine"
+	"github.com/benchwatch/benchwatch/agent/measure"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -63,14 +64,14 @@ func mustProbe(t *testing.T, p *prober) *engine.Status {
 	return s
 }
 
-func mustGet(t *testing.T, s *engine.Status, want float64, m *engine.Metric, labels ...string) {
+func mustGet(t *testing.T, s *engine.Status, want float64, m *measure.Metric, labels ...string) {
 	t.Helper()
 	if v, ok := s.Get(m, labels...); !ok || v != want {
 		t.Errorf("%s %v is %v (known: %v), not %v", m.Name, labels, v, ok, want)
 	}
 }
 
-func mustLack(t *testing.T, s *engine.Status, m *engine.Metric, labels ...string) {
+func mustLack(t *testing.T, s *engine.Status, m *measure.Metric, labels ...string) {
 	t.Helper()
 	if v, ok := s.Get(m, labels...); ok {
 		t.Errorf("%s %v is %v, but is unknown", m.Name, labels, v)
@@ -255,7 +256,7 @@ func TestRealProcess(t *testing.T) {
 	mustGet(t, s, 3, engine.Connections)
 	mustGet(t, s, 1, backendConnections, server.Addr().String())
 	mustGet(t, s, 0, backendConnections, "127.0.0.1:1")
-	for _, m := range []*engine.Metric{residentBytes, threads, openFDs} {
+	for _, m := range []*measure.Metric{residentBytes, threads, openFDs} {
 		if v, ok := s.Get(m); !ok || v <= 0 {
 			t.Errorf("%s is %v", m.Name, v)
 		}

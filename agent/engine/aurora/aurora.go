@@ -12,29 +12,30 @@ import (
 
 	"github.com/benchwatch/benchwatch/agent/engine"
 	"github.com/benchwatch/benchwatch/agent/engine/mysql"
+	"github.com/benchwatch/benchwatch/agent/measure"
 )
 
 var (
-	commits         = engine.NewCounter("aurora_commits_total", "Commits (AuroraDb_commits).")
-	commitSeconds   = engine.NewCounter("aurora_commit_latency_seconds_total", "Time spent in commits (AuroraDb_commit_latency); over aurora_commits_total it is their mean latency.")
-	statementTime   = engine.NewCounter("aurora_statement_duration_seconds_total", "Time spent in statements (AuroraDb_*_stmt_duration); over db_operations_total it is their mean latency, alone the mean number of active sessions.", "op")
-	external        = engine.NewGauge("aurora_external_connections", "Connections without those of RDS itself (Aurora_external_connection_count).")
-	receivedBytes   = engine.NewCounter("aurora_replication_received_bytes_total", "Bytes replicated into a reader (Aurora_repl_bytes_received).")
-	forwarded       = engine.NewCounter("aurora_forwarded_statements_total", "Statements that write forwarding sent from a reader (Aurora_fwd_replica_*) or received on the writer (Aurora_fwd_writer_*, in version 2 Aurora_fwd_master_*).", "side", "op")
-	forwardedTime   = engine.NewCounter("aurora_forwarded_statement_seconds_total", "Time spent in forwarded statements.", "side", "op")
-	forwardSessions = engine.NewGauge("aurora_forwarding_sessions", "Sessions that forward statements now.", "side")
-	fastInserts     = engine.NewCounter("aurora_fast_inserts_total", "Inserts that found, or did not find, their place in the fast insert cache.", "cache")
-	parallelQueries = engine.NewCounter("aurora_parallel_queries_total", "Parallel queries requested and executed (Aurora_pq_request_*).", "state")
-	threadPool      = engine.NewGauge("aurora_thread_pool_threads", "Threads of the thread pool (Aurora_thread_pool_thread_count).")
-	lockMemory      = engine.NewGauge("aurora_lock_manager_memory_bytes", "Memory of the lock manager (Aurora_lockmgr_memory_used).")
-	deadlocks       = engine.NewCounter("aurora_deadlocks_total", "Deadlocks (AuroraDb_thread_deadlocks; version 2 only).")
-	missingHistory  = engine.NewCounter("aurora_missing_history_incidents_total", "Reads on a reader that found their undo history gone (version 2 only).")
+	commits         = measure.NewCounter("aurora_commits_total", "Commits (AuroraDb_commits).")
+	commitSeconds   = measure.NewCounter("aurora_commit_latency_seconds_total", "Time spent in commits (AuroraDb_commit_latency); over aurora_commits_total it is their mean latency.")
+	statementTime   = measure.NewCounter("aurora_statement_duration_seconds_total", "Time spent in statements (AuroraDb_*_stmt_duration); over db_operations_total it is their mean latency, alone the mean number of active sessions.", "op")
+	external        = measure.NewGauge("aurora_external_connections", "Connections without those of RDS itself (Aurora_external_connection_count).")
+	receivedBytes   = measure.NewCounter("aurora_replication_received_bytes_total", "Bytes replicated into a reader (Aurora_repl_bytes_received).")
+	forwarded       = measure.NewCounter("aurora_forwarded_statements_total", "Statements that write forwarding sent from a reader (Aurora_fwd_replica_*) or received on the writer (Aurora_fwd_writer_*, in version 2 Aurora_fwd_master_*).", "side", "op")
+	forwardedTime   = measure.NewCounter("aurora_forwarded_statement_seconds_total", "Time spent in forwarded statements.", "side", "op")
+	forwardSessions = measure.NewGauge("aurora_forwarding_sessions", "Sessions that forward statements now.", "side")
+	fastInserts     = measure.NewCounter("aurora_fast_inserts_total", "Inserts that found, or did not find, their place in the fast insert cache.", "cache")
+	parallelQueries = measure.NewCounter("aurora_parallel_queries_total", "Parallel queries requested and executed (Aurora_pq_request_*).", "state")
+	threadPool      = measure.NewGauge("aurora_thread_pool_threads", "Threads of the thread pool (Aurora_thread_pool_thread_count).")
+	lockMemory      = measure.NewGauge("aurora_lock_manager_memory_bytes", "Memory of the lock manager (Aurora_lockmgr_memory_used).")
+	deadlocks       = measure.NewCounter("aurora_deadlocks_total", "Deadlocks (AuroraDb_thread_deadlocks; version 2 only).")
+	missingHistory  = measure.NewCounter("aurora_missing_history_incidents_total", "Reads on a reader that found their undo history gone (version 2 only).")
 )
 
 // series are the status variables that are a number each. Those that a version
 // does not have are absent. Times are microseconds.
 var series = []struct {
-	metric *engine.Metric
+	metric *measure.Metric
 	labels []string
 	name   string
 	unit   float64 // how many make a base unit; 0: 1

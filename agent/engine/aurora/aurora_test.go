@@ -13,6 +13,7 @@ import (
 
 	"github.com/benchwatch/benchwatch/agent/engine"
 	"github.com/benchwatch/benchwatch/agent/engine/mysql"
+	"github.com/benchwatch/benchwatch/agent/measure"
 )
 
 // sections reads the composed answers: lines by the statement above them.
@@ -120,14 +121,14 @@ func sample(t *testing.T, d mysql.Detail, q mysql.Querier, server *mysql.Server,
 	return s
 }
 
-func mustGet(t *testing.T, s *engine.Status, want float64, m *engine.Metric, labels ...string) {
+func mustGet(t *testing.T, s *engine.Status, want float64, m *measure.Metric, labels ...string) {
 	t.Helper()
 	if v, ok := s.Get(m, labels...); !ok || v != want {
 		t.Errorf("%s %v is %v (known: %v), not %v", m.Name, labels, v, ok, want)
 	}
 }
 
-func mustLack(t *testing.T, s *engine.Status, m *engine.Metric, labels ...string) {
+func mustLack(t *testing.T, s *engine.Status, m *measure.Metric, labels ...string) {
 	t.Helper()
 	if v, ok := s.Get(m, labels...); ok {
 		t.Errorf("%s %v is %v, but is unknown", m.Name, labels, v)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/benchwatch/benchwatch/agent/engine"
 	"github.com/benchwatch/benchwatch/agent/engine/mysql"
+	"github.com/benchwatch/benchwatch/agent/measure"
 )
 
 const (
@@ -25,10 +26,10 @@ const (
 )
 
 var (
-	replicaLag = engine.NewGauge("aurora_replica_lag_seconds", "How far each reader is behind, as the writer sees it (information_schema.replica_host_status).", "server")
-	serverCPU  = engine.NewGauge("aurora_server_cpu_ratio", "CPU use of each instance of the cluster, 1 is all of its cores, as the writer sees it.", "server")
-	readers    = engine.NewGauge("aurora_readers", "Readers of the cluster that report to the writer.")
-	isWriter   = engine.NewGauge("aurora_writer", "1 on the writer, 0 on a reader.")
+	replicaLag = measure.NewGauge("aurora_replica_lag_seconds", "How far each reader is behind, as the writer sees it (information_schema.replica_host_status).", "server")
+	serverCPU  = measure.NewGauge("aurora_server_cpu_ratio", "CPU use of each instance of the cluster, 1 is all of its cores, as the writer sees it.", "server")
+	readers    = measure.NewGauge("aurora_readers", "Readers of the cluster that report to the writer.")
+	isWriter   = measure.NewGauge("aurora_writer", "1 on the writer, 0 on a reader.")
 )
 
 // missingReplicas is told once if the table may not be read.

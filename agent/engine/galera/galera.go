@@ -15,42 +15,43 @@ import (
 
 	"github.com/benchwatch/benchwatch/agent/engine"
 	"github.com/benchwatch/benchwatch/agent/engine/mysql"
+	"github.com/benchwatch/benchwatch/agent/measure"
 )
 
 var (
-	pausedSeconds      = engine.NewCounter("galera_flow_control_paused_seconds_total", "Time that replication on this node was paused by flow control (wsrep_flow_control_paused_ns). Its rate is the share of time paused. FLUSH STATUS does not reset it.")
-	flowControlSent    = engine.NewCounter("galera_flow_control_sent_total", "Pauses that this node asked for (wsrep_flow_control_sent): it is the slow one. FLUSH STATUS resets it.")
-	flowControlRecv    = engine.NewCounter("galera_flow_control_received_total", "Pauses seen from any node, own ones too (wsrep_flow_control_recv). FLUSH STATUS resets it.")
-	lastCommitted      = engine.NewGauge("galera_last_committed", "Sequence number of the last transaction committed on this node (wsrep_last_committed). A gauge, since it belongs to the cluster: it outlives restarts.")
-	clusterSize        = engine.NewGauge("galera_cluster_size", "Nodes in this node's view of the cluster (wsrep_cluster_size). After a node has died it is right only 5 to 7 s later.")
-	configurationID    = engine.NewGauge("galera_cluster_configuration_id", "Number of the membership change that this node has seen last (wsrep_cluster_conf_id). A node whose number is not the others' lives in the past. Absent in a non-primary component.")
-	primary            = engine.NewGauge("galera_primary", "1 if the node is in the primary component (wsrep_cluster_status), else 0.")
-	ready              = engine.NewGauge("galera_ready", "1 if the node accepts queries (wsrep_ready), else 0.")
-	connected          = engine.NewGauge("galera_connected", "1 if the node is connected to the cluster's network (wsrep_connected), else 0.")
-	localState         = engine.NewGauge("galera_local_state", "The node's state: 0 initialized, 1 joining, 2 donor or desynced, 3 joined, 4 synced (wsrep_local_state).")
-	desyncCount        = engine.NewGauge("galera_desync_count", "Reasons for which the node is desynced now: backup, FLUSH TABLES WITH READ LOCK, state transfer (wsrep_desync_count).")
-	receiveQueue       = engine.NewGauge("galera_receive_queue", "Write sets received and waiting to be applied (wsrep_local_recv_queue). The node with the longest is the slow one.")
-	sendQueue          = engine.NewGauge("galera_send_queue", "Write sets waiting to be sent (wsrep_local_send_queue).")
-	localCommits       = engine.NewCounter("galera_local_commits_total", "Transactions of local clients that were committed (wsrep_local_commits). The sum over the nodes is the cluster's.")
-	certFailures       = engine.NewCounter("galera_certification_failures_total", "Transactions of local clients that failed certification (wsrep_local_cert_failures).")
-	bruteForceAborts   = engine.NewCounter("galera_brute_force_aborts_total", "Transactions of local clients that an applier aborted (wsrep_local_bf_aborts).")
-	localReplays       = engine.NewCounter("galera_local_replays_total", "Transactions that were replayed after a lock conflict with an applier (wsrep_local_replays).")
-	replicatedSets     = engine.NewCounter("galera_replicated_writesets_total", "Write sets that this node sent to the others (wsrep_replicated).")
-	replicatedBytes    = engine.NewCounter("galera_replicated_bytes_total", "Bytes of the write sets sent (wsrep_replicated_bytes).")
-	receivedSets       = engine.NewCounter("galera_received_writesets_total", "Write sets received from the others, and a few messages of the cluster itself (wsrep_received).")
-	receivedBytes      = engine.NewCounter("galera_received_bytes_total", "Bytes of the write sets received (wsrep_received_bytes).")
-	openTransactions   = engine.NewGauge("galera_open_transactions", "Transactions known to the replication provider now (wsrep_open_transactions).")
-	dependencyDistance = engine.NewGauge("galera_certification_dependency_distance", "Mean distance between write sets that could be applied in parallel (wsrep_cert_deps_distance): an upper limit for useful applier threads. An average since the start or the last FLUSH STATUS, not of the last second.")
-	certIndexSize      = engine.NewGauge("galera_certification_index_entries", "Entries of the certification index (wsrep_cert_index_size).")
-	cachedDownTo       = engine.NewGauge("galera_cached_down_to", "Oldest sequence number in the write set cache (wsrep_local_cached_downto): a node that stopped after it can rejoin with an incremental transfer.")
-	applierThreads     = engine.NewGauge("galera_applier_threads", "Threads that apply write sets (wsrep_applier_thread_count; MariaDB).")
-	clusterWeight      = engine.NewGauge("galera_cluster_weight", "Votes in this node's view of the cluster (wsrep_cluster_weight).")
-	flowControlLimit   = engine.NewGauge("galera_flow_control_limit", "Length of the receive queue at which the node asks for a pause (wsrep_flow_control_interval_high; Percona XtraDB Cluster).")
+	pausedSeconds      = measure.NewCounter("galera_flow_control_paused_seconds_total", "Time that replication on this node was paused by flow control (wsrep_flow_control_paused_ns). Its rate is the share of time paused. FLUSH STATUS does not reset it.")
+	flowControlSent    = measure.NewCounter("galera_flow_control_sent_total", "Pauses that this node asked for (wsrep_flow_control_sent): it is the slow one. FLUSH STATUS resets it.")
+	flowControlRecv    = measure.NewCounter("galera_flow_control_received_total", "Pauses seen from any node, own ones too (wsrep_flow_control_recv). FLUSH STATUS resets it.")
+	lastCommitted      = measure.NewGauge("galera_last_committed", "Sequence number of the last transaction committed on this node (wsrep_last_committed). A gauge, since it belongs to the cluster: it outlives restarts.")
+	clusterSize        = measure.NewGauge("galera_cluster_size", "Nodes in this node's view of the cluster (wsrep_cluster_size). After a node has died it is right only 5 to 7 s later.")
+	configurationID    = measure.NewGauge("galera_cluster_configuration_id", "Number of the membership change that this node has seen last (wsrep_cluster_conf_id). A node whose number is not the others' lives in the past. Absent in a non-primary component.")
+	primary            = measure.NewGauge("galera_primary", "1 if the node is in the primary component (wsrep_cluster_status), else 0.")
+	ready              = measure.NewGauge("galera_ready", "1 if the node accepts queries (wsrep_ready), else 0.")
+	connected          = measure.NewGauge("galera_connected", "1 if the node is connected to the cluster's network (wsrep_connected), else 0.")
+	localState         = measure.NewGauge("galera_local_state", "The node's state: 0 initialized, 1 joining, 2 donor or desynced, 3 joined, 4 synced (wsrep_local_state).")
+	desyncCount        = measure.NewGauge("galera_desync_count", "Reasons for which the node is desynced now: backup, FLUSH TABLES WITH READ LOCK, state transfer (wsrep_desync_count).")
+	receiveQueue       = measure.NewGauge("galera_receive_queue", "Write sets received and waiting to be applied (wsrep_local_recv_queue). The node with the longest is the slow one.")
+	sendQueue          = measure.NewGauge("galera_send_queue", "Write sets waiting to be sent (wsrep_local_send_queue).")
+	localCommits       = measure.NewCounter("galera_local_commits_total", "Transactions of local clients that were committed (wsrep_local_commits). The sum over the nodes is the cluster's.")
+	certFailures       = measure.NewCounter("galera_certification_failures_total", "Transactions of local clients that failed certification (wsrep_local_cert_failures).")
+	bruteForceAborts   = measure.NewCounter("galera_brute_force_aborts_total", "Transactions of local clients that an applier aborted (wsrep_local_bf_aborts).")
+	localReplays       = measure.NewCounter("galera_local_replays_total", "Transactions that were replayed after a lock conflict with an applier (wsrep_local_replays).")
+	replicatedSets     = measure.NewCounter("galera_replicated_writesets_total", "Write sets that this node sent to the others (wsrep_replicated).")
+	replicatedBytes    = measure.NewCounter("galera_replicated_bytes_total", "Bytes of the write sets sent (wsrep_replicated_bytes).")
+	receivedSets       = measure.NewCounter("galera_received_writesets_total", "Write sets received from the others, and a few messages of the cluster itself (wsrep_received).")
+	receivedBytes      = measure.NewCounter("galera_received_bytes_total", "Bytes of the write sets received (wsrep_received_bytes).")
+	openTransactions   = measure.NewGauge("galera_open_transactions", "Transactions known to the replication provider now (wsrep_open_transactions).")
+	dependencyDistance = measure.NewGauge("galera_certification_dependency_distance", "Mean distance between write sets that could be applied in parallel (wsrep_cert_deps_distance): an upper limit for useful applier threads. An average since the start or the last FLUSH STATUS, not of the last second.")
+	certIndexSize      = measure.NewGauge("galera_certification_index_entries", "Entries of the certification index (wsrep_cert_index_size).")
+	cachedDownTo       = measure.NewGauge("galera_cached_down_to", "Oldest sequence number in the write set cache (wsrep_local_cached_downto): a node that stopped after it can rejoin with an incremental transfer.")
+	applierThreads     = measure.NewGauge("galera_applier_threads", "Threads that apply write sets (wsrep_applier_thread_count; MariaDB).")
+	clusterWeight      = measure.NewGauge("galera_cluster_weight", "Votes in this node's view of the cluster (wsrep_cluster_weight).")
+	flowControlLimit   = measure.NewGauge("galera_flow_control_limit", "Length of the receive queue at which the node asks for a pause (wsrep_flow_control_interval_high; Percona XtraDB Cluster).")
 )
 
 // series are the variables that are a number or a switch each.
 var series = []struct {
-	metric *engine.Metric
+	metric *measure.Metric
 	name   string
 	scale  float64
 }{
@@ -151,7 +152,7 @@ func position(status mysql.Values) (Position, bool) {
 	return Position{Cluster: uuid, Seqno: seqno}, true
 }
 
-func setSwitch(out *engine.Status, m *engine.Metric, status mysql.Values, name string) {
+func setSwitch(out *engine.Status, m *measure.Metric, status mysql.Values, name string) {
 	if on, ok := status.Bool(name); ok {
 		out.Set(m, truth(on))
 	}

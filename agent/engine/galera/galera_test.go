@@ -6,6 +6,7 @@ import (
 
 	"github.com/benchwatch/benchwatch/agent/engine"
 	"github.com/benchwatch/benchwatch/agent/engine/mysql"
+	"github.com/benchwatch/benchwatch/agent/measure"
 )
 
 const uuid = "04224dac-e54b-11f1-90d4-1acb38645409"
@@ -41,7 +42,7 @@ func TestNonPrimary(t *testing.T) {
 	if _, ok := out.Get(configurationID); ok {
 		t.Error("2^64-1 shown as a configuration")
 	}
-	for m, want := range map[*engine.Metric]float64{primary: 0, ready: 0, connected: 1, localState: 0, lastCommitted: 4711} {
+	for m, want := range map[*measure.Metric]float64{primary: 0, ready: 0, connected: 1, localState: 0, lastCommitted: 4711} {
 		if got, ok := out.Get(m); !ok || got != want {
 			t.Errorf("%s is %v %v, want %v", m.Name, got, ok, want)
 		}

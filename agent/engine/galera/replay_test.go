@@ -11,6 +11,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/engine"
 	"github.com/benchwatch/benchwatch/agent/engine/mysql"
 	"github.com/benchwatch/benchwatch/agent/engine/mysql/replay"
+	"github.com/benchwatch/benchwatch/agent/measure"
 )
 
 // play samples the three nodes of a recording. The frame of Unix second t is
@@ -51,7 +52,7 @@ func node(t *testing.T, frames []engine.Frame, first, second int64, name string)
 	return nil
 }
 
-func value(t *testing.T, s *engine.Sample, m *engine.Metric) float64 {
+func value(t *testing.T, s *engine.Sample, m *measure.Metric) float64 {
 	t.Helper()
 	if !s.Up() {
 		t.Fatalf("%s is down: %v", s.Target.Name, s.Err)

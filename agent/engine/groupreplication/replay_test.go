@@ -8,6 +8,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/engine"
 	"github.com/benchwatch/benchwatch/agent/engine/mysql"
 	"github.com/benchwatch/benchwatch/agent/engine/mysql/replay"
+	"github.com/benchwatch/benchwatch/agent/measure"
 )
 
 const group = "aaaaaaaa-bbbb-cccc-dddd-000000000001"
@@ -43,7 +44,7 @@ func member(frames []engine.Frame, first, second int64, n int) *engine.Sample {
 	return &frames[second-first].Samples[n-1]
 }
 
-func value(t *testing.T, s *engine.Sample, m *engine.Metric, labels ...string) float64 {
+func value(t *testing.T, s *engine.Sample, m *measure.Metric, labels ...string) float64 {
 	t.Helper()
 	if !s.Up() {
 		t.Fatalf("%s is down: %v", s.Target.Name, s.Err)

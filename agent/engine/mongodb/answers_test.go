@@ -10,16 +10,17 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/benchwatch/benchwatch/agent/engine"
+	"github.com/benchwatch/benchwatch/agent/measure"
 )
 
-func mustGet(t *testing.T, s *engine.Status, want float64, m *engine.Metric, labels ...string) {
+func mustGet(t *testing.T, s *engine.Status, want float64, m *measure.Metric, labels ...string) {
 	t.Helper()
 	if v, ok := s.Get(m, labels...); !ok || v != want {
 		t.Errorf("%s %v is %v (known: %v), not %v", m.Name, labels, v, ok, want)
 	}
 }
 
-func mustLack(t *testing.T, s *engine.Status, m *engine.Metric, labels ...string) {
+func mustLack(t *testing.T, s *engine.Status, m *measure.Metric, labels ...string) {
 	t.Helper()
 	if v, ok := s.Get(m, labels...); ok {
 		t.Errorf("%s %v is %v, but is unknown", m.Name, labels, v)

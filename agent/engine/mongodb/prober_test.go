@@ -17,6 +17,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/benchwatch/benchwatch/agent/engine"
+	"github.com/benchwatch/benchwatch/agent/measure"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -220,7 +221,7 @@ func checkRates(t *testing.T, first, second *engine.Status) {
 		if !ok {
 			t.Errorf("%s is missing in the first sample", series(&v))
 		}
-		if v.Metric.Kind == engine.Counter && v.V < before {
+		if v.Metric.Kind == measure.Counter && v.V < before {
 			t.Errorf("counter %s goes from %v to %v", series(&v), before, v.V)
 		}
 	}

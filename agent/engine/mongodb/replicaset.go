@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/benchwatch/benchwatch/agent/engine"
+	"github.com/benchwatch/benchwatch/agent/measure"
 )
 
 // States of a member, as replSetGetStatus numbers them.
@@ -255,7 +256,7 @@ func setQueue(s *engine.Status, state int) {
 }
 
 // setOnce sets a value, replacing one set from a less exact source.
-func setOnce(s *engine.Status, m *engine.Metric, v float64) {
+func setOnce(s *engine.Status, m *measure.Metric, v float64) {
 	for i := range s.Values {
 		if s.Values[i].Metric == m {
 			s.Values[i].V = v

@@ -6,6 +6,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/benchwatch/benchwatch/agent/engine"
+	"github.com/benchwatch/benchwatch/agent/measure"
 )
 
 // serverStatusCommand asks for the sections that are read. The others are
@@ -40,7 +41,7 @@ const (
 // field says where the value of a metric is found. Of several paths the first
 // that is there counts: places change between versions.
 type field struct {
-	metric *engine.Metric
+	metric *measure.Metric
 	labels []string
 	unit   float64 // how many make a base unit; 0: 1
 	paths  [][]string
@@ -185,7 +186,7 @@ func readTickets(s *engine.Status, d document) {
 				continue
 			}
 		}
-		for name, m := range map[string]*engine.Metric{"out": ticketsInUse, "available": ticketsAvailable, "totalTickets": ticketsLimit} {
+		for name, m := range map[string]*measure.Metric{"out": ticketsInUse, "available": ticketsAvailable, "totalTickets": ticketsLimit} {
 			if v, ok := t.number(name); ok {
 				s.Set(m, v, kind)
 			}
@@ -197,7 +198,7 @@ func readTickets(s *engine.Status, d document) {
 
 // sumOf sets m to the sum of a field over the priorities that a ticket queue
 // distinguishes; operations that are exempt never wait.
-func sumOf(s *engine.Status, m *engine.Metric, kind string, unit float64, tickets document, name string) {
+func sumOf(s *engine.Status, m *measure.Metric, kind string, unit float64, tickets document, name string) {
 	sum, known := 0.0, false
 	for _, priority := range []string{"normalPriority", "lowPriority"} {
 		if v, ok := tickets.number(priority, name); ok {

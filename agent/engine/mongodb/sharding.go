@@ -10,6 +10,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"github.com/benchwatch/benchwatch/agent/engine"
+	"github.com/benchwatch/benchwatch/agent/measure"
 )
 
 const (
@@ -209,7 +210,7 @@ func readLoad(s *engine.Status, collection string, docs []document) {
 				s.Set(shardLatency, sum/micro, shard, collection, kind)
 			}
 		}
-		for name, m := range map[string]*engine.Metric{"count": shardDocuments, "size": shardDataBytes, "numOrphanDocs": shardOrphans} {
+		for name, m := range map[string]*measure.Metric{"count": shardDocuments, "size": shardDataBytes, "numOrphanDocs": shardOrphans} {
 			if v, ok := d.number("storageStats", name); ok {
 				s.Set(m, v, shard, collection)
 			}

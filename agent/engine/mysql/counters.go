@@ -1,10 +1,13 @@
 package mysql
 
-import "github.com/benchwatch/benchwatch/agent/engine"
+import (
+	"github.com/benchwatch/benchwatch/agent/engine"
+	"github.com/benchwatch/benchwatch/agent/measure"
+)
 
 // counter maps variables of SHOW GLOBAL STATUS to one series.
 type counter struct {
-	metric *engine.Metric
+	metric *measure.Metric
 	labels []string
 	// names of the variables; those that the server has are added up.
 	names []string
@@ -16,35 +19,35 @@ type counter struct {
 // Averages and maxima since start are left out: at one sample a second they
 // say nothing.
 var (
-	handlerOperations = engine.NewCounter("mysql_handler_operations_total", "Calls into storage engines (Handler_*). A commit here is one per engine: several for one transaction.", "op")
-	innodbRows        = engine.NewCounter("mysql_innodb_rows_total", "Rows that InnoDB worked on (Innodb_rows_*). MariaDB has no such counters.", "op")
-	rowsTotal         = engine.NewCounter("mysql_rows_total", "Rows read from tables and sent to clients (MariaDB: Rows_read, Rows_sent).", "op")
-	rowLockWaits      = engine.NewCounter("mysql_innodb_row_lock_waits_total", "Waits for row locks (Innodb_row_lock_waits).")
-	rowLockWaiting    = engine.NewGauge("mysql_innodb_row_lock_waiting", "Row locks waited for now (Innodb_row_lock_current_waits).")
-	deadlocks         = engine.NewCounter("mysql_innodb_deadlocks_total", "Deadlocks (Innodb_deadlocks; MariaDB and Percona Server).")
-	poolReadRequests  = engine.NewCounter("mysql_innodb_buffer_pool_read_requests_total", "Logical reads of pages (Innodb_buffer_pool_read_requests).")
-	poolReads         = engine.NewCounter("mysql_innodb_buffer_pool_reads_total", "Reads of pages that were not in the buffer pool (Innodb_buffer_pool_reads).")
-	poolWaitFree      = engine.NewCounter("mysql_innodb_buffer_pool_wait_free_total", "Waits for a free page (Innodb_buffer_pool_wait_free): the pool is too small or flushing too slow.")
-	poolPages         = engine.NewGauge("mysql_innodb_buffer_pool_pages", "Pages of the buffer pool by what is in them (Innodb_buffer_pool_pages_*).", "state")
-	logWaits          = engine.NewCounter("mysql_innodb_log_waits_total", "Waits because the log buffer was full (Innodb_log_waits).")
-	logWrites         = engine.NewCounter("mysql_innodb_log_writes_total", "Writes to the redo log (Innodb_log_writes).")
-	logBytes          = engine.NewCounter("mysql_innodb_log_written_bytes_total", "Bytes written to the redo log (Innodb_os_log_written).")
-	logFsyncs         = engine.NewCounter("mysql_innodb_log_fsyncs_total", "fsyncs of the redo log (Innodb_os_log_fsyncs).")
-	dataOperations    = engine.NewCounter("mysql_innodb_data_operations_total", "InnoDB's reads, writes and fsyncs (Innodb_data_reads, _writes, _fsyncs).", "op")
-	dataBytes         = engine.NewCounter("mysql_innodb_data_bytes_total", "Bytes that InnoDB read and wrote (Innodb_data_read, _written).", "op")
-	checkpointAge     = engine.NewGauge("mysql_innodb_checkpoint_age_bytes", "Redo log not yet covered by a checkpoint (Innodb_checkpoint_age; MariaDB and Percona Server).")
-	historyLength     = engine.NewGauge("mysql_innodb_history_list_length", "Undo log entries not purged yet (Innodb_history_list_length; MariaDB and Percona Server).")
-	binlogCommits     = engine.NewCounter("mysql_binlog_commits_total", "Transactions written to the binary log (Binlog_commits; MariaDB).")
-	binlogGroups      = engine.NewCounter("mysql_binlog_group_commits_total", "Group commits to the binary log (Binlog_group_commits; MariaDB).")
-	binlogBytes       = engine.NewCounter("mysql_binlog_written_bytes_total", "Bytes written to the binary log (Binlog_bytes_written; MariaDB).")
-	connectionsTotal  = engine.NewCounter("mysql_connection_attempts_total", "Attempts to connect, successful or not (Connections).")
-	abortedConnects   = engine.NewCounter("mysql_aborted_connects_total", "Failed attempts to connect (Aborted_connects).")
-	refusedConnects   = engine.NewCounter("mysql_connection_errors_max_connections_total", "Connections refused because max_connections was reached (Connection_errors_max_connections).")
-	threadsCreated    = engine.NewCounter("mysql_threads_created_total", "Threads made for connections (Threads_created).")
-	slowQueries       = engine.NewCounter("mysql_slow_queries_total", "Statements that took longer than long_query_time (Slow_queries).")
-	temporaryTables   = engine.NewCounter("mysql_temporary_tables_total", "Internal temporary tables (Created_tmp_tables, of which Created_tmp_disk_tables on disk).", "where")
-	tableLockWaits    = engine.NewCounter("mysql_table_lock_waits_total", "Waits for table locks (Table_locks_waited).")
-	preparedCommands  = engine.NewCounter("mysql_prepared_statement_commands_total", "Commands of prepared statements (Com_stmt_*): tells whether a benchmark uses them.", "command")
+	handlerOperations = measure.NewCounter("mysql_handler_operations_total", "Calls into storage engines (Handler_*). A commit here is one per engine: several for one transaction.", "op")
+	innodbRows        = measure.NewCounter("mysql_innodb_rows_total", "Rows that InnoDB worked on (Innodb_rows_*). MariaDB has no such counters.", "op")
+	rowsTotal         = measure.NewCounter("mysql_rows_total", "Rows read from tables and sent to clients (MariaDB: Rows_read, Rows_sent).", "op")
+	rowLockWaits      = measure.NewCounter("mysql_innodb_row_lock_waits_total", "Waits for row locks (Innodb_row_lock_waits).")
+	rowLockWaiting    = measure.NewGauge("mysql_innodb_row_lock_waiting", "Row locks waited for now (Innodb_row_lock_current_waits).")
+	deadlocks         = measure.NewCounter("mysql_innodb_deadlocks_total", "Deadlocks (Innodb_deadlocks; MariaDB and Percona Server).")
+	poolReadRequests  = measure.NewCounter("mysql_innodb_buffer_pool_read_requests_total", "Logical reads of pages (Innodb_buffer_pool_read_requests).")
+	poolReads         = measure.NewCounter("mysql_innodb_buffer_pool_reads_total", "Reads of pages that were not in the buffer pool (Innodb_buffer_pool_reads).")
+	poolWaitFree      = measure.NewCounter("mysql_innodb_buffer_pool_wait_free_total", "Waits for a free page (Innodb_buffer_pool_wait_free): the pool is too small or flushing too slow.")
+	poolPages         = measure.NewGauge("mysql_innodb_buffer_pool_pages", "Pages of the buffer pool by what is in them (Innodb_buffer_pool_pages_*).", "state")
+	logWaits          = measure.NewCounter("mysql_innodb_log_waits_total", "Waits because the log buffer was full (Innodb_log_waits).")
+	logWrites         = measure.NewCounter("mysql_innodb_log_writes_total", "Writes to the redo log (Innodb_log_writes).")
+	logBytes          = measure.NewCounter("mysql_innodb_log_written_bytes_total", "Bytes written to the redo log (Innodb_os_log_written).")
+	logFsyncs         = measure.NewCounter("mysql_innodb_log_fsyncs_total", "fsyncs of the redo log (Innodb_os_log_fsyncs).")
+	dataOperations    = measure.NewCounter("mysql_innodb_data_operations_total", "InnoDB's reads, writes and fsyncs (Innodb_data_reads, _writes, _fsyncs).", "op")
+	dataBytes         = measure.NewCounter("mysql_innodb_data_bytes_total", "Bytes that InnoDB read and wrote (Innodb_data_read, _written).", "op")
+	checkpointAge     = measure.NewGauge("mysql_innodb_checkpoint_age_bytes", "Redo log not yet covered by a checkpoint (Innodb_checkpoint_age; MariaDB and Percona Server).")
+	historyLength     = measure.NewGauge("mysql_innodb_history_list_length", "Undo log entries not purged yet (Innodb_history_list_length; MariaDB and Percona Server).")
+	binlogCommits     = measure.NewCounter("mysql_binlog_commits_total", "Transactions written to the binary log (Binlog_commits; MariaDB).")
+	binlogGroups      = measure.NewCounter("mysql_binlog_group_commits_total", "Group commits to the binary log (Binlog_group_commits; MariaDB).")
+	binlogBytes       = measure.NewCounter("mysql_binlog_written_bytes_total", "Bytes written to the binary log (Binlog_bytes_written; MariaDB).")
+	connectionsTotal  = measure.NewCounter("mysql_connection_attempts_total", "Attempts to connect, successful or not (Connections).")
+	abortedConnects   = measure.NewCounter("mysql_aborted_connects_total", "Failed attempts to connect (Aborted_connects).")
+	refusedConnects   = measure.NewCounter("mysql_connection_errors_max_connections_total", "Connections refused because max_connections was reached (Connection_errors_max_connections).")
+	threadsCreated    = measure.NewCounter("mysql_threads_created_total", "Threads made for connections (Threads_created).")
+	slowQueries       = measure.NewCounter("mysql_slow_queries_total", "Statements that took longer than long_query_time (Slow_queries).")
+	temporaryTables   = measure.NewCounter("mysql_temporary_tables_total", "Internal temporary tables (Created_tmp_tables, of which Created_tmp_disk_tables on disk).", "where")
+	tableLockWaits    = measure.NewCounter("mysql_table_lock_waits_total", "Waits for table locks (Table_locks_waited).")
+	preparedCommands  = measure.NewCounter("mysql_prepared_statement_commands_total", "Commands of prepared statements (Com_stmt_*): tells whether a benchmark uses them.", "command")
 )
 
 var counters = []counter{
@@ -154,10 +157,10 @@ func readCounters(tick *Tick, out *engine.Status) {
 // plausible rejects numbers that can't be counts: negative ones, those beyond
 // 64 bits, and gauges that a server let run below 0, which it shows as nearly
 // 2^64.
-func plausible(kind engine.Kind, n float64) bool {
+func plausible(kind measure.Kind, n float64) bool {
 	limit := float64(1 << 63)
-	if kind == engine.Counter {
+	if kind == measure.Counter {
 		limit *= 2
 	}
-	return n >= 0 && (n < limit || kind == engine.Counter && n == limit)
+	return n >= 0 && (n < limit || kind == measure.Counter && n == limit)
 }

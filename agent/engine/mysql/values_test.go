@@ -9,6 +9,7 @@ import (
 	driver "github.com/go-sql-driver/mysql"
 
 	"github.com/benchwatch/benchwatch/agent/engine"
+	"github.com/benchwatch/benchwatch/agent/measure"
 )
 
 func TestValuesByKind(t *testing.T) {
@@ -115,7 +116,7 @@ func TestCounters(t *testing.T) {
 		t.Errorf("%+v", out)
 	}
 	for _, tt := range []struct {
-		metric *engine.Metric
+		metric *measure.Metric
 		labels []string
 		want   float64
 	}{

@@ -7,15 +7,16 @@ import (
 	"github.com/benchwatch/benchwatch/agent/engine"
 	"github.com/benchwatch/benchwatch/agent/engine/gtid"
 	"github.com/benchwatch/benchwatch/agent/engine/mysql"
+	"github.com/benchwatch/benchwatch/agent/measure"
 )
 
 var (
-	receiverConnecting = engine.NewGauge("replication_receiver_connecting", "1 while the receiver tries to connect to the source (Replica_IO_Running is Connecting), else 0.", "channel")
-	errorNumber        = engine.NewGauge("replication_last_error_number", "Number of the error that a part of replication (receiver, applier) has now, 0 if none (Last_IO_Errno, Last_SQL_Errno).", "channel", "thread")
-	secondsBehind      = engine.NewGauge("replication_seconds_behind_source", "What the replica itself says of its lag, in whole seconds, a configured delay included (Seconds_Behind_Source). Absent when it does not know: a thread is stopped or not connected. It knows only what it has received.", "channel")
-	configuredDelay    = engine.NewGauge("replication_configured_delay_seconds", "How long the replica is told to wait before it applies a transaction (SQL_Delay).", "channel")
-	relayLogBytes      = engine.NewGauge("replication_relay_log_bytes", "Size of the relay logs (Relay_Log_Space).", "channel")
-	heartbeats         = engine.NewCounter("replication_received_heartbeats_total", "Heartbeats received from the source (MariaDB).", "channel")
+	receiverConnecting = measure.NewGauge("replication_receiver_connecting", "1 while the receiver tries to connect to the source (Replica_IO_Running is Connecting), else 0.", "channel")
+	errorNumber        = measure.NewGauge("replication_last_error_number", "Number of the error that a part of replication (receiver, applier) has now, 0 if none (Last_IO_Errno, Last_SQL_Errno).", "channel", "thread")
+	secondsBehind      = measure.NewGauge("replication_seconds_behind_source", "What the replica itself says of its lag, in whole seconds, a configured delay included (Seconds_Behind_Source). Absent when it does not know: a thread is stopped or not connected. It knows only what it has received.", "channel")
+	configuredDelay    = measure.NewGauge("replication_configured_delay_seconds", "How long the replica is told to wait before it applies a transaction (SQL_Delay).", "channel")
+	relayLogBytes      = measure.NewGauge("replication_relay_log_bytes", "Size of the relay logs (Relay_Log_Space).", "channel")
+	heartbeats         = measure.NewCounter("replication_received_heartbeats_total", "Heartbeats received from the source (MariaDB).", "channel")
 )
 
 // channel is one row of SHOW REPLICA STATUS or its older names.
@@ -77,7 +78,7 @@ func (c *channel) report(out *engine.Status) {
 		out.Set(configuredDelay, c.delay.Seconds(), c.name)
 	}
 	for _, v := range []struct {
-		metric *engine.Metric
+		metric *measure.Metric
 		labels []string
 		column string
 	}{

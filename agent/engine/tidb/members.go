@@ -8,6 +8,7 @@ import (
 
 	"github.com/benchwatch/benchwatch/agent/engine"
 	"github.com/benchwatch/benchwatch/agent/engine/mysql"
+	"github.com/benchwatch/benchwatch/agent/measure"
 )
 
 const (
@@ -22,8 +23,8 @@ const (
 )
 
 var (
-	clusterMembers = engine.NewGauge("tidb_cluster_members", "Members of the cluster by kind (tidb, pd, tikv, tiflash …), as information_schema.cluster_info lists them.", "type")
-	memberInfo     = engine.NewGauge("tidb_cluster_member_info", "1 for each member of the cluster.", "type", "member", "version")
+	clusterMembers = measure.NewGauge("tidb_cluster_members", "Members of the cluster by kind (tidb, pd, tikv, tiflash …), as information_schema.cluster_info lists them.", "type")
+	memberInfo     = measure.NewGauge("tidb_cluster_member_info", "1 for each member of the cluster.", "type", "member", "version")
 )
 
 // missingProcess is told once if the user may not read the cluster's tables.

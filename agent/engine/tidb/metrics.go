@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/common/model"
 
 	"github.com/benchwatch/benchwatch/agent/engine"
+	"github.com/benchwatch/benchwatch/agent/measure"
 )
 
 const (
@@ -32,20 +33,20 @@ const (
 )
 
 var (
-	commandsTotal    = engine.NewCounter("tidb_commands_total", "Commands of the MySQL protocol received, by command (Query, StmtExecute, StmtPrepare …).", "command")
-	commandErrors    = engine.NewCounter("tidb_command_errors_total", "Commands that ended in an error.", "command")
-	statementsTotal  = engine.NewCounter("tidb_statements_total", "Statements executed, by kind.", "kind")
-	statementSeconds = engine.NewCounter("tidb_statement_duration_seconds_total", "Time spent in statements of clients, by kind; over tidb_statement_durations_total it is their mean latency.", "kind")
-	statementCount   = engine.NewCounter("tidb_statement_durations_total", "Statements counted in tidb_statement_duration_seconds_total. Preparing is in it, as kind general.", "kind")
-	executeErrors    = engine.NewCounter("tidb_execute_errors_total", "Errors of statements by code, from the first of its kind on (kv:9007 is a write conflict, executor:1213 a deadlock).", "code")
-	pessimisticRetry = engine.NewCounter("tidb_pessimistic_retries_total", "Statements repeated because of a conflict in a pessimistic transaction.")
-	kvBackoffs       = engine.NewCounter("tidb_kv_backoffs_total", "Waits before a request to the storage was repeated, by cause (txnLock, regionMiss …).", "cause")
-	planCacheHits    = engine.NewCounter("tidb_plan_cache_hits_total", "Statements whose plan was in the cache.", "kind")
-	planCacheMisses  = engine.NewCounter("tidb_plan_cache_misses_total", "Statements whose plan was not in the cache.", "kind")
-	cpuSeconds       = engine.NewCounter("tidb_cpu_seconds_total", "CPU time of the TiDB server.")
-	cpuLimit         = engine.NewGauge("tidb_max_procs", "Cores that the TiDB server may use.")
-	residentMemory   = engine.NewGauge("tidb_resident_memory_bytes", "Memory of the TiDB server.")
-	metricsAge       = engine.NewGauge("tidb_metrics_age_seconds", "Age of the values from the status port, which is read at a slower pace than the ticks when it is slow.")
+	commandsTotal    = measure.NewCounter("tidb_commands_total", "Commands of the MySQL protocol received, by command (Query, StmtExecute, StmtPrepare …).", "command")
+	commandErrors    = measure.NewCounter("tidb_command_errors_total", "Commands that ended in an error.", "command")
+	statementsTotal  = measure.NewCounter("tidb_statements_total", "Statements executed, by kind.", "kind")
+	statementSeconds = measure.NewCounter("tidb_statement_duration_seconds_total", "Time spent in statements of clients, by kind; over tidb_statement_durations_total it is their mean latency.", "kind")
+	statementCount   = measure.NewCounter("tidb_statement_durations_total", "Statements counted in tidb_statement_duration_seconds_total. Preparing is in it, as kind general.", "kind")
+	executeErrors    = measure.NewCounter("tidb_execute_errors_total", "Errors of statements by code, from the first of its kind on (kv:9007 is a write conflict, executor:1213 a deadlock).", "code")
+	pessimisticRetry = measure.NewCounter("tidb_pessimistic_retries_total", "Statements repeated because of a conflict in a pessimistic transaction.")
+	kvBackoffs       = measure.NewCounter("tidb_kv_backoffs_total", "Waits before a request to the storage was repeated, by cause (txnLock, regionMiss …).", "cause")
+	planCacheHits    = measure.NewCounter("tidb_plan_cache_hits_total", "Statements whose plan was in the cache.", "kind")
+	planCacheMisses  = measure.NewCounter("tidb_plan_cache_misses_total", "Statements whose plan was not in the cache.", "kind")
+	cpuSeconds       = measure.NewCounter("tidb_cpu_seconds_total", "CPU time of the TiDB server.")
+	cpuLimit         = measure.NewGauge("tidb_max_procs", "Cores that the TiDB server may use.")
+	residentMemory   = measure.NewGauge("tidb_resident_memory_bytes", "Memory of the TiDB server.")
+	metricsAge       = measure.NewGauge("tidb_metrics_age_seconds", "Age of the values from the status port, which is read at a slower pace than the ticks when it is slow.")
 )
 
 // metrics are the values of the status port, as read last.
@@ -213,7 +214,7 @@ var operations = map[string]string{
 func readFamilies(s *engine.Status, f families) {
 	readCommands(s, f)
 	readStatements(s, f)
-	for metric, name := range map[*engine.Metric]string{
+	for metric, name := range map[*measure.Metric]string{
 		engine.Connections:    "tidb_server_connections",
 		engine.ThreadsRunning: "tidb_server_tokens",
 		pessimisticRetry:      "tidb_session_statement_pessimistic_retry_count_sum",
@@ -234,7 +235,7 @@ func readFamilies(s *engine.Status, f families) {
 			}
 		}
 	}
-	for metric, family := range map[*engine.Metric][2]string{
+	for metric, family := range map[*measure.Metric][2]string{
 		executeErrors:   {"tidb_server_execute_error_total", "type"},
 		kvBackoffs:      {"tidb_tikvclient_backoff_seconds_count", "type"},
 		planCacheHits:   {"tidb_server_plan_cache_total", "type"},

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/benchwatch/benchwatch/agent/engine"
+	"github.com/benchwatch/benchwatch/agent/measure"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -38,14 +39,14 @@ func recorded(t testing.TB, name string) []byte {
 	return text
 }
 
-func mustGet(t *testing.T, s *engine.Status, want float64, m *engine.Metric, labels ...string) {
+func mustGet(t *testing.T, s *engine.Status, want float64, m *measure.Metric, labels ...string) {
 	t.Helper()
 	if v, ok := s.Get(m, labels...); !ok || v != want {
 		t.Errorf("%s %v is %v (known: %v), not %v", m.Name, labels, v, ok, want)
 	}
 }
 
-func mustLack(t *testing.T, s *engine.Status, m *engine.Metric, labels ...string) {
+func mustLack(t *testing.T, s *engine.Status, m *measure.Metric, labels ...string) {
 	t.Helper()
 	if v, ok := s.Get(m, labels...); ok {
 		t.Errorf("%s %v is %v, but is unknown", m.Name, labels, v)

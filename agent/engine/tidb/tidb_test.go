@@ -15,6 +15,7 @@ import (
 
 	"github.com/benchwatch/benchwatch/agent/engine"
 	"github.com/benchwatch/benchwatch/agent/engine/mysql"
+	"github.com/benchwatch/benchwatch/agent/measure"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -156,7 +157,7 @@ func TestStatusPortFails(t *testing.T) {
 			if len(s.Missing) != 1 || !strings.Contains(s.Missing[0], c.want) || !strings.Contains(s.Missing[0], "status_address") || strings.Contains(s.Missing[0], "\n") {
 				t.Errorf("missing %q", s.Missing)
 			}
-			for _, m := range []*engine.Metric{engine.QueriesTotal, engine.CommitsTotal, engine.Connections, engine.ThreadsRunning, metricsAge} {
+			for _, m := range []*measure.Metric{engine.QueriesTotal, engine.CommitsTotal, engine.Connections, engine.ThreadsRunning, metricsAge} {
 				mustLack(t, s, m)
 			}
 		})

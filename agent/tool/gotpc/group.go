@@ -3,6 +3,7 @@ package gotpc
 import (
 	"math"
 
+	"github.com/benchwatch/benchwatch/agent/series"
 	"github.com/benchwatch/benchwatch/agent/tool"
 )
 
@@ -90,7 +91,7 @@ func (p *Parser) total(tpmC float64, emit func(*tool.Report)) tool.Verdict {
 	if len(p.group.rows) == 0 || !p.group.summary {
 		return tool.Malformed
 	}
-	p.run.tpmC = tool.Some(tpmC)
+	p.run.tpmC = series.Some(tpmC)
 	p.settle(emit)
 	return tool.Reported
 }
@@ -130,7 +131,7 @@ func (p *Parser) summarise(r *tool.Report) {
 		for i := range g.rows {
 			printed = math.Max(printed, g.rows[i].takes)
 		}
-		r.ElapsedSeconds = tool.Some(printed)
+		r.ElapsedSeconds = series.Some(printed)
 		r.TpmC = p.run.tpmC
 		if covered > 0 {
 			g.rates(r, covered)
@@ -189,7 +190,7 @@ func (g *group) rates(r *tool.Report, seconds float64) {
 	for _, c := range r.Counts {
 		rate := math.Round(float64(c.N)/seconds*1000) / 1000
 		if c.Operation == opError {
-			r.ErrorsPerSecond = tool.Some(rate)
+			r.ErrorsPerSecond = series.Some(rate)
 			continue
 		}
 		r.AddRate(c.Operation, rate)

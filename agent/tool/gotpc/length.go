@@ -3,6 +3,7 @@ package gotpc
 import (
 	"math"
 
+	"github.com/benchwatch/benchwatch/agent/series"
 	"github.com/benchwatch/benchwatch/agent/tool"
 )
 
@@ -60,7 +61,7 @@ func (l *lengths) vote(seconds float64) {
 // nothing does.
 func (p *Parser) length(r *tool.Report, covered float64, samples uint64) {
 	if p.interval > 0 && covered <= p.interval*(1+above) {
-		r.IntervalSeconds = tool.Some(p.interval)
+		r.IntervalSeconds = series.Some(p.interval)
 		return
 	}
 	if covered <= 0 {
@@ -73,11 +74,11 @@ func (p *Parser) length(r *tool.Report, covered float64, samples uint64) {
 	}
 	switch usual := p.run.lengths.usual(); {
 	case usual > 0 && covered <= usual*(1+above):
-		r.IntervalSeconds = tool.Some(usual)
+		r.IntervalSeconds = series.Some(usual)
 	case samples < enough:
 	case near:
-		r.IntervalSeconds = tool.Some(whole)
+		r.IntervalSeconds = series.Some(whole)
 	default:
-		r.IntervalSeconds = tool.Some(math.Round(covered*1000) / 1000)
+		r.IntervalSeconds = series.Some(math.Round(covered*1000) / 1000)
 	}
 }

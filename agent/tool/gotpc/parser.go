@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 
+	"github.com/benchwatch/benchwatch/agent/series"
 	"github.com/benchwatch/benchwatch/agent/tool"
 	"github.com/benchwatch/benchwatch/agent/tool/message"
 	"github.com/benchwatch/benchwatch/agent/tool/scan"
@@ -36,7 +37,7 @@ type run struct {
 	summarised   bool    // its summary was reported
 	transactions bool    // rows of TPC-C were seen
 	lengths      lengths // of its intervals
-	tpmC         tool.Optional[float64]
+	tpmC         series.Optional[float64]
 	gaveUp       int // threads
 	cause        string
 }

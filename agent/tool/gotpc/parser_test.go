@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/benchwatch/benchwatch/agent/series"
 	"github.com/benchwatch/benchwatch/agent/tool"
 	"github.com/benchwatch/benchwatch/agent/tool/tooltest"
 )
@@ -94,11 +95,11 @@ func TestWaitRows(t *testing.T) {
 func TestIntervalLength(t *testing.T) {
 	few := "[Current] NEW_ORDER - Takes(s): 0.6, Count: 3, TPM: 300.0, Sum(ms): 21.0, Avg(ms): 7.0, 50th(ms): 7.0, 90th(ms): 7.0, 95th(ms): 7.0, 99th(ms): 7.0, 99.9th(ms): 7.0, Max(ms): 7.0\n"
 	stalled := strings.NewReplacer("Takes(s): 1.0", "Takes(s): 4.1", "TPM: 6065.7", "TPM: 1411.0").Replace(newOrder)
-	var got []tool.Optional[float64]
+	var got []series.Optional[float64]
 	for _, r := range ofKind(parse(few+delivery+newOrder+delivery+newOrder+few+stalled), tool.Interval) {
 		got = append(got, r.IntervalSeconds)
 	}
-	want := []tool.Optional[float64]{{}, tool.Some(1.0), tool.Some(1.0), tool.Some(1.0), tool.Some(4.125)}
+	want := []series.Optional[float64]{{}, series.Some(1.0), series.Some(1.0), series.Some(1.0), series.Some(4.125)}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
@@ -110,14 +111,14 @@ func TestIntervalOfTheCommandLine(t *testing.T) {
 	few := "[Current] NEW_ORDER - Takes(s): 0.6, Count: 3, TPM: 300.0, Sum(ms): 21.0, Avg(ms): 7.0, 50th(ms): 7.0, 90th(ms): 7.0, 95th(ms): 7.0, 99th(ms): 7.0, 99.9th(ms): 7.0, Max(ms): 7.0\n"
 	stalled := strings.NewReplacer("Takes(s): 1.0", "Takes(s): 4.1", "TPM: 6065.7", "TPM: 1411.0").Replace(newOrder)
 	d := tool.Description{ReportInterval: 1500 * time.Millisecond}
-	var length, rate []tool.Optional[float64]
+	var length, rate []series.Optional[float64]
 	for _, r := range ofKind(tooltest.ParseOf(Tool, d, tooltest.Lines(tool.Stdout, []byte(few+delivery+newOrder+few+stalled))), tool.Interval) {
 		length, rate = append(length, r.IntervalSeconds), append(rate, r.Rate("new_order"))
 	}
-	if diff := cmp.Diff([]tool.Optional[float64]{tool.Some(1.5), tool.Some(1.5), tool.Some(1.5), tool.Some(4.125)}, length); diff != "" {
+	if diff := cmp.Diff([]series.Optional[float64]{series.Some(1.5), series.Some(1.5), series.Some(1.5), series.Some(4.125)}, length); diff != "" {
 		t.Errorf("lengths: -want +got:\n%s", diff)
 	}
-	if diff := cmp.Diff([]tool.Optional[float64]{tool.Some(2.0), tool.Some(64.667), tool.Some(2.0), tool.Some(23.515)}, rate); diff != "" {
+	if diff := cmp.Diff([]series.Optional[float64]{series.Some(2.0), series.Some(64.667), series.Some(2.0), series.Some(23.515)}, rate); diff != "" {
 		t.Errorf("rates: -want +got:\n%s", diff)
 	}
 }

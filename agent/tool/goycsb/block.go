@@ -5,6 +5,7 @@ import (
 	"math"
 	"strings"
 
+	"github.com/benchwatch/benchwatch/agent/series"
 	"github.com/benchwatch/benchwatch/agent/tool"
 )
 
@@ -155,13 +156,13 @@ func (b *block) transactions() (n uint64, known bool) {
 func (p *before) interval(b *block, run int, r *tool.Report) {
 	r.Reset(tool.Interval, run)
 	r.Phase = tool.Measure
-	r.ElapsedSeconds = tool.Some(b.elapsed())
+	r.ElapsedSeconds = series.Some(b.elapsed())
 	seconds := p.seconds(b)
 	if seconds > 0 {
-		r.IntervalSeconds = tool.Some(seconds)
+		r.IntervalSeconds = series.Some(seconds)
 	}
 	p.addTransactions(b, r, seconds)
-	var failed tool.Optional[uint64]
+	var failed series.Optional[uint64]
 	for i := range b.rows {
 		row := &b.rows[i]
 		if row.op.name == tool.Transaction {
@@ -170,7 +171,7 @@ func (p *before) interval(b *block, run int, r *tool.Report) {
 		n := row.count - p.count(row.op)
 		r.AddCount(row.op.name, n)
 		if row.op.failed {
-			failed = tool.Some(failed.Value + n)
+			failed = series.Some(failed.Value + n)
 			continue
 		}
 		// A row that the last block lacked counts since an earlier one.
@@ -181,7 +182,7 @@ func (p *before) interval(b *block, run int, r *tool.Report) {
 	if failed.Known {
 		r.AddCount("error", failed.Value)
 		if seconds > 0 {
-			r.ErrorsPerSecond = tool.Some(float64(failed.Value) / seconds)
+			r.ErrorsPerSecond = series.Some(float64(failed.Value) / seconds)
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/benchwatch/benchwatch/agent/secret"
+	"github.com/benchwatch/benchwatch/agent/series"
 	"github.com/benchwatch/benchwatch/agent/tool"
 	"github.com/benchwatch/benchwatch/agent/tool/flood"
 )
@@ -28,7 +29,7 @@ type parser struct {
 	table   bool
 	columns int // of a row in this run
 	row     row
-	elapsed tool.Optional[float64]
+	elapsed series.Optional[float64]
 	samples []samples // of measurementtype raw
 
 	out, err flood.Flood
@@ -220,7 +221,7 @@ func (p *parser) finish(text string, cut bool) tool.Verdict {
 	}
 	p.run = p.runNumber()
 	p.stage = finished
-	p.elapsed = tool.Some(d.Seconds())
+	p.elapsed = series.Some(d.Seconds())
 	p.samples = p.samples[:0]
 	return tool.Reported
 }
@@ -292,7 +293,7 @@ func (p *parser) property(text []byte, emit func(*tool.Report)) tool.Verdict {
 		p.start.Workload = value
 	case "threadcount":
 		if n, err := strconv.Atoi(value); err == nil && n > 0 {
-			p.start.Threads = tool.Some(n)
+			p.start.Threads = series.Some(n)
 		}
 	default:
 		return tool.Ignored
@@ -338,7 +339,7 @@ func (p *parser) error(text string, run int, failed bool, emit func(*tool.Report
 func (p *parser) newRun(emit func(*tool.Report)) {
 	p.end(emit)
 	p.run++
-	p.stage, p.columns, p.elapsed = opening, 0, tool.Optional[float64]{}
+	p.stage, p.columns, p.elapsed = opening, 0, series.Optional[float64]{}
 	p.before.reset()
 	p.out = flood.Flood{}
 	p.secrets, p.redactor = nil, nil

@@ -3,6 +3,7 @@ package mysqlslap
 import (
 	"bytes"
 
+	"github.com/benchwatch/benchwatch/agent/series"
 	"github.com/benchwatch/benchwatch/agent/tool"
 	"github.com/benchwatch/benchwatch/agent/tool/message"
 	"github.com/benchwatch/benchwatch/agent/tool/scan"
@@ -21,9 +22,9 @@ type Parser struct {
 type block struct {
 	open     bool // "Benchmark" was seen
 	workload string
-	seconds  tool.Optional[float64]
-	clients  tool.Optional[uint64]
-	queries  tool.Optional[uint64]
+	seconds  series.Optional[float64]
+	clients  series.Optional[uint64]
+	queries  series.Optional[uint64]
 	broken   bool
 }
 
@@ -64,16 +65,16 @@ func (p *Parser) value(text []byte, emit func(*tool.Report)) tool.Verdict {
 	switch {
 	case l.Literal("\tAverage number of seconds to run all queries: "):
 		v, _, ok := l.Number(0)
-		return b.check(ok && l.Literal(" seconds") && l.End(), func() { b.seconds = tool.Some(v) })
+		return b.check(ok && l.Literal(" seconds") && l.End(), func() { b.seconds = series.Some(v) })
 	case l.Literal("\tMinimum number of seconds to run all queries: "), l.Literal("\tMaximum number of seconds to run all queries: "):
 		_, _, ok := l.Number(0)
 		return b.check(ok && l.Literal(" seconds") && l.End(), func() {})
 	case l.Literal("\tNumber of clients running queries: "):
 		n, ok := l.Count()
-		return b.check(ok && l.End() && n <= maxClients, func() { b.clients = tool.Some(n) })
+		return b.check(ok && l.End() && n <= maxClients, func() { b.clients = series.Some(n) })
 	case l.Literal("\tAverage number of queries per client: "):
 		n, ok := l.Count()
-		v := b.check(ok && l.End(), func() { b.queries = tool.Some(n) })
+		v := b.check(ok && l.End(), func() { b.queries = series.Some(n) })
 		p.end(emit)
 		return v
 	}
@@ -119,7 +120,7 @@ func (p *Parser) row(text []byte, emit func(*tool.Report)) tool.Verdict {
 	}
 	p.block = block{
 		open: true, workload: string(load),
-		seconds: tool.Some(seconds[0]), clients: tool.Some(clients), queries: tool.Some(queries),
+		seconds: series.Some(seconds[0]), clients: series.Some(clients), queries: series.Some(queries),
 	}
 	p.end(emit)
 	p.csv = true
@@ -149,7 +150,7 @@ func (p *Parser) end(emit func(*tool.Report)) {
 	r.Reset(tool.Start, p.number)
 	r.Tool, r.Workload = Name, b.workload
 	if b.clients.Known {
-		r.Threads = tool.Some(int(b.clients.Value))
+		r.Threads = series.Some(int(b.clients.Value))
 	}
 	threads := r.Threads
 	emit(r)

@@ -3,6 +3,7 @@ package pattern
 import (
 	"math"
 
+	"github.com/benchwatch/benchwatch/agent/series"
 	"github.com/benchwatch/benchwatch/agent/tool"
 	"github.com/benchwatch/benchwatch/agent/tool/flood"
 )
@@ -19,9 +20,9 @@ type parser struct {
 // stream is what is known of one stream.
 type stream struct {
 	run     int
-	elapsed tool.Optional[float64] // of the last interval
-	summary tool.Report            // what was read of it
-	open    bool                   // something was
+	elapsed series.Optional[float64] // of the last interval
+	summary tool.Report              // what was read of it
+	open    bool                     // something was
 	flood   flood.Flood
 }
 
@@ -71,7 +72,7 @@ func (p *parser) interval(s *stream, e *expression, m []int, text []byte, cut bo
 		r.Phase = tool.Measure
 		e.fill(r, m, text)
 		s.run++
-		s.elapsed, s.flood = tool.Optional[float64]{}, flood.Flood{}
+		s.elapsed, s.flood = series.Optional[float64]{}, flood.Flood{}
 	}
 	s.begin()
 	r.Run = s.run
@@ -91,7 +92,7 @@ func (s *stream) measure(r *tool.Report) {
 	last, now := s.elapsed, r.ElapsedSeconds
 	s.elapsed = now
 	if now.Value >= clock {
-		r.ElapsedSeconds = tool.Optional[float64]{} // when the run began is not known
+		r.ElapsedSeconds = series.Optional[float64]{} // when the run began is not known
 		if !last.Known {
 			return
 		}
@@ -99,7 +100,7 @@ func (s *stream) measure(r *tool.Report) {
 	// Without an interval before it, it began with the run.
 	if d := now.Value - last.Value; !r.IntervalSeconds.Known && now.Known && d > 0 {
 		// The subtraction's noise is no microseconds.
-		r.IntervalSeconds = tool.Some(math.Round(d*1e6) / 1e6)
+		r.IntervalSeconds = series.Some(math.Round(d*1e6) / 1e6)
 	}
 }
 
@@ -114,7 +115,7 @@ func addRates(r *tool.Report) {
 		switch {
 		case c.Operation == "error":
 			if !r.ErrorsPerSecond.Known {
-				r.ErrorsPerSecond = tool.Some(perSecond)
+				r.ErrorsPerSecond = series.Some(perSecond)
 			}
 		case !r.Rate(c.Operation).Known:
 			r.AddRate(c.Operation, perSecond)
@@ -135,7 +136,7 @@ func (p *parser) summary(s *stream, e *expression, m []int, text []byte, cut boo
 		r.Reset(tool.Summary, 0)
 		e.fill(r, m, text)
 		s.run++
-		s.elapsed, s.flood = tool.Optional[float64]{}, flood.Flood{}
+		s.elapsed, s.flood = series.Optional[float64]{}, flood.Flood{}
 	}
 	s.begin()
 	if !s.open {
@@ -173,7 +174,7 @@ func merge(to, r *tool.Report) {
 	to.Rates = append(to.Rates, r.Rates...)
 	to.Counts = append(to.Counts, r.Counts...)
 	to.Latencies = append(to.Latencies, r.Latencies...)
-	for _, v := range []struct{ to, from *tool.Optional[float64] }{
+	for _, v := range []struct{ to, from *series.Optional[float64] }{
 		{&to.ElapsedSeconds, &r.ElapsedSeconds}, {&to.TpmC, &r.TpmC}, {&to.ErrorsPerSecond, &r.ErrorsPerSecond},
 	} {
 		if v.from.Known {
@@ -241,20 +242,20 @@ func (e *expression) fill(r *tool.Report, m []int, text []byte) bool {
 func (f *field) set(r *tool.Report, text []byte) bool {
 	if f.kind == threads {
 		n, ok := atoi(string(text))
-		r.Threads = tool.Some(n)
+		r.Threads = series.Some(n)
 		return ok
 	}
 	v, ok := f.unit.value(text)
 	switch f.kind {
 	case elapsed:
-		r.ElapsedSeconds = tool.Some(v)
+		r.ElapsedSeconds = series.Some(v)
 	case length:
-		r.IntervalSeconds = tool.Some(v)
+		r.IntervalSeconds = series.Some(v)
 	case tpmC:
-		r.TpmC = tool.Some(v)
+		r.TpmC = series.Some(v)
 	case rate:
 		if f.operation == "error" {
-			r.ErrorsPerSecond = tool.Some(v)
+			r.ErrorsPerSecond = series.Some(v)
 		} else {
 			r.AddRate(f.operation, v)
 		}

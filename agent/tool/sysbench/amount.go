@@ -1,11 +1,14 @@
 package sysbench
 
-import "github.com/benchwatch/benchwatch/agent/tool"
+import (
+	"github.com/benchwatch/benchwatch/agent/series"
+	"github.com/benchwatch/benchwatch/agent/tool"
+)
 
 // amount is a count with its rate, each as far as printed.
 type amount struct {
-	count tool.Optional[uint64]
-	rate  tool.Optional[float64]
+	count series.Optional[uint64]
+	rate  series.Optional[float64]
 }
 
 // take reads `7540` or `7540  (753.42 per sec.)` up to the line's end.
@@ -14,7 +17,7 @@ func (a *amount) take(s *scanner) bool {
 	if !ok {
 		return false
 	}
-	taken := amount{count: tool.Some(n), rate: a.rate}
+	taken := amount{count: series.Some(n), rate: a.rate}
 	if !s.end() {
 		s.spaces()
 		if !s.lit("(") || !optional(s, &taken.rate) || !s.lit(" per sec.)") || !s.end() {
@@ -32,7 +35,7 @@ func (a *amount) takeRate(s *scanner, places int, unit float64) bool {
 		return false
 	}
 	if v >= 0 {
-		a.rate = tool.Some(v * unit)
+		a.rate = series.Some(v * unit)
 	}
 	return true
 }
@@ -59,7 +62,7 @@ func (m *summary) takeFiles(s *scanner, operations, volume *amount) bool {
 	}
 	operations.rate = rate.rate
 	if volume != nil && bytes.rate.Known {
-		volume.rate = tool.Some(bytes.rate.Value * mebibyte)
+		volume.rate = series.Some(bytes.rate.Value * mebibyte)
 	}
 	return true
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/benchwatch/benchwatch/agent/secret"
+	"github.com/benchwatch/benchwatch/agent/series"
 	"github.com/benchwatch/benchwatch/agent/tool"
 )
 
@@ -91,13 +92,13 @@ func number(o *options, names ...string) int {
 }
 
 // percentile is not known if it is none, or a list, which some builds take.
-func (o *options) percentile() tool.Optional[float64] {
+func (o *options) percentile() series.Optional[float64] {
 	v, _ := o.first("percentile")
 	p, err := strconv.ParseFloat(v, 64)
 	if err != nil || !(p >= 0 && p <= 100) {
-		return tool.Optional[float64]{}
+		return series.Optional[float64]{}
 	}
-	return tool.Some(p)
+	return series.Some(p)
 }
 
 // duration is the time limit. 1.x stops after 10 s unless told otherwise.

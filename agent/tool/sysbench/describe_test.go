@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/benchwatch/benchwatch/agent/series"
 	"github.com/benchwatch/benchwatch/agent/tool"
 )
 
@@ -37,7 +38,7 @@ func TestDescribe(t *testing.T) {
 			"1.0", "oltp_read_write --db-driver=mysql --mysql-host=127.0.0.1 --mysql-port=3317 --mysql-user=bench --mysql-password=hunter2 --mysql-db=sb --tables=2 --table_size=20000 --threads=16 --time=60 --report-interval=10 --skip-trx=on --db-ps-mode=disable --percentile=99 run", nil,
 			tool.Description{
 				Command: "run", Workload: "oltp_read_write", Threads: 16, Duration: time.Minute, ReportInterval: 10 * time.Second,
-				LatencyPercentile: tool.Some(99.0), Target: "127.0.0.1:3317", Database: "sb",
+				LatencyPercentile: series.Some(99.0), Target: "127.0.0.1:3317", Database: "sb",
 				Labels:   map[string]string{"db_driver": "mysql", "tables": "2", "table_size": "20000", "skip_trx": "on", "db_ps_mode": "disable", "percentile": "99"},
 				Redacted: strings.Fields("oltp_read_write --db-driver=mysql --mysql-host=127.0.0.1 --mysql-port=3317 --mysql-user=bench --mysql-password=*** --mysql-db=sb --tables=2 --table_size=20000 --threads=16 --time=60 --report-interval=10 --skip-trx=on --db-ps-mode=disable --percentile=99 run"),
 				Secrets:  []string{"hunter2"},

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/benchwatch/benchwatch/agent/series"
 	"github.com/benchwatch/benchwatch/agent/tool"
 	"github.com/benchwatch/benchwatch/agent/tool/message"
 )
@@ -64,10 +65,10 @@ func checkReport(t *testing.T, r *tool.Report) {
 			t.Fatalf("%v in %+v", v, r)
 		}
 	}
-	for _, v := range []tool.Optional[float64]{r.ElapsedSeconds, r.IntervalSeconds, r.ErrorsPerSecond, r.ReconnectsPerSecond, r.TpmC} {
+	for _, v := range []series.Optional[float64]{r.ElapsedSeconds, r.IntervalSeconds, r.ErrorsPerSecond, r.ReconnectsPerSecond, r.TpmC} {
 		good(v.Value)
 	}
-	for _, v := range []tool.Optional[int]{r.Threads, r.QueueLength, r.Concurrency} {
+	for _, v := range []series.Optional[int]{r.Threads, r.QueueLength, r.Concurrency} {
 		good(float64(v.Value))
 	}
 	for _, v := range r.Rates {

@@ -3,6 +3,7 @@ package sysbench
 import (
 	"bytes"
 
+	"github.com/benchwatch/benchwatch/agent/series"
 	"github.com/benchwatch/benchwatch/agent/tool"
 )
 
@@ -127,8 +128,8 @@ func (h *hook) csv(p *Parser, text []byte, emit func(*tool.Report)) (tool.Verdic
 	}
 	r := p.scratch
 	r.Reset(tool.Interval, 0)
-	r.ElapsedSeconds = tool.Some(float64(seconds))
-	r.Threads = tool.Some(threads)
+	r.ElapsedSeconds = series.Some(float64(seconds))
+	r.Threads = series.Some(threads)
 	if !rate(&s, r, tool.Transaction) {
 		return 0, false // some other table
 	}
@@ -260,10 +261,10 @@ func (h *hook) number(s *scanner, key object) bool {
 	switch key {
 	case keyTime:
 		n, ok = s.small()
-		r.ElapsedSeconds = tool.Some(float64(n))
+		r.ElapsedSeconds = series.Some(float64(n))
 	case keyThreads:
 		n, ok = s.small()
-		r.Threads = tool.Some(n)
+		r.Threads = series.Some(n)
 	case keyTps:
 		ok = rate(s, r, tool.Transaction)
 	case keyTotal:

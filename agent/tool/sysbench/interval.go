@@ -1,6 +1,9 @@
 package sysbench
 
-import "github.com/benchwatch/benchwatch/agent/tool"
+import (
+	"github.com/benchwatch/benchwatch/agent/series"
+	"github.com/benchwatch/benchwatch/agent/tool"
+)
 
 // family is who wrote an interval report.
 type family uint8
@@ -64,7 +67,7 @@ func (p *Parser) stamped(line []byte, emit func(*tool.Report)) tool.Verdict {
 	}
 	at := s.i
 	p.scratch.Reset(tool.Interval, 0)
-	p.scratch.ElapsedSeconds = tool.Some(float64(seconds))
+	p.scratch.ElapsedSeconds = series.Some(float64(seconds))
 	var f form
 	got := foreign
 	switch s.next() {
@@ -102,7 +105,7 @@ func (p *Parser) threads(s *scanner) (form, reading) {
 	if !ok {
 		return form{}, damaged
 	}
-	p.scratch.Threads = tool.Some(n)
+	p.scratch.Threads = series.Some(n)
 	switch {
 	case s.lit(" tps: "):
 		return p.database(s)
@@ -329,10 +332,10 @@ func byteRate(s *scanner, r *tool.Report, operation string) bool {
 }
 
 // optional takes a number with two decimals.
-func optional(s *scanner, to *tool.Optional[float64]) bool {
+func optional(s *scanner, to *series.Optional[float64]) bool {
 	v, ok := s.decimal(2, 0)
 	if ok && v >= 0 {
-		*to = tool.Some(v)
+		*to = series.Some(v)
 	}
 	return ok
 }
@@ -360,8 +363,8 @@ func (p *Parser) queue(s *scanner, seconds int, emit func(*tool.Report)) tool.Ve
 	if !p.holding || p.held.ElapsedSeconds.Value != float64(seconds) {
 		return tool.Ignored // its interval line is not known
 	}
-	p.held.QueueLength = tool.Some(length)
-	p.held.Concurrency = tool.Some(concurrency)
+	p.held.QueueLength = series.Some(length)
+	p.held.Concurrency = series.Some(concurrency)
 	p.release(emit)
 	return tool.Reported
 }

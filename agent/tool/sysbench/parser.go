@@ -8,6 +8,7 @@ package sysbench
 import (
 	"bytes"
 
+	"github.com/benchwatch/benchwatch/agent/series"
 	"github.com/benchwatch/benchwatch/agent/tool"
 )
 
@@ -37,14 +38,14 @@ type run struct {
 	workload string
 	command  string
 	before05 bool // the banner says 0.4
-	threads  tool.Optional[int]
+	threads  series.Optional[int]
 	every    int  // report interval in seconds, 0 if none or unknown
 	queues   bool // queue lines are expected
 
-	clock    tool.Optional[int] // of the last interval
-	step     int                // distance of the first two intervals
-	gap      bool               // an unreadable interval line came since
-	reset    bool               // a checkpoint came since
+	clock    series.Optional[int] // of the last interval
+	step     int                  // distance of the first two intervals
+	gap      bool                 // an unreadable interval line came since
+	reset    bool                 // a checkpoint came since
 	family   family
 	parts    int  // the most trailing parts of a 0.x line
 	commits  bool // a COMMIT was counted
@@ -168,7 +169,7 @@ func (p *Parser) option(text []byte, emit func(*tool.Report)) (tool.Verdict, boo
 		if !ok || !s.end() {
 			return tool.Malformed, true
 		}
-		p.run.threads = tool.Some(n)
+		p.run.threads = series.Some(n)
 		return tool.Reported, true
 	}
 	if p.run.started {
@@ -315,7 +316,7 @@ func (p *Parser) deliver(f form, seconds int, emit func(*tool.Report)) {
 	if f.commits {
 		p.trueTransactions(r, f.parts)
 	}
-	p.run.clock = tool.Some(seconds)
+	p.run.clock = series.Some(seconds)
 	p.run.gap, p.run.reset = false, false
 	p.run.family = f.family
 	p.run.parts = max(p.run.parts, f.parts)
@@ -337,13 +338,13 @@ func (p *Parser) release(emit func(*tool.Report)) {
 
 // length is how long the interval was that ends at seconds. sysbench divides by
 // the measured length but prints only its own clock, rounded to seconds.
-func (p *Parser) length(f form, seconds int) tool.Optional[float64] {
+func (p *Parser) length(f form, seconds int) series.Optional[float64] {
 	r := &p.run
 	var n int
 	switch {
 	case r.reset && f.legacy:
 		// 0.x counts anew from a checkpoint on, somewhere in this second.
-		return tool.Optional[float64]{}
+		return series.Optional[float64]{}
 	case r.gap:
 		n = r.every
 	case r.clock.Known:
@@ -357,9 +358,9 @@ func (p *Parser) length(f form, seconds int) tool.Optional[float64] {
 		n = r.every // the head of the log is missing
 	}
 	if n <= 0 {
-		return tool.Optional[float64]{}
+		return series.Optional[float64]{}
 	}
-	return tool.Some(float64(n))
+	return series.Some(float64(n))
 }
 
 func is(text []byte, want string) bool {

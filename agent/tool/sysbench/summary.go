@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"math"
 
+	"github.com/benchwatch/benchwatch/agent/series"
 	"github.com/benchwatch/benchwatch/agent/tool"
 )
 
@@ -32,8 +33,8 @@ type summary struct {
 	legacy  bool // 0.x: the total time begins at the last checkpoint
 	brief   bool // fileio of 1.1, which ends with the latencies
 
-	elapsed    tool.Optional[float64]
-	events     tool.Optional[uint64]
+	elapsed    series.Optional[float64]
+	events     series.Optional[uint64]
 	statements amount // 0.x: reads and writes
 
 	transaction, query, read, write, other, errors, reconnects, fsync amount
@@ -100,7 +101,7 @@ func (p *Parser) operations(s *scanner, end string, emit func(*tool.Report)) too
 	if !ok || !s.lit(" (") || !optional(s, &a.rate) || !s.lit(end) || !s.end() {
 		return tool.Malformed
 	}
-	a.count = tool.Some(n)
+	a.count = series.Some(n)
 	p.enter(opening, emit)
 	p.summary.transaction = a
 	return tool.Reported
@@ -121,7 +122,7 @@ func (p *Parser) fileOperations(s *scanner, emit func(*tool.Report)) tool.Verdic
 	}
 	p.enter(opening, emit)
 	m := &p.summary
-	m.read.count, m.write.count, m.fsync.count = tool.Some(reads), tool.Some(writes), tool.Some(others)
+	m.read.count, m.write.count, m.fsync.count = series.Some(reads), series.Some(writes), series.Some(others)
 	return tool.Reported
 }
 
@@ -136,14 +137,14 @@ func (p *Parser) volume(s *scanner) (tool.Verdict, bool) {
 	switch {
 	case s.lit(" Requests/sec executed"):
 		if s.end() && v >= 0 {
-			m.transaction.rate = tool.Some(v)
+			m.transaction.rate = series.Some(v)
 		}
 		return verdict(s.end()), true
 	case s.lit(" MiB transferred ("), s.lit(" MB transferred ("):
-		var rate tool.Optional[float64]
+		var rate series.Optional[float64]
 		ok := optional(s, &rate) && (s.lit(" MiB/sec)") || s.lit(" MB/sec)")) && s.end()
 		if ok && rate.Known {
-			m.bytes.rate = tool.Some(rate.Value * mebibyte)
+			m.bytes.rate = series.Some(rate.Value * mebibyte)
 		}
 		return verdict(ok), true
 	}
@@ -252,7 +253,7 @@ func (m *summary) take(label string, s *scanner) (known, ok bool) {
 		v, ok := s.decimal(4, 0)
 		ok = ok && s.lit("s") && s.end()
 		if ok && v >= 0 {
-			m.elapsed = tool.Some(v)
+			m.elapsed = series.Some(v)
 		}
 		return true, ok
 	}
@@ -319,7 +320,7 @@ func (p *Parser) span(r *tool.Report, legacy bool) {
 	if legacy {
 		r.IntervalSeconds = r.ElapsedSeconds
 	} else if total >= p.run.covered {
-		r.IntervalSeconds = tool.Some(math.Round((total-p.run.covered)*1e4) / 1e4)
+		r.IntervalSeconds = series.Some(math.Round((total-p.run.covered)*1e4) / 1e4)
 	}
 	p.run.covered = total
 	p.run.parted = true

@@ -11,8 +11,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/benchwatch/benchwatch/agent/tool"
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/benchwatch/benchwatch/agent/series"
+	"github.com/benchwatch/benchwatch/agent/tool"
 )
 
 var update = flag.Bool("update", false, "write golden files from what the code does now; read the difference before committing it")
@@ -175,7 +177,7 @@ func Render(r *tool.Report) string {
 	return b.String()
 }
 
-func optional[T any](field func(string, any), key string, v tool.Optional[T]) {
+func optional[T any](field func(string, any), key string, v series.Optional[T]) {
 	if v.Known {
 		field(key, v.Value)
 	}

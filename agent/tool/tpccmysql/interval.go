@@ -1,6 +1,7 @@
 package tpccmysql
 
 import (
+	"github.com/benchwatch/benchwatch/agent/series"
 	"github.com/benchwatch/benchwatch/agent/tool"
 	"github.com/benchwatch/benchwatch/agent/tool/scan"
 )
@@ -52,9 +53,9 @@ func (p *Parser) interval(text []byte, emit func(*tool.Report)) tool.Verdict {
 	r.Reset(tool.Interval, p.number)
 	r.Phase = tool.Measure
 	r.Threads = p.run.threads
-	r.ElapsedSeconds = tool.Some(float64(seconds))
+	r.ElapsedSeconds = series.Some(float64(seconds))
 	if p.run.every > 0 {
-		r.IntervalSeconds = tool.Some(float64(p.run.every))
+		r.IntervalSeconds = series.Some(float64(p.run.every))
 	}
 	fill(r, &cells)
 	emit(r)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 
+	"github.com/benchwatch/benchwatch/agent/series"
 	"github.com/benchwatch/benchwatch/agent/tool"
 	"github.com/benchwatch/benchwatch/agent/tool/message"
 	"github.com/benchwatch/benchwatch/agent/tool/scan"
@@ -48,7 +49,7 @@ type run struct {
 	started bool // its start was reported
 	rampUp  bool // it began with a ramp-up
 
-	threads tool.Optional[int]
+	threads series.Optional[int]
 	every   int // seconds between intervals, 0 if unknown
 	clock   int // of the last interval, in seconds
 	refused int // connections that failed
@@ -101,9 +102,9 @@ func (p *Parser) word(text []byte, emit func(*tool.Report)) tool.Verdict {
 		p.run.loader = string(text) == loadBanner
 		return tool.Reported
 	case l.Literal("option c with value '"):
-		return p.setting(&l, "'", func(n int) { p.run.threads = tool.Some(n) })
+		return p.setting(&l, "'", func(n int) { p.run.threads = series.Some(n) })
 	case l.Literal(" [connection]: "):
-		return p.setting(&l, "", func(n int) { p.run.threads = tool.Some(n) })
+		return p.setting(&l, "", func(n int) { p.run.threads = series.Some(n) })
 	case l.Literal("option i with value '"):
 		return p.setting(&l, "'", func(n int) { p.run.every = n })
 	case l.Literal("RAMP-UP TIME.("):

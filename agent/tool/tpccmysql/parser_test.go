@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/benchwatch/benchwatch/agent/series"
 	"github.com/benchwatch/benchwatch/agent/tool"
 	"github.com/benchwatch/benchwatch/agent/tool/tooltest"
 )
@@ -138,7 +139,7 @@ func TestWithoutBanner(t *testing.T) {
 	line := func(clock string) string { return strings.Replace(good, "   2", clock, 1) }
 	res := tooltest.Parse(Tool, tooltest.Lines(tool.Stdout, []byte(strings.Join([]string{line("  20"), line("  30"), line("  10")}, "\n"))))
 	var runs []int
-	var seconds []tool.Optional[float64]
+	var seconds []series.Optional[float64]
 	for _, r := range res.Reports {
 		if r.Kind == tool.Interval {
 			runs, seconds = append(runs, r.Run), append(seconds, r.IntervalSeconds)
@@ -147,7 +148,7 @@ func TestWithoutBanner(t *testing.T) {
 	if diff := cmp.Diff([]int{1, 1, 2}, runs); diff != "" {
 		t.Errorf("runs (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]tool.Optional[float64]{{}, tool.Some(10.0), tool.Some(10.0)}, seconds); diff != "" {
+	if diff := cmp.Diff([]series.Optional[float64]{{}, series.Some(10.0), series.Some(10.0)}, seconds); diff != "" {
 		t.Errorf("interval (-want +got):\n%s", diff)
 	}
 }

@@ -3,6 +3,7 @@ package tpccmysql
 import (
 	"bytes"
 
+	"github.com/benchwatch/benchwatch/agent/series"
 	"github.com/benchwatch/benchwatch/agent/tool"
 	"github.com/benchwatch/benchwatch/agent/tool/scan"
 )
@@ -11,8 +12,8 @@ import (
 type results struct {
 	open    bool // "<Raw Results>" was seen
 	rows    [5]row
-	seconds tool.Optional[float64]
-	tpmC    tool.Optional[float64]
+	seconds series.Optional[float64]
+	tpmC    series.Optional[float64]
 	second  bool // in "<Raw Results2", which repeats the first table
 }
 
@@ -51,7 +52,7 @@ func (p *Parser) result(text []byte, emit func(*tool.Report)) tool.Verdict {
 		if !ok || !l.Literal(" sec.") || !l.End() {
 			return tool.Malformed
 		}
-		t.seconds = tool.Some(float64(n))
+		t.seconds = series.Some(float64(n))
 		return tool.Reported
 	case bytes.HasSuffix(text, []byte(" TpmC")):
 		return p.tpmC(l, emit)
@@ -96,10 +97,10 @@ func (p *Parser) tpmC(l scan.Line, emit func(*tool.Report)) tool.Verdict {
 		if !ok {
 			return tool.Malformed
 		}
-		p.results.tpmC = tool.Some(v)
+		p.results.tpmC = series.Some(v)
 	}
 	if !l.Literal(" TpmC") {
-		p.results.tpmC = tool.Optional[float64]{}
+		p.results.tpmC = series.Optional[float64]{}
 		return tool.Malformed
 	}
 	p.summary(emit)

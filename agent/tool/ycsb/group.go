@@ -3,6 +3,7 @@ package ycsb
 import (
 	"bytes"
 
+	"github.com/benchwatch/benchwatch/agent/series"
 	"github.com/benchwatch/benchwatch/agent/tool"
 	"github.com/benchwatch/benchwatch/agent/tool/decimal"
 )
@@ -22,7 +23,7 @@ type tally struct {
 	// seconds is the interval's length, 0 if unknown.
 	seconds float64
 	// failed operations, known once a group of failures is there.
-	failed tool.Optional[uint64]
+	failed series.Optional[uint64]
 	// good operations, as far as the groups count them.
 	good uint64
 }
@@ -205,7 +206,7 @@ func addCount(n *name, count uint64, r *tool.Report, t *tally) {
 	case unused:
 		return
 	case failed:
-		t.failed = tool.Some(t.failed.Value + count)
+		t.failed = series.Some(t.failed.Value + count)
 	case operation:
 		t.good += count
 		if t.seconds > 0 {

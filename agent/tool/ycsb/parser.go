@@ -3,6 +3,7 @@ package ycsb
 import (
 	"bytes"
 
+	"github.com/benchwatch/benchwatch/agent/series"
 	"github.com/benchwatch/benchwatch/agent/tool"
 	"github.com/benchwatch/benchwatch/agent/tool/flood"
 )
@@ -89,9 +90,9 @@ func (p *parser) status(s *stream, text []byte, cut bool, emit func(*tool.Report
 	r := &s.report
 	r.Reset(tool.Interval, 0)
 	r.Phase = tool.Measure
-	r.ElapsedSeconds = tool.Some(float64(h.secs))
+	r.ElapsedSeconds = series.Some(float64(h.secs))
 	if ms > 0 {
-		r.IntervalSeconds = tool.Some(ms / 1000)
+		r.IntervalSeconds = series.Some(ms / 1000)
 	}
 	switch {
 	case h.rate.Known:
@@ -155,7 +156,7 @@ func (p *parser) finishStatus(s *stream, emit func(*tool.Report)) {
 	if f := s.tally.failed; f.Known {
 		r.AddCount("error", f.Value)
 		if s.tally.seconds > 0 {
-			r.ErrorsPerSecond = tool.Some(float64(f.Value) / s.tally.seconds)
+			r.ErrorsPerSecond = series.Some(float64(f.Value) / s.tally.seconds)
 		}
 		s.failures += f.Value
 	}

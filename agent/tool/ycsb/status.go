@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"math"
 
-	"github.com/benchwatch/benchwatch/agent/tool"
+	"github.com/benchwatch/benchwatch/agent/series"
 	"github.com/benchwatch/benchwatch/agent/tool/decimal"
 )
 
@@ -16,7 +16,7 @@ type head struct {
 	// rate of this interval. Rated is false while ops is 0; Known is false
 	// where the tool divided by an interval of 0 ms (∞, NaN).
 	rated bool
-	rate  tool.Optional[float64]
+	rate  series.Optional[float64]
 }
 
 // stampLen is the length of "2026-11-21 01:38:24:059 ".
@@ -149,7 +149,7 @@ func readRate(text []byte, i int, h *head) (int, bool) {
 	}
 	h.rated = true
 	if v, ok := decimal.ParseLocal(token, 0); ok && v >= 0 {
-		h.rate = tool.Some(v)
+		h.rate = series.Some(v)
 	} else if !unknownNumber(token) {
 		return i, false
 	}
@@ -208,12 +208,12 @@ type sample struct {
 
 // interval returns what h says beyond the sample before it: the operations in
 // between and the time that they took, in milliseconds; 0 if unknown.
-func (last *sample) interval(h *head, first bool) (ops tool.Optional[uint64], ms float64) {
+func (last *sample) interval(h *head, first bool) (ops series.Optional[uint64], ms float64) {
 	switch {
 	case last.known:
-		ops = tool.Some(h.ops - last.ops)
+		ops = series.Some(h.ops - last.ops)
 	case first || h.secs == 0:
-		ops = tool.Some(h.ops)
+		ops = series.Some(h.ops)
 	}
 	// The line's time stamp is taken after the tool has measured its interval,
 	// in the first line half a second after. The interval itself is the

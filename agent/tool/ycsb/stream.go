@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/benchwatch/benchwatch/agent/secret"
+	"github.com/benchwatch/benchwatch/agent/series"
 	"github.com/benchwatch/benchwatch/agent/tool"
 	"github.com/benchwatch/benchwatch/agent/tool/flood"
 )
@@ -94,7 +95,7 @@ func (s *stream) readCommand(text string) {
 	s.start.Workload = o.workload()
 	s.start.Command = o.command
 	if n := o.number("threadcount"); n > 0 {
-		s.start.Threads = tool.Some(n)
+		s.start.Threads = series.Some(n)
 	}
 	s.twice = o.props["measurementtype"] == "timeseries"
 	s.redactor = secret.New(o.secrets...)

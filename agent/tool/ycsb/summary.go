@@ -6,6 +6,7 @@ import (
 	"math"
 	"strings"
 
+	"github.com/benchwatch/benchwatch/agent/series"
 	"github.com/benchwatch/benchwatch/agent/tool"
 	"github.com/benchwatch/benchwatch/agent/tool/decimal"
 )
@@ -16,7 +17,7 @@ type summary struct {
 	open   bool
 	report tool.Report // counts and latencies per operation
 
-	elapsed, throughput tool.Optional[float64]
+	elapsed, throughput series.Optional[float64]
 	// undefined: the throughput is 0 divided by 0.
 	undefined bool
 
@@ -124,12 +125,12 @@ func (s *summary) addOverall(measurement, value []byte) tool.Verdict {
 		if !ok || v < 0 {
 			return tool.Malformed
 		}
-		s.elapsed = tool.Some(v)
+		s.elapsed = series.Some(v)
 	case "Throughput(ops/sec)":
 		v, ok := decimal.Parse(value, 0)
 		switch {
 		case ok && v >= 0:
-			s.throughput = tool.Some(v)
+			s.throughput = series.Some(v)
 		case string(value) == "NaN":
 			s.undefined = true
 		case string(value) != "Infinity":
@@ -216,19 +217,19 @@ func (g *groups) isOperation(op string) bool {
 // total is the number of operations, which YCSB does not print: it prints the
 // rate and the time that it divided by. The sum over the kinds would count the
 // parts of a read-modify-write besides the whole.
-func (s *summary) total() tool.Optional[uint64] {
+func (s *summary) total() series.Optional[uint64] {
 	if s.undefined && s.elapsed.Known && s.elapsed.Value == 0 {
-		return tool.Some(uint64(0))
+		return series.Some(uint64(0))
 	}
 	if !s.throughput.Known || !s.elapsed.Known {
-		return tool.Optional[uint64]{}
+		return series.Optional[uint64]{}
 	}
 	n := s.throughput.Value * s.elapsed.Value
 	whole := math.Round(n)
 	if math.Abs(n-whole) > 0.01 || whole > 1e15 {
-		return tool.Optional[uint64]{}
+		return series.Optional[uint64]{}
 	}
-	return tool.Some(uint64(whole))
+	return series.Some(uint64(whole))
 }
 
 func isOK(status string) bool { return status == "OK" || status == "BATCHED_OK" }
@@ -249,7 +250,7 @@ func (s *summary) errors() (n uint64, known bool) {
 // verdict says why the run failed; empty if it did not. YCSB's exit status is
 // 0 either way. A row that was not found is an error to YCSB and is counted
 // as one, but it fails a run only if nothing else was found.
-func (s *summary) verdict(total tool.Optional[uint64], failures uint64) string {
+func (s *summary) verdict(total series.Optional[uint64], failures uint64) string {
 	var good, missing uint64
 	var list []string
 	for _, c := range s.returns {

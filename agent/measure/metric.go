@@ -1,10 +1,31 @@
-package engine
+// Package measure is the vocabulary: the metrics that engines declare, and the
+// measures, values that are shown or compared, that are computed from them.
+package measure
 
 import (
 	"slices"
 	"strings"
 	"sync"
 )
+
+// Kind is how a metric behaves over time.
+type Kind uint8
+
+const (
+	Gauge Kind = iota
+	Counter
+)
+
+// Metric describes one series family. Engines declare theirs as package
+// variables; those that several engines share are in package engine.
+type Metric struct {
+	// Name without the prefix benchwatch_, base units, `_total` for counters.
+	Name string
+	Help string
+	Kind Kind
+	// Labels beside target, engine, cluster and role.
+	Labels []string
+}
 
 // declared are all metrics of all engines in this binary, for the list in
 // docs/metrics.md and the test that no two share a name.
