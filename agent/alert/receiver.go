@@ -17,7 +17,8 @@ import (
 	"time"
 
 	"github.com/benchwatch/benchwatch/agent/marker"
-	"github.com/benchwatch/benchwatch/agent/run"
+	"github.com/benchwatch/benchwatch/agent/rundir"
+
 	"github.com/benchwatch/benchwatch/agent/secret"
 )
 
@@ -125,7 +126,7 @@ func (a *Receiver) mark(al *alert) error {
 	}
 	var failed error
 	for _, id := range runs {
-		path := run.At(a.DataDir, id).Path(run.MarkersFile)
+		path := rundir.At(a.DataDir, id).Path(rundir.MarkersFile)
 		written, err := marker.Put(path, al.marker(id))
 		failed = errors.Join(failed, err)
 		if written && a.Marked != nil {
@@ -139,10 +140,10 @@ func (a *Receiver) mark(al *alert) error {
 // it fired and have ended since.
 func (a *Receiver) runs(al *alert) ([]string, error) {
 	if id := al.Labels["run"]; id != "" {
-		if run.CheckID(id) != nil {
+		if rundir.CheckID(id) != nil {
 			return nil, nil
 		}
-		if _, err := os.Stat(run.At(a.DataDir, id).Path(run.MetaFile)); err != nil {
+		if _, err := os.Stat(rundir.At(a.DataDir, id).Path(rundir.MetaFile)); err != nil {
 			if errors.Is(err, fs.ErrNotExist) {
 				return nil, nil
 			}
@@ -150,16 +151,16 @@ func (a *Receiver) runs(al *alert) ([]string, error) {
 		}
 		return []string{id}, nil
 	}
-	ids, err := run.Active(a.DataDir)
+	ids, err := rundir.Active(a.DataDir)
 	if err != nil || al.Status != "resolved" {
 		return ids, err
 	}
-	all, err := run.List(a.DataDir)
+	all, err := rundir.List(a.DataDir)
 	if err != nil {
 		return nil, err
 	}
 	for _, id := range all[max(0, len(all)-recentRuns):] {
-		states, err := marker.Read(run.At(a.DataDir, id).Path(run.MarkersFile))
+		states, err := marker.Read(rundir.At(a.DataDir, id).Path(rundir.MarkersFile))
 		if err != nil {
 			return nil, err
 		}

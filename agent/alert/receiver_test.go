@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/benchwatch/benchwatch/agent/marker"
-	"github.com/benchwatch/benchwatch/agent/run"
+	"github.com/benchwatch/benchwatch/agent/rundir"
 )
 
 // webhook is a message as Alertmanager 0.28 posts it.
@@ -56,7 +56,7 @@ func newAlertLab(t *testing.T) *alertLab {
 // file needs no process to go on.
 func (l *alertLab) run(id string, ended bool) {
 	l.t.Helper()
-	dir := run.At(l.DataDir, id)
+	dir := rundir.At(l.DataDir, id)
 	if err := os.MkdirAll(string(dir), 0o755); err != nil {
 		l.t.Fatal(err)
 	}
@@ -64,7 +64,7 @@ func (l *alertLab) run(id string, ended bool) {
 	if ended {
 		meta += `,"ended_at":"2026-11-21T02:15:00Z"`
 	}
-	if err := os.WriteFile(dir.Path(run.MetaFile), []byte(meta+"}"), 0o644); err != nil {
+	if err := os.WriteFile(dir.Path(rundir.MetaFile), []byte(meta+"}"), 0o644); err != nil {
 		l.t.Fatal(err)
 	}
 }
@@ -80,7 +80,7 @@ func (l *alertLab) post(body, auth string) int {
 
 func (l *alertLab) states(id string) []marker.State {
 	l.t.Helper()
-	states, err := marker.Read(run.At(l.DataDir, id).Path(run.MarkersFile))
+	states, err := marker.Read(rundir.At(l.DataDir, id).Path(rundir.MarkersFile))
 	if err != nil {
 		l.t.Fatal(err)
 	}
@@ -193,7 +193,7 @@ func TestAlertRefuses(t *testing.T) {
 func TestAlertNotStored(t *testing.T) {
 	l := newAlertLab(t)
 	l.run("one", false)
-	if err := os.Mkdir(run.At(l.DataDir, "one").Path(run.MarkersFile), 0o755); err != nil {
+	if err := os.Mkdir(rundir.At(l.DataDir, "one").Path(rundir.MarkersFile), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	if code := l.post(firing(""), "Bearer good"); code != http.StatusInternalServerError {

@@ -14,7 +14,7 @@ import (
 	"github.com/prometheus/common/version"
 
 	"github.com/benchwatch/benchwatch/agent/observer"
-	"github.com/benchwatch/benchwatch/agent/run"
+	"github.com/benchwatch/benchwatch/agent/rundir"
 )
 
 func addAgent(app *kingpin.Application) (string, action) {
@@ -36,7 +36,7 @@ func runAgent(s Streams, o *observing) error {
 	if err != nil {
 		return err
 	}
-	claim, err := run.ClaimAgent(c.DataDir, run.AgentInfo{PID: os.Getpid(), Address: ls[0].Addr().String()})
+	claim, err := rundir.ClaimAgent(c.DataDir, rundir.AgentInfo{PID: os.Getpid(), Address: ls[0].Addr().String()})
 	if err != nil {
 		return withHint(err, "one agent per data directory: stop the other, or use --data-dir")
 	}

@@ -12,8 +12,9 @@ import (
 	"github.com/alecthomas/kingpin/v2"
 	"github.com/prometheus/common/version"
 
+	"github.com/benchwatch/benchwatch/agent/history"
 	"github.com/benchwatch/benchwatch/agent/report"
-	"github.com/benchwatch/benchwatch/agent/run"
+	"github.com/benchwatch/benchwatch/agent/rundir"
 )
 
 // compareCommand is one `benchwatch compare`.
@@ -50,7 +51,7 @@ func (r *compareCommand) run() error {
 		return err
 	}
 	groups := make([]report.Group, len(*r.specs))
-	histories := make([][]*run.History, len(groups))
+	histories := make([][]*history.History, len(groups))
 	var of []string
 	for i, spec := range *r.specs {
 		dirs, names, err := r.group(spec)
@@ -88,7 +89,7 @@ func (r *compareCommand) run() error {
 
 // group returns the runs that an argument names and, if it is by labels, the
 // labels' names.
-func (r *compareCommand) group(spec string) ([]run.Directory, []string, error) {
+func (r *compareCommand) group(spec string) ([]rundir.Directory, []string, error) {
 	if !strings.Contains(spec, "=") || strings.Contains(spec, "/") {
 		dirs, err := r.findRuns(strings.Split(spec, ","))
 		return dirs, nil, err
@@ -106,19 +107,19 @@ func (r *compareCommand) group(spec string) ([]run.Directory, []string, error) {
 	if err := r.exists(); err != nil {
 		return nil, nil, err
 	}
-	ids, err := run.List(r.dataDir)
+	ids, err := rundir.List(r.dataDir)
 	if err != nil {
 		return nil, nil, err
 	}
-	var dirs []run.Directory
+	var dirs []rundir.Directory
 	for _, id := range ids {
-		meta, err := run.At(r.dataDir, id).Load()
+		meta, err := rundir.At(r.dataDir, id).Load()
 		if err != nil {
 			fmt.Fprintf(r.streams.Err, "benchwatch: left out: %v\n", err)
 			continue
 		}
 		if hasLabels(&meta, labels) {
-			dirs = append(dirs, run.At(r.dataDir, id))
+			dirs = append(dirs, rundir.At(r.dataDir, id))
 		}
 	}
 	if len(dirs) == 0 {
@@ -147,7 +148,7 @@ func shortName(spec string, all []string) string {
 
 // add reads a run into its group. Runs that were not named one by one take part
 // only if they measured something to the end.
-func (r *compareCommand) add(g *report.Group, histories *[]*run.History, dir run.Directory, named bool) error {
+func (r *compareCommand) add(g *report.Group, histories *[]*history.History, dir rundir.Directory, named bool) error {
 	h, err := r.history(context.Background(), dir)
 	if err != nil {
 		return err
@@ -156,10 +157,10 @@ func (r *compareCommand) add(g *report.Group, histories *[]*run.History, dir run
 	switch {
 	case !named && (m.Verb == "prepare" || m.Verb == "cleanup" || m.Verb == "load"):
 		return nil
-	case m.Result != run.Succeeded && !named:
+	case m.Result != rundir.Succeeded && !named:
 		fmt.Fprintf(r.streams.Err, "benchwatch: left out of %s: run %s %s\n", g.Name, m.ID, became(h))
 		return nil
-	case m.Result != run.Succeeded:
+	case m.Result != rundir.Succeeded:
 		fmt.Fprintf(r.streams.Err, "benchwatch: run %s %s: its numbers are of a part only\n", m.ID, became(h))
 	}
 	g.Runs = append(g.Runs, report.ObservedRow(h))
@@ -167,7 +168,7 @@ func (r *compareCommand) add(g *report.Group, histories *[]*run.History, dir run
 	return nil
 }
 
-func became(h *run.History) string {
+func became(h *history.History) string {
 	row := report.RowOf(&h.Snapshot)
 	return row.Became()
 }

@@ -9,9 +9,10 @@ import (
 
 	"github.com/alecthomas/kingpin/v2"
 
+	"github.com/benchwatch/benchwatch/agent/history"
 	"github.com/benchwatch/benchwatch/agent/metrics"
 	"github.com/benchwatch/benchwatch/agent/report"
-	"github.com/benchwatch/benchwatch/agent/run"
+	"github.com/benchwatch/benchwatch/agent/rundir"
 )
 
 // exportCommand is one `benchwatch export`.
@@ -61,7 +62,7 @@ func (r *exportCommand) run() error {
 	}
 	defer os.RemoveAll(temp)
 	r.temp = temp
-	var histories []*run.History
+	var histories []*history.History
 	for _, name := range *r.names {
 		dirs, err := r.resolve(name)
 		if err != nil {
@@ -81,7 +82,7 @@ func (r *exportCommand) run() error {
 	return r.stream(r.streams, func(w io.Writer) error { return r.write(w, histories) })
 }
 
-func (r *exportCommand) write(w io.Writer, histories []*run.History) error {
+func (r *exportCommand) write(w io.Writer, histories []*history.History) error {
 	switch {
 	case *r.format == "csv" && *r.servers:
 		return report.ServersCSV(w, histories)
@@ -100,21 +101,21 @@ func (r *exportCommand) write(w io.Writer, histories []*run.History) error {
 
 // resolve returns the run that a name names or, if it is a file, the runs in
 // that log.
-func (r *exportCommand) resolve(name string) ([]run.Directory, error) {
+func (r *exportCommand) resolve(name string) ([]rundir.Directory, error) {
 	info, err := os.Stat(name)
 	if err != nil || !info.Mode().IsRegular() {
 		dir, err := r.findRun(name)
-		return []run.Directory{dir}, err
+		return []rundir.Directory{dir}, err
 	}
 	made, err := r.makeRuns(r.temp, r.tools, name)
 	if err != nil {
 		return nil, err
 	}
-	var dirs []run.Directory
+	var dirs []rundir.Directory
 	for _, m := range made {
 		if m.fresh {
 			fmt.Fprintf(r.streams.Err, "benchwatch: %s\n", m.text)
-			dirs = append(dirs, run.At(r.temp, m.id))
+			dirs = append(dirs, rundir.At(r.temp, m.id))
 		}
 	}
 	return dirs, nil

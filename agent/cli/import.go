@@ -15,8 +15,10 @@ import (
 	"github.com/alecthomas/kingpin/v2"
 
 	"github.com/benchwatch/benchwatch/agent/config"
+	"github.com/benchwatch/benchwatch/agent/ingest"
 	"github.com/benchwatch/benchwatch/agent/report"
-	"github.com/benchwatch/benchwatch/agent/run"
+	"github.com/benchwatch/benchwatch/agent/rundir"
+
 	"github.com/benchwatch/benchwatch/agent/tool"
 )
 
@@ -128,7 +130,7 @@ func (o *logOptions) makeRuns(dataDir string, tools tool.Set, path string) ([]ma
 	if err != nil {
 		return nil, err
 	}
-	parts, err := run.ReadLog(context.Background(), path, t)
+	parts, err := ingest.ReadLog(context.Background(), path, t)
 	if err != nil {
 		return nil, fmt.Errorf("read log: %w", err)
 	}
@@ -150,23 +152,23 @@ func (o *logOptions) makeRuns(dataDir string, tools tool.Set, path string) ([]ma
 // starts finds when each part began. A log that carries times tells; else each
 // run is taken to have begun when the one before it ended, from --start on or
 // back from the file's last change.
-func (o *logOptions) starts(parts []run.LogPart, written time.Time) ([]time.Time, []run.StartSource) {
+func (o *logOptions) starts(parts []ingest.LogPart, written time.Time) ([]time.Time, []rundir.StartSource) {
 	starts := make([]time.Time, len(parts))
-	sources := make([]run.StartSource, len(parts))
+	sources := make([]rundir.StartSource, len(parts))
 	length := func(i int) time.Duration { return time.Duration(parts[i].Seconds * float64(time.Second)) }
 	next := o.began
 	for i := range parts {
 		if !next.IsZero() {
-			starts[i], sources[i] = next, run.StartFromOption
+			starts[i], sources[i] = next, rundir.StartFromOption
 			next = next.Add(length(i))
 		} else if !parts[i].Began.IsZero() {
-			starts[i], sources[i] = parts[i].Began, run.StartFromLog
+			starts[i], sources[i] = parts[i].Began, rundir.StartFromLog
 		}
 	}
 	end := written
 	for i := len(parts) - 1; i >= 0; i-- {
 		if sources[i] == "" {
-			starts[i], sources[i] = end.Add(-length(i)), run.StartFromFile
+			starts[i], sources[i] = end.Add(-length(i)), rundir.StartFromFile
 		}
 		end = starts[i]
 	}
@@ -174,12 +176,12 @@ func (o *logOptions) starts(parts []run.LogPart, written time.Time) ([]time.Time
 }
 
 // part makes a run of one part, unless that was done before.
-func (o *logOptions) part(dataDir, path string, t *tool.Tool, part run.LogPart, start time.Time, source run.StartSource) (madeRun, error) {
-	sum, err := run.Fingerprint(path, part)
+func (o *logOptions) part(dataDir, path string, t *tool.Tool, part ingest.LogPart, start time.Time, source rundir.StartSource) (madeRun, error) {
+	sum, err := ingest.Fingerprint(path, part)
 	if err != nil {
 		return madeRun{}, err
 	}
-	id, whole, err := run.Imported(dataDir, path, part, sum)
+	id, whole, err := ingest.Imported(dataDir, path, part, sum)
 	switch {
 	case err != nil:
 		return madeRun{}, err
@@ -198,9 +200,9 @@ func (o *logOptions) part(dataDir, path string, t *tool.Tool, part run.LogPart, 
 		name = strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
 	}
 	for n := 1; ; n++ {
-		meta.ID = run.NewID(meta.StartedAt, name, meta.Threads, n)
-		_, err := run.Import(dataDir, meta, path, part)
-		if errors.Is(err, run.ErrExists) {
+		meta.ID = rundir.NewID(meta.StartedAt, name, meta.Threads, n)
+		_, err := ingest.Import(dataDir, meta, path, part)
+		if errors.Is(err, rundir.ErrExists) {
 			continue
 		}
 		if err != nil {
@@ -212,32 +214,32 @@ func (o *logOptions) part(dataDir, path string, t *tool.Tool, part run.LogPart, 
 }
 
 // startWords say where a start comes from.
-var startWords = map[run.StartSource]string{
-	run.StartFromLog:    "as the log says",
-	run.StartFromOption: "as --start says",
-	run.StartFromFile:   "worked back from the file's last change",
+var startWords = map[rundir.StartSource]string{
+	rundir.StartFromLog:    "as the log says",
+	rundir.StartFromOption: "as --start says",
+	rundir.StartFromFile:   "worked back from the file's last change",
 }
 
-func (o *logOptions) meta(path string, t *tool.Tool, part run.LogPart, start time.Time, source run.StartSource) (run.Meta, error) {
+func (o *logOptions) meta(path string, t *tool.Tool, part ingest.LogPart, start time.Time, source rundir.StartSource) (rundir.Meta, error) {
 	abs, err := filepath.Abs(path)
 	if err != nil {
-		return run.Meta{}, err
+		return rundir.Meta{}, err
 	}
 	snap := &part.Snapshot
 	start = start.UTC().Truncate(time.Millisecond)
 	end := start.Add(time.Duration(part.Seconds * float64(time.Second)))
-	meta := run.Meta{
+	meta := rundir.Meta{
 		Title: *o.title, Labels: maps.Clone(o.labels), Tool: t.Name, ToolVersion: snap.Meta.ToolVersion, Workload: snap.Meta.Workload, Verb: "run",
-		StartedAt: start, StartEstimated: source == run.StartFromFile, EndedAt: &end, ClosedAt: &end, Result: run.Succeeded,
-		Import: &run.ImportSource{Path: abs, Offset: part.Offset, Size: part.End - part.Offset, Start: source},
+		StartedAt: start, StartEstimated: source == rundir.StartFromFile, EndedAt: &end, ClosedAt: &end, Result: rundir.Succeeded,
+		Import: &rundir.ImportSource{Path: abs, Offset: part.Offset, Size: part.End - part.Offset, Start: source},
 	}
 	switch {
 	case part.Failed != "":
-		meta.Result, meta.Reason = run.Failed, part.Failed
+		meta.Result, meta.Reason = rundir.Failed, part.Failed
 	case !part.Whole && len(snap.Messages) > 0:
-		meta.Result, meta.Reason = run.Failed, snap.Complaint()
+		meta.Result, meta.Reason = rundir.Failed, snap.Complaint()
 	case !part.Whole:
-		meta.Result, meta.Reason = run.Lost, "the log has no summary of it"
+		meta.Result, meta.Reason = rundir.Lost, "the log has no summary of it"
 	}
 	if snap.Threads.Known {
 		meta.Threads = snap.Threads.Value

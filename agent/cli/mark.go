@@ -13,7 +13,8 @@ import (
 	"github.com/alecthomas/kingpin/v2"
 
 	"github.com/benchwatch/benchwatch/agent/marker"
-	"github.com/benchwatch/benchwatch/agent/run"
+	"github.com/benchwatch/benchwatch/agent/rundir"
+
 	"github.com/benchwatch/benchwatch/agent/secret"
 )
 
@@ -64,7 +65,7 @@ func (m *markCommand) run(s Streams) error {
 	var failed []error
 	for _, id := range runs {
 		point.Run = id
-		if _, err := marker.Append(run.At(dataDir, id).Path(run.MarkersFile), point); err != nil {
+		if _, err := marker.Append(rundir.At(dataDir, id).Path(rundir.MarkersFile), point); err != nil {
 			failed = append(failed, err)
 			continue
 		}
@@ -75,12 +76,12 @@ func (m *markCommand) run(s Streams) error {
 
 // markGlobal puts the point on the time axis without a run.
 func markGlobal(s Streams, dataDir string, point marker.Marker) error {
-	path := filepath.Join(dataDir, run.MarkersFile)
+	path := filepath.Join(dataDir, rundir.MarkersFile)
 	if _, err := marker.Append(path, point); err != nil {
 		return err
 	}
 	fmt.Fprintf(s.Out, "no run goes on: marked the time axis at %s\n", point.Start.Format(time.TimeOnly))
-	if _, ok := run.Agent(dataDir); !ok {
+	if _, ok := rundir.Agent(dataDir); !ok {
 		fmt.Fprintf(s.Err, "benchwatch: no agent has %s: the next one that does delivers the mark\n", dataDir)
 	}
 	return nil
@@ -89,13 +90,13 @@ func markGlobal(s Streams, dataDir string, point marker.Marker) error {
 // targets are the runs to mark; all that were asked for must be there.
 func (m *markCommand) targets(dataDir string) ([]string, error) {
 	if len(*m.runs) == 0 {
-		return run.Active(dataDir)
+		return rundir.Active(dataDir)
 	}
 	var ids []string
 	for _, id := range *m.runs {
-		err := run.CheckID(id)
+		err := rundir.CheckID(id)
 		if err == nil {
-			_, err = run.At(dataDir, id).Load()
+			_, err = rundir.At(dataDir, id).Load()
 		}
 		if err != nil {
 			if errors.Is(err, fs.ErrNotExist) {
@@ -111,7 +112,7 @@ func (m *markCommand) targets(dataDir string) ([]string, error) {
 }
 
 func activeHint(dataDir string) string {
-	active, err := run.Active(dataDir)
+	active, err := rundir.Active(dataDir)
 	if err != nil || len(active) == 0 {
 		return "no run goes on in this data directory; another one is named with --data-dir"
 	}

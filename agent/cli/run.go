@@ -18,7 +18,8 @@ import (
 
 	"github.com/benchwatch/benchwatch/agent/config"
 	"github.com/benchwatch/benchwatch/agent/follow"
-	"github.com/benchwatch/benchwatch/agent/run"
+	"github.com/benchwatch/benchwatch/agent/launch"
+	"github.com/benchwatch/benchwatch/agent/rundir"
 )
 
 // Exit statuses of `run` for its own failures, as env and timeout use them.
@@ -43,8 +44,8 @@ type runCommand struct {
 	streams Streams
 	log     *slog.Logger
 	config  *config.Config
-	dir     run.Directory
-	claim   *run.Claim
+	dir     rundir.Directory
+	claim   *rundir.Claim
 	// unrecorded: the run's end could not be written (a full disk), so nobody
 	// will close it while we wait.
 	unrecorded bool
@@ -136,7 +137,7 @@ func (r *runCommand) execute(ctx context.Context, args []string, signals <-chan 
 }
 
 func (r *runCommand) start(ctx context.Context, args []string, signals <-chan os.Signal) (int, error) {
-	process, err := run.Start(r.dir, args)
+	process, err := launch.Start(r.dir, args)
 	if err != nil {
 		r.remove()
 		return 0, cantStart(err)
@@ -153,7 +154,7 @@ func (r *runCommand) start(ctx context.Context, args []string, signals <-chan os
 		if notifier != nil {
 			mirror.Go(func() { notifier.Run(ctx) })
 		}
-		if err := run.Mirror(ctx, r.dir, r.streams.Out, r.streams.Err, notifier, finish); err != nil && ctx.Err() == nil {
+		if err := launch.Mirror(ctx, r.dir, r.streams.Out, r.streams.Err, notifier, finish); err != nil && ctx.Err() == nil {
 			r.say("%v", err)
 		}
 	})
@@ -173,7 +174,7 @@ const recordPatience = 30 * time.Second
 
 // recordAgain tries to write the run's end until it succeeds, patience ends or
 // a signal comes. An agent finds the end out later, but not the exit status.
-func recordAgain(process *run.Process, signals <-chan os.Signal) bool {
+func recordAgain(process *launch.Process, signals <-chan os.Signal) bool {
 	tick := time.NewTicker(200 * time.Millisecond)
 	defer tick.Stop()
 	patience := time.After(recordPatience)
@@ -201,7 +202,7 @@ func (r *runCommand) pipe(ctx context.Context, signals <-chan os.Signal) error {
 		case <-ctx.Done():
 		}
 	}()
-	if err := run.Pipe(ctx, r.dir, r.streams.In, r.streams.Out); err != nil {
+	if err := launch.Pipe(ctx, r.dir, r.streams.In, r.streams.Out); err != nil {
 		return ownFailure(err, "")
 	}
 	return nil

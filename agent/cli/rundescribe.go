@@ -8,33 +8,34 @@ import (
 	"time"
 
 	"github.com/benchwatch/benchwatch/agent/config"
-	"github.com/benchwatch/benchwatch/agent/run"
+	"github.com/benchwatch/benchwatch/agent/rundir"
+
 	"github.com/benchwatch/benchwatch/agent/tool/commandline"
 )
 
 // describe reads the command line and makes the run's facts of it.
-func (r *runCommand) describe() (commandline.Command, run.Meta, error) {
+func (r *runCommand) describe() (commandline.Command, rundir.Meta, error) {
 	var command commandline.Command
 	tools := r.config.ToolSet()
 	if *r.tool != "" && tools.ByName(*r.tool) == nil {
-		return command, run.Meta{}, ownFailure(fmt.Errorf("unknown tool %q", *r.tool), "known are "+tools.Names())
+		return command, rundir.Meta{}, ownFailure(fmt.Errorf("unknown tool %q", *r.tool), "known are "+tools.Names())
 	}
 	if err := config.CheckLabels(*r.labels); err != nil {
-		return command, run.Meta{}, ownFailure(err, "")
+		return command, rundir.Meta{}, ownFailure(err, "")
 	}
 	if !r.piped() {
 		env := commandline.OS()
 		env.NoInject = !*r.inject
 		command = commandline.Read(*r.command, tools, env)
 		if _, err := exec.LookPath((*r.command)[0]); err != nil {
-			return command, run.Meta{}, cantStart(err)
+			return command, rundir.Meta{}, cantStart(err)
 		}
 	} else if *r.tool == "" {
-		return command, run.Meta{}, &exitError{Status: 2, Err: errors.New("reading a tool's output from standard input needs --tool"), Hint: "known are " + tools.Names()}
+		return command, rundir.Meta{}, &exitError{Status: 2, Err: errors.New("reading a tool's output from standard input needs --tool"), Hint: "known are " + tools.Names()}
 	}
 	d := command.Description
 	host, _ := os.Hostname() // an empty name is better than no run
-	meta := run.Meta{
+	meta := rundir.Meta{
 		ID: *r.id, Title: *r.title, Labels: map[string]string{}, Tool: *r.tool,
 		Verb: d.Command, Workload: d.Workload, Threads: d.Threads, Target: d.Target, Database: d.Database,
 		DurationSeconds: d.Duration.Seconds(), ReportIntervalSeconds: d.ReportInterval.Seconds(),
@@ -69,7 +70,7 @@ func (r *runCommand) describe() (commandline.Command, run.Meta, error) {
 
 // create makes the run directory; an id that the user did not choose is made
 // unique.
-func (r *runCommand) create(meta run.Meta) (err error) {
+func (r *runCommand) create(meta rundir.Meta) (err error) {
 	chosen := meta.ID != ""
 	for n := 1; ; n++ {
 		if !chosen {
@@ -77,15 +78,15 @@ func (r *runCommand) create(meta run.Meta) (err error) {
 			if name == "" {
 				name = meta.Tool
 			}
-			meta.ID = run.NewID(meta.StartedAt, name, meta.Threads, n)
+			meta.ID = rundir.NewID(meta.StartedAt, name, meta.Threads, n)
 		}
-		r.dir, r.claim, err = run.Create(r.config.DataDir, meta)
+		r.dir, r.claim, err = rundir.Create(r.config.DataDir, meta)
 		switch {
 		case err == nil:
 			return nil
-		case errors.Is(err, run.ErrExists) && !chosen:
+		case errors.Is(err, rundir.ErrExists) && !chosen:
 			continue
-		case errors.Is(err, run.ErrExists):
+		case errors.Is(err, rundir.ErrExists):
 			return ownFailure(err, "choose another --run-id")
 		default:
 			return ownFailure(err, "choose another place with --data-dir")

@@ -6,9 +6,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/benchwatch/benchwatch/agent/ingest"
 	"github.com/benchwatch/benchwatch/agent/observer"
 	"github.com/benchwatch/benchwatch/agent/report"
-	"github.com/benchwatch/benchwatch/agent/run"
+	"github.com/benchwatch/benchwatch/agent/rundir"
 )
 
 // observation is the observer in this process, or none where an agent has the
@@ -29,7 +30,7 @@ func (o *observation) stop() {
 // observe starts an observer for this run unless an agent does that.
 func (r *runCommand) observe(ctx context.Context) (*observation, error) {
 	own := &observation{}
-	if _, ok := run.Agent(r.config.DataDir); ok {
+	if _, ok := rundir.Agent(r.config.DataDir); ok {
 		return own, nil
 	}
 	ls, err := r.listen(true)
@@ -70,7 +71,7 @@ func (r *runCommand) afterwards(own *observation, signals <-chan os.Signal) {
 		r.say("%v", err)
 		return
 	}
-	snap, err := run.Read(context.Background(), r.dir, r.config.ToolSet().ByName(meta.Tool))
+	snap, err := ingest.Read(context.Background(), r.dir, r.config.ToolSet().ByName(meta.Tool))
 	if err != nil {
 		r.say("%v", err)
 	}
@@ -106,7 +107,7 @@ func (r *runCommand) awaitClosed(own *observation, signals <-chan os.Signal) {
 			return
 		}
 		if own.observer == nil {
-			if _, ok := run.Agent(r.config.DataDir); ok {
+			if _, ok := rundir.Agent(r.config.DataDir); ok {
 				seen = time.Now()
 			} else if time.Since(seen) > agentGrace {
 				r.say("the agent is gone: not waiting for replicas")

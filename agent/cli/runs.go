@@ -13,7 +13,7 @@ import (
 	"github.com/alecthomas/kingpin/v2"
 
 	"github.com/benchwatch/benchwatch/agent/report"
-	"github.com/benchwatch/benchwatch/agent/run"
+	"github.com/benchwatch/benchwatch/agent/rundir"
 )
 
 // runsCommand is one `benchwatch runs`.
@@ -56,14 +56,14 @@ func (r *runsCommand) run(s Streams) error {
 	if *r.tool != "" && r.tools.ByName(*r.tool) == nil {
 		return &exitError{Status: 2, Err: fmt.Errorf("unknown tool %q", *r.tool), Hint: "known are " + r.tools.Names()}
 	}
-	ids, err := run.List(r.dataDir)
+	ids, err := rundir.List(r.dataDir)
 	if err != nil {
 		return err
 	}
 	rows := []report.Row{}
 	damaged := 0
 	for _, id := range ids {
-		dir := run.At(r.dataDir, id)
+		dir := rundir.At(r.dataDir, id)
 		meta, err := dir.Load()
 		if err != nil {
 			fmt.Fprintf(s.Err, "benchwatch: left out: %v\n", err)
@@ -103,7 +103,7 @@ func (r *runsCommand) print(s Streams, rows []report.Row, all int) error {
 	return report.List(s.Out, rows)
 }
 
-func (r *runsCommand) wanted(m *run.Meta, since, until time.Time) bool {
+func (r *runsCommand) wanted(m *rundir.Meta, since, until time.Time) bool {
 	switch {
 	case *r.tool != "" && m.Tool != *r.tool,
 		!since.IsZero() && m.StartedAt.Before(since),
@@ -115,7 +115,7 @@ func (r *runsCommand) wanted(m *run.Meta, since, until time.Time) bool {
 
 // hasLabels reports whether a run has these labels. Its own facts count as
 // labels too, where the user has set none of that name.
-func hasLabels(m *run.Meta, labels map[string]string) bool {
+func hasLabels(m *rundir.Meta, labels map[string]string) bool {
 	for _, name := range slices.Sorted(maps.Keys(labels)) {
 		if v, ok := factOf(m, name); !ok || v != labels[name] {
 			return false
@@ -125,7 +125,7 @@ func hasLabels(m *run.Meta, labels map[string]string) bool {
 }
 
 // factOf returns a label, or a fact that is as good as one.
-func factOf(m *run.Meta, name string) (string, bool) {
+func factOf(m *rundir.Meta, name string) (string, bool) {
 	if v, ok := m.Labels[name]; ok {
 		return v, true
 	}
@@ -209,7 +209,7 @@ func (r *runsRemoveCommand) run(s Streams) error {
 }
 
 // confirm asks; no answer is no.
-func confirm(s Streams, dirs []run.Directory) bool {
+func confirm(s Streams, dirs []rundir.Directory) bool {
 	for _, dir := range dirs {
 		title := ""
 		if meta, err := dir.Load(); err == nil {

@@ -13,7 +13,10 @@ import (
 	"github.com/alecthomas/kingpin/v2"
 
 	"github.com/benchwatch/benchwatch/agent/config"
-	"github.com/benchwatch/benchwatch/agent/run"
+	"github.com/benchwatch/benchwatch/agent/history"
+	"github.com/benchwatch/benchwatch/agent/ingest"
+	"github.com/benchwatch/benchwatch/agent/rundir"
+
 	"github.com/benchwatch/benchwatch/agent/tool"
 )
 
@@ -77,10 +80,10 @@ const lastRun = "last"
 
 // findRun returns the run that a user names: by its id, by the beginning of
 // just one id, by the path of its directory, or as "last".
-func (s *store) findRun(name string) (run.Directory, error) {
+func (s *store) findRun(name string) (rundir.Directory, error) {
 	if strings.ContainsRune(name, filepath.Separator) {
-		dir := run.Directory(filepath.Clean(name))
-		if _, err := os.Stat(dir.Path(run.MetaFile)); err != nil {
+		dir := rundir.Directory(filepath.Clean(name))
+		if _, err := os.Stat(dir.Path(rundir.MetaFile)); err != nil {
 			return "", withHint(fmt.Errorf("no run in %s", name), "a run's directory holds a run.json")
 		}
 		return dir, nil
@@ -88,7 +91,7 @@ func (s *store) findRun(name string) (run.Directory, error) {
 	if err := s.exists(); err != nil {
 		return "", err
 	}
-	ids, err := run.List(s.dataDir)
+	ids, err := rundir.List(s.dataDir)
 	if err != nil {
 		return "", err
 	}
@@ -99,7 +102,7 @@ func (s *store) findRun(name string) (run.Directory, error) {
 		return s.newest(ids)
 	}
 	if slices.Contains(ids, name) {
-		return run.At(s.dataDir, name), nil
+		return rundir.At(s.dataDir, name), nil
 	}
 	var begin []string
 	for _, id := range ids {
@@ -111,7 +114,7 @@ func (s *store) findRun(name string) (run.Directory, error) {
 	case 0:
 		return "", withHint(fmt.Errorf("no run %s in %s", name, s.dataDir), "benchwatch runs lists them")
 	case 1:
-		return run.At(s.dataDir, begin[0]), nil
+		return rundir.At(s.dataDir, begin[0]), nil
 	default:
 		return "", withHint(fmt.Errorf("%d runs begin with %s", len(begin), name), "the first two are "+begin[0]+" and "+begin[1])
 	}
@@ -119,11 +122,11 @@ func (s *store) findRun(name string) (run.Directory, error) {
 
 // newest is the run that was started last; ids that users chose do not sort by
 // time.
-func (s *store) newest(ids []string) (run.Directory, error) {
-	var last run.Meta
+func (s *store) newest(ids []string) (rundir.Directory, error) {
+	var last rundir.Meta
 	var problem error
 	for _, id := range ids {
-		meta, err := run.At(s.dataDir, id).Load()
+		meta, err := rundir.At(s.dataDir, id).Load()
 		if err != nil {
 			problem = err
 			continue
@@ -135,12 +138,12 @@ func (s *store) newest(ids []string) (run.Directory, error) {
 	if last.ID == "" {
 		return "", problem
 	}
-	return run.At(s.dataDir, last.ID), nil
+	return rundir.At(s.dataDir, last.ID), nil
 }
 
 // findRuns returns the named runs, each once.
-func (s *store) findRuns(names []string) ([]run.Directory, error) {
-	var dirs []run.Directory
+func (s *store) findRuns(names []string) ([]rundir.Directory, error) {
+	var dirs []rundir.Directory
 	for _, name := range names {
 		dir, err := s.findRun(name)
 		if err != nil {
@@ -154,19 +157,19 @@ func (s *store) findRuns(names []string) ([]run.Directory, error) {
 }
 
 // read reads what is known of a run.
-func (s *store) read(ctx context.Context, dir run.Directory) (run.Snapshot, error) {
+func (s *store) read(ctx context.Context, dir rundir.Directory) (ingest.Snapshot, error) {
 	meta, err := dir.Load()
 	if err != nil {
-		return run.Snapshot{}, err
+		return ingest.Snapshot{}, err
 	}
-	return run.Read(ctx, dir, s.tools.ByName(meta.Tool))
+	return ingest.Read(ctx, dir, s.tools.ByName(meta.Tool))
 }
 
 // history reads all of a run.
-func (s *store) history(ctx context.Context, dir run.Directory) (*run.History, error) {
+func (s *store) history(ctx context.Context, dir rundir.Directory) (*history.History, error) {
 	meta, err := dir.Load()
 	if err != nil {
 		return nil, err
 	}
-	return run.ReadHistory(ctx, dir, s.tools.ByName(meta.Tool))
+	return history.ReadHistory(ctx, dir, s.tools.ByName(meta.Tool))
 }

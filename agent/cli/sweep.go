@@ -18,7 +18,8 @@ import (
 
 	"github.com/benchwatch/benchwatch/agent/config"
 	"github.com/benchwatch/benchwatch/agent/report"
-	"github.com/benchwatch/benchwatch/agent/run"
+	"github.com/benchwatch/benchwatch/agent/rundir"
+
 	"github.com/benchwatch/benchwatch/agent/secret"
 	"github.com/benchwatch/benchwatch/agent/sweep"
 	"github.com/benchwatch/benchwatch/agent/tool/commandline"
@@ -140,7 +141,7 @@ func (r *sweepCommand) result(s *sweep.Sweep) error {
 		if step.State != sweep.Done || step.Warmup {
 			continue
 		}
-		h, err := r.history(context.Background(), run.At(r.dataDir, step.RunID))
+		h, err := r.history(context.Background(), rundir.At(r.dataDir, step.RunID))
 		if err != nil {
 			fmt.Fprintf(r.streams.Err, "benchwatch: step %d: %v\n", step.Number, err)
 			continue
@@ -222,7 +223,7 @@ func (r *sweepCommand) create(s *sweep.Sweep) error {
 		name += "-" + w
 	}
 	for n := 1; ; n++ {
-		s.ID = run.NewID(s.CreatedAt, name, 0, n)
+		s.ID = rundir.NewID(s.CreatedAt, name, 0, n)
 		err := sweep.Create(r.dataDir, s)
 		if !errors.Is(err, os.ErrExist) {
 			return err

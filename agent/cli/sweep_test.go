@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/benchwatch/benchwatch/agent/run"
+	"github.com/benchwatch/benchwatch/agent/rundir"
 	"github.com/benchwatch/benchwatch/agent/sweep"
 )
 
@@ -110,7 +110,7 @@ func (s *sweeping) state() *sweep.Sweep {
 // killRuns kills the tool and the wrapper of the run that goes on, as a power
 // cut would.
 func (s *sweeping) killRuns() {
-	ids, err := run.Active(s.data)
+	ids, err := rundir.Active(s.data)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -125,7 +125,7 @@ func (s *sweeping) killRuns() {
 				_ = syscall.Kill(n, syscall.SIGKILL)
 			}
 		}
-		if meta, err := run.At(s.data, id).Load(); err == nil && meta.PID > 0 {
+		if meta, err := rundir.At(s.data, id).Load(); err == nil && meta.PID > 0 {
 			_ = syscall.Kill(-meta.PID, syscall.SIGKILL)
 		}
 	}
@@ -183,20 +183,20 @@ func TestSweepSurvivesKills(t *testing.T) {
 	// Of each step just one run came to its end, and it is the one that counts. The
 	// fake prints its summary at once: it is there whole or not at all.
 	ended, whole := map[string]int{}, 0
-	ids, err := run.List(s.data)
+	ids, err := rundir.List(s.data)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, id := range ids {
-		meta, err := run.At(s.data, id).Load()
+		meta, err := rundir.At(s.data, id).Load()
 		if err != nil {
 			t.Fatal(err)
 		}
-		if meta.Result == run.Succeeded {
+		if meta.Result == rundir.Succeeded {
 			step, _, _ := strings.Cut(strings.TrimPrefix(id, sw.ID+"-"), "-")
 			ended[step]++
 		}
-		out, err := os.ReadFile(run.At(s.data, id).Path(run.StdoutFile))
+		out, err := os.ReadFile(rundir.At(s.data, id).Path(rundir.StdoutFile))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			t.Fatal(err)
 		}
@@ -239,7 +239,7 @@ func TestSweepInterrupted(t *testing.T) {
 	if cmd.ProcessState.ExitCode() != 130 || !strings.Contains(out.String(), "hint: go on with benchwatch sweep --resume ") {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	if active, err := run.Active(s.data); err != nil || len(active) != 0 {
+	if active, err := rundir.Active(s.data); err != nil || len(active) != 0 {
 		t.Errorf("still running: %v, %v", active, err)
 	}
 	s.env = append(s.env, "SECONDS_EACH=0.05")

@@ -14,8 +14,11 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/benchwatch/benchwatch/agent/ingest"
+	"github.com/benchwatch/benchwatch/agent/live"
 	"github.com/benchwatch/benchwatch/agent/report"
-	"github.com/benchwatch/benchwatch/agent/run"
+	"github.com/benchwatch/benchwatch/agent/rundir"
+
 	"github.com/benchwatch/benchwatch/agent/sweep"
 	"github.com/benchwatch/benchwatch/agent/tool"
 )
@@ -119,7 +122,7 @@ func (r *sweepRunner) step(ctx context.Context, step *sweep.Step) error {
 }
 
 func (r *sweepRunner) exists(step *sweep.Step) bool {
-	_, err := os.Stat(run.At(r.dataDir, step.RunID).Path(run.MetaFile))
+	_, err := os.Stat(rundir.At(r.dataDir, step.RunID).Path(rundir.MetaFile))
 	return err == nil
 }
 
@@ -129,14 +132,14 @@ const adoption = 2 * time.Second
 // closeOrphan has a run that nobody closed say by its output how it ended: a crash
 // may have come between the tool's end and its record.
 func (r *sweepRunner) closeOrphan(ctx context.Context, step *sweep.Step) error {
-	dir := run.At(r.dataDir, step.RunID)
+	dir := rundir.At(r.dataDir, step.RunID)
 	for began := time.Now(); ; {
 		meta, err := dir.Load()
 		if err != nil || meta.Ended() || dir.Busy(&meta) {
 			return nil // begun says what that means
 		}
 		if time.Since(began) >= adoption {
-			_, err := dir.CloseOrphan(ctx, r.tools.ByName(meta.Tool))
+			_, err := live.CloseOrphan(ctx, dir, r.tools.ByName(meta.Tool))
 			return err
 		}
 		if err := pause(ctx, 100*time.Millisecond); err != nil {
@@ -148,7 +151,7 @@ func (r *sweepRunner) closeOrphan(ctx context.Context, step *sweep.Step) error {
 // begun reports whether a step's run, which an earlier process started, goes on
 // or came to its end. One that was cut off is done again.
 func (r *sweepRunner) begun(step *sweep.Step) bool {
-	dir := run.At(r.dataDir, step.RunID)
+	dir := rundir.At(r.dataDir, step.RunID)
 	meta, err := dir.Load()
 	if err != nil {
 		return false
@@ -156,7 +159,7 @@ func (r *sweepRunner) begun(step *sweep.Step) bool {
 	if dir.Busy(&meta) {
 		return true
 	}
-	return meta.Ended() && meta.Result != run.Interrupted && meta.Result != run.Lost
+	return meta.Ended() && meta.Result != rundir.Interrupted && meta.Result != rundir.Lost
 }
 
 // start runs the hook and the benchmark to its end. The text says why there is
@@ -217,7 +220,7 @@ func (r *sweepRunner) end(cmd *exec.Cmd, step *sweep.Step, done <-chan error) {
 		case <-done:
 			return
 		case <-tick.C:
-			meta, err := run.At(r.dataDir, step.RunID).Load()
+			meta, err := rundir.At(r.dataDir, step.RunID).Load()
 			if err == nil && meta.Ended() {
 				_ = cmd.Process.Signal(syscall.SIGINT)
 			}
@@ -253,7 +256,7 @@ const agentAway = 10 * time.Second
 
 // await waits until the run is closed, or nobody is left who would close it.
 func (r *sweepRunner) await(ctx context.Context, step *sweep.Step) error {
-	dir := run.At(r.dataDir, step.RunID)
+	dir := rundir.At(r.dataDir, step.RunID)
 	idle := time.Now()
 	for {
 		meta, err := dir.Load()
@@ -276,12 +279,12 @@ func (r *sweepRunner) await(ctx context.Context, step *sweep.Step) error {
 func (r *sweepRunner) finish(ctx context.Context, step *sweep.Step, problem string) error {
 	var row report.Row
 	if problem == "" {
-		dir := run.At(r.dataDir, step.RunID)
+		dir := rundir.At(r.dataDir, step.RunID)
 		meta, err := dir.Load()
 		if err != nil {
 			problem = err.Error()
 		} else {
-			snap, err := run.Read(ctx, dir, r.tools.ByName(meta.Tool))
+			snap, err := ingest.Read(ctx, dir, r.tools.ByName(meta.Tool))
 			if ctx.Err() != nil {
 				return ctx.Err() // looked at again when the sweep goes on
 			}
@@ -310,7 +313,7 @@ func (r *sweepRunner) finish(ctx context.Context, step *sweep.Step, problem stri
 
 func whyFailed(row *report.Row, complaint string) string {
 	switch row.Result {
-	case run.Succeeded:
+	case rundir.Succeeded:
 		return ""
 	case "":
 		return "nobody saw how the run ended"

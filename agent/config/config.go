@@ -19,7 +19,9 @@ import (
 
 	"github.com/benchwatch/benchwatch/agent/engine"
 	engines "github.com/benchwatch/benchwatch/agent/engine/registry"
-	"github.com/benchwatch/benchwatch/agent/run"
+	"github.com/benchwatch/benchwatch/agent/live"
+	"github.com/benchwatch/benchwatch/agent/rundir"
+
 	"github.com/benchwatch/benchwatch/agent/tool"
 	"github.com/benchwatch/benchwatch/agent/tool/pattern"
 	tools "github.com/benchwatch/benchwatch/agent/tool/registry"
@@ -84,7 +86,7 @@ type Prometheus struct {
 // Default is the configuration without a file.
 func Default() *Config {
 	return &Config{
-		DataDir:        run.DefaultDataDir(),
+		DataDir:        rundir.DefaultDataDir(),
 		SampleInterval: time.Second,
 		Runs:           Runs{MaxLive: 64, MaxKept: 256, DrainTimeout: 5 * time.Minute},
 	}
@@ -201,10 +203,10 @@ func Open(t engine.Target, log *slog.Logger) (engine.Prober, error) {
 }
 
 // RunLogs are the log files to follow.
-func (c *Config) RunLogs() []run.Log {
-	logs := make([]run.Log, len(c.Logs))
+func (c *Config) RunLogs() []live.Log {
+	logs := make([]live.Log, len(c.Logs))
 	for i, l := range c.Logs {
-		logs[i] = run.Log{Glob: l.Path, Tool: l.Tool, Labels: l.Labels}
+		logs[i] = live.Log{Glob: l.Path, Tool: l.Tool, Labels: l.Labels}
 	}
 	return logs
 }

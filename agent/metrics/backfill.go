@@ -6,7 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/benchwatch/benchwatch/agent/run"
+	"github.com/benchwatch/benchwatch/agent/history"
+	"github.com/benchwatch/benchwatch/agent/ingest"
 	"github.com/benchwatch/benchwatch/agent/tool"
 )
 
@@ -16,7 +17,7 @@ const stateEvery = 10 * time.Second
 
 // Run adds what a run would have exposed, report by report, and what its
 // servers did. Names and labels are those of the Collector.
-func (b *Backfill) Run(h *run.History) {
+func (b *Backfill) Run(h *history.History) {
 	id := h.Snapshot.Meta.ID
 	b.reports(h, id)
 	b.state(h, id)
@@ -27,7 +28,7 @@ func (b *Backfill) Run(h *run.History) {
 }
 
 // reports adds what changes with each interval report.
-func (b *Backfill) reports(h *run.History, id string) {
+func (b *Backfill) reports(h *history.History, id string) {
 	v := &h.Intervals
 	times := make([]int64, len(v.Elapsed))
 	stamps := make([]float64, len(times))
@@ -55,33 +56,33 @@ func (b *Backfill) reports(h *run.History, id string) {
 
 // sums adds the counters without an operation. Before the first report they
 // are 0, so that an increase is seen whole.
-func (b *Backfill) sums(times []int64, sums []run.Sums, id string) {
-	column := func(value func(run.Sums) float64) []float64 {
+func (b *Backfill) sums(times []int64, sums []ingest.Sums, id string) {
+	column := func(value func(ingest.Sums) float64) []float64 {
 		values := make([]float64, len(sums))
 		for i, s := range sums {
 			values[i] = value(s)
 		}
 		return values
 	}
-	b.add("run_errors_total", times, column(func(s run.Sums) float64 { return s.Errors }), "run", id)
-	b.add("run_reconnects_total", times, column(func(s run.Sums) float64 { return s.Reconnects }), "run", id)
-	b.add("run_error_messages_total", times, column(func(s run.Sums) float64 { return s.Messages }), "run", id)
-	b.add("run_lines_total", times, column(func(s run.Sums) float64 { return float64(s.Lines.Reported) }), "run", id, "result", "report")
-	b.add("run_lines_total", times, column(func(s run.Sums) float64 { return float64(s.Lines.Ignored) }), "run", id, "result", "ignored")
-	b.add("run_lines_total", times, column(func(s run.Sums) float64 { return float64(s.Lines.Malformed) }), "run", id, "result", "malformed")
+	b.add("run_errors_total", times, column(func(s ingest.Sums) float64 { return s.Errors }), "run", id)
+	b.add("run_reconnects_total", times, column(func(s ingest.Sums) float64 { return s.Reconnects }), "run", id)
+	b.add("run_error_messages_total", times, column(func(s ingest.Sums) float64 { return s.Messages }), "run", id)
+	b.add("run_lines_total", times, column(func(s ingest.Sums) float64 { return float64(s.Lines.Reported) }), "run", id, "result", "report")
+	b.add("run_lines_total", times, column(func(s ingest.Sums) float64 { return float64(s.Lines.Ignored) }), "run", id, "result", "ignored")
+	b.add("run_lines_total", times, column(func(s ingest.Sums) float64 { return float64(s.Lines.Malformed) }), "run", id, "result", "malformed")
 }
 
 // moment is an instant at which a run's state is told.
 type moment struct {
 	at       int64 // milliseconds
-	phase    run.Phase
+	phase    ingest.Phase
 	threads  float64
 	interval float64
 }
 
 // state adds what says where the run stands: at its start, when that changes,
 // and often enough in between that a Prometheus does not take it for gone.
-func (b *Backfill) state(h *run.History, id string) {
+func (b *Backfill) state(h *history.History, id string) {
 	moments := moments(h)
 	times := make([]int64, len(moments))
 	ones := make([]float64, len(moments))
@@ -89,15 +90,15 @@ func (b *Backfill) state(h *run.History, id string) {
 	start := make([]float64, len(moments))
 	threads := make([]float64, len(moments))
 	interval := make([]float64, len(moments))
-	phases := map[run.Phase]*span{}
+	phases := map[ingest.Phase]*span{}
 	for i, m := range moments {
 		times[i], ones[i], start[i] = m.at, 1, seconds(h.Snapshot.Meta.StartedAt)
 		active[i], threads[i], interval[i] = math.NaN(), math.NaN(), math.NaN()
-		if m.phase == run.Over {
+		if m.phase == ingest.Over {
 			continue
 		}
-		active[i] = truth(m.phase != run.Draining)
-		if m.phase != run.Draining {
+		active[i] = truth(m.phase != ingest.Draining)
+		if m.phase != ingest.Draining {
 			threads[i], interval[i] = m.threads, m.interval
 		}
 		p := phases[m.phase]
@@ -126,7 +127,7 @@ func (b *Backfill) state(h *run.History, id string) {
 }
 
 // marks adds the points on the time axis from when they were set on.
-func (b *Backfill) marks(h *run.History, times []int64) {
+func (b *Backfill) marks(h *history.History, times []int64) {
 	for _, m := range h.Markers {
 		at := m.Start.UnixMilli()
 		shown, values := []int64{at}, []float64{seconds(m.Start)}
@@ -140,11 +141,11 @@ func (b *Backfill) marks(h *run.History, times []int64) {
 }
 
 // moments are the instants of state, in order.
-func moments(h *run.History) []moment {
+func moments(h *history.History) []moment {
 	m, v := &h.Snapshot.Meta, &h.Intervals
-	phase := run.Starting
+	phase := ingest.Starting
 	if v.QuietWarmup {
-		phase = run.Warmup
+		phase = ingest.Warmup
 	}
 	now := moment{at: m.StartedAt.UnixMilli(), phase: phase, threads: math.NaN(), interval: math.NaN()}
 	if m.Threads > 0 {
@@ -171,9 +172,9 @@ func moments(h *run.History) []moment {
 	}
 	for i, e := range v.Elapsed {
 		next := now
-		next.at, next.phase = h.At(e).UnixMilli(), run.Measuring
+		next.at, next.phase = h.At(e).UnixMilli(), ingest.Measuring
 		if v.Warmup[i] {
-			next.phase = run.Warmup
+			next.phase = ingest.Warmup
 		}
 		if !math.IsNaN(v.Threads[i]) {
 			next.threads = v.Threads[i]
@@ -193,14 +194,14 @@ func moments(h *run.History) []moment {
 		return all
 	}
 	reach(m.EndedAt.UnixMilli())
-	now.at, now.phase = m.EndedAt.UnixMilli(), run.Draining
+	now.at, now.phase = m.EndedAt.UnixMilli(), ingest.Draining
 	if last := all[len(all)-1].at; now.at <= last { // the last report came with the end
 		now.at = last + 1
 	}
 	tell()
 	if m.ClosedAt != nil {
 		reach(m.ClosedAt.UnixMilli())
-		now.at, now.phase = max(m.ClosedAt.UnixMilli(), now.at+1), run.Over
+		now.at, now.phase = max(m.ClosedAt.UnixMilli(), now.at+1), ingest.Over
 		tell()
 	}
 	return all
@@ -208,7 +209,7 @@ func moments(h *run.History) []moment {
 
 // end adds the result and the summary, and the counters as the summary set
 // them right.
-func (b *Backfill) end(h *run.History, id string) {
+func (b *Backfill) end(h *history.History, id string) {
 	s := &h.Snapshot
 	m := &s.Meta
 	if m.EndedAt == nil {
@@ -221,8 +222,8 @@ func (b *Backfill) end(h *run.History, id string) {
 	for op, n := range s.Totals {
 		b.point("run_operations_total", at, n, "run", id, "op", op)
 	}
-	last := run.Sums{Errors: s.Errors, Reconnects: s.Reconnects, Messages: float64(s.MessageCount), Lines: s.Lines}
-	b.sums([]int64{at}, []run.Sums{last}, id)
+	last := ingest.Sums{Errors: s.Errors, Reconnects: s.Reconnects, Messages: float64(s.MessageCount), Lines: s.Lines}
+	b.sums([]int64{at}, []ingest.Sums{last}, id)
 	b.point("run_elapsed_seconds", at, s.ElapsedSeconds(*m.EndedAt), "run", id)
 	b.point("run_end_timestamp_seconds", at, seconds(*m.EndedAt), "run", id)
 	if m.ExitCode != nil {
@@ -240,7 +241,7 @@ func (b *Backfill) end(h *run.History, id string) {
 	b.summary(h, id, at)
 }
 
-func (b *Backfill) summary(h *run.History, id string, at int64) {
+func (b *Backfill) summary(h *history.History, id string, at int64) {
 	s := &h.Snapshot
 	duration := s.ElapsedSeconds(*s.Meta.EndedAt)
 	if sum := s.Summary; sum != nil {
@@ -275,7 +276,7 @@ func (b *Backfill) summaryCounts(counts []tool.Count, id string, at int64) {
 }
 
 // server adds what one server answered, at the times when it did.
-func (b *Backfill) server(h *run.History, s *run.ServerHistory) {
+func (b *Backfill) server(h *history.History, s *history.ServerHistory) {
 	for from := 0; from < len(s.Elapsed); {
 		to := from + 1
 		for to < len(s.Elapsed) && s.RoleAt.At(to) == s.RoleAt.At(from) {
@@ -287,7 +288,7 @@ func (b *Backfill) server(h *run.History, s *run.ServerHistory) {
 }
 
 // serverRows adds the ticks from up to to, in which the role does not change.
-func (b *Backfill) serverRows(h *run.History, s *run.ServerHistory, from, to int) {
+func (b *Backfill) serverRows(h *history.History, s *history.ServerHistory, from, to int) {
 	labels := []string{"target", s.Target, "engine", s.Engine, "cluster", s.Cluster, "role", s.RoleAt.At(from)}
 	n := to - from
 	times := make([]int64, n)
@@ -321,7 +322,7 @@ func (b *Backfill) serverRows(h *run.History, s *run.ServerHistory, from, to int
 }
 
 // serverInfo adds the server's version, which may change with a restart.
-func (b *Backfill) serverInfo(s *run.ServerHistory, from int, times []int64, up []float64, labels []string) {
+func (b *Backfill) serverInfo(s *history.ServerHistory, from int, times []int64, up []float64, labels []string) {
 	versions := map[string]*span{}
 	for i, t := range times {
 		if up[i] == 0 {

@@ -16,8 +16,12 @@ import (
 	"time"
 
 	"github.com/benchwatch/benchwatch/agent/engine"
+	"github.com/benchwatch/benchwatch/agent/history"
+	"github.com/benchwatch/benchwatch/agent/ingest"
+	"github.com/benchwatch/benchwatch/agent/live"
 	"github.com/benchwatch/benchwatch/agent/marker"
-	"github.com/benchwatch/benchwatch/agent/run"
+	"github.com/benchwatch/benchwatch/agent/rundir"
+
 	"github.com/benchwatch/benchwatch/agent/tool"
 	"github.com/benchwatch/benchwatch/agent/tool/registry"
 )
@@ -38,7 +42,7 @@ func TestBackfillEqualsLive(t *testing.T) {
 			}
 			tl := registry.Tools.ByName(c.tool)
 			ctx := context.Background()
-			h, err := run.ReadHistory(ctx, runOf(t, c.tool, string(data), true), tl)
+			h, err := history.ReadHistory(ctx, runOf(t, c.tool, string(data), true), tl)
 			if err != nil || len(h.Intervals.Elapsed) == 0 {
 				t.Fatalf("%d intervals, %v", len(h.Intervals.Elapsed), err)
 			}
@@ -48,7 +52,7 @@ func TestBackfillEqualsLive(t *testing.T) {
 			for line := range strings.Lines(string(data)) {
 				prefix.WriteString(line)
 				dir := runOf(t, c.tool, prefix.String(), false)
-				now, err := run.ReadHistory(ctx, dir, tl)
+				now, err := history.ReadHistory(ctx, dir, tl)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -57,29 +61,29 @@ func TestBackfillEqualsLive(t *testing.T) {
 				}
 				seen++
 				snap := now.Snapshot
-				equalAt(t, fmt.Sprintf("report %d", seen), live(t, Sources{Runs: func() []run.Snapshot { return []run.Snapshot{snap} }}, start),
+				equalAt(t, fmt.Sprintf("report %d", seen), scrapeLive(t, Sources{Runs: func() []ingest.Snapshot { return []ingest.Snapshot{snap} }}, start),
 					filled, h.At(h.Intervals.Elapsed[seen-1]).UnixMilli())
 			}
 			if seen < len(h.Intervals.Elapsed)-1 { // a report held back is not live before the end
 				t.Errorf("%d of %d reports compared", seen, len(h.Intervals.Elapsed))
 			}
 			over := h.Snapshot
-			runs := Sources{Runs: func() []run.Snapshot { return []run.Snapshot{over} }}
-			equalAt(t, "over", live(t, runs, start), filled, over.Meta.ClosedAt.UnixMilli())
-			over.Phase = run.Draining
-			equalAt(t, "draining", live(t, runs, start), filled, over.Meta.EndedAt.Add(3*time.Second).UnixMilli())
+			runs := Sources{Runs: func() []ingest.Snapshot { return []ingest.Snapshot{over} }}
+			equalAt(t, "over", scrapeLive(t, runs, start), filled, over.Meta.ClosedAt.UnixMilli())
+			over.Phase = ingest.Draining
+			equalAt(t, "draining", scrapeLive(t, runs, start), filled, over.Meta.EndedAt.Add(3*time.Second).UnixMilli())
 		})
 	}
 }
 
 // TestBackfillInfo guards the labels of run_info, which are text of any kind.
 func TestBackfillInfo(t *testing.T) {
-	h, err := run.ReadHistory(context.Background(), runOf(t, "sysbench", "", true), registry.Tools.ByName("sysbench"))
+	h, err := history.ReadHistory(context.Background(), runOf(t, "sysbench", "", true), registry.Tools.ByName("sysbench"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	filled := backfill(t, h)
-	for series := range live(t, Sources{Runs: func() []run.Snapshot { return []run.Snapshot{h.Snapshot} }}, start) {
+	for series := range scrapeLive(t, Sources{Runs: func() []ingest.Snapshot { return []ingest.Snapshot{h.Snapshot} }}, start) {
 		if strings.HasPrefix(series, prefix+"run_info{") {
 			if _, ok := filled[series]; !ok {
 				t.Errorf("missing %s", series)
@@ -93,12 +97,12 @@ func TestBackfillInfo(t *testing.T) {
 func TestBackfillServersEqualLive(t *testing.T) {
 	data := t.TempDir()
 	began := time.Now().Add(-time.Second)
-	dir, claim, err := run.Create(data, run.Meta{ID: "r", StartedAt: began, ClockStartedAt: &began})
+	dir, claim, err := rundir.Create(data, rundir.Meta{ID: "r", StartedAt: began, ClockStartedAt: &began})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer claim.Release()
-	w := run.NewWatcher(run.Options{DataDir: data, Tools: func() tool.Set { return registry.Tools }, Poll: 5 * time.Millisecond, Logger: slog.New(slog.DiscardHandler)})
+	w := live.NewWatcher(live.Options{DataDir: data, Tools: func() tool.Set { return registry.Tools }, Poll: 5 * time.Millisecond, Logger: slog.New(slog.DiscardHandler)})
 	ctx, cancel := context.WithCancel(context.Background())
 	var watching sync.WaitGroup
 	watching.Go(func() { w.Run(ctx) })
@@ -124,11 +128,11 @@ func TestBackfillServersEqualLive(t *testing.T) {
 	deadline := time.Now().Add(30 * time.Second)
 	for written := 0; written < len(frames) && time.Now().Before(deadline); {
 		w.Frame(frames[written])
-		if text, err := os.ReadFile(dir.Path(run.StatusFile)); err == nil {
+		if text, err := os.ReadFile(dir.Path(rundir.StatusFile)); err == nil {
 			written = bytes.Count(text, []byte("\n")) / 2
 		}
 	}
-	h, err := run.ReadHistory(ctx, dir, nil)
+	h, err := history.ReadHistory(ctx, dir, nil)
 	if err != nil || len(h.Servers) != 2 || len(h.DamageLines()) != 0 {
 		t.Fatalf("%d servers, %v, %q", len(h.Servers), err, h.DamageLines())
 	}
@@ -136,7 +140,7 @@ func TestBackfillServersEqualLive(t *testing.T) {
 	for i, f := range frames {
 		for j := range f.Samples {
 			one := engine.Frame{Tick: f.Tick, Samples: f.Samples[j : j+1]}
-			exposed := live(t, Sources{Samples: func() engine.Frame { return one }}, start)
+			exposed := scrapeLive(t, Sources{Samples: func() engine.Frame { return one }}, start)
 			at := f.Samples[j].Answered.UnixMilli()
 			for series, v := range exposed {
 				got, when, ok := filled[series].at(at)
@@ -158,10 +162,10 @@ func TestBackfillServersEqualLive(t *testing.T) {
 func TestBackfillMarks(t *testing.T) {
 	dir := runOf(t, "sysbench", "", true)
 	at := start.Add(90 * time.Second)
-	if _, err := marker.Append(dir.Path(run.MarkersFile), marker.Marker{Kind: marker.Point, Run: "r", Text: "fc_limit=1", Start: at}); err != nil {
+	if _, err := marker.Append(dir.Path(rundir.MarkersFile), marker.Marker{Kind: marker.Point, Run: "r", Text: "fc_limit=1", Start: at}); err != nil {
 		t.Fatal(err)
 	}
-	h, err := run.ReadHistory(context.Background(), dir, nil)
+	h, err := history.ReadHistory(context.Background(), dir, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -183,10 +187,10 @@ func TestBackfillOverlap(t *testing.T) {
 		tick := start.Add(time.Duration(i) * time.Second).Format(time.RFC3339)
 		fmt.Fprintf(&status, `{"tick":%q,"answered":%q,"target":"n1","engine":"mysql","up":true,"values":{"db_queries_total":%d,"bad name":1,"bad{x":1,"bad{x=1}":1}}`+"\n", tick, tick, i)
 	}
-	if err := os.WriteFile(dir.Path(run.StatusFile), []byte(status.String()), 0o600); err != nil {
+	if err := os.WriteFile(dir.Path(rundir.StatusFile), []byte(status.String()), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	h, err := run.ReadHistory(context.Background(), dir, nil)
+	h, err := history.ReadHistory(context.Background(), dir, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -206,7 +210,7 @@ func TestPromtoolTakesBackfill(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h, err := run.ReadHistory(context.Background(), runOf(t, "sysbench", string(data), true), registry.Tools.ByName("sysbench"))
+	h, err := history.ReadHistory(context.Background(), runOf(t, "sysbench", string(data), true), registry.Tools.ByName("sysbench"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/benchwatch/benchwatch/agent/engine"
-	"github.com/benchwatch/benchwatch/agent/run"
+	"github.com/benchwatch/benchwatch/agent/ingest"
+	"github.com/benchwatch/benchwatch/agent/rundir"
 )
 
 const (
@@ -27,7 +28,7 @@ const (
 // Sources are what the collector reads at each scrape. Each function returns at
 // once, from memory. A nil function has nothing to say.
 type Sources struct {
-	Runs        func() []run.Snapshot
+	Runs        func() []ingest.Snapshot
 	WaitingRuns func() int
 	Samples     func() engine.Frame
 	Deliveries  func() Deliveries
@@ -73,13 +74,13 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 
 // runInfo writes the facts about a run as labels. The user's own labels are
 // labels too, so the description is made for each run.
-func (c *Collector) runInfo(ch chan<- prometheus.Metric, s *run.Snapshot) {
+func (c *Collector) runInfo(ch chan<- prometheus.Metric, s *ingest.Snapshot) {
 	names, values := infoLabels(&s.Meta)
 	d := prometheus.NewDesc(prefix+runInfoName, runInfoHelp, names, nil)
 	gauge(ch, d, 1, values...)
 }
 
-func infoLabels(m *run.Meta) (names, values []string) {
+func infoLabels(m *rundir.Meta) (names, values []string) {
 	threads := ""
 	if m.Threads > 0 {
 		threads = strconv.Itoa(m.Threads)

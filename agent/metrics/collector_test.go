@@ -14,7 +14,9 @@ import (
 	"github.com/prometheus/common/expfmt"
 
 	"github.com/benchwatch/benchwatch/agent/engine"
-	"github.com/benchwatch/benchwatch/agent/run"
+	"github.com/benchwatch/benchwatch/agent/ingest"
+	"github.com/benchwatch/benchwatch/agent/rundir"
+
 	"github.com/benchwatch/benchwatch/agent/series"
 	"github.com/benchwatch/benchwatch/agent/tool"
 )
@@ -58,29 +60,29 @@ func golden(t *testing.T, name, got string) {
 }
 
 // sampleRun is a run in the middle of its measurement.
-func sampleRun() run.Snapshot {
+func sampleRun() ingest.Snapshot {
 	r := &tool.Report{Kind: tool.Interval, Run: 1, QueueLength: series.Some(3)}
 	r.AddRate("transaction", 21532.38)
 	r.AddLatency("transaction", "p95", 0.00104)
-	return run.Snapshot{
-		Meta: run.Meta{
+	return ingest.Snapshot{
+		Meta: rundir.Meta{
 			ID: "20261121T021403Z-oltp_read_write-t16", Title: "first \"try\"\n", Tool: "sysbench", ToolVersion: "1.0.20",
 			Workload: "oltp_read_write", Threads: 16, Target: "127.0.0.1:3306", Labels: map[string]string{"via": "direct"},
 			Generator: "loadgen", StartedAt: start,
 		},
-		Phase: run.Measuring, Threads: series.Some(16), Interval: r, LastReport: start.Add(29 * time.Second),
+		Phase: ingest.Measuring, Threads: series.Some(16), Interval: r, LastReport: start.Add(29 * time.Second),
 		IntervalSeconds: series.Some(1.0), Totals: map[string]float64{"transaction": 600000.5}, Errors: 2,
-		Lines: run.Lines{Reported: 30, Ignored: 11, Malformed: 1},
+		Lines: ingest.Lines{Reported: 30, Ignored: 11, Malformed: 1},
 	}
 }
 
-func ended(s run.Snapshot, phase run.Phase) run.Snapshot {
+func ended(s ingest.Snapshot, phase ingest.Phase) ingest.Snapshot {
 	end := start.Add(20 * time.Second)
 	code, seconds := 0, 1.25
-	s.Meta.EndedAt, s.Meta.ExitCode, s.Meta.Result = &end, &code, run.Succeeded
-	s.Meta.Drain = map[string]run.Drain{"n2": {Seconds: &seconds}, "n3": {TimedOut: true}}
+	s.Meta.EndedAt, s.Meta.ExitCode, s.Meta.Result = &end, &code, rundir.Succeeded
+	s.Meta.Drain = map[string]rundir.Drain{"n2": {Seconds: &seconds}, "n3": {TimedOut: true}}
 	s.Phase, s.Interval = phase, nil
-	s.Summary = &run.Summary{
+	s.Summary = &ingest.Summary{
 		ElapsedSeconds: series.Some(20.01),
 		Rates:          []tool.Rate{{Operation: "transaction", PerSecond: 21000}},
 		Counts:         []tool.Count{{Operation: "transaction", N: 420210}, {Operation: "error", N: 2}, {Operation: "reconnect", N: 1}},
@@ -89,16 +91,16 @@ func ended(s run.Snapshot, phase run.Phase) run.Snapshot {
 	return s
 }
 
-func runs(s ...run.Snapshot) Sources { return Sources{Runs: func() []run.Snapshot { return s }} }
+func runs(s ...ingest.Snapshot) Sources { return Sources{Runs: func() []ingest.Snapshot { return s }} }
 
 func TestRunWhileItLasts(t *testing.T) { golden(t, "run_active.prom", expose(t, runs(sampleRun()))) }
 
 func TestRunWhileReplicasCatchUp(t *testing.T) {
-	golden(t, "run_draining.prom", expose(t, runs(ended(sampleRun(), run.Draining))))
+	golden(t, "run_draining.prom", expose(t, runs(ended(sampleRun(), ingest.Draining))))
 }
 
 func TestRunOver(t *testing.T) {
-	golden(t, "run_over.prom", expose(t, runs(ended(sampleRun(), run.Over))))
+	golden(t, "run_over.prom", expose(t, runs(ended(sampleRun(), ingest.Over))))
 }
 
 // A run whose last report is old says nothing of now, but when that was.
@@ -186,8 +188,8 @@ func TestHostileText(t *testing.T) {
 }
 
 func TestLint(t *testing.T) {
-	text := expose(t, runs(sampleRun(), func() run.Snapshot {
-		s := ended(sampleRun(), run.Draining)
+	text := expose(t, runs(sampleRun(), func() ingest.Snapshot {
+		s := ended(sampleRun(), ingest.Draining)
 		s.Meta.ID = "other"
 		return s
 	}()))
@@ -205,7 +207,7 @@ func TestLint(t *testing.T) {
 }
 
 func BenchmarkScrape(b *testing.B) {
-	var snaps []run.Snapshot
+	var snaps []ingest.Snapshot
 	for i := range 7 { // about 200 series
 		s := sampleRun()
 		s.Meta.ID += string(rune('a' + i))

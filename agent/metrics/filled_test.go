@@ -14,7 +14,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/benchwatch/benchwatch/agent/run"
+	"github.com/benchwatch/benchwatch/agent/history"
+	"github.com/benchwatch/benchwatch/agent/rundir"
 )
 
 // sampled is a series' values by time in milliseconds.
@@ -34,7 +35,7 @@ func (s sampled) at(t int64) (float64, int64, bool) {
 
 // backfill writes histories and reads the text back, checking that every series
 // stands in one place and rises in time.
-func backfill(t *testing.T, hs ...*run.History) map[string]sampled {
+func backfill(t *testing.T, hs ...*history.History) map[string]sampled {
 	t.Helper()
 	b := NewBackfill()
 	for _, h := range hs {
@@ -108,7 +109,7 @@ func canonical(t *testing.T, name string) string {
 }
 
 // live is what a collector exposes.
-func live(t *testing.T, sources Sources, now time.Time) map[string]float64 {
+func scrapeLive(t *testing.T, sources Sources, now time.Time) map[string]float64 {
 	t.Helper()
 	c := NewCollector(sources)
 	c.now = func() time.Time { return now }
@@ -166,21 +167,21 @@ func equalAt(t *testing.T, what string, exposed map[string]float64, filled map[s
 }
 
 // runOf makes a run directory with an output.
-func runOf(t *testing.T, name, output string, ended bool) run.Directory {
+func runOf(t *testing.T, name, output string, ended bool) rundir.Directory {
 	t.Helper()
-	meta := run.Meta{ID: "r", Title: "a \"title\"\n", Tool: name, Threads: 4, Labels: map[string]string{"via": `di\rect`}, StartedAt: start, ClockStartedAt: &start}
+	meta := rundir.Meta{ID: "r", Title: "a \"title\"\n", Tool: name, Threads: 4, Labels: map[string]string{"via": `di\rect`}, StartedAt: start, ClockStartedAt: &start}
 	if ended {
 		end, code, drain := start.Add(time.Hour), 0, 2.5
 		closed := end.Add(10 * time.Second)
-		meta.EndedAt, meta.ClosedAt, meta.ExitCode, meta.Result = &end, &closed, &code, run.Succeeded
-		meta.Drain = map[string]run.Drain{"n2": {Seconds: &drain}, "n3": {TimedOut: true}}
+		meta.EndedAt, meta.ClosedAt, meta.ExitCode, meta.Result = &end, &closed, &code, rundir.Succeeded
+		meta.Drain = map[string]rundir.Drain{"n2": {Seconds: &drain}, "n3": {TimedOut: true}}
 	}
-	dir, claim, err := run.Create(t.TempDir(), meta)
+	dir, claim, err := rundir.Create(t.TempDir(), meta)
 	if err != nil {
 		t.Fatal(err)
 	}
 	claim.Release()
-	if err := os.WriteFile(dir.Path(run.StdoutFile), []byte(output), 0o600); err != nil {
+	if err := os.WriteFile(dir.Path(rundir.StdoutFile), []byte(output), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return dir

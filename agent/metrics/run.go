@@ -5,7 +5,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/benchwatch/benchwatch/agent/run"
+	"github.com/benchwatch/benchwatch/agent/ingest"
 	"github.com/benchwatch/benchwatch/agent/series"
 )
 
@@ -51,14 +51,14 @@ var (
 )
 
 // runs writes the series of one run.
-func (c *Collector) run(ch chan<- prometheus.Metric, s *run.Snapshot, now time.Time) {
+func (c *Collector) run(ch chan<- prometheus.Metric, s *ingest.Snapshot, now time.Time) {
 	id := s.Meta.ID
 	c.runInfo(ch, s)
 	gauge(ch, runStart, seconds(s.Meta.StartedAt), id)
 	if s.Meta.Ended() {
 		c.ended(ch, s)
 	}
-	if s.Phase == run.Over {
+	if s.Phase == ingest.Over {
 		return
 	}
 	gauge(ch, runPhase, 1, id, string(s.Phase))
@@ -80,7 +80,7 @@ func (c *Collector) run(ch chan<- prometheus.Metric, s *run.Snapshot, now time.T
 }
 
 // active writes what is true only while the tool runs.
-func active(ch chan<- prometheus.Metric, s *run.Snapshot, id string) {
+func active(ch chan<- prometheus.Metric, s *ingest.Snapshot, id string) {
 	if s.Threads.Known {
 		gauge(ch, runThreads, float64(s.Threads.Value), id)
 	}
@@ -105,7 +105,7 @@ func active(ch chan<- prometheus.Metric, s *run.Snapshot, id string) {
 }
 
 // ended writes what is known once the tool has ended.
-func (c *Collector) ended(ch chan<- prometheus.Metric, s *run.Snapshot) {
+func (c *Collector) ended(ch chan<- prometheus.Metric, s *ingest.Snapshot) {
 	id := s.Meta.ID
 	gauge(ch, runEnd, seconds(*s.Meta.EndedAt), id)
 	if s.Meta.ExitCode != nil {

@@ -13,8 +13,9 @@ import (
 	"github.com/prometheus/common/version"
 
 	"github.com/benchwatch/benchwatch/agent/alert"
+	"github.com/benchwatch/benchwatch/agent/ingest"
 	"github.com/benchwatch/benchwatch/agent/marker"
-	"github.com/benchwatch/benchwatch/agent/run"
+
 	"github.com/benchwatch/benchwatch/agent/web"
 )
 
@@ -58,7 +59,7 @@ var landingPage = template.Must(template.New("landing").Funcs(template.FuncMap{
 
 // pageRun is a run as the landing page shows it.
 type pageRun struct {
-	run.Snapshot
+	ingest.Snapshot
 	Elapsed        string
 	Throughput     float64
 	HasThroughput  bool
@@ -82,7 +83,7 @@ func (b *Observer) landing(w http.ResponseWriter, _ *http.Request) {
 	}{Version: version.Version, Page: web.Built()}
 	for _, s := range slices.Backward(b.Snapshots()) {
 		switch {
-		case s.Phase != run.Over:
+		case s.Phase != ingest.Over:
 			data.Live = append(data.Live, newPageRun(s, now))
 		case len(data.Recent) < recentRuns:
 			data.Recent = append(data.Recent, newPageRun(s, now))
@@ -116,7 +117,7 @@ type slogErrors struct{ log *slog.Logger }
 
 func (l slogErrors) Println(v ...any) { l.log.Error("scrape", "err", fmt.Sprint(v...)) }
 
-func newPageRun(s run.Snapshot, now time.Time) pageRun {
+func newPageRun(s ingest.Snapshot, now time.Time) pageRun {
 	p := pageRun{Snapshot: s, Elapsed: (time.Duration(s.ElapsedSeconds(now)) * time.Second).String()}
 	switch {
 	case s.Interval != nil:

@@ -13,9 +13,10 @@ import (
 	"time"
 
 	"github.com/benchwatch/benchwatch/agent/config"
+	"github.com/benchwatch/benchwatch/agent/ingest"
 	"github.com/benchwatch/benchwatch/agent/marker"
 	"github.com/benchwatch/benchwatch/agent/metrics"
-	"github.com/benchwatch/benchwatch/agent/run"
+	"github.com/benchwatch/benchwatch/agent/rundir"
 )
 
 // flushTime is how long the end waits for markers that are about to be sent.
@@ -75,14 +76,14 @@ func (m *markers) reload(c *config.Config) error {
 // watchAll takes up what earlier processes have left in the queues, and points
 // that belong to no run.
 func (m *markers) watchAll(dataDir string) {
-	m.deliverer.Watch(filepath.Join(dataDir, run.MarkersFile))
-	ids, err := run.List(dataDir)
+	m.deliverer.Watch(filepath.Join(dataDir, rundir.MarkersFile))
+	ids, err := rundir.List(dataDir)
 	if err != nil {
 		m.log.Error("can't look for markers left to send", "err", err)
 		return
 	}
 	for _, id := range ids {
-		path := run.At(dataDir, id).Path(run.MarkersFile)
+		path := rundir.At(dataDir, id).Path(rundir.MarkersFile)
 		if _, err := os.Stat(path); err == nil {
 			m.deliverer.Watch(path)
 		}
@@ -105,8 +106,8 @@ func (m *markers) run(ctx context.Context) {
 }
 
 // began opens the run's range, unless it is there already.
-func (m *markers) began(dir run.Directory, meta run.Meta) {
-	path := dir.Path(run.MarkersFile)
+func (m *markers) began(dir rundir.Directory, meta rundir.Meta) {
+	path := dir.Path(rundir.MarkersFile)
 	defer m.deliverer.Watch(path)
 	states, err := marker.Read(path)
 	if err != nil {
@@ -119,8 +120,8 @@ func (m *markers) began(dir run.Directory, meta run.Meta) {
 }
 
 // settled closes the run's range.
-func (m *markers) settled(dir run.Directory, snap run.Snapshot) {
-	path := dir.Path(run.MarkersFile)
+func (m *markers) settled(dir rundir.Directory, snap ingest.Snapshot) {
+	path := dir.Path(rundir.MarkersFile)
 	m.append(path, rangeOf(&snap.Meta, snap.Summary))
 	m.deliverer.Watch(path)
 	m.deliverer.Kick()
@@ -133,7 +134,7 @@ func (m *markers) append(path string, r marker.Marker) {
 }
 
 // rangeOf is the annotation of a run: what it is and how it ended.
-func rangeOf(meta *run.Meta, sum *run.Summary) marker.Marker {
+func rangeOf(meta *rundir.Meta, sum *ingest.Summary) marker.Marker {
 	facts := []string{}
 	for _, f := range []string{meta.Tool, meta.Workload} {
 		if f != "" {

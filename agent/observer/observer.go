@@ -17,8 +17,10 @@ import (
 
 	"github.com/benchwatch/benchwatch/agent/config"
 	"github.com/benchwatch/benchwatch/agent/engine"
+	"github.com/benchwatch/benchwatch/agent/ingest"
+	"github.com/benchwatch/benchwatch/agent/live"
 	"github.com/benchwatch/benchwatch/agent/metrics"
-	"github.com/benchwatch/benchwatch/agent/run"
+
 	"github.com/benchwatch/benchwatch/agent/tool"
 	"github.com/benchwatch/benchwatch/agent/web"
 )
@@ -37,7 +39,7 @@ type Observer struct {
 	log      *slog.Logger
 	dataDir  string
 	only     []string
-	watcher  *run.Watcher
+	watcher  *live.Watcher
 	sampler  *engine.Sampler
 	markers  *markers
 	page     *web.Page
@@ -60,7 +62,7 @@ func New(o Options) (*Observer, error) {
 		DataDir: o.Config.DataDir, Only: o.Only, Runs: b.Snapshots, Tools: b.tools,
 		Landing: http.HandlerFunc(b.landing), Logger: o.Logger,
 	})
-	b.watcher = run.NewWatcher(run.Options{
+	b.watcher = live.NewWatcher(live.Options{
 		DataDir: o.Config.DataDir, Only: o.Only,
 		Tools:   b.tools,
 		Targets: b.sampler.Targets, ReadSettings: b.sampler.ReadSettings, Logs: b.logs,
@@ -138,7 +140,7 @@ func (b *Observer) Reload(c *config.Config) error {
 }
 
 // Snapshots returns the live and the kept runs, oldest first.
-func (b *Observer) Snapshots() []run.Snapshot { return b.watcher.Snapshots() }
+func (b *Observer) Snapshots() []ingest.Snapshot { return b.watcher.Snapshots() }
 
 // GiveUpDrain closes runs that have ended without waiting for replicas.
 func (b *Observer) GiveUpDrain() { b.watcher.GiveUpDrain() }
@@ -158,7 +160,7 @@ func (b *Observer) tools() tool.Set {
 	return b.config.ToolSet()
 }
 
-func (b *Observer) logs() []run.Log {
+func (b *Observer) logs() []live.Log {
 	if len(b.only) > 0 {
 		return nil
 	}

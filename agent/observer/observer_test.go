@@ -17,7 +17,7 @@ import (
 
 	"github.com/benchwatch/benchwatch/agent/config"
 	"github.com/benchwatch/benchwatch/agent/marker"
-	"github.com/benchwatch/benchwatch/agent/run"
+	"github.com/benchwatch/benchwatch/agent/rundir"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -59,9 +59,9 @@ func start(t *testing.T, c *config.Config) (*Observer, func(path string) (int, s
 	}
 }
 
-func newRun(t *testing.T, c *config.Config, meta run.Meta) run.Directory {
+func newRun(t *testing.T, c *config.Config, meta rundir.Meta) rundir.Directory {
 	t.Helper()
-	dir, claim, err := run.Create(c.DataDir, meta)
+	dir, claim, err := rundir.Create(c.DataDir, meta)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +87,7 @@ func until(t *testing.T, what string, ok func() bool) {
 func TestLandingPageEscapes(t *testing.T) {
 	c := testConfig(t)
 	end := time.Now().Add(-time.Minute)
-	newRun(t, c, run.Meta{ID: "one", Title: `<script>alert("x")</script>`, Tool: "sysbench", StartedAt: end.Add(-time.Minute), EndedAt: &end, ClosedAt: &end, Result: run.Failed})
+	newRun(t, c, rundir.Meta{ID: "one", Title: `<script>alert("x")</script>`, Tool: "sysbench", StartedAt: end.Add(-time.Minute), EndedAt: &end, ClosedAt: &end, Result: rundir.Failed})
 	_, get := start(t, c)
 	var page string
 	until(t, "the run on the page", func() bool {
@@ -114,7 +114,7 @@ func TestPages(t *testing.T) {
 // Each run gets one range: open while it lasts, closed with its result.
 func TestRangeOfARun(t *testing.T) {
 	c := testConfig(t)
-	dir, claim, err := run.Create(c.DataDir, run.Meta{ID: "one", Title: "a title", Tool: "sysbench", Threads: 4, StartedAt: time.Now().Add(-time.Minute).UTC()})
+	dir, claim, err := rundir.Create(c.DataDir, rundir.Meta{ID: "one", Title: "a title", Tool: "sysbench", Threads: 4, StartedAt: time.Now().Add(-time.Minute).UTC()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,7 +122,7 @@ func TestRangeOfARun(t *testing.T) {
 	start(t, c)
 	var states []marker.State
 	read := func() []marker.State {
-		states, err = marker.Read(dir.Path(run.MarkersFile))
+		states, err = marker.Read(dir.Path(rundir.MarkersFile))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -132,9 +132,9 @@ func TestRangeOfARun(t *testing.T) {
 	if s := states[0]; !s.End.IsZero() || s.Run != "one" || !strings.Contains(s.Text, "a title") {
 		t.Errorf("open: %+v", s)
 	}
-	if _, err := dir.Update(func(m *run.Meta) {
+	if _, err := dir.Update(func(m *rundir.Meta) {
 		end := time.Now().UTC()
-		m.EndedAt, m.Result, m.Reason = &end, run.Failed, "exit status 1"
+		m.EndedAt, m.Result, m.Reason = &end, rundir.Failed, "exit status 1"
 	}); err != nil {
 		t.Fatal(err)
 	}

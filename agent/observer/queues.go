@@ -5,7 +5,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/benchwatch/benchwatch/agent/run"
+	"github.com/benchwatch/benchwatch/agent/rundir"
 )
 
 // tendEvery is how often the queues of markers are looked through for those that
@@ -44,7 +44,7 @@ func (b *Observer) tendQueues(ctx context.Context) {
 // for that. shown is asked when the runs on disk are known, so that a new run is
 // among them or has not begun.
 func (m *markers) tend(dataDir string, shown func() map[string]bool) {
-	ids, err := run.List(dataDir)
+	ids, err := rundir.List(dataDir)
 	if err != nil {
 		m.log.Error("can't look for queues of markers", "err", err)
 		return
@@ -55,7 +55,7 @@ func (m *markers) tend(dataDir string, shown func() map[string]bool) {
 	}
 	present := make(map[string]queueSize, len(ids))
 	for _, id := range ids {
-		path := run.At(dataDir, id).Path(run.MarkersFile)
+		path := rundir.At(dataDir, id).Path(rundir.MarkersFile)
 		if visible[id] {
 			present[id] = queueSize{}
 			continue
@@ -73,7 +73,7 @@ func (m *markers) tend(dataDir string, shown func() map[string]bool) {
 	}
 	for id := range m.tended {
 		if _, there := present[id]; !there {
-			m.deliverer.Forget(run.At(dataDir, id).Path(run.MarkersFile))
+			m.deliverer.Forget(rundir.At(dataDir, id).Path(rundir.MarkersFile))
 		}
 	}
 	m.tended = present

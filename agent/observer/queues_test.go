@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/benchwatch/benchwatch/agent/marker"
-	"github.com/benchwatch/benchwatch/agent/run"
+	"github.com/benchwatch/benchwatch/agent/rundir"
 )
 
 // annotations takes what is sent to it and never has any.
@@ -57,12 +57,12 @@ func TestQueuesAreLetGo(t *testing.T) {
 	add := func(id, text string) {
 		t.Helper()
 		p := marker.Marker{Kind: marker.Point, Run: id, Text: text, Start: time.Now()}
-		if _, err := marker.Append(run.At(c.DataDir, id).Path(run.MarkersFile), p); err != nil {
+		if _, err := marker.Append(rundir.At(c.DataDir, id).Path(rundir.MarkersFile), p); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for _, id := range []string{"a", "b", "c"} {
-		newRun(t, c, run.Meta{ID: id, StartedAt: time.Now()})
+		newRun(t, c, rundir.Meta{ID: id, StartedAt: time.Now()})
 		add(id, "first of "+id)
 	}
 	m.watchAll(c.DataDir)
@@ -104,7 +104,7 @@ func TestQueuesAreLetGo(t *testing.T) {
 	if last := received()[3]; !strings.Contains(last, "second of a") {
 		t.Errorf("delivered %s", last)
 	}
-	if err := os.RemoveAll(string(run.At(c.DataDir, "b"))); err != nil {
+	if err := os.RemoveAll(string(rundir.At(c.DataDir, "b"))); err != nil {
 		t.Fatal(err)
 	}
 	become("first of c", "c")

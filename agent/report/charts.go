@@ -5,7 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/benchwatch/benchwatch/agent/run"
+	"github.com/benchwatch/benchwatch/agent/history"
+	"github.com/benchwatch/benchwatch/agent/ingest"
 	"github.com/benchwatch/benchwatch/agent/tool"
 )
 
@@ -16,7 +17,7 @@ type axis struct {
 	marks    []Mark
 }
 
-func axisOf(h *run.History) axis {
+func axisOf(h *history.History) axis {
 	a := axis{}
 	reach := func(values []float64) {
 		if n := len(values); n > 0 {
@@ -44,7 +45,7 @@ func axisOf(h *run.History) axis {
 }
 
 // warmups are the times that the tool's summary leaves out.
-func warmups(v *run.Intervals) []Band {
+func warmups(v *ingest.Intervals) []Band {
 	var bands []Band
 	for i, warm := range v.Warmup {
 		if !warm {
@@ -64,7 +65,7 @@ func warmups(v *run.Intervals) []Band {
 }
 
 // drainBand is from the tool's end until the last replica had caught up.
-func drainBand(h *run.History) []Band {
+func drainBand(h *history.History) []Band {
 	m := &h.Snapshot.Meta
 	if m.EndedAt == nil || len(m.Drain) == 0 {
 		return nil
@@ -83,7 +84,7 @@ func drainBand(h *run.History) []Band {
 }
 
 // Charts draws a run: the tool's reports first, then the servers.
-func Charts(h *run.History) []Chart {
+func Charts(h *history.History) []Chart {
 	a := axisOf(h)
 	charts := append(toolCharts(&h.Intervals), serverCharts(h.Servers)...)
 	charts = append(charts, hostChart(&h.Host))
@@ -94,7 +95,7 @@ func Charts(h *run.History) []Chart {
 	return charts
 }
 
-func toolCharts(v *run.Intervals) []Chart {
+func toolCharts(v *ingest.Intervals) []Chart {
 	throughput := Chart{Title: "Throughput by operation", Unit: "operations per second"}
 	for _, s := range ordered(v.Rates) {
 		throughput.add(s.Operation, v.Elapsed, s.Values)
@@ -114,9 +115,9 @@ func toolCharts(v *run.Intervals) []Chart {
 
 // ordered puts transactions first and bounds the lines of a chart: what a tool
 // names is the tool's.
-func ordered(all []run.OperationSeries) []run.OperationSeries {
+func ordered(all []ingest.OperationSeries) []ingest.OperationSeries {
 	all = slices.Clone(all)
-	slices.SortStableFunc(all, func(a, b run.OperationSeries) int {
+	slices.SortStableFunc(all, func(a, b ingest.OperationSeries) int {
 		if (a.Operation == tool.Transaction) != (b.Operation == tool.Transaction) {
 			if a.Operation == tool.Transaction {
 				return -1
@@ -138,7 +139,7 @@ func (c *Chart) add(name string, x, y []float64) {
 }
 
 // hostChart is the CPU of the load generator's machine.
-func hostChart(v *run.HostHistory) Chart {
+func hostChart(v *history.HostHistory) Chart {
 	c := Chart{Title: "CPU of the load generator's machine", Unit: "% of all its cores"}
 	c.add("busy", v.Elapsed, scaled(v.Busy, 100))
 	c.add("waiting for disks", v.Elapsed, scaled(v.IOWait, 100))
@@ -149,15 +150,15 @@ func hostChart(v *run.HostHistory) Chart {
 // measure is one value of every server as a chart.
 type measure struct {
 	title, unit string
-	values      func(*run.ServerHistory) []float64
+	values      func(*history.ServerHistory) []float64
 }
 
-func gauge(name string, factor float64) func(*run.ServerHistory) []float64 {
-	return func(s *run.ServerHistory) []float64 { return scaled(s.Values(name), factor) }
+func gauge(name string, factor float64) func(*history.ServerHistory) []float64 {
+	return func(s *history.ServerHistory) []float64 { return scaled(s.Values(name), factor) }
 }
 
-func perSecond(name string, factor float64) func(*run.ServerHistory) []float64 {
-	return func(s *run.ServerHistory) []float64 { return scaled(s.Rate(name), factor) }
+func perSecond(name string, factor float64) func(*history.ServerHistory) []float64 {
+	return func(s *history.ServerHistory) []float64 { return scaled(s.Rate(name), factor) }
 }
 
 // measures in the order of the charts; each is drawn where a server tells it.
@@ -172,8 +173,8 @@ var measures = []measure{
 	{"Flow control (Group Replication)", "% of the time throttled, summed over sessions", perSecond("group_replication_flow_control_throttled_seconds_total", 100)},
 	{"Receive queue (Galera)", "write sets", gauge("galera_receive_queue", 1)},
 	{"Replication queue", "transactions received and not applied", gauge("replication_queue_transactions", 1)},
-	{"Replication lag", "seconds", func(s *run.ServerHistory) []float64 { return s.LagSeconds }},
-	{"Replication lag", "transactions", func(s *run.ServerHistory) []float64 { return s.LagTransactions }},
+	{"Replication lag", "seconds", func(s *history.ServerHistory) []float64 { return s.LagSeconds }},
+	{"Replication lag", "transactions", func(s *history.ServerHistory) []float64 { return s.LagTransactions }},
 	{"Waiting for row locks", "clients, on average", perSecond("db_lock_wait_seconds_total", 1)},
 	{"Deadlocks", "per second", perSecond("mysql_innodb_deadlocks_total", 1)},
 	{"Certification failures (Galera)", "per second", perSecond("galera_certification_failures_total", 1)},
@@ -183,7 +184,7 @@ var measures = []measure{
 	{"Queued operations (MongoDB)", "waiting", sum("mongodb_queued_operations")},
 }
 
-func serverCharts(servers []*run.ServerHistory) []Chart {
+func serverCharts(servers []*history.ServerHistory) []Chart {
 	var charts []Chart
 	for _, m := range measures {
 		c := Chart{Title: m.title, Unit: m.unit}
@@ -210,8 +211,8 @@ func (c *Chart) zero() bool {
 }
 
 // sum adds up the series of one metric over all its labels.
-func sum(metric string) func(*run.ServerHistory) []float64 {
-	return func(s *run.ServerHistory) []float64 {
+func sum(metric string) func(*history.ServerHistory) []float64 {
+	return func(s *history.ServerHistory) []float64 {
 		var total []float64
 		for _, name := range s.Names() {
 			if name != metric && !strings.HasPrefix(name, metric+"{") {

@@ -7,7 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/benchwatch/benchwatch/agent/run"
+	"github.com/benchwatch/benchwatch/agent/history"
+	"github.com/benchwatch/benchwatch/agent/rundir"
 )
 
 // group makes runs of one setting: threads and label, with these rates.
@@ -15,7 +16,7 @@ func group(name string, threads int, rates ...float64) Group {
 	g := Group{Name: "via=" + name}
 	for i, tps := range rates {
 		g.Runs = append(g.Runs, Row{
-			ID: fmt.Sprintf("%s-%d-%d", name, threads, i), Tool: "sysbench", Workload: "oltp_read_write", Threads: threads, Result: run.Succeeded,
+			ID: fmt.Sprintf("%s-%d-%d", name, threads, i), Tool: "sysbench", Workload: "oltp_read_write", Threads: threads, Result: rundir.Succeeded,
 			Labels: map[string]string{"via": name, "sweep": "s", "repeat": fmt.Sprint(i)},
 			TPS:    ptr(tps), Latency: map[string]float64{"p95": 0.001 * 1000 / tps}, Errors: ptr(0),
 		})
@@ -112,7 +113,7 @@ func TestCompareSaysWhatDiffers(t *testing.T) {
 
 func TestCompareFormats(t *testing.T) {
 	dir := captured(t)
-	h := history(t, dir)
+	h := readHistory(t, dir)
 	groups := []Group{{Name: "<b>a", Runs: []Row{RowOf(&h.Snapshot)}}, {Name: "b|c", Runs: []Row{RowOf(&h.Snapshot)}}}
 	c := Compare(groups, nil)
 	var markdown, csv, data, page bytes.Buffer
@@ -125,7 +126,7 @@ func TestCompareFormats(t *testing.T) {
 	if err := JSON(&data, c); err != nil || !json.Valid(data.Bytes()) {
 		t.Errorf("%v\n%s", err, data.String())
 	}
-	p := ComparisonPage{Comparison: c, Charts: CompareCharts(&c, groups, [][]*run.History{{h}, {h}})}
+	p := ComparisonPage{Comparison: c, Charts: CompareCharts(&c, groups, [][]*history.History{{h}, {h}})}
 	if err := p.HTML(&page); err != nil {
 		t.Fatal(err)
 	}

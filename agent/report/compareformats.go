@@ -10,7 +10,8 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/benchwatch/benchwatch/agent/run"
+	"github.com/benchwatch/benchwatch/agent/history"
+	"github.com/benchwatch/benchwatch/agent/ingest"
 	"github.com/benchwatch/benchwatch/agent/tool"
 )
 
@@ -113,7 +114,7 @@ func (p *ComparisonPage) Grid() grid { return p.grid() }
 
 // CompareCharts draws runs over the same elapsed seconds, one chart a setting
 // and measure. histories are in the order of the groups' runs.
-func CompareCharts(c *Comparison, groups []Group, histories [][]*run.History) []Chart {
+func CompareCharts(c *Comparison, groups []Group, histories [][]*history.History) []Chart {
 	var charts []Chart
 	for _, key := range c.keys(groups) {
 		throughput := Chart{Title: "Throughput", Unit: "transactions per second"}
@@ -154,7 +155,7 @@ func CompareCharts(c *Comparison, groups []Group, histories [][]*run.History) []
 
 // bestLatency is the p95 of transactions, else the highest percentile, else
 // the mean.
-func bestLatency(v *run.Intervals) (stat string, values []float64) {
+func bestLatency(v *ingest.Intervals) (stat string, values []float64) {
 	for _, s := range v.Latencies {
 		if s.Operation != tool.Transaction || s.Stat == "max" || s.Stat == "min" {
 			continue

@@ -7,7 +7,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/benchwatch/benchwatch/agent/run"
+	"github.com/benchwatch/benchwatch/agent/history"
+	"github.com/benchwatch/benchwatch/agent/ingest"
+	"github.com/benchwatch/benchwatch/agent/rundir"
 	"github.com/benchwatch/benchwatch/agent/tool"
 )
 
@@ -65,7 +67,7 @@ type Marker struct {
 }
 
 // New makes the report of one run.
-func New(h *run.History) Report {
+func New(h *history.History) Report {
 	m := &h.Snapshot.Meta
 	r := Report{
 		Row: ObservedRow(h), Generator: m.Generator, Command: m.Command,
@@ -84,7 +86,7 @@ func New(h *run.History) Report {
 	return r
 }
 
-func parameters(m *run.Meta) []Fact {
+func parameters(m *rundir.Meta) []Fact {
 	var facts []Fact
 	add := func(name, value string) {
 		if value != "" {
@@ -111,7 +113,7 @@ func parameters(m *run.Meta) []Fact {
 
 // operations puts the summary's values of one operation side by side, the
 // transactions first.
-func operations(s *run.Summary) []Operation {
+func operations(s *ingest.Summary) []Operation {
 	if s == nil {
 		return nil
 	}

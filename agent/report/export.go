@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/benchwatch/benchwatch/agent/run"
+	"github.com/benchwatch/benchwatch/agent/history"
 	"github.com/benchwatch/benchwatch/agent/tool"
 )
 
@@ -18,13 +18,13 @@ const timeFormat = "2006-01-02T15:04:05.000Z"
 // column is one value of a table over time.
 type column struct {
 	name   string
-	values func(*run.History) []float64
+	values func(*history.History) []float64
 }
 
 // IntervalsCSV writes every interval report of the runs, a line each, in base
 // units. Columns are those that any of the runs has; what is not known is
 // empty.
-func IntervalsCSV(w io.Writer, hs []*run.History) error {
+func IntervalsCSV(w io.Writer, hs []*history.History) error {
 	columns := intervalColumns(hs)
 	head := []string{"run", "time", "elapsed_seconds", "interval_seconds", "phase"}
 	for _, c := range columns {
@@ -47,37 +47,37 @@ func IntervalsCSV(w io.Writer, hs []*run.History) error {
 	return out.Error()
 }
 
-func intervalColumns(hs []*run.History) []column {
+func intervalColumns(hs []*history.History) []column {
 	var columns []column
 	seen := map[string]bool{}
-	add := func(name string, values func(*run.History) []float64) {
+	add := func(name string, values func(*history.History) []float64) {
 		if !seen[name] {
 			seen[name] = true
 			columns = append(columns, column{name, values})
 		}
 	}
-	add("threads", func(h *run.History) []float64 { return h.Intervals.Threads })
+	add("threads", func(h *history.History) []float64 { return h.Intervals.Threads })
 	for _, h := range hs {
 		for _, s := range h.Intervals.Rates {
-			add(s.Operation+"_per_second", func(h *run.History) []float64 { return h.Intervals.Rate(s.Operation) })
+			add(s.Operation+"_per_second", func(h *history.History) []float64 { return h.Intervals.Rate(s.Operation) })
 		}
 	}
 	for _, h := range hs {
 		for _, s := range h.Intervals.Latencies {
-			add(s.Operation+"_"+s.Stat+"_seconds", func(h *run.History) []float64 { return h.Intervals.Latency(s.Operation, s.Stat) })
+			add(s.Operation+"_"+s.Stat+"_seconds", func(h *history.History) []float64 { return h.Intervals.Latency(s.Operation, s.Stat) })
 		}
 	}
-	add("errors_per_second", func(h *run.History) []float64 { return h.Intervals.ErrorsPerSecond })
-	add("reconnects_per_second", func(h *run.History) []float64 { return h.Intervals.ReconnectsPerSecond })
-	add("queue_length", func(h *run.History) []float64 { return h.Intervals.QueueLength })
-	add("concurrency", func(h *run.History) []float64 { return h.Intervals.Concurrency })
+	add("errors_per_second", func(h *history.History) []float64 { return h.Intervals.ErrorsPerSecond })
+	add("reconnects_per_second", func(h *history.History) []float64 { return h.Intervals.ReconnectsPerSecond })
+	add("queue_length", func(h *history.History) []float64 { return h.Intervals.QueueLength })
+	add("concurrency", func(h *history.History) []float64 { return h.Intervals.Concurrency })
 	return slices.DeleteFunc(columns, func(c column) bool {
-		return !slices.ContainsFunc(hs, func(h *run.History) bool { return some(c.values(h)) })
+		return !slices.ContainsFunc(hs, func(h *history.History) bool { return some(c.values(h)) })
 	})
 }
 
 // ServersCSV writes every sample of the runs' servers, a line each.
-func ServersCSV(w io.Writer, hs []*run.History) error {
+func ServersCSV(w io.Writer, hs []*history.History) error {
 	names := map[string]bool{}
 	for _, h := range hs {
 		for _, s := range h.Servers {
@@ -172,7 +172,7 @@ type exported struct {
 
 // JSONLines writes runs as JSON, an object a line: the run, its intervals, its
 // servers' samples, its markers.
-func JSONLines(w io.Writer, hs []*run.History) error {
+func JSONLines(w io.Writer, hs []*history.History) error {
 	buf := bufio.NewWriterSize(w, 1<<16)
 	e := json.NewEncoder(buf)
 	e.SetEscapeHTML(false)
@@ -184,7 +184,7 @@ func JSONLines(w io.Writer, hs []*run.History) error {
 	return buf.Flush()
 }
 
-func jsonRun(e *json.Encoder, h *run.History) error {
+func jsonRun(e *json.Encoder, h *history.History) error {
 	line := func(kind string, elapsed float64) exported {
 		return exported{Kind: kind, Run: h.Snapshot.Meta.ID, Time: h.At(elapsed).UTC().Format(timeFormat), Elapsed: elapsed}
 	}

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/benchwatch/benchwatch/agent/run"
+	"github.com/benchwatch/benchwatch/agent/history"
 )
 
 // hostCPU asks node_exporter's series for the CPU of each host. rate needs two
@@ -29,7 +29,7 @@ const (
 
 // AddHosts adds a chart of the CPU of all hosts that Prometheus knows of during
 // the run. Nothing is added where it knows of none.
-func (r *Report) AddHosts(ctx context.Context, h *run.History, prometheus string) error {
+func (r *Report) AddHosts(ctx context.Context, h *history.History, prometheus string) error {
 	a := axisOf(h)
 	step := math.Ceil(max(1, (a.to-a.from)/hostPoints))
 	query := url.Values{
@@ -53,7 +53,7 @@ func (r *Report) AddHosts(ctx context.Context, h *run.History, prometheus string
 }
 
 // askRange reads the answer to a range query as lines on the history's axis.
-func askRange(ctx context.Context, address string, h *run.History) ([]Line, error) {
+func askRange(ctx context.Context, address string, h *history.History) ([]Line, error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)

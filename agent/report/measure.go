@@ -4,7 +4,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/benchwatch/benchwatch/agent/run"
+	"github.com/benchwatch/benchwatch/agent/history"
 )
 
 // Measure is one value of a run that tables show and compare: what the tool said of
@@ -145,7 +145,7 @@ func value(v *float64) (float64, bool) {
 }
 
 // ObservedRow is RowOf with what was seen of the servers.
-func ObservedRow(h *run.History) Row {
+func ObservedRow(h *history.History) Row {
 	row := RowOf(&h.Snapshot)
 	row.Servers = servers(h)
 	row.settings = settingsOfRun(h.Settings)

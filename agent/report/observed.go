@@ -6,7 +6,7 @@ import (
 	"slices"
 	"sort"
 
-	"github.com/benchwatch/benchwatch/agent/run"
+	"github.com/benchwatch/benchwatch/agent/history"
 )
 
 // Server is what was seen of one server during a run. What is not known is nil.
@@ -51,7 +51,7 @@ var settings = []string{
 }
 
 // servers sums up each server over the time that the tool ran.
-func servers(h *run.History) []Server {
+func servers(h *history.History) []Server {
 	all := make([]Server, 0, len(h.Servers))
 	for _, s := range h.Servers {
 		all = append(all, serverOf(h, s))
@@ -59,7 +59,7 @@ func servers(h *run.History) []Server {
 	return all
 }
 
-func serverOf(h *run.History, s *run.ServerHistory) Server {
+func serverOf(h *history.History, s *history.ServerHistory) Server {
 	first, last := running(h, s)
 	out := Server{Target: s.Target, Engine: s.Engine, Role: s.Role, Version: s.Versions, Errors: s.Errors, Ticks: last - first}
 	for _, up := range s.Up[first:last] {
@@ -108,7 +108,7 @@ func serverOf(h *run.History, s *run.ServerHistory) Server {
 }
 
 // running is the range of a server's ticks while the tool ran: [first, last).
-func running(h *run.History, s *run.ServerHistory) (first, last int) {
+func running(h *history.History, s *history.ServerHistory) (first, last int) {
 	first = sort.SearchFloat64s(s.Elapsed, 0)
 	last = len(s.Elapsed)
 	if end := h.Snapshot.Meta.EndedAt; end != nil {

@@ -18,8 +18,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/net/html"
 
+	"github.com/benchwatch/benchwatch/agent/history"
 	"github.com/benchwatch/benchwatch/agent/marker"
-	"github.com/benchwatch/benchwatch/agent/run"
+	"github.com/benchwatch/benchwatch/agent/rundir"
+
 	"github.com/benchwatch/benchwatch/agent/tool/sysbench"
 )
 
@@ -29,13 +31,13 @@ var update = flag.Bool("update", false, "write the golden files anew")
 const galera = "20261121T111538Z-oltp_write_only-t8"
 
 // captured copies the recorded run into a data directory.
-func captured(t testing.TB) run.Directory {
+func captured(t testing.TB) rundir.Directory {
 	t.Helper()
-	dir := run.At(t.TempDir(), galera)
+	dir := rundir.At(t.TempDir(), galera)
 	if err := os.MkdirAll(string(dir), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{run.MetaFile, run.StdoutFile, run.StatusFile, run.SettingsFile, run.MarkersFile} {
+	for _, name := range []string{rundir.MetaFile, rundir.StdoutFile, rundir.StatusFile, history.SettingsFile, rundir.MarkersFile} {
 		data, err := os.ReadFile(filepath.Join("testdata/galera", name))
 		if err != nil {
 			t.Fatal(err)
@@ -47,16 +49,16 @@ func captured(t testing.TB) run.Directory {
 	return dir
 }
 
-func history(t testing.TB, dir run.Directory) *run.History {
+func readHistory(t testing.TB, dir rundir.Directory) *history.History {
 	t.Helper()
-	h, err := run.ReadHistory(context.Background(), dir, sysbench.Tool)
+	h, err := history.ReadHistory(context.Background(), dir, sysbench.Tool)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return h
 }
 
-func document(hs ...*run.History) *Document {
+func document(hs ...*history.History) *Document {
 	d := &Document{Made: time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC), Version: "1.2.3"}
 	for _, h := range hs {
 		d.Runs = append(d.Runs, New(h))
@@ -83,7 +85,7 @@ func golden(t *testing.T, name string, got []byte) {
 
 // TestFormats guards the tables of a real run, to the letter.
 func TestFormats(t *testing.T) {
-	d := document(history(t, captured(t)))
+	d := document(readHistory(t, captured(t)))
 	var markdown, csv, data bytes.Buffer
 	if err := d.Markdown(&markdown); err != nil {
 		t.Fatal(err)
@@ -164,7 +166,7 @@ func elements(root *html.Node, element string) int {
 }
 
 func TestHTML(t *testing.T) {
-	_, root := rendered(t, document(history(t, captured(t))))
+	_, root := rendered(t, document(readHistory(t, captured(t))))
 	selfContained(t, root)
 	all := text(root)
 	for _, want := range []string{
@@ -185,39 +187,39 @@ func TestHTML(t *testing.T) {
 func TestHostileText(t *testing.T) {
 	const evil = `</style></title><script>alert(1)</script><img src=x onerror=alert(1)> "'` + "`" + ` | [a](javascript:alert(1)) ` + "\x1b[2J\u202e\n# h\xff"
 	dir := captured(t)
-	if _, err := dir.Update(func(m *run.Meta) {
+	if _, err := dir.Update(func(m *rundir.Meta) {
 		m.Title, m.Workload, m.Reason, m.Target, m.ToolVersion, m.Generator = evil, evil, evil, evil, evil, evil
 		m.Labels = map[string]string{evil: evil}
 		m.Command = []string{evil, evil}
-		m.Result = run.Result(evil)
-		m.Drain[evil] = run.Drain{TimedOut: true}
+		m.Result = rundir.Result(evil)
+		m.Drain[evil] = rundir.Drain{TimedOut: true}
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := marker.Append(dir.Path(run.MarkersFile), marker.Marker{Kind: marker.Point, Text: evil, Start: time.Unix(1795259745, 0)}); err != nil {
+	if _, err := marker.Append(dir.Path(rundir.MarkersFile), marker.Marker{Kind: marker.Point, Text: evil, Start: time.Unix(1795259745, 0)}); err != nil {
 		t.Fatal(err)
 	}
-	line, err := json.Marshal(run.Status{
+	line, err := json.Marshal(history.Status{
 		Tick: time.Date(2026, 11, 21, 11, 15, 40, 0, time.UTC), Target: evil, Engine: evil, Role: evil, Version: evil, Up: true,
 		Values: map[string]float64{"db_queries_total": 1, evil: 1},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := os.OpenFile(dir.Path(run.StatusFile), os.O_APPEND|os.O_WRONLY, 0)
+	f, err := os.OpenFile(dir.Path(rundir.StatusFile), os.O_APPEND|os.O_WRONLY, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	fmt.Fprintf(f, "%s\n", line)
 	f.Close()
-	output, err := os.OpenFile(dir.Path(run.StdoutFile), os.O_APPEND|os.O_WRONLY, 0)
+	output, err := os.OpenFile(dir.Path(rundir.StdoutFile), os.O_APPEND|os.O_WRONLY, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	fmt.Fprintf(output, "FATAL: %s\n", strings.ReplaceAll(evil, "\n", " "))
 	output.Close()
 
-	d := document(history(t, dir), history(t, dir))
+	d := document(readHistory(t, dir), readHistory(t, dir))
 	_, root := rendered(t, d)
 	selfContained(t, root)
 	if all := text(root); strings.Count(all, "<script>alert(1)</script>") < 10 {
@@ -260,10 +262,10 @@ func TestReportOfTenHours(t *testing.T) {
 		fmt.Fprintf(&out, "[ %ds ] thds: 16 tps: %.2f qps: %.2f (r/w/o: %.2f/%.2f/0.00) lat (ms,95%%): %.2f err/s: 0.00 reconn/s: 0.00\n", i, tps, 2*tps, tps, tps, 10+float64(i%7))
 	}
 	dir := captured(t)
-	if err := os.WriteFile(dir.Path(run.StdoutFile), []byte(out.String()), 0o644); err != nil {
+	if err := os.WriteFile(dir.Path(rundir.StdoutFile), []byte(out.String()), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	lines, err := os.ReadFile(dir.Path(run.StatusFile))
+	lines, err := os.ReadFile(dir.Path(rundir.StatusFile))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -276,16 +278,16 @@ func TestReportOfTenHours(t *testing.T) {
 			status.Write(bytes.ReplaceAll(line, []byte("2026-11-21T11:15:39"), at))
 		}
 	}
-	if err := os.WriteFile(dir.Path(run.StatusFile), status.Bytes(), 0o644); err != nil {
+	if err := os.WriteFile(dir.Path(rundir.StatusFile), status.Bytes(), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := dir.Update(func(m *run.Meta) {
+	if _, err := dir.Update(func(m *rundir.Meta) {
 		end := begin.Add(seconds * time.Second)
 		m.EndedAt, m.ClosedAt = &end, &end
 	}); err != nil {
 		t.Fatal(err)
 	}
-	h := history(t, dir)
+	h := readHistory(t, dir)
 	page, root := rendered(t, document(h))
 	selfContained(t, root)
 	if len(page) > 5<<20 {
@@ -315,10 +317,10 @@ func TestGeneratorsLimit(t *testing.T) {
 		for i := range 15 {
 			fmt.Fprintf(&lines, `{"at":"2026-11-21T11:15:%02dZ","cores":2,"busy":%g,"iowait":0.01,"steal":0.05}`+"\n", 39+i, busy)
 		}
-		if err := os.WriteFile(dir.Path(run.HostFile), []byte(lines.String()), 0o644); err != nil {
+		if err := os.WriteFile(dir.Path(history.HostFile), []byte(lines.String()), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		_, root := rendered(t, document(history(t, dir)))
+		_, root := rendered(t, document(readHistory(t, dir)))
 		all := text(root)
 		for _, want := range []string{want, "other virtual machines took 5 %", "CPU of the load generator's machine"} {
 			if !strings.Contains(all, want) {
@@ -331,7 +333,7 @@ func TestGeneratorsLimit(t *testing.T) {
 // TestHosts guards the chart of other machines' CPU, and that a Prometheus that
 // is away or talks nonsense costs nothing but a message.
 func TestHosts(t *testing.T) {
-	h := history(t, captured(t))
+	h := readHistory(t, captured(t))
 	answer, status := "", http.StatusOK
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/prefix/api/v1/query_range" || !strings.Contains(r.FormValue("query"), "node_cpu_seconds_total") || r.FormValue("step") != "1" {

@@ -4,7 +4,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/benchwatch/benchwatch/agent/run"
+	"github.com/benchwatch/benchwatch/agent/ingest"
+	"github.com/benchwatch/benchwatch/agent/rundir"
 	"github.com/benchwatch/benchwatch/agent/series"
 	"github.com/benchwatch/benchwatch/agent/tool"
 )
@@ -27,9 +28,9 @@ type Row struct {
 	StartEstimated bool       `json:"start_estimated,omitempty"`
 	EndedAt        *time.Time `json:"ended_at,omitempty"`
 	// Phase is over for an ended run.
-	Phase  run.Phase  `json:"phase"`
-	Result run.Result `json:"result,omitempty"`
-	Reason string     `json:"reason,omitempty"`
+	Phase  ingest.Phase  `json:"phase"`
+	Result rundir.Result `json:"result,omitempty"`
+	Reason string        `json:"reason,omitempty"`
 
 	DurationSeconds float64 `json:"duration_seconds"`
 	// TPS and QPS are of the summary; of a run that goes on, of its last interval.
@@ -49,7 +50,7 @@ type Row struct {
 }
 
 // RowOf makes a row of what is known of a run.
-func RowOf(s *run.Snapshot) Row {
+func RowOf(s *ingest.Snapshot) Row {
 	m := &s.Meta
 	row := Row{
 		ID: m.ID, Title: m.Title, Labels: m.Labels, Tool: m.Tool, Version: m.ToolVersion, Verb: m.Verb, Workload: m.Workload,
@@ -72,7 +73,7 @@ func RowOf(s *run.Snapshot) Row {
 	return row
 }
 
-func (r *Row) summary(sum *run.Summary) {
+func (r *Row) summary(sum *ingest.Summary) {
 	if sum.ElapsedSeconds.Known {
 		r.DurationSeconds = sum.ElapsedSeconds.Value
 	}
@@ -126,7 +127,7 @@ func (r *Row) Became() string {
 	switch r.Result {
 	case "":
 		return "goes on"
-	case run.Interrupted, run.Lost:
+	case rundir.Interrupted, rundir.Lost:
 		return "was " + string(r.Result)
 	}
 	return string(r.Result)

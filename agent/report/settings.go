@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/benchwatch/benchwatch/agent/run"
+	"github.com/benchwatch/benchwatch/agent/history"
 )
 
 // ClusterSettings are how the servers of one cluster were configured when a run
@@ -44,13 +44,13 @@ func (c SettingChange) Text() string {
 }
 
 // SettingsByCluster groups what is known by cluster, what differs first.
-func SettingsByCluster(all run.SettingsHistory) []ClusterSettings {
-	var clusters [][]run.TargetSettings
+func SettingsByCluster(all history.SettingsHistory) []ClusterSettings {
+	var clusters [][]history.TargetSettings
 	for _, t := range all {
 		if t.Error != "" {
 			continue
 		}
-		i := slices.IndexFunc(clusters, func(c []run.TargetSettings) bool { return t.Cluster != "" && c[0].Cluster == t.Cluster })
+		i := slices.IndexFunc(clusters, func(c []history.TargetSettings) bool { return t.Cluster != "" && c[0].Cluster == t.Cluster })
 		if i < 0 {
 			clusters = append(clusters, nil)
 			i = len(clusters) - 1
@@ -64,7 +64,7 @@ func SettingsByCluster(all run.SettingsHistory) []ClusterSettings {
 	return tables
 }
 
-func settingsTable(servers []run.TargetSettings) ClusterSettings {
+func settingsTable(servers []history.TargetSettings) ClusterSettings {
 	t := ClusterSettings{Cluster: servers[0].Cluster}
 	names := map[string]bool{}
 	facts := make([]map[string]string, len(servers))
@@ -91,7 +91,7 @@ func settingRank(s *Setting) int {
 	switch {
 	case s.Differs:
 		return 0
-	case s.Name == run.VersionSetting:
+	case s.Name == history.VersionSetting:
 		return 1
 	}
 	return 2
@@ -164,7 +164,7 @@ func settingText(v string) string {
 }
 
 // settingChanges are those of all servers in the order of their times.
-func settingChanges(h *run.History) []SettingChange {
+func settingChanges(h *history.History) []SettingChange {
 	var all []SettingChange
 	for _, t := range h.Settings {
 		for _, c := range t.Changes {
@@ -177,10 +177,10 @@ func settingChanges(h *run.History) []SettingChange {
 
 // unknownSettings says of which sampled servers the settings are not known, and
 // why.
-func unknownSettings(h *run.History) []string {
+func unknownSettings(h *history.History) []string {
 	var said, down, silent []string
 	for _, s := range h.Servers {
-		i := slices.IndexFunc(h.Settings, func(t run.TargetSettings) bool { return t.Target == s.Target })
+		i := slices.IndexFunc(h.Settings, func(t history.TargetSettings) bool { return t.Target == s.Target })
 		switch {
 		case i < 0 && !slices.Contains(s.Up, true):
 			down = append(down, s.Target)
@@ -201,12 +201,12 @@ func unknownSettings(h *run.History) []string {
 
 // settingsOfRun are the settings with the value that all servers of a run share,
 // else with each server's. What was changed during the run says so.
-func settingsOfRun(recorded run.SettingsHistory) map[string]string {
+func settingsOfRun(recorded history.SettingsHistory) map[string]string {
 	all := slices.Clone(recorded)
 	for i := range all {
 		all[i].Settings = maps.Clone(all[i].Settings)
 		for _, c := range all[i].Changes {
-			if c.Name != run.VersionSetting && all[i].Settings != nil {
+			if c.Name != history.VersionSetting && all[i].Settings != nil {
 				all[i].Settings[c.Name] = dash(all[i].Settings[c.Name]) + " → " + dash(c.After)
 			}
 		}

@@ -6,19 +6,19 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/benchwatch/benchwatch/agent/run"
+	"github.com/benchwatch/benchwatch/agent/history"
 )
 
 // withSettings gives all runs of a group these settings of servers; each run has
 // a list of target, name, value.
 func withSettings(g Group, perRun ...[][3]string) Group {
 	for i := range g.Runs {
-		var all run.SettingsHistory
+		var all history.SettingsHistory
 		for _, s := range perRun[min(i, len(perRun)-1)] {
-			at := slices.IndexFunc(all, func(t run.TargetSettings) bool { return t.Target == s[0] })
+			at := slices.IndexFunc(all, func(t history.TargetSettings) bool { return t.Target == s[0] })
 			if at < 0 {
 				at = len(all)
-				all = append(all, run.TargetSettings{ServerSettings: run.ServerSettings{Target: s[0], Cluster: "c", Settings: map[string]string{}}})
+				all = append(all, history.TargetSettings{ServerSettings: history.ServerSettings{Target: s[0], Cluster: "c", Settings: map[string]string{}}})
 			}
 			all[at].Settings[s[1]] = s[2]
 		}
@@ -67,7 +67,7 @@ func TestCompareServerSettings(t *testing.T) {
 // TestSettingsPage guards that a report shows the settings of each cluster, what
 // differs and what changed apart, and why they are not known.
 func TestSettingsPage(t *testing.T) {
-	text, _ := rendered(t, document(history(t, captured(t))))
+	text, _ := rendered(t, document(readHistory(t, captured(t))))
 	for _, want := range []string{
 		"galera: n1 and n2", "n2: wsrep_slave_threads was changed from 1 to 4 by 10s", "<td>innodb_flush_log_at_trx_commit</td><td>1</td><td>0</td>",
 		"<dt>gcs.fc_limit</dt><dd>100</dd>", "<dt>innodb_buffer_pool_size</dt><dd>134217728 (128 MiB)</dd>",
@@ -99,10 +99,10 @@ func TestUnits(t *testing.T) {
 // not known, and why, also where none are.
 func TestUnknownSettings(t *testing.T) {
 	dir := captured(t)
-	if err := os.Remove(dir.Path(run.SettingsFile)); err != nil {
+	if err := os.Remove(dir.Path(history.SettingsFile)); err != nil {
 		t.Fatal(err)
 	}
-	h := history(t, dir)
+	h := readHistory(t, dir)
 	n2 := h.Server("n2")
 	for i := range n2.Up {
 		n2.Up[i] = false

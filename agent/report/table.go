@@ -9,11 +9,12 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/benchwatch/benchwatch/agent/run"
+	"github.com/benchwatch/benchwatch/agent/ingest"
+	"github.com/benchwatch/benchwatch/agent/rundir"
 )
 
 // Table prints what a run came to, a line each.
-func Table(w io.Writer, s *run.Snapshot) {
+func Table(w io.Writer, s *ingest.Snapshot) {
 	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
 	defer t.Flush()
 	line := func(name, format string, args ...any) {
@@ -39,7 +40,7 @@ func Table(w io.Writer, s *run.Snapshot) {
 	drainLines(line, s.Meta.Drain)
 }
 
-func summaryLines(line func(name, format string, args ...any), m *run.Summary) {
+func summaryLines(line func(name, format string, args ...any), m *ingest.Summary) {
 	if v, ok := m.Rate("transaction"); ok {
 		line("tps", "%.2f", v)
 	}
@@ -67,7 +68,7 @@ func summaryLines(line func(name, format string, args ...any), m *run.Summary) {
 	}
 }
 
-func drainLines(line func(name, format string, args ...any), drained map[string]run.Drain) {
+func drainLines(line func(name, format string, args ...any), drained map[string]rundir.Drain) {
 	names := make([]string, 0, len(drained))
 	for name := range drained {
 		names = append(names, name)

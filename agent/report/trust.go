@@ -5,7 +5,8 @@ import (
 	"math"
 	"strings"
 
-	"github.com/benchwatch/benchwatch/agent/run"
+	"github.com/benchwatch/benchwatch/agent/history"
+	"github.com/benchwatch/benchwatch/agent/rundir"
 	"github.com/benchwatch/benchwatch/agent/tool"
 )
 
@@ -35,7 +36,7 @@ const (
 )
 
 // trust is what the reader should know before believing the numbers.
-func trust(h *run.History, row *Row, all []Server) []Finding {
+func trust(h *history.History, row *Row, all []Server) []Finding {
 	j := &judge{h: h, row: row}
 	j.result()
 	j.errors()
@@ -52,7 +53,7 @@ func trust(h *run.History, row *Row, all []Server) []Finding {
 }
 
 type judge struct {
-	h        *run.History
+	h        *history.History
 	row      *Row
 	findings []Finding
 }
@@ -66,7 +67,7 @@ func (j *judge) result() {
 	switch {
 	case m.Result == "":
 		j.say(Warning, "the run has not ended: these are its numbers so far")
-	case m.Result != run.Succeeded:
+	case m.Result != rundir.Succeeded:
 		text := "the run " + j.row.Became()
 		if m.Reason != "" {
 			text += ": " + Clip(m.Reason, 300)

@@ -10,7 +10,7 @@ import (
 	"sort"
 	"time"
 
-	"github.com/benchwatch/benchwatch/agent/run"
+	"github.com/benchwatch/benchwatch/agent/rundir"
 )
 
 // State of a step.
@@ -105,7 +105,7 @@ func Create(dataDir string, s *Sweep) error {
 
 // Load reads a sweep.
 func Load(dataDir, id string) (*Sweep, error) {
-	if err := run.CheckID(id); err != nil {
+	if err := rundir.CheckID(id); err != nil {
 		return nil, fmt.Errorf("sweep %q: %w", id, err)
 	}
 	s := &Sweep{dir: filepath.Join(Root(dataDir), id)}
@@ -136,7 +136,7 @@ func List(dataDir string) ([]string, error) {
 	}
 	var ids []string
 	for _, e := range entries {
-		if e.IsDir() && run.CheckID(e.Name()) == nil {
+		if e.IsDir() && rundir.CheckID(e.Name()) == nil {
 			ids = append(ids, e.Name())
 		}
 	}
@@ -146,8 +146,8 @@ func List(dataDir string) ([]string, error) {
 
 // Claim makes this process the one that runs the sweep, until release.
 func (s *Sweep) Claim() (release func(), err error) {
-	f, err := run.Lock(filepath.Join(s.dir, lock))
-	if errors.Is(err, run.ErrLocked) {
+	f, err := rundir.Lock(filepath.Join(s.dir, lock))
+	if errors.Is(err, rundir.ErrLocked) {
 		return nil, fmt.Errorf("sweep %s: %w", s.ID, ErrBusy)
 	}
 	if err != nil {

@@ -11,8 +11,11 @@ import (
 	"time"
 
 	"github.com/benchwatch/benchwatch/agent/engine"
+	"github.com/benchwatch/benchwatch/agent/history"
+	"github.com/benchwatch/benchwatch/agent/ingest"
 	"github.com/benchwatch/benchwatch/agent/marker"
-	"github.com/benchwatch/benchwatch/agent/run"
+	"github.com/benchwatch/benchwatch/agent/rundir"
+
 	"github.com/benchwatch/benchwatch/agent/series"
 	"github.com/benchwatch/benchwatch/agent/tool"
 )
@@ -81,19 +84,19 @@ func TestEvents(t *testing.T) {
 	s := newSite(t)
 	st := s.stream()
 	st.next("hello", has(`"now"`))
-	dir, claim := s.create(run.Meta{ID: "one", Title: "a title", Tool: "sysbench", StartedAt: time.Now().UTC()})
+	dir, claim := s.create(rundir.Meta{ID: "one", Title: "a title", Tool: "sysbench", StartedAt: time.Now().UTC()})
 	defer claim.Release()
 	st.next("run", has(`"a title"`))
-	appendTo(t, dir.Path(run.StdoutFile), banner)
+	appendTo(t, dir.Path(rundir.StdoutFile), banner)
 	// What is there before the file is followed makes no event.
 	st.next("run", has(`"tool_version":"1.0.20"`))
-	appendTo(t, dir.Path(run.StdoutFile), interval(1, 100))
+	appendTo(t, dir.Path(rundir.StdoutFile), interval(1, 100))
 	row := st.next("row", has(`"intervals"`))
 	if !strings.Contains(row, `"run":"one","x":1,`) || !strings.Contains(row, `[["rate","transaction",""],100]`) {
 		t.Errorf("row %s", row)
 	}
 	st.next("run", has(`"throughput":100`))
-	if _, err := marker.Append(dir.Path(run.MarkersFile), marker.Marker{Kind: marker.Point, Run: "one", Text: "changed", Start: time.Now()}); err != nil {
+	if _, err := marker.Append(dir.Path(rundir.MarkersFile), marker.Marker{Kind: marker.Point, Run: "one", Text: "changed", Start: time.Now()}); err != nil {
 		t.Fatal(err)
 	}
 	st.next("markers", has(`"changed"`))
@@ -102,20 +105,20 @@ func TestEvents(t *testing.T) {
 	if h := s.history("one", ""); len(h.Tables["intervals"].X) != 1 {
 		t.Errorf("history %v", h.Tables["intervals"].X)
 	}
-	appendTo(t, dir.Path(run.StdoutFile), interval(2, 110))
+	appendTo(t, dir.Path(rundir.StdoutFile), interval(2, 110))
 	st.next("row", has(`"x":2`))
 	if h := s.history("one", ""); len(h.Tables["intervals"].X) != 2 {
 		t.Errorf("history %v", h.Tables["intervals"].X)
 	}
 
-	if _, err := dir.Update(func(m *run.Meta) {
+	if _, err := dir.Update(func(m *rundir.Meta) {
 		end := time.Now().UTC()
-		m.EndedAt, m.Result = &end, run.Succeeded
+		m.EndedAt, m.Result = &end, rundir.Succeeded
 	}); err != nil {
 		t.Fatal(err)
 	}
 	st.next("run", has(`"phase":"over"`))
-	if h := s.history("one", ""); h.Run.Phase != run.Over || len(h.Tables["intervals"].X) != 2 {
+	if h := s.history("one", ""); h.Run.Phase != ingest.Over || len(h.Tables["intervals"].X) != 2 {
 		t.Errorf("ended: %+v", h.Run)
 	}
 	if err := dir.Remove(); err != nil {
@@ -130,9 +133,9 @@ func TestLateRow(t *testing.T) {
 	s := newSite(t)
 	st := s.stream()
 	st.next("hello", has(`"now"`))
-	dir, claim := s.create(run.Meta{ID: "one", Tool: "sysbench", StartedAt: time.Now().UTC()})
+	dir, claim := s.create(rundir.Meta{ID: "one", Tool: "sysbench", StartedAt: time.Now().UTC()})
 	defer claim.Release()
-	appendTo(t, dir.Path(run.StdoutFile), banner)
+	appendTo(t, dir.Path(rundir.StdoutFile), banner)
 	st.next("run", has(`"tool_version":"1.0.20"`))
 	if h := s.history("one", ""); len(h.Tables["intervals"].X) != 0 {
 		t.Fatalf("history %v", h.Tables["intervals"].X)
@@ -242,13 +245,13 @@ func TestEndOfAgent(t *testing.T) {
 func TestSettingsEvent(t *testing.T) {
 	s := newSite(t)
 	st := s.stream()
-	dir, claim := s.create(run.Meta{ID: "one", Tool: "sysbench", StartedAt: begin})
+	dir, claim := s.create(rundir.Meta{ID: "one", Tool: "sysbench", StartedAt: begin})
 	defer claim.Release()
 	st.next("run", has(`"one"`))
 	line := `{"at":"2026-11-21T02:14:05Z","target":"n1","engine":"mysql","settings":{"sync_binlog":"1"}}` + "\n"
-	write(t, dir.Path(run.SettingsFile), line)
+	write(t, dir.Path(history.SettingsFile), line)
 	st.next("settings", has(`"settings":[{"name":"sync_binlog","values":["1"]}]`))
-	write(t, dir.Path(run.SettingsFile), line+strings.NewReplacer(`:"1"`, `:"0"`, ":05Z", ":09Z").Replace(line))
+	write(t, dir.Path(history.SettingsFile), line+strings.NewReplacer(`:"1"`, `:"0"`, ":05Z", ":09Z").Replace(line))
 	told := st.next("settings", has(`"before":"1"`))
 	var event struct{ Settings json.RawMessage }
 	if err := json.Unmarshal([]byte(told), &event); err != nil {

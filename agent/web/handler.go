@@ -16,8 +16,10 @@ import (
 
 	"github.com/prometheus/common/version"
 
+	"github.com/benchwatch/benchwatch/agent/history"
+	"github.com/benchwatch/benchwatch/agent/ingest"
 	"github.com/benchwatch/benchwatch/agent/marker"
-	"github.com/benchwatch/benchwatch/agent/run"
+	"github.com/benchwatch/benchwatch/agent/rundir"
 )
 
 const (
@@ -52,11 +54,11 @@ func (p *Page) serveRun(w http.ResponseWriter, r *http.Request) {
 }
 
 // find returns the run that a request names, or answers that there is none.
-func (p *Page) find(w http.ResponseWriter, r *http.Request) (run.Snapshot, bool) {
+func (p *Page) find(w http.ResponseWriter, r *http.Request) (ingest.Snapshot, bool) {
 	id := r.PathValue("id")
-	if err := run.CheckID(id); err != nil {
+	if err := rundir.CheckID(id); err != nil {
 		refuse(w, http.StatusBadRequest, err.Error())
-		return run.Snapshot{}, false
+		return ingest.Snapshot{}, false
 	}
 	for _, s := range p.opts.Runs() {
 		if s.Meta.ID == id {
@@ -65,7 +67,7 @@ func (p *Page) find(w http.ResponseWriter, r *http.Request) (run.Snapshot, bool)
 	}
 	if len(p.opts.Only) > 0 {
 		refuse(w, http.StatusNotFound, "no such run")
-		return run.Snapshot{}, false
+		return ingest.Snapshot{}, false
 	}
 	s, err := p.findOld(r.Context(), id)
 	switch {
@@ -79,13 +81,13 @@ func (p *Page) find(w http.ResponseWriter, r *http.Request) (run.Snapshot, bool)
 }
 
 // findOld reads a run that is kept on disk only.
-func (p *Page) findOld(ctx context.Context, id string) (run.Snapshot, error) {
-	dir := run.At(p.opts.DataDir, id)
+func (p *Page) findOld(ctx context.Context, id string) (ingest.Snapshot, error) {
+	dir := rundir.At(p.opts.DataDir, id)
 	meta, err := dir.Load()
 	if err != nil {
-		return run.Snapshot{}, err
+		return ingest.Snapshot{}, err
 	}
-	return run.Read(ctx, dir, p.opts.Tools().ByName(meta.Tool))
+	return ingest.Read(ctx, dir, p.opts.Tools().ByName(meta.Tool))
 }
 
 func (p *Page) serveHistory(w http.ResponseWriter, r *http.Request) {
@@ -104,11 +106,11 @@ func (p *Page) serveHistory(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusInternalServerError, "the run can't be read")
 		return
 	}
-	markers, err := marker.Read(run.At(p.opts.DataDir, s.Meta.ID).Path(run.MarkersFile))
+	markers, err := marker.Read(rundir.At(p.opts.DataDir, s.Meta.ID).Path(rundir.MarkersFile))
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		h.damage = append(slices.Clone(h.damage), "the markers can't be read")
 	}
-	settings, err := run.At(p.opts.DataDir, s.Meta.ID).ReadSettings()
+	settings, err := history.ReadSettings(rundir.At(p.opts.DataDir, s.Meta.ID))
 	if err != nil {
 		h.damage = append(slices.Clone(h.damage), "the servers' settings can't be read")
 	}
@@ -127,19 +129,19 @@ func (p *Page) serveHistory(w http.ResponseWriter, r *http.Request) {
 
 // readFor reads a run as a request wants it: with first=1 without the servers, if
 // reading these would take long.
-func (p *Page) readFor(r *http.Request, s *run.Snapshot) (history, error) {
+func (p *Page) readFor(r *http.Request, s *ingest.Snapshot) (runHistory, error) {
 	if r.URL.Query().Get("first") != "" {
 		if h, ok := p.remembered(s.Meta.ID, basisOf(p.opts.DataDir, s)); ok {
 			return h, nil
 		}
-		if sizeOf(run.At(p.opts.DataDir, s.Meta.ID).Path(run.StatusFile)).bytes > longStatus {
+		if sizeOf(rundir.At(p.opts.DataDir, s.Meta.ID).Path(rundir.StatusFile)).bytes > longStatus {
 			return p.readOutput(r.Context(), s)
 		}
 	}
 	return p.read(r.Context(), s)
 }
 
-// drawnPart is what a request asks of a history: seconds on the run's axis, all
+// drawnPart is what a request asks of a runHistory: seconds on the run's axis, all
 // of it if they are not given, and about how many points.
 func drawnPart(r *http.Request) (from, to float64, points int, err error) {
 	from, to, points = math.Inf(-1), math.Inf(1), defaultPoints

@@ -9,13 +9,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/benchwatch/benchwatch/agent/run"
+	"github.com/benchwatch/benchwatch/agent/rundir"
 )
 
 // TestBadRequests guards ids and numbers from outside.
 func TestBadRequests(t *testing.T) {
 	s := newSite(t)
-	s.ended(run.Meta{ID: "one"}, "")
+	s.ended(rundir.Meta{ID: "one"}, "")
 	write(t, filepath.Join(s.dataDir, "secret"), "x")
 	for path, want := range map[string]int{
 		"/api/runs/nothing":                    404,
@@ -52,9 +52,9 @@ func TestBadRequests(t *testing.T) {
 // TestOnly guards that a run that serves itself shows no others.
 func TestOnly(t *testing.T) {
 	s := newSite(t, "mine")
-	_, claim := s.create(run.Meta{ID: "other", StartedAt: begin})
+	_, claim := s.create(rundir.Meta{ID: "other", StartedAt: begin})
 	claim.Release()
-	s.ended(run.Meta{ID: "mine"}, "")
+	s.ended(rundir.Meta{ID: "mine"}, "")
 	s.stream().next("hello", has(`"only":"mine"`))
 	if code, _ := s.get("/api/runs/other"); code != http.StatusNotFound {
 		t.Errorf("another run: %d", code)
@@ -66,9 +66,9 @@ func TestOldRun(t *testing.T) {
 	s := newSite(t)
 	s.stop() // nobody keeps it
 	end := begin.Add(time.Minute)
-	dir, claim := s.create(run.Meta{ID: "old", Tool: "sysbench", StartedAt: begin, EndedAt: &end, ClosedAt: &end})
+	dir, claim := s.create(rundir.Meta{ID: "old", Tool: "sysbench", StartedAt: begin, EndedAt: &end, ClosedAt: &end})
 	claim.Release()
-	write(t, dir.Path(run.StdoutFile), banner+interval(1, 10))
+	write(t, dir.Path(rundir.StdoutFile), banner+interval(1, 10))
 	if h := s.history("old", ""); len(h.Tables["intervals"].X) != 1 {
 		t.Errorf("%+v", h)
 	}
@@ -79,7 +79,7 @@ func TestOldRun(t *testing.T) {
 func TestHostileText(t *testing.T) {
 	s := newSite(t)
 	evil := "</script><script>alert(1)</script>\u2028\"'&\n\ndata: x"
-	s.ended(run.Meta{ID: "evil", Title: evil, Labels: map[string]string{"k": evil}}, "FATAL: "+evil+"\n")
+	s.ended(rundir.Meta{ID: "evil", Title: evil, Labels: map[string]string{"k": evil}}, "FATAL: "+evil+"\n")
 	code, body := s.get("/api/runs/evil")
 	var d runDetail
 	if err := json.Unmarshal(body, &d); code != 200 || err != nil {
@@ -100,7 +100,7 @@ func TestGzip(t *testing.T) {
 	for i := range 200 {
 		b.WriteString(interval(i+1, 1000))
 	}
-	s.ended(run.Meta{ID: "one"}, banner+b.String())
+	s.ended(rundir.Meta{ID: "one"}, banner+b.String())
 	req, err := http.NewRequest("GET", s.url+"/api/runs/one/history", nil)
 	if err != nil {
 		t.Fatal(err)

@@ -4,7 +4,9 @@ import (
 	"context"
 	"time"
 
-	"github.com/benchwatch/benchwatch/agent/run"
+	"github.com/benchwatch/benchwatch/agent/history"
+	"github.com/benchwatch/benchwatch/agent/ingest"
+	"github.com/benchwatch/benchwatch/agent/rundir"
 )
 
 const (
@@ -20,7 +22,7 @@ const (
 
 // history is what is drawn of one run. Page.mu guards it. Of a live run it is
 // kept up to date with the rows that browsers get too.
-type history struct {
+type runHistory struct {
 	zero                     time.Time
 	intervals, servers, host table
 	warmup                   []span
@@ -35,7 +37,7 @@ type history struct {
 	basis basis
 	// loading: rows are put into waiting until the files are read.
 	loading bool
-	waiting []func(*history)
+	waiting []func(*runHistory)
 }
 
 // basis of a live run is what zero depends on, of an ended one also its files.
@@ -51,30 +53,30 @@ type basis struct {
 type output struct {
 	id    string
 	basis basis
-	read  *run.History
+	read  *history.History
 	at    time.Time // when
 }
 
 // addInterval appends what the tool reported, and says whether it is news to those who
 // were given the history before. mu is held.
-func (h *history) addInterval(x float64, cells []cell) (news bool) {
+func (h *runHistory) addInterval(x float64, cells []cell) (news bool) {
 	known := h.intervals.x
 	news = h.basis.live && !h.loading && (len(known) == 0 || x > known[len(known)-1])
-	h.add(func(h *history) { h.intervals.append(x, cells) })
+	h.add(func(h *runHistory) { h.intervals.append(x, cells) })
 	return news
 }
 
 // addAt appends a row to the table that of picks, unless its instant lies before
 // the run. mu is held.
-func (h *history) addAt(at time.Time, cells []cell, of func(*history) *table) {
+func (h *runHistory) addAt(at time.Time, cells []cell, of func(*runHistory) *table) {
 	if !at.Before(h.started) {
-		h.add(func(h *history) { of(h).append(at.Sub(h.zero).Seconds(), cells) })
+		h.add(func(h *runHistory) { of(h).append(at.Sub(h.zero).Seconds(), cells) })
 	}
 }
 
-// add changes a live run's history, or the one that is just being read as soon
+// add changes a live run's runHistory, or the one that is just being read as soon
 // as that is done.
-func (h *history) add(change func(*history)) {
+func (h *runHistory) add(change func(*runHistory)) {
 	switch {
 	case !h.basis.live:
 	case h.loading:
@@ -84,8 +86,8 @@ func (h *history) add(change func(*history)) {
 	}
 }
 
-func basisOf(dataDir string, s *run.Snapshot) basis {
-	b := basis{live: s.Phase != run.Over}
+func basisOf(dataDir string, s *ingest.Snapshot) basis {
+	b := basis{live: s.Phase != ingest.Over}
 	if s.Meta.EndedAt != nil {
 		b.ended = *s.Meta.EndedAt
 	}
@@ -95,19 +97,19 @@ func basisOf(dataDir string, s *run.Snapshot) basis {
 	if b.live {
 		return b
 	}
-	dir := run.At(dataDir, s.Meta.ID)
-	output := dir.Path(run.StdoutFile)
+	dir := rundir.At(dataDir, s.Meta.ID)
+	output := dir.Path(rundir.StdoutFile)
 	if s.Meta.Log != nil {
 		output = s.Meta.Log.Path
 	}
-	b.meta, b.output, b.status = sizeOf(dir.Path(run.MetaFile)), sizeOf(output), sizeOf(dir.Path(run.StatusFile))
-	b.host = sizeOf(dir.Path(run.HostFile))
+	b.meta, b.output, b.status = sizeOf(dir.Path(rundir.MetaFile)), sizeOf(output), sizeOf(dir.Path(rundir.StatusFile))
+	b.host = sizeOf(dir.Path(history.HostFile))
 	return b
 }
 
 // keepUp drops a live run's history when the run's place on the time axis has
 // changed or the run is over: it is then read again from its files.
-func (p *Page) keepUp(s *run.Snapshot) {
+func (p *Page) keepUp(s *ingest.Snapshot) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	h := p.histories[s.Meta.ID]
@@ -134,7 +136,7 @@ func (p *Page) forget(now time.Time) {
 }
 
 // read returns a run's history as it stands now, from memory or from its files.
-func (p *Page) read(ctx context.Context, s *run.Snapshot) (history, error) {
+func (p *Page) read(ctx context.Context, s *ingest.Snapshot) (runHistory, error) {
 	want := basisOf(p.opts.DataDir, s)
 	if h, ok := p.remembered(s.Meta.ID, want); ok {
 		return h, nil
@@ -143,13 +145,13 @@ func (p *Page) read(ctx context.Context, s *run.Snapshot) (history, error) {
 	case p.reading <- struct{}{}:
 		defer func() { <-p.reading }()
 	case <-ctx.Done():
-		return history{}, ctx.Err()
+		return runHistory{}, ctx.Err()
 	}
 	if h, ok := p.remembered(s.Meta.ID, want); ok {
 		return h, nil
 	}
 	id := s.Meta.ID
-	pending := &history{basis: want, started: s.Meta.StartedAt, zero: s.Meta.StartedAt, elsewhere: s.Meta.Log != nil, loading: true}
+	pending := &runHistory{basis: want, started: s.Meta.StartedAt, zero: s.Meta.StartedAt, elsewhere: s.Meta.Log != nil, loading: true}
 	p.mu.Lock()
 	p.histories[id] = pending
 	p.mu.Unlock()
@@ -159,7 +161,7 @@ func (p *Page) read(ctx context.Context, s *run.Snapshot) (history, error) {
 	defer p.mu.Unlock()
 	if err != nil {
 		delete(p.histories, id)
-		return history{}, err
+		return runHistory{}, err
 	}
 	for _, row := range pending.waiting {
 		row(h)
@@ -171,20 +173,20 @@ func (p *Page) read(ctx context.Context, s *run.Snapshot) (history, error) {
 
 // load reads a run from its files, but for what the first look at it has read
 // already.
-func (p *Page) load(ctx context.Context, s *run.Snapshot, b basis) (*history, error) {
-	dir := run.At(p.opts.DataDir, s.Meta.ID)
+func (p *Page) load(ctx context.Context, s *ingest.Snapshot, b basis) (*runHistory, error) {
+	dir := rundir.At(p.opts.DataDir, s.Meta.ID)
 	p.mu.Lock()
 	o := p.output
 	if o != nil && o.id == s.Meta.ID {
 		p.output = nil
 	}
 	p.mu.Unlock()
-	var read *run.History
+	var read *history.History
 	var err error
 	if o != nil && o.id == s.Meta.ID && o.basis == b {
 		read, err = o.read, o.read.ReadServers(ctx, dir, drawn)
 	} else {
-		read, err = run.ReadHistoryOf(ctx, dir, p.opts.Tools().ByName(s.Meta.Tool), drawn)
+		read, err = history.ReadHistoryOf(ctx, dir, p.opts.Tools().ByName(s.Meta.Tool), drawn)
 	}
 	if err != nil {
 		return nil, err
@@ -195,11 +197,11 @@ func (p *Page) load(ctx context.Context, s *run.Snapshot, b basis) (*history, er
 }
 
 // readOutput reads what the tool reported only.
-func (p *Page) readOutput(ctx context.Context, s *run.Snapshot) (history, error) {
+func (p *Page) readOutput(ctx context.Context, s *ingest.Snapshot) (runHistory, error) {
 	b := basisOf(p.opts.DataDir, s)
-	read, err := run.ReadOutputHistory(ctx, run.At(p.opts.DataDir, s.Meta.ID), p.opts.Tools().ByName(s.Meta.Tool))
+	read, err := history.ReadOutputHistory(ctx, rundir.At(p.opts.DataDir, s.Meta.ID), p.opts.Tools().ByName(s.Meta.Tool))
 	if err != nil {
-		return history{}, err
+		return runHistory{}, err
 	}
 	h := newHistory(read)
 	h.noServers = true
@@ -211,27 +213,27 @@ func (p *Page) readOutput(ctx context.Context, s *run.Snapshot) (history, error)
 	return h, nil
 }
 
-func newHistory(read *run.History) history {
-	return history{
+func newHistory(read *history.History) runHistory {
+	return runHistory{
 		zero: read.Zero, intervals: intervalTable(&read.Intervals), servers: serverTable(read), host: hostTable(&read.Host),
 		warmup: warmups(&read.Intervals), damage: read.DamageLines(), elsewhere: read.Snapshot.Meta.Log != nil,
 	}
 }
 
 // remembered returns the history in memory if it is still right.
-func (p *Page) remembered(id string, want basis) (history, bool) {
+func (p *Page) remembered(id string, want basis) (runHistory, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	h := p.histories[id]
 	if h == nil || h.loading || h.basis != want {
-		return history{}, false
+		return runHistory{}, false
 	}
 	h.used = time.Now()
 	return h.snapshot(), true
 }
 
 // snapshot can be read while rows are added to h.
-func (h *history) snapshot() history {
+func (h *runHistory) snapshot() runHistory {
 	c := *h
 	c.intervals, c.servers, c.host = h.intervals.snapshot(), h.servers.snapshot(), h.host.snapshot()
 	return c

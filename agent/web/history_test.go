@@ -10,20 +10,22 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/benchwatch/benchwatch/agent/history"
+	"github.com/benchwatch/benchwatch/agent/ingest"
 	"github.com/benchwatch/benchwatch/agent/marker"
-	"github.com/benchwatch/benchwatch/agent/run"
+	"github.com/benchwatch/benchwatch/agent/rundir"
 )
 
 // TestHistory guards what is drawn of an ended run: the tool's reports and the
 // servers' counters as growth per second, with a gap where one fell.
 func TestHistory(t *testing.T) {
 	s := newSite(t)
-	dir := s.ended(run.Meta{ID: "one"}, banner+interval(1, 100)+interval(2, 110),
+	dir := s.ended(rundir.Meta{ID: "one"}, banner+interval(1, 100)+interval(2, 110),
 		statusLine(t, 1, "n1", 100), statusLine(t, 2, "n1", 300), statusLine(t, 3, "n1", 50), statusLine(t, 4, "n1", 90), statusLine(t, 4, "n2", 5))
-	if _, err := marker.Append(dir.Path(run.MarkersFile), marker.Marker{Kind: marker.Point, Run: "one", Text: "fc_limit", Start: begin.Add(time.Second)}); err != nil {
+	if _, err := marker.Append(dir.Path(rundir.MarkersFile), marker.Marker{Kind: marker.Point, Run: "one", Text: "fc_limit", Start: begin.Add(time.Second)}); err != nil {
 		t.Fatal(err)
 	}
-	write(t, dir.Path(run.HostFile), `{"at":"2026-11-21T02:14:04Z","cores":2,"busy":0.25,"iowait":0.5,"steal":0}
+	write(t, dir.Path(history.HostFile), `{"at":"2026-11-21T02:14:04Z","cores":2,"busy":0.25,"iowait":0.5,"steal":0}
 {"at":"2026-11-21T02:14:05Z", "cores":2, "busy":1, "iowait":0, "steal":0}
 {"at":"2026-11`)
 	h := s.history("one", "")
@@ -50,7 +52,7 @@ func TestHistory(t *testing.T) {
 		}
 	}
 	// Another file: read again.
-	appendTo(t, dir.Path(run.StdoutFile), interval(3, 120))
+	appendTo(t, dir.Path(rundir.StdoutFile), interval(3, 120))
 	if got := s.history("one", "").Tables["intervals"]; len(got.X) != 3 {
 		t.Errorf("not read again: %v", got.X)
 	}
@@ -72,7 +74,7 @@ func TestThinning(t *testing.T) {
 		}
 		b.WriteString(interval(i, tps))
 	}
-	s.ended(run.Meta{ID: "long"}, b.String())
+	s.ended(rundir.Meta{ID: "long"}, b.String())
 	all := s.history("long", "?points=1000").Tables["intervals"]
 	if all.Rows != 36000 || len(all.X) > 1010 || len(all.X) < 900 {
 		t.Errorf("%d points of %d rows", len(all.X), all.Rows)
@@ -131,7 +133,7 @@ func TestThinnedGaps(t *testing.T) {
 // TestWarmup guards the stretches that are shaded: warm-up intervals that follow
 // each other are one.
 func TestWarmup(t *testing.T) {
-	v := run.Intervals{Elapsed: []float64{1, 2, 3, 4, 5}, Warmup: []bool{true, true, false, false, true}}
+	v := ingest.Intervals{Elapsed: []float64{1, 2, 3, 4, 5}, Warmup: []bool{true, true, false, false, true}}
 	if d := cmp.Diff([]span{{0, 2}, {4, 5}}, warmups(&v)); d != "" {
 		t.Error(d)
 	}
@@ -146,7 +148,7 @@ func TestFirstLook(t *testing.T) {
 	for b.Len() <= longStatus {
 		b.WriteString("{}" + strings.Repeat(" ", 1<<16) + "\n") // no status, but bytes
 	}
-	s.ended(run.Meta{ID: "one"}, banner+interval(1, 10), line, statusLine(t, 2, "n1", 300), b.String())
+	s.ended(rundir.Meta{ID: "one"}, banner+interval(1, 10), line, statusLine(t, 2, "n1", 300), b.String())
 	first := s.history("one", "?first=1")
 	if first.Whole || len(first.Tables["intervals"].X) != 1 || len(first.Tables["servers"].X) != 0 {
 		t.Errorf("first look: %+v", first.Tables)
@@ -162,7 +164,7 @@ func TestFirstLook(t *testing.T) {
 // share an axis, each with gaps where it was not asked.
 func TestServersOfDifferentTimes(t *testing.T) {
 	s := newSite(t)
-	s.ended(run.Meta{ID: "one"}, "",
+	s.ended(rundir.Meta{ID: "one"}, "",
 		statusLine(t, 1, "n1", 0), statusLine(t, 2, "n1", 10), statusLine(t, 2, "n2", 0), statusLine(t, 3, "n2", 20))
 	servers := s.history("one", "").Tables["servers"]
 	nan := math.NaN()

@@ -8,7 +8,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/benchwatch/benchwatch/agent/engine"
-	"github.com/benchwatch/benchwatch/agent/run"
+	"github.com/benchwatch/benchwatch/agent/history"
+	"github.com/benchwatch/benchwatch/agent/ingest"
+	"github.com/benchwatch/benchwatch/agent/rundir"
+
 	"github.com/benchwatch/benchwatch/agent/tool"
 	"github.com/benchwatch/benchwatch/agent/tool/sysbench"
 )
@@ -48,7 +51,7 @@ func sameHost(t *testing.T, what string, want, got table) {
 // on, after a restart of the agent and when the run is over.
 func TestHost(t *testing.T) {
 	s := newSite(t)
-	dir, claim := s.create(run.Meta{ID: "one", Tool: "sysbench", StartedAt: time.Now().Add(-time.Second)})
+	dir, claim := s.create(rundir.Meta{ID: "one", Tool: "sysbench", StartedAt: time.Now().Add(-time.Second)})
 	s.until("the run", func() bool { return len(s.watcher.Snapshots()) == 1 })
 	if got := s.hostOf(s.page, "one"); len(got.x) != 0 {
 		t.Fatalf("%d rows before there is any", len(got.x))
@@ -69,28 +72,28 @@ func TestHost(t *testing.T) {
 	sameHost(t, "after a restart", live, s.hostOf(restarted, "one"))
 
 	claim.Release()
-	if _, err := dir.Update(func(m *run.Meta) {
+	if _, err := dir.Update(func(m *rundir.Meta) {
 		now := time.Now()
-		m.EndedAt, m.ClosedAt, m.Result = &now, &now, run.Succeeded
+		m.EndedAt, m.ClosedAt, m.Result = &now, &now, rundir.Succeeded
 	}); err != nil {
 		t.Fatal(err)
 	}
-	s.until("the end", func() bool { return s.watcher.Snapshots()[0].Phase == run.Over })
+	s.until("the end", func() bool { return s.watcher.Snapshots()[0].Phase == ingest.Over })
 	sameHost(t, "when it is over", live, s.hostOf(restarted, "one"))
 }
 
 // TestForeignHost guards that a run whose tool may be on another machine shows no
 // CPU of this one.
 func TestForeignHost(t *testing.T) {
-	h := history{started: begin, zero: begin, basis: basis{live: true}, elsewhere: true}
+	h := runHistory{started: begin, zero: begin, basis: basis{live: true}, elsewhere: true}
 	p := New(Options{})
 	p.histories["one"] = &h
-	p.Host(&run.Host{At: begin.Add(time.Second), Busy: 1})
+	p.Host(&history.Host{At: begin.Add(time.Second), Busy: 1})
 	if len(h.host.x) != 0 {
 		t.Error("it has this machine's CPU")
 	}
 	h.elsewhere = false
-	p.Host(&run.Host{At: begin.Add(2 * time.Second), Busy: 1})
+	p.Host(&history.Host{At: begin.Add(2 * time.Second), Busy: 1})
 	if d := cmp.Diff([]float64{2}, h.host.x); d != "" {
 		t.Error(d)
 	}

@@ -3,7 +3,7 @@ package web
 import (
 	"math"
 
-	"github.com/benchwatch/benchwatch/agent/run"
+	"github.com/benchwatch/benchwatch/agent/ingest"
 	"github.com/benchwatch/benchwatch/agent/tool"
 )
 
@@ -21,7 +21,7 @@ const (
 
 // intervalTable is all that the tool reported. Reports that end at the same
 // instant are one row: the first counts.
-func intervalTable(v *run.Intervals) table {
+func intervalTable(v *ingest.Intervals) table {
 	t := table{x: v.Elapsed}
 	for _, s := range v.Rates {
 		t.column(name{rate, s.Operation, ""}, s.Values)
@@ -69,7 +69,7 @@ func intervalRow(r *tool.Report) []cell {
 type span [2]float64
 
 // warmups are the stretches whose intervals the tool's summary leaves out.
-func warmups(v *run.Intervals) []span {
+func warmups(v *ingest.Intervals) []span {
 	spans := []span{}
 	for i, warm := range v.Warmup {
 		if !warm {

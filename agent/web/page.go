@@ -11,7 +11,9 @@ import (
 	"time"
 
 	"github.com/benchwatch/benchwatch/agent/engine"
-	"github.com/benchwatch/benchwatch/agent/run"
+	"github.com/benchwatch/benchwatch/agent/history"
+	"github.com/benchwatch/benchwatch/agent/ingest"
+
 	"github.com/benchwatch/benchwatch/agent/tool"
 )
 
@@ -29,7 +31,7 @@ type Options struct {
 	// Only these runs are shown, if any are named.
 	Only []string
 	// Runs are the live and the kept runs.
-	Runs func() []run.Snapshot
+	Runs func() []ingest.Snapshot
 	// Tools are those whose output can be read.
 	Tools func() tool.Set
 	// Landing is a list of the runs that needs no JavaScript. It is the page where
@@ -54,7 +56,7 @@ type Page struct {
 	reading chan struct{} // held while a run is read: one at a time
 
 	mu        sync.Mutex
-	histories map[string]*history
+	histories map[string]*runHistory
 	output    *output // of the run that was looked at first
 	counters  counters
 }
@@ -67,7 +69,7 @@ func New(o Options) *Page {
 	p := &Page{
 		opts: o, log: o.Logger, started: time.Now(), hub: newHub(),
 		changed: make(chan struct{}, 1), reading: make(chan struct{}, 1),
-		histories: map[string]*history{},
+		histories: map[string]*runHistory{},
 	}
 	return p
 }
@@ -121,19 +123,19 @@ func (p *Page) Frame(f engine.Frame) {
 	p.mu.Lock()
 	cells := p.counters.row(f)
 	for _, h := range p.histories {
-		h.addAt(f.Tick, cells, func(h *history) *table { return &h.servers })
+		h.addAt(f.Tick, cells, func(h *runHistory) *table { return &h.servers })
 	}
 	p.mu.Unlock()
 	p.hub.send(timedRow("servers", f.Tick, cells))
 }
 
 // Host takes this machine's CPU as it is recorded for the runs that go on.
-func (p *Page) Host(line *run.Host) {
+func (p *Page) Host(line *history.Host) {
 	cells := hostRow(line)
 	p.mu.Lock()
 	for _, h := range p.histories {
 		if !h.elsewhere {
-			h.addAt(line.At, cells, func(h *history) *table { return &h.host })
+			h.addAt(line.At, cells, func(h *runHistory) *table { return &h.host })
 		}
 	}
 	p.mu.Unlock()

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/benchwatch/benchwatch/agent/engine"
-	"github.com/benchwatch/benchwatch/agent/run"
+	"github.com/benchwatch/benchwatch/agent/history"
 )
 
 // Kinds of series about servers.
@@ -52,7 +52,7 @@ func sharesAtMostOne(kind string, v float64) float64 {
 }
 
 // serverTable is all servers' values over the ticks of all of them.
-func serverTable(h *run.History) table {
+func serverTable(h *history.History) table {
 	var t table
 	for _, s := range h.Servers {
 		t.x = union(t.x, s.Elapsed)

@@ -1,8 +1,8 @@
 package web
 
 import (
+	"github.com/benchwatch/benchwatch/agent/history"
 	"github.com/benchwatch/benchwatch/agent/report"
-	"github.com/benchwatch/benchwatch/agent/run"
 )
 
 // settingsView is how the servers of a run are configured.
@@ -26,7 +26,7 @@ type unknownView struct {
 	Why    string `json:"why"`
 }
 
-func newSettingsView(all run.SettingsHistory) settingsView {
+func newSettingsView(all history.SettingsHistory) settingsView {
 	v := settingsView{Clusters: report.SettingsByCluster(all), Changes: []settingChangeView{}, Unknown: []unknownView{}}
 	for _, t := range all {
 		if t.Error != "" {

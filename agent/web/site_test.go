@@ -17,7 +17,10 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/benchwatch/benchwatch/agent/run"
+	"github.com/benchwatch/benchwatch/agent/history"
+	"github.com/benchwatch/benchwatch/agent/ingest"
+	"github.com/benchwatch/benchwatch/agent/live"
+	"github.com/benchwatch/benchwatch/agent/rundir"
 	"github.com/benchwatch/benchwatch/agent/tool"
 	"github.com/benchwatch/benchwatch/agent/tool/sysbench"
 )
@@ -31,7 +34,7 @@ type site struct {
 	t       *testing.T
 	dataDir string
 	page    *Page
-	watcher *run.Watcher
+	watcher *live.Watcher
 	url     string
 	server  *httptest.Server
 	stop    context.CancelFunc
@@ -44,9 +47,9 @@ func newSite(t *testing.T, only ...string) *site {
 	quiet := slog.New(slog.DiscardHandler)
 	s.page = New(Options{
 		DataDir: s.dataDir, Only: only, Tools: tools, Logger: quiet,
-		Runs: func() []run.Snapshot { return s.watcher.Snapshots() },
+		Runs: func() []ingest.Snapshot { return s.watcher.Snapshots() },
 	})
-	s.watcher = run.NewWatcher(run.Options{
+	s.watcher = live.NewWatcher(live.Options{
 		DataDir: s.dataDir, Only: only, Tools: tools, Logger: quiet, Poll: 20 * time.Millisecond,
 		Interval: s.page.Interval, Changed: s.page.Changed,
 	})
@@ -67,9 +70,9 @@ func newSite(t *testing.T, only ...string) *site {
 	return s
 }
 
-func (s *site) create(meta run.Meta) (run.Directory, *run.Claim) {
+func (s *site) create(meta rundir.Meta) (rundir.Directory, *rundir.Claim) {
 	s.t.Helper()
-	dir, claim, err := run.Create(s.dataDir, meta)
+	dir, claim, err := rundir.Create(s.dataDir, meta)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -77,14 +80,14 @@ func (s *site) create(meta run.Meta) (run.Directory, *run.Claim) {
 }
 
 // ended makes a run that is over.
-func (s *site) ended(meta run.Meta, stdout string, status ...string) run.Directory {
+func (s *site) ended(meta rundir.Meta, stdout string, status ...string) rundir.Directory {
 	s.t.Helper()
 	end := begin.Add(time.Hour)
-	meta.Tool, meta.StartedAt, meta.ClockStartedAt, meta.EndedAt, meta.ClosedAt, meta.Result = "sysbench", begin, &begin, &end, &end, run.Succeeded
+	meta.Tool, meta.StartedAt, meta.ClockStartedAt, meta.EndedAt, meta.ClosedAt, meta.Result = "sysbench", begin, &begin, &end, &end, rundir.Succeeded
 	dir, claim := s.create(meta)
 	claim.Release()
-	write(s.t, dir.Path(run.StdoutFile), stdout)
-	write(s.t, dir.Path(run.StatusFile), strings.Join(status, ""))
+	write(s.t, dir.Path(rundir.StdoutFile), stdout)
+	write(s.t, dir.Path(rundir.StatusFile), strings.Join(status, ""))
 	s.until("the run in the list", func() bool {
 		for _, r := range s.watcher.Snapshots() {
 			if r.Meta.ID == meta.ID {
@@ -152,7 +155,7 @@ func interval(second int, tps float64) string {
 func statusLine(t *testing.T, second int, target string, queries float64) string {
 	t.Helper()
 	tick := begin.Add(time.Duration(second) * time.Second)
-	data, err := json.Marshal(run.Status{
+	data, err := json.Marshal(history.Status{
 		Tick: tick, Asked: &tick, Answered: tick, Target: target, Engine: "mysql", Up: true,
 		Values: map[string]float64{"db_queries_total": queries, "db_uptime_seconds": 7},
 	})

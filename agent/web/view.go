@@ -8,8 +8,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/benchwatch/benchwatch/agent/ingest"
 	"github.com/benchwatch/benchwatch/agent/marker"
-	"github.com/benchwatch/benchwatch/agent/run"
+	"github.com/benchwatch/benchwatch/agent/rundir"
+
 	"github.com/benchwatch/benchwatch/agent/series"
 	"github.com/benchwatch/benchwatch/agent/tool"
 )
@@ -38,11 +40,11 @@ type runView struct {
 	// ClockAt is when the tool's clock began, where that was seen.
 	ClockAt *int64 `json:"clock_at,omitempty"`
 
-	Phase    run.Phase  `json:"phase"`
-	Result   run.Result `json:"result,omitempty"`
-	Reason   string     `json:"reason,omitempty"`
-	ExitCode *int       `json:"exit_code,omitempty"`
-	Signal   string     `json:"signal,omitempty"`
+	Phase    ingest.Phase  `json:"phase"`
+	Result   rundir.Result `json:"result,omitempty"`
+	Reason   string        `json:"reason,omitempty"`
+	ExitCode *int          `json:"exit_code,omitempty"`
+	Signal   string        `json:"signal,omitempty"`
 
 	// Throughput is transactions per second now or, of an ended run, of all of
 	// it; absent if that is not known. So is the latency.
@@ -53,7 +55,7 @@ type runView struct {
 	Drain          drains   `json:"drain,omitempty"`
 }
 
-type drains map[string]run.Drain
+type drains map[string]rundir.Drain
 
 // runDetail is all the page shows of a run beside its charts.
 type runDetail struct {
@@ -100,7 +102,7 @@ type markerView struct {
 	End   *int64      `json:"end,omitempty"`
 }
 
-func newRunView(s *run.Snapshot) runView {
+func newRunView(s *ingest.Snapshot) runView {
 	m := &s.Meta
 	v := runView{
 		ID: m.ID, Title: m.Title, Labels: m.Labels, Tool: m.Tool, ToolVersion: m.ToolVersion, Verb: m.Verb,
@@ -143,7 +145,7 @@ func headline(latencies []tool.Latency) (string, *float64) {
 	return latencies[best].Stat, finite(latencies[best].Seconds)
 }
 
-func newRunDetail(s *run.Snapshot) runDetail {
+func newRunDetail(s *ingest.Snapshot) runDetail {
 	d := runDetail{
 		runView: newRunView(s), Command: s.Meta.Command, Reconnects: finiteOr0(s.Reconnects), Messages: s.Messages,
 		MessageCount: s.MessageCount, LastMessage: s.LastMessage, Malformed: s.Lines.Malformed, Faults: s.Faults,
@@ -154,7 +156,7 @@ func newRunDetail(s *run.Snapshot) runDetail {
 	return d
 }
 
-func newSummaryView(s *run.Summary) *summaryView {
+func newSummaryView(s *ingest.Summary) *summaryView {
 	v := &summaryView{ElapsedSeconds: known(s.ElapsedSeconds), FromIntervals: s.FromIntervals, TpmC: known(s.TpmC)}
 	byName := map[string]*operationView{}
 	operation := func(name string) *operationView {

@@ -3,8 +3,10 @@ package web
 import (
 	"bytes"
 
+	"github.com/benchwatch/benchwatch/agent/history"
+	"github.com/benchwatch/benchwatch/agent/ingest"
 	"github.com/benchwatch/benchwatch/agent/marker"
-	"github.com/benchwatch/benchwatch/agent/run"
+	"github.com/benchwatch/benchwatch/agent/rundir"
 )
 
 // watch is what browsers were told last, to tell them only what is new. It
@@ -29,7 +31,7 @@ func (w *watch) runs() {
 	for _, s := range w.page.opts.Runs() {
 		id := s.Meta.ID
 		present[id] = true
-		over := s.Phase == run.Over
+		over := s.Phase == ingest.Over
 		if !over {
 			w.going[id] = true
 		}
@@ -65,7 +67,7 @@ func (w *watch) lookAtMarkers() {
 		return
 	}
 	for id := range w.going {
-		path := run.At(w.page.opts.DataDir, id).Path(run.MarkersFile)
+		path := rundir.At(w.page.opts.DataDir, id).Path(rundir.MarkersFile)
 		now := sizeOf(path)
 		if before, known := w.queues[id]; known && before == now {
 			continue
@@ -89,13 +91,13 @@ func (w *watch) lookAtSettings() {
 		return
 	}
 	for id := range w.going {
-		dir := run.At(w.page.opts.DataDir, id)
-		now := sizeOf(dir.Path(run.SettingsFile))
+		dir := rundir.At(w.page.opts.DataDir, id)
+		now := sizeOf(dir.Path(history.SettingsFile))
 		if w.set[id] == now {
 			continue
 		}
 		w.set[id] = now
-		settings, err := dir.ReadSettings()
+		settings, err := history.ReadSettings(dir)
 		if err != nil {
 			continue // the history tells
 		}

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/benchwatch/benchwatch/agent/run"
+	"github.com/benchwatch/benchwatch/agent/rundir"
 )
 
 // The disk with the run directory is full from mid-run until after its end: the tool
@@ -69,7 +69,7 @@ func TestDiskFull(t *testing.T) {
 	if status := wrapper.status(t, 60*time.Second); status != 0 {
 		t.Errorf("benchwatch run exited with %d", status)
 	}
-	if meta := a.closed(t, id, 60*time.Second); meta.ExitCode == nil || *meta.ExitCode != 0 || meta.Result != run.Succeeded {
+	if meta := a.closed(t, id, 60*time.Second); meta.ExitCode == nil || *meta.ExitCode != 0 || meta.Result != rundir.Succeeded {
 		t.Errorf("run.json: exit code %v, result %q", meta.ExitCode, meta.Result)
 	}
 	if n := strings.Count(a.output(t), "no space left"); n == 0 || n > 6 {

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/benchwatch/benchwatch/agent/run"
+	"github.com/benchwatch/benchwatch/agent/rundir"
 )
 
 // printed is what stands in sysbench's own output, read here without the code
@@ -29,7 +29,7 @@ var (
 
 func readLog(t *testing.T, dataDir, id string) printed {
 	t.Helper()
-	data, err := os.ReadFile(run.At(dataDir, id).Path(run.StdoutFile))
+	data, err := os.ReadFile(rundir.At(dataDir, id).Path(rundir.StdoutFile))
 	if err != nil {
 		t.Fatal(err)
 	}

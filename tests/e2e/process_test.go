@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/benchwatch/benchwatch/agent/run"
+	"github.com/benchwatch/benchwatch/agent/rundir"
 )
 
 // process is something that a test started: its output is in a file, and it is
@@ -134,7 +134,7 @@ func (a *agent) run(t *testing.T, id string, command ...string) *process {
 	p := start(t, stand.binary, args...)
 	t.Cleanup(func() {
 		// The tool outlives a killed wrapper, as it should; the next test wants quiet.
-		if meta, err := run.At(a.dataDir, id).Load(); err == nil && !meta.Ended() && meta.PID > 0 {
+		if meta, err := rundir.At(a.dataDir, id).Load(); err == nil && !meta.Ended() && meta.PID > 0 {
 			_ = syscall.Kill(meta.PID, syscall.SIGKILL)
 		}
 	})
@@ -146,9 +146,9 @@ func (a *agent) run(t *testing.T, id string, command ...string) *process {
 }
 
 // meta reads run.json.
-func (a *agent) meta(t *testing.T, id string) run.Meta {
+func (a *agent) meta(t *testing.T, id string) rundir.Meta {
 	t.Helper()
-	meta, err := run.At(a.dataDir, id).Load()
+	meta, err := rundir.At(a.dataDir, id).Load()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -156,11 +156,11 @@ func (a *agent) meta(t *testing.T, id string) run.Meta {
 }
 
 // closed waits until the run is over, drain included, and returns its facts.
-func (a *agent) closed(t *testing.T, id string, limit time.Duration) run.Meta {
+func (a *agent) closed(t *testing.T, id string, limit time.Duration) rundir.Meta {
 	t.Helper()
-	var meta run.Meta
+	var meta rundir.Meta
 	wait(t, limit, "run "+id+" closed", func() (err error) {
-		if meta, err = run.At(a.dataDir, id).Load(); err != nil {
+		if meta, err = rundir.At(a.dataDir, id).Load(); err != nil {
 			return err
 		}
 		if !meta.Closed() {

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/benchwatch/benchwatch/agent/run"
+	"github.com/benchwatch/benchwatch/agent/rundir"
 )
 
 // reports waits until the tool has printed n interval lines.
@@ -65,7 +65,7 @@ func TestAgentKilled(t *testing.T) {
 	a.closed(t, id, 30*time.Second)
 	a.summarised(t, id)
 	a.gone(t, id)
-	wholeLines(t, run.At(a.dataDir, id).Path(run.StatusFile))
+	wholeLines(t, rundir.At(a.dataDir, id).Path(rundir.StatusFile))
 }
 
 // wholeLines fails the test unless every line of a file is JSON.
@@ -101,7 +101,7 @@ func TestWrapperKilled(t *testing.T) {
 	if meta.ExitCode != nil {
 		t.Errorf("exit code %d, but nobody saw it", *meta.ExitCode)
 	}
-	if meta.Result != run.Succeeded {
+	if meta.Result != rundir.Succeeded {
 		t.Errorf("result %q; the summary in the log says that it succeeded", meta.Result)
 	}
 	a.summarised(t, id)
@@ -141,7 +141,7 @@ func TestToolKilled(t *testing.T) {
 		t.Errorf("benchwatch run exited with %d, want 128+9", status)
 	}
 	meta = a.closed(t, id, 30*time.Second)
-	if meta.Result != run.Failed || meta.Signal == "" {
+	if meta.Result != rundir.Failed || meta.Signal == "" {
 		t.Errorf("result %q, signal %q", meta.Result, meta.Signal)
 	}
 	a.gone(t, id)
@@ -161,7 +161,7 @@ func TestInterrupted(t *testing.T) {
 	if err := syscall.Kill(meta.PID, 0); !errors.Is(err, syscall.ESRCH) {
 		t.Errorf("the tool still runs: %v", err)
 	}
-	if meta = a.closed(t, id, 30*time.Second); meta.Result != run.Interrupted {
+	if meta = a.closed(t, id, 30*time.Second); meta.Result != rundir.Interrupted {
 		t.Errorf("result %q", meta.Result)
 	}
 }

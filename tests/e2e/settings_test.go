@@ -10,7 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/benchwatch/benchwatch/agent/run"
+	"github.com/benchwatch/benchwatch/agent/history"
+	"github.com/benchwatch/benchwatch/agent/rundir"
 )
 
 // What the servers were set to when a run began is in its directory, read after it
@@ -24,10 +25,10 @@ func TestSettings(t *testing.T) {
 	t.Cleanup(func() { sql(t, 1, "SET GLOBAL "+name+"="+before) })
 	sql(t, 1, "SET GLOBAL "+name+"=41")
 	wrapper := a.run(t, id, load(60)...)
-	dir := run.At(a.dataDir, id)
-	recorded := func() run.SettingsHistory {
+	dir := rundir.At(a.dataDir, id)
+	recorded := func() history.SettingsHistory {
 		t.Helper()
-		all, err := dir.ReadSettings()
+		all, err := history.ReadSettings(dir)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,0 +1,199 @@
+// Package history reads a run back from its directory onto one time axis: the
+// tool's intervals, the servers, the hosts, the settings and the markers. It also
+// has the formats in which the servers and hosts are recorded.
+package history
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/benchwatch/benchwatch/agent/ingest"
+	"github.com/benchwatch/benchwatch/agent/marker"
+	"github.com/benchwatch/benchwatch/agent/rundir"
+	"github.com/benchwatch/benchwatch/agent/tool"
+)
+
+// History is everything that is known of one run on one time axis: seconds
+// since Zero. It is read from the raw output and the files beside it by the
+// parser that reads them live, and holds about 8 bytes a value: a run of 10
+// hours at one interval a second with three servers of 80 values each takes
+// about 80 MB.
+type History struct {
+	// Snapshot is what the run came to or, while it goes on, where it stands.
+	Snapshot ingest.Snapshot
+	// Zero is the wall time of 0 on the axis, by the clock of this machine: the
+	// start of the tool's own clock where that was seen or can be worked out,
+	// else the start of its process.
+	Zero time.Time
+
+	Intervals ingest.Intervals
+	// Servers are in the order of their first appearance.
+	Servers []*ServerHistory
+	// Host is the CPU of the machine that made the load.
+	Host HostHistory
+	// Settings are how the servers were configured; empty if that was not
+	// recorded.
+	Settings SettingsHistory
+	// Markers are in the order of their times, the run's own range left out.
+	Markers []marker.State
+
+	Damage Damage
+
+	keep func(name string) bool // of the servers' values; nil: all
+}
+
+// Damage is what could not be read. None of it ends the reading.
+type Damage struct {
+	// TornOutput: the tool's output ends within a line.
+	TornOutput bool
+	// TornStatus: status.jsonl ends within a line, as after a crash.
+	TornStatus bool
+	// UnreadableStatus counts lines of status.jsonl that are no status.
+	UnreadableStatus int
+	// MisplacedStatus counts those that lie before the one in front of them.
+	MisplacedStatus int
+	// Problems are files that could not be read at all, or not to their end.
+	Problems []string
+}
+
+// DamageLines says the damage in words, a line each; nothing if there is none.
+func (h *History) DamageLines() []string {
+	var lines []string
+	say := func(n int, one, many string) {
+		switch {
+		case n == 1:
+			lines = append(lines, "1 "+one)
+		case n > 1:
+			lines = append(lines, fmt.Sprintf("%d %s", n, many))
+		}
+	}
+	say(int(h.Snapshot.Lines.Malformed), "line of the tool's output is damaged", "lines of the tool's output are damaged")
+	say(h.Intervals.Misplaced, "report has no place on the time axis", "reports have no place on the time axis")
+	say(h.Intervals.Dropped, "value left out: too many series", "values left out: too many series")
+	say(h.Damage.UnreadableStatus, "line of "+rundir.StatusFile+" is unreadable", "lines of "+rundir.StatusFile+" are unreadable")
+	say(h.Damage.MisplacedStatus, "server status out of order left out", "server statuses out of order left out")
+	if h.Damage.TornOutput {
+		lines = append(lines, "the tool's output ends within a line")
+	}
+	if h.Damage.TornStatus {
+		lines = append(lines, rundir.StatusFile+" ends within a line")
+	}
+	return append(lines, h.Damage.Problems...)
+}
+
+// At is the wall time at a place on the axis.
+func (h *History) At(elapsed float64) time.Time {
+	return h.Zero.Add(time.Duration(math.Round(elapsed * float64(time.Second))))
+}
+
+// Elapsed is the place of a time on the axis, in seconds.
+func (h *History) Elapsed(t time.Time) float64 { return t.Sub(h.Zero).Seconds() }
+
+// Server returns a target's history, nil if it was never sampled.
+func (h *History) Server(target string) *ServerHistory {
+	for _, s := range h.Servers {
+		if s.Target == target {
+			return s
+		}
+	}
+	return nil
+}
+
+// ReadHistory reads a run. t may be nil: then there are no intervals. Of a run
+// that goes on it reads what is there now. The error is for a run that can't
+// be told at all (run.json missing or damaged) or a ctx that is done; what is
+// missing or unreadable beside that is in Damage.
+func ReadHistory(ctx context.Context, dir rundir.Directory, t *tool.Tool) (*History, error) {
+	return ReadHistoryOf(ctx, dir, t, nil)
+}
+
+// ReadHistoryOf is ReadHistory for those of the servers' values that keep
+// wants, by name as in Status.Values: fewer take less time and memory. nil
+// keeps all.
+func ReadHistoryOf(ctx context.Context, dir rundir.Directory, t *tool.Tool, keep func(name string) bool) (*History, error) {
+	h, err := ReadOutputHistory(ctx, dir, t)
+	if err != nil {
+		return nil, err
+	}
+	return h, h.ReadServers(ctx, dir, keep)
+}
+
+// ReadServers completes what ReadOutputHistory returned, once. keep is as for
+// ReadHistoryOf.
+func (h *History) ReadServers(ctx context.Context, dir rundir.Directory, keep func(name string) bool) error {
+	h.keep = keep
+	if err := h.readStatus(ctx, dir.Path(rundir.StatusFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		h.Damage.Problems = append(h.Damage.Problems, err.Error())
+	}
+	return ctx.Err()
+}
+
+// ReadOutputHistory is ReadHistory without the servers, whose record is by far
+// the largest file of a long run.
+func ReadOutputHistory(ctx context.Context, dir rundir.Directory, t *tool.Tool) (*History, error) {
+	meta, err := dir.Load()
+	if err != nil {
+		return nil, err
+	}
+	h := &History{}
+	f := ingest.NewFeed(t, &meta)
+	f.Series, f.Growing = &h.Intervals, !meta.Ended()
+	if err := f.ReadAll(ctx, dir, &meta); err != nil {
+		h.Damage.Problems = append(h.Damage.Problems, err.Error())
+	}
+	if !f.Growing {
+		f.Close(time.Now())
+	}
+	h.Damage.TornOutput = f.Torn
+	h.Snapshot = f.Snapshot(meta, time.Now())
+	h.Zero = h.zero()
+	if err := h.readHost(dir); err != nil {
+		h.Damage.Problems = append(h.Damage.Problems, err.Error())
+	}
+	if h.Settings, err = ReadSettings(dir); err != nil {
+		h.Damage.Problems = append(h.Damage.Problems, err.Error())
+	}
+	if err := h.readMarkers(dir); err != nil {
+		h.Damage.Problems = append(h.Damage.Problems, err.Error())
+	}
+	return h, ctx.Err()
+}
+
+// zero is the start of the tool's clock. What the wrapper saw of it is best;
+// else, of a tool that came to its summary, the end and the tool's own time
+// tell. A tool may need seconds before its clock begins: for a JVM, for many
+// connections, for a warm-up that it does not report.
+func (h *History) zero() time.Time {
+	m := &h.Snapshot.Meta
+	if m.ClockStartedAt != nil {
+		return *m.ClockStartedAt
+	}
+	sum := h.Snapshot.Summary
+	if m.EndedAt == nil || m.Log != nil || sum == nil || sum.FromIntervals || !sum.ElapsedSeconds.Known {
+		return m.StartedAt
+	}
+	length := sum.ElapsedSeconds.Value
+	if n := len(h.Intervals.Elapsed); n > 0 {
+		length = max(length, h.Intervals.Elapsed[n-1])
+	}
+	zero := m.EndedAt.Add(-time.Duration(length * float64(time.Second)))
+	if zero.Before(m.StartedAt) {
+		return m.StartedAt
+	}
+	return zero
+}
+
+func (h *History) readMarkers(dir rundir.Directory) error {
+	states, err := marker.Read(dir.Path(rundir.MarkersFile))
+	if err != nil {
+		return err
+	}
+	h.Markers = slices.DeleteFunc(states, func(s marker.State) bool { return s.Kind == marker.Range })
+	slices.SortStableFunc(h.Markers, func(a, b marker.State) int { return a.Start.Compare(b.Start) })
+	return nil
+}

@@ -1,0 +1,193 @@
+package history
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/benchwatch/benchwatch/agent/engine"
+	"github.com/benchwatch/benchwatch/agent/rundir"
+)
+
+// Status is one line of status.jsonl: what one target answered at one tick.
+type Status struct {
+	Tick     time.Time  `json:"tick"`
+	Asked    *time.Time `json:"asked,omitempty"`
+	Answered time.Time  `json:"answered"`
+	Target   string     `json:"target"`
+	Engine   string     `json:"engine"`
+	Cluster  string     `json:"cluster,omitempty"`
+	Role     string     `json:"role,omitempty"`
+	Version  string     `json:"version,omitempty"`
+	Flavour  string     `json:"flavour,omitempty"`
+	Up       bool       `json:"up"`
+	Error    string     `json:"error,omitempty"`
+	Restarts uint64     `json:"restarts,omitempty"`
+
+	LagTransactions *float64 `json:"lag_transactions,omitempty"`
+	LagSeconds      *float64 `json:"lag_seconds,omitempty"`
+	Position        string   `json:"position,omitempty"`
+	// Values by metric name without prefix, labels in braces behind it.
+	Values map[string]float64 `json:"values,omitempty"`
+}
+
+// recorder appends to status.jsonl, host.jsonl and settings.jsonl. A nil recorder
+// records nothing.
+type Recorder struct {
+	status, host *lineFile
+	settings     settingsRecorder // of the goroutine that records
+}
+
+// newRecorder records a run that began at start.
+func NewRecorder(dir rundir.Directory, start time.Time) *Recorder {
+	return &Recorder{
+		status: &lineFile{path: dir.Path(rundir.StatusFile)}, host: &lineFile{path: dir.Path(HostFile)},
+		settings: settingsRecorder{file: &lineFile{path: dir.Path(SettingsFile)}, start: start, seen: map[string]*engine.SettingsReading{}},
+	}
+}
+
+// record appends a tick: the targets' answers, their settings where these are
+// new, and the host's CPU if it is known.
+func (r *Recorder) Record(f engine.Frame, host *Host) error {
+	if r == nil {
+		return nil
+	}
+	var lines []any
+	for i := range f.Samples {
+		lines = append(lines, statusOf(&f.Samples[i]))
+	}
+	err := r.status.append(lines)
+	if host != nil {
+		err = errors.Join(err, r.host.append([]any{host}))
+	}
+	err = errors.Join(err, r.settings.record(f))
+	if err != nil {
+		return fmt.Errorf("write status: %w", err)
+	}
+	return nil
+}
+
+func (r *Recorder) Close() {
+	if r != nil {
+		r.status.close()
+		r.host.close()
+		r.settings.file.close()
+	}
+}
+
+// lineFile is a file of JSON lines that is made with its first line. mu is there
+// because frames and the end of the run come from different goroutines.
+type lineFile struct {
+	path string
+
+	mu     sync.Mutex
+	file   *os.File
+	torn   bool // the file ends within a line
+	closed bool
+}
+
+// append adds whole lines with one write. A write that fails half way is made
+// good by beginning the next one on a new line.
+func (l *lineFile) append(lines []any) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed || len(lines) == 0 {
+		return nil
+	}
+	if err := l.open(); err != nil {
+		return err
+	}
+	var b []byte
+	if l.torn {
+		b = append(b, '\n')
+	}
+	for _, line := range lines {
+		data, err := json.Marshal(line)
+		if err != nil {
+			return err
+		}
+		b = append(append(b, data...), '\n')
+	}
+	n, err := l.file.Write(b)
+	if n > 0 {
+		l.torn = b[n-1] != '\n'
+	}
+	return err
+}
+
+func (l *lineFile) open() error {
+	if l.file != nil {
+		return nil
+	}
+	f, err := os.OpenFile(l.path, os.O_CREATE|os.O_APPEND|os.O_RDWR, 0o644)
+	if err != nil {
+		return err
+	}
+	l.file = f
+	if info, err := f.Stat(); err == nil && info.Size() > 0 {
+		end := make([]byte, 1)
+		_, err := f.ReadAt(end, info.Size()-1)
+		l.torn = err != nil || end[0] != '\n'
+	}
+	return nil
+}
+
+func (l *lineFile) close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closed = true
+	if l.file != nil {
+		l.file.Close()
+		l.file = nil
+	}
+}
+
+func statusOf(s *engine.Sample) Status {
+	line := Status{
+		Tick: s.Tick.UTC(), Answered: s.Answered.UTC(), Target: s.Target.Name, Engine: s.Target.Engine,
+		Cluster: s.Target.Cluster, Role: s.Target.Role, Up: s.Up(), Restarts: s.Restarts,
+		LagTransactions: s.LagTransactions, LagSeconds: s.LagSeconds,
+	}
+	if !s.Up() {
+		if s.Err != nil {
+			line.Error = s.Err.Error()
+		}
+		return line
+	}
+	if line.Role == "" {
+		line.Role = s.Status.Role
+	}
+	asked := s.Asked.UTC()
+	line.Asked = &asked
+	line.Version, line.Flavour = s.Status.Version, s.Status.Flavour
+	line.Values = make(map[string]float64, len(s.Status.Values)+1)
+	if s.Status.Position != nil {
+		line.Position = s.Status.Position.String()
+		line.Values[engine.ReplicationPosition.Name] = s.Status.Position.Scalar()
+	}
+	for _, v := range s.Status.Values {
+		line.Values[valueName(v)] = v.V
+	}
+	return line
+}
+
+func valueName(v engine.Value) string {
+	if len(v.Labels) == 0 {
+		return v.Metric.Name
+	}
+	var b strings.Builder
+	b.WriteString(v.Metric.Name)
+	b.WriteByte('{')
+	for i, l := range v.Labels {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		fmt.Fprintf(&b, "%s=%q", v.Metric.Labels[i], l)
+	}
+	b.WriteByte('}')
+	return b.String()
+}

@@ -1,0 +1,197 @@
+package history
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/benchwatch/benchwatch/agent/engine"
+	"github.com/benchwatch/benchwatch/agent/rundir"
+)
+
+// SettingsFile holds how each server was configured: a line a target when the run
+// begins, and another each time that any of it was found changed.
+const SettingsFile = "settings.jsonl"
+
+// settingsEvery is how often servers are asked for their settings while a run is
+// going on.
+const SettingsEvery = 10 * time.Second
+
+// ServerSettings is one line of settings.jsonl: all settings of one target, as of
+// an instant.
+type ServerSettings struct {
+	At      time.Time `json:"at"`
+	Target  string    `json:"target"`
+	Engine  string    `json:"engine"`
+	Cluster string    `json:"cluster,omitempty"`
+	Version string    `json:"version,omitempty"`
+	Flavour string    `json:"flavour,omitempty"`
+	// Settings by the server's own names; see engine.Settings.
+	Settings map[string]string `json:"settings,omitempty"`
+	// Error says why there are none.
+	Error string `json:"error,omitempty"`
+}
+
+// same reports whether s says what the line before it said.
+func (s *ServerSettings) same(before *ServerSettings) bool {
+	return s.Version == before.Version && s.Error == before.Error && maps.Equal(s.Settings, before.Settings)
+}
+
+// settingsRecorder writes settings.jsonl.
+type settingsRecorder struct {
+	file  *lineFile
+	start time.Time
+	// known is the last line of each target; nil: not read yet.
+	known map[string]ServerSettings
+	seen  map[string]*engine.SettingsReading
+}
+
+// record appends what is new. Settings that were read before the run began may be
+// out of date.
+func (r *settingsRecorder) record(f engine.Frame) error {
+	if r.known == nil {
+		r.known = map[string]ServerSettings{}
+		lines, err := readSettings(r.file.path) // of before a restart
+		if err != nil {
+			return err
+		}
+		for _, line := range lines {
+			r.known[line.Target] = line
+		}
+	}
+	var lines []any
+	for i := range f.Samples {
+		s := &f.Samples[i]
+		if !s.Up() || s.Settings == nil || s.Settings == r.seen[s.Target.Name] || s.Settings.At.Before(r.start) {
+			continue
+		}
+		r.seen[s.Target.Name] = s.Settings
+		line := ServerSettings{
+			At: s.Settings.At.UTC().Truncate(time.Millisecond), Target: s.Target.Name, Engine: s.Target.Engine, Cluster: s.Target.Cluster,
+			Version: s.Status.Version, Flavour: s.Status.Flavour, Settings: s.Settings.Settings,
+		}
+		before, known := r.known[line.Target]
+		if s.Settings.Err != nil {
+			if known {
+				continue // what was known may still be true
+			}
+			line.Error = s.Settings.Err.Error()
+		}
+		if known && line.same(&before) {
+			continue
+		}
+		r.known[line.Target] = line
+		lines = append(lines, line)
+	}
+	return r.file.append(lines)
+}
+
+// readSettings reads settings.jsonl; a line that is none, as after a crash, is
+// left out.
+func readSettings(path string) ([]ServerSettings, error) {
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read settings: %w", err)
+	}
+	defer f.Close()
+	var all []ServerSettings
+	lines := bufio.NewScanner(f)
+	lines.Buffer(nil, LongestStatus)
+	for lines.Scan() {
+		var line ServerSettings
+		if json.Unmarshal(lines.Bytes(), &line) == nil && line.Target != "" && !line.At.IsZero() && len(all) < maxServers*keptAnswers {
+			all = append(all, line)
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return all, fmt.Errorf("read settings: %w", err)
+	}
+	return all, nil
+}
+
+// ReadSettings returns what a run's directory tells of the servers' settings;
+// nothing if none were recorded.
+func ReadSettings(d rundir.Directory) (SettingsHistory, error) {
+	lines, err := readSettings(d.Path(SettingsFile))
+	return newSettingsHistory(lines), err
+}
+
+// SettingsHistory is how the servers were configured, in the order in which they
+// were first heard of.
+type SettingsHistory []TargetSettings
+
+// TargetSettings are one target's, as the run began and as they changed.
+type TargetSettings struct {
+	ServerSettings
+	Changes []SettingChange
+}
+
+// SettingChange is a setting that was found changed while the run was going on.
+// A value is empty where the server had no such setting.
+type SettingChange struct {
+	At                  time.Time
+	Name, Before, After string
+}
+
+func newSettingsHistory(lines []ServerSettings) SettingsHistory {
+	var all SettingsHistory
+	latest := map[string]ServerSettings{}
+	for _, line := range lines {
+		before, known := latest[line.Target]
+		i := slices.IndexFunc(all, func(t TargetSettings) bool { return t.Target == line.Target })
+		switch {
+		case i < 0:
+			all = append(all, TargetSettings{ServerSettings: line})
+		case line.Error != "":
+			continue
+		case known && before.Error != "":
+			all[i].ServerSettings = line
+		default:
+			all[i].Changes = append(all[i].Changes, changes(&before, &line)...)
+		}
+		latest[line.Target] = line
+	}
+	return all
+}
+
+func changes(before, after *ServerSettings) []SettingChange {
+	was, is := before.Facts(), after.Facts()
+	var found []SettingChange
+	names := slices.Sorted(maps.Keys(was))
+	for _, name := range slices.Sorted(maps.Keys(is)) {
+		if _, known := was[name]; !known {
+			names = append(names, name)
+		}
+	}
+	for _, name := range names {
+		if was[name] != is[name] {
+			found = append(found, SettingChange{after.At, name, was[name], is[name]})
+		}
+	}
+	return found
+}
+
+// VersionSetting is the name under which a server's version stands among its
+// settings.
+const VersionSetting = "version"
+
+// Facts are the settings and the version.
+func (s *ServerSettings) Facts() map[string]string {
+	facts := maps.Clone(s.Settings)
+	if facts == nil {
+		facts = map[string]string{}
+	}
+	if s.Version != "" {
+		facts[VersionSetting] = s.Version
+	}
+	return facts
+}

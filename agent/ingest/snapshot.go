@@ -1,0 +1,120 @@
+package ingest
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/benchwatch/benchwatch/agent/rundir"
+	"github.com/benchwatch/benchwatch/agent/series"
+	"github.com/benchwatch/benchwatch/agent/tool"
+)
+
+// Snapshot is what is known of a run at one instant. It shares nothing with
+// the run and can be kept.
+type Snapshot struct {
+	Meta  rundir.Meta
+	Phase Phase
+
+	// Threads running now as the tool says, else as asked for.
+	Threads series.Optional[int]
+	// Interval is the last report if it still says what is going on; nil
+	// before the first, after the tool's end and when the tool stalls.
+	Interval *tool.Report
+	// LastReport is when the newest interval was read; zero before the first.
+	LastReport time.Time
+	// IntervalSeconds is the distance of reports: as asked for, else as seen.
+	IntervalSeconds series.Optional[float64]
+
+	// Totals count operations since the start, by name.
+	Totals     map[string]float64
+	Errors     float64
+	Reconnects float64
+	Lines      Lines
+
+	// Messages are the first error messages, LastMessage the newest of
+	// MessageCount.
+	Messages     []string
+	LastMessage  string
+	MessageCount uint64
+
+	// Summary is set when the tool has ended and said anything.
+	Summary *Summary
+
+	// Faults counts failures to record something about this run, such as a
+	// full disk.
+	Faults uint64
+}
+
+// Active reports whether the tool is running.
+func (s *Snapshot) Active() bool { return s.Phase != Draining && s.Phase != Over }
+
+// ElapsedSeconds is the time since the start, up to the tool's end.
+func (s *Snapshot) ElapsedSeconds(now time.Time) float64 {
+	end := now
+	if s.Meta.EndedAt != nil {
+		end = *s.Meta.EndedAt
+	}
+	return max(0, end.Sub(s.Meta.StartedAt).Seconds())
+}
+
+// snapshot of s for a run with these facts.
+func (s *state) snapshot(meta rundir.Meta, now time.Time) Snapshot {
+	snap := Snapshot{
+		Meta:         meta,
+		Threads:      s.threads,
+		LastReport:   s.intervalAt,
+		Totals:       s.totalsCopy(),
+		Errors:       s.errors,
+		Reconnects:   s.reconnects,
+		Lines:        s.lines,
+		Messages:     append([]string(nil), s.messages...),
+		LastMessage:  s.lastMessage,
+		MessageCount: s.messageCount,
+	}
+	if meta.ToolVersion == "" {
+		snap.Meta.ToolVersion = s.version
+	}
+	if meta.Workload == "" {
+		snap.Meta.Workload = s.workload
+	}
+	if !snap.Threads.Known && meta.Threads > 0 {
+		snap.Threads = series.Some(meta.Threads)
+	}
+	switch {
+	case meta.ReportIntervalSeconds > 0:
+		snap.IntervalSeconds = series.Some(meta.ReportIntervalSeconds)
+	case s.interval != nil:
+		snap.IntervalSeconds = s.interval.IntervalSeconds
+	}
+	snap.Phase = s.phaseOf(&meta)
+	if !snap.Active() {
+		snap.Summary = s.final()
+	} else if s.interval != nil && now.Sub(s.intervalAt).Seconds() <= staleIntervals*max(1, snap.IntervalSeconds.Value)+1 {
+		snap.Interval = s.interval.Clone()
+	}
+	return snap
+}
+
+func (s *state) phaseOf(meta *rundir.Meta) Phase {
+	switch {
+	case meta.Closed():
+		return Over
+	case meta.Ended():
+		return Draining
+	case s.phase == tool.Warmup:
+		return Warmup
+	case s.interval == nil:
+		return Starting
+	default:
+		return Measuring
+	}
+}
+
+// Complaint is what the tool said first when it went wrong: its first two messages,
+// since the first often names only the call that failed ("mysql_stmt_prepare()
+// failed", sysbench 1.0) and the second the cause. Empty if it said nothing.
+func (s *Snapshot) Complaint() string {
+	first := slices.Compact(slices.Clone(s.Messages))
+	return strings.Join(first[:min(2, len(first))], "; ")
+}

@@ -1,0 +1,196 @@
+// Package launch starts the benchmark tool with its output going straight into
+// the run directory, and shows the output on the terminal from there.
+package launch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/benchwatch/benchwatch/agent/rundir"
+)
+
+// toolLockFD is the number under which the tool inherits its lock: high, so
+// that a script which uses 3 or 4 for itself does not close it.
+const toolLockFD = 99
+
+// Process is a benchmark tool that was started into a run directory. It runs in
+// a session of its own, with its output going straight into the directory's
+// files: it does not need us to live.
+type Process struct {
+	dir   rundir.Directory
+	Cmd   *exec.Cmd
+	asked bool               // an ending signal was passed on
+	end   func(*rundir.Meta) // what Record writes, once the tool has ended
+}
+
+// Start starts args in dir and writes its process id into run.json.
+func Start(dir rundir.Directory, args []string) (*Process, error) {
+	p := &Process{dir: dir}
+	return p, p.start(args)
+}
+
+func (p *Process) start(args []string) error {
+	stdout, err := p.dir.OpenOutput(rundir.StdoutFile)
+	if err != nil {
+		return err
+	}
+	defer stdout.Close()
+	stderr, err := p.dir.OpenOutput(rundir.StderrFile)
+	if err != nil {
+		return err
+	}
+	defer stderr.Close()
+	lock, err := p.dir.Lock(rundir.ToolLock, true)
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+
+	p.Cmd = exec.Command(args[0], args[1:]...)
+	p.Cmd.Stdin, p.Cmd.Stdout, p.Cmd.Stderr = os.Stdin, stdout, stderr
+	p.Cmd.ExtraFiles = make([]*os.File, toolLockFD-2)
+	p.Cmd.ExtraFiles[toolLockFD-3] = lock
+	// A session of its own: the terminal's Ctrl-C comes once, from us, and a
+	// closed terminal does not end the benchmark.
+	p.Cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := p.Cmd.Start(); err != nil {
+		return fmt.Errorf("start the benchmark tool: %w", err)
+	}
+	pid := p.Cmd.Process.Pid
+	ticks, _ := rundir.StartTicks(pid) // gone already: the lock tells
+	_, err = p.dir.Update(func(m *rundir.Meta) {
+		m.PID, m.PIDStartTicks, m.BootID = pid, ticks, rundir.BootID()
+	})
+	return err // the tool goes on: the caller decides
+}
+
+// Signal passes a signal to the tool and all that it started.
+func (p *Process) Signal(sig syscall.Signal) error {
+	switch sig {
+	case syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT:
+		p.asked = true
+	}
+	if err := unix.Kill(-p.Cmd.Process.Pid, sig); err != nil && !errors.Is(err, unix.ESRCH) {
+		return fmt.Errorf("signal the benchmark tool: %w", err)
+	}
+	return nil
+}
+
+// Wait waits for the tool's end, writes it into run.json and returns the exit
+// status, 128+n for signal n, with an error if the end could not be written.
+// signals are passed on meanwhile.
+func (p *Process) Wait(signals <-chan os.Signal) (int, error) {
+	done := make(chan error, 1)
+	go func() { done <- p.Cmd.Wait() }()
+	for {
+		select {
+		case sig := <-signals:
+			if s, ok := sig.(syscall.Signal); ok {
+				_ = p.Signal(s) // it may have ended this moment
+			}
+		case err := <-done:
+			var exit *exec.ExitError
+			if err != nil && !errors.As(err, &exit) {
+				return 125, fmt.Errorf("wait for the benchmark tool: %w", err)
+			}
+			return p.ended(p.Cmd.ProcessState.Sys().(syscall.WaitStatus))
+		}
+	}
+}
+
+func (p *Process) ended(status syscall.WaitStatus) (int, error) {
+	now := time.Now().UTC()
+	code := status.ExitStatus()
+	p.end = func(m *rundir.Meta) {
+		m.EndedAt = &now
+		switch {
+		case status.Signaled():
+			m.Signal = unix.SignalName(status.Signal())
+			m.Result, m.Reason = rundir.Failed, "ended by "+m.Signal
+		default:
+			m.ExitCode = &code
+			m.Result = rundir.Succeeded
+			if code != 0 {
+				m.Result, m.Reason = rundir.Failed, fmt.Sprintf("exit status %d", code)
+			}
+		}
+		if p.asked && m.Result == rundir.Failed {
+			m.Result = rundir.Interrupted
+		}
+	}
+	err := p.Record()
+	if status.Signaled() {
+		return 128 + int(status.Signal()), err
+	}
+	return code, err
+}
+
+// Record writes the tool's end into run.json. Wait does so; after an error,
+// such as a full disk, it can be tried again.
+func (p *Process) Record() error {
+	_, err := p.dir.Update(p.end)
+	return err
+}
+
+// Pipe copies a tool's output from r into the directory's stdout file and to
+// show, until r ends or ctx is done. It never stops reading because of a full
+// disk or a closed terminal: the tool must not wait for us. The first error is
+// returned at the end.
+func Pipe(ctx context.Context, dir rundir.Directory, r io.Reader, show io.Writer) error {
+	out, err := dir.OpenOutput(rundir.StdoutFile)
+	if err != nil {
+		return err
+	}
+	defer out.Close()
+	read := make(chan error, 1)
+	go func() { read <- pump(r, out, show) }() // ends with r, or with the process
+	select {
+	case err = <-read:
+	case <-ctx.Done():
+		err = ctx.Err()
+	}
+	now := time.Now().UTC()
+	_, updateErr := dir.Update(func(m *rundir.Meta) {
+		m.EndedAt = &now
+		m.Result = rundir.Succeeded
+		if errors.Is(err, context.Canceled) {
+			m.Result = rundir.Interrupted
+		}
+	})
+	if errors.Is(err, context.Canceled) {
+		err = nil
+	}
+	return errors.Join(err, updateErr)
+}
+
+func pump(r io.Reader, out, show io.Writer) error {
+	buf := make([]byte, 64<<10)
+	var first error
+	for {
+		n, err := r.Read(buf)
+		if n > 0 {
+			if _, werr := out.Write(buf[:n]); werr != nil && first == nil {
+				first = fmt.Errorf("write the tool's output: %w", werr)
+			}
+			if show != nil {
+				if _, werr := show.Write(buf[:n]); werr != nil {
+					show = nil // the terminal is gone, the record goes on
+				}
+			}
+		}
+		if err != nil {
+			if !errors.Is(err, io.EOF) && first == nil {
+				first = fmt.Errorf("read the tool's output: %w", err)
+			}
+			return first
+		}
+	}
+}

@@ -1,0 +1,89 @@
+package launch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/benchwatch/benchwatch/agent/follow"
+	"github.com/benchwatch/benchwatch/agent/rundir"
+)
+
+// Mirror shows a run's two output files on out and errw while they grow,
+// unchanged, until finish is closed and both are at their end. A writer that
+// fails (a closed terminal) is given up, the other goes on. The two are looked
+// at in turn at each change, so lines come in the order in which they were
+// written but for those of the same instant.
+func Mirror(ctx context.Context, dir rundir.Directory, out, errw io.Writer, notifier *follow.Notifier, finish <-chan struct{}) error {
+	outputs := []*mirrored{{name: rundir.StderrFile, to: errw}, {name: rundir.StdoutFile, to: out}}
+	for _, m := range outputs {
+		f, err := os.Open(dir.Path(m.name))
+		if err != nil {
+			return fmt.Errorf("show the tool's output: %w", err)
+		}
+		defer f.Close()
+		m.from = f
+	}
+	var wake <-chan struct{}
+	if notifier != nil {
+		var cancel func()
+		wake, cancel = notifier.Subscribe(string(dir))
+		defer cancel()
+	}
+	tick := time.NewTicker(follow.DefaultPoll)
+	defer tick.Stop()
+	for {
+		last := false
+		select {
+		case <-finish:
+			last = true
+		default:
+		}
+		for _, m := range outputs {
+			if err := m.copy(); err != nil {
+				return err
+			}
+		}
+		if last {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-finish:
+		case <-wake:
+		case <-tick.C:
+		}
+	}
+}
+
+// mirrored is one file and where it is shown.
+type mirrored struct {
+	name string
+	from *os.File
+	to   io.Writer
+	buf  [16 << 10]byte
+}
+
+// copy shows what is new.
+func (m *mirrored) copy() error {
+	for m.to != nil {
+		n, err := m.from.Read(m.buf[:])
+		if n > 0 {
+			if _, werr := m.to.Write(m.buf[:n]); werr != nil {
+				m.to = nil
+				return nil
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("show the tool's output: %w", err)
+		}
+	}
+	return nil
+}

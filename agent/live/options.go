@@ -1,0 +1,90 @@
+package live
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/benchwatch/benchwatch/agent/engine"
+	"github.com/benchwatch/benchwatch/agent/ingest"
+	"github.com/benchwatch/benchwatch/agent/rundir"
+	"github.com/benchwatch/benchwatch/agent/tool"
+)
+
+// Options of a Watcher.
+type Options struct {
+	DataDir string
+	// Only these ids are followed, if any are given.
+	Only []string
+	// Tools are those that can be recognised now.
+	Tools func() tool.Set
+	// Targets are the servers sampled now.
+	Targets func() []engine.Target
+	// ReadSettings has the targets' settings read soon; see engine.Sampler.
+	ReadSettings func()
+	// Logs are the files that tools write by themselves.
+	Logs func() []Log
+	// Settled is called by the run's owner once, when the tool has ended and its output has
+	// been read to the end. A restart in that moment may call it again.
+	Settled func(rundir.Directory, ingest.Snapshot)
+	// Began is called when this process becomes the run's owner, perhaps again
+	// after a restart and perhaps for a run that has ended already.
+	Began func(rundir.Directory, rundir.Meta)
+
+	// Interval is called with each interval report as it is read, in order and
+	// from the run's first one also after a restart. elapsed is where it ends on
+	// the run's axis, as in Intervals; fresh is false for what was written
+	// before it was looked for. Changed is called when anything about any run may
+	// have changed. Both must neither block nor call the Watcher, and the report
+	// is the parser's.
+	Interval func(id string, elapsed float64, r *tool.Report, fresh bool)
+	Changed  func()
+
+	DrainTimeout time.Duration // default 5 minutes
+	Poll         time.Duration // of run.json and locks; default 500 ms
+	MaxLive      int           // default 64
+	MaxKept      int           // summaries of ended runs; default 256
+	Logger       *slog.Logger
+}
+
+// Log is a set of files that a tool writes by itself.
+type Log struct {
+	Glob   string
+	Tool   string // empty: found out from the content
+	Labels map[string]string
+}
+
+func (o *Options) defaults() {
+	if o.DrainTimeout <= 0 {
+		o.DrainTimeout = 5 * time.Minute
+	}
+	if o.Poll <= 0 {
+		o.Poll = 500 * time.Millisecond
+	}
+	if o.MaxLive <= 0 {
+		o.MaxLive = 64
+	}
+	if o.MaxKept <= 0 {
+		o.MaxKept = 256
+	}
+	if o.Logger == nil {
+		o.Logger = slog.Default()
+	}
+	if o.Targets == nil {
+		o.Targets = func() []engine.Target { return nil }
+	}
+	if o.ReadSettings == nil {
+		o.ReadSettings = func() {}
+	}
+	if o.Logs == nil {
+		o.Logs = func() []Log { return nil }
+	}
+	if o.Interval == nil {
+		o.Interval = func(string, float64, *tool.Report, bool) {}
+	}
+	if o.Changed == nil {
+		o.Changed = func() {}
+	}
+	if o.Tools == nil {
+		o.Tools = func() tool.Set { return nil }
+	}
+}

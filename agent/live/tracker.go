@@ -1,0 +1,381 @@
+package live
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/benchwatch/benchwatch/agent/engine"
+	"github.com/benchwatch/benchwatch/agent/follow"
+	"github.com/benchwatch/benchwatch/agent/history"
+	"github.com/benchwatch/benchwatch/agent/ingest"
+	"github.com/benchwatch/benchwatch/agent/rundir"
+	"github.com/benchwatch/benchwatch/agent/tool"
+)
+
+// tracker follows one run from its directory until it is closed.
+//
+// Its goroutine (follow) owns the life of the run; the two readers it starts
+// feed the parser under feed.mu; meta, drain and faults are under mu because
+// snapshots and frames come from other goroutines.
+type tracker struct {
+	dir    rundir.Directory
+	feed   *ingest.Feed
+	opts   *Options
+	log    *slog.Logger
+	finish chan struct{} // closed when the tool has ended: readers run to the end
+	// fed: the follower of a log file feeds the reports and ends the run.
+	fed bool
+	// metaFile is run.json as it was when it was read last; only follow uses it.
+	metaFile os.FileInfo
+
+	mu       sync.Mutex
+	meta     rundir.Meta
+	owner    *os.File // the observer lock; nil while another process holds it
+	drain    *drain
+	recorder *history.Recorder
+	hurry    bool // don't wait for replicas
+	faults   uint64
+	faultLog time.Time
+}
+
+func newTracker(dir rundir.Directory, meta rundir.Meta, t *tool.Tool, opts *Options) *tracker {
+	feed := ingest.NewFeed(t, &meta)
+	id := meta.ID // seen must not take the tracker's mu
+	feed.Seen = func(r *tool.Report, elapsed float64, placed, fresh bool) {
+		if placed {
+			opts.Interval(id, elapsed, r, fresh)
+		}
+		opts.Changed()
+	}
+	return &tracker{
+		dir:    dir,
+		feed:   feed,
+		opts:   opts,
+		log:    opts.Logger.With("run", meta.ID),
+		finish: make(chan struct{}),
+		meta:   meta,
+	}
+}
+
+// follow reads the run's output until the run is closed or ctx is done.
+func (t *tracker) follow(ctx context.Context, notifier *follow.Notifier) {
+	var readers sync.WaitGroup
+	readCtx, stop := context.WithCancel(ctx)
+	defer readers.Wait()
+	defer stop()
+	t.read(readCtx, &readers, notifier)
+	defer t.release()
+	t.log.Info("following run", "title", t.meta.Title)
+
+	wake, cancel := t.subscribe(notifier)
+	defer cancel()
+	tick := time.NewTicker(t.opts.Poll)
+	defer tick.Stop()
+	var asked time.Time
+	for {
+		t.own()
+		if !t.reload() {
+			return
+		}
+		t.recordClock()
+		if time.Since(asked) >= history.SettingsEvery {
+			t.opts.ReadSettings()
+			asked = time.Now()
+		}
+		if t.ended() {
+			close(t.finish)
+			readers.Wait()
+			if ctx.Err() == nil {
+				t.recordClock()
+				t.feed.Close(time.Now())
+				t.settle()
+				t.awaitDrain(ctx)
+			}
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-wake:
+		case <-tick.C:
+		}
+	}
+}
+
+func (t *tracker) read(ctx context.Context, readers *sync.WaitGroup, notifier *follow.Notifier) {
+	if t.fed {
+		return
+	}
+	if t.meta.Log != nil { // ended, not closed yet
+		readers.Go(func() {
+			if err := t.feed.ReadLog(ctx, t.meta.Log); err != nil && ctx.Err() == nil {
+				t.fault("read the log again", err)
+			}
+		})
+		return
+	}
+	for name, stream := range map[string]tool.Stream{rundir.StdoutFile: tool.Stdout, rundir.StderrFile: tool.Stderr} {
+		readers.Go(func() {
+			err := t.feed.Read(ctx, t.dir.Path(name), stream, follow.Options{Notifier: notifier}, t.finish)
+			if err != nil && ctx.Err() == nil {
+				t.fault("read the tool's output", err)
+			}
+		})
+	}
+}
+
+func (t *tracker) subscribe(notifier *follow.Notifier) (<-chan struct{}, func()) {
+	if notifier == nil {
+		return nil, func() {}
+	}
+	return notifier.Subscribe(string(t.dir))
+}
+
+// own tries to become the one process that records, marks and closes this run.
+func (t *tracker) own() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.owner != nil {
+		return
+	}
+	lock, err := t.dir.Lock(rundir.ObserverLock, false)
+	if err != nil {
+		return // another observer, or a folder that can't be written: faults tell
+	}
+	t.owner = lock
+	t.recorder = history.NewRecorder(t.dir, t.meta.StartedAt)
+	if t.opts.Began != nil {
+		t.opts.Began(t.dir, t.meta)
+	}
+}
+
+func (t *tracker) release() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.recorder.Close()
+	if t.owner != nil {
+		t.owner.Close()
+		t.owner = nil
+	}
+}
+
+// recordClock writes the start of the tool's clock into run.json, once: from the
+// output alone it can't be told later.
+func (t *tracker) recordClock() {
+	t.feed.Mu.Lock()
+	clock := t.feed.Clock
+	t.feed.Mu.Unlock()
+	t.mu.Lock()
+	due := t.owner != nil && t.meta.ClockStartedAt == nil && !clock.IsZero()
+	t.mu.Unlock()
+	if !due {
+		return
+	}
+	meta, err := t.dir.Update(func(m *rundir.Meta) {
+		if clock.Before(m.StartedAt) {
+			clock = m.StartedAt
+		}
+		if m.ClockStartedAt == nil {
+			at := clock.UTC().Truncate(time.Millisecond)
+			m.ClockStartedAt = &at
+		}
+	})
+	if err != nil {
+		t.fault("record the tool's clock", err)
+		return
+	}
+	t.setMeta(meta)
+}
+
+// ended reports whether the tool has ended. Where nobody is left who could have
+// seen its exit status, the owner says so in run.json.
+func (t *tracker) ended() bool {
+	t.mu.Lock()
+	meta, owner := t.meta, t.owner != nil
+	t.mu.Unlock()
+	if meta.Ended() || meta.Log != nil {
+		return meta.Ended()
+	}
+	if !owner || t.dir.Running(&meta) {
+		return false
+	}
+	// It may have ended in order between our read of run.json and the look at
+	// the locks.
+	meta, err := t.dir.Update(func(m *rundir.Meta) {
+		if m.Ended() {
+			return
+		}
+		end := lastWrite(t.dir, m.StartedAt)
+		m.EndedAt = &end
+		m.Result = rundir.Lost
+		m.Reason = "nobody saw the tool's exit status"
+	})
+	if err != nil {
+		t.fault("end the run", err)
+		return false
+	}
+	t.setMeta(meta)
+	t.log.Warn("the tool ended and nobody saw its exit status")
+	return true
+}
+
+// lastWrite is when the tool last wrote: the end of a run nobody watched.
+func lastWrite(d rundir.Directory, start time.Time) time.Time {
+	last := start
+	for _, name := range []string{rundir.StdoutFile, rundir.StderrFile} {
+		if info, err := os.Stat(d.Path(name)); err == nil && info.ModTime().After(last) {
+			last = info.ModTime()
+		}
+	}
+	return last.UTC()
+}
+
+// settle completes run.json with what only the tool's output tells.
+func (t *tracker) settle() {
+	snap := t.snapshot(time.Now())
+	t.mu.Lock()
+	owner := t.owner != nil
+	t.mu.Unlock()
+	if !owner {
+		return
+	}
+	t.feed.Mu.Lock()
+	failed, whole := t.feed.State.Failed, t.feed.State.Summary != nil
+	t.feed.Mu.Unlock()
+	meta, err := t.dir.Update(func(m *rundir.Meta) {
+		m.ToolVersion, m.Workload = snap.Meta.ToolVersion, snap.Meta.Workload
+		if m.Threads == 0 && snap.Threads.Known {
+			m.Threads = snap.Threads.Value
+		}
+		switch {
+		case failed != "" && m.Result != rundir.Interrupted:
+			m.Result, m.Reason = rundir.Failed, failed
+		case m.Result == rundir.Lost && whole:
+			m.Result, m.Reason = rundir.Succeeded, ""
+		case m.Result == rundir.Failed && m.Reason == "" && snap.LastMessage != "":
+			m.Reason = snap.Complaint()
+		}
+	})
+	if err != nil {
+		t.fault("write the run's result", err)
+		return
+	}
+	t.setMeta(meta)
+	if t.opts.Settled != nil {
+		t.opts.Settled(t.dir, t.snapshot(time.Now()))
+	}
+}
+
+// awaitDrain waits until the replicas have caught up and closes the run, or
+// until another owner has done so.
+func (t *tracker) awaitDrain(ctx context.Context) {
+	t.mu.Lock()
+	end := *t.meta.EndedAt
+	targets := relevantTargets(t.opts.Targets(), t.meta.Target)
+	deadline := end.Add(t.opts.DrainTimeout)
+	if !t.meta.Closed() && replicates(targets) && time.Now().Before(deadline) {
+		t.drain = newDrain(end, targets, t.meta.Target)
+	}
+	t.mu.Unlock()
+
+	t.opts.ReadSettings() // they may have been changed since, and drain takes a while
+
+	tick := time.NewTicker(t.opts.Poll)
+	defer tick.Stop()
+	for {
+		t.own()
+		if !t.reload() {
+			return
+		}
+		t.mu.Lock()
+		closed, owner := t.meta.Closed(), t.owner != nil
+		finished := t.drain == nil || t.hurry || t.drain.finished() || time.Now().After(deadline)
+		t.mu.Unlock()
+		if closed {
+			return
+		}
+		if owner && finished && t.close() {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// close writes the drain times and ends the run for good.
+func (t *tracker) close() bool {
+	t.mu.Lock()
+	var drained map[string]rundir.Drain
+	if t.drain != nil {
+		drained = t.drain.results()
+	}
+	t.mu.Unlock()
+	meta, err := t.dir.Update(func(m *rundir.Meta) {
+		now := time.Now().UTC()
+		m.ClosedAt = &now
+		if m.Drain == nil {
+			m.Drain = drained
+		}
+	})
+	if err != nil {
+		t.fault("close the run", err)
+		return false
+	}
+	t.setMeta(meta)
+	t.log.Info("run over", "result", meta.Result, "reason", meta.Reason)
+	return true
+}
+
+// frame records a tick's samples and lets the drain see them.
+func (t *tracker) frame(f engine.Frame, host *history.Host) {
+	t.mu.Lock()
+	if t.meta.Closed() || f.Tick.Before(t.meta.StartedAt) {
+		t.mu.Unlock()
+		return
+	}
+	if t.drain != nil {
+		t.drain.frame(f)
+	}
+	recorder := t.recorder
+	if t.meta.Log != nil { // who wrote the log may be another machine
+		host = nil
+	}
+	t.mu.Unlock()
+	if err := recorder.Record(f, host); err != nil {
+		t.fault("record the servers' status", err)
+	}
+}
+
+func (t *tracker) snapshot(now time.Time) ingest.Snapshot {
+	t.mu.Lock()
+	meta, faults := t.meta, t.faults
+	if t.drain != nil && meta.Drain == nil {
+		meta.Drain = t.drain.reached()
+	}
+	t.mu.Unlock()
+	snap := t.feed.Snapshot(meta, now)
+	snap.Faults = faults
+	return snap
+}
+
+// fault counts a failure to record something and logs it once a minute.
+func (t *tracker) fault(what string, err error) {
+	t.mu.Lock()
+	t.faults++
+	speak := time.Since(t.faultLog) >= time.Minute
+	if speak {
+		t.faultLog = time.Now()
+	}
+	count := t.faults
+	t.mu.Unlock()
+	if speak && !errors.Is(err, context.Canceled) {
+		t.log.Error("can't "+what, "err", err, "failures", count)
+	}
+}

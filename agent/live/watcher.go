@@ -1,0 +1,313 @@
+// Package live follows runs while they last: it finds them, reads their output
+// as it grows, records what the servers answer meanwhile, waits for the replicas
+// when the tool has ended, and closes the run.
+package live
+
+import (
+	"context"
+	"maps"
+	"os"
+	"slices"
+	"sort"
+	"sync"
+	"time"
+
+	"github.com/benchwatch/benchwatch/agent/engine"
+	"github.com/benchwatch/benchwatch/agent/follow"
+	"github.com/benchwatch/benchwatch/agent/history"
+	"github.com/benchwatch/benchwatch/agent/ingest"
+	"github.com/benchwatch/benchwatch/agent/rundir"
+	"github.com/benchwatch/benchwatch/agent/tool"
+)
+
+// Watcher follows all runs of a data directory: it finds new ones, follows each
+// until it is closed and keeps the summaries of the newest ended ones.
+//
+// Run's goroutine finds runs; each live run has a tracker with a goroutine of
+// its own, and each log file a logFollower. mu guards the maps.
+type Watcher struct {
+	opts     Options
+	notifier *follow.Notifier
+	host     *history.HostReader
+
+	mu      sync.Mutex
+	live    map[string]*tracker
+	kept    map[string]ingest.Snapshot // ended runs
+	damaged map[string]time.Time       // run.json's time when it could not be read
+	old     map[string]bool            // ended runs beyond MaxKept
+	logs    map[string]bool            // log files being followed
+	scans   int                        // of the log files' globs
+	waiting int                        // live runs beyond MaxLive
+}
+
+// NewWatcher returns a Watcher that watches nothing until Run.
+func NewWatcher(opts Options) *Watcher {
+	opts.defaults()
+	return &Watcher{
+		opts: opts, host: history.NewHostReader(), live: map[string]*tracker{}, kept: map[string]ingest.Snapshot{},
+		damaged: map[string]time.Time{}, old: map[string]bool{}, logs: map[string]bool{},
+	}
+}
+
+// Run watches until ctx is done and all followers have stopped.
+func (w *Watcher) Run(ctx context.Context) {
+	var followers sync.WaitGroup
+	defer followers.Wait()
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+
+	notifier, err := follow.NewNotifier(w.opts.Logger)
+	if err != nil {
+		w.opts.Logger.Warn("no file change events: files are looked at four times a second", "err", err)
+	} else {
+		w.notifier = notifier
+		followers.Go(func() { notifier.Run(ctx) })
+	}
+	var wake <-chan struct{}
+	if w.notifier != nil && os.MkdirAll(rundir.Root(w.opts.DataDir), 0o755) == nil {
+		var cancel func()
+		wake, cancel = w.notifier.Subscribe(rundir.Root(w.opts.DataDir))
+		defer cancel()
+	}
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		w.scan(ctx, &followers)
+		w.scanLogs(ctx, &followers)
+		select {
+		case <-ctx.Done():
+			return
+		case <-wake:
+		case <-tick.C:
+		}
+	}
+}
+
+// Frame takes a tick's samples: for the runs' records and for their drain. It
+// returns this machine's CPU since the tick before, which is recorded too; nil
+// if it is not known.
+func (w *Watcher) Frame(f engine.Frame) *history.Host {
+	trackers := w.trackers()
+	host := w.host.Read(time.Now())
+	for _, t := range trackers {
+		t.frame(f, host)
+	}
+	return host
+}
+
+// Snapshots returns the live runs and the kept ended ones, oldest first.
+func (w *Watcher) Snapshots() []ingest.Snapshot {
+	now := time.Now()
+	w.mu.Lock()
+	snaps := make([]ingest.Snapshot, 0, len(w.kept)+len(w.live))
+	for _, s := range w.kept {
+		snaps = append(snaps, s)
+	}
+	w.mu.Unlock()
+	for _, t := range w.trackers() {
+		snaps = append(snaps, t.snapshot(now))
+	}
+	slices.SortFunc(snaps, func(a, b ingest.Snapshot) int {
+		if c := a.Meta.StartedAt.Compare(b.Meta.StartedAt); c != 0 {
+			return c
+		}
+		if a.Meta.ID < b.Meta.ID {
+			return -1
+		}
+		return 1
+	})
+	return snaps
+}
+
+// GiveUpDrain closes the runs that have ended without waiting any longer for
+// their replicas.
+func (w *Watcher) GiveUpDrain() {
+	for _, t := range w.trackers() {
+		t.mu.Lock()
+		t.hurry = true
+		t.mu.Unlock()
+	}
+}
+
+// Waiting is how many live runs are not followed because MaxLive are.
+func (w *Watcher) Waiting() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.waiting
+}
+
+func (w *Watcher) trackers() []*tracker {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	ts := make([]*tracker, 0, len(w.live))
+	for _, t := range w.live {
+		ts = append(ts, t)
+	}
+	return ts
+}
+
+// scan starts to follow new runs, reads ended ones and forgets removed ones.
+func (w *Watcher) scan(ctx context.Context, followers *sync.WaitGroup) {
+	ids, err := rundir.List(w.opts.DataDir)
+	if err != nil {
+		w.opts.Logger.Error("can't look for runs", "err", err)
+		return
+	}
+	if len(w.opts.Only) > 0 {
+		ids = slices.DeleteFunc(ids, func(id string) bool { return !slices.Contains(w.opts.Only, id) })
+	}
+	w.forget(ids)
+	waiting := 0
+	ended := 0
+	for _, id := range slices.Backward(ids) { // the newest ended runs are kept
+		if ctx.Err() != nil {
+			return
+		}
+		if w.known(id) {
+			ended++
+			continue
+		}
+		dir := rundir.At(w.opts.DataDir, id)
+		meta, ok := w.load(dir)
+		switch {
+		case !ok:
+		case meta.Closed():
+			if ended++; ended <= w.opts.MaxKept {
+				w.keep(w.readEnded(ctx, dir, meta))
+			} else {
+				w.mu.Lock()
+				w.old[id] = true
+				w.mu.Unlock()
+			}
+		case meta.Log != nil && !meta.Ended():
+			// The follower of its log file has it.
+		default:
+			if !w.start(ctx, dir, meta, followers) {
+				waiting++
+			}
+		}
+	}
+	w.mu.Lock()
+	w.waiting = waiting
+	w.mu.Unlock()
+}
+
+func (w *Watcher) known(id string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	_, live := w.live[id]
+	_, kept := w.kept[id]
+	return live || kept || w.old[id]
+}
+
+// forget drops what is no longer on disk.
+func (w *Watcher) forget(ids []string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	gone := func(id string) bool {
+		_, found := slices.BinarySearch(ids, id)
+		return !found
+	}
+	maps.DeleteFunc(w.kept, func(id string, _ ingest.Snapshot) bool { return gone(id) })
+	maps.DeleteFunc(w.old, func(id string, _ bool) bool { return gone(id) })
+	maps.DeleteFunc(w.damaged, func(id string, _ time.Time) bool { return gone(id) })
+}
+
+// load reads run.json; a damaged one is said once.
+func (w *Watcher) load(dir rundir.Directory) (rundir.Meta, bool) {
+	info, err := os.Stat(dir.Path(rundir.MetaFile))
+	if err != nil {
+		return rundir.Meta{}, false // being removed, or none of ours
+	}
+	w.mu.Lock()
+	damaged, bad := w.damaged[dir.ID()]
+	w.mu.Unlock()
+	if bad && damaged.Equal(info.ModTime()) {
+		return rundir.Meta{}, false
+	}
+	meta, err := dir.Load()
+	if err != nil {
+		w.opts.Logger.Error("run left out", "err", err)
+		w.mu.Lock()
+		w.damaged[dir.ID()] = info.ModTime()
+		w.mu.Unlock()
+		return rundir.Meta{}, false
+	}
+	return meta, true
+}
+
+// start follows a live run unless too many are.
+func (w *Watcher) start(ctx context.Context, dir rundir.Directory, meta rundir.Meta, followers *sync.WaitGroup) bool {
+	w.mu.Lock()
+	if len(w.live) >= w.opts.MaxLive {
+		if w.waiting == 0 {
+			w.opts.Logger.Warn("too many live runs: this one waits", "run", meta.ID, "limit", w.opts.MaxLive)
+		}
+		w.mu.Unlock()
+		return false
+	}
+	t := newTracker(dir, meta, w.tool(&meta), &w.opts)
+	w.live[meta.ID] = t
+	w.mu.Unlock()
+	w.opts.Changed()
+	followers.Go(func() {
+		t.follow(ctx, w.notifier)
+		w.finished(t)
+	})
+	return true
+}
+
+// tool is the run's tool, nil if it is not known.
+func (w *Watcher) tool(meta *rundir.Meta) *tool.Tool {
+	return w.opts.Tools().ByName(meta.Tool)
+}
+
+// finished moves a run from the live to the kept ones.
+func (w *Watcher) finished(t *tracker) {
+	defer w.opts.Changed() // when mu is free again
+	snap := t.snapshot(time.Now())
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.live, snap.Meta.ID)
+	if snap.Meta.Closed() {
+		w.kept[snap.Meta.ID] = snap
+		w.limit()
+	}
+}
+
+func (w *Watcher) keep(snap ingest.Snapshot) {
+	defer w.opts.Changed()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.kept[snap.Meta.ID] = snap
+	w.limit()
+}
+
+// limit drops the oldest of too many kept runs. mu is held.
+func (w *Watcher) limit() {
+	over := len(w.kept) - w.opts.MaxKept
+	if over <= 0 {
+		return
+	}
+	ids := make([]string, 0, len(w.kept))
+	for id := range w.kept {
+		ids = append(ids, id)
+	}
+	sort.Slice(ids, func(i, j int) bool {
+		return w.kept[ids[i]].Meta.StartedAt.Before(w.kept[ids[j]].Meta.StartedAt)
+	})
+	for _, id := range ids[:over] {
+		delete(w.kept, id)
+		w.old[id] = true
+	}
+}
+
+// readEnded reads a run that is over from its raw output.
+func (w *Watcher) readEnded(ctx context.Context, dir rundir.Directory, meta rundir.Meta) ingest.Snapshot {
+	snap, err := ingest.Read(ctx, dir, w.tool(&meta))
+	if err != nil && ctx.Err() == nil {
+		w.opts.Logger.Error("can't read an ended run", "run", meta.ID, "err", err)
+	}
+	snap.Meta = meta
+	return snap
+}

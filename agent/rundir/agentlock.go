@@ -1,0 +1,63 @@
+package rundir
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// AgentInfo is what the agent of a data directory says of itself.
+type AgentInfo struct {
+	PID     int    `json:"pid"`
+	Address string `json:"address"`
+}
+
+const agentLock = "agent.lock"
+
+// ErrAgentRuns is returned where another agent has the data directory.
+var ErrAgentRuns = errors.New("another agent runs on this data directory")
+
+// ClaimAgent makes this process the agent of a data directory, until the file
+// is closed.
+func ClaimAgent(dataDir string, info AgentInfo) (*os.File, error) {
+	if err := os.MkdirAll(Root(dataDir), 0o755); err != nil {
+		return nil, fmt.Errorf("create data directory: %w", err)
+	}
+	path := filepath.Join(dataDir, agentLock)
+	f, err := lockFile(path, false)
+	if errors.Is(err, ErrLocked) {
+		if other, ok := Agent(dataDir); ok {
+			return nil, fmt.Errorf("%w (process %d)", ErrAgentRuns, other.PID)
+		}
+		return nil, ErrAgentRuns
+	}
+	if err != nil {
+		return nil, err
+	}
+	data, err := json.Marshal(info)
+	if err == nil {
+		if err = f.Truncate(0); err == nil {
+			_, err = f.WriteAt(append(data, '\n'), 0)
+		}
+	}
+	if err != nil {
+		f.Close()
+		return nil, fmt.Errorf("claim data directory: %w", err)
+	}
+	return f, nil
+}
+
+// Agent returns the agent that runs on a data directory, if there is one.
+func Agent(dataDir string) (AgentInfo, bool) {
+	path := filepath.Join(dataDir, agentLock)
+	if !lockHeld(path) {
+		return AgentInfo{}, false
+	}
+	var info AgentInfo
+	if data, err := os.ReadFile(path); err == nil {
+		_ = json.Unmarshal(data, &info) // half written: it runs, where is not known
+	}
+	return info, true
+}

@@ -1,0 +1,242 @@
+package rundir
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sort"
+
+	"golang.org/x/sys/unix"
+)
+
+// Names in a run directory.
+const (
+	MetaFile    = "run.json"
+	StdoutFile  = "stdout.log"
+	StderrFile  = "stderr.log"
+	StatusFile  = "status.jsonl"
+	MarkersFile = "markers.jsonl"
+
+	// metaLock guards run.json; toolLock is held by the tool and everything it
+	// starts, wrapperLock by `benchwatch run`, observerLock by whoever samples
+	// for this run, sends its markers and closes it.
+	metaLock     = ".meta.lock"
+	ToolLock     = ".tool.lock"
+	wrapperLock  = ".wrapper.lock"
+	ObserverLock = ".observer.lock"
+)
+
+// ErrExists is returned for an id that is taken.
+var ErrExists = errors.New("run id already exists")
+
+// Directory is one run's folder.
+type Directory string
+
+// Root is the folder of all runs in a data directory.
+func Root(dataDir string) string { return filepath.Join(dataDir, "runs") }
+
+// At returns the folder of the run id, which need not exist.
+func At(dataDir, id string) Directory { return Directory(filepath.Join(Root(dataDir), id)) }
+
+// DefaultDataDir is where runs are kept if nothing else is said: in
+// BENCHWATCH_DATA_DIR, else root's in /var/lib/benchwatch, others' under
+// XDG_DATA_HOME or ~/.local/share.
+func DefaultDataDir() string {
+	if dir := os.Getenv("BENCHWATCH_DATA_DIR"); dir != "" {
+		return dir
+	}
+	if os.Geteuid() == 0 {
+		return "/var/lib/benchwatch"
+	}
+	if dir := os.Getenv("XDG_DATA_HOME"); dir != "" {
+		return filepath.Join(dir, "benchwatch")
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return "benchwatch-data"
+	}
+	return filepath.Join(home, ".local", "share", "benchwatch")
+}
+
+// Claim says that a process is going to tell how a run ends, until Release or
+// the process's death.
+type Claim struct{ lock *os.File }
+
+// Release gives up the claim.
+func (c *Claim) Release() { c.lock.Close() }
+
+// Create makes the folder of a new run with run.json and, unless its output
+// stands in a log file, the empty output files. The folder appears whole and
+// claimed: it is prepared under another name and renamed.
+func Create(dataDir string, meta Meta) (Directory, *Claim, error) {
+	if err := CheckID(meta.ID); err != nil {
+		return "", nil, err
+	}
+	root := Root(dataDir)
+	if err := os.MkdirAll(root, 0o755); err != nil {
+		return "", nil, fmt.Errorf("create data directory: %w", err)
+	}
+	tmp, err := os.MkdirTemp(root, ".new-")
+	if err != nil {
+		return "", nil, fmt.Errorf("create run directory: %w", err)
+	}
+	claim, err := prepare(Directory(tmp), &meta)
+	if err == nil {
+		if err = Place(tmp, string(At(dataDir, meta.ID))); err == nil {
+			return At(dataDir, meta.ID), claim, nil
+		}
+		claim.Release()
+	}
+	os.RemoveAll(tmp)
+	if errors.Is(err, fs.ErrExist) {
+		return "", nil, fmt.Errorf("%w: %s", ErrExists, meta.ID)
+	}
+	return "", nil, fmt.Errorf("create run directory: %w", err)
+}
+
+func prepare(tmp Directory, meta *Meta) (*Claim, error) {
+	if err := os.Chmod(string(tmp), 0o755); err != nil {
+		return nil, err
+	}
+	if err := WriteMeta(tmp, meta); err != nil {
+		return nil, err
+	}
+	if meta.Log == nil {
+		for _, name := range []string{StdoutFile, StderrFile} {
+			f, err := tmp.OpenOutput(name)
+			if err != nil {
+				return nil, err
+			}
+			f.Close()
+		}
+	}
+	lock, err := tmp.Lock(wrapperLock, false)
+	if err != nil {
+		return nil, err
+	}
+	return &Claim{lock}, nil
+}
+
+// openOutput opens an output file that only its owner can read: it may hold
+// what the tool prints of passwords.
+func (d Directory) OpenOutput(name string) (*os.File, error) {
+	f, err := os.OpenFile(d.Path(name), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("open output file: %w", err)
+	}
+	return f, nil
+}
+
+// place renames a prepared folder and never replaces another.
+func Place(tmp, dir string) error {
+	err := unix.Renameat2(unix.AT_FDCWD, tmp, unix.AT_FDCWD, dir, unix.RENAME_NOREPLACE)
+	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) { // file system without the flag
+		if _, statErr := os.Lstat(dir); statErr == nil {
+			return fs.ErrExist
+		}
+		return os.Rename(tmp, dir)
+	}
+	return err
+}
+
+// Path returns the path of a file in the folder.
+func (d Directory) Path(name string) string { return filepath.Join(string(d), name) }
+
+// ID is the run's id, the folder's name.
+func (d Directory) ID() string { return filepath.Base(string(d)) }
+
+// Load reads run.json.
+func (d Directory) Load() (Meta, error) {
+	data, err := os.ReadFile(d.Path(MetaFile))
+	if err != nil {
+		return Meta{}, fmt.Errorf("read run: %w", err)
+	}
+	var m Meta
+	if err := json.Unmarshal(data, &m); err != nil {
+		return Meta{}, fmt.Errorf("read run %s: damaged %s: %w", d.ID(), MetaFile, err)
+	}
+	if m.ID != d.ID() {
+		return Meta{}, fmt.Errorf("read run %s: %s says it is run %q", d.ID(), MetaFile, m.ID)
+	}
+	return m, nil
+}
+
+// Update changes run.json under a lock, so that two processes that each change
+// a part of it both succeed, and returns what was written.
+func (d Directory) Update(change func(*Meta)) (Meta, error) {
+	lock, err := d.Lock(metaLock, true)
+	if err != nil {
+		return Meta{}, err
+	}
+	defer lock.Close()
+	m, err := d.Load()
+	if err != nil {
+		return Meta{}, err
+	}
+	change(&m)
+	return m, WriteMeta(d, &m)
+}
+
+func WriteMeta(d Directory, m *Meta) error {
+	data, err := json.MarshalIndent(m, "", "  ")
+	if err != nil {
+		return fmt.Errorf("write run: %w", err)
+	}
+	tmp, err := os.CreateTemp(string(d), ".run-*.json")
+	if err != nil {
+		return fmt.Errorf("write run: %w", err)
+	}
+	defer os.Remove(tmp.Name()) // fails after the rename, which is right
+	if _, err = tmp.Write(append(data, '\n')); err == nil {
+		err = tmp.Chmod(0o644)
+	}
+	if err == nil {
+		err = tmp.Sync()
+	}
+	if closeErr := tmp.Close(); err == nil {
+		err = closeErr
+	}
+	if err == nil {
+		err = os.Rename(tmp.Name(), d.Path(MetaFile))
+	}
+	if err != nil {
+		return fmt.Errorf("write run: %w", err)
+	}
+	return nil
+}
+
+// Remove deletes a run with all that is in its folder. The folder goes at once:
+// an observer that is just writing into it does not make half of it again.
+func (d Directory) Remove() error {
+	gone := filepath.Join(filepath.Dir(string(d)), ".removed-"+d.ID())
+	if err := os.Rename(string(d), gone); err != nil {
+		return fmt.Errorf("remove run: %w", err)
+	}
+	if err := os.RemoveAll(gone); err != nil {
+		return fmt.Errorf("remove run: %w", err)
+	}
+	return nil
+}
+
+// List returns the ids of all runs in a data directory, oldest first. A data
+// directory without runs is empty, not an error.
+func List(dataDir string) ([]string, error) {
+	entries, err := os.ReadDir(Root(dataDir))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list runs: %w", err)
+	}
+	var ids []string
+	for _, e := range entries {
+		if e.IsDir() && CheckID(e.Name()) == nil {
+			ids = append(ids, e.Name())
+		}
+	}
+	sort.Strings(ids)
+	return ids, nil
+}

@@ -1,0 +1,120 @@
+package rundir
+
+import (
+	"errors"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestCreateClaimsWholeDirectory(t *testing.T) {
+	data := t.TempDir()
+	dir, claim, err := Create(data, Meta{ID: "one", StartedAt: time.Unix(1, 0).UTC()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !dir.Running(&Meta{}) {
+		t.Error("a new run counts as dead before its tool is started")
+	}
+	for _, name := range []string{StdoutFile, StderrFile} {
+		info, err := os.Stat(dir.Path(name))
+		if err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("%s: %v, %v, want mode 0600", name, info, err)
+		}
+	}
+	claim.Release()
+	if dir.Running(&Meta{}) {
+		t.Error("a run without claim, lock and process counts as alive")
+	}
+}
+
+func TestCreateTwice(t *testing.T) {
+	data := t.TempDir()
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	made, refused := 0, 0
+	for range 20 {
+		wg.Go(func() {
+			_, claim, err := Create(data, Meta{ID: "same"})
+			mu.Lock()
+			defer mu.Unlock()
+			switch {
+			case err == nil:
+				claim.Release()
+				made++
+			case errors.Is(err, ErrExists):
+				refused++
+			default:
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if made != 1 || refused != 19 {
+		t.Errorf("%d made, %d refused", made, refused)
+	}
+	entries, err := os.ReadDir(Root(data))
+	if err != nil || len(entries) != 1 {
+		t.Errorf("left behind: %v, %v", entries, err)
+	}
+}
+
+// Two processes that each change their part of run.json must not undo each other.
+func TestUpdatesDoNotGetLost(t *testing.T) {
+	dir, claim, err := Create(t.TempDir(), Meta{ID: "one"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer claim.Release()
+	var wg sync.WaitGroup
+	for range 20 {
+		wg.Go(func() {
+			if _, err := dir.Update(func(m *Meta) { m.Threads++ }); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	m, err := dir.Load()
+	if err != nil || m.Threads != 20 {
+		t.Errorf("got %d updates, %v", m.Threads, err)
+	}
+}
+
+func TestDamagedMetaIsSaid(t *testing.T) {
+	dir, claim, err := Create(t.TempDir(), Meta{ID: "one"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	claim.Release()
+	if err := os.WriteFile(dir.Path(MetaFile), []byte("{"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := dir.Load(); err == nil || !strings.Contains(err.Error(), "damaged run.json") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestIDs(t *testing.T) {
+	start := time.Date(2026, 11, 21, 2, 14, 3, 0, time.UTC)
+	for want, got := range map[string]string{
+		"20261121T021403Z-oltp_read_write-t16": NewID(start, "oltp_read_write", 16, 1),
+		"20261121T021403Z":                     NewID(start, "", 0, 1),
+		"20261121T021403Z-a_b_c-2":             NewID(start, "../a/b c", 0, 2),
+	} {
+		if got != want || CheckID(got) != nil {
+			t.Errorf("got %s (%v), want %s", got, CheckID(got), want)
+		}
+	}
+	for _, bad := range []string{"", ".", "..", "../x", "a/b", "-x", "a b", "ä", strings.Repeat("x", 101)} {
+		if CheckID(bad) == nil {
+			t.Errorf("%q is taken as an id", bad)
+		}
+	}
+}

@@ -1,0 +1,65 @@
+package rundir
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+const maxID = 100
+
+// NewID makes a readable id that sorts by time, such as
+// 20261121T021403Z-oltp_read_write-t16. n above 1 tells runs of one second apart.
+func NewID(start time.Time, workload string, threads, n int) string {
+	id := start.UTC().Format("20060102T150405Z")
+	if w := plain(workload); w != "" {
+		id += "-" + w
+	}
+	if threads > 0 {
+		id += fmt.Sprintf("-t%d", threads)
+	}
+	if n > 1 {
+		id += fmt.Sprintf("-%d", n)
+	}
+	return id
+}
+
+// plain keeps what is safe in a file name, a label and a URL.
+func plain(s string) string {
+	var b strings.Builder
+	for _, c := range s {
+		if c < 0x80 && idByte(byte(c)) {
+			b.WriteRune(c)
+		} else {
+			b.WriteByte('_')
+		}
+		if b.Len() == 40 {
+			break
+		}
+	}
+	return strings.Trim(b.String(), "._-")
+}
+
+func idByte(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '_' || c == '.'
+}
+
+// CheckID says what is wrong with an id that a user chose.
+func CheckID(id string) error {
+	if id == "" {
+		return errors.New("run id is empty")
+	}
+	if len(id) > maxID {
+		return fmt.Errorf("run id has %d characters, at most %d are allowed", len(id), maxID)
+	}
+	if id[0] == '.' || id[0] == '-' {
+		return fmt.Errorf("run id %q begins with %q: begin with a letter or digit", id, id[0])
+	}
+	for i := range len(id) {
+		if !idByte(id[i]) {
+			return fmt.Errorf("run id %q has %q: use letters, digits, '-', '_' and '.'", id, id[i])
+		}
+	}
+	return nil
+}

@@ -1,0 +1,143 @@
+// Package rundir is the run directory, the interface between everything that
+// takes part in a run: its files and their names, run.json, the locks that say
+// who is at work in it, and how a run ended.
+package rundir
+
+import (
+	"time"
+
+	"github.com/benchwatch/benchwatch/agent/series"
+	"github.com/benchwatch/benchwatch/agent/tool"
+)
+
+// Result is how a run ended.
+type Result string
+
+const (
+	Succeeded   Result = "succeeded"
+	Failed      Result = "failed"
+	Interrupted Result = "interrupted" // by SIGINT, SIGTERM or SIGHUP
+	// Lost: the tool is gone, nobody saw its exit status, and its output has
+	// no summary.
+	Lost Result = "lost"
+)
+
+// Meta is run.json: the facts about a run, secrets removed. Counters, samples
+// and the summary are not in it: they are read from the tool's raw output.
+type Meta struct {
+	ID     string            `json:"id"`
+	Title  string            `json:"title"`
+	Labels map[string]string `json:"labels,omitempty"`
+
+	Tool        string `json:"tool,omitempty"`
+	ToolVersion string `json:"tool_version,omitempty"`
+	// Verb is the tool's own command: run, prepare, load …
+	Verb     string `json:"verb,omitempty"`
+	Workload string `json:"workload,omitempty"`
+	Threads  int    `json:"threads,omitempty"`
+	// DurationSeconds is what was asked for, 0 if another condition ends the run.
+	DurationSeconds float64 `json:"duration_seconds,omitempty"`
+	// ReportIntervalSeconds is what was asked for, 0 if there are no interval
+	// reports or it is not known.
+	ReportIntervalSeconds float64 `json:"report_interval_seconds,omitempty"`
+	// LatencyPercentile is what was asked for, 0 if it was switched off; absent
+	// if it was left to the tool.
+	LatencyPercentile *float64 `json:"latency_percentile,omitempty"`
+
+	Target   string `json:"target,omitempty"`
+	Database string `json:"database,omitempty"`
+
+	// Command is the command line with every secret blanked.
+	Command   []string `json:"command,omitempty"`
+	Generator string   `json:"generator"`
+
+	PID int `json:"pid,omitempty"`
+	// PIDStartTicks is the process's start in clock ticks after boot, which
+	// with BootID tells it from a later process of the same number.
+	PIDStartTicks uint64 `json:"pid_start_ticks,omitempty"`
+	BootID        string `json:"boot_id,omitempty"`
+
+	// Log is set for a run that a tool wrote into a file of the user's.
+	Log *LogSource `json:"log,omitempty"`
+	// Import is set for a run that was made of an old log.
+	Import *ImportSource `json:"import,omitempty"`
+
+	StartedAt time.Time `json:"started_at"`
+	// StartEstimated: StartedAt was worked out from the first report seen.
+	StartEstimated bool `json:"start_estimated,omitempty"`
+	// ClockStartedAt is when the tool's own clock began to run, worked out from
+	// the first interval report that was seen as it was written. That may be
+	// seconds after StartedAt.
+	ClockStartedAt *time.Time `json:"clock_started_at,omitempty"`
+
+	EndedAt  *time.Time `json:"ended_at,omitempty"`
+	ExitCode *int       `json:"exit_code,omitempty"`
+	Signal   string     `json:"signal,omitempty"`
+	Result   Result     `json:"result,omitempty"`
+	// Reason says in words why a run failed.
+	Reason string `json:"reason,omitempty"`
+
+	// Drain is how long each replica took to catch up, by target.
+	Drain map[string]Drain `json:"drain,omitempty"`
+	// ClosedAt is when drain was over and nothing more will change.
+	ClosedAt *time.Time `json:"closed_at,omitempty"`
+}
+
+// LogSource is where in a user's log file a run stands.
+type LogSource struct {
+	Path   string `json:"path"`
+	Device uint64 `json:"device"`
+	Inode  uint64 `json:"inode"`
+	Offset int64  `json:"offset"`
+	// End is the offset behind the run's last byte, set when it has ended.
+	End int64 `json:"end,omitempty"`
+}
+
+// ImportSource is the part of an old log that a run was made of, copied into its
+// directory.
+type ImportSource struct {
+	Path   string `json:"path"`
+	Offset int64  `json:"offset"`
+	Size   int64  `json:"size"`
+	SHA256 string `json:"sha256"`
+	// Start says where StartedAt comes from.
+	Start StartSource `json:"start"`
+}
+
+// StartSource says how the start of an imported run was found.
+type StartSource string
+
+const (
+	StartFromLog    StartSource = "log"    // times in the log's own lines
+	StartFromOption StartSource = "option" // the user said it
+	StartFromFile   StartSource = "file"   // the file's last change less the run's length
+)
+
+// Drain is one replica's way to the position that the most advanced node had
+// when the tool ended.
+type Drain struct {
+	// Seconds from the end of the tool; absent if it was not reached.
+	Seconds *float64 `json:"seconds,omitempty"`
+	// TimedOut: not reached within the drain timeout.
+	TimedOut bool `json:"timed_out,omitempty"`
+}
+
+// description is what a parser may know of the command line. The labels are not
+// in it: the user's own are among them.
+func (m *Meta) Description() tool.Description {
+	d := tool.Description{
+		Command: m.Verb, Workload: m.Workload, Threads: m.Threads, Target: m.Target, Database: m.Database,
+		Duration:       time.Duration(m.DurationSeconds * float64(time.Second)),
+		ReportInterval: time.Duration(m.ReportIntervalSeconds * float64(time.Second)),
+	}
+	if m.LatencyPercentile != nil {
+		d.LatencyPercentile = series.Some(*m.LatencyPercentile)
+	}
+	return d
+}
+
+// Ended reports whether the tool has ended.
+func (m *Meta) Ended() bool { return m.EndedAt != nil }
+
+// Closed reports whether the run is over, drain included.
+func (m *Meta) Closed() bool { return m.ClosedAt != nil }
