@@ -10,3 +10,14 @@ func PerSecond(before, after, seconds float64) float64 {
 	}
 	return grown / seconds
 }
+
+// Limit replaces values above most by it, in place. A share of time may come out
+// slightly above 1, since the times of two answers are not exactly those of the
+// server's own readings.
+func Limit(values []float64, most float64) {
+	for i, v := range values {
+		if v > most {
+			values[i] = most
+		}
+	}
+}
