@@ -1,12 +1,23 @@
 // What all dashboards have in common: variables, annotations, links, times.
 
+import type * as cog from '@grafana/grafana-foundation-sdk/cog';
 import {
-  AnnotationQueryBuilder, AnnotationTargetBuilder, Dashboard, DashboardBuilder, DashboardCursorSync, DashboardLinkBuilder, DashboardLinkType,
-  DatasourceVariableBuilder, QueryVariableBuilder, RowBuilder, VariableModel, VariableRefresh, VariableSort,
+  AnnotationQueryBuilder,
+  AnnotationTargetBuilder,
+  type Dashboard,
+  DashboardBuilder,
+  DashboardCursorSync,
+  DashboardLinkBuilder,
+  DashboardLinkType,
+  DatasourceVariableBuilder,
+  QueryVariableBuilder,
+  RowBuilder,
+  type VariableModel,
+  VariableRefresh,
+  VariableSort,
 } from '@grafana/grafana-foundation-sdk/dashboard';
-import { AnyPanel } from './panel';
+import type { AnyPanel } from './panel';
 import { datasource } from './query';
-import * as cog from '@grafana/grafana-foundation-sdk/cog';
 
 export interface Page {
   /** File name without .json; the uid is benchwatch-<name>. */
@@ -40,12 +51,23 @@ function fromLabel(name: string, label: string, description: string, query: stri
 }
 
 const variables = {
-  cluster: () => fromLabel('cluster', 'Cluster', 'Targets that replicate from each other.',
-    'label_values(benchwatch_db_up, cluster)', VariableSort.AlphabeticalAsc),
-  target: () => fromLabel('target', 'Target', 'Servers that the agent samples.',
-    'label_values(benchwatch_db_up{cluster=~"$cluster"}, target)', VariableSort.AlphabeticalAsc),
-  run: () => fromLabel('run', 'Run', 'Benchmark runs, newest first.',
-    'label_values(benchwatch_run_info, run)', VariableSort.AlphabeticalDesc),
+  cluster: () =>
+    fromLabel(
+      'cluster',
+      'Cluster',
+      'Targets that replicate from each other.',
+      'label_values(benchwatch_db_up, cluster)',
+      VariableSort.AlphabeticalAsc,
+    ),
+  target: () =>
+    fromLabel(
+      'target',
+      'Target',
+      'Servers that the agent samples.',
+      'label_values(benchwatch_db_up{cluster=~"$cluster"}, target)',
+      VariableSort.AlphabeticalAsc,
+    ),
+  run: () => fromLabel('run', 'Run', 'Benchmark runs, newest first.', 'label_values(benchwatch_run_info, run)', VariableSort.AlphabeticalDesc),
 };
 
 /** Marks at the times that are the series' values, in milliseconds. `shown`: with a switch. */
@@ -63,14 +85,17 @@ function seriesAnnotation(name: string, color: string, expr: string, title: stri
     .useValueForTime(true);
 }
 
-const at = (metric: string, edge: string): string =>
-  `label_replace(${metric}{run=~"$run"} * 1000, "edge", "${edge}", "", "")`;
+const at = (metric: string, edge: string): string => `label_replace(${metric}{run=~"$run"} * 1000, "edge", "${edge}", "", "")`;
 
 /** Annotations that the agent sent to Grafana, of one kind. `shown`: with a switch, which is `on` or off at first. */
 function grafanaAnnotation(name: string, color: string, kind: 'run' | 'point' | 'alert', shown: boolean, on = true): AnnotationQueryBuilder {
   // The SDK types an annotation's target as a query of a data source; Grafana's
   // own annotations are selected by tags instead.
-  const tagged = new AnnotationTargetBuilder().type('tags').tags(['benchwatch', `kind:${kind}`]).matchAny(false).limit(200);
+  const tagged = new AnnotationTargetBuilder()
+    .type('tags')
+    .tags(['benchwatch', `kind:${kind}`])
+    .matchAny(false)
+    .limit(200);
   return new AnnotationQueryBuilder()
     .name(name)
     .datasource({ type: 'grafana', uid: '-- Grafana --' })
@@ -88,15 +113,25 @@ const annotations = (page: Page): AnnotationQueryBuilder[] => [
   grafanaAnnotation('Markers (Grafana)', 'purple', 'point', false),
   // From begin to end, which Grafana fills: several at once would hide the curves.
   grafanaAnnotation('Alerts (Grafana)', 'red', 'alert', true, false),
-  seriesAnnotation('Run start and end', 'semi-dark-blue',
+  seriesAnnotation(
+    'Run start and end',
+    'semi-dark-blue',
     `${at('benchwatch_run_start_timestamp_seconds', 'started')} or ${at('benchwatch_run_end_timestamp_seconds', 'ended')}`,
-    '{{run}} {{edge}}', '', false),
+    '{{run}} {{edge}}',
+    '',
+    false,
+  ),
   // A marker of no run has an empty label.
   seriesAnnotation('Markers', 'purple', 'benchwatch_marker_timestamp_seconds{run=~"$run|"} * 1000', '{{text}}', '{{run}}', true),
   // A line where the alert's condition began, for as long as it fires.
-  seriesAnnotation('Firing alerts', 'red',
+  seriesAnnotation(
+    'Firing alerts',
+    'red',
     `max by (alertname, severity, run, cluster, target, instance) ((ALERTS_FOR_STATE{source="benchwatch", severity=~"critical|warning"${ifPresent(page.variables)}} and ignoring (alertstate) ALERTS{alertstate="firing"}) * 1000)`,
-    '{{alertname}}', '{{severity}} {{run}} {{cluster}} {{target}} {{instance}}', true),
+    '{{alertname}}',
+    '{{severity}} {{run}} {{cluster}} {{target}} {{instance}}',
+    true,
+  ),
 ];
 
 export function dashboard(page: Page): Dashboard {
@@ -109,8 +144,16 @@ export function dashboard(page: Page): Dashboard {
     .time({ from: page.from ?? 'now-15m', to: 'now' })
     .refresh(page.refresh ?? '5s')
     .timezone('browser')
-    .link(new DashboardLinkBuilder('benchwatch').type(DashboardLinkType.Dashboards).tags(['benchwatch']).asDropdown(true)
-      .includeVars(true).keepTime(true).icon('external link').tooltip('The other dashboards, with the same time range and variables.'))
+    .link(
+      new DashboardLinkBuilder('benchwatch')
+        .type(DashboardLinkType.Dashboards)
+        .tags(['benchwatch'])
+        .asDropdown(true)
+        .includeVars(true)
+        .keepTime(true)
+        .icon('external link')
+        .tooltip('The other dashboards, with the same time range and variables.'),
+    )
     .withVariable(new DatasourceVariableBuilder('datasource').label('Data source').type('prometheus'));
   for (const name of page.variables) builder.withVariable(variables[name]());
   for (const variable of page.extraVariables ?? []) builder.withVariable(variable);
@@ -123,6 +166,8 @@ export function dashboard(page: Page): Dashboard {
   // The oldest schema of the Grafana versions that are supported (11, 12, 13):
   // newer ones migrate it when they load it.
   built.schemaVersion = 39;
-  (built.panels ?? []).forEach((panel, index) => { panel.id = index + 1; });
+  (built.panels ?? []).forEach((panel, index) => {
+    panel.id = index + 1;
+  });
   return built;
 }

@@ -1,6 +1,6 @@
 // Live run: the dashboard that people keep open. Any tool, any engine.
 
-import { Page } from './frame';
+import type { Page } from './frame';
 import { row } from './panel';
 import * as agent from './panels/agent';
 import * as host from './panels/host';

@@ -3,9 +3,9 @@
 
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { dashboard } from './frame';
 import { agentPage } from './agent';
 import { aurora } from './aurora';
+import { dashboard } from './frame';
 import { galera } from './galera';
 import { liveRun } from './live-run';
 import { mongodb } from './mongodb';

@@ -17,18 +17,15 @@ export const newestRun = `topk(1, max by (run) (benchwatch_run_start_timestamp_s
 export const ofNewestRun = (expr: string): string => `(${expr}) and on (run) ${newestRun}`;
 
 /** Sets a label to a constant, for legends. */
-export const named = (expr: string, label: string, value: string): string =>
-  `label_replace(${expr}, "${label}", "${value}", "", "")`;
+export const named = (expr: string, label: string, value: string): string => `label_replace(${expr}, "${label}", "${value}", "", "")`;
 
 /** Per-second rate of a counter of the selected servers. */
-export const serverRate = (counter: string, matchers = ''): string =>
-  `rate(${counter}{${servers}${matchers && `, ${matchers}`}}[$__rate_interval])`;
+export const serverRate = (counter: string, matchers = ''): string => `rate(${counter}{${servers}${matchers && `, ${matchers}`}}[$__rate_interval])`;
 
 const generators = 'label_replace(group by (generator) (benchwatch_run_info{run=~"$run"}), "nodename", "$1", "generator", "(.+)")';
 
 /** A vector of node_exporter with the host's name added. */
-const withHostName = (expr: string): string =>
-  `(${expr}) * on (instance) group_left (nodename) group by (instance, nodename) (node_uname_info)`;
+const withHostName = (expr: string): string => `(${expr}) * on (instance) group_left (nodename) group by (instance, nodename) (node_uname_info)`;
 
 /** Limits a vector of node_exporter to the load generators of the selected runs. */
 export const onGenerators = (expr: string): string => `${withHostName(expr)} and on (nodename) ${generators}`;
@@ -44,8 +41,7 @@ export const onServers = (expr: string): string => {
 };
 
 /** Share of all cores that is busy, by host. */
-export const cpuBusy =
-  '1 - avg by (instance) (sum by (instance, cpu) (rate(node_cpu_seconds_total{mode=~"idle|iowait"}[$__rate_interval])))';
+export const cpuBusy = '1 - avg by (instance) (sum by (instance, cpu) (rate(node_cpu_seconds_total{mode=~"idle|iowait"}[$__rate_interval])))';
 
 /** Devices that are real disks. */
 export const disks = 'device!~"(loop|ram|zram|fd|sr|dm-).*"';

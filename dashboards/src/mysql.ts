@@ -2,12 +2,12 @@
 // samples; where there is no agent, from mysqld_exporter's own names.
 
 import { BigValueTextMode } from '@grafana/grafana-foundation-sdk/common';
-import { Page } from './frame';
-import { servers, serverRate } from './metrics';
-import { Graph, graph, row, set, stat, unit } from './panel';
+import type { Page } from './frame';
+import { serverRate, servers } from './metrics';
+import { type Graph, graph, row, set, stat, unit } from './panel';
 import * as host from './panels/host';
 import * as server from './panels/server';
-import { Query, agent, exporter, now } from './query';
+import { agent, exporter, now, type Query } from './query';
 import { limits } from './threshold';
 
 const noData = 'No MySQL or MariaDB server is sampled, and no mysqld_exporter is scraped';
@@ -24,8 +24,12 @@ function either(ofAgent: string, ofExporter: string, legend = ''): Query[] {
 const rate = (name: string, matchers = ''): string => `sum by (target) (${serverRate(name, matchers)})`;
 const exporterRate = (name: string): string => `sum by (instance) (rate(${name}[$__rate_interval]))`;
 
-const counters = (o: Omit<Graph, 'unit' | 'noData' | 'queries'>, ofAgent: string, ofExporter: string, of: string = unit.perSecond): ReturnType<typeof graph> =>
-  graph({ ...o, unit: of, noData, queries: either(rate(ofAgent), exporterRate(ofExporter)) });
+const counters = (
+  o: Omit<Graph, 'unit' | 'noData' | 'queries'>,
+  ofAgent: string,
+  ofExporter: string,
+  of: string = unit.perSecond,
+): ReturnType<typeof graph> => graph({ ...o, unit: of, noData, queries: either(rate(ofAgent), exporterRate(ofExporter)) });
 
 export const mysql: Page = {
   name: 'mysql',
@@ -35,43 +39,90 @@ export const mysql: Page = {
   content: [
     stat({
       title: 'Queries',
-      description: 'Statements a second from clients on all selected servers (Questions: what replication applies is not in it, the samples of the agent are). From benchwatch_db_queries_total.',
-      unit: unit.perSecond, noData: none, span: 4,
+      description:
+        'Statements a second from clients on all selected servers (Questions: what replication applies is not in it, the samples of the agent are). From benchwatch_db_queries_total.',
+      unit: unit.perSecond,
+      noData: none,
+      span: 4,
       queries: [now(`sum(rate(benchwatch_db_queries_total{${servers}, ${kind}}[5s]))`, 'queries')],
     }),
     stat({
       title: 'Commits',
-      description: 'COMMIT statements a second on all selected servers that are no replicas. Autocommit statements are not in it. From benchwatch_db_commits_total.',
-      unit: unit.perSecond, noData: none, span: 4,
+      description:
+        'COMMIT statements a second on all selected servers that are no replicas. Autocommit statements are not in it. From benchwatch_db_commits_total.',
+      unit: unit.perSecond,
+      noData: none,
+      span: 4,
       queries: [now(`sum(rate(benchwatch_db_commits_total{${servers}, ${kind}, role!~"replica|secondary"}[5s]))`, 'commits')],
     }),
     stat({
       title: 'Threads running',
       description: 'Clients executing a statement on the busiest server (mean of 5 s); the agent is one of them. From benchwatch_db_threads_running.',
-      unit: unit.digits, decimals: 0, noData: none, span: 4, text: BigValueTextMode.ValueAndName,
+      unit: unit.digits,
+      decimals: 0,
+      noData: none,
+      span: 4,
+      text: BigValueTextMode.ValueAndName,
       queries: [now(`topk(1, max by (target) (avg_over_time(benchwatch_db_threads_running{${servers}, ${kind}}[5s])))`, '{{target}}')],
     }),
     stat({
       title: 'Connections in use',
-      description: 'Share of the allowed connections in use on the fullest server. Over 90 % DatabaseConnectionsNearLimit fires. From benchwatch_db_connections and benchwatch_db_connections_limit.',
-      unit: unit.share, decimals: 0, noData: none, span: 4, limits: limits.connections, filled: true, text: BigValueTextMode.ValueAndName,
-      queries: [now(`topk(1, max by (target) (benchwatch_db_connections{${servers}, ${kind}} / benchwatch_db_connections_limit{${servers}, ${kind}}))`, '{{target}}')],
+      description:
+        'Share of the allowed connections in use on the fullest server. Over 90 % DatabaseConnectionsNearLimit fires. From benchwatch_db_connections and benchwatch_db_connections_limit.',
+      unit: unit.share,
+      decimals: 0,
+      noData: none,
+      span: 4,
+      limits: limits.connections,
+      filled: true,
+      text: BigValueTextMode.ValueAndName,
+      queries: [
+        now(
+          `topk(1, max by (target) (benchwatch_db_connections{${servers}, ${kind}} / benchwatch_db_connections_limit{${servers}, ${kind}}))`,
+          '{{target}}',
+        ),
+      ],
     }),
     stat({
       title: 'Waiting for row locks',
-      description: 'Clients waiting for a row lock on average over 15 s, as a share of the running threads, on the worst server. Over 25 % DatabaseLockWaits fires. From benchwatch_db_lock_wait_seconds_total.',
-      unit: unit.share, decimals: 0, noData: none, span: 4, limits: limits.lockWaits, filled: true, text: BigValueTextMode.ValueAndName,
-      queries: [now(`topk(1, max by (target) (rate(benchwatch_db_lock_wait_seconds_total{${servers}, ${kind}}[15s]) / avg_over_time(benchwatch_db_threads_running{${servers}, ${kind}}[15s])))`, '{{target}}')],
+      description:
+        'Clients waiting for a row lock on average over 15 s, as a share of the running threads, on the worst server. Over 25 % DatabaseLockWaits fires. From benchwatch_db_lock_wait_seconds_total.',
+      unit: unit.share,
+      decimals: 0,
+      noData: none,
+      span: 4,
+      limits: limits.lockWaits,
+      filled: true,
+      text: BigValueTextMode.ValueAndName,
+      queries: [
+        now(
+          `topk(1, max by (target) (rate(benchwatch_db_lock_wait_seconds_total{${servers}, ${kind}}[15s]) / avg_over_time(benchwatch_db_threads_running{${servers}, ${kind}}[15s])))`,
+          '{{target}}',
+        ),
+      ],
     }),
     stat({
       title: 'Buffer pool hits',
-      description: 'Share of page reads that the buffer pool answered, on the worst server. Near 100 % means that the data fit into memory: the benchmark then tests CPU and locks, not the disk. From benchwatch_mysql_innodb_buffer_pool_reads_total.',
-      unit: unit.share, decimals: 2, noData: none, span: 4, text: BigValueTextMode.ValueAndName,
-      queries: [now(`bottomk(1, max by (target) (1 - rate(benchwatch_mysql_innodb_buffer_pool_reads_total{${servers}, ${kind}}[15s]) / (rate(benchwatch_mysql_innodb_buffer_pool_read_requests_total{${servers}, ${kind}}[15s]) > 0)))`, '{{target}}')],
+      description:
+        'Share of page reads that the buffer pool answered, on the worst server. Near 100 % means that the data fit into memory: the benchmark then tests CPU and locks, not the disk. From benchwatch_mysql_innodb_buffer_pool_reads_total.',
+      unit: unit.share,
+      decimals: 2,
+      noData: none,
+      span: 4,
+      text: BigValueTextMode.ValueAndName,
+      queries: [
+        now(
+          `bottomk(1, max by (target) (1 - rate(benchwatch_mysql_innodb_buffer_pool_reads_total{${servers}, ${kind}}[15s]) / (rate(benchwatch_mysql_innodb_buffer_pool_read_requests_total{${servers}, ${kind}}[15s]) > 0)))`,
+          '{{target}}',
+        ),
+      ],
     }),
     row('Load'),
     graph({
-      title: 'Queries by server', unit: unit.perSecond, noData, span: 8,
+      title: 'Queries by server',
+      unit: unit.perSecond,
+      noData,
+      span: 8,
       description: 'Statements a second that clients sent (Questions). From benchwatch_db_queries_total or mysql_global_status_questions.',
       queries: either(rate('benchwatch_db_queries_total', kind), exporterRate('mysql_global_status_questions')),
     }),
@@ -79,66 +130,137 @@ export const mysql: Page = {
     server.commits(8, kind),
     server.threads(8, kind),
     graph({
-      title: 'Connections in use', unit: unit.share, decimals: 0, max: 1, noData, span: 8, limits: limits.connections,
-      description: 'Share of the allowed connections that is in use. From benchwatch_db_connections and its limit, or mysql_global_status_threads_connected and mysql_global_variables_max_connections.',
+      title: 'Connections in use',
+      unit: unit.share,
+      decimals: 0,
+      max: 1,
+      noData,
+      span: 8,
+      limits: limits.connections,
+      description:
+        'Share of the allowed connections that is in use. From benchwatch_db_connections and its limit, or mysql_global_status_threads_connected and mysql_global_variables_max_connections.',
       queries: either(
         `max by (target) (benchwatch_db_connections{${servers}, ${kind}} / benchwatch_db_connections_limit{${servers}, ${kind}})`,
-        'max by (instance) (mysql_global_status_threads_connected / mysql_global_variables_max_connections)'),
+        'max by (instance) (mysql_global_status_threads_connected / mysql_global_variables_max_connections)',
+      ),
     }),
     server.bytes(8, kind),
     row('Locks and transactions'),
     server.lockWaits(8, kind),
-    counters({
-      title: 'Row lock waits', span: 8,
-      description: 'Waits for row locks that began, a second. From benchwatch_mysql_innodb_row_lock_waits_total or mysql_global_status_innodb_row_lock_waits.',
-    }, 'benchwatch_mysql_innodb_row_lock_waits_total', 'mysql_global_status_innodb_row_lock_waits'),
-    counters({
-      title: 'Deadlocks', span: 8,
-      description: 'Deadlocks a second, where the server counts them (MariaDB, Percona Server). From benchwatch_mysql_innodb_deadlocks_total or mysql_global_status_innodb_deadlocks.',
-    }, 'benchwatch_mysql_innodb_deadlocks_total', 'mysql_global_status_innodb_deadlocks'),
+    counters(
+      {
+        title: 'Row lock waits',
+        span: 8,
+        description:
+          'Waits for row locks that began, a second. From benchwatch_mysql_innodb_row_lock_waits_total or mysql_global_status_innodb_row_lock_waits.',
+      },
+      'benchwatch_mysql_innodb_row_lock_waits_total',
+      'mysql_global_status_innodb_row_lock_waits',
+    ),
+    counters(
+      {
+        title: 'Deadlocks',
+        span: 8,
+        description:
+          'Deadlocks a second, where the server counts them (MariaDB, Percona Server). From benchwatch_mysql_innodb_deadlocks_total or mysql_global_status_innodb_deadlocks.',
+      },
+      'benchwatch_mysql_innodb_deadlocks_total',
+      'mysql_global_status_innodb_deadlocks',
+    ),
     graph({
-      title: 'Storage engine calls', unit: unit.perSecond, noData, span: 8,
-      description: 'Calls into the storage engines a second, all selected servers. A commit here is one per engine, several for one transaction. From benchwatch_mysql_handler_operations_total.',
+      title: 'Storage engine calls',
+      unit: unit.perSecond,
+      noData,
+      span: 8,
+      description:
+        'Calls into the storage engines a second, all selected servers. A commit here is one per engine, several for one transaction. From benchwatch_mysql_handler_operations_total.',
       queries: [agent(`sum by (op) (${serverRate('benchwatch_mysql_handler_operations_total')})`, '{{op}}')],
     }),
     graph({
-      title: 'History list', unit: unit.count, decimals: 0, noData: 'These servers do not tell the length of the history list', span: 8,
-      description: 'Undo log entries not purged yet. Growing during a run means that purge does not keep up, and later reads will pay for it. From benchwatch_mysql_innodb_history_list_length or mysql_global_status_innodb_history_list_length.',
-      queries: either(`max by (target) (benchwatch_mysql_innodb_history_list_length{${servers}})`, 'max by (instance) (mysql_global_status_innodb_history_list_length)'),
+      title: 'History list',
+      unit: unit.count,
+      decimals: 0,
+      noData: 'These servers do not tell the length of the history list',
+      span: 8,
+      description:
+        'Undo log entries not purged yet. Growing during a run means that purge does not keep up, and later reads will pay for it. From benchwatch_mysql_innodb_history_list_length or mysql_global_status_innodb_history_list_length.',
+      queries: either(
+        `max by (target) (benchwatch_mysql_innodb_history_list_length{${servers}})`,
+        'max by (instance) (mysql_global_status_innodb_history_list_length)',
+      ),
     }),
     graph({
-      title: 'Prepared statements', unit: unit.perSecond, noData, span: 8,
-      description: 'Commands of prepared statements a second: whether the benchmark uses them. From benchwatch_mysql_prepared_statement_commands_total.',
+      title: 'Prepared statements',
+      unit: unit.perSecond,
+      noData,
+      span: 8,
+      description:
+        'Commands of prepared statements a second: whether the benchmark uses them. From benchwatch_mysql_prepared_statement_commands_total.',
       queries: [agent(`sum by (command) (${serverRate('benchwatch_mysql_prepared_statement_commands_total')})`, '{{command}}')],
     }),
     row('InnoDB'),
     graph({
-      title: 'Buffer pool misses', unit: unit.perSecond, noData, span: 8,
-      description: 'Pages a second that had to be read from disk. Zero: all data are in memory. From benchwatch_mysql_innodb_buffer_pool_reads_total or mysql_global_status_innodb_buffer_pool_reads.',
+      title: 'Buffer pool misses',
+      unit: unit.perSecond,
+      noData,
+      span: 8,
+      description:
+        'Pages a second that had to be read from disk. Zero: all data are in memory. From benchwatch_mysql_innodb_buffer_pool_reads_total or mysql_global_status_innodb_buffer_pool_reads.',
       queries: either(rate('benchwatch_mysql_innodb_buffer_pool_reads_total'), exporterRate('mysql_global_status_innodb_buffer_pool_reads')),
     }),
     graph({
-      title: 'Dirty pages', unit: unit.share, decimals: 0, max: 1, noData, span: 8,
-      description: 'Share of the buffer pool that is not written yet. Rising to the limit (innodb_max_dirty_pages_pct, 90 %) means that flushing is too slow. From benchwatch_mysql_innodb_buffer_pool_pages.',
-      queries: [agent(`max by (target) (benchwatch_mysql_innodb_buffer_pool_pages{${servers}, state="dirty"} / ignoring (state) benchwatch_mysql_innodb_buffer_pool_pages{${servers}, state="total"})`, '{{target}}')],
+      title: 'Dirty pages',
+      unit: unit.share,
+      decimals: 0,
+      max: 1,
+      noData,
+      span: 8,
+      description:
+        'Share of the buffer pool that is not written yet. Rising to the limit (innodb_max_dirty_pages_pct, 90 %) means that flushing is too slow. From benchwatch_mysql_innodb_buffer_pool_pages.',
+      queries: [
+        agent(
+          `max by (target) (benchwatch_mysql_innodb_buffer_pool_pages{${servers}, state="dirty"} / ignoring (state) benchwatch_mysql_innodb_buffer_pool_pages{${servers}, state="total"})`,
+          '{{target}}',
+        ),
+      ],
     }),
     graph({
-      title: 'Redo log not checkpointed', unit: unit.bytes, noData: 'These servers do not tell the age of the checkpoint', span: 8,
-      description: 'Redo log written since the last checkpoint. Near the size of the log, writers have to wait for flushing: the classic saw-tooth of write benchmarks. From benchwatch_mysql_innodb_checkpoint_age_bytes or mysql_global_status_innodb_checkpoint_age.',
-      queries: either(`max by (target) (benchwatch_mysql_innodb_checkpoint_age_bytes{${servers}})`, 'max by (instance) (mysql_global_status_innodb_checkpoint_age)'),
+      title: 'Redo log not checkpointed',
+      unit: unit.bytes,
+      noData: 'These servers do not tell the age of the checkpoint',
+      span: 8,
+      description:
+        'Redo log written since the last checkpoint. Near the size of the log, writers have to wait for flushing: the classic saw-tooth of write benchmarks. From benchwatch_mysql_innodb_checkpoint_age_bytes or mysql_global_status_innodb_checkpoint_age.',
+      queries: either(
+        `max by (target) (benchwatch_mysql_innodb_checkpoint_age_bytes{${servers}})`,
+        'max by (instance) (mysql_global_status_innodb_checkpoint_age)',
+      ),
     }),
-    counters({
-      title: 'Redo log written', span: 8,
-      description: 'Bytes of redo log a second. From benchwatch_mysql_innodb_log_written_bytes_total or mysql_global_status_innodb_os_log_written.',
-    }, 'benchwatch_mysql_innodb_log_written_bytes_total', 'mysql_global_status_innodb_os_log_written', unit.bytesPerSecond),
+    counters(
+      {
+        title: 'Redo log written',
+        span: 8,
+        description: 'Bytes of redo log a second. From benchwatch_mysql_innodb_log_written_bytes_total or mysql_global_status_innodb_os_log_written.',
+      },
+      'benchwatch_mysql_innodb_log_written_bytes_total',
+      'mysql_global_status_innodb_os_log_written',
+      unit.bytesPerSecond,
+    ),
     graph({
-      title: 'Data files', unit: unit.bytesPerSecond, noData, span: 8,
+      title: 'Data files',
+      unit: unit.bytesPerSecond,
+      noData,
+      span: 8,
       description: 'Bytes a second that InnoDB read and wrote, all files. From benchwatch_mysql_innodb_data_bytes_total.',
       queries: [agent(`sum by (target, op) (${serverRate('benchwatch_mysql_innodb_data_bytes_total')})`, '{{target}} {{op}}')],
     }),
     graph({
-      title: 'Stalls', unit: unit.perSecond, noData, span: 8,
-      description: 'Waits a second for a free page and for room in the log buffer. Zero is good: anything else throttles writers. From benchwatch_mysql_innodb_buffer_pool_wait_free_total and benchwatch_mysql_innodb_log_waits_total.',
+      title: 'Stalls',
+      unit: unit.perSecond,
+      noData,
+      span: 8,
+      description:
+        'Waits a second for a free page and for room in the log buffer. Zero is good: anything else throttles writers. From benchwatch_mysql_innodb_buffer_pool_wait_free_total and benchwatch_mysql_innodb_log_waits_total.',
       queries: [
         agent(rate('benchwatch_mysql_innodb_buffer_pool_wait_free_total'), '{{target}} free page'),
         agent(rate('benchwatch_mysql_innodb_log_waits_total'), '{{target}} log buffer'),
@@ -146,18 +268,31 @@ export const mysql: Page = {
     }),
     row('Other costs'),
     graph({
-      title: 'Temporary tables', unit: unit.perSecond, noData, span: 8,
+      title: 'Temporary tables',
+      unit: unit.perSecond,
+      noData,
+      span: 8,
       description: 'Internal temporary tables a second, and those of them on disk (dashed). From benchwatch_mysql_temporary_tables_total.',
       queries: [agent(`sum by (target, where) (${serverRate('benchwatch_mysql_temporary_tables_total')})`, '{{target}} {{where}}')],
       overrides: [{ series: /.* disk$/, set: [set.dashed(), set.noFill()] }],
     }),
-    counters({
-      title: 'Slow queries', span: 8,
-      description: 'Statements a second that took longer than long_query_time. From benchwatch_mysql_slow_queries_total or mysql_global_status_slow_queries.',
-    }, 'benchwatch_mysql_slow_queries_total', 'mysql_global_status_slow_queries'),
+    counters(
+      {
+        title: 'Slow queries',
+        span: 8,
+        description:
+          'Statements a second that took longer than long_query_time. From benchwatch_mysql_slow_queries_total or mysql_global_status_slow_queries.',
+      },
+      'benchwatch_mysql_slow_queries_total',
+      'mysql_global_status_slow_queries',
+    ),
     graph({
-      title: 'Table cache misses', unit: unit.perSecond, noData: 'No mysqld_exporter is scraped', span: 8,
-      description: 'Tables a second that had to be opened again. Zero is good once the run is warm; else raise table_open_cache. From mysql_global_status_table_open_cache_misses.',
+      title: 'Table cache misses',
+      unit: unit.perSecond,
+      noData: 'No mysqld_exporter is scraped',
+      span: 8,
+      description:
+        'Tables a second that had to be opened again. Zero is good once the run is warm; else raise table_open_cache. From mysql_global_status_table_open_cache_misses.',
       queries: [exporter(exporterRate('mysql_global_status_table_open_cache_misses'), '{{instance}}')],
     }),
     row('Hosts'),

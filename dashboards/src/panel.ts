@@ -2,20 +2,35 @@
 // panel has to say where its numbers come from, what is good, and why there may
 // be no data.
 
-import * as cog from '@grafana/grafana-foundation-sdk/cog';
+import type * as cog from '@grafana/grafana-foundation-sdk/cog';
 import {
-  GraphDrawStyle, LegendDisplayMode, LegendPlacement, SortOrder, StackingMode, TooltipDisplayMode,
-  BigValueColorMode, BigValueGraphMode, BigValueJustifyMode, BigValueTextMode, GraphThresholdsStyleMode,
-  ReduceDataOptionsBuilder, VizLegendOptionsBuilder, VizTooltipOptionsBuilder, StackingConfigBuilder,
-  GraphThresholdsStyleConfigBuilder, VisibilityMode, VizOrientation, VizTextDisplayOptionsBuilder,
+  BigValueColorMode,
+  BigValueGraphMode,
+  BigValueJustifyMode,
+  BigValueTextMode,
+  GraphDrawStyle,
+  GraphThresholdsStyleConfigBuilder,
+  GraphThresholdsStyleMode,
+  LegendDisplayMode,
+  LegendPlacement,
+  ReduceDataOptionsBuilder,
+  SortOrder,
+  StackingConfigBuilder,
+  StackingMode,
+  TooltipDisplayMode,
+  VisibilityMode,
+  VizLegendOptionsBuilder,
+  VizOrientation,
+  VizTextDisplayOptionsBuilder,
+  VizTooltipOptionsBuilder,
 } from '@grafana/grafana-foundation-sdk/common';
-import { DynamicConfigValue, Panel, RowBuilder, ValueMapping } from '@grafana/grafana-foundation-sdk/dashboard';
-import { PanelBuilder as GraphBuilder } from '@grafana/grafana-foundation-sdk/timeseries';
+import { type DynamicConfigValue, type Panel, RowBuilder, type ValueMapping } from '@grafana/grafana-foundation-sdk/dashboard';
+import type { DataqueryBuilder } from '@grafana/grafana-foundation-sdk/prometheus';
 import { PanelBuilder as StatBuilder } from '@grafana/grafana-foundation-sdk/stat';
-import { DataqueryBuilder } from '@grafana/grafana-foundation-sdk/prometheus';
 import { PanelBuilder as TimelineBuilder } from '@grafana/grafana-foundation-sdk/statetimeline';
-import { Limits, neutral, thresholds } from './threshold';
-import { Query, build, datasource } from './query';
+import { PanelBuilder as GraphBuilder } from '@grafana/grafana-foundation-sdk/timeseries';
+import { build, datasource, type Query } from './query';
+import { type Limits, neutral, thresholds } from './threshold';
 
 export type AnyPanel = cog.Builder<Panel>;
 
@@ -135,7 +150,9 @@ export function graph(o: Graph): AnyPanel {
   if (o.stacked) panel.stacking(new StackingConfigBuilder().mode(StackingMode.Normal).group('A'));
   if (o.limits) {
     panel.thresholds(thresholds({ ...o.limits, base: 'transparent' }));
-    panel.thresholdsStyle(new GraphThresholdsStyleConfigBuilder().mode(o.showLimits === false ? GraphThresholdsStyleMode.Off : GraphThresholdsStyleMode.Dashed));
+    panel.thresholdsStyle(
+      new GraphThresholdsStyleConfigBuilder().mode(o.showLimits === false ? GraphThresholdsStyleMode.Off : GraphThresholdsStyleMode.Dashed),
+    );
   }
   overrides(panel, o);
   return panel;
@@ -156,10 +173,15 @@ const NOTHING = -1;
  */
 function reasonQuery(queries: Query[]): DataqueryBuilder {
   const any = queries.map((q) => `(${q.expr})`).join(' or ');
-  return build({
-    expr: `vector(${NOTHING}) unless on () group(last_over_time((${any})[$__range:$__interval] @ end()))`,
-    legend: '–', source: queries[0].source, kind: 'range',
-  }, 0).refId('Reason');
+  return build(
+    {
+      expr: `vector(${NOTHING}) unless on () group(last_over_time((${any})[$__range:$__interval] @ end()))`,
+      legend: '–',
+      source: queries[0]?.source ?? 'agent',
+      kind: 'range',
+    },
+    0,
+  ).refId('Reason');
 }
 
 /** States over time, one line a server. */

@@ -23,8 +23,13 @@ export class Browser {
     this.#browser ??= await chromium.launch({
       executablePath: process.env.CHROMIUM,
       args: [
-        '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking',
-        '--disable-component-update', '--disable-sync',
+        '--no-sandbox',
+        '--disable-gpu',
+        '--disable-quic',
+        '--no-first-run',
+        '--disable-background-networking',
+        '--disable-component-update',
+        '--disable-sync',
       ],
     });
     // Grafana draws only what is in sight: everything is.
@@ -55,9 +60,14 @@ export class Browser {
     await page.goto(`${url}/d/${this.#grafana.uidOf(json)}?${form}&kiosk`, { timeout: 120_000 });
     const panels = page.locator(PANEL);
     const want = panelsOf(json).length;
-    await page.waitForFunction(([selector, n]) => document.querySelectorAll(selector).length >= n, [PANEL, want], { timeout: 60_000 }).catch(() => {});
+    await page
+      .waitForFunction(([selector, n]) => document.querySelectorAll(selector).length >= n, [PANEL, want], { timeout: 60_000 })
+      .catch(() => {});
     // While anything is loaded, marks on the time axis too, the button says Cancel.
-    await page.locator('[data-testid="data-testid RefreshPicker run button"]', { hasText: 'Refresh' }).waitFor({ timeout: 60_000 }).catch(() => {});
+    await page
+      .locator('[data-testid="data-testid RefreshPicker run button"]', { hasText: 'Refresh' })
+      .waitFor({ timeout: 60_000 })
+      .catch(() => {});
     await page.waitForLoadState('networkidle');
     const titles = [];
     for (const panel of await panels.all()) {
@@ -79,5 +89,8 @@ async function follow(page, link) {
   const text = await link.innerText();
   await page.goto(new URL(await link.getAttribute('href'), page.url()).href);
   const found = page.locator(PANEL).first();
-  return found.waitFor({ timeout: 60_000 }).then(() => [], () => [`the link "${text}" leads to ${page.url()}, which shows no panel`]);
+  return found.waitFor({ timeout: 60_000 }).then(
+    () => [],
+    () => [`the link "${text}" leads to ${page.url()}, which shows no panel`],
+  );
 }

@@ -9,8 +9,8 @@ import assert from 'node:assert/strict';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { dashboards, Grafana, panelsOf } from './grafana.mjs';
 import { Browser } from './browser.mjs';
+import { dashboards, Grafana, panelsOf } from './grafana.mjs';
 
 const grafana = new Grafana();
 const browser = new Browser(grafana);
@@ -94,16 +94,15 @@ test('Grafana answers the queries of variables and annotations', async () => {
       await grafana.labelValues(query, from, to).catch((error) => complaints.push(`${d.name}: variable ${v.name}: ${error.message}`));
     }
     for (const a of d.json.annotations.list.filter((a) => a.expr)) {
-      await grafana.frames({ refId: 'Anno', expr: a.expr, range: true }, {}, from, to)
+      await grafana
+        .frames({ refId: 'Anno', expr: a.expr, range: true }, {}, from, to)
         .catch((error) => complaints.push(`${d.name}: annotation ${a.name}: ${error.message}`));
     }
   }
   none(complaints);
 });
 
-const looks = pictures
-  ? ['light', 'dark'].flatMap((theme) => [1400, 3000].map((width) => ({ theme, width })))
-  : [{ theme: 'dark', width: 1400 }];
+const looks = pictures ? ['light', 'dark'].flatMap((theme) => [1400, 3000].map((width) => ({ theme, width }))) : [{ theme: 'dark', width: 1400 }];
 
 test('every panel is drawn in a browser, without an error', { skip: browser.missing }, async () => {
   const complaints = [];
@@ -115,7 +114,9 @@ test('every panel is drawn in a browser, without an error', { skip: browser.miss
         const seen = await browser.look(d.json, span, look, picture);
         const place = `${d.name}, ${span.name}, ${look.theme}, ${look.width} px`;
         for (const error of seen.errors) complaints.push(`${place}: ${error}`);
-        const missing = panelsOf(d.json).map((p) => p.title).filter((title) => !seen.titles.includes(title));
+        const missing = panelsOf(d.json)
+          .map((p) => p.title)
+          .filter((title) => !seen.titles.includes(title));
         if (missing.length > 0) complaints.push(`${place}: not drawn: ${missing.join(', ')}`);
       }
     }

@@ -1,7 +1,7 @@
 // The user's Grafana, by GRAFANA_URL and GRAFANA_TOKEN: what the tests give it and
 // take back again.
 import { randomBytes } from 'node:crypto';
-import { readFileSync, readdirSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 
 const dashboardsDir = new URL('../../dashboards/', import.meta.url).pathname;
@@ -46,7 +46,11 @@ export class Grafana {
       this.source = process.env.GRAFANA_DATASOURCE;
     } else if (process.env.PROMETHEUS_URL) {
       await this.api('POST', '/api/datasources', {
-        uid: this.id, name: this.id, type: 'prometheus', access: 'proxy', url: process.env.PROMETHEUS_URL,
+        uid: this.id,
+        name: this.id,
+        type: 'prometheus',
+        access: 'proxy',
+        url: process.env.PROMETHEUS_URL,
         jsonData: { timeInterval: '1s', httpMethod: 'POST' },
       });
       this.source = this.id;
@@ -91,12 +95,21 @@ export class Grafana {
   async frames(target, values, from, to) {
     const expr = expand(target.expr, { ...values, __from: from, __to: to });
     const answer = await this.api('POST', '/api/ds/query', {
-      from: String(from), to: String(to),
-      queries: [{
-        refId: target.refId, datasource: { uid: this.source, type: 'prometheus' }, expr, format: target.format,
-        instant: target.instant ?? false, range: target.range ?? !target.instant, interval: target.interval,
-        intervalMs: Math.max(1000, Math.round((to - from) / 800)), maxDataPoints: 800,
-      }],
+      from: String(from),
+      to: String(to),
+      queries: [
+        {
+          refId: target.refId,
+          datasource: { uid: this.source, type: 'prometheus' },
+          expr,
+          format: target.format,
+          instant: target.instant ?? false,
+          range: target.range ?? !target.instant,
+          interval: target.interval,
+          intervalMs: Math.max(1000, Math.round((to - from) / 800)),
+          maxDataPoints: 800,
+        },
+      ],
     });
     const { error, frames = [] } = answer.results[target.refId];
     if (error) throw new Error(`${error}\n${expr}`);
@@ -123,7 +136,5 @@ export class Grafana {
 
 /** Puts values in place of a dashboard's variables; those not given are "All". Grafana's server replaces its own ($__…). */
 function expand(expr, values) {
-  return expr
-    .replace(/\$\{(__from|__to)\}/g, (_, name) => values[name])
-    .replace(/\$\{?([a-z]+)\}?/g, (_, name) => values[name] ?? '.*');
+  return expr.replace(/\$\{(__from|__to)\}/g, (_, name) => values[name]).replace(/\$\{?([a-z]+)\}?/g, (_, name) => values[name] ?? '.*');
 }

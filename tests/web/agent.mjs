@@ -64,7 +64,8 @@ export class Agent {
     mkdirSync(dir, { recursive: true });
     const start = Date.UTC(2026, 10, 20, 1, 0, 0);
     const at = (s) => new Date(start + s * 1000).toISOString();
-    let lines = 'sysbench 1.0.20 (using system LuaJIT 2.1.0-beta3)\n\nRunning the test with following options:\nNumber of threads: 8\n\nThreads started!\n\n';
+    let lines =
+      'sysbench 1.0.20 (using system LuaJIT 2.1.0-beta3)\n\nRunning the test with following options:\nNumber of threads: 8\n\nThreads started!\n\n';
     let status = '';
     let host = '';
     for (let s = 1; s <= seconds; s++) {
@@ -80,8 +81,18 @@ export class Agent {
     writeFileSync(join(dir, 'stdout.log'), lines);
     writeFileSync(join(dir, 'status.jsonl'), status);
     const meta = {
-      id, title: id, tool: 'sysbench', workload: 'oltp_read_only', threads: 8, generator: 'test', started_at: at(0), clock_started_at: at(0),
-      ended_at: at(seconds), closed_at: at(seconds), exit_code: 0, result: 'succeeded',
+      id,
+      title: id,
+      tool: 'sysbench',
+      workload: 'oltp_read_only',
+      threads: 8,
+      generator: 'test',
+      started_at: at(0),
+      clock_started_at: at(0),
+      ended_at: at(seconds),
+      closed_at: at(seconds),
+      exit_code: 0,
+      result: 'succeeded',
     };
     writeFileSync(join(dir, 'run.json'), JSON.stringify(meta));
   }

@@ -15,8 +15,13 @@ before(async () => {
   browser = await chromium.launch({
     executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
     args: [
-      '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking',
-      '--disable-component-update', '--disable-sync',
+      '--no-sandbox',
+      '--disable-gpu',
+      '--disable-quic',
+      '--no-first-run',
+      '--disable-background-networking',
+      '--disable-component-update',
+      '--disable-sync',
     ],
   });
 });
@@ -34,7 +39,8 @@ async function open(hash = '', options = {}) {
   });
   page.on('pageerror', (e) => complaints.push(e.message));
   page.on('console', (m) => {
-    if (m.type() === 'error' && !/ERR_CONNECTION_REFUSED|ERR_INCOMPLETE_CHUNKED|ERR_EMPTY_RESPONSE|ERR_CONNECTION_RESET/.test(m.text())) complaints.push(m.text());
+    if (m.type() === 'error' && !/ERR_CONNECTION_REFUSED|ERR_INCOMPLETE_CHUNKED|ERR_EMPTY_RESPONSE|ERR_CONNECTION_RESET/.test(m.text()))
+      complaints.push(m.text());
   });
   await page.goto(`${agent.url}${hash}`);
   return page;
@@ -108,7 +114,11 @@ test('the agent is restarted: the page says so, comes back and shows what it mis
     const h = await (await fetch(`api/runs/${id}/history`)).json();
     return h.tables.intervals.x;
   });
-  assert.deepEqual(seconds, seconds.map((_, i) => i + 1), 'no second is missing');
+  assert.deepEqual(
+    seconds,
+    seconds.map((_, i) => i + 1),
+    'no second is missing',
+  );
   assert.match(await legend(page, 'cpu').innerText(), /busy/);
   const cpu = await page.evaluate(async () => {
     const id = decodeURIComponent(location.hash.split('/')[2]);
@@ -124,7 +134,8 @@ test('the agent is restarted: the page says so, comes back and shows what it mis
 test('a run of ten hours opens, with its extremes, and is zoomed', async (t) => {
   agent.ended('20261120T010000Z-long', 36000, (s) => (s === 20000 ? 9876 : s === 20001 ? 3 : 1000));
   let page;
-  for (const which of ['first', 'second', 'third']) { // the agent reads it for the first one
+  for (const which of ['first', 'second', 'third']) {
+    // the agent reads it for the first one
     page = await open();
     await page.getByRole('link', { name: '20261120T010000Z-long' }).waitFor();
     const begin = Date.now();
@@ -182,7 +193,11 @@ test('one cursor is over all charts', async () => {
   await page.locator('#chart-queries canvas').waitFor();
   const box = await page.locator('#chart-throughput .u-over').boundingBox();
   await page.mouse.move(box.x + box.width / 2, box.y + 40);
-  await page.waitForFunction(() => document.querySelector('#chart-queries .legend').innerText.trim() === 'n1\n500' || /n1\s*500/.test(document.querySelector('#chart-queries .legend').innerText));
+  await page.waitForFunction(
+    () =>
+      document.querySelector('#chart-queries .legend').innerText.trim() === 'n1\n500' ||
+      /n1\s*500/.test(document.querySelector('#chart-queries .legend').innerText),
+  );
   const lefts = await page.locator('.u-cursor-x').evaluateAll((lines) => lines.map((l) => new DOMMatrix(getComputedStyle(l).transform).e));
   assert.ok(lefts.length >= 3 && lefts.every((x) => Math.abs(x - lefts[0]) < 3), `cursors at ${lefts}`);
   await page.close();
@@ -238,5 +253,8 @@ test('the policy is strict, nothing else is asked and nobody complained', async 
   const policy = (await fetch(agent.url)).headers.get('content-security-policy');
   assert.match(policy, /^default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:/);
   assert.deepEqual(strangers, []);
-  assert.deepEqual(complaints.filter((c) => !/status of 400/.test(c)), []);
+  assert.deepEqual(
+    complaints.filter((c) => !/status of 400/.test(c)),
+    [],
+  );
 });

@@ -34,7 +34,11 @@ export class Chart {
   private values: HTMLElement[] = [];
   private row: number | null = null;
 
-  constructor(readonly spec: Spec, table: Table, private readonly group: Group) {
+  constructor(
+    readonly spec: Spec,
+    table: Table,
+    private readonly group: Group,
+  ) {
     this.table = table;
     this.box = el('div', { class: 'plot', role: 'img', 'aria-label': `${spec.title}: ${spec.says}` });
     this.legend = el('div', { class: 'legend', role: 'group', 'aria-label': `Series of ${spec.title}` });
@@ -148,9 +152,23 @@ export class Chart {
         y: { range: (_u, _min, max) => [0, max > 0 ? max * 1.1 : 1] },
       },
       axes: [
-        { stroke: theme.text, grid, ticks: grid, font, space: 64, size: 26, incrs: steps, values: (_u, ticks) => ticks.map((t) => format.elapsed(t)) },
         {
-          stroke: theme.text, grid, ticks: grid, font, size: 62, space: 30,
+          stroke: theme.text,
+          grid,
+          ticks: grid,
+          font,
+          space: 64,
+          size: 26,
+          incrs: steps,
+          values: (_u, ticks) => ticks.map((t) => format.elapsed(t)),
+        },
+        {
+          stroke: theme.text,
+          grid,
+          ticks: grid,
+          font,
+          size: 62,
+          space: 30,
           ...(this.spec.unit === 'count' ? { incrs: wholeSteps } : {}),
           values: (_u, ticks) => ticks.map((t) => format.tick(this.spec.unit, t)),
         },

@@ -1,4 +1,4 @@
-import { tableNames, type TableName } from './api';
+import { type TableName, tableNames } from './api';
 import { shown, type TimeAxis } from './axis';
 import { Chart, type Group } from './chart';
 import { el, setText } from './dom';
@@ -35,7 +35,10 @@ export class Charts implements Group {
   private drawn = 0;
 
   /** zoomed is called when another part is shown; zero gives the wall time. */
-  constructor(private readonly zoomed: (part: [number, number] | null) => void, private readonly zero: () => number) {
+  constructor(
+    private readonly zoomed: (part: [number, number] | null) => void,
+    private readonly zero: () => number,
+  ) {
     this.resetButton.addEventListener('click', () => this.reset());
     this.grid.tabIndex = 0;
     this.grid.setAttribute('role', 'group');
@@ -44,7 +47,13 @@ export class Charts implements Group {
     this.root = el(
       'div',
       {},
-      el('div', { class: 'bar' }, this.where, this.resetButton, el('span', { class: 'hint' }, 'Drag to zoom, double-click to show all; keys: ← → + − Esc')),
+      el(
+        'div',
+        { class: 'bar' },
+        this.where,
+        this.resetButton,
+        el('span', { class: 'hint' }, 'Drag to zoom, double-click to show all; keys: ← → + − Esc'),
+      ),
       this.grid,
     );
     this.resizer.observe(this.grid);
@@ -105,7 +114,8 @@ export class Charts implements Group {
   /** Draws the charts that can be seen at once, then a few with each frame. */
   private drawAll(): void {
     cancelAnimationFrame(this.drawing);
-    const width = (this.drawn = this.width());
+    const width = this.width();
+    this.drawn = width;
     const all = [...this.charts.values()].filter((c) => !c.root.hidden);
     const tops = all.map((c) => c.root.getBoundingClientRect());
     const seen = (_: Chart, i: number) => tops[i]!.bottom > 0 && tops[i]!.top < window.innerHeight;

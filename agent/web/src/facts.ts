@@ -53,12 +53,18 @@ export function summary(r: RunDetail): HTMLElement | null {
       ...stats.map((k) => cell(format.seconds(o.latency_seconds?.[k]))),
     );
   const head = ['', 'per second', 'total', ...stats].map((t) => el('th', { scope: 'col' }, t));
-  const note = s.from_intervals ? 'The tool printed no summary: added up from its intervals.' : `By the tool's own summary${s.elapsed_seconds ? `, over ${format.seconds(s.elapsed_seconds)}` : ''}.`;
+  const note = s.from_intervals
+    ? 'The tool printed no summary: added up from its intervals.'
+    : `By the tool's own summary${s.elapsed_seconds ? `, over ${format.seconds(s.elapsed_seconds)}` : ''}.`;
   return el(
     'section',
     { class: 'panel' },
     el('h2', {}, 'Summary'),
-    el('div', { class: 'wide' }, el('table', { class: 'numbers' }, el('thead', {}, el('tr', {}, ...head)), el('tbody', {}, ...s.operations.map(row)))),
+    el(
+      'div',
+      { class: 'wide' },
+      el('table', { class: 'numbers' }, el('thead', {}, el('tr', {}, ...head)), el('tbody', {}, ...s.operations.map(row))),
+    ),
     el('p', { class: 'hint' }, note, s.tpmc !== undefined && ` ${format.number(s.tpmc)} TpmC.`),
   );
 }
@@ -77,7 +83,13 @@ export function drain(r: Run): HTMLElement | null {
     { class: 'panel' },
     el('h2', {}, 'Drain'),
     el('p', { class: 'hint' }, 'How long each replica took to catch up when the tool had ended.'),
-    el('ul', { class: 'plain' }, ...replicas.map(([target, d]) => el('li', {}, el('b', {}, target), d.timed_out ? ' did not catch up in time' : ` ${format.seconds(d.seconds)}`))),
+    el(
+      'ul',
+      { class: 'plain' },
+      ...replicas.map(([target, d]) =>
+        el('li', {}, el('b', {}, target), d.timed_out ? ' did not catch up in time' : ` ${format.seconds(d.seconds)}`),
+      ),
+    ),
   );
 }
 

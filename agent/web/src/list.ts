@@ -14,12 +14,7 @@ export class ListView {
 
   constructor(private readonly now: () => number) {
     this.filter.addEventListener('input', () => this.draw());
-    this.root.append(
-      el('h1', {}, 'Live runs'),
-      this.live,
-      el('div', { class: 'recent' }, el('h1', {}, 'Recent runs'), this.filter),
-      this.recent,
-    );
+    this.root.append(el('h1', {}, 'Live runs'), this.live, el('div', { class: 'recent' }, el('h1', {}, 'Recent runs'), this.filter), this.recent);
   }
 
   show(runs: Iterable<Run>): void {
@@ -36,7 +31,9 @@ export class ListView {
     this.clocks = [];
     const wanted = this.filter.value.toLowerCase().split(/\s+/).filter(Boolean);
     const matches = (r: Run) => {
-      const text = [r.id, r.title, r.tool, r.workload, r.result, ...Object.entries(r.labels ?? {}).map(([k, v]) => `${k}=${v}`)].join(' ').toLowerCase();
+      const text = [r.id, r.title, r.tool, r.workload, r.result, ...Object.entries(r.labels ?? {}).map(([k, v]) => `${k}=${v}`)]
+        .join(' ')
+        .toLowerCase();
       return wanted.every((w) => text.includes(w));
     };
     const going = this.runs.filter((r) => r.phase !== 'over');

@@ -2,7 +2,7 @@ import { getRuns, type Hello, type Marker, type Row, type Run, type Settings } f
 import { setText } from './dom';
 import { ListView } from './list';
 import { RunView } from './run';
-import { Stream, type Listener } from './stream';
+import { type Listener, Stream } from './stream';
 
 const main = document.getElementById('main')!;
 const connection = document.getElementById('connection')!;

@@ -1,4 +1,4 @@
-import { getHistory, tableNames, type History, type Marker, type Row, type Run, type RunDetail, type Settings, type TableName } from './api';
+import { getHistory, type History, type Marker, type Row, type Run, type RunDetail, type Settings, type TableName, tableNames } from './api';
 import { flagsOf, type Phase } from './axis';
 import { Charts } from './charts';
 import { el } from './dom';
@@ -34,14 +34,20 @@ export class RunView {
 
   private readonly head = el('div', { class: 'head' });
   private readonly tiles = new Tiles();
-  private readonly charts = new Charts((part) => this.zoomed(part), () => this.zero);
+  private readonly charts = new Charts(
+    (part) => this.zoomed(part),
+    () => this.zero,
+  );
   private readonly marks = el('div');
   private readonly about = el('div', { class: 'about' });
   private readonly configuration = el('div');
   private told = ''; // what stands in it
   private readonly problem = el('p', { class: 'problem', role: 'alert', hidden: '' });
 
-  constructor(readonly id: string, private readonly now: () => number) {
+  constructor(
+    readonly id: string,
+    private readonly now: () => number,
+  ) {
     this.root.append(this.problem, this.head, this.tiles.root, this.charts.root, this.marks, this.about, this.configuration);
   }
 
@@ -209,9 +215,7 @@ export class RunView {
     this.head.replaceChildren(el('h1', {}, r.title || r.id, ' ', badge(r)), el('p', { class: 'id' }, r.id), parameters(r));
     this.tiles.update(r, this.tables, this.now());
     this.listMarkers();
-    this.about.replaceChildren(
-      ...[summary(r), drain(r), messages(r), this.damaged(), command(r)].filter((e) => e !== null),
-    );
+    this.about.replaceChildren(...[summary(r), drain(r), messages(r), this.damaged(), command(r)].filter((e) => e !== null));
   }
 
   private damaged(): HTMLElement | null {
@@ -228,7 +232,14 @@ export class RunView {
       const x = (m.start - this.zero) / 1000;
       const go = el('button', { type: 'button', class: 'link', title: 'Zoom to it' }, format.elapsed(x));
       go.addEventListener('click', () => this.charts.zoom(x - 15, x + 15));
-      return el('li', { class: m.kind }, go, ' ', el('span', { class: 'text' }, m.text), ...(m.tags ?? []).map((t) => el('span', { class: 'tag' }, t)));
+      return el(
+        'li',
+        { class: m.kind },
+        go,
+        ' ',
+        el('span', { class: 'text' }, m.text),
+        ...(m.tags ?? []).map((t) => el('span', { class: 'tag' }, t)),
+      );
     };
     this.marks.replaceChildren(el('section', { class: 'panel markers' }, el('h2', {}, 'Markers'), el('ol', {}, ...this.markers.map(item))));
   }

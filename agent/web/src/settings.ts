@@ -30,7 +30,9 @@ function cluster(c: Settings['clusters'][number]): HTMLElement[] {
   if (differing.length > 0) {
     const head = ['differs', ...c.servers].map((t) => el('th', { scope: 'col' }, t));
     const rows = differing.map((s) => el('tr', {}, el('th', { scope: 'row' }, s.name), ...s.values.map((v) => el('td', {}, format.setting(v)))));
-    parts.push(el('div', { class: 'wide differs' }, el('table', { class: 'numbers' }, el('thead', {}, el('tr', {}, ...head)), el('tbody', {}, ...rows))));
+    parts.push(
+      el('div', { class: 'wide differs' }, el('table', { class: 'numbers' }, el('thead', {}, el('tr', {}, ...head)), el('tbody', {}, ...rows))),
+    );
   }
   const rows = same.map((s) => el('div', {}, el('dt', {}, s.name), el('dd', {}, format.setting(s.values[0]!))));
   const count = `${same.length} settings${c.servers.length > 1 ? ' that are the same on all' : ''}`;

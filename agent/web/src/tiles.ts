@@ -18,9 +18,22 @@ export class Tiles {
 
   update(r: RunDetail, tables: Record<TableName, Table>, now: number): void {
     const going = live(r);
-    const best = top(tables.intervals.of('rate').filter((s) => s.name[1] === 'transaction'), (s) => s.max);
-    this.set('throughput', going ? 'transactions/s now' : 'transactions/s', format.number(r.throughput), best ? `best ${format.number(best.of)}` : '');
-    this.set('latency', r.latency_stat ? `latency ${r.latency_stat}` : 'latency', format.seconds(r.latency_seconds), worstLatency(r, tables.intervals));
+    const best = top(
+      tables.intervals.of('rate').filter((s) => s.name[1] === 'transaction'),
+      (s) => s.max,
+    );
+    this.set(
+      'throughput',
+      going ? 'transactions/s now' : 'transactions/s',
+      format.number(r.throughput),
+      best ? `best ${format.number(best.of)}` : '',
+    );
+    this.set(
+      'latency',
+      r.latency_stat ? `latency ${r.latency_stat}` : 'latency',
+      format.seconds(r.latency_seconds),
+      worstLatency(r, tables.intervals),
+    );
     this.set('errors', 'errors', format.number(r.errors), r.reconnects > 0 ? `${format.number(r.reconnects)} reconnects` : '', r.errors > 0);
     const lag = top(tables.servers.of('lag_seconds'), (s) => s.max);
     if (lag) this.set('lag', 'worst lag', format.seconds(lag.of), lag.of > 0 ? lag.series.name[1] : 'on all servers');
@@ -32,7 +45,13 @@ export class Tiles {
     if (drained.length > 0) {
       const late = drained.filter((d) => d.timed_out).length;
       const longest = Math.max(...drained.map((d) => d.seconds ?? 0));
-      this.set('drain', 'drain', late > 0 ? `${late} late` : format.seconds(longest), late > 0 ? 'did not catch up in time' : 'until all replicas had caught up', late > 0);
+      this.set(
+        'drain',
+        'drain',
+        late > 0 ? `${late} late` : format.seconds(longest),
+        late > 0 ? 'did not catch up in time' : 'until all replicas had caught up',
+        late > 0,
+      );
     }
     this.clock(r, now);
   }
@@ -40,7 +59,12 @@ export class Tiles {
   /** The one number that changes by itself. */
   clock(r: Run, now: number): void {
     const s = lasted(r, now);
-    this.set('elapsed', live(r) ? 'elapsed' : 'lasted', format.elapsed(Math.floor(s)), r.duration_seconds ? `of ${format.elapsed(r.duration_seconds)}` : '');
+    this.set(
+      'elapsed',
+      live(r) ? 'elapsed' : 'lasted',
+      format.elapsed(Math.floor(s)),
+      r.duration_seconds ? `of ${format.elapsed(r.duration_seconds)}` : '',
+    );
   }
 
   private set(id: string, name: string, value: string, note: string, bad = false): void {

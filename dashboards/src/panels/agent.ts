@@ -1,16 +1,20 @@
 // Panels about the observer itself.
 
-import { agent } from '../query';
-import { AnyPanel, graph, unit } from '../panel';
 import { servers } from '../metrics';
+import { type AnyPanel, graph, unit } from '../panel';
+import { agent } from '../query';
 
 const noAgent = 'No agent is scraped (job benchwatch in prometheus.yml)';
 
 export function cpu(span: number): AnyPanel {
   return graph({
     title: 'Agent CPU',
-    description: 'Share of one core that the agent uses. Its budget is 0.5 % with three servers sampled once a second. From process_cpu_seconds_total.',
-    unit: unit.share, decimals: 1, noData: noAgent, span,
+    description:
+      'Share of one core that the agent uses. Its budget is 0.5 % with three servers sampled once a second. From process_cpu_seconds_total.',
+    unit: unit.share,
+    decimals: 1,
+    noData: noAgent,
+    span,
     queries: [agent('sum by (instance) (rate(process_cpu_seconds_total{job="benchwatch"}[$__rate_interval]))', '{{instance}}')],
   });
 }
@@ -18,8 +22,11 @@ export function cpu(span: number): AnyPanel {
 export function sampleDuration(span: number): AnyPanel {
   return graph({
     title: 'Sample time',
-    description: 'From asking a server to its whole answer. Some milliseconds on an idle server; a server that is slow here is slow for its clients, too. From benchwatch_db_sample_duration_seconds.',
-    unit: unit.seconds, noData: 'No server is sampled', span,
+    description:
+      'From asking a server to its whole answer. Some milliseconds on an idle server; a server that is slow here is slow for its clients, too. From benchwatch_db_sample_duration_seconds.',
+    unit: unit.seconds,
+    noData: 'No server is sampled',
+    span,
     queries: [agent(`max by (target) (benchwatch_db_sample_duration_seconds{${servers}})`, '{{target}}')],
   });
 }

@@ -1,13 +1,20 @@
 // Charts over something else than time: elapsed seconds, threads.
 
 import {
-  GraphDrawStyle, LegendDisplayMode, LegendPlacement, SortOrder, TooltipDisplayMode, VisibilityMode, VizLegendOptionsBuilder, VizTooltipOptionsBuilder,
+  GraphDrawStyle,
+  LegendDisplayMode,
+  LegendPlacement,
+  SortOrder,
+  TooltipDisplayMode,
+  VisibilityMode,
+  VizLegendOptionsBuilder,
+  VizTooltipOptionsBuilder,
 } from '@grafana/grafana-foundation-sdk/common';
-import { DataTransformerConfig } from '@grafana/grafana-foundation-sdk/dashboard';
+import type { DataTransformerConfig } from '@grafana/grafana-foundation-sdk/dashboard';
 import { PanelBuilder as TrendBuilder } from '@grafana/grafana-foundation-sdk/trend';
 import { runs } from '../metrics';
-import { AnyPanel, set, unit } from '../panel';
-import { Query, build, datasource, rows, samples } from '../query';
+import { type AnyPanel, set, unit } from '../panel';
+import { build, datasource, type Query, rows, samples } from '../query';
 
 interface Chart {
   title: string;
@@ -65,7 +72,12 @@ function columnPerLine(x: string, xColumn: string, yColumn: string, lineColumn: 
 export function overElapsed(title: string, yUnit: string, expr: string, description: string, matchers = runs): AnyPanel {
   const x = 'Elapsed time of a run in this time range';
   return chart({
-    title, description, yUnit, x, xUnit: unit.seconds, xLabel: 'since the start',
+    title,
+    description,
+    yUnit,
+    x,
+    xUnit: unit.seconds,
+    xLabel: 'since the start',
     queries: [samples(`floor(max by (run) (benchwatch_run_elapsed_seconds{${matchers}}))`), samples(expr)],
     transformations: [{ id: 'merge', options: {} }, ...columnPerLine(x, 'Value #A', 'Value #B', 'run')],
     points: VisibilityMode.Never,
@@ -78,7 +90,12 @@ export function overThreads(title: string, yUnit: string, expr: string, descript
   const x = 'Threads of a finished run in this time range';
   const named = `label_join((${expr}) * on (run) group_left (${facts}) max by (run, ${facts}) (benchwatch_run_info{threads!="", ${runs}}), "line", " ", "tool", "workload", "target")`;
   return chart({
-    title, description, yUnit, x, xUnit: unit.none, xLabel: 'threads',
+    title,
+    description,
+    yUnit,
+    x,
+    xUnit: unit.none,
+    xLabel: 'threads',
     queries: [rows(`avg by (threads, line) (${ofFinished(named)})`)],
     transformations: columnPerLine(x, 'threads', 'Value', 'line'),
     points: VisibilityMode.Always,

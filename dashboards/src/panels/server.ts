@@ -1,8 +1,8 @@
 // Panels about any kind of database server, from the agent's samples. `of`
 // limits them to a page's kind of server: label matchers.
 
-import { servers, serverRate } from '../metrics';
-import { AnyPanel, graph, set, timeline, states, unit } from '../panel';
+import { serverRate, servers } from '../metrics';
+import { type AnyPanel, graph, set, states, timeline, unit } from '../panel';
 import { agent } from '../query';
 
 const noServer = 'No server is sampled: add `targets` to benchwatch.yml';
@@ -10,8 +10,11 @@ const noServer = 'No server is sampled: add `targets` to benchwatch.yml';
 export function up(span: number, of = ''): AnyPanel {
   return timeline({
     title: 'Servers',
-    description: 'Whether each selected server answered the agent within its tick. A server that is stopped or hangs is down, too. From benchwatch_db_up.',
-    unit: unit.none, noData: noServer, span,
+    description:
+      'Whether each selected server answered the agent within its tick. A server that is stopped or hangs is down, too. From benchwatch_db_up.',
+    unit: unit.none,
+    noData: noServer,
+    span,
     queries: [agent(`min by (target) (benchwatch_db_up{${servers}${of && `, ${of}`}})`, '{{target}}')],
     mappings: states({ '0': { text: 'down', color: 'red' }, '1': { text: 'up', color: 'green' } }),
   });
@@ -20,8 +23,11 @@ export function up(span: number, of = ''): AnyPanel {
 export function queries(span: number, of = ''): AnyPanel {
   return graph({
     title: 'Queries by server',
-    description: 'Statements a second that clients sent to each server (MySQL: Questions, MongoDB: opcounters); what replication applies is not in it. Shows who gets the load. From benchwatch_db_queries_total.',
-    unit: unit.perSecond, noData: noServer, span,
+    description:
+      'Statements a second that clients sent to each server (MySQL: Questions, MongoDB: opcounters); what replication applies is not in it. Shows who gets the load. From benchwatch_db_queries_total.',
+    unit: unit.perSecond,
+    noData: noServer,
+    span,
     queries: [agent(`sum by (target) (${serverRate('benchwatch_db_queries_total', of)})`, '{{target}}')],
   });
 }
@@ -29,8 +35,12 @@ export function queries(span: number, of = ''): AnyPanel {
 export function threads(span: number, of = ''): AnyPanel {
   return graph({
     title: 'Connections and running threads',
-    description: 'Client connections (dashed) and clients executing a statement at the instant of the sample (solid), by server; the agent is one of each. Running close to connected means that the server is what is waited for. From benchwatch_db_connections and benchwatch_db_threads_running.',
-    unit: unit.count, decimals: 0, noData: noServer, span,
+    description:
+      'Client connections (dashed) and clients executing a statement at the instant of the sample (solid), by server; the agent is one of each. Running close to connected means that the server is what is waited for. From benchwatch_db_connections and benchwatch_db_threads_running.',
+    unit: unit.count,
+    decimals: 0,
+    noData: noServer,
+    span,
     queries: [
       agent(`max by (target) (benchwatch_db_threads_running{${servers}${of && `, ${of}`}})`, '{{target}} running'),
       agent(`max by (target) (benchwatch_db_connections{${servers}${of && `, ${of}`}})`, '{{target}} connected'),
@@ -42,8 +52,11 @@ export function threads(span: number, of = ''): AnyPanel {
 export function operations(span: number, of = ''): AnyPanel {
   return graph({
     title: 'Statements by kind',
-    description: 'Statements a second by kind, all selected servers together. On servers that apply replicated rows their appliers are counted as well. From benchwatch_db_operations_total.',
-    unit: unit.perSecond, noData: noServer, span,
+    description:
+      'Statements a second by kind, all selected servers together. On servers that apply replicated rows their appliers are counted as well. From benchwatch_db_operations_total.',
+    unit: unit.perSecond,
+    noData: noServer,
+    span,
     queries: [agent(`topk(12, sum by (op) (${serverRate('benchwatch_db_operations_total', of)}) > 0)`, '{{op}}')],
   });
 }
@@ -51,8 +64,11 @@ export function operations(span: number, of = ''): AnyPanel {
 export function bytes(span: number, of = ''): AnyPanel {
   return graph({
     title: 'Bytes to and from clients',
-    description: 'Bytes a second that the servers received from and sent to clients. Each sample of the agent costs about 20 kB of it. From benchwatch_db_bytes_total.',
-    unit: unit.bytesPerSecond, noData: noServer, span,
+    description:
+      'Bytes a second that the servers received from and sent to clients. Each sample of the agent costs about 20 kB of it. From benchwatch_db_bytes_total.',
+    unit: unit.bytesPerSecond,
+    noData: noServer,
+    span,
     queries: [agent(`sum by (target, direction) (${serverRate('benchwatch_db_bytes_total', of)})`, '{{target}} {{direction}}')],
   });
 }
@@ -60,8 +76,11 @@ export function bytes(span: number, of = ''): AnyPanel {
 export function commits(span: number, of = ''): AnyPanel {
   return graph({
     title: 'Commits and rollbacks',
-    description: 'COMMIT and ROLLBACK statements a second, by server. Autocommit statements are in neither, nor are deadlocks and certification failures. Asynchronous replicas count the transactions that they apply. From benchwatch_db_commits_total and benchwatch_db_rollbacks_total.',
-    unit: unit.perSecond, noData: noServer, span,
+    description:
+      'COMMIT and ROLLBACK statements a second, by server. Autocommit statements are in neither, nor are deadlocks and certification failures. Asynchronous replicas count the transactions that they apply. From benchwatch_db_commits_total and benchwatch_db_rollbacks_total.',
+    unit: unit.perSecond,
+    noData: noServer,
+    span,
     queries: [
       agent(`sum by (target) (${serverRate('benchwatch_db_commits_total', of)})`, '{{target}} commits'),
       agent(`sum by (target) (${serverRate('benchwatch_db_rollbacks_total', of)})`, '{{target}} rollbacks'),
@@ -73,8 +92,12 @@ export function commits(span: number, of = ''): AnyPanel {
 export function lockWaits(span: number, of = ''): AnyPanel {
   return graph({
     title: 'Clients waiting for row locks',
-    description: 'How many clients wait for a row lock, on average (seconds waited a second). Near zero is good; when it is over a quarter of the running threads, DatabaseLockWaits fires. From benchwatch_db_lock_wait_seconds_total.',
-    unit: unit.count, decimals: 1, noData: 'These servers do not count lock waits', span,
+    description:
+      'How many clients wait for a row lock, on average (seconds waited a second). Near zero is good; when it is over a quarter of the running threads, DatabaseLockWaits fires. From benchwatch_db_lock_wait_seconds_total.',
+    unit: unit.count,
+    decimals: 1,
+    noData: 'These servers do not count lock waits',
+    span,
     queries: [agent(`sum by (target) (${serverRate('benchwatch_db_lock_wait_seconds_total', of)})`, '{{target}}')],
   });
 }
