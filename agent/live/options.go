@@ -39,11 +39,33 @@ type Options struct {
 	Interval func(id string, elapsed float64, r *tool.Report, fresh bool)
 	Changed  func()
 
+	// Limits are asked for each time that one is needed, so they can change
+	// while the Watcher runs.
+	Limits func() Limits
+	Poll   time.Duration // of run.json and locks; default 500 ms
+	Logger *slog.Logger
+}
+
+// Limits bound what a Watcher does at a time.
+type Limits struct {
 	DrainTimeout time.Duration // default 5 minutes
-	Poll         time.Duration // of run.json and locks; default 500 ms
-	MaxLive      int           // default 64
+	MaxLive      int           // runs that are followed; default 64
 	MaxKept      int           // summaries of ended runs; default 256
-	Logger       *slog.Logger
+}
+
+// limits are the present ones, with the defaults filled in.
+func (o *Options) limits() Limits {
+	l := o.Limits()
+	if l.DrainTimeout <= 0 {
+		l.DrainTimeout = 5 * time.Minute
+	}
+	if l.MaxLive <= 0 {
+		l.MaxLive = 64
+	}
+	if l.MaxKept <= 0 {
+		l.MaxKept = 256
+	}
+	return l
 }
 
 // Log is a set of files that a tool writes by itself.
@@ -54,17 +76,11 @@ type Log struct {
 }
 
 func (o *Options) defaults() {
-	if o.DrainTimeout <= 0 {
-		o.DrainTimeout = 5 * time.Minute
-	}
 	if o.Poll <= 0 {
 		o.Poll = 500 * time.Millisecond
 	}
-	if o.MaxLive <= 0 {
-		o.MaxLive = 64
-	}
-	if o.MaxKept <= 0 {
-		o.MaxKept = 256
+	if o.Limits == nil {
+		o.Limits = func() Limits { return Limits{} }
 	}
 	if o.Logger == nil {
 		o.Logger = slog.Default()

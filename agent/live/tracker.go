@@ -276,8 +276,9 @@ func (t *tracker) awaitDrain(ctx context.Context) {
 	t.mu.Lock()
 	end := *t.meta.EndedAt
 	targets := relevantTargets(t.opts.Targets(), t.meta.Target)
-	deadline := end.Add(t.opts.DrainTimeout)
-	if !t.meta.Closed() && replicates(targets) && time.Now().Before(deadline) {
+	// The timeout may change while the run drains.
+	timedOut := func() bool { return time.Since(end) > t.opts.limits().DrainTimeout }
+	if !t.meta.Closed() && replicates(targets) && !timedOut() {
 		t.drain = newDrain(end, targets, t.meta.Target)
 	}
 	t.mu.Unlock()
@@ -293,7 +294,7 @@ func (t *tracker) awaitDrain(ctx context.Context) {
 		}
 		t.mu.Lock()
 		closed, owner := t.meta.Closed(), t.owner != nil
-		finished := t.drain == nil || t.hurry || t.drain.finished() || time.Now().After(deadline)
+		finished := t.drain == nil || t.hurry || t.drain.finished() || timedOut()
 		t.mu.Unlock()
 		if closed {
 			return

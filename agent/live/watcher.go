@@ -38,6 +38,7 @@ type Watcher struct {
 	logs    map[string]bool            // log files being followed
 	scans   int                        // of the log files' globs
 	waiting int                        // live runs beyond MaxLive
+	maxKept int                        // at the last scan
 }
 
 // NewWatcher returns a Watcher that watches nothing until Run.
@@ -157,6 +158,8 @@ func (w *Watcher) scan(ctx context.Context, followers *sync.WaitGroup) {
 		ids = slices.DeleteFunc(ids, func(id string) bool { return !slices.Contains(w.opts.Only, id) })
 	}
 	w.forget(ids)
+	limits := w.opts.limits()
+	w.applyLimits(limits)
 	waiting := 0
 	ended := 0
 	for _, id := range slices.Backward(ids) { // the newest ended runs are kept
@@ -172,7 +175,7 @@ func (w *Watcher) scan(ctx context.Context, followers *sync.WaitGroup) {
 		switch {
 		case !ok:
 		case meta.Closed():
-			if ended++; ended <= w.opts.MaxKept {
+			if ended++; ended <= limits.MaxKept {
 				w.keep(w.readEnded(ctx, dir, meta))
 			} else {
 				w.mu.Lock()
@@ -238,10 +241,11 @@ func (w *Watcher) load(dir rundir.Directory) (rundir.Meta, bool) {
 
 // start follows a live run unless too many are.
 func (w *Watcher) start(ctx context.Context, dir rundir.Directory, meta rundir.Meta, followers *sync.WaitGroup) bool {
+	maxLive := w.opts.limits().MaxLive
 	w.mu.Lock()
-	if len(w.live) >= w.opts.MaxLive {
+	if len(w.live) >= maxLive {
 		if w.waiting == 0 {
-			w.opts.Logger.Warn("too many live runs: this one waits", "run", meta.ID, "limit", w.opts.MaxLive)
+			w.opts.Logger.Warn("too many live runs: this one waits", "run", meta.ID, "limit", maxLive)
 		}
 		w.mu.Unlock()
 		return false
@@ -271,7 +275,7 @@ func (w *Watcher) finished(t *tracker) {
 	delete(w.live, snap.Meta.ID)
 	if snap.Meta.Closed() {
 		w.kept[snap.Meta.ID] = snap
-		w.limit()
+		w.dropOldest(w.maxKept)
 	}
 }
 
@@ -280,14 +284,30 @@ func (w *Watcher) keep(snap ingest.Snapshot) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.kept[snap.Meta.ID] = snap
-	w.limit()
+	w.dropOldest(w.maxKept)
 }
 
-// limit drops the oldest of too many kept runs. mu is held.
-func (w *Watcher) limit() {
-	over := len(w.kept) - w.opts.MaxKept
+// applyLimits adapts what is kept to limits that have changed.
+func (w *Watcher) applyLimits(l Limits) {
+	w.mu.Lock()
+	before := w.maxKept
+	w.maxKept = l.MaxKept
+	if l.MaxKept > before {
+		clear(w.old) // read again those that there is room for now
+	}
+	dropped := w.dropOldest(l.MaxKept)
+	w.mu.Unlock()
+	if dropped {
+		w.opts.Changed()
+	}
+}
+
+// dropOldest leaves the newest n kept runs and reports whether there were more.
+// mu is held.
+func (w *Watcher) dropOldest(n int) bool {
+	over := len(w.kept) - n
 	if over <= 0 {
-		return
+		return false
 	}
 	ids := make([]string, 0, len(w.kept))
 	for id := range w.kept {
@@ -300,6 +320,7 @@ func (w *Watcher) limit() {
 		delete(w.kept, id)
 		w.old[id] = true
 	}
+	return true
 }
 
 // readEnded reads a run that is over from its raw output.

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -103,6 +104,21 @@ func (w *watching) until(id string, what string, ok func(ingest.Snapshot) bool) 
 		case <-tick.C:
 		case <-deadline:
 			w.t.Fatalf("run %s never got %s: %+v", id, what, w.Snapshots())
+		}
+	}
+}
+
+// untilAll waits for all snapshots to be as wanted.
+func (w *watching) untilAll(what string, ok func([]ingest.Snapshot) bool) {
+	w.t.Helper()
+	deadline := time.After(30 * time.Second)
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for !ok(w.Snapshots()) {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			w.t.Fatalf("never %s: %+v", what, w.Snapshots())
 		}
 	}
 }
@@ -251,6 +267,8 @@ func TestRemovedRunIsForgotten(t *testing.T) {
 	}
 }
 
+// TestKeptRunsAreBounded guards that the newest ended runs are kept, as many as
+// the limit allows now.
 func TestKeptRunsAreBounded(t *testing.T) {
 	data := t.TempDir()
 	start := time.Unix(1000, 0).UTC()
@@ -262,12 +280,24 @@ func TestKeptRunsAreBounded(t *testing.T) {
 		}
 		claim.Release()
 	}
-	w := watch(t, Options{DataDir: data, MaxKept: 2})
-	w.until("r4", "kept", over)
-	w.until("r3", "kept", over)
-	if n := len(w.Snapshots()); n != 2 {
-		t.Errorf("%d runs kept, want the newest 2", n)
+	var limit atomic.Int64
+	limit.Store(2)
+	w := watch(t, Options{DataDir: data, Limits: func() Limits { return Limits{MaxKept: int(limit.Load())} }})
+	kept := func(want string) {
+		t.Helper()
+		w.untilAll("kept "+want, func(snaps []ingest.Snapshot) bool {
+			var ids []string
+			for _, s := range snaps {
+				ids = append(ids, s.Meta.ID)
+			}
+			return strings.Join(ids, " ") == want
+		})
 	}
+	kept("r3 r4")
+	limit.Store(4)
+	kept("r1 r2 r3 r4")
+	limit.Store(1)
+	kept("r4")
 }
 
 // position is a seqno.

@@ -42,12 +42,21 @@ func (b *Observer) Handler() http.Handler {
 	mux.HandleFunc("GET /-/healthy", ok("benchwatch is healthy"))
 	mux.HandleFunc("GET /-/ready", ok("benchwatch is ready"))
 	b.page.Register(mux)
-	if file := b.webhookTokenFile(); file != "" {
-		mux.Handle("POST /api/v1/alerts", &alert.Receiver{
-			DataDir: b.dataDir, Token: marker.Token{File: file}, Marked: b.markers.deliverer.Watch, Log: b.log,
-		})
-	}
+	mux.HandleFunc("POST /api/v1/alerts", b.serveAlerts)
 	return mux
+}
+
+// serveAlerts takes alerts where a token file is configured now.
+func (b *Observer) serveAlerts(w http.ResponseWriter, r *http.Request) {
+	file := b.webhookTokenFile()
+	if file == "" {
+		http.NotFound(w, r)
+		return
+	}
+	receiver := alert.Receiver{
+		DataDir: b.dataDir, Token: marker.Token{File: file}, Marked: b.markers.deliverer.Watch, Log: b.log,
+	}
+	receiver.ServeHTTP(w, r)
 }
 
 //go:embed landing.html

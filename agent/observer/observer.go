@@ -68,8 +68,7 @@ func New(o Options) (*Observer, error) {
 		Targets: b.sampler.Targets, ReadSettings: b.sampler.ReadSettings, Logs: b.logs,
 		Began: b.markers.began, Settled: b.markers.settled,
 		Interval: b.page.Interval, Changed: b.page.Changed,
-		DrainTimeout: o.Config.Runs.DrainTimeout, MaxLive: o.Config.Runs.MaxLive, MaxKept: o.Config.Runs.MaxKept,
-		Logger: o.Logger,
+		Limits: b.limits, Logger: o.Logger,
 	})
 	b.registry = prometheus.NewRegistry()
 	b.registry.MustRegister(
@@ -123,13 +122,21 @@ func (b *Observer) Run(ctx context.Context) error {
 	return nil
 }
 
-// Reload takes over the targets, logs and limits of a new configuration; the
-// data directory and the sample interval stay.
+// Reload applies every key of a new configuration. If a key has changed that
+// needs a restart, it applies none and the error names the key.
 func (b *Observer) Reload(c *config.Config) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if c.DataDir != b.dataDir || c.SampleInterval != b.config.SampleInterval {
-		return fmt.Errorf("data_dir and sample_interval can't be changed by a reload: restart the agent")
+	for _, key := range []struct {
+		name    string
+		changed bool
+	}{
+		{"data_dir", c.DataDir != b.dataDir},
+		{"sample_interval", c.SampleInterval != b.config.SampleInterval},
+	} {
+		if key.changed {
+			return fmt.Errorf("%s can't be changed by a reload: restart the agent", key.name)
+		}
 	}
 	if err := b.markers.reload(c); err != nil {
 		return err
@@ -152,6 +159,13 @@ func (b *Observer) webhookTokenFile() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.config.WebhookTokenFile
+}
+
+func (b *Observer) limits() live.Limits {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	r := b.config.Runs
+	return live.Limits{DrainTimeout: r.DrainTimeout, MaxLive: r.MaxLive, MaxKept: r.MaxKept}
 }
 
 func (b *Observer) tools() tool.Set {

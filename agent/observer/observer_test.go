@@ -2,12 +2,15 @@ package observer
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -16,6 +19,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/benchwatch/benchwatch/agent/config"
+	"github.com/benchwatch/benchwatch/agent/ingest"
 	"github.com/benchwatch/benchwatch/agent/marker"
 	"github.com/benchwatch/benchwatch/agent/rundir"
 )
@@ -156,43 +160,138 @@ func TestReload(t *testing.T) {
 		_, body := get("/metrics")
 		return strings.Contains(body, `benchwatch_db_up{cluster="",engine="mysql",role="",target="db"} 0`)
 	})
-	other := next
-	other.DataDir = t.TempDir()
-	if err := b.Reload(&other); err == nil || !strings.Contains(err.Error(), "restart the agent") {
-		t.Errorf("another data directory: %v", err)
+	next.Logs = []config.Log{{Path: "/var/log/bench/*.log", Tool: "sysbench"}}
+	if err := b.Reload(&next); err != nil {
+		t.Fatal(err)
+	}
+	if logs := b.logs(); len(logs) != 1 || logs[0].Glob != next.Logs[0].Path {
+		t.Errorf("log files %+v", logs)
 	}
 	bad := next
 	bad.Grafana.URL = "ftp://x"
 	if err := b.Reload(&bad); err == nil {
-		t.Error("a wrong Grafana address was taken")
+		t.Error("a wrong Grafana address was accepted")
 	}
 }
 
-// Alerts are taken only where a token is configured, and only with it.
-func TestAlertsNeedAToken(t *testing.T) {
-	post := func(c *config.Config, token string) int {
-		b, err := New(Options{Config: c, Logger: slog.New(slog.DiscardHandler)})
+// TestReloadAppliesOrRefusesEveryKey guards that no key of the configuration
+// keeps its old value silently. A new key belongs into one of the lists.
+func TestReloadAppliesOrRefusesEveryKey(t *testing.T) {
+	c := testConfig(t)
+	b, _ := start(t, c)
+	restart := map[string]func(*config.Config){
+		"data_dir":        func(c *config.Config) { c.DataDir = t.TempDir() },
+		"sample_interval": func(c *config.Config) { c.SampleInterval *= 2 },
+	}
+	for key, change := range restart {
+		next := *c
+		next.Runs.MaxKept = 1
+		change(&next)
+		if err := b.Reload(&next); err == nil || !strings.Contains(err.Error(), key+" can't be changed by a reload: restart the agent") {
+			t.Errorf("%s: %v", key, err)
+		}
+		if b.limits().MaxKept == 1 {
+			t.Errorf("%s: a part of the refused configuration was applied", key)
+		}
+	}
+	// The agent does not use prometheus.
+	applied := []string{"runs", "logs", "targets", "tools", "grafana", "webhook_token_file", "prometheus"}
+	for field := range reflect.TypeFor[config.Config]().Fields() {
+		key := field.Tag.Get("yaml")
+		if _, ok := restart[key]; key != "" && !ok && !slices.Contains(applied, key) {
+			t.Errorf("key %s is neither applied by a reload nor refused", key)
+		}
+	}
+}
+
+// TestReloadRuns guards that a reload applies the limits of runs.
+func TestReloadRuns(t *testing.T) {
+	c := testConfig(t)
+	c.Targets = []config.Target{
+		{Name: "writer", Engine: "mysql", Address: "127.0.0.1:1", Cluster: "c"},
+		{Name: "reader", Engine: "mysql", Address: "127.0.0.1:2", Cluster: "c"},
+	}
+	end := time.Now().Add(-time.Minute).UTC()
+	newRun(t, c, rundir.Meta{ID: "draining", Target: "127.0.0.1:1", StartedAt: end.Add(-time.Minute), EndedAt: &end, Result: rundir.Succeeded})
+	for i := range 3 {
+		at := end.Add(-time.Duration(3-i) * time.Hour)
+		newRun(t, c, rundir.Meta{ID: fmt.Sprintf("a%d", i), StartedAt: at, EndedAt: &at, ClosedAt: &at, Result: rundir.Succeeded})
+	}
+	for i := range 2 {
+		meta := rundir.Meta{ID: fmt.Sprintf("live%d", i), StartedAt: time.Now()}
+		_, claim, err := rundir.Create(c.DataDir, meta)
 		if err != nil {
 			t.Fatal(err)
 		}
-		req := httptest.NewRequest(http.MethodPost, "/api/v1/alerts", strings.NewReader(`{"version":"4","alerts":[]}`))
-		req.Header.Set("Authorization", "Bearer "+token)
-		w := httptest.NewRecorder()
-		b.Handler().ServeHTTP(w, req)
-		return w.Code
+		defer claim.Release()
 	}
-	c := testConfig(t)
-	if code := post(c, "right"); code != http.StatusNotFound {
-		t.Errorf("without a token file: %d", code)
+	c.Runs.MaxLive = 2
+	b, _ := start(t, c)
+	runs := func(phase ingest.Phase) int {
+		n := 0
+		for _, s := range b.Snapshots() {
+			if s.Phase == phase {
+				n++
+			}
+		}
+		return n
 	}
-	c.WebhookTokenFile = filepath.Join(t.TempDir(), "token")
-	if err := os.WriteFile(c.WebhookTokenFile, []byte("right\n"), 0o600); err != nil {
+	until(t, "the runs", func() bool { return runs(ingest.Over) == 3 && len(b.Snapshots()) == 5 })
+	next := *c
+	next.Runs.MaxKept, next.Runs.MaxLive = 2, 10
+	if err := b.Reload(&next); err != nil {
 		t.Fatal(err)
 	}
-	if code := post(c, "wrong"); code != http.StatusUnauthorized {
-		t.Errorf("with a wrong token: %d", code)
+	until(t, "all live runs and only two ended ones", func() bool {
+		return runs(ingest.Over) == 2 && runs(ingest.Draining) == 1 && len(b.Snapshots()) == 5
+	})
+	again := next
+	again.Runs.DrainTimeout = time.Second
+	if err := b.Reload(&again); err != nil {
+		t.Fatal(err)
 	}
-	if code := post(c, "right"); code != http.StatusOK {
-		t.Errorf("with the token: %d", code)
+	until(t, "the end of the drain", func() bool { return runs(ingest.Draining) == 0 })
+}
+
+// TestReloadTokenFile guards that a reload turns receiving alerts on, changes
+// its token and turns it off.
+func TestReloadTokenFile(t *testing.T) {
+	c := testConfig(t)
+	b, err := New(Options{Config: c, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
 	}
+	handler := b.Handler()
+	for _, token := range []string{"", "one", "two", ""} {
+		next := *c
+		if token != "" {
+			next.WebhookTokenFile = filepath.Join(t.TempDir(), token)
+			if err := os.WriteFile(next.WebhookTokenFile, []byte(token), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := b.Reload(&next); err != nil {
+			t.Fatal(err)
+		}
+		for _, sent := range []string{"one", "two"} {
+			want := http.StatusUnauthorized
+			switch token {
+			case "":
+				want = http.StatusNotFound
+			case sent:
+				want = http.StatusOK
+			}
+			if code := postAlerts(handler, sent); code != want {
+				t.Errorf("token %q configured, %q sent: %d, want %d", token, sent, code, want)
+			}
+		}
+	}
+}
+
+func postAlerts(handler http.Handler, token string) int {
+	req := httptest.NewRequest(http.MethodPost, "/api/v1/alerts", strings.NewReader(`{"version":"4","alerts":[]}`))
+	req.Header.Set("Authorization", "Bearer "+token)
+	w := httptest.NewRecorder()
+	handler.ServeHTTP(w, req)
+	return w.Code
 }
