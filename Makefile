@@ -28,7 +28,7 @@ test: ## everything below but bench and demo; installs what is missing first
 	@scripts/test.sh
 
 .PHONY: unit
-unit: ## Go tests that need no server
+unit: ## Go tests that need no server; installs nothing
 	$(GO) test ./...
 
 .PHONY: race
@@ -41,11 +41,15 @@ lint: ## gofmt, go vet, staticcheck, shellcheck
 
 .PHONY: rules
 rules: ## promtool's tests of the alert and recording rules
-	@tests/rules/run.sh
+	$(GO) test ./tests/rules
+
+.PHONY: mutate
+mutate: ## break every rule in many ways and expect its tests to notice
+	$(GO) test ./tests/rules -count 1 -timeout 1h -mutate -run TestMutations
 
 .PHONY: dashboards
-dashboards: ## the dashboards are what their source says, and are sound
-	@tests/dashboards/run.sh
+dashboards: ## the dashboards are what their source generates, and are sound
+	$(GO) test ./tests/dashboards
 
 .PHONY: page
 page: ## the live page in Chromium
@@ -57,7 +61,7 @@ grafana-test: ## dashboards and markers in a real Grafana (GRAFANA_URL, GRAFANA_
 
 .PHONY: compose
 compose: ## compose/ is sound, as far as that shows without Docker
-	@tests/compose/run.sh
+	$(GO) test ./tests/compose
 
 .PHONY: compose-test
 compose-test: ## compose/ on a real Docker engine, with stand-in images

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/prometheus/prometheus/promql/parser"
+
+	"github.com/benchwatch/benchwatch/tests/rules"
 )
 
 func TestDashboardsAreAlike(t *testing.T) {
@@ -124,12 +126,12 @@ func TestPanelsExplainThemselves(t *testing.T) {
 
 // Names of alerts in descriptions are promises.
 func TestDescriptionsNameRealAlerts(t *testing.T) {
-	rules, err := Rules(root)
+	all, err := rules.All(root)
 	if err != nil {
 		t.Fatal(err)
 	}
 	known := map[string]bool{}
-	for _, r := range rules {
+	for _, r := range all {
 		known[r.Alert] = true
 	}
 	alert := regexp.MustCompile(`\b(?:Run|Database|Host|Generator|Galera|GroupReplication|Replication|MongoDB|TiDB|TiKV|Aurora|Proxy|Agent|Markers|Throughput)[A-Z][A-Za-z]+\b`)
@@ -146,12 +148,12 @@ func TestDescriptionsNameRealAlerts(t *testing.T) {
 
 // A tile turns orange or red where the alert fires.
 func TestThresholdsAreThoseOfTheAlerts(t *testing.T) {
-	rules, err := Rules(root)
+	all, err := rules.All(root)
 	if err != nil {
 		t.Fatal(err)
 	}
 	limits := map[string][]float64{}
-	for _, r := range rules {
+	for _, r := range all {
 		if r.Alert != "" {
 			limits[r.Alert] = numbers(t, r)
 		}
@@ -183,7 +185,7 @@ func TestThresholdsAreThoseOfTheAlerts(t *testing.T) {
 }
 
 // numbers returns what a rule's expression compares with.
-func numbers(t *testing.T, r Rule) []float64 {
+func numbers(t *testing.T, r rules.Rule) []float64 {
 	t.Helper()
 	expr, err := promql.ParseExpr(r.Expr)
 	if err != nil {

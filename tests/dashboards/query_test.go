@@ -8,6 +8,8 @@ import (
 
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/promql/parser"
+
+	"github.com/benchwatch/benchwatch/tests/rules"
 )
 
 const root = "../.."
@@ -97,11 +99,11 @@ func TestEveryMetricExists(t *testing.T) {
 			check(q.place, q.expr)
 		}
 	}
-	rules, err := Rules(root)
+	all, err := rules.All(root)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, r := range rules {
+	for _, r := range all {
 		check(r.Alert+r.Record, r.Expr)
 	}
 }
@@ -151,11 +153,11 @@ func TestEveryLabelExists(t *testing.T) {
 			check(q.place, q.expr)
 		}
 	}
-	rules, err := Rules(root)
+	all, err := rules.All(root)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, r := range rules {
+	for _, r := range all {
 		check(r.Alert+r.Record, r.Expr)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -15,21 +16,11 @@ const (
 
 func alerts(t *testing.T) []Rule {
 	t.Helper()
-	files, err := Load(root)
+	all, err := All(root)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var found []Rule
-	for _, file := range files {
-		for _, group := range file.Groups {
-			for _, rule := range group.Rules {
-				if rule.Alert != "" {
-					found = append(found, rule)
-				}
-			}
-		}
-	}
-	return found
+	return slices.DeleteFunc(all, func(r Rule) bool { return r.Alert == "" })
 }
 
 // Every alert has a promtool test that fires and resolves it, stays quiet, and

@@ -10,7 +10,7 @@ import (
 	"regexp"
 	"strings"
 
-	"go.yaml.in/yaml/v3"
+	"github.com/benchwatch/benchwatch/tests/rules"
 )
 
 // Known returns all metric names that somebody exposes, with the labels of those
@@ -63,69 +63,16 @@ func namesIn(path string, known map[string][]string) error {
 
 // recorded adds the names of recording rules.
 func recorded(root string, known map[string][]string) error {
-	paths, err := filepath.Glob(filepath.Join(root, "prometheus/rules/*.yml"))
+	all, err := rules.All(root)
 	if err != nil {
-		return fmt.Errorf("list rules: %w", err)
+		return err
 	}
-	for _, path := range paths {
-		rules, err := readRules(path)
-		if err != nil {
-			return err
-		}
-		for _, r := range rules {
+	for _, r := range all {
+		if r.Record != "" {
 			known[r.Record] = nil
 		}
 	}
 	return nil
-}
-
-// Rule is a recording rule or an alert.
-type Rule struct {
-	Record string `yaml:"record"`
-	Alert  string `yaml:"alert"`
-	Expr   string `yaml:"expr"`
-}
-
-func readRules(path string) ([]Rule, error) {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return nil, fmt.Errorf("read rules: %w", err)
-	}
-	var file struct {
-		Groups []struct {
-			Rules []Rule `yaml:"rules"`
-		} `yaml:"groups"`
-	}
-	if err := yaml.Unmarshal(text, &file); err != nil {
-		return nil, fmt.Errorf("read rules in %s: %w", path, err)
-	}
-	var all []Rule
-	for _, g := range file.Groups {
-		all = append(all, g.Rules...)
-	}
-	return all, nil
-}
-
-// Rules reads all rules below the project's root.
-func Rules(root string) ([]Rule, error) {
-	var all []Rule
-	for _, glob := range []string{"prometheus/rules/*.yml", "alerts/*.rules.yml"} {
-		paths, err := filepath.Glob(filepath.Join(root, glob))
-		if err != nil {
-			return nil, fmt.Errorf("list rules: %w", err)
-		}
-		for _, path := range paths {
-			rules, err := readRules(path)
-			if err != nil {
-				return nil, err
-			}
-			all = append(all, rules...)
-		}
-	}
-	if len(all) == 0 {
-		return nil, errors.New("no rules found")
-	}
-	return all, nil
 }
 
 func eachLine(path string, do func(string)) error {

@@ -1,9 +1,10 @@
-// Package rules holds the tests of Prometheus' rules: promtool tests in
-// <Alert>_test.yml, the tests of their completeness, and the program `mutate`,
-// which breaks the rules and expects those tests to notice.
+// Package rules reads Prometheus' rules. Its tests run promtool on <Alert>_test.yml and
+// <file>.recording_test.yml, check that no alert lacks a test or a runbook, and, with
+// -mutate, break every rule in many ways and expect those tests to notice.
 package rules
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -35,10 +36,10 @@ type Rule struct {
 	Annotations map[string]string `yaml:"annotations,omitempty"`
 }
 
-// Name is the rule's, whichever kind it is.
-func (r *Rule) Name() string { return r.Alert + r.Record }
+// Name returns the rule's name, whichever kind it is.
+func (r Rule) Name() string { return r.Alert + r.Record }
 
-// Load reads all files of rules below the project's root.
+// Load reads all files of rules below the project's root. It is an error if there are none.
 func Load(root string) ([]File, error) {
 	var files []File
 	for _, glob := range []string{"prometheus/rules/*.yml", "alerts/*.rules.yml"} {
@@ -51,19 +52,33 @@ func Load(root string) ([]File, error) {
 			if err != nil {
 				return nil, fmt.Errorf("read rules: %w", err)
 			}
-			relative, err := filepath.Rel(root, path)
-			if err != nil {
-				return nil, fmt.Errorf("read rules: %w", err)
-			}
-			file := File{Path: relative}
+			var file File
 			if err := yaml.Unmarshal(text, &file); err != nil {
-				return nil, fmt.Errorf("read rules in %s: %w", relative, err)
+				return nil, fmt.Errorf("read rules in %s: %w", path, err)
+			}
+			if file.Path, err = filepath.Rel(root, path); err != nil {
+				return nil, fmt.Errorf("read rules: %w", err)
 			}
 			files = append(files, file)
 		}
 	}
 	if len(files) == 0 {
-		return nil, fmt.Errorf("no rules below %s", root)
+		return nil, errors.New("no rules found")
 	}
 	return files, nil
+}
+
+// All reads the rules of all files.
+func All(root string) ([]Rule, error) {
+	files, err := Load(root)
+	if err != nil {
+		return nil, err
+	}
+	var all []Rule
+	for _, file := range files {
+		for _, group := range file.Groups {
+			all = append(all, group.Rules...)
+		}
+	}
+	return all, nil
 }
