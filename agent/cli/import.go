@@ -14,7 +14,6 @@ import (
 
 	"github.com/alecthomas/kingpin/v2"
 
-	"github.com/benchwatch/benchwatch/agent/config"
 	"github.com/benchwatch/benchwatch/agent/ingest"
 	"github.com/benchwatch/benchwatch/agent/report"
 	"github.com/benchwatch/benchwatch/agent/rundir"
@@ -42,7 +41,7 @@ func addLogOptions(cmd *kingpin.CmdClause) *logOptions {
 }
 
 func (o *logOptions) check(tools tool.Set) error {
-	if err := config.CheckLabels(o.labels); err != nil {
+	if err := rundir.CheckLabels(o.labels); err != nil {
 		return &exitError{Status: 2, Err: err}
 	}
 	if *o.tool != "" && tools.ByName(*o.tool) == nil {

@@ -7,7 +7,6 @@ import (
 	"os/exec"
 	"time"
 
-	"github.com/benchwatch/benchwatch/agent/config"
 	"github.com/benchwatch/benchwatch/agent/rundir"
 
 	"github.com/benchwatch/benchwatch/agent/tool/commandline"
@@ -20,7 +19,7 @@ func (r *runCommand) describe() (commandline.Command, rundir.Meta, error) {
 	if *r.tool != "" && tools.ByName(*r.tool) == nil {
 		return command, rundir.Meta{}, ownFailure(fmt.Errorf("unknown tool %q", *r.tool), "known are "+tools.Names())
 	}
-	if err := config.CheckLabels(*r.labels); err != nil {
+	if err := rundir.CheckLabels(*r.labels); err != nil {
 		return command, rundir.Meta{}, ownFailure(err, "")
 	}
 	if !r.piped() {
@@ -58,7 +57,7 @@ func (r *runCommand) describe() (commandline.Command, rundir.Meta, error) {
 		meta.Title = meta.Tool
 	}
 	for k, v := range d.Labels {
-		if config.CheckLabels(map[string]string{k: v}) == nil {
+		if rundir.CheckLabel(k) == nil {
 			meta.Labels[k] = v
 		}
 	}

@@ -16,7 +16,6 @@ import (
 
 	"github.com/alecthomas/kingpin/v2"
 
-	"github.com/benchwatch/benchwatch/agent/config"
 	"github.com/benchwatch/benchwatch/agent/report"
 	"github.com/benchwatch/benchwatch/agent/rundir"
 
@@ -233,7 +232,7 @@ func (r *sweepCommand) create(s *sweep.Sweep) error {
 
 // checkRun looks for what would make every step fail.
 func (r *sweepCommand) checkRun(sets []sweep.Set) error {
-	if err := config.CheckLabels(r.labels); err != nil {
+	if err := rundir.CheckLabels(r.labels); err != nil {
 		return &exitError{Status: 2, Err: err}
 	}
 	if *r.tool != "" && r.tools.ByName(*r.tool) == nil {
@@ -340,7 +339,7 @@ func labelsOf(s *sweep.Sweep, step *sweep.Step) map[string]string {
 		return labels
 	}
 	for name, v := range step.Values {
-		if config.CheckLabels(map[string]string{name: v}) == nil {
+		if rundir.CheckLabel(name) == nil {
 			labels[name] = v
 		}
 	}

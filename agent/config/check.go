@@ -14,31 +14,9 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	engines "github.com/benchwatch/benchwatch/agent/engine/registry"
+	"github.com/benchwatch/benchwatch/agent/rundir"
 	"github.com/benchwatch/benchwatch/agent/tool/pattern"
 )
-
-// reserved labels are ours; a user's label of that name would hide them.
-var reserved = []string{"run", "tool", "tool_version", "workload", "target", "database", "title", "generator", "threads", "op", "stat", "phase", "result"}
-
-var labelName = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_]*$`)
-
-// CheckLabels says what is wrong with labels that a user chose.
-func CheckLabels(labels map[string]string) error {
-	names := make([]string, 0, len(labels))
-	for name := range labels {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
-		switch {
-		case !labelName.MatchString(name) || strings.HasPrefix(name, "__"):
-			return fmt.Errorf("label %q: use letters, digits and _, not beginning with a digit or __", name)
-		case slices.Contains(reserved, name):
-			return fmt.Errorf("label %q is benchwatch's own: choose another name", name)
-		}
-	}
-	return nil
-}
 
 // problem is an error at a place in the file, by its path of keys and indexes.
 func problem(root *yaml.Node, what string, path ...any) error {
@@ -133,7 +111,7 @@ func (c *Config) checkLog(root *yaml.Node, i int) error {
 	if l.Tool != "" && c.ToolSet().ByName(l.Tool) == nil {
 		return problem(root, fmt.Sprintf("unknown tool %q: use one of %s", l.Tool, c.ToolSet().Names()), "logs", i, "tool")
 	}
-	if err := CheckLabels(l.Labels); err != nil {
+	if err := rundir.CheckLabels(l.Labels); err != nil {
 		return problem(root, err.Error(), "logs", i, "labels")
 	}
 	return nil

@@ -111,9 +111,7 @@ func (b *Backfill) state(h *history.History, id string) {
 	names, values := infoLabels(&h.Snapshot.Meta)
 	info := make([]string, 0, 2*len(names))
 	for i := range names {
-		if validName(names[i]) {
-			info = append(info, names[i], values[i])
-		}
+		info = append(info, names[i], values[i])
 	}
 	b.add(runInfoName, times, ones, info...)
 	b.add("run_start_timestamp_seconds", times, start, "run", id)

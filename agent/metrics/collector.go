@@ -5,9 +5,6 @@
 package metrics
 
 import (
-	"slices"
-	"sort"
-	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -81,22 +78,9 @@ func (c *Collector) runInfo(ch chan<- prometheus.Metric, s *ingest.Snapshot) {
 }
 
 func infoLabels(m *rundir.Meta) (names, values []string) {
-	threads := ""
-	if m.Threads > 0 {
-		threads = strconv.Itoa(m.Threads)
-	}
-	names = slices.Clone(runInfoLabels)
-	values = []string{m.ID, m.Title, m.Tool, m.ToolVersion, m.Verb, m.Workload, threads, m.Target, m.Database, m.Generator}
-	own := make([]string, 0, len(m.Labels))
-	for name := range m.Labels {
-		own = append(own, name)
-	}
-	sort.Strings(own)
-	for _, name := range own {
-		names, values = append(names, name), append(values, m.Labels[name])
-	}
-	for i := range values {
-		values[i] = label(values[i])
+	names, values = []string{"run", "title"}, []string{label(m.ID), label(m.Title)}
+	for _, f := range m.Facts() {
+		names, values = append(names, f.Name), append(values, label(f.Value))
 	}
 	return names, values
 }
@@ -106,11 +90,8 @@ const (
 	runInfoHelp = "Facts about a run as labels, the user's own labels among them; value 1. Kept as long as the run's summary."
 )
 
-var (
-	runInfoLabels = []string{"run", "title", "tool", "tool_version", "verb", "workload", "threads", "target", "database", "generator"}
-	// runInfo without the user's labels, for the list of families.
-	_ = desc(runInfoName, runInfoHelp, runInfoLabels...)
-)
+// runInfo without the user's labels, for the list of families.
+var _ = desc(runInfoName, runInfoHelp, append([]string{"run", "title"}, rundir.FactNames()...)...)
 
 // label makes any bytes a label value of bounded length.
 func label(s string) string {
@@ -136,12 +117,14 @@ func counter(ch chan<- prometheus.Metric, d *prometheus.Desc, v float64, labels 
 	send(ch, d, prometheus.CounterValue, v, labels)
 }
 
-// send drops a series that can't be made rather than failing the whole scrape.
+// send reports a series that can't be made as an error of the scrape, which
+// serves all other series and logs the error.
 func send(ch chan<- prometheus.Metric, d *prometheus.Desc, kind prometheus.ValueType, v float64, labels []string) {
 	m, err := prometheus.NewConstMetric(d, kind, v, labels...)
-	if err == nil {
-		ch <- m
+	if err != nil {
+		m = prometheus.NewInvalidMetric(d, err)
 	}
+	ch <- m
 }
 
 func seconds(t time.Time) float64 { return float64(t.UnixMilli()) / 1000 }

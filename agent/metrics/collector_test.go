@@ -236,3 +236,24 @@ func BenchmarkScrape(b *testing.B) {
 type discard struct{}
 
 func (discard) Write(p []byte) (int, error) { return len(p), nil }
+
+// Labels in an old or edited run.json that can't be labels of run_info are left
+// out; the run's other facts are still exposed.
+func TestRunInfoSurvivesBadLabels(t *testing.T) {
+	s := sampleRun()
+	s.Meta.Labels = map[string]string{"verb": "x", "not-a-label": "x", "via": "direct"}
+	got := expose(t, runs(s))
+	if !strings.Contains(got, `benchwatch_run_info{`) || !strings.Contains(got, `via="direct"`) {
+		t.Errorf("run_info is not exposed:\n%s", got)
+	}
+}
+
+func TestSeriesThatCannotBeMadeIsAnError(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(NewCollector(Sources{Samples: func() engine.Frame {
+		return engine.Frame{Samples: []engine.Sample{{Target: &engine.Target{Name: "bad \xff"}}}}
+	}}))
+	if _, err := registry.Gather(); err == nil {
+		t.Error("a series was dropped without an error")
+	}
+}

@@ -1,0 +1,102 @@
+package rundir
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Fact is something by which runs differ: the tool, the number of threads, a
+// label of the user's. Value is empty if it is unknown.
+type Fact struct {
+	Name, Value string
+}
+
+// Facts returns the run's facts: first those that every run has, always all of
+// them and in the same order, then the user's labels by name. A label that
+// CheckLabel refuses is left out; an old or edited run.json may have one.
+//
+// This is the only list of a run's facts. Labels of benchwatch_run_info, columns
+// of tables and the page are made from it.
+func (m *Meta) Facts() []Fact {
+	facts := m.ownFacts()
+	for _, name := range slices.Sorted(maps.Keys(m.Labels)) {
+		if CheckLabel(name) == nil {
+			facts = append(facts, Fact{name, m.Labels[name]})
+		}
+	}
+	return facts
+}
+
+func (m *Meta) ownFacts() []Fact {
+	threads := ""
+	if m.Threads > 0 {
+		threads = strconv.Itoa(m.Threads)
+	}
+	return []Fact{
+		{"tool", m.Tool},
+		{"tool_version", m.ToolVersion},
+		{"verb", m.Verb},
+		{"workload", m.Workload},
+		{"threads", threads},
+		{"target", m.Target},
+		{"database", m.Database},
+		{"generator", m.Generator},
+	}
+}
+
+// Fact returns the value of the fact called name, empty if it is unknown.
+func (m *Meta) Fact(name string) string {
+	for _, f := range m.Facts() {
+		if f.Name == name {
+			return f.Value
+		}
+	}
+	return ""
+}
+
+// FactNames returns the names of the facts that every run has, in the order of
+// Facts.
+func FactNames() []string {
+	var names []string
+	for _, f := range new(Meta).ownFacts() {
+		names = append(names, f.Name)
+	}
+	return names
+}
+
+// ErrReservedLabel is returned for a label with the name of a fact, or of another
+// label on a run's metrics.
+var ErrReservedLabel = errors.New("is benchwatch's own: choose another name")
+
+// reservedLabels are the labels on a run's metrics that a user's label would hide.
+var reservedLabels = append(FactNames(), "run", "title", "op", "stat", "phase", "result")
+
+var labelName = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_]*$`)
+
+// CheckLabel returns an error if name can't be the name of a user's label,
+// ErrReservedLabel if benchwatch uses it itself.
+func CheckLabel(name string) error {
+	switch {
+	case !labelName.MatchString(name) || strings.HasPrefix(name, "__"):
+		return fmt.Errorf("label %q: use letters, digits and _, not beginning with a digit or __", name)
+	case slices.Contains(reservedLabels, name):
+		return fmt.Errorf("label %q %w", name, ErrReservedLabel)
+	}
+	return nil
+}
+
+// CheckLabels returns the error of the first label, by name, that CheckLabel
+// refuses.
+func CheckLabels(labels map[string]string) error {
+	for _, name := range slices.Sorted(maps.Keys(labels)) {
+		if err := CheckLabel(name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
