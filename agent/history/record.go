@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 	"sync"
 	"time"
 
@@ -169,25 +168,9 @@ func statusOf(s *engine.Sample) Status {
 		line.Position = s.Status.Position.String()
 		line.Values[engine.ReplicationPosition.Name] = s.Status.Position.Scalar()
 	}
-	for _, v := range s.Status.Values {
-		line.Values[valueName(v)] = v.V
+	for i := range s.Status.Values {
+		v := &s.Status.Values[i]
+		line.Values[v.Name()] = v.V
 	}
 	return line
-}
-
-func valueName(v engine.Value) string {
-	if len(v.Labels) == 0 {
-		return v.Metric.Name
-	}
-	var b strings.Builder
-	b.WriteString(v.Metric.Name)
-	b.WriteByte('{')
-	for i, l := range v.Labels {
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		fmt.Fprintf(&b, "%s=%q", v.Metric.Labels[i], l)
-	}
-	b.WriteByte('}')
-	return b.String()
 }

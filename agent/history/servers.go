@@ -6,7 +6,9 @@ import (
 	"sort"
 	"time"
 
+	"github.com/benchwatch/benchwatch/agent/engine"
 	"github.com/benchwatch/benchwatch/agent/ingest"
+	"github.com/benchwatch/benchwatch/agent/series"
 )
 
 // maxServers bounds the targets that one status.jsonl can name, and
@@ -52,6 +54,22 @@ func (s *ServerHistory) Names() []string {
 
 // Values returns one value over all ticks, nil if the server never told it.
 func (s *ServerHistory) Values(name string) []float64 {
+	switch name { // columns that are not among a status' values
+	case engine.ReplicationLagSeconds.Name:
+		return anyKnown(s.LagSeconds)
+	case engine.ReplicationLagTransactions.Name:
+		return anyKnown(s.LagTransactions)
+	case engine.RestartsTotal.Name:
+		return s.Restarts
+	case engine.Up.Name:
+		answered := make([]float64, len(s.Up))
+		for i, up := range s.Up {
+			if up {
+				answered[i] = 1
+			}
+		}
+		return answered
+	}
 	i, ok := s.index[name]
 	if !ok {
 		return nil
@@ -80,6 +98,13 @@ func (s *ServerHistory) Rate(name string) []float64 {
 		}
 	}
 	return rates
+}
+
+func anyKnown(values []float64) []float64 {
+	if slices.ContainsFunc(values, series.IsKnown) {
+		return values
+	}
+	return nil
 }
 
 // column is the place of a value's name; false if there are too many.

@@ -1,3 +1,19 @@
+// Package measure is the model between what servers and tools report and
+// everything that shows it.
+//
+// A [Metric] is what Prometheus scrapes: a name, a help text, its labels. A
+// [Measure] is what people look at: a value with a title and a unit, computed
+// from metrics. An engine declares both as package variables, side by side, and
+// names a measure's sources once:
+//
+//	var (
+//		paused      = measure.NewCounter("galera_flow_control_paused_seconds_total", "…")
+//		flowControl = engine.FlowControl.Or(measure.ShareOf(paused))
+//	)
+//
+// The page, charts, tables, CSV heads and `status` iterate over [All] and
+// evaluate each measure with [Measure.Values], over the history of a run or
+// over the last two samples of a server. None of them knows a metric by name.
 package measure
 
 import (
@@ -28,23 +44,16 @@ const (
 	Count     Unit = "count"
 )
 
-// Op is how a measure's values are computed from those of a metric.
-type Op string
-
-const (
-	Value Op = "value" // the gauge as it was sampled
-	Rate  Op = "rate"  // growth of a counter per second
-	Share Op = "share" // Rate of a counter of seconds, at most 1
-)
-
-// Summary is how one number stands for all values of a run.
+// Summary is how a run's values of a measure become one number.
 type Summary string
 
 const (
-	Mean     Summary = "mean"
-	Max      Summary = "max"
-	Last     Summary = "last"
-	Increase Summary = "increase" // of the counter over the run
+	Mean Summary = "mean"
+	Max  Summary = "max"
+	Last Summary = "last" // of a value that hardly changes, such as a limit
+	// Increase is how much the source's counter grew. It is a Count, also where
+	// the measure's values are PerSecond.
+	Increase Summary = "increase"
 )
 
 // Placement is whether tables that have one line per run have a column for a
@@ -57,27 +66,26 @@ const (
 	EachServer Placement = "each"  // a column for each server
 )
 
-// Source is one way to compute a measure. Of a metric with labels the values of
-// all label sets are added up.
-type Source struct {
-	Metric *Metric
-	Op     Op
-}
-
-// Measure is a value that is shown or compared. Charts, tables, CSV heads, the
-// page and the documentation take all they say of it from here.
+// Measure is a value that is shown or compared.
 type Measure struct {
 	// ID names the measure in JSON, CSV and the page's data: lower case with
 	// underscores, without the unit.
 	ID string
-	// Title heads a chart, Short a column of a narrow table.
+	// Title heads a chart. Short heads a column of a terminal-wide table; a
+	// measure without one has no column there.
 	Title, Short string
-	// Note says in a few words what the numbers are.
+	// Note describes the numbers in a few words.
 	Note    string
 	Unit    Unit
 	Scope   Scope
 	Summary Summary
 	Column  Placement
+	// NoChart is set if the measure is not charted: it hardly changes, or the
+	// charts of others show it.
+	NoChart bool
+	// Supersedes is a measure that has no EachServer column for servers that
+	// have this one.
+	Supersedes *Measure
 	// Rank orders measures within their scope, smallest first.
 	Rank int
 
@@ -98,8 +106,8 @@ func New(m Measure) *Measure {
 	return &m
 }
 
-// Or adds sources after those that m has: the first one that a server reports is
-// used.
+// Or adds sources after those that m has. The first source that a server
+// reports is used.
 func (m *Measure) Or(sources ...Source) *Measure {
 	catalogue.Lock()
 	defer catalogue.Unlock()
@@ -107,8 +115,8 @@ func (m *Measure) Or(sources ...Source) *Measure {
 	return m
 }
 
-// Prefer adds sources before those that m has. An engine that knows better than
-// the shared metrics does so.
+// Prefer adds sources before those that m has, for an engine with a metric that
+// is more accurate than the shared ones.
 func (m *Measure) Prefer(sources ...Source) *Measure {
 	catalogue.Lock()
 	defer catalogue.Unlock()

@@ -1,5 +1,3 @@
-// Package measure is the vocabulary: the metrics that engines declare, and the
-// measures, values that are shown or compared, that are computed from them.
 package measure
 
 import (
@@ -27,15 +25,15 @@ type Metric struct {
 	Labels []string
 }
 
-// declared are all metrics of all engines in this binary, for the list in
-// docs/metrics.md and the test that no two share a name.
+// declared holds the metrics of all engines in this binary, for the list in
+// docs/metrics.md.
 var declared struct {
 	sync.Mutex
 	all []*Metric
 }
 
-// NewCounter declares a metric that only grows, but for restarts. Its name ends
-// in _total.
+// NewCounter declares a metric that only grows until its server restarts. Its
+// name ends in _total.
 func NewCounter(name, help string, labels ...string) *Metric {
 	return declare(&Metric{Name: name, Help: help, Kind: Counter, Labels: labels})
 }

@@ -1,6 +1,9 @@
 package atlas
 
-import "github.com/benchwatch/benchwatch/agent/measure"
+import (
+	"github.com/benchwatch/benchwatch/agent/engine"
+	"github.com/benchwatch/benchwatch/agent/measure"
+)
 
 // What a proxy of any kind can tell. Atlas has no counters of queries.
 var (
@@ -13,4 +16,23 @@ var (
 	residentBytes      = measure.NewGauge("proxy_resident_bytes", "Memory of the proxy's process.")
 	threads            = measure.NewGauge("proxy_threads", "Threads of the proxy's process.")
 	openFDs            = measure.NewGauge("proxy_open_fds", "Open files and sockets of the proxy's process.")
+)
+
+// The measures of a proxy.
+var (
+	_ = engine.ServerCPU.Or(measure.RateOf(cpuSeconds))
+	_ = engine.ServerMemory.Or(measure.ValueOf(residentBytes))
+
+	_ = measure.New(measure.Measure{
+		ID: "backend_connections", Title: "Connections to backends", Note: "of the proxy, those in its pool included",
+		Unit: measure.Count, Scope: measure.Server, Summary: measure.Max, Rank: 500,
+	}).Or(measure.ValueOf(backendConnections))
+	_ = measure.New(measure.Measure{
+		ID: "backends_up", Title: "Backends in use", Note: "backends that the proxy uses",
+		Unit: measure.Count, Scope: measure.Server, Summary: measure.Mean, Rank: 510,
+	}).Or(measure.ValueOf(backendUp))
+	_ = measure.New(measure.Measure{
+		ID: "open_files", Title: "Open files", Note: "files and sockets of the proxy's process",
+		Unit: measure.Count, Scope: measure.Server, Summary: measure.Max, Rank: 520,
+	}).Or(measure.ValueOf(openFDs))
 )

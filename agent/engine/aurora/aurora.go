@@ -32,6 +32,30 @@ var (
 	missingHistory  = measure.NewCounter("aurora_missing_history_incidents_total", "Reads on a reader that found their undo history gone (version 2 only).")
 )
 
+// The measures of an instance.
+var (
+	_ = engine.CommitRate.Prefer(measure.RateOf(commits)) // autocommit included
+	_ = engine.TransactionRate.Prefer(measure.RateOf(commits).Plus(engine.RollbacksTotal))
+	_ = engine.Deadlocks.Prefer(measure.RateOf(deadlocks))
+
+	_ = measure.New(measure.Measure{
+		ID: "commit_latency", Title: "Commit latency", Note: "mean time of a commit in the server",
+		Unit: measure.Seconds, Scope: measure.Server, Summary: measure.Mean, Rank: 500,
+	}).Or(measure.RateOf(commitSeconds).Over(commits))
+	_ = measure.New(measure.Measure{
+		ID: "active_sessions", Title: "Active sessions", Note: "sessions executing a statement, on average",
+		Unit: measure.Count, Scope: measure.Server, Summary: measure.Mean, Rank: 510,
+	}).Or(measure.RateOf(statementTime))
+	_ = measure.New(measure.Measure{
+		ID: "forwarded_statements", Title: "Forwarded statements", Note: "statements per second that write forwarding sent or received",
+		Unit: measure.PerSecond, Scope: measure.Server, Summary: measure.Mean, Rank: 520,
+	}).Or(measure.RateOf(forwarded))
+	_ = measure.New(measure.Measure{
+		ID: "lock_manager_memory", Title: "Lock manager", Note: "memory in use",
+		Unit: measure.Bytes, Scope: measure.Server, Summary: measure.Max, Rank: 530,
+	}).Or(measure.ValueOf(lockMemory))
+)
+
 // series are the status variables that are a number each. Those that a version
 // does not have are absent. Times are microseconds.
 var series = []struct {

@@ -49,6 +49,42 @@ var (
 	flowControlLimit   = measure.NewGauge("galera_flow_control_limit", "Length of the receive queue at which the node asks for a pause (wsrep_flow_control_interval_high; Percona XtraDB Cluster).")
 )
 
+// The measures of a node.
+var (
+	_ = engine.CommitRate.Prefer(measure.RateOf(localCommits)) // Com_commit is 0 under autocommit
+	_ = engine.TransactionRate.Prefer(measure.RateOf(localCommits).Plus(engine.RollbacksTotal))
+	_ = engine.FlowControl.Or(measure.ShareOf(pausedSeconds))
+	_ = engine.CertificationFailures.Or(measure.RateOf(certFailures))
+	_ = engine.ClusterSize.Or(measure.ValueOf(clusterSize))
+
+	_ = measure.New(measure.Measure{
+		ID: "write_sets", Title: "Write sets committed", Note: "per second, those of all nodes",
+		Unit: measure.PerSecond, Scope: measure.Server, Summary: measure.Mean, Column: measure.EachServer,
+		Supersedes: engine.QueryRate, // all nodes do the work of the statements that one is asked
+		Rank:       500,
+	}).Or(measure.RateOf(lastCommitted))
+	_ = measure.New(measure.Measure{
+		ID: "flow_control_sent", Title: "Flow control requested", Note: "pauses that the node asked for per second",
+		Unit: measure.PerSecond, Scope: measure.Server, Summary: measure.Increase, Rank: 205,
+	}).Or(measure.RateOf(flowControlSent))
+	_ = measure.New(measure.Measure{
+		ID: "send_queue", Title: "Send queue", Note: "write sets waiting to be sent",
+		Unit: measure.Count, Scope: measure.Server, Summary: measure.Max, Rank: 510,
+	}).Or(measure.ValueOf(sendQueue))
+	_ = measure.New(measure.Measure{
+		ID: "brute_force_aborts", Title: "Brute force aborts", Note: "local transactions aborted by an applier per second",
+		Unit: measure.PerSecond, Scope: measure.Server, Summary: measure.Increase, Rank: 520,
+	}).Or(measure.RateOf(bruteForceAborts))
+	_ = measure.New(measure.Measure{
+		ID: "applier_threads", Title: "Applier threads", Note: "threads that apply write sets",
+		Unit: measure.Count, Scope: measure.Server, Summary: measure.Last, NoChart: true, Rank: 940,
+	}).Or(measure.ValueOf(applierThreads))
+	_ = measure.New(measure.Measure{
+		ID: "flow_control_limit", Title: "Flow control limit", Note: "length of the receive queue at which the node asks for a pause",
+		Unit: measure.Count, Scope: measure.Server, Summary: measure.Last, NoChart: true, Rank: 950,
+	}).Or(measure.ValueOf(flowControlLimit))
+)
+
 // series are the variables that are a number or a switch each.
 var series = []struct {
 	metric *measure.Metric

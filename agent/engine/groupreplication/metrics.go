@@ -33,6 +33,31 @@ var (
 	consensusSeconds   = measure.NewCounter("group_replication_consensus_seconds_total", "Time until the group agreed on this member's proposals (Gr_all_consensus_time_sum).")
 )
 
+// The measures of a member.
+var (
+	// The sessions' times are added up, so they are divided by the sessions.
+	_ = engine.FlowControl.Or(measure.ShareOf(throttledSeconds).Over(engine.ThreadsRunning))
+	_ = engine.CertificationFailures.Or(measure.RateOf(conflicts))
+	_ = engine.ClusterSize.Or(measure.ValueOf(groupSize))
+
+	_ = measure.New(measure.Measure{
+		ID: "certified_transactions", Title: "Transactions certified", Note: "per second, those of all members",
+		Unit: measure.PerSecond, Scope: measure.Server, Summary: measure.Mean, Rank: 500,
+	}).Or(measure.RateOf(certified))
+	_ = measure.New(measure.Measure{
+		ID: "certification_queue", Title: "Certification queue", Note: "transactions waiting for certification",
+		Unit: measure.Count, Scope: measure.Server, Summary: measure.Max, Rank: 510,
+	}).Or(measure.ValueOf(certificationQueue))
+	_ = measure.New(measure.Measure{
+		ID: "consensus_latency", Title: "Consensus latency", Note: "mean time until the group agreed on a proposal",
+		Unit: measure.Seconds, Scope: measure.Server, Summary: measure.Mean, Rank: 520,
+	}).Or(measure.RateOf(consensusSeconds).Over(consensusProposals))
+	_ = measure.New(measure.Measure{
+		ID: "certification_rows", Title: "Certification table", Note: "rows, swept about once a minute",
+		Unit: measure.Count, Scope: measure.Server, Summary: measure.Max, Rank: 530,
+	}).Or(measure.ValueOf(certificationRows))
+)
+
 // columns of replication_group_member_stats.
 var columns = []struct {
 	metric *measure.Metric

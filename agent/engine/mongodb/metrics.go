@@ -1,6 +1,9 @@
 package mongodb
 
-import "github.com/benchwatch/benchwatch/agent/measure"
+import (
+	"github.com/benchwatch/benchwatch/agent/engine"
+	"github.com/benchwatch/benchwatch/agent/measure"
+)
 
 // Load of one server, from serverStatus.
 var (
@@ -79,4 +82,38 @@ var (
 	shardOrphans       = measure.NewGauge("mongodb_shard_orphaned_documents", "Documents that a shard holds but no longer owns.", "shard", "collection")
 	balancerEnabled    = measure.NewGauge("mongodb_balancer_enabled", "1 if the balancer is switched on.")
 	balancerRunning    = measure.NewGauge("mongodb_balancer_running", "1 during a balancing round.")
+)
+
+// The measures of a server.
+var (
+	_ = engine.ServerLatency.Or(measure.RateOf(latencySeconds).Over(latencyOperations))
+	_ = engine.FlowControl.Or(measure.ShareOf(flowControlLaggedTime), measure.ValueOf(flowControlLagged))
+	_ = engine.ServerCPU.Or(measure.RateOf(cpuSeconds))
+	_ = engine.ServerMemory.Or(measure.ValueOf(residentMemory))
+	_ = engine.ClusterSize.Or(measure.ValueOf(setMembers))
+
+	_ = measure.New(measure.Measure{
+		ID: "queued_operations", Title: "Queued operations", Note: "operations waiting for a lock or a ticket",
+		Unit: measure.Count, Scope: measure.Server, Summary: measure.Max, Rank: 500,
+	}).Or(measure.ValueOf(queuedOperations))
+	_ = measure.New(measure.Measure{
+		ID: "write_conflicts", Title: "Write conflicts", Note: "writes tried again per second",
+		Unit: measure.PerSecond, Scope: measure.Server, Summary: measure.Increase, Rank: 510,
+	}).Or(measure.RateOf(writeConflicts))
+	_ = measure.New(measure.Measure{
+		ID: "cache_dirty", Title: "Dirty WiredTiger cache", Note: "share of the cache not yet written; from 20 % on clients have to evict",
+		Unit: measure.Ratio, Scope: measure.Server, Summary: measure.Max, Rank: 600,
+	}).Or(measure.ValueOf(cacheDirtyBytes).Over(cacheLimitBytes))
+	_ = measure.New(measure.Measure{
+		ID: "cache_evictions", Title: "Evictions by clients", Note: "pages per second that clients' threads evict from the WiredTiger cache",
+		Unit: measure.PerSecond, Scope: measure.Server, Summary: measure.Mean, Rank: 610,
+	}).Or(measure.RateOf(cacheAppEvictions))
+	_ = measure.New(measure.Measure{
+		ID: "checkpoint_duration", Title: "WiredTiger checkpoint", Note: "duration of the last checkpoint",
+		Unit: measure.Seconds, Scope: measure.Server, Summary: measure.Max, Rank: 620,
+	}).Or(measure.ValueOf(checkpointSeconds))
+	_ = measure.New(measure.Measure{
+		ID: "cache_limit", Title: "WiredTiger cache limit", Note: "configured size of the cache",
+		Unit: measure.Bytes, Scope: measure.Server, Summary: measure.Last, NoChart: true, Rank: 940,
+	}).Or(measure.ValueOf(cacheLimitBytes))
 )

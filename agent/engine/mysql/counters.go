@@ -50,6 +50,24 @@ var (
 	preparedCommands  = measure.NewCounter("mysql_prepared_statement_commands_total", "Commands of prepared statements (Com_stmt_*): tells whether a benchmark uses them.", "command")
 )
 
+// The measures of InnoDB.
+var (
+	_ = engine.Deadlocks.Or(measure.RateOf(deadlocks))
+
+	_ = measure.New(measure.Measure{
+		ID: "buffer_pool_misses", Title: "InnoDB buffer pool misses", Note: "share of page reads that went to disk",
+		Unit: measure.Ratio, Scope: measure.Server, Summary: measure.Mean, Rank: 600,
+	}).Or(measure.RateOf(poolReads).Over(poolReadRequests))
+	_ = measure.New(measure.Measure{
+		ID: "checkpoint_age", Title: "InnoDB checkpoint age", Note: "redo log not yet covered by a checkpoint",
+		Unit: measure.Bytes, Scope: measure.Server, Summary: measure.Max, Rank: 610,
+	}).Or(measure.ValueOf(checkpointAge))
+	_ = measure.New(measure.Measure{
+		ID: "history_list", Title: "InnoDB history list", Note: "undo logs not purged yet",
+		Unit: measure.Count, Scope: measure.Server, Summary: measure.Max, Rank: 620,
+	}).Or(measure.ValueOf(historyLength))
+)
+
 var counters = []counter{
 	{metric: engine.QueriesTotal, names: []string{"Questions"}},
 	{metric: engine.StatementsTotal, names: []string{"Queries"}},

@@ -49,6 +49,30 @@ var (
 	metricsAge       = measure.NewGauge("tidb_metrics_age_seconds", "Age of the values from the status port, which is read at a slower pace than the ticks when it is slow.")
 )
 
+// The measures of a TiDB server.
+var (
+	_ = engine.ServerLatency.Or(measure.RateOf(statementSeconds).Over(statementCount))
+	_ = engine.ServerCPU.Or(measure.RateOf(cpuSeconds))
+	_ = engine.ServerMemory.Or(measure.ValueOf(residentMemory))
+
+	_ = measure.New(measure.Measure{
+		ID: "command_errors", Title: "Failed commands", Note: "per second",
+		Unit: measure.PerSecond, Scope: measure.Server, Summary: measure.Increase, Rank: 500,
+	}).Or(measure.RateOf(commandErrors))
+	_ = measure.New(measure.Measure{
+		ID: "pessimistic_retries", Title: "Pessimistic retries", Note: "statements repeated because of a conflict per second",
+		Unit: measure.PerSecond, Scope: measure.Server, Summary: measure.Increase, Rank: 510,
+	}).Or(measure.RateOf(pessimisticRetry))
+	_ = measure.New(measure.Measure{
+		ID: "kv_backoffs", Title: "Storage backoffs", Note: "waits before a request to TiKV was repeated per second",
+		Unit: measure.PerSecond, Scope: measure.Server, Summary: measure.Mean, Rank: 520,
+	}).Or(measure.RateOf(kvBackoffs))
+	_ = measure.New(measure.Measure{
+		ID: "plan_cache_hits", Title: "Plan cache hits", Note: "share of the statements whose plan was in the cache",
+		Unit: measure.Ratio, Scope: measure.Server, Summary: measure.Mean, Rank: 530,
+	}).Or(measure.RateOf(planCacheHits).Over(planCacheHits, planCacheMisses))
+)
+
 // metrics are the values of the status port, as read last.
 type metrics struct {
 	next    time.Time // when to read again
