@@ -1,5 +1,5 @@
-// Package series holds values over time: columns that share one axis, the rate of
-// a counter, and the project's one form of "unknown".
+// Package series holds values over time: a [Table] of columns that share one axis,
+// the rate of a counter, and the project's one form of "unknown".
 //
 // A single value that may be unknown is an [Optional]. Inside a column the same
 // is NaN ([Unknown]), since a column of a long run has a million values. Both

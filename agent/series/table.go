@@ -1,0 +1,153 @@
+package series
+
+import (
+	"slices"
+	"sort"
+)
+
+// Table is columns of values over one axis, one row for each instant. A value
+// that was not set is [Unknown]. The zero Table is empty and ready for use.
+//
+// Rows are only appended and only the last row changes, so a [Table.Snapshot]
+// taken between two rows can be read while more are appended.
+type Table[K comparable] struct {
+	// Elapsed is the axis: seconds on a run's axis, never falling. All columns
+	// have its length.
+	Elapsed []float64
+	// MaxColumns bounds the columns, whatever is in a file; 0: 1024.
+	MaxColumns int
+	// Dropped counts values that were left out because of MaxColumns.
+	Dropped int
+
+	keys    []K
+	columns [][]float64
+	index   map[K]int
+}
+
+const defaultMaxColumns = 1024
+
+// Row appends a row. It returns false, and appends none, if elapsed lies before
+// the last row or is not a number.
+func (t *Table[K]) Row(elapsed float64) bool {
+	if n := len(t.Elapsed); !(n == 0 && IsKnown(elapsed) || n > 0 && elapsed >= t.Elapsed[n-1]) {
+		return false
+	}
+	t.Elapsed = append(t.Elapsed, elapsed)
+	for i := range t.columns {
+		t.columns[i] = append(t.columns[i], Unknown())
+	}
+	return true
+}
+
+// IsNext reports whether elapsed lies after the last row.
+func (t *Table[K]) IsNext(elapsed float64) bool {
+	n := len(t.Elapsed)
+	return n == 0 && IsKnown(elapsed) || n > 0 && elapsed > t.Elapsed[n-1]
+}
+
+// Column returns the place of a column, for SetAt. A new column is unknown in
+// all rows. It returns -1 if there are too many columns.
+func (t *Table[K]) Column(key K) int {
+	if i, ok := t.index[key]; ok {
+		return i
+	}
+	values := make([]float64, len(t.Elapsed), cap(t.Elapsed))
+	for i := range values {
+		values[i] = Unknown()
+	}
+	return t.add(key, values)
+}
+
+// Add adds a whole column, which the table then owns. A column that is already
+// there is not replaced. It panics if the length is not that of the axis.
+func (t *Table[K]) Add(key K, values []float64) {
+	if len(values) != len(t.Elapsed) {
+		panic("series: column and axis differ in length")
+	}
+	if _, ok := t.index[key]; !ok {
+		t.add(key, values)
+	}
+}
+
+func (t *Table[K]) add(key K, values []float64) int {
+	most := t.MaxColumns
+	if most == 0 {
+		most = defaultMaxColumns
+	}
+	if len(t.keys) >= most {
+		return -1
+	}
+	if t.index == nil {
+		t.index = map[K]int{}
+	}
+	t.index[key] = len(t.keys)
+	t.keys, t.columns = append(t.keys, key), append(t.columns, values)
+	return len(t.keys) - 1
+}
+
+// Set sets a value in the last row, and begins the column if it is new.
+func (t *Table[K]) Set(key K, v float64) { t.SetAt(t.Column(key), v) }
+
+// SetAt sets the last row of the column at a place that Column returned. The
+// first value that is known counts, as when a tool prints a value twice.
+func (t *Table[K]) SetAt(column int, v float64) {
+	if column < 0 {
+		t.Dropped++
+		return
+	}
+	if last := &t.columns[column][len(t.Elapsed)-1]; !IsKnown(*last) {
+		*last = v
+	}
+}
+
+// Keys returns the columns' keys in the order in which they were added.
+func (t *Table[K]) Keys() []K { return t.keys[:len(t.keys):len(t.keys)] }
+
+// Values returns a column, nil if there is none. Callers must not change it.
+func (t *Table[K]) Values(key K) []float64 {
+	i, ok := t.index[key]
+	if !ok {
+		return nil
+	}
+	return t.columns[i]
+}
+
+// At returns one value, unknown if there is no such column.
+func (t *Table[K]) At(key K, row int) float64 {
+	if values := t.Values(key); values != nil {
+		return values[row]
+	}
+	return Unknown()
+}
+
+// Snapshot returns a copy that appending rows to t does not change.
+func (t *Table[K]) Snapshot() Table[K] {
+	c := *t
+	c.columns = slices.Clone(t.columns)
+	c.keys = t.Keys()
+	c.index = make(map[K]int, len(t.keys))
+	for i, key := range t.keys {
+		c.index[key] = i
+	}
+	return c
+}
+
+// Grow makes room for rows in all, so that appending them allocates only once.
+func (t *Table[K]) Grow(rows int) {
+	more := rows - len(t.Elapsed)
+	if more <= 0 {
+		return
+	}
+	t.Elapsed = slices.Grow(t.Elapsed, more)
+	for i := range t.columns {
+		t.columns[i] = slices.Grow(t.columns[i], more)
+	}
+}
+
+// Between returns the rows from begin to end, end excluded, that lie between two
+// instants, and one more on either side: lines lead out of the picture there.
+func (t *Table[K]) Between(from, to float64) (begin, end int) {
+	begin = max(0, sort.SearchFloat64s(t.Elapsed, from)-1)
+	end = min(len(t.Elapsed), sort.Search(len(t.Elapsed), func(i int) bool { return t.Elapsed[i] > to })+1)
+	return begin, max(begin, end)
+}
