@@ -157,10 +157,10 @@ func (r *compareCommand) add(g *report.Group, histories *[]*history.History, dir
 	switch {
 	case !named && (m.Verb == "prepare" || m.Verb == "cleanup" || m.Verb == "load"):
 		return nil
-	case m.Result != rundir.Succeeded && !named:
+	case m.Outcome != rundir.Succeeded && !named:
 		fmt.Fprintf(r.streams.Err, "benchwatch: left out of %s: run %s %s\n", g.Name, m.ID, became(h))
 		return nil
-	case m.Result != rundir.Succeeded:
+	case m.Outcome != rundir.Succeeded:
 		fmt.Fprintf(r.streams.Err, "benchwatch: run %s %s: its numbers are of a part only\n", m.ID, became(h))
 	}
 	g.Runs = append(g.Runs, report.ObservedRow(h))

@@ -229,17 +229,10 @@ func (o *logOptions) meta(path string, t *tool.Tool, part ingest.LogPart, start 
 	end := start.Add(time.Duration(part.Seconds * float64(time.Second)))
 	meta := rundir.Meta{
 		Title: *o.title, Labels: maps.Clone(o.labels), Tool: t.Name, ToolVersion: snap.Meta.ToolVersion, Workload: snap.Meta.Workload, Verb: "run",
-		StartedAt: start, StartEstimated: source == rundir.StartFromFile, EndedAt: &end, ClosedAt: &end, Result: rundir.Succeeded,
+		StartedAt: start, StartEstimated: source == rundir.StartFromFile, EndedAt: &end, ClosedAt: &end,
 		Import: &rundir.ImportSource{Path: abs, Offset: part.Offset, Size: part.End - part.Offset, Start: source},
 	}
-	switch {
-	case part.Failed != "":
-		meta.Result, meta.Reason = rundir.Failed, part.Failed
-	case !part.Whole && len(snap.Messages) > 0:
-		meta.Result, meta.Reason = rundir.Failed, snap.Complaint()
-	case !part.Whole:
-		meta.Result, meta.Reason = rundir.Lost, "the log has no summary of it"
-	}
+	meta.Conclude(part.Output)
 	if snap.Threads.Known {
 		meta.Threads = snap.Threads.Value
 	}

@@ -131,7 +131,7 @@ func factOf(m *rundir.Meta, name string) (string, bool) {
 	}
 	facts := map[string]string{
 		"tool": m.Tool, "tool_version": m.ToolVersion, "verb": m.Verb, "workload": m.Workload, "target": m.Target,
-		"database": m.Database, "generator": m.Generator, "title": m.Title, "result": string(m.Result),
+		"database": m.Database, "generator": m.Generator, "title": m.Title, "result": string(m.Outcome),
 	}
 	if m.Threads > 0 {
 		facts["threads"] = strconv.Itoa(m.Threads)

@@ -192,7 +192,7 @@ func TestSweepSurvivesKills(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if meta.Result == rundir.Succeeded {
+		if meta.Outcome == rundir.Succeeded {
 			step, _, _ := strings.Cut(strings.TrimPrefix(id, sw.ID+"-"), "-")
 			ended[step]++
 		}

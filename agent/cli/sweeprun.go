@@ -159,7 +159,7 @@ func (r *sweepRunner) begun(step *sweep.Step) bool {
 	if dir.Busy(&meta) {
 		return true
 	}
-	return meta.Ended() && meta.Result != rundir.Interrupted && meta.Result != rundir.Lost
+	return meta.Ended() && meta.Outcome != rundir.Interrupted && meta.Outcome != rundir.Lost
 }
 
 // start runs the hook and the benchmark to its end. The text says why there is

@@ -130,6 +130,13 @@ func (f *Feed) Close(at time.Time) {
 	}
 }
 
+// Output is what the output read so far shows of how the run ended.
+func (f *Feed) Output() rundir.Output {
+	f.Mu.Lock()
+	defer f.Mu.Unlock()
+	return f.State.output()
+}
+
 func (f *Feed) Snapshot(meta rundir.Meta, now time.Time) Snapshot {
 	f.Mu.Lock()
 	defer f.Mu.Unlock()

@@ -36,10 +36,8 @@ type LogPart struct {
 	// YCSB's status lines do; zero if they carry none. A time without a zone
 	// is taken as local.
 	Began time.Time
-	// Whole: the tool came to its summary.
-	Whole bool
-	// Failed is why the tool says that the run failed, else empty.
-	Failed string
+	// Output is what the part shows of how the run ended.
+	Output rundir.Output
 
 	Ends []int64 // where it may end: the lines up to that with which its last report came
 }
@@ -144,9 +142,6 @@ func (l *logReader) report(r *tool.Report) {
 			part.Began = l.stamp.Add(-time.Duration(r.ElapsedSeconds.Value * float64(time.Second)))
 		}
 	}
-	if r.Kind == tool.Summary && !r.Checkpoint {
-		part.Whole = true
-	}
 }
 
 // end completes the last part.
@@ -155,7 +150,7 @@ func (l *logReader) end(offset int64) {
 		return
 	}
 	part := &l.parts[len(l.parts)-1]
-	part.End, part.Failed = offset, l.state.Failed
+	part.End, part.Output = offset, l.state.output()
 	at := time.Unix(0, 0)
 	part.Snapshot = l.state.snapshot(rundir.Meta{EndedAt: &at, ClosedAt: &at}, at)
 }

@@ -111,10 +111,13 @@ func (s *state) phaseOf(meta *rundir.Meta) Phase {
 	}
 }
 
-// Complaint is what the tool said first when it went wrong: its first two messages,
-// since the first often names only the call that failed ("mysql_stmt_prepare()
-// failed", sysbench 1.0) and the second the cause. Empty if it said nothing.
-func (s *Snapshot) Complaint() string {
-	first := slices.Compact(slices.Clone(s.Messages))
+// Complaint is what the tool printed first when something went wrong: its first
+// two messages, since the first often names only the call that failed
+// ("mysql_stmt_prepare() failed", sysbench 1.0) and the second the cause. It is
+// empty without messages.
+func (s *Snapshot) Complaint() string { return complaint(s.Messages) }
+
+func complaint(messages []string) string {
+	first := slices.Compact(slices.Clone(messages))
 	return strings.Join(first[:min(2, len(first))], "; ")
 }

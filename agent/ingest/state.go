@@ -7,6 +7,7 @@ import (
 	"maps"
 	"time"
 
+	"github.com/benchwatch/benchwatch/agent/rundir"
 	"github.com/benchwatch/benchwatch/agent/series"
 	"github.com/benchwatch/benchwatch/agent/tool"
 )
@@ -49,13 +50,14 @@ type state struct {
 	exactErrors     float64
 	exactReconnects float64
 
-	Summary *Summary
+	summary *Summary
 	lines   Lines
 
 	messages     []string
 	lastMessage  string
 	messageCount uint64
-	Failed       string // why the tool's own output says that the run failed
+	failure      string // why the run failed according to the tool's output
+	complete     bool   // the last summary has come
 	starts       int
 }
 
@@ -100,9 +102,9 @@ func (s *state) verdict(v tool.Verdict) {
 // apply adds a report that was read at the instant at.
 func (s *state) apply(r *tool.Report, at time.Time) {
 	if r.Failed {
-		s.Failed = r.Message
-		if s.Failed == "" {
-			s.Failed = "the tool's output says that it failed"
+		s.failure = r.Message
+		if s.failure == "" {
+			s.failure = "the tool's output says that it failed"
 		}
 	}
 	switch r.Kind {
@@ -187,13 +189,14 @@ func (s *state) addSummary(r *tool.Report) {
 			s.totals[c.Operation] = max(s.totals[c.Operation], s.exact[c.Operation])
 		}
 	}
-	s.Summary = s.Summary.add(r)
+	s.summary = s.summary.add(r)
+	s.complete = s.complete || !r.Checkpoint
 }
 
 // final is the summary of a run that has ended; nil if nothing is known.
 func (s *state) final() *Summary {
-	if s.Summary != nil {
-		return s.Summary
+	if s.summary != nil {
+		return s.summary
 	}
 	if s.interval == nil {
 		return nil
@@ -211,3 +214,8 @@ func (s *state) final() *Summary {
 
 // totalsCopy are the counters now.
 func (s *state) totalsCopy() map[string]float64 { return maps.Clone(s.totals) }
+
+// output is what the reports so far show of how the run ended.
+func (s *state) output() rundir.Output {
+	return rundir.Output{Complete: s.complete, Failure: s.failure, Complaint: complaint(s.messages)}
+}

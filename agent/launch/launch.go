@@ -111,19 +111,14 @@ func (p *Process) ended(status syscall.WaitStatus) (int, error) {
 	code := status.ExitStatus()
 	p.end = func(m *rundir.Meta) {
 		m.EndedAt = &now
-		switch {
-		case status.Signaled():
+		if status.Signaled() {
 			m.Signal = unix.SignalName(status.Signal())
-			m.Result, m.Reason = rundir.Failed, "ended by "+m.Signal
-		default:
+		} else {
 			m.ExitCode = &code
-			m.Result = rundir.Succeeded
-			if code != 0 {
-				m.Result, m.Reason = rundir.Failed, fmt.Sprintf("exit status %d", code)
-			}
 		}
-		if p.asked && m.Result == rundir.Failed {
-			m.Result = rundir.Interrupted
+		m.Conclude(rundir.Output{})
+		if p.asked && m.Outcome == rundir.Failed {
+			m.Outcome = rundir.Interrupted
 		}
 	}
 	err := p.Record()
@@ -160,9 +155,9 @@ func Pipe(ctx context.Context, dir rundir.Directory, r io.Reader, show io.Writer
 	now := time.Now().UTC()
 	_, updateErr := dir.Update(func(m *rundir.Meta) {
 		m.EndedAt = &now
-		m.Result = rundir.Succeeded
+		m.Outcome = rundir.Succeeded
 		if errors.Is(err, context.Canceled) {
-			m.Result = rundir.Interrupted
+			m.Outcome = rundir.Interrupted
 		}
 	})
 	if errors.Is(err, context.Canceled) {

@@ -29,7 +29,7 @@ func recorded(t testing.TB, stdout string, status []string) rundir.Directory {
 	end := historyStart.Add(10 * time.Second)
 	clock := historyStart.Add(500 * time.Millisecond)
 	dir, claim, err := rundir.Create(t.TempDir(), rundir.Meta{
-		ID: "r", Tool: "sysbench", StartedAt: historyStart, ClockStartedAt: &clock, EndedAt: &end, ClosedAt: &end, Result: rundir.Succeeded,
+		ID: "r", Tool: "sysbench", StartedAt: historyStart, ClockStartedAt: &clock, EndedAt: &end, ClosedAt: &end, Outcome: rundir.Succeeded,
 	})
 	if err != nil {
 		t.Fatal(err)

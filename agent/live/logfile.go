@@ -189,7 +189,7 @@ func (f *logFile) report(ctx context.Context, followers *sync.WaitGroup, r *tool
 			f.boundary = f.lineAt
 		}
 		f.endFinished(at)
-		f.end(at, f.boundary, "the log goes on with another run")
+		f.end(at, f.boundary, false)
 		f.number = r.Run
 		f.beginRun(ctx, followers, r, at)
 	}
@@ -212,7 +212,7 @@ func (f *logFile) endFinished(at time.Time) {
 	if f.current != nil {
 		f.boundary = f.shortest()
 	}
-	f.end(at, f.boundary, "")
+	f.end(at, f.boundary, true)
 }
 
 func (f *logFile) shortest() int64 {
@@ -249,20 +249,21 @@ func (f *logFile) endIdle(ctx context.Context, followers *sync.WaitGroup) {
 func (f *logFile) closeParser(ctx context.Context, followers *sync.WaitGroup, at time.Time) {
 	f.parser.Close(func(r *tool.Report) { f.report(ctx, followers, r, at) })
 	f.endFinished(at)
-	f.end(at, f.boundary, "the tool stopped writing and printed no summary")
+	f.end(at, f.boundary, false)
 	f.parser, f.number = f.tool.NewParser(tool.Description{}), 0
 }
 
 // end writes the present run's end; its tracker does the rest.
-func (f *logFile) end(at time.Time, offset int64, reason string) {
+func (f *logFile) end(at time.Time, offset int64, whole bool) {
 	t := f.current
 	if t == nil {
 		return
 	}
 	f.current = nil
-	if info, err := os.Stat(f.path); err == nil && reason != "" && info.ModTime().Before(at) {
+	if info, err := os.Stat(f.path); err == nil && !whole && info.ModTime().Before(at) {
 		at = info.ModTime()
 	}
+	output := t.feed.Output()
 	_, err := t.dir.Update(func(m *rundir.Meta) {
 		if m.Ended() {
 			return
@@ -273,10 +274,7 @@ func (f *logFile) end(at time.Time, offset int64, reason string) {
 		}
 		m.EndedAt = &end
 		m.Log.End = max(offset, m.Log.Offset)
-		m.Result, m.Reason = rundir.Succeeded, ""
-		if reason != "" {
-			m.Result, m.Reason = rundir.Lost, reason
-		}
+		m.Conclude(output)
 	})
 	if err != nil {
 		t.fault("end a run of the log file", err)

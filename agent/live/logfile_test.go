@@ -11,6 +11,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/ingest"
 	"github.com/benchwatch/benchwatch/agent/rundir"
 	"github.com/benchwatch/benchwatch/agent/tool"
+	"github.com/benchwatch/benchwatch/agent/tool/sysbench"
 	"github.com/benchwatch/benchwatch/agent/tool/ycsb"
 )
 
@@ -94,7 +95,7 @@ func TestLogOfSeveralRuns(t *testing.T) {
 		t.Errorf("the first run's id changed from %s to %s", first.Meta.ID, both[0].Meta.ID)
 	}
 	w.until(first.Meta.ID, "over", over)
-	if m, err := rundir.At(l.data, first.Meta.ID).Load(); err != nil || m.Result != rundir.Succeeded {
+	if m, err := rundir.At(l.data, first.Meta.ID).Load(); err != nil || m.Outcome != rundir.Succeeded {
 		t.Errorf("first run: %+v, %v", m, err)
 	}
 }
@@ -219,5 +220,56 @@ Starting test.
 		if err != nil || again.Totals["transaction"] != float64(100*(i+1)) {
 			t.Errorf("read again: %v, %v", again.Totals, err)
 		}
+	}
+}
+
+// A run without a summary has the same outcome whether its log was followed, its
+// directory was found after its agent died, or the log is imported later.
+func TestSameOutcomeFollowedAndImported(t *testing.T) {
+	for name, tt := range map[string]struct {
+		rest  string
+		total float64
+		want  rundir.Outcome
+	}{
+		"an error":    {"FATAL: mysql_stmt_execute() returned error 1213\n", 10, rundir.Failed},
+		"no error":    {"", 10, rundir.Lost},
+		"the summary": {summaryText(11, 1.1), 11, rundir.Succeeded},
+	} {
+		t.Run(name, func(t *testing.T) {
+			text := banner + intervalLine(1, 10) + tt.rest
+			l := newLogging(t)
+			l.append("")
+			w := l.watch()
+			l.append(text)
+			w.runs(tt.total)
+			if err := os.Rename(l.path, l.path+".1"); err != nil {
+				t.Fatal(err)
+			}
+			l.append("another file\n")
+			followed := w.until("", "over", over).Meta
+
+			orphan, claim, err := rundir.Create(t.TempDir(), rundir.Meta{ID: "orphan", Tool: "sysbench", StartedAt: time.Now()})
+			if err != nil {
+				t.Fatal(err)
+			}
+			claim.Release()
+			write(t, orphan.Path(rundir.StdoutFile), text)
+			found, err := CloseOrphan(t.Context(), orphan, sysbench.Tool)
+			if err != nil {
+				t.Fatal(err)
+			}
+
+			parts, err := ingest.ReadLog(t.Context(), l.path+".1", sysbench.Tool)
+			if err != nil || len(parts) != 1 {
+				t.Fatalf("%d parts, %v", len(parts), err)
+			}
+			imported := rundir.Meta{}
+			imported.Conclude(parts[0].Output)
+			for how, m := range map[string]rundir.Meta{"followed": followed, "found": found, "imported": imported} {
+				if m.Outcome != tt.want || m.Reason != imported.Reason {
+					t.Errorf("%s: %s (%s), want %s (%s)", how, m.Outcome, m.Reason, tt.want, imported.Reason)
+				}
+			}
+		})
 	}
 }

@@ -9,10 +9,9 @@ import (
 	"github.com/benchwatch/benchwatch/agent/tool"
 )
 
-// CloseOrphan closes a run that nobody is left to close: the tool is gone, and so are
-// its wrapper and any observer. As for one that an agent finds, its output tells the
-// result: it succeeded if the tool came to its own summary, else it is lost. A run that
-// is busy, closed or held in a log file is left as it is.
+// CloseOrphan closes a run whose tool, wrapper and observer have all ended, and
+// returns its run.json. A run that is busy, closed or part of a log file is left
+// as it is.
 func CloseOrphan(ctx context.Context, d rundir.Directory, t *tool.Tool) (rundir.Meta, error) {
 	meta, err := d.Load()
 	if err != nil || meta.Closed() || meta.Log != nil || d.Busy(&meta) {
@@ -33,14 +32,8 @@ func CloseOrphan(ctx context.Context, d rundir.Directory, t *tool.Tool) (rundir.
 		if !m.Ended() {
 			end := lastWrite(d, m.StartedAt)
 			m.EndedAt = &end
-			m.Result, m.Reason = rundir.Lost, "nobody saw the tool's exit status"
 		}
-		switch {
-		case f.State.Failed != "" && m.Result != rundir.Interrupted:
-			m.Result, m.Reason = rundir.Failed, f.State.Failed
-		case m.Result == rundir.Lost && f.State.Summary != nil:
-			m.Result, m.Reason = rundir.Succeeded, ""
-		}
+		m.Conclude(f.Output())
 		now := time.Now().UTC()
 		m.ClosedAt = &now
 	})

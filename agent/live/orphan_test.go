@@ -14,12 +14,12 @@ func TestCloseOrphan(t *testing.T) {
 	begun := banner + intervalLine(1, 10)
 	for name, tt := range map[string]struct {
 		stdout, stderr string
-		want           rundir.Result
+		want           rundir.Outcome
 	}{
 		"with summary":    {begun + summaryText(23, 2.1), "", rundir.Succeeded},
 		"cut off":         {begun + intervalLine(2, 13), "", rundir.Lost},
 		"half a summary":  {begun + summaryText(23, 2.1)[:40], "", rundir.Lost},
-		"broken":          {begun, "FATAL: mysql_stmt_execute() returned error 1213\n", rundir.Lost},
+		"broken":          {begun, "FATAL: mysql_stmt_execute() returned error 1213\n", rundir.Failed},
 		"nothing printed": {"", "", rundir.Lost},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -35,7 +35,7 @@ func TestCloseOrphan(t *testing.T) {
 			}
 			claim.Release() // what the kernel does when the wrapper dies
 			meta, err := CloseOrphan(t.Context(), dir, sysbench.Tool)
-			if err != nil || meta.Result != tt.want || !meta.Closed() || meta.EndedAt.Before(historyStart) || meta.EndedAt.After(time.Now()) {
+			if err != nil || meta.Outcome != tt.want || !meta.Closed() || meta.EndedAt.Before(historyStart) || meta.EndedAt.After(time.Now()) {
 				t.Errorf("got %+v, %v; want %s", meta, err, tt.want)
 			}
 			if again, err := CloseOrphan(t.Context(), dir, sysbench.Tool); err != nil || !again.ClosedAt.Equal(*meta.ClosedAt) {

@@ -211,15 +211,14 @@ func (t *tracker) ended() bool {
 		}
 		end := lastWrite(t.dir, m.StartedAt)
 		m.EndedAt = &end
-		m.Result = rundir.Lost
-		m.Reason = "nobody saw the tool's exit status"
+		m.Conclude(rundir.Output{}) // until the output has been read to its end
 	})
 	if err != nil {
 		t.fault("end the run", err)
 		return false
 	}
 	t.setMeta(meta)
-	t.log.Warn("the tool ended and nobody saw its exit status")
+	t.log.Warn("the tool ended without a known exit status")
 	return true
 }
 
@@ -243,22 +242,13 @@ func (t *tracker) settle() {
 	if !owner {
 		return
 	}
-	t.feed.Mu.Lock()
-	failed, whole := t.feed.State.Failed, t.feed.State.Summary != nil
-	t.feed.Mu.Unlock()
+	output := t.feed.Output()
 	meta, err := t.dir.Update(func(m *rundir.Meta) {
 		m.ToolVersion, m.Workload = snap.Meta.ToolVersion, snap.Meta.Workload
 		if m.Threads == 0 && snap.Threads.Known {
 			m.Threads = snap.Threads.Value
 		}
-		switch {
-		case failed != "" && m.Result != rundir.Interrupted:
-			m.Result, m.Reason = rundir.Failed, failed
-		case m.Result == rundir.Lost && whole:
-			m.Result, m.Reason = rundir.Succeeded, ""
-		case m.Result == rundir.Failed && m.Reason == "" && snap.LastMessage != "":
-			m.Reason = snap.Complaint()
-		}
+		m.Conclude(output)
 	})
 	if err != nil {
 		t.fault("write the run's result", err)
@@ -330,7 +320,7 @@ func (t *tracker) close() bool {
 		return false
 	}
 	t.setMeta(meta)
-	t.log.Info("run over", "result", meta.Result, "reason", meta.Reason)
+	t.log.Info("run over", "result", meta.Outcome, "reason", meta.Reason)
 	return true
 }
 

@@ -187,7 +187,7 @@ func TestRunToItsEnd(t *testing.T) {
 	if n, _ := s.Summary.Count("transaction"); n != 23 || s.Totals["transaction"] != 23 {
 		t.Errorf("summary %d, total %v, want 23", n, s.Totals["transaction"])
 	}
-	if s.Interval != nil || s.Meta.Result != rundir.Failed || *s.Meta.ExitCode != 3 || s.Meta.ToolVersion != "1.0.20" {
+	if s.Interval != nil || s.Meta.Outcome != rundir.Failed || *s.Meta.ExitCode != 3 || s.Meta.ToolVersion != "1.0.20" {
 		t.Errorf("at the end: %+v", s.Meta)
 	}
 	again, err := ingest.Read(context.Background(), dir, sysbench.Tool)
@@ -213,8 +213,8 @@ func TestRestartOfTheAgent(t *testing.T) {
 	}
 	w = watch(t, Options{DataDir: data})
 	s := w.until("one", "over", over)
-	if s.Totals["transaction"] != 61 || s.Meta.Result != rundir.Succeeded {
-		t.Errorf("got %v, %s", s.Totals, s.Meta.Result)
+	if s.Totals["transaction"] != 61 || s.Meta.Outcome != rundir.Succeeded {
+		t.Errorf("got %v, %s", s.Totals, s.Meta.Outcome)
 	}
 }
 
@@ -223,7 +223,7 @@ func TestRestartOfTheAgent(t *testing.T) {
 func TestKilledWrapper(t *testing.T) {
 	for name, tt := range map[string]struct {
 		rest string
-		want rundir.Result
+		want rundir.Outcome
 	}{
 		"with summary": {intervalLine(2, 12) + summaryText(23, 2.1), rundir.Succeeded},
 		"without":      {intervalLine(2, 13), rundir.Lost},
@@ -243,7 +243,7 @@ func TestKilledWrapper(t *testing.T) {
 				t.Fatal(err)
 			}
 			s := w.until("one", "over", over)
-			if s.Meta.Result != tt.want || s.Totals["transaction"] != 23 || s.Meta.ExitCode != nil {
+			if s.Meta.Outcome != tt.want || s.Totals["transaction"] != 23 || s.Meta.ExitCode != nil {
 				t.Errorf("got %+v, %v", s.Meta, s.Totals)
 			}
 		})
@@ -274,7 +274,7 @@ func TestKeptRunsAreBounded(t *testing.T) {
 	start := time.Unix(1000, 0).UTC()
 	for i := range 5 {
 		end := start.Add(time.Duration(i) * time.Hour)
-		_, claim, err := rundir.Create(data, rundir.Meta{ID: fmt.Sprintf("r%d", i), StartedAt: end, EndedAt: &end, ClosedAt: &end, Result: rundir.Succeeded})
+		_, claim, err := rundir.Create(data, rundir.Meta{ID: fmt.Sprintf("r%d", i), StartedAt: end, EndedAt: &end, ClosedAt: &end, Outcome: rundir.Succeeded})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -320,7 +320,7 @@ func TestDrain(t *testing.T) {
 		{Name: "elsewhere", Address: "127.0.0.1:3310", Cluster: "other"},
 	}
 	end := time.Now().Add(-10 * time.Second).UTC().Truncate(time.Second)
-	dir, claim, err := rundir.Create(data, rundir.Meta{ID: "one", Target: "localhost:3306", StartedAt: end.Add(-time.Minute), EndedAt: &end, Result: rundir.Succeeded})
+	dir, claim, err := rundir.Create(data, rundir.Meta{ID: "one", Target: "localhost:3306", StartedAt: end.Add(-time.Minute), EndedAt: &end, Outcome: rundir.Succeeded})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -227,8 +227,8 @@ func (b *Backfill) end(h *history.History, id string) {
 	if m.ExitCode != nil {
 		b.point("run_exit_code", at, float64(*m.ExitCode), "run", id)
 	}
-	if m.Result != "" {
-		b.point("run_result", at, 1, "run", id, "result", string(m.Result))
+	if m.Outcome != "" {
+		b.point("run_result", at, 1, "run", id, "result", string(m.Outcome))
 	}
 	for target, d := range m.Drain {
 		if d.Seconds != nil {

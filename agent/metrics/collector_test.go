@@ -79,7 +79,7 @@ func sampleRun() ingest.Snapshot {
 func ended(s ingest.Snapshot, phase ingest.Phase) ingest.Snapshot {
 	end := start.Add(20 * time.Second)
 	code, seconds := 0, 1.25
-	s.Meta.EndedAt, s.Meta.ExitCode, s.Meta.Result = &end, &code, rundir.Succeeded
+	s.Meta.EndedAt, s.Meta.ExitCode, s.Meta.Outcome = &end, &code, rundir.Succeeded
 	s.Meta.Drain = map[string]rundir.Drain{"n2": {Seconds: &seconds}, "n3": {TimedOut: true}}
 	s.Phase, s.Interval = phase, nil
 	s.Summary = &ingest.Summary{

@@ -173,7 +173,7 @@ func runOf(t *testing.T, name, output string, ended bool) rundir.Directory {
 	if ended {
 		end, code, drain := start.Add(time.Hour), 0, 2.5
 		closed := end.Add(10 * time.Second)
-		meta.EndedAt, meta.ClosedAt, meta.ExitCode, meta.Result = &end, &closed, &code, rundir.Succeeded
+		meta.EndedAt, meta.ClosedAt, meta.ExitCode, meta.Outcome = &end, &closed, &code, rundir.Succeeded
 		meta.Drain = map[string]rundir.Drain{"n2": {Seconds: &drain}, "n3": {TimedOut: true}}
 	}
 	dir, claim, err := rundir.Create(t.TempDir(), meta)

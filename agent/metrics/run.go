@@ -111,8 +111,8 @@ func (c *Collector) ended(ch chan<- prometheus.Metric, s *ingest.Snapshot) {
 	if s.Meta.ExitCode != nil {
 		gauge(ch, runExitCode, float64(*s.Meta.ExitCode), id)
 	}
-	if s.Meta.Result != "" {
-		gauge(ch, runResult, 1, id, string(s.Meta.Result))
+	if s.Meta.Outcome != "" {
+		gauge(ch, runResult, 1, id, string(s.Meta.Outcome))
 	}
 	for target, d := range s.Meta.Drain {
 		if d.Seconds != nil {

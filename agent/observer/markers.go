@@ -165,7 +165,7 @@ func rangeOf(meta *rundir.Meta, sum *ingest.Summary) marker.Marker {
 	r := marker.Marker{Kind: marker.Range, Run: meta.ID, Start: meta.StartedAt}
 	if meta.Ended() {
 		r.End = *meta.EndedAt
-		text += "\n" + string(meta.Result)
+		text += "\n" + string(meta.Outcome)
 		if meta.Reason != "" {
 			text += ": " + meta.Reason
 		}
@@ -174,7 +174,7 @@ func rangeOf(meta *rundir.Meta, sum *ingest.Summary) marker.Marker {
 				text += fmt.Sprintf("\n%.1f transactions/s", v)
 			}
 		}
-		tags = append(tags, "result:"+string(meta.Result))
+		tags = append(tags, "result:"+string(meta.Outcome))
 	}
 	r.Text, r.Tags = text, tags
 	return r

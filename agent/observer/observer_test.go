@@ -91,7 +91,7 @@ func until(t *testing.T, what string, ok func() bool) {
 func TestLandingPageEscapes(t *testing.T) {
 	c := testConfig(t)
 	end := time.Now().Add(-time.Minute)
-	newRun(t, c, rundir.Meta{ID: "one", Title: `<script>alert("x")</script>`, Tool: "sysbench", StartedAt: end.Add(-time.Minute), EndedAt: &end, ClosedAt: &end, Result: rundir.Failed})
+	newRun(t, c, rundir.Meta{ID: "one", Title: `<script>alert("x")</script>`, Tool: "sysbench", StartedAt: end.Add(-time.Minute), EndedAt: &end, ClosedAt: &end, Outcome: rundir.Failed})
 	_, get := start(t, c)
 	var page string
 	until(t, "the run on the page", func() bool {
@@ -138,7 +138,7 @@ func TestRangeOfARun(t *testing.T) {
 	}
 	if _, err := dir.Update(func(m *rundir.Meta) {
 		end := time.Now().UTC()
-		m.EndedAt, m.Result, m.Reason = &end, rundir.Failed, "exit status 1"
+		m.EndedAt, m.Outcome, m.Reason = &end, rundir.Failed, "exit status 1"
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -212,10 +212,10 @@ func TestReloadRuns(t *testing.T) {
 		{Name: "reader", Engine: "mysql", Address: "127.0.0.1:2", Cluster: "c"},
 	}
 	end := time.Now().Add(-time.Minute).UTC()
-	newRun(t, c, rundir.Meta{ID: "draining", Target: "127.0.0.1:1", StartedAt: end.Add(-time.Minute), EndedAt: &end, Result: rundir.Succeeded})
+	newRun(t, c, rundir.Meta{ID: "draining", Target: "127.0.0.1:1", StartedAt: end.Add(-time.Minute), EndedAt: &end, Outcome: rundir.Succeeded})
 	for i := range 3 {
 		at := end.Add(-time.Duration(3-i) * time.Hour)
-		newRun(t, c, rundir.Meta{ID: fmt.Sprintf("a%d", i), StartedAt: at, EndedAt: &at, ClosedAt: &at, Result: rundir.Succeeded})
+		newRun(t, c, rundir.Meta{ID: fmt.Sprintf("a%d", i), StartedAt: at, EndedAt: &at, ClosedAt: &at, Outcome: rundir.Succeeded})
 	}
 	for i := range 2 {
 		meta := rundir.Meta{ID: fmt.Sprintf("live%d", i), StartedAt: time.Now()}

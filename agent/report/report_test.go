@@ -191,7 +191,7 @@ func TestHostileText(t *testing.T) {
 		m.Title, m.Workload, m.Reason, m.Target, m.ToolVersion, m.Generator = evil, evil, evil, evil, evil, evil
 		m.Labels = map[string]string{evil: evil}
 		m.Command = []string{evil, evil}
-		m.Result = rundir.Result(evil)
+		m.Outcome = rundir.Outcome(evil)
 		m.Drain[evil] = rundir.Drain{TimedOut: true}
 	}); err != nil {
 		t.Fatal(err)

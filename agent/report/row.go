@@ -28,9 +28,9 @@ type Row struct {
 	StartEstimated bool       `json:"start_estimated,omitempty"`
 	EndedAt        *time.Time `json:"ended_at,omitempty"`
 	// Phase is over for an ended run.
-	Phase  ingest.Phase  `json:"phase"`
-	Result rundir.Result `json:"result,omitempty"`
-	Reason string        `json:"reason,omitempty"`
+	Phase  ingest.Phase   `json:"phase"`
+	Result rundir.Outcome `json:"result,omitempty"`
+	Reason string         `json:"reason,omitempty"`
 
 	DurationSeconds float64 `json:"duration_seconds"`
 	// TPS and QPS are of the summary; of a run that goes on, of its last interval.
@@ -55,7 +55,7 @@ func RowOf(s *ingest.Snapshot) Row {
 	row := Row{
 		ID: m.ID, Title: m.Title, Labels: m.Labels, Tool: m.Tool, Version: m.ToolVersion, Verb: m.Verb, Workload: m.Workload,
 		Target: m.Target, Database: m.Database, StartedAt: m.StartedAt, StartEstimated: m.StartEstimated, EndedAt: m.EndedAt,
-		Phase: s.Phase, Result: m.Result, Reason: m.Reason,
+		Phase: s.Phase, Result: m.Outcome, Reason: m.Reason,
 		DurationSeconds: s.ElapsedSeconds(time.Now()), Latency: map[string]float64{},
 	}
 	if s.Threads.Known {

@@ -21,7 +21,7 @@ func Table(w io.Writer, s *ingest.Snapshot) {
 		fmt.Fprintf(t, "  %s\t"+format+"\n", append([]any{name}, args...)...)
 	}
 
-	result := string(s.Meta.Result)
+	result := string(s.Meta.Outcome)
 	if s.Meta.Reason != "" {
 		result += ": " + s.Meta.Reason
 	}

@@ -65,9 +65,9 @@ func (j *judge) say(level Level, format string, args ...any) {
 func (j *judge) result() {
 	m := &j.h.Snapshot.Meta
 	switch {
-	case m.Result == "":
+	case m.Outcome == "":
 		j.say(Warning, "the run has not ended: these are its numbers so far")
-	case m.Result != rundir.Succeeded:
+	case m.Outcome != rundir.Succeeded:
 		text := "the run " + j.row.Became()
 		if m.Reason != "" {
 			text += ": " + Clip(m.Reason, 300)

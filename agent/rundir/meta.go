@@ -10,18 +10,6 @@ import (
 	"github.com/benchwatch/benchwatch/agent/tool"
 )
 
-// Result is how a run ended.
-type Result string
-
-const (
-	Succeeded   Result = "succeeded"
-	Failed      Result = "failed"
-	Interrupted Result = "interrupted" // by SIGINT, SIGTERM or SIGHUP
-	// Lost: the tool is gone, nobody saw its exit status, and its output has
-	// no summary.
-	Lost Result = "lost"
-)
-
 // Meta is run.json: the facts about a run, secrets removed. Counters, samples
 // and the summary are not in it: they are read from the tool's raw output.
 type Meta struct {
@@ -73,8 +61,8 @@ type Meta struct {
 	EndedAt  *time.Time `json:"ended_at,omitempty"`
 	ExitCode *int       `json:"exit_code,omitempty"`
 	Signal   string     `json:"signal,omitempty"`
-	Result   Result     `json:"result,omitempty"`
-	// Reason says in words why a run failed.
+	Outcome  Outcome    `json:"result,omitempty"`
+	// Reason is why the run failed or was lost.
 	Reason string `json:"reason,omitempty"`
 
 	// Drain is how long each replica took to catch up, by target.

@@ -113,7 +113,7 @@ func TestEvents(t *testing.T) {
 
 	if _, err := dir.Update(func(m *rundir.Meta) {
 		end := time.Now().UTC()
-		m.EndedAt, m.Result = &end, rundir.Succeeded
+		m.EndedAt, m.Outcome = &end, rundir.Succeeded
 	}); err != nil {
 		t.Fatal(err)
 	}

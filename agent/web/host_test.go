@@ -74,7 +74,7 @@ func TestHost(t *testing.T) {
 	claim.Release()
 	if _, err := dir.Update(func(m *rundir.Meta) {
 		now := time.Now()
-		m.EndedAt, m.ClosedAt, m.Result = &now, &now, rundir.Succeeded
+		m.EndedAt, m.ClosedAt, m.Outcome = &now, &now, rundir.Succeeded
 	}); err != nil {
 		t.Fatal(err)
 	}

@@ -83,7 +83,7 @@ func (s *site) create(meta rundir.Meta) (rundir.Directory, *rundir.Claim) {
 func (s *site) ended(meta rundir.Meta, stdout string, status ...string) rundir.Directory {
 	s.t.Helper()
 	end := begin.Add(time.Hour)
-	meta.Tool, meta.StartedAt, meta.ClockStartedAt, meta.EndedAt, meta.ClosedAt, meta.Result = "sysbench", begin, &begin, &end, &end, rundir.Succeeded
+	meta.Tool, meta.StartedAt, meta.ClockStartedAt, meta.EndedAt, meta.ClosedAt, meta.Outcome = "sysbench", begin, &begin, &end, &end, rundir.Succeeded
 	dir, claim := s.create(meta)
 	claim.Release()
 	write(s.t, dir.Path(rundir.StdoutFile), stdout)

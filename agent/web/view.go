@@ -40,11 +40,11 @@ type runView struct {
 	// ClockAt is when the tool's clock began, where that was seen.
 	ClockAt *int64 `json:"clock_at,omitempty"`
 
-	Phase    ingest.Phase  `json:"phase"`
-	Result   rundir.Result `json:"result,omitempty"`
-	Reason   string        `json:"reason,omitempty"`
-	ExitCode *int          `json:"exit_code,omitempty"`
-	Signal   string        `json:"signal,omitempty"`
+	Phase    ingest.Phase   `json:"phase"`
+	Result   rundir.Outcome `json:"result,omitempty"`
+	Reason   string         `json:"reason,omitempty"`
+	ExitCode *int           `json:"exit_code,omitempty"`
+	Signal   string         `json:"signal,omitempty"`
 
 	// Throughput is transactions per second now or, of an ended run, of all of
 	// it; absent if that is not known. So is the latency.
@@ -108,7 +108,7 @@ func newRunView(s *ingest.Snapshot) runView {
 		ID: m.ID, Title: m.Title, Labels: m.Labels, Tool: m.Tool, ToolVersion: m.ToolVersion, Verb: m.Verb,
 		Workload: m.Workload, Target: m.Target, Database: m.Database, DurationSeconds: m.DurationSeconds, Generator: m.Generator, Log: m.Log != nil,
 		StartedAt: m.StartedAt.UnixMilli(), EndedAt: milliseconds(m.EndedAt), ClosedAt: milliseconds(m.ClosedAt), ClockAt: milliseconds(m.ClockStartedAt),
-		Phase: s.Phase, Result: m.Result, Reason: m.Reason, ExitCode: m.ExitCode, Signal: m.Signal,
+		Phase: s.Phase, Result: m.Outcome, Reason: m.Reason, ExitCode: m.ExitCode, Signal: m.Signal,
 		Errors: math.Round(finiteOr0(s.Errors)), Drain: m.Drain,
 	}
 	if s.Threads.Known {

@@ -69,8 +69,8 @@ func TestDiskFull(t *testing.T) {
 	if status := wrapper.status(t, 60*time.Second); status != 0 {
 		t.Errorf("benchwatch run exited with %d", status)
 	}
-	if meta := a.closed(t, id, 60*time.Second); meta.ExitCode == nil || *meta.ExitCode != 0 || meta.Result != rundir.Succeeded {
-		t.Errorf("run.json: exit code %v, result %q", meta.ExitCode, meta.Result)
+	if meta := a.closed(t, id, 60*time.Second); meta.ExitCode == nil || *meta.ExitCode != 0 || meta.Outcome != rundir.Succeeded {
+		t.Errorf("run.json: exit code %v, result %q", meta.ExitCode, meta.Outcome)
 	}
 	if n := strings.Count(a.output(t), "no space left"); n == 0 || n > 6 {
 		t.Errorf("the log speaks of the full disk %d times", n)

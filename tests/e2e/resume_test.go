@@ -101,8 +101,8 @@ func TestWrapperKilled(t *testing.T) {
 	if meta.ExitCode != nil {
 		t.Errorf("exit code %d, but nobody saw it", *meta.ExitCode)
 	}
-	if meta.Result != rundir.Succeeded {
-		t.Errorf("result %q; the summary in the log says that it succeeded", meta.Result)
+	if meta.Outcome != rundir.Succeeded {
+		t.Errorf("result %q; the summary in the log says that it succeeded", meta.Outcome)
 	}
 	a.summarised(t, id)
 	a.gone(t, id)
@@ -141,8 +141,8 @@ func TestToolKilled(t *testing.T) {
 		t.Errorf("benchwatch run exited with %d, want 128+9", status)
 	}
 	meta = a.closed(t, id, 30*time.Second)
-	if meta.Result != rundir.Failed || meta.Signal == "" {
-		t.Errorf("result %q, signal %q", meta.Result, meta.Signal)
+	if meta.Outcome != rundir.Failed || meta.Signal == "" {
+		t.Errorf("result %q, signal %q", meta.Outcome, meta.Signal)
 	}
 	a.gone(t, id)
 }
@@ -161,8 +161,8 @@ func TestInterrupted(t *testing.T) {
 	if err := syscall.Kill(meta.PID, 0); !errors.Is(err, syscall.ESRCH) {
 		t.Errorf("the tool still runs: %v", err)
 	}
-	if meta = a.closed(t, id, 30*time.Second); meta.Result != rundir.Interrupted {
-		t.Errorf("result %q", meta.Result)
+	if meta = a.closed(t, id, 30*time.Second); meta.Outcome != rundir.Interrupted {
+		t.Errorf("result %q", meta.Outcome)
 	}
 }
 

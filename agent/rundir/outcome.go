@@ -1,0 +1,54 @@
+package rundir
+
+import "fmt"
+
+// Outcome is how a run ended.
+type Outcome string
+
+const (
+	Succeeded   Outcome = "succeeded"
+	Failed      Outcome = "failed"
+	Interrupted Outcome = "interrupted" // by SIGINT, SIGTERM or SIGHUP
+	// Lost: the exit status is unknown, and the output has neither a summary
+	// nor an error.
+	Lost Outcome = "lost"
+)
+
+// Output is what a run's output shows of how the run ended.
+type Output struct {
+	// Complete: the tool printed its last summary.
+	Complete bool
+	// Failure is why the run failed according to the tool's output, which counts
+	// more than its exit status: YCSB and the TPC-C tools exit 0 for nearly
+	// everything.
+	Failure string
+	// Complaint is the tool's first error message. The tool may have continued
+	// after it.
+	Complaint string
+}
+
+// Conclude sets the outcome of an ended run and its reason, by the exit status
+// or signal in m, as far as they are known, and by the run's output. It is the
+// only place where an outcome is decided, so a run that is followed, one that is
+// found after a restart and one that is imported have the same.
+//
+// Interrupted is always kept, since only the sender of the signal knows it. Any
+// other outcome in m counts where neither exit status nor output decides, such as
+// that of a run whose output came through a pipe.
+func (m *Meta) Conclude(out Output) {
+	switch {
+	case m.Outcome == Interrupted:
+	case out.Failure != "":
+		m.Outcome, m.Reason = Failed, out.Failure
+	case m.Signal != "":
+		m.Outcome, m.Reason = Failed, "ended by "+m.Signal
+	case m.ExitCode != nil && *m.ExitCode != 0:
+		m.Outcome, m.Reason = Failed, fmt.Sprintf("exit status %d", *m.ExitCode)
+	case m.ExitCode != nil, out.Complete:
+		m.Outcome, m.Reason = Succeeded, ""
+	case out.Complaint != "":
+		m.Outcome, m.Reason = Failed, out.Complaint
+	case m.Outcome == "":
+		m.Outcome, m.Reason = Lost, "no exit status was seen and the output has no summary"
+	}
+}

@@ -1,0 +1,38 @@
+package rundir
+
+import (
+	"cmp"
+	"testing"
+)
+
+func TestConclude(t *testing.T) {
+	exit := func(n int) *int { return &n }
+	for name, tt := range map[string]struct {
+		meta   Meta
+		output Output
+		want   Outcome
+		reason string
+	}{
+		"exit status 0":                   {Meta{ExitCode: exit(0)}, Output{}, Succeeded, ""},
+		"exit status 1":                   {Meta{ExitCode: exit(1)}, Output{Complete: true}, Failed, "exit status 1"},
+		"signal":                          {Meta{Signal: "SIGKILL"}, Output{Complaint: "FATAL: x"}, Failed, "ended by SIGKILL"},
+		"interrupted by the user":         {Meta{Outcome: Interrupted, Reason: "ended by SIGINT", Signal: "SIGINT"}, Output{Failure: "x"}, Interrupted, "ended by SIGINT"},
+		"exit status 0, failed all same":  {Meta{ExitCode: exit(0), Outcome: Succeeded}, Output{Complete: true, Failure: "no connection"}, Failed, "no connection"},
+		"unknown status, summary":         {Meta{}, Output{Complete: true, Complaint: "one deadlock"}, Succeeded, ""},
+		"unknown status, error":           {Meta{}, Output{Complaint: "FATAL: x"}, Failed, "FATAL: x"},
+		"unknown status, neither":         {Meta{}, Output{}, Lost, "no exit status was seen and the output has no summary"},
+		"first lost, then output is read": {Meta{Outcome: Lost, Reason: "x"}, Output{Complete: true}, Succeeded, ""},
+		"pipe closed":                     {Meta{Outcome: Succeeded}, Output{}, Succeeded, ""},
+		"recorded as failed":              {Meta{Outcome: Failed, Reason: "x"}, Output{}, Failed, "x"},
+		"pipe closed after an error":      {Meta{Outcome: Succeeded}, Output{Complaint: "FATAL: x"}, Failed, "FATAL: x"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for range 2 { // a restarted agent concludes again
+				tt.meta.Conclude(tt.output)
+				if tt.meta.Outcome != tt.want || tt.meta.Reason != tt.reason {
+					t.Errorf("got %s: %s, want %s: %s", tt.meta.Outcome, tt.meta.Reason, tt.want, cmp.Or(tt.reason, "(no reason)"))
+				}
+			}
+		})
+	}
+}
