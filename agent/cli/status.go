@@ -18,6 +18,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/config"
 	"github.com/benchwatch/benchwatch/agent/engine"
 	engines "github.com/benchwatch/benchwatch/agent/engine/registry"
+	"github.com/benchwatch/benchwatch/agent/series"
 )
 
 // linesPerHeader is after how many ticks the column names are printed again.
@@ -129,22 +130,22 @@ func earlier(f engine.Frame, target string) *engine.Sample {
 
 // statusLine is one server at one tick. What is not known is absent.
 type statusLine struct {
-	Time      time.Time `json:"time"`
-	Target    string    `json:"target"`
-	Up        bool      `json:"up"`
-	Error     string    `json:"error,omitempty"`
-	Queries   *float64  `json:"queries_per_second,omitempty"`
-	Commits   *float64  `json:"commits_per_second,omitempty"`
-	Rollbacks *float64  `json:"rollbacks_per_second,omitempty"`
+	Time      time.Time                `json:"time"`
+	Target    string                   `json:"target"`
+	Up        bool                     `json:"up"`
+	Error     string                   `json:"error,omitempty"`
+	Queries   series.Optional[float64] `json:"queries_per_second,omitzero"`
+	Commits   series.Optional[float64] `json:"commits_per_second,omitzero"`
+	Rollbacks series.Optional[float64] `json:"rollbacks_per_second,omitzero"`
 	// Transactions are commits and rollbacks.
-	Transactions *float64 `json:"transactions_per_second,omitempty"`
-	Connections  *float64 `json:"connections,omitempty"`
-	Running      *float64 `json:"threads_running,omitempty"`
+	Transactions series.Optional[float64] `json:"transactions_per_second,omitzero"`
+	Connections  series.Optional[float64] `json:"connections,omitzero"`
+	Running      series.Optional[float64] `json:"threads_running,omitzero"`
 	// FlowControl is the share of the time that the server was paused, 0 to 1.
-	FlowControl     *float64 `json:"flow_control_ratio,omitempty"`
-	LagTransactions *float64 `json:"lag_transactions,omitempty"`
-	LagSeconds      *float64 `json:"lag_seconds,omitempty"`
-	Queue           *float64 `json:"replication_queue,omitempty"`
+	FlowControl     series.Optional[float64] `json:"flow_control_ratio,omitzero"`
+	LagTransactions series.Optional[float64] `json:"lag_transactions,omitzero"`
+	LagSeconds      series.Optional[float64] `json:"lag_seconds,omitzero"`
+	Queue           series.Optional[float64] `json:"replication_queue,omitzero"`
 }
 
 func statusLineOf(before, s *engine.Sample) statusLine {
@@ -155,27 +156,12 @@ func statusLineOf(before, s *engine.Sample) statusLine {
 		}
 		return line
 	}
-	rate := func(name string) *float64 { return known(engine.PerSecond(before, s, name)) }
-	now := func(name string) *float64 { return known(s.Status.ByName(name)) }
-	line.Queries = rate(engine.QueriesTotal.Name)
-	line.Commits = rate(engine.CommitsTotal.Name)
-	line.Rollbacks = rate(engine.RollbacksTotal.Name)
-	if line.Commits != nil && line.Rollbacks != nil {
-		line.Transactions = known(*line.Commits+*line.Rollbacks, true)
-	}
-	line.Connections = now(engine.Connections.Name)
-	line.Running = now(engine.ThreadsRunning.Name)
-	line.FlowControl = rate("galera_flow_control_paused_seconds_total")
-	line.Queue = now(engine.ReplicationQueueTransactions.Name)
+	now := engine.NewWindow(before, s).Now
+	line.Queries, line.Commits, line.Rollbacks = now(engine.QueryRate), now(engine.CommitRate), now(engine.RollbackRate)
+	line.Transactions, line.Connections, line.Running = now(engine.TransactionRate), now(engine.OpenConnections), now(engine.RunningThreads)
+	line.FlowControl, line.Queue = now(engine.FlowControl), now(engine.ReplicationQueue)
 	line.LagTransactions, line.LagSeconds = s.LagTransactions, s.LagSeconds
 	return line
-}
-
-func known(v float64, ok bool) *float64 {
-	if !ok {
-		return nil
-	}
-	return &v
 }
 
 func nameWidth(f engine.Frame) int {
@@ -199,20 +185,20 @@ func (l *statusLine) write(b *strings.Builder, width int) {
 		return
 	}
 	paused := "-"
-	if l.FlowControl != nil {
-		paused = strconv.FormatFloat(*l.FlowControl*100, 'f', 1, 64) + "%"
+	if l.FlowControl.Known {
+		paused = strconv.FormatFloat(l.FlowControl.Value*100, 'f', 1, 64) + "%"
 	}
 	fmt.Fprintf(b, columns, whole(l.Queries), whole(l.Commits), whole(l.Rollbacks), whole(l.Transactions), whole(l.Connections), whole(l.Running),
 		paused, whole(l.LagTransactions), tenths(l.LagSeconds), whole(l.Queue))
 }
 
-func whole(v *float64) string { return decimals(v, 0) }
+func whole(v series.Optional[float64]) string { return decimals(v, 0) }
 
-func tenths(v *float64) string { return decimals(v, 1) }
+func tenths(v series.Optional[float64]) string { return decimals(v, 1) }
 
-func decimals(v *float64, n int) string {
-	if v == nil {
+func decimals(v series.Optional[float64], n int) string {
+	if !v.Known {
 		return "-"
 	}
-	return strconv.FormatFloat(*v, 'f', n, 64)
+	return strconv.FormatFloat(v.Value, 'f', n, 64)
 }

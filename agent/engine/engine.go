@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/benchwatch/benchwatch/agent/measure"
+	"github.com/benchwatch/benchwatch/agent/series"
 )
 
 // Target is one server (or proxy) to sample. Its password is known to the
@@ -85,13 +86,13 @@ type Status struct {
 	// the others now (joining, partitioned): no lag is computed for it.
 	Replicating bool
 
-	// LagSeconds is the engine's own measure of lag in seconds, for engines
-	// that have a better one than the history of positions (worker tables,
-	// Aurora's lag table). Nil: the sampler computes it.
-	LagSeconds *float64
-	// CoarseLagSeconds is lag as the server itself tells it in whole seconds
-	// (Seconds_Behind_Source). It is used only where positions can't tell.
-	CoarseLagSeconds *float64
+	// LagSeconds is the engine's own measure of lag, for engines that have a
+	// better one than the history of positions (worker tables, Aurora's lag
+	// table). If it is unknown, the sampler computes the lag.
+	LagSeconds series.Optional[float64]
+	// CoarseLagSeconds is the lag in whole seconds that the server itself
+	// reports (Seconds_Behind_Source). It is used only if positions give none.
+	CoarseLagSeconds series.Optional[float64]
 	// Delay is how long the server is configured to hold transactions back
 	// before it applies them; it is not lag. LagSeconds and CoarseLagSeconds
 	// are without it already.
@@ -165,9 +166,8 @@ type Sample struct {
 	Settings *SettingsReading
 
 	// Lag against the most advanced member of the target's cluster at the same
-	// tick; nil if unknown. A cluster of one has none.
-	LagTransactions *float64
-	LagSeconds      *float64
+	// tick. It is unknown in a cluster of one.
+	LagTransactions, LagSeconds series.Optional[float64]
 }
 
 // Up reports whether the target answered.

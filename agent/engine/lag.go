@@ -1,5 +1,7 @@
 package engine
 
+import "github.com/benchwatch/benchwatch/agent/series"
+
 // lagTracker measures how far the members of one cluster are behind its most
 // advanced one. It is guarded by the sampler's mutex.
 type lagTracker struct {
@@ -26,15 +28,13 @@ func (t *lagTracker) measure(samples []*Sample) {
 		h.add(lead.Status.Position, lead.Answered, len(group) == len(samples))
 		for _, s := range group {
 			if behind, ok := s.Status.Position.Behind(lead.Status.Position); ok {
-				transactions := float64(behind)
-				s.LagTransactions = &transactions
+				s.LagTransactions = series.Some(float64(behind))
 			}
-			if s.Status.LagSeconds != nil {
+			if s.Status.LagSeconds.Known {
 				continue
 			}
 			if lag, ok := h.lag(s.Status.Position, s.Answered); ok {
-				seconds := max(0, lag-s.Status.Delay).Seconds()
-				s.LagSeconds = &seconds
+				s.LagSeconds = series.Some(max(0, lag-s.Status.Delay).Seconds())
 			}
 		}
 	}
@@ -42,12 +42,12 @@ func (t *lagTracker) measure(samples []*Sample) {
 
 // ownLag sets the lag to what the server itself says of it.
 func ownLag(s *Sample) {
-	s.LagTransactions, s.LagSeconds = nil, nil
+	s.LagTransactions, s.LagSeconds = series.Optional[float64]{}, series.Optional[float64]{}
 	if !s.Up() {
 		return
 	}
 	s.LagSeconds = s.Status.LagSeconds
-	if s.LagSeconds == nil {
+	if !s.LagSeconds.Known {
 		s.LagSeconds = s.Status.CoarseLagSeconds
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/benchwatch/benchwatch/agent/series"
 )
 
 var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -23,15 +25,15 @@ func at(seconds float64, n uint64) *Sample {
 // want checks lag in transactions and seconds; negative means absent.
 func want(t *testing.T, what string, s *Sample, transactions, seconds float64) {
 	t.Helper()
-	check := func(name string, got *float64, want float64) {
+	check := func(name string, got series.Optional[float64], want float64) {
 		t.Helper()
 		switch {
-		case want < 0 && got != nil:
-			t.Errorf("%s: %s is %v, want absent", what, name, *got)
-		case want >= 0 && got == nil:
+		case want < 0 && got.Known:
+			t.Errorf("%s: %s is %v, want absent", what, name, got.Value)
+		case want >= 0 && !got.Known:
 			t.Errorf("%s: %s is absent, want %v", what, name, want)
-		case want >= 0 && math.Abs(*got-want) > 1e-6:
-			t.Errorf("%s: %s is %v, want %v", what, name, *got, want)
+		case want >= 0 && math.Abs(got.Value-want) > 1e-6:
+			t.Errorf("%s: %s is %v, want %v", what, name, got.Value, want)
 		}
 	}
 	check("transactions", s.LagTransactions, transactions)
@@ -120,13 +122,13 @@ func TestLagOfTheServersOwn(t *testing.T) {
 	var tr lagTracker
 	tr.measure([]*Sample{at(0, 0), at(0, 0)})
 	a, b, c := at(1, 100), at(1, 50), at(1, 50)
-	b.Status.LagSeconds, b.Status.CoarseLagSeconds = &fine, &coarse
-	c.Status.CoarseLagSeconds = &coarse
+	b.Status.LagSeconds, b.Status.CoarseLagSeconds = series.Some(fine), series.Some(coarse)
+	c.Status.CoarseLagSeconds = series.Some(coarse)
 	tr.measure([]*Sample{a, b, c})
 	want(t, "the engine's measure wins", b, 50, 0.123)
 	want(t, "positions are finer than whole seconds", c, 50, 0.5)
 
-	alone := &Sample{Status: &Status{CoarseLagSeconds: &coarse}}
+	alone := &Sample{Status: &Status{CoarseLagSeconds: series.Some(coarse)}}
 	tr.measure([]*Sample{alone})
 	want(t, "no position", alone, absent, 7)
 }
@@ -210,7 +212,7 @@ func TestSamplerMeasuresLag(t *testing.T) {
 		n1, n2 := r.sample(f, "n1"), r.sample(f, "n2")
 		want(t, "n1", n1, 0, 0)
 		want(t, "n2", n2, 4000, 4.005)
-		if l := r.sample(r.Latest(), "n2"); l.LagSeconds == nil || *l.LagSeconds != *n2.LagSeconds {
+		if l := r.sample(r.Latest(), "n2"); !l.LagSeconds.Known || l.LagSeconds != n2.LagSeconds {
 			t.Errorf("Latest shows %v", l.LagSeconds)
 		}
 	})

@@ -51,11 +51,11 @@ func (w *Window) read(row int, s *Sample) {
 	for i := range s.Status.Values {
 		set(s.Status.Values[i].Name(), s.Status.Values[i].V)
 	}
-	if s.LagSeconds != nil {
-		set(ReplicationLagSeconds.Name, *s.LagSeconds)
+	if s.LagSeconds.Known {
+		set(ReplicationLagSeconds.Name, s.LagSeconds.Value)
 	}
-	if s.LagTransactions != nil {
-		set(ReplicationLagTransactions.Name, *s.LagTransactions)
+	if s.LagTransactions.Known {
+		set(ReplicationLagTransactions.Name, s.LagTransactions.Value)
 	}
 }
 

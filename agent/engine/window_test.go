@@ -22,8 +22,7 @@ func TestWindow(t *testing.T) {
 	restarted.Restarts = 1
 	down := &Sample{Target: &Target{}, Err: errors.New("down")}
 	lagging := sample(2, 400)
-	lag := 1.5
-	lagging.LagSeconds = &lag
+	lagging.LagSeconds = series.Some(1.5)
 
 	for _, test := range []struct {
 		name              string

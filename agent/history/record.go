@@ -10,6 +10,7 @@ import (
 
 	"github.com/benchwatch/benchwatch/agent/engine"
 	"github.com/benchwatch/benchwatch/agent/rundir"
+	"github.com/benchwatch/benchwatch/agent/series"
 )
 
 // Status is one line of status.jsonl: what one target answered at one tick.
@@ -27,9 +28,9 @@ type Status struct {
 	Error    string     `json:"error,omitempty"`
 	Restarts uint64     `json:"restarts,omitempty"`
 
-	LagTransactions *float64 `json:"lag_transactions,omitempty"`
-	LagSeconds      *float64 `json:"lag_seconds,omitempty"`
-	Position        string   `json:"position,omitempty"`
+	LagTransactions series.Optional[float64] `json:"lag_transactions,omitzero"`
+	LagSeconds      series.Optional[float64] `json:"lag_seconds,omitzero"`
+	Position        string                   `json:"position,omitempty"`
 	// Values by metric name without prefix, labels in braces behind it.
 	Values map[string]float64 `json:"values,omitempty"`
 }

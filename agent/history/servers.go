@@ -149,8 +149,8 @@ func (s *ServerHistory) row(line *Status, zero time.Time) bool {
 	s.Answered = append(s.Answered, answered)
 	s.Up = append(s.Up, line.Up)
 	s.Restarts = append(s.Restarts, float64(line.Restarts))
-	s.LagSeconds = append(s.LagSeconds, told(line.LagSeconds))
-	s.LagTransactions = append(s.LagTransactions, told(line.LagTransactions))
+	s.LagSeconds = append(s.LagSeconds, series.Number(line.LagSeconds))
+	s.LagTransactions = append(s.LagTransactions, series.Number(line.LagTransactions))
 	if line.Role != "" {
 		s.Role = line.Role
 	}
@@ -186,13 +186,6 @@ func (t *Timeline) At(row int) string {
 		return ""
 	}
 	return t.texts[i-1]
-}
-
-func told(v *float64) float64 {
-	if v == nil {
-		return math.NaN()
-	}
-	return *v
 }
 
 // remember adds a text that is new to a few that are kept.

@@ -65,10 +65,9 @@ type statusDecoder struct {
 	texts   texts
 
 	// Of the line that is being read.
-	status                      Status
-	asked                       time.Time
-	lagTransactions, lagSeconds float64
-	wanted                      []reading
+	status Status
+	asked  time.Time
+	wanted []reading
 }
 
 func NewStatusDecoder() *statusDecoder {
@@ -170,11 +169,11 @@ func (d *statusDecoder) member(name, value []byte) (ok bool) {
 		ok = ok && n >= 0 && n < 1<<53
 		s.Restarts = uint64(n)
 	case "lag_transactions":
-		d.lagTransactions, ok = flatNumber(value)
-		s.LagTransactions = &d.lagTransactions
+		s.LagTransactions.Value, ok = flatNumber(value)
+		s.LagTransactions.Known = ok
 	case "lag_seconds":
-		d.lagSeconds, ok = flatNumber(value)
-		s.LagSeconds = &d.lagSeconds
+		s.LagSeconds.Value, ok = flatNumber(value)
+		s.LagSeconds.Known = ok
 	}
 	return ok
 }

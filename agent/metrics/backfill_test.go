@@ -21,6 +21,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/live"
 	"github.com/benchwatch/benchwatch/agent/marker"
 	"github.com/benchwatch/benchwatch/agent/rundir"
+	"github.com/benchwatch/benchwatch/agent/series"
 
 	"github.com/benchwatch/benchwatch/agent/tool"
 	"github.com/benchwatch/benchwatch/agent/tool/registry"
@@ -119,8 +120,8 @@ func TestBackfillServersEqualLive(t *testing.T) {
 		up.Status.Set(engine.QueriesTotal, float64(1000*i))
 		up.Status.Set(engine.OperationsTotal, float64(i), "sel\"ect\\\n\x01ü")
 		if i > 1 {
-			lag := float64(i) / 3
-			up.LagSeconds, up.LagTransactions = &lag, &lag
+			lag := series.Some(float64(i) / 3)
+			up.LagSeconds, up.LagTransactions = lag, lag
 			up.Status.Set(engine.ThreadsRunning, 7)
 		}
 		frames = append(frames, engine.Frame{Tick: tick, Samples: []engine.Sample{up, {Target: n2, Tick: tick, Answered: tick, Err: errors.New("down")}}})

@@ -79,11 +79,11 @@ func (c *Collector) sample(ch chan<- prometheus.Metric, s *engine.Sample) {
 	gauge(ch, dbDuration, s.Answered.Sub(s.Asked).Seconds(), labels...)
 	gauge(ch, dbSampledAt, seconds(s.Answered), labels...)
 	gauge(ch, dbInfo, 1, append(labels[:4:4], label(s.Status.Version), s.Status.Flavour)...)
-	if s.LagSeconds != nil {
-		gauge(ch, lagSeconds, *s.LagSeconds, labels...)
+	if s.LagSeconds.Known {
+		gauge(ch, lagSeconds, s.LagSeconds.Value, labels...)
 	}
-	if s.LagTransactions != nil {
-		gauge(ch, lagTrx, *s.LagTransactions, labels...)
+	if s.LagTransactions.Known {
+		gauge(ch, lagTrx, s.LagTransactions.Value, labels...)
 	}
 	if s.Status.Position != nil {
 		gauge(ch, replicaAt, s.Status.Position.Scalar(), labels...)

@@ -163,11 +163,11 @@ func (c *counters) row(f engine.Frame) []cell {
 		s := &f.Samples[i]
 		of := s.Target.Name
 		cells = append(cells, cell{name{up, of, ""}, boolean(s.Up())})
-		if s.LagSeconds != nil {
-			cells = append(cells, cell{name{lagSeconds, of, ""}, *s.LagSeconds})
+		if s.LagSeconds.Known {
+			cells = append(cells, cell{name{lagSeconds, of, ""}, s.LagSeconds.Value})
 		}
-		if s.LagTransactions != nil {
-			cells = append(cells, cell{name{lagTransactions, of, ""}, *s.LagTransactions})
+		if s.LagTransactions.Known {
+			cells = append(cells, cell{name{lagTransactions, of, ""}, s.LagTransactions.Value})
 		}
 		if !s.Up() {
 			continue

@@ -17,6 +17,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/benchwatch/benchwatch/agent/engine"
+	"github.com/benchwatch/benchwatch/agent/engine/enginetest"
 	"github.com/benchwatch/benchwatch/agent/measure"
 )
 
@@ -53,29 +54,7 @@ func mustProbe(t *testing.T, p *prober) *engine.Status {
 	if err != nil {
 		t.Fatal(err)
 	}
-	seen := map[string]bool{}
-	for _, v := range s.Values {
-		id := v.Metric.Name + strings.Join(v.Labels, ",")
-		if seen[id] || len(v.Labels) != len(v.Metric.Labels) {
-			t.Errorf("%s %v is set twice, or with the wrong labels", v.Metric.Name, v.Labels)
-		}
-		seen[id] = true
-	}
-	return s
-}
-
-func mustGet(t *testing.T, s *engine.Status, want float64, m *measure.Metric, labels ...string) {
-	t.Helper()
-	if v, ok := s.Get(m, labels...); !ok || v != want {
-		t.Errorf("%s %v is %v (known: %v), not %v", m.Name, labels, v, ok, want)
-	}
-}
-
-func mustLack(t *testing.T, s *engine.Status, m *measure.Metric, labels ...string) {
-	t.Helper()
-	if v, ok := s.Get(m, labels...); ok {
-		t.Errorf("%s %v is %v, but is unknown", m.Name, labels, v)
-	}
+	return enginetest.WellFormed(t, s)
 }
 
 // The states as recorded while a replica was stopped, started, taken offline
@@ -93,21 +72,21 @@ func TestBackendStates(t *testing.T) {
 		if s.Version != "2.2.2" || s.Flavour != "atlas" || s.Role != "proxy" {
 			t.Errorf("got %+v", s)
 		}
-		mustGet(t, s, 1, backendUp, "127.0.0.1:3367", "rw")
+		enginetest.Want(t, s, 1, backendUp, "127.0.0.1:3367", "rw")
 		if c.up < 0 {
-			mustLack(t, s, backendUp, "127.0.0.1:3368", "ro")
+			enginetest.Absent(t, s, backendUp, "127.0.0.1:3368", "ro")
 		} else {
-			mustGet(t, s, c.up, backendUp, "127.0.0.1:3368", "ro")
+			enginetest.Want(t, s, c.up, backendUp, "127.0.0.1:3368", "ro")
 		}
 		for _, state := range states {
-			mustGet(t, s, oneIf(state == c.state), backendState, "127.0.0.1:3368", "ro", state)
+			enginetest.Want(t, s, oneIf(state == c.state), backendState, "127.0.0.1:3368", "ro", state)
 		}
 	}
 	f.set(primary) // removed
 	s := mustProbe(t, p)
-	mustLack(t, s, backendUp, "127.0.0.1:3368", "ro")
+	enginetest.Absent(t, s, backendUp, "127.0.0.1:3368", "ro")
 	f.set()
-	mustLack(t, mustProbe(t, p), backendUp, "127.0.0.1:3367", "rw")
+	enginetest.Absent(t, mustProbe(t, p), backendUp, "127.0.0.1:3367", "rw")
 	f.set(primary, primary, backend{"", "up", "ro"})
 	mustProbe(t, p)
 }
@@ -124,7 +103,7 @@ func TestOnlyTheseStatements(t *testing.T) {
 	if got := f.asked(); !slices.Equal(got, want) {
 		t.Errorf("asked %q", got)
 	}
-	mustGet(t, mustProbe(t, p), 5, engine.AgentStatementsTotal)
+	enginetest.Want(t, mustProbe(t, p), 5, engine.AgentStatementsTotal)
 }
 
 func TestErrors(t *testing.T) {
@@ -252,10 +231,10 @@ func TestRealProcess(t *testing.T) {
 	if p.process.pid != os.Getpid() {
 		t.Fatalf("found process %d, not %d", p.process.pid, os.Getpid())
 	}
-	mustGet(t, s, 3, clientConnections)
-	mustGet(t, s, 3, engine.Connections)
-	mustGet(t, s, 1, backendConnections, server.Addr().String())
-	mustGet(t, s, 0, backendConnections, "127.0.0.1:1")
+	enginetest.Want(t, s, 3, clientConnections)
+	enginetest.Want(t, s, 3, engine.Connections)
+	enginetest.Want(t, s, 1, backendConnections, server.Addr().String())
+	enginetest.Want(t, s, 0, backendConnections, "127.0.0.1:1")
 	for _, m := range []*measure.Metric{residentBytes, threads, openFDs} {
 		if v, ok := s.Get(m); !ok || v <= 0 {
 			t.Errorf("%s is %v", m.Name, v)

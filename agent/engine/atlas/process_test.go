@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/benchwatch/benchwatch/agent/engine"
+	"github.com/benchwatch/benchwatch/agent/engine/enginetest"
 )
 
 // procTree is a /proc as it was recorded with a proxy in it.
@@ -134,17 +135,17 @@ func TestProcessUnderLoad(t *testing.T) {
 	p.process(1, 0, "init", 1)
 	p.process(9599, 1, processName, 204901, proxySockets...)
 	s := p.sampled()
-	mustGet(t, s, 0.14, cpuSeconds, "user")
-	mustGet(t, s, 0.39, cpuSeconds, "system")
+	enginetest.Want(t, s, 0.14, cpuSeconds, "user")
+	enginetest.Want(t, s, 0.39, cpuSeconds, "system")
 	for thread, v := range map[string]float64{"0": 0.03, "1": 0, "2": 0.22, "3": 0.25} {
-		mustGet(t, s, v, threadCPUSeconds, thread)
+		enginetest.Want(t, s, v, threadCPUSeconds, thread)
 	}
-	mustGet(t, s, float64(2861*os.Getpagesize()), residentBytes)
-	mustGet(t, s, 4, threads)
-	mustGet(t, s, float64(len(proxySockets)+2), openFDs)
-	mustGet(t, s, 2, clientConnections)
-	mustGet(t, s, 1, backendConnections, "127.0.0.1:3367")
-	mustGet(t, s, 2, backendConnections, "127.0.0.1:3368")
+	enginetest.Want(t, s, float64(2861*os.Getpagesize()), residentBytes)
+	enginetest.Want(t, s, 4, threads)
+	enginetest.Want(t, s, float64(len(proxySockets)+2), openFDs)
+	enginetest.Want(t, s, 2, clientConnections)
+	enginetest.Want(t, s, 1, backendConnections, "127.0.0.1:3367")
+	enginetest.Want(t, s, 2, backendConnections, "127.0.0.1:3368")
 }
 
 func pidFile(t *testing.T, text string) func(*process) {
@@ -251,11 +252,11 @@ func TestUnreadableFiles(t *testing.T) {
 	p.underLoad()
 	p.process(700, 1, processName, 5)
 	s := p.sampled()
-	mustLack(t, s, clientConnections)
+	enginetest.Absent(t, s, clientConnections)
 	s = p.sampled(func(p *process) { p.target.Options[optionProxyAddress] = "0.0.0.0:13306" })
-	mustGet(t, s, 2, clientConnections)
-	mustLack(t, s, backendConnections, "127.0.0.1:3367")
-	mustLack(t, s, openFDs)
+	enginetest.Want(t, s, 2, clientConnections)
+	enginetest.Absent(t, s, backendConnections, "127.0.0.1:3367")
+	enginetest.Absent(t, s, openFDs)
 }
 
 // A process that died is looked for again, and a later one with the same
@@ -281,18 +282,18 @@ func TestProcessIsReplaced(t *testing.T) {
 	}
 	p.process(700, 1, "sshd", 9, 555)
 	p.process(701, 1, processName, 10, proxySockets...)
-	mustGet(t, sample(), 2, clientConnections)
+	enginetest.Want(t, sample(), 2, clientConnections)
 	if proc.pid != 701 {
 		t.Errorf("found %d", proc.pid)
 	}
 	if err := os.RemoveAll(filepath.Join(p.root, "701")); err != nil {
 		t.Fatal(err)
 	}
-	mustLack(t, sample(), cpuSeconds, "user")
+	enginetest.Absent(t, sample(), cpuSeconds, "user")
 	p.process(702, 1, processName, 11, proxySockets...)
-	mustLack(t, sample(), cpuSeconds, "user") // searched a second ago
+	enginetest.Absent(t, sample(), cpuSeconds, "user") // searched a second ago
 	now = now.Add(searchInterval)
-	mustGet(t, sample(), 0.14, cpuSeconds, "user")
+	enginetest.Want(t, sample(), 0.14, cpuSeconds, "user")
 }
 
 func TestRemoteProxyHasNoProcess(t *testing.T) {
@@ -354,4 +355,14 @@ func FuzzSocketTable(f *testing.F) {
 			t.Errorf("%d sockets of %d bytes", len(table), len(text))
 		}
 	})
+}
+
+// A proxy under load has a value for every measure of Atlas.
+func TestMeasures(t *testing.T) {
+	p := newProcTree(t)
+	p.underLoad()
+	p.process(9599, 1, processName, 204901, proxySockets...)
+	s := p.sampled()
+	setBackends(s, upAndUp)
+	enginetest.Measures(t, s, s, "connections", "server_cpu", "server_memory", "backend_connections", "backends_up", "open_files")
 }

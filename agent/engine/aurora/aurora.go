@@ -58,7 +58,7 @@ var (
 
 // series are the status variables that are a number each. Those that a version
 // does not have are absent. Times are microseconds.
-var series = []struct {
+var fields = []struct {
 	metric *measure.Metric
 	labels []string
 	name   string
@@ -117,9 +117,9 @@ func Details() func() mysql.Detail {
 
 // Status implements mysql.Detail.
 func (*Detail) Status() []string {
-	names := make([]string, len(series))
-	for i := range series {
-		names[i] = series[i].name
+	names := make([]string, len(fields))
+	for i := range fields {
+		names[i] = fields[i].name
 	}
 	return names
 }
@@ -145,8 +145,8 @@ func readStatus(status mysql.Values, out *engine.Status) {
 			byName[lower] = name
 		}
 	}
-	for i := range series {
-		s := &series[i]
+	for i := range fields {
+		s := &fields[i]
 		n, ok := status.Number(byName[strings.ToLower(s.name)])
 		if !ok || n < 0 {
 			continue

@@ -12,8 +12,9 @@ import (
 	driver "github.com/go-sql-driver/mysql"
 
 	"github.com/benchwatch/benchwatch/agent/engine"
+	"github.com/benchwatch/benchwatch/agent/engine/enginetest"
 	"github.com/benchwatch/benchwatch/agent/engine/mysql"
-	"github.com/benchwatch/benchwatch/agent/measure"
+	"github.com/benchwatch/benchwatch/agent/series"
 )
 
 // sections reads the composed answers: lines by the statement above them.
@@ -110,34 +111,12 @@ func sample(t *testing.T, d mysql.Detail, q mysql.Querier, server *mysql.Server,
 	if err != nil {
 		t.Fatal(err)
 	}
-	seen := map[string]bool{}
-	for _, v := range s.Values {
-		id := v.Metric.Name + strings.Join(v.Labels, ",")
-		if seen[id] || len(v.Labels) != len(v.Metric.Labels) {
-			t.Errorf("%s %v is set twice, or with the wrong labels", v.Metric.Name, v.Labels)
-		}
-		seen[id] = true
-	}
-	return s
-}
-
-func mustGet(t *testing.T, s *engine.Status, want float64, m *measure.Metric, labels ...string) {
-	t.Helper()
-	if v, ok := s.Get(m, labels...); !ok || v != want {
-		t.Errorf("%s %v is %v (known: %v), not %v", m.Name, labels, v, ok, want)
-	}
-}
-
-func mustLack(t *testing.T, s *engine.Status, m *measure.Metric, labels ...string) {
-	t.Helper()
-	if v, ok := s.Get(m, labels...); ok {
-		t.Errorf("%s %v is %v, but is unknown", m.Name, labels, v)
-	}
+	return enginetest.WellFormed(t, s)
 }
 
 func mustLag(t *testing.T, s *engine.Status, want float64) {
 	t.Helper()
-	if s.LagSeconds == nil || *s.LagSeconds != want {
+	if s.LagSeconds != series.Some(want) {
 		t.Errorf("lag %v, not %v", s.LagSeconds, want)
 	}
 }
@@ -147,17 +126,17 @@ func TestWriterAndReader(t *testing.T) {
 	newDetail := Details()
 	table := &querier{rows: composedRows(t)}
 	w := sample(t, newDetail(), table, server(t, writerID, "0"), cluster, status(t, 1))
-	if w.Flavour != "aurora" || w.Role != "primary" || !w.Replicating || w.LagSeconds != nil || w.Uptime != 24*time.Hour {
+	if w.Flavour != "aurora" || w.Role != "primary" || !w.Replicating || w.LagSeconds.Known || w.Uptime != 24*time.Hour {
 		t.Errorf("got %+v", w)
 	}
-	mustGet(t, w, 0.017462, replicaLag, readerID)
-	mustLack(t, w, replicaLag, writerID)
-	mustLack(t, w, replicaLag, "bench-aurora-old")
-	mustGet(t, w, 0.6125, serverCPU, writerID)
-	mustGet(t, w, 0.185, serverCPU, readerID)
-	mustLack(t, w, serverCPU, "bench-aurora-old")
-	mustGet(t, w, 1, readers)
-	mustGet(t, w, 1, isWriter)
+	enginetest.Want(t, w, 0.017462, replicaLag, readerID)
+	enginetest.Absent(t, w, replicaLag, writerID)
+	enginetest.Absent(t, w, replicaLag, "bench-aurora-old")
+	enginetest.Want(t, w, 0.6125, serverCPU, writerID)
+	enginetest.Want(t, w, 0.185, serverCPU, readerID)
+	enginetest.Absent(t, w, serverCPU, "bench-aurora-old")
+	enginetest.Want(t, w, 1, readers)
+	enginetest.Want(t, w, 1, isWriter)
 
 	nothing := &querier{}
 	r := sample(t, newDetail(), nothing, server(t, readerID, "ON"), cluster, mysql.Values{"Uptime": "5"})
@@ -165,7 +144,7 @@ func TestWriterAndReader(t *testing.T) {
 		t.Errorf("role %q, asked %d times", r.Role, nothing.asked)
 	}
 	mustLag(t, r, 0.017462)
-	mustGet(t, r, 0, isWriter)
+	enginetest.Want(t, r, 0, isWriter)
 	if engine.Reached(r.Position, w.Position) || !engine.Reached(w.Position, r.Position) {
 		t.Errorf("writer at %v, reader at %v", w.Position, r.Position)
 	}
@@ -220,12 +199,12 @@ func TestReaderAlone(t *testing.T) {
 	}
 	s := read(0)
 	mustLag(t, s, 0.017462)
-	mustLack(t, s, replicaLag, readerID) // only the writer sees that truly
-	if s = read(2 * time.Second); s.LagSeconds == nil {
+	enginetest.Absent(t, s, replicaLag, readerID) // only the writer sees that truly
+	if s = read(2 * time.Second); !s.LagSeconds.Known {
 		t.Error("lag is unknown after two seconds")
 	}
-	if s = read(4 * time.Second); s.LagSeconds != nil || s.Position == nil {
-		t.Errorf("lag %v of a table that stands still, position %v", *s.LagSeconds, s.Position)
+	if s = read(4 * time.Second); s.LagSeconds.Known || s.Position == nil {
+		t.Errorf("lag %v of a table that stands still, position %v", s.LagSeconds.Value, s.Position)
 	}
 	q.rows = rows(readerID + "|x|1|30|2026-01-15 10:00:09.000000|1")
 	mustLag(t, read(5*time.Second), 0.03)
@@ -252,25 +231,25 @@ func TestStrangeRows(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := sample(t, Details()(), &querier{rows: rows(writerRow, c.row)}, server(t, writerID, "OFF"), cluster, nil)
 			if c.lag < 0 {
-				mustLack(t, s, replicaLag, "r")
+				enginetest.Absent(t, s, replicaLag, "r")
 			} else {
-				mustGet(t, s, c.lag, replicaLag, "r")
+				enginetest.Want(t, s, c.lag, replicaLag, "r")
 			}
 			if c.cpu < 0 {
-				mustLack(t, s, serverCPU, "r")
+				enginetest.Absent(t, s, serverCPU, "r")
 			} else {
-				mustGet(t, s, c.cpu, serverCPU, "r")
+				enginetest.Want(t, s, c.cpu, serverCPU, "r")
 			}
-			mustGet(t, s, c.readers, readers)
+			enginetest.Want(t, s, c.readers, readers)
 		})
 	}
 	double := rows(writerRow, "r|x|50|900|2026-01-15 09:59:50|1", "r|y|50|10|2026-01-15 10:00:00|1")
-	mustGet(t, sample(t, Details()(), &querier{rows: double}, server(t, writerID, "0"), cluster, nil), 0.01, replicaLag, "r")
+	enginetest.Want(t, sample(t, Details()(), &querier{rows: double}, server(t, writerID, "0"), cluster, nil), 0.01, replicaLag, "r")
 	empty := sample(t, Details()(), &querier{}, server(t, writerID, "0"), cluster, nil)
 	if empty.Role != "primary" || empty.Position != nil {
 		t.Errorf("got %+v", empty)
 	}
-	mustLack(t, empty, readers)
+	enginetest.Absent(t, empty, readers)
 }
 
 // After a failover the table is right before the variables are.
@@ -281,32 +260,32 @@ func TestFailover(t *testing.T) {
 	if s.Role != "replica" {
 		t.Errorf("role %q", s.Role)
 	}
-	mustGet(t, s, 0, isWriter)
+	enginetest.Want(t, s, 0, isWriter)
 	mustLag(t, s, 0.005)
 }
 
 func TestStatusVariables(t *testing.T) {
 	first := sample(t, Details()(), &querier{}, server(t, writerID, "0"), cluster, status(t, 1))
 	second := sample(t, Details()(), &querier{}, server(t, writerID, "0"), cluster, status(t, 2))
-	mustGet(t, first, 1204331, commits)
-	mustGet(t, first, 4816.201123, commitSeconds)
-	mustGet(t, first, 7120.043312, statementTime, "select")
-	mustGet(t, first, 64, external)
-	mustGet(t, first, 24086511, engine.QueriesTotal)
-	mustLack(t, first, statementTime, "ddl")
-	mustLack(t, first, forwarded, "writer", "dml")
-	mustGet(t, second, 1219502, commits)
+	enginetest.Want(t, first, 1204331, commits)
+	enginetest.Want(t, first, 4816.201123, commitSeconds)
+	enginetest.Want(t, first, 7120.043312, statementTime, "select")
+	enginetest.Want(t, first, 64, external)
+	enginetest.Want(t, first, 24086511, engine.QueriesTotal)
+	enginetest.Absent(t, first, statementTime, "ddl")
+	enginetest.Absent(t, first, forwarded, "writer", "dml")
+	enginetest.Want(t, second, 1219502, commits)
 
 	s := sample(t, Details()(), &querier{}, server(t, writerID, "0"), cluster, mysql.Values{
 		"AURORADB_COMMITS": "5", "aurora_lockmgr_memory_used": "77", "Aurora_fwd_master_dml_stmt_count": "3",
 		"Aurora_fwd_writer_dml_stmt_count": "4", "AuroraDb_ddl_stmt_duration": "", "AuroraDb_commit_latency": "-1",
 		"Innodb_os_log_written": "9", "Innodb_buffer_pool_pages_dirty": "0", "Innodb_buffer_pool_pages_free": "12", "Innodb_data_fsyncs": "1",
 	})
-	mustGet(t, s, 5, commits)
-	mustGet(t, s, 77, lockMemory)
-	mustGet(t, s, 4, forwarded, "writer", "dml")
-	mustLack(t, s, statementTime, "ddl")
-	mustLack(t, s, commitSeconds)
+	enginetest.Want(t, s, 5, commits)
+	enginetest.Want(t, s, 77, lockMemory)
+	enginetest.Want(t, s, 4, forwarded, "writer", "dml")
+	enginetest.Absent(t, s, statementTime, "ddl")
+	enginetest.Absent(t, s, commitSeconds)
 	pages := 0
 	for _, v := range s.Values {
 		if strings.HasPrefix(v.Metric.Name, "mysql_innodb_log_") || strings.HasPrefix(v.Metric.Name, "mysql_innodb_data_") {
@@ -327,8 +306,8 @@ func TestNoRight(t *testing.T) {
 	if len(s.Missing) != 1 || s.Role != "primary" {
 		t.Errorf("missing %q, role %q", s.Missing, s.Role)
 	}
-	mustGet(t, s, 1204331, commits)
-	mustLack(t, s, readers)
+	enginetest.Want(t, s, 1204331, commits)
+	enginetest.Absent(t, s, readers)
 }
 
 // Another server of the family is left alone.
@@ -342,4 +321,20 @@ func TestNotAurora(t *testing.T) {
 	if len(s.Values) != 0 || q.asked != 0 || s.Role != "" {
 		t.Errorf("got %+v, asked %d times", s, q.asked)
 	}
+}
+
+// The composed answers of a writer give a value for every measure of Aurora.
+func TestMeasures(t *testing.T) {
+	d := Details()()
+	table := &querier{rows: composedRows(t)}
+	first := sample(t, d, table, server(t, writerID, "0"), cluster, status(t, 1))
+	second := sample(t, d, table, server(t, writerID, "0"), cluster, status(t, 2))
+	enginetest.Measures(t, first, second, "commits", "commit_latency", "active_sessions")
+
+	statuses := make([]*engine.Status, 2)
+	for i, n := range []string{"10", "25"} {
+		statuses[i] = &engine.Status{}
+		readStatus(mysql.Values{"Aurora_fwd_writer_dml_stmt_count": n, "Aurora_lockmgr_memory_used": n, "AuroraDb_thread_deadlocks": n}, statuses[i])
+	}
+	enginetest.Measures(t, statuses[0], statuses[1], "forwarded_statements", "lock_manager_memory", "deadlocks")
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/engine"
 	"github.com/benchwatch/benchwatch/agent/engine/mysql"
 	"github.com/benchwatch/benchwatch/agent/measure"
+	"github.com/benchwatch/benchwatch/agent/series"
 )
 
 const (
@@ -156,9 +157,8 @@ func (d *Detail) place(out *engine.Status, cluster string, shown view, self inst
 		at := self.updated.Add(-time.Duration(self.lag * float64(time.Second)))
 		out.Position, out.Replicating = position{cluster, at}, true
 	}
-	if out.LagSeconds == nil && (fromWriter || d.own.fresh(shown)) {
-		lag := self.lag
-		out.LagSeconds = &lag
+	if !out.LagSeconds.Known && (fromWriter || d.own.fresh(shown)) {
+		out.LagSeconds = series.Some(self.lag)
 	}
 }
 

@@ -9,9 +9,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/benchwatch/benchwatch/agent/engine"
+	"github.com/benchwatch/benchwatch/agent/engine/enginetest"
 	"github.com/benchwatch/benchwatch/agent/engine/mysql"
 	"github.com/benchwatch/benchwatch/agent/engine/mysql/replay"
-	"github.com/benchwatch/benchwatch/agent/measure"
 )
 
 // play samples the three nodes of a recording. The frame of Unix second t is
@@ -52,28 +52,6 @@ func node(t *testing.T, frames []engine.Frame, first, second int64, name string)
 	return nil
 }
 
-func value(t *testing.T, s *engine.Sample, m *measure.Metric) float64 {
-	t.Helper()
-	if !s.Up() {
-		t.Fatalf("%s is down: %v", s.Target.Name, s.Err)
-	}
-	v, ok := s.Status.Get(m)
-	if !ok {
-		t.Fatalf("%s has no %s", s.Target.Name, m.Name)
-	}
-	return v
-}
-
-func checkLag(t *testing.T, s *engine.Sample, transactions, seconds float64) {
-	t.Helper()
-	if s.LagTransactions == nil || *s.LagTransactions != transactions {
-		t.Errorf("lag %v transactions, want %v", s.LagTransactions, transactions)
-	}
-	if s.LagSeconds == nil || math.Abs(*s.LagSeconds-seconds) > 0.002 {
-		t.Errorf("lag %v seconds, want %v", s.LagSeconds, seconds)
-	}
-}
-
 // n3 is held by a read lock past the end of the load, at 220.37, until 224.50.
 func TestDrain(t *testing.T) {
 	frames, first := play(t, "drain")
@@ -81,13 +59,13 @@ func TestDrain(t *testing.T) {
 	// n3 stands at 184069. n1 was at 183765 at 200.012537 and at 184776 at
 	// 201.015810, so at 184069 at 200.314; n3 answers at 215.141985.
 	n3 := node(t, frames, first, 1795225215, "n3")
-	checkLag(t, n3, 199051-184069, 14.828)
-	if !n3.Status.Replicating || value(t, n3, localState) != 2 || value(t, n3, desyncCount) != 1 {
+	enginetest.Lag(t, n3, 199051-184069, 14.828, 0.002)
+	if !n3.Status.Replicating || enginetest.Value(t, n3, localState) != 2 || enginetest.Value(t, n3, desyncCount) != 1 {
 		t.Error("a desynced node must show as such, and be compared")
 	}
 	// The load is over: the distance stays, the age grows by a second each second.
-	checkLag(t, node(t, frames, first, 1795225223, "n3"), 206778-184069, 22.696)
-	checkLag(t, node(t, frames, first, 1795225224, "n3"), 206778-184069, 23.695)
+	enginetest.Lag(t, node(t, frames, first, 1795225223, "n3"), 206778-184069, 22.696, 0.002)
+	enginetest.Lag(t, node(t, frames, first, 1795225224, "n3"), 206778-184069, 23.695, 0.002)
 
 	goal := node(t, frames, first, 1795225221, "n1").Status.Position
 	reached := map[string]int64{}
@@ -111,7 +89,7 @@ func TestFlowControl(t *testing.T) {
 	frames, first := play(t, "slow-cpu")
 	paused := func(from, to int64, name string) float64 {
 		a, b := node(t, frames, first, from, name), node(t, frames, first, to, name)
-		return (value(t, b, pausedSeconds) - value(t, a, pausedSeconds)) / b.Answered.Sub(a.Answered).Seconds()
+		return (enginetest.Value(t, b, pausedSeconds) - enginetest.Value(t, a, pausedSeconds)) / b.Answered.Sub(a.Answered).Seconds()
 	}
 	// n1: 7475052616 - 7249807633 ns between 145.011487 and 146.007354.
 	if got := paused(1795225145, 1795225146, "n1"); math.Abs(got-0.22618) > 1e-4 {
@@ -121,14 +99,14 @@ func TestFlowControl(t *testing.T) {
 		t.Errorf("paused share %v in a second without a pause", got)
 	}
 	n1, n3 := node(t, frames, first, 1795225146, "n1"), node(t, frames, first, 1795225146, "n3")
-	if value(t, n1, flowControlSent) != 0 || value(t, n3, flowControlSent) != 607 || value(t, n3, flowControlRecv) != 1209 {
+	if enginetest.Value(t, n1, flowControlSent) != 0 || enginetest.Value(t, n3, flowControlSent) != 607 || enginetest.Value(t, n3, flowControlRecv) != 1209 {
 		t.Error("who asked for the pauses is wrong")
 	}
 	// n1 writes, n3 applies: 568 commits on n1 in a second, none on n3.
-	if got := value(t, node(t, frames, first, 1795225147, "n1"), localCommits) - value(t, n1, localCommits); got != 350 {
+	if got := enginetest.Value(t, node(t, frames, first, 1795225147, "n1"), localCommits) - enginetest.Value(t, n1, localCommits); got != 350 {
 		t.Errorf("%v local commits, want 350", got)
 	}
-	if value(t, n3, localCommits) != 0 {
+	if enginetest.Value(t, n3, localCommits) != 0 {
 		t.Error("an applier has local commits")
 	}
 	if q, ok := n3.Status.Get(engine.StatementsTotal); !ok || q != 611524 {
@@ -146,28 +124,28 @@ func TestKilledAndRejoined(t *testing.T) {
 	}
 	// The survivors commit nothing until the cluster has noticed.
 	n1 := node(t, frames, first, 1795225282, "n1")
-	if n1.Status.Position.Scalar() != 222537 || value(t, n1, clusterSize) != 3 || value(t, n1, configurationID) != 3 {
+	if n1.Status.Position.Scalar() != 222537 || enginetest.Value(t, n1, clusterSize) != 3 || enginetest.Value(t, n1, configurationID) != 3 {
 		t.Error("the silent seconds are wrong")
 	}
 	n1 = node(t, frames, first, 1795225283, "n1")
-	if value(t, n1, clusterSize) != 2 || value(t, n1, configurationID) != 4 {
+	if enginetest.Value(t, n1, clusterSize) != 2 || enginetest.Value(t, n1, configurationID) != 4 {
 		t.Error("the death was not seen")
 	}
-	if donor := node(t, frames, first, 1795225299, "n1"); value(t, donor, localState) != 2 {
+	if donor := node(t, frames, first, 1795225299, "n1"); enginetest.Value(t, donor, localState) != 2 {
 		t.Error("n1 is donor")
 	}
 	// Its first answer: joining, not ready, and how far it is behind.
 	n3 := node(t, frames, first, 1795225307, "n3")
-	if value(t, n3, localState) != 1 || value(t, n3, ready) != 0 || value(t, n3, receiveQueue) != 8228 || n3.Restarts != 1 {
+	if enginetest.Value(t, n3, localState) != 1 || enginetest.Value(t, n3, ready) != 0 || enginetest.Value(t, n3, receiveQueue) != 8228 || n3.Restarts != 1 {
 		t.Errorf("joining node: %+v", n3)
 	}
-	if *n3.LagTransactions != 249413-243901 {
-		t.Errorf("joining node is %v behind", *n3.LagTransactions)
+	if n3.LagTransactions.Value != 249413-243901 {
+		t.Errorf("joining node is %v behind", n3.LagTransactions.Value)
 	}
-	if n3 = node(t, frames, first, 1795225311, "n3"); value(t, n3, localState) != 3 {
+	if n3 = node(t, frames, first, 1795225311, "n3"); enginetest.Value(t, n3, localState) != 3 {
 		t.Error("joined")
 	}
-	if n3 = node(t, frames, first, 1795225313, "n3"); value(t, n3, localState) != 4 || value(t, n3, ready) != 1 || n3.Restarts != 1 {
+	if n3 = node(t, frames, first, 1795225313, "n3"); enginetest.Value(t, n3, localState) != 4 || enginetest.Value(t, n3, ready) != 1 || n3.Restarts != 1 {
 		t.Error("synced")
 	}
 	for i := range frames {
@@ -181,10 +159,28 @@ func TestKilledAndRejoined(t *testing.T) {
 func TestReadLock(t *testing.T) {
 	frames, first := play(t, "slow-ftwrl")
 	n3 := node(t, frames, first, 1795224857, "n3")
-	if value(t, n3, localState) != 2 || value(t, n3, receiveQueue) != 9025 || n3.Status.Position.Scalar() != 70165 {
+	if enginetest.Value(t, n3, localState) != 2 || enginetest.Value(t, n3, receiveQueue) != 9025 || n3.Status.Position.Scalar() != 70165 {
 		t.Errorf("locked node: %+v", n3.Status)
 	}
-	if n3 = node(t, frames, first, 1795224862, "n3"); value(t, n3, localState) != 4 || value(t, n3, receiveQueue) != 1 {
+	if n3 = node(t, frames, first, 1795224862, "n3"); enginetest.Value(t, n3, localState) != 4 || enginetest.Value(t, n3, receiveQueue) != 1 {
 		t.Errorf("after the lock: %+v", n3.Status)
+	}
+}
+
+// A recorded node has a value for every measure of Galera, except for those of
+// Percona XtraDB Cluster.
+func TestMeasures(t *testing.T) {
+	frames, first := play(t, "drain")
+	previous, current := node(t, frames, first, 1795225199, "n1"), node(t, frames, first, 1795225200, "n1")
+	enginetest.Measures(t, previous.Status, current.Status, "queries", "commits", "rollbacks", "transactions", "connections", "threads_running",
+		"flow_control", "flow_control_sent", "replication_queue", "write_sets", "send_queue", "certification_failures", "brute_force_aborts",
+		"cluster_size", "applier_threads")
+	w := engine.NewWindow(previous, current)
+	used, _ := engine.CommitRate.Used(w)
+	if used.Metric != localCommits {
+		t.Errorf("commits are taken from %s", used.Metric.Name)
+	}
+	if lag := w.Now(engine.LagSeconds); !lag.Known {
+		t.Error("lag of n1 is unknown")
 	}
 }

@@ -193,7 +193,7 @@ func (d *Detail) readApplier(ctx context.Context, q mysql.Querier, out *engine.S
 	case err != nil:
 		return err
 	}
-	if out.LagSeconds == nil {
+	if !out.LagSeconds.Known {
 		out.LagSeconds = lag
 	}
 	return nil

@@ -10,22 +10,8 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/benchwatch/benchwatch/agent/engine"
-	"github.com/benchwatch/benchwatch/agent/measure"
+	"github.com/benchwatch/benchwatch/agent/engine/enginetest"
 )
-
-func mustGet(t *testing.T, s *engine.Status, want float64, m *measure.Metric, labels ...string) {
-	t.Helper()
-	if v, ok := s.Get(m, labels...); !ok || v != want {
-		t.Errorf("%s %v is %v (known: %v), not %v", m.Name, labels, v, ok, want)
-	}
-}
-
-func mustLack(t *testing.T, s *engine.Status, m *measure.Metric, labels ...string) {
-	t.Helper()
-	if v, ok := s.Get(m, labels...); ok {
-		t.Errorf("%s %v is %v, but is unknown", m.Name, labels, v)
-	}
-}
 
 // Which type a number has differs from version to version.
 func TestNumbersOfAnyType(t *testing.T) {
@@ -49,16 +35,16 @@ func TestNumbersOfAnyType(t *testing.T) {
 	status = with(status, int32(80), "flowControl", "targetRateLimit")
 	f.answer("serverStatus", status)
 	s := mustProbe(t, openFake(t, f))
-	mustGet(t, s, 7, engine.OperationsTotal, "insert")
-	mustGet(t, s, 1<<53, engine.OperationsTotal, "query")
-	mustGet(t, s, 2.5, engine.OperationsTotal, "update")
-	mustGet(t, s, 9007199254740992, engine.OperationsTotal, "delete")
-	mustGet(t, s, 42, engine.OperationsTotal, "getmore")
+	enginetest.Want(t, s, 7, engine.OperationsTotal, "insert")
+	enginetest.Want(t, s, 1<<53, engine.OperationsTotal, "query")
+	enginetest.Want(t, s, 2.5, engine.OperationsTotal, "update")
+	enginetest.Want(t, s, 9007199254740992, engine.OperationsTotal, "delete")
+	enginetest.Want(t, s, 42, engine.OperationsTotal, "getmore")
 	for _, op := range []string{"command", "words", "nothing", "deprecated"} {
-		mustLack(t, s, engine.OperationsTotal, op)
+		enginetest.Absent(t, s, engine.OperationsTotal, op)
 	}
-	mustGet(t, s, 1, flowControlLagged)
-	mustGet(t, s, 80, flowControlTarget)
+	enginetest.Want(t, s, 1, flowControlLagged)
+	enginetest.Want(t, s, 80, flowControlTarget)
 }
 
 // A section that is not there leaves its metrics unknown; none becomes 0.
@@ -93,8 +79,8 @@ func TestFerretDB(t *testing.T) {
 	if s.Version != "7.0.42" || s.Role != "standalone" || s.Uptime != 37758*time.Millisecond || s.Position != nil {
 		t.Errorf("got %+v", s)
 	}
-	mustLack(t, s, engine.QueriesTotal)
-	mustLack(t, s, engine.Connections)
+	enginetest.Absent(t, s, engine.QueriesTotal)
+	enginetest.Absent(t, s, engine.Connections)
 	if n := f.commands()["replSetGetStatus"]; n != 0 {
 		t.Errorf("replSetGetStatus was asked %d times of a server without a set", n)
 	}
@@ -152,7 +138,7 @@ func TestMongosWithoutRights(t *testing.T) {
 	f := newFake(t)
 	serve(t, f, 1, composed, "8.0", "mongos")
 	p := openFake(t, f)
-	mustGet(t, mustProbe(t, p), 3, shardCount)
+	enginetest.Want(t, mustProbe(t, p), 3, shardCount)
 	for _, c := range []string{"serverStatus", "listShards", "balancerStatus", "find", "aggregate"} {
 		f.answer(c, fixture(t, composed, "8.0", "errors", "unauthorized.json"))
 	}
@@ -165,7 +151,7 @@ func TestMongosWithoutRights(t *testing.T) {
 		a.until = time.Now().Add(-time.Second)
 		p.shards.answers[what] = a
 	}
-	mustLack(t, mustProbe(t, p), shardCount)
+	enginetest.Absent(t, mustProbe(t, p), shardCount)
 }
 
 // An arbiter holds no users: the driver must not try to log in.
@@ -180,7 +166,7 @@ func TestArbiterWithUser(t *testing.T) {
 	if s.Role != "arbiter" || s.Position != nil || s.Replicating {
 		t.Errorf("got %+v", s)
 	}
-	mustGet(t, s, 7, setState)
+	enginetest.Want(t, s, 7, setState)
 	if n := f.commands()["saslStart"]; n != 0 {
 		t.Errorf("tried to log in %d times", n)
 	}
@@ -237,7 +223,7 @@ func TestOplogWindowFromServerStatus(t *testing.T) {
 	status = with(status, bson.Timestamp{T: 1767258000, I: 1}, "oplog", "earliestOptime")
 	f.answer("serverStatus", status)
 	s := mustProbe(t, openFake(t, f))
-	mustGet(t, s, 3599, oplogWindow)
+	enginetest.Want(t, s, 3599, oplogWindow)
 	if n := f.commands()["find"]; n != 0 {
 		t.Errorf("the oplog was read %d times", n)
 	}

@@ -17,6 +17,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/benchwatch/benchwatch/agent/engine"
+	"github.com/benchwatch/benchwatch/agent/engine/enginetest"
 	"github.com/benchwatch/benchwatch/agent/measure"
 )
 
@@ -61,26 +62,7 @@ func mustProbe(t *testing.T, p *prober) *engine.Status {
 	if err != nil {
 		t.Fatal(err)
 	}
-	seen := map[string]bool{}
-	for _, v := range s.Values {
-		id := series(&v)
-		if seen[id] {
-			t.Errorf("%s is set twice", id)
-		}
-		seen[id] = true
-		if len(v.Labels) != len(v.Metric.Labels) {
-			t.Errorf("%s has %d label values, not %d", id, len(v.Labels), len(v.Metric.Labels))
-		}
-	}
-	return s
-}
-
-func series(v *engine.Value) string {
-	var labels []string
-	for i, value := range v.Labels {
-		labels = append(labels, fmt.Sprintf("%s=%q", v.Metric.Labels[i], value))
-	}
-	return v.Metric.Name + "{" + strings.Join(labels, ",") + "}"
+	return enginetest.WellFormed(t, s)
 }
 
 // serve lets the fake answer as the fixtures of a version and role do.
@@ -125,6 +107,15 @@ func serve(t *testing.T, f *fakeServer, sample int, path ...string) {
 	f.answer("find", cursor("local.oplog.rs", bson.D{{Key: "ts", Value: bson.Timestamp{T: 1767175199, I: 7}}}))
 }
 
+// seriesName names a value as the golden files do, with braces also where there
+// are no labels.
+func seriesName(v *engine.Value) string {
+	if len(v.Labels) == 0 {
+		return v.Name() + "{}"
+	}
+	return v.Name()
+}
+
 // describe writes two samples of a server in lines that can be compared.
 func describe(first, second *engine.Status) string {
 	var b strings.Builder
@@ -134,8 +125,8 @@ func describe(first, second *engine.Status) string {
 			position = s.Position.String()
 		}
 		lag := "unknown"
-		if s.CoarseLagSeconds != nil {
-			lag = fmt.Sprint(*s.CoarseLagSeconds)
+		if s.CoarseLagSeconds.Known {
+			lag = fmt.Sprint(s.CoarseLagSeconds.Value)
 		}
 		fmt.Fprintf(&b, "version %s flavour %s role %q uptime %v position %s replicating %v own lag %s delay %v\n",
 			s.Version, s.Flavour, s.Role, s.Uptime, position, s.Replicating, lag, s.Delay)
@@ -145,10 +136,10 @@ func describe(first, second *engine.Status) string {
 	}
 	lines := map[string]string{}
 	for _, v := range first.Values {
-		lines[series(&v)] = fmt.Sprint(v.V)
+		lines[seriesName(&v)] = fmt.Sprint(v.V)
 	}
 	for _, v := range second.Values {
-		id := series(&v)
+		id := seriesName(&v)
 		if _, ok := lines[id]; !ok {
 			lines[id] = "absent"
 		}
@@ -219,10 +210,23 @@ func checkRates(t *testing.T, first, second *engine.Status) {
 	for _, v := range second.Values {
 		before, ok := first.Get(v.Metric, v.Labels...)
 		if !ok {
-			t.Errorf("%s is missing in the first sample", series(&v))
+			t.Errorf("%s is missing in the first sample", seriesName(&v))
 		}
 		if v.Metric.Kind == measure.Counter && v.V < before {
-			t.Errorf("counter %s goes from %v to %v", series(&v), before, v.V)
+			t.Errorf("counter %s goes from %v to %v", seriesName(&v), before, v.V)
 		}
 	}
+}
+
+// A member under load has a value for every measure of MongoDB.
+func TestMeasures(t *testing.T) {
+	f := newFake(t)
+	p := openFake(t, f)
+	serve(t, f, 1, composed, "8.0", "pss-primary")
+	first := mustProbe(t, p)
+	serve(t, f, 2, composed, "8.0", "pss-primary")
+	second := mustProbe(t, p)
+	enginetest.Measures(t, first, second, "queries", "commits", "rollbacks", "connections", "threads_running", "server_latency", "flow_control",
+		"server_cpu", "server_memory", "cluster_size", "queued_operations", "write_conflicts", "cache_dirty", "cache_evictions", "checkpoint_duration",
+		"cache_limit")
 }

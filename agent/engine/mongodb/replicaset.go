@@ -5,6 +5,7 @@ import (
 
 	"github.com/benchwatch/benchwatch/agent/engine"
 	"github.com/benchwatch/benchwatch/agent/measure"
+	"github.com/benchwatch/benchwatch/agent/series"
 )
 
 // States of a member, as replSetGetStatus numbers them.
@@ -220,8 +221,7 @@ func readMemberStates(s *engine.Status, d document, members []setMember) {
 		}
 		s.Set(memberLag, lag.Seconds(), m.name)
 		if m.self && s.Replicating {
-			own := max(0, lag-s.Delay).Seconds()
-			s.CoarseLagSeconds = &own
+			s.CoarseLagSeconds = series.Some(max(0, lag-s.Delay).Seconds())
 		}
 	}
 }

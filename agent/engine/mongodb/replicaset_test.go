@@ -9,6 +9,8 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/benchwatch/benchwatch/agent/engine"
+	"github.com/benchwatch/benchwatch/agent/engine/enginetest"
+	"github.com/benchwatch/benchwatch/agent/series"
 )
 
 // second0 is the moment of the composed members below.
@@ -112,21 +114,21 @@ func TestMembersAsOneSeesThem(t *testing.T) {
 			}
 			for _, name := range []string{"a", "b", "c"} {
 				if want, ok := c.lag[name]; ok {
-					mustGet(t, &s, want, memberLag, name)
+					enginetest.Want(t, &s, want, memberLag, name)
 				} else {
-					mustLack(t, &s, memberLag, name)
+					enginetest.Absent(t, &s, memberLag, name)
 				}
 			}
 			switch {
-			case c.own == unknown && s.CoarseLagSeconds != nil:
-				t.Errorf("own lag %v, but is unknown", *s.CoarseLagSeconds)
-			case c.own != unknown && (s.CoarseLagSeconds == nil || *s.CoarseLagSeconds != c.own):
+			case c.own == unknown && s.CoarseLagSeconds.Known:
+				t.Errorf("own lag %v, but is unknown", s.CoarseLagSeconds.Value)
+			case c.own != unknown && s.CoarseLagSeconds != series.Some(c.own):
 				t.Errorf("own lag %v, not %v", s.CoarseLagSeconds, c.own)
 			}
 			if s.Replicating != (c.own != unknown || c.primaries == 0) {
 				t.Errorf("replicating: %v", s.Replicating)
 			}
-			mustGet(t, &s, c.primaries, setPrimaries)
+			enginetest.Want(t, &s, c.primaries, setPrimaries)
 		})
 	}
 }
@@ -207,7 +209,7 @@ func TestLagOfMembersAtTheSameTick(t *testing.T) {
 			select {
 			case frame := <-frames:
 				b := &frame.Samples[1]
-				if frame.Samples[0].Up() && b.Up() && b.LagSeconds != nil && ok(*b.LagSeconds) {
+				if frame.Samples[0].Up() && b.Up() && b.LagSeconds.Known && ok(b.LagSeconds.Value) {
 					return b
 				}
 			case <-timeout:
@@ -218,8 +220,8 @@ func TestLagOfMembersAtTheSameTick(t *testing.T) {
 	await("no lag at first", func(lag float64) bool { return lag == 0 })
 	position("a", 1, 10)
 	b := await("growing lag", func(lag float64) bool { return lag > 2*interval.Seconds() })
-	if b.LagTransactions != nil {
-		t.Errorf("%v transactions behind, but optimes can't be counted", *b.LagTransactions)
+	if b.LagTransactions.Known {
+		t.Errorf("%v transactions behind, but optimes can't be counted", b.LagTransactions.Value)
 	}
 	position("b", 2, 10)
 	await("having caught up", func(lag float64) bool { return lag == 0 })

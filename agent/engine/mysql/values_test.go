@@ -9,6 +9,7 @@ import (
 	driver "github.com/go-sql-driver/mysql"
 
 	"github.com/benchwatch/benchwatch/agent/engine"
+	"github.com/benchwatch/benchwatch/agent/engine/enginetest"
 	"github.com/benchwatch/benchwatch/agent/measure"
 )
 
@@ -201,4 +202,18 @@ func FuzzServer(f *testing.F) {
 			}
 		}
 	})
+}
+
+// A MariaDB server under load has a value for every measure of InnoDB.
+func TestMeasures(t *testing.T) {
+	var statuses []*engine.Status
+	for _, n := range []string{"1000", "1500"} {
+		statuses = append(statuses, decode(t, Values{
+			"Questions": n, "Com_commit": n, "Com_rollback": n, "Threads_connected": "5", "Threads_running": "2", "Innodb_row_lock_time": n,
+			"Innodb_deadlocks": n, "Innodb_buffer_pool_reads": n, "Innodb_buffer_pool_read_requests": n + "0",
+			"Innodb_checkpoint_age": n, "Innodb_history_list_length": n,
+		}))
+	}
+	enginetest.Measures(t, statuses[0], statuses[1], "queries", "commits", "rollbacks", "transactions", "connections", "threads_running",
+		"lock_waits", "deadlocks", "buffer_pool_misses", "checkpoint_age", "history_list")
 }

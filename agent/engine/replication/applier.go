@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/benchwatch/benchwatch/agent/engine/mysql"
+	"github.com/benchwatch/benchwatch/agent/series"
 )
 
 // Applier measures lag in time from MySQL 8's table of applier workers, which
@@ -24,19 +25,21 @@ const askWorkers = "SELECT CHANNEL_NAME, SERVICE_STATE, APPLYING_TRANSACTION, LA
 	" UNIX_TIMESTAMP(LAST_APPLIED_TRANSACTION_END_APPLY_TIMESTAMP) AS applied_end" +
 	" FROM performance_schema.replication_applier_status_by_worker"
 
-// Lag returns the age of the oldest transaction that is being applied, or
-// else, if one was applied since the last call, how old that was at its end;
-// nil if neither. An empty channel means all but those of a group.
-func (a *Applier) Lag(ctx context.Context, q mysql.Querier, channel string) (*float64, error) {
+// Lag returns the age in seconds of the oldest transaction that is being
+// applied. If none is, but one was applied since the last call, it returns how
+// old that was at its end. Otherwise the lag is unknown. An empty channel means
+// all channels except those of Group Replication.
+func (a *Applier) Lag(ctx context.Context, q mysql.Querier, channel string) (series.Optional[float64], error) {
+	unknown := series.Optional[float64]{}
 	statement := askWorkers + " WHERE CHANNEL_NAME NOT LIKE 'group\\_replication\\_%'"
 	if channel != "" {
 		statement = askWorkers + " WHERE CHANNEL_NAME = '" + channel + "'"
 	}
 	rows, err := q.Rows(ctx, statement)
 	if err != nil {
-		return nil, err
+		return unknown, err
 	}
-	var running, finished *float64
+	var running, finished series.Optional[float64]
 	var newest float64
 	last := ""
 	for _, row := range rows {
@@ -47,9 +50,7 @@ func (a *Applier) Lag(ctx context.Context, q mysql.Querier, channel string) (*fl
 		// An unset time is the year 0, which UNIX_TIMESTAMP makes 0.
 		if id, _ := row.Text("APPLYING_TRANSACTION"); id != "" {
 			if committed, ok := row.Number("applying_committed"); ok && committed > 0 {
-				if age := max(0, now-committed); running == nil || age > *running {
-					running = &age
-				}
+				running = series.Some(max(running.Value, now-committed))
 			}
 		}
 		end, ok1 := row.Number("applied_end")
@@ -59,16 +60,15 @@ func (a *Applier) Lag(ctx context.Context, q mysql.Querier, channel string) (*fl
 		}
 		newest = end
 		last, _ = row.Text("LAST_APPLIED_TRANSACTION")
-		age := max(0, end-committed)
-		finished = &age
+		finished = series.Some(max(0, end-committed))
 	}
 	fresh := a.last != "" && last != a.last
 	a.last = last
 	switch {
-	case running != nil:
+	case running.Known:
 		return running, nil
 	case fresh:
 		return finished, nil
 	}
-	return nil, nil
+	return unknown, nil
 }

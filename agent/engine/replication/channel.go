@@ -8,6 +8,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/engine/gtid"
 	"github.com/benchwatch/benchwatch/agent/engine/mysql"
 	"github.com/benchwatch/benchwatch/agent/measure"
+	"github.com/benchwatch/benchwatch/agent/series"
 )
 
 var (
@@ -28,7 +29,7 @@ type channel struct {
 	connecting bool
 	applying   bool
 
-	behind  *float64 // the replica's own seconds
+	behind  series.Optional[float64] // the replica's own seconds
 	delay   time.Duration
 	waiting string // transactions received, in the server's notation
 	done    string // transactions executed
@@ -48,7 +49,7 @@ func newChannel(row mysql.Row) channel {
 	applier, _ := row.Text("Replica_SQL_Running", "Slave_SQL_Running")
 	c.applying = strings.EqualFold(applier, "Yes")
 	if seconds, ok := row.Number("Seconds_Behind_Source", "Seconds_Behind_Master"); ok && seconds >= 0 {
-		c.behind = &seconds
+		c.behind = series.Some(seconds)
 	}
 	if seconds, ok := row.Uint("SQL_Delay"); ok && seconds < 1<<31 {
 		c.delay = time.Duration(seconds) * time.Second
@@ -71,8 +72,8 @@ func (c *channel) report(out *engine.Status) {
 	out.Set(engine.ReplicationRunning, truth(c.receiving), c.name, "receiver")
 	out.Set(engine.ReplicationRunning, truth(c.applying), c.name, "applier")
 	out.Set(receiverConnecting, truth(c.connecting), c.name)
-	if c.behind != nil {
-		out.Set(secondsBehind, *c.behind, c.name)
+	if c.behind.Known {
+		out.Set(secondsBehind, c.behind.Value, c.name)
 	}
 	if c.row.Has("SQL_Delay") {
 		out.Set(configuredDelay, c.delay.Seconds(), c.name)
@@ -93,25 +94,18 @@ func (c *channel) report(out *engine.Status) {
 	}
 }
 
-// reportLag says what the channels say of their lag, the worst of them. One
-// that does not know makes the whole unknown.
+// reportLag sets the largest lag that the channels report. It is unknown if that
+// of one channel is.
 func reportLag(channels []channel, out *engine.Status) {
-	var worst *float64
-	known := len(channels) > 0
+	worst, known := 0.0, len(channels) > 0
 	for i := range channels {
 		c := &channels[i]
 		out.Delay = max(out.Delay, c.delay)
-		if c.behind == nil {
-			known = false
-			continue
-		}
-		lag := max(0, *c.behind-c.delay.Seconds())
-		if worst == nil || lag > *worst {
-			worst = &lag
-		}
+		known = known && c.behind.Known
+		worst = max(worst, c.behind.Value-c.delay.Seconds())
 	}
-	if known && out.CoarseLagSeconds == nil {
-		out.CoarseLagSeconds = worst
+	if known && !out.CoarseLagSeconds.Known {
+		out.CoarseLagSeconds = series.Some(worst)
 	}
 }
 

@@ -2,11 +2,11 @@ package replication
 
 import (
 	"log/slog"
-	"math"
 	"testing"
 	"testing/synctest"
 
 	"github.com/benchwatch/benchwatch/agent/engine"
+	"github.com/benchwatch/benchwatch/agent/engine/enginetest"
 	"github.com/benchwatch/benchwatch/agent/engine/mysql"
 	"github.com/benchwatch/benchwatch/agent/engine/mysql/replay"
 )
@@ -59,23 +59,6 @@ func running(t *testing.T, s *engine.Sample, receiver, applier float64) {
 	}
 }
 
-func lag(t *testing.T, s *engine.Sample, transactions, seconds float64) {
-	t.Helper()
-	if s.LagTransactions == nil || *s.LagTransactions != transactions {
-		t.Errorf("lag %v transactions, want %v", deref(s.LagTransactions), transactions)
-	}
-	if s.LagSeconds == nil || math.Abs(*s.LagSeconds-seconds) > 0.005 {
-		t.Errorf("lag %v seconds, want %v", deref(s.LagSeconds), seconds)
-	}
-}
-
-func deref(f *float64) any {
-	if f == nil {
-		return "absent"
-	}
-	return *f
-}
-
 // The sequence of both recordings of a primary and its replica: CPU cut at
 // 113.3, lifted at 131.3; applier stopped at 143.3, started at 152.4; receiver
 // unable to log in from 160.5 to 172.8; load over at 182.5.
@@ -84,7 +67,7 @@ func TestMySQL(t *testing.T) {
 
 	s := replica(frames, first, 1795226121) // applying far behind: the workers know it best
 	running(t, s, 1, 1)
-	lag(t, s, 4191-2098, 6.985)
+	enginetest.Lag(t, s, 4191-2098, 6.985, 0.005)
 	if frames[0].Samples[0].Status.Role != "primary" || s.Status.Role != "replica" {
 		t.Error("roles are wrong")
 	}
@@ -97,17 +80,17 @@ func TestMySQL(t *testing.T) {
 	a, b := replica(frames, first, 1795226147), replica(frames, first, 1795226149)
 	for _, s := range []*engine.Sample{a, b} {
 		running(t, s, 1, 0)
-		if _, ok := s.Status.Get(secondsBehind, ""); ok || s.Status.LagSeconds != nil || s.Status.CoarseLagSeconds != nil {
+		if _, ok := s.Status.Get(secondsBehind, ""); ok || s.Status.LagSeconds.Known || s.Status.CoarseLagSeconds.Known {
 			t.Error("a stopped replica does not know its lag")
 		}
 	}
-	lag(t, a, 12081-11010, 3.533)
-	lag(t, b, 12649-11010, 5.627)
+	enginetest.Lag(t, a, 12081-11010, 3.533, 0.005)
+	enginetest.Lag(t, b, 12649-11010, 5.627, 0.005)
 
 	// Receiver broken: all that was received is applied, and yet it is behind.
 	s = replica(frames, first, 1795226167)
 	running(t, s, 0, 1)
-	lag(t, s, 18159-16257, 6.229)
+	enginetest.Lag(t, s, 18159-16257, 6.229, 0.005)
 	if n, ok := s.Status.Get(engine.ReplicationQueueTransactions); !ok || n != 0 {
 		t.Errorf("queue %v", n)
 	}
@@ -119,9 +102,9 @@ func TestMySQL(t *testing.T) {
 	}
 
 	// The load is over and all applied: 0, not the age of the last transaction.
-	lag(t, replica(frames, first, 1795226190), 0, 0)
-	if s := replica(frames, first, 1795226190); s.Status.LagSeconds != nil {
-		t.Errorf("idle workers tell %v", *s.Status.LagSeconds)
+	enginetest.Lag(t, replica(frames, first, 1795226190), 0, 0, 0.005)
+	if s := replica(frames, first, 1795226190); s.Status.LagSeconds.Known {
+		t.Errorf("idle workers tell %v", s.Status.LagSeconds.Value)
 	}
 }
 
@@ -129,14 +112,14 @@ func TestMariaDB(t *testing.T) {
 	frames, first := play(t, "mariadb", mariaDB, "primary", "replica")
 	s := replica(frames, first, 1795226147)
 	running(t, s, 1, 0)
-	lag(t, s, 12089-10700, 3.805)
+	enginetest.Lag(t, s, 12089-10700, 3.805, 0.005)
 	if n, ok := s.Status.Get(engine.ReplicationQueueTransactions); !ok || n != 1386 {
 		t.Errorf("queue %v", n)
 	}
 	s = replica(frames, first, 1795226171)
 	running(t, s, 0, 1)
-	lag(t, s, 19396-16232, 10.388)
-	lag(t, replica(frames, first, 1795226190), 0, 0)
+	enginetest.Lag(t, s, 19396-16232, 10.388, 0.005)
+	enginetest.Lag(t, replica(frames, first, 1795226190), 0, 0, 0.005)
 }
 
 // The applier waits for a lock from 595.04 to 607.06. The server's own seconds
@@ -145,9 +128,9 @@ func TestMariaDBHeldByALock(t *testing.T) {
 	frames, first := play(t, "mariadb-slow-sql", mariaDB, "primary", "replica")
 	s := replica(frames, first, 1795226606)
 	running(t, s, 1, 1)
-	lag(t, s, 41766-36503, 10.957)
+	enginetest.Lag(t, s, 41766-36503, 10.957, 0.005)
 	if n, ok := s.Status.Get(secondsBehind, ""); !ok || n != 10 {
 		t.Errorf("the server says %v", n)
 	}
-	lag(t, replica(frames, first, 1795226608), 3, 0.002)
+	enginetest.Lag(t, replica(frames, first, 1795226608), 3, 0.002, 0.005)
 }

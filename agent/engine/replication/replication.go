@@ -15,6 +15,7 @@ import (
 
 	"github.com/benchwatch/benchwatch/agent/engine"
 	"github.com/benchwatch/benchwatch/agent/engine/mysql"
+	"github.com/benchwatch/benchwatch/agent/series"
 )
 
 // lookEvery is how often a server that was no replica is asked again.
@@ -144,9 +145,8 @@ func (d *Detail) readApplier(ctx context.Context, q mysql.Querier, out *engine.S
 	case err != nil:
 		return err
 	}
-	if lag != nil && out.LagSeconds == nil {
-		seconds := max(0, *lag-out.Delay.Seconds())
-		out.LagSeconds = &seconds
+	if lag.Known && !out.LagSeconds.Known {
+		out.LagSeconds = series.Some(max(0, lag.Value-out.Delay.Seconds()))
 	}
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/benchwatch/benchwatch/agent/engine"
 	"github.com/benchwatch/benchwatch/agent/engine/mysql"
+	"github.com/benchwatch/benchwatch/agent/series"
 )
 
 // server answers statements by their beginning; the others it does not know.
@@ -72,7 +73,7 @@ func TestChannels(t *testing.T) {
 	if s.asked[0] != "SHOW SLAVE STATUS" {
 		t.Errorf("asked %q", s.asked)
 	}
-	if out.CoarseLagSeconds == nil || *out.CoarseLagSeconds != 4 {
+	if out.CoarseLagSeconds != series.Some(4.) {
 		t.Errorf("lag %v, want the worst without the delay", out.CoarseLagSeconds)
 	}
 	for channel, want := range map[string]float64{"east": 12, "west": 4} {
@@ -88,8 +89,8 @@ func TestChannels(t *testing.T) {
 	}
 
 	s.answers["SHOW SLAVE STATUS"][1] = row("Slave_IO_Running=Connecting", "Slave_SQL_Running=Yes", "Seconds_Behind_Master", "Channel_Name=west")
-	if out = read(t, New(), s, mysql.Values{"version": "5.7.44-log"}, "c"); out.CoarseLagSeconds != nil {
-		t.Errorf("lag %v though a channel does not know", *out.CoarseLagSeconds)
+	if out = read(t, New(), s, mysql.Values{"version": "5.7.44-log"}, "c"); out.CoarseLagSeconds.Known {
+		t.Errorf("lag %v though a channel does not know", out.CoarseLagSeconds.Value)
 	}
 }
 
@@ -201,10 +202,10 @@ func TestFrozenWorkers(t *testing.T) {
 			t.Fatal(err)
 		}
 		switch {
-		case tt.want < 0 && got != nil:
-			t.Errorf("%s: %v, want absent", tt.name, *got)
-		case tt.want >= 0 && (got == nil || *got != tt.want):
-			t.Errorf("%s: %v, want %v", tt.name, deref(got), tt.want)
+		case tt.want < 0 && got.Known:
+			t.Errorf("%s: %v, want absent", tt.name, got.Value)
+		case tt.want >= 0 && got != series.Some(tt.want):
+			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
 		}
 	}
 }

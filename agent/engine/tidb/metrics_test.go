@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/benchwatch/benchwatch/agent/engine"
-	"github.com/benchwatch/benchwatch/agent/measure"
+	"github.com/benchwatch/benchwatch/agent/engine/enginetest"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -37,20 +37,6 @@ func recorded(t testing.TB, name string) []byte {
 		t.Fatal(err)
 	}
 	return text
-}
-
-func mustGet(t *testing.T, s *engine.Status, want float64, m *measure.Metric, labels ...string) {
-	t.Helper()
-	if v, ok := s.Get(m, labels...); !ok || v != want {
-		t.Errorf("%s %v is %v (known: %v), not %v", m.Name, labels, v, ok, want)
-	}
-}
-
-func mustLack(t *testing.T, s *engine.Status, m *measure.Metric, labels ...string) {
-	t.Helper()
-	if v, ok := s.Get(m, labels...); ok {
-		t.Errorf("%s %v is %v, but is unknown", m.Name, labels, v)
-	}
 }
 
 func describe(s *engine.Status) string {
@@ -98,15 +84,15 @@ func TestQueriesAreTextAndPrepared(t *testing.T) {
 	}
 	var s engine.Status
 	readFamilies(&s, f)
-	mustGet(t, &s, 310790, engine.QueriesTotal)
-	mustGet(t, &s, 1171, engine.CommitsTotal)
-	mustLack(t, &s, engine.RollbacksTotal)
-	mustGet(t, &s, 303719, engine.OperationsTotal, "select")
-	mustGet(t, &s, 4, engine.Connections)
-	mustGet(t, &s, 1, engine.ThreadsRunning)
-	mustGet(t, &s, 103794962, engine.BytesTotal, "sent")
-	mustGet(t, &s, 5, commandErrors, "Query")
-	mustLack(t, &s, statementSeconds, "internal")
+	enginetest.Want(t, &s, 310790, engine.QueriesTotal)
+	enginetest.Want(t, &s, 1171, engine.CommitsTotal)
+	enginetest.Absent(t, &s, engine.RollbacksTotal)
+	enginetest.Want(t, &s, 303719, engine.OperationsTotal, "select")
+	enginetest.Want(t, &s, 4, engine.Connections)
+	enginetest.Want(t, &s, 1, engine.ThreadsRunning)
+	enginetest.Want(t, &s, 103794962, engine.BytesTotal, "sent")
+	enginetest.Want(t, &s, 5, commandErrors, "Query")
+	enginetest.Absent(t, &s, statementSeconds, "internal")
 }
 
 // Labels changed over versions: sums over those that came.
@@ -126,12 +112,26 @@ tidb_server_maxprocs NaN
 	}
 	var s engine.Status
 	readFamilies(&s, f)
-	mustGet(t, &s, 17, engine.QueriesTotal)
-	mustGet(t, &s, 7, engine.RollbacksTotal)
-	mustLack(t, &s, engine.CommitsTotal)
-	mustGet(t, &s, 7, engine.Connections)
-	mustGet(t, &s, 100, engine.BytesTotal, "received")
-	mustGet(t, &s, 200, engine.BytesTotal, "sent")
-	mustLack(t, &s, cpuLimit)
-	mustLack(t, &s, engine.ThreadsRunning)
+	enginetest.Want(t, &s, 17, engine.QueriesTotal)
+	enginetest.Want(t, &s, 7, engine.RollbacksTotal)
+	enginetest.Absent(t, &s, engine.CommitsTotal)
+	enginetest.Want(t, &s, 7, engine.Connections)
+	enginetest.Want(t, &s, 100, engine.BytesTotal, "received")
+	enginetest.Want(t, &s, 200, engine.BytesTotal, "sent")
+	enginetest.Absent(t, &s, cpuLimit)
+	enginetest.Absent(t, &s, engine.ThreadsRunning)
+}
+
+// A server under load has a value for every measure of TiDB.
+func TestMeasures(t *testing.T) {
+	statuses := make([]engine.Status, 2)
+	for i, name := range []string{"metrics_read_write_t5", "metrics_read_write_t10"} {
+		f, err := decode(bytes.NewReader(recorded(t, name)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		readFamilies(&statuses[i], f)
+	}
+	enginetest.Measures(t, &statuses[0], &statuses[1], "queries", "commits", "connections", "threads_running", "server_latency",
+		"server_cpu", "server_memory", "command_errors", "pessimistic_retries", "kv_backoffs", "plan_cache_hits")
 }

@@ -14,6 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/benchwatch/benchwatch/agent/engine"
+	"github.com/benchwatch/benchwatch/agent/engine/enginetest"
 	"github.com/benchwatch/benchwatch/agent/engine/mysql"
 	"github.com/benchwatch/benchwatch/agent/measure"
 )
@@ -114,11 +115,11 @@ func TestSample(t *testing.T) {
 	if s.Flavour != "tidb" || s.Uptime != 27*time.Second || len(s.Missing) != 0 || s.Position != nil {
 		t.Errorf("got %+v", s)
 	}
-	mustGet(t, s, 310790, engine.QueriesTotal)
-	mustGet(t, s, 1, clusterMembers, "tidb")
-	mustGet(t, s, 1, clusterMembers, "tikv")
-	mustGet(t, s, 1, memberInfo, "tikv", "store1", "")
-	mustLack(t, s, engine.ConnectionsLimit)
+	enginetest.Want(t, s, 310790, engine.QueriesTotal)
+	enginetest.Want(t, s, 1, clusterMembers, "tidb")
+	enginetest.Want(t, s, 1, clusterMembers, "tikv")
+	enginetest.Want(t, s, 1, memberInfo, "tikv", "store1", "")
+	enginetest.Absent(t, s, engine.ConnectionsLimit)
 	sample(t, d, q, target)
 	if len(q.asked) != 1 {
 		t.Errorf("asked %q", q.asked)
@@ -158,7 +159,7 @@ func TestStatusPortFails(t *testing.T) {
 				t.Errorf("missing %q", s.Missing)
 			}
 			for _, m := range []*measure.Metric{engine.QueriesTotal, engine.CommitsTotal, engine.Connections, engine.ThreadsRunning, metricsAge} {
-				mustLack(t, s, m)
+				enginetest.Absent(t, s, m)
 			}
 		})
 	}
@@ -203,13 +204,13 @@ func TestPace(t *testing.T) {
 	m.next = start.Add(2 * time.Second) // as after a reading of 100 ms
 	m.readAt = start
 	s := read(start.Add(time.Second))
-	mustGet(t, s, 3, engine.ThreadsRunning)
-	mustGet(t, s, 1, metricsAge)
+	enginetest.Want(t, s, 3, engine.ThreadsRunning)
+	enginetest.Want(t, s, 1, metricsAge)
 	if requests != 1 {
 		t.Errorf("%d requests", requests)
 	}
 	m.next = start.Add(time.Hour) // no more answers
-	mustLack(t, read(start.Add(keepFor+time.Second)), engine.ThreadsRunning)
+	enginetest.Absent(t, read(start.Add(keepFor+time.Second)), engine.ThreadsRunning)
 }
 
 func TestNoRight(t *testing.T) {
@@ -220,8 +221,8 @@ func TestNoRight(t *testing.T) {
 	if len(s.Missing) != 1 || !strings.HasPrefix(s.Missing[0], "PROCESS") {
 		t.Errorf("missing %q", s.Missing)
 	}
-	mustGet(t, s, 3, engine.ThreadsRunning)
-	mustLack(t, s, clusterMembers, "tidb")
+	enginetest.Want(t, s, 3, engine.ThreadsRunning)
+	enginetest.Absent(t, s, clusterMembers, "tidb")
 }
 
 func TestStatusAddress(t *testing.T) {

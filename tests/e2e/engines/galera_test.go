@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/benchwatch/benchwatch/agent/engine"
+	"github.com/benchwatch/benchwatch/agent/series"
 )
 
 const synced = 4
@@ -38,7 +39,7 @@ func drain(t *testing.T, s *servers, w *watcher) {
 	var first *engine.Sample
 	w.until("n3 desynced and behind", 15*time.Second, func(f engine.Frame) bool {
 		n3 := &f.Samples[2]
-		if n3.LagTransactions == nil || *n3.LagTransactions < 50 || n3.LagSeconds == nil {
+		if !n3.LagTransactions.Known || n3.LagTransactions.Value < 50 || !n3.LagSeconds.Known {
 			return false
 		}
 		first = n3
@@ -50,7 +51,7 @@ func drain(t *testing.T, s *servers, w *watcher) {
 		last = &f.Samples[2]
 	}
 	// Held, a node gets older by a second each second.
-	if grown := *last.LagSeconds - *first.LagSeconds; math.Abs(grown-last.Answered.Sub(first.Answered).Seconds()) > 0.3 {
+	if grown := last.LagSeconds.Value - first.LagSeconds.Value; math.Abs(grown-last.Answered.Sub(first.Answered).Seconds()) > 0.3 {
 		t.Errorf("lag grew by %.3f s in %v", grown, last.Answered.Sub(first.Answered))
 	}
 	if sent, ok := value(last, "galera_flow_control_sent_total"); !ok || sent != 0 {
@@ -134,7 +135,7 @@ func killed(t *testing.T, s *servers, w *watcher) {
 	stop()
 	w.until("all equal", 20*time.Second, func(f engine.Frame) bool {
 		for i := range f.Samples {
-			if l := f.Samples[i].LagTransactions; l == nil || *l != 0 {
+			if l := f.Samples[i].LagTransactions; l != series.Some(0.) {
 				return false
 			}
 		}

@@ -26,6 +26,7 @@ import (
 
 	"github.com/benchwatch/benchwatch/agent/engine"
 	"github.com/benchwatch/benchwatch/agent/engine/registry"
+	"github.com/benchwatch/benchwatch/agent/series"
 )
 
 // servers is a set of servers that a script runs.
@@ -246,11 +247,11 @@ func describe(f engine.Frame) string {
 	return b.String()
 }
 
-func optional(v *float64) string {
-	if v == nil {
+func optional(v series.Optional[float64]) string {
+	if !v.Known {
 		return "unknown"
 	}
-	return fmt.Sprint(*v)
+	return fmt.Sprint(v.Value)
 }
 
 // value returns a series of a sample by its name.

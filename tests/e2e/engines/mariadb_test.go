@@ -19,7 +19,7 @@ func TestReplica(t *testing.T) {
 	level := func(f engine.Frame) bool {
 		n := &f.Samples[1]
 		return is(n, 1, "replication_running", "", "receiver") && is(n, 1, "replication_running", "", "applier") &&
-			n.LagTransactions != nil && *n.LagTransactions < 100 && n.LagSeconds != nil && *n.LagSeconds < 1
+			n.LagTransactions.Known && n.LagTransactions.Value < 100 && n.LagSeconds.Known && n.LagSeconds.Value < 1
 	}
 	f := w.until("replica level", 20*time.Second, level)
 	if f.Samples[0].Status.Role != "primary" || f.Samples[1].Status.Role != "replica" {
@@ -32,7 +32,7 @@ func TestReplica(t *testing.T) {
 			replica.do("STOP SLAVE " + statement)
 			f := w.until("behind, and growing", 15*time.Second, func(f engine.Frame) bool {
 				n := &f.Samples[1]
-				return is(n, 0, "replication_running", "", thread) && n.LagTransactions != nil && *n.LagTransactions > 100 && n.LagSeconds != nil && *n.LagSeconds > 1
+				return is(n, 0, "replication_running", "", thread) && n.LagTransactions.Known && n.LagTransactions.Value > 100 && n.LagSeconds.Known && n.LagSeconds.Value > 1
 			})
 			if v, ok := value(&f.Samples[1], "replication_seconds_behind_source", ""); ok {
 				t.Errorf("seconds behind is %v while the server says NULL", v)
@@ -47,8 +47,8 @@ func TestReplica(t *testing.T) {
 		replica.do("STOP SLAVE", "CHANGE MASTER TO MASTER_DELAY = 3", "START SLAVE")
 		w.until("held back, but not behind", 20*time.Second, func(f engine.Frame) bool {
 			n := &f.Samples[1]
-			return is(n, 3, "replication_configured_delay_seconds", "") && n.LagTransactions != nil && *n.LagTransactions > 200 &&
-				n.LagSeconds != nil && *n.LagSeconds < 1.5
+			return is(n, 3, "replication_configured_delay_seconds", "") && n.LagTransactions.Known && n.LagTransactions.Value > 200 &&
+				n.LagSeconds.Known && n.LagSeconds.Value < 1.5
 		})
 		replica.do("STOP SLAVE", "CHANGE MASTER TO MASTER_DELAY = 0", "START SLAVE")
 		w.until("level again", 30*time.Second, level)
@@ -69,7 +69,7 @@ func TestReplica(t *testing.T) {
 		w := w.in(t)
 		s.run(t, "kill", s.dir, "1")
 		f := w.until("primary down", 3*time.Second, func(f engine.Frame) bool { return !f.Samples[0].Up() })
-		if n := &f.Samples[1]; !n.Up() || n.LagTransactions != nil {
+		if n := &f.Samples[1]; !n.Up() || n.LagTransactions.Known {
 			t.Errorf("lag of a replica whose primary is gone:\n%s", describe(f))
 		}
 		s.run(t, "rejoin", s.dir, "1")

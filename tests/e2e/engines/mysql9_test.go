@@ -17,7 +17,7 @@ func running(s *engine.Sample) bool {
 
 // nearly: at most what is written between two answers.
 func nearly(s *engine.Sample) bool {
-	return s.LagTransactions != nil && *s.LagTransactions < 100 && s.LagSeconds != nil && *s.LagSeconds < 1
+	return s.LagTransactions.Known && s.LagTransactions.Value < 100 && s.LagSeconds.Known && s.LagSeconds.Value < 1
 }
 
 func TestMySQL9Replica(t *testing.T) {
@@ -42,10 +42,10 @@ func TestMySQL9Replica(t *testing.T) {
 			replica.do("STOP REPLICA " + statement)
 			f := w.until("behind, and growing", 15*time.Second, func(f engine.Frame) bool {
 				n := &f.Samples[1]
-				return is(n, 0, "replication_running", "", thread) && n.LagTransactions != nil && *n.LagTransactions > 100 && n.LagSeconds != nil && *n.LagSeconds > 1.5
+				return is(n, 0, "replication_running", "", thread) && n.LagTransactions.Known && n.LagTransactions.Value > 100 && n.LagSeconds.Known && n.LagSeconds.Value > 1.5
 			})
-			if f.Samples[1].Status.LagSeconds != nil {
-				t.Errorf("the workers' frozen times are shown: %v s", *f.Samples[1].Status.LagSeconds)
+			if f.Samples[1].Status.LagSeconds.Known {
+				t.Errorf("the workers' frozen times are shown: %v s", f.Samples[1].Status.LagSeconds.Value)
 			}
 			if v, ok := value(&f.Samples[1], "replication_seconds_behind_source", ""); ok {
 				t.Errorf("seconds behind is %v while the server says NULL", v)
@@ -61,11 +61,11 @@ func TestMySQL9Replica(t *testing.T) {
 		var first *engine.Sample
 		w.until("the workers tell the lag", 15*time.Second, func(f engine.Frame) bool {
 			first = &f.Samples[1]
-			return first.Up() && first.Status.LagSeconds != nil && *first.Status.LagSeconds > 1
+			return first.Up() && first.Status.LagSeconds.Known && first.Status.LagSeconds.Value > 1
 		})
 		f := w.next()
 		last := &f.Samples[1]
-		if grown := *last.LagSeconds - *first.LagSeconds; math.Abs(grown-last.Answered.Sub(first.Answered).Seconds()) > 0.3 {
+		if grown := last.LagSeconds.Value - first.LagSeconds.Value; math.Abs(grown-last.Answered.Sub(first.Answered).Seconds()) > 0.3 {
 			t.Errorf("lag grew by %.3f s in %v", grown, last.Answered.Sub(first.Answered))
 		}
 		replica.do("UNLOCK TABLES")
@@ -77,8 +77,8 @@ func TestMySQL9Replica(t *testing.T) {
 		replica.do("STOP REPLICA", "CHANGE REPLICATION SOURCE TO SOURCE_DELAY = 3", "START REPLICA")
 		w.until("held back, but not behind", 20*time.Second, func(f engine.Frame) bool {
 			n := &f.Samples[1]
-			return is(n, 3, "replication_configured_delay_seconds", "") && n.LagTransactions != nil && *n.LagTransactions > 200 &&
-				n.LagSeconds != nil && *n.LagSeconds < 2
+			return is(n, 3, "replication_configured_delay_seconds", "") && n.LagTransactions.Known && n.LagTransactions.Value > 200 &&
+				n.LagSeconds.Known && n.LagSeconds.Value < 2
 		})
 		replica.do("STOP REPLICA", "CHANGE REPLICATION SOURCE TO SOURCE_DELAY = 0", "START REPLICA")
 		w.until("level again", 30*time.Second, level)
@@ -97,13 +97,13 @@ func TestMySQL9Replica(t *testing.T) {
 		stop := s.load(t, 1)
 		level := func(f engine.Frame) bool {
 			n := &f.Samples[1]
-			return running(n) && n.LagTransactions == nil && n.LagSeconds != nil && *n.LagSeconds < 0.5
+			return running(n) && !n.LagTransactions.Known && n.LagSeconds.Known && n.LagSeconds.Value < 0.5
 		}
 		w.until("level", 30*time.Second, level)
 		replica.do("STOP REPLICA SQL_THREAD")
 		w.until("behind, and growing", 20*time.Second, func(f engine.Frame) bool {
 			n := &f.Samples[1]
-			return n.LagTransactions == nil && n.LagSeconds != nil && *n.LagSeconds > 2
+			return !n.LagTransactions.Known && n.LagSeconds.Known && n.LagSeconds.Value > 2
 		})
 		replica.do("START REPLICA SQL_THREAD")
 		w.until("level again", 30*time.Second, level)
@@ -165,7 +165,7 @@ func TestMySQL9Group(t *testing.T) {
 		f := w.until("behind, with a queue", 20*time.Second, func(f engine.Frame) bool {
 			n := &f.Samples[2]
 			queue, ok := value(n, "group_replication_applier_queue")
-			return ok && queue > 50 && n.LagTransactions != nil && *n.LagTransactions > 50 && n.LagSeconds != nil && *n.LagSeconds > 1
+			return ok && queue > 50 && n.LagTransactions.Known && n.LagTransactions.Value > 50 && n.LagSeconds.Known && n.LagSeconds.Value > 1
 		})
 		if queue, _ := value(&f.Samples[0], "group_replication_applier_queue"); queue > 10 {
 			t.Errorf("the primary shows a queue of %v that is another's", queue)
