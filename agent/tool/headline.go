@@ -7,9 +7,6 @@ import (
 	"github.com/benchwatch/benchwatch/agent/series"
 )
 
-// NewOrder is the transaction by which TPC-C measures response time.
-const NewOrder = "new_order"
-
 // Headline returns the one latency that a list, an alert or a verdict looks at;
 // it is unknown if none qualifies.
 //

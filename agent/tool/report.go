@@ -40,6 +40,14 @@ const (
 	Read        = "read"
 	Write       = "write"
 	Other       = "other"
+	// NewOrder is the transaction by which TPC-C measures throughput and latency.
+	NewOrder = "new_order"
+)
+
+// Names of the counts that are no operations.
+const (
+	ErrorCount     = "error"
+	ReconnectCount = "reconnect"
 )
 
 // Rate is operations per second of one operation.
