@@ -131,6 +131,15 @@ func (s *Status) Set(m *measure.Metric, v float64, labels ...string) {
 	s.Values = append(s.Values, Value{Metric: m, Labels: labels, V: v})
 }
 
+// SetBool adds 1 for true and 0 for false.
+func (s *Status) SetBool(m *measure.Metric, on bool, labels ...string) {
+	v := 0.0
+	if on {
+		v = 1
+	}
+	s.Set(m, v, labels...)
+}
+
 // Get returns the value of m with the given label values.
 func (s *Status) Get(m *measure.Metric, labels ...string) (float64, bool) {
 next:

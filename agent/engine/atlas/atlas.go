@@ -82,18 +82,11 @@ func setBackends(s *engine.Status, backends []backend) {
 		for _, state := range states {
 			is := strings.EqualFold(b.state, state)
 			known = known || is
-			s.Set(backendState, oneIf(is), b.address, b.role, state)
+			s.SetBool(backendState, is, b.address, b.role, state)
 		}
 		// Not known is neither up nor down.
 		if known && !strings.EqualFold(b.state, stateUnknown) {
-			s.Set(backendUp, oneIf(strings.EqualFold(b.state, stateUp)), b.address, b.role)
+			s.SetBool(backendUp, strings.EqualFold(b.state, stateUp), b.address, b.role)
 		}
 	}
-}
-
-func oneIf(b bool) float64 {
-	if b {
-		return 1
-	}
-	return 0
 }

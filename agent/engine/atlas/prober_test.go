@@ -79,7 +79,7 @@ func TestBackendStates(t *testing.T) {
 			enginetest.Want(t, s, c.up, backendUp, "127.0.0.1:3368", "ro")
 		}
 		for _, state := range states {
-			enginetest.Want(t, s, oneIf(state == c.state), backendState, "127.0.0.1:3368", "ro", state)
+			enginetest.Want(t, s, map[bool]float64{true: 1}[state == c.state], backendState, "127.0.0.1:3368", "ro", state)
 		}
 	}
 	f.set(primary) // removed

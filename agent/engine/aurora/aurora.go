@@ -56,46 +56,36 @@ var (
 	}).Or(measure.ValueOf(lockMemory))
 )
 
-// series are the status variables that are a number each. Those that a version
-// does not have are absent. Times are microseconds.
-var fields = []struct {
-	metric *measure.Metric
-	labels []string
-	name   string
-	unit   float64 // how many make a base unit; 0: 1
-}{
-	{commits, nil, "AuroraDb_commits", 0},
-	{commitSeconds, nil, "AuroraDb_commit_latency", 1e6},
-	{statementTime, []string{"select"}, "AuroraDb_select_stmt_duration", 1e6},
-	{statementTime, []string{"insert"}, "AuroraDb_insert_stmt_duration", 1e6},
-	{statementTime, []string{"update"}, "AuroraDb_update_stmt_duration", 1e6},
-	{statementTime, []string{"delete"}, "AuroraDb_delete_stmt_duration", 1e6},
-	{statementTime, []string{"ddl"}, "AuroraDb_ddl_stmt_duration", 1e6},
-	{external, nil, "Aurora_external_connection_count", 0},
-	{receivedBytes, nil, "Aurora_repl_bytes_received", 0},
-	{forwarded, []string{"reader", "dml"}, "Aurora_fwd_replica_dml_stmt_count", 0},
-	{forwarded, []string{"reader", "select"}, "Aurora_fwd_replica_select_stmt_count", 0},
-	{forwarded, []string{"writer", "dml"}, "Aurora_fwd_writer_dml_stmt_count", 0},
-	{forwarded, []string{"writer", "select"}, "Aurora_fwd_writer_select_stmt_count", 0},
-	{forwarded, []string{"writer", "dml"}, "Aurora_fwd_master_dml_stmt_count", 0},
-	{forwarded, []string{"writer", "select"}, "Aurora_fwd_master_select_stmt_count", 0},
-	{forwardedTime, []string{"reader", "dml"}, "Aurora_fwd_replica_dml_stmt_duration", 1e6},
-	{forwardedTime, []string{"reader", "select"}, "Aurora_fwd_replica_select_stmt_duration", 1e6},
-	{forwardedTime, []string{"writer", "dml"}, "Aurora_fwd_writer_dml_stmt_duration", 1e6},
-	{forwardedTime, []string{"writer", "select"}, "Aurora_fwd_writer_select_stmt_duration", 1e6},
-	{forwardedTime, []string{"writer", "dml"}, "Aurora_fwd_master_dml_stmt_duration", 1e6},
-	{forwardedTime, []string{"writer", "select"}, "Aurora_fwd_master_select_stmt_duration", 1e6},
-	{forwardSessions, []string{"reader"}, "Aurora_fwd_replica_open_sessions", 0},
-	{forwardSessions, []string{"writer"}, "Aurora_fwd_writer_open_sessions", 0},
-	{forwardSessions, []string{"writer"}, "Aurora_fwd_master_open_sessions", 0},
-	{fastInserts, []string{"hit"}, "Aurora_fast_insert_cache_hits", 0},
-	{fastInserts, []string{"miss"}, "Aurora_fast_insert_cache_misses", 0},
-	{parallelQueries, []string{"attempted"}, "Aurora_pq_request_attempted", 0},
-	{parallelQueries, []string{"executed"}, "Aurora_pq_request_executed", 0},
-	{threadPool, nil, "Aurora_thread_pool_thread_count", 0},
-	{lockMemory, nil, "Aurora_lockmgr_memory_used", 0},
-	{deadlocks, nil, "AuroraDb_thread_deadlocks", 0},
-	{missingHistory, nil, "Aurora_missing_history_on_replica_incidents", 0},
+// variables are the status variables that are a number each, under the names of
+// version 3 and, where they differ, of version 2. Times are microseconds.
+var variables = engine.Table{
+	{Metric: commits, Names: []string{"AuroraDb_commits"}},
+	{Metric: commitSeconds, Names: []string{"AuroraDb_commit_latency"}, Divisor: 1e6},
+	{Metric: statementTime, Labels: []string{"select"}, Names: []string{"AuroraDb_select_stmt_duration"}, Divisor: 1e6},
+	{Metric: statementTime, Labels: []string{"insert"}, Names: []string{"AuroraDb_insert_stmt_duration"}, Divisor: 1e6},
+	{Metric: statementTime, Labels: []string{"update"}, Names: []string{"AuroraDb_update_stmt_duration"}, Divisor: 1e6},
+	{Metric: statementTime, Labels: []string{"delete"}, Names: []string{"AuroraDb_delete_stmt_duration"}, Divisor: 1e6},
+	{Metric: statementTime, Labels: []string{"ddl"}, Names: []string{"AuroraDb_ddl_stmt_duration"}, Divisor: 1e6},
+	{Metric: external, Names: []string{"Aurora_external_connection_count"}},
+	{Metric: receivedBytes, Names: []string{"Aurora_repl_bytes_received"}},
+	{Metric: forwarded, Labels: []string{"reader", "dml"}, Names: []string{"Aurora_fwd_replica_dml_stmt_count"}},
+	{Metric: forwarded, Labels: []string{"reader", "select"}, Names: []string{"Aurora_fwd_replica_select_stmt_count"}},
+	{Metric: forwarded, Labels: []string{"writer", "dml"}, Names: []string{"Aurora_fwd_writer_dml_stmt_count", "Aurora_fwd_master_dml_stmt_count"}},
+	{Metric: forwarded, Labels: []string{"writer", "select"}, Names: []string{"Aurora_fwd_writer_select_stmt_count", "Aurora_fwd_master_select_stmt_count"}},
+	{Metric: forwardedTime, Labels: []string{"reader", "dml"}, Names: []string{"Aurora_fwd_replica_dml_stmt_duration"}, Divisor: 1e6},
+	{Metric: forwardedTime, Labels: []string{"reader", "select"}, Names: []string{"Aurora_fwd_replica_select_stmt_duration"}, Divisor: 1e6},
+	{Metric: forwardedTime, Labels: []string{"writer", "dml"}, Names: []string{"Aurora_fwd_writer_dml_stmt_duration", "Aurora_fwd_master_dml_stmt_duration"}, Divisor: 1e6},
+	{Metric: forwardedTime, Labels: []string{"writer", "select"}, Names: []string{"Aurora_fwd_writer_select_stmt_duration", "Aurora_fwd_master_select_stmt_duration"}, Divisor: 1e6},
+	{Metric: forwardSessions, Labels: []string{"reader"}, Names: []string{"Aurora_fwd_replica_open_sessions"}},
+	{Metric: forwardSessions, Labels: []string{"writer"}, Names: []string{"Aurora_fwd_writer_open_sessions", "Aurora_fwd_master_open_sessions"}},
+	{Metric: fastInserts, Labels: []string{"hit"}, Names: []string{"Aurora_fast_insert_cache_hits"}},
+	{Metric: fastInserts, Labels: []string{"miss"}, Names: []string{"Aurora_fast_insert_cache_misses"}},
+	{Metric: parallelQueries, Labels: []string{"attempted"}, Names: []string{"Aurora_pq_request_attempted"}},
+	{Metric: parallelQueries, Labels: []string{"executed"}, Names: []string{"Aurora_pq_request_executed"}},
+	{Metric: threadPool, Names: []string{"Aurora_thread_pool_thread_count"}},
+	{Metric: lockMemory, Names: []string{"Aurora_lockmgr_memory_used"}},
+	{Metric: deadlocks, Names: []string{"AuroraDb_thread_deadlocks"}},
+	{Metric: missingHistory, Names: []string{"Aurora_missing_history_on_replica_incidents"}},
 }
 
 // meaningless are InnoDB's metrics of what Aurora's storage does otherwise:
@@ -116,13 +106,7 @@ func Details() func() mysql.Detail {
 }
 
 // Status implements mysql.Detail.
-func (*Detail) Status() []string {
-	names := make([]string, len(fields))
-	for i := range fields {
-		names[i] = fields[i].name
-	}
-	return names
-}
+func (*Detail) Status() []string { return variables.Names() }
 
 // Variables implements mysql.Detail.
 func (*Detail) Variables() []string { return []string{"aurora_server_id", "innodb_read_only"} }
@@ -137,28 +121,15 @@ func (d *Detail) Read(ctx context.Context, q mysql.Querier, tick *mysql.Tick, ou
 	return d.readReplicas(ctx, q, tick, out, time.Now())
 }
 
+// readStatus looks names up regardless of case: it differs between versions.
 func readStatus(status mysql.Values, out *engine.Status) {
-	// Variables came and went with different capitals.
-	byName := map[string]string{}
-	for name := range status {
+	byName := mysql.Values{}
+	for name, value := range status {
 		if lower := strings.ToLower(name); strings.HasPrefix(lower, "aurora") {
-			byName[lower] = name
+			byName[lower] = value
 		}
 	}
-	for i := range fields {
-		s := &fields[i]
-		n, ok := status.Number(byName[strings.ToLower(s.name)])
-		if !ok || n < 0 {
-			continue
-		}
-		if _, set := out.Get(s.metric, s.labels...); set {
-			continue // under its other version's name
-		}
-		if s.unit != 0 {
-			n /= s.unit
-		}
-		out.Set(s.metric, n, s.labels...)
-	}
+	variables.Read(out, func(name string) (float64, bool) { return byName.Number(strings.ToLower(name)) })
 }
 
 func dropMeaningless(out *engine.Status) {

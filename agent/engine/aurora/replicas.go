@@ -134,7 +134,7 @@ func setRole(out *engine.Status, writer, known bool) {
 	if !known {
 		return
 	}
-	out.Set(isWriter, truth(writer))
+	out.SetBool(isWriter, writer)
 	if out.Role == "" {
 		out.Role = map[bool]string{true: "primary", false: "replica"}[writer]
 	}
@@ -224,11 +224,4 @@ func (v view) report(out *engine.Status) {
 		}
 	}
 	out.Set(readers, float64(n))
-}
-
-func truth(b bool) float64 {
-	if b {
-		return 1
-	}
-	return 0
 }

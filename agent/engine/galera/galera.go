@@ -85,37 +85,34 @@ var (
 	}).Or(measure.ValueOf(flowControlLimit))
 )
 
-// series are the variables that are a number or a switch each.
-var series = []struct {
-	metric *measure.Metric
-	name   string
-	scale  float64
-}{
-	{pausedSeconds, "wsrep_flow_control_paused_ns", 1e-9},
-	{flowControlSent, "wsrep_flow_control_sent", 1},
-	{flowControlRecv, "wsrep_flow_control_recv", 1},
-	{lastCommitted, "wsrep_last_committed", 1},
-	{clusterSize, "wsrep_cluster_size", 1},
-	{configurationID, "wsrep_cluster_conf_id", 1},
-	{localState, "wsrep_local_state", 1},
-	{desyncCount, "wsrep_desync_count", 1},
-	{receiveQueue, "wsrep_local_recv_queue", 1},
-	{engine.ReplicationQueueTransactions, "wsrep_local_recv_queue", 1},
-	{sendQueue, "wsrep_local_send_queue", 1},
-	{localCommits, "wsrep_local_commits", 1},
-	{certFailures, "wsrep_local_cert_failures", 1},
-	{bruteForceAborts, "wsrep_local_bf_aborts", 1},
-	{localReplays, "wsrep_local_replays", 1},
-	{replicatedSets, "wsrep_replicated", 1},
-	{replicatedBytes, "wsrep_replicated_bytes", 1},
-	{receivedSets, "wsrep_received", 1},
-	{receivedBytes, "wsrep_received_bytes", 1},
-	{openTransactions, "wsrep_open_transactions", 1},
-	{certIndexSize, "wsrep_cert_index_size", 1},
-	{cachedDownTo, "wsrep_local_cached_downto", 1},
-	{applierThreads, "wsrep_applier_thread_count", 1},
-	{clusterWeight, "wsrep_cluster_weight", 1},
-	{flowControlLimit, "wsrep_flow_control_interval_high", 1},
+// variables are those that are a number each.
+var variables = engine.Table{
+	{Metric: pausedSeconds, Names: []string{"wsrep_flow_control_paused_ns"}, Divisor: 1e9},
+	{Metric: flowControlSent, Names: []string{"wsrep_flow_control_sent"}},
+	{Metric: flowControlRecv, Names: []string{"wsrep_flow_control_recv"}},
+	{Metric: lastCommitted, Names: []string{"wsrep_last_committed"}},
+	{Metric: clusterSize, Names: []string{"wsrep_cluster_size"}},
+	{Metric: configurationID, Names: []string{"wsrep_cluster_conf_id"}},
+	{Metric: localState, Names: []string{"wsrep_local_state"}},
+	{Metric: desyncCount, Names: []string{"wsrep_desync_count"}},
+	{Metric: receiveQueue, Names: []string{"wsrep_local_recv_queue"}},
+	{Metric: engine.ReplicationQueueTransactions, Names: []string{"wsrep_local_recv_queue"}},
+	{Metric: sendQueue, Names: []string{"wsrep_local_send_queue"}},
+	{Metric: localCommits, Names: []string{"wsrep_local_commits"}},
+	{Metric: certFailures, Names: []string{"wsrep_local_cert_failures"}},
+	{Metric: bruteForceAborts, Names: []string{"wsrep_local_bf_aborts"}},
+	{Metric: localReplays, Names: []string{"wsrep_local_replays"}},
+	{Metric: replicatedSets, Names: []string{"wsrep_replicated"}},
+	{Metric: replicatedBytes, Names: []string{"wsrep_replicated_bytes"}},
+	{Metric: receivedSets, Names: []string{"wsrep_received"}},
+	{Metric: receivedBytes, Names: []string{"wsrep_received_bytes"}},
+	{Metric: openTransactions, Names: []string{"wsrep_open_transactions"}},
+	{Metric: certIndexSize, Names: []string{"wsrep_cert_index_size"}},
+	{Metric: cachedDownTo, Names: []string{"wsrep_local_cached_downto"}},
+	{Metric: applierThreads, Names: []string{"wsrep_applier_thread_count"}},
+	{Metric: clusterWeight, Names: []string{"wsrep_cluster_weight"}},
+	{Metric: flowControlLimit, Names: []string{"wsrep_flow_control_interval_high"}},
+	{Metric: dependencyDistance, Names: []string{"wsrep_cert_deps_distance"}},
 }
 
 // Detail reads the wsrep_* variables. Any of them may be missing.
@@ -126,14 +123,7 @@ func New() mysql.Detail { return Detail{} }
 
 // Status implements mysql.Detail.
 func (Detail) Status() []string {
-	names := []string{
-		"wsrep_cluster_status", "wsrep_ready", "wsrep_connected",
-		"wsrep_cluster_state_uuid", "wsrep_cert_deps_distance", "wsrep_provider_name",
-	}
-	for i := range series {
-		names = append(names, series[i].name)
-	}
-	return names
+	return append(variables.Names(), "wsrep_cluster_status", "wsrep_ready", "wsrep_connected", "wsrep_cluster_state_uuid", "wsrep_provider_name")
 }
 
 // Variables implements mysql.Detail.
@@ -146,22 +136,16 @@ func (Detail) Read(_ context.Context, _ mysql.Querier, tick *mysql.Tick, out *en
 	if _, loaded := status.Uint("wsrep_local_state"); !loaded {
 		return nil
 	}
-	for i := range series {
-		s := &series[i]
-		// Numbers near 2^64 are -1 to the server: not known now.
-		if n, ok := status.Uint(s.name); ok && n < 1<<63 {
-			out.Set(s.metric, float64(n)*s.scale)
+	variables.Read(out, status.Number)
+	for m, name := range map[*measure.Metric]string{ready: "wsrep_ready", connected: "wsrep_connected"} {
+		if on, ok := status.Bool(name); ok {
+			out.SetBool(m, on)
 		}
 	}
-	if d, ok := status.Number("wsrep_cert_deps_distance"); ok && d >= 0 {
-		out.Set(dependencyDistance, d)
-	}
-	setSwitch(out, ready, status, "wsrep_ready")
-	setSwitch(out, connected, status, "wsrep_connected")
 
 	inPrimary := strings.EqualFold(status["wsrep_cluster_status"], "Primary")
-	if _, told := status["wsrep_cluster_status"]; told {
-		out.Set(primary, truth(inPrimary))
+	if _, ok := status["wsrep_cluster_status"]; ok {
+		out.SetBool(primary, inPrimary)
 	}
 	if out.Role == "" {
 		out.Role = "member"
@@ -186,17 +170,4 @@ func position(status mysql.Values) (Position, bool) {
 		return Position{}, false
 	}
 	return Position{Cluster: uuid, Seqno: seqno}, true
-}
-
-func setSwitch(out *engine.Status, m *measure.Metric, status mysql.Values, name string) {
-	if on, ok := status.Bool(name); ok {
-		out.Set(m, truth(on))
-	}
-}
-
-func truth(b bool) float64 {
-	if b {
-		return 1
-	}
-	return 0
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // variables are those of a node of MariaDB 10.11, as it was asked for them.
-func variables(t *testing.T) mysql.Values {
+func recordedVariables(t *testing.T) mysql.Values {
 	t.Helper()
 	data, err := os.ReadFile("testdata/settings/mariadb-10.11.tsv")
 	if err != nil {
@@ -40,7 +40,7 @@ func settings(t *testing.T, all mysql.Values) engine.Settings {
 
 // TestSettings guards what is recorded of a real node, sizes in bytes.
 func TestSettings(t *testing.T) {
-	got := settings(t, variables(t))
+	got := settings(t, recordedVariables(t))
 	for name, want := range map[string]string{
 		"gcs.fc_limit": "100", "gcs.fc_factor": "1.0", "gcs.fc_single_primary": "no", "gcache.size": "134217728", "gcache.recover": "yes",
 		"repl.max_ws_size": "2147483647", "evs.suspect_timeout": "PT5S", "socket.checksum": "2",
@@ -56,7 +56,7 @@ func TestSettings(t *testing.T) {
 // TestSettingsAreNoSecrets guards that only what is listed is taken, whatever
 // stands beside it.
 func TestSettingsAreNoSecrets(t *testing.T) {
-	all := variables(t)
+	all := recordedVariables(t)
 	all["wsrep_sst_auth"] = "sst:hunter2"
 	all["wsrep_provider_options"] += "socket.ssl = yes; socket.ssl_key = /etc/hunter2.pem; socket.ssl_password_file = hunter2; socket.dynamic = hunter2;" +
 		" gcache.encryption_key=hunter2; =hunter2; hunter2; gcs.fc_limit;"
@@ -77,7 +77,7 @@ func TestSettingsAreNoSecrets(t *testing.T) {
 // TestNoGalera guards that a server that could run Galera and does not has none
 // of its settings.
 func TestNoGalera(t *testing.T) {
-	all := variables(t)
+	all := recordedVariables(t)
 	all["wsrep_on"] = "OFF"
 	for name := range settings(t, all) {
 		if strings.HasPrefix(name, "wsrep_") || strings.HasPrefix(name, "gc") {

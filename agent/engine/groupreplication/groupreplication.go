@@ -42,11 +42,7 @@ func New() mysql.Detail { return &Detail{} }
 
 // Status implements mysql.Detail.
 func (*Detail) Status() []string {
-	names := []string{"group_replication_primary_member"}
-	for i := range counters {
-		names = append(names, counters[i].name)
-	}
-	return names
+	return append(variables.Names(), "group_replication_primary_member")
 }
 
 // Variables implements mysql.Detail.
@@ -67,7 +63,7 @@ func (d *Detail) Read(ctx context.Context, q mysql.Querier, tick *mysql.Tick, ou
 	if ro, ok := self[0].Number("super_read_only"); ok {
 		out.Set(superReadOnly, ro)
 	}
-	readCounters(tick.Status, out)
+	variables.Read(out, tick.Status.Number)
 
 	members, err := q.Rows(ctx, askMembers)
 	switch {
@@ -118,7 +114,7 @@ func readMembers(members []mysql.Row, uuid, primaryUUID string, out *engine.Stat
 			out.Set(memberState, n)
 		}
 		if role != "" {
-			out.Set(primary, truth(role == "PRIMARY"))
+			out.SetBool(primary, role == "PRIMARY")
 			if out.Role == "" {
 				out.Role = strings.ToLower(role)
 			}
@@ -145,11 +141,7 @@ func readStats(ctx context.Context, q mysql.Querier, uuid string, out *engine.St
 		if id, _ := row.Text("MEMBER_ID"); !strings.EqualFold(id, uuid) {
 			continue
 		}
-		for i := range columns {
-			if n, ok := row.Number(columns[i].name); ok && n >= 0 {
-				out.Set(columns[i].metric, n)
-			}
-		}
+		columns.Read(out, func(name string) (float64, bool) { return row.Number(name) })
 		// VIEW_ID is a number made at bootstrap, and the count of changes since.
 		view, _ := row.Text("VIEW_ID")
 		if _, count, ok := strings.Cut(view, ":"); ok {
@@ -197,11 +189,4 @@ func (d *Detail) readApplier(ctx context.Context, q mysql.Querier, out *engine.S
 		out.LagSeconds = lag
 	}
 	return nil
-}
-
-func truth(b bool) float64 {
-	if b {
-		return 1
-	}
-	return 0
 }

@@ -2,7 +2,6 @@ package groupreplication
 
 import (
 	"github.com/benchwatch/benchwatch/agent/engine"
-	"github.com/benchwatch/benchwatch/agent/engine/mysql"
 	"github.com/benchwatch/benchwatch/agent/measure"
 )
 
@@ -59,41 +58,26 @@ var (
 )
 
 // columns of replication_group_member_stats.
-var columns = []struct {
-	metric *measure.Metric
-	name   string
-}{
-	{certificationQueue, "COUNT_TRANSACTIONS_IN_QUEUE"},
-	{applierQueue, "COUNT_TRANSACTIONS_REMOTE_IN_APPLIER_QUEUE"},
-	{engine.ReplicationQueueTransactions, "COUNT_TRANSACTIONS_REMOTE_IN_APPLIER_QUEUE"},
-	{certified, "COUNT_TRANSACTIONS_CHECKED"},
-	{conflicts, "COUNT_CONFLICTS_DETECTED"},
-	{certificationRows, "COUNT_TRANSACTIONS_ROWS_VALIDATING"},
-	{remoteApplied, "COUNT_TRANSACTIONS_REMOTE_APPLIED"},
-	{localProposed, "COUNT_TRANSACTIONS_LOCAL_PROPOSED"},
-	{localRolledBack, "COUNT_TRANSACTIONS_LOCAL_ROLLBACK"},
+var columns = engine.Table{
+	{Metric: certificationQueue, Names: []string{"COUNT_TRANSACTIONS_IN_QUEUE"}},
+	{Metric: applierQueue, Names: []string{"COUNT_TRANSACTIONS_REMOTE_IN_APPLIER_QUEUE"}},
+	{Metric: engine.ReplicationQueueTransactions, Names: []string{"COUNT_TRANSACTIONS_REMOTE_IN_APPLIER_QUEUE"}},
+	{Metric: certified, Names: []string{"COUNT_TRANSACTIONS_CHECKED"}},
+	{Metric: conflicts, Names: []string{"COUNT_CONFLICTS_DETECTED"}},
+	{Metric: certificationRows, Names: []string{"COUNT_TRANSACTIONS_ROWS_VALIDATING"}},
+	{Metric: remoteApplied, Names: []string{"COUNT_TRANSACTIONS_REMOTE_APPLIED"}},
+	{Metric: localProposed, Names: []string{"COUNT_TRANSACTIONS_LOCAL_PROPOSED"}},
+	{Metric: localRolledBack, Names: []string{"COUNT_TRANSACTIONS_LOCAL_ROLLBACK"}},
 }
 
-// counters of SHOW GLOBAL STATUS; times are in microseconds. MySQL 8.1 and
-// later; those of flow control need a component.
-var counters = []struct {
-	metric *measure.Metric
-	name   string
-	scale  float64
-}{
-	{throttledTotal, "Gr_flow_control_throttle_count", 1},
-	{throttledNow, "Gr_flow_control_throttle_active_count", 1},
-	{throttledSeconds, "Gr_flow_control_throttle_time_sum", 1e-6},
-	{messagesSent, "Gr_data_messages_sent_count", 1},
-	{messageSeconds, "Gr_data_messages_sent_roundtrip_time_sum", 1e-6},
-	{consensusProposals, "Gr_all_consensus_proposals_count", 1},
-	{consensusSeconds, "Gr_all_consensus_time_sum", 1e-6},
-}
-
-func readCounters(status mysql.Values, out *engine.Status) {
-	for i := range counters {
-		if n, ok := status.Number(counters[i].name); ok && n >= 0 {
-			out.Set(counters[i].metric, n*counters[i].scale)
-		}
-	}
+// variables of SHOW GLOBAL STATUS, MySQL 8.1 and later. Times are microseconds.
+// Those of flow control need a component.
+var variables = engine.Table{
+	{Metric: throttledTotal, Names: []string{"Gr_flow_control_throttle_count"}},
+	{Metric: throttledNow, Names: []string{"Gr_flow_control_throttle_active_count"}},
+	{Metric: throttledSeconds, Names: []string{"Gr_flow_control_throttle_time_sum"}, Divisor: 1e6},
+	{Metric: messagesSent, Names: []string{"Gr_data_messages_sent_count"}},
+	{Metric: messageSeconds, Names: []string{"Gr_data_messages_sent_roundtrip_time_sum"}, Divisor: 1e6},
+	{Metric: consensusProposals, Names: []string{"Gr_all_consensus_proposals_count"}},
+	{Metric: consensusSeconds, Names: []string{"Gr_all_consensus_time_sum"}, Divisor: 1e6},
 }

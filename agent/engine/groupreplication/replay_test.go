@@ -109,9 +109,9 @@ func TestMeasures(t *testing.T) {
 	statuses := make([]*engine.Status, 2)
 	for i, n := range []string{"100", "250"} {
 		statuses[i] = &engine.Status{}
-		readCounters(mysql.Values{
+		variables.Read(statuses[i], mysql.Values{
 			"Gr_flow_control_throttle_time_sum": n + "000", "Gr_all_consensus_time_sum": n + "000", "Gr_all_consensus_proposals_count": n,
-		}, statuses[i])
+		}.Number)
 		statuses[i].Set(engine.ThreadsRunning, 3)
 	}
 	enginetest.Measures(t, statuses[0], statuses[1], "flow_control", "consensus_latency")

@@ -208,7 +208,7 @@ func readMemberStates(s *engine.Status, d document, members []setMember) {
 		}
 		seen[m.name] = true
 		s.Set(memberState, float64(m.state), m.name)
-		s.Set(memberHealth, oneIf(m.healthy), m.name)
+		s.SetBool(memberHealth, m.healthy, m.name)
 		if ms, ok := pings[m.name]; ok && m.healthy {
 			s.Set(memberPing, ms/milli, m.name)
 		}

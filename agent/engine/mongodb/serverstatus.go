@@ -1,6 +1,7 @@
 package mongodb
 
 import (
+	"strings"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -31,69 +32,59 @@ func serverStatusCommand(withOplog bool) bson.D {
 	return cmd
 }
 
-// How many of a server's units make a base unit.
+// How many of the server's units make a base unit.
 const (
 	micro = 1e6
 	milli = 1e3
 	mebi  = 1.0 / (1 << 20)
 )
 
-// field says where the value of a metric is found. Of several paths the first
-// that is there counts: places change between versions.
-type field struct {
-	metric *measure.Metric
-	labels []string
-	unit   float64 // how many make a base unit; 0: 1
-	paths  [][]string
-}
+// fields are the numbers of serverStatus by their paths.
+var fields = engine.Table{
+	{Metric: engine.Connections, Names: []string{"connections.current"}},
+	{Metric: engine.BytesTotal, Labels: []string{"received"}, Names: []string{"network.bytesIn"}},
+	{Metric: engine.BytesTotal, Labels: []string{"sent"}, Names: []string{"network.bytesOut"}},
+	{Metric: engine.CommitsTotal, Names: []string{"transactions.totalCommitted"}},
+	{Metric: engine.RollbacksTotal, Names: []string{"transactions.totalAborted"}},
 
-func at(path ...string) [][]string { return [][]string{path} }
+	{Metric: connectionsCreated, Names: []string{"connections.totalCreated"}},
+	{Metric: connectionsRejected, Names: []string{"connections.rejected"}},
+	{Metric: networkRequests, Names: []string{"network.numRequests"}},
+	{Metric: queuedOperations, Labels: []string{"readers"}, Names: []string{"globalLock.currentQueue.readers"}},
+	{Metric: queuedOperations, Labels: []string{"writers"}, Names: []string{"globalLock.currentQueue.writers"}},
+	{Metric: activeClients, Labels: []string{"readers"}, Names: []string{"globalLock.activeClients.readers"}},
+	{Metric: activeClients, Labels: []string{"writers"}, Names: []string{"globalLock.activeClients.writers"}},
+	{Metric: openTransactions, Names: []string{"transactions.currentOpen"}},
+	{Metric: scannedKeys, Names: []string{"metrics.queryExecutor.scanned"}},
+	{Metric: scannedDocuments, Names: []string{"metrics.queryExecutor.scannedObjects"}},
+	{Metric: collectionScans, Names: []string{"metrics.queryExecutor.collectionScans.total"}},
+	{Metric: sortsInMemory, Names: []string{"metrics.operation.scanAndOrder"}},
+	{Metric: writeConflicts, Names: []string{"metrics.operation.writeConflicts"}},
+	{Metric: residentMemory, Names: []string{"mem.resident"}, Divisor: mebi},
+	{Metric: cpuSeconds, Labels: []string{"user"}, Names: []string{"extra_info.user_time_us"}, Divisor: micro},
+	{Metric: cpuSeconds, Labels: []string{"system"}, Names: []string{"extra_info.system_time_us"}, Divisor: micro},
 
-var fields = []field{
-	{metric: engine.Connections, paths: at("connections", "current")},
-	{metric: engine.BytesTotal, labels: []string{"received"}, paths: at("network", "bytesIn")},
-	{metric: engine.BytesTotal, labels: []string{"sent"}, paths: at("network", "bytesOut")},
-	{metric: engine.CommitsTotal, paths: at("transactions", "totalCommitted")},
-	{metric: engine.RollbacksTotal, paths: at("transactions", "totalAborted")},
-
-	{metric: connectionsCreated, paths: at("connections", "totalCreated")},
-	{metric: connectionsRejected, paths: at("connections", "rejected")},
-	{metric: networkRequests, paths: at("network", "numRequests")},
-	{metric: queuedOperations, labels: []string{"readers"}, paths: at("globalLock", "currentQueue", "readers")},
-	{metric: queuedOperations, labels: []string{"writers"}, paths: at("globalLock", "currentQueue", "writers")},
-	{metric: activeClients, labels: []string{"readers"}, paths: at("globalLock", "activeClients", "readers")},
-	{metric: activeClients, labels: []string{"writers"}, paths: at("globalLock", "activeClients", "writers")},
-	{metric: openTransactions, paths: at("transactions", "currentOpen")},
-	{metric: scannedKeys, paths: at("metrics", "queryExecutor", "scanned")},
-	{metric: scannedDocuments, paths: at("metrics", "queryExecutor", "scannedObjects")},
-	{metric: collectionScans, paths: at("metrics", "queryExecutor", "collectionScans", "total")},
-	{metric: sortsInMemory, paths: at("metrics", "operation", "scanAndOrder")},
-	{metric: writeConflicts, paths: at("metrics", "operation", "writeConflicts")},
-	{metric: residentMemory, unit: mebi, paths: at("mem", "resident")},
-	{metric: cpuSeconds, labels: []string{"user"}, unit: micro, paths: at("extra_info", "user_time_us")},
-	{metric: cpuSeconds, labels: []string{"system"}, unit: micro, paths: at("extra_info", "system_time_us")},
-
-	{metric: cacheBytes, paths: at("wiredTiger", "cache", "bytes currently in the cache")},
-	{metric: cacheDirtyBytes, paths: at("wiredTiger", "cache", "tracked dirty bytes in the cache")},
-	{metric: cacheLimitBytes, paths: at("wiredTiger", "cache", "maximum bytes configured")},
-	{metric: cacheTraffic, labels: []string{"read"}, paths: at("wiredTiger", "cache", "bytes read into cache")},
-	{metric: cacheTraffic, labels: []string{"written"}, paths: at("wiredTiger", "cache", "bytes written from cache")},
-	{metric: cacheAppEvictions, paths: at("wiredTiger", "cache", "pages evicted by application threads")},
-	{metric: checkpointSeconds, unit: milli, paths: [][]string{
-		{"wiredTiger", "checkpoint", "most recent time (msecs)"}, // 8.0
-		{"wiredTiger", "transaction", "transaction checkpoint most recent time (msecs)"},
+	{Metric: cacheBytes, Names: []string{"wiredTiger.cache.bytes currently in the cache"}},
+	{Metric: cacheDirtyBytes, Names: []string{"wiredTiger.cache.tracked dirty bytes in the cache"}},
+	{Metric: cacheLimitBytes, Names: []string{"wiredTiger.cache.maximum bytes configured"}},
+	{Metric: cacheTraffic, Labels: []string{"read"}, Names: []string{"wiredTiger.cache.bytes read into cache"}},
+	{Metric: cacheTraffic, Labels: []string{"written"}, Names: []string{"wiredTiger.cache.bytes written from cache"}},
+	{Metric: cacheAppEvictions, Names: []string{"wiredTiger.cache.pages evicted by application threads"}},
+	{Metric: checkpointSeconds, Divisor: milli, Names: []string{
+		"wiredTiger.checkpoint.most recent time (msecs)", // 8.0
+		"wiredTiger.transaction.transaction checkpoint most recent time (msecs)",
 	}},
 
-	{metric: flowControlLaggedTotal, paths: at("flowControl", "isLaggedCount")},
-	{metric: flowControlLaggedTime, unit: micro, paths: at("flowControl", "isLaggedTimeMicros")},
-	{metric: flowControlWait, unit: micro, paths: at("flowControl", "timeAcquiringMicros")},
-	{metric: flowControlSustainer, paths: at("flowControl", "sustainerRate")},
+	{Metric: flowControlLaggedTotal, Names: []string{"flowControl.isLaggedCount"}},
+	{Metric: flowControlLaggedTime, Names: []string{"flowControl.isLaggedTimeMicros"}, Divisor: micro},
+	{Metric: flowControlWait, Names: []string{"flowControl.timeAcquiringMicros"}, Divisor: micro},
+	{Metric: flowControlSustainer, Names: []string{"flowControl.sustainerRate"}},
 
-	{metric: applyOps, paths: at("metrics", "repl", "apply", "ops")},
-	{metric: applyBatches, paths: at("metrics", "repl", "apply", "batches", "num")},
-	{metric: applySeconds, unit: milli, paths: at("metrics", "repl", "apply", "batches", "totalMillis")},
-	{metric: receivedBytes, paths: at("metrics", "repl", "network", "bytes")},
-	{metric: staleConfig, paths: at("shardingStatistics", "catalogCache", "countStaleConfigErrors")},
+	{Metric: applyOps, Names: []string{"metrics.repl.apply.ops"}},
+	{Metric: applyBatches, Names: []string{"metrics.repl.apply.batches.num"}},
+	{Metric: applySeconds, Names: []string{"metrics.repl.apply.batches.totalMillis"}, Divisor: milli},
+	{Metric: receivedBytes, Names: []string{"metrics.repl.network.bytes"}},
+	{Metric: staleConfig, Names: []string{"shardingStatistics.catalogCache.countStaleConfigErrors"}},
 }
 
 // unlimitedTickets is flow control's target rate while it limits nothing.
@@ -107,30 +98,13 @@ func readServerStatus(s *engine.Status, d document) {
 	} else if seconds, ok := d.number("uptime"); ok {
 		s.Uptime = time.Duration(seconds * float64(time.Second))
 	}
-	for _, f := range fields {
-		if v, ok := d.first(f.paths); ok {
-			if f.unit != 0 {
-				v /= f.unit
-			}
-			s.Set(f.metric, v, f.labels...)
-		}
-	}
+	fields.Read(s, func(path string) (float64, bool) { return d.number(strings.Split(path, ".")...) })
 	readCommon(s, d)
 	readLatencies(s, d)
 	readTickets(s, d)
 	readFlowControl(s, d)
 	readApplyBuffer(s, d)
 	readTargeting(s, d)
-}
-
-// first returns the number at the first path that has one.
-func (d document) first(paths [][]string) (float64, bool) {
-	for _, path := range paths {
-		if v, ok := d.number(path...); ok {
-			return v, true
-		}
-	}
-	return 0, false
 }
 
 // readCommon sets the metrics that all engines share.
@@ -198,7 +172,7 @@ func readTickets(s *engine.Status, d document) {
 
 // sumOf sets m to the sum of a field over the priorities that a ticket queue
 // distinguishes; operations that are exempt never wait.
-func sumOf(s *engine.Status, m *measure.Metric, kind string, unit float64, tickets document, name string) {
+func sumOf(s *engine.Status, m *measure.Metric, kind string, divisor float64, tickets document, name string) {
 	sum, known := 0.0, false
 	for _, priority := range []string{"normalPriority", "lowPriority"} {
 		if v, ok := tickets.number(priority, name); ok {
@@ -211,15 +185,15 @@ func sumOf(s *engine.Status, m *measure.Metric, kind string, unit float64, ticke
 			return
 		}
 	}
-	s.Set(m, sum/unit, kind)
+	s.Set(m, sum/divisor, kind)
 }
 
 func readFlowControl(s *engine.Status, d document) {
 	if on, ok := d.boolean("flowControl", "enabled"); ok {
-		s.Set(flowControlEnabled, oneIf(on))
+		s.SetBool(flowControlEnabled, on)
 	}
 	if lagged, ok := d.boolean("flowControl", "isLagged"); ok {
-		s.Set(flowControlLagged, oneIf(lagged))
+		s.SetBool(flowControlLagged, lagged)
 	}
 	if rate, ok := d.number("flowControl", "targetRateLimit"); ok && rate < unlimitedTickets {
 		s.Set(flowControlTarget, rate)
@@ -263,11 +237,4 @@ func readTargeting(s *engine.Status, d document) {
 			}
 		}, "shardingStatistics", "numHostsTargeted", op)
 	}
-}
-
-func oneIf(b bool) float64 {
-	if b {
-		return 1
-	}
-	return 0
 }

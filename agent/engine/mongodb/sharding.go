@@ -168,17 +168,17 @@ func readShards(s *engine.Status, d document) {
 	for _, shard := range shards {
 		if name := shard.text("_id"); name != "" && !seen[name] {
 			seen[name] = true
-			s.Set(shardDraining, oneIf(shard.is("draining")), name)
+			s.SetBool(shardDraining, shard.is("draining"), name)
 		}
 	}
 }
 
 func readBalancer(s *engine.Status, d document) {
 	if mode := d.text("mode"); mode != "" {
-		s.Set(balancerEnabled, oneIf(mode != "off"))
+		s.SetBool(balancerEnabled, mode != "off")
 	}
 	if running, ok := d.boolean("inBalancerRound"); ok {
-		s.Set(balancerRunning, oneIf(running))
+		s.SetBool(balancerRunning, running)
 	}
 }
 

@@ -5,16 +5,6 @@ import (
 	"github.com/benchwatch/benchwatch/agent/measure"
 )
 
-// counter maps variables of SHOW GLOBAL STATUS to one series.
-type counter struct {
-	metric *measure.Metric
-	labels []string
-	// names of the variables; those that the server has are added up.
-	names []string
-	// scale turns the server's unit into the metric's; 0 is 1.
-	scale float64
-}
-
 // What MySQL and MariaDB tell beyond the vocabulary that all engines share.
 // Averages and maxima since start are left out: at one sample a second they
 // say nothing.
@@ -68,117 +58,83 @@ var (
 	}).Or(measure.ValueOf(historyLength))
 )
 
-var counters = []counter{
-	{metric: engine.QueriesTotal, names: []string{"Questions"}},
-	{metric: engine.StatementsTotal, names: []string{"Queries"}},
-	{metric: engine.CommitsTotal, names: []string{"Com_commit"}},
-	{metric: engine.RollbacksTotal, names: []string{"Com_rollback"}},
-	{metric: engine.Connections, names: []string{"Threads_connected"}},
-	{metric: engine.ThreadsRunning, names: []string{"Threads_running"}},
-	{metric: engine.OperationsTotal, labels: []string{"select"}, names: []string{"Com_select"}},
-	{metric: engine.OperationsTotal, labels: []string{"insert"}, names: []string{"Com_insert", "Com_insert_select"}},
-	{metric: engine.OperationsTotal, labels: []string{"update"}, names: []string{"Com_update", "Com_update_multi"}},
-	{metric: engine.OperationsTotal, labels: []string{"delete"}, names: []string{"Com_delete", "Com_delete_multi"}},
-	{metric: engine.OperationsTotal, labels: []string{"replace"}, names: []string{"Com_replace", "Com_replace_select"}},
-	{metric: engine.OperationsTotal, labels: []string{"begin"}, names: []string{"Com_begin"}},
-	{metric: engine.OperationsTotal, labels: []string{"call"}, names: []string{"Com_call_procedure"}},
-	{metric: engine.BytesTotal, labels: []string{"received"}, names: []string{"Bytes_received"}},
-	{metric: engine.BytesTotal, labels: []string{"sent"}, names: []string{"Bytes_sent"}},
-	{metric: engine.LockWaitSeconds, names: []string{"Innodb_row_lock_time"}, scale: 1e-3},
+// variables are those of SHOW GLOBAL STATUS that are a number each.
+var variables = engine.Table{
+	{Metric: engine.QueriesTotal, Names: []string{"Questions"}},
+	{Metric: engine.StatementsTotal, Names: []string{"Queries"}},
+	{Metric: engine.CommitsTotal, Names: []string{"Com_commit"}},
+	{Metric: engine.RollbacksTotal, Names: []string{"Com_rollback"}},
+	{Metric: engine.Connections, Names: []string{"Threads_connected"}},
+	{Metric: engine.ThreadsRunning, Names: []string{"Threads_running"}},
+	{Metric: engine.OperationsTotal, Labels: []string{"select"}, Names: []string{"Com_select"}},
+	{Metric: engine.OperationsTotal, Labels: []string{"insert"}, Names: []string{"Com_insert"}, Plus: []string{"Com_insert_select"}},
+	{Metric: engine.OperationsTotal, Labels: []string{"update"}, Names: []string{"Com_update"}, Plus: []string{"Com_update_multi"}},
+	{Metric: engine.OperationsTotal, Labels: []string{"delete"}, Names: []string{"Com_delete"}, Plus: []string{"Com_delete_multi"}},
+	{Metric: engine.OperationsTotal, Labels: []string{"replace"}, Names: []string{"Com_replace"}, Plus: []string{"Com_replace_select"}},
+	{Metric: engine.OperationsTotal, Labels: []string{"begin"}, Names: []string{"Com_begin"}},
+	{Metric: engine.OperationsTotal, Labels: []string{"call"}, Names: []string{"Com_call_procedure"}},
+	{Metric: engine.BytesTotal, Labels: []string{"received"}, Names: []string{"Bytes_received"}},
+	{Metric: engine.BytesTotal, Labels: []string{"sent"}, Names: []string{"Bytes_sent"}},
+	{Metric: engine.LockWaitSeconds, Names: []string{"Innodb_row_lock_time"}, Divisor: 1e3},
 
-	{metric: handlerOperations, labels: []string{"commit"}, names: []string{"Handler_commit"}},
-	{metric: handlerOperations, labels: []string{"rollback"}, names: []string{"Handler_rollback"}},
-	{metric: handlerOperations, labels: []string{"prepare"}, names: []string{"Handler_prepare"}},
-	{metric: handlerOperations, labels: []string{"write"}, names: []string{"Handler_write"}},
-	{metric: handlerOperations, labels: []string{"update"}, names: []string{"Handler_update"}},
-	{metric: handlerOperations, labels: []string{"delete"}, names: []string{"Handler_delete"}},
-	{metric: innodbRows, labels: []string{"read"}, names: []string{"Innodb_rows_read"}},
-	{metric: innodbRows, labels: []string{"insert"}, names: []string{"Innodb_rows_inserted"}},
-	{metric: innodbRows, labels: []string{"update"}, names: []string{"Innodb_rows_updated"}},
-	{metric: innodbRows, labels: []string{"delete"}, names: []string{"Innodb_rows_deleted"}},
-	{metric: rowsTotal, labels: []string{"read"}, names: []string{"Rows_read"}},
-	{metric: rowsTotal, labels: []string{"sent"}, names: []string{"Rows_sent"}},
-	{metric: rowLockWaits, names: []string{"Innodb_row_lock_waits"}},
-	{metric: rowLockWaiting, names: []string{"Innodb_row_lock_current_waits"}},
-	{metric: deadlocks, names: []string{"Innodb_deadlocks"}},
-	{metric: poolReadRequests, names: []string{"Innodb_buffer_pool_read_requests"}},
-	{metric: poolReads, names: []string{"Innodb_buffer_pool_reads"}},
-	{metric: poolWaitFree, names: []string{"Innodb_buffer_pool_wait_free"}},
-	{metric: poolPages, labels: []string{"data"}, names: []string{"Innodb_buffer_pool_pages_data"}},
-	{metric: poolPages, labels: []string{"dirty"}, names: []string{"Innodb_buffer_pool_pages_dirty"}},
-	{metric: poolPages, labels: []string{"free"}, names: []string{"Innodb_buffer_pool_pages_free"}},
-	{metric: poolPages, labels: []string{"total"}, names: []string{"Innodb_buffer_pool_pages_total"}},
-	{metric: logWaits, names: []string{"Innodb_log_waits"}},
-	{metric: logWrites, names: []string{"Innodb_log_writes"}},
-	{metric: logBytes, names: []string{"Innodb_os_log_written"}},
-	{metric: logFsyncs, names: []string{"Innodb_os_log_fsyncs"}},
-	{metric: dataOperations, labels: []string{"read"}, names: []string{"Innodb_data_reads"}},
-	{metric: dataOperations, labels: []string{"write"}, names: []string{"Innodb_data_writes"}},
-	{metric: dataOperations, labels: []string{"fsync"}, names: []string{"Innodb_data_fsyncs"}},
-	{metric: dataBytes, labels: []string{"read"}, names: []string{"Innodb_data_read"}},
-	{metric: dataBytes, labels: []string{"write"}, names: []string{"Innodb_data_written"}},
-	{metric: checkpointAge, names: []string{"Innodb_checkpoint_age"}},
-	{metric: historyLength, names: []string{"Innodb_history_list_length"}},
-	{metric: binlogCommits, names: []string{"Binlog_commits"}},
-	{metric: binlogGroups, names: []string{"Binlog_group_commits"}},
-	{metric: binlogBytes, names: []string{"Binlog_bytes_written"}},
-	{metric: connectionsTotal, names: []string{"Connections"}},
-	{metric: abortedConnects, names: []string{"Aborted_connects"}},
-	{metric: refusedConnects, names: []string{"Connection_errors_max_connections"}},
-	{metric: threadsCreated, names: []string{"Threads_created"}},
-	{metric: slowQueries, names: []string{"Slow_queries"}},
-	{metric: temporaryTables, labels: []string{"all"}, names: []string{"Created_tmp_tables"}},
-	{metric: temporaryTables, labels: []string{"disk"}, names: []string{"Created_tmp_disk_tables"}},
-	{metric: tableLockWaits, names: []string{"Table_locks_waited"}},
-	{metric: preparedCommands, labels: []string{"prepare"}, names: []string{"Com_stmt_prepare"}},
-	{metric: preparedCommands, labels: []string{"execute"}, names: []string{"Com_stmt_execute"}},
-	{metric: preparedCommands, labels: []string{"close"}, names: []string{"Com_stmt_close"}},
+	{Metric: handlerOperations, Labels: []string{"commit"}, Names: []string{"Handler_commit"}},
+	{Metric: handlerOperations, Labels: []string{"rollback"}, Names: []string{"Handler_rollback"}},
+	{Metric: handlerOperations, Labels: []string{"prepare"}, Names: []string{"Handler_prepare"}},
+	{Metric: handlerOperations, Labels: []string{"write"}, Names: []string{"Handler_write"}},
+	{Metric: handlerOperations, Labels: []string{"update"}, Names: []string{"Handler_update"}},
+	{Metric: handlerOperations, Labels: []string{"delete"}, Names: []string{"Handler_delete"}},
+	{Metric: innodbRows, Labels: []string{"read"}, Names: []string{"Innodb_rows_read"}},
+	{Metric: innodbRows, Labels: []string{"insert"}, Names: []string{"Innodb_rows_inserted"}},
+	{Metric: innodbRows, Labels: []string{"update"}, Names: []string{"Innodb_rows_updated"}},
+	{Metric: innodbRows, Labels: []string{"delete"}, Names: []string{"Innodb_rows_deleted"}},
+	{Metric: rowsTotal, Labels: []string{"read"}, Names: []string{"Rows_read"}},
+	{Metric: rowsTotal, Labels: []string{"sent"}, Names: []string{"Rows_sent"}},
+	{Metric: rowLockWaits, Names: []string{"Innodb_row_lock_waits"}},
+	{Metric: rowLockWaiting, Names: []string{"Innodb_row_lock_current_waits"}},
+	{Metric: deadlocks, Names: []string{"Innodb_deadlocks"}},
+	{Metric: poolReadRequests, Names: []string{"Innodb_buffer_pool_read_requests"}},
+	{Metric: poolReads, Names: []string{"Innodb_buffer_pool_reads"}},
+	{Metric: poolWaitFree, Names: []string{"Innodb_buffer_pool_wait_free"}},
+	{Metric: poolPages, Labels: []string{"data"}, Names: []string{"Innodb_buffer_pool_pages_data"}},
+	{Metric: poolPages, Labels: []string{"dirty"}, Names: []string{"Innodb_buffer_pool_pages_dirty"}},
+	{Metric: poolPages, Labels: []string{"free"}, Names: []string{"Innodb_buffer_pool_pages_free"}},
+	{Metric: poolPages, Labels: []string{"total"}, Names: []string{"Innodb_buffer_pool_pages_total"}},
+	{Metric: logWaits, Names: []string{"Innodb_log_waits"}},
+	{Metric: logWrites, Names: []string{"Innodb_log_writes"}},
+	{Metric: logBytes, Names: []string{"Innodb_os_log_written"}},
+	{Metric: logFsyncs, Names: []string{"Innodb_os_log_fsyncs"}},
+	{Metric: dataOperations, Labels: []string{"read"}, Names: []string{"Innodb_data_reads"}},
+	{Metric: dataOperations, Labels: []string{"write"}, Names: []string{"Innodb_data_writes"}},
+	{Metric: dataOperations, Labels: []string{"fsync"}, Names: []string{"Innodb_data_fsyncs"}},
+	{Metric: dataBytes, Labels: []string{"read"}, Names: []string{"Innodb_data_read"}},
+	{Metric: dataBytes, Labels: []string{"write"}, Names: []string{"Innodb_data_written"}},
+	{Metric: checkpointAge, Names: []string{"Innodb_checkpoint_age"}},
+	{Metric: historyLength, Names: []string{"Innodb_history_list_length"}},
+	{Metric: binlogCommits, Names: []string{"Binlog_commits"}},
+	{Metric: binlogGroups, Names: []string{"Binlog_group_commits"}},
+	{Metric: binlogBytes, Names: []string{"Binlog_bytes_written"}},
+	{Metric: connectionsTotal, Names: []string{"Connections"}},
+	{Metric: abortedConnects, Names: []string{"Aborted_connects"}},
+	{Metric: refusedConnects, Names: []string{"Connection_errors_max_connections"}},
+	{Metric: threadsCreated, Names: []string{"Threads_created"}},
+	{Metric: slowQueries, Names: []string{"Slow_queries"}},
+	{Metric: temporaryTables, Labels: []string{"all"}, Names: []string{"Created_tmp_tables"}},
+	{Metric: temporaryTables, Labels: []string{"disk"}, Names: []string{"Created_tmp_disk_tables"}},
+	{Metric: tableLockWaits, Names: []string{"Table_locks_waited"}},
+	{Metric: preparedCommands, Labels: []string{"prepare"}, Names: []string{"Com_stmt_prepare"}},
+	{Metric: preparedCommands, Labels: []string{"execute"}, Names: []string{"Com_stmt_execute"}},
+	{Metric: preparedCommands, Labels: []string{"close"}, Names: []string{"Com_stmt_close"}},
 }
 
-// counterNames lists what readCounters looks for in SHOW GLOBAL STATUS.
-func counterNames() []string {
-	names := []string{"Uptime"}
-	for i := range counters {
-		names = append(names, counters[i].names...)
-	}
-	return names
-}
-
-// readCounters sets the series that any server of the family may have; what
-// the server does not tell is absent.
-func readCounters(tick *Tick, out *engine.Status) {
+// readVariables sets the metrics that any server of the family may have. One
+// that a server does not report is absent.
+func readVariables(tick *Tick, out *engine.Status) {
 	if out.Values == nil {
-		out.Values = make([]engine.Value, 0, len(counters)+32)
+		out.Values = make([]engine.Value, 0, len(variables)+32)
 	}
-	for i := range counters {
-		c := &counters[i]
-		sum, known := 0.0, false
-		for _, name := range c.names {
-			if n, ok := tick.Status.Number(name); ok && plausible(c.metric.Kind, n) {
-				sum, known = sum+n, true
-			}
-		}
-		if !known {
-			continue
-		}
-		if c.scale != 0 {
-			sum *= c.scale
-		}
-		out.Set(c.metric, sum, c.labels...)
-	}
+	variables.Read(out, tick.Status.Number)
 	// 0 is unlimited on some clones, and never a limit.
 	if limit, ok := tick.Server.Variables.Number("max_connections"); ok && limit > 0 {
 		out.Set(engine.ConnectionsLimit, limit)
 	}
-}
-
-// plausible rejects numbers that can't be counts: negative ones, those beyond
-// 64 bits, and gauges that a server let run below 0, which it shows as nearly
-// 2^64.
-func plausible(kind measure.Kind, n float64) bool {
-	limit := float64(1 << 63)
-	if kind == measure.Counter {
-		limit *= 2
-	}
-	return n >= 0 && (n < limit || kind == measure.Counter && n == limit)
 }

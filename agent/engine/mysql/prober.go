@@ -30,13 +30,13 @@ type prober struct {
 
 func newProber(t engine.Target, details []Detail, log *slog.Logger) (*prober, error) {
 	p := &prober{target: t, details: details, log: log}
-	status, variables := counterNames(), slices.Clone(serverVariables)
+	status, system := append(variables.Names(), "Uptime"), slices.Clone(serverVariables)
 	for _, d := range details {
 		status = append(status, d.Status()...)
-		variables = append(variables, d.Variables()...)
+		system = append(system, d.Variables()...)
 	}
 	p.showStatus = show("STATUS", unique(status))
-	p.showVariables = show("VARIABLES", unique(variables))
+	p.showVariables = show("VARIABLES", unique(system))
 	p.showSettings = show("VARIABLES", allSettingNames(details))
 	var err error
 	p.pool, err = newPool(t, &p.progress)
@@ -147,7 +147,7 @@ func Decode(ctx context.Context, tick *Tick, q Querier, details []Detail) (*engi
 	if seconds, ok := tick.Status.Uint("Uptime"); ok {
 		out.Uptime = time.Duration(min(seconds, 1<<33)) * time.Second
 	}
-	readCounters(tick, out)
+	readVariables(tick, out)
 	for _, d := range details {
 		err := d.Read(ctx, q, tick, out)
 		switch {

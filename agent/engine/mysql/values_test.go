@@ -139,23 +139,10 @@ func TestCounters(t *testing.T) {
 // Each series once, as a collector needs it, and labels as many as declared.
 func TestCountersAreDistinct(t *testing.T) {
 	all := Values{}
-	for _, name := range counterNames() {
+	for _, name := range variables.Names() {
 		all[name] = "1"
 	}
-	seen := map[string]bool{}
-	for _, v := range decode(t, all).Values {
-		key := v.Metric.Name
-		for _, l := range v.Labels {
-			key += "," + l
-		}
-		if seen[key] {
-			t.Errorf("%s twice", key)
-		}
-		seen[key] = true
-		if len(v.Labels) != len(v.Metric.Labels) {
-			t.Errorf("%s has labels %q", v.Metric.Name, v.Labels)
-		}
-	}
+	enginetest.WellFormed(t, decode(t, all))
 }
 
 // failing is a detail whose statement fails.
@@ -185,7 +172,7 @@ func FuzzServer(f *testing.F) {
 	f.Add("8.0.11-TiDB-v8.5.0", "TiDB Server", "18446744073709551615")
 	f.Fuzz(func(t *testing.T, version, comment, value string) {
 		status := Values{}
-		for _, name := range counterNames() {
+		for _, name := range variables.Names() {
 			status[name] = value
 		}
 		server, err := NewServer(Values{"version": version, "version_comment": comment, "max_connections": value})

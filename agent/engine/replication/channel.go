@@ -69,9 +69,9 @@ func first(text string, _ bool) string { return text }
 
 // report sets the channel's own series.
 func (c *channel) report(out *engine.Status) {
-	out.Set(engine.ReplicationRunning, truth(c.receiving), c.name, "receiver")
-	out.Set(engine.ReplicationRunning, truth(c.applying), c.name, "applier")
-	out.Set(receiverConnecting, truth(c.connecting), c.name)
+	out.SetBool(engine.ReplicationRunning, c.receiving, c.name, "receiver")
+	out.SetBool(engine.ReplicationRunning, c.applying, c.name, "applier")
+	out.SetBool(receiverConnecting, c.connecting, c.name)
 	if c.behind.Known {
 		out.Set(secondsBehind, c.behind.Value, c.name)
 	}
@@ -134,11 +134,4 @@ func reportQueue(channels []channel, out *engine.Status) {
 		queue += executed.Missing(received)
 	}
 	out.Set(engine.ReplicationQueueTransactions, float64(queue))
-}
-
-func truth(b bool) float64 {
-	if b {
-		return 1
-	}
-	return 0
 }

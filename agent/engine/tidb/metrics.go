@@ -233,23 +233,22 @@ var operations = map[string]string{
 	"Select": "select", "Insert": "insert", "Update": "update", "Delete": "delete", "Replace": "replace", "Begin": "begin",
 }
 
+// numbers are the families that are one number.
+var numbers = engine.Table{
+	{Metric: engine.Connections, Names: []string{"tidb_server_connections"}},
+	{Metric: engine.ThreadsRunning, Names: []string{"tidb_server_tokens"}},
+	{Metric: pessimisticRetry, Names: []string{"tidb_session_statement_pessimistic_retry_count_sum"}},
+	{Metric: cpuSeconds, Names: []string{"process_cpu_seconds_total"}},
+	{Metric: cpuLimit, Names: []string{"tidb_server_maxprocs"}},
+	{Metric: residentMemory, Names: []string{"process_resident_memory_bytes"}},
+}
+
 // readFamilies sets the metrics. A kind of statement that never ran has no
 // series, and none is made up.
 func readFamilies(s *engine.Status, f families) {
 	readCommands(s, f)
 	readStatements(s, f)
-	for metric, name := range map[*measure.Metric]string{
-		engine.Connections:    "tidb_server_connections",
-		engine.ThreadsRunning: "tidb_server_tokens",
-		pessimisticRetry:      "tidb_session_statement_pessimistic_retry_count_sum",
-		cpuSeconds:            "process_cpu_seconds_total",
-		cpuLimit:              "tidb_server_maxprocs",
-		residentMemory:        "process_resident_memory_bytes",
-	} {
-		if v, ok := f.sum(name); ok {
-			s.Set(metric, v)
-		}
-	}
+	numbers.Read(s, f.sum)
 	for direction, labels := range map[string][2]string{"received": {"In", "read"}, "sent": {"Out", "write"}} {
 		bytes := f.sums("tidb_server_packet_io_bytes", "type")
 		for _, label := range labels { // now, before
