@@ -80,9 +80,11 @@ type Measure struct {
 	Scope   Scope
 	Summary Summary
 	Column  Placement
-	// NoChart is set if the measure is not charted: it hardly changes, or the
-	// charts of others show it.
+	// NoChart is set if the measure is not charted, since it hardly changes.
 	NoChart bool
+	// ChartOf is the measure in whose chart this one is a line; nil: it has a
+	// chart of its own.
+	ChartOf *Measure
 	// Supersedes is a measure that has no EachServer column for servers that
 	// have this one.
 	Supersedes *Measure
@@ -141,4 +143,19 @@ func All(scope Scope) []*Measure {
 		return cmp.Or(cmp.Compare(a.Rank, b.Rank), strings.Compare(a.ID, b.ID))
 	})
 	return all
+}
+
+// Charted returns the measures that the chart of m shows: m itself first, then
+// those whose ChartOf it is. It returns none if m has no chart of its own.
+func (m *Measure) Charted() []*Measure {
+	if m.NoChart || m.ChartOf != nil {
+		return nil
+	}
+	lines := []*Measure{m}
+	for _, other := range All(m.Scope) {
+		if other.ChartOf == m {
+			lines = append(lines, other)
+		}
+	}
+	return lines
 }

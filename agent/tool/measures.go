@@ -13,7 +13,7 @@ var (
 	})
 	QueryRate = measure.New(measure.Measure{
 		ID: "queries", Title: "Queries", Short: "qps", Note: "statements per second, as the tool reports them",
-		Unit: measure.PerSecond, Scope: measure.Run, Summary: measure.Mean, NoChart: true, Rank: 110, // Throughput's chart has a line for it
+		Unit: measure.PerSecond, Scope: measure.Run, Summary: measure.Mean, ChartOf: Throughput, Rank: 110,
 	})
 	TpmC = measure.New(measure.Measure{
 		ID: "tpmc", Title: "tpmC", Short: "tpmC", Note: "New-Order transactions of TPC-C per minute",
@@ -39,7 +39,7 @@ var (
 	})
 	ReconnectRate = measure.New(measure.Measure{
 		ID: "reconnects_per_second", Title: "Reconnects per second", Note: "connections that the tool opened again",
-		Unit: measure.PerSecond, Scope: measure.Run, Summary: measure.Mean, Rank: 330,
+		Unit: measure.PerSecond, Scope: measure.Run, Summary: measure.Mean, ChartOf: ErrorRate, Rank: 330,
 	})
 	QueueLength = measure.New(measure.Measure{
 		ID: "queue_length", Title: "Queue", Note: "events that wait for a thread of the tool, at a fixed rate of events",
@@ -47,7 +47,7 @@ var (
 	})
 	Concurrency = measure.New(measure.Measure{
 		ID: "concurrency", Title: "Concurrency", Note: "threads of the tool that execute an event, at a fixed rate of events",
-		Unit: measure.Count, Scope: measure.Run, Summary: measure.Mean, Rank: 410,
+		Unit: measure.Count, Scope: measure.Run, Summary: measure.Mean, ChartOf: QueueLength, Rank: 410,
 	})
 	Threads = measure.New(measure.Measure{
 		ID: "threads", Title: "Threads", Note: "threads of the tool",
