@@ -1,13 +1,17 @@
 // Package config reads benchwatch.yml.
+//
+// Every key is declared once, in the keys method of its section: its name,
+// type, default, check and documentation, and whether a reload applies it. The
+// decoder, Default, NeedRestart and Keys read these declarations, and
+// docs/configuration.md is generated from Keys.
 package config
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,136 +19,358 @@ import (
 	"time"
 
 	commoncfg "github.com/prometheus/common/config"
-	"go.yaml.in/yaml/v3"
 
 	"github.com/benchwatch/benchwatch/agent/engine"
 	engines "github.com/benchwatch/benchwatch/agent/engine/registry"
 	"github.com/benchwatch/benchwatch/agent/live"
 	"github.com/benchwatch/benchwatch/agent/rundir"
-
 	"github.com/benchwatch/benchwatch/agent/tool"
 	"github.com/benchwatch/benchwatch/agent/tool/pattern"
 	tools "github.com/benchwatch/benchwatch/agent/tool/registry"
 )
 
-// Config is benchwatch.yml.
+// Config is benchwatch.yml. The keys methods of this type and of its sections
+// document the fields.
 type Config struct {
-	DataDir        string        `yaml:"data_dir"`
-	SampleInterval time.Duration `yaml:"sample_interval"`
-	Runs           Runs          `yaml:"runs"`
-	Logs           []Log         `yaml:"logs"`
-	Targets        []Target      `yaml:"targets"`
-	Tools          pattern.Tools `yaml:"tools"`
-	Grafana        Grafana       `yaml:"grafana"`
-	Prometheus     Prometheus    `yaml:"prometheus"`
-	// WebhookTokenFile holds the token with which Alertmanager may send alerts;
-	// without it none are taken.
-	WebhookTokenFile string `yaml:"webhook_token_file"`
+	DataDir          string
+	SampleInterval   time.Duration
+	Runs             Runs
+	Logs             []Log
+	Targets          []Target
+	Tools            pattern.Tools
+	Grafana          Grafana
+	Prometheus       Prometheus
+	WebhookTokenFile string
 
-	tools tool.Set
+	described []*tool.Tool // made from Tools
+}
+
+func (c *Config) keys() []key {
+	return []key{
+		{
+			name: "data_dir", to: path(&c.DataDir), restart: true,
+			initialDoc: "`$BENCHWATCH_DATA_DIR`, else `/var/lib/benchwatch` for root and `~/.local/share/benchwatch` for other users",
+			doc:        "Folder of the runs",
+			check:      func() error { return required(c.DataDir, "a folder") },
+		},
+		{
+			name: "sample_interval", to: duration(&c.SampleInterval), initial: "1s", restart: true,
+			doc: "How often all targets are sampled, at the same instant; 100ms to 1h",
+			check: func() error {
+				if c.SampleInterval < 100*time.Millisecond || c.SampleInterval > time.Hour {
+					return fmt.Errorf("%s is out of range: expected 100ms to 1h", c.SampleInterval)
+				}
+				return nil
+			},
+		},
+		{name: "runs", to: subsection{&c.Runs}, doc: "Limits on runs"},
+		{
+			name: "logs", to: list[Log, *Log]{&c.Logs}, doc: "Log files that benchmark tools write by themselves; the agent follows them",
+			check: c.checkLogs,
+		},
+		{
+			name: "targets", to: list[Target, *Target]{&c.Targets}, doc: "Servers to sample",
+			check: c.checkTargets,
+		},
+		{
+			name: "tools", to: describedTools{&c.Tools}, doc: "Benchmark tools described by regular expressions, see [patterns.md](patterns.md)",
+		},
+		{name: "grafana", to: subsection{&c.Grafana}, doc: "The Grafana that gets markers as annotations"},
+		{name: "prometheus", to: subsection{&c.Prometheus}, doc: "The Prometheus that has the recorded series, for reports"},
+		{
+			name: "webhook_token_file", to: path(&c.WebhookTokenFile),
+			doc: "File with the token with which Alertmanager may POST alerts to `/api/v1/alerts`, where they become markers. Without it the agent accepts no alerts",
+		},
+	}
+}
+
+// checkLogs needs the described tools, so it is a check of the whole list.
+func (c *Config) checkLogs() error {
+	var err error
+	if c.described, err = c.Tools.New(); err != nil {
+		return err
+	}
+	for i, l := range c.Logs {
+		if set := c.ToolSet(); l.Tool != "" && set.ByName(l.Tool) == nil {
+			return &elementError{fmt.Sprintf("[%d].tool", i), fmt.Errorf("unknown tool %q: expected one of %s", l.Tool, set.Names())}
+		}
+	}
+	return nil
+}
+
+func (c *Config) checkTargets() error {
+	names := map[string]bool{}
+	for i, t := range c.Targets {
+		if names[t.Name] {
+			return &elementError{fmt.Sprintf("[%d].name", i), fmt.Errorf("%q is used twice", t.Name)}
+		}
+		names[t.Name] = true
+	}
+	return nil
 }
 
 // Runs are limits on runs.
 type Runs struct {
-	MaxLive      int           `yaml:"max_live"`
-	MaxKept      int           `yaml:"max_kept"`
-	DrainTimeout time.Duration `yaml:"drain_timeout"`
+	MaxLive      int
+	MaxKept      int
+	DrainTimeout time.Duration
 }
 
-// Log is files that a tool writes by itself.
+func (r *Runs) keys() []key {
+	return []key{
+		{
+			name: "max_live", to: number(&r.MaxLive), initial: "64",
+			doc:   "Runs that are followed at the same time; more wait, counted by `benchwatch_runs_waiting`",
+			check: func() error { return atLeast(r.MaxLive, 1) },
+		},
+		{
+			name: "max_kept", to: number(&r.MaxKept), initial: "256",
+			doc:   "Ended runs whose summary stays in `/metrics`",
+			check: func() error { return atLeast(r.MaxKept, 1) },
+		},
+		{
+			name: "drain_timeout", to: duration(&r.DrainTimeout), initial: "5m",
+			doc:   "How long to wait after a run until its replicas have caught up; at least 1s",
+			check: func() error { return atLeast(r.DrainTimeout, time.Second) },
+		},
+	}
+}
+
+// Log is a set of log files that a tool writes by itself.
 type Log struct {
-	Path   string            `yaml:"path"` // may hold * and ?
-	Tool   string            `yaml:"tool"`
-	Labels map[string]string `yaml:"labels"`
+	Path   string
+	Tool   string
+	Labels map[string]string
+}
+
+func (l *Log) keys() []key {
+	return []key{
+		{
+			name: "path", to: path(&l.Path), doc: "File name; may contain `*` and `?`. Required",
+			check: func() error {
+				if _, err := filepath.Match(l.Path, ""); err != nil {
+					return fmt.Errorf("%q is not a valid file name pattern", l.Path)
+				}
+				return required(l.Path, "a file name, which may contain * and ?")
+			},
+		},
+		{
+			name: "tool", to: text(&l.Tool), doc: "The tool that writes the file", initialDoc: "recognised from the content",
+		},
+		{
+			name: "labels", to: texts{&l.Labels}, doc: "Labels of the runs in the file",
+			check: func() error { return rundir.CheckLabels(l.Labels) },
+		},
+	}
 }
 
 // Target is a server to sample.
 type Target struct {
-	Name         string               `yaml:"name"`
-	Engine       string               `yaml:"engine"`
-	Address      string               `yaml:"address"`
-	Cluster      string               `yaml:"cluster"`
-	Role         string               `yaml:"role"`
-	User         string               `yaml:"user"`
-	PasswordFile string               `yaml:"password_file"`
-	PasswordEnv  string               `yaml:"password_env"`
-	TLS          *commoncfg.TLSConfig `yaml:"tls"`
-	Options      map[string]string    `yaml:"options"`
+	Name         string
+	Engine       string
+	Address      string
+	Cluster      string
+	Role         string
+	User         string
+	PasswordFile string
+	PasswordEnv  string
+	TLS          *TLS // nil: no TLS
+	Options      map[string]string
 }
 
-// Grafana is where markers go.
-type Grafana struct {
-	URL       string `yaml:"url"`
-	TokenFile string `yaml:"token_file"`
-}
-
-// Prometheus is where recorded series can be read.
-type Prometheus struct {
-	URL string `yaml:"url"`
-}
-
-// Default is the configuration without a file.
-func Default() *Config {
-	return &Config{
-		DataDir:        rundir.DefaultDataDir(),
-		SampleInterval: time.Second,
-		Runs:           Runs{MaxLive: 64, MaxKept: 256, DrainTimeout: 5 * time.Minute},
+func (t *Target) keys() []key {
+	return []key{
+		{
+			name: "name", to: text(&t.Name), doc: "Short unique name, the label `target` of its metrics. Required",
+			check: func() error { return required(t.Name, "a short name, used as label target") },
+		},
+		{
+			name: "engine", to: text(&t.Engine),
+			doc: "One of " + "`" + strings.Join(engines.Names(), "`, `") + "`; `mysql` includes MariaDB, Percona Server, Galera, Aurora and TiDB. Required",
+			check: func() error {
+				if t.Engine != "" && engines.ByName(t.Engine) == nil {
+					return unknownEngine(t.Engine)
+				}
+				return required(t.Engine, "one of "+strings.Join(engines.Names(), ", "))
+			},
+		},
+		{
+			name: "address", to: text(&t.Address), doc: "`host:port`; for `mysql` also the path of a Unix socket. Required",
+			check: func() error { return required(t.Address, "host:port") },
+		},
+		{name: "cluster", to: text(&t.Cluster), doc: "Targets with the same cluster replicate from each other: lag and drain are measured among them"},
+		{name: "role", to: text(&t.Role), doc: "The label `role` of its metrics", initialDoc: "what the server reports"},
+		{name: "user", to: text(&t.User), doc: "Database user; [databases.md](databases.md) lists the rights it needs"},
+		{name: "password_file", to: path(&t.PasswordFile), doc: "File with the password"},
+		{
+			name: "password_env", to: text(&t.PasswordEnv), doc: "Environment variable with the password, instead of `password_file`",
+			check: func() error {
+				if t.PasswordFile != "" && t.PasswordEnv != "" {
+					return errors.New("is set besides password_file: use one of them")
+				}
+				return nil
+			},
+		},
+		{name: "tls", to: optional[TLS, *TLS]{&t.TLS}, doc: "Connect with TLS; `{}` is enough for a server with a publicly trusted certificate"},
+		{name: "options", to: texts{&t.Options}, doc: "Options of the engine, see [databases.md](databases.md)"},
 	}
 }
 
-// Load reads and checks a file. Relative paths in it are relative to it.
-// Errors name the file, the line, the key and what was expected.
+// TLS is how to connect to a target.
+type TLS struct{ commoncfg.TLSConfig }
+
+func (t *TLS) keys() []key {
+	return []key{
+		{name: "ca", to: text(&t.CA), doc: "Certificate of the authority, as PEM text"},
+		{name: "ca_file", to: path(&t.CAFile), doc: "File with the certificate of the authority", initialDoc: "those of the system"},
+		{name: "cert", to: text(&t.Cert), doc: "Client certificate, as PEM text"},
+		{name: "cert_file", to: path(&t.CertFile), doc: "File with the client certificate"},
+		{
+			name: "key_file", to: path(&t.KeyFile), doc: "File with the key of the client certificate",
+			check: t.Validate,
+		},
+		{name: "server_name", to: text(&t.ServerName), doc: "Name that the server's certificate must have", initialDoc: "the host of `address`"},
+		{name: "insecure_skip_verify", to: boolean(&t.InsecureSkipVerify), initial: "false", doc: "Accept any certificate"},
+		{name: "min_version", to: tlsVersion(&t.MinVersion), initial: "TLS12", doc: "Lowest version of TLS: `TLS10` to `TLS13`"},
+		{name: "max_version", to: tlsVersion(&t.MaxVersion), initialDoc: "highest", doc: "Highest version of TLS"},
+	}
+}
+
+// Grafana is the Grafana that gets markers.
+type Grafana struct {
+	URL       string
+	TokenFile string
+}
+
+func (g *Grafana) keys() []key {
+	return []key{
+		{
+			name: "url", to: text(&g.URL), doc: "`http://` or `https://` address", initialDoc: "markers are not sent",
+			check: func() error { return checkURL(g.URL) },
+		},
+		{
+			name: "token_file", to: path(&g.TokenFile),
+			doc: "File with the token of a service account that may read and write annotations. Required with `url`",
+			check: func() error {
+				if g.URL == "" {
+					return nil
+				}
+				return required(g.TokenFile, "a file with the token of a service account that may write annotations")
+			},
+		},
+	}
+}
+
+// Prometheus is the Prometheus that has the recorded series.
+type Prometheus struct {
+	URL string
+}
+
+func (p *Prometheus) keys() []key {
+	return []key{
+		{
+			name: "url", to: text(&p.URL), doc: "`http://` or `https://` address",
+			check: func() error { return checkURL(p.URL) },
+		},
+	}
+}
+
+func required(value, expected string) error {
+	if value == "" {
+		return errors.New("is missing: expected " + expected)
+	}
+	return nil
+}
+
+func atLeast[T int | time.Duration](value, least T) error {
+	if value < least {
+		return fmt.Errorf("%v is too small: expected at least %v", value, least)
+	}
+	return nil
+}
+
+func checkURL(s string) error {
+	if s == "" {
+		return nil
+	}
+	u, err := url.Parse(s)
+	switch {
+	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
+		return errors.New("expected an http:// or https:// address")
+	case u.User != nil:
+		return errors.New("contains a user or password: use a token file")
+	}
+	return nil
+}
+
+func unknownEngine(name string) error {
+	return fmt.Errorf("unknown engine %q: expected one of %s", name, strings.Join(engines.Names(), ", "))
+}
+
+// Default returns the configuration without a file.
+func Default() *Config {
+	c := &Config{DataDir: rundir.DefaultDataDir()}
+	setDefaults(c)
+	return c
+}
+
+// Load reads and checks a file. Relative paths in it are relative to it. The
+// error is an *Error for a mistake in the file and wraps the error of the file
+// system, such as fs.ErrNotExist, if the file can't be read.
 func Load(path string) (*Config, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("read configuration: %w", err)
 	}
-	c, err := parse(data, filepath.Dir(path))
-	if err != nil {
-		return nil, fmt.Errorf("%s%w", path, err)
-	}
-	return c, nil
-}
-
-// parse returns errors that begin with ":<line>: ".
-func parse(data []byte, dir string) (*Config, error) {
 	c := Default()
-	decoder := yaml.NewDecoder(bytes.NewReader(data))
-	decoder.KnownFields(true)
-	if err := decoder.Decode(c); err != nil && !errors.Is(err, io.EOF) {
-		return nil, yamlError(err)
-	}
-	var err error
-	if c.tools, err = c.Tools.New(); err != nil {
-		return nil, yamlError(err)
-	}
-	var root yaml.Node
-	if err := yaml.Unmarshal(data, &root); err != nil {
-		return nil, yamlError(err)
-	}
-	c.resolve(dir)
-	if err := c.check(&root); err != nil {
+	if err := decode(data, path, c); err != nil {
 		return nil, err
 	}
 	return c, nil
 }
 
-func (c *Config) resolve(dir string) {
-	paths := []*string{&c.DataDir, &c.Grafana.TokenFile, &c.WebhookTokenFile}
-	for i := range c.Logs {
-		paths = append(paths, &c.Logs[i].Path)
-	}
-	for i := range c.Targets {
-		paths = append(paths, &c.Targets[i].PasswordFile)
-		if c.Targets[i].TLS != nil {
-			c.Targets[i].TLS.SetDirectory(dir)
+// Key is a key of benchwatch.yml, for its documentation.
+type Key struct {
+	Path    string // such as targets[].tls.ca_file
+	Kind    string // what its value is, such as "a path"
+	Default string // Markdown; empty: none
+	Doc     string // Markdown, without a period at its end
+	Restart bool   // a change needs a restart of the agent
+}
+
+// Keys returns all keys in the order of the documentation. Sections and lists
+// come before their keys.
+func Keys() []Key {
+	return keysBelow(Default(), "")
+}
+
+func keysBelow(s section, path string) []Key {
+	var all []Key
+	for _, k := range s.keys() {
+		documented := Key{Path: join(path, k.name), Kind: k.to.kind(), Default: k.initialDoc, Doc: k.doc, Restart: k.restart}
+		if k.initial != "" {
+			documented.Default = "`" + k.initial + "`"
+		}
+		all = append(all, documented)
+		if outer, ok := k.to.(nested); ok {
+			inner, suffix := outer.element()
+			all = append(all, keysBelow(inner, documented.Path+suffix)...)
 		}
 	}
-	for _, p := range paths {
-		if *p != "" && !filepath.IsAbs(*p) {
-			*p = filepath.Join(dir, *p)
+	return all
+}
+
+// NeedRestart returns the keys whose change from c to next needs a restart of
+// the agent.
+func (c *Config) NeedRestart(next *Config) []string {
+	var names []string
+	after := next.keys()
+	for i, k := range c.keys() {
+		if before, ok := k.to.(interface{ equal(value) bool }); ok && k.restart && !before.equal(after[i].to) {
+			names = append(names, k.name)
 		}
 	}
+	return names
 }
 
 // EngineTargets builds what the sampler takes: names, passwords and TLS
@@ -179,7 +405,7 @@ func (t *Target) prepare() (engine.Target, error) {
 		target.Password = engine.Secret(os.Getenv(t.PasswordEnv))
 	}
 	if t.TLS != nil {
-		tlsConfig, err := commoncfg.NewTLSConfig(t.TLS)
+		tlsConfig, err := commoncfg.NewTLSConfig(&t.TLS.TLSConfig)
 		if err != nil {
 			return target, fmt.Errorf("tls: %w", err)
 		}
@@ -197,7 +423,7 @@ func (t *Target) prepare() (engine.Target, error) {
 func Open(t engine.Target, log *slog.Logger) (engine.Prober, error) {
 	e := engines.ByName(t.Engine)
 	if e == nil {
-		return nil, fmt.Errorf("unknown engine %q: use one of %s", t.Engine, strings.Join(engines.Names(), ", "))
+		return nil, unknownEngine(t.Engine)
 	}
 	return e.Open(t, log.With("target", t.Name))
 }
@@ -213,5 +439,5 @@ func (c *Config) RunLogs() []live.Log {
 
 // ToolSet is the tools that benchwatch knows and those that the user describes.
 func (c *Config) ToolSet() tool.Set {
-	return slices.Concat(tools.Tools, c.tools)
+	return slices.Concat(tools.Tools, c.described)
 }

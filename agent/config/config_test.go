@@ -1,15 +1,23 @@
 package config
 
 import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 )
 
-// Each bad file is named after what is wrong in it; its first line is a
-// comment with the message that a user must see.
+// Each bad file is named after its mistake; its first line is a comment with
+// the message that a user must see.
 func TestBadFiles(t *testing.T) {
 	files, err := filepath.Glob("testdata/bad/*.yml")
 	if err != nil || len(files) == 0 {
@@ -49,22 +57,128 @@ func TestGoodFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	if string(prepared.Password) != "s3cret" {
-		t.Error("the password file's line end is part of the password")
+		t.Error("the line end of the password file is part of the password")
 	}
 }
 
-func TestEmptyFileIsDefault(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "empty.yml")
-	if err := os.WriteFile(path, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	c, err := Load(path)
+func TestMergedKeys(t *testing.T) {
+	c, err := Load("testdata/good.yml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.SampleInterval != time.Second {
-		t.Errorf("sample interval %s", c.SampleInterval)
+	two := c.Targets[1]
+	if two.Name != "two" || two.Address != "127.0.0.1:3307" || two.User != "monitor" || two.Engine != "mysql" {
+		t.Errorf("got %+v", two)
 	}
+	if two.PasswordFile != "" {
+		t.Errorf("a key without a value did not hide the merged one: %q", two.PasswordFile)
+	}
+	if want := filepath.Join("testdata", "ca.pem"); two.TLS == nil || two.TLS.CAFile != want {
+		t.Errorf("tls %+v, want ca_file %s", two.TLS, want)
+	}
+}
+
+func TestFileWithoutKeysIsDefault(t *testing.T) {
+	for _, text := range []string{"", "# nothing\n", "---\n", "runs:\n"} {
+		c := Default()
+		if err := decode([]byte(text), "benchwatch.yml", c); err != nil {
+			t.Errorf("%q: %v", text, err)
+		}
+		if diff := cmp.Diff(Default(), c, cmp.AllowUnexported(Config{})); diff != "" {
+			t.Errorf("%q: %s", text, diff)
+		}
+	}
+}
+
+func TestMissingFile(t *testing.T) {
+	if _, err := Load("testdata/missing.yml"); !errors.Is(err, fs.ErrNotExist) {
+		t.Error(err)
+	}
+	var mistake *Error
+	if _, err := Load("testdata/bad/key_twice.yml"); !errors.As(err, &mistake) || mistake.Line != 4 || mistake.Key != "runs.max_live" {
+		t.Error(err)
+	}
+}
+
+// Aliases of aliases must not make a small file a large one.
+func TestAliasesAreBounded(t *testing.T) {
+	text := "logs:\n- labels: &a0 {x: y}\n  path: /a\n"
+	for i := range 9 {
+		text += fmt.Sprintf("- path: /a\n  labels: &a%d {<<: [%s]}\n", i+1, strings.Repeat(fmt.Sprintf("*a%d, ", i), 10))
+	}
+	if err := decode([]byte(text), "benchwatch.yml", Default()); err == nil || !strings.Contains(err.Error(), "too many aliases") {
+		t.Error(err)
+	}
+}
+
+func TestNeedRestart(t *testing.T) {
+	before, after := Default(), Default()
+	after.Runs.MaxKept++
+	after.Targets = []Target{{Name: "a"}}
+	if keys := before.NeedRestart(after); keys != nil {
+		t.Errorf("got %v", keys)
+	}
+	after.DataDir, after.SampleInterval = "/elsewhere", time.Minute
+	if keys := before.NeedRestart(after); !slices.Equal(keys, []string{"data_dir", "sample_interval"}) {
+		t.Errorf("got %v", keys)
+	}
+}
+
+// Every field has a key, a key has a documentation.
+func TestKeys(t *testing.T) {
+	seen := map[string]bool{}
+	for _, k := range Keys() {
+		if seen[k.Path] {
+			t.Errorf("%s is declared twice", k.Path)
+		}
+		seen[k.Path] = true
+		if k.Doc == "" || strings.HasSuffix(k.Doc, ".") {
+			t.Errorf("%s: documentation %q is empty or has a period at its end", k.Path, k.Doc)
+		}
+	}
+	for _, s := range []section{&Config{}, &Runs{}, &Log{}, &Target{}, &Grafana{}, &Prometheus{}} {
+		fields := 0
+		for f := range reflect.TypeOf(s).Elem().Fields() {
+			if f.IsExported() {
+				fields++
+			}
+		}
+		if keys := len(s.keys()); keys != fields {
+			t.Errorf("%T has %d fields and %d keys", s, fields, keys)
+		}
+	}
+}
+
+// Any file is read or refused with a line that it has.
+func FuzzDecode(f *testing.F) {
+	files, err := filepath.Glob("testdata/bad/*.yml")
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, file := range append(files, "testdata/good.yml") {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(data)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		err := decode(data, "benchwatch.yml", Default())
+		var mistake *Error
+		if err != nil && (!errors.As(err, &mistake) || mistake.Problem == "") {
+			t.Fatalf("%T %v", err, err)
+		}
+		if mistake != nil && (mistake.Line < 1 || mistake.Line > 1+bytes.Count(data, []byte("\n"))+bytes.Count(data, []byte("\r"))) {
+			t.Errorf("line %d of %q", mistake.Line, data)
+		}
+	})
+}
+
+func ExampleLoad() {
+	_, err := Load("testdata/bad/unknown_engine.yml")
+	fmt.Println(err)
+	// Output:
+	// testdata/bad/unknown_engine.yml:5: targets[0].engine: unknown engine "oracle": expected one of mysql, mongodb, atlas
 }
 
 // The example in the documentation is one that works.

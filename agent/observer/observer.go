@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/http"
 	"path/filepath"
+	"strings"
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -127,16 +128,8 @@ func (b *Observer) Run(ctx context.Context) error {
 func (b *Observer) Reload(c *config.Config) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for _, key := range []struct {
-		name    string
-		changed bool
-	}{
-		{"data_dir", c.DataDir != b.dataDir},
-		{"sample_interval", c.SampleInterval != b.config.SampleInterval},
-	} {
-		if key.changed {
-			return fmt.Errorf("%s can't be changed by a reload: restart the agent", key.name)
-		}
+	if keys := b.config.NeedRestart(c); len(keys) > 0 {
+		return fmt.Errorf("%s can't be changed by a reload: restart the agent", strings.Join(keys, ", "))
 	}
 	if err := b.markers.reload(c); err != nil {
 		return err

@@ -9,7 +9,6 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -196,10 +195,13 @@ func TestReloadAppliesOrRefusesEveryKey(t *testing.T) {
 	}
 	// The agent does not use prometheus.
 	applied := []string{"runs", "logs", "targets", "tools", "grafana", "webhook_token_file", "prometheus"}
-	for field := range reflect.TypeFor[config.Config]().Fields() {
-		key := field.Tag.Get("yaml")
-		if _, ok := restart[key]; key != "" && !ok && !slices.Contains(applied, key) {
-			t.Errorf("key %s is neither applied by a reload nor refused", key)
+	for _, key := range config.Keys() {
+		_, ok := restart[key.Path]
+		if key.Restart != ok {
+			t.Errorf("key %s is declared with restart %t", key.Path, key.Restart)
+		}
+		if !strings.ContainsAny(key.Path, ".[") && !ok && !slices.Contains(applied, key.Path) {
+			t.Errorf("key %s is neither applied by a reload nor refused", key.Path)
 		}
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/prometheus/prometheus/promql/parser"
-	"go.yaml.in/yaml/v3"
+	"go.yaml.in/yaml/v4"
 )
 
 // exclusions are the entries of dashboards/.lint, in dashboard-linter's format.

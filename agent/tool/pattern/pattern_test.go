@@ -9,7 +9,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/tool"
 	"github.com/benchwatch/benchwatch/agent/tool/tooltest"
 	"github.com/google/go-cmp/cmp"
-	"go.yaml.in/yaml/v3"
+	"go.yaml.in/yaml/v4"
 )
 
 func load(text string) (Tools, error) {
