@@ -1,11 +1,8 @@
 package history
 
 import (
-	"bytes"
-	"encoding/json"
 	"time"
 
-	"github.com/benchwatch/benchwatch/agent/ingest"
 	"github.com/benchwatch/benchwatch/agent/tool/decimal"
 )
 
@@ -97,42 +94,8 @@ func (t texts) of(value []byte) (text string, ok bool) {
 		return text, true
 	}
 	text = string(value)
-	if len(t) < ingest.MaxSeries {
+	if len(t) < maxTexts {
 		t[text] = text
 	}
 	return text, true
-}
-
-// decodeHost reads a line of host.jsonl; false if it is none.
-func decodeHost(line []byte) (h Host, ok bool) {
-	number := func(at *float64, value []byte) (ok bool) {
-		*at, ok = flatNumber(value)
-		return ok
-	}
-	rest, ok := flatMembers(bytes.TrimSpace(line), func(name, value []byte) (ok bool) {
-		switch string(name) {
-		case "at":
-			h.At, ok = flatTime(value)
-			return ok
-		case "cores":
-			var n float64
-			ok = number(&n, value)
-			h.Cores = int(n)
-			return ok
-		case "busy":
-			return number(&h.Busy, value)
-		case "iowait":
-			return number(&h.IOWait, value)
-		case "steal":
-			return number(&h.Steal, value)
-		}
-		return false
-	})
-	if !ok || len(rest) > 0 {
-		h = Host{}
-		if json.Unmarshal(line, &h) != nil {
-			return Host{}, false
-		}
-	}
-	return h, !h.At.IsZero()
 }

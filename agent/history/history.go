@@ -12,6 +12,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/benchwatch/benchwatch/agent/host"
 	"github.com/benchwatch/benchwatch/agent/ingest"
 	"github.com/benchwatch/benchwatch/agent/marker"
 	"github.com/benchwatch/benchwatch/agent/rundir"
@@ -35,7 +36,7 @@ type History struct {
 	// Servers are in the order of their first appearance.
 	Servers []*ServerHistory
 	// Host is the CPU of the machine that made the load.
-	Host HostHistory
+	Host host.History
 	// Settings are how the servers were configured; empty if that was not
 	// recorded.
 	Settings SettingsHistory
@@ -152,7 +153,7 @@ func ReadOutputHistory(ctx context.Context, dir rundir.Directory, t *tool.Tool) 
 	h.Damage.TornOutput = f.Torn
 	h.Snapshot = f.Snapshot(meta, time.Now())
 	h.Zero = h.zero()
-	if err := h.readHost(dir); err != nil {
+	if h.Host, err = host.Read(dir.Path(host.File), h.Zero); err != nil {
 		h.Damage.Problems = append(h.Damage.Problems, err.Error())
 	}
 	if h.Settings, err = ReadSettings(dir); err != nil {

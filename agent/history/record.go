@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/benchwatch/benchwatch/agent/engine"
+	"github.com/benchwatch/benchwatch/agent/host"
 	"github.com/benchwatch/benchwatch/agent/rundir"
 	"github.com/benchwatch/benchwatch/agent/series"
 )
@@ -38,21 +39,21 @@ type Status struct {
 // recorder appends to status.jsonl, host.jsonl and settings.jsonl. A nil recorder
 // records nothing.
 type Recorder struct {
-	status, host *lineFile
-	settings     settingsRecorder // of the goroutine that records
+	status, hosts *lineFile
+	settings      settingsRecorder // of the goroutine that records
 }
 
 // newRecorder records a run that began at start.
 func NewRecorder(dir rundir.Directory, start time.Time) *Recorder {
 	return &Recorder{
-		status: &lineFile{path: dir.Path(rundir.StatusFile)}, host: &lineFile{path: dir.Path(HostFile)},
+		status: &lineFile{path: dir.Path(rundir.StatusFile)}, hosts: &lineFile{path: dir.Path(host.File)},
 		settings: settingsRecorder{file: &lineFile{path: dir.Path(SettingsFile)}, start: start, seen: map[string]*engine.SettingsReading{}},
 	}
 }
 
 // record appends a tick: the targets' answers, their settings where these are
 // new, and the host's CPU if it is known.
-func (r *Recorder) Record(f engine.Frame, host *Host) error {
+func (r *Recorder) Record(f engine.Frame, machine *host.Sample) error {
 	if r == nil {
 		return nil
 	}
@@ -61,8 +62,8 @@ func (r *Recorder) Record(f engine.Frame, host *Host) error {
 		lines = append(lines, statusOf(&f.Samples[i]))
 	}
 	err := r.status.append(lines)
-	if host != nil {
-		err = errors.Join(err, r.host.append([]any{host}))
+	if machine != nil {
+		err = errors.Join(err, r.hosts.append([]any{machine}))
 	}
 	err = errors.Join(err, r.settings.record(f))
 	if err != nil {
@@ -74,7 +75,7 @@ func (r *Recorder) Record(f engine.Frame, host *Host) error {
 func (r *Recorder) Close() {
 	if r != nil {
 		r.status.close()
-		r.host.close()
+		r.hosts.close()
 		r.settings.file.close()
 	}
 }

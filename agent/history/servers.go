@@ -1,13 +1,11 @@
 package history
 
 import (
-	"math"
 	"slices"
 	"sort"
 	"time"
 
 	"github.com/benchwatch/benchwatch/agent/engine"
-	"github.com/benchwatch/benchwatch/agent/ingest"
 	"github.com/benchwatch/benchwatch/agent/series"
 )
 
@@ -16,12 +14,21 @@ import (
 const (
 	maxServers  = 256
 	keptAnswers = 20
+	maxTexts    = 1024
 )
 
-// ServerHistory is what one target answered during a run, as columns of equal
-// length, one row a tick. What it did not answer is NaN.
+// ServerHistory is what one target answered during a run, as columns, one row a
+// tick. It is [measure.Columns]: beside the values that the engine reported there
+// are columns of db_up, db_restarts_total and the two of replication lag.
 type ServerHistory struct {
-	// Role and Flavour are the last ones that were told.
+	// Elapsed are the ticks.
+	series.Table[string]
+	// Asked and Answered are when the server was asked and had answered, on the
+	// same axis; unknown if it did not answer. Asked is also unknown in the records
+	// of version 0.1.
+	Asked, Answered []float64
+
+	// Role and Flavour are the last ones that the server reported.
 	Target, Engine, Cluster, Role, Flavour string
 	// Versions are the different ones seen, Errors the first different ones.
 	Versions, Errors []string
@@ -30,127 +37,56 @@ type ServerHistory struct {
 
 	// RoleAt and VersionAt are by row; a server that is down keeps its role.
 	RoleAt, VersionAt Timeline
-
-	// Elapsed are the ticks and Answered the times of the answers, in seconds
-	// on the history's axis. Asked is NaN in records of older versions.
-	Elapsed, Asked, Answered []float64
-	Up                       []bool
-	// Restarts counts them since the agent began to sample.
-	Restarts                    []float64
-	LagSeconds, LagTransactions []float64
-
-	names  []string
-	values [][]float64
-	index  map[string]int
 }
 
-// Names returns the names of the values, sorted, as in Status.Values: labels in
-// braces behind the metric.
+// own are the columns that the sampler adds to what an engine reports.
+var own = []string{engine.Up.Name, engine.RestartsTotal.Name, engine.ReplicationLagSeconds.Name, engine.ReplicationLagTransactions.Name}
+
+// Names returns the names of the values that the engine reported, sorted, with
+// their labels in braces.
 func (s *ServerHistory) Names() []string {
-	names := slices.Clone(s.names)
+	names := slices.DeleteFunc(slices.Clone(s.Keys()), func(name string) bool { return slices.Contains(own, name) })
 	slices.Sort(names)
 	return names
 }
 
-// Values returns one value over all ticks, nil if the server never told it.
-func (s *ServerHistory) Values(name string) []float64 {
-	switch name { // columns that are not among a status' values
-	case engine.ReplicationLagSeconds.Name:
-		return anyKnown(s.LagSeconds)
-	case engine.ReplicationLagTransactions.Name:
-		return anyKnown(s.LagTransactions)
-	case engine.RestartsTotal.Name:
-		return s.Restarts
-	case engine.Up.Name:
-		answered := make([]float64, len(s.Up))
-		for i, up := range s.Up {
-			if up {
-				answered[i] = 1
-			}
-		}
-		return answered
-	}
-	i, ok := s.index[name]
-	if !ok {
-		return nil
-	}
-	s.values[i] = ingest.Pad(s.values[i], len(s.Elapsed))
-	return s.values[i]
-}
-
-// Rate returns how much a counter grew per second, each tick against the
-// answer before it; nil if the server never told it. It is NaN where either is
-// missing and where the counter fell.
+// Rate returns how much a counter grew per second, each tick against the previous
+// one by the times of the answers. It is nil if the server never reported it.
 func (s *ServerHistory) Rate(name string) []float64 {
 	values := s.Values(name)
 	if values == nil {
 		return nil
 	}
-	rates := make([]float64, len(values))
-	for i := range rates {
-		rates[i] = math.NaN()
-		if i == 0 || s.Restarts[i] != s.Restarts[i-1] {
-			continue
-		}
-		grown, seconds := values[i]-values[i-1], s.Answered[i]-s.Answered[i-1]
-		if grown >= 0 && seconds > 0 {
-			rates[i] = grown / seconds
-		}
-	}
-	return rates
+	return series.Rates(values, s.Answered, s.Restarts())
 }
 
-func anyKnown(values []float64) []float64 {
-	if slices.ContainsFunc(values, series.IsKnown) {
-		return values
-	}
-	return nil
-}
+// Restarts returns how often the server had restarted since the agent began to
+// sample it, by row.
+func (s *ServerHistory) Restarts() []float64 { return s.Values(engine.RestartsTotal.Name) }
 
-// column is the place of a value's name; false if there are too many.
-func (s *ServerHistory) column(name string) (int, bool) {
-	if i, ok := s.index[name]; ok {
-		return i, true
-	}
-	if len(s.names) >= ingest.MaxSeries {
-		return 0, false
-	}
-	s.index[name] = len(s.names)
-	s.names = append(s.names, name)
-	s.values = append(s.values, nil)
-	return len(s.names) - 1, true
-}
+// Up reports whether the server answered at a row's tick.
+func (s *ServerHistory) Up(row int) bool { return series.IsKnown(s.Answered[row]) }
 
-// set puts a value into the last row.
-func (s *ServerHistory) set(column int, v float64) {
-	values := ingest.Pad(s.values[column], len(s.Elapsed)-1)
-	if len(values) < len(s.Elapsed) {
-		values = append(values, v)
-	}
-	s.values[column] = values
-}
-
-// row begins a tick with what is known of it beside the values; false if it
-// does not come behind the one before.
+// row begins a tick with what is known of it beside the values; false if it does
+// not lie after the previous tick.
 func (s *ServerHistory) row(line *Status, zero time.Time) bool {
 	elapsed := line.Tick.Sub(zero).Seconds()
-	if n := len(s.Elapsed); n > 0 && elapsed <= s.Elapsed[n-1] {
+	if !s.IsNext(elapsed) || !s.Row(elapsed) {
 		return false
 	}
-	asked, answered := math.NaN(), math.NaN()
+	asked, answered, up := series.Unknown(), series.Unknown(), 0.0
 	if line.Up {
-		answered = line.Answered.Sub(zero).Seconds()
+		answered, up = line.Answered.Sub(zero).Seconds(), 1
 		if line.Asked != nil {
 			asked = line.Asked.Sub(zero).Seconds()
 		}
 	}
-	s.Elapsed = append(s.Elapsed, elapsed)
 	s.Asked = append(s.Asked, asked)
 	s.Answered = append(s.Answered, answered)
-	s.Up = append(s.Up, line.Up)
-	s.Restarts = append(s.Restarts, float64(line.Restarts))
-	s.LagSeconds = append(s.LagSeconds, series.Number(line.LagSeconds))
-	s.LagTransactions = append(s.LagTransactions, series.Number(line.LagTransactions))
+	s.Set(engine.Up.Name, up)
+	s.Set(engine.RestartsTotal.Name, float64(line.Restarts))
+	s.Set(engine.ReplicationLagSeconds.Name, series.Number(line.LagSeconds))
+	s.Set(engine.ReplicationLagTransactions.Name, series.Number(line.LagTransactions))
 	if line.Role != "" {
 		s.Role = line.Role
 	}
@@ -174,7 +110,7 @@ type Timeline struct {
 }
 
 func (t *Timeline) add(row int, text string) {
-	if n := len(t.texts); text != "" && (n == 0 || t.texts[n-1] != text) && n < ingest.MaxSeries {
+	if n := len(t.texts); text != "" && (n == 0 || t.texts[n-1] != text) && n < maxTexts {
 		t.rows, t.texts = append(t.rows, row), append(t.texts, text)
 	}
 }
@@ -208,9 +144,7 @@ func (h *History) AddStatus(line *Status) {
 		if h.keep != nil && !h.keep(name) {
 			continue
 		}
-		if i, ok := s.column(name); ok {
-			s.set(i, v)
-		}
+		s.Set(name, v)
 	}
 }
 
@@ -223,7 +157,7 @@ func (h *History) server(line *Status) *ServerHistory {
 	if len(h.Servers) >= maxServers {
 		return nil
 	}
-	s := &ServerHistory{Target: line.Target, Engine: line.Engine, Cluster: line.Cluster, index: map[string]int{}}
+	s := &ServerHistory{Target: line.Target, Engine: line.Engine, Cluster: line.Cluster}
 	h.Servers = append(h.Servers, s)
 	return s
 }

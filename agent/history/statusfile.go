@@ -10,8 +10,6 @@ import (
 	"io"
 	"os"
 	"time"
-
-	"github.com/benchwatch/benchwatch/agent/ingest"
 )
 
 // longestStatus bounds a line of status.jsonl; a longer one is unreadable.
@@ -106,7 +104,7 @@ func (d *statusDecoder) Add(h *History, line []byte) bool {
 				return true
 			}
 			for _, r := range d.wanted {
-				s.set(r.column, r.value)
+				s.SetAt(r.column, r.value)
 			}
 			return true
 		}
@@ -265,15 +263,13 @@ func (c *columnNames) find(h *History, s *ServerHistory, i int, quoted []byte) i
 		column = -1
 		var text string
 		if json.Unmarshal(quoted[:len(quoted)-1], &text) == nil && (h.keep == nil || h.keep(text)) {
-			if at, ok := s.column(text); ok {
-				column = at
-			}
+			column = s.Column(text)
 		}
-		if len(c.byName) < 2*ingest.MaxSeries {
+		if len(c.byName) < 2*maxTexts {
 			c.byName[string(quoted)] = column
 		}
 	}
-	for len(c.order) <= i && i < ingest.MaxSeries {
+	for len(c.order) <= i && i < maxTexts {
 		c.order = append(c.order, columnName{})
 	}
 	if i < len(c.order) {

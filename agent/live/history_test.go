@@ -18,6 +18,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/launch"
 	"github.com/benchwatch/benchwatch/agent/marker"
 	"github.com/benchwatch/benchwatch/agent/rundir"
+	"github.com/benchwatch/benchwatch/agent/series"
 	"github.com/benchwatch/benchwatch/agent/tool/sysbench"
 )
 
@@ -259,7 +260,7 @@ func FuzzStatusLine(f *testing.F) {
 		}
 		general.AddStatus(&s)
 		a, b := quick.Servers[0], general.Servers[0]
-		if d := cmp.Diff(b, a, cmpopts.IgnoreUnexported(history.ServerHistory{}, history.Timeline{}), cmpopts.EquateNaNs()); d != "" {
+		if d := cmp.Diff(b, a, cmpopts.IgnoreUnexported(series.Table[string]{}, history.Timeline{}), cmpopts.EquateNaNs()); d != "" {
 			t.Errorf("%s: %s", line, d)
 		}
 		for _, name := range b.Names() {

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/benchwatch/benchwatch/agent/engine"
-	"github.com/benchwatch/benchwatch/agent/history"
+	"github.com/benchwatch/benchwatch/agent/host"
 	"github.com/benchwatch/benchwatch/agent/ingest"
 	"github.com/benchwatch/benchwatch/agent/rundir"
 )
@@ -34,11 +34,11 @@ func TestHostIsRecorded(t *testing.T) {
 		case now := <-tick.C:
 			w.Frame(engine.Frame{Tick: now})
 		}
-		text, _ := os.ReadFile(dir.Path(history.HostFile))
+		text, _ := os.ReadFile(dir.Path(host.File))
 		lines = strings.Count(string(text), "\n")
 	}
 	w.stop()
-	f, err := os.OpenFile(dir.Path(history.HostFile), os.O_APPEND|os.O_WRONLY, 0)
+	f, err := os.OpenFile(dir.Path(host.File), os.O_APPEND|os.O_WRONLY, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +50,7 @@ func TestHostIsRecorded(t *testing.T) {
 	if len(v.Elapsed) < 3 || v.Cores < 1 {
 		t.Fatalf("%+v", v)
 	}
-	for i, b := range v.Busy {
+	for i, b := range host.Busy.Values(&v) {
 		if b < 0 || b > 1 || v.Elapsed[i] < 0 || v.Elapsed[i] > 60 {
 			t.Errorf("%v at %v", b, v.Elapsed[i])
 		}

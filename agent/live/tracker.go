@@ -11,6 +11,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/engine"
 	"github.com/benchwatch/benchwatch/agent/follow"
 	"github.com/benchwatch/benchwatch/agent/history"
+	"github.com/benchwatch/benchwatch/agent/host"
 	"github.com/benchwatch/benchwatch/agent/ingest"
 	"github.com/benchwatch/benchwatch/agent/rundir"
 	"github.com/benchwatch/benchwatch/agent/tool"
@@ -325,7 +326,7 @@ func (t *tracker) close() bool {
 }
 
 // frame records a tick's samples and lets the drain see them.
-func (t *tracker) frame(f engine.Frame, host *history.Host) {
+func (t *tracker) frame(f engine.Frame, host *host.Sample) {
 	t.mu.Lock()
 	if t.meta.Closed() || f.Tick.Before(t.meta.StartedAt) {
 		t.mu.Unlock()

@@ -14,7 +14,7 @@ import (
 
 	"github.com/benchwatch/benchwatch/agent/engine"
 	"github.com/benchwatch/benchwatch/agent/follow"
-	"github.com/benchwatch/benchwatch/agent/history"
+	"github.com/benchwatch/benchwatch/agent/host"
 	"github.com/benchwatch/benchwatch/agent/ingest"
 	"github.com/benchwatch/benchwatch/agent/rundir"
 	"github.com/benchwatch/benchwatch/agent/tool"
@@ -28,7 +28,7 @@ import (
 type Watcher struct {
 	opts     Options
 	notifier *follow.Notifier
-	host     *history.HostReader
+	host     *host.Reader
 
 	mu      sync.Mutex
 	live    map[string]*tracker
@@ -45,7 +45,7 @@ type Watcher struct {
 func NewWatcher(opts Options) *Watcher {
 	opts.defaults()
 	return &Watcher{
-		opts: opts, host: history.NewHostReader(), live: map[string]*tracker{}, kept: map[string]ingest.Snapshot{},
+		opts: opts, host: host.NewReader(), live: map[string]*tracker{}, kept: map[string]ingest.Snapshot{},
 		damaged: map[string]time.Time{}, old: map[string]bool{}, logs: map[string]bool{},
 	}
 }
@@ -87,7 +87,7 @@ func (w *Watcher) Run(ctx context.Context) {
 // Frame takes a tick's samples: for the runs' records and for their drain. It
 // returns this machine's CPU since the tick before, which is recorded too; nil
 // if it is not known.
-func (w *Watcher) Frame(f engine.Frame) *history.Host {
+func (w *Watcher) Frame(f engine.Frame) *host.Sample {
 	trackers := w.trackers()
 	host := w.host.Read(time.Now())
 	for _, t := range trackers {

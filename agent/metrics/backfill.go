@@ -6,8 +6,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/benchwatch/benchwatch/agent/engine"
 	"github.com/benchwatch/benchwatch/agent/history"
 	"github.com/benchwatch/benchwatch/agent/ingest"
+	"github.com/benchwatch/benchwatch/agent/measure"
+	"github.com/benchwatch/benchwatch/agent/series"
 	"github.com/benchwatch/benchwatch/agent/tool"
 )
 
@@ -40,36 +43,31 @@ func (b *Backfill) reports(h *history.History, id string) {
 	}
 	b.add("run_last_report_timestamp_seconds", times, stamps, "run", id)
 	b.add("run_elapsed_seconds", times, elapsed, "run", id)
-	for _, s := range v.Rates {
-		b.add("run_operations_per_second", times, s.Values, "run", id, "op", s.Operation)
+	for _, c := range v.Keys() {
+		if f, ok := intervalFamilies[c.Kind]; ok {
+			labels := []string{"run", id}
+			for i, value := range []string{c.Operation, c.Stat}[:len(f.labels)] {
+				labels = append(labels, f.labels[i], value)
+			}
+			b.add(f.name, times, v.Values(c), labels...)
+		}
 	}
-	for _, s := range v.Latencies {
-		b.add("run_latency_seconds", times, s.Values, "run", id, "op", s.Operation, "stat", s.Stat)
-	}
-	for _, s := range v.Totals {
-		b.add("run_operations_total", times, s.Values, "run", id, "op", s.Operation)
-	}
-	b.add("run_queue_length", times, v.QueueLength, "run", id)
-	b.add("run_concurrency", times, v.Concurrency, "run", id)
-	b.sums(times, v.Sums, id)
 }
 
-// sums adds the counters without an operation. Before the first report they
-// are 0, so that an increase is seen whole.
-func (b *Backfill) sums(times []int64, sums []ingest.Sums, id string) {
-	column := func(value func(ingest.Sums) float64) []float64 {
-		values := make([]float64, len(sums))
-		for i, s := range sums {
-			values[i] = value(s)
-		}
-		return values
-	}
-	b.add("run_errors_total", times, column(func(s ingest.Sums) float64 { return s.Errors }), "run", id)
-	b.add("run_reconnects_total", times, column(func(s ingest.Sums) float64 { return s.Reconnects }), "run", id)
-	b.add("run_error_messages_total", times, column(func(s ingest.Sums) float64 { return s.Messages }), "run", id)
-	b.add("run_lines_total", times, column(func(s ingest.Sums) float64 { return float64(s.Lines.Reported) }), "run", id, "result", "report")
-	b.add("run_lines_total", times, column(func(s ingest.Sums) float64 { return float64(s.Lines.Ignored) }), "run", id, "result", "ignored")
-	b.add("run_lines_total", times, column(func(s ingest.Sums) float64 { return float64(s.Lines.Malformed) }), "run", id, "result", "malformed")
+// intervalFamilies are the families that change with each interval report.
+var intervalFamilies = map[ingest.Kind]struct {
+	name   string
+	labels []string // beside run
+}{
+	ingest.Rate:            {"run_operations_per_second", []string{"op"}},
+	ingest.Latency:         {"run_latency_seconds", []string{"op", "stat"}},
+	ingest.QueueLength:     {"run_queue_length", nil},
+	ingest.Concurrency:     {"run_concurrency", nil},
+	ingest.OperationsTotal: {"run_operations_total", []string{"op"}},
+	ingest.ErrorsTotal:     {"run_errors_total", nil},
+	ingest.ReconnectsTotal: {"run_reconnects_total", nil},
+	ingest.MessagesTotal:   {"run_error_messages_total", nil},
+	ingest.LinesTotal:      {"run_lines_total", []string{"result"}},
 }
 
 // moment is an instant at which a run's state is told.
@@ -174,11 +172,11 @@ func moments(h *history.History) []moment {
 		if v.Warmup[i] {
 			next.phase = ingest.Warmup
 		}
-		if !math.IsNaN(v.Threads[i]) {
-			next.threads = v.Threads[i]
+		if threads := v.At(ingest.Column{Kind: ingest.Threads}, i); series.IsKnown(threads) {
+			next.threads = threads
 		}
 		if m.ReportIntervalSeconds <= 0 {
-			next.interval = v.Length[i]
+			next.interval = v.At(ingest.Column{Kind: ingest.Length}, i)
 		}
 		reach(next.at)
 		changed := next.phase != now.phase || next.threads != now.threads || next.interval != now.interval && !math.IsNaN(next.interval)
@@ -220,8 +218,12 @@ func (b *Backfill) end(h *history.History, id string) {
 	for op, n := range s.Totals {
 		b.point("run_operations_total", at, n, "run", id, "op", op)
 	}
-	last := ingest.Sums{Errors: s.Errors, Reconnects: s.Reconnects, Messages: float64(s.MessageCount), Lines: s.Lines}
-	b.sums([]int64{at}, []ingest.Sums{last}, id)
+	b.point("run_errors_total", at, s.Errors, "run", id)
+	b.point("run_reconnects_total", at, s.Reconnects, "run", id)
+	b.point("run_error_messages_total", at, float64(s.MessageCount), "run", id)
+	b.point("run_lines_total", at, float64(s.Lines.Reported), "run", id, "result", "report")
+	b.point("run_lines_total", at, float64(s.Lines.Ignored), "run", id, "result", "ignored")
+	b.point("run_lines_total", at, float64(s.Lines.Malformed), "run", id, "result", "malformed")
 	b.point("run_elapsed_seconds", at, s.ElapsedSeconds(*m.EndedAt), "run", id)
 	b.point("run_end_timestamp_seconds", at, seconds(*m.EndedAt), "run", id)
 	if m.ExitCode != nil {
@@ -294,21 +296,24 @@ func (b *Backfill) serverRows(h *history.History, s *history.ServerHistory, from
 	for i := range n {
 		row := from + i
 		at := s.Answered[row]
-		if !s.Up[row] {
+		if !s.Up(row) {
 			at = s.Elapsed[row]
 		}
-		times[i], up[i] = h.At(at).UnixMilli(), truth(s.Up[row])
+		times[i], up[i] = h.At(at).UnixMilli(), truth(s.Up(row))
 		took[i], stamps[i] = math.NaN(), math.NaN()
-		if s.Up[row] {
+		if s.Up(row) {
 			took[i], stamps[i] = s.Answered[row]-s.Asked[row], seconds(h.At(at))
 		}
 	}
 	b.add("db_up", times, up, labels...)
-	b.add("db_restarts_total", times, s.Restarts[from:to], labels...)
+	b.add("db_restarts_total", times, s.Restarts()[from:to], labels...)
 	b.add("db_sample_duration_seconds", times, took, labels...)
 	b.add("db_sample_timestamp_seconds", times, stamps, labels...)
-	b.add("replication_lag_seconds", times, s.LagSeconds[from:to], labels...)
-	b.add("replication_lag_transactions", times, s.LagTransactions[from:to], labels...)
+	for _, m := range []*measure.Metric{engine.ReplicationLagSeconds, engine.ReplicationLagTransactions} {
+		if values := s.Values(m.Name); values != nil {
+			b.add(m.Name, times, values[from:to], labels...)
+		}
+	}
 	b.serverInfo(s, from, times, up, labels)
 	rendered := strings.TrimSuffix(renderLabels(labels), "}")
 	for _, name := range s.Names() {

@@ -5,8 +5,11 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/benchwatch/benchwatch/agent/engine"
 	"github.com/benchwatch/benchwatch/agent/history"
+	"github.com/benchwatch/benchwatch/agent/host"
 	"github.com/benchwatch/benchwatch/agent/ingest"
+	"github.com/benchwatch/benchwatch/agent/series"
 	"github.com/benchwatch/benchwatch/agent/tool"
 )
 
@@ -47,19 +50,8 @@ func axisOf(h *history.History) axis {
 // warmups are the times that the tool's summary leaves out.
 func warmups(v *ingest.Intervals) []Band {
 	var bands []Band
-	for i, warm := range v.Warmup {
-		if !warm {
-			continue
-		}
-		from := 0.0
-		if i > 0 {
-			from = v.Elapsed[i-1]
-		}
-		if n := len(bands); n > 0 && bands[n-1].To == from {
-			bands[n-1].To = v.Elapsed[i]
-		} else {
-			bands = append(bands, Band{"warmup", from, v.Elapsed[i]})
-		}
+	for _, s := range series.Spans(v.Elapsed, v.Warmup) {
+		bands = append(bands, Band{"warmup", s.From, s.To})
 	}
 	return bands
 }
@@ -97,27 +89,26 @@ func Charts(h *history.History) []Chart {
 
 func toolCharts(v *ingest.Intervals) []Chart {
 	throughput := Chart{Title: "Throughput by operation", Unit: "operations per second"}
-	for _, s := range ordered(v.Rates) {
-		throughput.add(s.Operation, v.Elapsed, s.Values)
+	for _, c := range ordered(v.Of(ingest.Rate)) {
+		throughput.add(c.Operation, v.Elapsed, v.Values(c))
 	}
 	latency := Chart{Title: "Latency", Unit: "milliseconds, as the tool tells for each interval", Spikes: true}
-	for _, s := range ordered(v.Latencies) {
-		latency.add(s.Operation+" "+s.Stat, v.Elapsed, scaled(s.Values, 1000))
+	for _, c := range ordered(v.Of(ingest.Latency)) {
+		latency.add(c.Operation+" "+c.Stat, v.Elapsed, scaled(v.Values(c), 1000))
 	}
 	errors := Chart{Title: "Errors", Unit: "per second"}
-	errors.add("errors", v.Elapsed, v.ErrorsPerSecond)
-	errors.add("reconnects", v.Elapsed, v.ReconnectsPerSecond)
+	errors.add("errors", v.Elapsed, v.Values(ingest.Column{Kind: ingest.Errors}))
+	errors.add("reconnects", v.Elapsed, v.Values(ingest.Column{Kind: ingest.Reconnects}))
 	queue := Chart{Title: "Queue", Unit: "events waiting, threads at work"}
-	queue.add("waiting", v.Elapsed, v.QueueLength)
-	queue.add("at work", v.Elapsed, v.Concurrency)
+	queue.add("waiting", v.Elapsed, v.Values(ingest.Column{Kind: ingest.QueueLength}))
+	queue.add("at work", v.Elapsed, v.Values(ingest.Column{Kind: ingest.Concurrency}))
 	return []Chart{throughput, latency, errors, queue}
 }
 
 // ordered puts transactions first and bounds the lines of a chart: what a tool
 // names is the tool's.
-func ordered(all []ingest.OperationSeries) []ingest.OperationSeries {
-	all = slices.Clone(all)
-	slices.SortStableFunc(all, func(a, b ingest.OperationSeries) int {
+func ordered(all []ingest.Column) []ingest.Column {
+	slices.SortStableFunc(all, func(a, b ingest.Column) int {
 		if (a.Operation == tool.Transaction) != (b.Operation == tool.Transaction) {
 			if a.Operation == tool.Transaction {
 				return -1
@@ -139,11 +130,11 @@ func (c *Chart) add(name string, x, y []float64) {
 }
 
 // hostChart is the CPU of the load generator's machine.
-func hostChart(v *history.HostHistory) Chart {
+func hostChart(v *host.History) Chart {
 	c := Chart{Title: "CPU of the load generator's machine", Unit: "% of all its cores"}
-	c.add("busy", v.Elapsed, scaled(v.Busy, 100))
-	c.add("waiting for disks", v.Elapsed, scaled(v.IOWait, 100))
-	c.add("stolen by other machines", v.Elapsed, scaled(v.Steal, 100))
+	c.add("busy", v.Elapsed, scaled(host.Busy.Values(v), 100))
+	c.add("waiting for disks", v.Elapsed, scaled(host.IOWait.Values(v), 100))
+	c.add("stolen by other machines", v.Elapsed, scaled(host.Steal.Values(v), 100))
 	return c
 }
 
@@ -173,8 +164,8 @@ var measures = []measure{
 	{"Flow control (Group Replication)", "% of the time throttled, summed over sessions", perSecond("group_replication_flow_control_throttled_seconds_total", 100)},
 	{"Receive queue (Galera)", "write sets", gauge("galera_receive_queue", 1)},
 	{"Replication queue", "transactions received and not applied", gauge("replication_queue_transactions", 1)},
-	{"Replication lag", "seconds", func(s *history.ServerHistory) []float64 { return s.LagSeconds }},
-	{"Replication lag", "transactions", func(s *history.ServerHistory) []float64 { return s.LagTransactions }},
+	{"Replication lag", "seconds", gauge(engine.ReplicationLagSeconds.Name, 1)},
+	{"Replication lag", "transactions", gauge(engine.ReplicationLagTransactions.Name, 1)},
 	{"Waiting for row locks", "clients, on average", perSecond("db_lock_wait_seconds_total", 1)},
 	{"Deadlocks", "per second", perSecond("mysql_innodb_deadlocks_total", 1)},
 	{"Certification failures (Galera)", "per second", perSecond("galera_certification_failures_total", 1)},

@@ -156,15 +156,15 @@ func CompareCharts(c *Comparison, groups []Group, histories [][]*history.History
 // bestLatency is the p95 of transactions, else the highest percentile, else
 // the mean.
 func bestLatency(v *ingest.Intervals) (stat string, values []float64) {
-	for _, s := range v.Latencies {
+	for _, s := range v.Of(ingest.Latency) {
 		if s.Operation != tool.Transaction || s.Stat == "max" || s.Stat == "min" {
 			continue
 		}
 		if s.Stat == "p95" {
-			return s.Stat, s.Values
+			return s.Stat, v.Values(s)
 		}
 		if stat == "" || percent(s.Stat) > percent(stat) {
-			stat, values = s.Stat, s.Values
+			stat, values = s.Stat, v.Values(s)
 		}
 	}
 	return stat, values

@@ -9,7 +9,9 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/benchwatch/benchwatch/agent/engine"
 	"github.com/benchwatch/benchwatch/agent/history"
+	"github.com/benchwatch/benchwatch/agent/ingest"
 	"github.com/benchwatch/benchwatch/agent/tool"
 )
 
@@ -39,7 +41,7 @@ func IntervalsCSV(w io.Writer, hs []*history.History) error {
 			values[i] = c.values(h)
 		}
 		for row, elapsed := range v.Elapsed {
-			cells := append(make([]string, 0, len(head)), h.Snapshot.Meta.ID, h.At(elapsed).UTC().Format(timeFormat), shortest(elapsed), shortest(v.Length[row]), phaseOf(v.Warmup[row]))
+			cells := append(make([]string, 0, len(head)), h.Snapshot.Meta.ID, h.At(elapsed).UTC().Format(timeFormat), shortest(elapsed), shortest(v.At(ingest.Column{Kind: ingest.Length}, row)), phaseOf(v.Warmup[row]))
 			_ = out.Write(appendCells(cells, values, row))
 		}
 	}
@@ -56,21 +58,24 @@ func intervalColumns(hs []*history.History) []column {
 			columns = append(columns, column{name, values})
 		}
 	}
-	add("threads", func(h *history.History) []float64 { return h.Intervals.Threads })
+	gauge := func(name string, kind ingest.Kind) {
+		add(name, func(h *history.History) []float64 { return h.Intervals.Values(ingest.Column{Kind: kind}) })
+	}
+	gauge("threads", ingest.Threads)
 	for _, h := range hs {
-		for _, s := range h.Intervals.Rates {
+		for _, s := range h.Intervals.Of(ingest.Rate) {
 			add(s.Operation+"_per_second", func(h *history.History) []float64 { return h.Intervals.Rate(s.Operation) })
 		}
 	}
 	for _, h := range hs {
-		for _, s := range h.Intervals.Latencies {
+		for _, s := range h.Intervals.Of(ingest.Latency) {
 			add(s.Operation+"_"+s.Stat+"_seconds", func(h *history.History) []float64 { return h.Intervals.Latency(s.Operation, s.Stat) })
 		}
 	}
-	add("errors_per_second", func(h *history.History) []float64 { return h.Intervals.ErrorsPerSecond })
-	add("reconnects_per_second", func(h *history.History) []float64 { return h.Intervals.ReconnectsPerSecond })
-	add("queue_length", func(h *history.History) []float64 { return h.Intervals.QueueLength })
-	add("concurrency", func(h *history.History) []float64 { return h.Intervals.Concurrency })
+	gauge("errors_per_second", ingest.Errors)
+	gauge("reconnects_per_second", ingest.Reconnects)
+	gauge("queue_length", ingest.QueueLength)
+	gauge("concurrency", ingest.Concurrency)
 	return slices.DeleteFunc(columns, func(c column) bool {
 		return !slices.ContainsFunc(hs, func(h *history.History) bool { return some(c.values(h)) })
 	})
@@ -97,13 +102,13 @@ func ServersCSV(w io.Writer, hs []*history.History) error {
 	for _, h := range hs {
 		for _, s := range h.Servers {
 			values := make([][]float64, 0, len(sorted)+3)
-			values = append(values, s.Restarts, s.LagSeconds, s.LagTransactions)
+			values = append(values, s.Restarts(), s.Values(engine.ReplicationLagSeconds.Name), s.Values(engine.ReplicationLagTransactions.Name))
 			for _, name := range sorted {
 				values = append(values, s.Values(name))
 			}
 			for row, elapsed := range s.Elapsed {
 				cells := append(make([]string, 0, len(head)+len(sorted)), h.Snapshot.Meta.ID, h.At(elapsed).UTC().Format(timeFormat), shortest(elapsed),
-					cell(s.Target), cell(s.Engine), cell(s.Cluster), cell(s.RoleAt.At(row)), strconv.FormatBool(s.Up[row]))
+					cell(s.Target), cell(s.Engine), cell(s.Cluster), cell(s.RoleAt.At(row)), strconv.FormatBool(s.Up(row)))
 				_ = out.Write(appendCells(cells, values, row))
 			}
 		}
@@ -197,23 +202,25 @@ func jsonRun(e *json.Encoder, h *history.History) error {
 	v := &h.Intervals
 	for i, elapsed := range v.Elapsed {
 		o := line("interval", elapsed)
-		o.Length, o.Phase, o.Threads = present(v.Length[i]), phaseOf(v.Warmup[i]), present(v.Threads[i])
-		o.Errors, o.Reconnects = present(v.ErrorsPerSecond[i]), present(v.ReconnectsPerSecond[i])
-		o.Queue, o.Concurrency = present(v.QueueLength[i]), present(v.Concurrency[i])
+		gauge := func(kind ingest.Kind) *float64 { return present(v.At(ingest.Column{Kind: kind}, i)) }
+		o.Length, o.Phase, o.Threads = gauge(ingest.Length), phaseOf(v.Warmup[i]), gauge(ingest.Threads)
+		o.Errors, o.Reconnects = gauge(ingest.Errors), gauge(ingest.Reconnects)
+		o.Queue, o.Concurrency = gauge(ingest.QueueLength), gauge(ingest.Concurrency)
 		o.Rates, o.Latency = map[string]float64{}, map[string]map[string]float64{}
-		for _, s := range v.Rates {
-			if !math.IsNaN(s.Values[i]) {
-				o.Rates[s.Operation] = s.Values[i]
+		for _, c := range v.Of(ingest.Rate) {
+			if rate := v.At(c, i); !math.IsNaN(rate) {
+				o.Rates[c.Operation] = rate
 			}
 		}
-		for _, s := range v.Latencies {
-			if math.IsNaN(s.Values[i]) {
+		for _, c := range v.Of(ingest.Latency) {
+			seconds := v.At(c, i)
+			if math.IsNaN(seconds) {
 				continue
 			}
-			if o.Latency[s.Operation] == nil {
-				o.Latency[s.Operation] = map[string]float64{}
+			if o.Latency[c.Operation] == nil {
+				o.Latency[c.Operation] = map[string]float64{}
 			}
-			o.Latency[s.Operation][s.Stat] = s.Values[i]
+			o.Latency[c.Operation][c.Stat] = seconds
 		}
 		if err := e.Encode(o); err != nil {
 			return err
@@ -228,8 +235,9 @@ func jsonRun(e *json.Encoder, h *history.History) error {
 		for i, elapsed := range s.Elapsed {
 			o := line("status", elapsed)
 			o.Target, o.Engine, o.Cluster, o.Role = s.Target, s.Engine, s.Cluster, s.RoleAt.At(i)
-			o.Up, o.Restarts = &s.Up[i], &s.Restarts[i]
-			o.LagSeconds, o.LagTransactions = present(s.LagSeconds[i]), present(s.LagTransactions[i])
+			up := s.Up(i)
+			o.Up, o.Restarts = &up, &s.Restarts()[i]
+			o.LagSeconds, o.LagTransactions = present(s.At(engine.ReplicationLagSeconds.Name, i)), present(s.At(engine.ReplicationLagTransactions.Name, i))
 			o.Values = map[string]float64{}
 			for j, name := range names {
 				if !math.IsNaN(columns[j][i]) {

@@ -6,7 +6,9 @@ import (
 	"slices"
 	"sort"
 
+	"github.com/benchwatch/benchwatch/agent/engine"
 	"github.com/benchwatch/benchwatch/agent/history"
+	"github.com/benchwatch/benchwatch/agent/series"
 )
 
 // Server is what was seen of one server during a run. What is not known is nil.
@@ -62,20 +64,18 @@ func servers(h *history.History) []Server {
 func serverOf(h *history.History, s *history.ServerHistory) Server {
 	first, last := running(h, s)
 	out := Server{Target: s.Target, Engine: s.Engine, Role: s.Role, Version: s.Versions, Errors: s.Errors, Ticks: last - first}
-	for _, up := range s.Up[first:last] {
-		if !up {
+	for row := first; row < last; row++ {
+		if !s.Up(row) {
 			out.Unanswered++
 		}
 	}
+	restarts := s.Restarts()
 	if first < last {
-		out.Restarts = s.Restarts[len(s.Restarts)-1] - s.Restarts[first]
+		out.Restarts = restarts[len(restarts)-1] - restarts[first]
 	}
 	average := func(name string) *float64 { return present(mean(cut(s.Rate(name), first, last))) }
 	grown := func(name string) *float64 {
-		if v, ok := increase(cut(s.Values(name), first, last), s.Restarts[first:last]); ok {
-			return &v
-		}
-		return nil
+		return present(series.Increase(cut(s.Values(name), first, last), restarts[first:last]))
 	}
 	most := func(values []float64) (*float64, *float64) {
 		if i, ok := largest(values); ok {
@@ -91,8 +91,8 @@ func serverOf(h *history.History, s *history.ServerHistory) Server {
 	out.Deadlocks = grown("mysql_innodb_deadlocks_total")
 	out.CertificationFailures = grown("galera_certification_failures_total")
 	out.MostThreadsRunning, _ = most(s.Values("db_threads_running"))
-	out.WorstLagSeconds, out.WorstLagAt = most(s.LagSeconds)
-	out.WorstLagTransactions, _ = most(s.LagTransactions)
+	out.WorstLagSeconds, out.WorstLagAt = most(s.Values(engine.ReplicationLagSeconds.Name))
+	out.WorstLagTransactions, _ = most(s.Values(engine.ReplicationLagTransactions.Name))
 	if d, ok := h.Snapshot.Meta.Drain[s.Target]; ok {
 		out.DrainSeconds, out.DrainTimedOut = d.Seconds, d.TimedOut
 	}

@@ -19,6 +19,7 @@ import (
 	"golang.org/x/net/html"
 
 	"github.com/benchwatch/benchwatch/agent/history"
+	"github.com/benchwatch/benchwatch/agent/host"
 	"github.com/benchwatch/benchwatch/agent/marker"
 	"github.com/benchwatch/benchwatch/agent/rundir"
 
@@ -317,7 +318,7 @@ func TestGeneratorsLimit(t *testing.T) {
 		for i := range 15 {
 			fmt.Fprintf(&lines, `{"at":"2026-11-21T11:15:%02dZ","cores":2,"busy":%g,"iowait":0.01,"steal":0.05}`+"\n", 39+i, busy)
 		}
-		if err := os.WriteFile(dir.Path(history.HostFile), []byte(lines.String()), 0o644); err != nil {
+		if err := os.WriteFile(dir.Path(host.File), []byte(lines.String()), 0o644); err != nil {
 			t.Fatal(err)
 		}
 		_, root := rendered(t, document(readHistory(t, dir)))

@@ -112,20 +112,3 @@ func scaled(values []float64, factor float64) []float64 {
 	}
 	return out
 }
-
-// increase is how much a counter grew over its steps, restarts and gaps left
-// out; false if it was never seen twice.
-func increase(values, restarts []float64) (float64, bool) {
-	sum, seen := 0.0, false
-	last := -1
-	for i, v := range values {
-		if math.IsNaN(v) {
-			continue
-		}
-		if last >= 0 && restarts[i] == restarts[last] && v >= values[last] {
-			sum, seen = sum+v-values[last], true
-		}
-		last = i
-	}
-	return sum, seen
-}

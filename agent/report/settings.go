@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/benchwatch/benchwatch/agent/history"
+	"github.com/benchwatch/benchwatch/agent/series"
 )
 
 // ClusterSettings are how the servers of one cluster were configured when a run
@@ -182,7 +183,7 @@ func unknownSettings(h *history.History) []string {
 	for _, s := range h.Servers {
 		i := slices.IndexFunc(h.Settings, func(t history.TargetSettings) bool { return t.Target == s.Target })
 		switch {
-		case i < 0 && !slices.Contains(s.Up, true):
+		case i < 0 && !slices.ContainsFunc(s.Answered, series.IsKnown):
 			down = append(down, s.Target)
 		case i < 0:
 			silent = append(silent, s.Target)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/benchwatch/benchwatch/agent/history"
+	"github.com/benchwatch/benchwatch/agent/series"
 )
 
 // withSettings gives all runs of a group these settings of servers; each run has
@@ -104,8 +105,8 @@ func TestUnknownSettings(t *testing.T) {
 	}
 	h := readHistory(t, dir)
 	n2 := h.Server("n2")
-	for i := range n2.Up {
-		n2.Up[i] = false
+	for i := range n2.Answered {
+		n2.Answered[i] = series.Unknown()
 	}
 	r := New(h)
 	want := []string{

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/benchwatch/benchwatch/agent/history"
+	"github.com/benchwatch/benchwatch/agent/host"
+	"github.com/benchwatch/benchwatch/agent/ingest"
 	"github.com/benchwatch/benchwatch/agent/rundir"
 	"github.com/benchwatch/benchwatch/agent/tool"
 )
@@ -119,7 +121,7 @@ func (j *judge) intervals() {
 		j.say(Warning, "the tool reported no intervals: whether the load was steady can't be told")
 		return
 	}
-	step := median(v.Length)
+	step := median(v.Values(ingest.Column{Kind: ingest.Length}))
 	if math.IsNaN(step) || step <= 0 {
 		return
 	}
@@ -201,14 +203,14 @@ func (j *judge) steadiness() {
 // for its turn: see docs/tools.md for each tool.
 func (j *judge) waiting() {
 	m := &j.h.Snapshot.Meta
-	if len(j.row.Latency) == 0 && len(j.h.Intervals.Latencies) == 0 {
+	if len(j.row.Latency) == 0 && len(j.h.Intervals.Of(ingest.Latency)) == 0 {
 		return
 	}
 	if m.Tool == "sysbench" && !strings.HasPrefix(j.row.Version, "0.4") && positiveLabel(m.Labels["rate"]) {
 		j.say(Good, "an open loop (--rate): latency counts from when an event was due, waiting included")
 		return
 	}
-	for _, l := range j.h.Intervals.Latencies {
+	for _, l := range j.h.Intervals.Of(ingest.Latency) {
 		if strings.HasPrefix(l.Operation, "intended_") {
 			j.say(Good, "latencies named intended_… count from when an operation was due, waiting included; the others don't")
 			return
@@ -268,9 +270,9 @@ func (j *judge) generator() {
 		j.say(Unknown, "the CPU of the load generator's machine was not recorded: if it was busy, the numbers are its, not the database's")
 		return
 	}
-	busy, stolen := mean(v.Busy[first:last]), mean(v.Steal[first:last])
+	busy, stolen := mean(host.Busy.Values(v)[first:last]), mean(host.Steal.Values(v)[first:last])
 	full := 0
-	for _, b := range v.Busy[first:last] {
+	for _, b := range host.Busy.Values(v)[first:last] {
 		if b >= busyHost {
 			full++
 		}

@@ -85,8 +85,13 @@ func (t *Table[K]) add(key K, values []float64) int {
 	return len(t.keys) - 1
 }
 
-// Set sets a value in the last row, and begins the column if it is new.
-func (t *Table[K]) Set(key K, v float64) { t.SetAt(t.Column(key), v) }
+// Set sets a value in the last row, and begins the column if it is new. A value
+// that is unknown changes nothing.
+func (t *Table[K]) Set(key K, v float64) {
+	if IsKnown(v) {
+		t.SetAt(t.Column(key), v)
+	}
+}
 
 // SetAt sets the last row of the column at a place that Column returned. The
 // first value that is known counts, as when a tool prints a value twice.
@@ -97,6 +102,15 @@ func (t *Table[K]) SetAt(column int, v float64) {
 	}
 	if last := &t.columns[column][len(t.Elapsed)-1]; !IsKnown(*last) {
 		*last = v
+	}
+}
+
+// Replace sets a value in the last row in place of what is there.
+func (t *Table[K]) Replace(key K, v float64) {
+	if column := t.Column(key); column >= 0 {
+		t.columns[column][len(t.Elapsed)-1] = v
+	} else {
+		t.Dropped++
 	}
 }
 

@@ -78,8 +78,10 @@ func TestTableRows(t *testing.T) {
 	table.Set("a", 1)
 	table.Set("a", 2) // the first counts
 	equal(t, "set twice", []float64{nan, nan, 1}, table.Values("a"))
+	table.Replace("a", 3)
+	equal(t, "replaced", []float64{nan, nan, 3}, table.Values("a"))
 	equal(t, "no column", []float64(nil), table.Values("b"))
-	if IsKnown(table.At("b", 0)) || table.At("a", 2) != 1 {
+	if IsKnown(table.At("b", 0)) || table.At("a", 2) != 3 {
 		t.Error("At")
 	}
 	table.Add("b", []float64{1, 2, 3})

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/benchwatch/benchwatch/agent/history"
+	"github.com/benchwatch/benchwatch/agent/host"
 	"github.com/benchwatch/benchwatch/agent/ingest"
 	"github.com/benchwatch/benchwatch/agent/rundir"
 )
@@ -103,7 +104,7 @@ func basisOf(dataDir string, s *ingest.Snapshot) basis {
 		output = s.Meta.Log.Path
 	}
 	b.meta, b.output, b.status = sizeOf(dir.Path(rundir.MetaFile)), sizeOf(output), sizeOf(dir.Path(rundir.StatusFile))
-	b.host = sizeOf(dir.Path(history.HostFile))
+	b.host = sizeOf(dir.Path(host.File))
 	return b
 }
 

@@ -10,8 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"github.com/benchwatch/benchwatch/agent/history"
-	"github.com/benchwatch/benchwatch/agent/ingest"
+	"github.com/benchwatch/benchwatch/agent/host"
 	"github.com/benchwatch/benchwatch/agent/marker"
 	"github.com/benchwatch/benchwatch/agent/rundir"
 )
@@ -25,7 +24,7 @@ func TestHistory(t *testing.T) {
 	if _, err := marker.Append(dir.Path(rundir.MarkersFile), marker.Marker{Kind: marker.Point, Run: "one", Text: "fc_limit", Start: begin.Add(time.Second)}); err != nil {
 		t.Fatal(err)
 	}
-	write(t, dir.Path(history.HostFile), `{"at":"2026-11-21T02:14:04Z","cores":2,"busy":0.25,"iowait":0.5,"steal":0}
+	write(t, dir.Path(host.File), `{"at":"2026-11-21T02:14:04Z","cores":2,"busy":0.25,"iowait":0.5,"steal":0}
 {"at":"2026-11-21T02:14:05Z", "cores":2, "busy":1, "iowait":0, "steal":0}
 {"at":"2026-11`)
 	h := s.history("one", "")
@@ -127,15 +126,6 @@ func TestThinnedGaps(t *testing.T) {
 	}
 	if gaps < 16 {
 		t.Errorf("only %d points of the gap", gaps)
-	}
-}
-
-// TestWarmup guards the stretches that are shaded: warm-up intervals that follow
-// each other are one.
-func TestWarmup(t *testing.T) {
-	v := ingest.Intervals{Elapsed: []float64{1, 2, 3, 4, 5}, Warmup: []bool{true, true, false, false, true}}
-	if d := cmp.Diff([]span{{0, 2}, {4, 5}}, warmups(&v)); d != "" {
-		t.Error(d)
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/benchwatch/benchwatch/agent/engine"
-	"github.com/benchwatch/benchwatch/agent/history"
+	"github.com/benchwatch/benchwatch/agent/host"
 	"github.com/benchwatch/benchwatch/agent/ingest"
 	"github.com/benchwatch/benchwatch/agent/rundir"
 
@@ -88,12 +88,12 @@ func TestForeignHost(t *testing.T) {
 	h := runHistory{started: begin, zero: begin, basis: basis{live: true}, elsewhere: true}
 	p := New(Options{})
 	p.histories["one"] = &h
-	p.Host(&history.Host{At: begin.Add(time.Second), Busy: 1})
+	p.Host(&host.Sample{At: begin.Add(time.Second), Busy: 1})
 	if len(h.host.x) != 0 {
 		t.Error("it has this machine's CPU")
 	}
 	h.elsewhere = false
-	p.Host(&history.Host{At: begin.Add(2 * time.Second), Busy: 1})
+	p.Host(&host.Sample{At: begin.Add(2 * time.Second), Busy: 1})
 	if d := cmp.Diff([]float64{2}, h.host.x); d != "" {
 		t.Error(d)
 	}

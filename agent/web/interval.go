@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/benchwatch/benchwatch/agent/ingest"
+	"github.com/benchwatch/benchwatch/agent/series"
 	"github.com/benchwatch/benchwatch/agent/tool"
 )
 
@@ -23,21 +24,10 @@ const (
 // instant are one row: the first counts.
 func intervalTable(v *ingest.Intervals) table {
 	t := table{x: v.Elapsed}
-	for _, s := range v.Rates {
-		t.column(name{rate, s.Operation, ""}, s.Values)
-	}
-	for _, s := range v.Latencies {
-		t.column(name{latency, s.Operation, s.Stat}, s.Values)
-	}
-	for _, s := range []struct {
-		kind   string
-		values []float64
-	}{
-		{errorRate, v.ErrorsPerSecond}, {reconnects, v.ReconnectsPerSecond},
-		{queueLength, v.QueueLength}, {concurrency, v.Concurrency}, {threads, v.Threads},
-	} {
-		if tells(s.values) {
-			t.column(name{s.kind, "", ""}, s.values)
+	for _, c := range v.Keys() {
+		switch c.Kind {
+		case ingest.Rate, ingest.Latency, ingest.Errors, ingest.Reconnects, ingest.QueueLength, ingest.Concurrency, ingest.Threads:
+			t.column(name{string(c.Kind), c.Operation, c.Stat}, v.Values(c))
 		}
 	}
 	return t
@@ -71,19 +61,8 @@ type span [2]float64
 // warmups are the stretches whose intervals the tool's summary leaves out.
 func warmups(v *ingest.Intervals) []span {
 	spans := []span{}
-	for i, warm := range v.Warmup {
-		if !warm {
-			continue
-		}
-		begin := 0.0
-		if i > 0 {
-			begin = v.Elapsed[i-1]
-		}
-		if n := len(spans); n > 0 && spans[n-1][1] >= begin {
-			spans[n-1][1] = v.Elapsed[i]
-		} else {
-			spans = append(spans, span{begin, v.Elapsed[i]})
-		}
+	for _, s := range series.Spans(v.Elapsed, v.Warmup) {
+		spans = append(spans, span{s.From, s.To})
 	}
 	return spans
 }

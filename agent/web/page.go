@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/benchwatch/benchwatch/agent/engine"
-	"github.com/benchwatch/benchwatch/agent/history"
+	"github.com/benchwatch/benchwatch/agent/host"
 	"github.com/benchwatch/benchwatch/agent/ingest"
 
 	"github.com/benchwatch/benchwatch/agent/tool"
@@ -130,7 +130,7 @@ func (p *Page) Frame(f engine.Frame) {
 }
 
 // Host takes this machine's CPU as it is recorded for the runs that go on.
-func (p *Page) Host(line *history.Host) {
+func (p *Page) Host(line *host.Sample) {
 	cells := hostRow(line)
 	p.mu.Lock()
 	for _, h := range p.histories {

@@ -1,11 +1,11 @@
 package web
 
 import (
-	"math"
 	"time"
 
 	"github.com/benchwatch/benchwatch/agent/engine"
 	"github.com/benchwatch/benchwatch/agent/history"
+	"github.com/benchwatch/benchwatch/agent/series"
 )
 
 // Kinds of series about servers.
@@ -55,12 +55,12 @@ func sharesAtMostOne(kind string, v float64) float64 {
 func serverTable(h *history.History) table {
 	var t table
 	for _, s := range h.Servers {
-		t.x = union(t.x, s.Elapsed)
+		t.x = series.Union(t.x, s.Elapsed)
 	}
 	for _, s := range h.Servers {
 		place := func(kind string, values []float64) {
-			if values != nil && tells(values) {
-				t.column(name{kind, s.Target, ""}, spread(t.x, s.Elapsed, values))
+			if values != nil && series.AnyKnown(values) {
+				t.column(name{kind, s.Target, ""}, series.Spread(t.x, s.Elapsed, values))
 			}
 		}
 		taken := map[string]bool{}
@@ -78,69 +78,11 @@ func serverTable(h *history.History) table {
 			}
 			place(v.kind, values)
 		}
-		place(lagSeconds, s.LagSeconds)
-		place(lagTransactions, s.LagTransactions)
-		answered := make([]float64, len(s.Up))
-		for i, ok := range s.Up {
-			if ok {
-				answered[i] = 1
-			}
-		}
-		place(up, answered)
+		place(lagSeconds, s.Values(engine.ReplicationLagSeconds.Name))
+		place(lagTransactions, s.Values(engine.ReplicationLagTransactions.Name))
+		place(up, s.Values(engine.Up.Name))
 	}
 	return t
-}
-
-func tells(values []float64) bool {
-	for _, v := range values {
-		if !math.IsNaN(v) {
-			return true
-		}
-	}
-	return false
-}
-
-// union merges two rising axes. Those of two servers are mostly the same.
-func union(a, b []float64) []float64 {
-	if len(a) == 0 {
-		return b
-	}
-	same := len(a) == len(b)
-	for i := 0; same && i < len(a); i++ {
-		same = a[i] == b[i]
-	}
-	if same {
-		return a
-	}
-	merged := make([]float64, 0, max(len(a), len(b)))
-	for len(a) > 0 || len(b) > 0 {
-		switch {
-		case len(b) == 0 || len(a) > 0 && a[0] < b[0]:
-			merged, a = append(merged, a[0]), a[1:]
-		case len(a) == 0 || b[0] < a[0]:
-			merged, b = append(merged, b[0]), b[1:]
-		default:
-			merged, a, b = append(merged, a[0]), a[1:], b[1:]
-		}
-	}
-	return merged
-}
-
-// spread puts values at their places on a longer axis.
-func spread(x, own, values []float64) []float64 {
-	if len(x) == len(own) {
-		return values
-	}
-	wide := make([]float64, len(x))
-	j := 0
-	for i := range x {
-		wide[i] = math.NaN()
-		if j < len(own) && own[j] == x[i] {
-			wide[i] = values[j]
-			j++
-		}
-	}
-	return wide
 }
 
 // counters make rows of frames: growth per second is taken against the frame

@@ -1,0 +1,168 @@
+// Package host records what a machine did during a run: the shares of its CPUs'
+// time, which tell whether the load generator itself was the limit. The numbers
+// come from /proc of the agent's own machine.
+package host
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/prometheus/procfs"
+
+	"github.com/benchwatch/benchwatch/agent/measure"
+	"github.com/benchwatch/benchwatch/agent/series"
+)
+
+// File is the name of the file in a run directory that holds the CPU of the
+// machine that makes the load, a Sample a line. It is there for runs whose tool
+// was started on the agent's machine.
+const File = "host.jsonl"
+
+// Sample is what a machine did since the previous sample, in shares of all its
+// CPUs' time, 0 to 1.
+type Sample struct {
+	At    time.Time `json:"at"`
+	Cores int       `json:"cores"`
+	// Busy is all but idle time and waiting for disks.
+	Busy   float64 `json:"busy"`
+	IOWait float64 `json:"iowait"`
+	Steal  float64 `json:"steal"`
+}
+
+// The columns of a History. They are not exposed as metrics: node_exporter has
+// the same of all machines.
+var (
+	busy   = &measure.Metric{Name: "host_cpu_busy_ratio"}
+	iowait = &measure.Metric{Name: "host_cpu_iowait_ratio"}
+	steal  = &measure.Metric{Name: "host_cpu_steal_ratio"}
+)
+
+// The measures of a machine.
+var (
+	Busy = measure.New(measure.Measure{
+		ID: "cpu_busy", Title: "CPU", Short: "busy", Note: "share of all cores in use",
+		Unit: measure.Ratio, Scope: measure.Host, Summary: measure.Mean, Rank: 10,
+	}).Or(measure.ValueOf(busy))
+	IOWait = measure.New(measure.Measure{
+		ID: "cpu_iowait", Title: "CPU waiting for disks", Short: "iowait", Note: "share of all cores idle while a disk was waited for",
+		Unit: measure.Ratio, Scope: measure.Host, Summary: measure.Mean, Rank: 20,
+	}).Or(measure.ValueOf(iowait))
+	Steal = measure.New(measure.Measure{
+		ID: "cpu_steal", Title: "CPU taken by other virtual machines", Short: "steal", Note: "share of all cores",
+		Unit: measure.Ratio, Scope: measure.Host, Summary: measure.Mean, Rank: 30,
+	}).Or(measure.ValueOf(steal))
+)
+
+// History is a machine's CPU during a run, one row a sample. It is
+// [measure.Columns]; the zero History has no rows.
+type History struct {
+	// Elapsed is the end of what each row is about.
+	series.Table[string]
+	Cores int
+}
+
+// Names implements measure.Columns: no column has labels.
+func (h *History) Names() []string { return nil }
+
+// Rate implements measure.Columns.
+func (h *History) Rate(name string) []float64 {
+	values := h.Values(name)
+	if values == nil {
+		return nil
+	}
+	return series.Rates(values, h.Elapsed, nil)
+}
+
+// Add appends a sample at its place on the run's axis, in seconds. A sample that
+// does not lie after the previous one is left out.
+func (h *History) Add(s *Sample, elapsed float64) {
+	if !h.IsNext(elapsed) || !h.Row(elapsed) {
+		return
+	}
+	h.Set(busy.Name, s.Busy)
+	h.Set(iowait.Name, s.IOWait)
+	h.Set(steal.Name, s.Steal)
+	h.Cores = s.Cores
+}
+
+// Read reads the samples in a File onto an axis that begins at zero. A line that
+// is no sample, such as half a line after a crash, is left out. Without a file
+// the history is empty and the error nil.
+func Read(path string, zero time.Time) (History, error) {
+	var h History
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return h, nil
+	}
+	if err != nil {
+		return h, fmt.Errorf("read host: %w", err)
+	}
+	defer f.Close()
+	lines := bufio.NewScanner(f)
+	for lines.Scan() {
+		var s Sample
+		if json.Unmarshal(lines.Bytes(), &s) == nil && !s.At.IsZero() {
+			h.Add(&s, s.At.Sub(zero).Seconds())
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return h, fmt.Errorf("read host: %w", err)
+	}
+	return h, nil
+}
+
+// Reader reads this machine's CPU. It may be used by several goroutines.
+type Reader struct {
+	mu       sync.Mutex
+	fs       procfs.FS
+	err      error
+	previous procfs.CPUStat
+}
+
+// NewReader returns a Reader of /proc.
+func NewReader() *Reader {
+	r := &Reader{}
+	r.fs, r.err = procfs.NewDefaultFS()
+	return r
+}
+
+// Read returns what the machine did since the previous reading; nil for the first
+// one and where there is no /proc.
+func (r *Reader) Read(now time.Time) *Sample {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.err != nil {
+		return nil
+	}
+	stat, err := r.fs.Stat()
+	if err != nil {
+		r.previous = procfs.CPUStat{}
+		return nil
+	}
+	was, is := r.previous, stat.CPUTotal
+	r.previous = is
+	total := cpuTime(is) - cpuTime(was)
+	if cpuTime(was) == 0 || total <= 0 {
+		return nil
+	}
+	share := func(is, was float64) float64 {
+		return math.Round(min(1, max(0, (is-was)/total))*1e4) / 1e4
+	}
+	return &Sample{
+		At: now.UTC().Truncate(time.Millisecond), Cores: len(stat.CPU),
+		Busy:   math.Round((1-share(is.Idle+is.Iowait, was.Idle+was.Iowait))*1e4) / 1e4,
+		IOWait: share(is.Iowait, was.Iowait), Steal: share(is.Steal, was.Steal),
+	}
+}
+
+// cpuTime is all the time that all CPUs had. Guest time is in user and nice.
+func cpuTime(c procfs.CPUStat) float64 {
+	return c.User + c.Nice + c.System + c.Idle + c.Iowait + c.IRQ + c.SoftIRQ + c.Steal
+}
