@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -38,16 +37,16 @@ type process struct {
 	local     bool      // the admin connection stays on this machine
 	adminPort uint16    // of the admin connection
 	pid       int       // 0: not found
-	start     uint64    // tells a process from a later one with its id
+	start     uint64    // distinguishes a process from a later one with its id
 	searched  time.Time // last search
 	blind     bool      // the process's open files may not be read
-	sockets   sockets   // as read last
 
-	socketsDue time.Time      // when to read them again
-	owned      map[uint64]int // sockets of the process, by inode
+	sockets    sockets         // of the machine, as read last
+	socketsDue time.Time       // when to read them again
+	owned      map[uint64]bool // sockets of the process, by inode
 }
 
-// missingFDs is told once if the agent may not look into the proxy's files.
+// missingFDs is logged once if the agent may not look into the proxy's files.
 const missingFDs = "reading /proc/PID/fd of the proxy (same user, or CAP_SYS_PTRACE): open files and connections to backends"
 
 // connected notes where the admin connection ends.
@@ -63,12 +62,13 @@ func (p *process) connected(conn net.Conn) {
 	}
 }
 
-// sample sets what the process tells.
+// sample sets the metrics of the process.
 func (p *process) sample(s *engine.Status, backends []backend, now time.Time) {
-	if !p.local {
+	root, err := procfs.NewFS(p.root)
+	if err != nil || !p.local {
 		return
 	}
-	proc, stat, ok := p.find(now)
+	proc, stat, ok := p.find(root, now)
 	if !ok {
 		return
 	}
@@ -79,7 +79,7 @@ func (p *process) sample(s *engine.Status, backends []backend, now time.Time) {
 	if started, err := stat.StartTime(); err == nil {
 		s.Uptime = max(0, now.Sub(time.UnixMilli(int64(started*1000))))
 	}
-	p.sampleThreads(s)
+	p.sampleThreads(s, root)
 	p.sampleFiles(s, proc)
 	p.sampleConnections(s, backends)
 }
@@ -88,14 +88,10 @@ func (p *process) sample(s *engine.Status, backends []backend, now time.Time) {
 // platforms that matter.
 const userHZ = 100
 
-// find returns the process, looking for it anew if it is gone.
-func (p *process) find(now time.Time) (procfs.Proc, procfs.ProcStat, bool) {
-	root, err := procfs.NewFS(p.root)
-	if err != nil {
-		return procfs.Proc{}, procfs.ProcStat{}, false
-	}
+// find returns the process. One that is gone is searched for again.
+func (p *process) find(root procfs.FS, now time.Time) (proc procfs.Proc, stat procfs.ProcStat, ok bool) {
 	if p.pid != 0 {
-		if proc, stat, ok := read(root, p.pid); ok && stat.Starttime == p.start {
+		if proc, stat, ok = read(root, p.pid); ok && stat.Starttime == p.start {
 			p.readSockets(now)
 			if !p.replaced() {
 				return proc, stat, true
@@ -104,33 +100,26 @@ func (p *process) find(now time.Time) (procfs.Proc, procfs.ProcStat, bool) {
 		p.pid, p.searched = 0, time.Time{}
 	}
 	if now.Sub(p.searched) < searchInterval {
-		return procfs.Proc{}, procfs.ProcStat{}, false
-	}
-	p.searched, p.socketsDue = now, time.Time{}
-	p.pid = 0
-	p.readSockets(now)
-	pid := p.search(root)
-	proc, stat, ok := read(root, pid)
-	if !ok {
 		return proc, stat, false
 	}
-	p.pid, p.start = pid, stat.Starttime
-	p.log.Debug("found the proxy's process", "target", p.target.Name, "pid", pid)
-	return proc, stat, true
+	p.searched, p.socketsDue = now, time.Time{}
+	p.readSockets(now)
+	if proc, stat, ok = read(root, p.search(root)); ok {
+		p.pid, p.start = proc.PID, stat.Starttime
+		p.log.Debug("found the proxy's process", "target", p.target.Name, "pid", p.pid)
+	}
+	return proc, stat, ok
 }
 
 // replaced reports whether another process listens on the admin port now.
 func (p *process) replaced() bool {
-	inode, ok := p.sockets.listener(p.adminPort)
-	if !ok || p.blind || len(p.owned) == 0 {
-		return false
-	}
-	_, mine := p.owned[inode]
-	return !mine
+	inode, listening := p.sockets.listener(p.adminPort)
+	return listening && !p.blind && len(p.owned) > 0 && !p.owned[inode]
 }
 
+// read returns a process that runs; false for 0.
 func read(root procfs.FS, pid int) (procfs.Proc, procfs.ProcStat, bool) {
-	if pid <= 0 {
+	if pid == 0 {
 		return procfs.Proc{}, procfs.ProcStat{}, false
 	}
 	proc, err := root.Proc(pid)
@@ -141,18 +130,9 @@ func read(root procfs.FS, pid int) (procfs.Proc, procfs.ProcStat, bool) {
 	return proc, stat, err == nil && stat.State != "Z"
 }
 
-// search looks for the process that listens on the admin port: first the one
-// of the pid file, which may be left over from an earlier process, then those
-// with Atlas's name, then all.
+// search looks for the process that listens on the admin port, first among
+// those with Atlas's name. If the agent may not read open files, it guesses.
 func (p *process) search(root procfs.FS) int {
-	inode, listening := p.sockets.listener(p.adminPort)
-	holds := func(proc procfs.Proc) bool {
-		if !listening {
-			return false
-		}
-		_, ok := socketInodes(proc)[inode]
-		return ok
-	}
 	all, err := root.AllProcs()
 	if err != nil {
 		return 0
@@ -165,23 +145,19 @@ func (p *process) search(root procfs.FS) int {
 			others = append(others, proc)
 		}
 	}
-	filed := p.filedPID()
-	for _, proc := range slices.Concat(named, others) {
-		if proc.PID == filed && holds(proc) {
-			return filed
+	if inode, listening := p.sockets.listener(p.adminPort); listening {
+		for _, proc := range slices.Concat(named, others) {
+			if targets, err := proc.FileDescriptorTargets(); err == nil && socketInodes(targets)[inode] {
+				return proc.PID
+			}
 		}
 	}
-	for _, proc := range slices.Concat(named, others) {
-		if holds(proc) {
-			return proc.PID
-		}
-	}
-	return guess(named, filed)
+	return guess(named, p.filedPID())
 }
 
-// guess is for an agent that may not read open files: the proxy is the process
-// of the pid file if that has the right name, or the only one with the name.
-// With keepalive there are two, and the child does the work.
+// guess returns the process of the pid file if it has the right name, or else
+// the only one with that name. With keepalive there are two, of which the child
+// does the work.
 func guess(named procfs.Procs, filed int) int {
 	parents := map[int]int{}
 	for _, proc := range named {
@@ -189,72 +165,44 @@ func guess(named procfs.Procs, filed int) int {
 			parents[proc.PID] = stat.PPID
 		}
 	}
-	var workers []int
-	for pid := range parents {
-		isParent := false
-		for _, parent := range parents {
-			isParent = isParent || parent == pid
-		}
-		if !isParent {
-			workers = append(workers, pid)
-		}
+	for _, parent := range parents {
+		delete(parents, parent)
 	}
-	for _, pid := range workers {
-		if pid == filed || parents[pid] == filed {
+	for pid, parent := range parents {
+		if len(parents) == 1 || filed != 0 && (pid == filed || parent == filed) {
 			return pid
 		}
-	}
-	if len(workers) == 1 {
-		return workers[0]
 	}
 	return 0
 }
 
-// filedPID reads the pid file; 0 if there is none or it makes no sense.
+// filedPID reads the pid file; 0 if there is none or it has no process id.
 func (p *process) filedPID() int {
-	path := p.target.Options[optionPIDFile]
-	if path == "" {
-		return 0
-	}
-	text, err := os.ReadFile(filepath.Clean(path))
+	text, err := os.ReadFile(p.target.Options[optionPIDFile])
 	if err != nil {
 		return 0
 	}
 	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
-	if err != nil || pid <= 0 {
+	if err != nil {
 		return 0
 	}
 	return pid
 }
 
-// socketInodes returns the sockets that a process has open.
-func socketInodes(proc procfs.Proc) map[uint64]int {
-	targets, err := proc.FileDescriptorTargets()
-	if err != nil {
-		return nil
-	}
-	return inodes(targets)
-}
-
-func inodes(targets []string) map[uint64]int {
-	owned := map[uint64]int{}
+// socketInodes returns the sockets among the targets of open files.
+func socketInodes(targets []string) map[uint64]bool {
+	owned := map[uint64]bool{}
 	for _, target := range targets {
-		text, ok := strings.CutPrefix(target, "socket:[")
-		if !ok {
-			continue
-		}
-		if inode, err := strconv.ParseUint(strings.TrimSuffix(text, "]"), 10, 64); err == nil {
-			owned[inode]++
+		if text, ok := strings.CutPrefix(target, "socket:["); ok {
+			if inode, err := strconv.ParseUint(strings.TrimSuffix(text, "]"), 10, 64); err == nil {
+				owned[inode] = true
+			}
 		}
 	}
 	return owned
 }
 
-func (p *process) sampleThreads(s *engine.Status) {
-	root, err := procfs.NewFS(p.root)
-	if err != nil {
-		return
-	}
+func (p *process) sampleThreads(s *engine.Status, root procfs.FS) {
 	all, err := root.AllThreads(p.pid)
 	if err != nil {
 		return
@@ -269,20 +217,18 @@ func (p *process) sampleThreads(s *engine.Status) {
 
 func (p *process) sampleFiles(s *engine.Status, proc procfs.Proc) {
 	targets, err := proc.FileDescriptorTargets()
-	p.blind = errors.Is(err, fs.ErrPermission)
-	p.owned = nil
+	p.owned, p.blind = nil, errors.Is(err, fs.ErrPermission)
 	if p.blind {
 		s.Missing = append(s.Missing, missingFDs)
 	}
-	if err != nil {
-		return
+	if err == nil {
+		s.Set(openFDs, float64(len(targets)))
+		p.owned = socketInodes(targets)
 	}
-	s.Set(openFDs, float64(len(targets)))
-	p.owned = inodes(targets)
 }
 
 // sampleConnections counts connections by their ends. Those of clients can be
-// counted without looking into the process, as nobody else has its port.
+// counted without looking into the process, since no other has its port.
 func (p *process) sampleConnections(s *engine.Status, backends []backend) {
 	if p.sockets == nil {
 		return
@@ -297,36 +243,31 @@ func (p *process) sampleConnections(s *engine.Status, backends []backend) {
 	}
 	seen := map[string]bool{}
 	for _, b := range backends {
-		if seen[b.address] {
-			continue
-		}
-		seen[b.address] = true
-		if n, ok := p.sockets.towards(b.address, p.owned); ok {
+		if n, ok := p.sockets.towards(b.address, p.owned); ok && !seen[b.address] {
+			seen[b.address] = true
 			s.Set(backendConnections, float64(n), b.address)
 		}
 	}
 }
 
-// proxyPort is where clients connect: as configured, or the one port beside
-// the admin port on which the process listens.
-func (p *process) proxyPort() (uint16, bool) {
+// proxyPort returns the port for clients: the configured one, or the only one
+// besides the admin port on which the process listens.
+func (p *process) proxyPort() (port uint16, ok bool) {
 	if a := p.target.Options[optionProxyAddress]; a != "" {
 		port, err := portOf(a)
 		return port, err == nil
 	}
-	var ports []uint16
 	for i := range p.sockets {
 		line := &p.sockets[i]
-		if _, mine := p.owned[line.inode]; mine && line.state == stateListen && line.local.Port() != p.adminPort {
-			ports = append(ports, line.local.Port())
+		switch listens := line.local.Port(); {
+		case line.state != stateListen || !p.owned[line.inode] || listens == p.adminPort:
+		case ok && listens != port:
+			return 0, false
+		default:
+			port, ok = listens, true
 		}
 	}
-	slices.Sort(ports)
-	ports = slices.Compact(ports)
-	if len(ports) != 1 {
-		return 0, false
-	}
-	return ports[0], true
+	return port, ok
 }
 
 func portOf(address string) (uint16, error) {

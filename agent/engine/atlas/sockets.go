@@ -152,7 +152,7 @@ func (s sockets) clients(port uint16) int {
 
 // towards counts the connections of a process, given by its sockets, to an
 // address; false if the address can't be read.
-func (s sockets) towards(address string, owned map[uint64]int) (int, bool) {
+func (s sockets) towards(address string, owned map[uint64]bool) (int, bool) {
 	host, port, ok := parseBackend(address)
 	if !ok {
 		return 0, false
@@ -160,8 +160,7 @@ func (s sockets) towards(address string, owned map[uint64]int) (int, bool) {
 	n := 0
 	for i := range s {
 		line := &s[i]
-		_, mine := owned[line.inode]
-		if mine && line.state == stateEstablished && line.remote.Port() == port && (!host.IsValid() || line.remote.Addr() == host) {
+		if owned[line.inode] && line.state == stateEstablished && line.remote.Port() == port && (!host.IsValid() || line.remote.Addr() == host) {
 			n++
 		}
 	}

@@ -19,7 +19,6 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 	"go.mongodb.org/mongo-driver/v2/mongo/readpref"
-	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/auth"
 )
 
 // appName is how the agent's connections are called in the server's log and in
@@ -104,11 +103,7 @@ const (
 // an error of another kind.
 func refusal(err error) (code int32, refused bool) {
 	var ce mongo.CommandError
-	if !errors.As(err, &ce) {
-		return 0, false
-	}
-	var loginErr *auth.Error
-	if errors.As(err, &loginErr) {
+	if !errors.As(err, &ce) || refusedLogin(err) {
 		return 0, false
 	}
 	switch ce.Code {
@@ -117,6 +112,14 @@ func refusal(err error) (code int32, refused bool) {
 		return ce.Code, true
 	}
 	return ce.Code, false
+}
+
+// refusedLogin reports whether err is the server's answer to a login, not to a
+// command. The driver logs in while it opens a connection, and wraps the answer
+// into an error of the connection.
+func refusedLogin(err error) bool {
+	var ce mongo.CommandError
+	return errors.As(err, &ce) && errors.Unwrap(ce.Wrapped) != nil
 }
 
 // lacksRight reports whether the server refused a command for want of a right.
@@ -207,8 +210,7 @@ var connectionID = regexp.MustCompile(`connection\([^)]*\):? ?`)
 
 // explain turns the driver's error into one line that says what to do.
 func (p *prober) explain(err error) error {
-	var loginErr *auth.Error
-	if errors.As(err, &loginErr) {
+	if refusedLogin(err) {
 		return p.explainLogin(err)
 	}
 	last, greeted := p.heartbeats.last()
@@ -242,16 +244,12 @@ func (p *prober) explain(err error) error {
 
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
+// explainLogin turns the refusal of a login into one line that says what to do.
 func (p *prober) explainLogin(err error) error {
-	c := credential(&p.target)
-	source := ""
-	if c != nil {
-		source = c.AuthSource
-	}
-	var ce mongo.CommandError
 	text := connectionID.ReplaceAllString(err.Error(), "")
-	if errors.As(err, &ce) && ce.Code == codeAuthenticationFailed {
-		text = fmt.Sprintf("login refused: user or password is wrong, or the user %q is not in database %q (option %s)", p.target.User, source, optionAuthSource)
+	var ce mongo.CommandError
+	if c := credential(&p.target); c != nil && errors.As(err, &ce) && ce.Code == codeAuthenticationFailed {
+		text = fmt.Sprintf("login refused: user or password is wrong, or the user %q is not in database %q (option %s)", p.target.User, c.AuthSource, optionAuthSource)
 	}
 	return &failure{text: "mongodb: " + oneLine(text), err: err}
 }

@@ -84,6 +84,16 @@ func TestServerHangs(t *testing.T) {
 	mustProbe(t, p)
 }
 
+// A login may be refused with the code of a command that lacks a right; it fails
+// the sample all the same.
+func TestLoginUnauthorized(t *testing.T) {
+	f := newFake(t)
+	serve(t, f, 1, composed, "7.0", "standalone")
+	f.refuse("saslStart", codeUnauthorized, "Unauthorized", "logins are not allowed here")
+	p := openFake(t, f, withUser)
+	probeError(t, p, "logins are not allowed here")
+}
+
 func TestLoginRefused(t *testing.T) {
 	f := newFake(t)
 	serve(t, f, 1, composed, "7.0", "standalone")
