@@ -52,8 +52,9 @@ func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 // Prober asks one target. It keeps at most one connection, opens it when
 // needed and after an error, and is used by one goroutine at a time.
 type Prober interface {
-	// Probe reads the server once. ctx carries the tick's deadline, which also
-	// bounds connecting. An error means that the target's state is unknown now.
+	// Probe reads the server once and returns a new Status. ctx carries the
+	// tick's deadline, which also bounds connecting. After an error the state of
+	// the target is unknown.
 	Probe(ctx context.Context) (*Status, error)
 	// Close ends the connection.
 	Close() error

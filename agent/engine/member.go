@@ -104,6 +104,8 @@ func (m *member) probe(ctx context.Context, tick time.Time) Sample {
 		if errors.Is(sample.Err, context.DeadlineExceeded) && ctx.Err() == nil {
 			sample.Err = fmt.Errorf("%w: %w", deadlineError(m.sampler.interval), sample.Err)
 		}
+	default:
+		sample.Status.Set(MissingDetails, float64(len(sample.Status.Missing)))
 	}
 	return sample
 }

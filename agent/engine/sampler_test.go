@@ -72,7 +72,8 @@ func after(d time.Duration, s *Status) func(context.Context) (*Status, error) {
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		case <-time.After(d):
-			return s, nil
+			fresh := *s
+			return &fresh, nil
 		}
 	}
 }
@@ -307,8 +308,11 @@ func TestMissingRightsAreLoggedOnce(t *testing.T) {
 			"a": {answer: after(0, &Status{Missing: []string{"SLAVE MONITOR: replication state"}})},
 		})
 		defer r.stop()
-		for range 5 {
+		for range 4 {
 			<-r.frames
+		}
+		if v, ok := r.sample(<-r.frames, "a").Status.Get(MissingDetails); !ok || v != 1 {
+			t.Errorf("missing details: %v (known: %v), want 1", v, ok)
 		}
 		if n := strings.Count(r.logs.String(), "SLAVE MONITOR"); n != 1 {
 			t.Errorf("logged %d times:\n%s", n, r.logs)

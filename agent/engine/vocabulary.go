@@ -18,8 +18,9 @@ var (
 	AgentStatementsTotal = measure.NewCounter("db_agent_statements_total", "Statements that the agent itself sent to this target since it started: its share of the counters of statements.")
 
 	// The sampler itself computes these from all samples of a target or cluster.
-	Up            = measure.NewGauge("db_up", "1 if the server answered the last sample, 0 if it did not.")
-	RestartsTotal = measure.NewCounter("db_restarts_total", "Restarts of the server seen since the agent began to sample it.")
+	Up             = measure.NewGauge("db_up", "1 if the server answered the last sample, 0 if it did not.")
+	MissingDetails = measure.NewGauge("db_missing_details", "Kinds of values that could not be read at the last sample: a right is missing, or a detail was refused or too slow. The agent's log names each once.")
+	RestartsTotal  = measure.NewCounter("db_restarts_total", "Restarts of the server seen since the agent began to sample it.")
 
 	ReplicationPosition          = measure.NewGauge("replication_position", "How far the server is in the history its cluster shares (Galera: seqno; GTIDs: count of transactions; MongoDB: optime in seconds).")
 	ReplicationLagTransactions   = measure.NewGauge("replication_lag_transactions", "Transactions that the most advanced member of the cluster had at the same tick and this one had not. A few are the time between two answers.")
