@@ -1,4 +1,5 @@
-// Package alert receives alerts and marks the runs that they are about.
+// Package alert receives alerts from Alertmanager and marks the runs that they
+// concern.
 package alert
 
 import (
@@ -18,30 +19,29 @@ import (
 
 	"github.com/benchwatch/benchwatch/agent/marker"
 	"github.com/benchwatch/benchwatch/agent/rundir"
-
 	"github.com/benchwatch/benchwatch/agent/secret"
 )
 
 const (
 	maxBody   = 1 << 20 // bytes
 	maxAlerts = 500     // of one request
-	// recentRuns is in how many of the newest runs an alert is looked for that
-	// is resolved after its run has ended.
+	// recentRuns is how many of the newest runs are searched for an alert that is
+	// resolved after its run has ended.
 	recentRuns = 20
 )
 
-// Receiver is an HTTP handler for Alertmanager's webhook (version 4). It
-// marks the run that an alert's label run names, else all runs that go on: when
-// it fires, and up to when it is resolved. Alertmanager repeats itself; each
-// alert is one marker a run. It is safe for concurrent use.
+// Receiver is an HTTP handler for Alertmanager's webhook (version 4). It marks
+// the run that the alert's label run names, or else all active runs, from the
+// alert's start to its resolution. Alertmanager repeats itself; each alert is one
+// marker per run. A Receiver is safe for concurrent use.
 type Receiver struct {
-	// DataDir is where the runs are.
+	// DataDir holds the runs.
 	DataDir string
-	// Token is what Alertmanager must send as bearer token (http_config,
-	// authorization, credentials_file). Without one, nobody is let in.
-	Token marker.Token
-	// Marked, if set, is called with the queue file that was written to.
-	Marked func(path string)
+	// TokenFile holds what Alertmanager must send as bearer token (http_config,
+	// authorization, credentials_file). It is read at each request.
+	TokenFile string
+	// Marked, if set, is called after a marker may have been written.
+	Marked func()
 	Log    *slog.Logger
 }
 
@@ -61,15 +61,15 @@ type alert struct {
 	Fingerprint string            `json:"fingerprint"` // of the labels
 }
 
-// ServeHTTP answers 2xx when all alerts are on disk; Alertmanager repeats what
-// was answered with 5xx.
-func (a *Receiver) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+// ServeHTTP answers 2xx when all alerts are on disk. Alertmanager repeats a
+// message that it answers with 5xx.
+func (rec *Receiver) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)
 		http.Error(w, "use POST", http.StatusMethodNotAllowed)
 		return
 	}
-	if !a.allowed(w, r) {
+	if !rec.allowed(w, r) {
 		return
 	}
 	var m message
@@ -87,22 +87,22 @@ func (a *Receiver) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	var failed error
 	for i := range m.Alerts {
-		failed = errors.Join(failed, a.mark(&m.Alerts[i]))
+		failed = errors.Join(failed, rec.mark(&m.Alerts[i]))
+	}
+	if rec.Marked != nil {
+		rec.Marked()
 	}
 	if failed != nil {
-		a.Log.Error("alerts not marked", "err", failed)
+		rec.Log.Error("alerts not marked", "err", failed)
 		http.Error(w, "some alerts could not be stored", http.StatusInternalServerError)
 	}
 }
 
-// allowed checks the token and answers if it is not the right one.
-func (a *Receiver) allowed(w http.ResponseWriter, r *http.Request) bool {
-	want, err := a.Token.Read()
-	if err == nil && want == "" {
-		err = errors.New("no token is configured")
-	}
+// allowed checks the token and answers if it is wrong.
+func (rec *Receiver) allowed(w http.ResponseWriter, r *http.Request) bool {
+	want, err := secret.ReadToken(rec.TokenFile)
 	if err != nil {
-		a.Log.Error("alerts are not accepted", "err", err)
+		rec.Log.Error("alerts are not accepted", "err", err)
 		http.Error(w, "alerts are not accepted: no token is configured", http.StatusServiceUnavailable)
 		return false
 	}
@@ -116,63 +116,55 @@ func (a *Receiver) allowed(w http.ResponseWriter, r *http.Request) bool {
 }
 
 // mark puts an alert into the queues of its runs.
-func (a *Receiver) mark(al *alert) error {
+func (rec *Receiver) mark(al *alert) error {
 	if al.StartsAt.Unix() <= 0 || al.StartsAt.UTC().Year() > 9999 || len(al.Labels) == 0 {
 		return nil // not an alert; asking for it again won't help
 	}
-	runs, err := a.runs(al)
-	if err != nil {
-		return err
-	}
-	var failed error
+	runs, err := rec.runs(al)
 	for _, id := range runs {
-		path := rundir.At(a.DataDir, id).Path(rundir.MarkersFile)
-		written, err := marker.Put(path, al.marker(id))
-		failed = errors.Join(failed, err)
-		if written && a.Marked != nil {
-			a.Marked(path)
-		}
+		err = errors.Join(err, marker.Append(rundir.At(rec.DataDir, id), al.marker(id)))
 	}
-	return failed
+	return err
 }
 
-// runs are those to mark: for a resolved alert also those that were marked when
-// it fired and have ended since.
-func (a *Receiver) runs(al *alert) ([]string, error) {
+// runs are those to mark. For a resolved alert they include those that were
+// marked when it fired and have ended since.
+func (rec *Receiver) runs(al *alert) ([]string, error) {
 	if id := al.Labels["run"]; id != "" {
 		if rundir.CheckID(id) != nil {
 			return nil, nil
 		}
-		if _, err := os.Stat(rundir.At(a.DataDir, id).Path(rundir.MetaFile)); err != nil {
-			if errors.Is(err, fs.ErrNotExist) {
-				return nil, nil
-			}
+		_, err := os.Stat(rundir.At(rec.DataDir, id).Path(rundir.MetaFile))
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return nil, nil
+		case err != nil:
 			return nil, err
 		}
 		return []string{id}, nil
 	}
-	ids, err := rundir.Active(a.DataDir)
+	ids, err := rundir.Active(rec.DataDir)
 	if err != nil || al.Status != "resolved" {
 		return ids, err
 	}
-	all, err := rundir.List(a.DataDir)
+	all, err := rundir.List(rec.DataDir)
 	if err != nil {
 		return nil, err
 	}
 	for _, id := range all[max(0, len(all)-recentRuns):] {
-		states, err := marker.Read(rundir.At(a.DataDir, id).Path(rundir.MarkersFile))
+		markers, err := marker.Read(rundir.At(rec.DataDir, id))
 		if err != nil {
 			return nil, err
 		}
-		fired := func(s marker.State) bool { return s.ID == al.id(id) }
-		if slices.ContainsFunc(states, fired) && !slices.Contains(ids, id) {
+		fired := func(m marker.Marker) bool { return m.ID == al.id(id) }
+		if slices.ContainsFunc(markers, fired) && !slices.Contains(ids, id) {
 			ids = append(ids, id)
 		}
 	}
 	return ids, nil
 }
 
-// id is the same each time Alertmanager tells of this alert.
+// id is the same each time that Alertmanager sends this alert.
 func (al *alert) id(runID string) string {
 	fingerprint := al.Fingerprint
 	if fingerprint == "" {

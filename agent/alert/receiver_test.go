@@ -2,7 +2,6 @@ package alert
 
 import (
 	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -39,16 +38,16 @@ func resolved(labels string) string {
 
 type alertLab struct {
 	*Receiver
-	t      *testing.T
-	marked int
+	t *testing.T
 }
 
 func newAlertLab(t *testing.T) *alertLab {
 	l := &alertLab{t: t}
-	l.Receiver = &Receiver{
-		DataDir: t.TempDir(), Token: marker.Token{Value: "good"}, Marked: func(string) { l.marked++ },
-		Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+	token := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(token, []byte("good\n"), 0o600); err != nil {
+		t.Fatal(err)
 	}
+	l.Receiver = &Receiver{DataDir: t.TempDir(), TokenFile: token, Log: slog.New(slog.DiscardHandler)}
 	return l
 }
 
@@ -78,13 +77,13 @@ func (l *alertLab) post(body, auth string) int {
 	return w.Code
 }
 
-func (l *alertLab) states(id string) []marker.State {
+func (l *alertLab) markers(id string) []marker.Marker {
 	l.t.Helper()
-	states, err := marker.Read(rundir.At(l.DataDir, id).Path(rundir.MarkersFile))
+	markers, err := marker.Read(rundir.At(l.DataDir, id))
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	return states
+	return markers
 }
 
 // TestAlertIsOneMarker: an alert that fires, is repeated and resolved is one
@@ -99,8 +98,11 @@ func TestAlertIsOneMarker(t *testing.T) {
 			t.Fatal(code)
 		}
 	}
-	if l.marked != 2 {
-		t.Errorf("%d queues written", l.marked)
+	for _, id := range []string{"one", "two"} {
+		queue, err := os.ReadFile(rundir.At(l.DataDir, id).Path(rundir.MarkersFile))
+		if n := strings.Count(string(queue), "\n"); n != 1 || err != nil {
+			t.Errorf("run %s: %d lines written, %v", id, n, err)
+		}
 	}
 	l.run("two", true)
 	l.run("after", false)
@@ -113,11 +115,11 @@ func TestAlertIsOneMarker(t *testing.T) {
 		}
 	}
 	for _, id := range []string{"one", "two", "after"} {
-		states := l.states(id)
-		if len(states) != 1 {
-			t.Fatalf("run %s: %+v", id, states)
+		markers := l.markers(id)
+		if len(markers) != 1 {
+			t.Fatalf("run %s: %+v", id, markers)
 		}
-		s := states[0]
+		s := markers[0]
 		if want := "alert GaleraFlowControl (critical)\nnode2 was paused 43 % of the time\nresolved after 1m30s"; s.Text != want {
 			t.Errorf("text %q", s.Text)
 		}
@@ -128,8 +130,8 @@ func TestAlertIsOneMarker(t *testing.T) {
 			t.Errorf("%+v", s)
 		}
 	}
-	if states := l.states("before"); len(states) != 0 {
-		t.Errorf("marked a run that had ended: %+v", states)
+	if markers := l.markers("before"); len(markers) != 0 {
+		t.Errorf("marked a run that had ended: %+v", markers)
 	}
 }
 
@@ -142,10 +144,10 @@ func TestAlertOfARun(t *testing.T) {
 		if code := l.post(firing(fmt.Sprintf(`, "run": %q`, id)), "Bearer good"); code != 200 {
 			t.Fatal(code)
 		}
-		if n := len(l.states("two")); n != 1 {
+		if n := len(l.markers("two")); n != 1 {
 			t.Errorf("%q: run two has %d markers", id, n)
 		}
-		if n := len(l.states("one")); n != 0 && id != "" {
+		if n := len(l.markers("one")); n != 0 && id != "" {
 			t.Errorf("%q: run one has %d markers", id, n)
 		}
 	}
@@ -178,14 +180,16 @@ func TestAlertRefuses(t *testing.T) {
 	if w.Code != http.StatusMethodNotAllowed {
 		t.Errorf("GET: %d", w.Code)
 	}
-	l.Token = marker.Token{}
+	if err := os.WriteFile(l.TokenFile, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for _, auth := range []string{"", "Bearer ", "Bearer good"} {
 		if code := l.post(firing(""), auth); code != http.StatusServiceUnavailable {
 			t.Errorf("without a token, %q: %d", auth, code)
 		}
 	}
-	if states := l.states("one"); len(states) != 0 {
-		t.Errorf("marked: %+v", states)
+	if markers := l.markers("one"); len(markers) != 0 {
+		t.Errorf("marked: %+v", markers)
 	}
 }
 

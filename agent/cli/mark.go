@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -65,7 +64,7 @@ func (m *markCommand) run(s Streams) error {
 	var failed []error
 	for _, id := range runs {
 		point.Run = id
-		if _, err := marker.Append(rundir.At(dataDir, id).Path(rundir.MarkersFile), point); err != nil {
+		if err := marker.Append(rundir.At(dataDir, id), point); err != nil {
 			failed = append(failed, err)
 			continue
 		}
@@ -76,8 +75,7 @@ func (m *markCommand) run(s Streams) error {
 
 // markGlobal puts the point on the time axis without a run.
 func markGlobal(s Streams, dataDir string, point marker.Marker) error {
-	path := filepath.Join(dataDir, rundir.MarkersFile)
-	if _, err := marker.Append(path, point); err != nil {
+	if err := marker.Append(rundir.Directory(dataDir), point); err != nil {
 		return err
 	}
 	fmt.Fprintf(s.Out, "no run goes on: marked the time axis at %s\n", point.Start.Format(time.TimeOnly))

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io/fs"
 	"math"
-	"slices"
 	"time"
 
 	"github.com/benchwatch/benchwatch/agent/host"
@@ -40,8 +39,8 @@ type History struct {
 	// Settings are how the servers were configured; empty if that was not
 	// recorded.
 	Settings SettingsHistory
-	// Markers are in the order of their times, the run's own range left out.
-	Markers []marker.State
+	// Markers are in the order of their times, without the run's own region.
+	Markers []marker.Marker
 
 	Damage Damage
 
@@ -159,7 +158,7 @@ func ReadOutputHistory(ctx context.Context, dir rundir.Directory, t *tool.Tool) 
 	if h.Settings, err = ReadSettings(dir); err != nil {
 		h.Damage.Problems = append(h.Damage.Problems, err.Error())
 	}
-	if err := h.readMarkers(dir); err != nil {
+	if h.Markers, err = marker.Read(dir); err != nil {
 		h.Damage.Problems = append(h.Damage.Problems, err.Error())
 	}
 	return h, ctx.Err()
@@ -187,14 +186,4 @@ func (h *History) zero() time.Time {
 		return m.StartedAt
 	}
 	return zero
-}
-
-func (h *History) readMarkers(dir rundir.Directory) error {
-	states, err := marker.Read(dir.Path(rundir.MarkersFile))
-	if err != nil {
-		return err
-	}
-	h.Markers = slices.DeleteFunc(states, func(s marker.State) bool { return s.Kind == marker.Range })
-	slices.SortStableFunc(h.Markers, func(a, b marker.State) int { return a.Start.Compare(b.Start) })
-	return nil
 }

@@ -87,7 +87,7 @@ func TestHistory(t *testing.T) {
 		statusLine(t, 3, "n2", map[string]float64{"db_queries_total": 9}),
 	})
 	mark := marker.Marker{Kind: marker.Point, Run: "r", Text: "fc_limit=1000", Start: historyStart.Add(time.Second)}
-	if _, err := marker.Append(dir.Path(rundir.MarkersFile), mark); err != nil {
+	if err := marker.Append(dir, mark); err != nil {
 		t.Fatal(err)
 	}
 	h := read(t, dir)

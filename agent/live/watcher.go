@@ -120,6 +120,20 @@ func (w *Watcher) Snapshots() []ingest.Snapshot {
 	return snaps
 }
 
+// Runs returns the directories of the live runs and the kept ended ones.
+func (w *Watcher) Runs() []rundir.Directory {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	dirs := make([]rundir.Directory, 0, len(w.live)+len(w.kept))
+	for id := range w.live {
+		dirs = append(dirs, rundir.At(w.opts.DataDir, id))
+	}
+	for id := range w.kept {
+		dirs = append(dirs, rundir.At(w.opts.DataDir, id))
+	}
+	return dirs
+}
+
 // GiveUpDrain closes the runs that have ended without waiting any longer for
 // their replicas.
 func (w *Watcher) GiveUpDrain() {

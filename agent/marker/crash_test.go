@@ -3,7 +3,6 @@ package marker
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"net/http/httptest"
 	"os"
 	"sync/atomic"
@@ -52,12 +51,8 @@ func TestTwoDeliverers(t *testing.T) {
 	defer server.Close()
 	var ds []*Deliverer
 	for range 3 {
-		g, err := NewGrafana(server.URL, Token{}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		d := New(g, slog.New(slog.NewTextHandler(l, nil)), Options{Poll: time.Millisecond})
-		d.Watch(l.path)
+		d := l.newDeliverer(l.client(server.URL))
+		d.poll = time.Millisecond
 		defer startDeliverer(d)()
 		ds = append(ds, d)
 	}
@@ -84,21 +79,16 @@ func TestTwoDeliverers(t *testing.T) {
 func TestCrashAtAnyByte(t *testing.T) {
 	l := newLab(t)
 	l.add(openRun, point("one", time.Second))
-	g, err := NewGrafana("http://grafana.test", Token{}, l.transport)
-	if err != nil {
-		t.Fatal(err)
-	}
 	deliverAll := func() {
 		t.Helper()
-		d := New(g, slog.New(slog.NewTextHandler(l, nil)), Options{})
-		d.Watch(l.path)
-		d.look(true)
+		d := l.newDeliverer(l.client(""))
+		d.scan()
 		for {
 			s := d.next(time.Now())
 			if s == nil {
 				return
 			}
-			s.send(context.Background())
+			s.annotation, s.err = s.grafana.upsert(context.Background(), &s.marker, s.verify, d.log)
 			if s.err != nil {
 				t.Fatal(s.err)
 			}
@@ -124,9 +114,9 @@ func TestCrashAtAnyByte(t *testing.T) {
 		// What is added afterwards is not lost behind the half line.
 		l.add(closedRun(), point("after", 3*time.Second))
 		deliverAll()
-		states, err := Read(l.path)
-		if err != nil || len(states) < 2 || states[len(states)-1].Text != "after" || !states[len(states)-1].Delivered {
-			t.Fatalf("cut after %d bytes: %+v, %v", n, states, err)
+		items := l.items()
+		if last := items[len(items)-1]; len(items) < 2 || last.Text != "after" || !last.delivered() {
+			t.Fatalf("cut after %d bytes: %+v", n, items)
 		}
 		l.grafana.mu.Lock()
 		l.grafana.annotations = nil

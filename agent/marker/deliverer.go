@@ -3,74 +3,95 @@ package marker
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"log/slog"
 	"maps"
+	"math/rand/v2"
+	"os"
 	"slices"
-	"strings"
 	"sync"
 	"time"
+
+	"github.com/benchwatch/benchwatch/agent/rundir"
 )
 
 const (
-	defaultPoll = time.Second
-	// stopGrace is how long a request under way may take when the process stops.
-	stopGrace = 2 * time.Second
+	// pollEvery is how often the queues of shown runs are looked at, listEvery
+	// those of all runs on disk.
+	pollEvery = time.Second
+	listEvery = time.Minute
+	// stopGrace is how long Run goes on delivering when the process stops.
+	stopGrace = 3 * time.Second
+
+	// settleTime is how long to wait before asking what became of a request that
+	// was given up.
+	settleTime = 10 * time.Second
+	// verifyAfter is when to look for a duplicate of a marker that was delivered
+	// after a doubtful request.
+	verifyAfter = 30 * time.Second
+
+	firstRefusedRetry = 5 * time.Second
+	maxRefusedRetry   = 10 * time.Minute
 )
 
 // Options of a Deliverer.
 type Options struct {
-	// Poll is how often queue files are looked at; default 1 s.
-	Poll time.Duration
-	// write appends to a queue file; tests let it fail.
-	write func(path string, e entry) error
+	// DataDir has the queues of all its runs delivered, and that of the points
+	// of no run. Without it only those of Shown are.
+	DataDir string
+	// Shown are the runs whose points Points returns. It is called often.
+	Shown func() []rundir.Directory
+	// Grafana may be nil: then markers wait in their queues.
+	Grafana *Grafana
+	Log     *slog.Logger
 }
 
-// Stats are counters since the Deliverer was made, and where it stands.
+// Stats are counters since the Deliverer was made, and its present state.
 type Stats struct {
 	// Queued is how many markers wait for Grafana; 0 without a Grafana.
 	Queued int
-	// Delivered, Retried and Rejected count attempts by how they ended. A run's
-	// range is delivered twice: when it begins and when it ends.
+	// Delivered, Retried and Rejected count attempts by how they ended. The
+	// region of a run is delivered twice: when it begins and when it ends.
 	Delivered, Retried, Rejected uint64
-	// Problem is why markers wait, in one line; empty if they don't have to.
+	// Problem is why markers wait, in one line; empty if nothing is wrong.
 	Problem string
 }
 
-// Deliverer brings the markers of queue files to Grafana. Without a Grafana it
-// only reads them, for Points.
+// Deliverer brings the markers of queue files to Grafana.
 //
-// The goroutine of Run owns the queues. At most one request is under way, in a
-// goroutine of its own, so that a slow Grafana keeps nobody from seeing new
-// markers. mu guards what other goroutines ask for and what they are told.
+// Run's goroutine owns the queues. One request at a time is under way, in a
+// goroutine of its own, so that new points are seen while Grafana is slow. Queues
+// of runs that are not shown are in memory only while they hold something to
+// deliver.
 type Deliverer struct {
-	log   *slog.Logger
-	poll  time.Duration
+	opts Options
+	log  *slog.Logger
+	poll time.Duration
+	kick chan struct{}
+	// write appends to a queue file. Tests let it fail.
 	write func(path string, e entry) error
-	kick  chan struct{}
 
-	mu      sync.Mutex
+	mu      sync.Mutex // guards what other goroutines use
 	grafana *Grafana
-	changed bool            // grafana is another one than before
-	watched map[string]bool // by path; false: to be forgotten once delivered
+	changed bool // grafana is another one than before
 	stats   Stats
-	points  []PointInTime
+	points  []Marker
 
 	// Owned by Run.
-	queues  map[string]*queue
-	backoff backoff
+	queues   map[string]*queue // by path
+	nextList time.Time
+	sending  *delivery
+	backoff  backoff
 }
 
-// New returns a Deliverer that does nothing until Run. grafana may be nil.
-func New(grafana *Grafana, log *slog.Logger, opts Options) *Deliverer {
-	if opts.Poll <= 0 {
-		opts.Poll = defaultPoll
-	}
-	if opts.write == nil {
-		opts.write = appendEntry
+// New returns a Deliverer that does nothing until Run.
+func New(opts Options) *Deliverer {
+	if opts.Shown == nil {
+		opts.Shown = func() []rundir.Directory { return nil }
 	}
 	return &Deliverer{
-		log: log, poll: opts.Poll, write: opts.write, grafana: grafana, kick: make(chan struct{}, 1),
-		watched: map[string]bool{}, queues: map[string]*queue{},
+		opts: opts, log: opts.Log, grafana: opts.Grafana, poll: pollEvery, write: appendEntry,
+		kick: make(chan struct{}, 1), queues: map[string]*queue{},
 	}
 }
 
@@ -85,24 +106,6 @@ func (d *Deliverer) SetGrafana(g *Grafana) {
 		old.Close()
 	}
 	d.Kick()
-}
-
-// Watch delivers what is and will be in the queue file at path, which need not
-// exist yet. Watching one twice changes nothing.
-func (d *Deliverer) Watch(path string) {
-	d.mu.Lock()
-	d.watched[path] = true
-	d.mu.Unlock()
-	d.Kick()
-}
-
-// Forget ends watching a queue, once everything in it is delivered.
-func (d *Deliverer) Forget(path string) {
-	d.mu.Lock()
-	if _, found := d.watched[path]; found {
-		d.watched[path] = false
-	}
-	d.mu.Unlock()
 }
 
 // Kick makes Run look at the queues now and not at the next poll.
@@ -120,158 +123,228 @@ func (d *Deliverer) Stats() Stats {
 	return d.stats
 }
 
-// Run delivers until ctx is done. What is not delivered then stays in the
-// queue files.
+// Points returns the newest points of the shown runs and those of no run, at most
+// 100 of each queue. Their text is one line of at most 200 characters, and no two
+// of a queue have the same one.
+func (d *Deliverer) Points() []Marker {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Clone(d.points)
+}
+
+// Run delivers until ctx is done, and after that for a moment what can be
+// delivered at once. The rest stays in the queue files.
 func (d *Deliverer) Run(ctx context.Context) {
 	tick := time.NewTicker(d.poll)
 	defer tick.Stop()
-	// A request is not cut off in the middle when the process stops, if it can
-	// be helped: whether Grafana carried it out would not be known.
+	// A request under way at the end may finish: else its outcome is unknown.
 	sendCtx, abort := context.WithCancel(context.WithoutCancel(ctx))
 	defer abort()
-	results := make(chan *shipment, 1)
-	sending := false
-	d.look(true)
+	sent := make(chan *delivery, 1)
+	ending := ctx.Done()
+	defer d.close()
+	d.scan()
 	for {
-		if !sending {
-			if s := d.next(time.Now()); s != nil {
-				sending = true
+		if d.sending == nil {
+			d.sending = d.next(time.Now())
+			if d.sending == nil && ending == nil {
+				return
+			}
+			if s := d.sending; s != nil {
 				go func() {
-					s.send(sendCtx)
-					results <- s
+					s.annotation, s.err = s.grafana.upsert(sendCtx, &s.marker, s.verify, d.log)
+					sent <- s
 				}()
 			}
 		}
 		d.publish()
 		select {
-		case <-ctx.Done():
-			if sending {
-				grace := time.AfterFunc(stopGrace, abort)
-				d.finish(<-results, time.Now())
-				grace.Stop()
-			}
-			d.close()
-			return
-		case s := <-results:
-			sending = false
+		case <-ending:
+			ending = nil
+			grace := time.AfterFunc(stopGrace, abort)
+			defer grace.Stop()
+			d.scan()
+		case s := <-sent:
 			d.finish(s, time.Now())
+			if sendCtx.Err() != nil {
+				return
+			}
 		case <-tick.C:
-			d.look(false)
+			d.scan()
 		case <-d.kick:
-			d.look(true)
+			d.scan()
 		}
 	}
 }
 
-// close tells where the queues stand at the end.
 func (d *Deliverer) close() {
-	for _, q := range d.queues {
-		q.flush(d.log)
-	}
 	d.publish()
+	if g := d.currentGrafana(); g != nil {
+		g.Close()
+	}
+}
+
+func (d *Deliverer) currentGrafana() *Grafana {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.grafana != nil {
-		d.grafana.Close()
-	}
+	return d.grafana
 }
 
-// look reads what was appended to the queues, to all of them or those whose
-// time it is, and takes up and drops queues.
-func (d *Deliverer) look(all bool) {
+// scan reads what was appended: to the queues of shown runs and those that hold
+// something to deliver, and once a minute to all others.
+func (d *Deliverer) scan() {
+	now := time.Now()
 	d.mu.Lock()
-	if d.changed {
-		d.changed = false
-		d.backoff = backoff{}
-		for _, q := range d.queues {
-			q.attempts = map[string]*attempt{}
-		}
+	if d.changed { // the queues are read again: another Grafana may take what the old one did not
+		d.changed, d.backoff, d.nextList = false, backoff{}, time.Time{}
+		clear(d.queues)
 	}
 	reachable := d.grafana != nil
-	for path := range d.watched {
-		if d.queues[path] == nil {
-			d.queues[path] = newQueue(path, d.write)
-		}
-	}
-	watched := maps.Clone(d.watched)
 	d.mu.Unlock()
 
-	now := time.Now()
+	shown := map[string]bool{}
+	watch := func(dir rundir.Directory, isShown bool) {
+		q := newQueue(dir)
+		if d.queues[q.path] == nil {
+			d.queues[q.path] = q
+		}
+		shown[q.path] = isShown
+	}
+	all := d.opts.DataDir != "" && !now.Before(d.nextList)
+	if all {
+		d.nextList = now.Add(listEvery)
+		ids, err := rundir.List(d.opts.DataDir)
+		if err != nil {
+			d.log.Error("can't look for markers to deliver", "err", err)
+		}
+		for _, id := range ids {
+			watch(rundir.At(d.opts.DataDir, id), false)
+		}
+	}
+	if d.opts.DataDir != "" {
+		watch(rundir.Directory(d.opts.DataDir), true)
+	}
+	for _, dir := range d.opts.Shown() {
+		watch(dir, true)
+	}
 	for path, q := range d.queues {
-		if all || !now.Before(q.nextLook) {
-			q.look(d.log, now, d.poll)
+		needed := shown[path] || q.pending()
+		if !needed && !all {
+			continue
 		}
-		if !watched[path] && !q.busy && (!reachable || !q.waits()) {
-			d.drop(path)
+		d.refresh(q, shown[path])
+		busy := d.sending != nil && d.sending.queue == q
+		switch {
+		case shown[path] || busy || reachable && q.pending():
+		case q.info == nil:
+			delete(d.queues, path) // the run was removed
+		default:
+			q.unload()
 		}
 	}
 }
 
-// drop forgets a queue, unless it is watched again meanwhile.
-func (d *Deliverer) drop(path string) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if !d.watched[path] {
-		delete(d.watched, path)
-		delete(d.queues, path)
+// refresh reads what was appended to a queue and writes what could not be
+// written before.
+func (d *Deliverer) refresh(q *queue, load bool) {
+	if _, err := q.refresh(load); err != nil {
+		d.complain(q, err)
+		return
+	}
+	if n := q.damaged - q.warned; n > 0 {
+		d.log.Warn("markers that can't be read are skipped", "file", q.path, "lines", n)
+		q.warned = q.damaged
+	}
+	d.flush(q)
+}
+
+// complain logs an error of a queue file once.
+func (d *Deliverer) complain(q *queue, err error) {
+	if q.complaint != err.Error() {
+		q.complaint = err.Error()
+		d.log.Error("marker queue", "err", err)
 	}
 }
 
-// publish tells other goroutines where the queues stand.
+// record applies a receipt and writes it, later if the disk is full.
+func (d *Deliverer) record(q *queue, e entry) {
+	q.apply(e)
+	q.unrecorded = append(q.unrecorded, e)
+	d.flush(q)
+}
+
+func (d *Deliverer) flush(q *queue) {
+	for len(q.unrecorded) > 0 {
+		if err := d.write(q.path, q.unrecorded[0]); err != nil {
+			d.complain(q, err)
+			return
+		}
+		q.complaint = ""
+		q.unrecorded = q.unrecorded[1:]
+	}
+}
+
+// publish copies what other goroutines ask for.
 func (d *Deliverer) publish() {
 	queued := 0
-	var points []PointInTime
+	var points []Marker
 	for _, q := range d.queues {
 		queued += q.waiting()
 		points = append(points, q.points...)
 	}
-	points = sortPoints(points)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.points = points
-	d.stats.Queued = queued
-	if d.grafana == nil {
-		d.stats.Queued = 0
+	d.stats.Queued, d.stats.Problem = 0, ""
+	if d.grafana != nil && queued > 0 {
+		d.stats.Queued, d.stats.Problem = queued, d.backoff.problem
 	}
-	d.stats.Problem = ""
-	if queued > 0 {
-		d.stats.Problem = d.backoff.problem
-	}
+}
+
+func (d *Deliverer) count(counter *uint64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	*counter++
+}
+
+// delivery is one marker on its way.
+type delivery struct {
+	queue   *queue
+	lock    *os.File
+	grafana *Grafana
+	marker  Marker
+	version string
+	verify  bool // it was delivered: only remove duplicates
+
+	annotation int64
+	err        error
 }
 
 // next picks what to send now and takes the lock of its queue; nil if there is
 // nothing to do. The newest runs come first: people look at them.
-func (d *Deliverer) next(now time.Time) *shipment {
-	d.mu.Lock()
-	grafana := d.grafana
-	d.mu.Unlock()
-	if grafana == nil || !d.backoff.over(now, grafana.token) {
+func (d *Deliverer) next(now time.Time) *delivery {
+	g := d.currentGrafana()
+	if g == nil || !d.backoff.over(now, g.tokenFile) {
 		return nil
 	}
-	paths := make([]string, 0, len(d.queues))
-	for path := range d.queues {
-		paths = append(paths, path)
-	}
-	slices.SortFunc(paths, func(a, b string) int { return strings.Compare(b, a) })
-	for _, path := range paths {
+	paths := slices.Sorted(maps.Keys(d.queues))
+	for _, path := range slices.Backward(paths) {
 		q := d.queues[path]
 		if q.due(now) == nil {
 			continue
 		}
-		lock, err := lockQueue(path)
+		lock, err := rundir.Lock(path)
 		if err != nil {
-			if !errors.Is(err, errLocked) {
-				q.complain(d.log, err)
+			if !errors.Is(err, rundir.ErrLocked) && !errors.Is(err, fs.ErrNotExist) {
+				d.complain(q, err)
 			}
 			continue
 		}
-		// Another process may have delivered it before it gave the lock back.
-		q.read(d.log)
-		if s := q.due(now); s != nil {
-			q.busy = true
-			return &shipment{
-				queue: q, lock: lock, grafana: grafana,
-				marker: s.Marker, version: s.version, verify: s.Delivered,
+		// Another process may have delivered it before it released the lock.
+		d.refresh(q, true)
+		if it := q.due(now); it != nil {
+			return &delivery{
+				queue: q, lock: lock, grafana: g, marker: it.Marker, version: it.version, verify: it.delivered(),
 			}
 		}
 		lock.Close()
@@ -279,100 +352,107 @@ func (d *Deliverer) next(now time.Time) *shipment {
 	return nil
 }
 
-// finish notes how a shipment ended and gives its queue's lock back.
-func (d *Deliverer) finish(s *shipment, now time.Time) {
-	q := s.queue
-	q.busy = false
+// finish notes how a delivery ended and releases the queue.
+func (d *Deliverer) finish(s *delivery, now time.Time) {
 	defer s.lock.Close()
-	d.warnDuplicates(s)
+	d.sending = nil
+	it := s.queue.byID[s.marker.ID]
+	if it == nil { // the run was removed meanwhile
+		it = &item{}
+	}
+	answer := &receipt{ID: s.marker.ID, Version: s.version, Annotation: s.annotation, At: now.UTC()}
 	if s.err == nil {
-		q.delivered(s, now)
-		if d.backoff.problem != "" {
+		if d.backoff.failures > 0 {
 			d.log.Info("grafana takes markers again")
 		}
 		d.backoff = backoff{}
-		d.count(func(st *Stats) {
-			if !s.verify {
-				st.Delivered++
-			}
-		})
-		q.flush(d.log)
-		return
-	}
-	var e *requestError
-	if !errors.As(s.err, &e) {
-		e = &requestError{op: "deliver", err: s.err}
-	}
-	if e.problem == refused {
-		if q.rejected(s, e, now) {
-			d.log.Error("grafana refused a marker", "marker", describe(&s.marker), "run", s.marker.Run, "err", e)
-			d.count(func(st *Stats) { st.Rejected++ })
-			q.flush(d.log)
+		it.notBefore, it.refusals, it.verify = time.Time{}, 0, time.Time{}
+		if it.doubtful {
+			it.doubtful, it.verify = false, now.Add(verifyAfter)
 		}
-		d.backoff = backoff{}
+		if !s.verify {
+			d.count(&d.stats.Delivered)
+			d.record(s.queue, entry{Delivered: answer})
+		}
 		return
 	}
-	q.failed(s, e, now)
-	d.count(func(st *Stats) { st.Retried++ })
-	if d.backoff.add(e, now, s.grafana.token) {
+	e := &requestError{op: "deliver", err: s.err}
+	errors.As(s.err, &e)
+	if e.problem == refused {
+		d.backoff = backoff{}
+		if it.version == s.version { // else new content is waiting
+			it.notBefore = now.Add(min(firstRefusedRetry<<min(it.refusals, 10), maxRefusedRetry))
+			it.refusals++
+		}
+		if answer.Reason = e.Error(); !it.refused() {
+			d.log.Error("grafana refused a marker", "marker", &s.marker, "run", s.marker.Run, "err", e)
+			d.count(&d.stats.Rejected)
+			d.record(s.queue, entry{Rejected: answer})
+		}
+		return
+	}
+	if e.ambiguous() {
+		it.doubtful = true
+		if e.timedOut() {
+			it.notBefore = now.Add(settleTime)
+		}
+	}
+	d.count(&d.stats.Retried)
+	if d.backoff.add(e, now, s.grafana.tokenFile) {
 		args := []any{"url", s.grafana.base.Redacted(), "err", e}
 		if hint := e.hint(); hint != "" {
 			args = append(args, "hint", hint)
 		}
 		d.log.Warn("markers wait for grafana", args...)
-	} else {
-		d.log.Debug("marker not delivered", "marker", describe(&s.marker), "err", e)
 	}
 }
 
-func (d *Deliverer) warnDuplicates(s *shipment) {
-	if s.removeErr != nil {
-		d.log.Warn("a marker is in grafana more than once and the extra one can't be deleted",
-			"marker", describe(&s.marker), "err", s.removeErr)
-	}
+const (
+	minBackoff = time.Second
+	maxBackoff = time.Minute
+	// maxBackoffRefused is for a port without a listener: asking costs nothing,
+	// and markers should be there soon after Grafana is.
+	maxBackoffRefused = 5 * time.Second
+)
+
+// backoff keeps all deliveries back while Grafana can't take any.
+type backoff struct {
+	failures int
+	until    time.Time
+	problem  string
+	class    [2]int    // problem and status: each is worth one log line
+	token    time.Time // the token file's time when its token was refused, else zero
 }
 
-func (d *Deliverer) count(add func(*Stats)) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	add(&d.stats)
+// over reports whether it is time for the next attempt. A token file that was
+// written since its token was refused ends the wait.
+func (b *backoff) over(now time.Time, tokenFile string) bool {
+	return !now.Before(b.until) || b.class[0] == int(unauthorised) && !modified(tokenFile).Equal(b.token)
 }
 
-// Flush waits until the watched queues hold nothing that Grafana has not taken
-// or refused, or until ctx is done. Run must be running. Without a Grafana it
-// returns at once.
-func (d *Deliverer) Flush(ctx context.Context) error {
-	for pause := 20 * time.Millisecond; ; pause = min(2*pause, 500*time.Millisecond) {
-		if d.settled() && d.Stats().Queued == 0 {
-			return nil
-		}
-		d.Kick()
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(pause):
-		}
+// add notes a failure and reports whether its kind differs from the previous one's.
+func (b *backoff) add(e *requestError, now time.Time, tokenFile string) (isNew bool) {
+	class := [2]int{int(e.problem), e.status}
+	isNew = b.failures == 0 || class != b.class
+	b.class, b.problem = class, e.Error()
+	limit := maxBackoff
+	if e.nothingListens() {
+		limit = maxBackoffRefused
 	}
+	pause := min(minBackoff<<min(b.failures, 10), limit)
+	if e.problem == unauthorised {
+		pause = maxBackoff // asking more often does not help
+		b.token = modified(tokenFile)
+	}
+	b.until = now.Add(max(pause-rand.N(pause/4+1), e.retryAfter))
+	b.failures++
+	return isNew
 }
 
-func (d *Deliverer) settled() bool {
-	d.mu.Lock()
-	paths := slices.Collect(maps.Keys(d.watched))
-	reachable := d.grafana != nil
-	d.mu.Unlock()
-	if !reachable {
-		return true
+func modified(path string) time.Time {
+	info, err := os.Stat(path)
+	if err != nil {
+		return time.Time{}
 	}
-	for _, path := range paths {
-		states, err := Read(path)
-		if err != nil {
-			return false
-		}
-		for _, s := range states {
-			if !s.Delivered && s.Refused == "" {
-				return false
-			}
-		}
-	}
-	return true
+	return info.ModTime()
 }

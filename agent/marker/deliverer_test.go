@@ -1,19 +1,20 @@
 package marker
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/benchwatch/benchwatch/agent/rundir"
 )
 
 // TestRunIsOneAnnotation follows a run over a real connection: a point in time
@@ -23,12 +24,9 @@ func TestRunIsOneAnnotation(t *testing.T) {
 	l.grafana.token = "glsa_secret"
 	server := httptest.NewServer(http.StripPrefix("/grafana", l.grafana))
 	defer server.Close()
-	g, err := NewGrafana(server.URL+"/grafana/", Token{Value: "glsa_secret"}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	d := New(g, slog.New(slog.NewTextHandler(l, nil)), Options{Poll: 10 * time.Millisecond})
-	d.Watch(l.path)
+	l.token = tokenFile(t, "glsa_secret")
+	d := l.newDeliverer(l.client(server.URL + "/grafana/"))
+	d.poll = 10 * time.Millisecond
 	defer startDeliverer(d)()
 
 	l.add(openRun)
@@ -173,8 +171,7 @@ func TestSettles(t *testing.T) {
 func TestSetGrafana(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t)
-		d := New(nil, slog.New(slog.NewTextHandler(l, nil)), Options{})
-		d.Watch(l.path)
+		d := l.newDeliverer(nil)
 		defer startDeliverer(d)()
 		l.add(openRun, point("one", 0))
 		time.Sleep(time.Minute)
@@ -184,23 +181,38 @@ func TestSetGrafana(t *testing.T) {
 		if p := d.Points(); len(p) != 1 || p[0].Text != "one" {
 			t.Errorf("points %+v", p)
 		}
-		if err := d.Flush(context.Background()); err != nil {
-			t.Error(err)
-		}
-		g, err := NewGrafana("http://grafana.test", Token{}, l.transport)
-		if err != nil {
-			t.Fatal(err)
-		}
-		d.SetGrafana(g)
+		d.SetGrafana(l.client(""))
 		l.flush(d, 5*time.Second)
 		l.check()
 	})
 }
 
-// TestForget: a queue is let go only when it is empty.
-func TestForget(t *testing.T) {
+// TestQueuesAreUnloaded guards that a long life does not gather the queues of all
+// runs: those of runs that are not shown are in memory only until everything is
+// delivered. What is appended to them later is delivered all the same, and
+// removed runs leave nothing.
+func TestQueuesAreUnloaded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t)
+		var shown sync.Map
+		var dirs []rundir.Directory
+		for _, id := range []string{"a", "b", "c"} {
+			dir := rundir.At(string(l.dir), id)
+			if err := os.MkdirAll(string(dir), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			shown.Store(dir, true)
+			dirs = append(dirs, dir)
+		}
+		add := func(dir rundir.Directory, text string) {
+			t.Helper()
+			if err := Append(dir, Marker{Kind: Point, Run: dir.ID(), Text: text, Start: start}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, dir := range dirs {
+			add(dir, "first of "+dir.ID())
+		}
 		var down atomic.Bool
 		down.Store(true)
 		l.transport.down = func() error {
@@ -209,29 +221,90 @@ func TestForget(t *testing.T) {
 			}
 			return nil
 		}
-		d, stop := l.deliverer()
-		defer stop()
-		l.add(openRun)
-		time.Sleep(time.Second)
-		d.Forget(l.path)
-		time.Sleep(time.Minute)
-		down.Store(false)
-		time.Sleep(2 * time.Minute)
-		l.check()
-		l.add(closedRun())
-		time.Sleep(2 * time.Minute)
-		if n := l.grafana.made("PATCH"); n != 0 {
-			t.Error("a queue that was forgotten is still delivered")
+		d := l.newDeliverer(l.client(""))
+		d.opts.Shown = func() []rundir.Directory {
+			var dirs []rundir.Directory
+			shown.Range(func(dir, _ any) bool { dirs = append(dirs, dir.(rundir.Directory)); return true })
+			return dirs
 		}
-		d.Watch(l.path)
-		l.flush(d, 5*time.Second)
-		l.check()
-		if err := os.Remove(l.path); err != nil { // the run was deleted
+		stop := startDeliverer(d)
+		defer func() { stop() }()
+		expect := func(points string, annotations int) {
+			t.Helper()
+			time.Sleep(listEvery + maxBackoff + time.Second)
+			var texts []string
+			for _, p := range d.Points() {
+				texts = append(texts, p.Text)
+			}
+			slices.Sort(texts)
+			if got := strings.Join(texts, ", "); got != points {
+				t.Errorf("points %s, want %s", got, points)
+			}
+			if n := len(l.grafana.all()); n != annotations {
+				t.Errorf("%d annotations, want %d", n, annotations)
+			}
+		}
+		expect("first of a, first of b, first of c", 0)
+		shown.Delete(dirs[0])
+		expect("first of a, first of b, first of c", 0) // a waits to be delivered
+		down.Store(false)
+		expect("first of b, first of c", 3)
+		add(dirs[0], "second of a")
+		expect("first of b, first of c", 4)
+		down.Store(true)
+		add(dirs[0], "third of a")
+		add(dirs[1], "second of b")
+		if err := os.RemoveAll(string(dirs[1])); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(time.Minute)
-		if s := d.Stats(); s.Queued != 0 {
-			t.Errorf("stats %+v", s)
+		shown.Delete(dirs[1])
+		time.Sleep(2 * listEvery)
+		if s := d.Stats(); s.Queued != 1 {
+			t.Errorf("%d markers wait, want the one of a", s.Queued)
+		}
+		stop()
+		if q := d.queues[dirs[1].Path(rundir.MarkersFile)]; q != nil {
+			t.Errorf("a removed run's queue is kept: %+v", q)
+		}
+		down.Store(false)
+		_, stop = l.deliverer() // after a restart, no run is shown yet
+		time.Sleep(time.Second)
+		if n := len(l.grafana.all()); n != 5 {
+			t.Errorf("%d annotations after a restart, want 5", n)
+		}
+	})
+}
+
+// TestAnotherGrafana guards that another Grafana gets what the previous one did
+// not take, also of runs that are not shown, and nothing twice.
+func TestAnotherGrafana(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLab(t)
+		old := rundir.At(string(l.dir), "old")
+		if err := os.MkdirAll(string(old), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		l.add(openRun)
+		d, stop := l.deliverer()
+		defer stop()
+		l.flush(d, time.Minute)
+		d.SetGrafana(nil)
+		if err := Append(old, point("while there was none", 0)); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * listEvery)
+		another := &fakeGrafana{}
+		g, err := NewGrafana("http://another.test", "", &inProcess{handler: another})
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.SetGrafana(g)
+		time.Sleep(time.Second)
+		if all := another.all(); len(all) != 1 || all[0].Text != "while there was none" {
+			t.Errorf("the other Grafana has %+v", all)
+		}
+		if n := len(l.grafana.all()); n != 1 {
+			t.Errorf("the first Grafana has %d annotations", n)
 		}
 	})
 }
@@ -240,8 +313,7 @@ func TestForget(t *testing.T) {
 func TestPoints(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t)
-		d := New(nil, slog.New(slog.NewTextHandler(l, nil)), Options{})
-		d.Watch(l.path)
+		d := l.newDeliverer(nil)
 		defer startDeliverer(d)()
 		l.add(openRun, point("same", 0), point("same\n ", 2*time.Second), point("same ", time.Second))
 		for i := range 150 {
@@ -253,15 +325,15 @@ func TestPoints(t *testing.T) {
 		if len(points) != maxPoints {
 			t.Fatalf("%d points", len(points))
 		}
-		last := points[len(points)-1]
-		if last.Text != "same" || last.Run != "r1" || !last.Time.Equal(start.Add(500*time.Second)) {
-			t.Errorf("last point %+v", last)
+		last := points[0]
+		if last.Text != "same" || last.Run != "r1" || !last.Start.Equal(start.Add(500*time.Second)) {
+			t.Errorf("newest point %+v", last)
 		}
-		if n := len([]rune(points[0].Text)); n != maxPointText {
+		if n := len([]rune(points[1].Text)); n != maxPointText {
 			t.Errorf("%d runes", n)
 		}
 		for i, p := range points {
-			if slices.ContainsFunc(points[i+1:], func(q PointInTime) bool { return p.Text == q.Text && p.Run == q.Run }) {
+			if slices.ContainsFunc(points[i+1:], func(q Marker) bool { return p.Text == q.Text && p.Run == q.Run }) {
 				t.Errorf("twice: %+v", p)
 			}
 		}

@@ -8,12 +8,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/url"
-	"path"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/prometheus/common/version"
 
@@ -21,24 +23,37 @@ import (
 )
 
 const (
-	// requestTimeout is generous: a create that is given up may still be
-	// carried out, and nobody waits for a marker.
+	// requestTimeout is generous: Grafana may still carry out a create that was
+	// given up, and nobody waits for a marker.
 	requestTimeout = 20 * time.Second
 	maxAnswer      = 4 << 20 // bytes
 	maxFound       = 1000
+	// searchMargin makes the search for a marker wide, because people move
+	// annotations and set clocks, but bounded, because Grafana's index is by time.
+	searchMargin = 48 * time.Hour
 )
 
-// Grafana is the part of Grafana's HTTP API that markers need: annotations of
-// the organisation that the token belongs to. It is safe for concurrent use.
+// Limits of Grafana's database: the columns of its tag table hold 100
+// characters each (pkg/services/sqlstore/migrations/tag_mig.go), and the tags
+// of an annotation, as JSON, [annotations] tags_length bytes, 500 by default.
+const (
+	maxTagPart = 100
+	maxAllTags = 500
+)
+
+// Grafana is a client for the annotations of the organisation that the token
+// belongs to. It is safe for concurrent use.
 type Grafana struct {
-	base  *url.URL
-	token Token
-	http  *http.Client
+	base      *url.URL
+	tokenFile string
+	http      *http.Client
 }
 
 // NewGrafana returns a client for the Grafana at rawURL, which may have a path.
-// A nil transport is the usual one.
-func NewGrafana(rawURL string, token Token, transport http.RoundTripper) (*Grafana, error) {
+// It reads the token from tokenFile at each request, so that a new one counts at
+// once; without a file it sends none. A nil transport is the usual one. The
+// error is for a URL that is not the address of a Grafana.
+func NewGrafana(rawURL, tokenFile string, transport http.RoundTripper) (*Grafana, error) {
 	base, err := url.Parse(rawURL)
 	if err != nil {
 		// url.Error repeats the URL, which may hold a password.
@@ -49,7 +64,7 @@ func NewGrafana(rawURL string, token Token, transport http.RoundTripper) (*Grafa
 		return nil, errors.New("grafana url holds a user name or password: leave them out and give a service account's token in a file")
 	case base.Scheme != "http" && base.Scheme != "https":
 		return nil, fmt.Errorf("grafana url begins with %q: use http or https", base.Scheme+":")
-	case base.Host == "" || base.Hostname() == "":
+	case base.Hostname() == "":
 		return nil, errors.New("grafana url has no host: use http://host:port")
 	case base.RawQuery != "" || base.Fragment != "":
 		return nil, errors.New("grafana url has a query or fragment: give the address of Grafana's home page only")
@@ -57,111 +72,120 @@ func NewGrafana(rawURL string, token Token, transport http.RoundTripper) (*Grafa
 	if transport == nil {
 		transport = http.DefaultTransport.(*http.Transport).Clone()
 	}
-	return &Grafana{
-		base:  base,
-		token: token,
-		http: &http.Client{
-			Transport: transport,
-			// A redirect is a wrong address or a login page: the token goes
-			// nowhere but where the user said.
-			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		},
-	}, nil
+	// A redirect is a wrong address or a login page: the token goes only where
+	// the user said.
+	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return &Grafana{base, tokenFile, &http.Client{Transport: transport, CheckRedirect: stay}}, nil
 }
 
-// Close gives back idle connections.
+// Close closes idle connections.
 func (g *Grafana) Close() { g.http.CloseIdleConnections() }
+
+// upsert makes Grafana have m exactly once and returns the annotation's id. It
+// first asks what Grafana has, so it can be repeated whatever happened before.
+// With verify it only removes duplicates: what somebody deleted stays deleted.
+func (g *Grafana) upsert(ctx context.Context, m *Marker, verify bool, log *slog.Logger) (int64, error) {
+	found, err := g.find(ctx, m)
+	if err != nil {
+		return 0, err
+	}
+	want := annotationOf(m)
+	if len(found) == 0 {
+		if verify {
+			return 0, nil
+		}
+		return g.create(ctx, want)
+	}
+	for _, extra := range found[1:] {
+		if err := g.remove(ctx, extra.ID); err != nil {
+			log.Warn("duplicate annotation not deleted", "marker", m, "err", err)
+		}
+	}
+	if !verify && !want.equal(&found[0]) {
+		err = g.update(ctx, found[0].ID, want)
+	}
+	return found[0].ID, err
+}
 
 // find returns what Grafana has under a marker's identity, oldest first.
 func (g *Grafana) find(ctx context.Context, m *Marker) ([]annotation, error) {
-	from, to := window(m)
-	found, err := g.search(ctx, m, url.Values{
-		"tags": {identityTag(m.ID)},
-		"from": {strconv.FormatInt(from.UnixMilli(), 10)},
-		"to":   {strconv.FormatInt(to.UnixMilli(), 10)},
-	})
+	from, to := m.Start.Add(-searchMargin), m.Start.Add(searchMargin)
+	if m.End.After(m.Start) {
+		to = m.End.Add(searchMargin)
+	}
+	if from.Unix() <= 0 { // Grafana ignores a search from 0
+		from = time.Unix(1, 0)
+	}
+	found, err := g.search(ctx, m, from, to, identityTag(m.ID))
 	if err != nil || len(found) > 0 {
 		return found, err
 	}
-	// Grafana writes an annotation and its tags in two steps. When the second
-	// one failed, the annotation is there but can't be searched by tag; it still
-	// carries its tags. Updating it completes it.
-	ms := strconv.FormatInt(m.Start.UnixMilli(), 10)
-	found, err = g.search(ctx, m, url.Values{"from": {ms}, "to": {ms}})
+	// Grafana writes an annotation and its tags in two steps. If the second one
+	// failed, the annotation carries its tags but can't be found by them.
+	// Updating it completes it.
+	found, err = g.search(ctx, m, m.Start, m.Start)
 	for i := range found {
 		found[i].Text = "" // differs from what is wanted
 	}
 	return found, err
 }
 
-func (g *Grafana) search(ctx context.Context, m *Marker, query url.Values) ([]annotation, error) {
-	query.Set("type", "annotation")
-	query.Set("limit", strconv.Itoa(maxFound))
-	var all, found []annotation
-	if err := g.do(ctx, http.MethodGet, "find", "", query, nil, &all); err != nil {
+func (g *Grafana) search(ctx context.Context, m *Marker, from, to time.Time, tags ...string) ([]annotation, error) {
+	query := url.Values{
+		"type": {"annotation"}, "limit": {strconv.Itoa(maxFound)}, "tags": tags,
+		"from": {strconv.FormatInt(from.UnixMilli(), 10)}, "to": {strconv.FormatInt(to.UnixMilli(), 10)},
+	}
+	var all []annotation
+	if err := g.do(ctx, http.MethodGet, "find", "?"+query.Encode(), nil, &all); err != nil {
 		return nil, err
 	}
-	for _, a := range all {
-		// Grafana may list one twice when it has many dashboards.
-		same := func(other annotation) bool { return other.ID == a.ID }
-		if a.ID > 0 && slices.Contains(a.Tags, identityTag(m.ID)) && !slices.ContainsFunc(found, same) {
-			found = append(found, a)
-		}
-	}
-	slices.SortFunc(found, func(a, b annotation) int { return cmp.Compare(a.ID, b.ID) })
-	return found, nil
+	all = slices.DeleteFunc(all, func(a annotation) bool {
+		return a.ID <= 0 || !slices.Contains(a.Tags, identityTag(m.ID))
+	})
+	slices.SortFunc(all, func(a, b annotation) int { return cmp.Compare(a.ID, b.ID) })
+	// Grafana may list one twice when it has many dashboards.
+	return slices.CompactFunc(all, func(a, b annotation) bool { return a.ID == b.ID }), nil
 }
 
-// create adds an annotation and returns its id.
 func (g *Grafana) create(ctx context.Context, a annotation) (int64, error) {
 	var answer struct {
 		ID int64 `json:"id"`
 	}
-	if err := g.do(ctx, http.MethodPost, "create", "", nil, a, &answer); err != nil {
-		return 0, err
+	err := g.do(ctx, http.MethodPost, "create", "", a, &answer)
+	if err == nil && answer.ID <= 0 {
+		err = &requestError{op: "create", problem: notGrafana, message: "the answer has no id"}
 	}
-	if answer.ID <= 0 {
-		return 0, &requestError{op: "create", problem: notGrafana, message: "the answer has no id"}
-	}
-	return answer.ID, nil
+	return answer.ID, err
 }
 
-// update replaces an annotation's text, tags and times.
 func (g *Grafana) update(ctx context.Context, id int64, a annotation) error {
-	if a.TimeEnd == 0 {
-		a.TimeEnd = a.Time // Grafana keeps a time that is left out
-	}
-	var answer struct{}
-	return g.do(ctx, http.MethodPatch, "update", strconv.FormatInt(id, 10), nil, a, &answer)
+	a.TimeEnd = max(a.TimeEnd, a.Time) // Grafana keeps a time that is left out
+	return g.do(ctx, http.MethodPatch, "update", "/"+strconv.FormatInt(id, 10), a, &struct{}{})
 }
 
-// remove deletes an annotation.
 func (g *Grafana) remove(ctx context.Context, id int64) error {
-	var answer struct{}
-	return g.do(ctx, http.MethodDelete, "delete", strconv.FormatInt(id, 10), nil, nil, &answer)
+	return g.do(ctx, http.MethodDelete, "delete", "/"+strconv.FormatInt(id, 10), nil, &struct{}{})
 }
 
-// do makes one request. Errors are *requestError.
-func (g *Grafana) do(ctx context.Context, method, op, sub string, query url.Values, body, answer any) error {
+// do makes one request to /api/annotations followed by rest. Errors are *requestError.
+func (g *Grafana) do(ctx context.Context, method, op, rest string, body, answer any) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	token, err := g.token.Read()
-	if err != nil {
-		return &requestError{op: op, problem: unauthorised, err: err}
+	var token string
+	if g.tokenFile != "" {
+		var err error
+		if token, err = secret.ReadToken(g.tokenFile); err != nil {
+			return &requestError{op: op, problem: unauthorised, err: err}
+		}
 	}
-	var content io.Reader
+	var content bytes.Buffer
 	if body != nil {
-		data, err := json.Marshal(body)
-		if err != nil {
+		if err := json.NewEncoder(&content).Encode(body); err != nil {
 			return &requestError{op: op, problem: refused, err: err}
 		}
-		content = bytes.NewReader(data)
 	}
-	target := *g.base
-	target.Path = path.Join("/", target.Path, "api/annotations", sub)
-	target.RawPath = ""
-	target.RawQuery = query.Encode()
-	req, err := http.NewRequestWithContext(ctx, method, target.String(), content)
+	address := strings.TrimRight(g.base.String(), "/") + "/api/annotations" + rest
+	req, err := http.NewRequestWithContext(ctx, method, address, &content)
 	if err != nil {
 		return &requestError{op: op, problem: notGrafana, err: err}
 	}
@@ -179,19 +203,90 @@ func (g *Grafana) do(ctx context.Context, method, op, sub string, query url.Valu
 	}
 	defer res.Body.Close()
 	data, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer+1))
-	if res.StatusCode/100 != 2 {
-		return statusError(op, res, data, secret.New(token))
-	}
-	if err != nil {
+	redactor := secret.New(token)
+	switch {
+	case res.StatusCode/100 != 2:
+		return statusError(op, res, data, redactor)
+	case err != nil:
 		return unreachableError(op, err)
-	}
-	if len(data) > maxAnswer {
+	case len(data) > maxAnswer:
 		return &requestError{op: op, problem: notGrafana, message: fmt.Sprintf("the answer is longer than %d bytes", maxAnswer)}
 	}
 	if err := json.Unmarshal(data, answer); err != nil {
-		kind := res.Header.Get("Content-Type")
-		return &requestError{op: op, problem: notGrafana,
-			message: fmt.Sprintf("the answer is no annotation but %s", secret.New(token).Text(Cut(plain(kind), 60))), err: err}
+		kind := redactor.Text(shorten(plain(res.Header.Get("Content-Type")), 60))
+		return &requestError{op: op, problem: notGrafana, message: "the answer is not an annotation but " + kind, err: err}
 	}
 	return nil
+}
+
+// annotation is a marker in Grafana's HTTP API.
+type annotation struct {
+	ID int64 `json:"id,omitempty"`
+	// Time and TimeEnd are milliseconds since 1970. Equal ones are a point;
+	// Grafana makes TimeEnd equal when it is left out.
+	Time    int64    `json:"time"`
+	TimeEnd int64    `json:"timeEnd,omitempty"`
+	Text    string   `json:"text"`
+	Tags    []string `json:"tags"`
+}
+
+// htmlText escapes plain text: Grafana shows an annotation's text as HTML.
+var htmlText = strings.NewReplacer("&", "&amp;", "<", "&lt;", "\n", "<br>")
+
+// annotationOf returns what Grafana should have for m.
+func annotationOf(m *Marker) annotation {
+	a := annotation{Time: m.Start.UnixMilli(), Text: htmlText.Replace(m.Text)}
+	if !m.End.IsZero() {
+		a.TimeEnd = m.End.UnixMilli()
+	}
+	tags := []string{identityTag(m.ID), "benchwatch", "kind:" + string(m.Kind)}
+	if m.Run != "" {
+		tags = append(tags, "run:"+m.Run)
+	}
+	a.Tags = fitTags(append(tags, m.Tags...))
+	return a
+}
+
+// identityTag is the tag by which a marker is found again.
+func identityTag(id string) string { return "marker:" + id }
+
+// equal reports whether Grafana's annotation is already as a is.
+func (a *annotation) equal(got *annotation) bool {
+	return got.Text == a.Text && got.Time == a.Time && got.TimeEnd == max(a.TimeEnd, a.Time) &&
+		slices.Equal(slices.Sorted(slices.Values(got.Tags)), slices.Sorted(slices.Values(a.Tags)))
+}
+
+// fitTags makes tags into those that Grafana accepts and returns unchanged: the
+// first ones first, as many as there is room for.
+func fitTags(tags []string) []string {
+	var fit []string
+	size := len("[]")
+	for _, t := range tags {
+		t = fitTag(t)
+		// Some databases compare without regard to case and refuse the second.
+		same := func(other string) bool { return strings.EqualFold(t, other) }
+		more := len(t) + len(`"",`)
+		if t != "" && size+more <= maxAllTags && !slices.ContainsFunc(fit, same) {
+			size += more
+			fit = append(fit, t)
+		}
+	}
+	return fit
+}
+
+// fitTag: Grafana splits a tag at its colons and keeps the first two parts.
+func fitTag(tag string) string {
+	cut := func(s string) string {
+		s = strings.TrimSpace(s)
+		if utf8.RuneCountInString(s) > maxTagPart {
+			s = strings.TrimSpace(string([]rune(s)[:maxTagPart]))
+		}
+		return s
+	}
+	key, value, _ := strings.Cut(tag, ":")
+	key, value = cut(key), cut(strings.ReplaceAll(value, ":", "_"))
+	if key == "" || value == "" {
+		return key + value
+	}
+	return key + ":" + value
 }

@@ -19,13 +19,13 @@ const (
 	delivererQueue = "BENCHWATCH_TEST_DELIVERER_QUEUE"
 )
 
-func deliverUntilKilled(url, path string) {
-	g, err := NewGrafana(url, Token{}, nil)
+func deliverUntilKilled(url, dir string) {
+	g, err := NewGrafana(url, "", nil)
 	if err != nil {
 		panic(err)
 	}
-	d := New(g, slog.New(slog.DiscardHandler), Options{Poll: 5 * time.Millisecond})
-	d.Watch(path)
+	d := New(Options{DataDir: dir, Grafana: g, Log: slog.New(slog.DiscardHandler)})
+	d.poll = 5 * time.Millisecond
 	startDeliverer(d)
 	select {}
 }
@@ -53,7 +53,7 @@ func TestKill(t *testing.T) {
 			l.add(closedRun())
 		}
 		cmd := exec.Command(os.Args[0])
-		cmd.Env = append(os.Environ(), delivererURL+"="+server.URL, delivererQueue+"="+l.path)
+		cmd.Env = append(os.Environ(), delivererURL+"="+server.URL, delivererQueue+"="+string(l.dir))
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
@@ -62,12 +62,8 @@ func TestKill(t *testing.T) {
 		cmd.Wait()
 	}
 	t.Logf("%d annotations were made by processes that were killed", len(l.grafana.all()))
-	g, err := NewGrafana(server.URL, Token{}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	d := New(g, slog.New(slog.NewTextHandler(l, nil)), Options{Poll: 10 * time.Millisecond})
-	d.Watch(l.path)
+	d := l.newDeliverer(l.client(server.URL))
+	d.poll = 10 * time.Millisecond
 	defer startDeliverer(d)()
 	l.flush(d, time.Minute)
 	l.check()

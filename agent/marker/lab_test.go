@@ -4,8 +4,8 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
+	"net/http"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -14,6 +14,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
+
+	"github.com/benchwatch/benchwatch/agent/rundir"
 )
 
 func TestMain(m *testing.M) {
@@ -26,7 +28,7 @@ func TestMain(m *testing.M) {
 var (
 	start   = time.Date(2026, 11, 21, 2, 14, 3, 0, time.UTC)
 	openRun = Marker{
-		Kind: Range, Run: "r1", Text: "16 threads\nsysbench <oltp> & co", Start: start,
+		Kind: Run, Run: "r1", Text: "16 threads\nsysbench <oltp> & co", Start: start,
 		Tags: []string{"tool:sysbench", "target:127.0.0.1:3306"},
 	}
 )
@@ -43,20 +45,23 @@ func point(text string, at time.Duration) Marker {
 	return Marker{Kind: Point, Run: "r1", Text: text, Start: start.Add(at)}
 }
 
-// lab is a queue, a Grafana and what was logged.
+// lab is a queue, a Grafana and what was logged. The queue is that of a data
+// directory, which is always shown.
 type lab struct {
 	t         *testing.T
 	grafana   *fakeGrafana
 	transport *inProcess
-	path      string
-	token     Token
+	dir       rundir.Directory
+	path      string // of the queue file in dir
+	token     string // file
 	log       bytes.Buffer
 	logMu     sync.Mutex
 	write     func(string, entry) error
 }
 
 func newLab(t *testing.T) *lab {
-	l := &lab{t: t, grafana: &fakeGrafana{}, path: filepath.Join(t.TempDir(), "markers.jsonl")}
+	dir := rundir.Directory(t.TempDir())
+	l := &lab{t: t, grafana: &fakeGrafana{}, dir: dir, path: dir.Path(rundir.MarkersFile)}
 	l.transport = &inProcess{handler: l.grafana}
 	return l
 }
@@ -76,21 +81,56 @@ func (l *lab) logged(part string) int {
 func (l *lab) add(ms ...Marker) {
 	l.t.Helper()
 	for _, m := range ms {
-		if _, err := Append(l.path, m); err != nil {
+		if err := Append(l.dir, m); err != nil {
 			l.t.Fatal(err)
 		}
 	}
 }
 
-// deliverer starts one; the function returned stops it.
-func (l *lab) deliverer() (*Deliverer, func()) {
+// items reads the queue.
+func (l *lab) items() []*item {
 	l.t.Helper()
-	g, err := NewGrafana("http://grafana.test/", l.token, l.transport)
+	return items(l.t, l.dir)
+}
+
+func items(t testing.TB, dir rundir.Directory) []*item {
+	t.Helper()
+	q := newQueue(dir)
+	if _, err := q.refresh(true); err != nil {
+		t.Fatal(err)
+	}
+	return q.items
+}
+
+// client is one of the lab's Grafana, or of the one at url.
+func (l *lab) client(url string) *Grafana {
+	l.t.Helper()
+	transport := http.RoundTripper(l.transport)
+	if url == "" {
+		url = "http://grafana.test/"
+	} else {
+		transport = nil
+	}
+	g, err := NewGrafana(url, l.token, transport)
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	d := New(g, slog.New(slog.NewTextHandler(l, nil)), Options{write: l.write})
-	d.Watch(l.path)
+	return g
+}
+
+// newDeliverer returns one that is not started.
+func (l *lab) newDeliverer(g *Grafana) *Deliverer {
+	d := New(Options{DataDir: string(l.dir), Grafana: g, Log: slog.New(slog.NewTextHandler(l, nil))})
+	if l.write != nil {
+		d.write = l.write
+	}
+	return d
+}
+
+// deliverer starts one; the function returned stops it.
+func (l *lab) deliverer() (*Deliverer, func()) {
+	l.t.Helper()
+	d := l.newDeliverer(l.client(""))
 	return d, startDeliverer(d)
 }
 
@@ -101,25 +141,29 @@ func startDeliverer(d *Deliverer) func() {
 	return func() { cancel(); <-done }
 }
 
-// flush waits for everything to be delivered.
+// flush waits until Grafana has taken or refused everything and that is recorded.
 func (l *lab) flush(d *Deliverer, limit time.Duration) {
 	l.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
-	defer cancel()
-	if err := d.Flush(ctx); err != nil {
-		l.t.Fatalf("not delivered within %s: %+v\n%s", limit, d.Stats(), l.log.String())
+	pause := 10 * time.Millisecond
+	deadline := time.After(limit)
+	waits := func(it *item) bool { return !it.delivered() && !it.refused() }
+	for d.Kick(); slices.ContainsFunc(l.items(), waits) || d.Stats().Queued > 0; {
+		select {
+		case <-time.After(pause):
+			pause = min(2*pause, 500*time.Millisecond)
+			d.Kick()
+		case <-deadline:
+			l.t.Fatalf("not delivered within %s: %+v\n%s", limit, d.Stats(), l.log.String())
+		}
 	}
 }
 
 // check compares what Grafana holds with the queue: each marker once, as it is.
 func (l *lab) check() {
 	l.t.Helper()
-	states, err := Read(l.path)
-	if err != nil {
-		l.t.Fatal(err)
-	}
+	items := l.items()
 	all := l.grafana.all()
-	for _, s := range states {
+	for _, s := range items {
 		want := annotationOf(&s.Marker)
 		want.TimeEnd = max(want.TimeEnd, want.Time)
 		var got []annotation
@@ -129,18 +173,18 @@ func (l *lab) check() {
 			}
 		}
 		if len(got) != 1 {
-			l.t.Errorf("%s is in Grafana %d times", describe(&s.Marker), len(got))
+			l.t.Errorf("%s is in Grafana %d times", &s.Marker, len(got))
 			continue
 		}
 		want.ID = got[0].ID
 		if diff := cmp.Diff(want, got[0]); diff != "" {
-			l.t.Errorf("%s (-want +got):\n%s", describe(&s.Marker), diff)
+			l.t.Errorf("%s (-want +got):\n%s", &s.Marker, diff)
 		}
-		if !s.Delivered {
-			l.t.Errorf("%s: its delivery is not recorded", describe(&s.Marker))
+		if !s.delivered() {
+			l.t.Errorf("%s: its delivery is not recorded", &s.Marker)
 		}
 	}
-	if len(all) != len(states) {
-		l.t.Errorf("Grafana has %d annotations, the queue %d markers", len(all), len(states))
+	if len(all) != len(items) {
+		l.t.Errorf("Grafana has %d annotations, the queue %d markers", len(all), len(items))
 	}
 }

@@ -1,7 +1,11 @@
-// Package marker keeps what is drawn on the time axis of a run: the run itself
-// as a range, and points where something was changed or noticed. Markers are
-// appended to a queue file beside the run and delivered from there to Grafana
-// as annotations, each exactly once.
+// Package marker keeps what is on the time axis of a run: the run itself as a
+// region, and points and alerts beside it.
+//
+// Append adds a marker to a queue file in the run directory. A [Deliverer]
+// brings the queues to Grafana, where each marker becomes exactly one
+// annotation: it carries the marker's identity as a tag, and a delivery first
+// looks for that tag. So a delivery can be repeated after a crash, a timeout or
+// any other failure that leaves its outcome unknown.
 package marker
 
 import (
@@ -16,62 +20,114 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/benchwatch/benchwatch/agent/rundir"
 )
 
-// Kind tells what a marker marks.
+// Kind is what a marker stands for.
 type Kind string
 
 const (
-	// Range is a run from its start to its end. A queue holds one a run.
-	Range Kind = "run"
+	// Run is a run from its start to its end. A run has one.
+	Run Kind = "run"
 	// Point is an instant.
 	Point Kind = "point"
-	// Alert lasts from when an alert fired to when it was resolved.
+	// Alert lasts from the firing of an alert to its resolution.
 	Alert Kind = "alert"
 )
 
-// Limits of what a marker holds; what is longer is cut.
+// Limits of what a marker holds. Append cuts what is longer.
 const (
-	MaxText = 4000 // runes
+	maxText = 4000 // runes
 	maxTags = 64
 	maxTag  = 200 // runes
 )
 
-// Marker is one mark. Text and tags are plain: they are escaped where they are
-// shown as HTML. They must hold no secrets.
+// Marker is a point or a region on the time axis. Text and tags are plain text,
+// escaped where they are shown as HTML. They must not hold secrets.
 type Marker struct {
-	// ID is unique among all markers that ever go to one Grafana. Append makes
-	// one if it is empty.
+	// ID is unique among all markers that ever reach one Grafana: lower-case
+	// letters, digits and '-'. Append makes one if it is empty.
 	ID   string `json:"id"`
 	Kind Kind   `json:"kind"`
-	// Run is the run's id; a Point may be without.
+	// Run is the run's id, empty for a point of no run.
 	Run  string `json:"run,omitempty"`
 	Text string `json:"text"`
-	// Tags are words or "key:value". Those by which markers are found
-	// (benchwatch, kind, run, marker) are added on delivery.
+	// Tags are words or "key:value". The Deliverer adds those that identify the
+	// marker, its kind and its run.
 	Tags  []string  `json:"tags,omitempty"`
 	Start time.Time `json:"start"`
-	// End is zero for a point, and for a run or alert that goes on.
+	// End is zero for a point, and for a run or an alert that has not ended.
 	End time.Time `json:"end,omitzero"`
 }
 
-// clean returns m as it is stored, or says why it can't be.
-func (m Marker) clean() (Marker, error) {
-	m.Text = Cut(noEmptyLines(plain(m.Text)), MaxText)
-	if m.Text == "" {
-		return m, errors.New("marker without text")
+// Read returns the markers of a run in the order of their times, without the
+// region of the run itself. A run without markers has none; damaged lines are
+// skipped. rundir.Directory(dataDir) holds the points of no run.
+func Read(dir rundir.Directory) ([]Marker, error) {
+	q := newQueue(dir)
+	if _, err := q.refresh(true); err != nil {
+		return nil, err
 	}
+	var markers []Marker
+	for _, it := range q.items {
+		if it.Kind != Run {
+			markers = append(markers, it.Marker)
+		}
+	}
+	slices.SortStableFunc(markers, func(a, b Marker) int { return a.Start.Compare(b.Start) })
+	return markers, nil
+}
+
+// Append adds a marker to the queue of a run, or replaces the content of the
+// marker with the same ID, or of the run's region. It writes nothing if the
+// queue has the marker with this content or has already seen its end. When it
+// returns, the marker is on disk. Several processes may append at once.
+//
+// The error is fs.ErrNotExist if the directory does not exist. A marker without
+// text, with an unknown kind, an invalid ID or an impossible time is an error too.
+func Append(dir rundir.Directory, m Marker) error {
+	m, err := m.clean()
+	if err != nil {
+		return err
+	}
+	q := newQueue(dir)
+	if m.ID != "" || m.Kind == Run {
+		if _, err := q.refresh(true); err != nil {
+			return err
+		}
+		if it := q.find(&m); it != nil {
+			m.ID = it.ID
+			if it.version == m.version() || !it.replaceableBy(&m) {
+				return nil
+			}
+		}
+	}
+	if m.ID == "" {
+		m.ID = strings.ToLower(rand.Text()[:16]) // 80 random bits
+	}
+	return appendEntry(q.path, entry{Marker: &m})
+}
+
+// clean returns m as it is stored.
+func (m Marker) clean() (Marker, error) {
+	m.Text = shorten(withoutEmptyLines(plain(m.Text)), maxText)
+	storable := func(t time.Time) bool { return t.Unix() > 0 && t.UTC().Year() <= 9999 }
 	switch {
-	case m.Kind != Range && m.Kind != Point && m.Kind != Alert:
+	case m.Text == "":
+		return m, errors.New("marker without text")
+	case m.ID != "" && !validID(m.ID):
+		return m, fmt.Errorf("marker id %q: use lower-case letters, digits and '-'", m.ID)
+	case m.Kind != Run && m.Kind != Point && m.Kind != Alert:
 		return m, fmt.Errorf("unknown kind of marker %q", m.Kind)
-	case m.Kind == Range && m.Run == "":
+	case m.Kind == Run && m.Run == "":
 		return m, errors.New("marker of a run without the run's id")
 	case !storable(m.Start) || !m.End.IsZero() && !storable(m.End):
 		return m, errors.New("marker's time is not between the years 1970 and 9999")
 	}
 	var tags []string
 	for _, t := range m.Tags {
-		t = Cut(strings.ReplaceAll(plain(t), "\n", " "), maxTag)
+		t = shorten(strings.ReplaceAll(plain(t), "\n", " "), maxTag)
 		if t != "" && !strings.HasSuffix(t, ":") && !slices.Contains(tags, t) && len(tags) < maxTags {
 			tags = append(tags, t)
 		}
@@ -88,11 +144,7 @@ func (m Marker) clean() (Marker, error) {
 	return m, nil
 }
 
-func storable(t time.Time) bool {
-	return t.Unix() > 0 && t.UTC().Year() <= 9999
-}
-
-// version identifies m's content, so that it is known which content was delivered.
+// version identifies the content. Queue files hold it, so it must not change.
 func (m *Marker) version() string {
 	data, err := json.Marshal(m)
 	if err != nil { // only for times that clean refuses
@@ -102,22 +154,20 @@ func (m *Marker) version() string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// newID returns 80 random bits as 16 lower-case letters and digits.
-func newID() string { return strings.ToLower(rand.Text()[:16]) }
-
-// validID: ids become part of a tag, so they hold nothing that Grafana or a URL changes.
-func validID(id string) bool {
-	for i := range len(id) {
-		c := id[i]
-		if (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' {
-			return false
-		}
-	}
-	return id != "" && len(id) <= 64
+// String names the marker in a log line.
+func (m *Marker) String() string {
+	text, _, _ := strings.Cut(m.Text, "\n")
+	return fmt.Sprintf("%s %q", m.Kind, shorten(text, 60))
 }
 
-// plain removes what isn't text: control and format characters but for line ends,
-// invalid UTF-8 and blanks around.
+// validID: an id is part of a tag, so it holds nothing that Grafana or a URL changes.
+func validID(id string) bool {
+	invalid := func(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '-' }
+	return id != "" && len(id) <= 64 && !strings.ContainsFunc(id, invalid)
+}
+
+// plain removes what is not text: control and format characters except line
+// ends, invalid UTF-8, and blanks at both ends.
 func plain(s string) string {
 	s = strings.Map(func(r rune) rune {
 		switch {
@@ -133,16 +183,15 @@ func plain(s string) string {
 	return strings.TrimSpace(s)
 }
 
-func noEmptyLines(s string) string {
+func withoutEmptyLines(s string) string {
 	lines := strings.Split(s, "\n")
 	return strings.Join(slices.DeleteFunc(lines, func(l string) bool { return strings.TrimSpace(l) == "" }), "\n")
 }
 
-// Cut shortens s to at most n runes, with … at the end where it was longer.
-func Cut(s string, n int) string {
+// shorten cuts s to at most n runes, the last of which is then "…".
+func shorten(s string, n int) string {
 	if len(s) <= n || utf8.RuneCountInString(s) <= n {
 		return s
 	}
-	r := []rune(s)
-	return strings.TrimSpace(string(r[:n-1])) + "…"
+	return strings.TrimSpace(string([]rune(s)[:n-1])) + "…"
 }

@@ -85,7 +85,7 @@ func TestNewToken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t)
 		l.grafana.token = "glsa_good"
-		l.token.File = filepath.Join(t.TempDir(), "token")
+		l.token = filepath.Join(t.TempDir(), "token")
 		d, stop := l.deliverer()
 		defer stop()
 		l.add(openRun)
@@ -94,11 +94,11 @@ func TestNewToken(t *testing.T) {
 			t.Errorf("logged %d times that there is no token file", n)
 		}
 		setToken := func(token string, age time.Duration) {
-			if err := os.WriteFile(l.token.File, []byte(token+"\n"), 0o600); err != nil {
+			if err := os.WriteFile(l.token, []byte(token+"\n"), 0o600); err != nil {
 				t.Fatal(err)
 			}
 			at := time.Now().Add(age) // the file system has another clock
-			if err := os.Chtimes(l.token.File, at, at); err != nil {
+			if err := os.Chtimes(l.token, at, at); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -152,9 +152,8 @@ func TestRefused(t *testing.T) {
 			t.Fatalf("delivered: %+v", all)
 		}
 		time.Sleep(time.Hour)
-		states, err := Read(l.path)
-		if err != nil || !strings.Contains(states[0].Refused, "Failed to save annotation") {
-			t.Errorf("recorded: %+v, %v", states[0], err)
+		if it := l.items()[0]; !it.refused() || !strings.Contains(it.receipt.Reason, "Failed to save annotation") {
+			t.Errorf("recorded: %+v", it)
 		}
 		if s := d.Stats(); s.Rejected != 1 || s.Queued != 0 {
 			t.Errorf("stats %+v", s)

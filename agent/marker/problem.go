@@ -23,16 +23,11 @@ import (
 type problem uint8
 
 const (
-	// unreachable: no answer, or only a part of one.
-	unreachable problem = iota
-	// busy: Grafana answered that it can't now.
-	busy
-	// unauthorised: the token is missing, wrong or not allowed to.
-	unauthorised
-	// notGrafana: what answers there is not Grafana's API.
-	notGrafana
-	// refused: Grafana understood and will not have this marker.
-	refused
+	unreachable  problem = iota // no answer, or only a part of one
+	busy                        // Grafana can't now
+	unauthorised                // the token is missing, wrong or without the permission
+	notGrafana                  // what answers is not Grafana's API
+	refused                     // Grafana understood and does not accept this marker
 )
 
 // requestError is a request to Grafana that failed.
@@ -46,23 +41,22 @@ type requestError struct {
 }
 
 func (e *requestError) Error() string {
-	var b strings.Builder
-	b.WriteString(e.op + " annotation")
+	s := e.op + " annotation"
 	if e.status != 0 {
-		fmt.Fprintf(&b, ": grafana answered %d %s", e.status, http.StatusText(e.status))
+		s += fmt.Sprintf(": grafana answered %d %s", e.status, http.StatusText(e.status))
 	}
 	if e.message != "" {
-		b.WriteString(": " + e.message)
+		s += ": " + e.message
 	}
 	if e.err != nil {
-		b.WriteString(": " + e.err.Error())
+		s += ": " + e.err.Error()
 	}
-	return b.String()
+	return s
 }
 
 func (e *requestError) Unwrap() error { return e.err }
 
-// hint says what the user can do, if anything.
+// hint is what the user can do, if anything.
 func (e *requestError) hint() string {
 	switch {
 	case e.problem == unauthorised && e.status == http.StatusForbidden:
@@ -75,29 +69,26 @@ func (e *requestError) hint() string {
 	return ""
 }
 
-// perhapsDone reports whether the request may have been carried out although it failed.
-func (e *requestError) perhapsDone() bool {
-	switch {
-	case e.problem == unauthorised || e.problem == refused || e.status/100 == 3 || e.status/100 == 4:
+// ambiguous reports whether a create may have been carried out, or may yet be,
+// although it failed.
+func (e *requestError) ambiguous() bool {
+	if e.op != "create" || e.problem == unauthorised || e.problem == refused || e.status/100 == 3 || e.status/100 == 4 {
 		return false
 	}
-	return !e.notSent()
-}
-
-// notSent reports whether the request surely never reached anybody.
-func (e *requestError) notSent() bool {
 	var op *net.OpError
-	return errors.As(e.err, &op) && op.Op == "dial"
+	neverSent := errors.As(e.err, &op) && op.Op == "dial"
+	return !neverSent
 }
 
-// timedOut reports whether the request was given up; it may be carried out later.
+// timedOut reports whether somebody gave up waiting for the answer: Grafana may
+// still carry out the request.
 func (e *requestError) timedOut() bool {
-	return e.status == 0 && (errors.Is(e.err, context.DeadlineExceeded) || errors.Is(e.err, context.Canceled) ||
-		errors.Is(e.err, os.ErrDeadlineExceeded)) || e.status == http.StatusGatewayTimeout
+	return e.status == http.StatusGatewayTimeout || e.status == 0 &&
+		(errors.Is(e.err, context.DeadlineExceeded) || errors.Is(e.err, context.Canceled) || errors.Is(e.err, os.ErrDeadlineExceeded))
 }
 
-// refusedConnection reports whether nobody listens there: asking again soon costs nothing.
-func (e *requestError) refusedConnection() bool { return errors.Is(e.err, syscall.ECONNREFUSED) }
+// nothingListens reports whether the connection was refused: asking again costs nothing.
+func (e *requestError) nothingListens() bool { return errors.Is(e.err, syscall.ECONNREFUSED) }
 
 func unreachableError(op string, err error) error {
 	var u *url.Error
@@ -107,7 +98,7 @@ func unreachableError(op string, err error) error {
 	return &requestError{op: op, problem: unreachable, err: err}
 }
 
-// contentStatuses are those with which Grafana refuses a marker for what it is.
+// contentStatuses are those with which Grafana refuses a marker for its content.
 var contentStatuses = []int{
 	http.StatusBadRequest, http.StatusConflict, http.StatusPreconditionFailed,
 	http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity,
@@ -124,12 +115,12 @@ func statusError(op string, res *http.Response, body []byte, redactor *secret.Re
 	case s == http.StatusRequestTimeout || s == http.StatusTooEarly || s == http.StatusTooManyRequests || s >= 500:
 		e.problem = busy
 	case op == "update" && s == http.StatusNotFound && fromGrafana:
-		e.problem = busy // it was deleted since it was found: look again
+		e.problem = busy // deleted since it was found
 	case s/100 == 3:
 		e.problem = notGrafana
 		e.message = "it redirects, which is not followed"
 		if to, err := res.Location(); err == nil {
-			e.message = fmt.Sprintf("it redirects to %s://%s, which is not followed", to.Scheme, redactor.Text(Cut(plain(to.Host), 100)))
+			e.message = fmt.Sprintf("it redirects to %s://%s, which is not followed", to.Scheme, redactor.Text(shorten(plain(to.Host), 100)))
 		}
 	case fromGrafana && op != "find" && slices.Contains(contentStatuses, s):
 		e.problem = refused
@@ -139,7 +130,7 @@ func statusError(op string, res *http.Response, body []byte, redactor *secret.Re
 	return e
 }
 
-// grafanaMessage returns the message of an error in the form of Grafana's.
+// grafanaMessage returns the message of an error in Grafana's form.
 func grafanaMessage(body []byte) (string, bool) {
 	var answer struct {
 		Message *string `json:"message"`
@@ -147,7 +138,7 @@ func grafanaMessage(body []byte) (string, bool) {
 	if !bytes.HasPrefix(bytes.TrimSpace(body), []byte("{")) || json.Unmarshal(body, &answer) != nil || answer.Message == nil {
 		return "", false
 	}
-	return Cut(strings.ReplaceAll(plain(*answer.Message), "\n", " "), 200), true
+	return shorten(strings.ReplaceAll(plain(*answer.Message), "\n", " "), 200), true
 }
 
 // maxRetryAfter bounds how long one answer can put deliveries off.
@@ -155,9 +146,6 @@ const maxRetryAfter = 10 * time.Minute
 
 // retryAfter reads the header: seconds, or a date.
 func retryAfter(value string) time.Duration {
-	if value == "" {
-		return 0
-	}
 	var d time.Duration
 	if n, err := strconv.ParseUint(value, 10, 31); err == nil {
 		d = time.Duration(n) * time.Second

@@ -1,215 +1,371 @@
 package marker
 
 import (
-	"log/slog"
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 	"time"
+
+	"github.com/benchwatch/benchwatch/agent/rundir"
 )
 
 const (
-	// settleTime is how long to wait before looking for what a request that was
-	// given up may still do.
-	settleTime = 10 * time.Second
-	// verifyAfter is when a marker is looked for once more that was delivered
-	// after such a request.
-	verifyAfter = 30 * time.Second
-	// A refused marker is tried again for giveUpAfter: what refused it may have
-	// been misconfigured for a while.
-	firstRefusedRetry = 5 * time.Second
-	maxRefusedRetry   = 10 * time.Minute
-	giveUpAfter       = 24 * time.Hour
-	// maxIdlePoll is how many polls apart a queue is looked at in which nothing
-	// happens.
-	maxIdlePoll = 5
+	// maxLine is the longest line of a queue file, in bytes.
+	maxLine = 64 << 10
+	// maxPoints and maxPointText bound the series of one queue's points.
+	maxPoints    = 100
+	maxPointText = 200 // runes
+	// giveUpAfter is how long a refused marker is tried again: what refused it
+	// may have been misconfigured for a while.
+	giveUpAfter = 24 * time.Hour
 )
 
-// queue is a queue file with what the Deliverer knows beyond what is in it.
-type queue struct {
-	*journal
-	write      func(path string, e entry) error
-	attempts   map[string]*attempt // by marker's id
-	unrecorded []entry             // applied, but not yet written: the disk is full
-	points     []PointInTime
-	pointsOf   int  // puts when points were picked
-	busy       bool // a marker of it is on its way; its lock is held
-	quiet      int  // looks without a change
-	nextLook   time.Time
-	complaint  string
-	warned     int // damaged lines that were logged
+// entry is one line of a queue file. Exactly one field is set.
+type entry struct {
+	// Marker adds a marker or replaces the content of the one with its id.
+	Marker    *Marker  `json:"marker,omitempty"`
+	Delivered *receipt `json:"delivered,omitempty"`
+	Rejected  *receipt `json:"rejected,omitempty"`
 }
 
-// attempt is what is known of the deliveries of one marker.
-type attempt struct {
-	settled time.Time // not before; Grafana may still be at it
-	// refusals of the content refusedVersion, which is not sent before refusedUntil.
-	refusals       int
-	refusedVersion string
-	refusedUntil   time.Time
-
-	doubtful bool // Grafana may carry out later what was given up
-	// verify is when to look again whether Grafana has the marker only once.
-	verify time.Time
+// receipt is Grafana's answer to one version of a marker.
+type receipt struct {
+	ID         string    `json:"id"`
+	Version    string    `json:"version"`
+	Annotation int64     `json:"annotation,omitempty"` // Grafana's id, for people who read the file
+	Reason     string    `json:"reason,omitempty"`     // why Grafana refused it
+	At         time.Time `json:"at"`
 }
 
-func newQueue(path string, write func(string, entry) error) *queue {
-	return &queue{journal: newJournal(path), write: write, attempts: map[string]*attempt{}}
-}
-
-// look reads the file and sets when to look again, less often when nothing
-// happens there.
-func (q *queue) look(log *slog.Logger, now time.Time, poll time.Duration) {
-	if q.read(log) {
-		q.quiet = 0
-	} else {
-		q.quiet++
+// parseEntry reads a line. It ignores fields that a later version may add.
+func parseEntry(line []byte) (e entry, err error) {
+	if err := json.Unmarshal(line, &e); err != nil {
+		return e, err
 	}
-	q.flush(log)
-	q.nextLook = now.Add(poll * time.Duration(min(1+q.quiet/60, maxIdlePoll)))
+	set := 0
+	for _, is := range []bool{e.Marker != nil, e.Delivered != nil, e.Rejected != nil} {
+		if is {
+			set++
+		}
+	}
+	if set != 1 || e.Marker != nil && e.Marker.ID == "" {
+		return e, errors.New("damaged entry")
+	}
+	if e.Marker != nil {
+		*e.Marker, err = e.Marker.clean()
+	}
+	return e, err
 }
 
-// read applies what was appended and reports whether there was something.
-func (q *queue) read(log *slog.Logger) bool {
-	changed, err := q.refresh()
+// appendEntry adds a line to a queue file and makes the file if it is missing.
+func appendEntry(path string, e entry) error {
+	var line bytes.Buffer
+	enc := json.NewEncoder(&line)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(e); err != nil { // ends the line
+		return fmt.Errorf("write marker: %w", err)
+	}
+	if line.Len() > maxLine {
+		return fmt.Errorf("write marker: %d bytes are too many", line.Len())
+	}
+	_, statErr := os.Stat(path)
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND|os.O_CREATE, 0o644)
 	if err != nil {
-		q.complain(log, err)
+		return fmt.Errorf("write marker: %w", err)
+	}
+	defer f.Close() // appendLine has synced it
+	if err := appendLine(f, line.Bytes()); err != nil {
+		return fmt.Errorf("write marker to %s: %w", path, err)
+	}
+	if statErr != nil { // the name of a new file must last too
+		if dir, err := os.Open(filepath.Dir(path)); err == nil {
+			_ = dir.Sync() // some file systems can't
+			dir.Close()
+		}
+	}
+	return nil
+}
+
+// appendFile is what appendLine needs of an os.File opened with O_APPEND.
+type appendFile interface {
+	io.Writer
+	io.ReaderAt
+	io.Seeker
+	Sync() error
+}
+
+// appendLine writes a line at the end of f in one write, after the end of a half
+// line that a crash or a full disk may have left. Writers need no lock: each
+// checks afterwards that its line began a line, and repeats it if another
+// process's half line came in between.
+func appendLine(f appendFile, line []byte) error {
+	for range 3 {
+		end, err := f.Seek(0, io.SeekEnd)
+		if err != nil {
+			return err
+		}
+		begins, err := beginsLine(f, end)
+		if err != nil {
+			return err
+		}
+		if !begins {
+			line = append([]byte{'\n'}, line...)
+		}
+		if _, err := f.Write(line); err != nil {
+			return err
+		}
+		if !begins {
+			break
+		}
+		// O_APPEND leaves the offset after what was written.
+		if end, err = f.Seek(0, io.SeekCurrent); err != nil {
+			return err
+		}
+		if begins, err = beginsLine(f, end-int64(len(line))); err != nil {
+			return err
+		}
+		if begins {
+			break
+		}
+	}
+	return f.Sync()
+}
+
+// beginsLine reports whether a line begins at offset.
+func beginsLine(f io.ReaderAt, offset int64) (bool, error) {
+	if offset <= 0 {
+		return true, nil
+	}
+	var b [1]byte
+	_, err := f.ReadAt(b[:], offset-1)
+	return b[0] == '\n', err
+}
+
+// item is a marker and what is known about its delivery.
+type item struct {
+	Marker
+	version  string  // of the content
+	receipt  receipt // Grafana's last answer, perhaps to an earlier version
+	rejected bool    // what that answer was
+
+	// Only in memory: what this process has tried.
+	notBefore time.Time // when it may be sent again
+	refusals  int
+	doubtful  bool      // Grafana may yet carry out a request that failed
+	verify    time.Time // when to look for a duplicate; zero: no need
+}
+
+func (it *item) delivered() bool { return it.receipt.Version == it.version && !it.rejected }
+func (it *item) refused() bool   { return it.receipt.Version == it.version && it.rejected }
+
+// replaceableBy: a late "began" does not reopen what has ended.
+func (it *item) replaceableBy(m *Marker) bool {
+	return m.Kind == it.Kind && m.Run == it.Run && (it.End.IsZero() || !m.End.IsZero())
+}
+
+// due reports whether the marker is to be sent, or verified, now.
+func (it *item) due(now time.Time) bool {
+	switch {
+	case it.delivered():
+		return !it.verify.IsZero() && !now.Before(it.verify)
+	case it.refused() && now.Sub(it.receipt.At).Abs() > giveUpAfter:
 		return false
 	}
-	if q.damaged > q.warned {
-		log.Warn("markers left out that can't be read", "file", q.path, "lines", q.damaged-q.warned)
+	return !now.Before(it.notBefore)
+}
+
+// queue is a queue file as it was read last: the sum of its lines.
+type queue struct {
+	path string
+	info os.FileInfo // of the file; nil: none
+	fold
+	points     []Marker // see newestPoints
+	unrecorded []entry  // applied, but not written yet: the disk is full
+	complaint  string   // what was logged about the file
+	warned     int      // damaged lines that were logged
+}
+
+// fold is what the lines of a queue file add up to.
+type fold struct {
+	items   []*item          // in the order of their first entries
+	byID    map[string]*item // also by runKey; nil: not loaded
+	offset  int64            // after the last line that is complete
+	damaged int              // lines that could not be read
+}
+
+func newQueue(dir rundir.Directory) *queue { return &queue{path: dir.Path(rundir.MarkersFile)} }
+
+// runKey finds the region of a run: two processes that both open one append two
+// markers, and all readers take the first.
+func runKey(run string) string { return "run " + run }
+
+func (f *fold) find(m *Marker) *item {
+	if it := f.byID[m.ID]; it != nil || m.Kind != Run {
+		return it
 	}
-	q.warned = q.damaged
-	if q.info == nil { // the run's folder was removed
-		q.unrecorded, q.points = nil, nil
-		clear(q.attempts)
-		return changed
+	return f.byID[runKey(m.Run)]
+}
+
+// apply adds a line. Applying the same one twice changes nothing.
+func (f *fold) apply(e entry) {
+	answer, rejected := e.Delivered, false
+	if e.Rejected != nil {
+		answer, rejected = e.Rejected, true
 	}
-	if changed {
-		for _, e := range q.unrecorded { // the file may have been read anew
-			q.apply(e)
+	if answer != nil {
+		if it := f.byID[answer.ID]; it != nil {
+			it.receipt, it.rejected = *answer, rejected
 		}
+		return
 	}
-	if q.puts != q.pointsOf {
-		q.points, q.pointsOf = newestPoints(q.states), q.puts
+	m := *e.Marker
+	it := f.find(&m)
+	switch {
+	case it == nil:
+		it = &item{Marker: m}
+		f.items = append(f.items, it)
+	case !it.replaceableBy(&m):
+		return
 	}
-	return changed
+	f.byID[m.ID] = it
+	if m.Kind == Run {
+		f.byID[runKey(m.Run)] = it
+	}
+	m.ID = it.ID
+	version := m.version()
+	if version != it.version && !it.doubtful {
+		it.notBefore, it.refusals = time.Time{}, 0
+	}
+	it.Marker, it.version = m, version
 }
 
-// complain logs an error of the file once.
-func (q *queue) complain(log *slog.Logger, err error) {
-	if q.complaint != err.Error() {
-		q.complaint = err.Error()
-		log.Error("marker queue", "err", err)
+// refresh applies what was appended and reports whether there was something. A
+// file that was replaced or cut is read from its start. A queue that is not
+// loaded is read if load is set or the file has changed.
+func (q *queue) refresh(load bool) (changed bool, err error) {
+	info, err := os.Stat(q.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		changed = q.info != nil
+		q.unload()
+		q.info, q.unrecorded = nil, nil
+		return changed, nil
 	}
+	if err != nil {
+		return false, fmt.Errorf("read markers: %w", err)
+	}
+	loaded := q.byID != nil
+	if q.info != nil && os.SameFile(info, q.info) && info.Size() == q.info.Size() && (loaded || !load) {
+		return false, nil
+	}
+	f, err := os.Open(q.path)
+	if err != nil {
+		return false, fmt.Errorf("read markers: %w", err)
+	}
+	defer f.Close()
+	if info, err = f.Stat(); err != nil {
+		return false, fmt.Errorf("read markers: %w", err)
+	}
+	if !loaded || q.info == nil || !os.SameFile(info, q.info) || info.Size() < q.offset {
+		q.fold = fold{byID: map[string]*item{}}
+	}
+	// Up to the size of a moment ago: what comes later counts as growth.
+	if err := q.read(io.NewSectionReader(f, q.offset, info.Size()-q.offset)); err != nil {
+		return false, fmt.Errorf("read markers from %s: %w", q.path, err)
+	}
+	q.info = info
+	for _, e := range q.unrecorded {
+		q.apply(e)
+	}
+	q.points = q.newestPoints()
+	return true, nil
 }
 
-// waits reports whether anything is to be sent now or later.
-func (q *queue) waits() bool {
-	if len(q.unrecorded) > 0 || q.waiting() > 0 {
-		return true
-	}
-	for _, a := range q.attempts {
-		if !a.verify.IsZero() {
-			return true
+// read applies the lines of r, which begins at f.offset. It applies a last line
+// without its end too if that is whole, and again when it has its end.
+func (f *fold) read(r io.Reader) error {
+	br := bufio.NewReaderSize(r, maxLine)
+	tooLong := 0 // bytes of the line before those that ReadSlice returns
+	for {
+		line, err := br.ReadSlice('\n')
+		if errors.Is(err, bufio.ErrBufferFull) {
+			tooLong += len(line)
+			continue
 		}
+		ended := err == nil
+		if !ended && !errors.Is(err, io.EOF) {
+			return err
+		}
+		if text := bytes.TrimSpace(line); len(text) > 0 || tooLong > 0 {
+			e, err := parseEntry(text)
+			switch {
+			case err == nil && tooLong == 0:
+				f.apply(e)
+			case ended:
+				f.damaged++
+			}
+		}
+		if !ended {
+			return nil
+		}
+		f.offset += int64(tooLong + len(line))
+		tooLong = 0
 	}
-	return false
 }
 
-// waiting is how many markers Grafana neither has nor refused.
+// unload forgets the markers until the file changes.
+func (q *queue) unload() { q.fold, q.points = fold{}, nil }
+
+// waiting is how many markers Grafana has neither taken nor refused.
 func (q *queue) waiting() int {
 	n := 0
-	for _, s := range q.states {
-		if !s.Delivered && s.Refused == "" {
+	for _, it := range q.items {
+		if !it.delivered() && !it.refused() {
 			n++
 		}
 	}
 	return n
 }
 
-// due returns the first marker to be sent now, or nil.
-func (q *queue) due(now time.Time) *State {
-	if q.busy {
-		return nil
-	}
-	for _, s := range q.states {
-		a := q.attempts[s.ID]
-		switch {
-		case s.Delivered:
-			if a != nil && !a.verify.IsZero() && !now.Before(a.verify) {
-				return s
-			}
-		case s.Refused != "" && now.Sub(s.refusedAt).Abs() > giveUpAfter:
-		case a == nil:
-			return s
-		case now.Before(a.settled) || a.refusedVersion == s.version && now.Before(a.refusedUntil):
-		default:
-			return s
-		}
+// pending reports whether there is anything to send or to record, now or later.
+func (q *queue) pending() bool {
+	return len(q.unrecorded) > 0 || q.waiting() > 0 ||
+		slices.ContainsFunc(q.items, func(it *item) bool { return !it.verify.IsZero() })
+}
+
+// due returns the first marker to send now, or nil.
+func (q *queue) due(now time.Time) *item {
+	if i := slices.IndexFunc(q.items, func(it *item) bool { return it.due(now) }); i >= 0 {
+		return q.items[i]
 	}
 	return nil
 }
 
-// delivered notes that Grafana has what was sent.
-func (q *queue) delivered(s *shipment, now time.Time) {
-	a := q.attempts[s.marker.ID]
-	delete(q.attempts, s.marker.ID)
-	if a != nil && a.doubtful {
-		q.attempts[s.marker.ID] = &attempt{verify: now.Add(verifyAfter)}
-	}
-	if s.verify {
-		return
-	}
-	q.record(entry{Delivered: &delivery{
-		ID: s.marker.ID, Version: s.version, Annotation: s.annotation, At: now.UTC(),
-	}})
-}
-
-// rejected notes that Grafana refused the marker and reports whether that is new.
-func (q *queue) rejected(s *shipment, e *requestError, now time.Time) bool {
-	a := q.attempt(s.marker.ID)
-	if a.refusedVersion != s.version {
-		a.refusedVersion, a.refusals = s.version, 0
-	}
-	a.refusedUntil = now.Add(min(firstRefusedRetry<<min(a.refusals, 10), maxRefusedRetry))
-	a.refusals++
-	if a.refusals > 1 {
-		return false
-	}
-	q.record(entry{Rejected: &rejection{ID: s.marker.ID, Version: s.version, Reason: e.Error(), At: now.UTC()}})
-	return true
-}
-
-// failed notes an attempt that says nothing about the marker itself.
-func (q *queue) failed(s *shipment, e *requestError, now time.Time) {
-	a := q.attempt(s.marker.ID)
-	if s.doubtful {
-		a.doubtful = true
-		if e.timedOut() {
-			a.settled = now.Add(settleTime)
+// newestPoints returns the newest points, each text once, as one line.
+func (q *queue) newestPoints() []Marker {
+	var points []Marker
+	for _, it := range q.items {
+		if it.Kind == Point {
+			p := it.Marker
+			p.Text = shorten(strings.Join(strings.Fields(p.Text), " "), maxPointText)
+			points = append(points, p)
 		}
 	}
-}
-
-func (q *queue) attempt(id string) *attempt {
-	if q.attempts[id] == nil {
-		q.attempts[id] = &attempt{}
-	}
-	return q.attempts[id]
-}
-
-// record applies an entry now and writes it with flush.
-func (q *queue) record(e entry) {
-	q.apply(e)
-	q.unrecorded = append(q.unrecorded, e)
-}
-
-// flush writes the entries that are not in the file yet.
-func (q *queue) flush(log *slog.Logger) {
-	for len(q.unrecorded) > 0 {
-		if err := q.write(q.path, q.unrecorded[0]); err != nil {
-			q.complain(log, err)
-			return
-		}
-		q.complaint = ""
-		q.unrecorded = q.unrecorded[1:]
-	}
+	slices.SortStableFunc(points, func(a, b Marker) int { return b.Start.Compare(a.Start) })
+	type series struct{ run, text string }
+	seen := map[series]bool{}
+	points = slices.DeleteFunc(points, func(p Marker) bool {
+		s := series{p.Run, p.Text}
+		twice := seen[s]
+		seen[s] = true
+		return twice
+	})
+	return points[:min(len(points), maxPoints)]
 }

@@ -2,15 +2,17 @@ package marker
 
 import (
 	"context"
+	"crypto/rand"
 	"io"
 	"log/slog"
 	"net/http"
 	"os"
-	"path/filepath"
 	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/benchwatch/benchwatch/agent/rundir"
 )
 
 // lossy carries requests out and then pretends that the answers to the first
@@ -40,29 +42,47 @@ func TestRealGrafana(t *testing.T) {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	defer transport.CloseIdleConnections()
 	losing := &lossy{real: transport}
-	g, err := NewGrafana(address, Token{Value: token}, losing)
+	g, err := NewGrafana(address, tokenFile(t, token), losing)
 	if err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(t.TempDir(), "markers.jsonl")
-	runID := "grafana-test-" + newID()
+	dir := rundir.Directory(t.TempDir())
+	runID := "grafana-test-" + rand.Text()
 	began := time.Now().Add(-time.Minute).UTC().Truncate(time.Millisecond)
 	tags := []string{"tool:sysbench", "target:127.0.0.1:3306"}
 	for i := range 40 {
-		tags = append(tags, "label"+string(rune('a'+i%26))+":"+newID()+newID()+newID())
+		tags = append(tags, "label"+string(rune('a'+i%26))+":"+rand.Text()+rand.Text()+rand.Text())
 	}
-	m := Marker{Kind: Range, Run: runID, Text: "benchwatch's test <b>&amp;\nsecond line", Tags: tags, Start: began}
+	m := Marker{Kind: Run, Run: runID, Text: "benchwatch's test <b>&amp;\nsecond line", Tags: tags, Start: began}
 
-	d := New(g, slog.New(slog.NewTextHandler(t.Output(), nil)), Options{Poll: 50 * time.Millisecond})
-	d.Watch(path)
-	stop := startDeliverer(d)
-	flush := func() {
+	deliverer := func() (*Deliverer, func()) {
+		d := New(Options{DataDir: string(dir), Grafana: g, Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
+		d.poll = 50 * time.Millisecond
+		return d, startDeliverer(d)
+	}
+	d, stop := deliverer()
+	delivered := func() Marker {
 		t.Helper()
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-		defer cancel()
-		if err := d.Flush(ctx); err != nil {
-			t.Fatalf("%v: %+v", err, d.Stats())
+		tick := time.NewTicker(20 * time.Millisecond)
+		defer tick.Stop()
+		deadline := time.After(time.Minute)
+		for {
+			if all := items(t, dir); len(all) == 1 && all[0].delivered() {
+				return all[0].Marker
+			}
+			select {
+			case <-tick.C:
+			case <-deadline:
+				t.Fatalf("not delivered: %+v", d.Stats())
+			}
 		}
+	}
+	add := func() {
+		t.Helper()
+		if err := Append(dir, m); err != nil {
+			t.Fatal(err)
+		}
+		m = delivered()
 	}
 	expect := func(m Marker) annotation {
 		t.Helper()
@@ -71,18 +91,14 @@ func TestRealGrafana(t *testing.T) {
 			t.Fatalf("Grafana has %+v, %v; want one", found, err)
 		}
 		want := annotationOf(&m)
-		if !want.has(&found[0]) {
+		if !want.equal(&found[0]) {
 			t.Fatalf("Grafana has %+v, want %+v", found[0], want)
 		}
 		return found[0]
 	}
 
 	losing.lose.Store(1)
-	m, err = Append(path, m)
-	if err != nil {
-		t.Fatal(err)
-	}
-	flush()
+	add()
 	open := expect(m)
 	defer func() {
 		if err := g.remove(context.Background(), open.ID); err != nil {
@@ -100,26 +116,18 @@ func TestRealGrafana(t *testing.T) {
 	m.End = began.Add(time.Minute)
 	m.Text += "\nfailed"
 	m.Tags = slices.Insert(m.Tags, 0, "result:failed")
-	if m, err = Append(path, m); err != nil {
-		t.Fatal(err)
-	}
-	flush()
+	add()
 	if closed := expect(m); closed.ID != open.ID {
 		t.Errorf("annotation %d became %d", open.ID, closed.ID)
 	}
 	stop()
 
 	// A crash that left nothing of the delivery: it is found, not made again.
-	if err := os.Remove(path); err != nil {
+	if err := os.Remove(dir.Path(rundir.MarkersFile)); err != nil {
 		t.Fatal(err)
 	}
-	if m, err = Append(path, m); err != nil {
-		t.Fatal(err)
-	}
-	d = New(g, slog.New(slog.NewTextHandler(t.Output(), nil)), Options{})
-	d.Watch(path)
-	stop = startDeliverer(d)
-	flush()
+	_, stop = deliverer()
+	add()
 	stop()
 	expect(m)
 }

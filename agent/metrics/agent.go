@@ -13,26 +13,13 @@ var (
 	markerTime       = desc("marker_timestamp_seconds", "When something was marked, Unix time.", "run", "text")
 )
 
-// Deliveries tell how the sending of markers goes.
-type Deliveries struct {
-	Queued  int
-	Results map[string]uint64 // by result
-}
-
-// Point is a marker at an instant.
-type Point struct {
-	Run  string // empty: of no run
-	Text string
-	At   time.Time
-}
-
 func (c *Collector) markers(ch chan<- prometheus.Metric) {
 	if c.sources.Deliveries != nil {
 		d := c.sources.Deliveries()
 		gauge(ch, markerQueue, float64(d.Queued))
-		for result, n := range d.Results {
-			counter(ch, markerDeliveries, float64(n), result)
-		}
+		counter(ch, markerDeliveries, float64(d.Delivered), "delivered")
+		counter(ch, markerDeliveries, float64(d.Retried), "retried")
+		counter(ch, markerDeliveries, float64(d.Rejected), "rejected")
 	}
 	if c.sources.Points == nil {
 		return
@@ -41,8 +28,8 @@ func (c *Collector) markers(ch chan<- prometheus.Metric) {
 	newest := map[[2]string]time.Time{}
 	for _, p := range c.sources.Points() {
 		key := [2]string{p.Run, label(p.Text)}
-		if p.At.After(newest[key]) {
-			newest[key] = p.At
+		if p.Start.After(newest[key]) {
+			newest[key] = p.Start
 		}
 	}
 	for key, at := range newest {

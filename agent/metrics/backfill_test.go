@@ -163,7 +163,7 @@ func TestBackfillServersEqualLive(t *testing.T) {
 func TestBackfillMarks(t *testing.T) {
 	dir := runOf(t, "sysbench", "", true)
 	at := start.Add(90 * time.Second)
-	if _, err := marker.Append(dir.Path(rundir.MarkersFile), marker.Marker{Kind: marker.Point, Run: "r", Text: "fc_limit=1", Start: at}); err != nil {
+	if err := marker.Append(dir, marker.Marker{Kind: marker.Point, Run: "r", Text: "fc_limit=1", Start: at}); err != nil {
 		t.Fatal(err)
 	}
 	h, err := history.ReadHistory(context.Background(), dir, nil)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/benchwatch/benchwatch/agent/engine"
 	"github.com/benchwatch/benchwatch/agent/ingest"
+	"github.com/benchwatch/benchwatch/agent/marker"
 	"github.com/benchwatch/benchwatch/agent/rundir"
 )
 
@@ -28,8 +29,8 @@ type Sources struct {
 	Runs        func() []ingest.Snapshot
 	WaitingRuns func() int
 	Samples     func() engine.Frame
-	Deliveries  func() Deliveries
-	Points      func() []Point
+	Deliveries  func() marker.Stats
+	Points      func() []marker.Marker
 }
 
 // Collector is an unchecked prometheus.Collector: which series there are

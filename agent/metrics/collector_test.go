@@ -15,6 +15,7 @@ import (
 
 	"github.com/benchwatch/benchwatch/agent/engine"
 	"github.com/benchwatch/benchwatch/agent/ingest"
+	"github.com/benchwatch/benchwatch/agent/marker"
 	"github.com/benchwatch/benchwatch/agent/rundir"
 
 	"github.com/benchwatch/benchwatch/agent/series"
@@ -158,9 +159,12 @@ func TestRoleOfADownServer(t *testing.T) {
 
 func TestMarkers(t *testing.T) {
 	got := expose(t, Sources{
-		Deliveries: func() Deliveries { return Deliveries{Queued: 2, Results: map[string]uint64{"delivered": 5}} },
-		Points: func() []Point {
-			return []Point{{"r", "same text", start}, {"r", "same text", start.Add(time.Second)}, {"", strings.Repeat("x", 500), start}}
+		Deliveries: func() marker.Stats { return marker.Stats{Queued: 2, Delivered: 5} },
+		Points: func() []marker.Marker {
+			return []marker.Marker{
+				{Run: "r", Text: "same text", Start: start}, {Run: "r", Text: "same text", Start: start.Add(time.Second)},
+				{Text: strings.Repeat("x", 500), Start: start},
+			}
 		},
 	})
 	for _, want := range []string{

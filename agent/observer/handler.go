@@ -14,7 +14,6 @@ import (
 
 	"github.com/benchwatch/benchwatch/agent/alert"
 	"github.com/benchwatch/benchwatch/agent/ingest"
-	"github.com/benchwatch/benchwatch/agent/marker"
 
 	"github.com/benchwatch/benchwatch/agent/web"
 )
@@ -53,9 +52,7 @@ func (b *Observer) serveAlerts(w http.ResponseWriter, r *http.Request) {
 		http.NotFound(w, r)
 		return
 	}
-	receiver := alert.Receiver{
-		DataDir: b.dataDir, Token: marker.Token{File: file}, Marked: b.markers.deliverer.Watch, Log: b.log,
-	}
+	receiver := alert.Receiver{DataDir: b.dataDir, TokenFile: file, Marked: b.markers.Kick, Log: b.log}
 	receiver.ServeHTTP(w, r)
 }
 

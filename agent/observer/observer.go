@@ -20,8 +20,9 @@ import (
 	"github.com/benchwatch/benchwatch/agent/engine"
 	"github.com/benchwatch/benchwatch/agent/ingest"
 	"github.com/benchwatch/benchwatch/agent/live"
+	"github.com/benchwatch/benchwatch/agent/marker"
 	"github.com/benchwatch/benchwatch/agent/metrics"
-
+	"github.com/benchwatch/benchwatch/agent/rundir"
 	"github.com/benchwatch/benchwatch/agent/tool"
 	"github.com/benchwatch/benchwatch/agent/web"
 )
@@ -42,7 +43,7 @@ type Observer struct {
 	only     []string
 	watcher  *live.Watcher
 	sampler  *engine.Sampler
-	markers  *markers
+	markers  *marker.Deliverer
 	page     *web.Page
 	registry *prometheus.Registry
 
@@ -55,10 +56,15 @@ func New(o Options) (*Observer, error) {
 	b := &Observer{log: o.Logger, dataDir: o.Config.DataDir, only: o.Only, config: o.Config}
 	open := func(t engine.Target) (engine.Prober, error) { return config.Open(t, o.Logger) }
 	b.sampler = engine.NewSampler(o.Config.EngineTargets(o.Logger), open, o.Config.SampleInterval, engine.Options{Logger: o.Logger})
-	var err error
-	if b.markers, err = newMarkers(o.Config, o.Logger); err != nil {
+	grafana, err := newGrafana(o.Config)
+	if err != nil {
 		return nil, err
 	}
+	marking := marker.Options{Grafana: grafana, Log: o.Logger, Shown: func() []rundir.Directory { return b.watcher.Runs() }}
+	if len(o.Only) == 0 {
+		marking.DataDir = o.Config.DataDir
+	}
+	b.markers = marker.New(marking)
 	b.page = web.New(web.Options{
 		DataDir: o.Config.DataDir, Only: o.Only, Runs: b.Snapshots, Tools: b.tools,
 		Landing: http.HandlerFunc(b.landing), Logger: o.Logger,
@@ -67,7 +73,7 @@ func New(o Options) (*Observer, error) {
 		DataDir: o.Config.DataDir, Only: o.Only,
 		Tools:   b.tools,
 		Targets: b.sampler.Targets, ReadSettings: b.sampler.ReadSettings, Logs: b.logs,
-		Began: b.markers.began, Settled: b.markers.settled,
+		Began: b.markers.Began, Settled: b.markers.Settled,
 		Interval: b.page.Interval, Changed: b.page.Changed,
 		Limits: b.limits, Logger: o.Logger,
 	})
@@ -78,7 +84,7 @@ func New(o Options) (*Observer, error) {
 		versioncollector.NewCollector("benchwatch"),
 		metrics.NewCollector(metrics.Sources{
 			Runs: b.watcher.Snapshots, WaitingRuns: b.watcher.Waiting, Samples: b.sampler.Latest,
-			Deliveries: b.markers.deliveries, Points: b.markers.points,
+			Deliveries: b.markers.Stats, Points: b.markers.Points,
 		}),
 	)
 	return b, nil
@@ -110,13 +116,9 @@ func (b *Observer) Run(ctx context.Context) error {
 			}
 		}
 	})
-	if len(b.only) == 0 {
-		b.markers.watchAll(b.dataDir)
-		parts.Go(func() { b.tendQueues(ctx) })
-	}
 	parts.Go(func() { b.watcher.Run(ctx) })
 	parts.Go(func() { b.page.Run(ctx) })
-	parts.Go(func() { b.markers.run(ctx) })
+	parts.Go(func() { b.markers.Run(ctx) })
 	if err := b.sampler.Run(ctx); err != nil && ctx.Err() == nil {
 		return fmt.Errorf("sample servers: %w", err)
 	}
@@ -131,8 +133,12 @@ func (b *Observer) Reload(c *config.Config) error {
 	if keys := b.config.NeedRestart(c); len(keys) > 0 {
 		return fmt.Errorf("%s can't be changed by a reload: restart the agent", strings.Join(keys, ", "))
 	}
-	if err := b.markers.reload(c); err != nil {
-		return err
+	if c.Grafana != b.config.Grafana {
+		grafana, err := newGrafana(c)
+		if err != nil {
+			return err
+		}
+		b.markers.SetGrafana(grafana)
 	}
 	b.config = c
 	b.sampler.Update(c.EngineTargets(b.log))
@@ -146,7 +152,19 @@ func (b *Observer) Snapshots() []ingest.Snapshot { return b.watcher.Snapshots() 
 func (b *Observer) GiveUpDrain() { b.watcher.GiveUpDrain() }
 
 // PendingMarkers is how many markers have not been delivered yet.
-func (b *Observer) PendingMarkers() int { return b.markers.pending() }
+func (b *Observer) PendingMarkers() int { return b.markers.Stats().Queued }
+
+// newGrafana is nil if no Grafana is configured.
+func newGrafana(c *config.Config) (*marker.Grafana, error) {
+	if c.Grafana.URL == "" {
+		return nil, nil
+	}
+	g, err := marker.NewGrafana(c.Grafana.URL, c.Grafana.TokenFile, nil)
+	if err != nil {
+		return nil, fmt.Errorf("grafana: %w", err)
+	}
+	return g, nil
+}
 
 func (b *Observer) webhookTokenFile() string {
 	b.mu.Lock()

@@ -2,14 +2,18 @@ package observer
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -19,7 +23,6 @@ import (
 
 	"github.com/benchwatch/benchwatch/agent/config"
 	"github.com/benchwatch/benchwatch/agent/ingest"
-	"github.com/benchwatch/benchwatch/agent/marker"
 	"github.com/benchwatch/benchwatch/agent/rundir"
 )
 
@@ -114,26 +117,74 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// Each run gets one range: open while it lasts, closed with its result.
-func TestRangeOfARun(t *testing.T) {
+// annotations is a Grafana that accepts everything and then finds what it has.
+func annotations(t *testing.T) (url string, all func() []map[string]any) {
+	t.Helper()
+	var mu sync.Mutex
+	held := []map[string]any{}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		var body map[string]any
+		if r.Method != http.MethodGet {
+			if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
+				t.Error(err)
+			}
+		}
+		switch r.Method {
+		case http.MethodGet:
+			_ = json.NewEncoder(w).Encode(held)
+		case http.MethodPost:
+			body["id"] = len(held) + 1
+			held = append(held, body)
+			fmt.Fprintf(w, `{"id":%d}`, len(held))
+		case http.MethodPatch:
+			id, err := strconv.Atoi(path.Base(r.URL.Path))
+			if err != nil || id > len(held) {
+				t.Error("patched", r.URL.Path)
+			}
+			maps.Copy(held[id-1], body)
+			fmt.Fprint(w, "{}")
+		}
+	}))
+	t.Cleanup(server.Close)
+	return server.URL, func() []map[string]any {
+		mu.Lock()
+		defer mu.Unlock()
+		copies := make([]map[string]any, len(held))
+		for i := range held {
+			copies[i] = maps.Clone(held[i])
+		}
+		return copies
+	}
+}
+
+// TestRegionOfARun guards that each run gets one region, open while it lasts and
+// closed with its outcome, and that a reload brings it to another Grafana.
+func TestRegionOfARun(t *testing.T) {
 	c := testConfig(t)
-	dir, claim, err := rundir.Create(c.DataDir, rundir.Meta{ID: "one", Title: "a title", Tool: "sysbench", Threads: 4, StartedAt: time.Now().Add(-time.Minute).UTC()})
+	b, _ := start(t, c)
+	dir, claim, err := rundir.Create(c.DataDir, rundir.Meta{
+		ID: "one", Title: "a title", Tool: "sysbench", Threads: 4, Labels: map[string]string{"disk": "nvme"},
+		StartedAt: time.Now().Add(-time.Minute).UTC(),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer claim.Release()
-	start(t, c)
-	var states []marker.State
-	read := func() []marker.State {
-		states, err = marker.Read(dir.Path(rundir.MarkersFile))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return states
+	next := *c
+	var all func() []map[string]any
+	next.Grafana.URL, all = annotations(t)
+	if err := b.Reload(&next); err != nil {
+		t.Fatal(err)
 	}
-	until(t, "the open range", func() bool { return len(read()) == 1 })
-	if s := states[0]; !s.End.IsZero() || s.Run != "one" || !strings.Contains(s.Text, "a title") {
-		t.Errorf("open: %+v", s)
+	until(t, "the open region", func() bool { return len(all()) == 1 })
+	open := all()[0]
+	if open["timeEnd"] != nil || open["text"] != "a title<br>sysbench, 4 threads" {
+		t.Errorf("open: %v", open)
+	}
+	if tags := fmt.Sprint(open["tags"]); !strings.Contains(tags, "benchwatch kind:run run:one tool:sysbench threads:4 disk:nvme]") {
+		t.Errorf("tags %s", tags)
 	}
 	if _, err := dir.Update(func(m *rundir.Meta) {
 		end := time.Now().UTC()
@@ -141,10 +192,15 @@ func TestRangeOfARun(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "the closed range", func() bool { return !read()[0].End.IsZero() })
-	if len(states) != 1 || !strings.Contains(states[0].Text, "failed: exit status 1") || !strings.Contains(strings.Join(states[0].Tags, " "), "result:failed") {
-		t.Errorf("closed: %+v", states)
+	until(t, "the closed region", func() bool { return all()[0]["timeEnd"] != nil })
+	closed := all()
+	if text := closed[0]["text"]; len(closed) != 1 || text != "a title<br>sysbench, 4 threads<br>failed: exit status 1" {
+		t.Errorf("closed: %v", closed)
 	}
+	if tags := fmt.Sprint(closed[0]["tags"]); !strings.Contains(tags, "result:failed") {
+		t.Errorf("tags %s", tags)
+	}
+	until(t, "an empty queue", func() bool { return b.PendingMarkers() == 0 })
 }
 
 func TestReload(t *testing.T) {

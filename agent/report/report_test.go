@@ -197,7 +197,7 @@ func TestHostileText(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := marker.Append(dir.Path(rundir.MarkersFile), marker.Marker{Kind: marker.Point, Text: evil, Start: time.Unix(1795259745, 0)}); err != nil {
+	if err := marker.Append(dir, marker.Marker{Kind: marker.Point, Text: evil, Start: time.Unix(1795259745, 0)}); err != nil {
 		t.Fatal(err)
 	}
 	line, err := json.Marshal(history.Status{

@@ -96,7 +96,7 @@ func TestEvents(t *testing.T) {
 		t.Errorf("row %s", row)
 	}
 	st.next("run", has(`"throughput":100`))
-	if _, err := marker.Append(dir.Path(rundir.MarkersFile), marker.Marker{Kind: marker.Point, Run: "one", Text: "changed", Start: time.Now()}); err != nil {
+	if err := marker.Append(dir, marker.Marker{Kind: marker.Point, Run: "one", Text: "changed", Start: time.Now()}); err != nil {
 		t.Fatal(err)
 	}
 	st.next("markers", has(`"changed"`))

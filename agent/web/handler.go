@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"math"
 	"net/http"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -106,8 +105,8 @@ func (p *Page) serveHistory(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusInternalServerError, "the run can't be read")
 		return
 	}
-	markers, err := marker.Read(rundir.At(p.opts.DataDir, s.Meta.ID).Path(rundir.MarkersFile))
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
+	markers, err := marker.Read(rundir.At(p.opts.DataDir, s.Meta.ID))
+	if err != nil {
 		h.damage = append(slices.Clone(h.damage), "the markers can't be read")
 	}
 	settings, err := history.ReadSettings(rundir.At(p.opts.DataDir, s.Meta.ID))

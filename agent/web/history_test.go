@@ -21,7 +21,7 @@ func TestHistory(t *testing.T) {
 	s := newSite(t)
 	dir := s.ended(rundir.Meta{ID: "one"}, banner+interval(1, 100)+interval(2, 110),
 		statusLine(t, 1, "n1", 100), statusLine(t, 2, "n1", 300), statusLine(t, 3, "n1", 50), statusLine(t, 4, "n1", 90), statusLine(t, 4, "n2", 5))
-	if _, err := marker.Append(dir.Path(rundir.MarkersFile), marker.Marker{Kind: marker.Point, Run: "one", Text: "fc_limit", Start: begin.Add(time.Second)}); err != nil {
+	if err := marker.Append(dir, marker.Marker{Kind: marker.Point, Run: "one", Text: "fc_limit", Start: begin.Add(time.Second)}); err != nil {
 		t.Fatal(err)
 	}
 	write(t, dir.Path(host.File), `{"at":"2026-11-21T02:14:04Z","cores":2,"busy":0.25,"iowait":0.5,"steal":0}

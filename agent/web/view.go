@@ -201,15 +201,12 @@ func inReadingOrder(a, b string) int {
 	return strings.Compare(a, b)
 }
 
-func markerViews(states []marker.State) []markerView {
+func markerViews(markers []marker.Marker) []markerView {
 	views := []markerView{}
-	for _, s := range states {
-		if s.Kind == marker.Range { // the run itself
-			continue
-		}
-		v := markerView{ID: s.ID, Kind: s.Kind, Text: s.Text, Tags: s.Tags, Start: s.Start.UnixMilli()}
-		if !s.End.IsZero() {
-			v.End = milliseconds(&s.End)
+	for _, m := range markers {
+		v := markerView{ID: m.ID, Kind: m.Kind, Text: m.Text, Tags: m.Tags, Start: m.Start.UnixMilli()}
+		if !m.End.IsZero() {
+			v.End = milliseconds(&m.End)
 		}
 		views = append(views, v)
 	}

@@ -67,20 +67,20 @@ func (w *watch) lookAtMarkers() {
 		return
 	}
 	for id := range w.going {
-		path := rundir.At(w.page.opts.DataDir, id).Path(rundir.MarkersFile)
-		now := sizeOf(path)
+		dir := rundir.At(w.page.opts.DataDir, id)
+		now := sizeOf(dir.Path(rundir.MarkersFile))
 		if before, known := w.queues[id]; known && before == now {
 			continue
 		}
 		w.queues[id] = now
-		states, err := marker.Read(path)
+		markers, err := marker.Read(dir)
 		if err != nil {
 			continue // the deliverer tells
 		}
 		w.page.hub.send(event("markers", encode(struct {
 			Run     string       `json:"run"`
 			Markers []markerView `json:"markers"`
-		}{id, markerViews(states)})))
+		}{id, markerViews(markers)})))
 	}
 }
 

@@ -1,0 +1,70 @@
+package marker
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/benchwatch/benchwatch/agent/ingest"
+	"github.com/benchwatch/benchwatch/agent/rundir"
+)
+
+// Began opens the region of a run. It changes nothing if the run has one or has
+// ended.
+func (d *Deliverer) Began(dir rundir.Directory, meta rundir.Meta) {
+	if !meta.Ended() {
+		d.append(dir, ofRun(&meta, nil))
+	}
+}
+
+// Settled closes the region of a run with its outcome.
+func (d *Deliverer) Settled(dir rundir.Directory, snap ingest.Snapshot) {
+	d.append(dir, ofRun(&snap.Meta, snap.Summary))
+}
+
+func (d *Deliverer) append(dir rundir.Directory, m Marker) {
+	if err := Append(dir, m); err != nil {
+		d.log.Error("marker not recorded", "run", m.Run, "err", err)
+	}
+	d.Kick()
+}
+
+// ofRun is the region of a run. Its text is the title, what was run and, after
+// the end, the outcome and the throughput if the tool reported one.
+func ofRun(meta *rundir.Meta, sum *ingest.Summary) Marker {
+	m := Marker{Kind: Run, Run: meta.ID, Start: meta.StartedAt}
+	var facts []string
+	add := func(key, value, text string) {
+		if value != "" {
+			facts = append(facts, text)
+			m.Tags = append(m.Tags, key+":"+value)
+		}
+	}
+	add("tool", meta.Tool, meta.Tool)
+	add("workload", meta.Workload, meta.Workload)
+	if meta.Threads > 0 {
+		threads := strconv.Itoa(meta.Threads)
+		add("threads", threads, threads+" threads")
+	}
+	for _, k := range slices.Sorted(maps.Keys(meta.Labels)) {
+		m.Tags = append(m.Tags, k+":"+meta.Labels[k])
+	}
+	m.Text = meta.Title + "\n" + strings.Join(facts, ", ")
+	if !meta.Ended() {
+		return m
+	}
+	m.End = *meta.EndedAt
+	m.Tags = append(m.Tags, "result:"+string(meta.Outcome))
+	m.Text += "\n" + string(meta.Outcome)
+	if meta.Reason != "" {
+		m.Text += ": " + meta.Reason
+	}
+	if sum != nil {
+		if v, ok := sum.Rate("transaction"); ok {
+			m.Text += fmt.Sprintf("\n%.1f transactions/s", v)
+		}
+	}
+	return m
+}

@@ -1,0 +1,27 @@
+package secret
+
+import (
+	"fmt"
+	"os"
+	"strings"
+)
+
+// maxToken is more than any token has, in bytes.
+const maxToken = 16 << 10
+
+// ReadToken returns the token in a file: one line of printable characters. The
+// error names the file; it is fs.ErrNotExist if there is none.
+func ReadToken(file string) (string, error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return "", fmt.Errorf("read token: %w", err)
+	}
+	token := strings.TrimSpace(string(data))
+	if token == "" {
+		return "", fmt.Errorf("token file %s is empty", file)
+	}
+	if len(token) > maxToken || strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
+		return "", fmt.Errorf("token file %s holds no token: one line of printable characters is expected", file)
+	}
+	return token, nil
+}
