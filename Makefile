@@ -73,7 +73,7 @@ e2e: build ## on real servers: MariaDB, Galera, Prometheus
 
 .PHONY: test-mysql9
 test-mysql9: ## replicas and groups of a real MySQL 9, fetched from Debian sid (100 MB)
-	@scripts/mysql9.sh unpack
+	$(GO) run ./internal/servers/cmd unpack-mysql9
 	$(GO) test -tags mysql9 -count 1 -timeout 20m ./tests/e2e/engines
 
 .PHONY: fuzz

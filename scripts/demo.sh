@@ -5,14 +5,6 @@ set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 here=$root/scripts
-# shellcheck source=scripts/lib/process.sh
-. "$here/lib/process.sh"
-# shellcheck source=scripts/lib/monitoring.sh
-. "$here/lib/monitoring.sh"
-# shellcheck source=scripts/lib/promql.sh
-. "$here/lib/promql.sh"
-# shellcheck source=scripts/lib/grafana.sh
-. "$here/lib/grafana.sh"
 
 usage() {
 	cat <<'END'
@@ -22,7 +14,7 @@ usage: demo.sh [--keep] [--system galera|mariadb] [--time SECONDS]
   --system    a Galera cluster of three nodes (default), or one MariaDB server
   --time      how long the benchmark runs (60; at least 30)
 
-With GRAFANA_URL and GRAFANA_TOKEN set (a service account that may edit), or with
+With GRAFANA_URL and GRAFANA_TOKEN set (a service account with the role Admin), or with
 Grafana installed, Grafana gets data source, dashboards and markers.
 END
 }
@@ -49,22 +41,25 @@ options() {
 
 say() { printf '%s\n' "$*"; }
 
-# The folder of the running or last demo is remembered in build/demo, so that what a
-# killed one left behind can be cleared away.
+die() {
+	printf 'demo.sh: %s\n' "$*" >&2
+	exit 1
+}
+
+# The folder of the running or previous demo is recorded in build/demo, so that the next
+# one clears away what a killed demo left behind.
 state=$root/build/demo
+servers=$root/build/servers
+run_pid=''
 
 claim() {
-	local left
 	mkdir -p "$state"
 	exec 9>>"$state/lock"
 	flock -n 9 || die "a demo of this clone is running already"
-	if [[ -s $state/folder ]]; then
-		left=$(<"$state/folder")
-		if [[ -e $left/.benchwatch-demo ]]; then
-			say "clearing away what an earlier demo left in $left"
-			dir=$left
-			stop_all
-		fi
+	if [[ -s $state/folder && -e $(<"$state/folder")/.benchwatch-demo ]]; then
+		dir=$(<"$state/folder")
+		say "clearing away what an earlier demo left in $dir"
+		stop_all
 	fi
 	dir=$(mktemp -d "${TMPDIR:-/tmp}/benchwatch-demo.XXXXXX")
 	: >"$dir/.benchwatch-demo"
@@ -73,12 +68,12 @@ claim() {
 	printf '%s\n' "$dir" >"$state/folder"
 }
 
-# stop_all: everything below dir, by process id, and the folder itself.
+# stop_all: everything below dir, and the folder itself.
 stop_all() {
-	monitoring_stop
-	if [[ -e $dir/servers/nodes ]]; then
-		if [[ -e $dir/servers/.galera ]]; then "$here/galera.sh" stop "$dir/servers"; else "$here/mariadb.sh" stop "$dir/servers"; fi
-	fi
+	local folder
+	for folder in monitoring servers; do
+		[[ ! -d $dir/$folder ]] || "$servers" stop "$dir/$folder" 9>&- || true
+	done
 	rm -rf "$dir"
 	rm -f "$state/folder"
 }
@@ -90,17 +85,35 @@ finish() {
 	trap - EXIT
 	say 'stopping everything that was started'
 	run_stop
-	grafana_forget || true
 	rm -rf "$state/last"
 	mkdir -p "$state/last"
-	monitoring_stop || true
 	if ((code > 0 && code < 128)); then # not ended by a signal
-		cp "$dir"/*.log "$dir"/servers/*/error.log "$state/last/" 2>/dev/null || true
-		note "it failed; logs are in $state/last"
+		cp "$dir"/*.log "$dir"/*/*.log "$dir"/*/*/error.log "$state/last/" 2>/dev/null || true
+		say "it failed; logs are in $state/last" >&2
 	fi
-	[[ ! -d $dir/data/runs ]] || mv "$dir/data/runs" "$state/last/"
+	[[ ! -d $dir/monitoring/data/runs ]] || mv "$dir/monitoring/data/runs" "$state/last/"
 	stop_all
 	exit "$code"
+}
+
+running() { [[ -n $run_pid ]] && kill -0 "$run_pid" 2>/dev/null; }
+
+wait_end() { # SECONDS
+	local end=$((SECONDS + $1))
+	while running; do
+		((SECONDS < end)) || return 1
+		sleep 0.1
+	done
+}
+
+# run_stop: the second signal ends the wait for replicas.
+run_stop() {
+	local signal
+	for signal in INT INT KILL; do
+		running || return 0
+		kill -"$signal" "$run_pid" 2>/dev/null || true
+		wait_end 5 || true
+	done
 }
 
 prepare() {
@@ -111,24 +124,45 @@ prepare() {
 	}
 }
 
+# start_load: in a session of its own, so that Ctrl-C does not end it before finish does.
+# Standard error gets the final table.
 start_load() {
-	# Standard error gets the final table; it goes to a file of its own.
-	# shellcheck disable=SC2016
-	process_start "$dir/run.pid" "$dir/run.log" bash -c 'exec 2>"$0"; exec "$@"' "$dir/table.log" \
-		"$root/benchwatch" run --config.file="$dir/benchwatch.yml" --run-id="$run" \
+	setsid "$root/benchwatch" run --config.file="$config" --run-id="$run" \
 		--title="demo: oltp_write_only on $system" --label demo="$system" -- \
 		sysbench --config-file="$dir/servers/sysbench.cnf" oltp_write_only --tables=$TABLES --table-size=$TABLE_SIZE \
 		--threads=$THREADS --time="$seconds" --report-interval=1 \
-		--mysql-ignore-errors=1213,1020,1205,1047 run
+		--mysql-ignore-errors=1213,1020,1205,1047 run >"$dir/run.log" 2>"$dir/table.log" </dev/null 9>&- &
+	run_pid=$!
 }
+
+# promql EXPRESSION [LABEL]: asks Prometheus. It prints one line per series, "LABEL's value,
+# tab, value", sorted, or the value alone without LABEL; nothing if nothing was recorded.
+promql() {
+	curl -fsS --max-time 10 -G "${url[prometheus]}api/v1/query" --data-urlencode "query=$1" |
+		jq -r --arg by "${2:-}" '.data.result[]
+			| (if $by == "" then "" else (.metric[$by] // "") + "\t" end) + .value[1]' | sort
+}
+
+# rounded DIGITS: rounds the last column of its input.
+rounded() {
+	awk -v d="$1" -F '\t' 'BEGIN { OFS = FS } { $NF = sprintf("%." d "f", $NF); print }'
+}
+
+# across: "n1 3, n2 0" of "LABEL, tab, value" lines.
+across() { awk -F '\t' '{ printf "%s%s %s", sep, $1, $2; sep = ", " } END { if (NR) print "" }'; }
+
+# fact TEXT VALUE: a line of the summary.
+fact() { printf '  %-34s %s\n' "$1" "${2:-not recorded}"; }
+
+# cluster_fact TEXT VALUE: the same for what a single server does not have.
+cluster_fact() { [[ -z ${2:-} ]] || fact "$@"; }
 
 phase() { promql "benchwatch_run_phase{run=\"$run\"}" phase | cut -f1; }
 
-# progress SECONDS: a line every five seconds, from Prometheus, for as long as the run
-# goes on.
+# progress SECONDS: a line every five seconds while the run goes on.
 progress() {
 	local end=$((SECONDS + $1))
-	while ((SECONDS < end)) && ! process_gone "$dir/run.pid"; do
+	while ((SECONDS < end)) && running; do
 		sleep $((end - SECONDS < 5 ? end - SECONDS : 5))
 		progress_line
 	done
@@ -146,73 +180,112 @@ progress_line() {
 	[[ -z $values ]] || say "  ${values//$'\n'/ | }"
 }
 
-# The first node made slow holds the cluster by flow control; the second, whose limit for
-# asking is raised, falls behind instead and has to catch up after the end.
+# The first node that becomes slow holds the cluster by flow control; the second, whose
+# limit for that is raised, falls behind instead and has to catch up after the end.
 load_galera() {
 	progress $((seconds / 4))
 	say '  -- node n3 becomes slow: flow control'
-	"$here/galera.sh" limit "$dir/servers" 3
+	"$servers" limit "$dir/servers" 3
 	mark 'n3 slow'
 	progress $((seconds / 3))
-	"$here/galera.sh" unlimit "$dir/servers" 3
+	"$servers" unlimit "$dir/servers" 3
 	mark 'n3 normal'
 	say '  -- node n3 is normal again'
 	progress $((seconds / 8))
 	say '  -- node n2 becomes slow and may lag: gcs.fc_limit=100000'
-	"$here/galera.sh" lag "$dir/servers" 2
+	"$servers" lag "$dir/servers" 2
 	mark 'n2 slow, gcs.fc_limit=100000'
 	while [[ $(phase) != @(draining|ended|) ]]; do progress 5; done
 	say '  -- sysbench has ended, n2 is normal again and catches up'
-	"$here/galera.sh" unlag "$dir/servers" 2
+	"$servers" unlag "$dir/servers" 2
 }
 
 load_mariadb() {
 	progress $((seconds / 3))
 	say '  -- the server becomes slow'
-	"$here/mariadb.sh" limit "$dir/servers" 1 30
+	"$servers" limit "$dir/servers" 1 30
 	mark 'server slow'
 	progress $((seconds / 3))
-	"$here/mariadb.sh" unlimit "$dir/servers" 1
+	"$servers" unlimit "$dir/servers" 1
 	mark 'server normal'
 	say '  -- the server is normal again'
 }
 
-mark() {
-	"$root/benchwatch" mark --config.file="$dir/benchwatch.yml" --run "$run" "$1" >>"$dir/mark.log" 2>&1 || true
+mark() { "$root/benchwatch" mark --config.file="$config" --run "$run" "$1" >>"$dir/mark.log" 2>&1 || true; }
+
+# recorded SECONDS: what Prometheus has of the last SECONDS, in which the run took place.
+recorded() {
+	local alerts selector="run=\"$run\"" range="$1s"
+	local transactions="benchwatch_run_operations_per_second{$selector,op=\"transaction\"}"
+	local p95="benchwatch_run_latency_seconds{$selector,op=\"transaction\",stat=\"p95\"}"
+	fact 'transactions/s, mean' "$(promql "avg(avg_over_time(${transactions}[$range]))" | rounded 0)"
+	fact 'transactions/s, worst second' "$(promql "min(min_over_time(${transactions}[$range]))" | rounded 0)"
+	fact 'transactions/s, best second' "$(promql "max(max_over_time(${transactions}[$range]))" | rounded 0)"
+	fact 'p95 latency, mean of seconds' "$(promql "1000 * avg(avg_over_time(${p95}[$range]))" | rounded 1 | sed 's/$/ ms/')"
+	fact 'p95 latency, worst second' "$(promql "1000 * max(max_over_time(${p95}[$range]))" | rounded 1 | sed 's/$/ ms/')"
+	fact 'transactions counted' "$(promql "max(benchwatch_run_summary_operations_total{$selector,op=\"transaction\"})")"
+	cluster_fact 'seconds paused by flow control' "$(promql "increase(benchwatch_galera_flow_control_paused_seconds_total[$range])" target | rounded 1 | across)"
+	cluster_fact 'share paused, worst 15 s' "$(promql "100 * max_over_time(target:benchwatch_galera_flow_control_paused:ratio_rate15s[$range])" target | rounded 0 | sed 's/$/ %/' | across)"
+	cluster_fact 'pauses asked for' "$(promql "increase(benchwatch_galera_flow_control_sent_total[$range])" target | rounded 0 | across)"
+	cluster_fact 'greatest lag, transactions' "$(promql "max_over_time(benchwatch_replication_lag_transactions[$range])" target | across)"
+	cluster_fact 'greatest lag, seconds' "$(promql "max_over_time(benchwatch_replication_lag_seconds[$range])" target | rounded 1 | across)"
+	cluster_fact 'seconds to catch up after the end' "$(promql "max by (target) (max_over_time(benchwatch_run_drain_seconds{$selector}[$range]))" target | rounded 1 | across)"
+	fact 'host CPU, busiest 20 s' "$(promql "100 * max(max_over_time(instance:node_cpu_utilisation:rate20s[$range]))" | rounded 0 | sed 's/$/ %/')"
+	alerts=$(promql "group by (alertname) (max_over_time(ALERTS{alertstate=\"firing\"}[$range]))" alertname | cut -f1 | tr '\n' ' ')
+	fact 'alerts that fired' "${alerts:-none}"
+}
+
+declare -A url
+
+# find_urls: sets url[prometheus], url[agent] … from what was started.
+find_urls() {
+	local name address
+	while read -r name address; do url[$name]=$address; done < <("$servers" status "$dir/monitoring")
 }
 
 where_to_look() {
-	say "Prometheus    http://127.0.0.1:$prometheus_port/graph?g0.expr=benchwatch_run_operations_per_second&g0.tab=0&g0.range_input=5m"
-	say "Alertmanager  http://127.0.0.1:$alertmanager_port/"
-	say "agent         http://127.0.0.1:$agent_port/"
-	[[ -z ${GRAFANA_URL:-} ]] || say "Grafana       $(grafana_link)"
+	say "Prometheus    ${url[prometheus]}graph?g0.expr=benchwatch_run_operations_per_second&g0.tab=0&g0.range_input=5m"
+	say "Alertmanager  ${url[alertmanager]}"
+	say "agent         ${url[agent]}"
+	[[ -z ${url[dashboard]:-} ]] || say "Grafana       ${url[dashboard]}"
 	say "everything is in $dir"
 }
 
+# run_ended: prints the table of benchwatch run, and fails if sysbench failed.
+run_ended() {
+	local status
+	status=$(jq -r '.exit_code // .signal' "$dir/monitoring/data/runs/$run/run.json")
+	say
+	cat "$dir/table.log"
+	[[ $status == 0 ]] || {
+		tail -n 5 "$dir/run.log" >&2
+		die "sysbench ended with $status"
+	}
+}
+
 main() {
-	local base servers=3 cluster=demo began
+	local cluster=demo began
 	options "$@"
 	"$here/toolchain.sh" go
 	"$here/packages.sh" demo
 	make --no-print-directory -s -C "$root" build
+	go build -C "$root" -o "$servers" ./internal/servers/cmd
+	cd "$root"
 	claim
+	config=$dir/monitoring/benchwatch.yml
 	trap finish EXIT
 	trap 'exit 130' INT
 	trap 'exit 143' TERM HUP
-	base=$(ports_free 60)
-	monitoring_ports $((base + 40))
 	if [[ $system == galera ]]; then
 		say 'starting a Galera cluster of three nodes'
-		"$here/galera.sh" start "$dir/servers" "$base" 3
 	else
 		say 'starting a MariaDB server'
-		servers=1 cluster=
-		"$here/mariadb.sh" start "$dir/servers" "$base"
+		cluster=
 	fi
+	"$servers" start "$system" "$dir/servers" >/dev/null 9>&-
 	say 'starting Prometheus, Alertmanager, exporters and the agent'
-	grafana_find
-	monitoring_start "$servers" "$base" "$cluster"
-	grafana_set_up
+	"$servers" monitor "$dir/monitoring" "$dir/servers" --cluster="$cluster" --benchwatch="$root/benchwatch" >/dev/null 9>&-
+	find_urls
 	say
 	where_to_look
 	say
@@ -223,13 +296,13 @@ main() {
 	began=$SECONDS
 	start_load
 	"load_$system"
-	while ! process_gone "$dir/run.pid"; do progress 5; done
+	while running; do progress 5; done
 	run_ended
 	# Two scrapes and one evaluation of the rules.
 	sleep 6
 	say
 	say "What Prometheus recorded:"
-	recorded "$run" $((SECONDS - began))
+	recorded $((SECONDS - began))
 	say
 	if [[ $keep == yes ]]; then
 		where_to_look
@@ -238,24 +311,6 @@ main() {
 		while :; do sleep 1; done
 	fi
 	say "the run's record stays in $state/last/runs"
-}
-
-# run_ended: prints what benchwatch run printed after the tool's output, and checks it.
-run_ended() {
-	local status
-	status=$(jq -r '.exit_code // .signal' "$dir/data/runs/$run/run.json")
-	say
-	cat "$dir/table.log"
-	[[ $status == 0 ]] || {
-		tail -n 5 "$dir/run.log" >&2
-		die "sysbench ended with $status"
-	}
-}
-
-# run_stop: ends a run that is still going on; the second signal ends the wait for replicas.
-run_stop() {
-	process_signal "$dir/run.pid" INT || return 0
-	wait_for 5 process_gone "$dir/run.pid" || process_stop "$dir/run.pid" 5
 }
 
 main "$@"

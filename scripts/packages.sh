@@ -4,16 +4,21 @@
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-# shellcheck source=scripts/lib/process.sh
-. "$here/lib/process.sh"
-# shellcheck source=scripts/lib/policy.sh
-. "$here/lib/policy.sh"
+# Daemons are in sbin, which an ordinary user's PATH may lack.
+PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
 
 usage() {
 	cat <<'END'
 usage: packages.sh demo|test|bench|compose...   install what is missing for them
        packages.sh --list demo|...              only print the missing packages
 END
+}
+
+note() { printf '%s\n' "$*" >&2; }
+
+die() {
+	note "packages.sh: $*"
+	exit 1
 }
 
 # "COMMAND PACKAGE" lines. mariadb-server brings galera-4.
@@ -26,6 +31,7 @@ curl curl
 jq jq'
 MONITORING='prometheus prometheus
 promtool prometheus
+amtool prometheus-alertmanager
 prometheus-alertmanager prometheus-alertmanager
 prometheus-node-exporter prometheus-node-exporter
 prometheus-mysqld-exporter prometheus-mysqld-exporter'
@@ -57,23 +63,74 @@ missing() {
 	done | sort -u
 }
 
+POLICY=${BENCHWATCH_POLICY:-/usr/sbin/policy-rc.d}
+POLICY_SAVED=$POLICY.before-benchwatch
+
+# policy_guard: Debian asks this program before it starts a service, and 101 forbids it.
+# A guard whose script was killed notices that and hands on to the policy from before.
+policy_guard() {
+	local code=0 started
+	policy_restore
+	[[ ! -x $POLICY ]] || "$POLICY" benchwatch start >/dev/null 2>&1 || code=$?
+	((code != 101)) || return 0 # most containers forbid it already
+	started=$(cut -d ' ' -f 22 /proc/$$/stat)
+	cat >"$POLICY.new" <<-END
+		#!/bin/sh
+		# Made by benchwatch's scripts/packages.sh, for as long as it runs.
+		if [ "\$(cut -d ' ' -f 22 /proc/$$/stat 2>/dev/null)" = "$started" ]; then exit 101; fi
+		if [ -x "\$0.before-benchwatch" ]; then exec "\$0.before-benchwatch" "\$@"; fi
+		exit 0
+	END
+	chmod 0755 "$POLICY.new"
+	[[ ! -e $POLICY && ! -L $POLICY ]] || mv "$POLICY" "$POLICY_SAVED"
+	mv "$POLICY.new" "$POLICY"
+}
+
+# policy_restore: also after a script that was killed.
+policy_restore() {
+	if [[ -f $POLICY ]] && grep -q "Made by benchwatch's" "$POLICY"; then rm -f "$POLICY"; fi
+	if [[ -e $POLICY_SAVED || -L $POLICY_SAVED ]]; then mv "$POLICY_SAVED" "$POLICY"; fi
+	rm -f "$POLICY.new"
+}
+
+# services_enabled: the links that start a service with the machine, one a line.
+services_enabled() {
+	{
+		find /etc/systemd/system -path '*.wants/*' -type l
+		find /etc/rc[2-5].d -name 'S*'
+	} 2>/dev/null | LC_ALL=C sort
+}
+
+# services_disable FILE: disables what has been enabled since services_enabled was
+# written to FILE.
+services_disable() {
+	local link
+	while read -r link; do
+		case $link in
+		*/rc[2-5].d/S*)
+			link=${link##*/S??}
+			update-rc.d "$link" disable >/dev/null 2>&1 || note "could not disable the service $link"
+			;;
+		*)
+			if command -v systemctl >/dev/null; then systemctl disable "${link##*/}" >/dev/null 2>&1 || true; fi
+			rm -f "$link"
+			;;
+		esac
+	done < <(services_enabled | LC_ALL=C comm -13 "$1" -)
+}
+
 # install PACKAGE...: as root.
 install() {
-	local log enabled
 	work=$(mktemp -d)
-	log=$work/log enabled=$work/enabled
-	trap 'policy_restore; rm -rf "$work"' EXIT
+	trap 'services_disable "$work/enabled"; policy_restore; rm -rf "$work"' EXIT
 	trap 'exit 130' INT TERM HUP
-	services_enabled >"$enabled"
+	services_enabled >"$work/enabled"
 	policy_guard
-	note "installing Debian packages: $*"
 	# The package lists may be missing (a container) or too old: read them only then.
-	if ! apt_install "$@" >"$log" 2>&1 && ! { apt-get update && apt_install "$@"; } >"$log" 2>&1; then
-		tail -n 15 "$log" >&2
-		services_disable "$enabled"
+	if ! apt_install "$@" >"$work/log" 2>&1 && ! { apt-get update && apt_install "$@"; } >"$work/log" 2>&1; then
+		tail -n 15 "$work/log" >&2
 		die "apt-get could not install: $*"
 	fi
-	services_disable "$enabled"
 }
 
 apt_install() {
@@ -91,9 +148,10 @@ main() {
 	((${#packages[@]})) || return 0
 	command -v apt-get >/dev/null || die "no apt-get here; please install what these Debian packages hold: ${packages[*]}"
 	if ((EUID == 0)); then
+		note "installing the Debian packages that are missing: ${packages[*]}"
 		install "${packages[@]}"
 	elif command -v sudo >/dev/null && { sudo -n true 2>/dev/null || [[ -t 0 ]]; }; then
-		note "asking sudo for the right to install: ${packages[*]}"
+		note "installing the Debian packages that are missing, with sudo: ${packages[*]}"
 		sudo "$here/packages.sh" --install "${packages[@]}"
 	else
 		die "please install these Debian packages (as root: apt-get install --no-install-recommends ${packages[*]})"

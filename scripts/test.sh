@@ -44,7 +44,6 @@ go_suite() {
 suite lint "$here/lint.sh"
 suite unit go_suite -race ./...
 suite page tests/web/run.sh
-suite scripts tests/scripts/run.sh
 suite e2e go_suite -tags e2e -count 1 -p 1 -timeout 15m ./tests/e2e/...
 
 printf '%s passed, %s failed, %s skipped\n' "$passed" "$failed" "$skipped"

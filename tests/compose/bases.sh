@@ -69,7 +69,9 @@ ycsb_mirror() {
 	done
 	YCSB_SHA256=$(sha256sum <"$dir/$version/ycsb-mongodb-binding-$version.tar.gz" | cut -d ' ' -f 1)
 	local port=$((first_port + 4))
-	process_start "$work/mirror.pid" "$work/mirror.log" busybox httpd -f -p "127.0.0.1:$port" -h "$dir"
+	setsid busybox httpd -f -p "127.0.0.1:$port" -h "$dir" >"$work/mirror.log" 2>&1 </dev/null &
+	# shellcheck disable=SC2034 # stack.sh ends it
+	mirror_pid=$!
 	export YCSB_SHA256 YCSB_URL=http://127.0.0.1:$port
 }
 

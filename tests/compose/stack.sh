@@ -8,7 +8,7 @@
 #   DOCKER_COMPOSE  the compose plugin's file; without it and without an installed one it
 #                   is built from its Go module (some minutes, kept in build/)
 #   GRAFANA_HOME, GRAFANA_BINARY  a Grafana to stand in; without them Grafana is left out
-#   BENCHWATCH_MYSQL9  an unpacked MySQL 9 (build/mysql9, made by scripts/mysql9.sh unpack);
+#   BENCHWATCH_MYSQL9  an unpacked MySQL 9 (build/mysql9, made by `servers unpack-mysql9`);
 #                   without it MariaDB stands in for MySQL, and there is no group
 #   PROGRAMS        a folder with programs that stand in instead of Debian's: prometheus,
 #                   alertmanager, node_exporter, mysqld_exporter; and yace and
@@ -19,17 +19,20 @@ set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 here=$root/tests/compose
-# shellcheck source=scripts/lib/process.sh
-. "$root/scripts/lib/process.sh"
 # shellcheck source=tests/compose/standin.sh
 . "$here/standin.sh"
 # shellcheck source=tests/compose/bases.sh
 . "$here/bases.sh"
 
 COMPOSE_VERSION=v2.40.3
-first_port=${PORTS:-$(ports_free 5)}
+first_port=${PORTS:-$((20000 + RANDOM % 11000))}
 export PROMETHEUS_PORT=$first_port ALERTMANAGER_PORT=$((first_port + 1)) GRAFANA_PORT=$((first_port + 2)) AGENT_PORT=$((first_port + 3))
-passed=0 failed=0 failed_quietly=0 forward=''
+passed=0 failed=0 failed_quietly=0 forward='' mirror_pid='' engine_pid=''
+
+die() {
+	printf 'stack.sh: %s\n' "$*" >&2
+	exit 1
+}
 
 ok() { # NAME COMMAND...
 	local name=$1
@@ -91,14 +94,22 @@ override() {
 
 engine_start() {
 	forward=$(iptables -S FORWARD 2>/dev/null | head -n 1)
-	process_start "$work/dockerd.pid" "$work/dockerd.log" dockerd --data-root "$work/data" --exec-root "$work/exec" \
-		--pidfile "$work/docker.pid" --host "unix://$work/docker.sock" --config-file "$work/daemon.json"
+	setsid dockerd --data-root "$work/data" --exec-root "$work/exec" \
+		--pidfile "$work/docker.pid" --host "unix://$work/docker.sock" --config-file "$work/daemon.json" >"$work/dockerd.log" 2>&1 </dev/null &
+	engine_pid=$!
 	eventually 60 docker_answers || {
 		tail -n 20 "$work/dockerd.log" >&2
 		die 'dockerd did not start'
 	}
 }
 docker_answers() { docker version >/dev/null 2>&1; }
+
+# end PID SECONDS: ends a child of this script.
+end() {
+	[[ -n $1 ]] && kill "$1" 2>/dev/null || return 0
+	eventually "$2" ended "$1" || kill -KILL "$1" 2>/dev/null || true
+}
+ended() { ! kill -0 "$1" 2>/dev/null; }
 
 # logs: of what runs, and of what ended badly.
 logs() {
@@ -116,8 +127,8 @@ finish_all() {
 		((code == 0 || failed_quietly)) || logs >&2
 		compose --profile '*' down --volumes --timeout 5 >/dev/null 2>&1 || true
 	fi
-	process_stop "$work/mirror.pid" 5 || true
-	process_stop "$work/dockerd.pid" 30 || true
+	end "$mirror_pid" 5
+	end "$engine_pid" 30
 	# A Docker engine makes the machine drop what it would forward, and leaves it so.
 	[[ $forward != '-P FORWARD ACCEPT' ]] || iptables -P FORWARD ACCEPT || true
 	# What the engine had mounted is its own to take away; what is left would keep the folder.
@@ -362,7 +373,7 @@ main() {
 	if mysql9; then
 		group
 	else
-		echo 'no MySQL 9 (scripts/mysql9.sh unpack): the profile group-replication is left out'
+		echo 'no MySQL 9 (go run ./internal/servers/cmd unpack-mysql9): the profile group-replication is left out'
 	fi
 	galera
 	if [[ -x ${PROGRAMS:-}/yace ]]; then

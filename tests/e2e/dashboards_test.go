@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -11,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/benchwatch/benchwatch/internal/servers"
 )
 
 // window is a time range and the values of variables that dashboards are asked for
@@ -28,33 +31,22 @@ type window struct {
 type monitored struct {
 	*agent
 	prometheus
-	dir string
+	*servers.Monitoring
 }
 
 func startMonitoring(t *testing.T, grafanaAddress string) *monitored {
 	t.Helper()
-	port, err := freePorts(14)
-	if err != nil {
-		t.Fatal(err)
-	}
-	port++
-	t.Setenv("BENCHWATCH", stand.binary)
-	t.Setenv("GRAFANA_URL", "http://"+grafanaAddress)
-	t.Setenv("GRAFANA_TOKEN", grafanaToken)
-	m := &monitored{
-		dir:        t.TempDir(),
-		prometheus: prometheus{address: fmt.Sprintf("127.0.0.1:%d", port)},
-	}
-	m.agent = &agent{config: m.dir + "/benchwatch.yml", dataDir: m.dir + "/data", address: fmt.Sprintf("127.0.0.1:%d", port+3)}
-	t.Cleanup(func() {
-		if _, err := script("monitoring.sh", "stop", m.dir); err != nil {
-			t.Error(err)
-		}
+	m, err := servers.StartMonitoring(t.Context(), filepath.Join(t.TempDir(), "monitoring"), stand.cluster, servers.MonitoringOptions{
+		Cluster: "e2e", Binary: stand.binary, Attached: true,
+		Grafana: servers.Grafana{URL: "http://" + grafanaAddress, Token: grafanaToken},
 	})
-	if _, err := script("monitoring.sh", "start", m.dir, stand.servers, fmt.Sprint(port), "e2e"); err != nil {
-		t.Fatal(err)
+	must(t, err)
+	t.Cleanup(func() { must(t, m.Stop(context.Background())) })
+	return &monitored{
+		agent:      &agent{config: m.Dir + "/benchwatch.yml", dataDir: m.Dir + "/data", address: m.Agent()},
+		prometheus: prometheus{address: m.Prometheus()},
+		Monitoring: m,
 	}
-	return m
 }
 
 // has waits until an expression has a series.
@@ -139,8 +131,8 @@ func (m *monitored) slowed(t *testing.T, id string) {
 	if out, err := exec.Command(stand.binary, "mark", "--config.file="+m.config, "--run="+id, "n3 becomes slow").CombinedOutput(); err != nil {
 		t.Fatalf("mark: %v\n%s", err, out)
 	}
-	node(t, "limit", 3)
-	defer node(t, "unlimit", 3)
+	must(t, stand.cluster.Limit(t.Context(), 3, 5))
+	defer func() { must(t, stand.cluster.Unlimit(t.Context(), 3)) }()
 	m.has(t, `target:benchwatch_galera_flow_control_sent:share_rate30s{target="n3"} > 0.5`)
 	m.has(t, `ALERTS{alertname="GaleraFlowControlHigh",alertstate="firing"}`)
 	m.has(t, fmt.Sprintf(`benchwatch_run_active{run=%q} == 1`, id))
@@ -158,9 +150,7 @@ func (m *monitored) interrupt(t *testing.T, id string) {
 // exporters say.
 func (m *monitored) withoutAgent(t *testing.T) time.Time {
 	t.Helper()
-	if _, err := script("monitoring.sh", "stop-agent", m.dir); err != nil {
-		t.Fatal(err)
-	}
+	must(t, m.StopAgent())
 	m.says(t, "benchwatch_db_up", false)
 	return time.Now()
 }

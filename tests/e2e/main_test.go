@@ -5,7 +5,8 @@
 package e2e
 
 import (
-	"bytes"
+	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -14,6 +15,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/benchwatch/benchwatch/internal/servers"
 )
 
 // stand is what all tests share. The cluster's nodes are targets n1 to n3.
@@ -21,8 +24,7 @@ var stand struct {
 	root    string // of the repository
 	binary  string
 	dir     string // of everything that the tests make
-	servers string // the cluster's folder
-	port    int    // node N listens on port+N
+	cluster *servers.Group
 }
 
 const nodes = 3
@@ -37,7 +39,7 @@ func TestMain(m *testing.M) {
 }
 
 func withStand(m *testing.M) (code int, err error) {
-	if stand.root, err = filepath.Abs("../.."); err != nil {
+	if stand.root, err = servers.Repository(); err != nil {
 		return 1, err
 	}
 	if stand.dir, err = os.MkdirTemp("", "benchwatch-e2e."); err != nil {
@@ -49,21 +51,15 @@ func withStand(m *testing.M) (code int, err error) {
 		return 1, err
 	}
 	stand.binary = filepath.Join(stand.dir, "benchwatch")
-	if out, err := exec.Command("go", "build", "-o", stand.binary, stand.root+"/agent").CombinedOutput(); err != nil {
-		return 1, fmt.Errorf("build: %w\n%s", err, out)
-	}
-	stand.servers = filepath.Join(stand.dir, "servers")
-	if stand.port, err = freePorts(40); err != nil {
+	if err := build(stand.binary, "agent"); err != nil {
 		return 1, err
 	}
-	defer func() {
-		if _, e := script("galera.sh", "stop", stand.servers); e != nil && err == nil {
-			err = e
-		}
-	}()
-	if _, err = script("galera.sh", "start", stand.servers, fmt.Sprint(stand.port), fmt.Sprint(nodes)); err != nil {
+	ctx := context.Background()
+	stand.cluster, err = servers.Start(ctx, filepath.Join(stand.dir, "servers"), servers.Galera, servers.Options{Servers: nodes, Attached: true})
+	if err != nil {
 		return 1, err
 	}
+	defer func() { err = errors.Join(err, stand.cluster.Stop(ctx)) }()
 	out, err := exec.Command("sysbench", sysbench("oltp_write_only", "--threads=2", "prepare")[1:]...).CombinedOutput()
 	if err != nil {
 		return 1, fmt.Errorf("prepare tables: %w\n%s", err, out)
@@ -71,20 +67,12 @@ func withStand(m *testing.M) (code int, err error) {
 	return m.Run(), nil
 }
 
-// freePorts returns the port before a row of n free ones.
-func freePorts(n int) (int, error) {
-next:
-	for base := 27000 + os.Getpid()%10*50; base < 29000; base += n + 10 {
-		for p := base; p <= base+n; p++ {
-			l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", p))
-			if err != nil {
-				continue next
-			}
-			l.Close()
-		}
-		return base, nil
+// build builds a package of the repository.
+func build(binary, folder string) error {
+	if out, err := exec.Command("go", "build", "-o", binary, filepath.Join(stand.root, folder)).CombinedOutput(); err != nil {
+		return fmt.Errorf("build %s: %w\n%s", folder, err, out)
 	}
-	return 0, fmt.Errorf("no %d free ports in a row", n)
+	return nil
 }
 
 // freeAddress returns a loopback address that is free now.
@@ -98,51 +86,37 @@ func freeAddress(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// script runs one of the repository's scripts and returns what it printed.
-func script(name string, args ...string) (string, error) {
-	return scriptIn("", name, args...)
-}
-
-func scriptIn(stdin, name string, args ...string) (string, error) {
-	var stderr bytes.Buffer
-	cmd := exec.Command(filepath.Join(stand.root, "scripts", name), args...)
-	cmd.Stdin, cmd.Stderr = strings.NewReader(stdin), &stderr
-	out, err := cmd.Output()
-	if err != nil {
-		return "", fmt.Errorf("%s %s: %w: %s", name, args[0], err, stderr.String())
-	}
-	return string(out), nil
-}
-
-// node does something to node n: pause, resume, kill, rejoin, limit, unlimit.
-func node(t *testing.T, what string, n int, args ...string) {
+// must fails the test if something that a test does to a server fails.
+func must(t *testing.T, err error) {
 	t.Helper()
-	args = append([]string{what, stand.servers, fmt.Sprint(n)}, args...)
-	if _, err := script("galera.sh", args...); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// sql asks node n as administrator.
-func sql(t *testing.T, n int, statement string) string {
-	t.Helper()
-	out, err := scriptIn(statement, "galera.sh", "sql", stand.servers, fmt.Sprint(n))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return strings.TrimSpace(out)
+}
+
+// sql asks node n as administrator and returns the cells of the first row. It also works
+// in cleanups, where the test's context has ended.
+func sql(t *testing.T, n int, statement string) []string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	rows, err := stand.cluster.Query(ctx, n, statement)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(rows) == 0 {
+		return nil
+	}
+	return rows[0]
 }
 
 // waitSynced waits until every node is a member in step with the others.
 func waitSynced(t *testing.T) {
 	t.Helper()
 	wait(t, 60*time.Second, "cluster complete", func() error {
-		out, err := script("galera.sh", "status", stand.servers)
-		if err != nil {
-			return err
-		}
+		out := strings.Join(stand.cluster.Status(t.Context()), "\n")
 		if strings.Count(out, fmt.Sprintf("Synced size %d", nodes)) != nodes {
-			return fmt.Errorf("%s", out)
+			return errors.New(out)
 		}
 		return nil
 	})
@@ -150,7 +124,7 @@ func waitSynced(t *testing.T) {
 
 // sysbench is a command line on node 1.
 func sysbench(args ...string) []string {
-	return append([]string{"sysbench", "--config-file=" + filepath.Join(stand.servers, "sysbench.cnf"),
+	return append([]string{"sysbench", "--config-file=" + filepath.Join(stand.cluster.Dir, "sysbench.cnf"),
 		"--tables=2", "--table-size=5000", "--mysql-ignore-errors=1213,1020,1205,1047"}, args...)
 }
 

@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strconv"
@@ -20,11 +21,11 @@ func TestNodeStopped(t *testing.T) {
 	a.up(t, 3, true)
 	a.reports(t, id, 2)
 
-	node(t, "pause", 3)
+	must(t, stand.cluster.Pause(3))
 	resumed := false
 	defer func() {
 		if !resumed {
-			node(t, "resume", 3)
+			must(t, stand.cluster.Resume(3))
 		}
 		waitSynced(t)
 	}()
@@ -53,7 +54,7 @@ func TestNodeStopped(t *testing.T) {
 		}
 		<-watch.C
 	}
-	node(t, "resume", 3)
+	must(t, stand.cluster.Resume(3))
 	resumed = true
 	if down == 0 || down > 3*time.Second+500*time.Millisecond {
 		t.Errorf("down after %s, want three ticks at most", down)
@@ -89,7 +90,7 @@ func TestNodeKilledAndRejoined(t *testing.T) {
 	for n := 1; n <= nodes; n++ {
 		a.up(t, n, true)
 	}
-	node(t, "kill", 3)
+	must(t, stand.cluster.Kill(3))
 	a.up(t, 3, false)
 	wait(t, 30*time.Second, "cluster of two", func() error {
 		v, err := a.scrape(t).value("benchwatch_galera_cluster_size", "target", "n1")
@@ -98,7 +99,7 @@ func TestNodeKilledAndRejoined(t *testing.T) {
 		}
 		return err
 	})
-	node(t, "rejoin", 3)
+	must(t, stand.cluster.Rejoin(t.Context(), 3))
 	defer waitSynced(t)
 	wait(t, 30*time.Second, "n3 synced", func() error {
 		e := a.scrape(t)
@@ -142,9 +143,11 @@ func TestValuesAreTheServers(t *testing.T) {
 
 func status(t *testing.T, n int, variable string) float64 {
 	t.Helper()
-	out := sql(t, n, fmt.Sprintf("SHOW GLOBAL STATUS LIKE '%s'", variable))
-	_, text, _ := strings.Cut(out, "\t")
-	v, err := strconv.ParseFloat(text, 64)
+	row := sql(t, n, fmt.Sprintf("SHOW GLOBAL STATUS LIKE '%s'", variable))
+	if len(row) != 2 {
+		t.Fatalf("no status variable %s", variable)
+	}
+	v, err := strconv.ParseFloat(row[1], 64)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -156,8 +159,8 @@ func status(t *testing.T, n int, variable string) float64 {
 func TestDrain(t *testing.T) {
 	const id = "drain"
 	a := startAgent(t, clusterTargets())
-	node(t, "lag", 2)
-	defer node(t, "unlag", 2)
+	must(t, stand.cluster.Lag(t.Context(), 2))
+	t.Cleanup(func() { must(t, stand.cluster.Unlag(context.Background(), 2)) })
 	wrapper := a.run(t, id, load(8)...)
 	lag := 0.0
 	wait(t, 60*time.Second, "draining", func() error {
@@ -176,7 +179,7 @@ func TestDrain(t *testing.T) {
 	if wrapper.cmd.ProcessState != nil {
 		t.Error("benchwatch run did not wait for the replica")
 	}
-	node(t, "unlag", 2)
+	must(t, stand.cluster.Unlag(t.Context(), 2))
 	wait(t, 60*time.Second, "n2 caught up", func() error {
 		if have := status(t, 2, "wsrep_last_committed"); have < goal {
 			return fmt.Errorf("%g of %g", have, goal)
@@ -219,7 +222,7 @@ func TestWrongPassword(t *testing.T) {
 	file := t.TempDir() + "/password"
 	write(t, file, password)
 	a := startAgent(t, clusterTargets()+fmt.Sprintf(
-		"  - {name: locked, engine: mysql, address: '127.0.0.1:%d', user: fresh, password_file: %s}\n", stand.port+1, file))
+		"  - {name: locked, engine: mysql, address: '%s', user: fresh, password_file: %s}\n", stand.cluster.Address(1), file))
 	a.up(t, 1, true)
 	wait(t, 10*time.Second, "locked is down", func() error {
 		v, err := a.scrape(t).value("benchwatch_db_up", "target", "locked")

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/benchwatch/benchwatch/agent/rundir"
+	"github.com/benchwatch/benchwatch/internal/servers"
 )
 
 // process is something that a test started: its output is in a file, and it is
@@ -33,7 +34,7 @@ func start(t *testing.T, name string, args ...string) *process {
 	defer log.Close()
 	p := &process{cmd: exec.Command(name, args...), log: log.Name(), exited: make(chan struct{})}
 	p.cmd.Stdout, p.cmd.Stderr = log, log
-	if err := p.cmd.Start(); err != nil {
+	if err := servers.StartAttached(p.cmd); err != nil {
 		t.Fatal(err)
 	}
 	go func() {
@@ -120,8 +121,8 @@ func clusterTargets() string {
 	var b strings.Builder
 	b.WriteString("targets:\n")
 	for n := 1; n <= nodes; n++ {
-		fmt.Fprintf(&b, "  - {name: n%d, engine: mysql, cluster: e2e, address: '127.0.0.1:%d', user: monitor, password_file: %s/monitor.password}\n",
-			n, stand.port+n, stand.servers)
+		fmt.Fprintf(&b, "  - {name: n%d, engine: mysql, cluster: e2e, address: '%s', user: monitor, password_file: %s/monitor.password}\n",
+			n, stand.cluster.Address(n), stand.cluster.Dir)
 	}
 	return b.String()
 }

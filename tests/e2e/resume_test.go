@@ -187,11 +187,11 @@ func TestSecretsStayIn(t *testing.T) {
 		t.Error("the password is in /metrics")
 	}
 	for _, name := range []string{"bench", "monitor"} {
-		password, err := os.ReadFile(stand.servers + "/" + name + ".password")
+		password, err := stand.cluster.Password(name)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if out, err := exec.Command("grep", "-rlF", strings.TrimSpace(string(password)), a.dataDir, a.log).Output(); err == nil {
+		if out, err := exec.Command("grep", "-rlF", password, a.dataDir, a.log).Output(); err == nil {
 			t.Errorf("the password of %s is in %s", name, out)
 		}
 	}

@@ -21,7 +21,7 @@ func TestSettings(t *testing.T) {
 	const id = "settings"
 	const name = "innodb_lock_wait_timeout"
 	a := startAgent(t, clusterTargets())
-	before := sql(t, 1, "SELECT @@GLOBAL."+name)
+	before := sql(t, 1, "SELECT @@GLOBAL."+name)[0]
 	t.Cleanup(func() { sql(t, 1, "SET GLOBAL "+name+"="+before) })
 	sql(t, 1, "SET GLOBAL "+name+"=41")
 	wrapper := a.run(t, id, load(60)...)

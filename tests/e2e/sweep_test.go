@@ -23,8 +23,10 @@ func TestSweepOverServerSetting(t *testing.T) {
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	hook := fmt.Sprintf(`for n in 1 2 3; do echo "SET GLOBAL wsrep_provider_options='gcs.fc_limit={fc_limit}'" | %s/scripts/galera.sh sql %s $n; done`,
-		stand.root, stand.servers)
+	client := filepath.Join(dir, "servers")
+	must(t, build(client, "internal/servers/cmd"))
+	hook := fmt.Sprintf(`for n in 1 2 3; do echo "SET GLOBAL wsrep_provider_options='gcs.fc_limit={fc_limit}'" | %s sql %s $n; done`,
+		client, stand.cluster.Dir)
 	t.Cleanup(func() {
 		for n := 1; n <= nodes; n++ {
 			sql(t, n, "SET GLOBAL wsrep_provider_options='gcs.fc_limit=16'")

@@ -9,12 +9,13 @@ import (
 
 	"github.com/benchwatch/benchwatch/agent/engine"
 	"github.com/benchwatch/benchwatch/agent/series"
+	"github.com/benchwatch/benchwatch/internal/servers"
 )
 
 const synced = 4
 
 func TestGalera(t *testing.T) {
-	s := start(t, 3, "galera.sh")
+	s := start(t, servers.Galera, 3)
 	w := s.watch(t)
 	w.until("three nodes synced", 30*time.Second, func(f engine.Frame) bool {
 		for i := range f.Samples {
@@ -31,7 +32,7 @@ func TestGalera(t *testing.T) {
 
 // drain holds n3 by a read lock until after the load, and compares the moment
 // at which it has caught up with one found in another way.
-func drain(t *testing.T, s *servers, w *watcher) {
+func drain(t *testing.T, s group, w *watcher) {
 	stop := s.load(t, 1)
 	lock := s.admin(t, 3)
 	w.next()
@@ -85,12 +86,12 @@ func drain(t *testing.T, s *servers, w *watcher) {
 }
 
 // stopped: SIGSTOP. The others go on at their pace, and the node is down.
-func stopped(t *testing.T, s *servers, w *watcher) {
-	s.run(t, "pause", s.dir, "3")
+func stopped(t *testing.T, s group, w *watcher) {
+	must(t, s.Pause(3))
 	resume := true
 	defer func() {
 		if resume {
-			s.run(t, "resume", s.dir, "3")
+			must(t, s.Resume(3))
 		}
 	}()
 	w.next() // under way when the node stopped
@@ -106,7 +107,7 @@ func stopped(t *testing.T, s *servers, w *watcher) {
 		}
 	}
 	resume = false
-	s.run(t, "resume", s.dir, "3")
+	must(t, s.Resume(3))
 	f := w.until("n3 answers", 8*time.Second, func(f engine.Frame) bool { return f.Samples[2].Up() })
 	if f.Samples[2].Restarts != 0 {
 		t.Error("a stopped node was taken for a restarted one")
@@ -120,15 +121,15 @@ func stopped(t *testing.T, s *servers, w *watcher) {
 }
 
 // killed: SIGKILL under load, and back with what it missed.
-func killed(t *testing.T, s *servers, w *watcher) {
+func killed(t *testing.T, s group, w *watcher) {
 	stop := s.load(t, 1)
 	w.next()
-	s.run(t, "kill", s.dir, "3")
+	must(t, s.Kill(3))
 	w.until("n3 down", 3*time.Second, func(f engine.Frame) bool { return !f.Samples[2].Up() })
 	w.until("the others have noticed", 30*time.Second, func(f engine.Frame) bool {
 		return is(&f.Samples[0], 2, "galera_cluster_size")
 	})
-	s.run(t, "rejoin", s.dir, "3", "ist")
+	must(t, s.Rejoin(t.Context(), 3))
 	w.until("n3 synced", 60*time.Second, func(f engine.Frame) bool {
 		return is(&f.Samples[2], synced, "galera_local_state") && f.Samples[2].Restarts == 1
 	})

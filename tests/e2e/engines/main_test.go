@@ -10,11 +10,7 @@ import (
 	"database/sql"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
-	"net"
 	"os"
-	"os/exec"
-	"os/user"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -27,18 +23,14 @@ import (
 	"github.com/benchwatch/benchwatch/agent/engine"
 	"github.com/benchwatch/benchwatch/agent/engine/registry"
 	"github.com/benchwatch/benchwatch/agent/series"
+	"github.com/benchwatch/benchwatch/internal/servers"
 )
 
-// servers is a set of servers that a script runs.
-type servers struct {
-	script []string // and its first arguments
-	dir    string
-	port   int // server N listens on port+N
-	n      int
-}
+// group is the servers of a test.
+type group struct{ *servers.Group }
 
 // start runs n servers for as long as the test lasts.
-func start(t *testing.T, n int, script ...string) *servers {
+func start(t *testing.T, kind servers.Kind, n int) group {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "benchwatch-engines.")
 	if err != nil {
@@ -49,57 +41,33 @@ func start(t *testing.T, n int, script ...string) *servers {
 	if err := os.Chmod(dir, 0o711); err != nil {
 		t.Fatal(err)
 	}
-	script[0] = "../../../scripts/" + script[0]
-	s := &servers{script: script, dir: filepath.Join(dir, "servers"), port: freePorts(t, 40), n: n}
-	t.Cleanup(func() { s.run(t, "stop", s.dir) })
-	s.run(t, "start", s.dir, fmt.Sprint(s.port), fmt.Sprint(n))
-	return s
-}
-
-// freePorts returns the port before a row of n free ones.
-func freePorts(t *testing.T, n int) int {
-	t.Helper()
-	var bases []int
-	for base := 23300; base+n < 23400; base += n {
-		bases = append(bases, base, base+1200)
-	}
-next:
-	for _, i := range rand.Perm(len(bases)) { // the same test may run twice
-		base := bases[i]
-		for p := base; p <= base+n; p++ {
-			l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", p))
-			if err != nil {
-				continue next
-			}
-			_ = l.Close()
-		}
-		return base
-	}
-	t.Fatal("no free ports")
-	return 0
-}
-
-func (s *servers) run(t *testing.T, args ...string) {
-	t.Helper()
-	args = slices.Concat(s.script, args)
-	if out, err := exec.Command(args[0], args[1:]...).CombinedOutput(); err != nil {
-		t.Fatalf("%s: %v\n%s", strings.Join(args, " "), err, out)
-	}
-}
-
-func (s *servers) password(t *testing.T, user string) string {
-	t.Helper()
-	text, err := os.ReadFile(filepath.Join(s.dir, user+".password"))
+	g, err := servers.Start(t.Context(), filepath.Join(dir, "servers"), kind, servers.Options{Servers: n, Attached: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return strings.TrimSpace(string(text))
+	t.Cleanup(func() { must(t, g.Stop(context.Background())) })
+	return group{g}
+}
+
+// must fails the test if something that a test does to a server fails.
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (s group) password(t *testing.T, user string) string {
+	t.Helper()
+	secret, err := s.Password(user)
+	must(t, err)
+	return secret
 }
 
 // open connects a user to server n.
-func (s *servers) open(t *testing.T, n int, user string) *sql.DB {
+func (s group) open(t *testing.T, n int, user string) *sql.DB {
 	t.Helper()
-	db, err := sql.Open("mysql", fmt.Sprintf("%s:%s@tcp(127.0.0.1:%d)/?timeout=5s", user, s.password(t, user), s.port+n))
+	db, err := sql.Open("mysql", fmt.Sprintf("%s:%s@tcp(%s)/?timeout=5s", user, s.password(t, user), s.Address(n)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,17 +81,9 @@ type admin struct {
 	session *sql.Conn
 }
 
-func (s *servers) admin(t *testing.T, n int) *admin {
+func (s group) admin(t *testing.T, n int) *admin {
 	t.Helper()
-	me, err := user.Current() // whom MariaDB knows by the socket
-	if err != nil {
-		t.Fatal(err)
-	}
-	account := me.Username
-	if _, err := os.Stat(filepath.Join(s.dir, "admin.password")); err == nil {
-		account = "root:" + s.password(t, "admin")
-	}
-	db, err := sql.Open("mysql", fmt.Sprintf("%s@unix(%s/n%d/sock)/", account, s.dir, n))
+	db, err := s.Admin(n)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,13 +109,13 @@ func (a *admin) do(statements ...string) {
 }
 
 // watch samples all servers once a second and returns the frames.
-func (s *servers) watch(t *testing.T) *watcher {
+func (s group) watch(t *testing.T) *watcher {
 	t.Helper()
 	var targets []engine.Target
-	for n := 1; n <= s.n; n++ {
+	for n := 1; n <= s.N; n++ {
 		targets = append(targets, engine.Target{
 			Name: fmt.Sprintf("n%d", n), Engine: "mysql", Cluster: "c",
-			Address: fmt.Sprintf("127.0.0.1:%d", s.port+n),
+			Address: s.Address(n),
 			User:    "monitor", Password: engine.Secret(s.password(t, "monitor")),
 		})
 	}
@@ -273,7 +233,7 @@ func is(s *engine.Sample, want float64, name string, labels ...string) bool {
 }
 
 // load inserts rows through server n until it is stopped.
-func (s *servers) load(t *testing.T, n int) (stop func()) {
+func (s group) load(t *testing.T, n int) (stop func()) {
 	t.Helper()
 	db := s.open(t, n, "bench")
 	db.SetMaxOpenConns(2)

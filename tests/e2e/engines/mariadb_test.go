@@ -3,16 +3,16 @@
 package engines
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/benchwatch/benchwatch/agent/engine"
+	"github.com/benchwatch/benchwatch/internal/servers"
 )
 
 func TestReplica(t *testing.T) {
-	s := start(t, 2, "mariadb.sh")
+	s := start(t, servers.MariaDB, 2)
 	w := s.watch(t)
 	stop := s.load(t, 1)
 	replica := s.admin(t, 2)
@@ -67,12 +67,12 @@ func TestReplica(t *testing.T) {
 	stop()
 	t.Run("primary killed", func(t *testing.T) {
 		w := w.in(t)
-		s.run(t, "kill", s.dir, "1")
+		must(t, s.Kill(1))
 		f := w.until("primary down", 3*time.Second, func(f engine.Frame) bool { return !f.Samples[0].Up() })
 		if n := &f.Samples[1]; !n.Up() || n.LagTransactions.Known {
 			t.Errorf("lag of a replica whose primary is gone:\n%s", describe(f))
 		}
-		s.run(t, "rejoin", s.dir, "1")
+		must(t, s.Rejoin(t.Context(), 1))
 		w.until("primary back", 10*time.Second, func(f engine.Frame) bool {
 			return f.Samples[0].Up() && f.Samples[0].Restarts == 1
 		})
@@ -81,11 +81,11 @@ func TestReplica(t *testing.T) {
 
 // The rights that docs/databases.md names, and what is missing without them.
 func TestRights(t *testing.T) {
-	s := start(t, 2, "mariadb.sh")
+	s := start(t, servers.MariaDB, 2)
 	primary := s.admin(t, 1)
 	primary.do("CREATE USER nothing@127.0.0.1 IDENTIFIED BY 'n'", "CREATE USER watcher@127.0.0.1 IDENTIFIED BY 'w'",
 		"GRANT SLAVE MONITOR ON *.* TO watcher@127.0.0.1")
-	address := fmt.Sprintf("127.0.0.1:%d", s.port+2)
+	address := s.Address(2)
 	targets := []engine.Target{
 		{Name: "nothing", Engine: "mysql", Address: address, User: "nothing", Password: "n"},
 		{Name: "watcher", Engine: "mysql", Address: address, User: "watcher", Password: "w"},
@@ -115,7 +115,7 @@ func TestRights(t *testing.T) {
 
 // A server that closes the agent's connection costs no tick.
 func TestConnectionLost(t *testing.T) {
-	s := start(t, 1, "mariadb.sh")
+	s := start(t, servers.MariaDB, 1)
 	w := s.watch(t)
 	w.until("up", 5*time.Second, func(f engine.Frame) bool { return f.Samples[0].Up() })
 	root := s.admin(t, 1)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/benchwatch/benchwatch/agent/engine"
+	"github.com/benchwatch/benchwatch/internal/servers"
 )
 
 func running(s *engine.Sample) bool {
@@ -21,7 +22,7 @@ func nearly(s *engine.Sample) bool {
 }
 
 func TestMySQL9Replica(t *testing.T) {
-	s := start(t, 2, "mysql9.sh", "replica")
+	s := start(t, servers.MySQL9, 2)
 	w := s.watch(t)
 	stop := s.load(t, 1)
 	source, replica := s.admin(t, 1), s.admin(t, 2)
@@ -127,7 +128,7 @@ const (
 )
 
 func TestMySQL9Group(t *testing.T) {
-	s := start(t, 3, "mysql9.sh", "group")
+	s := start(t, servers.MySQL9Group, 3)
 	w := s.watch(t)
 	complete := func(f engine.Frame) bool {
 		for i := range f.Samples {
@@ -176,7 +177,7 @@ func TestMySQL9Group(t *testing.T) {
 
 	t.Run("member killed", func(t *testing.T) {
 		w := w.in(t)
-		s.run(t, "kill", s.dir, "3")
+		must(t, s.Kill(3))
 		w.until("down", 3*time.Second, func(f engine.Frame) bool { return !f.Samples[2].Up() })
 		dead := strings.TrimSpace(f.Samples[2].Target.Address)
 		w.until("unreachable to the others", 30*time.Second, func(f engine.Frame) bool {
@@ -185,7 +186,7 @@ func TestMySQL9Group(t *testing.T) {
 		w.until("out of the group", 60*time.Second, func(f engine.Frame) bool {
 			return is(&f.Samples[0], 2, "group_replication_group_size")
 		})
-		s.run(t, "rejoin", s.dir, "3")
+		must(t, s.Rejoin(t.Context(), 3))
 		w.until("back", 60*time.Second, func(f engine.Frame) bool {
 			return complete(f) && f.Samples[2].Restarts == 1 && nearly(&f.Samples[2])
 		})
@@ -194,7 +195,7 @@ func TestMySQL9Group(t *testing.T) {
 	t.Run("primary killed", func(t *testing.T) {
 		w := w.in(t)
 		stop()
-		s.run(t, "kill", s.dir, "1")
+		must(t, s.Kill(1))
 		var primary int
 		w.until("another primary", 60*time.Second, func(f engine.Frame) bool {
 			for i := 1; i <= 2; i++ {

@@ -1,0 +1,550 @@
+// Package servers runs the database servers and the monitoring that tests, benchmarks and
+// the demo need: all on loopback, each group in a folder of its own, known by pid files and
+// stopped by process id. Nothing is installed or configured outside of that folder.
+//
+// A test attaches what it starts: if the test crashes, the kernel ends the servers. By hand
+// (`go run ./internal/servers/cmd --help`), servers run until they are stopped.
+package servers
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	_ "github.com/go-sql-driver/mysql" // for database/sql
+)
+
+// Kind is what the servers of a group are.
+type Kind string
+
+// The kinds. Server 1 is the primary or source; all others replicate from it. In a Galera
+// cluster and in a group of MySQL all are members.
+const (
+	MariaDB     Kind = "mariadb"
+	Galera      Kind = "galera"
+	MySQL9      Kind = "mysql9"
+	MySQL9Group Kind = "mysql9-group"
+)
+
+// Kinds are all kinds.
+var Kinds = []Kind{MariaDB, Galera, MySQL9, MySQL9Group}
+
+// system is what the kinds differ in.
+type system interface {
+	// portsPerServer is how many ports a server takes: base+N, base+10+N …
+	portsPerServer() int
+	// config returns my.cnf of server n.
+	config(n int) (string, error)
+	// install fills the data directory of server 1, accounts included.
+	install(ctx context.Context) error
+	// forget are files of server 1 that its copies must not have.
+	forget() []string
+	// startAll starts servers that have data, none of which runs.
+	startAll(ctx context.Context) error
+	// start starts a server that is down and waits until it takes part again.
+	start(ctx context.Context, n int) error
+	// usable reports whether a server is ready for work.
+	usable(ctx context.Context, n int) bool
+	// describe returns a server's state in a few words.
+	describe(ctx context.Context, n int) string
+	// limit leaves the server, or its appliers, a share of one core.
+	limit(ctx context.Context, n, percent int) error
+	unlimit(ctx context.Context, n int) error
+	// lag lets a server fall behind without holding the others.
+	lag(ctx context.Context, n int) error
+	unlag(ctx context.Context, n int) error
+}
+
+// Options are how a group is started.
+type Options struct {
+	// Port is the base port: server N listens on 127.0.0.1:Port+N. The default is a free one.
+	Port int
+	// Servers is how many there are, 1 to 9.
+	Servers int
+	// Attached: the kernel ends the servers when the caller dies.
+	Attached bool
+}
+
+// Group is a set of servers that replicate from each other. Its folder has a folder n1,
+// n2 … for each, the passwords of the users bench (database sbtest) and monitor in
+// bench.password and monitor.password, and sysbench.cnf for sysbench --config-file.
+type Group struct {
+	Dir  string
+	Kind Kind
+	Port int
+	N    int
+
+	attached bool
+	system   system
+}
+
+// state is what the folder remembers.
+type state struct {
+	Kind     Kind `json:"kind"`
+	Port     int  `json:"port"`
+	Servers  int  `json:"servers"`
+	Complete bool `json:"complete"` // the data directories are made
+}
+
+// Start makes and starts servers in a new or empty folder, or starts those that the folder
+// holds again with their data. It does nothing if all of them run.
+func Start(ctx context.Context, dir string, kind Kind, o Options) (_ *Group, err error) {
+	dir, err = filepath.Abs(dir)
+	if err != nil {
+		return nil, err
+	}
+	release, err := claim(ctx, dir)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	var s state
+	if err := readState(dir, &s); err != nil {
+		return nil, err
+	}
+	switch {
+	case s.Kind != "" && s.Kind != kind:
+		return nil, fmt.Errorf("%s holds servers of kind %q", dir, s.Kind)
+	case o.Servers < 0 || o.Servers > 9:
+		return nil, fmt.Errorf("1 to 9 servers expected, not %d", o.Servers)
+	case o.Port != 0 && (o.Port < 1000 || o.Port > 65000):
+		return nil, fmt.Errorf("a base port between 1000 and 65000 expected, not %d", o.Port)
+	}
+	g := &Group{Dir: dir, Kind: kind, Port: o.Port, N: max(o.Servers, 1), attached: o.Attached}
+	if s.Complete {
+		g.N = s.Servers
+		if g.Port == 0 {
+			g.Port = s.Port
+		}
+	}
+	if g.system, err = newSystem(g); err != nil {
+		return nil, err
+	}
+	if running := g.running(); running == g.N && s.Port == g.Port {
+		return g, g.waitAll(ctx)
+	} else if running > 0 {
+		if err := g.stopAll(); err != nil {
+			return nil, err
+		}
+	}
+	ports := 10*(g.system.portsPerServer()-1) + g.N
+	if g.Port == 0 {
+		if g.Port, err = FreePorts(ports); err != nil {
+			return nil, err
+		}
+	}
+	for i := range g.system.portsPerServer() {
+		if port := takenPort(g.Port+10*i, g.N); port != 0 {
+			return nil, fmt.Errorf("port %d is taken", port)
+		}
+	}
+	s.Kind, s.Port, s.Servers = kind, g.Port, g.N
+	if err := writeState(dir, s); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, g.stopAll())
+		}
+	}()
+	if !s.Complete {
+		if err := g.create(ctx); err != nil {
+			return nil, err
+		}
+		s.Complete = true
+		if err := writeState(dir, s); err != nil {
+			return nil, err
+		}
+	}
+	for n := 1; n <= g.N; n++ {
+		if err := g.configure(n); err != nil {
+			return nil, err
+		}
+	}
+	if err := g.system.startAll(ctx); err != nil {
+		return nil, err
+	}
+	return g, g.writeSysbenchConfig()
+}
+
+// Open returns the group that a folder holds.
+func Open(dir string) (*Group, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, err
+	}
+	var s state
+	if err := readState(dir, &s); err != nil {
+		return nil, err
+	}
+	if !slices.Contains(Kinds, s.Kind) {
+		return nil, fmt.Errorf("%s holds no database servers", dir)
+	}
+	g := &Group{Dir: dir, Kind: s.Kind, Port: s.Port, N: s.Servers}
+	g.system, err = newSystem(g)
+	return g, err
+}
+
+func newSystem(g *Group) (system, error) {
+	switch g.Kind {
+	case MariaDB:
+		return &mariadb{g}, nil
+	case Galera:
+		return newGalera(g)
+	case MySQL9, MySQL9Group:
+		return newMySQL9(g)
+	}
+	return nil, fmt.Errorf("unknown kind %q of servers", g.Kind)
+}
+
+// create makes the data of server 1 and copies it to the others: copies start at the same
+// position, so none of them needs a transfer.
+func (g *Group) create(ctx context.Context) error {
+	all := g.N
+	g.N = 1 // a cluster of one, while its data is made
+	err := errors.Join(g.makeFolder(ctx, 1), g.configure(1))
+	if err == nil {
+		err = g.system.install(ctx)
+	}
+	g.N = all
+	if err != nil {
+		return err
+	}
+	for _, name := range g.system.forget() {
+		if err := os.RemoveAll(filepath.Join(g.folder(1), "data", name)); err != nil {
+			return err
+		}
+	}
+	for n := 2; n <= g.N; n++ {
+		if err := g.makeFolder(ctx, n); err != nil {
+			return err
+		}
+		if _, err := run(ctx, nil, "cp", "-a", "--reflink=auto", g.folder(1)+"/data/.", g.folder(n)+"/data/"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// folder returns the folder of server n.
+func (g *Group) folder(n int) string { return filepath.Join(g.Dir, fmt.Sprintf("n%d", n)) }
+
+// Address returns where server n listens.
+func (g *Group) Address(n int) string { return address(g.Port + n) }
+
+// PID returns the process id of server n, or 0 if it is down.
+func (g *Group) PID(n int) int { return g.process(n).pid() }
+
+func (g *Group) process(n int) process { return process(filepath.Join(g.folder(n), "pid")) }
+
+// Password returns the password of the user bench, monitor, or one that the kind needs.
+func (g *Group) Password(user string) (string, error) { return password(g.Dir, user) }
+
+// serverUser is the unprivileged user mysql if root calls, else nil: the caller.
+var serverUser = sync.OnceValues(func() (*syscall.Credential, error) {
+	if os.Geteuid() != 0 {
+		return nil, nil
+	}
+	u, err := user.Lookup("mysql")
+	if err != nil {
+		return nil, fmt.Errorf("%w; the package mariadb-server makes it", err)
+	}
+	uid, err := strconv.ParseUint(u.Uid, 10, 32)
+	if err != nil {
+		return nil, err
+	}
+	gid, err := strconv.ParseUint(u.Gid, 10, 32)
+	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, err
+})
+
+// makeFolder makes an empty folder for server n, which belongs to the servers' user.
+func (g *Group) makeFolder(ctx context.Context, n int) error {
+	as, err := serverUser()
+	if err != nil {
+		return err
+	}
+	dir := g.folder(n)
+	if len(dir) > 95 {
+		return fmt.Errorf("%s: the path is too long for a Unix socket", dir)
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		return err
+	}
+	for _, path := range []string{dir, dir + "/data", dir + "/tmp"} {
+		if err := os.Mkdir(path, 0o700); err != nil {
+			return err
+		}
+		if as != nil {
+			if err := os.Chown(path, int(as.Uid), int(as.Gid)); err != nil {
+				return err
+			}
+		}
+	}
+	if _, err := run(ctx, as, "test", "-w", dir+"/data"); err != nil {
+		return fmt.Errorf("the user mysql can't reach %s: a folder above it is closed (chmod 711 opens it for passing through)", dir)
+	}
+	return nil
+}
+
+func (g *Group) configure(n int) error {
+	text, err := g.system.config(n)
+	if err != nil {
+		return err
+	}
+	return writeFile(filepath.Join(g.folder(n), "my.cnf"), text, 0o644)
+}
+
+// launch starts the server program of server n without waiting for it.
+func (g *Group) launch(n int, args ...string) error {
+	as, err := serverUser()
+	if err != nil {
+		return err
+	}
+	log := filepath.Join(g.folder(n), "error.log")
+	f, err := os.OpenFile(log, os.O_CREATE|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	f.Close()
+	p := program{args: args, log: log, user: as, attached: g.attached}
+	if as != nil {
+		p.env = []string{"HOME=/nonexistent"}
+		if err := os.Chown(log, int(as.Uid), int(as.Gid)); err != nil {
+			return err
+		}
+	}
+	return g.process(n).start(p)
+}
+
+// wait waits until a check succeeds. The error has the server's own words if the server
+// ends or takes too long.
+func (g *Group) wait(ctx context.Context, n int, ready func() bool) error {
+	ctx, cancel := context.WithTimeout(ctx, startLimit)
+	defer cancel()
+	gone := false
+	err := poll(ctx, func() bool {
+		gone = g.process(n).pid() == 0
+		return gone || ready()
+	})
+	if err == nil && !gone {
+		return nil
+	}
+	log, _ := os.ReadFile(filepath.Join(g.folder(n), "error.log"))
+	if gone {
+		err = errors.New("did not start")
+	}
+	return fmt.Errorf("server %d: %w; the end of its log:\n%s", n, err, tail(string(log), 15))
+}
+
+func (g *Group) waitUsable(ctx context.Context, n int) error {
+	return g.wait(ctx, n, func() bool { return g.system.usable(ctx, n) })
+}
+
+func (g *Group) waitAll(ctx context.Context) error {
+	for n := 1; n <= g.N; n++ {
+		if err := g.waitUsable(ctx, n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (g *Group) running() (count int) {
+	for n := 1; n <= g.N; n++ {
+		if g.PID(n) != 0 {
+			count++
+		}
+	}
+	return count
+}
+
+// Stop stops all servers; their data stays.
+func (g *Group) Stop(ctx context.Context) error {
+	release, err := lock(ctx, g.Dir)
+	if err != nil {
+		return err
+	}
+	defer release()
+	return g.stopAll()
+}
+
+// stopAll stops server 1, which has the clients, last: leaving members of a cluster hold a
+// writer up.
+func (g *Group) stopAll() (err error) {
+	for n := g.N; n >= 1; n-- {
+		err = errors.Join(err, g.stop(n))
+	}
+	return err
+}
+
+func (g *Group) stop(n int) error {
+	return errors.Join(
+		g.reader(n).stop(2*time.Second),
+		g.process(n).stop(20*time.Second),
+		g.forgetLimit(n))
+}
+
+// reader is the client that holds a read lock on server n (see lag).
+func (g *Group) reader(n int) process { return process(filepath.Join(g.folder(n), "lock.pid")) }
+
+// Status returns a line for each server.
+func (g *Group) Status(ctx context.Context) []string {
+	lines := make([]string, g.N)
+	for i := range lines {
+		n := i + 1
+		p := g.process(n)
+		switch pid := p.pid(); {
+		case pid == 0:
+			lines[i] = fmt.Sprintf("n%d down", n)
+		case p.stopped():
+			lines[i] = fmt.Sprintf("n%d pid %d %s stopped by a signal", n, pid, g.Address(n))
+		default:
+			lines[i] = fmt.Sprintf("n%d pid %d %s %s", n, pid, g.Address(n), g.system.describe(ctx, n))
+		}
+	}
+	return lines
+}
+
+// Kill ends server n as a crash would.
+func (g *Group) Kill(n int) error {
+	if err := g.process(n).signal(syscall.SIGKILL); err != nil {
+		return fmt.Errorf("server %d: %w", n, err)
+	}
+	if !g.process(n).waitEnd(10 * time.Second) {
+		return fmt.Errorf("server %d does not end", n)
+	}
+	return nil
+}
+
+// Pause stops server n as a debugger would; Resume lets it go on.
+func (g *Group) Pause(n int) error { return g.process(n).signal(syscall.SIGSTOP) }
+
+// Resume lets a paused server go on.
+func (g *Group) Resume(n int) error { return g.process(n).signal(syscall.SIGCONT) }
+
+// Rejoin starts server n, which is down, and waits until it takes part again. It returns
+// before the server has everything that it missed.
+func (g *Group) Rejoin(ctx context.Context, n int) error {
+	if g.PID(n) != 0 {
+		return fmt.Errorf("server %d is running", n)
+	}
+	if err := g.stop(n); err != nil { // what it left behind
+		return err
+	}
+	return g.system.start(ctx, n)
+}
+
+// Limit leaves a server, or its appliers where it has some, a percentage of one core.
+func (g *Group) Limit(ctx context.Context, n, percent int) error {
+	if percent < 1 || percent > 99 {
+		return fmt.Errorf("1 to 99 percent of a core expected, not %d", percent)
+	}
+	return g.system.limit(ctx, n, percent)
+}
+
+// Unlimit takes Limit back.
+func (g *Group) Unlimit(ctx context.Context, n int) error { return g.system.unlimit(ctx, n) }
+
+// Lag lets a server fall behind without holding the others.
+func (g *Group) Lag(ctx context.Context, n int) error { return g.system.lag(ctx, n) }
+
+// Unlag takes Lag back.
+func (g *Group) Unlag(ctx context.Context, n int) error { return g.system.unlag(ctx, n) }
+
+// Admin opens connections of the administrator to server n.
+func (g *Group) Admin(n int) (*sql.DB, error) {
+	account, err := adminAccount(g)
+	if err != nil {
+		return nil, err
+	}
+	return sql.Open("mysql", fmt.Sprintf("%s@unix(%s/sock)/?timeout=3s&multiStatements=true", account, g.folder(n)))
+}
+
+// adminAccount is root with a password, or, of MariaDB, whoever calls: the server knows the
+// user by the socket, so no administrator's password exists.
+func adminAccount(g *Group) (string, error) {
+	if g.Kind == MySQL9 || g.Kind == MySQL9Group {
+		secret, err := g.Password("admin")
+		return "root:" + secret, err
+	}
+	me, err := user.Current()
+	if err != nil {
+		return "", err
+	}
+	return me.Username, nil
+}
+
+// Query runs statements on server n as administrator and returns the rows of all results.
+// A server that has been stopped does not answer: the context needs a deadline then.
+func (g *Group) Query(ctx context.Context, n int, statements string) (rows [][]string, err error) {
+	db, err := g.Admin(n)
+	if err != nil {
+		return nil, err
+	}
+	defer db.Close()
+	found, err := db.QueryContext(ctx, statements)
+	if err != nil {
+		return nil, fmt.Errorf("server %d: %w", n, err)
+	}
+	defer found.Close()
+	for {
+		columns, err := found.Columns()
+		if err != nil {
+			return nil, err
+		}
+		for found.Next() {
+			row, cells := make([]sql.NullString, len(columns)), make([]any, len(columns))
+			for i := range row {
+				cells[i] = &row[i]
+			}
+			if err := found.Scan(cells...); err != nil {
+				return nil, err
+			}
+			texts := make([]string, len(row))
+			for i, cell := range row {
+				texts[i] = cell.String
+				if !cell.Valid {
+					texts[i] = "NULL"
+				}
+			}
+			rows = append(rows, texts)
+		}
+		if !found.NextResultSet() {
+			return rows, found.Err()
+		}
+	}
+}
+
+// ask is Query with a limit, for a server that may not answer.
+func (g *Group) ask(ctx context.Context, n int, statements string) ([][]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	return g.Query(ctx, n, statements)
+}
+
+func (g *Group) answers(ctx context.Context, n int) bool {
+	_, err := g.ask(ctx, n, "SELECT 1")
+	return err == nil
+}
+
+// writeSysbenchConfig writes sysbench.cnf: sysbench takes a password from a file only
+// through its whole configuration.
+func (g *Group) writeSysbenchConfig() error {
+	secret, err := g.Password("bench")
+	if err != nil {
+		return err
+	}
+	lines := []string{"db-driver=mysql", "mysql-host=127.0.0.1", fmt.Sprintf("mysql-port=%d", g.Port+1),
+		"mysql-user=bench", "mysql-password=" + secret, "mysql-db=sbtest", ""}
+	return writeFile(filepath.Join(g.Dir, "sysbench.cnf"), strings.Join(lines, "\n"), 0o600)
+}

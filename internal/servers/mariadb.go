@@ -1,0 +1,173 @@
+package servers
+
+import (
+	"context"
+	"fmt"
+	"os/user"
+	"strings"
+	"time"
+)
+
+// mariadb is a MariaDB server alone, or a primary with replicas by GTID.
+type mariadb struct{ *Group }
+
+func (m *mariadb) portsPerServer() int { return 1 }
+
+func (m *mariadb) config(n int) (string, error) {
+	return m.baseConfig(n, "log_bin=bin", "binlog_format=ROW", "binlog_expire_logs_seconds=3600",
+		"gtid_strict_mode=ON", "slave_parallel_threads=0", "skip_slave_start=OFF"), nil
+}
+
+// baseConfig is the configuration of every MariaDB server, with more lines added.
+func (m *mariadb) baseConfig(n int, more ...string) string {
+	node := m.folder(n)
+	lines := []string{
+		"[mariadbd]",
+		"datadir=" + node + "/data",
+		"tmpdir=" + node + "/tmp",
+		"socket=" + node + "/sock",
+		"pid-file=" + node + "/mariadbd.pid",
+		"log-error=" + node + "/error.log",
+		"bind-address=127.0.0.1",
+		fmt.Sprintf("port=%d", m.Port+n),
+		fmt.Sprintf("server-id=%d", n),
+		"skip-name-resolve",
+		"max_connections=200",
+		"innodb_buffer_pool_size=128M",
+		"innodb_log_file_size=64M",
+		"innodb_flush_log_at_trx_commit=2",
+	}
+	return strings.Join(append(lines, more...), "\n") + "\n"
+}
+
+func (m *mariadb) install(ctx context.Context) error {
+	if err := m.installAlone(ctx); err != nil {
+		return err
+	}
+	secret, err := m.Password("replica")
+	if err != nil {
+		return err
+	}
+	// Copies of it begin at the empty position.
+	_, err = m.ask(ctx, 1, fmt.Sprintf(`CREATE USER replica@127.0.0.1 IDENTIFIED BY '%s';
+		GRANT REPLICATION SLAVE ON *.* TO replica@127.0.0.1;
+		RESET MASTER`, secret))
+	if err != nil {
+		return fmt.Errorf("create the replication account: %w", err)
+	}
+	return m.process(1).stop(30 * time.Second)
+}
+
+// installAlone makes the data of server 1, starts it with args added and creates the
+// accounts bench (the benchmark) and monitor (the agent and exporters).
+func (m *mariadb) installAlone(ctx context.Context, args ...string) error {
+	as, err := serverUser()
+	if err != nil {
+		return err
+	}
+	me, err := user.Current()
+	if err != nil {
+		return err
+	}
+	if _, err := run(ctx, as, "mariadb-install-db", "--defaults-file="+m.folder(1)+"/my.cnf", "--skip-test-db",
+		"--skip-name-resolve", "--auth-root-authentication-method=socket", "--auth-root-socket-user="+me.Username); err != nil {
+		return err
+	}
+	if err := m.launch(1, m.command(1, args...)...); err != nil {
+		return err
+	}
+	if err := m.wait(ctx, 1, func() bool { return m.answers(ctx, 1) }); err != nil {
+		return err
+	}
+	bench, err := m.Password("bench")
+	if err != nil {
+		return err
+	}
+	monitor, err := m.Password("monitor")
+	if err != nil {
+		return err
+	}
+	// REPLICA MONITOR shows how far a replica is; PROCESS is for mysqld_exporter.
+	// SHOW GLOBAL STATUS, all that Galera needs, takes no privilege at all.
+	_, err = m.ask(ctx, 1, fmt.Sprintf(`CREATE DATABASE IF NOT EXISTS sbtest;
+		CREATE USER IF NOT EXISTS bench@127.0.0.1 IDENTIFIED BY '%s';
+		GRANT ALL ON sbtest.* TO bench@127.0.0.1;
+		CREATE USER IF NOT EXISTS monitor@127.0.0.1 IDENTIFIED BY '%s' WITH MAX_USER_CONNECTIONS 50;
+		GRANT PROCESS, REPLICA MONITOR, BINLOG MONITOR ON *.* TO monitor@127.0.0.1`, bench, monitor))
+	if err != nil {
+		return fmt.Errorf("create the accounts: %w", err)
+	}
+	return nil
+}
+
+func (m *mariadb) command(n int, args ...string) []string {
+	return append([]string{"mariadbd", "--defaults-file=" + m.folder(n) + "/my.cnf"}, args...)
+}
+
+func (m *mariadb) forget() []string { return nil }
+
+func (m *mariadb) startAll(ctx context.Context) error {
+	for n := 1; n <= m.N; n++ {
+		if err := m.start(ctx, n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (m *mariadb) start(ctx context.Context, n int) error {
+	if err := m.launch(n, m.command(n)...); err != nil {
+		return err
+	}
+	if err := m.waitUsable(ctx, n); err != nil || n == 1 {
+		return err
+	}
+	secret, err := m.Password("replica")
+	if err != nil {
+		return err
+	}
+	_, err = m.ask(ctx, n, fmt.Sprintf(`STOP SLAVE;
+		CHANGE MASTER TO MASTER_HOST = '127.0.0.1', MASTER_PORT = %d, MASTER_USER = 'replica', MASTER_PASSWORD = '%s',
+			MASTER_USE_GTID = slave_pos, MASTER_CONNECT_RETRY = 1;
+		START SLAVE`, m.Port+1, secret))
+	return err
+}
+
+func (m *mariadb) usable(ctx context.Context, n int) bool { return m.answers(ctx, n) }
+
+func (m *mariadb) describe(ctx context.Context, n int) string {
+	if n == 1 {
+		return "primary"
+	}
+	threads, err := m.ask(ctx, n, "SELECT command, state FROM information_schema.processlist WHERE command LIKE 'Slave%'")
+	if err != nil {
+		return err.Error()
+	}
+	text := "replica"
+	for _, t := range threads {
+		text += fmt.Sprintf(", %s: %s", t[0], t[1])
+	}
+	return text
+}
+
+// limit slows only the appliers of a replica, so that it still receives.
+func (m *mariadb) limit(ctx context.Context, n, percent int) error {
+	var threads []string
+	if n > 1 {
+		rows, err := m.ask(ctx, n, "SELECT tid FROM information_schema.processlist WHERE command IN ('Slave_SQL', 'Slave_worker')")
+		if err != nil {
+			return err
+		}
+		for _, row := range rows {
+			threads = append(threads, row[0])
+		}
+	}
+	_, err := m.limitCPU(n, percent, threads)
+	return err
+}
+
+func (m *mariadb) unlimit(_ context.Context, n int) error { return m.unlimitCPU(n) }
+
+func (m *mariadb) lag(ctx context.Context, n int) error { return m.limit(ctx, n, 2) }
+
+func (m *mariadb) unlag(ctx context.Context, n int) error { return m.unlimit(ctx, n) }

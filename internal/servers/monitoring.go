@@ -1,0 +1,272 @@
+package servers
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// Monitoring is Prometheus with the repository's rules, Alertmanager, exporters and the
+// agent for a group of servers, in a folder of their own. DIR/benchwatch.yml is the agent's
+// configuration.
+type Monitoring struct {
+	Dir string
+	// Port is that of Prometheus. Alertmanager, node_exporter, the agent and a Grafana of
+	// our own are on the next four, the mysqld_exporters from Port+6 on.
+	Port int
+
+	attached bool
+}
+
+// MonitoringOptions are how monitoring is started.
+type MonitoringOptions struct {
+	Port     int    // default: a free one
+	Cluster  string // what the agent calls the servers together; may be empty
+	Binary   string // the benchwatch to run
+	Grafana  Grafana
+	Attached bool
+}
+
+// monitoringState is what the folder remembers.
+type monitoringState struct {
+	Kind    Kind   `json:"kind"`
+	Port    int    `json:"port"`
+	Grafana string `json:"grafana,omitempty"` // URL of one that is not ours
+	Filled  bool   `json:"filled,omitempty"`  // and has our dashboards
+}
+
+const monitoring Kind = "monitoring"
+
+// StartMonitoring starts all of it for a group of servers.
+func StartMonitoring(ctx context.Context, dir string, g *Group, o MonitoringOptions) (_ *Monitoring, err error) {
+	if dir, err = filepath.Abs(dir); err != nil {
+		return nil, err
+	}
+	release, err := claim(ctx, dir)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	state := monitoringState{Kind: monitoring, Port: o.Port, Grafana: o.Grafana.URL}
+	if state.Port == 0 {
+		base, err := FreePorts(6 + g.N)
+		if err != nil {
+			return nil, err
+		}
+		state.Port = base + 1
+	}
+	if err := writeState(dir, state); err != nil {
+		return nil, err
+	}
+	m := &Monitoring{Dir: dir, Port: state.Port, attached: o.Attached}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, m.stopAll())
+		}
+	}()
+	if err := m.configure(g, o); err != nil {
+		return nil, err
+	}
+	if err := m.daemon(ctx, "node_exporter", m.port(2), "/", "prometheus-node-exporter", "--log.level=warn"); err != nil {
+		return nil, err
+	}
+	for n := 1; n <= g.N; n++ {
+		if err := m.exporter(ctx, g, n); err != nil {
+			return nil, err
+		}
+	}
+	if err := m.daemon(ctx, "alertmanager", m.port(1), "/-/ready", "prometheus-alertmanager", "--config.file="+dir+"/alerts/alertmanager.yml",
+		"--storage.path="+dir+"/alertmanager", "--cluster.listen-address=", "--log.level=warn"); err != nil {
+		return nil, err
+	}
+	if err := m.daemon(ctx, "agent", m.port(3), "/-/ready", o.Binary, "agent", "--config.file="+dir+"/benchwatch.yml"); err != nil {
+		return nil, err
+	}
+	if err := m.daemon(ctx, "prometheus", m.port(0), "/-/ready", "prometheus", "--config.file="+dir+"/prometheus/prometheus.yml",
+		"--storage.tsdb.path="+dir+"/prometheus/data", "--log.level=warn"); err != nil {
+		return nil, err
+	}
+	if o.Grafana.own {
+		if err := m.startGrafana(ctx, &o.Grafana); err != nil {
+			return nil, err
+		}
+	}
+	if !o.Grafana.Fill {
+		return m, nil
+	}
+	state.Filled = !o.Grafana.own
+	return m, errors.Join(writeState(dir, state), m.fillGrafana(ctx, o.Grafana))
+}
+
+// OpenMonitoring returns the monitoring that a folder holds.
+func OpenMonitoring(dir string) (*Monitoring, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, err
+	}
+	var state monitoringState
+	if err := readState(dir, &state); err != nil {
+		return nil, err
+	}
+	if state.Kind != monitoring {
+		return nil, fmt.Errorf("%s holds no monitoring", dir)
+	}
+	return &Monitoring{Dir: dir, Port: state.Port}, nil
+}
+
+func (m *Monitoring) port(i int) string { return address(m.Port + i) }
+
+// Prometheus returns where Prometheus listens.
+func (m *Monitoring) Prometheus() string { return m.port(0) }
+
+// Agent returns where the agent listens.
+func (m *Monitoring) Agent() string { return m.port(3) }
+
+// Status returns a line for each program: its name and URL.
+func (m *Monitoring) Status() (lines []string) {
+	for i, name := range []string{"prometheus", "alertmanager", "node_exporter", "agent", "grafana"} {
+		if m.process(name).pid() != 0 {
+			lines = append(lines, fmt.Sprintf("%s http://%s/", name, m.port(i)))
+		}
+	}
+	return lines
+}
+
+func (m *Monitoring) process(name string) process { return process(filepath.Join(m.Dir, name+".pid")) }
+
+// daemon starts a program and waits until a path of it answers.
+func (m *Monitoring) daemon(ctx context.Context, name, address, path string, args ...string) error {
+	return m.daemonWith(ctx, name, address, path, nil, append(args, "--web.listen-address="+address)...)
+}
+
+func (m *Monitoring) daemonWith(ctx context.Context, name, address, path string, env []string, args ...string) error {
+	log := filepath.Join(m.Dir, name+".log")
+	p := m.process(name)
+	if err := p.start(program{args: args, env: env, log: log, attached: m.attached}); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	gone := false
+	err := poll(ctx, func() bool {
+		gone = p.pid() == 0
+		return gone || answers(ctx, "http://"+address+path)
+	})
+	if err == nil && !gone {
+		return nil
+	}
+	text, _ := os.ReadFile(log)
+	return fmt.Errorf("%s does not answer at %s:\n%s", name, address, tail(string(text), 10))
+}
+
+func answers(ctx context.Context, url string) bool {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return false
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return false
+	}
+	res.Body.Close()
+	return res.StatusCode == http.StatusOK
+}
+
+// configure writes the repository's own configuration with this folder's ports.
+func (m *Monitoring) configure(g *Group, o MonitoringOptions) error {
+	root, err := Repository()
+	if err != nil {
+		return err
+	}
+	for from, to := range map[string]string{"prometheus/rules": "prometheus/rules", "alerts": "alerts"} {
+		to = filepath.Join(m.Dir, to)
+		if err := errors.Join(os.RemoveAll(to), os.CopyFS(to, os.DirFS(filepath.Join(root, from)))); err != nil {
+			return err
+		}
+	}
+	var exporters []string
+	for n := 1; n <= g.N; n++ {
+		exporters = append(exporters, fmt.Sprintf("%q", m.port(5+n)))
+	}
+	ports := strings.NewReplacer("127.0.0.1:9838", m.port(3), "127.0.0.1:9100", m.port(2),
+		`"127.0.0.1:9104"`, strings.Join(exporters, ", "), "127.0.0.1:9093", m.port(1), "127.0.0.1:9090", m.port(0))
+	for _, file := range []string{"prometheus/prometheus.yml", "alerts/alertmanager.yml"} {
+		text, err := os.ReadFile(filepath.Join(root, file))
+		if err != nil {
+			return err
+		}
+		if err := writeFile(filepath.Join(m.Dir, file), ports.Replace(string(text)), 0o644); err != nil {
+			return err
+		}
+	}
+	// With it, Alertmanager may hand firing alerts to the agent, which marks them on the run.
+	if err := writeFile(m.Dir+"/alerts/webhook_token", rand.Text()+"\n", 0o600); err != nil {
+		return err
+	}
+	if o.Grafana.own {
+		o.Grafana.URL = "http://" + m.port(4)
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "data_dir: %s/data\nsample_interval: 1s\ntargets:\n", m.Dir)
+	for n := 1; n <= g.N; n++ {
+		fmt.Fprintf(&b, "  - {name: n%d, engine: mysql, cluster: '%s', address: '%s', user: monitor, password_file: %s/monitor.password}\n",
+			n, o.Cluster, g.Address(n), g.Dir)
+	}
+	fmt.Fprintf(&b, "webhook_token_file: %s/alerts/webhook_token\nprometheus:\n  url: http://%s\n", m.Dir, m.port(0))
+	if o.Grafana.URL != "" {
+		fmt.Fprintf(&b, "grafana:\n  url: %s\n  token_file: %s\n", o.Grafana.URL, m.grafanaToken())
+		if err := writeFile(m.grafanaToken(), o.Grafana.Token+"\n", 0o600); err != nil {
+			return err
+		}
+	}
+	return writeFile(m.Dir+"/benchwatch.yml", b.String(), 0o644)
+}
+
+// exporter starts a mysqld_exporter for server n: Debian's version observes one server.
+func (m *Monitoring) exporter(ctx context.Context, g *Group, n int) error {
+	name := fmt.Sprintf("mysqld_exporter-n%d", n)
+	config := filepath.Join(m.Dir, name+".cnf")
+	if err := WriteExporterConfig(config, g, n); err != nil {
+		return err
+	}
+	return m.daemon(ctx, name, m.port(5+n), "/", "prometheus-mysqld-exporter", "--config.my-cnf="+config, "--log.level=warn")
+}
+
+// WriteExporterConfig writes what mysqld_exporter needs to connect to server n.
+func WriteExporterConfig(file string, g *Group, n int) error {
+	secret, err := g.Password("monitor")
+	if err != nil {
+		return err
+	}
+	return writeFile(file, fmt.Sprintf("[client]\nhost=127.0.0.1\nport=%d\nuser=monitor\npassword=%s\n", g.Port+n, secret), 0o600)
+}
+
+// StopAgent stops the agent alone.
+func (m *Monitoring) StopAgent() error { return m.process("agent").stop(10 * time.Second) }
+
+// Stop stops all of it and takes back what a Grafana that is not ours was given, but for
+// the markers. The data stays.
+func (m *Monitoring) Stop(ctx context.Context) error {
+	release, err := lock(ctx, m.Dir)
+	if err != nil {
+		return err
+	}
+	defer release()
+	return errors.Join(m.emptyGrafana(ctx), m.stopAll())
+}
+
+func (m *Monitoring) stopAll() (err error) {
+	files, err := filepath.Glob(filepath.Join(m.Dir, "*.pid"))
+	for _, file := range files {
+		err = errors.Join(err, process(file).stop(10*time.Second))
+	}
+	return err
+}
