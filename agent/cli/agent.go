@@ -18,7 +18,8 @@ import (
 )
 
 func addAgent(app *kingpin.Application) (string, action) {
-	cmd := app.Command("agent", "Watch runs, log files and servers, and serve metrics, until ended by a signal. SIGHUP reads the configuration again.")
+	cmd := addCommand(app, "agent", "Follow runs and log files, sample the targets and serve metrics until a signal ends it; SIGHUP reloads the configuration.",
+		"benchwatch agent --config.file=/etc/benchwatch/benchwatch.yml")
 	o := addObserving(cmd, "info")
 	return cmd.FullCommand(), func(s Streams) error { return runAgent(s, o) }
 }

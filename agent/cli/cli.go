@@ -1,10 +1,9 @@
-// Package cli is benchwatch's command line, one file a command.
+// Package cli is the command line of benchwatch, one file per command.
 //
-// Rules for what a person sees: results go to standard output, everything else
-// to standard error; an error is one line, lower case, `benchwatch: ` in front,
-// and a second line `hint: …` where there is something to do. Usage errors
-// exit with 2, others with 1; `run` exits as the benchmark tool did, with 125
-// to 127 for its own failures, as env and timeout do.
+// Results go to standard output, everything else to standard error. An error is
+// one line, lower case, that begins with "benchwatch: "; a second line
+// "hint: …" names what the user can do about it. exitStatuses lists the exit
+// statuses.
 package cli
 
 import (
@@ -12,24 +11,25 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/alecthomas/kingpin/v2"
 	"github.com/prometheus/common/version"
 )
 
-// Streams are where a command reads and writes.
+// Streams are the standard streams of a command.
 type Streams struct {
 	In  io.Reader
 	Out io.Writer
 	Err io.Writer
 }
 
-// action is what a command does once its flags are parsed.
+// action runs a command after its flags were parsed.
 type action func(Streams) error
 
-// commands in the order of the usage text. Each adds its command and flags to
-// the application and returns the command's name and what it does.
+// commands in the order of the help text. Each function adds its command and
+// flags to the application and returns the name of the command and its action.
 var commands = []func(*kingpin.Application) (string, action){
 	addRun,
 	addAgent,
@@ -44,6 +44,29 @@ var commands = []func(*kingpin.Application) (string, action){
 	addCompare,
 	addExport,
 	addSweep,
+}
+
+// Exit statuses. Those of `run` for its own failures are the ones of env and
+// timeout.
+const (
+	exitFailure     = 1
+	exitUsage       = 2
+	exitOwnFailure  = 125
+	exitCantRun     = 126
+	exitNotFound    = 127
+	exitInterrupted = 130
+)
+
+// exitStatuses documents the exit statuses.
+var exitStatuses = []struct{ status, meaning string }{
+	{"0", "Success. `run`: the tool exited with 0"},
+	{strconv.Itoa(exitFailure), "The command failed. `health`: the agent is not healthy. `sweep`: a step failed. `runs`: a run is damaged"},
+	{strconv.Itoa(exitUsage), "The command line is wrong"},
+	{strconv.Itoa(exitOwnFailure), "`run`: benchwatch failed before it started the tool"},
+	{strconv.Itoa(exitCantRun), "`run` and `sweep`: the tool can't be executed"},
+	{strconv.Itoa(exitNotFound), "`run` and `sweep`: the tool was not found"},
+	{strconv.Itoa(exitInterrupted), "`sweep`: interrupted by a signal; `--resume` continues it"},
+	{"other", "`run`: the exit status of the tool; 128 + N if signal N ended it"},
 }
 
 // exitError is an error that asks for an exit status, with a hint if there is
@@ -65,34 +88,56 @@ func (e *exitError) Unwrap() error { return e.Err }
 
 // withHint adds to err what the user can do about it.
 func withHint(err error, hint string) error {
-	return &exitError{Status: 1, Err: err, Hint: hint}
+	return &exitError{Status: exitFailure, Err: err, Hint: hint}
+}
+
+// commander is the application or a command with subcommands.
+type commander interface {
+	Command(name, help string) *kingpin.CmdClause
+}
+
+// addCommand adds a command. help is one sentence, example a command line.
+func addCommand(to commander, name, help, example string) *kingpin.CmdClause {
+	return to.Command(name, help).HelpLong(example)
+}
+
+// usageTemplate is kingpin's with the example of the command.
+var usageTemplate = strings.Replace(kingpin.DefaultUsageTemplate, "Flags:\n", "{{with .Context.SelectedCommand}}{{with .HelpLong}}Example:\n  {{.}}\n\n{{end}}{{end}}Flags:\n", 1)
+
+// newApplication returns the application with all commands.
+func newApplication() (*kingpin.Application, map[string]action) {
+	app := kingpin.New("benchwatch", "Follow database benchmarks: read the output of the tool, sample the databases, serve both to Prometheus.")
+	app.Version(version.Print("benchwatch"))
+	app.HelpFlag.Short('h')
+	app.HelpFlag.Help("Show this help (--help-long: of all commands, --help-man: as a man page)")
+	app.VersionFlag.Help("Show the version")
+	app.UsageTemplate(usageTemplate)
+	actions := map[string]action{}
+	for _, add := range commands {
+		name, do := add(app)
+		actions[name] = do
+	}
+	return app, actions
 }
 
 // Main runs the command line and returns the exit status.
 func Main(args []string, s Streams) int {
-	app := kingpin.New("benchwatch", "Watches database benchmark runs: follows the tool's output, samples the databases, exposes both to Prometheus.")
-	app.Version(version.Print("benchwatch"))
-	app.HelpFlag.Short('h')
+	app, actions := newApplication()
 	app.UsageWriter(s.Out)
 	app.ErrorWriter(s.Err)
 	if len(args) == 0 {
-		return fail(s, &exitError{Status: 2, Err: errors.New("no command given"), Hint: "see benchwatch --help"})
+		return fail(s, &exitError{Status: exitUsage, Err: errors.New("no command given"), Hint: "see benchwatch --help"})
 	}
 	exited := -1
 	app.Terminate(func(status int) {
 		if exited < 0 {
 			exited = status
 		}
-		// kingpin means that we are gone by now, and would go on with the usage.
+		// kingpin expects that this function does not return, and would print the usage again.
 		app.UsageWriter(io.Discard)
 		app.ErrorWriter(io.Discard)
 	})
 
-	actions := map[string]action{}
-	for _, add := range commands {
-		name, do := add(app)
-		actions[name] = do
-	}
 	name, err := app.Parse(standardInput(args))
 	if exited >= 0 { // --help and --version end here
 		return exited
@@ -103,8 +148,8 @@ func Main(args []string, s Streams) int {
 	return fail(s, actions[name](s))
 }
 
-// standardInput puts -- in front of a last argument "-", of which kingpin would
-// make an empty one.
+// standardInput inserts -- before a last argument "-", which kingpin would
+// turn into an empty one.
 func standardInput(args []string) []string {
 	last := len(args) - 1
 	if args[last] != "-" || slices.Contains(args[:last], "--") {
@@ -113,13 +158,13 @@ func standardInput(args []string) []string {
 	return append(slices.Clone(args[:last]), "--", "-")
 }
 
-// usageError says what is wrong with the command line in one line.
+// usageError returns the error for a command line that kingpin refuses.
 func usageError(err error, args []string) error {
 	hint := "see benchwatch --help"
 	if args[0] == "run" && strings.HasPrefix(err.Error(), "unknown") {
-		hint = "put -- in front of the benchmark's command: benchwatch run -- sysbench … run"
+		hint = "put -- before the command of the benchmark: benchwatch run -- sysbench … run"
 	}
-	return &exitError{Status: 2, Err: err, Hint: hint}
+	return &exitError{Status: exitUsage, Err: err, Hint: hint}
 }
 
 // fail prints err, if any, and returns the exit status for it.
@@ -129,7 +174,7 @@ func fail(s Streams, err error) int {
 	}
 	var exit *exitError
 	if !errors.As(err, &exit) {
-		exit = &exitError{Status: 1, Err: err}
+		exit = &exitError{Status: exitFailure, Err: err}
 	}
 	if exit.Err != nil {
 		fmt.Fprintf(s.Err, "benchwatch: %s\n", strings.ReplaceAll(err.Error(), "\n", " "))

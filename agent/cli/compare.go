@@ -28,10 +28,11 @@ type compareCommand struct {
 }
 
 func addCompare(app *kingpin.Application) (string, action) {
-	cmd := app.Command("compare", "Compare runs, or groups of runs: benchwatch compare via=direct via=atlas.")
+	cmd := addCommand(app, "compare", "Compare runs or groups of runs.",
+		"benchwatch compare via=direct via=atlas")
 	r := &compareCommand{}
-	r.specs = cmd.Arg("GROUP", "A run's id, several with commas between, or all runs with labels k=v[,k=v]; the first group is what the others are compared with.").Required().Strings()
-	r.format = cmd.Flag("format", "text, markdown, csv, json or html.").Default("text").Enum("text", "markdown", "csv", "json", "html")
+	r.specs = cmd.Arg("GROUP", "Id of a run, several ids with commas, or labels k=v[,k=v] of runs; the first group is the baseline").Required().Strings()
+	r.format = cmd.Flag("format", "Format of the comparison: text, markdown, csv, json or html").Default("text").Enum("text", "markdown", "csv", "json", "html")
 	r.output = addOutput(cmd)
 	r.store = addStore(cmd)
 	return cmd.FullCommand(), func(s Streams) error {
@@ -42,7 +43,7 @@ func addCompare(app *kingpin.Application) (string, action) {
 
 func (r *compareCommand) run() error {
 	if len(*r.specs) < 2 {
-		return &exitError{Status: 2, Err: errors.New("two runs or groups are needed"), Hint: "benchwatch compare via=direct via=atlas"}
+		return &exitError{Status: exitUsage, Err: errors.New("two runs or groups are needed"), Hint: "benchwatch compare via=direct via=atlas"}
 	}
 	if err := r.load(); err != nil {
 		return err
@@ -99,7 +100,7 @@ func (r *compareCommand) group(spec string) ([]rundir.Directory, []string, error
 	for part := range strings.SplitSeq(spec, ",") {
 		name, value, ok := strings.Cut(part, "=")
 		if !ok || name == "" {
-			return nil, nil, &exitError{Status: 2, Err: fmt.Errorf("group %q is not k=v[,k=v]", spec), Hint: "benchwatch compare via=direct,threads=16 via=atlas,threads=16"}
+			return nil, nil, &exitError{Status: exitUsage, Err: fmt.Errorf("group %q is not k=v[,k=v]", spec), Hint: "benchwatch compare via=direct,threads=16 via=atlas,threads=16"}
 		}
 		labels[name] = value
 		names = append(names, name)

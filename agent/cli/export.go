@@ -29,11 +29,12 @@ type exportCommand struct {
 }
 
 func addExport(app *kingpin.Application) (string, action) {
-	cmd := app.Command("export", "Write all that was recorded of runs, with true timestamps: for Prometheus (see scripts/backfill.sh), a spreadsheet or a program.")
+	cmd := addCommand(app, "export", "Export everything that was recorded of runs with its timestamps: for Prometheus (see scripts/backfill.sh), a spreadsheet or a program.",
+		"benchwatch export last --format=csv --output=run.csv")
 	r := &exportCommand{}
-	r.names = cmd.Arg("RUN|LOGFILE", "Id of a run, the beginning of one, last, or an old log; repeatable.").Required().Strings()
-	r.format = cmd.Flag("format", "openmetrics, csv or json (an object a line).").Default("openmetrics").Enum("openmetrics", "csv", "json")
-	r.servers = cmd.Flag("servers", "With csv: the servers' samples in place of the tool's intervals.").Bool()
+	r.names = cmd.Arg("RUN|LOGFILE", "Id of a run, the beginning of one, last, or a log file").Required().Strings()
+	r.format = cmd.Flag("format", "Format of the export: openmetrics, csv or json (one object per line)").Default("openmetrics").Enum("openmetrics", "csv", "json")
+	r.servers = cmd.Flag("servers", "With --format=csv, export the samples of the servers instead of the intervals of the tool").Bool()
 	r.logOptions = addLogOptions(cmd)
 	r.output = addOutput(cmd)
 	r.store = addStore(cmd)
@@ -51,7 +52,7 @@ func (r *exportCommand) run() error {
 		return err
 	}
 	if *r.servers && *r.format != "csv" {
-		return &exitError{Status: 2, Err: errors.New("--servers is for --format=csv: the other formats hold both"), Hint: "leave it out"}
+		return &exitError{Status: exitUsage, Err: errors.New("--servers is for --format=csv: the other formats hold both"), Hint: "leave it out"}
 	}
 	if err := r.output.check(); err != nil {
 		return err

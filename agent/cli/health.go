@@ -20,17 +20,18 @@ type healthCommand struct {
 }
 
 func addHealth(app *kingpin.Application) (string, action) {
-	cmd := app.Command("health", "Ask a running agent whether it is healthy: exit status 0 if so, else 1. For health checks of containers.")
+	cmd := addCommand(app, "health", "Check that an agent is healthy, for health checks of containers: exits with 0 if it is, else with 1.",
+		"benchwatch health --address=127.0.0.1:9838")
 	h := &healthCommand{}
-	h.address = cmd.Flag("address", "Where the agent listens: HOST:PORT or a URL.").Default("127.0.0.1:9838").String()
-	h.timeout = cmd.Flag("timeout", "How long to wait for the answer.").Default("3s").Duration()
+	h.address = cmd.Flag("address", "Address of the agent: host:port or a URL").Default("127.0.0.1:9838").String()
+	h.timeout = cmd.Flag("timeout", "Wait at most this long for the answer").Default("3s").Duration()
 	return cmd.FullCommand(), h.run
 }
 
 func (h *healthCommand) run(Streams) error {
 	target, err := healthURL(*h.address)
 	if err != nil {
-		return &exitError{Status: 2, Err: err, Hint: "use --address=127.0.0.1:9838"}
+		return &exitError{Status: exitUsage, Err: err, Hint: "use --address=127.0.0.1:9838"}
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), *h.timeout)
 	defer cancel()

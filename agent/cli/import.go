@@ -33,26 +33,26 @@ type logOptions struct {
 
 func addLogOptions(cmd *kingpin.CmdClause) *logOptions {
 	o := &logOptions{labels: map[string]string{}}
-	o.tool = cmd.Flag("tool", "The tool that wrote a log; default: recognised from the content.").PlaceHolder("NAME").String()
-	o.start = cmd.Flag("start", "When the first run in a log began: 2026-11-21T14:03:00Z, 14:03 …; default: times in the log, else the file's last change less the runs' length.").PlaceHolder("TIME").String()
-	cmd.Flag("label", "Label k=v of a log's runs; repeatable.").PlaceHolder("K=V").StringMapVar(&o.labels)
-	o.title = cmd.Flag("title", "Name of a log's runs; default: file and threads.").String()
+	o.tool = cmd.Flag("tool", "Tool that wrote the logs (default: recognised from the content)").PlaceHolder("NAME").String()
+	o.start = cmd.Flag("start", "Start of the first run in the log, such as 2026-11-21T14:03:00Z or 14:03 (default: times in the log, else the modification time of the file minus the duration of its runs)").PlaceHolder("TIME").String()
+	cmd.Flag("label", "Label of the runs in a log; repeatable").PlaceHolder("K=V").StringMapVar(&o.labels)
+	o.title = cmd.Flag("title", "Title of the runs in a log (default: file name and threads)").String()
 	return o
 }
 
 func (o *logOptions) check(tools tool.Set) error {
 	if err := rundir.CheckLabels(o.labels); err != nil {
-		return &exitError{Status: 2, Err: err}
+		return &exitError{Status: exitUsage, Err: err}
 	}
 	if *o.tool != "" && tools.ByName(*o.tool) == nil {
-		return &exitError{Status: 2, Err: fmt.Errorf("unknown tool %q", *o.tool), Hint: "known are " + tools.Names()}
+		return unknownTool(*o.tool, tools)
 	}
 	if *o.start == "" {
 		return nil
 	}
 	var err error
 	if o.began, err = parseTime(*o.start, time.Now()); err != nil {
-		return &exitError{Status: 2, Err: fmt.Errorf("--start %s is not a time", *o.start), Hint: "use 2026-11-21T14:03:00Z, 14:03 or -2h"}
+		return &exitError{Status: exitUsage, Err: fmt.Errorf("--start %s is not a time", *o.start), Hint: "use 2026-11-21T14:03:00Z, 14:03 or -2h"}
 	}
 	return nil
 }
@@ -65,9 +65,10 @@ type importCommand struct {
 }
 
 func addRunsImport(app *kingpin.Application) (string, action) {
-	cmd := app.GetCommand("runs").Command("import", "Make runs of old logs. Each run in a log becomes one, with its bytes copied.")
+	cmd := addCommand(app.GetCommand("runs"), "import", "Import logs of earlier benchmarks: each run in a log becomes a run directory with a copy of its bytes.",
+		"benchwatch runs import --tool=sysbench old/*.log")
 	r := &importCommand{}
-	r.files = cmd.Arg("LOGFILE", "What a benchmark tool printed, one run or many behind each other.").Required().Strings()
+	r.files = cmd.Arg("LOGFILE", "Output of a benchmark tool with one or more runs").Required().Strings()
 	r.logOptions = addLogOptions(cmd)
 	r.store = addStore(cmd)
 	return cmd.FullCommand(), r.run
@@ -81,7 +82,7 @@ func (r *importCommand) run(s Streams) error {
 		return err
 	}
 	if *r.start != "" && len(*r.files) > 1 {
-		return &exitError{Status: 2, Err: errors.New("--start is one time for one log"), Hint: "import the logs one by one"}
+		return &exitError{Status: exitUsage, Err: errors.New("--start is one time for one log"), Hint: "import the logs one by one"}
 	}
 	var failed []error
 	for _, file := range *r.files {
@@ -251,7 +252,7 @@ func recognise(tools tool.Set, path, name string) (*tool.Tool, error) {
 		if t := tools.ByName(name); t != nil {
 			return t, nil
 		}
-		return nil, &exitError{Status: 2, Err: fmt.Errorf("unknown tool %q", name), Hint: "known are " + tools.Names()}
+		return nil, unknownTool(name, tools)
 	}
 	f, err := os.Open(path)
 	if err != nil {

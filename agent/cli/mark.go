@@ -27,12 +27,13 @@ type markCommand struct {
 }
 
 func addMark(app *kingpin.Application) (string, action) {
-	cmd := app.Command("mark", `Put a point on the time axis of the runs that go on: benchwatch mark "set gcs.fc_limit=1000".`)
+	cmd := addCommand(app, "mark", "Put a marker on the time axis of the active runs.",
+		`benchwatch mark "set gcs.fc_limit=1000"`)
 	m := &markCommand{tags: map[string]string{}}
-	m.text = cmd.Arg("text", "What happened.").Required().String()
-	m.runs = cmd.Flag("run", "Id of the run to mark, also of one that has ended; repeatable. Default: all that go on, and without any, the time axis itself.").PlaceHolder("ID").Strings()
-	cmd.Flag("tag", "Tag k=v of the point; repeatable.").PlaceHolder("K=V").StringMapVar(&m.tags)
-	m.at = cmd.Flag("at", "When it happened: 2026-11-21T14:03:00Z, 14:03 or 14:03:20 (the last one, local time), or -90s (so long ago). Default: now.").PlaceHolder("TIME").String()
+	m.text = cmd.Arg("text", "What happened").Required().String()
+	m.runs = cmd.Flag("run", "Id of the run to mark, active or ended; repeatable (default: all active runs, else the time axis itself)").PlaceHolder("ID").Strings()
+	cmd.Flag("tag", "Tag of the marker; repeatable").PlaceHolder("K=V").StringMapVar(&m.tags)
+	m.at = cmd.Flag("at", "When it happened: 2026-11-21T14:03:00Z, the last 14:03 or 14:03:20 local time, or -90s for 90 seconds ago (default: now)").PlaceHolder("TIME").String()
 	m.store = addStore(cmd)
 	return cmd.FullCommand(), m.run
 }
@@ -41,10 +42,10 @@ func (m *markCommand) run(s Streams) error {
 	now := time.Now()
 	at, err := parseTime(*m.at, now)
 	if err != nil {
-		return &exitError{Status: 2, Err: err, Hint: "use 2026-11-21T14:03:00Z, 14:03, 14:03:20 or -90s"}
+		return &exitError{Status: exitUsage, Err: err, Hint: "use 2026-11-21T14:03:00Z, 14:03, 14:03:20 or -90s"}
 	}
 	if strings.TrimSpace(*m.text) == "" {
-		return &exitError{Status: 2, Err: errors.New("the text of the mark is empty"), Hint: `benchwatch mark "set gcs.fc_limit=1000"`}
+		return &exitError{Status: exitUsage, Err: errors.New("the text of the mark is empty"), Hint: `benchwatch mark "set gcs.fc_limit=1000"`}
 	}
 	if err := m.open(); err != nil {
 		return err

@@ -10,10 +10,8 @@ import (
 	"time"
 
 	"github.com/alecthomas/kingpin/v2"
-	"github.com/prometheus/common/promslog"
 	"github.com/prometheus/exporter-toolkit/web"
 
-	"github.com/benchwatch/benchwatch/agent/config"
 	"github.com/benchwatch/benchwatch/agent/observer"
 )
 
@@ -25,51 +23,25 @@ const (
 	shutdownTime = 5 * time.Second
 )
 
-// observing are the flags that `run` and `agent` share.
+// observing are the flags of the commands that serve metrics.
 type observing struct {
-	configFile *string
-	dataDir    *string
-	addresses  *[]string
-	webConfig  *string
-	logLevel   *string
-	logFormat  *string
+	dataFlags
+	logFlags
+	addresses *[]string
+	webConfig *string
 }
 
 func addObserving(cmd *kingpin.CmdClause, logLevel string) *observing {
 	return &observing{
-		configFile: cmd.Flag("config.file", "benchwatch.yml: targets, logs, Grafana.").PlaceHolder("FILE").String(),
-		dataDir:    cmd.Flag("data-dir", "Where runs are kept; overrides data_dir of the configuration.").PlaceHolder("DIR").String(),
-		addresses:  cmd.Flag("web.listen-address", fmt.Sprintf("Address to serve on; repeatable. Default 127.0.0.1:%d.", defaultPort)).PlaceHolder("ADDR").Strings(),
-		webConfig:  cmd.Flag("web.config.file", "TLS and basic authentication, as for every exporter.").PlaceHolder("FILE").String(),
-		logLevel:   cmd.Flag("log.level", "debug, info, warn or error.").Default(logLevel).Enum("debug", "info", "warn", "error"),
-		logFormat:  cmd.Flag("log.format", "logfmt or json.").Default("logfmt").Enum("logfmt", "json"),
+		dataFlags: addDataFlags(cmd),
+		logFlags:  addLogFlags(cmd, logLevel),
+		addresses: cmd.Flag("web.listen-address", fmt.Sprintf("Address to serve metrics and the live page on; repeatable (default 127.0.0.1:%d)", defaultPort)).PlaceHolder("ADDR").Strings(),
+		webConfig: cmd.Flag("web.config.file", "File that enables TLS or authentication, in the format of the Prometheus exporters").PlaceHolder("FILE").String(),
 	}
 }
 
-func (o *observing) logger(s Streams) *slog.Logger {
-	c := &promslog.Config{Level: promslog.NewLevel(), Format: promslog.NewFormat(), Writer: s.Err}
-	_ = c.Level.Set(*o.logLevel) // kingpin has checked both
-	_ = c.Format.Set(*o.logFormat)
-	return promslog.New(c)
-}
-
-// load reads the configuration, or takes the defaults if none is named.
-func (o *observing) load() (*config.Config, error) {
-	c := config.Default()
-	if *o.configFile != "" {
-		var err error
-		if c, err = config.Load(*o.configFile); err != nil {
-			return nil, err
-		}
-	}
-	if *o.dataDir != "" {
-		c.DataDir = *o.dataDir
-	}
-	return c, nil
-}
-
-// listen opens the addresses asked for. Without any it tries the default port
-// and, if others may be taken instead, the ones behind it.
+// listen opens the addresses of --web.listen-address. Without the flag it opens
+// the default port or, if others is set, the next free one.
 func (o *observing) listen(others bool) ([]net.Listener, error) {
 	if err := web.Validate(*o.webConfig); err != nil {
 		return nil, fmt.Errorf("web configuration: %w", err)

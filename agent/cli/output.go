@@ -14,7 +14,7 @@ import (
 type output struct{ file *string }
 
 func addOutput(cmd *kingpin.CmdClause) output {
-	return output{cmd.Flag("output", "File to write; default: standard output. It appears whole or not at all.").Short('o').PlaceHolder("FILE").String()}
+	return output{cmd.Flag("output", "File to write, replaced only when it is complete (default: standard output)").Short('o').PlaceHolder("FILE").String()}
 }
 
 // check tells whether the file can be written at all, before the work is done.

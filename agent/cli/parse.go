@@ -9,7 +9,6 @@ import (
 
 	"github.com/alecthomas/kingpin/v2"
 
-	"github.com/benchwatch/benchwatch/agent/config"
 	"github.com/benchwatch/benchwatch/agent/follow"
 	"github.com/benchwatch/benchwatch/agent/tool"
 )
@@ -21,17 +20,15 @@ const autoTool = "auto"
 const sniffed = 64 << 10
 
 func addParse(app *kingpin.Application) (string, action) {
-	cmd := app.Command("parse", "Print what a benchmark tool's output says, one JSON object a line.")
-	name := cmd.Flag("tool", "The tool that wrote it; auto: recognise it from its first 64 KiB.").Default(autoTool).PlaceHolder("NAME").String()
-	file := cmd.Arg("FILE", "The tool's output; - or nothing: standard input.").Default("-").String()
-	configFile := cmd.Flag("config.file", "benchwatch.yml, for its tools.").PlaceHolder("FILE").String()
+	cmd := addCommand(app, "parse", "Parse the output of a benchmark tool and print one JSON object per line.",
+		"benchwatch parse sysbench.log")
+	name := cmd.Flag("tool", "Tool that wrote the output, or auto to recognise it from the first 64 KiB").Default(autoTool).PlaceHolder("NAME").String()
+	file := cmd.Arg("FILE", "Output of the tool, - for standard input").Default("-").String()
+	flags := addConfigFlags(cmd)
 	return cmd.FullCommand(), func(s Streams) error {
-		c := config.Default()
-		if *configFile != "" {
-			var err error
-			if c, err = config.Load(*configFile); err != nil {
-				return err
-			}
+		c, err := flags.load()
+		if err != nil {
+			return err
 		}
 		return parse(s, c.ToolSet(), *name, *file)
 	}
@@ -41,7 +38,7 @@ func parse(s Streams, tools tool.Set, name, file string) error {
 	var t *tool.Tool
 	if name != autoTool {
 		if t = tools.ByName(name); t == nil {
-			return &exitError{Status: 2, Err: fmt.Errorf("unknown tool %q", name), Hint: "known are " + tools.Names() + ", or auto"}
+			return unknownTool(name, tools)
 		}
 	}
 	in, label := s.In, "standard input"

@@ -21,10 +21,11 @@ type reportCommand struct {
 }
 
 func addReport(app *kingpin.Application) (string, action) {
-	cmd := app.Command("report", "Write a document about runs: one self-contained HTML file, or the tables one would paste.")
+	cmd := addCommand(app, "report", "Write a report about runs: a self-contained HTML file, or its tables as Markdown, CSV or JSON.",
+		"benchwatch report last --output=report.html")
 	r := &reportCommand{}
-	r.names = cmd.Arg("RUN", "Id of a run, the beginning of one, or last; repeatable.").Required().Strings()
-	r.format = cmd.Flag("format", "html, markdown, csv or json.").Default("html").Enum("html", "markdown", "csv", "json")
+	r.names = cmd.Arg("RUN", "Id of a run, the beginning of one, or last").Required().Strings()
+	r.format = cmd.Flag("format", "Format of the report: html, markdown, csv or json").Default("html").Enum("html", "markdown", "csv", "json")
 	r.output = addOutput(cmd)
 	r.store = addStore(cmd)
 	return cmd.FullCommand(), r.run

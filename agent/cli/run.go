@@ -22,13 +22,6 @@ import (
 	"github.com/benchwatch/benchwatch/agent/rundir"
 )
 
-// Exit statuses of `run` for its own failures, as env and timeout use them.
-const (
-	exitOwnFailure = 125
-	exitCantRun    = 126
-	exitNotFound   = 127
-)
-
 // runCommand is one `benchwatch run`, from its flags to its exit status.
 type runCommand struct {
 	*observing
@@ -52,16 +45,17 @@ type runCommand struct {
 }
 
 func addRun(app *kingpin.Application) (string, action) {
-	cmd := app.Command("run", "Run a benchmark tool and watch it: benchwatch run -- sysbench … run. With '-' as command the tool's output is read from standard input.")
+	cmd := addCommand(app, "run", "Run a benchmark tool and follow it. If the command is '-', the output of the tool is read from standard input.",
+		"benchwatch run -- sysbench oltp_read_write --threads=16 --time=60 run")
 	r := &runCommand{observing: addObserving(cmd, "warn"), labels: &map[string]string{}}
-	r.title = cmd.Flag("title", "Name of the run; default: workload, threads and target.").String()
-	cmd.Flag("label", "Label k=v of the run; repeatable.").PlaceHolder("K=V").StringMapVar(r.labels)
-	r.id = cmd.Flag("run-id", "Id of the run; default: made of start, workload and threads.").PlaceHolder("ID").String()
-	r.tool = cmd.Flag("tool", "The benchmark tool, where the command does not tell.").PlaceHolder("NAME").String()
-	r.inject = cmd.Flag("inject", "Add the option that makes the tool report every second, if no reports are asked for.").Default("true").Bool()
-	r.linger = cmd.Flag("linger", "How long to serve metrics after the end, without an agent.").Default("10s").Duration()
-	r.timeout = cmd.Flag("drain-timeout", "How long to wait for replicas to catch up; default 5m or as configured.").Duration()
-	r.command = cmd.Arg("command", "The benchmark's command line, behind --.").Strings()
+	r.title = cmd.Flag("title", "Title of the run (default: workload, threads and target)").String()
+	cmd.Flag("label", "Label of the run; repeatable").PlaceHolder("K=V").StringMapVar(r.labels)
+	r.id = cmd.Flag("run-id", "Id of the run (default: start time, workload and threads)").PlaceHolder("ID").String()
+	r.tool = cmd.Flag("tool", "Benchmark tool (default: recognised from the command)").PlaceHolder("NAME").String()
+	r.inject = cmd.Flag("inject", "Add the tool's option for a report every second if the command has no such option").Default("true").Bool()
+	r.linger = cmd.Flag("linger", "Serve metrics this long after the end of the run, if no agent is running").Default("10s").Duration()
+	r.timeout = cmd.Flag("drain-timeout", "Wait at most this long for replicas to catch up (default: runs.drain_timeout of the configuration)").Duration()
+	r.command = cmd.Arg("command", "Command line of the benchmark, after --").Strings()
 	return cmd.FullCommand(), func(s Streams) error {
 		r.streams = s
 		return r.run()
@@ -74,7 +68,7 @@ func ownFailure(err error, hint string) error {
 
 func (r *runCommand) run() error {
 	if len(*r.command) == 0 {
-		return &exitError{Status: 2, Err: errors.New("no command given"), Hint: "benchwatch run -- sysbench … run"}
+		return &exitError{Status: exitUsage, Err: errors.New("no command given"), Hint: "benchwatch run -- sysbench … run"}
 	}
 	r.log = r.logger(r.streams)
 	var err error

@@ -17,7 +17,7 @@ func (r *runCommand) describe() (commandline.Command, rundir.Meta, error) {
 	var command commandline.Command
 	tools := r.config.ToolSet()
 	if *r.tool != "" && tools.ByName(*r.tool) == nil {
-		return command, rundir.Meta{}, ownFailure(fmt.Errorf("unknown tool %q", *r.tool), "known are "+tools.Names())
+		return command, rundir.Meta{}, ownFailure(fmt.Errorf("unknown tool %q", *r.tool), "known tools: "+tools.Names())
 	}
 	if err := rundir.CheckLabels(*r.labels); err != nil {
 		return command, rundir.Meta{}, ownFailure(err, "")
@@ -30,7 +30,7 @@ func (r *runCommand) describe() (commandline.Command, rundir.Meta, error) {
 			return command, rundir.Meta{}, cantStart(err)
 		}
 	} else if *r.tool == "" {
-		return command, rundir.Meta{}, &exitError{Status: 2, Err: errors.New("reading a tool's output from standard input needs --tool"), Hint: "known are " + tools.Names()}
+		return command, rundir.Meta{}, &exitError{Status: exitUsage, Err: errors.New("reading a tool's output from standard input needs --tool"), Hint: "known are " + tools.Names()}
 	}
 	d := command.Description
 	host, _ := os.Hostname() // an empty name is better than no run

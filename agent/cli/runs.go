@@ -29,13 +29,14 @@ type runsCommand struct {
 // addRuns adds `runs`, whose subcommands are in files of their own.
 func addRuns(app *kingpin.Application) (string, action) {
 	parent := app.Command("runs", "List, remove or import runs.")
-	cmd := parent.Command("list", "List runs, the newest last. This is what `runs` does alone.").Default()
+	cmd := addCommand(parent, "list", "List runs, the newest last. This is the default command of `runs`.",
+		"benchwatch runs --tool=sysbench --since=7d").Default()
 	r := &runsCommand{labels: map[string]string{}}
-	cmd.Flag("label", "Only runs with this label k=v; repeatable.").PlaceHolder("K=V").StringMapVar(&r.labels)
-	r.tool = cmd.Flag("tool", "Only runs of this tool.").PlaceHolder("NAME").String()
-	r.since = cmd.Flag("since", "Only runs started at or after this: 2026-11-21, 2026-11-21T14:03:00Z, 14:03, or 2h, 7d (so long ago).").PlaceHolder("TIME").String()
-	r.until = cmd.Flag("until", "Only runs started before this.").PlaceHolder("TIME").String()
-	r.json = cmd.Flag("json", "Print a JSON array.").Bool()
+	cmd.Flag("label", "Only runs with this label; repeatable").PlaceHolder("K=V").StringMapVar(&r.labels)
+	r.tool = cmd.Flag("tool", "Only runs of this tool").PlaceHolder("NAME").String()
+	r.since = cmd.Flag("since", "Only runs that started at this time or later: 2026-11-21, 2026-11-21T14:03:00Z, 14:03, or 2h or 7d ago").PlaceHolder("TIME").String()
+	r.until = cmd.Flag("until", "Only runs that started before this time").PlaceHolder("TIME").String()
+	r.json = cmd.Flag("json", "Print a JSON array").Bool()
 	r.store = addStore(cmd)
 	return cmd.FullCommand(), r.run
 }
@@ -54,7 +55,7 @@ func (r *runsCommand) run(s Streams) error {
 		return err
 	}
 	if *r.tool != "" && r.tools.ByName(*r.tool) == nil {
-		return &exitError{Status: 2, Err: fmt.Errorf("unknown tool %q", *r.tool), Hint: "known are " + r.tools.Names()}
+		return unknownTool(*r.tool, r.tools)
 	}
 	ids, err := rundir.List(r.dataDir)
 	if err != nil {
@@ -161,7 +162,7 @@ func parseBound(flag, value string, now time.Time) (time.Time, error) {
 	if t, err := parseTime(value, now); err == nil {
 		return t, nil
 	}
-	return time.Time{}, &exitError{Status: 2, Err: fmt.Errorf("%s %s is not a time", flag, value), Hint: "use 2026-11-21, 2026-11-21T14:03:00Z, 14:03, 2h or 7d"}
+	return time.Time{}, &exitError{Status: exitUsage, Err: fmt.Errorf("%s %s is not a time", flag, value), Hint: "use 2026-11-21, 2026-11-21T14:03:00Z, 14:03, 2h or 7d"}
 }
 
 // runsRemoveCommand is one `benchwatch runs rm`.
@@ -172,10 +173,11 @@ type runsRemoveCommand struct {
 }
 
 func addRunsRemove(app *kingpin.Application) (string, action) {
-	cmd := app.GetCommand("runs").Command("rm", "Remove runs with all that was recorded of them.")
+	cmd := addCommand(app.GetCommand("runs"), "rm", "Remove runs with everything that was recorded of them.",
+		"benchwatch runs rm 20261121T021403Z-oltp_read_write-t16")
 	r := &runsRemoveCommand{}
-	r.names = cmd.Arg("RUN", "Id of a run, or the beginning of one.").Required().Strings()
-	r.yes = cmd.Flag("yes", "Don't ask.").Short('y').Bool()
+	r.names = cmd.Arg("RUN", "Id of a run or the beginning of one").Required().Strings()
+	r.yes = cmd.Flag("yes", "Do not ask for confirmation").Short('y').Bool()
 	r.store = addStore(cmd)
 	return cmd.FullCommand(), r.run
 }

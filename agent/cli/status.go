@@ -27,7 +27,8 @@ const linesPerHeader = 20
 // statusCommand is one `benchwatch status`: what people use
 // `mysqladmin extended-status | awk` for, on all servers at the same instant.
 type statusCommand struct {
-	*observing
+	configFlags
+	logFlags
 	target   config.Target
 	interval *time.Duration
 	once     *bool
@@ -35,15 +36,16 @@ type statusCommand struct {
 }
 
 func addStatus(app *kingpin.Application) (string, action) {
-	cmd := app.Command("status", "Print what the servers do, a line each a second: queries, commits, rollbacks, connections, flow control, lag.")
-	s := &statusCommand{observing: addObserving(cmd, "error")}
-	cmd.Flag("engine", "A server that is not in a configuration: its engine.").PlaceHolder("ENGINE").StringVar(&s.target.Engine)
-	cmd.Flag("address", "Its host:port.").PlaceHolder("ADDR").StringVar(&s.target.Address)
-	cmd.Flag("user", "User to connect as.").StringVar(&s.target.User)
-	cmd.Flag("password-file", "File with the user's password.").PlaceHolder("FILE").StringVar(&s.target.PasswordFile)
-	s.interval = cmd.Flag("interval", "Time between two lines.").Short('i').Default("1s").Duration()
-	s.once = cmd.Flag("once", "Print one line each and end.").Bool()
-	s.json = cmd.Flag("json", "Print JSON, an object a line.").Bool()
+	cmd := addCommand(app, "status", "Print one line per target and second: queries, commits, rollbacks, connections, flow control, lag.",
+		"benchwatch status --engine=mysql --address=127.0.0.1:3306 --user=monitor --password-file=monitor.password")
+	s := &statusCommand{configFlags: addConfigFlags(cmd), logFlags: addLogFlags(cmd, "error")}
+	cmd.Flag("engine", "Engine of a server that is not in the configuration").PlaceHolder("ENGINE").StringVar(&s.target.Engine)
+	cmd.Flag("address", "Address of that server, host:port").PlaceHolder("ADDR").StringVar(&s.target.Address)
+	cmd.Flag("user", "User to connect as").StringVar(&s.target.User)
+	cmd.Flag("password-file", "File with the password of the user").PlaceHolder("FILE").StringVar(&s.target.PasswordFile)
+	s.interval = cmd.Flag("interval", "Time between two lines; at least 100ms").Short('i').Default("1s").Duration()
+	s.once = cmd.Flag("once", "Print one line per target and exit").Bool()
+	s.json = cmd.Flag("json", "Print one JSON object per line").Bool()
 	return cmd.FullCommand(), s.run
 }
 
@@ -55,19 +57,19 @@ func (c *statusCommand) run(s Streams) error {
 	}
 	if c.target.Engine != "" || c.target.Address != "" {
 		if c.target.Engine == "" || c.target.Address == "" {
-			return &exitError{Status: 2, Err: errors.New("--engine and --address go together")}
+			return &exitError{Status: exitUsage, Err: errors.New("--engine and --address go together")}
 		}
 		if engines.ByName(c.target.Engine) == nil {
-			return &exitError{Status: 2, Err: fmt.Errorf("unknown engine %q", c.target.Engine), Hint: "known are " + strings.Join(engines.Names(), ", ")}
+			return &exitError{Status: exitUsage, Err: fmt.Errorf("unknown engine %q", c.target.Engine), Hint: "known are " + strings.Join(engines.Names(), ", ")}
 		}
 		c.target.Name = c.target.Address
 		conf.Targets = []config.Target{c.target}
 	}
 	if len(conf.Targets) == 0 {
-		return &exitError{Status: 2, Err: errors.New("no servers to ask"), Hint: "use --config.file, or --engine and --address"}
+		return &exitError{Status: exitUsage, Err: errors.New("no servers to ask"), Hint: "use --config.file, or --engine and --address"}
 	}
 	if *c.interval < 100*time.Millisecond {
-		return &exitError{Status: 2, Err: fmt.Errorf("interval %s is too short", *c.interval), Hint: "100ms is the shortest"}
+		return &exitError{Status: exitUsage, Err: fmt.Errorf("interval %s is too short", *c.interval), Hint: "100ms is the shortest"}
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()

@@ -12,7 +12,6 @@ import (
 
 	"github.com/alecthomas/kingpin/v2"
 
-	"github.com/benchwatch/benchwatch/agent/config"
 	"github.com/benchwatch/benchwatch/agent/history"
 	"github.com/benchwatch/benchwatch/agent/ingest"
 	"github.com/benchwatch/benchwatch/agent/rundir"
@@ -20,41 +19,32 @@ import (
 	"github.com/benchwatch/benchwatch/agent/tool"
 )
 
-// store is where a command finds the runs, and the tools that read them.
+// store is the data directory of a command that reads runs, and the tools that
+// wrote them.
 type store struct {
-	dataDirFlag *string
-	configFile  *string
+	dataFlags
 
-	// What load reads from the configuration.
+	// From the configuration, set by load.
 	dataDir    string
 	tools      tool.Set
 	prometheus string // URL; empty: none
 }
 
 func addStore(cmd *kingpin.CmdClause) *store {
-	return &store{
-		dataDirFlag: cmd.Flag("data-dir", "Where runs are kept; overrides data_dir of the configuration.").PlaceHolder("DIR").String(),
-		configFile:  cmd.Flag("config.file", "benchwatch.yml, for its data_dir and tools.").PlaceHolder("FILE").String(),
-	}
+	return &store{dataFlags: addDataFlags(cmd)}
 }
 
-// load finds the data directory, which need not exist.
+// load reads the configuration. The data directory need not exist.
 func (s *store) load() error {
-	c := config.Default()
-	if *s.configFile != "" {
-		var err error
-		if c, err = config.Load(*s.configFile); err != nil {
-			return err
-		}
+	c, err := s.dataFlags.load()
+	if err != nil {
+		return err
 	}
 	s.dataDir, s.tools, s.prometheus = c.DataDir, c.ToolSet(), c.Prometheus.URL
-	if *s.dataDirFlag != "" {
-		s.dataDir = *s.dataDirFlag
-	}
 	return nil
 }
 
-// open finds the data directory, which must exist.
+// open reads the configuration. The data directory must exist.
 func (s *store) open() error {
 	if err := s.load(); err != nil {
 		return err

@@ -51,27 +51,28 @@ type sweepCommand struct {
 }
 
 func addSweep(app *kingpin.Application) (string, action) {
-	cmd := app.Command("sweep", "Run a benchmark at many settings, one after the other: benchwatch sweep --set threads=1,2,4,8 -- sysbench … --threads={threads} run.")
+	cmd := addCommand(app, "sweep", "Run a benchmark with every combination of some parameters, one run after the other.",
+		"benchwatch sweep --set threads=1,2,4,8 -- sysbench oltp_read_write --threads={threads} run")
 	r := &sweepCommand{labels: map[string]string{}}
-	r.sets = cmd.Flag("set", "Values to put in for {NAME} in the command and the hooks; repeatable for all combinations.").PlaceHolder("NAME=V,V…").Strings()
-	r.repeat = cmd.Flag("repeat", "How often to run each setting; all settings once, then all again.").Default("1").Int()
-	r.warmup = cmd.Flag("warmup-run", "Run the first setting once more in front, without counting it.").Bool()
-	r.cooldown = cmd.Flag("cooldown", "How long to wait between two runs, after the replicas have caught up.").Default("0s").Duration()
-	r.order = cmd.Flag("order", "given or random: the order of the settings in each round.").Default("given").Enum("given", "random")
-	r.stopWhen = cmd.Flag("stop-when", "Leave out the settings with more threads once a run is like this: p95>100ms, tps<1000, errors>0.").PlaceHolder("CONDITION").String()
-	r.before = cmd.Flag("before", "Shell command in front of each run, such as a restart of the proxy; may hold {NAME}.").PlaceHolder("COMMAND").String()
-	r.after = cmd.Flag("after", "Shell command behind each run.").PlaceHolder("COMMAND").String()
-	r.resume = cmd.Flag("resume", "Go on with a sweep that was interrupted, or print an ended one again; last: the newest.").PlaceHolder("ID").String()
-	r.title = cmd.Flag("title", "Name of the runs; may hold {NAME}.").String()
-	cmd.Flag("label", "Label k=v of all runs; repeatable.").PlaceHolder("K=V").StringMapVar(&r.labels)
-	r.tool = cmd.Flag("tool", "The benchmark tool, where the command does not tell.").PlaceHolder("NAME").String()
-	r.drain = cmd.Flag("drain-timeout", "How long to wait for replicas to catch up after each run; default 5m or as configured.").Duration()
-	r.inject = cmd.Flag("inject", "Add the option that makes the tool report every second, if no reports are asked for.").Default("true").Bool()
-	r.verbose = cmd.Flag("verbose", "Show what the tool prints.").Short('v').Bool()
-	r.format = cmd.Flag("format", "text, markdown, csv or json for the result.").Default("text").Enum("text", "markdown", "csv", "json")
+	r.sets = cmd.Flag("set", "Values for the placeholder {NAME} in the command and the hooks; several flags give all combinations").PlaceHolder("NAME=V,V…").Strings()
+	r.repeat = cmd.Flag("repeat", "Number of trials per combination; each round runs all combinations once").Default("1").Int()
+	r.warmup = cmd.Flag("warmup-run", "First run the first combination once without counting it").Bool()
+	r.cooldown = cmd.Flag("cooldown", "Wait this long between two runs, after the replicas have caught up").Default("0s").Duration()
+	r.order = cmd.Flag("order", "Order of the combinations in each round: given or random").Default("given").Enum("given", "random")
+	r.stopWhen = cmd.Flag("stop-when", "Skip combinations with more threads once a run meets this condition, such as p95>100ms, tps<1000 or errors>0").PlaceHolder("CONDITION").String()
+	r.before = cmd.Flag("before", "Shell command to run before each run, such as a restart of the proxy; may contain {NAME}").PlaceHolder("COMMAND").String()
+	r.after = cmd.Flag("after", "Shell command to run after each run; may contain {NAME}").PlaceHolder("COMMAND").String()
+	r.resume = cmd.Flag("resume", "Resume an interrupted sweep, or print the result of a finished one; last is the newest").PlaceHolder("ID").String()
+	r.title = cmd.Flag("title", "Title of the runs; may contain {NAME}").String()
+	cmd.Flag("label", "Label of all runs; repeatable").PlaceHolder("K=V").StringMapVar(&r.labels)
+	r.tool = cmd.Flag("tool", "Benchmark tool (default: recognised from the command)").PlaceHolder("NAME").String()
+	r.drain = cmd.Flag("drain-timeout", "Wait at most this long for replicas to catch up after each run (default: runs.drain_timeout of the configuration)").Duration()
+	r.inject = cmd.Flag("inject", "Add the tool's option for a report every second if the command has no such option").Default("true").Bool()
+	r.verbose = cmd.Flag("verbose", "Show the output of the tool").Short('v').Bool()
+	r.format = cmd.Flag("format", "Format of the result: text, markdown, csv or json").Default("text").Enum("text", "markdown", "csv", "json")
 	r.output = addOutput(cmd)
 	r.store = addStore(cmd)
-	r.command = cmd.Arg("command", "The benchmark's command line with placeholders, behind --.").Strings()
+	r.command = cmd.Arg("command", "Command line of the benchmark with placeholders, after --").Strings()
 	return cmd.FullCommand(), func(s Streams) error {
 		r.streams = s
 		return r.run()
@@ -128,7 +129,7 @@ func (r *sweepCommand) interrupted(s *sweep.Sweep, err error) error {
 		again += " -- and the command again, whose secret was not stored"
 	}
 	if errors.Is(err, context.Canceled) {
-		return &exitError{Status: 130, Err: errors.New("sweep interrupted"), Hint: "go on with " + again}
+		return &exitError{Status: exitInterrupted, Err: errors.New("sweep interrupted"), Hint: "go on with " + again}
 	}
 	return withHint(err, "go on with "+again)
 }
@@ -173,7 +174,7 @@ func (r *sweepCommand) result(s *sweep.Sweep) error {
 // fresh plans a new sweep and writes it.
 func (r *sweepCommand) fresh() (*sweep.Sweep, error) {
 	usage := func(err error) error {
-		return &exitError{Status: 2, Err: err, Hint: "benchwatch sweep --set threads=1,2,4,8 -- sysbench … --threads={threads} run"}
+		return &exitError{Status: exitUsage, Err: err, Hint: "benchwatch sweep --set threads=1,2,4,8 -- sysbench … --threads={threads} run"}
 	}
 	var sets []sweep.Set
 	for _, text := range *r.sets {
@@ -233,10 +234,10 @@ func (r *sweepCommand) create(s *sweep.Sweep) error {
 // checkRun looks for what would make every step fail.
 func (r *sweepCommand) checkRun(sets []sweep.Set) error {
 	if err := rundir.CheckLabels(r.labels); err != nil {
-		return &exitError{Status: 2, Err: err}
+		return &exitError{Status: exitUsage, Err: err}
 	}
 	if *r.tool != "" && r.tools.ByName(*r.tool) == nil {
-		return &exitError{Status: 2, Err: fmt.Errorf("unknown tool %q", *r.tool), Hint: "known are " + r.tools.Names()}
+		return unknownTool(*r.tool, r.tools)
 	}
 	first := map[string]string{}
 	for _, s := range sets {
@@ -314,16 +315,16 @@ func (r *sweepCommand) old() (*sweep.Sweep, error) {
 		return nil, withHint(err, hint)
 	}
 	if len(*r.sets) > 0 {
-		return nil, &exitError{Status: 2, Err: errors.New("--set and --resume don't go together: the sweep knows its settings"), Hint: "leave --set out"}
+		return nil, &exitError{Status: exitUsage, Err: errors.New("--set and --resume don't go together: the sweep knows its settings"), Hint: "leave --set out"}
 	}
 	if len(*r.command) == 0 && s.Redacted && s.Next() != nil {
-		return nil, &exitError{Status: 2, Err: errors.New("the command holds a secret, which was not stored"),
+		return nil, &exitError{Status: exitUsage, Err: errors.New("the command holds a secret, which was not stored"),
 			Hint: "give it again: benchwatch sweep --resume " + s.ID + " [--before … --after …] -- COMMAND"}
 	}
 	if len(*r.command) > 0 {
 		command, before, after, _ := r.stored()
 		if !slices.Equal(command, s.Command) || before != s.Before || after != s.After {
-			return nil, &exitError{Status: 2, Err: errors.New("the command or a hook is not the one that the sweep began with"), Hint: "it was " + strings.Join(s.Command, " ")}
+			return nil, &exitError{Status: exitUsage, Err: errors.New("the command or a hook is not the one that the sweep began with"), Hint: "it was " + strings.Join(s.Command, " ")}
 		}
 	}
 	return s, nil

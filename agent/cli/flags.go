@@ -1,0 +1,76 @@
+package cli
+
+import (
+	"fmt"
+	"log/slog"
+
+	"github.com/alecthomas/kingpin/v2"
+	"github.com/prometheus/common/promslog"
+
+	"github.com/benchwatch/benchwatch/agent/config"
+	"github.com/benchwatch/benchwatch/agent/tool"
+)
+
+// configFlags are the flags of the commands that read benchwatch.yml.
+type configFlags struct {
+	configFile *string
+}
+
+func addConfigFlags(cmd *kingpin.CmdClause) configFlags {
+	return configFlags{cmd.Flag("config.file", "Configuration file, benchwatch.yml (default: none)").PlaceHolder("FILE").String()}
+}
+
+// load reads the configuration, or returns the defaults without a file.
+func (f *configFlags) load() (*config.Config, error) {
+	if *f.configFile == "" {
+		return config.Default(), nil
+	}
+	return config.Load(*f.configFile)
+}
+
+// dataFlags are the flags of the commands that need the data directory.
+type dataFlags struct {
+	configFlags
+	dataDirFlag *string
+}
+
+func addDataFlags(cmd *kingpin.CmdClause) dataFlags {
+	return dataFlags{
+		configFlags: addConfigFlags(cmd),
+		dataDirFlag: cmd.Flag("data-dir", "Folder of the runs (default: data_dir of the configuration)").PlaceHolder("DIR").String(),
+	}
+}
+
+// load reads the configuration; --data-dir overrides its data_dir.
+func (f *dataFlags) load() (*config.Config, error) {
+	c, err := f.configFlags.load()
+	if err == nil && *f.dataDirFlag != "" {
+		c.DataDir = *f.dataDirFlag
+	}
+	return c, err
+}
+
+// logFlags are the flags of the commands that log.
+type logFlags struct {
+	logLevel  *string
+	logFormat *string
+}
+
+func addLogFlags(cmd *kingpin.CmdClause, level string) logFlags {
+	return logFlags{
+		logLevel:  cmd.Flag("log.level", "Log messages of this level and above: debug, info, warn or error").Default(level).Enum("debug", "info", "warn", "error"),
+		logFormat: cmd.Flag("log.format", "Format of log messages: logfmt or json").Default("logfmt").Enum("logfmt", "json"),
+	}
+}
+
+func (f *logFlags) logger(s Streams) *slog.Logger {
+	c := &promslog.Config{Level: promslog.NewLevel(), Format: promslog.NewFormat(), Writer: s.Err}
+	_ = c.Level.Set(*f.logLevel) // kingpin has checked both
+	_ = c.Format.Set(*f.logFormat)
+	return promslog.New(c)
+}
+
+// unknownTool is the usage error for a --tool that set does not have.
+func unknownTool(name string, set tool.Set) error {
+	return &exitError{Status: exitUsage, Err: fmt.Errorf("unknown tool %q", name), Hint: "known tools: " + set.Names()}
+}
