@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"net"
 	"runtime/debug"
 	"slices"
 	"time"
@@ -180,18 +179,6 @@ func (m *member) record(sample Sample) {
 	}
 	sample.Restarts, sample.Settings = m.restarts.n, m.settings
 	m.last = sample
-}
-
-// errorText is the error without what changes from attempt to attempt: the
-// local port of a connection.
-func errorText(err error) string {
-	var op *net.OpError
-	if errors.As(err, &op) && op.Source != nil {
-		text := *op
-		text.Source = nil
-		return text.Error()
-	}
-	return err.Error()
 }
 
 // sameTarget reports whether a reload left the target as it was.

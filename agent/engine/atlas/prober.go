@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"strings"
-	"syscall"
 	"time"
 
 	"github.com/go-sql-driver/mysql"
@@ -68,7 +66,7 @@ func (p *prober) Probe(ctx context.Context) (*engine.Status, error) {
 			return nil, p.explain(err)
 		}
 		if len(rows) == 0 || rows[0]["version"] == "" {
-			return nil, p.notAdmin("it tells no version")
+			return nil, p.notAdmin("it has no version")
 		}
 		p.version = rows[0]["version"]
 	}
@@ -121,30 +119,28 @@ func (p *prober) query(ctx context.Context, statement string) ([]map[string]stri
 	return answer, rows.Err()
 }
 
-// Errors of the MySQL protocol.
+// errAccessDenied is an error number of the MySQL protocol.
 const errAccessDenied = 1045
 
-// explain turns an error into one line that says what to do.
+// explain turns an error into one line with a remedy.
 func (p *prober) explain(err error) error {
-	var said *mysql.MySQLError
-	var dns *net.DNSError
+	var answer *mysql.MySQLError
 	switch {
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return err
-	case errors.As(err, &said) && said.Number == errAccessDenied:
-		return fmt.Errorf("atlas: login refused (%s): user and password are admin-username and admin-password of Atlas", oneLine(said.Message))
-	case errors.As(err, &said):
-		return p.notAdmin(oneLine(said.Message))
-	case errors.As(err, &dns):
-		return fmt.Errorf("atlas: address %s can't be resolved: %s", p.target.Address, dns.Err)
-	case errors.Is(err, syscall.ECONNREFUSED):
-		return fmt.Errorf("atlas: nobody listens on %s: %w", p.target.Address, syscall.ECONNREFUSED)
+	case errors.As(err, &answer) && answer.Number == errAccessDenied:
+		return engine.Explain(err, "atlas: login refused (%s): user and password are admin-username and admin-password of Atlas", answer.Message)
+	case errors.As(err, &answer):
+		return p.notAdmin(answer.Message)
 	}
-	return fmt.Errorf("atlas: %s: %w", p.target.Address, err)
+	if explained := engine.ExplainConnection(p.target.Address, err); explained != nil {
+		err = explained
+	} else {
+		err = fmt.Errorf("%s: %w", p.target.Address, err)
+	}
+	return fmt.Errorf("atlas: %w", err)
 }
 
 func (p *prober) notAdmin(why string) error {
-	return fmt.Errorf("atlas: %s is not Atlas's admin interface (%s): set address to its admin-address, not to the port for clients", p.target.Address, why)
+	return engine.Explain(nil, "atlas: %s is not Atlas's admin interface (%s): set address to its admin-address, not to the port for clients", p.target.Address, why)
 }
-
-func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }

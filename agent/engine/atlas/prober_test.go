@@ -119,7 +119,7 @@ func TestErrors(t *testing.T) {
 	}{
 		"wrong password":  {func(t *engine.Target) { t.Password = "not-so-secret" }, "admin-username and admin-password", nil},
 		"wrong user":      {func(t *engine.Target) { t.User = "root" }, "login refused", nil},
-		"nobody listens":  {func(t *engine.Target) { t.Address = gone.address() }, "nobody listens", syscall.ECONNREFUSED},
+		"nothing listens": {func(t *engine.Target) { t.Address = gone.address() }, "nothing is listening", syscall.ECONNREFUSED},
 		"the client port": {func(t *engine.Target) { t.Address = notAtlas.address() }, "not to the port for clients", nil},
 		"no such host":    {func(t *engine.Target) { t.Address = "atlas.invalid:4041" }, "can't be resolved", nil},
 	}

@@ -3,15 +3,11 @@ package mongodb
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"regexp"
-	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -19,6 +15,8 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 	"go.mongodb.org/mongo-driver/v2/mongo/readpref"
+
+	"github.com/benchwatch/benchwatch/agent/engine"
 )
 
 // appName is how the agent's connections are called in the server's log and in
@@ -194,21 +192,12 @@ func (h *heartbeats) last() (failure error, greeted bool) {
 	return h.failure, h.greeted
 }
 
-// failure is an error in words for the user. It keeps the driver's error, so
-// that callers can tell a refused connection from a lost one.
-type failure struct {
-	text string
-	err  error
-}
-
-func (f *failure) Error() string { return f.text }
-func (f *failure) Unwrap() error { return f.err }
-
 // connectionID is the driver's name of a connection in its errors; it differs
 // from attempt to attempt.
 var connectionID = regexp.MustCompile(`connection\([^)]*\):? ?`)
 
-// explain turns the driver's error into one line that says what to do.
+// explain turns the driver's error into one line with a remedy. The error wraps
+// the driver's.
 func (p *prober) explain(err error) error {
 	if refusedLogin(err) {
 		return p.explainLogin(err)
@@ -217,39 +206,26 @@ func (p *prober) explain(err error) error {
 	if last != nil {
 		err = last
 	}
+	if explained := engine.ExplainConnection(p.target.Address, err); explained != nil {
+		return fmt.Errorf("mongodb: %w", explained)
+	}
 	text := connectionID.ReplaceAllString(err.Error(), "")
-	address := p.target.Address
-	var (
-		notTLS    tls.RecordHeaderError
-		authority x509.UnknownAuthorityError
-		hostname  x509.HostnameError
-		dns       *net.DNSError
-	)
+	var notTLS tls.RecordHeaderError
 	switch {
-	case errors.As(err, &dns):
-		text = fmt.Sprintf("address %s can't be resolved: %s", address, dns.Err)
-	case errors.Is(err, syscall.ECONNREFUSED):
-		text = fmt.Sprintf("nobody listens on %s (connection refused)", address)
-	case errors.As(err, &authority):
-		text = fmt.Sprintf("the certificate of %s is signed by an unknown authority: name its CA file in the target's tls", address)
-	case errors.As(err, &hostname):
-		text = fmt.Sprintf("the certificate of %s is for another name (%v): set the server name in the target's tls", address, hostname)
 	case errors.As(err, &notTLS):
 		text = "the server does not speak TLS; remove tls from this target's configuration, or check the port"
 	case !greeted && p.target.TLS == nil && (errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)):
 		text = "the server closed the connection; it may require TLS, or this is not MongoDB's port: " + text
 	}
-	return &failure{text: "mongodb: " + oneLine(text), err: err}
+	return engine.Explain(err, "mongodb: %s", text)
 }
 
-func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
-
-// explainLogin turns the refusal of a login into one line that says what to do.
+// explainLogin turns the refusal of a login into one line with a remedy.
 func (p *prober) explainLogin(err error) error {
 	text := connectionID.ReplaceAllString(err.Error(), "")
 	var ce mongo.CommandError
 	if c := credential(&p.target); c != nil && errors.As(err, &ce) && ce.Code == codeAuthenticationFailed {
 		text = fmt.Sprintf("login refused: user or password is wrong, or the user %q is not in database %q (option %s)", p.target.User, c.AuthSource, optionAuthSource)
 	}
-	return &failure{text: "mongodb: " + oneLine(text), err: err}
+	return engine.Explain(err, "mongodb: %s", text)
 }

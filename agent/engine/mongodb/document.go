@@ -27,52 +27,21 @@ func (d document) number(path ...string) (float64, bool) {
 	return number(v)
 }
 
-func number(v bson.RawValue) (float64, bool) {
-	var f float64
+func number(v bson.RawValue) (f float64, ok bool) {
+	var err error
 	switch v.Type {
-	case bson.TypeInt32:
-		n, ok := v.Int32OK()
-		if !ok {
-			return 0, false
-		}
-		f = float64(n)
-	case bson.TypeInt64:
-		n, ok := v.Int64OK()
-		if !ok {
-			return 0, false
-		}
-		f = float64(n)
-	case bson.TypeDouble:
-		n, ok := v.DoubleOK()
-		if !ok {
-			return 0, false
-		}
-		f = n
 	case bson.TypeDecimal128:
-		n, ok := v.Decimal128OK()
-		if !ok {
-			return 0, false
-		}
-		var err error
-		if f, err = strconv.ParseFloat(n.String(), 64); err != nil {
-			return 0, false
-		}
+		n, known := v.Decimal128OK()
+		f, err = strconv.ParseFloat(n.String(), 64)
+		ok = known && err == nil
 	case bson.TypeString:
-		s, ok := v.StringValueOK()
-		if !ok {
-			return 0, false
-		}
-		var err error
-		if f, err = strconv.ParseFloat(s, 64); err != nil {
-			return 0, false
-		}
+		text, known := v.StringValueOK()
+		f, err = strconv.ParseFloat(text, 64)
+		ok = known && err == nil
 	default:
-		return 0, false
+		f, ok = v.AsFloat64OK()
 	}
-	if math.IsNaN(f) || math.IsInf(f, 0) {
-		return 0, false
-	}
-	return f, true
+	return f, ok && !math.IsNaN(f) && !math.IsInf(f, 0)
 }
 
 // boolean returns a truth value, also one given as a number.

@@ -152,8 +152,8 @@ func Decode(ctx context.Context, tick *Tick, q Querier, details []Detail) (*engi
 		err := d.Read(ctx, q, tick, out)
 		switch {
 		case err == nil:
-		case saidByServer(err): // what this detail would have told is missing, no more
-			out.Missing = append(out.Missing, oneLine(err).Error())
+		case answered(err): // only what this detail reads is missing
+			out.Missing = append(out.Missing, engine.OneLine(err.Error()))
 		default:
 			return nil, err
 		}

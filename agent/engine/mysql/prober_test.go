@@ -105,7 +105,7 @@ func TestWhatIsBehindThePort(t *testing.T) {
 		is      error
 	}{
 		{name: "silence", address: listen(t, say("")), want: "does not greet", is: context.DeadlineExceeded},
-		{name: "ssh", address: listen(t, say("SSH-2.0-OpenSSH_9.2p1\r\n")), want: `it says "SSH-2.0-OpenSSH_9.2p1"`},
+		{name: "ssh", address: listen(t, say("SSH-2.0-OpenSSH_9.2p1\r\n")), want: `it sent "SSH-2.0-OpenSSH_9.2p1"`},
 		{name: "http", address: listen(t, say("HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\n\r\n400 Bad Request")), want: "does not speak the MySQL protocol"},
 		{name: "redis", address: listen(t, say("-ERR unknown command\r\n")), want: "does not speak the MySQL protocol"},
 		{name: "closes", address: closed, want: "does not speak the MySQL protocol"},
@@ -118,7 +118,7 @@ func TestWhatIsBehindThePort(t *testing.T) {
 		{name: "another name", address: listen(t, encrypted(t)), tls: &tls.Config{ServerName: "db.internal", RootCAs: testCA(t)}, want: "another name"},
 		{name: "protocol of the last century", address: listen(t, say(packet(0, "\x093.23.58\x00"))), want: "too old"},
 		{name: "not resolvable", address: "no-such-host.invalid:3306", want: "can't be resolved"},
-		{name: "nobody listens", address: "127.0.0.1:1", want: "nobody listens", is: syscall.ECONNREFUSED},
+		{name: "nothing listens", address: "127.0.0.1:1", want: "nothing is listening", is: syscall.ECONNREFUSED},
 		{name: "no socket", address: "/nowhere/mysqld.sock", want: "does not exist"},
 	}
 	for _, tt := range tests {

@@ -61,7 +61,7 @@ func (p *prober) Settings(ctx context.Context) (engine.Settings, error) {
 	variables := Values{}
 	if err := p.conn.values(ctx, p.showSettings, variables); err != nil {
 		at := p.progress
-		if !saidByServer(err) {
+		if !answered(err) {
 			p.drop()
 		}
 		return nil, explain(&p.target, at, err)
