@@ -1,21 +1,38 @@
 // Package scan reads a line of a tool's output from left to right, without
-// allocating.
+// allocating. A parser of a line is one expression of its parts:
+//
+//	l := scan.Line(text)
+//	ok := l.Literal("trx: ") && count(&l) && l.Literal(", 95%: ") && …
 package scan
 
 import (
 	"bytes"
 	"math"
+	"strconv"
 
 	"github.com/benchwatch/benchwatch/agent/tool/decimal"
 )
 
-// Line is what is left of a line. Its methods take from its beginning; where
-// they return false, nothing was taken.
+// Line is the rest of a line. Its methods take from its beginning; a method that
+// returns false took nothing.
 type Line []byte
+
+// HasPrefix reports whether text begins with prefix.
+func HasPrefix(text []byte, prefix string) bool {
+	return len(text) >= len(prefix) && string(text[:len(prefix)]) == prefix
+}
+
+// Next returns the next byte without taking it, 0 at the end.
+func (l Line) Next() byte {
+	if len(l) == 0 {
+		return 0
+	}
+	return l[0]
+}
 
 // Literal takes exactly text.
 func (l *Line) Literal(text string) bool {
-	if len(*l) < len(text) || string((*l)[:len(text)]) != text {
+	if !HasPrefix(*l, text) {
 		return false
 	}
 	*l = (*l)[len(text):]
@@ -31,7 +48,7 @@ func (l *Line) Blanks() {
 	*l = (*l)[i:]
 }
 
-// Until takes what stands before text, and text.
+// Until takes everything up to text, and text; it returns what is before text.
 func (l *Line) Until(text string) ([]byte, bool) {
 	i := bytes.Index(*l, []byte(text))
 	if i < 0 {
@@ -66,6 +83,70 @@ func (l *Line) Count() (uint64, bool) {
 	}
 	*l = (*l)[i:]
 	return n, true
+}
+
+// Int takes a whole number up to [math.MaxInt32], which may have blanks before
+// it. What is larger is damaged, such as a negative number printed as unsigned.
+func (l *Line) Int() (int, bool) {
+	rest := *l
+	rest.Blanks()
+	n, ok := rest.Count()
+	if !ok || n > math.MaxInt32 {
+		return 0, false
+	}
+	*l = rest
+	return int(n), true
+}
+
+// maxDigits bounds a number of Fixed. What C prints with %f for a number out of
+// range has up to 310 digits.
+const maxDigits = 30
+
+var powersOfTen = [...]float64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11}
+
+// Fixed takes a number with exactly so many decimals, as C's %f prints it, which
+// may have blanks before it, and returns it divided by 10^shift. The division is
+// done once, on the whole digits, so that 1.04 ms becomes the float64 next to
+// 0.00104. What C prints for not a number and infinity is accepted as NaN: the
+// tool has no value there.
+func (l *Line) Fixed(places, shift int) (float64, bool) {
+	b, i := *l, 0
+	for i < len(b) && b[i] == ' ' {
+		i++
+	}
+	start, n := i, uint64(0)
+	for i < len(b) && b[i]-'0' <= 9 {
+		n = n*10 + uint64(b[i]-'0')
+		i++
+	}
+	if i == start {
+		b = b[i:]
+		if b.NotANumber() {
+			*l = b
+			return math.NaN(), true
+		}
+		return 0, false
+	}
+	point := i
+	if point == len(b) || b[point] != '.' {
+		return 0, false
+	}
+	for i++; i < len(b) && b[i]-'0' <= 9; i++ {
+		n = n*10 + uint64(b[i]-'0')
+	}
+	digits := i - start - 1
+	if i-point-1 != places || digits > maxDigits {
+		return 0, false
+	}
+	v := float64(n) / powersOfTen[places+shift]
+	if digits > 15 { // n is not exact
+		var err error
+		if v, err = strconv.ParseFloat(string(b[start:i])+"e-"+strconv.Itoa(shift), 64); err != nil {
+			return 0, false
+		}
+	}
+	*l = b[i:]
+	return v, true
 }
 
 // Number takes a number with decimals and returns it times 10^shift, and how

@@ -3,6 +3,7 @@ package sysbench
 import (
 	"github.com/benchwatch/benchwatch/agent/series"
 	"github.com/benchwatch/benchwatch/agent/tool"
+	"github.com/benchwatch/benchwatch/agent/tool/scan"
 )
 
 // amount is a count with its rate, each as far as printed.
@@ -12,15 +13,15 @@ type amount struct {
 }
 
 // take reads `7540` or `7540  (753.42 per sec.)` up to the line's end.
-func (a *amount) take(s *scanner) bool {
-	n, ok := s.count()
+func (a *amount) take(s *scan.Line) bool {
+	n, ok := count(s)
 	if !ok {
 		return false
 	}
 	taken := amount{count: series.Some(n), rate: a.rate}
-	if !s.end() {
-		s.spaces()
-		if !s.lit("(") || !optional(s, &taken.rate) || !s.lit(" per sec.)") || !s.end() {
+	if !s.End() {
+		s.Blanks()
+		if !s.Literal("(") || !optional(s, &taken.rate) || !s.Literal(" per sec.)") || !s.End() {
 			return false
 		}
 	}
@@ -29,9 +30,9 @@ func (a *amount) take(s *scanner) bool {
 }
 
 // takeRate reads a number with so many decimals up to the line's end.
-func (a *amount) takeRate(s *scanner, places int, unit float64) bool {
-	v, ok := s.decimal(places, 0)
-	if !ok || !s.end() {
+func (a *amount) takeRate(s *scan.Line, places int, unit float64) bool {
+	v, ok := s.Fixed(places, 0)
+	if !ok || !s.End() {
 		return false
 	}
 	if v >= 0 {
@@ -42,22 +43,22 @@ func (a *amount) takeRate(s *scanner, places int, unit float64) bool {
 
 // takeFiles reads a count or what fileio of 1.1 prints:
 // `IOPS=11916.62 186.20 MiB/s (195.24 MB/s)`.
-func (m *summary) takeFiles(s *scanner, operations, volume *amount) bool {
-	s.spaces()
-	if !s.lit("IOPS=") {
+func (m *summary) takeFiles(s *scan.Line, operations, volume *amount) bool {
+	s.Blanks()
+	if !s.Literal("IOPS=") {
 		return operations.take(s)
 	}
 	m.brief = true
 	var rate, bytes amount
 	ok := optional(s, &rate.rate)
 	if volume != nil {
-		ok = ok && s.lit(" ") && optional(s, &bytes.rate) && s.lit(" MiB/s (")
+		ok = ok && s.Literal(" ") && optional(s, &bytes.rate) && s.Literal(" MiB/s (")
 		if ok {
-			_, ok = s.decimal(2, 0)
+			_, ok = s.Fixed(2, 0)
 		}
-		ok = ok && s.lit(" MB/s)")
+		ok = ok && s.Literal(" MB/s)")
 	}
-	if !ok || !s.end() {
+	if !ok || !s.End() {
 		return false
 	}
 	operations.rate = rate.rate
@@ -69,14 +70,14 @@ func (m *summary) takeFiles(s *scanner, operations, volume *amount) bool {
 
 // percentileLabel reads `95th percentile`, of 0.x `approx.  95 percentile`.
 func (p *Parser) percentileLabel(label []byte) (string, bool) {
-	s := scanner{b: label}
-	s.lit("approx.")
-	stat, ok := s.percentile(&p.names)
+	s := scan.Line(label)
+	s.Literal("approx.")
+	stat, ok := p.percentile(&s)
 	if !ok {
 		return "", false
 	}
-	s.lit("th")
-	return stat, s.lit(" percentile") && s.end()
+	s.Literal("th")
+	return stat, s.Literal(" percentile") && s.End()
 }
 
 // maxLatency in seconds: more is the start value of a minimum that no event
@@ -85,17 +86,17 @@ const maxLatency = 1e9
 
 // takeLatency reads milliseconds, in 0.x with the unit behind them; before
 // that it was seconds.
-func (m *summary) takeLatency(s *scanner, stat string) bool {
-	at := s.i
-	v, ok := s.decimal(2, 3)
+func (m *summary) takeLatency(s *scan.Line, stat string) bool {
+	before := *s
+	v, ok := s.Fixed(2, 3)
 	if ok {
-		s.lit("ms")
+		s.Literal("ms")
 	} else {
-		s.i = at
-		v, ok = s.decimal(4, 0)
-		ok = ok && s.lit("s")
+		*s = before
+		v, ok = s.Fixed(4, 0)
+		ok = ok && s.Literal("s")
 	}
-	if !ok || !s.end() {
+	if !ok || !s.End() {
 		return false
 	}
 	if v <= maxLatency && len(m.latencies) < maxLatencies {

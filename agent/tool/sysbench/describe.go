@@ -1,6 +1,7 @@
 package sysbench
 
 import (
+	"math"
 	"net"
 	"path"
 	"strconv"
@@ -85,7 +86,7 @@ func (o *options) age(test string, byOption bool) generation {
 func number(o *options, names ...string) int {
 	v, _ := o.first(names...)
 	n, err := strconv.Atoi(v)
-	if err != nil || n < 0 || n > maxSmall {
+	if err != nil || n < 0 || n > math.MaxInt32 {
 		return 0
 	}
 	return n

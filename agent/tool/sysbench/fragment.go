@@ -4,6 +4,7 @@ import (
 	"bytes"
 
 	"github.com/benchwatch/benchwatch/agent/tool"
+	"github.com/benchwatch/benchwatch/agent/tool/scan"
 )
 
 // resembles tells whether text, which follows a time stamp, was meant to be one
@@ -42,15 +43,15 @@ func (p *Parser) fragment(line []byte) tool.Verdict {
 
 // cutStamp recognises the beginning of a time stamp: `[ 12`, `[ 12s`, `[ 12s ]`.
 func cutStamp(line []byte) bool {
-	s := scanner{b: line}
-	if !s.lit("[") {
+	s := scan.Line(line)
+	if !s.Literal("[") {
 		return false
 	}
-	s.spaces()
-	if _, ok := s.count(); !ok {
+	s.Blanks()
+	if _, ok := count(&s); !ok {
 		return false
 	}
-	_ = s.lit("s") && s.lit(" ")
-	s.lit("]")
-	return s.end()
+	_ = s.Literal("s") && s.Literal(" ")
+	s.Literal("]")
+	return s.End()
 }

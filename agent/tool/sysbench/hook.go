@@ -5,6 +5,7 @@ import (
 
 	"github.com/benchwatch/benchwatch/agent/series"
 	"github.com/benchwatch/benchwatch/agent/tool"
+	"github.com/benchwatch/benchwatch/agent/tool/scan"
 )
 
 // hook reads what a script's report hooks print with sysbench.report_csv and
@@ -117,13 +118,13 @@ func (h *hook) settle(p *Parser, next sequel, emit func(*tool.Report)) {
 // csv reads report_csv's ten columns: time, threads, tps, qps, reads, writes,
 // other, latency percentile in ms, errors, reconnects, all per second.
 func (h *hook) csv(p *Parser, text []byte, emit func(*tool.Report)) (tool.Verdict, bool) {
-	s := scanner{b: text}
-	seconds, okTime := s.small()
-	if !okTime || !s.lit(",") {
+	s := scan.Line(text)
+	seconds, okTime := s.Int()
+	if !okTime || !s.Literal(",") {
 		return 0, false
 	}
-	threads, okThreads := s.small()
-	if !okThreads || !s.lit(",") {
+	threads, okThreads := s.Int()
+	if !okThreads || !s.Literal(",") {
 		return 0, false
 	}
 	r := p.scratch
@@ -133,14 +134,14 @@ func (h *hook) csv(p *Parser, text []byte, emit func(*tool.Report)) (tool.Verdic
 	if !rate(&s, r, tool.Transaction) {
 		return 0, false // some other table
 	}
-	ok := s.lit(",") && rate(&s, r, tool.Query) && s.lit(",") && rate(&s, r, tool.Read) &&
-		s.lit(",") && rate(&s, r, tool.Write) && s.lit(",") && rate(&s, r, tool.Other) && s.lit(",")
+	ok := s.Literal(",") && rate(&s, r, tool.Query) && s.Literal(",") && rate(&s, r, tool.Read) &&
+		s.Literal(",") && rate(&s, r, tool.Write) && s.Literal(",") && rate(&s, r, tool.Other) && s.Literal(",")
 	if ok {
 		var latency float64
-		latency, ok = s.decimal(2, 3)
+		latency, ok = s.Fixed(2, 3)
 		addLatency(r, h.stat, latency)
 	}
-	ok = ok && s.lit(",") && optional(&s, &r.ErrorsPerSecond) && s.lit(",") && optional(&s, &r.ReconnectsPerSecond) && s.end()
+	ok = ok && s.Literal(",") && optional(&s, &r.ErrorsPerSecond) && s.Literal(",") && optional(&s, &r.ReconnectsPerSecond) && s.End()
 	if ok {
 		return p.interval(form{family: luaCSV}, emit), true
 	}
@@ -189,7 +190,7 @@ func (h *hook) json(p *Parser, text []byte, emit func(*tool.Report)) (tool.Verdi
 		}
 		h.report.Reset(tool.Interval, 0)
 		return tool.Ignored, true
-	case (h.tail || h.object != 0) && begins(text, "  }"):
+	case (h.tail || h.object != 0) && scan.HasPrefix(text, "  }"):
 		lost := h.object != 0
 		p.lostObject(h)
 		h.tail = false
@@ -201,7 +202,7 @@ func (h *hook) json(p *Parser, text []byte, emit func(*tool.Report)) (tool.Verdi
 			return tool.Malformed, true
 		}
 		return tool.Ignored, true
-	case h.object == 0 || !begins(trimmed, "\"") && string(trimmed) != "}," && string(trimmed) != "}":
+	case h.object == 0 || !scan.HasPrefix(trimmed, "\"") && string(trimmed) != "}," && string(trimmed) != "}":
 		return 0, false
 	case string(trimmed) == "}," || string(trimmed) == "}":
 		return tool.Ignored, true
@@ -238,32 +239,32 @@ var jsonKeys = []struct {
 
 // value reads one line of a JSON object. A script's own keys are passed over.
 func (h *hook) value(text []byte) bool {
-	s := scanner{b: text}
+	s := scan.Line(text)
 	for _, k := range jsonKeys {
-		if !s.lit(k.text) {
+		if !s.Literal(k.text) {
 			continue
 		}
 		if h.object&k.key != 0 || !h.number(&s, k.key) {
 			return false
 		}
-		s.lit(",")
+		s.Literal(",")
 		h.object |= k.key
-		return s.end()
+		return s.End()
 	}
 	return true
 }
 
-func (h *hook) number(s *scanner, key object) bool {
+func (h *hook) number(s *scan.Line, key object) bool {
 	r := h.report
 	var n int
 	var latency float64
 	ok := true
 	switch key {
 	case keyTime:
-		n, ok = s.small()
+		n, ok = s.Int()
 		r.ElapsedSeconds = series.Some(float64(n))
 	case keyThreads:
-		n, ok = s.small()
+		n, ok = s.Int()
 		r.Threads = series.Some(n)
 	case keyTps:
 		ok = rate(s, r, tool.Transaction)
@@ -276,7 +277,7 @@ func (h *hook) number(s *scanner, key object) bool {
 	case keyOther:
 		ok = rate(s, r, tool.Other)
 	case keyLatency:
-		latency, ok = s.decimal(2, 3)
+		latency, ok = s.Fixed(2, 3)
 		addLatency(r, h.stat, latency)
 	case keyErrors:
 		ok = optional(s, &r.ErrorsPerSecond)

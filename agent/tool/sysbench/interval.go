@@ -1,8 +1,11 @@
 package sysbench
 
 import (
+	"strings"
+
 	"github.com/benchwatch/benchwatch/agent/series"
 	"github.com/benchwatch/benchwatch/agent/tool"
+	"github.com/benchwatch/benchwatch/agent/tool/scan"
 )
 
 // family is who wrote an interval report.
@@ -46,31 +49,31 @@ func readIf(ok bool) reading {
 }
 
 // head takes `[ 12s ] ` of 1.x or `[  12s] ` of 0.x.
-func (s *scanner) head() (seconds int, ok bool) {
-	if !s.lit("[") {
+func head(s *scan.Line) (seconds int, ok bool) {
+	if !s.Literal("[") {
 		return 0, false
 	}
-	if seconds, ok = s.small(); !ok || !s.lit("s") {
+	if seconds, ok = s.Int(); !ok || !s.Literal("s") {
 		return 0, false
 	}
-	s.lit(" ")
-	return seconds, s.lit("] ")
+	s.Literal(" ")
+	return seconds, s.Literal("] ")
 }
 
 // stamped reads a line that begins with the time in brackets: an interval into
 // p.scratch, or the others by p.queue and p.checkpoint.
 func (p *Parser) stamped(line []byte, emit func(*tool.Report)) tool.Verdict {
-	s := scanner{b: line}
-	seconds, ok := s.head()
+	s := scan.Line(line)
+	seconds, ok := head(&s)
 	if !ok {
 		return p.fragment(line)
 	}
-	at := s.i
+	rest := s
 	p.scratch.Reset(tool.Interval, 0)
 	p.scratch.ElapsedSeconds = series.Some(float64(seconds))
 	var f form
 	got := foreign
-	switch s.next() {
+	switch s.Next() {
 	case 't':
 		f, got = p.threads(&s)
 	case 'r':
@@ -78,17 +81,17 @@ func (p *Parser) stamped(line []byte, emit func(*tool.Report)) tool.Verdict {
 	case 'q':
 		return p.queue(&s, seconds, emit)
 	case 'C':
-		if s.lit("Checkpoint report:") && s.end() {
+		if s.Literal("Checkpoint report:") && s.End() {
 			p.checkpoint(emit)
 			return tool.Reported
 		}
 	default:
 		f, got = p.memory(&s)
 	}
-	if got == read && s.end() && !p.shortened(f) {
+	if got == read && s.End() && !p.shortened(f) {
 		return p.interval(f, emit)
 	}
-	if got == foreign && !resembles(line[at:]) {
+	if got == foreign && !resembles(rest) {
 		return tool.Ignored
 	}
 	p.run.gap = true
@@ -97,56 +100,56 @@ func (p *Parser) stamped(line []byte, emit func(*tool.Report)) tool.Verdict {
 
 // threads reads `thds: …` of 1.x and `threads: …` of 0.x and of 1.0 before its
 // release.
-func (p *Parser) threads(s *scanner) (form, reading) {
-	if !s.lit("thds: ") && !s.lit("threads: ") {
+func (p *Parser) threads(s *scan.Line) (form, reading) {
+	if !s.Literal("thds: ") && !s.Literal("threads: ") {
 		return form{}, foreign
 	}
-	n, ok := s.small()
+	n, ok := s.Int()
 	if !ok {
 		return form{}, damaged
 	}
 	p.scratch.Threads = series.Some(n)
 	switch {
-	case s.lit(" tps: "):
+	case s.Literal(" tps: "):
 		return p.database(s)
-	case s.lit(", tps: "):
+	case s.Literal(", tps: "):
 		return p.legacy(s)
-	case s.lit(" eps: "), s.lit(" events/s: "):
-		ok := rate(s, p.scratch, tool.Transaction) && s.lit(" ") && p.latencies(s)
+	case s.Literal(" eps: "), s.Literal(" events/s: "):
+		ok := rate(s, p.scratch, tool.Transaction) && s.Literal(" ") && p.latencies(s)
 		return form{family: builtIn, queued: true}, readIf(ok)
 	}
 	return form{}, damaged
 }
 
 // database reads on behind `tps: ` of 1.x.
-func (p *Parser) database(s *scanner) (form, reading) {
+func (p *Parser) database(s *scan.Line) (form, reading) {
 	f := form{family: builtIn, queued: true}
 	ok := rate(s, p.scratch, tool.Transaction) &&
-		s.lit(" qps: ") && rate(s, p.scratch, tool.Query) &&
-		s.lit(" (r/w/o: ") && rate(s, p.scratch, tool.Read) && s.lit("/") && rate(s, p.scratch, tool.Write) && s.lit("/") && rate(s, p.scratch, tool.Other) &&
-		s.lit(") ") && p.latencies(s) &&
-		(s.lit(" err/s") || s.lit(" errors/s"))
+		s.Literal(" qps: ") && rate(s, p.scratch, tool.Query) &&
+		s.Literal(" (r/w/o: ") && rate(s, p.scratch, tool.Read) && s.Literal("/") && rate(s, p.scratch, tool.Write) && s.Literal("/") && rate(s, p.scratch, tool.Other) &&
+		s.Literal(") ") && p.latencies(s) &&
+		(s.Literal(" err/s") || s.Literal(" errors/s"))
 	if !ok {
 		return f, damaged
 	}
-	if !s.lit(":") { // the Lua function forgot the colon
+	if !s.Literal(":") { // the Lua function forgot the colon
 		f = form{family: luaDefault}
 	}
-	ok = s.lit(" ") && optional(s, &p.scratch.ErrorsPerSecond) &&
-		(s.lit(" reconn/s: ") || s.lit(" reconnects/s: ")) && optional(s, &p.scratch.ReconnectsPerSecond)
+	ok = s.Literal(" ") && optional(s, &p.scratch.ErrorsPerSecond) &&
+		(s.Literal(" reconn/s: ") || s.Literal(" reconnects/s: ")) && optional(s, &p.scratch.ReconnectsPerSecond)
 	return f, readIf(ok)
 }
 
 // latencies reads `lat (ms,95%): 1.23` or what 1.0 printed before its release.
 // A build that knows lists of percentiles repeats it.
-func (p *Parser) latencies(s *scanner) bool {
-	if s.lit("latency: ") {
+func (p *Parser) latencies(s *scan.Line) bool {
+	if s.Literal("latency: ") {
 		return p.legacyLatency(s, 2)
 	}
 	for n := 0; n < maxLatencies; n++ {
-		at := s.i
-		if n > 0 && !s.lit(" ") || !s.lit("lat (ms,") && !s.lit("latency (ms,") {
-			s.i = at
+		before := *s
+		if n > 0 && !s.Literal(" ") || !s.Literal("lat (ms,") && !s.Literal("latency (ms,") {
+			*s = before
 			return n > 0
 		}
 		if !p.latency(s, 2) {
@@ -157,12 +160,12 @@ func (p *Parser) latencies(s *scanner) bool {
 }
 
 // latency reads `95%): 1.23`, milliseconds.
-func (p *Parser) latency(s *scanner, places int) bool {
-	stat, ok := s.percentile(&p.names)
-	if !ok || !s.lit("%): ") {
+func (p *Parser) latency(s *scan.Line, places int) bool {
+	stat, ok := p.percentile(s)
+	if !ok || !s.Literal("%): ") {
 		return false
 	}
-	seconds, ok := s.decimal(places, 3)
+	seconds, ok := s.Fixed(places, 3)
 	if ok {
 		addLatency(p.scratch, stat, seconds)
 	}
@@ -170,13 +173,13 @@ func (p *Parser) latency(s *scanner, places int) bool {
 }
 
 // legacyLatency reads `1.23ms (95%)`.
-func (p *Parser) legacyLatency(s *scanner, places int) bool {
-	seconds, ok := s.decimal(places, 3)
-	if !ok || !s.lit("ms (") {
+func (p *Parser) legacyLatency(s *scan.Line, places int) bool {
+	seconds, ok := s.Fixed(places, 3)
+	if !ok || !s.Literal("ms (") {
 		return false
 	}
-	stat, ok := s.percentile(&p.names)
-	if !ok || !s.lit("%)") {
+	stat, ok := p.percentile(s)
+	if !ok || !s.Literal("%)") {
 		return false
 	}
 	addLatency(p.scratch, stat, seconds)
@@ -199,25 +202,25 @@ func addLatency(r *tool.Report, stat string, seconds float64) {
 //	tps, reads/s, writes/s response time                     July 2011, 0.4 for good
 //	tps, reads/s, writes/s, response time                    0.5 from 2012
 //	tps, reads, writes, response time, errors, reconnects    0.5 from October 2014
-func (p *Parser) legacy(s *scanner) (form, reading) {
+func (p *Parser) legacy(s *scan.Line) (form, reading) {
 	f := form{family: builtIn, legacy: true, queued: true, commits: !p.run.before05}
 	if !rate(s, p.scratch, tool.Transaction) {
 		return f, damaged
 	}
-	if s.end() {
+	if s.End() {
 		return f, read
 	}
-	perSecond := s.lit(", reads/s: ")
-	if !perSecond && !s.lit(", reads: ") || !rate(s, p.scratch, tool.Read) ||
-		!s.lit(", writes") || perSecond != s.lit("/s") || !s.lit(": ") || !rate(s, p.scratch, tool.Write) {
+	perSecond := s.Literal(", reads/s: ")
+	if !perSecond && !s.Literal(", reads: ") || !rate(s, p.scratch, tool.Read) ||
+		!s.Literal(", writes") || perSecond != s.Literal("/s") || !s.Literal(": ") || !rate(s, p.scratch, tool.Write) {
 		return f, damaged
 	}
 	f.parts = 1
-	if s.end() {
+	if s.End() {
 		return f, readIf(perSecond)
 	}
-	comma := s.lit(",")
-	if !s.lit(" response time: ") || !p.legacyLatency(s, 2) {
+	comma := s.Literal(",")
+	if !s.Literal(" response time: ") || !p.legacyLatency(s, 2) {
 		return f, damaged
 	}
 	f.parts = 2
@@ -225,9 +228,9 @@ func (p *Parser) legacy(s *scanner) (form, reading) {
 		f.commits, f.queued = false, false
 	}
 	for range maxLatencies { // in July 2011 there were two
-		at := s.i
-		if !s.lit(", ") || s.next() == 'e' {
-			s.i = at
+		before := *s
+		if !s.Literal(", ") || s.Next() == 'e' {
+			*s = before
 			break
 		}
 		if !p.legacyLatency(s, 2) {
@@ -238,8 +241,8 @@ func (p *Parser) legacy(s *scanner) (form, reading) {
 		return f, read
 	}
 	f.parts = 3
-	ok := s.lit(", errors: ") && optional(s, &p.scratch.ErrorsPerSecond) &&
-		s.lit(", reconnects: ") && optional(s, &p.scratch.ReconnectsPerSecond)
+	ok := s.Literal(", errors: ") && optional(s, &p.scratch.ErrorsPerSecond) &&
+		s.Literal(", reconnects: ") && optional(s, &p.scratch.ReconnectsPerSecond)
 	return f, readIf(ok)
 }
 
@@ -259,63 +262,63 @@ const (
 const mebibyte = 1 << 20 // what sysbench 0.x calls MB
 
 // files reads fileio's line.
-func (p *Parser) files(s *scanner) (form, reading) {
-	if !s.lit("reads: ") {
+func (p *Parser) files(s *scan.Line) (form, reading) {
+	if !s.Literal("reads: ") {
 		return form{}, foreign
 	}
 	f := form{family: builtIn, legacy: true}
 	unit := " MB/s"
 	ok := byteRate(s, p.scratch, opReadByte)
-	if s.lit(" MiB/s") {
+	if s.Literal(" MiB/s") {
 		f.legacy, unit = false, " MiB/s"
 	} else {
-		ok = ok && s.lit(unit)
+		ok = ok && s.Literal(unit)
 	}
-	ok = ok && s.lit(" writes: ") && byteRate(s, p.scratch, opWriteByte) && s.lit(unit) &&
-		s.lit(" fsyncs: ") && rate(s, p.scratch, opFsync) && s.lit("/s")
+	ok = ok && s.Literal(" writes: ") && byteRate(s, p.scratch, opWriteByte) && s.Literal(unit) &&
+		s.Literal(" fsyncs: ") && rate(s, p.scratch, opFsync) && s.Literal("/s")
 	if !ok {
 		return f, damaged
 	}
-	if f.legacy && s.end() {
+	if f.legacy && s.End() {
 		return f, read // before September 2011
 	}
 	f.parts = 1
-	if s.lit(" latency (ms,") {
+	if s.Literal(" latency (ms,") {
 		return f, readIf(p.latency(s, 3))
 	}
-	if !s.lit(" response time: ") {
+	if !s.Literal(" response time: ") {
 		return f, damaged
 	}
-	at := s.i
+	before := *s
 	if ok = p.legacyLatency(s, 3); !ok {
-		s.i = at
+		*s = before
 		ok = p.legacyLatency(s, 2) // 0.4
 	}
 	return f, readIf(ok)
 }
 
 // memory reads memory's line, `1105.49 MiB/sec`; 0.x: `1105.49 MB/sec,`.
-func (p *Parser) memory(s *scanner) (form, reading) {
+func (p *Parser) memory(s *scan.Line) (form, reading) {
 	f := form{family: builtIn}
-	if c := s.next(); (c < '0' || c > '9') && c != '-' && c != 'n' && c != 'i' || !byteRate(s, p.scratch, opByte) {
+	if c := s.Next(); (c < '0' || c > '9') && c != '-' && c != 'n' && c != 'i' || !byteRate(s, p.scratch, opByte) {
 		return f, foreign
 	}
 	switch {
-	case s.lit(" MiB/sec"):
-	case s.lit(" MB/sec"):
+	case s.Literal(" MiB/sec"):
+	case s.Literal(" MB/sec"):
 		f.legacy = true
-	case s.end(), begins([]byte(" MiB/sec"), string(s.b[s.i:])), begins([]byte(" MB/sec"), string(s.b[s.i:])):
+	case s.End(), strings.HasPrefix(" MiB/sec", string(*s)), strings.HasPrefix(" MB/sec", string(*s)):
 		return f, damaged // cut
 	default:
 		return f, foreign
 	}
-	s.lit(",")
+	s.Literal(",")
 	return f, read
 }
 
 // rate takes a number with two decimals as operation's rate.
-func rate(s *scanner, r *tool.Report, operation string) bool {
-	v, ok := s.decimal(2, 0)
+func rate(s *scan.Line, r *tool.Report, operation string) bool {
+	v, ok := s.Fixed(2, 0)
 	if ok && v >= 0 {
 		r.AddRate(operation, v)
 	}
@@ -323,8 +326,8 @@ func rate(s *scanner, r *tool.Report, operation string) bool {
 }
 
 // byteRate takes mebibytes per second.
-func byteRate(s *scanner, r *tool.Report, operation string) bool {
-	v, ok := s.decimal(2, 0)
+func byteRate(s *scan.Line, r *tool.Report, operation string) bool {
+	v, ok := s.Fixed(2, 0)
 	if ok && v >= 0 {
 		r.AddRate(operation, v*mebibyte)
 	}
@@ -332,8 +335,8 @@ func byteRate(s *scanner, r *tool.Report, operation string) bool {
 }
 
 // optional takes a number with two decimals.
-func optional(s *scanner, to *series.Optional[float64]) bool {
-	v, ok := s.decimal(2, 0)
+func optional(s *scan.Line, to *series.Optional[float64]) bool {
+	v, ok := s.Fixed(2, 0)
 	if ok && v >= 0 {
 		*to = series.Some(v)
 	}
@@ -342,20 +345,20 @@ func optional(s *scanner, to *series.Optional[float64]) bool {
 
 // queue reads the second line of an interval with a target rate:
 // `queue length: 65, concurrency: 4`; tests without SQL print no comma.
-func (p *Parser) queue(s *scanner, seconds int, emit func(*tool.Report)) tool.Verdict {
-	if !s.lit("queue length: ") {
-		if resembles(s.b[s.i:]) {
+func (p *Parser) queue(s *scan.Line, seconds int, emit func(*tool.Report)) tool.Verdict {
+	if !s.Literal("queue length: ") {
+		if resembles(*s) {
 			return tool.Malformed
 		}
 		return tool.Ignored
 	}
-	length, ok := s.small()
-	s.lit(",")
+	length, ok := s.Int()
+	s.Literal(",")
 	concurrency := 0
-	if ok = ok && s.lit(" concurrency: "); ok {
-		concurrency, ok = s.small()
+	if ok = ok && s.Literal(" concurrency: "); ok {
+		concurrency, ok = s.Int()
 	}
-	if !ok || !s.end() {
+	if !ok || !s.End() {
 		p.release(emit)
 		return tool.Malformed
 	}

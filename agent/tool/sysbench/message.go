@@ -6,6 +6,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/secret"
 	"github.com/benchwatch/benchwatch/agent/tool"
 	"github.com/benchwatch/benchwatch/agent/tool/message"
+	"github.com/benchwatch/benchwatch/agent/tool/scan"
 )
 
 // logBuffer is TEXT_BUFFER_SIZE of src/sb_logger.c. A message that fills it
@@ -21,7 +22,7 @@ func unglue(text []byte) (line, rest []byte) {
 		return text, nil
 	}
 	for _, prefix := range priorities {
-		if end := len(prefix) + logBuffer - 1; begins(text, prefix) && len(text) > end {
+		if end := len(prefix) + logBuffer - 1; scan.HasPrefix(text, prefix) && len(text) > end {
 			return text[:end], text[end:]
 		}
 	}
@@ -31,24 +32,24 @@ func unglue(text []byte) (line, rest []byte) {
 // message reads log messages. Debug messages are passed over: with
 // --mysql-debug one of them holds the password.
 func (p *Parser) message(text []byte, emit func(*tool.Report)) (tool.Verdict, bool) {
-	s := scanner{b: text}
+	s := scan.Line(text)
 	switch text[0] {
 	case 'F', 'A', 'P':
-		if !s.lit("FATAL: ") && !s.lit("ALERT: ") && !s.lit("PANIC: ") {
+		if !s.Literal("FATAL: ") && !s.Literal("ALERT: ") && !s.Literal("PANIC: ") {
 			return 0, false
 		}
 	case 'W', 'D':
-		if !s.lit("WARNING: ") && !s.lit("DEBUG: ") {
+		if !s.Literal("WARNING: ") && !s.Literal("DEBUG: ") {
 			return 0, false
 		}
 		p.lastMessage = ""
 		return tool.Ignored, true
 	case '(':
-		if !s.lit("(last message repeated ") {
+		if !s.Literal("(last message repeated ") {
 			return 0, false
 		}
-		n, ok := s.count()
-		if !ok || !s.lit(" times)") || !s.end() {
+		n, ok := count(&s)
+		if !ok || !s.Literal(" times)") || !s.End() {
 			return tool.Malformed, true
 		}
 		if p.lastMessage == "" {
@@ -58,7 +59,7 @@ func (p *Parser) message(text []byte, emit func(*tool.Report)) (tool.Verdict, bo
 		return tool.Reported, true
 	default:
 		// The messages besides errors that several threads print.
-		if s.lit("Time limit exceeded") || s.lit("Event limit exceeded") {
+		if s.Literal("Time limit exceeded") || s.Literal("Event limit exceeded") {
 			p.lastMessage = ""
 			return tool.Ignored, true
 		}
@@ -81,7 +82,7 @@ var usageErrors = []string{
 
 func usageError(text []byte) bool {
 	for _, prefix := range usageErrors {
-		if begins(text, prefix) {
+		if scan.HasPrefix(text, prefix) {
 			return true
 		}
 	}
@@ -96,8 +97,8 @@ func usageError(text []byte) bool {
 // stderr reads a line of standard error. It must not change what standard
 // output means, and standard error does not tell runs apart: all is run 1's.
 func (p *Parser) stderr(text []byte, emit func(*tool.Report)) tool.Verdict {
-	if !usageError(text) && !begins(text, "PANIC: ") &&
-		!begins(text, "FATAL: ") && !begins(text, "ALERT: ") {
+	if !usageError(text) && !scan.HasPrefix(text, "PANIC: ") &&
+		!scan.HasPrefix(text, "FATAL: ") && !scan.HasPrefix(text, "ALERT: ") {
 		return tool.Ignored
 	}
 	r := &p.report
@@ -123,7 +124,7 @@ func (p *Parser) fail(said string, n uint64, emit func(*tool.Report)) {
 // clean makes a line fit to be shown. A misspelt --mysql-password= is an
 // invalid option too.
 func clean(text []byte) string {
-	if begins(text, "invalid option: ") {
+	if scan.HasPrefix(text, "invalid option: ") {
 		if name, _, assigned := bytes.Cut(text, []byte("=")); assigned {
 			text = append(append(name[:len(name):len(name)], '='), secret.Blank...)
 		}

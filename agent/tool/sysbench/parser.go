@@ -10,6 +10,7 @@ import (
 
 	"github.com/benchwatch/benchwatch/agent/series"
 	"github.com/benchwatch/benchwatch/agent/tool"
+	"github.com/benchwatch/benchwatch/agent/tool/scan"
 )
 
 // Parser reads sysbench's output. It is live: an interval is reported when its
@@ -140,14 +141,14 @@ func (p *Parser) banner(text []byte, emit func(*tool.Report)) (tool.Verdict, boo
 	if n <= 0 || n > 64 || rest[0] < '0' || rest[0] > '9' {
 		return 0, false
 	}
-	if !begins(rest[n:], " (using ") && !begins(rest[n:], ":  multi-threaded") {
+	if !scan.HasPrefix(rest[n:], " (using ") && !scan.HasPrefix(rest[n:], ":  multi-threaded") {
 		return 0, false
 	}
 	version := string(bytes.ToValidUTF8(rest[:n], []byte("?")))
 	p.open(emit)
 	p.run.banner = true
 	p.run.version = version
-	p.run.before05 = begins(rest, "0.4")
+	p.run.before05 = scan.HasPrefix(rest, "0.4")
 	return tool.Reported, true
 }
 
@@ -163,10 +164,10 @@ func (p *Parser) option(text []byte, emit func(*tool.Report)) (tool.Verdict, boo
 	if p.number == 0 {
 		return 0, false
 	}
-	s := scanner{b: text}
-	if s.lit("Number of threads: ") {
-		n, ok := s.small()
-		if !ok || !s.end() {
+	s := scan.Line(text)
+	if s.Literal("Number of threads: ") {
+		n, ok := s.Int()
+		if !ok || !s.End() {
 			return tool.Malformed, true
 		}
 		p.run.threads = series.Some(n)
@@ -176,22 +177,22 @@ func (p *Parser) option(text []byte, emit func(*tool.Report)) (tool.Verdict, boo
 		return 0, false
 	}
 	switch {
-	case s.lit("Report intermediate results every "):
-		n, ok := s.small()
-		if !ok || !s.lit(" second") {
+	case s.Literal("Report intermediate results every "):
+		n, ok := s.Int()
+		if !ok || !s.Literal(" second") {
 			return tool.Malformed, true
 		}
 		p.run.every = n
 		return tool.Ignored, true
-	case s.lit("Target transaction rate: "):
+	case s.Literal("Target transaction rate: "):
 		p.run.queues = true
 		return tool.Ignored, true
-	case s.lit("Initializing worker threads..."), s.lit("Threads started!"):
+	case s.Literal("Initializing worker threads..."), s.Literal("Threads started!"):
 		p.start(emit)
 		return tool.Ignored, true
 	}
 	for _, hint := range hints {
-		if s.lit(hint.text) {
+		if s.Literal(hint.text) {
 			p.hint(hint, emit)
 			return tool.Ignored, true
 		}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/benchwatch/benchwatch/agent/series"
 	"github.com/benchwatch/benchwatch/agent/tool"
+	"github.com/benchwatch/benchwatch/agent/tool/scan"
 )
 
 // Operations of a summary besides the vocabulary of package tool.
@@ -78,11 +79,11 @@ func (p *Parser) summaryHeading(text []byte, emit func(*tool.Report)) (tool.Verd
 		p.summary.section = fairness
 		return tool.Reported, true
 	}
-	s := scanner{b: text}
+	s := scan.Line(text)
 	switch {
-	case s.lit("Total operations: "):
+	case s.Literal("Total operations: "):
 		return p.operations(&s, " per second)", emit), true
-	case s.lit("Operations performed:"):
+	case s.Literal("Operations performed:"):
 		if bytes.Contains(text, []byte(" ops/sec)")) {
 			return p.operations(&s, " ops/sec)", emit), true
 		}
@@ -95,10 +96,10 @@ func (p *Parser) summaryHeading(text []byte, emit func(*tool.Report)) (tool.Verd
 }
 
 // operations reads `1234 (12.34 per second)` of the memory test.
-func (p *Parser) operations(s *scanner, end string, emit func(*tool.Report)) tool.Verdict {
+func (p *Parser) operations(s *scan.Line, end string, emit func(*tool.Report)) tool.Verdict {
 	var a amount
-	n, ok := s.count()
-	if !ok || !s.lit(" (") || !optional(s, &a.rate) || !s.lit(end) || !s.end() {
+	n, ok := count(s)
+	if !ok || !s.Literal(" (") || !optional(s, &a.rate) || !s.Literal(end) || !s.End() {
 		return tool.Malformed
 	}
 	a.count = series.Some(n)
@@ -109,15 +110,15 @@ func (p *Parser) operations(s *scanner, end string, emit func(*tool.Report)) too
 
 // fileOperations reads fileio's line of 0.x:
 // `Operations performed:  316439 reads, 210961 writes, 10548 Other = 537948 Total`.
-func (p *Parser) fileOperations(s *scanner, emit func(*tool.Report)) tool.Verdict {
-	reads, ok1 := s.count()
-	ok1 = ok1 && (s.lit(" reads,") || s.lit(" Read,"))
-	writes, ok2 := s.count()
-	ok2 = ok2 && (s.lit(" writes,") || s.lit(" Write,"))
-	others, ok3 := s.count()
-	ok3 = ok3 && s.lit(" Other =")
-	_, ok4 := s.count()
-	if !ok1 || !ok2 || !ok3 || !ok4 || !s.lit(" Total") || !s.end() {
+func (p *Parser) fileOperations(s *scan.Line, emit func(*tool.Report)) tool.Verdict {
+	reads, ok1 := count(s)
+	ok1 = ok1 && (s.Literal(" reads,") || s.Literal(" Read,"))
+	writes, ok2 := count(s)
+	ok2 = ok2 && (s.Literal(" writes,") || s.Literal(" Write,"))
+	others, ok3 := count(s)
+	ok3 = ok3 && s.Literal(" Other =")
+	_, ok4 := count(s)
+	if !ok1 || !ok2 || !ok3 || !ok4 || !s.Literal(" Total") || !s.End() {
 		return tool.Malformed
 	}
 	p.enter(opening, emit)
@@ -128,21 +129,21 @@ func (p *Parser) fileOperations(s *scanner, emit func(*tool.Report)) tool.Verdic
 
 // volume reads the lines that begin with a number:
 // `3359.26 MiB transferred (822.76 MiB/sec)` and `131840.77 Requests/sec executed`.
-func (p *Parser) volume(s *scanner) (tool.Verdict, bool) {
-	v, ok := s.decimal(2, 0)
+func (p *Parser) volume(s *scan.Line) (tool.Verdict, bool) {
+	v, ok := s.Fixed(2, 0)
 	if !ok {
 		return 0, false
 	}
 	m := &p.summary
 	switch {
-	case s.lit(" Requests/sec executed"):
-		if s.end() && v >= 0 {
+	case s.Literal(" Requests/sec executed"):
+		if s.End() && v >= 0 {
 			m.transaction.rate = series.Some(v)
 		}
-		return verdict(s.end()), true
-	case s.lit(" MiB transferred ("), s.lit(" MB transferred ("):
+		return verdict(s.End()), true
+	case s.Literal(" MiB transferred ("), s.Literal(" MB transferred ("):
 		var rate series.Optional[float64]
-		ok := optional(s, &rate) && (s.lit(" MiB/sec)") || s.lit(" MB/sec)")) && s.end()
+		ok := optional(s, &rate) && (s.Literal(" MiB/sec)") || s.Literal(" MB/sec)")) && s.End()
 		if ok && rate.Known {
 			m.bytes.rate = series.Some(rate.Value * mebibyte)
 		}
@@ -172,7 +173,7 @@ func (p *Parser) summaryValue(text []byte, emit func(*tool.Report)) tool.Verdict
 	if colon < 0 {
 		return tool.Malformed
 	}
-	s := scanner{b: trimmed, i: colon + 1}
+	s := scan.Line(trimmed[colon+1:])
 	switch label := trimmed[:colon]; string(label) {
 	case "events (avg/stddev)", "percentile stats", "queries performed":
 		return tool.Ignored
@@ -203,7 +204,7 @@ func (p *Parser) summaryValue(text []byte, emit func(*tool.Report)) tool.Verdict
 }
 
 // take reads the value behind a label. What is not whole is not taken.
-func (m *summary) take(label string, s *scanner) (known, ok bool) {
+func (m *summary) take(label string, s *scan.Line) (known, ok bool) {
 	switch label {
 	case "read":
 		return true, m.takeFiles(s, &m.read, &m.readByte)
@@ -250,8 +251,8 @@ func (m *summary) take(label string, s *scanner) (known, ok bool) {
 	case "written, MiB/s":
 		return true, m.writeByte.takeRate(s, 2, mebibyte)
 	case "total time", "time elapsed":
-		v, ok := s.decimal(4, 0)
-		ok = ok && s.lit("s") && s.end()
+		v, ok := s.Fixed(4, 0)
+		ok = ok && s.Literal("s") && s.End()
 		if ok && v >= 0 {
 			m.elapsed = series.Some(v)
 		}
