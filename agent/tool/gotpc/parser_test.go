@@ -52,7 +52,7 @@ const (
 // A failed transaction is an error and no transaction.
 func TestFailedTransactions(t *testing.T) {
 	res := parse(delivery + newOrder + failed)
-	want := `{"kind":"interval","run":1,"phase":"measure","interval_seconds":1,"rates":{"delivery":14,"new_order":97,"new_order_error":2,"transaction":111},"counts":{"delivery":14,"error":2,"new_order":97,"new_order_error":2,"transaction":111},"latency_seconds":{"delivery":{"avg":0.0346,"max":0.065,"p50":0.0304,"p90":0.0608,"p95":0.0608,"p99":0.065,"p99.9":0.065},"new_order":{"avg":0.0222,"max":0.0755,"p50":0.022,"p90":0.0377,"p95":0.0503,"p99":0.0608,"p99.9":0.0755},"new_order_error":{"avg":0.01,"max":0.0105,"p50":0.0094,"p90":0.0105,"p95":0.0105,"p99":0.0105,"p99.9":0.0105}},"errors_per_second":2}`
+	want := `{"kind":"interval","run":1,"interval_seconds":1,"phase":"measure","rates":{"transaction":111,"delivery":14,"new_order":97,"new_order_error":2},"counts":{"transaction":111,"delivery":14,"new_order":97,"new_order_error":2,"error":2},"latency_seconds":{"delivery":{"avg":0.0346,"p50":0.0304,"p90":0.0608,"p95":0.0608,"p99":0.065,"p99.9":0.065,"max":0.065},"new_order":{"avg":0.0222,"p50":0.022,"p90":0.0377,"p95":0.0503,"p99":0.0608,"p99.9":0.0755,"max":0.0755},"new_order_error":{"avg":0.01,"p50":0.0094,"p90":0.0105,"p95":0.0105,"p99":0.0105,"p99.9":0.0105,"max":0.0105}},"errors_per_second":2}`
 	intervals := ofKind(res, tool.Interval)
 	if len(intervals) != 1 {
 		t.Fatalf("%s", res)
@@ -67,8 +67,8 @@ func TestOldRows(t *testing.T) {
 	res := parse("[Current] NEW_ORDER - Takes(s): 9.9, Count: 970, TPM: 5878.8, Sum(ms): 21491, Avg(ms): 22, 90th(ms): 32, 99th(ms): 64, 99.9th(ms): 80\n" +
 		"[Summary] NEW_ORDER - Takes(s): 9.9, Count: 970, TPM: 5878.8, Sum(ms): 21491, Avg(ms): 22, 90th(ms): 32, 99th(ms): 64, 99.9th(ms): 80\ntpmC: 5878.8\n")
 	want := `{"kind":"start","run":1,"tool":"go-tpc","workload":"tpcc"}
-{"kind":"interval","run":1,"phase":"measure","interval_seconds":10,"rates":{"new_order":97,"transaction":97},"counts":{"error":0,"new_order":970,"transaction":970},"latency_seconds":{"new_order":{"avg":0.022,"p90":0.032,"p99":0.064,"p99.9":0.08}},"errors_per_second":0}
-{"kind":"summary","run":1,"elapsed_seconds":9.9,"rates":{"new_order":97.98,"transaction":97.98},"counts":{"error":0,"new_order":970,"transaction":970},"latency_seconds":{"new_order":{"avg":0.022,"p90":0.032,"p99":0.064,"p99.9":0.08}},"errors_per_second":0,"tpmc":5878.8}
+{"kind":"interval","run":1,"interval_seconds":10,"phase":"measure","rates":{"transaction":97,"new_order":97},"counts":{"transaction":970,"new_order":970,"error":0},"latency_seconds":{"new_order":{"avg":0.022,"p90":0.032,"p99":0.064,"p99.9":0.08}},"errors_per_second":0}
+{"kind":"summary","run":1,"elapsed_seconds":9.9,"checkpoint":false,"rates":{"transaction":97.98,"new_order":97.98},"counts":{"transaction":970,"new_order":970,"error":0},"latency_seconds":{"new_order":{"avg":0.022,"p90":0.032,"p99":0.064,"p99.9":0.08}},"errors_per_second":0,"tpmc":5878.8}
 lines: 3 reported, 0 ignored, 0 malformed
 `
 	if diff := cmp.Diff(want, res.String()); diff != "" {
@@ -241,7 +241,7 @@ func TestOtherWorkloads(t *testing.T) {
 	want := `{"kind":"start","run":1,"tool":"go-tpc","workload":"tpch"}
 {"kind":"interval","run":1,"phase":"measure","latency_seconds":{"q1":{"avg":1.23},"q2":{"avg":0.5}}}
 {"kind":"interval","run":1,"phase":"measure","latency_seconds":{"q1":{"avg":1}}}
-{"kind":"summary","run":1,"latency_seconds":{"q1":{"avg":1.11},"q2":{"avg":0.5}}}
+{"kind":"summary","run":1,"checkpoint":false,"latency_seconds":{"q1":{"avg":1.11},"q2":{"avg":0.5}}}
 lines: 6 reported, 0 ignored, 0 malformed
 `
 	if diff := cmp.Diff(want, res.String()); diff != "" {

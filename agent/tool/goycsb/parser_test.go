@@ -6,9 +6,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/benchwatch/benchwatch/agent/tool"
 	"github.com/benchwatch/benchwatch/agent/tool/tooltest"
-	"github.com/google/go-cmp/cmp"
 )
 
 const captures = "testdata/*/stdout.txt"

@@ -50,7 +50,7 @@ func TestDamagedOutput(t *testing.T) {
 func TestNoTime(t *testing.T) {
 	res := tooltest.Parse(Tool, tooltest.Lines(tool.Stdout, []byte("innodb,query,0.000,0.000,0.001,4,250\n")))
 	want := `{"kind":"start","run":1,"tool":"mysqlslap","workload":"query","threads":4}
-{"kind":"summary","run":1,"threads":4,"elapsed_seconds":0,"counts":{"query":1000,"transaction":1000}}
+{"kind":"summary","run":1,"elapsed_seconds":0,"threads":4,"checkpoint":false,"counts":{"transaction":1000,"query":1000}}
 lines: 1 reported, 0 ignored, 0 malformed
 `
 	if diff := cmp.Diff(want, res.String()); diff != "" {

@@ -6,10 +6,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/benchwatch/benchwatch/agent/tool"
-	"github.com/benchwatch/benchwatch/agent/tool/tooltest"
 	"github.com/google/go-cmp/cmp"
 	"go.yaml.in/yaml/v4"
+
+	"github.com/benchwatch/benchwatch/agent/tool"
+	"github.com/benchwatch/benchwatch/agent/tool/tooltest"
 )
 
 func load(text string) (Tools, error) {
@@ -128,21 +129,21 @@ func TestReports(t *testing.T) {
 		malformed  int
 	}{
 		{"units", "t=0.5min w=30 6000 tpm p99.9 1500us\n",
-			[]string{`{"kind":"interval","run":1,"phase":"measure","elapsed_seconds":30,"interval_seconds":30,"rates":{"transaction":100},"latency_seconds":{"new_order":{"p99.9":0.0015}}}`}, 0},
+			[]string{`{"kind":"interval","run":1,"elapsed_seconds":30,"interval_seconds":30,"phase":"measure","rates":{"transaction":100},"latency_seconds":{"new_order":{"p99.9":0.0015}}}`}, 0},
 		{"a group that took no part", "t=0.5min w=30 6000 tpm\n",
-			[]string{`{"kind":"interval","run":1,"phase":"measure","elapsed_seconds":30,"interval_seconds":30,"rates":{"transaction":100}}`}, 0},
+			[]string{`{"kind":"interval","run":1,"elapsed_seconds":30,"interval_seconds":30,"phase":"measure","rates":{"transaction":100}}`}, 0},
 		{"counts become rates", "ops 600 errors 6 at 0.1min\nops 300 errors 0 at 0.2min\n",
-			[]string{`{"kind":"interval","run":1,"phase":"measure","elapsed_seconds":6,"interval_seconds":6,"rates":{"read":100},"counts":{"error":6,"read":600},"errors_per_second":1}`,
-				`{"kind":"interval","run":1,"phase":"measure","elapsed_seconds":12,"interval_seconds":6,"rates":{"read":50},"counts":{"error":0,"read":300},"errors_per_second":0}`}, 0},
+			[]string{`{"kind":"interval","run":1,"elapsed_seconds":6,"interval_seconds":6,"phase":"measure","rates":{"read":100},"counts":{"read":600,"error":6},"errors_per_second":1}`,
+				`{"kind":"interval","run":1,"elapsed_seconds":12,"interval_seconds":6,"phase":"measure","rates":{"read":50},"counts":{"read":300,"error":0},"errors_per_second":0}`}, 0},
 		{"numbers that are none", "t=0.5min w=1e999 6000 tpm\nops many errors 6 at 0.1min\nops 1.5 errors 6 at 0.1min\nops -5 errors 6 at 0.1min\n", nil, 4},
 		{"a summary of two lines, then another run", "NOPM 600 tpmC 601\nnoise\nmax 0.25s\nt=0.5min w=30 60 tpm\nNOPM 60 tpmC 61\nNOPM 120 tpmC 62\n",
-			[]string{`{"kind":"summary","run":1,"rates":{"new_order":10},"latency_seconds":{"new_order":{"max":0.25}},"tpmc":601}`,
-				`{"kind":"interval","run":2,"phase":"measure","elapsed_seconds":30,"interval_seconds":30,"rates":{"transaction":1}}`,
-				`{"kind":"summary","run":2,"rates":{"new_order":1},"tpmc":61}`,
-				`{"kind":"summary","run":3,"rates":{"new_order":2},"tpmc":62}`}, 0},
+			[]string{`{"kind":"summary","run":1,"checkpoint":false,"rates":{"new_order":10},"latency_seconds":{"new_order":{"max":0.25}},"tpmc":601}`,
+				`{"kind":"interval","run":2,"elapsed_seconds":30,"interval_seconds":30,"phase":"measure","rates":{"transaction":1}}`,
+				`{"kind":"summary","run":2,"checkpoint":false,"rates":{"new_order":1},"tpmc":61}`,
+				`{"kind":"summary","run":3,"checkpoint":false,"rates":{"new_order":2},"tpmc":62}`}, 0},
 		{"time that goes back is another run", "t=2min w=60 60 tpm\nt=1min w=60 60 tpm\n",
-			[]string{`{"kind":"interval","run":1,"phase":"measure","elapsed_seconds":120,"interval_seconds":60,"rates":{"transaction":1}}`,
-				`{"kind":"interval","run":2,"phase":"measure","elapsed_seconds":60,"interval_seconds":60,"rates":{"transaction":1}}`}, 0},
+			[]string{`{"kind":"interval","run":1,"elapsed_seconds":120,"interval_seconds":60,"phase":"measure","rates":{"transaction":1}}`,
+				`{"kind":"interval","run":2,"elapsed_seconds":60,"interval_seconds":60,"phase":"measure","rates":{"transaction":1}}`}, 0},
 		{"errors", "ERROR: no mysql://u:geheim@h\nERROR: b\nmore panic here\n",
 			[]string{`{"kind":"error","run":1,"message":"no mysql://u:***@h"}`, `{"kind":"error","run":1,"message":"more panic here (last of 3 messages)"}`}, 0},
 		{"nothing", "\nnoise\n", nil, 0},

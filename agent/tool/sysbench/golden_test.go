@@ -1,23 +1,18 @@
 package sysbench
 
 import (
-	"bytes"
-	"flag"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/benchwatch/benchwatch/agent/tool"
+	"github.com/benchwatch/benchwatch/agent/tool/tooltest"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
-
-// captures are the outputs in testdata, by path. Beside X.txt, standard output,
-// stands X.stderr if there was standard error.
+// captures are the outputs in testdata, by path. X.txt is standard output and
+// X.stderr standard error, if there was any.
 func captures(tb testing.TB) []string {
 	tb.Helper()
 	var paths []string
@@ -46,57 +41,14 @@ func readCapture(tb testing.TB, path string) (stdout, stderr []byte) {
 	return stdout, stderr
 }
 
-// output collects what a parser reports, as `benchwatch parse` prints it.
-type output struct {
-	parser   *Parser
-	reports  bytes.Buffer
-	verdicts [3]int
-}
-
-func newOutput() *output { return &output{parser: NewParser(tool.Description{})} }
-
-func (o *output) emit(r *tool.Report) {
-	o.reports.Write(append(tool.AppendJSON(nil, r), '\n'))
-}
-
-func (o *output) feed(stream tool.Stream, data []byte) {
-	for len(data) > 0 {
-		var line []byte
-		line, data, _ = bytes.Cut(data, []byte("\n"))
-		o.verdicts[o.parser.Parse(tool.Line{Stream: stream, Text: line}, o.emit)]++
-	}
-}
-
-func (o *output) close() string {
-	o.parser.Close(o.emit)
-	return o.reports.String()
-}
-
-func parse(stdout, stderr []byte) string {
-	o := newOutput()
-	o.feed(tool.Stdout, stdout)
-	o.feed(tool.Stderr, stderr)
-	return o.close()
+func parse(stdout, stderr []byte) tooltest.Result {
+	return tooltest.Parse(Tool, append(tooltest.Lines(tool.Stdout, stdout), tooltest.Lines(tool.Stderr, stderr)...))
 }
 
 func TestGolden(t *testing.T) {
 	for _, path := range captures(t) {
 		t.Run(strings.TrimPrefix(path, "testdata/"), func(t *testing.T) {
-			stdout, stderr := readCapture(t, path)
-			got := parse(stdout, stderr)
-			golden := strings.TrimSuffix(path, ".txt") + ".golden"
-			if *update {
-				if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(golden)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(string(want), got); diff != "" {
-				t.Errorf("-want +got:\n%s", diff)
-			}
+			tooltest.Golden(t, strings.TrimSuffix(path, ".txt")+".golden", parse(readCapture(t, path)).JSON())
 		})
 	}
 }

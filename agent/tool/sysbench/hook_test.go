@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/benchwatch/benchwatch/agent/tool"
+	"github.com/benchwatch/benchwatch/agent/tool/tooltest"
 )
 
 const (
@@ -102,10 +103,9 @@ func TestHookPercentile(t *testing.T) {
 	} {
 		d := Describe(tool.Invocation{Args: append(strings.Fields("oltp_read_write "+c.options), "run")})
 		for form, text := range outputs {
-			o := &output{parser: NewParser(d)}
-			o.feed(tool.Stdout, []byte(text))
+			res := tooltest.ParseOf(Tool, d, tooltest.Lines(tool.Stdout, []byte(text)))
 			intervals := 0
-			for got := range strings.Lines(o.close()) {
+			for got := range strings.Lines(res.JSON()) {
 				if !strings.Contains(got, `"kind":"interval"`) {
 					continue
 				}

@@ -54,13 +54,12 @@ func TestMessages(t *testing.T) {
 }
 
 func TestStandardError(t *testing.T) {
-	o := newOutput()
-	o.feed(tool.Stderr, []byte(lines(
+	res := parse(nil, []byte(lines(
 		"WARNING: the --test option is deprecated. You can pass a script name or path on the command line without any options.",
 		"PANIC: unprotected error in call to Lua API (Failed to connect to the database)", "", "Killed", line10, banner10,
 		"invalid option: --x=y")))
 	want := lines(failure("PANIC: unprotected error in call to Lua API (Failed to connect to the database)"), failure("invalid option: --x=***"))
-	if got := o.close(); got != want {
+	if got := res.JSON(); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }

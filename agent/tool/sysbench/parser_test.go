@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/benchwatch/benchwatch/agent/tool"
+	"github.com/benchwatch/benchwatch/agent/tool/tooltest"
 )
 
 const (
@@ -57,7 +58,7 @@ func TestIntervalCountsOfCaptures(t *testing.T) {
 	for _, path := range captures(t) {
 		stdout, stderr := readCapture(t, path)
 		want := len(intervals.FindAll(stdout, -1))
-		got := strings.Count(parse(stdout, stderr), `"kind":"interval"`)
+		got := strings.Count(parse(stdout, stderr).JSON(), `"kind":"interval"`)
 		if got != want {
 			t.Errorf("%s: %d intervals, want %d", path, got, want)
 		}
@@ -66,12 +67,7 @@ func TestIntervalCountsOfCaptures(t *testing.T) {
 
 func TestCapturesHoldNoMalformedLine(t *testing.T) {
 	for _, path := range captures(t) {
-		stdout, stderr := readCapture(t, path)
-		o := newOutput()
-		o.feed(tool.Stdout, stdout)
-		o.feed(tool.Stderr, stderr)
-		o.close()
-		if n := o.verdicts[tool.Malformed]; n > 0 {
+		if n := parse(readCapture(t, path)).Malformed; n > 0 {
 			t.Errorf("%s: %d malformed lines", path, n)
 		}
 	}
@@ -80,9 +76,9 @@ func TestCapturesHoldNoMalformedLine(t *testing.T) {
 func TestLineEndsDoNotMatter(t *testing.T) {
 	for _, path := range captures(t) {
 		stdout, stderr := readCapture(t, path)
-		want := parse(stdout, stderr)
+		want := parse(stdout, stderr).String()
 		crlf := func(b []byte) []byte { return bytes.ReplaceAll(b, []byte("\n"), []byte("\r\n")) }
-		if diff := cmp.Diff(want, parse(crlf(stdout), crlf(stderr))); diff != "" {
+		if diff := cmp.Diff(want, parse(crlf(stdout), crlf(stderr)).String()); diff != "" {
 			t.Errorf("%s with CRLF: -want +got\n%s", path, diff)
 		}
 	}
@@ -96,27 +92,17 @@ func TestStreamsAreIndependent(t *testing.T) {
 		if len(stderr) == 0 {
 			stderr = []byte("PANIC: unprotected error in call to Lua API (no)\nWARNING: no\n(last message repeated 3 times)\n")
 		}
-		want := sorted(parse(stdout, stderr))
-
-		o := newOutput()
-		o.feed(tool.Stderr, stderr)
-		o.feed(tool.Stdout, stdout)
-		if diff := cmp.Diff(want, sorted(o.close())); diff != "" {
-			t.Errorf("%s, stderr first: -want +got\n%s", path, diff)
-		}
-
-		o = newOutput()
-		for i, line := range bytes.Split(bytes.TrimSuffix(stdout, []byte("\n")), []byte("\n")) {
-			if i == 12 {
-				o.feed(tool.Stderr, stderr)
+		out, errs := tooltest.Lines(tool.Stdout, stdout), tooltest.Lines(tool.Stderr, stderr)
+		want := sorted(parse(stdout, stderr).String())
+		middle := min(12, len(out))
+		for name, lines := range map[string][]tool.Line{
+			"first":   slices.Concat(errs, out),
+			"between": slices.Concat(out[:middle], errs, out[middle:]),
+			"in turn": tooltest.Alternate(out, errs),
+		} {
+			if diff := cmp.Diff(want, sorted(tooltest.Parse(Tool, lines).String())); diff != "" {
+				t.Errorf("%s, stderr %s: -want +got\n%s", path, name, diff)
 			}
-			o.feed(tool.Stdout, append(slices.Clone(line), '\n'))
-		}
-		if i := bytes.Count(stdout, []byte("\n")); i <= 12 {
-			o.feed(tool.Stderr, stderr)
-		}
-		if diff := cmp.Diff(want, sorted(o.close())); diff != "" {
-			t.Errorf("%s, stderr between: -want +got\n%s", path, diff)
 		}
 	}
 }
@@ -134,9 +120,9 @@ func TestRunsInOneFile(t *testing.T) {
 	for i, path := range captures(t) {
 		stdout, _ := readCapture(t, path)
 		log = append(log, stdout...)
-		want.WriteString(strings.ReplaceAll(parse(stdout, nil), `"run":1,`, fmt.Sprintf(`"run":%d,`, i+1)))
+		want.WriteString(strings.ReplaceAll(parse(stdout, nil).JSON(), `"run":1,`, fmt.Sprintf(`"run":%d,`, i+1)))
 	}
-	if diff := cmp.Diff(want.String(), parse(log, nil)); diff != "" {
+	if diff := cmp.Diff(want.String(), parse(log, nil).JSON()); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}
 }
@@ -146,13 +132,12 @@ func TestRunsInOneFile(t *testing.T) {
 func TestReportsComeAtOnce(t *testing.T) {
 	for _, path := range captures(t) {
 		stdout, _ := readCapture(t, path)
-		o := newOutput()
-		for line := range bytes.Lines(stdout) {
-			before := o.reports.Len()
-			o.feed(tool.Stdout, line)
-			text := string(bytes.TrimSpace(line))
-			reported := o.reports.Len() > before
-			held := o.parser.holding
+		p := NewParser(tool.Description{})
+		for _, line := range tooltest.Lines(tool.Stdout, stdout) {
+			reported := false
+			p.Parse(line, func(*tool.Report) { reported = true })
+			text := string(bytes.TrimSpace(line.Text))
+			held := p.holding
 			switch {
 			case intervals.MatchString(text) && !strings.HasPrefix(text, `"tps"`):
 				if !reported && !held {
@@ -341,17 +326,16 @@ func TestReports(t *testing.T) {
 // malformed lines.
 func check(t *testing.T, input string, want []string, malformed int) {
 	t.Helper()
-	o := newOutput()
-	o.feed(tool.Stdout, []byte(input))
-	got := strings.Split(strings.TrimSuffix(o.close(), "\n"), "\n")
+	res := parse([]byte(input), nil)
+	got := strings.Split(strings.TrimSuffix(res.JSON(), "\n"), "\n")
 	if len(want) == 0 {
 		want = []string{""}
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}
-	if o.verdicts[tool.Malformed] != malformed {
-		t.Errorf("%d malformed lines, want %d", o.verdicts[tool.Malformed], malformed)
+	if res.Malformed != malformed {
+		t.Errorf("%d malformed lines, want %d", res.Malformed, malformed)
 	}
 	for _, report := range got {
 		if report != "" && !json.Valid([]byte(report)) {

@@ -1,25 +1,26 @@
-// Package tooltest runs parsers over recorded output in tests.
+// Package tooltest runs parsers over recorded output in tests. What a parser made
+// of a recording is kept in a golden file beside it, in the form of `benchwatch
+// parse`; `go test ./agent/tool/... -update` writes them all.
 package tooltest
 
 import (
 	"bytes"
-	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/benchwatch/benchwatch/agent/series"
 	"github.com/benchwatch/benchwatch/agent/tool"
 )
 
 var update = flag.Bool("update", false, "write golden files from what the code does now; read the difference before committing it")
 
-// Lines splits what one stream holds into lines, as a follower would.
+// Lines splits the text of one stream into lines, as a follower does.
 func Lines(stream tool.Stream, text []byte) []tool.Line {
 	var lines []tool.Line
 	for len(text) > 0 {
@@ -30,7 +31,7 @@ func Lines(stream tool.Stream, text []byte) []tool.Line {
 	return lines
 }
 
-// Read returns the lines of a recorded stream; none if there is no such file.
+// Read returns the lines of a recorded stream; none if the file does not exist.
 func Read(t testing.TB, stream tool.Stream, path string) []tool.Line {
 	t.Helper()
 	text, err := os.ReadFile(path)
@@ -54,7 +55,7 @@ func Alternate(a, b []tool.Line) []tool.Line {
 	return lines
 }
 
-// On returns the lines as if all had come on one stream.
+// On returns the lines as if all had been written to one stream.
 func On(stream tool.Stream, lines []tool.Line) []tool.Line {
 	lines = append([]tool.Line(nil), lines...)
 	for i := range lines {
@@ -69,18 +70,18 @@ type Result struct {
 	Reported, Ignored, Malformed int
 }
 
-// Parse runs a parser of tl, which knows no command line, over lines to the end.
+// Parse runs a parser of tl over lines to the end. The parser has no command line.
 func Parse(tl *tool.Tool, lines []tool.Line) Result {
 	return ParseOf(tl, tool.Description{}, lines)
 }
 
-// ParseOf is Parse for the output of a known command line.
+// ParseOf is Parse with a known command line.
 func ParseOf(tl *tool.Tool, d tool.Description, lines []tool.Line) Result {
 	var res Result
 	emit := func(r *tool.Report) { res.Reports = append(res.Reports, r.Clone()) }
 	p := tl.NewParser(d)
 	for _, l := range lines {
-		// A copy, and garbage behind it: a parser must not keep the bytes.
+		// A copy that is overwritten afterwards: a parser must not keep the bytes.
 		text := append([]byte(nil), l.Text...)
 		switch p.Parse(tool.Line{Stream: l.Stream, Text: text, Cut: l.Cut}, emit) {
 		case tool.Reported:
@@ -98,98 +99,40 @@ func ParseOf(tl *tool.Tool, d tool.Description, lines []tool.Line) Result {
 	return res
 }
 
-// String renders the reports in the form of `benchwatch parse`, one a line,
-// and how the lines were judged.
-func (res Result) String() string {
+// JSON returns the reports as `benchwatch parse` prints them.
+func (res Result) JSON() string {
 	var b strings.Builder
 	for _, r := range res.Reports {
-		b.WriteString(Render(r))
-		b.WriteByte('\n')
+		b.WriteString(Render(r) + "\n")
 	}
-	fmt.Fprintf(&b, "lines: %d reported, %d ignored, %d malformed\n", res.Reported, res.Ignored, res.Malformed)
 	return b.String()
 }
 
-// Render renders one report.
+// String returns the reports as JSON, and how the lines were judged.
+func (res Result) String() string {
+	return res.JSON() + fmt.Sprintf("lines: %d reported, %d ignored, %d malformed\n", res.Reported, res.Ignored, res.Malformed)
+}
+
+// Render returns a report as `benchwatch parse` prints it. A value that the
+// parser set twice, of which only the first is printed, follows after "TWICE".
 func Render(r *tool.Report) string {
-	var b strings.Builder
-	b.WriteByte('{')
-	field := func(key string, v any) {
-		text, err := json.Marshal(v)
-		if err != nil {
-			text = []byte(fmt.Sprintf("%q", err))
-		}
-		if b.Len() > 1 {
-			b.WriteByte(',')
-		}
-		fmt.Fprintf(&b, "%q:%s", key, text)
-	}
-	field("kind", r.Kind)
-	field("run", r.Run)
-	for _, f := range []struct{ key, value string }{
-		{"tool", r.Tool}, {"tool_version", r.Version}, {"command", r.Command}, {"workload", r.Workload}, {"phase", string(r.Phase)},
-	} {
-		if f.value != "" {
-			field(f.key, f.value)
+	text := string(tool.AppendJSON(nil, r))
+	for i, v := range r.Rates {
+		if slices.ContainsFunc(r.Rates[:i], func(o tool.Rate) bool { return o.Operation == v.Operation }) {
+			text += " TWICE rate of " + v.Operation
 		}
 	}
-	optional(field, "threads", r.Threads)
-	optional(field, "elapsed_seconds", r.ElapsedSeconds)
-	optional(field, "interval_seconds", r.IntervalSeconds)
-	if r.Checkpoint {
-		field("checkpoint", true)
-	}
-	rates, counts := map[string]float64{}, map[string]uint64{}
-	for _, v := range r.Rates {
-		once(rates, v.Operation, v.PerSecond)
-	}
-	for _, v := range r.Counts {
-		once(counts, v.Operation, v.N)
-	}
-	latencies := map[string]map[string]float64{}
-	for _, v := range r.Latencies {
-		if latencies[v.Operation] == nil {
-			latencies[v.Operation] = map[string]float64{}
+	for i, v := range r.Counts {
+		if slices.ContainsFunc(r.Counts[:i], func(o tool.Count) bool { return o.Operation == v.Operation }) {
+			text += " TWICE count of " + v.Operation
 		}
-		once(latencies[v.Operation], v.Stat, v.Seconds)
 	}
-	if len(rates) > 0 {
-		field("rates", rates)
+	for i, v := range r.Latencies {
+		if slices.ContainsFunc(r.Latencies[:i], func(o tool.Latency) bool { return o.Operation == v.Operation && o.Stat == v.Stat }) {
+			text += " TWICE " + v.Stat + " of " + v.Operation
+		}
 	}
-	if len(counts) > 0 {
-		field("counts", counts)
-	}
-	if len(latencies) > 0 {
-		field("latency_seconds", latencies)
-	}
-	optional(field, "errors_per_second", r.ErrorsPerSecond)
-	optional(field, "reconnects_per_second", r.ReconnectsPerSecond)
-	optional(field, "queue_length", r.QueueLength)
-	optional(field, "concurrency", r.Concurrency)
-	optional(field, "tpmc", r.TpmC)
-	if r.Message != "" {
-		field("message", r.Message)
-	}
-	if r.Failed {
-		field("failed", true)
-	}
-	b.WriteByte('}')
-	return b.String()
-}
-
-func optional[T any](field func(string, any), key string, v series.Optional[T]) {
-	if v.Known {
-		field(key, v.Value)
-	}
-}
-
-// once sets a value that may be set only once in a report; a second one shows
-// under a name that no golden file has.
-func once[T any](m map[string]T, key string, v T) {
-	if _, twice := m[key]; twice {
-		key += " TWICE"
-	}
-	m[key] = v
+	return text
 }
 
 // Golden compares got with the file at path; with -update it writes the file.

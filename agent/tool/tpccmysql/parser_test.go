@@ -60,23 +60,23 @@ func TestIntervalForms(t *testing.T) {
 	tests := []struct{ name, line, want string }{
 		{
 			"2008, whole tenths of seconds", "  10, 6(1):0.4, 7(0):0.2, 1(0):0.2, 1(0):1.0, 0(0):0.0",
-			`{"kind":"interval","run":1,"phase":"measure","elapsed_seconds":10,"counts":{"delivery":1,"delivery_late":0,"new_order":6,"new_order_late":1,"order_status":1,"order_status_late":0,"payment":7,"payment_late":0,"stock_level":0,"stock_level_late":0,"transaction":15},"latency_seconds":{"delivery":{"p90":1},"new_order":{"p90":0.4},"order_status":{"p90":0.2},"payment":{"p90":0.2}}}`,
+			`{"kind":"interval","run":1,"elapsed_seconds":10,"phase":"measure","counts":{"transaction":15,"new_order":6,"payment":7,"order_status":1,"delivery":1,"stock_level":0,"new_order_late":1,"payment_late":0,"order_status_late":0,"delivery_late":0,"stock_level_late":0},"latency_seconds":{"new_order":{"p90":0.4},"payment":{"p90":0.2},"order_status":{"p90":0.2},"delivery":{"p90":1}}}`,
 		},
 		{
 			"2011, hundredths of seconds", "  10, 60(1):0.04, 70(0):0.02, 1(0):0.20, 1(0):1.00, 0(0):0.00",
-			`{"kind":"interval","run":1,"phase":"measure","elapsed_seconds":10,"counts":{"delivery":1,"delivery_late":0,"new_order":60,"new_order_late":1,"order_status":1,"order_status_late":0,"payment":70,"payment_late":0,"stock_level":0,"stock_level_late":0,"transaction":132},"latency_seconds":{"delivery":{"p90":1},"new_order":{"p90":0.04},"order_status":{"p90":0.2},"payment":{"p90":0.02}}}`,
+			`{"kind":"interval","run":1,"elapsed_seconds":10,"phase":"measure","counts":{"transaction":132,"new_order":60,"payment":70,"order_status":1,"delivery":1,"stock_level":0,"new_order_late":1,"payment_late":0,"order_status_late":0,"delivery_late":0,"stock_level_late":0},"latency_seconds":{"new_order":{"p90":0.04},"payment":{"p90":0.02},"order_status":{"p90":0.2},"delivery":{"p90":1}}}`,
 		},
 		{
 			"February 2016, without late ones", "   1, 5:1.820|2.478, 3:0.511|0.599, 0:0.000|0.000, 1:1.692|1.692, 1:3.487|6.580",
-			`{"kind":"interval","run":1,"phase":"measure","elapsed_seconds":1,"counts":{"delivery":1,"new_order":5,"order_status":0,"payment":3,"stock_level":1,"transaction":10},"latency_seconds":{"delivery":{"max":0.001692,"p99":0.001692},"new_order":{"max":0.002478,"p99":0.00182},"payment":{"max":0.000599,"p99":0.000511},"stock_level":{"max":0.00658,"p99":0.003487}}}`,
+			`{"kind":"interval","run":1,"elapsed_seconds":1,"phase":"measure","counts":{"transaction":10,"new_order":5,"payment":3,"order_status":0,"delivery":1,"stock_level":1},"latency_seconds":{"new_order":{"p99":0.00182,"max":0.002478},"payment":{"p99":0.000511,"max":0.000599},"delivery":{"p99":0.001692,"max":0.001692},"stock_level":{"p99":0.003487,"max":0.00658}}}`,
 		},
 		{
 			"the day after", "  10, trx: 12920 max_rt: 452.821, 1|1373.604, 2|36.982, 3|403.322, 4|395.412",
-			`{"kind":"interval","run":1,"phase":"measure","elapsed_seconds":10,"counts":{"delivery":3,"new_order":12920,"order_status":2,"payment":1,"stock_level":4,"transaction":12930},"latency_seconds":{"delivery":{"max":0.403322},"new_order":{"max":0.452821},"order_status":{"max":0.036982},"payment":{"max":1.373604},"stock_level":{"max":0.395412}}}`,
+			`{"kind":"interval","run":1,"elapsed_seconds":10,"phase":"measure","counts":{"transaction":12930,"new_order":12920,"payment":1,"order_status":2,"delivery":3,"stock_level":4},"latency_seconds":{"new_order":{"max":0.452821},"payment":{"max":1.373604},"order_status":{"max":0.036982},"delivery":{"max":0.403322},"stock_level":{"max":0.395412}}}`,
 		},
 		{
 			"a clock of five digits", "12345, trx: 1, 95%: 1.000, 99%: 2.000, max_rt: 3.000, 0|0.000, 0|0.000, 0|0.000, 0|0.000\r",
-			`{"kind":"interval","run":1,"phase":"measure","elapsed_seconds":12345,"counts":{"delivery":0,"new_order":1,"order_status":0,"payment":0,"stock_level":0,"transaction":1},"latency_seconds":{"new_order":{"max":0.003,"p95":0.001,"p99":0.002}}}`,
+			`{"kind":"interval","run":1,"elapsed_seconds":12345,"phase":"measure","counts":{"transaction":1,"new_order":1,"payment":0,"order_status":0,"delivery":0,"stock_level":0},"latency_seconds":{"new_order":{"p95":0.001,"p99":0.002,"max":0.003}}}`,
 		},
 	}
 	for _, tt := range tests {

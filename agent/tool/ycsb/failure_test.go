@@ -113,9 +113,9 @@ func TestSummaryRows(t *testing.T) {
 		"[DELETE], Operations, -1\n" +
 		"[Intended-READ], Operations, 100\n" +
 		"[Intended-READ], AverageLatency(us), 8.5\n"
-	const want = `{"kind":"summary","run":1,"elapsed_seconds":2,"rates":{"read":50,"scan":0.5,"transaction":50,"update":0},` +
-		`"counts":{"error":0,"intended_read":100,"read":100,"scan":1,"transaction":100,"update":0},` +
-		`"latency_seconds":{"intended_read":{"avg":0.0000085},"read":{"avg":30.081024,"min":0,"p1":0.000001,"p22":0.000002,"p43":0.000003,"p99":0.000004,"p99.9":0.000005}}}` +
+	const want = `{"kind":"summary","run":1,"elapsed_seconds":2,"checkpoint":false,"rates":{"transaction":50,"read":50,"update":0,"scan":0.5},` +
+		`"counts":{"transaction":100,"read":100,"update":0,"scan":1,"intended_read":100,"error":0},` +
+		`"latency_seconds":{"read":{"avg":30.081024,"min":0,"p1":0.000001,"p22":0.000002,"p43":0.000003,"p99":0.000004,"p99.9":0.000005},"intended_read":{"avg":0.0000085}}}` +
 		"\nlines: 15 reported, 10 ignored, 2 malformed\n"
 	if got := parse(tool.Stdout, rows).String(); got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
@@ -129,7 +129,7 @@ func TestSummaryRows(t *testing.T) {
 func TestJSONOnOneLine(t *testing.T) {
 	const text = `[{"metric":"OVERALL","measurement":"RunTime(ms)","value":2000},{"metric":"OVERALL","measurement":"Throughput(ops/sec)","value":"NaN"},` +
 		`{"metric":"READ","measurement":"Operations","value":7},{"metric":"READ","measurement":"Return=OK","value":7}]`
-	const want = `{"kind":"summary","run":1,"elapsed_seconds":2,"rates":{"read":3.5},"counts":{"error":0,"read":7}}`
+	const want = `{"kind":"summary","run":1,"elapsed_seconds":2,"checkpoint":false,"rates":{"read":3.5},"counts":{"read":7,"error":0}}`
 	if got := parse(tool.Stdout, text); len(got.Reports) != 1 || tooltest.Render(got.Reports[0]) != want {
 		t.Errorf("got %s", got)
 	}

@@ -7,9 +7,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/benchwatch/benchwatch/agent/tool"
 	"github.com/benchwatch/benchwatch/agent/tool/tooltest"
-	"github.com/google/go-cmp/cmp"
 )
 
 func parse(stream tool.Stream, text string) tooltest.Result {
@@ -22,8 +23,8 @@ const (
 )
 
 const (
-	want0 = `{"kind":"interval","run":1,"phase":"measure","elapsed_seconds":0,"counts":{"read":12,"transaction":11},"latency_seconds":{"read":{"avg":0.01732108,"max":0.044895,"min":0.00378,"p90":0.035519}}}`
-	want1 = `{"kind":"interval","run":1,"phase":"measure","elapsed_seconds":1,"interval_seconds":1.001,"rates":{"read":63.936063936063945,"transaction":64.94},"counts":{"read":64,"transaction":65},"latency_seconds":{"read":{"avg":0.00546373,"max":0.035839,"min":0,"p90":0.009407}}}`
+	want0 = `{"kind":"interval","run":1,"elapsed_seconds":0,"phase":"measure","counts":{"transaction":11,"read":12},"latency_seconds":{"read":{"max":0.044895,"min":0.00378,"avg":0.01732108,"p90":0.035519}}}`
+	want1 = `{"kind":"interval","run":1,"elapsed_seconds":1,"interval_seconds":1.001,"phase":"measure","rates":{"transaction":64.94,"read":63.936063936063945},"counts":{"transaction":65,"read":64},"latency_seconds":{"read":{"max":0.035839,"min":0,"avg":0.00546373,"p90":0.009407}}}`
 )
 
 func TestStatus(t *testing.T) {
@@ -56,29 +57,29 @@ func TestStatus(t *testing.T) {
 		{"invalid UTF-8", at0 + strings.Replace(at1, "READ", "RE\xff", 1), []string{want0}, 1},
 		{"a logger's line", at0 + "2026-11-21 01:38:25.060 1 sec: 76 operations; \n", []string{want0}, 0},
 		{"empty groups", strings.Replace(at0, "Count=12, Max=44895, Min=3780, Avg=17321.08, 90=35519", "Count=0, Max=0, Min=9223372036854775807, Avg=\uFFFD, 90=0", 1),
-			[]string{`{"kind":"interval","run":1,"phase":"measure","elapsed_seconds":0,"counts":{"read":0,"transaction":11}}`}, 0},
+			[]string{`{"kind":"interval","run":1,"elapsed_seconds":0,"phase":"measure","counts":{"transaction":11,"read":0}}`}, 0},
 		{"nothing ended", "2026-11-21 01:38:24:059 0 sec: 0 operations; est completion in 0 second \n" +
 			"2026-11-21 01:38:25:059 1 sec: 0 operations; est completion in 106751991167300 days 15 hours \n",
-			[]string{`{"kind":"interval","run":1,"phase":"measure","elapsed_seconds":0,"counts":{"transaction":0}}`,
-				`{"kind":"interval","run":1,"phase":"measure","elapsed_seconds":1,"interval_seconds":1,"rates":{"transaction":0},"counts":{"transaction":0}}`}, 0},
+			[]string{`{"kind":"interval","run":1,"elapsed_seconds":0,"phase":"measure","counts":{"transaction":0}}`,
+				`{"kind":"interval","run":1,"elapsed_seconds":1,"interval_seconds":1,"phase":"measure","rates":{"transaction":0},"counts":{"transaction":0}}`}, 0},
 		{"the second half of a log", strings.Replace(at1, " 1 sec: ", " 501 sec: ", 1),
-			[]string{`{"kind":"interval","run":1,"phase":"measure","elapsed_seconds":501,"rates":{"transaction":64.94},"counts":{"read":64},"latency_seconds":{"read":{"avg":0.00546373,"max":0.035839,"min":0,"p90":0.009407}}}`}, 0},
+			[]string{`{"kind":"interval","run":1,"elapsed_seconds":501,"phase":"measure","rates":{"transaction":64.94},"counts":{"read":64},"latency_seconds":{"read":{"max":0.035839,"min":0,"avg":0.00546373,"p90":0.009407}}}`}, 0},
 		{"a line lost: the operations of both, no rate per kind", at0 + at1[:60] + "\n" + "2026-11-21 01:38:26:060 2 sec: 176 operations; 100 current ops/sec; [READ: Count=99, Max=3, Min=1, Avg=2, 90=3] \n",
-			[]string{want0, `{"kind":"interval","run":1,"phase":"measure","elapsed_seconds":2,"interval_seconds":2.001,"rates":{"transaction":100},"counts":{"read":99,"transaction":165},"latency_seconds":{"read":{"avg":0.000002,"max":0.000003,"min":0.000001,"p90":0.000003}}}`}, 1},
+			[]string{want0, `{"kind":"interval","run":1,"elapsed_seconds":2,"interval_seconds":2.001,"phase":"measure","rates":{"transaction":100},"counts":{"transaction":165,"read":99},"latency_seconds":{"read":{"max":0.000003,"min":0.000001,"avg":0.000002,"p90":0.000003}}}`}, 1},
 		{"winter time begins", "2026-10-25 02:59:59:500 7 sec: 5 operations; 0 current ops/sec; \n2026-10-25 02:00:00:500 8 sec: 5 operations; 0 current ops/sec; \n",
-			[]string{`{"kind":"interval","run":1,"phase":"measure","elapsed_seconds":7,"rates":{"transaction":0}}`,
-				`{"kind":"interval","run":1,"phase":"measure","elapsed_seconds":8,"interval_seconds":1,"rates":{"transaction":0},"counts":{"transaction":0}}`}, 0},
+			[]string{`{"kind":"interval","run":1,"elapsed_seconds":7,"phase":"measure","rates":{"transaction":0}}`,
+				`{"kind":"interval","run":1,"elapsed_seconds":8,"interval_seconds":1,"phase":"measure","rates":{"transaction":0},"counts":{"transaction":0}}`}, 0},
 		{"new year", "2024-12-31 23:59:59:500 7 sec: 5 operations; 0 current ops/sec; \n2025-01-01 00:00:00:400 7 sec: 5 operations; 0 current ops/sec; \n",
-			[]string{`{"kind":"interval","run":1,"phase":"measure","elapsed_seconds":7,"rates":{"transaction":0}}`,
-				`{"kind":"interval","run":1,"phase":"measure","elapsed_seconds":7,"interval_seconds":0.9,"rates":{"transaction":0},"counts":{"transaction":0}}`}, 0},
+			[]string{`{"kind":"interval","run":1,"elapsed_seconds":7,"phase":"measure","rates":{"transaction":0}}`,
+				`{"kind":"interval","run":1,"elapsed_seconds":7,"interval_seconds":0.9,"phase":"measure","rates":{"transaction":0},"counts":{"transaction":0}}`}, 0},
 		{"a leap day", "2024-02-28 23:59:59:500 7 sec: 5 operations; 0 current ops/sec; \n2024-02-29 00:00:00:500 8 sec: 5 operations; 0 current ops/sec; \n2024-03-01 00:00:00:500 86408 sec: 5 operations; 0 current ops/sec; \n",
-			[]string{`{"kind":"interval","run":1,"phase":"measure","elapsed_seconds":7,"rates":{"transaction":0}}`,
-				`{"kind":"interval","run":1,"phase":"measure","elapsed_seconds":8,"interval_seconds":1,"rates":{"transaction":0},"counts":{"transaction":0}}`,
-				`{"kind":"interval","run":1,"phase":"measure","elapsed_seconds":86408,"interval_seconds":86400,"rates":{"transaction":0},"counts":{"transaction":0}}`}, 0},
+			[]string{`{"kind":"interval","run":1,"elapsed_seconds":7,"phase":"measure","rates":{"transaction":0}}`,
+				`{"kind":"interval","run":1,"elapsed_seconds":8,"interval_seconds":1,"phase":"measure","rates":{"transaction":0},"counts":{"transaction":0}}`,
+				`{"kind":"interval","run":1,"elapsed_seconds":86408,"interval_seconds":86400,"phase":"measure","rates":{"transaction":0},"counts":{"transaction":0}}`}, 0},
 		{"another run without a banner", at0 + at1 + at0, []string{want0, want1, strings.Replace(want0, `"run":1`, `"run":2`, 1)}, 0},
 		{"failures", strings.Replace(at1, "] \n", "] [READ-FAILED: Count=3, Max=3, Min=3, Avg=3] [Intended-READ-FAILED: Count=3, Max=9, Min=9, Avg=9] \n", 1),
-			[]string{`{"kind":"interval","run":1,"phase":"measure","elapsed_seconds":1,"rates":{"transaction":64.94},"counts":{"error":3,"intended_read_failed":3,"read":64,"read_failed":3},` +
-				`"latency_seconds":{"intended_read_failed":{"avg":0.000009,"max":0.000009,"min":0.000009},"read":{"avg":0.00546373,"max":0.035839,"min":0,"p90":0.009407},"read_failed":{"avg":0.000003,"max":0.000003,"min":0.000003}}}`}, 0},
+			[]string{`{"kind":"interval","run":1,"elapsed_seconds":1,"phase":"measure","rates":{"transaction":64.94},"counts":{"read":64,"read_failed":3,"intended_read_failed":3,"error":3},` +
+				`"latency_seconds":{"read":{"max":0.035839,"min":0,"avg":0.00546373,"p90":0.009407},"read_failed":{"max":0.000003,"min":0.000003,"avg":0.000003},"intended_read_failed":{"max":0.000009,"min":0.000009,"avg":0.000009}}}`}, 0},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -115,8 +116,8 @@ func TestStatusOfSeveralLines(t *testing.T) {
 		one   = "2026-11-21 01:44:06:504 0 sec: 81 operations; ∞ current ops/sec; est completion in 0 second [HdrREAD: Count=41, Max=9, Min=6, Avg=8]\n"
 		two   = "RawREAD count: 49, average latency(us): 39069.67 [HdrUPDATE: Count=52, Max=7, Min=3, Avg=5]\n"
 		three = "RawUPDATE count: 55, average latency(us): 36121.51 \n"
-		read  = `{"kind":"interval","run":1,"phase":"measure","elapsed_seconds":0,"counts":{"read":41,"transaction":81},"latency_seconds":{"read":{"avg":0.000008,"max":0.000009,"min":0.000006}}}`
-		both  = `{"kind":"interval","run":1,"phase":"measure","elapsed_seconds":0,"counts":{"read":41,"transaction":81,"update":52},"latency_seconds":{"read":{"avg":0.000008,"max":0.000009,"min":0.000006},"update":{"avg":0.000005,"max":0.000007,"min":0.000003}}}`
+		read  = `{"kind":"interval","run":1,"elapsed_seconds":0,"phase":"measure","counts":{"transaction":81,"read":41},"latency_seconds":{"read":{"max":0.000009,"min":0.000006,"avg":0.000008}}}`
+		both  = `{"kind":"interval","run":1,"elapsed_seconds":0,"phase":"measure","counts":{"transaction":81,"read":41,"update":52},"latency_seconds":{"read":{"max":0.000009,"min":0.000006,"avg":0.000008},"update":{"max":0.000007,"min":0.000003,"avg":0.000005}}}`
 	)
 	tests := []struct {
 		name, text string
