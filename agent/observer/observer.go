@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"net/http"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -66,8 +65,7 @@ func New(o Options) (*Observer, error) {
 	}
 	b.markers = marker.New(marking)
 	b.page = web.New(web.Options{
-		DataDir: o.Config.DataDir, Only: o.Only, Runs: b.Snapshots, Tools: b.tools,
-		Landing: http.HandlerFunc(b.landing), Logger: o.Logger,
+		DataDir: o.Config.DataDir, Only: o.Only, Runs: b.Snapshots, Tools: b.tools, Logger: o.Logger,
 	})
 	b.watcher = live.NewWatcher(live.Options{
 		DataDir: o.Config.DataDir, Only: o.Only,

@@ -29,16 +29,12 @@ func Built() bool {
 	return err == nil
 }
 
-// registerAssets adds the page's files. The landing page is at /landing, for
-// browsers without JavaScript, and at / where the page was not built in.
+// registerAssets adds the page's files, and the list at /list. Where the page was
+// not built in, the list is at / too.
 func (p *Page) registerAssets(mux *http.ServeMux) {
-	if p.opts.Landing != nil {
-		mux.Handle("GET /landing", p.opts.Landing)
-	}
+	mux.HandleFunc("GET /list", p.serveList)
 	if !Built() {
-		if p.opts.Landing != nil {
-			mux.Handle("GET /{$}", p.opts.Landing)
-		}
+		mux.HandleFunc("GET /{$}", p.serveList)
 		return
 	}
 	entries, err := fs.ReadDir(dist, "dist")

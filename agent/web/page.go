@@ -5,7 +5,6 @@ package web
 import (
 	"context"
 	"log/slog"
-	"net/http"
 	"os"
 	"sync"
 	"time"
@@ -25,7 +24,7 @@ const (
 	idle = time.Second
 )
 
-// Options of a Page. All but Landing and Logger are needed.
+// Options of a Page. All but Logger are needed.
 type Options struct {
 	DataDir string
 	// Only these runs are shown, if any are named.
@@ -33,11 +32,8 @@ type Options struct {
 	// Runs are the live and the kept runs.
 	Runs func() []ingest.Snapshot
 	// Tools are those whose output can be read.
-	Tools func() tool.Set
-	// Landing is a list of the runs that needs no JavaScript. It is the page where
-	// that was not built in.
-	Landing http.Handler
-	Logger  *slog.Logger
+	Tools  func() tool.Set
+	Logger *slog.Logger
 }
 
 // Page serves the live page. Frame, Host, Interval and Changed tell it what is
@@ -59,6 +55,7 @@ type Page struct {
 	histories map[string]*runHistory
 	output    *output // of the run that was looked at first
 	counters  counters
+	samples   []engine.Sample // of the last frame
 }
 
 // New returns a page; nothing is told to browsers before Run.
@@ -121,6 +118,7 @@ func (p *Page) Frame(f engine.Frame) {
 		return
 	}
 	p.mu.Lock()
+	p.samples = f.Samples
 	cells := p.counters.row(f)
 	for _, h := range p.histories {
 		h.addAt(f.Tick, cells, func(h *runHistory) *table { return &h.servers })

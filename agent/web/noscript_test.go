@@ -1,0 +1,59 @@
+package web
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/benchwatch/benchwatch/agent/engine"
+	"github.com/benchwatch/benchwatch/agent/ingest"
+	"github.com/benchwatch/benchwatch/agent/rundir"
+	"github.com/benchwatch/benchwatch/agent/series"
+	"github.com/benchwatch/benchwatch/agent/tool"
+)
+
+// TestList guards what the list without JavaScript shows: the headline latency of
+// live and ended runs, not the last one that the tool printed; servers that are
+// down; and all text escaped.
+func TestList(t *testing.T) {
+	latencies := []tool.Latency{
+		{Operation: tool.Transaction, Stat: "avg", Seconds: 0.001}, {Operation: tool.Transaction, Stat: "p95", Seconds: 0.0025},
+		{Operation: tool.Transaction, Stat: "p99.99", Seconds: 0.9},
+	}
+	end := begin.Add(time.Minute)
+	live := ingest.Snapshot{
+		Meta: rundir.Meta{ID: "live", Title: `<script>alert("x")</script>`, StartedAt: begin}, Phase: ingest.Measuring,
+		Threads:  series.Some(8),
+		Interval: &tool.Report{Rates: []tool.Rate{{Operation: tool.Transaction, PerSecond: 1234.5}}, Latencies: latencies},
+	}
+	ended := ingest.Snapshot{
+		Meta:  rundir.Meta{ID: "ended", StartedAt: begin, EndedAt: &end, ClosedAt: &end, Outcome: rundir.Failed},
+		Phase: ingest.Over, Summary: &ingest.Summary{Latencies: latencies},
+	}
+	s := newSite(t)
+	s.page.opts.Runs = func() []ingest.Snapshot { return []ingest.Snapshot{ended, live} }
+	target := engine.Target{Name: "db1", Engine: "mysql", Cluster: "c"}
+	s.page.Frame(engine.Frame{Tick: end, Samples: []engine.Sample{{Target: &target, Tick: end}}})
+	code, body := s.get("/list")
+	if code != 200 {
+		t.Fatal(code)
+	}
+	page := string(body)
+	if n := strings.Count(page, "p95 2.50 ms"); n != 2 {
+		t.Errorf("the headline latency is shown %d times, want 2", n)
+	}
+	if strings.Contains(page, "p99.99") {
+		t.Error("another latency is shown")
+	}
+	for _, want := range []string{"&lt;script&gt;", "1234.5", `class="n">8<`, `<span class="bad">failed</span>`, "1m0s", "db1", `<span class="bad">down</span>`} {
+		if !strings.Contains(page, want) {
+			t.Errorf("missing %s", want)
+		}
+	}
+	if strings.Contains(page, "<script") {
+		t.Error("a title is not escaped")
+	}
+	if strings.Index(page, "<code>live") > strings.Index(page, "<code>ended") {
+		t.Error("the newest run is not the first")
+	}
+}
