@@ -1,6 +1,12 @@
-// Package engine says what a database is: a target that is asked once a tick
-// and answers with a Status. It knows nothing of benchmark runs. Each kind of
-// database is one package below this one.
+// Package engine samples databases. Each kind of database is one package below
+// this one: an [Engine], whose [Prober] reads one server and returns a [Status],
+// with the metrics and measures that its servers have.
+//
+// A [Sampler] asks all targets at the same tick, each with a deadline, and
+// publishes their answers as one [Frame]. Since the answers belong to one moment
+// and their positions to one history, it also measures how far each server is
+// behind the most advanced one of its cluster. The package has no notion of
+// benchmark runs.
 package engine
 
 import (
@@ -13,14 +19,13 @@ import (
 	"github.com/benchwatch/benchwatch/agent/series"
 )
 
-// Target is one server (or proxy) to sample. Its password is known to the
-// prober only and never printed.
+// Target is one server (or proxy) to sample. Its password is never printed.
 type Target struct {
 	Name    string // label `target`, unique
 	Engine  string // as configured: mysql, mongodb, tidb, atlas …
 	Address string // host:port, or unix socket path
-	Cluster string // label `cluster`: which targets replicate from each other
-	Role    string // label `role` if configured, else what the server says
+	Cluster string // label `cluster`: targets that replicate from each other
+	Role    string // label `role` if configured; empty: the server's own
 
 	User     string
 	Password Secret
@@ -69,22 +74,22 @@ type Engine struct {
 	Open func(Target, *slog.Logger) (Prober, error)
 }
 
-// Status is what one server said at one tick.
+// Status is what one server reported at one tick.
 type Status struct {
-	// Version as the server gives it; Flavour is lower case: mysql, mariadb,
+	// Version is the server's own text. Flavour is lower case: mysql, mariadb,
 	// percona, aurora, tidb, mongodb, atlas …
 	Version string
 	Flavour string
 	// Role as the server sees itself: primary, replica, member, … or empty.
 	Role string
-	// Uptime tells restarts apart from counters that were reset; 0 if unknown.
+	// Uptime distinguishes restarts from counters that were reset; 0 if unknown.
 	Uptime time.Duration
 
 	// Position is how far the server is in the history that its cluster
 	// shares; nil if it has none.
 	Position Position
-	// Replicating is false for a node that is up but can't be compared with
-	// the others now (joining, partitioned): no lag is computed for it.
+	// Replicating is false for a node that is up but not comparable with the
+	// others now (joining, partitioned): no lag is computed for it.
 	Replicating bool
 
 	// LagSeconds is the engine's own measure of lag, for engines that have a
@@ -94,16 +99,15 @@ type Status struct {
 	// CoarseLagSeconds is the lag in whole seconds that the server itself
 	// reports (Seconds_Behind_Source). It is used only if positions give none.
 	CoarseLagSeconds series.Optional[float64]
-	// Delay is how long the server is configured to hold transactions back
-	// before it applies them; it is not lag. LagSeconds and CoarseLagSeconds
-	// are without it already.
+	// Delay is how long the server is configured to wait before it applies a
+	// transaction. It is not lag: LagSeconds and CoarseLagSeconds exclude it.
 	Delay time.Duration
 
 	// Values are the metrics, each at most once per set of label values.
 	Values []Value
 
-	// Missing names rights that the user lacks and what can't be seen for it;
-	// each is logged once.
+	// Missing lists what could not be read and why, mostly rights that the user
+	// lacks. Each text is logged once.
 	Missing []string
 }
 
@@ -111,13 +115,30 @@ type Status struct {
 // optime.
 type Position interface {
 	// Behind returns how many transactions other has that this position lacks;
-	// false if the two can't be compared (different cluster or kind).
+	// false if they can't be counted or compared (another cluster or kind).
 	Behind(other Position) (uint64, bool)
 	// Scalar is a number that grows with the position, for display and for
 	// `replication_position`.
 	Scalar() float64
 	// String is the position in the server's own notation.
 	String() string
+}
+
+// Reacher is a Position whose transactions can't be counted but which can be
+// compared, such as an optime.
+type Reacher interface {
+	// Reaches reports whether the position has everything that goal has.
+	Reaches(goal Position) bool
+}
+
+// Reached reports whether position has everything that goal has; false if the
+// two can't be compared.
+func Reached(position, goal Position) bool {
+	if r, ok := position.(Reacher); ok {
+		return r.Reaches(goal)
+	}
+	missing, ok := position.Behind(goal)
+	return ok && missing == 0
 }
 
 // Value is one sample of a metric.
@@ -170,9 +191,9 @@ type Sample struct {
 	Status *Status // nil if Err is set
 	Err    error
 
-	// Restarts counts the restarts seen since the sampler began.
+	// Restarts counts the restarts since the sampler began.
 	Restarts uint64
-	// Settings are those read last, which may be long ago; nil: never.
+	// Settings are those read last, possibly long ago; nil: never.
 	Settings *SettingsReading
 
 	// Lag against the most advanced member of the target's cluster at the same

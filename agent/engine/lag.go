@@ -1,17 +1,22 @@
 package engine
 
-import "github.com/benchwatch/benchwatch/agent/series"
+import (
+	"time"
+
+	"github.com/benchwatch/benchwatch/agent/series"
+)
 
 // lagTracker measures how far the members of one cluster are behind its most
-// advanced one. It is guarded by the sampler's mutex.
+// advanced one: in transactions by their positions at the same tick, in seconds
+// by when the most advanced one was where they are now. The sampler's mutex
+// guards it.
 type lagTracker struct {
-	// histories of the most advanced position, one for each history that the
-	// cluster's members follow: one, unless some belong to another cluster or
-	// the cluster was set up anew.
+	// histories of the most advanced position. There is more than one only if
+	// targets belong to another cluster, or the cluster was set up again.
 	histories []*history
 }
 
-// maxHistories bounds what is kept when members disagree on their history.
+// maxHistories bounds what is kept if members disagree on their history.
 const maxHistories = 4
 
 // measure sets the lag of the samples of one tick.
@@ -40,7 +45,7 @@ func (t *lagTracker) measure(samples []*Sample) {
 	}
 }
 
-// ownLag sets the lag to what the server itself says of it.
+// ownLag sets the lag to what the server itself reports.
 func ownLag(s *Sample) {
 	s.LagTransactions, s.LagSeconds = series.Optional[float64]{}, series.Optional[float64]{}
 	if !s.Up() {
@@ -77,7 +82,7 @@ func sameHistory(a, b Position) bool {
 	return ok || Reached(a, b) || Reached(b, a)
 }
 
-// mostAdvanced returns the sample that lacks least of the others.
+// mostAdvanced returns the sample that lacks the least of the others.
 func mostAdvanced(group []*Sample) *Sample {
 	lead := group[0]
 	for _, s := range group[1:] {
@@ -88,8 +93,8 @@ func mostAdvanced(group []*Sample) *Sample {
 	return lead
 }
 
-// ahead reports whether p is more advanced than q. Where each has what the
-// other lacks, as after writes on two sides, the one that lacks less is.
+// ahead reports whether p is more advanced than q. If each has what the other
+// lacks, as after writes on both, the one that lacks less is.
 func ahead(p, q Position) bool {
 	if Reached(q, p) {
 		return false
@@ -102,7 +107,7 @@ func ahead(p, q Position) bool {
 	return Reached(p, q)
 }
 
-// historyOf returns the history that p belongs to, a new one if need be.
+// historyOf returns the history that p belongs to, a new one if there is none.
 func (t *lagTracker) historyOf(p Position) *history {
 	for _, h := range t.histories {
 		if h.has(p) {
@@ -115,4 +120,112 @@ func (t *lagTracker) historyOf(p Position) *history {
 		t.histories = t.histories[1:]
 	}
 	return h
+}
+
+const (
+	// historyAge is the largest lag in seconds that can be measured.
+	historyAge = time.Hour
+	// historyLimit bounds the entries of a history: an hour of ticks of one
+	// second; shorter ticks are thinned out.
+	historyLimit = 4096
+)
+
+// history remembers when a cluster's most advanced position was where.
+type history struct {
+	entries []historyEntry // in the order of positions and of times
+}
+
+// historyEntry is a position and the time during which it was seen to be the
+// most advanced.
+type historyEntry struct {
+	position    Position
+	first, last time.Time
+}
+
+// has reports whether p can be compared with what the history holds.
+func (h *history) has(p Position) bool {
+	if len(h.entries) == 0 {
+		return false
+	}
+	return sameHistory(p, h.entries[len(h.entries)-1].position)
+}
+
+// add records that p was the most advanced position at a moment. If p was found
+// among the whole cluster, entries beyond p are dropped: the cluster went back.
+// Otherwise a more advanced member may just be unreachable.
+func (h *history) add(p Position, at time.Time, whole bool) {
+	for n := len(h.entries); whole && n > 0 && !Reached(p, h.entries[n-1].position); n-- {
+		h.entries = h.entries[:n-1]
+	}
+	if n := len(h.entries); n > 0 && Reached(h.entries[n-1].position, p) {
+		if Reached(p, h.entries[n-1].position) {
+			h.entries[n-1].last = at
+		}
+		return
+	}
+	h.entries = append(h.entries, historyEntry{position: p, first: at, last: at})
+	h.trim(at)
+}
+
+// trim drops what is too old, and every second entry of the older half when
+// there are too many.
+func (h *history) trim(now time.Time) {
+	old := 0
+	for old < len(h.entries)-1 && now.Sub(h.entries[old+1].first) > historyAge {
+		old++
+	}
+	if old > 0 {
+		h.entries = append(h.entries[:0], h.entries[old:]...)
+	}
+	if len(h.entries) <= historyLimit {
+		return
+	}
+	kept := h.entries[:0]
+	for i, e := range h.entries {
+		if i > len(h.entries)/2 || i%2 == 0 {
+			kept = append(kept, e)
+		}
+	}
+	clear(h.entries[len(kept):])
+	h.entries = kept
+}
+
+// lag returns how long before at the most advanced position was p; false if
+// that was before the history begins. Between two entries it interpolates by how
+// far p has come from one to the other.
+func (h *history) lag(p Position, at time.Time) (time.Duration, bool) {
+	reached := -1 // the last entry that p has reached
+	for lo, hi := 0, len(h.entries)-1; lo <= hi; {
+		mid := (lo + hi) / 2
+		if Reached(p, h.entries[mid].position) {
+			reached, lo = mid, mid+1
+		} else {
+			hi = mid - 1
+		}
+	}
+	if reached < 0 {
+		return 0, false
+	}
+	if reached == len(h.entries)-1 {
+		return 0, true
+	}
+	from, to := &h.entries[reached], &h.entries[reached+1]
+	gap := float64(to.first.Sub(from.last))
+	was := from.last.Add(time.Duration(gap * progress(from.position, p, to.position)))
+	return max(0, at.Sub(was)), true
+}
+
+// progress returns which share of the way from one position to another p has
+// covered: by transactions, or by Scalar where those can't be counted.
+func progress(from, p, to Position) float64 {
+	step, ok1 := from.Behind(to)
+	lacks, ok2 := p.Behind(to)
+	if ok1 && ok2 {
+		return float64(step-min(lacks, step)) / float64(max(step, 1))
+	}
+	way := to.Scalar() - from.Scalar()
+	if way <= 0 {
+		return 0
+	}
+	return min(1, max(0, p.Scalar()-from.Scalar())/way)
 }

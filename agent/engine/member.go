@@ -8,12 +8,14 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"math/rand/v2"
 	"runtime/debug"
 	"slices"
+	"syscall"
 	"time"
 )
 
-// repeatAfter is how long an error that comes and goes is not logged again.
+// repeatAfter is how long an error that recurs is not logged again.
 const repeatAfter = time.Minute
 
 // member is one target of a sampler. Its goroutine owns the fields from prober
@@ -25,7 +27,7 @@ type member struct {
 	ticks   chan time.Time
 
 	prober    Prober
-	told      map[string]bool      // missing rights that were logged
+	missing   map[string]bool      // missing rights that were logged
 	logged    map[string]time.Time // errors, and when they were logged last
 	failing   string               // the error now
 	announced bool                 // an error was logged since the last recovery
@@ -49,7 +51,7 @@ func newMember(s *Sampler, t Target) *member {
 		target:  &t,
 		log:     s.log.With("target", t.Name),
 		ticks:   make(chan time.Time, 1),
-		told:    map[string]bool{},
+		missing: map[string]bool{},
 		logged:  map[string]time.Time{},
 		cancel:  func() {},
 	}
@@ -76,7 +78,7 @@ func (m *member) run(ctx context.Context) {
 		case tick := <-m.ticks:
 			sample := m.probe(ctx, tick)
 			if ctx.Err() != nil {
-				return // stopped: not the target's fault, and nobody wants to know
+				return // stopped: the error is not the target's
 			}
 			m.report(&sample)
 			m.sampler.answered(m, sample)
@@ -109,8 +111,8 @@ func (m *member) probe(ctx context.Context, tick time.Time) Sample {
 	return sample
 }
 
-// ask opens the prober if needed and probes. What a server sends must not end
-// the agent, so a panic counts as a failed probe.
+// ask opens the prober if needed and probes. No answer of a server may end the
+// agent, so a panic counts as a failed probe.
 func (m *member) ask(ctx context.Context) (status *Status, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -129,7 +131,7 @@ func (m *member) ask(ctx context.Context) (status *Status, err error) {
 }
 
 // report logs what has changed since the last probe: a new error, recovery, a
-// right found missing. A target that comes and goes is not logged each time.
+// missing right. A target that comes and goes is not logged each time.
 func (m *member) report(sample *Sample) {
 	if sample.Err != nil {
 		m.reportError(errorText(sample.Err), sample.Asked)
@@ -142,8 +144,8 @@ func (m *member) report(sample *Sample) {
 	}
 	m.downSince = time.Time{}
 	for _, right := range sample.Status.Missing {
-		if !m.told[right] {
-			m.told[right] = true
+		if !m.missing[right] {
+			m.missing[right] = true
 			m.log.Warn("a right is missing", "missing", right)
 		}
 	}
@@ -169,10 +171,10 @@ func (m *member) reportError(text string, now time.Time) {
 }
 
 // record makes sample the newest of the member. The caller holds mu. Until the
-// cluster's lag is computed, that of the tick before stands in.
+// cluster's lag is computed, the sample has that of the previous tick.
 func (m *member) record(sample Sample) {
 	if sample.Err == nil {
-		m.restarts.see(sample.Answered, sample.Status.Uptime)
+		m.restarts.observe(sample.Answered, sample.Status.Uptime)
 		if m.last.Err == nil && m.last.Tick.Add(2*m.sampler.interval).After(sample.Tick) {
 			sample.LagTransactions, sample.LagSeconds = m.last.LagTransactions, m.last.LagSeconds
 		}
@@ -205,4 +207,51 @@ func samePool(a, b *x509.CertPool) bool {
 		return a == b
 	}
 	return a.Equal(b)
+}
+
+const (
+	// quickRetries are made at every tick: most outages are short.
+	quickRetries = 5
+	// maxBackoff is the longest pause between two attempts.
+	maxBackoff = 5 * time.Second
+)
+
+// backoff returns the pause after so many failures in a row, from 0 (next tick)
+// to maxBackoff. A fifth of it is random, so that many targets are not retried
+// in step. A port that nothing is listening on is tried at every tick: that is
+// cheap, and a server that starts is seen from its first second.
+func backoff(failures int, interval time.Duration, err error) time.Duration {
+	if failures <= quickRetries || errors.Is(err, syscall.ECONNREFUSED) {
+		return 0
+	}
+	d := interval << min(failures-quickRetries, 10)
+	if d <= 0 || d > maxBackoff {
+		d = maxBackoff
+	}
+	return d - rand.N(d/5+1)
+}
+
+// restartTolerance is how far a server's start may seem to move between two
+// samples without a restart: uptimes are whole seconds, and answers take up to
+// an interval.
+const restartTolerance = 3 * time.Second
+
+// restartCounter counts a server's restarts by the time of its start: the uptime
+// of a restarted server may exceed the previous one before it answers. Counters
+// that fall for another reason (FLUSH STATUS) are no restart.
+type restartCounter struct {
+	started time.Time // zero: unknown
+	n       uint64
+}
+
+// observe takes the uptime that a server reported at a moment; 0 is unknown.
+func (r *restartCounter) observe(answered time.Time, uptime time.Duration) {
+	if uptime <= 0 {
+		return
+	}
+	started := answered.Add(-uptime)
+	if !r.started.IsZero() && started.Sub(r.started) > restartTolerance {
+		r.n++
+	}
+	r.started = started
 }

@@ -9,15 +9,15 @@ import (
 	"time"
 )
 
-// Shares of the interval. A probe has to answer within probeShare; the frame
-// closes a little later, so that a prober which keeps its deadline can still
-// say itself why it failed.
+// Shares of the interval. A probe has to answer within probeShare. The frame
+// closes a little later, so that a prober that keeps its deadline can still
+// report why it failed.
 const (
 	probeShare = 0.90
 	frameShare = 0.95
 )
 
-// ErrNotSampled is the error of a target that was not asked yet.
+// ErrNotSampled is the error of a target that has not been asked yet.
 var ErrNotSampled = errors.New("not sampled yet")
 
 // errLate is the error of a target that is still busy with an earlier tick.
@@ -29,14 +29,13 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// Sampler asks all targets at the same instants: ticks are whole intervals of
-// the wall clock, each probe has a deadline inside its tick, and a target that
-// is slow or dead holds up nobody else. Its readers (Latest, subscribers) never
-// cause a query.
+// Sampler asks all targets at the same instants. Ticks are whole intervals of
+// the wall clock, each probe has a deadline inside its tick, and a slow or dead
+// target delays no other. Latest and subscriptions never cause a query.
 //
 // Each target has a member, whose goroutine alone uses the target's prober.
 // Run's goroutine hands out the ticks, closes the frames and publishes them.
-// All other state is guarded by mu, which is never held during a probe.
+// mu guards all other state and is never held during a probe.
 type Sampler struct {
 	open     func(Target) (Prober, error)
 	interval time.Duration
@@ -117,8 +116,8 @@ func (s *Sampler) Run(ctx context.Context) error {
 }
 
 // awaitTick sleeps until the next whole interval of the wall clock and returns
-// it. Ticks that were slept through (a suspended machine, a stopped process)
-// are left out.
+// it. Ticks that were missed (a suspended machine, a stopped process) are
+// skipped.
 func (s *Sampler) awaitTick(ctx context.Context, last time.Time) (time.Time, bool) {
 	next := time.Now().Truncate(s.interval).Add(s.interval)
 	if next.Equal(last) { // the wall clock was set back a little
@@ -177,8 +176,8 @@ func (s *Sampler) awaitAnswers(ctx context.Context, tick time.Time) bool {
 	return true
 }
 
-// answered takes a member's answer. One that comes after its frame has closed
-// is too old to be shown.
+// answered takes a member's answer. One that comes after its frame has closed is
+// dropped.
 func (s *Sampler) answered(m *member, sample Sample) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -202,7 +201,7 @@ func (s *Sampler) answered(m *member, sample Sample) {
 }
 
 // settle computes the lag of each cluster whose members have all answered, and
-// tells Run when nobody is waited for any more.
+// signals Run when no member is pending.
 func (s *Sampler) settle(f *openFrame) {
 	waiting := map[string]bool{}
 	for m := range f.waiting {
@@ -239,8 +238,8 @@ func (s *Sampler) settle(f *openFrame) {
 	}
 }
 
-// finish closes the open frame: who has not answered is down. It also returns
-// the members that have just been found stuck.
+// finish closes the open frame: a target that has not answered is down. It also
+// returns the members that did not keep their deadline.
 func (s *Sampler) finish() (frame Frame, stuck []*member) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -263,9 +262,9 @@ func (s *Sampler) finish() (frame Frame, stuck []*member) {
 	return frame, stuck
 }
 
-// Latest returns each target's newest sample, never older than two ticks. A
-// target that answers fast is in it before slower ones are; until its whole
-// cluster has answered, its lag is that of the tick before.
+// Latest returns each target's newest sample, never older than two ticks. It
+// does not wait for slower targets: until the whole cluster has answered, a
+// sample has the lag of the previous tick.
 func (s *Sampler) Latest() Frame {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -295,8 +294,8 @@ func (s *Sampler) Targets() []Target {
 	return targets
 }
 
-// Update replaces the targets. One that is unchanged keeps its connection and
-// its history; a changed one starts anew.
+// Update replaces the targets. An unchanged one keeps its connection and its
+// history; a changed one starts over.
 func (s *Sampler) Update(targets []Target) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -380,4 +379,52 @@ func failure(m *member, tick, now time.Time, err error) Sample {
 
 func deadlineError(interval time.Duration) error {
 	return fmt.Errorf("no answer within %v", share(interval, probeShare))
+}
+
+// subscriber is a reader of frames; its channel is closed under the sampler's
+// mutex only.
+type subscriber struct {
+	frames chan Frame
+}
+
+// Subscribe returns a channel that gets each complete frame once, and a
+// function that ends the subscription. The channel is closed then, or when the
+// sampler ends. A reader that falls more than buffer frames behind loses the
+// oldest, so that it can't hold up the sampling.
+func (s *Sampler) Subscribe(buffer int) (frames <-chan Frame, cancel func()) {
+	sub := &subscriber{frames: make(chan Frame, max(buffer, 1))}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended {
+		close(sub.frames)
+		return sub.frames, func() {}
+	}
+	s.subscribers[sub] = struct{}{}
+	return sub.frames, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if _, ok := s.subscribers[sub]; ok {
+			delete(s.subscribers, sub)
+			close(sub.frames)
+		}
+	}
+}
+
+// publish gives the frame to the subscribers without waiting for them.
+func (s *Sampler) publish(frame Frame) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for sub := range s.subscribers {
+		for sent := false; !sent; {
+			select {
+			case sub.frames <- frame:
+				sent = true
+			default:
+				select { // full: make room
+				case <-sub.frames:
+				default:
+				}
+			}
+		}
+	}
 }

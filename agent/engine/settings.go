@@ -8,20 +8,21 @@ import (
 	"time"
 )
 
-// Settings are how a server is configured, as far as that bears on what a
-// benchmark measures: the server's own names and values, sizes in bytes. Each
-// engine names those that it reads; no other is ever in it, so no secret is.
+// Settings are the configuration variables of a server that matter to a
+// benchmark, under the server's own names, sizes in bytes. Each engine lists
+// those that it reads, so that no secret is among them.
 type Settings map[string]string
 
-// Configured is a Prober that can tell its server's settings.
+// Configured is a Prober that can read its server's settings.
 type Configured interface {
-	// Settings reads them, with few and cheap statements on the connection of the
-	// probes. It is called between two probes, on the same goroutine, and fails
-	// if there is no connection.
+	// Settings reads them with a few cheap statements on the prober's connection.
+	// It is called between two probes, on the same goroutine, and fails if there
+	// is no connection.
 	Settings(ctx context.Context) (Settings, error)
 }
 
-// SettingsReading is what a target said of its settings when it was asked last.
+// SettingsReading is the last answer of a target to the question for its
+// settings.
 type SettingsReading struct {
 	// At is when it was asked.
 	At       time.Time
@@ -29,7 +30,7 @@ type SettingsReading struct {
 	Err      error // nil: Settings are known
 }
 
-// Same reports whether two readings say the same at different times.
+// Same reports whether two readings have the same result, whatever their time.
 func (r *SettingsReading) Same(other *SettingsReading) bool {
 	if (r.Err == nil) != (other.Err == nil) || r.Err != nil && r.Err.Error() != other.Err.Error() {
 		return false
@@ -37,16 +38,16 @@ func (r *SettingsReading) Same(other *SettingsReading) bool {
 	return maps.Equal(r.Settings, other.Settings)
 }
 
-// errNoSettings is the reading of a target whose engine knows no settings.
+// errNoSettings is the reading of a target whose engine has no settings.
 var errNoSettings = errors.New("this engine's settings are not read")
 
-// settingsShare is the part of an interval that has to be left to read settings
-// in. A server that is slower than that is not bothered.
+// settingsShare is the part of an interval that has to be left for reading
+// settings. A slower server is not asked.
 const settingsShare = 0.3
 
-// ReadSettings has the settings of all targets read once, behind the answers to
-// the next tick; a target that does not answer is asked when it does. They are in
-// the samples after that.
+// ReadSettings requests the settings of all targets once, after their answer to
+// the next tick. A target that is down is asked when it answers again. Later
+// samples have the result.
 func (s *Sampler) ReadSettings() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -55,8 +56,8 @@ func (s *Sampler) ReadSettings() {
 	}
 }
 
-// readSettings asks for the settings if they are due. It runs on the member's own
-// goroutine, behind a probe that succeeded.
+// readSettings asks for the settings if they are due. It runs on the member's
+// goroutine, after a successful probe.
 func (m *member) readSettings(ctx context.Context, tick time.Time) {
 	deadline := tick.Add(share(m.sampler.interval, probeShare))
 	if time.Until(deadline) < share(m.sampler.interval, settingsShare) {

@@ -27,7 +27,7 @@ func TestRestarts(t *testing.T) {
 			now := at
 			for i, s := range steps {
 				now = now.Add(s.after)
-				if r.see(now, s.uptime); r.n != s.want {
+				if r.observe(now, s.uptime); r.n != s.want {
 					t.Errorf("step %d: %d restarts, want %d", i, r.n, s.want)
 				}
 			}
