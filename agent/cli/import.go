@@ -36,7 +36,7 @@ func addLogOptions(cmd *kingpin.CmdClause) *logOptions {
 	o.tool = cmd.Flag("tool", "Tool that wrote the logs (default: recognised from the content)").PlaceHolder("NAME").String()
 	o.start = cmd.Flag("start", "Start of the first run in the log, such as 2026-11-21T14:03:00Z or 14:03 (default: times in the log, else the modification time of the file minus the duration of its runs)").PlaceHolder("TIME").String()
 	cmd.Flag("label", "Label of the runs in a log; repeatable").PlaceHolder("K=V").StringMapVar(&o.labels)
-	o.title = cmd.Flag("title", "Title of the runs in a log (default: file name and threads)").String()
+	o.title = cmd.Flag("title", "Title of the runs in a log (default: file name and threads)").PlaceHolder("TEXT").String()
 	return o
 }
 

@@ -48,13 +48,13 @@ func addRun(app *kingpin.Application) (string, action) {
 	cmd := addCommand(app, "run", "Run a benchmark tool and follow it. If the command is '-', the output of the tool is read from standard input.",
 		"benchwatch run -- sysbench oltp_read_write --threads=16 --time=60 run")
 	r := &runCommand{observing: addObserving(cmd, "warn"), labels: &map[string]string{}}
-	r.title = cmd.Flag("title", "Title of the run (default: workload, threads and target)").String()
+	r.title = cmd.Flag("title", "Title of the run (default: workload, threads and target)").PlaceHolder("TEXT").String()
 	cmd.Flag("label", "Label of the run; repeatable").PlaceHolder("K=V").StringMapVar(r.labels)
 	r.id = cmd.Flag("run-id", "Id of the run (default: start time, workload and threads)").PlaceHolder("ID").String()
 	r.tool = cmd.Flag("tool", "Benchmark tool (default: recognised from the command)").PlaceHolder("NAME").String()
 	r.inject = cmd.Flag("inject", "Add the tool's option for a report every second if the command has no such option").Default("true").Bool()
 	r.linger = cmd.Flag("linger", "Serve metrics this long after the end of the run, if no agent is running").Default("10s").Duration()
-	r.timeout = cmd.Flag("drain-timeout", "Wait at most this long for replicas to catch up (default: runs.drain_timeout of the configuration)").Duration()
+	r.timeout = cmd.Flag("drain-timeout", "Wait at most this long for replicas to catch up (default: runs.drain_timeout of the configuration)").PlaceHolder("DURATION").Duration()
 	r.command = cmd.Arg("command", "Command line of the benchmark, after --").Strings()
 	return cmd.FullCommand(), func(s Streams) error {
 		r.streams = s

@@ -41,7 +41,7 @@ func addStatus(app *kingpin.Application) (string, action) {
 	s := &statusCommand{configFlags: addConfigFlags(cmd), logFlags: addLogFlags(cmd, "error")}
 	cmd.Flag("engine", "Engine of a server that is not in the configuration").PlaceHolder("ENGINE").StringVar(&s.target.Engine)
 	cmd.Flag("address", "Address of that server, host:port").PlaceHolder("ADDR").StringVar(&s.target.Address)
-	cmd.Flag("user", "User to connect as").StringVar(&s.target.User)
+	cmd.Flag("user", "User to connect as").PlaceHolder("NAME").StringVar(&s.target.User)
 	cmd.Flag("password-file", "File with the password of the user").PlaceHolder("FILE").StringVar(&s.target.PasswordFile)
 	s.interval = cmd.Flag("interval", "Time between two lines; at least 100ms").Short('i').Default("1s").Duration()
 	s.once = cmd.Flag("once", "Print one line per target and exit").Bool()

@@ -7,6 +7,7 @@
 package config
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -105,8 +106,28 @@ func (c *Config) checkTargets() error {
 			return &elementError{fmt.Sprintf("[%d].name", i), fmt.Errorf("%q is used twice", t.Name)}
 		}
 		names[t.Name] = true
+		if err := t.checkEngine(); err != nil {
+			return &elementError{fmt.Sprintf("[%d]", i), err}
+		}
 	}
 	return nil
+}
+
+// checkEngine returns what the engine finds wrong with the target, such as an
+// unknown option. It reads no files and does not connect.
+func (t *Target) checkEngine() error {
+	target := engine.Target{Name: t.Name, Engine: t.Engine, Address: t.Address, User: t.User, Options: t.Options}
+	if t.PasswordFile != "" || t.PasswordEnv != "" {
+		target.Password = "unknown"
+	}
+	if t.TLS != nil {
+		target.TLS = &tls.Config{}
+	}
+	prober, err := Open(target, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return err
+	}
+	return prober.Close()
 }
 
 // Runs are limits on runs.
@@ -352,9 +373,14 @@ func keysBelow(s section, path string) []Key {
 			documented.Default = "`" + k.initial + "`"
 		}
 		all = append(all, documented)
-		if outer, ok := k.to.(nested); ok {
+		switch outer := k.to.(type) {
+		case nested:
 			inner, suffix := outer.element()
 			all = append(all, keysBelow(inner, documented.Path+suffix)...)
+		case describedTools:
+			for _, p := range pattern.Keys {
+				all = append(all, Key{Path: documented.Path + "[]." + p.Name, Kind: p.Kind, Doc: p.Doc})
+			}
 		}
 	}
 	return all
@@ -373,9 +399,9 @@ func (c *Config) NeedRestart(next *Config) []string {
 	return names
 }
 
-// EngineTargets builds what the sampler takes: names, passwords and TLS
-// settings read. A target that can't be prepared is an error of its own and
-// does not keep the others from being sampled.
+// EngineTargets returns the targets for the sampler, with their passwords and
+// certificates read from files. It logs targets whose files can't be read and
+// leaves them out.
 func (c *Config) EngineTargets(log *slog.Logger) []engine.Target {
 	var targets []engine.Target
 	for i := range c.Targets {
@@ -419,7 +445,7 @@ func (t *Target) prepare() (engine.Target, error) {
 	return target, nil
 }
 
-// Open returns a prober for a target, by its engine.
+// Open returns a prober of the target's engine. It does not connect.
 func Open(t engine.Target, log *slog.Logger) (engine.Prober, error) {
 	e := engines.ByName(t.Engine)
 	if e == nil {
@@ -428,7 +454,7 @@ func Open(t engine.Target, log *slog.Logger) (engine.Prober, error) {
 	return e.Open(t, log.With("target", t.Name))
 }
 
-// RunLogs are the log files to follow.
+// RunLogs returns the log files to follow.
 func (c *Config) RunLogs() []live.Log {
 	logs := make([]live.Log, len(c.Logs))
 	for i, l := range c.Logs {
@@ -437,7 +463,7 @@ func (c *Config) RunLogs() []live.Log {
 	return logs
 }
 
-// ToolSet is the tools that benchwatch knows and those that the user describes.
+// ToolSet returns the built-in tools and those that the configuration describes.
 func (c *Config) ToolSet() tool.Set {
 	return slices.Concat(tools.Tools, c.described)
 }

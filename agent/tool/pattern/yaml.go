@@ -54,12 +54,31 @@ func (t Tools) New() ([]*tool.Tool, error) {
 // UnmarshalYAML reads and checks one entry. Errors are of type *Error.
 func (c *Config) UnmarshalYAML(node *yaml.Node) error { return c.decode(node, "tools") }
 
-var keys = []string{"name", "command", "interval", "summary", "error", "units"}
+// Key is a key of a tool in the list, for its documentation.
+type Key struct{ Name, Kind, Doc string }
+
+// Keys are the keys of a tool.
+var Keys = []Key{
+	{"name", "a text", "Name of the tool: lower-case letters, digits, `_` and `-`. Required"},
+	{"command", "a text", "Matches the command line of the tool. Required"},
+	{"interval", "a text or a list", "Matches the lines that report an interval"},
+	{"summary", "a text or a list", "Matches the lines of the final figures. `interval` or `summary` is required"},
+	{"error", "a text or a list", "Matches messages of failures"},
+	{"units", "a set of names with a text each", "Units of the groups"},
+}
+
+func keyNames() string {
+	names := make([]string, len(Keys))
+	for i, k := range Keys {
+		names[i] = k.Name
+	}
+	return strings.Join(names, ", ")
+}
 
 func (c *Config) decode(node *yaml.Node, key string) error {
 	node = resolve(node)
 	if node.Kind != yaml.MappingNode {
-		return &Error{node.Line, key, "expected a set of keys: " + strings.Join(keys, ", ")}
+		return &Error{node.Line, key, "expected a set of keys: " + keyNames()}
 	}
 	seen := map[string]bool{}
 	for i := 0; i+1 < len(node.Content); i += 2 {
@@ -84,7 +103,7 @@ func (c *Config) decode(node *yaml.Node, key string) error {
 		case "units":
 			c.Units, err = mapping(v, at)
 		default:
-			err = &Error{k.Line, at, "unknown key: expected one of " + strings.Join(keys, ", ")}
+			err = &Error{k.Line, at, "unknown key: expected one of " + keyNames()}
 		}
 		if err != nil {
 			return err
