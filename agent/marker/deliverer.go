@@ -53,8 +53,6 @@ type Stats struct {
 	// Delivered, Retried and Rejected count attempts by how they ended. The
 	// region of a run is delivered twice: when it begins and when it ends.
 	Delivered, Retried, Rejected uint64
-	// Problem is why markers wait, in one line; empty if nothing is wrong.
-	Problem string
 }
 
 // Deliverer brings the markers of queue files to Grafana.
@@ -124,8 +122,7 @@ func (d *Deliverer) Stats() Stats {
 }
 
 // Points returns the newest points of the shown runs and those of no run, at most
-// 100 of each queue. Their text is one line of at most 200 characters, and no two
-// of a queue have the same one.
+// 100 of each queue, each text once.
 func (d *Deliverer) Points() []Marker {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -295,9 +292,9 @@ func (d *Deliverer) publish() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.points = points
-	d.stats.Queued, d.stats.Problem = 0, ""
-	if d.grafana != nil && queued > 0 {
-		d.stats.Queued, d.stats.Problem = queued, d.backoff.problem
+	d.stats.Queued = 0
+	if d.grafana != nil {
+		d.stats.Queued = queued
 	}
 }
 
@@ -362,7 +359,7 @@ func (d *Deliverer) finish(s *delivery, now time.Time) {
 	}
 	answer := &receipt{ID: s.marker.ID, Version: s.version, Annotation: s.annotation, At: now.UTC()}
 	if s.err == nil {
-		if d.backoff.failures > 0 {
+		if d.backoff.last != nil {
 			d.log.Info("grafana takes markers again")
 		}
 		d.backoff = backoff{}
@@ -419,22 +416,20 @@ const (
 type backoff struct {
 	failures int
 	until    time.Time
-	problem  string
-	class    [2]int    // problem and status: each is worth one log line
-	token    time.Time // the token file's time when its token was refused, else zero
+	last     *requestError
+	token    time.Time // the token file's time when its token was refused
 }
 
 // over reports whether it is time for the next attempt. A token file that was
 // written since its token was refused ends the wait.
 func (b *backoff) over(now time.Time, tokenFile string) bool {
-	return !now.Before(b.until) || b.class[0] == int(unauthorised) && !modified(tokenFile).Equal(b.token)
+	return !now.Before(b.until) || b.last.problem == unauthorised && !modified(tokenFile).Equal(b.token)
 }
 
 // add notes a failure and reports whether its kind differs from the previous one's.
 func (b *backoff) add(e *requestError, now time.Time, tokenFile string) (isNew bool) {
-	class := [2]int{int(e.problem), e.status}
-	isNew = b.failures == 0 || class != b.class
-	b.class, b.problem = class, e.Error()
+	isNew = b.last == nil || b.last.problem != e.problem || b.last.status != e.status
+	b.last = e
 	limit := maxBackoff
 	if e.nothingListens() {
 		limit = maxBackoffRefused

@@ -50,7 +50,7 @@ func TestRunIsOneAnnotation(t *testing.T) {
 			t.Errorf("tag %s is missing in %q", tag, closed.Tags)
 		}
 	}
-	if s := d.Stats(); s.Delivered != 3 || s.Retried != 0 || s.Rejected != 0 || s.Queued != 0 || s.Problem != "" {
+	if s := d.Stats(); s.Delivered != 3 || s.Retried != 0 || s.Rejected != 0 || s.Queued != 0 {
 		t.Errorf("stats %+v", s)
 	}
 	if l.log.Len() > 0 {
@@ -110,7 +110,7 @@ func TestFaults(t *testing.T) {
 					l.flush(d, 10*time.Minute)
 					time.Sleep(3 * time.Minute) // what was given up is over, and verified
 					l.check()
-					if s := d.Stats(); s.Queued != 0 || s.Problem != "" {
+					if s := d.Stats(); s.Queued != 0 {
 						t.Errorf("stats %+v", s)
 					}
 				})
@@ -294,10 +294,8 @@ func TestAnotherGrafana(t *testing.T) {
 		}
 		time.Sleep(2 * listEvery)
 		another := &fakeGrafana{}
-		g, err := NewGrafana("http://another.test", "", &inProcess{handler: another})
-		if err != nil {
-			t.Fatal(err)
-		}
+		g := l.client("http://another.test")
+		g.http.Transport = &inProcess{handler: another}
 		d.SetGrafana(g)
 		time.Sleep(time.Second)
 		if all := another.all(); len(all) != 1 || all[0].Text != "while there was none" {
@@ -309,7 +307,8 @@ func TestAnotherGrafana(t *testing.T) {
 	})
 }
 
-// TestPoints: series are bounded and never look the same twice.
+// TestPoints guards that the points of a queue are bounded, the newest ones and
+// each text once.
 func TestPoints(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t)
@@ -317,7 +316,7 @@ func TestPoints(t *testing.T) {
 		defer startDeliverer(d)()
 		l.add(openRun, point("same", 0), point("same\n ", 2*time.Second), point("same ", time.Second))
 		for i := range 150 {
-			l.add(point(fmt.Sprintf("%d %s", i, strings.Repeat("é", 300)), time.Duration(i+10)*time.Second))
+			l.add(point(fmt.Sprint(i), time.Duration(i+10)*time.Second))
 		}
 		l.add(point("same", 500*time.Second))
 		time.Sleep(5 * time.Second)
@@ -328,9 +327,6 @@ func TestPoints(t *testing.T) {
 		last := points[0]
 		if last.Text != "same" || last.Run != "r1" || !last.Start.Equal(start.Add(500*time.Second)) {
 			t.Errorf("newest point %+v", last)
-		}
-		if n := len([]rune(points[1].Text)); n != maxPointText {
-			t.Errorf("%d runes", n)
 		}
 		for i, p := range points {
 			if slices.ContainsFunc(points[i+1:], func(q Marker) bool { return p.Text == q.Text && p.Run == q.Run }) {

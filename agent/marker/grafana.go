@@ -51,9 +51,9 @@ type Grafana struct {
 
 // NewGrafana returns a client for the Grafana at rawURL, which may have a path.
 // It reads the token from tokenFile at each request, so that a new one counts at
-// once; without a file it sends none. A nil transport is the usual one. The
-// error is for a URL that is not the address of a Grafana.
-func NewGrafana(rawURL, tokenFile string, transport http.RoundTripper) (*Grafana, error) {
+// once; without a file it sends none. The error is for a URL that can't be the
+// address of a Grafana.
+func NewGrafana(rawURL, tokenFile string) (*Grafana, error) {
 	base, err := url.Parse(rawURL)
 	if err != nil {
 		// url.Error repeats the URL, which may hold a password.
@@ -69,13 +69,10 @@ func NewGrafana(rawURL, tokenFile string, transport http.RoundTripper) (*Grafana
 	case base.RawQuery != "" || base.Fragment != "":
 		return nil, errors.New("grafana url has a query or fragment: give the address of Grafana's home page only")
 	}
-	if transport == nil {
-		transport = http.DefaultTransport.(*http.Transport).Clone()
-	}
 	// A redirect is a wrong address or a login page: the token goes only where
 	// the user said.
 	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	return &Grafana{base, tokenFile, &http.Client{Transport: transport, CheckRedirect: stay}}, nil
+	return &Grafana{base, tokenFile, &http.Client{Transport: http.DefaultTransport.(*http.Transport).Clone(), CheckRedirect: stay}}, nil
 }
 
 // Close closes idle connections.

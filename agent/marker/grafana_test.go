@@ -18,7 +18,7 @@ func TestNewGrafanaRefuses(t *testing.T) {
 		"http://admin:hunter2@grafana.test", "http://glsa_hunter2@grafana.test", "http://grafana.test/?token=hunter2",
 		"http://grafana.test/#hunter2", "http://admin:hunter2@grafana.test:port",
 	} {
-		_, err := NewGrafana(bad, "", nil)
+		_, err := NewGrafana(bad, "")
 		if err == nil {
 			t.Errorf("%q: accepted", bad)
 		} else if strings.Contains(err.Error(), "hunter2") {
@@ -34,7 +34,7 @@ func TestRedirect(t *testing.T) {
 	defer other.Close()
 	for _, status := range []int{301, 302, 303, 307, 308} {
 		server := httptest.NewServer(http.RedirectHandler(other.URL+"/login?next=x", status))
-		g, err := NewGrafana(server.URL, tokenFile(t, "glsa_secret"), nil)
+		g, err := NewGrafana(server.URL, tokenFile(t, "glsa_secret"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -62,7 +62,7 @@ func TestCutConnection(t *testing.T) {
 	fake.setFault(func(string, int) fault { return cut })
 	server := httptest.NewServer(fake)
 	defer server.Close()
-	g, err := NewGrafana(server.URL, "", nil)
+	g, err := NewGrafana(server.URL, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +85,7 @@ func TestSecretInAnswer(t *testing.T) {
 		answer(w, 401, map[string]any{"message": "bad header " + r.Header.Get("Authorization")})
 	}))
 	defer server.Close()
-	g, err := NewGrafana(server.URL, tokenFile(t, "glsa_hunter2"), nil)
+	g, err := NewGrafana(server.URL, tokenFile(t, "glsa_hunter2"))
 	if err != nil {
 		t.Fatal(err)
 	}

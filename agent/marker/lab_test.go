@@ -2,9 +2,9 @@ package marker
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"log/slog"
-	"net/http"
 	"os"
 	"slices"
 	"strings"
@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
 	"github.com/benchwatch/benchwatch/agent/rundir"
@@ -105,15 +105,12 @@ func items(t testing.TB, dir rundir.Directory) []*item {
 // client is one of the lab's Grafana, or of the one at url.
 func (l *lab) client(url string) *Grafana {
 	l.t.Helper()
-	transport := http.RoundTripper(l.transport)
-	if url == "" {
-		url = "http://grafana.test/"
-	} else {
-		transport = nil
-	}
-	g, err := NewGrafana(url, l.token, transport)
+	g, err := NewGrafana(cmp.Or(url, "http://grafana.test/"), l.token)
 	if err != nil {
 		l.t.Fatal(err)
+	}
+	if url == "" {
+		g.http.Transport = l.transport
 	}
 	return g
 }
@@ -177,7 +174,7 @@ func (l *lab) check() {
 			continue
 		}
 		want.ID = got[0].ID
-		if diff := cmp.Diff(want, got[0]); diff != "" {
+		if diff := gocmp.Diff(want, got[0]); diff != "" {
 			l.t.Errorf("%s (-want +got):\n%s", &s.Marker, diff)
 		}
 		if !s.delivered() {

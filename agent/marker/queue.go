@@ -11,7 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/benchwatch/benchwatch/agent/rundir"
@@ -20,9 +19,8 @@ import (
 const (
 	// maxLine is the longest line of a queue file, in bytes.
 	maxLine = 64 << 10
-	// maxPoints and maxPointText bound the series of one queue's points.
-	maxPoints    = 100
-	maxPointText = 200 // runes
+	// maxPoints bounds the series of one queue's points.
+	maxPoints = 100
 	// giveUpAfter is how long a refused marker is tried again: what refused it
 	// may have been misconfigured for a while.
 	giveUpAfter = 24 * time.Hour
@@ -348,24 +346,21 @@ func (q *queue) due(now time.Time) *item {
 	return nil
 }
 
-// newestPoints returns the newest points, each text once, as one line.
+// newestPoints returns the points, the newest first, and of those with the same
+// text only the newest.
 func (q *queue) newestPoints() []Marker {
 	var points []Marker
 	for _, it := range q.items {
 		if it.Kind == Point {
-			p := it.Marker
-			p.Text = shorten(strings.Join(strings.Fields(p.Text), " "), maxPointText)
-			points = append(points, p)
+			points = append(points, it.Marker)
 		}
 	}
 	slices.SortStableFunc(points, func(a, b Marker) int { return b.Start.Compare(a.Start) })
-	type series struct{ run, text string }
-	seen := map[series]bool{}
+	seen := map[[2]string]bool{}
 	points = slices.DeleteFunc(points, func(p Marker) bool {
-		s := series{p.Run, p.Text}
-		twice := seen[s]
-		seen[s] = true
-		return twice
+		again := seen[[2]string{p.Run, p.Text}]
+		seen[[2]string{p.Run, p.Text}] = true
+		return again
 	})
 	return points[:min(len(points), maxPoints)]
 }

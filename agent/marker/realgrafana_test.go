@@ -42,10 +42,11 @@ func TestRealGrafana(t *testing.T) {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	defer transport.CloseIdleConnections()
 	losing := &lossy{real: transport}
-	g, err := NewGrafana(address, tokenFile(t, token), losing)
+	g, err := NewGrafana(address, tokenFile(t, token))
 	if err != nil {
 		t.Fatal(err)
 	}
+	g.http.Transport = losing
 	dir := rundir.Directory(t.TempDir())
 	runID := "grafana-test-" + rand.Text()
 	began := time.Now().Add(-time.Minute).UTC().Truncate(time.Millisecond)

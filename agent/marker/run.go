@@ -2,9 +2,6 @@ package marker
 
 import (
 	"fmt"
-	"maps"
-	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/benchwatch/benchwatch/agent/ingest"
@@ -35,23 +32,22 @@ func (d *Deliverer) append(dir rundir.Directory, m Marker) {
 // the end, the outcome and the throughput if the tool reported one.
 func ofRun(meta *rundir.Meta, sum *ingest.Summary) Marker {
 	m := Marker{Kind: Run, Run: meta.ID, Start: meta.StartedAt}
-	var facts []string
-	add := func(key, value, text string) {
-		if value != "" {
-			facts = append(facts, text)
-			m.Tags = append(m.Tags, key+":"+value)
+	var what []string
+	for _, f := range meta.Facts() {
+		_, isLabel := meta.Labels[f.Name]
+		switch {
+		case f.Value == "":
+			continue
+		case f.Name == "threads":
+			what = append(what, f.Value+" threads")
+		case f.Name == "tool" || f.Name == "workload":
+			what = append(what, f.Value)
+		case !isLabel:
+			continue // Grafana bounds the tags of an annotation
 		}
+		m.Tags = append(m.Tags, f.Name+":"+f.Value)
 	}
-	add("tool", meta.Tool, meta.Tool)
-	add("workload", meta.Workload, meta.Workload)
-	if meta.Threads > 0 {
-		threads := strconv.Itoa(meta.Threads)
-		add("threads", threads, threads+" threads")
-	}
-	for _, k := range slices.Sorted(maps.Keys(meta.Labels)) {
-		m.Tags = append(m.Tags, k+":"+meta.Labels[k])
-	}
-	m.Text = meta.Title + "\n" + strings.Join(facts, ", ")
+	m.Text = meta.Title + "\n" + strings.Join(what, ", ")
 	if !meta.Ended() {
 		return m
 	}

@@ -1,9 +1,12 @@
 package metrics
 
 import (
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/benchwatch/benchwatch/agent/marker"
 )
 
 var (
@@ -27,7 +30,7 @@ func (c *Collector) markers(ch chan<- prometheus.Metric) {
 	// Two markers of one text are one series: the newest.
 	newest := map[[2]string]time.Time{}
 	for _, p := range c.sources.Points() {
-		key := [2]string{p.Run, label(p.Text)}
+		key := [2]string{p.Run, markerText(&p)}
 		if p.Start.After(newest[key]) {
 			newest[key] = p.Start
 		}
@@ -36,3 +39,6 @@ func (c *Collector) markers(ch chan<- prometheus.Metric) {
 		gauge(ch, markerTime, seconds(at), key[0], key[1])
 	}
 }
+
+// markerText is a marker's text as a label: one line.
+func markerText(m *marker.Marker) string { return label(strings.Join(strings.Fields(m.Text), " ")) }

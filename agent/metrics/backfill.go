@@ -132,7 +132,7 @@ func (b *Backfill) marks(h *history.History, times []int64) {
 				shown, values = append(shown, t), append(values, seconds(m.Start))
 			}
 		}
-		b.add("marker_timestamp_seconds", shown, values, "run", m.Run, "text", label(m.Text))
+		b.add("marker_timestamp_seconds", shown, values, "run", m.Run, "text", markerText(&m))
 	}
 }
 

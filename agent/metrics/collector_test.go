@@ -162,7 +162,7 @@ func TestMarkers(t *testing.T) {
 		Deliveries: func() marker.Stats { return marker.Stats{Queued: 2, Delivered: 5} },
 		Points: func() []marker.Marker {
 			return []marker.Marker{
-				{Run: "r", Text: "same text", Start: start}, {Run: "r", Text: "same text", Start: start.Add(time.Second)},
+				{Run: "r", Text: "same text", Start: start}, {Run: "r", Text: "same\n text ", Start: start.Add(time.Second)},
 				{Text: strings.Repeat("x", 500), Start: start},
 			}
 		},

@@ -1,7 +1,6 @@
 package observer
 
 import (
-	_ "embed"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -13,10 +12,10 @@ import (
 
 // Handler serves metrics, health and the live page, and accepts alerts from an
 // Alertmanager that has the token. Nothing else changes anything.
-func (b *Observer) Handler() http.Handler {
+func (o *Observer) Handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.InstrumentMetricHandler(b.registry, promhttp.HandlerFor(b.registry, promhttp.HandlerOpts{
-		ErrorLog:            slogErrors{b.log},
+	mux.Handle("GET /metrics", promhttp.InstrumentMetricHandler(o.registry, promhttp.HandlerFor(o.registry, promhttp.HandlerOpts{
+		ErrorLog:            slogErrors{o.log},
 		ErrorHandling:       promhttp.ContinueOnError,
 		MaxRequestsInFlight: 10,
 		EnableOpenMetrics:   true,
@@ -29,19 +28,19 @@ func (b *Observer) Handler() http.Handler {
 	}
 	mux.HandleFunc("GET /-/healthy", ok("benchwatch is healthy"))
 	mux.HandleFunc("GET /-/ready", ok("benchwatch is ready"))
-	b.page.Register(mux)
-	mux.HandleFunc("POST /api/v1/alerts", b.serveAlerts)
+	o.page.Register(mux)
+	mux.HandleFunc("POST /api/v1/alerts", o.serveAlerts)
 	return mux
 }
 
 // serveAlerts accepts alerts if a token file is configured now.
-func (b *Observer) serveAlerts(w http.ResponseWriter, r *http.Request) {
-	file := b.webhookTokenFile()
+func (o *Observer) serveAlerts(w http.ResponseWriter, r *http.Request) {
+	file := o.current().WebhookTokenFile
 	if file == "" {
 		http.NotFound(w, r)
 		return
 	}
-	receiver := alert.Receiver{DataDir: b.dataDir, TokenFile: file, Marked: b.markers.Kick, Log: b.log}
+	receiver := alert.Receiver{DataDir: o.dataDir, TokenFile: file, Marked: o.markers.Kick, Log: o.log}
 	receiver.ServeHTTP(w, r)
 }
 

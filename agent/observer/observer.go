@@ -1,6 +1,6 @@
-// Package observer is what the daemon and a `benchwatch run` without a daemon
-// have in common: it follows runs, samples servers, sends markers and serves
-// all of it over HTTP.
+// Package observer wires the parts together that an agent, and a `benchwatch run`
+// without one, consists of: it follows runs, samples servers, delivers markers
+// and serves all of it over HTTP.
 package observer
 
 import (
@@ -29,13 +29,14 @@ import (
 // Options of an Observer.
 type Options struct {
 	Config *config.Config
-	// Only these runs are observed, if any are named; log files then are not.
+	// Only names the runs to observe; then log files are not followed. Empty
+	// means all.
 	Only   []string
 	Logger *slog.Logger
 }
 
-// Observer owns the parts and their goroutines, from Run's beginning to its
-// return. mu guards the configuration, which Reload replaces.
+// Observer owns the parts, and their goroutines while Run runs. mu guards the
+// configuration, which Reload replaces.
 type Observer struct {
 	log      *slog.Logger
 	dataDir  string
@@ -50,52 +51,53 @@ type Observer struct {
 	config *config.Config
 }
 
-// New prepares an observer; it does nothing until Run.
-func New(o Options) (*Observer, error) {
-	b := &Observer{log: o.Logger, dataDir: o.Config.DataDir, only: o.Only, config: o.Config}
-	open := func(t engine.Target) (engine.Prober, error) { return config.Open(t, o.Logger) }
-	b.sampler = engine.NewSampler(o.Config.EngineTargets(o.Logger), open, o.Config.SampleInterval, engine.Options{Logger: o.Logger})
-	grafana, err := newGrafana(o.Config)
+// New returns an Observer that does nothing until Run. The error is for a Grafana
+// address that can't be used.
+func New(opts Options) (*Observer, error) {
+	o := &Observer{log: opts.Logger, dataDir: opts.Config.DataDir, only: opts.Only, config: opts.Config}
+	open := func(t engine.Target) (engine.Prober, error) { return config.Open(t, opts.Logger) }
+	o.sampler = engine.NewSampler(opts.Config.EngineTargets(opts.Logger), open, opts.Config.SampleInterval, engine.Options{Logger: opts.Logger})
+	grafana, err := newGrafana(opts.Config)
 	if err != nil {
 		return nil, err
 	}
-	marking := marker.Options{Grafana: grafana, Log: o.Logger, Shown: func() []rundir.Directory { return b.watcher.Runs() }}
-	if len(o.Only) == 0 {
-		marking.DataDir = o.Config.DataDir
+	markers := marker.Options{Grafana: grafana, Log: opts.Logger, Shown: func() []rundir.Directory { return o.watcher.Runs() }}
+	if len(opts.Only) == 0 {
+		markers.DataDir = opts.Config.DataDir
 	}
-	b.markers = marker.New(marking)
-	b.page = web.New(web.Options{
-		DataDir: o.Config.DataDir, Only: o.Only, Runs: b.Snapshots, Tools: b.tools, Logger: o.Logger,
+	o.markers = marker.New(markers)
+	o.page = web.New(web.Options{
+		DataDir: opts.Config.DataDir, Only: opts.Only, Runs: o.Snapshots, Tools: o.tools, Logger: opts.Logger,
 	})
-	b.watcher = live.NewWatcher(live.Options{
-		DataDir: o.Config.DataDir, Only: o.Only,
-		Tools:   b.tools,
-		Targets: b.sampler.Targets, ReadSettings: b.sampler.ReadSettings, Logs: b.logs,
-		Began: b.markers.Began, Settled: b.markers.Settled,
-		Interval: b.page.Interval, Changed: b.page.Changed,
-		Limits: b.limits, Logger: o.Logger,
+	o.watcher = live.NewWatcher(live.Options{
+		DataDir: opts.Config.DataDir, Only: opts.Only,
+		Tools:   o.tools,
+		Targets: o.sampler.Targets, ReadSettings: o.sampler.ReadSettings, Logs: o.logs,
+		Began: o.markers.Began, Settled: o.markers.Settled,
+		Interval: o.page.Interval, Changed: o.page.Changed,
+		Limits: o.limits, Logger: opts.Logger,
 	})
-	b.registry = prometheus.NewRegistry()
-	b.registry.MustRegister(
+	o.registry = prometheus.NewRegistry()
+	o.registry.MustRegister(
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		versioncollector.NewCollector("benchwatch"),
 		metrics.NewCollector(metrics.Sources{
-			Runs: b.watcher.Snapshots, WaitingRuns: b.watcher.Waiting, Samples: b.sampler.Latest,
-			Deliveries: b.markers.Stats, Points: b.markers.Points,
+			Runs: o.watcher.Snapshots, WaitingRuns: o.watcher.Waiting, Samples: o.sampler.Latest,
+			Deliveries: o.markers.Stats, Points: o.markers.Points,
 		}),
 	)
-	return b, nil
+	return o, nil
 }
 
-// Run observes until ctx is done and everything it started has stopped.
-func (b *Observer) Run(ctx context.Context) error {
+// Run observes until ctx is done and all its goroutines have ended.
+func (o *Observer) Run(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	var parts sync.WaitGroup
 	defer parts.Wait()
 
-	frames, cancel := b.sampler.Subscribe(8)
+	frames, cancel := o.sampler.Subscribe(8)
 	defer cancel()
 	parts.Go(func() {
 		for {
@@ -106,18 +108,18 @@ func (b *Observer) Run(ctx context.Context) error {
 				if !ok {
 					return
 				}
-				host := b.watcher.Frame(f)
-				b.page.Frame(f)
+				host := o.watcher.Frame(f)
+				o.page.Frame(f)
 				if host != nil {
-					b.page.Host(host)
+					o.page.Host(host)
 				}
 			}
 		}
 	})
-	parts.Go(func() { b.watcher.Run(ctx) })
-	parts.Go(func() { b.page.Run(ctx) })
-	parts.Go(func() { b.markers.Run(ctx) })
-	if err := b.sampler.Run(ctx); err != nil && ctx.Err() == nil {
+	parts.Go(func() { o.watcher.Run(ctx) })
+	parts.Go(func() { o.page.Run(ctx) })
+	parts.Go(func() { o.markers.Run(ctx) })
+	if err := o.sampler.Run(ctx); err != nil && ctx.Err() == nil {
 		return fmt.Errorf("sample servers: %w", err)
 	}
 	return nil
@@ -125,71 +127,64 @@ func (b *Observer) Run(ctx context.Context) error {
 
 // Reload applies every key of a new configuration. If a key has changed that
 // needs a restart, it applies none and the error names the key.
-func (b *Observer) Reload(c *config.Config) error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if keys := b.config.NeedRestart(c); len(keys) > 0 {
+func (o *Observer) Reload(c *config.Config) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if keys := o.config.NeedRestart(c); len(keys) > 0 {
 		return fmt.Errorf("%s can't be changed by a reload: restart the agent", strings.Join(keys, ", "))
 	}
-	if c.Grafana != b.config.Grafana {
+	if c.Grafana != o.config.Grafana {
 		grafana, err := newGrafana(c)
 		if err != nil {
 			return err
 		}
-		b.markers.SetGrafana(grafana)
+		o.markers.SetGrafana(grafana)
 	}
-	b.config = c
-	b.sampler.Update(c.EngineTargets(b.log))
+	o.config = c
+	o.sampler.Update(c.EngineTargets(o.log))
 	return nil
 }
 
-// Snapshots returns the live and the kept runs, oldest first.
-func (b *Observer) Snapshots() []ingest.Snapshot { return b.watcher.Snapshots() }
+// Snapshots returns the live runs and the kept ended ones, oldest first.
+func (o *Observer) Snapshots() []ingest.Snapshot { return o.watcher.Snapshots() }
 
-// GiveUpDrain closes runs that have ended without waiting for replicas.
-func (b *Observer) GiveUpDrain() { b.watcher.GiveUpDrain() }
+// GiveUpDrain closes the ended runs without waiting longer for replicas.
+func (o *Observer) GiveUpDrain() { o.watcher.GiveUpDrain() }
 
 // PendingMarkers is how many markers have not been delivered yet.
-func (b *Observer) PendingMarkers() int { return b.markers.Stats().Queued }
+func (o *Observer) PendingMarkers() int { return o.markers.Stats().Queued }
 
 // newGrafana is nil if no Grafana is configured.
 func newGrafana(c *config.Config) (*marker.Grafana, error) {
 	if c.Grafana.URL == "" {
 		return nil, nil
 	}
-	g, err := marker.NewGrafana(c.Grafana.URL, c.Grafana.TokenFile, nil)
+	g, err := marker.NewGrafana(c.Grafana.URL, c.Grafana.TokenFile)
 	if err != nil {
 		return nil, fmt.Errorf("grafana: %w", err)
 	}
 	return g, nil
 }
 
-func (b *Observer) webhookTokenFile() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.config.WebhookTokenFile
+// current is the present configuration. Nothing changes it; Reload replaces it.
+func (o *Observer) current() *config.Config {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.config
 }
 
-func (b *Observer) limits() live.Limits {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	r := b.config.Runs
+func (o *Observer) tools() tool.Set { return o.current().ToolSet() }
+
+func (o *Observer) limits() live.Limits {
+	r := o.current().Runs
 	return live.Limits{DrainTimeout: r.DrainTimeout, MaxLive: r.MaxLive, MaxKept: r.MaxKept}
 }
 
-func (b *Observer) tools() tool.Set {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.config.ToolSet()
-}
-
-func (b *Observer) logs() []live.Log {
-	if len(b.only) > 0 {
+func (o *Observer) logs() []live.Log {
+	if len(o.only) > 0 {
 		return nil
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	logs := b.config.RunLogs()
+	logs := o.current().RunLogs()
 	for i := range logs {
 		if abs, err := filepath.Abs(logs[i].Glob); err == nil {
 			logs[i].Glob = abs
