@@ -1,0 +1,296 @@
+// Package table writes what commands print: tables, and prose around them.
+//
+// A [Table] is data: columns and rows of cells. A [Cell] holds a value twice, as
+// people read it (rounded, in the unit that people use) and as programs do (in
+// base units, all digits). The writers decide which of the two they take, how it
+// is aligned and escaped, and what stands for an unknown value: a dash for
+// people, nothing in CSV.
+//
+//	t := table.New(table.Column{Name: "threads"}, table.Column{Name: "latency_p95_seconds", Head: "p95 ms"})
+//	t.Add(table.Whole(16), table.Number(0.0021, table.Milliseconds))
+//	err := t.Markdown(os.Stdout)
+//
+// A [Document] is tables, headings, paragraphs and lists in order, written as
+// plain text or as Markdown.
+package table
+
+import (
+	"bufio"
+	"encoding/csv"
+	"encoding/json"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/benchwatch/benchwatch/agent/series"
+)
+
+// Unknown is what people see in place of an unknown value.
+const Unknown = "–"
+
+// Cell is one value of a table. The zero Cell is unknown.
+type Cell struct {
+	text   string
+	number bool
+	value  float64
+	unit   Unit
+}
+
+// Text returns a cell with s, which may come from anywhere: what could harm a
+// terminal, a Markdown page or a spreadsheet is taken out when it is written. An
+// empty s is unknown.
+func Text(s string) Cell { return Cell{text: s} }
+
+// Number returns a cell with v, a value in base units or [series.Unknown], that
+// people see in unit u.
+func Number(v float64, u Unit) Cell { return Cell{number: true, value: v, unit: u} }
+
+// Optional returns a cell with v as [Number] does.
+func Optional(v series.Optional[float64], u Unit) Cell { return Number(series.Number(v), u) }
+
+// Whole returns a cell with a count.
+func Whole(n int) Cell { return Number(float64(n), Count) }
+
+// As returns a number with another text for people.
+func (c Cell) As(text string) Cell {
+	c.text = text
+	return c
+}
+
+// Signed returns a number with its unit's sign in the text for people.
+func (c Cell) Signed() Cell {
+	if c.IsUnknown() {
+		return c
+	}
+	return c.As(c.unit.Signed(c.value))
+}
+
+// IsUnknown reports whether the cell has no value.
+func (c Cell) IsUnknown() bool { return c.text == "" && !(c.number && finite(c.value)) }
+
+// String returns the cell as people read it.
+func (c Cell) String() string {
+	switch {
+	case c.text != "":
+		return Plain(c.text)
+	case c.number:
+		return c.unit.Format(c.value)
+	}
+	return Unknown
+}
+
+// Data returns the cell for programs, empty if it is unknown. Text that a
+// spreadsheet would take for a formula begins with an apostrophe.
+func (c Cell) Data() string {
+	if c.number {
+		return shortest(c.value)
+	}
+	s := Plain(c.text)
+	if s != "" && strings.ContainsRune("=+-@", rune(s[0])) {
+		return "'" + s
+	}
+	return s
+}
+
+// Column describes the values of one column.
+type Column struct {
+	// Name heads the column in CSV: lower case with underscores, with the base
+	// unit of its numbers.
+	Name string
+	// Head heads it for people, with the unit that they see; Name if it is empty.
+	Head string
+}
+
+func (c Column) head() string {
+	if c.Head == "" {
+		return c.Name
+	}
+	return c.Head
+}
+
+// Table is columns and rows of as many cells.
+type Table struct {
+	Columns []Column
+	Rows    [][]Cell
+}
+
+// New returns a table without rows.
+func New(columns ...Column) *Table { return &Table{Columns: columns} }
+
+// Named returns columns that have the same head everywhere.
+func Named(names ...string) []Column {
+	columns := make([]Column, len(names))
+	for i, name := range names {
+		columns[i].Name = name
+	}
+	return columns
+}
+
+// Add appends a row.
+func (t *Table) Add(cells ...Cell) { t.Rows = append(t.Rows, cells) }
+
+// DropUnknown removes the columns that are unknown in every row.
+func (t *Table) DropUnknown() {
+	for i := len(t.Columns) - 1; i >= 0; i-- {
+		if slices.ContainsFunc(t.Rows, func(row []Cell) bool { return !row[i].IsUnknown() }) {
+			continue
+		}
+		t.Columns = slices.Delete(t.Columns, i, i+1)
+		for j := range t.Rows {
+			t.Rows[j] = slices.Delete(t.Rows[j], i, i+1)
+		}
+	}
+}
+
+// Head returns the heads for people.
+func (t *Table) Head() []string {
+	heads := make([]string, len(t.Columns))
+	for i, c := range t.Columns {
+		heads[i] = c.head()
+	}
+	return heads
+}
+
+// Text writes the table for a terminal, without heads if all are empty. Columns of
+// numbers are aligned to the right.
+func (t *Table) Text(w io.Writer) error {
+	widths := make([]int, len(t.Columns))
+	right := make([]bool, len(t.Columns))
+	lines := [][]string{t.Head()}
+	for i := range right {
+		right[i] = len(t.Rows) > 0
+	}
+	for _, row := range t.Rows {
+		line := make([]string, len(row))
+		for i, c := range row {
+			line[i] = c.String()
+			right[i] = right[i] && (c.number || c.IsUnknown())
+		}
+		lines = append(lines, line)
+	}
+	for _, line := range lines {
+		for i, text := range line {
+			widths[i] = max(widths[i], utf8.RuneCountInString(text))
+		}
+	}
+	out := bufio.NewWriter(w)
+	if strings.Join(lines[0], "") == "" {
+		lines = lines[1:]
+	}
+	for _, line := range lines {
+		var b strings.Builder
+		for i, text := range line {
+			pad := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(text))
+			if right[i] {
+				text = pad + text
+			} else {
+				text += pad
+			}
+			if i > 0 {
+				b.WriteString("  ")
+			}
+			b.WriteString(text)
+		}
+		out.WriteString(strings.TrimRight(b.String(), " ") + "\n") // the error stays in out
+	}
+	return out.Flush()
+}
+
+// Markdown writes the table as one would paste it. All text in it is escaped.
+func (t *Table) Markdown(w io.Writer) error {
+	out := bufio.NewWriter(w)
+	line := func(cells []string) { out.WriteString("| " + strings.Join(cells, " | ") + " |\n") }
+	heads := t.Head()
+	for i := range heads {
+		heads[i] = EscapeMarkdown(heads[i])
+	}
+	line(heads)
+	out.WriteString("|---|" + strings.Repeat("---:|", max(0, len(heads)-1)) + "\n")
+	for _, row := range t.Rows {
+		cells := make([]string, len(row))
+		for i, c := range row {
+			cells[i] = EscapeMarkdown(c.String())
+		}
+		line(cells)
+	}
+	return out.Flush()
+}
+
+// CSV writes the table in base units for a spreadsheet.
+func (t *Table) CSV(w io.Writer) error {
+	names := make([]string, len(t.Columns))
+	for i, c := range t.Columns {
+		names[i] = c.Name
+	}
+	out := NewCSV(w, names...)
+	for _, row := range t.Rows {
+		out.Add(row...)
+	}
+	return out.Close()
+}
+
+// CSVWriter writes a table with too many rows to be held.
+type CSVWriter struct {
+	out   *csv.Writer
+	texts []string
+}
+
+// NewCSV returns a writer that has written the names of the columns.
+func NewCSV(w io.Writer, names ...string) *CSVWriter {
+	c := &CSVWriter{out: csv.NewWriter(w)}
+	_ = c.out.Write(names) // Close returns the error
+	return c
+}
+
+// Add writes a row.
+func (c *CSVWriter) Add(cells ...Cell) {
+	c.texts = c.texts[:0]
+	for _, cell := range cells {
+		c.texts = append(c.texts, cell.Data())
+	}
+	_ = c.out.Write(c.texts) // Close returns the error
+}
+
+// Close writes what is buffered and returns the first error of all writes.
+func (c *CSVWriter) Close() error {
+	c.out.Flush()
+	return c.out.Error()
+}
+
+// JSON writes v, indented, for programs to read.
+func JSON(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	return e.Encode(v)
+}
+
+// shortest returns v with all its digits and no more; empty if it is unknown.
+func shortest(v float64) string {
+	if !finite(v) {
+		return ""
+	}
+	return strconv.FormatFloat(v, 'f', -1, 64)
+}
+
+// Field is a number in a JSON object.
+type Field struct {
+	Name  string
+	Value float64
+}
+
+// AppendFields adds numbers to the end of an encoded JSON object that is not empty.
+// Unknown ones are left out.
+func AppendFields(object []byte, fields []Field) []byte {
+	object = object[:len(object)-1]
+	for _, f := range fields {
+		if !finite(f.Value) {
+			continue
+		}
+		object = strconv.AppendQuote(append(object, ','), f.Name)
+		object = strconv.AppendFloat(append(object, ':'), f.Value, 'f', -1, 64)
+	}
+	return append(object, '}')
+}
