@@ -15,6 +15,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/history"
 	"github.com/benchwatch/benchwatch/agent/report"
 	"github.com/benchwatch/benchwatch/agent/rundir"
+	"github.com/benchwatch/benchwatch/agent/table"
 )
 
 // compareCommand is one `benchwatch compare`.
@@ -53,13 +54,13 @@ func (r *compareCommand) run() error {
 	}
 	groups := make([]report.Group, len(*r.specs))
 	histories := make([][]*history.History, len(groups))
-	var of []string
+	var selected []string
 	for i, spec := range *r.specs {
 		dirs, names, err := r.group(spec)
 		if err != nil {
 			return err
 		}
-		of = append(of, names...)
+		selected = append(selected, names...)
 		groups[i].Name = shortName(spec, *r.specs)
 		for _, dir := range dirs {
 			if err := r.add(&groups[i], &histories[i], dir, len(names) == 0); err != nil {
@@ -70,7 +71,7 @@ func (r *compareCommand) run() error {
 			return withHint(fmt.Errorf("no ended run in group %s", spec), "benchwatch runs lists them")
 		}
 	}
-	c := report.Compare(groups, of)
+	c := report.Compare(groups, selected)
 	return r.document(r.streams, func(w io.Writer) error {
 		switch *r.format {
 		case "markdown":
@@ -78,7 +79,7 @@ func (r *compareCommand) run() error {
 		case "csv":
 			return c.CSV(w)
 		case "json":
-			return report.JSON(w, c)
+			return table.JSON(w, c)
 		case "html":
 			p := report.ComparisonPage{Comparison: c, Made: time.Now(), Version: version.Version, Charts: report.CompareCharts(&c, groups, histories)}
 			return p.HTML(w)
@@ -88,8 +89,8 @@ func (r *compareCommand) run() error {
 	})
 }
 
-// group returns the runs that an argument names and, if it is by labels, the
-// labels' names.
+// group returns the runs that an argument names and, if it has labels, the labels'
+// names.
 func (r *compareCommand) group(spec string) ([]rundir.Directory, []string, error) {
 	if !strings.Contains(spec, "=") || strings.Contains(spec, "/") {
 		dirs, err := r.findRuns(strings.Split(spec, ","))
@@ -116,7 +117,7 @@ func (r *compareCommand) group(spec string) ([]rundir.Directory, []string, error
 	for _, id := range ids {
 		meta, err := rundir.At(r.dataDir, id).Load()
 		if err != nil {
-			fmt.Fprintf(r.streams.Err, "benchwatch: left out: %v\n", err)
+			fmt.Fprintf(r.streams.Err, "benchwatch: skipped: %v\n", err)
 			continue
 		}
 		if hasLabels(&meta, labels) {
@@ -129,7 +130,7 @@ func (r *compareCommand) group(spec string) ([]rundir.Directory, []string, error
 	return dirs, names, nil
 }
 
-// shortName leaves out of a group's labels what all groups have.
+// shortName returns a group's labels without those that all groups have.
 func shortName(spec string, all []string) string {
 	var own []string
 	for part := range strings.SplitSeq(spec, ",") {
@@ -147,29 +148,25 @@ func shortName(spec string, all []string) string {
 	return strings.Join(own, ",")
 }
 
-// add reads a run into its group. Runs that were not named one by one take part
-// only if they measured something to the end.
+// add reads a run into its group. Runs that were not named by id take part only if
+// they succeeded and are no preparation.
 func (r *compareCommand) add(g *report.Group, histories *[]*history.History, dir rundir.Directory, named bool) error {
 	h, err := r.history(context.Background(), dir)
 	if err != nil {
 		return err
 	}
 	m := &h.Snapshot.Meta
+	row := report.NewObservedRow(h)
 	switch {
 	case !named && (m.Verb == "prepare" || m.Verb == "cleanup" || m.Verb == "load"):
 		return nil
 	case m.Outcome != rundir.Succeeded && !named:
-		fmt.Fprintf(r.streams.Err, "benchwatch: left out of %s: run %s %s\n", g.Name, m.ID, became(h))
+		fmt.Fprintf(r.streams.Err, "benchwatch: %s: skipped run %s: it %s\n", g.Name, m.ID, row.Outcome())
 		return nil
 	case m.Outcome != rundir.Succeeded:
-		fmt.Fprintf(r.streams.Err, "benchwatch: run %s %s: its numbers are of a part only\n", m.ID, became(h))
+		fmt.Fprintf(r.streams.Err, "benchwatch: run %s %s: its numbers are incomplete\n", m.ID, row.Outcome())
 	}
-	g.Runs = append(g.Runs, report.ObservedRow(h))
+	g.Runs = append(g.Runs, row)
 	*histories = append(*histories, h)
 	return nil
-}
-
-func became(h *history.History) string {
-	row := report.RowOf(&h.Snapshot)
-	return row.Became()
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/alecthomas/kingpin/v2"
 
 	"github.com/benchwatch/benchwatch/agent/ingest"
-	"github.com/benchwatch/benchwatch/agent/report"
 	"github.com/benchwatch/benchwatch/agent/rundir"
+	"github.com/benchwatch/benchwatch/agent/table"
 
 	"github.com/benchwatch/benchwatch/agent/tool"
 )
@@ -208,7 +208,7 @@ func (o *logOptions) part(dataDir, path string, t *tool.Tool, part ingest.LogPar
 		if err != nil {
 			return madeRun{}, err
 		}
-		return madeRun{id: meta.ID, fresh: true, text: fmt.Sprintf("imported %s  %s, %.1f s, began %s (%s)", meta.ID, report.Clip(meta.Title, 60),
+		return madeRun{id: meta.ID, fresh: true, text: fmt.Sprintf("imported %s  %s, %.1f s, began %s (%s)", meta.ID, table.Clip(meta.Title, 60),
 			part.Seconds, meta.StartedAt.Local().Format(time.DateTime), startWords[source])}, nil
 	}
 }

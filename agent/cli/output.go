@@ -8,16 +8,18 @@ import (
 	"path/filepath"
 
 	"github.com/alecthomas/kingpin/v2"
+
+	"github.com/benchwatch/benchwatch/agent/rundir"
 )
 
-// output is where a document goes.
+// output is the file that a document is written to.
 type output struct{ file *string }
 
 func addOutput(cmd *kingpin.CmdClause) output {
 	return output{cmd.Flag("output", "File to write, replaced only when it is complete (default: standard output)").Short('o').PlaceHolder("FILE").String()}
 }
 
-// check tells whether the file can be written at all, before the work is done.
+// check returns an error if the file can't be written, before the work is done.
 func (o *output) check() error {
 	if *o.file == "" || *o.file == "-" {
 		return nil
@@ -35,8 +37,7 @@ func (o *output) check() error {
 	return nil
 }
 
-// document prepares a document in memory, so that an error leaves nothing, and
-// writes it.
+// document writes what print prints, nothing if it fails.
 func (o *output) document(s Streams, print func(io.Writer) error) error {
 	var b bytes.Buffer
 	if err := print(&b); err != nil {
@@ -48,8 +49,8 @@ func (o *output) document(s Streams, print func(io.Writer) error) error {
 	})
 }
 
-// stream lets print write to the file, which gets its name when all is
-// written, or to standard output.
+// stream lets print write to standard output or to the file, which is replaced
+// when everything is written.
 func (o *output) stream(s Streams, print func(io.Writer) error) error {
 	if *o.file == "" || *o.file == "-" {
 		return print(s.Out)
@@ -65,31 +66,8 @@ func (o *output) stream(s Streams, print func(io.Writer) error) error {
 		}
 		return err
 	}
-	return writeWhole(*o.file, print)
-}
-
-// writeWhole writes beside path and renames.
-func writeWhole(path string, print func(io.Writer) error) error {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
-	if err != nil {
-		return fmt.Errorf("write: %w", err)
-	}
-	defer os.Remove(f.Name()) // fails after the rename, which is right
-	err = print(f)
-	if err == nil {
-		err = f.Chmod(0o644)
-	}
-	if err == nil {
-		err = f.Sync()
-	}
-	if closeErr := f.Close(); err == nil {
-		err = closeErr
-	}
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
+	if err := rundir.Replace(*o.file, 0o644, print); err != nil {
+		return fmt.Errorf("write %s: %w", *o.file, err)
 	}
 	return nil
 }

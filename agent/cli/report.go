@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/common/version"
 
 	"github.com/benchwatch/benchwatch/agent/report"
+	"github.com/benchwatch/benchwatch/agent/table"
 )
 
 // reportCommand is one `benchwatch report`.
@@ -66,7 +67,7 @@ func (r *reportCommand) run(s Streams) error {
 		case "csv":
 			return doc.CSV(w)
 		case "json":
-			return report.JSON(w, doc)
+			return table.JSON(w, doc)
 		default:
 			return doc.HTML(w)
 		}

@@ -75,7 +75,7 @@ func (r *runCommand) afterwards(own *observation, signals <-chan os.Signal) {
 	if err != nil {
 		r.say("%v", err)
 	}
-	report.Table(r.streams.Err, &snap)
+	_ = report.WriteOutcome(r.streams.Err, &snap) // nobody reads it if stderr is gone
 	r.say("run %s: %s", meta.ID, r.dir)
 	if own.observer == nil {
 		return

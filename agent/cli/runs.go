@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/benchwatch/benchwatch/agent/report"
 	"github.com/benchwatch/benchwatch/agent/rundir"
+	"github.com/benchwatch/benchwatch/agent/table"
 )
 
 // runsCommand is one `benchwatch runs`.
@@ -67,7 +67,7 @@ func (r *runsCommand) run(s Streams) error {
 		dir := rundir.At(r.dataDir, id)
 		meta, err := dir.Load()
 		if err != nil {
-			fmt.Fprintf(s.Err, "benchwatch: left out: %v\n", err)
+			fmt.Fprintf(s.Err, "benchwatch: skipped: %v\n", err)
 			damaged++
 			continue
 		}
@@ -78,7 +78,7 @@ func (r *runsCommand) run(s Streams) error {
 		if err != nil {
 			fmt.Fprintf(s.Err, "benchwatch: run %s: %v\n", id, err)
 		}
-		rows = append(rows, report.RowOf(&snap))
+		rows = append(rows, report.NewRow(&snap))
 	}
 	slices.SortStableFunc(rows, func(a, b report.Row) int { return a.StartedAt.Compare(b.StartedAt) })
 	if err := r.print(s, rows, len(ids)); err != nil {
@@ -93,12 +93,12 @@ func (r *runsCommand) run(s Streams) error {
 func (r *runsCommand) print(s Streams, rows []report.Row, all int) error {
 	switch {
 	case *r.json:
-		return report.JSON(s.Out, rows)
+		return table.JSON(s.Out, rows)
 	case len(rows) == 0 && all == 0:
 		fmt.Fprintf(s.Err, "benchwatch: no runs in %s\n", r.dataDir)
 		return nil
 	case len(rows) == 0:
-		fmt.Fprintf(s.Err, "benchwatch: none of the %d runs in %s fits\n", all, r.dataDir)
+		fmt.Fprintf(s.Err, "benchwatch: none of %s in %s matches\n", table.Plural(all, "run"), r.dataDir)
 		return nil
 	}
 	return report.List(s.Out, rows)
@@ -114,35 +114,28 @@ func (r *runsCommand) wanted(m *rundir.Meta, since, until time.Time) bool {
 	return hasLabels(m, r.labels)
 }
 
-// hasLabels reports whether a run has these labels. Its own facts count as
-// labels too, where the user has set none of that name.
+// hasLabels reports whether a run has these labels, facts, title and result.
 func hasLabels(m *rundir.Meta, labels map[string]string) bool {
-	for _, name := range slices.Sorted(maps.Keys(labels)) {
-		if v, ok := factOf(m, name); !ok || v != labels[name] {
+	for name, want := range labels {
+		have := m.Fact(name)
+		switch name {
+		case "title":
+			have = m.Title
+		case "result":
+			have = string(m.Outcome)
+		}
+		if v, ok := m.Labels[name]; ok { // also one that is reserved now
+			have = v
+		}
+		if have != want {
 			return false
 		}
 	}
 	return true
 }
 
-// factOf returns a label, or a fact that is as good as one.
-func factOf(m *rundir.Meta, name string) (string, bool) {
-	if v, ok := m.Labels[name]; ok {
-		return v, true
-	}
-	facts := map[string]string{
-		"tool": m.Tool, "tool_version": m.ToolVersion, "verb": m.Verb, "workload": m.Workload, "target": m.Target,
-		"database": m.Database, "generator": m.Generator, "title": m.Title, "result": string(m.Outcome),
-	}
-	if m.Threads > 0 {
-		facts["threads"] = strconv.Itoa(m.Threads)
-	}
-	v := facts[name]
-	return v, v != ""
-}
-
-// parseBound reads --since and --until: the times that parseTime knows, a day,
-// or an age.
+// parseBound reads --since and --until: a time as parseTime reads it, a day or an
+// age.
 func parseBound(flag, value string, now time.Time) (time.Time, error) {
 	if value == "" {
 		return time.Time{}, nil
@@ -195,7 +188,7 @@ func (r *runsRemoveCommand) run(s Streams) error {
 		if err != nil {
 			fmt.Fprintf(s.Err, "benchwatch: %v\n", err) // a damaged run can be removed
 		} else if dir.Busy(&meta) {
-			return withHint(fmt.Errorf("run %s goes on: nothing was removed", dir.ID()), "end it first")
+			return withHint(fmt.Errorf("run %s is still active: nothing was removed", dir.ID()), "end it first")
 		}
 	}
 	if !*r.yes && !confirm(s, dirs) {
@@ -210,12 +203,12 @@ func (r *runsRemoveCommand) run(s Streams) error {
 	return nil
 }
 
-// confirm asks; no answer is no.
+// confirm asks the user; no answer is no.
 func confirm(s Streams, dirs []rundir.Directory) bool {
 	for _, dir := range dirs {
 		title := ""
 		if meta, err := dir.Load(); err == nil {
-			title = "  " + report.Clip(meta.Title, 60)
+			title = "  " + table.Clip(meta.Title, 60)
 		}
 		fmt.Fprintf(s.Err, "%s%s\n", dir.ID(), title)
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os/signal"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -18,7 +19,9 @@ import (
 	"github.com/benchwatch/benchwatch/agent/config"
 	"github.com/benchwatch/benchwatch/agent/engine"
 	engines "github.com/benchwatch/benchwatch/agent/engine/registry"
+	"github.com/benchwatch/benchwatch/agent/measure"
 	"github.com/benchwatch/benchwatch/agent/series"
+	"github.com/benchwatch/benchwatch/agent/table"
 )
 
 // linesPerHeader is after how many ticks the column names are printed again.
@@ -85,7 +88,7 @@ func (c *statusCommand) run(s Streams) error {
 	return c.print(frames, s.Out)
 }
 
-// print writes a block for each frame, rates against the frame before.
+// print writes a line for each target and frame, rates against the previous frame.
 func (c *statusCommand) print(frames <-chan engine.Frame, out io.Writer) error {
 	var before engine.Frame
 	printed := 0
@@ -99,7 +102,7 @@ func (c *statusCommand) print(frames <-chan engine.Frame, out io.Writer) error {
 			writeHeader(&b, nameWidth(frame))
 		}
 		for i := range frame.Samples {
-			line := statusLineOf(earlier(before, frame.Samples[i].Target.Name), &frame.Samples[i])
+			line := newStatusLine(find(before, frame.Samples[i].Target.Name), &frame.Samples[i])
 			if *c.json {
 				data, err := json.Marshal(line)
 				if err != nil {
@@ -121,7 +124,7 @@ func (c *statusCommand) print(frames <-chan engine.Frame, out io.Writer) error {
 	return nil
 }
 
-func earlier(f engine.Frame, target string) *engine.Sample {
+func find(f engine.Frame, target string) *engine.Sample {
 	for i := range f.Samples {
 		if f.Samples[i].Target.Name == target {
 			return &f.Samples[i]
@@ -130,40 +133,39 @@ func earlier(f engine.Frame, target string) *engine.Sample {
 	return &engine.Sample{}
 }
 
-// statusLine is one server at one tick. What is not known is absent.
+// statusLine is one target at one tick. In JSON it has a field for each measure
+// that is known, see [measure.Measure.Field].
 type statusLine struct {
-	Time      time.Time                `json:"time"`
-	Target    string                   `json:"target"`
-	Up        bool                     `json:"up"`
-	Error     string                   `json:"error,omitempty"`
-	Queries   series.Optional[float64] `json:"queries_per_second,omitzero"`
-	Commits   series.Optional[float64] `json:"commits_per_second,omitzero"`
-	Rollbacks series.Optional[float64] `json:"rollbacks_per_second,omitzero"`
-	// Transactions are commits and rollbacks.
-	Transactions series.Optional[float64] `json:"transactions_per_second,omitzero"`
-	Connections  series.Optional[float64] `json:"connections,omitzero"`
-	Running      series.Optional[float64] `json:"threads_running,omitzero"`
-	// FlowControl is the share of the time that the server was paused, 0 to 1.
-	FlowControl     series.Optional[float64] `json:"flow_control_ratio,omitzero"`
-	LagTransactions series.Optional[float64] `json:"lag_transactions,omitzero"`
-	LagSeconds      series.Optional[float64] `json:"lag_seconds,omitzero"`
-	Queue           series.Optional[float64] `json:"replication_queue,omitzero"`
+	Time   time.Time `json:"time"`
+	Target string    `json:"target"`
+	Up     bool      `json:"up"`
+	Error  string    `json:"error,omitempty"`
+
+	now *engine.Window
 }
 
-func statusLineOf(before, s *engine.Sample) statusLine {
-	line := statusLine{Time: s.Tick, Target: s.Target.Name, Up: s.Up()}
-	if !s.Up() {
-		if s.Err != nil {
-			line.Error = s.Err.Error()
-		}
-		return line
+func newStatusLine(before, s *engine.Sample) statusLine {
+	line := statusLine{Time: s.Tick, Target: s.Target.Name, Up: s.Up(), now: engine.NewWindow(before, s)}
+	if s.Err != nil {
+		line.Error = s.Err.Error()
 	}
-	now := engine.NewWindow(before, s).Now
-	line.Queries, line.Commits, line.Rollbacks = now(engine.QueryRate), now(engine.CommitRate), now(engine.RollbackRate)
-	line.Transactions, line.Connections, line.Running = now(engine.TransactionRate), now(engine.OpenConnections), now(engine.RunningThreads)
-	line.FlowControl, line.Queue = now(engine.FlowControl), now(engine.ReplicationQueue)
-	line.LagTransactions, line.LagSeconds = s.LagTransactions, s.LagSeconds
 	return line
+}
+
+// MarshalJSON implements json.Marshaler.
+func (l statusLine) MarshalJSON() ([]byte, error) {
+	type plain statusLine
+	data, err := json.Marshal(plain(l))
+	if err != nil || !l.Up {
+		return data, err
+	}
+	var fields []table.Field
+	for _, m := range measure.All(measure.Server) {
+		if m != engine.Answered { // Up
+			fields = append(fields, table.Field{Name: m.Field(), Value: series.Number(l.now.Now(m))})
+		}
+	}
+	return table.AppendFields(data, fields), nil
 }
 
 func nameWidth(f engine.Frame) int {
@@ -174,33 +176,48 @@ func nameWidth(f engine.Frame) int {
 	return width
 }
 
-const columns = "  %9s %9s %9s %9s %6s %5s %7s %9s %7s %7s\n"
+// statusMeasures returns the measures that have a column.
+func statusMeasures() []*measure.Measure {
+	return slices.DeleteFunc(measure.All(measure.Server), func(m *measure.Measure) bool { return m.Short == "" })
+}
+
+// columnWidth leaves rates of millions in their columns.
+func columnWidth(m *measure.Measure) int {
+	if m.Unit == measure.PerSecond {
+		return max(9, len(m.Short))
+	}
+	return max(7, len(m.Short))
+}
 
 func writeHeader(b *strings.Builder, width int) {
-	fmt.Fprintf(b, "%-8s  %-*s"+columns, "Time", width, "Target", "QPS", "Commit", "Rollback", "TPS", "Conn", "Run", "Paused", "Lag(trx)", "Lag(s)", "Queue")
+	fmt.Fprintf(b, "%-8s  %-*s ", "Time", width, "Target")
+	for _, m := range statusMeasures() {
+		fmt.Fprintf(b, " %*s", columnWidth(m), m.Short)
+	}
+	b.WriteByte('\n')
 }
 
 func (l *statusLine) write(b *strings.Builder, width int) {
-	fmt.Fprintf(b, "%-8s  %-*s", l.Time.Local().Format("15:04:05"), width, l.Target)
+	fmt.Fprintf(b, "%-8s  %-*s ", l.Time.Local().Format("15:04:05"), width, l.Target)
 	if !l.Up {
-		fmt.Fprintf(b, "  down: %s\n", l.Error)
+		fmt.Fprintf(b, " down: %s\n", l.Error)
 		return
 	}
-	paused := "-"
-	if l.FlowControl.Known {
-		paused = strconv.FormatFloat(l.FlowControl.Value*100, 'f', 1, 64) + "%"
+	for _, m := range statusMeasures() {
+		fmt.Fprintf(b, " %*s", columnWidth(m), statusCell(m, l.now.Now(m)))
 	}
-	fmt.Fprintf(b, columns, whole(l.Queries), whole(l.Commits), whole(l.Rollbacks), whole(l.Transactions), whole(l.Connections), whole(l.Running),
-		paused, whole(l.LagTransactions), tenths(l.LagSeconds), whole(l.Queue))
+	b.WriteByte('\n')
 }
 
-func whole(v series.Optional[float64]) string { return decimals(v, 0) }
-
-func tenths(v series.Optional[float64]) string { return decimals(v, 1) }
-
-func decimals(v series.Optional[float64], n int) string {
-	if !v.Known {
+// statusCell prints whole numbers, but a decimal of shares and seconds.
+func statusCell(m *measure.Measure, v series.Optional[float64]) string {
+	switch {
+	case !v.Known:
 		return "-"
+	case m.Unit == measure.Ratio:
+		return strconv.FormatFloat(v.Value*100, 'f', 1, 64) + "%"
+	case m.Unit == measure.Seconds:
+		return strconv.FormatFloat(v.Value, 'f', 1, 64)
 	}
-	return strconv.FormatFloat(v.Value, 'f', n, 64)
+	return strconv.FormatFloat(v.Value, 'f', 0, 64)
 }

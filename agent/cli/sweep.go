@@ -18,6 +18,7 @@ import (
 
 	"github.com/benchwatch/benchwatch/agent/report"
 	"github.com/benchwatch/benchwatch/agent/rundir"
+	"github.com/benchwatch/benchwatch/agent/table"
 
 	"github.com/benchwatch/benchwatch/agent/secret"
 	"github.com/benchwatch/benchwatch/agent/sweep"
@@ -108,7 +109,7 @@ func (r *sweepCommand) run() error {
 	defer stop()
 	runner := &sweepRunner{
 		sweep: s, dataDir: r.dataDir, tools: r.tools, streams: r.streams, verbose: *r.verbose,
-		command: *r.command, before: *r.before, after: *r.after, asked: r.asked(s),
+		command: *r.command, before: *r.before, after: *r.after, requested: r.requested(s),
 	}
 	if len(runner.command) == 0 { // resumed, nothing secret in it
 		runner.command, runner.before, runner.after = s.Command, s.Before, s.After
@@ -119,7 +120,7 @@ func (r *sweepCommand) run() error {
 	return r.result(s)
 }
 
-// interrupted says how to go on.
+// interrupted adds a hint how to resume.
 func (r *sweepCommand) interrupted(s *sweep.Sweep, err error) error {
 	again := "benchwatch sweep --resume " + s.ID
 	if *r.dataDirFlag != "" {
@@ -129,12 +130,12 @@ func (r *sweepCommand) interrupted(s *sweep.Sweep, err error) error {
 		again += " -- and the command again, whose secret was not stored"
 	}
 	if errors.Is(err, context.Canceled) {
-		return &exitError{Status: exitInterrupted, Err: errors.New("sweep interrupted"), Hint: "go on with " + again}
+		return &exitError{Status: exitInterrupted, Err: errors.New("sweep interrupted"), Hint: "resume it with " + again}
 	}
-	return withHint(err, "go on with "+again)
+	return withHint(err, "resume it with "+again)
 }
 
-// result prints what the sweep came to.
+// result prints the result.
 func (r *sweepCommand) result(s *sweep.Sweep) error {
 	rows := map[string]report.Row{}
 	for _, step := range s.Steps {
@@ -146,7 +147,7 @@ func (r *sweepCommand) result(s *sweep.Sweep) error {
 			fmt.Fprintf(r.streams.Err, "benchwatch: step %d: %v\n", step.Number, err)
 			continue
 		}
-		rows[step.RunID] = report.ObservedRow(h)
+		rows[step.RunID] = report.NewObservedRow(h)
 	}
 	result := s.Results(rows)
 	err := r.document(r.streams, func(w io.Writer) error {
@@ -156,7 +157,7 @@ func (r *sweepCommand) result(s *sweep.Sweep) error {
 		case "csv":
 			return result.CSV(w)
 		case "json":
-			return report.JSON(w, result)
+			return table.JSON(w, result)
 		default:
 			return result.Text(w)
 		}
@@ -166,7 +167,7 @@ func (r *sweepCommand) result(s *sweep.Sweep) error {
 	}
 	fmt.Fprintf(r.streams.Err, "benchwatch: sweep %s: benchwatch runs --label sweep=%s lists its runs\n", s.ID, s.ID)
 	if n := len(result.Failed); n > 0 {
-		return fmt.Errorf("%d of %d steps failed", n, len(s.Steps))
+		return fmt.Errorf("%d of %s failed", n, table.Plural(len(s.Steps), "step"))
 	}
 	return nil
 }
@@ -284,38 +285,26 @@ func (r *sweepCommand) describe(values map[string]string) commandline.Command {
 	return commandline.Read(args, r.tools, env)
 }
 
-// asked is how long the command says that a run takes; 0 if it does not say.
-func (r *sweepCommand) asked(s *sweep.Sweep) time.Duration {
+// requested is the duration of a run by its command line; 0 if that has none.
+func (r *sweepCommand) requested(s *sweep.Sweep) time.Duration {
 	if len(*r.command) == 0 {
 		return 0
 	}
 	return r.describe(s.Steps[0].Values).Description.Duration
 }
 
-// old finds the sweep to go on with. Its command is asked for again only where a
+// old finds the sweep to resume. Its command has to be given again only if a
 // secret in it was not stored.
 func (r *sweepCommand) old() (*sweep.Sweep, error) {
 	if err := r.exists(); err != nil {
 		return nil, err
 	}
-	ids, err := sweep.List(r.dataDir)
+	s, err := r.find(*r.resume)
 	if err != nil {
 		return nil, err
 	}
-	id := *r.resume
-	if id == lastRun && len(ids) > 0 {
-		id = ids[len(ids)-1]
-	}
-	s, err := sweep.Load(r.dataDir, id)
-	if err != nil {
-		hint := "there is no sweep in this data directory; another one is named with --data-dir"
-		if len(ids) > 0 {
-			hint = "the newest is " + ids[len(ids)-1]
-		}
-		return nil, withHint(err, hint)
-	}
 	if len(*r.sets) > 0 {
-		return nil, &exitError{Status: exitUsage, Err: errors.New("--set and --resume don't go together: the sweep knows its settings"), Hint: "leave --set out"}
+		return nil, &exitError{Status: exitUsage, Err: errors.New("--set and --resume don't go together: the sweep has its sets already"), Hint: "leave --set out"}
 	}
 	if len(*r.command) == 0 && s.Redacted && s.Next() != nil {
 		return nil, &exitError{Status: exitUsage, Err: errors.New("the command holds a secret, which was not stored"),
@@ -326,6 +315,25 @@ func (r *sweepCommand) old() (*sweep.Sweep, error) {
 		if !slices.Equal(command, s.Command) || before != s.Before || after != s.After {
 			return nil, &exitError{Status: exitUsage, Err: errors.New("the command or a hook is not the one that the sweep began with"), Hint: "it was " + strings.Join(s.Command, " ")}
 		}
+	}
+	return s, nil
+}
+
+// find reads the sweep with an id, or the newest one that can be read.
+func (r *sweepCommand) find(id string) (*sweep.Sweep, error) {
+	s, skipped, lastErr := sweep.Last(r.dataDir)
+	if id != lastRun {
+		named, err := sweep.Load(r.dataDir, id)
+		if err != nil && s != nil {
+			return nil, withHint(err, "the newest is "+s.ID)
+		}
+		s, skipped, lastErr = named, nil, err
+	}
+	for _, err := range skipped {
+		fmt.Fprintf(r.streams.Err, "benchwatch: skipped: %v\n", err)
+	}
+	if lastErr != nil {
+		return nil, withHint(lastErr, "name another data directory with --data-dir")
 	}
 	return s, nil
 }

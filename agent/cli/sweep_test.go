@@ -236,7 +236,7 @@ func TestSweepInterrupted(t *testing.T) {
 	}
 	_ = cmd.Process.Signal(syscall.SIGINT)
 	err := cmd.Wait()
-	if cmd.ProcessState.ExitCode() != 130 || !strings.Contains(out.String(), "hint: go on with benchwatch sweep --resume ") {
+	if cmd.ProcessState.ExitCode() != 130 || !strings.Contains(out.String(), "hint: resume it with benchwatch sweep --resume ") {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	if active, err := rundir.Active(s.data); err != nil || len(active) != 0 {
@@ -253,7 +253,7 @@ func TestSweepInterrupted(t *testing.T) {
 	}
 	var result sweep.Result
 	text := out.String()
-	if err := json.Unmarshal([]byte(text[strings.Index(text, "{\n"):strings.LastIndex(text, "}")+1]), &result); err != nil || len(result.Settings) != 2 {
+	if err := json.Unmarshal([]byte(text[strings.Index(text, "{\n"):strings.LastIndex(text, "}")+1]), &result); err != nil || len(result.Combinations) != 2 {
 		t.Errorf("%v\n%s", err, text)
 	}
 }

@@ -18,21 +18,22 @@ import (
 	"github.com/benchwatch/benchwatch/agent/live"
 	"github.com/benchwatch/benchwatch/agent/report"
 	"github.com/benchwatch/benchwatch/agent/rundir"
+	"github.com/benchwatch/benchwatch/agent/table"
 
 	"github.com/benchwatch/benchwatch/agent/sweep"
 	"github.com/benchwatch/benchwatch/agent/tool"
 )
 
-// sweepRunner does a sweep's steps, each with a `benchwatch run` of its own.
-// Where a step stands is on disk before and after everything that it does, so
-// whoever goes on with the sweep neither loses a step nor does one twice.
+// sweepRunner runs a sweep's steps, each with a `benchwatch run` of its own. The
+// state of a step is on disk before and after everything that it does, so that
+// resuming the sweep neither loses a step nor repeats one.
 type sweepRunner struct {
-	sweep   *sweep.Sweep
-	dataDir string
-	tools   tool.Set
-	streams Streams
-	verbose bool
-	asked   time.Duration
+	sweep     *sweep.Sweep
+	dataDir   string
+	tools     tool.Set
+	streams   Streams
+	verbose   bool
+	requested time.Duration // of one run; 0 if the command does not say
 
 	command       []string
 	before, after string
@@ -45,7 +46,7 @@ func (r *sweepRunner) say(format string, args ...any) {
 func (r *sweepRunner) run(ctx context.Context) error {
 	total := len(r.sweep.Steps)
 	if r.sweep.Next() != nil {
-		r.say("sweep %s: %d steps", r.sweep.ID, total)
+		r.say("sweep %s: %s", r.sweep.ID, table.Plural(total, "step"))
 	}
 	for first := true; ; first = false {
 		step := r.sweep.Next()
@@ -61,7 +62,7 @@ func (r *sweepRunner) run(ctx context.Context) error {
 			}
 		}
 		left := ""
-		if d := r.sweep.Left(r.asked); d > 0 {
+		if d := r.sweep.Left(r.requested); d > 0 {
 			left = ", about " + d.Round(time.Second).String() + " left"
 		}
 		r.say("[%d/%d] %s%s", step.Number, total, r.title(step), left)
@@ -72,7 +73,7 @@ func (r *sweepRunner) run(ctx context.Context) error {
 }
 
 func (r *sweepRunner) title(step *sweep.Step) string {
-	text := report.Plain(sweep.Describe(r.sweep.Sets, step.Values))
+	text := table.Plain(sweep.Describe(r.sweep.Sets, step.Values))
 	switch {
 	case step.Warmup:
 		text += ", warm-up"
@@ -82,7 +83,7 @@ func (r *sweepRunner) title(step *sweep.Step) string {
 	return text
 }
 
-// step does one step, or what is left of it.
+// step runs one step, or the rest of it.
 func (r *sweepRunner) step(ctx context.Context, step *sweep.Step) error {
 	problem, begun := "", false
 	if step.State == sweep.Running {
@@ -93,8 +94,8 @@ func (r *sweepRunner) step(ctx context.Context, step *sweep.Step) error {
 	}
 	switch {
 	case begun:
-		r.say("  run %s was begun before", step.RunID)
-	case step.State == sweep.Running && !r.exists(step): // it was not begun: the same id is free
+		r.say("  run %s has already been started", step.RunID)
+	case step.State == sweep.Running && !r.exists(step): // not started yet: the id is free
 		step.Began = time.Now().UTC()
 	default:
 		r.sweep.NewAttempt(step)
@@ -113,7 +114,7 @@ func (r *sweepRunner) step(ctx context.Context, step *sweep.Step) error {
 		if err := r.await(ctx, step); err != nil {
 			return err
 		}
-		if begun && !r.begun(step) { // cut off while we waited for it: once more
+		if begun && !r.begun(step) { // cut off meanwhile: repeat it
 			step.State = sweep.Pending
 			return r.sweep.Save()
 		}
@@ -126,17 +127,17 @@ func (r *sweepRunner) exists(step *sweep.Step) bool {
 	return err == nil
 }
 
-// adoption is how long an agent has to take up a run whose wrapper is gone.
+// adoption is how long an agent may take to adopt a run whose wrapper is gone.
 const adoption = 2 * time.Second
 
-// closeOrphan has a run that nobody closed say by its output how it ended: a crash
-// may have come between the tool's end and its record.
+// closeOrphan records the outcome of an unclosed run from its output: a crash may
+// have happened between the tool's end and its record.
 func (r *sweepRunner) closeOrphan(ctx context.Context, step *sweep.Step) error {
 	dir := rundir.At(r.dataDir, step.RunID)
 	for began := time.Now(); ; {
 		meta, err := dir.Load()
 		if err != nil || meta.Ended() || dir.Busy(&meta) {
-			return nil // begun says what that means
+			return nil // begun decides
 		}
 		if time.Since(began) >= adoption {
 			_, err := live.CloseOrphan(ctx, dir, r.tools.ByName(meta.Tool))
@@ -148,8 +149,8 @@ func (r *sweepRunner) closeOrphan(ctx context.Context, step *sweep.Step) error {
 	}
 }
 
-// begun reports whether a step's run, which an earlier process started, goes on
-// or came to its end. One that was cut off is done again.
+// begun reports whether a step's run, which an earlier process started, is active or
+// has ended by itself. One that was cut off is repeated.
 func (r *sweepRunner) begun(step *sweep.Step) bool {
 	dir := rundir.At(r.dataDir, step.RunID)
 	meta, err := dir.Load()
@@ -162,10 +163,10 @@ func (r *sweepRunner) begun(step *sweep.Step) bool {
 	return meta.Ended() && meta.Outcome != rundir.Interrupted && meta.Outcome != rundir.Lost
 }
 
-// start runs the hook and the benchmark to its end. The text says why there is
-// no run; an error is one of ours, or an interruption.
+// start runs the hook and the benchmark to its end. problem is why there is no run;
+// err is an error of the sweep itself, or an interruption.
 func (r *sweepRunner) start(ctx context.Context, step *sweep.Step) (problem string, err error) {
-	log, err := os.OpenFile(r.sweep.Path("sweep.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	log, err := os.OpenFile(r.sweep.Path(sweep.LogFile), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return "", fmt.Errorf("sweep: %w", err)
 	}
@@ -180,14 +181,14 @@ func (r *sweepRunner) start(ctx context.Context, step *sweep.Step) (problem stri
 	if err != nil {
 		return "", fmt.Errorf("sweep: %w", err)
 	}
-	said := &lastLines{}
+	printed := &lastLines{}
 	cmd := &exec.Cmd{
-		Path: self, Args: append([]string{os.Args[0]}, r.arguments(step)...), Stderr: io.MultiWriter(log, said),
-		// A group of its own: what the terminal sends goes through us, once.
+		Path: self, Args: append([]string{os.Args[0]}, r.arguments(step)...), Stderr: io.MultiWriter(log, printed),
+		// In a group of its own it gets the terminal's signals once, from us.
 		SysProcAttr: &syscall.SysProcAttr{Setpgid: true},
 	}
 	if r.verbose {
-		cmd.Stdout, cmd.Stderr = r.streams.Out, io.MultiWriter(log, said, r.streams.Err)
+		cmd.Stdout, cmd.Stderr = r.streams.Out, io.MultiWriter(log, printed, r.streams.Err)
 	}
 	if err := cmd.Start(); err != nil {
 		return "", fmt.Errorf("sweep: %w", err)
@@ -198,13 +199,13 @@ func (r *sweepRunner) start(ctx context.Context, step *sweep.Step) (problem stri
 	case err = <-done:
 	case <-ctx.Done():
 		r.end(cmd, step, done)
-		// Some tools end in good order when they are interrupted: the run may
-		// look whole and is not.
+		// Some tools exit with 0 when they are interrupted: the run may look
+		// complete and is not.
 		step.State = sweep.Pending
 		return "", errors.Join(ctx.Err(), r.sweep.Save())
 	}
-	if err != nil && !r.exists(step) { // it did not come to a run
-		return said.text(err), nil
+	if err != nil && !r.exists(step) { // there is no run
+		return printed.text(err), nil
 	}
 	return "", nil
 }
@@ -250,11 +251,11 @@ func (r *sweepRunner) arguments(step *sweep.Step) []string {
 	return args
 }
 
-// agentAway is how long an agent may be gone before a run that only it could
-// close is taken as it is.
+// agentAway is how long an agent may be gone before a run that only it could close
+// is taken as it is.
 const agentAway = 10 * time.Second
 
-// await waits until the run is closed, or nobody is left who would close it.
+// await waits until the run is closed, or no process is left that would close it.
 func (r *sweepRunner) await(ctx context.Context, step *sweep.Step) error {
 	dir := rundir.At(r.dataDir, step.RunID)
 	idle := time.Now()
@@ -275,7 +276,7 @@ func (r *sweepRunner) await(ctx context.Context, step *sweep.Step) error {
 	}
 }
 
-// finish writes what became of a step. problem is why it came to no run.
+// finish records how a step ended. problem is why there is no run.
 func (r *sweepRunner) finish(ctx context.Context, step *sweep.Step, problem string) error {
 	var row report.Row
 	if problem == "" {
@@ -286,12 +287,12 @@ func (r *sweepRunner) finish(ctx context.Context, step *sweep.Step, problem stri
 		} else {
 			snap, err := ingest.Read(ctx, dir, r.tools.ByName(meta.Tool))
 			if ctx.Err() != nil {
-				return ctx.Err() // looked at again when the sweep goes on
+				return ctx.Err() // decided when the sweep is resumed
 			}
 			if err != nil {
 				r.say("  %v", err)
 			}
-			row = report.RowOf(&snap)
+			row = report.NewRow(&snap)
 			problem = whyFailed(&row, snap.Complaint())
 		}
 	}
@@ -303,7 +304,7 @@ func (r *sweepRunner) finish(ctx context.Context, step *sweep.Step, problem stri
 	step.Seconds = time.Since(step.Began).Seconds()
 	if problem != "" {
 		step.State, step.Reason = sweep.Failed, problem
-		r.say("  failed: %s", report.Clip(problem, 300))
+		r.say("  failed: %s", table.Clip(problem, 300))
 	} else {
 		r.say("  %s", outcome(&row))
 		r.stopWhen(step, &row)
@@ -316,9 +317,9 @@ func whyFailed(row *report.Row, complaint string) string {
 	case rundir.Succeeded:
 		return ""
 	case "":
-		return "nobody saw how the run ended"
+		return "how the run ended is unknown"
 	}
-	text := "the run " + row.Became()
+	text := "the run " + row.Outcome()
 	if row.Reason != "" {
 		text += ": " + row.Reason
 	}
@@ -330,21 +331,21 @@ func whyFailed(row *report.Row, complaint string) string {
 
 func outcome(row *report.Row) string {
 	text := fmt.Sprintf("%.1f s", row.DurationSeconds)
-	if row.TPS != nil {
-		text = fmt.Sprintf("%.2f tps, ", *row.TPS) + text
+	if row.TPS.Known {
+		text = fmt.Sprintf("%.2f tps, ", row.TPS.Value) + text
 	}
-	if stat, v, ok := row.Percentile(); ok {
-		text += fmt.Sprintf(", %s %.2f ms", stat, v*1000)
+	if l := row.Headline(); l != "" {
+		text += ", " + l
 	}
-	if row.Errors != nil && *row.Errors > 0 {
-		text += fmt.Sprintf(", %.0f errors", *row.Errors)
+	if n := int(row.Errors.Value); n > 0 {
+		text += ", " + table.Plural(n, "error")
 	}
 	return text
 }
 
-// afterwards runs the hook behind a run; its failure changes no result.
+// afterwards runs the hook after a run. If it fails, the step is still done.
 func (r *sweepRunner) afterwards(ctx context.Context, step *sweep.Step) {
-	log, err := os.OpenFile(r.sweep.Path("sweep.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	log, err := os.OpenFile(r.sweep.Path(sweep.LogFile), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		r.say("  %v", err)
 		return
@@ -366,11 +367,11 @@ func (r *sweepRunner) stopWhen(step *sweep.Step, row *report.Row) {
 	}
 	if text, met := c.Met(row); met {
 		n := r.sweep.Skip(step, fmt.Sprintf("%s at %s", text, sweep.Describe(r.sweep.Sets, step.Values)))
-		r.say("  %s: %d steps with more are left out", text, n)
+		r.say("  %s: skipped %s with more %s", text, table.Plural(n, "step"), r.sweep.Scale())
 	}
 }
 
-// pause waits, not longer than ctx.
+// pause waits. The error is that of ctx if it is done first.
 func pause(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -380,4 +381,61 @@ func pause(ctx context.Context, d time.Duration) error {
 	case <-timer.C:
 		return nil
 	}
+}
+
+// hook runs a shell command with the step's values: quoted in place of {name}, and
+// as SWEEP_NAME in the environment.
+func (r *sweepRunner) hook(ctx context.Context, log io.Writer, name, command string, step *sweep.Step) error {
+	if command == "" {
+		return nil
+	}
+	quoted := map[string]string{}
+	env := append(os.Environ(), "SWEEP_ID="+r.sweep.ID, "SWEEP_RUN="+step.RunID)
+	for k, v := range step.Values {
+		quoted[k] = table.ShellWord(v)
+		env = append(env, "SWEEP_"+strings.ToUpper(k)+"="+v)
+	}
+	printed := &lastLines{}
+	cmd := exec.CommandContext(ctx, "sh", "-c", sweep.Fill(command, quoted))
+	cmd.Env = env
+	cmd.Stdout, cmd.Stderr = io.MultiWriter(log, printed), io.MultiWriter(log, printed)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
+	cmd.WaitDelay = 5 * time.Second // a daemon that it started may hold its output open
+	err := cmd.Run()
+	if errors.Is(err, exec.ErrWaitDelay) {
+		err = nil
+	}
+	if err != nil {
+		return fmt.Errorf("--%s: %s", name, printed.text(err))
+	}
+	return nil
+}
+
+// lastLines keeps the end of a program's output, for an error message.
+type lastLines struct{ tail []byte }
+
+func (l *lastLines) Write(p []byte) (int, error) {
+	const kept = 2000
+	l.tail = append(l.tail, p...)
+	if n := len(l.tail) - kept; n > 0 {
+		l.tail = append(l.tail[:0], l.tail[n:]...)
+	}
+	return len(p), nil
+}
+
+// text returns the last line that is no hint, with the exit status.
+func (l *lastLines) text(err error) string {
+	last := ""
+	for line := range strings.Lines(string(l.tail)) {
+		line = strings.TrimSpace(line)
+		if line == "" || strings.HasPrefix(line, "hint: ") {
+			continue
+		}
+		last = strings.TrimPrefix(line, "benchwatch: ")
+	}
+	if last == "" {
+		return err.Error()
+	}
+	return table.Clip(last, 300) + " (" + err.Error() + ")"
 }

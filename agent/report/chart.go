@@ -4,15 +4,25 @@ import (
 	"fmt"
 	"html/template"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/benchwatch/benchwatch/agent/history"
+	"github.com/benchwatch/benchwatch/agent/host"
+	"github.com/benchwatch/benchwatch/agent/ingest"
+	"github.com/benchwatch/benchwatch/agent/measure"
+	"github.com/benchwatch/benchwatch/agent/series"
+	"github.com/benchwatch/benchwatch/agent/table"
+	"github.com/benchwatch/benchwatch/agent/tool"
 )
 
-// Chart is lines over elapsed seconds, drawn as SVG: it needs no script, opens
-// from disk and prints.
+// Chart is lines over elapsed seconds, drawn as SVG. The page has charts with a
+// script; a report has none, so that it opens from disk and from an attachment,
+// prints, and needs no permission to run anything.
 type Chart struct {
 	Title string
-	// Unit of the values, behind the title.
+	// Unit is what the values are, shown after the title.
 	Unit  string
 	Lines []Line
 	// From and To are the ends of the axis in seconds.
@@ -22,24 +32,243 @@ type Chart struct {
 	// Spikes: a line may have values far above its typical ones; the axis is
 	// logarithmic then.
 	Spikes bool
+
+	base measure.Unit // of the values, until fit
 }
 
-// Line is one line of a chart.
+// Line is one line of a chart. Unknown values are gaps.
 type Line struct {
 	Name string
-	Points
+	X, Y []float64
 }
 
-// Band is a part of the axis that is shaded: warmup or drain.
+// Band is a shaded part of the axis: warmup or drain.
 type Band struct {
 	Kind     string
 	From, To float64
 }
 
-// Mark is a number on the axis; the text is in a list beside the charts.
+// Mark is a marker on the axis. Its text is in a list beside the charts.
 type Mark struct {
 	At     float64
 	Number int
+}
+
+// axis is what all charts of a run share.
+type axis struct {
+	from, to float64
+	bands    []Band
+	marks    []Mark
+}
+
+func newAxis(h *history.History) axis {
+	a := axis{}
+	include := func(values []float64) {
+		if n := len(values); n > 0 {
+			a.from, a.to = min(a.from, values[0]), max(a.to, values[n-1])
+		}
+	}
+	include(h.Intervals.Elapsed)
+	for _, s := range h.Servers {
+		include(s.Elapsed)
+	}
+	include(h.Host.Elapsed)
+	m := &h.Snapshot.Meta
+	if m.EndedAt != nil {
+		a.to = max(a.to, h.Elapsed(*m.EndedAt))
+	}
+	if h.Intervals.QuietWarmup {
+		a.from = min(a.from, h.Elapsed(m.StartedAt))
+		a.bands = append(a.bands, Band{"warmup", a.from, 0})
+	}
+	for _, s := range series.Spans(h.Intervals.Elapsed, h.Intervals.Warmup) {
+		a.bands = append(a.bands, Band{"warmup", s.From, s.To})
+	}
+	a.bands = append(a.bands, drainBand(h)...)
+	for i, p := range h.Markers {
+		a.marks = append(a.marks, Mark{h.Elapsed(p.Start), i + 1})
+	}
+	return a
+}
+
+// drainBand lasts from the tool's end until the last replica has caught up.
+func drainBand(h *history.History) []Band {
+	m := &h.Snapshot.Meta
+	if m.EndedAt == nil || len(m.Drain) == 0 {
+		return nil
+	}
+	from := h.Elapsed(*m.EndedAt)
+	to := from
+	for _, d := range m.Drain {
+		switch {
+		case d.Seconds != nil:
+			to = max(to, from+*d.Seconds)
+		case m.ClosedAt != nil:
+			to = max(to, h.Elapsed(*m.ClosedAt))
+		}
+	}
+	return []Band{{"drain", from, to}}
+}
+
+// Charts returns the charts of a run: what the tool reported, every measure of
+// its servers that is not always 0, then the generator.
+func Charts(h *history.History) []Chart {
+	charts := toolCharts(&h.Intervals)
+	for _, m := range measure.All(measure.Server) {
+		c := newChart(m)
+		for _, line := range m.Charted() {
+			for _, s := range h.Servers {
+				name := s.Target
+				if line != m {
+					name += " " + line.Title
+				}
+				c.add(name, s.Elapsed, line.Values(s))
+			}
+		}
+		if !c.zero() {
+			charts = append(charts, c)
+		}
+	}
+	cpu := newChart(host.Busy)
+	cpu.Title = "CPU of the generator"
+	for _, m := range measure.All(measure.Host) {
+		cpu.add(m.Short, h.Host.Elapsed, m.Values(&h.Host))
+	}
+	charts = append(charts, cpu)
+	charts = slices.DeleteFunc(charts, func(c Chart) bool { return c.Empty() })
+	a := newAxis(h)
+	for i := range charts {
+		charts[i].fit()
+		charts[i].From, charts[i].To, charts[i].Bands, charts[i].Marks = a.from, a.to, a.bands, a.marks
+	}
+	return charts
+}
+
+// newChart returns an empty chart of a measure.
+func newChart(m *measure.Measure) Chart {
+	return Chart{Title: m.Title, Unit: m.Note, base: m.Unit, Spikes: m == tool.HeadlineLatency}
+}
+
+// columnsOf are the columns of intervals that the charts of a run's measures show.
+var columnsOf = map[*measure.Measure]ingest.Kind{
+	tool.Throughput: ingest.Rate, tool.HeadlineLatency: ingest.Latency, tool.ErrorRate: ingest.Errors, tool.ReconnectRate: ingest.Reconnects,
+	tool.QueueLength: ingest.QueueLength, tool.Concurrency: ingest.Concurrency,
+}
+
+// toolCharts has a line for each operation and statistic, transactions first.
+func toolCharts(v *ingest.Intervals) []Chart {
+	var charts []Chart
+	for _, m := range measure.All(measure.Run) {
+		c := newChart(m)
+		for _, line := range m.Charted() {
+			columns := v.Of(columnsOf[line])
+			slices.SortStableFunc(columns, func(a, b ingest.Column) int { return operationRank(a) - operationRank(b) })
+			for _, column := range columns {
+				name := strings.TrimSpace(column.Operation + " " + column.Stat)
+				if name == "" {
+					name = line.Title
+				}
+				c.add(name, v.Elapsed, v.Values(column))
+			}
+		}
+		charts = append(charts, c)
+	}
+	return charts
+}
+
+func operationRank(c ingest.Column) int {
+	if c.Operation == tool.Transaction {
+		return 0
+	}
+	return 1
+}
+
+// fit brings the values from base units into those that people read.
+func (c *Chart) fit() {
+	factor, unit := 1.0, ""
+	switch c.base {
+	case measure.Seconds:
+		if unit = "s"; c.Spikes || c.largest() < 1 {
+			factor, unit = 1000, "ms"
+		}
+	case measure.Ratio:
+		factor, unit = 100, "%"
+	case measure.Bytes:
+		factor, unit = 1e-6, "MB"
+	default:
+		return
+	}
+	c.Unit = unit + ", " + c.Unit
+	for i := range c.Lines {
+		c.Lines[i].Y = scaled(c.Lines[i].Y, factor)
+	}
+}
+
+// maxLines bounds the lines of one chart: the names of operations are the tool's.
+const maxLines = 24
+
+func (c *Chart) add(name string, x, y []float64) {
+	if series.AnyKnown(y) && len(c.Lines) < maxLines {
+		c.Lines = append(c.Lines, Line{name, x, y})
+	}
+}
+
+// zero reports whether all values are 0.
+func (c *Chart) zero() bool {
+	for i := range c.Lines {
+		if s := series.StatsOf(c.Lines[i].Y); s.Count > 0 && (s.Min != 0 || s.Max != 0) {
+			return false
+		}
+	}
+	return true
+}
+
+func (c *Chart) largest() float64 {
+	most := 0.0
+	for i := range c.Lines {
+		if s := series.StatsOf(c.Lines[i].Y); s.Count > 0 {
+			most = max(most, s.Max)
+		}
+	}
+	return most
+}
+
+// Empty reports whether no value is known.
+func (c *Chart) Empty() bool { return len(c.Lines) == 0 }
+
+// scaled returns values times factor.
+func scaled(values []float64, factor float64) []float64 {
+	out := make([]float64, len(values))
+	for i, v := range values {
+		out[i] = v * factor
+	}
+	return out
+}
+
+// buckets is into how many pieces a line is cut for drawing: about one for two
+// pixels.
+const buckets = 440
+
+// thin returns the smallest and the largest value of each of n pieces of the axis:
+// a second that stands out in a run of hours remains visible.
+func (l *Line) thin(from, to float64, n int) Line {
+	if len(l.X) <= 2*n {
+		return *l
+	}
+	out := Line{Name: l.Name}
+	add := func(x, y float64) { out.X, out.Y = append(out.X, x), append(out.Y, y) }
+	for _, b := range series.Buckets(l.X, from, (to-from)/float64(n)) {
+		switch first, second := series.Extremes(l.Y, b); {
+		case first < 0:
+			add(l.X[b.Begin], series.Unknown())
+		case first == second:
+			add(l.X[first], l.Y[first])
+		default:
+			add(l.X[first], l.Y[first])
+			add(l.X[second], l.Y[second])
+		}
+	}
+	return out
 }
 
 // The drawing's size in its own units; it fills the width of the page.
@@ -56,37 +285,21 @@ const (
 	logSpread = 50
 )
 
-// Empty reports whether there is nothing to draw.
-func (c *Chart) Empty() bool {
-	for i := range c.Lines {
-		if some(c.Lines[i].Y) {
-			return false
-		}
-	}
-	return true
-}
-
-// LegendEntry is a line's name with its mean and extremes over the axis.
+// LegendEntry is a line's name with its mean and its extremes.
 type LegendEntry struct {
 	Class          string
 	Name           string
 	Mean, Min, Max string
 }
 
-// Legend describes the lines.
+// Legend returns an entry for each line.
 func (c *Chart) Legend() []LegendEntry {
 	var all []LegendEntry
 	for i := range c.Lines {
 		l := &c.Lines[i]
-		v := finite(l.Y)
-		if len(v) == 0 {
-			continue
+		if v := series.StatsOf(l.Y); v.Count > 0 {
+			all = append(all, LegendEntry{lineClass(i), l.Name, table.Digits.Format(v.Mean()), table.Digits.Format(v.Min), table.Digits.Format(v.Max)})
 		}
-		low, high := v[0], v[0]
-		for _, x := range v {
-			low, high = min(low, x), max(high, x)
-		}
-		all = append(all, LegendEntry{lineClass(i), l.Name, number(mean(v)), number(low), number(high)})
 	}
 	return all
 }
@@ -101,17 +314,17 @@ type scale struct {
 }
 
 func (c *Chart) scale() scale {
-	var all []float64
-	for i := range c.Lines {
-		all = append(all, finite(c.Lines[i].Y)...)
-	}
 	s := scale{}
 	smallest := math.Inf(1)
-	for _, v := range all {
-		s.high = max(s.high, v)
-		s.low = min(s.low, v)
-		if v > 0 {
-			smallest = min(smallest, v)
+	for i := range c.Lines {
+		for _, v := range c.Lines[i].Y {
+			if !series.IsKnown(v) || math.IsInf(v, 0) {
+				continue
+			}
+			s.low, s.high = min(s.low, v), max(s.high, v)
+			if v > 0 {
+				smallest = min(smallest, v)
+			}
 		}
 	}
 	if c.Spikes && c.spiky() && c.positive() {
@@ -139,7 +352,7 @@ func (c *Chart) scale() scale {
 func (c *Chart) spiky() bool {
 	for i := range c.Lines {
 		y := c.Lines[i].Y
-		if at, ok := largest(y); ok && y[at] > logSpread*median(y) {
+		if series.StatsOf(y).Max > logSpread*median(y) {
 			return true
 		}
 	}
@@ -195,7 +408,7 @@ func (c *Chart) SVG() template.HTML {
 	step := niceTime((to - from) / 9)
 	for t := math.Ceil(from/step) * step; t <= to+step/1e6; t += step {
 		fmt.Fprintf(&b, `<path class="grid" d="M%.1f %gV%g"/><text class="x" x="%.1f" y="%g">%s</text>`,
-			x(t), marginTop, chartHeight-marginFoot, x(t), chartHeight-8, clockText(t))
+			x(t), marginTop, chartHeight-marginFoot, x(t), chartHeight-8, table.Clock(t))
 	}
 	for _, m := range c.Marks {
 		if m.At >= from && m.At <= to {
@@ -213,11 +426,11 @@ func (c *Chart) SVG() template.HTML {
 }
 
 // path draws points as lines with gaps; a point alone becomes a dot.
-func path(p Points, x, y func(float64) float64) string {
+func path(p Line, x, y func(float64) float64) string {
 	var b strings.Builder
 	pen := false
 	for i := range p.X {
-		if math.IsNaN(p.Y[i]) || math.IsInf(p.Y[i], 0) {
+		if !series.IsKnown(p.Y[i]) || math.IsInf(p.Y[i], 0) {
 			pen = false
 			continue
 		}
@@ -227,7 +440,7 @@ func path(p Points, x, y func(float64) float64) string {
 			continue
 		}
 		fmt.Fprintf(&b, "M%.1f %.1f", px, py)
-		if i+1 == len(p.X) || math.IsNaN(p.Y[i+1]) {
+		if i+1 == len(p.X) || !series.IsKnown(p.Y[i+1]) {
 			b.WriteString("h.1")
 		}
 		pen = true
@@ -257,23 +470,6 @@ func niceTime(v float64) float64 {
 		}
 	}
 	return math.Ceil(v/86400) * 86400
-}
-
-// clockText prints seconds on the axis.
-func clockText(seconds float64) string {
-	sign := ""
-	if seconds < 0 {
-		sign, seconds = "−", -seconds
-	}
-	s := int(math.Round(seconds))
-	switch {
-	case s < 60:
-		return sign + strconv.Itoa(s) + "s"
-	case s < 3600:
-		return fmt.Sprintf("%s%d:%02d", sign, s/60, s%60)
-	default:
-		return fmt.Sprintf("%s%d:%02d:%02d", sign, s/3600, s/60%60, s%60)
-	}
 }
 
 // tickText prints a value on the axis.

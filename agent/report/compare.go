@@ -1,38 +1,57 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
-	"maps"
+	"io"
 	"math"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/perf/benchmath"
+
+	"github.com/benchwatch/benchwatch/agent/history"
+	"github.com/benchwatch/benchwatch/agent/ingest"
+	"github.com/benchwatch/benchwatch/agent/rundir"
+	"github.com/benchwatch/benchwatch/agent/series"
+	"github.com/benchwatch/benchwatch/agent/table"
+	"github.com/benchwatch/benchwatch/agent/tool"
 )
 
-// Group is runs that are the same thing repeated, or at several settings.
+// Group is runs of the same thing, repeated or with several combinations of
+// parameters.
 type Group struct {
 	Name string
 	Runs []Row
 }
 
-// Comparison puts groups side by side, setting by setting. The first group is
-// what the others are compared with.
+// Comparison puts groups side by side, combination by combination. The first group
+// is what the others are compared with.
 type Comparison struct {
 	Groups []string `json:"groups"`
-	// Settings are the names of what varies within the groups: one line of the
-	// table for each combination of their values.
-	Settings []string `json:"settings,omitempty"`
-	// Differs are facts that are the same within each group and not between
-	// them: what is compared.
+	// Varied are the names of the facts that vary within the groups: the table has
+	// a line for each combination of their values.
+	Varied []string `json:"settings,omitempty"`
+	// Differs are facts that are the same within each group but not between them:
+	// what is compared.
 	Differs []Difference `json:"differs,omitempty"`
 	// ServerSettings are the servers' settings that are the same within each group
-	// and not between them.
+	// but not between them.
 	ServerSettings []Difference  `json:"server_settings,omitempty"`
 	Lines          []CompareLine `json:"lines"`
-	// Notes are what the reader should know of the comparison as a whole.
+	// Notes are what the reader has to know about the comparison as a whole.
 	Notes []string `json:"notes,omitempty"`
+
+	combinations []combination
+}
+
+// combination is values of the varied facts, and the runs of each group, by index,
+// that have them.
+type combination struct {
+	values []string
+	runs   [][]int
 }
 
 // Difference is a fact and its value in each group.
@@ -41,32 +60,33 @@ type Difference struct {
 	Values []string `json:"values"`
 }
 
-// CompareLine is one measure at one setting.
+// CompareLine is one measure of one combination.
 type CompareLine struct {
-	Settings []string `json:"settings,omitempty"`
-	Measure  string   `json:"measure"`
-	// Unit of the samples' values, for people: /s or ms.
+	// Combination has the values of Comparison.Varied.
+	Combination []string `json:"settings,omitempty"`
+	Measure     string   `json:"measure"`
+	// Unit of the samples' values, for people: /s, ms, s or %.
 	Unit    string   `json:"unit,omitempty"`
 	Samples []Sample `json:"samples"`
 }
 
-// Sample is one group's values of a measure.
+// Sample is one group's values of a measure, in the unit of the line.
 type Sample struct {
 	N      int     `json:"n"`
 	Median float64 `json:"median"`
 	Min    float64 `json:"min"`
 	Max    float64 `json:"max"`
-	// Ratio is to the first group's median; nil for the first group itself and
-	// where either is missing.
-	Ratio *float64 `json:"ratio,omitempty"`
+	// Ratio is to the first group's median. It is unknown for the first group
+	// itself, and if either median is unknown or the first is 0.
+	Ratio series.Optional[float64] `json:"ratio,omitzero"`
 	// P is the probability of a difference at least as large if there were none
-	// (Mann-Whitney U test); nil where a group has one run only.
-	P *float64 `json:"p,omitempty"`
+	// (Mann-Whitney U test). It is unknown if either group has only one run.
+	P series.Optional[float64] `json:"p,omitzero"`
 	// Verdict says whether the difference is more than noise.
 	Verdict Verdict `json:"verdict,omitempty"`
 }
 
-// Verdict says what can be told of a difference.
+// Verdict is how sure a difference is.
 type Verdict string
 
 const (
@@ -74,115 +94,129 @@ const (
 	Different Verdict = "different"
 	// Same: no more than noise.
 	Same Verdict = "noise"
-	// TooFew: with so few runs not even the largest difference could be told
-	// from noise.
+	// TooFew: with so few runs the test can't distinguish any difference from noise.
 	TooFew Verdict = "too few runs"
-	// Single: a group has one run only.
+	// Single: a group has only one run.
 	Single Verdict = "one run"
 )
 
 // alpha is the level of the test, benchstat's.
 const alpha = 0.05
 
-// bookkeeping are labels that number runs and tell nothing of how they were
-// made.
+// bookkeeping are labels that number runs and have nothing to do with how they
+// were made.
 var bookkeeping = []string{"sweep", "step", "repeat"}
 
-// Compare groups. of are the names of facts by which the groups were made.
-func Compare(groups []Group, of []string) Comparison {
+// Compare compares groups. selected are the names of the facts by which the runs
+// of the groups were selected.
+func Compare(groups []Group, selected []string) Comparison {
 	c := Comparison{}
-	for _, g := range groups {
-		c.Groups = append(c.Groups, g.Name)
-	}
-	c.settings(groups, of)
-	keys := c.keys(groups)
 	var rows []Row
 	for _, g := range groups {
+		c.Groups = append(c.Groups, g.Name)
 		rows = append(rows, g.Runs...)
 	}
+	c.compareFacts(groups, selected)
+	c.combinations = c.combine(groups)
 	for _, m := range Measures(rows) {
-		for _, key := range keys {
-			line := CompareLine{Settings: key, Measure: m.Name, Unit: m.Unit}
-			some := false
-			for _, g := range groups {
-				s := c.sample(g, key, m)
-				line.Samples = append(line.Samples, s)
-				some = some || s.N > 0
+		for _, x := range c.combinations {
+			line := CompareLine{Combination: x.values, Measure: m.Name, Unit: m.Unit.Sign}
+			values := make([][]float64, len(groups))
+			for i := range groups {
+				for _, j := range x.runs[i] {
+					if v := m.Value(&groups[i].Runs[j]); series.IsKnown(v) {
+						values[i] = append(values[i], v*m.Unit.Factor)
+					}
+				}
+				slices.Sort(values[i])
+				line.Samples = append(line.Samples, newSample(values[i]))
 			}
-			if some {
-				c.judge(&line, groups, key, m)
+			// What is 0 everywhere, such as errors, is no line worth reading.
+			if slices.ContainsFunc(line.Samples, func(s Sample) bool { return s.N > 0 && (s.Min != 0 || s.Max != 0) }) {
+				line.judge(values)
 				c.Lines = append(c.Lines, line)
 			}
 		}
 	}
-	c.notes(groups)
+	c.addNotes()
 	c.compareSettings(groups)
 	return c
 }
 
-// factsOf are what a run is told apart by.
-func factsOf(r *Row) map[string]string {
-	facts := map[string]string{"tool": r.Tool, "tool_version": r.Version, "workload": r.Workload, "target": r.Target, "database": r.Database}
-	if r.Threads > 0 {
-		facts["threads"] = strconv.Itoa(r.Threads)
-	}
-	for name, v := range r.Labels {
-		if _, own := facts[name]; !own && !slices.Contains(bookkeeping, name) {
-			facts[name] = v
-		}
-	}
-	return facts
+// factsOf returns the facts that distinguish runs, without bookkeeping.
+func factsOf(r *Row) []rundir.Fact {
+	return slices.DeleteFunc(r.facts(), func(f rundir.Fact) bool { return slices.Contains(bookkeeping, f.Name) })
 }
 
-// settings finds what varies within a group, and what between groups only.
-func (c *Comparison) settings(groups []Group, of []string) {
-	names := map[string]bool{}
+func factOf(r *Row, name string) string {
+	for _, f := range r.facts() {
+		if f.Name == name {
+			return f.Value
+		}
+	}
+	return ""
+}
+
+// compareFacts finds what varies within a group, and what only between groups.
+func (c *Comparison) compareFacts(groups []Group, selected []string) {
+	var names []string
 	for _, g := range groups {
 		for i := range g.Runs {
-			for name := range factsOf(&g.Runs[i]) {
-				names[name] = true
+			for _, f := range factsOf(&g.Runs[i]) {
+				if !slices.Contains(names, f.Name) {
+					names = append(names, f.Name)
+				}
 			}
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(names)) {
-		within := false
-		values := make([]string, len(groups))
-		for i, g := range groups {
-			for j := range g.Runs {
-				v := factsOf(&g.Runs[j])[name]
-				within = within || j > 0 && v != values[i]
-				values[i] = v
-			}
-		}
+	slices.SortStableFunc(names, func(a, b string) int { return cmp.Or(factRank(a)-factRank(b), strings.Compare(a, b)) })
+	for _, name := range names {
+		values, within := groupValues(groups, func(r *Row) string { return factOf(r, name) })
 		switch {
-		case slices.Contains(of, name):
+		case slices.Contains(selected, name):
 		case within:
-			c.Settings = append(c.Settings, name)
-		case slices.ContainsFunc(values, func(v string) bool { return v != values[0] }):
+			c.Varied = append(c.Varied, name)
+		case differ(values):
 			c.Differs = append(c.Differs, Difference{name, values})
 		}
 	}
-	// The number of threads is what people read a table by.
-	slices.SortStableFunc(c.Settings, func(a, b string) int { return rank(a) - rank(b) })
 	c.dropEchoes(groups)
 }
 
-// dropEchoes leaves out settings that say in every run what one before them says,
-// such as a sweep's label beside the tool's own option that it was put in for.
+// groupValues returns each group's value of something. within is true if it is not
+// the same in all runs of a group.
+func groupValues(groups []Group, of func(*Row) string) (values []string, within bool) {
+	values = make([]string, len(groups))
+	for i, g := range groups {
+		for j := range g.Runs {
+			v := of(&g.Runs[j])
+			within = within || j > 0 && v != values[i]
+			values[i] = v
+		}
+	}
+	return values, within
+}
+
+func differ(values []string) bool {
+	return slices.ContainsFunc(values, func(v string) bool { return v != values[0] })
+}
+
+// dropEchoes removes varied facts that equal a previous one in every run, such as a
+// sweep's label beside the option of the tool that it was put into.
 func (c *Comparison) dropEchoes(groups []Group) {
-	kept := c.Settings[:0]
-	for _, name := range c.Settings {
+	kept := c.Varied[:0]
+	for _, name := range c.Varied {
 		if !slices.ContainsFunc(kept, func(other string) bool { return sameFacts(groups, name, other) }) {
 			kept = append(kept, name)
 		}
 	}
-	c.Settings = kept
+	c.Varied = kept
 }
 
 func sameFacts(groups []Group, a, b string) bool {
 	for _, g := range groups {
 		for i := range g.Runs {
-			if facts := factsOf(&g.Runs[i]); facts[a] != facts[b] {
+			if factOf(&g.Runs[i], a) != factOf(&g.Runs[i], b) {
 				return false
 			}
 		}
@@ -190,8 +224,9 @@ func sameFacts(groups []Group, a, b string) bool {
 	return true
 }
 
-func rank(setting string) int {
-	switch setting {
+// factRank puts first what people read a table by.
+func factRank(name string) int {
+	switch name {
 	case "workload":
 		return 0
 	case "threads":
@@ -200,35 +235,25 @@ func rank(setting string) int {
 	return 2
 }
 
-// keys are the combinations of settings, in order.
-func (c *Comparison) keys(groups []Group) [][]string {
-	var keys [][]string
-	for _, g := range groups {
-		for i := range g.Runs {
-			key := c.key(&g.Runs[i])
-			if !slices.ContainsFunc(keys, func(k []string) bool { return slices.Equal(k, key) }) {
-				keys = append(keys, key)
+// combine groups the runs by the values of the varied facts.
+func (c *Comparison) combine(groups []Group) []combination {
+	var all []combination
+	for i, g := range groups {
+		for j := range g.Runs {
+			values := make([]string, len(c.Varied))
+			for k, name := range c.Varied {
+				values[k] = factOf(&g.Runs[j], name)
 			}
+			at := slices.IndexFunc(all, func(x combination) bool { return slices.Equal(x.values, values) })
+			if at < 0 {
+				at = len(all)
+				all = append(all, combination{values, make([][]int, len(groups))})
+			}
+			all[at].runs[i] = append(all[at].runs[i], j)
 		}
 	}
-	slices.SortStableFunc(keys, func(a, b []string) int {
-		for i := range a {
-			if o := compareText(a[i], b[i]); o != 0 {
-				return o
-			}
-		}
-		return 0
-	})
-	return keys
-}
-
-func (c *Comparison) key(r *Row) []string {
-	facts := factsOf(r)
-	key := make([]string, len(c.Settings))
-	for i, name := range c.Settings {
-		key[i] = facts[name]
-	}
-	return key
+	slices.SortStableFunc(all, func(a, b combination) int { return slices.CompareFunc(a.values, b.values, compareText) })
+	return all
 }
 
 // compareText orders numbers by size and other texts by letters.
@@ -236,56 +261,52 @@ func compareText(a, b string) int {
 	x, errX := strconv.ParseFloat(a, 64)
 	y, errY := strconv.ParseFloat(b, 64)
 	if errX == nil && errY == nil && x != y {
-		if x < y {
-			return -1
-		}
-		return 1
+		return cmp.Compare(x, y)
 	}
 	return strings.Compare(a, b)
 }
 
-func (c *Comparison) values(g Group, key []string, m Measure) []float64 {
-	var values []float64
-	for i := range g.Runs {
-		if v, ok := m.Value(&g.Runs[i]); ok && !math.IsNaN(v) && slices.Equal(c.key(&g.Runs[i]), key) {
-			values = append(values, v)
-		}
-	}
-	slices.Sort(values)
-	return values
-}
-
-func (c *Comparison) sample(g Group, key []string, m Measure) Sample {
-	values := c.values(g, key, m)
-	if len(values) == 0 {
+func newSample(sorted []float64) Sample {
+	if len(sorted) == 0 {
 		return Sample{}
 	}
-	return Sample{N: len(values), Median: median(values), Min: values[0], Max: values[len(values)-1]}
+	return Sample{N: len(sorted), Median: median(sorted), Min: sorted[0], Max: sorted[len(sorted)-1]}
+}
+
+// median of the known values; unknown if there are none.
+func median(values []float64) float64 {
+	v := slices.DeleteFunc(slices.Clone(values), func(x float64) bool { return !series.IsKnown(x) || math.IsInf(x, 0) })
+	n := len(v)
+	if n == 0 {
+		return series.Unknown()
+	}
+	slices.Sort(v)
+	return (v[(n-1)/2] + v[n/2]) / 2
 }
 
 // judge compares each group's sample with the first one's.
-func (c *Comparison) judge(line *CompareLine, groups []Group, key []string, m Measure) {
-	base := line.Samples[0]
+func (l *CompareLine) judge(values [][]float64) {
+	base := l.Samples[0]
 	if base.N == 0 {
 		return
 	}
 	thresholds := benchmath.DefaultThresholds
 	thresholds.CompareAlpha = alpha
-	before := benchmath.NewSample(c.values(groups[0], key, m), &thresholds)
-	for i := 1; i < len(groups); i++ {
-		s := &line.Samples[i]
+	before := benchmath.NewSample(values[0], &thresholds)
+	for i := 1; i < len(values); i++ {
+		s := &l.Samples[i]
 		if s.N == 0 {
 			continue
 		}
 		if base.Median != 0 {
-			s.Ratio = ptr(s.Median / base.Median)
+			s.Ratio = series.Some(s.Median / base.Median)
 		}
 		if s.N < 2 || base.N < 2 {
 			s.Verdict = Single
 			continue
 		}
-		result := benchmath.AssumeNothing.Compare(before, benchmath.NewSample(c.values(groups[i], key, m), &thresholds))
-		s.P = &result.P
+		result := benchmath.AssumeNothing.Compare(before, benchmath.NewSample(values[i], &thresholds))
+		s.P = series.Some(result.P)
 		switch {
 		case result.P <= alpha && base.Median != s.Median:
 			s.Verdict = Different
@@ -297,7 +318,7 @@ func (c *Comparison) judge(line *CompareLine, groups []Group, key []string, m Me
 	}
 }
 
-func (c *Comparison) notes(groups []Group) {
+func (c *Comparison) addNotes() {
 	verdicts := map[Verdict]bool{}
 	for _, l := range c.Lines {
 		for _, s := range l.Samples {
@@ -305,19 +326,193 @@ func (c *Comparison) notes(groups []Group) {
 		}
 	}
 	if verdicts[Single] {
-		c.Notes = append(c.Notes, "one run says nothing of its spread: where a side has one run, the difference may be noise. Repeat the runs, 4 a side or more")
+		c.Notes = append(c.Notes, "one run says nothing about spread: where a group has one run, the difference may be noise. Repeat the runs, at least 4 for each group")
 	}
 	if verdicts[TooFew] {
-		c.Notes = append(c.Notes, "too few runs: below 4 a side no difference, however large, can be told from noise at the 5 % level")
+		c.Notes = append(c.Notes, "too few runs: with fewer than 4 in each group, no difference can be distinguished from noise at the 5 % level")
 	}
 	if verdicts[Different] || verdicts[Same] {
-		c.Notes = append(c.Notes, "p: Mann-Whitney U test, 5 % level; medians, with the smallest and the largest run")
+		c.Notes = append(c.Notes, "p: Mann-Whitney U test, 5 % level; cells are medians with the smallest and the largest run")
 	}
-	for _, name := range []string{"workload", "threads", "tool_version"} {
-		for _, d := range c.Differs {
-			if d.Name == name {
-				c.Notes = append(c.Notes, fmt.Sprintf("the groups differ in %s (%s): a difference may come from that", d.Name, joinWords(d.Values)))
+	for _, d := range c.Differs {
+		if slices.Contains([]string{"workload", "threads", "tool_version"}, d.Name) {
+			c.Notes = append(c.Notes, fmt.Sprintf("the groups differ in %s (%s), which may be the reason for a difference", d.Name, table.Join(d.Values)))
+		}
+	}
+}
+
+// document has the table, then what differs and the notes.
+func (c *Comparison) document() *table.Document {
+	doc := &table.Document{}
+	doc.Table(c.Table())
+	var items []string
+	add := func(prefix string, all []Difference) {
+		for _, d := range all {
+			words := make([]string, len(d.Values))
+			for i, v := range d.Values {
+				words[i] = c.Groups[i] + " " + table.Dash(v)
+			}
+			items = append(items, prefix+d.Name+": "+strings.Join(words, "; "))
+		}
+	}
+	add("", c.Differs)
+	add("server setting ", c.ServerSettings)
+	doc.List(append(items, c.Notes...)...)
+	return doc
+}
+
+// Text writes the comparison for a terminal.
+func (c *Comparison) Text(w io.Writer) error { return c.document().Text(w) }
+
+// Markdown writes the comparison as one would paste it.
+func (c *Comparison) Markdown(w io.Writer) error { return c.document().Markdown(w) }
+
+// Table has a row for each line: the combination, the measure, each group's sample
+// and, except for the first group's, its ratio and difference.
+func (c *Comparison) Table() *table.Table {
+	t := table.New(table.Named(slices.Concat(c.Varied, []string{"measure"}, c.Groups)...)...)
+	for _, g := range c.Groups[1:] {
+		suffix := ""
+		if len(c.Groups) > 2 {
+			suffix = " " + g
+		}
+		t.Columns = append(t.Columns, table.Named("ratio"+suffix, "difference"+suffix)...)
+	}
+	for i := range c.Lines {
+		l := &c.Lines[i]
+		name := l.Measure
+		if l.Unit != table.PerSecond.Sign {
+			name += " " + l.Unit
+		}
+		row := append(texts(l.Combination), table.Text(strings.TrimSpace(name)))
+		for j := range l.Samples {
+			row = append(row, l.Samples[j].cell())
+		}
+		for j := range l.Samples[1:] {
+			s := &l.Samples[j+1]
+			ratio := table.Optional(s.Ratio, table.Digits)
+			if s.Ratio.Known {
+				ratio = ratio.As(strconv.FormatFloat(s.Ratio.Value, 'f', 3, 64))
+			}
+			row = append(row, ratio, table.Text(s.difference()))
+		}
+		t.Add(row...)
+	}
+	return t
+}
+
+// CSV writes a line for each measure, combination and group.
+func (c *Comparison) CSV(w io.Writer) error {
+	t := table.New(table.Named(append(slices.Clone(c.Varied), "measure", "unit", "group", "n", "median", "min", "max", "ratio", "p", "verdict")...)...)
+	for i := range c.Lines {
+		l := &c.Lines[i]
+		for j := range l.Samples {
+			s := &l.Samples[j]
+			if s.N == 0 {
+				continue
+			}
+			t.Add(append(texts(l.Combination), table.Text(l.Measure), table.Text(l.Unit), table.Text(c.Groups[j]), table.Whole(s.N),
+				number(s.Median), number(s.Min), number(s.Max), table.Optional(s.Ratio, table.Digits), table.Optional(s.P, table.Digits), table.Text(string(s.Verdict)))...)
+		}
+	}
+	return t.CSV(w)
+}
+
+func texts(values []string) []table.Cell {
+	cells := make([]table.Cell, len(values))
+	for i, v := range values {
+		cells[i] = table.Text(v)
+	}
+	return cells
+}
+
+func (s *Sample) cell() table.Cell {
+	switch s.N {
+	case 0:
+		return table.Cell{}
+	case 1:
+		return number(s.Median)
+	}
+	return number(s.Median).As(fmt.Sprintf("%s [%s … %s] n=%d", number(s.Median), number(s.Min), number(s.Max), s.N))
+}
+
+// difference returns the difference and how sure it is; never a bare percentage
+// if that is unknown.
+func (s *Sample) difference() string {
+	if !s.Ratio.Known {
+		return ""
+	}
+	change := fmt.Sprintf("%+.1f %%", (s.Ratio.Value-1)*100)
+	switch s.Verdict {
+	case Different:
+		return fmt.Sprintf("%s (p=%.3f)", change, s.P.Value)
+	case Same:
+		return fmt.Sprintf("~ noise (p=%.3f)", s.P.Value)
+	case TooFew:
+		return fmt.Sprintf("%s ? too few runs (p=%.3f)", change, s.P.Value)
+	default:
+		return change + " ? one run, may be noise"
+	}
+}
+
+// ComparisonPage is a comparison with charts of its runs.
+type ComparisonPage struct {
+	Comparison
+	Made    time.Time
+	Version string
+	Charts  []Chart
+}
+
+// HTML writes one file that needs nothing else.
+func (p *ComparisonPage) HTML(w io.Writer) error {
+	return page.ExecuteTemplate(w, "comparison", p)
+}
+
+// CompareCharts returns two charts for each combination, throughput and headline
+// latency, with the runs over the same elapsed seconds. histories are in the order
+// of the groups' runs.
+func CompareCharts(c *Comparison, groups []Group, histories [][]*history.History) []Chart {
+	var charts []Chart
+	for _, x := range c.combinations {
+		throughput, latency := newChart(tool.Throughput), newChart(tool.HeadlineLatency)
+		for i, name := range c.Varied {
+			suffix := ", " + name + " " + x.values[i]
+			throughput.Title += suffix
+			latency.Title += suffix
+		}
+		for i, g := range groups {
+			for _, j := range x.runs[i] {
+				v := &histories[i][j].Intervals
+				name := g.Name
+				if len(g.Runs) > 1 {
+					name += " " + g.Runs[j].ID
+				}
+				throughput.add(name, v.Elapsed, v.Rate(tool.Transaction))
+				if l := headlineOf(v); l.Known {
+					latency.add(name+" "+latencyName(l.Value.Operation, l.Value.Stat), v.Elapsed, v.Latency(l.Value.Operation, l.Value.Stat))
+				}
+				if n := len(v.Elapsed); n > 0 {
+					throughput.To = max(throughput.To, v.Elapsed[n-1])
+					latency.To = throughput.To
+				}
+			}
+		}
+		for _, chart := range []Chart{throughput, latency} {
+			if !chart.Empty() {
+				chart.fit()
+				charts = append(charts, chart)
 			}
 		}
 	}
+	return charts
+}
+
+// headlineOf returns the headline latency of a run's intervals, chosen by their
+// means.
+func headlineOf(v *ingest.Intervals) series.Optional[tool.Latency] {
+	var all []tool.Latency
+	for _, c := range v.Of(ingest.Latency) {
+		all = append(all, tool.Latency{Operation: c.Operation, Stat: c.Stat, Seconds: series.StatsOf(v.Values(c)).Mean()})
+	}
+	return tool.Headline(all, nil)
 }

@@ -9,6 +9,8 @@ import (
 
 	"github.com/benchwatch/benchwatch/agent/history"
 	"github.com/benchwatch/benchwatch/agent/rundir"
+	"github.com/benchwatch/benchwatch/agent/series"
+	"github.com/benchwatch/benchwatch/agent/table"
 )
 
 // group makes runs of one setting: threads and label, with these rates.
@@ -18,7 +20,7 @@ func group(name string, threads int, rates ...float64) Group {
 		g.Runs = append(g.Runs, Row{
 			ID: fmt.Sprintf("%s-%d-%d", name, threads, i), Tool: "sysbench", Workload: "oltp_read_write", Threads: threads, Result: rundir.Succeeded,
 			Labels: map[string]string{"via": name, "sweep": "s", "repeat": fmt.Sprint(i)},
-			TPS:    ptr(tps), Latency: map[string]float64{"p95": 0.001 * 1000 / tps}, Errors: ptr(0),
+			TPS:    series.Some(tps), Latency: map[string]float64{"p95": 0.001 * 1000 / tps}, Errors: series.Some(0.0),
 		})
 	}
 	return g
@@ -55,28 +57,28 @@ func TestCompareVerdicts(t *testing.T) {
 	} {
 		got := Compare([]Group{group("direct", 16, c.a...), group("atlas", 16, c.b...)}, []string{"via"})
 		s := got.Lines[0].Samples[1]
-		if got.Lines[0].Measure != "tps" || s.Verdict != c.verdict || !strings.Contains(s.DifferenceText(), c.text) {
-			t.Errorf("%s: %s %q %q", name, got.Lines[0].Measure, s.Verdict, s.DifferenceText())
+		if got.Lines[0].Measure != "tps" || s.Verdict != c.verdict || !strings.Contains(s.difference(), c.text) {
+			t.Errorf("%s: %s %q %q", name, got.Lines[0].Measure, s.Verdict, s.difference())
 		}
-		if c.verdict == Single && !strings.Contains(textOf(t, got), "note: one run says nothing of its spread") {
-			t.Errorf("%s: not said:\n%s", name, textOf(t, got))
+		if c.verdict == Single && !strings.Contains(textOf(t, got), "\none run says nothing about spread") {
+			t.Errorf("%s: the note is missing:\n%s", name, textOf(t, got))
 		}
 	}
 }
 
-// TestCompareSettings guards that what varies within the groups makes lines, in
+// TestCompareCombinations guards that what varies within the groups makes lines, in
 // the order of numbers, and is never mixed.
-func TestCompareSettings(t *testing.T) {
+func TestCompareCombinations(t *testing.T) {
 	direct := join(join(group("direct", 128, 3000), group("direct", 16, 2000)), group("direct", 1, 200))
 	atlas := join(group("atlas", 16, 1800), group("atlas", 1, 150))
 	c := Compare([]Group{direct, atlas}, []string{"via"})
-	if len(c.Settings) != 1 || c.Settings[0] != "threads" || len(c.Differs) != 0 {
-		t.Fatalf("settings %v, differs %v", c.Settings, c.Differs)
+	if len(c.Varied) != 1 || c.Varied[0] != "threads" || len(c.Differs) != 0 {
+		t.Fatalf("varied %v, differs %v", c.Varied, c.Differs)
 	}
 	var got []string
-	for _, l := range c.Lines {
-		if l.Measure == "tps" {
-			got = append(got, l.Settings[0]+" "+l.Samples[1].RatioText())
+	for _, row := range c.Table().Rows {
+		if row[1].String() == "tps" {
+			got = append(got, row[0].String()+" "+row[4].String())
 		}
 	}
 	if s := strings.Join(got, ", "); s != "1 0.750, 16 0.900, 128 –" {
@@ -84,7 +86,6 @@ func TestCompareSettings(t *testing.T) {
 	}
 }
 
-// TestCompareSaysWhatDiffers guards against apples and oranges.
 // TestCompareDropsEchoes guards against columns that say the same twice: a sweep's
 // label and the tool's option that it was put in for. What only looks alike stays.
 func TestCompareDropsEchoes(t *testing.T) {
@@ -96,15 +97,16 @@ func TestCompareDropsEchoes(t *testing.T) {
 		labels["event_threads"] = []string{"8", "4"}[i]
 	}
 	c := Compare([]Group{join(one, two), group("atlas", 8, 300)}, []string{"via"})
-	if got, want := strings.Join(c.Settings, " "), "threads event_threads mode"; got != want {
-		t.Errorf("settings %q, want %q", got, want)
+	if got, want := strings.Join(c.Varied, " "), "threads event_threads mode"; got != want {
+		t.Errorf("varied %q, want %q", got, want)
 	}
 }
 
+// TestCompareSaysWhatDiffers guards against comparing apples and oranges.
 func TestCompareSaysWhatDiffers(t *testing.T) {
 	c := Compare([]Group{group("direct", 16, 1000), group("atlas", 32, 1000)}, nil)
 	text := textOf(t, c)
-	for _, want := range []string{"threads: via=direct 16, via=atlas 32", "via: via=direct direct, via=atlas atlas", "the groups differ in threads (16 and 32)"} {
+	for _, want := range []string{"threads: via=direct 16; via=atlas 32", "via: via=direct direct; via=atlas atlas", "the groups differ in threads (16 and 32)"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("missing %q in\n%s", want, text)
 		}
@@ -114,7 +116,7 @@ func TestCompareSaysWhatDiffers(t *testing.T) {
 func TestCompareFormats(t *testing.T) {
 	dir := captured(t)
 	h := readHistory(t, dir)
-	groups := []Group{{Name: "<b>a", Runs: []Row{RowOf(&h.Snapshot)}}, {Name: "b|c", Runs: []Row{RowOf(&h.Snapshot)}}}
+	groups := []Group{{Name: "<b>a", Runs: []Row{NewRow(&h.Snapshot)}}, {Name: "b|c", Runs: []Row{NewRow(&h.Snapshot)}}}
 	c := Compare(groups, nil)
 	var markdown, csv, data, page bytes.Buffer
 	if err := c.Markdown(&markdown); err != nil || !strings.Contains(markdown.String(), `| \<b\>a | b\|c | ratio |`) {
@@ -123,7 +125,7 @@ func TestCompareFormats(t *testing.T) {
 	if err := c.CSV(&csv); err != nil || !strings.Contains(csv.String(), "\ntps,/s,b|c,1,1328.11,1328.11,1328.11,1,,one run\n") {
 		t.Errorf("%v\n%s", err, csv.String())
 	}
-	if err := JSON(&data, c); err != nil || !json.Valid(data.Bytes()) {
+	if err := table.JSON(&data, c); err != nil || !json.Valid(data.Bytes()) {
 		t.Errorf("%v\n%s", err, data.String())
 	}
 	p := ComparisonPage{Comparison: c, Charts: CompareCharts(&c, groups, [][]*history.History{{h}, {h}})}

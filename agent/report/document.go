@@ -1,15 +1,18 @@
 package report
 
 import (
-	"maps"
+	_ "embed"
+	"html/template"
+	"io"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/benchwatch/benchwatch/agent/history"
 	"github.com/benchwatch/benchwatch/agent/ingest"
 	"github.com/benchwatch/benchwatch/agent/rundir"
+	"github.com/benchwatch/benchwatch/agent/series"
+	"github.com/benchwatch/benchwatch/agent/table"
 	"github.com/benchwatch/benchwatch/agent/tool"
 )
 
@@ -22,10 +25,9 @@ type Document struct {
 	Runs    []Report `json:"runs"`
 }
 
-// Report is all that is told about one run.
+// Report is everything that a document has about one run.
 type Report struct {
 	Row
-	Generator  string   `json:"generator,omitempty"`
 	Command    []string `json:"command,omitempty"`
 	Parameters []Fact   `json:"parameters,omitempty"`
 
@@ -33,9 +35,9 @@ type Report struct {
 	Observed   []string    `json:"observed,omitempty"`
 	Trust      []Finding   `json:"trust,omitempty"`
 	Messages   []string    `json:"messages,omitempty"`
-	// Settings are how the servers were configured when the run began, Changes what
-	// was found changed while it was going on. Unknown says of which servers that
-	// is not known.
+	// Settings are those of the servers when the run began, SettingChanges what
+	// changed during the run. SettingsUnknown names the servers whose settings are
+	// unknown, with the reason.
 	Settings        []ClusterSettings `json:"server_settings,omitempty"`
 	SettingChanges  []SettingChange   `json:"setting_changes,omitempty"`
 	SettingsUnknown []string          `json:"settings_unknown,omitempty"`
@@ -44,21 +46,22 @@ type Report struct {
 	Charts []Chart `json:"-"`
 }
 
-// Fact is a name and what it is.
+// Fact is a name and a value.
 type Fact struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
 }
 
-// Operation is one line of the tool's summary.
+// Operation is what the tool's summary has about one operation. Latency is in
+// seconds by statistic.
 type Operation struct {
-	Name    string             `json:"name"`
-	Count   *float64           `json:"count,omitempty"`
-	Rate    *float64           `json:"per_second,omitempty"`
-	Latency map[string]float64 `json:"latency_seconds,omitempty"`
+	Name    string                   `json:"name"`
+	Count   series.Optional[float64] `json:"count,omitzero"`
+	Rate    series.Optional[float64] `json:"per_second,omitzero"`
+	Latency map[string]float64       `json:"latency_seconds,omitempty"`
 }
 
-// Marker is a point on the time axis.
+// Marker is a point on the time axis, numbered as in the charts.
 type Marker struct {
 	Number         int       `json:"number"`
 	At             time.Time `json:"at"`
@@ -66,119 +69,200 @@ type Marker struct {
 	Text           string    `json:"text"`
 }
 
-// New makes the report of one run.
+// New returns the report of one run.
 func New(h *history.History) Report {
 	m := &h.Snapshot.Meta
 	r := Report{
-		Row: ObservedRow(h), Generator: m.Generator, Command: m.Command,
-		Operations: operations(h.Snapshot.Summary), Messages: h.Snapshot.Messages, Charts: Charts(h),
+		Row: NewObservedRow(h), Command: m.Command, Operations: operations(h.Snapshot.Summary), Messages: h.Snapshot.Messages,
+		Charts: Charts(h), Settings: SettingsByCluster(h.Settings), SettingChanges: settingChanges(h), SettingsUnknown: unknownSettings(h),
 	}
-	r.Parameters = parameters(m)
-	r.Settings, r.SettingChanges, r.SettingsUnknown = SettingsByCluster(h.Settings), settingChanges(h), unknownSettings(h)
+	r.Parameters = parameters(&r.Row, m)
 	for _, c := range r.SettingChanges {
 		r.Observed = append(r.Observed, c.Text())
 	}
 	r.Observed = append(r.Observed, observations(r.Servers)...)
-	r.Trust = trust(h, &r.Row, r.Servers)
+	r.Trust = trust(h, &r.Row)
 	for i, p := range h.Markers {
 		r.Markers = append(r.Markers, Marker{i + 1, p.Start, h.Elapsed(p.Start), p.Text})
 	}
 	return r
 }
 
-func parameters(m *rundir.Meta) []Fact {
+// parameters are the run's known facts, and what it was asked to do.
+func parameters(r *Row, m *rundir.Meta) []Fact {
 	var facts []Fact
-	add := func(name, value string) {
-		if value != "" {
-			facts = append(facts, Fact{name, value})
+	for _, f := range r.facts() {
+		if f.Value != "" {
+			facts = append(facts, Fact{f.Name, f.Value})
 		}
 	}
-	add("tool", strings.TrimSpace(m.Tool+" "+m.ToolVersion))
-	add("command", m.Verb)
-	add("workload", m.Workload)
-	if m.Threads > 0 {
-		add("threads", strconv.Itoa(m.Threads))
-	}
-	add("target", m.Target)
-	add("database", m.Database)
 	if m.DurationSeconds > 0 {
-		add("time asked for", duration(m.DurationSeconds))
-	}
-	add("generator", m.Generator)
-	for _, name := range slices.Sorted(maps.Keys(m.Labels)) {
-		add(name, m.Labels[name])
+		facts = append(facts, Fact{"requested duration", table.Duration(m.DurationSeconds)})
 	}
 	return facts
 }
 
-// operations puts the summary's values of one operation side by side, the
-// transactions first.
+// operations puts the summary's values of one operation together, transactions
+// first.
 func operations(s *ingest.Summary) []Operation {
 	if s == nil {
 		return nil
 	}
 	var all []Operation
-	at := map[string]int{}
 	of := func(name string) *Operation {
-		i, ok := at[name]
-		if !ok {
+		i := slices.IndexFunc(all, func(o Operation) bool { return o.Name == name })
+		if i < 0 {
 			i = len(all)
-			at[name] = i
 			all = append(all, Operation{Name: name, Latency: map[string]float64{}})
 		}
 		return &all[i]
 	}
 	of(tool.Transaction)
 	for _, v := range s.Rates {
-		of(v.Operation).Rate = &v.PerSecond
+		of(v.Operation).Rate = series.Some(v.PerSecond)
 	}
 	for _, v := range s.Counts {
-		n := float64(v.N)
-		of(v.Operation).Count = &n
+		of(v.Operation).Count = series.Some(float64(v.N))
 	}
 	for _, v := range s.Latencies {
 		of(v.Operation).Latency[v.Stat] = v.Seconds
 	}
-	if t := &all[0]; t.Rate == nil && t.Count == nil && len(t.Latency) == 0 {
+	if t := &all[0]; !t.Rate.Known && !t.Count.Known && len(t.Latency) == 0 {
 		all = all[1:]
 	}
 	return all
 }
 
-// stats are the statistics of latency that any operation has, in the order in
-// which people read them.
-func stats(all []Operation) []string {
-	found := map[string]bool{}
+func operationTable(all []Operation) *table.Table {
+	found := map[string]float64{}
 	for _, o := range all {
-		for s := range o.Latency {
-			found[s] = true
+		for stat := range o.Latency {
+			found[stat] = 0
 		}
 	}
-	names := slices.Collect(maps.Keys(found))
-	slices.SortFunc(names, func(a, b string) int {
-		if x, y := statOrder(a), statOrder(b); x != y {
-			if x < y {
-				return -1
+	stats := Stats(found)
+	t := table.New(table.Named("operation", "count", "per second")...)
+	for _, stat := range stats {
+		t.Columns = append(t.Columns, table.Column{Name: stat + " ms"})
+	}
+	for _, o := range all {
+		row := []table.Cell{table.Text(o.Name), table.Optional(o.Count, table.Count), table.Optional(o.Rate, table.PerSecond)}
+		for _, stat := range stats {
+			cell := table.Cell{}
+			if v, ok := o.Latency[stat]; ok {
+				cell = table.Number(v, table.Milliseconds)
 			}
-			return 1
+			row = append(row, cell)
 		}
-		return strings.Compare(a, b)
-	})
-	return names
+		t.Add(row...)
+	}
+	return t
 }
 
-// statOrder puts min and avg in front of the percentiles, max behind them.
-func statOrder(stat string) float64 {
-	switch stat {
-	case "min":
-		return -2
-	case "avg":
-		return -1
-	case "max":
-		return 1000
+// Markdown writes the tables and findings as one would paste them.
+func (d *Document) Markdown(w io.Writer) error {
+	var doc table.Document
+	for i := range d.Runs {
+		d.Runs[i].add(&doc)
 	}
-	if p := percent(stat); p >= 0 {
-		return p
+	return doc.Markdown(w)
+}
+
+func (r *Report) add(doc *table.Document) {
+	doc.Heading(2, r.Title)
+	doc.Paragraph(table.Line{Text: r.ID + ", started " + r.StartedAt.UTC().Format("2006-01-02 15:04:05 MST") + ", " + table.Duration(r.DurationSeconds) + ", ", Strong: r.State()})
+	doc.Table(operationTable(r.Operations))
+	doc.Section(3, "Servers", func() {
+		if len(r.Servers) > 0 {
+			doc.Table(serverTable(r.Servers))
+		}
+	})
+	doc.Section(3, "What was observed", func() { doc.List(r.Observed...) })
+	doc.Section(3, "How far to trust this", func() {
+		lines := make([]table.Line, len(r.Trust))
+		for i, f := range r.Trust {
+			lines[i] = table.Line{Strong: string(f.Level), Rest: " " + f.Text}
+		}
+		doc.Lines(lines)
+	})
+	for i := range r.Settings {
+		s := &r.Settings[i]
+		doc.Section(3, "Settings of "+s.Title(), func() {
+			doc.Table(s.Differing())
+			doc.Table(s.Same())
+		})
 	}
-	return 2000
+	if len(r.Settings) == 0 && len(r.SettingsUnknown) > 0 {
+		doc.Heading(3, "Settings of the servers")
+	}
+	doc.List(r.SettingsUnknown...)
+	doc.Section(3, "Parameters", func() {
+		t := table.New(table.Named("parameter", "value")...)
+		for _, f := range r.Parameters {
+			t.Add(table.Text(f.Name), table.Text(f.Value))
+		}
+		doc.Table(t)
+	})
+	doc.Section(3, "Markers", func() {
+		lines := make([]string, len(r.Markers))
+		for i, m := range r.Markers {
+			lines[i] = table.Clock(m.ElapsedSeconds) + " " + m.Text
+		}
+		doc.List(lines...)
+	})
+}
+
+// CSV writes a line for each run.
+func (d *Document) CSV(w io.Writer) error {
+	rows := make([]Row, len(d.Runs))
+	for i := range d.Runs {
+		rows[i] = d.Runs[i].Row
+	}
+	return CSV(w, rows)
+}
+
+//go:embed report.html
+var reportHTML string
+
+// page holds the templates of all HTML that this package writes.
+var page = template.Must(template.New("report").Funcs(template.FuncMap{
+	"instant": table.Instant, "duration": table.Duration, "clock": table.Clock, "command": commandLine,
+	"figures": figures, "hasBand": hasBand, "operationTable": operationTable, "serverTable": serverTable,
+}).Parse(reportHTML))
+
+// HTML writes one file that needs nothing else.
+func (d *Document) HTML(w io.Writer) error { return page.Execute(w, d) }
+
+// Title returns the run's title, or how many runs there are.
+func (d *Document) Title() string {
+	if len(d.Runs) == 1 {
+		return d.Runs[0].Row.Title
+	}
+	return table.Plural(len(d.Runs), "benchmark run")
+}
+
+// figures are the numbers at the head of a run's page.
+func figures(r Row) []Fact {
+	var facts []Fact
+	for _, m := range toolMeasures([]Row{r}) {
+		if v := m.Value(&r); series.IsKnown(v) {
+			facts = append(facts, Fact{m.Column().Head, m.Unit.Format(v)})
+		}
+	}
+	return facts
+}
+
+func hasBand(charts []Chart, kind string) bool {
+	return slices.ContainsFunc(charts, func(c Chart) bool {
+		return slices.ContainsFunc(c.Bands, func(b Band) bool { return b.Kind == kind })
+	})
+}
+
+// commandLine joins arguments as a shell takes them.
+func commandLine(args []string) string {
+	quoted := make([]string, len(args))
+	for i, a := range args {
+		quoted[i] = table.Plain(table.ShellWord(a))
+	}
+	return strings.Join(quoted, " ")
 }

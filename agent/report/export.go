@@ -2,137 +2,119 @@ package report
 
 import (
 	"bufio"
-	"encoding/csv"
 	"encoding/json"
 	"io"
-	"math"
+	"maps"
 	"slices"
 	"strconv"
 
 	"github.com/benchwatch/benchwatch/agent/engine"
 	"github.com/benchwatch/benchwatch/agent/history"
 	"github.com/benchwatch/benchwatch/agent/ingest"
+	"github.com/benchwatch/benchwatch/agent/series"
+	"github.com/benchwatch/benchwatch/agent/table"
 	"github.com/benchwatch/benchwatch/agent/tool"
 )
 
 const timeFormat = "2006-01-02T15:04:05.000Z"
 
-// column is one value of a table over time.
-type column struct {
-	name   string
-	values func(*history.History) []float64
-}
-
-// IntervalsCSV writes every interval report of the runs, a line each, in base
-// units. Columns are those that any of the runs has; what is not known is
-// empty.
+// IntervalsCSV writes every interval of the runs, a line each, in base units.
+// Columns are those that any of the runs has.
 func IntervalsCSV(w io.Writer, hs []*history.History) error {
 	columns := intervalColumns(hs)
-	head := []string{"run", "time", "elapsed_seconds", "interval_seconds", "phase"}
+	names := []string{"run", "time", "elapsed_seconds", "interval_seconds", "phase"}
 	for _, c := range columns {
-		head = append(head, c.name)
+		names = append(names, columnName(c))
 	}
-	out := csv.NewWriter(w)
-	_ = out.Write(head) // the error stays in out
+	columns = slices.Insert(columns, 0, ingest.Column{Kind: ingest.Length})
+	out := table.NewCSV(w, names...)
 	for _, h := range hs {
 		v := &h.Intervals
 		values := make([][]float64, len(columns))
 		for i, c := range columns {
-			values[i] = c.values(h)
+			values[i] = v.Values(c)
 		}
 		for row, elapsed := range v.Elapsed {
-			cells := append(make([]string, 0, len(head)), h.Snapshot.Meta.ID, h.At(elapsed).UTC().Format(timeFormat), shortest(elapsed), shortest(v.At(ingest.Column{Kind: ingest.Length}, row)), phaseOf(v.Warmup[row]))
-			_ = out.Write(appendCells(cells, values, row))
+			cells := cellsAt(values, row)
+			out.Add(slices.Concat([]table.Cell{table.Text(h.Snapshot.Meta.ID), timeCell(h, elapsed), number(elapsed), cells[0], table.Text(phaseOf(v.Warmup[row]))}, cells[1:])...)
 		}
 	}
-	out.Flush()
-	return out.Error()
+	return out.Close()
 }
 
-func intervalColumns(hs []*history.History) []column {
-	var columns []column
-	seen := map[string]bool{}
-	add := func(name string, values func(*history.History) []float64) {
-		if !seen[name] {
-			seen[name] = true
-			columns = append(columns, column{name, values})
+// intervalColumns returns the columns that have a value in any of the runs.
+func intervalColumns(hs []*history.History) []ingest.Column {
+	var columns []ingest.Column
+	for _, kind := range []ingest.Kind{ingest.Threads, ingest.Rate, ingest.Latency, ingest.Errors, ingest.Reconnects, ingest.QueueLength, ingest.Concurrency} {
+		for _, h := range hs {
+			for _, c := range h.Intervals.Of(kind) {
+				if !slices.Contains(columns, c) && series.AnyKnown(h.Intervals.Values(c)) {
+					columns = append(columns, c)
+				}
+			}
 		}
 	}
-	gauge := func(name string, kind ingest.Kind) {
-		add(name, func(h *history.History) []float64 { return h.Intervals.Values(ingest.Column{Kind: kind}) })
+	return columns
+}
+
+func columnName(c ingest.Column) string {
+	switch c.Kind {
+	case ingest.Rate:
+		return c.Operation + "_per_second"
+	case ingest.Latency:
+		return c.Operation + "_" + c.Stat + "_seconds"
+	case ingest.Errors, ingest.Reconnects:
+		return string(c.Kind) + "_per_second"
 	}
-	gauge("threads", ingest.Threads)
-	for _, h := range hs {
-		for _, s := range h.Intervals.Of(ingest.Rate) {
-			add(s.Operation+"_per_second", func(h *history.History) []float64 { return h.Intervals.Rate(s.Operation) })
-		}
-	}
-	for _, h := range hs {
-		for _, s := range h.Intervals.Of(ingest.Latency) {
-			add(s.Operation+"_"+s.Stat+"_seconds", func(h *history.History) []float64 { return h.Intervals.Latency(s.Operation, s.Stat) })
-		}
-	}
-	gauge("errors_per_second", ingest.Errors)
-	gauge("reconnects_per_second", ingest.Reconnects)
-	gauge("queue_length", ingest.QueueLength)
-	gauge("concurrency", ingest.Concurrency)
-	return slices.DeleteFunc(columns, func(c column) bool {
-		return !slices.ContainsFunc(hs, func(h *history.History) bool { return some(c.values(h)) })
-	})
+	return string(c.Kind)
 }
 
 // ServersCSV writes every sample of the runs' servers, a line each.
 func ServersCSV(w io.Writer, hs []*history.History) error {
-	names := map[string]bool{}
+	found := map[string]bool{}
 	for _, h := range hs {
 		for _, s := range h.Servers {
 			for _, name := range s.Names() {
-				names[name] = true
+				found[name] = true
 			}
 		}
 	}
-	sorted := make([]string, 0, len(names))
-	for name := range names {
-		sorted = append(sorted, name)
-	}
-	slices.Sort(sorted)
-	out := csv.NewWriter(w)
+	names := slices.Sorted(maps.Keys(found))
 	head := []string{"run", "time", "elapsed_seconds", "target", "engine", "cluster", "role", "up", "restarts", "lag_seconds", "lag_transactions"}
-	_ = out.Write(append(head, sorted...)) // the error stays in out
+	out := table.NewCSV(w, append(head, names...)...)
 	for _, h := range hs {
 		for _, s := range h.Servers {
-			values := make([][]float64, 0, len(sorted)+3)
-			values = append(values, s.Restarts(), s.Values(engine.ReplicationLagSeconds.Name), s.Values(engine.ReplicationLagTransactions.Name))
-			for _, name := range sorted {
+			var values [][]float64
+			for _, name := range slices.Concat(samplerColumns, names) {
 				values = append(values, s.Values(name))
 			}
 			for row, elapsed := range s.Elapsed {
-				cells := append(make([]string, 0, len(head)+len(sorted)), h.Snapshot.Meta.ID, h.At(elapsed).UTC().Format(timeFormat), shortest(elapsed),
-					cell(s.Target), cell(s.Engine), cell(s.Cluster), cell(s.RoleAt.At(row)), strconv.FormatBool(s.Up(row)))
-				_ = out.Write(appendCells(cells, values, row))
+				out.Add(append([]table.Cell{table.Text(h.Snapshot.Meta.ID), timeCell(h, elapsed), number(elapsed), table.Text(s.Target), table.Text(s.Engine),
+					table.Text(s.Cluster), table.Text(s.RoleAt.At(row)), table.Text(strconv.FormatBool(s.Up(row)))}, cellsAt(values, row)...)...)
 			}
 		}
 	}
-	out.Flush()
-	return out.Error()
+	return out.Close()
 }
 
-func appendCells(cells []string, values [][]float64, row int) []string {
-	for _, v := range values {
-		text := ""
-		if row < len(v) {
-			text = shortest(v[row])
+// samplerColumns are what the sampler adds to the values of each server.
+var samplerColumns = []string{engine.RestartsTotal.Name, engine.ReplicationLagSeconds.Name, engine.ReplicationLagTransactions.Name}
+
+func timeCell(h *history.History, elapsed float64) table.Cell {
+	return table.Text(h.At(elapsed).UTC().Format(timeFormat))
+}
+
+func number(v float64) table.Cell { return table.Number(v, table.Digits) }
+
+// cellsAt returns one row of columns, of which nil ones are unknown.
+func cellsAt(columns [][]float64, row int) []table.Cell {
+	cells := make([]table.Cell, len(columns))
+	for i, values := range columns {
+		if values != nil {
+			cells[i] = number(values[row])
 		}
-		cells = append(cells, text)
 	}
 	return cells
-}
-
-func shortest(v float64) string {
-	if math.IsNaN(v) || math.IsInf(v, 0) {
-		return ""
-	}
-	return strconv.FormatFloat(v, 'f', -1, 64)
 }
 
 func phaseOf(warmup bool) string {
@@ -142,8 +124,8 @@ func phaseOf(warmup bool) string {
 	return string(tool.Measure)
 }
 
-// exported is a line of JSON: a run's facts, one interval or one server's
-// sample. What is not known has no key.
+// exported is a line of JSON: a run, one of its intervals, a sample of a server or
+// a marker. Unknown values have no key.
 type exported struct {
 	Kind    string  `json:"kind"`
 	Run     string  `json:"run"`
@@ -152,31 +134,31 @@ type exported struct {
 
 	Summary *Row `json:"summary,omitempty"`
 
-	Length      *float64                      `json:"interval_seconds,omitempty"`
+	Length      series.Optional[float64]      `json:"interval_seconds,omitzero"`
 	Phase       string                        `json:"phase,omitempty"`
-	Threads     *float64                      `json:"threads,omitempty"`
+	Threads     series.Optional[float64]      `json:"threads,omitzero"`
 	Rates       map[string]float64            `json:"rates,omitempty"`
 	Latency     map[string]map[string]float64 `json:"latency_seconds,omitempty"`
-	Errors      *float64                      `json:"errors_per_second,omitempty"`
-	Reconnects  *float64                      `json:"reconnects_per_second,omitempty"`
-	Queue       *float64                      `json:"queue_length,omitempty"`
-	Concurrency *float64                      `json:"concurrency,omitempty"`
+	Errors      series.Optional[float64]      `json:"errors_per_second,omitzero"`
+	Reconnects  series.Optional[float64]      `json:"reconnects_per_second,omitzero"`
+	Queue       series.Optional[float64]      `json:"queue_length,omitzero"`
+	Concurrency series.Optional[float64]      `json:"concurrency,omitzero"`
 
-	Target          string             `json:"target,omitempty"`
-	Engine          string             `json:"engine,omitempty"`
-	Cluster         string             `json:"cluster,omitempty"`
-	Role            string             `json:"role,omitempty"`
-	Up              *bool              `json:"up,omitempty"`
-	Restarts        *float64           `json:"restarts,omitempty"`
-	LagSeconds      *float64           `json:"lag_seconds,omitempty"`
-	LagTransactions *float64           `json:"lag_transactions,omitempty"`
-	Values          map[string]float64 `json:"values,omitempty"`
+	Target          string                   `json:"target,omitempty"`
+	Engine          string                   `json:"engine,omitempty"`
+	Cluster         string                   `json:"cluster,omitempty"`
+	Role            string                   `json:"role,omitempty"`
+	Up              *bool                    `json:"up,omitempty"`
+	Restarts        series.Optional[float64] `json:"restarts,omitzero"`
+	LagSeconds      series.Optional[float64] `json:"lag_seconds,omitzero"`
+	LagTransactions series.Optional[float64] `json:"lag_transactions,omitzero"`
+	Values          map[string]float64       `json:"values,omitempty"`
 
 	Text string `json:"text,omitempty"`
 }
 
-// JSONLines writes runs as JSON, an object a line: the run, its intervals, its
-// servers' samples, its markers.
+// JSONLines writes runs as JSON, an object a line: the run, its intervals, the
+// samples of its servers, its markers.
 func JSONLines(w io.Writer, hs []*history.History) error {
 	buf := bufio.NewWriterSize(w, 1<<16)
 	e := json.NewEncoder(buf)
@@ -194,33 +176,36 @@ func jsonRun(e *json.Encoder, h *history.History) error {
 		return exported{Kind: kind, Run: h.Snapshot.Meta.ID, Time: h.At(elapsed).UTC().Format(timeFormat), Elapsed: elapsed}
 	}
 	first := line("run", h.Elapsed(h.Snapshot.Meta.StartedAt))
-	row := RowOf(&h.Snapshot)
+	row := NewRow(&h.Snapshot)
 	first.Summary = &row
 	if err := e.Encode(first); err != nil {
 		return err
 	}
 	v := &h.Intervals
+	value := func(kind ingest.Kind, row int) series.Optional[float64] {
+		return series.Of(v.At(ingest.Column{Kind: kind}, row))
+	}
+	rates, latencies := v.Of(ingest.Rate), v.Of(ingest.Latency)
 	for i, elapsed := range v.Elapsed {
 		o := line("interval", elapsed)
-		gauge := func(kind ingest.Kind) *float64 { return present(v.At(ingest.Column{Kind: kind}, i)) }
-		o.Length, o.Phase, o.Threads = gauge(ingest.Length), phaseOf(v.Warmup[i]), gauge(ingest.Threads)
-		o.Errors, o.Reconnects = gauge(ingest.Errors), gauge(ingest.Reconnects)
-		o.Queue, o.Concurrency = gauge(ingest.QueueLength), gauge(ingest.Concurrency)
+		o.Length, o.Phase, o.Threads = value(ingest.Length, i), phaseOf(v.Warmup[i]), value(ingest.Threads, i)
+		o.Errors, o.Reconnects = value(ingest.Errors, i), value(ingest.Reconnects, i)
+		o.Queue, o.Concurrency = value(ingest.QueueLength, i), value(ingest.Concurrency, i)
 		o.Rates, o.Latency = map[string]float64{}, map[string]map[string]float64{}
-		for _, c := range v.Of(ingest.Rate) {
-			if rate := v.At(c, i); !math.IsNaN(rate) {
-				o.Rates[c.Operation] = rate
+		for _, c := range rates {
+			if x := v.At(c, i); series.IsKnown(x) {
+				o.Rates[c.Operation] = x
 			}
 		}
-		for _, c := range v.Of(ingest.Latency) {
-			seconds := v.At(c, i)
-			if math.IsNaN(seconds) {
+		for _, c := range latencies {
+			x := v.At(c, i)
+			if !series.IsKnown(x) {
 				continue
 			}
 			if o.Latency[c.Operation] == nil {
 				o.Latency[c.Operation] = map[string]float64{}
 			}
-			o.Latency[c.Operation][c.Stat] = seconds
+			o.Latency[c.Operation][c.Stat] = x
 		}
 		if err := e.Encode(o); err != nil {
 			return err
@@ -228,20 +213,16 @@ func jsonRun(e *json.Encoder, h *history.History) error {
 	}
 	for _, s := range h.Servers {
 		names := s.Names()
-		columns := make([][]float64, len(names))
-		for i, name := range names {
-			columns[i] = s.Values(name)
-		}
 		for i, elapsed := range s.Elapsed {
 			o := line("status", elapsed)
 			o.Target, o.Engine, o.Cluster, o.Role = s.Target, s.Engine, s.Cluster, s.RoleAt.At(i)
 			up := s.Up(i)
-			o.Up, o.Restarts = &up, &s.Restarts()[i]
-			o.LagSeconds, o.LagTransactions = present(s.At(engine.ReplicationLagSeconds.Name, i)), present(s.At(engine.ReplicationLagTransactions.Name, i))
+			o.Up, o.Restarts = &up, series.Of(s.At(engine.RestartsTotal.Name, i))
+			o.LagSeconds, o.LagTransactions = series.Of(s.At(engine.ReplicationLagSeconds.Name, i)), series.Of(s.At(engine.ReplicationLagTransactions.Name, i))
 			o.Values = map[string]float64{}
-			for j, name := range names {
-				if !math.IsNaN(columns[j][i]) {
-					o.Values[name] = columns[j][i]
+			for _, name := range names {
+				if x := s.At(name, i); series.IsKnown(x) {
+					o.Values[name] = x
 				}
 			}
 			if err := e.Encode(o); err != nil {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/benchwatch/benchwatch/agent/history"
+	"github.com/benchwatch/benchwatch/agent/table"
 )
 
 // hostCPU asks node_exporter's series for the CPU of each host. rate needs two
@@ -27,10 +28,11 @@ const (
 	longestAnswer = 32 << 20
 )
 
-// AddHosts adds a chart of the CPU of all hosts that Prometheus knows of during
-// the run. Nothing is added where it knows of none.
+// AddHosts adds a chart of the CPU of all hosts that Prometheus has series of. It
+// adds nothing if there are none. The error never contains the address, which may
+// hold a password.
 func (r *Report) AddHosts(ctx context.Context, h *history.History, prometheus string) error {
-	a := axisOf(h)
+	a := newAxis(h)
 	step := math.Ceil(max(1, (a.to-a.from)/hostPoints))
 	query := url.Values{
 		"query": {hostCPU},
@@ -82,20 +84,20 @@ func askRange(ctx context.Context, address string, h *history.History) ([]Line, 
 	err = json.NewDecoder(io.LimitReader(response.Body, longestAnswer)).Decode(&answer)
 	switch {
 	case response.StatusCode != http.StatusOK && answer.Error != "":
-		return nil, errors.New(Clip(answer.Error, 200))
+		return nil, errors.New(table.Clip(answer.Error, 200))
 	case response.StatusCode != http.StatusOK:
 		return nil, errors.New(response.Status)
 	case err != nil:
 		return nil, fmt.Errorf("unexpected answer: %w", err)
 	}
 	var lines []Line
-	for _, series := range answer.Data.Result {
-		l := Line{Name: series.Metric["instance"]}
-		for _, v := range series.Values {
+	for _, host := range answer.Data.Result {
+		l := Line{Name: host.Metric["instance"]}
+		for _, v := range host.Values {
 			at, err1 := strconv.ParseFloat(string(v[0]), 64)
 			value, err2 := strconv.ParseFloat(strings.Trim(string(v[1]), `"`), 64)
 			if err1 == nil && err2 == nil {
-				l.Points.add(h.Elapsed(time.UnixMilli(int64(at*1000))), value)
+				l.X, l.Y = append(l.X, h.Elapsed(time.UnixMilli(int64(at*1000)))), append(l.Y, value)
 			}
 		}
 		lines = append(lines, l)

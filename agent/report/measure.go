@@ -1,104 +1,164 @@
 package report
 
 import (
-	"math"
 	"slices"
+	"strings"
 
-	"github.com/benchwatch/benchwatch/agent/history"
+	"github.com/benchwatch/benchwatch/agent/measure"
+	"github.com/benchwatch/benchwatch/agent/series"
+	"github.com/benchwatch/benchwatch/agent/table"
+	"github.com/benchwatch/benchwatch/agent/tool"
 )
 
-// Measure is one value of a run that tables show and compare: what the tool said of
-// itself, or what was seen of the servers meanwhile.
+// Measure is a value of a run as tables of several runs show and compare it: one
+// that the tool reported, that of one server, or the worst of all servers.
 type Measure struct {
-	// Name is the column's, without the unit.
+	// Name is for people, without the unit: "tps", "read p95", "n1 write sets".
 	Name string
-	// Unit is what Value is in: /s, ms, s, % or nothing.
-	Unit string
-	// Server measures are of the servers, not of the tool.
+	// Field names the value in CSV and JSON, with the base unit.
+	Field string
+	// Base is the unit of Value, empty for a measure of the tool, whose Field has it;
+	// Unit is the one that people read.
+	Base measure.Unit
+	Unit table.Unit
+	// Server measures were observed on servers, not reported by the tool.
 	Server bool
-	// Value is false where the run does not have it.
-	Value func(*Row) (float64, bool)
+	// Value returns the run's value in the base unit, [series.Unknown] if it has
+	// none.
+	Value func(*Row) float64
 }
 
-// Base returns a value of the measure in base units, and their name as in metrics:
-// seconds, ratio, per_second or nothing.
-func (m *Measure) Base(v float64) (float64, string) {
-	switch m.Unit {
-	case "ms":
-		return v / 1000, "seconds"
-	case "s":
-		return v, "seconds"
-	case "%":
-		return v / 100, "ratio"
-	case "/s":
-		return v, "per_second"
+// Column returns the head of a column of the measure.
+func (m *Measure) Column() table.Column {
+	return table.Column{Name: m.Field, Head: m.Head()}
+}
+
+// Head returns the name with the unit. That of rates goes without saying.
+func (m *Measure) Head() string {
+	if m.Unit.Sign == table.PerSecond.Sign {
+		return m.Name
 	}
-	return v, ""
+	return strings.TrimSpace(m.Name + " " + m.Unit.Sign)
 }
 
-// serverColumns is how many servers get columns of their own: a table with more is no
-// longer one that people read.
-const serverColumns = 6
+// Cell returns a run's value.
+func (m *Measure) Cell(r *Row) table.Cell { return table.Number(m.Value(r), m.Unit) }
 
-// Measures are the values that at least one of the runs has, in the order of tables.
+// Measures returns the measures that at least one of the runs has, in the order
+// of tables: the tool's, with the headline latency's operation first, then the
+// servers'.
 func Measures(rows []Row) []Measure {
 	all := append(toolMeasures(rows), serverMeasures(rows)...)
 	return slices.DeleteFunc(all, func(m Measure) bool {
-		return !slices.ContainsFunc(rows, func(r Row) bool {
-			v, ok := m.Value(&r)
-			return ok && (m.Name != "errors" || v > 0)
-		})
+		return !slices.ContainsFunc(rows, func(r Row) bool { return series.IsKnown(m.Value(&r)) })
 	})
 }
 
+// toolMeasures returns those of the catalogue that have a column in tables. Of the
+// headline latency there are all statistics.
 func toolMeasures(rows []Row) []Measure {
-	optional := func(get func(*Row) *float64) func(*Row) (float64, bool) {
-		return func(r *Row) (float64, bool) { return value(get(r)) }
-	}
-	all := []Measure{
-		{Name: "tps", Unit: "/s", Value: optional(func(r *Row) *float64 { return r.TPS })},
-		{Name: "qps", Unit: "/s", Value: optional(func(r *Row) *float64 { return r.QPS })},
-		{Name: "tpmC", Value: optional(func(r *Row) *float64 { return r.TpmC })},
-	}
-	for _, stat := range Stats(rows) {
-		all = append(all, Measure{Name: stat, Unit: "ms", Value: func(r *Row) (float64, bool) {
-			v, ok := r.Latency[stat]
-			return v * 1000, ok
-		}})
-	}
-	return append(all, Measure{Name: "errors", Value: optional(func(r *Row) *float64 { return r.Errors })})
-}
-
-// serverMeasures are each server's own throughput, then the worst of all servers. A
-// drain that did not come to its end has no length.
-func serverMeasures(rows []Row) []Measure {
 	var all []Measure
-	names := targets(rows)
-	if len(names) <= serverColumns {
-		for _, name := range names {
-			all = append(all,
-				ofServer(name, "write sets", func(s *Server) *float64 { return s.WriteSetsPerSecond }),
-				ofServer(name, "queries", func(s *Server) *float64 {
-					if s.WriteSetsPerSecond != nil {
-						return nil // of a cluster's nodes only one is asked, but all work
-					}
-					return s.QueriesPerSecond
-				}))
+	for _, m := range measure.All(measure.Run) {
+		switch {
+		case m == tool.HeadlineLatency:
+			all = append(all, latencyMeasures(rows)...)
+		case m.Short != "":
+			all = append(all, Measure{Name: m.Short, Field: m.Field(), Unit: table.UnitOf(m), Value: func(r *Row) float64 { return r.value(m) }})
 		}
 	}
-	return append(all,
-		worst("flow control", "%", 100, func(s *Server) *float64 { return s.FlowControlShare }),
-		worst("worst lag", "s", 1, func(s *Server) *float64 { return s.WorstLagSeconds }),
-		worst("drain", "s", 1, func(s *Server) *float64 {
-			if s.DrainTimedOut {
-				return ptr(math.NaN())
-			}
-			return s.DrainSeconds
-		}))
+	return all
 }
 
-// targets are the servers' names in the order in which the runs have them.
-func targets(rows []Row) []string {
+// latencyMeasures returns the statistics of the operations whose latencies are
+// headlines: of transactions or, of a tool that prints none of them, of the
+// operation that Row.LatencyOperation names.
+func latencyMeasures(rows []Row) []Measure {
+	stats := map[string]map[string]float64{}
+	var operations []string
+	for i := range rows {
+		operation := rows[i].LatencyOperation
+		if stats[operation] == nil {
+			stats[operation] = map[string]float64{}
+			operations = append(operations, operation)
+		}
+		for stat, v := range rows[i].Latency {
+			stats[operation][stat] = v
+		}
+	}
+	var all []Measure
+	for _, operation := range operations {
+		for _, stat := range Stats(stats[operation]) {
+			all = append(all, Measure{Name: latencyName(operation, stat), Field: LatencyField(operation, stat), Unit: table.Milliseconds,
+				Value: func(r *Row) float64 { return r.latency(operation, stat) }})
+		}
+	}
+	return all
+}
+
+// LatencyField returns the field of a statistic of an operation's latency; an empty
+// operation stands for transactions.
+func LatencyField(operation, stat string) string {
+	if operation == "" {
+		return "latency_" + stat + "_seconds"
+	}
+	return "latency_" + operation + "_" + stat + "_seconds"
+}
+
+// latency returns a statistic of an operation's latency; empty stands for
+// transactions.
+func (r *Row) latency(operation, stat string) float64 {
+	if operation == r.LatencyOperation {
+		if v, ok := r.Latency[stat]; ok {
+			return v
+		}
+		return series.Unknown()
+	}
+	if operation == "" {
+		operation = tool.Transaction
+	}
+	for _, l := range r.latencies {
+		if l.Operation == operation && l.Stat == stat {
+			return l.Seconds
+		}
+	}
+	return series.Unknown()
+}
+
+// serverColumns is how many servers get columns of their own: people no longer
+// read a table with more.
+const serverColumns = 6
+
+// serverMeasures returns each server's measures, then the worst of all servers.
+func serverMeasures(rows []Row) []Measure {
+	var all []Measure
+	targets := targetsOf(rows)
+	if len(targets) > serverColumns {
+		targets = nil
+	}
+	for _, target := range targets {
+		for _, m := range measure.All(measure.Server) {
+			if m.Column == measure.EachServer {
+				all = append(all, measureOfServer(target, m))
+			}
+		}
+	}
+	for _, m := range measure.All(measure.Server) {
+		if m.Column == measure.WorstOfAll {
+			name := m.Name()
+			if m.Summary == measure.Max {
+				name = "worst " + name
+			}
+			all = append(all, worst(name, m.Unit, table.UnitOf(m), func(s *Server) (float64, bool) { return s.Value(m), true }))
+		}
+	}
+	// A drain that was given up has no length.
+	return append(all, worst("drain", measure.Seconds, table.Seconds, func(s *Server) (float64, bool) {
+		return series.Number(s.DrainSeconds), !s.DrainTimedOut
+	}))
+}
+
+// targetsOf returns the servers' names in the order in which the runs have them.
+func targetsOf(rows []Row) []string {
 	var names []string
 	for i := range rows {
 		for j := range rows[i].Servers {
@@ -110,44 +170,38 @@ func targets(rows []Row) []string {
 	return names
 }
 
-func ofServer(target, what string, get func(*Server) *float64) Measure {
-	return Measure{Name: target + " " + what, Unit: "/s", Server: true, Value: func(r *Row) (float64, bool) {
-		for i := range r.Servers {
-			if r.Servers[i].Target == target {
-				return value(get(&r.Servers[i]))
-			}
+func measureOfServer(target string, m *measure.Measure) Measure {
+	return newServerMeasure(target+" "+m.Name(), m.Unit, table.UnitOf(m), func(r *Row) float64 {
+		i := slices.IndexFunc(r.Servers, func(s Server) bool { return s.Target == target })
+		if i < 0 || r.Servers[i].superseded(m) {
+			return series.Unknown()
 		}
-		return 0, false
-	}}
+		return r.Servers[i].Value(m)
+	})
 }
 
-func worst(name, unit string, scale float64, get func(*Server) *float64) Measure {
-	return Measure{Name: name, Unit: unit, Server: true, Value: func(r *Row) (most float64, some bool) {
+// worst is the largest value of all servers. It is unknown if get returns false
+// for one of them.
+func worst(name string, base measure.Unit, unit table.Unit, get func(*Server) (float64, bool)) Measure {
+	return newServerMeasure(name, base, unit, func(r *Row) float64 {
+		most := series.Unknown()
 		for i := range r.Servers {
-			v, ok := get(&r.Servers[i]), true
-			switch {
-			case v == nil:
-				continue
-			case math.IsNaN(*v):
-				return 0, false
+			v, ok := get(&r.Servers[i])
+			if !ok {
+				return series.Unknown()
 			}
-			most, some = max(most, *v*scale), ok
+			if series.IsKnown(v) && !(v <= most) {
+				most = v
+			}
 		}
-		return most, some
-	}}
+		return most
+	})
 }
 
-func value(v *float64) (float64, bool) {
-	if v == nil || math.IsNaN(*v) {
-		return 0, false
+func newServerMeasure(name string, base measure.Unit, unit table.Unit, value func(*Row) float64) Measure {
+	field := strings.ReplaceAll(name, " ", "_")
+	if base != measure.Count {
+		field += "_" + string(base)
 	}
-	return *v, true
-}
-
-// ObservedRow is RowOf with what was seen of the servers.
-func ObservedRow(h *history.History) Row {
-	row := RowOf(&h.Snapshot)
-	row.Servers = servers(h)
-	row.settings = settingsOfRun(h.Settings)
-	return row
+	return Measure{Name: name, Field: field, Base: base, Unit: unit, Server: true, Value: value}
 }

@@ -1,53 +1,112 @@
 package report
 
 import (
-	"math"
+	"bytes"
+	"errors"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/benchwatch/benchwatch/agent/engine"
+	"github.com/benchwatch/benchwatch/agent/ingest"
+	"github.com/benchwatch/benchwatch/agent/measure"
+	"github.com/benchwatch/benchwatch/agent/series"
+	"github.com/benchwatch/benchwatch/agent/tool"
 )
 
+// measureByID finds a measure of an engine, which are not exported.
+func measureByID(t *testing.T, id string) *measure.Measure {
+	t.Helper()
+	for _, m := range measure.All(measure.Server) {
+		if m.ID == id {
+			return m
+		}
+	}
+	t.Fatalf("no measure %s", id)
+	return nil
+}
+
 // TestServerMeasures guards what tables of several runs say of the servers: the worst
-// of them, and nothing where somebody's value is not known.
+// of them, and nothing where a server's value is unknown.
 func TestServerMeasures(t *testing.T) {
+	writeSets := measureByID(t, "write_sets")
 	rows := []Row{
-		{TPS: ptr(100), Errors: ptr(0), Servers: []Server{
-			{Target: "n1", QueriesPerSecond: ptr(900), WriteSetsPerSecond: ptr(50), FlowControlShare: ptr(0.125)},
-			{Target: "n2", WriteSetsPerSecond: ptr(49), FlowControlShare: ptr(0.25), WorstLagSeconds: ptr(1.5), DrainSeconds: ptr(2)},
+		{TPS: series.Some(100.0), Errors: series.Some(0.0), Servers: []Server{
+			{Target: "n1", Values: []Value{{Measure: engine.QueryRate, Value: 900}, {Measure: writeSets, Value: 50}, {Measure: engine.FlowControl, Value: 0.125}}},
+			{Target: "n2", DrainSeconds: series.Some(2.0),
+				Values: []Value{{Measure: writeSets, Value: 49}, {Measure: engine.FlowControl, Value: 0.25}, {Measure: engine.LagSeconds, Value: 1.5}}},
 		}},
-		{TPS: ptr(90), Latency: map[string]float64{"p95": 0.002}, Servers: []Server{
-			{Target: "n1", QueriesPerSecond: ptr(700)},
-			{Target: "n2", DrainSeconds: ptr(300), DrainTimedOut: true},
+		{TPS: series.Some(90.0), Latency: map[string]float64{"p95": 0.002}, Servers: []Server{
+			{Target: "n1", Values: []Value{{Measure: engine.QueryRate, Value: 700}}},
+			{Target: "n2", DrainSeconds: series.Some(300.0), DrainTimedOut: true},
 		}},
 	}
 	values := func(r *Row) map[string]float64 {
 		found := map[string]float64{}
 		for _, m := range Measures(rows) {
-			if v, ok := m.Value(r); ok {
-				found[strings.TrimSpace(m.Name+" "+m.Unit)] = v
+			if v := m.Value(r); series.IsKnown(v) {
+				found[m.Field] = v
 			}
 		}
 		return found
 	}
 	want := []map[string]float64{
-		{"tps /s": 100, "n1 write sets /s": 50, "n2 write sets /s": 49, "flow control %": 25, "worst lag s": 1.5, "drain s": 2},
-		{"tps /s": 90, "p95 ms": 2, "n1 queries /s": 700},
+		{"transactions_per_second": 100, "errors": 0, "n1_write_sets_per_second": 50, "n2_write_sets_per_second": 49, "flow_control_ratio": 0.25, "worst_lag_seconds": 1.5, "drain_seconds": 2},
+		{"transactions_per_second": 90, "latency_p95_seconds": 0.002, "n1_queries_per_second": 700},
 	}
 	for i := range rows {
-		got := values(&rows[i])
-		for name, v := range want[i] {
-			if g, ok := got[name]; !ok || math.Abs(g-v) > 1e-9 {
-				t.Errorf("run %d: %s is %v, want %v", i, name, got[name], v)
-			}
-		}
-		if len(got) != len(want[i]) {
-			t.Errorf("run %d has %v, want %v", i, got, want[i])
+		if d := cmp.Diff(want[i], values(&rows[i])); d != "" {
+			t.Errorf("run %d: %s", i, d)
 		}
 	}
 	many := Row{}
 	for i := range serverColumns + 1 {
-		many.Servers = append(many.Servers, Server{Target: string(rune('a' + i)), QueriesPerSecond: ptr(1), WorstLagSeconds: ptr(float64(i))})
+		many.Servers = append(many.Servers, Server{Target: string(rune('a' + i)), Values: []Value{{Measure: engine.QueryRate, Value: 1}, {Measure: engine.LagSeconds, Value: float64(i)}}})
 	}
 	if got := Measures([]Row{many}); len(got) != 1 || got[0].Name != "worst lag" {
 		t.Errorf("of many servers: %v", got)
+	}
+}
+
+// TestLatencyOfOperations guards that a tool that prints no latency of transactions
+// has one in tables, with the operation's name (issue 10, defect 7).
+func TestLatencyOfOperations(t *testing.T) {
+	ycsb := NewRow(&ingest.Snapshot{Summary: &ingest.Summary{
+		Rates: []tool.Rate{{Operation: tool.Transaction, PerSecond: 500}},
+		Latencies: []tool.Latency{
+			{Operation: "cleanup", Stat: "p95", Seconds: 9}, {Operation: "read", Stat: "p95", Seconds: 0.001},
+			{Operation: "update", Stat: "p95", Seconds: 0.004}, {Operation: "update", Stat: "p99", Seconds: 0.005},
+		},
+	}})
+	tpcc := NewRow(&ingest.Snapshot{Summary: &ingest.Summary{
+		Latencies: []tool.Latency{{Operation: "delivery", Stat: "p95", Seconds: 3}, {Operation: tool.NewOrder, Stat: "p95", Seconds: 0.02}},
+		TpmC:      series.Some(1234.0),
+	}})
+	if got := ycsb.Headline(); got != "update p95 4.00 ms" {
+		t.Errorf("headline %q", got)
+	}
+	if ycsb.LatencyOperation != "update" || ycsb.Latency["p99"] != 0.005 {
+		t.Errorf("%+v", ycsb)
+	}
+	var list, csv bytes.Buffer
+	if err := errors.Join(List(&list, []Row{ycsb, tpcc}), CSV(&csv, []Row{ycsb, tpcc})); err != nil {
+		t.Fatal(err)
+	}
+	for want, in := range map[string]string{
+		"4.00 (update p95)": list.String(), "20.00 (new_order p95)": list.String(),
+		",transactions_per_second,tpmc,latency_update_p95_seconds,latency_update_p99_seconds,latency_new_order_p95_seconds\n": csv.String(), ",,1234,,,0.02\n": csv.String(),
+	} {
+		if !strings.Contains(in, want) {
+			t.Errorf("missing %q in\n%s", want, in)
+		}
+	}
+	c := Compare([]Group{{Name: "a", Runs: []Row{ycsb}}, {Name: "b", Runs: []Row{ycsb}}}, nil)
+	var lines []string
+	for _, l := range c.Lines {
+		lines = append(lines, l.Measure)
+	}
+	if got := strings.Join(lines, ", "); got != "tps, update p95, update p99" {
+		t.Errorf("lines %s", got)
 	}
 }

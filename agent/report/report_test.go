@@ -22,7 +22,9 @@ import (
 	"github.com/benchwatch/benchwatch/agent/host"
 	"github.com/benchwatch/benchwatch/agent/marker"
 	"github.com/benchwatch/benchwatch/agent/rundir"
+	"github.com/benchwatch/benchwatch/agent/table"
 
+	_ "github.com/benchwatch/benchwatch/agent/engine/registry" // declares the measures of the engines
 	"github.com/benchwatch/benchwatch/agent/tool/sysbench"
 )
 
@@ -94,7 +96,7 @@ func TestFormats(t *testing.T) {
 	if err := d.CSV(&csv); err != nil {
 		t.Fatal(err)
 	}
-	if err := JSON(&data, d); err != nil {
+	if err := table.JSON(&data, d); err != nil {
 		t.Fatal(err)
 	}
 	golden(t, "galera.md", markdown.Bytes())
@@ -171,8 +173,8 @@ func TestHTML(t *testing.T) {
 	selfContained(t, root)
 	all := text(root)
 	for _, want := range []string{
-		"1328.11", "17.01", "219.84", "pauses were asked for by n2 (90) and n3 (94)", "hello <b>x",
-		"Throughput by operation", "Flow control (Galera)", "Replication lag", "the run is short (15.0 s)",
+		"1328.11", "17.01", "219.84", "flow control requested: 90 on n2 and 94 on n3", "hello <b>x",
+		"Throughput", "Flow control", "Replication lag", "the run is short (15.0 s)",
 		"coordinated omission", "10.11.19-MariaDB", "--config-file=/etc/bench/sysbench.cnf",
 	} {
 		if !strings.Contains(all, want) {
@@ -309,8 +311,8 @@ func minimum(values []float64) float64 {
 	return low
 }
 
-// TestGeneratorsLimit guards that a machine that could do no more is told, and
-// one that could is not blamed.
+// TestGeneratorsLimit guards that a report names a generator that could do no more,
+// and does not blame one that could.
 func TestGeneratorsLimit(t *testing.T) {
 	for want, busy := range map[string]float64{"full 100 % of the time": 0.97, "it had CPU to spare": 0.4} {
 		dir := captured(t)
@@ -323,7 +325,7 @@ func TestGeneratorsLimit(t *testing.T) {
 		}
 		_, root := rendered(t, document(readHistory(t, dir)))
 		all := text(root)
-		for _, want := range []string{want, "other virtual machines took 5 %", "CPU of the load generator's machine"} {
+		for _, want := range []string{want, "other virtual machines took 5 %", "CPU of the generator"} {
 			if !strings.Contains(all, want) {
 				t.Errorf("busy %v: missing %q", busy, want)
 			}

@@ -1,120 +1,167 @@
 package report
 
 import (
+	"cmp"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
+	"github.com/benchwatch/benchwatch/agent/history"
 	"github.com/benchwatch/benchwatch/agent/ingest"
+	"github.com/benchwatch/benchwatch/agent/measure"
 	"github.com/benchwatch/benchwatch/agent/rundir"
 	"github.com/benchwatch/benchwatch/agent/series"
+	"github.com/benchwatch/benchwatch/agent/table"
 	"github.com/benchwatch/benchwatch/agent/tool"
 )
 
-// Row is one run as tables show it. What the run did not say is nil. Its JSON
-// form is what `runs --json` and `sweep --json` print.
+// Row is one run as tables show it. Its JSON form is what `runs --json` prints,
+// and part of what `report --format=json` prints.
 type Row struct {
-	ID       string            `json:"id"`
-	Title    string            `json:"title"`
-	Labels   map[string]string `json:"labels,omitempty"`
-	Tool     string            `json:"tool,omitempty"`
-	Version  string            `json:"tool_version,omitempty"`
-	Verb     string            `json:"verb,omitempty"`
-	Workload string            `json:"workload,omitempty"`
-	Threads  int               `json:"threads,omitempty"`
-	Target   string            `json:"target,omitempty"`
-	Database string            `json:"database,omitempty"`
+	ID        string            `json:"id"`
+	Title     string            `json:"title"`
+	Labels    map[string]string `json:"labels,omitempty"`
+	Tool      string            `json:"tool,omitempty"`
+	Version   string            `json:"tool_version,omitempty"`
+	Verb      string            `json:"verb,omitempty"`
+	Workload  string            `json:"workload,omitempty"`
+	Threads   int               `json:"threads,omitempty"`
+	Target    string            `json:"target,omitempty"`
+	Database  string            `json:"database,omitempty"`
+	Generator string            `json:"generator,omitempty"`
 
 	StartedAt      time.Time  `json:"started_at"`
 	StartEstimated bool       `json:"start_estimated,omitempty"`
 	EndedAt        *time.Time `json:"ended_at,omitempty"`
-	// Phase is over for an ended run.
+	// Phase is over for a run that has ended.
 	Phase  ingest.Phase   `json:"phase"`
 	Result rundir.Outcome `json:"result,omitempty"`
 	Reason string         `json:"reason,omitempty"`
 
 	DurationSeconds float64 `json:"duration_seconds"`
-	// TPS and QPS are of the summary; of a run that goes on, of its last interval.
-	TPS  *float64 `json:"transactions_per_second,omitempty"`
-	QPS  *float64 `json:"queries_per_second,omitempty"`
-	TpmC *float64 `json:"tpmc,omitempty"`
-	// Latency is the transaction's, in seconds by statistic.
-	Latency map[string]float64 `json:"latency_seconds,omitempty"`
-	Errors  *float64           `json:"errors,omitempty"`
+	// TPS and QPS are those of the summary; of an active run, of its last interval.
+	TPS  series.Optional[float64] `json:"transactions_per_second,omitzero"`
+	QPS  series.Optional[float64] `json:"queries_per_second,omitzero"`
+	TpmC series.Optional[float64] `json:"tpmc,omitzero"`
+	// Latency is in seconds by statistic: that of LatencyOperation or, if that is
+	// empty, of transactions.
+	Latency          map[string]float64       `json:"latency_seconds,omitempty"`
+	LatencyOperation string                   `json:"latency_operation,omitempty"`
+	Errors           series.Optional[float64] `json:"errors,omitzero"`
 	// FromIntervals: the tool printed no summary.
 	FromIntervals bool `json:"from_intervals,omitempty"`
-	// Servers is what was seen of them; only ObservedRow fills it.
+	// Servers is what was observed of them. NewRow leaves it out.
 	Servers []Server `json:"servers,omitempty"`
 
-	// settings are the servers', for comparisons; only ObservedRow fills them.
+	headline  series.Optional[tool.Latency]
+	latencies []tool.Latency
+	// settings are the servers', for comparisons. NewRow leaves them out.
 	settings map[string]string
 }
 
-// RowOf makes a row of what is known of a run.
-func RowOf(s *ingest.Snapshot) Row {
+// NewRow returns a run without its servers.
+func NewRow(s *ingest.Snapshot) Row {
 	m := &s.Meta
-	row := Row{
+	r := Row{
 		ID: m.ID, Title: m.Title, Labels: m.Labels, Tool: m.Tool, Version: m.ToolVersion, Verb: m.Verb, Workload: m.Workload,
-		Target: m.Target, Database: m.Database, StartedAt: m.StartedAt, StartEstimated: m.StartEstimated, EndedAt: m.EndedAt,
-		Phase: s.Phase, Result: m.Outcome, Reason: m.Reason,
-		DurationSeconds: s.ElapsedSeconds(time.Now()), Latency: map[string]float64{},
-	}
-	if s.Threads.Known {
-		row.Threads = s.Threads.Value
+		Threads: s.Threads.Value, Target: m.Target, Database: m.Database, Generator: m.Generator,
+		StartedAt: m.StartedAt, StartEstimated: m.StartEstimated, EndedAt: m.EndedAt, Phase: s.Phase, Result: m.Outcome, Reason: m.Reason,
+		DurationSeconds: s.ElapsedSeconds(time.Now()),
 	}
 	switch sum := s.Summary; {
 	case sum != nil:
-		row.summary(sum)
+		if sum.ElapsedSeconds.Known {
+			r.DurationSeconds = sum.ElapsedSeconds.Value
+		}
+		r.setValues(&tool.Report{Rates: sum.Rates, Counts: sum.Counts, Latencies: sum.Latencies, TpmC: sum.TpmC})
+		r.FromIntervals = sum.FromIntervals
 	case s.Interval != nil:
-		row.TPS = optional(s.Interval.Rate(tool.Transaction))
-		row.QPS = optional(s.Interval.Rate(tool.Query))
-		row.latency(s.Interval.Latencies)
-		row.Errors = &s.Errors
+		r.setValues(s.Interval)
+		r.Errors = series.Some(s.Errors) // since the start
 	}
-	return row
+	return r
 }
 
-func (r *Row) summary(sum *ingest.Summary) {
-	if sum.ElapsedSeconds.Known {
-		r.DurationSeconds = sum.ElapsedSeconds.Value
-	}
-	if v, ok := sum.Rate(tool.Transaction); ok {
-		r.TPS = &v
-	}
-	if v, ok := sum.Rate(tool.Query); ok {
-		r.QPS = &v
-	}
-	if n, ok := sum.Count("error"); ok {
-		errors := float64(n)
-		r.Errors = &errors
-	}
-	r.TpmC = optional(sum.TpmC)
-	r.latency(sum.Latencies)
-	r.FromIntervals = sum.FromIntervals
+// NewObservedRow returns a run with what was observed of its servers.
+func NewObservedRow(h *history.History) Row {
+	r := NewRow(&h.Snapshot)
+	r.Servers = servers(h)
+	r.settings = settingsOfRun(h.Settings)
+	return r
 }
 
-func (r *Row) latency(all []tool.Latency) {
-	for _, l := range all {
-		if l.Operation == tool.Transaction {
+// setValues takes the values of an interval or a summary.
+func (r *Row) setValues(v *tool.Report) {
+	r.TPS, r.QPS, r.TpmC, r.Errors = v.Value(tool.Throughput), v.Value(tool.QueryRate), v.Value(tool.TpmC), v.Value(tool.Errors)
+	r.SetLatencies(v)
+}
+
+// SetLatencies takes the latencies of an interval or a summary.
+func (r *Row) SetLatencies(v *tool.Report) {
+	r.latencies, r.headline = v.Latencies, v.Headline()
+	if !r.headline.Known {
+		return
+	}
+	operation := r.headline.Value.Operation
+	if operation != tool.Transaction {
+		r.LatencyOperation = operation
+	}
+	r.Latency = map[string]float64{}
+	for _, l := range v.Latencies {
+		if l.Operation == operation {
 			r.Latency[l.Stat] = l.Seconds
 		}
 	}
 }
 
-// Percentile returns the p95 or, of a tool that printed another one, the
-// highest that it did.
-func (r *Row) Percentile() (stat string, seconds float64, ok bool) {
-	if v, ok := r.Latency["p95"]; ok {
-		return "p95", v, true
+// value returns the run's value of a measure of runs that is one number.
+func (r *Row) value(m *measure.Measure) float64 {
+	switch m {
+	case tool.Throughput:
+		return series.Number(r.TPS)
+	case tool.QueryRate:
+		return series.Number(r.QPS)
+	case tool.TpmC:
+		return series.Number(r.TpmC)
+	case tool.Errors:
+		return series.Number(r.Errors)
 	}
-	for s, v := range r.Latency {
-		if strings.HasPrefix(s, "p") && (stat == "" || percent(s) > percent(stat)) {
-			stat, seconds, ok = s, v, true
-		}
-	}
-	return stat, seconds, ok
+	return series.Unknown()
 }
 
-// State is the result or, of a run that goes on, its phase.
+// Headline returns the run's one latency as text, such as "p95 2.00 ms"; empty
+// if it is unknown.
+func (r *Row) Headline() string {
+	if !r.headline.Known {
+		return ""
+	}
+	l := r.headline.Value
+	return latencyName(l.Operation, l.Stat) + " " + table.Milliseconds.Signed(l.Seconds)
+}
+
+// latencyName returns a statistic with its operation, which goes without saying
+// for transactions.
+func latencyName(operation, stat string) string {
+	if operation == tool.Transaction || operation == "" {
+		return stat
+	}
+	return operation + " " + stat
+}
+
+// facts returns what runs differ by.
+func (r *Row) facts() []rundir.Fact {
+	m := rundir.Meta{
+		Tool: r.Tool, ToolVersion: r.Version, Verb: r.Verb, Workload: r.Workload, Threads: r.Threads, Target: r.Target,
+		Database: r.Database, Generator: r.Generator, Labels: r.Labels,
+	}
+	return m.Facts()
+}
+
+// State returns the result or, of an active run, its phase.
 func (r *Row) State() string {
 	if r.Result != "" {
 		return string(r.Result)
@@ -122,20 +169,156 @@ func (r *Row) State() string {
 	return string(r.Phase)
 }
 
-// Became says what became of the run, as in "the run failed".
-func (r *Row) Became() string {
+// Outcome returns a verb phrase for "the run …".
+func (r *Row) Outcome() string {
 	switch r.Result {
 	case "":
-		return "goes on"
+		return "is still active"
 	case rundir.Interrupted, rundir.Lost:
 		return "was " + string(r.Result)
 	}
 	return string(r.Result)
 }
 
-func optional(v series.Optional[float64]) *float64 {
-	if !v.Known {
-		return nil
+// longestCell bounds a title in a table for a terminal.
+const longestCell = 40
+
+// List writes a table of runs for a terminal, a line each.
+func List(w io.Writer, rows []Row) error {
+	t := table.New(table.Named("ID", "TITLE", "TOOL", "WORKLOAD", "THREADS", "STARTED", "DURATION", "RESULT", "TPS", "P95 (ms)", "ERRORS")...)
+	for i := range rows {
+		r := &rows[i]
+		started := table.Instant(r.StartedAt)
+		if r.StartEstimated {
+			started = "~" + started
+		}
+		t.Add(table.Text(r.ID), table.Text(table.Clip(r.Title, longestCell)), table.Text(r.Tool), table.Text(table.Clip(r.Workload, longestCell)), r.threadsCell(),
+			table.Text(started), table.Text(table.Duration(r.DurationSeconds)), table.Text(r.State()), table.Optional(r.TPS, table.PerSecond), r.headlineCell(),
+			table.Optional(r.Errors, table.Count))
 	}
-	return &v.Value
+	return t.Text(w)
+}
+
+func (r *Row) threadsCell() table.Cell {
+	if r.Threads == 0 {
+		return table.Cell{}
+	}
+	return table.Whole(r.Threads)
+}
+
+// headlineCell names the latency unless it is the one that the head names.
+func (r *Row) headlineCell() table.Cell {
+	if !r.headline.Known {
+		return table.Cell{}
+	}
+	l := r.headline.Value
+	cell := table.Number(l.Seconds, table.Milliseconds)
+	if name := latencyName(l.Operation, l.Stat); name != "p95" {
+		return cell.As(cell.String() + " (" + name + ")")
+	}
+	return cell
+}
+
+// CSV writes runs, a line each. Columns of labels and measures are those that
+// any of the runs has.
+func CSV(w io.Writer, rows []Row) error {
+	facts := rundir.FactNames()
+	labels := map[string]bool{}
+	for i := range rows {
+		for name := range rows[i].Labels {
+			labels[name] = true
+		}
+	}
+	measures := Measures(rows)
+	measures = slices.DeleteFunc(measures, func(m Measure) bool { return m.Server })
+	t := table.New(table.Named(slices.Concat([]string{"id", "title"}, facts, []string{"started_at", "result", "duration_seconds"})...)...)
+	for _, m := range measures {
+		t.Columns = append(t.Columns, m.Column())
+	}
+	names := slices.Sorted(maps.Keys(labels))
+	for _, name := range names {
+		t.Columns = append(t.Columns, table.Column{Name: "label_" + name})
+	}
+	for i := range rows {
+		r := &rows[i]
+		cells := []table.Cell{table.Text(r.ID), table.Text(r.Title)}
+		for _, f := range r.facts()[:len(facts)] {
+			cells = append(cells, table.Text(f.Value))
+		}
+		cells = append(cells, table.Text(r.StartedAt.UTC().Format(timeFormat)), table.Text(r.State()), table.Number(r.DurationSeconds, table.Seconds))
+		for _, m := range measures {
+			cells = append(cells, m.Cell(r))
+		}
+		for _, name := range names {
+			cells = append(cells, table.Text(r.Labels[name]))
+		}
+		t.Add(cells...)
+	}
+	return t.CSV(w)
+}
+
+// WriteOutcome writes a few lines about a run that has just ended.
+func WriteOutcome(w io.Writer, s *ingest.Snapshot) error {
+	r := NewRow(s)
+	t := table.New(table.Named("", "")...)
+	add := func(name, value string) {
+		if value != "" && value != table.Unknown {
+			t.Add(table.Text("  "+name), table.Text(value))
+		}
+	}
+	result := string(r.Result)
+	if r.Reason != "" {
+		result += ": " + r.Reason
+	}
+	add("result", result)
+	add("duration", strconv.FormatFloat(r.DurationSeconds, 'f', 1, 64)+" s")
+	add("threads", r.threadsCell().String())
+	add("tps", table.Optional(r.TPS, table.PerSecond).String())
+	add("qps", table.Optional(r.QPS, table.PerSecond).String())
+	add("tpmC", table.Optional(r.TpmC, table.PerMinute).String())
+	if len(r.Latency) > 0 {
+		stats := Stats(r.Latency)
+		values := make([]string, len(stats))
+		for i, stat := range stats {
+			values[i] = table.Milliseconds.Format(r.Latency[stat])
+		}
+		add(strings.TrimSpace("latency "+r.LatencyOperation)+" "+strings.Join(stats, "/"), strings.Join(values, " / ")+" ms")
+	}
+	if s.Summary != nil {
+		add("errors", table.Optional(r.Errors, table.Count).String())
+	}
+	if r.FromIntervals {
+		add("note", "the tool printed no summary: computed from its intervals")
+	}
+	for _, target := range slices.Sorted(maps.Keys(s.Meta.Drain)) {
+		if d := s.Meta.Drain[target]; d.Seconds != nil {
+			add("drain "+target, fmt.Sprintf("%.1f s", *d.Seconds))
+		} else {
+			add("drain "+target, "not caught up")
+		}
+	}
+	return t.Text(w)
+}
+
+// Stats returns statistics of latency in the order in which people read them:
+// min, avg, the percentiles, max.
+func Stats(latency map[string]float64) []string {
+	return slices.SortedFunc(maps.Keys(latency), func(a, b string) int {
+		return cmp.Or(cmp.Compare(statRank(a), statRank(b)), strings.Compare(a, b))
+	})
+}
+
+func statRank(stat string) float64 {
+	switch stat {
+	case "min":
+		return -2
+	case "avg":
+		return -1
+	case "max":
+		return 1000
+	}
+	if p, err := strconv.ParseFloat(strings.TrimPrefix(stat, "p"), 64); err == nil {
+		return p
+	}
+	return 2000
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/benchwatch/benchwatch/agent/history"
 	"github.com/benchwatch/benchwatch/agent/series"
+	"github.com/benchwatch/benchwatch/agent/table"
 )
 
 // ClusterSettings are how the servers of one cluster were configured when a run
@@ -41,7 +42,7 @@ type SettingChange struct {
 
 // Text says the change in words.
 func (c SettingChange) Text() string {
-	return fmt.Sprintf("%s: %s was changed from %s to %s by %s", c.Server, c.Name, dash(c.Before), dash(c.After), clockText(c.ElapsedSeconds))
+	return fmt.Sprintf("%s: %s was changed from %s to %s by %s", c.Server, c.Name, table.Dash(c.Before), table.Dash(c.After), table.Clock(c.ElapsedSeconds))
 }
 
 // SettingsByCluster groups what is known by cluster, what differs first.
@@ -104,9 +105,9 @@ func (c *ClusterSettings) Title() string {
 	case len(c.Servers) == 1:
 		return c.Servers[0]
 	case c.Cluster != "":
-		return c.Cluster + ": " + joinWords(c.Servers)
+		return c.Cluster + ": " + table.Join(c.Servers)
 	}
-	return joinWords(c.Servers)
+	return table.Join(c.Servers)
 }
 
 // split divides the settings into those that the servers do not share, and the
@@ -119,30 +120,30 @@ func (c *ClusterSettings) split() (differing, same []Setting) {
 	return c.Names[:i], c.Names[i:]
 }
 
-// Differing is a table of what is not the same on all servers.
-func (c *ClusterSettings) Differing() grid {
+// Differing returns a table of the settings that are not the same on all servers.
+func (c *ClusterSettings) Differing() *table.Table {
+	t := table.New(table.Named(append([]string{"differs"}, c.Servers...)...)...)
 	differing, _ := c.split()
-	t := grid{Head: append([]string{"differs"}, c.Servers...)}
 	for _, s := range differing {
-		row := []string{s.Name}
+		row := []table.Cell{table.Text(s.Name)}
 		for _, v := range s.Values {
-			row = append(row, settingText(v))
+			row = append(row, table.Text(settingText(v)))
 		}
-		t.Rows = append(t.Rows, row)
+		t.Add(row...)
 	}
 	return t
 }
 
-// Same is a table of what is.
-func (c *ClusterSettings) Same() grid {
-	_, same := c.split()
+// Same returns a table of the settings that all servers share.
+func (c *ClusterSettings) Same() *table.Table {
 	head := "value"
 	if len(c.Servers) > 1 {
 		head = "on all"
 	}
-	t := grid{Head: []string{"setting", head}}
+	t := table.New(table.Named("setting", head)...)
+	_, same := c.split()
 	for _, s := range same {
-		t.Rows = append(t.Rows, []string{s.Name, settingText(s.Values[0])})
+		t.Add(table.Text(s.Name), table.Text(settingText(s.Values[0])))
 	}
 	return t
 }
@@ -156,7 +157,7 @@ func settingText(v string) string {
 	}
 	n, err := strconv.ParseUint(v, 10, 63)
 	if err != nil || n == 0 || n%mebibyte != 0 {
-		return dash(v)
+		return table.Dash(v)
 	}
 	if n%(mebibyte<<10) == 0 {
 		return fmt.Sprintf("%s (%d GiB)", v, n/(mebibyte<<10))
@@ -183,7 +184,7 @@ func unknownSettings(h *history.History) []string {
 	for _, s := range h.Servers {
 		i := slices.IndexFunc(h.Settings, func(t history.TargetSettings) bool { return t.Target == s.Target })
 		switch {
-		case i < 0 && !slices.ContainsFunc(s.Answered, series.IsKnown):
+		case i < 0 && !series.AnyKnown(s.Answered):
 			down = append(down, s.Target)
 		case i < 0:
 			silent = append(silent, s.Target)
@@ -192,10 +193,10 @@ func unknownSettings(h *history.History) []string {
 		}
 	}
 	if len(down) > 0 {
-		said = append(said, fmt.Sprintf("settings of %s are not known: no answer during the run", joinWords(down)))
+		said = append(said, fmt.Sprintf("settings of %s are not known: no answer during the run", table.Join(down)))
 	}
 	if len(silent) > 0 {
-		said = append(said, fmt.Sprintf("settings of %s were not recorded: too short a run, or a record of an older version", joinWords(silent)))
+		said = append(said, fmt.Sprintf("settings of %s were not recorded: too short a run, or a record of an older version", table.Join(silent)))
 	}
 	return said
 }
@@ -208,7 +209,7 @@ func settingsOfRun(recorded history.SettingsHistory) map[string]string {
 		all[i].Settings = maps.Clone(all[i].Settings)
 		for _, c := range all[i].Changes {
 			if c.Name != history.VersionSetting && all[i].Settings != nil {
-				all[i].Settings[c.Name] = dash(all[i].Settings[c.Name]) + " → " + dash(c.After)
+				all[i].Settings[c.Name] = table.Dash(all[i].Settings[c.Name]) + " → " + table.Dash(c.After)
 			}
 		}
 	}
@@ -219,7 +220,7 @@ func settingsOfRun(recorded history.SettingsHistory) map[string]string {
 			if s.Differs {
 				parts := make([]string, len(s.Values))
 				for i, v := range s.Values {
-					parts[i] = c.Servers[i] + " " + dash(v)
+					parts[i] = c.Servers[i] + " " + table.Dash(v)
 				}
 				value = strings.Join(parts, ", ")
 			}
@@ -253,24 +254,16 @@ func (c *Comparison) compareSettings(groups []Group) {
 	}
 	if len(unknown) > 0 {
 		if some {
-			c.Notes = append(c.Notes, fmt.Sprintf("whether the servers' settings differ is not known: none were recorded for runs of %s", joinWords(unknown)))
+			c.Notes = append(c.Notes, fmt.Sprintf("whether the servers' settings differ is not known: none were recorded for runs of %s", table.Join(unknown)))
 		}
 		return
 	}
 	for _, name := range slices.Sorted(maps.Keys(names)) {
-		values := make([]string, len(groups))
-		within := false
-		for i, g := range groups {
-			for j := range g.Runs {
-				v := g.Runs[j].settings[name]
-				within = within || j > 0 && v != values[i]
-				values[i] = v
-			}
-		}
+		values, within := groupValues(groups, func(r *Row) string { return r.settings[name] })
 		switch {
 		case within:
 			unsteady = append(unsteady, name)
-		case slices.ContainsFunc(values, func(v string) bool { return v != values[0] }):
+		case differ(values):
 			for i := range values {
 				values[i] = settingText(values[i])
 			}
@@ -278,6 +271,6 @@ func (c *Comparison) compareSettings(groups []Group) {
 		}
 	}
 	if len(unsteady) > 0 {
-		c.Notes = append(c.Notes, "settings of the servers that are not the same in all runs of a group: "+joinWords(unsteady))
+		c.Notes = append(c.Notes, "settings of the servers that are not the same in all runs of a group: "+table.Join(unsteady))
 	}
 }

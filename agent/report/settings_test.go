@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/benchwatch/benchwatch/agent/engine"
 	"github.com/benchwatch/benchwatch/agent/history"
 	"github.com/benchwatch/benchwatch/agent/series"
 )
@@ -59,7 +60,7 @@ func TestCompareServerSettings(t *testing.T) {
 		if strings.Contains(notes, "settings") != (c.note != "") || !strings.Contains(notes, c.note) {
 			t.Errorf("%s: notes %q", name, notes)
 		}
-		if text := textOf(t, got); c.want != "" && !strings.Contains(text, "servers' "+strings.SplitN(c.want, ":", 2)[0]) {
+		if text := textOf(t, got); c.want != "" && !strings.Contains(text, "server setting "+strings.SplitN(c.want, ":", 2)[0]) {
 			t.Errorf("%s: not in the text:\n%s", name, text)
 		}
 	}
@@ -83,11 +84,11 @@ func TestSettingsPage(t *testing.T) {
 // TestUnits guards that a line of a comparison names the unit of its numbers.
 func TestUnits(t *testing.T) {
 	g := group("a", 4, 100)
-	g.Runs[0].Servers = []Server{{Target: "n1", DrainSeconds: ptr(2.5), FlowControlShare: ptr(0.25)}}
+	g.Runs[0].Servers = []Server{{Target: "n1", DrainSeconds: series.Some(2.5), Values: []Value{{Measure: engine.FlowControl, Value: 0.25}}}}
 	c := Compare([]Group{g, g}, nil)
 	var got []string
-	for _, row := range c.grid().Rows {
-		got = append(got, row[0]+" "+row[1])
+	for _, row := range c.Table().Rows {
+		got = append(got, row[0].String()+" "+row[1].String())
 	}
 	for _, want := range []string{"p95 ms 10.00", "drain s 2.50", "flow control % 25.00"} {
 		if !slices.Contains(got, want) {

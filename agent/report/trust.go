@@ -9,10 +9,12 @@ import (
 	"github.com/benchwatch/benchwatch/agent/host"
 	"github.com/benchwatch/benchwatch/agent/ingest"
 	"github.com/benchwatch/benchwatch/agent/rundir"
+	"github.com/benchwatch/benchwatch/agent/series"
+	"github.com/benchwatch/benchwatch/agent/table"
 	"github.com/benchwatch/benchwatch/agent/tool"
 )
 
-// Level says how a finding bears on the numbers.
+// Level is what a finding means for the numbers.
 type Level string
 
 const (
@@ -22,37 +24,47 @@ const (
 	Unknown Level = "unknown"
 )
 
-// Finding is one reason to trust a run's numbers, or not to.
+// Finding is a reason to trust a run's numbers, or not to.
 type Finding struct {
 	Level Level  `json:"level"`
 	Text  string `json:"text"`
 }
 
 const (
-	// shortRun is below which the start and the end weigh too much.
-	shortRun = 60.0 // seconds
-	// fewIntervals is below which nothing can be said of steadiness.
+	// shortRun is the duration in seconds below which start and end weigh too much.
+	shortRun = 60.0
+	// fewIntervals is the number below which steadiness is unknown.
 	fewIntervals = 20
-	// unsteady is by how much two parts of a run may differ.
+	// unsteady is the difference between two parts of a run from which on it counts
+	// as unsteady.
 	unsteady = 0.05
+	// busyHost is the load from which on a machine's own threads wait for its CPUs,
+	// stolenHost the stolen share from which on results suffer.
+	busyHost   = 0.9
+	stolenHost = 0.02
 )
 
-// trust is what the reader should know before believing the numbers.
-func trust(h *history.History, row *Row, all []Server) []Finding {
+// trust returns what a reader has to know before believing a run's numbers.
+func trust(h *history.History, row *Row) []Finding {
 	j := &judge{h: h, row: row}
-	j.result()
+	j.outcome()
 	j.errors()
 	j.intervals()
 	j.length()
 	j.steadiness()
-	j.waiting()
-	j.percentiles()
-	j.servers(all)
-	j.damage()
+	j.omission()
+	j.latencies()
+	j.servers()
+	for _, line := range h.DamageLines() {
+		j.add(Warning, "%s", table.Clip(line, longestMessage))
+	}
 	j.generator()
-	j.say(Note, "one run says nothing about spread: repeat it, and let benchwatch compare tell a difference from noise")
+	j.add(Note, "one run says nothing about spread: repeat it, and use benchwatch compare to distinguish a difference from noise")
 	return j.findings
 }
+
+// longestMessage bounds text from a tool or a server in a finding.
+const longestMessage = 300
 
 type judge struct {
 	h        *history.History
@@ -60,30 +72,30 @@ type judge struct {
 	findings []Finding
 }
 
-func (j *judge) say(level Level, format string, args ...any) {
+func (j *judge) add(level Level, format string, args ...any) {
 	j.findings = append(j.findings, Finding{level, fmt.Sprintf(format, args...)})
 }
 
-func (j *judge) result() {
+func (j *judge) outcome() {
 	m := &j.h.Snapshot.Meta
 	switch {
 	case m.Outcome == "":
-		j.say(Warning, "the run has not ended: these are its numbers so far")
+		j.add(Warning, "the run has not ended: these are its numbers so far")
 	case m.Outcome != rundir.Succeeded:
-		text := "the run " + j.row.Became()
+		text := "the run " + j.row.Outcome()
 		if m.Reason != "" {
-			text += ": " + Clip(m.Reason, 300)
+			text += ": " + table.Clip(m.Reason, longestMessage)
 		}
-		j.say(Warning, "%s", text)
+		j.add(Warning, "%s", text)
 	}
 	if j.row.FromIntervals {
-		j.say(Warning, "the tool printed no summary: rates and counts are added up from its interval reports, and there is no latency of the whole run")
+		j.add(Warning, "the tool printed no summary: rates and counts are computed from its intervals, and the latency of the whole run is unknown")
 	}
 	if s := j.h.Snapshot.Summary; s != nil && s.Parts > 1 {
-		j.say(Note, "the output holds %d summaries: counts are added up; percentiles can't be and are left out", s.Parts)
+		j.add(Note, "the output has %d summaries: counts are added up; percentiles can't be and are left out", s.Parts)
 	}
 	if m.StartEstimated {
-		j.say(Note, "when the run began was worked out, not recorded: times of day may be off")
+		j.add(Note, "the start of the run is estimated: times of day may be off")
 	}
 }
 
@@ -97,32 +109,31 @@ func (j *judge) errors() {
 		if share >= 1 {
 			level = Warning
 		}
-		j.say(level, "%.0f errors, %.2g %% of all transactions: they took time and count in no rate", s.Errors, share)
+		j.add(level, "%s, %.2g %% of all transactions: they took time but are in no rate", table.Plural(int(s.Errors), "error"), share)
 	case s.Errors > 0:
-		j.say(Warning, "%.0f errors", s.Errors)
+		j.add(Warning, "%s", table.Plural(int(s.Errors), "error"))
 	}
 	if s.Reconnects > 0 {
-		j.say(Warning, "%.0f reconnects", s.Reconnects)
+		j.add(Warning, "%s", table.Plural(int(s.Reconnects), "reconnect"))
 	}
 	if s.MessageCount > 0 {
-		j.say(Warning, "the tool printed %d error messages, the first: %s", s.MessageCount, Clip(s.Messages[0], 300))
+		j.add(Warning, "the tool printed %s, first: %s", table.Plural(int(s.MessageCount), "error message"), table.Clip(s.Messages[0], longestMessage))
 	}
 	if s.Errors == 0 && s.Reconnects == 0 && s.MessageCount == 0 {
-		j.say(Good, "no errors")
+		j.add(Good, "no errors")
 	}
 }
 
-// intervals looks for reports that are missing: the tool, or the machine it
-// runs on, stood still.
+// intervals looks for missing reports: then the tool or its machine stood still.
 func (j *judge) intervals() {
 	v := &j.h.Intervals
 	n := len(v.Elapsed)
 	if n == 0 {
-		j.say(Warning, "the tool reported no intervals: whether the load was steady can't be told")
+		j.add(Warning, "the tool reported no intervals: whether the load was steady is unknown")
 		return
 	}
 	step := median(v.Values(ingest.Column{Kind: ingest.Length}))
-	if math.IsNaN(step) || step <= 0 {
+	if !(step > 0) {
 		return
 	}
 	missing, longest, at := 0, 0.0, 0.0
@@ -138,15 +149,15 @@ func (j *judge) intervals() {
 		}
 	}
 	if missing > 0 {
-		j.say(Warning, "%d of %d intervals are missing, the longest gap is %.1f s at %s", missing, n+missing, longest, clockText(at))
+		j.add(Warning, "%d of %d intervals are missing; the longest gap is %.1f s, at %s", missing, n+missing, longest, table.Clock(at))
 		return
 	}
-	j.say(Good, "%d intervals of %.3g s, none missing", n, step)
+	j.add(Good, "%s of %.3g s, none missing", table.Plural(n, "interval"), step)
 }
 
 func (j *judge) length() {
 	if s := j.row.DurationSeconds; s < shortRun {
-		j.say(Warning, "the run is short (%.1f s): caches, checkpoints and purge had no time to settle", s)
+		j.add(Warning, "the run is short (%.1f s): caches, checkpoints and purge had no time to settle", s)
 	}
 }
 
@@ -159,17 +170,17 @@ func (j *judge) steadiness() {
 	for i, r := range rates {
 		if v.Warmup[i] {
 			warm = true
-		} else if !math.IsNaN(r) {
+		} else if series.IsKnown(r) {
 			measured = append(measured, r)
 		}
 	}
 	if warm {
-		j.say(Good, "the tool warmed up first; its summary leaves that out")
+		j.add(Good, "the tool warmed up first; its summary leaves the warm-up out")
 	}
 	n := len(measured)
 	if n < fewIntervals {
 		if n > 0 {
-			j.say(Note, "%d intervals are too few to tell whether the load was steady", n)
+			j.add(Note, "%s: too few to know whether the load was steady", table.Plural(n, "interval"))
 		}
 		return
 	}
@@ -179,82 +190,74 @@ func (j *judge) steadiness() {
 	}
 	start := median(measured[:n/10]) / median(measured[n/10:])
 	if !warm && math.Abs(start-1) > unsteady {
-		j.say(Warning, "the first tenth ran at %.0f %% of the rest's throughput and is in the summary: warm up first", start*100)
+		j.add(Warning, "the first tenth had %.0f %% of the throughput of the rest and is in the summary: warm up first", start*100)
 	}
 	half := median(measured[n/2:])/median(measured[n/10:n/2]) - 1
 	if math.Abs(half) > unsteady {
-		j.say(Warning, "throughput was not steady: the second half ran %+.0f %% against the first", half*100)
+		j.add(Warning, "throughput was not steady: %+.0f %% in the second half compared with the first", half*100)
 	}
-	low, stalls := 0.5*whole, 0
+	stalls := 0
 	for _, r := range measured {
-		if r < low {
+		if r < 0.5*whole {
 			stalls++
 		}
 	}
 	if stalls > 0 {
-		j.say(Note, "in %d of %d intervals throughput was below half of the median", stalls, n)
+		j.add(Note, "in %d of %d intervals throughput was less than half of the median", stalls, n)
 	}
 	if math.Abs(half) <= unsteady && stalls == 0 && (warm || math.Abs(start-1) <= unsteady) {
-		j.say(Good, "throughput was steady within %.0f %% from part to part", unsteady*100)
+		j.add(Good, "throughput was steady: parts of the run differ by %.0f %% at most", unsteady*100)
 	}
 }
 
-// waiting tells whether the latency holds the time that an operation waited
+// omission looks at whether the latency includes the time that an operation waited
 // for its turn: see docs/tools.md for each tool.
-func (j *judge) waiting() {
+func (j *judge) omission() {
 	m := &j.h.Snapshot.Meta
 	if len(j.row.Latency) == 0 && len(j.h.Intervals.Of(ingest.Latency)) == 0 {
 		return
 	}
-	if m.Tool == "sysbench" && !strings.HasPrefix(j.row.Version, "0.4") && positiveLabel(m.Labels["rate"]) {
-		j.say(Good, "an open loop (--rate): latency counts from when an event was due, waiting included")
+	if m.Tool == "sysbench" && !strings.HasPrefix(j.row.Version, "0.4") && m.Labels["rate"] != "" && m.Labels["rate"] != "0" {
+		j.add(Good, "an open loop (--rate): latency counts from when an event was due, waiting included")
 		return
 	}
 	for _, l := range j.h.Intervals.Of(ingest.Latency) {
 		if strings.HasPrefix(l.Operation, "intended_") {
-			j.say(Good, "latencies named intended_… count from when an operation was due, waiting included; the others don't")
+			j.add(Good, "latencies named intended_… count from when an operation was due, waiting included; the others don't")
 			return
 		}
 	}
-	j.say(Note, "a closed loop: while the database stalled nothing new was asked, so the latency leaves out what would have waited (coordinated omission). Read percentiles as a lower bound")
+	j.add(Note, "a closed loop: while the database stalled the tool asked nothing new, so the latency leaves out what would have waited (coordinated omission). Read percentiles as a lower bound")
 }
 
-func positiveLabel(s string) bool { return s != "" && s != "0" }
-
-func (j *judge) percentiles() {
-	if _, _, ok := j.row.Percentile(); ok {
-		j.say(Note, "percentiles are the tool's own, from its histogram; those of intervals are not averaged into one")
-	} else if len(j.row.Latency) == 0 && j.row.TPS != nil {
-		j.say(Note, "the tool told no latency for the whole run")
+func (j *judge) latencies() {
+	switch l := j.row.headline; {
+	case l.Known && strings.HasPrefix(l.Value.Stat, "p"):
+		j.add(Note, "percentiles are the tool's own, from its histogram; those of intervals are not averaged into one")
+	case len(j.row.Latency) == 0 && j.row.TPS.Known:
+		j.add(Note, "the tool printed no latency for the whole run")
 	}
 }
 
-func (j *judge) servers(all []Server) {
-	for i := range all {
-		s := &all[i]
+func (j *judge) servers() {
+	for i := range j.row.Servers {
+		s := &j.row.Servers[i]
 		if s.Unanswered > 0 {
-			j.say(Warning, "%s did not answer %d of %d samples: its lines have gaps", s.Target, s.Unanswered, s.Ticks)
+			j.add(Warning, "%s did not answer %d of %s: its lines have gaps", s.Target, s.Unanswered, table.Plural(s.Ticks, "sample"))
 		}
 		if s.Restarts > 0 {
-			j.say(Warning, "%s restarted during the run", s.Target)
+			j.add(Warning, "%s restarted during the run", s.Target)
 		}
-		if len(s.Version) > 1 {
-			j.say(Warning, "%s changed its version during the run: %s", s.Target, strings.Join(s.Version, ", "))
+		if len(s.Versions) > 1 {
+			j.add(Warning, "%s changed its version during the run: %s", s.Target, strings.Join(s.Versions, ", "))
 		}
 	}
-	if len(all) > 0 {
-		j.say(Good, "reports and samples are put side by side by one machine's clock, the agent's")
+	if len(j.row.Servers) > 0 {
+		j.add(Good, "reports and samples are aligned by one clock, that of the agent's machine")
 	}
 }
 
-const (
-	// busyHost is from where on a machine's own threads wait for its CPUs, and
-	// stolenHost from where on others' use of them shows.
-	busyHost   = 0.9
-	stolenHost = 0.02
-)
-
-// generator tells whether the machine that made the load was itself the limit.
+// generator looks at whether the machine that made the load was itself the limit.
 func (j *judge) generator() {
 	v := &j.h.Host
 	first, last := 0, len(v.Elapsed)
@@ -267,30 +270,23 @@ func (j *judge) generator() {
 		}
 	}
 	if first == last {
-		j.say(Unknown, "the CPU of the load generator's machine was not recorded: if it was busy, the numbers are its, not the database's")
+		j.add(Unknown, "the CPU of the generator was not recorded: if it was busy, the numbers are the generator's, not the database's")
 		return
 	}
-	busy, stolen := mean(host.Busy.Values(v)[first:last]), mean(host.Steal.Values(v)[first:last])
-	full := 0
-	for _, b := range host.Busy.Values(v)[first:last] {
+	busy, full := host.Busy.Values(v)[first:last], 0
+	for _, b := range busy {
 		if b >= busyHost {
 			full++
 		}
 	}
-	text := fmt.Sprintf("the load generator's machine (%d cores) was %.0f %% busy", v.Cores, busy*100)
+	text := fmt.Sprintf("the generator (%s) was %.0f %% busy", table.Plural(v.Cores, "core"), series.StatsOf(busy).Mean()*100)
 	switch share := float64(full) / float64(last-first); {
 	case share >= 0.1:
-		j.say(Warning, "%s, and full %.0f %% of the time: the numbers may be its limit, not the database's", text, share*100)
+		j.add(Warning, "%s, and full %.0f %% of the time: the numbers may be its limit, not the database's", text, share*100)
 	default:
-		j.say(Good, "%s: it had CPU to spare", text)
+		j.add(Good, "%s: it had CPU to spare", text)
 	}
-	if stolen >= stolenHost {
-		j.say(Warning, "other virtual machines took %.0f %% of the load generator's CPU", stolen*100)
-	}
-}
-
-func (j *judge) damage() {
-	for _, line := range j.h.DamageLines() {
-		j.say(Warning, "%s", Clip(line, 300))
+	if stolen := series.StatsOf(host.Steal.Values(v)[first:last]).Mean(); stolen >= stolenHost {
+		j.add(Warning, "other virtual machines took %.0f %% of the generator's CPU", stolen*100)
 	}
 }

@@ -3,13 +3,18 @@ package sweep
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
+	"github.com/benchwatch/benchwatch/agent/measure"
 	"github.com/benchwatch/benchwatch/agent/report"
+	"github.com/benchwatch/benchwatch/agent/table"
+	"github.com/benchwatch/benchwatch/agent/tool"
 )
 
-// Condition is a --stop-when: a value of a run, and a bound.
+// Condition is a --stop-when: a measure of a run, and a bound.
 type Condition struct {
 	text    string
 	measure string
@@ -17,11 +22,27 @@ type Condition struct {
 	bound   float64 // seconds for latencies
 }
 
-var conditionText = regexp.MustCompile(`^\s*(tps|qps|tpmc|errors|min|avg|max|p\d+(?:\.\d+)?)\s*(<=|>=|<|>)\s*([0-9.]+(?:[eE][+-]?\d+)?)\s*(us|µs|ms|s)?\s*$`)
+// measures returns the names that a condition may have beside statistics of
+// latency: the tool's measures that tables show.
+func measures() []string {
+	var names []string
+	for _, m := range measure.All(measure.Run) {
+		if m.Short != "" && m != tool.HeadlineLatency {
+			names = append(names, strings.ToLower(m.Short))
+		}
+	}
+	return names
+}
+
+// conditionText is compiled late: tools declare their measures when the program
+// starts.
+var conditionText = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^\s*(` + strings.Join(measures(), "|") + `|min|avg|max|p\d+(?:\.\d+)?)\s*(<=|>=|<|>)\s*([0-9.]+(?:[eE][+-]?\d+)?)\s*(us|µs|ms|s)?\s*$`)
+})
 
 // ParseCondition reads tps<1000, p95>100ms and the like.
 func ParseCondition(text string) (*Condition, error) {
-	m := conditionText.FindStringSubmatch(text)
+	m := conditionText().FindStringSubmatch(text)
 	if m == nil {
 		return nil, fmt.Errorf("--stop-when %q is not like p95>100ms, tps<1000 or errors>0", text)
 	}
@@ -30,47 +51,30 @@ func ParseCondition(text string) (*Condition, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--stop-when %q: %s is not a number", text, m[3])
 	}
-	switch c.measure {
-	case "tps", "qps", "tpmc", "errors":
-		if m[4] != "" {
-			return nil, fmt.Errorf("--stop-when %q: %s has no unit", text, c.measure)
-		}
-	default:
-		if m[4] == "" {
-			return nil, fmt.Errorf("--stop-when %q: a latency needs its unit, as %s%s%sms", text, c.measure, c.compare, m[3])
-		}
+	switch isLatency := !slices.Contains(measures(), c.measure); {
+	case !isLatency && m[4] != "":
+		return nil, fmt.Errorf("--stop-when %q: %s has no unit", text, c.measure)
+	case isLatency && m[4] == "":
+		return nil, fmt.Errorf("--stop-when %q: a latency needs its unit, as %s%s%sms", text, c.measure, c.compare, m[3])
 	}
 	c.bound = bound / map[string]float64{"": 1, "s": 1, "ms": 1e3, "us": 1e6, "µs": 1e6}[m[4]]
 	return c, nil
 }
 
-// Met reports whether a run meets the condition and says with what value. What
-// a run did not say meets nothing.
+// Met reports whether a run meets the condition, and returns the value in words.
+// Latencies are those of the headline's operation. A value that is unknown meets
+// nothing.
 func (c *Condition) Met(r *report.Row) (string, bool) {
-	var v float64
-	var known bool
-	value := func(p *float64) {
-		if p != nil {
-			v, known = *p, true
-		}
+	name := c.measure
+	if r.LatencyOperation != "" && !slices.Contains(measures(), name) {
+		name = r.LatencyOperation + " " + name
 	}
-	unit, scale := "", 1.0
-	switch c.measure {
-	case "tps":
-		value(r.TPS)
-	case "qps":
-		value(r.QPS)
-	case "tpmc":
-		value(r.TpmC)
-	case "errors":
-		value(r.Errors)
-	default:
-		v, known = r.Latency[c.measure]
-		unit, scale = " ms", 1000
-	}
-	if !known {
+	all := report.Measures([]report.Row{*r})
+	i := slices.IndexFunc(all, func(m report.Measure) bool { return !m.Server && strings.EqualFold(m.Name, name) })
+	if i < 0 {
 		return "", false
 	}
+	v := all[i].Value(r)
 	met := false
 	switch c.compare {
 	case ">":
@@ -82,12 +86,19 @@ func (c *Condition) Met(r *report.Row) (string, bool) {
 	case "<=":
 		met = v <= c.bound
 	}
-	return fmt.Sprintf("%s: %.2f%s", c.text, v*scale, unit), met
+	value := all[i].Unit.Format(v)
+	if all[i].Unit.Sign == table.Milliseconds.Sign {
+		value = all[i].Unit.Signed(v)
+	}
+	if r.LatencyOperation != "" && name != c.measure {
+		value += " (" + r.LatencyOperation + ")"
+	}
+	return c.text + ": " + value, met
 }
 
-// Skip marks the steps that have no point any more once a step has met the
-// condition: those with more threads and else the same settings. Without a set
-// named threads the first set counts. It returns how many.
+// Skip marks the steps that are pointless once a step has met the condition: those
+// with more threads and otherwise the same values. Without a set named threads the
+// first set counts. It returns how many they are.
 func (s *Sweep) Skip(met *Step, reason string) int {
 	scale := s.scale()
 	reached := scale.position(met.Values[scale.Name])
@@ -109,7 +120,10 @@ next:
 	return n
 }
 
-// scale is the set that is scaled up.
+// Scale returns the name of the set that is scaled up: threads, else the first one.
+func (s *Sweep) Scale() string { return s.scale().Name }
+
+// scale returns the set that is scaled up.
 func (s *Sweep) scale() *Set {
 	for i := range s.Sets {
 		if s.Sets[i].Name == ThreadsSet {
@@ -119,7 +133,7 @@ func (s *Sweep) scale() *Set {
 	return &s.Sets[0]
 }
 
-// position of a value: numbers by their size, others by their order.
+// position returns a value's place: numbers go by size, others by order.
 func (s *Set) position(value string) float64 {
 	at, numbers := 0.0, true
 	for i, v := range s.Values {

@@ -1,6 +1,10 @@
-// Package sweep runs one benchmark at many settings: what steps there are,
-// which of them are done, when to stop, and what the results say of the number
-// of threads. It starts nothing itself.
+// Package sweep is one benchmark with many combinations of parameters: which steps
+// there are, which of them are done, when to stop, and what the results say about
+// the number of threads. It starts nothing itself.
+//
+// A [Set] has a name and values. [Plan] makes a [Step] of each combination, [Sweep]
+// is the state on disk by which a sweep survives a crash, and [Sweep.Results] sums
+// up the runs.
 package sweep
 
 import (
@@ -13,8 +17,7 @@ import (
 	"strings"
 )
 
-// Set is a name and the values that are put in for {name}, in the order of the
-// steps.
+// Set is a name and the values that replace {name}, in the order of the steps.
 type Set struct {
 	Name   string   `json:"name"`
 	Values []string `json:"values"`
@@ -28,7 +31,8 @@ const maxSteps = 10_000
 
 var setName = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_]*$`)
 
-// ParseSet reads name=value,value….
+// ParseSet reads name=value,value…. A number of threads must be a whole number of
+// at least 1.
 func ParseSet(text string) (Set, error) {
 	name, list, ok := strings.Cut(text, "=")
 	if !ok || !setName.MatchString(name) {
@@ -57,8 +61,8 @@ func ParseSet(text string) (Set, error) {
 // placeholder is {name} in a command.
 var placeholder = regexp.MustCompile(`\{([a-zA-Z_][a-zA-Z0-9_]*)\}`)
 
-// Check finds mistakes between the sets and the texts with placeholders:
-// a set that nothing uses, a placeholder without a set.
+// Check returns an error for sets and texts that do not fit together: a set that
+// nothing uses, a placeholder without a set.
 func Check(sets []Set, texts []string) error {
 	if len(sets) == 0 {
 		return errors.New("nothing is varied: --set is missing")
@@ -85,7 +89,7 @@ func Check(sets []Set, texts []string) error {
 	return nil
 }
 
-// Fill puts values in for the placeholders of a text.
+// Fill replaces the placeholders of a text by values.
 func Fill(text string, values map[string]string) string {
 	return placeholder.ReplaceAllStringFunc(text, func(p string) string {
 		if v, ok := values[p[1:len(p)-1]]; ok {
@@ -103,9 +107,9 @@ const (
 	Random Order = "random"
 )
 
-// Plan makes the steps: all settings once, then all again for each repeat, so
-// that what changes slowly on the machine does not fall on one setting. In
-// random order each round is shuffled by itself.
+// Plan returns the steps: all combinations once, then all again for each repeat, so
+// that slow changes of the machine do not affect one combination only. In random
+// order each round is shuffled by itself.
 func Plan(sets []Set, repeat int, order Order, warmup bool) ([]Step, error) {
 	n := repeat
 	for _, s := range sets {
@@ -122,19 +126,19 @@ func Plan(sets []Set, repeat int, order Order, warmup bool) ([]Step, error) {
 		add(all[0], 0)
 		steps[0].Warmup = true
 	}
-	for round := range repeat {
-		settings := slices.Clone(all)
+	for i := range repeat {
+		round := slices.Clone(all)
 		if order == Random {
-			rand.Shuffle(len(settings), func(i, j int) { settings[i], settings[j] = settings[j], settings[i] })
+			rand.Shuffle(len(round), func(i, j int) { round[i], round[j] = round[j], round[i] })
 		}
-		for _, values := range settings {
-			add(values, round+1)
+		for _, values := range round {
+			add(values, i+1)
 		}
 	}
 	return steps, nil
 }
 
-// combinations of the sets' values, the last set changing fastest.
+// combinations returns those of the sets' values, the last set changing fastest.
 func combinations(sets []Set) []map[string]string {
 	all := []map[string]string{{}}
 	for _, s := range sets {
@@ -153,7 +157,7 @@ func combinations(sets []Set) []map[string]string {
 	return all
 }
 
-// Describe prints a step's values in the order of the sets.
+// Describe returns a step's values in the order of the sets.
 func Describe(sets []Set, values map[string]string) string {
 	words := make([]string, len(sets))
 	for i, s := range sets {

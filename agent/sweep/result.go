@@ -1,54 +1,61 @@
 package sweep
 
 import (
+	"encoding/json"
 	"fmt"
+	"io"
 	"math"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/benchwatch/benchwatch/agent/measure"
 	"github.com/benchwatch/benchwatch/agent/report"
+	"github.com/benchwatch/benchwatch/agent/series"
+	"github.com/benchwatch/benchwatch/agent/table"
+	"github.com/benchwatch/benchwatch/agent/tool"
 )
 
-// Result is what a sweep came to.
+// Result is what a sweep measured.
 type Result struct {
-	ID       string    `json:"id"`
-	Settings []Setting `json:"settings"`
-	Advice   []Advice  `json:"advice,omitempty"`
+	ID           string        `json:"id"`
+	Combinations []Combination `json:"settings"`
+	Advice       []Advice      `json:"advice,omitempty"`
 	// Failed are steps without a result.
 	Failed []Step `json:"failed,omitempty"`
 
-	sets []Set
+	sets     []Set
+	measures []report.Measure
 }
 
-// Setting is one combination of values with the runs made at it. Numbers are
-// medians over them; what no run said is nil.
-type Setting struct {
+// Combination is values of the sets with the runs that had them. Its measures are
+// those of [report.Measures], summed up over the runs; in JSON the medians of the
+// servers' are a list.
+type Combination struct {
 	Values map[string]string `json:"values"`
 	Runs   []string          `json:"runs"`
 	// State is done, or skipped or pending if there is no run.
 	State State `json:"state"`
+	// Latency are medians, in seconds by statistic, of LatencyOperation or, if
+	// that is empty, of transactions.
+	Latency          map[string]float64 `json:"latency_seconds,omitempty"`
+	LatencyOperation string             `json:"latency_operation,omitempty"`
+	// Servers are the medians of what was observed of the servers.
+	Servers []Observed `json:"servers,omitempty"`
+	Reason  string     `json:"reason,omitempty"`
 
-	TPS     *Spread            `json:"transactions_per_second,omitempty"`
-	QPS     *Spread            `json:"queries_per_second,omitempty"`
-	Latency map[string]float64 `json:"latency_seconds,omitempty"`
-	Errors  *float64           `json:"errors,omitempty"`
-	// Servers are the medians of what was seen of the servers.
-	Servers []Seen `json:"servers,omitempty"`
-	Reason  string `json:"reason,omitempty"`
+	// spreads are by the measures' fields, in base units.
+	spreads map[string]Spread
 }
 
-// Seen is a measure of the servers, in base units: seconds, ratio, per_second.
-type Seen struct {
+// Observed is the median of a measure of the servers in its base unit.
+type Observed struct {
 	Name  string  `json:"name"`
 	Unit  string  `json:"unit"`
 	Value float64 `json:"value"`
-
-	column string  // its head in tables
-	shown  float64 // in the unit of tables
 }
 
-// Spread is the median, the smallest and the largest of repeats.
+// Spread is the median, the smallest and the largest of repeated runs.
 type Spread struct {
 	N      int     `json:"n"`
 	Median float64 `json:"median"`
@@ -56,7 +63,30 @@ type Spread struct {
 	Max    float64 `json:"max"`
 }
 
-// Advice is what the results say of the number of threads, for one combination
+// MarshalJSON adds the tool's measures.
+func (c Combination) MarshalJSON() ([]byte, error) {
+	type plain Combination
+	spread := func(m *measure.Measure) (o series.Optional[Spread]) {
+		o.Value, o.Known = c.spreads[m.Field()]
+		return o
+	}
+	errors := spread(tool.Errors)
+	return json.Marshal(struct {
+		plain
+		TPS    series.Optional[Spread]  `json:"transactions_per_second,omitzero"`
+		QPS    series.Optional[Spread]  `json:"queries_per_second,omitzero"`
+		TpmC   series.Optional[Spread]  `json:"tpmc,omitzero"`
+		Errors series.Optional[float64] `json:"errors,omitzero"`
+	}{plain(c), spread(tool.Throughput), spread(tool.QueryRate), spread(tool.TpmC), series.Optional[float64]{Value: errors.Value.Median, Known: errors.Known}})
+}
+
+// tps returns the throughput; false if it is unknown.
+func (c *Combination) tps() (Spread, bool) {
+	s, ok := c.spreads[tool.Throughput.Field()]
+	return s, ok
+}
+
+// Advice is what the results say about the number of threads, for one combination
 // of the other sets.
 type Advice struct {
 	Others map[string]string `json:"others,omitempty"`
@@ -70,28 +100,26 @@ type Advice struct {
 // Results sums the sweep up. rows are its runs by id.
 func (s *Sweep) Results(rows map[string]report.Row) Result {
 	r := Result{ID: s.ID, sets: s.Sets}
-	for _, values := range combinations(s.Sets) {
-		r.Settings = append(r.Settings, s.setting(values, rows))
-	}
+	var all []report.Row
 	for _, step := range s.Steps {
+		if row, ok := rows[step.RunID]; ok && !step.Warmup {
+			all = append(all, row)
+		}
 		if step.State == Failed {
 			r.Failed = append(r.Failed, step)
 		}
 	}
-	r.Advice = s.advise(r.Settings)
+	r.measures = report.Measures(all)
+	for _, values := range combinations(s.Sets) {
+		r.Combinations = append(r.Combinations, s.combination(values, rows, r.measures))
+	}
+	r.Advice = s.advise(r.Combinations)
 	return r
 }
 
-func (s *Sweep) setting(values map[string]string, rows map[string]report.Row) Setting {
-	out := Setting{Values: values, State: Pending}
-	var tps, qps, errors []float64
+func (s *Sweep) combination(values map[string]string, rows map[string]report.Row, measures []report.Measure) Combination {
+	out := Combination{Values: values, State: Pending, spreads: map[string]Spread{}}
 	var done []report.Row
-	latency := map[string][]float64{}
-	collect := func(list *[]float64, v *float64) {
-		if v != nil {
-			*list = append(*list, *v)
-		}
-	}
 	for _, step := range s.Steps {
 		if step.Warmup || Describe(s.Sets, step.Values) != Describe(s.Sets, values) {
 			continue
@@ -103,67 +131,50 @@ func (s *Sweep) setting(values map[string]string, rows map[string]report.Row) Se
 			continue
 		}
 		out.State, out.Reason = Done, ""
-		row, ok := rows[step.RunID]
-		if !ok {
-			continue // removed since
-		}
-		out.Runs = append(out.Runs, step.RunID)
-		done = append(done, row)
-		collect(&tps, row.TPS)
-		collect(&qps, row.QPS)
-		collect(&errors, row.Errors)
-		for stat, v := range row.Latency {
-			latency[stat] = append(latency[stat], v)
+		if row, ok := rows[step.RunID]; ok { // else it was removed
+			out.Runs = append(out.Runs, step.RunID)
+			done = append(done, row)
 		}
 	}
-	out.TPS, out.QPS = spread(tps), spread(qps)
-	if len(latency) > 0 {
-		out.Latency = map[string]float64{}
+	for i := range done {
+		for stat := range done[i].Latency {
+			if out.Latency == nil {
+				out.Latency = map[string]float64{}
+			}
+			out.Latency[stat], out.LatencyOperation = 0, done[i].LatencyOperation
+		}
 	}
-	for stat, all := range latency {
-		out.Latency[stat] = spread(all).Median
+	for _, m := range measures {
+		var of []float64
+		for i := range done {
+			if v := m.Value(&done[i]); series.IsKnown(v) {
+				of = append(of, v)
+			}
+		}
+		if len(of) == 0 {
+			continue
+		}
+		spread := newSpread(of)
+		out.spreads[m.Field] = spread
+		if m.Server {
+			out.Servers = append(out.Servers, Observed{m.Name, string(m.Base), spread.Median})
+		}
 	}
-	if e := spread(errors); e != nil {
-		out.Errors = &e.Median
+	for stat := range out.Latency {
+		out.Latency[stat] = out.spreads[report.LatencyField(out.LatencyOperation, stat)].Median
 	}
-	out.Servers = seen(done)
 	return out
 }
 
-func seen(rows []report.Row) []Seen {
-	var all []Seen
-	for _, m := range report.Measures(rows) {
-		if !m.Server {
-			continue
-		}
-		var values []float64
-		for i := range rows {
-			if v, ok := m.Value(&rows[i]); ok {
-				values = append(values, v)
-			}
-		}
-		middle := spread(values).Median
-		base, unit := m.Base(middle)
-		all = append(all, Seen{Name: m.Name, Unit: unit, Value: base, column: m.Name + " " + m.Unit, shown: middle})
-	}
-	return all
-}
-
-func spread(values []float64) *Spread {
+// newSpread is of at least one value.
+func newSpread(values []float64) Spread {
+	slices.Sort(values)
 	n := len(values)
-	if n == 0 {
-		return nil
-	}
-	values = slices.Sorted(slices.Values(values))
-	middle := values[n/2]
-	if n%2 == 0 {
-		middle = (values[n/2-1] + values[n/2]) / 2
-	}
-	return &Spread{N: n, Median: middle, Min: values[0], Max: values[n-1]}
+	return Spread{N: n, Median: (values[(n-1)/2] + values[n/2]) / 2, Min: values[0], Max: values[n-1]}
 }
 
 // advise looks at each combination of the other sets by itself.
-func (s *Sweep) advise(settings []Setting) []Advice {
+func (s *Sweep) advise(all []Combination) []Advice {
 	scale := s.scale()
 	if scale.Name != ThreadsSet {
 		return nil
@@ -174,28 +185,28 @@ func (s *Sweep) advise(settings []Setting) []Advice {
 			others = append(others, set)
 		}
 	}
-	var all []Advice
+	var advices []Advice
 	for _, fixed := range combinations(others) {
-		var measured []Setting
-		for _, x := range settings {
-			if x.TPS != nil && Describe(others, x.Values) == Describe(others, fixed) {
+		var measured []Combination
+		for _, x := range all {
+			if _, ok := x.tps(); ok && Describe(others, x.Values) == Describe(others, fixed) {
 				measured = append(measured, x)
 			}
 		}
 		if len(measured) < 2 {
 			continue
 		}
-		slices.SortFunc(measured, func(a, b Setting) int { return int(threadsOf(&a) - threadsOf(&b)) })
+		slices.SortFunc(measured, func(a, b Combination) int { return int(threadsOf(&a) - threadsOf(&b)) })
 		a := advice(measured)
 		if len(others) > 0 {
 			a.Others = fixed
 		}
-		all = append(all, a)
+		advices = append(advices, a)
 	}
-	return all
+	return advices
 }
 
-func threadsOf(x *Setting) float64 {
+func threadsOf(x *Combination) float64 {
 	n, _ := strconv.ParseFloat(x.Values[ThreadsSet], 64) // ParseSet has checked it
 	return n
 }
@@ -203,18 +214,18 @@ func threadsOf(x *Setting) float64 {
 // kneeShare is how much of the best throughput the knee reaches.
 const kneeShare = 0.95
 
-// advice says which number of threads is best, where the knee is and what the
-// law says. measured are in the order of threads.
-func advice(measured []Setting) Advice {
+// advice looks for the best number of threads and the knee, and fits the law.
+// measured are in the order of threads.
+func advice(measured []Combination) Advice {
 	points := make([]Point, len(measured))
 	for i := range measured {
-		points[i] = Point{threadsOf(&measured[i]), measured[i].TPS.Median}
+		tps, _ := measured[i].tps()
+		points[i] = Point{threadsOf(&measured[i]), tps.Median}
 	}
 	a := Advice{Best: most(points)}
-	say := func(format string, args ...any) { a.Lines = append(a.Lines, fmt.Sprintf(format, args...)) }
 	best := &measured[slices.Index(points, a.Best)]
-	say("best: %g threads, %.2f tps%s", a.Best.Threads, a.Best.Throughput, percentileText(best))
-	a.noise(measured, best, say)
+	a.add("best: %s, %.2f tps%s", threadsText(a.Best.Threads), a.Best.Throughput, best.headline())
+	a.addNoise(measured, best)
 	for i, p := range points {
 		if p.Throughput < kneeShare*a.Best.Throughput {
 			continue
@@ -223,80 +234,227 @@ func advice(measured []Setting) Advice {
 		switch {
 		case p == a.Best && a.Best == points[len(points)-1]:
 			a.Knee = nil
-			say("no knee: throughput still grows at the largest number of threads measured")
+			a.add("no knee: throughput still grows at the largest number of threads measured")
 		case p == a.Best:
-			say("knee: %g threads: every smaller number measured has less than %.0f %% of the best throughput, and larger ones bring no more", p.Threads, kneeShare*100)
+			a.add("knee: %s: every smaller number measured has less than %.0f %% of the best throughput, and larger ones bring no more", threadsText(p.Threads), kneeShare*100)
 		default:
-			say("knee: %g threads: %.1f %% of the best throughput with %.0f %% of its threads%s", p.Threads,
-				p.Throughput/a.Best.Throughput*100, p.Threads/a.Best.Threads*100, percentileText(&measured[i]))
+			a.add("knee: %s: %.1f %% of the best throughput with %.0f %% of its threads%s", threadsText(p.Threads),
+				p.Throughput/a.Best.Throughput*100, p.Threads/a.Best.Threads*100, measured[i].headline())
 		}
 		break
 	}
-	a.law(points, say)
+	a.addLaw(points)
 	return a
 }
 
-// noise says which other numbers of threads can't be told from the best.
-func (a *Advice) noise(measured []Setting, best *Setting, say func(string, ...any)) {
-	if best.TPS.N < 2 {
-		say("one run each: small differences between neighbours may be noise (--repeat)")
+func (a *Advice) add(format string, args ...any) {
+	a.Lines = append(a.Lines, fmt.Sprintf(format, args...))
+}
+
+func threadsText(n float64) string { return table.Plural(int(n), "thread") }
+
+// addNoise names the other numbers of threads that can't be distinguished from the
+// best.
+func (a *Advice) addNoise(measured []Combination, best *Combination) {
+	top, _ := best.tps()
+	if top.N < 2 {
+		a.add("one run each: small differences between neighbours may be noise (--repeat)")
 		return
 	}
 	var same []string
 	for i := range measured {
 		x := &measured[i]
-		if x != best && x.TPS.N > 1 && x.TPS.Max >= best.TPS.Min {
+		if tps, _ := x.tps(); x != best && tps.N > 1 && tps.Max >= top.Min {
 			same = append(same, x.Values[ThreadsSet])
 		}
 	}
 	if len(same) > 0 {
-		say("its runs overlap with those at %s threads", strings.Join(same, ", "))
+		noun := "threads"
+		if len(same) == 1 && same[0] == "1" {
+			noun = "thread"
+		}
+		a.add("its runs overlap with those at %s %s", table.Join(same), noun)
 	}
 }
 
-// law fits the Universal Scalability Law and says how far to believe it.
-func (a *Advice) law(points []Point, say func(string, ...any)) {
+// addLaw fits the Universal Scalability Law, with how far to believe it.
+func (a *Advice) addLaw(points []Point) {
 	u, err := Fit(points)
 	if err != nil {
-		say("no fit of the Universal Scalability Law: %v", err)
+		a.add("no fit of the Universal Scalability Law: %v", err)
 		return
 	}
 	a.USL = &u
-	say("Universal Scalability Law: σ=%.4g (contention), κ=%.3g (crosstalk), γ=%.2f tps for one thread, R²=%.4f", u.Sigma, u.Kappa, u.Gamma, u.R2)
+	a.add("Universal Scalability Law: σ=%.4g (contention), κ=%.3g (crosstalk), γ=%.2f tps for one thread, R²=%.4f", u.Sigma, u.Kappa, u.Gamma, u.R2)
 	if u.R2 < 0.9 {
-		say("the law does not fit these points: don't read its parameters")
+		a.add("the law does not fit these points: don't read its parameters")
 		return
 	}
 	largest := points[len(points)-1].Threads
 	switch peak, ok := u.Peak(); {
 	case u.Sigma >= 1 || ok && peak < 1.5:
-		say("by it one thread is best: each further one costs more than it brings")
+		a.add("by it one thread is best: each further one costs more than it brings")
 	case !ok && u.Sigma > 0:
-		say("it has no peak: throughput grows towards %.0f tps", u.Gamma/u.Sigma)
+		a.add("it has no peak: throughput grows towards %.0f tps", u.Gamma/u.Sigma)
 	case !ok:
-		say("it has no peak: throughput grows with the threads as far as was measured")
+		a.add("it has no peak: throughput grows with the threads as far as was measured")
 	case peak > 2*largest:
-		say("its peak at %.0f threads lies far beyond what was measured: don't rely on it", peak)
+		a.add("its peak at %.0f threads lies far beyond what was measured: don't rely on it", peak)
 	case peak > largest:
-		say("it predicts a peak of %.0f tps at %.0f threads, beyond what was measured", u.At(peak), peak)
+		a.add("it predicts a peak of %.0f tps at %.0f threads, beyond what was measured", u.At(peak), peak)
 	default:
-		say("it predicts a peak of %.0f tps at %.0f threads", u.At(peak), peak)
+		a.add("it predicts a peak of %.0f tps at %.0f threads", u.At(peak), peak)
 	}
 	switch contention, crosstalk := u.Sigma*(largest-1), u.Kappa*largest*(largest-1); {
 	case math.Max(contention, crosstalk) < 0.1:
-		say("up to %g threads neither contention nor crosstalk limits it", largest)
+		a.add("up to %g threads neither contention nor crosstalk limits it", largest)
 	case contention >= crosstalk:
-		say("at %g threads contention (queueing for what is serial) costs most", largest)
+		a.add("at %g threads contention (queueing for what is serial) costs most", largest)
 	default:
-		say("at %g threads crosstalk (threads waiting for each other's data) costs most", largest)
+		a.add("at %g threads crosstalk (threads waiting for each other's data) costs most", largest)
 	}
 }
 
-func percentileText(x *Setting) string {
-	row := report.Row{Latency: x.Latency}
-	stat, v, ok := row.Percentile()
-	if !ok {
-		return ""
+// headline returns the median of the headline latency, with a comma before it;
+// empty if it is unknown.
+func (c *Combination) headline() string {
+	operation := c.LatencyOperation
+	if operation == "" {
+		operation = tool.Transaction
 	}
-	return fmt.Sprintf(", %s %.2f ms", stat, v*1000)
+	var all []tool.Latency
+	for stat, v := range c.Latency {
+		all = append(all, tool.Latency{Operation: operation, Stat: stat, Seconds: v})
+	}
+	row := report.Row{}
+	row.SetLatencies(&tool.Report{Latencies: all})
+	if text := row.Headline(); text != "" {
+		return ", " + text
+	}
+	return ""
+}
+
+// document has the table, the advice and the failed steps.
+func (r *Result) document() *table.Document {
+	doc := &table.Document{}
+	doc.Table(r.table())
+	var shared []string
+	if len(r.Advice) > 1 {
+		shared = slices.DeleteFunc(slices.Clone(r.Advice[0].Lines), func(line string) bool {
+			return slices.ContainsFunc(r.Advice[1:], func(a Advice) bool { return !slices.Contains(a.Lines, line) })
+		})
+	}
+	for _, a := range r.Advice {
+		if len(a.Others) > 0 {
+			doc.Heading(3, r.describe(a.Others))
+		}
+		doc.List(slices.DeleteFunc(slices.Clone(a.Lines), func(line string) bool { return slices.Contains(shared, line) })...)
+	}
+	doc.Section(3, "all of them", func() { doc.List(shared...) })
+	var failed []string
+	for _, s := range r.Failed {
+		failed = append(failed, fmt.Sprintf("failed: step %d, %s: %s", s.Number, Describe(r.sets, s.Values), table.Clip(s.Reason, 200)))
+	}
+	doc.List(failed...)
+	return doc
+}
+
+// describe returns the values of some of the sets.
+func (r *Result) describe(values map[string]string) string {
+	var words []string
+	for _, s := range r.sets {
+		if v, ok := values[s.Name]; ok {
+			words = append(words, s.Name+"="+v)
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// Text writes the result for a terminal.
+func (r *Result) Text(w io.Writer) error { return r.document().Text(w) }
+
+// Markdown writes the result as one would paste it.
+func (r *Result) Markdown(w io.Writer) error { return r.document().Markdown(w) }
+
+// table has a row for each combination.
+func (r *Result) table() *table.Table {
+	t := r.combinationTable("runs")
+	for _, m := range r.measures {
+		t.Columns = append(t.Columns, m.Column())
+	}
+	for i := range r.Combinations {
+		c := &r.Combinations[i]
+		runs := table.Whole(len(c.Runs))
+		switch {
+		case len(c.Runs) > 0:
+		case c.State == Done:
+			runs = runs.As("removed")
+		default:
+			runs = runs.As(string(c.State))
+		}
+		row := append(t.Rows[i], runs)
+		for _, m := range r.measures {
+			s, ok := c.spreads[m.Field]
+			switch {
+			case !ok:
+				row = append(row, table.Cell{})
+			case s.N > 1 && isThroughput(m):
+				row = append(row, table.Number(s.Median, m.Unit).As(fmt.Sprintf("%s [%s … %s]", m.Unit.Format(s.Median), m.Unit.Format(s.Min), m.Unit.Format(s.Max))))
+			default:
+				row = append(row, table.Number(s.Median, m.Unit))
+			}
+		}
+		t.Rows[i] = row
+	}
+	return t
+}
+
+// CSV writes a line for each combination, in base units.
+func (r *Result) CSV(w io.Writer) error {
+	t := r.combinationTable("state", "runs")
+	for _, m := range r.measures {
+		t.Columns = append(t.Columns, m.Column())
+		if isThroughput(m) {
+			t.Columns = append(t.Columns, table.Named(m.Field+"_min", m.Field+"_max")...)
+		}
+	}
+	for i := range r.Combinations {
+		c := &r.Combinations[i]
+		row := append(t.Rows[i], table.Text(string(c.State)), table.Whole(len(c.Runs)))
+		for _, m := range r.measures {
+			s, ok := c.spreads[m.Field]
+			if !ok {
+				s = Spread{Median: series.Unknown(), Min: series.Unknown(), Max: series.Unknown()}
+			}
+			row = append(row, table.Number(s.Median, m.Unit))
+			if isThroughput(m) {
+				row = append(row, table.Number(s.Min, m.Unit), table.Number(s.Max, m.Unit))
+			}
+		}
+		t.Rows[i] = row
+	}
+	return t.CSV(w)
+}
+
+// combinationTable has a row for each combination with its values, and the first
+// columns.
+func (r *Result) combinationTable(more ...string) *table.Table {
+	var names []string
+	for _, s := range r.sets {
+		names = append(names, s.Name)
+	}
+	t := table.New(table.Named(append(names, more...)...)...)
+	for i := range r.Combinations {
+		row := make([]table.Cell, len(names))
+		for j, name := range names {
+			row[j] = table.Text(r.Combinations[i].Values[name])
+		}
+		t.Add(row...)
+	}
+	return t
+}
+
+// isThroughput reports whether tables show the spread of a measure.
+func isThroughput(m report.Measure) bool {
+	return slices.ContainsFunc([]*measure.Measure{tool.Throughput, tool.QueryRate, tool.TpmC}, func(t *measure.Measure) bool { return t.Field() == m.Field })
 }

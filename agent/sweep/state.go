@@ -4,10 +4,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"sort"
+	"slices"
 	"time"
 
 	"github.com/benchwatch/benchwatch/agent/rundir"
@@ -33,22 +34,21 @@ type Step struct {
 	Repeat int               `json:"repeat"`
 	Warmup bool              `json:"warmup,omitempty"`
 	State  State             `json:"state"`
-	// RunID is the run's of the last attempt; an attempt that was cut off is
-	// made again under another id.
+	// RunID is the run of the last attempt. An attempt that was cut off is repeated
+	// with another id.
 	RunID   string `json:"run_id,omitempty"`
 	Attempt int    `json:"attempt,omitempty"`
-	// Began is when its hooks and its run were started, Seconds what all of it
-	// took.
+	// Began is when the first hook was started, Seconds how long hooks and run took.
 	Began   time.Time `json:"began,omitzero"`
 	Seconds float64   `json:"seconds,omitempty"`
-	// Reason says why it failed or was skipped.
+	// Reason is why it failed or was skipped.
 	Reason string `json:"reason,omitempty"`
 }
 
 // Over reports whether nothing is left to do for the step.
 func (s *Step) Over() bool { return s.State == Done || s.State == Failed || s.State == Skipped }
 
-// Sweep is sweep.json: what was asked for and how far it came. Secrets in its
+// Sweep is sweep.json: what to do, and how much of it is done. Secrets in its
 // command are blanked.
 type Sweep struct {
 	ID        string    `json:"id"`
@@ -56,8 +56,8 @@ type Sweep struct {
 	Sets      []Set     `json:"sets"`
 	Repeat    int       `json:"repeat"`
 	Order     Order     `json:"order"`
-	// Command has placeholders. Redacted: secrets in the command or a hook were
-	// blanked, so it must be given again to go on.
+	// Command has placeholders. If secrets in it or in a hook were blanked (Redacted),
+	// it must be given again to resume the sweep.
 	Command  []string `json:"command"`
 	Before   string   `json:"before,omitempty"`
 	After    string   `json:"after,omitempty"`
@@ -76,53 +76,92 @@ type Sweep struct {
 	dir string
 }
 
+// The files in a sweep's folder.
 const (
-	file = "sweep.json"
-	lock = ".lock"
+	stateFile = "sweep.json"
+	lockFile  = ".lock"
+	LogFile   = "sweep.log" // what the runs and hooks printed
 )
 
-// ErrBusy is returned for a sweep that another process runs.
-var ErrBusy = errors.New("another process runs this sweep")
+// Errors that callers can test for.
+var (
+	// ErrBusy is returned for a sweep that another process runs.
+	ErrBusy = errors.New("another process runs this sweep")
+	// ErrNone is returned if there is no sweep at all.
+	ErrNone = errors.New("no sweep")
+)
 
-// Root is the folder of all sweeps in a data directory.
+// Root returns the folder of all sweeps in a data directory.
 func Root(dataDir string) string { return filepath.Join(dataDir, "sweeps") }
 
-// Create writes a new sweep. Its id must not be taken.
+// Create writes a new sweep. Its folder appears with the state in it or not at
+// all. The error is [fs.ErrExist] if the id is taken.
 func Create(dataDir string, s *Sweep) error {
-	s.dir = filepath.Join(Root(dataDir), s.ID)
 	if err := os.MkdirAll(Root(dataDir), 0o755); err != nil {
 		return fmt.Errorf("create sweep: %w", err)
 	}
-	if err := os.Mkdir(s.dir, 0o755); err != nil {
+	prepared, err := os.MkdirTemp(Root(dataDir), ".new-*")
+	if err != nil {
 		return fmt.Errorf("create sweep: %w", err)
 	}
+	defer os.RemoveAll(prepared) // is gone after the rename
+	s.dir = prepared
 	if err := s.Save(); err != nil {
-		os.RemoveAll(s.dir)
 		return err
+	}
+	s.dir = filepath.Join(Root(dataDir), s.ID)
+	if err := os.Chmod(prepared, 0o755); err != nil {
+		return fmt.Errorf("create sweep: %w", err)
+	}
+	if err := os.Rename(prepared, s.dir); err != nil { // fails if there is a sweep in it
+		return fmt.Errorf("create sweep: %w", err)
 	}
 	return nil
 }
 
-// Load reads a sweep.
+// Load reads a sweep. The error is [fs.ErrNotExist] if there is none of that id.
 func Load(dataDir, id string) (*Sweep, error) {
 	if err := rundir.CheckID(id); err != nil {
 		return nil, fmt.Errorf("sweep %q: %w", id, err)
 	}
 	s := &Sweep{dir: filepath.Join(Root(dataDir), id)}
-	data, err := os.ReadFile(filepath.Join(s.dir, file))
+	data, err := os.ReadFile(s.Path(stateFile))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("no sweep %s in %s", id, dataDir)
+		return nil, fmt.Errorf("no sweep %s in %s%w", id, dataDir, silent{fs.ErrNotExist})
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read sweep: %w", err)
 	}
 	if err := json.Unmarshal(data, s); err != nil {
-		return nil, fmt.Errorf("read sweep %s: damaged %s: %w", id, file, err)
+		return nil, fmt.Errorf("read sweep %s: damaged %s: %w", id, stateFile, err)
 	}
 	if s.ID != id || len(s.Sets) == 0 || len(s.Steps) == 0 {
-		return nil, fmt.Errorf("read sweep %s: damaged %s", id, file)
+		return nil, fmt.Errorf("read sweep %s: damaged %s", id, stateFile)
 	}
 	return s, nil
+}
+
+// silent is an error to test for whose text is already in the message.
+type silent struct{ error }
+
+func (silent) Error() string   { return "" }
+func (s silent) Unwrap() error { return s.error }
+
+// Last reads the newest sweep that can be read; skipped are the errors of newer
+// ones. The error is ErrNone if there is none.
+func Last(dataDir string) (s *Sweep, skipped []error, err error) {
+	ids, err := List(dataDir)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, id := range slices.Backward(ids) {
+		s, err := Load(dataDir, id)
+		if err == nil {
+			return s, skipped, nil
+		}
+		skipped = append(skipped, err)
+	}
+	return nil, skipped, fmt.Errorf("%w in %s that can be read", ErrNone, dataDir)
 }
 
 // List returns the ids of all sweeps, oldest first.
@@ -140,13 +179,14 @@ func List(dataDir string) ([]string, error) {
 			ids = append(ids, e.Name())
 		}
 	}
-	sort.Strings(ids)
+	slices.Sort(ids)
 	return ids, nil
 }
 
-// Claim makes this process the one that runs the sweep, until release.
+// Claim makes this process the one that runs the sweep, until release. The error is
+// ErrBusy if another one does.
 func (s *Sweep) Claim() (release func(), err error) {
-	f, err := rundir.Lock(filepath.Join(s.dir, lock))
+	f, err := rundir.Lock(s.Path(lockFile))
 	if errors.Is(err, rundir.ErrLocked) {
 		return nil, fmt.Errorf("sweep %s: %w", s.ID, ErrBusy)
 	}
@@ -156,7 +196,7 @@ func (s *Sweep) Claim() (release func(), err error) {
 	return func() { f.Close() }, nil
 }
 
-// Reload reads the sweep again, as another process may have left it.
+// Reload reads the sweep again: another process may have continued it.
 func (s *Sweep) Reload(dataDir string) error {
 	now, err := Load(dataDir, s.ID)
 	if err != nil {
@@ -166,31 +206,17 @@ func (s *Sweep) Reload(dataDir string) error {
 	return nil
 }
 
-// Path is the path of a file in the sweep's folder.
+// Path returns the path of a file in the sweep's folder.
 func (s *Sweep) Path(name string) string { return filepath.Join(s.dir, name) }
 
-// Save writes sweep.json whole: a crash leaves the old or the new one.
+// Save writes sweep.json: a crash leaves the old or the new one.
 func (s *Sweep) Save() error {
 	data, err := json.MarshalIndent(s, "", "  ")
-	if err != nil {
-		return fmt.Errorf("write sweep: %w", err)
-	}
-	tmp, err := os.CreateTemp(s.dir, ".sweep-*.json")
-	if err != nil {
-		return fmt.Errorf("write sweep: %w", err)
-	}
-	defer os.Remove(tmp.Name()) // fails after the rename, which is right
-	if _, err = tmp.Write(append(data, '\n')); err == nil {
-		err = tmp.Chmod(0o644)
-	}
 	if err == nil {
-		err = tmp.Sync()
-	}
-	if closeErr := tmp.Close(); err == nil {
-		err = closeErr
-	}
-	if err == nil {
-		err = os.Rename(tmp.Name(), filepath.Join(s.dir, file))
+		err = rundir.Replace(s.Path(stateFile), 0o644, func(w io.Writer) error {
+			_, err := w.Write(append(data, '\n'))
+			return err
+		})
 	}
 	if err != nil {
 		return fmt.Errorf("write sweep: %w", err)
@@ -221,9 +247,9 @@ func (s *Sweep) NewAttempt(step *Step) {
 	step.State = Running
 }
 
-// Left estimates the time that the rest takes from what was done so far, or
-// from what a step is asked to take; 0 if neither is known.
-func (s *Sweep) Left(asked time.Duration) time.Duration {
+// Left estimates how long the remaining steps take, from the steps done so far or
+// from the requested duration of one; 0 if neither is known.
+func (s *Sweep) Left(requested time.Duration) time.Duration {
 	done, left, sum := 0, 0, 0.0
 	for i := range s.Steps {
 		step := &s.Steps[i]
@@ -241,8 +267,8 @@ func (s *Sweep) Left(asked time.Duration) time.Duration {
 		return 0
 	case done > 0:
 		return time.Duration((sum/float64(done)*float64(left) + pause) * float64(time.Second))
-	case asked > 0:
-		return asked*time.Duration(left) + time.Duration(pause*float64(time.Second))
+	case requested > 0:
+		return requested*time.Duration(left) + time.Duration(pause*float64(time.Second))
 	}
 	return 0
 }

@@ -5,12 +5,19 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/benchwatch/benchwatch/agent/engine"
 	"github.com/benchwatch/benchwatch/agent/report"
+	"github.com/benchwatch/benchwatch/agent/series"
+	"github.com/benchwatch/benchwatch/agent/table"
 )
 
 func set(t *testing.T, text string) Set {
@@ -50,11 +57,11 @@ func TestPlan(t *testing.T) {
 		}
 	}
 	if _, err := Plan([]Set{set(t, "threads=1,2,3,4,5")}, 1_000_000_000, Given, false); err == nil {
-		t.Error("five milliards of steps")
+		t.Error("five billion steps")
 	}
 }
 
-// TestRandomOrder guards that each round has every setting once.
+// TestRandomOrder guards that each round has every combination once.
 func TestRandomOrder(t *testing.T) {
 	sets := []Set{set(t, "threads=1,2,3,4,5,6,7,8,9,10,11,12")}
 	steps, err := Plan(sets, 3, Random, false)
@@ -75,8 +82,7 @@ func TestRandomOrder(t *testing.T) {
 }
 
 func TestConditions(t *testing.T) {
-	row := &report.Row{TPS: new(float64), Latency: map[string]float64{"p95": 0.101, "avg": 0.05}}
-	*row.TPS = 900
+	row := &report.Row{TPS: series.Some(900.0), Latency: map[string]float64{"p95": 0.101, "avg": 0.05}}
 	for text, want := range map[string]bool{
 		"p95>100ms": true, "p95 > 0.1s": true, "p95>101000us": false, "p95>=101ms": true, "avg<50ms": false, "avg<=5e-2s": true,
 		"tps<1000": true, "tps>=1000": false, "p99>1ms": false, "errors>0": false, "max>0ms": false,
@@ -97,8 +103,8 @@ func TestConditions(t *testing.T) {
 	}
 }
 
-// TestSkip guards that only settings with more threads and else the same are
-// left out, in whatever order they come.
+// TestSkip guards that only combinations with more threads and otherwise the same
+// values are skipped, in whatever order they come.
 func TestSkip(t *testing.T) {
 	s := &Sweep{Sets: []Set{set(t, "threads=16,4,8"), set(t, "mode=a,b")}}
 	s.Steps, _ = Plan(s.Sets, 2, Given, true)
@@ -115,7 +121,7 @@ func TestSkip(t *testing.T) {
 	}
 }
 
-// TestSweepOnDisk guards what a sweep is found to be after a restart.
+// TestSweepOnDisk guards the state of a sweep after a restart.
 func TestSweepOnDisk(t *testing.T) {
 	data := t.TempDir()
 	s := &Sweep{ID: "s", CreatedAt: time.Now().UTC(), Sets: []Set{set(t, "threads=1,2")}, Repeat: 1, Command: []string{"x", "{threads}"}}
@@ -188,12 +194,12 @@ func measured(t *testing.T, repeat int, tps map[int]float64) Result {
 		var n int
 		fmt.Sscan(step.Values["threads"], &n)
 		v := tps[n] + float64(step.Repeat)
-		rows[step.RunID] = report.Row{TPS: &v, Latency: map[string]float64{"p95": float64(n) / 1000}}
+		rows[step.RunID] = report.Row{TPS: series.Some(v), Latency: map[string]float64{"p95": float64(n) / 1000}}
 	}
 	return s.Results(rows)
 }
 
-// TestAdvice guards what is said of the number of threads.
+// TestAdvice guards the sentences about the number of threads.
 func TestAdvice(t *testing.T) {
 	for name, c := range map[string]struct {
 		tps    map[int]float64
@@ -203,10 +209,10 @@ func TestAdvice(t *testing.T) {
 		"past its peak": {map[int]float64{1: 100, 2: 195, 4: 370, 8: 660, 16: 1000, 32: 1040, 64: 700}, 3,
 			[]string{"best: 32 threads, 1042.00 tps, p95 32.00 ms", "knee: 16 threads: 96.2 % of the best throughput with 50 % of its threads, p95 16.00 ms", "it predicts a peak of"}},
 		"growing":  {map[int]float64{1: 100, 2: 200, 4: 400, 8: 800}, 1, []string{"no knee", "one run each", "neither contention nor crosstalk"}},
-		"falling":  {map[int]float64{1: 12788, 2: 11424, 4: 11087, 8: 9000, 16: 8000, 32: 6900, 64: 5607, 128: 4429}, 1, []string{"best: 1 threads", "by it one thread is best"}},
+		"falling":  {map[int]float64{1: 12788, 2: 11424, 4: 11087, 8: 9000, 16: 8000, 32: 6900, 64: 5607, 128: 4429}, 1, []string{"best: 1 thread,", "by it one thread is best"}},
 		"too few":  {map[int]float64{1: 100, 8: 300, 64: 200}, 1, []string{"no fit of the Universal Scalability Law: 3 different numbers of threads"}},
 		"nonsense": {map[int]float64{1: 100, 2: 900, 4: 50, 8: 700, 16: 20}, 1, []string{"the law does not fit these points"}},
-		"overlap":  {map[int]float64{1: 100, 2: 101, 4: 50, 8: 20}, 3, []string{"its runs overlap with those at 1 threads", "knee: 1 threads"}},
+		"overlap":  {map[int]float64{1: 100, 2: 101, 4: 50, 8: 20}, 3, []string{"its runs overlap with those at 1 thread", "knee: 1 thread:"}},
 	} {
 		r := measured(t, c.repeat, c.tps)
 		if len(r.Advice) != 1 {
@@ -224,15 +230,15 @@ func TestAdvice(t *testing.T) {
 func TestResultFormats(t *testing.T) {
 	r := measured(t, 2, map[int]float64{1: 100, 2: 190})
 	var text, markdown, csv, data bytes.Buffer
-	for _, err := range []error{r.Text(&text), r.Markdown(&markdown), r.CSV(&csv), report.JSON(&data, r)} {
+	for _, err := range []error{r.Text(&text), r.Markdown(&markdown), r.CSV(&csv), table.JSON(&data, r)} {
 		if err != nil {
 			t.Error(err)
 		}
 	}
 	for want, in := range map[string]string{
-		"2        2     191.50 [191.00 … 192.00]": text.String(),
-		"| 2 | 2 | 191.50 \\[191.00 … 192.00\\]":  markdown.String(),
-		"\n2,done,2,191.5,191,192,,,0.002\n":      csv.String(),
+		"2           2  191.50 [191.00 … 192.00]    2.00": text.String(),
+		"| 2 | 2 | 191.50 \\[191.00 … 192.00\\]":          markdown.String(),
+		"\n2,done,2,191.5,191,192,0.002\n":                csv.String(),
 	} {
 		if !strings.Contains(in, want) {
 			t.Errorf("missing %q in\n%s", want, in)
@@ -243,8 +249,7 @@ func TestResultFormats(t *testing.T) {
 	}
 }
 
-// TestSharedAdvice guards that what holds for every combination is said once, and
-// what holds for some is not said of all.
+// TestSharedAdvice guards that advice for every combination is written once.
 func TestSharedAdvice(t *testing.T) {
 	r := Result{
 		sets: []Set{{Name: "via"}},
@@ -257,38 +262,86 @@ func TestSharedAdvice(t *testing.T) {
 	if err := errors.Join(r.Text(&text), r.Markdown(&markdown)); err != nil {
 		t.Fatal(err)
 	}
-	want := "\nvia=direct\nbest: 8 threads\nno knee\n\nvia=proxy\nbest: 4 threads\n\nall of them\none run each\n"
+	want := "via=direct\nbest: 8 threads\nno knee\n\nvia=proxy\nbest: 4 threads\n\nall of them\none run each\n"
 	if !strings.HasSuffix(text.String(), want) {
 		t.Errorf("have %q, want at its end %q", text.String(), want)
 	}
 	if n := strings.Count(markdown.String(), "one run each"); n != 1 {
-		t.Errorf("said %d times in\n%s", n, markdown.String())
+		t.Errorf("written %d times in\n%s", n, markdown.String())
 	}
 }
 
-// TestServersInResults guards that a sweep's table has what was seen of the servers,
-// and in data in base units.
+// TestServersInResults guards that a sweep's table has tpmC and what was observed of
+// the servers, and that data is in base units.
 func TestServersInResults(t *testing.T) {
-	share, drain := 0.25, 3.0
-	r := Result{
-		sets: []Set{{Name: "fc_limit"}},
-		Settings: []Setting{
-			{Values: map[string]string{"fc_limit": "16"}, State: Done, Servers: seen([]report.Row{
-				{Servers: []report.Server{{Target: "n1", FlowControlShare: &share}}},
-			})},
-			{Values: map[string]string{"fc_limit": "256"}, State: Done, Servers: seen([]report.Row{
-				{Servers: []report.Server{{Target: "n1", DrainSeconds: &drain}}},
-			})},
-		},
-	}
-	var text, csv bytes.Buffer
-	if err := errors.Join(r.Text(&text), r.CSV(&csv)); err != nil {
+	s := &Sweep{Sets: []Set{set(t, "fc_limit=16,256")}, Steps: []Step{
+		{Values: map[string]string{"fc_limit": "16"}, State: Done, RunID: "a"}, {Values: map[string]string{"fc_limit": "256"}, State: Done, RunID: "b"},
+	}}
+	r := s.Results(map[string]report.Row{
+		"a": {Servers: []report.Server{{Target: "n1", Values: []report.Value{{Measure: engine.FlowControl, Value: 0.25}}}}},
+		"b": {TpmC: series.Some(1200.0), Servers: []report.Server{{Target: "n1", DrainSeconds: series.Some(3.0)}}},
+	})
+	var text, csv, data bytes.Buffer
+	if err := errors.Join(r.Text(&text), r.CSV(&csv), table.JSON(&data, r)); err != nil {
 		t.Fatal(err)
 	}
-	if got := strings.Join(strings.Fields(text.String()), " "); !strings.Contains(got, "flow control % drain s 16 removed – – – 25.00 – 256 removed – – – – 3.00") {
+	if got := strings.Join(strings.Fields(text.String()), " "); got != "fc_limit runs tpmC flow control % drain s 16 1 – 25.00 – 256 1 1200.00 – 3.00" {
 		t.Error(got)
 	}
-	if got := csv.String(); !strings.Contains(got, ",flow_control_ratio,drain_seconds\n") || !strings.Contains(got, ",0.25,\n") || !strings.Contains(got, ",,3\n") {
+	if got, want := csv.String(), "fc_limit,state,runs,tpmc,tpmc_min,tpmc_max,flow_control_ratio,drain_seconds\n16,done,1,,,,0.25,\n256,done,1,1200,1200,1200,,3\n"; got != want {
 		t.Error(got)
+	}
+	for _, want := range []string{`"name": "flow control",`, `"unit": "ratio",`, `"value": 0.25`, `"tpmc": {`, `"settings": [`} {
+		if !strings.Contains(data.String(), want) {
+			t.Errorf("missing %s in %s", want, data.String())
+		}
+	}
+}
+
+// TestConditionOfOperations guards that --stop-when sees the latency of a tool that
+// prints none of transactions (issue 10, defect 7).
+func TestConditionOfOperations(t *testing.T) {
+	row := &report.Row{TPS: series.Some(900.0), TpmC: series.Some(100.0), LatencyOperation: "read", Latency: map[string]float64{"p95": 0.101}}
+	for text, want := range map[string]string{"p95>100ms": "p95>100ms: 101.00 ms (read)", "tpmc<=100": "tpmc<=100: 100.00", "tps<1000": "tps<1000: 900.00"} {
+		c, err := ParseCondition(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, met := c.Met(row); !met || got != want {
+			t.Errorf("%s: %v, %q", text, met, got)
+		}
+	}
+}
+
+// TestCreateIsWhole guards that a sweep whose creation was interrupted can't be
+// found, and that one that can't be read does not hide those before it (issue 10,
+// defect 9).
+func TestCreateIsWhole(t *testing.T) {
+	data := t.TempDir()
+	if _, _, err := Last(data); !errors.Is(err, ErrNone) {
+		t.Errorf("of nothing: %v", err)
+	}
+	s := &Sweep{ID: "a", Sets: []Set{set(t, "threads=1,2")}}
+	s.Steps, _ = Plan(s.Sets, 1, Given, false)
+	if err := Create(data, s); err != nil {
+		t.Fatal(err)
+	}
+	// The state can't be written, so no folder is left either.
+	broken := &Sweep{ID: "b", Sets: s.Sets, Steps: []Step{{Seconds: math.NaN()}}}
+	if err := Create(data, broken); err == nil {
+		t.Error("a sweep that is no JSON")
+	}
+	if entries, err := os.ReadDir(Root(data)); err != nil || len(entries) != 1 {
+		t.Errorf("%v, %v", entries, err)
+	}
+	if err := os.Mkdir(filepath.Join(Root(data), "c"), 0o755); err != nil { // as version 0.1 left it
+		t.Fatal(err)
+	}
+	last, skipped, err := Last(data)
+	if err != nil || last.ID != "a" || len(skipped) != 1 || !errors.Is(skipped[0], fs.ErrNotExist) {
+		t.Errorf("%+v, %v, %v", last, skipped, err)
+	}
+	if err := Create(data, s); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("one id twice: %v", err)
 	}
 }

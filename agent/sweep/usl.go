@@ -18,8 +18,8 @@ type Point struct {
 //
 //	X(N) = γN / (1 + σ(N−1) + κN(N−1))
 //
-// γ is what one thread would do, σ the share of the work that is serial
-// (contention), κ what keeping the threads coherent costs (crosstalk).
+// γ is the throughput of one thread, σ the share of the work that is serial
+// (contention), κ the cost of keeping the threads coherent (crosstalk).
 type USL struct {
 	Gamma float64 `json:"gamma"`
 	Sigma float64 `json:"sigma"`
@@ -32,8 +32,8 @@ type USL struct {
 // more than parameters.
 const fewestPoints = 4
 
-// Fit finds the law that fits best by least squares, with no negative
-// parameter. The error says why the points do not allow it.
+// Fit returns the law that fits best by least squares, with no negative parameter.
+// The error is the reason why the points do not allow it.
 func Fit(points []Point) (USL, error) {
 	counts := map[float64]bool{}
 	for _, p := range points {
@@ -66,11 +66,11 @@ func variance(points []Point) float64 {
 	return sum
 }
 
-// At is the throughput that the law predicts.
+// At returns the throughput that the law predicts.
 func (u *USL) At(threads float64) float64 { return u.Gamma * shape(threads, u.Sigma, u.Kappa) }
 
-// Peak is the number of threads with the highest throughput; false if the law
-// has none: throughput grows towards a limit.
+// Peak returns the number of threads with the highest throughput; false if the law
+// has no peak, and throughput grows towards a limit.
 func (u *USL) Peak() (float64, bool) {
 	if u.Kappa <= 0 || u.Sigma >= 1 {
 		return 0, false
@@ -153,7 +153,7 @@ func logarithmic(low, high float64) []float64 {
 	return values
 }
 
-// most is the point with the highest throughput.
+// most returns the point with the highest throughput.
 func most(points []Point) Point {
 	return slices.MaxFunc(points, func(a, b Point) int {
 		switch {
