@@ -142,14 +142,14 @@ func TestMongosWithoutRights(t *testing.T) {
 	for _, c := range []string{"serverStatus", "listShards", "balancerStatus", "find", "aggregate"} {
 		f.answer(c, fixture(t, composed, "8.0", "errors", "unauthorized.json"))
 	}
-	p.shards.asked = time.Time{} // ten seconds later
+	delete(p.slow, "shards round") // ten seconds later
 	s := mustProbe(t, p)
 	if s.Role != "router" || len(s.Missing) == 0 {
 		t.Errorf("got %+v", s)
 	}
-	for what, a := range p.shards.answers { // and half a minute later
+	for what, a := range p.slow { // and half a minute later
 		a.until = time.Now().Add(-time.Second)
-		p.shards.answers[what] = a
+		p.slow[what] = a
 	}
 	enginetest.Absent(t, mustProbe(t, p), shardCount)
 }

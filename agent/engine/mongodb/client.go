@@ -19,7 +19,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/engine"
 )
 
-// appName is how the agent's connections are called in the server's log and in
+// appName is the name of the agent's connections in the server's log and in
 // currentOp.
 const appName = "benchwatch"
 
@@ -33,8 +33,8 @@ const (
 	poolSize          = 2
 )
 
-// clientOptions are the driver's settings: straight to this server whatever
-// its role, few connections, no second attempts that would outlast the tick.
+// clientOptions returns the driver's options: a direct connection whatever the
+// server's role, few connections, no retries that would outlast the tick.
 func (p *prober) clientOptions() *options.ClientOptions {
 	o := options.Client().
 		SetHosts([]string{p.target.Address}).
@@ -67,7 +67,7 @@ func (p *prober) command(ctx context.Context, database string, cmd any) (documen
 	return document(raw), nil
 }
 
-// all runs a query or an aggregation that has few results.
+// all returns the results of a query or an aggregation that has few.
 func (p *prober) all(ctx context.Context, cursor *mongo.Cursor, err error) ([]document, error) {
 	p.statements++
 	if err != nil {
@@ -84,8 +84,8 @@ func (p *prober) all(ctx context.Context, cursor *mongo.Cursor, err error) ([]do
 	return docs, nil
 }
 
-// Codes of errors with which a server refuses a command, in contrast to one
-// that it can't answer now.
+// Codes of errors with which a server refuses a command; other errors mean that
+// it can't answer now.
 const (
 	codeUnauthorized         = 13
 	codeAuthenticationFailed = 18
@@ -120,15 +120,15 @@ func refusedLogin(err error) bool {
 	return errors.As(err, &ce) && errors.Unwrap(ce.Wrapped) != nil
 }
 
-// lacksRight reports whether the server refused a command for want of a right.
+// lacksRight reports whether the server refused a command because a right is
+// missing.
 func lacksRight(err error) bool {
 	code, refused := refusal(err)
 	return refused && (code == codeUnauthorized || code == codeAtlasError)
 }
 
-// heartbeats remembers what the driver's monitor found out last, which is the
-// reason why no server can be selected. The driver calls it from its own
-// goroutines.
+// heartbeats has the last result of the driver's monitor, which is the reason why
+// no server can be selected. The driver calls it from its own goroutines.
 type heartbeats struct {
 	mu      sync.Mutex
 	failure error // nil after a success
@@ -136,26 +136,26 @@ type heartbeats struct {
 	cancel  context.CancelCauseFunc
 }
 
-// errStrangeHello is what an answer to hello amounts to that the driver does
-// not understand; it keeps the details to itself.
+// errStrangeHello replaces an answer to hello that the driver does not
+// understand: the driver does not report its error.
 var errStrangeHello = errors.New("the answer to hello is not one of a MongoDB server")
 
 func (h *heartbeats) monitor() *event.ServerMonitor {
 	return &event.ServerMonitor{
 		ServerHeartbeatSucceeded: func(e *event.ServerHeartbeatSucceededEvent) {
 			if e.Reply.Kind == "Unknown" {
-				h.see(errStrangeHello)
+				h.record(errStrangeHello)
 				return
 			}
-			h.see(nil)
+			h.record(nil)
 		},
-		ServerHeartbeatFailed: func(e *event.ServerHeartbeatFailedEvent) { h.see(e.Failure) },
+		ServerHeartbeatFailed: func(e *event.ServerHeartbeatFailedEvent) { h.record(e.Failure) },
 	}
 }
 
-// see takes the outcome of a heartbeat. One that the driver itself cancelled,
-// as it does when another connection fails, says nothing about the server.
-func (h *heartbeats) see(failure error) {
+// record takes the outcome of a heartbeat. One that the driver cancelled, as it
+// does when another connection fails, has no meaning.
+func (h *heartbeats) record(failure error) {
 	if errors.Is(failure, context.Canceled) {
 		return
 	}
@@ -168,9 +168,8 @@ func (h *heartbeats) see(failure error) {
 	}
 }
 
-// watch returns a context that ends when a heartbeat fails, so that a server
-// that refuses connections is known to be down at once and not only when the
-// tick is over.
+// watch returns a context that ends when a heartbeat fails, so that a server that
+// refuses connections is down at once and not only at the end of the tick.
 func (h *heartbeats) watch(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	h.mu.Lock()

@@ -8,8 +8,8 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// document is a server's answer, or a part of one. Its methods answer false
-// for what is missing, of another type or malformed.
+// document is a server's answer, or a part of one. Its methods return false for a
+// value that is missing, malformed or of another type.
 type document bson.Raw
 
 func (d document) value(path []string) (bson.RawValue, bool) {

@@ -1,9 +1,9 @@
 // Package mongodb samples MongoDB: members of replica sets and of shards,
 // arbiters, standalone servers and mongos, from 4.4 to 8.
 //
-// Every field of a server's answer is taken to be optional and of any numeric
-// type: sections come and go with versions, roles and storage engines, and
-// what is missing stays missing.
+// Every field of a server's answer is optional and of any numeric type: sections
+// come and go with versions, roles and storage engines. What a server does not
+// report is absent.
 package mongodb
 
 import (
@@ -21,7 +21,7 @@ import (
 // Engine is MongoDB.
 var Engine = &engine.Engine{Name: "mongodb", Open: open}
 
-// The engine's own settings.
+// The options of a target.
 const (
 	// optionAuthSource is the database that holds the user; admin if not set.
 	optionAuthSource = "auth_source"

@@ -10,31 +10,27 @@ import (
 	"github.com/benchwatch/benchwatch/agent/engine"
 )
 
-// readOplogSection takes the oplog's ends from serverStatus, which has them
-// only when asked (since 3.0) and needs no right beyond its own.
-func (p *prober) readOplogSection(d document, now time.Time) {
-	first, ok1 := optimeAt("", d, "oplog", "earliestOptime")
-	last, ok2 := optimeAt("", d, "oplog", "latestOptime")
-	if ok1 && ok2 && last.seconds >= first.seconds {
-		p.window = slowValue{asked: now, known: now, v: float64(last.seconds - first.seconds)}
-	}
-}
-
-// probeOplog sets the oplog window. If serverStatus did not tell it, the first
-// entry of the oplog is read, every ten seconds; the last is the position.
-func (p *prober) probeOplog(ctx context.Context, s *engine.Status, now time.Time) {
-	position, ok := s.Position.(optime)
+// probeOplog keeps the oplog window, the time between the oplog's ends. The ends
+// are in serverStatus if that was asked for them (since 3.0, no further right
+// needed). Otherwise the first entry of the oplog is read; the last one is the
+// position.
+func (p *prober) probeOplog(ctx context.Context, s *engine.Status, status document, now time.Time) {
+	last, ok := s.Position.(optime)
 	if !ok {
 		return
 	}
-	if now.Sub(p.window.asked) >= slowInterval {
-		p.window.asked = now
-		if first, ok := p.firstOplogEntry(ctx); ok && position.seconds >= first.seconds {
-			p.window.known, p.window.v = now, float64(position.seconds-first.seconds)
-		}
+	first, known := optimeAt("", status, "oplog", "earliestOptime")
+	if latest, ok := optimeAt("", status, "oplog", "latestOptime"); known && ok {
+		last = latest
+	} else if !p.slow.due("oplog", now, slowInterval) {
+		return
+	} else if first, known = p.firstOplogEntry(ctx); !known {
+		return
 	}
-	if p.window.current(now) {
-		s.Set(oplogWindow, p.window.v)
+	if last.seconds >= first.seconds {
+		var window engine.Status
+		window.Set(oplogWindow, float64(last.seconds-first.seconds))
+		p.slow.keep("oplog", now, slowInterval, &window)
 	}
 }
 

@@ -63,7 +63,7 @@ func (o optime) Reaches(goal engine.Position) bool {
 	return ok && g.set == o.set && !o.before(g)
 }
 
-// at returns the optime with the wall clock that the server tells beside it.
+// at returns the optime with the wall clock of the same answer.
 func (o optime) at(d document, path ...string) optime {
 	if t, ok := d.time(path...); ok {
 		o.wall = t.UnixMilli()

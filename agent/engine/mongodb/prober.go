@@ -18,9 +18,9 @@ const (
 	closeTimeout = time.Second
 )
 
-// prober samples one server. The driver's client it holds has a pool of at
-// most two connections and a monitor with one more; it lives on over errors,
-// as the driver reconnects by itself. Only heartbeats is shared with the
+// prober samples one server. Its client of the driver has a pool of at most two
+// connections and a monitor with one more. The client is kept after an error,
+// since the driver reconnects by itself. Only heartbeats is shared with the
 // driver's goroutines.
 type prober struct {
 	target     engine.Target
@@ -29,15 +29,14 @@ type prober struct {
 	heartbeats heartbeats
 
 	hello   greeting
-	helloAt time.Time // zero: ask anew
+	helloAt time.Time // zero: ask again
 	// loginState is the state of the member when the client was opened. The
 	// driver logs in neither to arbiters nor again on open connections.
 	loginState int
 
 	denied     map[string]denial // by command
 	statements uint64            // sent so far, heartbeats not counted
-	window     slowValue
-	shards     sharding
+	slow       slowAnswers
 }
 
 // denial is a command that the server refused.
@@ -46,16 +45,42 @@ type denial struct {
 	missing string // text for Status.Missing; empty if no right is missing
 }
 
-// slowValue is a value that is asked for every slowInterval.
-type slowValue struct {
-	asked time.Time // last attempt
-	known time.Time // last success
-	v     float64
+// slowAnswers are values that are read less often than at each tick, by what was
+// asked. Each is shown for three of its intervals at most.
+type slowAnswers map[string]slowAnswer
+
+type slowAnswer struct {
+	next   time.Time // when to ask again
+	until  time.Time // when values are too old
+	values []engine.Value
 }
 
-// current reports whether the value is fresh enough to be shown.
-func (v *slowValue) current(now time.Time) bool {
-	return !v.known.IsZero() && now.Sub(v.known) < 3*slowInterval
+// due reports whether it is time to ask, and if so, sets the next time.
+func (a slowAnswers) due(what string, now time.Time, interval time.Duration) bool {
+	answer := a[what]
+	if now.Before(answer.next) {
+		return false
+	}
+	answer.next = now.Add(interval)
+	a[what] = answer
+	return true
+}
+
+// keep stores an answer.
+func (a slowAnswers) keep(what string, now time.Time, interval time.Duration, s *engine.Status) {
+	a[what] = slowAnswer{next: now.Add(interval), until: now.Add(3 * interval), values: s.Values}
+}
+
+// add adds the values that are not too old to s.
+func (a slowAnswers) add(s *engine.Status, now time.Time) {
+	for what, answer := range a {
+		switch {
+		case !now.After(answer.until):
+			s.Values = append(s.Values, answer.values...)
+		case now.After(answer.next):
+			delete(a, what)
+		}
+	}
 }
 
 // Probe reads the server once: one round trip to a standalone server or a
@@ -67,7 +92,7 @@ func (p *prober) Probe(ctx context.Context) (*engine.Status, error) {
 			return nil, p.explain(err)
 		}
 		p.client = client
-		p.denied = map[string]denial{}
+		p.denied, p.slow = map[string]denial{}, slowAnswers{}
 		p.helloAt = time.Time{}
 	}
 	watched, release := p.heartbeats.watch(ctx)
@@ -86,7 +111,7 @@ func (p *prober) Probe(ctx context.Context) (*engine.Status, error) {
 func (p *prober) probe(ctx context.Context) (*engine.Status, error) {
 	now := time.Now()
 	slow := now.Sub(p.helloAt) >= slowInterval
-	// hello needs no right, so it stands in for a serverStatus that is refused.
+	// hello needs no right, so it replaces a serverStatus that is refused.
 	if _, blind := p.denied["serverStatus"]; slow || blind {
 		if err := p.greet(ctx, now); err != nil {
 			return nil, err
@@ -104,29 +129,29 @@ func (p *prober) probe(ctx context.Context) (*engine.Status, error) {
 		if repl, ok := d.sub("repl"); ok {
 			member = p.update(readGreeting(repl))
 		}
-		p.readOplogSection(d, now)
-	} else if d, err = p.ask(ctx, "buildInfo", bson.D{{Key: "buildInfo", Value: 1}}, ""); err != nil {
+	} else if info, err := p.ask(ctx, "buildInfo", bson.D{{Key: "buildInfo", Value: 1}}, ""); err != nil {
 		return nil, err
-	} else if d != nil { // tells the version to everybody
-		s.Version = d.text("version")
+	} else if info != nil { // needs no right
+		s.Version = info.text("version")
 	}
 	applyGreeting(s, &member)
 
 	switch {
 	case member.router:
-		p.probeShards(ctx, s, now)
+		p.probeShards(ctx, now)
 	case member.set != "":
-		d, err := p.ask(ctx, "replSetGetStatus", bson.D{{Key: "replSetGetStatus", Value: 1}}, rightReplicaSet)
+		set, err := p.ask(ctx, "replSetGetStatus", bson.D{{Key: "replSetGetStatus", Value: 1}}, rightReplicaSet)
 		if err != nil {
 			return nil, err
 		}
-		if d != nil {
-			readReplicaSet(s, d)
+		if set != nil {
+			readReplicaSet(s, set)
 		}
-		p.probeOplog(ctx, s, now)
+		p.probeOplog(ctx, s, d, now)
 	}
+	p.slow.add(s, now)
 	s.Set(engine.AgentStatementsTotal, float64(p.statements))
-	p.tellMissing(s, member.state)
+	p.reportMissing(s, member.state)
 	return s, nil
 }
 
@@ -139,7 +164,7 @@ const (
 	rightCollStats    = "collStats on all databases (role clusterMonitor): load per shard"
 )
 
-// greet asks who the server is.
+// greet asks what the server is.
 func (p *prober) greet(ctx context.Context, now time.Time) error {
 	d, err := p.command(ctx, "admin", bson.D{{Key: "hello", Value: 1}})
 	if code, _ := refusal(err); err != nil && code == codeCommandNotFound { // before 4.4.2
@@ -156,8 +181,8 @@ func (p *prober) greet(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// update completes what serverStatus says about the member by what only hello
-// says, and asks hello anew when the set was configured anew.
+// update completes the member of serverStatus by what only hello reports. hello
+// is asked again when the set was reconfigured.
 func (p *prober) update(repl greeting) greeting {
 	if repl.config != p.hello.config || repl.set != p.hello.set {
 		p.helloAt = time.Time{}
@@ -196,10 +221,9 @@ func (p *prober) deny(name, right string, err error) {
 	p.denied[name] = d
 }
 
-// tellMissing reports the rights that were found missing. A member that lets
-// nobody log in is no matter of rights; when it becomes one that does, the
-// client is opened anew.
-func (p *prober) tellMissing(s *engine.Status, state int) {
+// reportMissing adds the missing rights to s. An arbiter has no users; when it
+// becomes a member that has, the client is opened again to log in.
+func (p *prober) reportMissing(s *engine.Status, state int) {
 	canLogin := state != stateArbiter
 	if credential(&p.target) != nil && p.loginState == stateArbiter && canLogin && len(p.denied) > 0 {
 		p.reset()
@@ -211,7 +235,7 @@ func (p *prober) tellMissing(s *engine.Status, state int) {
 		case canLogin:
 			s.Missing = append(s.Missing, d.missing)
 		default:
-			s.Missing = append(s.Missing, "an arbiter holds no users, so nobody can log in to it: "+d.missing)
+			s.Missing = append(s.Missing, "an arbiter holds no users, so that no login is possible: "+d.missing)
 		}
 	}
 }

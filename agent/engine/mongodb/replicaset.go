@@ -36,11 +36,11 @@ func holdsData(state int) bool {
 	return state == statePrimary || state == stateSecondary || state == stateRecovering
 }
 
-// greeting is what hello says about a server.
+// greeting is a server's answer to hello.
 type greeting struct {
 	router bool
 	set    string // empty unless the server belongs to a replica set
-	state  int    // of stateX; stateUnknown if hello can't tell
+	state  int    // a state constant; stateUnknown if hello has none
 	delay  time.Duration
 	config float64 // version of the set's configuration
 	// lastWrite is the last operation applied.
@@ -84,7 +84,7 @@ func (g *greeting) role() string {
 	return ""
 }
 
-// applyGreeting sets role and position from what hello says.
+// applyGreeting sets role and position.
 func applyGreeting(s *engine.Status, g *greeting) {
 	s.Role = g.role()
 	if g.set == "" || g.router {
@@ -165,9 +165,9 @@ func readReplicaSet(s *engine.Status, d document) {
 	readMemberStates(s, d, members)
 }
 
-// ownOptime is the last operation that the asked member has applied. Its own
-// entry in the list says the same as `optimes`; arbiters have only the latter,
-// and there it is just what they heard from others.
+// ownOptime returns the last operation that the asked member has applied. Its
+// entry in the list is equal to `optimes`. Arbiters have only the latter, with
+// what other members reported.
 func ownOptime(set string, d document, members []setMember) (optime, bool) {
 	if o, ok := optimeAt(set, d, "optimes", "appliedOpTime"); ok {
 		return o.at(d, "optimes", "lastAppliedWallTime"), true
@@ -226,8 +226,8 @@ func readMemberStates(s *engine.Status, d document, members []setMember) {
 	}
 }
 
-// lagBehind is the time between the last operations of the primary and of m.
-// A heartbeat may have told of m's later than of the primary's; that is no lag.
+// lagBehind returns the time between the last operations of the primary and of
+// m. The heartbeat of m may be newer than that of the primary, which is no lag.
 func lagBehind(primary, m *setMember) (time.Duration, bool) {
 	if !primary.applied || !m.applied {
 		return 0, false
@@ -241,8 +241,8 @@ func lagBehind(primary, m *setMember) (time.Duration, bool) {
 	return time.Duration(max(0, int64(primary.optime.seconds)-int64(m.optime.seconds))) * time.Second, true
 }
 
-// setQueue sets the queue of replicated operations for a member that applies
-// them; elsewhere the buffer is empty by nature.
+// setQueue sets the queue of replicated operations of a member that applies
+// them; on others the buffer is always empty.
 func setQueue(s *engine.Status, state int) {
 	if state != stateSecondary && state != stateRecovering {
 		return

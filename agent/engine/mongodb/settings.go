@@ -11,8 +11,8 @@ import (
 	"github.com/benchwatch/benchwatch/agent/engine"
 )
 
-// parameters are the server parameters that matter. A server tells those that it
-// has.
+// parameters are the server parameters that matter to a benchmark. A server
+// answers with those that it has.
 var parameters = []string{
 	"storageEngineConcurrentReadTransactions", "storageEngineConcurrentWriteTransactions", "storageEngineConcurrencyAdjustmentAlgorithm",
 	"wiredTigerConcurrentReadTransactions", "wiredTigerConcurrentWriteTransactions",
@@ -21,7 +21,7 @@ var parameters = []string{
 	"ShardingTaskExecutorPoolMinSize", "ShardingTaskExecutorPoolMaxSize", "taskExecutorPoolSize",
 }
 
-// storageOptions are of the options that the server was started with; the others
+// storageOptions are those of the server's start options that are read; others
 // may name files with keys.
 var storageOptions = [][]string{
 	{"storage", "journal", "commitIntervalMs"},
@@ -50,12 +50,12 @@ func (p *prober) Settings(ctx context.Context) (engine.Settings, error) {
 	for _, name := range parameters {
 		ask = append(ask, bson.E{Key: name, Value: 1})
 	}
-	told, err := p.optional(ctx, ask)
+	values, err := p.optional(ctx, ask)
 	if err != nil {
 		return nil, err
 	}
 	for _, name := range parameters {
-		add(out, name, told, name)
+		add(out, name, values, name)
 	}
 	started, err := p.optional(ctx, bson.D{{Key: "getCmdLineOpts", Value: 1}})
 	if err != nil {
@@ -86,7 +86,7 @@ func (p *prober) optional(ctx context.Context, cmd bson.D) (document, error) {
 	return nil, p.explain(err)
 }
 
-// add takes over a number, a switch or a text, if there is one.
+// add copies a number, a switch or a text, if there is one.
 func add(out engine.Settings, name string, d document, path ...string) {
 	if on, ok := d.boolean(path...); ok && d.isSwitch(path) {
 		out[name] = strconv.FormatBool(on)

@@ -22,66 +22,33 @@ const (
 	maxCollections = 8
 )
 
-// sharding is what a mongos said about the shards, at a slower pace than the
-// ticks. Between two answers the older is shown, for three intervals at most.
-type sharding struct {
-	asked       time.Time // last round
-	chunksAsked time.Time
-	// answers by what was asked: shards, balancer, chunks, and a collection's
-	// name for its load.
-	answers map[string]shardAnswer
-}
-
-type shardAnswer struct {
-	until  time.Time // when it is too old to be shown
-	values []engine.Value
-}
-
-// keep stores the values of one answer.
-func (sh *sharding) keep(what string, now time.Time, pace time.Duration, s *engine.Status) {
-	if sh.answers == nil {
-		sh.answers = map[string]shardAnswer{}
-	}
-	sh.answers[what] = shardAnswer{until: now.Add(3 * pace), values: s.Values}
-}
-
-// probeShards sets the load of the shards as the router sees it. Its errors
-// leave the values absent: the router's own status does not depend on shards.
-func (p *prober) probeShards(ctx context.Context, s *engine.Status, now time.Time) {
-	sh := &p.shards
-	if now.Sub(sh.asked) >= slowInterval {
-		sh.asked = now
+// probeShards reads the load of the shards as the router sees it, less often than
+// at each tick. An error leaves the values absent: the router's own status does
+// not depend on the shards.
+func (p *prober) probeShards(ctx context.Context, now time.Time) {
+	if p.slow.due("shards round", now, slowInterval) {
 		ctx, cancel := part(ctx)
+		defer cancel()
 		p.askShards(ctx, now)
-		cancel()
-	}
-	for what, a := range sh.answers {
-		if now.After(a.until) {
-			delete(sh.answers, what)
-			continue
-		}
-		s.Values = append(s.Values, a.values...)
 	}
 }
 
 func (p *prober) askShards(ctx context.Context, now time.Time) {
-	sh := &p.shards
 	if d, err := p.command(ctx, "admin", bson.D{{Key: "listShards", Value: 1}}); p.allowed("listShards", rightShards, err) {
 		var s engine.Status
 		readShards(&s, d)
-		sh.keep("shards", now, slowInterval, &s)
+		p.slow.keep("shards", now, slowInterval, &s)
 	}
 	if d, err := p.command(ctx, "admin", bson.D{{Key: "balancerStatus", Value: 1}}); p.allowed("balancerStatus", rightShards, err) {
 		var s engine.Status
 		readBalancer(&s, d)
-		sh.keep("balancer", now, slowInterval, &s)
+		p.slow.keep("balancer", now, slowInterval, &s)
 	}
-	if now.Sub(sh.chunksAsked) >= chunkInterval {
-		sh.chunksAsked = now
+	if p.slow.due("chunks", now, chunkInterval) {
 		if docs, err := p.chunks(ctx); p.allowed("chunks", rightShards, err) {
 			var s engine.Status
 			readChunks(&s, docs)
-			sh.keep("chunks", now, chunkInterval, &s)
+			p.slow.keep("chunks", now, chunkInterval, &s)
 		}
 	}
 	collections, err := p.shardedCollections(ctx)
@@ -95,7 +62,7 @@ func (p *prober) askShards(ctx context.Context, now time.Time) {
 		}
 		var s engine.Status
 		readLoad(&s, name, docs)
-		sh.keep("load of "+name, now, slowInterval, &s)
+		p.slow.keep("load of "+name, now, slowInterval, &s)
 	}
 }
 
