@@ -20,7 +20,6 @@ help: ## list the targets
 .PHONY: build
 build: ## the static binary ./benchwatch, with the live page where Node.js is
 	@scripts/toolchain.sh go
-	@agent/web/build.sh
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o benchwatch ./agent
 
 .PHONY: test

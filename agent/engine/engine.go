@@ -210,3 +210,13 @@ type Frame struct {
 	Tick    time.Time
 	Samples []Sample
 }
+
+// Sample returns the sample of a target, nil if the frame has none.
+func (f *Frame) Sample(target string) *Sample {
+	for i := range f.Samples {
+		if f.Samples[i].Target.Name == target {
+			return &f.Samples[i]
+		}
+	}
+	return nil
+}

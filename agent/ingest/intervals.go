@@ -3,6 +3,7 @@ package ingest
 import (
 	"math"
 
+	"github.com/benchwatch/benchwatch/agent/measure"
 	"github.com/benchwatch/benchwatch/agent/series"
 	"github.com/benchwatch/benchwatch/agent/tool"
 )
@@ -33,6 +34,28 @@ const (
 	MessagesTotal   Kind = "messages_total"
 	LinesTotal      Kind = "lines_total"
 )
+
+// Measure returns the measure that the columns of a kind hold, nil for those that
+// are only counters and lengths. Rates are the throughput of each operation.
+func (k Kind) Measure() *measure.Measure {
+	switch k {
+	case Rate:
+		return tool.Throughput
+	case Latency:
+		return tool.HeadlineLatency
+	case Errors:
+		return tool.ErrorRate
+	case Reconnects:
+		return tool.ReconnectRate
+	case QueueLength:
+		return tool.QueueLength
+	case Concurrency:
+		return tool.Concurrency
+	case Threads:
+		return tool.Threads
+	}
+	return nil
+}
 
 // Column names one column of intervals.
 type Column struct {

@@ -46,6 +46,15 @@ type Snapshot struct {
 	Faults uint64
 }
 
+// Current returns what the run comes to: the tool's summary or, before there is
+// one, its last interval. It returns nil if neither is known.
+func (s *Snapshot) Current() *tool.Report {
+	if m := s.Summary; m != nil {
+		return &tool.Report{Kind: tool.Summary, ElapsedSeconds: m.ElapsedSeconds, Threads: m.Threads, Rates: m.Rates, Counts: m.Counts, Latencies: m.Latencies, TpmC: m.TpmC}
+	}
+	return s.Interval
+}
+
 // Active reports whether the tool is running.
 func (s *Snapshot) Active() bool { return s.Phase != Draining && s.Phase != Over }
 

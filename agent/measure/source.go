@@ -54,6 +54,11 @@ func (s Source) Over(metrics ...*Metric) Source {
 // Columns returns the names of the columns of the source's metric.
 func (s *Source) Columns(c Columns) []string { return columnsOf(s.Metric, c) }
 
+// Metrics returns all metrics from which the source is computed.
+func (s *Source) Metrics() []*Metric {
+	return slices.Concat([]*Metric{s.Metric}, s.Added, s.Divisors)
+}
+
 // values computes the source; nil if one of its metrics has no columns.
 func (s *Source) values(c Columns) []float64 {
 	values := total(append([]*Metric{s.Metric}, s.Added...), c, func(*Metric) bool { return s.Op != Value })

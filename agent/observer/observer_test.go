@@ -91,7 +91,7 @@ func until(t *testing.T, what string, ok func() bool) {
 
 func TestPages(t *testing.T) {
 	_, get := start(t, testConfig(t))
-	for path, want := range map[string]string{"/": "<title>benchwatch</title>", "/list": "benchwatch run", "/metrics": "benchwatch_build_info", "/-/healthy": "healthy", "/-/ready": "ready"} {
+	for path, want := range map[string]string{"/": "<title>benchwatch</title>", "/metrics": "benchwatch_build_info", "/-/healthy": "healthy", "/-/ready": "ready"} {
 		if code, body := get(path); code != http.StatusOK || !strings.Contains(body, want) {
 			t.Errorf("%s: %d, %q", path, code, body)
 		}

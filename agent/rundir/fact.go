@@ -23,7 +23,7 @@ type Fact struct {
 // This is the only list of a run's facts. Labels of benchwatch_run_info, columns
 // of tables and the page are made from it.
 func (m *Meta) Facts() []Fact {
-	facts := m.ownFacts()
+	facts := m.OwnFacts()
 	for _, name := range slices.Sorted(maps.Keys(m.Labels)) {
 		if CheckLabel(name) == nil {
 			facts = append(facts, Fact{name, m.Labels[name]})
@@ -32,7 +32,8 @@ func (m *Meta) Facts() []Fact {
 	return facts
 }
 
-func (m *Meta) ownFacts() []Fact {
+// OwnFacts returns the facts that every run has, without the labels.
+func (m *Meta) OwnFacts() []Fact {
 	threads := ""
 	if m.Threads > 0 {
 		threads = strconv.Itoa(m.Threads)
@@ -63,7 +64,7 @@ func (m *Meta) Fact(name string) string {
 // Facts.
 func FactNames() []string {
 	var names []string
-	for _, f := range new(Meta).ownFacts() {
+	for _, f := range new(Meta).OwnFacts() {
 		names = append(names, f.Name)
 	}
 	return names

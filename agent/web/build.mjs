@@ -1,10 +1,9 @@
-// Bundles src into dist, which the Go binary embeds.
-import { copyFile } from 'node:fs/promises';
+// Bundles src into the folder that is named on the command line.
 import { build } from 'esbuild';
 
 await build({
   entryPoints: ['src/page.ts', 'src/page.css'],
-  outdir: 'dist',
+  outdir: process.argv[2],
   bundle: true,
   minify: true,
   format: 'esm',
@@ -12,4 +11,3 @@ await build({
   legalComments: 'eof',
   logLevel: 'warning',
 });
-await copyFile('src/index.html', 'dist/index.html');

@@ -89,10 +89,10 @@ func TestEvents(t *testing.T) {
 	st.next("run", has(`"a title"`))
 	appendTo(t, dir.Path(rundir.StdoutFile), banner)
 	// What is there before the file is followed makes no event.
-	st.next("run", has(`"tool_version":"1.0.20"`))
+	st.next("run", has(`"tool_version","value":"1.0.20"`))
 	appendTo(t, dir.Path(rundir.StdoutFile), interval(1, 100))
 	row := st.next("row", has(`"intervals"`))
-	if !strings.Contains(row, `"run":"one","x":1,`) || !strings.Contains(row, `[["rate","transaction",""],100]`) {
+	if !strings.Contains(row, `"run":"one","x":1,`) || !strings.Contains(row, `[["transactions","transaction",""],100]`) {
 		t.Errorf("row %s", row)
 	}
 	st.next("run", has(`"throughput":100`))
@@ -136,7 +136,7 @@ func TestLateRow(t *testing.T) {
 	dir, claim := s.create(rundir.Meta{ID: "one", Tool: "sysbench", StartedAt: time.Now().UTC()})
 	defer claim.Release()
 	appendTo(t, dir.Path(rundir.StdoutFile), banner)
-	st.next("run", has(`"tool_version":"1.0.20"`))
+	st.next("run", has(`"tool_version","value":"1.0.20"`))
 	if h := s.history("one", ""); len(h.Tables["intervals"].X) != 0 {
 		t.Fatalf("history %v", h.Tables["intervals"].X)
 	}

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"bytes"
 	"compress/gzip"
 	"context"
 	"errors"
@@ -31,6 +32,7 @@ const (
 
 // Register adds the page and its API to mux.
 func (p *Page) Register(mux *http.ServeMux) {
+	mux.HandleFunc("GET /api/measures", p.serveMeasures)
 	mux.HandleFunc("GET /api/runs", p.serveRuns)
 	mux.HandleFunc("GET /api/runs/{id}", p.serveRun)
 	mux.HandleFunc("GET /api/runs/{id}/history", p.serveHistory)
@@ -38,12 +40,18 @@ func (p *Page) Register(mux *http.ServeMux) {
 	p.registerAssets(mux)
 }
 
+// serveMeasures answers with the charts of the page, from the catalogue of
+// measures.
+func (p *Page) serveMeasures(w http.ResponseWriter, r *http.Request) {
+	answer(w, r, encode(measuresView{charts()}))
+}
+
 func (p *Page) serveRuns(w http.ResponseWriter, r *http.Request) {
 	views := []runView{}
 	for _, s := range slices.Backward(p.opts.Runs()) {
 		views = append(views, newRunView(&s))
 	}
-	answer(w, r, encode(map[string]any{"runs": views}))
+	answer(w, r, encode(runsView{views}))
 }
 
 func (p *Page) serveRun(w http.ResponseWriter, r *http.Request) {
@@ -52,7 +60,7 @@ func (p *Page) serveRun(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// find returns the run that a request names, or answers that there is none.
+// find returns the run that a request names, or answers with an error.
 func (p *Page) find(w http.ResponseWriter, r *http.Request) (ingest.Snapshot, bool) {
 	id := r.PathValue("id")
 	if err := rundir.CheckID(id); err != nil {
@@ -79,7 +87,8 @@ func (p *Page) find(w http.ResponseWriter, r *http.Request) (ingest.Snapshot, bo
 	return s, err == nil
 }
 
-// findOld reads a run that is kept on disk only.
+// findOld reads a run that is only on disk. The error is fs.ErrNotExist if there
+// is none.
 func (p *Page) findOld(ctx context.Context, id string) (ingest.Snapshot, error) {
 	dir := rundir.At(p.opts.DataDir, id)
 	meta, err := dir.Load()
@@ -94,7 +103,7 @@ func (p *Page) serveHistory(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	from, to, points, err := drawnPart(r)
+	from, to, points, err := requestedPart(r)
 	if err != nil {
 		refuse(w, http.StatusBadRequest, err.Error())
 		return
@@ -113,24 +122,25 @@ func (p *Page) serveHistory(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		h.damage = append(slices.Clone(h.damage), "the servers' settings can't be read")
 	}
-	b := append([]byte(`{"run":`), encode(newRunDetail(&s))...)
-	b = strconv.AppendInt(append(b, `,"zero":`...), h.zero.UnixMilli(), 10)
-	b = strconv.AppendBool(append(b, `,"whole":`...), !h.noServers)
-	b = append(append(b, `,"warmup":`...), encode(h.warmup)...)
-	b = append(append(b, `,"damage":`...), encode(h.damage)...)
-	b = append(append(b, `,"markers":`...), encode(markerViews(markers))...)
-	b = append(append(b, `,"settings":`...), encode(newSettingsView(settings))...)
-	b = h.intervals.appendJSON(append(b, `,"tables":{"intervals":`...), from, to, points)
-	b = h.servers.appendJSON(append(b, `,"servers":`...), from, to, points)
-	b = h.host.appendJSON(append(b, `,"host":`...), from, to, points)
+	head := historyView{
+		Run: newRunDetail(&s), Zero: h.zero.UnixMilli(), Whole: !h.noServers, Warmup: [][2]float64{}, Damage: append([]string{}, h.damage...),
+		Markers: markerViews(markers), Settings: newSettingsView(settings),
+	}
+	for _, span := range h.warmup {
+		head.Warmup = append(head.Warmup, [2]float64{span.From, span.To})
+	}
+	b := bytes.TrimSuffix(encode(head), []byte("}"))
+	b = appendTable(append(b, `,"tables":{"intervals":`...), h.intervals, from, to, points)
+	b = appendTable(append(b, `,"servers":`...), h.servers, from, to, points)
+	b = appendTable(append(b, `,"host":`...), h.host, from, to, points)
 	answer(w, r, append(b, `}}`...))
 }
 
-// readFor reads a run as a request wants it: with first=1 without the servers, if
-// reading these would take long.
+// readFor reads a run for a request: with first=1 without the servers, if reading
+// these would take long.
 func (p *Page) readFor(r *http.Request, s *ingest.Snapshot) (runHistory, error) {
 	if r.URL.Query().Get("first") != "" {
-		if h, ok := p.remembered(s.Meta.ID, basisOf(p.opts.DataDir, s)); ok {
+		if h, ok := p.kept(s.Meta.ID, basisOf(p.opts.DataDir, s)); ok {
 			return h, nil
 		}
 		if sizeOf(rundir.At(p.opts.DataDir, s.Meta.ID).Path(rundir.StatusFile)).bytes > longStatus {
@@ -140,9 +150,9 @@ func (p *Page) readFor(r *http.Request, s *ingest.Snapshot) (runHistory, error) 
 	return p.read(r.Context(), s)
 }
 
-// drawnPart is what a request asks of a runHistory: seconds on the run's axis, all
-// of it if they are not given, and about how many points.
-func drawnPart(r *http.Request) (from, to float64, points int, err error) {
+// requestedPart returns the part of a history that a request asks for, in seconds
+// on the run's axis (by default all of it), and about how many points.
+func requestedPart(r *http.Request) (from, to float64, points int, err error) {
 	from, to, points = math.Inf(-1), math.Inf(1), defaultPoints
 	q := r.URL.Query()
 	for _, n := range []struct {
@@ -164,8 +174,8 @@ func drawnPart(r *http.Request) (from, to float64, points int, err error) {
 	return from, to, points, nil
 }
 
-// serveEvents streams what is new. A browser that comes back is told all anew,
-// so nothing has to be remembered for it.
+// serveEvents streams what is new. A browser that reconnects reads everything
+// again, so nothing has to be kept for it.
 func (p *Page) serveEvents(w http.ResponseWriter, r *http.Request) {
 	c, ok := p.hub.join()
 	if !ok {

@@ -8,40 +8,45 @@ import (
 	"github.com/benchwatch/benchwatch/agent/host"
 	"github.com/benchwatch/benchwatch/agent/ingest"
 	"github.com/benchwatch/benchwatch/agent/rundir"
+	"github.com/benchwatch/benchwatch/agent/series"
 )
 
 const (
-	// keptHistories is how many runs' columns are held in memory, and keptTime
-	// how long after they were last asked for: a run of ten hours takes about
-	// 10 MB.
+	// keptHistories is how many runs' columns are held in memory, keptTime how
+	// long after they were last used: a run of ten hours takes about 10 MB.
 	keptHistories = 4
 	keptTime      = 2 * time.Minute
-	// longStatus is the size in bytes from which a status file takes so long that
-	// a page is shown before it is read.
+	// longStatus is the size in bytes from which reading a status file takes so
+	// long that a page is shown without the servers first.
 	longStatus = 16 << 20
 )
 
-// history is what is drawn of one run. Page.mu guards it. Of a live run it is
-// kept up to date with the rows that browsers get too.
+// runHistory is what the page draws of one run. Page.mu guards it. That of a live
+// run is read once and then kept up to date with the rows that browsers get too,
+// so that zooming and further pages don't read the files again.
 type runHistory struct {
 	zero                     time.Time
-	intervals, servers, host table
-	warmup                   []span
+	intervals, servers, host *table
+	warmup                   []series.Span
 	damage                   []string
-	started                  time.Time
-	noServers                bool // they were not read
-	// elsewhere: the tool may run on another machine, whose CPU is not known.
-	elsewhere bool
 
-	used time.Time
-	// basis is what has to be the same for the history to be right still.
+	started   time.Time
+	noServers bool // they were not read
+	// elsewhere is set if the tool may run on another machine, whose CPU is
+	// unknown.
+	elsewhere bool
+	used      time.Time
+
+	// basis is what the history was read from; if it changes, the history is out
+	// of date.
 	basis basis
-	// loading: rows are put into waiting until the files are read.
+	// loading is set while the files are read; rows wait until then.
 	loading bool
 	waiting []func(*runHistory)
 }
 
-// basis of a live run is what zero depends on, of an ended one also its files.
+// basis of a live run is what its time axis depends on, of an ended one also its
+// files.
 type basis struct {
 	live         bool
 	ended, clock time.Time
@@ -49,34 +54,32 @@ type basis struct {
 	status, host size
 }
 
-// output is an ended run without its servers, to be completed by who asks for
-// these next.
+// output is an ended run without its servers, which the next request completes.
 type output struct {
 	id    string
 	basis basis
 	read  *history.History
-	at    time.Time // when
+	at    time.Time // when it was read
 }
 
-// addInterval appends what the tool reported, and says whether it is news to those who
-// were given the history before. mu is held.
-func (h *runHistory) addInterval(x float64, cells []cell) (news bool) {
-	known := h.intervals.x
-	news = h.basis.live && !h.loading && (len(known) == 0 || x > known[len(known)-1])
-	h.add(func(h *runHistory) { h.intervals.append(x, cells) })
-	return news
+// addInterval appends a report of the tool. It returns whether browsers that were
+// sent the history before lack it. The caller holds mu.
+func (h *runHistory) addInterval(elapsed float64, cells []cell) (isNew bool) {
+	isNew = h.basis.live && !h.loading && h.intervals.IsNext(elapsed)
+	h.add(func(h *runHistory) { addRow(h.intervals, elapsed, cells) })
+	return isNew
 }
 
-// addAt appends a row to the table that of picks, unless its instant lies before
-// the run. mu is held.
-func (h *runHistory) addAt(at time.Time, cells []cell, of func(*runHistory) *table) {
+// addAt appends a row to one of the tables, unless its instant is before the run.
+// The caller holds mu.
+func (h *runHistory) addAt(at time.Time, cells []cell, pick func(*runHistory) *table) {
 	if !at.Before(h.started) {
-		h.add(func(h *runHistory) { of(h).append(at.Sub(h.zero).Seconds(), cells) })
+		h.add(func(h *runHistory) { addRow(pick(h), at.Sub(h.zero).Seconds(), cells) })
 	}
 }
 
-// add changes a live run's runHistory, or the one that is just being read as soon
-// as that is done.
+// add changes the history of a live run; one that is being read is changed when
+// that is done.
 func (h *runHistory) add(change func(*runHistory)) {
 	switch {
 	case !h.basis.live:
@@ -108,9 +111,9 @@ func basisOf(dataDir string, s *ingest.Snapshot) basis {
 	return b
 }
 
-// keepUp drops a live run's history when the run's place on the time axis has
-// changed or the run is over: it is then read again from its files.
-func (p *Page) keepUp(s *ingest.Snapshot) {
+// dropOutdated drops a live run's history if the run's time axis has changed or
+// the run is over. It is then read again from the files.
+func (p *Page) dropOutdated(s *ingest.Snapshot) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	h := p.histories[s.Meta.ID]
@@ -122,8 +125,8 @@ func (p *Page) keepUp(s *ingest.Snapshot) {
 	}
 }
 
-// forget drops histories that nobody has asked for in a while.
-func (p *Page) forget(now time.Time) {
+// dropUnused drops histories that were not used for a while.
+func (p *Page) dropUnused(now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for id, h := range p.histories {
@@ -136,10 +139,10 @@ func (p *Page) forget(now time.Time) {
 	}
 }
 
-// read returns a run's history as it stands now, from memory or from its files.
+// read returns a run's history as it is now, from memory or from its files.
 func (p *Page) read(ctx context.Context, s *ingest.Snapshot) (runHistory, error) {
 	want := basisOf(p.opts.DataDir, s)
-	if h, ok := p.remembered(s.Meta.ID, want); ok {
+	if h, ok := p.kept(s.Meta.ID, want); ok {
 		return h, nil
 	}
 	select { // one at a time: it takes CPU and memory from the benchmark
@@ -148,7 +151,7 @@ func (p *Page) read(ctx context.Context, s *ingest.Snapshot) (runHistory, error)
 	case <-ctx.Done():
 		return runHistory{}, ctx.Err()
 	}
-	if h, ok := p.remembered(s.Meta.ID, want); ok {
+	if h, ok := p.kept(s.Meta.ID, want); ok {
 		return h, nil
 	}
 	id := s.Meta.ID
@@ -172,8 +175,7 @@ func (p *Page) read(ctx context.Context, s *ingest.Snapshot) (runHistory, error)
 	return h.snapshot(), nil
 }
 
-// load reads a run from its files, but for what the first look at it has read
-// already.
+// load reads a run from its files, except what readOutput has read before.
 func (p *Page) load(ctx context.Context, s *ingest.Snapshot, b basis) (*runHistory, error) {
 	dir := rundir.At(p.opts.DataDir, s.Meta.ID)
 	p.mu.Lock()
@@ -185,9 +187,9 @@ func (p *Page) load(ctx context.Context, s *ingest.Snapshot, b basis) (*runHisto
 	var read *history.History
 	var err error
 	if o != nil && o.id == s.Meta.ID && o.basis == b {
-		read, err = o.read, o.read.ReadServers(ctx, dir, drawn)
+		read, err = o.read, o.read.ReadServers(ctx, dir, isDrawn)
 	} else {
-		read, err = history.ReadHistoryOf(ctx, dir, p.opts.Tools().ByName(s.Meta.Tool), drawn)
+		read, err = history.ReadHistoryOf(ctx, dir, p.opts.Tools().ByName(s.Meta.Tool), isDrawn)
 	}
 	if err != nil {
 		return nil, err
@@ -197,7 +199,7 @@ func (p *Page) load(ctx context.Context, s *ingest.Snapshot, b basis) (*runHisto
 	return &h, nil
 }
 
-// readOutput reads what the tool reported only.
+// readOutput reads a run without its servers.
 func (p *Page) readOutput(ctx context.Context, s *ingest.Snapshot) (runHistory, error) {
 	b := basisOf(p.opts.DataDir, s)
 	read, err := history.ReadOutputHistory(ctx, rundir.At(p.opts.DataDir, s.Meta.ID), p.opts.Tools().ByName(s.Meta.Tool))
@@ -217,12 +219,12 @@ func (p *Page) readOutput(ctx context.Context, s *ingest.Snapshot) (runHistory, 
 func newHistory(read *history.History) runHistory {
 	return runHistory{
 		zero: read.Zero, intervals: intervalTable(&read.Intervals), servers: serverTable(read), host: hostTable(&read.Host),
-		warmup: warmups(&read.Intervals), damage: read.DamageLines(), elsewhere: read.Snapshot.Meta.Log != nil,
+		warmup: series.Spans(read.Intervals.Elapsed, read.Intervals.Warmup), damage: read.DamageLines(), elsewhere: read.Snapshot.Meta.Log != nil,
 	}
 }
 
-// remembered returns the history in memory if it is still right.
-func (p *Page) remembered(id string, want basis) (runHistory, bool) {
+// kept returns the history in memory if it is up to date.
+func (p *Page) kept(id string, want basis) (runHistory, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	h := p.histories[id]
@@ -233,14 +235,17 @@ func (p *Page) remembered(id string, want basis) (runHistory, bool) {
 	return h.snapshot(), true
 }
 
-// snapshot can be read while rows are added to h.
+// snapshot returns a copy that can be read while rows are added to h.
 func (h *runHistory) snapshot() runHistory {
 	c := *h
-	c.intervals, c.servers, c.host = h.intervals.snapshot(), h.servers.snapshot(), h.host.snapshot()
+	for _, t := range []**table{&c.intervals, &c.servers, &c.host} {
+		snapshot := (*t).Snapshot()
+		*t = &snapshot
+	}
 	return c
 }
 
-// limit drops the histories asked for longest ago. mu is held.
+// limit drops the histories that were used longest ago. The caller holds mu.
 func (p *Page) limit() {
 	for len(p.histories) > keptHistories {
 		oldest := ""

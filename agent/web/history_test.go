@@ -10,9 +10,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/benchwatch/benchwatch/agent/engine"
 	"github.com/benchwatch/benchwatch/agent/host"
 	"github.com/benchwatch/benchwatch/agent/marker"
 	"github.com/benchwatch/benchwatch/agent/rundir"
+	"github.com/benchwatch/benchwatch/agent/tool"
 )
 
 // TestHistory guards what is drawn of an ended run: the tool's reports and the
@@ -32,21 +34,21 @@ func TestHistory(t *testing.T) {
 		t.Errorf("%+v", h)
 	}
 	intervals, servers := h.Tables["intervals"], h.Tables["servers"]
-	if got := intervals.values(t, rate, "transaction"); len(got) != 2 || got[0] != 100 || got[1] != 110 {
+	if got := intervals.values(t, tool.Throughput.ID, "transaction"); len(got) != 2 || got[0] != 100 || got[1] != 110 {
 		t.Errorf("throughput %v", got)
 	}
-	if got := intervals.values(t, latency, "transaction"); got[0] != 0.00104 {
+	if got := intervals.values(t, tool.HeadlineLatency.ID, "transaction"); got[0] != 0.00104 {
 		t.Errorf("latency %v", got)
 	}
 	got := servers.values(t, "queries", "n1")
 	if len(got) != 4 || !math.IsNaN(got[0]) || got[1] != 200 || !math.IsNaN(got[2]) || got[3] != 40 {
 		t.Errorf("queries per second %v", got)
 	}
-	if got := h.Tables["host"].values(t, cpu, "busy"); len(got) != 2 || got[0] != 0.25 || got[1] != 1 {
+	if got := h.Tables["host"].values(t, host.Busy.ID, ""); len(got) != 2 || got[0] != 0.25 || got[1] != 1 {
 		t.Errorf("CPU %v", got)
 	}
 	for _, v := range servers.Series {
-		if v.Name[0] != "queries" && v.Name[0] != up {
+		if v.Name[0] != engine.QueryRate.ID && v.Name[0] != engine.Answered.ID {
 			t.Errorf("unexpected series %v", v.Name)
 		}
 	}
@@ -82,7 +84,7 @@ func TestThinning(t *testing.T) {
 		t.Errorf("from %v to %v", all.X[0], all.X[len(all.X)-1])
 	}
 	low, high := math.Inf(1), math.Inf(-1)
-	for _, v := range all.values(t, rate, "transaction") {
+	for _, v := range all.values(t, tool.Throughput.ID, "transaction") {
 		low, high = min(low, v), max(high, v)
 	}
 	if low != 5 || high != 9000 {
@@ -104,15 +106,15 @@ func TestThinnedGaps(t *testing.T) {
 	var tab table
 	values := make([]float64, 1000)
 	for i := range values {
-		tab.x = append(tab.x, float64(i))
+		tab.Elapsed = append(tab.Elapsed, float64(i))
 		values[i] = float64(i)
 		if i >= 400 && i < 600 {
 			values[i] = math.NaN()
 		}
 	}
-	tab.column(name{"k", "", ""}, values)
+	tab.Add(name{"k", "", ""}, values)
 	var d drawnTable
-	if err := json.Unmarshal(tab.appendJSON(nil, math.Inf(-1), math.Inf(1), 100), &d); err != nil {
+	if err := json.Unmarshal(appendTable(nil, &tab, math.Inf(-1), math.Inf(1), 100), &d); err != nil {
 		t.Fatal(err)
 	}
 	gaps := 0

@@ -17,7 +17,7 @@ import (
 )
 
 // hostOf is a run's CPU of this machine as page shows it.
-func (s *site) hostOf(page *Page, id string) table {
+func (s *site) hostOf(page *Page, id string) *table {
 	s.t.Helper()
 	for _, snap := range s.watcher.Snapshots() {
 		if snap.Meta.ID == id {
@@ -29,20 +29,18 @@ func (s *site) hostOf(page *Page, id string) table {
 		}
 	}
 	s.t.Fatalf("no run %s", id)
-	return table{}
+	return nil
 }
 
 // sameHost compares what is drawn of the CPU.
-func sameHost(t *testing.T, what string, want, got table) {
+func sameHost(t *testing.T, what string, want, got *table) {
 	t.Helper()
-	if d := cmp.Diff(want.x, got.x); d != "" {
+	if d := cmp.Diff(want.Elapsed, got.Elapsed); d != "" {
 		t.Errorf("%s: times: %s", what, d)
 	}
-	for i, s := range want.series {
-		if i >= len(got.series) || got.series[i].name != s.name {
-			t.Errorf("%s: no series %v", what, s.name)
-		} else if d := cmp.Diff(s.values, got.series[i].values); d != "" {
-			t.Errorf("%s: %v: %s", what, s.name, d)
+	for _, n := range want.Keys() {
+		if d := cmp.Diff(want.Values(n), got.Values(n)); d != "" {
+			t.Errorf("%s: %v: %s", what, n, d)
 		}
 	}
 }
@@ -53,8 +51,8 @@ func TestHost(t *testing.T) {
 	s := newSite(t)
 	dir, claim := s.create(rundir.Meta{ID: "one", Tool: "sysbench", StartedAt: time.Now().Add(-time.Second)})
 	s.until("the run", func() bool { return len(s.watcher.Snapshots()) == 1 })
-	if got := s.hostOf(s.page, "one"); len(got.x) != 0 {
-		t.Fatalf("%d rows before there is any", len(got.x))
+	if got := s.hostOf(s.page, "one"); len(got.Elapsed) != 0 {
+		t.Fatalf("%d rows before there is any", len(got.Elapsed))
 	}
 	lines := 0
 	s.until("the CPU", func() bool {
@@ -65,8 +63,8 @@ func TestHost(t *testing.T) {
 		return lines >= 5
 	})
 	live := s.hostOf(s.page, "one")
-	if len(live.x) < 4 || len(live.series) != 3 {
-		t.Fatalf("%d rows, %d series", len(live.x), len(live.series))
+	if len(live.Elapsed) < 4 || len(live.Keys()) != 3 {
+		t.Fatalf("%d rows, %d series", len(live.Elapsed), len(live.Keys()))
 	}
 	restarted := New(Options{DataDir: s.dataDir, Tools: func() tool.Set { return tool.Set{sysbench.Tool} }, Runs: s.watcher.Snapshots})
 	sameHost(t, "after a restart", live, s.hostOf(restarted, "one"))
@@ -85,16 +83,16 @@ func TestHost(t *testing.T) {
 // TestForeignHost guards that a run whose tool may be on another machine shows no
 // CPU of this one.
 func TestForeignHost(t *testing.T) {
-	h := runHistory{started: begin, zero: begin, basis: basis{live: true}, elsewhere: true}
+	h := runHistory{started: begin, zero: begin, basis: basis{live: true}, elsewhere: true, host: &table{}}
 	p := New(Options{})
 	p.histories["one"] = &h
 	p.Host(&host.Sample{At: begin.Add(time.Second), Busy: 1})
-	if len(h.host.x) != 0 {
+	if len(h.host.Elapsed) != 0 {
 		t.Error("it has this machine's CPU")
 	}
 	h.elsewhere = false
 	p.Host(&host.Sample{At: begin.Add(2 * time.Second), Busy: 1})
-	if d := cmp.Diff([]float64{2}, h.host.x); d != "" {
+	if d := cmp.Diff([]float64{2}, h.host.Elapsed); d != "" {
 		t.Error(d)
 	}
 }

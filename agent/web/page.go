@@ -1,5 +1,5 @@
-// Package web is the live page: an HTTP API about runs, a stream of what is new
-// and the page itself, which a browser draws from both. It changes nothing.
+// Package web is the live page: an HTTP API about runs, a stream of events, and the
+// page that a browser draws from both. All of it is read-only.
 package web
 
 import (
@@ -17,11 +17,11 @@ import (
 )
 
 const (
-	// look is how often the queues of markers are looked at while somebody
-	// watches, and the shortest time between two looks at the runs.
-	look = 100 * time.Millisecond
-	// idle is how often the runs are looked at while nothing is told.
-	idle = time.Second
+	// pollInterval is how often files of live runs are checked while a browser is
+	// connected, and the shortest time between two checks of the runs.
+	pollInterval = 100 * time.Millisecond
+	// idleInterval is how often the runs are checked if nothing reports a change.
+	idleInterval = time.Second
 )
 
 // Options of a Page. All but Logger are needed.
@@ -29,20 +29,20 @@ type Options struct {
 	DataDir string
 	// Only these runs are shown, if any are named.
 	Only []string
-	// Runs are the live and the kept runs.
+	// Runs returns the live and the kept runs.
 	Runs func() []ingest.Snapshot
-	// Tools are those whose output can be read.
+	// Tools returns those whose output can be read.
 	Tools  func() tool.Set
 	Logger *slog.Logger
 }
 
-// Page serves the live page. Frame, Host, Interval and Changed tell it what is
+// Page serves the live page. Frame, Host, Interval and Changed report what is
 // new; they never block.
 //
-// Run's goroutine compares the runs with what was told of them and looks at the
-// queues of markers. mu guards what was read of runs (histories, output) and the
-// counters of the frames; it is held for moments only. The hub has a lock of its
-// own.
+// Run's goroutine compares the runs with what it sent of them last and polls
+// their files of markers and settings. mu guards the histories that are kept in
+// memory, output and frame; it is held for moments only. The hub has a lock of
+// its own.
 type Page struct {
 	opts    Options
 	log     *slog.Logger
@@ -53,12 +53,11 @@ type Page struct {
 
 	mu        sync.Mutex
 	histories map[string]*runHistory
-	output    *output // of the run that was looked at first
-	counters  counters
-	samples   []engine.Sample // of the last frame
+	output    *output      // of the run that was read last without its servers
+	frame     engine.Frame // the last one
 }
 
-// New returns a page; nothing is told to browsers before Run.
+// New returns a page; browsers get no events before Run.
 func New(o Options) *Page {
 	if o.Logger == nil {
 		o.Logger = slog.Default()
@@ -71,7 +70,7 @@ func New(o Options) *Page {
 	return p
 }
 
-// Changed tells that something about a run may have changed.
+// Changed reports that something about a run may have changed.
 func (p *Page) Changed() {
 	select {
 	case p.changed <- struct{}{}:
@@ -79,10 +78,10 @@ func (p *Page) Changed() {
 	}
 }
 
-// Run tells browsers what is new until ctx is done. Then it ends their streams.
+// Run sends events until ctx is done. Then it ends the streams.
 func (p *Page) Run(ctx context.Context) {
 	defer p.hub.close()
-	tick := time.NewTicker(look)
+	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
 	watch := newWatch(p)
 	var second, runs time.Time
@@ -93,21 +92,21 @@ func (p *Page) Run(ctx context.Context) {
 			return
 		case <-p.changed:
 			dirty = true
-			if time.Since(runs) < look {
+			if time.Since(runs) < pollInterval {
 				continue // the next tick does it
 			}
 		case <-tick.C:
 		}
 		now := time.Now()
-		if dirty || now.Sub(runs) >= idle {
-			watch.runs()
+		if dirty || now.Sub(runs) >= idleInterval {
+			watch.sendRuns()
 			runs, dirty = now, false
 		}
-		watch.lookAtMarkers()
-		watch.lookAtSettings()
-		if now.Sub(second) >= time.Second-look/2 {
+		watch.sendMarkers()
+		watch.sendSettings()
+		if now.Sub(second) >= time.Second-pollInterval/2 {
 			second = now
-			p.forget(now)
+			p.dropUnused(now)
 		}
 	}
 }
@@ -118,29 +117,34 @@ func (p *Page) Frame(f engine.Frame) {
 		return
 	}
 	p.mu.Lock()
-	p.samples = f.Samples
-	cells := p.counters.row(f)
+	previous := p.frame
+	p.frame = f
+	if len(p.histories) == 0 && p.hub.empty() {
+		p.mu.Unlock()
+		return
+	}
+	cells := serverCells(&previous, &f)
 	for _, h := range p.histories {
-		h.addAt(f.Tick, cells, func(h *runHistory) *table { return &h.servers })
+		h.addAt(f.Tick, cells, func(h *runHistory) *table { return h.servers })
 	}
 	p.mu.Unlock()
 	p.hub.send(timedRow("servers", f.Tick, cells))
 }
 
-// Host takes this machine's CPU as it is recorded for the runs that go on.
-func (p *Page) Host(line *host.Sample) {
-	cells := hostRow(line)
+// Host takes a sample of this machine as it is recorded for the live runs.
+func (p *Page) Host(s *host.Sample) {
+	cells := hostCells(s)
 	p.mu.Lock()
 	for _, h := range p.histories {
 		if !h.elsewhere {
-			h.addAt(line.At, cells, func(h *runHistory) *table { return &h.host })
+			h.addAt(s.At, cells, func(h *runHistory) *table { return h.host })
 		}
 	}
 	p.mu.Unlock()
-	p.hub.send(timedRow("host", line.At, cells))
+	p.hub.send(timedRow("host", s.At, cells))
 }
 
-// Interval takes a report of the tool as it is read; see run.Options.
+// Interval takes a report of a run's tool; see live.Sink.
 func (p *Page) Interval(id string, elapsed float64, r *tool.Report, fresh bool) {
 	p.mu.Lock()
 	h := p.histories[id]
@@ -148,21 +152,21 @@ func (p *Page) Interval(id string, elapsed float64, r *tool.Report, fresh bool) 
 	if h == nil && (!fresh || p.hub.empty()) {
 		return
 	}
-	cells := intervalRow(r)
-	news := false
+	cells := intervalCells(r)
+	isNew := false
 	p.mu.Lock()
 	if h = p.histories[id]; h != nil {
-		news = h.addInterval(elapsed, cells)
+		isNew = h.addInterval(elapsed, cells)
 	}
 	p.mu.Unlock()
-	// What was written before the file was followed is in the history of a page that
-	// is opened later, but not in that of one that saw the run begin.
-	if fresh || news {
-		p.hub.send(intervalEvent(id, elapsed, cells, r))
+	// A page that was opened when the run began lacks what the tool wrote before
+	// its output was followed; one that is opened later has it in its history.
+	if fresh || isNew {
+		p.hub.send(intervalRow(id, elapsed, cells, r))
 	}
 }
 
-// size is a file's size and time, which tell whether it has changed.
+// size is a file's size and time: a file with the same ones has not changed.
 type size struct {
 	bytes int64
 	at    time.Time

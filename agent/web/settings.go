@@ -27,7 +27,7 @@ type unknownView struct {
 }
 
 func newSettingsView(all history.SettingsHistory) settingsView {
-	v := settingsView{Clusters: report.SettingsByCluster(all), Changes: []settingChangeView{}, Unknown: []unknownView{}}
+	v := settingsView{Clusters: append([]report.ClusterSettings{}, report.SettingsByCluster(all)...), Changes: []settingChangeView{}, Unknown: []unknownView{}}
 	for _, t := range all {
 		if t.Error != "" {
 			v.Unknown = append(v.Unknown, unknownView{t.Target, t.Error})

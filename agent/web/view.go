@@ -1,7 +1,6 @@
 package web
 
 import (
-	"encoding/json"
 	"maps"
 	"math"
 	"slices"
@@ -16,28 +15,28 @@ import (
 	"github.com/benchwatch/benchwatch/agent/tool"
 )
 
-// runView is a run as lists show it. Times are milliseconds since 1970.
+// The views are what the API sends: src/types.ts has the same types, and a test
+// compares them. Times are milliseconds since 1970; a value that is unknown is
+// left out.
+
+// runView is a run as lists show it.
 type runView struct {
-	ID              string            `json:"id"`
-	Title           string            `json:"title"`
-	Labels          map[string]string `json:"labels,omitempty"`
-	Tool            string            `json:"tool,omitempty"`
-	ToolVersion     string            `json:"tool_version,omitempty"`
-	Verb            string            `json:"verb,omitempty"`
-	Workload        string            `json:"workload,omitempty"`
-	Threads         *int              `json:"threads,omitempty"`
-	Target          string            `json:"target,omitempty"`
-	Database        string            `json:"database,omitempty"`
-	DurationSeconds float64           `json:"duration_seconds,omitempty"`
-	Generator       string            `json:"generator,omitempty"`
-	// Log: it stands in a file that a tool wrote by itself, perhaps on another
+	ID    string `json:"id"`
+	Title string `json:"title"`
+	// Facts are the known ones, in the order in which they are shown; Labels are
+	// the user's.
+	Facts  []factView        `json:"facts"`
+	Labels map[string]string `json:"labels,omitempty"`
+	// DurationSeconds is what was asked for.
+	DurationSeconds float64 `json:"duration_seconds,omitempty"`
+	// Log is set for a run that was found in a file, written perhaps on another
 	// machine.
 	Log bool `json:"log,omitempty"`
 
 	StartedAt int64  `json:"started_at"`
 	EndedAt   *int64 `json:"ended_at,omitempty"`
 	ClosedAt  *int64 `json:"closed_at,omitempty"`
-	// ClockAt is when the tool's clock began, where that was seen.
+	// ClockAt is when the tool's clock started, if that was seen.
 	ClockAt *int64 `json:"clock_at,omitempty"`
 
 	Phase    ingest.Phase   `json:"phase"`
@@ -46,18 +45,27 @@ type runView struct {
 	ExitCode *int           `json:"exit_code,omitempty"`
 	Signal   string         `json:"signal,omitempty"`
 
-	// Throughput is transactions per second now or, of an ended run, of all of
-	// it; absent if that is not known. So is the latency.
-	Throughput     *float64 `json:"throughput,omitempty"`
-	LatencySeconds *float64 `json:"latency_seconds,omitempty"`
-	LatencyStat    string   `json:"latency_stat,omitempty"`
-	Errors         float64  `json:"errors"`
-	Drain          drains   `json:"drain,omitempty"`
+	// Throughput is transactions per second: of the last interval or, of an ended
+	// run, of the whole run. The same holds for the latency.
+	Throughput series.Optional[float64] `json:"throughput,omitzero"`
+	Latency    *latencyView             `json:"latency,omitempty"`
+	Errors     float64                  `json:"errors"`
+	Drain      map[string]rundir.Drain  `json:"drain,omitempty"`
 }
 
-type drains map[string]rundir.Drain
+type factView struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+}
 
-// runDetail is all the page shows of a run beside its charts.
+// latencyView is a run's headline latency.
+type latencyView struct {
+	Operation string  `json:"operation"`
+	Stat      string  `json:"stat"`
+	Seconds   float64 `json:"seconds"`
+}
+
+// runDetail is all that the page shows of a run beside its charts.
 type runDetail struct {
 	runView
 	Command      []string     `json:"command,omitempty"`
@@ -72,17 +80,17 @@ type runDetail struct {
 
 // summaryView is the tool's own totals.
 type summaryView struct {
-	ElapsedSeconds *float64        `json:"elapsed_seconds,omitempty"`
-	FromIntervals  bool            `json:"from_intervals,omitempty"`
-	TpmC           *float64        `json:"tpmc,omitempty"`
-	Operations     []operationView `json:"operations"`
+	ElapsedSeconds series.Optional[float64] `json:"elapsed_seconds,omitzero"`
+	FromIntervals  bool                     `json:"from_intervals,omitempty"`
+	TpmC           series.Optional[float64] `json:"tpmc,omitzero"`
+	Operations     []operationView          `json:"operations"`
 }
 
 type operationView struct {
-	Operation string             `json:"operation"`
-	PerSecond *float64           `json:"per_second,omitempty"`
-	Count     *uint64            `json:"count,omitempty"`
-	Latency   map[string]float64 `json:"latency_seconds,omitempty"`
+	Operation string                   `json:"operation"`
+	PerSecond series.Optional[float64] `json:"per_second,omitzero"`
+	Count     series.Optional[uint64]  `json:"count,omitzero"`
+	Latency   map[string]float64       `json:"latency_seconds,omitempty"`
 }
 
 // helloView is who serves the page.
@@ -90,7 +98,8 @@ type helloView struct {
 	Version string `json:"version"`
 	Agent   int64  `json:"agent"` // when it started
 	Now     int64  `json:"now"`
-	Only    string `json:"only,omitempty"` // the one run that it serves
+	// Only is the run that the page was started for, empty for an agent's page.
+	Only string `json:"only,omitempty"`
 }
 
 type markerView struct {
@@ -102,52 +111,51 @@ type markerView struct {
 	End   *int64      `json:"end,omitempty"`
 }
 
+type measuresView struct {
+	Charts []chartView `json:"charts"`
+}
+
+type runsView struct {
+	Runs []runView `json:"runs"`
+}
+
+// historyView is a run's history without its tables, which are appended.
+type historyView struct {
+	Run  runDetail `json:"run"`
+	Zero int64     `json:"zero"`
+	// Whole is false if the servers were left out, to be requested next.
+	Whole    bool         `json:"whole"`
+	Warmup   [][2]float64 `json:"warmup"`
+	Damage   []string     `json:"damage"`
+	Markers  []markerView `json:"markers"`
+	Settings settingsView `json:"settings"`
+}
+
 func newRunView(s *ingest.Snapshot) runView {
 	m := &s.Meta
 	v := runView{
-		ID: m.ID, Title: m.Title, Labels: m.Labels, Tool: m.Tool, ToolVersion: m.ToolVersion, Verb: m.Verb,
-		Workload: m.Workload, Target: m.Target, Database: m.Database, DurationSeconds: m.DurationSeconds, Generator: m.Generator, Log: m.Log != nil,
+		ID: m.ID, Title: m.Title, Facts: []factView{}, Labels: m.Labels, DurationSeconds: m.DurationSeconds, Log: m.Log != nil,
 		StartedAt: m.StartedAt.UnixMilli(), EndedAt: milliseconds(m.EndedAt), ClosedAt: milliseconds(m.ClosedAt), ClockAt: milliseconds(m.ClockStartedAt),
 		Phase: s.Phase, Result: m.Outcome, Reason: m.Reason, ExitCode: m.ExitCode, Signal: m.Signal,
-		Errors: math.Round(finiteOr0(s.Errors)), Drain: m.Drain,
+		Errors: math.Round(s.Errors), Drain: m.Drain,
 	}
-	if s.Threads.Known {
-		v.Threads = &s.Threads.Value
-	}
-	switch {
-	case s.Interval != nil:
-		v.Throughput = known(s.Interval.Rate(tool.Transaction))
-		v.LatencyStat, v.LatencySeconds = headline(s.Interval.Latencies)
-	case s.Summary != nil:
-		if r, ok := s.Summary.Rate(tool.Transaction); ok {
-			v.Throughput = finite(r)
+	for _, f := range m.OwnFacts() {
+		if f.Value != "" {
+			v.Facts = append(v.Facts, factView(f))
 		}
-		v.LatencyStat, v.LatencySeconds = headline(s.Summary.Latencies)
+	}
+	if now := s.Current(); now != nil {
+		v.Throughput = now.Value(tool.Throughput)
+		if l := now.Headline(); l.Known {
+			v.Latency = &latencyView{l.Value.Operation, l.Value.Stat, l.Value.Seconds}
+		}
 	}
 	return v
 }
 
-// headline is the one latency that a list has room for: p95 if there is one,
-// else the lowest percentile above it, else the highest, else the mean.
-func headline(latencies []tool.Latency) (string, *float64) {
-	rank := func(stat string) int {
-		return slices.Index([]string{"p50", "avg", "p90", "p99.99", "p99.9", "p99", "p95"}, stat)
-	}
-	best := -1
-	for i, l := range latencies {
-		if l.Operation == tool.Transaction && rank(l.Stat) >= 0 && (best < 0 || rank(l.Stat) > rank(latencies[best].Stat)) {
-			best = i
-		}
-	}
-	if best < 0 {
-		return "", nil
-	}
-	return latencies[best].Stat, finite(latencies[best].Seconds)
-}
-
 func newRunDetail(s *ingest.Snapshot) runDetail {
 	d := runDetail{
-		runView: newRunView(s), Command: s.Meta.Command, Reconnects: finiteOr0(s.Reconnects), Messages: s.Messages,
+		runView: newRunView(s), Command: s.Meta.Command, Reconnects: s.Reconnects, Messages: s.Messages,
 		MessageCount: s.MessageCount, LastMessage: s.LastMessage, Malformed: s.Lines.Malformed, Faults: s.Faults,
 	}
 	if s.Summary != nil {
@@ -157,7 +165,7 @@ func newRunDetail(s *ingest.Snapshot) runDetail {
 }
 
 func newSummaryView(s *ingest.Summary) *summaryView {
-	v := &summaryView{ElapsedSeconds: known(s.ElapsedSeconds), FromIntervals: s.FromIntervals, TpmC: known(s.TpmC)}
+	v := &summaryView{ElapsedSeconds: s.ElapsedSeconds, FromIntervals: s.FromIntervals, TpmC: s.TpmC, Operations: []operationView{}}
 	byName := map[string]*operationView{}
 	operation := func(name string) *operationView {
 		if byName[name] == nil {
@@ -166,15 +174,13 @@ func newSummaryView(s *ingest.Summary) *summaryView {
 		return byName[name]
 	}
 	for _, r := range s.Rates {
-		operation(r.Operation).PerSecond = finite(r.PerSecond)
+		operation(r.Operation).PerSecond = series.Some(r.PerSecond)
 	}
 	for _, c := range s.Counts {
-		operation(c.Operation).Count = &c.N
+		operation(c.Operation).Count = series.Some(c.N)
 	}
 	for _, l := range s.Latencies {
-		if finite(l.Seconds) != nil {
-			operation(l.Operation).Latency[l.Stat] = l.Seconds
-		}
+		operation(l.Operation).Latency[l.Stat] = l.Seconds
 	}
 	for _, name := range slices.SortedFunc(maps.Keys(byName), inReadingOrder) {
 		v.Operations = append(v.Operations, *byName[name])
@@ -182,7 +188,7 @@ func newSummaryView(s *ingest.Summary) *summaryView {
 	return v
 }
 
-// inReadingOrder puts what was done before what went wrong.
+// inReadingOrder puts operations before errors.
 func inReadingOrder(a, b string) int {
 	rank := func(name string) int {
 		switch name {
@@ -190,7 +196,7 @@ func inReadingOrder(a, b string) int {
 			return 0
 		case tool.Query:
 			return 1
-		case "error", "reconnect":
+		case tool.ErrorCount, tool.ReconnectCount:
 			return 3
 		}
 		return 2
@@ -213,41 +219,11 @@ func markerViews(markers []marker.Marker) []markerView {
 	return views
 }
 
+// milliseconds returns an instant as JavaScript has it, nil if there is none.
 func milliseconds(t *time.Time) *int64 {
 	if t == nil {
 		return nil
 	}
 	ms := t.UnixMilli()
 	return &ms
-}
-
-func known(v series.Optional[float64]) *float64 {
-	if !v.Known {
-		return nil
-	}
-	return finite(v.Value)
-}
-
-// finite is v, or nil for what JSON has no number for.
-func finite(v float64) *float64 {
-	if math.IsNaN(v) || math.IsInf(v, 0) {
-		return nil
-	}
-	return &v
-}
-
-func finiteOr0(v float64) float64 {
-	if finite(v) == nil {
-		return 0
-	}
-	return v
-}
-
-// encode makes JSON of the views above, which can't fail.
-func encode(v any) []byte {
-	data, err := json.Marshal(v)
-	if err != nil {
-		return []byte("null")
-	}
-	return data
 }

@@ -9,73 +9,73 @@ import (
 	"github.com/benchwatch/benchwatch/agent/rundir"
 )
 
-// watch is what browsers were told last, to tell them only what is new. It
+// watch is what was sent to browsers last, so that only changes are sent. It
 // belongs to Run's goroutine.
 type watch struct {
-	page   *Page
-	told   map[string][]byte // by run
-	over   map[string]bool   // runs that change no more
-	going  map[string]bool   // runs that may get markers
-	queues map[string]size   // their files of markers
-	set    map[string]size   // and of settings
+	page     *Page
+	sent     map[string][]byte // a run's view
+	over     map[string]bool   // runs that no longer change
+	live     map[string]bool
+	markers  map[string]size // the files when they were read last
+	settings map[string]size
 }
 
 func newWatch(p *Page) *watch {
-	return &watch{page: p, told: map[string][]byte{}, over: map[string]bool{}, going: map[string]bool{}, queues: map[string]size{}, set: map[string]size{}}
+	return &watch{page: p, sent: map[string][]byte{}, over: map[string]bool{}, live: map[string]bool{}, markers: map[string]size{}, settings: map[string]size{}}
 }
 
-// runs tells of the runs that have begun, changed or are gone.
-func (w *watch) runs() {
+// sendRuns sends the runs that are new, changed or removed.
+func (w *watch) sendRuns() {
 	present := map[string]bool{}
-	clear(w.going)
+	clear(w.live)
 	for _, s := range w.page.opts.Runs() {
 		id := s.Meta.ID
 		present[id] = true
 		over := s.Phase == ingest.Over
 		if !over {
-			w.going[id] = true
+			w.live[id] = true
 		}
 		if over && w.over[id] {
 			continue
 		}
 		w.over[id] = over
-		w.page.keepUp(&s)
+		w.page.dropOutdated(&s)
 		view := encode(newRunView(&s))
-		if !bytes.Equal(view, w.told[id]) {
-			w.told[id] = view
+		if !bytes.Equal(view, w.sent[id]) {
+			w.sent[id] = view
 			w.page.hub.send(event("run", view))
 		}
 		if over {
-			delete(w.queues, id)
-			delete(w.set, id)
+			delete(w.markers, id)
+			delete(w.settings, id)
 		}
 	}
-	for id := range w.told {
+	for id := range w.sent {
 		if !present[id] {
-			delete(w.told, id)
+			delete(w.sent, id)
 			delete(w.over, id)
-			delete(w.queues, id)
-			delete(w.set, id)
+			delete(w.markers, id)
+			delete(w.settings, id)
 			w.page.hub.send(event("gone", encode(map[string]string{"run": id})))
 		}
 	}
 }
 
-// lookAtMarkers tells of new markers of the runs that go on.
-func (w *watch) lookAtMarkers() {
+// sendMarkers sends the markers of live runs whose file has changed.
+func (w *watch) sendMarkers() {
 	if w.page.hub.empty() {
 		return
 	}
-	for id := range w.going {
+	for id := range w.live {
 		dir := rundir.At(w.page.opts.DataDir, id)
 		now := sizeOf(dir.Path(rundir.MarkersFile))
-		if before, known := w.queues[id]; known && before == now {
+		if before, known := w.markers[id]; known && before == now {
 			continue
 		}
-		w.queues[id] = now
+		w.markers[id] = now
 		markers, err := marker.Read(dir)
 		if err != nil {
-			continue // the deliverer tells
+			continue // the deliverer logs it
 		}
 		w.page.hub.send(event("markers", encode(struct {
 			Run     string       `json:"run"`
@@ -84,22 +84,21 @@ func (w *watch) lookAtMarkers() {
 	}
 }
 
-// lookAtSettings tells of the servers' settings of the runs that go on, when they
-// were read and each time that something was found changed.
-func (w *watch) lookAtSettings() {
+// sendSettings sends the servers' settings of live runs whose file has changed.
+func (w *watch) sendSettings() {
 	if w.page.hub.empty() {
 		return
 	}
-	for id := range w.going {
+	for id := range w.live {
 		dir := rundir.At(w.page.opts.DataDir, id)
 		now := sizeOf(dir.Path(history.SettingsFile))
-		if w.set[id] == now {
+		if w.settings[id] == now {
 			continue
 		}
-		w.set[id] = now
+		w.settings[id] = now
 		settings, err := history.ReadSettings(dir)
 		if err != nil {
-			continue // the history tells
+			continue // the history reports it
 		}
 		w.page.hub.send(event("settings", encode(struct {
 			Run      string       `json:"run"`

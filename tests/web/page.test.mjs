@@ -63,7 +63,7 @@ async function firstPoint(page) {
   await page.locator('.charts').focus();
   await page.keyboard.press('Home');
   for (let i = 0; i < 2; i++) await page.keyboard.press('Shift+ArrowRight');
-  return legend(page, 'throughput').innerText();
+  return legend(page, 'run-transactions').innerText();
 }
 
 test('a live run appears, moves, is marked and ends, without a reload', async () => {
@@ -71,7 +71,7 @@ test('a live run appears, moves, is marked and ends, without a reload', async ()
   await page.getByText('None. Start one').waitFor();
   const run = agent.run('seen live', 12, '--label=via=direct');
   await page.getByRole('link', { name: 'seen live' }).click();
-  await page.locator('#chart-throughput canvas').waitFor();
+  await page.locator('#chart-run-transactions canvas').waitFor();
   await page.locator('h1', { hasText: /seen live\s*running/ }).waitFor(); // after its first report
   assert.match(await page.locator('.facts').innerText(), /sysbench[\s\S]*threads\s*2[\s\S]*via\s*direct/);
   await page.waitForFunction(() => /^\d/.test(document.querySelector('#tile-throughput dd').innerText));
@@ -89,7 +89,7 @@ test('a live run appears, moves, is marked and ends, without a reload', async ()
   // It looks the same when it is opened now.
   const live = await firstPoint(page);
   const again = await open(new URL(page.url()).hash);
-  await again.locator('#chart-throughput canvas').waitFor();
+  await again.locator('#chart-run-transactions canvas').waitFor();
   assert.equal(await firstPoint(again), live);
   assert.equal(await tile(again, 'throughput').innerText(), await tile(page, 'throughput').innerText());
   await again.close();
@@ -100,7 +100,7 @@ test('the agent is restarted: the page says so, comes back and shows what it mis
   const page = await open();
   const run = agent.run('over the restart', 300);
   await page.getByRole('link', { name: 'over the restart' }).click();
-  await page.locator('#chart-throughput canvas').waitFor();
+  await page.locator('#chart-run-transactions canvas').waitFor();
   await agent.stop();
   await page.locator('body.offline').waitFor();
   await page.getByText('no connection to the agent').waitFor();
@@ -119,7 +119,7 @@ test('the agent is restarted: the page says so, comes back and shows what it mis
     seconds.map((_, i) => i + 1),
     'no second is missing',
   );
-  assert.match(await legend(page, 'cpu').innerText(), /busy/);
+  assert.match(await legend(page, 'host-cpu_busy').innerText(), /busy/);
   const cpu = await page.evaluate(async () => {
     const id = decodeURIComponent(location.hash.split('/')[2]);
     const h = await (await fetch(`api/runs/${id}/history`)).json();
@@ -140,9 +140,9 @@ test('a run of ten hours opens, with its extremes, and is zoomed', async (t) => 
     await page.getByRole('link', { name: '20261120T010000Z-long' }).waitFor();
     const begin = Date.now();
     await page.getByRole('link', { name: '20261120T010000Z-long' }).click();
-    await page.locator('#chart-throughput canvas').waitFor();
+    await page.locator('#chart-run-transactions canvas').waitFor();
     const first = Date.now() - begin;
-    await page.locator('#chart-cpu canvas').waitFor();
+    await page.locator('#chart-host-cpu_busy canvas').waitFor();
     t.diagnostic(`opened for the ${which} time: first chart after ${first} ms, all after ${Date.now() - begin} ms`);
     if (which !== 'third') await page.close();
   }
@@ -150,7 +150,7 @@ test('a run of ten hours opens, with its extremes, and is zoomed', async (t) => 
   assert.match(await shownEnd(page), /^10:00:00/);
 
   // Drag over a part: all charts show it, with what lies between the points.
-  const box = await page.locator('#chart-throughput .u-over').boundingBox();
+  const box = await page.locator('#chart-run-transactions .u-over').boundingBox();
   await page.mouse.move(box.x + box.width * 0.5, box.y + 40);
   await page.mouse.down();
   await page.mouse.move(box.x + box.width * 0.6, box.y + 40, { steps: 5 });
@@ -161,7 +161,7 @@ test('a run of ten hours opens, with its extremes, and is zoomed', async (t) => 
   await page.getByRole('button', { name: 'Show all' }).waitFor();
   assert.match(await where(page).innerText(), /^(4:5\d|5:0\d):.* – (5:5\d|6:0\d):/);
 
-  await page.locator('#chart-queries .u-over').dblclick();
+  await page.locator('#chart-server-queries .u-over').dblclick();
   await page.mouse.move(0, 0);
   await page.waitForFunction(() => / – 10:00:00/.test(document.querySelector('.where').innerText));
 
@@ -176,8 +176,8 @@ test('a run of ten hours opens, with its extremes, and is zoomed', async (t) => 
 
 test('an ended run shows the CPU and the settings that were recorded', async () => {
   const page = await open('#/runs/20261120T010000Z-long');
-  await page.locator('#chart-cpu canvas').waitFor();
-  assert.match(await legend(page, 'cpu').innerText(), /busy\s*ø 50 %/);
+  await page.locator('#chart-host-cpu_busy canvas').waitFor();
+  assert.match(await legend(page, 'host-cpu_busy').innerText(), /busy\s*mean 50 %/);
   const panel = page.locator('.settings');
   assert.match(await panel.innerText(), /by\s*1:00\s*n1\s*wsrep_slave_threads: 1 → 8/);
   assert.match(await panel.locator('.differs').innerText(), /wsrep_slave_threads\s+1\s+<b>2<\/b>/);
@@ -190,13 +190,13 @@ test('an ended run shows the CPU and the settings that were recorded', async () 
 
 test('one cursor is over all charts', async () => {
   const page = await open('#/runs/20261120T010000Z-long');
-  await page.locator('#chart-queries canvas').waitFor();
-  const box = await page.locator('#chart-throughput .u-over').boundingBox();
+  await page.locator('#chart-server-queries canvas').waitFor();
+  const box = await page.locator('#chart-run-transactions .u-over').boundingBox();
   await page.mouse.move(box.x + box.width / 2, box.y + 40);
   await page.waitForFunction(
     () =>
-      document.querySelector('#chart-queries .legend').innerText.trim() === 'n1\n500' ||
-      /n1\s*500/.test(document.querySelector('#chart-queries .legend').innerText),
+      document.querySelector('#chart-server-queries .legend').innerText.trim() === 'n1\n500' ||
+      /n1\s*500/.test(document.querySelector('#chart-server-queries .legend').innerText),
   );
   const lefts = await page.locator('.u-cursor-x').evaluateAll((lines) => lines.map((l) => new DOMMatrix(getComputedStyle(l).transform).e));
   assert.ok(lefts.length >= 3 && lefts.every((x) => Math.abs(x - lefts[0]) < 3), `cursors at ${lefts}`);
@@ -210,7 +210,7 @@ test('titles, labels, markers and commands are text', async () => {
   await page.getByRole('link', { name: '<img src=x' }).waitFor();
   assert.match(await page.locator('.list').innerText(), /note=<img src=x/);
   await page.getByRole('link', { name: '<img src=x' }).click();
-  await page.locator('#chart-throughput canvas').waitFor();
+  await page.locator('#chart-run-transactions canvas').waitFor();
   await agent.mark(evil);
   await page.locator('.markers .text').getByText('<img src=x').waitFor();
   assert.match(await page.locator('h1').innerText(), /<script>/);
@@ -226,7 +226,7 @@ test('titles, labels, markers and commands are text', async () => {
 
 test('it fits a phone, in the dark too', async () => {
   const page = await open('#/runs/20261120T010000Z-long', { viewport: { width: 390, height: 844 }, colorScheme: 'dark' });
-  await page.locator('#chart-queries canvas').waitFor();
+  await page.locator('#chart-server-queries canvas').waitFor();
   const fits = () => page.evaluate(() => document.scrollingElement.scrollWidth <= innerWidth);
   assert.ok(await fits(), 'the run is wider than the screen');
   assert.equal(await page.evaluate(() => getComputedStyle(document.body).backgroundColor), 'rgb(18, 21, 27)');
@@ -241,8 +241,8 @@ test('the keyboard reaches run, charts and series', async () => {
   const link = page.getByRole('link', { name: '20261120T010000Z-long' });
   await link.focus();
   await page.keyboard.press('Enter');
-  await page.locator('#chart-queries canvas').waitFor();
-  const series = page.locator('#chart-throughput .legend button').first();
+  await page.locator('#chart-server-queries canvas').waitFor();
+  const series = page.locator('#chart-run-transactions .legend button').first();
   await series.focus();
   await page.keyboard.press('Space');
   assert.equal(await series.getAttribute('aria-pressed'), 'false');

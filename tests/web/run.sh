@@ -12,8 +12,7 @@ trap 'rm -rf "$work"' EXIT
 chromium_find
 [[ -n $CHROMIUM ]] || { echo 'no Chromium in PATH; scripts/packages.sh test installs it' >&2 && exit 1; }
 
-../../agent/web/build.sh
-[[ -e ../../agent/web/dist/index.html ]] || { echo 'the live page could not be built' >&2 && exit 1; }
+../../agent/web/build.sh --check
 npm_install "$work"
 (cd ../.. && go build -o "$work/benchwatch" ./agent)
 

@@ -6,17 +6,17 @@ import type { Spec } from './specs';
 import type { Series, Table } from './table';
 import { colour, type Theme } from './theme';
 
-/** What a chart tells the group that it belongs to. */
+/** The group of charts that a chart belongs to. */
 export interface Group {
   readonly axis: TimeAxis;
   readonly theme: Theme;
-  /** The run goes on: its newest values are those of now. */
+  /** The run is live: its last values are the current ones. */
   readonly live: boolean;
   /** Colour of a server, the same in all charts. */
   serverColour(target: string): string;
   zoom(from: number, to: number): void;
   reset(): void;
-  /** The cursor is at this second of the axis; null: nowhere. */
+  /** The cursor is at this second of the axis; null: it is in no chart. */
   pointed(x: number | null): void;
 }
 
@@ -40,31 +40,31 @@ export class Chart {
     private readonly group: Group,
   ) {
     this.table = table;
-    this.box = el('div', { class: 'plot', role: 'img', 'aria-label': `${spec.title}: ${spec.says}` });
+    this.box = el('div', { class: 'plot', role: 'img', 'aria-label': `${spec.title}: ${spec.note}` });
     this.legend = el('div', { class: 'legend', role: 'group', 'aria-label': `Series of ${spec.title}` });
     this.root = el(
       'section',
-      { class: 'chart', id: `chart-${spec.id}` },
-      el('h3', {}, spec.title, el('small', {}, spec.says)),
+      { class: 'chart', id: `chart-${spec.scope}-${spec.id}` },
+      el('h3', {}, spec.title, el('small', {}, spec.note)),
       this.box,
       this.legend,
     );
     this.choose(table);
   }
 
-  /** Takes a table; false if there is nothing in it for this chart. */
+  /** Takes a table; false if it has nothing for this chart. */
   choose(table: Table): boolean {
     this.table = table;
-    const series = this.spec.kinds.flatMap((k) => table.of(k));
+    const series = this.spec.measures.flatMap((m) => table.of(m.id));
     const same = series.length === this.series.length && series.every((s, i) => key(s) === key(this.series[i]!));
     const known = new Set(this.series.map(key));
-    for (const s of series) if (!known.has(key(s)) && this.spec.drawn?.(s.name) === false) this.hidden.add(key(s));
+    for (const s of series) if (!known.has(key(s)) && !this.spec.visible(s.name)) this.hidden.add(key(s));
     this.series = series;
     if (!same) this.build();
-    return series.length > 0;
+    return series.some((s) => s.count > 0 && !(this.spec.hideZero && s.min === 0 && s.max === 0));
   }
 
-  /** Drops the plot, to be drawn anew: other series, other colours. */
+  /** Drops the plot, so that it is drawn again with other series or colours. */
   build(): void {
     this.plot?.destroy();
     this.plot = null;
@@ -97,7 +97,7 @@ export class Chart {
     return this.box.clientWidth;
   }
 
-  /** Brings the picture up to date with table and axis. */
+  /** Draws the current table and axis. */
   draw(width: number): void {
     if (width === 0 || this.series.length === 0) return;
     const data = [this.table.x, ...this.series.map((s) => s.values)] as uPlot.AlignedData;
@@ -120,21 +120,21 @@ export class Chart {
     this.plot = null;
   }
 
-  /** Puts the cursor to a second of the axis. */
+  /** Moves the cursor to a second of the axis. */
   point(x: number | null): void {
     if (!this.plot) return;
     if (x == null) this.plot.setCursor({ left: -10, top: -10 });
     else this.plot.setCursor({ left: this.plot.valToPos(x, 'x'), top: 1 });
   }
 
-  /** Values in the legend: at a row or, without a cursor, those of now or the run's mean. */
+  /** Values in the legend: at a row or, without a cursor, the current ones or the run's mean. */
   private legendAt(row: number | null): void {
     this.row = row;
     const at = row ?? this.table.x.length - 1;
     const mean = row == null && !this.group.live;
     this.series.forEach((s, i) => {
       const v = mean ? (s.count > 0 ? s.sum / s.count : null) : s.values[at];
-      setText(this.values[i]!, (mean ? 'ø ' : '') + format.value(this.spec.unit, v));
+      setText(this.values[i]!, (mean ? 'mean ' : '') + format.value(this.spec.unit, v));
     });
   }
 
@@ -216,7 +216,7 @@ export class Chart {
     };
   }
 
-  /** The phases, behind the curves. */
+  /** Draws the phases below the curves. */
   private shade(u: uPlot): void {
     const { ctx, bbox } = u;
     ctx.save();
@@ -248,7 +248,7 @@ export class Chart {
     ctx.restore();
   }
 
-  /** The markers, before the curves, each with its number. */
+  /** Draws the markers above the curves, each with its number. */
   private flag(u: uPlot): void {
     const { ctx, bbox } = u;
     const unit = devicePixelRatio;
@@ -279,6 +279,6 @@ export class Chart {
 
 const key = (s: Series): string => JSON.stringify(s.name);
 
-/** Steps of the time axis: what people count time in. */
+/** Steps of the time axis: those in which people count time. */
 const steps = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800];
 const wholeSteps = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 2e4, 5e4, 1e5, 2e5, 5e5, 1e6, 2e6, 5e6, 1e7, 1e8, 1e9];

@@ -3,11 +3,11 @@ import { shown, type TimeAxis } from './axis';
 import { Chart, type Group } from './chart';
 import { el, setText } from './dom';
 import * as format from './format';
-import { specs } from './specs';
+import type { Spec } from './specs';
 import type { Table } from './table';
 import { colour, readTheme } from './theme';
 
-/** Charts out of sight that are drawn between two frames of the screen. */
+/** How many charts out of sight are drawn between two frames of the screen. */
 const chartsAFrame = 3;
 
 /** All charts of a run: one time axis, one cursor, one zoom. */
@@ -36,6 +36,7 @@ export class Charts implements Group {
 
   /** zoomed is called when another part is shown; zero gives the wall time. */
   constructor(
+    private readonly specs: readonly Spec[],
     private readonly zoomed: (part: [number, number] | null) => void,
     private readonly zero: () => number,
   ) {
@@ -79,7 +80,7 @@ export class Charts implements Group {
     return colour(this.theme, i);
   }
 
-  /** Draws these tables with the next frame of the screen. */
+  /** Draws tables with the next frame of the screen. */
   show(tables: Record<TableName, Table>): void {
     cancelAnimationFrame(this.drawing);
     this.drawing = requestAnimationFrame(() => {
@@ -89,19 +90,19 @@ export class Charts implements Group {
       const first = Math.min(0, ...begins);
       const from = first > -1.5 ? 0 : first;
       this.axis.full = [from, Math.max(from + 10, ...ends)];
-      for (const spec of specs) {
+      for (const spec of this.specs) {
         const table = tables[spec.table];
-        let chart = this.charts.get(spec.id);
+        let chart = this.charts.get(key(spec));
         if (!chart) {
-          if (!spec.kinds.some((k) => table.of(k).length > 0)) continue;
+          if (!spec.measures.some((m) => table.of(m.id).length > 0)) continue;
           chart = new Chart(spec, table, this);
-          this.charts.set(spec.id, chart);
-          this.grid.replaceChildren(...specs.flatMap((s) => this.charts.get(s.id)?.root ?? []));
+          this.charts.set(key(spec), chart);
+          this.grid.replaceChildren(...this.specs.flatMap((s) => this.charts.get(key(s))?.root ?? []));
         }
         chart.root.hidden = !chart.choose(table);
       }
       this.drawAll();
-      this.tell();
+      this.showPosition();
     });
   }
 
@@ -144,16 +145,16 @@ export class Charts implements Group {
   private viewChanged(): void {
     this.resetButton.hidden = !this.axis.view;
     this.drawAll();
-    this.tell();
+    this.showPosition();
     this.zoomed(this.axis.view);
   }
 
   pointed(x: number | null): void {
     this.cursor = x;
-    this.tell();
+    this.showPosition();
   }
 
-  private tell(): void {
+  private showPosition(): void {
     const at = (x: number) => `${format.elapsed(x)} (${format.timeOfDay(this.zero() + x * 1000)})`;
     const [from, to] = shown(this.axis);
     setText(this.where, this.cursor == null ? `${at(from)} – ${at(to)}` : at(this.cursor));
@@ -207,3 +208,5 @@ export class Charts implements Group {
     e.preventDefault();
   }
 }
+
+const key = (s: Spec): string => `${s.scope}-${s.id}`;

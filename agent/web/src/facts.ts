@@ -1,13 +1,16 @@
-import type { Operation, Run, RunDetail } from './api';
+import type { Latency, Operation, Run, RunDetail } from './api';
 import { el } from './dom';
 import * as format from './format';
 
-/** Where a run stands, in a word, and how that is coloured. */
+/** A run's state in a word, and how it is coloured. */
 export function stateOf(r: Run): { text: string; kind: 'live' | 'good' | 'bad' | 'wait' } {
   if (r.phase === 'draining') return { text: r.result && r.result !== 'succeeded' ? `${r.result}, draining` : 'draining', kind: 'wait' };
   if (r.phase !== 'over') return { text: { starting: 'starting', warmup: 'warming up', measure: 'running' }[r.phase], kind: 'live' };
   return { text: r.result ?? 'ended', kind: r.result === 'succeeded' ? 'good' : 'bad' };
 }
+
+/** The headline latency's statistic, with the operation unless it is the transaction. */
+export const latencyName = (l: Latency): string => (l.operation === 'transaction' ? l.stat : `${l.operation.replaceAll('_', ' ')} ${l.stat}`);
 
 export const live = (r: Run): boolean => r.phase !== 'over' && r.phase !== 'draining';
 
@@ -19,25 +22,20 @@ export const badge = (r: Run): HTMLElement => {
   return el('span', { class: `badge ${s.kind}` }, s.text);
 };
 
-/** What a run was started with, as a list of terms. */
+/** The run's facts and labels as a list of terms. */
 export function parameters(r: RunDetail): HTMLElement {
   const list = el('dl', { class: 'facts' });
   const add = (term: string, text: string | number | undefined | null) => {
     if (text !== undefined && text !== null && text !== '') list.append(el('div', {}, el('dt', {}, term), el('dd', {}, String(text))));
   };
-  add('tool', [r.tool, r.tool_version].filter(Boolean).join(' '));
-  add('workload', [r.workload, r.verb && r.verb !== 'run' ? r.verb : ''].filter(Boolean).join(', '));
-  add('threads', r.threads);
-  add('target', r.target);
-  add('database', r.database);
+  for (const f of r.facts) add(f.name.replaceAll('_', ' '), f.value);
   add('started', format.dateTime(r.started_at));
-  add('asked for', r.duration_seconds ? format.elapsed(r.duration_seconds) : undefined);
-  add('generator', r.generator);
+  add('planned', r.duration_seconds ? format.elapsed(r.duration_seconds) : undefined);
   for (const [k, v] of Object.entries(r.labels ?? {})) add(k, v);
   return list;
 }
 
-/** The tool's own totals; null before there are any. */
+/** The tool's own totals; null if there are none yet. */
 export function summary(r: RunDetail): HTMLElement | null {
   const s = r.summary;
   if (!s?.operations?.length) return null;
@@ -54,8 +52,8 @@ export function summary(r: RunDetail): HTMLElement | null {
     );
   const head = ['', 'per second', 'total', ...stats].map((t) => el('th', { scope: 'col' }, t));
   const note = s.from_intervals
-    ? 'The tool printed no summary: added up from its intervals.'
-    : `By the tool's own summary${s.elapsed_seconds ? `, over ${format.seconds(s.elapsed_seconds)}` : ''}.`;
+    ? 'The tool printed no summary: computed from its intervals.'
+    : `From the tool's own summary${s.elapsed_seconds ? ` over ${format.seconds(s.elapsed_seconds)}` : ''}.`;
   return el(
     'section',
     { class: 'panel' },
@@ -82,7 +80,7 @@ export function drain(r: Run): HTMLElement | null {
     'section',
     { class: 'panel' },
     el('h2', {}, 'Drain'),
-    el('p', { class: 'hint' }, 'How long each replica took to catch up when the tool had ended.'),
+    el('p', { class: 'hint' }, 'How long each replica took to catch up after the tool had ended.'),
     el(
       'ul',
       { class: 'plain' },
@@ -93,20 +91,20 @@ export function drain(r: Run): HTMLElement | null {
   );
 }
 
-/** What the tool complained about. */
+/** The tool's error messages, and what could not be read or recorded. */
 export function messages(r: RunDetail): HTMLElement | null {
   const all = [...(r.messages ?? [])];
   const more = r.message_count - all.length;
   if (all.length === 0 && !r.reason && !r.faults && !r.malformed_lines) return null;
-  const say = (text: string) => el('p', { class: 'hint' }, text);
+  const hint = (text: string) => el('p', { class: 'hint' }, text);
   return el(
     'section',
     { class: 'panel' },
     el('h2', {}, 'Messages'),
     r.reason ? el('p', { class: 'reason' }, `${r.result ?? 'ended'}: ${r.reason}`) : null,
     all.length > 0 && el('pre', {}, all.join('\n')),
-    more > 0 && say(`${format.number(more)} more; the last: ${r.last_message ?? ''}`),
-    r.malformed_lines > 0 && say(`${format.number(r.malformed_lines)} lines of the tool's output are damaged.`),
-    r.faults > 0 && say(`${format.number(r.faults)} failures to record something: see the agent's log.`),
+    more > 0 && hint(`${format.number(more)} more; the last: ${r.last_message ?? ''}`),
+    r.malformed_lines > 0 && hint(`${format.number(r.malformed_lines)} lines of the tool's output are damaged.`),
+    r.faults > 0 && hint(`${format.number(r.faults)} failures to record something: see the agent's log.`),
   );
 }

@@ -1,10 +1,12 @@
-/** What a value is of; all values are in base units. */
-export type Unit = 'per_second' | 'seconds' | 'count' | 'share';
+import type { Chart } from './types';
+
+/** A value's unit; all units are base units. */
+export type Unit = Chart['unit'];
 
 const plain = new Intl.NumberFormat('en', { maximumFractionDigits: 0 });
 const short = new Intl.NumberFormat('en', { notation: 'compact', maximumSignificantDigits: 3 });
 
-/** A number as people read it; a dash for what is not known. */
+/** A number as people read it; a dash if it is unknown. */
 export function number(v: number | null | undefined): string {
   if (v == null || !Number.isFinite(v)) return '–';
   const a = Math.abs(v);
@@ -33,12 +35,22 @@ export function share(v: number | null | undefined): string {
   return `${p === 0 || p >= 10 ? p.toFixed(0) : p >= 0.1 ? p.toFixed(1) : '<0.1'} %`;
 }
 
+/** Bytes in binary multiples. */
+export function bytes(v: number | null | undefined): string {
+  if (v == null || !Number.isFinite(v)) return '–';
+  const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
+  const power = Math.min(units.length - 1, Math.max(0, Math.floor(Math.log2(Math.abs(v) || 1) / 10)));
+  return `${trimmed(v / 1024 ** power)} ${units[power]}`;
+}
+
 export function value(unit: Unit, v: number | null | undefined): string {
   switch (unit) {
     case 'seconds':
       return seconds(v);
-    case 'share':
+    case 'ratio':
       return share(v);
+    case 'bytes':
+      return bytes(v);
     default:
       return number(v);
   }
@@ -49,14 +61,16 @@ export function tick(unit: Unit, v: number): string {
   switch (unit) {
     case 'seconds':
       return seconds(v);
-    case 'share':
+    case 'bytes':
+      return bytes(v);
+    case 'ratio':
       return `${Number((v * 100).toPrecision(3))} %`;
     default:
       return short.format(v);
   }
 }
 
-/** A server's setting; with a large number of bytes what people call it. */
+/** A server's setting; a large number of bytes also in MiB or GiB. */
 export function setting(text: string): string {
   const mebibyte = 1 << 20;
   const n = /^[0-9]+$/.test(text) ? Number(text) : 0;

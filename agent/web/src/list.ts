@@ -1,6 +1,6 @@
-import type { Run } from './api';
+import { fact, type Run } from './api';
 import { el, setText } from './dom';
-import { badge, lasted } from './facts';
+import { badge, lasted, latencyName } from './facts';
 import * as format from './format';
 
 /** The live and the recent runs. */
@@ -31,7 +31,7 @@ export class ListView {
     this.clocks = [];
     const wanted = this.filter.value.toLowerCase().split(/\s+/).filter(Boolean);
     const matches = (r: Run) => {
-      const text = [r.id, r.title, r.tool, r.workload, r.result, ...Object.entries(r.labels ?? {}).map(([k, v]) => `${k}=${v}`)]
+      const text = [r.id, r.title, ...r.facts.map((f) => f.value), r.result, ...Object.entries(r.labels ?? {}).map(([k, v]) => `${k}=${v}`)]
         .join(' ')
         .toLowerCase();
       return wanted.every((w) => text.includes(w));
@@ -68,10 +68,10 @@ export class ListView {
       {},
       el('th', { scope: 'row' }, el('a', { href: `#/runs/${encodeURIComponent(r.id)}` }, r.title || r.id), ' ', ...labels),
       el('td', { 'data-name': '' }, badge(r)),
-      cell('tool', [r.tool, r.workload].filter(Boolean).join(' ')),
-      cell('threads', format.number(r.threads)),
+      cell('tool', [fact(r, 'tool'), fact(r, 'workload')].filter(Boolean).join(' ')),
+      cell('threads', fact(r, 'threads') ?? '–'),
       cell('transactions/s', format.number(r.throughput)),
-      cell('latency', r.latency_stat ? `${format.seconds(r.latency_seconds)} ${r.latency_stat}` : '–'),
+      cell('latency', r.latency ? `${format.seconds(r.latency.seconds)} ${latencyName(r.latency)}` : '–'),
       cell('errors', format.number(r.errors)),
       cell('started', format.dateTime(r.started_at)),
       clock,

@@ -1,13 +1,14 @@
-import { getRuns, type Hello, type Marker, type Row, type Run, type Settings } from './api';
+import { getMeasures, getRuns, type Hello, type Marker, type Row, type Run, type Settings } from './api';
 import { setText } from './dom';
 import { ListView } from './list';
 import { RunView } from './run';
+import { type Spec, specOf } from './specs';
 import { type Listener, Stream } from './stream';
 
 const main = document.getElementById('main')!;
 const connection = document.getElementById('connection')!;
 
-/** Owns what is known of all runs and the view that is open. */
+/** Owns what is known of all runs, and the open view. */
 class Page implements Listener {
   private readonly runs = new Map<string, Run>();
   private view: ListView | RunView | null = null;
@@ -16,7 +17,7 @@ class Page implements Listener {
   private redraw = 0;
   private connected = false;
 
-  constructor() {
+  constructor(private readonly specs: readonly Spec[]) {
     window.addEventListener('hashchange', () => this.route());
     this.route();
     window.setInterval(() => this.view?.tick(), 1000);
@@ -37,8 +38,8 @@ class Page implements Listener {
       list.show(this.runs.values());
       this.view = list;
     } else {
-      this.view = new RunView(wanted, this.now);
-      // Else the stream's first event does it: what is read then lacks nothing.
+      this.view = new RunView(wanted, this.specs, this.now);
+      // Otherwise the stream's first event does it, so that no row is missed.
       if (this.connected) this.view.load();
     }
     main.replaceChildren(this.view.root);
@@ -47,13 +48,13 @@ class Page implements Listener {
 
   state(connected: boolean): void {
     this.connected = connected;
-    // The agent may have no stream left and answer all the same.
+    // The agent may have no stream left and still answer.
     if (!connected && this.view instanceof RunView && this.view.empty) this.view.load();
     document.body.classList.toggle('offline', !connected);
     setText(connection, connected ? 'connected' : 'no connection to the agent, trying again');
   }
 
-  /** Whatever was missed while there was no stream is read anew. */
+  /** Reads what may have been missed while there was no stream. */
   hello(h: Hello): void {
     if (this.version !== null && this.version !== h.version) location.reload();
     this.version = h.version;
@@ -66,7 +67,7 @@ class Page implements Listener {
         for (const r of runs) this.runs.set(r.id, r);
         this.list();
       })
-      .catch(() => undefined); // the stream comes back, and with it the next try
+      .catch(() => undefined); // tried again when the stream is back
     if (this.view instanceof RunView) this.view.load();
   }
 
@@ -110,4 +111,18 @@ function decoded(text: string): string {
   }
 }
 
-new Page();
+/** The charts come from the agent; it may be starting or restarting. */
+async function start(): Promise<void> {
+  for (;;) {
+    try {
+      const { charts } = await getMeasures();
+      new Page(charts.map(specOf));
+      return;
+    } catch (e) {
+      setText(connection, `no answer from the agent: ${e instanceof Error ? e.message : String(e)}`);
+      await new Promise((resolve) => setTimeout(resolve, 1000));
+    }
+  }
+}
+
+void start();

@@ -5,17 +5,18 @@ import { el } from './dom';
 import { badge, drain, live, messages, parameters, summary } from './facts';
 import * as format from './format';
 import { settings } from './settings';
+import type { Spec } from './specs';
 import { Table } from './table';
 import { Tiles } from './tiles';
 
-/** Rows that are asked for; a live run may grow to three times that in the page. */
+/** Rows that are requested; a live run may grow to three times that in the page. */
 const points = 1200;
 const keptRows = 64;
 
 type Tables = Record<TableName, Table>;
 const noTables = (): Tables => ({ intervals: new Table(), servers: new Table(), host: new Table() });
 
-/** The view of one run: read once as it stands, then kept up to date. */
+/** The view of one run: read once, then kept up to date by events. */
 export class RunView {
   readonly root = el('div', { class: 'run' });
   private run: RunDetail | null = null;
@@ -24,9 +25,9 @@ export class RunView {
   private markers: Marker[] = [];
   private damage: string[] = [];
   private tables = noTables();
-  /** Tables of the part that is shown, where those of the run are too coarse. */
+  /** Tables of the part that is shown, if those of the run are too coarse. */
   private detail: Tables | null = null;
-  /** Rows that came last: the history that is being read may lack them. */
+  /** The last rows: the history that is being read may lack them. */
   private recent: Row[] = [];
   private loading: AbortController | null = null;
   private zooming: AbortController | null = null;
@@ -34,24 +35,27 @@ export class RunView {
 
   private readonly head = el('div', { class: 'head' });
   private readonly tiles = new Tiles();
-  private readonly charts = new Charts(
-    (part) => this.zoomed(part),
-    () => this.zero,
-  );
+  private readonly charts: Charts;
   private readonly marks = el('div');
   private readonly about = el('div', { class: 'about' });
   private readonly configuration = el('div');
-  private told = ''; // what stands in it
+  private shownSettings = ''; // as JSON
   private readonly problem = el('p', { class: 'problem', role: 'alert', hidden: '' });
 
   constructor(
     readonly id: string,
+    specs: readonly Spec[],
     private readonly now: () => number,
   ) {
+    this.charts = new Charts(
+      specs,
+      (part) => this.zoomed(part),
+      () => this.zero,
+    );
     this.root.append(this.problem, this.head, this.tiles.root, this.charts.root, this.marks, this.about, this.configuration);
   }
 
-  /** Nothing is known of the run yet. */
+  /** Whether nothing is known of the run yet. */
   get empty(): boolean {
     return this.run === null;
   }
@@ -63,7 +67,7 @@ export class RunView {
     this.charts.destroy();
   }
 
-  /** Reads the run as it stands now. */
+  /** Reads the run as it is now. */
   load(): void {
     clearTimeout(this.reload);
     this.reload = 0;
@@ -94,9 +98,9 @@ export class RunView {
   private take(h: History): void {
     this.problem.hidden = true;
     this.zero = h.zero;
-    this.warmup = h.warmup ?? [];
+    this.warmup = h.warmup;
     this.markers = h.markers;
-    this.damage = h.damage ?? [];
+    this.damage = h.damage;
     this.configured(h.settings);
     this.tables = noTables();
     for (const t of tableNames) this.tables[t] = new Table(h.tables[t]);
@@ -111,7 +115,7 @@ export class RunView {
     if (this.charts.axis.view) this.zoomed(this.charts.axis.view);
   }
 
-  /** The list says that this run has changed. */
+  /** An event reports that this run has changed. */
   changed(r: Run): void {
     const was = this.run;
     if (!was) return;
@@ -132,11 +136,11 @@ export class RunView {
     this.draw();
   }
 
-  /** How the servers are configured, which is shown anew only where it has changed. */
+  /** Shows how the servers are configured, if that has changed. */
   configured(s: Settings): void {
-    const told = JSON.stringify([s, this.zero]);
-    if (told === this.told) return;
-    this.told = told;
+    const json = JSON.stringify([s, this.zero]);
+    if (json === this.shownSettings) return;
+    this.shownSettings = json;
     const at = (ms: number) => (ms - this.zero) / 1000;
     const panel = settings(s, at, (x) => this.charts.zoom(x - 15, x + 15));
     this.configuration.replaceChildren(...(panel ? [panel] : []));
@@ -168,7 +172,7 @@ export class RunView {
     else this.warmup.push([from, to]);
   }
 
-  /** Once a second, whatever comes. */
+  /** Called once a second. */
   tick(): void {
     if (this.run) this.tiles.clock(this.run, this.now());
   }
@@ -189,7 +193,7 @@ export class RunView {
     this.charts.axis.flags = flagsOf(this.markers, this.zero);
   }
 
-  /** Fetches what is between the points that the page has of a part. */
+  /** Fetches the rows between the points that the page has of a part. */
   private zoomed(part: [number, number] | null): void {
     this.zooming?.abort();
     if (!part || !tableNames.some((t) => this.tables[t].thinned)) {
@@ -205,7 +209,7 @@ export class RunView {
         for (const t of tableNames) this.detail[t] = new Table(h.tables[t]);
         this.draw();
       })
-      .catch(() => undefined); // what is there stays
+      .catch(() => undefined); // the coarse tables stay
   }
 
   private facts(): void {
@@ -250,8 +254,8 @@ function command(r: RunDetail): HTMLElement | null {
   return el('section', { class: 'panel' }, el('h2', {}, 'Command'), el('pre', {}, r.command.join(' ')));
 }
 
-/** What a newer entry leaves out is not known any more. */
+/** Values that a newer view lacks are no longer known. */
 const cleared = (r: Run): Partial<Run> => ({
   ...(r.throughput === undefined ? { throughput: undefined } : {}),
-  ...(r.latency_seconds === undefined ? { latency_seconds: undefined } : {}),
+  ...(r.latency === undefined ? { latency: undefined } : {}),
 });

@@ -1,6 +1,6 @@
 import type { Run, RunDetail, TableName } from './api';
 import { el, setText } from './dom';
-import { lasted, live } from './facts';
+import { lasted, latencyName, live } from './facts';
 import * as format from './format';
 import type { Series, Table } from './table';
 
@@ -19,7 +19,7 @@ export class Tiles {
   update(r: RunDetail, tables: Record<TableName, Table>, now: number): void {
     const going = live(r);
     const best = top(
-      tables.intervals.of('rate').filter((s) => s.name[1] === 'transaction'),
+      tables.intervals.of('transactions').filter((s) => s.name[1] === 'transaction'),
       (s) => s.max,
     );
     this.set(
@@ -30,8 +30,8 @@ export class Tiles {
     );
     this.set(
       'latency',
-      r.latency_stat ? `latency ${r.latency_stat}` : 'latency',
-      format.seconds(r.latency_seconds),
+      r.latency ? `latency ${latencyName(r.latency)}` : 'latency',
+      format.seconds(r.latency?.seconds),
       worstLatency(r, tables.intervals),
     );
     this.set('errors', 'errors', format.number(r.errors), r.reconnects > 0 ? `${format.number(r.reconnects)} reconnects` : '', r.errors > 0);
@@ -56,7 +56,7 @@ export class Tiles {
     this.clock(r, now);
   }
 
-  /** The one number that changes by itself. */
+  /** The one number that changes without an event. */
   clock(r: Run, now: number): void {
     const s = lasted(r, now);
     this.set(
@@ -83,7 +83,7 @@ export class Tiles {
 }
 
 function worstLatency(r: Run, t: Table): string {
-  const s = t.of('latency').find((x) => x.name[1] === 'transaction' && x.name[2] === r.latency_stat);
+  const s = t.of('latency').find((x) => x.name[1] === r.latency?.operation && x.name[2] === r.latency.stat);
   return s?.max != null ? `worst interval ${format.seconds(s.max)}` : '';
 }
 

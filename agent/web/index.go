@@ -1,0 +1,93 @@
+package web
+
+import (
+	_ "embed"
+	"html/template"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/common/version"
+
+	"github.com/benchwatch/benchwatch/agent/ingest"
+)
+
+//go:embed index.html
+var indexHTML string
+
+var indexPage = template.Must(template.New("index").Parse(indexHTML))
+
+// recentRuns is how many ended runs the view without JavaScript lists.
+const recentRuns = 20
+
+// runRow is a run in the view without JavaScript.
+type runRow struct{ ID, Title, State, Started, Elapsed, Threads, Throughput, Latency, Errors string }
+
+type serverRow struct{ Name, Engine, Cluster, State, Version string }
+
+// serveIndex serves the page. For browsers without JavaScript it contains a list
+// of the runs and servers.
+func (p *Page) serveIndex(w http.ResponseWriter, _ *http.Request) {
+	data := struct {
+		Version      string
+		Live, Recent []runRow
+		Servers      []serverRow
+	}{Version: version.Version, Servers: p.serverRows()}
+	for _, s := range slices.Backward(p.opts.Runs()) {
+		switch {
+		case s.Phase != ingest.Over:
+			data.Live = append(data.Live, newRunRow(&s))
+		case len(data.Recent) < recentRuns:
+			data.Recent = append(data.Recent, newRunRow(&s))
+		}
+	}
+	setPageHeaders(w.Header(), "text/html; charset=utf-8")
+	w.Header().Set("Cache-Control", "no-store")
+	if err := indexPage.Execute(w, data); err != nil {
+		p.log.Debug("page not sent", "err", err)
+	}
+}
+
+func newRunRow(s *ingest.Snapshot) runRow {
+	v := newRunView(s)
+	row := runRow{
+		ID: v.ID, Title: v.Title, State: string(v.Result), Started: s.Meta.StartedAt.Local().Format(time.DateTime),
+		Elapsed: (time.Duration(s.ElapsedSeconds(time.Now())) * time.Second).String(),
+		Errors:  strconv.FormatFloat(v.Errors, 'f', 0, 64),
+	}
+	if s.Threads.Known {
+		row.Threads = strconv.Itoa(s.Threads.Value)
+	}
+	if v.Result == "" || s.Phase == ingest.Draining {
+		row.State = string(s.Phase)
+	}
+	if v.Throughput.Known {
+		row.Throughput = strconv.FormatFloat(v.Throughput.Value, 'f', 1, 64)
+	}
+	if l := v.Latency; l != nil {
+		row.Latency = l.Operation + " " + l.Stat + " " + strconv.FormatFloat(l.Seconds*1000, 'f', 2, 64) + " ms"
+	}
+	return row
+}
+
+func (p *Page) serverRows() []serverRow {
+	p.mu.Lock()
+	frame := p.frame
+	p.mu.Unlock()
+	var rows []serverRow
+	for i := range frame.Samples {
+		s := &frame.Samples[i]
+		row := serverRow{Name: s.Target.Name, Engine: s.Target.Engine, Cluster: s.Target.Cluster}
+		switch {
+		case s.Up():
+			row.State, row.Version = "up", s.Status.Version
+		case s.Err != nil:
+			row.State = "down: " + s.Err.Error()
+		default:
+			row.State = "down"
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}

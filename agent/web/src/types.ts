@@ -1,0 +1,143 @@
+// Generated from the Go types by `go test ./agent/web -update`. Do not edit.
+
+export interface Line {
+  id: string;
+  label: string;
+}
+
+export interface Chart {
+  id: string;
+  title: string;
+  note: string;
+  unit: 'per_second' | 'per_minute' | 'seconds' | 'ratio' | 'bytes' | 'count';
+  scope: 'run' | 'server' | 'host';
+  measures: Line[];
+}
+
+export interface Measures {
+  charts: Chart[];
+}
+
+export interface Fact {
+  name: string;
+  value: string;
+}
+
+export interface Latency {
+  operation: string;
+  stat: string;
+  seconds: number;
+}
+
+export interface Drain {
+  seconds?: number;
+  timed_out?: boolean;
+}
+
+export interface Run {
+  id: string;
+  title: string;
+  facts: Fact[];
+  labels?: Record<string, string>;
+  duration_seconds?: number;
+  log?: boolean;
+  started_at: number;
+  ended_at?: number;
+  closed_at?: number;
+  clock_at?: number;
+  phase: 'starting' | 'warmup' | 'measure' | 'draining' | 'over';
+  result?: 'succeeded' | 'failed' | 'interrupted' | 'lost';
+  reason?: string;
+  exit_code?: number;
+  signal?: string;
+  throughput?: number;
+  latency?: Latency;
+  errors: number;
+  drain?: Record<string, Drain>;
+}
+
+export interface Runs {
+  runs: Run[];
+}
+
+export interface Operation {
+  operation: string;
+  per_second?: number;
+  count?: number;
+  latency_seconds?: Record<string, number>;
+}
+
+export interface Summary {
+  elapsed_seconds?: number;
+  from_intervals?: boolean;
+  tpmc?: number;
+  operations: Operation[];
+}
+
+export interface RunDetail extends Run {
+  command?: string[];
+  reconnects: number;
+  summary?: Summary;
+  messages?: string[];
+  message_count: number;
+  last_message?: string;
+  malformed_lines: number;
+  faults: number;
+}
+
+export interface Marker {
+  id: string;
+  kind: 'point' | 'alert';
+  text: string;
+  tags?: string[];
+  start: number;
+  end?: number;
+}
+
+export interface Setting {
+  name: string;
+  values: string[];
+  differs?: boolean;
+}
+
+export interface ClusterSettings {
+  cluster?: string;
+  servers: string[];
+  settings: Setting[];
+}
+
+export interface SettingChange {
+  server: string;
+  name: string;
+  before: string;
+  after: string;
+  at: number;
+}
+
+export interface Unknown {
+  server: string;
+  why: string;
+}
+
+export interface Settings {
+  clusters: ClusterSettings[];
+  changes: SettingChange[];
+  unknown: Unknown[];
+}
+
+export interface History {
+  run: RunDetail;
+  zero: number;
+  whole: boolean;
+  warmup: [number, number][];
+  damage: string[];
+  markers: Marker[];
+  settings: Settings;
+}
+
+export interface Hello {
+  version: string;
+  agent: number;
+  now: number;
+  only?: string;
+}
