@@ -80,8 +80,10 @@ fuzz: ## every fuzz test for FUZZTIME (10s)
 	@scripts/fuzz.sh $(FUZZTIME)
 
 .PHONY: bench
-bench: build ## what observing costs, beside what it is compared with
-	@scripts/bench.sh
+bench: build ## what observing costs, beside others; BENCHWATCH_BEFORE=FILE adds another benchwatch
+	@scripts/toolchain.sh go
+	@scripts/packages.sh bench
+	$(GO) test -tags bench -run '^$$' -bench '$(or $(BENCH),.)' -benchtime 1x -timeout 1h ./tests/bench
 
 .PHONY: demo
 demo: ## a Galera cluster under load, watched for a minute

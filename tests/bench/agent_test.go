@@ -1,0 +1,344 @@
+//go:build bench
+
+package bench
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/benchwatch/benchwatch/internal/servers"
+)
+
+// BenchmarkLineToMetrics measures the time from the writing of a line to its value in
+// /metrics.
+func BenchmarkLineToMetrics(b *testing.B) {
+	builds(func(program, binary string) {
+		measure(b, program, func(b *testing.B) values {
+			log := longLog(b, 1)
+			d, _ := startAgent(b, binary, fmt.Sprintf("logs:\n  - {path: '%s', tool: sysbench}\n", log))
+			return lineToMetrics(d, log, "benchwatch_run_operations_per_second{")
+		})
+	})
+	measure(b, "mtail", func(b *testing.B) values {
+		log, address := longLog(b, 1), freeAddress(b)
+		host, port, _ := strings.Cut(address, ":")
+		d := start(b, address, "/metrics", "mtail", "--address="+host, "--port="+port, "--logs="+log, "--log_dir="+b.TempDir(), "--progs=mtail/sysbench")
+		return lineToMetrics(d, log, "operations_per_second{")
+	})
+}
+
+// lineToMetrics appends lines, each with a value of its own, and scrapes until it appears.
+func lineToMetrics(d *daemon, log, series string) values {
+	f, err := os.OpenFile(log, os.O_APPEND|os.O_WRONLY, 0)
+	must(d.b, f, err)
+	defer f.Close()
+	var times []time.Duration
+	for i := range 301 { // the first one shows that the log is followed at all
+		time.Sleep(20*time.Millisecond + rand.N(40*time.Millisecond)) // lines come at any time
+		value := strconv.Itoa(10001 + i)
+		line := fmt.Sprintf("[ %ds ] thds: 4 tps: %s.00 qps: 20.00 (r/w/o: 10.00/5.00/5.00) lat (ms,99%%): 1.00 err/s: 0.00 reconn/s: 0.00\n", i+2, value)
+		written := time.Now()
+		must(d.b, 0, writeString(f, line))
+		for !shows(d.get("/metrics"), series, value) {
+			if time.Since(written) > 20*time.Second {
+				d.b.Fatalf("%s never had %s", series, value)
+			}
+		}
+		if i > 0 {
+			times = append(times, time.Since(written))
+		}
+	}
+	slices.Sort(times)
+	at := func(share float64) float64 { return times[int(share*float64(len(times)))].Seconds() * 1000 }
+	return values{"p50-ms": at(0.5), "p99-ms": at(0.99)}
+}
+
+func writeString(f *os.File, text string) error {
+	_, err := f.WriteString(text)
+	return err
+}
+
+func shows(text, series, value string) bool {
+	for line := range strings.Lines(text) {
+		if strings.HasPrefix(line, series) && strings.Contains(line, `op="transaction"`) {
+			fields := strings.Fields(line[strings.LastIndexByte(line, '}')+1:])
+			if len(fields) > 0 && strings.TrimSuffix(fields[0], ".0") == value {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// BenchmarkScrape compares the CPU time of a scrape with that of as many constant gauges of
+// plain client_golang.
+func BenchmarkScrape(b *testing.B) {
+	config, series := targets(b, 3), 0
+	builds(func(program, binary string) {
+		measure(b, program, func(b *testing.B) values {
+			d, _ := startAgent(b, binary, config)
+			time.Sleep(2 * time.Second) // two ticks
+			cost, n := scrapeCost(d)
+			if program == ours {
+				series = n
+			}
+			return values{"cpu-ms/scrape": cost, "series": float64(n)}
+		})
+	})
+	measure(b, "client_golang", func(b *testing.B) values {
+		program, address := filepath.Join(b.TempDir(), "plain"), freeAddress(b)
+		cpuOf(b, "go", "build", "-o", program, "./plain")
+		cost, n := scrapeCost(start(b, address, "/metrics", program, address, strconv.Itoa(series)))
+		return values{"cpu-ms/scrape": cost, "series": float64(n)}
+	})
+}
+
+// scrapeCost returns the CPU milliseconds of a scrape and its series. What the daemon does
+// besides is measured first and subtracted.
+func scrapeCost(d *daemon) (milliseconds float64, series int) {
+	const quiet, scrapes = 3 * time.Second, 1000
+	before, _ := d.usage()
+	time.Sleep(quiet)
+	begin, _ := d.usage()
+	idle, started := (begin-before)/quiet.Seconds(), time.Now()
+	for range scrapes {
+		text := d.get("/metrics")
+		if series == 0 {
+			for line := range strings.Lines(text) {
+				if line[0] != '#' {
+					series++
+				}
+			}
+		}
+	}
+	end, _ := d.usage()
+	return 1000 * (end - begin - idle*time.Since(started).Seconds()) / scrapes, series
+}
+
+// BenchmarkObserve measures the agent with three targets and a run, scraped once a second,
+// and three mysqld_exporters scraped as often.
+func BenchmarkObserve(b *testing.B) {
+	config := targets(b, 3)
+	builds(func(program, binary string) {
+		measure(b, program, func(b *testing.B) values {
+			d, file := startAgent(b, binary, config)
+			// A benchmark that leaves the servers alone, so that all are measured under the
+			// same load; its reports are sysbench's own.
+			load := exec.Command(binary, "run", "--config.file="+file, "--", "sysbench", "cpu", "--report-interval=1", "--time=300", "run")
+			must(b, 0, servers.StartAttached(load))
+			b.Cleanup(func() {
+				_ = load.Process.Signal(os.Interrupt)
+				_ = load.Wait() // interrupted
+			})
+			return observing(d)
+		})
+	})
+	measure(b, "3 mysqld_exporters", func(b *testing.B) values {
+		g, err := database()
+		must(b, g, err)
+		var all []*daemon
+		for n := 1; n <= 3; n++ {
+			file, address := filepath.Join(b.TempDir(), "exporter.cnf"), freeAddress(b)
+			must(b, 0, servers.WriteExporterConfig(file, g, n))
+			all = append(all, start(b, address, "/metrics", "prometheus-mysqld-exporter", "--config.my-cnf="+file, "--web.listen-address="+address, "--log.level=error"))
+		}
+		return observing(all...)
+	})
+}
+
+// observing scrapes programs once a second and returns what they need together.
+func observing(all ...*daemon) values {
+	const window = 30 * time.Second
+	scrape := func(window time.Duration) {
+		tick := time.NewTicker(time.Second)
+		defer tick.Stop()
+		for end := time.Now().Add(window); time.Now().Before(end); <-tick.C {
+			for _, d := range all {
+				d.get("/metrics")
+			}
+		}
+	}
+	usage := func() (cpu, resident float64) {
+		for _, d := range all {
+			c, r := d.usage()
+			cpu, resident = cpu+c, resident+r
+		}
+		return cpu, resident
+	}
+	scrape(3 * time.Second)
+	begin, _ := usage()
+	scrape(window)
+	end, resident := usage()
+	return values{"cpu-%": 100 * (end - begin) / window.Seconds(), "MiB": resident}
+}
+
+// BenchmarkManyTargets measures 40 live targets at 1 Hz, alone and with ten dead ones among
+// them: half refuse connections, half accept them and never answer.
+func BenchmarkManyTargets(b *testing.B) {
+	live := targets(b, 40)
+	g, err := database()
+	must(b, g, err)
+	dead := ""
+	for i := range 10 {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		must(b, l, err)
+		dead += target(g, fmt.Sprintf("dead%d", i), l.Addr().String())
+		if i%2 == 0 {
+			l.Close()
+		} else {
+			defer l.Close()
+		}
+	}
+	for name, config := range map[string]string{"dead=0": live, "dead=10": live + dead} {
+		b.Run(name, func(b *testing.B) {
+			builds(func(program, binary string) {
+				measure(b, program, func(b *testing.B) values {
+					d, _ := startAgent(b, binary, config)
+					return sampling(d)
+				})
+			})
+		})
+	}
+}
+
+// sampling watches the ticks of 40 live targets. worst-tick-ms is the greatest deviation
+// from a second between two samples of one of them.
+func sampling(d *daemon) values {
+	const window = 20 * time.Second
+	time.Sleep(3 * time.Second)
+	before, _ := d.usage()
+	last, ticks, worst := map[string]float64{}, 0, 0.0
+	tick := time.NewTicker(250 * time.Millisecond)
+	defer tick.Stop()
+	for end := time.Now().Add(window); time.Now().Before(end); <-tick.C {
+		for line := range strings.Lines(d.get("/metrics")) {
+			if !strings.HasPrefix(line, "benchwatch_db_sample_timestamp_seconds{") {
+				continue
+			}
+			series, value, _ := strings.Cut(line, "} ")
+			at, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
+			must(d.b, at, err)
+			if previous := last[series]; previous != 0 && at != previous {
+				worst = max(worst, math.Abs(at-previous-1))
+				ticks++
+			}
+			last[series] = at
+		}
+	}
+	if len(last) != 40 || ticks < 40*10 {
+		d.b.Fatalf("%d of 40 targets are live, %d samples", len(last), ticks)
+	}
+	after, resident := d.usage()
+	return values{"cpu-%": 100 * (after - before) / window.Seconds(), "MiB": resident, "worst-tick-ms": 1000 * worst}
+}
+
+// BenchmarkRounds runs sysbench with and without everything of benchwatch (agent at 1 Hz on
+// three servers, wrapper) in turn, so that what else the machine does affects both.
+// resolution-% is how far the ratios of single rounds are apart.
+func BenchmarkRounds(b *testing.B) {
+	const rounds = 5
+	config := targets(b, 3)
+	g, err := database()
+	must(b, g, err)
+	command := append([]string{"sysbench"}, sysbench(g, "oltp_read_only", "--threads=4", "--report-interval=1", "--time=10", "run")...)
+	alone := func(b *testing.B) float64 {
+		_, out := cpuOf(b, command...)
+		return throughput(b, out)
+	}
+	alone(b) // warms the caches
+	const without = "sysbench alone"
+	contenders := []string{without}
+	observers := map[string]string{}
+	builds(func(program, binary string) {
+		contenders = append(contenders, program)
+		observers[program] = binary
+	})
+	rates, spent := map[string][]float64{}, map[string]float64{}
+	for round := range rounds {
+		for i := range contenders { // each goes first in turn, for machines that get slower
+			program := contenders[(i+round)%len(contenders)]
+			if program == without {
+				rates[program] = append(rates[program], alone(b))
+				continue
+			}
+			rate, cpu := observed(b, g, observers[program], config, command)
+			rates[program] = append(rates[program], rate)
+			spent[program] += cpu / rounds
+		}
+	}
+	for _, program := range contenders {
+		measure(b, program, func(*testing.B) values {
+			v := values{"transactions/s": median(rates[program])}
+			if program != without {
+				var ratios []float64
+				for i, rate := range rates[program] {
+					ratios = append(ratios, 100*rate/rates[without][i])
+				}
+				v["ratio-%"], v["resolution-%"] = median(ratios), slices.Max(ratios)-slices.Min(ratios)
+				v["observer-cpu-%"] = spent[program]
+			}
+			return v
+		})
+	}
+}
+
+// observed runs the command under benchwatch. It returns its throughput and the CPU time of
+// agent and wrapper as a percentage of that of sysbench and its server: unlike throughput,
+// that does not depend on what else the machine does.
+func observed(b *testing.B, g *servers.Group, binary, config string, command []string) (rate, cpu float64) {
+	agent, file := startAgent(b, binary, config)
+	defer agent.stop() // the next round must have the machine to itself
+	began := statOf(b, g.PID(1)).CPUTime()
+	var out strings.Builder
+	wrapper := exec.Command(binary, append([]string{"run", "--config.file=" + file, "--"}, command...)...)
+	wrapper.Stdout = &out
+	must(b, 0, servers.StartAttached(wrapper))
+	// Its own share can only be read while it lives; in the end sysbench's is in it.
+	ended, own := make(chan error, 1), 0.0
+	go func() { ended <- wrapper.Wait() }()
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case err := <-ended:
+			must(b, out.String(), err)
+			usage := wrapper.ProcessState
+			served := statOf(b, g.PID(1)).CPUTime() - began
+			observer, _ := agent.usage()
+			benchmark := served + (usage.UserTime() + usage.SystemTime()).Seconds() - own
+			return throughput(b, out.String()), 100 * (observer + own) / benchmark
+		case <-tick.C:
+			if stat, err := readStat(wrapper.Process.Pid); err == nil {
+				own = stat.CPUTime()
+			}
+		}
+	}
+}
+
+var transactions = regexp.MustCompile(`transactions: +\d+ +\(([\d.]+) per sec\.\)`)
+
+// throughput is what sysbench printed in the end.
+func throughput(b *testing.B, out string) float64 {
+	m := transactions.FindStringSubmatch(out)
+	if m == nil {
+		b.Fatalf("sysbench printed no result: %s", out)
+	}
+	v, err := strconv.ParseFloat(m[1], 64)
+	return must(b, v, err)
+}
+
+func median(v []float64) float64 {
+	sorted := slices.Sorted(slices.Values(v))
+	return (sorted[(len(sorted)-1)/2] + sorted[len(sorted)/2]) / 2
+}
