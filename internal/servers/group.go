@@ -99,8 +99,10 @@ type state struct {
 // Start makes and starts servers in a new or empty folder, or starts those that the folder
 // holds again with their data. It does nothing if all of them run.
 func Start(ctx context.Context, dir string, kind Kind, o Options) (_ *Group, err error) {
-	dir, err = filepath.Abs(dir)
-	if err != nil {
+	if !slices.Contains(Kinds, kind) {
+		return nil, fmt.Errorf("unknown kind %q of servers", kind)
+	}
+	if dir, err = filepath.Abs(dir); err != nil {
 		return nil, err
 	}
 	release, err := claim(ctx, dir)

@@ -13,19 +13,9 @@ import (
 	"syscall"
 	"testing"
 	"time"
-)
 
-// need skips the test if a server is not installed. On continuous integration, where
-// everything is, that is a failure.
-func need(t *testing.T, name string) {
-	t.Helper()
-	if _, err := lookPath(name); err != nil {
-		if os.Getenv("CI") != "" {
-			t.Fatal(err)
-		}
-		t.Skip(err)
-	}
-}
+	"github.com/benchwatch/benchwatch/internal/need"
+)
 
 func deadline(t *testing.T, limit time.Duration) context.Context {
 	t.Helper()
@@ -37,7 +27,7 @@ func deadline(t *testing.T, limit time.Duration) context.Context {
 // A server that was killed starts again with its data; its passwords are in files of their
 // owner only, and on no command line.
 func TestServer(t *testing.T) {
-	need(t, "mariadbd")
+	need.Program(t, "mariadbd")
 	top, err := os.MkdirTemp("", "benchwatch-servers.") // short, and open for the servers' user
 	if err != nil {
 		t.Fatal(err)

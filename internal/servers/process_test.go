@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/benchwatch/benchwatch/internal/need"
 )
 
 func TestMain(m *testing.M) {
@@ -196,7 +198,7 @@ func TestForeignFolders(t *testing.T) {
 
 // A taken port is reported before anything is made.
 func TestTakenPort(t *testing.T) {
-	need(t, "mariadbd")
+	need.Program(t, "mariadbd")
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -21,9 +21,9 @@ func TestDashboardsAreAlike(t *testing.T) {
 		}
 		uids[d.UID] = true
 		if !strings.HasPrefix(d.Title, "Benchmark: ") || d.Description == "" || !slices.Contains(d.Tags, "benchwatch") {
-			t.Errorf("%s lacks title, description or tag", d.Name)
+			t.Errorf("%s lacks a title, a description or a tag", d.Name)
 		}
-		// Grafana 11 knows 39; newer ones migrate it when they load it.
+		// Grafana 11 has 39; newer versions migrate it when they load it.
 		if d.SchemaVersion < 39 || d.SchemaVersion > 41 {
 			t.Errorf("%s has schema version %d", d.Name, d.SchemaVersion)
 		}
@@ -99,10 +99,10 @@ func TestPanelsExplainThemselves(t *testing.T) {
 			where := d.Name + ", panel \"" + p.Title + "\""
 			defaults := p.FieldConfig.Defaults
 			if !source.MatchString(p.Description) {
-				t.Errorf("%s: the description does not say where the number comes from", where)
+				t.Errorf("%s: the description does not name the source of the number", where)
 			}
 			if defaults.NoValue == "" {
-				t.Errorf("%s: no reason for having no data", where)
+				t.Errorf("%s: no text for the case of no data", where)
 			}
 			if p.Type == "stat" && len(defaults.NoValue) > 24 {
 				t.Errorf("%s: %q is too long for a tile", where, defaults.NoValue)
@@ -124,7 +124,7 @@ func TestPanelsExplainThemselves(t *testing.T) {
 	}
 }
 
-// Names of alerts in descriptions are promises.
+// Alerts that descriptions name exist.
 func TestDescriptionsNameRealAlerts(t *testing.T) {
 	all, err := rules.All(root)
 	if err != nil {
@@ -146,7 +146,7 @@ func TestDescriptionsNameRealAlerts(t *testing.T) {
 	}
 }
 
-// A tile turns orange or red where the alert fires.
+// A tile turns orange or red at the value at which the alert fires.
 func TestThresholdsAreThoseOfTheAlerts(t *testing.T) {
 	all, err := rules.All(root)
 	if err != nil {
@@ -184,7 +184,7 @@ func TestThresholdsAreThoseOfTheAlerts(t *testing.T) {
 	}
 }
 
-// numbers returns what a rule's expression compares with.
+// numbers returns the numbers in a rule's expression.
 func numbers(t *testing.T, r rules.Rule) []float64 {
 	t.Helper()
 	expr, err := promql.ParseExpr(r.Expr)

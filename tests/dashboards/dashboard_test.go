@@ -1,6 +1,5 @@
-// Package dashboards holds the tests of Grafana's dashboards, of their queries
-// and of the rules' metric names. They need no Grafana; with PROMETHEUS_URL set
-// the queries are also asked.
+// Package dashboards tests Grafana's dashboards, their queries, and the metric names in
+// rules. It needs no Grafana. With PROMETHEUS_URL set it also runs the queries.
 package dashboards
 
 import (
@@ -11,7 +10,7 @@ import (
 	"strings"
 )
 
-// Dashboard is what the tests look at of a dashboard's JSON.
+// Dashboard is the part of a dashboard's JSON that the tests read.
 type Dashboard struct {
 	Name          string `json:"-"` // of the file, without .json
 	UID           string `json:"uid"`
@@ -59,7 +58,7 @@ func (v *Variable) Text() string {
 	return object.Query
 }
 
-// Annotation is a query for marks on the time axis.
+// Annotation is a query for markers on the time axis.
 type Annotation struct {
 	Name       string     `json:"name"`
 	Datasource Datasource `json:"datasource"`
@@ -133,7 +132,7 @@ func Load(root string) ([]Dashboard, error) {
 	return found, nil
 }
 
-// Graphs returns the panels that are no rows.
+// Graphs returns all panels except rows.
 func (d *Dashboard) Graphs() []Panel {
 	var found []Panel
 	for _, p := range d.Panels {

@@ -11,12 +11,11 @@ import (
 	"time"
 )
 
-// With PROMETHEUS_URL set, that Prometheus is asked every query: for each of
-// PROMETHEUS_WINDOWS (JSON, see Window), by default for the last PROMETHEUS_RANGE
-// (15m). Nothing may be an error. In the dashboards of PROMETHEUS_DASHBOARDS
-// (comma-separated names) every panel and variable has to have data in every window
-// that is not partial, and every query and annotation in one of the windows, unless
-// may-be-empty.txt says why it need not.
+// With PROMETHEUS_URL set, every query runs on that Prometheus: for each of
+// PROMETHEUS_WINDOWS (JSON, see Window), by default for the last PROMETHEUS_RANGE (15m). No
+// query may fail. In the dashboards of PROMETHEUS_DASHBOARDS (comma-separated names) every
+// panel and variable must have data in every window that is not partial, and every query
+// and annotation in one of the windows, unless may-be-empty.txt has the reason.
 func TestPanelsReturnData(t *testing.T) {
 	p := askedPrometheus(t)
 	windows := askedWindows(t)
@@ -24,7 +23,7 @@ func TestPanelsReturnData(t *testing.T) {
 	excused := excuses(t)
 	for _, d := range dashboards(t) {
 		t.Run(d.Name, func(t *testing.T) {
-			seen := &sight{p: p, windows: windows, excused: excused, must: slices.Contains(must, d.Name)}
+			seen := &checker{p: p, windows: windows, excused: excused, must: slices.Contains(must, d.Name)}
 			for _, panel := range d.Graphs() {
 				seen.panel(t, &d, &panel)
 			}
@@ -42,16 +41,16 @@ func TestPanelsReturnData(t *testing.T) {
 	}
 }
 
-// sight is how dashboards are looked at.
-type sight struct {
+// checker runs the queries of dashboards in some windows.
+type checker struct {
 	p       Prometheus
 	windows []Window
 	excused map[string]string
 	must    bool
 }
 
-// missing fails the test, unless there is an excuse for that place.
-func (s *sight) missing(t *testing.T, places ...string) {
+// missing fails the test unless there is an excuse for that place.
+func (s *checker) missing(t *testing.T, places ...string) {
 	t.Helper()
 	if !s.must {
 		return
@@ -64,10 +63,10 @@ func (s *sight) missing(t *testing.T, places ...string) {
 	t.Errorf("%s returns nothing", places[len(places)-1])
 }
 
-// reason is the query that says why a state timeline has nothing.
+// reason is the query that shows why a state timeline is empty.
 const reason = "Reason"
 
-func (s *sight) panel(t *testing.T, d *Dashboard, panel *Panel) {
+func (s *checker) panel(t *testing.T, d *Dashboard, panel *Panel) {
 	t.Helper()
 	place := d.Name + ": " + panel.Title
 	ofQuery := map[string]int{}
@@ -86,7 +85,7 @@ func (s *sight) panel(t *testing.T, d *Dashboard, panel *Panel) {
 			ofQuery[target.RefID] += n
 		}
 		if ofPanel > 0 && reasons > 0 {
-			t.Errorf("%s has data in the window %q and says that it has none", place, w.Name)
+			t.Errorf("%s has data in the window %q and a reason for having none", place, w.Name)
 		}
 		if ofPanel == 0 && !w.Partial {
 			s.missing(t, place, fmt.Sprintf("%s (%s)", place, w.Name))
@@ -99,7 +98,7 @@ func (s *sight) panel(t *testing.T, d *Dashboard, panel *Panel) {
 	}
 }
 
-func (s *sight) annotation(t *testing.T, d *Dashboard, a *Annotation) {
+func (s *checker) annotation(t *testing.T, d *Dashboard, a *Annotation) {
 	t.Helper()
 	place := fmt.Sprintf("%s: annotation %s", d.Name, a.Name)
 	found := 0
@@ -115,7 +114,7 @@ func (s *sight) annotation(t *testing.T, d *Dashboard, a *Annotation) {
 	}
 }
 
-func (s *sight) variable(t *testing.T, d *Dashboard, v *Variable) {
+func (s *checker) variable(t *testing.T, d *Dashboard, v *Variable) {
 	t.Helper()
 	place := fmt.Sprintf("%s: variable %s", d.Name, v.Name)
 	m := ofVariable.FindStringSubmatch(v.Text())
@@ -133,7 +132,7 @@ func (s *sight) variable(t *testing.T, d *Dashboard, v *Variable) {
 	}
 }
 
-// An excuse for a panel that was renamed would excuse nothing, or the wrong one.
+// An excuse for a panel that was renamed would apply to no panel, or to the wrong one.
 func TestExcusesAreForWhatIsThere(t *testing.T) {
 	there := map[string]bool{}
 	for _, d := range dashboards(t) {

@@ -8,11 +8,11 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
-// rateInterval stands for $__rate_interval: a duration that nobody writes.
+// rateInterval replaces $__rate_interval: a duration that no query contains.
 const rateInterval = "4211ms"
 
-// stands are what Grafana would put in place of its own variables.
-var stands = strings.NewReplacer(
+// builtins replaces Grafana's own variables.
+var builtins = strings.NewReplacer(
 	"$__rate_interval", rateInterval, "${__rate_interval}", rateInterval,
 	"$__range", "900s", "${__range}", "900s",
 	"$__interval", "1s", "${__interval}", "1s",
@@ -21,12 +21,12 @@ var stands = strings.NewReplacer(
 
 var variable = regexp.MustCompile(`\$\{?([a-z]+)\}?`)
 
-// Expand puts values in place of Grafana's variables, as "All" would.
+// Expand replaces Grafana's variables as "All" does.
 func Expand(expr string) string { return ExpandWith(expr, nil) }
 
-// ExpandWith takes the values of some variables from given, the others are All.
+// ExpandWith replaces some variables by the given values, the others as "All" does.
 func ExpandWith(expr string, given map[string]string) string {
-	return variable.ReplaceAllStringFunc(stands.Replace(expr), func(found string) string {
+	return variable.ReplaceAllStringFunc(builtins.Replace(expr), func(found string) string {
 		name := variable.FindStringSubmatch(found)[1]
 		if value, ok := given[name]; ok {
 			return value
@@ -37,7 +37,7 @@ func ExpandWith(expr string, given map[string]string) string {
 
 var promql = parser.NewParser(parser.Options{})
 
-// Parse reads a query after its variables have been expanded.
+// Parse parses a query after expanding its variables.
 func Parse(expr string) (parser.Expr, error) { return promql.ParseExpr(Expand(expr)) }
 
 // Selectors returns the selectors of a query.
@@ -52,8 +52,8 @@ func Selectors(expr parser.Expr) []*parser.VectorSelector {
 	return found
 }
 
-// Names returns the metric names that a selector may stand for; a regular
-// expression for the name stands for those of known that it matches.
+// Names returns the metric names that a selector matches. A regular expression for the name
+// matches those of known.
 func Names(s *parser.VectorSelector, known map[string][]string) []string {
 	if s.Name != "" {
 		return []string{s.Name}

@@ -8,11 +8,11 @@ import (
 	"testing"
 )
 
-// absent are the lists of names whose systems the end-to-end test can't have.
+// absent are the lists of names of systems that the end-to-end test can't start.
 var absent = []string{"aurora.txt", "mongodb_exporter.txt", "proxy.txt", "tidb.txt"}
 
-// With PROMETHEUS_WINDOWS set, every metric that a dashboard asks for has to be in the
-// end-to-end test's Prometheus, or in what was recorded of systems that it does not scrape, or in
+// With PROMETHEUS_WINDOWS set, every metric that a dashboard queries must be in the Prometheus
+// of the end-to-end test, in the recorded lists of systems that it does not scrape, or in
 // not-exposed.txt with the reason. That a name is declared somewhere is not enough.
 func TestMetricsAreExposed(t *testing.T) {
 	if os.Getenv("PROMETHEUS_WINDOWS") == "" {
@@ -54,17 +54,17 @@ func TestMetricsAreExposed(t *testing.T) {
 		case seen && excuse != "":
 			t.Errorf("%s is exposed: not-exposed.txt needs no %s", name, excuse)
 		case !seen && !elsewhere && excuse == "":
-			t.Errorf("nobody exposed %s, of %s", name, strings.Join(places, "; "))
+			t.Errorf("%s is not exposed; used in %s", name, strings.Join(places, "; "))
 		}
 	}
 	for excuse := range excused {
 		if !used[excuse] {
-			t.Errorf("not-exposed.txt: no dashboard asks for %s", excuse)
+			t.Errorf("not-exposed.txt: no dashboard queries %s", excuse)
 		}
 	}
 }
 
-// metricsOf returns the names that the dashboards ask for, with where.
+// metricsOf returns the names that the dashboards query, with their places.
 func metricsOf(t *testing.T, exposed map[string][]string) map[string][]string {
 	t.Helper()
 	found := map[string][]string{}
@@ -86,7 +86,7 @@ func metricsOf(t *testing.T, exposed map[string][]string) map[string][]string {
 	return found
 }
 
-// excuseOf returns the excuse for a name: the name itself, or its beginning and a *.
+// excuseOf returns the excuse for a name: the name itself, or a prefix and a *.
 func excuseOf(excused map[string]string, name string) string {
 	for excuse := range excused {
 		if beginning, ok := strings.CutSuffix(excuse, "*"); excuse == name || ok && strings.HasPrefix(name, beginning) {

@@ -40,8 +40,8 @@ func readExclusions(t *testing.T) exclusions {
 	return file.Exclusions
 }
 
-// linter reports what breaks a rule of dashboard-linter, exclusions left out, and
-// remembers which exclusions were of use.
+// linter reports violations of dashboard-linter's rules, except exclusions, and records which
+// exclusions were used.
 type linter struct {
 	t        *testing.T
 	excluded exclusions
@@ -68,8 +68,8 @@ func (l *linter) broken(rule string, d *Dashboard, p *Panel, message string) {
 	l.t.Errorf("%s: %s: %s", where, rule, message)
 }
 
-// The rules of dashboard-linter that concern Prometheus. Those of LogQL have
-// nothing to say here; target-promql-rule is TestEveryQueryParses.
+// The rules of dashboard-linter that concern Prometheus. Those of LogQL do not apply;
+// target-promql-rule is TestEveryQueryParses.
 func TestRulesOfDashboardLinter(t *testing.T) {
 	l := &linter{t: t, excluded: readExclusions(t), used: map[string]bool{}}
 	for _, d := range dashboards(t) {
@@ -121,7 +121,7 @@ func (l *linter) dashboard(d *Dashboard) {
 	}
 }
 
-// units are those of Grafana's that the dashboards use.
+// units are the units of Grafana that the dashboards use.
 var units = map[string]bool{
 	"none": true, "short": true, "percent": true, "percentunit": true, "bytes": true, "Bps": true,
 	"locale": true, "s": true, "µs": true, "dthms": true, "dateTimeAsIso": true, "ops": true, "cps": true,

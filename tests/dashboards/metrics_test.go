@@ -13,8 +13,8 @@ import (
 	"github.com/benchwatch/benchwatch/tests/rules"
 )
 
-// Known returns all metric names that somebody exposes, with the labels of those
-// for which they are known (the agent's), else nil.
+// Known returns all metric names that the agent or an exporter exposes, with the labels of
+// the agent's metrics, and nil for the others.
 func Known(root string) (map[string][]string, error) {
 	known := map[string][]string{}
 	if err := agentMetrics(filepath.Join(root, "docs/metrics.md"), known); err != nil {
@@ -34,7 +34,7 @@ func Known(root string) (map[string][]string, error) {
 
 var documented = regexp.MustCompile("^\\| `([a-z_:]+)` \\| (?:gauge|counter) \\| ([^|]*) \\|")
 
-// agentMetrics reads the table that is made from the agent's code.
+// agentMetrics reads the table that is generated from the agent's code.
 func agentMetrics(path string, known map[string][]string) error {
 	return eachLine(path, func(line string) {
 		row := documented.FindStringSubmatch(line)

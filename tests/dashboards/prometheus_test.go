@@ -11,24 +11,24 @@ import (
 	"time"
 )
 
-// Prometheus is a server that is asked as Grafana would ask it.
+// Prometheus is a server that is queried as Grafana does it.
 type Prometheus struct{ URL string }
 
-// Window is what a person who looks at a dashboard has chosen above it.
+// Window is the selection at the top of a dashboard.
 type Window struct {
 	Name string    `json:"name"`
 	From time.Time `json:"from"`
 	To   time.Time `json:"to"`
-	// Variables that are not All.
+	// Variables are the values of those that are not All.
 	Variables map[string]string `json:"variables"`
-	// Partial: in this window not every panel needs to have data.
+	// Partial means that not every panel needs to have data in this window.
 	Partial bool `json:"partial"`
 }
 
-// points is how many a panel of some width asks for at most.
+// points is the maximum that a panel of a usual width requests.
 const points = 1000
 
-// Ask returns how many series with a value a panel's query has.
+// Ask returns the number of series with a value that a panel's query has.
 func (p Prometheus) Ask(ctx context.Context, target *Target, w Window) (int, error) {
 	interval, err := time.ParseDuration(target.Interval)
 	if err != nil {
@@ -41,7 +41,7 @@ func (p Prometheus) Ask(ctx context.Context, target *Target, w Window) (int, err
 	return p.query(ctx, "/api/v1/query", url.Values{"query": {expr}, "time": {seconds(w.To)}})
 }
 
-// AskAnnotation returns how many series with a value an annotation's query has.
+// AskAnnotation returns the number of series with a value that an annotation's query has.
 func (p Prometheus) AskAnnotation(ctx context.Context, a *Annotation, w Window) (int, error) {
 	const step = 5 * time.Second
 	return p.overTime(ctx, w.expand(a.Expr, step), w, step)
@@ -64,7 +64,7 @@ func (p Prometheus) overTime(ctx context.Context, expr string, w Window, step ti
 	})
 }
 
-// query counts the series that have a value which can be drawn.
+// query counts the series that have a value other than NaN.
 func (p Prometheus) query(ctx context.Context, path string, form url.Values) (int, error) {
 	var data struct {
 		Result []struct {
@@ -98,14 +98,14 @@ func (p Prometheus) get(ctx context.Context, method, path string, form url.Value
 	}
 	request, err := http.NewRequestWithContext(ctx, method, address, strings.NewReader(body))
 	if err != nil {
-		return fmt.Errorf("ask prometheus: %w", err)
+		return fmt.Errorf("query Prometheus: %w", err)
 	}
 	if body != "" {
 		request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	}
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
-		return fmt.Errorf("ask prometheus: %w", err)
+		return fmt.Errorf("query Prometheus: %w", err)
 	}
 	defer response.Body.Close()
 	answer := struct {
@@ -121,13 +121,12 @@ func (p Prometheus) get(ctx context.Context, method, path string, form url.Value
 	return nil
 }
 
-// step is the distance of a panel's points: never less than the scrape interval.
+// step returns the distance of a panel's points, which is at least the scrape interval.
 func (w Window) step(interval time.Duration) time.Duration {
 	return max(interval, (w.To.Sub(w.From) / points).Truncate(time.Second))
 }
 
-// expand puts values in place of variables, Grafana's own among them, for data
-// that is scraped once an interval.
+// expand replaces variables, including Grafana's own, for data with a scrape interval.
 func (w Window) expand(expr string, interval time.Duration) string {
 	step := w.step(interval)
 	length := w.To.Sub(w.From).Round(time.Second)

@@ -32,12 +32,12 @@ func known(t *testing.T) map[string][]string {
 	return names
 }
 
-// query is one, and where it is, for messages.
+// query is a query and its place, for messages.
 type query struct{ place, expr string }
 
 var ofVariable = regexp.MustCompile(`^label_values\((.+), *([a-z_]+)\)$`)
 
-// queries returns all of a dashboard's: panels', annotations', variables'.
+// queries returns all queries of a dashboard: those of panels, annotations and variables.
 func queries(t *testing.T, d *Dashboard) []query {
 	t.Helper()
 	var all []query
@@ -85,11 +85,11 @@ func TestEveryMetricExists(t *testing.T) {
 		for _, s := range Selectors(parsed) {
 			of := Names(s, names)
 			if len(of) == 0 {
-				t.Errorf("%s: nothing matches %s", place, s)
+				t.Errorf("%s: no metric matches %s", place, s)
 			}
 			for _, name := range of {
 				if _, ok := names[name]; !ok {
-					t.Errorf("%s: nobody exposes %s (docs/metrics.md, tests/metrics, prometheus/rules)", place, name)
+					t.Errorf("%s: %s is not exposed (docs/metrics.md, tests/metrics, prometheus/rules)", place, name)
 				}
 			}
 		}
@@ -108,11 +108,11 @@ func TestEveryMetricExists(t *testing.T) {
 	}
 }
 
-// infoLabels are run_info's own; docs/metrics.md calls some of them by their kind.
+// infoLabels are the labels of run_info; docs/metrics.md names some of them by their kind.
 var infoLabels = []string{"title", "tool", "tool_version", "verb", "workload", "threads", "target", "database", "generator"}
 
-// Labels of the agent's metrics are known: a matcher or a grouping by another one
-// would silently find nothing.
+// The labels of the agent's metrics are known: a matcher or a grouping by another label would
+// silently return nothing.
 func TestEveryLabelExists(t *testing.T) {
 	names := known(t)
 	check := func(place, expr string) {
@@ -162,8 +162,8 @@ func TestEveryLabelExists(t *testing.T) {
 	}
 }
 
-// labelsOf returns the labels that any selector in expr or label_replace can
-// give; nil if one of them is not known.
+// labelsOf returns the labels that the selectors and label_replace in expr can give, or nil if
+// the labels of a selector are unknown.
 func labelsOf(expr parser.Expr, known map[string][]string) []string {
 	all := []string{}
 	unknown := false
@@ -220,8 +220,8 @@ func TestLegendsNameLabelsThatAreLeft(t *testing.T) {
 	}
 }
 
-// labelsLeft returns the labels that a query's result can have; some means that
-// the selectors' own are left, whatever they are.
+// labelsLeft returns the labels that a query's result can have. some means that it also has
+// those of the selectors, whatever they are.
 func labelsLeft(expr parser.Expr) (left []string, some bool) {
 	switch n := expr.(type) {
 	case *parser.ParenExpr:

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// An old log is put into a Prometheus data directory with one command, and what
-// Prometheus then says of it is what the log says.
+// One command puts an old log into a Prometheus data directory, and Prometheus then returns
+// the values of the log.
 func TestBackfill(t *testing.T) {
 	dir := t.TempDir()
 	log, data := filepath.Join(dir, "old.log"), filepath.Join(dir, "data")
@@ -34,8 +34,8 @@ func TestBackfill(t *testing.T) {
 	if err := os.WriteFile(log, []byte(text.String()), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(filepath.Join(stand.root, "scripts", "backfill.sh"), data, log, "--", "--start="+began.UTC().Format(time.RFC3339), "--label=via=atlas")
-	cmd.Env = append(os.Environ(), "BENCHWATCH="+stand.binary)
+	cmd := exec.Command(filepath.Join(env.root, "scripts", "backfill.sh"), data, log, "--", "--start="+began.UTC().Format(time.RFC3339), "--label=via=atlas")
+	cmd.Env = append(os.Environ(), "BENCHWATCH="+env.binary)
 	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "blocks added") {
 		t.Fatalf("backfill.sh: %v\n%s", err, out)
 	}
@@ -49,7 +49,7 @@ func TestBackfill(t *testing.T) {
 	}
 	p := prometheus{address: freeAddress(t)}
 	start(t, "prometheus", "--config.file="+config, "--storage.tsdb.path="+data, "--web.listen-address="+p.address, "--log.level=warn")
-	// ask puts the time in place of AT.
+	// ask replaces AT by the time.
 	ask := func(expression string, at time.Time) []float64 {
 		t.Helper()
 		expression = strings.ReplaceAll(expression, "AT", fmt.Sprintf("@ %d", at.Unix()))
@@ -81,6 +81,6 @@ func TestBackfill(t *testing.T) {
 		}
 	}
 	if v := ask("benchwatch_run_active AT", end.Add(2*time.Second)); len(v) != 1 || v[0] != 0 {
-		t.Errorf("active behind the end: %v", v)
+		t.Errorf("active after the end: %v", v)
 	}
 }

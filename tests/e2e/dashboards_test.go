@@ -16,8 +16,8 @@ import (
 	"github.com/benchwatch/benchwatch/internal/servers"
 )
 
-// window is a time range and the values of variables that dashboards are asked for
-// (tests/dashboards has the other end).
+// window is a time range, and the values of variables, for which the queries of dashboards
+// are run. tests/dashboards reads it.
 type window struct {
 	Name      string            `json:"name"`
 	From      time.Time         `json:"from"`
@@ -26,8 +26,7 @@ type window struct {
 	Partial   bool              `json:"partial,omitempty"`
 }
 
-// monitored is the whole monitoring as people set it up, the project's own
-// configuration and rules included.
+// monitored is the complete monitoring, with the configuration and rules of the project.
 type monitored struct {
 	*agent
 	prometheus
@@ -36,8 +35,8 @@ type monitored struct {
 
 func startMonitoring(t *testing.T, grafanaAddress string) *monitored {
 	t.Helper()
-	m, err := servers.StartMonitoring(t.Context(), filepath.Join(t.TempDir(), "monitoring"), stand.cluster, servers.MonitoringOptions{
-		Cluster: "e2e", Binary: stand.binary, Attached: true,
+	m, err := servers.StartMonitoring(t.Context(), filepath.Join(t.TempDir(), "monitoring"), env.cluster, servers.MonitoringOptions{
+		Cluster: "e2e", Binary: env.binary, Attached: true,
 		Grafana: servers.Grafana{URL: "http://" + grafanaAddress, Token: grafanaToken},
 	})
 	must(t, err)
@@ -52,10 +51,10 @@ func startMonitoring(t *testing.T, grafanaAddress string) *monitored {
 // has waits until an expression has a series.
 func (m *monitored) has(t *testing.T, expression string) {
 	t.Helper()
-	m.says(t, expression, true)
+	m.hasSeries(t, expression, true)
 }
 
-func (m *monitored) says(t *testing.T, expression string, want bool) {
+func (m *monitored) hasSeries(t *testing.T, expression string, want bool) {
 	t.Helper()
 	wait(t, 60*time.Second, expression, func() error {
 		v, err := m.query(expression)
@@ -66,8 +65,8 @@ func (m *monitored) says(t *testing.T, expression string, want bool) {
 	})
 }
 
-// What people look at shows something: the panels of the dashboards for this stand have
-// data during a run and for a finished one, and no query of any dashboard is refused.
+// The panels of the dashboards for a Galera cluster have data during a run and for a
+// finished run, and Prometheus refuses no query of any dashboard.
 func TestDashboardsHaveData(t *testing.T) {
 	var g grafana
 	address := freeAddress(t)
@@ -84,19 +83,19 @@ func TestDashboardsHaveData(t *testing.T) {
 	m.interrupt(t, live)
 	alone := m.withoutAgent(t)
 
-	m.look(t, []window{
+	m.testDashboards(t, []window{
 		{Name: "live", From: now.Add(-15 * time.Minute), To: now},
 		m.opened(t, second),
 		{Name: "exporters alone", From: alone.Add(-time.Minute), To: alone, Partial: true},
 	})
 }
 
-// options is the dashboards' load.
+// options returns the load for the dashboards.
 func options(more ...string) []string {
 	return append(sysbench("oltp_write_only", "--report-interval=1"), append(more, "run")...)
 }
 
-// finish lets a run come to its end.
+// finish runs a benchmark to its end.
 func (m *monitored) finish(t *testing.T, id string, more ...string) {
 	t.Helper()
 	wrapper := m.run(t, id, options(more...)...)
@@ -108,8 +107,8 @@ func (m *monitored) finish(t *testing.T, id string, more ...string) {
 	m.has(t, fmt.Sprintf(`run:benchwatch_run_summary_latency_seconds:headline{run=%q}`, id))
 }
 
-// opened is the window in which the table of the dashboard Runs opens a run, with
-// servers chosen one by one.
+// opened returns the window in which the table of the dashboard Runs opens a run, with the
+// servers selected one by one.
 func (m *monitored) opened(t *testing.T, id string) window {
 	t.Helper()
 	meta := m.meta(t, id)
@@ -124,15 +123,15 @@ func (m *monitored) opened(t *testing.T, id string) window {
 		Variables: map[string]string{"run": id, "cluster": "e2e", "target": "(n1|n2|n3)"}}
 }
 
-// slowed starts a run, marks it, and lets a node ask for pauses until an alert fires.
+// slowed starts a run, marks it, and slows a node down until an alert fires.
 func (m *monitored) slowed(t *testing.T, id string) {
 	t.Helper()
 	m.run(t, id, options("--threads=8", "--time=120")...)
-	if out, err := exec.Command(stand.binary, "mark", "--config.file="+m.config, "--run="+id, "n3 becomes slow").CombinedOutput(); err != nil {
+	if out, err := exec.Command(env.binary, "mark", "--config.file="+m.config, "--run="+id, "n3 becomes slow").CombinedOutput(); err != nil {
 		t.Fatalf("mark: %v\n%s", err, out)
 	}
-	must(t, stand.cluster.Limit(t.Context(), 3, 5))
-	defer func() { must(t, stand.cluster.Unlimit(t.Context(), 3)) }()
+	must(t, env.cluster.Limit(t.Context(), 3, 5))
+	defer func() { must(t, env.cluster.Unlimit(t.Context(), 3)) }()
 	m.has(t, `target:benchwatch_galera_flow_control_sent:share_rate30s{target="n3"} > 0.5`)
 	m.has(t, `ALERTS{alertname="GaleraFlowControlHigh",alertstate="firing"}`)
 	m.has(t, fmt.Sprintf(`benchwatch_run_active{run=%q} == 1`, id))
@@ -146,24 +145,24 @@ func (m *monitored) interrupt(t *testing.T, id string) {
 	m.closed(t, id, 60*time.Second)
 }
 
-// withoutAgent stops the agent, and returns a time at which Prometheus has only what the
-// exporters say.
+// withoutAgent stops the agent and returns a time at which Prometheus only has data of the
+// exporters.
 func (m *monitored) withoutAgent(t *testing.T) time.Time {
 	t.Helper()
 	must(t, m.StopAgent())
-	m.says(t, "benchwatch_db_up", false)
+	m.hasSeries(t, "benchwatch_db_up", false)
 	return time.Now()
 }
 
-// look has the dashboards' own tests ask this Prometheus.
-func (m *monitored) look(t *testing.T, windows []window) {
+// testDashboards runs the tests of the dashboards against this Prometheus.
+func (m *monitored) testDashboards(t *testing.T, windows []window) {
 	t.Helper()
 	text, err := json.Marshal(windows)
 	if err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.Command("go", "test", "-count=1", "-run", "^TestPanelsReturnData$|^TestMetricsAreExposed$", ".")
-	cmd.Dir = filepath.Join(stand.root, "tests", "dashboards")
+	cmd.Dir = filepath.Join(env.root, "tests", "dashboards")
 	cmd.Env = append(os.Environ(), "PROMETHEUS_URL=http://"+m.prometheus.address, "PROMETHEUS_WINDOWS="+string(text),
 		"PROMETHEUS_DASHBOARDS=live-run,runs,galera,mysql,agent")
 	if out, err := cmd.CombinedOutput(); err != nil {

@@ -15,9 +15,9 @@ import (
 	"github.com/benchwatch/benchwatch/agent/rundir"
 )
 
-// The disk with the run directory is full from mid-run until after its end: the tool
-// runs on and keeps its exit status, the agent lives, counts the failures, says so
-// without flooding its log, and closes the run once there is room again.
+// The disk with the run directory is full from the middle of the run until after its end.
+// The tool goes on and keeps its exit status; the agent counts the failures, logs them
+// without flooding the log, and closes the run when there is space again.
 func TestDiskFull(t *testing.T) {
 	const id = "disk-full"
 	disk := t.TempDir()
@@ -52,7 +52,7 @@ func TestDiskFull(t *testing.T) {
 		t.Fatal("benchwatch run has ended with the disk")
 	default:
 	}
-	// The tool's end, seen from outside.
+	// The end of the tool, found without the agent.
 	meta := a.meta(t, id)
 	wait(t, 30*time.Second, "the tool has ended", func() error {
 		if err := syscall.Kill(meta.PID, 0); !errors.Is(err, syscall.ESRCH) {
@@ -73,7 +73,7 @@ func TestDiskFull(t *testing.T) {
 		t.Errorf("run.json: exit code %v, result %q", meta.ExitCode, meta.Outcome)
 	}
 	if n := strings.Count(a.output(t), "no space left"); n == 0 || n > 6 {
-		t.Errorf("the log speaks of the full disk %d times", n)
+		t.Errorf("the log reports the full disk %d times", n)
 	}
 }
 

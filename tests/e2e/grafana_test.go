@@ -16,9 +16,9 @@ import (
 	"time"
 )
 
-// grafana is as much of Grafana's annotation API as markers need, with trouble in
-// front of it. agent/marker tests against a closer imitation; here the whole
-// program's behaviour over a run counts.
+// grafana is the part of Grafana's annotation API that markers need, which can fail on
+// demand. agent/marker tests against a closer imitation; here the behaviour of the whole
+// program during a run counts.
 type grafana struct {
 	mu          sync.Mutex
 	annotations []annotation
@@ -94,7 +94,7 @@ func (g *grafana) of(run string) (found []annotation) {
 	return found
 }
 
-// serve lets it answer at an address until the test ends.
+// serve answers at an address until the test ends.
 func (g *grafana) serve(t *testing.T, address string) {
 	t.Helper()
 	l, err := net.Listen("tcp", address)
@@ -127,8 +127,8 @@ func cpu(seconds int) []string {
 	return []string{"sysbench", "cpu", "--report-interval=1", fmt.Sprintf("--time=%d", seconds), "run"}
 }
 
-// markedOnce waits until Grafana has the run's range, ended, and fails the test if it
-// has it twice.
+// markedOnce waits until Grafana has the region of the ended run, and fails the test if
+// it has the region twice.
 func (g *grafana) markedOnce(t *testing.T, id string) {
 	t.Helper()
 	wait(t, 60*time.Second, "marker of "+id, func() error {
@@ -173,14 +173,14 @@ func TestGrafanaDown(t *testing.T) {
 	})
 	a.kill(t)
 	a.again(t)
-	// A second run, so that the restarted agent has surely worked on its queue.
+	// After a second run, the restarted agent has certainly worked on its queue.
 	a.run(t, id+"-2", cpu(1)...)
 	g.markedOnce(t, id+"-2")
 	g.markedOnce(t, id)
 }
 
-// Grafana answers with errors, with a login page, or does what it is asked but the
-// answer is lost: still one marker.
+// Grafana answers with errors or with a login page, or carries out a request but the answer
+// is lost: there is still one marker.
 func TestGrafanaTrouble(t *testing.T) {
 	for name, trouble := range map[string]func(*grafana) func(http.ResponseWriter, *http.Request) bool{
 		"server-error": func(*grafana) func(http.ResponseWriter, *http.Request) bool {

@@ -11,8 +11,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/rundir"
 )
 
-// printed is what stands in sysbench's own output, read here without the code
-// under test.
+// printed is the content of sysbench's output, read without the code under test.
 type printed struct {
 	intervals int
 	// transactions up to the last interval line: the sum of what they printed.
@@ -53,9 +52,9 @@ func number(t *testing.T, text []byte) float64 {
 	return v
 }
 
-// counted fails the test unless the agent's live counter agrees with the log.
-// The log grows meanwhile, so it is read before and after; each printed rate is
-// rounded, and its interval is a second but for some milliseconds.
+// counted fails the test unless the agent's live counter agrees with the log. The log grows
+// meanwhile, so it is read before and after. Each printed rate is rounded, and its interval
+// is a second plus or minus some milliseconds.
 func (a *agent) counted(t *testing.T, id string) {
 	t.Helper()
 	before := readLog(t, a.dataDir, id)
@@ -77,11 +76,11 @@ func (a *agent) counted(t *testing.T, id string) {
 		high = max(high, after.total)
 	}
 	if v < low || v > high {
-		t.Errorf("run_operations_total is %g, the log says %g to %g", v, before.transactions, after.transactions)
+		t.Errorf("run_operations_total is %g, the log has %g to %g", v, before.transactions, after.transactions)
 	}
 }
 
-// summarised fails the test unless the run's summary is exactly the log's.
+// summarised fails the test unless the run's summary equals that of the log.
 func (a *agent) summarised(t *testing.T, id string) {
 	t.Helper()
 	p := readLog(t, a.dataDir, id)
@@ -90,9 +89,9 @@ func (a *agent) summarised(t *testing.T, id string) {
 	}
 	e := a.scrape(t)
 	if v := e.must(t, "benchwatch_run_summary_operations_total", "run", id, "op", "transaction"); v != p.total {
-		t.Errorf("run_summary_operations_total is %g, the log says %g", v, p.total)
+		t.Errorf("run_summary_operations_total is %g, the log has %g", v, p.total)
 	}
 	if v := e.must(t, "benchwatch_run_summary_operations_per_second", "run", id, "op", "transaction"); v != p.tps {
-		t.Errorf("run_summary_operations_per_second is %g, the log says %g", v, p.tps)
+		t.Errorf("run_summary_operations_per_second is %g, the log has %g", v, p.tps)
 	}
 }

@@ -19,8 +19,8 @@ import (
 	"github.com/benchwatch/benchwatch/internal/servers"
 )
 
-// stand is what all tests share. The cluster's nodes are targets n1 to n3.
-var stand struct {
+// env is what all tests share. The nodes of the cluster are targets n1 to n3.
+var env struct {
 	root    string // of the repository
 	binary  string
 	dir     string // of everything that the tests make
@@ -30,7 +30,7 @@ var stand struct {
 const nodes = 3
 
 func TestMain(m *testing.M) {
-	code, err := withStand(m)
+	code, err := runTests(m)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "e2e:", err)
 		code = 1
@@ -38,28 +38,28 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-func withStand(m *testing.M) (code int, err error) {
-	if stand.root, err = servers.Repository(); err != nil {
+func runTests(m *testing.M) (code int, err error) {
+	if env.root, err = servers.Repository(); err != nil {
 		return 1, err
 	}
-	if stand.dir, err = os.MkdirTemp("", "benchwatch-e2e."); err != nil {
+	if env.dir, err = os.MkdirTemp("", "benchwatch-e2e."); err != nil {
 		return 1, err
 	}
-	defer os.RemoveAll(stand.dir)
+	defer os.RemoveAll(env.dir)
 	// The database servers' own user must be able to pass through.
-	if err = os.Chmod(stand.dir, 0o711); err != nil {
+	if err = os.Chmod(env.dir, 0o711); err != nil {
 		return 1, err
 	}
-	stand.binary = filepath.Join(stand.dir, "benchwatch")
-	if err := build(stand.binary, "agent"); err != nil {
+	env.binary = filepath.Join(env.dir, "benchwatch")
+	if err := build(env.binary, "agent"); err != nil {
 		return 1, err
 	}
 	ctx := context.Background()
-	stand.cluster, err = servers.Start(ctx, filepath.Join(stand.dir, "servers"), servers.Galera, servers.Options{Servers: nodes, Attached: true})
+	env.cluster, err = servers.Start(ctx, filepath.Join(env.dir, "servers"), servers.Galera, servers.Options{Servers: nodes, Attached: true})
 	if err != nil {
 		return 1, err
 	}
-	defer func() { err = errors.Join(err, stand.cluster.Stop(ctx)) }()
+	defer func() { err = errors.Join(err, env.cluster.Stop(ctx)) }()
 	out, err := exec.Command("sysbench", sysbench("oltp_write_only", "--threads=2", "prepare")[1:]...).CombinedOutput()
 	if err != nil {
 		return 1, fmt.Errorf("prepare tables: %w\n%s", err, out)
@@ -69,7 +69,7 @@ func withStand(m *testing.M) (code int, err error) {
 
 // build builds a package of the repository.
 func build(binary, folder string) error {
-	if out, err := exec.Command("go", "build", "-o", binary, filepath.Join(stand.root, folder)).CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "build", "-o", binary, filepath.Join(env.root, folder)).CombinedOutput(); err != nil {
 		return fmt.Errorf("build %s: %w\n%s", folder, err, out)
 	}
 	return nil
@@ -100,7 +100,7 @@ func sql(t *testing.T, n int, statement string) []string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	rows, err := stand.cluster.Query(ctx, n, statement)
+	rows, err := env.cluster.Query(ctx, n, statement)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,11 +110,11 @@ func sql(t *testing.T, n int, statement string) []string {
 	return rows[0]
 }
 
-// waitSynced waits until every node is a member in step with the others.
+// waitSynced waits until every node is a synced member of the cluster.
 func waitSynced(t *testing.T) {
 	t.Helper()
 	wait(t, 60*time.Second, "cluster complete", func() error {
-		out := strings.Join(stand.cluster.Status(t.Context()), "\n")
+		out := strings.Join(env.cluster.Status(t.Context()), "\n")
 		if strings.Count(out, fmt.Sprintf("Synced size %d", nodes)) != nodes {
 			return errors.New(out)
 		}
@@ -122,13 +122,13 @@ func waitSynced(t *testing.T) {
 	})
 }
 
-// sysbench is a command line on node 1.
+// sysbench returns a command line for node 1.
 func sysbench(args ...string) []string {
-	return append([]string{"sysbench", "--config-file=" + filepath.Join(stand.cluster.Dir, "sysbench.cnf"),
+	return append([]string{"sysbench", "--config-file=" + filepath.Join(env.cluster.Dir, "sysbench.cnf"),
 		"--tables=2", "--table-size=5000", "--mysql-ignore-errors=1213,1020,1205,1047"}, args...)
 }
 
-// load is a sysbench that writes for so many seconds.
+// load returns a sysbench that writes for some seconds.
 func load(seconds int) []string {
 	return sysbench("oltp_write_only", "--threads=4", "--report-interval=1", fmt.Sprintf("--time=%d", seconds), "run")
 }

@@ -89,7 +89,7 @@ func (e exposition) value(name string, labels ...string) (float64, error) {
 	}
 }
 
-// must is value for series that have to be there.
+// must returns the value of a series that has to exist.
 func (e exposition) must(t *testing.T, name string, labels ...string) float64 {
 	t.Helper()
 	v, err := e.value(name, labels...)

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// A node that is stopped in mid-load shows as down within three ticks and slows
-// neither scrapes nor the others' samples.
+// A node that is stopped under load is reported as down within three ticks, and delays
+// neither scrapes nor the samples of the other nodes.
 func TestNodeStopped(t *testing.T) {
 	const id = "node-stopped"
 	a := startAgent(t, clusterTargets())
@@ -21,11 +21,11 @@ func TestNodeStopped(t *testing.T) {
 	a.up(t, 3, true)
 	a.reports(t, id, 2)
 
-	must(t, stand.cluster.Pause(3))
+	must(t, env.cluster.Pause(3))
 	resumed := false
 	defer func() {
 		if !resumed {
-			must(t, stand.cluster.Resume(3))
+			must(t, env.cluster.Resume(3))
 		}
 		waitSynced(t)
 	}()
@@ -54,7 +54,7 @@ func TestNodeStopped(t *testing.T) {
 		}
 		<-watch.C
 	}
-	must(t, stand.cluster.Resume(3))
+	must(t, env.cluster.Resume(3))
 	resumed = true
 	if down == 0 || down > 3*time.Second+500*time.Millisecond {
 		t.Errorf("down after %s, want three ticks at most", down)
@@ -71,7 +71,7 @@ func TestNodeStopped(t *testing.T) {
 	a.up(t, 3, true)
 }
 
-// up waits until the agent says that node n answers, or that it does not.
+// up waits until the agent reports that node n answers, or that it does not.
 func (a *agent) up(t *testing.T, n int, want bool) {
 	t.Helper()
 	wait(t, 30*time.Second, fmt.Sprintf("n%d up is %t", n, want), func() error {
@@ -83,14 +83,14 @@ func (a *agent) up(t *testing.T, n int, want bool) {
 	})
 }
 
-// A killed node shows as down, the others as a cluster of two; back by IST it is in
-// step again, and its restart is counted.
+// A killed node is reported as down, the others as a cluster of two. After it has rejoined
+// by IST it is synced again, and its restart is counted.
 func TestNodeKilledAndRejoined(t *testing.T) {
 	a := startAgent(t, clusterTargets())
 	for n := 1; n <= nodes; n++ {
 		a.up(t, n, true)
 	}
-	must(t, stand.cluster.Kill(3))
+	must(t, env.cluster.Kill(3))
 	a.up(t, 3, false)
 	wait(t, 30*time.Second, "cluster of two", func() error {
 		v, err := a.scrape(t).value("benchwatch_galera_cluster_size", "target", "n1")
@@ -99,7 +99,7 @@ func TestNodeKilledAndRejoined(t *testing.T) {
 		}
 		return err
 	})
-	must(t, stand.cluster.Rejoin(t.Context(), 3))
+	must(t, env.cluster.Rejoin(t.Context(), 3))
 	defer waitSynced(t)
 	wait(t, 30*time.Second, "n3 synced", func() error {
 		e := a.scrape(t)
@@ -118,7 +118,7 @@ func TestNodeKilledAndRejoined(t *testing.T) {
 	})
 }
 
-// What the agent says of a node is what the node says.
+// The values that the agent reports for a node are those of the node.
 func TestValuesAreTheServers(t *testing.T) {
 	a := startAgent(t, clusterTargets())
 	a.up(t, 2, true)
@@ -129,12 +129,12 @@ func TestValuesAreTheServers(t *testing.T) {
 		"benchwatch_db_commits_total":      "Com_commit",
 		"benchwatch_db_rollbacks_total":    "Com_rollback",
 	} {
-		// Nothing writes now, so both stand still.
+		// Nothing writes now, so the values do not change.
 		want := status(t, 2, variable)
 		wait(t, 5*time.Second, name, func() error {
 			v, err := a.scrape(t).value(name, "target", "n2")
 			if err == nil && v != want {
-				err = fmt.Errorf("have %g, the server says %g", v, want)
+				err = fmt.Errorf("have %g, the server has %g", v, want)
 			}
 			return err
 		})
@@ -154,13 +154,13 @@ func status(t *testing.T, n int, variable string) float64 {
 	return v
 }
 
-// A node whose appliers are slow, and which may lag, is behind at the end of the run;
-// the drain that is told agrees with a stopwatch of the test's own.
+// A node with slow appliers that may lag is behind at the end of the run. The reported
+// drain agrees with the time that the test measures.
 func TestDrain(t *testing.T) {
 	const id = "drain"
 	a := startAgent(t, clusterTargets())
-	must(t, stand.cluster.Lag(t.Context(), 2))
-	t.Cleanup(func() { must(t, stand.cluster.Unlag(context.Background(), 2)) })
+	must(t, env.cluster.Lag(t.Context(), 2))
+	t.Cleanup(func() { must(t, env.cluster.Unlag(context.Background(), 2)) })
 	wrapper := a.run(t, id, load(8)...)
 	lag := 0.0
 	wait(t, 60*time.Second, "draining", func() error {
@@ -179,7 +179,7 @@ func TestDrain(t *testing.T) {
 	if wrapper.cmd.ProcessState != nil {
 		t.Error("benchwatch run did not wait for the replica")
 	}
-	must(t, stand.cluster.Unlag(t.Context(), 2))
+	must(t, env.cluster.Unlag(t.Context(), 2))
 	wait(t, 60*time.Second, "n2 caught up", func() error {
 		if have := status(t, 2, "wsrep_last_committed"); have < goal {
 			return fmt.Errorf("%g of %g", have, goal)
@@ -191,12 +191,12 @@ func TestDrain(t *testing.T) {
 	if meta.Drain["n2"].Seconds == nil {
 		t.Fatalf("no drain of n2 in %v", meta.Drain)
 	}
-	// The agent looks once a second, and the test's own look takes a while.
-	if told := *meta.Drain["n2"].Seconds; told < mine-1.5 || told > mine+1.5 {
-		t.Errorf("drain of n2 is %.1f s, the test measured %.1f s", told, mine)
+	// The agent samples once a second, and the query of the test takes a while.
+	if reported := *meta.Drain["n2"].Seconds; reported < mine-1.5 || reported > mine+1.5 {
+		t.Errorf("drain of n2 is %.1f s, the test measured %.1f s", reported, mine)
 	}
 	if v := a.scrape(t).must(t, "benchwatch_run_drain_seconds", "run", id, "target", "n2"); v != *meta.Drain["n2"].Seconds {
-		t.Errorf("run_drain_seconds is %g, run.json says %g", v, *meta.Drain["n2"].Seconds)
+		t.Errorf("run_drain_seconds is %g, run.json has %g", v, *meta.Drain["n2"].Seconds)
 	}
 	wrapper.status(t, 10*time.Second)
 	if !strings.Contains(wrapper.output(t), "drain n2") {
@@ -213,8 +213,8 @@ func readEnd(t *testing.T, a *agent, id string) time.Time {
 	return *meta.EndedAt
 }
 
-// Wrong password: the target is down and named in the log, without the password; the
-// others go on; no restart is needed once the account is right.
+// With a wrong password the target is down, and the log names it without the password. The
+// other targets are not affected. No restart is needed when the account is corrected.
 func TestWrongPassword(t *testing.T) {
 	password := strings.Repeat("wrong", 3)
 	sql(t, 1, "CREATE OR REPLACE USER fresh@127.0.0.1 IDENTIFIED BY 'right'")
@@ -222,7 +222,7 @@ func TestWrongPassword(t *testing.T) {
 	file := t.TempDir() + "/password"
 	write(t, file, password)
 	a := startAgent(t, clusterTargets()+fmt.Sprintf(
-		"  - {name: locked, engine: mysql, address: '%s', user: fresh, password_file: %s}\n", stand.cluster.Address(1), file))
+		"  - {name: locked, engine: mysql, address: '%s', user: fresh, password_file: %s}\n", env.cluster.Address(1), file))
 	a.up(t, 1, true)
 	wait(t, 10*time.Second, "locked is down", func() error {
 		v, err := a.scrape(t).value("benchwatch_db_up", "target", "locked")

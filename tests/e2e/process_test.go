@@ -17,8 +17,8 @@ import (
 	"github.com/benchwatch/benchwatch/internal/servers"
 )
 
-// process is something that a test started: its output is in a file, and it is
-// ended with the test.
+// process is a program that a test started. Its output is in a file, and it ends with the
+// test at the latest.
 type process struct {
 	cmd    *exec.Cmd
 	log    string
@@ -70,7 +70,7 @@ func (p *process) status(t *testing.T, limit time.Duration) int {
 	case <-p.exited:
 		return p.cmd.ProcessState.ExitCode()
 	case <-time.After(limit):
-		t.Fatalf("%s runs still after %s", p.cmd.Path, limit)
+		t.Fatalf("%s is still running after %s", p.cmd.Path, limit)
 		return -1
 	}
 }
@@ -92,8 +92,7 @@ type agent struct {
 	address string
 }
 
-// startAgent starts an agent with a data directory of its own. more is added to
-// its configuration.
+// startAgent starts an agent with a new data directory. more is added to its configuration.
 func startAgent(t *testing.T, more string) *agent {
 	t.Helper()
 	dir := t.TempDir()
@@ -106,35 +105,35 @@ func startAgent(t *testing.T, more string) *agent {
 	return a
 }
 
-// again starts it once more, after kill.
+// again starts the agent again after kill.
 func (a *agent) again(t *testing.T) {
 	t.Helper()
-	a.process = start(t, stand.binary, "agent", "--config.file="+a.config, "--web.listen-address="+a.address)
+	a.process = start(t, env.binary, "agent", "--config.file="+a.config, "--web.listen-address="+a.address)
 	wait(t, 10*time.Second, "agent ready", func() error {
 		_, err := get("http://" + a.address + "/-/ready")
 		return err
 	})
 }
 
-// clusterTargets is the part of a configuration that names the nodes.
+// clusterTargets returns the part of a configuration that names the nodes.
 func clusterTargets() string {
 	var b strings.Builder
 	b.WriteString("targets:\n")
 	for n := 1; n <= nodes; n++ {
 		fmt.Fprintf(&b, "  - {name: n%d, engine: mysql, cluster: e2e, address: '%s', user: monitor, password_file: %s/monitor.password}\n",
-			n, stand.cluster.Address(n), stand.cluster.Dir)
+			n, env.cluster.Address(n), env.cluster.Dir)
 	}
 	return b.String()
 }
 
 // run starts `benchwatch run` on the agent's data directory and waits until the
-// agent shows it.
+// agent reports the run.
 func (a *agent) run(t *testing.T, id string, command ...string) *process {
 	t.Helper()
 	args := append([]string{"run", "--config.file=" + a.config, "--run-id=" + id, "--"}, command...)
-	p := start(t, stand.binary, args...)
+	p := start(t, env.binary, args...)
 	t.Cleanup(func() {
-		// The tool outlives a killed wrapper, as it should; the next test wants quiet.
+		// The tool outlives a killed wrapper, but must not disturb the next test.
 		if meta, err := rundir.At(a.dataDir, id).Load(); err == nil && !meta.Ended() && meta.PID > 0 {
 			_ = syscall.Kill(meta.PID, syscall.SIGKILL)
 		}

@@ -36,8 +36,8 @@ scrape_configs:
 	return p
 }
 
-// A run of three seconds is seen: live and as a summary. Its live series end with it,
-// marked as stale, not five minutes later.
+// Prometheus has a run of three seconds, live and as a summary. The live series end with the
+// run, marked as stale, and not five minutes later.
 func TestShortRunInPrometheus(t *testing.T) {
 	const id = "three-seconds"
 	a := startAgent(t, clusterTargets())

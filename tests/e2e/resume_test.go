@@ -42,8 +42,8 @@ func (a *agent) gone(t *testing.T, id string) {
 	}
 }
 
-// The agent is killed during a run and started again: the tool does not notice,
-// and nothing is lost or counted twice.
+// The agent is killed during a run and started again. The tool does not notice, and nothing
+// is lost or counted twice.
 func TestAgentKilled(t *testing.T) {
 	const id, seconds = "agent-killed", 9
 	a := startAgent(t, clusterTargets())
@@ -81,14 +81,14 @@ func wholeLines(t *testing.T, path string) {
 			bad++
 		}
 	}
-	// One line may be torn by the kill.
+	// The kill may have cut one line.
 	if bad > 1 {
 		t.Errorf("%s: %d broken lines", path, bad)
 	}
 }
 
-// The wrapper is killed during a run: the tool runs on to its end and the agent
-// tells how it ended.
+// The wrapper is killed during a run. The tool runs to its end, and the agent reports the
+// outcome.
 func TestWrapperKilled(t *testing.T) {
 	const id, seconds = "wrapper-killed", 7
 	a := startAgent(t, clusterTargets())
@@ -99,17 +99,16 @@ func TestWrapperKilled(t *testing.T) {
 	a.counted(t, id)
 	meta := a.closed(t, id, 60*time.Second)
 	if meta.ExitCode != nil {
-		t.Errorf("exit code %d, but nobody saw it", *meta.ExitCode)
+		t.Errorf("exit code %d, but no process could read it", *meta.ExitCode)
 	}
 	if meta.Outcome != rundir.Succeeded {
-		t.Errorf("result %q; the summary in the log says that it succeeded", meta.Outcome)
+		t.Errorf("result %q; the log has a summary, so it succeeded", meta.Outcome)
 	}
 	a.summarised(t, id)
 	a.gone(t, id)
 }
 
-// The agent is stopped and continued: the tool and the wrapper go on, and what
-// was missed is made up for.
+// The agent is stopped and continued. Tool and wrapper go on, and the agent catches up.
 func TestAgentStopped(t *testing.T) {
 	const id, seconds = "agent-stopped", 8
 	a := startAgent(t, clusterTargets())
@@ -147,7 +146,7 @@ func TestToolKilled(t *testing.T) {
 	a.gone(t, id)
 }
 
-// One Ctrl-C ends the tool, and nothing is left running.
+// One Ctrl-C ends the tool, and no process is left.
 func TestInterrupted(t *testing.T) {
 	const id = "interrupted"
 	a := startAgent(t, clusterTargets())
@@ -159,15 +158,14 @@ func TestInterrupted(t *testing.T) {
 		t.Error("benchwatch run exited with 0")
 	}
 	if err := syscall.Kill(meta.PID, 0); !errors.Is(err, syscall.ESRCH) {
-		t.Errorf("the tool still runs: %v", err)
+		t.Errorf("the tool is still running: %v", err)
 	}
 	if meta = a.closed(t, id, 30*time.Second); meta.Outcome != rundir.Interrupted {
 		t.Errorf("result %q", meta.Outcome)
 	}
 }
 
-// No secret of the configuration or the command reaches anything that is kept or
-// served.
+// No secret of the configuration or of the command line is stored or served.
 func TestSecretsStayIn(t *testing.T) {
 	const id, secret = "secrets", "s3cret-on-the-command-line"
 	a := startAgent(t, clusterTargets())
@@ -187,7 +185,7 @@ func TestSecretsStayIn(t *testing.T) {
 		t.Error("the password is in /metrics")
 	}
 	for _, name := range []string{"bench", "monitor"} {
-		password, err := stand.cluster.Password(name)
+		password, err := env.cluster.Password(name)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -14,9 +14,8 @@ import (
 	"github.com/benchwatch/benchwatch/agent/rundir"
 )
 
-// What the servers were set to when a run began is in its directory, read after it
-// began and not before; so is what was changed while it went on, and its report
-// says both.
+// The settings that the servers had when a run began are in its directory, as are changes
+// during the run, and the report shows both.
 func TestSettings(t *testing.T) {
 	const id = "settings"
 	const name = "innodb_lock_wait_timeout"
@@ -61,13 +60,13 @@ func TestSettings(t *testing.T) {
 	wrapper.signal(t, syscall.SIGINT)
 	wrapper.status(t, 60*time.Second)
 
-	out, err := exec.Command(stand.binary, "report", id, "--data-dir="+a.dataDir, "--format=markdown").CombinedOutput()
+	out, err := exec.Command(env.binary, "report", id, "--data-dir="+a.dataDir, "--format=markdown").CombinedOutput()
 	if err != nil {
 		t.Fatalf("report: %v\n%s", err, out)
 	}
 	for _, want := range []string{"n1: " + name + " was changed from 41 to 42", "| " + name + " | 41 | " + before + " |"} {
 		if !strings.Contains(string(out), want) {
-			t.Errorf("the report does not say %q:\n%s", want, out)
+			t.Errorf("the report lacks %q:\n%s", want, out)
 		}
 	}
 }

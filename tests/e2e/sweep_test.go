@@ -12,9 +12,9 @@ import (
 	"testing"
 )
 
-// A sweep over a setting of the servers, which a hook sets: its table has each node's
-// own throughput and the drain, and a comparison of its runs names the setting that the
-// servers really had.
+// A sweep over a setting of the servers, which a hook sets. Its table has the throughput of
+// each node and the drain, and a comparison of its runs names the setting that the servers
+// really had.
 func TestSweepOverServerSetting(t *testing.T) {
 	waitSynced(t)
 	dir := t.TempDir()
@@ -26,14 +26,14 @@ func TestSweepOverServerSetting(t *testing.T) {
 	client := filepath.Join(dir, "servers")
 	must(t, build(client, "internal/servers/cmd"))
 	hook := fmt.Sprintf(`for n in 1 2 3; do echo "SET GLOBAL wsrep_provider_options='gcs.fc_limit={fc_limit}'" | %s sql %s $n; done`,
-		client, stand.cluster.Dir)
+		client, env.cluster.Dir)
 	t.Cleanup(func() {
 		for n := 1; n <= nodes; n++ {
 			sql(t, n, "SET GLOBAL wsrep_provider_options='gcs.fc_limit=16'")
 		}
 	})
 	args := []string{"sweep", "--config.file=" + config, "--set=fc_limit=24,240", "--before=" + hook, "--format=json", "--"}
-	out, err := exec.Command(stand.binary, append(args, load(4)...)...).Output()
+	out, err := exec.Command(env.binary, append(args, load(4)...)...).Output()
 	if err != nil {
 		t.Fatalf("sweep: %v\n%s", err, out)
 	}
@@ -61,7 +61,7 @@ func TestSweepOverServerSetting(t *testing.T) {
 		for n := 1; n <= nodes; n++ {
 			// All nodes apply what one was asked to commit.
 			if rate := seen[fmt.Sprintf("n%d write sets per_second", n)]; rate < s.TPS.Median/2 || rate > s.TPS.Median*2 {
-				t.Errorf("n%d: %g write sets a second, the tool says %g transactions", n, rate, s.TPS.Median)
+				t.Errorf("n%d: %g write sets a second, the tool has %g transactions", n, rate, s.TPS.Median)
 			}
 		}
 		if _, ok := seen["drain seconds"]; !ok {
@@ -78,7 +78,7 @@ func TestSweepOverServerSetting(t *testing.T) {
 
 func compare(t *testing.T, config string, groups ...string) string {
 	t.Helper()
-	out, err := exec.Command(stand.binary, append([]string{"compare", "--config.file=" + config}, groups...)...).Output()
+	out, err := exec.Command(env.binary, append([]string{"compare", "--config.file=" + config}, groups...)...).Output()
 	if err != nil {
 		t.Fatalf("compare: %v\n%s", err, out)
 	}

@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/benchwatch/benchwatch/internal/need"
+
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
@@ -32,7 +34,7 @@ func TestMutations(t *testing.T) {
 	if !*mutate {
 		t.Skip("takes minutes: run it with -mutate")
 	}
-	need(t, promtool)
+	need.Program(t, promtool)
 	files, err := Load(root)
 	if err != nil {
 		t.Fatal(err)

@@ -7,27 +7,17 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/benchwatch/benchwatch/internal/need"
 )
 
 // promtool is the program of that name, or the one that PROMTOOL names.
 var promtool = cmp.Or(os.Getenv("PROMTOOL"), "promtool")
 
-// need skips the test if a program is not installed. On continuous integration, where
-// everything is, that is a failure.
-func need(t *testing.T, program string) {
-	t.Helper()
-	if _, err := exec.LookPath(program); err != nil {
-		if os.Getenv("CI") != "" {
-			t.Fatal(err)
-		}
-		t.Skip(err)
-	}
-}
-
 // check runs a program in the project's root and fails the test if the program fails.
 func check(t *testing.T, program string, args ...string) {
 	t.Helper()
-	need(t, program)
+	need.Program(t, program)
 	cmd := exec.CommandContext(t.Context(), program, args...)
 	cmd.Dir = root
 	if out, err := cmd.CombinedOutput(); err != nil {
@@ -68,7 +58,7 @@ func TestPint(t *testing.T) {
 }
 
 func TestPromtoolTests(t *testing.T) {
-	need(t, promtool)
+	need.Program(t, promtool)
 	for _, path := range glob(t, "tests/rules/*_test.yml") {
 		t.Run(strings.TrimSuffix(filepath.Base(path), "_test.yml"), func(t *testing.T) {
 			t.Parallel()

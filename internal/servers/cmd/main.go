@@ -30,7 +30,7 @@ func main() {
 	}
 
 	command("start", "Start servers in a folder, or start them again with their data. Server N listens on PORT+N.", func(c *kingpin.CmdClause) func() error {
-		kind := c.Arg("kind", "mariadb, galera, mysql9 or mysql9-group.").Required().String()
+		kind := c.Arg("kind", "mariadb, galera, mysql9 or mysql9-group.").Required().Enum("mariadb", "galera", "mysql9", "mysql9-group")
 		dir := c.Arg("dir", "Folder of the servers.").Required().String()
 		port := c.Flag("port", "Base port; default: a free one.").Int()
 		n := c.Flag("servers", "How many servers; default: 3 in a cluster or group, 2 with mysql9, else 1.").Int()

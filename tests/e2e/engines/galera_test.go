@@ -30,8 +30,8 @@ func TestGalera(t *testing.T) {
 	t.Run("killed node", func(t *testing.T) { killed(t, s, w.in(t)) })
 }
 
-// drain holds n3 by a read lock until after the load, and compares the moment
-// at which it has caught up with one found in another way.
+// drain holds n3 by a read lock until after the load, and compares the time at which it has
+// caught up with one that is measured in another way.
 func drain(t *testing.T, s group, w *watcher) {
 	stop := s.load(t, 1)
 	lock := s.admin(t, 3)
@@ -51,7 +51,7 @@ func drain(t *testing.T, s group, w *watcher) {
 		f := w.next()
 		last = &f.Samples[2]
 	}
-	// Held, a node gets older by a second each second.
+	// The lag of a held node grows by a second each second.
 	if grown := last.LagSeconds.Value - first.LagSeconds.Value; math.Abs(grown-last.Answered.Sub(first.Answered).Seconds()) > 0.3 {
 		t.Errorf("lag grew by %.3f s in %v", grown, last.Answered.Sub(first.Answered))
 	}
@@ -64,7 +64,7 @@ func drain(t *testing.T, s group, w *watcher) {
 	goal := end.Samples[0].Status.Position
 	lock.do("UNLOCK TABLES")
 	caughtUp := make(chan time.Time, 1)
-	go func() { // the stopwatch: another connection, every few ms
+	go func() { // another connection measures, every few ms
 		db := s.open(t, 3, "monitor")
 		for {
 			var name string
@@ -81,11 +81,11 @@ func drain(t *testing.T, s group, w *watcher) {
 	})
 	truth := <-caughtUp
 	if late := reached.Samples[2].Answered.Sub(truth); late < -50*time.Millisecond || late > 3*time.Second {
-		t.Errorf("seen %v after it had caught up", late)
+		t.Errorf("reported %v after it had caught up", late)
 	}
 }
 
-// stopped: SIGSTOP. The others go on at their pace, and the node is down.
+// stopped: after SIGSTOP the node is down, and the others are sampled as before.
 func stopped(t *testing.T, s group, w *watcher) {
 	must(t, s.Pause(3))
 	resume := true
@@ -120,7 +120,7 @@ func stopped(t *testing.T, s group, w *watcher) {
 	})
 }
 
-// killed: SIGKILL under load, and back with what it missed.
+// killed: after SIGKILL under load the node rejoins and gets what it missed.
 func killed(t *testing.T, s group, w *watcher) {
 	stop := s.load(t, 1)
 	w.next()

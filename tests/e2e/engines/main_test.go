@@ -122,13 +122,13 @@ func (s group) watch(t *testing.T) *watcher {
 	return watch(t, targets)
 }
 
-// watcher waits for what a sampler's frames show.
+// watcher waits for frames of a sampler that meet a condition.
 type watcher struct {
 	t      *testing.T
 	frames <-chan engine.Frame
 }
 
-// in is the watcher for a part of the test.
+// in returns the watcher for a subtest.
 func (w *watcher) in(t *testing.T) *watcher { return &watcher{t: t, frames: w.frames} }
 
 func watch(t *testing.T, targets []engine.Target) *watcher {
@@ -179,17 +179,17 @@ func (w *watcher) next() engine.Frame {
 	}
 }
 
-// until waits for a frame that shows something.
-func (w *watcher) until(what string, limit time.Duration, shown func(engine.Frame) bool) engine.Frame {
+// until waits for a frame that meets a condition.
+func (w *watcher) until(what string, limit time.Duration, condition func(engine.Frame) bool) engine.Frame {
 	w.t.Helper()
 	end := time.Now().Add(limit)
 	for {
 		f := w.next()
-		if shown(f) {
+		if condition(f) {
 			return f
 		}
 		if time.Now().After(end) {
-			w.t.Fatalf("not seen within %v: %s; last:\n%s", limit, what, describe(f))
+			w.t.Fatalf("not within %v: %s; last frame:\n%s", limit, what, describe(f))
 		}
 	}
 }
@@ -245,7 +245,7 @@ func (s group) load(t *testing.T, n int) (stop func()) {
 	for range 2 {
 		writers.Go(func() {
 			for ctx.Err() == nil {
-				// Errors are what the tests provoke: the server is gone.
+				// The tests provoke errors: the server is down.
 				_, _ = db.ExecContext(ctx, "INSERT INTO sbtest.engines (c) VALUES ('x')")
 				select {
 				case <-ctx.Done():

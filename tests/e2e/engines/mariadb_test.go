@@ -35,7 +35,7 @@ func TestReplica(t *testing.T) {
 				return is(n, 0, "replication_running", "", thread) && n.LagTransactions.Known && n.LagTransactions.Value > 100 && n.LagSeconds.Known && n.LagSeconds.Value > 1
 			})
 			if v, ok := value(&f.Samples[1], "replication_seconds_behind_source", ""); ok {
-				t.Errorf("seconds behind is %v while the server says NULL", v)
+				t.Errorf("seconds behind is %v while the server has NULL", v)
 			}
 			replica.do("START SLAVE " + statement)
 			w.until("level again", 30*time.Second, level)
@@ -79,7 +79,7 @@ func TestReplica(t *testing.T) {
 	})
 }
 
-// The rights that docs/databases.md names, and what is missing without them.
+// What is reported with the privileges that docs/databases.md names, and without them.
 func TestRights(t *testing.T) {
 	s := start(t, servers.MariaDB, 2)
 	primary := s.admin(t, 1)

@@ -16,7 +16,7 @@ func running(s *engine.Sample) bool {
 	return is(s, 1, "replication_running", "", "receiver") && is(s, 1, "replication_running", "", "applier")
 }
 
-// nearly: at most what is written between two answers.
+// nearly reports whether the lag is at most what is written between two answers.
 func nearly(s *engine.Sample) bool {
 	return s.LagTransactions.Known && s.LagTransactions.Value < 100 && s.LagSeconds.Known && s.LagSeconds.Value < 1
 }
@@ -49,7 +49,7 @@ func TestMySQL9Replica(t *testing.T) {
 				t.Errorf("the workers' frozen times are shown: %v s", f.Samples[1].Status.LagSeconds.Value)
 			}
 			if v, ok := value(&f.Samples[1], "replication_seconds_behind_source", ""); ok {
-				t.Errorf("seconds behind is %v while the server says NULL", v)
+				t.Errorf("seconds behind is %v while the server has NULL", v)
 			}
 			replica.do("START REPLICA " + statement)
 			w.until("level again", 30*time.Second, level)
@@ -60,7 +60,7 @@ func TestMySQL9Replica(t *testing.T) {
 		w := w.in(t)
 		replica.do("FLUSH TABLES WITH READ LOCK")
 		var first *engine.Sample
-		w.until("the workers tell the lag", 15*time.Second, func(f engine.Frame) bool {
+		w.until("the workers show the lag", 15*time.Second, func(f engine.Frame) bool {
 			first = &f.Samples[1]
 			return first.Up() && first.Status.LagSeconds.Known && first.Status.LagSeconds.Value > 1
 		})
@@ -94,7 +94,7 @@ func TestMySQL9Replica(t *testing.T) {
 			source.do("SET GLOBAL gtid_mode = " + mode)
 		}
 		replica.do("START REPLICA")
-		w := s.watch(t) // what a server is, is looked at once a minute
+		w := s.watch(t) // what a server is, is read once a minute
 		stop := s.load(t, 1)
 		level := func(f engine.Frame) bool {
 			n := &f.Samples[1]
@@ -206,7 +206,7 @@ func TestMySQL9Group(t *testing.T) {
 			}
 			return false
 		})
-		// It takes numbers from a block of its own: the sets have gaps now.
+		// The new primary takes numbers from another block, so the sets have gaps now.
 		stop := s.load(t, primary+1)
 		defer stop()
 		w.until("both go on, near to each other", 30*time.Second, func(f engine.Frame) bool {
