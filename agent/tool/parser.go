@@ -67,6 +67,13 @@ type Tool struct {
 	// of a log file nothing, the zero value. What the output says goes before it.
 	NewParser func(Description) Parser
 
+	// OpenLoop reports whether all latencies of a run count from when an
+	// operation was due, so that they include the time that it waited for its
+	// turn: version is run.json's tool_version, labels are those of Describe. Nil
+	// means never: latencies count from when an operation began. Operations named
+	// with IntendedPrefix include the waiting in any case.
+	OpenLoop func(version string, labels map[string]string) bool
+
 	// Sniff tells how sure it is, 0 (not mine) to 100, that an output which
 	// begins with head is this tool's.
 	Sniff func(head []byte) int

@@ -42,6 +42,9 @@ const (
 	Other       = "other"
 	// NewOrder is the transaction by which TPC-C measures throughput and latency.
 	NewOrder = "new_order"
+	// IntendedPrefix begins the names of YCSB's operations whose latencies count
+	// from when an operation was due, not from when it began.
+	IntendedPrefix = "intended_"
 )
 
 // Names of the counts that are no operations.

@@ -242,3 +242,17 @@ func TestSniff(t *testing.T) {
 		}
 	}
 }
+
+func TestOpenLoop(t *testing.T) {
+	for _, c := range []struct {
+		version, rate string
+		want          bool
+	}{
+		{"1.0.20", "200", true}, {"0.5", "200", true}, {"", "200", true},
+		{"1.0.20", "", false}, {"1.0.20", "0", false}, {"0.4.12", "200", false},
+	} {
+		if got := Tool.OpenLoop(c.version, map[string]string{"rate": c.rate}); got != c.want {
+			t.Errorf("OpenLoop(%q, rate %q) = %v", c.version, c.rate, got)
+		}
+	}
+}

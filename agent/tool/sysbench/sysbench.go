@@ -2,6 +2,7 @@ package sysbench
 
 import (
 	"bytes"
+	"strings"
 
 	"github.com/benchwatch/benchwatch/agent/tool"
 )
@@ -15,7 +16,15 @@ var Tool = &tool.Tool{
 	Programs:  []string{"sysbench"},
 	Describe:  Describe,
 	NewParser: func(d tool.Description) tool.Parser { return NewParser(d) },
+	OpenLoop:  openLoop,
 	Sniff:     Sniff,
+}
+
+// openLoop is the mode with --rate, in which an event's latency includes the time
+// that it waited in the queue. The rate of 0.4 only pauses the threads.
+func openLoop(version string, labels map[string]string) bool {
+	rate := labels["rate"]
+	return rate != "" && rate != "0" && !strings.HasPrefix(version, "0.4")
 }
 
 // Sniff tells how much an output that begins with head looks like sysbench's.
