@@ -1,6 +1,7 @@
 package tool
 
 import (
+	"io/fs"
 	"time"
 
 	"github.com/benchwatch/benchwatch/agent/series"
@@ -17,6 +18,15 @@ type Invocation struct {
 	ReadFile func(name string) ([]byte, error)
 	// Getenv reads the environment that the tool will have.
 	Getenv func(name string) string
+}
+
+// Read reads a file that the arguments name. The error is fs.ErrNotExist if there
+// is no file system to ask.
+func (in *Invocation) Read(name string) ([]byte, error) {
+	if in.ReadFile == nil {
+		return nil, fs.ErrNotExist
+	}
+	return in.ReadFile(name)
 }
 
 // Insertion is arguments that are missing for live reports, and the index in

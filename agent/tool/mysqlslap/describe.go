@@ -4,11 +4,10 @@ import (
 	"bufio"
 	"bytes"
 	"net"
-	"strconv"
 	"strings"
 
-	"github.com/benchwatch/benchwatch/agent/secret"
 	"github.com/benchwatch/benchwatch/agent/tool"
+	"github.com/benchwatch/benchwatch/agent/tool/option"
 )
 
 // shorthands are the options of one letter that take a value, and their long
@@ -33,49 +32,34 @@ var valued = []string{
 // of valued.
 var flags = []string{"auto-generate-sql", "auto-generate-sql-add-autoincrement", "auto-generate-sql-guid-primary", "password", "ssl"}
 
-// labels are options that become labels.
-var labels = []struct{ option, label string }{
-	{"concurrency", "concurrency"}, {"iterations", "iterations"}, {"number-of-queries", "queries"}, {"engine", "engine"},
-	{"number-char-cols", "char_columns"}, {"number-int-cols", "int_columns"},
+// labels are the labels of options.
+var labels = map[string]string{
+	"concurrency": "concurrency", "iterations": "iterations", "number-of-queries": "queries", "engine": "engine",
+	"number-char-cols": "char_columns", "number-int-cols": "int_columns",
 }
 
 // Describe reads a command line of mysqlslap.
 func Describe(in tool.Invocation) tool.Description {
 	o := parseOptions(in)
 	d := tool.Description{
-		Command: "run", Redacted: o.redacted, Secrets: o.secrets, Labels: map[string]string{},
-		Database: o.text("create-schema", "mysqlslap"), Target: o.target(),
+		Command: "run", Redacted: o.Redacted, Secrets: o.Secrets, Labels: o.Labels(labels),
+		Database: o.Text("create-schema", "mysqlslap"), Target: target(o.Set), Threads: o.Number("concurrency", 1),
 		Notes: []string{"mysqlslap reports only at its end: until then only the servers can be watched"},
 	}
-	for _, l := range labels {
-		if v := o.values[l.option]; v != "" {
-			d.Labels[l.label] = v
-		}
-	}
 	switch {
-	case o.values["auto-generate-sql"] != "" || o.values["auto-generate-sql-load-type"] != "":
-		d.Workload = o.text("auto-generate-sql-load-type", "mixed")
-	case o.values["query"] != "":
+	case o.Values["auto-generate-sql"] != "" || o.Values["auto-generate-sql-load-type"] != "":
+		d.Workload = o.Text("auto-generate-sql-load-type", "mixed")
+	case o.Values["query"] != "":
 		d.Workload = "query"
-	}
-	if n, err := strconv.Atoi(o.text("concurrency", "1")); err == nil && n > 0 {
-		d.Threads = n
 	}
 	return d
 }
 
 // options are what a command line and its option files say.
-type options struct {
-	values   map[string]string
-	redacted []string
-	secrets  []string
-}
+type options struct{ *option.Set }
 
-func parseOptions(in tool.Invocation) *options {
-	o := &options{values: map[string]string{}, redacted: make([]string, len(in.Args))}
-	for i, a := range in.Args {
-		o.redacted[i] = secret.Text(a)
-	}
+func parseOptions(in tool.Invocation) options {
+	o := options{option.New(in.Args)}
 	for i := 0; i < len(in.Args); i++ {
 		a := in.Args[i]
 		switch {
@@ -86,7 +70,7 @@ func parseOptions(in tool.Invocation) *options {
 				// It asks. What follows is ignored, but meant as the password.
 				i = o.stray(in.Args, i)
 			} else {
-				o.redacted[i] = "-p" + o.hide(a[2:])
+				o.HideAt(i, "-p", a[2:])
 			}
 		case len(a) >= 2 && a[0] == '-' && shorthands[a[1]] != "":
 			name, value := shorthands[a[1]], a[2:]
@@ -94,13 +78,13 @@ func parseOptions(in tool.Invocation) *options {
 				i++
 				value = in.Args[i]
 			}
-			o.values[name] = value
+			o.Values[name] = value
 		case len(a) >= 2 && a[0] == '-' && strings.IndexByte(a, 'a') > 0 && strings.Trim(a[1:], "aCsvT") == "":
-			o.values["auto-generate-sql"] = "on"
+			o.Values["auto-generate-sql"] = "on"
 		}
 	}
 	for _, name := range []string{"defaults-file", "defaults-extra-file"} {
-		if file := o.values[name]; file != "" {
+		if file := o.Values[name]; file != "" {
 			o.readFile(in, file)
 		}
 	}
@@ -108,12 +92,12 @@ func parseOptions(in tool.Invocation) *options {
 }
 
 // long takes the long option at i and returns the index of its last word.
-func (o *options) long(args []string, i int) int {
+func (o options) long(args []string, i int) int {
 	raw, value, assigned := strings.Cut(args[i][2:], "=")
 	name := complete(strings.ReplaceAll(raw, "_", "-"))
 	if strings.HasPrefix(name, "password") {
 		if assigned {
-			o.redacted[i] = "--" + raw + "=" + o.hide(value)
+			o.HideAt(i, "--"+raw+"=", value)
 			return i
 		}
 		return o.stray(args, i)
@@ -128,15 +112,15 @@ func (o *options) long(args []string, i int) int {
 			}
 		}
 	}
-	o.values[name] = value
+	o.Values[name] = value
 	return i
 }
 
-// stray hides the word behind a password option that takes none.
-func (o *options) stray(args []string, i int) int {
+// stray hides the word after a password option that takes none.
+func (o options) stray(args []string, i int) int {
 	if i+1 < len(args) && !strings.HasPrefix(args[i+1], "-") {
 		i++
-		o.redacted[i] = o.hide(args[i])
+		o.HideAt(i, "", args[i])
 	}
 	return i
 }
@@ -163,26 +147,14 @@ func complete(name string) string {
 	return name
 }
 
-// hide notes a secret and returns what stands for it.
-func (o *options) hide(value string) string {
-	if value == "" {
-		return ""
-	}
-	o.secrets = append(o.secrets, value)
-	return secret.Blank
-}
-
 // groups are the sections of option files that mysqlslap reads.
 var groups = map[string]bool{
 	"client": true, "mysqlslap": true, "mariadb-slap": true, "client-server": true, "client-mariadb": true,
 }
 
 // readFile reads an option file. The command line's options win.
-func (o *options) readFile(in tool.Invocation, name string) {
-	if in.ReadFile == nil {
-		return
-	}
-	data, err := in.ReadFile(name)
+func (o options) readFile(in tool.Invocation, name string) {
+	data, err := in.Read(name)
 	if err != nil {
 		return // mysqlslap says so itself
 	}
@@ -196,30 +168,20 @@ func (o *options) readFile(in tool.Invocation, name string) {
 		key, value, _ := strings.Cut(line, "=")
 		key, value = strings.ReplaceAll(strings.TrimSpace(key), "_", "-"), strings.Trim(strings.TrimSpace(value), `"'`)
 		if strings.HasPrefix(key, "password") {
-			o.hide(value)
+			o.Hide(value)
 			continue
 		}
-		if _, given := o.values[key]; ours && !given && key != "" && !strings.HasPrefix(key, "#") {
-			o.values[key] = value
+		if ours && key != "" && !strings.HasPrefix(key, "#") {
+			o.SetDefault(key, value)
 		}
 	}
-}
-
-func (o *options) text(name, otherwise string) string {
-	if v := o.values[name]; v != "" {
-		return v
-	}
-	return otherwise
 }
 
 // target is the server. Without a host the client library takes the socket.
-func (o *options) target() string {
-	host := o.values["host"]
-	if host == "" || host == "localhost" {
-		if socket := o.values["socket"]; socket != "" {
-			return socket
-		}
-		host = "localhost"
+func target(o *option.Set) string {
+	host := o.Text("host", "localhost")
+	if socket := o.Values["socket"]; host == "localhost" && socket != "" {
+		return socket
 	}
-	return net.JoinHostPort(host, o.text("port", "3306"))
+	return net.JoinHostPort(host, o.Text("port", "3306"))
 }

@@ -1,8 +1,6 @@
 package sysbench
 
 import (
-	"math"
-	"net"
 	"path"
 	"strconv"
 	"strings"
@@ -11,6 +9,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/secret"
 	"github.com/benchwatch/benchwatch/agent/series"
 	"github.com/benchwatch/benchwatch/agent/tool"
+	"github.com/benchwatch/benchwatch/agent/tool/option"
 )
 
 // generation is how old the sysbench is for which a command line was written.
@@ -32,9 +31,9 @@ var builtInTests = map[string]bool{"cpu": true, "fileio": true, "memory": true, 
 // Describe reads a command line of sysbench 0.4, 0.5, 1.0 or 1.1.
 func Describe(in tool.Invocation) tool.Description {
 	o := parseOptions(in)
-	d := tool.Description{Redacted: o.redacted, Secrets: o.secrets}
+	d := tool.Description{Redacted: o.Redacted, Secrets: o.Secrets}
 
-	test, byOption := o.first("test")
+	test, byOption := o.First("test")
 	words := o.words
 	if !byOption && len(words) > 0 {
 		test, words = in.Args[words[0]], words[1:]
@@ -72,7 +71,7 @@ func Describe(in tool.Invocation) tool.Description {
 // proof: cpu and the like have kept theirs.
 func (o *options) age(test string, byOption bool) generation {
 	switch {
-	case !byOption, o.has("threads", "time", "events", "tables", "table_size", "rate", "warmup_time"):
+	case !byOption, o.Has("threads", "time", "events", "tables", "table_size", "rate", "warmup_time"):
 		return modern
 	case strings.HasSuffix(test, ".lua") || strings.Contains(test, "/"):
 		return legacy05
@@ -84,17 +83,13 @@ func (o *options) age(test string, byOption bool) generation {
 
 // number returns an option's value, 0 if it is none.
 func number(o *options, names ...string) int {
-	v, _ := o.first(names...)
-	n, err := strconv.Atoi(v)
-	if err != nil || n < 0 || n > math.MaxInt32 {
-		return 0
-	}
-	return n
+	v, _ := o.First(names...)
+	return option.Number(v)
 }
 
 // percentile is not known if it is none, or a list, which some builds take.
 func (o *options) percentile() series.Optional[float64] {
-	v, _ := o.first("percentile")
+	v, _ := o.First("percentile")
 	p, err := strconv.ParseFloat(v, 64)
 	if err != nil || !(p >= 0 && p <= 100) {
 		return series.Optional[float64]{}
@@ -104,7 +99,7 @@ func (o *options) percentile() series.Optional[float64] {
 
 // duration is the time limit. 1.x stops after 10 s unless told otherwise.
 func (o *options) duration(age generation, command string) time.Duration {
-	if !o.has("time", "max_time") && age == modern && command == "run" {
+	if !o.Has("time", "max_time") && age == modern && command == "run" {
 		return 10 * time.Second
 	}
 	return time.Duration(number(o, "time", "max_time")) * time.Second
@@ -113,40 +108,22 @@ func (o *options) duration(age generation, command string) time.Duration {
 // server sets where the database is, by default where sysbench looks for it.
 func (o *options) server(d *tool.Description) {
 	driver, port := "mysql", "3306"
-	if v, _ := o.first("db_driver"); v == "pgsql" || v == "" && o.has("pgsql_host", "pgsql_port", "pgsql_user", "pgsql_db", "pgsql_password") {
+	if v, _ := o.First("db_driver"); v == "pgsql" || v == "" && o.Has("pgsql_host", "pgsql_port", "pgsql_user", "pgsql_db", "pgsql_password") {
 		driver, port = "pgsql", "5432"
 	}
-	if v, _ := o.first("db_driver"); v != "" && v != "mysql" && v != "pgsql" {
+	if v, _ := o.First("db_driver"); v != "" && v != "mysql" && v != "pgsql" {
 		return
 	}
 	d.Database = "sbtest"
-	if v, ok := o.first(driver + "_db"); ok {
+	if v, ok := o.First(driver + "_db"); ok {
 		d.Database = v
 	}
-	if socket, ok := o.first(driver + "_socket"); ok && socket != "" {
+	if socket, ok := o.First(driver + "_socket"); ok && socket != "" {
 		d.Target = socket
 		return
 	}
-	hosts, ports := []string{"localhost"}, []string{port}
-	if v, _ := o.first(driver + "_host"); v != "" {
-		hosts = strings.Split(v, ",")
-	}
-	if v, _ := o.first(driver + "_port"); v != "" {
-		ports = strings.Split(v, ",")
-	}
-	var all []string
-	for _, port := range ports { // as the driver goes round
-		for _, host := range hosts {
-			if len(all) < maxTargets {
-				all = append(all, net.JoinHostPort(strings.Trim(host, " []"), strings.TrimSpace(port)))
-			}
-		}
-	}
-	d.Target = strings.Join(all, ",")
+	d.Target = option.Targets(o.Text(driver+"_host", "localhost"), o.Text(driver+"_port", port), false)
 }
-
-// maxTargets bounds the product of hosts and ports.
-const maxTargets = 64
 
 // unlabelled are options that are no labels: they are elsewhere in the
 // description, or say nothing of the load.
@@ -171,12 +148,12 @@ const maxLabel = 128
 // labels are all other options, those of a user's own script included.
 func (o *options) labels() map[string]string {
 	labels := map[string]string{}
-	for name, value := range o.values {
+	for name, value := range o.Values {
 		if unlabelled[name] || isSecret(name) || !isLabel(name) || value == "" || len(value) > maxLabel {
 			continue
 		}
 		if now, renamed := labelNames[name]; renamed {
-			if o.has(now) {
+			if o.Has(now) {
 				continue
 			}
 			name = now
@@ -198,12 +175,12 @@ func isLabel(name string) bool {
 
 // insert adds what is missing for live reports, where it is known to do no harm.
 func (o *options) insert(d *tool.Description, age generation, command int) {
-	if v, ok := o.first("verbosity"); ok && v != "" && v < "3" && len(v) == 1 {
+	if v, ok := o.First("verbosity"); ok && v != "" && v < "3" && len(v) == 1 {
 		d.Notes = append(d.Notes, "--verbosity="+v+" hides all of sysbench's reports: there will be nothing to see")
 		return
 	}
 	switch {
-	case o.has("report_interval"):
+	case o.Has("report_interval"):
 	case age == unknownAge:
 		d.Notes = append(d.Notes, "--report-interval was not added: sysbench 0.4.12 may not know it and would refuse to run; give it if yours does")
 	case len(o.unread) > 0:
@@ -215,12 +192,12 @@ func (o *options) insert(d *tool.Description, age generation, command int) {
 
 // warn notes the traps of the options.
 func (o *options) warn(d *tool.Description, age generation) {
-	if age != modern && o.has("max_time") && number(o, "max_time") > 0 && !o.has("max_requests") {
+	if age != modern && o.Has("max_time") && number(o, "max_time") > 0 && !o.Has("max_requests") {
 		d.Notes = append(d.Notes, "sysbench 0.4 and 0.5 stop after 10000 requests, maybe long before --max-time: give --max-requests=0 for the full time")
 	}
-	verbosity, _ := o.first("verbosity")
-	debug, _ := o.first("debug")
-	if v, _ := o.first("mysql_debug"); v != "" && v != "off" && (verbosity == "5" || debug != "" && debug != "off") {
+	verbosity, _ := o.First("verbosity")
+	debug, _ := o.First("debug")
+	if v, _ := o.First("mysql_debug"); v != "" && v != "off" && (verbosity == "5" || debug != "" && debug != "off") {
 		d.Notes = append(d.Notes, "--mysql-debug with --verbosity=5 makes sysbench print the database password")
 	}
 }

@@ -5,19 +5,17 @@ import (
 
 	"github.com/benchwatch/benchwatch/agent/secret"
 	"github.com/benchwatch/benchwatch/agent/tool"
+	"github.com/benchwatch/benchwatch/agent/tool/option"
 )
 
 // options are what a command line and its configuration files say. Names are
 // in lower case with underscores: sysbench takes `-` and `_` alike.
 type options struct {
-	values map[string]string // of the command line before that of the files
+	*option.Set
 	// words are the arguments that are no options, by their index.
 	words []int
 	// unread are the configuration files that could not be read.
-	unread  []string
-	secrets []string
-	// redacted are the arguments without secrets.
-	redacted []string
+	unread []string
 }
 
 // canonical is the form of a name that options keeps.
@@ -26,11 +24,10 @@ func canonical(name string) string {
 }
 
 func parseOptions(in tool.Invocation) *options {
-	o := &options{values: map[string]string{}, redacted: make([]string, len(in.Args))}
+	o := &options{Set: option.New(in.Args)}
 	var files []string
 	for i := 0; i < len(in.Args); i++ {
 		arg := in.Args[i]
-		o.redacted[i] = secret.Text(arg)
 		body, isOption := strings.CutPrefix(arg, "--")
 		if !isOption {
 			o.words = append(o.words, i)
@@ -40,12 +37,12 @@ func parseOptions(in tool.Invocation) *options {
 		name := canonical(rawName)
 		switch {
 		case isSecret(name) && assigned:
-			o.redacted[i] = "--" + rawName + "=" + o.hide(value)
+			o.HideAt(i, "--"+rawName+"=", value)
 		case isSecret(name) && i+1 < len(in.Args) && isValue(in.Args, i+1):
-			// sysbench wants `=`; people write a blank all the same.
+			// sysbench requires `=`; people write a blank all the same.
 			i++
 			value = in.Args[i]
-			o.redacted[i] = o.hide(value)
+			o.HideAt(i, "", value)
 		case !assigned:
 			value = "on"
 		}
@@ -53,21 +50,12 @@ func parseOptions(in tool.Invocation) *options {
 			files = append(files, value)
 			continue
 		}
-		o.values[name] = value
+		o.Values[name] = value
 	}
 	for _, file := range files {
 		o.readFile(in, file)
 	}
 	return o
-}
-
-// hide notes a secret and returns what stands for it.
-func (o *options) hide(value string) string {
-	if value == "" {
-		return ""
-	}
-	o.secrets = append(o.secrets, value)
-	return secret.Blank
 }
 
 // isSecret reports whether an option's value is a secret. The option for the
@@ -92,11 +80,7 @@ func isCommand(word string) bool {
 // readFile reads a configuration file: one name=value a line, quotes around the
 // value and a comment behind it allowed. What the command line says wins.
 func (o *options) readFile(in tool.Invocation, file string) {
-	if in.ReadFile == nil {
-		o.unread = append(o.unread, file)
-		return
-	}
-	data, err := in.ReadFile(file)
+	data, err := in.Read(file)
 	if err != nil {
 		o.unread = append(o.unread, file)
 		return
@@ -109,11 +93,9 @@ func (o *options) readFile(in tool.Invocation, file string) {
 		}
 		value := fileValue(rest)
 		if isSecret(name) {
-			o.hide(value)
+			o.Hide(value)
 		}
-		if _, given := o.values[name]; !given {
-			o.values[name] = value
-		}
+		o.SetDefault(name, value)
 	}
 }
 
@@ -143,20 +125,4 @@ func fileValue(s string) string {
 			s = s[min(n+1, len(s)):]
 		}
 	}
-}
-
-// first returns the value of the first of names that is given.
-func (o *options) first(names ...string) (string, bool) {
-	for _, name := range names {
-		if v, ok := o.values[name]; ok {
-			return v, true
-		}
-	}
-	return "", false
-}
-
-// has reports whether any of names is given.
-func (o *options) has(names ...string) bool {
-	_, ok := o.first(names...)
-	return ok
 }

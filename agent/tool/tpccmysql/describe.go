@@ -3,12 +3,11 @@ package tpccmysql
 import (
 	"fmt"
 	"net"
-	"strconv"
 	"strings"
 	"time"
 
-	"github.com/benchwatch/benchwatch/agent/secret"
 	"github.com/benchwatch/benchwatch/agent/tool"
+	"github.com/benchwatch/benchwatch/agent/tool/option"
 )
 
 // startOptions and loadOptions are what the programs give to getopt: all
@@ -38,24 +37,19 @@ func Describe(in tool.Invocation) tool.Description {
 	}
 	o := parseOptions(in.Args, accepted)
 	d := tool.Description{
-		Workload: "tpcc", Redacted: o.redacted, Secrets: o.secrets, Labels: map[string]string{},
-		Database: o.text('d', defaultDatabase), Target: o.target(),
+		Command: "run", Workload: "tpcc", Redacted: o.Redacted, Secrets: o.Secrets,
+		Labels:   o.Labels(map[string]string{"w": "warehouses", "r": "ramp_up_seconds", "m": "schemas"}),
+		Database: o.Text("d", defaultDatabase), Target: target(o),
 	}
-	o.label(&d, 'w', "warehouses")
 	if loader {
 		d.Command = "load"
-		o.label(&d, 'm', "first_warehouse")
-		o.label(&d, 'n', "last_warehouse")
-		o.label(&d, 'l', "part")
+		d.Labels = o.Labels(map[string]string{"w": "warehouses", "m": "first_warehouse", "n": "last_warehouse", "l": "part"})
 		return d
 	}
-	d.Command = "run"
-	d.Threads = o.number('c', defaultConnections)
-	o.label(&d, 'r', "ramp_up_seconds")
-	o.label(&d, 'm', "schemas")
-	measure := o.number('l', defaultMeasure)
-	every := o.number('i', defaultInterval)
-	if _, given := o.values['i']; !given {
+	d.Threads = o.Number("c", defaultConnections)
+	measure := o.Number("l", defaultMeasure)
+	every := o.Number("i", defaultInterval)
+	if !o.Has("i") {
 		d.Insert = []tool.Insertion{{At: 0, Args: []string{"-i1"}}}
 	}
 	if every <= 0 {
@@ -72,83 +66,35 @@ func Describe(in tool.Invocation) tool.Description {
 	return d
 }
 
-// options are what getopt makes of a command line.
-type options struct {
-	values   map[byte]string
-	redacted []string
-	secrets  []string
-}
-
-func parseOptions(args []string, accepted string) options {
-	o := options{values: map[byte]string{}, redacted: make([]string, len(args))}
-	for i, a := range args {
-		o.redacted[i] = secret.Text(a)
-	}
+// parseOptions splits args as getopt does.
+func parseOptions(args []string, accepted string) *option.Set {
+	o := option.New(args)
 	for i := 0; i < len(args); i++ {
 		a := args[i]
 		if len(a) < 2 || a[0] != '-' || strings.IndexByte(accepted, a[1]) < 0 {
 			continue
 		}
-		name, value, prefix := a[1], a[2:], a[:2]
+		name, value, prefix := a[1:2], a[2:], a[:2]
 		if value == "" {
 			if i++; i == len(args) {
 				break
 			}
 			value, prefix = args[i], ""
 		}
-		o.values[name] = value
-		if name == 'p' {
-			o.redacted[i] = prefix + o.hide(value)
+		o.Values[name] = value
+		if name == "p" {
+			o.HideAt(i, prefix, value)
 		}
 	}
 	return o
 }
 
-// hide notes a secret and returns what stands for it.
-func (o *options) hide(value string) string {
-	if value == "" {
-		return ""
-	}
-	o.secrets = append(o.secrets, value)
-	return secret.Blank
-}
-
-func (o *options) text(name byte, otherwise string) string {
-	if v := o.values[name]; v != "" {
-		return v
-	}
-	return otherwise
-}
-
-// number returns a number, or 0 if there is something else.
-func (o *options) number(name byte, otherwise int) int {
-	v, given := o.values[name]
-	if !given {
-		return otherwise
-	}
-	n, err := strconv.Atoi(v)
-	if err != nil || n < 0 || n > maxSetting {
-		return 0
-	}
-	return n
-}
-
-func (o *options) label(d *tool.Description, name byte, label string) {
-	if v := o.values[name]; v != "" {
-		d.Labels[label] = v
-	}
-}
-
 // target is the server. Without a host the client library takes the socket.
-func (o *options) target() string {
-	host := o.values['h']
-	if host == "" {
-		if socket := o.values['S']; socket != "" {
-			return socket
-		}
-		host = "localhost"
+func target(o *option.Set) string {
+	if socket := o.Values["S"]; o.Values["h"] == "" && socket != "" {
+		return socket
 	}
-	return hostPort(host, o.text('P', defaultPort))
+	return hostPort(o.Text("h", "localhost"), o.Text("P", defaultPort))
 }
 
 // hostPort leaves a host with a port alone: versions before 2012 took
@@ -178,21 +124,11 @@ func positional(args []string) bool {
 
 // describePositional reads the positional form. Nothing can be added to it.
 func describePositional(args []string, loader bool) tool.Description {
-	o := options{redacted: append([]string(nil), args...)}
-	o.redacted[3] = o.hide(args[3])
+	o := option.New(args)
+	o.HideAt(3, "", args[3])
 	d := tool.Description{
-		Workload: "tpcc", Command: "run", Redacted: o.redacted, Secrets: o.secrets, Labels: map[string]string{},
+		Workload: "tpcc", Command: "run", Redacted: o.Redacted, Secrets: o.Secrets, Labels: map[string]string{},
 		Target: hostPort(args[0], defaultPort), Database: args[1],
-	}
-	argument := func(i int) int {
-		if i >= len(args) {
-			return 0
-		}
-		n, err := strconv.Atoi(args[i])
-		if err != nil || n < 0 || n > maxSetting {
-			return 0
-		}
-		return n
 	}
 	if len(args) > 4 {
 		d.Labels["warehouses"] = args[4]
@@ -201,12 +137,15 @@ func describePositional(args []string, loader bool) tool.Description {
 		d.Command = "load"
 		return d
 	}
-	d.Threads = argument(5)
+	if len(args) > 5 {
+		d.Threads = option.Number(args[5])
+	}
 	if len(args) > 6 {
 		d.Labels["ramp_up_seconds"] = args[6]
 	}
-	measure := argument(7)
 	d.ReportInterval = defaultInterval * time.Second
-	d.Duration = time.Duration(measure/defaultInterval*defaultInterval) * time.Second
+	if len(args) > 7 {
+		d.Duration = time.Duration(option.Number(args[7])/defaultInterval*defaultInterval) * time.Second
+	}
 	return d
 }
