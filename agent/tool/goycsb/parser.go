@@ -10,6 +10,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/series"
 	"github.com/benchwatch/benchwatch/agent/tool"
 	"github.com/benchwatch/benchwatch/agent/tool/flood"
+	"github.com/benchwatch/benchwatch/agent/tool/properties"
 )
 
 // parser reads go-ycsb's output. All of it is on stdout, except for fatal
@@ -285,7 +286,7 @@ func (p *parser) property(text []byte, emit func(*tool.Report)) tool.Verdict {
 		return tool.Ignored
 	}
 	key, value = strings.TrimPrefix(key, `"`), strings.TrimSuffix(value, `"`)
-	p.secrets = append(p.secrets, secretsOf(key, value)...)
+	p.secrets = append(p.secrets, properties.Secrets(key, value)...)
 	switch key {
 	case "command":
 		p.start.Command = value

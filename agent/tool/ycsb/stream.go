@@ -91,14 +91,14 @@ func (p *parser) banner(s *stream, rest []byte, command bool, emit func(*tool.Re
 const maxCommand = 1 << 16
 
 func (s *stream) readCommand(text string) {
-	o := readClient(strings.Fields(text), nil)
-	s.start.Workload = o.workload()
+	o := readClient(strings.Fields(text), &tool.Invocation{})
+	s.start.Workload = o.Workload()
 	s.start.Command = o.command
-	if n := o.number("threadcount"); n > 0 {
+	if n := o.Number("threadcount"); n > 0 {
 		s.start.Threads = series.Some(n)
 	}
-	s.twice = o.props["measurementtype"] == "timeseries"
-	s.redactor = secret.New(o.secrets...)
+	s.twice = o.Values["measurementtype"] == "timeseries"
+	s.redactor = secret.New(o.Secrets()...)
 }
 
 // emitStart reports the start that waits.

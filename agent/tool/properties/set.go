@@ -1,0 +1,144 @@
+package properties
+
+import (
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/benchwatch/benchwatch/agent/secret"
+	"github.com/benchwatch/benchwatch/agent/tool"
+	"github.com/benchwatch/benchwatch/agent/tool/dsn"
+	"github.com/benchwatch/benchwatch/agent/tool/option"
+)
+
+// Set is the properties of one run of YCSB or go-ycsb.
+type Set struct {
+	Values map[string]string
+	// Files are the property files, and Unread is true if one of them could not
+	// be read.
+	Files  []string
+	Unread bool
+}
+
+// ReadFiles adds the properties of the files. A later file wins.
+func (s *Set) ReadFiles(in *tool.Invocation) {
+	if s.Values == nil {
+		s.Values = map[string]string{}
+	}
+	for _, name := range s.Files {
+		text, err := in.Read(name)
+		if err != nil {
+			s.Unread = true
+			continue
+		}
+		Each(string(text), func(key, value string) { s.Values[key] = value })
+	}
+}
+
+// Number returns a property that is a whole number, 0 if it is none.
+func (s *Set) Number(key string) int { return option.Number(s.Values[key]) }
+
+// Threads returns the number of threads, 0 if a file that may set it is unread.
+func (s *Set) Threads() int {
+	if _, set := s.Values["threadcount"]; !set && !s.Unread {
+		return 1
+	}
+	return s.Number("threadcount")
+}
+
+// Workload returns the name of the workload's file, such as workloada. Of several
+// files it is the first one called workload…, since others hold settings.
+func (s *Set) Workload() string {
+	name := ""
+	for _, f := range s.Files {
+		base := path.Base(strings.ReplaceAll(f, `\`, "/"))
+		if strings.HasPrefix(base, "workload") {
+			return base
+		}
+		if name == "" {
+			name = base
+		}
+	}
+	if name != "" {
+		return name
+	}
+	class := s.Values["workload"]
+	return class[strings.LastIndexByte(class, '.')+1:]
+}
+
+// Labels returns the facts that describe a run.
+func (s *Set) Labels(binding string) map[string]string {
+	labels := map[string]string{}
+	for label, value := range map[string]string{
+		"binding":              binding,
+		"recordcount":          s.Values["recordcount"],
+		"operationcount":       s.Values["operationcount"],
+		"insertcount":          s.Values["insertcount"],
+		"request_distribution": s.Values["requestdistribution"],
+	} {
+		if value != "" {
+			labels[label] = value
+		}
+	}
+	if n := s.Number("target"); n > 0 {
+		labels["target_rate"] = strconv.Itoa(n)
+	}
+	return labels
+}
+
+// Secrets returns the values to keep out of what is stored or shown.
+func (s *Set) Secrets() []string {
+	var all []string
+	for key, value := range s.Values {
+		all = append(all, Secrets(key, value)...)
+	}
+	return all
+}
+
+// Secrets returns the secrets in one property.
+func Secrets(key, value string) []string {
+	if value != "" && secret.Name(key) {
+		return []string{value}
+	}
+	return dsn.Parse(value).Secrets
+}
+
+// minToken is the length from which a secret is blanked wherever it occurs: a
+// password "1" must not blank every option whose value is 1.
+const minToken = 4
+
+// Redact returns args without secrets, and all secrets: those given and those
+// that args name, as in key=value or --prop=key=value.
+func Redact(args, secrets []string) (redacted, found []string) {
+	for _, s := range secrets {
+		if s != "" && !slices.Contains(found, s) {
+			found = append(found, s)
+		}
+	}
+	slices.Sort(found)
+	r := secret.New(slices.DeleteFunc(slices.Clone(found), func(s string) bool { return len(s) < minToken })...)
+	for _, a := range args {
+		option, property := "", a
+		for _, p := range []string{"--prop=", "-p=", "-p"} {
+			if rest, ok := strings.CutPrefix(a, p); ok && rest != "" {
+				option, property = p, rest
+				break
+			}
+		}
+		key, value, ok := strings.Cut(property, "=")
+		switch {
+		case ok && value != "" && secret.Name(strings.TrimLeft(key, "-")):
+			a = option + key + "=" + secret.Blank
+			if !slices.Contains(found, value) {
+				found = append(found, value)
+			}
+		case ok:
+			a = option + key + "=" + r.Text(value)
+		default:
+			a = r.Text(a)
+		}
+		redacted = append(redacted, a)
+	}
+	return redacted, found
+}
