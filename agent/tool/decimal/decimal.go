@@ -6,30 +6,18 @@ package decimal
 import (
 	"math"
 	"strconv"
-	"unicode/utf8"
 )
 
 // Parse returns text × 10^shift as the nearest float64. text is digits with at
 // most one point, perhaps a sign and an exponent. It is false for anything
-// else (NaN, infinities, hexadecimal numbers, digit grouping) and for a
-// number too large for a float64. It does not allocate for numbers below 2^53
-// digits of which the scale is ordinary.
+// else (NaN, infinities, hexadecimal numbers, digit grouping) and for a number too
+// large for a float64. It does not allocate if the digits are below 2^53 and the
+// scale is at most 10^22.
 func Parse(text []byte, shift int) (float64, bool) { return parse(text, shift, false) }
 
-// ParseLocal is Parse for a tool that prints in its user's language: the
-// decimal separator may be a comma, the digits may be Arabic, Persian,
-// Devanagari or Bengali ones.
-func ParseLocal(text []byte, shift int) (float64, bool) {
-	if v, ok := parse(text, shift, true); ok {
-		return v, true
-	}
-	for _, c := range text {
-		if c >= utf8.RuneSelf {
-			return parse(western(text), shift, true)
-		}
-	}
-	return 0, false
-}
+// ParseLocal is Parse for a tool that prints numbers in its user's language: a
+// comma is a decimal separator, too.
+func ParseLocal(text []byte, shift int) (float64, bool) { return parse(text, shift, true) }
 
 var pow10 = [...]float64{1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11,
 	1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22}
@@ -118,27 +106,4 @@ func round(mantissa []byte, exponent int) (float64, bool) {
 	b = strconv.AppendInt(append(b, 'e'), int64(exponent), 10)
 	v, err := strconv.ParseFloat(string(b), 64)
 	return v, err == nil && !math.IsInf(v, 0)
-}
-
-// western returns text with other digits turned into 0 to 9.
-func western(text []byte) []byte {
-	b := make([]byte, 0, len(text))
-	for len(text) > 0 {
-		r, n := utf8.DecodeRune(text)
-		text = text[n:]
-		switch {
-		case r == '٫':
-			r = '.'
-		case r == '\u2212': // minus sign
-			r = '-'
-		default:
-			for _, zero := range [...]rune{'٠', '۰', '०', '০'} {
-				if zero <= r && r <= zero+9 {
-					r = '0' + r - zero
-				}
-			}
-		}
-		b = utf8.AppendRune(b, r)
-	}
-	return b
 }

@@ -56,13 +56,12 @@ func TestParse(t *testing.T) {
 func TestParseLocal(t *testing.T) {
 	for text, want := range map[string]float64{
 		"247,51": 247.51, "12404,59": 12404.59, "7.5": 7.5, "20429": 20429,
-		"٢٤٧٫٥١": 247.51, "۲۴۷٫۵": 247.5, "२४७.५": 247.5,
 	} {
 		if v, ok := ParseLocal([]byte(text), 0); !ok || v != want {
 			t.Errorf("ParseLocal(%q) = %v, %v, want %v", text, v, ok, want)
 		}
 	}
-	for _, text := range []string{"1.234,5", "1,234,5", "∞", "?", "\xef\xbf\xbd", "\xff"} {
+	for _, text := range []string{"1.234,5", "1,234,5", "∞", "?", "٢٤٧٫٥١", "\xef\xbf\xbd", "\xff"} {
 		if v, ok := ParseLocal([]byte(text), 0); ok {
 			t.Errorf("ParseLocal(%q) = %v, want refusal", text, v)
 		}

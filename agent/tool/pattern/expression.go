@@ -3,7 +3,6 @@ package pattern
 import (
 	"fmt"
 	"regexp"
-	"regexp/syntax"
 	"strconv"
 	"strings"
 )
@@ -82,9 +81,6 @@ func compile(text Text, key string, kind expressionKind, u *units) (*expression,
 	if err != nil {
 		return nil, fail("%s", strings.TrimPrefix(err.Error(), "error parsing regexp: "))
 	}
-	if !canMatch(text.Text) {
-		return nil, fail("this can match no line: a text before ^ or behind $, a line end, or a class without characters")
-	}
 	if kind != command && re.MatchString("") {
 		return nil, fail("this matches an empty line, and so any line")
 	}
@@ -162,76 +158,6 @@ func expected(kind expressionKind) string {
 		return "expected elapsed, threads, tpmc, rate_<operation>, count_<operation> or latency_<operation>_<statistic>"
 	}
 	return "expected elapsed, interval, threads, rate_<operation>, count_<operation> or latency_<operation>_<statistic>"
-}
-
-// canMatch reports whether there is a line that text matches. It walks the
-// expression's automaton with all that matters of a position: whether a
-// character stands before it, and whether the line has to end here.
-func canMatch(text string) bool {
-	parsed, err := syntax.Parse(text, syntax.Perl)
-	if err != nil {
-		return false
-	}
-	prog, err := syntax.Compile(parsed.Simplify())
-	if err != nil {
-		return false
-	}
-	type position struct {
-		pc           uint32
-		moved, ended bool
-	}
-	todo := []position{{uint32(prog.Start), false, false}, {uint32(prog.Start), true, false}}
-	seen := map[position]bool{}
-	for len(todo) > 0 {
-		p := todo[len(todo)-1]
-		todo = todo[:len(todo)-1]
-		if seen[p] {
-			continue
-		}
-		seen[p] = true
-		inst := &prog.Inst[p.pc]
-		next := position{inst.Out, p.moved, p.ended}
-		switch inst.Op {
-		case syntax.InstMatch:
-			return true
-		case syntax.InstFail:
-			continue
-		case syntax.InstAlt, syntax.InstAltMatch:
-			todo = append(todo, position{inst.Arg, p.moved, p.ended})
-		case syntax.InstEmptyWidth:
-			op := syntax.EmptyOp(inst.Arg)
-			if op&(syntax.EmptyBeginText|syntax.EmptyBeginLine) != 0 && p.moved {
-				continue
-			}
-			next.ended = p.ended || op&(syntax.EmptyEndText|syntax.EmptyEndLine) != 0
-		case syntax.InstRune, syntax.InstRune1, syntax.InstRuneAny, syntax.InstRuneAnyNotNL:
-			if p.ended || !takes(inst) {
-				continue
-			}
-			next.moved = true
-		}
-		todo = append(todo, next)
-	}
-	return false
-}
-
-// takes reports whether inst takes any character that a line can hold.
-func takes(inst *syntax.Inst) bool {
-	if inst.Op == syntax.InstRuneAny || inst.Op == syntax.InstRuneAnyNotNL {
-		return true
-	}
-	if len(inst.Rune) == 0 {
-		return false
-	}
-	if len(inst.Rune) == 1 {
-		return inst.Rune[0] != '\n'
-	}
-	for i := 0; i+1 < len(inst.Rune); i += 2 {
-		if inst.Rune[i] != '\n' || inst.Rune[i+1] != '\n' {
-			return true
-		}
-	}
-	return false
 }
 
 func itoa(n int) string { return strconv.Itoa(n) }

@@ -38,10 +38,6 @@ func TestMistakes(t *testing.T) {
 		{"a group in error", good + "    interval: '(?P<rate_x>\\d+)'\n    error: '(?P<text>x)'\n", `line 5: tools[0].error: unknown group "text": expected message`},
 		{"a group twice", good + "    interval: '(?P<rate_x>\\d+)|(?P<rate_x>x)'\n", `line 4: tools[0].interval: group "rate_x" is there twice`},
 		{"it does not compile", good + "    interval: '('\n", "line 4: tools[0].interval: missing closing ): `(`"},
-		{"it can't match: text before ^", good + "    interval: 'x^(?P<rate_x>\\d+)'\n", `line 4: tools[0].interval: this can match no line`},
-		{"it can't match: text behind $", good + "    interval: '(?P<rate_x>\\d+)$ ops'\n", `line 4: tools[0].interval: this can match no line`},
-		{"it can't match: a line end", good + "    interval: '(?P<rate_x>\\d+)\\n'\n", `line 4: tools[0].interval: this can match no line`},
-		{"it can't match: no character", good + "    interval: '[^\\x00-\\x{10FFFF}](?P<rate_x>\\d+)'\n", `line 4: tools[0].interval: this can match no line`},
 		{"it matches everything", good + "    interval: '(?P<rate_x>\\d*)'\n", `line 4: tools[0].interval: this matches an empty line, and so any line`},
 		{"no value", good + "    interval: '(?P<elapsed>\\d+)'\n", `line 4: tools[0].interval: needs a group that holds a value`},
 		{"no group in summary", good + "    summary: [tps]\n", `line 4: tools[0].summary: needs a named group`},
@@ -81,17 +77,6 @@ func TestNew(t *testing.T) {
 	}
 	if list, err := load("tools:\n"); err != nil || len(list) != 0 {
 		t.Errorf("an empty list: %v, %v", list, err)
-	}
-}
-
-func TestCanMatch(t *testing.T) {
-	for text, want := range map[string]bool{
-		`^a$`: true, `a|^b`: true, `(?:x^)|y`: true, `x^|y$z`: false, `^^a$$`: true, `\ba\b`: true, `a?^b`: true, `a+^b`: false,
-		`(?m)a$\nb`: false, `(?s)a.b`: true, `\Aa\z`: true, `a\zb`: false, `[a-c]$|d`: true, `$`: true, `.*\n`: false, `\n?x`: true,
-	} {
-		if got := canMatch(text); got != want {
-			t.Errorf("%s: %v", text, got)
-		}
 	}
 }
 

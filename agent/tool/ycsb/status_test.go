@@ -41,7 +41,7 @@ func TestStatus(t *testing.T) {
 		{"a label like a status", "7 sec: x" + at0, []string{want0}, 0},
 		{"noise between", at0 + "\tat site.ycsb.ClientThread.run(ClientThread.java:91)\n" + at1, []string{want0, want1}, 0},
 		{"German", strings.NewReplacer("17321.08", "17321,08").Replace(at0) + strings.NewReplacer("64.94", "64,94", "5463.73", "5463,73").Replace(at1), []string{want0, want1}, 0},
-		{"Arabic", at0 + strings.NewReplacer("64.94", "٦٤٫٩٤", "5463.73", "٥٤٦٣٫٧٣").Replace(at1), []string{want0, want1}, 0},
+		{"Arabic digits", at0 + strings.NewReplacer("64.94", "٦٤٫٩٤", "5463.73", "٥٤٦٣٫٧٣").Replace(at1), []string{want0}, 1},
 		{"cut in a group", at0 + at1[:len(at1)-20] + "\n", []string{want0}, 1},
 		{"cut in the rate", at0 + at1[:54] + "\n", []string{want0}, 1},
 		{"cut in the operations", at0 + at1[:34] + "\n", []string{want0}, 1},
