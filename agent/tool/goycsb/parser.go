@@ -9,7 +9,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/secret"
 	"github.com/benchwatch/benchwatch/agent/series"
 	"github.com/benchwatch/benchwatch/agent/tool"
-	"github.com/benchwatch/benchwatch/agent/tool/flood"
+	"github.com/benchwatch/benchwatch/agent/tool/message"
 	"github.com/benchwatch/benchwatch/agent/tool/properties"
 )
 
@@ -33,7 +33,7 @@ type parser struct {
 	elapsed series.Optional[float64]
 	samples []samples // of measurementtype raw
 
-	out, err flood.Flood
+	out, err message.Flood
 	report   tool.Report
 }
 
@@ -281,7 +281,7 @@ func (p *parser) property(text []byte, emit func(*tool.Report)) tool.Verdict {
 		p.endList(emit)
 		return tool.Reported
 	}
-	key, value, ok := strings.Cut(string(text[:min(len(text), flood.MaxRead)]), `"="`)
+	key, value, ok := strings.Cut(string(text[:min(len(text), message.MaxRead)]), `"="`)
 	if !ok {
 		return tool.Ignored
 	}
@@ -310,13 +310,13 @@ func (p *parser) endList(emit func(*tool.Report)) {
 }
 
 // message takes a line that is no report: perhaps an error message.
-func (p *parser) message(text []byte, f *flood.Flood, r *secret.Redactor, run int, emit func(*tool.Report)) tool.Verdict {
+func (p *parser) message(text []byte, f *message.Flood, r *secret.Redactor, run int, emit func(*tool.Report)) tool.Verdict {
 	fatal := isDeadly(text)
 	if !fatal && !bytes.HasPrefix(text, operationErr) {
 		return tool.Ignored
 	}
 	if f.Add(text, fatal) {
-		p.error(flood.Message(text, r), run, f.Failed, emit)
+		p.error(message.CleanWith(text, r), run, f.Failed, emit)
 	}
 	return tool.Reported
 }
@@ -342,7 +342,7 @@ func (p *parser) newRun(emit func(*tool.Report)) {
 	p.run++
 	p.stage, p.columns, p.elapsed = opening, 0, series.Optional[float64]{}
 	p.before.reset()
-	p.out = flood.Flood{}
+	p.out = message.Flood{}
 	p.secrets, p.redactor = nil, nil
 }
 

@@ -1,5 +1,6 @@
-// Package message makes the error messages that tools print fit to be stored
-// and shown.
+// Package message makes the error messages that tools print fit to be stored and
+// shown: without secrets, on one line, of bounded length, and of thousands only a
+// few.
 package message
 
 import (
@@ -13,8 +14,8 @@ import (
 // Max bounds a message in bytes: statements in it can be long.
 const Max = 1024
 
-// Clean returns text without secrets, as valid text on one line of at most
-// about Max bytes.
+// Clean returns text without what looks like a secret, as valid UTF-8 on one line
+// of at most about Max bytes.
 func Clean(text []byte) string {
 	text = bytes.TrimSpace(text)
 	// More is redacted than is kept, so that no secret is cut in two first.

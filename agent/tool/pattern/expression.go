@@ -43,7 +43,7 @@ const (
 	count
 	latency
 	tpmC
-	message
+	messageText
 	workload
 	target
 	database
@@ -58,7 +58,7 @@ var plain = map[string]struct {
 	"interval": {length, "interval"},
 	"threads":  {threads, "interval summary command"},
 	"tpmc":     {tpmC, "summary"},
-	"message":  {message, "error"},
+	"message":  {messageText, "error"},
 	"workload": {workload, "command"},
 	"target":   {target, "command"},
 	"database": {database, "command"},

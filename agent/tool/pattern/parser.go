@@ -5,7 +5,7 @@ import (
 
 	"github.com/benchwatch/benchwatch/agent/series"
 	"github.com/benchwatch/benchwatch/agent/tool"
-	"github.com/benchwatch/benchwatch/agent/tool/flood"
+	"github.com/benchwatch/benchwatch/agent/tool/message"
 )
 
 // parser applies a program to the lines of both streams. What it makes of one
@@ -23,7 +23,7 @@ type stream struct {
 	elapsed series.Optional[float64] // of the last interval
 	summary tool.Report              // what was read of it
 	open    bool                     // something was
-	flood   flood.Flood
+	flood   message.Flood
 }
 
 // Parse implements tool.Parser.
@@ -72,7 +72,7 @@ func (p *parser) interval(s *stream, e *expression, m []int, text []byte, cut bo
 		r.Phase = tool.Measure
 		e.fill(r, m, text)
 		s.run++
-		s.elapsed, s.flood = series.Optional[float64]{}, flood.Flood{}
+		s.elapsed, s.flood = series.Optional[float64]{}, message.Flood{}
 	}
 	s.begin()
 	r.Run = s.run
@@ -136,7 +136,7 @@ func (p *parser) summary(s *stream, e *expression, m []int, text []byte, cut boo
 		r.Reset(tool.Summary, 0)
 		e.fill(r, m, text)
 		s.run++
-		s.elapsed, s.flood = series.Optional[float64]{}, flood.Flood{}
+		s.elapsed, s.flood = series.Optional[float64]{}, message.Flood{}
 	}
 	s.begin()
 	if !s.open {
@@ -195,7 +195,7 @@ func (p *parser) failure(s *stream, e *expression, m []int, text []byte, emit fu
 	}
 	s.begin()
 	if s.flood.Add(text, false) {
-		p.error(s.run, flood.Message(text, nil), emit)
+		p.error(s.run, message.CleanWith(text, nil), emit)
 	}
 }
 

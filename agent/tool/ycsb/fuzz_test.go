@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/benchwatch/benchwatch/agent/tool"
-	"github.com/benchwatch/benchwatch/agent/tool/flood"
+	"github.com/benchwatch/benchwatch/agent/tool/message"
 	"github.com/benchwatch/benchwatch/agent/tool/tooltest"
 )
 
@@ -60,7 +60,7 @@ func check(t *testing.T, r *tool.Report) {
 	for _, v := range r.Latencies {
 		good(v.Operation+" "+v.Stat, v.Seconds)
 	}
-	if len(r.Message) > 2*flood.MaxRead {
+	if len(r.Message) > 2*message.MaxRead {
 		t.Errorf("a message of %d bytes", len(r.Message))
 	}
 }

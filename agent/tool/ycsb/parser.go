@@ -5,7 +5,7 @@ import (
 
 	"github.com/benchwatch/benchwatch/agent/series"
 	"github.com/benchwatch/benchwatch/agent/tool"
-	"github.com/benchwatch/benchwatch/agent/tool/flood"
+	"github.com/benchwatch/benchwatch/agent/tool/message"
 )
 
 // parser reads both streams of one YCSB process, or a file in which they are
@@ -234,7 +234,7 @@ func (p *parser) failure(s *stream, text []byte, emit func(*tool.Report)) tool.V
 		return tool.Reported
 	}
 	if s.flood.Add(text, sev == deadly || sev == exception && s.banner && !s.tested) {
-		errorReport(&p.report, s.run, flood.Message(text, s.redactor), s.flood.Failed)
+		errorReport(&p.report, s.run, message.CleanWith(text, s.redactor), s.flood.Failed)
 		emit(&p.report)
 	}
 	return tool.Reported

@@ -8,7 +8,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/secret"
 	"github.com/benchwatch/benchwatch/agent/series"
 	"github.com/benchwatch/benchwatch/agent/tool"
-	"github.com/benchwatch/benchwatch/agent/tool/flood"
+	"github.com/benchwatch/benchwatch/agent/tool/message"
 )
 
 // stream is what is known of one stream. Nothing of it depends on the other.
@@ -40,7 +40,7 @@ type stream struct {
 	good     uint64 // and good ones
 	summary  summary
 	json     figure
-	flood    flood.Flood
+	flood    message.Flood
 
 	stops uint64 // exceptions that ended a thread
 	cause []byte // the first of them
@@ -154,7 +154,7 @@ func (s *stream) repeats(text []byte, h *head) bool {
 func (s *stream) stop(text []byte) {
 	s.stops++
 	if s.stops == 1 {
-		s.cause = append(s.cause[:0], text[:min(len(text), flood.MaxRead)]...)
+		s.cause = append(s.cause[:0], text[:min(len(text), message.MaxRead)]...)
 	}
 }
 
@@ -164,7 +164,7 @@ func (s *stream) stopped() string {
 	case 0:
 		return ""
 	case 1:
-		return "stopped by " + flood.Message(s.cause, s.redactor)
+		return "stopped by " + message.CleanWith(s.cause, s.redactor)
 	}
-	return fmt.Sprintf("%d threads stopped, the first by %s", s.stops, flood.Message(s.cause, s.redactor))
+	return fmt.Sprintf("%d threads stopped, the first by %s", s.stops, message.CleanWith(s.cause, s.redactor))
 }

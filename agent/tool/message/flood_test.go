@@ -1,4 +1,4 @@
-package flood
+package message
 
 import (
 	"fmt"
@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/benchwatch/benchwatch/agent/secret"
-	"github.com/benchwatch/benchwatch/agent/tool/message"
 )
 
 func TestFlood(t *testing.T) {
@@ -35,13 +34,13 @@ func TestFlood(t *testing.T) {
 	}
 }
 
-func TestMessage(t *testing.T) {
-	if got := Message([]byte("x geheim \xff y"), secret.New("geheim")); got != "x *** \uFFFD y" {
+func TestCleanWith(t *testing.T) {
+	if got := CleanWith([]byte("x geheim \xff y"), secret.New("geheim")); got != "x *** \uFFFD y" {
 		t.Errorf("%q", got)
 	}
 	// A secret on the border of what is kept is not cut in two.
-	long := strings.Repeat("x", message.Max-3) + " geheim " + strings.Repeat("y", message.Max)
-	if got := Message([]byte(long), secret.New("geheim")); strings.Contains(got, "ge") || len(got) > message.Max+10 {
+	long := strings.Repeat("x", Max-3) + " geheim " + strings.Repeat("y", Max)
+	if got := CleanWith([]byte(long), secret.New("geheim")); strings.Contains(got, "ge") || len(got) > Max+10 {
 		t.Errorf("%d bytes: …%q", len(got), got[len(got)-30:])
 	}
 }
