@@ -5,7 +5,7 @@ import "github.com/benchwatch/benchwatch/agent/measure"
 // The metrics that several engines share. Each engine sets those that its
 // servers report; one that a server lacks is absent, never 0.
 var (
-	QueriesTotal         = measure.NewCounter("db_queries_total", "Statements that clients asked (MySQL: Questions; MongoDB: opcounters). The agent's own are in it.")
+	QueriesTotal         = measure.NewCounter("db_queries_total", "Statements that clients sent (MySQL: Questions; MongoDB: opcounters). The agent's own are in it.")
 	StatementsTotal      = measure.NewCounter("db_statements_total", "Statements executed, those of replication appliers included (MySQL: Queries).")
 	CommitsTotal         = measure.NewCounter("db_commits_total", "COMMIT statements executed (MySQL: Com_commit). On asynchronous replicas applied transactions are in it.")
 	RollbacksTotal       = measure.NewCounter("db_rollbacks_total", "ROLLBACK statements executed (MySQL: Com_rollback). Deadlocks and certification failures are not in it.")
@@ -24,7 +24,7 @@ var (
 
 	ReplicationPosition          = measure.NewGauge("replication_position", "How far the server is in the history its cluster shares (Galera: seqno; GTIDs: count of transactions; MongoDB: optime in seconds).")
 	ReplicationLagTransactions   = measure.NewGauge("replication_lag_transactions", "Transactions that the most advanced member of the cluster had at the same tick and this one had not. A few are the time between two answers.")
-	ReplicationLagSeconds        = measure.NewGauge("replication_lag_seconds", "How long ago the most advanced member of the cluster was where this one is now; for engines with a better measure of their own, that.")
+	ReplicationLagSeconds        = measure.NewGauge("replication_lag_seconds", "How long ago the most advanced member of the cluster was where this one is now; engines with a more accurate lag of their own report that.")
 	ReplicationQueueTransactions = measure.NewGauge("replication_queue_transactions", "Transactions received and waiting to be applied.")
 	ReplicationRunning           = measure.NewGauge("replication_running", "1 if this part of replication (receiver, applier) runs, else 0.", "channel", "thread")
 )

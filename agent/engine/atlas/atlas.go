@@ -2,9 +2,9 @@
 // mysql-proxy): the states of its backends from the admin interface, and load,
 // memory and connections from the process itself if it runs on this machine.
 //
-// The admin interface has no counters and knows five SELECTs only. Two are
-// sent: SELECT VERSION and SELECT * FROM backends. A third, which shows the
-// proxy's users with reversibly encrypted passwords, never is.
+// The admin interface has no counters and accepts five SELECTs only. The agent
+// sends two: SELECT VERSION and SELECT * FROM backends. It never sends the one
+// that returns the proxy's users with reversibly encrypted passwords.
 package atlas
 
 import (
@@ -20,11 +20,11 @@ import (
 // Engine is Atlas.
 var Engine = &engine.Engine{Name: "atlas", Open: open}
 
-// The engine's own settings.
+// The options of a target.
 const (
-	// optionProxyAddress is where clients connect (proxy-address). It is
-	// needed only if it can't be found out: when the agent may not look into
-	// the proxy's open files, or the proxy listens on more than two ports.
+	// optionProxyAddress is where clients connect (proxy-address). It is needed
+	// only if the agent may not read the proxy's open files, or the proxy
+	// listens on more than two ports.
 	optionProxyAddress = "proxy_address"
 	// optionPIDFile is where the proxy writes its process id. Without it the
 	// process is found by its admin port.

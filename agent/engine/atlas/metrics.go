@@ -5,9 +5,9 @@ import (
 	"github.com/benchwatch/benchwatch/agent/measure"
 )
 
-// What a proxy of any kind can tell. Atlas has no counters of queries.
+// The metrics of a proxy of any kind. Atlas has no counters of queries.
 var (
-	backendUp          = measure.NewGauge("proxy_backend_up", "1 if the proxy uses the backend, 0 if it is down or taken offline; absent while the proxy does not know.", "backend", "backend_role")
+	backendUp          = measure.NewGauge("proxy_backend_up", "1 if the proxy uses the backend, 0 if it is down or taken offline; absent while that is unknown to the proxy.", "backend", "backend_role")
 	backendState       = measure.NewGauge("proxy_backend_state", "1 for the state of the backend as the proxy sees it, 0 for the others. A proxy without traffic may not notice that a backend died.", "backend", "backend_role", "state")
 	clientConnections  = measure.NewGauge("proxy_client_connections", "Connections from clients to the proxy now.")
 	backendConnections = measure.NewGauge("proxy_backend_connections", "Connections from the proxy to a backend now; they stay pooled when clients leave.", "backend")

@@ -87,8 +87,8 @@ func (p *prober) Probe(ctx context.Context) (*engine.Status, error) {
 }
 
 // query returns the rows of an answer by their columns' names. The statement
-// must be one of those that the admin interface knows, letter by letter and
-// without arguments, for which the driver would prepare it.
+// must be one that the admin interface accepts, letter by letter and without
+// arguments, for which the driver would prepare it.
 func (p *prober) query(ctx context.Context, statement string) ([]map[string]string, error) {
 	p.statements++
 	rows, err := p.admin.QueryContext(ctx, statement)

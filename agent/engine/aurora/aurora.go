@@ -1,8 +1,8 @@
-// Package aurora reads what Amazon Aurora MySQL, version 2 and 3, tells beyond
-// a MySQL server: the lag of its replicas from the writer's table, and its own
+// Package aurora reads what Amazon Aurora MySQL, version 2 and 3, reports beyond a
+// MySQL server: the lag of its replicas from the writer's table, and its own
 // status variables. What only CloudWatch has is left to Prometheus.
 //
-// Nothing of it was tried on a real Aurora.
+// The package has not been tested with a real Aurora.
 package aurora
 
 import (
@@ -88,8 +88,8 @@ var variables = engine.Table{
 	{Metric: missingHistory, Names: []string{"Aurora_missing_history_on_replica_incidents"}},
 }
 
-// meaningless are InnoDB's metrics of what Aurora's storage does otherwise:
-// redo log, checkpoints, flushing. Aurora shows the variables all the same.
+// meaningless are the prefixes of InnoDB's metrics of redo log, checkpoints and
+// flushing. Aurora has the variables, but its storage works differently.
 var meaningless = []string{"mysql_innodb_log_", "mysql_innodb_checkpoint_", "mysql_innodb_data_"}
 
 // Detail reads one instance.
@@ -98,8 +98,8 @@ type Detail struct {
 	own   freshness
 }
 
-// Details returns what makes the detail of each prober. What the writer of a
-// cluster says of its readers is shared among them.
+// Details returns the constructor of probers' details. They share what the writer
+// of a cluster reports about its readers.
 func Details() func() mysql.Detail {
 	shared := &views{clusters: map[string]view{}}
 	return func() mysql.Detail { return &Detail{views: shared} }

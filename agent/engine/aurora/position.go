@@ -6,9 +6,9 @@ import (
 	"github.com/benchwatch/benchwatch/agent/engine"
 )
 
-// position is the moment up to which an instance shows the cluster's volume:
-// for the writer when it reported last, for a reader that less its lag. Both
-// are times of the writer's table. Transactions between two can't be counted.
+// position is the moment up to which an instance sees the cluster's volume: its
+// last report, less the lag of a reader. Both are times of the writer's table.
+// Transactions between two positions can't be counted.
 type position struct {
 	cluster string
 	at      time.Time

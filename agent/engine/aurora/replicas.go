@@ -16,13 +16,13 @@ const (
 	replicaStatement = "SELECT SERVER_ID, SESSION_ID, REPLICA_LAG_IN_MILLISECONDS, CPU, LAST_UPDATE_TIMESTAMP FROM information_schema.replica_host_status"
 	// writerSession is the session of the writer's row.
 	writerSession = "MASTER_SESSION_ID"
-	// goneAfter is how much older than the newest row that of a deleted
-	// instance is; they stay in the table.
+	// goneAfter is how much older than the newest row the row of a deleted
+	// instance is. Such rows stay in the table.
 	goneAfter = 5 * time.Minute
-	// silentAfter is how much older the row of an instance is that does not
-	// report any more: its last lag says nothing.
+	// silentAfter is how much older the row of an instance is that no longer
+	// reports: its last lag has no meaning.
 	silentAfter = 10 * time.Second
-	// viewAge is how long a reader goes by what the writer said last.
+	// viewAge is how long a reader uses the writer's last view.
 	viewAge = 3 * time.Second
 )
 
@@ -33,7 +33,7 @@ var (
 	isWriter   = measure.NewGauge("aurora_writer", "1 on the writer, 0 on a reader.")
 )
 
-// missingReplicas is told once if the table may not be read.
+// missingReplicas is logged once if the table may not be read.
 const missingReplicas = "SELECT ON information_schema.replica_host_status: lag and CPU of the Aurora replicas"
 
 // instance is a row of replica_host_status.
@@ -45,7 +45,7 @@ type instance struct {
 	updated time.Time
 }
 
-// view is what one instance says of the cluster.
+// view is the cluster as one instance sees it.
 type view struct {
 	seen      time.Time // by our clock
 	instances map[string]instance
@@ -77,8 +77,8 @@ func (v *views) get(cluster string, now time.Time) (view, bool) {
 	return seen, ok && now.Sub(seen.seen) < viewAge
 }
 
-// freshness notices a table that stands still: a reader gets it by the very
-// replication whose lag it tells.
+// freshness detects a table that no longer changes: a reader receives it by the
+// very replication whose lag it has.
 type freshness struct {
 	newest time.Time
 	since  time.Time // by our clock
@@ -111,7 +111,7 @@ func (d *Detail) readReplicas(ctx context.Context, q mysql.Querier, tick *mysql.
 		}
 		shown = readView(rows, now)
 	}
-	// The table knows of a failover before the variables are read again.
+	// The table shows a failover before the variables are read again.
 	self, listed := shown.instances[id]
 	writer := known && !readOnly
 	if listed {

@@ -1,12 +1,12 @@
 // Package galera reads what a node of a Galera cluster (MariaDB, Percona
-// XtraDB Cluster, Codership's MySQL) tells beyond a single server's counters.
-// All of it comes with the tick's one SHOW GLOBAL STATUS.
+// XtraDB Cluster, Codership's MySQL) reports beyond a single server's counters.
+// All of it comes with the one SHOW GLOBAL STATUS of the tick.
 //
-// Averages and maxima since the last FLUSH STATUS are left out (wsrep_*_avg,
-// _max, _min, wsrep_flow_control_paused, wsrep_apply_*, wsrep_commit_*,
-// wsrep_cert_interval, wsrep_evs_repl_latency): sampled once a second they say
-// nothing. So is wsrep_causal_reads, which in Galera 26.4.23 counts failed
-// certifications instead of what its name says.
+// Means and maxima since the last FLUSH STATUS are left out (wsrep_*_avg, _max,
+// _min, wsrep_flow_control_paused, wsrep_apply_*, wsrep_commit_*,
+// wsrep_cert_interval, wsrep_evs_repl_latency): they show nothing of the last
+// second. So is wsrep_causal_reads, which in Galera 26.4.23 counts failed
+// certifications.
 package galera
 
 import (
@@ -24,7 +24,7 @@ var (
 	flowControlRecv    = measure.NewCounter("galera_flow_control_received_total", "Pauses seen from any node, own ones too (wsrep_flow_control_recv). FLUSH STATUS resets it.")
 	lastCommitted      = measure.NewGauge("galera_last_committed", "Sequence number of the last transaction committed on this node (wsrep_last_committed). A gauge, since it belongs to the cluster: it outlives restarts.")
 	clusterSize        = measure.NewGauge("galera_cluster_size", "Nodes in this node's view of the cluster (wsrep_cluster_size). After a node has died it is right only 5 to 7 s later.")
-	configurationID    = measure.NewGauge("galera_cluster_configuration_id", "Number of the membership change that this node has seen last (wsrep_cluster_conf_id). A node whose number is not the others' lives in the past. Absent in a non-primary component.")
+	configurationID    = measure.NewGauge("galera_cluster_configuration_id", "Number of the membership change that this node has seen last (wsrep_cluster_conf_id). A node whose number differs from the others' has an outdated view. Absent in a non-primary component.")
 	primary            = measure.NewGauge("galera_primary", "1 if the node is in the primary component (wsrep_cluster_status), else 0.")
 	ready              = measure.NewGauge("galera_ready", "1 if the node accepts queries (wsrep_ready), else 0.")
 	connected          = measure.NewGauge("galera_connected", "1 if the node is connected to the cluster's network (wsrep_connected), else 0.")
@@ -129,8 +129,8 @@ func (Detail) Status() []string {
 // Variables implements mysql.Detail.
 func (Detail) Variables() []string { return nil }
 
-// Read implements mysql.Detail. Servers that are only able to run Galera show
-// some wsrep_* variables too; those whose provider is loaded have a state.
+// Read implements mysql.Detail. Servers that could run Galera have some wsrep_*
+// variables too; only those whose provider is loaded have a state.
 func (Detail) Read(_ context.Context, _ mysql.Querier, tick *mysql.Tick, out *engine.Status) error {
 	status := tick.Status
 	if _, loaded := status.Uint("wsrep_local_state"); !loaded {
@@ -153,16 +153,17 @@ func (Detail) Read(_ context.Context, _ mysql.Querier, tick *mysql.Tick, out *en
 	if out.Position == nil {
 		if p, ok := position(status); ok {
 			out.Position = p
-			// Outside the primary component a node neither gets write sets nor
-			// knows whether others commit. One that is joining or desynced
-			// is behind, and how far can be told.
+			// Outside the primary component a node receives no write sets and
+			// does not see whether others commit. A node that is joining or
+			// desynced is behind by a known number.
 			out.Replicating = inPrimary
 		}
 	}
 	return nil
 }
 
-// position is absent until the node has got a state from the cluster.
+// position returns the node's position; false until it has received a state from
+// the cluster.
 func position(status mysql.Values) (Position, bool) {
 	uuid := status["wsrep_cluster_state_uuid"]
 	seqno, ok := status.Uint("wsrep_last_committed")

@@ -1,10 +1,10 @@
 // Package groupreplication reads what a member of a MySQL group (Group
-// Replication, InnoDB Cluster) tells beyond a single server's counters.
+// Replication, InnoDB Cluster) reports beyond a single server's counters.
 //
 // A member's rows about the others are their last broadcasts: up to a second
 // old, and frozen when one dies. So queues and counts are taken from the
-// asked member's own row only; of the others just their state is shown, as
-// this member sees it.
+// member's own row only. Of the others only the state is read, as this member
+// sees it.
 package groupreplication
 
 import (
@@ -19,7 +19,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/engine/replication"
 )
 
-// The statements of a tick, beside the applier's workers.
+// The statements of a tick, besides that for the applier's workers.
 const (
 	askSelf    = "SELECT @@GLOBAL.gtid_executed AS gtid_executed, @@GLOBAL.server_uuid AS server_uuid, @@GLOBAL.super_read_only AS super_read_only"
 	askMembers = "SELECT * FROM performance_schema.replication_group_members"
@@ -29,7 +29,7 @@ const (
 // applierChannel is where a member applies what the group has certified.
 const applierChannel = "group_replication_applier"
 
-// states of a member, numbered so that they can be drawn and compared.
+// states of a member, numbered so that they can be charted and compared.
 var states = map[string]float64{"OFFLINE": 0, "RECOVERING": 1, "ONLINE": 2, "ERROR": 3, "UNREACHABLE": 4}
 
 // Detail reads a member's tables.
@@ -86,8 +86,8 @@ func (d *Detail) Read(ctx context.Context, q mysql.Querier, tick *mysql.Tick, ou
 	return d.readApplier(ctx, q, out)
 }
 
-// readMembers shows all members as this one sees them, and returns its own
-// state.
+// readMembers sets the states of all members as this one sees them, and returns
+// its own state.
 func readMembers(members []mysql.Row, uuid, primaryUUID string, out *engine.Status) (state string) {
 	var online float64
 	for _, row := range members {
@@ -153,8 +153,8 @@ func readStats(ctx context.Context, q mysql.Querier, uuid string, out *engine.St
 	return nil
 }
 
-// readPosition counts the group's transactions; a member's own (accounts made
-// with the binary log on before it joined) are nobody's lag.
+// readPosition counts the group's transactions only: no other member lacks a
+// member's own (accounts created with the binary log on before it joined).
 func readPosition(self mysql.Row, group, uuid, state string, out *engine.Status) {
 	text, ok := self.Text("gtid_executed")
 	if !ok || out.Position != nil {
@@ -162,14 +162,14 @@ func readPosition(self mysql.Row, group, uuid, state string, out *engine.Status)
 	}
 	set, err := gtid.ParseSet(text)
 	if err != nil {
-		return // a notation of a later version: unknown, not wrong
+		return // the notation of a later version
 	}
 	out.Position = &gtid.Position{
 		Kind: gtid.MySQL, Executed: set.Only(group), Own: set.Without(group),
 		Server: uuid, Text: text,
 	}
-	// A member that has left the group, or not joined it yet, gets nothing.
-	// When the state can't be seen, the position still tells.
+	// A member that has left the group, or not joined it yet, receives nothing.
+	// If the state is unknown, the position is still compared.
 	out.Replicating = state == "" || state == "ONLINE" || state == "RECOVERING"
 }
 
@@ -181,7 +181,7 @@ func (d *Detail) readApplier(ctx context.Context, q mysql.Querier, out *engine.S
 		out.Missing = append(out.Missing, "SELECT ON performance_schema.replication_applier_status_by_worker: lag finer than a second")
 		return nil
 	case mysql.Unsupported(err):
-		return nil // MySQL 5.7 has no such times
+		return nil // MySQL 5.7
 	case err != nil:
 		return err
 	}

@@ -15,12 +15,12 @@ const (
 	MariaDB
 )
 
-// Position is what one server has executed. On a replica the transactions that
-// it made itself are kept apart: nobody else will ever get them, unless it
-// replicates from that replica, and so nobody is behind for lacking them.
+// Position is what one server has executed. A replica's own transactions are kept
+// apart: only servers that replicate from that replica will ever receive them, so
+// no other is behind for lacking them.
 type Position struct {
 	Kind Kind
-	// Executed is what the server's peers have or get too.
+	// Executed is what the server's peers have or receive too.
 	Executed Set
 	// Own is what a replica wrote itself.
 	Own Set
@@ -44,8 +44,8 @@ func (p *Position) Behind(other engine.Position) (uint64, bool) {
 	return n, true
 }
 
-// missing looks in both parts: what a former replica wrote may have become
-// everybody's.
+// missing counts in both parts: what a former replica wrote may have been
+// replicated since.
 func (p *Position) missing(other Set) uint64 {
 	var n uint64
 	for origin, theirs := range other {

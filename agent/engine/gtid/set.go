@@ -12,7 +12,7 @@ import (
 )
 
 // Set is a set of transactions: for each origin the numbers that are in it. An
-// origin is a server's or group's UUID in MySQL, with the tag behind it if
+// origin is a server's or group's UUID in MySQL, with the tag after it if
 // there is one, and a replication domain in MariaDB.
 type Set map[string][]Interval
 
@@ -36,7 +36,7 @@ func ParseSet(text string) (Set, error) {
 		}
 		uuid, rest, ok := strings.Cut(member, ":")
 		if !ok || uuid == "" {
-			return nil, fmt.Errorf("GTID set %q: no numbers behind %q", shorten(text), shorten(member))
+			return nil, fmt.Errorf("GTID set %q: no numbers after %q", shorten(text), shorten(member))
 		}
 		origin := strings.ToLower(strings.TrimSpace(uuid))
 		key := origin
@@ -139,7 +139,7 @@ func (s Set) Missing(other Set) uint64 {
 func missing(ours, theirs []Interval) uint64 {
 	var n uint64
 	for _, t := range theirs {
-		next := t.First // the first number not looked at yet
+		next := t.First // the first number that is not compared yet
 		for len(ours) > 0 && ours[0].Last < t.First {
 			ours = ours[1:]
 		}

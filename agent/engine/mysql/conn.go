@@ -32,8 +32,8 @@ type conn struct {
 	statements *uint64          // sent by the prober in its life
 }
 
-// newPool returns a pool of one connection; it does not connect. p follows how
-// far connecting gets, for error messages.
+// newPool returns a pool of one connection, without connecting. p records how far
+// connecting gets, for error messages.
 func newPool(t engine.Target, p *progress) (*sql.DB, error) {
 	cfg := driver.NewConfig()
 	cfg.User = t.User
@@ -134,7 +134,7 @@ func (c *conn) query(ctx context.Context, statement string, read func(*sql.Rows)
 
 // close gives the connection back to the pool, which closes it if it is broken.
 func (c *conn) close() {
-	// The error says that the connection was closed already.
+	// An error means that the connection is closed already.
 	_ = c.sql.Close()
 }
 
@@ -154,11 +154,11 @@ func short(statement string) string {
 	return statement
 }
 
-// ErrUnknownStatement is how a server refuses a statement that it does not know.
+// ErrUnknownStatement is a server's error for a statement that it does not have.
 var ErrUnknownStatement error = &driver.MySQLError{Number: 1064, Message: "You have an error in your SQL syntax"}
 
-// Refused reports whether the server understood who asks but will not answer
-// the statement: a missing right, or something this server does not have.
+// Refused reports whether the server refused a statement for good, because a
+// right is missing or it has no such thing. The connection is still usable.
 func Refused(err error) bool { return Denied(err) || Unsupported(err) }
 
 // Denied reports whether a right is missing for a statement.
@@ -172,8 +172,8 @@ func Denied(err error) bool {
 	)
 }
 
-// Unsupported reports whether the server does not know the statement, or what
-// it asks for.
+// Unsupported reports whether the server has no such statement, table or
+// variable.
 func Unsupported(err error) bool {
 	return hasNumber(err,
 		1049, // unknown database
@@ -191,12 +191,12 @@ func Unsupported(err error) bool {
 }
 
 func hasNumber(err error, numbers ...uint16) bool {
-	var said *driver.MySQLError
-	if !errors.As(err, &said) {
+	var refusal *driver.MySQLError
+	if !errors.As(err, &refusal) {
 		return false
 	}
 	for _, n := range numbers {
-		if said.Number == n {
+		if refusal.Number == n {
 			return true
 		}
 	}

@@ -5,9 +5,8 @@ import (
 	"github.com/benchwatch/benchwatch/agent/measure"
 )
 
-// What MySQL and MariaDB tell beyond the vocabulary that all engines share.
-// Averages and maxima since start are left out: at one sample a second they
-// say nothing.
+// The metrics of MySQL and MariaDB beyond those that engines share. Means and
+// maxima since the start are left out: they show nothing of the last second.
 var (
 	handlerOperations = measure.NewCounter("mysql_handler_operations_total", "Calls into storage engines (Handler_*). A commit here is one per engine: several for one transaction.", "op")
 	innodbRows        = measure.NewCounter("mysql_innodb_rows_total", "Rows that InnoDB worked on (Innodb_rows_*). MariaDB has no such counters.", "op")
@@ -33,11 +32,11 @@ var (
 	connectionsTotal  = measure.NewCounter("mysql_connection_attempts_total", "Attempts to connect, successful or not (Connections).")
 	abortedConnects   = measure.NewCounter("mysql_aborted_connects_total", "Failed attempts to connect (Aborted_connects).")
 	refusedConnects   = measure.NewCounter("mysql_connection_errors_max_connections_total", "Connections refused because max_connections was reached (Connection_errors_max_connections).")
-	threadsCreated    = measure.NewCounter("mysql_threads_created_total", "Threads made for connections (Threads_created).")
+	threadsCreated    = measure.NewCounter("mysql_threads_created_total", "Threads created for connections (Threads_created).")
 	slowQueries       = measure.NewCounter("mysql_slow_queries_total", "Statements that took longer than long_query_time (Slow_queries).")
 	temporaryTables   = measure.NewCounter("mysql_temporary_tables_total", "Internal temporary tables (Created_tmp_tables, of which Created_tmp_disk_tables on disk).", "where")
 	tableLockWaits    = measure.NewCounter("mysql_table_lock_waits_total", "Waits for table locks (Table_locks_waited).")
-	preparedCommands  = measure.NewCounter("mysql_prepared_statement_commands_total", "Commands of prepared statements (Com_stmt_*): tells whether a benchmark uses them.", "command")
+	preparedCommands  = measure.NewCounter("mysql_prepared_statement_commands_total", "Commands of prepared statements (Com_stmt_*): shows whether a benchmark uses them.", "command")
 )
 
 // The measures of InnoDB.

@@ -6,13 +6,12 @@ import (
 	"strings"
 )
 
-// greetingConn looks at the first bytes that a server sends. Without it the
-// driver takes them for the length of a packet, and waits for megabytes that
-// never come.
+// greetingConn checks the first bytes that a server sends. The driver would take
+// them for the length of a packet and wait for megabytes that never come.
 type greetingConn struct {
 	net.Conn
 	greeted bool
-	foreign *string // where to put what another kind of server says
+	foreign *string // receives what another kind of server sent
 }
 
 // Read implements net.Conn.

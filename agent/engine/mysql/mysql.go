@@ -14,31 +14,31 @@ import (
 	"github.com/benchwatch/benchwatch/agent/engine"
 )
 
-// Detail reads what one kind of server has beyond the common counters. One
-// detail belongs to one connection's prober and may keep state between ticks.
-// One that holds connections of its own is an io.Closer.
+// Detail reads what one kind of server has beyond the common counters. It belongs
+// to one prober and may keep state between ticks. A detail with connections of
+// its own implements io.Closer.
 type Detail interface {
-	// Status names the variables of SHOW GLOBAL STATUS that Read wants to see,
-	// so that they come with the one statement of the tick.
+	// Status returns the variables of SHOW GLOBAL STATUS that Read needs. They
+	// are read by one statement for all details.
 	Status() []string
-	// Variables names the system variables that Read wants to find in Server.
+	// Variables returns the system variables that Read needs in Server.
 	Variables() []string
-	// Read adds to out what the server says. It returns at once if the server
-	// is not of its kind, which may change from tick to tick. Statements that
-	// the server refuses (Refused) belong into out.Missing or are left out; an
-	// error fails the whole sample.
+	// Read adds values to out. It returns at once if the server is of another
+	// kind, which may change from tick to tick. If the server refuses a statement
+	// (Refused), Read adds to out.Missing or ignores it. A refusal that Read
+	// returns is added to out.Missing; any other error fails the sample.
 	Read(ctx context.Context, q Querier, tick *Tick, out *engine.Status) error
 }
 
-// Optioner is a Detail with settings of its own in a target's options.
+// Optioner is a Detail with options of its own in a target's configuration.
 type Optioner interface {
-	// Options names them.
+	// Options returns their names.
 	Options() []string
 	// CheckOptions reports what is wrong with those of the target.
 	CheckOptions(t *engine.Target) error
 }
 
-// Tick is what is already known when a detail is asked.
+// Tick is what has been read when a detail is called.
 type Tick struct {
 	Target *engine.Target
 	Server *Server
@@ -53,9 +53,8 @@ type Querier interface {
 	Rows(ctx context.Context, statement string) ([]Row, error)
 }
 
-// Family returns the engine `mysql`. Each prober gets its own details, which
-// are asked in the given order; for position and role the first that sets them
-// counts.
+// Family returns the engine `mysql`. Each prober gets details of its own. They are
+// called in the given order; the first one that sets position or role wins.
 func Family(details ...func() Detail) *engine.Engine {
 	return &engine.Engine{
 		Name: "mysql",
@@ -72,7 +71,7 @@ func Family(details ...func() Detail) *engine.Engine {
 	}
 }
 
-// checkOptions lets the details check their options; others there are none.
+// checkOptions lets the details check their options and rejects unknown ones.
 func checkOptions(t *engine.Target, details []Detail) error {
 	var known []string
 	for _, d := range details {

@@ -53,8 +53,8 @@ func (p *prober) Probe(ctx context.Context) (*engine.Status, error) {
 	known := p.conn != nil
 	status, err := p.sample(ctx)
 	if err != nil && known && lost(err) && ctx.Err() == nil {
-		// The server was restarted, or closed an idle connection: that is no
-		// reason to miss a tick.
+		// The server was restarted, or closed an idle connection. A second attempt
+		// saves the tick.
 		p.drop()
 		status, err = p.sample(ctx)
 	}
@@ -99,7 +99,7 @@ func (p *prober) connect(ctx context.Context) error {
 	return nil
 }
 
-// refresh reads what the server is, at first and when that is a while ago.
+// refresh identifies the server, if that has not been done for a while.
 func (p *prober) refresh(ctx context.Context) error {
 	c := p.conn
 	if c.server != nil && time.Since(c.refreshed) < refreshEvery {
@@ -141,7 +141,7 @@ func (p *prober) sample(ctx context.Context) (*engine.Status, error) {
 	return out, nil
 }
 
-// Decode makes a status of one tick's answers.
+// Decode returns the status of one tick's answers.
 func Decode(ctx context.Context, tick *Tick, q Querier, details []Detail) (*engine.Status, error) {
 	out := &engine.Status{Version: tick.Server.Version, Flavour: tick.Server.Flavour}
 	if seconds, ok := tick.Status.Uint("Uptime"); ok {

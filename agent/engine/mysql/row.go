@@ -5,8 +5,8 @@ import (
 	"strconv"
 )
 
-// Row is one row of an answer. Columns are looked up by name, and several
-// names can be tried, since servers rename them (Slave_…, Replica_…).
+// Row is one row of an answer. Columns have names, of which several can be
+// tried, since versions rename them (Slave_…, Replica_…).
 type Row struct {
 	columns map[string]int
 	values  []sql.NullString

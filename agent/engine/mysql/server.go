@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// Server is what a connection knows of its server. It is asked for when the
-// connection is opened and once a minute after that.
+// Server is what a connection has learned about its server, when it was opened
+// and once a minute since.
 type Server struct {
-	// Version as the server gives it, without the prefix 5.5.5- that MariaDB
-	// 10 puts in front for old replicas.
+	// Version is the server's own text, without the prefix 5.5.5- that MariaDB 10
+	// adds for old replicas.
 	Version string
 	// Number is the version as numbers, to be compared among servers of one
-	// flavour only. On Aurora and TiDB it is the MySQL version they stand for.
+	// flavour only. On Aurora and TiDB it is the compatible MySQL version.
 	Number [3]int
 	// Flavour is mysql, mariadb, percona, aurora or tidb.
 	Flavour string
@@ -24,8 +24,8 @@ type Server struct {
 // serverVariables are asked for from every server.
 var serverVariables = []string{"version", "version_comment", "max_connections", "aurora_version"}
 
-// NewServer tells from its variables what a server is. A version that is too
-// old, or none, is an error.
+// NewServer identifies a server by its variables. It fails if the version is
+// missing or older than 5.5.
 func NewServer(variables Values) (*Server, error) {
 	version := variables["version"]
 	if rest, ok := strings.CutPrefix(version, "5.5.5-"); ok && strings.Contains(rest, "MariaDB") {
@@ -68,7 +68,7 @@ func (s *Server) AtLeast(major, minor, patch int) bool {
 	return true
 }
 
-// MariaDB tells the two branches of the family apart.
+// MariaDB reports whether the server belongs to MariaDB's branch of the family.
 func (s *Server) MariaDB() bool { return s.Flavour == "mariadb" }
 
 // versionNumber reads "10.11.19-MariaDB-…"; missing parts are 0.

@@ -11,15 +11,14 @@ import (
 
 // Configured is a Detail with settings of its own.
 type Configured interface {
-	// SettingNames names the system variables that ReadSettings wants to see.
+	// SettingNames returns the system variables that ReadSettings needs.
 	SettingNames() []string
-	// ReadSettings adds to out what matters. It adds nothing if the server is
-	// not of its kind.
+	// ReadSettings adds settings to out, none if the server is of another kind.
 	ReadSettings(server *Server, variables Values, out engine.Settings)
 }
 
 // settingNames are the system variables of MySQL, MariaDB and Percona Server
-// that change what a benchmark measures. A server tells those that it has.
+// that change what a benchmark measures. A server reports those that it has.
 var settingNames = []string{
 	"innodb_buffer_pool_size", "innodb_buffer_pool_instances", "innodb_dedicated_server", "innodb_page_size",
 	"innodb_flush_log_at_trx_commit", "innodb_flush_method", "innodb_flush_neighbors", "innodb_doublewrite", "innodb_use_native_aio",
@@ -46,11 +45,10 @@ var settingNames = []string{
 	"rpl_semi_sync_master_enabled", "rpl_semi_sync_source_enabled", "rpl_semi_sync_slave_enabled", "rpl_semi_sync_replica_enabled",
 }
 
-// renamed are the names that servers keep beside the new ones.
+// renamed maps old names to new ones; servers may have both.
 var renamed = strings.NewReplacer("slave", "replica", "master", "source", "tx_isolation", "transaction_isolation")
 
-// errNotConnected is a server that was lost between a probe and the question for
-// its settings.
+// errNotConnected is the error if the connection was lost since the last probe.
 var errNotConnected = errors.New("not connected")
 
 // Settings implements engine.Configured with one statement.
@@ -69,10 +67,10 @@ func (p *prober) Settings(ctx context.Context) (engine.Settings, error) {
 	return DecodeSettings(p.conn.server, variables, p.details), nil
 }
 
-// DecodeSettings picks what matters of a server's variables.
+// DecodeSettings returns the settings among a server's variables.
 func DecodeSettings(server *Server, variables Values, details []Detail) engine.Settings {
 	out := engine.Settings{}
-	// TiDB answers for MySQL's variables, but has nothing behind most of them.
+	// TiDB has MySQL's variables too, but most of them have no effect.
 	if server.Flavour != "tidb" {
 		for _, name := range settingNames {
 			if v, ok := variables[name]; ok {

@@ -7,7 +7,7 @@ import (
 )
 
 // Values are status or system variables by name, as the server gives them:
-// numbers, words, dates, or nothing. A name that the server does not know is
+// numbers, words, dates, or nothing. A variable that the server does not have is
 // not in the map.
 type Values map[string]string
 

@@ -11,11 +11,11 @@ import (
 // holds the times of commit on the source in microseconds. Those are the
 // source's clock; the rest is the replica's.
 //
-// It remembers what was applied last, since the table keeps that for good: a
-// replica that applies nothing, or is stopped, shows the lag of its last
-// transaction for hours.
+// It remembers what was applied last, since the table keeps that row: a replica
+// that applies nothing, or is stopped, shows the lag of its last transaction for
+// hours.
 type Applier struct {
-	last string // the transaction applied last, at the tick before
+	last string // the transaction applied last, at the previous tick
 }
 
 const askWorkers = "SELECT CHANNEL_NAME, SERVICE_STATE, APPLYING_TRANSACTION, LAST_APPLIED_TRANSACTION," +

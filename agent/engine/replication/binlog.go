@@ -12,8 +12,8 @@ import (
 
 // BinlogPosition is a place in one server's binary logs, for servers that
 // replicate without GTIDs (MySQL's default up to 8.4). The source is where it
-// has written to; a replica is where it has applied. It tells who is further,
-// but not by how many transactions.
+// has written to; a replica is where it has applied. Two positions can be
+// compared, but the transactions between them can't be counted.
 type BinlogPosition struct {
 	// Source identifies the server that wrote the logs.
 	Source string
@@ -91,8 +91,8 @@ func readBinlogPosition(ctx context.Context, q mysql.Querier, server *mysql.Serv
 	return nil
 }
 
-// askBinlog sends the statement that fits the version: MySQL 8.4 knows only the
-// new name, 8.1 and older only the old one.
+// askBinlog sends the statement that fits the version: MySQL 8.4 has only the new
+// name, 8.1 and older only the old one.
 func askBinlog(ctx context.Context, q mysql.Querier, server *mysql.Server) ([]mysql.Row, error) {
 	statements := []string{"SHOW BINARY LOG STATUS", "SHOW MASTER STATUS"}
 	if !server.AtLeast(8, 2, 0) {

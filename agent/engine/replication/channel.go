@@ -14,8 +14,8 @@ import (
 var (
 	receiverConnecting = measure.NewGauge("replication_receiver_connecting", "1 while the receiver tries to connect to the source (Replica_IO_Running is Connecting), else 0.", "channel")
 	errorNumber        = measure.NewGauge("replication_last_error_number", "Number of the error that a part of replication (receiver, applier) has now, 0 if none (Last_IO_Errno, Last_SQL_Errno).", "channel", "thread")
-	secondsBehind      = measure.NewGauge("replication_seconds_behind_source", "What the replica itself says of its lag, in whole seconds, a configured delay included (Seconds_Behind_Source). Absent when it does not know: a thread is stopped or not connected. It knows only what it has received.", "channel")
-	configuredDelay    = measure.NewGauge("replication_configured_delay_seconds", "How long the replica is told to wait before it applies a transaction (SQL_Delay).", "channel")
+	secondsBehind      = measure.NewGauge("replication_seconds_behind_source", "The lag that the replica itself reports, in whole seconds, a configured delay included (Seconds_Behind_Source). Absent while a thread is stopped or not connected. It covers only what the replica has received.", "channel")
+	configuredDelay    = measure.NewGauge("replication_configured_delay_seconds", "How long the replica is configured to wait before it applies a transaction (SQL_Delay).", "channel")
 	relayLogBytes      = measure.NewGauge("replication_relay_log_bytes", "Size of the relay logs (Relay_Log_Space).", "channel")
 	heartbeats         = measure.NewCounter("replication_received_heartbeats_total", "Heartbeats received from the source (MariaDB).", "channel")
 )
@@ -110,7 +110,7 @@ func reportLag(channels []channel, out *engine.Status) {
 }
 
 // reportQueue counts what was received and not yet applied, over all channels.
-// A set of received transactions that is empty says nothing: it is so after a
+// An empty set of received transactions means unknown: it is empty after a
 // restart of the replica until something arrives.
 func reportQueue(channels []channel, out *engine.Status) {
 	if _, set := out.Get(engine.ReplicationQueueTransactions); set || len(channels) == 0 {

@@ -51,7 +51,7 @@ func mySQLPosition(ctx context.Context, q mysql.Querier, replica bool) (*gtid.Po
 	}
 	set, err := gtid.ParseSet(text)
 	if err != nil {
-		return nil, nil // a notation of a later version: unknown, not wrong
+		return nil, nil // the notation of a later version
 	}
 	p := &gtid.Position{Kind: gtid.MySQL, Executed: set, Text: text}
 	p.Server, _ = rows[0].Text("server_uuid")

@@ -1,11 +1,10 @@
 // Package replication reads how far a replica of the MySQL family is, over
 // all its channels: MySQL's source and replica, MariaDB's with GTIDs.
 //
-// The lag between servers is measured by the sampler from the positions of
-// both ends at the same tick, which works in every state: GTIDs, or else places
-// in the source's binary log. What a replica says
-// of itself is exposed beside it; only while it is applying does it know its
-// lag better (MySQL 8 and later, see applier.go).
+// The sampler measures the lag between servers from the positions of both at the
+// same tick, which works in every state: GTIDs, or else positions in the
+// source's binary log. The replica's own figure is a metric besides. It is more
+// accurate only while the replica applies (MySQL 8 and later, see Applier).
 package replication
 
 import (
@@ -18,14 +17,14 @@ import (
 	"github.com/benchwatch/benchwatch/agent/series"
 )
 
-// lookEvery is how often a server that was no replica is asked again.
-const lookEvery = 5 * time.Second
+// retryInterval is how often a server that was no replica is asked again.
+const retryInterval = 5 * time.Second
 
 // Detail reads replication channels and GTIDs.
 type Detail struct {
 	channels []channel // as last seen
-	looked   time.Time
-	denied   bool // may not look
+	asked    time.Time
+	denied   bool // a right is missing
 	applier  Applier
 }
 
@@ -45,11 +44,11 @@ func (d *Detail) Read(ctx context.Context, q mysql.Querier, tick *mysql.Tick, ou
 	if tick.Server.Flavour == "tidb" {
 		return nil
 	}
-	if err := d.look(ctx, q, tick.Server, out); err != nil {
+	if err := d.readChannels(ctx, q, tick.Server, out); err != nil {
 		return err
 	}
 	replica := len(d.channels) > 0
-	// A member of a cluster or group counts by that one's history.
+	// The position of a member of a cluster or group is that of its history.
 	alone := out.Role == ""
 	if alone {
 		switch {
@@ -75,13 +74,13 @@ func (d *Detail) Read(ctx context.Context, q mysql.Querier, tick *mysql.Tick, ou
 	return d.readApplier(ctx, q, out)
 }
 
-// look asks for the channels: at every tick on a replica, else every few
-// seconds, so that a server that becomes one is noticed.
-func (d *Detail) look(ctx context.Context, q mysql.Querier, server *mysql.Server, out *engine.Status) error {
-	if len(d.channels) == 0 && !d.denied && time.Since(d.looked) < lookEvery {
+// readChannels asks for the channels: at every tick on a replica, and every few
+// seconds on others, in case they become one.
+func (d *Detail) readChannels(ctx context.Context, q mysql.Querier, server *mysql.Server, out *engine.Status) error {
+	if len(d.channels) == 0 && !d.denied && time.Since(d.asked) < retryInterval {
 		return nil
 	}
-	d.looked = time.Now()
+	d.asked = time.Now()
 	rows, err := askChannels(ctx, q, server)
 	d.denied = mysql.Denied(err)
 	switch {
@@ -111,7 +110,7 @@ func (d *Detail) look(ctx context.Context, q mysql.Querier, server *mysql.Server
 }
 
 // askChannels sends the statement that fits the version: the new name since
-// MySQL 8.0.22, the old one before (8.4 does not know it any more), and
+// MySQL 8.0.22, the old one before (removed in 8.4), and
 // MariaDB's own for all connections.
 func askChannels(ctx context.Context, q mysql.Querier, server *mysql.Server) ([]mysql.Row, error) {
 	statements := []string{"SHOW REPLICA STATUS", "SHOW SLAVE STATUS"}

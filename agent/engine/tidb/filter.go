@@ -7,7 +7,7 @@ import (
 	"io"
 )
 
-// maxLine is the longest line that is looked at; longer ones are dropped.
+// maxLine is the longest line that is read; longer ones are dropped.
 const maxLine = 64 << 10
 
 // filter is an exposition in Prometheus' text format without the comments and

@@ -27,7 +27,7 @@ var (
 	memberInfo     = measure.NewGauge("tidb_cluster_member_info", "1 for each member of the cluster.", "type", "member", "version")
 )
 
-// missingProcess is told once if the user may not read the cluster's tables.
+// missingProcess is logged once if the user may not read the cluster's tables.
 const missingProcess = "PROCESS ON *.*: members of the TiDB cluster, and the address of the status port if it is not 10080"
 
 // member is a row of cluster_info.
@@ -94,9 +94,9 @@ func (m *members) ask(ctx context.Context, q mysql.Querier, now time.Time) error
 	return nil
 }
 
-// statusPort is the status port of the server at an address: the one its own
-// row tells, or that all servers have in common, or the default. The host is
-// not taken from there, as the cluster may know itself by other addresses.
+// statusPort returns the status port of the server at an address: that of its own
+// row, or the one that all servers have in common, or the default. The host is
+// not taken from the table, since the cluster may use other addresses itself.
 func (m *members) statusPort(address string) string {
 	common := ""
 	for _, e := range m.list {

@@ -26,7 +26,7 @@ const (
 	// and the server needs about 10 ms to write it.
 	fetchShare = 0.05
 	maxPause   = 10 * time.Second
-	// keepFor is how long the last answer stands in for one that is missing.
+	// keepFor is how long the last answer replaces a missing one.
 	keepFor = 15 * time.Second
 	// maxBody bounds what is read of an answer.
 	maxBody = 64 << 20
@@ -126,7 +126,7 @@ func part(ctx context.Context) (context.Context, context.CancelFunc) {
 
 var errNoTiDB = errors.New("there are no metrics of TiDB")
 
-// explain is one line, the same for the same cause.
+// explain returns one line, the same for the same cause.
 func explain(address string, err error) string {
 	var u *url.Error
 	if errors.As(err, &u) {

@@ -5,7 +5,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/engine/mysql"
 )
 
-// settingNames are the variables that matter on TiDB. MySQL's own it has in name
+// settingNames are the variables that matter on TiDB, which has MySQL's in name
 // only.
 var settingNames = []string{
 	"tidb_txn_mode", "tidb_enable_async_commit", "tidb_enable_1pc", "tidb_guarantee_linearizability", "tidb_rc_read_check_ts",

@@ -1,7 +1,7 @@
-// Package tidb reads what a TiDB server tells about itself. TiDB speaks MySQL's
-// protocol, but its SHOW GLOBAL STATUS has nine rows and no counter of load;
-// the counters are on its status port, in Prometheus' format. TiKV and PD are
-// left to Prometheus, which scrapes them itself.
+// Package tidb reads what a TiDB server reports beyond MySQL's protocol. Its SHOW
+// GLOBAL STATUS has nine rows and no counter of load; the counters are on its
+// status port, in Prometheus' format. TiKV and PD are left to Prometheus, which
+// scrapes them itself.
 package tidb
 
 import (
@@ -20,9 +20,9 @@ import (
 )
 
 const (
-	// optionStatusAddress is where the server's status port is: host:port, or
-	// http(s)://host:port. Without it the cluster's own tables tell, if the
-	// user has PROCESS, else it is port 10080 of the server's host.
+	// optionStatusAddress is the server's status port: host:port, or
+	// http(s)://host:port. The default is the port in the cluster's own tables,
+	// if the user has PROCESS, or else port 10080 of the server's host.
 	optionStatusAddress = "status_address"
 	defaultStatusPort   = "10080"
 )
@@ -87,7 +87,7 @@ func (d *Detail) Read(ctx context.Context, q mysql.Querier, tick *mysql.Tick, ou
 	return nil
 }
 
-// statusURL is where the metrics of the asked server are.
+// statusURL returns the URL of the server's metrics.
 func (d *Detail) statusURL(t *engine.Target) (string, error) {
 	address := t.Options[optionStatusAddress]
 	if address == "" {
@@ -104,8 +104,8 @@ func (d *Detail) statusURL(t *engine.Target) (string, error) {
 	return u, nil
 }
 
-// statusURL's errors do not repeat the address, which may hold a password by
-// mistake.
+// statusURL returns the URL of the metrics at an address. Its errors do not repeat
+// the address, which may contain a password by mistake.
 func statusURL(address string) (string, error) {
 	if !strings.Contains(address, "://") {
 		address = "http://" + address
@@ -118,7 +118,7 @@ func statusURL(address string) (string, error) {
 		return "", errors.New("unknown scheme")
 	}
 	if u.User != nil {
-		return "", errors.New("the status port knows no users")
+		return "", errors.New("the status port has no logins")
 	}
 	host, port, err := net.SplitHostPort(u.Host)
 	if err != nil {
