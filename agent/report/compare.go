@@ -72,10 +72,7 @@ type CompareLine struct {
 
 // Sample is one group's values of a measure, in the unit of the line.
 type Sample struct {
-	N      int     `json:"n"`
-	Median float64 `json:"median"`
-	Min    float64 `json:"min"`
-	Max    float64 `json:"max"`
+	Spread
 	// Ratio is to the first group's median. It is unknown for the first group
 	// itself, and if either median is unknown or the first is 0.
 	Ratio series.Optional[float64] `json:"ratio,omitzero"`
@@ -128,8 +125,7 @@ func Compare(groups []Group, selected []string) Comparison {
 						values[i] = append(values[i], v*m.Unit.Factor)
 					}
 				}
-				slices.Sort(values[i])
-				line.Samples = append(line.Samples, newSample(values[i]))
+				line.Samples = append(line.Samples, Sample{Spread: NewSpread(values[i])})
 			}
 			// What is 0 everywhere, such as errors, is no line worth reading.
 			if slices.ContainsFunc(line.Samples, func(s Sample) bool { return s.N > 0 && (s.Min != 0 || s.Max != 0) }) {
@@ -266,23 +262,35 @@ func compareText(a, b string) int {
 	return strings.Compare(a, b)
 }
 
-func newSample(sorted []float64) Sample {
-	if len(sorted) == 0 {
-		return Sample{}
-	}
-	return Sample{N: len(sorted), Median: median(sorted), Min: sorted[0], Max: sorted[len(sorted)-1]}
+// Spread is the median, the smallest and the largest of some values; N is 0 if there
+// are none.
+type Spread struct {
+	N      int     `json:"n"`
+	Median float64 `json:"median"`
+	Min    float64 `json:"min"`
+	Max    float64 `json:"max"`
 }
 
-// median of the known values; unknown if there are none.
-func median(values []float64) float64 {
+// NewSpread sums up those of the values that are known.
+func NewSpread(values []float64) Spread {
 	v := slices.DeleteFunc(slices.Clone(values), func(x float64) bool { return !series.IsKnown(x) || math.IsInf(x, 0) })
 	n := len(v)
 	if n == 0 {
-		return series.Unknown()
+		return Spread{}
 	}
 	slices.Sort(v)
-	return (v[(n-1)/2] + v[n/2]) / 2
+	return Spread{N: n, Median: (v[(n-1)/2] + v[n/2]) / 2, Min: v[0], Max: v[n-1]}
 }
+
+// Text returns the median in a unit, with the extremes if there are several values.
+func (s Spread) Text(u table.Unit) string {
+	if s.N < 2 {
+		return u.Format(s.Median)
+	}
+	return fmt.Sprintf("%s [%s … %s]", u.Format(s.Median), u.Format(s.Min), u.Format(s.Max))
+}
+
+func median(values []float64) float64 { return NewSpread(values).Median }
 
 // judge compares each group's sample with the first one's.
 func (l *CompareLine) judge(values [][]float64) {
@@ -433,7 +441,7 @@ func (s *Sample) cell() table.Cell {
 	case 1:
 		return number(s.Median)
 	}
-	return number(s.Median).As(fmt.Sprintf("%s [%s … %s] n=%d", number(s.Median), number(s.Min), number(s.Max), s.N))
+	return number(s.Median).As(fmt.Sprintf("%s n=%d", s.Text(table.Digits), s.N))
 }
 
 // difference returns the difference and how sure it is; never a bare percentage

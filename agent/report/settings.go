@@ -13,24 +13,24 @@ import (
 	"github.com/benchwatch/benchwatch/agent/table"
 )
 
-// ClusterSettings are how the servers of one cluster were configured when a run
-// began. A server that belongs to none is one by itself.
+// ClusterSettings are the settings of a cluster's servers when a run began. A server
+// without a cluster is a cluster by itself.
 type ClusterSettings struct {
 	Cluster string    `json:"cluster,omitempty"`
 	Servers []string  `json:"servers"`
 	Names   []Setting `json:"settings"`
 }
 
-// Setting is a server's setting and its value on each server, in their order;
-// empty where a server has none of that name.
+// Setting is a configuration variable and its value on each server, in their order;
+// empty if a server does not have it.
 type Setting struct {
 	Name   string   `json:"name"`
 	Values []string `json:"values"`
-	// Differs: the servers do not all have the same.
+	// Differs is set if the servers do not all have the same value.
 	Differs bool `json:"differs,omitempty"`
 }
 
-// SettingChange is a setting that was found changed while the run was going on.
+// SettingChange is a setting that changed during a run.
 type SettingChange struct {
 	Server         string    `json:"server"`
 	Name           string    `json:"name"`
@@ -40,12 +40,12 @@ type SettingChange struct {
 	ElapsedSeconds float64   `json:"elapsed_seconds"`
 }
 
-// Text says the change in words.
+// Text returns the change in words.
 func (c SettingChange) Text() string {
 	return fmt.Sprintf("%s: %s was changed from %s to %s by %s", c.Server, c.Name, table.Dash(c.Before), table.Dash(c.After), table.Clock(c.ElapsedSeconds))
 }
 
-// SettingsByCluster groups what is known by cluster, what differs first.
+// SettingsByCluster groups known settings by cluster, those that differ first.
 func SettingsByCluster(all history.SettingsHistory) []ClusterSettings {
 	var clusters [][]history.TargetSettings
 	for _, t := range all {
@@ -99,7 +99,7 @@ func settingRank(s *Setting) int {
 	return 2
 }
 
-// Title names the cluster or the one server.
+// Title returns the names of the cluster and its servers.
 func (c *ClusterSettings) Title() string {
 	switch {
 	case len(c.Servers) == 1:
@@ -110,26 +110,17 @@ func (c *ClusterSettings) Title() string {
 	return table.Join(c.Servers)
 }
 
-// split divides the settings into those that the servers do not share, and the
-// others.
-func (c *ClusterSettings) split() (differing, same []Setting) {
-	i := slices.IndexFunc(c.Names, func(s Setting) bool { return !s.Differs })
-	if i < 0 {
-		i = len(c.Names)
-	}
-	return c.Names[:i], c.Names[i:]
-}
-
 // Differing returns a table of the settings that are not the same on all servers.
 func (c *ClusterSettings) Differing() *table.Table {
 	t := table.New(table.Named(append([]string{"differs"}, c.Servers...)...)...)
-	differing, _ := c.split()
-	for _, s := range differing {
-		row := []table.Cell{table.Text(s.Name)}
-		for _, v := range s.Values {
-			row = append(row, table.Text(settingText(v)))
+	for _, s := range c.Names {
+		if s.Differs {
+			row := []table.Cell{table.Text(s.Name)}
+			for _, v := range s.Values {
+				row = append(row, table.Text(settingText(v)))
+			}
+			t.Add(row...)
 		}
-		t.Add(row...)
 	}
 	return t
 }
@@ -141,15 +132,16 @@ func (c *ClusterSettings) Same() *table.Table {
 		head = "on all"
 	}
 	t := table.New(table.Named("setting", head)...)
-	_, same := c.split()
-	for _, s := range same {
-		t.Add(table.Text(s.Name), table.Text(settingText(s.Values[0])))
+	for _, s := range c.Names {
+		if !s.Differs {
+			t.Add(table.Text(s.Name), table.Text(settingText(s.Values[0])))
+		}
 	}
 	return t
 }
 
-// settingText adds to a large number of bytes what people call it, and leaves
-// out the zeros behind a decimal point.
+// settingText adds MiB or GiB to a large number of bytes, and leaves out zeros at the
+// end of a decimal fraction.
 func settingText(v string) string {
 	const mebibyte = 1 << 20
 	if f, err := strconv.ParseFloat(v, 64); err == nil && strings.Contains(v, ".") {
@@ -165,7 +157,7 @@ func settingText(v string) string {
 	return fmt.Sprintf("%s (%d MiB)", v, n/mebibyte)
 }
 
-// settingChanges are those of all servers in the order of their times.
+// settingChanges returns those of all servers in the order of their times.
 func settingChanges(h *history.History) []SettingChange {
 	var all []SettingChange
 	for _, t := range h.Settings {
@@ -177,10 +169,9 @@ func settingChanges(h *history.History) []SettingChange {
 	return all
 }
 
-// unknownSettings says of which sampled servers the settings are not known, and
-// why.
+// unknownSettings returns sentences about servers whose settings are unknown, and why.
 func unknownSettings(h *history.History) []string {
-	var said, down, silent []string
+	var lines, down, silent []string
 	for _, s := range h.Servers {
 		i := slices.IndexFunc(h.Settings, func(t history.TargetSettings) bool { return t.Target == s.Target })
 		switch {
@@ -189,20 +180,20 @@ func unknownSettings(h *history.History) []string {
 		case i < 0:
 			silent = append(silent, s.Target)
 		case h.Settings[i].Error != "":
-			said = append(said, fmt.Sprintf("settings of %s are not known: %s", s.Target, h.Settings[i].Error))
+			lines = append(lines, fmt.Sprintf("settings of %s are unknown: %s", s.Target, h.Settings[i].Error))
 		}
 	}
 	if len(down) > 0 {
-		said = append(said, fmt.Sprintf("settings of %s are not known: no answer during the run", table.Join(down)))
+		lines = append(lines, fmt.Sprintf("settings of %s are unknown: no answer during the run", table.Join(down)))
 	}
 	if len(silent) > 0 {
-		said = append(said, fmt.Sprintf("settings of %s were not recorded: too short a run, or a record of an older version", table.Join(silent)))
+		lines = append(lines, fmt.Sprintf("settings of %s were not recorded: the run was too short, or its record is of an older version", table.Join(silent)))
 	}
-	return said
+	return lines
 }
 
-// settingsOfRun are the settings with the value that all servers of a run share,
-// else with each server's. What was changed during the run says so.
+// settingsOfRun returns the settings with the value that all servers of a run share,
+// or with each server's. A change during the run is part of the value.
 func settingsOfRun(recorded history.SettingsHistory) map[string]string {
 	all := slices.Clone(recorded)
 	for i := range all {
@@ -233,8 +224,8 @@ func settingsOfRun(recorded history.SettingsHistory) map[string]string {
 	return facts
 }
 
-// compareSettings finds the settings of servers that all runs of each group share
-// and that are not the same in all groups, and notes what can't be told.
+// compareSettings finds the settings of servers that are the same in all runs of each
+// group but not between the groups, and adds a note if some are unknown.
 func (c *Comparison) compareSettings(groups []Group) {
 	names := map[string]bool{}
 	var unknown, unsteady []string
@@ -254,7 +245,7 @@ func (c *Comparison) compareSettings(groups []Group) {
 	}
 	if len(unknown) > 0 {
 		if some {
-			c.Notes = append(c.Notes, fmt.Sprintf("whether the servers' settings differ is not known: none were recorded for runs of %s", table.Join(unknown)))
+			c.Notes = append(c.Notes, fmt.Sprintf("whether the servers' settings differ is unknown: none were recorded for runs of %s", table.Join(unknown)))
 		}
 		return
 	}
@@ -271,6 +262,6 @@ func (c *Comparison) compareSettings(groups []Group) {
 		}
 	}
 	if len(unsteady) > 0 {
-		c.Notes = append(c.Notes, "settings of the servers that are not the same in all runs of a group: "+table.Join(unsteady))
+		c.Notes = append(c.Notes, "server settings that are not the same in all runs of a group: "+table.Join(unsteady))
 	}
 }

@@ -73,7 +73,7 @@ func TestSettingsPage(t *testing.T) {
 	for _, want := range []string{
 		"galera: n1 and n2", "n2: wsrep_slave_threads was changed from 1 to 4 by 10s", "<td>innodb_flush_log_at_trx_commit</td><td>1</td><td>0</td>",
 		"<dt>gcs.fc_limit</dt><dd>100</dd>", "<dt>innodb_buffer_pool_size</dt><dd>134217728 (128 MiB)</dd>",
-		"settings of n3 are not known: SHOW GLOBAL VARIABLES: Error 1227 (42000): Access denied",
+		"settings of n3 are unknown: SHOW GLOBAL VARIABLES: Error 1227 (42000): Access denied",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%s is missing", want)
@@ -111,8 +111,8 @@ func TestUnknownSettings(t *testing.T) {
 	}
 	r := New(h)
 	want := []string{
-		"settings of n2 are not known: no answer during the run",
-		"settings of n1 and n3 were not recorded: too short a run, or a record of an older version",
+		"settings of n2 are unknown: no answer during the run",
+		"settings of n1 and n3 were not recorded: the run was too short, or its record is of an older version",
 	}
 	if !slices.Equal(r.SettingsUnknown, want) || len(r.Settings) != 0 {
 		t.Errorf("%q", r.SettingsUnknown)

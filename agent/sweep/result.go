@@ -45,7 +45,7 @@ type Combination struct {
 	Reason  string     `json:"reason,omitempty"`
 
 	// spreads are by the measures' fields, in base units.
-	spreads map[string]Spread
+	spreads map[string]report.Spread
 }
 
 // Observed is the median of a measure of the servers in its base unit.
@@ -55,33 +55,25 @@ type Observed struct {
 	Value float64 `json:"value"`
 }
 
-// Spread is the median, the smallest and the largest of repeated runs.
-type Spread struct {
-	N      int     `json:"n"`
-	Median float64 `json:"median"`
-	Min    float64 `json:"min"`
-	Max    float64 `json:"max"`
-}
-
 // MarshalJSON adds the tool's measures.
 func (c Combination) MarshalJSON() ([]byte, error) {
 	type plain Combination
-	spread := func(m *measure.Measure) (o series.Optional[Spread]) {
+	spread := func(m *measure.Measure) (o series.Optional[report.Spread]) {
 		o.Value, o.Known = c.spreads[m.Field()]
 		return o
 	}
 	errors := spread(tool.Errors)
 	return json.Marshal(struct {
 		plain
-		TPS    series.Optional[Spread]  `json:"transactions_per_second,omitzero"`
-		QPS    series.Optional[Spread]  `json:"queries_per_second,omitzero"`
-		TpmC   series.Optional[Spread]  `json:"tpmc,omitzero"`
-		Errors series.Optional[float64] `json:"errors,omitzero"`
+		TPS    series.Optional[report.Spread] `json:"transactions_per_second,omitzero"`
+		QPS    series.Optional[report.Spread] `json:"queries_per_second,omitzero"`
+		TpmC   series.Optional[report.Spread] `json:"tpmc,omitzero"`
+		Errors series.Optional[float64]       `json:"errors,omitzero"`
 	}{plain(c), spread(tool.Throughput), spread(tool.QueryRate), spread(tool.TpmC), series.Optional[float64]{Value: errors.Value.Median, Known: errors.Known}})
 }
 
 // tps returns the throughput; false if it is unknown.
-func (c *Combination) tps() (Spread, bool) {
+func (c *Combination) tps() (report.Spread, bool) {
 	s, ok := c.spreads[tool.Throughput.Field()]
 	return s, ok
 }
@@ -118,7 +110,7 @@ func (s *Sweep) Results(rows map[string]report.Row) Result {
 }
 
 func (s *Sweep) combination(values map[string]string, rows map[string]report.Row, measures []report.Measure) Combination {
-	out := Combination{Values: values, State: Pending, spreads: map[string]Spread{}}
+	out := Combination{Values: values, State: Pending, spreads: map[string]report.Spread{}}
 	var done []report.Row
 	for _, step := range s.Steps {
 		if step.Warmup || Describe(s.Sets, step.Values) != Describe(s.Sets, values) {
@@ -147,14 +139,12 @@ func (s *Sweep) combination(values map[string]string, rows map[string]report.Row
 	for _, m := range measures {
 		var of []float64
 		for i := range done {
-			if v := m.Value(&done[i]); series.IsKnown(v) {
-				of = append(of, v)
-			}
+			of = append(of, m.Value(&done[i]))
 		}
-		if len(of) == 0 {
+		spread := report.NewSpread(of)
+		if spread.N == 0 {
 			continue
 		}
-		spread := newSpread(of)
 		out.spreads[m.Field] = spread
 		if m.Server {
 			out.Servers = append(out.Servers, Observed{m.Name, string(m.Base), spread.Median})
@@ -164,13 +154,6 @@ func (s *Sweep) combination(values map[string]string, rows map[string]report.Row
 		out.Latency[stat] = out.spreads[report.LatencyField(out.LatencyOperation, stat)].Median
 	}
 	return out
-}
-
-// newSpread is of at least one value.
-func newSpread(values []float64) Spread {
-	slices.Sort(values)
-	n := len(values)
-	return Spread{N: n, Median: (values[(n-1)/2] + values[n/2]) / 2, Min: values[0], Max: values[n-1]}
 }
 
 // advise looks at each combination of the other sets by itself.
@@ -395,14 +378,14 @@ func (r *Result) table() *table.Table {
 		row := append(t.Rows[i], runs)
 		for _, m := range r.measures {
 			s, ok := c.spreads[m.Field]
+			cell := table.Number(s.Median, m.Unit)
 			switch {
 			case !ok:
-				row = append(row, table.Cell{})
-			case s.N > 1 && isThroughput(m):
-				row = append(row, table.Number(s.Median, m.Unit).As(fmt.Sprintf("%s [%s … %s]", m.Unit.Format(s.Median), m.Unit.Format(s.Min), m.Unit.Format(s.Max))))
-			default:
-				row = append(row, table.Number(s.Median, m.Unit))
+				cell = table.Cell{}
+			case isThroughput(m):
+				cell = cell.As(s.Text(m.Unit))
 			}
+			row = append(row, cell)
 		}
 		t.Rows[i] = row
 	}
@@ -424,7 +407,7 @@ func (r *Result) CSV(w io.Writer) error {
 		for _, m := range r.measures {
 			s, ok := c.spreads[m.Field]
 			if !ok {
-				s = Spread{Median: series.Unknown(), Min: series.Unknown(), Max: series.Unknown()}
+				s = report.Spread{Median: series.Unknown(), Min: series.Unknown(), Max: series.Unknown()}
 			}
 			row = append(row, table.Number(s.Median, m.Unit))
 			if isThroughput(m) {

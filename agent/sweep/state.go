@@ -127,7 +127,7 @@ func Load(dataDir, id string) (*Sweep, error) {
 	s := &Sweep{dir: filepath.Join(Root(dataDir), id)}
 	data, err := os.ReadFile(s.Path(stateFile))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("no sweep %s in %s%w", id, dataDir, silent{fs.ErrNotExist})
+		return nil, fmt.Errorf("no sweep %s in %s: %w", id, dataDir, fs.ErrNotExist)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read sweep: %w", err)
@@ -140,12 +140,6 @@ func Load(dataDir, id string) (*Sweep, error) {
 	}
 	return s, nil
 }
-
-// silent is an error to test for whose text is already in the message.
-type silent struct{ error }
-
-func (silent) Error() string   { return "" }
-func (s silent) Unwrap() error { return s.error }
 
 // Last reads the newest sweep that can be read; skipped are the errors of newer
 // ones. The error is ErrNone if there is none.
