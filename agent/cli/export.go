@@ -108,15 +108,15 @@ func (r *exportCommand) resolve(name string) ([]rundir.Directory, error) {
 		dir, err := r.findRun(name)
 		return []rundir.Directory{dir}, err
 	}
-	made, err := r.makeRuns(r.temp, r.tools, name)
+	made, err := r.importLog(r.temp, r.tools, name)
 	if err != nil {
 		return nil, err
 	}
 	var dirs []rundir.Directory
-	for _, m := range made {
-		if m.fresh {
-			fmt.Fprintf(r.streams.Err, "benchwatch: %s\n", m.text)
-			dirs = append(dirs, rundir.At(r.temp, m.id))
+	for i, m := range made {
+		if !m.Existing {
+			fmt.Fprintf(r.streams.Err, "benchwatch: %s\n", importLine(name, &made[i]))
+			dirs = append(dirs, rundir.At(r.temp, m.Meta.ID))
 		}
 	}
 	return dirs, nil

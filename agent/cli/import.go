@@ -4,12 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"maps"
-	"os"
-	"path/filepath"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/alecthomas/kingpin/v2"
@@ -21,7 +15,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/tool"
 )
 
-// logOptions say what old logs are, for import and export.
+// logOptions are the flags of import and export about old logs.
 type logOptions struct {
 	tool   *string
 	start  *string
@@ -82,16 +76,17 @@ func (r *importCommand) run(s Streams) error {
 		return err
 	}
 	if *r.start != "" && len(*r.files) > 1 {
-		return &exitError{Status: exitUsage, Err: errors.New("--start is one time for one log"), Hint: "import the logs one by one"}
+		return &exitError{Status: exitUsage, Err: errors.New("--start is for one log only"), Hint: "import the logs one at a time"}
 	}
 	var failed []error
 	for _, file := range *r.files {
-		made, err := r.makeRuns(r.dataDir, r.tools, file)
-		for _, m := range made {
-			if m.fresh {
-				fmt.Fprintln(s.Out, m.text)
+		made, err := r.importLog(r.dataDir, r.tools, file)
+		for i := range made {
+			line := importLine(file, &made[i])
+			if made[i].Existing {
+				fmt.Fprintf(s.Err, "benchwatch: %s\n", line)
 			} else {
-				fmt.Fprintf(s.Err, "benchwatch: %s\n", m.text)
+				fmt.Fprintln(s.Out, line)
 			}
 		}
 		if err != nil {
@@ -110,140 +105,38 @@ func (r *importCommand) run(s Streams) error {
 	return nil
 }
 
-// madeRun is a run that stands in a log.
-type madeRun struct {
-	id    string
-	fresh bool   // it was made now, not before
-	text  string // says so
-}
-
-// makeRuns makes runs of one log. With an error it returns those that were made.
-func (o *logOptions) makeRuns(dataDir string, tools tool.Set, path string) ([]madeRun, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, fmt.Errorf("read log: %w", err)
-	}
-	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("read log: %s is not a file", path)
-	}
+// importLog makes runs of one log. With an error it returns those that were made.
+func (o *logOptions) importLog(dataDir string, tools tool.Set, path string) ([]ingest.Imported, error) {
 	t, err := recognise(tools, path, *o.tool)
 	if err != nil {
 		return nil, err
 	}
-	parts, err := ingest.ReadLog(context.Background(), path, t)
-	if err != nil {
-		return nil, fmt.Errorf("read log: %w", err)
-	}
-	if len(parts) == 0 {
-		return nil, withHint(fmt.Errorf("no run of %s in %s", t.Name, path), "--tool says which tool wrote it")
-	}
-	starts, sources := o.starts(parts, info.ModTime())
-	var made []madeRun
-	for i, part := range parts {
-		m, err := o.part(dataDir, path, t, part, starts[i], sources[i])
-		if err != nil {
-			return made, fmt.Errorf("%s: %w", path, err)
-		}
-		made = append(made, m)
-	}
-	return made, nil
-}
-
-// starts finds when each part began. A log that carries times tells; else each
-// run is taken to have begun when the one before it ended, from --start on or
-// back from the file's last change.
-func (o *logOptions) starts(parts []ingest.LogPart, written time.Time) ([]time.Time, []rundir.StartSource) {
-	starts := make([]time.Time, len(parts))
-	sources := make([]rundir.StartSource, len(parts))
-	length := func(i int) time.Duration { return time.Duration(parts[i].Seconds * float64(time.Second)) }
-	next := o.began
-	for i := range parts {
-		if !next.IsZero() {
-			starts[i], sources[i] = next, rundir.StartFromOption
-			next = next.Add(length(i))
-		} else if !parts[i].Began.IsZero() {
-			starts[i], sources[i] = parts[i].Began, rundir.StartFromLog
-		}
-	}
-	end := written
-	for i := len(parts) - 1; i >= 0; i-- {
-		if sources[i] == "" {
-			starts[i], sources[i] = end.Add(-length(i)), rundir.StartFromFile
-		}
-		end = starts[i]
-	}
-	return starts, sources
-}
-
-// part makes a run of one part, unless that was done before.
-func (o *logOptions) part(dataDir, path string, t *tool.Tool, part ingest.LogPart, start time.Time, source rundir.StartSource) (madeRun, error) {
-	sum, err := ingest.Fingerprint(path, part)
-	if err != nil {
-		return madeRun{}, err
-	}
-	id, whole, err := ingest.Imported(dataDir, path, part, sum)
+	log := ingest.Import{DataDir: dataDir, Path: path, Tool: t, Start: o.began, Title: *o.title, Labels: o.labels}
+	made, err := log.Run(context.Background())
+	var grown *ingest.GrownError
 	switch {
-	case err != nil:
-		return madeRun{}, err
-	case id != "" && whole:
-		return madeRun{id: id, text: fmt.Sprintf("bytes %d to %d of %s are run %s already", part.Offset, part.End, path, id)}, nil
-	case id != "":
-		return madeRun{}, withHint(fmt.Errorf("run %s was made of this log when it was shorter", id), "benchwatch runs rm "+id+", and import again")
+	case errors.Is(err, ingest.ErrNoRuns):
+		err = withHint(fmt.Errorf("no run of %s in %s", t.Name, path), "name the tool that wrote it with --tool")
+	case errors.As(err, &grown):
+		err = withHint(err, "benchwatch runs rm "+grown.ID+", and import again")
 	}
-	meta, err := o.meta(path, t, part, start, source)
-	if err != nil {
-		return madeRun{}, err
-	}
-	meta.Import.SHA256 = sum
-	name := meta.Workload
-	if name == "" {
-		name = strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
-	}
-	for n := 1; ; n++ {
-		meta.ID = rundir.NewID(meta.StartedAt, name, meta.Threads, n)
-		_, err := ingest.Import(dataDir, meta, path, part)
-		if errors.Is(err, rundir.ErrExists) {
-			continue
-		}
-		if err != nil {
-			return madeRun{}, err
-		}
-		return madeRun{id: meta.ID, fresh: true, text: fmt.Sprintf("imported %s  %s, %.1f s, began %s (%s)", meta.ID, table.Clip(meta.Title, 60),
-			part.Seconds, meta.StartedAt.Local().Format(time.DateTime), startWords[source])}, nil
-	}
+	return made, err
 }
 
-// startWords say where a start comes from.
+// importLine is what a user reads about a run that is imported.
+func importLine(path string, m *ingest.Imported) string {
+	if m.Existing {
+		return fmt.Sprintf("bytes %d to %d of %s are run %s already", m.Part.Offset, m.Part.End, path, m.Meta.ID)
+	}
+	return fmt.Sprintf("imported %s  %s, %.1f s, began %s (%s)", m.Meta.ID, table.Clip(m.Meta.Title, 60),
+		m.Part.Seconds, m.Meta.StartedAt.Local().Format(time.DateTime), startWords[m.Meta.Import.Start])
+}
+
+// startWords is where a start comes from.
 var startWords = map[rundir.StartSource]string{
-	rundir.StartFromLog:    "as the log says",
-	rundir.StartFromOption: "as --start says",
-	rundir.StartFromFile:   "worked back from the file's last change",
-}
-
-func (o *logOptions) meta(path string, t *tool.Tool, part ingest.LogPart, start time.Time, source rundir.StartSource) (rundir.Meta, error) {
-	abs, err := filepath.Abs(path)
-	if err != nil {
-		return rundir.Meta{}, err
-	}
-	snap := &part.Snapshot
-	start = start.UTC().Truncate(time.Millisecond)
-	end := start.Add(time.Duration(part.Seconds * float64(time.Second)))
-	meta := rundir.Meta{
-		Title: *o.title, Labels: maps.Clone(o.labels), Tool: t.Name, ToolVersion: snap.Meta.ToolVersion, Workload: snap.Meta.Workload, Verb: "run",
-		StartedAt: start, StartEstimated: source == rundir.StartFromFile, EndedAt: &end, ClosedAt: &end,
-		Import: &rundir.ImportSource{Path: abs, Offset: part.Offset, Size: part.End - part.Offset, Start: source},
-	}
-	meta.Conclude(part.Output)
-	if snap.Threads.Known {
-		meta.Threads = snap.Threads.Value
-	}
-	if meta.Title == "" {
-		meta.Title = filepath.Base(path)
-		if meta.Threads > 0 {
-			meta.Title += " " + strconv.Itoa(meta.Threads) + " threads"
-		}
-	}
-	return meta, nil
+	rundir.StartFromLog:    "from the log",
+	rundir.StartFromOption: "from --start",
+	rundir.StartFromFile:   "estimated from the file's last change",
 }
 
 // recognise returns the named tool, or the one that a log looks like.
@@ -254,18 +147,9 @@ func recognise(tools tool.Set, path, name string) (*tool.Tool, error) {
 		}
 		return nil, unknownTool(name, tools)
 	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, fmt.Errorf("read log: %w", err)
+	t, err := ingest.Recognise(path, tools)
+	if err == nil && t == nil {
+		err = withHint(fmt.Errorf("no benchmark tool's output recognised in %s", path), "name the tool that wrote it with --tool")
 	}
-	defer f.Close()
-	head := make([]byte, sniffed)
-	n, err := io.ReadFull(f, head)
-	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
-		return nil, fmt.Errorf("read log: %w", err)
-	}
-	if t := tools.Sniff(head[:n]); t != nil {
-		return t, nil
-	}
-	return nil, withHint(fmt.Errorf("no benchmark tool's output recognised in %s", path), "--tool says which tool wrote it")
+	return t, err
 }

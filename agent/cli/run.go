@@ -18,8 +18,13 @@ import (
 
 	"github.com/benchwatch/benchwatch/agent/config"
 	"github.com/benchwatch/benchwatch/agent/follow"
+	"github.com/benchwatch/benchwatch/agent/ingest"
 	"github.com/benchwatch/benchwatch/agent/launch"
+	"github.com/benchwatch/benchwatch/agent/observer"
+	"github.com/benchwatch/benchwatch/agent/report"
 	"github.com/benchwatch/benchwatch/agent/rundir"
+	"github.com/benchwatch/benchwatch/agent/series"
+	"github.com/benchwatch/benchwatch/agent/tool/commandline"
 )
 
 // runCommand is one `benchwatch run`, from its flags to its exit status.
@@ -79,9 +84,6 @@ func (r *runCommand) run() error {
 	if err != nil {
 		return err
 	}
-	if *r.timeout > 0 {
-		r.config.Runs.DrainTimeout = *r.timeout
-	}
 	if err = r.create(meta); err != nil {
 		return err
 	}
@@ -119,12 +121,89 @@ func (r *runCommand) run() error {
 	return nil
 }
 
-func (r *runCommand) piped() bool { return len(*r.command) == 1 && (*r.command)[0] == "-" }
+func (r *runCommand) isPiped() bool { return len(*r.command) == 1 && (*r.command)[0] == "-" }
+
+// describe reads the command line and returns the facts of the run.
+func (r *runCommand) describe() (commandline.Command, rundir.Meta, error) {
+	var command commandline.Command
+	tools := r.config.ToolSet()
+	if *r.tool != "" && tools.ByName(*r.tool) == nil {
+		return command, rundir.Meta{}, ownFailure(fmt.Errorf("unknown tool %q", *r.tool), "known tools: "+tools.Names())
+	}
+	if err := rundir.CheckLabels(*r.labels); err != nil {
+		return command, rundir.Meta{}, ownFailure(err, "")
+	}
+	if !r.isPiped() {
+		env := commandline.OS()
+		env.NoInject = !*r.inject
+		command = commandline.Read(*r.command, tools, env)
+		if _, err := exec.LookPath((*r.command)[0]); err != nil {
+			return command, rundir.Meta{}, cantStart(err)
+		}
+	} else if *r.tool == "" {
+		return command, rundir.Meta{}, &exitError{Status: exitUsage, Err: errors.New("reading a tool's output from standard input needs --tool"), Hint: "known tools: " + tools.Names()}
+	}
+	d := command.Description
+	host, _ := os.Hostname() // an empty name is better than no run
+	meta := rundir.Meta{
+		ID: *r.id, Title: *r.title, Labels: map[string]string{}, Tool: *r.tool,
+		Verb: d.Command, Workload: d.Workload, Threads: d.Threads, Target: d.Target, Database: d.Database,
+		DurationSeconds: d.Duration.Seconds(), ReportIntervalSeconds: d.ReportInterval.Seconds(),
+		Command: command.Redacted, Generator: host,
+		StartedAt: time.Now().UTC().Truncate(time.Millisecond),
+	}
+	if p := d.LatencyPercentile; p.Known {
+		meta.LatencyPercentile = &p.Value
+	}
+	if *r.timeout > 0 {
+		meta.DrainTimeoutSeconds = series.Some(r.timeout.Seconds())
+	}
+	if meta.Tool == "" && command.Tool != nil {
+		meta.Tool = command.Tool.Name
+	}
+	if len(command.Added) > 0 && meta.ReportIntervalSeconds == 0 {
+		meta.ReportIntervalSeconds = 1
+	}
+	if meta.Title == "" {
+		meta.Title = command.Title()
+	}
+	if meta.Title == "" {
+		meta.Title = meta.Tool
+	}
+	for k, v := range d.Labels {
+		if rundir.CheckLabel(k) == nil {
+			meta.Labels[k] = v
+		}
+	}
+	for k, v := range *r.labels {
+		meta.Labels[k] = v
+	}
+	return command, meta, nil
+}
+
+// create makes the run directory.
+func (r *runCommand) create(meta rundir.Meta) (err error) {
+	r.dir, r.claim, err = rundir.Create(r.config.DataDir, meta)
+	switch {
+	case errors.Is(err, rundir.ErrExists):
+		return ownFailure(err, "choose another --run-id")
+	case err != nil:
+		return ownFailure(err, "choose another place with --data-dir")
+	}
+	return nil
+}
+
+// remove deletes the run directory when nothing was started.
+func (r *runCommand) remove() {
+	if err := r.dir.Remove(); err != nil {
+		r.say("%v", err)
+	}
+}
 
 // execute runs the tool to its end, or reads its output to the end, and returns
 // its exit status. An error means that nothing was run.
 func (r *runCommand) execute(ctx context.Context, args []string, signals <-chan os.Signal) (int, error) {
-	if r.piped() {
+	if r.isPiped() {
 		return 0, r.pipe(ctx, signals)
 	}
 	return r.start(ctx, args, signals)
@@ -228,4 +307,121 @@ func cantStart(err error) error {
 		status = exitCantRun
 	}
 	return &exitError{Status: status, Err: err}
+}
+
+// observation is the observer in this process, or none where an agent has the
+// data directory.
+type observation struct {
+	observer *observer.Observer
+	parts    sync.WaitGroup
+	cancel   context.CancelFunc
+}
+
+func (o *observation) stop() {
+	if o.cancel != nil {
+		o.cancel()
+	}
+	o.parts.Wait()
+}
+
+// observe starts an observer for this run unless an agent does that.
+func (r *runCommand) observe(ctx context.Context) (*observation, error) {
+	own := &observation{}
+	if _, ok := rundir.Agent(r.config.DataDir); ok {
+		return own, nil
+	}
+	ls, err := r.listen(true)
+	if err != nil {
+		return nil, ownFailure(err, "")
+	}
+	b, err := observer.New(observer.Options{Config: r.config, Only: []string{r.dir.ID()}, Logger: r.log})
+	if err != nil {
+		ls[0].Close()
+		return nil, ownFailure(err, "")
+	}
+	r.say("live page at http://%s/ (metrics at /metrics)", ls[0].Addr())
+	ctx, own.cancel = context.WithCancel(ctx)
+	own.observer = b
+	own.parts.Go(func() {
+		if err := b.Run(ctx); err != nil {
+			r.say("%v", err)
+		}
+	})
+	own.parts.Go(func() {
+		if err := r.serve(ctx, b, ls, r.log); err != nil {
+			r.say("%v", err)
+		}
+	})
+	return own, nil
+}
+
+// afterwards waits for the replicas, prints the table and lingers. A signal
+// ends each of the waits.
+func (r *runCommand) afterwards(own *observation, signals <-chan os.Signal) {
+	defer own.stop()
+	ended := time.Now()
+	if !r.unrecorded {
+		r.awaitClosed(own, signals)
+	}
+	meta, err := r.dir.Load()
+	if err != nil {
+		r.say("%v", err)
+		return
+	}
+	snap, err := ingest.Read(context.Background(), r.dir, r.config.ToolSet().ByName(meta.Tool))
+	if err != nil {
+		r.say("%v", err)
+	}
+	_ = report.WriteOutcome(r.streams.Err, &snap) // no one reads it if stderr is gone
+	r.say("run %s: %s", meta.ID, r.dir)
+	if own.observer == nil {
+		return
+	}
+	if wait := *r.linger - time.Since(ended); wait > 0 {
+		r.say("serving metrics for %s more (Ctrl-C ends it)", wait.Round(time.Second))
+		select {
+		case <-time.After(wait):
+		case <-signals:
+		}
+	}
+	if n := own.observer.PendingMarkers(); n > 0 {
+		r.say("%d markers not delivered to Grafana: an agent on this data directory will send them", n)
+	}
+}
+
+// agentGrace is how long an agent may be away, for a restart, before the
+// wrapper stops waiting for what it would write.
+const agentGrace = 5 * time.Second
+
+func (r *runCommand) awaitClosed(own *observation, signals <-chan os.Signal) {
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	began, seen := time.Now(), time.Now()
+	told := false
+	for {
+		meta, err := r.dir.Load()
+		if err == nil && meta.Closed() {
+			return
+		}
+		if own.observer == nil {
+			if _, ok := rundir.Agent(r.config.DataDir); ok {
+				seen = time.Now()
+			} else if time.Since(seen) > agentGrace {
+				r.say("the agent is gone: not waiting for replicas")
+				return
+			}
+		}
+		if !told && time.Since(began) > 2*time.Second {
+			told = true
+			r.say("waiting for replicas to catch up (Ctrl-C to stop waiting)")
+		}
+		select {
+		case <-tick.C:
+		case <-signals:
+			if own.observer == nil {
+				return
+			}
+			own.observer.GiveUpDrain()
+		}
+	}
 }

@@ -164,6 +164,27 @@ func (r *Reader) Next(ctx context.Context) (Line, error) {
 	}
 }
 
+// ErrQuiet is returned by NextWithin if no line came in time.
+var ErrQuiet = errors.New("no new line")
+
+// NextWithin is Next, but returns ErrQuiet if no line comes within d. With d 0 it
+// waits as long as Next.
+func (r *Reader) NextWithin(ctx context.Context, d time.Duration) (Line, error) {
+	if d <= 0 {
+		return r.Next(ctx)
+	}
+	if line, ok := r.line(); ok {
+		return line, nil
+	}
+	limited, cancel := context.WithTimeout(ctx, d)
+	defer cancel()
+	line, err := r.Next(limited)
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		err = ErrQuiet
+	}
+	return line, err
+}
+
 // Idle reports whether all complete lines that were in the file at the last
 // look have been delivered.
 func (r *Reader) Idle() bool {

@@ -15,38 +15,41 @@ import (
 	"github.com/benchwatch/benchwatch/agent/tool"
 )
 
-// quietBeforeFlush is how long an output must be silent before a group of lines
-// that was written together is taken to be complete.
-const quietBeforeFlush = 100 * time.Millisecond
+// FlushAfter is how long an output must be silent before a group of lines that
+// was written together is taken to be complete.
+const FlushAfter = 100 * time.Millisecond
 
-// feed is one run's parser and state. The goroutines that read the two streams
-// share it under mu; what a parser makes of a stream does not depend on how
-// the two interleave.
+// Feed is the parser and the state of one run. Both output streams feed it, each
+// from its own goroutine, under mu; what a parser makes of a stream does not
+// depend on how the two interleave.
 type Feed struct {
-	Mu     sync.Mutex
-	parser tool.Parser
-	State  *state
-
-	// series, if not nil, gets every interval.
+	// Series, if not nil, gets every interval report.
 	Series *Intervals
-	// growing: the tool still writes; half a line is not read.
+	// Growing: the tool still writes; an incomplete last line is not read.
 	Growing bool
-	// torn: the output ends within a line.
+	// Torn: the output ends within a line.
 	Torn bool
-	// clock is when the tool's clock began to run, from the first interval
-	// report if that was read while it was new; else zero.
-	Clock time.Time
-	late  bool // the newest line was not fresh
+	// OnReport, if not nil, is called with every report, in order, while mu is
+	// held. An interval that is placed ends at elapsed seconds on the run's axis;
+	// it is fresh if it was read as it was written.
+	OnReport func(r *tool.Report, elapsed float64, placed, fresh bool)
 
-	// seen, if not nil, is called with every report and its place on axis.
-	Seen func(r *tool.Report, elapsed float64, placed, fresh bool)
-	axis axis
+	mu     sync.Mutex
+	parser tool.Parser
+	state  *state
+	axis   axis
+	clock  time.Time
+	// Of the line that is being parsed, for emit.
+	at    time.Time
+	fresh bool
+	emit  func(*tool.Report)
 }
 
-// newFeed makes a feed for the output of a run that meta tells of. t may be nil:
-// then nothing is understood.
+// NewFeed returns a Feed for the output of the run that meta describes. With a
+// nil t no line is understood.
 func NewFeed(t *tool.Tool, meta *rundir.Meta) *Feed {
-	f := &Feed{State: newState()}
+	f := &Feed{state: newState(), fresh: true}
+	f.emit = f.report
 	if t != nil {
 		f.parser = t.NewParser(meta.Description())
 	}
@@ -56,96 +59,119 @@ func NewFeed(t *tool.Tool, meta *rundir.Meta) *Feed {
 // line parses one line that was written at the instant at or, if it is not
 // fresh, before it.
 func (f *Feed) line(l tool.Line, at time.Time, fresh bool) {
-	f.Mu.Lock()
-	defer f.Mu.Unlock()
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	// A report of several lines may have begun with one that was not fresh.
 	_, groups := f.parser.(tool.Flusher)
-	if f.State.interval == nil && fresh && !(groups && f.late) {
-		defer f.setClock(at)
-	}
-	f.late = !fresh
+	timed := fresh && (f.fresh || !groups)
+	f.at, f.fresh = at, fresh
 	if f.parser == nil {
-		f.State.verdict(tool.Ignored)
+		f.state.lines.add(tool.Ignored)
 		return
 	}
-	v := f.parser.Parse(l, func(r *tool.Report) { f.take(r, at) })
-	f.State.verdict(v)
-	f.Series.count(f.State)
+	first := f.state.interval == nil
+	f.state.lines.add(f.parser.Parse(l, f.emit))
+	if first && timed {
+		f.startClock()
+	}
+	f.Series.count(f.state)
 }
 
-// setClock takes the start of the tool's clock from the first interval, if that
-// has come. mu is held.
-func (f *Feed) setClock(at time.Time) {
-	if r := f.State.interval; r != nil && r.ElapsedSeconds.Known {
-		f.Clock = at.Add(-time.Duration(r.ElapsedSeconds.Value * float64(time.Second)))
+// flush has a parser that holds a report back, in case its last line has not come
+// yet, report it.
+func (f *Feed) flush(at time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	p, ok := f.parser.(tool.Flusher)
+	if !ok {
+		return
+	}
+	f.at = at
+	first := f.state.interval == nil
+	p.Flush(f.emit)
+	if first && f.fresh {
+		f.startClock()
 	}
 }
 
-// take adds a report. mu is held.
-func (f *Feed) take(r *tool.Report, at time.Time) {
-	f.State.apply(r, at)
-	f.Series.add(r, f.State)
-	if f.Seen == nil {
+// Close takes the output as complete: the parser reports what it holds back.
+func (f *Feed) Close(at time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.parser != nil {
+		f.at = at
+		f.parser.Close(f.emit)
+	}
+}
+
+// add takes a report from a parser that splits a log.
+func (f *Feed) add(r *tool.Report, at time.Time, fresh bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.at, f.fresh = at, fresh
+	f.report(r)
+}
+
+// report takes a report of the line that is being parsed. mu is held.
+func (f *Feed) report(r *tool.Report) {
+	f.state.apply(r, f.at)
+	f.Series.add(r, f.state)
+	if f.OnReport == nil {
 		return
 	}
 	elapsed, placed := 0.0, false
 	if r.Kind == tool.Interval {
 		elapsed, placed = f.axis.place(r)
 	}
-	f.Seen(r, elapsed, placed, !f.late)
+	f.OnReport(r, elapsed, placed, f.fresh)
 }
 
-// apply takes a report, and verdict a line's verdict, from a parser elsewhere.
-func (f *Feed) Apply(r *tool.Report, at time.Time) {
-	f.Mu.Lock()
-	defer f.Mu.Unlock()
-	f.take(r, at)
-}
-
-func (f *Feed) Verdict(v tool.Verdict) {
-	f.Mu.Lock()
-	defer f.Mu.Unlock()
-	f.State.verdict(v)
-}
-
-// flush makes a parser that knows how to report what it holds back when no more
-// lines are at hand do so.
-func (f *Feed) flush(at time.Time) {
-	f.Mu.Lock()
-	defer f.Mu.Unlock()
-	if p, ok := f.parser.(tool.Flusher); ok {
-		if f.State.interval == nil && !f.late {
-			defer f.setClock(at)
-		}
-		p.Flush(func(r *tool.Report) { f.take(r, at) })
+// startClock takes the start of the tool's clock from the first interval, if that
+// has come. mu is held.
+func (f *Feed) startClock() {
+	if r := f.state.interval; r != nil && r.ElapsedSeconds.Known {
+		f.clock = f.at.Add(-time.Duration(r.ElapsedSeconds.Value * float64(time.Second)))
 	}
 }
 
-// close tells the parser that the output is complete.
-func (f *Feed) Close(at time.Time) {
-	f.Mu.Lock()
-	defer f.Mu.Unlock()
-	if f.parser != nil {
-		f.parser.Close(func(r *tool.Report) { f.take(r, at) })
-	}
+// Clock is when the tool's clock began to run, by the first interval report; zero
+// if that was not read as it was written.
+func (f *Feed) Clock() time.Time {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.clock
 }
 
 // Output is what the output read so far shows of how the run ended.
 func (f *Feed) Output() rundir.Output {
-	f.Mu.Lock()
-	defer f.Mu.Unlock()
-	return f.State.output()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.state.output()
 }
 
+// Snapshot is what is known of the run now.
 func (f *Feed) Snapshot(meta rundir.Meta, now time.Time) Snapshot {
-	f.Mu.Lock()
-	defer f.Mu.Unlock()
-	return f.State.snapshot(meta, now)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.state.snapshot(meta, now)
 }
 
-// read follows one stream's file into the feed until ctx is done or, after
-// finish is closed, to the file's end. A file that is not there has no lines.
-func (f *Feed) Read(ctx context.Context, path string, stream tool.Stream, opts follow.Options, finish <-chan struct{}) error {
+// lines returns the lines counted so far; setLines replaces them.
+func (f *Feed) lines() Lines {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.state.lines
+}
+
+func (f *Feed) setLines(n Lines) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.state.lines = n
+}
+
+// Follow reads one stream's file until ctx is done or, after finish is closed, to
+// the file's end. A file that does not exist has no lines.
+func (f *Feed) Follow(ctx context.Context, path string, stream tool.Stream, opts follow.Options, finish <-chan struct{}) error {
 	r, err := follow.Open(path, opts)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -171,44 +197,30 @@ func (f *Feed) Read(ctx context.Context, path string, stream tool.Stream, opts f
 		case <-done:
 		}
 	})
-	flushed := true
+	_, flushes := f.parser.(tool.Flusher)
+	patience := time.Duration(0)
 	for {
-		l, err := f.next(ctx, r, &flushed)
-		if errors.Is(err, io.EOF) {
+		l, err := r.NextWithin(ctx, patience)
+		switch {
+		case errors.Is(err, follow.ErrQuiet):
+			f.flush(time.Now())
+			patience = 0
+			continue
+		case errors.Is(err, io.EOF):
 			return ctx.Err()
-		}
-		if err != nil {
+		case err != nil:
 			return err
+		case l.Unterminated && f.Growing:
+			continue
 		}
+		if flushes {
+			patience = FlushAfter
+		}
+		f.Torn = f.Torn || l.Unterminated
 		at, fresh := time.Now(), true
 		if l.Generation == 0 && l.Offset < before.Size() {
-			at, fresh = before.ModTime(), false // read late: it was written then or earlier
-		}
-		if l.Unterminated {
-			if f.Growing {
-				continue
-			}
-			f.Torn = true
+			at, fresh = before.ModTime(), false // written then or earlier
 		}
 		f.line(tool.Line{Stream: stream, Text: l.Text, Cut: l.Cut}, at, fresh)
 	}
-}
-
-// next waits for a line; when none comes for a moment it flushes the parser,
-// once between two lines.
-func (f *Feed) next(ctx context.Context, r *follow.Reader, flushed *bool) (follow.Line, error) {
-	if !*flushed {
-		quiet, cancel := context.WithTimeout(ctx, quietBeforeFlush)
-		l, err := r.Next(quiet)
-		cancel()
-		if !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
-			return l, err
-		}
-		f.flush(time.Now())
-	}
-	*flushed = true
-	l, err := r.Next(ctx)
-	_, canFlush := f.parser.(tool.Flusher)
-	*flushed = !canFlush
-	return l, err
 }

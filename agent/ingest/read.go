@@ -1,6 +1,8 @@
 package ingest
 
 import (
+	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -12,8 +14,10 @@ import (
 	"github.com/benchwatch/benchwatch/agent/tool"
 )
 
-// Read reads what is known of a run from its directory, with the same parser
-// that reads it live. t may be nil: then there is only what run.json says.
+// Read reads what is known of a run from its directory, with the same parser that
+// reads it live. With a nil t that is only what is in run.json. The error matches
+// fs.ErrNotExist if there is no such run; after any other error about the output
+// the Snapshot has what could be read.
 func Read(ctx context.Context, dir rundir.Directory, t *tool.Tool) (Snapshot, error) {
 	meta, err := dir.Load()
 	if err != nil {
@@ -25,10 +29,10 @@ func Read(ctx context.Context, dir rundir.Directory, t *tool.Tool) (Snapshot, er
 	return f.Snapshot(meta, time.Now()), err
 }
 
-// readAll reads a run's output as far as it is there now.
+// ReadAll reads a run's output as far as it exists now.
 func (f *Feed) ReadAll(ctx context.Context, dir rundir.Directory, meta *rundir.Meta) error {
 	if meta.Log != nil {
-		return f.ReadLog(ctx, meta.Log)
+		return f.ReadPart(ctx, meta.Log)
 	}
 	done := make(chan struct{})
 	close(done)
@@ -37,17 +41,17 @@ func (f *Feed) ReadAll(ctx context.Context, dir rundir.Directory, meta *rundir.M
 		name   string
 		stream tool.Stream
 	}{{rundir.StdoutFile, tool.Stdout}, {rundir.StderrFile, tool.Stderr}} {
-		if e := f.Read(ctx, dir.Path(s.name), s.stream, follow.Options{}, done); e != nil {
+		if e := f.Follow(ctx, dir.Path(s.name), s.stream, follow.Options{}, done); e != nil {
 			err = errors.Join(err, e)
 		}
 	}
 	return err
 }
 
-// readLog reads the part of a user's log file that is this run.
-func (f *Feed) ReadLog(ctx context.Context, src *rundir.LogSource) error {
+// ReadPart reads the part of a user's log file that is this run.
+func (f *Feed) ReadPart(ctx context.Context, src *rundir.LogSource) error {
 	if now, err := rundir.Identify(src.Path); err != nil || now.Device != src.Device || now.Inode != src.Inode {
-		return fmt.Errorf("log file %s is not the one that was followed any more", src.Path)
+		return fmt.Errorf("log file %s was replaced since it was followed", src.Path)
 	}
 	r, err := follow.Open(src.Path, follow.Options{Offset: src.Offset})
 	if err != nil {
@@ -67,5 +71,27 @@ func (f *Feed) ReadLog(ctx context.Context, src *rundir.LogSource) error {
 			return nil
 		}
 		f.line(tool.Line{Text: l.Text, Cut: l.Cut}, time.Now(), false)
+	}
+}
+
+// readSection parses what r holds, to its end.
+func (f *Feed) readSection(r *io.SectionReader) error {
+	lines := bufio.NewReaderSize(r, int(min(r.Size()+1, follow.DefaultMaxLine)))
+	for {
+		text, err := lines.ReadSlice('\n')
+		cut := errors.Is(err, bufio.ErrBufferFull)
+		if len(text) > 0 {
+			f.line(tool.Line{Text: bytes.TrimSuffix(text, []byte("\n")), Cut: cut}, time.Time{}, false)
+		}
+		for errors.Is(err, bufio.ErrBufferFull) {
+			_, err = lines.ReadSlice('\n')
+		}
+		if errors.Is(err, io.EOF) {
+			f.Close(time.Time{})
+			return nil
+		}
+		if err != nil {
+			return err
+		}
 	}
 }

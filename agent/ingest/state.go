@@ -66,6 +66,26 @@ type Lines struct {
 	Reported, Ignored, Malformed uint64
 }
 
+// add counts a line.
+func (l *Lines) add(v tool.Verdict) {
+	switch v {
+	case tool.Reported:
+		l.Reported++
+	case tool.Malformed:
+		l.Malformed++
+	default:
+		l.Ignored++
+	}
+}
+
+func (l Lines) plus(n Lines) Lines {
+	return Lines{l.Reported + n.Reported, l.Ignored + n.Ignored, l.Malformed + n.Malformed}
+}
+
+func (l Lines) minus(n Lines) Lines {
+	return Lines{l.Reported - n.Reported, l.Ignored - n.Ignored, l.Malformed - n.Malformed}
+}
+
 // Summary is a run's own totals: the tool's summary as printed or, of a run
 // with several (checkpoints), their sum. Percentiles can't be summed: of
 // several they are left out.
@@ -85,18 +105,6 @@ type Summary struct {
 
 func newState() *state {
 	return &state{totals: map[string]float64{}, exact: map[string]float64{}}
-}
-
-// verdict counts a line.
-func (s *state) verdict(v tool.Verdict) {
-	switch v {
-	case tool.Reported:
-		s.lines.Reported++
-	case tool.Malformed:
-		s.lines.Malformed++
-	default:
-		s.lines.Ignored++
-	}
 }
 
 // apply adds a report that was read at the instant at.

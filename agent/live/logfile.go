@@ -3,12 +3,16 @@ package live
 import (
 	"context"
 	"errors"
-	"io"
+	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
+
+	"github.com/prometheus/procfs"
 
 	"github.com/benchwatch/benchwatch/agent/follow"
 	"github.com/benchwatch/benchwatch/agent/ingest"
@@ -16,8 +20,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/tool"
 )
 
-// recentLog is how old the last write to a file that was never seen before may
-// be for its last run to be taken as live.
+// recentLog is how long after the last write the last run in a log counts as live.
 const recentLog = time.Minute
 
 // scanLogs starts to follow log files that are new under the globs.
@@ -45,14 +48,20 @@ func (w *Watcher) followLog(ctx context.Context, followers *sync.WaitGroup, path
 	}
 	t := w.logTool(path, spec)
 	if t == nil {
-		return // nothing in it yet that tells the tool: looked at again
+		return // its content does not show the tool yet: tried again at the next scan
 	}
-	f := &logFile{watcher: w, path: path, spec: spec, tool: t, log: w.opts.Logger.With("log", path), old: first}
+	f := &logFile{watcher: w, path: path, labels: spec.Labels, tool: t, log: w.opts.Logger.With("log", path), existing: first}
+	f.start = func(t *tracker) {
+		followers.Go(func() {
+			t.follow(ctx, w.notifier)
+			w.finished(t)
+		})
+	}
 	w.mu.Lock()
 	w.logs[path] = true
 	w.mu.Unlock()
 	followers.Go(func() {
-		if err := f.follow(ctx, followers); err != nil && ctx.Err() == nil {
+		if err := f.follow(ctx); err != nil && ctx.Err() == nil {
 			f.log.Error("stopped following the log file, will try again", "err", err)
 		}
 		w.mu.Lock()
@@ -61,209 +70,234 @@ func (w *Watcher) followLog(ctx context.Context, followers *sync.WaitGroup, path
 	})
 }
 
-// logTool is the configured tool, or the one that the file looks like.
+// logTool returns the configured tool, or the one that the content shows; nil if
+// it shows none.
 func (w *Watcher) logTool(path string, spec Log) *tool.Tool {
 	if spec.Tool != "" {
 		return w.opts.Tools().ByName(spec.Tool)
 	}
-	file, err := os.Open(path)
+	t, err := ingest.Recognise(path, w.opts.Tools())
 	if err != nil {
 		return nil
 	}
-	defer file.Close()
-	head := make([]byte, 64<<10)
-	n, _ := io.ReadFull(file, head) // a short file is the normal case
-	return w.opts.Tools().Sniff(head[:n])
+	return t
 }
 
-// logFile is a file that a tool writes by itself, in which many runs may stand
-// one after the other. A run begins behind the line with which the last report
-// of the one before it was complete.
-//
-// One goroutine follows the file, parses it and hands the reports to the
-// tracker of the present run, which then drains and closes on its own.
+// logFile is a file that a tool writes by itself, with many runs one after the
+// other. One goroutine follows it and splits it into runs; each run has a tracker,
+// which drains and closes it when its part of the log has ended.
 type logFile struct {
-	watcher *Watcher
-	path    string
-	spec    Log
-	tool    *tool.Tool
-	log     *slog.Logger
-	old     bool // was there before we first looked
+	watcher  *Watcher
+	path     string
+	tool     *tool.Tool
+	labels   map[string]string
+	log      *slog.Logger
+	start    func(*tracker) // starts a tracker's goroutine
+	existing bool           // the file existed before the Watcher
 
 	source   rundir.LogSource
-	parser   tool.Parser
-	number   int // the parser's number of the present run, 0 before the first
-	current  *tracker
-	boundary int64 // behind the line that completed the last report
-	lineAt   int64 // where the line that is being parsed begins
-	recent   ingest.LineEnds
-	held     bool // it has given a report of the present run
-	finished bool // the present run's summary has come with it
-	idle     time.Duration
+	content  *os.File
+	splitter *ingest.Splitter
+	current  *tracker // of the splitter's current part
 
-	// of the content that was there when following began
+	// Of the content that existed when following began:
 	past     int64 // its size
 	written  time.Time
-	starts   []time.Time  // estimated start of each run in it, oldest first
-	resuming *rundir.Meta // a run that was live when we last stopped
+	starts   []ingest.Start // of its runs, oldest first
+	resuming *rundir.Meta   // a run that had not ended when an earlier agent stopped
 }
 
-func (f *logFile) follow(ctx context.Context, followers *sync.WaitGroup) error {
-	begin, err := f.begin(ctx)
+func (f *logFile) follow(ctx context.Context) error {
+	defer func() { f.content.Close() }() // a nil file is no problem
+	offset, first, err := f.findBegin(ctx)
 	if err != nil {
 		return err
 	}
-	r, err := follow.Open(f.path, follow.Options{Offset: begin, Notifier: f.watcher.notifier})
+	r, err := follow.Open(f.path, follow.Options{Offset: offset, Notifier: f.watcher.notifier})
 	if err != nil {
 		return err
 	}
 	defer r.Close()
-	f.parser, f.boundary = f.tool.NewParser(tool.Description{}), begin
-	generation := 0
+	f.split(offset, first)
+	generation, flushed := 0, true
 	for {
-		l, err := f.next(ctx, r)
-		if errors.Is(err, errIdle) {
-			f.endIdle(ctx, followers)
+		l, err := r.NextWithin(ctx, f.patience(flushed))
+		switch {
+		case errors.Is(err, follow.ErrQuiet) && !flushed:
+			f.splitter.Flush(time.Now())
+			flushed = true
 			continue
-		}
-		if err != nil {
+		case errors.Is(err, follow.ErrQuiet):
+			f.endIdle()
+			continue
+		case err != nil:
 			return err
-		}
-		if l.Generation != generation { // replaced or truncated: what follows is new
+		case l.Generation != generation: // replaced or truncated: what follows is new
 			generation = l.Generation
-			f.closeParser(ctx, followers, time.Now())
-			f.boundary, f.past, f.starts, f.recent = 0, 0, nil, nil
-			if f.source, err = rundir.Identify(f.path); err != nil {
+			f.splitter.Close(time.Now())
+			if err := f.open(); err != nil {
 				return err
 			}
+			f.past, f.starts = 0, nil
+			f.split(0, 0)
 		}
-		f.line(ctx, followers, l)
-	}
-}
-
-var errIdle = errors.New("log file idle")
-
-// next waits for a line, or for so long that the run must be over.
-func (f *logFile) next(ctx context.Context, r *follow.Reader) (follow.Line, error) {
-	if f.current == nil {
-		return r.Next(ctx)
-	}
-	f.idle = recentLog
-	if i := f.current.snapshot(time.Now()).IntervalSeconds; i.Known {
-		f.idle = max(f.idle, time.Duration(10*i.Value*float64(time.Second)))
-	}
-	wait, cancel := context.WithTimeout(ctx, f.idle)
-	defer cancel()
-	l, err := r.Next(wait)
-	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-		return l, errIdle
-	}
-	return l, err
-}
-
-func (f *logFile) line(ctx context.Context, followers *sync.WaitGroup, l follow.Line) {
-	at := time.Now()
-	if l.Generation == 0 && l.Offset < f.past {
-		at = f.written
-	}
-	reported, end := false, l.Offset+int64(len(l.Text))+1
-	f.lineAt, f.held = l.Offset, false
-	f.recent.Add(l)
-	verdict := f.parser.Parse(tool.Line{Text: l.Text, Cut: l.Cut}, func(r *tool.Report) {
-		reported = true
-		f.report(ctx, followers, r, at)
-	})
-	if f.current != nil {
-		f.current.feed.Verdict(verdict)
-	}
-	if reported {
-		f.boundary = end
-	}
-	f.endFinished(at)
-}
-
-// report hands a report to its run, which it may begin or end.
-func (f *logFile) report(ctx context.Context, followers *sync.WaitGroup, r *tool.Report, at time.Time) {
-	if r.Run != f.number {
-		if f.held { // reports held back until this line, with which the next run begins
-			f.boundary = f.lineAt
+		at, fresh := time.Now(), true
+		if l.Offset < f.past {
+			at, fresh = f.written, false
 		}
-		f.endFinished(at)
-		f.end(at, f.boundary, false)
-		f.number = r.Run
-		f.beginRun(ctx, followers, r, at)
+		f.splitter.Line(l, at, fresh)
+		flushed = !f.splitter.Flushes()
 	}
-	if f.current == nil {
+}
+
+// patience is how long to wait for a line until the parser is flushed or, if that
+// is done, the current run is taken to be over.
+func (f *logFile) patience(flushed bool) time.Duration {
+	switch {
+	case !flushed:
+		return ingest.FlushAfter
+	case f.current == nil:
+		return 0 // as long as it takes
+	}
+	interval := f.current.snapshot(time.Now()).IntervalSeconds
+	return max(recentLog, time.Duration(10*interval.Value*float64(time.Second)))
+}
+
+// open opens the file that has the path now.
+func (f *logFile) open() (err error) {
+	f.content.Close()
+	if f.content, err = os.Open(f.path); err != nil {
+		return fmt.Errorf("log file: %w", err)
+	}
+	f.source, err = rundir.Identify(f.path)
+	return err
+}
+
+func (f *logFile) split(offset, first int64) {
+	f.splitter = ingest.NewSplitter(f.tool, f.content, offset, first)
+	f.splitter.OnBegin, f.splitter.OnEnd = f.beginRun, f.endRun
+}
+
+// findBegin returns where to start reading, and where the first run begins that
+// is not known to have ended. In a file that existed before the Watcher that is
+// its last run, if that is still being written.
+func (f *logFile) findBegin(ctx context.Context) (offset, first int64, err error) {
+	if err := f.open(); err != nil {
+		return 0, 0, err
+	}
+	info, err := f.content.Stat()
+	if err != nil {
+		return 0, 0, fmt.Errorf("log file: %w", err)
+	}
+	f.past, f.written = info.Size(), info.ModTime()
+	known, err := f.findKnown()
+	if err != nil {
+		return 0, 0, err
+	}
+	offset, first = ingest.Resume(known)
+	parts, err := ingest.SplitLog(ctx, f.path, f.tool, offset, first)
+	if err != nil {
+		return 0, 0, err
+	}
+	if f.existing && len(known) == 0 {
+		if len(parts) == 0 || time.Since(f.written) > recentLog {
+			end, err := lastLineStart(f.content, f.past)
+			return end, end, err
+		}
+		parts = parts[len(parts)-1:]
+		offset, first = parts[0].Offset, parts[0].Offset
+	}
+	f.starts = ingest.Starts(parts, time.Time{}, f.written)
+	return offset, first, nil
+}
+
+// findKnown returns this file's runs on disk.
+func (f *logFile) findKnown() ([]rundir.LogSource, error) {
+	ids, err := rundir.List(f.watcher.opts.DataDir)
+	if err != nil {
+		return nil, err
+	}
+	var known []rundir.LogSource
+	for _, id := range ids {
+		meta, err := rundir.At(f.watcher.opts.DataDir, id).Load()
+		if err != nil || meta.Log == nil || meta.Log.Device != f.source.Device || meta.Log.Inode != f.source.Inode || meta.Log.Offset > f.past {
+			continue
+		}
+		known = append(known, *meta.Log)
+		if !meta.Ended() {
+			f.resuming = &meta
+		}
+	}
+	return known, nil
+}
+
+// lastLineStart is the offset after the last complete line before size.
+func lastLineStart(file *os.File, size int64) (int64, error) {
+	tail := make([]byte, min(size, 64<<10))
+	if _, err := file.ReadAt(tail, size-int64(len(tail))); err != nil {
+		return 0, fmt.Errorf("log file: %w", err)
+	}
+	return size - int64(len(tail)) + int64(strings.LastIndexByte(string(tail), '\n')+1), nil
+}
+
+// beginRun makes the directory of a run that has begun in the log, or resumes the
+// one that had not ended when an earlier agent stopped.
+func (f *logFile) beginRun(p *ingest.Part, first *tool.Report, at time.Time, _ bool) {
+	meta, dir, err := f.runOf(p, first, at)
+	if err != nil {
+		f.log.Error("can't create the directory of a run in the log", "err", err)
 		return
 	}
-	f.held = true
-	f.current.feed.Apply(r, at)
-	f.finished = f.finished || r.Kind == tool.Summary && !r.Checkpoint
+	w := f.watcher
+	t := newTracker(dir, meta, p.Feed, &w.opts)
+	t.fromLog = true
+	w.mu.Lock()
+	w.live[meta.ID] = t
+	w.mu.Unlock()
+	f.current = t
+	t.claim()
+	f.start(t)
 }
 
-// endFinished ends the present run if its summary has come. Its last lines are
-// the next run's if it says the same without them: a summary may be held back
-// until it is seen what follows.
-func (f *logFile) endFinished(at time.Time) {
-	if !f.finished {
-		return
+func (f *logFile) runOf(p *ingest.Part, first *tool.Report, at time.Time) (rundir.Meta, rundir.Directory, error) {
+	start, estimated := at, false
+	if first.ElapsedSeconds.Known {
+		start, estimated = at.Add(-time.Duration(first.ElapsedSeconds.Value*float64(time.Second))), true
 	}
-	f.finished = false
-	if f.current != nil {
-		f.boundary = f.shortest()
+	if len(f.starts) > 0 {
+		start, estimated = f.starts[0].At, f.starts[0].Source == rundir.StartFromFile
+		f.starts = f.starts[1:]
 	}
-	f.end(at, f.boundary, true)
-}
-
-func (f *logFile) shortest() int64 {
-	file, err := os.Open(f.path)
+	if m := f.resuming; m != nil {
+		f.resuming = nil
+		return *m, rundir.At(f.watcher.opts.DataDir, m.ID), nil
+	}
+	source := f.source
+	source.Offset = p.Offset
+	meta := ingest.Describe(f.path, f.tool, first.Version, first.Workload, first.Threads)
+	meta.Labels, meta.Log = maps.Clone(f.labels), &source
+	meta.Generator, _ = os.Hostname() // an empty name is better than no run
+	meta.StartedAt, meta.StartEstimated = start.UTC().Truncate(time.Millisecond), estimated
+	dir, claim, err := rundir.Create(f.watcher.opts.DataDir, meta)
 	if err != nil {
-		return f.boundary
+		return meta, dir, err
 	}
-	defer file.Close()
-	now := time.Now()
-	f.current.mu.Lock()
-	part := ingest.LogPart{Offset: f.current.meta.Log.Offset, End: f.boundary}
-	f.current.mu.Unlock()
-	for _, at := range f.recent {
-		if at <= f.boundary {
-			part.Ends = append(part.Ends, at)
-		}
-	}
-	part.Snapshot = f.current.feed.Snapshot(rundir.Meta{EndedAt: &now, ClosedAt: &now}, now)
-	end, err := part.Shortest(file, f.tool)
-	if err != nil {
-		return f.boundary
-	}
-	return end
+	claim.Release() // how the run ends is in the log
+	meta.ID = dir.ID()
+	return meta, dir, nil
 }
 
-// endIdle ends a run whose tool has stopped writing without a summary.
-func (f *logFile) endIdle(ctx context.Context, followers *sync.WaitGroup) {
-	if writtenBy(f.source) {
-		return // the tool is alive and silent
-	}
-	f.closeParser(ctx, followers, time.Now())
-}
-
-func (f *logFile) closeParser(ctx context.Context, followers *sync.WaitGroup, at time.Time) {
-	f.parser.Close(func(r *tool.Report) { f.report(ctx, followers, r, at) })
-	f.endFinished(at)
-	f.end(at, f.boundary, false)
-	f.parser, f.number = f.tool.NewParser(tool.Description{}), 0
-}
-
-// end writes the present run's end; its tracker does the rest.
-func (f *logFile) end(at time.Time, offset int64, whole bool) {
+// endRun records the end of the current run; its tracker does the rest.
+func (f *logFile) endRun(p *ingest.Part, at time.Time) {
 	t := f.current
 	if t == nil {
 		return
 	}
 	f.current = nil
-	if info, err := os.Stat(f.path); err == nil && !whole && info.ModTime().Before(at) {
+	output := p.Feed.Output()
+	if info, err := f.content.Stat(); err == nil && !output.Complete && info.ModTime().Before(at) {
 		at = info.ModTime()
 	}
-	output := t.feed.Output()
 	_, err := t.dir.Update(func(m *rundir.Meta) {
 		if m.Ended() {
 			return
@@ -273,10 +307,40 @@ func (f *logFile) end(at time.Time, offset int64, whole bool) {
 			end = m.StartedAt
 		}
 		m.EndedAt = &end
-		m.Log.End = max(offset, m.Log.Offset)
+		m.Log.End = p.End
 		m.Conclude(output)
 	})
 	if err != nil {
 		t.fault("end a run of the log file", err)
 	}
+}
+
+// endIdle ends a run whose tool has stopped writing without a summary.
+func (f *logFile) endIdle() {
+	if !isWritten(f.source) {
+		f.splitter.Close(time.Now())
+	}
+}
+
+// isWritten reports whether a process that this one may inspect has the file open.
+func isWritten(src rundir.LogSource) bool {
+	procs, err := procfs.AllProcs()
+	if err != nil {
+		return false
+	}
+	for _, p := range procs {
+		targets, err := p.FileDescriptorTargets()
+		if err != nil || p.PID == os.Getpid() {
+			continue
+		}
+		for _, target := range targets {
+			if target != src.Path {
+				continue
+			}
+			if now, err := rundir.Identify(target); err == nil && now.Device == src.Device && now.Inode == src.Inode {
+				return true
+			}
+		}
+	}
+	return false
 }

@@ -259,12 +259,12 @@ func TestSameOutcomeFollowedAndImported(t *testing.T) {
 				t.Fatal(err)
 			}
 
-			parts, err := ingest.ReadLog(t.Context(), l.path+".1", sysbench.Tool)
+			parts, err := ingest.SplitLog(t.Context(), l.path+".1", sysbench.Tool, 0, 0)
 			if err != nil || len(parts) != 1 {
 				t.Fatalf("%d parts, %v", len(parts), err)
 			}
 			imported := rundir.Meta{}
-			imported.Conclude(parts[0].Output)
+			imported.Conclude(parts[0].Feed.Output())
 			for how, m := range map[string]rundir.Meta{"followed": followed, "found": found, "imported": imported} {
 				if m.Outcome != tt.want || m.Reason != imported.Reason {
 					t.Errorf("%s: %s (%s), want %s (%s)", how, m.Outcome, m.Reason, tt.want, imported.Reason)

@@ -15,36 +15,50 @@ type Options struct {
 	DataDir string
 	// Only these ids are followed, if any are given.
 	Only []string
-	// Tools are those that can be recognised now.
+	// Tools returns those that can be recognised now.
 	Tools func() tool.Set
-	// Targets are the servers sampled now.
+	// Targets returns the servers that are sampled now.
 	Targets func() []engine.Target
-	// ReadSettings has the targets' settings read soon; see engine.Sampler.
+	// ReadSettings has the targets' settings read at the next tick.
 	ReadSettings func()
-	// Logs are the files that tools write by themselves.
+	// Logs returns the files that tools write by themselves.
 	Logs func() []Log
-	// Settled is called by the run's owner once, when the tool has ended and its output has
-	// been read to the end. A restart in that moment may call it again.
-	Settled func(rundir.Directory, ingest.Snapshot)
-	// Began is called when this process becomes the run's owner, perhaps again
-	// after a restart and perhaps for a run that has ended already.
-	Began func(rundir.Directory, rundir.Meta)
+	// Sink receives what happens to the runs; nil: nothing does.
+	Sink Sink
 
-	// Interval is called with each interval report as it is read, in order and
-	// from the run's first one also after a restart. elapsed is where it ends on
-	// the run's axis, as in Intervals; fresh is false for what was written
-	// before it was looked for. Changed is called when anything about any run may
-	// have changed. Both must neither block nor call the Watcher, and the report
-	// is the parser's.
-	Interval func(id string, elapsed float64, r *tool.Report, fresh bool)
-	Changed  func()
-
-	// Limits are asked for each time that one is needed, so they can change
-	// while the Watcher runs.
+	// Limits returns the current limits. It is called each time that one is
+	// needed.
 	Limits func() Limits
 	Poll   time.Duration // of run.json and locks; default 500 ms
 	Logger *slog.Logger
 }
+
+// Sink receives what happens to the runs that a Watcher follows. Its methods are
+// called from several goroutines and must not call the Watcher; Interval and
+// Changed must not block either.
+type Sink interface {
+	// Began: this process became the run's owner, perhaps again after a restart,
+	// perhaps of a run that has ended.
+	Began(rundir.Directory, rundir.Meta)
+	// Interval: the tool has reported an interval, which ends at elapsed seconds
+	// on the run's axis. A run's intervals come in order and from the first one,
+	// also after a restart; fresh is false for those that were written before
+	// they were looked for. The report is valid during the call.
+	Interval(id string, elapsed float64, r *tool.Report, fresh bool)
+	// Settled: the tool has ended and its output was read to the end. Called for
+	// the run's owner, once or, if a restart intervenes, twice.
+	Settled(rundir.Directory, ingest.Snapshot)
+	// Changed: something about any run may have changed.
+	Changed()
+}
+
+// Discard is a Sink that ignores everything.
+type Discard struct{}
+
+func (Discard) Began(rundir.Directory, rundir.Meta)          {}
+func (Discard) Interval(string, float64, *tool.Report, bool) {}
+func (Discard) Settled(rundir.Directory, ingest.Snapshot)    {}
+func (Discard) Changed()                                     {}
 
 // Limits bound what a Watcher does at a time.
 type Limits struct {
@@ -53,7 +67,7 @@ type Limits struct {
 	MaxKept      int           // summaries of ended runs; default 256
 }
 
-// limits are the present ones, with the defaults filled in.
+// limits returns the current limits, with the defaults filled in.
 func (o *Options) limits() Limits {
 	l := o.Limits()
 	if l.DrainTimeout <= 0 {
@@ -71,7 +85,7 @@ func (o *Options) limits() Limits {
 // Log is a set of files that a tool writes by itself.
 type Log struct {
 	Glob   string
-	Tool   string // empty: found out from the content
+	Tool   string // empty: recognised by the content
 	Labels map[string]string
 }
 
@@ -94,11 +108,8 @@ func (o *Options) defaults() {
 	if o.Logs == nil {
 		o.Logs = func() []Log { return nil }
 	}
-	if o.Interval == nil {
-		o.Interval = func(string, float64, *tool.Report, bool) {}
-	}
-	if o.Changed == nil {
-		o.Changed = func() {}
+	if o.Sink == nil {
+		o.Sink = Discard{}
 	}
 	if o.Tools == nil {
 		o.Tools = func() tool.Set { return nil }

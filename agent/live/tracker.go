@@ -3,6 +3,7 @@ package live
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"log/slog"
 	"os"
 	"sync"
@@ -19,18 +20,17 @@ import (
 
 // tracker follows one run from its directory until it is closed.
 //
-// Its goroutine (follow) owns the life of the run; the two readers it starts
-// feed the parser under feed.mu; meta, drain and faults are under mu because
-// snapshots and frames come from other goroutines.
+// Its goroutine runs follow, which starts a reader for each output file. What
+// snapshots and frames need from other goroutines is guarded by mu.
 type tracker struct {
 	dir    rundir.Directory
 	feed   *ingest.Feed
 	opts   *Options
 	log    *slog.Logger
 	finish chan struct{} // closed when the tool has ended: readers run to the end
-	// fed: the follower of a log file feeds the reports and ends the run.
-	fed bool
-	// metaFile is run.json as it was when it was read last; only follow uses it.
+	// fromLog: the follower of a log file reads the output and ends the run.
+	fromLog bool
+	// metaFile is run.json as it was last read. Only follow uses it.
 	metaFile os.FileInfo
 
 	mu       sync.Mutex
@@ -38,19 +38,19 @@ type tracker struct {
 	owner    *os.File // the observer lock; nil while another process holds it
 	drain    *drain
 	recorder *history.Recorder
-	hurry    bool // don't wait for replicas
-	faults   uint64
-	faultLog time.Time
+	// skipDrain: close the run without waiting for replicas.
+	skipDrain bool
+	faults    uint64
+	faultLog  time.Time
 }
 
-func newTracker(dir rundir.Directory, meta rundir.Meta, t *tool.Tool, opts *Options) *tracker {
-	feed := ingest.NewFeed(t, &meta)
-	id := meta.ID // seen must not take the tracker's mu
-	feed.Seen = func(r *tool.Report, elapsed float64, placed, fresh bool) {
+func newTracker(dir rundir.Directory, meta rundir.Meta, feed *ingest.Feed, opts *Options) *tracker {
+	id := meta.ID // OnReport must not take the tracker's mu
+	feed.OnReport = func(r *tool.Report, elapsed float64, placed, fresh bool) {
 		if placed {
-			opts.Interval(id, elapsed, r, fresh)
+			opts.Sink.Interval(id, elapsed, r, fresh)
 		}
-		opts.Changed()
+		opts.Sink.Changed()
 	}
 	return &tracker{
 		dir:    dir,
@@ -78,7 +78,7 @@ func (t *tracker) follow(ctx context.Context, notifier *follow.Notifier) {
 	defer tick.Stop()
 	var asked time.Time
 	for {
-		t.own()
+		t.claim()
 		if !t.reload() {
 			return
 		}
@@ -108,12 +108,12 @@ func (t *tracker) follow(ctx context.Context, notifier *follow.Notifier) {
 }
 
 func (t *tracker) read(ctx context.Context, readers *sync.WaitGroup, notifier *follow.Notifier) {
-	if t.fed {
+	if t.fromLog {
 		return
 	}
 	if t.meta.Log != nil { // ended, not closed yet
 		readers.Go(func() {
-			if err := t.feed.ReadLog(ctx, t.meta.Log); err != nil && ctx.Err() == nil {
+			if err := t.feed.ReadPart(ctx, t.meta.Log); err != nil && ctx.Err() == nil {
 				t.fault("read the log again", err)
 			}
 		})
@@ -121,7 +121,7 @@ func (t *tracker) read(ctx context.Context, readers *sync.WaitGroup, notifier *f
 	}
 	for name, stream := range map[string]tool.Stream{rundir.StdoutFile: tool.Stdout, rundir.StderrFile: tool.Stderr} {
 		readers.Go(func() {
-			err := t.feed.Read(ctx, t.dir.Path(name), stream, follow.Options{Notifier: notifier}, t.finish)
+			err := t.feed.Follow(ctx, t.dir.Path(name), stream, follow.Options{Notifier: notifier}, t.finish)
 			if err != nil && ctx.Err() == nil {
 				t.fault("read the tool's output", err)
 			}
@@ -136,8 +136,9 @@ func (t *tracker) subscribe(notifier *follow.Notifier) (<-chan struct{}, func())
 	return notifier.Subscribe(string(t.dir))
 }
 
-// own tries to become the one process that records, marks and closes this run.
-func (t *tracker) own() {
+// claim tries to become the owner: the one process that records, marks and closes
+// this run.
+func (t *tracker) claim() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.owner != nil {
@@ -145,13 +146,11 @@ func (t *tracker) own() {
 	}
 	lock, err := t.dir.Lock(rundir.ObserverLock, false)
 	if err != nil {
-		return // another observer, or a folder that can't be written: faults tell
+		return // another observer owns it, or the directory can't be written
 	}
 	t.owner = lock
 	t.recorder = history.NewRecorder(t.dir, t.meta.StartedAt)
-	if t.opts.Began != nil {
-		t.opts.Began(t.dir, t.meta)
-	}
+	t.opts.Sink.Began(t.dir, t.meta)
 }
 
 func (t *tracker) release() {
@@ -164,12 +163,10 @@ func (t *tracker) release() {
 	}
 }
 
-// recordClock writes the start of the tool's clock into run.json, once: from the
-// output alone it can't be told later.
+// recordClock writes the start of the tool's clock into run.json, once: it can't
+// be worked out from the output later.
 func (t *tracker) recordClock() {
-	t.feed.Mu.Lock()
-	clock := t.feed.Clock
-	t.feed.Mu.Unlock()
+	clock := t.feed.Clock()
 	t.mu.Lock()
 	due := t.owner != nil && t.meta.ClockStartedAt == nil && !clock.IsZero()
 	t.mu.Unlock()
@@ -192,8 +189,8 @@ func (t *tracker) recordClock() {
 	t.setMeta(meta)
 }
 
-// ended reports whether the tool has ended. Where nobody is left who could have
-// seen its exit status, the owner says so in run.json.
+// ended reports whether the tool has ended. If no process is left that could have
+// seen its exit status, the owner records that.
 func (t *tracker) ended() bool {
 	t.mu.Lock()
 	meta, owner := t.meta, t.owner != nil
@@ -223,7 +220,8 @@ func (t *tracker) ended() bool {
 	return true
 }
 
-// lastWrite is when the tool last wrote: the end of a run nobody watched.
+// lastWrite is when the tool last wrote, which is taken as the end of a run whose
+// end was not seen.
 func lastWrite(d rundir.Directory, start time.Time) time.Time {
 	last := start
 	for _, name := range []string{rundir.StdoutFile, rundir.StderrFile} {
@@ -234,7 +232,7 @@ func lastWrite(d rundir.Directory, start time.Time) time.Time {
 	return last.UTC()
 }
 
-// settle completes run.json with what only the tool's output tells.
+// settle completes run.json with what only the tool's output shows.
 func (t *tracker) settle() {
 	snap := t.snapshot(time.Now())
 	t.mu.Lock()
@@ -252,13 +250,11 @@ func (t *tracker) settle() {
 		m.Conclude(output)
 	})
 	if err != nil {
-		t.fault("write the run's result", err)
+		t.fault("record the run's outcome", err)
 		return
 	}
 	t.setMeta(meta)
-	if t.opts.Settled != nil {
-		t.opts.Settled(t.dir, t.snapshot(time.Now()))
-	}
+	t.opts.Sink.Settled(t.dir, t.snapshot(time.Now()))
 }
 
 // awaitDrain waits until the replicas have caught up and closes the run, or
@@ -267,25 +263,24 @@ func (t *tracker) awaitDrain(ctx context.Context) {
 	t.mu.Lock()
 	end := *t.meta.EndedAt
 	targets := relevantTargets(t.opts.Targets(), t.meta.Target)
-	// The timeout may change while the run drains.
-	timedOut := func() bool { return time.Since(end) > t.opts.limits().DrainTimeout }
+	timedOut := func() bool { return time.Since(end) > t.drainTimeout() }
 	if !t.meta.Closed() && replicates(targets) && !timedOut() {
 		t.drain = newDrain(end, targets, t.meta.Target)
 	}
 	t.mu.Unlock()
 
-	t.opts.ReadSettings() // they may have been changed since, and drain takes a while
+	t.opts.ReadSettings() // they may have changed during the run
 
 	tick := time.NewTicker(t.opts.Poll)
 	defer tick.Stop()
 	for {
-		t.own()
+		t.claim()
 		if !t.reload() {
 			return
 		}
 		t.mu.Lock()
 		closed, owner := t.meta.Closed(), t.owner != nil
-		finished := t.drain == nil || t.hurry || t.drain.finished() || timedOut()
+		finished := t.drain == nil || t.skipDrain || t.drain.finished() || timedOut()
 		t.mu.Unlock()
 		if closed {
 			return
@@ -299,6 +294,15 @@ func (t *tracker) awaitDrain(ctx context.Context) {
 		case <-tick.C:
 		}
 	}
+}
+
+// drainTimeout is the run's own or, if it has none, that of the configuration,
+// which may change while the run drains.
+func (t *tracker) drainTimeout() time.Duration {
+	if s := t.meta.DrainTimeoutSeconds; s.Known {
+		return time.Duration(s.Value * float64(time.Second))
+	}
+	return t.opts.limits().DrainTimeout
 }
 
 // close writes the drain times and ends the run for good.
@@ -321,11 +325,11 @@ func (t *tracker) close() bool {
 		return false
 	}
 	t.setMeta(meta)
-	t.log.Info("run over", "result", meta.Outcome, "reason", meta.Reason)
+	t.log.Info("run over", "outcome", meta.Outcome, "reason", meta.Reason)
 	return true
 }
 
-// frame records a tick's samples and lets the drain see them.
+// frame records a tick's samples and updates the drain.
 func (t *tracker) frame(f engine.Frame, host *host.Sample) {
 	t.mu.Lock()
 	if t.meta.Closed() || f.Tick.Before(t.meta.StartedAt) {
@@ -336,7 +340,7 @@ func (t *tracker) frame(f engine.Frame, host *host.Sample) {
 		t.drain.frame(f)
 	}
 	recorder := t.recorder
-	if t.meta.Log != nil { // who wrote the log may be another machine
+	if t.meta.Log != nil { // another machine may have written the log
 		host = nil
 	}
 	t.mu.Unlock()
@@ -370,4 +374,36 @@ func (t *tracker) fault(what string, err error) {
 	if speak && !errors.Is(err, context.Canceled) {
 		t.log.Error("can't "+what, "err", err, "failures", count)
 	}
+}
+
+// setMeta replaces what is known of run.json.
+func (t *tracker) setMeta(meta rundir.Meta) {
+	t.mu.Lock()
+	t.meta = meta
+	t.mu.Unlock()
+	t.opts.Sink.Changed()
+}
+
+// reload reads run.json if it has changed; false if the run was removed. It is
+// called after each line of the tool, and run.json seldom changes.
+func (t *tracker) reload() bool {
+	file, err := os.Stat(t.dir.Path(rundir.MetaFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return false
+	}
+	if err == nil && t.metaFile != nil && os.SameFile(file, t.metaFile) &&
+		file.ModTime().Equal(t.metaFile.ModTime()) && file.Size() == t.metaFile.Size() {
+		return true
+	}
+	meta, err := t.dir.Load()
+	if errors.Is(err, fs.ErrNotExist) {
+		return false
+	}
+	if err != nil {
+		t.fault("read run.json", err)
+		return true
+	}
+	t.metaFile = file
+	t.setMeta(meta)
+	return true
 }

@@ -139,7 +139,7 @@ func (w *Watcher) Runs() []rundir.Directory {
 func (w *Watcher) GiveUpDrain() {
 	for _, t := range w.trackers() {
 		t.mu.Lock()
-		t.hurry = true
+		t.skipDrain = true
 		t.mu.Unlock()
 	}
 }
@@ -264,10 +264,10 @@ func (w *Watcher) start(ctx context.Context, dir rundir.Directory, meta rundir.M
 		w.mu.Unlock()
 		return false
 	}
-	t := newTracker(dir, meta, w.tool(&meta), &w.opts)
+	t := newTracker(dir, meta, ingest.NewFeed(w.tool(&meta), &meta), &w.opts)
 	w.live[meta.ID] = t
 	w.mu.Unlock()
-	w.opts.Changed()
+	w.opts.Sink.Changed()
 	followers.Go(func() {
 		t.follow(ctx, w.notifier)
 		w.finished(t)
@@ -282,7 +282,7 @@ func (w *Watcher) tool(meta *rundir.Meta) *tool.Tool {
 
 // finished moves a run from the live to the kept ones.
 func (w *Watcher) finished(t *tracker) {
-	defer w.opts.Changed() // when mu is free again
+	defer w.opts.Sink.Changed() // when mu is free again
 	snap := t.snapshot(time.Now())
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -294,7 +294,7 @@ func (w *Watcher) finished(t *tracker) {
 }
 
 func (w *Watcher) keep(snap ingest.Snapshot) {
-	defer w.opts.Changed()
+	defer w.opts.Sink.Changed()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.kept[snap.Meta.ID] = snap
@@ -312,7 +312,7 @@ func (w *Watcher) applyLimits(l Limits) {
 	dropped := w.dropOldest(l.MaxKept)
 	w.mu.Unlock()
 	if dropped {
-		w.opts.Changed()
+		w.opts.Sink.Changed()
 	}
 }
 

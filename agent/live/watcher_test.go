@@ -17,6 +17,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/ingest"
 	"github.com/benchwatch/benchwatch/agent/launch"
 	"github.com/benchwatch/benchwatch/agent/rundir"
+	"github.com/benchwatch/benchwatch/agent/series"
 	"github.com/benchwatch/benchwatch/agent/tool"
 	"github.com/benchwatch/benchwatch/agent/tool/sysbench"
 )
@@ -359,6 +360,30 @@ func TestDrain(t *testing.T) {
 	status, err := os.ReadFile(dir.Path(rundir.StatusFile))
 	if err != nil || strings.Count(string(status), "\n") != 16 {
 		t.Errorf("status.jsonl has %d lines, %v", strings.Count(string(status), "\n"), err)
+	}
+}
+
+// TestDrainTimeoutOfTheRun guards that an agent that is configured otherwise obeys
+// the timeout that the run was started with.
+func TestDrainTimeoutOfTheRun(t *testing.T) {
+	data := t.TempDir()
+	end := time.Now().UTC()
+	_, claim, err := rundir.Create(data, rundir.Meta{
+		ID: "one", Target: "127.0.0.1:3306", StartedAt: end.Add(-time.Minute), EndedAt: &end, Outcome: rundir.Succeeded,
+		DrainTimeoutSeconds: series.Some(0.2),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	claim.Release()
+	w := watch(t, Options{
+		DataDir: data, Limits: func() Limits { return Limits{DrainTimeout: time.Hour} },
+		Targets: func() []engine.Target {
+			return []engine.Target{{Name: "writer", Address: "127.0.0.1:3306", Cluster: "c"}, {Name: "dead", Address: "127.0.0.1:3307", Cluster: "c"}}
+		},
+	})
+	if s := w.until("one", "over", over); !s.Meta.Drain["dead"].TimedOut {
+		t.Errorf("drain %+v", s.Meta.Drain)
 	}
 }
 

@@ -73,8 +73,7 @@ func New(opts Options) (*Observer, error) {
 		DataDir: opts.Config.DataDir, Only: opts.Only,
 		Tools:   o.tools,
 		Targets: o.sampler.Targets, ReadSettings: o.sampler.ReadSettings, Logs: o.logs,
-		Began: o.markers.Began, Settled: o.markers.Settled,
-		Interval: o.page.Interval, Changed: o.page.Changed,
+		Sink:   sink{o.markers, o.page},
 		Limits: o.limits, Logger: opts.Logger,
 	})
 	o.registry = prometheus.NewRegistry()
@@ -191,4 +190,11 @@ func (o *Observer) logs() []live.Log {
 		}
 	}
 	return logs
+}
+
+// sink passes what happens to the runs on to the markers, which take its Began and
+// Settled, and to the page.
+type sink struct {
+	*marker.Deliverer
+	*web.Page
 }

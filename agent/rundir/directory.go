@@ -1,6 +1,7 @@
 package rundir
 
 import (
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"sort"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -29,7 +31,7 @@ const (
 	ObserverLock = ".observer.lock"
 )
 
-// ErrExists is returned for an id that is taken.
+// ErrExists is returned by Create for an id that is taken.
 var ErrExists = errors.New("run id already exists")
 
 // Directory is one run's folder.
@@ -61,77 +63,130 @@ func DefaultDataDir() string {
 	return filepath.Join(home, ".local", "share", "benchwatch")
 }
 
-// Claim says that a process is going to tell how a run ends, until Release or
+// Claim is held by the process that will record how a run ends, until Release or
 // the process's death.
 type Claim struct{ lock *os.File }
 
 // Release gives up the claim.
 func (c *Claim) Release() { c.lock.Close() }
 
-// Create makes the folder of a new run with run.json and, unless its output
-// stands in a log file, the empty output files. The folder appears whole and
-// claimed: it is prepared under another name and renamed.
+// Create makes the directory of a new run, with run.json and, unless the tool
+// writes a log file by itself, empty output files. The directory appears complete
+// and claimed: it is prepared under another name and renamed. If meta has no ID
+// it gets one that is free.
+//
+// The error is ErrExists if meta's ID is taken.
 func Create(dataDir string, meta Meta) (Directory, *Claim, error) {
-	if err := CheckID(meta.ID); err != nil {
-		return "", nil, err
-	}
+	return CreateWith(dataDir, meta, func(Directory) error { return nil })
+}
+
+// CreateWith is Create with a function that fills the directory before it
+// appears.
+func CreateWith(dataDir string, meta Meta, fill func(Directory) error) (Directory, *Claim, error) {
 	root := Root(dataDir)
 	if err := os.MkdirAll(root, 0o755); err != nil {
 		return "", nil, fmt.Errorf("create data directory: %w", err)
 	}
-	tmp, err := os.MkdirTemp(root, ".new-")
-	if err != nil {
+	chosen := meta.ID != ""
+	for n := 1; ; n++ {
+		if !chosen {
+			meta.ID = NewID(meta.StartedAt, meta.idName(), meta.Threads, n)
+		}
+		dir, claim, err := create(root, &meta, fill)
+		if chosen || !errors.Is(err, ErrExists) {
+			return dir, claim, err
+		}
+	}
+}
+
+// idName is what distinguishes the run in its id.
+func (m *Meta) idName() string {
+	path := ""
+	switch {
+	case m.Workload != "":
+		return m.Workload
+	case m.Log != nil:
+		path = m.Log.Path
+	case m.Import != nil:
+		path = m.Import.Path
+	default:
+		return m.Tool
+	}
+	return strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
+}
+
+func create(root string, meta *Meta, fill func(Directory) error) (Directory, *Claim, error) {
+	if err := CheckID(meta.ID); err != nil {
+		return "", nil, err
+	}
+	tmp := Directory(filepath.Join(root, ".new-"+rand.Text()))
+	dir := Directory(filepath.Join(root, meta.ID))
+	if err := makeDir(string(tmp)); err != nil {
 		return "", nil, fmt.Errorf("create run directory: %w", err)
 	}
-	claim, err := prepare(Directory(tmp), &meta)
+	claim, err := tmp.prepare(meta, fill)
 	if err == nil {
-		if err = Place(tmp, string(At(dataDir, meta.ID))); err == nil {
-			return At(dataDir, meta.ID), claim, nil
+		if err = place(string(tmp), string(dir)); err == nil {
+			return dir, claim, nil
 		}
 		claim.Release()
 	}
-	os.RemoveAll(tmp)
+	os.RemoveAll(string(tmp))
 	if errors.Is(err, fs.ErrExist) {
 		return "", nil, fmt.Errorf("%w: %s", ErrExists, meta.ID)
 	}
 	return "", nil, fmt.Errorf("create run directory: %w", err)
 }
 
-func prepare(tmp Directory, meta *Meta) (*Claim, error) {
-	if err := os.Chmod(string(tmp), 0o755); err != nil {
+func (d Directory) prepare(meta *Meta, fill func(Directory) error) (*Claim, error) {
+	if err := d.write(meta); err != nil {
 		return nil, err
 	}
-	if err := WriteMeta(tmp, meta); err != nil {
-		return nil, err
+	// Made here, the files belong to the run's owner. One that an agent of another
+	// user made could not be written by the owner.
+	records := []string{metaLock, ToolLock, ObserverLock}
+	if isShared(string(d)) {
+		records = append(records, MarkersFile)
+	}
+	for _, name := range records {
+		f, err := OpenRecord(d.Path(name))
+		if err != nil {
+			return nil, err
+		}
+		f.Close()
 	}
 	if meta.Log == nil {
 		for _, name := range []string{StdoutFile, StderrFile} {
-			f, err := tmp.OpenOutput(name)
+			f, err := d.OpenOutput(name)
 			if err != nil {
 				return nil, err
 			}
 			f.Close()
 		}
 	}
-	lock, err := tmp.Lock(wrapperLock, false)
+	if err := fill(d); err != nil {
+		return nil, err
+	}
+	lock, err := d.Lock(wrapperLock, false)
 	if err != nil {
 		return nil, err
 	}
 	return &Claim{lock}, nil
 }
 
-// openOutput opens an output file that only its owner can read: it may hold
-// what the tool prints of passwords.
+// OpenOutput opens an output file to append to it. Only its owner can read it, and
+// in a shared runs folder the agent: the tool may print passwords.
 func (d Directory) OpenOutput(name string) (*os.File, error) {
-	f, err := os.OpenFile(d.Path(name), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	f, err := openFile(d.Path(name), os.O_WRONLY|os.O_APPEND, outputAccess)
 	if err != nil {
 		return nil, fmt.Errorf("open output file: %w", err)
 	}
 	return f, nil
 }
 
-// place renames a prepared folder and never replaces another.
-func Place(tmp, dir string) error {
+// place renames a prepared folder and never replaces another: then the error is
+// fs.ErrExist.
+func place(tmp, dir string) error {
 	err := unix.Renameat2(unix.AT_FDCWD, tmp, unix.AT_FDCWD, dir, unix.RENAME_NOREPLACE)
 	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) { // file system without the flag
 		if _, statErr := os.Lstat(dir); statErr == nil {
@@ -148,7 +203,7 @@ func (d Directory) Path(name string) string { return filepath.Join(string(d), na
 // ID is the run's id, the folder's name.
 func (d Directory) ID() string { return filepath.Base(string(d)) }
 
-// Load reads run.json.
+// Load reads run.json. The error matches fs.ErrNotExist if there is none.
 func (d Directory) Load() (Meta, error) {
 	data, err := os.ReadFile(d.Path(MetaFile))
 	if err != nil {
@@ -177,30 +232,13 @@ func (d Directory) Update(change func(*Meta)) (Meta, error) {
 		return Meta{}, err
 	}
 	change(&m)
-	return m, WriteMeta(d, &m)
+	return m, d.write(&m)
 }
 
-func WriteMeta(d Directory, m *Meta) error {
+func (d Directory) write(m *Meta) error {
 	data, err := json.MarshalIndent(m, "", "  ")
-	if err != nil {
-		return fmt.Errorf("write run: %w", err)
-	}
-	tmp, err := os.CreateTemp(string(d), ".run-*.json")
-	if err != nil {
-		return fmt.Errorf("write run: %w", err)
-	}
-	defer os.Remove(tmp.Name()) // fails after the rename, which is right
-	if _, err = tmp.Write(append(data, '\n')); err == nil {
-		err = tmp.Chmod(0o644)
-	}
 	if err == nil {
-		err = tmp.Sync()
-	}
-	if closeErr := tmp.Close(); err == nil {
-		err = closeErr
-	}
-	if err == nil {
-		err = os.Rename(tmp.Name(), d.Path(MetaFile))
+		err = WriteFile(d.Path(MetaFile), append(data, '\n'), 0o644)
 	}
 	if err != nil {
 		return fmt.Errorf("write run: %w", err)

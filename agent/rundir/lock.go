@@ -25,7 +25,7 @@ func (d Directory) Lock(name string, wait bool) (*os.File, error) {
 // lockFile takes an open file description lock: like flock's it is inherited,
 // and one can ask for it without taking it.
 func lockFile(path string, wait bool) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
+	f, err := openFile(path, os.O_RDWR, recordAccess)
 	if err != nil {
 		return nil, fmt.Errorf("lock: %w", err)
 	}

@@ -65,6 +65,9 @@ type Meta struct {
 	// Reason is why the run failed or was lost.
 	Reason string `json:"reason,omitempty"`
 
+	// DrainTimeoutSeconds is how long to wait for replicas to catch up; unknown:
+	// as long as the process that closes the run is configured to.
+	DrainTimeoutSeconds series.Optional[float64] `json:"drain_timeout_seconds,omitzero"`
 	// Drain is how long each replica took to catch up, by target.
 	Drain map[string]Drain `json:"drain,omitempty"`
 	// ClosedAt is when drain was over and nothing more will change.

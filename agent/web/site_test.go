@@ -40,6 +40,18 @@ type site struct {
 	stop    context.CancelFunc
 }
 
+// sink passes what a page shows to it.
+type sink struct {
+	live.Discard
+	page *Page
+}
+
+func (s sink) Changed() { s.page.Changed() }
+
+func (s sink) Interval(id string, elapsed float64, r *tool.Report, fresh bool) {
+	s.page.Interval(id, elapsed, r, fresh)
+}
+
 func newSite(t *testing.T, only ...string) *site {
 	t.Helper()
 	s := &site{t: t, dataDir: t.TempDir()}
@@ -51,7 +63,7 @@ func newSite(t *testing.T, only ...string) *site {
 	})
 	s.watcher = live.NewWatcher(live.Options{
 		DataDir: s.dataDir, Only: only, Tools: tools, Logger: quiet, Poll: 20 * time.Millisecond,
-		Interval: s.page.Interval, Changed: s.page.Changed,
+		Sink: sink{page: s.page},
 	})
 	ctx, stop := context.WithCancel(context.Background())
 	var parts sync.WaitGroup

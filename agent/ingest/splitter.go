@@ -1,0 +1,389 @@
+package ingest
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/benchwatch/benchwatch/agent/follow"
+	"github.com/benchwatch/benchwatch/agent/rundir"
+	"github.com/benchwatch/benchwatch/agent/tool"
+)
+
+// Part is one run in a log that may hold many, one after the other.
+type Part struct {
+	// Offset and End are bytes in the log. End is set when the part has ended.
+	Offset, End int64
+	// Feed has what the part's reports add up to.
+	Feed *Feed
+	// Seconds is the latest time on the tool's own clock.
+	Seconds float64
+	// Began is when the run began according to times in the log's own lines,
+	// such as YCSB's status lines; zero if they have none. A time without a zone
+	// is local.
+	Began time.Time
+
+	timed bool    // Began comes from an interval's line
+	ends  []int64 // of the lines up to the one that completed the last report
+}
+
+// Snapshot is what the part shows of its run, as of an ended one.
+func (p *Part) Snapshot() Snapshot {
+	at := time.Unix(0, 0)
+	return p.Feed.Snapshot(rundir.Meta{EndedAt: &at, ClosedAt: &at}, at)
+}
+
+// Splitter finds the runs in a log, line by line. A log is followed, caught up
+// with after a restart and imported by this one type, so a run has the same bytes
+// each time.
+//
+// A part begins after the line that completed the previous report, of whatever
+// part, and ends with the line that completes its final summary or, without one,
+// its last report. Some parsers hold the summary back until they see what comes
+// next; the lines of the next run that were read by then are found by parsing the
+// part again without them: they are not its own if it shows the same.
+type Splitter struct {
+	// OnBegin is called with a new part and its first report, before the part's
+	// Feed gets the report. OnEnd is called when the part's End is known, with
+	// the time of the line that showed it. Either may be nil.
+	OnBegin func(p *Part, first *tool.Report, at time.Time, fresh bool)
+	OnEnd   func(p *Part, at time.Time)
+
+	tool    *tool.Tool
+	content io.ReaderAt
+	first   int64
+	parser  tool.Parser
+
+	part     *Part // nil between two parts
+	run      int   // the parser's number of the newest part
+	complete bool  // the part's final summary has come with this line
+	boundary int64 // where the part ends or the next one begins, as far as is known
+	lines    Lines // since boundary
+
+	begin, end int64     // of the line that is being parsed
+	recent     []lineEnd // the newest lines
+	reported   bool      // the line has completed a report of the part
+	at         time.Time
+	fresh      bool
+	stamp      time.Time // in the line
+	header     time.Time // the first one since boundary
+	emit       func(*tool.Report)
+}
+
+// lineEnd is where a line ends and what the parser made of it.
+type lineEnd struct {
+	at    int64
+	lines Lines // one line, or none while it is being parsed
+}
+
+// NewSplitter returns a Splitter for the lines of t's log, of which content has
+// the bytes, from offset on. Parts that begin before first are not passed to
+// OnBegin and OnEnd: a parser needs the lines before a run to understand its
+// first ones the same way each time.
+func NewSplitter(t *tool.Tool, content io.ReaderAt, offset, first int64) *Splitter {
+	s := &Splitter{tool: t, content: content, first: first, parser: t.NewParser(tool.Description{}), boundary: offset, begin: offset, end: offset}
+	s.recent = append(s.recent, lineEnd{at: offset})
+	s.emit = s.report
+	return s
+}
+
+// Current returns the part that has begun and not ended, or nil.
+func (s *Splitter) Current() *Part { return s.part }
+
+// Flushes reports whether Flush may have an effect.
+func (s *Splitter) Flushes() bool {
+	_, ok := s.parser.(tool.Flusher)
+	return ok
+}
+
+// Line parses the next line, which was written at the instant at or, if it is
+// not fresh, before it.
+func (s *Splitter) Line(l follow.Line, at time.Time, fresh bool) {
+	s.advance(l)
+	s.at, s.fresh, s.reported = at, fresh, false
+	s.stamp, _ = LineTime(l.Text)
+	if s.header.IsZero() {
+		s.header = s.stamp
+	}
+	verdict := s.parser.Parse(tool.Line{Text: l.Text, Cut: l.Cut}, s.emit)
+	s.lines.add(verdict)
+	s.recent[len(s.recent)-1].lines.add(verdict)
+	s.settle()
+}
+
+// heldBack is how many lines before the one that completes a report may belong
+// to the next run.
+const heldBack = 24
+
+func (s *Splitter) advance(l follow.Line) {
+	if last := &s.recent[len(s.recent)-1]; last.at != l.Offset { // the previous line was too long to be read whole
+		if s.boundary == last.at {
+			s.boundary = l.Offset
+		}
+		last.at = l.Offset
+	}
+	s.begin, s.end = l.Offset, l.Offset+int64(len(l.Text))
+	if !l.Unterminated {
+		s.end++
+	}
+	s.recent = append(s.recent, lineEnd{at: s.end})
+	if n := len(s.recent) - heldBack; n > 0 {
+		s.recent = append(s.recent[:0], s.recent[n:]...)
+	}
+}
+
+// Flush has the parser report what it holds back, when no line has come for
+// FlushAfter.
+func (s *Splitter) Flush(at time.Time) {
+	if p, ok := s.parser.(tool.Flusher); ok {
+		s.at, s.reported, s.stamp = at, false, time.Time{}
+		p.Flush(s.emit)
+		s.settle()
+	}
+}
+
+// Close ends the current part: no more lines will come, or none of this run.
+// The next line begins another one.
+func (s *Splitter) Close(at time.Time) {
+	s.at, s.reported, s.stamp = at, false, time.Time{}
+	s.parser.Close(s.emit)
+	s.settle()
+	s.endPart()
+	s.parser, s.run = s.tool.NewParser(tool.Description{}), 0
+}
+
+// report takes a report of the line that is being parsed.
+func (s *Splitter) report(r *tool.Report) {
+	if r.Run != s.run {
+		if s.reported { // reports held back until this line, with which the next run begins
+			s.boundary = s.begin
+			s.count()
+		}
+		s.endPart()
+		s.reported = false
+		s.run = r.Run
+		s.part = &Part{Offset: s.boundary, Began: s.header, Feed: NewFeed(nil, nil)}
+		if s.OnBegin != nil && s.part.Offset >= s.first {
+			s.OnBegin(s.part, r, s.at, s.fresh)
+		}
+	}
+	p := s.part
+	first := !s.reported
+	s.reported = true
+	if p == nil {
+		return // after the final summary: of no run
+	}
+	if first {
+		p.ends = p.ends[:0]
+		for _, l := range s.recent {
+			p.ends = append(p.ends, l.at)
+		}
+	}
+	p.Feed.add(r, s.at, s.fresh)
+	if r.ElapsedSeconds.Known {
+		p.Seconds = max(p.Seconds, r.ElapsedSeconds.Value)
+		if r.Kind == tool.Interval && !p.timed && !s.stamp.IsZero() {
+			p.timed = true
+			p.Began = s.stamp.Add(-time.Duration(r.ElapsedSeconds.Value * float64(time.Second)))
+		}
+	}
+	s.complete = s.complete || r.Kind == tool.Summary && !r.Checkpoint
+}
+
+// settle moves the boundary after the line, if that has completed a report, and
+// ends a part that is complete.
+func (s *Splitter) settle() {
+	if !s.reported {
+		return
+	}
+	s.reported = false
+	s.boundary, s.header = s.end, time.Time{}
+	s.count()
+	if s.complete {
+		s.endPart()
+	}
+}
+
+// endPart ends the current part at the boundary or, if it shows the same
+// without its last lines, before these.
+func (s *Splitter) endPart() {
+	p := s.part
+	if p == nil {
+		return
+	}
+	s.part, s.complete = nil, false
+	p.End = s.shortest(p, s.boundary)
+	moved := Lines{}
+	for _, l := range s.recent {
+		if l.at > p.End && l.at <= s.boundary {
+			moved = moved.plus(l.lines)
+		}
+	}
+	p.Feed.setLines(p.Feed.lines().minus(moved))
+	s.boundary, s.lines = p.End, s.lines.plus(moved)
+	if s.OnEnd != nil && p.Offset >= s.first {
+		s.OnEnd(p, s.at)
+	}
+}
+
+// count adds the lines up to the boundary to those of the part.
+func (s *Splitter) count() {
+	if s.part != nil {
+		s.part.Feed.setLines(s.part.Feed.lines().plus(s.lines))
+	}
+	s.lines = Lines{}
+}
+
+// shortest returns the earliest end, at most most, at which p still shows the
+// same.
+func (s *Splitter) shortest(p *Part, most int64) int64 {
+	want := p.Snapshot()
+	end, found := most, false
+	for _, at := range slices.Backward(p.ends) {
+		if at > most {
+			continue
+		}
+		if at <= p.Offset {
+			break
+		}
+		same := s.shows(&want, p.Offset, at)
+		if found && !same {
+			break
+		}
+		if same {
+			end, found = at, true
+		}
+	}
+	return end
+}
+
+// shows reports whether the bytes of the log from offset to end show want.
+func (s *Splitter) shows(want *Snapshot, offset, end int64) bool {
+	alone := Part{Feed: NewFeed(s.tool, &rundir.Meta{})}
+	if alone.Feed.readSection(io.NewSectionReader(s.content, offset, end-offset)) != nil {
+		return false
+	}
+	got := alone.Snapshot()
+	return sameContent(want, &got)
+}
+
+// sameContent reports whether two outputs of ended runs show the same.
+func sameContent(a, b *Snapshot) bool {
+	return a.Meta.ToolVersion == b.Meta.ToolVersion && a.Meta.Workload == b.Meta.Workload && a.Threads == b.Threads &&
+		maps.Equal(a.Totals, b.Totals) && a.Errors == b.Errors && a.Reconnects == b.Reconnects &&
+		a.MessageCount == b.MessageCount && slices.Equal(a.Messages, b.Messages) && sameSummary(a.Summary, b.Summary)
+}
+
+func sameSummary(a, b *Summary) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.ElapsedSeconds == b.ElapsedSeconds && a.Threads == b.Threads && a.TpmC == b.TpmC && a.Parts == b.Parts &&
+		slices.Equal(a.Rates, b.Rates) && slices.Equal(a.Counts, b.Counts) && slices.Equal(a.Latencies, b.Latencies)
+}
+
+// SplitLog reads a log file from offset to its present end and returns the runs
+// that begin at first or later. The last one extends to the end of the file unless
+// it would then show something else. The error matches fs.ErrNotExist if there is
+// no such file.
+func SplitLog(ctx context.Context, path string, t *tool.Tool, offset, first int64) ([]*Part, error) {
+	content, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("read log: %w", err)
+	}
+	defer content.Close()
+	r, err := follow.Open(path, follow.Options{Offset: offset})
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	r.Finish()
+	var parts []*Part
+	s := NewSplitter(t, content, offset, first)
+	s.OnBegin = func(p *Part, _ *tool.Report, _ time.Time, _ bool) { parts = append(parts, p) }
+	for {
+		line, err := r.Next(ctx)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		s.Line(line, time.Time{}, false)
+	}
+	s.Close(time.Time{})
+	if n := len(parts); n > 0 {
+		last := parts[n-1]
+		snap := last.Snapshot()
+		if end := r.Offset(); s.shows(&snap, last.Offset, end) {
+			last.End = end
+			last.Feed.setLines(last.Feed.lines().plus(s.lines))
+		}
+	}
+	return parts, nil
+}
+
+// Resume returns where to read a log from whose runs were found until a process
+// ended, and where the first run begins that has no directory or has not ended.
+// It reads the run before that one once more, for the parser.
+func Resume(known []rundir.LogSource) (offset, first int64) {
+	known = slices.SortedFunc(slices.Values(known), func(a, b rundir.LogSource) int { return cmp.Compare(a.Offset, b.Offset) })
+	for _, k := range known {
+		if k.End == 0 {
+			return offset, k.Offset
+		}
+		offset, first = k.Offset, k.End
+	}
+	return offset, first
+}
+
+// lineStamp is a date and time at the beginning of a line; YCSB writes its
+// milliseconds after a colon.
+var lineStamp = regexp.MustCompile(`^\[?(\d{4})[-/](\d\d)[-/](\d\d)[ T](\d\d:\d\d:\d\d)(?:[.,:](\d{1,9}))? ?(Z|[+-]\d\d:?\d\d)?`)
+
+// LineTime reads the time that a line begins with; false if it begins with none.
+func LineTime(line []byte) (time.Time, bool) {
+	if len(line) < 19 || line[0] != '[' && (line[0] < '1' || line[0] > '2') {
+		return time.Time{}, false
+	}
+	m := lineStamp.FindSubmatch(line[:min(len(line), 64)])
+	if m == nil {
+		return time.Time{}, false
+	}
+	text := fmt.Sprintf("%s-%s-%sT%s.%s0", m[1], m[2], m[3], m[4], m[5])
+	if zone := strings.ReplaceAll(string(m[6]), ":", ""); zone != "" {
+		t, err := time.Parse("2006-01-02T15:04:05Z0700", text+zone)
+		return t, err == nil
+	}
+	t, err := time.ParseInLocation("2006-01-02T15:04:05", text, time.Local)
+	return t, err == nil
+}
+
+// sniffed is how many bytes of a log show which tool wrote it.
+const sniffed = 64 << 10
+
+// Recognise returns the tool that a log's content shows; nil if it shows none.
+func Recognise(path string, tools tool.Set) (*tool.Tool, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("read log: %w", err)
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err == nil && !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("read log: %s is not a file", path)
+	}
+	head := make([]byte, sniffed)
+	n, err := io.ReadFull(f, head)
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return nil, fmt.Errorf("read log: %w", err)
+	}
+	return tools.Sniff(head[:n]), nil
+}

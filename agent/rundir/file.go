@@ -1,0 +1,114 @@
+package rundir
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+
+	"golang.org/x/sys/unix"
+)
+
+// WriteFile replaces a file's content with data, in one step: a reader, also one
+// after a crash, finds the old content or the new one. The file has the mode
+// perm, whatever the umask.
+func WriteFile(path string, data []byte, perm os.FileMode) (err error) {
+	tmp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			tmp.Close()
+			os.Remove(tmp.Name())
+		}
+	}()
+	if _, err = tmp.Write(data); err != nil {
+		return err
+	}
+	if err = tmp.Chmod(perm); err != nil {
+		return err
+	}
+	if err = tmp.Sync(); err != nil {
+		return err
+	}
+	if err = tmp.Close(); err != nil {
+		return err
+	}
+	return os.Rename(tmp.Name(), path)
+}
+
+// access is who may use a file of a run directory: perm if the runs folder
+// belongs to one user, shared if it is shared by the users of the machine and an
+// agent that runs as another user, who has the files' group.
+type access struct{ perm, shared os.FileMode }
+
+var (
+	// outputAccess keeps the tool's output, which may have passwords, from other
+	// users.
+	outputAccess = access{0o600, 0o640}
+	recordAccess = access{0o644, 0o664}
+)
+
+// OpenRecord opens a file of a run directory that its owner and the agent both
+// append to, creating it if need be.
+func OpenRecord(path string) (*os.File, error) {
+	return openFile(path, os.O_RDWR|os.O_APPEND, recordAccess)
+}
+
+// openFile opens a file, and creates it if it does not exist. It follows no
+// symbolic link, which in a shared folder could lead an agent to a file of
+// another user's.
+func openFile(path string, flag int, a access) (*os.File, error) {
+	for {
+		f, err := os.OpenFile(path, flag|unix.O_NOFOLLOW, 0)
+		if !errors.Is(err, fs.ErrNotExist) {
+			return f, err
+		}
+		f, err = os.OpenFile(path, flag|os.O_CREATE|os.O_EXCL, a.perm)
+		if errors.Is(err, fs.ErrExist) {
+			continue // another process was faster
+		}
+		if err == nil && isShared(filepath.Dir(path)) {
+			if err = f.Chmod(a.shared); err != nil {
+				f.Close()
+				return nil, err
+			}
+		}
+		return f, err
+	}
+}
+
+// isShared reports whether the files in a folder belong to the folder's group, as
+// in the runs folder that the packaged agent shares with all users.
+func isShared(dir string) bool {
+	info, err := os.Stat(dir)
+	return err == nil && info.Mode()&os.ModeSetgid != 0
+}
+
+// makeDir makes the folder of a run. In a shared runs folder its group, which it
+// inherits with the setgid bit, may write.
+func makeDir(path string) error {
+	if !isShared(filepath.Dir(path)) {
+		if err := os.Mkdir(path, 0o755); err != nil {
+			return err
+		}
+		return os.Chmod(path, 0o755)
+	}
+	// The umask must not apply, and chmod won't do: by a user outside the group
+	// it clears the setgid bit. Of this thread alone the umask can be changed; not
+	// unlocked, the thread ends with the goroutine.
+	made := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		if err := unix.Unshare(unix.CLONE_FS); err != nil {
+			made <- fmt.Errorf("make a folder for the group: %w", err)
+			return
+		}
+		unix.Umask(0o002)
+		made <- unix.Mkdir(path, 0o775)
+	}()
+	return <-made
+}
