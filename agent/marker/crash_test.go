@@ -43,6 +43,45 @@ func TestStop(t *testing.T) {
 	}
 }
 
+// TestStopDelivers: what is at hand when the process stops is delivered, the
+// request under way among it.
+func TestStopDelivers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLab(t)
+		l.add(point("under way", 0), point("at hand", time.Second))
+		l.grafana.setFault(func(m string, n int) fault {
+			if m == "POST" {
+				return slow(stopGrace/3, false)
+			}
+			return nil
+		})
+		_, stop := l.deliverer()
+		synctest.Wait()
+		stop()
+		l.check()
+		if n := l.grafana.made("POST"); n != 2 {
+			t.Errorf("sent %d times", n)
+		}
+	})
+}
+
+// TestStaleQueue: a deliverer that read a queue before another one delivered a
+// newer version from it does not send the older one.
+func TestStaleQueue(t *testing.T) {
+	l := newLab(t)
+	l.add(openRun)
+	d := l.newDeliverer(l.client(""))
+	d.scan()
+	l.add(closedRun())
+	other, stop := l.deliverer()
+	l.flush(other, time.Minute)
+	stop()
+	if s := d.next(time.Now()); s != nil {
+		t.Errorf("sends %s", s.marker.Text)
+	}
+	l.check()
+}
+
 // TestTwoDeliverers: the agent and a wrapper on one queue, while markers are
 // added, deliver each once.
 func TestTwoDeliverers(t *testing.T) {

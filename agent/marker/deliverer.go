@@ -360,7 +360,7 @@ func (d *Deliverer) finish(s *delivery, now time.Time) {
 	answer := &receipt{ID: s.marker.ID, Version: s.version, Annotation: s.annotation, At: now.UTC()}
 	if s.err == nil {
 		if d.backoff.last != nil {
-			d.log.Info("grafana takes markers again")
+			d.log.Info("grafana accepts markers again")
 		}
 		d.backoff = backoff{}
 		it.notBefore, it.refusals, it.verify = time.Time{}, 0, time.Time{}

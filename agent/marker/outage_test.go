@@ -168,6 +168,16 @@ func TestRefused(t *testing.T) {
 		time.Sleep(maxRefusedRetry)
 		l.check()
 
+		// New content does not wait for the refused one's next attempt.
+		poison.Store(true)
+		changed := Marker{ID: "changed", Kind: Alert, Text: "poison", Start: start}
+		l.add(changed)
+		time.Sleep(time.Hour)
+		changed.Text, changed.End = "resolved", start.Add(time.Minute)
+		l.add(changed)
+		time.Sleep(2 * time.Second)
+		l.check()
+
 		poison.Store(true)
 		l.add(point("poison two", 0))
 		time.Sleep(giveUpAfter + time.Hour)

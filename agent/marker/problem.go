@@ -80,7 +80,7 @@ func (e *requestError) ambiguous() bool {
 	return !neverSent
 }
 
-// timedOut reports whether somebody gave up waiting for the answer: Grafana may
+// timedOut reports whether the request was given up for lack of an answer: Grafana may
 // still carry out the request.
 func (e *requestError) timedOut() bool {
 	return e.status == http.StatusGatewayTimeout || e.status == 0 &&
