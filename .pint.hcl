@@ -1,5 +1,4 @@
-# For pint, which reads this where it is started: tests/rules/run.sh does so where pint
-# is installed.
+# For pint, which TestPint in tests/rules runs if it is installed.
 parser {
   include = ["alerts/.*[.]rules[.]yml", "prometheus/rules/.*[.]yml"]
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Puts runs or old logs into a Prometheus data directory, with their true timestamps.
+# Adds runs or old logs to a Prometheus data directory, with their original timestamps.
 set -euo pipefail
 
 usage() {
@@ -9,9 +9,9 @@ usage: backfill.sh PROMETHEUS_DATA_DIR RUN|LOGFILE... [-- BENCHWATCH_EXPORT_OPTI
   backfill.sh /var/lib/prometheus last
   backfill.sh /var/lib/prometheus old.log -- --start 2014-11-21T14:03:00Z --label via=atlas
 
-Prometheus takes the blocks up by itself within a minute. What is older than its
---storage.tsdb.retention.time it deletes again; blocks that overlap in time with
-others it merges. BENCHWATCH and PROMTOOL name the programs if they are not in PATH.
+Prometheus loads the blocks within a minute. It deletes data older than its
+--storage.tsdb.retention.time and merges blocks that overlap in time.
+BENCHWATCH and PROMTOOL name the programs if they are not in PATH.
 END
 }
 
@@ -23,7 +23,7 @@ die() {
 case ${1:-} in
 -h | --help) usage && exit ;;
 esac
-(($# >= 2)) || die "a data directory and a run are needed (--help tells more)" 2
+(($# >= 2)) || die "a data directory and a run are needed (see --help)" 2
 
 target=$1
 shift
@@ -33,27 +33,27 @@ while (($#)) && [[ $1 != -- ]]; do
 	shift
 done
 (($# == 0)) || shift
-((${#runs[@]})) || die "no run is named (--help tells more)" 2
+((${#runs[@]})) || die "no run is named (see --help)" 2
 
 benchwatch=${BENCHWATCH:-benchwatch} promtool=${PROMTOOL:-promtool}
 command -v "$benchwatch" >/dev/null || die "benchwatch is not in PATH: set BENCHWATCH"
 command -v "$promtool" >/dev/null || die "promtool is not in PATH (Debian package prometheus): set PROMTOOL"
-[[ -d $target ]] || die "no directory $target: name the one that Prometheus has as --storage.tsdb.path"
-[[ -w $target ]] || die "can't write into $target: run this as Prometheus' user"
+[[ -d $target ]] || die "no directory $target: name the --storage.tsdb.path of Prometheus"
+[[ -w $target ]] || die "can't write into $target: run this as the user of Prometheus"
 
-# Beside the target, so that each block can be moved in one step.
+# On the same file system as the target, so that moving a block is atomic.
 work=$(mktemp -d "$target/.backfill.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 
 "$benchwatch" export "${runs[@]}" --format=openmetrics --output="$work/runs.om" "$@"
 
-# promtool reads its input once for each block: blocks of a day keep that few.
+# promtool reads its input once for each block, so blocks of a day need few passes.
 if ! "$promtool" tsdb create-blocks-from --max-block-duration=24h openmetrics "$work/runs.om" "$work/blocks" >"$work/log" 2>&1; then
 	cat "$work/log" >&2
 	die "promtool refused the export"
 fi
 
-# Blocks belong to whom the directory belongs to.
+# The owner of the directory owns the blocks.
 chown -R --reference="$target" "$work/blocks" 2>/dev/null || true
 count=0
 for block in "$work"/blocks/*/; do

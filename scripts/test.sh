@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs all tests of all kinds, one line each, and ends with "N passed, N failed, N
-# skipped". What a suite printed is in build/test/, and shown if it failed.
+# Runs all tests, one line for each suite, and ends with "N passed, N failed, N skipped".
+# The output of a suite is in build/test/, and is shown if the suite failed.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -27,8 +27,8 @@ suite() {
 	passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
 }
 
-# go_suite ARGUMENT...: go test with its tests counted. A package that fails without a
-# failed test (it does not compile, or panics) counts as one.
+# go_suite ARGUMENT...: runs go test and counts its tests. A package that fails without a
+# failed test (it does not compile, or panics) counts as one failure.
 go_suite() {
 	local events code=0
 	events=$(mktemp)

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Says clearly when Go or Node.js is missing or too old; Debian's own may be.
+# Fails with a clear message if Go or Node.js is missing or too old, as Debian's may be.
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

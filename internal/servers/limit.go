@@ -1,6 +1,7 @@
 package servers
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -51,15 +52,18 @@ func (g *Group) forgetLimit(n int) error {
 	if group == "" {
 		return err
 	}
-	for end := time.Now().Add(2 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	var left error
+	err = errors.Join(err, poll(ctx, func() bool {
 		_ = os.Remove(filepath.Join(group, "threads"))
-		if e := os.Remove(group); e == nil || errors.Is(e, fs.ErrNotExist) {
-			break
-		} else if time.Now().After(end) {
-			return errors.Join(err, e)
-		}
+		left = os.Remove(group)
+		return left == nil || errors.Is(left, fs.ErrNotExist)
+	}))
+	if err != nil {
+		return errors.Join(err, left)
 	}
-	return errors.Join(err, os.Remove(g.cgroupFile(n)))
+	return os.Remove(g.cgroupFile(n))
 }
 
 func (g *Group) cpulimit(n int) process { return process(filepath.Join(g.folder(n), "cpulimit.pid")) }

@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# What tests in a browser share: Chromium, the packages of a folder's
-# package-lock.json, and the counting of what node's test runner says.
+# What tests in a browser share: Chromium, the packages of a folder's package-lock.json,
+# and the counts of node's test runner.
 
 # chromium_find: sets CHROMIUM to its path, or leaves it empty.
 chromium_find() {
@@ -11,7 +11,7 @@ chromium_find() {
 	export CHROMIUM
 }
 
-# npm_install WORK: in the current folder, unless it has what its lock file says.
+# npm_install WORK: in the current folder, unless it has the packages of its lock file.
 npm_install() {
 	cmp -s package-lock.json node_modules/.benchwatch-lock && return
 	npm ci --no-audit --no-fund >"$1/npm" 2>&1 || {
@@ -21,7 +21,7 @@ npm_install() {
 	cp package-lock.json node_modules/.benchwatch-lock
 }
 
-# node_test WORK FILE: runs a test file, shows what it said and sets passed, failed.
+# node_test WORK FILE: runs a test file, prints its output and sets passed and failed.
 node_test() {
 	local code=0
 	node --test --test-reporter=tap "$2" >"$1/tap" || code=$?

@@ -143,7 +143,7 @@ func builds(f func(program, binary string)) {
 }
 
 func printTable(to io.Writer) {
-	slices.SortStableFunc(table, func(a, b *row) int { return cmp.Compare(a.figure, b.figure) })
+	slices.SortFunc(table, func(a, b *row) int { return cmp.Or(cmp.Compare(a.figure, b.figure), cmp.Compare(a.unit, b.unit)) })
 	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "\nFIGURE\tUNIT\tBENCHWATCH\tBEFORE\tRATIO\tBUDGET\tCOMPARED WITH\tTHAT\tRATIO")
 	for _, r := range table {

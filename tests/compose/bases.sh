@@ -31,7 +31,7 @@ base_node() {
 	finish "$dir" "$(base_image node)" 'ENV PATH=/bin' "ENV NODE_EXTRA_CA_CERTS=$certificates"
 }
 
-# A Debian of its own; what the images install comes from Debian's servers.
+# A new Debian; the images install packages from Debian's servers.
 base_debian() {
 	local dir=$work/debian
 	debootstrap --variant=minbase bookworm "$dir" "${BENCHWATCH_DEBIAN_MIRROR:-http://deb.debian.org/debian}" >"$work/debootstrap.log" 2>&1 ||
@@ -43,9 +43,9 @@ base_debian() {
 certificates=/etc/ssl/certs/ca-certificates.crt
 certificates() { install -D -m 0644 "$certificates" "$1$certificates"; }
 
-# ycsb_mirror: what the Dockerfile fetches of YCSB. Where its host cannot be reached, an
-# archive of the same shape with YCSB's core from Maven, which holds no driver, but
-# runs its workloads on nothing (binding "basic").
+# ycsb_mirror: the archives of YCSB that the Dockerfile fetches. If their host cannot be
+# reached, archives of the same layout with the core of YCSB from Maven, which has no
+# driver but runs its workloads without a database (binding "basic").
 ycsb_mirror() {
 	local url version dir=$work/ycsb binding
 	url=$(sed -n 's/^ARG YCSB_URL=//p' "$root/compose/Dockerfile")

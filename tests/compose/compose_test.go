@@ -1,5 +1,5 @@
-// Package compose checks the files of compose/ with the library that docker compose
-// itself reads them with.
+// Package compose checks the files of compose/ with the library by which docker compose reads
+// them.
 package compose
 
 import (
@@ -25,8 +25,8 @@ const (
 var profiles = []string{"mysql", "galera", "group-replication", "mongodb", "tidb", "aurora"}
 
 // load reads compose.yaml as docker compose does. Unknown keys, services, volumes and
-// cycles in depends_on are its errors; so is a variable that is neither set nor has a
-// default, as docker compose only warns of it.
+// cycles in depends_on are errors of the library. A variable that is not set and has no
+// default is an error here; docker compose only warns of it.
 func load(t *testing.T, env map[string]string, profiles ...string) *types.Project {
 	t.Helper()
 	options, err := cli.NewProjectOptions([]string{filepath.Join(folder, "compose.yaml")},
@@ -106,12 +106,12 @@ func TestProfiles(t *testing.T) {
 	}
 }
 
-// Each file in compose/ is part of the project.
+// Each file in compose/ belongs to the project.
 func TestEveryFileIsIncluded(t *testing.T) {
 	text := read(t, folder+"/compose.yaml")
 	files, err := filepath.Glob(folder + "/*.yaml")
 	if err != nil || len(files) != 1+len(profiles) {
-		t.Fatalf("%v, %v: one file a profile and compose.yaml expected", files, err)
+		t.Fatalf("%v, %v: compose.yaml and one file for each profile expected", files, err)
 	}
 	for _, profile := range profiles {
 		if !strings.Contains(text, "  - "+profile+".yaml\n") {
@@ -120,8 +120,8 @@ func TestEveryFileIsIncluded(t *testing.T) {
 	}
 }
 
-// Nothing depends on what the shell happens to have: every variable has a default or
-// is passed on as it is.
+// The environment of the shell has no influence by accident: every variable has a default or
+// is passed on unchanged.
 func TestVariables(t *testing.T) {
 	plain := regexp.MustCompile(`\$\{?[A-Za-z_]+\}|\$[A-Za-z_]`)
 	for _, file := range composeFiles(t) {
@@ -140,8 +140,8 @@ func TestVariables(t *testing.T) {
 	}
 }
 
-// A node that joins gets its donor's accounts, so the password that the image made for
-// its own health check no longer fits.
+// A joining node gets the accounts of its donor, so the password that the image created for
+// its own health check is no longer valid.
 func TestGaleraIsAskedAsASharedUser(t *testing.T) {
 	services := load(t, nil, "galera").Services
 	for _, name := range []string{"galera1", "galera2", "galera3"} {
@@ -151,8 +151,8 @@ func TestGaleraIsAskedAsASharedUser(t *testing.T) {
 	}
 }
 
-// Mounted files and folders are in the repository; a missing one would be made as an
-// empty folder by the engine.
+// Mounted files and folders are in the repository. For a missing one, the engine would make
+// an empty folder.
 func TestMountsExist(t *testing.T) {
 	each(t, func(t *testing.T, s types.ServiceConfig) {
 		for _, v := range s.Volumes {
@@ -170,7 +170,7 @@ func TestMountsExist(t *testing.T) {
 	})
 }
 
-// What the scripts in setup/ are called with exists, too.
+// The arguments of the scripts in setup/ exist, too.
 func TestScriptsExist(t *testing.T) {
 	each(t, func(t *testing.T, s types.ServiceConfig) {
 		for _, word := range append(slices.Clone(s.Entrypoint), s.Command...) {
@@ -194,23 +194,23 @@ func TestPortsAreOnLoopback(t *testing.T) {
 			published[p.Published] = s.Name
 		}
 		if s.NetworkMode == "host" || s.Privileged {
-			t.Error("the container is not apart from its host")
+			t.Error("the container is not isolated from its host")
 		}
 	})
 }
 
-// oneShot: the service does its work and ends.
+// oneShot are the services that do their work and end.
 func oneShot(s types.ServiceConfig) bool { return s.Restart == "no" && s.Name != "loadgen" }
 
-// Servers and exporters have a health check and come back after a crash; others wait for
-// them to be healthy, or for a step to have ended well.
+// Servers and exporters have a health check and restart after a crash. Others wait until they
+// are healthy, or until a step has succeeded.
 func TestHealthAndOrder(t *testing.T) {
 	services := everything(t).Services
 	each(t, func(t *testing.T, s types.ServiceConfig) {
 		switch {
 		case oneShot(s) || s.Name == "loadgen":
 			if s.HealthCheck != nil || s.Restart != "no" {
-				t.Error("it is not meant to go on")
+				t.Error("a service that ends must not restart")
 			}
 		case s.HealthCheck == nil || s.HealthCheck.Disable || len(s.HealthCheck.Test) < 2:
 			t.Error("no health check")
@@ -230,7 +230,7 @@ func TestHealthAndOrder(t *testing.T) {
 			}
 		}
 		if s.Name == "loadgen" {
-			// docker compose run loadgen activates all of its profiles: what it depends on
+			// docker compose run loadgen activates all of its profiles, so its dependencies
 			// would start every system.
 			if len(s.DependsOn) > 0 {
 				t.Error("depends on other services")
@@ -238,7 +238,7 @@ func TestHealthAndOrder(t *testing.T) {
 			return
 		}
 		if uses(s, "secrets") && s.Name != "secrets" && !waitsFor(services, s.Name, "secrets") {
-			t.Error("reads secrets, but does not wait until they are made")
+			t.Error("reads secrets, but does not wait until they exist")
 		}
 	})
 }
@@ -256,7 +256,7 @@ func waitsFor(services types.Services, name, other string) bool {
 	return false
 }
 
-// What a service keeps on disk is in a volume with a name.
+// What a service stores is in a named volume.
 func TestVolumes(t *testing.T) {
 	services := everything(t).Services
 	for name, target := range map[string]string{
@@ -284,7 +284,7 @@ func TestVolumes(t *testing.T) {
 	}
 }
 
-// Passwords come from files that setup/secrets.sh makes: none is written anywhere here.
+// Passwords come from files that setup/secrets.sh makes; no file of the repository has one.
 func TestNoPasswords(t *testing.T) {
 	secretName := regexp.MustCompile(`(?i)(passw|secret|token|_key)`)
 	passedOn := []string{"AWS_SECRET_ACCESS_KEY", "AWS_ACCESS_KEY_ID", "AWS_SESSION_TOKEN"}
@@ -315,7 +315,7 @@ func TestNoPasswords(t *testing.T) {
 	}
 }
 
-// composeFiles are the files that docker compose reads.
+// composeFiles returns the files that docker compose reads.
 func composeFiles(t *testing.T) []string {
 	t.Helper()
 	files, err := filepath.Glob(folder + "/*.yaml")
@@ -325,7 +325,7 @@ func composeFiles(t *testing.T) []string {
 	return files
 }
 
-// sources are all files of compose/ but its manual.
+// sources returns all files of compose/ except its manual.
 func sources(t *testing.T) []string {
 	t.Helper()
 	var files []string

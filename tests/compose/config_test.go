@@ -13,7 +13,7 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// prometheusConfig is what is looked at of prometheus.yml.
+// prometheusConfig is the part of prometheus.yml that the tests read.
 type prometheusConfig struct {
 	Global    map[string]string `yaml:"global"`
 	RuleFiles []string          `yaml:"rule_files"`
@@ -64,8 +64,8 @@ var servicePorts = map[string]int{
 	"tidb": 10080, "tikv1": 20180, "tikv2": 20180, "tikv3": 20180, "pd": 2379, "cloudwatch-exporter": 5000,
 }
 
-// Every target is a service on its port, services of the core always, others if they run;
-// and every service that has metrics is a target.
+// Every target is a service on its port: those of the core always, others if they run. Every
+// service with metrics is a target.
 func TestScrapeTargets(t *testing.T) {
 	c := prometheus(t, folder+"/prometheus/prometheus.yml")
 	found := map[string]bool{}
@@ -88,7 +88,7 @@ func TestScrapeTargets(t *testing.T) {
 			for _, name := range dns.Names {
 				service, absolute := strings.CutSuffix(name, ".")
 				if !absolute || dns.Type != "A" {
-					t.Errorf("job %s: %s would be looked up with the host's search domains", j.Name, name)
+					t.Errorf("job %s: %s would be resolved with the search domains of the host", j.Name, name)
 				}
 				target(service, fmt.Sprint(dns.Port))
 			}
@@ -115,12 +115,12 @@ func TestScrapeTargets(t *testing.T) {
 	}
 }
 
-// Dashboards and rules find the same jobs, at the same intervals, as with the
-// configuration for outside of containers.
+// Dashboards and rules find the same jobs, at the same intervals, as with the configuration for
+// use without containers.
 func TestPrometheusIsTheSame(t *testing.T) {
 	inside, outside := prometheus(t, folder+"/prometheus/prometheus.yml"), prometheus(t, root+"/prometheus/prometheus.yml")
 	if got, want := fmt.Sprint(inside.Global, inside.RuleFiles), fmt.Sprint(outside.Global, outside.RuleFiles); got != want {
-		t.Errorf("%s, outside %s", got, want)
+		t.Errorf("%s, without containers %s", got, want)
 	}
 	describe := func(c prometheusConfig) string {
 		var all []string
@@ -130,11 +130,11 @@ func TestPrometheusIsTheSame(t *testing.T) {
 		return strings.Join(all, "\n")
 	}
 	if got, want := describe(inside), describe(outside); got != want {
-		t.Errorf("jobs\n%s\noutside\n%s", got, want)
+		t.Errorf("jobs\n%s\nwithout containers\n%s", got, want)
 	}
 }
 
-// What dashboards and rules ask of TiDB, TiKV and PD is kept.
+// Prometheus keeps the metrics of TiDB, TiKV and PD that dashboards and rules query.
 func TestKeptMetrics(t *testing.T) {
 	kept := map[string]*regexp.Regexp{}
 	for _, j := range prometheus(t, folder+"/prometheus/prometheus.yml").Jobs {
@@ -147,7 +147,7 @@ func TestKeptMetrics(t *testing.T) {
 	files, _ := filepath.Glob(root + "/alerts/*.rules.yml")
 	rules, _ := filepath.Glob(root + "/prometheus/rules/*.yml")
 	boards, _ := filepath.Glob(root + "/dashboards/*.json")
-	// A selector or a range follows a metric's name; a description does not.
+	// After a metric's name in a query is a selector or a range; in a description there is none.
 	name := regexp.MustCompile(`\b((tidb|tikv|pd)_[a-z0-9_]+)(?:\{|\[)`)
 	n := 0
 	for _, file := range slices.Concat(files, rules, boards) {
@@ -167,7 +167,7 @@ func TestKeptMetrics(t *testing.T) {
 	}
 }
 
-// Prometheus sees what it is given at the places its configuration names.
+// The files that the configuration of Prometheus names are mounted there.
 func TestPrometheusMounts(t *testing.T) {
 	mounted := map[string]string{}
 	for _, v := range everything(t).Services["prometheus"].Volumes {
@@ -182,7 +182,7 @@ func TestPrometheusMounts(t *testing.T) {
 	}
 }
 
-// The fragments make a configuration, and name servers that exist.
+// The fragments form a configuration, and name servers that exist.
 func TestAgentTargets(t *testing.T) {
 	text := read(t, folder+"/agent/benchwatch.yml")
 	fragments, err := filepath.Glob(folder + "/agent/targets/*.yml")
@@ -192,7 +192,7 @@ func TestAgentTargets(t *testing.T) {
 	for _, file := range fragments {
 		text += read(t, file)
 		if !slices.Contains(profiles, strings.TrimSuffix(filepath.Base(file), ".yml")) {
-			t.Errorf("%s is no profile's", file)
+			t.Errorf("%s belongs to no profile", file)
 		}
 	}
 	var c struct {
@@ -219,17 +219,17 @@ func TestAgentTargets(t *testing.T) {
 	}
 }
 
-// What configure.sh replaces is there to be replaced.
+// The texts that configure.sh replaces exist.
 func TestAlertmanager(t *testing.T) {
 	text := read(t, root+"/alerts/alertmanager.yml")
 	for _, want := range []string{"http://127.0.0.1:9838/", "credentials_file: webhook_token\n"} {
 		if strings.Count(text, want) != 1 {
-			t.Errorf("alerts/alertmanager.yml has %q not once", want)
+			t.Errorf("alerts/alertmanager.yml does not have %q exactly once", want)
 		}
 	}
 }
 
-// Every JSON file that Grafana is shown is a dashboard.
+// Every JSON file that Grafana reads is a dashboard.
 func TestDashboards(t *testing.T) {
 	files, err := filepath.Glob(root + "/dashboards/*.json")
 	if err != nil || len(files) == 0 {
@@ -245,7 +245,7 @@ func TestDashboards(t *testing.T) {
 	read(t, strings.Replace(home, "/dashboards/", root+"/dashboards/", 1))
 }
 
-// Grafana's own files name the services and folders as compose.yaml does.
+// The files of Grafana name the services and folders as compose.yaml does.
 func TestGrafanaProvisioning(t *testing.T) {
 	var sources struct {
 		Datasources []struct {
@@ -277,7 +277,7 @@ func TestGrafanaProvisioning(t *testing.T) {
 	}
 }
 
-// The policy for CloudWatch lets read, and nothing else.
+// The policy for CloudWatch only allows reading.
 func TestCloudWatchRights(t *testing.T) {
 	var policy struct {
 		Statement []struct {
@@ -294,7 +294,7 @@ func TestCloudWatchRights(t *testing.T) {
 	}
 }
 
-// What rules and dashboards show of Aurora's CloudWatch metrics is asked for.
+// yace.yml queries the CloudWatch metrics of Aurora that rules and dashboards use.
 func TestCloudWatchMetrics(t *testing.T) {
 	var c struct {
 		Discovery struct {
@@ -330,7 +330,7 @@ func TestCloudWatchMetrics(t *testing.T) {
 	for _, file := range slices.Concat(rules, boards) {
 		for _, m := range used.FindAllStringSubmatch(read(t, file), -1) {
 			if !series[m[1]] {
-				t.Errorf("%s: %s is not asked for in yace.yml", file, m[1])
+				t.Errorf("%s: yace.yml does not query %s", file, m[1])
 			}
 		}
 	}

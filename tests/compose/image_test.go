@@ -20,7 +20,7 @@ func TestVersionsArePinned(t *testing.T) {
 		if strings.HasPrefix(s.Image, "benchwatch/") {
 			version := strings.TrimSpace(read(t, root+"/VERSION"))
 			if !strings.HasSuffix(s.Image, ":"+version) {
-				t.Errorf("image %s, but VERSION is %s", s.Image, version)
+				t.Errorf("image %s, but VERSION has %s", s.Image, version)
 			}
 		}
 	})
@@ -45,21 +45,21 @@ func TestVersionsArePinned(t *testing.T) {
 			t.Errorf("a Go program of version %s", m[1])
 		}
 	}
-	// Go's image is the one that go.mod asks for.
+	// The version of Go's image is that of go.mod.
 	want := regexp.MustCompile(`(?m)^go (\d+\.\d+)`).FindStringSubmatch(read(t, root+"/go.mod"))[1]
 	if !strings.Contains(text, "golang:"+want+".") {
-		t.Errorf("go.mod says Go %s, the Dockerfile something else", want)
+		t.Errorf("go.mod has Go %s, the Dockerfile another version", want)
 	}
 }
 
 func pinned(t *testing.T, image string) {
 	t.Helper()
 	if !versioned.MatchString(image) || floating.MatchString(image[strings.LastIndex(image, ":")+1:]) {
-		t.Errorf("image %q has no version that stays", image)
+		t.Errorf("image %q has no fixed version", image)
 	}
 }
 
-// What is built is a stage of the Dockerfile.
+// Every build target is a stage of the Dockerfile.
 func TestBuilds(t *testing.T) {
 	each(t, func(t *testing.T, s types.ServiceConfig) {
 		if (s.Build != nil) != strings.HasPrefix(s.Image, "benchwatch/") {
@@ -75,14 +75,14 @@ func TestBuilds(t *testing.T) {
 	})
 }
 
-// A build argument that is not set leaves the Dockerfile's own address alone.
+// Without a build argument, the Dockerfile's own address applies.
 func TestMirrors(t *testing.T) {
 	if args := load(t, nil, "tidb").Services["loadgen"].Build.Args.Resolve(func(string) (string, bool) { return "", false }); args["YCSB_URL"] != nil {
 		t.Errorf("YCSB_URL is set to %q", *args["YCSB_URL"])
 	}
 	args := load(t, map[string]string{"YCSB_URL": "http://mirror.example"}, "tidb").Services["loadgen"].Build.Args
 	if url := args["YCSB_URL"]; url == nil || *url != "http://mirror.example" {
-		t.Errorf("YCSB_URL does not arrive: %v", args)
+		t.Errorf("YCSB_URL is not passed on: %v", args)
 	}
 	text := read(t, folder+"/Dockerfile")
 	for name := range args {
@@ -92,7 +92,7 @@ func TestMirrors(t *testing.T) {
 	}
 }
 
-// The agent's image holds nothing but the agent, which runs as a user of its own.
+// The agent's image only has the agent, which runs as an unprivileged user.
 func TestAgentImage(t *testing.T) {
 	text := read(t, folder+"/Dockerfile")
 	stage := regexp.MustCompile(`(?s)FROM scratch AS agent\n(.*?)\nFROM `).FindStringSubmatch(text)

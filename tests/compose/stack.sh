@@ -1,20 +1,20 @@
 #!/usr/bin/env bash
 # Runs compose/ on a Docker engine of its own: builds the project's images, then the
-# core, the profile mysql with a benchmark, a restart, and the other profiles that there
-# are servers for. No image is pulled: stand-ins with the same names are made from what
+# core, the profile mysql with a benchmark, a restart, and the other profiles for which
+# there are servers. No image is pulled: stand-ins with the same names are made from what
 # is installed here. Needs root and a network (Debian, Go's and npm's packages, Maven).
 # Ends with "N passed, N failed".
 #
 #   DOCKER_COMPOSE  the compose plugin's file; without it and without an installed one it
 #                   is built from its Go module (some minutes, kept in build/)
-#   GRAFANA_HOME, GRAFANA_BINARY  a Grafana to stand in; without them Grafana is left out
+#   GRAFANA_HOME, GRAFANA_BINARY  a Grafana to stand in; without them Grafana is skipped
 #   BENCHWATCH_MYSQL9  an unpacked MySQL 9 (build/mysql9, made by `servers unpack-mysql9`);
 #                   without it MariaDB stands in for MySQL, and there is no group
 #   PROGRAMS        a folder with programs that stand in instead of Debian's: prometheus,
 #                   alertmanager, node_exporter, mysqld_exporter; and yace and
 #                   mongodb_exporter, which Debian does not have
 #   PORTS           the first of five free ports in a row
-#   KEEP            with a value, the stack runs on until Enter or Ctrl-C, after all tests
+#   KEEP            if set, the stack keeps running after all tests, until Enter or Ctrl-C
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
@@ -82,7 +82,7 @@ compose() {
 	fi
 }
 
-# override: this engine has no network of its own to build in; Grafana may be left out.
+# override: this engine has no network to build in; Grafana may be skipped.
 override() {
 	local service
 	echo 'services:'
@@ -111,7 +111,7 @@ end() {
 }
 ended() { ! kill -0 "$1" 2>/dev/null; }
 
-# logs: of what runs, and of what ended badly.
+# logs: of running and of failed services.
 logs() {
 	local name
 	for name in agent alertmanager prometheus configure secrets grafana grafana-token mysql mysqld-exporter gr1 gr2 gr3 group galera1 galera2 galera3 cloudwatch-config cloudwatch-exporter; do
@@ -129,9 +129,9 @@ finish_all() {
 	fi
 	end "$mirror_pid" 5
 	end "$engine_pid" 30
-	# A Docker engine makes the machine drop what it would forward, and leaves it so.
+	# A Docker engine makes the machine drop forwarded packets, and does not undo that.
 	[[ $forward != '-P FORWARD ACCEPT' ]] || iptables -P FORWARD ACCEPT || true
-	# What the engine had mounted is its own to take away; what is left would keep the folder.
+	# The engine unmounts its own mounts; one that is left would keep the folder.
 	awk -v dir="$work/" 'index($2, dir) == 1 {print $2}' /proc/mounts | sort -r | while read -r mount; do umount -l "$mount" || true; done
 	rm -rf "$work"
 	exit "$code"
@@ -322,8 +322,8 @@ on_node() { compose --profile galera exec -T "$1" sh -c 'MYSQL_PWD=$(cat /secret
 nodes_agree() { [[ $(for node in galera1 galera2 galera3; do on_node "$node" 'CHECKSUM TABLE sbtest.sbtest1, sbtest.sbtest2' || echo "$node: $?"; done | sort -u | tee /dev/stderr | wc -l) -eq 2 ]]; }
 node_restart() { compose --profile galera restart --timeout 20 "$1" && eventually 90 is 'count(benchwatch_galera_local_state{cluster="galera"} == 4)' 3; }
 
-# Without credentials there is no CloudWatch: what shows is that the exporter takes its
-# configuration, and that a missing region is said.
+# Without credentials there is no CloudWatch. The test shows that the exporter accepts its
+# configuration, and that a missing region is reported.
 aurora() {
 	ok 'the profile aurora wants a region' not compose --profile aurora up --detach cloudwatch-config cloudwatch-exporter
 	ok 'and says so' region_missing
@@ -338,7 +338,7 @@ region_missing() { compose --profile aurora logs cloudwatch-config | grep -q 'se
 targets_have() { targets | grep -qx "$1"; }
 
 keep() {
-	printf 'the stack runs on at DOCKER_HOST=unix://%s/docker.sock; Enter or Ctrl-C ends it\n' "$work"
+	printf 'the stack keeps running at DOCKER_HOST=unix://%s/docker.sock; Enter or Ctrl-C ends it\n' "$work"
 	read -r _ || while sleep 1; do :; done
 }
 
@@ -350,11 +350,11 @@ main() {
 	plugin=''
 	trap finish_all EXIT
 	trap 'exit 130' INT TERM HUP
-	# The file in /etc is another engine's; the default network is not needed.
+	# The file in /etc belongs to another engine; the default network is not needed.
 	echo '{"bridge": "none"}' >"$work/daemon.json"
 	compose_find
 	override >"$work/override.yaml"
-	[[ -n ${GRAFANA_HOME:-} ]] || echo 'GRAFANA_HOME is not set: Grafana is left out'
+	[[ -n ${GRAFANA_HOME:-} ]] || echo 'GRAFANA_HOME is not set: Grafana is skipped'
 	engine_start
 	standin_core
 	standin_mysql
@@ -373,13 +373,13 @@ main() {
 	if mysql9; then
 		group
 	else
-		echo 'no MySQL 9 (go run ./internal/servers/cmd unpack-mysql9): the profile group-replication is left out'
+		echo 'no MySQL 9 (go run ./internal/servers/cmd unpack-mysql9): the profile group-replication is skipped'
 	fi
 	galera
 	if [[ -x ${PROGRAMS:-}/yace ]]; then
 		aurora
 	else
-		echo 'no yace in PROGRAMS: the profile aurora is left out'
+		echo 'no yace in PROGRAMS: the profile aurora is skipped'
 	fi
 	((failed == 0)) || logs
 	[[ -z ${KEEP:-} ]] || keep

@@ -38,7 +38,7 @@ base() {
 	files "$1" /lib/*-linux-gnu/libnss_dns.so.2 /lib/*-linux-gnu/libnss_files.so.2
 }
 
-# program_file COMMAND NAME: the file; one in the folder PROGRAMS goes first.
+# program_file COMMAND NAME: the file; one in the folder PROGRAMS has precedence.
 program_file() {
 	if [[ -x ${PROGRAMS:-}/$2 ]]; then readlink -f "$PROGRAMS/$2"; else readlink -f "$(command -v "$1")"; fi
 }
@@ -74,7 +74,7 @@ standin_core() {
 	base "$dir"
 	program "$dir" prometheus-alertmanager alertmanager
 	mkdir -p "$dir/alertmanager" "$dir/usr/share/prometheus"
-	# Debian's has its templates outside of the program.
+	# Debian's package has the templates in separate files.
 	cp -r /usr/share/prometheus/alertmanager "$dir/usr/share/prometheus/"
 	chown 65534:65534 "$dir/alertmanager"
 	finish "$dir" "$(image alertmanager)" 'ENV PATH=/bin' 'USER 65534' 'WORKDIR /alertmanager' 'ENTRYPOINT ["/bin/alertmanager"]'
@@ -100,7 +100,7 @@ standin_grafana() {
 		'ENV GF_PATHS_LOGS=/var/lib/grafana/log' 'ENV GF_PLUGINS_PREINSTALL_DISABLED=true' 'USER 472' 'ENTRYPOINT ["/run.sh"]'
 }
 
-# mysql9: whether MySQL 9 was unpacked; MariaDB stands in else.
+# mysql9: whether MySQL 9 is unpacked; otherwise MariaDB stands in.
 mysql9() { [[ -x ${BENCHWATCH_MYSQL9:-$root/build/mysql9}/usr/sbin/mysqld ]]; }
 
 server_mysql9() {
