@@ -40,8 +40,8 @@ func textOf(t *testing.T, c Comparison) string {
 	return b.String()
 }
 
-// TestCompareVerdicts guards that a difference is called one only where the runs
-// can tell it from noise.
+// TestCompareVerdicts guards that a difference is called one only if the runs can
+// distinguish it from noise.
 func TestCompareVerdicts(t *testing.T) {
 	for name, c := range map[string]struct {
 		a, b    []float64
@@ -87,7 +87,7 @@ func TestCompareCombinations(t *testing.T) {
 }
 
 // TestCompareDropsEchoes guards against columns that say the same twice: a sweep's
-// label and the tool's option that it was put in for. What only looks alike stays.
+// label and the option of the tool that it was put into. What only looks alike stays.
 func TestCompareDropsEchoes(t *testing.T) {
 	one, two := group("direct", 8, 100), group("direct", 16, 200)
 	for i, g := range []Group{one, two} {

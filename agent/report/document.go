@@ -1,3 +1,11 @@
+// Package report makes tables and documents of runs.
+//
+// A [Row] is one run, with the values of the measures in the catalogue: those that
+// its tool reported and, from [NewObservedRow], those that were observed of its
+// servers. [Measures] lists what tables of several runs show. On top of that are a
+// [Document] about runs, with charts and with what limits the trust in their numbers,
+// and a [Comparison] of groups of runs. Everything is computed from histories; the
+// package reads no files.
 package report
 
 import (

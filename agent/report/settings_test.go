@@ -29,8 +29,8 @@ func withSettings(g Group, perRun ...[][3]string) Group {
 	return g
 }
 
-// TestCompareServerSettings guards that a comparison tells which settings of the
-// servers differ between the groups, and what it can't tell.
+// TestCompareServerSettings guards that a comparison names the settings of the servers
+// that differ between the groups, and the groups whose settings are unknown.
 func TestCompareServerSettings(t *testing.T) {
 	same := func(v string) [][3]string {
 		return [][3]string{{"n1", "pool", "1073741824"}, {"n2", "pool", "1073741824"}, {"n1", "fc_limit", v}, {"n2", "fc_limit", v}}
@@ -97,8 +97,8 @@ func TestUnits(t *testing.T) {
 	}
 }
 
-// TestUnknownSettings guards that a report says of which servers the settings are
-// not known, and why, also where none are.
+// TestUnknownSettings guards that a report names the servers whose settings are
+// unknown, and why, also if no settings are known at all.
 func TestUnknownSettings(t *testing.T) {
 	dir := captured(t)
 	if err := os.Remove(dir.Path(history.SettingsFile)); err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/series"
 	"github.com/benchwatch/benchwatch/agent/table"
 	"github.com/benchwatch/benchwatch/agent/tool"
+	"github.com/benchwatch/benchwatch/agent/tool/registry"
 )
 
 // Level is what a finding means for the numbers.
@@ -217,13 +218,13 @@ func (j *judge) omission() {
 	if len(j.row.Latency) == 0 && len(j.h.Intervals.Of(ingest.Latency)) == 0 {
 		return
 	}
-	if m.Tool == "sysbench" && !strings.HasPrefix(j.row.Version, "0.4") && m.Labels["rate"] != "" && m.Labels["rate"] != "0" {
-		j.add(Good, "an open loop (--rate): latency counts from when an event was due, waiting included")
+	if t := registry.Tools.ByName(m.Tool); t != nil && t.OpenLoop != nil && t.OpenLoop(j.row.Version, m.Labels) {
+		j.add(Good, "an open loop: latency counts from when an event was due, waiting included")
 		return
 	}
 	for _, l := range j.h.Intervals.Of(ingest.Latency) {
-		if strings.HasPrefix(l.Operation, "intended_") {
-			j.add(Good, "latencies named intended_… count from when an operation was due, waiting included; the others don't")
+		if strings.HasPrefix(l.Operation, tool.IntendedPrefix) {
+			j.add(Good, "latencies named %s… count from when an operation was due, waiting included; the others don't", tool.IntendedPrefix)
 			return
 		}
 	}
