@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -26,7 +27,7 @@ func addAgent(app *kingpin.Application) (string, action) {
 
 func runAgent(s Streams, o *observing) error {
 	if os.Getenv("GOMAXPROCS") == "" {
-		runtime.GOMAXPROCS(1) // a small guest on the machine that makes the load
+		runtime.GOMAXPROCS(1) // the machine may be the generator: leave its CPUs to the tool
 	}
 	log := o.logger(s)
 	c, err := o.load()
@@ -38,15 +39,18 @@ func runAgent(s Streams, o *observing) error {
 		return err
 	}
 	claim, err := rundir.ClaimAgent(c.DataDir, rundir.AgentInfo{PID: os.Getpid(), Address: ls[0].Addr().String()})
-	if err != nil {
-		return withHint(err, "one agent per data directory: stop the other, or use --data-dir")
+	switch {
+	case errors.Is(err, rundir.ErrAgentRuns):
+		return withHint(err, "stop the other agent, or choose another folder with --data-dir")
+	case err != nil:
+		return withHint(err, hintDataDir)
 	}
 	defer claim.Close()
 	b, err := observer.New(observer.Options{Config: c, Logger: log})
 	if err != nil {
 		return err
 	}
-	log.Info("benchwatch agent", "version", version.Info(), "data_dir", c.DataDir, "targets", len(c.Targets), "address", ls[0].Addr())
+	log.Info("agent started", "version", version.Info(), "data_dir", c.DataDir, "targets", len(c.Targets), "address", ls[0].Addr())
 
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
@@ -68,7 +72,7 @@ func runAgent(s Streams, o *observing) error {
 				return err
 			}
 		case <-ctx.Done():
-			log.Info("ending")
+			log.Info("agent stopped by a signal")
 			return nil
 		case <-reload:
 			reloadConfig(o, b, log)
@@ -82,7 +86,7 @@ func reloadConfig(o *observing, b *observer.Observer, log *slog.Logger) {
 		err = b.Reload(c)
 	}
 	if err != nil {
-		log.Error("configuration not reloaded, the old one stays", "err", fmt.Sprint(err))
+		log.Error("configuration not reloaded; the previous one stays in use", "err", fmt.Sprint(err))
 		return
 	}
 	log.Info("configuration reloaded", "targets", len(c.Targets))

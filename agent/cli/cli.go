@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/alecthomas/kingpin/v2"
 	"github.com/prometheus/common/version"
@@ -117,7 +118,55 @@ func newApplication() (*kingpin.Application, map[string]action) {
 		name, do := add(app)
 		actions[name] = do
 	}
+	for _, c := range app.Model().FlattenedCommands() {
+		clause := app.GetCommand(strings.Fields(c.FullCommand)[0])
+		for _, name := range strings.Fields(c.FullCommand)[1:] {
+			clause = clause.GetCommand(name)
+		}
+		for _, f := range c.Flags {
+			clause.GetFlag(f.Name).SetValue(flagValue{f.Value, f.Name})
+		}
+	}
 	return app, actions
+}
+
+// flagValue is the value of a flag. Its errors name the flag and what was
+// expected, which kingpin's do not.
+type flagValue struct {
+	kingpin.Value
+	flag string
+}
+
+// Set implements kingpin.Value.
+func (v flagValue) Set(s string) error {
+	err := v.Value.Set(s)
+	if err == nil {
+		return nil
+	}
+	problem := strings.TrimPrefix(err.Error(), "enum value ")
+	if getter, ok := v.Value.(kingpin.Getter); ok {
+		switch getter.Get().(type) {
+		case time.Duration:
+			problem = fmt.Sprintf("expected a duration such as 10s, got '%s'", s)
+		case int:
+			problem = fmt.Sprintf("expected a whole number, got '%s'", s)
+		case map[string]string:
+			problem = fmt.Sprintf("expected NAME=VALUE, got '%s'", s)
+		}
+	}
+	return fmt.Errorf("--%s: %s", v.flag, problem)
+}
+
+// IsBoolFlag implements an optional interface of kingpin.
+func (v flagValue) IsBoolFlag() bool {
+	f, ok := v.Value.(interface{ IsBoolFlag() bool })
+	return ok && f.IsBoolFlag()
+}
+
+// IsCumulative implements an optional interface of kingpin.
+func (v flagValue) IsCumulative() bool {
+	f, ok := v.Value.(interface{ IsCumulative() bool })
+	return ok && f.IsCumulative()
 }
 
 // Main runs the command line and returns the exit status.
@@ -143,7 +192,7 @@ func Main(args []string, s Streams) int {
 		return exited
 	}
 	if err != nil {
-		return fail(s, usageError(err, args))
+		return fail(s, usageError(app, err, args))
 	}
 	return fail(s, actions[name](s))
 }
@@ -159,8 +208,11 @@ func standardInput(args []string) []string {
 }
 
 // usageError returns the error for a command line that kingpin refuses.
-func usageError(err error, args []string) error {
+func usageError(app *kingpin.Application, err error, args []string) error {
 	hint := "see benchwatch --help"
+	if app.GetCommand(args[0]) != nil {
+		hint = "see benchwatch " + args[0] + " --help"
+	}
 	if args[0] == "run" && strings.HasPrefix(err.Error(), "unknown") {
 		hint = "put -- before the command of the benchmark: benchwatch run -- sysbench … run"
 	}
@@ -177,7 +229,7 @@ func fail(s Streams, err error) int {
 		exit = &exitError{Status: exitFailure, Err: err}
 	}
 	if exit.Err != nil {
-		fmt.Fprintf(s.Err, "benchwatch: %s\n", strings.ReplaceAll(err.Error(), "\n", " "))
+		fmt.Fprintf(s.Err, "benchwatch: %s\n", strings.Join(strings.Fields(err.Error()), " "))
 		if exit.Hint != "" {
 			fmt.Fprintf(s.Err, "hint: %s\n", exit.Hint)
 		}

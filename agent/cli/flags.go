@@ -41,6 +41,9 @@ func addDataFlags(cmd *kingpin.CmdClause) dataFlags {
 	}
 }
 
+// hintDataDir is the hint for a data directory that can't be used.
+const hintDataDir = "choose another folder with --data-dir"
+
 // load reads the configuration; --data-dir overrides its data_dir.
 func (f *dataFlags) load() (*config.Config, error) {
 	c, err := f.configFlags.load()

@@ -12,8 +12,8 @@ import (
 	"github.com/alecthomas/kingpin/v2"
 )
 
-// healthCommand is one `benchwatch health`: the probe of containers, whose image
-// holds nothing else that could ask.
+// healthCommand is `benchwatch health`. Images of the agent contain no other
+// program that could do a health check.
 type healthCommand struct {
 	address *string
 	timeout *time.Duration
@@ -37,24 +37,25 @@ func (h *healthCommand) run(Streams) error {
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, target, nil)
 	if err != nil {
-		return fmt.Errorf("ask the agent: %w", err)
+		return fmt.Errorf("check health: %w", err)
 	}
-	// A proxy in the environment is not for the own machine.
+	// Ignore proxies of the environment: the agent is on this machine.
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	response, err := client.Do(request)
 	if err != nil {
-		return fmt.Errorf("ask the agent: %w", err)
+		return withHint(fmt.Errorf("check health: %w", err), "start an agent, or give its address with --address")
 	}
 	defer response.Body.Close()
 	_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, 4096))
 	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("the agent at %s answers %s", *h.address, response.Status)
+		return fmt.Errorf("check health: the agent at %s answers %s", *h.address, response.Status)
 	}
 	return nil
 }
 
-// healthURL takes ":9838" too, as --web.listen-address does.
-func healthURL(address string) (string, error) {
+// healthURL returns the URL to ask. Like --web.listen-address it accepts ":9838".
+func healthURL(given string) (string, error) {
+	address := given
 	if !strings.Contains(address, "://") {
 		if strings.HasPrefix(address, ":") {
 			address = "127.0.0.1" + address
@@ -63,7 +64,7 @@ func healthURL(address string) (string, error) {
 	}
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return "", fmt.Errorf("%q is not an address", address)
+		return "", fmt.Errorf("%q is not an address", given)
 	}
 	return u.JoinPath("/-/healthy").String(), nil
 }

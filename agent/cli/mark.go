@@ -13,11 +13,10 @@ import (
 
 	"github.com/benchwatch/benchwatch/agent/marker"
 	"github.com/benchwatch/benchwatch/agent/rundir"
-
 	"github.com/benchwatch/benchwatch/agent/secret"
 )
 
-// markCommand is one `benchwatch mark`.
+// markCommand is `benchwatch mark`.
 type markCommand struct {
 	text *string
 	runs *[]string
@@ -45,13 +44,13 @@ func (m *markCommand) run(s Streams) error {
 		return &exitError{Status: exitUsage, Err: err, Hint: "use 2026-11-21T14:03:00Z, 14:03, 14:03:20 or -90s"}
 	}
 	if strings.TrimSpace(*m.text) == "" {
-		return &exitError{Status: exitUsage, Err: errors.New("the text of the mark is empty"), Hint: `benchwatch mark "set gcs.fc_limit=1000"`}
+		return &exitError{Status: exitUsage, Err: errors.New("the text of the marker is empty"), Hint: `benchwatch mark "set gcs.fc_limit=1000"`}
 	}
 	if err := m.open(); err != nil {
 		return err
 	}
 	dataDir := m.dataDir
-	runs, err := m.targets(dataDir)
+	runs, err := m.runsToMark(dataDir)
 	if err != nil {
 		return err
 	}
@@ -74,33 +73,33 @@ func (m *markCommand) run(s Streams) error {
 	return errors.Join(failed...)
 }
 
-// markGlobal puts the point on the time axis without a run.
+// markGlobal writes a marker without a run.
 func markGlobal(s Streams, dataDir string, point marker.Marker) error {
 	if err := marker.Append(rundir.Directory(dataDir), point); err != nil {
 		return err
 	}
-	fmt.Fprintf(s.Out, "no run goes on: marked the time axis at %s\n", point.Start.Format(time.TimeOnly))
+	fmt.Fprintf(s.Out, "no active run: marked the time axis at %s\n", point.Start.Format(time.TimeOnly))
 	if _, ok := rundir.Agent(dataDir); !ok {
-		fmt.Fprintf(s.Err, "benchwatch: no agent has %s: the next one that does delivers the mark\n", dataDir)
+		fmt.Fprintf(s.Err, "benchwatch: no agent uses %s: the next one delivers the marker\n", dataDir)
 	}
 	return nil
 }
 
-// targets are the runs to mark; all that were asked for must be there.
-func (m *markCommand) targets(dataDir string) ([]string, error) {
+// runsToMark returns the ids of the runs to mark. All runs of --run must exist.
+func (m *markCommand) runsToMark(dataDir string) ([]string, error) {
 	if len(*m.runs) == 0 {
 		return rundir.Active(dataDir)
 	}
 	var ids []string
 	for _, id := range *m.runs {
-		err := rundir.CheckID(id)
-		if err == nil {
-			_, err = rundir.At(dataDir, id).Load()
+		if err := rundir.CheckID(id); err != nil {
+			return nil, &exitError{Status: exitUsage, Err: err, Hint: activeHint(dataDir)}
+		}
+		_, err := rundir.At(dataDir, id).Load()
+		if errors.Is(err, fs.ErrNotExist) {
+			err = fmt.Errorf("no run %s in %s", id, dataDir)
 		}
 		if err != nil {
-			if errors.Is(err, fs.ErrNotExist) {
-				err = fmt.Errorf("no run %s in %s", id, dataDir)
-			}
 			return nil, withHint(err, activeHint(dataDir))
 		}
 		if !slices.Contains(ids, id) {
@@ -113,12 +112,13 @@ func (m *markCommand) targets(dataDir string) ([]string, error) {
 func activeHint(dataDir string) string {
 	active, err := rundir.Active(dataDir)
 	if err != nil || len(active) == 0 {
-		return "no run goes on in this data directory; another one is named with --data-dir"
+		return "no run is active in this data directory; choose another one with --data-dir"
 	}
-	return "these go on: " + strings.Join(active, ", ")
+	return "active runs: " + strings.Join(active, ", ")
 }
 
-// parseTime reads --at.
+// parseTime parses --at: an absolute time, a time of day in the last 24 hours in
+// the location of now, or a negative duration.
 func parseTime(value string, now time.Time) (time.Time, error) {
 	if value == "" || value == "now" {
 		return now, nil

@@ -1,7 +1,11 @@
 package cli
 
 import (
+	"errors"
+	"fmt"
 	"os"
+	"os/exec"
+	"strings"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -13,14 +17,55 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// TestScript runs the command line as a user does; each case says in its first
-// lines what it guards.
+// TestScript runs the command line as a user does. The first lines of a script
+// say what it guards. With -update the files that `cmp` expects are written
+// anew.
 func TestScript(t *testing.T) {
 	testscript.Run(t, testscript.Params{
-		Dir: "testdata/script",
+		Dir:           "testdata/script",
+		UpdateScripts: *update,
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("XDG_DATA_HOME", env.WorkDir+"/share")
+			env.Setenv("TZ", "UTC")
 			return nil
 		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"record": record},
 	})
+}
+
+// record runs a command and appends the command line, its output, its messages
+// after "2> " and an exit status other than 0 to the file transcript.
+func record(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) == 0 {
+		ts.Fatalf("usage: record program [arguments…]")
+	}
+	status := 0
+	if err := ts.Exec(args[0], args[1:]...); err != nil {
+		var exit *exec.ExitError
+		if !errors.As(err, &exit) {
+			ts.Fatalf("%v", err)
+		}
+		status = exit.ExitCode()
+	}
+	var b strings.Builder
+	b.WriteString("$")
+	for _, a := range args {
+		if strings.ContainsAny(a, " '\"<>|*") || a == "" {
+			a = "'" + a + "'"
+		}
+		b.WriteString(" " + a)
+	}
+	b.WriteString("\n" + ts.ReadFile("stdout"))
+	for line := range strings.Lines(ts.ReadFile("stderr")) {
+		b.WriteString("2> " + line)
+	}
+	if status != 0 {
+		fmt.Fprintf(&b, "[exit %d]\n", status)
+	}
+	path := ts.MkAbs("transcript")
+	before, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		ts.Fatalf("%v", err)
+	}
+	ts.Check(os.WriteFile(path, append(before, strings.ReplaceAll(b.String(), ts.Getenv("WORK"), "$WORK")...), 0o644))
 }

@@ -52,29 +52,30 @@ func (s *store) open() error {
 	return s.exists()
 }
 
+// exists checks that the data directory is there.
 func (s *store) exists() error {
 	info, err := os.Stat(s.dataDir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return withHint(fmt.Errorf("no data directory %s", s.dataDir), "name the one that the runs are in with --data-dir")
+		return withHint(fmt.Errorf("no data directory %s", s.dataDir), "choose the folder of the runs with --data-dir")
 	case err != nil:
 		return fmt.Errorf("data directory: %w", err)
 	case !info.IsDir():
-		return fmt.Errorf("data directory %s is not a directory", s.dataDir)
+		return withHint(fmt.Errorf("data directory %s is not a directory", s.dataDir), hintDataDir)
 	}
 	return nil
 }
 
-// lastRun names the newest run in place of an id.
+// lastRun is the name of the newest run.
 const lastRun = "last"
 
-// findRun returns the run that a user names: by its id, by the beginning of
-// just one id, by the path of its directory, or as "last".
+// findRun returns the run called name: an id, the beginning of exactly one id,
+// the path of a run directory (anything with a separator), or "last".
 func (s *store) findRun(name string) (rundir.Directory, error) {
 	if strings.ContainsRune(name, filepath.Separator) {
 		dir := rundir.Directory(filepath.Clean(name))
 		if _, err := os.Stat(dir.Path(rundir.MetaFile)); err != nil {
-			return "", withHint(fmt.Errorf("no run in %s", name), "a run's directory holds a run.json")
+			return "", withHint(fmt.Errorf("no run in %s", name), "a run directory contains a run.json")
 		}
 		return dir, nil
 	}
@@ -86,7 +87,7 @@ func (s *store) findRun(name string) (rundir.Directory, error) {
 		return "", err
 	}
 	if len(ids) == 0 {
-		return "", withHint(fmt.Errorf("no runs in %s", s.dataDir), "make one with benchwatch run or benchwatch runs import, or name another place with --data-dir")
+		return "", withHint(fmt.Errorf("no runs in %s", s.dataDir), "choose another folder with --data-dir, or record a run with benchwatch run")
 	}
 	if name == lastRun {
 		return s.newest(ids)
@@ -102,16 +103,16 @@ func (s *store) findRun(name string) (rundir.Directory, error) {
 	}
 	switch len(begin) {
 	case 0:
-		return "", withHint(fmt.Errorf("no run %s in %s", name, s.dataDir), "benchwatch runs lists them")
+		return "", withHint(fmt.Errorf("no run %s in %s", name, s.dataDir), "list the runs with benchwatch runs")
 	case 1:
 		return rundir.At(s.dataDir, begin[0]), nil
 	default:
-		return "", withHint(fmt.Errorf("%d runs begin with %s", len(begin), name), "the first two are "+begin[0]+" and "+begin[1])
+		return "", withHint(fmt.Errorf("%d runs begin with %s", len(begin), name), "use more of the id; the first two are "+begin[0]+" and "+begin[1])
 	}
 }
 
-// newest is the run that was started last; ids that users chose do not sort by
-// time.
+// newest returns the run that started last. Ids that users chose do not sort by
+// time, so it reads all runs.
 func (s *store) newest(ids []string) (rundir.Directory, error) {
 	var last rundir.Meta
 	var problem error
@@ -131,7 +132,7 @@ func (s *store) newest(ids []string) (rundir.Directory, error) {
 	return rundir.At(s.dataDir, last.ID), nil
 }
 
-// findRuns returns the named runs, each once.
+// findRuns returns the runs with these names, each once.
 func (s *store) findRuns(names []string) ([]rundir.Directory, error) {
 	var dirs []rundir.Directory
 	for _, name := range names {
@@ -146,7 +147,7 @@ func (s *store) findRuns(names []string) ([]rundir.Directory, error) {
 	return dirs, nil
 }
 
-// read reads what is known of a run.
+// read returns the final state of a run.
 func (s *store) read(ctx context.Context, dir rundir.Directory) (ingest.Snapshot, error) {
 	meta, err := dir.Load()
 	if err != nil {
@@ -155,7 +156,7 @@ func (s *store) read(ctx context.Context, dir rundir.Directory) (ingest.Snapshot
 	return ingest.Read(ctx, dir, s.tools.ByName(meta.Tool))
 }
 
-// history reads all of a run.
+// history returns everything that was recorded of a run.
 func (s *store) history(ctx context.Context, dir rundir.Directory) (*history.History, error) {
 	meta, err := dir.Load()
 	if err != nil {
