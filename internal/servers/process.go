@@ -95,13 +95,14 @@ func (p process) start(prog program) error {
 	return writeFile(string(p), text, 0o644)
 }
 
-// pid returns the process id if that very process still runs, or 0. A zombie does not run.
+// pid returns the process id if that very process still runs, or 0. A zombie does not run,
+// unless other threads of it do: they still have its ports.
 func (p process) pid() int {
 	pid, start, boot := p.recorded()
 	if boot != bootID() {
 		return 0
 	}
-	if stat, err := statOf(pid); err != nil || stat.Starttime != start || stat.State == "Z" {
+	if stat, err := statOf(pid); err != nil || stat.Starttime != start || stat.State == "Z" && stat.NumThreads <= 1 {
 		return 0
 	}
 	return pid
