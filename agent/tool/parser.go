@@ -1,5 +1,7 @@
 package tool
 
+import "bytes"
+
 // Stream is where a line came from.
 type Stream uint8
 
@@ -43,6 +45,16 @@ type Parser interface {
 	Parse(line Line, emit func(*Report)) Verdict
 	// Close tells that no more lines will come: what was held back is emitted.
 	Close(emit func(*Report))
+}
+
+// ParseAll parses text, one stream of an output, to its end.
+func ParseAll(p Parser, stream Stream, text []byte, emit func(*Report)) {
+	for len(text) > 0 {
+		var line []byte
+		line, text, _ = bytes.Cut(text, []byte("\n"))
+		p.Parse(Line{Stream: stream, Text: line}, emit)
+	}
+	p.Close(emit)
 }
 
 // Tool is one benchmark tool. The registry lists them all.

@@ -6,7 +6,7 @@
 package gotpc
 
 import (
-	"bytes"
+	"strings"
 
 	"github.com/benchwatch/benchwatch/agent/tool"
 )
@@ -23,23 +23,16 @@ var Tool = &tool.Tool{
 	Sniff:     Sniff,
 }
 
-// Sniff tells how much an output that begins with head looks like go-tpc's.
+// Sniff returns how much an output that begins with head looks like go-tpc's.
 func Sniff(head []byte) int {
-	p := NewParser(tool.Description{})
 	score := 0
-	look := func(r *tool.Report) {
+	tool.ParseAll(NewParser(tool.Description{}), tool.Stdout, head, func(r *tool.Report) {
 		switch {
 		case r.Kind == tool.Interval || r.Kind == tool.Summary:
 			score = 100 // nothing else begins its rows with [Current]
-		case r.Command != "", bytes.HasPrefix([]byte(r.Message), []byte("failed to ping db, err ")):
+		case r.Command != "", strings.HasPrefix(r.Message, "failed to ping db, err "):
 			score = max(score, 60)
 		}
-	}
-	for len(head) > 0 {
-		var line []byte
-		line, head, _ = bytes.Cut(head, []byte("\n"))
-		p.Parse(tool.Line{Text: line}, look)
-	}
-	p.Close(look)
+	})
 	return score
 }

@@ -70,11 +70,11 @@ func (p *Parser) object(l *scan.Line) (tpmC []byte, ignored, ok bool) {
 	}
 	prefix := false
 	for first := true; first || l.Literal(","); first = false {
-		key, ok := quoted(l)
+		key, ok := l.Quoted()
 		if !ok || !l.Literal(":") {
 			return nil, false, false
 		}
-		value, ok := quoted(l)
+		value, ok := l.Quoted()
 		if !ok || r.fields > maxFields {
 			return nil, false, false
 		}
@@ -85,7 +85,7 @@ func (p *Parser) object(l *scan.Line) (tpmC []byte, ignored, ok bool) {
 			ok = r.summary || string(value) == current
 		case "Operation":
 			ignored = bytes.HasPrefix(value, []byte("KEYINGTIME-")) || bytes.HasPrefix(value, []byte("THINKINGTIME-"))
-			r.op = p.names.of(value)
+			r.op = p.names.Find(value, newOperation)
 		case "tpmC":
 			tpmC = value
 			n := scan.Line(value)
@@ -103,13 +103,4 @@ func (p *Parser) object(l *scan.Line) (tpmC []byte, ignored, ok bool) {
 	}
 	r.ragged = false // a string that was cut has no end
 	return tpmC, ignored, l.Literal("}") && (tpmC != nil || prefix && (ignored || r.complete()))
-}
-
-// quoted takes a string without escapes.
-func quoted(l *scan.Line) ([]byte, bool) {
-	if !l.Literal(`"`) {
-		return nil, false
-	}
-	s, ok := l.Until(`"`)
-	return s, ok && bytes.IndexByte(s, '\\') < 0
 }

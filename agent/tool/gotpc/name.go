@@ -9,36 +9,20 @@ type operation struct {
 	failed  bool   // it counts failed ones
 }
 
-// names remembers the operations of an output, so that no row allocates. It
-// is bounded.
-type names map[string]*operation
-
-const (
-	maxNames  = 128
-	maxLength = 48
-)
-
-// of returns the operation with a printed name, nil if it can't be one.
-func (n names) of(printed []byte) *operation {
-	if o := n[string(printed)]; o != nil {
-		return o
-	}
-	if len(n) >= maxNames || len(printed) == 0 || len(printed) > maxLength {
+// newOperation returns the operation with a printed name, nil if it can't be one.
+func newOperation(printed string) *operation {
+	if printed == "" {
 		return nil
 	}
-	for _, c := range printed {
-		if c != '_' && (c < 'A' || c > 'Z') && !isDigit(c) {
+	for i := range len(printed) {
+		if c := printed[i]; c != '_' && (c < 'A' || c > 'Z') && (c < '0' || c > '9') {
 			return nil
 		}
 	}
-	s := string(printed)
-	base, failed := strings.CutSuffix(s, "_ERR")
-	o := &operation{printed: s, name: strings.ToLower(base), failed: failed}
+	base, failed := strings.CutSuffix(printed, "_ERR")
+	o := &operation{printed: printed, name: strings.ToLower(base), failed: failed}
 	if failed {
 		o.name += "_error"
 	}
-	n[s] = o
 	return o
 }
-
-func isDigit(c byte) bool { return '0' <= c && c <= '9' }

@@ -22,7 +22,7 @@ type Parser struct {
 	run      run
 	report   tool.Report
 
-	names names
+	names scan.Memo[operation]
 	row   row
 	group group
 	table table
@@ -44,7 +44,7 @@ type run struct {
 
 // NewParser returns a parser for the output of a command line.
 func NewParser(d tool.Description) *Parser {
-	return &Parser{names: names{}, interval: d.ReportInterval.Seconds()}
+	return &Parser{interval: d.ReportInterval.Seconds()}
 }
 
 // Parse takes the next line.

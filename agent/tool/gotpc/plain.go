@@ -35,7 +35,7 @@ func (p *Parser) plain(text []byte, emit func(*tool.Report)) tool.Verdict {
 		}
 		l = nil
 	}
-	r.op = p.names.of(bytes.TrimRight(name, " "))
+	r.op = p.names.Find(bytes.TrimRight(name, " "), newOperation)
 	if r.quick(l) {
 		return p.take(emit)
 	}

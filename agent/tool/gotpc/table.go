@@ -44,7 +44,8 @@ func (p *Parser) border(text []byte, emit func(*tool.Report)) tool.Verdict {
 // tableRow reads a row, which may be the headings.
 func (p *Parser) tableRow(text []byte, emit func(*tool.Report)) tool.Verdict {
 	t := &p.table
-	cells, ok := p.split(text)
+	cells, ok := scan.Cells(p.cells[:0], text, maxFields)
+	p.cells = cells
 	if !ok {
 		p.group.broken = true
 		return tool.Malformed
@@ -79,7 +80,7 @@ func (p *Parser) tableRow(text []byte, emit func(*tool.Report)) tool.Verdict {
 	if bytes.HasPrefix(cells[1], []byte("KEYINGTIME-")) || bytes.HasPrefix(cells[1], []byte("THINKINGTIME-")) {
 		return tool.Ignored
 	}
-	r.op = p.names.of(cells[1])
+	r.op = p.names.Find(cells[1], newOperation)
 	for i, c := range cells[2:] {
 		ok := false
 		if t.columns[i+2] == "Avg(s)" {
@@ -95,19 +96,4 @@ func (p *Parser) tableRow(text []byte, emit func(*tool.Report)) tool.Verdict {
 		return p.breaks(cells[1], r.summary, emit)
 	}
 	return p.take(emit)
-}
-
-// split returns the cells of a row.
-func (p *Parser) split(text []byte) ([][]byte, bool) {
-	n := len(text)
-	if n < 3 || text[0] != '|' || text[n-1] != '|' {
-		return nil, false
-	}
-	p.cells = p.cells[:0]
-	for rest := text[1:]; len(rest) > 0 && len(p.cells) < maxFields; {
-		i := bytes.IndexByte(rest, '|')
-		p.cells = append(p.cells, bytes.Trim(rest[:i], " "))
-		rest = rest[i+1:]
-	}
-	return p.cells, true
 }

@@ -128,7 +128,7 @@ func (p *parser) rows(text []byte, cut bool, emit func(*tool.Report)) (v tool.Ve
 			return tool.Malformed, true
 		}
 		// Rows are sorted by name; the next block begins where the order does.
-		if n := len(p.block.rows); n > 0 && bytes.Compare(p.row.op.raw, p.block.rows[n-1].op.raw) <= 0 {
+		if n := len(p.block.rows); n > 0 && p.row.op.raw <= p.block.rows[n-1].op.raw {
 			p.finishBlock(emit)
 		}
 		return p.addRow(), true
@@ -240,7 +240,7 @@ func (p *parser) sample(text []byte) (v tool.Verdict, ok bool) {
 	if !ok || !isNumber(a) || !isNumber(b) {
 		return 0, false
 	}
-	op := p.reader.operations.find(name)
+	op := p.reader.operations.Find(name, newOperation)
 	if op == nil {
 		return 0, false
 	}
@@ -376,7 +376,7 @@ func (p *parser) Flush(emit func(*tool.Report)) {
 	last := p.block.rows[n-1].op
 	for i := range p.before.rows {
 		past := &p.before.rows[i]
-		if past.block == p.before.blocks && (p.block.find(past.op.name) == nil || bytes.Compare(past.op.raw, last.raw) > 0) {
+		if past.block == p.before.blocks && (p.block.find(past.op.name) == nil || past.op.raw > last.raw) {
 			return
 		}
 	}

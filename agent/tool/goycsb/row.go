@@ -1,7 +1,6 @@
 package goycsb
 
 import (
-	"bytes"
 	"math"
 	"strings"
 
@@ -31,7 +30,7 @@ const maxColumns = 16
 
 // operation is a name that go-ycsb prints.
 type operation struct {
-	raw  []byte
+	raw  string
 	name string // as in reports; TOTAL is transaction
 	// failed: a kind of errors, READ_ERROR.
 	failed bool
@@ -40,32 +39,15 @@ type operation struct {
 	parts bool
 }
 
-const (
-	maxOperations = 64
-	maxName       = 64
-)
+const maxOperations = 64 // in one block
 
-// operations remembers the names, so that a line costs no allocation.
-type operations struct {
-	known []*operation
-	next  int
-}
-
-func (o *operations) find(raw []byte) *operation {
-	if o.next < len(o.known) && bytes.Equal(o.known[o.next].raw, raw) {
-		o.next++
-		return o.known[o.next-1]
-	}
-	for i, op := range o.known {
-		if bytes.Equal(op.raw, raw) {
-			o.next = i + 1
-			return op
-		}
-	}
-	if len(o.known) == maxOperations || len(raw) > maxName || !isOperation(raw) {
+// newOperation returns the operation that is printed as raw, nil if it can't be
+// one.
+func newOperation(raw string) *operation {
+	if !isOperation(raw) {
 		return nil
 	}
-	op := &operation{raw: bytes.Clone(raw), name: strings.ToLower(string(raw))}
+	op := &operation{raw: raw, name: strings.ToLower(raw)}
 	op.failed = strings.HasSuffix(op.name, "_error")
 	op.parts = op.name == "read_modify_write"
 	switch op.name {
@@ -74,27 +56,20 @@ func (o *operations) find(raw []byte) *operation {
 	case tool.Transaction, "error":
 		return nil // would be mistaken for the totals
 	}
-	o.known = append(o.known, op)
 	return op
 }
 
-func isOperation(raw []byte) bool {
-	for _, c := range raw {
-		if c != '_' && (c < 'A' || c > 'Z') && (c < '0' || c > '9') {
+func isOperation(raw string) bool {
+	for i := range len(raw) {
+		if c := raw[i]; c != '_' && (c < 'A' || c > 'Z') && (c < '0' || c > '9') {
 			return false
 		}
 	}
 	return len(raw) > 0
 }
 
-// columns remembers what the headers 50th(us), Avg(us) … stand for.
-type columns struct {
-	known []column
-	next  int
-}
-
+// column is what a header, such as 50th(us) or Avg(us), stands for.
 type column struct {
-	raw  []byte
 	kind columnKind
 	stat string // of a latency: avg, p99.9
 }
@@ -109,9 +84,9 @@ const (
 	latencyColumn
 )
 
-func newColumn(raw []byte) column {
-	c := column{raw: bytes.Clone(raw)}
-	switch header := strings.ToLower(string(raw)); header {
+func newColumn(raw string) *column {
+	c := new(column)
+	switch header := strings.ToLower(raw); header {
 	case "takes(s)":
 		c.kind = takesColumn
 	case "count":
@@ -124,24 +99,6 @@ func newColumn(raw []byte) column {
 		}
 	}
 	return c
-}
-
-func (c *columns) find(raw []byte) *column {
-	if c.next < len(c.known) && bytes.Equal(c.known[c.next].raw, raw) {
-		c.next++
-		return &c.known[c.next-1]
-	}
-	for i := range c.known {
-		if bytes.Equal(c.known[i].raw, raw) {
-			c.next = i + 1
-			return &c.known[i]
-		}
-	}
-	if len(c.known) == maxOperations || len(raw) > maxName {
-		return nil
-	}
-	c.known = append(c.known, newColumn(raw))
-	return &c.known[len(c.known)-1]
 }
 
 // statistic returns the name of a latency by its header in lower case: avg(us),
@@ -167,12 +124,12 @@ func statistic(header string) string {
 const maxLatency = 1e6
 
 // set takes one value of a row under its header.
-func (r *row) set(c *columns, header, value []byte) (ok bool) {
+func (r *row) set(c *scan.Memo[column], header, value []byte) (ok bool) {
 	r.columns++
 	if r.columns > maxColumns {
 		return false
 	}
-	col := c.find(header)
+	col := c.Find(header, newColumn)
 	if col == nil {
 		return false
 	}

@@ -8,11 +8,12 @@ import (
 
 // reader reads rows in the three output styles.
 type reader struct {
-	operations operations
-	columns    columns
+	operations scan.Memo[operation]
+	columns    scan.Memo[column]
 	// headers of the table that is being read.
 	headers [][]byte
-	memory  []byte
+	memory  []byte   // of the headers
+	cells   [][]byte // of the present row
 }
 
 var takesIs = []byte(" - Takes(s): ")
@@ -27,10 +28,10 @@ func (d *reader) plain(text []byte, r *row) bool {
 	if i < 0 {
 		return false
 	}
-	if r.op = d.operations.find(bytes.TrimRight(text[:i], " ")); r.op == nil {
+	if r.op = d.operations.Find(bytes.TrimRight(text[:i], " "), newOperation); r.op == nil {
 		return false
 	}
-	d.columns.next = 0
+	d.columns.Rewind()
 	rest := text[i+len(" - "):]
 	for {
 		colon := bytes.IndexByte(rest, ':')
@@ -67,50 +68,27 @@ func isHeader(text []byte) bool {
 	return bytes.HasPrefix(text, []byte("| OPERATION |"))
 }
 
-// cells calls take with the index and the text of each cell of a table's line.
-func cells(text []byte, take func(i int, cell []byte) bool) bool {
-	if len(text) < 2 || text[0] != '|' || text[len(text)-1] != '|' {
-		return false
-	}
-	text = text[1 : len(text)-1]
-	for i := 0; ; i++ {
-		cell, rest, more := bytes.Cut(text, []byte("|"))
-		if !take(i, bytes.TrimSpace(cell)) {
-			return false
-		}
-		if !more {
-			return true
-		}
-		text = rest
-	}
-}
-
 // header remembers the head of a table.
-func (d *reader) header(text []byte) bool {
-	d.headers, d.memory = d.headers[:0], append(d.memory[:0], text...)
-	return cells(d.memory, func(_ int, cell []byte) bool {
-		d.headers = append(d.headers, cell)
-		return len(d.headers) <= maxColumns
-	})
+func (d *reader) header(text []byte) (ok bool) {
+	d.memory = append(d.memory[:0], text...)
+	d.headers, ok = scan.Cells(d.headers[:0], d.memory, maxColumns)
+	return ok
 }
 
 // table reads a table's row.
-func (d *reader) table(text []byte, r *row) bool {
+func (d *reader) table(text []byte, r *row) (ok bool) {
 	*r = row{}
-	d.columns.next = 0
-	n := 0
-	ok := cells(text, func(i int, cell []byte) bool {
-		n = i + 1
-		switch {
-		case i >= len(d.headers):
+	d.columns.Rewind()
+	if d.cells, ok = scan.Cells(d.cells[:0], text, maxColumns); !ok || len(d.cells) != len(d.headers) {
+		return false
+	}
+	r.op = d.operations.Find(d.cells[0], newOperation)
+	for i, cell := range d.cells[1:] {
+		if !r.set(&d.columns, d.headers[i+1], cell) {
 			return false
-		case i == 0:
-			r.op = d.operations.find(cell)
-			return r.op != nil
 		}
-		return r.set(&d.columns, d.headers[i], cell)
-	})
-	return ok && n == len(d.headers)
+	}
+	return r.op != nil
 }
 
 // isJSON reports whether text looks like a block of the JSON style.
@@ -125,10 +103,10 @@ func (d *reader) json(text []byte, r *row, take func()) bool {
 	if !l.Literal("[") {
 		return false
 	}
-	d.operations.next = 0
+	d.operations.Rewind()
 	for {
 		*r = row{}
-		d.columns.next = 0
+		d.columns.Rewind()
 		if !l.Literal("{") || !d.object(&l, r) || r.op == nil {
 			return false
 		}
@@ -145,16 +123,16 @@ func (d *reader) json(text []byte, r *row, take func()) bool {
 
 func (d *reader) object(l *scan.Line, r *row) bool {
 	for {
-		key, ok := quoted(l)
+		key, ok := l.Quoted()
 		if !ok || !l.Literal(":") {
 			return false
 		}
-		value, ok := quoted(l)
+		value, ok := l.Quoted()
 		if !ok {
 			return false
 		}
 		if string(key) == "Operation" {
-			r.op = d.operations.find(value)
+			r.op = d.operations.Find(value, newOperation)
 		} else if !r.set(&d.columns, key, value) {
 			return false
 		}
@@ -166,18 +144,4 @@ func (d *reader) object(l *scan.Line, r *row) bool {
 			return false
 		}
 	}
-}
-
-// quoted takes a string without escapes.
-func quoted(l *scan.Line) ([]byte, bool) {
-	if !l.Literal(`"`) {
-		return nil, false
-	}
-	end := bytes.IndexByte(*l, '"')
-	if end < 0 {
-		return nil, false
-	}
-	s := (*l)[:end]
-	*l = (*l)[end+1:]
-	return s, true
 }

@@ -5,8 +5,6 @@
 package mysqlslap
 
 import (
-	"bytes"
-
 	"github.com/benchwatch/benchwatch/agent/tool"
 )
 
@@ -22,23 +20,19 @@ var Tool = &tool.Tool{
 	Sniff:     Sniff,
 }
 
-// Sniff tells how much an output that begins with head looks like mysqlslap's.
+// Sniff returns how much an output that begins with head looks like mysqlslap's.
 func Sniff(head []byte) int {
 	p := NewParser()
 	score := 0
-	for len(head) > 0 {
-		var line []byte
-		line, head, _ = bytes.Cut(head, []byte("\n"))
-		p.Parse(tool.Line{Text: line}, func(r *tool.Report) {
-			switch {
-			case r.Kind == tool.Summary && p.csv:
-				score = max(score, 60) // seven columns
-			case r.Kind == tool.Summary:
-				score = 100
-			case r.Kind == tool.Error:
-				score = max(score, 70)
-			}
-		})
-	}
+	tool.ParseAll(p, tool.Stdout, head, func(r *tool.Report) {
+		switch {
+		case r.Kind == tool.Summary && p.csv:
+			score = max(score, 60) // seven columns
+		case r.Kind == tool.Summary:
+			score = 100
+		case r.Kind == tool.Error:
+			score = max(score, 70)
+		}
+	})
 	return score
 }

@@ -59,6 +59,37 @@ func (l *Line) Until(text string) ([]byte, bool) {
 	return before, true
 }
 
+// Quoted takes a JSON string without escapes and returns what is between the
+// quotes.
+func (l *Line) Quoted() ([]byte, bool) {
+	rest := *l
+	if !rest.Literal(`"`) {
+		return nil, false
+	}
+	text, ok := rest.Until(`"`)
+	if !ok || bytes.IndexByte(text, '\\') >= 0 {
+		return nil, false
+	}
+	*l = rest
+	return text, true
+}
+
+// Cells appends the cells of a table's row, "| a | b |", to dst, without the
+// blanks around them; false if text is none or has more than most cells.
+func Cells(dst [][]byte, text []byte, most int) ([][]byte, bool) {
+	n := len(text)
+	if n < 3 || text[0] != '|' || text[n-1] != '|' {
+		return dst, false
+	}
+	for cell := range bytes.SplitSeq(text[1:n-1], []byte("|")) {
+		if len(dst) == most {
+			return dst, false
+		}
+		dst = append(dst, bytes.TrimSpace(cell))
+	}
+	return dst, true
+}
+
 // End reports whether nothing but blanks is left.
 func (l Line) End() bool {
 	l.Blanks()

@@ -1,6 +1,11 @@
 package scan
 
-import "testing"
+import (
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+)
 
 func TestLine(t *testing.T) {
 	l := Line("  10, trx: 352, 95%: 108.825|-nan ")
@@ -43,5 +48,107 @@ func TestLineRefuses(t *testing.T) {
 	}
 	if _, ok := l.Until("x"); ok {
 		t.Error("Until found what isn't there")
+	}
+}
+
+func TestFixed(t *testing.T) {
+	for _, c := range []struct {
+		text          string
+		places, shift int
+		want          float64
+		rest          string
+	}{
+		{"  1.04 x", 2, 3, 0.00104, " x"},
+		{"12345678901234567.89", 2, 0, 12345678901234567.89, ""},
+		{"-nan|", 2, 0, math.NaN(), "|"},
+	} {
+		l := Line(c.text)
+		if v, ok := l.Fixed(c.places, c.shift); !ok || v != c.want && !math.IsNaN(c.want) || string(l) != c.rest {
+			t.Errorf("Fixed of %q = %v, %v, left %q", c.text, v, ok, l)
+		}
+	}
+	for _, text := range []string{"1.0", "1.000", "1", "1.", ".50", "-1.00", "x", "", strings.Repeat("9", 30) + ".00"} {
+		l := Line(text)
+		if v, ok := l.Fixed(2, 0); ok || string(l) != text {
+			t.Errorf("Fixed took %v from %q", v, text)
+		}
+	}
+}
+
+func TestInt(t *testing.T) {
+	l := Line("  16,")
+	if n, ok := l.Int(); !ok || n != 16 || l.Next() != ',' {
+		t.Errorf("Int = %d, %v", n, ok)
+	}
+	for _, text := range []string{"2147483648", "18446744073709551615", "", " x"} {
+		l := Line(text)
+		if n, ok := l.Int(); ok || string(l) != text {
+			t.Errorf("Int took %d from %q", n, text)
+		}
+	}
+}
+
+func TestQuoted(t *testing.T) {
+	l := Line(`"a b":`)
+	if s, ok := l.Quoted(); !ok || string(s) != "a b" || string(l) != ":" {
+		t.Errorf("Quoted = %q, %v", s, ok)
+	}
+	for _, text := range []string{`"a`, `a"`, `"\""`, ""} {
+		l := Line(text)
+		if s, ok := l.Quoted(); ok || string(l) != text {
+			t.Errorf("Quoted took %q from %q", s, text)
+		}
+	}
+}
+
+func TestCells(t *testing.T) {
+	if cells, ok := Cells(nil, []byte("| a |  b|"), 2); !ok || len(cells) != 2 || string(cells[0]) != "a" || string(cells[1]) != "b" {
+		t.Errorf("cells %q, %v", cells, ok)
+	}
+	for _, text := range []string{"| a | b | c |", "a|b", "| a", "||", ""} {
+		if cells, ok := Cells(nil, []byte(text), 2); ok {
+			t.Errorf("cells %q of %q", cells, text)
+		}
+	}
+}
+
+func TestMemo(t *testing.T) {
+	var m Memo[string]
+	created := 0
+	create := func(raw string) *string {
+		if raw == "" {
+			return nil
+		}
+		created++
+		s := strings.ToLower(raw)
+		return &s
+	}
+	line := []string{"READ", "UPDATE", "", "READ"}
+	raw := []byte("READ")
+	first := m.Find(raw, create)
+	raw[0] = '#' // the caller's bytes are not kept
+	for range 3 {
+		m.Rewind()
+		for _, name := range line {
+			if v := m.Find([]byte(name), create); (v == nil) != (name == "") || v != nil && *v != strings.ToLower(name) {
+				t.Errorf("%s is %v", name, v)
+			}
+		}
+	}
+	if m.Find([]byte("READ"), create) != first || created != 2 {
+		t.Errorf("%d values were created", created)
+	}
+	if m.Find([]byte(strings.Repeat("X", MaxName+1)), create) != nil {
+		t.Error("a long name was taken")
+	}
+	for i := range 2 * MaxNames {
+		m.Find(fmt.Append(nil, "N", i), create)
+	}
+	n := 0
+	for range m.All {
+		n++
+	}
+	if n != MaxNames {
+		t.Errorf("%d names are known", n)
 	}
 }

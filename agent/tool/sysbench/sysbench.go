@@ -1,7 +1,6 @@
 package sysbench
 
 import (
-	"bytes"
 	"strings"
 
 	"github.com/benchwatch/benchwatch/agent/tool"
@@ -27,11 +26,11 @@ func openLoop(version string, labels map[string]string) bool {
 	return rate != "" && rate != "0" && !strings.HasPrefix(version, "0.4")
 }
 
-// Sniff tells how much an output that begins with head looks like sysbench's.
+// Sniff returns how much an output that begins with head looks like sysbench's.
 func Sniff(head []byte) int {
 	p := NewParser(tool.Description{})
 	score := 0
-	look := func(r *tool.Report) {
+	tool.ParseAll(p, tool.Stdout, head, func(r *tool.Report) {
 		switch {
 		case r.Kind == tool.Start && r.Version != "":
 			score = max(score, 100)
@@ -44,15 +43,6 @@ func Sniff(head []byte) int {
 		case r.Kind == tool.Summary, r.Kind == tool.Error:
 			score = max(score, 10)
 		}
-	}
-	for len(head) > 0 && score < 100 {
-		var line []byte
-		line, head, _ = bytes.Cut(head, []byte("\n"))
-		p.Parse(tool.Line{Text: line}, look)
-		if p.run.banner {
-			return 100
-		}
-	}
-	p.Close(look)
+	})
 	return score
 }

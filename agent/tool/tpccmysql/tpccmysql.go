@@ -41,23 +41,16 @@ func hasPrefix(base, program string) bool {
 	return c == '_' || c == '-' || c == '.'
 }
 
-// Sniff tells how much an output that begins with head looks like
-// tpcc-mysql's.
+// Sniff returns how much an output that begins with head looks like tpcc-mysql's.
 func Sniff(head []byte) int {
 	if bytes.Contains(head, []byte(startBanner)) || bytes.Contains(head, []byte(loadBanner)) {
 		return 100
 	}
-	p := NewParser()
 	score := 0
-	look := func(r *tool.Report) {
+	tool.ParseAll(NewParser(), tool.Stdout, head, func(r *tool.Report) {
 		if r.Kind == tool.Interval || r.Kind == tool.Summary {
 			score = 90
 		}
-	}
-	for len(head) > 0 {
-		var line []byte
-		line, head, _ = bytes.Cut(head, []byte("\n"))
-		p.Parse(tool.Line{Text: line}, look)
-	}
+	})
 	return score
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/series"
 	"github.com/benchwatch/benchwatch/agent/tool"
 	"github.com/benchwatch/benchwatch/agent/tool/decimal"
+	"github.com/benchwatch/benchwatch/agent/tool/scan"
 )
 
 // microseconds is the scale of all latencies.
@@ -14,8 +15,8 @@ const microseconds = -6
 // groups reads the groups of a status line, [READ: Count=…] and the like, into
 // a report.
 type groups struct {
-	names names
-	stats stats
+	names scan.Memo[name]
+	stats scan.Memo[string]
 }
 
 // tally is what the groups of one status line add up to.
@@ -38,7 +39,7 @@ var (
 // read takes all groups of text from index i on. more tells that the line
 // ends where the combined measurement types put a line end into the status.
 func (g *groups) read(text []byte, i int, r *tool.Report, t *tally) (more, ok bool) {
-	g.names.next = 0
+	g.names.Rewind()
 	for {
 		for i < len(text) && text[i] == ' ' {
 			i++
@@ -57,7 +58,7 @@ func (g *groups) read(text []byte, i int, r *tool.Report, t *tally) (more, ok bo
 		if i == start {
 			return false, false
 		}
-		n := g.names.find(text[start:i])
+		n := g.names.Find(text[start:i], newName)
 		if n == nil {
 			return false, false
 		}
@@ -85,7 +86,7 @@ func (g *groups) histogram(text []byte, i int, n *name, r *tool.Report, t *tally
 		return i, false
 	}
 	addCount(n, count, r, t)
-	g.stats.next = 0
+	g.stats.Rewind()
 	keep := count > 0 && n.kind != unused
 	for {
 		if i >= len(text) {
@@ -135,8 +136,11 @@ func (g *groups) statOf(key []byte) (string, bool) {
 	if !isPercentile(key) {
 		return "", false
 	}
-	s := g.stats.find(key)
-	return s, s != ""
+	s := g.stats.Find(key, newStat)
+	if s == nil {
+		return "", false
+	}
+	return *s, true
 }
 
 // valueEnd returns the index behind a value: at its "]" or ", ". A comma

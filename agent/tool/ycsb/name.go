@@ -1,7 +1,6 @@
 package ycsb
 
 import (
-	"bytes"
 	"strings"
 
 	"github.com/benchwatch/benchwatch/agent/tool"
@@ -27,7 +26,6 @@ const (
 
 // name is how one of YCSB's NAMEs is reported.
 type name struct {
-	raw       []byte
 	operation string // as in reports
 	kind      kind
 	// first: the first half of a combined measurement type, behind which
@@ -35,39 +33,8 @@ type name struct {
 	first bool
 }
 
-const (
-	maxNames = 128
-	maxName  = 96
-)
-
-// names remembers the NAMEs of an output, so that a line costs no allocation.
-type names struct {
-	known []name
-	next  int // where the next one is expected: the order rarely changes
-}
-
-// find returns the name that raw stands for; nil when there are too many.
-func (n *names) find(raw []byte) *name {
-	if n.next < len(n.known) && bytes.Equal(n.known[n.next].raw, raw) {
-		n.next++
-		return &n.known[n.next-1]
-	}
-	for i := range n.known {
-		if bytes.Equal(n.known[i].raw, raw) {
-			n.next = i + 1
-			return &n.known[i]
-		}
-	}
-	if len(n.known) == maxNames || len(raw) > maxName {
-		return nil
-	}
-	n.known = append(n.known, newName(string(raw)))
-	n.next = 0
-	return &n.known[len(n.known)-1]
-}
-
-func newName(raw string) name {
-	n := name{raw: []byte(raw), kind: operation}
+func newName(raw string) *name {
+	n := &name{kind: operation}
 	s := raw
 	switch {
 	case strings.HasPrefix(s, "Hdr"):
@@ -121,35 +88,10 @@ func isNameByte(c byte) bool {
 	return 'A' <= c && c <= 'Z' || 'a' <= c && c <= 'z' || '0' <= c && c <= '9' || c == '_' || c == '-'
 }
 
-// stats remembers the names of statistics, as names does.
-type stats struct {
-	known []stat
-	next  int
-}
-
-type stat struct {
-	raw  []byte
-	stat string
-}
-
-// find returns p99.9 for 99.9; empty when there are too many.
-func (s *stats) find(raw []byte) string {
-	if s.next < len(s.known) && bytes.Equal(s.known[s.next].raw, raw) {
-		s.next++
-		return s.known[s.next-1].stat
-	}
-	for i := range s.known {
-		if bytes.Equal(s.known[i].raw, raw) {
-			s.next = i + 1
-			return s.known[i].stat
-		}
-	}
-	if len(s.known) == maxNames || len(raw) > maxName {
-		return ""
-	}
-	s.known = append(s.known, stat{append([]byte(nil), raw...), "p" + string(raw)})
-	s.next = 0
-	return s.known[len(s.known)-1].stat
+// newStat returns p99.9 for 99.9.
+func newStat(raw string) *string {
+	stat := "p" + raw
+	return &stat
 }
 
 // isPercentile reports whether raw is a number such as 99 or 99.9.

@@ -9,6 +9,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/series"
 	"github.com/benchwatch/benchwatch/agent/tool"
 	"github.com/benchwatch/benchwatch/agent/tool/message"
+	"github.com/benchwatch/benchwatch/agent/tool/scan"
 )
 
 // stream is what is known of one stream. Nothing of it depends on the other.
@@ -79,7 +80,7 @@ func (p *parser) banner(s *stream, rest []byte, command bool, emit func(*tool.Re
 		s.command = true
 		s.readCommand(string(rest[:min(len(rest), maxCommand)]))
 	} else {
-		s.start.Version = string(bytes.TrimSpace(rest[:min(len(rest), maxName)]))
+		s.start.Version = string(bytes.TrimSpace(rest[:min(len(rest), scan.MaxName)]))
 	}
 	if s.command && s.start.Version != "" {
 		s.emitStart(emit)

@@ -9,6 +9,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/series"
 	"github.com/benchwatch/benchwatch/agent/tool"
 	"github.com/benchwatch/benchwatch/agent/tool/decimal"
+	"github.com/benchwatch/benchwatch/agent/tool/scan"
 )
 
 // summary gathers the final figures, whichever exporter writes them: each is a
@@ -67,7 +68,7 @@ func (s *summary) add(g *groups, metric, measurement, value []byte) tool.Verdict
 	if isJVM(string(metric)) {
 		return tool.Ignored
 	}
-	n := g.names.find(metric)
+	n := g.names.Find(metric, newName)
 	if n == nil || n.kind == unused || !validName(metric) {
 		return tool.Ignored
 	}
@@ -144,7 +145,7 @@ func (s *summary) addOverall(measurement, value []byte) tool.Verdict {
 
 func (s *summary) addReturn(n *name, status string, value []byte) tool.Verdict {
 	count, end, ok := whole(value, 0)
-	if !ok || end != len(value) || len(status) > maxName {
+	if !ok || end != len(value) || len(status) > scan.MaxName {
 		return tool.Malformed
 	}
 	if len(s.returns) < maxReturns {
@@ -206,8 +207,8 @@ func (s *summary) fill(g *groups, run int, r *tool.Report) {
 }
 
 func (g *groups) isOperation(op string) bool {
-	for i := range g.names.known {
-		if n := &g.names.known[i]; n.operation == op {
+	for n := range g.names.All {
+		if n.operation == op {
 			return n.kind == operation
 		}
 	}
