@@ -1,7 +1,12 @@
-// Package commandline finds the benchmark tool inside a command, behind
-// wrappers such as env, timeout, numactl and sudo and inside of shell text
-// (bash -c "…"), and says what the command will do, what to add to it for live
-// reports, and how it looks without its secrets.
+// Package commandline finds the benchmark tool inside a command: after wrappers
+// such as env, timeout, numactl and sudo, and inside shell text (bash -c "…"). Read
+// returns what the command will do, what to add to it for live reports, and its
+// words without secrets.
+//
+// Each command is a list of words, and what is found in it refers to the words by
+// their index. A wrapper's command is the rest of the list; shell text is one word,
+// whose commands are lists again, and what is found there becomes edits of the
+// text.
 package commandline
 
 import (
@@ -43,19 +48,15 @@ const minToken = 4
 // Read reads the command args. Where it doesn't understand one, nothing is
 // added to it and its secrets are blanked by general rules.
 func Read(args []string, tools []*tool.Tool, env Env) Command {
-	words := make([]word, len(args))
-	for i, a := range args {
-		words[i] = word{value: a, index: i}
-	}
 	r := reader{tools: tools}
-	o := r.command(words, surroundings{Env: env}, 0)
+	o := r.command(args, surroundings{Env: env}, 0)
 
-	c := Command{Program: o.program, Start: o.started(args, env.NoInject)}
+	c := Command{Program: o.program, Start: slices.Clone(args)}
 	if main := o.main(); main != nil {
 		c.Tool, c.Program, c.Description = main.tool, main.program, main.description
 	}
 	if !env.NoInject {
-		c.Added = o.added
+		c.Start, c.Added = o.start(args), o.added
 	}
 	c.Secrets = known(o.secrets, env)
 	c.Redacted = redacted(args, o, c.Secrets)

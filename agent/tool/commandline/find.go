@@ -9,30 +9,12 @@ import (
 	"github.com/benchwatch/benchwatch/agent/tool"
 )
 
-// maxDepth bounds how deep commands may stand in each other.
+// maxDepth bounds how deep commands are nested in each other.
 const maxDepth = 16
 
-// expansion stands in a word for what only a shell can work out, such as $X.
-// No argument of a process can hold this byte.
+// expansion replaces in a word what only a shell can work out, such as $X. No
+// argument of a process can hold this byte.
 const expansion = "\x00"
-
-// word is one word of a command.
-type word struct {
-	value string
-	// index of the argument, or of the word of shell text, that this word is.
-	// With part it is only value[from:to] of it.
-	index    int
-	part     bool
-	from, to int
-}
-
-func values(words []word) []string {
-	all := make([]string, len(words))
-	for i, w := range words {
-		all[i] = w.value
-	}
-	return all
-}
 
 // call is one start of a tool that was found.
 type call struct {
@@ -41,32 +23,19 @@ type call struct {
 	description tool.Description
 }
 
-// edit replaces text[from:to].
-type edit struct {
-	from, to int
-	with     string
-}
-
-// outcome is what was found in a command. The maps' keys are words' indexes.
+// outcome is what was found in a command. Its words are named by their index.
 type outcome struct {
 	calls   []call
-	program string // the last one found behind wrappers
+	program string // the last one found after wrappers
 
-	before   map[int][]string // what to insert before a word
-	replaced map[int]string   // words with something inserted in their text
-	inserted map[int][]edit   // the same, as edits
-	redacted map[int]string   // words without their secrets
-	blanked  map[int][]edit   // the same, as edits
+	insert   []tool.Insertion
+	started  map[int]string // words that have another text when started
+	redacted map[int]string // words without their secrets
 
 	added, secrets []string
 }
 
-func newOutcome() outcome {
-	return outcome{
-		before: map[int][]string{}, replaced: map[int]string{}, inserted: map[int][]edit{},
-		redacted: map[int]string{}, blanked: map[int][]edit{},
-	}
-}
+func newOutcome() outcome { return outcome{started: map[int]string{}, redacted: map[int]string{}} }
 
 // main is the call that the command is about: the first one that reports.
 func (o *outcome) main() *call {
@@ -82,86 +51,46 @@ func (o *outcome) main() *call {
 	return nil
 }
 
-// started returns args with what is to be inserted.
-func (o *outcome) started(args []string, plain bool) []string {
-	if plain {
-		return slices.Clone(args)
-	}
+// start returns words as they are started.
+func (o *outcome) start(words []string) []string {
 	var all []string
-	for i := 0; i <= len(args); i++ {
-		all = append(all, o.before[i]...)
-		if i == len(args) {
-			break
+	for i := 0; i <= len(words); i++ {
+		for _, in := range o.insert {
+			if in.At == i {
+				all = append(all, in.Args...)
+			}
 		}
-		if text, ok := o.replaced[i]; ok {
+		if text, ok := o.started[i]; ok {
 			all = append(all, text)
-		} else {
-			all = append(all, args[i])
+		} else if i < len(words) {
+			all = append(all, words[i])
 		}
 	}
 	return all
 }
 
-// insert puts args before words[at], or behind the last word.
-func (o *outcome) insert(words []word, at int, args []string) {
-	behind := at == len(words)
-	if behind {
-		at--
-	}
-	w := words[at]
-	if !w.part {
-		if behind {
-			w.index++
-		}
-		o.before[w.index] = append(o.before[w.index], args...)
-	} else if text, ok := quoteAll(args); ok {
-		if behind {
-			o.inserted[w.index] = append(o.inserted[w.index], edit{w.to, w.to, " " + text})
-		} else {
-			o.inserted[w.index] = append(o.inserted[w.index], edit{w.from, w.from, text + " "})
-		}
-	} else {
-		return
-	}
-	o.added = append(o.added, args...)
-}
-
-// replace gives w another text to start with.
-func (o *outcome) replace(w word, text string) {
-	if !w.part {
-		o.replaced[w.index] = text
-	} else if quoted, ok := quoteAll([]string{text}); ok {
-		o.inserted[w.index] = append(o.inserted[w.index], edit{w.from, w.to, quoted})
+// redact gives the word at i another text to show.
+func (o *outcome) redact(words []string, i int, text string) {
+	if text != words[i] {
+		o.redacted[i] = strings.ReplaceAll(text, expansion, "$")
 	}
 }
 
-// redact gives w another text to show.
-func (o *outcome) redact(w word, text string) {
-	if w.part {
-		o.blanked[w.index] = append(o.blanked[w.index], edit{w.from, w.to, shown(text)})
-	} else {
-		o.redacted[w.index] = text
+// merge adds what was found in words that begin at the index offset.
+func (o *outcome) merge(inner outcome, offset int) {
+	o.calls = append(o.calls, inner.calls...)
+	o.program = inner.program
+	o.added = append(o.added, inner.added...)
+	o.secrets = append(o.secrets, inner.secrets...)
+	for _, in := range inner.insert {
+		o.insert = append(o.insert, tool.Insertion{At: in.At + offset, Args: in.Args})
 	}
-}
-
-// split finishes the word at index, of which the command's words are parts.
-func (o *outcome) split(index int, original string) {
-	if edits := o.inserted[index]; len(edits) > 0 {
-		o.replaced[index] = apply(original, edits)
+	for i, text := range inner.started {
+		o.started[i+offset] = text
 	}
-	o.redacted[index] = secret.Text(apply(original, o.blanked[index]))
-}
-
-func (o *outcome) merge(other outcome) {
-	o.calls = append(o.calls, other.calls...)
-	o.program = other.program
-	o.added = append(o.added, other.added...)
-	o.secrets = append(o.secrets, other.secrets...)
-	maps.Copy(o.before, other.before)
-	maps.Copy(o.replaced, other.replaced)
-	maps.Copy(o.redacted, other.redacted)
-	maps.Copy(o.inserted, other.inserted)
-	maps.Copy(o.blanked, other.blanked)
+	for i, text := range inner.redacted {
+		o.redacted[i+offset] = text
+	}
 }
 
 type reader struct {
@@ -169,96 +98,83 @@ type reader struct {
 }
 
 // command reads the words of one command.
-func (r *reader) command(words []word, env surroundings, depth int) outcome {
+func (r *reader) command(words []string, env surroundings, depth int) outcome {
 	o := newOutcome()
-	for len(words) > 0 {
-		if isAssignment(words[0].value) {
-			env = assign(env, words[0].value)
-			o.general("", words[:1])
-			words = words[1:]
+	at := 0
+	for at < len(words) {
+		rest := words[at:]
+		if isAssignment(rest[0]) {
+			env = assign(env, rest[0])
+			o.general("", words, at, at+1)
+			at++
 			continue
 		}
-		name := base(words[0].value)
+		name := base(rest[0])
 		o.program = name
-		if t := r.match(name, words[1:]); t != nil {
-			r.describe(&o, t, words, env)
+		if t := r.match(name, rest[1:]); t != nil {
+			r.describe(&o, t, words, at, env)
 			return o
 		}
 		if depth >= maxDepth {
 			break
 		}
-		text, next := -1, -1
-		w, wraps := wrappers[name]
-		if shells[name] {
-			text, next = shellText(words)
-		} else if wraps {
-			next, text, wraps = w.skip(words)
-		}
-		switch {
-		case text >= 0:
-			o.general(name, words[:text])
-			o.general("", words[text+1:])
-			r.nested(&o, words[text], env, depth+1)
+		w := wrappers[name]
+		next, text := w.skip(rest)
+		if text > 0 {
+			o.general(name, words, at, at+text)
+			o.general("", words, at+text+1, len(words))
+			r.nested(&o, words, at+text, env, depth+1)
 			return o
-		case name == "env":
-			if at, behind, ok := splitString(words); ok {
-				o.general(name, words[:at])
-				r.splitWord(&o, words[at], words[behind:], env.through(words[1:at]), depth+1)
-				return o
-			}
 		}
-		if next <= 0 {
-			break
+		if split, after, ok := splitString(rest); ok && name == "env" {
+			o.general(name, words, at, at+split)
+			r.splitWord(&o, words, at+split, at+after, env.through(rest[1:split]), depth+1)
+			return o
 		}
-		if !shells[name] && !wraps {
+		if next == 0 {
 			break
 		}
 		if name == "env" || name == "sudo" {
-			env = env.through(words[1:next])
+			env = env.through(rest[1:next])
 		}
 		env.nowhere = env.nowhere || w.remote
-		o.general(name, words[:next])
-		words = words[next:]
+		o.general(name, words, at, at+next)
+		at += next
 	}
-	r.unknown(&o, words, env, depth)
+	if at < len(words) {
+		r.unknown(&o, words, at, env, depth)
+	}
 	return o
 }
 
-// unknown reads the words of a program that is neither a tool nor a wrapper.
-// If it starts a tool, that stands behind a "--".
-func (r *reader) unknown(o *outcome, words []word, env surroundings, depth int) {
-	if len(words) == 0 {
-		return
-	}
-	name := base(words[0].value)
-	for i, w := range words {
-		if w.value != "--" || i == 0 || i+1 == len(words) || depth >= maxDepth {
-			continue
-		}
+// unknown reads the words of a program, words[at], that is neither a tool nor a
+// wrapper. A tool that it starts follows a "--".
+func (r *reader) unknown(o *outcome, words []string, at int, env surroundings, depth int) {
+	name := base(words[at])
+	if i := slices.Index(words[at+1:], "--"); i >= 0 && depth < maxDepth {
+		i += at + 1
 		if inner := r.command(words[i+1:], env, depth+1); len(inner.calls) > 0 {
-			o.general(name, words[:i])
-			o.merge(inner)
+			o.general(name, words, at, i)
+			o.merge(inner, i+1)
 			return
 		}
-		break
 	}
-	o.general(name, words)
+	o.general(name, words, at, len(words))
 }
 
-func (r *reader) match(name string, args []word) *tool.Tool {
+func (r *reader) match(name string, args []string) *tool.Tool {
 	for _, t := range r.tools {
-		if t.Match(name) || t.MatchArgs != nil && t.MatchArgs(name, values(args)) {
+		if t.Match(name) || t.MatchArgs != nil && t.MatchArgs(name, args) {
 			return t
 		}
 	}
 	return nil
 }
 
-// describe takes what the tool says of its arguments, words[0] being the
-// program.
-func (r *reader) describe(o *outcome, t *tool.Tool, words []word, env surroundings) {
-	args := words[1:]
-	invocation := tool.Invocation{Program: base(words[0].value), Args: values(args), Getenv: env.getenv}
+// describe takes what the tool says of its arguments, words[at] being the program.
+func (r *reader) describe(o *outcome, t *tool.Tool, words []string, at int, env surroundings) {
+	program, args := base(words[at]), words[at+1:]
+	invocation := tool.Invocation{Program: program, Args: args, Getenv: env.getenv}
 	if env.ReadFile != nil {
 		invocation.ReadFile = env.readFile
 	}
@@ -266,54 +182,41 @@ func (r *reader) describe(o *outcome, t *tool.Tool, words []word, env surroundin
 
 	o.secrets = append(o.secrets, d.Secrets...)
 	if len(d.Redacted) == len(args) {
-		for i, w := range args {
-			if d.Redacted[i] != w.value {
-				o.redact(w, d.Redacted[i])
-			}
+		for i, text := range d.Redacted {
+			o.redact(words, at+1+i, text)
 		}
 	} else {
-		o.general(words[0].value, words)
+		o.general(program, words, at, len(words))
 	}
 	d = withoutExpansions(d, args)
 	d.Insert = slices.DeleteFunc(slices.Clone(d.Insert), func(in tool.Insertion) bool {
 		return in.At < 0 || in.At > len(args) || len(in.Args) == 0
 	})
-	for _, in := range d.Insert {
-		o.insert(words, in.At+1, in.Args)
-	}
-	if len(d.Insert) > 0 && !env.NoInject {
-		invocation.Args = inserted(args, d.Insert)
-		insert, redacted := d.Insert, d.Redacted
-		d = withoutExpansions(t.Describe(invocation), args)
-		d.Insert, d.Redacted = insert, redacted
-	}
-	o.calls = append(o.calls, call{tool: t, program: base(words[0].value), description: d})
-}
-
-// inserted returns the values of args with what is to be inserted.
-func inserted(args []word, insert []tool.Insertion) []string {
-	var all []string
-	for i := 0; i <= len(args); i++ {
+	if insert := d.Insert; len(insert) > 0 {
+		own := outcome{insert: insert}
 		for _, in := range insert {
-			if in.At == i {
-				all = append(all, in.Args...)
-			}
+			own.added = append(own.added, in.Args...)
 		}
-		if i < len(args) {
-			all = append(all, args[i].value)
+		if !env.NoInject {
+			redacted := d.Redacted
+			invocation.Args = own.start(args)
+			d = withoutExpansions(t.Describe(invocation), args)
+			d.Insert, d.Redacted = insert, redacted
 		}
+		o.merge(own, at+1)
 	}
-	return all
+	o.program = program
+	o.calls = append(o.calls, call{tool: t, program: program, description: d})
 }
 
 // withoutExpansions drops from d what depends on arguments that only a shell
 // can expand. If such an argument could itself be an option, nothing is
 // inserted: it may be the one that would be.
-func withoutExpansions(d tool.Description, args []word) tool.Description {
+func withoutExpansions(d tool.Description, args []string) tool.Description {
 	unknown, options := false, false
-	for _, w := range args {
-		unknown = unknown || strings.Contains(w.value, expansion)
-		options = options || strings.HasPrefix(w.value, expansion)
+	for _, a := range args {
+		unknown = unknown || strings.Contains(a, expansion)
+		options = options || strings.HasPrefix(a, expansion)
 	}
 	if !unknown {
 		return d
@@ -333,4 +236,51 @@ func withoutExpansions(d tool.Description, args []word) tool.Description {
 	}
 	d.Secrets = slices.DeleteFunc(d.Secrets, func(s string) bool { return strings.Contains(s, expansion) })
 	return d
+}
+
+// nested reads the shell text in the word at i.
+func (r *reader) nested(o *outcome, words []string, i int, env surroundings, depth int) {
+	if strings.Contains(words[i], expansion) {
+		o.redact(words, i, secret.Text(words[i]))
+		return
+	}
+	found, started, redacted := r.text(words[i], env, depth)
+	if found.program == "" {
+		found.program = o.program
+	}
+	if started != words[i] {
+		o.started[i] = started
+	}
+	o.redact(words, i, redacted)
+	o.merge(found, 0)
+}
+
+// splitWord reads a command whose first words are in the word at i and whose
+// other words begin at the index after, as env -S has it.
+func (r *reader) splitWord(o *outcome, words []string, i, after int, env surroundings, depth int) {
+	src := words[i]
+	nodes, values := simpleCommand(src)
+	if len(nodes) == 0 {
+		o.redact(words, i, secret.Text(src))
+		o.general("", words, after, len(words))
+		return
+	}
+	n := len(nodes)
+	inner := r.command(append(values, words[after:]...), env, depth)
+	text := inner // of which only what is in src becomes edits of it
+	if after < len(words) {
+		text.insert = slices.DeleteFunc(slices.Clone(inner.insert), func(in tool.Insertion) bool { return in.At >= n })
+	}
+	started, redacted, ok := text.edits(src, nodes)
+	if !ok {
+		inner.added = nil
+	} else if len(started) > 0 {
+		o.started[i] = apply(src, started)
+	}
+	o.redact(words, i, secret.Text(apply(src, redacted)))
+
+	inner.insert = slices.DeleteFunc(inner.insert, func(in tool.Insertion) bool { return in.At < n || after == len(words) })
+	maps.DeleteFunc(inner.started, func(i int, _ string) bool { return i < n })
+	maps.DeleteFunc(inner.redacted, func(i int, _ string) bool { return i < n })
+	o.merge(inner, after-n)
 }

@@ -35,35 +35,31 @@ func optionOf(program string) (passwordOption, bool) {
 	return passwordOption{}, false
 }
 
-// general redacts the words of a program of which nothing is known, words[0]
-// being the program unless it is "".
-func (o *outcome) general(program string, words []word) {
+// general redacts the words from index from up to index to, of a program of which
+// nothing is known: words[from], unless its name is "".
+func (o *outcome) general(program string, words []string, from, to int) {
 	short, known := optionOf(program)
-	for i := 0; i < len(words); i++ {
-		w := words[i]
-		v := w.value
+	for i := from; i < to; i++ {
+		v := words[i]
+		hasNext := i+1 < to
 		switch name, value, pair := strings.Cut(v, "="); {
 		case pair && secretPair(name, value):
-			o.hide(w, name+"=", value)
-		case strings.HasPrefix(v, "-") && !pair && secret.Name(strings.TrimLeft(v, "-")) && hasValue(words, i):
+			o.hide(words, i, name+"=", value)
+		case strings.HasPrefix(v, "-") && !pair && secret.Name(strings.TrimLeft(v, "-")) && hasNext && !strings.HasPrefix(words[i+1], "-"):
 			i++
-			o.hide(words[i], "", words[i].value)
+			o.hide(words, i, "", words[i])
 		case known && len(v) > 2 && v[0] == '-' && v[1] == short.letter:
-			short.hide(o, w, v[:2], v[2:])
-		case known && short.separate && len(v) == 2 && v[0] == '-' && v[1] == short.letter && i+1 < len(words):
+			short.hide(o, words, i, v[:2], v[2:])
+		case known && short.separate && len(v) == 2 && v[0] == '-' && v[1] == short.letter && hasNext:
 			i++
-			short.hide(o, words[i], "", words[i].value)
+			short.hide(o, words, i, "", words[i])
 		default:
 			if t := secret.Text(v); t != v {
-				o.redact(w, t)
+				o.redact(words, i, t)
 				o.secrets = append(o.secrets, secret.Values(v)...)
 			}
 		}
 	}
-}
-
-func hasValue(words []word, i int) bool {
-	return i+1 < len(words) && !strings.HasPrefix(words[i+1].value, "-")
 }
 
 // secretPair reports whether name=value holds a secret in all of value. The
@@ -75,7 +71,7 @@ func secretPair(name, value string) bool {
 	return !strings.ContainsAny(name, " :/?&") && secret.Name(strings.TrimLeft(name, "-"))
 }
 
-func (p passwordOption) hide(o *outcome, w word, prefix, value string) {
+func (p passwordOption) hide(o *outcome, words []string, i int, prefix, value string) {
 	if p.user {
 		user, password, found := strings.Cut(value, ":")
 		if !found {
@@ -83,17 +79,14 @@ func (p passwordOption) hide(o *outcome, w word, prefix, value string) {
 		}
 		prefix, value = prefix+user+":", password
 	}
-	o.hide(w, prefix, value)
+	o.hide(words, i, prefix, value)
 }
 
-// hide blanks value, which stands in w behind prefix.
-func (o *outcome) hide(w word, prefix, value string) {
+// hide blanks value, which follows prefix in the word at i.
+func (o *outcome) hide(words []string, i int, prefix, value string) {
 	if value == "" {
 		return
 	}
-	o.redact(w, prefix+secret.Blank)
-	o.secrets = append(o.secrets, value)
-	if inner := secret.Values(value); len(inner) > 0 {
-		o.secrets = append(o.secrets, inner...)
-	}
+	o.redact(words, i, prefix+secret.Blank)
+	o.secrets = append(append(o.secrets, value), secret.Values(value)...)
 }

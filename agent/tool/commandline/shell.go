@@ -12,70 +12,25 @@ import (
 // maxText bounds the shell text that is parsed.
 const maxText = 64 << 10
 
-// textOutcome is what was found in shell text.
-type textOutcome struct {
-	calls          []call
-	program        string
-	started        string // the text with what was inserted
-	redacted       string
-	added, secrets []string
-}
-
-// nested reads the shell text that w is.
-func (r *reader) nested(o *outcome, w word, env surroundings, depth int) {
-	if strings.Contains(w.value, expansion) {
-		o.redact(w, secret.Text(w.value))
-		return
-	}
-	t := r.text(w.value, env, depth)
-	o.calls = append(o.calls, t.calls...)
-	o.added = append(o.added, t.added...)
-	o.secrets = append(o.secrets, t.secrets...)
-	if t.program != "" {
-		o.program = t.program
-	}
-	if t.started != w.value {
-		o.replace(w, t.started)
-	}
-	if t.redacted != w.value {
-		o.redact(w, t.redacted)
-	}
-}
-
-// splitWord reads a command of which the first words are in w, as env -S has
-// it.
-func (r *reader) splitWord(o *outcome, w word, rest []word, env surroundings, depth int) {
-	file, err := parse(w.value)
-	call := simpleCall(file)
-	if err != nil || call == nil || w.part {
-		o.redact(w, secret.Text(w.value))
-		o.general("", rest)
-		return
-	}
-	var words []word
-	for _, a := range call.Assigns {
-		from, to := offsets(a)
-		words = append(words, word{value: w.value[from:to], index: w.index, part: true, from: from, to: to})
-	}
-	for _, a := range call.Args {
-		from, to := offsets(a)
-		words = append(words, word{value: static(a), index: w.index, part: true, from: from, to: to})
-	}
-	inner := r.command(append(words, rest...), env, depth)
-	inner.split(w.index, w.value)
-	o.merge(inner)
-}
-
-// simpleCall returns the only command of file, nil if there is more to it.
-func simpleCall(file *syntax.File) *syntax.CallExpr {
-	if file == nil || len(file.Stmts) != 1 || len(file.Stmts[0].Redirs) > 0 {
-		return nil
+// simpleCommand returns the assignments and words of shell text that is a single
+// command, and their values; nothing if there is more to it.
+func simpleCommand(src string) (nodes []syntax.Node, values []string) {
+	file, err := parse(src)
+	if err != nil || strings.Contains(src, expansion) || len(file.Stmts) != 1 || len(file.Stmts[0].Redirs) > 0 {
+		return nil, nil
 	}
 	call, _ := file.Stmts[0].Cmd.(*syntax.CallExpr)
 	if call == nil || len(call.Args) == 0 {
-		return nil
+		return nil, nil
 	}
-	return call
+	for _, a := range call.Assigns {
+		from, to := offsets(a)
+		nodes, values = append(nodes, a), append(values, src[from:to])
+	}
+	for _, w := range call.Args {
+		nodes, values = append(nodes, w), append(values, static(w))
+	}
+	return nodes, values
 }
 
 func parse(text string) (*syntax.File, error) {
@@ -92,26 +47,25 @@ func offsets(n syntax.Node) (from, to int) {
 // textReader collects what is found while shell text is walked through.
 type textReader struct {
 	*reader
-	src               string
-	env               surroundings
-	depth             int
-	out               textOutcome
-	inserted, blanked []edit
+	src            string
+	env            surroundings
+	depth          int
+	out            outcome
+	started, shown []edit
 }
 
-// text reads shell text.
-func (r *reader) text(src string, env surroundings, depth int) textOutcome {
-	t := textReader{reader: r, src: src, env: env, depth: depth}
+// text returns what was found in shell text, and the text as it is started and
+// without secrets.
+func (r *reader) text(src string, env surroundings, depth int) (found outcome, started, redacted string) {
 	file, err := parse(src)
 	if err != nil || depth > maxDepth {
-		return textOutcome{started: src, redacted: secret.Text(src), secrets: secret.Values(src)}
+		return outcome{secrets: secret.Values(src)}, src, secret.Text(src)
 	}
+	t := textReader{reader: r, src: src, env: env, depth: depth}
 	syntax.Walk(file, t.node)
-	t.out.started = apply(src, t.inserted)
-	blanked := apply(src, t.blanked)
-	t.out.redacted = secret.Text(blanked)
-	t.out.secrets = append(t.out.secrets, secret.Values(blanked)...)
-	return t.out
+	shown := apply(src, t.shown)
+	t.out.secrets = append(t.out.secrets, secret.Values(shown)...)
+	return t.out, apply(src, t.started), secret.Text(shown)
 }
 
 func (t *textReader) node(n syntax.Node) bool {
@@ -134,7 +88,7 @@ func (t *textReader) assign(a *syntax.Assign) {
 		return
 	}
 	from, to := offsets(a.Value)
-	t.blanked = append(t.blanked, edit{from, to, secret.Blank})
+	t.shown = append(t.shown, edit{from, to, secret.Blank})
 	t.out.secrets = append(t.out.secrets, static(a.Value))
 }
 
@@ -158,19 +112,24 @@ func (t *textReader) call(c *syntax.CallExpr, redirects []*syntax.Redirect) {
 		t.env = withAssigns(t.env, c.Assigns)
 		return
 	}
-	words := make([]word, len(c.Args))
+	words, nodes := make([]string, len(c.Args)), make([]syntax.Node, len(c.Args))
 	for i, a := range c.Args {
-		words[i] = word{value: static(a), index: i}
+		words[i], nodes[i] = static(a), a
 	}
-	if words[0].value == "cd" && len(words) > 1 {
-		dir := words[len(words)-1].value
+	if words[0] == "cd" && len(words) > 1 {
+		dir := words[len(words)-1]
 		t.env = t.env.chdir(dir, !strings.Contains(dir, expansion) && dir != "-" && !strings.HasPrefix(dir, "~"))
 	}
 	o := t.command(words, withAssigns(t.env, c.Assigns), t.depth)
 	if t.out.program == "" && !quiet[o.program] {
 		t.out.program = o.program
 	}
-	t.take(c.Args, o)
+	started, shown, ok := o.edits(t.src, nodes)
+	t.shown = append(t.shown, shown...)
+	if ok {
+		t.started = append(t.started, started...)
+		t.out.added = append(t.out.added, o.added...)
+	}
 	if len(o.calls) > 0 && hides(redirects) {
 		d := &o.calls[0].description
 		d.Notes = append(d.Notes, "the output of "+o.calls[0].program+" goes to a file, where it isn't seen: use | tee FILE")
@@ -179,39 +138,33 @@ func (t *textReader) call(c *syntax.CallExpr, redirects []*syntax.Redirect) {
 	t.out.secrets = append(t.out.secrets, o.secrets...)
 }
 
-// take turns what was found in one command into edits of the text.
-func (t *textReader) take(args []*syntax.Word, o outcome) {
-	_, end := offsets(args[len(args)-1])
-	quotable := true
-	var inserted []edit
-	for i := 0; i <= len(args); i++ {
-		if extra := o.before[i]; len(extra) > 0 {
-			text, ok := quoteAll(extra)
-			quotable = quotable && ok
-			if i == len(args) {
-				inserted = append(inserted, edit{end, end, " " + text})
-			} else {
-				from, _ := offsets(args[i])
-				inserted = append(inserted, edit{from, from, text + " "})
-			}
+// edits returns what was found in a command of shell text as edits of the text;
+// nodes are the command's words. ok is false if something can't be quoted.
+func (o *outcome) edits(src string, nodes []syntax.Node) (started, redacted []edit, ok bool) {
+	ok = true
+	for _, in := range o.insert {
+		text, quotable := quoteAll(in.Args)
+		ok = ok && quotable
+		if in.At < len(nodes) {
+			from, _ := offsets(nodes[in.At])
+			started = append(started, edit{from, from, text + " "})
+		} else {
+			_, end := offsets(nodes[len(nodes)-1])
+			started = append(started, edit{end, end, " " + text})
 		}
-		if i == len(args) {
-			break
-		}
-		from, to := offsets(args[i])
-		if text, found := o.replaced[i]; found {
-			text, ok := requote(args[i], t.src[from:to], text)
-			quotable = quotable && ok
-			inserted = append(inserted, edit{from, to, text})
+	}
+	for i, node := range nodes {
+		from, to := offsets(node)
+		if text, found := o.started[i]; found {
+			text, quotable := requote(node, src[from:to], text)
+			ok = ok && quotable
+			started = append(started, edit{from, to, text})
 		}
 		if text, found := o.redacted[i]; found {
-			t.blanked = append(t.blanked, edit{from, to, shown(text)})
+			redacted = append(redacted, edit{from, to, shown(text)})
 		}
 	}
-	if quotable {
-		t.inserted = append(t.inserted, inserted...)
-		t.out.added = append(t.out.added, o.added...)
-	}
+	return started, redacted, ok
 }
 
 // hides reports whether a redirection takes the standard output away.
@@ -228,6 +181,12 @@ func hides(redirects []*syntax.Redirect) bool {
 		}
 	}
 	return false
+}
+
+// edit replaces text[from:to].
+type edit struct {
+	from, to int
+	with     string
 }
 
 // apply returns text with edits, of which one inside of another is dropped.
@@ -251,4 +210,105 @@ func apply(text string, edits []edit) string {
 	}
 	b.WriteString(text[done:])
 	return b.String()
+}
+
+// static returns a word's value, with what the shell would expand replaced by
+// expansion.
+func static(w *syntax.Word) string {
+	if w == nil {
+		return ""
+	}
+	var b strings.Builder
+	for _, part := range w.Parts {
+		switch p := part.(type) {
+		case *syntax.Lit:
+			unescape(&b, p.Value, "")
+		case *syntax.SglQuoted:
+			if p.Dollar && strings.Contains(p.Value, `\`) {
+				b.WriteString(expansion)
+			} else {
+				b.WriteString(p.Value)
+			}
+		case *syntax.DblQuoted:
+			for _, inner := range p.Parts {
+				if lit, ok := inner.(*syntax.Lit); ok {
+					unescape(&b, lit.Value, "$`\"\\\n")
+				} else {
+					b.WriteString(expansion)
+				}
+			}
+		default:
+			b.WriteString(expansion)
+		}
+	}
+	return b.String()
+}
+
+// unescape writes s without backslashes: all of them, or, if special is not
+// empty, those before one of its characters.
+func unescape(b *strings.Builder, s, special string) {
+	for i := 0; i < len(s); i++ {
+		if s[i] == '\\' && i+1 < len(s) && (special == "" || strings.IndexByte(special, s[i+1]) >= 0) {
+			i++
+			if s[i] == '\n' {
+				continue
+			}
+		}
+		b.WriteByte(s[i])
+	}
+}
+
+// quoteAll writes args as words of shell text.
+func quoteAll(args []string) (string, bool) {
+	quoted := make([]string, len(args))
+	for i, a := range args {
+		if quoted[i] = a; plain(a) {
+			continue
+		}
+		q, err := syntax.Quote(a, syntax.LangBash)
+		if err != nil {
+			return "", false
+		}
+		quoted[i] = q
+	}
+	return strings.Join(quoted, " "), true
+}
+
+// plain reports whether no shell takes anything in an argument for more than
+// it is.
+func plain(s string) bool {
+	for i := range len(s) {
+		c := s[i]
+		if (c < '0' || c > '9') && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && strings.IndexByte("-_./=:,@%+", c) < 0 {
+			return false
+		}
+	}
+	return s != ""
+}
+
+// requote writes value as the word src was written, so that what did not change in
+// it stays the same byte for byte, if that is possible.
+func requote(node syntax.Node, src, value string) (string, bool) {
+	if w, ok := node.(*syntax.Word); ok && len(w.Parts) == 1 && len(src) >= 2 {
+		old := static(w)
+		switch p := w.Parts[0].(type) {
+		case *syntax.SglQuoted:
+			if !p.Dollar && !strings.Contains(value, "'") {
+				return "'" + value + "'", true
+			}
+		case *syntax.DblQuoted:
+			if !p.Dollar && src[1:len(src)-1] == old && !strings.ContainsAny(value, "\"$`\\") {
+				return `"` + value + `"`, true
+			}
+		}
+	}
+	return quoteAll([]string{value})
+}
+
+// shown writes text as one word for people to read.
+func shown(text string) string {
+	if text == "" || strings.ContainsAny(text, " \t\n;|&<>()") && !strings.Contains(text, "'") {
+		return "'" + text + "'"
+	}
+	return text
 }

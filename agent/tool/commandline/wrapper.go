@@ -13,9 +13,9 @@ type wrapper struct {
 	long  []string
 	// sub: the first word is a subcommand, one of these.
 	sub []string
-	// positional words stand between the options and the command.
+	// positional is the number of words between the options and the command.
 	positional int
-	// assignments NAME=value can stand in front of the command.
+	// assignments NAME=value can precede the command.
 	assignments bool
 	// shell: the option -c takes shell text instead of a command.
 	shell bool
@@ -79,26 +79,33 @@ var containerOptions = []string{
 // shells run the text behind -c, or a script.
 var shells = map[string]bool{"bash": true, "sh": true, "dash": true, "ash": true, "ksh": true, "mksh": true, "zsh": true}
 
-// skip returns the index of the first word of the command that a wrapper
-// starts, words[0] being the wrapper, and text >= 0 if that is the index of
-// shell text instead. ok is false if the wrapper starts nothing.
-func (w wrapper) skip(words []word) (command, text int, ok bool) {
+// skip returns the index of the first word of the command that a wrapper or a
+// shell starts, words[0] being its name, or the index of the shell text. Both are
+// 0 if it starts nothing.
+func (w wrapper) skip(words []string) (command, text int) {
+	name := base(words[0])
+	if shells[name] {
+		return shellText(words)
+	}
+	if _, wraps := wrappers[name]; !wraps {
+		return 0, 0
+	}
 	i := 1
 	if len(w.sub) > 0 {
-		if i >= len(words) || !slices.Contains(w.sub, words[i].value) {
-			return 0, -1, false
+		if i >= len(words) || !slices.Contains(w.sub, words[i]) {
+			return 0, 0
 		}
 		i++
 	}
 	left, options := w.positional, true
 	for i < len(words) {
-		v := words[i].value
+		v := words[i]
 		switch {
 		case options && v == "--":
 			options = false
 			i++
 		case w.shell && (v == "-c" || v == "--command") && i+1 < len(words):
-			return 0, i + 1, true
+			return 0, i + 1
 		case options && v == "-":
 			i++
 		case options && strings.HasPrefix(v, "-"):
@@ -110,13 +117,13 @@ func (w wrapper) skip(words []word) (command, text int, ok bool) {
 			i++
 		case strings.HasPrefix(v, expansion) && i+1 < len(words):
 			i++ // options in a variable, perhaps
-		case w.shell && i+2 < len(words) && words[i+1].value == "-c":
-			return 0, i + 2, true // su USER -c TEXT
+		case w.shell && i+2 < len(words) && words[i+1] == "-c":
+			return 0, i + 2 // su USER -c TEXT
 		default:
-			return i, -1, true
+			return i, 0
 		}
 	}
-	return 0, -1, false
+	return 0, 0
 }
 
 // option returns how many words the option v takes.
@@ -138,21 +145,21 @@ func (w wrapper) option(v string) int {
 	return 1
 }
 
-// shellText returns the index of the text that a shell, words[0], runs, or
-// that of a script. Both are negative if it is neither.
-func shellText(words []word) (text, script int) {
+// shellText returns the index of a script that a shell, words[0], runs, or that of
+// the text after -c. Both are 0 if it runs neither.
+func shellText(words []string) (script, text int) {
 	command := false
 	for i := 1; i < len(words); i++ {
-		v := words[i].value
+		v := words[i]
 		switch {
 		case v == "--" || v == "-":
-			if i+1 == len(words) {
-				return -1, -1
+			if i++; i == len(words) {
+				return 0, 0
 			}
 			if command {
-				return i + 1, -1
+				return 0, i
 			}
-			return -1, i + 1
+			return i, 0
 		case strings.HasPrefix(v, "--"):
 			if v == "--rcfile" || v == "--init-file" {
 				i++
@@ -163,12 +170,12 @@ func shellText(words []word) (text, script int) {
 				i++
 			}
 		case command:
-			return i, -1
+			return 0, i
 		default:
-			return -1, i
+			return i, 0
 		}
 	}
-	return -1, -1
+	return 0, 0
 }
 
 // isAssignment reports whether v is NAME=value.
