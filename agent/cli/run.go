@@ -187,10 +187,21 @@ func (r *runCommand) create(meta rundir.Meta) (err error) {
 	switch {
 	case errors.Is(err, rundir.ErrExists):
 		return ownFailure(err, "choose another --run-id")
+	case errors.Is(err, fs.ErrPermission):
+		return ownFailure(err, r.permissionHint())
 	case err != nil:
 		return ownFailure(err, "choose another place with --data-dir")
 	}
 	return nil
+}
+
+// permissionHint is for a user who may not write into the runs folder.
+func (r *runCommand) permissionHint() string {
+	root := rundir.Root(r.config.DataDir)
+	if _, ok := rundir.Agent(r.config.DataDir); ok {
+		return fmt.Sprintf("an agent follows the runs in %s: as root, share that folder with all users by chmod 3777", root)
+	}
+	return fmt.Sprintf("%s belongs to another user: choose another place with --data-dir", root)
 }
 
 // remove deletes the run directory when nothing was started.

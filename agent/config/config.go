@@ -50,7 +50,7 @@ func (c *Config) keys() []key {
 	return []key{
 		{
 			name: "data_dir", to: path(&c.DataDir), restart: true,
-			initialDoc: "`$BENCHWATCH_DATA_DIR`, else `/var/lib/benchwatch` for root and `~/.local/share/benchwatch` for other users",
+			initialDoc: "`$BENCHWATCH_DATA_DIR`, else `/var/lib/benchwatch` for root and, while a [shared agent](#users) runs there, for everyone; else `~/.local/share/benchwatch`",
 			doc:        "Folder of the runs",
 			check:      func() error { return required(c.DataDir, "a folder") },
 		},

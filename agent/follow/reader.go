@@ -13,6 +13,8 @@ import (
 	"path/filepath"
 	"sync"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 const (
@@ -31,6 +33,8 @@ type Options struct {
 	MaxLine  int           // bytes; 0 means DefaultMaxLine
 	Poll     time.Duration // 0 means DefaultPoll
 	Notifier *Notifier     // nil: polling only
+	// Direct: path is a regular file and no symbolic link, as a run's output is.
+	Direct bool
 }
 
 // Line is one line of a followed file.
@@ -84,7 +88,7 @@ func Open(path string, opts Options) (*Reader, error) {
 	if opts.Poll <= 0 {
 		opts.Poll = DefaultPoll
 	}
-	f, err := os.Open(path)
+	f, err := opts.open(path)
 	if err != nil {
 		return nil, fmt.Errorf("follow: %w", err)
 	}
@@ -98,6 +102,21 @@ func Open(path string, opts Options) (*Reader, error) {
 		r.wake, r.cancel = opts.Notifier.Subscribe(filepath.Dir(path))
 	}
 	return r, nil
+}
+
+func (o *Options) open(path string) (*os.File, error) {
+	if !o.Direct {
+		return os.Open(path)
+	}
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0) // a named pipe must not block
+	if err != nil {
+		return nil, err
+	}
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		f.Close()
+		return nil, errors.Join(err, fmt.Errorf("%s is not a regular file", path))
+	}
+	return f, nil
 }
 
 // Finish tells that the writer is gone: Next delivers what is in the file, an
@@ -333,7 +352,7 @@ func (r *Reader) unchanged() bool {
 
 // restart reads the present file of that name from its beginning.
 func (r *Reader) restart() error {
-	f, err := os.Open(r.path)
+	f, err := r.opts.open(r.path)
 	if err != nil {
 		return fmt.Errorf("follow: %w", err)
 	}

@@ -124,7 +124,7 @@ func (l *lineFile) open() error {
 	if l.file != nil {
 		return nil
 	}
-	f, err := os.OpenFile(l.path, os.O_CREATE|os.O_APPEND|os.O_RDWR, 0o644)
+	f, err := rundir.OpenRecord(l.path)
 	if err != nil {
 		return err
 	}

@@ -171,8 +171,8 @@ func (f *Feed) setLines(n Lines) {
 
 // Follow reads one stream's file until ctx is done or, after finish is closed, to
 // the file's end. A file that does not exist has no lines.
-func (f *Feed) Follow(ctx context.Context, path string, stream tool.Stream, opts follow.Options, finish <-chan struct{}) error {
-	r, err := follow.Open(path, opts)
+func (f *Feed) Follow(ctx context.Context, path string, stream tool.Stream, notifier *follow.Notifier, finish <-chan struct{}) error {
+	r, err := follow.Open(path, follow.Options{Notifier: notifier, Direct: true})
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

@@ -32,7 +32,7 @@ func Read(ctx context.Context, dir rundir.Directory, t *tool.Tool) (Snapshot, er
 // ReadAll reads a run's output as far as it exists now.
 func (f *Feed) ReadAll(ctx context.Context, dir rundir.Directory, meta *rundir.Meta) error {
 	if meta.Log != nil {
-		return f.ReadPart(ctx, meta.Log)
+		return f.readPart(ctx, dir, meta.Log)
 	}
 	done := make(chan struct{})
 	close(done)
@@ -41,15 +41,18 @@ func (f *Feed) ReadAll(ctx context.Context, dir rundir.Directory, meta *rundir.M
 		name   string
 		stream tool.Stream
 	}{{rundir.StdoutFile, tool.Stdout}, {rundir.StderrFile, tool.Stderr}} {
-		if e := f.Follow(ctx, dir.Path(s.name), s.stream, follow.Options{}, done); e != nil {
+		if e := f.Follow(ctx, dir.Path(s.name), s.stream, nil, done); e != nil {
 			err = errors.Join(err, e)
 		}
 	}
 	return err
 }
 
-// ReadPart reads the part of a user's log file that is this run.
-func (f *Feed) ReadPart(ctx context.Context, src *rundir.LogSource) error {
+// readPart reads the part of a user's log file that is this run.
+func (f *Feed) readPart(ctx context.Context, dir rundir.Directory, src *rundir.LogSource) error {
+	if !dir.MayFollowLog() {
+		return fmt.Errorf("log file %s is named by another user's run: not read", src.Path)
+	}
 	if now, err := rundir.Identify(src.Path); err != nil || now.Device != src.Device || now.Inode != src.Inode {
 		return fmt.Errorf("log file %s was replaced since it was followed", src.Path)
 	}

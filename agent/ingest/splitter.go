@@ -8,9 +8,7 @@ import (
 	"io"
 	"maps"
 	"os"
-	"regexp"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/benchwatch/benchwatch/agent/follow"
@@ -109,7 +107,7 @@ func (s *Splitter) Flushes() bool {
 func (s *Splitter) Line(l follow.Line, at time.Time, fresh bool) {
 	s.advance(l)
 	s.at, s.fresh, s.reported = at, fresh, false
-	s.stamp, _ = LineTime(l.Text)
+	s.stamp, _ = tool.LineTime(l.Text)
 	if s.header.IsZero() {
 		s.header = s.stamp
 	}
@@ -343,28 +341,6 @@ func Resume(known []rundir.LogSource) (offset, first int64) {
 		offset, first = k.Offset, k.End
 	}
 	return offset, first
-}
-
-// lineStamp is a date and time at the beginning of a line; YCSB writes its
-// milliseconds after a colon.
-var lineStamp = regexp.MustCompile(`^\[?(\d{4})[-/](\d\d)[-/](\d\d)[ T](\d\d:\d\d:\d\d)(?:[.,:](\d{1,9}))? ?(Z|[+-]\d\d:?\d\d)?`)
-
-// LineTime reads the time that a line begins with; false if it begins with none.
-func LineTime(line []byte) (time.Time, bool) {
-	if len(line) < 19 || line[0] != '[' && (line[0] < '1' || line[0] > '2') {
-		return time.Time{}, false
-	}
-	m := lineStamp.FindSubmatch(line[:min(len(line), 64)])
-	if m == nil {
-		return time.Time{}, false
-	}
-	text := fmt.Sprintf("%s-%s-%sT%s.%s0", m[1], m[2], m[3], m[4], m[5])
-	if zone := strings.ReplaceAll(string(m[6]), ":", ""); zone != "" {
-		t, err := time.Parse("2006-01-02T15:04:05Z0700", text+zone)
-		return t, err == nil
-	}
-	t, err := time.ParseInLocation("2006-01-02T15:04:05", text, time.Local)
-	return t, err == nil
 }
 
 // sniffed is how many bytes of a log show which tool wrote it.

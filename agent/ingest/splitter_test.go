@@ -269,25 +269,6 @@ func write(t *testing.T, path, text string) {
 	}
 }
 
-func TestLineTime(t *testing.T) {
-	local := func(ms int) time.Time { return time.Date(2026, 11, 21, 2, 14, 3, ms*1e6, time.Local) }
-	for line, want := range map[string]time.Time{
-		"2026-11-21 02:14:03:123 10 sec: 99 operations": local(123),
-		"2026/11/21 02:14:03 line":                      local(0),
-		"[2026-11-21 02:14:03.123] line":                local(123),
-		"2026-11-21T02:14:03.123+02:00 line":            time.Date(2026, 11, 21, 0, 14, 3, 123e6, time.UTC),
-		"2026-11-21T02:14:03Z line":                     time.Date(2026, 11, 21, 2, 14, 3, 0, time.UTC),
-		"2026-13-21 02:14:03 no such month":             {},
-		"at 2026-11-21 02:14:03":                        {},
-		"[ 10s ] thds: 4 tps: 1.00":                     {},
-	} {
-		got, ok := LineTime([]byte(line))
-		if ok == want.IsZero() || !got.Equal(want) {
-			t.Errorf("%s: %v, %v", line, got, ok)
-		}
-	}
-}
-
 // FuzzSplitLog guards that the parts of any log are within it and in order.
 func FuzzSplitLog(f *testing.F) {
 	f.Add("[ 1s ] thds: 4 tps: 10.00 qps: 10.00 (r/w/o: 0.00/10.00/0.00) lat (ms,95%): 1.04 err/s: 0.00 reconn/s: 0.00\n")

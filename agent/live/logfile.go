@@ -219,8 +219,9 @@ func (f *logFile) findKnown() ([]rundir.LogSource, error) {
 	}
 	var known []rundir.LogSource
 	for _, id := range ids {
-		meta, err := rundir.At(f.watcher.opts.DataDir, id).Load()
-		if err != nil || meta.Log == nil || meta.Log.Device != f.source.Device || meta.Log.Inode != f.source.Inode || meta.Log.Offset > f.past {
+		dir := rundir.At(f.watcher.opts.DataDir, id)
+		meta, err := dir.Load()
+		if err != nil || meta.Log == nil || !dir.MayFollowLog() || meta.Log.Device != f.source.Device || meta.Log.Inode != f.source.Inode || meta.Log.Offset > f.past {
 			continue
 		}
 		known = append(known, *meta.Log)

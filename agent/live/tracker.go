@@ -113,7 +113,7 @@ func (t *tracker) read(ctx context.Context, readers *sync.WaitGroup, notifier *f
 	}
 	if t.meta.Log != nil { // ended, not closed yet
 		readers.Go(func() {
-			if err := t.feed.ReadPart(ctx, t.meta.Log); err != nil && ctx.Err() == nil {
+			if err := t.feed.ReadAll(ctx, t.dir, &t.meta); err != nil && ctx.Err() == nil {
 				t.fault("read the log again", err)
 			}
 		})
@@ -121,7 +121,7 @@ func (t *tracker) read(ctx context.Context, readers *sync.WaitGroup, notifier *f
 	}
 	for name, stream := range map[string]tool.Stream{rundir.StdoutFile: tool.Stdout, rundir.StderrFile: tool.Stderr} {
 		readers.Go(func() {
-			err := t.feed.Follow(ctx, t.dir.Path(name), stream, follow.Options{Notifier: notifier}, t.finish)
+			err := t.feed.Follow(ctx, t.dir.Path(name), stream, notifier, t.finish)
 			if err != nil && ctx.Err() == nil {
 				t.fault("read the tool's output", err)
 			}

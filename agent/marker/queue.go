@@ -75,7 +75,7 @@ func appendEntry(path string, e entry) error {
 		return fmt.Errorf("write marker: %d bytes are too many", line.Len())
 	}
 	_, statErr := os.Stat(path)
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND|os.O_CREATE, 0o644)
+	f, err := rundir.OpenRecord(path)
 	if err != nil {
 		return fmt.Errorf("write marker: %w", err)
 	}

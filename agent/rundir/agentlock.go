@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 )
 
-// AgentInfo is what the agent of a data directory says of itself.
+// AgentInfo is how the agent of a data directory can be reached.
 type AgentInfo struct {
 	PID     int    `json:"pid"`
 	Address string `json:"address"`
@@ -16,11 +16,11 @@ type AgentInfo struct {
 
 const agentLock = "agent.lock"
 
-// ErrAgentRuns is returned where another agent has the data directory.
+// ErrAgentRuns is returned by ClaimAgent if another agent has the data directory.
 var ErrAgentRuns = errors.New("another agent runs on this data directory")
 
-// ClaimAgent makes this process the agent of a data directory, until the file
-// is closed.
+// ClaimAgent makes this process the agent of a data directory, until the file is
+// closed. The error is ErrAgentRuns if there is one.
 func ClaimAgent(dataDir string, info AgentInfo) (*os.File, error) {
 	if err := os.MkdirAll(Root(dataDir), 0o755); err != nil {
 		return nil, fmt.Errorf("create data directory: %w", err)
@@ -38,9 +38,13 @@ func ClaimAgent(dataDir string, info AgentInfo) (*os.File, error) {
 	}
 	data, err := json.Marshal(info)
 	if err == nil {
-		if err = f.Truncate(0); err == nil {
-			_, err = f.WriteAt(append(data, '\n'), 0)
-		}
+		err = f.Chmod(0o644) // every user may ask whether an agent runs
+	}
+	if err == nil {
+		err = f.Truncate(0)
+	}
+	if err == nil {
+		_, err = f.WriteAt(append(data, '\n'), 0)
 	}
 	if err != nil {
 		f.Close()
@@ -57,7 +61,7 @@ func Agent(dataDir string) (AgentInfo, bool) {
 	}
 	var info AgentInfo
 	if data, err := os.ReadFile(path); err == nil {
-		_ = json.Unmarshal(data, &info) // half written: it runs, where is not known
+		_ = json.Unmarshal(data, &info) // half written: it runs at an unknown address
 	}
 	return info, true
 }

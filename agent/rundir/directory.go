@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -43,15 +44,19 @@ func Root(dataDir string) string { return filepath.Join(dataDir, "runs") }
 // At returns the folder of the run id, which need not exist.
 func At(dataDir, id string) Directory { return Directory(filepath.Join(Root(dataDir), id)) }
 
-// DefaultDataDir is where runs are kept if nothing else is said: in
-// BENCHWATCH_DATA_DIR, else root's in /var/lib/benchwatch, others' under
-// XDG_DATA_HOME or ~/.local/share.
+// systemDataDir is where root and the packaged agent keep runs.
+var systemDataDir = "/var/lib/benchwatch"
+
+// DefaultDataDir is where runs are kept unless a flag or the configuration names
+// another place: $BENCHWATCH_DATA_DIR; for root, and for all users while an agent
+// runs there that shares its runs folder, /var/lib/benchwatch; else benchwatch
+// below $XDG_DATA_HOME or ~/.local/share.
 func DefaultDataDir() string {
 	if dir := os.Getenv("BENCHWATCH_DATA_DIR"); dir != "" {
 		return dir
 	}
-	if os.Geteuid() == 0 {
-		return "/var/lib/benchwatch"
+	if os.Geteuid() == 0 || hasSharedAgent(systemDataDir) {
+		return systemDataDir
 	}
 	if dir := os.Getenv("XDG_DATA_HOME"); dir != "" {
 		return filepath.Join(dir, "benchwatch")
@@ -61,6 +66,11 @@ func DefaultDataDir() string {
 		return "benchwatch-data"
 	}
 	return filepath.Join(home, ".local", "share", "benchwatch")
+}
+
+func hasSharedAgent(dataDir string) bool {
+	_, runs := Agent(dataDir)
+	return runs && isShared(Root(dataDir))
 }
 
 // Claim is held by the process that will record how a run ends, until Release or
@@ -205,7 +215,12 @@ func (d Directory) ID() string { return filepath.Base(string(d)) }
 
 // Load reads run.json. The error matches fs.ErrNotExist if there is none.
 func (d Directory) Load() (Meta, error) {
-	data, err := os.ReadFile(d.Path(MetaFile))
+	f, err := os.OpenFile(d.Path(MetaFile), os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return Meta{}, fmt.Errorf("read run: %w", err)
+	}
+	defer f.Close()
+	data, err := io.ReadAll(f)
 	if err != nil {
 		return Meta{}, fmt.Errorf("read run: %w", err)
 	}
@@ -236,10 +251,11 @@ func (d Directory) Update(change func(*Meta)) (Meta, error) {
 }
 
 func (d Directory) write(m *Meta) error {
-	data, err := json.MarshalIndent(m, "", "  ")
-	if err == nil {
-		err = WriteFile(d.Path(MetaFile), append(data, '\n'), 0o644)
-	}
+	err := Replace(d.Path(MetaFile), 0o644, func(w io.Writer) error {
+		out := json.NewEncoder(w)
+		out.SetIndent("", "  ")
+		return out.Encode(m)
+	})
 	if err != nil {
 		return fmt.Errorf("write run: %w", err)
 	}

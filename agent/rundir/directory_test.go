@@ -3,6 +3,7 @@ package rundir
 import (
 	"errors"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -116,5 +117,45 @@ func TestIDs(t *testing.T) {
 		if CheckID(bad) == nil {
 			t.Errorf("%q is taken as an id", bad)
 		}
+	}
+}
+
+// A user finds the agent of the machine if that shares its runs folder.
+func TestDefaultDataDir(t *testing.T) {
+	if os.Geteuid() == 0 {
+		t.Skip("root's is always the same")
+	}
+	t.Setenv("BENCHWATCH_DATA_DIR", "")
+	t.Setenv("XDG_DATA_HOME", "/share")
+	defer func(before string) { systemDataDir = before }(systemDataDir)
+	systemDataDir = t.TempDir()
+	lock, err := ClaimAgent(systemDataDir, AgentInfo{PID: os.Getpid()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := DefaultDataDir(); got != "/share/benchwatch" {
+		t.Errorf("an agent that does not share: %s", got)
+	}
+	if err := os.Chmod(Root(systemDataDir), 0o777|os.ModeSetgid|os.ModeSticky); err != nil {
+		t.Fatal(err)
+	}
+	if got := DefaultDataDir(); got != systemDataDir {
+		t.Errorf("an agent that shares: %s", got)
+	}
+	lock.Close()
+	if got := DefaultDataDir(); got != "/share/benchwatch" {
+		t.Errorf("no agent: %s", got)
+	}
+}
+
+func TestOpenRecordFollowsNoLink(t *testing.T) {
+	dir := t.TempDir()
+	link := filepath.Join(dir, "link")
+	if err := os.Symlink(filepath.Join(dir, "other"), link); err != nil {
+		t.Fatal(err)
+	}
+	if f, err := OpenRecord(link); err == nil {
+		f.Close()
+		t.Error("opened a symbolic link")
 	}
 }

@@ -3,6 +3,7 @@ package rundir
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -11,33 +12,24 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// WriteFile replaces a file's content with data, in one step: a reader, also one
-// after a crash, finds the old content or the new one. The file has the mode
-// perm, whatever the umask.
-func WriteFile(path string, data []byte, perm os.FileMode) (err error) {
-	tmp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+// Replace writes a file in one step: a reader, also one after a crash, finds the old
+// content or all of the new one. If write fails, the old content stays. The file has
+// the mode perm, whatever the umask.
+func Replace(path string, perm os.FileMode, write func(io.Writer) error) error {
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if err != nil {
-			tmp.Close()
-			os.Remove(tmp.Name())
-		}
-	}()
-	if _, err = tmp.Write(data); err != nil {
-		return err
+	if err = write(f); err == nil {
+		err = errors.Join(f.Chmod(perm), f.Sync())
 	}
-	if err = tmp.Chmod(perm); err != nil {
-		return err
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(f.Name(), path)
 	}
-	if err = tmp.Sync(); err != nil {
-		return err
+	if err != nil {
+		os.Remove(f.Name())
 	}
-	if err = tmp.Close(); err != nil {
-		return err
-	}
-	return os.Rename(tmp.Name(), path)
+	return err
 }
 
 // access is who may use a file of a run directory: perm if the runs folder
@@ -81,11 +73,34 @@ func openFile(path string, flag int, a access) (*os.File, error) {
 	}
 }
 
-// isShared reports whether the files in a folder belong to the folder's group, as
-// in the runs folder that the packaged agent shares with all users.
+// isShared reports whether new files in a folder belong to the folder's group, as
+// in the runs folder that the packaged agent shares with all users of the machine.
 func isShared(dir string) bool {
 	info, err := os.Stat(dir)
 	return err == nil && info.Mode()&os.ModeSetgid != 0
+}
+
+// MayFollowLog reports whether this process may read the log file that run.json
+// names. In a shared runs folder any user can write a run.json, and an agent must
+// not read for one user what belongs to another: there only this user, root and
+// the owner of the runs folder, which is the agent, may name one.
+func (d Directory) MayFollowLog() bool {
+	root := filepath.Dir(string(d))
+	if !isShared(root) {
+		return true
+	}
+	owner, err := ownerOf(string(d))
+	if err != nil {
+		return false
+	}
+	agent, err := ownerOf(root)
+	return err == nil && (owner == agent || owner == 0 || owner == uint32(os.Geteuid()))
+}
+
+func ownerOf(path string) (uint32, error) {
+	var st unix.Stat_t
+	err := unix.Lstat(path, &st)
+	return st.Uid, err
 }
 
 // makeDir makes the folder of a run. In a shared runs folder its group, which it
