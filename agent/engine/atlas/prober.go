@@ -9,9 +9,10 @@ import (
 	"net"
 	"time"
 
-	"github.com/go-sql-driver/mysql"
+	driver "github.com/go-sql-driver/mysql"
 
 	"github.com/benchwatch/benchwatch/agent/engine"
+	"github.com/benchwatch/benchwatch/agent/engine/mysql"
 )
 
 // ioTimeout bounds what the tick's deadline does not: closing a connection to a
@@ -32,11 +33,11 @@ func newProber(t engine.Target, log *slog.Logger) (*prober, error) {
 	p := &prober{target: t}
 	p.process = process{target: &p.target, log: log, root: "/proc"}
 
-	cfg := mysql.NewConfig()
+	cfg := driver.NewConfig()
 	cfg.User, cfg.Passwd = t.User, string(t.Password)
 	cfg.Net, cfg.Addr = "tcp", t.Address
 	cfg.Timeout, cfg.ReadTimeout, cfg.WriteTimeout = ioTimeout, ioTimeout, ioTimeout
-	cfg.Logger = &mysql.NopLogger{}
+	cfg.Logger = &driver.NopLogger{}
 	cfg.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := (&net.Dialer{}).DialContext(ctx, network, address)
 		if err == nil {
@@ -46,7 +47,7 @@ func newProber(t engine.Target, log *slog.Logger) (*prober, error) {
 	}
 	// Nothing else may be set: character sets, session variables and time
 	// zones make the driver send SET, which the admin interface refuses.
-	connector, err := mysql.NewConnector(cfg)
+	connector, err := driver.NewConnector(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("atlas: %w", err)
 	}
@@ -65,10 +66,12 @@ func (p *prober) Probe(ctx context.Context) (*engine.Status, error) {
 		if err != nil {
 			return nil, p.explain(err)
 		}
-		if len(rows) == 0 || rows[0]["version"] == "" {
+		if len(rows) > 0 {
+			p.version, _ = rows[0].Text("version")
+		}
+		if p.version == "" {
 			return nil, p.notAdmin("it has no version")
 		}
-		p.version = rows[0]["version"]
 	}
 	rows, err := p.query(ctx, "SELECT * FROM backends")
 	if err != nil {
@@ -78,7 +81,9 @@ func (p *prober) Probe(ctx context.Context) (*engine.Status, error) {
 	s := &engine.Status{Version: p.version, Flavour: "atlas", Role: "proxy"}
 	backends := make([]backend, len(rows))
 	for i, row := range rows {
-		backends[i] = backend{address: row["address"], state: row["state"], role: row["type"]}
+		backends[i].address, _ = row.Text("address")
+		backends[i].state, _ = row.Text("state")
+		backends[i].role, _ = row.Text("type")
 	}
 	setBackends(s, backends)
 	s.Set(engine.AgentStatementsTotal, float64(p.statements))
@@ -86,37 +91,17 @@ func (p *prober) Probe(ctx context.Context) (*engine.Status, error) {
 	return s, nil
 }
 
-// query returns the rows of an answer by their columns' names. The statement
-// must be one that the admin interface accepts, letter by letter and without
-// arguments, for which the driver would prepare it.
-func (p *prober) query(ctx context.Context, statement string) ([]map[string]string, error) {
+// query returns the rows of an answer. The statement must be one that the admin
+// interface accepts, letter by letter and without arguments, for which the driver
+// would prepare it.
+func (p *prober) query(ctx context.Context, statement string) ([]mysql.Row, error) {
 	p.statements++
 	rows, err := p.admin.QueryContext(ctx, statement)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = rows.Close() }() // its error is in rows.Err
-	columns, err := rows.Columns()
-	if err != nil {
-		return nil, err
-	}
-	var answer []map[string]string
-	for rows.Next() {
-		values := make([]sql.NullString, len(columns))
-		into := make([]any, len(columns))
-		for i := range values {
-			into[i] = &values[i]
-		}
-		if err := rows.Scan(into...); err != nil {
-			return nil, err
-		}
-		row := map[string]string{}
-		for i, name := range columns {
-			row[name] = values[i].String
-		}
-		answer = append(answer, row)
-	}
-	return answer, rows.Err()
+	return mysql.ReadRows(rows)
 }
 
 // errAccessDenied is an error number of the MySQL protocol.
@@ -124,7 +109,7 @@ const errAccessDenied = 1045
 
 // explain turns an error into one line with a remedy.
 func (p *prober) explain(err error) error {
-	var answer *mysql.MySQLError
+	var answer *driver.MySQLError
 	switch {
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return err

@@ -1,10 +1,8 @@
 package galera
 
 import (
-	"log/slog"
 	"math"
 	"testing"
-	"testing/synctest"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -18,10 +16,6 @@ import (
 // frames[t-first].
 func play(t *testing.T, scenario string) (frames []engine.Frame, first int64) {
 	t.Helper()
-	r, err := replay.Load("testdata/" + scenario)
-	if err != nil {
-		t.Fatal(err)
-	}
 	var nodes []replay.Node
 	for _, name := range []string{"n1", "n2", "n3"} {
 		nodes = append(nodes, replay.Node{
@@ -30,13 +24,7 @@ func play(t *testing.T, scenario string) (frames []engine.Frame, first int64) {
 			Details:   []mysql.Detail{New()},
 		})
 	}
-	synctest.Test(t, func(t *testing.T) {
-		var err error
-		if frames, err = r.Frames(nodes, slog.New(slog.DiscardHandler)); err != nil {
-			t.Fatal(err)
-		}
-	})
-	return frames, r.First
+	return replay.Play(t, "testdata/"+scenario, nodes)
 }
 
 // node returns one node's sample of Unix second t.

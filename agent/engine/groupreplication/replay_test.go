@@ -1,9 +1,7 @@
 package groupreplication
 
 import (
-	"log/slog"
 	"testing"
-	"testing/synctest"
 
 	"github.com/benchwatch/benchwatch/agent/engine"
 	"github.com/benchwatch/benchwatch/agent/engine/enginetest"
@@ -17,10 +15,6 @@ const group = "aaaaaaaa-bbbb-cccc-dddd-000000000001"
 // frames[t-first].
 func play(t *testing.T, scenario string) (frames []engine.Frame, first int64) {
 	t.Helper()
-	r, err := replay.Load("testdata/" + scenario)
-	if err != nil {
-		t.Fatal(err)
-	}
 	var nodes []replay.Node
 	for _, name := range []string{"g1", "g2", "g3"} {
 		nodes = append(nodes, replay.Node{
@@ -31,13 +25,7 @@ func play(t *testing.T, scenario string) (frames []engine.Frame, first int64) {
 			},
 		})
 	}
-	synctest.Test(t, func(t *testing.T) {
-		var err error
-		if frames, err = r.Frames(nodes, slog.New(slog.DiscardHandler)); err != nil {
-			t.Fatal(err)
-		}
-	})
-	return frames, r.First
+	return replay.Play(t, "testdata/"+scenario, nodes)
 }
 
 func member(frames []engine.Frame, first, second int64, n int) *engine.Sample {

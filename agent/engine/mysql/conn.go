@@ -75,24 +75,9 @@ func (c *conn) Rows(ctx context.Context, statement string) ([]Row, error) {
 		return nil, err
 	}
 	var answer []Row
-	err := c.query(ctx, statement, func(rows *sql.Rows) error {
-		columns, err := rows.Columns()
-		if err != nil {
-			return err
-		}
-		header := NewRow(columns, nil)
-		for rows.Next() {
-			row := Row{columns: header.columns, values: make([]sql.NullString, len(columns))}
-			into := make([]any, len(columns))
-			for i := range into {
-				into[i] = &row.values[i]
-			}
-			if err := rows.Scan(into...); err != nil {
-				return err
-			}
-			answer = append(answer, row)
-		}
-		return rows.Err()
+	err := c.query(ctx, statement, func(rows *sql.Rows) (err error) {
+		answer, err = ReadRows(rows)
+		return err
 	})
 	if Refused(err) {
 		c.refused[statement] = err

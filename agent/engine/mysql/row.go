@@ -21,6 +21,28 @@ func NewRow(columns []string, values []sql.NullString) Row {
 	return Row{columns: index, values: values}
 }
 
+// ReadRows reads a whole answer.
+func ReadRows(rows *sql.Rows) ([]Row, error) {
+	columns, err := rows.Columns()
+	if err != nil {
+		return nil, err
+	}
+	header := NewRow(columns, nil)
+	var answer []Row
+	for rows.Next() {
+		row := Row{columns: header.columns, values: make([]sql.NullString, len(columns))}
+		into := make([]any, len(columns))
+		for i := range into {
+			into[i] = &row.values[i]
+		}
+		if err := rows.Scan(into...); err != nil {
+			return nil, err
+		}
+		answer = append(answer, row)
+	}
+	return answer, rows.Err()
+}
+
 // Has reports whether one of the columns exists, be it NULL.
 func (r Row) Has(names ...string) bool {
 	for _, name := range names {

@@ -1,9 +1,7 @@
 package replication
 
 import (
-	"log/slog"
 	"testing"
-	"testing/synctest"
 
 	"github.com/benchwatch/benchwatch/agent/engine"
 	"github.com/benchwatch/benchwatch/agent/engine/enginetest"
@@ -20,10 +18,6 @@ var (
 // frames[t-first]; its first sample is the primary's.
 func play(t *testing.T, scenario string, variables mysql.Values, names ...string) (frames []engine.Frame, first int64) {
 	t.Helper()
-	r, err := replay.Load("testdata/" + scenario)
-	if err != nil {
-		t.Fatal(err)
-	}
 	var nodes []replay.Node
 	for _, name := range names {
 		nodes = append(nodes, replay.Node{
@@ -36,13 +30,7 @@ func play(t *testing.T, scenario string, variables mysql.Values, names ...string
 			},
 		})
 	}
-	synctest.Test(t, func(t *testing.T) {
-		var err error
-		if frames, err = r.Frames(nodes, slog.New(slog.DiscardHandler)); err != nil {
-			t.Fatal(err)
-		}
-	})
-	return frames, r.First
+	return replay.Play(t, "testdata/"+scenario, nodes)
 }
 
 // replica returns the replica's sample of Unix second t.

@@ -1,6 +1,8 @@
 package tidb
 
 import (
+	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -165,11 +167,41 @@ func get(ctx context.Context, client *http.Client, address string) (families, er
 // families are series by name. Histograms come apart into their series.
 type families map[string]*dto.MetricFamily
 
-// decode reads the wanted series of an exposition; the rest of it, about 98 of
-// 100 lines, is dropped before it is parsed.
+// decode reads the wanted series of an exposition. The other 98 of 100 lines are
+// dropped before they are parsed.
 func decode(r io.Reader) (families, error) {
+	lines, err := filter(r)
+	if err != nil {
+		return nil, err
+	}
 	parser := expfmt.NewTextParser(model.UTF8Validation)
-	return parser.TextToMetricFamilies(newFilter(r, wanted))
+	return parser.TextToMetricFamilies(bytes.NewReader(lines))
+}
+
+// maxLine is the longest line that is read; longer ones are dropped.
+const maxLine = 64 << 10
+
+// filter returns the lines of wanted series. An incomplete last line, as of a
+// connection that was cut off, is dropped.
+func filter(r io.Reader) (kept []byte, err error) {
+	in := bufio.NewReaderSize(r, maxLine)
+	for tooLong := false; ; {
+		line, err := in.ReadSlice('\n')
+		switch {
+		case errors.Is(err, io.EOF):
+			return kept, nil
+		case err != nil && !errors.Is(err, bufio.ErrBufferFull):
+			return nil, err
+		}
+		name := line
+		if i := bytes.IndexAny(line, "{ \t"); i >= 0 {
+			name = line[:i]
+		}
+		if err == nil && !tooLong && wanted[string(name)] {
+			kept = append(kept, line...)
+		}
+		tooLong = err != nil
+	}
 }
 
 // wanted are the names of the series that are read.
@@ -250,9 +282,9 @@ func readFamilies(s *engine.Status, f families) {
 	readStatements(s, f)
 	numbers.Read(s, f.sum)
 	for direction, labels := range map[string][2]string{"received": {"In", "read"}, "sent": {"Out", "write"}} {
-		bytes := f.sums("tidb_server_packet_io_bytes", "type")
+		totals := f.sums("tidb_server_packet_io_bytes", "type")
 		for _, label := range labels { // now, before
-			if v, ok := bytes[label]; ok {
+			if v, ok := totals[label]; ok {
 				s.Set(engine.BytesTotal, v, direction)
 				break
 			}

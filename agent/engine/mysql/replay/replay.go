@@ -10,7 +10,7 @@
 //   - Other queries have a line for each row; rows of one answer share t_req.
 //     NULL is SQL's. \t, \n and \\ are escapes.
 //
-// It is used inside a testing/synctest bubble, so that minutes take no time.
+// It runs in a testing/synctest bubble, so that minutes take no time.
 package replay
 
 import (
@@ -26,16 +26,18 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/benchwatch/benchwatch/agent/engine"
 	"github.com/benchwatch/benchwatch/agent/engine/mysql"
 )
 
-// Recording is what all nodes answered.
-type Recording struct {
-	// First and Last are the seconds (Unix time) of the first and last tick.
-	First, Last int64
+// recording is what all nodes answered.
+type recording struct {
+	// first and last are the seconds (Unix time) of the first and last tick.
+	first, last int64
 	nodes       map[string]map[int64]*answer
 }
 
@@ -47,13 +49,13 @@ type answer struct {
 	tables map[string][]mysql.Row
 }
 
-// Load reads a folder.
-func Load(dir string) (*Recording, error) {
+// load reads a folder.
+func load(dir string) (*recording, error) {
 	files, err := filepath.Glob(filepath.Join(dir, "*.*.tsv"))
 	if err != nil {
 		return nil, err
 	}
-	r := &Recording{First: math.MaxInt64, nodes: map[string]map[int64]*answer{}}
+	r := &recording{first: math.MaxInt64, nodes: map[string]map[int64]*answer{}}
 	for _, file := range files {
 		node, query, _ := strings.Cut(strings.TrimSuffix(filepath.Base(file), ".tsv"), ".")
 		if r.nodes[node] == nil {
@@ -69,7 +71,7 @@ func Load(dir string) (*Recording, error) {
 	return r, nil
 }
 
-func (r *Recording) read(file string, node map[int64]*answer, query string) error {
+func (r *recording) read(file string, node map[int64]*answer, query string) error {
 	f, err := os.Open(file)
 	if err != nil {
 		return err
@@ -92,7 +94,7 @@ func (r *Recording) read(file string, node map[int64]*answer, query string) erro
 			return err
 		}
 		second := int64(asked)
-		r.First, r.Last = min(r.First, second), max(r.Last, second)
+		r.first, r.last = min(r.first, second), max(r.last, second)
 		a := node[second]
 		if a == nil {
 			a = &answer{tables: map[string][]mysql.Row{}}
@@ -141,9 +143,24 @@ type Node struct {
 	Table func(statement string) string
 }
 
-// Frames samples the nodes, all of one cluster, once a second of the
-// recording. It must run in a synctest bubble.
-func (r *Recording) Frames(nodes []Node, log *slog.Logger) ([]engine.Frame, error) {
+// Play samples the nodes of the recording in a folder, all of one cluster, once a
+// second. The frame of Unix second s is frames[s-first], with the samples in the
+// order of nodes.
+func Play(t *testing.T, dir string, nodes []Node) (frames []engine.Frame, first int64) {
+	t.Helper()
+	r, err := load(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		if frames, err = r.frames(nodes); err != nil {
+			t.Fatal(err)
+		}
+	})
+	return frames, r.first
+}
+
+func (r *recording) frames(nodes []Node) ([]engine.Frame, error) {
 	var targets []engine.Target
 	byName := map[string]*Node{}
 	for i, n := range nodes {
@@ -160,7 +177,7 @@ func (r *Recording) Frames(nodes []Node, log *slog.Logger) ([]engine.Frame, erro
 			return nil, err
 		}
 		return &prober{recording: r, target: t, node: byName[t.Name], server: server, start: start}, nil
-	}, time.Second, engine.Options{Logger: log})
+	}, time.Second, engine.Options{Logger: slog.New(slog.DiscardHandler)})
 	ctx, cancel := context.WithCancel(context.Background())
 	frames, _ := s.Subscribe(1)
 	done := make(chan error, 1)
@@ -168,7 +185,7 @@ func (r *Recording) Frames(nodes []Node, log *slog.Logger) ([]engine.Frame, erro
 	var got []engine.Frame
 	for f := range frames {
 		got = append(got, f)
-		if int64(len(got)) > r.Last-r.First {
+		if int64(len(got)) > r.last-r.first {
 			cancel()
 		}
 	}
@@ -178,7 +195,7 @@ func (r *Recording) Frames(nodes []Node, log *slog.Logger) ([]engine.Frame, erro
 
 // prober answers from the recording, each answer as late in its second as it was.
 type prober struct {
-	recording *Recording
+	recording *recording
 	target    engine.Target
 	node      *Node
 	server    *mysql.Server
@@ -189,7 +206,7 @@ type prober struct {
 // Probe implements engine.Prober.
 func (p *prober) Probe(ctx context.Context) (*engine.Status, error) {
 	tick := time.Now().Truncate(time.Second)
-	p.now = p.recording.nodes[p.node.Name][p.recording.First+int64(tick.Sub(p.start)/time.Second)]
+	p.now = p.recording.nodes[p.node.Name][p.recording.first+int64(tick.Sub(p.start)/time.Second)]
 	if p.now == nil {
 		return nil, errors.New("nothing recorded for this second")
 	}
