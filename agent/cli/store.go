@@ -162,5 +162,5 @@ func (s *store) history(ctx context.Context, dir rundir.Directory) (*history.His
 	if err != nil {
 		return nil, err
 	}
-	return history.ReadHistory(ctx, dir, s.tools.ByName(meta.Tool))
+	return history.Read(ctx, dir, s.tools.ByName(meta.Tool))
 }

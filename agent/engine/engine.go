@@ -204,6 +204,41 @@ type Sample struct {
 // Up reports whether the target answered.
 func (s *Sample) Up() bool { return s.Err == nil && s.Status != nil }
 
+// All yields every value of a sample: those that the sampler adds first, then, if
+// the target answered, those that it reported. It is the one list of what a
+// sample holds. A Value is valid until the next one.
+func (s *Sample) All(yield func(*Value) bool) {
+	up := 0.0
+	if s.Up() {
+		up = 1
+	}
+	added := []Value{{Metric: Up, V: up}, {Metric: RestartsTotal, V: float64(s.Restarts)}}
+	if s.Up() {
+		if s.LagSeconds.Known {
+			added = append(added, Value{Metric: ReplicationLagSeconds, V: s.LagSeconds.Value})
+		}
+		if s.LagTransactions.Known {
+			added = append(added, Value{Metric: ReplicationLagTransactions, V: s.LagTransactions.Value})
+		}
+		if s.Status.Position != nil {
+			added = append(added, Value{Metric: ReplicationPosition, V: s.Status.Position.Scalar()})
+		}
+	}
+	for i := range added {
+		if !yield(&added[i]) {
+			return
+		}
+	}
+	if !s.Up() {
+		return
+	}
+	for i := range s.Status.Values {
+		if !yield(&s.Status.Values[i]) {
+			return
+		}
+	}
+}
+
 // Frame is what all targets answered at one tick, in the order of the
 // configuration. A target that has not answered within the tick has Err set.
 type Frame struct {

@@ -1,9 +1,6 @@
 package engine
 
 import (
-	"fmt"
-	"strings"
-
 	"github.com/benchwatch/benchwatch/agent/measure"
 	"github.com/benchwatch/benchwatch/agent/series"
 )
@@ -34,28 +31,14 @@ func NewWindow(previous, current *Sample) *Window {
 }
 
 func (w *Window) read(row int, s *Sample) {
-	set := func(name string, v float64) {
+	for v := range s.All {
+		name := v.Name()
 		c := w.columns[name]
 		if c == nil {
 			c = &[2]float64{series.Unknown(), series.Unknown()}
 			w.columns[name] = c
 		}
-		c[row] = v
-	}
-	set(RestartsTotal.Name, float64(s.Restarts))
-	if !s.Up() {
-		set(Up.Name, 0)
-		return
-	}
-	set(Up.Name, 1)
-	for i := range s.Status.Values {
-		set(s.Status.Values[i].Name(), s.Status.Values[i].V)
-	}
-	if s.LagSeconds.Known {
-		set(ReplicationLagSeconds.Name, s.LagSeconds.Value)
-	}
-	if s.LagTransactions.Known {
-		set(ReplicationLagTransactions.Name, s.LagTransactions.Value)
+		c[row] = v.V
 	}
 }
 
@@ -95,18 +78,11 @@ func (w *Window) Now(m *measure.Measure) series.Optional[float64] {
 	return series.Of(values[1])
 }
 
-// Name returns the metric's name and labels as in Prometheus' text format
-// without the prefix.
+// Name returns the name of the value's column, see [measure.ColumnName].
 func (v *Value) Name() string {
-	if len(v.Labels) == 0 {
-		return v.Metric.Name
-	}
-	var b strings.Builder
-	b.WriteString(v.Metric.Name)
+	labels := make([]string, 0, 2*len(v.Labels))
 	for i, l := range v.Labels {
-		b.WriteByte("{,"[min(i, 1)])
-		fmt.Fprintf(&b, "%s=%q", v.Metric.Labels[i], l)
+		labels = append(labels, v.Metric.Labels[i], l)
 	}
-	b.WriteByte('}')
-	return b.String()
+	return measure.ColumnName(v.Metric.Name, labels...)
 }

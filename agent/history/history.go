@@ -43,8 +43,6 @@ type History struct {
 	Markers []marker.Marker
 
 	Damage Damage
-
-	keep func(name string) bool // of the servers' values; nil: all
 }
 
 // Damage is what could not be read. None of it ends the reading.
@@ -104,38 +102,31 @@ func (h *History) Server(target string) *ServerHistory {
 	return nil
 }
 
-// ReadHistory reads a run. t may be nil: then there are no intervals. Of a run
-// that goes on it reads what is there now. The error is for a run that can't
-// be told at all (run.json missing or damaged) or a ctx that is done; what is
-// missing or unreadable beside that is in Damage.
-func ReadHistory(ctx context.Context, dir rundir.Directory, t *tool.Tool) (*History, error) {
-	return ReadHistoryOf(ctx, dir, t, nil)
-}
-
-// ReadHistoryOf is ReadHistory for those of the servers' values that keep
-// wants, by name as in Status.Values: fewer take less time and memory. nil
-// keeps all.
-func ReadHistoryOf(ctx context.Context, dir rundir.Directory, t *tool.Tool, keep func(name string) bool) (*History, error) {
-	h, err := ReadOutputHistory(ctx, dir, t)
+// Read reads a run. t may be nil: then there are no intervals. Of a run that goes
+// on it reads what is there now. The error is for a run.json that is missing
+// (fs.ErrNotExist) or damaged, or for a ctx that is done; what is missing or
+// unreadable beside that is in Damage.
+func Read(ctx context.Context, dir rundir.Directory, t *tool.Tool) (*History, error) {
+	h, err := ReadOutput(ctx, dir, t)
 	if err != nil {
 		return nil, err
 	}
-	return h, h.ReadServers(ctx, dir, keep)
+	return h, h.ReadServers(ctx, dir, nil)
 }
 
-// ReadServers completes what ReadOutputHistory returned, once. keep is as for
-// ReadHistoryOf.
-func (h *History) ReadServers(ctx context.Context, dir rundir.Directory, keep func(name string) bool) error {
-	h.keep = keep
-	if err := h.readStatus(ctx, dir.Path(rundir.StatusFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+// ReadServers completes what ReadOutput returned, once. Of the servers' values it
+// reads those of the metrics that keep wants, which takes less time and memory;
+// nil wants all. The error is that of a ctx that is done.
+func (h *History) ReadServers(ctx context.Context, dir rundir.Directory, keep func(metric string) bool) error {
+	if err := h.readStatus(ctx, dir.Path(rundir.StatusFile), keep); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		h.Damage.Problems = append(h.Damage.Problems, err.Error())
 	}
 	return ctx.Err()
 }
 
-// ReadOutputHistory is ReadHistory without the servers, whose record is by far
-// the largest file of a long run.
-func ReadOutputHistory(ctx context.Context, dir rundir.Directory, t *tool.Tool) (*History, error) {
+// ReadOutput is Read without the servers, whose record is by far the largest file
+// of a long run.
+func ReadOutput(ctx context.Context, dir rundir.Directory, t *tool.Tool) (*History, error) {
 	meta, err := dir.Load()
 	if err != nil {
 		return nil, err

@@ -14,7 +14,8 @@ import (
 const (
 	maxServers  = 256
 	keptAnswers = 20
-	maxTexts    = 1024
+	// maxColumns bounds the columns of each, and the texts of a Timeline.
+	maxColumns = 1024
 )
 
 // ServerHistory is what one target answered during a run, as columns, one row a
@@ -32,8 +33,6 @@ type ServerHistory struct {
 	Target, Engine, Cluster, Role, Flavour string
 	// Versions are the different ones seen, Errors the first different ones.
 	Versions, Errors []string
-	// Position is the last one, in the server's own notation.
-	Position string
 
 	// RoleAt and VersionAt are by row; a server that is down keeps its role.
 	RoleAt, VersionAt Timeline
@@ -67,39 +66,44 @@ func (s *ServerHistory) Restarts() []float64 { return s.Values(engine.RestartsTo
 // Up reports whether the server answered at a row's tick.
 func (s *ServerHistory) Up(row int) bool { return series.IsKnown(s.Answered[row]) }
 
-// row begins a tick with what is known of it beside the values; false if it does
-// not lie after the previous tick.
-func (s *ServerHistory) row(line *Status, zero time.Time) bool {
-	elapsed := line.Tick.Sub(zero).Seconds()
+// tickAnswer is what a row of status.jsonl holds beside the values.
+type tickAnswer struct {
+	tick            time.Time
+	asked, answered time.Time // zero: unknown
+	up              bool
+	err             string
+	restarts        float64
+	// role, version and flavour are empty if unknown.
+	role, version, flavour string
+}
+
+// row begins a tick; false if it does not lie after the previous one.
+func (s *ServerHistory) row(a *tickAnswer, zero time.Time) bool {
+	elapsed := a.tick.Sub(zero).Seconds()
 	if !s.IsNext(elapsed) || !s.Row(elapsed) {
 		return false
 	}
 	asked, answered, up := series.Unknown(), series.Unknown(), 0.0
-	if line.Up {
-		answered, up = line.Answered.Sub(zero).Seconds(), 1
-		if line.Asked != nil {
-			asked = line.Asked.Sub(zero).Seconds()
+	if a.up {
+		answered, up = a.answered.Sub(zero).Seconds(), 1
+		if !a.asked.IsZero() {
+			asked = a.asked.Sub(zero).Seconds()
 		}
 	}
 	s.Asked = append(s.Asked, asked)
 	s.Answered = append(s.Answered, answered)
 	s.Set(engine.Up.Name, up)
-	s.Set(engine.RestartsTotal.Name, float64(line.Restarts))
-	s.Set(engine.ReplicationLagSeconds.Name, series.Number(line.LagSeconds))
-	s.Set(engine.ReplicationLagTransactions.Name, series.Number(line.LagTransactions))
-	if line.Role != "" {
-		s.Role = line.Role
+	s.Set(engine.RestartsTotal.Name, a.restarts)
+	if a.role != "" {
+		s.Role = a.role
+	}
+	if a.flavour != "" {
+		s.Flavour = a.flavour
 	}
 	s.RoleAt.add(len(s.Elapsed)-1, s.Role)
-	s.VersionAt.add(len(s.Elapsed)-1, line.Version)
-	if line.Flavour != "" {
-		s.Flavour = line.Flavour
-	}
-	if line.Position != "" {
-		s.Position = line.Position
-	}
-	s.Versions = remember(s.Versions, line.Version)
-	s.Errors = remember(s.Errors, line.Error)
+	s.VersionAt.add(len(s.Elapsed)-1, a.version)
+	s.Versions = remember(s.Versions, a.version)
+	s.Errors = remember(s.Errors, a.err)
 	return true
 }
 
@@ -110,7 +114,7 @@ type Timeline struct {
 }
 
 func (t *Timeline) add(row int, text string) {
-	if n := len(t.texts); text != "" && (n == 0 || t.texts[n-1] != text) && n < maxTexts {
+	if n := len(t.texts); text != "" && (n == 0 || t.texts[n-1] != text) && n < maxColumns {
 		t.rows, t.texts = append(t.rows, row), append(t.texts, text)
 	}
 }
@@ -130,34 +134,4 @@ func remember(kept []string, text string) []string {
 		return kept
 	}
 	return append(kept, text)
-}
-
-// AddStatus appends what one target answered at one tick, as recorded in
-// status.jsonl. One that does not come behind the tick before it is left out.
-func (h *History) AddStatus(line *Status) {
-	s := h.server(line)
-	if s == nil || !s.row(line, h.Zero) {
-		h.Damage.MisplacedStatus++
-		return
-	}
-	for name, v := range line.Values {
-		if h.keep != nil && !h.keep(name) {
-			continue
-		}
-		s.Set(name, v)
-	}
-}
-
-// server finds the history of a line's target or begins it; nil if there are
-// too many.
-func (h *History) server(line *Status) *ServerHistory {
-	if s := h.Server(line.Target); s != nil {
-		return s
-	}
-	if len(h.Servers) >= maxServers {
-		return nil
-	}
-	s := &ServerHistory{Target: line.Target, Engine: line.Engine, Cluster: line.Cluster}
-	h.Servers = append(h.Servers, s)
-	return s
 }

@@ -89,7 +89,7 @@ func (r *settingsRecorder) record(f engine.Frame) error {
 		r.known[line.Target] = line
 		lines = append(lines, line)
 	}
-	return r.file.append(lines)
+	return r.file.appendJSON(lines...)
 }
 
 // readSettings reads settings.jsonl; a line that is none, as after a crash, is

@@ -50,7 +50,7 @@ func write(t testing.TB, path, text string) {
 
 func read(t testing.TB, dir rundir.Directory) *history.History {
 	t.Helper()
-	h, err := history.ReadHistory(context.Background(), dir, sysbench.Tool)
+	h, err := history.Read(context.Background(), dir, sysbench.Tool)
 	if err != nil {
 		t.Fatal(err)
 	}

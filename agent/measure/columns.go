@@ -1,8 +1,12 @@
 package measure
 
+import (
+	"strconv"
+	"strings"
+)
+
 // Columns are the values of one server's metrics over time, all of one length.
-// A metric with labels has a column for each set of label values, named as in
-// Prometheus' text format without the prefix: name{label="value"}.
+// A metric with labels has a column for each set of label values, see ColumnName.
 type Columns interface {
 	// Names returns the names of all columns with labels; others may be left out.
 	Names() []string
@@ -33,4 +37,60 @@ func (m *Measure) Used(c Columns) (Source, bool) {
 		}
 	}
 	return Source{}, false
+}
+
+// ColumnName returns the name of a column, as in Prometheus' text format without
+// the prefix: name{label="value"}. labels are name, value, name, value …
+func ColumnName(metric string, labels ...string) string {
+	if len(labels) == 0 {
+		return metric
+	}
+	b := append(make([]byte, 0, 64), metric...)
+	for i := 0; i < len(labels); i += 2 {
+		b = append(b, "{,"[min(i, 1)])
+		b = append(append(b, labels[i]...), '=')
+		b = strconv.AppendQuote(b, labels[i+1])
+	}
+	return string(append(b, '}'))
+}
+
+// ParseColumn is the reverse of ColumnName. It returns false for a text that is
+// not the name of a column, which a damaged file may hold.
+func ParseColumn(name string) (metric string, labels []string, ok bool) {
+	metric, rest, labelled := strings.Cut(name, "{")
+	if !isName(metric) {
+		return "", nil, false
+	}
+	for labelled {
+		label, quoted, _ := strings.Cut(rest, "=")
+		text, err := strconv.QuotedPrefix(quoted)
+		if err != nil || !isName(label) {
+			return "", nil, false
+		}
+		value, err := strconv.Unquote(text)
+		if err != nil {
+			return "", nil, false
+		}
+		labels = append(labels, label, value)
+		rest = quoted[len(text):]
+		if rest == "}" {
+			break
+		}
+		if !strings.HasPrefix(rest, ",") {
+			return "", nil, false
+		}
+		rest = rest[1:]
+	}
+	return metric, labels, true
+}
+
+// isName reports whether s can be the name of a metric or a label.
+func isName(s string) bool {
+	for i := range len(s) {
+		c := s[i]
+		if c != '_' && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (i == 0 || c < '0' || c > '9') {
+			return false
+		}
+	}
+	return s != ""
 }

@@ -43,7 +43,7 @@ func TestBackfillEqualsLive(t *testing.T) {
 			}
 			tl := registry.Tools.ByName(c.tool)
 			ctx := context.Background()
-			h, err := history.ReadHistory(ctx, runOf(t, c.tool, string(data), true), tl)
+			h, err := history.Read(ctx, runOf(t, c.tool, string(data), true), tl)
 			if err != nil || len(h.Intervals.Elapsed) == 0 {
 				t.Fatalf("%d intervals, %v", len(h.Intervals.Elapsed), err)
 			}
@@ -53,7 +53,7 @@ func TestBackfillEqualsLive(t *testing.T) {
 			for line := range strings.Lines(string(data)) {
 				prefix.WriteString(line)
 				dir := runOf(t, c.tool, prefix.String(), false)
-				now, err := history.ReadHistory(ctx, dir, tl)
+				now, err := history.Read(ctx, dir, tl)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -79,7 +79,7 @@ func TestBackfillEqualsLive(t *testing.T) {
 
 // TestBackfillInfo guards the labels of run_info, which are text of any kind.
 func TestBackfillInfo(t *testing.T) {
-	h, err := history.ReadHistory(context.Background(), runOf(t, "sysbench", "", true), registry.Tools.ByName("sysbench"))
+	h, err := history.Read(context.Background(), runOf(t, "sysbench", "", true), registry.Tools.ByName("sysbench"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,7 +133,7 @@ func TestBackfillServersEqualLive(t *testing.T) {
 			written = bytes.Count(text, []byte("\n")) / 2
 		}
 	}
-	h, err := history.ReadHistory(ctx, dir, nil)
+	h, err := history.Read(ctx, dir, nil)
 	if err != nil || len(h.Servers) != 2 || len(h.DamageLines()) != 0 {
 		t.Fatalf("%d servers, %v, %q", len(h.Servers), err, h.DamageLines())
 	}
@@ -166,7 +166,7 @@ func TestBackfillMarks(t *testing.T) {
 	if err := marker.Append(dir, marker.Marker{Kind: marker.Point, Run: "r", Text: "fc_limit=1", Start: at}); err != nil {
 		t.Fatal(err)
 	}
-	h, err := history.ReadHistory(context.Background(), dir, nil)
+	h, err := history.Read(context.Background(), dir, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -191,7 +191,7 @@ func TestBackfillOverlap(t *testing.T) {
 	if err := os.WriteFile(dir.Path(rundir.StatusFile), []byte(status.String()), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	h, err := history.ReadHistory(context.Background(), dir, nil)
+	h, err := history.Read(context.Background(), dir, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -211,7 +211,7 @@ func TestPromtoolTakesBackfill(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h, err := history.ReadHistory(context.Background(), runOf(t, "sysbench", string(data), true), registry.Tools.ByName("sysbench"))
+	h, err := history.Read(context.Background(), runOf(t, "sysbench", string(data), true), registry.Tools.ByName("sysbench"))
 	if err != nil {
 		t.Fatal(err)
 	}

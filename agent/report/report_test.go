@@ -54,7 +54,7 @@ func captured(t testing.TB) rundir.Directory {
 
 func readHistory(t testing.TB, dir rundir.Directory) *history.History {
 	t.Helper()
-	h, err := history.ReadHistory(context.Background(), dir, sysbench.Tool)
+	h, err := history.Read(context.Background(), dir, sysbench.Tool)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -101,11 +101,8 @@ var drawnMetrics = sync.OnceValue(func() map[string]bool {
 	return names
 })
 
-// isDrawn reports whether the page needs a column of the servers' record.
-func isDrawn(column string) bool {
-	metric, _, _ := strings.Cut(column, "{")
-	return drawnMetrics()[metric]
-}
+// isDrawn reports whether the page needs a metric of the servers' record.
+func isDrawn(metric string) bool { return drawnMetrics()[metric] }
 
 // runMeasures are those of a run that have one value per interval: throughput
 // and latency have one for each operation.

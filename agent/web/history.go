@@ -187,11 +187,11 @@ func (p *Page) load(ctx context.Context, s *ingest.Snapshot, b basis) (*runHisto
 	var read *history.History
 	var err error
 	if o != nil && o.id == s.Meta.ID && o.basis == b {
-		read, err = o.read, o.read.ReadServers(ctx, dir, isDrawn)
-	} else {
-		read, err = history.ReadHistoryOf(ctx, dir, p.opts.Tools().ByName(s.Meta.Tool), isDrawn)
+		read = o.read
+	} else if read, err = history.ReadOutput(ctx, dir, p.opts.Tools().ByName(s.Meta.Tool)); err != nil {
+		return nil, err
 	}
-	if err != nil {
+	if err := read.ReadServers(ctx, dir, isDrawn); err != nil {
 		return nil, err
 	}
 	h := newHistory(read)
@@ -202,7 +202,7 @@ func (p *Page) load(ctx context.Context, s *ingest.Snapshot, b basis) (*runHisto
 // readOutput reads a run without its servers.
 func (p *Page) readOutput(ctx context.Context, s *ingest.Snapshot) (runHistory, error) {
 	b := basisOf(p.opts.DataDir, s)
-	read, err := history.ReadOutputHistory(ctx, rundir.At(p.opts.DataDir, s.Meta.ID), p.opts.Tools().ByName(s.Meta.Tool))
+	read, err := history.ReadOutput(ctx, rundir.At(p.opts.DataDir, s.Meta.ID), p.opts.Tools().ByName(s.Meta.Tool))
 	if err != nil {
 		return runHistory{}, err
 	}
