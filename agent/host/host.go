@@ -51,11 +51,11 @@ var (
 		Unit: measure.Ratio, Scope: measure.Host, Summary: measure.Mean, Rank: 10,
 	}).Or(measure.ValueOf(busy))
 	IOWait = measure.New(measure.Measure{
-		ID: "cpu_iowait", Title: "CPU waiting for disks", Short: "iowait", Note: "share of all cores idle while a disk was waited for",
+		ID: "cpu_iowait", ChartOf: Busy, Title: "CPU waiting for disks", Short: "iowait", Note: "share of all cores idle while a disk was waited for",
 		Unit: measure.Ratio, Scope: measure.Host, Summary: measure.Mean, Rank: 20,
 	}).Or(measure.ValueOf(iowait))
 	Steal = measure.New(measure.Measure{
-		ID: "cpu_steal", Title: "CPU taken by other virtual machines", Short: "steal", Note: "share of all cores",
+		ID: "cpu_steal", ChartOf: Busy, Title: "CPU taken by other virtual machines", Short: "steal", Note: "share of all cores",
 		Unit: measure.Ratio, Scope: measure.Host, Summary: measure.Mean, Rank: 30,
 	}).Or(measure.ValueOf(steal))
 )

@@ -46,7 +46,7 @@ func TestHostIsRecorded(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.Close()
-	v := read(t, dir).Host
+	v := readHistory(t, dir).Host
 	if len(v.Elapsed) < 3 || v.Cores < 1 {
 		t.Fatalf("%+v", v)
 	}

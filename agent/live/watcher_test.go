@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/benchwatch/benchwatch/agent/engine"
+	"github.com/benchwatch/benchwatch/agent/history"
 	"github.com/benchwatch/benchwatch/agent/ingest"
 	"github.com/benchwatch/benchwatch/agent/launch"
 	"github.com/benchwatch/benchwatch/agent/rundir"
@@ -31,6 +32,24 @@ Report intermediate results every 1 second(s)
 Threads started!
 
 `
+
+var historyStart = time.Date(2026, 11, 21, 2, 14, 3, 0, time.UTC)
+
+func write(t testing.TB, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func readHistory(t testing.TB, dir rundir.Directory) *history.History {
+	t.Helper()
+	h, err := history.Read(context.Background(), dir, sysbench.Tool)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
 
 func intervalLine(second int, tps float64) string {
 	return fmt.Sprintf("[ %ds ] thds: 4 tps: %.2f qps: %.2f (r/w/o: 0.00/%.2f/0.00) lat (ms,95%%): 1.04 err/s: 0.00 reconn/s: 0.00\n", second, tps, tps, tps)
@@ -358,7 +377,8 @@ func TestDrain(t *testing.T) {
 		t.Errorf("drain %v of %+v", got, s.Meta.Drain)
 	}
 	status, err := os.ReadFile(dir.Path(rundir.StatusFile))
-	if err != nil || strings.Count(string(status), "\n") != 16 {
+	if err != nil || strings.Count(string(status), "\n") != 16+4 { // a header each
+
 		t.Errorf("status.jsonl has %d lines, %v", strings.Count(string(status), "\n"), err)
 	}
 }
@@ -397,4 +417,35 @@ func (w *watching) draining(id string) bool {
 		}
 	}
 	return false
+}
+
+// TestClockStartIsRecorded guards that the start of the tool's clock is seen
+// while it runs: here the tool took nearly an hour to begin.
+func TestClockStartIsRecorded(t *testing.T) {
+	data := t.TempDir()
+	began := time.Now()
+	dir, claim, err := rundir.Create(data, rundir.Meta{ID: "one", Tool: "sysbench", StartedAt: began.Add(-time.Hour)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(claim.Release)
+	gate, open := fifo(t)
+	p, err := launch.Start(dir, []string{"sh", "-c", script(t, banner) + "; cat " + gate + "; " + script(t, intervalLine(1, 10))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := watch(t, Options{DataDir: data})
+	w.until("one", "the banner", func(s ingest.Snapshot) bool { return s.Lines.Reported+s.Lines.Ignored > 3 })
+	open()
+	if _, err := p.Wait(nil); err != nil {
+		t.Fatal(err)
+	}
+	s := w.until("one", "over", over)
+	clock := s.Meta.ClockStartedAt
+	if clock == nil || clock.Before(began.Add(-2*time.Second)) || clock.After(time.Now()) {
+		t.Fatalf("the clock began at %v, the test at %v", clock, began)
+	}
+	if h := readHistory(t, dir); !h.Zero.Equal(*clock) {
+		t.Errorf("zero %v, want %v", h.Zero, clock)
+	}
 }

@@ -5,25 +5,21 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/benchwatch/benchwatch/agent/engine"
 	"github.com/benchwatch/benchwatch/agent/history"
 	"github.com/benchwatch/benchwatch/agent/ingest"
-	"github.com/benchwatch/benchwatch/agent/live"
 	"github.com/benchwatch/benchwatch/agent/marker"
 	"github.com/benchwatch/benchwatch/agent/rundir"
 	"github.com/benchwatch/benchwatch/agent/series"
 
-	"github.com/benchwatch/benchwatch/agent/tool"
 	"github.com/benchwatch/benchwatch/agent/tool/registry"
 )
 
@@ -93,22 +89,17 @@ func TestBackfillInfo(t *testing.T) {
 	}
 }
 
-// TestBackfillServersEqualLive guards the same for servers: what a watcher
-// recorded gives the series that its samples gave.
+// TestBackfillServersEqualLive guards the same for servers: what is recorded
+// gives the series that its samples gave.
 func TestBackfillServersEqualLive(t *testing.T) {
-	data := t.TempDir()
 	began := time.Now().Add(-time.Second)
-	dir, claim, err := rundir.Create(data, rundir.Meta{ID: "r", StartedAt: began, ClockStartedAt: &began})
+	dir, claim, err := rundir.Create(t.TempDir(), rundir.Meta{ID: "r", StartedAt: began, ClockStartedAt: &began})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer claim.Release()
-	w := live.NewWatcher(live.Options{DataDir: data, Tools: func() tool.Set { return registry.Tools }, Poll: 5 * time.Millisecond, Logger: slog.New(slog.DiscardHandler)})
-	ctx, cancel := context.WithCancel(context.Background())
-	var watching sync.WaitGroup
-	watching.Go(func() { w.Run(ctx) })
-	defer watching.Wait()
-	defer cancel()
+	recorder := history.NewRecorder(dir, began)
+	defer recorder.Close()
 
 	n1 := &engine.Target{Name: "n1", Engine: "mysql", Cluster: "c"}
 	n2 := &engine.Target{Name: "n\"2\n", Engine: "mysql", Role: "replica"}
@@ -126,14 +117,12 @@ func TestBackfillServersEqualLive(t *testing.T) {
 		}
 		frames = append(frames, engine.Frame{Tick: tick, Samples: []engine.Sample{up, {Target: n2, Tick: tick, Answered: tick, Err: errors.New("down")}}})
 	}
-	deadline := time.Now().Add(30 * time.Second)
-	for written := 0; written < len(frames) && time.Now().Before(deadline); {
-		w.Frame(frames[written])
-		if text, err := os.ReadFile(dir.Path(rundir.StatusFile)); err == nil {
-			written = bytes.Count(text, []byte("\n")) / 2
+	for _, f := range frames {
+		if err := recorder.Record(f, nil); err != nil {
+			t.Fatal(err)
 		}
 	}
-	h, err := history.Read(ctx, dir, nil)
+	h, err := history.Read(context.Background(), dir, nil)
 	if err != nil || len(h.Servers) != 2 || len(h.DamageLines()) != 0 {
 		t.Fatalf("%d servers, %v, %q", len(h.Servers), err, h.DamageLines())
 	}

@@ -202,9 +202,10 @@ func TestHostileText(t *testing.T) {
 	if err := marker.Append(dir, marker.Marker{Kind: marker.Point, Text: evil, Start: time.Unix(1795259745, 0)}); err != nil {
 		t.Fatal(err)
 	}
-	line, err := json.Marshal(history.Status{
-		Tick: time.Date(2026, 11, 21, 11, 15, 40, 0, time.UTC), Target: evil, Engine: evil, Role: evil, Version: evil, Up: true,
-		Values: map[string]float64{"db_queries_total": 1, evil: 1},
+	tick := time.Date(2026, 11, 21, 11, 15, 40, 0, time.UTC)
+	line, err := json.Marshal(map[string]any{
+		"tick": tick, "answered": tick, "target": evil, "engine": evil, "role": evil, "version": evil, "up": true,
+		"values": map[string]float64{"db_queries_total": 1, evil: 1},
 	})
 	if err != nil {
 		t.Fatal(err)

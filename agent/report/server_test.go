@@ -3,6 +3,7 @@ package report
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -23,11 +24,17 @@ func sampled(t *testing.T, values func(second float64) map[string]float64) *hist
 	var lines strings.Builder
 	for i := range 15 {
 		at := time.Date(2026, 11, 21, 11, 15, 39+i, 0, time.UTC)
-		line, err := json.Marshal(history.Status{Tick: at, Answered: at, Target: "n1", Engine: "mysql", Up: true, Values: values(float64(i))})
+		all := values(float64(i))
+		names := slices.Sorted(maps.Keys(all))
+		columns, err := json.Marshal(names)
 		if err != nil {
 			t.Fatal(err)
 		}
-		fmt.Fprintf(&lines, "%s\n", line)
+		fmt.Fprintf(&lines, `{"target":"n1","engine":"mysql","columns":%s}`+"\n"+`["n1",%d,0,0,0,""`, columns, at.Unix())
+		for _, name := range names {
+			fmt.Fprintf(&lines, ",%v", all[name])
+		}
+		lines.WriteString("]\n")
 	}
 	if err := os.WriteFile(dir.Path(rundir.StatusFile), []byte(lines.String()), 0o644); err != nil {
 		t.Fatal(err)

@@ -17,7 +17,6 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/benchwatch/benchwatch/agent/history"
 	"github.com/benchwatch/benchwatch/agent/ingest"
 	"github.com/benchwatch/benchwatch/agent/live"
 	"github.com/benchwatch/benchwatch/agent/rundir"
@@ -167,14 +166,8 @@ func interval(second int, tps float64) string {
 func statusLine(t *testing.T, second int, target string, queries float64) string {
 	t.Helper()
 	tick := begin.Add(time.Duration(second) * time.Second)
-	data, err := json.Marshal(history.Status{
-		Tick: tick, Asked: &tick, Answered: tick, Target: target, Engine: "mysql", Up: true,
-		Values: map[string]float64{"db_queries_total": queries, "db_uptime_seconds": 7},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(data) + "\n"
+	header := fmt.Sprintf(`{"target":%q,"engine":"mysql","columns":["db_queries_total","db_uptime_seconds"]}`, target)
+	return fmt.Sprintf("%s\n[%q,%d,0,0,0,\"\",%v,7]\n", header, target, tick.Unix(), queries)
 }
 
 // drawnTable is a table as a browser gets it.

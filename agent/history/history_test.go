@@ -1,4 +1,4 @@
-package live
+package history
 
 import (
 	"context"
@@ -13,14 +13,22 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"github.com/benchwatch/benchwatch/agent/history"
 	"github.com/benchwatch/benchwatch/agent/ingest"
-	"github.com/benchwatch/benchwatch/agent/launch"
 	"github.com/benchwatch/benchwatch/agent/marker"
 	"github.com/benchwatch/benchwatch/agent/rundir"
-	"github.com/benchwatch/benchwatch/agent/series"
 	"github.com/benchwatch/benchwatch/agent/tool/sysbench"
 )
+
+const banner = "sysbench 1.0.20 (using system LuaJIT 2.1.0-beta3)\n\nRunning the test with following options:\nNumber of threads: 4\nReport intermediate results every 1 second(s)\n\nThreads started!\n\n"
+
+func intervalLine(second int, tps float64) string {
+	return fmt.Sprintf("[ %ds ] thds: 4 tps: %.2f qps: %.2f (r/w/o: 0.00/%.2f/0.00) lat (ms,95%%): 1.04 err/s: 0.00 reconn/s: 0.00\n", second, tps, tps, tps)
+}
+
+func summaryText(n int, seconds float64) string {
+	return fmt.Sprintf("SQL statistics:\n    transactions:                        %-6d (%.2f per sec.)\n\nGeneral statistics:\n    total time:                          %.4fs\n    total number of events:              %d\n\n",
+		n, float64(n)/seconds, seconds, n)
+}
 
 var historyStart = time.Date(2026, 11, 21, 2, 14, 3, 0, time.UTC)
 
@@ -48,30 +56,28 @@ func write(t testing.TB, path, text string) {
 	}
 }
 
-func read(t testing.TB, dir rundir.Directory) *history.History {
+func read(t testing.TB, dir rundir.Directory) *History {
 	t.Helper()
-	h, err := history.Read(context.Background(), dir, sysbench.Tool)
+	h, err := Read(context.Background(), dir, sysbench.Tool)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return h
 }
 
+// statusLine is a line as version 0.1 wrote it.
 func statusLine(t testing.TB, second int, target string, values map[string]float64) string {
 	t.Helper()
 	tick := historyStart.Add(time.Duration(second) * time.Second)
-	asked := tick.Add(time.Millisecond)
-	data, err := json.Marshal(history.Status{
-		Tick: tick, Asked: &asked, Answered: tick.Add(3 * time.Millisecond), Target: target, Engine: "galera", Cluster: "c",
-		Role: "member", Version: "10.11", Up: true, Values: values,
-	})
+	text, err := json.Marshal(values)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return string(data) + "\n"
+	return fmt.Sprintf(`{"tick":%q,"asked":%q,"answered":%q,"target":%q,"engine":"galera","cluster":"c","role":"member","version":"10.11","up":true,"values":%s}`+"\n",
+		tick.Format(time.RFC3339), tick.Add(time.Millisecond).Format(time.RFC3339Nano), tick.Add(3*time.Millisecond).Format(time.RFC3339Nano), target, text)
 }
 
-func down(second int, target string) string {
+func downLine(second int, target string) string {
 	tick := historyStart.Add(time.Duration(second) * time.Second).Format(time.RFC3339)
 	return fmt.Sprintf(`{"tick":%q,"answered":%q,"target":%q,"engine":"galera","cluster":"c","up":false,"error":"no answer"}`+"\n", tick, tick, target)
 }
@@ -83,7 +89,7 @@ func TestHistory(t *testing.T) {
 		statusLine(t, 1, "n1", map[string]float64{"db_queries_total": 100, `db_operations_total{op="select"}`: 7}),
 		statusLine(t, 1, "n2", map[string]float64{"db_queries_total": 5}),
 		statusLine(t, 2, "n1", map[string]float64{"db_queries_total": 300, "galera_ready": 1}),
-		down(2, "n2"),
+		downLine(2, "n2"),
 		statusLine(t, 3, "n2", map[string]float64{"db_queries_total": 9}),
 	})
 	mark := marker.Marker{Kind: marker.Point, Run: "r", Text: "fc_limit=1000", Start: historyStart.Add(time.Second)}
@@ -141,7 +147,7 @@ func TestHistoryDamage(t *testing.T) {
 	whole := statusLine(t, 5, "n1", map[string]float64{"a": 1})
 	dir := recorded(t, banner+intervalLine(2, 100)+intervalLine(1, 90)+intervalLine(3, 1)[:9], []string{
 		"garbage\n", "{}\n", "\n", `{"tick":"2026-11-21T02:14:04Z","target":"n1","up":true,"values":{"a":1e999}}` + "\n",
-		strings.Repeat("x", history.LongestStatus+5) + "\n",
+		strings.Repeat("x", LongestStatus+5) + "\n",
 		whole, whole, whole[:40],
 	})
 	write(t, dir.Path(rundir.MarkersFile), "{\"marker\":\n")
@@ -207,74 +213,6 @@ func TestClockStart(t *testing.T) {
 	}
 }
 
-// TestClockStartIsRecorded guards that the start of the tool's clock is seen
-// while it runs: here the tool took nearly an hour to begin.
-func TestClockStartIsRecorded(t *testing.T) {
-	data := t.TempDir()
-	began := time.Now()
-	dir, claim, err := rundir.Create(data, rundir.Meta{ID: "one", Tool: "sysbench", StartedAt: began.Add(-time.Hour)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(claim.Release)
-	gate, open := fifo(t)
-	p, err := launch.Start(dir, []string{"sh", "-c", script(t, banner) + "; cat " + gate + "; " + script(t, intervalLine(1, 10))})
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := watch(t, Options{DataDir: data})
-	w.until("one", "the banner", func(s ingest.Snapshot) bool { return s.Lines.Reported+s.Lines.Ignored > 3 })
-	open()
-	if _, err := p.Wait(nil); err != nil {
-		t.Fatal(err)
-	}
-	s := w.until("one", "over", over)
-	clock := s.Meta.ClockStartedAt
-	if clock == nil || clock.Before(began.Add(-2*time.Second)) || clock.After(time.Now()) {
-		t.Fatalf("the clock began at %v, the test at %v", clock, began)
-	}
-	if h := read(t, dir); !h.Zero.Equal(*clock) {
-		t.Errorf("zero %v, want %v", h.Zero, clock)
-	}
-}
-
-// FuzzStatusLine guards that the quick way to read a line and the general one
-// agree.
-func FuzzStatusLine(f *testing.F) {
-	f.Add(statusLine(f, 1, "n1", map[string]float64{"a": 1, `b{c="\"\\\n"}`: -2.5e-9, "ü<": 1e21}))
-	f.Add(down(1, "n"))
-	f.Add(`{"tick":"2026-11-21T02:14:04Z","target":"n","up":true,"values":{"a":1,"a":2}}`)
-	f.Add(`{"tick":"2026-11-21T02:14:04Z","target":"n","values":{"a":1},"up":true}`)
-	f.Fuzz(func(t *testing.T, line string) {
-		var s history.Status
-		if json.Unmarshal([]byte(line), &s) != nil || s.Target == "" || s.Tick.IsZero() || s.Tick.Year() < 1980 || s.Tick.Year() > 2200 {
-			return // the quick way may let pass a number that JSON does not
-		}
-		// A server's first line is always read the general way.
-		first := history.Status{Tick: s.Tick.Add(-time.Second), Target: s.Target, Up: true, Values: map[string]float64{"a": 7}}
-		quick, general := &history.History{Zero: historyStart}, &history.History{Zero: historyStart}
-		quick.AddStatus(&first)
-		general.AddStatus(&first)
-		if !history.NewStatusDecoder().Add(quick, []byte(line)) {
-			t.Fatalf("unreadable: %s", line)
-		}
-		general.AddStatus(&s)
-		a, b := quick.Servers[0], general.Servers[0]
-		if d := cmp.Diff(b, a, cmpopts.IgnoreUnexported(series.Table[string]{}, history.Timeline{}), cmpopts.EquateNaNs()); d != "" {
-			t.Errorf("%s: %s", line, d)
-		}
-		for _, name := range b.Names() {
-			if a.Values(name) == nil {
-				t.Errorf("%s: %q is missing", line, name)
-			}
-			// A name that stands there twice: JSON takes the last, we the first.
-			if d := cmp.Diff(b.Values(name), a.Values(name), cmpopts.EquateNaNs()); d != "" && len(s.Values) == strings.Count(line, ":")-strings.Count(strings.SplitN(line, `"values"`, 2)[0], ":")-1 {
-				t.Errorf("%s %q: %s", line, name, d)
-			}
-		}
-	})
-}
-
 // TestStatusLines guards that lines after a server's first are read like it: what
 // stands in them and what does not, and that a line cut short or with something
 // else in it takes nothing of the others with it.
@@ -284,7 +222,7 @@ func TestStatusLines(t *testing.T) {
 		one,
 		statusLine(t, 2, "n1", map[string]float64{"a": 10, "c": 30}),
 		statusLine(t, 3, "n1", map[string]float64{"a": 100, "b": 200, "c": 300, "d": 400}),
-		down(4, "n1") + "\n",
+		downLine(4, "n1") + "\n",
 		strings.Replace(statusLine(t, 5, "n1", map[string]float64{"a": 5}), ":5}", ":x}", 1),
 		`{"tick":"2026-11-21T02:14:04Z","target":"n2","values":{"a":nothing}}` + "\n",
 		statusLine(t, 6, "n1", map[string]float64{"a": 6, "b": -6.5e-3, "c": 6}),
@@ -298,41 +236,5 @@ func TestStatusLines(t *testing.T) {
 		if d := cmp.Diff(want, h.Servers[0].Values(name), cmpopts.EquateNaNs()); d != "" {
 			t.Errorf("%s: %s", name, d)
 		}
-	}
-}
-
-func BenchmarkReadHistory(b *testing.B) {
-	var out, status strings.Builder
-	out.WriteString(banner)
-	values := map[string]float64{}
-	for i := range 80 {
-		values[fmt.Sprintf("galera_some_status_counter_%d_total", i)] = float64(i) * 1234567.25
-	}
-	const seconds = 36000
-	for i := 1; i <= seconds; i++ {
-		out.WriteString(intervalLine(i, float64(i)))
-	}
-	for _, target := range []string{"n1", "n2", "n3"} {
-		line := statusLine(b, 0, target, values)
-		head, rest, _ := strings.Cut(line, historyStart.Format(time.RFC3339))
-		for i := range seconds {
-			status.WriteString(head + historyStart.Add(time.Duration(i)*time.Second).Format(time.RFC3339) + rest)
-		}
-	}
-	dir := recorded(b, out.String(), []string{status.String()})
-	few := func(name string) bool { return strings.HasSuffix(name, "7_total") }
-	for _, what := range []struct {
-		name string
-		keep func(string) bool
-	}{{"all", nil}, {"few", few}} {
-		b.Run(what.name, func(b *testing.B) {
-			b.SetBytes(int64(out.Len() + status.Len()))
-			b.ReportAllocs()
-			for b.Loop() {
-				if _, err := history.ReadHistoryOf(context.Background(), dir, sysbench.Tool, what.keep); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
 	}
 }

@@ -1,4 +1,4 @@
-package live
+package history
 
 import (
 	"errors"
@@ -9,7 +9,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/benchwatch/benchwatch/agent/engine"
-	"github.com/benchwatch/benchwatch/agent/history"
 )
 
 // settingsFrame is what n1 answers second seconds after the start, when it was
@@ -28,7 +27,7 @@ func settingsFrame(second, read int, s engine.Settings, err error) engine.Frame 
 // what it ran with.
 func TestSettingsAreRecorded(t *testing.T) {
 	dir := recorded(t, "", nil)
-	r := history.NewRecorder(dir, historyStart)
+	r := NewRecorder(dir, historyStart)
 	record := func(f engine.Frame) {
 		t.Helper()
 		if err := r.Record(f, nil); err != nil {
@@ -44,7 +43,7 @@ func TestSettingsAreRecorded(t *testing.T) {
 	record(settingsFrame(5, 4, one, nil))
 	r.Close()
 
-	r = history.NewRecorder(dir, historyStart) // the agent was restarted
+	r = NewRecorder(dir, historyStart) // the agent was restarted
 	record(settingsFrame(6, 5, one, nil))
 	record(settingsFrame(7, 6, nil, errors.New("timeout")))
 	record(settingsFrame(8, 7, two, nil))
@@ -52,20 +51,20 @@ func TestSettingsAreRecorded(t *testing.T) {
 	down.Samples[0].Err = errors.New("down")
 	record(down)
 	r.Close()
-	text, err := os.ReadFile(dir.Path(history.SettingsFile))
+	text, err := os.ReadFile(dir.Path(SettingsFile))
 	if err != nil {
 		t.Fatal(err)
 	}
-	write(t, dir.Path(history.SettingsFile), string(text)+`{"at":"2026-11-21T02:1`) // as after a crash
+	write(t, dir.Path(SettingsFile), string(text)+`{"at":"2026-11-21T02:1`) // as after a crash
 
-	got, err := history.ReadSettings(dir)
+	got, err := ReadSettings(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	at := func(second int) time.Time { return historyStart.Add(time.Duration(second) * time.Second) }
-	want := history.SettingsHistory{{
-		ServerSettings: history.ServerSettings{At: at(3), Target: "n1", Engine: "mysql", Cluster: "c", Version: "10.11", Flavour: "mariadb", Settings: one},
-		Changes: []history.SettingChange{
+	want := SettingsHistory{{
+		ServerSettings: ServerSettings{At: at(3), Target: "n1", Engine: "mysql", Cluster: "c", Version: "10.11", Flavour: "mariadb", Settings: one},
+		Changes: []SettingChange{
 			{At: at(7), Name: "gone", Before: "x"},
 			{At: at(7), Name: "sync_binlog", Before: "1", After: "0"},
 			{At: at(7), Name: "new", After: "y"},
@@ -83,15 +82,15 @@ func TestSettingsAreRecorded(t *testing.T) {
 // would not say.
 func TestNoSettings(t *testing.T) {
 	dir := recorded(t, "", nil)
-	if got, err := history.ReadSettings(dir); err != nil || got != nil {
+	if got, err := ReadSettings(dir); err != nil || got != nil {
 		t.Errorf("%v %v", got, err)
 	}
-	r := history.NewRecorder(dir, historyStart)
+	r := NewRecorder(dir, historyStart)
 	if err := r.Record(settingsFrame(2, 1, nil, errors.New("denied")), nil); err != nil {
 		t.Fatal(err)
 	}
 	r.Close()
-	got, err := history.ReadSettings(dir)
+	got, err := ReadSettings(dir)
 	if err != nil || len(got) != 1 || got[0].Error != "denied" || len(got[0].Settings) != 0 || len(got[0].Changes) != 0 {
 		t.Errorf("%+v %v", got, err)
 	}
