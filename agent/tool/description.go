@@ -11,7 +11,7 @@ import (
 type Invocation struct {
 	// Program is the base name of the program, empty if it isn't known.
 	Program string
-	// Args behind the program's name.
+	// Args are the arguments after the program's name.
 	Args []string
 	// ReadFile reads configuration files that the arguments name. Nil when
 	// there is no file system to ask.
@@ -36,8 +36,8 @@ type Insertion struct {
 	Args []string
 }
 
-// Description is what a command line says of the run that it starts. Zero
-// values mean that it does not say.
+// Description is the facts that a command line gives about the run that it starts. A zero
+// value is not known from the command line.
 type Description struct {
 	// Command is the tool's own verb: run, prepare, cleanup, load …
 	Command  string
@@ -49,8 +49,8 @@ type Description struct {
 	// will be no interval reports.
 	ReportInterval time.Duration
 	// LatencyPercentile is the percentile that was asked for, for tools that
-	// print one and may not say which: 0 if it was switched off, not known if
-	// the command line leaves it to the tool.
+	// print one and may not name it: 0 if it was switched off, unknown if the
+	// command line leaves it to the tool.
 	LatencyPercentile series.Optional[float64]
 
 	// Target is host:port or a socket's path; a list is joined by commas.
@@ -67,8 +67,8 @@ type Description struct {
 	// the tool itself prints.
 	Secrets []string
 
-	// Insert is what to add for live reports; empty if the user said
-	// otherwise or nothing is needed.
+	// Insert is what to add for live reports; empty if nothing is needed or the
+	// user chose otherwise.
 	Insert []Insertion
 	// Notes are one-line warnings for the user about traps of these options.
 	Notes []string

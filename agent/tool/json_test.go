@@ -5,6 +5,8 @@ import (
 	"math"
 	"testing"
 
+	_ "github.com/benchwatch/benchwatch/agent/tool/tooltest" // defines -update
+
 	"github.com/benchwatch/benchwatch/agent/series"
 	"github.com/benchwatch/benchwatch/agent/tool"
 )

@@ -34,16 +34,16 @@ const (
 	Malformed
 )
 
-// Parser turns the lines of one output into reports. Lines of one stream come
-// in order; how the two streams interleave is not known (after a restart they
-// are read one after the other), so what a parser makes of a stream must not
-// depend on it. A parser holds a bounded amount of memory whatever it is fed,
-// never blocks and never panics. It is used by one goroutine.
+// Parser turns the lines of one output into reports. Lines of one stream come in
+// order; how the two streams interleave is unknown (after a restart they are read
+// one after the other), so that a parser's reports of a stream must not depend on
+// it. A parser's memory is bounded whatever its input; it never blocks and never
+// panics. It is used by one goroutine.
 type Parser interface {
 	// Parse takes the next line. emit is called for each report that it
 	// completes, the *Report is valid during that call only.
 	Parse(line Line, emit func(*Report)) Verdict
-	// Close tells that no more lines will come: what was held back is emitted.
+	// Close ends the output: what was held back is emitted.
 	Close(emit func(*Report))
 }
 
@@ -63,20 +63,20 @@ type Tool struct {
 	Name string
 
 	// Programs are the base names by which the tool is started, such as
-	// "sysbench". A name also matches with a ".exe", ".sh" or ".py" behind it.
+	// "sysbench". A name also matches with ".exe", ".sh" or ".py" at its end.
 	Programs []string
 
 	// MatchArgs recognises a start by more than the program's base name, such
-	// as `java -cp … site.ycsb.Client`: args are what stands behind the name.
+	// as `java -cp … site.ycsb.Client`; args are the arguments after the name.
 	// Nil: Programs alone decide.
 	MatchArgs func(base string, args []string) bool
 
-	// Describe reads the arguments behind the program's name.
+	// Describe reads the arguments after the program's name.
 	Describe func(Invocation) Description
 
-	// NewParser returns a parser for one output (both streams of one process,
-	// or one log file). The description is what is known of the command line:
-	// of a log file nothing, the zero value. What the output says goes before it.
+	// NewParser returns a parser for one output: both streams of one process, or
+	// one log file, for which the description is the zero value. The output takes
+	// precedence over the description.
 	NewParser func(Description) Parser
 
 	// OpenLoop reports whether all latencies of a run count from when an
@@ -86,8 +86,8 @@ type Tool struct {
 	// with IntendedPrefix include the waiting in any case.
 	OpenLoop func(version string, labels map[string]string) bool
 
-	// Sniff tells how sure it is, 0 (not mine) to 100, that an output which
-	// begins with head is this tool's.
+	// Sniff returns how certain it is, from 0 (not this tool's) to 100, that an
+	// output that begins with head is this tool's.
 	Sniff func(head []byte) int
 }
 
@@ -101,10 +101,10 @@ func (t *Tool) Match(base string) bool {
 	return false
 }
 
-// Flusher is a Parser that may hold back a report although its last line has
-// come, because it can't know that. Flush is called when no more bytes have come
-// for a moment; the reports must be the same ones, whenever and however often it is
-// called, that come out without it.
+// Flusher is a Parser that may hold back a report although its last line has come,
+// because only the next line would show that. Flush is called when no bytes have
+// come for a moment. The reports must be the same whenever and however often it is
+// called.
 type Flusher interface {
 	Flush(emit func(*Report))
 }

@@ -1,11 +1,16 @@
-// Package tool says what a benchmark tool is: how its command line is read
-// and what its output means. It knows nothing of files, processes or
-// Prometheus; each tool is one package below this one.
+// Package tool is the model of a benchmark tool: how its command line is read and
+// what its output means. A [Tool] describes a command line as a [Description], and
+// its [Parser] turns lines of output into reports; everything downstream works with
+// a [Report], whichever tool it came from. The measures of a run, and the rule by
+// which one latency stands for a run, are declared here, too.
+//
+// The package has no part in files, processes or Prometheus. Each tool is one
+// package below this one and one line in package registry.
 package tool
 
 import "github.com/benchwatch/benchwatch/agent/series"
 
-// Kind tells what a Report is about.
+// Kind is what a Report is about.
 type Kind string
 
 const (
@@ -16,11 +21,11 @@ const (
 	Interval Kind = "interval"
 	// Summary: the tool's own totals. With Checkpoint they end nothing.
 	Summary Kind = "summary"
-	// Error: a message with which the tool says that something failed.
+	// Error: the tool printed that something failed.
 	Error Kind = "error"
 )
 
-// Phase tells whether an interval counts.
+// Phase is whether an interval counts.
 type Phase string
 
 const (
@@ -74,7 +79,7 @@ type Latency struct {
 }
 
 // Report is one thing that a parser recognised. Values are in base units and
-// as printed: what the tool did not say is absent. A parser reuses the memory
+// as printed: what the tool did not print is absent. A parser reuses the memory
 // of its reports, so a consumer copies what it keeps (see Clone).
 type Report struct {
 	Kind Kind
@@ -111,10 +116,10 @@ type Report struct {
 	// TpmC is New-Order transactions per minute, TPC-C summaries only.
 	TpmC series.Optional[float64]
 
-	// Message of an Error, or why a Summary says that the run failed.
+	// Message of an Error, or the reason why a Summary is of a failed run.
 	Message string
-	// Failed: the tool's own output says that the run failed, whatever its exit
-	// status (YCSB and the TPC-C tools exit 0 for nearly everything).
+	// Failed is true if the tool's own output shows that the run failed, whatever
+	// its exit status (YCSB and the TPC-C tools exit 0 for nearly everything).
 	Failed bool
 }
 
@@ -138,7 +143,7 @@ func (r *Report) AddLatency(operation, stat string, seconds float64) {
 	r.Latencies = append(r.Latencies, Latency{operation, stat, seconds})
 }
 
-// Rate returns the rate of an operation, absent if the tool did not say.
+// Rate returns the rate of an operation, unknown if the tool printed none.
 func (r *Report) Rate(operation string) series.Optional[float64] {
 	for _, v := range r.Rates {
 		if v.Operation == operation {
@@ -148,7 +153,7 @@ func (r *Report) Rate(operation string) series.Optional[float64] {
 	return series.Optional[float64]{}
 }
 
-// Count returns the count of an operation, absent if the tool did not say.
+// Count returns the count of an operation, unknown if the tool printed none.
 func (r *Report) Count(operation string) series.Optional[uint64] {
 	for _, v := range r.Counts {
 		if v.Operation == operation {
@@ -158,7 +163,7 @@ func (r *Report) Count(operation string) series.Optional[uint64] {
 	return series.Optional[uint64]{}
 }
 
-// Latency returns one latency in seconds, absent if the tool did not say.
+// Latency returns one latency in seconds, unknown if the tool did not print it.
 func (r *Report) Latency(operation, stat string) series.Optional[float64] {
 	for _, v := range r.Latencies {
 		if v.Operation == operation && v.Stat == stat {

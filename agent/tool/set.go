@@ -2,8 +2,8 @@ package tool
 
 import "strings"
 
-// Set is the tools that can be recognised, in the order in which they are
-// tried: the registry's, and behind them the user's own.
+// Set is the tools that can be recognised, in the order in which they are tried:
+// the registry's, then the user's own.
 type Set []*Tool
 
 // ByName returns the tool called name, or nil.

@@ -22,7 +22,7 @@ import (
 type Command struct {
 	// Tool that the command starts, nil if it is none that is known.
 	Tool *tool.Tool
-	// Program is the base name of the program found behind the wrappers.
+	// Program is the base name of the program after the wrappers.
 	Program string
 	// Description of the tool's start, zero if Tool is nil. Where shell text
 	// starts several tools it is about the first one that reports.
@@ -40,9 +40,9 @@ type Command struct {
 	Secrets []string
 }
 
-// minToken is the length from which a secret is also blanked where the same
-// word stands for something else in the command: a password "1" must not blank
-// every option whose value is 1.
+// minToken is the length from which a secret is also blanked where the same word
+// means something else in the command: a password "1" must not blank every option
+// whose value is 1.
 const minToken = 4
 
 // Read reads the command args. Where it doesn't understand one, nothing is

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	_ "github.com/benchwatch/benchwatch/agent/tool/tooltest" // defines -update
+
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/benchwatch/benchwatch/agent/secret"

@@ -171,7 +171,7 @@ func (r *reader) match(name string, args []string) *tool.Tool {
 	return nil
 }
 
-// describe takes what the tool says of its arguments, words[at] being the program.
+// describe adds the tool's description of its arguments; words[at] is the program.
 func (r *reader) describe(o *outcome, t *tool.Tool, words []string, at int, env surroundings) {
 	program, args := base(words[at]), words[at+1:]
 	invocation := tool.Invocation{Program: program, Args: args, Getenv: env.getenv}

@@ -10,7 +10,7 @@ import (
 type passwordOption struct {
 	letter byte
 	// separate: the password can be the next word. (The MySQL programs' own -p
-	// takes it glued only: the word behind "-p" is a database.)
+	// takes it glued only: the word after "-p" is a database.)
 	separate bool
 	// user: the value is user:password.
 	user bool

@@ -76,7 +76,7 @@ var containerOptions = []string{
 	"cpus", "cpuset-cpus", "memory", "hostname", "label", "link", "add-host", "ulimit", "platform", "detach-keys",
 }
 
-// shells run the text behind -c, or a script.
+// shells run the text after -c, or a script.
 var shells = map[string]bool{"bash": true, "sh": true, "dash": true, "ash": true, "ksh": true, "mksh": true, "zsh": true}
 
 // skip returns the index of the first word of the command that a wrapper or a

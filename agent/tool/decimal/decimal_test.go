@@ -3,6 +3,8 @@ package decimal
 import (
 	"strconv"
 	"testing"
+
+	_ "github.com/benchwatch/benchwatch/agent/tool/tooltest" // defines -update
 )
 
 func TestParse(t *testing.T) {

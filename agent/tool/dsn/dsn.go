@@ -18,8 +18,8 @@ type Address struct {
 	Secrets []string
 }
 
-// Parse reads s, which may be several JDBC URLs separated by semicolons. What
-// it does not understand is left out.
+// Parse reads s, which may be several JDBC URLs separated by semicolons. What it
+// can't read is left out.
 func Parse(s string) Address {
 	var all Address
 	var hosts []string

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	_ "github.com/benchwatch/benchwatch/agent/tool/tooltest" // defines -update
+
 	"github.com/google/go-cmp/cmp"
 )
 

@@ -15,7 +15,7 @@ var shorthands = map[byte]string{
 	'D': "db", 'H': "host", 'U': "user", 'p': "password", 'P': "port", 'S': "statusPort", 'T': "threads", 't': "acThreads", 'd': "driver",
 }
 
-// switches are the options that take no value but behind "=".
+// switches are the options that take a value only after "=".
 var switches = map[string]bool{
 	"dropdata": true, "ignore-error": true, "silence": true, "check-all": true, "wait": true, "no-check": true, "use-fk": true,
 	"use-clustered-index": true, "use-explain": true, "check": true, "analyze": true, "use-plan-replayer": true,

@@ -13,8 +13,8 @@ const maxRows = 64
 // opError counts failed transactions.
 const opError = "error"
 
-// group is the rows that go-tpc prints at one instant, sorted by name. In the
-// plain form nothing tells where one ends.
+// group is the rows that go-tpc prints at one instant, sorted by name. In the plain
+// form nothing marks its end.
 type group struct {
 	rows    []row
 	summary bool
@@ -23,8 +23,8 @@ type group struct {
 
 func (g *group) reset() { *g = group{rows: g.rows[:0]} }
 
-// goesOn reports whether r can stand behind the rows of g.
-func (g *group) goesOn(r *row) bool {
+// accepts reports whether r can follow the rows of g.
+func (g *group) accepts(r *row) bool {
 	if len(g.rows) == 0 {
 		return !g.broken || g.summary == r.summary
 	}
@@ -34,7 +34,7 @@ func (g *group) goesOn(r *row) bool {
 
 // take adds p.row to its group.
 func (p *Parser) take(emit func(*tool.Report)) tool.Verdict {
-	if !p.group.goesOn(&p.row) {
+	if !p.group.accepts(&p.row) {
 		p.settle(emit)
 	}
 	if len(p.group.rows) == 0 {
@@ -48,9 +48,9 @@ func (p *Parser) take(emit func(*tool.Report)) tool.Verdict {
 	return tool.Reported
 }
 
-// breaks notes that a row could not be read; name is what is known of its
+// unreadable notes that a row could not be read; name is what is known of its
 // name.
-func (p *Parser) breaks(name []byte, summary bool, emit func(*tool.Report)) tool.Verdict {
+func (p *Parser) unreadable(name []byte, summary bool, emit func(*tool.Report)) tool.Verdict {
 	if n := len(p.group.rows); n > 0 && len(name) > 0 && (p.group.summary != summary || string(name) <= p.group.rows[n-1].op.printed) {
 		p.settle(emit)
 	}
@@ -61,8 +61,8 @@ func (p *Parser) breaks(name []byte, summary bool, emit func(*tool.Report)) tool
 	return tool.Malformed
 }
 
-// pause tells that no more rows will come. Below those of a summary stands
-// tpmC, which is part of it.
+// pause ends a group of rows, except for a summary: tpmC, which follows it, is part
+// of it.
 func (p *Parser) pause(emit func(*tool.Report)) {
 	if !p.group.summary {
 		p.settle(emit)
@@ -137,14 +137,14 @@ func (p *Parser) summarise(r *tool.Report) {
 			g.rates(r, covered)
 		}
 		if n := r.Count(tool.Transaction); n.Known && n.Value == 0 {
-			r.Failed, r.Message = true, p.run.why("no transaction succeeded")
+			r.Failed, r.Message = true, p.run.failure("no transaction succeeded")
 		}
 	}
 	for i := range g.rows {
 		g.rows[i].add(r)
 	}
 	if p.run.gaveUp > 0 && !r.Failed {
-		r.Failed, r.Message = true, p.run.why("threads gave up")
+		r.Failed, r.Message = true, p.run.failure("threads gave up")
 	}
 }
 
@@ -194,5 +194,81 @@ func (g *group) rates(r *tool.Report, seconds float64) {
 			continue
 		}
 		r.AddRate(c.Operation, rate)
+	}
+}
+
+// Bounds within which a time is taken for whole seconds: it is measured from
+// the first sample of the interval on, and the tick may come late.
+const (
+	below = 0.1
+	above = 0.02
+)
+
+// enough is how many samples an interval must have for the time from its first
+// sample on to be its length within some 5 %.
+const enough = 20
+
+// lengths are what the intervals of a run seemed to last, in whole seconds,
+// and how many did. It is bounded.
+type lengths []struct {
+	seconds float64
+	votes   int
+}
+
+const maxLengths = 8
+
+// usual is the length that most intervals had, if it was seen twice, else 0.
+func (l lengths) usual() float64 {
+	seconds, votes := 0.0, 1
+	for _, c := range l {
+		if c.votes > votes {
+			seconds, votes = c.seconds, c.votes
+		}
+	}
+	return seconds
+}
+
+func (l *lengths) vote(seconds float64) {
+	for i := range *l {
+		if (*l)[i].seconds == seconds {
+			(*l)[i].votes++
+			return
+		}
+	}
+	if len(*l) < maxLengths {
+		*l = append(*l, struct {
+			seconds float64
+			votes   int
+		}{seconds, 1})
+	}
+}
+
+// length works out how long the interval was: go-tpc does not print it. Its
+// ticker runs on --interval; the longest row covers it all but the time until the
+// first transaction ended. If the command line is not known it nearly always was
+// whole seconds: where a row is near to them, these are meant. With few or slow
+// transactions it is far from that: then the length is that of the run's other
+// intervals, or unknown.
+func (p *Parser) length(r *tool.Report, covered float64, samples uint64) {
+	if p.interval > 0 && covered <= p.interval*(1+above) {
+		r.IntervalSeconds = series.Some(p.interval)
+		return
+	}
+	if covered <= 0 {
+		return
+	}
+	whole := math.Round(covered)
+	near := whole >= 1 && covered >= whole*(1-below) && covered <= whole*(1+above)
+	if samples >= enough && near {
+		p.run.lengths.vote(whole)
+	}
+	switch usual := p.run.lengths.usual(); {
+	case usual > 0 && covered <= usual*(1+above):
+		r.IntervalSeconds = series.Some(usual)
+	case samples < enough:
+	case near:
+		r.IntervalSeconds = series.Some(whole)
+	default:
+		r.IntervalSeconds = series.Some(math.Round(covered*1000) / 1000)
 	}
 }

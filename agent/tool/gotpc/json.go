@@ -8,7 +8,7 @@ import (
 )
 
 // json reads a line of the form json: an array of flat objects, in which all
-// values are strings. It is a whole interval, a summary, or what stands below
+// values are strings. It is a whole interval, a summary, or what follows
 // one:
 //
 //	[{"Avg(ms)":"44.7","Count":"16","Operation":"DELIVERY","Prefix":"[Current] ",…},…]

@@ -10,14 +10,14 @@ import (
 	"github.com/benchwatch/benchwatch/agent/tool/scan"
 )
 
-// Parser reads go-tpc's output. In the plain form an interval is reported when
-// the next one begins, another line comes, or Flush is called: its rows are
-// written at once, and nothing stands behind the last one. Two intervals that
-// together have each operation at most once, in order, and between which nothing
-// was printed, can't be told apart without Flush; that takes a run with less than
-// one transaction per interval and kind.
+// Parser reads go-tpc's output. In the plain form an interval is reported when the
+// next one begins, another line comes, or Flush is called: its rows are written at
+// once, and nothing follows the last one. Two intervals that together have each
+// operation at most once, in order, and between which nothing was printed, look
+// like one without Flush; a run has to have less than one transaction per interval
+// and kind for that.
 type Parser struct {
-	interval float64 // seconds, as the command line says; 0 if it is not known
+	interval float64 // seconds, from the command line; 0 if unknown
 	number   int     // of the present run, 0 before the first
 	run      run
 	report   tool.Report
@@ -77,7 +77,7 @@ func (p *Parser) Parse(line tool.Line, emit func(*tool.Report)) tool.Verdict {
 
 // Flush reports an interval of which no more rows have come for a moment.
 func (p *Parser) Flush(emit func(*tool.Report)) {
-	// In a table the border will tell.
+	// A table ends with a border.
 	if !p.group.summary && p.table.rows == 0 {
 		p.settle(emit)
 	}
@@ -86,7 +86,7 @@ func (p *Parser) Flush(emit func(*tool.Report)) {
 // Close reports what was held back.
 func (p *Parser) Close(emit func(*tool.Report)) { p.settle(emit) }
 
-// hints are lines by which an output tells its verb.
+// hints are lines that show the verb of an output.
 var hints = []struct{ text, workload, command string }{
 	{"creating table warehouse", "tpcc", "prepare"},
 	{"load to ", "tpcc", "prepare"},
@@ -165,7 +165,7 @@ func fatal(text []byte) bool {
 }
 
 // stderr reads a line of standard error, where the driver writes too. It does
-// not tell runs apart: all is run 1's.
+// not distinguish runs: all is run 1's.
 func (p *Parser) stderr(text []byte, emit func(*tool.Report)) tool.Verdict {
 	if !fatal(text) {
 		return tool.Ignored
@@ -225,8 +225,8 @@ func (p *Parser) open(workload, command string, emit func(*tool.Report)) {
 	emit(&r)
 }
 
-// why tells why the run failed.
-func (r *run) why(what string) string {
+// failure returns why the run failed.
+func (r *run) failure(what string) string {
 	if r.gaveUp > 0 {
 		what = fmt.Sprintf("%d of the threads gave up", r.gaveUp)
 	}

@@ -31,7 +31,7 @@ func (p *Parser) plain(text []byte, emit func(*tool.Report)) tool.Verdict {
 	if !ok {
 		rest := l
 		if name, ok = l.Until(": "); !ok || !r.seconds(l) {
-			return p.breaks(rest, r.summary, emit)
+			return p.unreadable(rest, r.summary, emit)
 		}
 		l = nil
 	}
@@ -42,24 +42,24 @@ func (p *Parser) plain(text []byte, emit func(*tool.Report)) tool.Verdict {
 	for len(l) > 0 {
 		key, ok := l.Until(": ")
 		if !ok {
-			return p.breaks(name, r.summary, emit)
+			return p.unreadable(name, r.summary, emit)
 		}
 		value := []byte(l)
 		if i := bytes.Index(l, []byte(", ")); i >= 0 {
 			value = l[:i]
 			l = l[i+2:]
 			if len(l) == 0 {
-				return p.breaks(name, r.summary, emit)
+				return p.unreadable(name, r.summary, emit)
 			}
 		} else {
 			l = nil
 		}
 		if r.fields > maxFields || !r.set(key, value) {
-			return p.breaks(name, r.summary, emit)
+			return p.unreadable(name, r.summary, emit)
 		}
 	}
 	if !r.complete() {
-		return p.breaks(name, r.summary, emit)
+		return p.unreadable(name, r.summary, emit)
 	}
 	return p.take(emit)
 }

@@ -1,12 +1,14 @@
 package gotpc
 
 import (
+	"strings"
+
 	"github.com/benchwatch/benchwatch/agent/tool"
 	"github.com/benchwatch/benchwatch/agent/tool/decimal"
 	"github.com/benchwatch/benchwatch/agent/tool/scan"
 )
 
-// row is what go-tpc says of one operation, in an interval or in all.
+// row is what go-tpc prints about one operation, in an interval or in all.
 type row struct {
 	op       *operation
 	summary  bool // [Summary], not [Current]
@@ -152,7 +154,7 @@ func (r *row) add(to *tool.Report) {
 }
 
 // covers is the time in seconds that the row is about: from its operation's
-// first sample on. TPM = Count × 60 / Takes tells it more exactly than the one
+// first sample on. TPM = Count × 60 / Takes is more exact than the one
 // decimal of Takes.
 func (r *row) covers() float64 {
 	if r.tpm <= 0 || r.count == 0 {
@@ -177,4 +179,29 @@ func (r *row) seconds(value []byte) bool {
 	}
 	r.fields, r.latencies[0], r.has[0] = 1, v, true
 	return true
+}
+
+// operation is a row's name.
+type operation struct {
+	printed string // NEW_ORDER_ERR
+	name    string // new_order_error
+	failed  bool   // it counts failed ones
+}
+
+// newOperation returns the operation with a printed name, nil if it can't be one.
+func newOperation(printed string) *operation {
+	if printed == "" {
+		return nil
+	}
+	for i := range len(printed) {
+		if c := printed[i]; c != '_' && (c < 'A' || c > 'Z') && (c < '0' || c > '9') {
+			return nil
+		}
+	}
+	base, failed := strings.CutSuffix(printed, "_ERR")
+	o := &operation{printed: printed, name: strings.ToLower(base), failed: failed}
+	if failed {
+		o.name += "_error"
+	}
+	return o
 }

@@ -89,11 +89,11 @@ func (p *Parser) tableRow(text []byte, emit func(*tool.Report)) tool.Verdict {
 			ok = r.set([]byte(t.columns[i+2]), c)
 		}
 		if !ok {
-			return p.breaks(cells[1], r.summary, emit)
+			return p.unreadable(cells[1], r.summary, emit)
 		}
 	}
 	if !r.complete() {
-		return p.breaks(cells[1], r.summary, emit)
+		return p.unreadable(cells[1], r.summary, emit)
 	}
 	return p.take(emit)
 }

@@ -37,11 +37,11 @@ func (b *block) elapsed() float64 {
 	return t
 }
 
-// before is what the rows of a run said so far.
+// before is what the rows of a run contained so far.
 type before struct {
 	blocks int
 	rows   []past // one for each operation known
-	// transactions so far, and the number of the block that told them.
+	// transactions so far, and the number of the block that had them.
 	transactions      uint64
 	transactionsBlock int
 }
@@ -152,7 +152,7 @@ func (b *block) transactions() (n uint64, known bool) {
 	return total.count - min(rmw.count, total.count), true
 }
 
-// interval fills r with what b says beyond the blocks before it.
+// interval fills r with the difference between b and the previous blocks.
 func (p *before) interval(b *block, run int, r *tool.Report) {
 	r.Reset(tool.Interval, run)
 	r.Phase = tool.Measure
@@ -204,7 +204,7 @@ func (p *before) addTransactions(b *block, r *tool.Report, seconds float64) {
 	}
 }
 
-// unclear reports whether b does not tell how many transactions succeeded: a
+// unclear reports whether b leaves open how many transactions succeeded: a
 // read-modify-write whose read fails is in no total, but which of the failed
 // reads were such is not printed.
 func (p *before) unclear(b *block) bool {

@@ -10,7 +10,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/tool/properties"
 )
 
-// options are what a command line of go-ycsb says.
+// options are those of a command line of go-ycsb.
 type options struct {
 	properties.Set
 	words []string // the verb and the database
@@ -107,7 +107,7 @@ func (o *options) word(i int) string {
 	return ""
 }
 
-// address tells where the database is. Each binding has its own properties;
+// address returns where the database is. Each binding has its own properties;
 // those of MySQL and PostgreSQL have defaults.
 func (o *options) address() (target, database string) {
 	hostPort := func(prefix, host, port string) string {

@@ -1,10 +1,10 @@
-// Package goycsb reads go-ycsb: its command line, its interval output in the
-// three output styles, and its summary. Formats as in the sources of April
-// 2024 (pkg/measurement, pkg/client).
+// Package goycsb reads go-ycsb: its command line, its interval output in the three
+// output styles, and its summary. The formats are those of April 2024
+// (pkg/measurement and pkg/client of https://github.com/pingcap/go-ycsb).
 //
-// Everything that go-ycsb prints is cumulative since the first operation of
-// its kind. The intervals here are differences; percentiles of an interval
-// can't be had and are left out.
+// Everything that go-ycsb prints is cumulative since the first operation of its
+// kind. The intervals are differences; percentiles of an interval can't be computed
+// from that and are left out.
 package goycsb
 
 import (

@@ -43,7 +43,7 @@ type stage uint8
 const (
 	opening  stage = iota // the workload was made
 	listing               // inside the dump of properties
-	running               // behind it
+	running               // after it
 	finished              // "Run finished" was read, the final block follows
 	done                  // the summary is reported
 )
@@ -122,7 +122,7 @@ func (p *parser) rows(text []byte, cut bool, emit func(*tool.Report)) (v tool.Ve
 			p.finishBlock(emit)
 		}
 		if cut || !p.reader.plain(text, &p.row) {
-			// Where the block ends can't be told any more.
+			// The end of the block is no longer known.
 			p.finishBlock(emit)
 			p.block.broken = true
 			return tool.Malformed, true
@@ -365,9 +365,9 @@ func (p *parser) rest(emit func(*tool.Report)) {
 	}
 }
 
-// Flush implements tool.Flusher: in the plain style only the next block tells
-// that one has ended. A block that has every row of the one before is whole,
-// as rows never go away.
+// Flush implements tool.Flusher: in the plain style only the next block shows that
+// one has ended. A block with every row of the previous one is whole, since rows
+// never go away.
 func (p *parser) Flush(emit func(*tool.Report)) {
 	n := len(p.block.rows)
 	if n == 0 || p.table || p.before.blocks == 0 || p.block.broken {

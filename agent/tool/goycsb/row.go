@@ -9,7 +9,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/tool/scan"
 )
 
-// row is what go-ycsb prints of one operation, cumulative.
+// row is what go-ycsb prints about one operation, cumulative.
 type row struct {
 	op *operation
 	// takes is the time since the operation's first sample, ops its average
@@ -156,7 +156,7 @@ func (r *row) set(c *scan.Memo[column], header, value []byte) (ok bool) {
 
 // bounds returns between which values the time since the operation's first
 // sample lies: the printed time is rounded to 0.1 s, but count / ops, of which
-// both are of the same instant, tells more.
+// both are of the same instant, is more exact.
 func (r *row) bounds() (low, high float64) {
 	low, high = math.Max(r.takes-0.05, 0), r.takes+0.05
 	if r.count == 0 || r.ops <= 0.05 {

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	_ "github.com/benchwatch/benchwatch/agent/tool/tooltest" // defines -update
 )
 
 func TestClean(t *testing.T) {

@@ -55,7 +55,7 @@ func Describe(in tool.Invocation) tool.Description {
 	return d
 }
 
-// options are what a command line and its option files say.
+// options are those of a command line and its option files.
 type options struct{ *option.Set }
 
 func parseOptions(in tool.Invocation) options {
@@ -156,7 +156,7 @@ var groups = map[string]bool{
 func (o options) readFile(in tool.Invocation, name string) {
 	data, err := in.Read(name)
 	if err != nil {
-		return // mysqlslap says so itself
+		return // mysqlslap reports that itself
 	}
 	ours := false
 	for s := bufio.NewScanner(bytes.NewReader(data)); s.Scan(); {

@@ -55,7 +55,7 @@ func (p *Parser) Parse(line tool.Line, emit func(*tool.Report)) tool.Verdict {
 	return tool.Ignored
 }
 
-// Close has nothing to report: a block without its last line tells nothing.
+// Close reports nothing: a block without its last line has no values.
 func (p *Parser) Close(func(*tool.Report)) {}
 
 // value reads a line of a block.
@@ -191,7 +191,7 @@ func complaint(text []byte) bool {
 }
 
 // fail reports an error. mysqlslap stops at its first one; for some its exit
-// status is 0. Standard error does not tell runs apart: all is run 1's.
+// status is 0. Standard error does not distinguish runs: all is run 1's.
 func (p *Parser) fail(stream tool.Stream, text []byte, emit func(*tool.Report)) tool.Verdict {
 	var r tool.Report
 	r.Reset(tool.Error, 1)

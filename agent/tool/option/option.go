@@ -1,5 +1,4 @@
-// Package option holds what a benchmark tool's command line says: its options,
-// its other words, and the arguments with their secrets blanked. How options are
+// Package option holds a benchmark tool's command line: its options, its other words, and the arguments with their secrets blanked. How options are
 // written differs from tool to tool, so each tool splits its own arguments; what
 // follows is the same for all.
 package option

@@ -86,8 +86,8 @@ func (p *parser) interval(s *stream, e *expression, m []int, text []byte, cut bo
 // run of three years.
 const clock = 1e8
 
-// measure finds the length of the interval that r is about, from its elapsed
-// time and the one before.
+// measure finds the length of the interval that r is about, from its elapsed time
+// and the previous one.
 func (s *stream) measure(r *tool.Report) {
 	last, now := s.elapsed, r.ElapsedSeconds
 	s.elapsed = now
@@ -123,7 +123,7 @@ func addRates(r *tool.Report) {
 	}
 }
 
-// summary takes a line of the summary. One that says again what was said
+// summary takes a line of the summary. A line with a value that is already there
 // belongs to the next run.
 func (p *parser) summary(s *stream, e *expression, m []int, text []byte, cut bool, emit func(*tool.Report)) tool.Verdict {
 	r := &p.report

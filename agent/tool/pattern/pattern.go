@@ -28,13 +28,13 @@ type Config struct {
 	Units map[string]Text
 }
 
-// Text is a value of the configuration and the line it stands on.
+// Text is a value of the configuration and its line.
 type Text struct {
 	Text string
 	Line int // 0 if it is from no file
 }
 
-// Error is what is wrong in the configuration.
+// Error is a mistake in the configuration.
 type Error struct {
 	Line int
 	// Key is the path of keys, such as tools[0].interval.
@@ -122,11 +122,10 @@ type program struct {
 	interval, summary, failure []*expression
 }
 
-// sniffed bounds how much of an output is looked at.
+// sniffed bounds how much of an output is read.
 const sniffed = 64 << 10
 
-// sniff is sure enough to be asked for, but never as sure as a built-in tool:
-// a user's expression may match much.
+// sniff is never as certain as a built-in tool: a user's expression may match much.
 func (p *program) sniff(head []byte) int {
 	head = head[:min(len(head), sniffed)]
 	score := 0
@@ -155,7 +154,7 @@ func commandLine(base string, args []string) string {
 	return strings.Join(append([]string{base}, args...), " ")
 }
 
-// describe says what the groups of the command's expression found.
+// describe returns what the groups of the command's expression found.
 func describe(e *expression, inv tool.Invocation) tool.Description {
 	d := tool.Description{Labels: map[string]string{}}
 	d.Redacted, d.Secrets = redact(inv.Args)

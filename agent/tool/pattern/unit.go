@@ -45,7 +45,7 @@ type units struct {
 }
 
 // of returns the unit of a group. Latencies need one: tools print them in
-// three different ones, and none says which.
+// three different ones, and none names it.
 func (u *units) of(group string, kind fieldKind) (unit, string) {
 	var all string
 	known := times
@@ -78,7 +78,7 @@ func (u *units) of(group string, kind fieldKind) (unit, string) {
 	return unit{}, ""
 }
 
-// check tells of units that no group has.
+// check returns an error for units that no group has.
 func (u *units) check() error {
 	var unused []string
 	for name := range u.given {

@@ -12,8 +12,8 @@ const MaxSize = 1 << 20
 
 // Each calls set for every property of text, in order, so that a later one
 // wins. The format is that of java.util.Properties: comments with # or !, the
-// separators = and : and blank, continued lines, \uXXXX. What is no property is
-// stepped over.
+// separators = and : and blank, continued lines, \uXXXX. Other lines are
+// skipped.
 func Each(text string, set func(key, value string)) {
 	if len(text) > MaxSize {
 		text = text[:MaxSize]

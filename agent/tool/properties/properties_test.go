@@ -3,6 +3,8 @@ package properties
 import (
 	"testing"
 
+	_ "github.com/benchwatch/benchwatch/agent/tool/tooltest" // defines -update
+
 	"github.com/google/go-cmp/cmp"
 )
 

@@ -1,4 +1,5 @@
-// Package registry lists the benchmark tools that benchwatch knows.
+// Package registry lists the benchmark tools that benchwatch supports. It is the one
+// place where a new tool is added.
 package registry
 
 import (

@@ -5,6 +5,8 @@ import (
 	"math"
 	"strings"
 	"testing"
+
+	_ "github.com/benchwatch/benchwatch/agent/tool/tooltest" // defines -update
 )
 
 func TestLine(t *testing.T) {

@@ -67,8 +67,8 @@ func Describe(in tool.Invocation) tool.Description {
 	return d
 }
 
-// age tells the version that a command line is for. A test of 0.4's name is no
-// proof: cpu and the like have kept theirs.
+// age returns the version that a command line is for. A test of 0.4's name proves
+// nothing: cpu and the like have kept theirs.
 func (o *options) age(test string, byOption bool) generation {
 	switch {
 	case !byOption, o.Has("threads", "time", "events", "tables", "table_size", "rate", "warmup_time"):
@@ -97,7 +97,7 @@ func (o *options) percentile() series.Optional[float64] {
 	return series.Some(p)
 }
 
-// duration is the time limit. 1.x stops after 10 s unless told otherwise.
+// duration is the time limit. 1.x stops after 10 s by default.
 func (o *options) duration(age generation, command string) time.Duration {
 	if !o.Has("time", "max_time") && age == modern && command == "run" {
 		return 10 * time.Second
@@ -126,7 +126,7 @@ func (o *options) server(d *tool.Description) {
 }
 
 // unlabelled are options that are no labels: they are elsewhere in the
-// description, or say nothing of the load.
+// description, or have no influence on the load.
 var unlabelled = map[string]bool{
 	"test": true, "threads": true, "num_threads": true, "time": true, "max_time": true, "report_interval": true,
 	"config_file": true, "help": true, "version": true, "verbosity": true, "debug": true, "luajit_cmd": true,

@@ -11,8 +11,8 @@ import (
 // hook reads what a script's report hooks print with sysbench.report_csv and
 // sysbench.report_json (src/lua/internal/sysbench.lua). The same functions may
 // serve as hook for interval reports and for the summary, and nothing in a line
-// tells which: a line that is not plainly an interval is postponed until what
-// follows tells.
+// shows which: a line that is not plainly an interval is postponed until the next
+// lines decide.
 type hook struct {
 	postponed *tool.Report
 	form      form
@@ -34,7 +34,7 @@ type doubt uint8
 const (
 	noDoubt      doubt = iota
 	noIntervals        // no interval reports were asked for
-	sameClock          // the time of the interval before
+	sameClock          // the time of the previous interval
 	otherForm          // intervals of this run are printed by something else
 	atCheckpoint       // a checkpoint was announced
 )
@@ -48,8 +48,8 @@ const (
 	runEnds
 )
 
-// unnamedStat is the name of the latency in CSV and JSON, which do not say which
-// percentile it is: that of the command line, else sysbench's default.
+// unnamedStat is the name of the latency in CSV and JSON, which do not name the
+// percentile: that of the command line, else sysbench's default.
 func unnamedStat(d tool.Description) string {
 	if !d.LatencyPercentile.Known {
 		return "p95"
@@ -110,7 +110,7 @@ func (h *hook) settle(p *Parser, next sequel, emit func(*tool.Report)) {
 	case interval:
 		*p.scratch, *r = *r, *p.scratch
 		p.deliver(h.form, h.seconds, emit)
-		// What was being read goes on.
+		// The interrupted interval continues.
 		*p.scratch = *r
 	}
 }
@@ -174,7 +174,7 @@ const (
 const complete = opened | (keyReconnects<<1 - 1)
 
 // json reads report_json's array, one line after the other. The closing brace
-// has no newline behind it, so that whatever is printed next is glued to it; an
+// has no newline after it, so that whatever is printed next is glued to it; an
 // object is reported with its last value.
 func (h *hook) json(p *Parser, text []byte, emit func(*tool.Report)) (tool.Verdict, bool) {
 	trimmed := bytes.TrimSpace(text)

@@ -1,6 +1,8 @@
 package sysbench
 
 import (
+	"bytes"
+	"strconv"
 	"strings"
 
 	"github.com/benchwatch/benchwatch/agent/series"
@@ -8,7 +10,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/tool/scan"
 )
 
-// family is who wrote an interval report.
+// family is the code in sysbench that prints an interval report.
 type family uint8
 
 const (
@@ -19,7 +21,7 @@ const (
 	luaJSON           // a hook that calls sysbench.report_json
 )
 
-// form is what an interval line tells by its shape.
+// form is what the shape of an interval line shows.
 type form struct {
 	family family
 	// queued: with a target rate, a line with the queue's length follows.
@@ -32,7 +34,7 @@ type form struct {
 	parts  int
 }
 
-// reading is what became of a line.
+// reading is how far a line could be read.
 type reading uint8
 
 const (
@@ -121,7 +123,7 @@ func (p *Parser) threads(s *scan.Line) (form, reading) {
 	return form{}, damaged
 }
 
-// database reads on behind `tps: ` of 1.x.
+// database reads what follows `tps: ` of 1.x.
 func (p *Parser) database(s *scan.Line) (form, reading) {
 	f := form{family: builtIn, queued: true}
 	ok := rate(s, p.scratch, tool.Transaction) &&
@@ -141,7 +143,7 @@ func (p *Parser) database(s *scan.Line) (form, reading) {
 }
 
 // latencies reads `lat (ms,95%): 1.23` or what 1.0 printed before its release.
-// A build that knows lists of percentiles repeats it.
+// A build that supports lists of percentiles repeats it.
 func (p *Parser) latencies(s *scan.Line) bool {
 	if s.Literal("latency: ") {
 		return p.legacyLatency(s, 2)
@@ -194,8 +196,8 @@ func addLatency(r *tool.Report, stat string, seconds float64) {
 	}
 }
 
-// legacy reads on behind `tps: ` of 0.x. What older versions did not print
-// yet may be missing at the end:
+// legacy reads what follows `tps: ` of 0.x. What older versions did not print yet
+// may be missing at the end:
 //
 //	tps                                                      2010
 //	tps, reads/s, writes/s                                   January 2011
@@ -246,7 +248,7 @@ func (p *Parser) legacy(s *scan.Line) (form, reading) {
 	return f, readIf(ok)
 }
 
-// shortened tells that earlier lines of the run had parts that this one lacks.
+// shortened reports whether earlier lines of the run had parts that this one lacks.
 func (p *Parser) shortened(f form) bool {
 	return f.legacy && f.parts < p.run.parts
 }
@@ -370,4 +372,97 @@ func (p *Parser) queue(s *scan.Line, seconds int, emit func(*tool.Report)) tool.
 	p.held.Concurrency = series.Some(concurrency)
 	p.release(emit)
 	return tool.Reported
+}
+
+// count takes a whole number, which may have blanks before it.
+func count(s *scan.Line) (uint64, bool) {
+	s.Blanks()
+	return s.Count()
+}
+
+// percentile takes a percentile such as 95 or 99.90 and returns its name, such as
+// p95 or p99.9; it is "p0" when the percentile is off.
+func (p *Parser) percentile(s *scan.Line) (string, bool) {
+	s.Blanks()
+	n := 0
+	for n < len(*s) && ((*s)[n]-'0' <= 9 || (*s)[n] == '.') {
+		n++
+	}
+	stat, ok := p.names.name((*s)[:n])
+	*s = (*s)[n:]
+	return stat, ok
+}
+
+// percentileNames makes names of percentiles. It remembers the last one, since a
+// run has only one.
+type percentileNames struct {
+	text []byte
+	last string
+}
+
+func (p *percentileNames) name(text []byte) (string, bool) {
+	if p.last != "" && bytes.Equal(p.text, text) {
+		return p.last, true
+	}
+	if len(text) > 8 {
+		return "", false
+	}
+	v, err := strconv.ParseFloat(string(text), 64)
+	if err != nil || !(v >= 0 && v <= 100) || text[0] == '.' || text[len(text)-1] == '.' {
+		return "", false
+	}
+	p.text = append(p.text[:0], text...)
+	p.last = percentileName(v)
+	return p.last, true
+}
+
+func percentileName(percent float64) string { return "p" + strconv.FormatFloat(percent, 'f', -1, 64) }
+
+// resembles reports whether text, which follows a time stamp, is part of one of
+// sysbench's lines rather than something that a script printed.
+func resembles(text []byte) bool {
+	for _, word := range []string{"thds: ", "threads: ", "queue length: ", "reads: ", "Checkpoint report:"} {
+		n := min(len(text), len(word))
+		if string(text[:n]) == word[:n] {
+			return true
+		}
+	}
+	return contains(text, fragments)
+}
+
+// fragments are found in interval lines and hardly anywhere else.
+var fragments = []string{"thds: ", " tps: ", "(r/w/o: ", "lat (ms,", "reconn/s: ", "queue length: ", "response time: ", "] threads: "}
+
+func contains(text []byte, words []string) bool {
+	for _, w := range words {
+		if bytes.Contains(text, []byte(w)) {
+			return true
+		}
+	}
+	return false
+}
+
+// fragment judges a line that is none of the known ones: Malformed if it holds
+// a piece of an interval line.
+func (p *Parser) fragment(line []byte) tool.Verdict {
+	if !contains(line, fragments) && !cutStamp(line) {
+		return tool.Ignored
+	}
+	p.run.gap = true
+	return tool.Malformed
+}
+
+// cutStamp recognises the beginning of a time stamp: `[ 12`, `[ 12s`, `[ 12s ]`.
+func cutStamp(line []byte) bool {
+	s := scan.Line(line)
+	if !s.Literal("[") {
+		return false
+	}
+	s.Blanks()
+	if _, ok := count(&s); !ok {
+		return false
+	}
+	_ = s.Literal("s") && s.Literal(" ")
+	s.Literal("]")
+	return s.End()
 }

@@ -16,7 +16,7 @@ const logBuffer = 4096
 // priorities are the prefixes of sysbench's log messages.
 var priorities = []string{"FATAL: ", "ALERT: ", "WARNING: ", "DEBUG: "}
 
-// unglue splits a line behind a message that filled the log buffer.
+// unglue splits a line after a message that filled the log buffer.
 func unglue(text []byte) (line, rest []byte) {
 	if len(text) < logBuffer {
 		return text, nil
@@ -74,7 +74,7 @@ func (p *Parser) message(text []byte, emit func(*tool.Report)) (tool.Verdict, bo
 }
 
 // usageErrors begin the lines that sysbench prints on standard error before it
-// gives up. In a log file both streams may stand.
+// gives up. A log file may hold both streams.
 var usageErrors = []string{
 	"invalid option: ", "Invalid value for the '", "Unknown command: ", "Unrecognized command line argument: ",
 	"Missing required ", "Multiple commands are not allowed.", "Invalid test name: ",
@@ -95,7 +95,7 @@ func usageError(text []byte) bool {
 }
 
 // stderr reads a line of standard error. It must not change what standard
-// output means, and standard error does not tell runs apart: all is run 1's.
+// output means, and standard error does not distinguish runs: all is run 1's.
 func (p *Parser) stderr(text []byte, emit func(*tool.Report)) tool.Verdict {
 	if !usageError(text) && !scan.HasPrefix(text, "PANIC: ") &&
 		!scan.HasPrefix(text, "FATAL: ") && !scan.HasPrefix(text, "ALERT: ") {

@@ -8,7 +8,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/tool/option"
 )
 
-// options are what a command line and its configuration files say. Names are
+// options are those of a command line and its configuration files. Names are
 // in lower case with underscores: sysbench takes `-` and `_` alike.
 type options struct {
 	*option.Set
@@ -64,7 +64,7 @@ func isSecret(name string) bool {
 	return secret.Name(name) && name != "mysql_ssl_key"
 }
 
-// isValue reports whether the argument at i, behind an option without `=`, is
+// isValue reports whether the argument at i, after an option without `=`, is
 // meant as its value. A command at the end is no password unless there is another.
 func isValue(args []string, i int) bool {
 	if strings.HasPrefix(args[i], "--") {
@@ -78,7 +78,7 @@ func isCommand(word string) bool {
 }
 
 // readFile reads a configuration file: one name=value a line, quotes around the
-// value and a comment behind it allowed. What the command line says wins.
+// value and a comment after it allowed. The command line wins.
 func (o *options) readFile(in tool.Invocation, file string) {
 	data, err := in.Read(file)
 	if err != nil {

@@ -13,8 +13,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/tool/scan"
 )
 
-// Parser reads sysbench's output. It is live: an interval is reported when its
-// last line has come.
+// Parser reads sysbench's output. An interval is reported with its last line.
 type Parser struct {
 	number int // of the present run, 0 before the first
 	run    run
@@ -200,7 +199,7 @@ func (p *Parser) option(text []byte, emit func(*tool.Report)) (tool.Verdict, boo
 	return 0, false
 }
 
-// hints are lines by which an output tells its test or its verb.
+// hints are lines that show the test or the verb of an output.
 var hints = []hint{
 	{"Prime numbers limit: ", "cpu", ""},
 	{"Maximum prime number checked in CPU test: ", "cpu", ""},
@@ -253,7 +252,7 @@ func (p *Parser) end(emit func(*tool.Report)) {
 // start reports the run's start, once.
 func (p *Parser) start(emit func(*tool.Report)) {
 	if p.number == 0 {
-		p.open(emit) // a log that lost its head
+		p.open(emit) // a log without its beginning
 	}
 	if p.run.started {
 		return
@@ -289,7 +288,7 @@ func (p *Parser) interval(f form, emit func(*tool.Report)) tool.Verdict {
 }
 
 // clockRestarted recognises the next run in a log without banners (one that
-// went through grep): the clock is back at its first value, or goes back behind a
+// went through grep): the clock is back at its first value, or goes back after a
 // summary. Other steps backwards are two processes writing to one file.
 func (p *Parser) clockRestarted(seconds int) bool {
 	r := &p.run

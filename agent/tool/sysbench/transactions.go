@@ -11,9 +11,9 @@ import (
 // shows `tps: 0.00` and `transactions: 0` while it works. Each of its events is
 // one statement, so the transactions are its reads and writes there.
 //
-// Zero alone does not tell such a workload: one that commits can have an
-// interval with statements and no commit. It is told by an event that has ended
-// (there is a latency) while no COMMIT was counted since the run began. Once a
+// Zero alone does not show such a workload: one that commits can have an interval
+// with statements and no commit. What shows it is an event that has ended (there is
+// a latency) while no COMMIT was counted since the run began. Once a
 // COMMIT was seen, tps is taken as printed. So it is in 0.4, which counts
 // transactions itself.
 

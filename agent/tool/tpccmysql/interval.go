@@ -6,7 +6,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/tool/scan"
 )
 
-// cell is what an interval line says of one kind of transaction. Times are in
+// cell is the part of an interval line about one kind of transaction. Times are in
 // seconds.
 type cell struct {
 	n, late        uint64
@@ -18,7 +18,7 @@ type cell struct {
 	decimalsDiffer bool
 }
 
-// startsWithNumber takes a number and the comma behind it, with which every
+// startsWithNumber takes a number and the comma after it, with which every
 // interval line begins.
 func startsWithNumber(l *scan.Line) bool {
 	l.Blanks()

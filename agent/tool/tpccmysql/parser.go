@@ -32,9 +32,8 @@ const (
 	opRetry = "retry" // transactions that were tried again
 )
 
-// Parser reads the output of tpcc_start and tpcc_load. It holds nothing back
-// but the start of a run, until the output has told how many connections there
-// are.
+// Parser reads the output of tpcc_start and tpcc_load. It holds back only the start
+// of a run, until the output has named the number of connections.
 type Parser struct {
 	number  int // of the present run, 0 before the first
 	run     run
@@ -150,9 +149,9 @@ func fragment(l scan.Line) bool {
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
 // setting reads the number of an option's echo.
-func (p *Parser) setting(l *scan.Line, behind string, set func(int)) tool.Verdict {
+func (p *Parser) setting(l *scan.Line, end string, set func(int)) tool.Verdict {
 	n, ok := l.Count()
-	if !ok || !l.Literal(behind) || !l.End() || n > maxSetting {
+	if !ok || !l.Literal(end) || !l.End() || n > maxSetting {
 		return tool.Malformed
 	}
 	set(int(n))
@@ -162,7 +161,7 @@ func (p *Parser) setting(l *scan.Line, behind string, set func(int)) tool.Verdic
 // maxSetting bounds connections and seconds.
 const maxSetting = 1 << 30
 
-// stderr reads a line of standard error. It does not tell runs apart: all is
+// stderr reads a line of standard error. It does not distinguish runs: all is
 // run 1's.
 func (p *Parser) stderr(text []byte, emit func(*tool.Report)) tool.Verdict {
 	if !serverError(text) && !bytes.HasPrefix(text, []byte("error at ")) && !bytes.Contains(text, []byte(": invalid option -- ")) &&
@@ -216,7 +215,7 @@ func (p *Parser) open(emit func(*tool.Report)) {
 // start reports the run's start, once.
 func (p *Parser) start(emit func(*tool.Report)) {
 	if p.number == 0 {
-		p.open(emit) // an output that lost its head
+		p.open(emit) // an output without its beginning
 	}
 	if p.run.started {
 		return
@@ -234,8 +233,8 @@ func (p *Parser) start(emit func(*tool.Report)) {
 	emit(r)
 }
 
-// verdictOf tells why a run without any transaction failed.
-func (r *run) verdictOf() string {
+// failure returns why a run without any transaction failed.
+func (r *run) failure() string {
 	why := "no transaction succeeded"
 	if r.refused > 0 {
 		why = fmt.Sprintf("%s, %d connections failed", why, r.refused)

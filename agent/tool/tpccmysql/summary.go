@@ -29,7 +29,7 @@ type row struct {
 
 func (t *results) reset() { *t = results{} }
 
-// result reads a line behind "<Raw Results>".
+// result reads a line after "<Raw Results>".
 func (p *Parser) result(text []byte, emit func(*tool.Report)) tool.Verdict {
 	l := scan.Line(text)
 	t := &p.results
@@ -131,7 +131,7 @@ func (p *Parser) summary(emit func(*tool.Report)) {
 		addLatency(r, kinds[i], "avg", row.average)
 	}
 	if complete && total == 0 {
-		r.Failed, r.Message = true, p.run.verdictOf()
+		r.Failed, r.Message = true, p.run.failure()
 	}
 	emit(r)
 }

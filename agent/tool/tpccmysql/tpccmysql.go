@@ -23,7 +23,7 @@ const (
 var Tool = &tool.Tool{
 	Name:     Name,
 	Programs: []string{start, load},
-	// Builds of several versions stand side by side as tpcc_start_2012 and so on.
+	// Builds of several versions are installed side by side as tpcc_start_2012 and so on.
 	MatchArgs: func(base string, _ []string) bool {
 		return hasPrefix(base, start) || hasPrefix(base, load)
 	},

@@ -11,8 +11,8 @@ import (
 	"github.com/benchwatch/benchwatch/agent/tool/properties"
 )
 
-// options are what a command line of YCSB says. A property of the command line
-// wins over that of a file.
+// options are those of a command line of YCSB. A property of the command line wins
+// over that of a file.
 type options struct {
 	properties.Set
 	command string // load, run, shell
@@ -42,8 +42,8 @@ func describe(inv tool.Invocation) tool.Description {
 	return d
 }
 
-// liveReports tells the interval of the status lines, and what to add for one
-// a second.
+// liveReports sets the interval of the status lines, and what to add for one per
+// second.
 func (o *options) liveReports(d *tool.Description) {
 	status, said := o.Values["status"]
 	interval, set := o.Values["status.interval"]
@@ -69,11 +69,11 @@ func (o *options) liveReports(d *tool.Description) {
 		d.Notes = append(d.Notes, "exportfile: YCSB writes its summary to a file and prints none")
 	}
 	if o.Number("target") > 0 && o.command == "run" && o.Values["measurement.interval"] == "" {
-		d.Notes = append(d.Notes, "with -target, latencies leave out the time that operations wait behind slow ones; add -p measurement.interval=both to see it")
+		d.Notes = append(d.Notes, "with -target, latencies leave out the time that operations wait for slow ones; add -p measurement.interval=both to see it")
 	}
 }
 
-// read tells the launcher's form from the JVM's.
+// read reads the launcher's form or the JVM's.
 func read(inv tool.Invocation) options {
 	args, at := inv.Args, 0
 	if i := mainClass(args); i >= 0 {
@@ -161,7 +161,7 @@ func (o *options) bindingName() string {
 	return class[strings.LastIndexByte(class, '.')+1:]
 }
 
-// addressKeys are the properties that say where the database is.
+// addressKeys are the properties that name the database's address.
 var addressKeys = []string{"mongodb.url", "db.url", "hosts", "redis.host", "as.host", "postgrenosql.url", "es.hosts.list",
 	"rocksdb.dir", "riak.hosts", "couchbase.host", "couchbase.url", "voltdb.servers", "scylla.hosts", "arangodb.ip", "tarantool.host"}
 

@@ -107,7 +107,7 @@ func TestDescribe(t *testing.T) {
 				Command: "run", Threads: 1, ReportInterval: time.Second,
 				Labels:   map[string]string{"binding": "basic", "target_rate": "100"},
 				Redacted: strings.Fields("run basic -target 100 -s -p status.interval=1"),
-				Notes:    []string{"with -target, latencies leave out the time that operations wait behind slow ones; add -p measurement.interval=both to see it"},
+				Notes:    []string{"with -target, latencies leave out the time that operations wait for slow ones; add -p measurement.interval=both to see it"},
 			}},
 	}
 	for _, test := range tests {

@@ -38,7 +38,7 @@ var failures = [...][]byte{
 	[]byte("Nothing found in scan for key "),
 }
 
-// severity is what a line says that is no report.
+// severity is how bad a line is that is no report.
 type severity uint8
 
 const (

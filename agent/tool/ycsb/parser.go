@@ -224,7 +224,7 @@ func (p *parser) failure(s *stream, text []byte, emit func(*tool.Report)) tool.V
 	}
 	pure := s.stdout && !s.mixed
 	if pure && (s.summary.open || s.done) {
-		p.newRun(s, emit) // of a run behind the summary
+		p.newRun(s, emit) // of a run after the summary
 	}
 	s.begin()
 	if sev == exception && pure {
@@ -277,7 +277,7 @@ func (p *parser) Close(emit func(*tool.Report)) {
 	}
 }
 
-// judge reports that a run failed which has no summary to say so.
+// judge reports that a run without a summary failed.
 func (p *parser) judge(emit func(*tool.Report), streams ...*stream) {
 	var ops, good, failures, messages uint64
 	var stopped, first string

@@ -8,7 +8,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/tool/decimal"
 )
 
-// head is what stands in a status line before the groups.
+// head is the part of a status line before the groups.
 type head struct {
 	ms   int64  // the line's time of day and date, in the tool's own zone
 	secs uint64 // whole seconds since the status thread started
@@ -23,7 +23,7 @@ type head struct {
 const stampLen = 24
 
 // stamp reads a date and time at the beginning of b, with a colon before the
-// milliseconds, which tells a status line from lines of a logger.
+// milliseconds, which distinguishes a status line from a logger's.
 func stamp(b []byte) (ms int64, ok bool) {
 	const shape = "0000-00-00 00:00:00:000 "
 	if len(b) < stampLen {
@@ -57,7 +57,7 @@ var (
 )
 
 // statusAt returns where the time stamp of a status line begins in text,
-// behind a label if there is one (option -l); -1 if this is no status line, not
+// after a label if there is one (option -l); -1 if this is no status line, not
 // even a broken one.
 func statusAt(text []byte) int {
 	if _, ok := stamp(text); ok {
@@ -83,7 +83,7 @@ func statusAt(text []byte) int {
 	}
 }
 
-// whole reads digits at text[i:] and returns the index behind them; ok is
+// whole reads digits at text[i:] and returns the index after them; ok is
 // false without a digit and for numbers beyond 10^18.
 func whole(text []byte, i int) (n uint64, end int, ok bool) {
 	start := i
@@ -202,12 +202,12 @@ func skipRemaining(text []byte, i int) (int, bool) {
 type sample struct {
 	head
 	known bool
-	// gap: a line behind it could not be read.
+	// gap: a line after it could not be read.
 	gap bool
 }
 
-// interval returns what h says beyond the sample before it: the operations in
-// between and the time that they took, in milliseconds; 0 if unknown.
+// interval returns the difference between h and the previous sample: the operations
+// in between and the time that they took, in milliseconds; 0 if unknown.
 func (last *sample) interval(h *head, first bool) (ops series.Optional[uint64], ms float64) {
 	switch {
 	case last.known:

@@ -54,7 +54,7 @@ func (s *stream) begin() {
 	}
 }
 
-// next moves on to the next run and forgets the one before, except for the
+// next moves on to the next run and forgets the previous one, except for the
 // memory.
 func (s *stream) next() {
 	keep := *s
@@ -88,7 +88,7 @@ func (p *parser) banner(s *stream, rest []byte, command bool, emit func(*tool.Re
 	return tool.Reported
 }
 
-// maxCommand bounds how much of an echoed command line is looked at.
+// maxCommand bounds how much of an echoed command line is read.
 const maxCommand = 1 << 16
 
 func (s *stream) readCommand(text string) {
@@ -110,7 +110,7 @@ func (s *stream) emitStart(emit func(*tool.Report)) {
 	}
 }
 
-// phase takes the lines that tell how far YCSB has come, all on stderr.
+// phase takes the lines that show how far YCSB has come, all on stderr.
 func (s *stream) phase(text []byte) bool {
 	switch string(text) {
 	case "Loading workload...":
@@ -124,8 +124,8 @@ func (s *stream) phase(text []byte) bool {
 }
 
 // isFresh reports whether a status line without a banner before it belongs to
-// another run than the one before. Where two pipes were joined to one file, a
-// run's last status line can stand behind its summary.
+// another run than the previous one. Where two pipes were joined to one file, a
+// run's last status line may follow its summary.
 func (s *stream) isFresh(h *head) bool {
 	last := &s.last
 	if last.known && (h.ops < last.ops || h.secs < last.secs) {
@@ -159,7 +159,7 @@ func (s *stream) stop(text []byte) {
 	}
 }
 
-// stopped says that threads ended by exceptions; empty if none did.
+// stopped describes that threads ended by exceptions; it is empty if none did.
 func (s *stream) stopped() string {
 	switch s.stops {
 	case 0:

@@ -248,7 +248,7 @@ func (s *summary) errors() (n uint64, known bool) {
 	return s.failed, s.failed > 0
 }
 
-// verdict says why the run failed; empty if it did not. YCSB's exit status is
+// verdict returns why the run failed; empty if it did not. YCSB's exit status is
 // 0 either way. A row that was not found is an error to YCSB and is counted
 // as one, but it fails a run only if nothing else was found.
 func (s *summary) verdict(total series.Optional[uint64], failures uint64) string {

@@ -1,7 +1,10 @@
-// Package ycsb reads YCSB, the Java program: its command line, its status
-// lines and its summary. Formats as in the sources of 0.17.0 and of the main
-// branch that calls itself 0.18.0-SNAPSHOT (StatusThread, Measurements and
-// its exporters).
+// Package ycsb reads YCSB, the Java program: its command line, its status lines and
+// its summary. The formats are those of 0.17.0 and of the main branch, which calls
+// itself 0.18.0-SNAPSHOT (StatusThread, Measurements and its exporters).
+//
+// YCSB prints no latency of all operations, counts a failed operation as one that
+// ended, and exits with 0 whatever happens. The parser therefore decides from
+// counts and messages whether a run failed.
 package ycsb
 
 import (
