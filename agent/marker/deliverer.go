@@ -41,8 +41,9 @@ type Options struct {
 	DataDir string
 	// Shown are the runs whose points Points returns. It is called often.
 	Shown func() []rundir.Directory
-	// Grafana may be nil: then markers wait in their queues.
-	Grafana *Grafana
+	// Grafana is where markers go now; nil lets them wait in their queues. What one
+	// Grafana has taken is not sent to another.
+	Grafana func() *Grafana
 	Log     *slog.Logger
 }
 
@@ -69,13 +70,13 @@ type Deliverer struct {
 	// write appends to a queue file. Tests let it fail.
 	write func(path string, e entry) error
 
-	mu      sync.Mutex // guards what other goroutines use
-	grafana *Grafana
-	changed bool // grafana is another one than before
-	stats   Stats
-	points  []Marker
+	mu              sync.Mutex
+	publishedStats  Stats
+	publishedPoints []Marker
 
 	// Owned by Run.
+	grafana  *Grafana
+	stats    Stats
 	queues   map[string]*queue // by path
 	nextList time.Time
 	sending  *delivery
@@ -84,26 +85,10 @@ type Deliverer struct {
 
 // New returns a Deliverer that does nothing until Run.
 func New(opts Options) *Deliverer {
-	if opts.Shown == nil {
-		opts.Shown = func() []rundir.Directory { return nil }
-	}
 	return &Deliverer{
-		opts: opts, log: opts.Log, grafana: opts.Grafana, poll: pollEvery, write: appendEntry,
+		opts: opts, log: opts.Log, poll: pollEvery, write: appendEntry,
 		kick: make(chan struct{}, 1), queues: map[string]*queue{},
 	}
-}
-
-// SetGrafana makes deliveries go to another Grafana, or with nil to none. What
-// was delivered stays delivered.
-func (d *Deliverer) SetGrafana(g *Grafana) {
-	d.mu.Lock()
-	old := d.grafana
-	d.grafana, d.changed = g, true
-	d.mu.Unlock()
-	if old != nil {
-		old.Close()
-	}
-	d.Kick()
 }
 
 // Kick makes Run look at the queues now and not at the next poll.
@@ -118,7 +103,7 @@ func (d *Deliverer) Kick() {
 func (d *Deliverer) Stats() Stats {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.stats
+	return d.publishedStats
 }
 
 // Points returns the newest points of the shown runs and those of no run, at most
@@ -126,7 +111,7 @@ func (d *Deliverer) Stats() Stats {
 func (d *Deliverer) Points() []Marker {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return slices.Clone(d.points)
+	return slices.Clone(d.publishedPoints)
 }
 
 // Run delivers until ctx is done, and after that for a moment what can be
@@ -139,7 +124,10 @@ func (d *Deliverer) Run(ctx context.Context) {
 	defer abort()
 	sent := make(chan *delivery, 1)
 	ending := ctx.Done()
-	defer d.close()
+	defer func() {
+		d.publish()
+		d.grafana.Close()
+	}()
 	d.scan()
 	for {
 		if d.sending == nil {
@@ -174,31 +162,15 @@ func (d *Deliverer) Run(ctx context.Context) {
 	}
 }
 
-func (d *Deliverer) close() {
-	d.publish()
-	if g := d.currentGrafana(); g != nil {
-		g.Close()
-	}
-}
-
-func (d *Deliverer) currentGrafana() *Grafana {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.grafana
-}
-
 // scan reads what was appended: to the queues of shown runs and those that hold
 // something to deliver, and once a minute to all others.
 func (d *Deliverer) scan() {
 	now := time.Now()
-	d.mu.Lock()
-	if d.changed { // the queues are read again: another Grafana may take what the old one did not
-		d.changed, d.backoff, d.nextList = false, backoff{}, time.Time{}
+	if g := d.opts.Grafana(); g != d.grafana { // it may take what waits in unloaded queues
+		d.grafana.Close()
+		d.grafana, d.backoff, d.nextList = g, backoff{}, time.Time{}
 		clear(d.queues)
 	}
-	reachable := d.grafana != nil
-	d.mu.Unlock()
-
 	shown := map[string]bool{}
 	watch := func(dir rundir.Directory, isShown bool) {
 		q := newQueue(dir)
@@ -232,7 +204,7 @@ func (d *Deliverer) scan() {
 		d.refresh(q, shown[path])
 		busy := d.sending != nil && d.sending.queue == q
 		switch {
-		case shown[path] || busy || reachable && q.pending():
+		case shown[path] || busy || d.grafana != nil && q.pending():
 		case q.info == nil:
 			delete(d.queues, path) // the run was removed
 		default:
@@ -244,13 +216,13 @@ func (d *Deliverer) scan() {
 // refresh reads what was appended to a queue and writes what could not be
 // written before.
 func (d *Deliverer) refresh(q *queue, load bool) {
-	if _, err := q.refresh(load); err != nil {
+	damaged := q.damaged
+	if err := q.refresh(load); err != nil {
 		d.complain(q, err)
 		return
 	}
-	if n := q.damaged - q.warned; n > 0 {
+	if n := q.damaged - damaged; n > 0 {
 		d.log.Warn("markers that can't be read are skipped", "file", q.path, "lines", n)
-		q.warned = q.damaged
 	}
 	d.flush(q)
 }
@@ -283,25 +255,17 @@ func (d *Deliverer) flush(q *queue) {
 
 // publish copies what other goroutines ask for.
 func (d *Deliverer) publish() {
-	queued := 0
 	var points []Marker
-	for _, q := range d.queues {
-		queued += q.waiting()
-		points = append(points, q.points...)
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.points = points
 	d.stats.Queued = 0
-	if d.grafana != nil {
-		d.stats.Queued = queued
+	for _, q := range d.queues {
+		points = append(points, q.points...)
+		if d.grafana != nil {
+			d.stats.Queued += q.waiting()
+		}
 	}
-}
-
-func (d *Deliverer) count(counter *uint64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	*counter++
+	d.publishedStats, d.publishedPoints = d.stats, points
 }
 
 // delivery is one marker on its way.
@@ -320,7 +284,7 @@ type delivery struct {
 // next picks what to send now and takes the lock of its queue; nil if there is
 // nothing to do. The newest runs come first: people look at them.
 func (d *Deliverer) next(now time.Time) *delivery {
-	g := d.currentGrafana()
+	g := d.grafana
 	if g == nil || !d.backoff.over(now, g.tokenFile) {
 		return nil
 	}
@@ -368,7 +332,7 @@ func (d *Deliverer) finish(s *delivery, now time.Time) {
 			it.doubtful, it.verify = false, now.Add(verifyAfter)
 		}
 		if !s.verify {
-			d.count(&d.stats.Delivered)
+			d.stats.Delivered++
 			d.record(s.queue, entry{Delivered: answer})
 		}
 		return
@@ -383,7 +347,7 @@ func (d *Deliverer) finish(s *delivery, now time.Time) {
 		}
 		if answer.Reason = e.Error(); !it.refused() {
 			d.log.Error("grafana refused a marker", "marker", &s.marker, "run", s.marker.Run, "err", e)
-			d.count(&d.stats.Rejected)
+			d.stats.Rejected++
 			d.record(s.queue, entry{Rejected: answer})
 		}
 		return
@@ -394,7 +358,7 @@ func (d *Deliverer) finish(s *delivery, now time.Time) {
 			it.notBefore = now.Add(settleTime)
 		}
 	}
-	d.count(&d.stats.Retried)
+	d.stats.Retried++
 	if d.backoff.add(e, now, s.grafana.tokenFile) {
 		args := []any{"url", s.grafana.base.Redacted(), "err", e}
 		if hint := e.hint(); hint != "" {

@@ -166,9 +166,9 @@ func TestSettles(t *testing.T) {
 	})
 }
 
-// TestSetGrafana: without a Grafana markers wait silently; one that is
+// TestNoGrafana: without a Grafana markers wait silently; one that is
 // configured later gets them.
-func TestSetGrafana(t *testing.T) {
+func TestNoGrafana(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t)
 		d := l.newDeliverer(nil)
@@ -181,7 +181,7 @@ func TestSetGrafana(t *testing.T) {
 		if p := d.Points(); len(p) != 1 || p[0].Text != "one" {
 			t.Errorf("points %+v", p)
 		}
-		d.SetGrafana(l.client(""))
+		l.use(l.client(""))
 		l.flush(d, 5*time.Second)
 		l.check()
 	})
@@ -288,7 +288,7 @@ func TestAnotherGrafana(t *testing.T) {
 		d, stop := l.deliverer()
 		defer stop()
 		l.flush(d, time.Minute)
-		d.SetGrafana(nil)
+		l.use(nil)
 		if err := Append(old, point("while there was none", 0)); err != nil {
 			t.Fatal(err)
 		}
@@ -296,7 +296,8 @@ func TestAnotherGrafana(t *testing.T) {
 		another := &fakeGrafana{}
 		g := l.client("http://another.test")
 		g.http.Transport = &inProcess{handler: another}
-		d.SetGrafana(g)
+		l.use(g)
+		d.Kick()
 		time.Sleep(time.Second)
 		if all := another.all(); len(all) != 1 || all[0].Text != "while there was none" {
 			t.Errorf("the other Grafana has %+v", all)

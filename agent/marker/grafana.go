@@ -75,8 +75,12 @@ func NewGrafana(rawURL, tokenFile string) (*Grafana, error) {
 	return &Grafana{base, tokenFile, &http.Client{Transport: http.DefaultTransport.(*http.Transport).Clone(), CheckRedirect: stay}}, nil
 }
 
-// Close closes idle connections.
-func (g *Grafana) Close() { g.http.CloseIdleConnections() }
+// Close closes idle connections. Of nil it closes nothing.
+func (g *Grafana) Close() {
+	if g != nil {
+		g.http.CloseIdleConnections()
+	}
+}
 
 // upsert makes Grafana have m exactly once and returns the annotation's id. It
 // first asks what Grafana has, so it can be repeated whatever happened before.

@@ -27,7 +27,7 @@ func deliverUntilKilled(url, dir string) {
 	if err != nil {
 		panic(err)
 	}
-	d := New(Options{DataDir: dir, Grafana: g, Log: slog.New(slog.DiscardHandler)})
+	d := New(Options{DataDir: dir, Shown: none, Grafana: func() *Grafana { return g }, Log: slog.New(slog.DiscardHandler)})
 	d.poll = 5 * time.Millisecond
 	startDeliverer(d)
 	select {}

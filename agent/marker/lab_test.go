@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -54,6 +55,7 @@ type lab struct {
 	dir       rundir.Directory
 	path      string // of the queue file in dir
 	token     string // file
+	target    atomic.Pointer[Grafana]
 	log       bytes.Buffer
 	logMu     sync.Mutex
 	write     func(string, entry) error
@@ -96,7 +98,7 @@ func (l *lab) items() []*item {
 func items(t testing.TB, dir rundir.Directory) []*item {
 	t.Helper()
 	q := newQueue(dir)
-	if _, err := q.refresh(true); err != nil {
+	if err := q.refresh(true); err != nil {
 		t.Fatal(err)
 	}
 	return q.items
@@ -115,9 +117,17 @@ func (l *lab) client(url string) *Grafana {
 	return g
 }
 
+// use makes deliveries go to g, nil for none.
+func (l *lab) use(g *Grafana) { l.target.Store(g) }
+
+func none() []rundir.Directory { return nil }
+
 // newDeliverer returns one that is not started.
 func (l *lab) newDeliverer(g *Grafana) *Deliverer {
-	d := New(Options{DataDir: string(l.dir), Grafana: g, Log: slog.New(slog.NewTextHandler(l, nil))})
+	l.use(g)
+	d := New(Options{
+		DataDir: string(l.dir), Shown: none, Grafana: l.target.Load, Log: slog.New(slog.NewTextHandler(l, nil)),
+	})
 	if l.write != nil {
 		d.write = l.write
 	}

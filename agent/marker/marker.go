@@ -66,7 +66,7 @@ type Marker struct {
 // skipped. rundir.Directory(dataDir) holds the points of no run.
 func Read(dir rundir.Directory) ([]Marker, error) {
 	q := newQueue(dir)
-	if _, err := q.refresh(true); err != nil {
+	if err := q.refresh(true); err != nil {
 		return nil, err
 	}
 	var markers []Marker
@@ -93,7 +93,7 @@ func Append(dir rundir.Directory, m Marker) error {
 	}
 	q := newQueue(dir)
 	if m.ID != "" || m.Kind == Run {
-		if _, err := q.refresh(true); err != nil {
+		if err := q.refresh(true); err != nil {
 			return err
 		}
 		if it := q.find(&m); it != nil {

@@ -188,7 +188,6 @@ type queue struct {
 	points     []Marker // see newestPoints
 	unrecorded []entry  // applied, but not written yet: the disk is full
 	complaint  string   // what was logged about the file
-	warned     int      // damaged lines that were logged
 }
 
 // fold is what the lines of a queue file add up to.
@@ -245,45 +244,41 @@ func (f *fold) apply(e entry) {
 	it.Marker, it.version = m, version
 }
 
-// refresh applies what was appended and reports whether there was something. A
-// file that was replaced or cut is read from its start. A queue that is not
-// loaded is read if load is set or the file has changed.
-func (q *queue) refresh(load bool) (changed bool, err error) {
+// refresh applies what was appended. A file that was replaced or cut is read from
+// its start. A queue that is not loaded is read if load is set or the file has
+// changed.
+func (q *queue) refresh(load bool) error {
 	info, err := os.Stat(q.path)
 	if errors.Is(err, fs.ErrNotExist) {
-		changed = q.info != nil
 		q.unload()
 		q.info, q.unrecorded = nil, nil
-		return changed, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("read markers: %w", err)
+		return nil
 	}
 	loaded := q.byID != nil
-	if q.info != nil && os.SameFile(info, q.info) && info.Size() == q.info.Size() && (loaded || !load) {
-		return false, nil
+	if err == nil && q.info != nil && os.SameFile(info, q.info) && info.Size() == q.info.Size() && (loaded || !load) {
+		return nil
 	}
 	f, err := os.Open(q.path)
 	if err != nil {
-		return false, fmt.Errorf("read markers: %w", err)
+		return fmt.Errorf("read markers: %w", err)
 	}
 	defer f.Close()
 	if info, err = f.Stat(); err != nil {
-		return false, fmt.Errorf("read markers: %w", err)
+		return fmt.Errorf("read markers: %w", err)
 	}
 	if !loaded || q.info == nil || !os.SameFile(info, q.info) || info.Size() < q.offset {
 		q.fold = fold{byID: map[string]*item{}}
 	}
 	// Up to the size of a moment ago: what comes later counts as growth.
 	if err := q.read(io.NewSectionReader(f, q.offset, info.Size()-q.offset)); err != nil {
-		return false, fmt.Errorf("read markers from %s: %w", q.path, err)
+		return fmt.Errorf("read markers from %s: %w", q.path, err)
 	}
 	q.info = info
 	for _, e := range q.unrecorded {
 		q.apply(e)
 	}
 	q.points = q.newestPoints()
-	return true, nil
+	return nil
 }
 
 // read applies the lines of r, which begins at f.offset. It applies a last line

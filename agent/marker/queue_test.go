@@ -323,7 +323,7 @@ func TestReadWhileWritten(t *testing.T) {
 			if err := os.WriteFile(path, part, 0o644); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := q.refresh(true); err != nil {
+			if err := q.refresh(true); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -362,7 +362,7 @@ func FuzzQueue(f *testing.F) {
 			if err := os.WriteFile(q.path, data, 0o644); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := q.refresh(true); err != nil {
+			if err := q.refresh(true); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -57,7 +57,9 @@ func TestRealGrafana(t *testing.T) {
 	m := Marker{Kind: Run, Run: runID, Text: "benchwatch's test <b>&amp;\nsecond line", Tags: tags, Start: began}
 
 	deliverer := func() (*Deliverer, func()) {
-		d := New(Options{DataDir: string(dir), Grafana: g, Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
+		d := New(Options{
+			DataDir: string(dir), Shown: none, Grafana: func() *Grafana { return g }, Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
+		})
 		d.poll = 50 * time.Millisecond
 		return d, startDeliverer(d)
 	}

@@ -36,7 +36,7 @@ type Options struct {
 }
 
 // Observer owns the parts, and their goroutines while Run runs. mu guards the
-// configuration, which Reload replaces.
+// configuration and what is made of it, which Reload replaces.
 type Observer struct {
 	log      *slog.Logger
 	dataDir  string
@@ -47,8 +47,9 @@ type Observer struct {
 	page     *web.Page
 	registry *prometheus.Registry
 
-	mu     sync.Mutex
-	config *config.Config
+	mu      sync.Mutex
+	config  *config.Config
+	grafana *marker.Grafana // nil: none is configured
 }
 
 // New returns an Observer that does nothing until Run. The error is for a Grafana
@@ -57,11 +58,13 @@ func New(opts Options) (*Observer, error) {
 	o := &Observer{log: opts.Logger, dataDir: opts.Config.DataDir, only: opts.Only, config: opts.Config}
 	open := func(t engine.Target) (engine.Prober, error) { return config.Open(t, opts.Logger) }
 	o.sampler = engine.NewSampler(opts.Config.EngineTargets(opts.Logger), open, opts.Config.SampleInterval, engine.Options{Logger: opts.Logger})
-	grafana, err := newGrafana(opts.Config)
-	if err != nil {
+	var err error
+	if o.grafana, err = newGrafana(opts.Config); err != nil {
 		return nil, err
 	}
-	markers := marker.Options{Grafana: grafana, Log: opts.Logger, Shown: func() []rundir.Directory { return o.watcher.Runs() }}
+	markers := marker.Options{
+		Shown: func() []rundir.Directory { return o.watcher.Runs() }, Grafana: o.currentGrafana, Log: opts.Logger,
+	}
 	if len(opts.Only) == 0 {
 		markers.DataDir = opts.Config.DataDir
 	}
@@ -137,7 +140,8 @@ func (o *Observer) Reload(c *config.Config) error {
 		if err != nil {
 			return err
 		}
-		o.markers.SetGrafana(grafana)
+		o.grafana = grafana
+		o.markers.Kick()
 	}
 	o.config = c
 	o.sampler.Update(c.EngineTargets(o.log))
@@ -173,6 +177,12 @@ func (o *Observer) current() *config.Config {
 }
 
 func (o *Observer) tools() tool.Set { return o.current().ToolSet() }
+
+func (o *Observer) currentGrafana() *marker.Grafana {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.grafana
+}
 
 func (o *Observer) limits() live.Limits {
 	r := o.current().Runs
