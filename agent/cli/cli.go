@@ -26,6 +26,11 @@ type Streams struct {
 	Err io.Writer
 }
 
+// notice writes a line about the command itself to standard error.
+func (s Streams) notice(format string, args ...any) {
+	fmt.Fprintf(s.Err, "benchwatch: "+format+"\n", args...)
+}
+
 // action runs a command after its flags were parsed.
 type action func(Streams) error
 

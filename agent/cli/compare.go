@@ -117,7 +117,7 @@ func (r *compareCommand) group(spec string) ([]rundir.Directory, []string, error
 	for _, id := range ids {
 		meta, err := rundir.At(r.dataDir, id).Load()
 		if err != nil {
-			fmt.Fprintf(r.streams.Err, "benchwatch: skipped: %v\n", err)
+			r.streams.notice("skipped: %v", err)
 			continue
 		}
 		if hasLabels(&meta, labels) {
@@ -161,10 +161,10 @@ func (r *compareCommand) add(g *report.Group, histories *[]*history.History, dir
 	case !named && (m.Verb == "prepare" || m.Verb == "cleanup" || m.Verb == "load"):
 		return nil
 	case m.Outcome != rundir.Succeeded && !named:
-		fmt.Fprintf(r.streams.Err, "benchwatch: %s: skipped run %s: it %s\n", g.Name, m.ID, row.Outcome())
+		r.streams.notice("%s: skipped run %s: it %s", g.Name, m.ID, row.Outcome())
 		return nil
 	case m.Outcome != rundir.Succeeded:
-		fmt.Fprintf(r.streams.Err, "benchwatch: run %s %s: its numbers are incomplete\n", m.ID, row.Outcome())
+		r.streams.notice("run %s %s: its numbers are incomplete", m.ID, row.Outcome())
 	}
 	g.Runs = append(g.Runs, row)
 	*histories = append(*histories, h)

@@ -75,7 +75,7 @@ func (r *exportCommand) run() error {
 				return err
 			}
 			for _, line := range h.DamageLines() {
-				fmt.Fprintf(r.streams.Err, "benchwatch: run %s: %s\n", dir.ID(), line)
+				r.streams.notice("run %s: %s", dir.ID(), line)
 			}
 			histories = append(histories, h)
 		}
@@ -115,7 +115,7 @@ func (r *exportCommand) resolve(name string) ([]rundir.Directory, error) {
 	var dirs []rundir.Directory
 	for i, m := range made {
 		if !m.Existing {
-			fmt.Fprintf(r.streams.Err, "benchwatch: %s\n", importLine(name, &made[i]))
+			r.streams.notice("%s", importLine(name, &made[i]))
 			dirs = append(dirs, rundir.At(r.temp, m.Meta.ID))
 		}
 	}

@@ -84,7 +84,7 @@ func (r *importCommand) run(s Streams) error {
 		for i := range made {
 			line := importLine(file, &made[i])
 			if made[i].Existing {
-				fmt.Fprintf(s.Err, "benchwatch: %s\n", line)
+				s.notice("%s", line)
 			} else {
 				fmt.Fprintln(s.Out, line)
 			}
@@ -98,7 +98,7 @@ func (r *importCommand) run(s Streams) error {
 		return failed[0]
 	case len(failed) > 1:
 		for _, err := range failed {
-			fmt.Fprintf(s.Err, "benchwatch: %v\n", err)
+			s.notice("%v", err)
 		}
 		return &exitError{Status: 1}
 	}

@@ -80,7 +80,7 @@ func markGlobal(s Streams, dataDir string, point marker.Marker) error {
 	}
 	fmt.Fprintf(s.Out, "no active run: marked the time axis at %s\n", point.Start.Format(time.TimeOnly))
 	if _, ok := rundir.Agent(dataDir); !ok {
-		fmt.Fprintf(s.Err, "benchwatch: no agent uses %s: the next one delivers the marker\n", dataDir)
+		s.notice("no agent uses %s: the next one delivers the marker", dataDir)
 	}
 	return nil
 }

@@ -57,7 +57,7 @@ func parse(s Streams, tools tool.Set, name, file string) error {
 			return fmt.Errorf("read %s: %w", label, err)
 		}
 		if t = tools.Sniff(head); t == nil {
-			fmt.Fprintf(s.Err, "benchwatch: no benchmark tool's output recognised in %s\n", label)
+			s.notice("no benchmark tool's output recognised in %s", label)
 			return nil
 		}
 	}

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"time"
 
@@ -50,12 +49,12 @@ func (r *reportCommand) run(s Streams) error {
 			return err
 		}
 		for _, problem := range h.Damage.Problems {
-			fmt.Fprintf(s.Err, "benchwatch: run %s: %s\n", dir.ID(), problem)
+			s.notice("run %s: %s", dir.ID(), problem)
 		}
 		one := report.New(h)
 		if r.prometheus != "" && *r.format == "html" {
 			if err := one.AddHosts(context.Background(), h, r.prometheus); err != nil {
-				fmt.Fprintf(s.Err, "benchwatch: run %s: %v\n", dir.ID(), err)
+				s.notice("run %s: %v", dir.ID(), err)
 			}
 		}
 		doc.Runs = append(doc.Runs, one)

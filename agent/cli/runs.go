@@ -67,7 +67,7 @@ func (r *runsCommand) run(s Streams) error {
 		dir := rundir.At(r.dataDir, id)
 		meta, err := dir.Load()
 		if err != nil {
-			fmt.Fprintf(s.Err, "benchwatch: skipped: %v\n", err)
+			s.notice("skipped: %v", err)
 			damaged++
 			continue
 		}
@@ -76,7 +76,7 @@ func (r *runsCommand) run(s Streams) error {
 		}
 		snap, err := r.read(context.Background(), dir)
 		if err != nil {
-			fmt.Fprintf(s.Err, "benchwatch: run %s: %v\n", id, err)
+			s.notice("run %s: %v", id, err)
 		}
 		rows = append(rows, report.NewRow(&snap))
 	}
@@ -95,10 +95,10 @@ func (r *runsCommand) print(s Streams, rows []report.Row, all int) error {
 	case *r.json:
 		return table.JSON(s.Out, rows)
 	case len(rows) == 0 && all == 0:
-		fmt.Fprintf(s.Err, "benchwatch: no runs in %s\n", r.dataDir)
+		s.notice("no runs in %s", r.dataDir)
 		return nil
 	case len(rows) == 0:
-		fmt.Fprintf(s.Err, "benchwatch: none of %s in %s matches\n", table.Plural(all, "run"), r.dataDir)
+		s.notice("none of %s in %s matches", table.Plural(all, "run"), r.dataDir)
 		return nil
 	}
 	return report.List(s.Out, rows)
@@ -186,7 +186,7 @@ func (r *runsRemoveCommand) run(s Streams) error {
 	for _, dir := range dirs {
 		meta, err := dir.Load()
 		if err != nil {
-			fmt.Fprintf(s.Err, "benchwatch: %v\n", err) // a damaged run can be removed
+			s.notice("%v", err) // a damaged run can be removed
 		} else if dir.Busy(&meta) {
 			return withHint(fmt.Errorf("run %s is still active: nothing was removed", dir.ID()), "end it first")
 		}

@@ -144,7 +144,7 @@ func (r *sweepCommand) result(s *sweep.Sweep) error {
 		}
 		h, err := r.history(context.Background(), rundir.At(r.dataDir, step.RunID))
 		if err != nil {
-			fmt.Fprintf(r.streams.Err, "benchwatch: step %d: %v\n", step.Number, err)
+			r.streams.notice("step %d: %v", step.Number, err)
 			continue
 		}
 		rows[step.RunID] = report.NewObservedRow(h)
@@ -165,7 +165,7 @@ func (r *sweepCommand) result(s *sweep.Sweep) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(r.streams.Err, "benchwatch: sweep %s: benchwatch runs --label sweep=%s lists its runs\n", s.ID, s.ID)
+	r.streams.notice("sweep %s: benchwatch runs --label sweep=%s lists its runs", s.ID, s.ID)
 	if n := len(result.Failed); n > 0 {
 		return fmt.Errorf("%d of %s failed", n, table.Plural(len(s.Steps), "step"))
 	}
@@ -232,7 +232,7 @@ func (r *sweepCommand) create(s *sweep.Sweep) error {
 	}
 }
 
-// checkRun looks for what would make every step fail.
+// checkRun returns an error for what would make every step fail.
 func (r *sweepCommand) checkRun(sets []sweep.Set) error {
 	if err := rundir.CheckLabels(r.labels); err != nil {
 		return &exitError{Status: exitUsage, Err: err}
@@ -330,7 +330,7 @@ func (r *sweepCommand) find(id string) (*sweep.Sweep, error) {
 		s, skipped, lastErr = named, nil, err
 	}
 	for _, err := range skipped {
-		fmt.Fprintf(r.streams.Err, "benchwatch: skipped: %v\n", err)
+		r.streams.notice("skipped: %v", err)
 	}
 	if lastErr != nil {
 		return nil, withHint(lastErr, "name another data directory with --data-dir")

@@ -19,8 +19,8 @@ import (
 	"github.com/benchwatch/benchwatch/agent/sweep"
 )
 
-// fakeSysbench prints what sysbench does, for as long as SECONDS says, and
-// writes down when it begins and ends well.
+// fakeSysbench prints what sysbench does after SECONDS_EACH, and logs its start and
+// its regular end.
 const fakeSysbench = `#!/bin/sh
 for a; do case $a in --threads=*) n=${a#--threads=} ;; --fail-at=*) f=${a#--fail-at=} ;; esac; done
 echo "begin $n" >>"$LOG"
@@ -107,7 +107,7 @@ func (s *sweeping) state() *sweep.Sweep {
 	return sw
 }
 
-// killRuns kills the tool and the wrapper of the run that goes on, as a power
+// killRuns kills the tool and the wrapper of the active run, as a power
 // cut would.
 func (s *sweeping) killRuns() {
 	ids, err := rundir.Active(s.data)
@@ -132,7 +132,7 @@ func (s *sweeping) killRuns() {
 }
 
 // TestSweepSurvivesKills guards that a sweep killed at any point, with or
-// without the run that goes on, is finished by resuming it: each step is done
+// without the active run, is finished by resuming it: each step is done
 // once, none is lost.
 func TestSweepSurvivesKills(t *testing.T) {
 	if _, err := exec.LookPath("pgrep"); err != nil {
@@ -180,7 +180,7 @@ func TestSweepSurvivesKills(t *testing.T) {
 			t.Errorf("step %d is %s: %s", step.Number, step.State, step.Reason)
 		}
 	}
-	// Of each step just one run came to its end, and it is the one that counts. The
+	// Of each step exactly one run ended by itself, and it is the one that counts. The
 	// fake prints its summary at once: it is there whole or not at all.
 	ended, whole := map[string]int{}, 0
 	ids, err := rundir.List(s.data)
@@ -205,7 +205,7 @@ func TestSweepSurvivesKills(t *testing.T) {
 		}
 	}
 	if len(ended) != 8 || whole != 8 {
-		t.Errorf("%d steps have a run, the tool came to its end %d times, after %d kills and %d crashes", len(ended), whole, kills, crashes)
+		t.Errorf("%d steps have a run, the tool ended by itself %d times, after %d kills and %d crashes", len(ended), whole, kills, crashes)
 	}
 	for step, n := range ended {
 		if n != 1 {
@@ -214,7 +214,7 @@ func TestSweepSurvivesKills(t *testing.T) {
 	}
 }
 
-// TestSweepInterrupted guards that Ctrl-C ends the run, says how to go on, and
+// TestSweepInterrupted guards that Ctrl-C ends the run with a hint how to resume, and
 // that the step is then done whole.
 func TestSweepInterrupted(t *testing.T) {
 	s := newSweeping(t, "30")

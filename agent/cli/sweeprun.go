@@ -33,20 +33,16 @@ type sweepRunner struct {
 	tools     tool.Set
 	streams   Streams
 	verbose   bool
-	requested time.Duration // of one run; 0 if the command does not say
+	requested time.Duration // of one run; 0 if unknown
 
 	command       []string
 	before, after string
 }
 
-func (r *sweepRunner) say(format string, args ...any) {
-	fmt.Fprintf(r.streams.Err, "benchwatch: "+format+"\n", args...)
-}
-
 func (r *sweepRunner) run(ctx context.Context) error {
 	total := len(r.sweep.Steps)
 	if r.sweep.Next() != nil {
-		r.say("sweep %s: %s", r.sweep.ID, table.Plural(total, "step"))
+		r.streams.notice("sweep %s: %s", r.sweep.ID, table.Plural(total, "step"))
 	}
 	for first := true; ; first = false {
 		step := r.sweep.Next()
@@ -65,7 +61,7 @@ func (r *sweepRunner) run(ctx context.Context) error {
 		if d := r.sweep.Left(r.requested); d > 0 {
 			left = ", about " + d.Round(time.Second).String() + " left"
 		}
-		r.say("[%d/%d] %s%s", step.Number, total, r.title(step), left)
+		r.streams.notice("[%d/%d] %s%s", step.Number, total, r.title(step), left)
 		if err := r.step(ctx, step); err != nil {
 			return err
 		}
@@ -94,7 +90,7 @@ func (r *sweepRunner) step(ctx context.Context, step *sweep.Step) error {
 	}
 	switch {
 	case begun:
-		r.say("  run %s has already been started", step.RunID)
+		r.streams.notice("  run %s has already been started", step.RunID)
 	case step.State == sweep.Running && !r.exists(step): // not started yet: the id is free
 		step.Began = time.Now().UTC()
 	default:
@@ -212,7 +208,7 @@ func (r *sweepRunner) start(ctx context.Context, step *sweep.Step) (problem stri
 
 // end interrupts a run and, once the tool has ended, its wait for replicas.
 func (r *sweepRunner) end(cmd *exec.Cmd, step *sweep.Step, done <-chan error) {
-	r.say("  ending run %s", step.RunID)
+	r.streams.notice("  ending run %s", step.RunID)
 	_ = cmd.Process.Signal(syscall.SIGINT) // it may have ended this moment
 	tick := time.NewTicker(500 * time.Millisecond)
 	defer tick.Stop()
@@ -290,7 +286,7 @@ func (r *sweepRunner) finish(ctx context.Context, step *sweep.Step, problem stri
 				return ctx.Err() // decided when the sweep is resumed
 			}
 			if err != nil {
-				r.say("  %v", err)
+				r.streams.notice("  %v", err)
 			}
 			row = report.NewRow(&snap)
 			problem = whyFailed(&row, snap.Complaint())
@@ -304,9 +300,9 @@ func (r *sweepRunner) finish(ctx context.Context, step *sweep.Step, problem stri
 	step.Seconds = time.Since(step.Began).Seconds()
 	if problem != "" {
 		step.State, step.Reason = sweep.Failed, problem
-		r.say("  failed: %s", table.Clip(problem, 300))
+		r.streams.notice("  failed: %s", table.Clip(problem, 300))
 	} else {
-		r.say("  %s", outcome(&row))
+		r.streams.notice("  %s", outcome(&row))
 		r.stopWhen(step, &row)
 	}
 	return r.sweep.Save()
@@ -347,12 +343,12 @@ func outcome(row *report.Row) string {
 func (r *sweepRunner) afterwards(ctx context.Context, step *sweep.Step) {
 	log, err := os.OpenFile(r.sweep.Path(sweep.LogFile), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
-		r.say("  %v", err)
+		r.streams.notice("  %v", err)
 		return
 	}
 	defer log.Close()
 	if err := r.hook(ctx, log, "after", r.after, step); err != nil && ctx.Err() == nil {
-		r.say("  %v", err)
+		r.streams.notice("  %v", err)
 	}
 }
 
@@ -362,12 +358,12 @@ func (r *sweepRunner) stopWhen(step *sweep.Step, row *report.Row) {
 	}
 	c, err := sweep.ParseCondition(r.sweep.StopWhen)
 	if err != nil {
-		r.say("  %v", err)
+		r.streams.notice("  %v", err)
 		return
 	}
 	if text, met := c.Met(row); met {
 		n := r.sweep.Skip(step, fmt.Sprintf("%s at %s", text, sweep.Describe(r.sweep.Sets, step.Values)))
-		r.say("  %s: skipped %s with more %s", text, table.Plural(n, "step"), r.sweep.Scale())
+		r.streams.notice("  %s: skipped %s with more %s", text, table.Plural(n, "step"), r.sweep.Scale())
 	}
 }
 

@@ -86,7 +86,7 @@ func TestCompareCombinations(t *testing.T) {
 	}
 }
 
-// TestCompareDropsEchoes guards against columns that say the same twice: a sweep's
+// TestCompareDropsEchoes guards against two columns with the same values: a sweep's
 // label and the option of the tool that it was put into. What only looks alike stays.
 func TestCompareDropsEchoes(t *testing.T) {
 	one, two := group("direct", 8, 100), group("direct", 16, 200)

@@ -22,7 +22,7 @@ import (
 const hostCPU = `100 * (1 - avg by (instance) (sum without (mode) (rate(node_cpu_seconds_total{mode=~"idle|iowait"}[30s]))))`
 
 const (
-	// hostPoints is about how many points of a host are asked for.
+	// hostPoints is roughly the number of points requested for each host.
 	hostPoints = 400
 	// longestAnswer bounds what is read from Prometheus.
 	longestAnswer = 32 << 20

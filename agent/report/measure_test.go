@@ -27,8 +27,8 @@ func measureByID(t *testing.T, id string) *measure.Measure {
 	return nil
 }
 
-// TestServerMeasures guards what tables of several runs say of the servers: the worst
-// of them, and nothing where a server's value is unknown.
+// TestServerMeasures guards the columns of servers in tables of several runs: the
+// worst value of all servers, and none if a server's drain was given up.
 func TestServerMeasures(t *testing.T) {
 	writeSets := measureByID(t, "write_sets")
 	rows := []Row{

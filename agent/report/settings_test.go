@@ -49,11 +49,11 @@ func TestCompareServerSettings(t *testing.T) {
 		"not in one of a": {[][][3]string{same("16"), nil}, [][][3]string{same("16")}, "", "none were recorded for runs of via=a"},
 	} {
 		got := Compare([]Group{withSettings(group("a", 4, 100, 101), c.a...), withSettings(group("b", 4, 100, 101), c.b...)}, []string{"via"})
-		var said []string
+		var found []string
 		for _, d := range got.ServerSettings {
-			said = append(said, d.Name+": "+strings.Join(d.Values, " / "))
+			found = append(found, d.Name+": "+strings.Join(d.Values, " / "))
 		}
-		if text := strings.Join(said, "; "); text != c.want {
+		if text := strings.Join(found, "; "); text != c.want {
 			t.Errorf("%s: %q, want %q", name, text, c.want)
 		}
 		notes := strings.Join(got.Notes, "\n")
@@ -66,8 +66,8 @@ func TestCompareServerSettings(t *testing.T) {
 	}
 }
 
-// TestSettingsPage guards that a report shows the settings of each cluster, what
-// differs and what changed apart, and why they are not known.
+// TestSettingsPage guards that a report shows the settings of each cluster, those that
+// differ and those that changed apart, and why some are unknown.
 func TestSettingsPage(t *testing.T) {
 	text, _ := rendered(t, document(readHistory(t, captured(t))))
 	for _, want := range []string{

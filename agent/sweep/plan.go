@@ -1,6 +1,6 @@
 // Package sweep is one benchmark with many combinations of parameters: which steps
-// there are, which of them are done, when to stop, and what the results say about
-// the number of threads. It starts nothing itself.
+// there are, which of them are done, when to stop, and which number of threads is
+// best. It starts nothing itself.
 //
 // A [Set] has a name and values. [Plan] makes a [Step] of each combination, [Sweep]
 // is the state on disk by which a sweep survives a crash, and [Sweep.Results] sums

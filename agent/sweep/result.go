@@ -78,14 +78,13 @@ func (c *Combination) tps() (report.Spread, bool) {
 	return s, ok
 }
 
-// Advice is what the results say about the number of threads, for one combination
-// of the other sets.
+// Advice is about the number of threads, for one combination of the other sets.
 type Advice struct {
 	Others map[string]string `json:"others,omitempty"`
 	Best   Point             `json:"best"`
 	Knee   *Point            `json:"knee,omitempty"`
 	USL    *USL              `json:"usl,omitempty"`
-	// Lines say it in words.
+	// Lines are the same in words, and more.
 	Lines []string `json:"lines"`
 }
 

@@ -92,8 +92,8 @@ func TestConditions(t *testing.T) {
 			t.Errorf("%s: %v", text, err)
 			continue
 		}
-		if said, got := c.Met(row); got != want {
-			t.Errorf("%s: %v (%s)", text, got, said)
+		if value, got := c.Met(row); got != want {
+			t.Errorf("%s: %v (%s)", text, got, value)
 		}
 	}
 	for _, text := range []string{"", "p95", "p95>", "p95>100", "tps<10ms", "latency>1ms", "p95=1ms", "p95>1..2ms", "p95>100ms,tps<1"} {

@@ -28,7 +28,7 @@ type USL struct {
 	R2 float64 `json:"r2"`
 }
 
-// fewestPoints are needed so that a fit of three parameters says anything: one
+// fewestPoints are needed for a meaningful fit of three parameters: one
 // more than parameters.
 const fewestPoints = 4
 

@@ -3,7 +3,7 @@
 // A [Table] is data: columns and rows of cells. A [Cell] holds a value twice, as
 // people read it (rounded, in the unit that people use) and as programs do (in
 // base units, all digits). The writers decide which of the two they take, how it
-// is aligned and escaped, and what stands for an unknown value: a dash for
+// is aligned and escaped, and how an unknown value looks: a dash for
 // people, nothing in CSV.
 //
 //	t := table.New(table.Column{Name: "threads"}, table.Column{Name: "latency_p95_seconds", Head: "p95 ms"})

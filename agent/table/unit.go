@@ -26,7 +26,7 @@ var (
 	Digits       = Unit{"", 1, fourDigits}
 	Count        = Unit{"", 1, decimals(0)}
 	PerSecond    = Unit{"/s", 1, decimals(2)}
-	PerMinute    = Unit{"", 1, decimals(2)} // tpmC, whose name says it
+	PerMinute    = Unit{"", 1, decimals(2)} // tpmC, whose name has it
 	Seconds      = Unit{"s", 1, fourDigits}
 	Milliseconds = Unit{"ms", 1000, milliseconds}
 	Percent      = Unit{"%", 100, fourDigits}
