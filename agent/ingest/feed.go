@@ -70,6 +70,7 @@ func (f *Feed) line(l tool.Line, at time.Time, fresh bool) {
 		return
 	}
 	first := f.state.interval == nil
+	f.state.stream = l.Stream
 	f.state.lines.add(f.parser.Parse(l, f.emit))
 	if first && timed {
 		f.startClock()
@@ -86,7 +87,7 @@ func (f *Feed) flush(at time.Time) {
 	if !ok {
 		return
 	}
-	f.at = at
+	f.at, f.state.stream = at, tool.Stdout
 	first := f.state.interval == nil
 	p.Flush(f.emit)
 	if first && f.fresh {
@@ -99,7 +100,7 @@ func (f *Feed) Close(at time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.parser != nil {
-		f.at = at
+		f.at, f.state.stream = at, tool.Stdout
 		f.parser.Close(f.emit)
 	}
 }

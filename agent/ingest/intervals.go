@@ -145,7 +145,7 @@ func (v *Intervals) add(r *tool.Report, s *state) {
 		v.operations = sortedKeys(s.totals)
 	}
 	for _, operation := range v.operations {
-		v.Set(Column{Kind: OperationsTotal, Operation: operation}, s.totals[operation])
+		v.Set(Column{Kind: OperationsTotal, Operation: operation}, s.totals[operation].value())
 	}
 	v.fresh = true
 	v.setCounters(s)
@@ -161,8 +161,8 @@ func (v *Intervals) count(s *state) {
 }
 
 func (v *Intervals) setCounters(s *state) {
-	v.Replace(Column{Kind: ErrorsTotal}, s.errors)
-	v.Replace(Column{Kind: ReconnectsTotal}, s.reconnects)
+	v.Replace(Column{Kind: ErrorsTotal}, s.errors.value())
+	v.Replace(Column{Kind: ReconnectsTotal}, s.reconnects.value())
 	v.Replace(Column{Kind: MessagesTotal}, float64(s.messageCount))
 	v.Replace(Column{LinesTotal, "report", ""}, float64(s.lines.Reported))
 	v.Replace(Column{LinesTotal, "ignored", ""}, float64(s.lines.Ignored))

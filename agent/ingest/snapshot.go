@@ -73,13 +73,16 @@ func (s *state) snapshot(meta rundir.Meta, now time.Time) Snapshot {
 		Meta:         meta,
 		Threads:      s.threads,
 		LastReport:   s.intervalAt,
-		Totals:       s.totalsCopy(),
-		Errors:       s.errors,
-		Reconnects:   s.reconnects,
+		Totals:       make(map[string]float64, len(s.totals)),
+		Errors:       s.errors.value(),
+		Reconnects:   s.reconnects.value(),
 		Lines:        s.lines,
-		Messages:     append([]string(nil), s.messages...),
+		Messages:     s.firstMessages(),
 		LastMessage:  s.lastMessage,
 		MessageCount: s.messageCount,
+	}
+	for operation, c := range s.totals {
+		snap.Totals[operation] = c.value()
 	}
 	if meta.ToolVersion == "" {
 		snap.Meta.ToolVersion = s.version

@@ -4,7 +4,8 @@
 package ingest
 
 import (
-	"maps"
+	"cmp"
+	"slices"
 	"time"
 
 	"github.com/benchwatch/benchwatch/agent/rundir"
@@ -40,26 +41,30 @@ type state struct {
 	intervalAt time.Time
 	phase      tool.Phase
 
-	// totals are integrated from the intervals (rate times length, where the
-	// tool prints no count) and set right by the summaries. They never fall.
-	totals     map[string]float64
-	errors     float64
-	reconnects float64
-	// exact is what the summaries so far counted.
-	exact           map[string]float64
-	exactErrors     float64
-	exactReconnects float64
+	totals             map[string]counter // by operation
+	errors, reconnects counter
 
 	summary *Summary
 	lines   Lines
 
-	messages     []string
+	// stream is that of the line being parsed. Messages and failures are kept by
+	// stream, since in which order two streams are read is a matter of chance.
+	stream       tool.Stream
+	messages     [2][]string
+	failure      [2]string // why the run failed according to the tool's output
 	lastMessage  string
 	messageCount uint64
-	failure      string // why the run failed according to the tool's output
-	complete     bool   // the last summary has come
+	complete     bool // the last summary has come
 	starts       int
 }
+
+// counter is a count since the start. The intervals are rate times length where
+// the tool prints no count; the summaries set that right. Which of them is read
+// first does not matter, since they may come from different streams.
+type counter struct{ intervals, summaries float64 }
+
+// value never falls.
+func (c counter) value() float64 { return max(c.intervals, c.summaries) }
 
 // Lines counts the tool's output lines by what the parser made of them.
 type Lines struct {
@@ -104,16 +109,13 @@ type Summary struct {
 }
 
 func newState() *state {
-	return &state{totals: map[string]float64{}, exact: map[string]float64{}}
+	return &state{totals: map[string]counter{}}
 }
 
 // apply adds a report that was read at the instant at.
 func (s *state) apply(r *tool.Report, at time.Time) {
 	if r.Failed {
-		s.failure = r.Message
-		if s.failure == "" {
-			s.failure = "the tool's output says that it failed"
-		}
+		s.failure[s.stream] = cmp.Or(r.Message, "the tool's output shows that it failed")
 	}
 	switch r.Kind {
 	case tool.Start:
@@ -123,7 +125,7 @@ func (s *state) apply(r *tool.Report, at time.Time) {
 	case tool.Summary:
 		s.addSummary(r)
 	case tool.Error:
-		s.addMessage(r.Message, max(1, r.Count("error").Value))
+		s.addMessage(r.Message, max(1, r.Count(tool.ErrorCount).Value))
 	}
 }
 
@@ -145,8 +147,8 @@ func (s *state) start(r *tool.Report) {
 func (s *state) addMessage(m string, n uint64) {
 	s.messageCount += n
 	s.lastMessage = m
-	if len(s.messages) < keptErrors {
-		s.messages = append(s.messages, m)
+	if kept := &s.messages[s.stream]; len(*kept) < keptErrors {
+		*kept = append(*kept, m)
 	}
 }
 
@@ -157,11 +159,7 @@ func (s *state) addInterval(r *tool.Report, at time.Time) {
 		s.threads = r.Threads
 	}
 	for _, c := range r.Counts {
-		if c.Operation == "error" {
-			s.errors += float64(c.N)
-			continue
-		}
-		s.totals[c.Operation] += float64(c.N)
+		s.add(c.Operation, counter{intervals: float64(c.N)})
 	}
 	if !r.IntervalSeconds.Known {
 		return
@@ -169,14 +167,35 @@ func (s *state) addInterval(r *tool.Report, at time.Time) {
 	seconds := r.IntervalSeconds.Value
 	for _, rate := range r.Rates {
 		if !r.Count(rate.Operation).Known {
-			s.totals[rate.Operation] += rate.PerSecond * seconds
+			s.add(rate.Operation, counter{intervals: rate.PerSecond * seconds})
 		}
 	}
-	if r.ErrorsPerSecond.Known && !r.Count("error").Known {
-		s.errors += r.ErrorsPerSecond.Value * seconds
+	if r.ErrorsPerSecond.Known && !r.Count(tool.ErrorCount).Known {
+		s.add(tool.ErrorCount, counter{intervals: r.ErrorsPerSecond.Value * seconds})
 	}
 	if r.ReconnectsPerSecond.Known {
-		s.reconnects += r.ReconnectsPerSecond.Value * seconds
+		s.add(tool.ReconnectCount, counter{intervals: r.ReconnectsPerSecond.Value * seconds})
+	}
+}
+
+// add adds n to the counter of an operation, of errors or of reconnects.
+func (s *state) add(operation string, n counter) {
+	c := s.totals[operation]
+	switch operation {
+	case tool.ErrorCount:
+		c = s.errors
+	case tool.ReconnectCount:
+		c = s.reconnects
+	}
+	c.intervals += n.intervals
+	c.summaries += n.summaries
+	switch operation {
+	case tool.ErrorCount:
+		s.errors = c
+	case tool.ReconnectCount:
+		s.reconnects = c
+	default:
+		s.totals[operation] = c
 	}
 }
 
@@ -185,17 +204,7 @@ func (s *state) addSummary(r *tool.Report) {
 		s.threads = r.Threads
 	}
 	for _, c := range r.Counts {
-		switch c.Operation {
-		case "error":
-			s.exactErrors += float64(c.N)
-			s.errors = max(s.errors, s.exactErrors)
-		case "reconnect":
-			s.exactReconnects += float64(c.N)
-			s.reconnects = max(s.reconnects, s.exactReconnects)
-		default:
-			s.exact[c.Operation] += float64(c.N)
-			s.totals[c.Operation] = max(s.totals[c.Operation], s.exact[c.Operation])
-		}
+		s.add(c.Operation, counter{summaries: float64(c.N)})
 	}
 	s.summary = s.summary.add(r)
 	s.complete = s.complete || !r.Checkpoint
@@ -211,19 +220,23 @@ func (s *state) final() *Summary {
 	}
 	sum := &Summary{FromIntervals: true, Threads: s.threads, ElapsedSeconds: s.interval.ElapsedSeconds}
 	for _, op := range sortedKeys(s.totals) {
-		sum.Counts = append(sum.Counts, tool.Count{Operation: op, N: uint64(s.totals[op])})
+		total := s.totals[op].value()
+		sum.Counts = append(sum.Counts, tool.Count{Operation: op, N: uint64(total)})
 		if e := sum.ElapsedSeconds; e.Known && e.Value > 0 {
-			sum.Rates = append(sum.Rates, tool.Rate{Operation: op, PerSecond: s.totals[op] / e.Value})
+			sum.Rates = append(sum.Rates, tool.Rate{Operation: op, PerSecond: total / e.Value})
 		}
 	}
-	sum.Counts = append(sum.Counts, tool.Count{Operation: "error", N: uint64(s.errors)})
+	sum.Counts = append(sum.Counts, tool.Count{Operation: tool.ErrorCount, N: uint64(s.errors.value())})
 	return sum
 }
 
-// totalsCopy are the counters now.
-func (s *state) totalsCopy() map[string]float64 { return maps.Clone(s.totals) }
-
 // output is what the reports so far show of how the run ended.
 func (s *state) output() rundir.Output {
-	return rundir.Output{Complete: s.complete, Failure: s.failure, Complaint: complaint(s.messages)}
+	return rundir.Output{Complete: s.complete, Failure: cmp.Or(s.failure[:]...), Complaint: complaint(s.firstMessages())}
+}
+
+// firstMessages returns the first messages, those on standard output first.
+func (s *state) firstMessages() []string {
+	all := slices.Concat(s.messages[:]...)
+	return all[:min(len(all), keptErrors)]
 }

@@ -48,7 +48,7 @@ func TestTotals(t *testing.T) {
 			for _, r := range tt.reports {
 				s.apply(r, now)
 			}
-			if got := s.totals["transaction"]; got != tt.want {
+			if got := s.totals["transaction"].value(); got != tt.want {
 				t.Errorf("got %v, want %v", got, tt.want)
 			}
 		})
