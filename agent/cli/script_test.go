@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -27,7 +28,7 @@ func TestScript(t *testing.T) {
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("XDG_DATA_HOME", env.WorkDir+"/share")
 			env.Setenv("TZ", "UTC")
-			return nil
+			return os.CopyFS(filepath.Join(env.WorkDir, "data-0.1"), os.DirFS("testdata/0.1"))
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){"record": record},
 	})

@@ -24,7 +24,7 @@ import (
 // hours at one interval a second with three servers of 80 values each takes
 // about 80 MB.
 type History struct {
-	// Snapshot is what the run came to or, while it goes on, where it stands.
+	// Snapshot is the run's state: the final one or, while it goes on, that of now.
 	Snapshot ingest.Snapshot
 	// Zero is the wall time of 0 on the axis, by the clock of this machine: the
 	// start of the tool's own clock where that was seen or can be worked out,

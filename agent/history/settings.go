@@ -15,12 +15,11 @@ import (
 	"github.com/benchwatch/benchwatch/agent/rundir"
 )
 
-// SettingsFile holds how each server was configured: a line a target when the run
-// begins, and another each time that any of it was found changed.
+// SettingsFile is the name of the file that holds how each server was configured:
+// a line per target when the run begins, and another after each change.
 const SettingsFile = "settings.jsonl"
 
-// settingsEvery is how often servers are asked for their settings while a run is
-// going on.
+// SettingsEvery is how often the servers' settings are read during a run.
 const SettingsEvery = 10 * time.Second
 
 // ServerSettings is one line of settings.jsonl: all settings of one target, as of
@@ -38,8 +37,8 @@ type ServerSettings struct {
 	Error string `json:"error,omitempty"`
 }
 
-// same reports whether s says what the line before it said.
-func (s *ServerSettings) same(before *ServerSettings) bool {
+// equal reports whether s holds what the previous line held.
+func (s *ServerSettings) equal(before *ServerSettings) bool {
 	return s.Version == before.Version && s.Error == before.Error && maps.Equal(s.Settings, before.Settings)
 }
 
@@ -83,7 +82,7 @@ func (r *settingsRecorder) record(f engine.Frame) error {
 			}
 			line.Error = s.Settings.Err.Error()
 		}
-		if known && line.same(&before) {
+		if known && line.equal(&before) {
 			continue
 		}
 		r.known[line.Target] = line
@@ -92,7 +91,7 @@ func (r *settingsRecorder) record(f engine.Frame) error {
 	return r.file.appendJSON(lines...)
 }
 
-// readSettings reads settings.jsonl; a line that is none, as after a crash, is
+// readSettings reads settings.jsonl. A line that is damaged, as after a crash, is
 // left out.
 func readSettings(path string) ([]ServerSettings, error) {
 	f, err := os.Open(path)
@@ -118,25 +117,25 @@ func readSettings(path string) ([]ServerSettings, error) {
 	return all, nil
 }
 
-// ReadSettings returns what a run's directory tells of the servers' settings;
-// nothing if none were recorded.
+// ReadSettings returns the servers' settings in a run's directory, nothing if none
+// were recorded. The error is for a file that can't be read.
 func ReadSettings(d rundir.Directory) (SettingsHistory, error) {
 	lines, err := readSettings(d.Path(SettingsFile))
 	return newSettingsHistory(lines), err
 }
 
-// SettingsHistory is how the servers were configured, in the order in which they
-// were first heard of.
+// SettingsHistory is how the servers were configured, in the order in which their
+// settings were first read.
 type SettingsHistory []TargetSettings
 
-// TargetSettings are one target's, as the run began and as they changed.
+// TargetSettings are one target's settings when the run began, and their changes.
 type TargetSettings struct {
 	ServerSettings
 	Changes []SettingChange
 }
 
-// SettingChange is a setting that was found changed while the run was going on.
-// A value is empty where the server had no such setting.
+// SettingChange is a setting that changed during the run. A value is empty if the
+// server did not have the setting.
 type SettingChange struct {
 	At                  time.Time
 	Name, Before, After string
@@ -180,11 +179,10 @@ func changes(before, after *ServerSettings) []SettingChange {
 	return found
 }
 
-// VersionSetting is the name under which a server's version stands among its
-// settings.
+// VersionSetting is the name of the server's version among its settings.
 const VersionSetting = "version"
 
-// Facts are the settings and the version.
+// Facts returns the settings and the version.
 func (s *ServerSettings) Facts() map[string]string {
 	facts := maps.Clone(s.Settings)
 	if facts == nil {
