@@ -128,6 +128,12 @@ func (r *Report) Reset(kind Kind, run int) {
 	*r = Report{Kind: kind, Run: run, Rates: r.Rates[:0], Counts: r.Counts[:0], Latencies: r.Latencies[:0]}
 }
 
+// ResetError empties r for reuse as an Error of a run.
+func (r *Report) ResetError(run int, message string, failed bool) {
+	r.Reset(Error, run)
+	r.Message, r.Failed = message, failed
+}
+
 // AddRate appends a rate.
 func (r *Report) AddRate(operation string, perSecond float64) {
 	r.Rates = append(r.Rates, Rate{operation, perSecond})

@@ -10,9 +10,6 @@ import (
 // maxRows bounds a group: TPC-C has ten operations, TPC-H 22.
 const maxRows = 64
 
-// opError counts failed transactions.
-const opError = "error"
-
 // group is the rows that go-tpc prints at one instant, sorted by name. In the plain
 // form nothing marks its end.
 type group struct {
@@ -179,7 +176,7 @@ func (g *group) count(r *tool.Report) (covered float64, samples uint64) {
 		}
 	}
 	if sums {
-		r.AddCount(opError, failed)
+		r.AddCount(tool.ErrorCount, failed)
 	}
 	return covered, samples
 }
@@ -189,7 +186,7 @@ func (g *group) count(r *tool.Report) (covered float64, samples uint64) {
 func (g *group) rates(r *tool.Report, seconds float64) {
 	for _, c := range r.Counts {
 		rate := math.Round(float64(c.N)/seconds*1000) / 1000
-		if c.Operation == opError {
+		if c.Operation == tool.ErrorCount {
 			r.ErrorsPerSecond = series.Some(rate)
 			continue
 		}

@@ -171,8 +171,7 @@ func (p *Parser) stderr(text []byte, emit func(*tool.Report)) tool.Verdict {
 		return tool.Ignored
 	}
 	var r tool.Report
-	r.Reset(tool.Error, 1)
-	r.Message, r.Failed = message.Clean(text), true
+	r.ResetError(1, message.Clean(text), true)
 	emit(&r)
 	return tool.Reported
 }
@@ -183,8 +182,7 @@ func (p *Parser) fail(text []byte, failed bool, emit func(*tool.Report)) tool.Ve
 		p.open("", "", emit)
 	}
 	r := &p.report
-	r.Reset(tool.Error, p.number)
-	r.Message, r.Failed = message.Clean(text), failed
+	r.ResetError(p.number, message.Clean(text), failed)
 	if p.run.cause == "" {
 		p.run.cause = r.Message
 	}

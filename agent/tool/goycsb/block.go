@@ -180,7 +180,7 @@ func (p *before) interval(b *block, run int, r *tool.Report) {
 		}
 	}
 	if failed.Known {
-		r.AddCount("error", failed.Value)
+		r.AddCount(tool.ErrorCount, failed.Value)
 		if seconds > 0 {
 			r.ErrorsPerSecond = series.Some(float64(failed.Value) / seconds)
 		}
@@ -252,7 +252,7 @@ func (b *block) summary(r *tool.Report) {
 	if errors == 0 {
 		return
 	}
-	r.AddCount("error", errors)
+	r.AddCount(tool.ErrorCount, errors)
 	r.Failed = true
 	if b.find(tool.Transaction) == nil && known {
 		r.AddCount(tool.Transaction, 0)

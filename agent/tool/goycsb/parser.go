@@ -331,8 +331,7 @@ func isDeadly(text []byte) bool {
 }
 
 func (p *parser) error(text string, run int, failed bool, emit func(*tool.Report)) {
-	p.report.Reset(tool.Error, run)
-	p.report.Message, p.report.Failed = text, failed
+	p.report.ResetError(run, text, failed)
 	emit(&p.report)
 }
 

@@ -53,7 +53,7 @@ func newOperation(raw string) *operation {
 	switch op.name {
 	case "total":
 		op.name = tool.Transaction
-	case tool.Transaction, "error":
+	case tool.Transaction, tool.ErrorCount:
 		return nil // would be mistaken for the totals
 	}
 	return op

@@ -193,12 +193,11 @@ func complaint(text []byte) bool {
 // fail reports an error. mysqlslap stops at its first one; for some its exit
 // status is 0. Standard error does not distinguish runs: all is run 1's.
 func (p *Parser) fail(stream tool.Stream, text []byte, emit func(*tool.Report)) tool.Verdict {
-	var r tool.Report
-	r.Reset(tool.Error, 1)
+	run := 1
 	if stream == tool.Stdout {
-		r.Run = max(1, p.number)
+		run = max(run, p.number)
 	}
-	r.Message, r.Failed = message.Clean(text), true
-	emit(&r)
+	p.report.ResetError(run, message.Clean(text), true)
+	emit(&p.report)
 	return tool.Reported
 }

@@ -113,7 +113,7 @@ func addRates(r *tool.Report) {
 	for _, c := range r.Counts {
 		perSecond := float64(c.N) / r.IntervalSeconds.Value
 		switch {
-		case c.Operation == "error":
+		case c.Operation == tool.ErrorCount:
 			if !r.ErrorsPerSecond.Known {
 				r.ErrorsPerSecond = series.Some(perSecond)
 			}
@@ -200,8 +200,7 @@ func (p *parser) failure(s *stream, e *expression, m []int, text []byte, emit fu
 }
 
 func (p *parser) error(run int, text string, emit func(*tool.Report)) {
-	p.report.Reset(tool.Error, run)
-	p.report.Message = text
+	p.report.ResetError(run, text, false)
 	emit(&p.report)
 }
 
@@ -254,7 +253,7 @@ func (f *field) set(r *tool.Report, text []byte) bool {
 	case tpmC:
 		r.TpmC = series.Some(v)
 	case rate:
-		if f.operation == "error" {
+		if f.operation == tool.ErrorCount {
 			r.ErrorsPerSecond = series.Some(v)
 		} else {
 			r.AddRate(f.operation, v)

@@ -102,8 +102,7 @@ func (p *Parser) stderr(text []byte, emit func(*tool.Report)) tool.Verdict {
 		return tool.Ignored
 	}
 	r := &p.report
-	r.Reset(tool.Error, 1)
-	r.Message = clean(text)
+	r.ResetError(1, clean(text), false)
 	emit(r)
 	return tool.Reported
 }
@@ -113,10 +112,9 @@ func (p *Parser) stderr(text []byte, emit func(*tool.Report)) tool.Verdict {
 func (p *Parser) fail(said string, n uint64, emit func(*tool.Report)) {
 	p.start(emit)
 	r := &p.report
-	r.Reset(tool.Error, p.number)
-	r.Message = said
+	r.ResetError(p.number, said, false)
 	if n != 1 {
-		r.AddCount(opError, n)
+		r.AddCount(tool.ErrorCount, n)
 	}
 	emit(r)
 }

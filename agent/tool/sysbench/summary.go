@@ -9,12 +9,6 @@ import (
 	"github.com/benchwatch/benchwatch/agent/tool/scan"
 )
 
-// Operations of a summary besides the vocabulary of package tool.
-const (
-	opError     = "error"
-	opReconnect = "reconnect"
-)
-
 // section orders the parts of a summary: one that does not follow the present one
 // belongs to another summary.
 type section uint8
@@ -294,10 +288,10 @@ func (p *Parser) endSummary(emit func(*tool.Report)) {
 	}
 	r.ErrorsPerSecond, r.ReconnectsPerSecond = m.errors.rate, m.reconnects.rate
 	if m.errors.count.Known {
-		r.AddCount(opError, m.errors.count.Value)
+		r.AddCount(tool.ErrorCount, m.errors.count.Value)
 	}
 	if m.reconnects.count.Known {
-		r.AddCount(opReconnect, m.reconnects.count.Value)
+		r.AddCount(tool.ReconnectCount, m.reconnects.count.Value)
 	}
 	if !m.events.Known || m.events.Value > 0 { // else nothing was measured
 		for _, l := range m.latencies {

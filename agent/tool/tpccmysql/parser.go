@@ -26,11 +26,8 @@ var kinds = [5]string{"new_order", "payment", "order_status", "delivery", "stock
 // among those of kinds.
 var lateKinds = [5]string{"new_order_late", "payment_late", "order_status_late", "delivery_late", "stock_level_late"}
 
-// Names of what a summary counts besides transactions.
-const (
-	opError = "error" // transactions that failed for good
-	opRetry = "retry" // transactions that were tried again
-)
+// opRetry counts transactions that were tried again.
+const opRetry = "retry"
 
 // Parser reads the output of tpcc_start and tpcc_load. It holds back only the start
 // of a run, until the output has named the number of connections.
@@ -169,8 +166,7 @@ func (p *Parser) stderr(text []byte, emit func(*tool.Report)) tool.Verdict {
 		return tool.Ignored
 	}
 	r := &p.report
-	r.Reset(tool.Error, 1)
-	r.Message = message.Clean(text)
+	r.ResetError(1, message.Clean(text), false)
 	emit(r)
 	return tool.Reported
 }
@@ -195,8 +191,7 @@ func serverError(text []byte) bool {
 func (p *Parser) fail(text []byte, failed bool, emit func(*tool.Report)) tool.Verdict {
 	p.start(emit)
 	r := &p.report
-	r.Reset(tool.Error, p.number)
-	r.Message, r.Failed = message.Clean(text), failed
+	r.ResetError(p.number, message.Clean(text), failed)
 	if p.run.cause == "" || p.run.cause == "error at thread_main" {
 		p.run.cause = r.Message
 	}

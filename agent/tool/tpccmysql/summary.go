@@ -160,7 +160,7 @@ func (t *results) count(r *tool.Report) (total uint64, complete bool) {
 		}
 	}
 	if complete {
-		r.AddCount(opError, failed)
+		r.AddCount(tool.ErrorCount, failed)
 		r.AddCount(opRetry, retried)
 	}
 	return total, complete

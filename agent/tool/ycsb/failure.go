@@ -2,8 +2,6 @@ package ycsb
 
 import (
 	"bytes"
-
-	"github.com/benchwatch/benchwatch/agent/tool"
 )
 
 // fatal are the messages with which YCSB ends before the test, with exit
@@ -93,10 +91,4 @@ func isThrowable(text []byte) bool {
 	}
 	class := text[dot+1 : end]
 	return bytes.HasSuffix(class, []byte("Exception")) || bytes.HasSuffix(class, []byte("Error"))
-}
-
-// errorReport fills r with a message.
-func errorReport(r *tool.Report, run int, text string, failed bool) {
-	r.Reset(tool.Error, run)
-	r.Message, r.Failed = text, failed
 }

@@ -270,7 +270,7 @@ func newName(raw string) *name {
 		n.kind = failed
 	}
 	n.operation = strings.ToLower(strings.ReplaceAll(s, "-", "_"))
-	if n.operation == tool.Transaction || n.operation == "error" {
+	if n.operation == tool.Transaction || n.operation == tool.ErrorCount {
 		n.kind = unused // would be mistaken for the totals
 	}
 	return n

@@ -154,7 +154,7 @@ func (p *parser) finishStatus(s *stream, emit func(*tool.Report)) {
 	s.pending = false
 	r := &s.report
 	if f := s.tally.failed; f.Known {
-		r.AddCount("error", f.Value)
+		r.AddCount(tool.ErrorCount, f.Value)
 		if s.tally.seconds > 0 {
 			r.ErrorsPerSecond = series.Some(float64(f.Value) / s.tally.seconds)
 		}
@@ -234,7 +234,7 @@ func (p *parser) failure(s *stream, text []byte, emit func(*tool.Report)) tool.V
 		return tool.Reported
 	}
 	if s.flood.Add(text, sev == deadly || sev == exception && s.banner && !s.tested) {
-		errorReport(&p.report, s.run, message.CleanWith(text, s.redactor), s.flood.Failed)
+		p.report.ResetError(s.run, message.CleanWith(text, s.redactor), s.flood.Failed)
 		emit(&p.report)
 	}
 	return tool.Reported
@@ -256,7 +256,7 @@ func (p *parser) finish(s *stream, emit func(*tool.Report)) {
 		p.finishStatus(s, emit)
 	}
 	if rest := s.flood.Rest(s.redactor); rest != "" {
-		errorReport(&p.report, s.run, rest, false)
+		p.report.ResetError(s.run, rest, false)
 		emit(&p.report)
 	}
 	if s.summary.open {
@@ -307,6 +307,6 @@ func (p *parser) judge(emit func(*tool.Report), streams ...*stream) {
 		}
 		why = "no operation succeeded" + first
 	}
-	errorReport(&p.report, run, why, true)
+	p.report.ResetError(run, why, true)
 	emit(&p.report)
 }

@@ -200,7 +200,7 @@ func (s *summary) fill(g *groups, run int, r *tool.Report) {
 	r.Latencies = append(r.Latencies, s.report.Latencies...)
 	failures, known := s.errors()
 	if known {
-		r.AddCount("error", failures)
+		r.AddCount(tool.ErrorCount, failures)
 	}
 	r.Message = s.verdict(total, failures)
 	r.Failed = r.Message != ""
