@@ -1,30 +1,61 @@
 package engine
 
-import "github.com/benchwatch/benchwatch/agent/measure"
+import (
+	"strings"
 
-// Variable maps a number that a server reports under a name of its own to a
-// metric.
-type Variable struct {
-	Metric *measure.Metric
-	Labels []string
-	// Names of the number in different versions of the server. The first that
-	// the server reports is used.
-	Names []string
-	// Plus are added to it if the server reports them.
-	Plus []string
-	// Divisor is how many of the server's units make one of the metric's: 1e3
-	// for milliseconds. 0 means 1. Dividing by it rounds only once.
-	Divisor float64
+	"github.com/benchwatch/benchwatch/agent/measure"
+)
+
+// Table is what an engine reads of one kind of answer: the numbers that a server
+// reports under names of its own, and the metrics that they become. An engine
+// fills it while it declares its metrics:
+//
+//	var variables engine.Table
+//	var waits = variables.Map(measure.NewCounter("turbine_waits_total", "…"), "Waits")
+type Table []variable
+
+// variable is one value of a metric.
+type variable struct {
+	metric *measure.Metric
+	labels []string
+	names  []string // in different versions of the server
+	plus   []string // added if the server reports them
+	// divisor is how many of the server's units make one of the metric's.
+	// Dividing by it rounds only once.
+	divisor float64
 }
 
-// Table is what an engine reads of one kind of answer.
-type Table []Variable
+// Map adds m, which is read from the numbers of the given names:
+//
+//	"Com_commit"                             a number
+//	"Aurora_writer | Aurora_master"          its names; the first that the server reports is used
+//	"insert: Com_insert + Com_insert_select" the value of m's label; a number that is added if reported
+//
+// Values of several labels are separated by commas.
+func (t *Table) Map(m *measure.Metric, names ...string) *measure.Metric {
+	return t.Convert(m, 1, names...)
+}
+
+// Convert is Map for numbers of which divisor make one unit of the metric: 1e3
+// for milliseconds.
+func (t *Table) Convert(m *measure.Metric, divisor float64, names ...string) *measure.Metric {
+	for _, text := range names {
+		v := variable{metric: m, divisor: divisor}
+		if labels, rest, ok := strings.Cut(text, ": "); ok {
+			v.labels, text = strings.Split(labels, ","), rest
+		}
+		parts := strings.Split(text, " + ")
+		v.names, v.plus = strings.Split(parts[0], " | "), parts[1:]
+		*t = append(*t, v)
+	}
+	return m
+}
 
 // Names returns all names in the table.
 func (t Table) Names() []string {
 	var names []string
 	for i := range t {
-		names = append(append(names, t[i].Names...), t[i].Plus...)
+		names = append(append(names, t[i].names...), t[i].plus...)
 	}
 	return names
 }
@@ -37,27 +68,23 @@ func (t Table) Read(s *Status, number func(name string) (float64, bool)) {
 		sum, known := 0.0, false
 		read := func(name string) bool {
 			n, ok := number(name)
-			ok = ok && plausible(v.Metric.Kind, n)
+			ok = ok && plausible(v.metric.Kind, n)
 			if ok {
 				sum, known = sum+n, true
 			}
 			return ok
 		}
-		for _, name := range v.Names {
+		for _, name := range v.names {
 			if read(name) {
 				break
 			}
 		}
-		for _, name := range v.Plus {
+		for _, name := range v.plus {
 			read(name)
 		}
-		if !known {
-			continue
+		if known {
+			s.Set(v.metric, sum/v.divisor, v.labels...)
 		}
-		if v.Divisor != 0 {
-			sum /= v.Divisor
-		}
-		s.Set(v.Metric, sum, v.Labels...)
 	}
 }
 

@@ -33,88 +33,57 @@ var (
 // metrics as sources (Or, Prefer); measures of one engine only are declared in
 // its package.
 var (
-	QueryRate = measure.New(measure.Measure{
-		ID: "queries", Title: "Queries", Short: "QPS", Note: "statements of clients per second",
-		Unit: measure.PerSecond, Scope: measure.Server, Summary: measure.Mean, Column: measure.EachServer, Rank: 100,
-	}).Or(measure.RateOf(QueriesTotal))
-	CommitRate = measure.New(measure.Measure{
-		ID: "commits", Title: "Commits", Short: "Commit", Note: "transactions committed per second",
-		Unit: measure.PerSecond, Scope: measure.Server, Summary: measure.Mean, Rank: 110,
-	}).Or(measure.RateOf(CommitsTotal))
-	RollbackRate = measure.New(measure.Measure{
-		ID: "rollbacks", Title: "Rollbacks", Short: "Rollback", Note: "transactions rolled back per second",
-		Unit: measure.PerSecond, Scope: measure.Server, Summary: measure.Mean, Rank: 120,
-	}).Or(measure.RateOf(RollbacksTotal))
-	TransactionRate = measure.New(measure.Measure{
-		ID: "transactions", Title: "Transactions", Short: "TPS", Note: "commits and rollbacks per second",
-		Unit: measure.PerSecond, Scope: measure.Server, Summary: measure.Mean, NoChart: true, Rank: 130,
-	}).Or(measure.RateOf(CommitsTotal).Plus(RollbacksTotal))
+	QueryRate = column("QPS", measure.EachServer, NewMeasure(100, "queries", "Queries", "statements of clients per second", measure.PerSecond, measure.Mean,
+		measure.RateOf(QueriesTotal)))
+	CommitRate = column("Commit", measure.NoColumn, NewMeasure(110, "commits", "Commits", "transactions committed per second", measure.PerSecond, measure.Mean,
+		measure.RateOf(CommitsTotal)))
+	RollbackRate = column("Rollback", measure.NoColumn, NewMeasure(120, "rollbacks", "Rollbacks", "transactions rolled back per second", measure.PerSecond, measure.Mean,
+		measure.RateOf(RollbacksTotal)))
+	TransactionRate = column("TPS", measure.NoColumn, uncharted(NewMeasure(130, "transactions", "Transactions", "commits and rollbacks per second", measure.PerSecond, measure.Mean,
+		measure.RateOf(CommitsTotal).Plus(RollbacksTotal))))
 
-	OpenConnections = measure.New(measure.Measure{
-		ID: "connections", Title: "Connections", Short: "Conn", Note: "client connections that are open",
-		Unit: measure.Count, Scope: measure.Server, Summary: measure.Max, Rank: 140,
-	}).Or(measure.ValueOf(Connections))
-	RunningThreads = measure.New(measure.Measure{
-		ID: "threads_running", Title: "Threads running", Short: "Run", Note: "clients executing a statement at the instant of the sample",
-		Unit: measure.Count, Scope: measure.Server, Summary: measure.Max, Rank: 150,
-	}).Or(measure.ValueOf(ThreadsRunning))
-	ServerLatency = measure.New(measure.Measure{
-		ID: "server_latency", Title: "Latency in the server", Note: "mean time of a statement, without network and client",
-		Unit: measure.Seconds, Scope: measure.Server, Summary: measure.Mean, Rank: 160,
-	})
+	OpenConnections = column("Conn", measure.NoColumn, NewMeasure(140, "connections", "Connections", "client connections that are open", measure.Count, measure.Max,
+		measure.ValueOf(Connections)))
+	RunningThreads = column("Run", measure.NoColumn, NewMeasure(150, "threads_running", "Threads running", "clients executing a statement at the instant of the sample", measure.Count, measure.Max,
+		measure.ValueOf(ThreadsRunning)))
+	ServerLatency = NewMeasure(160, "server_latency", "Latency in the server", "mean time of a statement, without network and client", measure.Seconds, measure.Mean)
 
-	FlowControl = measure.New(measure.Measure{
-		ID: "flow_control", Title: "Flow control", Short: "Paused", Note: "share of the time in which writes were held back",
-		Unit: measure.Ratio, Scope: measure.Server, Summary: measure.Mean, Column: measure.WorstOfAll, Rank: 200,
-	})
-	LagSeconds = measure.New(measure.Measure{
-		ID: "lag_seconds", Title: "Replication lag", Short: "Lag(s)", Note: "seconds behind the most advanced server of the cluster",
-		Unit: measure.Seconds, Scope: measure.Server, Summary: measure.Max, Column: measure.WorstOfAll, Rank: 220,
-	}).Or(measure.ValueOf(ReplicationLagSeconds))
-	LagTransactions = measure.New(measure.Measure{
-		ID: "lag_transactions", Title: "Transactions behind", Short: "Lag(trx)", Note: "transactions that the most advanced server had at the same tick",
-		Unit: measure.Count, Scope: measure.Server, Summary: measure.Max, Rank: 210,
-	}).Or(measure.ValueOf(ReplicationLagTransactions))
-	ReplicationQueue = measure.New(measure.Measure{
-		ID: "replication_queue", Title: "Replication queue", Short: "Queue", Note: "transactions received and waiting to be applied",
-		Unit: measure.Count, Scope: measure.Server, Summary: measure.Max, Rank: 230,
-	}).Or(measure.ValueOf(ReplicationQueueTransactions))
+	FlowControl = column("Paused", measure.WorstOfAll, NewMeasure(200, "flow_control", "Flow control", "share of the time in which writes were held back", measure.Ratio, measure.Mean))
+	LagSeconds  = column("Lag(s)", measure.WorstOfAll, NewMeasure(220, "lag_seconds", "Replication lag", "seconds behind the most advanced server of the cluster", measure.Seconds, measure.Max,
+		measure.ValueOf(ReplicationLagSeconds)))
+	LagTransactions = column("Lag(trx)", measure.NoColumn, NewMeasure(210, "lag_transactions", "Transactions behind", "transactions that the most advanced server had at the same tick", measure.Count, measure.Max,
+		measure.ValueOf(ReplicationLagTransactions)))
+	ReplicationQueue = column("Queue", measure.NoColumn, NewMeasure(230, "replication_queue", "Replication queue", "transactions received and waiting to be applied", measure.Count, measure.Max,
+		measure.ValueOf(ReplicationQueueTransactions)))
 
-	LockWaits = measure.New(measure.Measure{
-		ID: "lock_waits", Title: "Waiting for row locks", Note: "clients waiting, on average",
-		Unit: measure.Count, Scope: measure.Server, Summary: measure.Mean, Rank: 300,
-	}).Or(measure.RateOf(LockWaitSeconds))
-	Deadlocks = measure.New(measure.Measure{
-		ID: "deadlocks", Title: "Deadlocks", Note: "per second",
-		Unit: measure.PerSecond, Scope: measure.Server, Summary: measure.Increase, Rank: 310,
-	})
-	CertificationFailures = measure.New(measure.Measure{
-		ID: "certification_failures", Title: "Certification failures", Note: "transactions refused by the cluster per second",
-		Unit: measure.PerSecond, Scope: measure.Server, Summary: measure.Increase, Rank: 320,
-	})
-	ServerCPU = measure.New(measure.Measure{
-		ID: "server_cpu", Title: "CPU of the server's process", Note: "cores in use",
-		Unit: measure.Count, Scope: measure.Server, Summary: measure.Mean, Rank: 400,
-	})
-	ServerMemory = measure.New(measure.Measure{
-		ID: "server_memory", Title: "Memory of the server's process", Note: "resident",
-		Unit: measure.Bytes, Scope: measure.Server, Summary: measure.Max, Rank: 410,
-	})
+	LockWaits             = NewMeasure(300, "lock_waits", "Waiting for row locks", "clients waiting, on average", measure.Count, measure.Mean, measure.RateOf(LockWaitSeconds))
+	Deadlocks             = NewMeasure(310, "deadlocks", "Deadlocks", "per second", measure.PerSecond, measure.Increase)
+	CertificationFailures = NewMeasure(320, "certification_failures", "Certification failures", "transactions refused by the cluster per second", measure.PerSecond, measure.Increase)
+	ServerCPU             = NewMeasure(400, "server_cpu", "CPU of the server's process", "cores in use", measure.Count, measure.Mean)
+	ServerMemory          = NewMeasure(410, "server_memory", "Memory of the server's process", "resident", measure.Bytes, measure.Max)
 
-	Answered = measure.New(measure.Measure{
-		ID: "up", Title: "Samples answered", Note: "1 if the server answered, else 0",
-		Unit: measure.Ratio, Scope: measure.Server, Summary: measure.Mean, NoChart: true, Rank: 900,
-	}).Or(measure.ValueOf(Up))
-	Restarts = measure.New(measure.Measure{
-		ID: "restarts", Title: "Restarts", Note: "restarts of the server",
-		Unit: measure.Count, Scope: measure.Server, Summary: measure.Increase, NoChart: true, Rank: 910,
-	}).Or(measure.ValueOf(RestartsTotal))
-	ConnectionLimit = measure.New(measure.Measure{
-		ID: "connection_limit", Title: "Connection limit", Note: "client connections that the server allows",
-		Unit: measure.Count, Scope: measure.Server, Summary: measure.Last, NoChart: true, Rank: 920,
-	}).Or(measure.ValueOf(ConnectionsLimit))
-	ClusterSize = measure.New(measure.Measure{
-		ID: "cluster_size", Title: "Cluster size", Note: "members in the server's view of its cluster",
-		Unit: measure.Count, Scope: measure.Server, Summary: measure.Last, NoChart: true, Rank: 930,
-	})
+	Answered        = uncharted(NewMeasure(900, "up", "Samples answered", "1 if the server answered, else 0", measure.Ratio, measure.Mean, measure.ValueOf(Up)))
+	Restarts        = uncharted(NewMeasure(910, "restarts", "Restarts", "restarts of the server", measure.Count, measure.Increase, measure.ValueOf(RestartsTotal)))
+	ConnectionLimit = NewMeasure(920, "connection_limit", "Connection limit", "client connections that the server allows", measure.Count, measure.Last,
+		measure.ValueOf(ConnectionsLimit))
+	ClusterSize = NewMeasure(930, "cluster_size", "Cluster size", "members in the server's view of its cluster", measure.Count, measure.Last)
 )
+
+// NewMeasure declares a measure of servers. One whose summary is measure.Last is
+// not charted.
+func NewMeasure(rank int, id, title, note string, unit measure.Unit, summary measure.Summary, sources ...measure.Source) *measure.Measure {
+	return measure.New(measure.Measure{
+		ID: id, Title: title, Note: note, Unit: unit, Scope: measure.Server, Summary: summary, Rank: rank, NoChart: summary == measure.Last,
+	}).Or(sources...)
+}
+
+// column gives m a column in tables.
+func column(short string, placement measure.Placement, m *measure.Measure) *measure.Measure {
+	m.Short, m.Column = short, placement
+	return m
+}
+
+func uncharted(m *measure.Measure) *measure.Measure {
+	m.NoChart = true
+	return m
+}

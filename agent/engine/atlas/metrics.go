@@ -23,16 +23,8 @@ var (
 	_ = engine.ServerCPU.Or(measure.RateOf(cpuSeconds))
 	_ = engine.ServerMemory.Or(measure.ValueOf(residentBytes))
 
-	_ = measure.New(measure.Measure{
-		ID: "backend_connections", Title: "Connections to backends", Note: "of the proxy, those in its pool included",
-		Unit: measure.Count, Scope: measure.Server, Summary: measure.Max, Rank: 500,
-	}).Or(measure.ValueOf(backendConnections))
-	_ = measure.New(measure.Measure{
-		ID: "backends_up", Title: "Backends in use", Note: "backends that the proxy uses",
-		Unit: measure.Count, Scope: measure.Server, Summary: measure.Mean, Rank: 510,
-	}).Or(measure.ValueOf(backendUp))
-	_ = measure.New(measure.Measure{
-		ID: "open_files", Title: "Open files", Note: "files and sockets of the proxy's process",
-		Unit: measure.Count, Scope: measure.Server, Summary: measure.Max, Rank: 520,
-	}).Or(measure.ValueOf(openFDs))
+	_ = engine.NewMeasure(500, "backend_connections", "Connections to backends", "of the proxy, those in its pool included", measure.Count, measure.Max,
+		measure.ValueOf(backendConnections))
+	_ = engine.NewMeasure(510, "backends_up", "Backends in use", "backends that the proxy uses", measure.Count, measure.Mean, measure.ValueOf(backendUp))
+	_ = engine.NewMeasure(520, "open_files", "Open files", "files and sockets of the proxy's process", measure.Count, measure.Max, measure.ValueOf(openFDs))
 )

@@ -15,21 +15,36 @@ import (
 	"github.com/benchwatch/benchwatch/agent/measure"
 )
 
+// variables are the status variables that are a number each, under the names of
+// version 3 and, where they differ, of version 2. Times are microseconds.
+var variables engine.Table
+
 var (
-	commits         = measure.NewCounter("aurora_commits_total", "Commits (AuroraDb_commits).")
-	commitSeconds   = measure.NewCounter("aurora_commit_latency_seconds_total", "Time spent in commits (AuroraDb_commit_latency); over aurora_commits_total it is their mean latency.")
-	statementTime   = measure.NewCounter("aurora_statement_duration_seconds_total", "Time spent in statements (AuroraDb_*_stmt_duration); over db_operations_total it is their mean latency, alone the mean number of active sessions.", "op")
-	external        = measure.NewGauge("aurora_external_connections", "Connections without those of RDS itself (Aurora_external_connection_count).")
-	receivedBytes   = measure.NewCounter("aurora_replication_received_bytes_total", "Bytes replicated into a reader (Aurora_repl_bytes_received).")
-	forwarded       = measure.NewCounter("aurora_forwarded_statements_total", "Statements that write forwarding sent from a reader (Aurora_fwd_replica_*) or received on the writer (Aurora_fwd_writer_*, in version 2 Aurora_fwd_master_*).", "side", "op")
-	forwardedTime   = measure.NewCounter("aurora_forwarded_statement_seconds_total", "Time spent in forwarded statements.", "side", "op")
-	forwardSessions = measure.NewGauge("aurora_forwarding_sessions", "Sessions that forward statements now.", "side")
-	fastInserts     = measure.NewCounter("aurora_fast_inserts_total", "Inserts that found, or did not find, their place in the fast insert cache.", "cache")
-	parallelQueries = measure.NewCounter("aurora_parallel_queries_total", "Parallel queries requested and executed (Aurora_pq_request_*).", "state")
-	threadPool      = measure.NewGauge("aurora_thread_pool_threads", "Threads of the thread pool (Aurora_thread_pool_thread_count).")
-	lockMemory      = measure.NewGauge("aurora_lock_manager_memory_bytes", "Memory of the lock manager (Aurora_lockmgr_memory_used).")
-	deadlocks       = measure.NewCounter("aurora_deadlocks_total", "Deadlocks (AuroraDb_thread_deadlocks; version 2 only).")
-	missingHistory  = measure.NewCounter("aurora_missing_history_incidents_total", "Reads on a reader that found their undo history gone (version 2 only).")
+	commits       = variables.Map(measure.NewCounter("aurora_commits_total", "Commits (AuroraDb_commits)."), "AuroraDb_commits")
+	commitSeconds = variables.Convert(measure.NewCounter("aurora_commit_latency_seconds_total", "Time spent in commits (AuroraDb_commit_latency); over aurora_commits_total it is their mean latency."), 1e6, "AuroraDb_commit_latency")
+	statementTime = variables.Convert(measure.NewCounter("aurora_statement_duration_seconds_total", "Time spent in statements (AuroraDb_*_stmt_duration); over db_operations_total it is their mean latency, alone the mean number of active sessions.", "op"), 1e6,
+		"select: AuroraDb_select_stmt_duration", "insert: AuroraDb_insert_stmt_duration", "update: AuroraDb_update_stmt_duration",
+		"delete: AuroraDb_delete_stmt_duration", "ddl: AuroraDb_ddl_stmt_duration")
+	external  = variables.Map(measure.NewGauge("aurora_external_connections", "Connections without those of RDS itself (Aurora_external_connection_count)."), "Aurora_external_connection_count")
+	_         = variables.Map(measure.NewCounter("aurora_replication_received_bytes_total", "Bytes replicated into a reader (Aurora_repl_bytes_received)."), "Aurora_repl_bytes_received")
+	forwarded = variables.Map(measure.NewCounter("aurora_forwarded_statements_total", "Statements that write forwarding sent from a reader (Aurora_fwd_replica_*) or received on the writer (Aurora_fwd_writer_*, in version 2 Aurora_fwd_master_*).", "side", "op"),
+		"reader,dml: Aurora_fwd_replica_dml_stmt_count", "reader,select: Aurora_fwd_replica_select_stmt_count",
+		"writer,dml: Aurora_fwd_writer_dml_stmt_count | Aurora_fwd_master_dml_stmt_count",
+		"writer,select: Aurora_fwd_writer_select_stmt_count | Aurora_fwd_master_select_stmt_count")
+	_ = variables.Convert(measure.NewCounter("aurora_forwarded_statement_seconds_total", "Time spent in forwarded statements.", "side", "op"), 1e6,
+		"reader,dml: Aurora_fwd_replica_dml_stmt_duration", "reader,select: Aurora_fwd_replica_select_stmt_duration",
+		"writer,dml: Aurora_fwd_writer_dml_stmt_duration | Aurora_fwd_master_dml_stmt_duration",
+		"writer,select: Aurora_fwd_writer_select_stmt_duration | Aurora_fwd_master_select_stmt_duration")
+	_ = variables.Map(measure.NewGauge("aurora_forwarding_sessions", "Sessions that forward statements now.", "side"),
+		"reader: Aurora_fwd_replica_open_sessions", "writer: Aurora_fwd_writer_open_sessions | Aurora_fwd_master_open_sessions")
+	_ = variables.Map(measure.NewCounter("aurora_fast_inserts_total", "Inserts that found, or did not find, their place in the fast insert cache.", "cache"),
+		"hit: Aurora_fast_insert_cache_hits", "miss: Aurora_fast_insert_cache_misses")
+	_ = variables.Map(measure.NewCounter("aurora_parallel_queries_total", "Parallel queries requested and executed (Aurora_pq_request_*).", "state"),
+		"attempted: Aurora_pq_request_attempted", "executed: Aurora_pq_request_executed")
+	_          = variables.Map(measure.NewGauge("aurora_thread_pool_threads", "Threads of the thread pool (Aurora_thread_pool_thread_count)."), "Aurora_thread_pool_thread_count")
+	lockMemory = variables.Map(measure.NewGauge("aurora_lock_manager_memory_bytes", "Memory of the lock manager (Aurora_lockmgr_memory_used)."), "Aurora_lockmgr_memory_used")
+	deadlocks  = variables.Map(measure.NewCounter("aurora_deadlocks_total", "Deadlocks (AuroraDb_thread_deadlocks; version 2 only)."), "AuroraDb_thread_deadlocks")
+	_          = variables.Map(measure.NewCounter("aurora_missing_history_incidents_total", "Reads on a reader that found their undo history gone (version 2 only)."), "Aurora_missing_history_on_replica_incidents")
 )
 
 // The measures of an instance.
@@ -38,55 +53,14 @@ var (
 	_ = engine.TransactionRate.Prefer(measure.RateOf(commits).Plus(engine.RollbacksTotal))
 	_ = engine.Deadlocks.Prefer(measure.RateOf(deadlocks))
 
-	_ = measure.New(measure.Measure{
-		ID: "commit_latency", Title: "Commit latency", Note: "mean time of a commit in the server",
-		Unit: measure.Seconds, Scope: measure.Server, Summary: measure.Mean, Rank: 500,
-	}).Or(measure.RateOf(commitSeconds).Over(commits))
-	_ = measure.New(measure.Measure{
-		ID: "active_sessions", Title: "Active sessions", Note: "sessions executing a statement, on average",
-		Unit: measure.Count, Scope: measure.Server, Summary: measure.Mean, Rank: 510,
-	}).Or(measure.RateOf(statementTime))
-	_ = measure.New(measure.Measure{
-		ID: "forwarded_statements", Title: "Forwarded statements", Note: "statements per second that write forwarding sent or received",
-		Unit: measure.PerSecond, Scope: measure.Server, Summary: measure.Mean, Rank: 520,
-	}).Or(measure.RateOf(forwarded))
-	_ = measure.New(measure.Measure{
-		ID: "lock_manager_memory", Title: "Lock manager", Note: "memory in use",
-		Unit: measure.Bytes, Scope: measure.Server, Summary: measure.Max, Rank: 530,
-	}).Or(measure.ValueOf(lockMemory))
+	_ = engine.NewMeasure(500, "commit_latency", "Commit latency", "mean time of a commit in the server", measure.Seconds, measure.Mean,
+		measure.RateOf(commitSeconds).Over(commits))
+	_ = engine.NewMeasure(510, "active_sessions", "Active sessions", "sessions executing a statement, on average", measure.Count, measure.Mean,
+		measure.RateOf(statementTime))
+	_ = engine.NewMeasure(520, "forwarded_statements", "Forwarded statements", "statements per second that write forwarding sent or received", measure.PerSecond, measure.Mean,
+		measure.RateOf(forwarded))
+	_ = engine.NewMeasure(530, "lock_manager_memory", "Lock manager", "memory in use", measure.Bytes, measure.Max, measure.ValueOf(lockMemory))
 )
-
-// variables are the status variables that are a number each, under the names of
-// version 3 and, where they differ, of version 2. Times are microseconds.
-var variables = engine.Table{
-	{Metric: commits, Names: []string{"AuroraDb_commits"}},
-	{Metric: commitSeconds, Names: []string{"AuroraDb_commit_latency"}, Divisor: 1e6},
-	{Metric: statementTime, Labels: []string{"select"}, Names: []string{"AuroraDb_select_stmt_duration"}, Divisor: 1e6},
-	{Metric: statementTime, Labels: []string{"insert"}, Names: []string{"AuroraDb_insert_stmt_duration"}, Divisor: 1e6},
-	{Metric: statementTime, Labels: []string{"update"}, Names: []string{"AuroraDb_update_stmt_duration"}, Divisor: 1e6},
-	{Metric: statementTime, Labels: []string{"delete"}, Names: []string{"AuroraDb_delete_stmt_duration"}, Divisor: 1e6},
-	{Metric: statementTime, Labels: []string{"ddl"}, Names: []string{"AuroraDb_ddl_stmt_duration"}, Divisor: 1e6},
-	{Metric: external, Names: []string{"Aurora_external_connection_count"}},
-	{Metric: receivedBytes, Names: []string{"Aurora_repl_bytes_received"}},
-	{Metric: forwarded, Labels: []string{"reader", "dml"}, Names: []string{"Aurora_fwd_replica_dml_stmt_count"}},
-	{Metric: forwarded, Labels: []string{"reader", "select"}, Names: []string{"Aurora_fwd_replica_select_stmt_count"}},
-	{Metric: forwarded, Labels: []string{"writer", "dml"}, Names: []string{"Aurora_fwd_writer_dml_stmt_count", "Aurora_fwd_master_dml_stmt_count"}},
-	{Metric: forwarded, Labels: []string{"writer", "select"}, Names: []string{"Aurora_fwd_writer_select_stmt_count", "Aurora_fwd_master_select_stmt_count"}},
-	{Metric: forwardedTime, Labels: []string{"reader", "dml"}, Names: []string{"Aurora_fwd_replica_dml_stmt_duration"}, Divisor: 1e6},
-	{Metric: forwardedTime, Labels: []string{"reader", "select"}, Names: []string{"Aurora_fwd_replica_select_stmt_duration"}, Divisor: 1e6},
-	{Metric: forwardedTime, Labels: []string{"writer", "dml"}, Names: []string{"Aurora_fwd_writer_dml_stmt_duration", "Aurora_fwd_master_dml_stmt_duration"}, Divisor: 1e6},
-	{Metric: forwardedTime, Labels: []string{"writer", "select"}, Names: []string{"Aurora_fwd_writer_select_stmt_duration", "Aurora_fwd_master_select_stmt_duration"}, Divisor: 1e6},
-	{Metric: forwardSessions, Labels: []string{"reader"}, Names: []string{"Aurora_fwd_replica_open_sessions"}},
-	{Metric: forwardSessions, Labels: []string{"writer"}, Names: []string{"Aurora_fwd_writer_open_sessions", "Aurora_fwd_master_open_sessions"}},
-	{Metric: fastInserts, Labels: []string{"hit"}, Names: []string{"Aurora_fast_insert_cache_hits"}},
-	{Metric: fastInserts, Labels: []string{"miss"}, Names: []string{"Aurora_fast_insert_cache_misses"}},
-	{Metric: parallelQueries, Labels: []string{"attempted"}, Names: []string{"Aurora_pq_request_attempted"}},
-	{Metric: parallelQueries, Labels: []string{"executed"}, Names: []string{"Aurora_pq_request_executed"}},
-	{Metric: threadPool, Names: []string{"Aurora_thread_pool_thread_count"}},
-	{Metric: lockMemory, Names: []string{"Aurora_lockmgr_memory_used"}},
-	{Metric: deadlocks, Names: []string{"AuroraDb_thread_deadlocks"}},
-	{Metric: missingHistory, Names: []string{"Aurora_missing_history_on_replica_incidents"}},
-}
 
 // meaningless are the prefixes of InnoDB's metrics of redo log, checkpoints and
 // flushing. Aurora has the variables, but its storage works differently.

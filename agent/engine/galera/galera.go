@@ -19,34 +19,41 @@ import (
 )
 
 var (
-	pausedSeconds      = measure.NewCounter("galera_flow_control_paused_seconds_total", "Time that replication on this node was paused by flow control (wsrep_flow_control_paused_ns). Its rate is the share of time paused. FLUSH STATUS does not reset it.")
-	flowControlSent    = measure.NewCounter("galera_flow_control_sent_total", "Pauses that this node asked for (wsrep_flow_control_sent): it is the slow one. FLUSH STATUS resets it.")
-	flowControlRecv    = measure.NewCounter("galera_flow_control_received_total", "Pauses seen from any node, own ones too (wsrep_flow_control_recv). FLUSH STATUS resets it.")
-	lastCommitted      = measure.NewGauge("galera_last_committed", "Sequence number of the last transaction committed on this node (wsrep_last_committed). A gauge, since it belongs to the cluster: it outlives restarts.")
-	clusterSize        = measure.NewGauge("galera_cluster_size", "Nodes in this node's view of the cluster (wsrep_cluster_size). After a node has died it is right only 5 to 7 s later.")
-	configurationID    = measure.NewGauge("galera_cluster_configuration_id", "Number of the membership change that this node has seen last (wsrep_cluster_conf_id). A node whose number differs from the others' has an outdated view. Absent in a non-primary component.")
-	primary            = measure.NewGauge("galera_primary", "1 if the node is in the primary component (wsrep_cluster_status), else 0.")
-	ready              = measure.NewGauge("galera_ready", "1 if the node accepts queries (wsrep_ready), else 0.")
-	connected          = measure.NewGauge("galera_connected", "1 if the node is connected to the cluster's network (wsrep_connected), else 0.")
-	localState         = measure.NewGauge("galera_local_state", "The node's state: 0 initialized, 1 joining, 2 donor or desynced, 3 joined, 4 synced (wsrep_local_state).")
-	desyncCount        = measure.NewGauge("galera_desync_count", "Reasons for which the node is desynced now: backup, FLUSH TABLES WITH READ LOCK, state transfer (wsrep_desync_count).")
-	receiveQueue       = measure.NewGauge("galera_receive_queue", "Write sets received and waiting to be applied (wsrep_local_recv_queue). The node with the longest is the slow one.")
-	sendQueue          = measure.NewGauge("galera_send_queue", "Write sets waiting to be sent (wsrep_local_send_queue).")
-	localCommits       = measure.NewCounter("galera_local_commits_total", "Transactions of local clients that were committed (wsrep_local_commits). The sum over the nodes is the cluster's.")
-	certFailures       = measure.NewCounter("galera_certification_failures_total", "Transactions of local clients that failed certification (wsrep_local_cert_failures).")
-	bruteForceAborts   = measure.NewCounter("galera_brute_force_aborts_total", "Transactions of local clients that an applier aborted (wsrep_local_bf_aborts).")
-	localReplays       = measure.NewCounter("galera_local_replays_total", "Transactions that were replayed after a lock conflict with an applier (wsrep_local_replays).")
-	replicatedSets     = measure.NewCounter("galera_replicated_writesets_total", "Write sets that this node sent to the others (wsrep_replicated).")
-	replicatedBytes    = measure.NewCounter("galera_replicated_bytes_total", "Bytes of the write sets sent (wsrep_replicated_bytes).")
-	receivedSets       = measure.NewCounter("galera_received_writesets_total", "Write sets received from the others, and a few messages of the cluster itself (wsrep_received).")
-	receivedBytes      = measure.NewCounter("galera_received_bytes_total", "Bytes of the write sets received (wsrep_received_bytes).")
-	openTransactions   = measure.NewGauge("galera_open_transactions", "Transactions known to the replication provider now (wsrep_open_transactions).")
-	dependencyDistance = measure.NewGauge("galera_certification_dependency_distance", "Mean distance between write sets that could be applied in parallel (wsrep_cert_deps_distance): an upper limit for useful applier threads. An average since the start or the last FLUSH STATUS, not of the last second.")
-	certIndexSize      = measure.NewGauge("galera_certification_index_entries", "Entries of the certification index (wsrep_cert_index_size).")
-	cachedDownTo       = measure.NewGauge("galera_cached_down_to", "Oldest sequence number in the write set cache (wsrep_local_cached_downto): a node that stopped after it can rejoin with an incremental transfer.")
-	applierThreads     = measure.NewGauge("galera_applier_threads", "Threads that apply write sets (wsrep_applier_thread_count; MariaDB).")
-	clusterWeight      = measure.NewGauge("galera_cluster_weight", "Votes in this node's view of the cluster (wsrep_cluster_weight).")
-	flowControlLimit   = measure.NewGauge("galera_flow_control_limit", "Length of the receive queue at which the node asks for a pause (wsrep_flow_control_interval_high; Percona XtraDB Cluster).")
+	// variables are those that are a number each.
+	variables engine.Table
+
+	_ = variables.Map(engine.ReplicationQueueTransactions, "wsrep_local_recv_queue")
+)
+
+var (
+	pausedSeconds    = variables.Convert(measure.NewCounter("galera_flow_control_paused_seconds_total", "Time that replication on this node was paused by flow control (wsrep_flow_control_paused_ns). Its rate is the share of time paused. FLUSH STATUS does not reset it."), 1e9, "wsrep_flow_control_paused_ns")
+	flowControlSent  = variables.Map(measure.NewCounter("galera_flow_control_sent_total", "Pauses that this node asked for (wsrep_flow_control_sent): it is the slow one. FLUSH STATUS resets it."), "wsrep_flow_control_sent")
+	flowControlRecv  = variables.Map(measure.NewCounter("galera_flow_control_received_total", "Pauses seen from any node, own ones too (wsrep_flow_control_recv). FLUSH STATUS resets it."), "wsrep_flow_control_recv")
+	lastCommitted    = variables.Map(measure.NewGauge("galera_last_committed", "Sequence number of the last transaction committed on this node (wsrep_last_committed). A gauge, since it belongs to the cluster: it outlives restarts."), "wsrep_last_committed")
+	clusterSize      = variables.Map(measure.NewGauge("galera_cluster_size", "Nodes in this node's view of the cluster (wsrep_cluster_size). After a node has died it is right only 5 to 7 s later."), "wsrep_cluster_size")
+	configurationID  = variables.Map(measure.NewGauge("galera_cluster_configuration_id", "Number of the membership change that this node has seen last (wsrep_cluster_conf_id). A node whose number differs from the others' has an outdated view. Absent in a non-primary component."), "wsrep_cluster_conf_id")
+	primary          = measure.NewGauge("galera_primary", "1 if the node is in the primary component (wsrep_cluster_status), else 0.")
+	ready            = measure.NewGauge("galera_ready", "1 if the node accepts queries (wsrep_ready), else 0.")
+	connected        = measure.NewGauge("galera_connected", "1 if the node is connected to the cluster's network (wsrep_connected), else 0.")
+	localState       = variables.Map(measure.NewGauge("galera_local_state", "The node's state: 0 initialized, 1 joining, 2 donor or desynced, 3 joined, 4 synced (wsrep_local_state)."), "wsrep_local_state")
+	desyncCount      = variables.Map(measure.NewGauge("galera_desync_count", "Reasons for which the node is desynced now: backup, FLUSH TABLES WITH READ LOCK, state transfer (wsrep_desync_count)."), "wsrep_desync_count")
+	receiveQueue     = variables.Map(measure.NewGauge("galera_receive_queue", "Write sets received and waiting to be applied (wsrep_local_recv_queue). The node with the longest is the slow one."), "wsrep_local_recv_queue")
+	sendQueue        = variables.Map(measure.NewGauge("galera_send_queue", "Write sets waiting to be sent (wsrep_local_send_queue)."), "wsrep_local_send_queue")
+	localCommits     = variables.Map(measure.NewCounter("galera_local_commits_total", "Transactions of local clients that were committed (wsrep_local_commits). The sum over the nodes is the cluster's."), "wsrep_local_commits")
+	certFailures     = variables.Map(measure.NewCounter("galera_certification_failures_total", "Transactions of local clients that failed certification (wsrep_local_cert_failures)."), "wsrep_local_cert_failures")
+	bruteForceAborts = variables.Map(measure.NewCounter("galera_brute_force_aborts_total", "Transactions of local clients that an applier aborted (wsrep_local_bf_aborts)."), "wsrep_local_bf_aborts")
+	_                = variables.Map(measure.NewCounter("galera_local_replays_total", "Transactions that were replayed after a lock conflict with an applier (wsrep_local_replays)."), "wsrep_local_replays")
+	_                = variables.Map(measure.NewCounter("galera_replicated_writesets_total", "Write sets that this node sent to the others (wsrep_replicated)."), "wsrep_replicated")
+	_                = variables.Map(measure.NewCounter("galera_replicated_bytes_total", "Bytes of the write sets sent (wsrep_replicated_bytes)."), "wsrep_replicated_bytes")
+	_                = variables.Map(measure.NewCounter("galera_received_writesets_total", "Write sets received from the others, and a few messages of the cluster itself (wsrep_received)."), "wsrep_received")
+	_                = variables.Map(measure.NewCounter("galera_received_bytes_total", "Bytes of the write sets received (wsrep_received_bytes)."), "wsrep_received_bytes")
+	_                = variables.Map(measure.NewGauge("galera_open_transactions", "Transactions known to the replication provider now (wsrep_open_transactions)."), "wsrep_open_transactions")
+	_                = variables.Map(measure.NewGauge("galera_certification_dependency_distance", "Mean distance between write sets that could be applied in parallel (wsrep_cert_deps_distance): an upper limit for useful applier threads. An average since the start or the last FLUSH STATUS, not of the last second."), "wsrep_cert_deps_distance")
+	_                = variables.Map(measure.NewGauge("galera_certification_index_entries", "Entries of the certification index (wsrep_cert_index_size)."), "wsrep_cert_index_size")
+	_                = variables.Map(measure.NewGauge("galera_cached_down_to", "Oldest sequence number in the write set cache (wsrep_local_cached_downto): a node that stopped after it can rejoin with an incremental transfer."), "wsrep_local_cached_downto")
+	applierThreads   = variables.Map(measure.NewGauge("galera_applier_threads", "Threads that apply write sets (wsrep_applier_thread_count; MariaDB)."), "wsrep_applier_thread_count")
+	_                = variables.Map(measure.NewGauge("galera_cluster_weight", "Votes in this node's view of the cluster (wsrep_cluster_weight)."), "wsrep_cluster_weight")
+	flowControlLimit = variables.Map(measure.NewGauge("galera_flow_control_limit", "Length of the receive queue at which the node asks for a pause (wsrep_flow_control_interval_high; Percona XtraDB Cluster)."), "wsrep_flow_control_interval_high")
 )
 
 // The measures of a node.
@@ -63,57 +70,15 @@ var (
 		Supersedes: engine.QueryRate, // all nodes do the work of the statements that one is asked
 		Rank:       500,
 	}).Or(measure.RateOf(lastCommitted))
-	_ = measure.New(measure.Measure{
-		ID: "flow_control_sent", Title: "Flow control requested", Note: "pauses that the node asked for per second",
-		Unit: measure.PerSecond, Scope: measure.Server, Summary: measure.Increase, Rank: 205,
-	}).Or(measure.RateOf(flowControlSent))
-	_ = measure.New(measure.Measure{
-		ID: "send_queue", Title: "Send queue", Note: "write sets waiting to be sent",
-		Unit: measure.Count, Scope: measure.Server, Summary: measure.Max, Rank: 510,
-	}).Or(measure.ValueOf(sendQueue))
-	_ = measure.New(measure.Measure{
-		ID: "brute_force_aborts", Title: "Brute force aborts", Note: "local transactions aborted by an applier per second",
-		Unit: measure.PerSecond, Scope: measure.Server, Summary: measure.Increase, Rank: 520,
-	}).Or(measure.RateOf(bruteForceAborts))
-	_ = measure.New(measure.Measure{
-		ID: "applier_threads", Title: "Applier threads", Note: "threads that apply write sets",
-		Unit: measure.Count, Scope: measure.Server, Summary: measure.Last, NoChart: true, Rank: 940,
-	}).Or(measure.ValueOf(applierThreads))
-	_ = measure.New(measure.Measure{
-		ID: "flow_control_limit", Title: "Flow control limit", Note: "length of the receive queue at which the node asks for a pause",
-		Unit: measure.Count, Scope: measure.Server, Summary: measure.Last, NoChart: true, Rank: 950,
-	}).Or(measure.ValueOf(flowControlLimit))
+	_ = engine.NewMeasure(205, "flow_control_sent", "Flow control requested", "pauses that the node asked for per second", measure.PerSecond, measure.Increase,
+		measure.RateOf(flowControlSent))
+	_ = engine.NewMeasure(510, "send_queue", "Send queue", "write sets waiting to be sent", measure.Count, measure.Max, measure.ValueOf(sendQueue))
+	_ = engine.NewMeasure(520, "brute_force_aborts", "Brute force aborts", "local transactions aborted by an applier per second", measure.PerSecond, measure.Increase,
+		measure.RateOf(bruteForceAborts))
+	_ = engine.NewMeasure(940, "applier_threads", "Applier threads", "threads that apply write sets", measure.Count, measure.Last, measure.ValueOf(applierThreads))
+	_ = engine.NewMeasure(950, "flow_control_limit", "Flow control limit", "length of the receive queue at which the node asks for a pause", measure.Count, measure.Last,
+		measure.ValueOf(flowControlLimit))
 )
-
-// variables are those that are a number each.
-var variables = engine.Table{
-	{Metric: pausedSeconds, Names: []string{"wsrep_flow_control_paused_ns"}, Divisor: 1e9},
-	{Metric: flowControlSent, Names: []string{"wsrep_flow_control_sent"}},
-	{Metric: flowControlRecv, Names: []string{"wsrep_flow_control_recv"}},
-	{Metric: lastCommitted, Names: []string{"wsrep_last_committed"}},
-	{Metric: clusterSize, Names: []string{"wsrep_cluster_size"}},
-	{Metric: configurationID, Names: []string{"wsrep_cluster_conf_id"}},
-	{Metric: localState, Names: []string{"wsrep_local_state"}},
-	{Metric: desyncCount, Names: []string{"wsrep_desync_count"}},
-	{Metric: receiveQueue, Names: []string{"wsrep_local_recv_queue"}},
-	{Metric: engine.ReplicationQueueTransactions, Names: []string{"wsrep_local_recv_queue"}},
-	{Metric: sendQueue, Names: []string{"wsrep_local_send_queue"}},
-	{Metric: localCommits, Names: []string{"wsrep_local_commits"}},
-	{Metric: certFailures, Names: []string{"wsrep_local_cert_failures"}},
-	{Metric: bruteForceAborts, Names: []string{"wsrep_local_bf_aborts"}},
-	{Metric: localReplays, Names: []string{"wsrep_local_replays"}},
-	{Metric: replicatedSets, Names: []string{"wsrep_replicated"}},
-	{Metric: replicatedBytes, Names: []string{"wsrep_replicated_bytes"}},
-	{Metric: receivedSets, Names: []string{"wsrep_received"}},
-	{Metric: receivedBytes, Names: []string{"wsrep_received_bytes"}},
-	{Metric: openTransactions, Names: []string{"wsrep_open_transactions"}},
-	{Metric: certIndexSize, Names: []string{"wsrep_cert_index_size"}},
-	{Metric: cachedDownTo, Names: []string{"wsrep_local_cached_downto"}},
-	{Metric: applierThreads, Names: []string{"wsrep_applier_thread_count"}},
-	{Metric: clusterWeight, Names: []string{"wsrep_cluster_weight"}},
-	{Metric: flowControlLimit, Names: []string{"wsrep_flow_control_interval_high"}},
-	{Metric: dependencyDistance, Names: []string{"wsrep_cert_deps_distance"}},
-}
 
 // Detail reads the wsrep_* variables. Any of them may be missing.
 type Detail struct{}

@@ -39,54 +39,6 @@ const (
 	mebi  = 1.0 / (1 << 20)
 )
 
-// fields are the numbers of serverStatus by their paths.
-var fields = engine.Table{
-	{Metric: engine.Connections, Names: []string{"connections.current"}},
-	{Metric: engine.BytesTotal, Labels: []string{"received"}, Names: []string{"network.bytesIn"}},
-	{Metric: engine.BytesTotal, Labels: []string{"sent"}, Names: []string{"network.bytesOut"}},
-	{Metric: engine.CommitsTotal, Names: []string{"transactions.totalCommitted"}},
-	{Metric: engine.RollbacksTotal, Names: []string{"transactions.totalAborted"}},
-
-	{Metric: connectionsCreated, Names: []string{"connections.totalCreated"}},
-	{Metric: connectionsRejected, Names: []string{"connections.rejected"}},
-	{Metric: networkRequests, Names: []string{"network.numRequests"}},
-	{Metric: queuedOperations, Labels: []string{"readers"}, Names: []string{"globalLock.currentQueue.readers"}},
-	{Metric: queuedOperations, Labels: []string{"writers"}, Names: []string{"globalLock.currentQueue.writers"}},
-	{Metric: activeClients, Labels: []string{"readers"}, Names: []string{"globalLock.activeClients.readers"}},
-	{Metric: activeClients, Labels: []string{"writers"}, Names: []string{"globalLock.activeClients.writers"}},
-	{Metric: openTransactions, Names: []string{"transactions.currentOpen"}},
-	{Metric: scannedKeys, Names: []string{"metrics.queryExecutor.scanned"}},
-	{Metric: scannedDocuments, Names: []string{"metrics.queryExecutor.scannedObjects"}},
-	{Metric: collectionScans, Names: []string{"metrics.queryExecutor.collectionScans.total"}},
-	{Metric: sortsInMemory, Names: []string{"metrics.operation.scanAndOrder"}},
-	{Metric: writeConflicts, Names: []string{"metrics.operation.writeConflicts"}},
-	{Metric: residentMemory, Names: []string{"mem.resident"}, Divisor: mebi},
-	{Metric: cpuSeconds, Labels: []string{"user"}, Names: []string{"extra_info.user_time_us"}, Divisor: micro},
-	{Metric: cpuSeconds, Labels: []string{"system"}, Names: []string{"extra_info.system_time_us"}, Divisor: micro},
-
-	{Metric: cacheBytes, Names: []string{"wiredTiger.cache.bytes currently in the cache"}},
-	{Metric: cacheDirtyBytes, Names: []string{"wiredTiger.cache.tracked dirty bytes in the cache"}},
-	{Metric: cacheLimitBytes, Names: []string{"wiredTiger.cache.maximum bytes configured"}},
-	{Metric: cacheTraffic, Labels: []string{"read"}, Names: []string{"wiredTiger.cache.bytes read into cache"}},
-	{Metric: cacheTraffic, Labels: []string{"written"}, Names: []string{"wiredTiger.cache.bytes written from cache"}},
-	{Metric: cacheAppEvictions, Names: []string{"wiredTiger.cache.pages evicted by application threads"}},
-	{Metric: checkpointSeconds, Divisor: milli, Names: []string{
-		"wiredTiger.checkpoint.most recent time (msecs)", // 8.0
-		"wiredTiger.transaction.transaction checkpoint most recent time (msecs)",
-	}},
-
-	{Metric: flowControlLaggedTotal, Names: []string{"flowControl.isLaggedCount"}},
-	{Metric: flowControlLaggedTime, Names: []string{"flowControl.isLaggedTimeMicros"}, Divisor: micro},
-	{Metric: flowControlWait, Names: []string{"flowControl.timeAcquiringMicros"}, Divisor: micro},
-	{Metric: flowControlSustainer, Names: []string{"flowControl.sustainerRate"}},
-
-	{Metric: applyOps, Names: []string{"metrics.repl.apply.ops"}},
-	{Metric: applyBatches, Names: []string{"metrics.repl.apply.batches.num"}},
-	{Metric: applySeconds, Names: []string{"metrics.repl.apply.batches.totalMillis"}, Divisor: milli},
-	{Metric: receivedBytes, Names: []string{"metrics.repl.network.bytes"}},
-	{Metric: staleConfig, Names: []string{"shardingStatistics.catalogCache.countStaleConfigErrors"}},
-}
-
 // unlimitedTickets is flow control's target rate while it limits nothing.
 const unlimitedTickets = 1_000_000_000
 

@@ -35,19 +35,27 @@ const (
 )
 
 var (
+	// numbers are the families that are one number.
+	numbers engine.Table
+
+	_ = numbers.Map(engine.Connections, "tidb_server_connections")
+	_ = numbers.Map(engine.ThreadsRunning, "tidb_server_tokens")
+)
+
+var (
 	commandsTotal    = measure.NewCounter("tidb_commands_total", "Commands of the MySQL protocol received, by command (Query, StmtExecute, StmtPrepare …).", "command")
 	commandErrors    = measure.NewCounter("tidb_command_errors_total", "Commands that ended in an error.", "command")
 	statementsTotal  = measure.NewCounter("tidb_statements_total", "Statements executed, by kind.", "kind")
 	statementSeconds = measure.NewCounter("tidb_statement_duration_seconds_total", "Time spent in statements of clients, by kind; over tidb_statement_durations_total it is their mean latency.", "kind")
 	statementCount   = measure.NewCounter("tidb_statement_durations_total", "Statements counted in tidb_statement_duration_seconds_total. Preparing is in it, as kind general.", "kind")
 	executeErrors    = measure.NewCounter("tidb_execute_errors_total", "Errors of statements by code, from the first of its kind on (kv:9007 is a write conflict, executor:1213 a deadlock).", "code")
-	pessimisticRetry = measure.NewCounter("tidb_pessimistic_retries_total", "Statements repeated because of a conflict in a pessimistic transaction.")
+	pessimisticRetry = numbers.Map(measure.NewCounter("tidb_pessimistic_retries_total", "Statements repeated because of a conflict in a pessimistic transaction."), "tidb_session_statement_pessimistic_retry_count_sum")
 	kvBackoffs       = measure.NewCounter("tidb_kv_backoffs_total", "Waits before a request to the storage was repeated, by cause (txnLock, regionMiss …).", "cause")
 	planCacheHits    = measure.NewCounter("tidb_plan_cache_hits_total", "Statements whose plan was in the cache.", "kind")
 	planCacheMisses  = measure.NewCounter("tidb_plan_cache_misses_total", "Statements whose plan was not in the cache.", "kind")
-	cpuSeconds       = measure.NewCounter("tidb_cpu_seconds_total", "CPU time of the TiDB server.")
-	cpuLimit         = measure.NewGauge("tidb_max_procs", "Cores that the TiDB server may use.")
-	residentMemory   = measure.NewGauge("tidb_resident_memory_bytes", "Memory of the TiDB server.")
+	cpuSeconds       = numbers.Map(measure.NewCounter("tidb_cpu_seconds_total", "CPU time of the TiDB server."), "process_cpu_seconds_total")
+	cpuLimit         = numbers.Map(measure.NewGauge("tidb_max_procs", "Cores that the TiDB server may use."), "tidb_server_maxprocs")
+	residentMemory   = numbers.Map(measure.NewGauge("tidb_resident_memory_bytes", "Memory of the TiDB server."), "process_resident_memory_bytes")
 	metricsAge       = measure.NewGauge("tidb_metrics_age_seconds", "Age of the values from the status port, which is read at a slower pace than the ticks when it is slow.")
 )
 
@@ -57,22 +65,13 @@ var (
 	_ = engine.ServerCPU.Or(measure.RateOf(cpuSeconds))
 	_ = engine.ServerMemory.Or(measure.ValueOf(residentMemory))
 
-	_ = measure.New(measure.Measure{
-		ID: "command_errors", Title: "Failed commands", Note: "per second",
-		Unit: measure.PerSecond, Scope: measure.Server, Summary: measure.Increase, Rank: 500,
-	}).Or(measure.RateOf(commandErrors))
-	_ = measure.New(measure.Measure{
-		ID: "pessimistic_retries", Title: "Pessimistic retries", Note: "statements repeated because of a conflict per second",
-		Unit: measure.PerSecond, Scope: measure.Server, Summary: measure.Increase, Rank: 510,
-	}).Or(measure.RateOf(pessimisticRetry))
-	_ = measure.New(measure.Measure{
-		ID: "kv_backoffs", Title: "Storage backoffs", Note: "waits before a request to TiKV was repeated per second",
-		Unit: measure.PerSecond, Scope: measure.Server, Summary: measure.Mean, Rank: 520,
-	}).Or(measure.RateOf(kvBackoffs))
-	_ = measure.New(measure.Measure{
-		ID: "plan_cache_hits", Title: "Plan cache hits", Note: "share of the statements whose plan was in the cache",
-		Unit: measure.Ratio, Scope: measure.Server, Summary: measure.Mean, Rank: 530,
-	}).Or(measure.RateOf(planCacheHits).Over(planCacheHits, planCacheMisses))
+	_ = engine.NewMeasure(500, "command_errors", "Failed commands", "per second", measure.PerSecond, measure.Increase, measure.RateOf(commandErrors))
+	_ = engine.NewMeasure(510, "pessimistic_retries", "Pessimistic retries", "statements repeated because of a conflict per second", measure.PerSecond, measure.Increase,
+		measure.RateOf(pessimisticRetry))
+	_ = engine.NewMeasure(520, "kv_backoffs", "Storage backoffs", "waits before a request to TiKV was repeated per second", measure.PerSecond, measure.Mean,
+		measure.RateOf(kvBackoffs))
+	_ = engine.NewMeasure(530, "plan_cache_hits", "Plan cache hits", "share of the statements whose plan was in the cache", measure.Ratio, measure.Mean,
+		measure.RateOf(planCacheHits).Over(planCacheHits, planCacheMisses))
 )
 
 // metrics are the values of the status port, as read last.
@@ -263,16 +262,6 @@ func (f families) sum(name string) (float64, bool) {
 // operations are the kinds of statements that other engines count too.
 var operations = map[string]string{
 	"Select": "select", "Insert": "insert", "Update": "update", "Delete": "delete", "Replace": "replace", "Begin": "begin",
-}
-
-// numbers are the families that are one number.
-var numbers = engine.Table{
-	{Metric: engine.Connections, Names: []string{"tidb_server_connections"}},
-	{Metric: engine.ThreadsRunning, Names: []string{"tidb_server_tokens"}},
-	{Metric: pessimisticRetry, Names: []string{"tidb_session_statement_pessimistic_retry_count_sum"}},
-	{Metric: cpuSeconds, Names: []string{"process_cpu_seconds_total"}},
-	{Metric: cpuLimit, Names: []string{"tidb_server_maxprocs"}},
-	{Metric: residentMemory, Names: []string{"process_resident_memory_bytes"}},
 }
 
 // readFamilies sets the metrics. A kind of statement that never ran has no
