@@ -36,9 +36,6 @@ func (p *Parser) plain(text []byte, emit func(*tool.Report)) tool.Verdict {
 		l = nil
 	}
 	r.op = p.names.Find(bytes.TrimRight(name, " "), newOperation)
-	if r.quick(l) {
-		return p.take(emit)
-	}
 	for len(l) > 0 {
 		key, ok := l.Until(": ")
 		if !ok {

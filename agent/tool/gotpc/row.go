@@ -34,46 +34,6 @@ var stats = [maxStats]struct{ name, printed string }{
 	{"p99", "99th(ms)"}, {"p99.9", "99.9th(ms)"}, {"max", "Max(ms)"},
 }
 
-// usual are the fields of a row of the plain form in their usual order.
-var usual = [...]string{
-	"Takes(s): ", "Count: ", "TPM: ", "Sum(ms): ", "Avg(ms): ", "50th(ms): ", "90th(ms): ", "95th(ms): ", "99th(ms): ", "99.9th(ms): ", "Max(ms): ",
-}
-
-// quick takes a whole row if it is as rows have been since 2020, without
-// looking for anything; false if it isn't, with r as it was.
-func (r *row) quick(l scan.Line) bool {
-	q := *r
-	for i, name := range usual {
-		if i > 0 && !l.Literal(", ") || !l.Literal(name) {
-			return false
-		}
-		ok, decimals := false, 0
-		switch i {
-		case 0:
-			q.takes, decimals, ok = l.Number(0)
-		case 1:
-			q.count, ok = l.Count()
-			decimals = 1
-		case 2:
-			q.tpm, decimals, ok = l.Number(0)
-		case 3:
-			_, decimals, ok = l.Number(0)
-		default:
-			q.latencies[i-4], decimals, ok = l.Number(-3)
-			q.has[i-4] = true
-		}
-		if !ok || decimals != 1 {
-			return false
-		}
-	}
-	q.hasTakes, q.hasCount, q.fields = true, true, len(usual)
-	if len(l) > 0 || q.op == nil {
-		return false
-	}
-	*r = q
-	return true
-}
-
 // heads are the two prefixes of rows.
 const (
 	current = "[Current]"

@@ -3,6 +3,7 @@ package ycsb
 import (
 	"bytes"
 	"math"
+	"time"
 
 	"github.com/benchwatch/benchwatch/agent/series"
 	"github.com/benchwatch/benchwatch/agent/tool/decimal"
@@ -38,15 +39,10 @@ func stamp(b []byte) (ms int64, ok bool) {
 			return 0, false
 		}
 	}
-	two := func(i int) int64 { return int64(b[i]-'0')*10 + int64(b[i+1]-'0') }
-	year, month, day := two(0)*100+two(2), two(5), two(8)
-	// Days since 0000-03-01, months counted from March (Hinnant's algorithm).
-	if month < 3 {
-		year--
-		month += 12
-	}
-	days := 365*year + year/4 - year/100 + year/400 + (153*(month-3)+2)/5 + day
-	return ((days*24+two(11))*60+two(14))*60000 + two(17)*1000 + two(20)*10 + int64(b[22]-'0'), true
+	two := func(i int) int { return int(b[i]-'0')*10 + int(b[i+1]-'0') }
+	millis := two(20)*10 + int(b[22]-'0')
+	at := time.Date(two(0)*100+two(2), time.Month(two(5)), two(8), two(11), two(14), two(17), millis*1e6, time.UTC)
+	return at.UnixMilli(), true
 }
 
 var (
