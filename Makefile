@@ -35,7 +35,7 @@ race: ## the same under the race detector
 	$(GO) test -race ./...
 
 .PHONY: lint
-lint: ## gofmt, go vet, staticcheck, shellcheck
+lint: ## golangci-lint, shellcheck, Biome
 	@scripts/lint.sh
 
 .PHONY: rules

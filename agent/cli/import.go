@@ -11,7 +11,6 @@ import (
 	"github.com/benchwatch/benchwatch/agent/ingest"
 	"github.com/benchwatch/benchwatch/agent/rundir"
 	"github.com/benchwatch/benchwatch/agent/table"
-
 	"github.com/benchwatch/benchwatch/agent/tool"
 )
 

@@ -37,10 +37,10 @@ func (o *output) check() error {
 	return nil
 }
 
-// document writes what print prints, nothing if it fails.
-func (o *output) document(s Streams, print func(io.Writer) error) error {
+// document writes what write writes, nothing if it fails.
+func (o *output) document(s Streams, write func(io.Writer) error) error {
 	var b bytes.Buffer
-	if err := print(&b); err != nil {
+	if err := write(&b); err != nil {
 		return err
 	}
 	return o.stream(s, func(w io.Writer) error {
@@ -49,24 +49,24 @@ func (o *output) document(s Streams, print func(io.Writer) error) error {
 	})
 }
 
-// stream lets print write to standard output or to the file, which is replaced
+// stream lets write write to standard output or to the file, which is replaced
 // when everything is written.
-func (o *output) stream(s Streams, print func(io.Writer) error) error {
+func (o *output) stream(s Streams, write func(io.Writer) error) error {
 	if *o.file == "" || *o.file == "-" {
-		return print(s.Out)
+		return write(s.Out)
 	}
 	if info, err := os.Stat(*o.file); err == nil && !info.Mode().IsRegular() { // a device or a pipe
 		f, err := os.OpenFile(*o.file, os.O_WRONLY, 0)
 		if err != nil {
 			return fmt.Errorf("write: %w", err)
 		}
-		err = print(f)
+		err = write(f)
 		if closeErr := f.Close(); err == nil {
 			err = closeErr
 		}
 		return err
 	}
-	if err := rundir.Replace(*o.file, 0o644, print); err != nil {
+	if err := rundir.Replace(*o.file, 0o644, write); err != nil {
 		return fmt.Errorf("write %s: %w", *o.file, err)
 	}
 	return nil

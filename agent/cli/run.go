@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -175,9 +176,7 @@ func (r *runCommand) describe() (commandline.Command, rundir.Meta, error) {
 			meta.Labels[k] = v
 		}
 	}
-	for k, v := range *r.labels {
-		meta.Labels[k] = v
-	}
+	maps.Copy(meta.Labels, *r.labels)
 	return command, meta, nil
 }
 

@@ -240,8 +240,7 @@ func (d *decoder) section(s section, n *yaml.Node, path string) error {
 		}
 		if err := k.check(); err != nil {
 			at := join(path, k.name)
-			var element *elementError
-			if errors.As(err, &element) {
+			if element, ok := errors.AsType[*elementError](err); ok {
 				at += element.path
 			}
 			return d.problem(d.position(at), at, "%v", err)
@@ -389,8 +388,7 @@ func (describedTools) kind() string { return "a list" }
 
 func (v describedTools) decode(d *decoder, n *yaml.Node, path string) error {
 	err := v.to.UnmarshalYAML(n)
-	var own *pattern.Error
-	if errors.As(err, &own) {
+	if own, ok := errors.AsType[*pattern.Error](err); ok {
 		return &Error{File: d.file, Line: max(own.Line, 1), Key: own.Key, Problem: own.Problem}
 	}
 	if err != nil {

@@ -65,8 +65,7 @@ func ExplainConnection(address string, err error) error {
 // errorText returns the error's text without what changes from attempt to
 // attempt: the local port of a connection.
 func errorText(err error) string {
-	var e *explained
-	if errors.As(err, &e) {
+	if _, ok := errors.AsType[*explained](err); ok {
 		return err.Error()
 	}
 	var op *net.OpError

@@ -196,11 +196,11 @@ func TestHistoryIsBounded(t *testing.T) {
 func TestSamplerMeasuresLag(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
-		node := func(wait time.Duration, cap uint64) *fake {
+		node := func(wait time.Duration, limit uint64) *fake {
 			return &fake{answer: func(context.Context) (*Status, error) {
 				time.Sleep(wait)
 				n := uint64(time.Since(start) / time.Millisecond)
-				return &Status{Replicating: true, Position: seqno{"c", min(n, cap)}}, nil
+				return &Status{Replicating: true, Position: seqno{"c", min(n, limit)}}, nil
 			}}
 		}
 		r := newRig(t, targets("c", "n1", "n2"), map[string]*fake{"n1": node(0, math.MaxUint64), "n2": node(5*time.Millisecond, 2000)})

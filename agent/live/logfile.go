@@ -1,6 +1,7 @@
 package live
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -8,7 +9,6 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"time"
 
@@ -238,7 +238,7 @@ func lastLineStart(file *os.File, size int64) (int64, error) {
 	if _, err := file.ReadAt(tail, size-int64(len(tail))); err != nil {
 		return 0, fmt.Errorf("log file: %w", err)
 	}
-	return size - int64(len(tail)) + int64(strings.LastIndexByte(string(tail), '\n')+1), nil
+	return size - int64(len(tail)) + int64(bytes.LastIndexByte(tail, '\n')+1), nil
 }
 
 // beginRun makes the directory of a run that has begun in the log, or resumes the

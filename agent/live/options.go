@@ -55,10 +55,17 @@ type Sink interface {
 // Discard is a Sink that ignores everything.
 type Discard struct{}
 
-func (Discard) Began(rundir.Directory, rundir.Meta)          {}
+// Began implements Sink.
+func (Discard) Began(rundir.Directory, rundir.Meta) {}
+
+// Interval implements Sink.
 func (Discard) Interval(string, float64, *tool.Report, bool) {}
-func (Discard) Settled(rundir.Directory, ingest.Snapshot)    {}
-func (Discard) Changed()                                     {}
+
+// Settled implements Sink.
+func (Discard) Settled(rundir.Directory, ingest.Snapshot) {}
+
+// Changed implements Sink.
+func (Discard) Changed() {}
 
 // Limits bound what a Watcher does at a time.
 type Limits struct {

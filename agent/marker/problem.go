@@ -91,8 +91,7 @@ func (e *requestError) timedOut() bool {
 func (e *requestError) nothingListens() bool { return errors.Is(e.err, syscall.ECONNREFUSED) }
 
 func unreachableError(op string, err error) error {
-	var u *url.Error
-	if errors.As(err, &u) {
+	if u, ok := errors.AsType[*url.Error](err); ok {
 		err = u.Err // without method and URL, which the log line has anyway
 	}
 	return &requestError{op: op, problem: unreachable, err: err}

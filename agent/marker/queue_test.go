@@ -317,7 +317,7 @@ func TestReadWhileWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := len(items(t, dir))
-	for n := range len(whole) {
+	for n := range whole {
 		q := newQueue(dir)
 		for _, part := range [][]byte{whole[:n], whole} {
 			if err := os.WriteFile(path, part, 0o644); err != nil {

@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -338,7 +339,7 @@ func (b *Backfill) serverInfo(s *history.ServerHistory, from int, times []int64,
 		versions[v].times, versions[v].values = append(versions[v].times, t), append(versions[v].values, 1)
 	}
 	for version, p := range versions {
-		b.add("db_info", p.times, p.values, append(labels[:len(labels):len(labels)], "version", label(version), "flavour", s.Flavour)...)
+		b.add("db_info", p.times, p.values, append(slices.Clip(labels), "version", label(version), "flavour", s.Flavour)...)
 	}
 }
 

@@ -64,8 +64,7 @@ func askRange(ctx context.Context, address string, h *history.History) ([]Line, 
 	}
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
-		var inner *url.Error
-		if errors.As(err, &inner) { // the address may hold a password
+		if inner, ok := errors.AsType[*url.Error](err); ok { // the address may hold a password
 			err = inner.Err
 		}
 		return nil, err

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -81,9 +82,7 @@ func latencyMeasures(rows []Row) []Measure {
 			stats[operation] = map[string]float64{}
 			operations = append(operations, operation)
 		}
-		for stat, v := range rows[i].Latency {
-			stats[operation][stat] = v
-		}
+		maps.Copy(stats[operation], rows[i].Latency)
 	}
 	var all []Measure
 	for _, operation := range operations {

@@ -18,13 +18,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/net/html"
 
+	_ "github.com/benchwatch/benchwatch/agent/engine/registry" // declares the measures of the engines
 	"github.com/benchwatch/benchwatch/agent/history"
 	"github.com/benchwatch/benchwatch/agent/host"
 	"github.com/benchwatch/benchwatch/agent/marker"
 	"github.com/benchwatch/benchwatch/agent/rundir"
 	"github.com/benchwatch/benchwatch/agent/table"
-
-	_ "github.com/benchwatch/benchwatch/agent/engine/registry" // declares the measures of the engines
 	"github.com/benchwatch/benchwatch/agent/tool/sysbench"
 )
 

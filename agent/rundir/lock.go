@@ -16,7 +16,7 @@ var ErrLocked = errors.New("locked by another process")
 // death of the process, gives it back.
 func Lock(path string) (*os.File, error) { return lockFile(path, false) }
 
-// lock takes one of the folder's locks; closing the file, or the death of all
+// Lock takes one of the folder's locks; closing the file, or the death of all
 // processes that have it open, gives it back.
 func (d Directory) Lock(name string, wait bool) (*os.File, error) {
 	return lockFile(d.Path(name), wait)

@@ -113,7 +113,7 @@ type Drain struct {
 	TimedOut bool `json:"timed_out,omitempty"`
 }
 
-// description is what a parser may know of the command line. The labels are not
+// Description is what a parser may know of the command line. The labels are not
 // in it: the user's own are among them.
 func (m *Meta) Description() tool.Description {
 	d := tool.Description{

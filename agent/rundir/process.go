@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/procfs"
 )
 
-// running reports whether the tool, or the wrapper that will say how it ended,
+// Running reports whether the tool, or the wrapper that will say how it ended,
 // still lives. The tool and all it starts inherit a lock, which works from
 // within a container too; where something in between closed it (sudo does),
 // the process itself is looked up.
@@ -25,7 +25,8 @@ func (m *Meta) processLives() bool {
 	return alive && ticks == m.PIDStartTicks
 }
 
-// startTicks is when a process began, in clock ticks after boot.
+// StartTicks returns when a process began, in clock ticks after boot; false if
+// there is no such process.
 func StartTicks(pid int) (uint64, bool) {
 	p, err := procfs.NewProc(pid)
 	if err != nil {
@@ -38,6 +39,7 @@ func StartTicks(pid int) (uint64, bool) {
 	return stat.Starttime, true
 }
 
+// BootID returns the id of the current boot of the machine, empty if unknown.
 func BootID() string {
 	data, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {

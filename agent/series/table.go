@@ -115,7 +115,7 @@ func (t *Table[K]) Replace(key K, v float64) {
 }
 
 // Keys returns the columns' keys in the order in which they were added.
-func (t *Table[K]) Keys() []K { return t.keys[:len(t.keys):len(t.keys)] }
+func (t *Table[K]) Keys() []K { return slices.Clip(t.keys) }
 
 // Values returns a column, nil if there is none. Callers must not change it.
 func (t *Table[K]) Values(key K) []float64 {

@@ -10,6 +10,7 @@ package sweep
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"regexp"
 	"slices"
@@ -146,9 +147,7 @@ func combinations(sets []Set) []map[string]string {
 		for _, before := range all {
 			for _, v := range s.Values {
 				values := map[string]string{s.Name: v}
-				for name, value := range before {
-					values[name] = value
-				}
+				maps.Copy(values, before)
 				next = append(next, values)
 			}
 		}

@@ -133,7 +133,7 @@ func (t *Table) Add(cells ...Cell) { t.Rows = append(t.Rows, cells) }
 
 // DropUnknown removes the columns that are unknown in every row.
 func (t *Table) DropUnknown() {
-	for i := len(t.Columns) - 1; i >= 0; i-- {
+	for i := range slices.Backward(t.Columns) {
 		if slices.ContainsFunc(t.Rows, func(row []Cell) bool { return !row[i].IsUnknown() }) {
 			continue
 		}

@@ -5,10 +5,9 @@ import (
 	"math"
 	"testing"
 
-	_ "github.com/benchwatch/benchwatch/agent/tool/tooltest" // defines -update
-
 	"github.com/benchwatch/benchwatch/agent/series"
 	"github.com/benchwatch/benchwatch/agent/tool"
+	_ "github.com/benchwatch/benchwatch/agent/tool/tooltest" // defines -update
 )
 
 func TestAppendJSON(t *testing.T) {

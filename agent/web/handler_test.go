@@ -101,7 +101,7 @@ func TestGzip(t *testing.T) {
 		b.WriteString(interval(i+1, 1000))
 	}
 	s.ended(rundir.Meta{ID: "one"}, banner+b.String())
-	req, err := http.NewRequest("GET", s.url+"/api/runs/one/history", nil)
+	req, err := http.NewRequest(http.MethodGet, s.url+"/api/runs/one/history", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

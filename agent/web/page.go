@@ -12,7 +12,6 @@ import (
 	"github.com/benchwatch/benchwatch/agent/engine"
 	"github.com/benchwatch/benchwatch/agent/host"
 	"github.com/benchwatch/benchwatch/agent/ingest"
-
 	"github.com/benchwatch/benchwatch/agent/tool"
 )
 

@@ -75,8 +75,7 @@ func (g *generator) declare(t reflect.Type) {
 	g.done[t] = true
 	var fields strings.Builder
 	extends := ""
-	for i := range t.NumField() {
-		f := t.Field(i)
+	for f := range t.Fields() {
 		if f.Anonymous {
 			g.declare(f.Type)
 			extends = " extends " + typeName(f.Type)

@@ -81,7 +81,7 @@ func (c *galera) recovered(ctx context.Context, n int) position {
 	log := filepath.Join(c.folder(n), "recover.log")
 	defer os.Remove(log)
 	// Its exit status says nothing; the log does.
-	_, _ = run(ctx, as, c.command(n, "--log-error="+log, "--wsrep-recover")...)
+	_ = run(ctx, as, c.command(n, "--log-error="+log, "--wsrep-recover")...)
 	text, _ := os.ReadFile(log)
 	found := recoveredPosition.FindAllSubmatch(text, -1)
 	if len(found) == 0 {

@@ -231,7 +231,7 @@ func (g *Group) create(ctx context.Context) error {
 		if err := g.makeFolder(ctx, n); err != nil {
 			return err
 		}
-		if _, err := run(ctx, nil, "cp", "-a", "--reflink=auto", g.folder(1)+"/data/.", g.folder(n)+"/data/"); err != nil {
+		if err := run(ctx, nil, "cp", "-a", "--reflink=auto", g.folder(1)+"/data/.", g.folder(n)+"/data/"); err != nil {
 			return err
 		}
 	}
@@ -292,7 +292,7 @@ func (g *Group) makeFolder(ctx context.Context, n int) error {
 			}
 		}
 	}
-	if _, err := run(ctx, as, "test", "-w", dir+"/data"); err != nil {
+	if err := run(ctx, as, "test", "-w", dir+"/data"); err != nil {
 		return fmt.Errorf("the user mysql can't reach %s: a folder above it is closed (chmod 711 opens it for passing through)", dir)
 	}
 	return nil

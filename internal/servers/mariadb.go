@@ -69,7 +69,7 @@ func (m *mariadb) installAlone(ctx context.Context, args ...string) error {
 	if err != nil {
 		return err
 	}
-	if _, err := run(ctx, as, "mariadb-install-db", "--defaults-file="+m.folder(1)+"/my.cnf", "--skip-test-db",
+	if err := run(ctx, as, "mariadb-install-db", "--defaults-file="+m.folder(1)+"/my.cnf", "--skip-test-db",
 		"--skip-name-resolve", "--auth-root-authentication-method=socket", "--auth-root-socket-user="+me.Username); err != nil {
 		return err
 	}

@@ -82,7 +82,7 @@ func UnpackMySQL9(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if _, err := run(ctx, as, "test", "-x", fresh); err != nil {
+	if err := run(ctx, as, "test", "-x", fresh); err != nil {
 		return fmt.Errorf("the user mysql can't reach %s: set BENCHWATCH_MYSQL9 to a folder that it can reach, such as /var/tmp/mysql9", fresh)
 	}
 	me, err := user.Current()
@@ -101,10 +101,10 @@ func UnpackMySQL9(ctx context.Context) error {
 		"-o", "Dir::State::lists=" + apt + "/lists", "-o", "Dir::State::status=" + apt + "/status", "-o", "Dir::Cache=" + apt + "/cache",
 		"-o", "Dir::State::extended_states=" + apt + "/extended", "-o", "Acquire::Check-Valid-Until=false",
 		"-o", "APT::Sandbox::User=" + me.Username, "-o", "Debug::NoLocking=true"}
-	if _, err := run(ctx, nil, append(options, "update")...); err != nil {
+	if err := run(ctx, nil, append(options, "update")...); err != nil {
 		return err
 	}
-	if _, err := run(ctx, nil, append(options, "--no-install-recommends", "--download-only", "install", "mysql-server-core", "mysql-client-core")...); err != nil {
+	if err := run(ctx, nil, append(options, "--no-install-recommends", "--download-only", "install", "mysql-server-core", "mysql-client-core")...); err != nil {
 		return err
 	}
 	packages, err := filepath.Glob(apt + "/cache/archives/*.deb")
@@ -112,7 +112,7 @@ func UnpackMySQL9(ctx context.Context) error {
 		return err
 	}
 	for _, deb := range packages {
-		if _, err := run(ctx, nil, "dpkg-deb", "--extract", deb, fresh); err != nil {
+		if err := run(ctx, nil, "dpkg-deb", "--extract", deb, fresh); err != nil {
 			return err
 		}
 	}
@@ -219,7 +219,7 @@ GRANT REPLICATION SLAVE, CONNECTION_ADMIN, BACKUP_ADMIN, GROUP_REPLICATION_STREA
 	if err != nil {
 		return err
 	}
-	if _, err := run(ctx, as, command...); err != nil {
+	if err := run(ctx, as, command...); err != nil {
 		log, _ := os.ReadFile(filepath.Join(m.folder(1), "error.log"))
 		return fmt.Errorf("%w\n%s", err, tail(string(log), 15))
 	}

@@ -218,11 +218,11 @@ func lookPath(name string) (string, error) {
 	return path, nil
 }
 
-// run executes a program to its end and returns what it printed.
-func run(ctx context.Context, user *syscall.Credential, args ...string) (string, error) {
+// run executes a program to its end. The error has the end of its output.
+func run(ctx context.Context, user *syscall.Credential, args ...string) error {
 	path, err := lookPath(args[0])
 	if err != nil {
-		return "", err
+		return err
 	}
 	cmd := exec.CommandContext(ctx, path, args[1:]...)
 	cmd.Env = environment()
@@ -232,9 +232,9 @@ func run(ctx context.Context, user *syscall.Credential, args ...string) (string,
 	}
 	out, err := cmd.CombinedOutput()
 	if err != nil {
-		return string(out), fmt.Errorf("%s: %w: %s", args[0], err, tail(string(out), 5))
+		return fmt.Errorf("%s: %w: %s", args[0], err, tail(string(out), 5))
 	}
-	return string(out), nil
+	return nil
 }
 
 // poll calls a function every 50 ms until it returns true.

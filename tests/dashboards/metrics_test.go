@@ -42,7 +42,7 @@ func agentMetrics(path string, known map[string][]string) error {
 			return
 		}
 		names := []string{"job", "instance"}
-		for _, label := range strings.Split(row[2], ",") {
+		for label := range strings.SplitSeq(row[2], ",") {
 			if label = strings.TrimSpace(label); label != "" {
 				names = append(names, label)
 			}

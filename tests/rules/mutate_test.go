@@ -14,12 +14,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/benchwatch/benchwatch/internal/need"
-
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
 	"go.yaml.in/yaml/v4"
+
+	"github.com/benchwatch/benchwatch/internal/need"
 )
 
 var mutate = flag.Bool("mutate", false, "break every rule in many ways and expect a test of it to fail; minutes")
@@ -123,8 +123,7 @@ func noticed(t *testing.T, files []File, broken File, tests []string) bool {
 		copied := filepath.Join(dir, path)
 		write(t, copied, text)
 		out, err := exec.CommandContext(t.Context(), promtool, "test", "rules", copied).CombinedOutput()
-		var exit *exec.ExitError
-		if errors.As(err, &exit) {
+		if _, ok := errors.AsType[*exec.ExitError](err); ok {
 			if !bytes.Contains(out, []byte("FAILED")) {
 				t.Fatalf("%s: %s", path, out)
 			}

@@ -57,10 +57,10 @@ func (p *prober) clientOptions() *options.ClientOptions {
 	return o
 }
 
-// command runs one command on a database and returns its answer.
-func (p *prober) command(ctx context.Context, database string, cmd any) (document, error) {
+// command runs one command on the database admin and returns its answer.
+func (p *prober) command(ctx context.Context, cmd any) (document, error) {
 	p.statements++
-	raw, err := p.client.Database(database).RunCommand(ctx, cmd).Raw()
+	raw, err := p.client.Database("admin").RunCommand(ctx, cmd).Raw()
 	if err != nil {
 		return nil, err
 	}
@@ -183,12 +183,12 @@ func (h *heartbeats) watch(ctx context.Context) (context.Context, func()) {
 	}
 }
 
-// last returns the failure of the last heartbeat, nil if it succeeded, and
-// whether there ever was one that succeeded.
-func (h *heartbeats) last() (failure error, greeted bool) {
+// last reports whether there ever was a heartbeat that succeeded, and returns
+// the failure of the last one, nil if it succeeded.
+func (h *heartbeats) last() (greeted bool, failure error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.failure, h.greeted
+	return h.greeted, h.failure
 }
 
 // connectionID is the driver's name of a connection in its errors; it differs
@@ -201,7 +201,7 @@ func (p *prober) explain(err error) error {
 	if refusedLogin(err) {
 		return p.explainLogin(err)
 	}
-	last, greeted := p.heartbeats.last()
+	greeted, last := p.heartbeats.last()
 	if last != nil {
 		err = last
 	}

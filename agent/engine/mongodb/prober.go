@@ -100,7 +100,7 @@ func (p *prober) Probe(ctx context.Context) (*engine.Status, error) {
 	s, err := p.probe(watched)
 	if err != nil {
 		p.helloAt = time.Time{} // what comes back may have another role
-		if lost, _ := p.heartbeats.last(); lost == nil && ctx.Err() != nil {
+		if _, lost := p.heartbeats.last(); lost == nil && ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
 		return nil, p.explain(err)
@@ -166,9 +166,9 @@ const (
 
 // greet asks what the server is.
 func (p *prober) greet(ctx context.Context, now time.Time) error {
-	d, err := p.command(ctx, "admin", bson.D{{Key: "hello", Value: 1}})
+	d, err := p.command(ctx, bson.D{{Key: "hello", Value: 1}})
 	if code, _ := refusal(err); err != nil && code == codeCommandNotFound { // before 4.4.2
-		d, err = p.command(ctx, "admin", bson.D{{Key: "isMaster", Value: 1}})
+		d, err = p.command(ctx, bson.D{{Key: "isMaster", Value: 1}})
 	}
 	if err != nil {
 		return err
@@ -200,7 +200,7 @@ func (p *prober) ask(ctx context.Context, name string, cmd bson.D, right string)
 	if d, ok := p.denied[name]; ok && time.Since(d.at) < slowInterval {
 		return nil, nil
 	}
-	d, err := p.command(ctx, "admin", cmd)
+	d, err := p.command(ctx, cmd)
 	if err == nil {
 		delete(p.denied, name)
 		return d, nil

@@ -76,7 +76,7 @@ func (p *prober) Settings(ctx context.Context) (engine.Settings, error) {
 
 // optional runs a command that a server may refuse: then the answer is empty.
 func (p *prober) optional(ctx context.Context, cmd bson.D) (document, error) {
-	d, err := p.command(ctx, "admin", cmd)
+	d, err := p.command(ctx, cmd)
 	if err == nil {
 		return d, nil
 	}

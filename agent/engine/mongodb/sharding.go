@@ -34,12 +34,12 @@ func (p *prober) probeShards(ctx context.Context, now time.Time) {
 }
 
 func (p *prober) askShards(ctx context.Context, now time.Time) {
-	if d, err := p.command(ctx, "admin", bson.D{{Key: "listShards", Value: 1}}); p.allowed("listShards", rightShards, err) {
+	if d, err := p.command(ctx, bson.D{{Key: "listShards", Value: 1}}); p.allowed("listShards", rightShards, err) {
 		var s engine.Status
 		readShards(&s, d)
 		p.slow.keep("shards", now, slowInterval, &s)
 	}
-	if d, err := p.command(ctx, "admin", bson.D{{Key: "balancerStatus", Value: 1}}); p.allowed("balancerStatus", rightShards, err) {
+	if d, err := p.command(ctx, bson.D{{Key: "balancerStatus", Value: 1}}); p.allowed("balancerStatus", rightShards, err) {
 		var s engine.Status
 		readBalancer(&s, d)
 		p.slow.keep("balancer", now, slowInterval, &s)

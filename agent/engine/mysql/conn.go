@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"time"
 
@@ -180,10 +181,5 @@ func hasNumber(err error, numbers ...uint16) bool {
 	if !errors.As(err, &refusal) {
 		return false
 	}
-	for _, n := range numbers {
-		if refusal.Number == n {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(numbers, refusal.Number)
 }

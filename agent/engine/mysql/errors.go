@@ -85,7 +85,7 @@ func explainLogin(t *engine.Target, err error) error {
 		return fmt.Errorf("%s does not offer TLS: remove tls from the target, or switch TLS on in the server", t.Address)
 	case errors.Is(err, mysqldriver.ErrUnknownPlugin), errors.Is(err, mysqldriver.ErrOldPassword),
 		errors.Is(err, mysqldriver.ErrNativePassword), errors.Is(err, mysqldriver.ErrCleartextPassword):
-		return fmt.Errorf("user %q logs in with a method that can't be used here (%v): give it caching_sha2_password, mysql_native_password or ed25519", t.User, err)
+		return fmt.Errorf("user %q logs in with a method that can't be used here (%w): give it caching_sha2_password, mysql_native_password or ed25519", t.User, err)
 	case errors.Is(err, mysqldriver.ErrOldProtocol), strings.Contains(err.Error(), "unsupported protocol version"):
 		return fmt.Errorf("server on %s is too old: 5.5 is the oldest that can be sampled", t.Address)
 	}
@@ -126,8 +126,7 @@ func timedOut(err error) bool {
 // cause returns the error below that of package net, which names ports that
 // change.
 func cause(err error) error {
-	var op *net.OpError
-	if errors.As(err, &op) {
+	if op, ok := errors.AsType[*net.OpError](err); ok {
 		return op.Err
 	}
 	return err

@@ -129,7 +129,7 @@ func TestWhatIsBehindThePort(t *testing.T) {
 			}
 			defer func() { _ = p.Close() }()
 			limit := 30 * time.Second // a busy machine needs long for TLS
-			if tt.is == context.DeadlineExceeded {
+			if errors.Is(tt.is, context.DeadlineExceeded) {
 				limit = 300 * time.Millisecond
 			}
 			var last string

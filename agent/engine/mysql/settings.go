@@ -83,7 +83,7 @@ func DecodeSettings(server *Server, variables Values, details []Detail) engine.S
 			c.ReadSettings(server, variables, out)
 		}
 	}
-	maps.DeleteFunc(out, func(name, value string) bool {
+	maps.DeleteFunc(out, func(name, _ string) bool {
 		other := renamed.Replace(name)
 		_, has := out[other]
 		return other != name && has

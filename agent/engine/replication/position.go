@@ -19,11 +19,12 @@ const (
 func readPosition(ctx context.Context, q mysql.Querier, server *mysql.Server, channels []channel, out *engine.Status) error {
 	var p *gtid.Position
 	var err error
-	if server.MariaDB() {
+	switch {
+	case server.MariaDB():
 		p, err = mariaDBPosition(ctx, q, channels, server.Variables["log_bin"])
-	} else if server.Variables["gtid_mode"] == "ON" {
+	case server.Variables["gtid_mode"] == "ON":
 		p, err = mySQLPosition(ctx, q, len(channels) > 0)
-	} else {
+	default:
 		return readBinlogPosition(ctx, q, server, channels, out)
 	}
 	if mysql.Refused(err) {

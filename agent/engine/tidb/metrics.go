@@ -129,8 +129,7 @@ var errNoTiDB = errors.New("there are no metrics of TiDB")
 
 // explain returns one line, the same for the same cause.
 func explain(address string, err error) string {
-	var u *url.Error
-	if errors.As(err, &u) {
+	if u, ok := errors.AsType[*url.Error](err); ok {
 		err = u.Err
 	}
 	text := strings.Join(strings.Fields(err.Error()), " ")

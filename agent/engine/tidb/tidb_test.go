@@ -37,7 +37,7 @@ func rows(columns string, lines ...string) []mysql.Row {
 	var rows []mysql.Row
 	for _, line := range lines {
 		var values []sql.NullString
-		for _, cell := range strings.Split(line, "|") {
+		for cell := range strings.SplitSeq(line, "|") {
 			values = append(values, sql.NullString{String: cell, Valid: cell != "NULL"})
 		}
 		rows = append(rows, mysql.NewRow(strings.Split(columns, "|"), values))

@@ -9,12 +9,11 @@ import (
 	"strings"
 	"testing"
 
-	_ "github.com/benchwatch/benchwatch/agent/tool/tooltest" // defines -update
-
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/benchwatch/benchwatch/agent/secret"
 	"github.com/benchwatch/benchwatch/agent/tool"
+	_ "github.com/benchwatch/benchwatch/agent/tool/tooltest" // defines -update
 )
 
 // bench is a tool as the real ones are: options with =, a verb, one secret, a

@@ -23,7 +23,7 @@ type Address struct {
 func Parse(s string) Address {
 	var all Address
 	var hosts []string
-	for _, one := range strings.Split(strings.ReplaceAll(s, ";jdbc:", "\x00jdbc:"), "\x00") {
+	for one := range strings.SplitSeq(strings.ReplaceAll(s, ";jdbc:", "\x00jdbc:"), "\x00") {
 		a := parseOne(one)
 		if a.Hosts != "" {
 			hosts = append(hosts, a.Hosts)

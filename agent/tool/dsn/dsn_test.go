@@ -4,9 +4,9 @@ import (
 	"strings"
 	"testing"
 
-	_ "github.com/benchwatch/benchwatch/agent/tool/tooltest" // defines -update
-
 	"github.com/google/go-cmp/cmp"
+
+	_ "github.com/benchwatch/benchwatch/agent/tool/tooltest" // defines -update
 )
 
 func TestParse(t *testing.T) {

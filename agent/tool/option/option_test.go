@@ -5,9 +5,8 @@ import (
 	"testing"
 	"time"
 
-	_ "github.com/benchwatch/benchwatch/agent/tool/tooltest" // defines -update
-
 	"github.com/benchwatch/benchwatch/agent/tool/option"
+	_ "github.com/benchwatch/benchwatch/agent/tool/tooltest" // defines -update
 )
 
 func Example() {

@@ -3,9 +3,9 @@ package properties
 import (
 	"testing"
 
-	_ "github.com/benchwatch/benchwatch/agent/tool/tooltest" // defines -update
-
 	"github.com/google/go-cmp/cmp"
+
+	_ "github.com/benchwatch/benchwatch/agent/tool/tooltest" // defines -update
 )
 
 func TestEach(t *testing.T) {

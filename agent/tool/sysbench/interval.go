@@ -148,7 +148,7 @@ func (p *Parser) latencies(s *scan.Line) bool {
 	if s.Literal("latency: ") {
 		return p.legacyLatency(s, 2)
 	}
-	for n := 0; n < maxLatencies; n++ {
+	for n := range maxLatencies {
 		before := *s
 		if n > 0 && !s.Literal(" ") || !s.Literal("lat (ms,") && !s.Literal("latency (ms,") {
 			*s = before

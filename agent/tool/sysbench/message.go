@@ -2,6 +2,7 @@ package sysbench
 
 import (
 	"bytes"
+	"slices"
 
 	"github.com/benchwatch/benchwatch/agent/secret"
 	"github.com/benchwatch/benchwatch/agent/tool"
@@ -124,7 +125,7 @@ func (p *Parser) fail(said string, n uint64, emit func(*tool.Report)) {
 func clean(text []byte) string {
 	if scan.HasPrefix(text, "invalid option: ") {
 		if name, _, assigned := bytes.Cut(text, []byte("=")); assigned {
-			text = append(append(name[:len(name):len(name)], '='), secret.Blank...)
+			text = append(append(slices.Clip(name), '='), secret.Blank...)
 		}
 	}
 	return message.Clean(text)

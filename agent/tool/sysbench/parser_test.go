@@ -166,11 +166,11 @@ func TestDamagedIntervalLines(t *testing.T) {
 			continue
 		}
 		whole, next := found[0], found[len(found)-1]
-		if shape := string(regexp.MustCompile(`\d`).ReplaceAll(whole, []byte("0"))); seen[shape] {
+		shape := string(regexp.MustCompile(`\d`).ReplaceAll(whole, []byte("0")))
+		if seen[shape] {
 			continue
-		} else {
-			seen[shape] = true
 		}
+		seen[shape] = true
 		try := func(damaged []byte) {
 			p := NewParser(tool.Description{})
 			reports := 0

@@ -10,6 +10,7 @@ package ycsb
 import (
 	"bytes"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/benchwatch/benchwatch/agent/tool"
@@ -56,10 +57,8 @@ func isLauncher(arg string) bool {
 // mainClass returns the index of YCSB's main class, or -1.
 func mainClass(args []string) int {
 	for i, a := range args {
-		for _, c := range mainClasses {
-			if a == c {
-				return i
-			}
+		if slices.Contains(mainClasses, a) {
+			return i
 		}
 	}
 	return -1
