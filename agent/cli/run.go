@@ -153,9 +153,7 @@ func (r *runCommand) describe() (commandline.Command, rundir.Meta, error) {
 		Command: command.Redacted, Generator: host,
 		StartedAt: time.Now().UTC().Truncate(time.Millisecond),
 	}
-	if p := d.LatencyPercentile; p.Known {
-		meta.LatencyPercentile = &p.Value
-	}
+	meta.LatencyPercentile = d.LatencyPercentile
 	if *r.timeout > 0 {
 		meta.DrainTimeoutSeconds = series.Some(r.timeout.Seconds())
 	}

@@ -107,10 +107,10 @@ func TestSummaryOfKilledTool(t *testing.T) {
 	if !got.FromIntervals || len(got.Latencies) != 0 {
 		t.Errorf("got %+v", got)
 	}
-	if n, _ := got.Count("transaction"); n != 120 {
-		t.Errorf("count %d", n)
+	if n := got.Report().Count("transaction"); n.Value != 120 {
+		t.Errorf("count %v", n)
 	}
-	if v, _ := got.Rate("transaction"); v != 6 {
+	if v := got.Report().Rate("transaction"); v.Value != 6 {
 		t.Errorf("rate %v", v)
 	}
 }

@@ -33,7 +33,7 @@ func (m *Summary) add(r *tool.Report) *Summary {
 	sum.Counts = addCounts(m.Counts, next.Counts)
 	if e := sum.ElapsedSeconds; e.Known && e.Value > 0 {
 		for _, c := range sum.Counts {
-			if _, printed := rateOf(next.Rates, c.Operation); printed {
+			if r.Rate(c.Operation).Known {
 				sum.Rates = append(sum.Rates, tool.Rate{Operation: c.Operation, PerSecond: float64(c.N) / e.Value})
 			}
 		}
@@ -42,36 +42,9 @@ func (m *Summary) add(r *tool.Report) *Summary {
 	return sum
 }
 
-// Rate returns the operations per second of op.
-func (m *Summary) Rate(op string) (float64, bool) { return rateOf(m.Rates, op) }
-
-// Count returns the number of operations of op.
-func (m *Summary) Count(op string) (uint64, bool) {
-	for _, c := range m.Counts {
-		if c.Operation == op {
-			return c.N, true
-		}
-	}
-	return 0, false
-}
-
-// Latency returns one statistic of op's latency in seconds.
-func (m *Summary) Latency(op, stat string) (float64, bool) {
-	for _, l := range m.Latencies {
-		if l.Operation == op && l.Stat == stat {
-			return l.Seconds, true
-		}
-	}
-	return 0, false
-}
-
-func rateOf(rates []tool.Rate, op string) (float64, bool) {
-	for _, r := range rates {
-		if r.Operation == op {
-			return r.PerSecond, true
-		}
-	}
-	return 0, false
+// Report returns the values as a report, whose methods look single ones up.
+func (m *Summary) Report() *tool.Report {
+	return &tool.Report{Kind: tool.Summary, Rates: m.Rates, Counts: m.Counts, Latencies: m.Latencies, TpmC: m.TpmC}
 }
 
 func addCounts(a, b []tool.Count) []tool.Count {
@@ -91,23 +64,24 @@ func addCounts(a, b []tool.Count) []tool.Count {
 // maximum, the mean weighted by the number of operations.
 func addLatencies(a, b *Summary) []tool.Latency {
 	var sum []tool.Latency
+	ra, rb := a.Report(), b.Report()
 	for _, l := range b.Latencies {
-		before, ok := a.Latency(l.Operation, l.Stat)
-		if !ok {
+		before := ra.Latency(l.Operation, l.Stat)
+		if !before.Known {
 			continue
 		}
 		switch l.Stat {
 		case "min":
-			l.Seconds = min(l.Seconds, before)
+			l.Seconds = min(l.Seconds, before.Value)
 		case "max":
-			l.Seconds = max(l.Seconds, before)
+			l.Seconds = max(l.Seconds, before.Value)
 		case "avg":
-			na, okA := a.Count(l.Operation)
-			nb, okB := b.Count(l.Operation)
-			if !okA || !okB || na+nb == 0 {
+			na, nb := ra.Count(l.Operation), rb.Count(l.Operation)
+			n := na.Value + nb.Value
+			if !na.Known || !nb.Known || n == 0 {
 				continue
 			}
-			l.Seconds = (before*float64(na) + l.Seconds*float64(nb)) / float64(na+nb)
+			l.Seconds = (before.Value*float64(na.Value) + l.Seconds*float64(nb.Value)) / float64(n)
 		default:
 			continue
 		}

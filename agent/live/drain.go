@@ -18,12 +18,12 @@ type drain struct {
 	seconds map[string]float64
 }
 
-// relevantTargets are the clusters that the run's own target belongs to, or
-// all, if it is none of the configured ones.
+// relevantTargets returns the members of the clusters that the run's own target
+// belongs to, or all targets if that is not configured.
 func relevantTargets(targets []engine.Target, runTarget string) []engine.Target {
 	clusters := map[string]bool{}
 	for _, t := range targets {
-		if aims(runTarget, t.Address) {
+		if namesAddress(runTarget, t.Address) {
 			clusters[t.Cluster] = true
 		}
 	}
@@ -39,18 +39,18 @@ func relevantTargets(targets []engine.Target, runTarget string) []engine.Target 
 	return relevant
 }
 
-// aims reports whether a run's target, which may be a list, names address.
-func aims(runTarget, address string) bool {
+// namesAddress reports whether a run's target, which may be a list, names address.
+func namesAddress(runTarget, address string) bool {
 	for one := range strings.SplitSeq(runTarget, ",") {
-		if one != "" && sameHost(one) == sameHost(address) {
+		if one != "" && canonical(one) == canonical(address) {
 			return true
 		}
 	}
 	return false
 }
 
-// sameHost folds the spellings of this machine into one.
-func sameHost(address string) string {
+// canonical returns the address with one spelling for this machine.
+func canonical(address string) string {
 	for _, name := range []string{"localhost:", "[::1]:"} {
 		if rest, ok := strings.CutPrefix(address, name); ok {
 			return "127.0.0.1:" + rest
@@ -78,14 +78,15 @@ func newDrain(end time.Time, targets []engine.Target, runTarget string) *drain {
 		members[t.Cluster]++
 	}
 	for _, t := range targets {
-		if t.Cluster != "" && members[t.Cluster] > 1 && !aims(runTarget, t.Address) {
+		if t.Cluster != "" && members[t.Cluster] > 1 && !namesAddress(runTarget, t.Address) {
 			d.targets[t.Name] = t
 		}
 	}
 	return d
 }
 
-// frame looks who has arrived. The goal is set by the first tick after the end.
+// frame updates the drain by the samples of a tick. The first tick after the end
+// sets the goals.
 func (d *drain) frame(f engine.Frame) {
 	if f.Tick.Before(d.end) {
 		return
@@ -94,7 +95,7 @@ func (d *drain) frame(f engine.Frame) {
 	for i := range f.Samples {
 		s := &f.Samples[i]
 		t, wanted := d.targets[s.Target.Name]
-		if _, done := d.seconds[s.Target.Name]; !wanted || done || !located(s) {
+		if _, done := d.seconds[s.Target.Name]; !wanted || done || !hasPosition(s) {
 			continue
 		}
 		if goal := d.goals[t.Cluster]; goal != nil && engine.Reached(s.Status.Position, goal) {
@@ -111,7 +112,7 @@ func (d *drain) setGoals(f engine.Frame) {
 	for i := range f.Samples {
 		s := &f.Samples[i]
 		cluster := s.Target.Cluster
-		if set[cluster] || !located(s) {
+		if set[cluster] || !hasPosition(s) {
 			continue
 		}
 		best := d.goals[cluster]
@@ -121,14 +122,14 @@ func (d *drain) setGoals(f engine.Frame) {
 	}
 }
 
-// located reports whether a sample tells how far the server is.
-func located(s *engine.Sample) bool {
+// hasPosition reports whether a sample shows how far the server is.
+func hasPosition(s *engine.Sample) bool {
 	return s.Up() && s.Status.Replicating && s.Status.Position != nil
 }
 
 func (d *drain) finished() bool { return len(d.seconds) == len(d.targets) }
 
-// reached are the replicas that have arrived so far.
+// reached returns the replicas that have caught up.
 func (d *drain) reached() map[string]rundir.Drain {
 	m := map[string]rundir.Drain{}
 	for name, s := range d.seconds {
@@ -137,7 +138,7 @@ func (d *drain) reached() map[string]rundir.Drain {
 	return m
 }
 
-// results say of every replica how long it took or that it did not arrive.
+// results returns for every replica how long it took, or that it timed out.
 func (d *drain) results() map[string]rundir.Drain {
 	m := d.reached()
 	for name := range d.targets {

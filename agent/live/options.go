@@ -69,24 +69,9 @@ func (Discard) Changed() {}
 
 // Limits bound what a Watcher does at a time.
 type Limits struct {
-	DrainTimeout time.Duration // default 5 minutes
-	MaxLive      int           // runs that are followed; default 64
-	MaxKept      int           // summaries of ended runs; default 256
-}
-
-// limits returns the current limits, with the defaults filled in.
-func (o *Options) limits() Limits {
-	l := o.Limits()
-	if l.DrainTimeout <= 0 {
-		l.DrainTimeout = 5 * time.Minute
-	}
-	if l.MaxLive <= 0 {
-		l.MaxLive = 64
-	}
-	if l.MaxKept <= 0 {
-		l.MaxKept = 256
-	}
-	return l
+	DrainTimeout time.Duration // of runs that have none of their own
+	MaxLive      int           // runs that are followed
+	MaxKept      int           // summaries of ended runs
 }
 
 // Log is a set of files that a tool writes by itself.
@@ -99,9 +84,6 @@ type Log struct {
 func (o *Options) defaults() {
 	if o.Poll <= 0 {
 		o.Poll = 500 * time.Millisecond
-	}
-	if o.Limits == nil {
-		o.Limits = func() Limits { return Limits{} }
 	}
 	if o.Logger == nil {
 		o.Logger = slog.Default()

@@ -302,7 +302,7 @@ func (t *tracker) drainTimeout() time.Duration {
 	if s := t.meta.DrainTimeoutSeconds; s.Known {
 		return time.Duration(s.Value * float64(time.Second))
 	}
-	return t.opts.limits().DrainTimeout
+	return t.opts.Limits().DrainTimeout
 }
 
 // close writes the drain times and ends the run for good.

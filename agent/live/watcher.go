@@ -172,7 +172,7 @@ func (w *Watcher) scan(ctx context.Context, followers *sync.WaitGroup) {
 		ids = slices.DeleteFunc(ids, func(id string) bool { return !slices.Contains(w.opts.Only, id) })
 	}
 	w.forget(ids)
-	limits := w.opts.limits()
+	limits := w.opts.Limits()
 	w.applyLimits(limits)
 	waiting := 0
 	ended := 0
@@ -230,7 +230,7 @@ func (w *Watcher) forget(ids []string) {
 	maps.DeleteFunc(w.damaged, func(id string, _ time.Time) bool { return gone(id) })
 }
 
-// load reads run.json; a damaged one is said once.
+// load reads run.json; it logs a damaged one once.
 func (w *Watcher) load(dir rundir.Directory) (rundir.Meta, bool) {
 	info, err := os.Stat(dir.Path(rundir.MetaFile))
 	if err != nil {
@@ -244,7 +244,7 @@ func (w *Watcher) load(dir rundir.Directory) (rundir.Meta, bool) {
 	}
 	meta, err := dir.Load()
 	if err != nil {
-		w.opts.Logger.Error("run left out", "err", err)
+		w.opts.Logger.Error("run skipped", "err", err)
 		w.mu.Lock()
 		w.damaged[dir.ID()] = info.ModTime()
 		w.mu.Unlock()
@@ -255,11 +255,11 @@ func (w *Watcher) load(dir rundir.Directory) (rundir.Meta, bool) {
 
 // start follows a live run unless too many are.
 func (w *Watcher) start(ctx context.Context, dir rundir.Directory, meta rundir.Meta, followers *sync.WaitGroup) bool {
-	maxLive := w.opts.limits().MaxLive
+	maxLive := w.opts.Limits().MaxLive
 	w.mu.Lock()
 	if len(w.live) >= maxLive {
 		if w.waiting == 0 {
-			w.opts.Logger.Warn("too many live runs: this one waits", "run", meta.ID, "limit", maxLive)
+			w.opts.Logger.Warn("too many live runs: run waits", "run", meta.ID, "limit", maxLive)
 		}
 		w.mu.Unlock()
 		return false

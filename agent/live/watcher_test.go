@@ -97,6 +97,9 @@ func watch(t *testing.T, opts Options) *watching {
 	if opts.Tools == nil {
 		opts.Tools = func() tool.Set { return tool.Set{sysbench.Tool} }
 	}
+	if opts.Limits == nil {
+		opts.Limits = func() Limits { return Limits{DrainTimeout: time.Hour, MaxLive: 64, MaxKept: 64} }
+	}
 	opts.Poll = 10 * time.Millisecond
 	opts.Logger = slog.New(slog.DiscardHandler)
 	w := NewWatcher(opts)
@@ -204,7 +207,7 @@ func TestRunToItsEnd(t *testing.T) {
 		t.Errorf("exit status %d, %v", code, err)
 	}
 	s = w.until("one", "over", over)
-	if n, _ := s.Summary.Count("transaction"); n != 23 || s.Totals["transaction"] != 23 {
+	if n := s.Summary.Report().Count("transaction").Value; n != 23 || s.Totals["transaction"] != 23 {
 		t.Errorf("summary %d, total %v, want 23", n, s.Totals["transaction"])
 	}
 	if s.Interval != nil || s.Meta.Outcome != rundir.Failed || *s.Meta.ExitCode != 3 || s.Meta.ToolVersion != "1.0.20" {
@@ -302,7 +305,7 @@ func TestKeptRunsAreBounded(t *testing.T) {
 	}
 	var limit atomic.Int64
 	limit.Store(2)
-	w := watch(t, Options{DataDir: data, Limits: func() Limits { return Limits{MaxKept: int(limit.Load())} }})
+	w := watch(t, Options{DataDir: data, Limits: func() Limits { return Limits{MaxLive: 1, MaxKept: int(limit.Load())} }})
 	kept := func(want string) {
 		t.Helper()
 		w.untilAll("kept "+want, func(snaps []ingest.Snapshot) bool {
@@ -397,7 +400,7 @@ func TestDrainTimeoutOfTheRun(t *testing.T) {
 	}
 	claim.Release()
 	w := watch(t, Options{
-		DataDir: data, Limits: func() Limits { return Limits{DrainTimeout: time.Hour} },
+		DataDir: data, Limits: func() Limits { return Limits{DrainTimeout: time.Hour, MaxLive: 1, MaxKept: 1} },
 		Targets: func() []engine.Target {
 			return []engine.Target{{Name: "writer", Address: "127.0.0.1:3306", Cluster: "c"}, {Name: "dead", Address: "127.0.0.1:3307", Cluster: "c"}}
 		},

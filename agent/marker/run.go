@@ -6,6 +6,7 @@ import (
 
 	"github.com/benchwatch/benchwatch/agent/ingest"
 	"github.com/benchwatch/benchwatch/agent/rundir"
+	"github.com/benchwatch/benchwatch/agent/tool"
 )
 
 // Began opens the region of a run. It changes nothing if the run has one or has
@@ -58,8 +59,8 @@ func ofRun(meta *rundir.Meta, sum *ingest.Summary) Marker {
 		m.Text += ": " + meta.Reason
 	}
 	if sum != nil {
-		if v, ok := sum.Rate("transaction"); ok {
-			m.Text += fmt.Sprintf("\n%.1f transactions/s", v)
+		if v := sum.Report().Rate(tool.Transaction); v.Known {
+			m.Text += fmt.Sprintf("\n%.1f transactions/s", v.Value)
 		}
 	}
 	return m

@@ -77,7 +77,7 @@ func NewRow(s *ingest.Snapshot) Row {
 		if sum.ElapsedSeconds.Known {
 			r.DurationSeconds = sum.ElapsedSeconds.Value
 		}
-		r.setValues(&tool.Report{Rates: sum.Rates, Counts: sum.Counts, Latencies: sum.Latencies, TpmC: sum.TpmC})
+		r.setValues(sum.Report())
 		r.FromIntervals = sum.FromIntervals
 	case s.Interval != nil:
 		r.setValues(s.Interval)

@@ -1,8 +1,7 @@
 package rundir
 
-// Active returns the ids of the runs whose tool still runs, oldest first. Of a
-// run that a log file holds that is not known: it counts as long as nobody saw
-// its end.
+// Active returns the ids of the runs whose tool is running, oldest first. A run in
+// a log file counts until its end is recorded.
 func Active(dataDir string) ([]string, error) {
 	ids, err := List(dataDir)
 	if err != nil {
@@ -13,7 +12,7 @@ func Active(dataDir string) ([]string, error) {
 		dir := At(dataDir, id)
 		meta, err := dir.Load()
 		if err != nil || meta.Ended() {
-			continue // a damaged one is reported by who follows the runs
+			continue // the watcher reports a damaged run
 		}
 		if meta.Log != nil || dir.Running(&meta) {
 			active = append(active, id)
@@ -22,8 +21,8 @@ func Active(dataDir string) ([]string, error) {
 	return active, nil
 }
 
-// Busy reports whether somebody still writes into a run's directory: the tool
-// runs, or an observer waits for its replicas.
+// Busy reports whether a process still writes into the directory: the tool runs, or
+// an observer waits for replicas.
 func (d Directory) Busy(m *Meta) bool {
 	if m.Closed() {
 		return false

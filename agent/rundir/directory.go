@@ -23,9 +23,9 @@ const (
 	StatusFile  = "status.jsonl"
 	MarkersFile = "markers.jsonl"
 
-	// metaLock guards run.json; toolLock is held by the tool and everything it
-	// starts, wrapperLock by `benchwatch run`, observerLock by whoever samples
-	// for this run, sends its markers and closes it.
+	// metaLock guards run.json. ToolLock is held by the tool and everything it
+	// starts, wrapperLock by `benchwatch run`, and ObserverLock by the process
+	// that records the servers, sends the markers and closes the run.
 	metaLock     = ".meta.lock"
 	ToolLock     = ".tool.lock"
 	wrapperLock  = ".wrapper.lock"
@@ -262,8 +262,8 @@ func (d Directory) write(m *Meta) error {
 	return nil
 }
 
-// Remove deletes a run with all that is in its folder. The folder goes at once:
-// an observer that is just writing into it does not make half of it again.
+// Remove deletes a run. The directory disappears in one step, so that an observer
+// that is writing into it does not leave a part behind.
 func (d Directory) Remove() error {
 	gone := filepath.Join(filepath.Dir(string(d)), ".removed-"+d.ID())
 	if err := os.Rename(string(d), gone); err != nil {

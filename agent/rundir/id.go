@@ -10,7 +10,7 @@ import (
 const maxID = 100
 
 // NewID makes a readable id that sorts by time, such as
-// 20261121T021403Z-oltp_read_write-t16. n above 1 tells runs of one second apart.
+// 20261121T021403Z-oltp_read_write-t16. n above 1 distinguishes runs of the same second.
 func NewID(start time.Time, workload string, threads, n int) string {
 	id := start.UTC().Format("20060102T150405Z")
 	if w := plain(workload); w != "" {
@@ -45,7 +45,7 @@ func idByte(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '_' || c == '.'
 }
 
-// CheckID says what is wrong with an id that a user chose.
+// CheckID returns an error if id can't be the id of a run.
 func CheckID(id string) error {
 	if id == "" {
 		return errors.New("run id is empty")

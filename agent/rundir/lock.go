@@ -9,21 +9,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrLocked is returned when another process holds a lock.
+// ErrLocked is returned for a lock that another process holds.
 var ErrLocked = errors.New("locked by another process")
 
-// Lock takes a lock file, which is made if need be; closing the file, or the
-// death of the process, gives it back.
+// Lock takes a lock file, creating it if need be. Closing the file, or the death
+// of the process, releases it. The error is ErrLocked if another process holds it.
 func Lock(path string) (*os.File, error) { return lockFile(path, false) }
 
-// Lock takes one of the folder's locks; closing the file, or the death of all
-// processes that have it open, gives it back.
+// Lock takes one of the directory's locks. Closing the file, or the death of all
+// processes that have it open, releases it. Without wait the error is ErrLocked if
+// another process holds it.
 func (d Directory) Lock(name string, wait bool) (*os.File, error) {
 	return lockFile(d.Path(name), wait)
 }
 
-// lockFile takes an open file description lock: like flock's it is inherited,
-// and one can ask for it without taking it.
+// lockFile takes an open file description lock, which child processes inherit, as
+// with flock, and whose state can be read without taking it.
 func lockFile(path string, wait bool) (*os.File, error) {
 	f, err := openFile(path, os.O_RDWR, recordAccess)
 	if err != nil {
@@ -53,13 +54,13 @@ func wholeFile() *unix.Flock_t {
 	return &unix.Flock_t{Type: unix.F_WRLCK, Whence: io.SeekStart}
 }
 
-// held reports whether a process holds the lock.
+// held reports whether any process holds the lock.
 func (d Directory) held(name string) bool { return lockHeld(d.Path(name)) }
 
 func lockHeld(path string) bool {
 	f, err := os.Open(path)
 	if err != nil {
-		return false // nobody has made it yet
+		return false // does not exist yet
 	}
 	defer f.Close()
 	asked := wholeFile()

@@ -6,7 +6,7 @@ import (
 	"syscall"
 )
 
-// Identify names a file by what does not change when it is renamed.
+// Identify returns what identifies a file also after it is renamed.
 func Identify(path string) (LogSource, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -16,5 +16,5 @@ func Identify(path string) (LogSource, error) {
 	if !ok {
 		return LogSource{}, fmt.Errorf("log file %s: no inode number", path)
 	}
-	return LogSource{Path: path, Device: st.Dev, Inode: st.Ino}, nil
+	return LogSource{Path: path, Device: uint64(st.Dev), Inode: st.Ino}, nil
 }

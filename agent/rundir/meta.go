@@ -1,6 +1,6 @@
-// Package rundir is the run directory, the interface between everything that
-// takes part in a run: its files and their names, run.json, the locks that say
-// who is at work in it, and how a run ended.
+// Package rundir is the run directory, the interface between all programs that
+// take part in a run: its files and their names, run.json with the facts and the
+// outcome of the run, and the locks that show which programs are alive.
 package rundir
 
 import (
@@ -30,7 +30,7 @@ type Meta struct {
 	ReportIntervalSeconds float64 `json:"report_interval_seconds,omitempty"`
 	// LatencyPercentile is what was asked for, 0 if it was switched off; absent
 	// if it was left to the tool.
-	LatencyPercentile *float64 `json:"latency_percentile,omitempty"`
+	LatencyPercentile series.Optional[float64] `json:"latency_percentile,omitzero"`
 
 	Target   string `json:"target,omitempty"`
 	Database string `json:"database,omitempty"`
@@ -45,9 +45,9 @@ type Meta struct {
 	PIDStartTicks uint64 `json:"pid_start_ticks,omitempty"`
 	BootID        string `json:"boot_id,omitempty"`
 
-	// Log is set for a run that a tool wrote into a file of the user's.
+	// Log is set for a run whose tool wrote a log file by itself.
 	Log *LogSource `json:"log,omitempty"`
-	// Import is set for a run that was made of an old log.
+	// Import is set for a run that was imported from an old log.
 	Import *ImportSource `json:"import,omitempty"`
 
 	StartedAt time.Time `json:"started_at"`
@@ -74,38 +74,37 @@ type Meta struct {
 	ClosedAt *time.Time `json:"closed_at,omitempty"`
 }
 
-// LogSource is where in a user's log file a run stands.
+// LogSource is the part of a user's log file that is a run.
 type LogSource struct {
 	Path   string `json:"path"`
 	Device uint64 `json:"device"`
 	Inode  uint64 `json:"inode"`
 	Offset int64  `json:"offset"`
-	// End is the offset behind the run's last byte, set when it has ended.
+	// End is the offset after the run's last byte, set when it has ended.
 	End int64 `json:"end,omitempty"`
 }
 
-// ImportSource is the part of an old log that a run was made of, copied into its
-// directory.
+// ImportSource is the part of an old log that was copied into a run directory.
 type ImportSource struct {
 	Path   string `json:"path"`
 	Offset int64  `json:"offset"`
 	Size   int64  `json:"size"`
 	SHA256 string `json:"sha256"`
-	// Start says where StartedAt comes from.
+	// Start is where StartedAt comes from.
 	Start StartSource `json:"start"`
 }
 
-// StartSource says how the start of an imported run was found.
+// StartSource is where the start of an imported run comes from.
 type StartSource string
 
 const (
 	StartFromLog    StartSource = "log"    // times in the log's own lines
-	StartFromOption StartSource = "option" // the user said it
-	StartFromFile   StartSource = "file"   // the file's last change less the run's length
+	StartFromOption StartSource = "option" // --start
+	StartFromFile   StartSource = "file"   // the last change of the file minus the length of the run
 )
 
-// Drain is one replica's way to the position that the most advanced node had
-// when the tool ended.
+// Drain is how long a replica took to reach the position that the most advanced
+// member of its cluster had when the tool ended.
 type Drain struct {
 	// Seconds from the end of the tool; absent if it was not reached.
 	Seconds *float64 `json:"seconds,omitempty"`
@@ -113,16 +112,14 @@ type Drain struct {
 	TimedOut bool `json:"timed_out,omitempty"`
 }
 
-// Description is what a parser may know of the command line. The labels are not
-// in it: the user's own are among them.
+// Description is what a parser may know of the command line. The labels are left
+// out, since users add their own.
 func (m *Meta) Description() tool.Description {
 	d := tool.Description{
 		Command: m.Verb, Workload: m.Workload, Threads: m.Threads, Target: m.Target, Database: m.Database,
-		Duration:       time.Duration(m.DurationSeconds * float64(time.Second)),
-		ReportInterval: time.Duration(m.ReportIntervalSeconds * float64(time.Second)),
-	}
-	if m.LatencyPercentile != nil {
-		d.LatencyPercentile = series.Some(*m.LatencyPercentile)
+		Duration:          time.Duration(m.DurationSeconds * float64(time.Second)),
+		ReportInterval:    time.Duration(m.ReportIntervalSeconds * float64(time.Second)),
+		LatencyPercentile: m.LatencyPercentile,
 	}
 	return d
 }

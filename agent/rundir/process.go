@@ -7,17 +7,16 @@ import (
 	"github.com/prometheus/procfs"
 )
 
-// Running reports whether the tool, or the wrapper that will say how it ended,
-// still lives. The tool and all it starts inherit a lock, which works from
-// within a container too; where something in between closed it (sudo does),
-// the process itself is looked up.
+// Running reports whether the tool is alive, or the wrapper that will record how it
+// ended. The tool and its children inherit a lock, which also works across
+// containers. If that was closed, as sudo does, the process itself is looked up.
 func (d Directory) Running(m *Meta) bool {
-	return d.held(wrapperLock) || d.held(ToolLock) || m.processLives()
+	return d.held(wrapperLock) || d.held(ToolLock) || m.processRuns()
 }
 
-// processLives looks for the process that run.json names: the number alone
-// could be another's by now.
-func (m *Meta) processLives() bool {
+// processRuns looks up the process in run.json. The number alone could belong to
+// another one by now.
+func (m *Meta) processRuns() bool {
 	if m.PID <= 0 || m.PIDStartTicks == 0 || m.BootID != BootID() {
 		return false
 	}
@@ -25,8 +24,8 @@ func (m *Meta) processLives() bool {
 	return alive && ticks == m.PIDStartTicks
 }
 
-// StartTicks returns when a process began, in clock ticks after boot; false if
-// there is no such process.
+// StartTicks is when a process began, in clock ticks after boot; false if there is
+// none.
 func StartTicks(pid int) (uint64, bool) {
 	p, err := procfs.NewProc(pid)
 	if err != nil {
@@ -39,7 +38,7 @@ func StartTicks(pid int) (uint64, bool) {
 	return stat.Starttime, true
 }
 
-// BootID returns the id of the current boot of the machine, empty if unknown.
+// BootID identifies the boot of the machine; empty if it is unknown.
 func BootID() string {
 	data, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {

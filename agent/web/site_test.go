@@ -62,7 +62,8 @@ func newSite(t *testing.T, only ...string) *site {
 	})
 	s.watcher = live.NewWatcher(live.Options{
 		DataDir: s.dataDir, Only: only, Tools: tools, Logger: quiet, Poll: 20 * time.Millisecond,
-		Sink: sink{page: s.page},
+		Limits: func() live.Limits { return live.Limits{MaxLive: 64, MaxKept: 256} },
+		Sink:   sink{page: s.page},
 	})
 	ctx, stop := context.WithCancel(context.Background())
 	var parts sync.WaitGroup
