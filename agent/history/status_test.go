@@ -395,7 +395,7 @@ func BenchmarkRecord(b *testing.B) {
 }
 
 func ExampleRead() {
-	dir := rundir.At("testdata", "0.1/runs/20261121T111500Z-oltp_read_write-t4")
+	dir := rundir.At("../cli/testdata/0.1", "20261122T042127Z-oltp_read_write-t2")
 	h, err := Read(context.Background(), dir, sysbench.Tool)
 	if err != nil {
 		fmt.Println(err) // no run.json, or a damaged one
@@ -403,7 +403,14 @@ func ExampleRead() {
 	}
 	fmt.Println(h.Snapshot.Meta.Tool, len(h.Intervals.Elapsed), "intervals")
 	for _, s := range h.Servers {
-		rate := engine.QueryRate.Values(s)
-		fmt.Println(s.Target, len(rate), "samples")
+		commits := series.StatsOf(engine.CommitRate.Values(s))
+		fmt.Printf("%s: %d samples, %.0f commits/s\n", s.Target, len(s.Elapsed), commits.Mean())
 	}
+	for _, m := range h.Markers {
+		fmt.Printf("%.0f s: %s\n", h.Elapsed(m.Start), m.Text)
+	}
+	// Output:
+	// sysbench 8 intervals
+	// n1: 8 samples, 103 commits/s
+	// 4 s: buffer pool doubled
 }

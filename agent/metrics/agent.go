@@ -4,25 +4,23 @@ import (
 	"strings"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/benchwatch/benchwatch/agent/marker"
 )
 
 var (
-	runsWaiting      = desc("runs_waiting", "Live runs that are not followed because as many as allowed are.")
-	markerQueue      = desc("marker_queue_length", "Markers that wait to be sent to Grafana.")
-	markerDeliveries = desc("marker_deliveries_total", "Markers by what became of sending them: delivered, retried, rejected.", "result")
-	markerTime       = desc("marker_timestamp_seconds", "When something was marked, Unix time.", "run", "text")
+	runsWaiting      = family("runs_waiting", "Live runs that are not followed because as many as allowed are.")
+	markerQueue      = family("marker_queue_length", "Markers that wait to be sent to Grafana.")
+	markerDeliveries = family("marker_deliveries_total", "Markers by what became of sending them: delivered, retried, rejected.", "result")
+	markerTime       = family("marker_timestamp_seconds", "When something was marked, Unix time.", "run", "text")
 )
 
-func (c *Collector) markers(ch chan<- prometheus.Metric) {
+func (c *Collector) markers(emit emit) {
 	if c.sources.Deliveries != nil {
 		d := c.sources.Deliveries()
-		gauge(ch, markerQueue, float64(d.Queued))
-		counter(ch, markerDeliveries, float64(d.Delivered), "delivered")
-		counter(ch, markerDeliveries, float64(d.Retried), "retried")
-		counter(ch, markerDeliveries, float64(d.Rejected), "rejected")
+		emit(markerQueue, float64(d.Queued))
+		emit(markerDeliveries, float64(d.Delivered), "delivered")
+		emit(markerDeliveries, float64(d.Retried), "retried")
+		emit(markerDeliveries, float64(d.Rejected), "rejected")
 	}
 	if c.sources.Points == nil {
 		return
@@ -36,7 +34,7 @@ func (c *Collector) markers(ch chan<- prometheus.Metric) {
 		}
 	}
 	for key, at := range newest {
-		gauge(ch, markerTime, seconds(at), key[0], key[1])
+		emit(markerTime, seconds(at), key[0], key[1])
 	}
 }
 

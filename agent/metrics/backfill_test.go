@@ -219,21 +219,3 @@ func TestPromtoolTakesBackfill(t *testing.T) {
 		t.Errorf("%v: %s", err, out)
 	}
 }
-
-// FuzzSplitName guards that whatever stands in status.jsonl as a name becomes a
-// well-formed series or none.
-func FuzzSplitName(f *testing.F) {
-	f.Add(`a{op="select"}`)
-	f.Add(`a{op="se\"l\\ect\n",x="\u00fc\xff"}`)
-	f.Add("a{")
-	f.Fuzz(func(t *testing.T, name string) {
-		metric, labels, ok := splitName(name)
-		if !ok {
-			return
-		}
-		if !validName(metric) || strings.ContainsAny(labels, "\n") || labels != "" && (labels[0] != ',' || labels[len(labels)-1] != '"') {
-			t.Fatalf("%q became %q %q", name, metric, labels)
-		}
-		canonical(t, metric+"{"+strings.TrimPrefix(labels, ",")+"}")
-	})
-}

@@ -49,50 +49,53 @@ func NewCollector(sources Sources) *Collector {
 // Describe sends nothing, which makes the collector unchecked.
 func (c *Collector) Describe(chan<- *prometheus.Desc) {}
 
-// Collect writes the series that are true now.
+// Collect writes the series that are true now. A series that can't be made is an
+// error of the scrape, which serves all others and logs the error.
 func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 	now := c.now()
+	emit := func(f *Family, v float64, labels ...string) {
+		kind := prometheus.GaugeValue
+		if f.Type == "counter" {
+			kind = prometheus.CounterValue
+		}
+		m, err := prometheus.NewConstMetric(f.desc, kind, v, labels...)
+		if err != nil {
+			m = prometheus.NewInvalidMetric(f.desc, err)
+		}
+		ch <- m
+	}
 	if c.sources.Runs != nil {
 		snaps := c.sources.Runs()
 		for i := range snaps {
-			c.run(ch, &snaps[i], now)
+			emitRun(emit, &snaps[i], now)
 		}
 	}
 	if c.sources.WaitingRuns != nil {
-		gauge(ch, runsWaiting, float64(c.sources.WaitingRuns()))
+		emit(runsWaiting, float64(c.sources.WaitingRuns()))
 	}
 	if c.sources.Samples != nil {
 		frame := c.sources.Samples()
 		for i := range frame.Samples {
-			c.sample(ch, &frame.Samples[i])
+			c.sample(emit, &frame.Samples[i])
 		}
 	}
-	c.markers(ch)
+	c.markers(emit)
 }
 
-// runInfo writes the facts about a run as labels. The user's own labels are
-// labels too, so the description is made for each run.
-func (c *Collector) runInfo(ch chan<- prometheus.Metric, s *ingest.Snapshot) {
-	names, values := infoLabels(&s.Meta)
-	d := prometheus.NewDesc(prefix+runInfoName, runInfoHelp, names, nil)
-	gauge(ch, d, 1, values...)
-}
+var runInfo = stateFamily("run_info", "Facts about a run as labels, the user's own labels among them; value 1. Kept as long as the run's summary.",
+	append([]string{"run", "title"}, rundir.FactNames()...)...)
 
-func infoLabels(m *rundir.Meta) (names, values []string) {
-	names, values = []string{"run", "title"}, []string{label(m.ID), label(m.Title)}
+// emitInfo emits the facts about a run as labels. The user's own labels are labels
+// too, so the family is made for each run.
+func emitInfo(emit emit, m *rundir.Meta) {
+	names, values := []string{"run", "title"}, []string{label(m.ID), label(m.Title)}
 	for _, f := range m.Facts() {
 		names, values = append(names, f.Name), append(values, label(f.Value))
 	}
-	return names, values
+	f := newFamily(strings.TrimPrefix(runInfo.Name, prefix), runInfo.Help, names)
+	f.state = true
+	emit(f, 1, values...)
 }
-
-const (
-	runInfoName = "run_info"
-	runInfoHelp = "Facts about a run as labels, the user's own labels among them; value 1. Kept as long as the run's summary."
-)
-
-// runInfo without the user's labels, for the list of families.
-var _ = desc(runInfoName, runInfoHelp, append([]string{"run", "title"}, rundir.FactNames()...)...)
 
 // label makes any bytes a label value of bounded length.
 func label(s string) string {
@@ -102,30 +105,6 @@ func label(s string) string {
 	}
 	r := []rune(s)
 	return string(r[:longestLabel-1]) + "…"
-}
-
-// desc declares a family of this package.
-func desc(name, help string, labels ...string) *prometheus.Desc {
-	declared = append(declared, Family{prefix + name, typeOf(name), labels, help})
-	return prometheus.NewDesc(prefix+name, help, labels, nil)
-}
-
-func gauge(ch chan<- prometheus.Metric, d *prometheus.Desc, v float64, labels ...string) {
-	send(ch, d, prometheus.GaugeValue, v, labels)
-}
-
-func counter(ch chan<- prometheus.Metric, d *prometheus.Desc, v float64, labels ...string) {
-	send(ch, d, prometheus.CounterValue, v, labels)
-}
-
-// send reports a series that can't be made as an error of the scrape, which
-// serves all other series and logs the error.
-func send(ch chan<- prometheus.Metric, d *prometheus.Desc, kind prometheus.ValueType, v float64, labels []string) {
-	m, err := prometheus.NewConstMetric(d, kind, v, labels...)
-	if err != nil {
-		m = prometheus.NewInvalidMetric(d, err)
-	}
-	ch <- m
 }
 
 func seconds(t time.Time) float64 { return float64(t.UnixMilli()) / 1000 }

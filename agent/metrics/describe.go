@@ -3,41 +3,86 @@ package metrics
 import (
 	"slices"
 	"strings"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/benchwatch/benchwatch/agent/measure"
 )
 
-// Family describes one family of series, for the list in docs/metrics.md.
+// Family describes one family of series. Its name, help, labels and type are
+// written down once; the collector, the backfill and docs/metrics.md take them
+// from here.
 type Family struct {
 	Name   string // with prefix
 	Type   string // gauge or counter
 	Labels []string
 	Help   string
+
+	desc *prometheus.Desc
+	// state is set for what seldom changes: a backfill does not repeat it at each
+	// report.
+	state bool
 }
 
-// declared are this package's own families, in the order of their declaration.
-var declared []Family
+// emit takes one series of a family as it is at an instant, with its labels'
+// values.
+type emit func(f *Family, v float64, labels ...string)
+
+// declared are this package's own families.
+var declared []*Family
+
+// family declares a family of this package.
+func family(name, help string, labels ...string) *Family {
+	f := newFamily(name, help, labels)
+	declared = append(declared, f)
+	return f
+}
+
+// stateFamily declares a family of what seldom changes.
+func stateFamily(name, help string, labels ...string) *Family {
+	f := family(name, help, labels...)
+	f.state = true
+	return f
+}
+
+func newFamily(name, help string, labels []string) *Family {
+	f := &Family{Name: prefix + name, Type: "gauge", Labels: labels, Help: help, desc: prometheus.NewDesc(prefix+name, help, labels, nil)}
+	if strings.HasSuffix(name, "_total") && !strings.HasPrefix(name, "run_summary_") {
+		f.Type = "counter"
+	}
+	return f
+}
 
 // Families lists every family that benchwatch itself may expose, by name.
-func Families() []Family {
+func Families() []*Family {
 	all := slices.Clone(declared)
-	shared := map[string]bool{}
-	for _, f := range all {
-		shared[f.Name] = true
-	}
 	for _, m := range measure.Metrics() {
-		if shared[prefix+m.Name] {
-			continue // the sampler's, written by this package
-		}
-		all = append(all, Family{prefix + m.Name, typeOf(m.Name), append(targetLabels[:4:4], m.Labels...), m.Help})
+		all = append(all, engineFamilies.of(m))
 	}
-	slices.SortFunc(all, func(a, b Family) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(all, func(a, b *Family) int { return strings.Compare(a.Name, b.Name) })
 	return all
 }
 
-func typeOf(name string) string {
-	if strings.HasSuffix(name, "_total") && !strings.HasPrefix(name, "run_summary_") {
-		return "counter"
+// engineFamilies are those of the engines' metrics, made once each.
+var engineFamilies = familyCache{known: map[*measure.Metric]*Family{}}
+
+type familyCache struct {
+	mu    sync.RWMutex
+	known map[*measure.Metric]*Family
+}
+
+func (c *familyCache) of(m *measure.Metric) *Family {
+	c.mu.RLock()
+	made := c.known[m]
+	c.mu.RUnlock()
+	if made != nil {
+		return made
 	}
-	return "gauge"
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.known[m] == nil {
+		c.known[m] = newFamily(m.Name, m.Help, append(targetLabels[:4:4], m.Labels...))
+	}
+	return c.known[m]
 }

@@ -34,7 +34,7 @@ func (s sampled) at(t int64) (float64, int64, bool) {
 }
 
 // backfill writes histories and reads the text back, checking that every series
-// stands in one place and rises in time.
+// appears in one place and rises in time.
 func backfill(t *testing.T, hs ...*history.History) map[string]sampled {
 	t.Helper()
 	b := NewBackfill()

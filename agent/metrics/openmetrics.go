@@ -13,12 +13,14 @@ import (
 // Backfill collects what ended runs would have exposed while they were live, to
 // be written in the OpenMetrics text format with true timestamps.
 type Backfill struct {
-	families map[string]*backfilled
+	families map[string]*backfilled // by name
+	servers  map[string]*Family     // by metric
+	labels   []byte                 // scratch
 }
 
 // backfilled is one family's series by their labels as text.
 type backfilled struct {
-	name   string // without prefix
+	*Family
 	series map[string]*spans
 }
 
@@ -34,52 +36,46 @@ type spans struct {
 type span struct {
 	times  []int64
 	values []float64
+	shared bool // the columns are those of a history
 }
 
 // NewBackfill returns an empty Backfill.
-func NewBackfill() *Backfill { return &Backfill{families: map[string]*backfilled{}} }
-
-// add adds samples of a series; labels are name, value, name, value …
-func (b *Backfill) add(name string, times []int64, values []float64, labels ...string) {
-	b.addRendered(name, times, values, renderLabels(labels))
+func NewBackfill() *Backfill {
+	return &Backfill{families: map[string]*backfilled{}, servers: map[string]*Family{}}
 }
 
-func (b *Backfill) addRendered(name string, times []int64, values []float64, labels string) {
-	if len(times) == 0 {
-		return
+// series returns a series of a family, a new one if there is none yet.
+func (b *Backfill) series(f *Family, names, values []string) *spans {
+	all := b.families[f.Name]
+	if all == nil {
+		all = &backfilled{f, map[string]*spans{}}
+		b.families[f.Name] = all
 	}
-	f := b.families[name]
-	if f == nil {
-		f = &backfilled{name: name, series: map[string]*spans{}}
-		b.families[name] = f
-	}
-	s := f.series[labels]
+	b.labels = appendLabels(b.labels[:0], names, values)
+	s := all.series[string(b.labels)]
 	if s == nil {
-		s = &spans{labels: labels}
-		f.series[labels] = s
+		s = &spans{labels: string(b.labels)}
+		all.series[s.labels] = s
 	}
-	s.pieces = append(s.pieces, span{times, values})
+	return s
 }
 
 // point adds one sample.
-func (b *Backfill) point(name string, at int64, v float64, labels ...string) {
-	b.add(name, []int64{at}, []float64{v}, labels...)
+func (b *Backfill) point(f *Family, at int64, v float64, labels ...string) {
+	s := b.series(f, f.Labels, labels)
+	if n := len(s.pieces); n == 0 || s.pieces[n-1].shared || s.pieces[n-1].times[len(s.pieces[n-1].times)-1] >= at {
+		s.pieces = append(s.pieces, span{})
+	}
+	p := &s.pieces[len(s.pieces)-1]
+	p.times, p.values = append(p.times, at), append(p.values, v)
 }
 
-func renderLabels(labels []string) string {
-	var b strings.Builder
-	b.WriteByte('{')
-	for i := 0; i < len(labels); i += 2 {
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		b.WriteString(labels[i])
-		b.WriteString(`="`)
-		b.WriteString(escapeLabel.Replace(strings.ToValidUTF8(labels[i+1], "\uFFFD")))
-		b.WriteByte('"')
+func appendLabels(b []byte, names, values []string) []byte {
+	for i, name := range names {
+		b = append(append(append(b, "{,"[min(i, 1)]), name...), `="`...)
+		b = append(append(b, escapeLabel.Replace(strings.ToValidUTF8(values[i], "\uFFFD"))...), '"')
 	}
-	b.WriteByte('}')
-	return b.String()
+	return append(b, '}')
 }
 
 var (
@@ -93,17 +89,13 @@ var (
 func (b *Backfill) WriteTo(w io.Writer) (int64, error) {
 	out := &counting{w: w}
 	buf := bufio.NewWriterSize(out, 1<<18)
-	help := map[string]string{}
-	for _, f := range Families() {
-		help[f.Name] = f.Help
-	}
 	names := make([]string, 0, len(b.families))
 	for name := range b.families {
 		names = append(names, name)
 	}
 	slices.Sort(names)
 	for _, name := range names {
-		b.families[name].write(buf, help[prefix+name])
+		b.families[name].write(buf)
 	}
 	buf.WriteString("# EOF\n") // the first error stays in buf
 	err := buf.Flush()
@@ -111,22 +103,22 @@ func (b *Backfill) WriteTo(w io.Writer) (int64, error) {
 }
 
 // write writes a family. OpenMetrics names counters without their _total.
-func (f *backfilled) write(buf *bufio.Writer, help string) {
-	family, kind := prefix+f.name, typeOf(f.name)
-	if kind == "counter" {
+func (f *backfilled) write(buf *bufio.Writer) {
+	family := f.Name
+	if f.Type == "counter" {
 		family = strings.TrimSuffix(family, "_total")
 	}
-	if help != "" {
-		buf.WriteString("# HELP " + family + " " + escapeHelp.Replace(help) + "\n")
+	if f.Help != "" {
+		buf.WriteString("# HELP " + family + " " + escapeHelp.Replace(f.Help) + "\n")
 	}
-	buf.WriteString("# TYPE " + family + " " + kind + "\n")
+	buf.WriteString("# TYPE " + family + " " + f.Type + "\n")
 	all := make([]*spans, 0, len(f.series))
 	for _, s := range f.series {
 		all = append(all, s)
 	}
 	slices.SortFunc(all, func(a, b *spans) int { return cmp.Compare(a.labels, b.labels) })
 	for _, s := range all {
-		s.write(buf, prefix+f.name)
+		s.write(buf, f.Name)
 	}
 }
 
