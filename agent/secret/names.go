@@ -3,14 +3,14 @@ package secret
 import "strings"
 
 // Name reports whether an option, a property, a variable or a field with this
-// name holds a secret: --mysql-password, db.passwd, PGPASSWORD, apiKey. A name
-// that points to a file with a secret in it is none.
+// name contains a secret: --mysql-password, db.passwd, PGPASSWORD, apiKey. The
+// name of a file with a secret is not secret.
 func Name(name string) bool {
 	return named(name, true)
 }
 
-// named is Name; without bareKey a word "key" alone is no secret, as free text
-// is full of keys that are none.
+// named is Name. Without bareKey the word "key" alone is not the name of a
+// secret, because most keys in free text are not secret.
 func named(name string, bareKey bool) bool {
 	if len(name) < 3 || len(name) > maxName || !nameTriggers.in(name) {
 		return false
@@ -35,14 +35,13 @@ func named(name string, bareKey bool) bool {
 	return last == "pass" || last == "authorization" || bareKey && last == "key"
 }
 
-// maxName bounds what is looked at as a name.
+// maxName is the length in bytes of the longest name that is considered.
 const maxName = 128
 
-// nameTriggers are parts of which every secret name has at least one.
+// nameTriggers: every name of a secret contains at least one of them.
 var nameTriggers = triggersOf("pass", "pwd", "secret", "token", "key", "credential", "authorization")
 
-// textTriggers are parts of which every text that Text changes has at least
-// one.
+// textTriggers: every text that Text changes contains at least one of them.
 var textTriggers = triggersOf("@", "option p", "identified", "mysql", "mariadb", "bearer", "glsa_", "eyj", "tpc",
 	"pass", "pwd", "secret", "token", "key", "credential", "authorization")
 
@@ -57,7 +56,7 @@ func triggersOf(parts ...string) *triggers {
 	return &t
 }
 
-// in reports whether s holds one of t, ignoring the case of ASCII letters. It
+// in reports whether s contains one of t, ignoring the case of ASCII letters. It
 // does not allocate.
 func (t *triggers) in(s string) bool {
 	for i := range len(s) {

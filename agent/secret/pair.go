@@ -2,8 +2,7 @@ package secret
 
 import "strings"
 
-// pairs blanks the values of names that say that they hold a secret, in all
-// the ways in which a name and its value are written: name=value, --name value,
+// pairs blanks the values of names of secrets. It recognises name=value, --name value,
 // name: value, "name": "value", "name"="value", [name]: value.
 func pairs(s string) string {
 	var b strings.Builder
@@ -47,7 +46,7 @@ func isBlank(c byte) bool { return c == ' ' || c == '\t' }
 func value(s string, start, end int) (from, to int, ok bool) {
 	name := s[start:end]
 	i := end
-	// What may close the name: "name", 'name', [name], \"name\".
+	// The name may be closed: "name", 'name', [name], \"name\".
 	for i < len(s) && (s[i] == '"' || s[i] == '\'' || s[i] == ']' || s[i] == '\\') {
 		i++
 	}
@@ -93,8 +92,8 @@ func value(s string, start, end int) (from, to int, ok bool) {
 	return from, to, to > from
 }
 
-// prose reports whether a name and a colon are words of a message that the
-// MySQL servers print for every refused login.
+// prose reports whether a name and a colon belong to the message "using
+// password: YES" of MySQL servers.
 func prose(s string, start, at int) bool {
 	return strings.HasSuffix(s[:start], "using ") &&
 		(strings.HasPrefix(s[at:], "YES") || strings.HasPrefix(s[at:], "NO"))
@@ -108,7 +107,7 @@ func extent(s string, start, end, i int) (from, to int) {
 		before = s[start-1]
 	}
 	if rest, done := strings.CutPrefix(s[i:], Blank); done && (rest == "" || strings.IndexByte(" \t\r\n,;&|()[]{}<>'\"`", rest[0]) >= 0) {
-		return i, i + len(Blank) // done before
+		return i, i + len(Blank) // already blanked
 	}
 	switch {
 	case (s[i] == '"' || s[i] == '\'') && i+1 < len(s):
@@ -129,7 +128,7 @@ func extent(s string, start, end, i int) (from, to int) {
 		}
 		return i, len(s)
 	case before == '[' || s[start] != '-' && beginsLine(s, start) && s[start:end] != strings.ToUpper(s[start:end]):
-		// A line of an option file; its value can hold blanks.
+		// A line of an option file; its value can contain blanks.
 		return i, optionEnd(s, i)
 	}
 	return i, wordEnd(s, i)
@@ -148,7 +147,7 @@ func closing(s string, i int, quote byte) int {
 	return i
 }
 
-// line returns the end of the line that i is in.
+// line returns the end of the line at i.
 func line(s string, i int) int {
 	if n := strings.IndexAny(s[i:], "\r\n"); n >= 0 {
 		return i + n
@@ -163,8 +162,8 @@ func beginsLine(s string, start int) bool {
 	return start == 0 || s[start-1] == '\n' || s[start-1] == '\r'
 }
 
-// optionEnd returns the end of an option's value: the end of the line, or
-// where the next name=value begins.
+// optionEnd returns the end of the value of an option: the end of the line or
+// the start of the next name=value.
 func optionEnd(s string, i int) int {
 	end := line(s, i)
 	for j := i; j < end; j++ {
@@ -190,8 +189,8 @@ func optionEnd(s string, i int) int {
 	return end
 }
 
-// wordEnd returns the end of a word that stands without quotes. A quote ends
-// it only where it can't be a part of it.
+// wordEnd returns the end of a word without quotes. A quote ends the word only
+// before a separator or the end of s; elsewhere it is part of the word.
 func wordEnd(s string, i int) int {
 	for ; i < len(s); i++ {
 		switch c := s[i]; c {

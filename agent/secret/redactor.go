@@ -7,19 +7,19 @@ import (
 	"strings"
 )
 
-// Redactor blanks known secrets besides what Text blanks. It is immutable and
-// safe for concurrent use; a nil Redactor knows no secrets.
+// Redactor blanks known secrets in addition to what Text blanks. It is
+// immutable and safe for concurrent use. A nil Redactor has no known secrets.
 type Redactor struct {
 	values []string // longest first
 }
 
-// New returns a Redactor for values. Empty ones are ignored. Values are also
-// found where they are escaped as in URLs and in JSON.
+// New returns a Redactor for values. It ignores empty values, and finds values
+// also if they are escaped as in URLs or JSON.
 func New(values ...string) *Redactor {
 	var all []string
 	for _, v := range values {
 		for _, form := range forms(v) {
-			// What consists of asterisks only can't be told from Blank.
+			// Asterisks alone would be confused with Blank.
 			if strings.Trim(form, "*") != "" && !slices.Contains(all, form) {
 				all = append(all, form)
 			}
@@ -29,7 +29,18 @@ func New(values ...string) *Redactor {
 	return &Redactor{values: all}
 }
 
-// forms are the ways in which v can be written.
+// MinWord is the length in bytes from which NewWords considers a secret: the
+// password "1" must not blank every option with the value 1.
+const MinWord = 4
+
+// NewWords returns a Redactor for text in which short secrets may occur with
+// another meaning, such as a command line. It ignores values shorter than
+// MinWord; the places where these are secret must be blanked by other means.
+func NewWords(values ...string) *Redactor {
+	return New(slices.DeleteFunc(slices.Clone(values), func(v string) bool { return len(v) < MinWord })...)
+}
+
+// forms returns v and its escaped forms.
 func forms(v string) []string {
 	all := []string{v, url.QueryEscape(v), url.PathEscape(v), strings.TrimPrefix(url.UserPassword("", v).String(), ":")}
 	if quoted, err := json.Marshal(v); err == nil {
@@ -38,10 +49,9 @@ func forms(v string) []string {
 	return all
 }
 
-// Text returns s with everything blanked that the package's Text blanks, and
-// the known secrets wherever they stand as a whole token: not inside of a
-// longer word, so that the password "bench" leaves "sysbench" alone. It
-// returns s itself, without allocation, when there is nothing to blank.
+// Text blanks in s what the function Text blanks, and known secrets that are a
+// whole token: the password "bench" does not change "sysbench". It returns s
+// itself, without allocation, if there is nothing to blank.
 func (r *Redactor) Text(s string) string {
 	for range maxPasses {
 		t := Text(s)
@@ -84,7 +94,7 @@ func replaceToken(s, v string) string {
 	return b.String()
 }
 
-// wholeToken reports whether no word goes on beyond s[start:end].
+// wholeToken reports whether s[start:end] is not part of a longer word.
 func wholeToken(s string, start, end int) bool {
 	if end < len(s) && isWord(s[end-1]) && isWord(s[end]) {
 		return false
@@ -92,7 +102,7 @@ func wholeToken(s string, start, end int) bool {
 	if start == 0 || !isWord(s[start]) || !isWord(s[start-1]) {
 		return true
 	}
-	// Glued to a short option: -pbench.
+	// The value of a short option: -pbench.
 	return s[start-1] == 'p' && start > 1 && s[start-2] == '-' &&
 		(start == 2 || strings.IndexByte(" \t\n\"'", s[start-3]) >= 0)
 }

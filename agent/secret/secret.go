@@ -1,9 +1,9 @@
 // Package secret keeps passwords out of what benchwatch stores, shows or
 // sends.
 //
-// Text knows the shapes in which passwords stand in command lines,
-// configuration and the output of benchmark tools. A Redactor also knows the
-// values themselves. Where the two ways to err meet, more is blanked, not less.
+// Text recognises the forms in which passwords appear in command lines,
+// configuration and the output of benchmark tools. A Redactor also blanks known
+// values. In doubt both blank too much rather than too little.
 package secret
 
 import (
@@ -11,18 +11,18 @@ import (
 	"strings"
 )
 
-// Blank stands where a secret was.
+// Blank replaces a secret.
 const Blank = "***"
 
-// maxPasses bounds how often the rules are applied; what one rule leaves can
-// be what another looks for.
+// maxPasses bounds how often the rules are applied: the result of one rule can
+// match another.
 const maxPasses = 16
 
 // Text returns s with everything blanked that looks like a secret: passwords
-// in URLs and DSNs, values of options, variables and properties whose names
-// say so, the places where sysbench and tpcc-mysql print the password, SQL's
-// IDENTIFIED BY, bearer tokens. It returns s itself, without allocation, when
-// there is nothing of that kind. Text(Text(s)) is Text(s).
+// in URLs and DSNs, values of options, variables and properties with the name
+// of a secret, the lines in which sysbench and tpcc-mysql print the password,
+// SQL's IDENTIFIED BY, bearer tokens. It returns s itself, without allocation,
+// if s has none of these. Text(Text(s)) is Text(s).
 func Text(s string) string {
 	if !textTriggers.in(s) {
 		return s
@@ -52,7 +52,7 @@ func pass(s string) string {
 	return s
 }
 
-// shape is a fixed form in which a secret stands.
+// shape is a fixed form in which a secret appears.
 type shape struct {
 	triggers *triggers
 	expr     *regexp.Regexp
@@ -65,7 +65,7 @@ var shapes = []shape{
 		regexp.MustCompile(`(mysql_real_connect\([^,\n]*, "[^"\n]*", "[^"\n]*", ").*(", "[^"\n]*", [0-9]+, )`),
 		"${1}" + Blank + "${2}",
 	},
-	{ // The same, cut.
+	{ // The same line, cut off.
 		triggersOf("mysql_real_connect"),
 		regexp.MustCompile(`(mysql_real_connect\([^,\n]*, "[^"\n]*", "[^"\n]*", ")([^"\n]*)$`),
 		"${1}" + Blank,
@@ -105,12 +105,12 @@ var shapes = []shape{
 		regexp.MustCompile(`(?i)(\bbearer\s+)[\w.~+/=-]+`),
 		"${1}" + Blank,
 	},
-	{ // Grafana's service account tokens and JSON web tokens tell what they are.
+	{ // Service account tokens of Grafana and JSON web tokens, recognised by their beginning.
 		triggersOf("glsa_", "eyj"),
 		regexp.MustCompile(`\bglsa_\w+|\beyJ[\w-]{8,}\.[\w-]+(?:\.[\w-]*)?`),
 		Blank,
 	},
-	{ // -pX of the MySQL programs, in commands that nobody split into words.
+	{ // -pX of the MySQL programs, in commands that are one string.
 		triggersOf("mysql", "mariadb"),
 		regexp.MustCompile(`((?:^|[\s/'"])(?:mysql|mariadb)[\w.-]*\s(?:[^\n|;&]*?\s)?['"]?-p)([^\s'"]+|'[^'\n]*'?|"[^"\n]*"?)`),
 		"${1}" + Blank,

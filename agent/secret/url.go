@@ -2,9 +2,8 @@ package secret
 
 import "strings"
 
-// urls blanks the passwords of URLs in s: scheme://user:password@host. People
-// write passwords without escaping what a URL would have escaped, so the
-// password ends at the last @ that can be its end.
+// urls blanks the passwords of URLs in s: scheme://user:password@host. Users
+// often do not escape the password, so it extends to the last possible @.
 func urls(s string) string {
 	var b strings.Builder
 	done := 0
@@ -32,7 +31,7 @@ func urls(s string) string {
 	return b.String()
 }
 
-// scheme returns the scheme that before ends with.
+// scheme returns the scheme at the end of before.
 func scheme(before string) string {
 	i := len(before)
 	for i > 0 && (isWord(before[i-1]) || before[i-1] == '+' || before[i-1] == '-' || before[i-1] == '.') {
@@ -41,7 +40,7 @@ func scheme(before string) string {
 	return before[i:]
 }
 
-// tokenLen is how far a URL can reach.
+// tokenLen returns the length of the longest URL at the start of s.
 func tokenLen(s string) int {
 	if i := strings.IndexAny(s, " \t\r\n\v\f\"'`<>"); i >= 0 {
 		return i
@@ -49,7 +48,7 @@ func tokenLen(s string) int {
 	return len(s)
 }
 
-// userinfo finds the secret in what stands behind a URL's "://".
+// userinfo finds the secret in rest, the part of a URL after "://".
 func userinfo(scheme, rest string) (from, to int, ok bool) {
 	to = strings.LastIndexByte(rest, '@')
 	if !strings.EqualFold(scheme, "http") && !strings.EqualFold(scheme, "https") {
@@ -68,7 +67,7 @@ func userinfo(scheme, rest string) (from, to int, ok bool) {
 	return len(host) + 1, to, found && !isPort(port) && to > len(host)
 }
 
-// isPort also accepts none, as in "http://host:/".
+// isPort accepts an empty port too, as in "http://host:/".
 func isPort(s string) bool {
 	return len(s) <= 5 && strings.Trim(s, "0123456789") == ""
 }

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Values returns the secrets that Text blanks in s, also as they read without
-// a URL's escapes.
+// Values returns the secrets that Text blanks in s, as they are and without
+// the escapes of URLs.
 func Values(s string) []string {
 	blanked := Text(s)
 	if blanked == s {

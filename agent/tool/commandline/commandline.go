@@ -40,11 +40,6 @@ type Command struct {
 	Secrets []string
 }
 
-// minToken is the length from which a secret is also blanked where the same word
-// means something else in the command: a password "1" must not blank every option
-// whose value is 1.
-const minToken = 4
-
 // Read reads the command args. Where it doesn't understand one, nothing is
 // added to it and its secrets are blanked by general rules.
 func Read(args []string, tools []*tool.Tool, env Env) Command {
@@ -81,7 +76,7 @@ func known(found []string, env Env) []string {
 
 // redacted returns args without secrets.
 func redacted(args []string, o outcome, secrets []string) []string {
-	tokens := secret.New(slices.DeleteFunc(slices.Clone(secrets), func(s string) bool { return len(s) < minToken })...)
+	tokens := secret.NewWords(secrets...)
 	all := make([]string, len(args))
 	for i, a := range args {
 		if r, ok := o.redacted[i]; ok {

@@ -328,7 +328,7 @@ func FuzzRead(f *testing.F) {
 				t.Errorf("%q was redacted to %q", command, c.Redacted)
 			}
 			for _, s := range c.Secrets {
-				if len(s) < minToken || strings.Trim(s, "*") == "" {
+				if len(s) < secret.MinWord || strings.Trim(s, "*") == "" {
 					continue
 				}
 				for _, r := range c.Redacted {

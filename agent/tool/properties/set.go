@@ -104,10 +104,6 @@ func Secrets(key, value string) []string {
 	return dsn.Parse(value).Secrets
 }
 
-// minToken is the length from which a secret is blanked wherever it occurs: a
-// password "1" must not blank every option whose value is 1.
-const minToken = 4
-
 // Redact returns args without secrets, and all secrets: those given and those
 // that args name, as in key=value or --prop=key=value.
 func Redact(args, secrets []string) (redacted, found []string) {
@@ -117,7 +113,7 @@ func Redact(args, secrets []string) (redacted, found []string) {
 		}
 	}
 	slices.Sort(found)
-	r := secret.New(slices.DeleteFunc(slices.Clone(found), func(s string) bool { return len(s) < minToken })...)
+	r := secret.NewWords(found...)
 	for _, a := range args {
 		option, property := "", a
 		for _, p := range []string{"--prop=", "-p=", "-p"} {
