@@ -16,7 +16,7 @@ import (
 // autoTool asks for the tool that the bytes look like.
 const autoTool = "auto"
 
-// sniffed is how many bytes are looked at to recognise a tool.
+// sniffed is how many bytes are read to recognise a tool.
 const sniffed = 64 << 10
 
 func addParse(app *kingpin.Application) (string, action) {

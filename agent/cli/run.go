@@ -45,8 +45,8 @@ type runCommand struct {
 	config  *config.Config
 	dir     rundir.Directory
 	claim   *rundir.Claim
-	// unrecorded: the run's end could not be written (a full disk), so nobody
-	// will close it while we wait.
+	// unrecorded: the end of the run could not be written (a full disk), so no
+	// agent will close it.
 	unrecorded bool
 }
 
@@ -90,13 +90,13 @@ func (r *runCommand) run() error {
 	}
 	defer r.claim.Release()
 	for _, note := range command.Description.Notes {
-		r.say("note: %s", note)
+		r.streams.notice("note: %s", note)
 	}
 	if meta.Tool == "" {
-		r.say("note: no benchmark tool that is known in this command: its output is kept, but not read (--tool says which it is)")
+		r.streams.notice("note: no benchmark tool that is known in this command: its output is kept, but not read (--tool says which it is)")
 	}
 	if len(command.Added) > 0 {
-		r.say("added %s, for live reports (--no-inject to leave the command alone)", strings.Join(command.Added, " "))
+		r.streams.notice("added %s, for live reports (--no-inject to leave the command alone)", strings.Join(command.Added, " "))
 	}
 
 	ctx, stop := context.WithCancel(context.Background())
@@ -204,7 +204,7 @@ func (r *runCommand) permissionHint() string {
 // remove deletes the run directory when nothing was started.
 func (r *runCommand) remove() {
 	if err := r.dir.Remove(); err != nil {
-		r.say("%v", err)
+		r.streams.notice("%v", err)
 	}
 }
 
@@ -236,14 +236,14 @@ func (r *runCommand) start(ctx context.Context, args []string, signals <-chan os
 			mirror.Go(func() { notifier.Run(ctx) })
 		}
 		if err := launch.Mirror(ctx, r.dir, r.streams.Out, r.streams.Err, notifier, finish); err != nil && ctx.Err() == nil {
-			r.say("%v", err)
+			r.streams.notice("%v", err)
 		}
 	})
 	status, err := process.Wait(signals)
 	close(finish)
 	mirror.Wait()
 	if err != nil { // the tool has run: its status counts
-		r.say("%v", err)
+		r.streams.notice("%v", err)
 		r.unrecorded = !recordAgain(process, signals)
 	}
 	return status, nil
@@ -287,11 +287,6 @@ func (r *runCommand) pipe(ctx context.Context, signals <-chan os.Signal) error {
 		return ownFailure(err, "")
 	}
 	return nil
-}
-
-// say prints a line of our own, told apart from the tool's by its prefix.
-func (r *runCommand) say(format string, args ...any) {
-	fmt.Fprintf(r.streams.Err, "benchwatch: "+format+"\n", args...)
 }
 
 // notify asks for the signals that are passed on to the tool. One that was
@@ -347,17 +342,17 @@ func (r *runCommand) observe(ctx context.Context) (*observation, error) {
 		ls[0].Close()
 		return nil, ownFailure(err, "")
 	}
-	r.say("live page at http://%s/ (metrics at /metrics)", ls[0].Addr())
+	r.streams.notice("live page at http://%s/ (metrics at /metrics)", ls[0].Addr())
 	ctx, own.cancel = context.WithCancel(ctx)
 	own.observer = b
 	own.parts.Go(func() {
 		if err := b.Run(ctx); err != nil {
-			r.say("%v", err)
+			r.streams.notice("%v", err)
 		}
 	})
 	own.parts.Go(func() {
 		if err := r.serve(ctx, b, ls, r.log); err != nil {
-			r.say("%v", err)
+			r.streams.notice("%v", err)
 		}
 	})
 	return own, nil
@@ -373,27 +368,27 @@ func (r *runCommand) afterwards(own *observation, signals <-chan os.Signal) {
 	}
 	meta, err := r.dir.Load()
 	if err != nil {
-		r.say("%v", err)
+		r.streams.notice("%v", err)
 		return
 	}
 	snap, err := ingest.Read(context.Background(), r.dir, r.config.ToolSet().ByName(meta.Tool))
 	if err != nil {
-		r.say("%v", err)
+		r.streams.notice("%v", err)
 	}
 	_ = report.WriteOutcome(r.streams.Err, &snap) // no one reads it if stderr is gone
-	r.say("run %s: %s", meta.ID, r.dir)
+	r.streams.notice("run %s: %s", meta.ID, r.dir)
 	if own.observer == nil {
 		return
 	}
 	if wait := *r.linger - time.Since(ended); wait > 0 {
-		r.say("serving metrics for %s more (Ctrl-C ends it)", wait.Round(time.Second))
+		r.streams.notice("serving metrics for %s more (Ctrl-C ends it)", wait.Round(time.Second))
 		select {
 		case <-time.After(wait):
 		case <-signals:
 		}
 	}
 	if n := own.observer.PendingMarkers(); n > 0 {
-		r.say("%d markers not delivered to Grafana: an agent on this data directory will send them", n)
+		r.streams.notice("%d markers not delivered to Grafana: an agent on this data directory will send them", n)
 	}
 }
 
@@ -415,13 +410,13 @@ func (r *runCommand) awaitClosed(own *observation, signals <-chan os.Signal) {
 			if _, ok := rundir.Agent(r.config.DataDir); ok {
 				seen = time.Now()
 			} else if time.Since(seen) > agentGrace {
-				r.say("the agent is gone: not waiting for replicas")
+				r.streams.notice("the agent is gone: not waiting for replicas")
 				return
 			}
 		}
 		if !told && time.Since(began) > 2*time.Second {
 			told = true
-			r.say("waiting for replicas to catch up (Ctrl-C to stop waiting)")
+			r.streams.notice("waiting for replicas to catch up (Ctrl-C to stop waiting)")
 		}
 		select {
 		case <-tick.C:

@@ -20,7 +20,7 @@ import (
 const (
 	// DefaultMaxLine is the longest line that is delivered whole.
 	DefaultMaxLine = 1 << 20
-	// DefaultPoll is how often a quiet file is looked at without an event.
+	// DefaultPoll is how often a file is checked if there is no event.
 	DefaultPoll = 250 * time.Millisecond
 
 	chunk       = 64 << 10
@@ -119,7 +119,7 @@ func (o *Options) open(path string) (*os.File, error) {
 	return f, nil
 }
 
-// Finish tells that the writer is gone: Next delivers what is in the file, an
+// Finish is called when the writer has ended: Next delivers what is in the file, an
 // unterminated last line included, and then returns io.EOF.
 func (r *Reader) Finish() { r.finishOnce.Do(func() { close(r.finish) }) }
 
@@ -298,7 +298,7 @@ func (r *Reader) rest() (Line, bool) {
 	return line, true
 }
 
-// consume moves behind the first n bytes of the buffer and remembers the last
+// consume moves past the first n bytes of the buffer and remembers the last
 // of them. The bytes stay in place until the next fill.
 func (r *Reader) consume(n int) {
 	taken := r.buf[r.start : r.start+n]
@@ -315,7 +315,7 @@ func (r *Reader) consume(n int) {
 	r.scanned = 0
 }
 
-// replaced reports whether the name stands for another file now, or the file
+// replaced reports whether the name belongs to another file now, or the file
 // became shorter.
 func (r *Reader) replaced() (bool, error) {
 	now, err := os.Stat(r.path)
@@ -337,7 +337,7 @@ func (r *Reader) replaced() (bool, error) {
 	return now.Size() < r.offset+int64(len(r.buf)-r.start), nil
 }
 
-// unchanged reports whether the last bytes consumed still stand in the file.
+// unchanged reports whether the last bytes consumed are still in the file.
 func (r *Reader) unchanged() bool {
 	if len(r.last) == 0 {
 		return true
@@ -345,7 +345,7 @@ func (r *Reader) unchanged() bool {
 	seen := make([]byte, len(r.last))
 	n, err := r.file.ReadAt(seen, r.offset-int64(len(r.last)))
 	if err != nil && n < len(seen) {
-		return errors.Is(err, io.EOF) // shorter: the size tells at the next look
+		return errors.Is(err, io.EOF) // shorter: noticed by its size next time
 	}
 	return bytes.Equal(seen, r.last)
 }

@@ -16,10 +16,10 @@ type Snapshot struct {
 	Meta  rundir.Meta
 	Phase Phase
 
-	// Threads running now as the tool says, else as asked for.
+	// Threads as the tool reports them, else as asked for.
 	Threads series.Optional[int]
-	// Interval is the last report if it still says what is going on; nil
-	// before the first, after the tool's end and when the tool stalls.
+	// Interval is the last report while it is current: nil before the first, after
+	// the tool's end and when the tool stalls.
 	Interval *tool.Report
 	// LastReport is when the newest interval was read; zero before the first.
 	LastReport time.Time
@@ -38,7 +38,7 @@ type Snapshot struct {
 	LastMessage  string
 	MessageCount uint64
 
-	// Summary is set when the tool has ended and said anything.
+	// Summary is nil until the tool has ended, and if it reported nothing.
 	Summary *Summary
 
 	// Faults counts failures to record something about this run, such as a

@@ -13,7 +13,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/tool"
 )
 
-// Phase is where a run stands.
+// Phase is what a run is doing.
 type Phase string
 
 const (
@@ -25,9 +25,9 @@ const (
 )
 
 const (
-	keptErrors = 20 // messages kept of the first ones; the last is kept too
-	// staleIntervals is after how many intervals without a report the last one
-	// no longer says what is going on now.
+	keptErrors = 20 // messages of a stream
+	// staleIntervals is after how many intervals without a report the last one is
+	// no longer current.
 	staleIntervals = 3
 )
 

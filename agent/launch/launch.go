@@ -23,7 +23,7 @@ const toolLockFD = 99
 
 // Process is a benchmark tool that was started into a run directory. It runs in
 // a session of its own, with its output going straight into the directory's
-// files: it does not need us to live.
+// files, so it continues if this process ends.
 type Process struct {
 	dir   rundir.Directory
 	Cmd   *exec.Cmd
@@ -65,7 +65,7 @@ func (p *Process) start(args []string) error {
 		return fmt.Errorf("start the benchmark tool: %w", err)
 	}
 	pid := p.Cmd.Process.Pid
-	ticks, _ := rundir.StartTicks(pid) // gone already: the lock tells
+	ticks, _ := rundir.StartTicks(pid) // it may have ended: then the lock shows that
 	_, err = p.dir.Update(func(m *rundir.Meta) {
 		m.PID, m.PIDStartTicks, m.BootID = pid, ticks, rundir.BootID()
 	})

@@ -155,7 +155,7 @@ func (d Directory) prepare(meta *Meta, fill func(Directory) error) (*Claim, erro
 	// Made here, the files belong to the run's owner. One that an agent of another
 	// user made could not be written by the owner.
 	records := []string{metaLock, ToolLock, ObserverLock}
-	if isShared(string(d)) {
+	if isSharedRun(string(d)) {
 		records = append(records, MarkersFile)
 	}
 	for _, name := range records {

@@ -63,7 +63,7 @@ func openFile(path string, flag int, a access) (*os.File, error) {
 		if errors.Is(err, fs.ErrExist) {
 			continue // another process was faster
 		}
-		if err == nil && isShared(filepath.Dir(path)) {
+		if err == nil && isSharedRun(filepath.Dir(path)) {
 			if err = f.Chmod(a.shared); err != nil {
 				f.Close()
 				return nil, err
@@ -73,9 +73,16 @@ func openFile(path string, flag int, a access) (*os.File, error) {
 	}
 }
 
-// isShared reports whether new files in a folder belong to the folder's group, as
-// in the runs folder that the packaged agent shares with all users of the machine.
-func isShared(dir string) bool {
+// isShared reports whether a runs folder is shared by all users of the machine and
+// an agent: sticky, and with the setgid bit, so that what is in it belongs to the
+// agent's group.
+func isShared(root string) bool {
+	info, err := os.Stat(root)
+	return err == nil && info.Mode()&os.ModeSetgid != 0 && info.Mode()&os.ModeSticky != 0
+}
+
+// isSharedRun reports whether a run directory was made in such a folder.
+func isSharedRun(dir string) bool {
 	info, err := os.Stat(dir)
 	return err == nil && info.Mode()&os.ModeSetgid != 0
 }

@@ -41,7 +41,7 @@ type Meta struct {
 
 	PID int `json:"pid,omitempty"`
 	// PIDStartTicks is the process's start in clock ticks after boot, which
-	// with BootID tells it from a later process of the same number.
+	// with BootID distinguishes it from a later process with the same number.
 	PIDStartTicks uint64 `json:"pid_start_ticks,omitempty"`
 	BootID        string `json:"boot_id,omitempty"`
 
