@@ -1,6 +1,6 @@
 // Package history reads a run back from its directory onto one time axis: the
-// tool's intervals, the servers, the hosts, the settings and the markers. It also
-// has the formats in which the servers and hosts are recorded.
+// tool's intervals, the servers, the host, the settings and the markers. It also
+// records the servers: the writer and the reader of each file are side by side.
 package history
 
 import (
@@ -18,17 +18,15 @@ import (
 	"github.com/benchwatch/benchwatch/agent/tool"
 )
 
-// History is everything that is known of one run on one time axis: seconds
-// since Zero. It is read from the raw output and the files beside it by the
-// parser that reads them live, and holds about 8 bytes a value: a run of 10
-// hours at one interval a second with three servers of 80 values each takes
+// History is everything that is known of one run on one time axis: seconds since
+// Zero. The raw output is read by the same parser as live. A value takes 8 bytes:
+// 10 hours at one interval a second with three servers of 80 values each take
 // about 80 MB.
 type History struct {
 	// Snapshot is the run's state: the final one or, while it goes on, that of now.
 	Snapshot ingest.Snapshot
 	// Zero is the wall time of 0 on the axis, by the clock of this machine: the
-	// start of the tool's own clock where that was seen or can be worked out,
-	// else the start of its process.
+	// start of the tool's own clock if that is known, else of its process.
 	Zero time.Time
 
 	Intervals ingest.Intervals
@@ -51,18 +49,17 @@ type Damage struct {
 	TornOutput bool
 	// TornStatus: status.jsonl ends within a line, as after a crash.
 	TornStatus bool
-	// UnreadableStatus counts lines of status.jsonl that are no status.
-	UnreadableStatus int
-	// MisplacedStatus counts those that lie before the one in front of them.
-	MisplacedStatus int
-	// Problems are files that could not be read at all, or not to their end.
+	// UnreadableStatus counts damaged lines of status.jsonl, MisplacedStatus those
+	// whose tick is not after the target's previous one.
+	UnreadableStatus, MisplacedStatus int
+	// Problems are the errors of files that could not be read to their end.
 	Problems []string
 }
 
-// DamageLines says the damage in words, a line each; nothing if there is none.
+// DamageLines describes the damage, a line each; nothing if there is none.
 func (h *History) DamageLines() []string {
 	var lines []string
-	say := func(n int, one, many string) {
+	count := func(n int, one, many string) {
 		switch {
 		case n == 1:
 			lines = append(lines, "1 "+one)
@@ -70,11 +67,11 @@ func (h *History) DamageLines() []string {
 			lines = append(lines, fmt.Sprintf("%d %s", n, many))
 		}
 	}
-	say(int(h.Snapshot.Lines.Malformed), "line of the tool's output is damaged", "lines of the tool's output are damaged")
-	say(h.Intervals.Misplaced, "report has no place on the time axis", "reports have no place on the time axis")
-	say(h.Intervals.Dropped, "value left out: too many series", "values left out: too many series")
-	say(h.Damage.UnreadableStatus, "line of "+rundir.StatusFile+" is unreadable", "lines of "+rundir.StatusFile+" are unreadable")
-	say(h.Damage.MisplacedStatus, "server status out of order left out", "server statuses out of order left out")
+	count(int(h.Snapshot.Lines.Malformed), "line of the tool's output is damaged", "lines of the tool's output are damaged")
+	count(h.Intervals.Misplaced, "report has no place on the time axis", "reports have no place on the time axis")
+	count(h.Intervals.Dropped, "value left out: too many series", "values left out: too many series")
+	count(h.Damage.UnreadableStatus, "line of "+rundir.StatusFile+" is unreadable", "lines of "+rundir.StatusFile+" are unreadable")
+	count(h.Damage.MisplacedStatus, "server status out of order left out", "server statuses out of order left out")
 	if h.Damage.TornOutput {
 		lines = append(lines, "the tool's output ends within a line")
 	}
@@ -84,12 +81,12 @@ func (h *History) DamageLines() []string {
 	return append(lines, h.Damage.Problems...)
 }
 
-// At is the wall time at a place on the axis.
+// At returns the wall time at a place on the axis.
 func (h *History) At(elapsed float64) time.Time {
 	return h.Zero.Add(time.Duration(math.Round(elapsed * float64(time.Second))))
 }
 
-// Elapsed is the place of a time on the axis, in seconds.
+// Elapsed returns the place of a time on the axis, in seconds.
 func (h *History) Elapsed(t time.Time) float64 { return t.Sub(h.Zero).Seconds() }
 
 // Server returns a target's history, nil if it was never sampled.
@@ -155,10 +152,10 @@ func ReadOutput(ctx context.Context, dir rundir.Directory, t *tool.Tool) (*Histo
 	return h, ctx.Err()
 }
 
-// zero is the start of the tool's clock. What the wrapper saw of it is best;
-// else, of a tool that came to its summary, the end and the tool's own time
-// tell. A tool may need seconds before its clock begins: for a JVM, for many
-// connections, for a warm-up that it does not report.
+// zero returns the start of the tool's clock: as it was seen live, else the end
+// minus the tool's own duration if it printed a summary. A tool may need seconds
+// before its clock begins: for a JVM, for many connections, for a warm-up that it
+// does not report.
 func (h *History) zero() time.Time {
 	m := &h.Snapshot.Meta
 	if m.ClockStartedAt != nil {

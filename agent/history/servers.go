@@ -107,7 +107,7 @@ func (s *ServerHistory) row(a *tickAnswer, zero time.Time) bool {
 	return true
 }
 
-// Timeline is a text that seldom changes from row to row.
+// Timeline is a text by row that seldom changes.
 type Timeline struct {
 	rows  []int // where each text begins
 	texts []string
@@ -119,7 +119,7 @@ func (t *Timeline) add(row int, text string) {
 	}
 }
 
-// At is the text of a row; empty before the first.
+// At returns the text of a row, empty before the first one.
 func (t *Timeline) At(row int) string {
 	i := sort.SearchInts(t.rows, row+1)
 	if i == 0 {
@@ -128,7 +128,7 @@ func (t *Timeline) At(row int) string {
 	return t.texts[i-1]
 }
 
-// remember adds a text that is new to a few that are kept.
+// remember adds a text if it is new and fewer than keptAnswers are kept.
 func remember(kept []string, text string) []string {
 	if text == "" || len(kept) >= keptAnswers || slices.Contains(kept, text) {
 		return kept

@@ -24,15 +24,14 @@ type backfilled struct {
 	series map[string]*spans
 }
 
-// spans are one series' samples, in pieces that share their columns with the
-// histories they come from.
+// spans are the samples of one series, in pieces.
 type spans struct {
 	labels string
 	pieces []span
 }
 
-// span is values at times, in milliseconds since 1970, which rise. NaN is no
-// sample.
+// span is values at rising times, in milliseconds since 1970. An unknown value is
+// no sample.
 type span struct {
 	times  []int64
 	values []float64
@@ -122,8 +121,8 @@ func (f *backfilled) write(buf *bufio.Writer) {
 	}
 }
 
-// write writes a series. Where two runs overlap, which see the same servers,
-// the one that began first tells.
+// write writes a series. Two runs that overlap have samples of the same servers:
+// those of the run that began first are written.
 func (s *spans) write(buf *bufio.Writer, name string) {
 	slices.SortStableFunc(s.pieces, func(a, b span) int { return cmp.Compare(a.times[0], b.times[0]) })
 	line := append([]byte(name), s.labels...)
