@@ -153,7 +153,14 @@ func (s *state) addMessage(m string, n uint64) {
 }
 
 func (s *state) addInterval(r *tool.Report, at time.Time) {
-	s.interval, s.intervalAt = r.Clone(), at
+	if s.interval == nil {
+		s.interval = &tool.Report{}
+	}
+	kept := s.interval // its memory is used again
+	rates, counts, latencies := append(kept.Rates[:0], r.Rates...), append(kept.Counts[:0], r.Counts...), append(kept.Latencies[:0], r.Latencies...)
+	*kept = *r
+	kept.Rates, kept.Counts, kept.Latencies = rates, counts, latencies
+	s.intervalAt = at
 	s.phase = r.Phase
 	if r.Threads.Known {
 		s.threads = r.Threads

@@ -9,6 +9,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/rundir"
 	"github.com/benchwatch/benchwatch/agent/series"
 	"github.com/benchwatch/benchwatch/agent/tool"
+	"github.com/benchwatch/benchwatch/agent/tool/sysbench"
 )
 
 func interval(elapsed, seconds, tps float64) *tool.Report {
@@ -179,5 +180,13 @@ func TestComplaint(t *testing.T) {
 		if got := s.Complaint(); got != want {
 			t.Errorf("of %q: %q, want %q", messages, got, want)
 		}
+	}
+}
+
+func TestIntervalLineIsNotAllocated(t *testing.T) {
+	f := NewFeed(sysbench.Tool, &rundir.Meta{})
+	line := tool.Line{Text: []byte("[ 10s ] thds: 16 tps: 100.00 qps: 2000.00 (r/w/o: 1400.00/400.00/200.00) lat (ms,95%): 1.04 err/s: 0.00 reconn/s: 0.00")}
+	if n := testing.AllocsPerRun(100, func() { f.line(line, time.Time{}, false) }); n != 0 {
+		t.Errorf("%v allocations per line", n)
 	}
 }
