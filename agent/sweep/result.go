@@ -269,7 +269,7 @@ func (a *Advice) addLaw(points []Point) {
 	a.USL = &u
 	a.add("Universal Scalability Law: σ=%.4g (contention), κ=%.3g (crosstalk), γ=%.2f tps for one thread, R²=%.4f", u.Sigma, u.Kappa, u.Gamma, u.R2)
 	if u.R2 < 0.9 {
-		a.add("the law does not fit these points: don't read its parameters")
+		a.add("the law does not fit these points: its parameters mean nothing")
 		return
 	}
 	largest := points[len(points)-1].Threads
@@ -332,7 +332,7 @@ func (r *Result) document() *table.Document {
 		}
 		doc.List(slices.DeleteFunc(slices.Clone(a.Lines), func(line string) bool { return slices.Contains(shared, line) })...)
 	}
-	doc.Section(3, "all of them", func() { doc.List(shared...) })
+	doc.Section(3, "all combinations", func() { doc.List(shared...) })
 	var failed []string
 	for _, s := range r.Failed {
 		failed = append(failed, fmt.Sprintf("failed: step %d, %s: %s", s.Number, Describe(r.sets, s.Values), table.Clip(s.Reason, 200)))

@@ -262,7 +262,7 @@ func TestSharedAdvice(t *testing.T) {
 	if err := errors.Join(r.Text(&text), r.Markdown(&markdown)); err != nil {
 		t.Fatal(err)
 	}
-	want := "via=direct\nbest: 8 threads\nno knee\n\nvia=proxy\nbest: 4 threads\n\nall of them\none run each\n"
+	want := "via=direct\nbest: 8 threads\nno knee\n\nvia=proxy\nbest: 4 threads\n\nall combinations\none run each\n"
 	if !strings.HasSuffix(text.String(), want) {
 		t.Errorf("have %q, want at its end %q", text.String(), want)
 	}
