@@ -93,10 +93,10 @@ func (r *runCommand) run() error {
 		r.streams.notice("note: %s", note)
 	}
 	if meta.Tool == "" {
-		r.streams.notice("note: no benchmark tool that is known in this command: its output is kept, but not read (--tool says which it is)")
+		r.streams.notice("note: no known benchmark tool in this command: its output is kept, but not parsed; name the tool with --tool")
 	}
 	if len(command.Added) > 0 {
-		r.streams.notice("added %s, for live reports (--no-inject to leave the command alone)", strings.Join(command.Added, " "))
+		r.streams.notice("added %s for live reports (--no-inject leaves the command unchanged)", strings.Join(command.Added, " "))
 	}
 
 	ctx, stop := context.WithCancel(context.Background())
@@ -410,7 +410,7 @@ func (r *runCommand) awaitClosed(own *observation, signals <-chan os.Signal) {
 			if _, ok := rundir.Agent(r.config.DataDir); ok {
 				seen = time.Now()
 			} else if time.Since(seen) > agentGrace {
-				r.streams.notice("the agent is gone: not waiting for replicas")
+				r.streams.notice("the agent ended: not waiting for replicas")
 				return
 			}
 		}

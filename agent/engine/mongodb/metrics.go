@@ -31,7 +31,7 @@ var (
 	documents         = measure.NewCounter("mongodb_documents_total", "Documents inserted, updated, deleted and returned.", "op")
 	_                 = fields.Map(measure.NewCounter("mongodb_scanned_keys_total", "Index keys examined by queries."), "metrics.queryExecutor.scanned")
 	_                 = fields.Map(measure.NewCounter("mongodb_scanned_documents_total", "Documents examined by queries."), "metrics.queryExecutor.scannedObjects")
-	collectionScans   = fields.Map(measure.NewCounter("mongodb_collection_scans_total", "Queries that read a whole collection."), "metrics.queryExecutor.collectionScans.total")
+	_                 = fields.Map(measure.NewCounter("mongodb_collection_scans_total", "Queries that read a whole collection."), "metrics.queryExecutor.collectionScans.total")
 	_                 = fields.Map(measure.NewCounter("mongodb_in_memory_sorts_total", "Queries that sorted without an index."), "metrics.operation.scanAndOrder")
 	writeConflicts    = fields.Map(measure.NewCounter("mongodb_write_conflicts_total", "Writes that conflicted and were tried again."), "metrics.operation.writeConflicts")
 	residentMemory    = fields.Convert(measure.NewGauge("mongodb_resident_memory_bytes", "Memory of the server process."), mebi, "mem.resident")
