@@ -16,5 +16,5 @@ func Identify(path string) (LogSource, error) {
 	if !ok {
 		return LogSource{}, fmt.Errorf("log file %s: no inode number", path)
 	}
-	return LogSource{Path: path, Device: uint64(st.Dev), Inode: st.Ino}, nil
+	return LogSource{Path: path, Device: uint64(st.Dev), Inode: st.Ino}, nil //nolint:unconvert // uint32 on some platforms
 }

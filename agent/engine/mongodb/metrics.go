@@ -23,7 +23,7 @@ var (
 	_                    = fields.Map(measure.NewCounter("mongodb_network_requests_total", "Requests received over the network."), "network.numRequests")
 	queuedOperations     = fields.Map(measure.NewGauge("mongodb_queued_operations", "Operations waiting for a lock or a ticket (globalLock.currentQueue).", "kind"),
 		"readers: globalLock.currentQueue.readers", "writers: globalLock.currentQueue.writers")
-	activeClients = fields.Map(measure.NewGauge("mongodb_active_clients", "Clients that read or write at this instant (globalLock.activeClients).", "kind"),
+	_ = fields.Map(measure.NewGauge("mongodb_active_clients", "Clients that read or write at this instant (globalLock.activeClients).", "kind"),
 		"readers: globalLock.activeClients.readers", "writers: globalLock.activeClients.writers")
 	_                 = fields.Map(measure.NewGauge("mongodb_transactions_open", "Multi-document transactions open now."), "transactions.currentOpen")
 	latencySeconds    = measure.NewCounter("mongodb_latency_seconds_total", "Time spent in operations, by kind; over mongodb_latency_operations_total it is their mean latency.", "kind")
