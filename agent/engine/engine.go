@@ -12,7 +12,11 @@ package engine
 import (
 	"context"
 	"crypto/tls"
+	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/benchwatch/benchwatch/agent/measure"
@@ -32,6 +36,27 @@ type Target struct {
 	TLS      *tls.Config // nil: no TLS
 	// Options are the engine's own settings, checked by the engine.
 	Options map[string]string
+}
+
+// OptionChecks are the options that an engine has. Each function reports what is
+// wrong with a value; nil accepts all.
+type OptionChecks map[string]func(value string) error
+
+// Check reports what is wrong with the options of t. An empty value is not set.
+func (c OptionChecks) Check(t *Target) error {
+	for name, value := range t.Options {
+		check, known := c[name]
+		if !known {
+			return fmt.Errorf("unknown option %q; known are %s", name, strings.Join(slices.Sorted(maps.Keys(c)), ", "))
+		}
+		if check == nil || value == "" {
+			continue
+		}
+		if err := check(value); err != nil {
+			return fmt.Errorf("option %s: %w", name, err)
+		}
+	}
+	return nil
 }
 
 // Secret is a value that must not be printed.

@@ -39,15 +39,9 @@ func open(t engine.Target, log *slog.Logger) (engine.Prober, error) {
 	if t.TLS != nil {
 		return nil, errors.New("atlas: the admin interface does not speak TLS; remove tls from this target")
 	}
-	for key := range t.Options {
-		if key != optionProxyAddress && key != optionPIDFile {
-			return nil, fmt.Errorf("atlas: unknown option %q; known are %s and %s", key, optionProxyAddress, optionPIDFile)
-		}
-	}
-	if a := t.Options[optionProxyAddress]; a != "" {
-		if _, err := portOf(a); err != nil {
-			return nil, fmt.Errorf("atlas: %s %q is not host:port: %w", optionProxyAddress, a, err)
-		}
+	isAddress := func(value string) error { _, err := portOf(value); return err }
+	if err := (engine.OptionChecks{optionProxyAddress: isAddress, optionPIDFile: nil}).Check(&t); err != nil {
+		return nil, fmt.Errorf("atlas: %w", err)
 	}
 	return newProber(t, log)
 }

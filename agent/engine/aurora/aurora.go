@@ -79,11 +79,10 @@ func Details() func() mysql.Detail {
 	return func() mysql.Detail { return &Detail{views: shared} }
 }
 
-// Status implements mysql.Detail.
-func (*Detail) Status() []string { return variables.Names() }
-
-// Variables implements mysql.Detail.
-func (*Detail) Variables() []string { return []string{"aurora_server_id", "innodb_read_only"} }
+// Needs implements mysql.Detail.
+func (*Detail) Needs() mysql.Needs {
+	return mysql.Needs{Status: variables.Names(), Variables: []string{"aurora_server_id", "innodb_read_only"}}
+}
 
 // Read implements mysql.Detail.
 func (d *Detail) Read(ctx context.Context, q mysql.Querier, tick *mysql.Tick, out *engine.Status) error {

@@ -86,13 +86,14 @@ type Detail struct{}
 // New returns the detail for one prober.
 func New() mysql.Detail { return Detail{} }
 
-// Status implements mysql.Detail.
-func (Detail) Status() []string {
-	return append(variables.Names(), "wsrep_cluster_status", "wsrep_ready", "wsrep_connected", "wsrep_cluster_state_uuid", "wsrep_provider_name")
+// Needs implements mysql.Detail.
+func (Detail) Needs() mysql.Needs {
+	return mysql.Needs{
+		Status:       append(variables.Names(), "wsrep_cluster_status", "wsrep_ready", "wsrep_connected", "wsrep_cluster_state_uuid", "wsrep_provider_name"),
+		Settings:     append([]string{"wsrep_on", "wsrep_provider_options"}, settingNames...),
+		ReadSettings: readSettings,
+	}
 }
-
-// Variables implements mysql.Detail.
-func (Detail) Variables() []string { return nil }
 
 // Read implements mysql.Detail. Servers that could run Galera have some wsrep_*
 // variables too; only those whose provider is loaded have a state.

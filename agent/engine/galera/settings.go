@@ -27,13 +27,7 @@ var providerOptions = []string{
 	"socket.ssl", "socket.checksum", "socket.recv_buf_size", "socket.send_buf_size",
 }
 
-// SettingNames implements mysql.Configured.
-func (Detail) SettingNames() []string {
-	return append([]string{"wsrep_on", "wsrep_provider_options"}, settingNames...)
-}
-
-// ReadSettings implements mysql.Configured.
-func (Detail) ReadSettings(_ *mysql.Server, variables mysql.Values, out engine.Settings) {
+func readSettings(_ *mysql.Server, variables mysql.Values, out engine.Settings) {
 	if on, ok := variables.Bool("wsrep_on"); !ok || !on {
 		return
 	}

@@ -26,11 +26,25 @@ const (
 	askStats   = "SELECT * FROM performance_schema.replication_group_member_stats WHERE MEMBER_ID = @@GLOBAL.server_uuid"
 )
 
+// groupName is the variable that has the group's UUID.
+const groupName = "group_replication_group_name"
+
 // applierChannel is where a member applies what the group has certified.
 const applierChannel = "group_replication_applier"
 
 // states of a member, numbered so that they can be charted and compared.
 var states = map[string]float64{"OFFLINE": 0, "RECOVERING": 1, "ONLINE": 2, "ERROR": 3, "UNREACHABLE": 4}
+
+// settingNames are the variables that matter.
+var settingNames = []string{
+	"group_replication_single_primary_mode", "group_replication_consistency", "group_replication_paxos_single_leader",
+	"group_replication_flow_control_mode", "group_replication_flow_control_applier_threshold", "group_replication_flow_control_certifier_threshold",
+	"group_replication_flow_control_period", "group_replication_flow_control_min_quota", "group_replication_flow_control_max_quota",
+	"group_replication_flow_control_min_recovery_quota", "group_replication_flow_control_member_quota_percent",
+	"group_replication_flow_control_hold_percent", "group_replication_flow_control_release_percent",
+	"group_replication_transaction_size_limit", "group_replication_compression_threshold", "group_replication_communication_max_message_size",
+	"group_replication_communication_stack", "group_replication_poll_spin_loops",
+}
 
 // Detail reads a member's tables.
 type Detail struct {
@@ -40,18 +54,24 @@ type Detail struct {
 // New returns the detail for one prober.
 func New() mysql.Detail { return &Detail{} }
 
-// Status implements mysql.Detail.
-func (*Detail) Status() []string {
-	return append(variables.Names(), "group_replication_primary_member")
+// Needs implements mysql.Detail.
+func (*Detail) Needs() mysql.Needs {
+	return mysql.Needs{
+		Status:    append(variables.Names(), "group_replication_primary_member"),
+		Variables: []string{groupName},
+		Settings:  append([]string{groupName}, settingNames...),
+		ReadSettings: func(server *mysql.Server, variables mysql.Values, out engine.Settings) {
+			if variables[groupName] != "" && !server.MariaDB() {
+				mysql.Copy(settingNames, variables, out)
+			}
+		},
+	}
 }
-
-// Variables implements mysql.Detail.
-func (*Detail) Variables() []string { return []string{"group_replication_group_name"} }
 
 // Read implements mysql.Detail. A server without the plugin has no name of a
 // group.
 func (d *Detail) Read(ctx context.Context, q mysql.Querier, tick *mysql.Tick, out *engine.Status) error {
-	group := strings.ToLower(tick.Server.Variables["group_replication_group_name"])
+	group := strings.ToLower(tick.Server.Variables[groupName])
 	if group == "" || tick.Server.MariaDB() {
 		return nil
 	}

@@ -42,14 +42,14 @@ func open(t engine.Target, log *slog.Logger) (engine.Prober, error) {
 	if strings.Contains(t.Address, "://") || strings.ContainsAny(t.Address, ", ") {
 		return nil, fmt.Errorf("mongodb: address %q is not one host:port; list each server as a target of its own", t.Address)
 	}
-	for key := range t.Options {
-		if key != optionAuthSource && key != optionAuthMechanism {
-			return nil, fmt.Errorf("mongodb: unknown option %q; known are %s and %s", key, optionAuthSource, optionAuthMechanism)
+	isMechanism := func(value string) error {
+		if slices.Contains(mechanisms, value) {
+			return nil
 		}
+		return fmt.Errorf("unknown mechanism %q; known are %s", value, strings.Join(mechanisms, ", "))
 	}
-	mechanism := t.Options[optionAuthMechanism]
-	if mechanism != "" && !slices.Contains(mechanisms, mechanism) {
-		return nil, fmt.Errorf("mongodb: unknown %s %q; known are %s", optionAuthMechanism, mechanism, strings.Join(mechanisms, ", "))
+	if err := (engine.OptionChecks{optionAuthSource: nil, optionAuthMechanism: isMechanism}).Check(&t); err != nil {
+		return nil, fmt.Errorf("mongodb: %w", err)
 	}
 	p := &prober{target: t, log: log}
 	if err := p.clientOptions().Validate(); err != nil {

@@ -128,7 +128,8 @@ func (c *conn) close() {
 // Galera that is 0.43 ms of CPU instead of 0.65 for the whole list, and a
 // seventh of the bytes.
 func show(what string, names []string) string {
-	return "SHOW GLOBAL " + what + " WHERE Variable_name IN ('" + strings.Join(names, "','") + "')"
+	slices.Sort(names)
+	return "SHOW GLOBAL " + what + " WHERE Variable_name IN ('" + strings.Join(slices.Compact(names), "','") + "')"
 }
 
 // short is the beginning of a statement, to name it in an error.
@@ -178,8 +179,5 @@ func Unsupported(err error) bool {
 
 func hasNumber(err error, numbers ...uint16) bool {
 	var refusal *driver.MySQLError
-	if !errors.As(err, &refusal) {
-		return false
-	}
-	return slices.Contains(numbers, refusal.Number)
+	return errors.As(err, &refusal) && slices.Contains(numbers, refusal.Number)
 }

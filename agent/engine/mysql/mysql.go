@@ -7,9 +7,7 @@ package mysql
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
-	"slices"
 
 	"github.com/benchwatch/benchwatch/agent/engine"
 )
@@ -18,11 +16,8 @@ import (
 // to one prober and may keep state between ticks. A detail with connections of
 // its own implements io.Closer.
 type Detail interface {
-	// Status returns the variables of SHOW GLOBAL STATUS that Read needs. They
-	// are read by one statement for all details.
-	Status() []string
-	// Variables returns the system variables that Read needs in Server.
-	Variables() []string
+	// Needs returns what the detail reads, always the same.
+	Needs() Needs
 	// Read adds values to out. It returns at once if the server is of another
 	// kind, which may change from tick to tick. If the server refuses a statement
 	// (Refused), Read adds to out.Missing or ignores it. A refusal that Read
@@ -30,12 +25,18 @@ type Detail interface {
 	Read(ctx context.Context, q Querier, tick *Tick, out *engine.Status) error
 }
 
-// Optioner is a Detail with options of its own in a target's configuration.
-type Optioner interface {
-	// Options returns their names.
-	Options() []string
-	// CheckOptions reports what is wrong with those of the target.
-	CheckOptions(t *engine.Target) error
+// Needs is what a detail reads. The names of all details are read by one
+// statement of each kind.
+type Needs struct {
+	// Status are variables of SHOW GLOBAL STATUS that Read needs, Variables the
+	// system variables that it needs in Server.
+	Status, Variables []string
+	// Settings are the system variables that ReadSettings needs. It adds settings
+	// to out, none if the server is of another kind.
+	Settings     []string
+	ReadSettings func(server *Server, variables Values, out engine.Settings)
+	// Options are those that the detail has in a target's configuration.
+	Options engine.OptionChecks
 }
 
 // Tick is what has been read when a detail is called.
@@ -63,29 +64,7 @@ func Family(details ...func() Detail) *engine.Engine {
 			for _, newDetail := range details {
 				ds = append(ds, newDetail())
 			}
-			if err := checkOptions(&t, ds); err != nil {
-				return nil, err
-			}
 			return newProber(t, ds, log)
 		},
 	}
-}
-
-// checkOptions lets the details check their options and rejects unknown ones.
-func checkOptions(t *engine.Target, details []Detail) error {
-	var known []string
-	for _, d := range details {
-		if o, ok := d.(Optioner); ok {
-			known = append(known, o.Options()...)
-			if err := o.CheckOptions(t); err != nil {
-				return err
-			}
-		}
-	}
-	for key := range t.Options {
-		if !slices.Contains(known, key) {
-			return fmt.Errorf("engine mysql has no option %q", key)
-		}
-	}
-	return nil
 }

@@ -4,8 +4,10 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"slices"
 	"time"
 
@@ -23,29 +25,27 @@ type prober struct {
 	conn       *conn  // nil: not connected
 	statements uint64 // sent so far
 
-	showStatus    string
-	showVariables string
-	showSettings  string
+	showStatus, showVariables, showSettings string // statements
 }
 
-func newProber(t engine.Target, details []Detail, log *slog.Logger) (*prober, error) {
+func newProber(t engine.Target, details []Detail, log *slog.Logger) (engine.Prober, error) {
 	p := &prober{target: t, details: details, log: log}
-	status, system := append(variables.Names(), "Uptime"), slices.Clone(serverVariables)
+	status, system, settings := append(variables.Names(), "Uptime"), slices.Clone(serverVariables), slices.Clone(settingNames)
+	options := engine.OptionChecks{}
 	for _, d := range details {
-		status = append(status, d.Status()...)
-		system = append(system, d.Variables()...)
+		needs := d.Needs()
+		status = append(status, needs.Status...)
+		system = append(system, needs.Variables...)
+		settings = append(settings, needs.Settings...)
+		maps.Copy(options, needs.Options)
 	}
-	p.showStatus = show("STATUS", unique(status))
-	p.showVariables = show("VARIABLES", unique(system))
-	p.showSettings = show("VARIABLES", allSettingNames(details))
-	var err error
+	p.showStatus, p.showVariables, p.showSettings = show("STATUS", status), show("VARIABLES", system), show("VARIABLES", settings)
+	err := options.Check(&t)
+	if err != nil {
+		return nil, fmt.Errorf("mysql: %w", err)
+	}
 	p.pool, err = newPool(t, &p.progress)
 	return p, err
-}
-
-func unique(names []string) []string {
-	slices.Sort(names)
-	return slices.Compact(names)
 }
 
 // Probe implements engine.Prober.

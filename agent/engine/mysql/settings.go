@@ -9,14 +9,6 @@ import (
 	"github.com/benchwatch/benchwatch/agent/engine"
 )
 
-// Configured is a Detail with settings of its own.
-type Configured interface {
-	// SettingNames returns the system variables that ReadSettings needs.
-	SettingNames() []string
-	// ReadSettings adds settings to out, none if the server is of another kind.
-	ReadSettings(server *Server, variables Values, out engine.Settings)
-}
-
 // settingNames are the system variables of MySQL, MariaDB and Percona Server
 // that change what a benchmark measures. A server reports those that it has.
 var settingNames = []string{
@@ -72,15 +64,11 @@ func DecodeSettings(server *Server, variables Values, details []Detail) engine.S
 	out := engine.Settings{}
 	// TiDB has MySQL's variables too, but most of them have no effect.
 	if server.Flavour != "tidb" {
-		for _, name := range settingNames {
-			if v, ok := variables[name]; ok {
-				out[name] = v
-			}
-		}
+		Copy(settingNames, variables, out)
 	}
 	for _, d := range details {
-		if c, ok := d.(Configured); ok {
-			c.ReadSettings(server, variables, out)
+		if read := d.Needs().ReadSettings; read != nil {
+			read(server, variables, out)
 		}
 	}
 	maps.DeleteFunc(out, func(name, _ string) bool {
@@ -98,15 +86,4 @@ func Copy(names []string, variables Values, out engine.Settings) {
 			out[name] = v
 		}
 	}
-}
-
-// allSettingNames are those of the family and of the details.
-func allSettingNames(details []Detail) []string {
-	names := append([]string(nil), settingNames...)
-	for _, d := range details {
-		if c, ok := d.(Configured); ok {
-			names = append(names, c.SettingNames()...)
-		}
-	}
-	return unique(names)
 }

@@ -148,8 +148,7 @@ func TestCountersAreDistinct(t *testing.T) {
 // failing is a detail whose statement fails.
 type failing struct{ err error }
 
-func (failing) Status() []string    { return nil }
-func (failing) Variables() []string { return nil }
+func (failing) Needs() Needs { return Needs{} }
 func (f failing) Read(context.Context, Querier, *Tick, *engine.Status) error {
 	return f.err
 }

@@ -31,12 +31,9 @@ type Detail struct {
 // New returns the detail for one prober.
 func New() mysql.Detail { return &Detail{} }
 
-// Status implements mysql.Detail.
-func (*Detail) Status() []string { return nil }
-
-// Variables implements mysql.Detail.
-func (*Detail) Variables() []string {
-	return []string{"gtid_mode", "log_bin", "server_uuid", "server_id"}
+// Needs implements mysql.Detail.
+func (*Detail) Needs() mysql.Needs {
+	return mysql.Needs{Variables: []string{"gtid_mode", "log_bin", "server_uuid", "server_id"}}
 }
 
 // Read implements mysql.Detail.

@@ -27,6 +27,16 @@ const (
 	defaultStatusPort   = "10080"
 )
 
+// settingNames are the variables that matter on TiDB, which has MySQL's in name
+// only.
+var settingNames = []string{
+	"tidb_txn_mode", "tidb_enable_async_commit", "tidb_enable_1pc", "tidb_guarantee_linearizability", "tidb_rc_read_check_ts",
+	"tidb_mem_quota_query", "tidb_server_memory_limit", "tidb_executor_concurrency", "tidb_distsql_scan_concurrency", "tidb_index_lookup_concurrency",
+	"tidb_enable_prepared_plan_cache", "tidb_session_plan_cache_size", "tidb_replica_read", "tidb_isolation_read_engines",
+	"tidb_tso_client_batch_max_wait_time", "tidb_enable_tso_follower_proxy", "tidb_store_batch_size",
+	"transaction_isolation", "autocommit", "max_connections",
+}
+
 // Detail reads the status port and the cluster's tables.
 type Detail struct {
 	client  *http.Client // nil: not used yet
@@ -37,25 +47,22 @@ type Detail struct {
 // New returns the detail for one prober.
 func New() mysql.Detail { return &Detail{} }
 
-// Status implements mysql.Detail.
-func (*Detail) Status() []string { return nil }
-
-// Variables implements mysql.Detail.
-func (*Detail) Variables() []string { return nil }
-
-// Options implements mysql.Optioner.
-func (*Detail) Options() []string { return []string{optionStatusAddress} }
-
-// CheckOptions implements mysql.Optioner.
-func (*Detail) CheckOptions(t *engine.Target) error {
-	address := t.Options[optionStatusAddress]
-	if address == "" {
-		return nil
+// Needs implements mysql.Detail.
+func (*Detail) Needs() mysql.Needs {
+	return mysql.Needs{
+		Settings: settingNames,
+		ReadSettings: func(server *mysql.Server, variables mysql.Values, out engine.Settings) {
+			if server.Flavour == "tidb" {
+				mysql.Copy(settingNames, variables, out)
+			}
+		},
+		Options: engine.OptionChecks{optionStatusAddress: func(address string) error {
+			if _, err := statusURL(address); err != nil {
+				return fmt.Errorf("not host:port or http(s)://host:port: %w", err)
+			}
+			return nil
+		}},
 	}
-	if _, err := statusURL(address); err != nil {
-		return fmt.Errorf("option %s is neither host:port nor http(s)://host:port: %w", optionStatusAddress, err)
-	}
-	return nil
 }
 
 // Close ends the connection to the status port.
