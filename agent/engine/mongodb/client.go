@@ -57,9 +57,10 @@ func (p *prober) clientOptions() *options.ClientOptions {
 	return o
 }
 
-// command runs one command on the database admin and returns its answer.
-func (p *prober) command(ctx context.Context, cmd any) (document, error) {
+// command runs a command on the database admin and returns its answer.
+func (p *prober) command(ctx context.Context, name string, options ...bson.E) (document, error) {
 	p.statements++
+	cmd := append(bson.D{{Key: name, Value: 1}}, options...)
 	raw, err := p.client.Database("admin").RunCommand(ctx, cmd).Raw()
 	if err != nil {
 		return nil, err
@@ -74,14 +75,12 @@ func (p *prober) all(ctx context.Context, cursor *mongo.Cursor, err error) ([]do
 		return nil, err
 	}
 	var raws []bson.Raw
-	if err := cursor.All(ctx, &raws); err != nil {
-		return nil, err
-	}
+	err = cursor.All(ctx, &raws)
 	docs := make([]document, len(raws))
 	for i, raw := range raws {
 		docs[i] = document(raw)
 	}
-	return docs, nil
+	return docs, err
 }
 
 // Codes of errors with which a server refuses a command; other errors mean that

@@ -12,103 +12,57 @@ import (
 // value that is missing, malformed or of another type.
 type document bson.Raw
 
-func (d document) value(path []string) (bson.RawValue, bool) {
-	v, err := bson.Raw(d).LookupErr(path...)
-	return v, err == nil
-}
+// value returns a value without a type if there is none.
+func (d document) value(path ...string) bson.RawValue { return bson.Raw(d).Lookup(path...) }
 
 // number returns a number of any BSON type, or one written as a string: which
-// type a field has differs from version to version.
-func (d document) number(path ...string) (float64, bool) {
-	v, ok := d.value(path)
-	if !ok {
-		return 0, false
-	}
-	return number(v)
-}
+// type a field has differs from version to version. True is 1.
+func (d document) number(path ...string) (float64, bool) { return number(d.value(path...)) }
 
 func number(v bson.RawValue) (f float64, ok bool) {
-	var err error
-	switch v.Type {
-	case bson.TypeDecimal128:
-		n, known := v.Decimal128OK()
-		f, err = strconv.ParseFloat(n.String(), 64)
-		ok = known && err == nil
-	case bson.TypeString:
-		text, known := v.StringValueOK()
-		f, err = strconv.ParseFloat(text, 64)
-		ok = known && err == nil
-	default:
+	text, isText := v.StringValueOK()
+	if n, isDecimal := v.Decimal128OK(); isDecimal {
+		text, isText = n.String(), true
+	}
+	if on, isBool := v.BooleanOK(); isBool && on {
+		f, ok = 1, true
+	} else if isBool {
+		f, ok = 0, true
+	} else if isText {
+		n, err := strconv.ParseFloat(text, 64)
+		f, ok = n, err == nil
+	} else {
 		f, ok = v.AsFloat64OK()
 	}
 	return f, ok && !math.IsNaN(f) && !math.IsInf(f, 0)
 }
 
-// boolean returns a truth value, also one given as a number.
-func (d document) boolean(path ...string) (value, ok bool) {
-	v, ok := d.value(path)
-	if !ok {
-		return false, false
-	}
-	if b, ok := v.BooleanOK(); ok {
-		return b, true
-	}
-	n, ok := number(v)
-	return n != 0, ok
-}
-
-// is reports whether a truth value is there and true.
+// is reports whether a truth value, which may be a number, is there and true.
 func (d document) is(path ...string) bool {
-	value, _ := d.boolean(path...)
-	return value
+	n, ok := d.number(path...)
+	return ok && n != 0
 }
 
 func (d document) text(path ...string) string {
-	v, ok := d.value(path)
-	if !ok {
-		return ""
-	}
-	s, _ := v.StringValueOK()
+	s, _ := d.value(path...).StringValueOK()
 	return s
 }
 
 // time returns a date; false for the year 1970, which servers send for "never".
 func (d document) time(path ...string) (time.Time, bool) {
-	v, ok := d.value(path)
-	if !ok {
-		return time.Time{}, false
-	}
-	ms, ok := v.DateTimeOK()
-	if !ok || ms <= 0 {
-		return time.Time{}, false
-	}
-	return time.UnixMilli(ms), true
+	ms, ok := d.value(path...).DateTimeOK()
+	return time.UnixMilli(ms), ok && ms > 0
 }
 
 func (d document) sub(path ...string) (document, bool) {
-	v, ok := d.value(path)
-	if !ok {
-		return nil, false
-	}
-	sub, ok := v.DocumentOK()
+	sub, ok := d.value(path...).DocumentOK()
 	return document(sub), ok
 }
 
 // list returns the documents of an array, without its other elements.
-func (d document) list(path ...string) []document {
-	v, ok := d.value(path)
-	if !ok {
-		return nil
-	}
-	array, ok := v.ArrayOK()
-	if !ok {
-		return nil
-	}
-	values, err := array.Values()
-	if err != nil {
-		return nil
-	}
-	var list []document
+func (d document) list(path ...string) (list []document) {
+	array, _ := d.value(path...).ArrayOK()
+	values, _ := array.Values()
 	for _, v := range values {
 		if sub, ok := v.DocumentOK(); ok {
 			list = append(list, document(sub))
@@ -119,25 +73,11 @@ func (d document) list(path ...string) []document {
 
 // numbers calls f for the numbers directly in the document at path.
 func (d document) numbers(f func(key string, n float64), path ...string) {
-	sub, ok := d.sub(path...)
-	if !ok {
-		return
-	}
-	elements, err := bson.Raw(sub).Elements()
-	if err != nil {
-		return
-	}
+	sub, _ := d.sub(path...)
+	elements, _ := bson.Raw(sub).Elements() // the valid ones
 	for _, e := range elements {
-		key, err := e.KeyErr()
-		if err != nil {
-			continue
-		}
-		v, err := e.ValueErr()
-		if err != nil {
-			continue
-		}
-		if n, ok := number(v); ok {
-			f(key, n)
+		if n, ok := number(e.Value()); ok {
+			f(e.Key(), n)
 		}
 	}
 }

@@ -15,6 +15,26 @@ var (
 	_ = fields.Map(engine.RollbacksTotal, "transactions.totalAborted")
 )
 
+// tickets returns where a field of the storage engine's tickets is: in queues from
+// 8.0 on, in wiredTiger before.
+func tickets(field string) []string {
+	return []string{"read: " + ticketPath("read", field, " | "), "write: " + ticketPath("write", field, " | ")}
+}
+
+func ticketPath(kind, field, separator string) string {
+	return "queues.execution." + kind + "." + field + separator + "wiredTiger.concurrentTransactions." + kind + "." + field
+}
+
+// ticketQueues is tickets for a field of the tickets' queues, which since 7.0
+// exist for each priority. Operations that are exempt never wait.
+func ticketQueues(field string) []string {
+	names := tickets("normalPriority." + field)
+	for i, kind := range []string{"read", "write"} {
+		names[i] += " | " + ticketPath(kind, field, " | ") + " + " + ticketPath(kind, "lowPriority."+field, " + ")
+	}
+	return names
+}
+
 // Load of one server, from serverStatus.
 var (
 	replicatedOperations = measure.NewCounter("mongodb_replicated_operations_total", "Operations applied by replication, by kind (opcountersRepl).", "op")
@@ -41,11 +61,11 @@ var (
 
 // Storage engine and admission control, from serverStatus.
 var (
-	ticketsInUse      = measure.NewGauge("mongodb_tickets_in_use", "Storage engine tickets taken by running operations, under one name over versions.", "kind")
-	ticketsAvailable  = measure.NewGauge("mongodb_tickets_available", "Storage engine tickets left. From 7.0 on the server moves the limit by itself: a low value alone is no alarm.", "kind")
-	ticketsLimit      = measure.NewGauge("mongodb_tickets_limit", "Storage engine tickets in all.", "kind")
-	ticketQueue       = measure.NewGauge("mongodb_ticket_queue_operations", "Operations waiting for a storage engine ticket.", "kind")
-	ticketWaitSeconds = measure.NewCounter("mongodb_ticket_wait_seconds_total", "Time that operations waited for a storage engine ticket.", "kind")
+	ticketsInUse      = fields.Map(measure.NewGauge("mongodb_tickets_in_use", "Storage engine tickets taken by running operations, under one name over versions.", "kind"), tickets("out")...)
+	ticketsAvailable  = fields.Map(measure.NewGauge("mongodb_tickets_available", "Storage engine tickets left. From 7.0 on the server moves the limit by itself: a low value alone is no alarm.", "kind"), tickets("available")...)
+	ticketsLimit      = fields.Map(measure.NewGauge("mongodb_tickets_limit", "Storage engine tickets in all.", "kind"), tickets("totalTickets")...)
+	ticketQueue       = fields.Map(measure.NewGauge("mongodb_ticket_queue_operations", "Operations waiting for a storage engine ticket.", "kind"), ticketQueues("queueLength")...)
+	ticketWaitSeconds = fields.Convert(measure.NewCounter("mongodb_ticket_wait_seconds_total", "Time that operations waited for a storage engine ticket.", "kind"), micro, ticketQueues("totalTimeQueuedMicros")...)
 	_                 = fields.Map(measure.NewGauge("mongodb_cache_bytes", "Data in the WiredTiger cache."), "wiredTiger.cache.bytes currently in the cache")
 	cacheDirtyBytes   = fields.Map(measure.NewGauge("mongodb_cache_dirty_bytes", "Data in the WiredTiger cache not yet written. From 5 % of the limit on it is evicted, from 20 % on writers do that themselves."), "wiredTiger.cache.tracked dirty bytes in the cache")
 	cacheLimitBytes   = fields.Map(measure.NewGauge("mongodb_cache_limit_bytes", "Configured size of the WiredTiger cache."), "wiredTiger.cache.maximum bytes configured")
@@ -55,8 +75,8 @@ var (
 	checkpointSeconds = fields.Convert(measure.NewGauge("mongodb_checkpoint_last_duration_seconds", "How long the last checkpoint took."), milli,
 		"wiredTiger.checkpoint.most recent time (msecs) | wiredTiger.transaction.transaction checkpoint most recent time (msecs)") // 8.0 | before
 
-	flowControlEnabled    = measure.NewGauge("mongodb_flow_control_enabled", "1 if flow control is switched on.")
-	flowControlLagged     = measure.NewGauge("mongodb_flow_control_lagged", "1 while the primary holds writes back because the majority lags.")
+	flowControlEnabled    = fields.Map(measure.NewGauge("mongodb_flow_control_enabled", "1 if flow control is switched on."), "flowControl.enabled")
+	flowControlLagged     = fields.Map(measure.NewGauge("mongodb_flow_control_lagged", "1 while the primary holds writes back because the majority lags."), "flowControl.isLagged")
 	_                     = fields.Map(measure.NewCounter("mongodb_flow_control_lagged_total", "How often the majority began to lag."), "flowControl.isLaggedCount")
 	flowControlLaggedTime = fields.Convert(measure.NewCounter("mongodb_flow_control_lagged_seconds_total", "How long the majority lagged."), micro, "flowControl.isLaggedTimeMicros")
 	_                     = fields.Convert(measure.NewCounter("mongodb_flow_control_wait_seconds_total", "Time that writes waited for a flow control ticket."), micro, "flowControl.timeAcquiringMicros")
@@ -66,21 +86,23 @@ var (
 
 // Replication, from serverStatus and replSetGetStatus.
 var (
-	setState      = measure.NewGauge("mongodb_replica_set_state", "The server's own state: 1 primary, 2 secondary, 3 recovering, 5 initial sync, 7 arbiter, 9 rollback.")
-	setMembers    = measure.NewGauge("mongodb_replica_set_members", "Members of the replica set.")
-	setPrimaries  = measure.NewGauge("mongodb_replica_set_primaries", "Members that this one sees as primary; 0: no writes possible.")
-	setTerm       = measure.NewGauge("mongodb_replica_set_term", "Term of the replica set; it grows with each election.")
-	memberState   = measure.NewGauge("mongodb_member_state", "State of each member as this one sees it (8: not reachable).", "member")
-	memberHealth  = measure.NewGauge("mongodb_member_health", "1 if this member reaches the other.", "member")
-	memberPing    = measure.NewGauge("mongodb_member_ping_seconds", "Round trip of heartbeats from this member to the other.", "member")
-	memberLag     = measure.NewGauge("mongodb_member_lag_seconds", "How far each member is behind the primary as this one sees it, by heartbeats of every two seconds.", "member")
-	applyBuffer   = measure.NewGauge("mongodb_replication_buffer_operations", "Replicated operations received and not yet written (8.0) or applied.", "stage")
-	applyBufferBy = measure.NewGauge("mongodb_replication_buffer_bytes", "Size of the operations in the buffer.", "stage")
-	_             = fields.Map(measure.NewCounter("mongodb_replication_applied_operations_total", "Oplog entries applied."), "metrics.repl.apply.ops")
-	_             = fields.Map(measure.NewCounter("mongodb_replication_batches_total", "Batches of oplog entries applied."), "metrics.repl.apply.batches.num")
-	_             = fields.Convert(measure.NewCounter("mongodb_replication_batch_seconds_total", "Time spent in applying batches."), milli, "metrics.repl.apply.batches.totalMillis")
-	_             = fields.Map(measure.NewCounter("mongodb_replication_received_bytes_total", "Bytes of oplog received."), "metrics.repl.network.bytes")
-	oplogWindow   = measure.NewGauge("mongodb_oplog_window_seconds", "Time between the first and the last entry of the oplog: how long a member may be away without a new initial sync.")
+	setState     = measure.NewGauge("mongodb_replica_set_state", "The server's own state: 1 primary, 2 secondary, 3 recovering, 5 initial sync, 7 arbiter, 9 rollback.")
+	setMembers   = measure.NewGauge("mongodb_replica_set_members", "Members of the replica set.")
+	setPrimaries = measure.NewGauge("mongodb_replica_set_primaries", "Members that this one sees as primary; 0: no writes possible.")
+	setTerm      = measure.NewGauge("mongodb_replica_set_term", "Term of the replica set; it grows with each election.")
+	memberState  = measure.NewGauge("mongodb_member_state", "State of each member as this one sees it (8: not reachable).", "member")
+	memberHealth = measure.NewGauge("mongodb_member_health", "1 if this member reaches the other.", "member")
+	memberPing   = measure.NewGauge("mongodb_member_ping_seconds", "Round trip of heartbeats from this member to the other.", "member")
+	memberLag    = measure.NewGauge("mongodb_member_lag_seconds", "How far each member is behind the primary as this one sees it, by heartbeats of every two seconds.", "member")
+	applyBuffer  = fields.Map(measure.NewGauge("mongodb_replication_buffer_operations", "Replicated operations received and not yet written (8.0) or applied.", "stage"),
+		"apply: metrics.repl.buffer.apply.count | metrics.repl.buffer.count", "write: metrics.repl.buffer.write.count") // 8.0 | before
+	applyBufferBy = fields.Map(measure.NewGauge("mongodb_replication_buffer_bytes", "Size of the operations in the buffer.", "stage"),
+		"apply: metrics.repl.buffer.apply.sizeBytes | metrics.repl.buffer.sizeBytes", "write: metrics.repl.buffer.write.sizeBytes") // 8.0 | before
+	_           = fields.Map(measure.NewCounter("mongodb_replication_applied_operations_total", "Oplog entries applied."), "metrics.repl.apply.ops")
+	_           = fields.Map(measure.NewCounter("mongodb_replication_batches_total", "Batches of oplog entries applied."), "metrics.repl.apply.batches.num")
+	_           = fields.Convert(measure.NewCounter("mongodb_replication_batch_seconds_total", "Time spent in applying batches."), milli, "metrics.repl.apply.batches.totalMillis")
+	_           = fields.Map(measure.NewCounter("mongodb_replication_received_bytes_total", "Bytes of oplog received."), "metrics.repl.network.bytes")
+	oplogWindow = measure.NewGauge("mongodb_oplog_window_seconds", "Time between the first and the last entry of the oplog: how long a member may be away without a new initial sync.")
 )
 
 // Sharding, from a mongos.

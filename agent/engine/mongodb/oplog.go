@@ -41,12 +41,7 @@ func (p *prober) firstOplogEntry(ctx context.Context) (optime, bool) {
 		options.Find().SetSort(bson.D{{Key: "$natural", Value: 1}}).SetLimit(1).
 			SetProjection(bson.D{{Key: "ts", Value: 1}}))
 	entries, err := p.all(ctx, cursor, err)
-	if err != nil {
-		p.deny("oplog", rightOplog, err)
-		return optime{}, false
-	}
-	delete(p.denied, "oplog")
-	if len(entries) == 0 {
+	if !p.allowed("oplog", rightOplog, err) || len(entries) == 0 {
 		return optime{}, false
 	}
 	return optimeAt("", entries[0], "ts")

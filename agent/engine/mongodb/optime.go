@@ -22,19 +22,15 @@ type optime struct {
 // optimeAt reads an optime, {ts: Timestamp, t: term}; older answers have the
 // bare timestamp. False for the null optime that members without data report.
 func optimeAt(set string, d document, path ...string) (optime, bool) {
-	v, ok := d.value(path)
-	if !ok {
-		return optime{}, false
-	}
 	o := optime{set: set, term: -1}
-	if sub, isDocument := v.DocumentOK(); isDocument {
-		if n, ok := document(sub).number("t"); ok {
+	v := d.value(path...)
+	if sub, ok := d.sub(path...); ok {
+		if n, ok := sub.number("t"); ok {
 			o.term = int64(n)
 		}
-		if v, ok = document(sub).value([]string{"ts"}); !ok {
-			return optime{}, false
-		}
+		v = sub.value("ts")
 	}
+	var ok bool
 	o.seconds, o.increment, ok = v.TimestampOK()
 	return o, ok && o.seconds > 0
 }

@@ -120,7 +120,7 @@ func (p *prober) probe(ctx context.Context) (*engine.Status, error) {
 	s := &engine.Status{Flavour: "mongodb"}
 	member := p.hello
 
-	d, err := p.ask(ctx, "serverStatus", serverStatusCommand(slow && p.hello.set != ""), rightServerStatus)
+	d, err := p.ask(ctx, "serverStatus", rightServerStatus, statusSections(slow && p.hello.set != "")...)
 	if err != nil {
 		return nil, err
 	}
@@ -129,7 +129,7 @@ func (p *prober) probe(ctx context.Context) (*engine.Status, error) {
 		if repl, ok := d.sub("repl"); ok {
 			member = p.update(readGreeting(repl))
 		}
-	} else if info, err := p.ask(ctx, "buildInfo", bson.D{{Key: "buildInfo", Value: 1}}, ""); err != nil {
+	} else if info, err := p.ask(ctx, "buildInfo", ""); err != nil {
 		return nil, err
 	} else if info != nil { // needs no right
 		s.Version = info.text("version")
@@ -140,7 +140,7 @@ func (p *prober) probe(ctx context.Context) (*engine.Status, error) {
 	case member.router:
 		p.probeShards(ctx, now)
 	case member.set != "":
-		set, err := p.ask(ctx, "replSetGetStatus", bson.D{{Key: "replSetGetStatus", Value: 1}}, rightReplicaSet)
+		set, err := p.ask(ctx, "replSetGetStatus", rightReplicaSet)
 		if err != nil {
 			return nil, err
 		}
@@ -166,9 +166,9 @@ const (
 
 // greet asks what the server is.
 func (p *prober) greet(ctx context.Context, now time.Time) error {
-	d, err := p.command(ctx, bson.D{{Key: "hello", Value: 1}})
+	d, err := p.command(ctx, "hello")
 	if code, _ := refusal(err); err != nil && code == codeCommandNotFound { // before 4.4.2
-		d, err = p.command(ctx, bson.D{{Key: "isMaster", Value: 1}})
+		d, err = p.command(ctx, "isMaster")
 	}
 	if err != nil {
 		return err
@@ -196,29 +196,30 @@ func (p *prober) update(repl greeting) greeting {
 
 // ask runs a command that a server may refuse: then the answer is nil, and
 // the command is left alone for a while. Other errors are the caller's.
-func (p *prober) ask(ctx context.Context, name string, cmd bson.D, right string) (document, error) {
+func (p *prober) ask(ctx context.Context, name, right string, options ...bson.E) (document, error) {
 	if d, ok := p.denied[name]; ok && time.Since(d.at) < slowInterval {
 		return nil, nil
 	}
-	d, err := p.command(ctx, cmd)
-	if err == nil {
-		delete(p.denied, name)
-		return d, nil
-	}
-	if _, refused := refusal(err); !refused {
+	d, err := p.command(ctx, name, options...)
+	if _, refused := refusal(err); err != nil && !refused {
 		return nil, err
 	}
-	p.deny(name, right, err)
-	return nil, nil
+	p.allowed(name, right, err)
+	return d, nil
 }
 
-// deny notes that the server refused a command.
-func (p *prober) deny(name, right string, err error) {
+// allowed reports whether a command succeeded, and notes if it did not.
+func (p *prober) allowed(name, right string, err error) bool {
+	if err == nil {
+		delete(p.denied, name)
+		return true
+	}
 	d := denial{at: time.Now()}
 	if lacksRight(err) {
 		d.missing = right
 	}
 	p.denied[name] = d
+	return false
 }
 
 // reportMissing adds the missing rights to s. An arbiter has no users; when it
@@ -226,28 +227,23 @@ func (p *prober) deny(name, right string, err error) {
 func (p *prober) reportMissing(s *engine.Status, state int) {
 	canLogin := state != stateArbiter
 	if credential(&p.target) != nil && p.loginState == stateArbiter && canLogin && len(p.denied) > 0 {
-		p.reset()
+		if err := p.Close(); err != nil {
+			p.log.Debug("closing the client failed", "target", p.target.Name, "err", err)
+		}
 		return
 	}
+	why := ""
+	if !canLogin {
+		why = "an arbiter holds no users, so that no login is possible: "
+	}
 	for _, d := range p.denied {
-		switch {
-		case d.missing == "":
-		case canLogin:
-			s.Missing = append(s.Missing, d.missing)
-		default:
-			s.Missing = append(s.Missing, "an arbiter holds no users, so that no login is possible: "+d.missing)
+		if d.missing != "" {
+			s.Missing = append(s.Missing, why+d.missing)
 		}
 	}
 }
 
-// reset closes the client; the next probe opens another.
-func (p *prober) reset() {
-	if err := p.Close(); err != nil {
-		p.log.Debug("closing the client failed", "target", p.target.Name, "err", err)
-	}
-}
-
-// Close ends the connections.
+// Close ends the connections. A later probe opens others.
 func (p *prober) Close() error {
 	if p.client == nil {
 		return nil

@@ -105,6 +105,7 @@ type setMember struct {
 	state   int
 	healthy bool
 	self    bool
+	ping    series.Optional[float64] // milliseconds
 	optime  optime
 	applied bool      // optime is known
 	wall    time.Time // when optime was written on the primary; zero if unknown
@@ -117,6 +118,9 @@ func readMembers(set string, d document) []setMember {
 		m := setMember{name: doc.text("name"), state: stateUnknown, self: doc.is("self")}
 		if state, ok := doc.number("state"); ok {
 			m.state = int(state)
+		}
+		if ms, ok := doc.number("pingMs"); ok && !m.self {
+			m.ping = series.Some(ms)
 		}
 		health, ok := doc.number("health")
 		m.healthy = m.self || !ok || health != 0
@@ -162,7 +166,7 @@ func readReplicaSet(s *engine.Status, d document) {
 		}
 	}
 	setQueue(s, state)
-	readMemberStates(s, d, members)
+	readMemberStates(s, members)
 }
 
 // ownOptime returns the last operation that the asked member has applied. Its
@@ -182,7 +186,7 @@ func ownOptime(set string, d document, members []setMember) (optime, bool) {
 
 // readMemberStates sets what this member sees of the others, and the lag that
 // follows from it.
-func readMemberStates(s *engine.Status, d document, members []setMember) {
+func readMemberStates(s *engine.Status, members []setMember) {
 	primary := -1
 	primaries := 0
 	for i, m := range members {
@@ -195,22 +199,14 @@ func readMemberStates(s *engine.Status, d document, members []setMember) {
 		}
 	}
 	s.Set(setPrimaries, float64(primaries))
-	pings := map[string]float64{}
-	for _, doc := range d.list("members") {
-		if ms, ok := doc.number("pingMs"); ok && !doc.is("self") {
-			pings[doc.text("name")] = ms
-		}
-	}
-	seen := map[string]bool{}
 	for _, m := range members {
-		if m.name == "" || seen[m.name] {
+		if _, set := s.Get(memberState, m.name); set || m.name == "" {
 			continue
 		}
-		seen[m.name] = true
 		s.Set(memberState, float64(m.state), m.name)
 		s.SetBool(memberHealth, m.healthy, m.name)
-		if ms, ok := pings[m.name]; ok && m.healthy {
-			s.Set(memberPing, ms/milli, m.name)
+		if m.ping.Known && m.healthy {
+			s.Set(memberPing, m.ping.Value/milli, m.name)
 		}
 		if primary < 0 {
 			continue

@@ -1,6 +1,7 @@
 package mongodb
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -10,11 +11,10 @@ import (
 	"github.com/benchwatch/benchwatch/agent/measure"
 )
 
-// serverStatusCommand asks for the sections that are read. The others are
-// switched off, so that the server does not gather them: some take locks or
-// walk through allocator statistics. Servers ignore sections they don't know.
-func serverStatusCommand(withOplog bool) bson.D {
-	cmd := bson.D{{Key: "serverStatus", Value: 1}}
+// statusSections are serverStatus' sections that are not read. They are switched
+// off, so that the server does not gather them: some take locks or walk through
+// allocator statistics. Servers ignore sections they don't know.
+func statusSections(withOplog bool) (sections []bson.E) {
 	for _, section := range []string{
 		"asserts", "batchedDeletes", "bucketCatalog", "catalogStats", "changeStreamPreImages",
 		"collectionCatalog", "defaultRWConcern", "electionMetrics", "featureCompatibilityVersion",
@@ -24,12 +24,12 @@ func serverStatusCommand(withOplog bool) bson.D {
 		"scramCache", "security", "shardSplits", "tcmalloc", "tenantMigrations", "trafficRecording",
 		"transportSecurity", "twoPhaseCommitCoordinator", "watchdog",
 	} {
-		cmd = append(cmd, bson.E{Key: section, Value: 0})
+		sections = append(sections, bson.E{Key: section, Value: 0})
 	}
 	if withOplog { // not sent unless asked for; since 3.0
-		cmd = append(cmd, bson.E{Key: "oplog", Value: 1})
+		sections = append(sections, bson.E{Key: "oplog", Value: 1})
 	}
-	return cmd
+	return sections
 }
 
 // How many of the server's units make a base unit.
@@ -52,10 +52,10 @@ func readServerStatus(s *engine.Status, d document) {
 	}
 	fields.Read(s, func(path string) (float64, bool) { return d.number(strings.Split(path, ".")...) })
 	readCommon(s, d)
-	readLatencies(s, d)
-	readTickets(s, d)
-	readFlowControl(s, d)
-	readApplyBuffer(s, d)
+	readLatencies(s, d, "opLatencies", latencySeconds, latencyOperations)
+	if rate, ok := d.number("flowControl", "targetRateLimit"); ok && rate < unlimitedTickets {
+		s.Set(flowControlTarget, rate)
+	}
 	readTargeting(s, d)
 }
 
@@ -90,88 +90,16 @@ func readCommon(s *engine.Status, d document) {
 	}
 }
 
-// readLatencies sets the time spent in operations. The sums are microseconds.
-func readLatencies(s *engine.Status, d document) {
+// readLatencies sets the time spent in operations, in microseconds in the section
+// of d, and their counts.
+func readLatencies(s *engine.Status, d document, section string, seconds, operations *measure.Metric, labels ...string) {
 	for _, kind := range []string{"reads", "writes", "commands", "transactions"} {
-		sum, ok1 := d.number("opLatencies", kind, "latency")
-		count, ok2 := d.number("opLatencies", kind, "ops")
+		sum, ok1 := d.number(section, kind, "latency")
+		count, ok2 := d.number(section, kind, "ops")
 		if ok1 && ok2 {
-			s.Set(latencySeconds, sum/micro, kind)
-			s.Set(latencyOperations, count, kind)
-		}
-	}
-}
-
-// readTickets sets the storage engine's tickets: in wiredTiger up to 7.x, in
-// queues.execution from 8.0 on.
-func readTickets(s *engine.Status, d document) {
-	for _, kind := range []string{"read", "write"} {
-		t, ok := d.sub("queues", "execution", kind)
-		if !ok {
-			if t, ok = d.sub("wiredTiger", "concurrentTransactions", kind); !ok {
-				continue
-			}
-		}
-		for name, m := range map[string]*measure.Metric{"out": ticketsInUse, "available": ticketsAvailable, "totalTickets": ticketsLimit} {
-			if v, ok := t.number(name); ok {
-				s.Set(m, v, kind)
-			}
-		}
-		sumOf(s, ticketQueue, kind, 1, t, "queueLength")
-		sumOf(s, ticketWaitSeconds, kind, micro, t, "totalTimeQueuedMicros")
-	}
-}
-
-// sumOf sets m to the sum of a field over the priorities that a ticket queue
-// distinguishes; operations that are exempt never wait.
-func sumOf(s *engine.Status, m *measure.Metric, kind string, divisor float64, tickets document, name string) {
-	sum, known := 0.0, false
-	for _, priority := range []string{"normalPriority", "lowPriority"} {
-		if v, ok := tickets.number(priority, name); ok {
-			sum += v
-			known = true
-		}
-	}
-	if !known {
-		if sum, known = tickets.number(name); !known {
-			return
-		}
-	}
-	s.Set(m, sum/divisor, kind)
-}
-
-func readFlowControl(s *engine.Status, d document) {
-	if on, ok := d.boolean("flowControl", "enabled"); ok {
-		s.SetBool(flowControlEnabled, on)
-	}
-	if lagged, ok := d.boolean("flowControl", "isLagged"); ok {
-		s.SetBool(flowControlLagged, lagged)
-	}
-	if rate, ok := d.number("flowControl", "targetRateLimit"); ok && rate < unlimitedTickets {
-		s.Set(flowControlTarget, rate)
-	}
-}
-
-// readApplyBuffer sets what was received from the sync source and is not yet
-// written to the oplog (8.0: write) or applied.
-func readApplyBuffer(s *engine.Status, d document) {
-	buffer, ok := d.sub("metrics", "repl", "buffer")
-	if !ok {
-		return
-	}
-	stages := map[string]document{"apply": buffer}
-	if apply, ok := buffer.sub("apply"); ok { // 8.0
-		stages["apply"] = apply
-		if write, ok := buffer.sub("write"); ok {
-			stages["write"] = write
-		}
-	}
-	for stage, b := range stages {
-		if n, ok := b.number("count"); ok {
-			s.Set(applyBuffer, n, stage)
-		}
-		if n, ok := b.number("sizeBytes"); ok {
-			s.Set(applyBufferBy, n, stage)
+			labels := append(slices.Clone(labels), kind)
+			s.Set(seconds, sum/micro, labels...)
+			s.Set(operations, count, labels...)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package mongodb
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strconv"
@@ -21,16 +22,12 @@ var parameters = []string{
 	"ShardingTaskExecutorPoolMinSize", "ShardingTaskExecutorPoolMaxSize", "taskExecutorPoolSize",
 }
 
-// storageOptions are those of the server's start options that are read; others
-// may name files with keys.
-var storageOptions = [][]string{
-	{"storage", "journal", "commitIntervalMs"},
-	{"storage", "directoryPerDB"},
-	{"storage", "wiredTiger", "engineConfig", "journalCompressor"},
-	{"storage", "wiredTiger", "collectionConfig", "blockCompressor"},
-	{"net", "compression", "compressors"},
-	{"net", "maxIncomingConnections"},
-	{"operationProfiling", "mode"},
+// startOptions are those of the server's start options that are read; others may
+// name files with keys.
+var startOptions = []string{
+	"storage.journal.commitIntervalMs", "storage.directoryPerDB",
+	"storage.wiredTiger.engineConfig.journalCompressor", "storage.wiredTiger.collectionConfig.blockCompressor",
+	"net.compression.compressors", "net.maxIncomingConnections", "operationProfiling.mode",
 }
 
 // Settings implements engine.Configured. What the server refuses is left out.
@@ -38,66 +35,44 @@ func (p *prober) Settings(ctx context.Context) (engine.Settings, error) {
 	if p.client == nil {
 		return nil, errors.New("not connected")
 	}
+	var names []bson.E
+	for _, name := range parameters {
+		names = append(names, bson.E{Key: name, Value: 1})
+	}
 	out := engine.Settings{}
-	status, err := p.optional(ctx, bson.D{{Key: "serverStatus", Value: 1}, {Key: "metrics", Value: 0}, {Key: "repl", Value: 0}, {Key: "locks", Value: 0}})
-	if err != nil {
-		return nil, err
+	for _, ask := range []struct {
+		command string
+		options []bson.E
+		prefix  string   // of the paths in the answer
+		paths   []string // the settings' names too
+	}{
+		{"serverStatus", []bson.E{{Key: "metrics", Value: 0}, {Key: "repl", Value: 0}, {Key: "locks", Value: 0}}, "", []string{"storageEngine.name", "wiredTiger.cache.maximum bytes configured"}},
+		{"getParameter", names, "", parameters},
+		{"getCmdLineOpts", nil, "parsed.", startOptions},
+		{"getDefaultRWConcern", nil, "", []string{"defaultReadConcern.level", "defaultWriteConcern.w", "defaultWriteConcern.j"}},
+	} {
+		d, err := p.command(ctx, ask.command, ask.options...)
+		if _, refused := refusal(err); err != nil && !refused {
+			return nil, p.explain(err)
+		}
+		for _, path := range ask.paths {
+			add(out, path, d.value(strings.Split(ask.prefix+path, ".")...))
+		}
 	}
-	add(out, "storageEngine", status, "storageEngine", "name")
-	add(out, "wiredTiger.cache.maximum_bytes", status, "wiredTiger", "cache", "maximum bytes configured")
-
-	ask := bson.D{{Key: "getParameter", Value: 1}}
-	for _, name := range parameters {
-		ask = append(ask, bson.E{Key: name, Value: 1})
-	}
-	values, err := p.optional(ctx, ask)
-	if err != nil {
-		return nil, err
-	}
-	for _, name := range parameters {
-		add(out, name, values, name)
-	}
-	started, err := p.optional(ctx, bson.D{{Key: "getCmdLineOpts", Value: 1}})
-	if err != nil {
-		return nil, err
-	}
-	for _, path := range storageOptions {
-		add(out, strings.Join(path, "."), started, append([]string{"parsed"}, path...)...)
-	}
-	concern, err := p.optional(ctx, bson.D{{Key: "getDefaultRWConcern", Value: 1}})
-	if err != nil {
-		return nil, err
-	}
-	add(out, "defaultReadConcern.level", concern, "defaultReadConcern", "level")
-	add(out, "defaultWriteConcern.w", concern, "defaultWriteConcern", "w")
-	add(out, "defaultWriteConcern.j", concern, "defaultWriteConcern", "j")
 	return out, nil
 }
 
-// optional runs a command that a server may refuse: then the answer is empty.
-func (p *prober) optional(ctx context.Context, cmd bson.D) (document, error) {
-	d, err := p.command(ctx, cmd)
-	if err == nil {
-		return d, nil
-	}
-	if _, refused := refusal(err); refused {
-		return document{}, nil
-	}
-	return nil, p.explain(err)
-}
+// settingNames are names of settings that differ from their paths.
+var settingNames = map[string]string{"storageEngine.name": "storageEngine", "wiredTiger.cache.maximum bytes configured": "wiredTiger.cache.maximum_bytes"}
 
-// add copies a number, a switch or a text, if there is one.
-func add(out engine.Settings, name string, d document, path ...string) {
-	if on, ok := d.boolean(path...); ok && d.isSwitch(path) {
+// add adds a number, a switch or a text, if there is one.
+func add(out engine.Settings, path string, v bson.RawValue) {
+	name := cmp.Or(settingNames[path], path)
+	if on, ok := v.BooleanOK(); ok {
 		out[name] = strconv.FormatBool(on)
-	} else if n, ok := d.number(path...); ok {
+	} else if n, ok := number(v); ok {
 		out[name] = strconv.FormatFloat(n, 'f', -1, 64)
-	} else if text := d.text(path...); text != "" {
+	} else if text, _ := v.StringValueOK(); text != "" {
 		out[name] = text
 	}
-}
-
-func (d document) isSwitch(path []string) bool {
-	v, ok := d.value(path)
-	return ok && v.Type == bson.TypeBoolean
 }

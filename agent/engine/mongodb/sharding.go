@@ -34,46 +34,39 @@ func (p *prober) probeShards(ctx context.Context, now time.Time) {
 }
 
 func (p *prober) askShards(ctx context.Context, now time.Time) {
-	if d, err := p.command(ctx, bson.D{{Key: "listShards", Value: 1}}); p.allowed("listShards", rightShards, err) {
+	keep := func(name, right string, interval time.Duration, read func(*engine.Status) error) {
 		var s engine.Status
-		readShards(&s, d)
-		p.slow.keep("shards", now, slowInterval, &s)
-	}
-	if d, err := p.command(ctx, bson.D{{Key: "balancerStatus", Value: 1}}); p.allowed("balancerStatus", rightShards, err) {
-		var s engine.Status
-		readBalancer(&s, d)
-		p.slow.keep("balancer", now, slowInterval, &s)
-	}
-	if p.slow.due("chunks", now, chunkInterval) {
-		if docs, err := p.chunks(ctx); p.allowed("chunks", rightShards, err) {
-			var s engine.Status
-			readChunks(&s, docs)
-			p.slow.keep("chunks", now, chunkInterval, &s)
+		if p.allowed(name, right, read(&s)) {
+			p.slow.keep(name, now, interval, &s)
 		}
+	}
+	keep("listShards", rightShards, slowInterval, func(s *engine.Status) error {
+		d, err := p.command(ctx, "listShards")
+		readShards(s, d)
+		return err
+	})
+	keep("balancerStatus", rightShards, slowInterval, func(s *engine.Status) error {
+		d, err := p.command(ctx, "balancerStatus")
+		readBalancer(s, d)
+		return err
+	})
+	if p.slow.due("chunks", now, chunkInterval) {
+		keep("chunks", rightShards, chunkInterval, func(s *engine.Status) error {
+			docs, err := p.chunks(ctx)
+			readChunks(s, docs)
+			return err
+		})
 	}
 	collections, err := p.shardedCollections(ctx)
-	if !p.allowed("collections", rightShards, err) {
-		return
-	}
+	p.allowed("collections", rightShards, err)
 	for _, name := range collections {
 		docs, err := p.load(ctx, name)
-		if !p.allowed("collStats", rightCollStats, err) {
-			continue
+		if p.allowed("collStats", rightCollStats, err) {
+			var s engine.Status
+			readLoad(&s, name, docs)
+			p.slow.keep("load of "+name, now, slowInterval, &s)
 		}
-		var s engine.Status
-		readLoad(&s, name, docs)
-		p.slow.keep("load of "+name, now, slowInterval, &s)
 	}
-}
-
-// allowed reports whether a command succeeded, and notes if it was refused.
-func (p *prober) allowed(name, right string, err error) bool {
-	if err == nil {
-		delete(p.denied, name)
-		return true
-	}
-	p.deny(name, right, err)
-	return false
 }
 
 func (p *prober) chunks(ctx context.Context) ([]document, error) {
@@ -131,10 +124,9 @@ func (p *prober) load(ctx context.Context, name string) ([]document, error) {
 func readShards(s *engine.Status, d document) {
 	shards := d.list("shards")
 	s.Set(shardCount, float64(len(shards)))
-	seen := map[string]bool{}
 	for _, shard := range shards {
-		if name := shard.text("_id"); name != "" && !seen[name] {
-			seen[name] = true
+		name := shard.text("_id")
+		if _, set := s.Get(shardDraining, name); !set && name != "" {
 			s.SetBool(shardDraining, shard.is("draining"), name)
 		}
 	}
@@ -144,17 +136,16 @@ func readBalancer(s *engine.Status, d document) {
 	if mode := d.text("mode"); mode != "" {
 		s.SetBool(balancerEnabled, mode != "off")
 	}
-	if running, ok := d.boolean("inBalancerRound"); ok {
-		s.SetBool(balancerRunning, running)
+	if running, ok := d.number("inBalancerRound"); ok {
+		s.Set(balancerRunning, running)
 	}
 }
 
 func readChunks(s *engine.Status, docs []document) {
-	seen := map[string]bool{}
 	for _, d := range docs {
 		shard := d.text("_id")
-		if n, ok := d.number("count"); ok && shard != "" && !seen[shard] {
-			seen[shard] = true
+		_, set := s.Get(shardChunks, shard)
+		if n, ok := d.number("count"); ok && shard != "" && !set {
 			s.Set(shardChunks, n, shard)
 		}
 	}
@@ -169,14 +160,7 @@ func readLoad(s *engine.Status, collection string, docs []document) {
 			continue
 		}
 		seen[shard] = true
-		for _, kind := range []string{"reads", "writes", "commands", "transactions"} {
-			ops, ok1 := d.number("latencyStats", kind, "ops")
-			sum, ok2 := d.number("latencyStats", kind, "latency")
-			if ok1 && ok2 {
-				s.Set(shardOperations, ops, shard, collection, kind)
-				s.Set(shardLatency, sum/micro, shard, collection, kind)
-			}
-		}
+		readLatencies(s, d, "latencyStats", shardLatency, shardOperations, shard, collection)
 		for name, m := range map[string]*measure.Metric{"count": shardDocuments, "size": shardDataBytes, "numOrphanDocs": shardOrphans} {
 			if v, ok := d.number("storageStats", name); ok {
 				s.Set(m, v, shard, collection)
