@@ -8,10 +8,10 @@ import (
 )
 
 var (
-	runsWaiting      = family("runs_waiting", "Live runs that are not followed because as many as allowed are.")
-	markerQueue      = family("marker_queue_length", "Markers that wait to be sent to Grafana.")
-	markerDeliveries = family("marker_deliveries_total", "Markers by what became of sending them: delivered, retried, rejected.", "result")
-	markerTime       = family("marker_timestamp_seconds", "When something was marked, Unix time.", "run", "text")
+	runsWaiting      = family("runs_waiting", "Live runs that are not followed because the limit is reached.")
+	markerQueue      = family("marker_queue_length", "Markers that wait for delivery to Grafana.")
+	markerDeliveries = family("marker_deliveries_total", "Markers by the result of their delivery: delivered, retried, rejected.", "result")
+	markerTime       = family("marker_timestamp_seconds", "Time of a marker, as Unix time.", "run", "text")
 )
 
 func (c *Collector) markers(emit emit) {

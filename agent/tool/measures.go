@@ -26,11 +26,11 @@ var (
 		Unit: measure.Seconds, Scope: measure.Run, Summary: measure.Mean, Rank: 200,
 	})
 	Errors = measure.New(measure.Measure{
-		ID: "errors", Title: "Errors", Short: "errors", Note: "errors that the tool counted and survived",
+		ID: "errors", Title: "Errors", Short: "errors", Note: "errors that the tool counted and ignored",
 		Unit: measure.Count, Scope: measure.Run, Summary: measure.Last, NoChart: true, Rank: 300,
 	})
 	ErrorRate = measure.New(measure.Measure{
-		ID: "errors_per_second", Title: "Errors per second", Note: "errors that the tool counted and survived",
+		ID: "errors_per_second", Title: "Errors per second", Note: "errors that the tool counted and ignored",
 		Unit: measure.PerSecond, Scope: measure.Run, Summary: measure.Mean, Rank: 310,
 	})
 	Reconnects = measure.New(measure.Measure{

@@ -27,7 +27,7 @@ var (
 
 var (
 	pausedSeconds    = variables.Convert(measure.NewCounter("galera_flow_control_paused_seconds_total", "Time that replication on this node was paused by flow control (wsrep_flow_control_paused_ns). Its rate is the share of time paused. FLUSH STATUS does not reset it."), 1e9, "wsrep_flow_control_paused_ns")
-	flowControlSent  = variables.Map(measure.NewCounter("galera_flow_control_sent_total", "Pauses that this node asked for (wsrep_flow_control_sent): it is the slow one. FLUSH STATUS resets it."), "wsrep_flow_control_sent")
+	flowControlSent  = variables.Map(measure.NewCounter("galera_flow_control_sent_total", "Pauses that this node requested (wsrep_flow_control_sent): the node that requests most is the slow one. FLUSH STATUS resets it."), "wsrep_flow_control_sent")
 	flowControlRecv  = variables.Map(measure.NewCounter("galera_flow_control_received_total", "Pauses seen from any node, own ones too (wsrep_flow_control_recv). FLUSH STATUS resets it."), "wsrep_flow_control_recv")
 	lastCommitted    = variables.Map(measure.NewGauge("galera_last_committed", "Sequence number of the last transaction committed on this node (wsrep_last_committed). A gauge, since it belongs to the cluster: it outlives restarts."), "wsrep_last_committed")
 	clusterSize      = variables.Map(measure.NewGauge("galera_cluster_size", "Nodes in this node's view of the cluster (wsrep_cluster_size). After a node has died it is right only 5 to 7 s later."), "wsrep_cluster_size")
@@ -48,12 +48,12 @@ var (
 	_                = variables.Map(measure.NewCounter("galera_received_writesets_total", "Write sets received from the others, and a few messages of the cluster itself (wsrep_received)."), "wsrep_received")
 	_                = variables.Map(measure.NewCounter("galera_received_bytes_total", "Bytes of the write sets received (wsrep_received_bytes)."), "wsrep_received_bytes")
 	_                = variables.Map(measure.NewGauge("galera_open_transactions", "Transactions known to the replication provider now (wsrep_open_transactions)."), "wsrep_open_transactions")
-	_                = variables.Map(measure.NewGauge("galera_certification_dependency_distance", "Mean distance between write sets that could be applied in parallel (wsrep_cert_deps_distance): an upper limit for useful applier threads. An average since the start or the last FLUSH STATUS, not of the last second."), "wsrep_cert_deps_distance")
+	_                = variables.Map(measure.NewGauge("galera_certification_dependency_distance", "Mean distance between write sets that could be applied in parallel (wsrep_cert_deps_distance): an upper limit for useful applier threads. A mean since the start or the last FLUSH STATUS."), "wsrep_cert_deps_distance")
 	_                = variables.Map(measure.NewGauge("galera_certification_index_entries", "Entries of the certification index (wsrep_cert_index_size)."), "wsrep_cert_index_size")
 	_                = variables.Map(measure.NewGauge("galera_cached_down_to", "Oldest sequence number in the write set cache (wsrep_local_cached_downto): a node that stopped after it can rejoin with an incremental transfer."), "wsrep_local_cached_downto")
 	applierThreads   = variables.Map(measure.NewGauge("galera_applier_threads", "Threads that apply write sets (wsrep_applier_thread_count; MariaDB)."), "wsrep_applier_thread_count")
 	_                = variables.Map(measure.NewGauge("galera_cluster_weight", "Votes in this node's view of the cluster (wsrep_cluster_weight)."), "wsrep_cluster_weight")
-	flowControlLimit = variables.Map(measure.NewGauge("galera_flow_control_limit", "Length of the receive queue at which the node asks for a pause (wsrep_flow_control_interval_high; Percona XtraDB Cluster)."), "wsrep_flow_control_interval_high")
+	flowControlLimit = variables.Map(measure.NewGauge("galera_flow_control_limit", "Length of the receive queue at which the node requests a pause (wsrep_flow_control_interval_high; Percona XtraDB Cluster)."), "wsrep_flow_control_interval_high")
 )
 
 // The measures of a node.
@@ -70,13 +70,13 @@ var (
 		Supersedes: engine.QueryRate, // all nodes do the work of the statements that one is asked
 		Rank:       500,
 	}).Or(measure.RateOf(lastCommitted))
-	_ = engine.NewMeasure(205, "flow_control_sent", "Flow control requested", "pauses that the node asked for per second", measure.PerSecond, measure.Increase,
+	_ = engine.NewMeasure(205, "flow_control_sent", "Flow control requested", "pauses that the node requested per second", measure.PerSecond, measure.Increase,
 		measure.RateOf(flowControlSent))
 	_ = engine.NewMeasure(510, "send_queue", "Send queue", "write sets waiting to be sent", measure.Count, measure.Max, measure.ValueOf(sendQueue))
 	_ = engine.NewMeasure(520, "brute_force_aborts", "Brute force aborts", "local transactions aborted by an applier per second", measure.PerSecond, measure.Increase,
 		measure.RateOf(bruteForceAborts))
 	_ = engine.NewMeasure(940, "applier_threads", "Applier threads", "threads that apply write sets", measure.Count, measure.Last, measure.ValueOf(applierThreads))
-	_ = engine.NewMeasure(950, "flow_control_limit", "Flow control limit", "length of the receive queue at which the node asks for a pause", measure.Count, measure.Last,
+	_ = engine.NewMeasure(950, "flow_control_limit", "Flow control limit", "length of the receive queue at which the node requests a pause", measure.Count, measure.Last,
 		measure.ValueOf(flowControlLimit))
 )
 
