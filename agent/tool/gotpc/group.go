@@ -45,14 +45,14 @@ func (p *Parser) take(emit func(*tool.Report)) tool.Verdict {
 	return tool.Reported
 }
 
-// unreadable notes that a row could not be read; name is what is known of its
-// name.
-func (p *Parser) unreadable(name []byte, summary bool, emit func(*tool.Report)) tool.Verdict {
-	if n := len(p.group.rows); n > 0 && len(name) > 0 && (p.group.summary != summary || string(name) <= p.group.rows[n-1].op.printed) {
+// unreadable notes that p.row could not be read.
+func (p *Parser) unreadable(emit func(*tool.Report)) tool.Verdict {
+	r := &p.row
+	if n := len(p.group.rows); n > 0 && len(r.name) > 0 && (p.group.summary != r.summary || string(r.name) <= p.group.rows[n-1].op.printed) {
 		p.settle(emit)
 	}
 	if len(p.group.rows) == 0 {
-		p.group.summary = summary
+		p.group.summary = r.summary
 	}
 	p.group.broken = true
 	return tool.Malformed

@@ -22,12 +22,15 @@ type Parser struct {
 	run      run
 	report   tool.Report
 
-	names scan.Memo[operation]
-	row   row
-	group group
-	table table
-	cells [][]byte
-	rows  []row // of a line of the form json
+	names   scan.Memo[operation]
+	columns scan.Memo[string]
+	row     row
+	group   group
+	rows    []row // of a line of the form json
+
+	table     scan.Table
+	tableRows int  // since its last border
+	totals    bool // it is the one below the summary
 }
 
 // run is what is known of the present run.
@@ -78,7 +81,7 @@ func (p *Parser) Parse(line tool.Line, emit func(*tool.Report)) tool.Verdict {
 // Flush reports an interval of which no more rows have come for a moment.
 func (p *Parser) Flush(emit func(*tool.Report)) {
 	// A table ends with a border.
-	if !p.group.summary && p.table.rows == 0 {
+	if !p.group.summary && p.tableRows == 0 {
 		p.settle(emit)
 	}
 }
@@ -96,7 +99,7 @@ var hints = []struct{ text, workload, command string }{
 
 // word reads the lines around the rows.
 func (p *Parser) word(text []byte, emit func(*tool.Report)) tool.Verdict {
-	l := scan.Line(text)
+	l := scan.New(text)
 	if l.Literal("tpmC: ") {
 		return p.tpmC(l, emit)
 	}

@@ -1,8 +1,10 @@
 package gotpc
 
 import (
+	"bytes"
 	"strings"
 
+	"github.com/benchwatch/benchwatch/agent/series"
 	"github.com/benchwatch/benchwatch/agent/tool"
 	"github.com/benchwatch/benchwatch/agent/tool/decimal"
 	"github.com/benchwatch/benchwatch/agent/tool/scan"
@@ -11,13 +13,17 @@ import (
 // row is what go-tpc prints about one operation, in an interval or in all.
 type row struct {
 	op       *operation
-	summary  bool // [Summary], not [Current]
-	queries  bool // of TPC-H or CH-benCHmark: without "Takes(s)"
+	name     []byte // as printed, during the call that reads the row
+	prefixed bool   // summary is known; rows of the plain form all are
+	summary  bool   // [Summary], not [Current]
+	pause    bool   // a keying or thinking time, which is no operation
+	queries  bool   // of TPC-H or CH-benCHmark: without "Takes(s)"
 	hasCount bool
 	count    uint64
 	hasTakes bool
 	takes    float64 // seconds
 	tpm      float64
+	tpmC     series.Optional[float64] // of the row below a summary
 
 	latencies [maxStats]float64 // seconds, in the order of stats
 	has       [maxStats]bool
@@ -26,12 +32,25 @@ type row struct {
 	ragged    bool // the last two latencies differ in decimals
 }
 
+// maxFields bounds the fields of a row.
+const maxFields = 16
+
 const maxStats = 7
 
-// stats are the latencies' names in reports and in the output.
+// stats are the latencies' names in reports and in the output, in lower case.
 var stats = [maxStats]struct{ name, printed string }{
-	{"avg", "Avg(ms)"}, {"p50", "50th(ms)"}, {"p90", "90th(ms)"}, {"p95", "95th(ms)"},
-	{"p99", "99th(ms)"}, {"p99.9", "99.9th(ms)"}, {"max", "Max(ms)"},
+	{"avg", "avg(ms)"}, {"p50", "50th(ms)"}, {"p90", "90th(ms)"}, {"p95", "95th(ms)"},
+	{"p99", "99th(ms)"}, {"p99.9", "99.9th(ms)"}, {"max", "max(ms)"},
+}
+
+// newColumn returns a heading in lower case: tables have capitals.
+func newColumn(heading string) *string {
+	heading = strings.ToLower(heading)
+	return &heading
+}
+
+func isPause(name []byte) bool {
+	return scan.HasPrefix(name, "KEYINGTIME-") || scan.HasPrefix(name, "THINKINGTIME-")
 }
 
 // heads are the two prefixes of rows.
@@ -40,50 +59,62 @@ const (
 	whole   = "[Summary]"
 )
 
-// set takes one field. Unknown ones are passed over.
-func (r *row) set(key, value []byte) bool {
-	r.fields++
-	switch string(key) {
-	case "Takes(s)":
+// set takes one field of p.row. Unknown ones are passed over.
+func (p *Parser) set(heading, value []byte) (ok bool) {
+	r := &p.row
+	column := p.columns.Find(heading, newColumn)
+	if r.fields++; column == nil || r.fields > maxFields {
+		return false
+	}
+	switch *column {
+	case "prefix":
+		value = bytes.TrimRight(value, " ")
+		r.summary = string(value) == whole
+		r.prefixed = r.summary || string(value) == current
+		return r.prefixed
+	case "operation":
+		r.name, r.pause = value, isPause(value)
+		r.op = p.names.Find(value, newOperation)
+	case "takes(s)":
 		r.hasTakes = true
-		return number(value, 0, &r.takes)
-	case "TPM":
-		return number(value, 0, &r.tpm)
-	case "Sum(ms)":
+		return number(value, &r.takes)
+	case "tpm":
+		return number(value, &r.tpm)
+	case "sum(ms)":
 		var sum float64
-		return number(value, 0, &sum)
-	case "Count":
-		l := scan.Line(value)
-		n, ok := l.Count()
-		r.count, r.hasCount = n, ok && l.End()
+		return number(value, &sum)
+	case "count":
+		l := scan.New(value)
+		r.count, ok = l.Count()
+		r.hasCount = ok && l.End()
 		return r.hasCount
+	case "avg(s)":
+		return r.seconds(value)
+	case "tpmc":
+		l := scan.New(value)
+		v, _, ok := l.Number(0)
+		r.tpmC = series.Some(v)
+		return ok && l.End()
 	}
 	for i := range stats {
-		if string(key) == stats[i].printed {
-			return r.setLatency(i, value)
+		if *column == stats[i].printed {
+			l := scan.New(value)
+			v, decimals, ok := l.Number(-3)
+			r.ragged = r.has[0] && decimals != r.decimals
+			r.latencies[i], r.has[i], r.decimals = v, true, decimals
+			return ok && l.End()
 		}
 	}
 	return true
 }
 
-func (r *row) setLatency(i int, value []byte) bool {
-	l := scan.Line(value)
-	v, decimals, ok := l.Number(-3)
-	if !ok || !l.End() {
-		return false
-	}
-	r.ragged = r.fields > 1 && r.has[0] && decimals != r.decimals
-	r.latencies[i], r.has[i], r.decimals = v, true, decimals
-	return true
-}
-
 // number takes all of value. A division by zero is as good as 0.
-func number(value []byte, shift int, to *float64) bool {
+func number(value []byte, to *float64) bool {
 	if string(value) == "NaN" || string(value) == "+Inf" {
 		return true
 	}
-	l := scan.Line(value)
-	v, _, ok := l.Number(shift)
+	l := scan.New(value)
+	v, _, ok := l.Number(0)
 	*to = v
 	return ok && l.End()
 }
@@ -137,7 +168,7 @@ func (r *row) seconds(value []byte) bool {
 	if !ok || v < 0 {
 		return false
 	}
-	r.fields, r.latencies[0], r.has[0] = 1, v, true
+	r.latencies[0], r.has[0] = v, true
 	return true
 }
 

@@ -144,7 +144,7 @@ func (p *parser) rows(text []byte, cut bool, emit func(*tool.Report)) (v tool.Ve
 		return v, true
 	case isHeader(text):
 		p.finishBlock(emit)
-		p.table = !cut && p.reader.header(text)
+		p.table = !cut && p.reader.table.Head(text)
 		return tool.Ignored, true
 	case !p.table:
 		return 0, false
@@ -155,7 +155,7 @@ func (p *parser) rows(text []byte, cut bool, emit func(*tool.Report)) (v tool.Ve
 		return tool.Ignored, true
 	case len(text) == 0 || text[0] != '|':
 		return 0, false // a message between the rows
-	case cut || !p.reader.table(text, &p.row):
+	case cut || !p.reader.row(text, &p.row):
 		p.block.broken = true
 		return tool.Malformed, true
 	}

@@ -78,6 +78,7 @@ type columnKind uint8
 
 const (
 	unknown columnKind = iota
+	operationColumn
 	takesColumn
 	countColumn
 	opsColumn
@@ -87,6 +88,8 @@ const (
 func newColumn(raw string) *column {
 	c := new(column)
 	switch header := strings.ToLower(raw); header {
+	case "operation":
+		c.kind = operationColumn
 	case "takes(s)":
 		c.kind = takesColumn
 	case "count":
@@ -124,23 +127,22 @@ func statistic(header string) string {
 const maxLatency = 1e6
 
 // set takes one value of a row under its header.
-func (r *row) set(c *scan.Memo[column], header, value []byte) (ok bool) {
-	r.columns++
-	if r.columns > maxColumns {
-		return false
-	}
-	col := c.Find(header, newColumn)
-	if col == nil {
+func (d *reader) set(r *row, header, value []byte) (ok bool) {
+	col := d.columns.Find(header, newColumn)
+	if r.columns++; col == nil || r.columns > maxColumns {
 		return false
 	}
 	switch col.kind {
+	case operationColumn:
+		r.op = d.operations.Find(value, newOperation)
+		r.columns-- // the plain style has none
 	case takesColumn:
 		r.takes, ok = decimal.Parse(value, 0)
 		return ok && r.takes >= 0 && r.takes < 1e9
 	case countColumn:
-		l := scan.Line(value)
+		l := scan.New(value)
 		r.count, ok = l.Count()
-		return ok && len(l) == 0 && r.count <= 1e15
+		return ok && l.Next() == 0 && r.count <= 1e15
 	case opsColumn:
 		r.ops, ok = decimal.Parse(value, 0)
 		// The rate of the very first samples is infinite.

@@ -61,7 +61,7 @@ func (p *Parser) Close(func(*tool.Report)) {}
 // value reads a line of a block.
 func (p *Parser) value(text []byte, emit func(*tool.Report)) tool.Verdict {
 	b := &p.block
-	l := scan.Line(text)
+	l := scan.New(text)
 	switch {
 	case l.Literal("\tAverage number of seconds to run all queries: "):
 		v, _, ok := l.Number(0)
@@ -96,7 +96,7 @@ func (b *block) check(ok bool, set func()) tool.Verdict {
 // row reads a row of CSV: engine, load type, average, minimum and maximum
 // seconds, clients, queries per client.
 func (p *Parser) row(text []byte, emit func(*tool.Report)) tool.Verdict {
-	l := scan.Line(text)
+	l := scan.New(text)
 	engine, _ := l.Until(",")
 	load, _ := l.Until(",")
 	if !word(engine) || !word(load) {

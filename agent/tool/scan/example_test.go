@@ -7,7 +7,7 @@ import (
 )
 
 func Example() {
-	l := scan.Line("[ 12s ] tps: 10.50 lat (ms): 1.04")
+	l := scan.New([]byte("[ 12s ] tps: 10.50 lat (ms): 1.04"))
 	ok := l.Literal("[")
 	seconds, okTime := l.Int()
 	ok = ok && okTime && l.Literal("s ] tps: ")

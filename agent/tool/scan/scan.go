@@ -1,7 +1,7 @@
 // Package scan reads a line of a tool's output from left to right, without
 // allocating. A parser of a line is one expression of its parts:
 //
-//	l := scan.Line(text)
+//	l := scan.New(text)
 //	ok := l.Literal("trx: ") && count(&l) && l.Literal(", 95%: ") && …
 package scan
 
@@ -13,9 +13,21 @@ import (
 	"github.com/benchwatch/benchwatch/agent/tool/decimal"
 )
 
-// Line is the rest of a line. Its methods take from its beginning; a method that
-// returns false took nothing.
-type Line []byte
+// Line is a line and how far it was read. Its methods take from there; a method
+// that returns false took nothing.
+type Line struct {
+	text []byte
+	at   int // an index: to move a slice costs a write barrier while memory is collected
+}
+
+// New returns the line text, of which nothing was read.
+func New(text []byte) Line { return Line{text: text} }
+
+// Rest returns what was not taken.
+func (l *Line) Rest() []byte { return l.text[l.at:] }
+
+// Skip takes n bytes.
+func (l *Line) Skip(n int) { l.at += n }
 
 // HasPrefix reports whether text begins with prefix.
 func HasPrefix(text []byte, prefix string) bool {
@@ -23,40 +35,36 @@ func HasPrefix(text []byte, prefix string) bool {
 }
 
 // Next returns the next byte without taking it, 0 at the end.
-func (l Line) Next() byte {
-	if len(l) == 0 {
+func (l *Line) Next() byte {
+	if l.at == len(l.text) {
 		return 0
 	}
-	return l[0]
+	return l.text[l.at]
 }
 
 // Literal takes exactly text.
 func (l *Line) Literal(text string) bool {
-	if !HasPrefix(*l, text) {
+	if !HasPrefix(l.text[l.at:], text) {
 		return false
 	}
-	*l = (*l)[len(text):]
+	l.at += len(text)
 	return true
 }
 
 // Blanks takes spaces and tabs, or nothing.
 func (l *Line) Blanks() {
-	i := 0
-	for i < len(*l) && ((*l)[i] == ' ' || (*l)[i] == '\t') {
-		i++
+	for l.at < len(l.text) && (l.text[l.at] == ' ' || l.text[l.at] == '\t') {
+		l.at++
 	}
-	*l = (*l)[i:]
 }
 
 // Until takes everything up to text, and text; it returns what is before text.
 func (l *Line) Until(text string) ([]byte, bool) {
-	i := bytes.Index(*l, []byte(text))
-	if i < 0 {
-		return nil, false
+	before, _, ok := bytes.Cut(l.Rest(), []byte(text))
+	if ok {
+		l.at += len(before) + len(text)
 	}
-	before := (*l)[:i]
-	*l = (*l)[i+len(text):]
-	return before, true
+	return before, ok
 }
 
 // Quoted takes a JSON string without escapes and returns what is between the
@@ -74,15 +82,91 @@ func (l *Line) Quoted() ([]byte, bool) {
 	return text, true
 }
 
-// Cells appends the cells of a table's row, "| a | b |", to dst, without the
-// blanks around them; false if text is none or has more than most cells.
-func Cells(dst [][]byte, text []byte, most int) ([][]byte, bool) {
+// Fields calls set for each field of the rest, "key: value, key: value"; false if
+// it is damaged or set returns false.
+func (l *Line) Fields(set func(key, value []byte) bool) bool {
+	for {
+		key, ok := l.Until(": ")
+		if !ok {
+			return false
+		}
+		value, more := l.Until(", ")
+		if !more {
+			value = l.Rest()
+			l.at = len(l.text)
+		}
+		if !set(key, value) {
+			return false
+		}
+		if !more {
+			return true
+		}
+	}
+}
+
+// Objects reads the rest as a JSON array of objects in which all values are
+// strings. It calls set for each field and end after each object; false if one of
+// them returns false, or for anything else.
+func (l *Line) Objects(set func(key, value []byte) bool, end func() bool) bool {
+	if !l.Literal("[") {
+		return false
+	}
+	for first := true; first || l.Literal(","); first = false {
+		if !l.Literal("{") {
+			return false
+		}
+		for first := true; first || l.Literal(","); first = false {
+			key, ok := l.Quoted()
+			if !ok || !l.Literal(":") {
+				return false
+			}
+			if value, ok := l.Quoted(); !ok || !set(key, value) {
+				return false
+			}
+		}
+		if !l.Literal("}") || !end() {
+			return false
+		}
+	}
+	return l.Literal("]") && l.End()
+}
+
+// Table reads the rows of a table, "| a | b |".
+type Table struct {
+	headings, cells [][]byte
+	memory          []byte // of the headings
+}
+
+// Head remembers the headings of the rows that follow; false if text is no row.
+func (t *Table) Head(text []byte) (ok bool) {
+	t.memory = append(t.memory[:0], text...)
+	t.headings, ok = cells(t.headings[:0], t.memory)
+	return ok
+}
+
+// Row calls set for each cell; false if text is no row, has not as many cells as
+// there are headings, or set returns false.
+func (t *Table) Row(text []byte, set func(heading, cell []byte) bool) (ok bool) {
+	if t.cells, ok = cells(t.cells[:0], text); !ok || len(t.cells) != len(t.headings) {
+		return false
+	}
+	for i, cell := range t.cells {
+		if !set(t.headings[i], cell) {
+			return false
+		}
+	}
+	return true
+}
+
+const maxCells = 16 // of a row
+
+func cells(dst [][]byte, text []byte) ([][]byte, bool) {
 	n := len(text)
 	if n < 3 || text[0] != '|' || text[n-1] != '|' {
 		return dst, false
 	}
 	for cell := range bytes.SplitSeq(text[1:n-1], []byte("|")) {
-		if len(dst) == most {
+		if len(dst) == maxCells {
 			return dst, false
 		}
 		dst = append(dst, bytes.TrimSpace(cell))
@@ -93,14 +177,14 @@ func Cells(dst [][]byte, text []byte, most int) ([][]byte, bool) {
 // End reports whether nothing but blanks is left.
 func (l Line) End() bool {
 	l.Blanks()
-	return len(l) == 0
+	return l.at == len(l.text)
 }
 
 // Count takes a whole number.
 func (l *Line) Count() (uint64, bool) {
-	n, i := uint64(0), 0
-	for ; i < len(*l); i++ {
-		d := uint64((*l)[i]) - '0'
+	n, i := uint64(0), l.at
+	for ; i < len(l.text); i++ {
+		d := uint64(l.text[i]) - '0'
 		if d > 9 {
 			break
 		}
@@ -109,11 +193,9 @@ func (l *Line) Count() (uint64, bool) {
 		}
 		n = n*10 + d
 	}
-	if i == 0 {
-		return 0, false
-	}
-	*l = (*l)[i:]
-	return n, true
+	ok := i > l.at
+	l.at = i
+	return n, ok
 }
 
 // Int takes a whole number up to [math.MaxInt32], which may have blanks before
@@ -141,7 +223,7 @@ var powersOfTen = [...]float64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1
 // 0.00104. What C prints for not a number and infinity is accepted as NaN: the
 // tool has no value there.
 func (l *Line) Fixed(places, shift int) (float64, bool) {
-	b, i := *l, 0
+	b, i := l.text, l.at
 	for i < len(b) && b[i] == ' ' {
 		i++
 	}
@@ -151,12 +233,12 @@ func (l *Line) Fixed(places, shift int) (float64, bool) {
 		i++
 	}
 	if i == start {
-		b = b[i:]
-		if b.NotANumber() {
-			*l = b
-			return math.NaN(), true
+		number := Line{b, i}
+		if !number.NotANumber() {
+			return 0, false
 		}
-		return 0, false
+		l.at = number.at
+		return math.NaN(), true
 	}
 	point := i
 	if point == len(b) || b[point] != '.' {
@@ -176,16 +258,17 @@ func (l *Line) Fixed(places, shift int) (float64, bool) {
 			return 0, false
 		}
 	}
-	*l = b[i:]
+	l.at = i
 	return v, true
 }
 
 // Number takes a number with decimals and returns it times 10^shift, and how
 // many decimals it has. An exponent is not part of it.
 func (l *Line) Number(shift int) (v float64, decimals int, ok bool) {
+	text := l.Rest()
 	i, point := 0, -1
-	for ; i < len(*l); i++ {
-		c := (*l)[i]
+	for ; i < len(text); i++ {
+		c := text[i]
 		if c == '.' && point < 0 {
 			point = i
 		} else if c < '0' || c > '9' {
@@ -195,13 +278,13 @@ func (l *Line) Number(shift int) (v float64, decimals int, ok bool) {
 	if i == 0 || point == 0 || point == i-1 {
 		return 0, 0, false
 	}
-	if v, ok = decimal.Parse((*l)[:i], shift); !ok {
+	if v, ok = decimal.Parse(text[:i], shift); !ok {
 		return 0, 0, false
 	}
 	if point >= 0 {
 		decimals = i - point - 1
 	}
-	*l = (*l)[i:]
+	l.at += i
 	return v, decimals, true
 }
 

@@ -10,7 +10,7 @@ import (
 )
 
 func TestLine(t *testing.T) {
-	l := Line("  10, trx: 352, 95%: 108.825|-nan ")
+	l := New([]byte("  10, trx: 352, 95%: 108.825|-nan "))
 	l.Blanks()
 	if n, ok := l.Count(); !ok || n != 10 {
 		t.Errorf("Count = %d, %v", n, ok)
@@ -25,28 +25,28 @@ func TestLine(t *testing.T) {
 		t.Errorf("Number = %v, %d, %v", v, decimals, ok)
 	}
 	if l.NotANumber() || !l.Literal("|") || !l.NotANumber() || !l.End() {
-		t.Errorf("%q is left", l)
+		t.Errorf("%q is left", l.Rest())
 	}
 }
 
 func TestLineRefuses(t *testing.T) {
 	for _, s := range []string{"", ".", "5.", ".5", "x", "-1", " 1"} {
-		l := Line(s)
+		l := New([]byte(s))
 		if v, _, ok := l.Number(0); ok {
 			t.Errorf("Number took %v from %q", v, s)
 		}
-		if string(l) != s {
-			t.Errorf("%q is left of %q", l, s)
+		if string(l.Rest()) != s {
+			t.Errorf("%q is left of %q", l.Rest(), s)
 		}
 	}
-	l := Line("99999999999999999999")
+	l := New([]byte("99999999999999999999"))
 	if n, ok := l.Count(); ok {
 		t.Errorf("Count = %d of a number out of range", n)
 	}
 	// The exponent is left, where no caller expects anything.
-	l = Line("1e999")
-	if _, _, ok := l.Number(0); !ok || string(l) != "e999" {
-		t.Errorf("%q is left of 1e999", l)
+	l = New([]byte("1e999"))
+	if _, _, ok := l.Number(0); !ok || string(l.Rest()) != "e999" {
+		t.Errorf("%q is left of 1e999", l.Rest())
 	}
 	if _, ok := l.Until("x"); ok {
 		t.Error("Until found what isn't there")
@@ -64,53 +64,79 @@ func TestFixed(t *testing.T) {
 		{"12345678901234567.89", 2, 0, 12345678901234567.89, ""},
 		{"-nan|", 2, 0, math.NaN(), "|"},
 	} {
-		l := Line(c.text)
-		if v, ok := l.Fixed(c.places, c.shift); !ok || v != c.want && !math.IsNaN(c.want) || string(l) != c.rest {
-			t.Errorf("Fixed of %q = %v, %v, left %q", c.text, v, ok, l)
+		l := New([]byte(c.text))
+		if v, ok := l.Fixed(c.places, c.shift); !ok || v != c.want && !math.IsNaN(c.want) || string(l.Rest()) != c.rest {
+			t.Errorf("Fixed of %q = %v, %v, left %q", c.text, v, ok, l.Rest())
 		}
 	}
 	for _, text := range []string{"1.0", "1.000", "1", "1.", ".50", "-1.00", "x", "", strings.Repeat("9", 30) + ".00"} {
-		l := Line(text)
-		if v, ok := l.Fixed(2, 0); ok || string(l) != text {
+		l := New([]byte(text))
+		if v, ok := l.Fixed(2, 0); ok || string(l.Rest()) != text {
 			t.Errorf("Fixed took %v from %q", v, text)
 		}
 	}
 }
 
 func TestInt(t *testing.T) {
-	l := Line("  16,")
+	l := New([]byte("  16,"))
 	if n, ok := l.Int(); !ok || n != 16 || l.Next() != ',' {
 		t.Errorf("Int = %d, %v", n, ok)
 	}
 	for _, text := range []string{"2147483648", "18446744073709551615", "", " x"} {
-		l := Line(text)
-		if n, ok := l.Int(); ok || string(l) != text {
+		l := New([]byte(text))
+		if n, ok := l.Int(); ok || string(l.Rest()) != text {
 			t.Errorf("Int took %d from %q", n, text)
 		}
 	}
 }
 
 func TestQuoted(t *testing.T) {
-	l := Line(`"a b":`)
-	if s, ok := l.Quoted(); !ok || string(s) != "a b" || string(l) != ":" {
+	l := New([]byte(`"a b":`))
+	if s, ok := l.Quoted(); !ok || string(s) != "a b" || string(l.Rest()) != ":" {
 		t.Errorf("Quoted = %q, %v", s, ok)
 	}
 	for _, text := range []string{`"a`, `a"`, `"\""`, ""} {
-		l := Line(text)
-		if s, ok := l.Quoted(); ok || string(l) != text {
+		l := New([]byte(text))
+		if s, ok := l.Quoted(); ok || string(l.Rest()) != text {
 			t.Errorf("Quoted took %q from %q", s, text)
 		}
 	}
 }
 
-func TestCells(t *testing.T) {
-	if cells, ok := Cells(nil, []byte("| a |  b|"), 2); !ok || len(cells) != 2 || string(cells[0]) != "a" || string(cells[1]) != "b" {
-		t.Errorf("cells %q, %v", cells, ok)
+// Each of the three styles gives the same fields.
+func TestStyles(t *testing.T) {
+	var got string
+	set := func(key, value []byte) bool {
+		got += fmt.Sprintf("%s=%s ", key, value)
+		return string(value) != "bad"
 	}
-	for _, text := range []string{"| a | b | c |", "a|b", "| a", "||", ""} {
-		if cells, ok := Cells(nil, []byte(text), 2); ok {
-			t.Errorf("cells %q of %q", cells, text)
+	end := func() bool { return true }
+	var table Table
+	if !table.Head([]byte("| a |  b|")) {
+		t.Error("no headings")
+	}
+	for _, style := range []struct {
+		name string
+		read func(text string) bool
+		good string
+		bad  []string
+	}{
+		{"plain", func(text string) bool { l := New([]byte(text)); return l.Fields(set) }, "a: 1, b: 2", []string{"", "a", "a: 1, ", "a: 1, b", "a: bad"}},
+		{"table", func(text string) bool { return table.Row([]byte(text), set) }, "| 1 |  2|", []string{"| 1 | 2 | 3 |", "1|2", "| 1", "||", "", "| 1 | bad |"}},
+		{"JSON", func(text string) bool { l := New([]byte(text)); return l.Objects(set, end) }, `[{"a":"1","b":"2"}]`,
+			[]string{"", "[]", `[{}]`, `[{"a":"1"},`, `[{"a":1}]`, `[{"a":"1"}]x`, `[{"a":"bad"}]`}},
+	} {
+		if got = ""; !style.read(style.good) || got != "a=1 b=2 " {
+			t.Errorf("%s: %s", style.name, got)
 		}
+		for _, text := range style.bad {
+			if style.read(text) {
+				t.Errorf("%s: read %q", style.name, text)
+			}
+		}
+	}
+	if table.Head([]byte(strings.Repeat("| a ", maxCells+1) + "|")) {
+		t.Error("a row may have any number of cells")
 	}
 }
 

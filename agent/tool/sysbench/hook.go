@@ -118,7 +118,7 @@ func (h *hook) settle(p *Parser, next sequel, emit func(*tool.Report)) {
 // csv reads report_csv's ten columns: time, threads, tps, qps, reads, writes,
 // other, latency percentile in ms, errors, reconnects, all per second.
 func (h *hook) csv(p *Parser, text []byte, emit func(*tool.Report)) (tool.Verdict, bool) {
-	s := scan.Line(text)
+	s := scan.New(text)
 	seconds, okTime := s.Int()
 	if !okTime || !s.Literal(",") {
 		return 0, false
@@ -239,7 +239,7 @@ var jsonKeys = []struct {
 
 // value reads one line of a JSON object. A script's own keys are passed over.
 func (h *hook) value(text []byte) bool {
-	s := scan.Line(text)
+	s := scan.New(text)
 	for _, k := range jsonKeys {
 		if !s.Literal(k.text) {
 			continue

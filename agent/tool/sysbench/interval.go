@@ -65,12 +65,12 @@ func head(s *scan.Line) (seconds int, ok bool) {
 // stamped reads a line that begins with the time in brackets: an interval into
 // p.scratch, or the others by p.queue and p.checkpoint.
 func (p *Parser) stamped(line []byte, emit func(*tool.Report)) tool.Verdict {
-	s := scan.Line(line)
+	s := scan.New(line)
 	seconds, ok := head(&s)
 	if !ok {
 		return p.fragment(line)
 	}
-	rest := s
+	rest := s.Rest()
 	p.scratch.Reset(tool.Interval, 0)
 	p.scratch.ElapsedSeconds = series.Some(float64(seconds))
 	var f form
@@ -309,7 +309,7 @@ func (p *Parser) memory(s *scan.Line) (form, reading) {
 	case s.Literal(" MiB/sec"):
 	case s.Literal(" MB/sec"):
 		f.legacy = true
-	case s.End(), strings.HasPrefix(" MiB/sec", string(*s)), strings.HasPrefix(" MB/sec", string(*s)):
+	case s.End(), strings.HasPrefix(" MiB/sec", string(s.Rest())), strings.HasPrefix(" MB/sec", string(s.Rest())):
 		return f, damaged // cut
 	default:
 		return f, foreign
@@ -349,7 +349,7 @@ func optional(s *scan.Line, to *series.Optional[float64]) bool {
 // `queue length: 65, concurrency: 4`; tests without SQL print no comma.
 func (p *Parser) queue(s *scan.Line, seconds int, emit func(*tool.Report)) tool.Verdict {
 	if !s.Literal("queue length: ") {
-		if resembles(*s) {
+		if resembles(s.Rest()) {
 			return tool.Malformed
 		}
 		return tool.Ignored
@@ -384,12 +384,12 @@ func count(s *scan.Line) (uint64, bool) {
 // p95 or p99.9; it is "p0" when the percentile is off.
 func (p *Parser) percentile(s *scan.Line) (string, bool) {
 	s.Blanks()
-	n := 0
-	for n < len(*s) && ((*s)[n]-'0' <= 9 || (*s)[n] == '.') {
+	text, n := s.Rest(), 0
+	for n < len(text) && (text[n]-'0' <= 9 || text[n] == '.') {
 		n++
 	}
-	stat, ok := p.names.name((*s)[:n])
-	*s = (*s)[n:]
+	s.Skip(n)
+	stat, ok := p.names.name(text[:n])
 	return stat, ok
 }
 
@@ -454,7 +454,7 @@ func (p *Parser) fragment(line []byte) tool.Verdict {
 
 // cutStamp recognises the beginning of a time stamp: `[ 12`, `[ 12s`, `[ 12s ]`.
 func cutStamp(line []byte) bool {
-	s := scan.Line(line)
+	s := scan.New(line)
 	if !s.Literal("[") {
 		return false
 	}

@@ -33,7 +33,7 @@ func unglue(text []byte) (line, rest []byte) {
 // message reads log messages. Debug messages are passed over: with
 // --mysql-debug one of them holds the password.
 func (p *Parser) message(text []byte, emit func(*tool.Report)) (tool.Verdict, bool) {
-	s := scan.Line(text)
+	s := scan.New(text)
 	switch text[0] {
 	case 'F', 'A', 'P':
 		if !s.Literal("FATAL: ") && !s.Literal("ALERT: ") && !s.Literal("PANIC: ") {

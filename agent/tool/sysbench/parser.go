@@ -163,7 +163,7 @@ func (p *Parser) option(text []byte, emit func(*tool.Report)) (tool.Verdict, boo
 	if p.number == 0 {
 		return 0, false
 	}
-	s := scan.Line(text)
+	s := scan.New(text)
 	if s.Literal("Number of threads: ") {
 		n, ok := s.Int()
 		if !ok || !s.End() {

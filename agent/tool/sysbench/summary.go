@@ -73,7 +73,7 @@ func (p *Parser) summaryHeading(text []byte, emit func(*tool.Report)) (tool.Verd
 		p.summary.section = fairness
 		return tool.Reported, true
 	}
-	s := scan.Line(text)
+	s := scan.New(text)
 	switch {
 	case s.Literal("Total operations: "):
 		return p.operations(&s, " per second)", emit), true
@@ -167,7 +167,7 @@ func (p *Parser) summaryValue(text []byte, emit func(*tool.Report)) tool.Verdict
 	if colon < 0 {
 		return tool.Malformed
 	}
-	s := scan.Line(trimmed[colon+1:])
+	s := scan.New(trimmed[colon+1:])
 	switch label := trimmed[:colon]; string(label) {
 	case "events (avg/stddev)", "percentile stats", "queries performed":
 		return tool.Ignored
@@ -385,7 +385,7 @@ func (m *summary) takeFiles(s *scan.Line, operations, volume *amount) bool {
 
 // percentileLabel reads `95th percentile`, of 0.x `approx.  95 percentile`.
 func (p *Parser) percentileLabel(label []byte) (string, bool) {
-	s := scan.Line(label)
+	s := scan.New(label)
 	s.Literal("approx.")
 	stat, ok := p.percentile(&s)
 	if !ok {

@@ -38,7 +38,7 @@ func startsWithNumber(l *scan.Line) bool {
 // percentile is the 90th in seconds where it has one or two decimals, else the
 // 99th (the 95th for a few days of October 2011) in milliseconds.
 func (p *Parser) interval(text []byte, emit func(*tool.Report)) tool.Verdict {
-	l := scan.Line(text)
+	l := scan.New(text)
 	l.Blanks()
 	seconds, _ := l.Count()
 	var cells [5]cell

@@ -67,7 +67,7 @@ func (p *Parser) Parse(line tool.Line, emit func(*tool.Report)) tool.Verdict {
 	if len(text) == 0 {
 		return tool.Ignored
 	}
-	if l := scan.Line(text); startsWithNumber(&l) {
+	if l := scan.New(text); startsWithNumber(&l) {
 		if serverError(text) {
 			return p.fail(text, false, emit)
 		}
@@ -89,7 +89,7 @@ func (p *Parser) Close(emit func(*tool.Report)) {
 
 // word reads the lines around the intervals.
 func (p *Parser) word(text []byte, emit func(*tool.Report)) tool.Verdict {
-	l := scan.Line(text)
+	l := scan.New(text)
 	switch {
 	case string(text) == startBanner, string(text) == loadBanner:
 		p.open(emit)
@@ -124,20 +124,21 @@ func (p *Parser) word(text []byte, emit func(*tool.Report)) tool.Verdict {
 	case l.Literal("Usage: tpcc_"):
 		// It exits 0 for a wrong option.
 		return p.fail([]byte("an option was refused: it printed its usage"), true, emit)
-	case fragment(l):
+	case fragment(text):
 		return tool.Malformed
 	}
 	return tool.Ignored
 }
 
 // fragment recognises what is left of an interval line that was cut.
-func fragment(l scan.Line) bool {
-	if bytes.Contains(l, []byte("max_rt: ")) || bytes.Contains(l, []byte("9%: ")) {
+func fragment(text []byte) bool {
+	if bytes.Contains(text, []byte("max_rt: ")) || bytes.Contains(text, []byte("9%: ")) {
 		return true
 	}
-	if i := bytes.IndexByte(l, '|'); i > 0 && i+1 < len(l) && isDigit(l[i-1]) && isDigit(l[i+1]) {
+	if i := bytes.IndexByte(text, '|'); i > 0 && i+1 < len(text) && isDigit(text[i-1]) && isDigit(text[i+1]) {
 		return true
 	}
+	l := scan.New(text)
 	l.Blanks()
 	_, number := l.Count()
 	return number && l.End()
@@ -174,16 +175,16 @@ func (p *Parser) stderr(text []byte, emit func(*tool.Report)) tool.Verdict {
 // serverError recognises what error() of src/support.c prints: the errno, the
 // SQLSTATE and the text, "2002, HY000, Can't connect to server".
 func serverError(text []byte) bool {
-	l := scan.Line(text)
-	if _, ok := l.Count(); !ok || !l.Literal(", ") || len(l) < 5 {
+	l := scan.New(text)
+	if _, ok := l.Count(); !ok || !l.Literal(", ") || len(l.Rest()) < 5 {
 		return false
 	}
-	for _, c := range l[:5] {
+	for _, c := range l.Rest()[:5] {
 		if (c < '0' || c > '9') && (c < 'A' || c > 'Z') {
 			return false
 		}
 	}
-	l = l[5:]
+	l.Skip(5)
 	return l.Literal(", ") || l.Literal(",") && l.End()
 }
 

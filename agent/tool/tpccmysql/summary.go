@@ -31,7 +31,7 @@ func (t *results) reset() { *t = results{} }
 
 // result reads a line after "<Raw Results>".
 func (p *Parser) result(text []byte, emit func(*tool.Report)) tool.Verdict {
-	l := scan.Line(text)
+	l := scan.New(text)
 	t := &p.results
 	switch {
 	case string(text) == startBanner, string(text) == loadBanner, l.Literal("RAMP-UP TIME."), l.Literal("option "):
@@ -83,7 +83,7 @@ func (t *results) row(l scan.Line) tool.Verdict {
 			return tool.Malformed
 		}
 	}
-	if l.Blanks(); !l.End() && l[0] != '(' {
+	if l.Blanks(); !l.End() && l.Next() != '(' {
 		return tool.Malformed
 	}
 	t.rows[i] = r
