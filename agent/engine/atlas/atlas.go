@@ -39,7 +39,7 @@ func open(t engine.Target, log *slog.Logger) (engine.Prober, error) {
 	if t.TLS != nil {
 		return nil, errors.New("atlas: the admin interface does not speak TLS; remove tls from this target")
 	}
-	isAddress := func(value string) error { _, err := portOf(value); return err }
+	isAddress := func(value string) error { _, _, err := splitAddress(value); return err }
 	if err := (engine.OptionChecks{optionProxyAddress: isAddress, optionPIDFile: nil}).Check(&t); err != nil {
 		return nil, fmt.Errorf("atlas: %w", err)
 	}
@@ -65,13 +65,10 @@ type backend struct {
 // setBackends sets the states of the backends; one that is listed twice counts
 // once.
 func setBackends(s *engine.Status, backends []backend) {
-	seen := map[[2]string]bool{}
 	for _, b := range backends {
-		key := [2]string{b.address, b.role}
-		if b.address == "" || seen[key] {
+		if _, set := s.Get(backendState, b.address, b.role, stateUp); set || b.address == "" {
 			continue
 		}
-		seen[key] = true
 		known := false
 		for _, state := range states {
 			is := strings.EqualFold(b.state, state)

@@ -117,11 +117,8 @@ func (p *process) replaced() bool {
 	return listening && !p.blind && len(p.owned) > 0 && !p.owned[inode]
 }
 
-// read returns a process that runs; false for 0.
+// read returns a process that runs. There is none with the id 0.
 func read(root procfs.FS, pid int) (procfs.Proc, procfs.ProcStat, bool) {
-	if pid == 0 {
-		return procfs.Proc{}, procfs.ProcStat{}, false
-	}
 	proc, err := root.Proc(pid)
 	if err != nil {
 		return proc, procfs.ProcStat{}, false
@@ -152,7 +149,9 @@ func (p *process) search(root procfs.FS) int {
 			}
 		}
 	}
-	return guess(named, p.filedPID())
+	text, _ := os.ReadFile(p.target.Options[optionPIDFile])
+	filed, _ := strconv.Atoi(strings.TrimSpace(string(text))) // 0 if there is none
+	return guess(named, filed)
 }
 
 // guess returns the process of the pid file if it has the right name, or else
@@ -174,19 +173,6 @@ func guess(named procfs.Procs, filed int) int {
 		}
 	}
 	return 0
-}
-
-// filedPID reads the pid file; 0 if there is none or it has no process id.
-func (p *process) filedPID() int {
-	text, err := os.ReadFile(p.target.Options[optionPIDFile])
-	if err != nil {
-		return 0
-	}
-	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
-	if err != nil {
-		return 0
-	}
-	return pid
 }
 
 // socketInodes returns the sockets among the targets of open files.
@@ -241,10 +227,9 @@ func (p *process) sampleConnections(s *engine.Status, backends []backend) {
 	if p.owned == nil {
 		return
 	}
-	seen := map[string]bool{}
 	for _, b := range backends {
-		if n, ok := p.sockets.towards(b.address, p.owned); ok && !seen[b.address] {
-			seen[b.address] = true
+		_, set := s.Get(backendConnections, b.address)
+		if n, ok := p.sockets.towards(b.address, p.owned); ok && !set {
 			s.Set(backendConnections, float64(n), b.address)
 		}
 	}
@@ -254,7 +239,7 @@ func (p *process) sampleConnections(s *engine.Status, backends []backend) {
 // besides the admin port on which the process listens.
 func (p *process) proxyPort() (port uint16, ok bool) {
 	if a := p.target.Options[optionProxyAddress]; a != "" {
-		port, err := portOf(a)
+		_, port, err := splitAddress(a)
 		return port, err == nil
 	}
 	for i := range p.sockets {
@@ -270,26 +255,13 @@ func (p *process) proxyPort() (port uint16, ok bool) {
 	return port, ok
 }
 
-func portOf(address string) (uint16, error) {
-	_, port, err := net.SplitHostPort(address)
+// splitAddress splits host:port; the address is not valid if the host is a name.
+func splitAddress(address string) (host netip.Addr, port uint16, err error) {
+	text, number, err := net.SplitHostPort(address)
 	if err != nil {
-		return 0, err
-	}
-	n, err := strconv.ParseUint(port, 10, 16)
-	return uint16(n), err
-}
-
-// parseBackend splits a backend's address; the host may be a name, then only
-// the port is known.
-func parseBackend(address string) (host netip.Addr, port uint16, ok bool) {
-	text, _, err := net.SplitHostPort(address)
-	if err != nil {
-		return host, 0, false
-	}
-	n, err := portOf(address)
-	if err != nil {
-		return host, 0, false
+		return host, 0, err
 	}
 	host, _ = netip.ParseAddr(text)
-	return host.Unmap(), n, true
+	n, err := strconv.ParseUint(number, 10, 16)
+	return host.Unmap(), uint16(n), err
 }

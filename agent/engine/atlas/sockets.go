@@ -1,11 +1,8 @@
 package atlas
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/hex"
-	"errors"
-	"io"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -43,45 +40,26 @@ func (p *process) readSockets(now time.Time) {
 	}
 	start := time.Now()
 	p.sockets = nil
-	v4, err := readSocketFile(filepath.Join(p.root, "net", "tcp"))
-	if err != nil {
-		return
+	for _, name := range []string{"tcp", "tcp6"} { // tcp6 is not there without IPv6
+		table, err := os.ReadFile(filepath.Join(p.root, "net", name))
+		if err != nil {
+			break
+		}
+		p.sockets = append(p.sockets, parseSockets(table)...)
 	}
-	v6, _ := readSocketFile(filepath.Join(p.root, "net", "tcp6")) // not there without IPv6
-	p.sockets = append(v4, v6...)
 	p.socketsDue = now.Add(time.Duration(float64(time.Since(start)) / socketShare))
-}
-
-func readSocketFile(path string) (sockets, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = f.Close() }() // only read
-	return parseSockets(f)
 }
 
 // parseSockets reads a table of sockets. The procfs package has a parser, which
 // is deprecated and takes 70 ms for 20,000 closed sockets; here those are left
 // out by their state, the fourth column.
-func parseSockets(r io.Reader) (sockets, error) {
-	lines := bufio.NewReaderSize(r, 64<<10)
-	if _, err := lines.ReadSlice('\n'); err != nil { // the header
-		return nil, err
-	}
-	var list sockets
-	for {
-		line, err := lines.ReadSlice('\n')
+func parseSockets(table []byte) (list sockets) {
+	for line := range bytes.Lines(table) {
 		if s, ok := parseSocket(line); ok {
 			list = append(list, s)
 		}
-		switch {
-		case errors.Is(err, io.EOF):
-			return list, nil
-		case err != nil:
-			return nil, err
-		}
 	}
+	return list
 }
 
 // parseSocket reads "sl: local remote state queues timer retransmits uid
@@ -111,22 +89,13 @@ func parseSocket(line []byte) (socket, bool) {
 // order, which is little-endian wherever this runs, and a port.
 func parseEnd(text []byte) (netip.AddrPort, bool) {
 	ip, port, ok := bytes.Cut(text, []byte(":"))
-	if !ok {
-		return netip.AddrPort{}, false
-	}
-	raw, err := hex.AppendDecode(nil, ip)
-	if err != nil || len(raw)%4 != 0 {
-		return netip.AddrPort{}, false
-	}
+	raw, err1 := hex.AppendDecode(nil, ip)
 	for word := range slices.Chunk(raw, 4) {
 		slices.Reverse(word)
 	}
-	addr, ok := netip.AddrFromSlice(raw)
-	if !ok {
-		return netip.AddrPort{}, false
-	}
-	n, err := strconv.ParseUint(string(port), 16, 16)
-	return netip.AddrPortFrom(addr.Unmap(), uint16(n)), err == nil
+	addr, isAddress := netip.AddrFromSlice(raw)
+	n, err2 := strconv.ParseUint(string(port), 16, 16)
+	return netip.AddrPortFrom(addr.Unmap(), uint16(n)), ok && isAddress && err1 == nil && err2 == nil
 }
 
 // listener returns the socket that listens on a port.
@@ -140,8 +109,7 @@ func (s sockets) listener(port uint16) (inode uint64, ok bool) {
 }
 
 // clients counts the connections that have their server's end at a port.
-func (s sockets) clients(port uint16) int {
-	n := 0
+func (s sockets) clients(port uint16) (n int) {
 	for i := range s {
 		if s[i].state == stateEstablished && s[i].local.Port() == port {
 			n++
@@ -153,8 +121,8 @@ func (s sockets) clients(port uint16) int {
 // towards counts the connections of a process, given by its sockets, to an
 // address; false if the address can't be read.
 func (s sockets) towards(address string, owned map[uint64]bool) (int, bool) {
-	host, port, ok := parseBackend(address)
-	if !ok {
+	host, port, err := splitAddress(address)
+	if err != nil {
 		return 0, false
 	}
 	n := 0
