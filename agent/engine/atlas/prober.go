@@ -67,7 +67,7 @@ func (p *prober) Probe(ctx context.Context) (*engine.Status, error) {
 			return nil, p.explain(err)
 		}
 		if len(rows) > 0 {
-			p.version, _ = rows[0].Text("version")
+			p.version = rows[0].Text("version")
 		}
 		if p.version == "" {
 			return nil, p.notAdmin("it has no version")
@@ -81,9 +81,7 @@ func (p *prober) Probe(ctx context.Context) (*engine.Status, error) {
 	s := &engine.Status{Version: p.version, Flavour: "atlas", Role: "proxy"}
 	backends := make([]backend, len(rows))
 	for i, row := range rows {
-		backends[i].address, _ = row.Text("address")
-		backends[i].state, _ = row.Text("state")
-		backends[i].role, _ = row.Text("type")
+		backends[i] = backend{row.Text("address"), row.Text("state"), row.Text("type")}
 	}
 	setBackends(s, backends)
 	s.Set(engine.AgentStatementsTotal, float64(p.statements))

@@ -103,10 +103,7 @@ func (d *Detail) readReplicas(ctx context.Context, q mysql.Querier, tick *mysql.
 	}
 	if !fromWriter {
 		rows, err := q.Rows(ctx, replicaStatement)
-		switch {
-		case mysql.Denied(err):
-			out.Missing = append(out.Missing, missingReplicas)
-		case err != nil && !mysql.Unsupported(err):
+		if err := mysql.Optional(err, out, missingReplicas); err != nil {
 			return err
 		}
 		shown = readView(rows, now)
@@ -167,18 +164,14 @@ func readView(rows []mysql.Row, now time.Time) view {
 	v := view{seen: now, instances: map[string]instance{}}
 	var all []instance
 	for _, row := range rows {
-		i := instance{lag: -1, cpu: -1}
-		i.id, _ = row.Text("SERVER_ID")
-		session, _ := row.Text("SESSION_ID")
-		i.writer = session == writerSession
+		i := instance{id: row.Text("SERVER_ID"), writer: row.Text("SESSION_ID") == writerSession, lag: -1, cpu: -1}
 		if ms, ok := row.Number("REPLICA_LAG_IN_MILLISECONDS"); ok && ms >= 0 {
 			i.lag = ms / 1e3
 		}
 		if percent, ok := row.Number("CPU"); ok && percent >= 0 {
 			i.cpu = percent / 100
 		}
-		text, _ := row.Text("LAST_UPDATE_TIMESTAMP")
-		i.updated = timestamp(text)
+		i.updated = timestamp(row.Text("LAST_UPDATE_TIMESTAMP"))
 		if i.updated.After(v.newest) {
 			v.newest = i.updated
 		}

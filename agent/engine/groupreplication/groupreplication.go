@@ -79,7 +79,7 @@ func (d *Detail) Read(ctx context.Context, q mysql.Querier, tick *mysql.Tick, ou
 	if err != nil || len(self) == 0 {
 		return err
 	}
-	uuid, _ := self[0].Text("server_uuid")
+	uuid := self[0].Text("server_uuid")
 	if ro, ok := self[0].Number("super_read_only"); ok {
 		out.Set(superReadOnly, ro)
 	}
@@ -103,7 +103,7 @@ func (d *Detail) Read(ctx context.Context, q mysql.Querier, tick *mysql.Tick, ou
 	if state != "ONLINE" && state != "RECOVERING" {
 		return nil
 	}
-	return d.readApplier(ctx, q, out)
+	return d.applier.Read(ctx, q, applierChannel, out)
 }
 
 // readMembers sets the states of all members as this one sees them, and returns
@@ -111,11 +111,11 @@ func (d *Detail) Read(ctx context.Context, q mysql.Querier, tick *mysql.Tick, ou
 func readMembers(members []mysql.Row, uuid, primaryUUID string, out *engine.Status) (state string) {
 	var online float64
 	for _, row := range members {
-		id, _ := row.Text("MEMBER_ID")
-		host, _ := row.Text("MEMBER_HOST")
-		port, _ := row.Text("MEMBER_PORT")
-		its, _ := row.Text("MEMBER_STATE")
-		role, _ := row.Text("MEMBER_ROLE")
+		id := row.Text("MEMBER_ID")
+		host := row.Text("MEMBER_HOST")
+		port := row.Text("MEMBER_PORT")
+		its := row.Text("MEMBER_STATE")
+		role := row.Text("MEMBER_ROLE")
 		if !row.Has("MEMBER_ROLE") && primaryUUID != "" { // MySQL 5.7
 			role = "SECONDARY"
 			if strings.EqualFold(id, primaryUUID) {
@@ -158,12 +158,12 @@ func readStats(ctx context.Context, q mysql.Querier, uuid string, out *engine.St
 		return err
 	}
 	for _, row := range rows {
-		if id, _ := row.Text("MEMBER_ID"); !strings.EqualFold(id, uuid) {
+		if id := row.Text("MEMBER_ID"); !strings.EqualFold(id, uuid) {
 			continue
 		}
 		columns.Read(out, func(name string) (float64, bool) { return row.Number(name) })
 		// VIEW_ID is a number made at bootstrap, and the count of changes since.
-		view, _ := row.Text("VIEW_ID")
+		view := row.Text("VIEW_ID")
 		if _, count, ok := strings.Cut(view, ":"); ok {
 			if n, err := strconv.ParseUint(count, 10, 63); err == nil {
 				out.Set(viewNumber, float64(n))
@@ -176,7 +176,7 @@ func readStats(ctx context.Context, q mysql.Querier, uuid string, out *engine.St
 // readPosition counts the group's transactions only: no other member lacks a
 // member's own (accounts created with the binary log on before it joined).
 func readPosition(self mysql.Row, group, uuid, state string, out *engine.Status) {
-	text, ok := self.Text("gtid_executed")
+	text, ok := self.Lookup("gtid_executed")
 	if !ok || out.Position != nil {
 		return
 	}
@@ -191,22 +191,4 @@ func readPosition(self mysql.Row, group, uuid, state string, out *engine.Status)
 	// A member that has left the group, or not joined it yet, receives nothing.
 	// If the state is unknown, the position is still compared.
 	out.Replicating = state == "" || state == "ONLINE" || state == "RECOVERING"
-}
-
-// readApplier takes the lag in time from the applier's workers.
-func (d *Detail) readApplier(ctx context.Context, q mysql.Querier, out *engine.Status) error {
-	lag, err := d.applier.Lag(ctx, q, applierChannel)
-	switch {
-	case mysql.Denied(err):
-		out.Missing = append(out.Missing, "SELECT ON performance_schema.replication_applier_status_by_worker: lag finer than a second")
-		return nil
-	case mysql.Unsupported(err):
-		return nil // MySQL 5.7
-	case err != nil:
-		return err
-	}
-	if !out.LagSeconds.Known {
-		out.LagSeconds = lag
-	}
-	return nil
 }

@@ -148,6 +148,19 @@ var ErrUnknownStatement error = &driver.MySQLError{Number: 1064, Message: "You h
 // right is missing or it has no such thing. The connection is still usable.
 func Refused(err error) bool { return Denied(err) || Unsupported(err) }
 
+// Optional returns err unless the server refused the statement for good. If a right
+// is missing for it, missing is added to out.
+func Optional(err error, out *engine.Status, missing string) error {
+	switch {
+	case Denied(err):
+		out.Missing = append(out.Missing, missing)
+		return nil
+	case Unsupported(err):
+		return nil
+	}
+	return err
+}
+
 // Denied reports whether a right is missing for a statement.
 func Denied(err error) bool {
 	return hasNumber(err,

@@ -53,9 +53,9 @@ func (r Row) Has(names ...string) bool {
 	return false
 }
 
-// Text returns the first of the columns that exists; false if none does or it
+// Lookup returns the first of the columns that exists; false if none does or it
 // is NULL.
-func (r Row) Text(names ...string) (string, bool) {
+func (r Row) Lookup(names ...string) (string, bool) {
 	for _, name := range names {
 		if i, ok := r.columns[name]; ok && i < len(r.values) {
 			return r.values[i].String, r.values[i].Valid
@@ -64,21 +64,19 @@ func (r Row) Text(names ...string) (string, bool) {
 	return "", false
 }
 
-// Number is Text as a finite decimal number.
-func (r Row) Number(names ...string) (float64, bool) {
-	text, ok := r.Text(names...)
-	if !ok {
-		return 0, false
-	}
-	return number(text)
+// Text is Lookup with an empty text for no value.
+func (r Row) Text(names ...string) string {
+	text, _ := r.Lookup(names...)
+	return text
 }
 
-// Uint is Text as a whole number without sign.
+// Number is Lookup as a finite decimal number.
+func (r Row) Number(names ...string) (float64, bool) {
+	return number(r.Text(names...))
+}
+
+// Uint is Lookup as a whole number without sign.
 func (r Row) Uint(names ...string) (uint64, bool) {
-	text, ok := r.Text(names...)
-	if !ok {
-		return 0, false
-	}
-	n, err := strconv.ParseUint(text, 10, 64)
+	n, err := strconv.ParseUint(r.Text(names...), 10, 64)
 	return n, err == nil
 }

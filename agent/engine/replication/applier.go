@@ -3,6 +3,7 @@ package replication
 import (
 	"context"
 
+	"github.com/benchwatch/benchwatch/agent/engine"
 	"github.com/benchwatch/benchwatch/agent/engine/mysql"
 	"github.com/benchwatch/benchwatch/agent/series"
 )
@@ -25,11 +26,24 @@ const askWorkers = "SELECT CHANNEL_NAME, SERVICE_STATE, APPLYING_TRANSACTION, LA
 	" UNIX_TIMESTAMP(LAST_APPLIED_TRANSACTION_END_APPLY_TIMESTAMP) AS applied_end" +
 	" FROM performance_schema.replication_applier_status_by_worker"
 
-// Lag returns the age in seconds of the oldest transaction that is being
+// Read sets the lag of the channel, the configured delay excluded, if nothing has
+// set it. Servers before MySQL 8 have no such table.
+func (a *Applier) Read(ctx context.Context, q mysql.Querier, channel string, out *engine.Status) error {
+	lag, err := a.lag(ctx, q, channel)
+	if err != nil {
+		return mysql.Optional(err, out, "SELECT ON performance_schema.replication_applier_status_by_worker: lag finer than a second")
+	}
+	if lag.Known && !out.LagSeconds.Known {
+		out.LagSeconds = series.Some(max(0, lag.Value-out.Delay.Seconds()))
+	}
+	return nil
+}
+
+// lag returns the age in seconds of the oldest transaction that is being
 // applied. If none is, but one was applied since the last call, it returns how
 // old that was at its end. Otherwise the lag is unknown. An empty channel means
 // all channels except those of Group Replication.
-func (a *Applier) Lag(ctx context.Context, q mysql.Querier, channel string) (series.Optional[float64], error) {
+func (a *Applier) lag(ctx context.Context, q mysql.Querier, channel string) (series.Optional[float64], error) {
 	unknown := series.Optional[float64]{}
 	statement := askWorkers + " WHERE CHANNEL_NAME NOT LIKE 'group\\_replication\\_%'"
 	if channel != "" {
@@ -48,7 +62,7 @@ func (a *Applier) Lag(ctx context.Context, q mysql.Querier, channel string) (ser
 			continue
 		}
 		// An unset time is the year 0, which UNIX_TIMESTAMP makes 0.
-		if id, _ := row.Text("APPLYING_TRANSACTION"); id != "" {
+		if id := row.Text("APPLYING_TRANSACTION"); id != "" {
 			if committed, ok := row.Number("applying_committed"); ok && committed > 0 {
 				running = series.Some(max(running.Value, now-committed))
 			}
@@ -59,7 +73,7 @@ func (a *Applier) Lag(ctx context.Context, q mysql.Querier, channel string) (ser
 			continue
 		}
 		newest = end
-		last, _ = row.Text("LAST_APPLIED_TRANSACTION")
+		last = row.Text("LAST_APPLIED_TRANSACTION")
 		finished = series.Some(max(0, end-committed))
 	}
 	fresh := a.last != "" && last != a.last

@@ -60,27 +60,19 @@ func readBinlogPosition(ctx context.Context, q mysql.Querier, server *mysql.Serv
 			return nil
 		}
 		rows, err := askBinlog(ctx, q, server)
-		switch {
-		case mysql.Denied(err):
-			out.Missing = append(out.Missing, "REPLICATION CLIENT ON *.*: where the server is in its binary log, and so the lag of its replicas")
-			return nil
-		case mysql.Unsupported(err):
-			return nil
-		case err != nil:
-			return err
-		case len(rows) == 0:
-			return nil
+		if err != nil || len(rows) == 0 {
+			return mysql.Optional(err, out, "REPLICATION CLIENT ON *.*: where the server is in its binary log, and so the lag of its replicas")
 		}
 		source := server.Variables["server_uuid"]
 		if source == "" { // MySQL 5.5
 			source = server.Variables["server_id"]
 		}
-		file, _ := rows[0].Text("File")
+		file := rows[0].Text("File")
 		offset, known := rows[0].Uint("Position")
 		p, ok = newBinlogPosition(source, file, offset)
 		ok = ok && known
 	case 1:
-		file, _ := channels[0].row.Text("Relay_Source_Log_File", "Relay_Master_Log_File")
+		file := channels[0].row.Text("Relay_Source_Log_File", "Relay_Master_Log_File")
 		offset, known := channels[0].row.Uint("Exec_Source_Log_Pos", "Exec_Master_Log_Pos")
 		p, ok = newBinlogPosition(channels[0].source, file, offset)
 		ok = ok && known

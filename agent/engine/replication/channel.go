@@ -40,14 +40,11 @@ type channel struct {
 
 // newChannel reads a row with the old or the new names of its columns.
 func newChannel(row mysql.Row) channel {
-	c := channel{row: row}
-	c.name, _ = row.Text("Channel_Name", "Connection_name")
-	c.source, _ = row.Text("Source_UUID", "Master_UUID", "Master_Server_Id")
-	receiver, _ := row.Text("Replica_IO_Running", "Slave_IO_Running")
+	c := channel{row: row, name: row.Text("Channel_Name", "Connection_name"), source: row.Text("Source_UUID", "Master_UUID", "Master_Server_Id")}
+	receiver := row.Text("Replica_IO_Running", "Slave_IO_Running")
 	c.receiving = strings.EqualFold(receiver, "Yes")
 	c.connecting = strings.EqualFold(receiver, "Connecting") || strings.EqualFold(receiver, "Preparing")
-	applier, _ := row.Text("Replica_SQL_Running", "Slave_SQL_Running")
-	c.applying = strings.EqualFold(applier, "Yes")
+	c.applying = strings.EqualFold(row.Text("Replica_SQL_Running", "Slave_SQL_Running"), "Yes")
 	if seconds, ok := row.Number("Seconds_Behind_Source", "Seconds_Behind_Master"); ok && seconds >= 0 {
 		c.behind = series.Some(seconds)
 	}
@@ -55,17 +52,15 @@ func newChannel(row mysql.Row) channel {
 		c.delay = time.Duration(seconds) * time.Second
 	}
 	if row.Has("Using_Gtid") { // MariaDB
-		mode, _ := row.Text("Using_Gtid")
-		c.waiting, c.usesID = first(row.Text("Gtid_IO_Pos")), !strings.EqualFold(mode, "No") && mode != ""
-		c.done, _ = row.Text("Gtid_Slave_Pos")
+		mode := row.Text("Using_Gtid")
+		c.waiting, c.usesID = row.Text("Gtid_IO_Pos"), !strings.EqualFold(mode, "No") && mode != ""
+		c.done = row.Text("Gtid_Slave_Pos")
 	} else {
-		c.waiting, c.usesID = first(row.Text("Retrieved_Gtid_Set")), true
-		c.done, _ = row.Text("Executed_Gtid_Set")
+		c.waiting, c.usesID = row.Text("Retrieved_Gtid_Set"), true
+		c.done = row.Text("Executed_Gtid_Set")
 	}
 	return c
 }
-
-func first(text string, _ bool) string { return text }
 
 // report sets the channel's own series.
 func (c *channel) report(out *engine.Status) {

@@ -46,7 +46,7 @@ func mySQLPosition(ctx context.Context, q mysql.Querier, replica bool) (*gtid.Po
 	if err != nil || len(rows) == 0 {
 		return nil, err
 	}
-	text, ok := rows[0].Text("gtid_executed")
+	text, ok := rows[0].Lookup("gtid_executed")
 	if !ok {
 		return nil, nil
 	}
@@ -55,7 +55,7 @@ func mySQLPosition(ctx context.Context, q mysql.Querier, replica bool) (*gtid.Po
 		return nil, nil // the notation of a later version
 	}
 	p := &gtid.Position{Kind: gtid.MySQL, Executed: set, Text: text}
-	p.Server, _ = rows[0].Text("server_uuid")
+	p.Server = rows[0].Text("server_uuid")
 	if uuid := strings.ToLower(p.Server); replica && uuid != "" {
 		p.Executed, p.Own = set.Without(uuid), set.Only(uuid)
 	}
@@ -70,15 +70,15 @@ func mariaDBPosition(ctx context.Context, q mysql.Querier, channels []channel, l
 	if err != nil || len(rows) == 0 {
 		return nil, err
 	}
-	written, ok1 := rows[0].Text("gtid_binlog_pos")
-	applied, ok2 := rows[0].Text("gtid_slave_pos")
+	written, ok1 := rows[0].Lookup("gtid_binlog_pos")
+	applied, ok2 := rows[0].Lookup("gtid_slave_pos")
 	binlog, err1 := gtid.ParsePosition(written)
 	slave, err2 := gtid.ParsePosition(applied)
 	if !ok1 || !ok2 || err1 != nil || err2 != nil {
 		return nil, nil
 	}
 	p := &gtid.Position{Kind: gtid.MariaDB}
-	p.Server, _ = rows[0].Text("server_id")
+	p.Server = rows[0].Text("server_id")
 	if len(channels) > 0 {
 		p.Executed, p.Own, p.Text = slave, gtid.Set{}, applied
 		for domain, intervals := range binlog {

@@ -14,7 +14,6 @@ import (
 
 	"github.com/benchwatch/benchwatch/agent/engine"
 	"github.com/benchwatch/benchwatch/agent/engine/mysql"
-	"github.com/benchwatch/benchwatch/agent/series"
 )
 
 // retryInterval is how often a server that was no replica is asked again.
@@ -131,18 +130,5 @@ func (d *Detail) readApplier(ctx context.Context, q mysql.Querier, out *engine.S
 			return nil // the table holds values of the past, or not all that is missing
 		}
 	}
-	lag, err := d.applier.Lag(ctx, q, "")
-	switch {
-	case mysql.Denied(err):
-		out.Missing = append(out.Missing, "SELECT ON performance_schema.replication_applier_status_by_worker: lag finer than a second")
-		return nil
-	case mysql.Unsupported(err):
-		return nil
-	case err != nil:
-		return err
-	}
-	if lag.Known && !out.LagSeconds.Known {
-		out.LagSeconds = series.Some(max(0, lag.Value-out.Delay.Seconds()))
-	}
-	return nil
+	return d.applier.Read(ctx, q, "", out)
 }

@@ -197,7 +197,7 @@ func TestFrozenWorkers(t *testing.T) {
 	}
 	var a Applier
 	for _, tt := range tests {
-		got, err := a.Lag(context.Background(), &server{answers: map[string][]mysql.Row{"SELECT": tt.rows}}, "")
+		got, err := a.lag(context.Background(), &server{answers: map[string][]mysql.Row{"SELECT": tt.rows}}, "")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -51,15 +51,11 @@ func (m *members) read(ctx context.Context, q mysql.Querier, now time.Time, out 
 		out.Missing = append(out.Missing, missingProcess)
 	}
 	count := map[string]int{}
-	seen := map[member]bool{}
-	for _, member := range m.list {
-		member.status = ""
-		if seen[member] {
-			continue
+	for _, e := range m.list {
+		if _, set := out.Get(memberInfo, e.kind, e.instance, e.version); !set {
+			count[e.kind]++
+			out.Set(memberInfo, 1, e.kind, e.instance, e.version)
 		}
-		seen[member] = true
-		count[member.kind]++
-		out.Set(memberInfo, 1, member.kind, member.instance, member.version)
 	}
 	for kind, n := range count {
 		out.Set(clusterMembers, float64(n), kind)
@@ -82,11 +78,7 @@ func (m *members) ask(ctx context.Context, q mysql.Querier, now time.Time) error
 		return err
 	}
 	for _, row := range rows {
-		var e member
-		e.kind, _ = row.Text("TYPE")
-		e.instance, _ = row.Text("INSTANCE")
-		e.status, _ = row.Text("STATUS_ADDRESS")
-		e.version, _ = row.Text("VERSION")
+		e := member{row.Text("TYPE"), row.Text("INSTANCE"), row.Text("STATUS_ADDRESS"), row.Text("VERSION")}
 		if e.kind != "" {
 			m.list = append(m.list, e)
 		}

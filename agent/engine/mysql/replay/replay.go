@@ -257,11 +257,11 @@ func workers(recorded []mysql.Row) []mysql.Row {
 		var names []string
 		var values []sql.NullString
 		for _, c := range columns {
-			text, ok := r.Text(c)
+			text, ok := r.Lookup(c)
 			names, values = append(names, c), append(values, sql.NullString{String: text, Valid: ok})
 		}
 		for name, column := range times {
-			text, ok := r.Text(column)
+			text, ok := r.Lookup(column)
 			unix := "0.000000" // of the year 0
 			if at, err := time.Parse("2006-01-02 15:04:05.999999", text); err == nil {
 				unix = fmt.Sprintf("%.6f", float64(at.UnixMicro())/1e6)
