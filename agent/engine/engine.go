@@ -189,18 +189,10 @@ func (s *Status) SetBool(m *measure.Metric, on bool, labels ...string) {
 
 // Get returns the value of m with the given label values.
 func (s *Status) Get(m *measure.Metric, labels ...string) (float64, bool) {
-next:
 	for i := range s.Values {
-		v := &s.Values[i]
-		if v.Metric != m || len(v.Labels) != len(labels) {
-			continue
+		if v := &s.Values[i]; v.Metric == m && slices.Equal(v.Labels, labels) {
+			return v.V, true
 		}
-		for j := range labels {
-			if v.Labels[j] != labels[j] {
-				continue next
-			}
-		}
-		return v.V, true
 	}
 	return 0, false
 }
@@ -279,4 +271,14 @@ func (f *Frame) Sample(target string) *Sample {
 		}
 	}
 	return nil
+}
+
+// WithShare bounds ctx to a share of the time that it has left, for what is read in
+// addition to a sample: the sample itself is kept.
+func WithShare(ctx context.Context, share float64) (context.Context, context.CancelFunc) {
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, time.Duration(share*float64(time.Until(deadline))))
 }

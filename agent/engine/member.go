@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -33,7 +32,7 @@ type member struct {
 	announced bool                 // an error was logged since the last recovery
 	downSince time.Time
 
-	cancel   context.CancelFunc
+	cancel   context.CancelFunc // ends the goroutine, without waiting for it
 	busy     bool
 	failures int // in a row
 	retryAt  time.Time
@@ -58,9 +57,6 @@ func newMember(s *Sampler, t Target) *member {
 	m.last = Sample{Target: m.target, Err: ErrNotSampled}
 	return m
 }
-
-// stop ends the member's goroutine; the caller does not wait for it.
-func (m *member) stop() { m.cancel() }
 
 // run probes at each tick that it is given.
 func (m *member) run(ctx context.Context) {
@@ -196,17 +192,10 @@ func sameTLS(a, b *tls.Config) bool {
 	}
 	return a.ServerName == b.ServerName && a.InsecureSkipVerify == b.InsecureSkipVerify &&
 		a.MinVersion == b.MinVersion && a.MaxVersion == b.MaxVersion &&
-		samePool(a.RootCAs, b.RootCAs) &&
+		(a.RootCAs == b.RootCAs || a.RootCAs != nil && b.RootCAs != nil && a.RootCAs.Equal(b.RootCAs)) &&
 		slices.EqualFunc(a.Certificates, b.Certificates, func(x, y tls.Certificate) bool {
 			return slices.EqualFunc(x.Certificate, y.Certificate, slices.Equal[[]byte])
 		})
-}
-
-func samePool(a, b *x509.CertPool) bool {
-	if a == nil || b == nil {
-		return a == b
-	}
-	return a.Equal(b)
 }
 
 const (

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"sync"
 	"time"
 )
@@ -46,8 +47,8 @@ type Sampler struct {
 	members     []*member
 	current     *openFrame // nil between frames
 	complete    chan struct{}
-	trackers    map[string]*lagTracker // by cluster
-	subscribers map[*subscriber]struct{}
+	trackers    map[string]*lagTracker  // by cluster
+	subscribers map[chan Frame]struct{} // closed while mu is held
 	ended       bool
 	running     sync.WaitGroup // members' goroutines
 }
@@ -68,7 +69,7 @@ func NewSampler(targets []Target, open func(Target) (Prober, error), interval ti
 		log:         opts.Logger,
 		complete:    make(chan struct{}, 1),
 		trackers:    map[string]*lagTracker{},
-		subscribers: map[*subscriber]struct{}{},
+		subscribers: map[chan Frame]struct{}{},
 	}
 	if s.log == nil {
 		s.log = slog.Default()
@@ -192,12 +193,11 @@ func (s *Sampler) answered(m *member, sample Sample) {
 	if f == nil || !f.tick.Equal(sample.Tick) {
 		return
 	}
-	if _, ok := f.waiting[m]; !ok {
-		return
+	if _, ok := f.waiting[m]; ok {
+		delete(f.waiting, m)
+		m.record(sample)
+		s.settle(f)
 	}
-	delete(f.waiting, m)
-	m.record(sample)
-	s.settle(f)
 }
 
 // settle computes the lag of each cluster whose members have all answered, and
@@ -319,7 +319,7 @@ func (s *Sampler) Update(targets []Target) {
 		}
 	}
 	for _, m := range old {
-		m.stop()
+		m.cancel()
 		if s.current != nil {
 			delete(s.current.waiting, m)
 		}
@@ -327,11 +327,7 @@ func (s *Sampler) Update(targets []Target) {
 	if s.current != nil {
 		s.settle(s.current)
 	}
-	for name := range s.trackers {
-		if !clusters[name] {
-			delete(s.trackers, name)
-		}
-	}
+	maps.DeleteFunc(s.trackers, func(name string, _ *lagTracker) bool { return !clusters[name] })
 	s.members = members
 }
 
@@ -347,10 +343,10 @@ func (s *Sampler) shutDown() {
 	s.mu.Lock()
 	s.ended = true
 	for _, m := range s.members {
-		m.stop()
+		m.cancel()
 	}
 	for sub := range s.subscribers {
-		close(sub.frames)
+		close(sub)
 	}
 	clear(s.subscribers)
 	s.mu.Unlock()
@@ -381,31 +377,25 @@ func deadlineError(interval time.Duration) error {
 	return fmt.Errorf("no answer within %v", share(interval, probeShare))
 }
 
-// subscriber is a reader of frames; its channel is closed under the sampler's
-// mutex only.
-type subscriber struct {
-	frames chan Frame
-}
-
 // Subscribe returns a channel that gets each complete frame once, and a
 // function that ends the subscription. The channel is closed then, or when the
 // sampler ends. A reader that falls more than buffer frames behind loses the
 // oldest, so that it can't hold up the sampling.
 func (s *Sampler) Subscribe(buffer int) (frames <-chan Frame, cancel func()) {
-	sub := &subscriber{frames: make(chan Frame, max(buffer, 1))}
+	sub := make(chan Frame, max(buffer, 1))
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ended {
-		close(sub.frames)
-		return sub.frames, func() {}
+		close(sub)
+		return sub, func() {}
 	}
 	s.subscribers[sub] = struct{}{}
-	return sub.frames, func() {
+	return sub, func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if _, ok := s.subscribers[sub]; ok {
 			delete(s.subscribers, sub)
-			close(sub.frames)
+			close(sub)
 		}
 	}
 }
@@ -417,11 +407,11 @@ func (s *Sampler) publish(frame Frame) {
 	for sub := range s.subscribers {
 		for sent := false; !sent; {
 			select {
-			case sub.frames <- frame:
+			case sub <- frame:
 				sent = true
 			default:
 				select { // full: make room
-				case <-sub.frames:
+				case <-sub:
 				default:
 				}
 			}

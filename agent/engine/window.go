@@ -1,6 +1,9 @@
 package engine
 
 import (
+	"maps"
+	"slices"
+
 	"github.com/benchwatch/benchwatch/agent/measure"
 	"github.com/benchwatch/benchwatch/agent/series"
 )
@@ -43,13 +46,7 @@ func (w *Window) read(row int, s *Sample) {
 }
 
 // Names implements measure.Columns.
-func (w *Window) Names() []string {
-	names := make([]string, 0, len(w.columns))
-	for name := range w.columns {
-		names = append(names, name)
-	}
-	return names
-}
+func (w *Window) Names() []string { return slices.Collect(maps.Keys(w.columns)) }
 
 // Values implements measure.Columns.
 func (w *Window) Values(name string) []float64 {

@@ -35,7 +35,7 @@ func (p *prober) probeOplog(ctx context.Context, s *engine.Status, status docume
 }
 
 func (p *prober) firstOplogEntry(ctx context.Context) (optime, bool) {
-	ctx, cancel := part(ctx)
+	ctx, cancel := engine.WithShare(ctx, 0.5)
 	defer cancel()
 	cursor, err := p.client.Database("local").Collection("oplog.rs").Find(ctx, bson.D{},
 		options.Find().SetSort(bson.D{{Key: "$natural", Value: 1}}).SetLimit(1).
@@ -45,14 +45,4 @@ func (p *prober) firstOplogEntry(ctx context.Context) (optime, bool) {
 		return optime{}, false
 	}
 	return optimeAt("", entries[0], "ts")
-}
-
-// part bounds what is asked in addition to a sample to half of the time that
-// the tick has left, so that the sample itself is kept.
-func part(ctx context.Context) (context.Context, context.CancelFunc) {
-	deadline, ok := ctx.Deadline()
-	if !ok {
-		return context.WithCancel(ctx)
-	}
-	return context.WithTimeout(ctx, time.Until(deadline)/2)
 }

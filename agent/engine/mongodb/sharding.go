@@ -27,7 +27,7 @@ const (
 // not depend on the shards.
 func (p *prober) probeShards(ctx context.Context, now time.Time) {
 	if p.slow.due("shards round", now, slowInterval) {
-		ctx, cancel := part(ctx)
+		ctx, cancel := engine.WithShare(ctx, 0.5)
 		defer cancel()
 		p.askShards(ctx, now)
 	}

@@ -100,7 +100,7 @@ func (m *metrics) read(ctx context.Context, client *http.Client, address string,
 }
 
 func (m *metrics) fetch(ctx context.Context, client *http.Client, address string) {
-	ctx, cancel := part(ctx)
+	ctx, cancel := engine.WithShare(ctx, 0.8)
 	defer cancel()
 	start := time.Now()
 	families, err := get(ctx, client, address)
@@ -113,16 +113,6 @@ func (m *metrics) fetch(ctx context.Context, client *http.Client, address string
 	var s engine.Status
 	readFamilies(&s, families)
 	m.problem, m.values, m.readAt = "", s.Values, start
-}
-
-// part bounds the reading to most of the time that the tick has left, so that
-// the sample itself is kept.
-func part(ctx context.Context) (context.Context, context.CancelFunc) {
-	deadline, ok := ctx.Deadline()
-	if !ok {
-		return context.WithCancel(ctx)
-	}
-	return context.WithTimeout(ctx, time.Until(deadline)*4/5)
 }
 
 var errNoTiDB = errors.New("there are no metrics of TiDB")
