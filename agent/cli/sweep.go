@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"os"
 	"os/exec"
 	"os/signal"
 	"slices"
@@ -222,13 +221,10 @@ func (r *sweepCommand) create(s *sweep.Sweep) error {
 	if w := r.describe(s.Steps[0].Values).Description.Workload; w != "" {
 		name += "-" + w
 	}
-	for n := 1; ; n++ {
-		s.ID = rundir.NewID(s.CreatedAt, name, 0, n)
-		err := sweep.Create(r.dataDir, s)
-		if !errors.Is(err, os.ErrExist) {
-			return err
-		}
-	}
+	return rundir.CreateNew(s.CreatedAt, name, 0, func(id string) error {
+		s.ID = id
+		return sweep.Create(r.dataDir, s)
+	})
 }
 
 // checkRun returns an error for what would make every step fail.

@@ -97,16 +97,17 @@ func CreateWith(dataDir string, meta Meta, fill func(Directory) error) (Director
 	if err := os.MkdirAll(root, 0o755); err != nil {
 		return "", nil, fmt.Errorf("create data directory: %w", err)
 	}
-	chosen := meta.ID != ""
-	for n := 1; ; n++ {
-		if !chosen {
-			meta.ID = NewID(meta.StartedAt, meta.idName(), meta.Threads, n)
-		}
-		dir, claim, err := create(root, &meta, fill)
-		if chosen || !errors.Is(err, ErrExists) {
-			return dir, claim, err
-		}
+	if meta.ID != "" {
+		return create(root, &meta, fill)
 	}
+	var dir Directory
+	var claim *Claim
+	err := CreateNew(meta.StartedAt, meta.idName(), meta.Threads, func(id string) (err error) {
+		meta.ID = id
+		dir, claim, err = create(root, &meta, fill)
+		return err
+	})
+	return dir, claim, err
 }
 
 // idName is what distinguishes the run in its id.

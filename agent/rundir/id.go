@@ -3,6 +3,7 @@ package rundir
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 	"time"
 )
@@ -23,6 +24,17 @@ func NewID(start time.Time, workload string, threads, n int) string {
 		id += fmt.Sprintf("-%d", n)
 	}
 	return id
+}
+
+// CreateNew calls create with readable ids, as NewID makes them, until one is not
+// taken: create then returns neither ErrExists nor fs.ErrExist.
+func CreateNew(start time.Time, name string, threads int, create func(id string) error) error {
+	for n := 1; ; n++ {
+		err := create(NewID(start, name, threads, n))
+		if !errors.Is(err, ErrExists) && !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+	}
 }
 
 // plain keeps what is safe in a file name, a label and a URL.
