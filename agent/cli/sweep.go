@@ -96,8 +96,11 @@ func (r *sweepCommand) run() error {
 		return err
 	}
 	release, err := s.Claim()
-	if err != nil {
+	switch {
+	case errors.Is(err, sweep.ErrBusy):
 		return withHint(err, "wait for it, or end it with Ctrl-C")
+	case err != nil:
+		return err
 	}
 	defer release()
 	if err := s.Reload(r.dataDir); err != nil {

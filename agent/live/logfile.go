@@ -304,6 +304,9 @@ func (f *logFile) endRun(p *ingest.Part, at time.Time) {
 			return
 		}
 		end := at.UTC()
+		if p.End <= f.past { // written at an unknown time before: as an import does
+			end = m.StartedAt.Add(time.Duration(p.Seconds * float64(time.Second)))
+		}
 		if end.Before(m.StartedAt) {
 			end = m.StartedAt
 		}

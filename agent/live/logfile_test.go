@@ -159,6 +159,24 @@ func TestLiveLogIsPickedUp(t *testing.T) {
 	}
 }
 
+// A whole log that appears is as old as its lines, and its run as long as the tool
+// measured.
+func TestWholeLogAppears(t *testing.T) {
+	l := newLogging(t)
+	w := l.watch()
+	text := "2026-01-02T03:04:05Z starting\n" + banner + intervalLine(1, 10) + intervalLine(2, 12) + summaryText(23, 2.1)
+	write(t, l.path+".new", text)
+	if err := os.Rename(l.path+".new", l.path); err != nil {
+		t.Fatal(err)
+	}
+	w.runs(23)
+	m := w.until("", "over", over).Meta
+	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	if length := m.EndedAt.Sub(m.StartedAt); length < 2*time.Second || length > 3*time.Second || m.StartedAt.Sub(start).Abs() > 2*time.Second {
+		t.Errorf("started %s, took %s: want %s and 2.1 s", m.StartedAt, length, start)
+	}
+}
+
 func TestRotatedLog(t *testing.T) {
 	l := newLogging(t)
 	l.append("")
