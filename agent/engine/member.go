@@ -110,12 +110,7 @@ func (m *member) probe(ctx context.Context, tick time.Time) Sample {
 // ask opens the prober if needed and probes. No answer of a server may end the
 // agent, so a panic counts as a failed probe.
 func (m *member) ask(ctx context.Context) (status *Status, err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			m.log.Error("prober panicked", "panic", r, "stack", string(debug.Stack()))
-			status, err = nil, fmt.Errorf("internal error: %v", r)
-		}
-	}()
+	defer m.recoverAs(&err)
 	if m.prober == nil {
 		p, err := m.sampler.open(*m.target)
 		if err != nil {
@@ -124,6 +119,14 @@ func (m *member) ask(ctx context.Context) (status *Status, err error) {
 		m.prober = p
 	}
 	return m.prober.Probe(ctx)
+}
+
+// recoverAs is deferred; it makes a panic an error.
+func (m *member) recoverAs(err *error) {
+	if r := recover(); r != nil {
+		m.log.Error("prober panicked", "panic", r, "stack", string(debug.Stack()))
+		*err = fmt.Errorf("internal error: %v", r)
+	}
 }
 
 // report logs what has changed since the last probe: a new error, recovery, a

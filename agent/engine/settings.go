@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"time"
 )
@@ -83,11 +82,7 @@ func (m *member) readSettings(ctx context.Context, tick time.Time) {
 }
 
 func (m *member) askSettings(ctx context.Context) (s Settings, err error) {
-	defer func() { // as in ask
-		if r := recover(); r != nil {
-			s, err = nil, fmt.Errorf("internal error: %v", r)
-		}
-	}()
+	defer m.recoverAs(&err)
 	if p, ok := m.prober.(Configured); ok {
 		return p.Settings(ctx)
 	}

@@ -1,6 +1,7 @@
 package mysql
 
 import (
+	"database/sql"
 	"math"
 	"strconv"
 	"strings"
@@ -43,4 +44,80 @@ func boolean(text string) (value, ok bool) {
 		return false, true
 	}
 	return false, false
+}
+
+// Row is one row of an answer. Columns have names, of which several can be
+// tried, since versions rename them (Slave_…, Replica_…).
+type Row struct {
+	columns map[string]int
+	values  []sql.NullString
+}
+
+// NewRow returns a row; values beyond the columns are ignored.
+func NewRow(columns []string, values []sql.NullString) Row {
+	index := make(map[string]int, len(columns))
+	for i, c := range columns {
+		index[c] = i
+	}
+	return Row{columns: index, values: values}
+}
+
+// ReadRows reads a whole answer.
+func ReadRows(rows *sql.Rows) ([]Row, error) {
+	columns, err := rows.Columns()
+	if err != nil {
+		return nil, err
+	}
+	header := NewRow(columns, nil)
+	var answer []Row
+	for rows.Next() {
+		row := Row{columns: header.columns, values: make([]sql.NullString, len(columns))}
+		into := make([]any, len(columns))
+		for i := range into {
+			into[i] = &row.values[i]
+		}
+		if err := rows.Scan(into...); err != nil {
+			return nil, err
+		}
+		answer = append(answer, row)
+	}
+	return answer, rows.Err()
+}
+
+// Has reports whether one of the columns exists, be it NULL.
+func (r Row) Has(names ...string) bool {
+	for _, name := range names {
+		if i, ok := r.columns[name]; ok && i < len(r.values) {
+			return true
+		}
+	}
+	return false
+}
+
+// Lookup returns the first of the columns that exists; false if none does or it
+// is NULL.
+func (r Row) Lookup(names ...string) (string, bool) {
+	for _, name := range names {
+		if i, ok := r.columns[name]; ok && i < len(r.values) {
+			return r.values[i].String, r.values[i].Valid
+		}
+	}
+	return "", false
+}
+
+// Text is Lookup with an empty text for no value.
+func (r Row) Text(names ...string) string {
+	text, _ := r.Lookup(names...)
+	return text
+}
+
+// Number is Lookup as a finite decimal number.
+func (r Row) Number(names ...string) (float64, bool) {
+	return number(r.Text(names...))
+}
+
+// Uint is Lookup as a whole number without sign.
+func (r Row) Uint(names ...string) (uint64, bool) {
+	n, err := strconv.ParseUint(r.Text(names...), 10, 64)
+	return n, err == nil
 }
