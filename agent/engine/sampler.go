@@ -105,7 +105,7 @@ func (s *Sampler) Run(ctx context.Context) error {
 		}
 		last = tick
 		s.begin(tick)
-		if !s.awaitAnswers(ctx, tick) {
+		if !wait(ctx, share(s.interval, frameShare)-max(0, time.Since(tick)), s.complete) {
 			return nil
 		}
 		frame, stuck := s.finish()
@@ -124,12 +124,8 @@ func (s *Sampler) awaitTick(ctx context.Context, last time.Time) (time.Time, boo
 	if next.Equal(last) { // the wall clock was set back a little
 		next = next.Add(s.interval)
 	}
-	timer := time.NewTimer(time.Until(next))
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
+	if !wait(ctx, time.Until(next), nil) {
 		return time.Time{}, false
-	case <-timer.C:
 	}
 	if d := time.Since(next); d > s.interval || d < -s.interval {
 		next = time.Now().Truncate(s.interval)
@@ -163,15 +159,15 @@ func (s *Sampler) begin(tick time.Time) {
 	s.settle(f)
 }
 
-// awaitAnswers waits until the frame is complete or its time is over.
-func (s *Sampler) awaitAnswers(ctx context.Context, tick time.Time) bool {
-	left := share(s.interval, frameShare) - max(0, time.Since(tick))
-	timer := time.NewTimer(left)
+// wait waits for as long as d, or until there is a signal. It returns false if ctx
+// ends before.
+func wait(ctx context.Context, d time.Duration, signal <-chan struct{}) bool {
+	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
 		return false
-	case <-s.complete:
+	case <-signal:
 	case <-timer.C:
 	}
 	return true

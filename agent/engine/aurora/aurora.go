@@ -8,6 +8,7 @@ package aurora
 import (
 	"context"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/benchwatch/benchwatch/agent/engine"
@@ -68,15 +69,15 @@ var meaningless = []string{"mysql_innodb_log_", "mysql_innodb_checkpoint_", "mys
 
 // Detail reads one instance.
 type Detail struct {
-	views *views
+	views *sync.Map // the writers' views by cluster, shared by all probers
 	own   freshness
 }
 
 // Details returns the constructor of probers' details. They share what the writer
 // of a cluster reports about its readers.
 func Details() func() mysql.Detail {
-	shared := &views{clusters: map[string]view{}}
-	return func() mysql.Detail { return &Detail{views: shared} }
+	var views sync.Map
+	return func() mysql.Detail { return &Detail{views: &views} }
 }
 
 // Needs implements mysql.Detail.

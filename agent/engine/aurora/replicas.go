@@ -3,7 +3,6 @@ package aurora
 import (
 	"context"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/benchwatch/benchwatch/agent/engine"
@@ -52,29 +51,12 @@ type view struct {
 	newest    time.Time // of the instances' updates
 }
 
-// views are the writers' views by cluster. The probers of a cluster share
-// them, each in its own goroutine.
-type views struct {
-	mu       sync.Mutex
-	clusters map[string]view
-}
-
-func (v *views) put(cluster string, seen view) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.clusters[cluster] = seen
-}
-
-// get returns the writer's view if it is new enough; targets without a cluster
-// have none in common.
-func (v *views) get(cluster string, now time.Time) (view, bool) {
-	if cluster == "" {
-		return view{}, false
-	}
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	seen, ok := v.clusters[cluster]
-	return seen, ok && now.Sub(seen.seen) < viewAge
+// writersView returns the view of the cluster's writer if it is new enough; targets
+// without a cluster have none in common.
+func (d *Detail) writersView(cluster string, now time.Time) (view, bool) {
+	stored, _ := d.views.Load(cluster)
+	v, ok := stored.(view)
+	return v, ok && now.Sub(v.seen) < viewAge
 }
 
 // freshness detects a table that no longer changes: a reader receives it by the
@@ -99,7 +81,7 @@ func (d *Detail) readReplicas(ctx context.Context, q mysql.Querier, tick *mysql.
 	readOnly, known := tick.Server.Variables.Bool("innodb_read_only")
 	shown, fromWriter := view{}, false
 	if readOnly {
-		shown, fromWriter = d.views.get(tick.Target.Cluster, now)
+		shown, fromWriter = d.writersView(tick.Target.Cluster, now)
 	}
 	if !fromWriter {
 		rows, err := q.Rows(ctx, replicaStatement)
@@ -118,7 +100,7 @@ func (d *Detail) readReplicas(ctx context.Context, q mysql.Querier, tick *mysql.
 	if writer && len(shown.instances) > 0 {
 		shown.report(out)
 		if tick.Target.Cluster != "" {
-			d.views.put(tick.Target.Cluster, shown)
+			d.views.Store(tick.Target.Cluster, shown)
 		}
 	}
 	if listed {

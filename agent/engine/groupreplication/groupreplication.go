@@ -86,10 +86,7 @@ func (d *Detail) Read(ctx context.Context, q mysql.Querier, tick *mysql.Tick, ou
 	variables.Read(out, tick.Status.Number)
 
 	members, err := q.Rows(ctx, askMembers)
-	switch {
-	case mysql.Denied(err):
-		out.Missing = append(out.Missing, "SELECT ON performance_schema.replication_group_members: state and role of the group's members")
-	case err != nil:
+	if err := mysql.Optional(err, out, "SELECT ON performance_schema.replication_group_members: state and role of the group's members"); err != nil {
 		return err
 	}
 	state := readMembers(members, uuid, tick.Status["group_replication_primary_member"], out)
@@ -111,11 +108,7 @@ func (d *Detail) Read(ctx context.Context, q mysql.Querier, tick *mysql.Tick, ou
 func readMembers(members []mysql.Row, uuid, primaryUUID string, out *engine.Status) (state string) {
 	var online float64
 	for _, row := range members {
-		id := row.Text("MEMBER_ID")
-		host := row.Text("MEMBER_HOST")
-		port := row.Text("MEMBER_PORT")
-		its := row.Text("MEMBER_STATE")
-		role := row.Text("MEMBER_ROLE")
+		id, its, role := row.Text("MEMBER_ID"), row.Text("MEMBER_STATE"), row.Text("MEMBER_ROLE")
 		if !row.Has("MEMBER_ROLE") && primaryUUID != "" { // MySQL 5.7
 			role = "SECONDARY"
 			if strings.EqualFold(id, primaryUUID) {
@@ -125,7 +118,7 @@ func readMembers(members []mysql.Row, uuid, primaryUUID string, out *engine.Stat
 		if its == "ONLINE" {
 			online++
 		}
-		out.Set(memberInfo, 1, net.JoinHostPort(host, port), strings.ToLower(its), strings.ToLower(role))
+		out.Set(memberInfo, 1, net.JoinHostPort(row.Text("MEMBER_HOST"), row.Text("MEMBER_PORT")), strings.ToLower(its), strings.ToLower(role))
 		if !strings.EqualFold(id, uuid) {
 			continue
 		}
@@ -150,21 +143,16 @@ func readMembers(members []mysql.Row, uuid, primaryUUID string, out *engine.Stat
 // readStats takes the queues and counts of this member's own row.
 func readStats(ctx context.Context, q mysql.Querier, uuid string, out *engine.Status) error {
 	rows, err := q.Rows(ctx, askStats)
-	switch {
-	case mysql.Denied(err):
-		out.Missing = append(out.Missing, "SELECT ON performance_schema.replication_group_member_stats: queues and certification of the group")
-		return nil
-	case err != nil:
-		return err
+	if err != nil {
+		return mysql.Optional(err, out, "SELECT ON performance_schema.replication_group_member_stats: queues and certification of the group")
 	}
 	for _, row := range rows {
-		if id := row.Text("MEMBER_ID"); !strings.EqualFold(id, uuid) {
+		if !strings.EqualFold(row.Text("MEMBER_ID"), uuid) {
 			continue
 		}
 		columns.Read(out, func(name string) (float64, bool) { return row.Number(name) })
 		// VIEW_ID is a number made at bootstrap, and the count of changes since.
-		view := row.Text("VIEW_ID")
-		if _, count, ok := strings.Cut(view, ":"); ok {
+		if _, count, ok := strings.Cut(row.Text("VIEW_ID"), ":"); ok {
 			if n, err := strconv.ParseUint(count, 10, 63); err == nil {
 				out.Set(viewNumber, float64(n))
 			}

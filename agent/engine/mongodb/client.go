@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
 	"sync"
 	"time"
 
@@ -83,18 +84,23 @@ func (p *prober) all(ctx context.Context, cursor *mongo.Cursor, err error) ([]do
 	return docs, err
 }
 
-// Codes of errors with which a server refuses a command; other errors mean that
-// it can't answer now.
+// Codes of errors.
 const (
 	codeUnauthorized         = 13
 	codeAuthenticationFailed = 18
 	codeCommandNotFound      = 59
-	codeNoReplication        = 76
-	codeNotYetInitialized    = 94
-	codeCommandNotSupported  = 115
 	codeAtlasError           = 8000 // MongoDB's cloud service: command not allowed
-	codeNotSupportedOnView   = 166
 )
+
+// refusals are the codes with which a server refuses a command; other errors mean
+// that it can't answer now.
+var refusals = []int32{
+	codeUnauthorized, codeCommandNotFound, codeAtlasError,
+	76,  // no replication
+	94,  // not yet initialized
+	115, // command not supported
+	166, // command not supported on a view
+}
 
 // refusal returns the code with which the server refused a command; false for
 // an error of another kind.
@@ -103,12 +109,7 @@ func refusal(err error) (code int32, refused bool) {
 	if !errors.As(err, &ce) || refusedLogin(err) {
 		return 0, false
 	}
-	switch ce.Code {
-	case codeUnauthorized, codeCommandNotFound, codeNoReplication, codeNotYetInitialized,
-		codeCommandNotSupported, codeAtlasError, codeNotSupportedOnView:
-		return ce.Code, true
-	}
-	return ce.Code, false
+	return ce.Code, slices.Contains(refusals, ce.Code)
 }
 
 // refusedLogin reports whether err is the server's answer to a login, not to a

@@ -294,8 +294,7 @@ func (p *prober) firstOplogEntry(ctx context.Context) (optime, bool) {
 	ctx, cancel := engine.WithShare(ctx, 0.5)
 	defer cancel()
 	cursor, err := p.client.Database("local").Collection("oplog.rs").Find(ctx, bson.D{},
-		options.Find().SetSort(bson.D{{Key: "$natural", Value: 1}}).SetLimit(1).
-			SetProjection(bson.D{{Key: "ts", Value: 1}}))
+		options.Find().SetSort(bson.M{"$natural": 1}).SetLimit(1).SetProjection(bson.M{"ts": 1}))
 	entries, err := p.all(ctx, cursor, err)
 	if !p.allowed("oplog", rightOplog, err) || len(entries) == 0 {
 		return optime{}, false

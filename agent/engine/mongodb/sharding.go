@@ -71,10 +71,7 @@ func (p *prober) askShards(ctx context.Context, now time.Time) {
 
 func (p *prober) chunks(ctx context.Context) ([]document, error) {
 	cursor, err := p.client.Database("config").Collection("chunks").Aggregate(ctx, bson.A{
-		bson.D{{Key: "$group", Value: bson.D{
-			{Key: "_id", Value: "$shard"},
-			{Key: "count", Value: bson.D{{Key: "$sum", Value: 1}}},
-		}}},
+		bson.M{"$group": bson.M{"_id": "$shard", "count": bson.M{"$sum": 1}}},
 	})
 	return p.all(ctx, cursor, err)
 }
@@ -83,8 +80,8 @@ func (p *prober) chunks(ctx context.Context) ([]document, error) {
 // in alphabetical order, without the server's own.
 func (p *prober) shardedCollections(ctx context.Context) ([]string, error) {
 	cursor, err := p.client.Database("config").Collection("collections").Find(ctx,
-		bson.D{{Key: "dropped", Value: bson.D{{Key: "$ne", Value: true}}}}, // kept until 5.0
-		options.Find().SetProjection(bson.D{{Key: "_id", Value: 1}}))
+		bson.M{"dropped": bson.M{"$ne": true}}, // kept until 5.0
+		options.Find().SetProjection(bson.M{"_id": 1}))
 	docs, err := p.all(ctx, cursor, err)
 	if err != nil {
 		return nil, err
@@ -105,18 +102,9 @@ func (p *prober) shardedCollections(ctx context.Context) ([]string, error) {
 func (p *prober) load(ctx context.Context, name string) ([]document, error) {
 	database, collection, _ := strings.Cut(name, ".")
 	cursor, err := p.client.Database(database).Collection(collection).Aggregate(ctx, bson.A{
-		bson.D{{Key: "$collStats", Value: bson.D{
-			{Key: "latencyStats", Value: bson.D{}},
-			{Key: "storageStats", Value: bson.D{}},
-		}}},
+		bson.M{"$collStats": bson.M{"latencyStats": bson.M{}, "storageStats": bson.M{}}},
 		// The storage engine's statistics are large and not read.
-		bson.D{{Key: "$project", Value: bson.D{
-			{Key: "shard", Value: 1},
-			{Key: "latencyStats", Value: 1},
-			{Key: "storageStats.count", Value: 1},
-			{Key: "storageStats.size", Value: 1},
-			{Key: "storageStats.numOrphanDocs", Value: 1},
-		}}},
+		bson.M{"$project": bson.M{"shard": 1, "latencyStats": 1, "storageStats.count": 1, "storageStats.size": 1, "storageStats.numOrphanDocs": 1}},
 	})
 	return p.all(ctx, cursor, err)
 }

@@ -105,12 +105,11 @@ func (c *conn) values(ctx context.Context, statement string, into Values) error 
 func (c *conn) query(ctx context.Context, statement string, read func(*sql.Rows) error) error {
 	*c.statements++
 	rows, err := c.sql.QueryContext(ctx, statement)
-	if err != nil {
-		return fmt.Errorf("%s: %w", short(statement), err)
-	}
-	err = read(rows)
-	if closeErr := rows.Close(); err == nil {
-		err = closeErr
+	if err == nil {
+		err = read(rows)
+		if closeErr := rows.Close(); err == nil {
+			err = closeErr
+		}
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", short(statement), err)
@@ -147,6 +146,15 @@ var ErrUnknownStatement error = &driver.MySQLError{Number: 1064, Message: "You h
 // Refused reports whether the server refused a statement for good, because a
 // right is missing or it has no such thing. The connection is still usable.
 func Refused(err error) bool { return Denied(err) || Unsupported(err) }
+
+// FirstSupported returns the answer to a statement, or else to its other name.
+func FirstSupported(ctx context.Context, q Querier, statement, other string) ([]Row, error) {
+	rows, err := q.Rows(ctx, statement)
+	if Unsupported(err) {
+		return q.Rows(ctx, other)
+	}
+	return rows, err
+}
 
 // Optional returns err unless the server refused the statement for good. If a right
 // is missing for it, missing is added to out.

@@ -85,20 +85,6 @@ func (p *prober) drop() {
 	}
 }
 
-// connect opens the connection if there is none.
-func (p *prober) connect(ctx context.Context) error {
-	if p.conn != nil {
-		return nil
-	}
-	p.progress = progress{at: dialling}
-	c, err := p.pool.Conn(ctx)
-	if err != nil {
-		return err
-	}
-	p.conn = &conn{sql: c, statements: &p.statements}
-	return nil
-}
-
 // refresh identifies the server, if that has not been done for a while.
 func (p *prober) refresh(ctx context.Context) error {
 	c := p.conn
@@ -121,8 +107,13 @@ func (p *prober) refresh(ctx context.Context) error {
 }
 
 func (p *prober) sample(ctx context.Context) (*engine.Status, error) {
-	if err := p.connect(ctx); err != nil {
-		return nil, err
+	if p.conn == nil {
+		p.progress = progress{at: dialling}
+		c, err := p.pool.Conn(ctx)
+		if err != nil {
+			return nil, err
+		}
+		p.conn = &conn{sql: c, statements: &p.statements}
 	}
 	p.progress.at = asking
 	if err := p.refresh(ctx); err != nil {

@@ -86,13 +86,8 @@ func readBinlogPosition(ctx context.Context, q mysql.Querier, server *mysql.Serv
 // askBinlog sends the statement that fits the version: MySQL 8.4 has only the new
 // name, 8.1 and older only the old one.
 func askBinlog(ctx context.Context, q mysql.Querier, server *mysql.Server) ([]mysql.Row, error) {
-	statements := []string{"SHOW BINARY LOG STATUS", "SHOW MASTER STATUS"}
-	if !server.AtLeast(8, 2, 0) {
-		statements[0], statements[1] = statements[1], statements[0]
+	if server.AtLeast(8, 2, 0) {
+		return mysql.FirstSupported(ctx, q, "SHOW BINARY LOG STATUS", "SHOW MASTER STATUS")
 	}
-	rows, err := q.Rows(ctx, statements[0])
-	if mysql.Unsupported(err) {
-		return q.Rows(ctx, statements[1])
-	}
-	return rows, err
+	return mysql.FirstSupported(ctx, q, "SHOW MASTER STATUS", "SHOW BINARY LOG STATUS")
 }

@@ -109,18 +109,13 @@ func (d *Detail) readChannels(ctx context.Context, q mysql.Querier, server *mysq
 // MySQL 8.0.22, the old one before (removed in 8.4), and
 // MariaDB's own for all connections.
 func askChannels(ctx context.Context, q mysql.Querier, server *mysql.Server) ([]mysql.Row, error) {
-	statements := []string{"SHOW REPLICA STATUS", "SHOW SLAVE STATUS"}
 	switch {
 	case server.MariaDB():
-		statements = []string{"SHOW ALL SLAVES STATUS", "SHOW SLAVE STATUS"}
-	case !server.AtLeast(8, 0, 22):
-		statements = []string{"SHOW SLAVE STATUS", "SHOW REPLICA STATUS"}
+		return mysql.FirstSupported(ctx, q, "SHOW ALL SLAVES STATUS", "SHOW SLAVE STATUS")
+	case server.AtLeast(8, 0, 22):
+		return mysql.FirstSupported(ctx, q, "SHOW REPLICA STATUS", "SHOW SLAVE STATUS")
 	}
-	rows, err := q.Rows(ctx, statements[0])
-	if mysql.Unsupported(err) {
-		return q.Rows(ctx, statements[1])
-	}
-	return rows, err
+	return mysql.FirstSupported(ctx, q, "SHOW SLAVE STATUS", "SHOW REPLICA STATUS")
 }
 
 // readApplier takes the lag in time from the workers' table.
