@@ -38,7 +38,7 @@ type Config struct {
 	Runs             Runs
 	Logs             []Log
 	Targets          []Target
-	Tools            pattern.Tools
+	Tools            []Tool
 	Grafana          Grafana
 	Prometheus       Prometheus
 	WebhookTokenFile string
@@ -74,7 +74,8 @@ func (c *Config) keys() []key {
 			check: c.checkTargets,
 		},
 		{
-			name: "tools", to: describedTools{&c.Tools}, doc: "Benchmark tools described by regular expressions, see [patterns.md](patterns.md)",
+			name: "tools", to: list[Tool, *Tool]{&c.Tools}, doc: "Benchmark tools described by regular expressions, see [patterns.md](patterns.md)",
+			check: c.checkTools,
 		},
 		{name: "grafana", to: subsection{&c.Grafana}, doc: "The Grafana that gets markers as annotations"},
 		{name: "prometheus", to: subsection{&c.Prometheus}, doc: "The Prometheus that has the recorded series, for reports"},
@@ -87,14 +88,29 @@ func (c *Config) keys() []key {
 
 // checkLogs needs the described tools, so it is a check of the whole list.
 func (c *Config) checkLogs() error {
-	var err error
-	if c.described, err = c.Tools.New(); err != nil {
-		return err
+	if c.checkTools() != nil {
+		return nil // reported with its own key
 	}
 	for i, l := range c.Logs {
 		if set := c.ToolSet(); l.Tool != "" && set.ByName(l.Tool) == nil {
 			return &elementError{fmt.Sprintf("[%d].tool", i), fmt.Errorf("unknown tool %q: expected one of %s", l.Tool, set.Names())}
 		}
+	}
+	return nil
+}
+
+// checkTools sets c.described.
+func (c *Config) checkTools() error {
+	c.described = nil
+	for i, t := range c.Tools {
+		described, err := pattern.New(t.Config)
+		if problem, ok := errors.AsType[*pattern.Error](err); ok {
+			return &elementError{strings.TrimSuffix(fmt.Sprintf("[%d].%s", i, problem.Key), "."), errors.New(problem.Problem)}
+		}
+		if slices.ContainsFunc(c.described, func(other *tool.Tool) bool { return other.Name == t.Name }) {
+			return &elementError{fmt.Sprintf("[%d].name", i), fmt.Errorf("%q is used twice", t.Name)}
+		}
+		c.described = append(c.described, described)
 	}
 	return nil
 }
@@ -257,6 +273,20 @@ func (t *TLS) keys() []key {
 	}
 }
 
+// Tool is a benchmark tool that regular expressions describe.
+type Tool struct{ pattern.Config }
+
+func (t *Tool) keys() []key {
+	return []key{
+		{name: "name", to: text(&t.Name), doc: "Name of the tool: lower-case letters, digits, `_` and `-`. Required"},
+		{name: "command", to: text(&t.Command), doc: "Matches the command line of the tool. Required"},
+		{name: "interval", to: oneOrMore{&t.Interval}, doc: "Matches the lines that report an interval"},
+		{name: "summary", to: oneOrMore{&t.Summary}, doc: "Matches the lines of the final figures. `interval` or `summary` is required"},
+		{name: "error", to: oneOrMore{&t.Error}, doc: "Matches messages of failures"},
+		{name: "units", to: texts{&t.Units}, doc: "Units of the groups"},
+	}
+}
+
 // Grafana is the Grafana that gets markers.
 type Grafana struct {
 	URL       string
@@ -373,14 +403,9 @@ func keysBelow(s section, path string) []Key {
 			documented.Default = "`" + k.initial + "`"
 		}
 		all = append(all, documented)
-		switch outer := k.to.(type) {
-		case nested:
+		if outer, ok := k.to.(nested); ok {
 			inner, suffix := outer.element()
 			all = append(all, keysBelow(inner, documented.Path+suffix)...)
-		case describedTools:
-			for _, p := range pattern.Keys {
-				all = append(all, Key{Path: documented.Path + "[]." + p.Name, Kind: p.Kind, Doc: p.Doc})
-			}
 		}
 	}
 	return all

@@ -14,7 +14,6 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/benchwatch/benchwatch/agent/secret"
-	"github.com/benchwatch/benchwatch/agent/tool/pattern"
 )
 
 // Error is a mistake in a configuration file.
@@ -372,7 +371,9 @@ func (v texts) decode(d *decoder, n *yaml.Node, path string) error {
 	*v.to = make(map[string]string, len(pairs))
 	for _, p := range pairs {
 		var s string
-		if err := text(&s).decode(d, p.value, join(path, p.key.Value)); err != nil {
+		at := join(path, p.key.Value)
+		d.positions[at] = p.key
+		if err := text(&s).decode(d, p.value, at); err != nil {
 			return err
 		}
 		(*v.to)[p.key.Value] = s
@@ -380,19 +381,26 @@ func (v texts) decode(d *decoder, n *yaml.Node, path string) error {
 	return nil
 }
 
-// describedTools is the list of tools. Its package reads the keys of a tool and
-// checks the expressions.
-type describedTools struct{ to *pattern.Tools }
+// oneOrMore is a text or a list of texts.
+type oneOrMore struct{ to *[]string }
 
-func (describedTools) kind() string { return "a list" }
+func (oneOrMore) kind() string { return "a text or a list" }
 
-func (v describedTools) decode(d *decoder, n *yaml.Node, path string) error {
-	err := v.to.UnmarshalYAML(n)
-	if own, ok := errors.AsType[*pattern.Error](err); ok {
-		return &Error{File: d.file, Line: max(own.Line, 1), Key: own.Key, Problem: own.Problem}
+func (v oneOrMore) decode(d *decoder, n *yaml.Node, path string) error {
+	nodes := n.Content
+	if n.Kind != yaml.SequenceNode {
+		nodes = []*yaml.Node{n}
 	}
-	if err != nil {
-		return d.problem(n, path, "%v", err)
+	*v.to = make([]string, len(nodes))
+	for i, element := range nodes {
+		at := path
+		if n.Kind == yaml.SequenceNode {
+			at = fmt.Sprintf("%s[%d]", path, i)
+			d.positions[at] = element
+		}
+		if err := text(&(*v.to)[i]).decode(d, resolve(element), at); err != nil {
+			return err
+		}
 	}
 	return nil
 }

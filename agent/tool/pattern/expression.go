@@ -70,14 +70,14 @@ var (
 )
 
 // compile checks an expression and its groups.
-func compile(text Text, key string, kind expressionKind, u *units) (*expression, error) {
+func compile(text, key string, kind expressionKind, u *units) (*expression, error) {
 	fail := func(format string, args ...any) error {
-		return &Error{text.Line, key, fmt.Sprintf(format, args...)}
+		return &Error{key, fmt.Sprintf(format, args...)}
 	}
-	if text.Text == "" {
+	if text == "" {
 		return nil, fail("needs a regular expression")
 	}
-	re, err := regexp.Compile(text.Text)
+	re, err := regexp.Compile(text)
 	if err != nil {
 		return nil, fail("%s", strings.TrimPrefix(err.Error(), "error parsing regexp: "))
 	}
@@ -159,8 +159,6 @@ func expected(kind expressionKind) string {
 	}
 	return "expected elapsed, interval, threads, rate_<operation>, count_<operation> or latency_<operation>_<statistic>"
 }
-
-func itoa(n int) string { return strconv.Itoa(n) }
 
 // atoi reads a number of threads and the like.
 func atoi(s string) (int, bool) {

@@ -4,6 +4,7 @@ package pattern
 
 import (
 	"bytes"
+	"fmt"
 	"strings"
 
 	"github.com/benchwatch/benchwatch/agent/secret"
@@ -14,71 +15,52 @@ import (
 // Config is one entry of `tools` in benchwatch.yml.
 type Config struct {
 	// Name of the tool, as in `--tool`.
-	Name Text
+	Name string
 	// Command matches the command line: the program's base name and its
 	// arguments, joined by blanks. Its groups may be named threads, workload,
 	// target and database.
-	Command Text
+	Command string
 	// Interval matches the lines that report an interval, Summary those that
 	// together are the tool's summary, Error messages of failures. Of several
 	// expressions in Interval, the first that matches counts.
-	Interval, Summary, Error []Text
+	Interval, Summary, Error []string
 	// Units by group, or for all groups of a kind: latency, rate, elapsed,
 	// interval.
-	Units map[string]Text
+	Units map[string]string
 }
 
-// Text is a value of the configuration and its line.
-type Text struct {
-	Text string
-	Line int // 0 if it is from no file
-}
-
-// Error is a mistake in the configuration.
+// Error is a mistake in a [Config].
 type Error struct {
-	Line int
-	// Key is the path of keys, such as tools[0].interval.
+	// Key is the path of keys below the tool, such as interval[1]; empty if the
+	// mistake is in all of it.
 	Key     string
 	Problem string
 }
 
-func (e *Error) Error() string {
-	s := e.Key + ": " + e.Problem
-	if e.Line > 0 {
-		return "line " + itoa(e.Line) + ": " + s
-	}
-	return s
-}
+func (e *Error) Error() string { return strings.TrimPrefix(e.Key+": "+e.Problem, ": ") }
 
 // New returns the tool that c describes. Errors are of type *Error.
-func New(c Config) (*tool.Tool, error) { return newTool(c, "tools") }
-
-func newTool(c Config, key string) (*tool.Tool, error) {
-	if err := checkName(c.Name, key); err != nil {
+func New(c Config) (*tool.Tool, error) {
+	if err := checkName(c.Name); err != nil {
 		return nil, err
 	}
-	u := units{key: key, given: c.Units, used: map[string]bool{}}
-	command, err := compile(c.Command, key+".command", command, &u)
+	u := units{given: c.Units, used: map[string]bool{}}
+	command, err := compile(c.Command, "command", command, &u)
 	if err != nil {
 		return nil, err
 	}
 	p := program{}
 	for _, part := range []struct {
-		name  string
-		texts []Text
+		texts []string
 		kind  expressionKind
 		to    *[]*expression
-	}{
-		{"interval", c.Interval, interval, &p.interval},
-		{"summary", c.Summary, summary, &p.summary},
-		{"error", c.Error, failure, &p.failure},
-	} {
+	}{{c.Interval, interval, &p.interval}, {c.Summary, summary, &p.summary}, {c.Error, failure, &p.failure}} {
 		for i, text := range part.texts {
-			at := key + "." + part.name
+			key := string(part.kind)
 			if len(part.texts) > 1 {
-				at += "[" + itoa(i) + "]"
+				key = fmt.Sprintf("%s[%d]", key, i)
 			}
-			e, err := compile(text, at, part.kind, &u)
+			e, err := compile(text, key, part.kind, &u)
 			if err != nil {
 				return nil, err
 			}
@@ -86,34 +68,33 @@ func newTool(c Config, key string) (*tool.Tool, error) {
 		}
 	}
 	if len(p.interval)+len(p.summary) == 0 {
-		return nil, &Error{c.Name.Line, key, "needs interval or summary, else nothing is ever reported"}
+		return nil, &Error{"", "needs interval or summary, else nothing is ever reported"}
 	}
 	if err := u.check(); err != nil {
 		return nil, err
 	}
-	name := c.Name.Text
 	return &tool.Tool{
-		Name:      name,
+		Name:      c.Name,
 		MatchArgs: func(base string, args []string) bool { return command.re.MatchString(commandLine(base, args)) },
 		Describe:  func(inv tool.Invocation) tool.Description { return describe(command, inv) },
-		NewParser: func(tool.Description) tool.Parser { return &parser{program: p, tool: name} },
+		NewParser: func(tool.Description) tool.Parser { return &parser{program: p, tool: c.Name} },
 		Sniff:     p.sniff,
 	}, nil
 }
 
-func checkName(name Text, key string) error {
+func checkName(name string) error {
 	problem := ""
 	switch {
-	case name.Text == "":
+	case name == "":
 		problem = "needs a name"
-	case strings.Trim(name.Text, "abcdefghijklmnopqrstuvwxyz0123456789_-") != "" || len(name.Text) > 64:
+	case strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789_-") != "" || len(name) > 64:
 		problem = "a name is of lower-case letters, digits, _ and -"
-	case name.Text == "auto" || registry.Tools.ByName(name.Text) != nil:
-		problem = "benchwatch has a tool " + name.Text + " of its own; choose another name"
+	case name == "auto" || registry.Tools.ByName(name) != nil:
+		problem = "benchwatch has a tool " + name + " of its own; choose another name"
 	default:
 		return nil
 	}
-	return &Error{name.Line, key + ".name", problem}
+	return &Error{"name", problem}
 }
 
 // program is the compiled expressions. It is never changed and shared by all

@@ -13,51 +13,62 @@ import (
 	"github.com/benchwatch/benchwatch/agent/tool/tooltest"
 )
 
-func load(text string) (Tools, error) {
-	var c struct {
-		Tools Tools `yaml:"tools"`
+// texts is one text or a list of them.
+type texts []string
+
+func (t *texts) UnmarshalYAML(n *yaml.Node) error {
+	if n.Kind == yaml.SequenceNode {
+		return n.Decode((*[]string)(t))
 	}
-	err := yaml.Unmarshal([]byte(text), &c)
-	return c.Tools, err
+	*t = texts{n.Value}
+	return nil
 }
 
-// Each mistake is told with its line, its key and what to do.
+// load returns the first tool in the YAML text.
+func load(text string) (*tool.Tool, error) {
+	var c struct {
+		Tools []struct {
+			Name, Command            string
+			Interval, Summary, Error texts
+			Units                    map[string]string
+		}
+	}
+	if err := yaml.Unmarshal([]byte(text), &c); err != nil {
+		return nil, err
+	}
+	first := c.Tools[0]
+	return New(Config{first.Name, first.Command, first.Interval, first.Summary, first.Error, first.Units})
+}
+
+// Each mistake is reported with its key and what to do.
 func TestMistakes(t *testing.T) {
 	const good = "tools:\n  - name: x\n    command: x\n"
 	tests := []struct{ name, text, want string }{
 		{"a unit is missing", good + "    interval: 'lat (?P<latency_read_p95>\\d+)'\n",
-			`line 4: tools[0].interval: group "latency_read_p95" needs a unit: add units: {latency_read_p95: ms}, or units: {latency: ms} for all`},
+			`interval: group "latency_read_p95" needs a unit: add units: {latency_read_p95: ms}, or units: {latency: ms} for all`},
 		{"an unknown group", good + "    interval: '(?P<tps>\\d+)'\n",
-			`line 4: tools[0].interval: unknown group "tps": expected elapsed, interval, threads, rate_<operation>, count_<operation> or latency_<operation>_<statistic>`},
-		{"an operation in capitals", good + "    interval: '(?P<rate_READ>\\d+)'\n", `line 4: tools[0].interval: unknown group "rate_READ"`},
-		{"no operation", good + "    interval: '(?P<rate_>\\d+)'\n", `line 4: tools[0].interval: unknown group "rate_"`},
+			`interval: unknown group "tps": expected elapsed, interval, threads, rate_<operation>, count_<operation> or latency_<operation>_<statistic>`},
+		{"an operation in capitals", good + "    interval: '(?P<rate_READ>\\d+)'\n", `interval: unknown group "rate_READ"`},
+		{"no operation", good + "    interval: '(?P<rate_>\\d+)'\n", `interval: unknown group "rate_"`},
 		{"a statistic that is none", good + "    interval: '(?P<latency_read_stddev>\\d+)'\n",
-			`line 4: tools[0].interval: group "latency_read_stddev": a latency is called latency_<operation>_<statistic>`},
-		{"a group in the wrong place", good + "    interval: '(?P<rate_x>\\d+) (?P<tpmc>\\d+)'\n", `line 4: tools[0].interval: group "tpmc" has no meaning in interval`},
-		{"a group in the command", "tools:\n  - name: x\n    command: '(?P<rate_x>x)'\n    interval: '(?P<rate_x>\\d+)'\n", `line 3: tools[0].command: unknown group "rate_x": expected threads`},
-		{"a group in error", good + "    interval: '(?P<rate_x>\\d+)'\n    error: '(?P<text>x)'\n", `line 5: tools[0].error: unknown group "text": expected message`},
-		{"a group twice", good + "    interval: '(?P<rate_x>\\d+)|(?P<rate_x>x)'\n", `line 4: tools[0].interval: group "rate_x" is there twice`},
-		{"it does not compile", good + "    interval: '('\n", "line 4: tools[0].interval: missing closing ): `(`"},
-		{"it matches everything", good + "    interval: '(?P<rate_x>\\d*)'\n", `line 4: tools[0].interval: this matches an empty line, and so any line`},
-		{"no value", good + "    interval: '(?P<elapsed>\\d+)'\n", `line 4: tools[0].interval: needs a group that holds a value`},
-		{"no group in summary", good + "    summary: [tps]\n", `line 4: tools[0].summary: needs a named group`},
-		{"one of several", good + "    summary:\n      - '(?P<rate_x>\\d+)'\n      - '(?P<y>\\d+)'\n", `line 6: tools[0].summary[1]: unknown group "y"`},
-		{"empty", good + "    interval: ''\n", `line 4: tools[0].interval: needs a regular expression`},
-		{"an unknown unit", good + "    interval: '(?P<latency_read_avg>\\d+)'\n    units: {latency: mn}\n", `line 4: tools[0].interval: unit "mn" of latency is unknown: use one of h, min, ms, ns, s, us`},
+			`interval: group "latency_read_stddev": a latency is called latency_<operation>_<statistic>`},
+		{"a group in the wrong place", good + "    interval: '(?P<rate_x>\\d+) (?P<tpmc>\\d+)'\n", `interval: group "tpmc" has no meaning in interval`},
+		{"a group in the command", "tools:\n  - name: x\n    command: '(?P<rate_x>x)'\n    interval: '(?P<rate_x>\\d+)'\n", `command: unknown group "rate_x": expected threads`},
+		{"a group in error", good + "    interval: '(?P<rate_x>\\d+)'\n    error: '(?P<text>x)'\n", `error: unknown group "text": expected message`},
+		{"a group twice", good + "    interval: '(?P<rate_x>\\d+)|(?P<rate_x>x)'\n", `interval: group "rate_x" is there twice`},
+		{"it does not compile", good + "    interval: '('\n", "interval: missing closing ): `(`"},
+		{"it matches everything", good + "    interval: '(?P<rate_x>\\d*)'\n", `interval: this matches an empty line, and so any line`},
+		{"no value", good + "    interval: '(?P<elapsed>\\d+)'\n", `interval: needs a group that holds a value`},
+		{"no group in summary", good + "    summary: [tps]\n", `summary: needs a named group`},
+		{"one of several", good + "    summary:\n      - '(?P<rate_x>\\d+)'\n      - '(?P<y>\\d+)'\n", `summary[1]: unknown group "y"`},
+		{"empty", good + "    interval: ''\n", `interval: needs a regular expression`},
+		{"an unknown unit", good + "    interval: '(?P<latency_read_avg>\\d+)'\n    units: {latency: mn}\n", `interval: unit "mn" of latency is unknown: use one of h, min, ms, ns, s, us`},
 		{"a unit of a rate", good + "    interval: '(?P<rate_x>\\d+)'\n    units: {rate_x: s}\n", `unit "s" of rate_x is unknown: use one of per_hour, per_minute, per_second`},
-		{"a unit of nothing", good + "    interval: '(?P<rate_x>\\d+)'\n    units:\n      rate_x: per_minute\n      latency: ms\n", `line 7: tools[0].units.latency: no group has this unit`},
-		{"nothing to report", good, `line 2: tools[0]: needs interval or summary`},
-		{"no command", "tools:\n  - name: x\n    interval: '(?P<rate_x>\\d+)'\n", `line 2: tools[0]: needs command`},
-		{"no name", "tools:\n  - command: x\n", `line 2: tools[0]: needs name`},
-		{"an unknown key", good + "    intervall: x\n", `line 4: tools[0].intervall: unknown key: expected one of name, command, interval, summary, error, units`},
-		{"a key twice", good + "    command: y\n", `line 4: tools[0].command: is there twice`},
-		{"a name in capitals", "tools:\n  - name: HammerDB\n    command: x\n    interval: '(?P<rate_x>\\d+)'\n", `line 2: tools[0].name: a name is of lower-case letters`},
-		{"a built-in tool's name", "tools:\n  - name: ycsb\n    command: x\n    interval: '(?P<rate_x>\\d+)'\n", `line 2: tools[0].name: benchwatch has a tool ycsb of its own`},
-		{"two of one name", "tools:\n  - {name: x, command: x, interval: '(?P<rate_x>\\d+)'}\n  - {name: x, command: y, interval: '(?P<rate_x>\\d+)'}\n", `line 3: tools[1].name: there is another tool x`},
-		{"no list", "tools: {name: x}\n", `line 1: tools: expected a list of tools`},
-		{"no keys", "tools: [x]\n", `line 1: tools[0]: expected a set of keys`},
-		{"a list as a name", "tools:\n  - name: [x]\n", `line 2: tools[0].name: expected a text`},
-		{"units as a list", good + "    units: [ms]\n", `line 4: tools[0].units: expected units by group`},
+		{"a unit of nothing", good + "    interval: '(?P<rate_x>\\d+)'\n    units:\n      rate_x: per_minute\n      latency: ms\n", `units.latency: no group has this unit`},
+		{"nothing to report", good, `needs interval or summary`},
+		{"no name", "tools:\n  - command: x\n", `name: needs a name`},
+		{"a name in capitals", "tools:\n  - name: HammerDB\n    command: x\n    interval: '(?P<rate_x>\\d+)'\n", `name: a name is of lower-case letters`},
+		{"a built-in tool's name", "tools:\n  - name: ycsb\n    command: x\n    interval: '(?P<rate_x>\\d+)'\n", `name: benchwatch has a tool ycsb of its own`},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -66,17 +77,6 @@ func TestMistakes(t *testing.T) {
 				t.Errorf("got  %v\nwant %s", err, test.want)
 			}
 		})
-	}
-}
-
-// A configuration that is not from a file is checked the same way.
-func TestNew(t *testing.T) {
-	_, err := New(Config{Name: Text{Text: "x"}, Command: Text{Text: "x"}, Interval: []Text{{Text: "(?P<tps>x)"}}})
-	if err == nil || !strings.HasPrefix(err.Error(), `tools.interval: unknown group "tps"`) {
-		t.Error(err)
-	}
-	if list, err := load("tools:\n"); err != nil || len(list) != 0 {
-		t.Errorf("an empty list: %v, %v", list, err)
 	}
 }
 
@@ -96,15 +96,11 @@ tools:
 
 func hammerTool(t testing.TB) *tool.Tool {
 	t.Helper()
-	list, err := load(hammer)
+	hammer, err := load(hammer)
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, err := list.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return all[0]
+	return hammer
 }
 
 func TestReports(t *testing.T) {
@@ -189,23 +185,16 @@ func TestSniff(t *testing.T) {
 
 // Whatever the configuration: no panic, and what is accepted works.
 func FuzzConfig(f *testing.F) {
-	f.Add(hammer)
-	f.Add("tools:\n  - {name: x, command: x, interval: '(?P<rate_x>\\d+)', units: {rate: per_minute}}\n")
-	f.Add("tools: [*a]\nx: &a {name: y}\n")
+	f.Add(`t=(?P<elapsed>[\d.]+)min (?P<rate_transaction>[\d.e+]+) tpm(?: p99.9 (?P<latency_new_order_p99_9>[\d.]+)us)?`)
+	f.Add(`(?P<rate_x>\d+)|(?P<rate_x>x)`)
 	f.Fuzz(func(t *testing.T, text string) {
-		list, err := load(text)
+		one, err := New(Config{Name: "x", Command: "x", Interval: []string{text}, Units: map[string]string{"latency": "ms"}})
 		if err != nil {
 			return
 		}
-		all, err := list.New()
-		if err != nil {
-			t.Fatalf("accepted, then refused: %v", err)
-		}
-		for _, one := range all {
-			tooltest.Parse(one, tooltest.Lines(tool.Stdout, []byte(text)))
-			one.Sniff([]byte(text))
-			one.Describe(tool.Invocation{Program: "x", Args: strings.Fields(text)})
-		}
+		tooltest.Parse(one, tooltest.Lines(tool.Stdout, []byte(text)))
+		one.Sniff([]byte(text))
+		one.Describe(tool.Invocation{Program: "x", Args: strings.Fields(text)})
 	})
 }
 

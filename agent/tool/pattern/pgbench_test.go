@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"go.yaml.in/yaml/v4"
 
 	"github.com/benchwatch/benchwatch/agent/tool"
 	"github.com/benchwatch/benchwatch/agent/tool/tooltest"
@@ -28,17 +27,11 @@ func documented(t testing.TB) *tool.Tool {
 	if m == nil {
 		t.Fatalf("%s has no example", document)
 	}
-	var c struct {
-		Tools Tools `yaml:"tools"`
-	}
-	if err := yaml.Unmarshal(m[1], &c); err != nil {
+	documented, err := load(string(m[1]))
+	if err != nil {
 		t.Fatalf("%s: the example: %v", document, err)
 	}
-	tools, err := c.Tools.New()
-	if err != nil || len(tools) != 1 {
-		t.Fatalf("%s: the example: %d tools, %v", document, len(tools), err)
-	}
-	return tools[0]
+	return documented
 }
 
 // The documentation's example, over what pgbench 15 really printed.

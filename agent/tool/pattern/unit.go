@@ -2,6 +2,7 @@ package pattern
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -39,8 +40,7 @@ func (u unit) value(text []byte) (float64, bool) {
 
 // units looks up the units that the user gave.
 type units struct {
-	key   string
-	given map[string]Text
+	given map[string]string
 	used  map[string]bool
 }
 
@@ -67,10 +67,10 @@ func (u *units) of(group string, kind fieldKind) (unit, string) {
 			continue
 		}
 		u.used[name] = true
-		if v, ok := known[text.Text]; ok {
+		if v, ok := known[text]; ok {
 			return v, ""
 		}
-		return unit{}, fmt.Sprintf("unit %q of %s is unknown: use one of %s", text.Text, name, strings.Join(names(known), ", "))
+		return unit{}, fmt.Sprintf("unit %q of %s is unknown: use one of %s", text, name, strings.Join(slices.Sorted(maps.Keys(known)), ", "))
 	}
 	if kind == latency {
 		return unit{}, fmt.Sprintf("group %q needs a unit: add units: {%s: ms}, or units: {latency: ms} for all", group, group)
@@ -80,26 +80,10 @@ func (u *units) of(group string, kind fieldKind) (unit, string) {
 
 // check returns an error for units that no group has.
 func (u *units) check() error {
-	var unused []string
-	for name := range u.given {
+	for _, name := range slices.Sorted(maps.Keys(u.given)) {
 		if !u.used[name] {
-			unused = append(unused, name)
+			return &Error{"units." + name, "no group has this unit: expected the name of a group, or latency, rate, elapsed or interval"}
 		}
 	}
-	if len(unused) == 0 {
-		return nil
-	}
-	slices.Sort(unused)
-	name := unused[0]
-	return &Error{u.given[name].Line, u.key + ".units." + name,
-		"no group has this unit: expected the name of a group, or latency, rate, elapsed or interval"}
-}
-
-func names(m map[string]unit) []string {
-	all := make([]string, 0, len(m))
-	for name := range m {
-		all = append(all, name)
-	}
-	slices.Sort(all)
-	return all
+	return nil
 }
