@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 	"time"
 
 	dto "github.com/prometheus/client_model/go"
@@ -35,11 +36,24 @@ const (
 )
 
 var (
-	// numbers are the families that are one number.
+	// numbers are the families, or series of them, that become one value.
 	numbers engine.Table
 
 	_ = numbers.Map(engine.Connections, "tidb_server_connections")
 	_ = numbers.Map(engine.ThreadsRunning, "tidb_server_tokens")
+	_ = numbers.Map(engine.BytesTotal, // the label's value now | before
+		"received: tidb_server_packet_io_bytes{type=In} | tidb_server_packet_io_bytes{type=read}",
+		"sent: tidb_server_packet_io_bytes{type=Out} | tidb_server_packet_io_bytes{type=write}")
+	// Clients send a statement as text or prepared. Preparing, closing and pinging
+	// is no statement.
+	_ = numbers.Map(engine.QueriesTotal, "tidb_server_query_total{type=Query} + tidb_server_query_total{type=StmtExecute}")
+	_ = numbers.Map(engine.StatementsTotal, "tidb_executor_statement_total")
+	_ = numbers.Map(engine.CommitsTotal, "tidb_executor_statement_total{type=Commit}")
+	_ = numbers.Map(engine.RollbacksTotal, "tidb_executor_statement_total{type=Rollback}")
+	_ = numbers.Map(engine.OperationsTotal,
+		"select: tidb_executor_statement_total{type=Select}", "insert: tidb_executor_statement_total{type=Insert}",
+		"update: tidb_executor_statement_total{type=Update}", "delete: tidb_executor_statement_total{type=Delete}",
+		"replace: tidb_executor_statement_total{type=Replace}", "begin: tidb_executor_statement_total{type=Begin}")
 )
 
 var (
@@ -122,7 +136,7 @@ func explain(address string, err error) string {
 	if u, ok := errors.AsType[*url.Error](err); ok {
 		err = u.Err
 	}
-	text := strings.Join(strings.Fields(err.Error()), " ")
+	text := engine.OneLine(err.Error())
 	if errors.Is(err, context.DeadlineExceeded) {
 		text = "no answer in time"
 	}
@@ -185,151 +199,81 @@ func filter(r io.Reader) (kept []byte, err error) {
 		if i := bytes.IndexAny(line, "{ \t"); i >= 0 {
 			name = line[:i]
 		}
-		if err == nil && !tooLong && wanted[string(name)] {
+		if err == nil && !tooLong && wanted()[string(name)] {
 			kept = append(kept, line...)
 		}
 		tooLong = err != nil
 	}
 }
 
-// wanted are the names of the series that are read.
-var wanted = map[string]bool{
-	"tidb_server_query_total":                            true,
-	"tidb_executor_statement_total":                      true,
-	"tidb_server_handle_query_duration_seconds_sum":      true,
-	"tidb_server_handle_query_duration_seconds_count":    true,
-	"tidb_server_connections":                            true,
-	"tidb_server_tokens":                                 true,
-	"tidb_server_packet_io_bytes":                        true,
-	"tidb_server_execute_error_total":                    true,
-	"tidb_session_statement_pessimistic_retry_count_sum": true,
-	"tidb_tikvclient_backoff_seconds_count":              true,
-	"tidb_server_plan_cache_total":                       true,
-	"tidb_server_plan_cache_miss_total":                  true,
-	"tidb_server_maxprocs":                               true,
-	"process_cpu_seconds_total":                          true,
-	"process_resident_memory_bytes":                      true,
+// byLabel are the metrics that have a value for each value of a label. Which other
+// labels a family has depends on the version (resource_group, db).
+var byLabel = []struct {
+	metric          *measure.Metric
+	selector, label string
+}{
+	{commandsTotal, "tidb_server_query_total", "type"},
+	{commandErrors, "tidb_server_query_total{result=Error}", "type"},
+	{statementsTotal, "tidb_executor_statement_total", "type"},
+	{executeErrors, "tidb_server_execute_error_total", "type"},
+	{kvBackoffs, "tidb_tikvclient_backoff_seconds_count", "type"},
+	{planCacheHits, "tidb_server_plan_cache_total", "type"},
+	{planCacheMisses, "tidb_server_plan_cache_miss_total", "type"},
 }
 
-// each calls f for the series of a family.
-func (f families) each(name string, visit func(label func(string) string, v float64)) {
-	family := f[name]
-	if family == nil {
-		return
-	}
-	for _, m := range family.GetMetric() {
-		v := m.GetUntyped().GetValue()
-		if math.IsNaN(v) || math.IsInf(v, 0) {
-			continue
-		}
-		visit(func(name string) string {
-			for _, l := range m.GetLabel() {
-				if l.GetName() == name {
-					return l.GetValue()
-				}
-			}
-			return ""
-		}, v)
-	}
-}
+const (
+	durationSum   = "tidb_server_handle_query_duration_seconds_sum"
+	durationCount = "tidb_server_handle_query_duration_seconds_count"
+)
 
-// sums adds up a family by one label: which others there are depends on the
-// version (resource_group, db).
-func (f families) sums(name, label string) map[string]float64 {
+// wanted returns the names of the series that are read.
+var wanted = sync.OnceValue(func() map[string]bool {
+	names := map[string]bool{durationSum: true, durationCount: true}
+	for _, b := range byLabel {
+		names[strings.SplitN(b.selector, "{", 2)[0]] = true
+	}
+	for _, selector := range numbers.Names() {
+		names[strings.SplitN(selector, "{", 2)[0]] = true
+	}
+	return names
+})
+
+// sums adds up the series of a selector, a name or name{label=value}, by one label.
+func (f families) sums(selector, by string) map[string]float64 {
+	name, condition, _ := strings.Cut(strings.TrimSuffix(selector, "}"), "{")
+	label, value, _ := strings.Cut(condition, "=")
 	sums := map[string]float64{}
-	f.each(name, func(get func(string) string, v float64) { sums[get(label)] += v })
+	for _, m := range f[name].GetMetric() {
+		labels := map[string]string{}
+		for _, l := range m.GetLabel() {
+			labels[l.GetName()] = strings.TrimSpace(l.GetValue())
+		}
+		if v := m.GetUntyped().GetValue(); labels[label] == value && !math.IsNaN(v) && !math.IsInf(v, 0) {
+			sums[labels[by]] += v
+		}
+	}
 	return sums
 }
 
-// sum adds up a family; false if it has no series.
-func (f families) sum(name string) (float64, bool) {
-	sum, known := 0.0, false
-	f.each(name, func(_ func(string) string, v float64) { sum, known = sum+v, true })
+// sum adds up the series of a selector; false if there are none.
+func (f families) sum(selector string) (float64, bool) {
+	sum, known := f.sums(selector, "")[""]
 	return sum, known
-}
-
-// operations are the kinds of statements that other engines count too.
-var operations = map[string]string{
-	"Select": "select", "Insert": "insert", "Update": "update", "Delete": "delete", "Replace": "replace", "Begin": "begin",
 }
 
 // readFamilies sets the metrics. A kind of statement that never ran has no
 // series, and none is made up.
 func readFamilies(s *engine.Status, f families) {
-	readCommands(s, f)
-	readStatements(s, f)
 	numbers.Read(s, f.sum)
-	for direction, labels := range map[string][2]string{"received": {"In", "read"}, "sent": {"Out", "write"}} {
-		totals := f.sums("tidb_server_packet_io_bytes", "type")
-		for _, label := range labels { // now, before
-			if v, ok := totals[label]; ok {
-				s.Set(engine.BytesTotal, v, direction)
-				break
+	for _, b := range byLabel {
+		for label, v := range f.sums(b.selector, b.label) {
+			if label != "" {
+				s.Set(b.metric, v, label)
 			}
 		}
 	}
-	for metric, family := range map[*measure.Metric][2]string{
-		executeErrors:   {"tidb_server_execute_error_total", "type"},
-		kvBackoffs:      {"tidb_tikvclient_backoff_seconds_count", "type"},
-		planCacheHits:   {"tidb_server_plan_cache_total", "type"},
-		planCacheMisses: {"tidb_server_plan_cache_miss_total", "type"},
-	} {
-		for label, v := range f.sums(family[0], family[1]) {
-			if label = strings.TrimSpace(label); label != "" {
-				s.Set(metric, v, label)
-			}
-		}
-	}
-}
-
-// readCommands sets what clients asked: a statement is sent as text (Query) or
-// prepared (StmtExecute). Preparing, closing and pinging is no statement.
-func readCommands(s *engine.Status, f families) {
-	total, errs := map[string]float64{}, map[string]float64{}
-	f.each("tidb_server_query_total", func(get func(string) string, v float64) {
-		command := get("type")
-		total[command] += v
-		if get("result") == "Error" {
-			errs[command] += v
-		}
-	})
-	asked, known := 0.0, false
-	for command, n := range total {
-		s.Set(commandsTotal, n, command)
-		if command == "Query" || command == "StmtExecute" {
-			asked, known = asked+n, true
-		}
-	}
-	for command, n := range errs {
-		s.Set(commandErrors, n, command)
-	}
-	if known {
-		s.Set(engine.QueriesTotal, asked)
-	}
-}
-
-// readStatements sets what was executed.
-func readStatements(s *engine.Status, f families) {
-	executed := f.sums("tidb_executor_statement_total", "type")
-	all := 0.0
-	for kind, n := range executed {
-		s.Set(statementsTotal, n, kind)
-		all += n
-		if op, ok := operations[kind]; ok {
-			s.Set(engine.OperationsTotal, n, op)
-		}
-	}
-	if len(executed) > 0 {
-		s.Set(engine.StatementsTotal, all)
-	}
-	if n, ok := executed["Commit"]; ok {
-		s.Set(engine.CommitsTotal, n)
-	}
-	if n, ok := executed["Rollback"]; ok {
-		s.Set(engine.RollbacksTotal, n)
-	}
-	counts := f.sums("tidb_server_handle_query_duration_seconds_count", "sql_type")
-	for kind, seconds := range f.sums("tidb_server_handle_query_duration_seconds_sum", "sql_type") {
+	counts := f.sums(durationCount, "sql_type")
+	for kind, seconds := range f.sums(durationSum, "sql_type") {
 		if n, ok := counts[kind]; ok && kind != "internal" {
 			s.Set(statementSeconds, seconds, kind)
 			s.Set(statementCount, n, kind)
