@@ -14,9 +14,8 @@ import (
 	"net"
 	"strings"
 
-	"github.com/benchwatch/benchwatch/agent/measure"
-
 	"github.com/benchwatch/benchwatch/agent/engine"
+	"github.com/benchwatch/benchwatch/agent/measure"
 )
 
 // Engine is Atlas.

@@ -20,19 +20,20 @@ func (d document) value(path ...string) bson.RawValue { return bson.Raw(d).Looku
 func (d document) number(path ...string) (float64, bool) { return number(d.value(path...)) }
 
 func number(v bson.RawValue) (f float64, ok bool) {
+	if on, isBool := v.BooleanOK(); isBool {
+		if on {
+			f = 1
+		}
+		return f, true
+	}
 	text, isText := v.StringValueOK()
 	if n, isDecimal := v.Decimal128OK(); isDecimal {
 		text, isText = n.String(), true
 	}
-	if on, isBool := v.BooleanOK(); isBool && on {
-		f, ok = 1, true
-	} else if isBool {
-		f, ok = 0, true
-	} else if isText {
-		n, err := strconv.ParseFloat(text, 64)
-		f, ok = n, err == nil
-	} else {
+	if !isText {
 		f, ok = v.AsFloat64OK()
+	} else if n, err := strconv.ParseFloat(text, 64); err == nil {
+		f, ok = n, true
 	}
 	return f, ok && !math.IsNaN(f) && !math.IsInf(f, 0)
 }

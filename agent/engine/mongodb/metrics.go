@@ -61,21 +61,21 @@ var (
 
 // Storage engine and admission control, from serverStatus.
 var (
-	ticketsInUse      = fields.Map(measure.NewGauge("mongodb_tickets_in_use", "Storage engine tickets taken by running operations, under one name over versions.", "kind"), tickets("out")...)
-	ticketsAvailable  = fields.Map(measure.NewGauge("mongodb_tickets_available", "Storage engine tickets left. From 7.0 on the server moves the limit by itself: a low value alone is no alarm.", "kind"), tickets("available")...)
-	ticketsLimit      = fields.Map(measure.NewGauge("mongodb_tickets_limit", "Storage engine tickets in all.", "kind"), tickets("totalTickets")...)
-	ticketQueue       = fields.Map(measure.NewGauge("mongodb_ticket_queue_operations", "Operations waiting for a storage engine ticket.", "kind"), ticketQueues("queueLength")...)
-	ticketWaitSeconds = fields.Convert(measure.NewCounter("mongodb_ticket_wait_seconds_total", "Time that operations waited for a storage engine ticket.", "kind"), micro, ticketQueues("totalTimeQueuedMicros")...)
-	_                 = fields.Map(measure.NewGauge("mongodb_cache_bytes", "Data in the WiredTiger cache."), "wiredTiger.cache.bytes currently in the cache")
-	cacheDirtyBytes   = fields.Map(measure.NewGauge("mongodb_cache_dirty_bytes", "Data in the WiredTiger cache not yet written. From 5 % of the limit on it is evicted, from 20 % on writers do that themselves."), "wiredTiger.cache.tracked dirty bytes in the cache")
-	cacheLimitBytes   = fields.Map(measure.NewGauge("mongodb_cache_limit_bytes", "Configured size of the WiredTiger cache."), "wiredTiger.cache.maximum bytes configured")
-	_                 = fields.Map(measure.NewCounter("mongodb_cache_traffic_bytes_total", "Data read into and written from the WiredTiger cache.", "direction"),
+	_               = fields.Map(measure.NewGauge("mongodb_tickets_in_use", "Storage engine tickets taken by running operations, under one name over versions.", "kind"), tickets("out")...)
+	_               = fields.Map(measure.NewGauge("mongodb_tickets_available", "Storage engine tickets left. From 7.0 on the server moves the limit by itself: a low value alone is no alarm.", "kind"), tickets("available")...)
+	_               = fields.Map(measure.NewGauge("mongodb_tickets_limit", "Storage engine tickets in all.", "kind"), tickets("totalTickets")...)
+	_               = fields.Map(measure.NewGauge("mongodb_ticket_queue_operations", "Operations waiting for a storage engine ticket.", "kind"), ticketQueues("queueLength")...)
+	_               = fields.Convert(measure.NewCounter("mongodb_ticket_wait_seconds_total", "Time that operations waited for a storage engine ticket.", "kind"), micro, ticketQueues("totalTimeQueuedMicros")...)
+	_               = fields.Map(measure.NewGauge("mongodb_cache_bytes", "Data in the WiredTiger cache."), "wiredTiger.cache.bytes currently in the cache")
+	cacheDirtyBytes = fields.Map(measure.NewGauge("mongodb_cache_dirty_bytes", "Data in the WiredTiger cache not yet written. From 5 % of the limit on it is evicted, from 20 % on writers do that themselves."), "wiredTiger.cache.tracked dirty bytes in the cache")
+	cacheLimitBytes = fields.Map(measure.NewGauge("mongodb_cache_limit_bytes", "Configured size of the WiredTiger cache."), "wiredTiger.cache.maximum bytes configured")
+	_               = fields.Map(measure.NewCounter("mongodb_cache_traffic_bytes_total", "Data read into and written from the WiredTiger cache.", "direction"),
 		"read: wiredTiger.cache.bytes read into cache", "written: wiredTiger.cache.bytes written from cache")
 	cacheAppEvictions = fields.Map(measure.NewCounter("mongodb_cache_application_evictions_total", "Pages that clients' threads had to evict themselves; growing means that eviction can't keep up."), "wiredTiger.cache.pages evicted by application threads")
 	checkpointSeconds = fields.Convert(measure.NewGauge("mongodb_checkpoint_last_duration_seconds", "How long the last checkpoint took."), milli,
 		"wiredTiger.checkpoint.most recent time (msecs) | wiredTiger.transaction.transaction checkpoint most recent time (msecs)") // 8.0 | before
 
-	flowControlEnabled    = fields.Map(measure.NewGauge("mongodb_flow_control_enabled", "1 if flow control is switched on."), "flowControl.enabled")
+	_                     = fields.Map(measure.NewGauge("mongodb_flow_control_enabled", "1 if flow control is switched on."), "flowControl.enabled")
 	flowControlLagged     = fields.Map(measure.NewGauge("mongodb_flow_control_lagged", "1 while the primary holds writes back because the majority lags."), "flowControl.isLagged")
 	_                     = fields.Map(measure.NewCounter("mongodb_flow_control_lagged_total", "How often the majority began to lag."), "flowControl.isLaggedCount")
 	flowControlLaggedTime = fields.Convert(measure.NewCounter("mongodb_flow_control_lagged_seconds_total", "How long the majority lagged."), micro, "flowControl.isLaggedTimeMicros")
@@ -96,7 +96,7 @@ var (
 	memberLag    = measure.NewGauge("mongodb_member_lag_seconds", "How far each member is behind the primary as this one sees it, by heartbeats of every two seconds.", "member")
 	applyBuffer  = fields.Map(measure.NewGauge("mongodb_replication_buffer_operations", "Replicated operations received and not yet written (8.0) or applied.", "stage"),
 		"apply: metrics.repl.buffer.apply.count | metrics.repl.buffer.count", "write: metrics.repl.buffer.write.count") // 8.0 | before
-	applyBufferBy = fields.Map(measure.NewGauge("mongodb_replication_buffer_bytes", "Size of the operations in the buffer.", "stage"),
+	_ = fields.Map(measure.NewGauge("mongodb_replication_buffer_bytes", "Size of the operations in the buffer.", "stage"),
 		"apply: metrics.repl.buffer.apply.sizeBytes | metrics.repl.buffer.sizeBytes", "write: metrics.repl.buffer.write.sizeBytes") // 8.0 | before
 	_           = fields.Map(measure.NewCounter("mongodb_replication_applied_operations_total", "Oplog entries applied."), "metrics.repl.apply.ops")
 	_           = fields.Map(measure.NewCounter("mongodb_replication_batches_total", "Batches of oplog entries applied."), "metrics.repl.apply.batches.num")
