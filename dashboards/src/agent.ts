@@ -1,4 +1,4 @@
-// Agent: what watching costs, and whether it works.
+// Agent: the cost of monitoring, and whether it works.
 
 import { BigValueTextMode } from '@grafana/grafana-foundation-sdk/common';
 import type { Page } from './frame';
@@ -13,12 +13,12 @@ const own = 'job="benchwatch"';
 export const agentPage: Page = {
   name: 'agent',
   title: 'Benchmark: agent',
-  description: 'What the agent itself costs: it must not disturb what it measures.',
+  description: 'Resource use of the agent, which must not disturb what it measures, and the health of sampling and scraping.',
   variables: ['cluster', 'target', 'run'],
   content: [
     stat({
       title: 'Version',
-      description: 'Version of each agent that is scraped. From benchwatch_build_info.',
+      description: 'Versions of the scraped agents. From benchwatch_build_info.',
       unit: unit.none,
       noData: 'No agent',
       span: 4,
@@ -28,7 +28,7 @@ export const agentPage: Page = {
     stat({
       title: 'CPU',
       description:
-        'Share of one core that all agents use (20 s). The budget is 0.5 % with three servers at one sample a second. From process_cpu_seconds_total.',
+        'CPU time of all agents as a share of one core, over 20 s. The budget is 0.5 % with three servers sampled once a second. From process_cpu_seconds_total.',
       unit: unit.share,
       decimals: 2,
       noData: 'No agent',
@@ -39,7 +39,7 @@ export const agentPage: Page = {
     stat({
       title: 'Memory',
       description:
-        'Resident memory of the largest agent. The budget is 30 MiB with one run and three servers, flat over hours. From process_resident_memory_bytes.',
+        'Resident memory of the largest agent. The budget is 30 MiB with one run and three servers, constant over hours. From process_resident_memory_bytes.',
       unit: unit.bytes,
       noData: 'No agent',
       span: 4,
@@ -48,7 +48,7 @@ export const agentPage: Page = {
     }),
     stat({
       title: 'Slowest sample',
-      description: 'The server that took longest to answer its last sample. From benchwatch_db_sample_duration_seconds.',
+      description: 'The server with the longest last sample. Milliseconds are good. From benchwatch_db_sample_duration_seconds.',
       unit: unit.seconds,
       noData: 'No server',
       span: 4,
@@ -59,7 +59,7 @@ export const agentPage: Page = {
     stat({
       title: 'Markers waiting',
       description:
-        'Markers that wait to be sent to Grafana. Zero is good; they are kept on disk and sent when Grafana is back. MarkersNotDelivered fires after five minutes. From benchwatch_marker_queue_length.',
+        'Markers that are not sent to Grafana yet. Zero is good. The agent keeps them on disk and sends them when Grafana is available. MarkersNotDelivered fires after five minutes. From benchwatch_marker_queue_length.',
       unit: unit.none,
       decimals: 0,
       noData: 'No Grafana',
@@ -69,8 +69,7 @@ export const agentPage: Page = {
     }),
     stat({
       title: 'Series',
-      description:
-        "Samples in the agent's last answer to Prometheus. Some 30 for each run and some 100 for each server. From scrape_samples_scraped.",
+      description: 'Samples in the last scrape of the agent. About 30 per run and about 100 per server is usual. From scrape_samples_scraped.',
       unit: unit.digits,
       decimals: 0,
       noData: 'No agent',
@@ -81,7 +80,8 @@ export const agentPage: Page = {
     panels.cpu(8),
     graph({
       title: 'Memory',
-      description: 'Resident memory and Go heap of each agent. Flat is good. From process_resident_memory_bytes and go_memstats_heap_inuse_bytes.',
+      description:
+        'Resident memory and Go heap of each agent. A constant value is good. From process_resident_memory_bytes and go_memstats_heap_inuse_bytes.',
       unit: unit.bytes,
       noData,
       span: 8,
@@ -92,7 +92,7 @@ export const agentPage: Page = {
     }),
     graph({
       title: 'Goroutines and open files',
-      description: 'Both follow the number of runs and servers. Growing without them would be a leak. From go_goroutines and process_open_fds.',
+      description: 'Both depend on the number of runs and servers. Growth with a constant number is a leak. From go_goroutines and process_open_fds.',
       unit: unit.count,
       decimals: 0,
       noData,
@@ -102,12 +102,12 @@ export const agentPage: Page = {
         agent(`max by (instance) (process_open_fds{${own}})`, '{{instance}} files'),
       ],
     }),
-    row('Work'),
+    row('Sampling and delivery'),
     panels.sampleDuration(8),
     graph({
       title: 'Age of samples',
       description:
-        "How old each server's last answer is. Under a second is good; older means that the server does not answer in time. From benchwatch_db_sample_timestamp_seconds.",
+        "Time since each server's last sample. Under 1 s is good. An older sample means that the server does not answer in time. From benchwatch_db_sample_timestamp_seconds.",
       unit: unit.seconds,
       decimals: 1,
       noData: 'No server is sampled',
@@ -115,18 +115,17 @@ export const agentPage: Page = {
       queries: [agent(`time() - max by (target) (benchwatch_db_sample_timestamp_seconds{${servers}})`, '{{target}}')],
     }),
     graph({
-      title: 'Time a scrape takes',
-      description:
-        'How long Prometheus waits for the agent. Milliseconds are good: a scrape reads only what was sampled before. From scrape_duration_seconds.',
+      title: 'Scrape duration',
+      description: 'How long a scrape of the agent takes. Milliseconds are good: a scrape reads only stored samples. From scrape_duration_seconds.',
       unit: unit.seconds,
       noData,
       span: 8,
       queries: [agent(`max by (instance) (scrape_duration_seconds{${own}})`, '{{instance}}')],
     }),
     graph({
-      title: 'Lines of the tools',
+      title: 'Tool output lines',
       description:
-        'Lines a second that the tools printed, by what the agent made of them. Malformed lines are a format that the agent does not know: please report them. From benchwatch_run_lines_total.',
+        'Lines per second that the tools printed, by parse result. Zero malformed lines is good. Malformed lines have a format that the agent does not know: please report them. From benchwatch_run_lines_total.',
       unit: 'cps',
       noData: 'No run in this time range',
       span: 8,
@@ -135,20 +134,20 @@ export const agentPage: Page = {
     graph({
       title: 'Markers',
       description:
-        'Markers a second by what became of sending them, and those that wait. From benchwatch_marker_deliveries_total and benchwatch_marker_queue_length.',
+        'Markers per second by result of the delivery, and markers waiting for delivery. From benchwatch_marker_deliveries_total and benchwatch_marker_queue_length.',
       unit: unit.count,
       noData: 'No Grafana is configured, or no agent is scraped',
       span: 8,
       queries: [
-        agent('sum by (result) (rate(benchwatch_marker_deliveries_total[$__rate_interval]))', '{{result}} a second'),
+        agent('sum by (result) (rate(benchwatch_marker_deliveries_total[$__rate_interval]))', '{{result}} per second'),
         agent('sum(benchwatch_marker_queue_length)', 'waiting'),
       ],
     }),
     timeline({
       title: 'Scrape targets',
-      description: 'Whether Prometheus reaches each of its targets. From up.',
+      description: 'Whether the last scrape of each target succeeded. From up.',
       unit: unit.none,
-      noData: 'Prometheus scrapes nothing',
+      noData: 'Prometheus has no scrape targets',
       span: 8,
       queries: [agent('min by (job, instance) (up{job=~"benchwatch|node|mysqld|mongodb|tidb|tikv|pd|cloudwatch|proxy"})', '{{job}} {{instance}}')],
       mappings: states({ '0': { text: 'down', color: 'red' }, '1': { text: 'up', color: 'green' } }),

@@ -1,5 +1,5 @@
-// Aurora MySQL: by SQL through the agent, once a second; what only CloudWatch
-// knows comes through YACE or rds_exporter, a point a minute and minutes late.
+// Aurora MySQL: the agent samples by SQL once a second. CloudWatch metrics come
+// from YACE or rds_exporter, with one point per minute and minutes late.
 
 import { BigValueTextMode } from '@grafana/grafana-foundation-sdk/common';
 import type { Page } from './frame';
@@ -10,22 +10,22 @@ import { agent, cloudwatch, now } from './query';
 import { limits } from './threshold';
 
 const noAurora = 'No Aurora instance is sampled';
-/** Aurora is found out by asking: its instances are those with this metric. */
+/** The agent detects Aurora by SQL: only its instances have this metric. */
 const isAurora = 'and on (target) benchwatch_aurora_writer';
 const noCloudWatch = 'No CloudWatch exporter is scraped (job cloudwatch: YACE or rds_exporter)';
-const late = 'CloudWatch has one point a minute, some minutes late.';
+const late = 'CloudWatch has one point per minute, a few minutes late.';
 
 const rds = (metric: string): string => `max by (dimension_DBInstanceIdentifier) (${metric}{dimension_DBInstanceIdentifier!=""})`;
 
 export const aurora: Page = {
   name: 'aurora',
   title: 'Benchmark: Aurora',
-  description: 'Aurora MySQL: throughput, statement times, replica lag and CPU of all instances by SQL; volume and network from CloudWatch.',
+  description: 'Throughput, statement times, replica lag and CPU of Aurora MySQL instances by SQL. Volume, network and memory from CloudWatch.',
   variables: ['cluster', 'target', 'run'],
   content: [
     stat({
       title: 'Queries',
-      description: 'Statements a second from clients on all selected instances. From benchwatch_db_queries_total.',
+      description: 'Statements per second from clients, all selected instances. From benchwatch_db_queries_total.',
       unit: unit.perSecond,
       noData: 'No Aurora',
       span: 4,
@@ -33,15 +33,16 @@ export const aurora: Page = {
     }),
     stat({
       title: 'Commits',
-      description: 'Commits a second on the writer. From benchwatch_aurora_commits_total.',
+      description: 'Commits per second on the writer. From benchwatch_aurora_commits_total.',
       unit: unit.perSecond,
       noData: 'No Aurora',
       span: 4,
       queries: [now(`sum(rate(benchwatch_aurora_commits_total{${servers}}[5s]))`, 'commits')],
     }),
     stat({
-      title: 'Mean commit',
-      description: 'Mean time of a commit: the write to four of six copies of the volume. From benchwatch_aurora_commit_latency_seconds_total.',
+      title: 'Mean commit time',
+      description:
+        'Mean time of a commit, which waits for four of the six copies of the volume. From benchwatch_aurora_commit_latency_seconds_total.',
       unit: unit.seconds,
       noData: 'No commits',
       span: 4,
@@ -55,7 +56,7 @@ export const aurora: Page = {
     stat({
       title: 'Worst replica lag',
       description:
-        'The reader that is furthest behind the writer. Some 20 ms are usual; over 1 s AuroraReplicaLagHigh fires. From benchwatch_aurora_replica_lag_seconds, else CloudWatch.',
+        'The reader with the highest lag. About 20 ms is usual. AuroraReplicaLagHigh fires over 1 s. From benchwatch_aurora_replica_lag_seconds, otherwise CloudWatch.',
       unit: unit.seconds,
       noData: 'No readers',
       span: 4,
@@ -70,8 +71,9 @@ export const aurora: Page = {
       ],
     }),
     stat({
-      title: 'Hottest instance',
-      description: 'CPU of the busiest instance. From 90 % on AuroraCPUHigh fires. From benchwatch_aurora_server_cpu_ratio, else CloudWatch.',
+      title: 'Busiest instance',
+      description:
+        'CPU utilization of the busiest instance. AuroraCPUHigh fires from 90 %. From benchwatch_aurora_server_cpu_ratio, otherwise CloudWatch.',
       unit: unit.share,
       decimals: 0,
       noData: 'No Aurora',
@@ -83,7 +85,8 @@ export const aurora: Page = {
     }),
     stat({
       title: 'Connections',
-      description: 'Client connections on the fullest instance, without those of RDS itself. From benchwatch_aurora_external_connections.',
+      description:
+        'Client connections on the instance with the most, without internal connections of RDS. From benchwatch_aurora_external_connections.',
       unit: unit.digits,
       decimals: 0,
       noData: 'No Aurora',
@@ -98,7 +101,7 @@ export const aurora: Page = {
       unit: unit.perSecond,
       noData: noAurora,
       span: 8,
-      description: 'Statements a second that clients sent to each instance. From benchwatch_db_queries_total.',
+      description: 'Statements per second that clients sent to each instance. From benchwatch_db_queries_total.',
       queries: [agent(`sum by (target) (${serverRate('benchwatch_db_queries_total')} ${isAurora})`, '{{target}}')],
     }),
     graph({
@@ -108,7 +111,8 @@ export const aurora: Page = {
       span: 8,
       limits: { warning: 1 },
       showLimits: false,
-      description: 'How far each reader is behind, as the writer sees it. Some 20 ms are usual. From benchwatch_aurora_replica_lag_seconds.',
+      description:
+        'Lag of each reader, according to the writer. About 20 ms is usual. AuroraReplicaLagHigh fires over 1 s. From benchwatch_aurora_replica_lag_seconds.',
       queries: [agent(`max by (server) (benchwatch_aurora_replica_lag_seconds{${servers}})`, '{{server}}')],
     }),
     graph({
@@ -119,7 +123,8 @@ export const aurora: Page = {
       noData: 'The writer is not sampled',
       span: 8,
       limits: limits.cpu,
-      description: 'CPU use of each instance of the cluster, as the writer knows it. From benchwatch_aurora_server_cpu_ratio.',
+      description:
+        'CPU utilization of each instance of the cluster, according to the writer. AuroraCPUHigh fires from 90 %. From benchwatch_aurora_server_cpu_ratio.',
       queries: [agent(`max by (server) (benchwatch_aurora_server_cpu_ratio{${servers}})`, '{{server}}')],
     }),
     graph({
@@ -128,7 +133,7 @@ export const aurora: Page = {
       noData: noAurora,
       span: 8,
       description:
-        'Mean time of statements by kind, in the server. From benchwatch_aurora_statement_duration_seconds_total and benchwatch_db_operations_total.',
+        'Mean time of statements in the server, by kind. From benchwatch_aurora_statement_duration_seconds_total and benchwatch_db_operations_total.',
       queries: [
         agent(
           `sum by (op) (${serverRate('benchwatch_aurora_statement_duration_seconds_total')}) / (sum by (op) (${serverRate('benchwatch_db_operations_total')} ${isAurora}) > 0)`,
@@ -137,13 +142,13 @@ export const aurora: Page = {
       ],
     }),
     graph({
-      title: 'Statements in work',
+      title: 'Statements executing',
       unit: unit.count,
       decimals: 1,
       noData: noAurora,
       span: 8,
       description:
-        'Statements in work by kind, on average (seconds spent a second): what AWS calls average active sessions. From benchwatch_aurora_statement_duration_seconds_total.',
+        'Statements executing by kind, on average (seconds spent per second). AWS calls this value average active sessions. From benchwatch_aurora_statement_duration_seconds_total.',
       queries: [agent(`sum by (op) (${serverRate('benchwatch_aurora_statement_duration_seconds_total')})`, '{{op}}')],
     }),
     graph({
@@ -151,7 +156,7 @@ export const aurora: Page = {
       unit: unit.perSecond,
       noData: noAurora,
       span: 8,
-      description: 'Commits a second by instance. From benchwatch_aurora_commits_total.',
+      description: 'Commits per second by instance. From benchwatch_aurora_commits_total.',
       queries: [agent(`sum by (target) (${serverRate('benchwatch_aurora_commits_total')})`, '{{target}}')],
     }),
     graph({
@@ -172,7 +177,7 @@ export const aurora: Page = {
       unit: unit.none,
       noData: noAurora,
       span: 8,
-      description: 'Which instance is the writer. A change is a failover: counters begin at zero. From benchwatch_aurora_writer.',
+      description: 'Role of each instance. A change is a failover, which resets counters. From benchwatch_aurora_writer.',
       queries: [agent(`max by (target) (benchwatch_aurora_writer{${servers}})`, '{{target}}')],
       mappings: states({ '0': { text: 'reader', color: 'blue' }, '1': { text: 'writer', color: 'green' } }),
     }),
@@ -182,7 +187,7 @@ export const aurora: Page = {
       decimals: 0,
       noData: noAurora,
       span: 8,
-      description: 'Clients executing a statement at the instant of the sample, by instance. From benchwatch_db_threads_running.',
+      description: 'Clients executing a statement at the time of the sample, by instance. From benchwatch_db_threads_running.',
       queries: [agent(`max by (target) (benchwatch_db_threads_running{${servers}} ${isAurora})`, '{{target}}')],
     }),
     graph({
@@ -191,15 +196,16 @@ export const aurora: Page = {
       decimals: 1,
       noData: noAurora,
       span: 8,
-      description: 'How many clients wait for a row lock, on average (seconds waited a second). From benchwatch_db_lock_wait_seconds_total.',
+      description:
+        'Number of clients waiting for a row lock, on average (seconds waited per second). Near zero is good. DatabaseLockWaits fires over 25 % of the running threads. From benchwatch_db_lock_wait_seconds_total.',
       queries: [agent(`sum by (target) (${serverRate('benchwatch_db_lock_wait_seconds_total')} ${isAurora})`, '{{target}}')],
     }),
     graph({
-      title: 'Replicated into readers',
+      title: 'Replication traffic to readers',
       unit: unit.bytesPerSecond,
       noData: 'No readers are sampled',
       span: 8,
-      description: 'Bytes a second that readers received from the writer. From benchwatch_aurora_replication_received_bytes_total.',
+      description: 'Bytes per second that readers received from the writer. From benchwatch_aurora_replication_received_bytes_total.',
       queries: [agent(`sum by (target) (${serverRate('benchwatch_aurora_replication_received_bytes_total')})`, '{{target}}')],
     }),
     row('From CloudWatch, minutes late'),
@@ -211,7 +217,7 @@ export const aurora: Page = {
       noData: noCloudWatch,
       span: 8,
       limits: limits.cpu,
-      description: `CPU use of each instance. ${late} From aws_rds_cpuutilization_average (YACE) or node_cpu_average (rds_exporter).`,
+      description: `CPU utilization of each instance. ${late} From aws_rds_cpuutilization_average (YACE) or node_cpu_average (rds_exporter).`,
       queries: [cloudwatch('server:aws_rds_cpu:ratio', '{{server}}')],
     }),
     graph({
@@ -219,7 +225,7 @@ export const aurora: Page = {
       unit: unit.seconds,
       noData: noCloudWatch,
       span: 8,
-      description: `Lag of each reader. ${late} From aws_rds_aurora_replica_lag_average, in seconds.`,
+      description: `Lag of each reader. ${late} From aws_rds_aurora_replica_lag_average, converted to seconds.`,
       queries: [cloudwatch('server:aws_rds_replica_lag:seconds', '{{server}}')],
     }),
     graph({
@@ -227,7 +233,7 @@ export const aurora: Page = {
       unit: unit.seconds,
       noData: noCloudWatch,
       span: 8,
-      description: `Mean time of a commit. ${late} From aws_rds_commit_latency_average, in seconds.`,
+      description: `Mean time of a commit. ${late} From aws_rds_commit_latency_average, converted to seconds.`,
       queries: [cloudwatch('server:aws_rds_commit_latency:seconds', '{{server}}')],
     }),
     graph({
@@ -235,7 +241,7 @@ export const aurora: Page = {
       unit: unit.perSecond,
       noData: noCloudWatch,
       span: 8,
-      description: `Queries a second. ${late} From aws_rds_queries_average.`,
+      description: `Queries per second. ${late} From aws_rds_queries_average.`,
       queries: [cloudwatch('server:aws_rds_queries:rate', '{{server}}')],
     }),
     graph({
@@ -244,7 +250,7 @@ export const aurora: Page = {
       noData: noCloudWatch,
       span: 8,
       description:
-        "Reads and writes a second of the cluster's volume. CloudWatch counts them over five minutes; shown is that count over 300 s. What reads cost is billed. From aws_rds_volume_read_iops_sum and aws_rds_volume_write_iops_sum.",
+        "Reads and writes per second on the cluster's volume, the mean of five minutes (CloudWatch's count divided by 300 s). AWS bills them. From aws_rds_volume_read_iops_sum and aws_rds_volume_write_iops_sum.",
       queries: [
         cloudwatch('max by (dimension_DBClusterIdentifier) (aws_rds_volume_read_iops_sum) / 300', '{{dimension_DBClusterIdentifier}} reads'),
         cloudwatch('max by (dimension_DBClusterIdentifier) (aws_rds_volume_write_iops_sum) / 300', '{{dimension_DBClusterIdentifier}} writes'),
@@ -255,7 +261,7 @@ export const aurora: Page = {
       unit: unit.bytesPerSecond,
       noData: noCloudWatch,
       span: 8,
-      description: `Bytes a second from and to clients (solid), and to the volume (dashed). ${late} From aws_rds_network_receive_throughput_average and its sisters.`,
+      description: `Bytes per second from and to clients (solid), and to the volume (dashed). ${late} From aws_rds_network_receive_throughput_average and related metrics.`,
       queries: [
         cloudwatch(rds('aws_rds_network_receive_throughput_average'), '{{dimension_DBInstanceIdentifier}} in'),
         cloudwatch(rds('aws_rds_network_transmit_throughput_average'), '{{dimension_DBInstanceIdentifier}} out'),
@@ -264,11 +270,11 @@ export const aurora: Page = {
       overrides: [{ series: /.* to volume$/, set: [set.dashed(), set.noFill()] }],
     }),
     graph({
-      title: 'Memory left',
+      title: 'Freeable memory',
       unit: unit.bytes,
       noData: noCloudWatch,
       span: 8,
-      description: `Memory that each instance could still use. ${late} From aws_rds_freeable_memory_average.`,
+      description: `Memory available on each instance. ${late} From aws_rds_freeable_memory_average.`,
       queries: [cloudwatch(rds('aws_rds_freeable_memory_average'), '{{dimension_DBInstanceIdentifier}}')],
     }),
     graph({
@@ -278,7 +284,7 @@ export const aurora: Page = {
       noData: noCloudWatch,
       span: 8,
       max: 100,
-      description: `Share of page reads that memory answered. ${late} From aws_rds_buffer_cache_hit_ratio_average.`,
+      description: `Percentage of page reads served from memory. Near 100 % means that the data fit into memory. ${late} From aws_rds_buffer_cache_hit_ratio_average.`,
       queries: [cloudwatch(rds('aws_rds_buffer_cache_hit_ratio_average'), '{{dimension_DBInstanceIdentifier}}')],
     }),
     graph({
@@ -287,7 +293,7 @@ export const aurora: Page = {
       decimals: 1,
       noData: 'No CloudWatch exporter is scraped, or the instances are not serverless',
       span: 8,
-      description: `Capacity units of serverless instances. It scales during a run: let it settle first. ${late} From aws_rds_serverless_database_capacity_average.`,
+      description: `Capacity units (ACU) of serverless instances. Capacity scales with the load: wait until it is constant before you measure. ${late} From aws_rds_serverless_database_capacity_average.`,
       queries: [cloudwatch(rds('aws_rds_serverless_database_capacity_average'), '{{dimension_DBInstanceIdentifier}} ACU')],
     }),
   ],

@@ -1,4 +1,4 @@
-// What all dashboards have in common: variables, annotations, links, times.
+// The parts that all dashboards share: variables, annotations, links, time ranges.
 
 import type * as cog from '@grafana/grafana-foundation-sdk/cog';
 import {
@@ -24,9 +24,9 @@ export interface Page {
   name: string;
   title: string;
   description: string;
-  /** Rows start a section; panels follow in reading order. */
+  /** A row starts a section. Its panels follow in reading order. */
   content: (AnyPanel | RowBuilder)[];
-  /** What the page has to select by, beside the data source. */
+  /** The page's variables, in addition to the data source. */
   variables: ('cluster' | 'target' | 'run')[];
   from?: string;
   refresh?: string;
@@ -55,7 +55,7 @@ const variables = {
     fromLabel(
       'cluster',
       'Cluster',
-      'Targets that replicate from each other.',
+      'Groups of targets that replicate from each other.',
       'label_values(benchwatch_db_up, cluster)',
       VariableSort.AlphabeticalAsc,
     ),
@@ -70,7 +70,7 @@ const variables = {
   run: () => fromLabel('run', 'Run', 'Benchmark runs, newest first.', 'label_values(benchwatch_run_info, run)', VariableSort.AlphabeticalDesc),
 };
 
-/** Marks at the times that are the series' values, in milliseconds. `shown`: with a switch. */
+/** Annotations at the times that the series have as values, in milliseconds. `shown` adds a toggle. */
 function seriesAnnotation(name: string, color: string, expr: string, title: string, text: string, shown: boolean): AnnotationQueryBuilder {
   return new AnnotationQueryBuilder()
     .name(name)
@@ -87,7 +87,7 @@ function seriesAnnotation(name: string, color: string, expr: string, title: stri
 
 const at = (metric: string, edge: string): string => `label_replace(${metric}{run=~"$run"} * 1000, "edge", "${edge}", "", "")`;
 
-/** Annotations that the agent sent to Grafana, of one kind. `shown`: with a switch, which is `on` or off at first. */
+/** Annotations of one kind that the agent sent to Grafana. `shown` adds a toggle with the initial state `on`. */
 function grafanaAnnotation(name: string, color: string, kind: 'run' | 'point' | 'alert', shown: boolean, on = true): AnnotationQueryBuilder {
   // The SDK types an annotation's target as a query of a data source; Grafana's
   // own annotations are selected by tags instead.
@@ -111,7 +111,7 @@ const ifPresent = (labels: Page['variables']): string => labels.map((label) => `
 const annotations = (page: Page): AnnotationQueryBuilder[] => [
   grafanaAnnotation('Runs (Grafana)', 'blue', 'run', true),
   grafanaAnnotation('Markers (Grafana)', 'purple', 'point', false),
-  // From begin to end, which Grafana fills: several at once would hide the curves.
+  // Grafana fills these regions, and several at once would hide the curves: off by default.
   grafanaAnnotation('Alerts (Grafana)', 'red', 'alert', true, false),
   seriesAnnotation(
     'Run start and end',
@@ -121,9 +121,9 @@ const annotations = (page: Page): AnnotationQueryBuilder[] => [
     '',
     false,
   ),
-  // A marker of no run has an empty label.
+  // A marker without a run has an empty label.
   seriesAnnotation('Markers', 'purple', 'benchwatch_marker_timestamp_seconds{run=~"$run|"} * 1000', '{{text}}', '{{run}}', true),
-  // A line where the alert's condition began, for as long as it fires.
+  // A line at the time when the condition of a firing alert became true.
   seriesAnnotation(
     'Firing alerts',
     'red',
@@ -152,7 +152,7 @@ export function dashboard(page: Page): Dashboard {
         .includeVars(true)
         .keepTime(true)
         .icon('external link')
-        .tooltip('The other dashboards, with the same time range and variables.'),
+        .tooltip('Other benchwatch dashboards, with the same time range and variables.'),
     )
     .withVariable(new DatasourceVariableBuilder('datasource').label('Data source').type('prometheus'));
   for (const name of page.variables) builder.withVariable(variables[name]());
@@ -163,8 +163,8 @@ export function dashboard(page: Page): Dashboard {
     else builder.withPanel(item);
   }
   const built = builder.build();
-  // The oldest schema of the Grafana versions that are supported (11, 12, 13):
-  // newer ones migrate it when they load it.
+  // The schema of the oldest supported Grafana version (11, 12, 13). Newer
+  // versions migrate it on load.
   built.schemaVersion = 39;
   (built.panels ?? []).forEach((panel, index) => {
     panel.id = index + 1;

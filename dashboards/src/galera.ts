@@ -1,4 +1,4 @@
-// Galera: who is slow, who pays for it, and is the cluster whole.
+// Galera: which node is slow, which nodes wait for it, and is the cluster complete.
 
 import { BigValueTextMode } from '@grafana/grafana-foundation-sdk/common';
 import type { Page } from './frame';
@@ -25,10 +25,10 @@ export const galera: Page = {
     stat({
       title: 'Slow node',
       description:
-        'The node that sent most of the pauses of the last 30 s, and its part of them: the slow one. No value means that nobody asked. From benchwatch_galera_flow_control_sent_total.',
+        'The node that requested most of the pauses of the last 30 s, and its share of them: the slow node. No value means that no node requested a pause. GaleraNodeSlow fires over 50 % while the cluster is paused. From benchwatch_galera_flow_control_sent_total.',
       unit: unit.share,
       decimals: 0,
-      noData: 'Nobody',
+      noData: 'No pauses',
       span: 3,
       text: BigValueTextMode.ValueAndName,
       queries: [now('topk(1, target:benchwatch_galera_flow_control_sent:share_rate30s{cluster=~"$cluster"})', '{{target}}')],
@@ -36,7 +36,7 @@ export const galera: Page = {
     stat({
       title: 'Cluster size',
       description:
-        'Nodes in the view of the node that sees fewest and of the one that sees most. They differ while the membership changes, and after a node has died both are wrong for 5 to 7 s. From benchwatch_galera_cluster_size.',
+        'Cluster size according to the nodes with the smallest and the largest view. Equal values are good. They differ during a membership change. Both are wrong for 5 to 7 s after a node has died. GaleraClusterSizeChanged fires after a change. From benchwatch_galera_cluster_size.',
       unit: unit.none,
       decimals: 0,
       noData: none,
@@ -51,7 +51,7 @@ export const galera: Page = {
     stat({
       title: 'Not synced',
       description:
-        'Selected nodes that are up but in another state than synced (joining, donor or desynced, joined). Zero is good; after ten seconds GaleraNodeNotSynced fires. From benchwatch_galera_local_state.',
+        'Selected nodes that are up but not synced (joining, donor or desynced, joined). Zero is good. GaleraNodeNotSynced fires after 10 s. From benchwatch_galera_local_state.',
       unit: unit.none,
       decimals: 0,
       noData: none,
@@ -64,7 +64,7 @@ export const galera: Page = {
     stat({
       title: 'Queue',
       description:
-        'The node with the most write sets waiting to be applied. With default limits a pause comes at some tens, so hundreds mean a desynced node or a raised gcs.fc_limit. From benchwatch_galera_receive_queue.',
+        'The node with the most write sets waiting to be applied. Near zero is good. With the default limits a pause starts at a few tens, so hundreds mean a desynced node or a raised gcs.fc_limit. GaleraReceiveQueueGrowing fires if the queue is over 100 and growing. From benchwatch_galera_receive_queue.',
       unit: unit.digits,
       decimals: 0,
       noData: none,
@@ -75,7 +75,7 @@ export const galera: Page = {
     }),
     stat({
       title: 'Commits',
-      description: 'Transactions a second that clients committed on all selected nodes together. From benchwatch_galera_local_commits_total.',
+      description: 'Transactions per second that clients committed, all selected nodes. From benchwatch_galera_local_commits_total.',
       unit: unit.perSecond,
       noData: none,
       span: 3,
@@ -84,7 +84,7 @@ export const galera: Page = {
     stat({
       title: 'Conflicts',
       description:
-        'Transactions that lost against another node, as a share of those that committed. Zero is good; over 1 % GaleraCertificationFailures fires. From benchwatch_galera_certification_failures_total and benchwatch_galera_brute_force_aborts_total.',
+        'Transactions aborted by a conflict with another node, relative to committed ones. Zero is good. GaleraCertificationFailures fires over 1 %. From benchwatch_galera_certification_failures_total and benchwatch_galera_brute_force_aborts_total.',
       unit: unit.share,
       decimals: 1,
       noData: 'No commits',
@@ -104,7 +104,7 @@ export const galera: Page = {
     graph({
       title: 'Receive queue',
       description:
-        'Write sets received and waiting to be applied. The node with the longest queue is the slow one. Zero on most samples is normal, since pauses last milliseconds; thousands mean a desynced node. From benchwatch_galera_receive_queue.',
+        'Write sets received and waiting to be applied. Dashed: flow control limit. The node with the longest queue is the slow one. Zero in most samples is normal, because pauses last milliseconds. Thousands mean a desynced node. From benchwatch_galera_receive_queue.',
       unit: unit.count,
       decimals: 0,
       noData,
@@ -118,7 +118,7 @@ export const galera: Page = {
     graph({
       title: 'Send queue',
       description:
-        'Write sets waiting to be sent. It is as long as there are client threads when the cluster stalls or is paused. From benchwatch_galera_send_queue.',
+        'Write sets waiting to be sent. Zero is good. While the cluster stalls or is paused, it is as long as the number of client threads. From benchwatch_galera_send_queue.',
       unit: unit.count,
       decimals: 0,
       noData,
@@ -126,22 +126,22 @@ export const galera: Page = {
       queries: [agent(`max by (target) (benchwatch_galera_send_queue{${servers}})`, '{{target}}')],
     }),
     run.throughputByOperation(8, 8),
-    row('Applying'),
+    row('Apply'),
     replication.lagTransactions(8),
     replication.lagSeconds(8),
     graph({
       title: 'Commit and apply rate',
       description:
-        "By how many transactions a second each node moves on in the cluster's history, whether its own clients wrote them or others. All nodes on one line is good; the one below falls behind. From benchwatch_galera_last_committed.",
+        'Transactions per second that each node committed or applied, from any client of the cluster. Equal rates are good. A node with a lower rate falls behind. From benchwatch_galera_last_committed.',
       unit: unit.perSecond,
       noData,
       span: 8,
       queries: [agent(`max by (target) (deriv(benchwatch_galera_last_committed{${servers}}[$__rate_interval]))`, '{{target}}')],
     }),
     graph({
-      title: 'Commits of own clients',
+      title: 'Commits by local clients',
       description:
-        "Transactions a second that each node's own clients committed: shows who is written to. From benchwatch_galera_local_commits_total.",
+        "Transactions per second that each node's own clients committed. Shows which nodes receive writes. From benchwatch_galera_local_commits_total.",
       unit: unit.perSecond,
       noData,
       span: 8,
@@ -150,7 +150,7 @@ export const galera: Page = {
     graph({
       title: 'Conflicts between nodes',
       description:
-        'Transactions a second that failed certification, and that an applier aborted (dashed), by the node whose client lost. Zero with one writer; with several it depends on how often they want the same rows. Com_rollback does not count them. From benchwatch_galera_certification_failures_total and benchwatch_galera_brute_force_aborts_total.',
+        'Transactions per second that failed certification (solid) and that an applier aborted (dashed), by the node of the aborted client. Zero with one writer. With several it depends on how often they write the same rows. Com_rollback does not count them. From benchwatch_galera_certification_failures_total and benchwatch_galera_brute_force_aborts_total.',
       unit: unit.perSecond,
       noData,
       span: 8,
@@ -163,7 +163,7 @@ export const galera: Page = {
     graph({
       title: 'Parallelism: dependency distance and appliers',
       description:
-        'How many write sets could be applied in parallel on average since the server started or FLUSH STATUS: an upper limit for useful wsrep_slave_threads. Dashed: applier threads there are. From benchwatch_galera_certification_dependency_distance and benchwatch_galera_applier_threads.',
+        'Number of write sets that can be applied in parallel, on average since the server start or FLUSH STATUS. More wsrep_slave_threads than that are useless. Dashed: applier threads. From benchwatch_galera_certification_dependency_distance and benchwatch_galera_applier_threads.',
       unit: unit.count,
       noData,
       span: 8,
@@ -177,7 +177,7 @@ export const galera: Page = {
     timeline({
       title: 'State of each node',
       description:
-        'The state that each node says it is in. Synced is good. A node that was stopped and goes on says "synced" for some seconds although it is not: compare the configuration beside it. From benchwatch_galera_local_state.',
+        'State that each node reports. Synced is good. GaleraNodeNotSynced fires after 10 s in another state. A node that was suspended and resumes reports "synced" for a few seconds although it is not: compare the configuration. From benchwatch_galera_local_state.',
       unit: unit.none,
       noData,
       span: 12,
@@ -193,7 +193,8 @@ export const galera: Page = {
     }),
     timeline({
       title: 'Primary component',
-      description: 'Whether each node is part of the primary component. Outside it a node refuses queries. From benchwatch_galera_primary.',
+      description:
+        'Whether each node is part of the primary component. A non-primary node refuses queries, and GaleraNodeNotPrimary fires. From benchwatch_galera_primary.',
       unit: unit.none,
       noData,
       span: 12,
@@ -203,7 +204,7 @@ export const galera: Page = {
     }),
     graph({
       title: 'Cluster size by node',
-      description: "Nodes in each node's view of the cluster. All lines on the same number is good. From benchwatch_galera_cluster_size.",
+      description: 'Cluster size according to each node. Equal values are good. From benchwatch_galera_cluster_size.',
       unit: unit.none,
       decimals: 0,
       noData,
@@ -213,7 +214,7 @@ export const galera: Page = {
     graph({
       title: 'Configuration by node',
       description:
-        'Number of the membership change that each node has seen last; it grows with each join and leave. A node on another line lives in the past: GaleraMembersDisagree. From benchwatch_galera_cluster_configuration_id.',
+        'Number of the last membership change that each node has seen. Each join and leave increments it. Equal values are good. A node with another value has an outdated view, and GaleraMembersDisagree fires. From benchwatch_galera_cluster_configuration_id.',
       unit: unit.none,
       decimals: 0,
       noData,
@@ -223,7 +224,7 @@ export const galera: Page = {
     graph({
       title: 'Write sets in the cache',
       description:
-        'How many transactions back each node keeps write sets. A node that was away for fewer can rejoin with an incremental transfer instead of a full one. From benchwatch_galera_last_committed and benchwatch_galera_cached_down_to.',
+        'Number of recent transactions whose write sets each node keeps. A node that missed fewer can rejoin with an incremental transfer (IST) instead of a full one (SST). From benchwatch_galera_last_committed and benchwatch_galera_cached_down_to.',
       unit: unit.count,
       noData,
       span: 8,
@@ -234,7 +235,7 @@ export const galera: Page = {
     graph({
       title: 'Replication traffic',
       description:
-        'Bytes of write sets a second that each node sent (solid) and received (dashed). From benchwatch_galera_replicated_bytes_total and benchwatch_galera_received_bytes_total.',
+        'Bytes of write sets per second that each node sent (solid) and received (dashed). From benchwatch_galera_replicated_bytes_total and benchwatch_galera_received_bytes_total.',
       unit: unit.bytesPerSecond,
       noData,
       span: 8,

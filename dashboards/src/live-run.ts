@@ -1,4 +1,4 @@
-// Live run: the dashboard that people keep open. Any tool, any engine.
+// Live run: the dashboard to watch during a run, for any tool and engine.
 
 import type { Page } from './frame';
 import { row } from './panel';
@@ -11,7 +11,7 @@ import * as server from './panels/server';
 export const liveRun: Page = {
   name: 'live-run',
   title: 'Benchmark: live run',
-  description: 'Is it going well? One run while it is going on, with the servers and hosts under it.',
+  description: 'One run in progress: the throughput, latency and errors of the tool, with its servers and hosts.',
   variables: ['run', 'cluster', 'target'],
   content: [
     run.state(),

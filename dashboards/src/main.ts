@@ -1,5 +1,5 @@
-// Writes each dashboard to <name>.json in the folder that is given, else in
-// dashboards/: the same bytes from the same code.
+// Writes each dashboard to <name>.json in the given folder (default:
+// dashboards/). The output is deterministic.
 
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,19 +1,19 @@
-// PromQL that several dashboards share. One function a fact, so that a number
-// means the same wherever it is shown.
+// PromQL expressions that several dashboards share, so that a value means the
+// same on each of them.
 
-/** Label matchers for the servers that the variables select. */
+/** Label matchers for the selected servers. */
 export const servers = 'cluster=~"$cluster", target=~"$target"';
 
-/** Label matchers for the runs that the variable selects. */
+/** Label matchers for the selected runs. */
 export const runs = 'run=~"$run"';
 
 /**
- * The newest of the selected runs, as a vector with the label `run`. A run in
- * progress is the newest; of ended runs the agent keeps the start, too.
+ * The newest of the selected runs, as a vector with the label `run`. The agent
+ * keeps the start times of ended runs.
  */
 export const newestRun = `topk(1, max by (run) (benchwatch_run_start_timestamp_seconds{${runs}}))`;
 
-/** Limits an expression with the label `run` to the newest selected run. */
+/** Restricts an expression with the label `run` to the newest selected run. */
 export const ofNewestRun = (expr: string): string => `(${expr}) and on (run) ${newestRun}`;
 
 /** Sets a label to a constant, for legends. */
@@ -24,15 +24,15 @@ export const serverRate = (counter: string, matchers = ''): string => `rate(${co
 
 const generators = 'label_replace(group by (generator) (benchwatch_run_info{run=~"$run"}), "nodename", "$1", "generator", "(.+)")';
 
-/** A vector of node_exporter with the host's name added. */
+/** A node_exporter vector with the host name as the label `nodename`. */
 const withHostName = (expr: string): string => `(${expr}) * on (instance) group_left (nodename) group by (instance, nodename) (node_uname_info)`;
 
-/** Limits a vector of node_exporter to the load generators of the selected runs. */
+/** Restricts a node_exporter vector to the load generators of the selected runs. */
 export const onGenerators = (expr: string): string => `${withHostName(expr)} and on (nodename) ${generators}`;
 
 /**
- * Limits a vector of node_exporter to the hosts that are no load generators.
- * If there is no such host, everything runs on the generator: then that one.
+ * Restricts a node_exporter vector to the hosts that are not load generators.
+ * If there are none, the servers run on the generator, and its series remain.
  */
 export const onServers = (expr: string): string => {
   const all = withHostName(expr);
@@ -40,11 +40,11 @@ export const onServers = (expr: string): string => {
   return `(${others}) or (${all}) unless on () (${others})`;
 };
 
-/** Share of all cores that is busy, by host. */
+/** Busy share of all cores, by host. */
 export const cpuBusy = '1 - avg by (instance) (sum by (instance, cpu) (rate(node_cpu_seconds_total{mode=~"idle|iowait"}[$__rate_interval])))';
 
-/** Devices that are real disks. */
+/** Physical disks. */
 export const disks = 'device!~"(loop|ram|zram|fd|sr|dm-).*"';
 
-/** Network interfaces that carry benchmark traffic, loopback included. */
+/** Network interfaces that carry benchmark traffic, including loopback. */
 export const interfaces = 'device!~"(veth|docker|br-|virbr|cali|flannel|cni).*"';

@@ -1,5 +1,5 @@
-// MongoDB: replica sets and shards. From the agent's samples; where there is no
-// agent, from percona/mongodb_exporter's own names.
+// MongoDB: replica sets and sharded clusters. From the agent's samples or, without
+// an agent, from percona/mongodb_exporter.
 
 import { BigValueTextMode } from '@grafana/grafana-foundation-sdk/common';
 import type { Page } from './frame';
@@ -12,7 +12,7 @@ const noData = 'No MongoDB server is sampled, and no mongodb_exporter is scraped
 const noSet = 'No member of a replica set is sampled';
 const noShards = 'No mongos is sampled, or there are no sharded collections';
 
-/** The agent's series and, if there is no agent, the exporter's. */
+/** The agent's series, or the exporter's if there is no agent. */
 function either(ofAgent: string, agentLegend: string, ofExporter: string, exporterLegend: string): Query[] {
   return [agent(ofAgent, agentLegend), exporter(`(${ofExporter}) unless on () benchwatch_db_up`, exporterLegend)];
 }
@@ -22,13 +22,13 @@ const shardRate = `sum by (cluster, shard) (${serverRate('benchwatch_mongodb_sha
 export const mongodb: Page = {
   name: 'mongodb',
   title: 'Benchmark: MongoDB',
-  description: 'Load, tickets, cache, replication and shards of MongoDB.',
+  description: 'Load, tickets, cache, replication and shards of MongoDB servers.',
   variables: ['cluster', 'target', 'run'],
   content: [
     stat({
       title: 'Operations',
       description:
-        'Operations a second that clients asked of all selected servers. With a mongos and its shards both are counted: select one kind of them. From benchwatch_db_queries_total.',
+        'Operations per second that clients requested, all selected servers. A mongos and its shards both count an operation: select only one kind. From benchwatch_db_queries_total.',
       unit: unit.perSecond,
       noData: 'Not sampled',
       span: 4,
@@ -37,7 +37,7 @@ export const mongodb: Page = {
     stat({
       title: 'Worst lag',
       description:
-        'The member that is furthest behind its primary by the heartbeats. An idle set writes every 10 s, so less than that means nothing; over 15 s MongoDBReplicationLagHigh fires. From benchwatch_mongodb_member_lag_seconds.',
+        'The member with the highest lag behind its primary, according to the heartbeats. An idle replica set writes every 10 s, so ignore a lag under 10 s. MongoDBReplicationLagHigh fires over 15 s. From benchwatch_mongodb_member_lag_seconds.',
       unit: unit.seconds,
       decimals: 0,
       noData: 'No replica set',
@@ -49,7 +49,7 @@ export const mongodb: Page = {
     }),
     stat({
       title: 'Queued operations',
-      description: 'Operations waiting for a lock or a ticket, on the server with most. Zero is good. From benchwatch_mongodb_queued_operations.',
+      description: 'Operations waiting for a lock or a ticket, on the server with the most. Zero is good. From benchwatch_mongodb_queued_operations.',
       unit: unit.digits,
       decimals: 0,
       noData: 'Not sampled',
@@ -61,7 +61,7 @@ export const mongodb: Page = {
     stat({
       title: 'Dirty cache',
       description:
-        "Share of the cache that waits to be written, on the worst server. From 5 % on it is evicted; over 15 % MongoDBCacheDirty fires, from 20 % on clients' threads have to write it. From benchwatch_mongodb_cache_dirty_bytes.",
+        'Dirty share of the cache, on the worst server. Under 5 % is good: eviction starts there. From 20 % client threads must evict dirty pages. MongoDBCacheDirty fires over 15 %. From benchwatch_mongodb_cache_dirty_bytes.',
       unit: unit.share,
       decimals: 1,
       noData: 'Not sampled',
@@ -78,20 +78,21 @@ export const mongodb: Page = {
     }),
     stat({
       title: 'Flow control',
-      description: 'Whether a primary holds back writes because the majority lags. From benchwatch_mongodb_flow_control_lagged.',
+      description:
+        'Whether a primary throttles writes because the majority lags. Off is good. MongoDBFlowControl fires after 5 s. From benchwatch_mongodb_flow_control_lagged.',
       unit: unit.none,
       decimals: 0,
       noData: 'No replica set',
       span: 4,
       limits: { warning: 1 },
       filled: true,
-      mappings: states({ '0': { text: 'off', color: 'green' }, '1': { text: 'holds back', color: 'orange' } }),
+      mappings: states({ '0': { text: 'off', color: 'green' }, '1': { text: 'throttling', color: 'orange' } }),
       queries: [now(`max(benchwatch_mongodb_flow_control_lagged{${servers}})`, 'flow control')],
     }),
     stat({
       title: 'Busiest shard',
       description:
-        'The shard with the largest part of all operations on sharded collections. An equal part for each is good; over 80 % MongoDBShardImbalance fires. From benchwatch_mongodb_shard_operations_total.',
+        'The shard with the largest share of operations on sharded collections. Equal shares are good. MongoDBShardImbalance fires over 80 %. From benchwatch_mongodb_shard_operations_total.',
       unit: unit.share,
       decimals: 0,
       noData: 'No shards',
@@ -112,7 +113,7 @@ export const mongodb: Page = {
       noData,
       span: 8,
       description:
-        "Operations a second by kind, all selected servers. getmore and command are partly the members' own. From benchwatch_db_operations_total or mongodb_ss_opcounters.",
+        'Operations per second by kind, all selected servers. getmore and command include internal operations of the members. From benchwatch_db_operations_total or mongodb_ss_opcounters.',
       queries: either(
         `sum by (op) (${serverRate('benchwatch_db_operations_total', 'engine="mongodb"')})`,
         '{{op}}',
@@ -125,7 +126,7 @@ export const mongodb: Page = {
       unit: unit.perSecond,
       noData,
       span: 8,
-      description: 'Operations a second by server: who gets the load. From benchwatch_db_queries_total or mongodb_ss_opcounters.',
+      description: 'Operations per second by server. Shows the distribution of the load. From benchwatch_db_queries_total or mongodb_ss_opcounters.',
       queries: either(
         `sum by (target) (${serverRate('benchwatch_db_queries_total', 'engine="mongodb"')})`,
         '{{target}}',
@@ -139,7 +140,7 @@ export const mongodb: Page = {
       noData,
       span: 8,
       description:
-        'Mean time in the server by kind of operation, all selected servers. Waiting in the client and the network is not in it. From benchwatch_mongodb_latency_seconds_total or mongodb_ss_opLatencies_latency.',
+        'Mean time in the server by kind of operation, all selected servers, without time in the client and the network. Low and constant is good. From benchwatch_mongodb_latency_seconds_total or mongodb_ss_opLatencies_latency.',
       queries: either(
         `sum by (kind) (${serverRate('benchwatch_mongodb_latency_seconds_total')}) / (sum by (kind) (${serverRate('benchwatch_mongodb_latency_operations_total')}) > 0)`,
         '{{kind}}',
@@ -153,7 +154,7 @@ export const mongodb: Page = {
       decimals: 0,
       noData,
       span: 8,
-      description: "Client connections by server; the members' own are in it. From benchwatch_db_connections or mongodb_ss_connections.",
+      description: 'Client connections by server, including connections of other members. From benchwatch_db_connections or mongodb_ss_connections.',
       queries: either(
         `max by (target) (benchwatch_db_connections{${servers}, engine="mongodb"})`,
         '{{target}}',
@@ -168,7 +169,7 @@ export const mongodb: Page = {
       noData,
       span: 8,
       description:
-        'Operations waiting for a lock or a ticket, by server. A queue that stays is saturation. From benchwatch_mongodb_queued_operations or mongodb_ss_globalLock_currentQueue.',
+        'Operations waiting for a lock or a ticket, by server. Zero is good. A queue that does not empty means saturation. From benchwatch_mongodb_queued_operations or mongodb_ss_globalLock_currentQueue.',
       queries: either(
         `sum by (target, kind) (benchwatch_mongodb_queued_operations{${servers}})`,
         '{{target}} {{kind}}',
@@ -183,7 +184,7 @@ export const mongodb: Page = {
       noData,
       span: 8,
       description:
-        'Storage engine tickets taken (solid) of those there are (dashed), by server. All taken while operations are queued: MongoDBTicketsExhausted. From 7.0 on the server moves their number. From benchwatch_mongodb_tickets_in_use and benchwatch_mongodb_tickets_limit, or mongodb_ss_wt_concurrentTransactions_out.',
+        'Storage engine tickets in use by server (solid), and their limit (dashed). MongoDBTicketsExhausted fires if none is available while operations are queued. Since 7.0 the server adjusts the limit. From benchwatch_mongodb_tickets_in_use and benchwatch_mongodb_tickets_limit, or mongodb_ss_wt_concurrentTransactions_out.',
       queries: [
         ...either(
           `max by (target, kind) (benchwatch_mongodb_tickets_in_use{${servers}})`,
@@ -205,7 +206,7 @@ export const mongodb: Page = {
       span: 8,
       limits: { warning: 0.8, critical: 0.95 },
       description:
-        "Share of the cache in use. At 80 % eviction begins, at 95 % clients' threads have to help. From benchwatch_mongodb_cache_bytes or mongodb_ss_wt_cache_bytes_currently_in_the_cache.",
+        'Share of the cache in use. Eviction starts at 80 %. From 95 % client threads must evict pages. From benchwatch_mongodb_cache_bytes or mongodb_ss_wt_cache_bytes_currently_in_the_cache.',
       queries: either(
         `max by (target) (benchwatch_mongodb_cache_bytes{${servers}} / benchwatch_mongodb_cache_limit_bytes{${servers}})`,
         '{{target}}',
@@ -221,7 +222,7 @@ export const mongodb: Page = {
       span: 8,
       limits: { warning: 0.15, critical: 0.2 },
       description:
-        'Share of the cache that waits to be written. From 20 % on writers stall. From benchwatch_mongodb_cache_dirty_bytes or mongodb_ss_wt_cache_tracked_dirty_bytes_in_the_cache.',
+        'Dirty share of the cache. Under 5 % is good. From 20 % writers stall. MongoDBCacheDirty fires over 15 %. From benchwatch_mongodb_cache_dirty_bytes or mongodb_ss_wt_cache_tracked_dirty_bytes_in_the_cache.',
       queries: either(
         `max by (target) (benchwatch_mongodb_cache_dirty_bytes{${servers}} / benchwatch_mongodb_cache_limit_bytes{${servers}})`,
         '{{target}}',
@@ -235,7 +236,7 @@ export const mongodb: Page = {
       noData,
       span: 8,
       description:
-        "Pages a second that clients' threads had to evict themselves. Zero is good: anything else is latency that clients pay. From benchwatch_mongodb_cache_application_evictions_total.",
+        'Pages per second that client threads evicted. Zero is good. Any eviction increases the latency of clients. From benchwatch_mongodb_cache_application_evictions_total.',
       queries: [agent(`sum by (target) (${serverRate('benchwatch_mongodb_cache_application_evictions_total')})`, '{{target}}')],
     }),
     graph({
@@ -244,7 +245,7 @@ export const mongodb: Page = {
       noData,
       span: 8,
       description:
-        'Bytes a second read into and written from the cache. Reading: the data do not fit. From benchwatch_mongodb_cache_traffic_bytes_total or mongodb_ss_wt_cache_bytes_read_into_cache.',
+        'Bytes per second read into and written from the cache. Reads mean that the data do not fit into the cache. From benchwatch_mongodb_cache_traffic_bytes_total or mongodb_ss_wt_cache_bytes_read_into_cache.',
       queries: [
         ...either(
           `sum by (target, direction) (${serverRate('benchwatch_mongodb_cache_traffic_bytes_total')})`,
@@ -260,7 +261,7 @@ export const mongodb: Page = {
       noData,
       span: 8,
       description:
-        'Writes a second that conflicted and were tried again, and queries that read a whole collection. From benchwatch_mongodb_write_conflicts_total and benchwatch_mongodb_collection_scans_total.',
+        'Writes per second that were retried because of a conflict, and collection scans per second. Near zero is good. From benchwatch_mongodb_write_conflicts_total and benchwatch_mongodb_collection_scans_total.',
       queries: [
         agent(`sum(${serverRate('benchwatch_mongodb_write_conflicts_total')})`, 'write conflicts'),
         agent(`sum(${serverRate('benchwatch_mongodb_collection_scans_total')})`, 'collection scans'),
@@ -272,7 +273,7 @@ export const mongodb: Page = {
       noData,
       span: 8,
       description:
-        'How long the last checkpoint took. Many seconds mean that the disk is too slow for the writes. From benchwatch_mongodb_checkpoint_last_duration_seconds.',
+        'Duration of the last checkpoint. A few seconds are good. A long checkpoint means that the disk is too slow for the writes. From benchwatch_mongodb_checkpoint_last_duration_seconds.',
       queries: [agent(`max by (target) (benchwatch_mongodb_checkpoint_last_duration_seconds{${servers}})`, '{{target}}')],
     }),
     row('Replica set'),
@@ -284,7 +285,7 @@ export const mongodb: Page = {
       span: 8,
       limits: { warning: 15 },
       description:
-        'How far each member is behind the primary by the heartbeats; up to 10 s may be idleness. From benchwatch_mongodb_member_lag_seconds or mongodb_mongod_replset_member_replication_lag.',
+        'Lag of each member behind the primary, according to the heartbeats. Up to 10 s is usual on an idle replica set. MongoDBReplicationLagHigh fires over 15 s. From benchwatch_mongodb_member_lag_seconds or mongodb_mongod_replset_member_replication_lag.',
       queries: either(
         `max by (member) (benchwatch_mongodb_member_lag_seconds{${servers}})`,
         '{{member}}',
@@ -297,7 +298,8 @@ export const mongodb: Page = {
       unit: unit.none,
       noData: noSet,
       span: 8,
-      description: 'State of each member as the others see it. From benchwatch_mongodb_member_state.',
+      description:
+        'State of each member, as other members report it. One primary is good. MongoDBNoPrimary fires after 5 s without one. From benchwatch_mongodb_member_state.',
       queries: [agent(`max by (member) (benchwatch_mongodb_member_state{${servers}})`, '{{member}}')],
       mappings: states({
         '1': { text: 'primary', color: 'green' },
@@ -316,15 +318,16 @@ export const mongodb: Page = {
       noData: "No member of a replica set is sampled, or the agent's user may not read the oplog (role read on local)",
       span: 8,
       description:
-        'How long a member may be away without a new initial sync. A write benchmark shortens it; with a lag over a quarter of it MongoDBOplogWindowShort fires. From benchwatch_mongodb_oplog_window_seconds.',
+        'Time range that the oplog covers. A member that is down for longer needs a new initial sync. A write benchmark shortens the window. MongoDBOplogWindowShort fires if a lag is over 25 % of it. From benchwatch_mongodb_oplog_window_seconds.',
       queries: [agent(`min by (target) (benchwatch_mongodb_oplog_window_seconds{${servers}})`, '{{target}}')],
     }),
     graph({
-      title: 'Applied by replication',
+      title: 'Oplog entries applied',
       unit: unit.perSecond,
       noData: noSet,
       span: 8,
-      description: 'Oplog entries a second that each member applied. From benchwatch_mongodb_replication_applied_operations_total.',
+      description:
+        'Oplog entries per second that each member applied. Equal rates are good. From benchwatch_mongodb_replication_applied_operations_total.',
       queries: [agent(`sum by (target) (${serverRate('benchwatch_mongodb_replication_applied_operations_total')})`, '{{target}}')],
     }),
     graph({
@@ -333,7 +336,8 @@ export const mongodb: Page = {
       decimals: 0,
       noData: noSet,
       span: 8,
-      description: 'Replicated operations received and not applied yet. From benchwatch_mongodb_replication_buffer_operations.',
+      description:
+        'Replicated operations that are received but not applied yet. Near zero is good. From benchwatch_mongodb_replication_buffer_operations.',
       queries: [agent(`max by (target, stage) (benchwatch_mongodb_replication_buffer_operations{${servers}})`, '{{target}} {{stage}}')],
     }),
     graph({
@@ -343,7 +347,7 @@ export const mongodb: Page = {
       noData: noSet,
       span: 8,
       description:
-        'Writes waiting for a flow control ticket, on average (seconds waited a second), on the primary. Zero is good. From benchwatch_mongodb_flow_control_wait_seconds_total.',
+        'Writes waiting for a flow control ticket on the primary, on average (seconds waited per second). Zero is good. From benchwatch_mongodb_flow_control_wait_seconds_total.',
       queries: [agent(`sum by (target) (${serverRate('benchwatch_mongodb_flow_control_wait_seconds_total')})`, '{{target}}')],
     }),
     row('Shards'),
@@ -356,7 +360,7 @@ export const mongodb: Page = {
       span: 8,
       limits: { warning: 0.8 },
       description:
-        "Each shard's part of the operations on sharded collections. Equal parts are good: a cluster is as fast as its busiest shard. From benchwatch_mongodb_shard_operations_total.",
+        "Each shard's share of the operations on sharded collections. Equal shares are good, because the busiest shard limits the cluster. MongoDBShardImbalance fires over 80 %. From benchwatch_mongodb_shard_operations_total.",
       queries: [
         agent(
           `${shardRate} / on (cluster) group_left () (sum by (cluster) (${serverRate('benchwatch_mongodb_shard_operations_total')}) > 0)`,
@@ -369,7 +373,8 @@ export const mongodb: Page = {
       unit: unit.seconds,
       noData: noShards,
       span: 8,
-      description: 'Mean time of operations on sharded collections, by shard. From benchwatch_mongodb_shard_latency_seconds_total.',
+      description:
+        'Mean time of operations on sharded collections, by shard. Equal values are good. From benchwatch_mongodb_shard_latency_seconds_total.',
       queries: [
         agent(
           `sum by (shard) (${serverRate('benchwatch_mongodb_shard_latency_seconds_total')}) / (sum by (shard) (${serverRate('benchwatch_mongodb_shard_operations_total')}) > 0)`,
@@ -384,7 +389,7 @@ export const mongodb: Page = {
       noData: noShards,
       span: 8,
       description:
-        'Chunks on each shard. The balancer evens them out; it should be done before a run. From benchwatch_mongodb_shard_chunks or mongodb_mongos_sharding_shard_chunks_total.',
+        'Number of chunks on each shard. Equal numbers are good. Wait until the balancer has finished before you start a run. From benchwatch_mongodb_shard_chunks or mongodb_mongos_sharding_shard_chunks_total.',
       queries: either(
         `max by (shard) (benchwatch_mongodb_shard_chunks{${servers}})`,
         '{{shard}}',
@@ -393,12 +398,12 @@ export const mongodb: Page = {
       ),
     }),
     graph({
-      title: 'How many shards an operation goes to',
+      title: 'Operations by number of shards',
       unit: unit.perSecond,
       noData: noShards,
       span: 8,
       description:
-        'Operations a second that the router sent, by how many shards they went to. To all shards is slow: the query lacks the shard key. From benchwatch_mongodb_targeted_operations_total.',
+        'Operations per second of the mongos by number of targeted shards. One shard is good. Operations on all shards are slow, because the query lacks the shard key. From benchwatch_mongodb_targeted_operations_total.',
       queries: [agent(`sum by (shards) (${serverRate('benchwatch_mongodb_targeted_operations_total')})`, '{{shards}}')],
     }),
     graph({
@@ -415,9 +420,9 @@ export const mongodb: Page = {
       noData: noShards,
       span: 8,
       description:
-        'Whether the balancer moves chunks now. It costs throughput: switch it off during a run. From benchwatch_mongodb_balancer_running.',
+        'Whether the balancer is moving chunks. Idle is good. Moving chunks reduces throughput: stop the balancer during a run. From benchwatch_mongodb_balancer_running.',
       queries: [agent(`max by (target) (benchwatch_mongodb_balancer_running{${servers}})`, '{{target}}')],
-      mappings: states({ '0': { text: 'idle', color: 'green' }, '1': { text: 'moves chunks', color: 'orange' } }),
+      mappings: states({ '0': { text: 'idle', color: 'green' }, '1': { text: 'moving chunks', color: 'orange' } }),
     }),
     row('Hosts'),
     host.cpu(12),

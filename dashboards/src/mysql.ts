@@ -1,5 +1,5 @@
-// MySQL and MariaDB servers, alone or as members of anything. From the agent's
-// samples; where there is no agent, from mysqld_exporter's own names.
+// MySQL and MariaDB servers, standalone or as members of a cluster. From the
+// agent's samples or, without an agent, from mysqld_exporter.
 
 import { BigValueTextMode } from '@grafana/grafana-foundation-sdk/common';
 import type { Page } from './frame';
@@ -12,10 +12,10 @@ import { limits } from './threshold';
 
 const noData = 'No MySQL or MariaDB server is sampled, and no mysqld_exporter is scraped';
 const none = 'Not sampled';
-/** Galera, Aurora and TiDB speak MySQL, too. */
+/** The engine of all MySQL servers, including Galera, Aurora and TiDB. */
 const kind = 'engine="mysql"';
 
-/** The agent's series and, if there is no agent, the exporter's. */
+/** The agent's series, or the exporter's if there is no agent. */
 function either(ofAgent: string, ofExporter: string, legend = ''): Query[] {
   const suffix = legend && ` ${legend}`;
   return [agent(ofAgent, `{{target}}${suffix}`), exporter(`(${ofExporter}) unless on () benchwatch_db_up`, `{{instance}}${suffix}`)];
@@ -34,13 +34,13 @@ const counters = (
 export const mysql: Page = {
   name: 'mysql',
   title: 'Benchmark: MySQL and MariaDB',
-  description: 'What each MySQL or MariaDB server does under the load.',
+  description: 'Load, locks, transactions and InnoDB of each MySQL or MariaDB server.',
   variables: ['cluster', 'target', 'run'],
   content: [
     stat({
       title: 'Queries',
       description:
-        'Statements a second from clients on all selected servers (Questions: what replication applies is not in it, the samples of the agent are). From benchwatch_db_queries_total.',
+        "Statements per second from clients, all selected servers (Questions, which include the agent's samples but not replicated statements). From benchwatch_db_queries_total.",
       unit: unit.perSecond,
       noData: none,
       span: 4,
@@ -49,7 +49,7 @@ export const mysql: Page = {
     stat({
       title: 'Commits',
       description:
-        'COMMIT statements a second on all selected servers that are no replicas. Autocommit statements are not in it. From benchwatch_db_commits_total.',
+        'COMMIT statements per second on all selected servers except replicas, without autocommit statements. From benchwatch_db_commits_total.',
       unit: unit.perSecond,
       noData: none,
       span: 4,
@@ -57,7 +57,7 @@ export const mysql: Page = {
     }),
     stat({
       title: 'Threads running',
-      description: 'Clients executing a statement on the busiest server (mean of 5 s); the agent is one of them. From benchwatch_db_threads_running.',
+      description: 'Clients executing a statement on the busiest server (mean of 5 s), including the agent. From benchwatch_db_threads_running.',
       unit: unit.digits,
       decimals: 0,
       noData: none,
@@ -68,7 +68,7 @@ export const mysql: Page = {
     stat({
       title: 'Connections in use',
       description:
-        'Share of the allowed connections in use on the fullest server. Over 90 % DatabaseConnectionsNearLimit fires. From benchwatch_db_connections and benchwatch_db_connections_limit.',
+        'Connections in use as a share of max_connections, on the server with the highest share. DatabaseConnectionsNearLimit fires over 90 %. From benchwatch_db_connections and benchwatch_db_connections_limit.',
       unit: unit.share,
       decimals: 0,
       noData: none,
@@ -86,7 +86,7 @@ export const mysql: Page = {
     stat({
       title: 'Waiting for row locks',
       description:
-        'Clients waiting for a row lock on average over 15 s, as a share of the running threads, on the worst server. Over 25 % DatabaseLockWaits fires. From benchwatch_db_lock_wait_seconds_total.',
+        'Clients waiting for a row lock as a share of running threads over 15 s, on the worst server. Near zero is good. DatabaseLockWaits fires over 25 %. From benchwatch_db_lock_wait_seconds_total.',
       unit: unit.share,
       decimals: 0,
       noData: none,
@@ -104,7 +104,7 @@ export const mysql: Page = {
     stat({
       title: 'Buffer pool hits',
       description:
-        'Share of page reads that the buffer pool answered, on the worst server. Near 100 % means that the data fit into memory: the benchmark then tests CPU and locks, not the disk. From benchwatch_mysql_innodb_buffer_pool_reads_total.',
+        'Share of page reads served from the buffer pool, on the worst server. Near 100 % means that the data fit into memory, so the benchmark tests CPU and locks, not the disk. From benchwatch_mysql_innodb_buffer_pool_reads_total.',
       unit: unit.share,
       decimals: 2,
       noData: none,
@@ -123,7 +123,8 @@ export const mysql: Page = {
       unit: unit.perSecond,
       noData,
       span: 8,
-      description: 'Statements a second that clients sent (Questions). From benchwatch_db_queries_total or mysql_global_status_questions.',
+      description:
+        'Statements per second that clients sent to each server (Questions). From benchwatch_db_queries_total or mysql_global_status_questions.',
       queries: either(rate('benchwatch_db_queries_total', kind), exporterRate('mysql_global_status_questions')),
     }),
     server.operations(8, kind),
@@ -138,7 +139,7 @@ export const mysql: Page = {
       span: 8,
       limits: limits.connections,
       description:
-        'Share of the allowed connections that is in use. From benchwatch_db_connections and its limit, or mysql_global_status_threads_connected and mysql_global_variables_max_connections.',
+        'Connections in use as a share of max_connections, by server. DatabaseConnectionsNearLimit fires over 90 %. From benchwatch_db_connections and its limit, or mysql_global_status_threads_connected and mysql_global_variables_max_connections.',
       queries: either(
         `max by (target) (benchwatch_db_connections{${servers}, ${kind}} / benchwatch_db_connections_limit{${servers}, ${kind}})`,
         'max by (instance) (mysql_global_status_threads_connected / mysql_global_variables_max_connections)',
@@ -152,7 +153,7 @@ export const mysql: Page = {
         title: 'Row lock waits',
         span: 8,
         description:
-          'Waits for row locks that began, a second. From benchwatch_mysql_innodb_row_lock_waits_total or mysql_global_status_innodb_row_lock_waits.',
+          'Started row lock waits per second. Near zero is good. From benchwatch_mysql_innodb_row_lock_waits_total or mysql_global_status_innodb_row_lock_waits.',
       },
       'benchwatch_mysql_innodb_row_lock_waits_total',
       'mysql_global_status_innodb_row_lock_waits',
@@ -162,7 +163,7 @@ export const mysql: Page = {
         title: 'Deadlocks',
         span: 8,
         description:
-          'Deadlocks a second, where the server counts them (MariaDB, Percona Server). From benchwatch_mysql_innodb_deadlocks_total or mysql_global_status_innodb_deadlocks.',
+          'Deadlocks per second. Zero is good. Only MariaDB and Percona Server count them. From benchwatch_mysql_innodb_deadlocks_total or mysql_global_status_innodb_deadlocks.',
       },
       'benchwatch_mysql_innodb_deadlocks_total',
       'mysql_global_status_innodb_deadlocks',
@@ -173,17 +174,17 @@ export const mysql: Page = {
       noData,
       span: 8,
       description:
-        'Calls into the storage engines a second, all selected servers. A commit here is one per engine, several for one transaction. From benchwatch_mysql_handler_operations_total.',
+        'Handler calls to the storage engines per second, all selected servers. One transaction causes a commit call for each participating engine. From benchwatch_mysql_handler_operations_total.',
       queries: [agent(`sum by (op) (${serverRate('benchwatch_mysql_handler_operations_total')})`, '{{op}}')],
     }),
     graph({
       title: 'History list',
       unit: unit.count,
       decimals: 0,
-      noData: 'These servers do not tell the length of the history list',
+      noData: 'These servers do not report the length of the history list',
       span: 8,
       description:
-        'Undo log entries not purged yet. Growing during a run means that purge does not keep up, and later reads will pay for it. From benchwatch_mysql_innodb_history_list_length or mysql_global_status_innodb_history_list_length.',
+        'Undo log entries that are not purged yet. Growth during a run means that purge does not keep up, which slows down later reads. From benchwatch_mysql_innodb_history_list_length or mysql_global_status_innodb_history_list_length.',
       queries: either(
         `max by (target) (benchwatch_mysql_innodb_history_list_length{${servers}})`,
         'max by (instance) (mysql_global_status_innodb_history_list_length)',
@@ -195,7 +196,7 @@ export const mysql: Page = {
       noData,
       span: 8,
       description:
-        'Commands of prepared statements a second: whether the benchmark uses them. From benchwatch_mysql_prepared_statement_commands_total.',
+        'Prepared statement commands per second. Zero means that the benchmark does not use prepared statements. From benchwatch_mysql_prepared_statement_commands_total.',
       queries: [agent(`sum by (command) (${serverRate('benchwatch_mysql_prepared_statement_commands_total')})`, '{{command}}')],
     }),
     row('InnoDB'),
@@ -205,7 +206,7 @@ export const mysql: Page = {
       noData,
       span: 8,
       description:
-        'Pages a second that had to be read from disk. Zero: all data are in memory. From benchwatch_mysql_innodb_buffer_pool_reads_total or mysql_global_status_innodb_buffer_pool_reads.',
+        'Page reads per second from disk. Zero means that the data fit into memory. From benchwatch_mysql_innodb_buffer_pool_reads_total or mysql_global_status_innodb_buffer_pool_reads.',
       queries: either(rate('benchwatch_mysql_innodb_buffer_pool_reads_total'), exporterRate('mysql_global_status_innodb_buffer_pool_reads')),
     }),
     graph({
@@ -216,7 +217,7 @@ export const mysql: Page = {
       noData,
       span: 8,
       description:
-        'Share of the buffer pool that is not written yet. Rising to the limit (innodb_max_dirty_pages_pct, 90 %) means that flushing is too slow. From benchwatch_mysql_innodb_buffer_pool_pages.',
+        'Share of buffer pool pages that are not flushed yet. A rise to the limit (innodb_max_dirty_pages_pct, default 90 %) means that flushing is too slow. From benchwatch_mysql_innodb_buffer_pool_pages.',
       queries: [
         agent(
           `max by (target) (benchwatch_mysql_innodb_buffer_pool_pages{${servers}, state="dirty"} / ignoring (state) benchwatch_mysql_innodb_buffer_pool_pages{${servers}, state="total"})`,
@@ -227,10 +228,10 @@ export const mysql: Page = {
     graph({
       title: 'Redo log not checkpointed',
       unit: unit.bytes,
-      noData: 'These servers do not tell the age of the checkpoint',
+      noData: 'These servers do not report the checkpoint age',
       span: 8,
       description:
-        'Redo log written since the last checkpoint. Near the size of the log, writers have to wait for flushing: the classic saw-tooth of write benchmarks. From benchwatch_mysql_innodb_checkpoint_age_bytes or mysql_global_status_innodb_checkpoint_age.',
+        'Redo log written since the last checkpoint. Near the size of the redo log writers wait for flushing, which shows as a sawtooth in write benchmarks. From benchwatch_mysql_innodb_checkpoint_age_bytes or mysql_global_status_innodb_checkpoint_age.',
       queries: either(
         `max by (target) (benchwatch_mysql_innodb_checkpoint_age_bytes{${servers}})`,
         'max by (instance) (mysql_global_status_innodb_checkpoint_age)',
@@ -240,18 +241,19 @@ export const mysql: Page = {
       {
         title: 'Redo log written',
         span: 8,
-        description: 'Bytes of redo log a second. From benchwatch_mysql_innodb_log_written_bytes_total or mysql_global_status_innodb_os_log_written.',
+        description:
+          'Bytes of redo log written per second. From benchwatch_mysql_innodb_log_written_bytes_total or mysql_global_status_innodb_os_log_written.',
       },
       'benchwatch_mysql_innodb_log_written_bytes_total',
       'mysql_global_status_innodb_os_log_written',
       unit.bytesPerSecond,
     ),
     graph({
-      title: 'Data files',
+      title: 'InnoDB file I/O',
       unit: unit.bytesPerSecond,
       noData,
       span: 8,
-      description: 'Bytes a second that InnoDB read and wrote, all files. From benchwatch_mysql_innodb_data_bytes_total.',
+      description: 'Bytes per second that InnoDB read and wrote, all files. From benchwatch_mysql_innodb_data_bytes_total.',
       queries: [agent(`sum by (target, op) (${serverRate('benchwatch_mysql_innodb_data_bytes_total')})`, '{{target}} {{op}}')],
     }),
     graph({
@@ -260,19 +262,20 @@ export const mysql: Page = {
       noData,
       span: 8,
       description:
-        'Waits a second for a free page and for room in the log buffer. Zero is good: anything else throttles writers. From benchwatch_mysql_innodb_buffer_pool_wait_free_total and benchwatch_mysql_innodb_log_waits_total.',
+        'Waits per second for a free page and for space in the log buffer. Zero is good. Any wait delays writers. From benchwatch_mysql_innodb_buffer_pool_wait_free_total and benchwatch_mysql_innodb_log_waits_total.',
       queries: [
         agent(rate('benchwatch_mysql_innodb_buffer_pool_wait_free_total'), '{{target}} free page'),
         agent(rate('benchwatch_mysql_innodb_log_waits_total'), '{{target}} log buffer'),
       ],
     }),
-    row('Other costs'),
+    row('Other'),
     graph({
       title: 'Temporary tables',
       unit: unit.perSecond,
       noData,
       span: 8,
-      description: 'Internal temporary tables a second, and those of them on disk (dashed). From benchwatch_mysql_temporary_tables_total.',
+      description:
+        'Internal temporary tables created per second, in total (solid) and on disk (dashed). No tables on disk is good. From benchwatch_mysql_temporary_tables_total.',
       queries: [agent(`sum by (target, where) (${serverRate('benchwatch_mysql_temporary_tables_total')})`, '{{target}} {{where}}')],
       overrides: [{ series: /.* disk$/, set: [set.dashed(), set.noFill()] }],
     }),
@@ -281,7 +284,7 @@ export const mysql: Page = {
         title: 'Slow queries',
         span: 8,
         description:
-          'Statements a second that took longer than long_query_time. From benchwatch_mysql_slow_queries_total or mysql_global_status_slow_queries.',
+          'Statements per second that took longer than long_query_time. Near zero is good. From benchwatch_mysql_slow_queries_total or mysql_global_status_slow_queries.',
       },
       'benchwatch_mysql_slow_queries_total',
       'mysql_global_status_slow_queries',
@@ -292,7 +295,7 @@ export const mysql: Page = {
       noData: 'No mysqld_exporter is scraped',
       span: 8,
       description:
-        'Tables a second that had to be opened again. Zero is good once the run is warm; else raise table_open_cache. From mysql_global_status_table_open_cache_misses.',
+        'Table cache misses per second. Zero is good after the warmup; otherwise raise table_open_cache. From mysql_global_status_table_open_cache_misses.',
       queries: [exporter(exporterRate('mysql_global_status_table_open_cache_misses'), '{{instance}}')],
     }),
     row('Hosts'),

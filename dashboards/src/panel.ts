@@ -1,6 +1,6 @@
-// The few kinds of panels that the dashboards use, with one look each. Every
-// panel has to say where its numbers come from, what is good, and why there may
-// be no data.
+// The kinds of panels that the dashboards use, each with one style. Every panel
+// states the source of its values, which values are good, and why there may be
+// no data.
 
 import type * as cog from '@grafana/grafana-foundation-sdk/cog';
 import {
@@ -34,7 +34,7 @@ import { type Limits, neutral, thresholds } from './threshold';
 
 export type AnyPanel = cog.Builder<Panel>;
 
-/** Grafana's unit ids, under the names of what they measure. */
+/** Grafana's unit ids, by the quantity that they measure. */
 export const unit = {
   perSecond: 'ops',
   seconds: 's',
@@ -52,7 +52,7 @@ export const unit = {
 
 export interface Common {
   title: string;
-  /** What it shows, where the number comes from, what is good. */
+  /** What the panel shows, which values are good, and the source metric. */
   description: string;
   unit: string;
   decimals?: number;
@@ -68,17 +68,17 @@ export interface Common {
 export interface Stat extends Common {
   queries: Query[];
   mappings?: ValueMapping[];
-  /** Paint the whole tile in the threshold's colour. */
+  /** Fill the tile with the threshold's colour. */
   filled?: boolean;
-  /** What to print: the value, or the series' name too. */
+  /** Show the value only, or also the name of the series. */
   text?: BigValueTextMode;
-  /** One value below the other. */
+  /** Arrange the values vertically. */
   stacked?: boolean;
-  /** Size of the value in pixels, for tiles that are larger than their message. */
+  /** Font size of the value in pixels, for tiles that are large for their text. */
   valueSize?: number;
 }
 
-/** A number to be read from across the room. */
+/** A large single value. */
 export function stat(o: Stat): AnyPanel {
   const panel = new StatBuilder()
     .title(o.title)
@@ -109,7 +109,7 @@ function textSize(o: Stat): VizTextDisplayOptionsBuilder {
   return o.valueSize === undefined ? text : text.valueSize(o.valueSize);
 }
 
-/** The no-data text in a neutral colour: nothing is neither good nor bad. */
+/** The no-data text in a neutral colour: an absent value is neither good nor bad. */
 function nothing(o: Stat): ValueMapping {
   return { type: 'special', options: { match: 'null', result: { text: o.noData, color: o.filled ? '#6e7077' : 'text' } } } as ValueMapping;
 }
@@ -117,15 +117,15 @@ function nothing(o: Stat): ValueMapping {
 export interface Graph extends Common {
   queries: Query[];
   stacked?: boolean;
-  /** Top of the axis, if the quantity has one. */
+  /** Maximum of the axis, if the quantity has one. */
   max?: number;
-  /** No fixed zero, for values that may be negative. */
+  /** Do not start the axis at zero, for values that may be negative. */
   signed?: boolean;
-  /** Draw the thresholds' lines; they are the alerts' limits. */
+  /** Draw the thresholds, which are the alerts' limits, as lines. */
   showLimits?: boolean;
 }
 
-/** A line over time. */
+/** Lines over time. */
 export function graph(o: Graph): AnyPanel {
   const panel = new GraphBuilder()
     .title(o.title)
@@ -163,13 +163,13 @@ export interface Timeline extends Common {
   mappings: ValueMapping[];
 }
 
-/** No state's value. */
+/** A value that no state uses. */
 const NOTHING = -1;
 
 /**
- * A series with the value NOTHING if the others have none in the whole time range.
- * Grafana's state timeline does not show the text for "no data", but "Data does not
- * have a time field".
+ * A series with the value NOTHING if the queries return no data in the time range.
+ * Without it Grafana's state timeline shows "Data does not have a time field"
+ * instead of the no-data text.
  */
 function reasonQuery(queries: Query[]): DataqueryBuilder {
   const any = queries.map((q) => `(${q.expr})`).join(' or ');
@@ -184,7 +184,7 @@ function reasonQuery(queries: Query[]): DataqueryBuilder {
   ).refId('Reason');
 }
 
-/** States over time, one line a server. */
+/** States over time, one line per server. */
 export function timeline(o: Timeline): AnyPanel {
   const panel = new TimelineBuilder()
     .title(o.title)
@@ -213,7 +213,7 @@ export function timeline(o: Timeline): AnyPanel {
 
 export const row = (title: string): RowBuilder => new RowBuilder(title);
 
-/** Puts an expression's values on names and colours. */
+/** Maps the values of an expression to names and colours. */
 export function states(of: Record<string, { text: string; color: string }>): ValueMapping[] {
   const options = Object.fromEntries(Object.entries(of).map(([value, shown], index) => [value, { ...shown, index }]));
   return [{ type: 'value', options } as ValueMapping];

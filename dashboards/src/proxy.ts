@@ -1,5 +1,5 @@
-// Proxy: what going through Atlas, ProxySQL or HAProxy costs against going
-// direct. Two runs that differ in nothing else, side by side.
+// Proxy: the cost of a connection through Atlas, ProxySQL or HAProxy, as a
+// comparison of two otherwise identical runs.
 
 import type * as cog from '@grafana/grafana-foundation-sdk/cog';
 import { BigValueTextMode } from '@grafana/grafana-foundation-sdk/common';
@@ -39,22 +39,22 @@ const headline = (run: string): string => `max(run:benchwatch_run_summary_latenc
 export const proxy: Page = {
   name: 'proxy',
   title: 'Benchmark: proxy',
-  description: "Through a proxy against direct: throughput, latency, the proxy's own CPU, and what its backends get.",
+  description: "Comparison of a direct run with a run through a proxy: throughput, latency, the proxy's CPU, and the load on its backends.",
   variables: ['cluster', 'target', 'run'],
   extraVariables: [
-    oneRun('direct', 'Direct', 'The run that went straight to the server.'),
-    oneRun('proxied', 'Through the proxy', 'The run that went through the proxy, the same in all else.'),
+    oneRun('direct', 'Direct', 'The run with a direct connection to the server.'),
+    oneRun('proxied', 'Through the proxy', 'The run through the proxy, otherwise identical.'),
   ],
   from: 'now-1h',
   content: [
     stat({
-      title: 'Throughput kept',
+      title: 'Relative throughput',
       unit: unit.share,
       decimals: 0,
       noData: choose,
       span: 6,
       description:
-        "Throughput through the proxy as a share of the direct one, from the tools' summaries. 100 % costs nothing. With read/write splitting it compares several servers with one. From benchwatch_run_summary_operations_per_second.",
+        "Throughput through the proxy as a share of the direct throughput, from the tools' summaries. Near 100 % is good. With read/write splitting it compares several servers with one. From benchwatch_run_summary_operations_per_second.",
       queries: [now(`${of(summaryRate, 'proxied')} / ${of(summaryRate, 'direct')}`, 'of direct')],
     }),
     stat({
@@ -65,7 +65,7 @@ export const proxy: Page = {
       stacked: true,
       text: BigValueTextMode.ValueAndName,
       description:
-        "How much longer a transaction takes through the proxy: mean, and p95 (or the percentile that the tool prints). A proxy's cost is paid once a statement: divide by their number. From benchwatch_run_summary_latency_seconds.",
+        'Difference of the transaction latency through the proxy and direct: mean, and p95 (or the percentile that the tool prints). Near zero is good. Each statement passes the proxy once: divide by the statements per transaction. From benchwatch_run_summary_latency_seconds.',
       queries: [now(`${of(mean, 'proxied')} - ${of(mean, 'direct')}`, 'mean'), now(`${headline('proxied')} - ${headline('direct')}`, 'percentile')],
     }),
     stat({
@@ -79,7 +79,7 @@ export const proxy: Page = {
       queries: [now(of(summaryRate, 'direct'), 'direct'), now(of(summaryRate, 'proxied'), 'proxy')],
     }),
     stat({
-      title: 'Busiest thread of the proxy',
+      title: 'Busiest proxy thread',
       unit: unit.share,
       decimals: 0,
       noData: 'No Atlas',
@@ -88,29 +88,29 @@ export const proxy: Page = {
       filled: true,
       text: BigValueTextMode.ValueAndName,
       description:
-        'Share of a core that the busiest thread of the proxy uses (15 s). One thread serves a client, so it is the limit: over 90 % ProxyCPUBound fires. From benchwatch_proxy_thread_cpu_seconds_total.',
+        'Share of a core that the busiest thread of the proxy uses, over 15 s. A client uses only one thread, so the busiest thread is the bottleneck. ProxyCPUBound fires over 90 %. From benchwatch_proxy_thread_cpu_seconds_total.',
       queries: [
         now(`topk(1, max by (target, thread) (rate(benchwatch_proxy_thread_cpu_seconds_total{${servers}}[15s])))`, '{{target}} thread {{thread}}'),
       ],
     }),
-    row('Side by side, each from its own start'),
+    row('Comparison over elapsed time'),
     overElapsed(
       'Throughput, direct and through the proxy',
       unit.perSecond,
       'max by (run) (benchwatch_run_operations_per_second{op="transaction", run=~"$direct|$proxied"})',
-      'Transactions a second of both runs over the seconds since their start. The time range has to hold both. From benchwatch_run_operations_per_second.',
+      'Transactions per second of both runs over the time since their start. The time range must contain both runs. From benchwatch_run_operations_per_second.',
       'run=~"$direct|$proxied"',
     ),
     overElapsed(
       'Latency, direct and through the proxy',
       unit.seconds,
       'max by (run) (run:benchwatch_run_latency_seconds:headline{run=~"$direct|$proxied"})',
-      'p95 (or the percentile that the tool prints) of both runs over the seconds since their start. From run:benchwatch_run_latency_seconds:headline.',
+      'p95 (or the percentile that the tool prints) of both runs over the time since their start. Lower is better. From run:benchwatch_run_latency_seconds:headline.',
       'run=~"$direct|$proxied"',
     ),
-    row('The proxy'),
+    row('Proxy'),
     graph({
-      title: 'CPU of the proxy',
+      title: 'Proxy CPU',
       unit: unit.cores,
       decimals: 2,
       noData: noAtlas,
@@ -119,7 +119,7 @@ export const proxy: Page = {
       queries: [agent(`sum by (target, mode) (${serverRate('benchwatch_proxy_cpu_seconds_total')})`, '{{target}} {{mode}}')],
     }),
     graph({
-      title: "CPU of the proxy's threads",
+      title: 'Proxy CPU by thread',
       unit: unit.share,
       decimals: 0,
       max: 1,
@@ -127,7 +127,7 @@ export const proxy: Page = {
       span: 8,
       limits: limits.cpu,
       description:
-        'Share of a core that each thread uses, the twelve busiest. One at 100 % is the limit, however idle the others are. From benchwatch_proxy_thread_cpu_seconds_total.',
+        'Share of a core that each of the twelve busiest threads uses. A thread at 100 % is the bottleneck, even if the others are idle. ProxyCPUBound fires over 90 %. From benchwatch_proxy_thread_cpu_seconds_total.',
       queries: [
         agent(`topk(12, max by (target, thread) (${serverRate('benchwatch_proxy_thread_cpu_seconds_total')}))`, '{{target}} thread {{thread}}'),
       ],
@@ -138,7 +138,7 @@ export const proxy: Page = {
       noData: noProxy,
       span: 8,
       description:
-        'Whether the proxy uses each of its backends. A proxy without traffic may not notice that one died. From benchwatch_proxy_backend_up (Atlas), haproxy_server_status or proxysql_connpool_conns_status.',
+        'Whether the proxy uses each of its backends. ProxyBackendDown fires for an unused one. A proxy without traffic may not detect a failed backend. From benchwatch_proxy_backend_up (Atlas), haproxy_server_status or proxysql_connpool_conns_status.',
       queries: [
         agent(`min by (target, backend, backend_role) (benchwatch_proxy_backend_up{${servers}})`, '{{target}} {{backend}} {{backend_role}}'),
         exporter('min by (instance, server) (haproxy_server_status{state="UP"})', '{{instance}} {{server}}'),
@@ -150,7 +150,7 @@ export const proxy: Page = {
       mappings: states({ '0': { text: 'not used', color: 'red' }, '1': { text: 'used', color: 'green' } }),
     }),
     graph({
-      title: 'Connections of clients',
+      title: 'Client connections',
       unit: unit.count,
       decimals: 0,
       noData: noProxy,
@@ -164,13 +164,13 @@ export const proxy: Page = {
       ],
     }),
     graph({
-      title: 'Connections to backends',
+      title: 'Backend connections',
       unit: unit.count,
       decimals: 0,
       noData: noProxy,
       span: 8,
       description:
-        'Connections from the proxy to each backend; they stay pooled after clients have left. From benchwatch_proxy_backend_connections, proxysql_connpool_conns or haproxy_server_current_sessions.',
+        'Connections from the proxy to each backend. They stay in the pool after clients disconnect. From benchwatch_proxy_backend_connections, proxysql_connpool_conns or haproxy_server_current_sessions.',
       queries: [
         agent(`max by (target, backend) (benchwatch_proxy_backend_connections{${servers}})`, '{{target}} {{backend}}'),
         exporter('sum by (instance, endpoint) (proxysql_connpool_conns)', '{{instance}} {{endpoint}}'),
@@ -178,40 +178,40 @@ export const proxy: Page = {
       ],
     }),
     graph({
-      title: 'Memory of the proxy',
+      title: 'Proxy memory',
       unit: unit.bytes,
       noData: noAtlas,
       span: 8,
       description: 'Resident memory of the proxy. From benchwatch_proxy_resident_bytes.',
       queries: [agent(`max by (target) (benchwatch_proxy_resident_bytes{${servers}})`, '{{target}}')],
     }),
-    row('The servers behind it'),
+    row('Servers behind the proxy'),
     server.queries(8, 'engine!="atlas"'),
     server.threads(8, 'engine!="atlas"'),
     host.cpu(8),
     graph({
-      title: 'Queries that the proxy counted',
+      title: 'Queries by backend (ProxySQL)',
       unit: unit.perSecond,
       noData: 'Atlas and HAProxy do not count queries; no ProxySQL is scraped',
       span: 8,
-      description: 'Queries a second by backend, where the proxy counts them. From proxysql_connpool_conns_queries_total.',
+      description: 'Queries per second by backend. Only ProxySQL counts them. From proxysql_connpool_conns_queries_total.',
       queries: [exporter('sum by (instance, endpoint) (rate(proxysql_connpool_conns_queries_total[$__rate_interval]))', '{{instance}} {{endpoint}}')],
     }),
     graph({
-      title: 'Ping to backends',
+      title: 'Backend ping time',
       unit: 'µs',
       noData: 'No ProxySQL is scraped',
       span: 8,
-      description: "How long a backend takes to answer ProxySQL's ping. From proxysql_connpool_conns_latency_us.",
+      description: 'Time until each backend answers the ping of ProxySQL. From proxysql_connpool_conns_latency_us.',
       queries: [exporter('max by (instance, endpoint) (proxysql_connpool_conns_latency_us)', '{{instance}} {{endpoint}}')],
     }),
     graph({
-      title: 'Traffic of HAProxy',
+      title: 'HAProxy traffic',
       unit: unit.bytesPerSecond,
       noData: 'No HAProxy is scraped, or it lacks `option contstats`',
       span: 8,
       description:
-        'Bytes a second through HAProxy; in TCP mode they stay zero while sessions live unless `option contstats` is set. From haproxy_backend_bytes_in_total and haproxy_backend_bytes_out_total.',
+        'Bytes per second through HAProxy, in (solid) and out (dashed). In TCP mode HAProxy counts them at the end of a session unless `option contstats` is set. From haproxy_backend_bytes_in_total and haproxy_backend_bytes_out_total.',
       queries: [
         exporter('sum by (instance, proxy) (rate(haproxy_backend_bytes_in_total[$__rate_interval]))', '{{instance}} {{proxy}} in'),
         exporter('sum by (instance, proxy) (rate(haproxy_backend_bytes_out_total[$__rate_interval]))', '{{instance}} {{proxy}} out'),

@@ -1,5 +1,5 @@
-// Queries. The interval is the scrape interval of what is asked: Grafana makes
-// $__rate_interval four times as long.
+// Queries. Each query's interval is the scrape interval of its source. Grafana
+// sets $__rate_interval to four times that.
 
 import { DataqueryBuilder, PromQueryFormat } from '@grafana/grafana-foundation-sdk/prometheus';
 
@@ -17,22 +17,22 @@ export interface Query {
   kind: 'range' | 'instant' | 'rows' | 'samples';
 }
 
-/** A time series of the agent's metrics. */
+/** Time series from the agent's metrics. */
 export const agent = (expr: string, legend: string): Query => ({ expr, legend, source: 'agent', kind: 'range' });
 
-/** A time series of an exporter's metrics, or of recording rules. */
+/** Time series from an exporter's metrics or from recording rules. */
 export const exporter = (expr: string, legend: string): Query => ({ expr, legend, source: 'exporter', kind: 'range' });
 
-/** A time series of CloudWatch's metrics. */
+/** Time series from CloudWatch metrics. */
 export const cloudwatch = (expr: string, legend: string): Query => ({ expr, legend, source: 'cloudwatch', kind: 'range' });
 
 /** The value at the end of the time range. */
 export const now = (expr: string, legend: string): Query => ({ expr, legend, source: 'agent', kind: 'instant' });
 
-/** The labels and the value at the end of the time range, as a table's rows. */
+/** Labels and values at the end of the time range, as table rows. */
 export const rows = (expr: string): Query => ({ expr, legend: '', source: 'agent', kind: 'rows' });
 
-/** One row a sample, for panels whose x axis is not time. */
+/** One row per sample, for panels whose x axis is not time. */
 export const samples = (expr: string): Query => ({ expr, legend: '', source: 'agent', kind: 'samples' });
 
 export function build(query: Query, index: number): DataqueryBuilder {

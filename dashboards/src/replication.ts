@@ -1,5 +1,4 @@
-// Group Replication and replicas: MySQL Group Replication, and asynchronous
-// replicas of MySQL and MariaDB.
+// MySQL Group Replication, and asynchronous replicas of MySQL and MariaDB.
 
 import { BigValueTextMode } from '@grafana/grafana-foundation-sdk/common';
 import type { Page } from './frame';
@@ -12,7 +11,7 @@ import * as server from './panels/server';
 import { agent, exporter, now } from './query';
 
 const noGroup = 'No member of a replication group is sampled';
-const noReplica = 'No replica is sampled (a replication group has no receiver and applier of its own)';
+const noReplica = 'No asynchronous replica is sampled';
 
 export const replicationPage: Page = {
   name: 'replication',
@@ -24,7 +23,7 @@ export const replicationPage: Page = {
     stat({
       title: 'Lag in transactions',
       description:
-        'The replica that lacks most transactions of the most advanced member, at the same moment. A few are only the time between two answers. Known in every state, also when the lag in seconds is not. From benchwatch_replication_lag_transactions.',
+        'The replica that lacks the most transactions of the most advanced member, at the same tick. A few are normal, because the members do not answer at exactly the same time. It has a value in every state, even if the lag in seconds is unknown. From benchwatch_replication_lag_transactions.',
       unit: unit.digits,
       decimals: 0,
       noData: 'No replicas',
@@ -35,7 +34,7 @@ export const replicationPage: Page = {
     stat({
       title: 'Stopped threads',
       description:
-        'Receivers and appliers of asynchronous replicas that do not run. Zero is good; after five seconds ReplicationStopped fires. From benchwatch_replication_running.',
+        'Receivers and appliers of asynchronous replicas that are not running. Zero is good. ReplicationStopped fires after 5 s. From benchwatch_replication_running.',
       unit: unit.none,
       decimals: 0,
       noData: 'No replicas',
@@ -47,7 +46,7 @@ export const replicationPage: Page = {
     stat({
       title: 'Members online',
       description:
-        'Members of the group that are online, and members in any state, in the view that sees fewest online. From benchwatch_group_replication_members_online and benchwatch_group_replication_group_size.',
+        'Online members and members in any state. Online is the lowest number that any member reports, and the group size the highest. Equal values are good. From benchwatch_group_replication_members_online and benchwatch_group_replication_group_size.',
       unit: unit.none,
       decimals: 0,
       noData: 'No group',
@@ -61,7 +60,8 @@ export const replicationPage: Page = {
     }),
     stat({
       title: 'Applier queue',
-      description: 'The member with the most transactions waiting to be applied. Zero is good. From benchwatch_group_replication_applier_queue.',
+      description:
+        'The member with the most transactions waiting to be applied. Zero is good. GroupReplicationApplierQueueGrowing fires if the queue is over 100 and growing. From benchwatch_group_replication_applier_queue.',
       unit: unit.digits,
       decimals: 0,
       noData: 'No group',
@@ -73,7 +73,7 @@ export const replicationPage: Page = {
     stat({
       title: 'Flow control',
       description:
-        'Share of their time that running threads are held back on the member that is throttled most (15 s). Over 10 % GroupReplicationFlowControlHigh fires. From benchwatch_group_replication_flow_control_throttled_seconds_total; only with the component group_replication_flow_control_stats.',
+        'Throttled share of the time of running threads over 15 s, on the most throttled member. Zero is good. GroupReplicationFlowControlHigh fires over 10 %. From benchwatch_group_replication_flow_control_throttled_seconds_total, which requires the component group_replication_flow_control_stats.',
       unit: unit.share,
       decimals: 0,
       noData: 'Not counted',
@@ -95,16 +95,16 @@ export const replicationPage: Page = {
     graph({
       title: 'Apply rate',
       description:
-        'By how many transactions a second each server moves on in the common history. All on one line is good; above the line is catching up. From benchwatch_replication_position.',
+        'Transactions per second that each server committed or applied. Equal rates are good. A replica with a higher rate is catching up. From benchwatch_replication_position.',
       unit: unit.perSecond,
       noData: 'No cluster: targets that replicate from each other need the same `cluster` in benchwatch.yml',
       span: 8,
       queries: [agent(`max by (target) (deriv(benchwatch_replication_position{${servers}}[$__rate_interval]))`, '{{target}}')],
     }),
     graph({
-      title: 'What the replicas say of their lag',
+      title: 'Lag reported by replicas',
       description:
-        "Seconds_Behind_Source: whole seconds, a configured delay included (dashed: that delay). Zero while the source hangs, since a replica knows only what it has received; no line while a thread is stopped. From benchwatch_replication_seconds_behind_source, or mysqld_exporter's mysql_slave_status_seconds_behind_source.",
+        "Seconds_Behind_Source in whole seconds, including a configured delay (dashed). Near the delay is good. It is zero while the source hangs, because it considers only received transactions. It has no value while a thread is stopped. From benchwatch_replication_seconds_behind_source, or mysqld_exporter's mysql_slave_status_seconds_behind_source.",
       unit: unit.seconds,
       decimals: 0,
       noData: noReplica,
@@ -123,16 +123,18 @@ export const replicationPage: Page = {
     row('Asynchronous replicas'),
     timeline({
       title: 'Receiver and applier',
-      description: 'Whether the two parts of replication run, by server and channel. From benchwatch_replication_running.',
+      description:
+        'Whether the receiver and the applier are running, by server and channel. ReplicationStopped fires after 5 s without one of them. From benchwatch_replication_running.',
       unit: unit.none,
       noData: noReplica,
       span: 12,
       queries: [agent(`min by (target, channel, thread) (benchwatch_replication_running{${servers}})`, '{{target}} {{thread}} {{channel}}')],
-      mappings: states({ '0': { text: 'stopped', color: 'red' }, '1': { text: 'runs', color: 'green' } }),
+      mappings: states({ '0': { text: 'stopped', color: 'red' }, '1': { text: 'running', color: 'green' } }),
     }),
     graph({
       title: 'Relay logs',
-      description: 'Bytes of relay logs: what was received and is not applied and purged yet. From benchwatch_replication_relay_log_bytes.',
+      description:
+        'Size of the relay logs: transactions that are received but not applied and purged yet. Constant growth means that the applier is too slow. From benchwatch_replication_relay_log_bytes.',
       unit: unit.bytes,
       noData: noReplica,
       span: 12,
@@ -141,7 +143,8 @@ export const replicationPage: Page = {
     row('Group Replication'),
     timeline({
       title: 'State of each member',
-      description: 'What each member says of itself. Online is good. From benchwatch_group_replication_member_state.',
+      description:
+        'State that each member reports. Online is good. GroupReplicationMemberNotOnline fires after 10 s in another state. From benchwatch_group_replication_member_state.',
       unit: unit.none,
       noData: noGroup,
       span: 8,
@@ -157,7 +160,7 @@ export const replicationPage: Page = {
     timeline({
       title: 'Primary',
       description:
-        'Which member is a primary. Exactly one in single-primary mode; none for about 20 s after the primary was killed. From benchwatch_group_replication_primary.',
+        'Role of each member. Single-primary mode has exactly one primary, and none for about 20 s after the primary was killed. GroupReplicationNoPrimary fires after 5 s without a primary. From benchwatch_group_replication_primary.',
       unit: unit.none,
       noData: noGroup,
       span: 8,
@@ -167,7 +170,7 @@ export const replicationPage: Page = {
     graph({
       title: 'Applier queue',
       description:
-        "Certified transactions of other members waiting to be applied, each member's own count. Growing fires GroupReplicationApplierQueueGrowing. From benchwatch_group_replication_applier_queue.",
+        'Certified transactions of other members waiting to be applied, as each member reports. Zero is good. GroupReplicationApplierQueueGrowing fires if the queue is over 100 and growing. From benchwatch_group_replication_applier_queue.',
       unit: unit.count,
       decimals: 0,
       noData: noGroup,
@@ -177,7 +180,7 @@ export const replicationPage: Page = {
     graph({
       title: 'Certification queue',
       description:
-        'Transactions waiting for certification. Up to some tens is usual, hundreds on a member that recovers. From benchwatch_group_replication_certification_queue.',
+        'Transactions waiting for certification. A few tens are usual, hundreds on a recovering member. GroupReplicationCertificationQueueGrowing fires if the queue is over 100 and growing. From benchwatch_group_replication_certification_queue.',
       unit: unit.count,
       decimals: 0,
       noData: noGroup,
@@ -185,34 +188,34 @@ export const replicationPage: Page = {
       queries: [agent(`max by (target) (benchwatch_group_replication_certification_queue{${servers}})`, '{{target}}')],
     }),
     graph({
-      title: 'Certified and refused',
+      title: 'Certified and rejected transactions',
       description:
-        'Transactions certified a second by member (solid), and those refused because of a conflict (dashed). From benchwatch_group_replication_certified_transactions_total and benchwatch_group_replication_conflicts_total.',
+        'Transactions per second that passed certification (solid) and that were rejected because of a conflict (dashed), by member. No rejected transactions is good. From benchwatch_group_replication_certified_transactions_total and benchwatch_group_replication_conflicts_total.',
       unit: unit.perSecond,
       noData: noGroup,
       span: 8,
       queries: [
         agent(`sum by (target) (${serverRate('benchwatch_group_replication_certified_transactions_total')})`, '{{target}} certified'),
-        agent(`sum by (target) (${serverRate('benchwatch_group_replication_conflicts_total')})`, '{{target}} refused'),
+        agent(`sum by (target) (${serverRate('benchwatch_group_replication_conflicts_total')})`, '{{target}} rejected'),
       ],
-      overrides: [{ series: /.* refused$/, set: [set.dashed(), set.noFill()] }],
+      overrides: [{ series: /.* rejected$/, set: [set.dashed(), set.noFill()] }],
     }),
     graph({
       title: 'Flow control',
       description:
-        'Sessions held back, on average (seconds held back a second). As many as there are clients means that all wait all the time. From benchwatch_group_replication_flow_control_throttled_seconds_total; only with the component group_replication_flow_control_stats.',
+        'Throttled sessions, on average (seconds throttled per second). Zero is good. The number of clients means that all of them wait all the time. From benchwatch_group_replication_flow_control_throttled_seconds_total, which requires the component group_replication_flow_control_stats.',
       unit: unit.count,
       decimals: 1,
-      noData: 'No group, or no such component',
+      noData: 'No group, or the component is not installed',
       span: 8,
       queries: [agent(`sum by (target) (${serverRate('benchwatch_group_replication_flow_control_throttled_seconds_total')})`, '{{target}}')],
     }),
     graph({
-      title: 'Round trip in the group',
+      title: 'Group message round trip',
       description:
-        'Mean time until the group has agreed on a message of this member: each commit pays it once. From benchwatch_group_replication_message_roundtrip_seconds_total and benchwatch_group_replication_messages_sent_total.',
+        'Mean time until the group agrees on a message of this member. Each commit waits for one round trip. From benchwatch_group_replication_message_roundtrip_seconds_total and benchwatch_group_replication_messages_sent_total.',
       unit: unit.seconds,
-      noData: 'No group, or a version without these counters (before 8.1)',
+      noData: 'No group, or a version before 8.1, which has no such counters',
       span: 8,
       queries: [
         agent(
@@ -223,7 +226,8 @@ export const replicationPage: Page = {
     }),
     graph({
       title: 'Certification table',
-      description: 'Rows remembered to find conflicts; swept about once a minute. From benchwatch_group_replication_certification_rows.',
+      description:
+        'Rows in the certification database, which detects conflicts. The server purges it about once a minute. From benchwatch_group_replication_certification_rows.',
       unit: unit.count,
       decimals: 0,
       noData: noGroup,
@@ -233,7 +237,7 @@ export const replicationPage: Page = {
     graph({
       title: 'Online members by view',
       description:
-        'Members that each member sees online. One line below the others is a member that is cut off. From benchwatch_group_replication_members_online.',
+        'Number of online members according to each member. Equal values are good. A member with a lower value is disconnected from the group. From benchwatch_group_replication_members_online.',
       unit: unit.none,
       decimals: 0,
       noData: noGroup,

@@ -1,4 +1,4 @@
-// Runs: what came out of the finished ones, and how they compare.
+// Runs: results of finished runs, and their comparison.
 
 import { TableCellHeight, TableSortByFieldStateBuilder } from '@grafana/grafana-foundation-sdk/common';
 import type { DynamicConfigValue } from '@grafana/grafana-foundation-sdk/dashboard';
@@ -18,16 +18,16 @@ const ended = `max by (run) (benchwatch_run_end_timestamp_seconds{${runs}})`;
 const drained = `max by (run) (benchwatch_run_drain_seconds{${runs}})`;
 
 /**
- * When Prometheus had everything of a run, in milliseconds: some scrapes and
- * evaluations of rules after the slowest replica had caught up. A time range
- * that ends with the tool itself shows no result, no summary and no drain.
+ * Time in milliseconds when Prometheus has all series of a run: a few scrapes and
+ * rule evaluations after the slowest replica has caught up. A time range that
+ * ends with the tool contains no result, no summary and no drain.
  */
 const complete = `round((${ended} + (${drained} or 0 * ${ended}) + 10) * 1000)`;
 
-/** For a column that only the link needs: Grafana up to 11, and newer ones. */
+/** Hides a column that only the link uses, in Grafana up to 11 and in newer versions. */
 const unseen: DynamicConfigValue[] = [{ id: 'custom.hidden', value: true }, set.hidden()];
 
-/** The columns of the table: name, query, how to show it. */
+/** The columns of the table: name, query, field properties. */
 const columns: { name: string; expr: string; show: DynamicConfigValue[] }[] = [
   { name: 'Started', expr: `max by (run) (benchwatch_run_start_timestamp_seconds{${runs}}) * 1000`, show: [set.unit(unit.time), width(165)] },
   { name: 'Ended', expr: `${ended} * 1000`, show: [set.unit(unit.time), width(165)] },
@@ -116,7 +116,7 @@ function table(): AnyPanel {
   const panel = new TableBuilder()
     .title('Finished runs')
     .description(
-      `The runs that ended in the time range, as their tools summed them up, with what the servers and hosts did meanwhile: highest CPU of any host, worst lag of any replica, mean share of flow control, slowest drain. A click on the title opens the run with exactly its time range. Columns: ${names.join(', ')}. From benchwatch_run_summary_* and recording rules of the same run; the agent keeps the last 256 runs.`,
+      `Runs that ended in the time range, with the figures of their tools' summaries, and with the highest CPU use of any host, the worst lag of any replica, the mean share of flow control and the slowest drain. The title links to the run in Live run, with the run's time range. Columns: ${names.join(', ')}. The agent keeps the last 256 runs. From benchwatch_run_summary_* and recording rules.`,
     )
     .datasource(datasource)
     .targets(queries.map((q, i) => build(q, i)))
@@ -177,38 +177,38 @@ const letter = (index: number): string => String.fromCharCode('A'.charCodeAt(0) 
 export const runsPage: Page = {
   name: 'runs',
   title: 'Benchmark: runs',
-  description: 'Finished runs: results, comparison on one axis of elapsed time, and scaling over threads.',
+  description: 'Finished runs: results, comparison over elapsed time, and scaling over threads.',
   variables: ['run'],
   from: 'now-6h',
   refresh: '1m',
   content: [
     table(),
-    row('Comparison: every run from its own start'),
+    row('Comparison over elapsed time'),
     overElapsed(
       'Throughput over elapsed time',
       unit.perSecond,
       `max by (run) (benchwatch_run_operations_per_second{op="transaction", ${runs}})`,
-      'Transactions a second of each selected run over the seconds since its start, so that runs lie on top of each other. Select the runs to compare above, and a time range that holds them. From benchwatch_run_operations_per_second and benchwatch_run_elapsed_seconds.',
+      'Transactions per second of each selected run over the time since its start. Select the runs to compare, and a time range that contains them. Higher is better. From benchwatch_run_operations_per_second and benchwatch_run_elapsed_seconds.',
     ),
     overElapsed(
       'Latency over elapsed time',
       unit.seconds,
       `max by (run) (run:benchwatch_run_latency_seconds:headline{${runs}})`,
-      'p95 (or the percentile that the tool prints) of each selected run over the seconds since its start. Compare only runs of one tool and percentile. From run:benchwatch_run_latency_seconds:headline and benchwatch_run_elapsed_seconds.',
+      'p95 (or the percentile that the tool prints) of each selected run over the time since its start. Compare only runs with the same tool and percentile. Lower is better. From run:benchwatch_run_latency_seconds:headline and benchwatch_run_elapsed_seconds.',
     ),
     row('Scaling'),
     overThreads(
       'Throughput over threads',
       unit.perSecond,
       `max by (run) (benchwatch_run_summary_operations_per_second{op="transaction", ${runs}})`,
-      'Mean throughput of finished runs over their client threads (of several runs alike their mean), one line for each tool, workload and target. Where the line becomes flat, the system is saturated: ThroughputKneeReached says between which steps. From benchwatch_run_summary_operations_per_second and the threads in benchwatch_run_info.',
+      'Mean throughput of finished runs by number of client threads, one line per tool, workload and target. Repeated runs are averaged. The system is saturated where the line becomes flat. ThroughputKneeReached fires between these steps. From benchwatch_run_summary_operations_per_second and the threads in benchwatch_run_info.',
       ofFinished,
     ),
     overThreads(
       'Latency over threads',
       unit.seconds,
       `max by (run) (run:benchwatch_run_summary_latency_seconds:headline{${runs}})`,
-      'p95 (or the percentile that the tool prints) of finished runs over their client threads. It bends upwards where throughput becomes flat. From benchwatch_run_summary_latency_seconds and the threads in benchwatch_run_info.',
+      'p95 (or the percentile that the tool prints) of finished runs by number of client threads. It rises steeply where the throughput becomes flat. From benchwatch_run_summary_latency_seconds and the threads in benchwatch_run_info.',
       ofFinished,
     ),
   ],

@@ -1,12 +1,12 @@
-// The limits of the alert rules, so that a panel turns orange or red when the
-// alert of the same name fires. tests/dashboards compares them with the rules.
+// The limits of the alert rules: a panel turns orange or red when its alert
+// fires. tests/dashboards compares these values with the rules.
 
 import { ThresholdsConfigBuilder, ThresholdsMode } from '@grafana/grafana-foundation-sdk/dashboard';
 
 export interface Limits {
   warning?: number;
   critical?: number;
-  /** Colour of what is better than both; green unless said otherwise. */
+  /** Colour below both limits. Default: green. */
   base?: string;
 }
 
@@ -30,5 +30,5 @@ export function thresholds(of: Limits): ThresholdsConfigBuilder {
   return new ThresholdsConfigBuilder().mode(ThresholdsMode.Absolute).steps(steps);
 }
 
-/** Nothing to judge: one neutral colour. */
+/** For values that are neither good nor bad: one neutral colour. */
 export const neutral: Limits = { base: 'text' };

@@ -1,4 +1,4 @@
-// TiDB, TiKV and PD, from their own metrics (jobs tidb, tikv and pd).
+// TiDB, TiKV and PD, from the components' metrics (jobs tidb, tikv and pd).
 
 import type { Page } from './frame';
 import { graph, row, stat, unit } from './panel';
@@ -8,11 +8,11 @@ import { exporter, now } from './query';
 import { limits } from './threshold';
 
 const noTidb = 'No TiDB server is scraped (job tidb, status port 10080)';
-const noTikv = 'No TiKV server is scraped (job tikv, port 20180); an embedded store has none';
-const noPd = 'No PD server is scraped (job pd, port 2379); an embedded store has none';
+const noTikv = 'No TiKV server is scraped (job tikv, port 20180), or the store is embedded';
+const noPd = 'No PD server is scraped (job pd, port 2379), or the store is embedded';
 const i = '$__rate_interval';
 
-/** Percentiles of a histogram; TiDB's first bucket of statements is 0.5 ms. */
+/** A quantile of a histogram. The first bucket of TiDB's statement histogram is 0.5 ms. */
 const quantile = (q: number, histogram: string, matchers: string, by = ''): string =>
   `histogram_quantile(${q}, sum by (le${by && `, ${by}`}) (rate(${histogram}_bucket{${matchers}}[${i}])))`;
 const mean = (histogram: string, matchers: string, by: string): string =>
@@ -21,13 +21,12 @@ const mean = (histogram: string, matchers: string, by: string): string =>
 export const tidb: Page = {
   name: 'tidb',
   title: 'Benchmark: TiDB',
-  description:
-    "TiDB servers, TiKV stores and PD. SHOW GLOBAL STATUS of TiDB knows nothing of load, so all numbers are from the components' own metrics.",
+  description: "TiDB servers, TiKV stores and PD, from the components' metrics, because SHOW GLOBAL STATUS of TiDB contains no load.",
   variables: ['run'],
   content: [
     stat({
       title: 'Queries',
-      description: 'Statements a second as clients see them: text and prepared ones, without the preparing. From tidb_server_query_total.',
+      description: 'Statements per second from clients: text and prepared statements, without PREPARE commands. From tidb_server_query_total.',
       unit: unit.perSecond,
       noData: 'No TiDB',
       span: 4,
@@ -35,16 +34,16 @@ export const tidb: Page = {
     }),
     stat({
       title: 'Commits',
-      description: 'COMMIT statements a second. Autocommit statements are not in it. From tidb_executor_statement_total.',
+      description: 'COMMIT statements per second, without autocommit statements. From tidb_executor_statement_total.',
       unit: unit.perSecond,
       noData: 'No TiDB',
       span: 4,
       queries: [now('sum(rate(tidb_executor_statement_total{type="Commit"}[20s]))', 'commits')],
     }),
     stat({
-      title: 'Mean statement',
+      title: 'Mean statement time',
       description:
-        "Mean time of clients' statements in the TiDB server, preparing included. Percentiles below 0.5 ms would be invented, for that is the histogram's first bucket; the mean is exact. From tidb_server_handle_query_duration_seconds.",
+        'Mean time of client statements in the TiDB server, including PREPARE. The mean is exact. A percentile under 0.5 ms is not, because the first bucket of the histogram is 0.5 ms. From tidb_server_handle_query_duration_seconds.',
       unit: unit.seconds,
       noData: 'No TiDB',
       span: 4,
@@ -58,7 +57,7 @@ export const tidb: Page = {
     stat({
       title: 'Conflicts',
       description:
-        'Write conflicts (9007) and deadlocks (1213) as a share of commits (20 s). Over 1 % TiDBConflicts fires. From tidb_server_execute_error_total; the rows exist only after the first error.',
+        'Write conflicts (9007) and deadlocks (1213) relative to commits over 20 s. Zero is good. TiDBConflicts fires over 1 %. The series exist only after the first error. From tidb_server_execute_error_total.',
       unit: unit.share,
       decimals: 1,
       noData: 'No commits',
@@ -75,7 +74,7 @@ export const tidb: Page = {
     stat({
       title: 'TiDB CPU',
       description:
-        'Share of its cores that the busiest TiDB server uses. From 90 % on TiDBCPUSaturated fires. From process_cpu_seconds_total and tidb_server_maxprocs.',
+        'CPU utilization of the busiest TiDB server, as a share of its cores. TiDBCPUSaturated fires from 90 %. From process_cpu_seconds_total and tidb_server_maxprocs.',
       unit: unit.share,
       decimals: 0,
       noData: 'No TiDB',
@@ -87,7 +86,7 @@ export const tidb: Page = {
     stat({
       title: 'TiKV CPU',
       description:
-        'Share of its cores that the busiest TiKV store uses. From 90 % on TiKVCPUSaturated fires. From process_cpu_seconds_total and tikv_server_cpu_cores_quota.',
+        'CPU utilization of the busiest TiKV store, as a share of its cores. TiKVCPUSaturated fires from 90 %. From process_cpu_seconds_total and tikv_server_cpu_cores_quota.',
       unit: unit.share,
       decimals: 0,
       noData: 'No TiKV',
@@ -96,23 +95,23 @@ export const tidb: Page = {
       filled: true,
       queries: [now('max(rate(process_cpu_seconds_total{job="tikv"}[20s]) / on (instance) tikv_server_cpu_cores_quota)', 'TiKV')],
     }),
-    row('TiDB: what clients see'),
+    row('TiDB: load and latency'),
     run.throughputByOperation(8, 8),
     graph({
       title: 'Statements by kind',
       unit: unit.perSecond,
       noData: noTidb,
       span: 8,
-      description: 'Statements a second by kind, all TiDB servers. From tidb_executor_statement_total.',
+      description: 'Statements per second by kind, all TiDB servers. From tidb_executor_statement_total.',
       queries: [exporter(`topk(12, sum by (type) (rate(tidb_executor_statement_total[${i}])) > 0)`, '{{type}}')],
     }),
     graph({
-      title: 'Commands of the protocol',
+      title: 'Protocol commands',
       unit: unit.perSecond,
       noData: noTidb,
       span: 8,
       description:
-        'Commands a second: prepared statements are StmtExecute, text ones Query. Many StmtPrepare mean that statements are prepared each time. From tidb_server_query_total.',
+        'Protocol commands per second. Prepared statements are StmtExecute, text statements Query. Many StmtPrepare mean that clients prepare statements for each execution. From tidb_server_query_total.',
       queries: [exporter(`topk(12, sum by (type, result) (rate(tidb_server_query_total[${i}])) > 0)`, '{{type}} {{result}}')],
     }),
     graph({
@@ -121,7 +120,7 @@ export const tidb: Page = {
       noData: noTidb,
       span: 8,
       description:
-        'p99, p95 and mean time of clients\' statements in the TiDB servers. A percentile below 0.5 ms only means "under 0.5 ms". From tidb_server_handle_query_duration_seconds.',
+        'p99, p95 and mean time of client statements in the TiDB servers. Low and constant is good. A percentile below 0.5 ms means only "under 0.5 ms". From tidb_server_handle_query_duration_seconds.',
       queries: [
         exporter(quantile(0.99, 'tidb_server_handle_query_duration_seconds', 'sql_type!="internal"'), 'p99'),
         exporter(quantile(0.95, 'tidb_server_handle_query_duration_seconds', 'sql_type!="internal"'), 'p95'),
@@ -136,7 +135,7 @@ export const tidb: Page = {
       unit: unit.seconds,
       noData: noTidb,
       span: 8,
-      description: 'Mean time of statements by kind; "general" holds the preparing. From tidb_server_handle_query_duration_seconds.',
+      description: 'Mean time of statements by kind. "general" includes PREPARE. From tidb_server_handle_query_duration_seconds.',
       queries: [exporter(mean('tidb_server_handle_query_duration_seconds', 'sql_type!="internal"', 'sql_type'), '{{sql_type}}')],
     }),
     graph({
@@ -145,20 +144,20 @@ export const tidb: Page = {
       noData: noTidb,
       span: 8,
       description:
-        'p99 of whole transactions, by how they ended. Prepared autocommit reads are not in it. From tidb_session_transaction_duration_seconds.',
+        'p99 of whole transactions by their end (commit, rollback), without prepared autocommit reads. From tidb_session_transaction_duration_seconds.',
       queries: [exporter(quantile(0.99, 'tidb_session_transaction_duration_seconds', 'scope="general"', 'type'), '{{type}} p99')],
     }),
     graph({
-      title: 'Connections and statements in work',
+      title: 'Connections and executing statements',
       unit: unit.count,
       decimals: 0,
       noData: noTidb,
       span: 8,
       description:
-        'Client connections and statements in work, by TiDB server. Uneven: clients are not spread. From tidb_server_connections and tidb_server_tokens.',
+        'Client connections and executing statements, by TiDB server. Equal values are good. Different values mean that the clients are not distributed evenly. From tidb_server_connections and tidb_server_tokens.',
       queries: [
         exporter('sum by (instance) (tidb_server_connections)', '{{instance}} connected'),
-        exporter('sum by (instance) (tidb_server_tokens)', '{{instance}} in work'),
+        exporter('sum by (instance) (tidb_server_tokens)', '{{instance}} executing'),
       ],
     }),
     graph({
@@ -168,7 +167,7 @@ export const tidb: Page = {
       noData: noTidb,
       span: 8,
       description:
-        'Statements in each stage, on average (seconds spent a second). Much parsing and compiling: use prepared statements. From tidb_session_parse_duration_seconds and its sisters.',
+        'Statements in each stage, on average (seconds spent per second). If parse and compile are high, use prepared statements. From tidb_session_parse_duration_seconds and related metrics.',
       queries: [
         exporter(`sum(rate(tidb_session_parse_duration_seconds_sum{sql_type="general"}[${i}]))`, 'parse'),
         exporter(`sum(rate(tidb_session_compile_duration_seconds_sum{sql_type="general"}[${i}]))`, 'compile'),
@@ -183,7 +182,7 @@ export const tidb: Page = {
       noData: 'No prepared statements, or no TiDB is scraped',
       span: 8,
       description:
-        'Share of executed prepared statements whose plan was in the cache. Near 100 % is good. From tidb_server_plan_cache_total and tidb_server_plan_cache_miss_total.',
+        'Share of executed prepared statements with a plan in the cache. Near 100 % is good. From tidb_server_plan_cache_total and tidb_server_plan_cache_miss_total.',
       queries: [
         exporter(
           `sum(rate(tidb_server_plan_cache_total[${i}])) / ((sum(rate(tidb_server_plan_cache_total[${i}])) + sum(rate(tidb_server_plan_cache_miss_total[${i}]))) > 0)`,
@@ -198,17 +197,17 @@ export const tidb: Page = {
       noData: 'No statement has failed',
       span: 8,
       description:
-        'Failed statements a second by error: kv:9007 is a write conflict, executor:1213 a deadlock. From tidb_server_execute_error_total.',
+        'Failed statements per second by error. Zero is good. kv:9007 is a write conflict, executor:1213 a deadlock. TiDBConflicts fires over 1 % of the commits. From tidb_server_execute_error_total.',
       queries: [exporter(`topk(12, sum by (type) (rate(tidb_server_execute_error_total[${i}])) > 0)`, '{{type}}')],
     }),
     graph({
       title: 'Backoff by kind',
       unit: unit.count,
       decimals: 2,
-      noData: 'No request had to be repeated',
+      noData: 'No request was retried',
       span: 8,
       description:
-        'Statements that wait before a request to TiKV is tried again, on average (seconds waited a second). txnLock is a conflict, regionMiss a moved region, tikvServerBusy a stalled store. From tidb_tikvclient_backoff_seconds.',
+        'Statements waiting to retry a request to TiKV, on average (seconds waited per second). Near zero is good. txnLock is a conflict, regionMiss a moved region, tikvServerBusy a stalled store. TiDBBackoff fires over 25 % of the statement time. From tidb_tikvclient_backoff_seconds.',
       queries: [exporter(`topk(12, sum by (type) (rate(tidb_tikvclient_backoff_seconds_sum[${i}])) > 0)`, '{{type}}')],
     }),
     graph({
@@ -217,7 +216,7 @@ export const tidb: Page = {
       noData: noTidb,
       span: 8,
       description:
-        'Statements a second that were repeated because of a conflict inside a pessimistic transaction. From tidb_session_statement_pessimistic_retry_count.',
+        'Statements per second that were retried because of a conflict in a pessimistic transaction. Near zero is good. From tidb_session_statement_pessimistic_retry_count.',
       queries: [exporter(`sum by (instance) (rate(tidb_session_statement_pessimistic_retry_count_sum[${i}]))`, '{{instance}}')],
     }),
     graph({
@@ -226,7 +225,7 @@ export const tidb: Page = {
       decimals: 1,
       noData: noTidb,
       span: 8,
-      description: 'Cores that each TiDB server uses, and may use. From process_cpu_seconds_total and tidb_server_maxprocs.',
+      description: 'Cores that each TiDB server uses, and their limit. From process_cpu_seconds_total and tidb_server_maxprocs.',
       queries: [
         exporter(`rate(process_cpu_seconds_total{job="tidb"}[${i}])`, '{{instance}}'),
         exporter('max by (instance) (tidb_server_maxprocs)', '{{instance}} limit'),
@@ -241,12 +240,12 @@ export const tidb: Page = {
       queries: [exporter('max by (instance) (process_resident_memory_bytes{job="tidb"})', '{{instance}}')],
     }),
     graph({
-      title: 'Time stamps from PD',
+      title: 'Timestamps from PD',
       unit: unit.seconds,
       noData: noPd,
       span: 8,
       description:
-        'p99 of the wait for a time stamp, which each transaction needs once or twice, and the mean in PD itself. From pd_client_cmd_handle_cmds_duration_seconds and pd_server_handle_tso_duration_seconds.',
+        'p99 of the wait for a timestamp, and the mean time in PD. Each transaction waits for one or two timestamps. From pd_client_cmd_handle_cmds_duration_seconds and pd_server_handle_tso_duration_seconds.',
       queries: [
         exporter(quantile(0.99, 'pd_client_cmd_handle_cmds_duration_seconds', 'type="wait"'), 'wait p99'),
         exporter(
@@ -265,7 +264,7 @@ export const tidb: Page = {
       span: 8,
       limits: limits.cpu,
       description:
-        'Share of its cores that each store uses. One above the others is a hot spot. From process_cpu_seconds_total and tikv_server_cpu_cores_quota.',
+        'CPU utilization of each store, as a share of its cores. Equal values are good. A store with a higher value is a hot spot. TiKVCPUSaturated fires from 90 %. From process_cpu_seconds_total and tikv_server_cpu_cores_quota.',
       queries: [exporter(`rate(process_cpu_seconds_total{job="tikv"}[${i}]) / on (instance) tikv_server_cpu_cores_quota`, '{{instance}}')],
     }),
     graph({
@@ -274,7 +273,7 @@ export const tidb: Page = {
       decimals: 1,
       noData: noTikv,
       span: 8,
-      description: 'Cores used by each pool, all stores. From tikv_thread_cpu_seconds_total (names are cut at 15 characters).',
+      description: 'Cores that each thread pool uses, all stores. From tikv_thread_cpu_seconds_total.',
       queries: [
         exporter(`sum(rate(tikv_thread_cpu_seconds_total{name=~"raftstore_.*"}[${i}]))`, 'raftstore'),
         exporter(`sum(rate(tikv_thread_cpu_seconds_total{name=~"apply_[0-9]+"}[${i}]))`, 'apply'),
@@ -285,11 +284,11 @@ export const tidb: Page = {
       ],
     }),
     graph({
-      title: 'Requests to TiKV',
+      title: 'TiKV request time',
       unit: unit.seconds,
       noData: noTikv,
       span: 8,
-      description: 'Mean time of requests that TiKV answered, by kind. From tikv_grpc_msg_duration_seconds.',
+      description: 'Mean time of requests in TiKV, by kind. From tikv_grpc_msg_duration_seconds.',
       queries: [exporter(`topk(12, ${mean('tikv_grpc_msg_duration_seconds', '', 'type')})`, '{{type}}')],
     }),
     graph({
@@ -298,7 +297,7 @@ export const tidb: Page = {
       noData: noTikv,
       span: 8,
       description:
-        'Mean time to append, commit and apply a log entry: the disk, the network to the followers, and the storage engine. From tikv_raftstore_append_log_duration_seconds and its sisters.',
+        'Mean time to append, commit and apply a log entry. Append depends on the disk, commit on the network to the followers, apply on the storage engine. From tikv_raftstore_append_log_duration_seconds and related metrics.',
       queries: [
         exporter(
           `sum(rate(tikv_raftstore_append_log_duration_seconds_sum[${i}])) / (sum(rate(tikv_raftstore_append_log_duration_seconds_count[${i}])) > 0)`,
@@ -315,11 +314,12 @@ export const tidb: Page = {
       ],
     }),
     graph({
-      title: 'Scheduler',
+      title: 'Scheduler too busy',
       unit: unit.perSecond,
       noData: noTikv,
       span: 8,
-      description: 'Writes a second that a store refused as too busy. Zero is good; else TiDBWriteStall fires. From tikv_scheduler_too_busy_total.',
+      description:
+        'Writes per second that each store rejected because it was too busy. Zero is good. TiDBWriteStall fires on any rejection. From tikv_scheduler_too_busy_total.',
       queries: [exporter(`sum by (instance) (rate(tikv_scheduler_too_busy_total[${i}]))`, '{{instance}}')],
     }),
     graph({
@@ -329,7 +329,7 @@ export const tidb: Page = {
       max: 1,
       noData: noTikv,
       span: 8,
-      description: 'Share of block reads that the cache answered. From tikv_engine_cache_efficiency.',
+      description: 'Share of block reads served from the block cache. Near 100 % is good. From tikv_engine_cache_efficiency.',
       queries: [
         exporter(
           `sum by (instance) (rate(tikv_engine_cache_efficiency{db="kv", type="block_cache_hit"}[${i}])) / (sum by (instance) (rate(tikv_engine_cache_efficiency{db="kv", type=~"block_cache_(hit|miss)"}[${i}])) > 0)`,
@@ -343,7 +343,7 @@ export const tidb: Page = {
       decimals: 0,
       noData: noTikv,
       span: 8,
-      description: 'Regions that each store leads: reads and writes go there. Equal is good. From tikv_raftstore_region_count.',
+      description: 'Number of leader regions by store, which serve reads and writes. Equal numbers are good. From tikv_raftstore_region_count.',
       queries: [exporter('max by (instance) (tikv_raftstore_region_count{type="leader"})', '{{instance}}')],
     }),
     graph({
@@ -353,16 +353,17 @@ export const tidb: Page = {
       noData: noPd,
       span: 8,
       description:
-        'Hot regions that each store leads, as PD sees them. All on one store: the load does not spread (ascending keys). From pd_hotspot_status.',
+        'Hot leader regions by store, according to PD. If all are on one store, the load is not distributed, for example because of ascending keys. From pd_hotspot_status.',
       queries: [exporter('max by (address, type) (pd_hotspot_status{type=~"hot_(read|write)_region_as_leader"})', '{{address}} {{type}}')],
     }),
     graph({
-      title: 'Regions in trouble',
+      title: 'Unhealthy regions',
       unit: unit.count,
       decimals: 0,
       noData: noPd,
       span: 8,
-      description: 'Regions with a missing or a down peer. Zero is good; this is what TiDB has instead of replication lag. From pd_regions_status.',
+      description:
+        'Regions with a missing peer or a peer that is down. Zero is good. TiDB has no replication lag: this is the corresponding value. From pd_regions_status.',
       queries: [exporter('max by (type) (pd_regions_status{type=~"miss-peer-region-count|down-peer-region-count"})', '{{type}}')],
     }),
     row('Hosts'),

@@ -1,4 +1,4 @@
-// Panels about the observer itself.
+// Panels about the agent itself.
 
 import { servers } from '../metrics';
 import { type AnyPanel, graph, unit } from '../panel';
@@ -10,7 +10,7 @@ export function cpu(span: number): AnyPanel {
   return graph({
     title: 'Agent CPU',
     description:
-      'Share of one core that the agent uses. Its budget is 0.5 % with three servers sampled once a second. From process_cpu_seconds_total.',
+      'CPU time of the agent as a share of one core. The budget is 0.5 % with three servers sampled once a second. From process_cpu_seconds_total.',
     unit: unit.share,
     decimals: 1,
     noData: noAgent,
@@ -21,9 +21,9 @@ export function cpu(span: number): AnyPanel {
 
 export function sampleDuration(span: number): AnyPanel {
   return graph({
-    title: 'Sample time',
+    title: 'Sample duration',
     description:
-      'From asking a server to its whole answer. Some milliseconds on an idle server; a server that is slow here is slow for its clients, too. From benchwatch_db_sample_duration_seconds.',
+      'Time from the query to the complete answer of a server. A few milliseconds is usual on an idle server. A server that is slow here is also slow for its clients. From benchwatch_db_sample_duration_seconds.',
     unit: unit.seconds,
     noData: 'No server is sampled',
     span,

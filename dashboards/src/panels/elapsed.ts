@@ -1,4 +1,4 @@
-// Charts over something else than time: elapsed seconds, threads.
+// Charts whose x axis is not time: elapsed seconds, threads.
 
 import {
   GraphDrawStyle,
@@ -22,8 +22,8 @@ interface Chart {
   queries: Query[];
   transformations: DataTransformerConfig[];
   /**
-   * Name of the field on the x axis. Without data Grafana says "Unable to find
-   * field: …", so the name tells what is missing.
+   * Name of the field on the x axis. Without data Grafana shows "Unable to find
+   * field: …", so the name describes what is missing.
    */
   x: string;
   xUnit: string;
@@ -32,7 +32,7 @@ interface Chart {
   points: VisibilityMode;
 }
 
-/** Lines over something else than time. */
+/** Lines over an x axis that is not time. */
 function chart(o: Chart): AnyPanel {
   return new TrendBuilder()
     .title(o.title)
@@ -58,7 +58,7 @@ function chart(o: Chart): AnyPanel {
     .height(10);
 }
 
-/** Rows of x, y and the name of a line become one column a line. */
+/** Turns rows of x, y and the name of a line into one column per line. */
 function columnPerLine(x: string, xColumn: string, yColumn: string, lineColumn: string): DataTransformerConfig[] {
   return [
     { id: 'groupingToMatrix', options: { columnField: lineColumn, rowField: xColumn, valueField: yColumn, emptyValue: 'null' } },
@@ -68,7 +68,7 @@ function columnPerLine(x: string, xColumn: string, yColumn: string, lineColumn: 
   ];
 }
 
-/** One line a run over elapsed seconds: the samples' own, nothing is moved in time. */
+/** One line per run over elapsed seconds, which are samples themselves: no time shift is needed. */
 export function overElapsed(title: string, yUnit: string, expr: string, description: string, matchers = runs): AnyPanel {
   const x = 'Elapsed time of a run in this time range';
   return chart({
@@ -77,14 +77,14 @@ export function overElapsed(title: string, yUnit: string, expr: string, descript
     yUnit,
     x,
     xUnit: unit.seconds,
-    xLabel: 'since the start',
+    xLabel: 'elapsed',
     queries: [samples(`floor(max by (run) (benchwatch_run_elapsed_seconds{${matchers}}))`), samples(expr)],
     transformations: [{ id: 'merge', options: {} }, ...columnPerLine(x, 'Value #A', 'Value #B', 'run')],
     points: VisibilityMode.Never,
   });
 }
 
-/** One line a workload, tool and target: what every benchmark article draws. */
+/** One line per workload, tool and target: the scaling chart of benchmark reports. */
 export function overThreads(title: string, yUnit: string, expr: string, description: string, ofFinished: (expr: string) => string): AnyPanel {
   const facts = 'threads, tool, workload, target';
   const x = 'Threads of a finished run in this time range';

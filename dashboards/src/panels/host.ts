@@ -12,7 +12,7 @@ export function hottest(): AnyPanel {
   return stat({
     title: 'Host CPU',
     description:
-      'The busiest host that Prometheus knows, and how much of its cores is busy (20 s; waiting for a disk is idle, stolen time is busy). From 90 % on the host is the limit, and if it is the load generator, the latencies are worth nothing: HostCPUSaturated, GeneratorSaturated. From node_cpu_seconds_total.',
+      'The busiest host and the busy share of its cores over 20 s. Waiting for a disk counts as idle, steal as busy. From 90 % the host is the bottleneck and HostCPUSaturated fires. If it is the load generator, the latencies are invalid and GeneratorSaturated fires. From node_cpu_seconds_total.',
     unit: unit.share,
     decimals: 0,
     noData: 'No host',
@@ -29,12 +29,12 @@ const both = (expr: string, legend: string): Query[] => [
   exporter(onServers(expr), `server {{nodename}} ${legend}`.trim()),
 ];
 const generatorDashed = [{ series: /^generator .*/, set: [set.dashed(), set.noFill()] }];
-const apart = 'The load generator is dashed; if servers run on the same host, the two lines are one host.';
+const apart = 'Dashed: load generator. If servers run on the generator, both lines show the same host.';
 
 export function cpu(span: number): AnyPanel {
   return graph({
     title: 'CPU by host',
-    description: `Share of all cores that is busy. ${apart} A generator near 100 % measures itself. From node_cpu_seconds_total.`,
+    description: `Busy share of all cores. ${apart} A generator near 100 % measures its own limit. HostCPUSaturated or GeneratorSaturated fires from 90 %. From node_cpu_seconds_total.`,
     unit: unit.share,
     decimals: 0,
     max: 1,
@@ -49,7 +49,7 @@ export function cpu(span: number): AnyPanel {
 export function disk(span: number): AnyPanel {
   return graph({
     title: 'Disk requests in flight',
-    description: `Requests waiting for or served by each disk, on average. ${apart} Some tens mean that the disk is the limit: over 10 HostDiskSaturated fires. From node_disk_io_time_weighted_seconds_total.`,
+    description: `Requests in each disk's queue or being served, on average. ${apart} Tens of requests mean that the disk is the bottleneck. HostDiskSaturated fires over 10. From node_disk_io_time_weighted_seconds_total.`,
     unit: unit.count,
     decimals: 1,
     noData: noHost,
@@ -64,7 +64,7 @@ export function disk(span: number): AnyPanel {
 export function diskBytes(span: number): AnyPanel {
   return graph({
     title: 'Disk traffic',
-    description: `Bytes read and written a second, all disks of a host. ${apart} From node_disk_read_bytes_total and node_disk_written_bytes_total.`,
+    description: `Bytes read and written per second, all disks of a host. ${apart} From node_disk_read_bytes_total and node_disk_written_bytes_total.`,
     unit: unit.bytesPerSecond,
     noData: noHost,
     span,
@@ -80,7 +80,7 @@ export function diskBytes(span: number): AnyPanel {
 export function network(span: number): AnyPanel {
   return graph({
     title: 'Network traffic',
-    description: `Bytes received and sent a second, loopback included (a benchmark on one machine runs there). ${apart} Compare with what the link can carry. From node_network_receive_bytes_total and node_network_transmit_bytes_total.`,
+    description: `Bytes received and sent per second, including loopback, which a benchmark on one machine uses. ${apart} Compare with the capacity of the link. From node_network_receive_bytes_total and node_network_transmit_bytes_total.`,
     unit: unit.bytesPerSecond,
     noData: noHost,
     span,
@@ -94,9 +94,9 @@ export function network(span: number): AnyPanel {
 
 export function cpuByMode(span: number): AnyPanel {
   return graph({
-    title: "What the generator's CPU does",
+    title: 'Generator CPU by mode',
     description:
-      'Cores in use on the load generators of the selected runs, by kind of work. Much softirq is the network, iowait is idle time, steal was taken by the hypervisor: a run with steal is not repeatable. From node_cpu_seconds_total.',
+      'Cores used on the load generators of the selected runs, by mode. softirq is mostly the network, iowait is idle time, and steal is time that the hypervisor gave to other guests. A run with steal is not repeatable. From node_cpu_seconds_total.',
     unit: unit.cores,
     decimals: 1,
     noData: noHost,

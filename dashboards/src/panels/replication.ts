@@ -1,4 +1,4 @@
-// Panels about replication in general and Galera's flow control.
+// Panels about replication of any kind and about Galera's flow control.
 
 import { BigValueTextMode } from '@grafana/grafana-foundation-sdk/common';
 import { serverRate, servers } from '../metrics';
@@ -13,7 +13,7 @@ export function worstLag(span: number): AnyPanel {
   return stat({
     title: 'Worst lag',
     description:
-      'The replica that is furthest behind the most advanced member of its cluster, now, in seconds. Under a second is good; growing over 2 s ReplicationLagGrowing fires, over 10 s ReplicationLagHigh. From benchwatch_replication_lag_seconds.',
+      'The replica with the highest current lag, compared with the most advanced member of its cluster. Under 1 s is good. ReplicationLagGrowing fires if the lag is over 2 s and growing, ReplicationLagHigh if it is over 10 s. From benchwatch_replication_lag_seconds.',
     unit: unit.seconds,
     decimals: 1,
     noData: 'No replicas',
@@ -29,7 +29,7 @@ export function flowControlNow(span: number): AnyPanel {
   return stat({
     title: 'Flow control',
     description:
-      "Share of the last 15 s in which Galera's flow control paused replication. Under 1 % is good; over 10 % GaleraFlowControlHigh fires, over 40 % GaleraFlowControlCritical. From benchwatch_galera_flow_control_paused_seconds_total, not from the average since start that wsrep_flow_control_paused is.",
+      "Share of the last 15 s in which Galera's flow control paused replication. Under 1 % is good. GaleraFlowControlHigh fires over 10 %, GaleraFlowControlCritical over 40 %. Unlike wsrep_flow_control_paused, it is not an average since the server started. From benchwatch_galera_flow_control_paused_seconds_total.",
     unit: unit.share,
     decimals: 0,
     noData: 'No Galera',
@@ -44,7 +44,7 @@ export function lagSeconds(span: number): AnyPanel {
   return graph({
     title: 'Lag in seconds',
     description:
-      'How long ago the most advanced member of the cluster was where this one is now, all sampled at the same tick. Near zero is good. A member that is down or joining has no line. From benchwatch_replication_lag_seconds.',
+      'Time since the most advanced member of the cluster was at the current position of this member. All members are sampled at the same tick. Near zero is good. A member that is down or joining has no value. From benchwatch_replication_lag_seconds.',
     unit: unit.seconds,
     noData: noReplication,
     span,
@@ -58,7 +58,7 @@ export function lagTransactions(span: number): AnyPanel {
   return graph({
     title: 'Lag in transactions',
     description:
-      'Transactions that the most advanced member of the cluster had at the same tick and this one had not. A few are only the time between two answers. From benchwatch_replication_lag_transactions.',
+      'Transactions that the most advanced member of the cluster has and this member lacks, at the same tick. A few are normal, because the members do not answer at exactly the same time. From benchwatch_replication_lag_transactions.',
     unit: unit.count,
     noData: noReplication,
     span,
@@ -70,7 +70,7 @@ export function queue(span: number): AnyPanel {
   return graph({
     title: 'Waiting to be applied',
     description:
-      'Transactions that a replica has received and not applied yet. Zero is good; a queue that stays means that the applier is too slow. From benchwatch_replication_queue_transactions.',
+      'Transactions that a replica has received but not applied yet. Zero is good. A queue that does not empty means that the applier is too slow. From benchwatch_replication_queue_transactions.',
     unit: unit.count,
     decimals: 0,
     noData: noReplication,
@@ -83,7 +83,7 @@ export function flowControlPaused(span: number): AnyPanel {
   return graph({
     title: 'Flow control: time paused',
     description:
-      "Share of the time in which replication was paused. The same on all nodes, since a pause is the whole cluster's. Zero is good. A slow node also slows the group's communication, which no pause shows: read it together with throughput. From benchwatch_galera_flow_control_paused_seconds_total.",
+      'Share of time in which flow control paused replication. A pause affects the whole cluster, so all nodes have the same value. Zero is good. GaleraFlowControlHigh fires over 10 %. A slow node also slows down group communication, which does not count as a pause: compare with throughput. From benchwatch_galera_flow_control_paused_seconds_total.',
     unit: unit.share,
     decimals: 0,
     max: 1,
@@ -96,9 +96,9 @@ export function flowControlPaused(span: number): AnyPanel {
 
 export function flowControlSent(span: number): AnyPanel {
   return graph({
-    title: 'Flow control: who asks for pauses',
+    title: 'Flow control: who requests pauses',
     description:
-      'Pauses a second that each node asked for because its receive queue was too long. The node with the most is the slow one; GaleraNodeSlow names it. From benchwatch_galera_flow_control_sent_total.',
+      'Pauses per second that each node requested because its receive queue was too long. The node with the most requests is the slow one. GaleraNodeSlow names it. From benchwatch_galera_flow_control_sent_total.',
     unit: 'cps',
     noData: noGalera,
     span,

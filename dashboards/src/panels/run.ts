@@ -1,4 +1,4 @@
-// Panels about the benchmark tool's own numbers.
+// Panels about the values that the benchmark tool reports.
 
 import { BigValueTextMode } from '@grafana/grafana-foundation-sdk/common';
 import { named, newestRun, ofNewestRun, runs } from '../metrics';
@@ -9,7 +9,7 @@ import { limits } from '../threshold';
 const noRun = 'No run yet';
 const silent = 'The tool printed nothing in this time range';
 
-/** Phase while the run lives, result afterwards; both as a name and a number of seconds. */
+/** Phase of an active run, result of an ended one, as a name with a duration in seconds. */
 export function state(): AnyPanel {
   const stalled = `(time() - max by (run) (benchwatch_run_last_report_timestamp_seconds{${runs}}) > 3 * max by (run) (benchwatch_run_report_interval_seconds{${runs}})) and on (run) benchwatch_run_active == 1`;
   const live = `max by (run, phase) (benchwatch_run_phase{${runs}} == 1)`;
@@ -20,7 +20,7 @@ export function state(): AnyPanel {
   return stat({
     title: 'State',
     description:
-      'Phase of the newest selected run and for how long it has been running; of an ended run its result and duration. Green: warming up, measuring, succeeded. Red: stalled (no report for three intervals), failed or lost. Start a run with `benchwatch run -- COMMAND`. From benchwatch_run_phase and benchwatch_run_result.',
+      'Phase and elapsed time of the newest selected run, or result and duration if it has ended. Green: warming up, measuring, succeeded. Red: stalled (no report for three intervals; RunStalled fires), failed or lost (RunFailed fires). Start a run with `benchwatch run -- COMMAND`. From benchwatch_run_phase and benchwatch_run_result.',
     unit: unit.clock,
     noData: noRun,
     span: 3,
@@ -45,7 +45,7 @@ export function throughput(): AnyPanel {
   return stat({
     title: 'Throughput',
     description:
-      'Transactions a second as the tool printed them last; of an ended run the mean that the tool printed in its summary. Beside it the best interval of the run within the time range. Higher is better; a live value far below the best one deserves a look. From benchwatch_run_operations_per_second and benchwatch_run_summary_operations_per_second.',
+      "Transactions per second in the last interval, or the mean from the tool's summary if the run has ended. Gray: the best interval of the run in the time range. Higher is better. RunThroughputCollapsed fires if the throughput is under half of the run's median. From benchwatch_run_operations_per_second and benchwatch_run_summary_operations_per_second.",
     unit: unit.perSecond,
     noData: noRun,
     span: 3,
@@ -63,7 +63,7 @@ export function latency(): AnyPanel {
   return stat({
     title: 'Latency',
     description:
-      'The p95 that the tool printed last. Tools that print no p95: p99, else the highest percentile they print, else the mean; the name says which. Of an ended run that of the whole run. Beside it the median of the run within the time range. The tool measures it in a closed loop unless it was given a rate: waiting that the tool itself caused is not in it. From run:benchwatch_run_latency_seconds:headline.',
+      "p95 of the last interval, or of the whole run if it has ended. If the tool prints no p95: p99, otherwise its highest percentile, otherwise the mean. The name shows which. Gray: the median over the run's intervals in the time range. Without a configured rate the tool measures in a closed loop, and the latency does not include waiting that the tool caused. RunLatencyHigh fires over three times the run's median. From run:benchwatch_run_latency_seconds:headline.",
     unit: unit.seconds,
     noData: noRun,
     span: 3,
@@ -87,7 +87,7 @@ export function errors(): AnyPanel {
   return stat({
     title: 'Errors',
     description:
-      'Errors that the tool counted, as a share of its transactions over the last 15 s, and in total. Zero is good; over 1 % RunErrors fires. From benchwatch_run_errors_total; of an ended run from its summary.',
+      'Errors that the tool counted, as a share of its transactions over the last 15 s, and in total. Zero is good. RunErrors fires over 1 %. From benchwatch_run_errors_total, or from the summary of an ended run.',
     unit: unit.share,
     decimals: 1,
     noData: 'Not counted',
@@ -128,7 +128,7 @@ export function throughputByOperation(span: number, height = 9): AnyPanel {
   return graph({
     title: 'Throughput by operation',
     description:
-      'Operations a second as the tool printed them, for each of its intervals. "transaction" is what the tool counts as one unit of work. A gap means that it printed nothing. Steady is good. From benchwatch_run_operations_per_second.',
+      'Operations per second in each interval. "transaction" is one unit of work of the tool. A constant rate is good. A gap means that the tool printed no report. From benchwatch_run_operations_per_second.',
     unit: unit.perSecond,
     noData: silent,
     span,
@@ -141,7 +141,7 @@ export function latencyByPercentile(span: number): AnyPanel {
   return graph({
     title: 'Latency by percentile',
     description:
-      'Latency of transactions in each interval of the tool, under the name of the percentile that it printed. Percentiles of intervals are not averaged: with several runs the worst is drawn. Low and flat is good. From benchwatch_run_latency_seconds.',
+      'Latency of transactions in each interval of the tool, by percentile. Percentiles are not averaged: with several runs the panel shows the highest. Low and constant is good. From benchwatch_run_latency_seconds.',
     unit: unit.seconds,
     noData: silent,
     span,
@@ -154,7 +154,7 @@ export function latencyByOperation(span: number): AnyPanel {
   return graph({
     title: 'Latency by operation',
     description:
-      'p99 of each kind of operation (p95 or p90 where the tool prints no p99), for tools that tell them apart: YCSB, go-ycsb, TPC-C. Low and flat is good. From benchwatch_run_latency_seconds.',
+      'p99 of each kind of operation, or p95 or p90 if the tool prints no p99. Only for tools that report operations separately: YCSB, go-ycsb, TPC-C. Low and constant is good. From benchwatch_run_latency_seconds.',
     unit: unit.seconds,
     noData: 'This tool prints one latency for all operations',
     span,
@@ -171,9 +171,9 @@ export function errorsOverTime(span: number): AnyPanel {
   return graph({
     title: 'Errors and reconnects',
     description:
-      'Errors and reconnects a second as the tool counted them. Zero is good. Errors that the tool was told to ignore (deadlocks, conflicts) are in it. From benchwatch_run_errors_total and benchwatch_run_reconnects_total.',
+      'Errors and reconnects per second that the tool counted. They include errors that the tool is configured to ignore, such as deadlocks. Zero is good. RunErrors fires over 1 % of the transactions. From benchwatch_run_errors_total and benchwatch_run_reconnects_total.',
     unit: 'cps',
-    noData: 'This tool counts no errors',
+    noData: 'This tool does not count errors',
     span,
     queries: [
       agent(`sum(rate(benchwatch_run_errors_total{${runs}}[$__rate_interval]))`, 'errors'),
@@ -186,11 +186,11 @@ export function openLoop(span: number): AnyPanel {
   return graph({
     title: 'Open loop: queue and concurrency',
     description:
-      'With a fixed rate (sysbench --rate): events that wait for a thread, and events in work. A queue that grows means that the database is slower than the rate; RunQueueGrowing fires. From benchwatch_run_queue_length and benchwatch_run_concurrency.',
+      'With a fixed rate (sysbench --rate): events waiting for a thread, and events executing. A growing queue means that the database cannot serve the rate, and RunQueueGrowing fires. From benchwatch_run_queue_length and benchwatch_run_concurrency.',
     unit: unit.count,
-    noData: 'Closed loop: the tool was given no rate, so there is no queue',
+    noData: 'Closed loop: the tool has no configured rate, so there is no queue',
     span,
-    queries: [agent(`max(benchwatch_run_queue_length{${runs}})`, 'queue'), agent(`max(benchwatch_run_concurrency{${runs}})`, 'in work')],
+    queries: [agent(`max(benchwatch_run_queue_length{${runs}})`, 'queue'), agent(`max(benchwatch_run_concurrency{${runs}})`, 'executing')],
   });
 }
 
@@ -198,7 +198,7 @@ export function drain(span: number): AnyPanel {
   return stat({
     title: 'Drain after the end',
     description:
-      'How long each replica of the newest selected run needed, after the load had ended, to reach the position that the most advanced node had then. Near zero is good; over a minute RunDrainSlow fires. From benchwatch_run_drain_seconds.',
+      'Time that each replica needed after the end of the newest selected run to reach the position that the most advanced member had at that moment. Near zero is good. RunDrainSlow fires over 1 min. From benchwatch_run_drain_seconds.',
     unit: unit.seconds,
     decimals: 1,
     noData: 'No drain measured',
@@ -213,9 +213,9 @@ export function drain(span: number): AnyPanel {
 
 export function toolAgainstServers(span: number): AnyPanel {
   return graph({
-    title: 'The tool against the servers',
+    title: 'Tool and server rates',
     description:
-      'What the tool says it did (solid) and what the servers counted themselves (dashed). They should lie on each other: queries with queries, transactions with commits. Servers also count the statements of monitoring, and a tool without BEGIN/COMMIT has no commits. From benchwatch_run_operations_per_second, benchwatch_db_queries_total and benchwatch_db_commits_total (replicas left out, whose commits are the same transactions again).',
+      'Rates that the tool reports (solid) and that the servers count (dashed). Queries should match queries, and transactions should match commits. Servers also count the statements of monitoring. A tool that does not use BEGIN and COMMIT causes no commits. Commits of replicas are excluded, because they are the same transactions. From benchwatch_run_operations_per_second, benchwatch_db_queries_total and benchwatch_db_commits_total.',
     unit: unit.perSecond,
     noData: silent,
     span,
@@ -235,7 +235,7 @@ export function clientThreads(): AnyPanel {
   return stat({
     title: 'Threads',
     description:
-      'Clients that execute a statement now on the busiest of the selected servers (mean of 5 s; the agent itself is one), and the number of client threads of the run. As many running as there are clients: the server, not the client, is what is waited for. From benchwatch_db_threads_running and benchwatch_run_threads.',
+      'Clients executing a statement on the busiest of the selected servers (mean of 5 s, including the agent), and the number of client threads of the run. If all clients are running, the server is the bottleneck, not the client. From benchwatch_db_threads_running and benchwatch_run_threads.',
     unit: unit.digits,
     decimals: 0,
     noData: 'No server',

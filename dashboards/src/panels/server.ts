@@ -1,5 +1,5 @@
-// Panels about any kind of database server, from the agent's samples. `of`
-// limits them to a page's kind of server: label matchers.
+// Panels about database servers of any kind, from the agent's samples. `of`
+// contains label matchers that restrict them to one kind of server.
 
 import { serverRate, servers } from '../metrics';
 import { type AnyPanel, graph, set, states, timeline, unit } from '../panel';
@@ -11,7 +11,7 @@ export function up(span: number, of = ''): AnyPanel {
   return timeline({
     title: 'Servers',
     description:
-      'Whether each selected server answered the agent within its tick. A server that is stopped or hangs is down, too. From benchwatch_db_up.',
+      'Whether each selected server answered within the tick. A stopped or hanging server is down. DatabaseDown fires after 5 s. From benchwatch_db_up.',
     unit: unit.none,
     noData: noServer,
     span,
@@ -24,7 +24,7 @@ export function queries(span: number, of = ''): AnyPanel {
   return graph({
     title: 'Queries by server',
     description:
-      'Statements a second that clients sent to each server (MySQL: Questions, MongoDB: opcounters); what replication applies is not in it. Shows who gets the load. From benchwatch_db_queries_total.',
+      'Statements per second that clients sent to each server (MySQL: Questions, MongoDB: opcounters), without statements that replication applies. Shows the distribution of the load. From benchwatch_db_queries_total.',
     unit: unit.perSecond,
     noData: noServer,
     span,
@@ -36,7 +36,7 @@ export function threads(span: number, of = ''): AnyPanel {
   return graph({
     title: 'Connections and running threads',
     description:
-      'Client connections (dashed) and clients executing a statement at the instant of the sample (solid), by server; the agent is one of each. Running close to connected means that the server is what is waited for. From benchwatch_db_connections and benchwatch_db_threads_running.',
+      'Client connections (dashed) and clients executing a statement at the time of the sample (solid), by server, including the agent. If almost all connected clients are running, the server is the bottleneck. From benchwatch_db_connections and benchwatch_db_threads_running.',
     unit: unit.count,
     decimals: 0,
     noData: noServer,
@@ -53,7 +53,7 @@ export function operations(span: number, of = ''): AnyPanel {
   return graph({
     title: 'Statements by kind',
     description:
-      'Statements a second by kind, all selected servers together. On servers that apply replicated rows their appliers are counted as well. From benchwatch_db_operations_total.',
+      'Statements per second by kind, all selected servers. Servers that apply replicated rows also count their appliers. From benchwatch_db_operations_total.',
     unit: unit.perSecond,
     noData: noServer,
     span,
@@ -65,7 +65,7 @@ export function bytes(span: number, of = ''): AnyPanel {
   return graph({
     title: 'Bytes to and from clients',
     description:
-      'Bytes a second that the servers received from and sent to clients. Each sample of the agent costs about 20 kB of it. From benchwatch_db_bytes_total.',
+      'Bytes per second that the servers received from and sent to clients. Each sample of the agent contributes about 20 kB. From benchwatch_db_bytes_total.',
     unit: unit.bytesPerSecond,
     noData: noServer,
     span,
@@ -77,7 +77,7 @@ export function commits(span: number, of = ''): AnyPanel {
   return graph({
     title: 'Commits and rollbacks',
     description:
-      'COMMIT and ROLLBACK statements a second, by server. Autocommit statements are in neither, nor are deadlocks and certification failures. Asynchronous replicas count the transactions that they apply. From benchwatch_db_commits_total and benchwatch_db_rollbacks_total.',
+      'COMMIT and ROLLBACK statements per second, by server. Neither includes autocommit statements, deadlocks or certification failures. Asynchronous replicas count the transactions that they apply. From benchwatch_db_commits_total and benchwatch_db_rollbacks_total.',
     unit: unit.perSecond,
     noData: noServer,
     span,
@@ -93,7 +93,7 @@ export function lockWaits(span: number, of = ''): AnyPanel {
   return graph({
     title: 'Clients waiting for row locks',
     description:
-      'How many clients wait for a row lock, on average (seconds waited a second). Near zero is good; when it is over a quarter of the running threads, DatabaseLockWaits fires. From benchwatch_db_lock_wait_seconds_total.',
+      'Number of clients waiting for a row lock, on average (seconds waited per second). Near zero is good. DatabaseLockWaits fires over 25 % of the running threads. From benchwatch_db_lock_wait_seconds_total.',
     unit: unit.count,
     decimals: 1,
     noData: 'These servers do not count lock waits',
