@@ -137,7 +137,7 @@ func ReadOutput(ctx context.Context, dir rundir.Directory, t *tool.Tool) (*Histo
 	if !f.Growing {
 		f.Close(time.Now())
 	}
-	h.Damage.TornOutput = f.Torn
+	h.Damage.TornOutput = f.Torn()
 	h.Snapshot = f.Snapshot(meta, time.Now())
 	h.Zero = h.zero()
 	if h.Host, err = host.Read(dir.Path(host.File), h.Zero); err != nil {

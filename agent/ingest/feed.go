@@ -27,8 +27,6 @@ type Feed struct {
 	Series *Intervals
 	// Growing: the tool still writes; an incomplete last line is not read.
 	Growing bool
-	// Torn: the output ends within a line.
-	Torn bool
 	// OnReport, if not nil, is called with every report, in order, while mu is
 	// held. An interval that is placed ends at elapsed seconds on the run's axis;
 	// it is fresh if it was read as it was written.
@@ -39,6 +37,7 @@ type Feed struct {
 	state  *state
 	axis   axis
 	clock  time.Time
+	torn   bool
 	// Of the line that is being parsed, for emit.
 	at    time.Time
 	fresh bool
@@ -135,6 +134,13 @@ func (f *Feed) startClock() {
 	}
 }
 
+// Torn reports whether one of the outputs ends within a line.
+func (f *Feed) Torn() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.torn
+}
+
 // Clock is when the tool's clock began to run, by the first interval report; zero
 // if that was not read as it was written.
 func (f *Feed) Clock() time.Time {
@@ -217,7 +223,11 @@ func (f *Feed) Follow(ctx context.Context, path string, stream tool.Stream, noti
 		if flushes {
 			patience = FlushAfter
 		}
-		f.Torn = f.Torn || l.Unterminated
+		if l.Unterminated {
+			f.mu.Lock()
+			f.torn = true
+			f.mu.Unlock()
+		}
 		at, fresh := time.Now(), true
 		if l.Generation == 0 && l.Offset < before.Size() {
 			at, fresh = before.ModTime(), false // written then or earlier
