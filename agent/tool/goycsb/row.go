@@ -142,7 +142,7 @@ func (d *reader) set(r *row, header, value []byte) (ok bool) {
 	case countColumn:
 		l := scan.New(value)
 		r.count, ok = l.Count()
-		return ok && l.Next() == 0 && r.count <= 1e15
+		return ok && l.End() && r.count <= 1e15
 	case opsColumn:
 		r.ops, ok = decimal.Parse(value, 0)
 		// The rate of the very first samples is infinite.

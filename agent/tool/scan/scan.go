@@ -58,28 +58,45 @@ func (l *Line) Blanks() {
 	}
 }
 
-// Until takes everything up to text, and text; it returns what is before text.
+// Until takes everything up to text, which is not empty, and text; it returns what is before text.
 func (l *Line) Until(text string) ([]byte, bool) {
-	before, _, ok := bytes.Cut(l.Rest(), []byte(text))
-	if ok {
-		l.at += len(before) + len(text)
+	// What is looked for is near: a loop is quicker than package bytes.
+	rest, first := l.text[l.at:], text[0]
+	for i, c := range rest {
+		if c == first && HasPrefix(rest[i:], text) {
+			l.at += i + len(text)
+			return rest[:i], true
+		}
 	}
-	return before, ok
+	return nil, false
+}
+
+// While takes the bytes for which is returns true, or nothing.
+func (l *Line) While(is func(c byte) bool) []byte {
+	start := l.at
+	for l.at < len(l.text) && is(l.text[l.at]) {
+		l.at++
+	}
+	return l.text[start:l.at]
 }
 
 // Quoted takes a JSON string without escapes and returns what is between the
 // quotes.
 func (l *Line) Quoted() ([]byte, bool) {
-	rest := *l
-	if !rest.Literal(`"`) {
+	if l.Next() != '"' {
 		return nil, false
 	}
-	text, ok := rest.Until(`"`)
-	if !ok || bytes.IndexByte(text, '\\') >= 0 {
-		return nil, false
+	rest := l.text[l.at+1:]
+	for i, c := range rest {
+		if c == '"' {
+			l.at += i + 2
+			return rest[:i], true
+		}
+		if c == '\\' {
+			break
+		}
 	}
-	*l = rest
-	return text, true
+	return nil, false
 }
 
 // Fields calls set for each field of the rest, "key: value, key: value"; false if

@@ -30,135 +30,83 @@ type tally struct {
 	good uint64
 }
 
-var (
-	countIs   = []byte(": Count=")
-	averageIs = []byte(" AverageLatency(us)=")
-	rawCount  = []byte(" count: ")
-	rawAvg    = []byte(", average latency(us): ")
-)
+const averageIs = " AverageLatency(us)="
 
-// read takes all groups of text from index i on. more is true if the line
-// ends where the combined measurement types put a line end into the status.
-func (g *groups) read(text []byte, i int, r *tool.Report, t *tally) (more, ok bool) {
+// read takes all groups of l. more is true if the line ends where the combined
+// measurement types put a line end into the status.
+func (g *groups) read(l *scan.Line, r *tool.Report, t *tally) (more, ok bool) {
 	g.names.Rewind()
-	for {
-		for i < len(text) && text[i] == ' ' {
-			i++
+	for closed := bytes.HasSuffix(l.Rest(), []byte("]")); ; {
+		for l.Literal(" ") {
 		}
-		if i == len(text) {
-			return more && text[i-1] == ']', true
+		if l.End() {
+			return more && closed, true
 		}
-		bracket := text[i] == '['
-		if bracket {
-			i++
-		}
-		start := i
+		bracket := l.Literal("[")
+		text, i := l.Rest(), 0
 		for i < len(text) && isNameByte(text[i]) {
 			i++
 		}
-		if i == start {
-			return false, false
-		}
-		n := g.names.Find(text[start:i], newName)
-		if n == nil {
-			return false, false
-		}
+		l.Skip(i)
+		n := g.names.Find(text[:i], newName)
 		switch {
-		case bracket && bytes.HasPrefix(text[i:], countIs):
-			i, ok = g.histogram(text, i+len(countIs), n, r, t)
-		case bracket && bytes.HasPrefix(text[i:], averageIs):
-			i, ok = average(text, i+len(averageIs), n, r)
-		case !bracket && bytes.HasPrefix(text[i:], rawCount):
-			i, ok = raw(text, i+len(rawCount), n, r, t)
+		case n == nil:
+			return false, false
+		case bracket && l.Literal(": Count="):
+			ok = g.histogram(l, n, r, t)
+		case bracket && l.Literal(averageIs):
+			ok = average(l, n, r)
+		case !bracket && l.Literal(" count: "):
+			ok = raw(l, n, r, t)
 		default:
 			ok = false
 		}
-		if !ok || i < len(text) && text[i] != ' ' {
+		if !ok || l.Next() != ' ' && !l.End() {
 			return false, false
 		}
 		more = n.first
 	}
 }
 
-// histogram reads "45, Max=35231, Min=1, Avg=12872.58, 90=22815]".
-func (g *groups) histogram(text []byte, i int, n *name, r *tool.Report, t *tally) (int, bool) {
-	count, i, ok := whole(text, i)
+// histogram takes "45, Max=35231, Min=1, Avg=12872.58, 90=22815]".
+func (g *groups) histogram(l *scan.Line, n *name, r *tool.Report, t *tally) bool {
+	count, ok := whole(l)
 	if !ok {
-		return i, false
+		return false
 	}
 	addCount(n, count, r, t)
 	g.stats.Rewind()
-	keep := count > 0 && n.kind != unused
-	for {
-		if i >= len(text) {
-			return i, false
+	for l.Literal(", ") {
+		key, ok := l.Until("=")
+		stat := g.stats.Find(key, newStat)
+		if !ok || stat == nil {
+			return false
 		}
-		if text[i] == ']' {
-			return i + 1, true
+		text := value(l)
+		if count == 0 || n.kind == unused {
+			continue // without a sample the values are placeholders: NaN, 2^63-1
 		}
-		if text[i] != ',' || i+1 == len(text) || text[i+1] != ' ' {
-			return i, false
-		}
-		i += 2
-		key := i
-		for i < len(text) && text[i] != '=' {
-			i++
-		}
-		if i == len(text) {
-			return i, false
-		}
-		s, ok := g.statOf(text[key:i])
+		v, ok := latency(text)
 		if !ok {
-			return i, false
+			return false
 		}
-		from := i + 1
-		i = valueEnd(text, from)
-		if !keep {
-			// Without a sample the values are placeholders: NaN, 2^63-1.
-			continue
-		}
-		v, ok := latency(text[from:i])
-		if !ok {
-			return i, false
-		}
-		r.AddLatency(n.operation, s, v)
+		r.AddLatency(n.operation, *stat, v)
 	}
+	return l.Literal("]")
 }
 
-func (g *groups) statOf(key []byte) (string, bool) {
-	switch string(key) {
-	case "Max":
-		return "max", true
-	case "Min":
-		return "min", true
-	case "Avg":
-		return "avg", true
-	}
-	if !isPercentile(key) {
-		return "", false
-	}
-	s := g.stats.Find(key, newStat)
-	if s == nil {
-		return "", false
-	}
-	return *s, true
-}
-
-// valueEnd returns the index after a value: at its "]" or ", ". A comma
-// without a blank is the decimal separator of some locales.
-func valueEnd(text []byte, i int) int {
-	for i < len(text) {
-		switch text[i] {
-		case ']', ' ':
-			return i
-		case ',':
-			if i+1 < len(text) && text[i+1] == ' ' {
-				return i
-			}
-		}
+// value takes a number up to its "]", " " or ", ". A comma without a blank is the
+// decimal separator of some locales.
+func value(l *scan.Line) []byte {
+	text, i := l.Rest(), 0
+	for i < len(text) && text[i] != ']' && text[i] != ' ' {
 		i++
 	}
-	return i
+	if i > 0 && i < len(text) && text[i] == ' ' && text[i-1] == ',' {
+		i--
+	}
+	l.Skip(i)
+	return text[:i]
 }
 
 // maxLatency bounds what is taken for a latency, in seconds: 30 years. YCSB
@@ -170,40 +118,35 @@ func latency(text []byte) (float64, bool) {
 	return v, ok && v >= 0 && v <= maxLatency
 }
 
-// average reads "11837.11]".
-func average(text []byte, i int, n *name, r *tool.Report) (int, bool) {
-	end := valueEnd(text, i)
-	if end == len(text) || text[end] != ']' {
-		return end, false
-	}
-	v, ok := latency(text[i:end])
+// average takes "11837.11]".
+func average(l *scan.Line, n *name, r *tool.Report) bool {
+	v, ok := latency(value(l))
 	if ok && n.kind != unused {
 		r.AddLatency(n.operation, "avg", v)
 	}
-	return end + 1, ok
+	return ok && l.Literal("]")
 }
 
-// raw reads "49, average latency(us): 31833.90". Its two decimals show that
+// raw takes "49, average latency(us): 31833.90". Its two decimals show that
 // the line was not cut in the number.
-func raw(text []byte, i int, n *name, r *tool.Report, t *tally) (int, bool) {
-	count, i, ok := whole(text, i)
-	if !ok || !bytes.HasPrefix(text[i:], rawAvg) {
-		return i, false
+func raw(l *scan.Line, n *name, r *tool.Report, t *tally) bool {
+	count, ok := whole(l)
+	if !ok || !l.Literal(", average latency(us): ") {
+		return false
 	}
-	i += len(rawAvg)
-	end := valueEnd(text, i)
-	if end-i < 4 || text[end-3]-'0' <= 9 {
-		return end, false
+	text := value(l)
+	if len(text) < 4 || text[len(text)-3]-'0' <= 9 {
+		return false
 	}
-	v, ok := latency(text[i:end])
+	v, ok := latency(text)
 	if !ok {
-		return end, false
+		return false
 	}
 	addCount(n, count, r, t)
 	if n.kind != unused && count > 0 {
 		r.AddLatency(n.operation, "avg", v)
 	}
-	return end, true
+	return true
 }
 
 func addCount(n *name, count uint64, r *tool.Report, t *tally) {
@@ -249,6 +192,9 @@ type name struct {
 }
 
 func newName(raw string) *name {
+	if raw == "" {
+		return nil
+	}
 	n := &name{kind: operation}
 	s := raw
 	switch {
@@ -303,23 +249,21 @@ func isNameByte(c byte) bool {
 	return 'A' <= c && c <= 'Z' || 'a' <= c && c <= 'z' || '0' <= c && c <= '9' || c == '_' || c == '-'
 }
 
-// newStat returns p99.9 for 99.9.
+// newStat returns p99.9 for 99.9 and max for Max, nil for anything else.
 func newStat(raw string) *string {
 	stat := "p" + raw
+	if raw == "Max" || raw == "Min" || raw == "Avg" {
+		stat = strings.ToLower(raw)
+	} else if !isPercentile(raw) {
+		return nil
+	}
 	return &stat
 }
 
 // isPercentile reports whether raw is a number such as 99 or 99.9.
-func isPercentile(raw []byte) bool {
-	point := false
-	for i, c := range raw {
-		switch {
-		case '0' <= c && c <= '9':
-		case c == '.' && !point && i > 0 && i < len(raw)-1:
-			point = true
-		default:
-			return false
-		}
-	}
-	return len(raw) > 0 && len(raw) <= 12
+func isPercentile(raw string) bool {
+	whole, decimals, point := strings.Cut(raw, ".")
+	return len(raw) <= 12 && isNumber(whole) && (!point || isNumber(decimals))
 }
+
+func isNumber(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }

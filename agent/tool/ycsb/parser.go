@@ -6,6 +6,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/series"
 	"github.com/benchwatch/benchwatch/agent/tool"
 	"github.com/benchwatch/benchwatch/agent/tool/message"
+	"github.com/benchwatch/benchwatch/agent/tool/scan"
 )
 
 // parser reads both streams of one YCSB process, or a file in which they are
@@ -73,7 +74,8 @@ func (p *parser) Parse(line tool.Line, emit func(*tool.Report)) tool.Verdict {
 // status takes a status line, or the first line of one that has several.
 func (p *parser) status(s *stream, text []byte, cut bool, emit func(*tool.Report)) tool.Verdict {
 	s.emitStart(emit)
-	h, i, ok := readHead(text)
+	l := scan.New(text)
+	h, ok := readHead(&l)
 	if cut || !ok {
 		s.last.gap = true
 		return tool.Malformed
@@ -107,7 +109,7 @@ func (p *parser) status(s *stream, text []byte, cut bool, emit func(*tool.Report
 	if last.gap {
 		s.tally.seconds = 0 // the groups are about a part of the interval
 	}
-	more, ok := p.groups.read(text, i, r, &s.tally)
+	more, ok := p.groups.read(&l, r, &s.tally)
 	if !ok {
 		s.last.gap = true
 		return tool.Malformed
@@ -137,7 +139,8 @@ func (p *parser) goOn(s *stream, text []byte, cut bool, emit func(*tool.Report))
 	}
 	r := &s.report
 	rates, counts, latencies, t := len(r.Rates), len(r.Counts), len(r.Latencies), s.tally
-	more, good := p.groups.read(text, 0, r, &s.tally)
+	l := scan.New(text)
+	more, good := p.groups.read(&l, r, &s.tally)
 	if good && !cut {
 		if !more {
 			p.finishStatus(s, emit)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/benchwatch/benchwatch/agent/series"
 	"github.com/benchwatch/benchwatch/agent/tool/decimal"
+	"github.com/benchwatch/benchwatch/agent/tool/scan"
 )
 
 // head is the part of a status line before the groups.
@@ -45,13 +46,6 @@ func stamp(b []byte) (ms int64, ok bool) {
 	return at.UnixMilli(), true
 }
 
-var (
-	secSep    = []byte(" sec: ")
-	opsWord   = []byte(" operations;")
-	rateWords = []byte("current ops/sec;")
-	estWords  = []byte("est completion in ")
-)
-
 // statusAt returns where the time stamp of a status line begins in text,
 // after a label if there is one (option -l); -1 if this is no status line, not
 // even a broken one.
@@ -60,96 +54,72 @@ func statusAt(text []byte) int {
 		return 0
 	}
 	// A label is glued to the date without a separator.
-	for rest, base := text, 0; ; {
-		i := bytes.Index(rest, secSep)
+	end := 0
+	for {
+		i := bytes.Index(text[end:], []byte(" sec: "))
 		if i < 0 {
 			return -1
 		}
-		j := i
-		for j > 0 && rest[j-1]-'0' <= 9 {
-			j--
+		end += i
+		seconds := end
+		for seconds > 0 && text[seconds-1]-'0' <= 9 {
+			seconds--
 		}
-		if at := base + j - stampLen; j < i && at >= 0 {
+		if at := seconds - stampLen; seconds < end && at >= 0 {
 			if _, ok := stamp(text[at:]); ok {
 				return at
 			}
 		}
-		base += i + len(secSep)
-		rest = text[base:]
+		end++
 	}
 }
 
-// whole reads digits at text[i:] and returns the index after them; ok is
-// false without a digit and for numbers beyond 10^18.
-func whole(text []byte, i int) (n uint64, end int, ok bool) {
-	start := i
-	for i < len(text) && text[i]-'0' <= 9 {
-		if n >= 1e17 {
-			return 0, i, false
-		}
-		n = n*10 + uint64(text[i]-'0')
-		i++
-	}
-	return n, i, i > start
+// whole takes a number below 10^18.
+func whole(l *scan.Line) (uint64, bool) {
+	n, ok := l.Count()
+	return n, ok && n < 1e18
 }
 
-// readHead reads text, which begins with the time stamp, up to the groups.
-func readHead(text []byte) (h head, end int, ok bool) {
-	h.ms, ok = stamp(text)
+// readHead takes a time stamp and what follows up to the groups.
+func readHead(l *scan.Line) (h head, ok bool) {
+	if h.ms, ok = stamp(l.Rest()); !ok {
+		return h, false
+	}
+	l.Skip(stampLen)
+	if h.secs, ok = whole(l); !ok || !l.Literal(" sec: ") {
+		return h, false
+	}
+	if h.ops, ok = whole(l); !ok || !l.Literal(" operations;") || !blank(l) || !h.readRate(l) {
+		return h, false
+	}
+	return h, !l.Literal("est completion in ") || skipRemaining(l)
+}
+
+// blank takes a blank. The end of the line is as good: editors take blanks away
+// there.
+func blank(l *scan.Line) bool { return l.Literal(" ") || l.End() }
+
+// readRate takes "184.63 current ops/sec; " if it is there.
+func (h *head) readRate(l *scan.Line) bool {
+	if l.End() || l.Next() == '[' {
+		return true
+	}
+	rest := *l
+	token, ok := rest.Until(" ")
 	if !ok {
-		return h, 0, false
+		return false
 	}
-	i := stampLen
-	if h.secs, i, ok = whole(text, i); !ok || !bytes.HasPrefix(text[i:], secSep) {
-		return h, 0, false
+	if !rest.Literal("current ops/sec;") {
+		return true // "est completion …" or a group
 	}
-	i += len(secSep)
-	if h.ops, i, ok = whole(text, i); !ok || !bytes.HasPrefix(text[i:], opsWord) {
-		return h, 0, false
-	}
-	if i, ok = blank(text, i+len(opsWord)); !ok {
-		return h, 0, false
-	}
-	if i, ok = readRate(text, i, &h); !ok {
-		return h, 0, false
-	}
-	if bytes.HasPrefix(text[i:], estWords) {
-		if i, ok = skipRemaining(text, i+len(estWords)); !ok {
-			return h, 0, false
-		}
-	}
-	return h, i, true
-}
-
-// blank steps over a blank. The end of the line is as good: editors take
-// blanks away there.
-func blank(text []byte, i int) (int, bool) {
-	if i == len(text) {
-		return i, true
-	}
-	return i + 1, text[i] == ' '
-}
-
-// readRate reads "184.63 current ops/sec; " if it is there.
-func readRate(text []byte, i int, h *head) (int, bool) {
-	if i == len(text) || text[i] == '[' {
-		return i, true
-	}
-	n := bytes.IndexByte(text[i:], ' ')
-	if n < 0 {
-		return i, false
-	}
-	token, j := text[i:i+n], i+n+1
-	if !bytes.HasPrefix(text[j:], rateWords) {
-		return i, true // "est completion …" or a group
-	}
+	*l = rest
 	h.rated = true
 	if v, ok := decimal.ParseLocal(token, 0); ok && v >= 0 {
 		h.rate = series.Some(v)
 	} else if !unknownNumber(token) {
-		return i, false
+		return false
 	}
-	return blank(text, j+len(rateWords))
+	return blank(l)
 }
 
 // unknownNumber reports whether token is one of the ways in which Java writes
@@ -163,33 +133,24 @@ func unknownNumber(token []byte) bool {
 	return false
 }
 
-// skipRemaining steps over a duration: "2 days 21 hours ", "37 seconds ",
+// skipRemaining takes a duration: "2 days 21 hours ", "37 seconds ",
 // "106751991167300 days 15 hours ". Its value is a guess of the tool's, and
 // saturated while nothing has ended.
-func skipRemaining(text []byte, i int) (int, bool) {
+func skipRemaining(l *scan.Line) bool {
 	for parts := 0; ; parts++ {
-		j := i
-		for j < len(text) && text[j]-'0' <= 9 {
-			j++
+		if _, ok := l.Count(); !ok {
+			return parts > 0
 		}
-		if j == i {
-			return i, parts > 0
+		if !l.Literal(" ") {
+			return false
 		}
-		k := j + 1
-		for k < len(text) && 'a' <= text[k] && text[k] <= 'z' {
-			k++
-		}
-		if j == len(text) || text[j] != ' ' {
-			return i, false
-		}
-		switch string(text[j+1 : k]) {
+		switch string(l.While(func(c byte) bool { return 'a' <= c && c <= 'z' })) {
 		case "day", "days", "hour", "hours", "minute", "minutes", "second", "seconds":
 		default:
-			return i, false
+			return false
 		}
-		var ok bool
-		if i, ok = blank(text, k); !ok {
-			return i, false
+		if !blank(l) {
+			return false
 		}
 	}
 }

@@ -144,7 +144,7 @@ func (s *stream) isFresh(h *head) bool {
 // measurementtype timeseries, where stdout and stderr go to one file.
 func (s *stream) repeats(text []byte, h *head) bool {
 	if !s.stdout || !s.last.known || h.ms != s.last.ms || h.ops != s.last.ops || h.secs != s.last.secs ||
-		!bytes.Equal(text, s.line) || !s.twice && !bytes.Contains(text, averageIs) {
+		!bytes.Equal(text, s.line) || !s.twice && !bytes.Contains(text, []byte(averageIs)) {
 		return false
 	}
 	s.twice = true

@@ -77,8 +77,9 @@ func (s *summary) add(g *groups, metric, measurement, value []byte) tool.Verdict
 		return s.addReturn(n, status, value)
 	}
 	if m == "Operations" || m == "Total Operations" {
-		count, end, ok := whole(value, 0)
-		if !ok || end != len(value) {
+		l := scan.New(value)
+		count, ok := whole(&l)
+		if !ok || !l.End() {
 			return tool.Malformed
 		}
 		s.metric, s.count = append(s.metric[:0], metric...), count
@@ -144,8 +145,9 @@ func (s *summary) addOverall(measurement, value []byte) tool.Verdict {
 }
 
 func (s *summary) addReturn(n *name, status string, value []byte) tool.Verdict {
-	count, end, ok := whole(value, 0)
-	if !ok || end != len(value) || len(status) > scan.MaxName {
+	l := scan.New(value)
+	count, ok := whole(&l)
+	if !ok || !l.End() || len(status) > scan.MaxName {
 		return tool.Malformed
 	}
 	if len(s.returns) < maxReturns {
@@ -174,7 +176,7 @@ func statistic(m string) string {
 	} else if p, ok = strings.CutPrefix(m, "p"); !ok { // measurementtype raw
 		return ""
 	}
-	if !isPercentile([]byte(p)) {
+	if !isPercentile(p) {
 		return ""
 	}
 	return "p" + p
