@@ -1,10 +1,10 @@
 #!/bin/sh
-# Writes /config/benchwatch.yml with the targets of the systems that run, and
-# /config/alertmanager.yml. Runs as root in busybox, each time the stack is started.
+# Writes /config/benchwatch.yml with the targets of the running servers, and
+# /config/alertmanager.yml. Runs as root in busybox at each start of the stack.
 set -eu
 umask 022
 
-# runs NAME: whether a service of that name runs; Docker's DNS knows only those.
+# runs NAME: whether the service NAME is running. Docker's DNS resolves only those.
 runs() { timeout 5 nslookup "$1." >/dev/null 2>&1; }
 
 {
@@ -27,7 +27,7 @@ runs() { timeout 5 nslookup "$1." >/dev/null 2>&1; }
 } >/config/benchwatch.yml.new
 mv /config/benchwatch.yml.new /config/benchwatch.yml
 
-# The same routes as outside of containers, with this network's addresses.
+# The routes of alerts/alertmanager.yml, with the addresses of this network.
 sed -e 's|http://127\.0\.0\.1:9838/|http://agent:9838/|' \
 	-e 's|credentials_file: webhook_token$|credentials_file: /secrets/webhook-token|' \
 	/alertmanager.yml >/config/alertmanager.yml.new

@@ -1,10 +1,10 @@
 #!/bin/bash
-# Makes one group of gr1, gr2 and gr3: whoever is not in it joins; without any member
-# the one with most transactions begins. Runs in MySQL's image, each time the stack is
-# started.
+# Forms a group of gr1, gr2 and gr3. Members outside of the group join. If there is no
+# group, the member with the most transactions bootstraps it. Runs in MySQL's image at
+# each start of the stack.
 set -euo pipefail
 
-# The passwords go by a file and by standard input, not by the command line.
+# Passes passwords in a file and on standard input, not on the command line.
 options=$(mktemp)
 trap 'rm -f "$options"' EXIT
 printf '[client]\nuser = root\npassword = %s\n' "$(</secrets/root-password)" >"$options"
@@ -14,7 +14,7 @@ sql() { mysql --defaults-extra-file="$options" --host="$1" --batch --skip-column
 state() { sql "$1" <<<"SELECT member_state FROM performance_schema.replication_group_members WHERE member_id = @@server_uuid"; }
 transactions() { sql "$1" <<<"SELECT @@GLOBAL.gtid_executed" | tr -d '\n'; }
 
-# ahead A B: whether A has transactions that B has not.
+# ahead A B: whether A has transactions that B lacks.
 ahead() { [[ $(sql "$1" <<<"SELECT GTID_SUBSET('$(transactions "$1")', '$(transactions "$2")')") == 0 ]]; }
 
 members=(gr1 gr2 gr3) first='' begun=no
@@ -34,7 +34,7 @@ if [[ $begun == no ]]; then
 		START GROUP_REPLICATION;
 		SET GLOBAL group_replication_bootstrap_group = OFF;
 	END
-	# In the group, so that all have them.
+	# Executed in the group, so that it is replicated to all members.
 	sql "$first" <<<'CREATE DATABASE IF NOT EXISTS sbtest'
 fi
 for member in "${members[@]}"; do

@@ -1,5 +1,5 @@
-// Makes one replica set of mongo1, mongo2 and mongo3, and the users in it. Runs in
-// mongosh, each time the stack is started; what is there already stays.
+// Forms a replica set of mongo1, mongo2 and mongo3, and creates its users. Runs in
+// mongosh at each start of the stack, and keeps what exists.
 const fs = require('fs');
 const secret = (name) => fs.readFileSync(`/secrets/${name}`, 'utf8').trim();
 
@@ -24,7 +24,7 @@ try {
   });
 }
 
-// Users are written on the primary, whichever it is now.
+// Only the current primary accepts writes.
 const deadline = Date.now() + 60_000;
 let primary;
 while (!(primary = admin.hello().primary)) {

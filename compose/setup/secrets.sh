@@ -1,7 +1,7 @@
 #!/bin/sh
-# Makes the passwords and tokens that do not exist yet in /secrets, and the files made
-# from them. Each can be read by its users only, although all are in one volume.
-# Runs as root in busybox, each time the stack is started.
+# Creates the missing passwords and tokens in /secrets, and the files derived from them.
+# Only its users can read each file, although all files are in one volume. Runs as root
+# in busybox at each start of the stack.
 set -eu
 umask 077
 cd /secrets
@@ -9,7 +9,7 @@ cd /secrets
 # The users in the images: the agent, nobody (Prometheus' images), Grafana, the servers.
 agent=65532 nobody=65534 grafana=472 server=999
 
-# put FILE OWNER MODE: standard input becomes FILE, at once or not at all.
+# put FILE OWNER MODE: writes standard input to FILE atomically.
 put() {
 	cat >"$1.new"
 	chown "$2" "$1.new"
@@ -17,7 +17,7 @@ put() {
 	mv "$1.new" "$1"
 }
 
-# secret FILE OWNER MODE: 144 random bits, made once.
+# secret FILE OWNER MODE: writes 144 random bits unless FILE exists.
 secret() {
 	if [ -s "$1" ]; then
 		chown "$2" "$1"
@@ -39,7 +39,7 @@ secret mongodb-key $server:$server 0400
 monitor=$(cat monitor-password) benchmark=$(cat benchmark-password)
 replication=$(cat replication-password) root=$(cat root-password)
 
-# For mysqld_exporter, one file a server.
+# For mysqld_exporter, one file per server.
 for host in mysql galera1 galera2 galera3 gr1 gr2 gr3; do
 	put "mysqld-exporter-$host.cnf" $nobody:$nobody 0400 <<END
 [client]
@@ -57,7 +57,7 @@ password = $monitor
 END
 put mongodb-exporter-password $nobody:$nobody 0400 <monitor-password
 
-# For the load generator: no password on a command line.
+# For the load generator, to keep passwords off the command line.
 put sysbench.cnf $agent:$agent 0400 <<END
 mysql-user=benchmark
 mysql-password=$benchmark
@@ -72,7 +72,7 @@ db.user=benchmark
 db.passwd=$benchmark
 END
 
-# users [PRIVILEGES]: the accounts that every server of the MySQL family gets.
+# users [PRIVILEGES]: prints the SQL for the accounts on each MySQL or MariaDB server.
 users() {
 	cat <<END
 CREATE DATABASE IF NOT EXISTS sbtest;
@@ -87,11 +87,11 @@ GRANT ALL ON test.* TO 'benchmark'@'%';
 END
 }
 
-# Accounts are each server's own: nothing of it goes into a binary log.
+# Each server creates its own accounts: do not write them to the binary log.
 chmod 0755 /initdb
 {
 	echo 'SET SESSION sql_log_bin = 0;'
-	# For SHOW REPLICA STATUS, MariaDB has a privilege of its own.
+	# MariaDB has a separate privilege for SHOW REPLICA STATUS.
 	users ' /*M!100502 , SLAVE MONITOR */'
 	cat <<END
 GRANT SELECT ON performance_schema.* TO 'monitor'@'%';
@@ -105,5 +105,5 @@ END
 	users
 } | put tidb.sql 0:0 0400
 
-# Runs belong to the agent's user, which is the load generator's too.
+# The agent and the load generator use the same user, which owns the runs.
 chown $agent:$agent /data
