@@ -14,16 +14,10 @@ import (
 	"github.com/benchwatch/benchwatch/agent/tool/tooltest"
 )
 
-// lines returns what was recorded in a folder, standard output first.
-func lines(t testing.TB, dir string) []tool.Line {
-	out := tooltest.Read(t, tool.Stdout, filepath.Join(dir, "stdout.txt"))
-	return append(out, tooltest.Read(t, tool.Stderr, filepath.Join(dir, "stderr.txt"))...)
-}
-
 func TestGolden(t *testing.T) {
 	for _, dir := range tooltest.Cases(t, "testdata/*/*") {
 		t.Run(strings.TrimPrefix(dir, "testdata/"), func(t *testing.T) {
-			got := tooltest.Parse(Tool, lines(t, dir)).String()
+			got := tooltest.Parse(Tool, tooltest.Recorded(t, dir)).String()
 			tooltest.Golden(t, filepath.Join(dir, "golden.txt"), got)
 		})
 	}
@@ -133,7 +127,7 @@ func TestGoldenWithCommandLine(t *testing.T) {
 			t.Fatal(err)
 		}
 		d := Describe(tool.Invocation{Args: strings.Fields(string(command))[1:]})
-		with, without := tooltest.ParseOf(Tool, d, lines(t, dir)), tooltest.Parse(Tool, lines(t, dir))
+		with, without := tooltest.ParseOf(Tool, d, tooltest.Recorded(t, dir)), tooltest.Parse(Tool, tooltest.Recorded(t, dir))
 		if len(with.Reports) != len(without.Reports) {
 			t.Fatalf("%s: %d reports, without the command line %d", dir, len(with.Reports), len(without.Reports))
 		}
@@ -160,7 +154,7 @@ func TestGoldenWithCommandLine(t *testing.T) {
 // Flush lets an interval out at once and changes nothing else.
 func TestFlush(t *testing.T) {
 	for _, dir := range tooltest.Cases(t, "testdata/*/*") {
-		all := lines(t, dir)
+		all := tooltest.Recorded(t, dir)
 		want := tooltest.Parse(Tool, all)
 		var got tooltest.Result
 		emit := func(r *tool.Report) { got.Reports = append(got.Reports, r.Clone()) }
@@ -277,49 +271,14 @@ func TestFailures(t *testing.T) {
 }
 
 func TestSniff(t *testing.T) {
-	for _, dir := range tooltest.Cases(t, "testdata/*/*") {
-		head, err := os.ReadFile(filepath.Join(dir, "stdout.txt"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if s := Sniff(head); s < 60 {
-			t.Errorf("%s: %d", dir, s)
-		}
-	}
-	for _, s := range []string{
-		"", "Finished\n", "panic: x\n", "READ   - Takes(s): 1.0, Count: 97, OPS: 97.5, Avg(us): 22\n",
+	tooltest.Sniffs(t, Tool, 60, tooltest.Cases(t, "testdata/*/*/stdout.txt"),
+		"Finished\n", "panic: x\n", "READ   - Takes(s): 1.0, Count: 97, OPS: 97.5, Avg(us): 22\n",
 		"+-----------+----------+\n| OPERATION | TAKES(S) |\n+-----------+----------+\n| READ | 1.0 |\n", `[{"Operation":"READ","Count":"5","Takes(s)":"1.0"}]`,
-	} {
-		if got := Sniff([]byte(s)); got != 0 {
-			t.Errorf("%q: %d", s, got)
-		}
-	}
+	)
 }
 
 func FuzzParser(f *testing.F) {
-	for _, dir := range tooltest.Cases(f, "testdata/*/*") {
-		text, err := os.ReadFile(filepath.Join(dir, "stdout.txt"))
-		if err != nil {
-			f.Fatal(err)
-		}
-		f.Add(text[:min(len(text), 8000)], []byte("panic: x\n"))
-		f.Add(text[max(0, len(text)-4000):], []byte{})
-	}
-	f.Fuzz(func(t *testing.T, stdout, stderr []byte) {
-		out, err := tooltest.Lines(tool.Stdout, stdout), tooltest.Lines(tool.Stderr, stderr)
-		// Neither stream changes what is made of the other.
-		first := tooltest.Parse(Tool, append(append([]tool.Line{}, out...), err...))
-		second := tooltest.Parse(Tool, append(append([]tool.Line{}, err...), out...))
-		if len(first.Reports) != len(second.Reports) || first.Malformed != second.Malformed {
-			t.Errorf("%s\nor\n%s", first, second)
-		}
-		for _, r := range first.Reports {
-			if strings.Contains(tooltest.Render(r), "TWICE") {
-				t.Errorf("a value stands twice in %s", tooltest.Render(r))
-			}
-		}
-		Sniff(stdout)
-	})
+	tooltest.Fuzz(f, Tool)
 }
 
 // The unit is a line; in the form json it holds five rows.

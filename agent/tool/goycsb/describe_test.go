@@ -109,19 +109,7 @@ func TestCapturedCommandLines(t *testing.T) {
 }
 
 func TestSniff(t *testing.T) {
-	for _, file := range tooltest.Cases(t, captures) {
-		for _, name := range []string{file, filepath.Join(filepath.Dir(file), "stderr.txt")} {
-			head, err := os.ReadFile(name)
-			if err != nil {
-				continue
-			}
-			if s := sniff(head[:min(len(head), 4096)]); s < 70 {
-				t.Errorf("%s: %d", name, s)
-			}
-		}
-	}
 	// The basic binding of YCSB dumps its properties the same way.
-	if s := sniff([]byte("***************** properties *****************\n\"db\"=\"site.ycsb.BasicDB\"\n")); s != 0 {
-		t.Errorf("YCSB: %d", s)
-	}
+	tooltest.Sniffs(t, Tool, 70, tooltest.Cases(t, "testdata/*/std*.txt"),
+		"***************** properties *****************\n\"db\"=\"site.ycsb.BasicDB\"\n")
 }

@@ -3,7 +3,6 @@ package goycsb
 import (
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -33,7 +32,7 @@ func TestCaptures(t *testing.T) {
 				"with a CR each": carriageReturns(slices.Concat(err, out)),
 			} {
 				other := tooltest.Parse(Tool, lines)
-				if diff := cmp.Diff(sorted(got), sorted(other)); diff != "" {
+				if diff := cmp.Diff(got.Sorted(), other.Sorted()); diff != "" {
 					t.Errorf("%s: other reports:\n%s", name, diff)
 				}
 			}
@@ -45,11 +44,5 @@ func carriageReturns(lines []tool.Line) []tool.Line {
 	for i := range lines {
 		lines[i].Text = append(slices.Clone(lines[i].Text), '\r')
 	}
-	return lines
-}
-
-func sorted(res tooltest.Result) []string {
-	lines := strings.Split(res.String(), "\n")
-	slices.Sort(lines)
 	return lines
 }

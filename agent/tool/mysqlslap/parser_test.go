@@ -1,7 +1,6 @@
 package mysqlslap
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -15,8 +14,7 @@ import (
 func TestGolden(t *testing.T) {
 	for _, dir := range tooltest.Cases(t, "testdata/*/*") {
 		t.Run(strings.TrimPrefix(dir, "testdata/"), func(t *testing.T) {
-			lines := append(tooltest.Read(t, tool.Stdout, filepath.Join(dir, "stdout.txt")), tooltest.Read(t, tool.Stderr, filepath.Join(dir, "stderr.txt"))...)
-			tooltest.Golden(t, filepath.Join(dir, "golden.txt"), tooltest.Parse(Tool, lines).String())
+			tooltest.Golden(t, filepath.Join(dir, "golden.txt"), tooltest.Parse(Tool, tooltest.Recorded(t, dir)).String())
 		})
 	}
 }
@@ -75,44 +73,11 @@ func TestMessages(t *testing.T) {
 }
 
 func TestSniff(t *testing.T) {
-	for _, dir := range tooltest.Cases(t, "testdata/*/*/stdout.txt") {
-		head, err := os.ReadFile(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if s := Sniff(head); s < 60 {
-			t.Errorf("%s: %d", dir, s)
-		}
-	}
-	for _, s := range []string{"", "Benchmark\n", "1,2,3,4,5,6,7\n", "a,b,c,d,e,f,g\n"} {
-		if got := Sniff([]byte(s)); got != 0 {
-			t.Errorf("%q: %d", s, got)
-		}
-	}
+	tooltest.Sniffs(t, Tool, 60, tooltest.Cases(t, "testdata/*/*/stdout.txt"), "Benchmark\n", "1,2,3,4,5,6,7\n", "a,b,c,d,e,f,g\n")
 }
 
 func FuzzParser(f *testing.F) {
-	for _, dir := range tooltest.Cases(f, "testdata/*/*/stdout.txt") {
-		text, err := os.ReadFile(dir)
-		if err != nil {
-			f.Fatal(err)
-		}
-		f.Add(text, []byte("mysqlslap: x\n"))
-	}
-	f.Fuzz(func(t *testing.T, stdout, stderr []byte) {
-		out, err := tooltest.Lines(tool.Stdout, stdout), tooltest.Lines(tool.Stderr, stderr)
-		first := tooltest.Parse(Tool, append(append([]tool.Line{}, out...), err...))
-		second := tooltest.Parse(Tool, append(append([]tool.Line{}, err...), out...))
-		if len(first.Reports) != len(second.Reports) || first.Malformed != second.Malformed {
-			t.Errorf("%s\nor\n%s", first, second)
-		}
-		for _, r := range first.Reports {
-			if strings.Contains(tooltest.Render(r), "TWICE") {
-				t.Errorf("a value stands twice in %s", tooltest.Render(r))
-			}
-		}
-		Sniff(stdout)
-	})
+	tooltest.Fuzz(f, Tool)
 }
 
 func BenchmarkBlock(b *testing.B) {

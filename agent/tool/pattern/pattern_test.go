@@ -1,7 +1,6 @@
 package pattern
 
 import (
-	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -212,20 +211,7 @@ func FuzzParser(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte) {
 		for _, one := range tools {
 			for _, r := range tooltest.Parse(one, tooltest.Lines(tool.Stdout, text)).Reports {
-				bad := func(v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) || v < 0 }
-				if r.Run < 1 || bad(r.ElapsedSeconds.Value) || bad(r.IntervalSeconds.Value) || bad(r.ErrorsPerSecond.Value) || bad(r.TpmC.Value) {
-					t.Error(tooltest.Render(r))
-				}
-				for _, v := range r.Rates {
-					if bad(v.PerSecond) {
-						t.Error(tooltest.Render(r))
-					}
-				}
-				for _, v := range r.Latencies {
-					if bad(v.Seconds) {
-						t.Error(tooltest.Render(r))
-					}
-				}
+				tooltest.Check(t, r)
 			}
 		}
 	})

@@ -47,7 +47,7 @@ func TestDocumentedExample(t *testing.T) {
 				"stdout first": slices.Concat(out, err), "in turns": tooltest.Alternate(err, out),
 				"in one file": tooltest.On(tool.Stdout, slices.Concat(err, out)),
 			} {
-				if diff := cmp.Diff(sorted(got), sorted(tooltest.Parse(pgbench, lines))); diff != "" {
+				if diff := cmp.Diff(got.Sorted(), tooltest.Parse(pgbench, lines).Sorted()); diff != "" {
 					t.Errorf("%s: other reports:\n%s", name, diff)
 				}
 			}
@@ -99,12 +99,6 @@ func TestDocumentedOutput(t *testing.T) {
 			t.Errorf("pgbench did not print %q", line)
 		}
 	}
-}
-
-func sorted(res tooltest.Result) []string {
-	lines := strings.Split(res.String(), "\n")
-	slices.Sort(lines)
-	return lines
 }
 
 func BenchmarkPgbench(b *testing.B) {

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"flag"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -39,6 +40,12 @@ func Read(t testing.TB, stream tool.Stream, path string) []tool.Line {
 		t.Fatal(err)
 	}
 	return Lines(stream, text)
+}
+
+// Recorded returns the lines of a recorded run, standard output first.
+func Recorded(t testing.TB, dir string) []tool.Line {
+	t.Helper()
+	return append(Read(t, tool.Stdout, filepath.Join(dir, "stdout.txt")), Read(t, tool.Stderr, filepath.Join(dir, "stderr.txt"))...)
 }
 
 // Alternate returns the lines of a and b in turns.
@@ -111,6 +118,77 @@ func (res Result) JSON() string {
 // String returns the reports as JSON, and how the lines were judged.
 func (res Result) String() string {
 	return res.JSON() + fmt.Sprintf("lines: %d reported, %d ignored, %d malformed\n", res.Reported, res.Ignored, res.Malformed)
+}
+
+// Sorted returns the lines of String in an order that does not depend on that of
+// the reports.
+func (res Result) Sorted() []string {
+	lines := strings.Split(res.String(), "\n")
+	slices.Sort(lines)
+	return lines
+}
+
+// Check reports what no report may hold: a number that is none or below 0, a run
+// before the first.
+func Check(t testing.TB, r *tool.Report) {
+	t.Helper()
+	values := []float64{r.ElapsedSeconds.Value, r.IntervalSeconds.Value, r.ErrorsPerSecond.Value, r.TpmC.Value}
+	for _, v := range r.Rates {
+		values = append(values, v.PerSecond)
+	}
+	for _, v := range r.Latencies {
+		values = append(values, v.Seconds)
+	}
+	bad := func(v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) || v < 0 }
+	if r.Run < 1 || slices.ContainsFunc(values, bad) {
+		t.Errorf("%s of %v", Render(r), values)
+	}
+}
+
+// Fuzz runs a parser of tl over any bytes on both streams, beginning with the
+// recorded runs in testdata: neither stream changes what is made of the other.
+func Fuzz(f *testing.F, tl *tool.Tool) {
+	for _, file := range Cases(f, "testdata/*/*/stdout.txt") {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(text[:min(len(text), 8000)], []byte("panic: x\n2002, HY000, x\nmysqlslap: x\n"))
+		f.Add(text[max(0, len(text)-4000):], []byte{})
+	}
+	f.Fuzz(func(t *testing.T, stdout, stderr []byte) {
+		out, err := Lines(tool.Stdout, stdout), Lines(tool.Stderr, stderr)
+		first, second := Parse(tl, slices.Concat(out, err)), Parse(tl, slices.Concat(err, out))
+		if len(first.Reports) != len(second.Reports) || first.Malformed != second.Malformed {
+			t.Errorf("%s\nor\n%s", first, second)
+		}
+		for _, r := range first.Reports {
+			if text := Render(r); strings.Contains(text, "TWICE") {
+				t.Error(text)
+			}
+		}
+		tl.Sniff(stdout)
+	})
+}
+
+// Sniffs checks that tl recognises each recorded file with at least this score,
+// and none of others.
+func Sniffs(t *testing.T, tl *tool.Tool, least int, files []string, others ...string) {
+	t.Helper()
+	for _, file := range files {
+		head, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s := tl.Sniff(head[:min(len(head), 4096)]); s < least {
+			t.Errorf("%s: %d", file, s)
+		}
+	}
+	for _, text := range append(others, "") {
+		if s := tl.Sniff([]byte(text)); s != 0 {
+			t.Errorf("%q: %d", text, s)
+		}
+	}
 }
 
 // Render returns a report as `benchwatch parse` prints it. A value that the

@@ -14,16 +14,10 @@ import (
 	"github.com/benchwatch/benchwatch/agent/tool/tooltest"
 )
 
-// lines returns what was recorded in a folder, standard output first.
-func lines(t testing.TB, dir string) []tool.Line {
-	out := tooltest.Read(t, tool.Stdout, filepath.Join(dir, "stdout.txt"))
-	return append(out, tooltest.Read(t, tool.Stderr, filepath.Join(dir, "stderr.txt"))...)
-}
-
 func TestGolden(t *testing.T) {
 	for _, dir := range tooltest.Cases(t, "testdata/*/*") {
 		t.Run(strings.TrimPrefix(dir, "testdata/"), func(t *testing.T) {
-			got := tooltest.Parse(Tool, lines(t, dir)).String()
+			got := tooltest.Parse(Tool, tooltest.Recorded(t, dir)).String()
 			tooltest.Golden(t, filepath.Join(dir, "golden.txt"), got)
 			// The password stands in every output.
 			if strings.Contains(got, `"bench"`) || strings.Contains(got, "'bench'") {
@@ -174,29 +168,8 @@ func TestSniff(t *testing.T) {
 }
 
 func FuzzParser(f *testing.F) {
-	for _, dir := range tooltest.Cases(f, "testdata/*/*") {
-		text, err := os.ReadFile(filepath.Join(dir, "stdout.txt"))
-		if err != nil {
-			f.Fatal(err)
-		}
-		f.Add(text, []byte("2002, HY000, x\n"))
-	}
 	f.Add([]byte("  10, 60(1):0.04, 70(0):0.02, 1(0):0.20, 1(0):1.00, 0(0):0.00\n"), []byte{})
-	f.Fuzz(func(t *testing.T, stdout, stderr []byte) {
-		out, err := tooltest.Lines(tool.Stdout, stdout), tooltest.Lines(tool.Stderr, stderr)
-		// Neither stream changes what is made of the other.
-		first := tooltest.Parse(Tool, append(append([]tool.Line{}, out...), err...))
-		second := tooltest.Parse(Tool, append(append([]tool.Line{}, err...), out...))
-		if len(first.Reports) != len(second.Reports) || first.Malformed != second.Malformed {
-			t.Errorf("%s\nor\n%s", first, second)
-		}
-		for _, r := range first.Reports {
-			if strings.Contains(tooltest.Render(r), "TWICE") {
-				t.Errorf("a value stands twice in %s", tooltest.Render(r))
-			}
-		}
-		Sniff(stdout)
-	})
+	tooltest.Fuzz(f, Tool)
 }
 
 func BenchmarkInterval(b *testing.B) {

@@ -173,20 +173,6 @@ func TestCapturedCommandLines(t *testing.T) {
 }
 
 func TestSniff(t *testing.T) {
-	for _, dir := range tooltest.Cases(t, captures) {
-		for _, name := range []string{"stdout.txt", "stderr.txt"} {
-			head, err := os.ReadFile(filepath.Join(dir, name))
-			if err != nil {
-				continue
-			}
-			if s := sniff(head[:min(len(head), 4096)]); s < 70 {
-				t.Errorf("%s: %s: %d", dir, name, s)
-			}
-		}
-	}
-	for _, other := range []string{"", "sysbench 1.0.20 (using system LuaJIT 2.1.0-beta3)\n", "[ 10s ] thds: 4 tps: 3.00", "10, 123, 1.1, 2.2, 3.3, 0|0.0\n"} {
-		if s := sniff([]byte(other)); s != 0 {
-			t.Errorf("%q: %d", other, s)
-		}
-	}
+	tooltest.Sniffs(t, Tool, 70, tooltest.Cases(t, captures+"/std*.txt"),
+		"sysbench 1.0.20 (using system LuaJIT 2.1.0-beta3)\n", "[ 10s ] thds: 4 tps: 3.00", "10, 123, 1.1, 2.2, 3.3, 0|0.0\n")
 }

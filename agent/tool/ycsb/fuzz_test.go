@@ -1,9 +1,9 @@
 package ycsb
 
 import (
-	"math"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/benchwatch/benchwatch/agent/tool"
@@ -32,7 +32,10 @@ func FuzzParser(f *testing.F) {
 		}
 		res := tooltest.Parse(Tool, lines)
 		for _, r := range res.Reports {
-			check(t, r)
+			tooltest.Check(t, r)
+			if len(r.Message) > 2*message.MaxRead {
+				t.Errorf("a message of %d bytes", len(r.Message))
+			}
 		}
 		if n := res.Reported + res.Ignored + res.Malformed; n != len(lines) {
 			t.Errorf("%d verdicts on %d lines", n, len(lines))
@@ -41,36 +44,12 @@ func FuzzParser(f *testing.F) {
 	})
 }
 
-func check(t *testing.T, r *tool.Report) {
-	t.Helper()
-	good := func(what string, v float64) {
-		if math.IsNaN(v) || math.IsInf(v, 0) || v < 0 {
-			t.Errorf("%s = %v in %s", what, v, tooltest.Render(r))
-		}
-	}
-	if r.Run < 1 {
-		t.Errorf("run %d", r.Run)
-	}
-	good("elapsed", r.ElapsedSeconds.Value)
-	good("interval", r.IntervalSeconds.Value)
-	good("errors", r.ErrorsPerSecond.Value)
-	for _, v := range r.Rates {
-		good(v.Operation, v.PerSecond)
-	}
-	for _, v := range r.Latencies {
-		good(v.Operation+" "+v.Stat, v.Seconds)
-	}
-	if len(r.Message) > 2*message.MaxRead {
-		t.Errorf("a message of %d bytes", len(r.Message))
-	}
-}
-
 // Any arguments: no panic, and what is to be inserted has its place.
 func FuzzDescribe(f *testing.F) {
 	f.Add("run\x00mongodb\x00-P\x00w\x00-p\x00mongodb.url=mongodb://u:p@h/d", "threadcount=4")
 	f.Add("-cp\x00x\x00site.ycsb.Client\x00-load\x00-p\x00db.passwd=x", "status=true")
 	f.Fuzz(func(t *testing.T, args, file string) {
-		inv := tool.Invocation{Args: split(args), ReadFile: func(string) ([]byte, error) { return []byte(file), nil }}
+		inv := tool.Invocation{Args: strings.Split(args, "\x00"), ReadFile: func(string) ([]byte, error) { return []byte(file), nil }}
 		d := describe(inv)
 		if len(d.Redacted) != len(inv.Args) {
 			t.Errorf("%d arguments of %d", len(d.Redacted), len(inv.Args))
@@ -82,17 +61,6 @@ func FuzzDescribe(f *testing.F) {
 		}
 		matchArgs("java", inv.Args)
 	})
-}
-
-func split(s string) (args []string) {
-	start := 0
-	for i := 0; i <= len(s); i++ {
-		if i == len(s) || s[i] == 0 {
-			args = append(args, s[start:i])
-			start = i + 1
-		}
-	}
-	return args
 }
 
 func BenchmarkStatus(b *testing.B) {

@@ -3,7 +3,6 @@ package ycsb
 import (
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -36,16 +35,10 @@ func TestCaptures(t *testing.T) {
 				"stdout first": slices.Concat(out, err), "in turns": tooltest.Alternate(err, out),
 			} {
 				other := tooltest.Parse(Tool, lines)
-				if diff := cmp.Diff(sorted(got), sorted(other)); diff != "" {
+				if diff := cmp.Diff(got.Sorted(), other.Sorted()); diff != "" {
 					t.Errorf("%s: the reports depend on the order of the streams:\n%s", name, diff)
 				}
 			}
 		})
 	}
-}
-
-func sorted(res tooltest.Result) []string {
-	lines := strings.Split(res.String(), "\n")
-	slices.Sort(lines)
-	return lines
 }
