@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"time"
 
 	"github.com/benchwatch/benchwatch/agent/follow"
@@ -41,9 +42,11 @@ func (f *Feed) ReadAll(ctx context.Context, dir rundir.Directory, meta *rundir.M
 		name   string
 		stream tool.Stream
 	}{{rundir.StdoutFile, tool.Stdout}, {rundir.StderrFile, tool.Stderr}} {
-		if e := f.Follow(ctx, dir.Path(s.name), s.stream, nil, done); e != nil {
-			err = errors.Join(err, e)
+		e := f.Follow(ctx, dir.Path(s.name), s.stream, nil, done)
+		if errors.Is(e, fs.ErrPermission) {
+			return fmt.Errorf("the output of another user is not readable: %w", fs.ErrPermission)
 		}
+		err = errors.Join(err, e)
 	}
 	return err
 }

@@ -194,7 +194,7 @@ func (c *Chart) fit() {
 	case measure.Ratio:
 		factor, unit = 100, "%"
 	case measure.Bytes:
-		factor, unit = 1e-6, "MB"
+		factor, unit = 1.0/(1<<20), "MiB"
 	default:
 		return
 	}

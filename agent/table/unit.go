@@ -30,7 +30,7 @@ var (
 	Seconds      = Unit{"s", 1, fourDigits}
 	Milliseconds = Unit{"ms", 1000, milliseconds}
 	Percent      = Unit{"%", 100, fourDigits}
-	Megabytes    = Unit{"MB", 1e-6, fourDigits}
+	Mebibytes    = Unit{"MiB", 1.0 / (1 << 20), fourDigits}
 )
 
 // UnitOf returns the unit in which people read m: mean times, which are
@@ -52,7 +52,7 @@ func UnitOf(m *measure.Measure) Unit {
 	case measure.Ratio:
 		return Percent
 	case measure.Bytes:
-		return Megabytes
+		return Mebibytes
 	}
 	if m.Summary == measure.Mean {
 		return Digits

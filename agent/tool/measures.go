@@ -8,7 +8,7 @@ import (
 // The measures of a run, as far as its tool reports them.
 var (
 	Throughput = measure.New(measure.Measure{
-		ID: "transactions", Title: "Throughput", Short: "tps", Note: "transactions per second, as the tool reports them",
+		ID: "transactions", Title: "Throughput", Short: "tps", Note: "operations per second, as the tool reports them",
 		Unit: measure.PerSecond, Scope: measure.Run, Summary: measure.Mean, Rank: 100,
 	})
 	QueryRate = measure.New(measure.Measure{

@@ -49,6 +49,12 @@ func (p *Page) serveIndex(w http.ResponseWriter, _ *http.Request) {
 	}
 }
 
+// phaseNames are the states of a run as the page names them.
+var phaseNames = map[ingest.Phase]string{
+	ingest.Starting: "starting", ingest.Warmup: "warming up", ingest.Measuring: "running",
+	ingest.Draining: "draining", ingest.Over: "over",
+}
+
 func newRunRow(s *ingest.Snapshot) runRow {
 	v := newRunView(s)
 	row := runRow{
@@ -60,7 +66,7 @@ func newRunRow(s *ingest.Snapshot) runRow {
 		row.Threads = strconv.Itoa(s.Threads.Value)
 	}
 	if v.Result == "" || s.Phase == ingest.Draining {
-		row.State = string(s.Phase)
+		row.State = phaseNames[s.Phase]
 	}
 	if v.Throughput.Known {
 		row.Throughput = strconv.FormatFloat(v.Throughput.Value, 'f', 1, 64)

@@ -45,7 +45,7 @@ func TestIndex(t *testing.T) {
 	if strings.Contains(page, "p99.99") {
 		t.Error("another latency is shown")
 	}
-	for _, want := range []string{"&lt;script&gt;", "1234.5", "<td>8<", "<td>failed<", "1m0s", "db1", "<td>down<"} {
+	for _, want := range []string{"&lt;script&gt;", "1234.5", ">8<", "<td>failed<", "1m0s", "db1", "<td>down<"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("missing %s", want)
 		}

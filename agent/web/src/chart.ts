@@ -169,7 +169,8 @@ export class Chart {
           font,
           size: 62,
           space: 30,
-          ...(this.spec.unit === 'count' ? { incrs: wholeSteps } : {}),
+          ...(this.spec.unit === 'count' ? { incrs: (_u, _axis, _min, max) => (max > 1 ? wholeSteps : fractions) } : {}),
+          ...(this.spec.unit === 'bytes' ? { incrs: binarySteps } : {}),
           values: (_u, ticks) => ticks.map((t) => format.tick(this.spec.unit, t)),
         },
       ],
@@ -282,3 +283,6 @@ const key = (s: Series): string => JSON.stringify(s.name);
 /** Steps of the time axis: those in which people count time. */
 const steps = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800];
 const wholeSteps = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 2e4, 5e4, 1e5, 2e5, 5e5, 1e6, 2e6, 5e6, 1e7, 1e8, 1e9];
+/** Steps of a mean of counts that is less than one. */
+const fractions = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1];
+const binarySteps = Array.from({ length: 50 }, (_, i) => 2 ** i);
