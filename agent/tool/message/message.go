@@ -19,9 +19,7 @@ const Max = 1024
 func Clean(text []byte) string {
 	text = bytes.TrimSpace(text)
 	// More is redacted than is kept, so that no secret is cut in two first.
-	if len(text) > 4*Max {
-		text = text[:4*Max]
-	}
+	text = text[:min(len(text), MaxRead)]
 	s := strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {
 			return ' '

@@ -1,6 +1,5 @@
-// Package option holds a benchmark tool's command line: its options, its other words, and the arguments with their secrets blanked. How options are
-// written differs from tool to tool, so each tool splits its own arguments; what
-// follows is the same for all.
+// Package option holds a tool's command line: options, other words, and the
+// arguments without secrets. Each tool splits its own arguments.
 package option
 
 import (

@@ -65,14 +65,11 @@ func (p *parser) interval(s *stream, e *expression, m []int, text []byte, cut bo
 	if cut || !e.fill(r, m, text) {
 		return tool.Malformed
 	}
-	fresh := s.open || s.elapsed.Known && r.ElapsedSeconds.Known && r.ElapsedSeconds.Value < s.elapsed.Value
-	if fresh {
-		p.end(s, emit) // uses report
+	if s.open || s.elapsed.Known && r.ElapsedSeconds.Known && r.ElapsedSeconds.Value < s.elapsed.Value {
+		p.nextRun(s, emit)
 		r.Reset(tool.Interval, 0)
 		r.Phase = tool.Measure
 		e.fill(r, m, text)
-		s.run++
-		s.elapsed, s.flood = series.Optional[float64]{}, message.Flood{}
 	}
 	s.begin()
 	r.Run = s.run
@@ -132,11 +129,9 @@ func (p *parser) summary(s *stream, e *expression, m []int, text []byte, cut boo
 		return tool.Malformed
 	}
 	if s.open && repeats(&s.summary, r) {
-		p.end(s, emit) // uses report
+		p.nextRun(s, emit)
 		r.Reset(tool.Summary, 0)
 		e.fill(r, m, text)
-		s.run++
-		s.elapsed, s.flood = series.Optional[float64]{}, message.Flood{}
 	}
 	s.begin()
 	if !s.open {
@@ -206,6 +201,13 @@ func (p *parser) error(run int, text string, emit func(*tool.Report)) {
 
 // begin makes sure that s is in a run.
 func (s *stream) begin() { s.run = max(s.run, 1) }
+
+// nextRun ends the run of s. It overwrites p.report.
+func (p *parser) nextRun(s *stream, emit func(*tool.Report)) {
+	p.end(s, emit)
+	s.run++
+	s.elapsed, s.flood = series.Optional[float64]{}, message.Flood{}
+}
 
 // end reports what is held back of the run.
 func (p *parser) end(s *stream, emit func(*tool.Report)) {

@@ -71,15 +71,6 @@ func (l *Line) Until(text string) ([]byte, bool) {
 	return nil, false
 }
 
-// While takes the bytes for which is returns true, or nothing.
-func (l *Line) While(is func(c byte) bool) []byte {
-	start := l.at
-	for l.at < len(l.text) && is(l.text[l.at]) {
-		l.at++
-	}
-	return l.text[start:l.at]
-}
-
 // Quoted takes a JSON string without escapes and returns what is between the
 // quotes.
 func (l *Line) Quoted() ([]byte, bool) {

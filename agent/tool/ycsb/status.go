@@ -141,14 +141,10 @@ func skipRemaining(l *scan.Line) bool {
 		if _, ok := l.Count(); !ok {
 			return parts > 0
 		}
-		if !l.Literal(" ") {
+		if !l.Literal(" day") && !l.Literal(" hour") && !l.Literal(" minute") && !l.Literal(" second") {
 			return false
 		}
-		switch string(l.While(func(c byte) bool { return 'a' <= c && c <= 'z' })) {
-		case "day", "days", "hour", "hours", "minute", "minutes", "second", "seconds":
-		default:
-			return false
-		}
+		l.Literal("s")
 		if !blank(l) {
 			return false
 		}
