@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"os"
 	"slices"
 	"time"
 
@@ -94,7 +93,7 @@ func (r *settingsRecorder) record(f engine.Frame) error {
 // readSettings reads settings.jsonl. A line that is damaged, as after a crash, is
 // left out.
 func readSettings(path string) ([]ServerSettings, error) {
-	f, err := os.Open(path)
+	f, err := rundir.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

@@ -9,13 +9,13 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"slices"
 	"strconv"
 	"time"
 
 	"github.com/benchwatch/benchwatch/agent/engine"
 	"github.com/benchwatch/benchwatch/agent/measure"
+	"github.com/benchwatch/benchwatch/agent/rundir"
 	"github.com/benchwatch/benchwatch/agent/series"
 	"github.com/benchwatch/benchwatch/agent/tool/decimal"
 )
@@ -209,7 +209,7 @@ func appendNumber(b []byte, v float64) []byte {
 // is counted, and so is half a line at the end of an ended run; of a run that
 // goes on it is just being written.
 func (h *History) readStatus(ctx context.Context, path string, keep func(metric string) bool) error {
-	file, err := os.Open(path)
+	file, err := rundir.Open(path)
 	if err != nil {
 		return fmt.Errorf("read status: %w", err)
 	}

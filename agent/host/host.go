@@ -10,13 +10,13 @@ import (
 	"fmt"
 	"io/fs"
 	"math"
-	"os"
 	"sync"
 	"time"
 
 	"github.com/prometheus/procfs"
 
 	"github.com/benchwatch/benchwatch/agent/measure"
+	"github.com/benchwatch/benchwatch/agent/rundir"
 	"github.com/benchwatch/benchwatch/agent/series"
 )
 
@@ -97,7 +97,7 @@ func (h *History) Add(s *Sample, elapsed float64) {
 // the history is empty and the error nil.
 func Read(path string, zero time.Time) (History, error) {
 	var h History
-	f, err := os.Open(path)
+	f, err := rundir.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return h, nil
 	}

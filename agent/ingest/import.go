@@ -11,8 +11,9 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"time"
+
+	"github.com/benchwatch/benchwatch/agent/table"
 
 	"github.com/benchwatch/benchwatch/agent/rundir"
 	"github.com/benchwatch/benchwatch/agent/series"
@@ -115,7 +116,7 @@ func Starts(parts []*Part, first, written time.Time) []Start {
 func Describe(path string, t *tool.Tool, version, workload string, threads series.Optional[int]) rundir.Meta {
 	m := rundir.Meta{Tool: t.Name, ToolVersion: version, Workload: workload, Verb: "run", Threads: threads.Value, Title: filepath.Base(path)}
 	if m.Threads > 0 {
-		m.Title += " " + strconv.Itoa(m.Threads) + " threads"
+		m.Title += " " + table.Plural(m.Threads, "thread")
 	}
 	return m
 }

@@ -258,7 +258,7 @@ func (q *queue) refresh(load bool) error {
 	if err == nil && q.info != nil && os.SameFile(info, q.info) && info.Size() == q.info.Size() && (loaded || !load) {
 		return nil
 	}
-	f, err := os.Open(q.path)
+	f, err := rundir.Open(q.path)
 	if err != nil {
 		return fmt.Errorf("read markers: %w", err)
 	}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/benchwatch/benchwatch/agent/table"
+
 	"github.com/benchwatch/benchwatch/agent/ingest"
 	"github.com/benchwatch/benchwatch/agent/rundir"
 	"github.com/benchwatch/benchwatch/agent/tool"
@@ -40,7 +42,7 @@ func ofRun(meta *rundir.Meta, sum *ingest.Summary) Marker {
 		case f.Value == "":
 			continue
 		case f.Name == "threads":
-			what = append(what, f.Value+" threads")
+			what = append(what, table.Plural(meta.Threads, "thread"))
 		case f.Name == "tool" || f.Name == "workload":
 			what = append(what, f.Value)
 		case !isLabel:

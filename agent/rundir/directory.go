@@ -216,7 +216,7 @@ func (d Directory) ID() string { return filepath.Base(string(d)) }
 
 // Load reads run.json. The error matches fs.ErrNotExist if there is none.
 func (d Directory) Load() (Meta, error) {
-	f, err := os.OpenFile(d.Path(MetaFile), os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	f, err := Open(d.Path(MetaFile))
 	if err != nil {
 		return Meta{}, fmt.Errorf("read run: %w", err)
 	}

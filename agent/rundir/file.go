@@ -55,7 +55,7 @@ func OpenRecord(path string) (*os.File, error) {
 // another user's.
 func openFile(path string, flag int, a access) (*os.File, error) {
 	for {
-		f, err := os.OpenFile(path, flag|unix.O_NOFOLLOW, 0)
+		f, err := openRegular(path, flag)
 		if !errors.Is(err, fs.ErrNotExist) {
 			return f, err
 		}
@@ -71,6 +71,28 @@ func openFile(path string, flag int, a access) (*os.File, error) {
 		}
 		return f, err
 	}
+}
+
+// Open opens a file of a run directory to read it. Like those that create files it
+// follows no symbolic link, and it does not wait for the writer of a named pipe:
+// in a shared folder the directory may be anybody's. The error matches
+// fs.ErrNotExist if there is no such file.
+func Open(path string) (*os.File, error) { return openRegular(path, os.O_RDONLY) }
+
+func openRegular(path string, flag int) (*os.File, error) {
+	f, err := os.OpenFile(path, flag|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s is not a regular file", path)
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
 }
 
 // isShared reports whether a runs folder is shared by all users of the machine and

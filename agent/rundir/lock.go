@@ -58,7 +58,7 @@ func wholeFile() *unix.Flock_t {
 func (d Directory) held(name string) bool { return lockHeld(d.Path(name)) }
 
 func lockHeld(path string) bool {
-	f, err := os.Open(path)
+	f, err := Open(path)
 	if err != nil {
 		return false // does not exist yet
 	}
