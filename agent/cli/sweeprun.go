@@ -360,7 +360,10 @@ func (r *sweepRunner) stopWhen(step *sweep.Step, row *report.Row) {
 		r.streams.notice("  %v", err)
 		return
 	}
-	if text, met := c.Met(row); met {
+	switch text, met := c.Met(row); {
+	case text == "":
+		r.streams.notice("  --stop-when %s can't apply: the run has no such value", r.sweep.StopWhen)
+	case met:
 		n := r.sweep.Skip(step, fmt.Sprintf("%s at %s", text, sweep.Describe(r.sweep.Sets, step.Values)))
 		r.streams.notice("  %s: skipped %s with more %s", text, table.Plural(n, "step"), r.sweep.Scale())
 	}

@@ -62,8 +62,8 @@ func ParseCondition(text string) (*Condition, error) {
 }
 
 // Met reports whether a run meets the condition, and returns the value in words.
-// Latencies are those of the headline's operation. A value that is unknown meets
-// nothing.
+// Latencies are those of the headline's operation. An unknown value meets nothing;
+// the words are then empty.
 func (c *Condition) Met(r *report.Row) (string, bool) {
 	name := c.measure
 	if r.LatencyOperation != "" && !slices.Contains(measures(), name) {
