@@ -127,8 +127,9 @@ func Compare(groups []Group, selected []string) Comparison {
 				}
 				line.Samples = append(line.Samples, Sample{Spread: NewSpread(values[i])})
 			}
-			// What is 0 everywhere, such as errors, is no line worth reading.
-			if slices.ContainsFunc(line.Samples, func(s Sample) bool { return s.N > 0 && (s.Min != 0 || s.Max != 0) }) {
+			// What the tool reports as 0 everywhere, such as errors, needs no line. That
+			// flow control or lag was 0 is worth one.
+			if slices.ContainsFunc(line.Samples, func(s Sample) bool { return s.N > 0 && (m.Server || s.Min != 0 || s.Max != 0) }) {
 				line.judge(values)
 				c.Lines = append(c.Lines, line)
 			}
