@@ -13,10 +13,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/benchwatch/benchwatch/agent/table"
-
 	"github.com/benchwatch/benchwatch/agent/rundir"
 	"github.com/benchwatch/benchwatch/agent/series"
+	"github.com/benchwatch/benchwatch/agent/table"
 	"github.com/benchwatch/benchwatch/agent/tool"
 )
 

@@ -4,10 +4,9 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/benchwatch/benchwatch/agent/table"
-
 	"github.com/benchwatch/benchwatch/agent/ingest"
 	"github.com/benchwatch/benchwatch/agent/rundir"
+	"github.com/benchwatch/benchwatch/agent/table"
 	"github.com/benchwatch/benchwatch/agent/tool"
 )
 
