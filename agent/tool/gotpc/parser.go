@@ -23,7 +23,7 @@ type Parser struct {
 	report   tool.Report
 
 	names   scan.Memo[operation]
-	columns scan.Memo[string]
+	columns scan.Memo[column]
 	row     row
 	group   group
 	rows    []row // of a line of the form json

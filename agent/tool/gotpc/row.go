@@ -43,10 +43,21 @@ var stats = [maxStats]struct{ name, printed string }{
 	{"p99", "99th(ms)"}, {"p99.9", "99.9th(ms)"}, {"max", "max(ms)"},
 }
 
-// newColumn returns a heading in lower case: tables have capitals.
-func newColumn(heading string) *string {
-	heading = strings.ToLower(heading)
-	return &heading
+// column is a heading in lower case (tables have capitals) and, for latencies, its
+// place in stats, else -1: most fields of a row are latencies.
+type column struct {
+	heading string
+	stat    int
+}
+
+func newColumn(heading string) *column {
+	c := &column{strings.ToLower(heading), -1}
+	for i := range stats {
+		if stats[i].printed == c.heading {
+			c.stat = i
+		}
+	}
+	return c
 }
 
 func isPause(name []byte) bool {
@@ -66,7 +77,14 @@ func (p *Parser) set(heading, value []byte) (ok bool) {
 	if r.fields++; column == nil || r.fields > maxFields {
 		return false
 	}
-	switch *column {
+	if i := column.stat; i >= 0 {
+		l := scan.New(value)
+		v, decimals, ok := l.Number(-3)
+		r.ragged = r.has[0] && decimals != r.decimals
+		r.latencies[i], r.has[i], r.decimals = v, true, decimals
+		return ok && l.End()
+	}
+	switch column.heading {
 	case "prefix":
 		value = bytes.TrimRight(value, " ")
 		r.summary = string(value) == whole
@@ -95,15 +113,6 @@ func (p *Parser) set(heading, value []byte) (ok bool) {
 		v, _, ok := l.Number(0)
 		r.tpmC = series.Some(v)
 		return ok && l.End()
-	}
-	for i := range stats {
-		if *column == stats[i].printed {
-			l := scan.New(value)
-			v, decimals, ok := l.Number(-3)
-			r.ragged = r.has[0] && decimals != r.decimals
-			r.latencies[i], r.has[i], r.decimals = v, true, decimals
-			return ok && l.End()
-		}
 	}
 	return true
 }
