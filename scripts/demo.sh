@@ -159,7 +159,7 @@ cluster_fact() { [[ -z ${2:-} ]] || fact "$@"; }
 
 phase() { promql "benchwatch_run_phase{run=\"$run\"}" phase | cut -f1; }
 
-# progress SECONDS: a line every five seconds while the run goes on.
+# progress SECONDS: a line every five seconds during the run.
 progress() {
 	local end=$((SECONDS + $1))
 	while ((SECONDS < end)) && running; do
@@ -226,7 +226,7 @@ recorded() {
 	fact 'transactions counted' "$(promql "max(benchwatch_run_summary_operations_total{$selector,op=\"transaction\"})")"
 	cluster_fact 'seconds paused by flow control' "$(promql "increase(benchwatch_galera_flow_control_paused_seconds_total[$range])" target | rounded 1 | across)"
 	cluster_fact 'share paused, worst 15 s' "$(promql "100 * max_over_time(target:benchwatch_galera_flow_control_paused:ratio_rate15s[$range])" target | rounded 0 | sed 's/$/ %/' | across)"
-	cluster_fact 'pauses asked for' "$(promql "increase(benchwatch_galera_flow_control_sent_total[$range])" target | rounded 0 | across)"
+	cluster_fact 'pauses requested' "$(promql "increase(benchwatch_galera_flow_control_sent_total[$range])" target | rounded 0 | across)"
 	cluster_fact 'greatest lag, transactions' "$(promql "max_over_time(benchwatch_replication_lag_transactions[$range])" target | across)"
 	cluster_fact 'greatest lag, seconds' "$(promql "max_over_time(benchwatch_replication_lag_seconds[$range])" target | rounded 1 | across)"
 	cluster_fact 'seconds to catch up after the end' "$(promql "max by (target) (max_over_time(benchwatch_run_drain_seconds{$selector}[$range]))" target | rounded 1 | across)"

@@ -392,7 +392,7 @@ func TestFlappingIsLoggedOnceAMinute(t *testing.T) {
 	})
 }
 
-// A reader that stops reading loses frames; the sampling goes on.
+// A reader that stops reading loses frames; the sampling continues.
 func TestSlowSubscriberHoldsUpNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, targets("", "a"), map[string]*fake{"a": {answer: after(0, &Status{})}})

@@ -23,7 +23,7 @@ import (
 // 10 hours at one interval a second with three servers of 80 values each take
 // about 80 MB.
 type History struct {
-	// Snapshot is the run's state: the final one or, while it goes on, that of now.
+	// Snapshot is the run's state: the final one or, of a live run, the current one.
 	Snapshot ingest.Snapshot
 	// Zero is the wall time of 0 on the axis, by the clock of this machine: the
 	// start of the tool's own clock if that is known, else of its process.

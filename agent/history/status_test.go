@@ -244,7 +244,7 @@ func TestStatusAfterFailedWrite(t *testing.T) {
 	}
 }
 
-// An agent may be upgraded while a run goes on: version 0.1's lines are followed
+// An agent may be upgraded during a run: version 0.1's lines are followed
 // by those of now.
 func TestStatusOfTwoVersions(t *testing.T) {
 	old := statusLine(t, 1, "n1", map[string]float64{"plain_total": 100, `labelled{op="a",of="b"}`: 1, "bad name": 1}) +

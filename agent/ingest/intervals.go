@@ -169,7 +169,7 @@ func (v *Intervals) setCounters(s *state) {
 	v.Replace(Column{LinesTotal, "malformed", ""}, float64(s.lines.Malformed))
 }
 
-// axis puts the interval reports of one output behind each other. Each run in
+// axis appends the interval reports of one output to each other. Each run in
 // it starts the tool's clock anew.
 type axis struct {
 	placed       bool // any report

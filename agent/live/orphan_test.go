@@ -8,7 +8,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/tool/sysbench"
 )
 
-// TestCloseOrphan guards that a run whose watchers all died tells its result by what
+// TestCloseOrphan checks that a run whose watchers all died gets its outcome from what
 // the tool wrote, and that nothing of it is invented.
 func TestCloseOrphan(t *testing.T) {
 	begun := banner + intervalLine(1, 10)

@@ -20,7 +20,7 @@ const (
 	// those of all runs on disk.
 	pollEvery = time.Second
 	listEvery = time.Minute
-	// stopGrace is how long Run goes on delivering when the process stops.
+	// stopGrace is how long Run continues to deliver when the process stops.
 	stopGrace = 3 * time.Second
 
 	// settleTime is how long to wait before asking what became of a request that

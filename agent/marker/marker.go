@@ -24,7 +24,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/rundir"
 )
 
-// Kind is what a marker stands for.
+// Kind is what a marker marks.
 type Kind string
 
 const (

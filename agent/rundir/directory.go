@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"sort"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -279,12 +278,22 @@ func (d Directory) Remove() error {
 // List returns the ids of all runs in a data directory, oldest first. A data
 // directory without runs is empty, not an error.
 func List(dataDir string) ([]string, error) {
-	entries, err := os.ReadDir(Root(dataDir))
+	ids, err := ListIDs(Root(dataDir))
+	if err != nil {
+		return nil, fmt.Errorf("list runs: %w", err)
+	}
+	return ids, nil
+}
+
+// ListIDs returns the names of a folder's subfolders that are ids, sorted. It
+// returns none if there is no such folder.
+func ListIDs(folder string) ([]string, error) {
+	entries, err := os.ReadDir(folder)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("list runs: %w", err)
+		return nil, err
 	}
 	var ids []string
 	for _, e := range entries {
@@ -292,6 +301,5 @@ func List(dataDir string) ([]string, error) {
 			ids = append(ids, e.Name())
 		}
 	}
-	sort.Strings(ids)
-	return ids, nil
+	return ids, nil // ReadDir sorts
 }

@@ -160,20 +160,10 @@ func Last(dataDir string) (s *Sweep, skipped []error, err error) {
 
 // List returns the ids of all sweeps, oldest first.
 func List(dataDir string) ([]string, error) {
-	entries, err := os.ReadDir(Root(dataDir))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
+	ids, err := rundir.ListIDs(Root(dataDir))
 	if err != nil {
 		return nil, fmt.Errorf("list sweeps: %w", err)
 	}
-	var ids []string
-	for _, e := range entries {
-		if e.IsDir() && rundir.CheckID(e.Name()) == nil {
-			ids = append(ids, e.Name())
-		}
-	}
-	slices.Sort(ids)
 	return ids, nil
 }
 

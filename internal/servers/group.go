@@ -428,10 +428,10 @@ func (g *Group) Kill(n int) error {
 	return nil
 }
 
-// Pause stops server n as a debugger would; Resume lets it go on.
+// Pause stops server n as a debugger would; Resume continues it.
 func (g *Group) Pause(n int) error { return g.process(n).signal(syscall.SIGSTOP) }
 
-// Resume lets a paused server go on.
+// Resume continues a paused server.
 func (g *Group) Resume(n int) error { return g.process(n).signal(syscall.SIGCONT) }
 
 // Rejoin starts server n, which is down, and waits until it takes part again. It returns

@@ -16,7 +16,7 @@ import (
 )
 
 // The disk with the run directory is full from the middle of the run until after its end.
-// The tool goes on and keeps its exit status; the agent counts the failures, logs them
+// The tool continues and keeps its exit status; the agent counts the failures, logs them
 // without flooding the log, and closes the run when there is space again.
 func TestDiskFull(t *testing.T) {
 	const id = "disk-full"

@@ -204,7 +204,7 @@ func TestReaderAlone(t *testing.T) {
 		t.Error("lag is unknown after two seconds")
 	}
 	if s = read(4 * time.Second); s.LagSeconds.Known || s.Position == nil {
-		t.Errorf("lag %v of a table that stands still, position %v", s.LagSeconds.Value, s.Position)
+		t.Errorf("lag %v of a table that does not change, position %v", s.LagSeconds.Value, s.Position)
 	}
 	q.rows = rows(readerID + "|x|1|30|2026-01-15 10:00:09.000000|1")
 	mustLag(t, read(5*time.Second), 0.03)
