@@ -18,7 +18,7 @@ help: ## list the targets
 	@sed -nE 's/^([a-z0-9-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
 
 .PHONY: build
-build: ## the static binary ./benchwatch, with the live page if there is Node.js
+build: ## the static binary ./benchwatch
 	@scripts/toolchain.sh go
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o benchwatch ./agent
 
@@ -31,8 +31,8 @@ unit: ## Go tests that need no installation; nothing is installed
 	$(GO) test ./...
 
 .PHONY: race
-race: ## the same under the race detector
-	$(GO) test -race ./...
+race: ## those of the agent under the race detector
+	$(GO) test -race ./agent/... ./internal/...
 
 .PHONY: lint
 lint: ## golangci-lint, shellcheck, Biome
@@ -68,7 +68,7 @@ compose-test: ## tests of compose/ on a Docker engine, with stand-in images
 
 .PHONY: e2e
 e2e: ## tests on real servers: MariaDB, Galera, Prometheus
-	$(GO) test -tags e2e -count 1 -p 1 -timeout 15m ./tests/e2e/...
+	$(GO) test -tags e2e -count 1 -p 1 -timeout 15m ./tests/e2e/... ./tests/tutorials
 
 .PHONY: test-mysql9
 test-mysql9: ## tests on MySQL 9, replicas and groups, from Debian sid (100 MB)
@@ -79,6 +79,16 @@ test-mysql9: ## tests on MySQL 9, replicas and groups, from Debian sid (100 MB)
 fuzz: ## run every fuzz test for FUZZTIME (10s)
 	@scripts/fuzz.sh $(FUZZTIME)
 
+.PHONY: chaos
+chaos: ## put the binary under faults for CHAOS_TIME (15m); CHAOS_SEED and CHAOS_SCENARIO repeat one
+	@scripts/packages.sh test
+	$(GO) test -tags chaos -count 1 -v -timeout 0 ./tests/chaos
+
+.PHONY: soak
+soak: ## run an agent with 10,000 runs and 200 targets for SOAK_TIME (20m), and draw what it needs
+	@scripts/packages.sh test
+	$(GO) test -tags soak -count 1 -v -timeout 0 ./tests/soak
+
 .PHONY: bench
 bench: build ## measure what observing costs; BENCHWATCH_BEFORE=FILE adds another benchwatch
 	@scripts/toolchain.sh go
@@ -88,6 +98,31 @@ bench: build ## measure what observing costs; BENCHWATCH_BEFORE=FILE adds anothe
 .PHONY: demo
 demo: ## observe a Galera cluster under load for a minute
 	@scripts/demo.sh
+
+.PHONY: install
+install: build ## install binary, unit, man page and completion below DESTDIR and PREFIX (/usr/local)
+	packaging/stage.sh benchwatch ./benchwatch '$(DESTDIR)' '$(or $(PREFIX),/usr/local)' site-functions
+
+.PHONY: packages
+packages: ## deb, rpm, apk and archives, in build/packages (OUT)
+	@scripts/toolchain.sh go
+	@LDFLAGS='$(LDFLAGS)' packaging/build.sh $(OUT)
+
+.PHONY: image
+image: packages ## the container image benchwatch/agent from these packages; pulls nothing
+	@packaging/image.sh
+
+.PHONY: chart
+chart: ## the Helm chart and all of it as plain manifests, in build/chart
+	@packaging/chart.sh
+
+.PHONY: chart-test
+chart-test: ## tests of the chart with Helm and kubeconform, which are built once
+	$(GO) test -tags deploy -count 1 ./tests/deploy
+
+.PHONY: packages-test
+packages-test: packages ## install and try the packages on bare Debians, lint them, build them twice
+	@tests/packages.sh
 
 .PHONY: clean
 clean: ## remove what was built

@@ -11,7 +11,7 @@ usage: backfill.sh PROMETHEUS_DATA_DIR RUN|LOGFILE... [-- BENCHWATCH_EXPORT_OPTI
 
 Prometheus loads the blocks within a minute. It deletes data older than its
 --storage.tsdb.retention.time and merges blocks that overlap in time.
-BENCHWATCH and PROMTOOL name the programs if they are not in PATH.
+BENCHWATCH names the program if it is not in PATH.
 END
 }
 
@@ -35,9 +35,8 @@ done
 (($# == 0)) || shift
 ((${#runs[@]})) || die "no run is named (see --help)" 2
 
-benchwatch=${BENCHWATCH:-benchwatch} promtool=${PROMTOOL:-promtool}
+benchwatch=${BENCHWATCH:-benchwatch}
 command -v "$benchwatch" >/dev/null || die "benchwatch is not in PATH: set BENCHWATCH"
-command -v "$promtool" >/dev/null || die "promtool is not in PATH (Debian package prometheus): set PROMTOOL"
 [[ -d $target ]] || die "no directory $target: name the --storage.tsdb.path of Prometheus"
 [[ -w $target ]] || die "can't write into $target: run this as the user of Prometheus"
 
@@ -45,13 +44,8 @@ command -v "$promtool" >/dev/null || die "promtool is not in PATH (Debian packag
 work=$(mktemp -d "$target/.backfill.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 
-"$benchwatch" export "${runs[@]}" --format=openmetrics --output="$work/runs.om" "$@"
-
-# promtool reads its input once for each block, so blocks of a day need few passes.
-if ! "$promtool" tsdb create-blocks-from --max-block-duration=24h openmetrics "$work/runs.om" "$work/blocks" >"$work/log" 2>&1; then
-	cat "$work/log" >&2
-	die "promtool refused the export"
-fi
+mkdir "$work/blocks"
+"$benchwatch" export "${runs[@]}" --format=blocks --output="$work/blocks" "$@"
 
 # The owner of the directory owns the blocks.
 chown -R --reference="$target" "$work/blocks" 2>/dev/null || true

@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
-# Lints the repository: golangci-lint (.golangci.yml), shellcheck and, where npm
-# is, Biome. Ends with "N passed, N failed". golangci-lint is built once and kept
-# in the user's cache.
+# Lints the repository: golangci-lint (.golangci.yml), shellcheck, where npm is
+# Biome, and where https://vuln.go.dev can be reached govulncheck. Ends with
+# "N passed, N failed, N skipped". golangci-lint is built once and kept in the
+# user's cache.
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 GOLANGCI=v2.15.0
-passed=0 failed=0
+GOVULNCHECK=v1.1.4
+passed=0 failed=0 skipped=0
 
 check() { # NAME COMMAND...
 	local name=$1 output
@@ -19,21 +21,8 @@ check() { # NAME COMMAND...
 	fi
 }
 
-tools=${XDG_CACHE_HOME:-$HOME/.cache}/benchwatch/golangci-lint-$GOLANGCI-$(go env GOVERSION)
-if [[ ! -x $tools/golangci-lint ]]; then
-	# Beside its place and moved, so that an interrupted build leaves nothing.
-	mkdir -p "${tools%/*}"
-	building=$(mktemp -d "$tools.XXXXXX")
-	trap 'rm -rf "$building"' EXIT
-	GOFLAGS='' GOBIN=$building go install "github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$GOLANGCI" 2>"$building/log" || {
-		cat "$building/log" >&2
-		exit 1
-	}
-	mkdir -p "$tools"
-	mv "$building/golangci-lint" "$tools/"
-fi
-
-check golangci-lint "$tools/golangci-lint" run ./...
+golangci_lint=$(scripts/gotool.sh "github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$GOLANGCI")
+check golangci-lint "$golangci_lint" run ./...
 mapfile -t scripts < <(git ls-files '*.sh' .ci/run)
 check shellcheck shellcheck -x "${scripts[@]}"
 if command -v npm >/dev/null; then
@@ -41,5 +30,16 @@ if command -v npm >/dev/null; then
 	check biome agent/web/node_modules/.bin/biome check
 fi
 
-printf '%s passed, %s failed\n' "$passed" "$failed"
+# Vulnerabilities of the functions that the agent calls.
+if output=$(go run "golang.org/x/vuln/cmd/govulncheck@$GOVULNCHECK" ./agent 2>&1); then
+	passed=$((passed + 1))
+elif [[ $output == *"fetching vulnerabilities"* || $output == *"reading https://"* || $output == *"dial tcp"* ]]; then
+	skipped=$((skipped + 1))
+	printf 'govulncheck skipped: %s\n' "$(tail -n 1 <<<"${output%$'\n'exit status*}")"
+else
+	failed=$((failed + 1))
+	printf 'govulncheck:\n%s\n' "$output"
+fi
+
+printf '%s passed, %s failed, %s skipped\n' "$passed" "$failed" "$skipped"
 ((failed == 0))

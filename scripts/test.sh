@@ -42,9 +42,10 @@ go_suite() {
 "$here/packages.sh" test
 
 suite lint "$here/lint.sh"
-suite unit go_suite -race ./...
+suite unit go_suite -race ./agent/... ./internal/...
+suite shipped go_suite ./tests/... # rules, dashboards, containers: promtool has no data races of ours
 suite page tests/web/run.sh
-suite e2e go_suite -tags e2e -count 1 -p 1 -timeout 15m ./tests/e2e/...
+suite e2e go_suite -tags e2e -count 1 -p 1 -timeout 15m ./tests/e2e/... ./tests/tutorials
 
 printf '%s passed, %s failed, %s skipped\n' "$passed" "$failed" "$skipped"
 ((failed == 0))

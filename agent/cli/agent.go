@@ -38,7 +38,7 @@ func runAgent(s Streams, o *observing) error {
 	if err != nil {
 		return err
 	}
-	claim, err := rundir.ClaimAgent(c.DataDir, rundir.AgentInfo{PID: os.Getpid(), Address: ls[0].Addr().String()})
+	claim, err := rundir.ClaimAgent(c.DataDir, rundir.AgentInfo{PID: os.Getpid(), Address: ls[0].Addr().String(), URL: o.pageURL(ls[0])})
 	switch {
 	case errors.Is(err, rundir.ErrAgentRuns):
 		return withHint(err, "stop the other agent, or choose another folder with --data-dir")

@@ -16,7 +16,9 @@ import (
 	"time"
 
 	"github.com/alecthomas/kingpin/v2"
-	"github.com/prometheus/common/version"
+
+	"github.com/benchwatch/benchwatch/agent/secret"
+	"github.com/benchwatch/benchwatch/agent/table"
 )
 
 // Streams are the standard streams of a command.
@@ -26,9 +28,14 @@ type Streams struct {
 	Err io.Writer
 }
 
-// notice writes a line about the command itself to standard error.
+// notice writes a line about the command itself to standard error. What it quotes may
+// come from anywhere, so it contains nothing that does something to the terminal.
 func (s Streams) notice(format string, args ...any) {
-	fmt.Fprintf(s.Err, "benchwatch: "+format+"\n", args...)
+	s.line("benchwatch: " + fmt.Sprintf(format, args...))
+}
+
+func (s Streams) line(text string) {
+	fmt.Fprintln(secret.Writer{W: s.Err}, table.Plain(text))
 }
 
 // action runs a command after its flags were parsed.
@@ -50,6 +57,10 @@ var commands = []func(*kingpin.Application) (string, action){
 	addCompare,
 	addExport,
 	addSweep,
+	addReplay,
+	addInit,
+	addDoctor,
+	addDashboardsImport,
 }
 
 // Exit statuses. Those of `run` for its own failures are the ones of env and
@@ -57,6 +68,8 @@ var commands = []func(*kingpin.Application) (string, action){
 const (
 	exitFailure     = 1
 	exitUsage       = 2
+	exitLimit       = 3
+	exitUnclear     = 4
 	exitOwnFailure  = 125
 	exitCantRun     = 126
 	exitNotFound    = 127
@@ -66,8 +79,10 @@ const (
 // exitStatuses documents the exit statuses.
 var exitStatuses = []struct{ status, meaning string }{
 	{"0", "Success. `run`: the tool exited with 0"},
-	{strconv.Itoa(exitFailure), "The command failed. `health`: the agent is not healthy. `sweep`: a step failed. `runs`: a run is damaged"},
+	{strconv.Itoa(exitFailure), "The command failed. `health`: the agent is not healthy. `sweep`: a step failed. `parse`: no output of a tool was recognised. `status --once`: no server answered"},
 	{strconv.Itoa(exitUsage), "The command line is wrong"},
+	{strconv.Itoa(exitLimit), "`compare --fail-if`: a limit is broken"},
+	{strconv.Itoa(exitUnclear), "`compare --fail-if --strict`: the runs can't tell whether a limit is broken"},
 	{strconv.Itoa(exitOwnFailure), "`run`: benchwatch failed before it started the tool"},
 	{strconv.Itoa(exitCantRun), "`run` and `sweep`: the tool can't be executed"},
 	{strconv.Itoa(exitNotFound), "`run` and `sweep`: the tool was not found"},
@@ -113,11 +128,12 @@ var usageTemplate = strings.Replace(kingpin.DefaultUsageTemplate, "Flags:\n", "{
 // newApplication returns the application with all commands.
 func newApplication() (*kingpin.Application, map[string]action) {
 	app := kingpin.New("benchwatch", "Follow database benchmarks: read the output of the tool, sample the databases, serve both to Prometheus.")
-	app.Version(version.Print("benchwatch"))
+	app.Version(versionText())
 	app.HelpFlag.Short('h')
 	app.HelpFlag.Help("Show this help (--help-long: of all commands, --help-man: as a man page)")
 	app.VersionFlag.Help("Show the version")
 	app.UsageTemplate(usageTemplate)
+	addManual(app)
 	actions := map[string]action{}
 	for _, add := range commands {
 		name, do := add(app)
@@ -131,6 +147,7 @@ func newApplication() (*kingpin.Application, map[string]action) {
 		for _, f := range c.Flags {
 			clause.GetFlag(f.Name).SetValue(flagValue{f.Value, f.Name})
 		}
+		addHints(clause)
 	}
 	return app, actions
 }
@@ -153,6 +170,8 @@ func (v flagValue) Set(s string) error {
 		switch getter.Get().(type) {
 		case time.Duration:
 			problem = fmt.Sprintf("expected a duration such as 10s, got '%s'", s)
+		case float64:
+			problem = fmt.Sprintf("expected a number, got '%s'", s)
 		case int:
 			problem = fmt.Sprintf("expected a whole number, got '%s'", s)
 		case map[string]string:
@@ -183,16 +202,18 @@ func Main(args []string, s Streams) int {
 		return fail(s, &exitError{Status: exitUsage, Err: errors.New("no command given"), Hint: "see benchwatch --help"})
 	}
 	exited := -1
-	app.Terminate(func(status int) {
+	exit := func(status int) {
 		if exited < 0 {
 			exited = status
 		}
 		// kingpin expects that this function does not return, and would print the usage again.
 		app.UsageWriter(io.Discard)
 		app.ErrorWriter(io.Discard)
-	})
+	}
+	app.Terminate(exit)
+	addCompletion(app, s.Out, exit)
 
-	name, err := app.Parse(standardInput(args))
+	name, err := app.Parse(standardInput(joinNegative(args)))
 	if exited >= 0 { // --help and --version end here
 		return exited
 	}
@@ -200,6 +221,25 @@ func Main(args []string, s Streams) int {
 		return fail(s, usageError(app, err, args))
 	}
 	return fail(s, actions[name](s))
+}
+
+// joinNegative joins a flag and a value such as -90s, which kingpin would take for
+// another flag. No flag of one character is a digit.
+func joinNegative(args []string) []string {
+	var joined []string
+	for i := 0; i < len(args); i++ {
+		if args[i] == "--" {
+			return append(joined, args[i:]...)
+		}
+		negative := i+1 < len(args) && len(args[i+1]) > 1 && args[i+1][0] == '-' && args[i+1][1] >= '0' && args[i+1][1] <= '9'
+		if negative && strings.HasPrefix(args[i], "--") && !strings.Contains(args[i], "=") {
+			joined = append(joined, args[i]+"="+args[i+1])
+			i++
+			continue
+		}
+		joined = append(joined, args[i])
+	}
+	return joined
 }
 
 // standardInput inserts -- before a last argument "-", which kingpin would
@@ -215,11 +255,39 @@ func standardInput(args []string) []string {
 // usageError returns the error for a command line that kingpin refuses.
 func usageError(app *kingpin.Application, err error, args []string) error {
 	hint := "see benchwatch --help"
-	if app.GetCommand(args[0]) != nil {
+	var commands, below, flags []string
+	for _, c := range app.Model().Commands {
+		commands = append(commands, c.Name)
+		if c.Name != args[0] {
+			continue
+		}
 		hint = "see benchwatch " + args[0] + " --help"
+		for _, sub := range c.Commands {
+			below = append(below, sub.Name)
+		}
 	}
-	if args[0] == "run" && strings.HasPrefix(err.Error(), "unknown") {
+	for _, c := range app.Model().FlattenedCommands() {
+		if name, _, _ := strings.Cut(c.FullCommand, " "); name != args[0] {
+			continue
+		}
+		for _, f := range c.Flags {
+			if name := "--" + f.Name; !f.Hidden && !slices.Contains(flags, name) {
+				flags = append(flags, name)
+			}
+		}
+	}
+	problem := err.Error()
+	wrong := strings.Trim(problem[strings.LastIndexByte(problem, ' ')+1:], "'")
+	flag, sub, command := nearest(wrong, flags), nearest(wrong, below), nearest(args[0], commands)
+	switch {
+	case command != "" && command != args[0]:
+		hint = "did you mean benchwatch " + command + "?"
+	case args[0] == "run" && strings.HasPrefix(problem, "unknown") && !slices.Contains(args, "--"):
 		hint = "put -- before the command of the benchmark: benchwatch run -- sysbench … run"
+	case strings.HasPrefix(problem, "unknown long flag") && flag != "":
+		hint = "did you mean " + flag + "?"
+	case strings.HasPrefix(problem, "unexpected ") && sub != "":
+		hint = "did you mean benchwatch " + args[0] + " " + sub + "?"
 	}
 	return &exitError{Status: exitUsage, Err: err, Hint: hint}
 }
@@ -234,9 +302,9 @@ func fail(s Streams, err error) int {
 		exit = &exitError{Status: exitFailure, Err: err}
 	}
 	if exit.Err != nil {
-		fmt.Fprintf(s.Err, "benchwatch: %s\n", strings.Join(strings.Fields(err.Error()), " "))
+		s.notice("%s", strings.Join(strings.Fields(err.Error()), " "))
 		if exit.Hint != "" {
-			fmt.Fprintf(s.Err, "hint: %s\n", exit.Hint)
+			s.line("hint: " + exit.Hint)
 		}
 	}
 	return exit.Status

@@ -24,16 +24,20 @@ type compareCommand struct {
 	output
 	specs  *[]string
 	format *string
+	failIf *[]string
+	strict *bool
 
 	streams Streams
 }
 
 func addCompare(app *kingpin.Application) (string, action) {
 	cmd := addCommand(app, "compare", "Compare runs or groups of runs.",
-		"benchwatch compare via=direct via=atlas")
+		"benchwatch compare version=1.2 version=1.3 --fail-if 'tps<-5%' --fail-if 'p99>+10%'")
 	r := &compareCommand{}
 	r.specs = cmd.Arg("GROUP", "Id of a run, several ids with commas, or labels k=v[,k=v] of runs; the first group is the baseline").Required().Strings()
-	r.format = cmd.Flag("format", "Format of the comparison: text, markdown, csv, json or html").Default("text").Enum("text", "markdown", "csv", "json", "html")
+	r.format = cmd.Flag("format", "Format of the comparison: text, markdown, csv, json, html or junit").Default("text").Enum("text", "markdown", "csv", "json", "html", "junit")
+	r.failIf = cmd.Flag("fail-if", "Exit with status 3 if a group is beyond this limit by more than noise: tps<-5%, p99>+10% (relative to the baseline), lag>10s, errors>1%; repeatable").PlaceHolder("LIMIT").Strings()
+	r.strict = cmd.Flag("strict", "Exit with status 4 if the runs can't tell whether a limit of --fail-if is broken").Bool()
 	r.output = addOutput(cmd)
 	r.store = addStore(cmd)
 	return cmd.FullCommand(), func(s Streams) error {
@@ -45,6 +49,10 @@ func addCompare(app *kingpin.Application) (string, action) {
 func (r *compareCommand) run() error {
 	if len(*r.specs) < 2 {
 		return &exitError{Status: exitUsage, Err: errors.New("two runs or groups are needed"), Hint: "benchwatch compare via=direct via=atlas"}
+	}
+	limits, err := r.limits()
+	if err != nil {
+		return err
 	}
 	if err := r.load(); err != nil {
 		return err
@@ -72,6 +80,48 @@ func (r *compareCommand) run() error {
 		}
 	}
 	c := report.Compare(groups, selected)
+	c.Check(limits, groups)
+	if err := r.write(&c, groups, histories); err != nil {
+		return err
+	}
+	switch verdict := c.Verdict(); {
+	case verdict == report.Broken:
+		return &exitError{Status: exitLimit, Err: limitError(&c, verdict)}
+	case verdict == report.Unclear && *r.strict:
+		return &exitError{Status: exitUnclear, Err: limitError(&c, verdict)}
+	}
+	return nil
+}
+
+// limitError names the limits with this result.
+func limitError(c *report.Comparison, result report.Result) error {
+	var all []string
+	for i := range c.Limits {
+		if l := &c.Limits[i]; l.Result == result {
+			all = append(all, fmt.Sprintf("%s for %s", l.Limit, l.Group))
+		}
+	}
+	return fmt.Errorf("%s: %s", result, strings.Join(all, "; "))
+}
+
+// limits reads --fail-if.
+func (r *compareCommand) limits() ([]*report.Condition, error) {
+	var limits []*report.Condition
+	for _, text := range *r.failIf {
+		limit, err := report.ParseLimit(text)
+		if err != nil {
+			return nil, &exitError{Status: exitUsage, Err: fmt.Errorf("--fail-if %w", err)}
+		}
+		limits = append(limits, limit)
+	}
+	if len(limits) == 0 && (*r.strict || *r.format == "junit") {
+		return nil, &exitError{Status: exitUsage, Err: errors.New("--strict and --format=junit need a limit"), Hint: "add --fail-if 'tps<-5%'"}
+	}
+	return limits, nil
+}
+
+// write writes the comparison in the format asked for.
+func (r *compareCommand) write(c *report.Comparison, groups []report.Group, histories [][]*history.History) error {
 	return r.document(r.streams, func(w io.Writer) error {
 		switch *r.format {
 		case "markdown":
@@ -80,8 +130,10 @@ func (r *compareCommand) run() error {
 			return c.CSV(w)
 		case "json":
 			return table.JSON(w, c)
+		case "junit":
+			return c.JUnit(w, *r.strict)
 		case "html":
-			p := report.ComparisonPage{Comparison: c, Made: time.Now(), Version: version.Version, Charts: report.CompareCharts(&c, groups, histories)}
+			p := report.ComparisonPage{Comparison: *c, Made: time.Now(), Version: version.Version, Charts: report.CompareCharts(c, groups, histories)}
 			return p.HTML(w)
 		default:
 			return c.Text(w)

@@ -6,14 +6,20 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 
 	"github.com/alecthomas/kingpin/v2"
 
 	"github.com/benchwatch/benchwatch/agent/history"
+	"github.com/benchwatch/benchwatch/agent/ingest"
 	"github.com/benchwatch/benchwatch/agent/metrics"
 	"github.com/benchwatch/benchwatch/agent/report"
 	"github.com/benchwatch/benchwatch/agent/rundir"
+	"github.com/benchwatch/benchwatch/agent/terminal"
 )
+
+// blocks is the format that is a folder.
+const blocks = "blocks"
 
 // exportCommand is one `benchwatch export`.
 type exportCommand struct {
@@ -26,6 +32,7 @@ type exportCommand struct {
 
 	streams Streams
 	temp    string // where logs are made runs of, for as long as it takes
+	logs    int    // that were made runs of
 }
 
 func addExport(app *kingpin.Application) (string, action) {
@@ -33,7 +40,7 @@ func addExport(app *kingpin.Application) (string, action) {
 		"benchwatch export last --format=csv --output=run.csv")
 	r := &exportCommand{}
 	r.names = cmd.Arg("RUN|LOGFILE", "Id of a run, the beginning of one, last, or a log file").Required().Strings()
-	r.format = cmd.Flag("format", "Format of the export: openmetrics, csv or json (one object per line)").Default("openmetrics").Enum("openmetrics", "csv", "json")
+	r.format = cmd.Flag("format", "Format of the export: openmetrics, blocks (of Prometheus' data directory, written into the folder --output), csv or json (one object per line)").Default("openmetrics").Enum("openmetrics", "blocks", "csv", "json")
 	r.servers = cmd.Flag("servers", "With --format=csv, export the samples of the servers instead of the intervals of the tool").Bool()
 	r.logOptions = addLogOptions(cmd)
 	r.output = addOutput(cmd)
@@ -48,13 +55,21 @@ func (r *exportCommand) run() error {
 	if err := r.load(); err != nil {
 		return err
 	}
-	if err := r.logOptions.check(r.tools); err != nil {
+	if err := r.logOptions.check(r.tools, r.config); err != nil {
 		return err
 	}
 	if *r.servers && *r.format != "csv" {
 		return &exitError{Status: exitUsage, Err: errors.New("--servers is for --format=csv: the other formats hold both"), Hint: "leave it out"}
 	}
-	if err := r.output.check(); err != nil {
+	if *r.format == blocks {
+		if info, err := os.Stat(*r.output.file); err != nil || !info.IsDir() {
+			return &exitError{Status: exitUsage, Err: errors.New("--format=blocks needs a folder"), Hint: "name Prometheus' data directory, or an empty folder, with --output"}
+		}
+	} else if err := r.output.check(); err != nil {
+		return err
+	}
+	logs := slices.DeleteFunc(slices.Clone(*r.names), func(name string) bool { return !isLog(name) })
+	if err := r.checkStarts(len(logs)); err != nil && len(logs) > 0 {
 		return err
 	}
 	temp, err := os.MkdirTemp("", "benchwatch-export-")
@@ -64,7 +79,11 @@ func (r *exportCommand) run() error {
 	defer os.RemoveAll(temp)
 	r.temp = temp
 	var histories []*history.History
-	for _, name := range *r.names {
+	progress := terminal.NewProgress(r.streams.Err)
+	defer progress.Clear()
+	r.streams.Err = progress.Above(r.streams.Err)
+	for i, name := range *r.names {
+		progress.Count("export: reading", i, len(*r.names), "runs")
 		dirs, err := r.resolve(name)
 		if err != nil {
 			return err
@@ -80,38 +99,70 @@ func (r *exportCommand) run() error {
 			histories = append(histories, h)
 		}
 	}
+	progress.Clear()
+	if *r.format == blocks {
+		b, err := backfill(histories)
+		if err != nil {
+			return err
+		}
+		defer b.Close()
+		_, err = b.WriteBlocks(context.Background(), *r.output.file)
+		return err
+	}
 	return r.stream(r.streams, func(w io.Writer) error { return r.write(w, histories) })
 }
 
 func (r *exportCommand) write(w io.Writer, histories []*history.History) error {
 	switch {
 	case *r.format == "csv" && *r.servers:
-		return report.ServersCSV(w, histories)
+		return report.ServersCSV(context.Background(), w, histories)
 	case *r.format == "csv":
-		return report.IntervalsCSV(w, histories)
+		return report.IntervalsCSV(context.Background(), w, histories)
 	case *r.format == "json":
-		return report.JSONLines(w, histories)
+		return report.JSONLines(context.Background(), w, histories)
 	}
+	b, err := backfill(histories)
+	if err != nil {
+		return err
+	}
+	defer b.Close()
+	_, err = b.WriteTo(w)
+	return err
+}
+
+func backfill(histories []*history.History) (*metrics.Backfill, error) {
 	b := metrics.NewBackfill()
 	for _, h := range histories {
-		b.Run(h)
+		if err := b.Run(context.Background(), h); err != nil {
+			b.Close()
+			return nil, err
+		}
 	}
-	_, err := b.WriteTo(w)
-	return err
+	return b, nil
+}
+
+// isLog reports whether a name is that of a log and not of a run.
+func isLog(name string) bool {
+	info, err := os.Stat(name)
+	return err == nil && info.Mode().IsRegular()
 }
 
 // resolve returns the run that a name names or, if it is a file, the runs in
 // that log.
 func (r *exportCommand) resolve(name string) ([]rundir.Directory, error) {
-	info, err := os.Stat(name)
-	if err != nil || !info.Mode().IsRegular() {
+	if !isLog(name) {
 		dir, err := r.findRun(name)
 		return []rundir.Directory{dir}, err
 	}
-	made, err := r.importLog(r.temp, r.tools, name)
+	t, err := recognise(r.tools, name, *r.tool)
 	if err != nil {
 		return nil, err
 	}
+	made, err := r.importLog(r.temp, ingest.Log{Path: name, Tool: t}, r.startOf(r.logs))
+	if err != nil {
+		return nil, err
+	}
+	r.logs++
 	var dirs []rundir.Directory
 	for i, m := range made {
 		if !m.Existing {

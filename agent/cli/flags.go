@@ -3,11 +3,13 @@ package cli
 import (
 	"fmt"
 	"log/slog"
+	"strings"
 
 	"github.com/alecthomas/kingpin/v2"
 	"github.com/prometheus/common/promslog"
 
 	"github.com/benchwatch/benchwatch/agent/config"
+	"github.com/benchwatch/benchwatch/agent/secret"
 	"github.com/benchwatch/benchwatch/agent/tool"
 )
 
@@ -67,13 +69,37 @@ func addLogFlags(cmd *kingpin.CmdClause, level string) logFlags {
 }
 
 func (f *logFlags) logger(s Streams) *slog.Logger {
-	c := &promslog.Config{Level: promslog.NewLevel(), Format: promslog.NewFormat(), Writer: s.Err}
+	c := &promslog.Config{Level: promslog.NewLevel(), Format: promslog.NewFormat(), Writer: secret.Writer{W: s.Err}}
 	_ = c.Level.Set(*f.logLevel) // kingpin has checked both
 	_ = c.Format.Set(*f.logFormat)
 	return promslog.New(c)
 }
 
+// The formats that most commands have.
+const (
+	text       = "text"
+	jsonFormat = "json"
+)
+
+// addFormat adds --format with its default first, and --json for json.
+func addFormat(cmd *kingpin.CmdClause, formats ...string) *string {
+	list := formats[0] + ", the only one"
+	if n := len(formats) - 1; n > 0 {
+		list = strings.Join(formats[:n], ", ") + " or " + formats[n]
+	}
+	format := cmd.Flag("format", "Format of the output: "+list).Default(formats[0]).Enum(formats...)
+	cmd.Flag("json", "The same as --format=json").Hidden().PreAction(func(*kingpin.ParseContext) error {
+		*format = jsonFormat
+		return nil
+	}).Bool()
+	return format
+}
+
 // unknownTool is the usage error for a --tool that set does not have.
 func unknownTool(name string, set tool.Set) error {
-	return &exitError{Status: exitUsage, Err: fmt.Errorf("unknown tool %q", name), Hint: "known tools: " + set.Names()}
+	hint := "known tools: " + set.Names()
+	if meant := nearest(name, strings.Split(set.Names(), ", ")); meant != "" {
+		hint = "did you mean --tool=" + meant + "?"
+	}
+	return &exitError{Status: exitUsage, Err: fmt.Errorf("unknown tool %q", name), Hint: hint}
 }

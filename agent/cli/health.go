@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/alecthomas/kingpin/v2"
+
+	"github.com/benchwatch/benchwatch/agent/table"
 )
 
 // healthCommand is `benchwatch health`. Images of the agent contain no other
@@ -17,6 +19,14 @@ import (
 type healthCommand struct {
 	address *string
 	timeout *time.Duration
+	format  *string
+}
+
+// health is what `health --format=json` prints of a healthy agent.
+type health struct {
+	Healthy bool `json:"healthy"`
+	// Address is the one that was asked.
+	Address string `json:"address"`
 }
 
 func addHealth(app *kingpin.Application) (string, action) {
@@ -25,10 +35,11 @@ func addHealth(app *kingpin.Application) (string, action) {
 	h := &healthCommand{}
 	h.address = cmd.Flag("address", "Address of the agent: host:port or a URL").Default("127.0.0.1:9838").String()
 	h.timeout = cmd.Flag("timeout", "Wait at most this long for the answer").Default("3s").Duration()
+	h.format = addFormat(cmd, text, jsonFormat)
 	return cmd.FullCommand(), h.run
 }
 
-func (h *healthCommand) run(Streams) error {
+func (h *healthCommand) run(s Streams) error {
 	target, err := healthURL(*h.address)
 	if err != nil {
 		return &exitError{Status: exitUsage, Err: err, Hint: "use --address=127.0.0.1:9838"}
@@ -49,6 +60,9 @@ func (h *healthCommand) run(Streams) error {
 	_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, 4096))
 	if response.StatusCode != http.StatusOK {
 		return fmt.Errorf("check health: the agent at %s answers %s", *h.address, response.Status)
+	}
+	if *h.format == jsonFormat {
+		return table.JSON(s.Out, health{Healthy: true, Address: *h.address})
 	}
 	return nil
 }

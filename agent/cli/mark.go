@@ -13,7 +13,7 @@ import (
 
 	"github.com/benchwatch/benchwatch/agent/marker"
 	"github.com/benchwatch/benchwatch/agent/rundir"
-	"github.com/benchwatch/benchwatch/agent/secret"
+	"github.com/benchwatch/benchwatch/agent/table"
 )
 
 // markCommand is `benchwatch mark`.
@@ -23,6 +23,16 @@ type markCommand struct {
 	tags map[string]string
 	at   *string
 	*store
+	format *string
+}
+
+// marked is what `mark --format=json` prints.
+type marked struct {
+	// Runs are the ids of the runs that were marked; empty if the time axis itself was.
+	Runs []string `json:"runs"`
+	// At is the time of the marker, by the wall clock.
+	At   time.Time `json:"at"`
+	Text string    `json:"text"`
 }
 
 func addMark(app *kingpin.Application) (string, action) {
@@ -33,6 +43,7 @@ func addMark(app *kingpin.Application) (string, action) {
 	m.runs = cmd.Flag("run", "Id of the run to mark, active or ended; repeatable (default: all active runs, else the time axis itself)").PlaceHolder("ID").Strings()
 	cmd.Flag("tag", "Tag of the marker; repeatable").PlaceHolder("K=V").StringMapVar(&m.tags)
 	m.at = cmd.Flag("at", "When it happened: 2026-11-21T14:03:00Z, the last 14:03 or 14:03:20 local time, or -90s for 90 seconds ago (default: now)").PlaceHolder("TIME").String()
+	m.format = addFormat(cmd, text, jsonFormat)
 	m.store = addStore(cmd)
 	return cmd.FullCommand(), m.run
 }
@@ -54,35 +65,55 @@ func (m *markCommand) run(s Streams) error {
 	if err != nil {
 		return err
 	}
-	point := marker.Marker{Kind: marker.Point, Text: secret.Text(*m.text), Start: at}
+	point := marker.Marker{Kind: marker.Point, Text: *m.text, Start: at}
 	for _, k := range slices.Sorted(maps.Keys(m.tags)) {
-		point.Tags = append(point.Tags, k+":"+secret.Text(m.tags[k]))
-	}
-	if len(runs) == 0 {
-		return markGlobal(s, dataDir, point)
+		point.Tags = append(point.Tags, k+":"+m.tags[k])
 	}
 	var failed []error
+	done, foreign := marked{Runs: []string{}, At: at, Text: *m.text}, 0
 	for _, id := range runs {
-		point.Run = id
-		if err := marker.Append(rundir.At(dataDir, id), point); err != nil {
+		point.Run, point.Start = id, rundir.At(dataDir, id).OnAxis(at)
+		err := marker.Append(rundir.At(dataDir, id), point)
+		switch {
+		case errors.Is(err, fs.ErrPermission) && len(*m.runs) == 0:
+			foreign++
+		case err != nil:
 			failed = append(failed, err)
-			continue
+		default:
+			done.Runs = append(done.Runs, id)
+			if *m.format == text {
+				fmt.Fprintf(s.Out, "marked run %s at %s\n", id, at.Format(time.TimeOnly))
+			}
 		}
-		fmt.Fprintf(s.Out, "marked run %s at %s\n", id, at.Format(time.TimeOnly))
+	}
+	if foreign > 0 {
+		s.notice("%s of other users: not marked", table.Plural(foreign, "active run"))
+	}
+	if len(done.Runs) == 0 && len(failed) == 0 {
+		point.Run, point.Start = "", at
+		if err := markGlobal(dataDir, point); err != nil {
+			return err
+		}
+		if *m.format == text {
+			fmt.Fprintf(s.Out, "no active run: marked the time axis at %s\n", at.Format(time.TimeOnly))
+		}
+		if _, ok := rundir.Agent(dataDir); !ok {
+			s.notice("no agent uses %s: the next one delivers the marker", dataDir)
+		}
+	}
+	if *m.format == jsonFormat {
+		failed = append(failed, table.JSON(s.Out, done))
 	}
 	return errors.Join(failed...)
 }
 
 // markGlobal writes a marker without a run.
-func markGlobal(s Streams, dataDir string, point marker.Marker) error {
-	if err := marker.Append(rundir.Directory(dataDir), point); err != nil {
-		return err
+func markGlobal(dataDir string, point marker.Marker) error {
+	err := marker.Append(rundir.Directory(dataDir), point)
+	if errors.Is(err, fs.ErrPermission) {
+		return withHint(err, "name one of your runs with --run, or let an agent share the folder, as docs/configuration.md describes under Users")
 	}
-	fmt.Fprintf(s.Out, "no active run: marked the time axis at %s\n", point.Start.Format(time.TimeOnly))
-	if _, ok := rundir.Agent(dataDir); !ok {
-		s.notice("no agent uses %s: the next one delivers the marker", dataDir)
-	}
-	return nil
+	return err
 }
 
 // runsToMark returns the ids of the runs to mark. All runs of --run must exist.

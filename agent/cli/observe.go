@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/alecthomas/kingpin/v2"
@@ -27,16 +28,20 @@ const (
 type observing struct {
 	dataFlags
 	logFlags
-	addresses *[]string
-	webConfig *string
+	addresses    *[]string
+	webConfig    *string
+	externalURL  *string
+	allowedHosts *[]string
 }
 
 func addObserving(cmd *kingpin.CmdClause, logLevel string) *observing {
 	return &observing{
-		dataFlags: addDataFlags(cmd),
-		logFlags:  addLogFlags(cmd, logLevel),
-		addresses: cmd.Flag("web.listen-address", fmt.Sprintf("Address to serve metrics and the live page on; repeatable (default 127.0.0.1:%d)", defaultPort)).PlaceHolder("ADDR").Strings(),
-		webConfig: cmd.Flag("web.config.file", "File that enables TLS or authentication, in the format of the Prometheus exporters").PlaceHolder("FILE").String(),
+		dataFlags:    addDataFlags(cmd),
+		logFlags:     addLogFlags(cmd, logLevel),
+		addresses:    cmd.Flag("web.listen-address", fmt.Sprintf("Address to serve metrics and the live page on; repeatable (default 127.0.0.1:%d)", defaultPort)).PlaceHolder("ADDR").Strings(),
+		webConfig:    cmd.Flag("web.config.file", "File that enables TLS or authentication, in the format of the Prometheus exporters").PlaceHolder("FILE").String(),
+		externalURL:  cmd.Flag("web.external-url", "Address at which browsers reach the agent through a proxy on this machine; its host is allowed like those of --web.allowed-host").PlaceHolder("URL").String(),
+		allowedHosts: cmd.Flag("web.allowed-host", "Host name that requests to a loopback address may be for, besides localhost; repeatable").PlaceHolder("HOST").Strings(),
 	}
 }
 
@@ -45,6 +50,9 @@ func addObserving(cmd *kingpin.CmdClause, logLevel string) *observing {
 func (o *observing) listen(others bool) ([]net.Listener, error) {
 	if err := web.Validate(*o.webConfig); err != nil {
 		return nil, fmt.Errorf("web configuration: %w", err)
+	}
+	if err := checkExternalURL(*o.externalURL); err != nil {
+		return nil, &exitError{Status: exitUsage, Err: err, Hint: "use --web.external-url=https://bench.example.com"}
 	}
 	if len(*o.addresses) > 0 {
 		var ls []net.Listener
@@ -78,9 +86,13 @@ func (o *observing) listen(others bool) ([]net.Listener, error) {
 
 // serve answers on the listeners until ctx is done.
 func (o *observing) serve(ctx context.Context, b *observer.Observer, ls []net.Listener, log *slog.Logger) error {
+	o.warnIfOpen(ls, log)
 	server := &http.Server{
-		Handler:           b.Handler(),
+		Handler:           o.checkHost(b.Handler()),
+		BaseContext:       func(l net.Listener) context.Context { return withListener(context.Background(), l) },
 		ReadHeaderTimeout: 10 * time.Second,
+		ReadTimeout:       observer.ReadTime,
+		WriteTimeout:      2 * time.Minute, // the stream of the page has its own
 		IdleTimeout:       2 * time.Minute,
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
@@ -99,4 +111,46 @@ func (o *observing) serve(ctx context.Context, b *observer.Observer, ls []net.Li
 		return nil
 	}
 	return fmt.Errorf("serve: %w", err)
+}
+
+// observation is the observer in this process, or none where an agent has the
+// data directory.
+type observation struct {
+	observer *observer.Observer
+	parts    sync.WaitGroup
+	cancel   context.CancelFunc
+}
+
+func (o *observation) stop() {
+	if o.cancel != nil {
+		o.cancel()
+	}
+	o.parts.Wait()
+}
+
+// begin starts an observer and serves it, at the default port or the next free one.
+func (o *observing) begin(ctx context.Context, own *observation, opts observer.Options, s Streams) error {
+	ls, err := o.listen(true)
+	if err != nil {
+		return err
+	}
+	b, err := observer.New(opts)
+	if err != nil {
+		ls[0].Close()
+		return err
+	}
+	s.notice("live page at %s (metrics at /metrics)", o.pageURL(ls[0]))
+	ctx, own.cancel = context.WithCancel(ctx)
+	own.observer = b
+	own.parts.Go(func() {
+		if err := b.Run(ctx); err != nil {
+			s.notice("%v", err)
+		}
+	})
+	own.parts.Go(func() {
+		if err := o.serve(ctx, b, ls, opts.Logger); err != nil {
+			s.notice("%v", err)
+		}
+	})
+	return nil
 }

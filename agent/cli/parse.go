@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -24,6 +25,7 @@ func addParse(app *kingpin.Application) (string, action) {
 		"benchwatch parse sysbench.log")
 	name := cmd.Flag("tool", "Tool that wrote the output, or auto to recognise it from the first 64 KiB").Default(autoTool).PlaceHolder("NAME").String()
 	file := cmd.Arg("FILE", "Output of the tool, - for standard input").Default("-").String()
+	addFormat(cmd, jsonFormat)
 	flags := addConfigFlags(cmd)
 	return cmd.FullCommand(), func(s Streams) error {
 		c, err := flags.load()
@@ -32,6 +34,20 @@ func addParse(app *kingpin.Application) (string, action) {
 		}
 		return parse(s, c.ToolSet(), *name, *file)
 	}
+}
+
+// sniff reads from in until the tool is recognised, or in or what is looked at ends. It
+// returns the tool, nil if there is none, and what reads in from its beginning.
+func sniff(in io.Reader, tools tool.Set) (*tool.Tool, io.Reader) {
+	head, buf := []byte{}, make([]byte, 4<<10)
+	for len(head) < sniffed {
+		n, err := in.Read(buf)
+		head = append(head, buf[:n]...)
+		if t := tools.Sniff(head); t != nil || err != nil {
+			return t, io.MultiReader(bytes.NewReader(head), in)
+		}
+	}
+	return nil, io.MultiReader(bytes.NewReader(head), in)
 }
 
 func parse(s Streams, tools tool.Set, name, file string) error {
@@ -57,39 +73,44 @@ func parse(s Streams, tools tool.Set, name, file string) error {
 			return fmt.Errorf("read %s: %w", label, err)
 		}
 		if t = tools.Sniff(head); t == nil {
-			s.notice("no benchmark tool's output recognised in %s", label)
-			return nil
+			return withHint(fmt.Errorf("no benchmark tool's output recognised in %s", label), "name the tool that wrote it with --tool")
 		}
 	}
-	if err := parseLines(r, t.NewParser(tool.Description{}), s.Out); err != nil {
+	n, err := parseLines(r, t.NewParser(tool.Description{}), s.Out)
+	switch {
+	case err != nil:
 		return fmt.Errorf("parse %s: %w", label, err)
+	case n == 0:
+		return fmt.Errorf("no output of %s in %s", t.Name, label)
 	}
 	return nil
 }
 
-// parseLines prints what p makes of the lines of r.
-func parseLines(r *bufio.Reader, p tool.Parser, out io.Writer) error {
+// parseLines prints what p makes of the lines of r and returns how many objects
+// that are.
+func parseLines(r *bufio.Reader, p tool.Parser, out io.Writer) (n int, err error) {
 	w := bufio.NewWriter(out)
 	var object []byte
 	emit := func(report *tool.Report) {
 		object = append(tool.AppendJSON(object[:0], report), '\n')
 		w.Write(object) // the error stays in w
+		n++
 	}
 	lines := lineReader{r: r}
 	for {
 		line, err := lines.next()
 		if errors.Is(err, io.EOF) {
 			p.Close(emit)
-			return w.Flush()
+			return n, w.Flush()
 		}
 		if err != nil {
 			w.Flush() // what was understood is not lost
-			return err
+			return n, err
 		}
 		p.Parse(line, emit)
 		if r.Buffered() == 0 { // a pipe: what comes next may take a while
 			if err := w.Flush(); err != nil {
-				return err
+				return n, err
 			}
 		}
 	}
@@ -106,7 +127,7 @@ type lineReader struct {
 func (l *lineReader) next() (tool.Line, error) {
 	part, err := l.r.ReadSlice('\n')
 	if err == nil {
-		return tool.Line{Text: part[:len(part)-1]}, nil
+		return tool.Line{Text: follow.Text(part[:len(part)-1])}, nil
 	}
 	l.long = l.long[:0]
 	cut := false
@@ -125,7 +146,7 @@ func (l *lineReader) next() (tool.Line, error) {
 			if len(text) > follow.DefaultMaxLine {
 				text, cut = text[:follow.DefaultMaxLine], true
 			}
-			return tool.Line{Text: text, Cut: cut}, nil
+			return tool.Line{Text: follow.Text(text), Cut: cut}, nil
 		case !errors.Is(err, bufio.ErrBufferFull):
 			return tool.Line{}, err
 		}

@@ -8,8 +8,10 @@ import (
 	"github.com/alecthomas/kingpin/v2"
 	"github.com/prometheus/common/version"
 
+	"github.com/benchwatch/benchwatch/agent/history"
 	"github.com/benchwatch/benchwatch/agent/report"
 	"github.com/benchwatch/benchwatch/agent/table"
+	"github.com/benchwatch/benchwatch/agent/terminal"
 )
 
 // reportCommand is one `benchwatch report`.
@@ -21,11 +23,11 @@ type reportCommand struct {
 }
 
 func addReport(app *kingpin.Application) (string, action) {
-	cmd := addCommand(app, "report", "Write a report about runs: a self-contained HTML file, or its tables as Markdown, CSV or JSON.",
+	cmd := addCommand(app, "report", "Write a report about runs: text on a terminal, else a self-contained HTML file; or its tables as Markdown, CSV or JSON.",
 		"benchwatch report last --output=report.html")
 	r := &reportCommand{}
 	r.names = cmd.Arg("RUN", "Id of a run, the beginning of one, or last").Required().Strings()
-	r.format = cmd.Flag("format", "Format of the report: html, markdown, csv or json").Default("html").Enum("html", "markdown", "csv", "json")
+	r.format = cmd.Flag("format", "Format of the report: text, html, markdown, csv or json (default: text on a terminal, else html)").PlaceHolder("FORMAT").Enum("text", "html", "markdown", "csv", "json")
 	r.output = addOutput(cmd)
 	r.store = addStore(cmd)
 	return cmd.FullCommand(), r.run
@@ -35,6 +37,13 @@ func (r *reportCommand) run(s Streams) error {
 	if err := r.load(); err != nil {
 		return err
 	}
+	screen := terminal.Of(s.Out)
+	if *r.format == "" {
+		*r.format = "html"
+		if screen.Is && *r.file == "" {
+			*r.format = "text"
+		}
+	}
 	if err := r.check(); err != nil {
 		return err
 	}
@@ -42,16 +51,19 @@ func (r *reportCommand) run(s Streams) error {
 	if err != nil {
 		return err
 	}
+	others := r.metas()
 	doc := report.Document{Made: time.Now(), Version: version.Version}
+	incomplete := false
 	for _, dir := range dirs {
 		h, err := r.history(context.Background(), dir)
 		if err != nil {
 			return err
 		}
+		incomplete = incomplete || h.Damage.Output != nil
 		for _, problem := range h.Damage.Problems {
 			s.notice("run %s: %s", dir.ID(), problem)
 		}
-		one := report.New(h)
+		one := report.New(h, others...)
 		if r.prometheus != "" && *r.format == "html" {
 			if err := one.AddHosts(context.Background(), h, r.prometheus); err != nil {
 				s.notice("run %s: %v", dir.ID(), err)
@@ -59,8 +71,10 @@ func (r *reportCommand) run(s Streams) error {
 		}
 		doc.Runs = append(doc.Runs, one)
 	}
-	return r.document(s, func(w io.Writer) error {
+	err = r.document(s, func(w io.Writer) error {
 		switch *r.format {
+		case "text":
+			return doc.Text(w, screen)
 		case "markdown":
 			return doc.Markdown(w)
 		case "csv":
@@ -71,4 +85,13 @@ func (r *reportCommand) run(s Streams) error {
 			return doc.HTML(w)
 		}
 	})
+	if err == nil && incomplete { // what is missing was printed
+		return &exitError{Status: exitFailure}
+	}
+	return err
+}
+
+// writeJSON writes the report of one run for a program.
+func writeJSON(w io.Writer, h *history.History) error {
+	return table.JSON(w, report.Document{Made: time.Now(), Version: version.Version, Runs: []report.Report{report.New(h)}})
 }

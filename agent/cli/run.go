@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"log/slog"
 	"maps"
+	"net/url"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -17,34 +19,46 @@ import (
 
 	"github.com/alecthomas/kingpin/v2"
 
+	"github.com/benchwatch/benchwatch/agent/clock"
 	"github.com/benchwatch/benchwatch/agent/config"
-	"github.com/benchwatch/benchwatch/agent/follow"
-	"github.com/benchwatch/benchwatch/agent/ingest"
+	"github.com/benchwatch/benchwatch/agent/history"
 	"github.com/benchwatch/benchwatch/agent/launch"
 	"github.com/benchwatch/benchwatch/agent/observer"
 	"github.com/benchwatch/benchwatch/agent/report"
 	"github.com/benchwatch/benchwatch/agent/rundir"
+	"github.com/benchwatch/benchwatch/agent/secret"
 	"github.com/benchwatch/benchwatch/agent/series"
+	"github.com/benchwatch/benchwatch/agent/table"
+	"github.com/benchwatch/benchwatch/agent/terminal"
+	"github.com/benchwatch/benchwatch/agent/tool"
 	"github.com/benchwatch/benchwatch/agent/tool/commandline"
 )
 
 // runCommand is one `benchwatch run`, from its flags to its exit status.
 type runCommand struct {
 	*observing
-	title   *string
-	labels  *map[string]string
-	id      *string
-	tool    *string
-	inject  *bool
-	linger  *time.Duration
-	timeout *time.Duration
-	command *[]string
+	*selecting
+	title  *string
+	labels *map[string]string
+	id     *string
+	tool   *string
+	input  io.Reader // the tool's output, if it is piped
+	inject *bool
+	sample *bool
+	linger *time.Duration
+	// lingerSet: --linger was given.
+	lingerSet bool
+	timeout   *time.Duration
+	command   *[]string
+	format    *string
 
-	streams Streams
-	log     *slog.Logger
-	config  *config.Config
-	dir     rundir.Directory
-	claim   *rundir.Claim
+	streams  Streams
+	terminal terminal.Terminal // of the messages
+	progress *terminal.Progress
+	log      *slog.Logger
+	config   *config.Config
+	dir      rundir.Directory
+	claim    *rundir.Claim
 	// unrecorded: the end of the run could not be written (a full disk), so no
 	// agent will close it.
 	unrecorded bool
@@ -56,14 +70,19 @@ func addRun(app *kingpin.Application) (string, action) {
 	r := &runCommand{observing: addObserving(cmd, "warn"), labels: &map[string]string{}}
 	r.title = cmd.Flag("title", "Title of the run (default: workload, threads and target)").PlaceHolder("TEXT").String()
 	cmd.Flag("label", "Label of the run; repeatable").PlaceHolder("K=V").StringMapVar(r.labels)
+	r.selecting = addSelecting(cmd)
 	r.id = cmd.Flag("run-id", "Id of the run (default: start time, workload and threads)").PlaceHolder("ID").String()
 	r.tool = cmd.Flag("tool", "Benchmark tool (default: recognised from the command)").PlaceHolder("NAME").String()
 	r.inject = cmd.Flag("inject", "Add the tool's option for a report every second if the command has no such option").Default("true").Bool()
-	r.linger = cmd.Flag("linger", "Serve metrics this long after the end of the run, if no agent is running").Default("10s").Duration()
+	r.sample = cmd.Flag("sample", "Sample the servers that the tool connects to, with the user and password of its command line, which stay in memory; only if no agent is running").Bool()
+	r.linger = cmd.Flag("linger", "Serve metrics this long after the end of the run, if no agent is running (default: 10s on a terminal, else 0s)").PlaceHolder("DURATION").IsSetByUser(&r.lingerSet).Duration()
 	r.timeout = cmd.Flag("drain-timeout", "Wait at most this long for replicas to catch up (default: runs.drain_timeout of the configuration)").PlaceHolder("DURATION").Duration()
+	r.format = addFormat(cmd, text, jsonFormat)
 	r.command = cmd.Arg("command", "Command line of the benchmark, after --").Strings()
 	return cmd.FullCommand(), func(s Streams) error {
-		r.streams = s
+		r.streams, r.terminal, r.progress = s, terminal.Of(s.Err), terminal.NewProgress(s.Err)
+		r.streams.Out, r.streams.Err = r.progress.Above(s.Out), r.progress.Above(s.Err)
+		defer r.progress.Clear()
 		return r.run()
 	}
 }
@@ -85,10 +104,18 @@ func (r *runCommand) run() error {
 	if err != nil {
 		return err
 	}
+	if err := r.chooseServers(&command, &meta); err != nil {
+		return err
+	}
 	if err = r.create(meta); err != nil {
 		return err
 	}
 	defer r.claim.Release()
+	if space, err := rundir.SpaceOf(r.config.DataDir); err == nil {
+		if note := space.Short(command.Description.Duration); note != "" {
+			r.streams.notice("note: %s", note)
+		}
+	}
 	for _, note := range command.Description.Notes {
 		r.streams.notice("note: %s", note)
 	}
@@ -129,10 +156,15 @@ func (r *runCommand) describe() (commandline.Command, rundir.Meta, error) {
 	var command commandline.Command
 	tools := r.config.ToolSet()
 	if *r.tool != "" && tools.ByName(*r.tool) == nil {
-		return command, rundir.Meta{}, ownFailure(fmt.Errorf("unknown tool %q", *r.tool), "known tools: "+tools.Names())
+		return command, rundir.Meta{}, unknownTool(*r.tool, tools)
 	}
 	if err := rundir.CheckLabels(*r.labels); err != nil {
 		return command, rundir.Meta{}, ownFailure(err, "")
+	}
+	if *r.id != "" {
+		if err := rundir.CheckID(*r.id); err != nil {
+			return command, rundir.Meta{}, ownFailure(err, "choose another --run-id")
+		}
 	}
 	if !r.isPiped() {
 		env := commandline.OS()
@@ -141,17 +173,28 @@ func (r *runCommand) describe() (commandline.Command, rundir.Meta, error) {
 		if _, err := exec.LookPath((*r.command)[0]); err != nil {
 			return command, rundir.Meta{}, cantStart(err)
 		}
-	} else if *r.tool == "" {
-		return command, rundir.Meta{}, &exitError{Status: exitUsage, Err: errors.New("reading a tool's output from standard input needs --tool"), Hint: "known tools: " + tools.Names()}
+	}
+	began := time.Now().UTC().Truncate(time.Millisecond)
+	if r.isPiped() {
+		r.input = r.streams.In
+		if *r.tool == "" {
+			if command.Tool, r.input = sniff(r.streams.In, tools); command.Tool == nil {
+				return command, rundir.Meta{}, ownFailure(errors.New("no benchmark tool's output recognised in standard input"), "name the tool that wrote it with --tool; known tools: "+tools.Names())
+			}
+		}
 	}
 	d := command.Description
-	host, _ := os.Hostname() // an empty name is better than no run
+	host := ""
+	if command.Place != tool.PlaceElsewhere {
+		host, _ = os.Hostname() // an empty name is better than no run
+	}
 	meta := rundir.Meta{
 		ID: *r.id, Title: *r.title, Labels: map[string]string{}, Tool: *r.tool,
 		Verb: d.Command, Workload: d.Workload, Threads: d.Threads, Target: d.Target, Database: d.Database,
-		DurationSeconds: d.Duration.Seconds(), ReportIntervalSeconds: d.ReportInterval.Seconds(),
+		Place: command.Place, Selection: r.selection(),
+		DurationSeconds: d.Duration.Seconds(), RatePerSecond: d.Rate, ReportIntervalSeconds: d.ReportInterval.Seconds(),
 		Command: command.Redacted, Generator: host,
-		StartedAt: time.Now().UTC().Truncate(time.Millisecond),
+		Clock: rundir.NewClock(clock.System), StartedAt: began,
 	}
 	meta.LatencyPercentile = d.LatencyPercentile
 	if *r.timeout > 0 {
@@ -175,7 +218,42 @@ func (r *runCommand) describe() (commandline.Command, rundir.Meta, error) {
 		}
 	}
 	maps.Copy(meta.Labels, *r.labels)
+	// Users repeat parts of the command there.
+	known := secret.NewWords(command.Secrets...)
+	meta.Title = known.Text(meta.Title)
+	for k, v := range meta.Labels {
+		meta.Labels[k] = known.Text(v)
+	}
 	return command, meta, nil
+}
+
+// chooseServers adds the servers of --sample and checks the names of servers, if this
+// process samples them. An agent has a configuration of its own.
+func (r *runCommand) chooseServers(command *commandline.Command, meta *rundir.Meta) error {
+	if _, ok := rundir.Agent(r.config.DataDir); ok {
+		if *r.sample {
+			r.streams.notice("note: an agent follows this run and samples the targets of its own configuration: --sample has no effect")
+		}
+		return nil
+	}
+	d := &command.Description
+	switch {
+	case *r.sample:
+		names, err := r.config.AddLogin(d, command.Place, command.Password)
+		if err != nil {
+			return ownFailure(err, "name the servers in a file for --config.file")
+		}
+		if meta.Selection == nil {
+			meta.Selection = rundir.NewSelection(nil, names)
+		}
+		r.streams.notice("sampling %s as user %q", table.Join(names), d.User)
+	case len(r.config.Targets) == 0 && d.Engine != "" && d.Target != "" && meta.Selection == nil:
+		r.streams.notice("note: %s is not sampled: --sample samples it with the tool's own login, --config.file names servers", d.Target)
+	}
+	if meta.Selection == nil {
+		return nil
+	}
+	return checkSelection(r.config, meta.Selection)
 }
 
 // create makes the run directory.
@@ -226,49 +304,45 @@ func (r *runCommand) start(ctx context.Context, args []string, signals <-chan os
 	finish := make(chan struct{})
 	var mirror sync.WaitGroup
 	mirror.Go(func() {
-		notifier, err := follow.NewNotifier(r.log)
-		if err != nil {
-			notifier = nil // polling does as well
-		}
-		ctx, stop := context.WithCancel(ctx)
-		defer stop()
-		if notifier != nil {
-			mirror.Go(func() { notifier.Run(ctx) })
-		}
-		if err := launch.Mirror(ctx, r.dir, r.streams.Out, r.streams.Err, notifier, finish); err != nil && ctx.Err() == nil {
+		if err := launch.Mirror(ctx, r.dir, r.shown(), r.streams.Err, r.log, finish); err != nil && ctx.Err() == nil {
 			r.streams.notice("%v", err)
 		}
 	})
+	mirror.Go(func() { r.showTime(finish) })
 	status, err := process.Wait(signals)
 	close(finish)
 	mirror.Wait()
 	if err != nil { // the tool has run: its status counts
 		r.streams.notice("%v", err)
-		r.unrecorded = !recordAgain(process, signals)
+		r.unrecorded = !process.RecordAgain(signals)
 	}
 	return status, nil
 }
 
-// recordPatience is how long the wrapper tries to write a run's end, for
-// instance until a full disk has room again.
-const recordPatience = 30 * time.Second
+// shown is where the tool's output is shown, unless the result is for a program.
+func (r *runCommand) shown() io.Writer {
+	if *r.format == jsonFormat {
+		return io.Discard
+	}
+	return r.streams.Out
+}
 
-// recordAgain tries to write the run's end until it succeeds, patience ends or
-// a signal comes. An agent finds the end out later, but not the exit status.
-func recordAgain(process *launch.Process, signals <-chan os.Signal) bool {
-	tick := time.NewTicker(200 * time.Millisecond)
+// showTime shows how much of the requested time is left, until finish is closed.
+func (r *runCommand) showTime(finish <-chan struct{}) {
+	meta, err := r.dir.Load()
+	if r.progress == nil || err != nil || meta.DurationSeconds <= 0 {
+		return
+	}
+	defer r.progress.Clear()
+	whole, began := time.Duration(meta.DurationSeconds*float64(time.Second)), time.Now()
+	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
-	patience := time.After(recordPatience)
 	for {
 		select {
+		case <-finish:
+			return
 		case <-tick.C:
-			if process.Record() == nil {
-				return true
-			}
-		case <-patience:
-			return false
-		case <-signals:
-			return false
+			r.progress.Time("benchwatch:", time.Since(began), whole)
 		}
 	}
 }
@@ -283,7 +357,7 @@ func (r *runCommand) pipe(ctx context.Context, signals <-chan os.Signal) error {
 		case <-ctx.Done():
 		}
 	}()
-	if err := launch.Pipe(ctx, r.dir, r.streams.In, r.streams.Out); err != nil {
+	if err := launch.Pipe(ctx, r.dir, r.input, r.shown()); err != nil {
 		return ownFailure(err, "")
 	}
 	return nil
@@ -312,49 +386,18 @@ func cantStart(err error) error {
 	return &exitError{Status: status, Err: err}
 }
 
-// observation is the observer in this process, or none where an agent has the
-// data directory.
-type observation struct {
-	observer *observer.Observer
-	parts    sync.WaitGroup
-	cancel   context.CancelFunc
-}
-
-func (o *observation) stop() {
-	if o.cancel != nil {
-		o.cancel()
-	}
-	o.parts.Wait()
-}
-
 // observe starts an observer for this run unless an agent does that.
 func (r *runCommand) observe(ctx context.Context) (*observation, error) {
 	own := &observation{}
-	if _, ok := rundir.Agent(r.config.DataDir); ok {
+	if agent, ok := rundir.Agent(r.config.DataDir); ok {
+		if agent.URL != "" {
+			r.streams.notice("live page at %s#/runs/%s, served by the agent", agent.URL, url.PathEscape(r.dir.ID()))
+		}
 		return own, nil
 	}
-	ls, err := r.listen(true)
-	if err != nil {
+	if err := r.begin(ctx, own, observer.Options{Config: r.config, Only: []string{r.dir.ID()}, Logger: r.log}, r.streams); err != nil {
 		return nil, ownFailure(err, "")
 	}
-	b, err := observer.New(observer.Options{Config: r.config, Only: []string{r.dir.ID()}, Logger: r.log})
-	if err != nil {
-		ls[0].Close()
-		return nil, ownFailure(err, "")
-	}
-	r.streams.notice("live page at http://%s/ (metrics at /metrics)", ls[0].Addr())
-	ctx, own.cancel = context.WithCancel(ctx)
-	own.observer = b
-	own.parts.Go(func() {
-		if err := b.Run(ctx); err != nil {
-			r.streams.notice("%v", err)
-		}
-	})
-	own.parts.Go(func() {
-		if err := r.serve(ctx, b, ls, r.log); err != nil {
-			r.streams.notice("%v", err)
-		}
-	})
 	return own, nil
 }
 
@@ -371,16 +414,26 @@ func (r *runCommand) afterwards(own *observation, signals <-chan os.Signal) {
 		r.streams.notice("%v", err)
 		return
 	}
-	snap, err := ingest.Read(context.Background(), r.dir, r.config.ToolSet().ByName(meta.Tool))
+	h, err := history.Read(context.Background(), r.dir, r.config.ToolSet().ByName(meta.Tool))
 	if err != nil {
 		r.streams.notice("%v", err)
+		return
 	}
-	_ = report.WriteOutcome(r.streams.Err, &snap) // no one reads it if stderr is gone
+	_ = report.WriteOutcome(r.streams.Err, h, r.terminal) // no one reads it if stderr is gone
+	if *r.format == jsonFormat {
+		if err := writeJSON(r.streams.Out, h); err != nil {
+			r.streams.notice("%v", err)
+		}
+	}
 	r.streams.notice("run %s: %s", meta.ID, r.dir)
 	if own.observer == nil {
 		return
 	}
-	if wait := *r.linger - time.Since(ended); wait > 0 {
+	linger := *r.linger
+	if !r.lingerSet && r.terminal.Is {
+		linger = defaultLinger
+	}
+	if wait := linger - time.Since(ended); wait > 0 {
 		r.streams.notice("serving metrics for %s more (Ctrl-C ends it)", wait.Round(time.Second))
 		select {
 		case <-time.After(wait):
@@ -391,6 +444,9 @@ func (r *runCommand) afterwards(own *observation, signals <-chan os.Signal) {
 		r.streams.notice("%d markers not delivered to Grafana: an agent on this data directory will send them", n)
 	}
 }
+
+// defaultLinger is how long people have to look at the page after the end.
+const defaultLinger = 10 * time.Second
 
 // agentGrace is how long an agent may be away, for a restart, before the
 // wrapper stops waiting for what it would write.

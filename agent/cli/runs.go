@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/report"
 	"github.com/benchwatch/benchwatch/agent/rundir"
 	"github.com/benchwatch/benchwatch/agent/table"
+	"github.com/benchwatch/benchwatch/agent/terminal"
 )
 
 // runsCommand is one `benchwatch runs`.
@@ -23,7 +25,7 @@ type runsCommand struct {
 	tool   *string
 	since  *string
 	until  *string
-	json   *bool
+	format *string
 }
 
 // addRuns adds `runs`, whose subcommands are in files of their own.
@@ -36,7 +38,7 @@ func addRuns(app *kingpin.Application) (string, action) {
 	r.tool = cmd.Flag("tool", "Only runs of this tool").PlaceHolder("NAME").String()
 	r.since = cmd.Flag("since", "Only runs that started at this time or later: 2026-11-21, 2026-11-21T14:03:00Z, 14:03, or 2h or 7d ago").PlaceHolder("TIME").String()
 	r.until = cmd.Flag("until", "Only runs that started before this time").PlaceHolder("TIME").String()
-	r.json = cmd.Flag("json", "Print a JSON array").Bool()
+	r.format = addFormat(cmd, text, jsonFormat)
 	r.store = addStore(cmd)
 	return cmd.FullCommand(), r.run
 }
@@ -62,20 +64,22 @@ func (r *runsCommand) run(s Streams) error {
 		return err
 	}
 	rows := []report.Row{}
-	damaged := 0
+	foreign := 0 // runs whose output only their owner may read
 	for _, id := range ids {
 		dir := rundir.At(r.dataDir, id)
 		meta, err := dir.Load()
 		if err != nil {
 			s.notice("skipped: %v", err)
-			damaged++
 			continue
 		}
 		if !r.wanted(&meta, since, until) {
 			continue
 		}
 		snap, err := r.read(context.Background(), dir)
-		if err != nil {
+		switch {
+		case errors.Is(err, fs.ErrPermission):
+			foreign++
+		case err != nil:
 			s.notice("run %s: %v", id, err)
 		}
 		rows = append(rows, report.NewRow(&snap))
@@ -84,15 +88,15 @@ func (r *runsCommand) run(s Streams) error {
 	if err := r.print(s, rows, len(ids)); err != nil {
 		return err
 	}
-	if damaged > 0 {
-		return &exitError{Status: 1}
+	if foreign > 0 {
+		s.notice("the output of %s belongs to other users and can't be read: what it has is missing here", table.Plural(foreign, "run"))
 	}
 	return nil
 }
 
 func (r *runsCommand) print(s Streams, rows []report.Row, all int) error {
 	switch {
-	case *r.json:
+	case *r.format == jsonFormat:
 		return table.JSON(s.Out, rows)
 	case len(rows) == 0 && all == 0:
 		s.notice("no runs in %s", r.dataDir)
@@ -101,7 +105,7 @@ func (r *runsCommand) print(s Streams, rows []report.Row, all int) error {
 		s.notice("none of %s in %s matches", table.Plural(all, "run"), r.dataDir)
 		return nil
 	}
-	return report.List(s.Out, rows)
+	return report.List(s.Out, rows, terminal.Of(s.Out))
 }
 
 func (r *runsCommand) wanted(m *rundir.Meta, since, until time.Time) bool {
@@ -161,8 +165,15 @@ func parseBound(flag, value string, now time.Time) (time.Time, error) {
 // runsRemoveCommand is one `benchwatch runs rm`.
 type runsRemoveCommand struct {
 	*store
-	names *[]string
-	yes   *bool
+	names  *[]string
+	yes    *bool
+	format *string
+}
+
+// removed is what `runs rm --format=json` prints.
+type removed struct {
+	// Removed are the ids of the runs that were removed.
+	Removed []string `json:"removed"`
 }
 
 func addRunsRemove(app *kingpin.Application) (string, action) {
@@ -171,6 +182,7 @@ func addRunsRemove(app *kingpin.Application) (string, action) {
 	r := &runsRemoveCommand{}
 	r.names = cmd.Arg("RUN", "Id of a run or the beginning of one").Required().Strings()
 	r.yes = cmd.Flag("yes", "Do not ask for confirmation").Short('y').Bool()
+	r.format = addFormat(cmd, text, jsonFormat)
 	r.store = addStore(cmd)
 	return cmd.FullCommand(), r.run
 }
@@ -184,21 +196,32 @@ func (r *runsRemoveCommand) run(s Streams) error {
 		return err
 	}
 	for _, dir := range dirs {
+		if !dir.Within(r.dataDir) {
+			return withHint(fmt.Errorf("%s is no run directory in %s: nothing was removed", dir, r.dataDir), "choose its data directory with --data-dir")
+		}
 		meta, err := dir.Load()
 		if err != nil {
-			s.notice("%v", err) // a damaged run can be removed
-		} else if dir.Busy(&meta) {
+			return withHint(fmt.Errorf("%w: nothing was removed", err), "what is damaged is not removed; remove "+string(dir)+" by hand")
+		}
+		if dir.Busy(&meta) {
 			return withHint(fmt.Errorf("run %s is still active: nothing was removed", dir.ID()), "end it first")
 		}
 	}
 	if !*r.yes && !confirm(s, dirs) {
 		return errors.New("nothing was removed")
 	}
+	done := removed{Removed: []string{}}
 	for _, dir := range dirs {
 		if err := dir.Remove(); err != nil {
 			return err
 		}
-		fmt.Fprintf(s.Out, "removed %s\n", dir.ID())
+		done.Removed = append(done.Removed, dir.ID())
+		if *r.format == text {
+			fmt.Fprintf(s.Out, "removed %s\n", dir.ID())
+		}
+	}
+	if *r.format == jsonFormat {
+		return table.JSON(s.Out, done)
 	}
 	return nil
 }

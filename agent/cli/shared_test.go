@@ -23,6 +23,7 @@ const (
 	agentUser user = 47600 + iota
 	alice
 	bob
+	carol
 )
 
 // machine has a runs folder that an agent shares with all users, as the packaged
@@ -184,6 +185,51 @@ func TestSharedRunsFolder(t *testing.T) {
 	}
 	if _, err := dir.Load(); err == nil {
 		t.Error("alice could not remove her run")
+	}
+
+	// Of several runs each user marks their own, and everyone the time axis.
+	m.must(m.command(alice, "exec benchwatch run --run-id=alices -- sleep 30").Start())
+	m.must(m.command(bob, "exec benchwatch run --run-id=bobs -- sleep 30").Start())
+	for deadline := time.Now().Add(20 * time.Second); ; <-time.After(10 * time.Millisecond) {
+		if active, err := rundir.Active(m.data); err == nil && len(active) == 2 {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the runs did not start")
+		}
+	}
+	out, err = m.run(bob, "benchwatch mark 'a change'")
+	if err != nil || !strings.Contains(out, "marked run bobs") || !strings.Contains(out, "1 active run of other users: not marked") {
+		t.Errorf("bob marks: %v\n%s", err, out)
+	}
+	for _, id := range []string{"alices", "bobs"} {
+		if meta, err := rundir.At(m.data, id).Load(); err == nil {
+			m.must(syscall.Kill(-meta.PID, syscall.SIGKILL))
+		}
+	}
+	// Until the agent has closed them it writes run.json.
+	for deadline := time.Now().Add(20 * time.Second); ; <-time.After(10 * time.Millisecond) {
+		a, errA := rundir.At(m.data, "alices").Load()
+		b, errB := rundir.At(m.data, "bobs").Load()
+		if errA == nil && errB == nil && a.Closed() && b.Closed() {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the agent did not close the runs")
+		}
+	}
+	if out, err := m.run(carol, "benchwatch mark 'a change'"); err != nil || !strings.Contains(out, "marked the time axis") {
+		t.Errorf("carol marks: %v\n%s", err, out)
+	}
+	if out, err := m.run(carol, "benchwatch report bobs -o report.html"); err == nil || !strings.Contains(out, "not readable") || strings.Contains(out, "s3cret") {
+		t.Errorf("carol reports on bob's run: %v\n%s", err, out)
+	}
+	if out, err := m.run(carol, "benchwatch runs"); err != nil || strings.Count(out, "can't be read") != 1 || !strings.Contains(out, "the output of 3 runs") {
+		t.Errorf("carol lists runs: %v\n%s", err, out)
+	}
+	m.must(os.WriteFile(rundir.At(m.data, "bobs").Path(rundir.MetaFile), []byte("{"), 0o644))
+	if out, err := m.run(carol, "benchwatch runs"); err != nil || !strings.Contains(out, "damaged run.json") || !strings.Contains(out, "alices") {
+		t.Errorf("carol lists runs, one of which is broken: %v\n%s", err, out)
 	}
 
 	stop()

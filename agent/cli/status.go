@@ -35,7 +35,7 @@ type statusCommand struct {
 	target   config.Target
 	interval *time.Duration
 	once     *bool
-	json     *bool
+	format   *string
 }
 
 func addStatus(app *kingpin.Application) (string, action) {
@@ -48,7 +48,7 @@ func addStatus(app *kingpin.Application) (string, action) {
 	cmd.Flag("password-file", "File with the password of the user").PlaceHolder("FILE").StringVar(&s.target.PasswordFile)
 	s.interval = cmd.Flag("interval", "Time between two lines; at least 100ms").Short('i').Default("1s").Duration()
 	s.once = cmd.Flag("once", "Print one line per target and exit").Bool()
-	s.json = cmd.Flag("json", "Print one JSON object per line").Bool()
+	s.format = addFormat(cmd, text, jsonFormat)
 	return cmd.FullCommand(), s.run
 }
 
@@ -98,12 +98,12 @@ func (c *statusCommand) print(frames <-chan engine.Frame, out io.Writer) error {
 			continue
 		}
 		var b strings.Builder
-		if !*c.json && printed%linesPerHeader == 0 {
+		if *c.format == text && printed%linesPerHeader == 0 {
 			writeHeader(&b, nameWidth(frame))
 		}
 		for i := range frame.Samples {
 			line := newStatusLine(find(before, frame.Samples[i].Target.Name), &frame.Samples[i])
-			if *c.json {
+			if *c.format == jsonFormat {
 				data, err := json.Marshal(line)
 				if err != nil {
 					return fmt.Errorf("encode status: %w", err)
@@ -117,6 +117,10 @@ func (c *statusCommand) print(frames <-chan engine.Frame, out io.Writer) error {
 			return nil // the reader has gone, as `head` does
 		}
 		if printed++; *c.once {
+			up := func(s engine.Sample) bool { return s.Up() }
+			if !slices.ContainsFunc(frame.Samples, up) {
+				return errors.New("no server answered")
+			}
 			return nil
 		}
 		before = frame
@@ -147,7 +151,7 @@ type statusLine struct {
 func newStatusLine(before, s *engine.Sample) statusLine {
 	line := statusLine{Time: s.Tick, Target: s.Target.Name, Up: s.Up(), now: engine.NewWindow(before, s)}
 	if s.Err != nil {
-		line.Error = s.Err.Error()
+		line.Error = table.Plain(s.Err.Error())
 	}
 	return line
 }

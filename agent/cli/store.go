@@ -12,6 +12,7 @@ import (
 
 	"github.com/alecthomas/kingpin/v2"
 
+	"github.com/benchwatch/benchwatch/agent/config"
 	"github.com/benchwatch/benchwatch/agent/history"
 	"github.com/benchwatch/benchwatch/agent/ingest"
 	"github.com/benchwatch/benchwatch/agent/rundir"
@@ -24,6 +25,7 @@ type store struct {
 	dataFlags
 
 	// From the configuration, set by load.
+	config     *config.Config
 	dataDir    string
 	tools      tool.Set
 	prometheus string // URL; empty: none
@@ -39,6 +41,7 @@ func (s *store) load() error {
 	if err != nil {
 		return err
 	}
+	s.config = c
 	s.dataDir, s.tools, s.prometheus = c.DataDir, c.ToolSet(), c.Prometheus.URL
 	return nil
 }
@@ -102,12 +105,28 @@ func (s *store) findRun(name string) (rundir.Directory, error) {
 	}
 	switch len(begin) {
 	case 0:
-		return "", withHint(fmt.Errorf("no run %s in %s", name, s.dataDir), "list the runs with benchwatch runs")
+		hint := "list the runs with benchwatch runs"
+		if meant := nearest(name, append(ids, lastRun)); meant != "" {
+			hint = "did you mean " + meant + "?"
+		}
+		return "", withHint(fmt.Errorf("no run %s in %s", name, s.dataDir), hint)
 	case 1:
 		return rundir.At(s.dataDir, begin[0]), nil
 	default:
 		return "", withHint(fmt.Errorf("%d runs begin with %s", len(begin), name), "use more of the id; the first two are "+begin[0]+" and "+begin[1])
 	}
+}
+
+// metas returns the facts of all runs that can be read.
+func (s *store) metas() []rundir.Meta {
+	ids, _ := rundir.List(s.dataDir)
+	var all []rundir.Meta
+	for _, id := range ids {
+		if m, err := rundir.At(s.dataDir, id).Load(); err == nil {
+			all = append(all, m)
+		}
+	}
+	return all
 }
 
 // newest returns the run that started last. Ids that users chose do not sort by
@@ -155,11 +174,16 @@ func (s *store) read(ctx context.Context, dir rundir.Directory) (ingest.Snapshot
 	return ingest.Read(ctx, dir, s.tools.ByName(meta.Tool))
 }
 
-// history returns everything that was recorded of a run.
+// history returns everything that was recorded of a run. A run whose output the
+// user may not read is an error.
 func (s *store) history(ctx context.Context, dir rundir.Directory) (*history.History, error) {
 	meta, err := dir.Load()
 	if err != nil {
 		return nil, err
 	}
-	return history.Read(ctx, dir, s.tools.ByName(meta.Tool))
+	h, err := history.Read(ctx, dir, s.tools.ByName(meta.Tool))
+	if err == nil && errors.Is(h.Damage.Output, fs.ErrPermission) {
+		return nil, withHint(fmt.Errorf("run %s: %w", dir.ID(), h.Damage.Output), "ask its owner, or root")
+	}
+	return h, err
 }

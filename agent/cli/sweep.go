@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"os/exec"
 	"os/signal"
 	"slices"
@@ -20,11 +19,10 @@ import (
 	"github.com/benchwatch/benchwatch/agent/secret"
 	"github.com/benchwatch/benchwatch/agent/sweep"
 	"github.com/benchwatch/benchwatch/agent/table"
-	"github.com/benchwatch/benchwatch/agent/tool/commandline"
 )
 
 // sweepCommand is one `benchwatch sweep`: it plans, keeps sweep.json and prints;
-// sweepRunner does the steps.
+// [sweep.Runner] runs the steps.
 type sweepCommand struct {
 	*store
 	output
@@ -41,10 +39,11 @@ type sweepCommand struct {
 	labels   map[string]string
 	tool     *string
 	drain    *time.Duration
-	inject   *bool
-	verbose  *bool
-	format   *string
-	command  *[]string
+	*selecting
+	inject  *bool
+	verbose *bool
+	format  *string
+	command *[]string
 
 	streams Streams
 }
@@ -58,13 +57,14 @@ func addSweep(app *kingpin.Application) (string, action) {
 	r.warmup = cmd.Flag("warmup-run", "First run the first combination once without counting it").Bool()
 	r.cooldown = cmd.Flag("cooldown", "Wait this long between two runs, after the replicas have caught up").Default("0s").Duration()
 	r.order = cmd.Flag("order", "Order of the combinations in each round: given or random").Default("given").Enum("given", "random")
-	r.stopWhen = cmd.Flag("stop-when", "Skip combinations with more threads once a run meets this condition, such as p95>100ms, tps<1000 or errors>0").PlaceHolder("CONDITION").String()
+	r.stopWhen = cmd.Flag("stop-when", "Skip combinations with more threads once a run meets this condition, such as p95>100ms, tps<1000, lag>10s or errors>1%").PlaceHolder("CONDITION").String()
 	r.before = cmd.Flag("before", "Shell command to run before each run, such as a restart of the proxy; may contain {NAME}").PlaceHolder("COMMAND").String()
 	r.after = cmd.Flag("after", "Shell command to run after each run; may contain {NAME}").PlaceHolder("COMMAND").String()
 	r.resume = cmd.Flag("resume", "Resume an interrupted sweep, or print the result of a finished one; last is the newest").PlaceHolder("ID").String()
 	r.title = cmd.Flag("title", "Title of the runs; may contain {NAME}").PlaceHolder("TEXT").String()
 	cmd.Flag("label", "Label of all runs; repeatable").PlaceHolder("K=V").StringMapVar(&r.labels)
 	r.tool = cmd.Flag("tool", "Benchmark tool (default: recognised from the command)").PlaceHolder("NAME").String()
+	r.selecting = addSelecting(cmd)
 	r.drain = cmd.Flag("drain-timeout", "Wait at most this long for replicas to catch up after each run (default: runs.drain_timeout of the configuration)").PlaceHolder("DURATION").Duration()
 	r.inject = cmd.Flag("inject", "Add the tool's option for a report every second if the command has no such option").Default("true").Bool()
 	r.verbose = cmd.Flag("verbose", "Show the output of the tool").Short('v').Bool()
@@ -108,14 +108,14 @@ func (r *sweepCommand) run() error {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
-	runner := &sweepRunner{
-		sweep: s, dataDir: r.dataDir, tools: r.tools, streams: r.streams, verbose: *r.verbose,
-		command: *r.command, before: *r.before, after: *r.after, requested: r.requested(s),
+	runner := &sweep.Runner{Sweep: s, DataDir: r.dataDir, Tools: r.tools, Commands: r.commands(), Notice: r.streams.notice}
+	if len(*r.command) == 0 { // resumed, nothing secret in it
+		runner.Commands = s.Commands
 	}
-	if len(runner.command) == 0 { // resumed, nothing secret in it
-		runner.command, runner.before, runner.after = s.Command, s.Before, s.After
+	if *r.verbose {
+		runner.Out, runner.Err = r.streams.Out, r.streams.Err
 	}
-	if err := runner.run(ctx); err != nil {
+	if err := runner.Run(ctx); err != nil {
 		return r.interrupted(s, err)
 	}
 	return r.result(s)
@@ -166,7 +166,7 @@ func (r *sweepCommand) result(s *sweep.Sweep) error {
 	if err != nil {
 		return err
 	}
-	r.streams.notice("sweep %s: benchwatch runs --label sweep=%s lists its runs", s.ID, s.ID)
+	r.streams.notice("benchwatch runs --label sweep=%s lists the runs of this sweep", s.ID)
 	if n := len(result.Failed); n > 0 {
 		return fmt.Errorf("%d of %s failed", n, table.Plural(len(s.Steps), "step"))
 	}
@@ -194,12 +194,24 @@ func (r *sweepCommand) fresh() (*sweep.Sweep, error) {
 	case *r.cooldown < 0:
 		return nil, usage(fmt.Errorf("--cooldown %s is negative", *r.cooldown))
 	}
+	for _, set := range sets {
+		for _, v := range set.Values {
+			if secret.Value(set.Name, v) != v {
+				return nil, usage(fmt.Errorf("--set %s contains a password: values are stored and shown; put it into a file or the environment", set.Name))
+			}
+		}
+	}
 	if err := sweep.Check(sets, append(slices.Clone(*r.command), *r.before, *r.after)); err != nil {
 		return nil, usage(err)
 	}
+	for _, hook := range []string{*r.before, *r.after} {
+		if err := sweep.CheckHook(hook, sets); err != nil {
+			return nil, &exitError{Status: exitUsage, Err: err}
+		}
+	}
 	if *r.stopWhen != "" {
-		if _, err := sweep.ParseCondition(*r.stopWhen); err != nil {
-			return nil, usage(err)
+		if _, err := report.ParseCondition(*r.stopWhen); err != nil {
+			return nil, usage(fmt.Errorf("--stop-when %w", err))
 		}
 	}
 	if err := r.checkRun(sets); err != nil {
@@ -209,25 +221,23 @@ func (r *sweepCommand) fresh() (*sweep.Sweep, error) {
 	if err != nil {
 		return nil, usage(err)
 	}
+	labels := map[string]string{}
+	for name, value := range r.labels {
+		labels[name] = secret.Value(name, value)
+	}
 	s := &sweep.Sweep{
 		CreatedAt: time.Now().UTC().Truncate(time.Millisecond), Sets: sets, Repeat: *r.repeat, Order: sweep.Order(*r.order),
-		CooldownSeconds: r.cooldown.Seconds(), StopWhen: *r.stopWhen, Title: *r.title, Labels: r.labels, Tool: *r.tool,
+		CooldownSeconds: r.cooldown.Seconds(), StopWhen: *r.stopWhen, Title: secret.Text(*r.title), Labels: labels, Tool: *r.tool,
 		RunOptions: r.options(), Steps: steps,
 	}
-	s.Command, s.Before, s.After, s.Redacted = r.stored()
-	return s, r.create(s)
-}
-
-// create writes the sweep under an id that is free.
-func (r *sweepCommand) create(s *sweep.Sweep) error {
+	given := r.commands()
+	s.Commands = given.Stored(r.tools)
+	s.Redacted = !s.Commands.Equal(given)
 	name := "sweep"
-	if w := r.describe(s.Steps[0].Values).Description.Workload; w != "" {
+	if w := given.Describe(s.Steps[0].Values, r.tools).Workload; w != "" {
 		name += "-" + w
 	}
-	return rundir.CreateNew(s.CreatedAt, name, 0, func(id string) error {
-		s.ID = id
-		return sweep.Create(r.dataDir, s)
-	})
+	return s, sweep.Create(r.dataDir, name, s)
 }
 
 // checkRun returns an error for what would make every step fail.
@@ -254,6 +264,12 @@ func (r *sweepCommand) options() []string {
 	if *r.configFile != "" {
 		all = append(all, "--config.file="+*r.configFile)
 	}
+	for _, name := range *r.clusters {
+		all = append(all, "--cluster="+name)
+	}
+	if *r.targets != "" {
+		all = append(all, "--targets="+*r.targets)
+	}
 	if *r.drain > 0 {
 		all = append(all, "--drain-timeout="+r.drain.String())
 	}
@@ -263,32 +279,9 @@ func (r *sweepCommand) options() []string {
 	return all
 }
 
-// stored is the command and the hooks as they may be written to disk.
-func (r *sweepCommand) stored() (command []string, before, after string, redacted bool) {
-	env := commandline.OS()
-	env.NoInject = true
-	command = commandline.Read(*r.command, r.tools, env).Redacted
-	before, after = secret.Text(*r.before), secret.Text(*r.after)
-	return command, before, after, !slices.Equal(command, *r.command) || before != *r.before || after != *r.after
-}
-
-// describe reads the command line of one step.
-func (r *sweepCommand) describe(values map[string]string) commandline.Command {
-	env := commandline.OS()
-	env.NoInject = true
-	args := make([]string, len(*r.command))
-	for i, a := range *r.command {
-		args[i] = sweep.Fill(a, values)
-	}
-	return commandline.Read(args, r.tools, env)
-}
-
-// requested is the duration of a run by its command line; 0 if that has none.
-func (r *sweepCommand) requested(s *sweep.Sweep) time.Duration {
-	if len(*r.command) == 0 {
-		return 0
-	}
-	return r.describe(s.Steps[0].Values).Description.Duration
+// commands are those that were given.
+func (r *sweepCommand) commands() sweep.Commands {
+	return sweep.Commands{Command: *r.command, Before: *r.before, After: *r.after}
 }
 
 // old finds the sweep to resume. Its command has to be given again only if a
@@ -309,8 +302,7 @@ func (r *sweepCommand) old() (*sweep.Sweep, error) {
 			Hint: "give it again: benchwatch sweep --resume " + s.ID + " [--before … --after …] -- COMMAND"}
 	}
 	if len(*r.command) > 0 {
-		command, before, after, _ := r.stored()
-		if !slices.Equal(command, s.Command) || before != s.Before || after != s.After {
+		if given := r.commands(); !s.Commands.Equal(given.Stored(r.tools)) {
 			return nil, &exitError{Status: exitUsage, Err: errors.New("the command or a hook is not the one that the sweep began with"), Hint: "it was " + strings.Join(s.Command, " ")}
 		}
 	}
@@ -334,25 +326,4 @@ func (r *sweepCommand) find(id string) (*sweep.Sweep, error) {
 		return nil, withHint(lastErr, "name another data directory with --data-dir")
 	}
 	return s, nil
-}
-
-// labelsOf are the labels of a step's run. Sets whose names are benchwatch's own
-// (threads) are facts of the run anyway.
-func labelsOf(s *sweep.Sweep, step *sweep.Step) map[string]string {
-	labels := map[string]string{}
-	maps.Copy(labels, s.Labels)
-	if step.Warmup {
-		labels["sweep_warmup"] = s.ID
-		return labels
-	}
-	for name, v := range step.Values {
-		if rundir.CheckLabel(name) == nil {
-			labels[name] = v
-		}
-	}
-	labels["sweep"] = s.ID
-	if s.Repeat > 1 {
-		labels["repeat"] = fmt.Sprint(step.Repeat)
-	}
-	return labels
 }

@@ -16,6 +16,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -25,9 +26,11 @@ import (
 	engines "github.com/benchwatch/benchwatch/agent/engine/registry"
 	"github.com/benchwatch/benchwatch/agent/live"
 	"github.com/benchwatch/benchwatch/agent/rundir"
+	"github.com/benchwatch/benchwatch/agent/secret"
 	"github.com/benchwatch/benchwatch/agent/tool"
 	"github.com/benchwatch/benchwatch/agent/tool/pattern"
 	tools "github.com/benchwatch/benchwatch/agent/tool/registry"
+	"github.com/benchwatch/benchwatch/agent/topology"
 )
 
 // Config is benchwatch.yml. The keys methods of this type and of its sections
@@ -38,6 +41,7 @@ type Config struct {
 	Runs             Runs
 	Logs             []Log
 	Targets          []Target
+	Proxies          []Proxy
 	Tools            []Tool
 	Grafana          Grafana
 	Prometheus       Prometheus
@@ -74,19 +78,24 @@ func (c *Config) keys() []key {
 			check: c.checkTargets,
 		},
 		{
+			name: "proxies", to: list[Proxy, *Proxy]{&c.Proxies}, doc: "Other addresses at which clients reach a cluster: proxies, load balancers, virtual addresses. They show [which servers belong to a run](databases.md#which-servers-belong-to-a-run)",
+			check: c.checkProxies,
+		},
+		{
 			name: "tools", to: list[Tool, *Tool]{&c.Tools}, doc: "Benchmark tools described by regular expressions, see [patterns.md](patterns.md)",
 			check: c.checkTools,
 		},
 		{name: "grafana", to: subsection{&c.Grafana}, doc: "The Grafana that gets markers as annotations"},
 		{name: "prometheus", to: subsection{&c.Prometheus}, doc: "The Prometheus that has the recorded series, for reports"},
 		{
-			name: "webhook_token_file", to: path(&c.WebhookTokenFile),
-			doc: "File with the token with which Alertmanager may POST alerts to `/api/v1/alerts`, where they become markers. Without it the agent accepts no alerts",
+			name: "webhook_token_file", to: file(&c.WebhookTokenFile),
+			doc: "File with the token with which Alertmanager may POST alerts to `/api/v1/alerts`, where they become markers, and the page may set markers. Without it the agent accepts neither",
 		},
 	}
 }
 
-// checkLogs needs the described tools, so it is a check of the whole list.
+// checkLogs needs the described tools and the targets, so it is a check of the
+// whole list.
 func (c *Config) checkLogs() error {
 	if c.checkTools() != nil {
 		return nil // reported with its own key
@@ -95,9 +104,30 @@ func (c *Config) checkLogs() error {
 		if set := c.ToolSet(); l.Tool != "" && set.ByName(l.Tool) == nil {
 			return &elementError{fmt.Sprintf("[%d].tool", i), fmt.Errorf("unknown tool %q: expected one of %s", l.Tool, set.Names())}
 		}
+		if chosen := l.selection(); chosen != nil {
+			if err := c.Topology(c.Servers()).CheckSelection(chosen); err != nil {
+				return &elementError{fmt.Sprintf("[%d]", i), err}
+			}
+		}
 	}
 	return nil
 }
+
+// checkProxies needs the targets, so it is a check of the whole list.
+func (c *Config) checkProxies() error {
+	for i, p := range c.Proxies {
+		if !c.hasCluster(p.Behind) {
+			return &elementError{fmt.Sprintf("[%d].behind", i), noCluster(p.Behind)}
+		}
+	}
+	return nil
+}
+
+func (c *Config) hasCluster(name string) bool {
+	return slices.ContainsFunc(c.Targets, func(t Target) bool { return t.Cluster == name })
+}
+
+func noCluster(name string) error { return fmt.Errorf("no target has the cluster %q", name) }
 
 // checkTools sets c.described.
 func (c *Config) checkTools() error {
@@ -122,6 +152,9 @@ func (c *Config) checkTargets() error {
 			return &elementError{fmt.Sprintf("[%d].name", i), fmt.Errorf("%q is used twice", t.Name)}
 		}
 		names[t.Name] = true
+		if t.Behind != "" && !c.hasCluster(t.Behind) {
+			return &elementError{fmt.Sprintf("[%d].behind", i), noCluster(t.Behind)}
+		}
 		if err := t.checkEngine(); err != nil {
 			return &elementError{fmt.Sprintf("[%d]", i), err}
 		}
@@ -132,7 +165,7 @@ func (c *Config) checkTargets() error {
 // checkEngine returns what the engine finds wrong with the target, such as an
 // unknown option. It reads no files and does not connect.
 func (t *Target) checkEngine() error {
-	target := engine.Target{Name: t.Name, Engine: t.Engine, Address: t.Address, User: t.User, Options: t.Options}
+	target := t.plain()
 	if t.PasswordFile != "" || t.PasswordEnv != "" {
 		target.Password = "unknown"
 	}
@@ -175,9 +208,12 @@ func (r *Runs) keys() []key {
 
 // Log is a set of log files that a tool writes by itself.
 type Log struct {
-	Path   string
-	Tool   string
-	Labels map[string]string
+	Path      string
+	Tool      string
+	Labels    map[string]string
+	Cluster   string
+	Targets   []string
+	Generator string
 }
 
 func (l *Log) keys() []key {
@@ -198,6 +234,45 @@ func (l *Log) keys() []key {
 			name: "labels", to: texts{&l.Labels}, doc: "Labels of the runs in the file",
 			check: func() error { return rundir.CheckLabels(l.Labels) },
 		},
+		{
+			name: "cluster", to: text(&l.Cluster), doc: "The cluster that the runs in the file use, see [which servers belong to a run](databases.md#which-servers-belong-to-a-run)",
+			initialDoc: "unknown",
+		},
+		{name: "targets", to: oneOrMore{&l.Targets}, doc: "Names of the targets that the runs in the file use, in addition to those of `cluster`"},
+		{
+			name: "generator", to: text(&l.Generator), doc: "Machine that makes the load, as `uname -n` prints its name there",
+			initialDoc: "unknown",
+		},
+	}
+}
+
+// selection is the servers of the runs in the files; nil: not configured.
+func (l *Log) selection() *rundir.Selection {
+	var clusters []string
+	if l.Cluster != "" {
+		clusters = []string{l.Cluster}
+	}
+	return rundir.NewSelection(clusters, l.Targets)
+}
+
+// Proxy is an address at which clients reach a cluster.
+type Proxy struct {
+	Address  string
+	Behind   string
+	Nodename string
+}
+
+func (p *Proxy) keys() []key {
+	return []key{
+		{
+			name: "address", to: text(&p.Address), doc: "`host:port`, `host` for all of its ports, or the path of a Unix socket, as benchmark tools are given it. Required",
+			check: func() error { return checkAddress(p.Address) },
+		},
+		{
+			name: "behind", to: text(&p.Behind), doc: "The cluster that is reached there. Required",
+			check: func() error { return required(p.Behind, "the cluster of the servers") },
+		},
+		{name: "nodename", to: text(&p.Nodename), doc: "Its machine, as `uname -n` prints the name there", initialDoc: "unknown"},
 	}
 }
 
@@ -207,12 +282,17 @@ type Target struct {
 	Engine       string
 	Address      string
 	Cluster      string
+	Behind       string
+	Nodename     string
 	Role         string
 	User         string
 	PasswordFile string
 	PasswordEnv  string
 	TLS          *TLS // nil: no TLS
 	Options      map[string]string
+
+	// password is that of a target which is in no file.
+	password engine.Secret
 }
 
 func (t *Target) keys() []key {
@@ -232,13 +312,18 @@ func (t *Target) keys() []key {
 			},
 		},
 		{
-			name: "address", to: text(&t.Address), doc: "`host:port`; for `mysql` also the path of a Unix socket. Required",
-			check: func() error { return required(t.Address, "host:port") },
+			name: "address", to: text(&t.Address), doc: "`host:port`, or `host` for the engine's usual port; for `mysql` also the path of a Unix socket. Required",
+			check: func() error { return checkAddress(t.Address) },
 		},
 		{name: "cluster", to: text(&t.Cluster), doc: "Targets with the same cluster replicate from each other: lag and drain are measured among them"},
+		{name: "behind", to: text(&t.Behind), doc: "Of a proxy: the cluster of the servers behind it. Runs that connect to the proxy use these servers"},
+		{
+			name: "nodename", to: text(&t.Nodename), doc: "The target's machine, as `uname -n` prints the name there: the label `nodename` of `node_uname_info`",
+			initialDoc: "what the server reports",
+		},
 		{name: "role", to: text(&t.Role), doc: "The label `role` of its metrics", initialDoc: "what the server reports"},
 		{name: "user", to: text(&t.User), doc: "Database user; [databases.md](databases.md) lists the rights it needs"},
-		{name: "password_file", to: path(&t.PasswordFile), doc: "File with the password"},
+		{name: "password_file", to: file(&t.PasswordFile), doc: "File with the password. It is read again after a failed login"},
 		{
 			name: "password_env", to: text(&t.PasswordEnv), doc: "Environment variable with the password, instead of `password_file`",
 			check: func() error {
@@ -259,11 +344,11 @@ type TLS struct{ commoncfg.TLSConfig }
 func (t *TLS) keys() []key {
 	return []key{
 		{name: "ca", to: text(&t.CA), doc: "Certificate of the authority, as PEM text"},
-		{name: "ca_file", to: path(&t.CAFile), doc: "File with the certificate of the authority", initialDoc: "those of the system"},
+		{name: "ca_file", to: file(&t.CAFile), doc: "File with the certificate of the authority", initialDoc: "those of the system"},
 		{name: "cert", to: text(&t.Cert), doc: "Client certificate, as PEM text"},
-		{name: "cert_file", to: path(&t.CertFile), doc: "File with the client certificate"},
+		{name: "cert_file", to: file(&t.CertFile), doc: "File with the client certificate"},
 		{
-			name: "key_file", to: path(&t.KeyFile), doc: "File with the key of the client certificate",
+			name: "key_file", to: file(&t.KeyFile), doc: "File with the key of the client certificate",
 			check: t.Validate,
 		},
 		{name: "server_name", to: text(&t.ServerName), doc: "Name that the server's certificate must have", initialDoc: "the host of `address`"},
@@ -279,7 +364,7 @@ type Tool struct{ pattern.Config }
 func (t *Tool) keys() []key {
 	return []key{
 		{name: "name", to: text(&t.Name), doc: "Name of the tool: lower-case letters, digits, `_` and `-`. Required"},
-		{name: "command", to: text(&t.Command), doc: "Matches the command line of the tool. Required"},
+		{name: "command", to: expression(&t.Command), doc: "Matches the command line of the tool. Required"},
 		{name: "interval", to: oneOrMore{&t.Interval}, doc: "Matches the lines that report an interval"},
 		{name: "summary", to: oneOrMore{&t.Summary}, doc: "Matches the lines of the final figures. `interval` or `summary` is required"},
 		{name: "error", to: oneOrMore{&t.Error}, doc: "Matches messages of failures"},
@@ -297,10 +382,17 @@ func (g *Grafana) keys() []key {
 	return []key{
 		{
 			name: "url", to: text(&g.URL), doc: "`http://` or `https://` address", initialDoc: "markers are not sent",
-			check: func() error { return checkURL(g.URL) },
+			check: func() error {
+				if g.TokenFile != "" {
+					if err := required(g.URL, "the http:// or https:// address that token_file is for"); err != nil {
+						return err
+					}
+				}
+				return CheckURL(g.URL)
+			},
 		},
 		{
-			name: "token_file", to: path(&g.TokenFile),
+			name: "token_file", to: file(&g.TokenFile),
 			doc: "File with the token of a service account that may read and write annotations. Required with `url`",
 			check: func() error {
 				if g.URL == "" {
@@ -321,7 +413,7 @@ func (p *Prometheus) keys() []key {
 	return []key{
 		{
 			name: "url", to: text(&p.URL), doc: "`http://` or `https://` address",
-			check: func() error { return checkURL(p.URL) },
+			check: func() error { return CheckURL(p.URL) },
 		},
 	}
 }
@@ -333,6 +425,38 @@ func required(value, expected string) error {
 	return nil
 }
 
+// checkAddress refuses user information: it would be shown and logged, and nothing
+// uses it. The path of a socket can have an @.
+func checkAddress(address string) error {
+	if strings.Contains(address, "@") && !strings.HasPrefix(address, "/") {
+		return errors.New("contains a user or password; these have their own keys, user and password_file")
+	}
+	if address == "" || strings.HasPrefix(address, "/") {
+		return required(address, "host:port")
+	}
+	if withoutPort(address) {
+		return nil
+	}
+	host, port, err := net.SplitHostPort(address)
+	if err != nil || host == "" {
+		return fmt.Errorf("expected host:port, found %q", address)
+	}
+	return checkPort(port)
+}
+
+// withoutPort reports whether an address is a host alone.
+func withoutPort(address string) bool {
+	host := strings.TrimSuffix(strings.TrimPrefix(address, "["), "]")
+	return address != "" && !strings.HasPrefix(address, "/") && (!strings.Contains(address, ":") || net.ParseIP(host) != nil)
+}
+
+func checkPort(port string) error {
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+		return fmt.Errorf("expected a port from 1 to 65535, found %q", port)
+	}
+	return nil
+}
+
 func atLeast[T int | time.Duration](value, least T) error {
 	if value < least {
 		return fmt.Errorf("%v is too small: expected at least %v", value, least)
@@ -340,7 +464,9 @@ func atLeast[T int | time.Duration](value, least T) error {
 	return nil
 }
 
-func checkURL(s string) error {
+// CheckURL reports what is wrong with the address of a Grafana or a Prometheus; an empty
+// one is none.
+func CheckURL(s string) error {
 	if s == "" {
 		return nil
 	}
@@ -349,7 +475,9 @@ func checkURL(s string) error {
 	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
 		return errors.New("expected an http:// or https:// address")
 	case u.User != nil:
-		return errors.New("contains a user or password: use a token file")
+		return errors.New("contains a user or password; use a token file")
+	case strings.HasSuffix(u.Host, ":") || u.Port() != "":
+		return checkPort(u.Port())
 	}
 	return nil
 }
@@ -440,20 +568,58 @@ func (c *Config) EngineTargets(log *slog.Logger) []engine.Target {
 	return targets
 }
 
-func (t *Target) prepare() (engine.Target, error) {
-	target := engine.Target{
-		Name: t.Name, Engine: t.Engine, Address: t.Address, Cluster: t.Cluster, Role: t.Role,
+// Topology returns the targets, which are those of EngineTargets or a part of
+// them, and the proxies.
+func (c *Config) Topology(targets []engine.Target) *topology.Topology {
+	servers := &topology.Topology{Targets: targets, Engine: engines.ByName}
+	for _, p := range c.Proxies {
+		servers.Proxies = append(servers.Proxies, topology.Proxy(p))
+	}
+	return servers
+}
+
+// Servers returns all targets without their secrets, for what does not connect to
+// them.
+func (c *Config) Servers() []engine.Target {
+	targets := make([]engine.Target, len(c.Targets))
+	for i := range c.Targets {
+		targets[i] = c.Targets[i].plain()
+	}
+	return targets
+}
+
+// plain returns the target without its secrets, its address with a port.
+func (t *Target) plain() engine.Target {
+	address := t.Address
+	if e := engines.ByName(t.Engine); e != nil && e.DefaultPort != "" && withoutPort(address) {
+		address = net.JoinHostPort(strings.Trim(address, "[]"), e.DefaultPort)
+	}
+	return engine.Target{
+		Name: t.Name, Engine: t.Engine, Address: address, Cluster: t.Cluster, Behind: t.Behind, Nodename: t.Nodename, Role: t.Role,
 		User: t.User, Options: t.Options,
 	}
+}
+
+func (t *Target) prepare() (engine.Target, error) {
+	target := t.plain()
+	target.Password = t.password
 	switch {
 	case t.PasswordFile != "":
-		data, err := os.ReadFile(t.PasswordFile)
-		if err != nil {
-			return target, fmt.Errorf("read password file: %w", err)
+		file := t.PasswordFile
+		target.ReadPassword = func() (engine.Secret, error) {
+			password, err := secret.ReadPassword(file)
+			return engine.Secret(password), err
 		}
-		target.Password = engine.Secret(strings.TrimRight(string(data), "\r\n"))
+		var err error
+		if target.Password, err = target.ReadPassword(); err != nil {
+			return target, err
+		}
 	case t.PasswordEnv != "":
-		target.Password = engine.Secret(os.Getenv(t.PasswordEnv))
+		password, set := os.LookupEnv(t.PasswordEnv)
+		if !set {
+			return target, fmt.Errorf("password_env: the environment has no variable %s", t.PasswordEnv)
+		}
+		target.Password = engine.Secret(password)
 	}
 	if t.TLS != nil {
 		tlsConfig, err := commoncfg.NewTLSConfig(&t.TLS.TLSConfig)
@@ -461,7 +627,7 @@ func (t *Target) prepare() (engine.Target, error) {
 			return target, fmt.Errorf("tls: %w", err)
 		}
 		if tlsConfig.ServerName == "" {
-			if host, _, err := net.SplitHostPort(t.Address); err == nil {
+			if host, _, err := net.SplitHostPort(target.Address); err == nil {
 				tlsConfig.ServerName = host
 			}
 		}
@@ -483,7 +649,7 @@ func Open(t engine.Target, log *slog.Logger) (engine.Prober, error) {
 func (c *Config) RunLogs() []live.Log {
 	logs := make([]live.Log, len(c.Logs))
 	for i, l := range c.Logs {
-		logs[i] = live.Log{Glob: l.Path, Tool: l.Tool, Labels: l.Labels}
+		logs[i] = live.Log{Glob: l.Path, Tool: l.Tool, Labels: l.Labels, Selection: l.selection(), Generator: l.Generator}
 	}
 	return logs
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -193,6 +194,7 @@ func TestDocumentedExample(t *testing.T) {
 		t.Fatal("no example found")
 	}
 	path := filepath.Join(t.TempDir(), "benchwatch.yml")
+	example = regexp.MustCompile(`(\w+_file): \S+?([,}\n])`).ReplaceAllString(example, "$1: "+path+"$2") // a file that exists
 	if err := os.WriteFile(path, []byte(example), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -116,7 +118,7 @@ func (d *decoder) syntax(err error) error {
 }
 
 func (d *decoder) problem(n *yaml.Node, path, format string, args ...any) error {
-	return &Error{File: d.file, Line: max(n.Line, 1), Key: path, Problem: fmt.Sprintf(format, args...)}
+	return &Error{File: d.file, Line: max(n.Line, 1), Key: path, Problem: secret.Text(fmt.Sprintf(format, args...))}
 }
 
 // expected is the error for a node of the wrong type.
@@ -125,13 +127,16 @@ func (d *decoder) expected(v value, n *yaml.Node, path string) error {
 }
 
 func describe(n *yaml.Node) string {
+	if isNull(n) {
+		return "nothing"
+	}
 	switch n.Kind {
 	case yaml.MappingNode:
 		return "a set of keys"
 	case yaml.SequenceNode:
 		return "a list"
 	default:
-		return fmt.Sprintf("%q", secret.Text(n.Value))
+		return fmt.Sprintf("%q", n.Value)
 	}
 }
 
@@ -295,10 +300,13 @@ type scalar[T comparable] struct {
 func (v scalar[T]) kind() string { return v.kinds }
 
 func (v scalar[T]) decode(d *decoder, n *yaml.Node, path string) error {
-	if n.Kind != yaml.ScalarNode {
+	if n.Kind != yaml.ScalarNode || isNull(n) {
 		return d.expected(v, n, path)
 	}
 	parsed, err := v.parse(d, n)
+	if errors.Is(err, errSecret) || errors.Is(err, errNoFile) {
+		return d.problem(n, path, "%v", err)
+	}
 	if err != nil {
 		return d.expected(v, n, path)
 	}
@@ -312,6 +320,19 @@ func (v scalar[T]) equal(other value) bool {
 }
 
 func text(to *string) value {
+	return scalar[string]{to, "a text", func(_ *decoder, n *yaml.Node) (string, error) {
+		if secret.Text(n.Value) != n.Value {
+			return "", errSecret
+		}
+		return n.Value, nil
+	}}
+}
+
+// errSecret is the error for a text that would be shown and logged.
+var errSecret = errors.New("contains a user or password; these have their own keys, password_file or token_file")
+
+// expression is a regular expression, which can look like a password.
+func expression(to *string) value {
 	return scalar[string]{to, "a text", func(_ *decoder, n *yaml.Node) (string, error) { return n.Value, nil }}
 }
 
@@ -323,6 +344,30 @@ func path(to *string) value {
 		}
 		return filepath.Join(d.dir, n.Value), nil
 	}}
+}
+
+// errNoFile is the error for a file that can't be read whoever reads it.
+var errNoFile = errors.New("expected a file")
+
+// file is the path of a file that exists. Whether it can be read is seen when it is
+// needed: other commands than the agent read the same configuration as other users.
+func file(to *string) value {
+	whole := path(to).(scalar[string])
+	name := whole.parse
+	whole.kinds, whole.parse = "a file", func(d *decoder, n *yaml.Node) (string, error) {
+		at, err := name(d, n)
+		if err != nil || at == "" {
+			return at, err
+		}
+		switch info, err := os.Stat(at); {
+		case errors.Is(err, fs.ErrNotExist):
+			return "", fmt.Errorf("%w, but there is no %s", errNoFile, at)
+		case err == nil && info.IsDir():
+			return "", fmt.Errorf("%w, but %s is a folder", errNoFile, at)
+		}
+		return at, nil
+	}
+	return whole
 }
 
 func duration(to *time.Duration) value {
@@ -446,7 +491,10 @@ func (v list[T, P]) decode(d *decoder, n *yaml.Node, path string) error {
 		d.positions[at] = element
 		s := P(&(*v.to)[i])
 		setDefaults(s)
-		if err := d.section(s, resolve(element), at); err != nil {
+		if element = resolve(element); isNull(element) {
+			return d.expected(subsection{s}, element, at)
+		}
+		if err := d.section(s, element, at); err != nil {
 			return err
 		}
 	}

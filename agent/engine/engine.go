@@ -29,11 +29,18 @@ type Target struct {
 	Engine  string // as configured: mysql, mongodb, tidb, atlas …
 	Address string // host:port, or unix socket path
 	Cluster string // label `cluster`: targets that replicate from each other
+	Behind  string // of a proxy: the cluster of the servers behind it
 	Role    string // label `role` if configured; empty: the server's own
+	// Nodename is the configured name of the machine; empty: what the server
+	// reports.
+	Nodename string
 
 	User     string
 	Password Secret
-	TLS      *tls.Config // nil: no TLS
+	// ReadPassword returns the present password, for one that may change while the
+	// agent runs; nil: it can't.
+	ReadPassword func() (Secret, error)
+	TLS          *tls.Config // nil: no TLS
 	// Options are the engine's own settings, checked by the engine.
 	Options map[string]string
 }
@@ -94,6 +101,11 @@ type Prober interface {
 type Engine struct {
 	// Name as in the configuration's `engine`.
 	Name string
+	// DefaultPort is where its servers listen if an address names no port.
+	DefaultPort string
+	// ClientOption is the option of a target that holds the address for clients, of
+	// an engine that is sampled at another one.
+	ClientOption string
 	// Open checks the target's settings and returns a prober; it does not
 	// connect.
 	Open func(Target, *slog.Logger) (Prober, error)
@@ -107,6 +119,9 @@ type Status struct {
 	Flavour string
 	// Role as the server sees itself: primary, replica, member, … or empty.
 	Role string
+	// Nodename is the name of the server's machine as `uname -n` prints it; empty
+	// if the server does not report it.
+	Nodename string
 	// Uptime distinguishes restarts from counters that were reset; 0 if unknown.
 	Uptime time.Duration
 
@@ -213,8 +228,11 @@ type Sample struct {
 	// Settings are those read last, possibly long ago; nil: never.
 	Settings *SettingsReading
 
+	// Source is set for the only primary of its cluster, which the others
+	// replicate from: it can't be behind.
+	Source bool
 	// Lag against the most advanced member of the target's cluster at the same
-	// tick. It is unknown in a cluster of one.
+	// tick. It is unknown in a cluster of one and for the Source.
 	LagTransactions, LagSeconds series.Optional[float64]
 }
 
@@ -257,9 +275,14 @@ func (s *Sample) All(yield func(*Value) bool) {
 }
 
 // Frame is what all targets answered at one tick, in the order of the
-// configuration. A target that has not answered within the tick has Err set.
+// configuration. A target that has not answered within the tick has Err set. One
+// has no sample if the sampler itself did not run, or did not ask it.
 type Frame struct {
-	Tick    time.Time
+	Tick time.Time
+	// Interval is the distance of ticks. An extra tick may lie between two.
+	Interval time.Duration
+	// Missed is how many ticks before this one were missed.
+	Missed  int
 	Samples []Sample
 }
 

@@ -7,6 +7,9 @@ import (
 	"net"
 	"strings"
 	"syscall"
+	"unicode"
+
+	"github.com/benchwatch/benchwatch/agent/secret"
 )
 
 // maxErrorText bounds an error's text: servers may send pages.
@@ -32,9 +35,16 @@ func Explain(cause error, format string, args ...any) error {
 	return &explained{text: text, cause: cause}
 }
 
-// OneLine returns text with each run of white space as one space.
+// OneLine returns a text of a server fit to be logged and shown: without secrets, with
+// each run of white space and control characters as one space.
 func OneLine(text string) string {
-	return strings.Join(strings.Fields(strings.ToValidUTF8(text, "?")), " ")
+	text = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(text, "?"))
+	return secret.Text(strings.Join(strings.Fields(text), " "))
 }
 
 // ExplainConnection explains why no connection to address can be opened, if the

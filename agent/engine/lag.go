@@ -25,6 +25,10 @@ func (t *lagTracker) measure(samples []*Sample) {
 		ownLag(s)
 	}
 	for _, group := range byHistory(samples) {
+		source := sourceOf(group)
+		if source != nil {
+			source.Source = true
+		}
 		if len(group) < 2 {
 			continue
 		}
@@ -32,10 +36,14 @@ func (t *lagTracker) measure(samples []*Sample) {
 		h := t.historyOf(lead.Status.Position)
 		h.add(lead.Status.Position, lead.Answered, len(group) == len(samples))
 		for _, s := range group {
+			if s == source { // others are ahead only by the time between two answers
+				s.LagSeconds = series.Optional[float64]{}
+				continue
+			}
 			if behind, ok := s.Status.Position.Behind(lead.Status.Position); ok {
 				s.LagTransactions = series.Some(float64(behind))
 			}
-			if s.Status.LagSeconds.Known {
+			if s.Status.LagSeconds.Known && !h.complete(s.Status.Position) {
 				continue
 			}
 			if lag, ok := h.lag(s.Status.Position, s.Answered); ok {
@@ -45,8 +53,25 @@ func (t *lagTracker) measure(samples []*Sample) {
 	}
 }
 
+// sourceOf returns the only primary of a group, nil if it has none or, as in
+// multi-primary mode, several.
+func sourceOf(group []*Sample) *Sample {
+	var source *Sample
+	for _, s := range group {
+		switch {
+		case s.Status.Role != "primary":
+		case source != nil:
+			return nil
+		default:
+			source = s
+		}
+	}
+	return source
+}
+
 // ownLag sets the lag to what the server itself reports.
 func ownLag(s *Sample) {
+	s.Source = false
 	s.LagTransactions, s.LagSeconds = series.Optional[float64]{}, series.Optional[float64]{}
 	if !s.Up() {
 		return
@@ -190,9 +215,16 @@ func (h *history) trim(now time.Time) {
 	h.entries = kept
 }
 
+// complete reports whether p has everything that was ever seen.
+func (h *history) complete(p Position) bool {
+	return Reached(p, h.entries[len(h.entries)-1].position)
+}
+
 // lag returns how long before at the most advanced position was p; false if
 // that was before the history begins. Between two entries it interpolates by how
-// far p has come from one to the other.
+// far p has come from one to the other. After an idle time that says nothing of
+// when the first transaction came: what follows it counts from when it was seen,
+// and is unknown until it was seen twice.
 func (h *history) lag(p Position, at time.Time) (time.Duration, bool) {
 	reached := -1 // the last entry that p has reached
 	for lo, hi := 0, len(h.entries)-1; lo <= hi; {
@@ -210,6 +242,10 @@ func (h *history) lag(p Position, at time.Time) (time.Duration, bool) {
 		return 0, true
 	}
 	from, to := &h.entries[reached], &h.entries[reached+1]
+	if from.last.After(from.first) {
+		newest := reached+1 == len(h.entries)-1 && to.last.Equal(to.first)
+		return max(0, at.Sub(to.first)), !newest
+	}
 	gap := float64(to.first.Sub(from.last))
 	was := from.last.Add(time.Duration(gap * progress(from.position, p, to.position)))
 	return max(0, at.Sub(was)), true

@@ -66,16 +66,79 @@ func TestLagInSecondsGoesByWhenTheLeaderWasThere(t *testing.T) {
 	want(t, "caught up", b, 0, 0)
 }
 
-// One commit after an idle hour: the replica that lacks it is behind by the
-// time since then, not by an hour.
+// A load begins after an idle hour: when in the last tick is not known, so its
+// first transactions are not taken to be as old as the tick. A replica that gets
+// nothing is behind by the time since they were seen.
 func TestLagAfterIdling(t *testing.T) {
 	var tr lagTracker
 	for i := range 60 {
-		tr.measure([]*Sample{at(float64(i), 10), at(float64(i), 10)})
+		tr.measure([]*Sample{at(float64(i), 10), at(float64(i), 10), at(float64(i), 10)})
 	}
-	b := at(60, 10)
-	tr.measure([]*Sample{at(60, 11), b})
-	want(t, "one commit", b, 1, 1)
+	b, stopped := at(60.01, 200), at(60, 10)
+	tr.measure([]*Sample{at(60, 210), b, stopped})
+	want(t, "first tick of the load", b, 10, absent)
+	want(t, "first tick of the load, stopped", stopped, 200, absent)
+	b, stopped = at(61, 1110), at(61, 10)
+	tr.measure([]*Sample{at(61, 1210), b, stopped})
+	want(t, "second tick of the load", b, 100, 0.1)
+	want(t, "second tick of the load, stopped", stopped, 1200, 1)
+
+	var single lagTracker // one transaction, then nothing
+	for i := range 3 {
+		single.measure([]*Sample{at(float64(i), 10), at(float64(i), 10)})
+	}
+	single.measure([]*Sample{at(3, 11), at(3, 10)})
+	b = at(5, 10)
+	single.measure([]*Sample{at(5, 11), b})
+	want(t, "one transaction two seconds ago", b, 1, 2)
+}
+
+// Answers are milliseconds apart, so a replica may be ahead of its primary. That
+// is no lag of the primary.
+func TestAPrimaryHasNoLag(t *testing.T) {
+	var tr lagTracker
+	for i := range 5 {
+		p, r := at(float64(i), uint64(100*i)), at(float64(i)+0.02, uint64(100*i+2))
+		p.Status.Role, r.Status.Role = "primary", "replica"
+		tr.measure([]*Sample{p, r})
+		want(t, "primary", p, absent, absent)
+		want(t, "replica", r, 0, 0)
+		if !p.Source || r.Source {
+			t.Errorf("source: primary %v, replica %v", p.Source, r.Source)
+		}
+	}
+	a, b := at(5, 500), at(5, 490) // in multi-primary mode each can be behind
+	a.Status.Role, b.Status.Role = "primary", "primary"
+	tr.measure([]*Sample{a, b})
+	want(t, "one of two primaries", b, 10, 0.1)
+	if a.Source || b.Source {
+		t.Error("one of two primaries is the source")
+	}
+	alone := at(6, 600)
+	alone.Status.Role = "primary"
+	if tr.measure([]*Sample{alone, {Err: errors.New("down")}}); !alone.Source {
+		t.Error("a primary whose replica is down is no source")
+	}
+}
+
+// What a server measures itself is the past of a member that lacks nothing.
+func TestNoLagWhereNothingIsMissing(t *testing.T) {
+	var tr lagTracker
+	for i := range 5 {
+		a, b := at(float64(i), 100), at(float64(i), 100)
+		b.Status.LagSeconds = series.Some(0.25)
+		tr.measure([]*Sample{a, b, {Err: errors.New("stopped")}})
+		want(t, "complete member", b, 0, 0)
+	}
+	a, b := at(5, 200), at(5, 100)
+	b.Status.LagSeconds = series.Some(0.25)
+	tr.measure([]*Sample{a, b})
+	want(t, "incomplete member", b, 100, 0.25)
+	// The most advanced one is out of reach; this one applies what it received.
+	b = at(6, 150)
+	b.Status.LagSeconds = series.Some(0.7)
+	tr.measure([]*Sample{{Err: errors.New("unreachable")}, b, at(6, 150)})
+	want(t, "on the way to what was seen", b, 0, 0.7)
 }
 
 // Nodes that answer at different moments of a tick are not behind for that.
@@ -167,9 +230,10 @@ func TestHistoryFollowsAClusterThatWentBack(t *testing.T) {
 		tr.measure([]*Sample{at(float64(i), uint64(100*i)), at(float64(i), uint64(100*i))})
 	}
 	tr.measure([]*Sample{at(20, 200), at(20, 200)})
-	b := at(21, 200)
-	tr.measure([]*Sample{at(21, 210), b})
-	want(t, "after going back", b, 10, 1)
+	tr.measure([]*Sample{at(21, 210), at(21, 200)})
+	b := at(22, 200)
+	tr.measure([]*Sample{at(22, 220), b})
+	want(t, "after going back", b, 20, 1)
 }
 
 func TestHistoryIsBounded(t *testing.T) {

@@ -8,11 +8,15 @@ import (
 	"log/slog"
 	"maps"
 	"math/rand/v2"
+	"regexp"
 	"runtime/debug"
 	"slices"
 	"syscall"
 	"time"
 )
+
+// sourcePort is the port of this end of a connection, another one each time.
+var sourcePort = regexp.MustCompile(`:\d+->`)
 
 // repeatAfter is how long an error that recurs is not logged again.
 const repeatAfter = time.Minute
@@ -23,9 +27,10 @@ type member struct {
 	sampler *Sampler
 	target  *Target
 	log     *slog.Logger
-	ticks   chan time.Time
+	ticks   chan tick
 
 	prober    Prober
+	password  Secret               // of the prober, or of the next one
 	missing   map[string]bool      // missing rights that were logged
 	logged    map[string]time.Time // errors, and when they were logged last
 	failing   string               // the error now
@@ -46,13 +51,14 @@ type member struct {
 
 func newMember(s *Sampler, t Target) *member {
 	m := &member{
-		sampler: s,
-		target:  &t,
-		log:     s.log.With("target", t.Name),
-		ticks:   make(chan time.Time, 1),
-		missing: map[string]bool{},
-		logged:  map[string]time.Time{},
-		cancel:  func() {},
+		sampler:  s,
+		target:   &t,
+		password: t.Password,
+		log:      s.log.With("target", t.Name),
+		ticks:    make(chan tick, 1),
+		missing:  map[string]bool{},
+		logged:   map[string]time.Time{},
+		cancel:   func() {},
 	}
 	m.last = Sample{Target: m.target, Err: ErrNotSampled}
 	return m
@@ -60,48 +66,43 @@ func newMember(s *Sampler, t Target) *member {
 
 // run probes at each tick that it is given.
 func (m *member) run(ctx context.Context) {
-	defer func() {
-		if m.prober != nil {
-			if err := m.prober.Close(); err != nil {
-				m.log.Debug("closing the connection failed", "err", err)
-			}
-		}
-	}()
+	defer m.close()
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case tick := <-m.ticks:
-			sample := m.probe(ctx, tick)
+		case t := <-m.ticks:
+			sample := m.probe(ctx, t)
 			if ctx.Err() != nil {
 				return // stopped: the error is not the target's
 			}
 			m.report(&sample)
 			m.sampler.answered(m, sample)
-			if sample.Err == nil {
-				m.readSettings(ctx, tick)
+			if sample.Err == nil && !t.extra {
+				m.readSettings(ctx, t.at)
 			}
 		}
 	}
 }
 
 // probe asks the target once.
-func (m *member) probe(ctx context.Context, tick time.Time) Sample {
-	sample := Sample{Target: m.target, Tick: tick, Asked: time.Now()}
-	deadline := sample.Asked.Add(share(m.sampler.interval, probeShare) - max(0, sample.Asked.Sub(tick)))
-	probeCtx, cancel := context.WithDeadline(ctx, deadline)
+func (m *member) probe(ctx context.Context, t tick) Sample {
+	sample := Sample{Target: m.target, Tick: t.at, Asked: m.sampler.now()}
+	probeCtx, cancel := context.WithTimeout(ctx, share(t.window, probeShare)-max(0, sample.Asked.Sub(t.at)))
 	defer cancel()
 	sample.Status, sample.Err = m.ask(probeCtx)
-	sample.Answered = time.Now()
+	sample.Answered = m.sampler.now()
 	switch {
 	case sample.Err == nil && sample.Status == nil:
 		sample.Err = errors.New("prober gave neither status nor error")
 	case sample.Err != nil:
 		sample.Status = nil
+		m.renewPassword()
 		if errors.Is(sample.Err, context.DeadlineExceeded) && ctx.Err() == nil {
 			sample.Err = fmt.Errorf("%w: %w", deadlineError(m.sampler.interval), sample.Err)
 		}
 	default:
+		sample.Status.bound()
 		sample.Status.Set(MissingDetails, float64(len(sample.Status.Missing)))
 	}
 	return sample
@@ -112,13 +113,41 @@ func (m *member) probe(ctx context.Context, tick time.Time) Sample {
 func (m *member) ask(ctx context.Context) (status *Status, err error) {
 	defer m.recoverAs(&err)
 	if m.prober == nil {
-		p, err := m.sampler.open(*m.target)
+		target := *m.target
+		target.Password = m.password
+		p, err := m.sampler.open(target)
 		if err != nil {
 			return nil, err
 		}
 		m.prober = p
 	}
 	return m.prober.Probe(ctx)
+}
+
+// renewPassword reads the password again after a failed probe. If it has changed, the
+// next probe logs in with it.
+func (m *member) renewPassword() {
+	if m.target.ReadPassword == nil {
+		return
+	}
+	password, err := m.target.ReadPassword()
+	if err != nil || password == m.password {
+		return // the failed probe is reported
+	}
+	m.log.Info("the password has changed: logging in again")
+	m.password = password
+	m.close()
+}
+
+// close ends the prober; the next probe opens another.
+func (m *member) close() {
+	if m.prober == nil {
+		return
+	}
+	if err := m.prober.Close(); err != nil {
+		m.log.Debug("closing the connection failed", "err", err)
+	}
+	m.prober = nil
 }
 
 // recoverAs is deferred; it makes a panic an error.
@@ -154,17 +183,18 @@ func (m *member) reportError(text string, now time.Time) {
 	if m.downSince.IsZero() {
 		m.downSince = now
 	}
-	if text == m.failing {
+	cause := sourcePort.ReplaceAllString(text, "->")
+	if cause == m.failing {
 		return
 	}
-	m.failing = text
-	if last, ok := m.logged[text]; ok && now.Sub(last) < repeatAfter {
+	m.failing = cause
+	if last, ok := m.logged[cause]; ok && now.Sub(last) < repeatAfter {
 		return
 	}
 	if len(m.logged) >= 100 { // texts that hold something that changes
 		clear(m.logged)
 	}
-	m.logged[text] = now
+	m.logged[cause] = now
 	m.announced = true
 	m.log.Error("target can't be sampled", "err", text)
 }
@@ -175,7 +205,7 @@ func (m *member) record(sample Sample) {
 	if sample.Err == nil {
 		m.restarts.observe(sample.Answered, sample.Status.Uptime)
 		if m.last.Err == nil && m.last.Tick.Add(2*m.sampler.interval).After(sample.Tick) {
-			sample.LagTransactions, sample.LagSeconds = m.last.LagTransactions, m.last.LagSeconds
+			sample.LagTransactions, sample.LagSeconds, sample.Source = m.last.LagTransactions, m.last.LagSeconds, m.last.Source
 		}
 	}
 	sample.Restarts, sample.Settings = m.restarts.n, m.settings
@@ -185,7 +215,7 @@ func (m *member) record(sample Sample) {
 // sameTarget reports whether a reload left the target as it was.
 func sameTarget(a, b *Target) bool {
 	return a.Name == b.Name && a.Engine == b.Engine && a.Address == b.Address &&
-		a.Cluster == b.Cluster && a.Role == b.Role && a.User == b.User && a.Password == b.Password &&
+		a.Cluster == b.Cluster && a.Behind == b.Behind && a.Nodename == b.Nodename && a.Role == b.Role && a.User == b.User && a.Password == b.Password &&
 		maps.Equal(a.Options, b.Options) && sameTLS(a.TLS, b.TLS)
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"math"
 	"sync"
 	"time"
 )
@@ -16,6 +17,8 @@ import (
 const (
 	probeShare = 0.90
 	frameShare = 0.95
+	// extraShare is the least part of the interval that an extra tick needs.
+	extraShare = 0.15
 )
 
 // ErrNotSampled is the error of a target that has not been asked yet.
@@ -28,10 +31,13 @@ var errLate = errors.New("no answer to an earlier tick yet")
 type Options struct {
 	// Logger gets changes of a target's state; nil: slog.Default().
 	Logger *slog.Logger
+	// Now is the clock of all samples. Its differences must be lengths of time,
+	// also when the machine's wall clock is set; nil: time.Now.
+	Now func() time.Time
 }
 
 // Sampler asks all targets at the same instants. Ticks are whole intervals of
-// the wall clock, each probe has a deadline inside its tick, and a slow or dead
+// its clock, each probe has a deadline inside its tick, and a slow or dead
 // target delays no other. Latest and subscriptions never cause a query.
 //
 // Each target has a member, whose goroutine alone uses the target's prober.
@@ -41,23 +47,43 @@ type Sampler struct {
 	open     func(Target) (Prober, error)
 	interval time.Duration
 	log      *slog.Logger
+	now      func() time.Time
+	extra    chan struct{} // SampleNow was called
 
 	mu          sync.Mutex
 	ctx         context.Context // of Run; nil before
 	members     []*member
 	current     *openFrame // nil between frames
 	complete    chan struct{}
+	missed      uint64                  // ticks at which the sampler did not run
 	trackers    map[string]*lagTracker  // by cluster
 	subscribers map[chan Frame]struct{} // closed while mu is held
 	ended       bool
 	running     sync.WaitGroup // members' goroutines
 }
 
+// tick is an instant at which all targets are asked.
+type tick struct {
+	at time.Time
+	// window is the time until the next tick, of which the answers have a share.
+	window time.Duration
+	// extra: it was asked for by SampleNow. Only answers count then: a shorter
+	// window is no reason to call a target down.
+	extra bool
+	// missed is how many ticks before this one were missed.
+	missed int
+}
+
+// late reports whether an answer that came at a moment is so much later than its
+// deadline that this process itself must have stood still.
+func (t *tick) late(at time.Time) bool { return at.Sub(t.at) > t.window+t.window/2 }
+
 // openFrame is a tick whose answers are coming in.
 type openFrame struct {
-	tick    time.Time
+	tick
 	members []*member
 	waiting map[*member]struct{}
+	stalled bool // answers are missing because this process stood still
 }
 
 // NewSampler returns a sampler of targets, whose names must differ. open is
@@ -67,12 +93,17 @@ func NewSampler(targets []Target, open func(Target) (Prober, error), interval ti
 		open:        open,
 		interval:    interval,
 		log:         opts.Logger,
+		now:         opts.Now,
+		extra:       make(chan struct{}, 1),
 		complete:    make(chan struct{}, 1),
 		trackers:    map[string]*lagTracker{},
 		subscribers: map[chan Frame]struct{}{},
 	}
 	if s.log == nil {
 		s.log = slog.Default()
+	}
+	if s.now == nil {
+		s.now = time.Now
 	}
 	s.Update(targets)
 	return s
@@ -99,61 +130,99 @@ func (s *Sampler) Run(ctx context.Context) error {
 	defer s.shutDown()
 	var last time.Time
 	for {
-		tick, ok := s.awaitTick(ctx, last)
+		next, ok := s.awaitTick(ctx, last)
 		if !ok {
 			return nil
 		}
-		last = tick
-		s.begin(tick)
-		if !wait(ctx, share(s.interval, frameShare)-max(0, time.Since(tick)), s.complete) {
+		if !next.extra {
+			last = next.at
+		}
+		s.begin(next)
+		if _, ok := wait(ctx, share(next.window, frameShare)-max(0, s.now().Sub(next.at)), s.complete); !ok {
 			return nil
 		}
 		frame, stuck := s.finish()
 		for _, m := range stuck {
 			m.log.Error("target can't be sampled", "err", "the connection ignores its deadline")
 		}
-		s.publish(frame)
+		if len(frame.Samples) > 0 || !next.extra {
+			s.publish(frame)
+		}
 	}
 }
 
-// awaitTick sleeps until the next whole interval of the wall clock and returns
-// it. Ticks that were missed (a suspended machine, a stopped process) are
-// skipped.
-func (s *Sampler) awaitTick(ctx context.Context, last time.Time) (time.Time, bool) {
-	next := time.Now().Truncate(s.interval).Add(s.interval)
-	if next.Equal(last) { // the wall clock was set back a little
-		next = next.Add(s.interval)
+// SampleNow has the targets asked as soon as no tick is open. It does nothing if
+// the next tick is about to come: that one serves as well.
+func (s *Sampler) SampleNow() {
+	select {
+	case s.extra <- struct{}{}:
+	default:
 	}
-	if !wait(ctx, time.Until(next), nil) {
-		return time.Time{}, false
+}
+
+// MissedTicks is how many ticks passed without samples because this process, or
+// its machine, stood still.
+func (s *Sampler) MissedTicks() uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.missed
+}
+
+// awaitTick sleeps until the next whole interval, or until SampleNow. A tick that
+// it wakes up for too late, since the machine was suspended or the process
+// stopped, is missed.
+func (s *Sampler) awaitTick(ctx context.Context, last time.Time) (tick, bool) {
+	for {
+		now := s.now()
+		next := now.Add(s.interval - now.Sub(now.Truncate(s.interval)))
+		if !last.IsZero() && next.Sub(last) < s.interval/2 { // woken up a moment too early
+			next = next.Add(s.interval)
+		}
+		extra, ok := wait(ctx, next.Sub(now), s.extra)
+		if !ok {
+			return tick{}, false
+		}
+		now = s.now()
+		if extra {
+			if window := next.Sub(now); window > share(s.interval, extraShare) {
+				return tick{at: now, window: window, extra: true}, true
+			}
+			continue
+		}
+		if now.Sub(next) > s.interval/2 {
+			continue
+		}
+		t := tick{at: next, window: s.interval}
+		if !last.IsZero() {
+			t.missed = max(0, int(math.Round(next.Sub(last).Seconds()/s.interval.Seconds()))-1)
+		}
+		return t, true
 	}
-	if d := time.Since(next); d > s.interval || d < -s.interval {
-		next = time.Now().Truncate(s.interval)
-	}
-	return next, true
 }
 
 // begin hands the tick to every member that is free and due.
-func (s *Sampler) begin(tick time.Time) {
+func (s *Sampler) begin(t tick) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	select { // a signal left over from a frame that closed by its deadline
 	case <-s.complete:
 	default:
 	}
-	f := &openFrame{tick: tick, members: s.members, waiting: map[*member]struct{}{}}
+	f := &openFrame{tick: t, members: s.members, waiting: map[*member]struct{}{}}
 	s.current = f
-	now := time.Now()
+	s.missed += uint64(t.missed)
+	now := s.now()
 	for _, m := range f.members {
 		switch {
+		case t.extra && (m.busy || m.failures > 0):
 		case m.busy:
-			m.record(failure(m, tick, now, errLate))
+			m.record(failure(m, t.at, now, errLate))
 		case now.Before(m.retryAt):
-			m.record(failure(m, tick, now, m.last.Err))
+			m.record(failure(m, t.at, now, m.last.Err))
 		default:
 			m.busy = true
 			f.waiting[m] = struct{}{}
-			m.ticks <- tick
+			m.ticks <- t
 		}
 	}
 	s.settle(f)
@@ -161,16 +230,17 @@ func (s *Sampler) begin(tick time.Time) {
 
 // wait waits for as long as d, or until there is a signal. It returns false if ctx
 // ends before.
-func wait(ctx context.Context, d time.Duration, signal <-chan struct{}) bool {
+func wait(ctx context.Context, d time.Duration, signal <-chan struct{}) (signalled, ok bool) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
-		return false
+		return false, false
 	case <-signal:
+		return true, true
 	case <-timer.C:
+		return false, true
 	}
-	return true
 }
 
 // answered takes a member's answer. One that comes after its frame has closed is
@@ -186,14 +256,31 @@ func (s *Sampler) answered(m *member, sample Sample) {
 		m.retryAt = sample.Answered.Add(backoff(m.failures, s.interval, sample.Err))
 	}
 	f := s.current
-	if f == nil || !f.tick.Equal(sample.Tick) {
+	if f == nil || !f.at.Equal(sample.Tick) {
 		return
 	}
 	if _, ok := f.waiting[m]; ok {
 		delete(f.waiting, m)
-		m.record(sample)
+		if s.counts(f, sample.Err, sample.Answered) {
+			m.record(sample)
+		}
 		s.settle(f)
 	}
+}
+
+// counts reports whether a sample says something of its target: a failure does not
+// if this process had no time to take the answer.
+func (s *Sampler) counts(f *openFrame, err error, at time.Time) bool {
+	switch {
+	case err == nil:
+		return true
+	case f.extra:
+		return false
+	case f.late(at):
+		f.stalled = true
+		return false
+	}
+	return true
 }
 
 // settle computes the lag of each cluster whose members have all answered, and
@@ -206,17 +293,21 @@ func (s *Sampler) settle(f *openFrame) {
 	clusters := map[string][]*Sample{}
 	for _, m := range f.members {
 		name := m.target.Cluster
+		sample := &m.last
+		if !sample.Tick.Equal(f.at) { // not asked, or not counted
+			sample = &Sample{Target: m.target, Err: ErrNotSampled}
+		}
 		switch _, open := f.waiting[m]; {
-		case open || m.lagTick.Equal(f.tick):
+		case open || m.lagTick.Equal(f.at):
 			continue
 		case name == "":
-			ownLag(&m.last)
+			ownLag(sample)
 		case waiting[name]:
 			continue
 		default:
-			clusters[name] = append(clusters[name], &m.last)
+			clusters[name] = append(clusters[name], sample)
 		}
-		m.lagTick = f.tick
+		m.lagTick = f.at
 	}
 	for name, samples := range clusters {
 		t := s.trackers[name]
@@ -240,18 +331,23 @@ func (s *Sampler) finish() (frame Frame, stuck []*member) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f := s.current
-	now := time.Now()
+	now := s.now()
 	for m := range f.waiting {
-		m.record(failure(m, f.tick, now, deadlineError(s.interval)))
-		stuck = append(stuck, m)
+		if err := deadlineError(s.interval); s.counts(f, err, now) {
+			m.record(failure(m, f.at, now, err))
+			stuck = append(stuck, m)
+		}
 	}
 	clear(f.waiting)
 	s.settle(f)
 	s.current = nil
 
-	frame = Frame{Tick: f.tick, Samples: make([]Sample, 0, len(f.members))}
+	if f.stalled {
+		s.missed++
+	}
+	frame = Frame{Tick: f.at, Interval: s.interval, Missed: f.missed, Samples: make([]Sample, 0, len(f.members))}
 	for _, m := range f.members {
-		if m.last.Tick.Equal(f.tick) { // else removed since the tick
+		if m.last.Tick.Equal(f.at) { // else removed since the tick, or not counted
 			frame.Samples = append(frame.Samples, m.last)
 		}
 	}
@@ -264,8 +360,8 @@ func (s *Sampler) finish() (frame Frame, stuck []*member) {
 func (s *Sampler) Latest() Frame {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now := time.Now()
-	frame := Frame{Samples: make([]Sample, len(s.members))}
+	now := s.now()
+	frame := Frame{Interval: s.interval, Samples: make([]Sample, len(s.members))}
 	for i, m := range s.members {
 		sample := m.last
 		if sample.Err == nil && now.Sub(sample.Answered) > 2*s.interval {

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -43,8 +45,9 @@ type fake struct {
 func (f *fake) Probe(ctx context.Context) (*Status, error) {
 	f.mu.Lock()
 	f.probes = append(f.probes, time.Now())
+	answer := f.answer
 	f.mu.Unlock()
-	return f.answer(ctx)
+	return answer(ctx)
 }
 
 func (f *fake) Close() error {
@@ -413,6 +416,136 @@ func TestSlowSubscriberHoldsUpNobody(t *testing.T) {
 		}
 		if fmt.Sprint(ticks) != "[9 10]" {
 			t.Errorf("got %v, want the newest two", ticks)
+		}
+	})
+}
+
+// At the end of a run the servers are sampled at once. That disturbs no tick.
+func TestSampleNow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slow, dead := &fake{answer: after(200*time.Millisecond, &Status{})}, &fake{answer: fails(syscall.ECONNREFUSED)}
+		r := newRig(t, targets("", "a", "slow", "dead"), map[string]*fake{
+			"a": {answer: after(time.Millisecond, &Status{})}, "slow": slow, "dead": dead,
+		})
+		defer r.stop()
+		first := <-r.frames
+		time.Sleep(300 * time.Millisecond)
+		r.SampleNow()
+		r.SampleNow()
+		f := <-r.frames
+		if since := f.Tick.Sub(first.Tick); since != 500*time.Millisecond || len(f.Samples) != 2 || !f.Samples[0].Up() || !f.Samples[1].Up() {
+			t.Errorf("extra frame after %v: %+v", since, f.Samples)
+		}
+		slow.mu.Lock()
+		slow.answer = after(400*time.Millisecond, &Status{})
+		slow.mu.Unlock()
+		for i := range 3 { // it can't answer before the next tick: that is no failure
+			time.Sleep(time.Duration(i) * 100 * time.Millisecond)
+			r.SampleNow()
+		}
+		for i := 2; i < 5; {
+			f := <-r.frames
+			if f.Tick.Nanosecond() != 0 {
+				if s := r.sample(f, "dead"); !strings.Contains(s.Err.Error(), "no sample") {
+					t.Errorf("dead target was asked at an extra tick: %v", s.Err)
+				}
+				continue
+			}
+			if since := f.Tick.Sub(first.Tick); since != time.Duration(i-1)*time.Second || !r.sample(f, "slow").Up() || r.sample(f, "dead").Up() {
+				t.Errorf("tick %d after %v: %+v", i, since, f.Samples)
+			}
+			i++
+		}
+		if n := r.MissedTicks(); n != 0 {
+			t.Errorf("%d ticks missed", n)
+		}
+	})
+}
+
+// A process that stood still is no reason to call servers down.
+func TestMissedTicksAreTheSamplersOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var stood atomic.Int64
+		inFlight, dead := &fake{}, &fake{answer: after(time.Hour, nil)}
+		inFlight.answer = func(ctx context.Context) (*Status, error) {
+			if inFlight.asked() == 3 { // the process is stopped here; when it continues, the deadline is over
+				<-ctx.Done()
+				stood.Add(int64(3700 * time.Millisecond))
+				return nil, ctx.Err()
+			}
+			return &Status{}, nil
+		}
+		s := NewSampler(targets("", "a", "dead"), func(target Target) (Prober, error) {
+			return map[string]*fake{"a": inFlight, "dead": dead}[target.Name], nil
+		}, time.Second, Options{
+			Logger: slog.New(slog.DiscardHandler),
+			Now:    func() time.Time { return time.Now().Add(time.Duration(stood.Load())) },
+		})
+		frames, _ := s.Subscribe(100)
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- s.Run(ctx) }()
+		down := 0
+		var ticks []int
+		for range 6 {
+			f := <-frames
+			ticks = append(ticks, f.Tick.UTC().Second())
+			for i := range f.Samples {
+				if f.Samples[i].Target.Name == "a" && !f.Samples[i].Up() {
+					down++
+				}
+			}
+		}
+		cancel()
+		<-done
+		if down != 0 {
+			t.Errorf("the server is called down %d times", down)
+		}
+		// The third tick had no answer, those of the seconds 4 to 7 were not begun.
+		if n := s.MissedTicks(); n != 5 || fmt.Sprint(ticks) != "[1 2 3 8 9 10]" {
+			t.Errorf("%d ticks missed; frames of the seconds %v", n, ticks)
+		}
+	})
+}
+
+// A password that was corrected in its file is used at the next attempt, without a
+// reload; one that did not change does not cost a connection.
+func TestPasswordIsReadAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var inFile atomic.Value
+		inFile.Store(Secret("old"))
+		target := Target{Name: "a", Password: "old", ReadPassword: func() (Secret, error) { return inFile.Load().(Secret), nil }}
+		var opened []Secret
+		s := NewSampler([]Target{target}, func(target Target) (Prober, error) {
+			opened = append(opened, target.Password)
+			return &fake{answer: func(context.Context) (*Status, error) {
+				if target.Password != "new" {
+					return nil, errors.New("login refused")
+				}
+				return &Status{}, nil
+			}}, nil
+		}, time.Second, Options{Logger: slog.New(slog.DiscardHandler)})
+		frames, _ := s.Subscribe(100)
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- s.Run(ctx) }()
+		for range 3 {
+			if f := <-frames; f.Samples[0].Up() {
+				t.Error("up with the wrong password")
+			}
+		}
+		inFile.Store(Secret("new"))
+		up := false
+		for range 8 {
+			f := <-frames
+			up = up || f.Samples[0].Up()
+		}
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		if !up || !slices.Equal(opened, []Secret{"old", "new"}) {
+			t.Errorf("up %v; opened with %d passwords", up, len(opened))
 		}
 	})
 }

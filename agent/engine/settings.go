@@ -58,8 +58,8 @@ func (s *Sampler) ReadSettings() {
 // readSettings asks for the settings if they are due. It runs on the member's
 // goroutine, after a successful probe.
 func (m *member) readSettings(ctx context.Context, tick time.Time) {
-	deadline := tick.Add(share(m.sampler.interval, probeShare))
-	if time.Until(deadline) < share(m.sampler.interval, settingsShare) {
+	left := share(m.sampler.interval, probeShare) - m.sampler.now().Sub(tick)
+	if left < share(m.sampler.interval, settingsShare) {
 		return
 	}
 	m.sampler.mu.Lock()
@@ -69,9 +69,9 @@ func (m *member) readSettings(ctx context.Context, tick time.Time) {
 	if !due {
 		return
 	}
-	ctx, cancel := context.WithDeadline(ctx, deadline)
+	ctx, cancel := context.WithTimeout(ctx, left)
 	defer cancel()
-	r := &SettingsReading{At: time.Now()}
+	r := &SettingsReading{At: m.sampler.now()}
 	r.Settings, r.Err = m.askSettings(ctx)
 	if r.Err != nil && !errors.Is(r.Err, errNoSettings) {
 		m.log.Debug("settings not read", "err", r.Err)
@@ -84,7 +84,11 @@ func (m *member) readSettings(ctx context.Context, tick time.Time) {
 func (m *member) askSettings(ctx context.Context) (s Settings, err error) {
 	defer m.recoverAs(&err)
 	if p, ok := m.prober.(Configured); ok {
-		return p.Settings(ctx)
+		s, err = p.Settings(ctx)
+		for name, value := range s {
+			s[name] = fit(value)
+		}
+		return s, err
 	}
 	return nil, errNoSettings
 }

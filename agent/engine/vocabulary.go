@@ -7,7 +7,8 @@ import "github.com/benchwatch/benchwatch/agent/measure"
 var (
 	QueriesTotal         = measure.NewCounter("db_queries_total", "Statements that clients sent (MySQL: Questions; MongoDB: opcounters). The agent's own are in it.")
 	StatementsTotal      = measure.NewCounter("db_statements_total", "Statements executed, those of replication appliers included (MySQL: Queries).")
-	CommitsTotal         = measure.NewCounter("db_commits_total", "COMMIT statements executed (MySQL: Com_commit). On asynchronous replicas applied transactions are in it.")
+	CommitsTotal         = measure.NewCounter("db_commits_total", "COMMIT statements executed (MySQL: Com_commit), so without autocommit. On asynchronous replicas applied transactions are in it.")
+	AutocommitsTotal     = measure.NewCounter("db_autocommits_total", "Transactions committed without a COMMIT statement since the agent sampled the server first (MySQL, MariaDB): those in the binary log (Binlog_cache_use) beyond the COMMIT statements, a lower bound; without a binary log the statements that write, while no client uses BEGIN or COMMIT.")
 	RollbacksTotal       = measure.NewCounter("db_rollbacks_total", "ROLLBACK statements executed (MySQL: Com_rollback). Deadlocks and certification failures are not in it.")
 	Connections          = measure.NewGauge("db_connections", "Client connections now. The agent's own is in it.")
 	ConnectionsLimit     = measure.NewGauge("db_connections_limit", "Client connections that the server allows.")
@@ -23,8 +24,8 @@ var (
 	RestartsTotal  = measure.NewCounter("db_restarts_total", "Restarts of the server seen since the agent began to sample it.")
 
 	ReplicationPosition          = measure.NewGauge("replication_position", "How far the server is in the history its cluster shares (Galera: seqno; GTIDs: count of transactions; MongoDB: optime in seconds).")
-	ReplicationLagTransactions   = measure.NewGauge("replication_lag_transactions", "Transactions that the most advanced member of the cluster had at the same tick and this one had not. A few are the time between two answers.")
-	ReplicationLagSeconds        = measure.NewGauge("replication_lag_seconds", "How long ago the most advanced member of the cluster was where this one is now; engines with a more accurate lag of their own report that.")
+	ReplicationLagTransactions   = measure.NewGauge("replication_lag_transactions", "Transactions that the most advanced member of the cluster had at the same tick and this one had not. A few are the time between two answers. A primary has none.")
+	ReplicationLagSeconds        = measure.NewGauge("replication_lag_seconds", "How long ago the most advanced member of the cluster was where this one is now; engines with a more accurate lag of their own report that. 0 if no transaction is missing. A primary has none.")
 	ReplicationQueueTransactions = measure.NewGauge("replication_queue_transactions", "Transactions received and waiting to be applied.")
 	ReplicationRunning           = measure.NewGauge("replication_running", "1 if this part of replication (receiver, applier) runs, else 0.", "channel", "thread")
 )
@@ -35,12 +36,12 @@ var (
 var (
 	QueryRate = column("QPS", measure.EachServer, NewMeasure(100, "queries", "Queries", "statements of clients per second", measure.PerSecond, measure.Mean,
 		measure.RateOf(QueriesTotal)))
-	CommitRate = column("Commit", measure.NoColumn, NewMeasure(110, "commits", "Commits", "transactions committed per second", measure.PerSecond, measure.Mean,
-		measure.RateOf(CommitsTotal)))
+	CommitRate = column("Commit", measure.NoColumn, NewMeasure(110, "commits", "Commits", "transactions committed per second, by COMMIT or autocommit", measure.PerSecond, measure.Mean,
+		measure.RateOf(CommitsTotal).Plus(AutocommitsTotal), measure.RateOf(CommitsTotal)))
 	RollbackRate = column("Rollback", measure.NoColumn, NewMeasure(120, "rollbacks", "Rollbacks", "transactions rolled back per second", measure.PerSecond, measure.Mean,
 		measure.RateOf(RollbacksTotal)))
 	TransactionRate = column("TPS", measure.NoColumn, uncharted(NewMeasure(130, "transactions", "Transactions", "commits and rollbacks per second", measure.PerSecond, measure.Mean,
-		measure.RateOf(CommitsTotal).Plus(RollbacksTotal))))
+		measure.RateOf(CommitsTotal).Plus(AutocommitsTotal, RollbacksTotal), measure.RateOf(CommitsTotal).Plus(RollbacksTotal))))
 
 	OpenConnections = column("Conn", measure.NoColumn, NewMeasure(140, "connections", "Connections", "client connections that are open", measure.Count, measure.Max,
 		measure.ValueOf(Connections)))
@@ -66,7 +67,9 @@ var (
 	Restarts        = uncharted(NewMeasure(910, "restarts", "Restarts", "restarts of the server", measure.Count, measure.Increase, measure.ValueOf(RestartsTotal)))
 	ConnectionLimit = NewMeasure(920, "connection_limit", "Connection limit", "client connections that the server allows", measure.Count, measure.Last,
 		measure.ValueOf(ConnectionsLimit))
-	ClusterSize = NewMeasure(930, "cluster_size", "Cluster size", "members in the server's view of its cluster", measure.Count, measure.Last)
+	// ClusterSize and Primary are charted only if they change.
+	ClusterSize = changing(NewMeasure(930, "cluster_size", "Cluster size", "members in the server's view of its cluster", measure.Count, measure.Last))
+	Primary     = changing(NewMeasure(935, "primary_component", "Primary component", "1 if the server is in the part of its cluster that can commit, else 0", measure.Count, measure.Last))
 )
 
 // NewMeasure declares a measure of servers. One whose summary is measure.Last is
@@ -80,6 +83,11 @@ func NewMeasure(rank int, id, title, note string, unit measure.Unit, summary mea
 // column gives m a column in tables.
 func column(short string, placement measure.Placement, m *measure.Measure) *measure.Measure {
 	m.Short, m.Column = short, placement
+	return m
+}
+
+func changing(m *measure.Measure) *measure.Measure {
+	m.NoChart, m.OnlyChanges = false, true
 	return m
 }
 

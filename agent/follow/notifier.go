@@ -61,8 +61,14 @@ func (n *Notifier) Run(ctx context.Context) {
 // Subscribe returns a channel that receives after something in folder changed,
 // and a function that ends the subscription.
 func (n *Notifier) Subscribe(folder string) (<-chan struct{}, func()) {
-	folder = filepath.Clean(folder)
 	ch := make(chan struct{}, 1)
+	return ch, n.Wake(ch, folder)
+}
+
+// Wake is Subscribe with a channel that has room for one wake-up and may serve
+// several folders.
+func (n *Notifier) Wake(ch chan struct{}, folder string) (cancel func()) {
+	folder = filepath.Clean(folder)
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.waiting[folder] == nil {
@@ -72,7 +78,7 @@ func (n *Notifier) Subscribe(folder string) (<-chan struct{}, func()) {
 		}
 	}
 	n.waiting[folder][ch] = struct{}{}
-	return ch, func() { n.unsubscribe(folder, ch) }
+	return func() { n.unsubscribe(folder, ch) }
 }
 
 func (n *Notifier) unsubscribe(folder string, ch chan struct{}) {

@@ -1,6 +1,6 @@
 // Package follow reads files that other programs are still writing: complete
-// lines as they come, through rotation and truncation, with bounded memory
-// whatever is in the file.
+// lines as they come, with bounded memory whatever is in the file. It notices when
+// a file is rewritten or its name given to another.
 package follow
 
 import (
@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"sync"
@@ -24,7 +25,7 @@ const (
 	DefaultPoll = 250 * time.Millisecond
 
 	chunk       = 64 << 10
-	fingerprint = 256
+	fingerprint = 1 << 10
 )
 
 // Options of a Reader. The zero value polls and starts at the beginning.
@@ -33,28 +34,26 @@ type Options struct {
 	MaxLine  int           // bytes; 0 means DefaultMaxLine
 	Poll     time.Duration // 0 means DefaultPoll
 	Notifier *Notifier     // nil: polling only
-	// Direct: path is a regular file and no symbolic link, as a run's output is.
+	// Direct: path is no symbolic link, as a run's output is.
 	Direct bool
+	// Copy, if not nil, gets each byte before a line with it is returned. After an
+	// error, which Next returns, it gets the same bytes again.
+	Copy func(offset int64, p []byte) error
 }
 
-// Line is one line of a followed file.
-type Line struct {
-	// Text is without its line end; valid until the next call of Next.
-	Text []byte
-	// Offset is where the line begins in its file.
-	Offset int64
-	// Cut: the line was longer than MaxLine, Text is its beginning.
-	Cut bool
-	// Unterminated: the file ended, was replaced or truncated before a line
-	// end came.
-	Unterminated bool
-	// Generation counts the files read under this name, from 0: it grows when
-	// the file was replaced or truncated.
-	Generation int
-}
+var (
+	// ErrQuiet is returned by NextWithin if no line came in time.
+	ErrQuiet = errors.New("no new line")
+	// ErrRewritten is returned by Next if bytes that were read are not in the file
+	// any more: it was truncated or written anew. Restart continues.
+	ErrRewritten = errors.New("the file was truncated or rewritten")
+	// ErrNotRegular is returned for what can't be followed: named pipes, devices,
+	// sockets and folders.
+	ErrNotRegular = errors.New("not a regular file")
+)
 
-// Reader follows one file. It is used by one goroutine; only Finish may be
-// called from another.
+// Reader follows one file, also when it is renamed or removed. It is used by one
+// goroutine; only Finish may be called from another.
 //
 // What it can't see: bytes that are written and truncated away between two
 // looks, and a rewrite that leaves the last bytes before the present offset
@@ -64,14 +63,8 @@ type Reader struct {
 	opts Options
 	file *os.File
 
-	buf        []byte // read and not yet delivered: buf[start:]
-	start      int
-	scanned    int   // bytes of buf[start:] known to hold no newline
-	offset     int64 // of buf[start] in the file
-	generation int
-	discarding bool   // inside a line that was already delivered cut
-	last       []byte // the last bytes consumed, to notice a rewrite
-	atEnd      bool   // the last read reached the file's end: it may have been rewritten since
+	lines lines
+	last  []byte // the last bytes read, to notice a rewrite
 
 	wake   <-chan struct{}
 	cancel func()
@@ -80,43 +73,96 @@ type Reader struct {
 	finishOnce sync.Once
 }
 
-// Open starts to follow path, which must exist.
+// OpenFile opens a regular file to read it. The error is ErrNotRegular if it is
+// something else, which is not opened: that could wait, or make a program that
+// writes into a pipe fail.
+func OpenFile(path string) (*os.File, error) { return openFile(path, 0) }
+
+func openFile(path string, flag int) (*os.File, error) {
+	info, err := os.Stat(path)
+	if failed, ok := errors.AsType[*fs.PathError](err); ok {
+		failed.Op = "open"
+	}
+	if err == nil && !info.Mode().IsRegular() {
+		err = notRegular(path, info.Mode())
+	}
+	if err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK|flag, 0) // replaced meanwhile, it must not block
+	if err != nil {
+		return nil, err
+	}
+	if info, err = f.Stat(); err == nil && !info.Mode().IsRegular() {
+		err = notRegular(path, info.Mode())
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+func notRegular(path string, mode os.FileMode) error {
+	kind := "a special file"
+	switch {
+	case mode.IsDir():
+		kind = "a folder"
+	case mode&os.ModeNamedPipe != 0:
+		kind = "a named pipe"
+	case mode&os.ModeSocket != 0:
+		kind = "a socket"
+	case mode&os.ModeDevice != 0:
+		kind = "a device"
+	}
+	return fmt.Errorf("%s is %s, %w", path, kind, ErrNotRegular)
+}
+
+// Open starts to follow path, which must exist. The error may be ErrNotRegular.
 func Open(path string, opts Options) (*Reader, error) {
+	flag := 0
+	if opts.Direct {
+		flag = unix.O_NOFOLLOW
+	}
+	f, err := openFile(path, flag)
+	if err != nil {
+		return nil, fmt.Errorf("follow: %w", err)
+	}
+	return NewReader(f, opts)
+}
+
+// NewReader follows an open file, which Close closes.
+func NewReader(file *os.File, opts Options) (*Reader, error) {
 	if opts.MaxLine <= 0 {
 		opts.MaxLine = DefaultMaxLine
 	}
 	if opts.Poll <= 0 {
 		opts.Poll = DefaultPoll
 	}
-	f, err := opts.open(path)
-	if err != nil {
-		return nil, fmt.Errorf("follow: %w", err)
-	}
-	r := &Reader{path: path, opts: opts, file: f, offset: opts.Offset, finish: make(chan struct{})}
-	if _, err := f.Seek(opts.Offset, io.SeekStart); err != nil {
-		f.Close()
-		return nil, fmt.Errorf("follow %s: %w", path, err)
+	r := &Reader{path: file.Name(), opts: opts, file: file, finish: make(chan struct{})}
+	if err := r.Restart(opts.Offset); err != nil {
+		file.Close()
+		return nil, err
 	}
 	r.cancel = func() {}
 	if opts.Notifier != nil {
-		r.wake, r.cancel = opts.Notifier.Subscribe(filepath.Dir(path))
+		r.wake, r.cancel = opts.Notifier.Subscribe(filepath.Dir(r.path))
 	}
 	return r, nil
 }
 
-func (o *Options) open(path string) (*os.File, error) {
-	if !o.Direct {
-		return os.Open(path)
+// Restart continues at offset, such as 0 after ErrRewritten. What was read and
+// not returned is dropped.
+func (r *Reader) Restart(offset int64) error {
+	r.lines = lines{max: r.opts.MaxLine, offset: offset}
+	r.last = make([]byte, min(offset, fingerprint))
+	if n, err := r.file.ReadAt(r.last, offset-int64(len(r.last))); n < len(r.last) {
+		if errors.Is(err, io.EOF) {
+			return fmt.Errorf("follow %s: %w", r.path, ErrRewritten)
+		}
+		return fmt.Errorf("follow %s: %w", r.path, err)
 	}
-	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0) // a named pipe must not block
-	if err != nil {
-		return nil, err
-	}
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		f.Close()
-		return nil, errors.Join(err, fmt.Errorf("%s is not a regular file", path))
-	}
-	return f, nil
+	return nil
 }
 
 // Finish is called when the writer has ended: Next delivers what is in the file, an
@@ -129,53 +175,44 @@ func (r *Reader) Close() error {
 	return r.file.Close()
 }
 
-// Offset is where the next line begins.
-func (r *Reader) Offset() int64 { return r.offset }
+// File is the file that is read.
+func (r *Reader) File() *os.File { return r.file }
 
-// Next returns the next line and waits for it until ctx is done. io.EOF comes
-// only after Finish.
+// Offset is where the next line begins, and End how far the file was read.
+func (r *Reader) Offset() int64 { return r.lines.offset }
+
+// End is how far the file was read.
+func (r *Reader) End() int64 { return r.lines.end() }
+
+// Idle reports whether all complete lines that were in the file at the last
+// look have been delivered.
+func (r *Reader) Idle() bool { return r.lines.idle() }
+
+// Rest takes what was read of a last line that has no end, if there is any.
+func (r *Reader) Rest() (Line, bool) { return r.lines.rest() }
+
+// Next returns the next line and waits for it until ctx is done. The error is
+// io.EOF after Finish, and may be ErrRewritten.
 func (r *Reader) Next(ctx context.Context) (Line, error) {
 	for {
-		if line, ok := r.line(); ok {
+		if line, ok := r.lines.next(); ok {
 			return line, nil
 		}
-		finished := r.finished() // asked before the read: what came before Finish is read
-		if r.atEnd && !r.unchanged() {
-			if line, ok := r.rest(); ok {
-				return line, r.restart()
-			}
-			if err := r.restart(); err != nil {
-				return Line{}, err
-			}
-		}
-		n, err := r.fill()
-		if err != nil {
+		if err := ctx.Err(); err != nil {
 			return Line{}, err
 		}
-		if n > 0 {
+		finished := r.finished() // asked before the read: what came before Finish is read
+		n, err := r.fill()
+		switch {
+		case err != nil:
+			return Line{}, err
+		case n > 0:
 			continue
-		}
-		if finished {
-			if line, ok := r.rest(); ok {
+		case finished:
+			if line, ok := r.lines.rest(); ok {
 				return line, nil
 			}
 			return Line{}, io.EOF
-		}
-		replaced, err := r.replaced()
-		if err != nil {
-			return Line{}, err
-		}
-		if replaced {
-			if line, ok := r.rest(); ok {
-				return line, r.restart()
-			}
-			if err := r.restart(); err != nil {
-				return Line{}, err
-			}
-			continue
-		}
-		if !r.Idle() {
-			continue // the look at the name found more bytes of the old file
 		}
 		if err := r.wait(ctx); err != nil {
 			return Line{}, err
@@ -183,16 +220,13 @@ func (r *Reader) Next(ctx context.Context) (Line, error) {
 	}
 }
 
-// ErrQuiet is returned by NextWithin if no line came in time.
-var ErrQuiet = errors.New("no new line")
-
 // NextWithin is Next, but returns ErrQuiet if no line comes within d. With d 0 it
 // waits as long as Next.
 func (r *Reader) NextWithin(ctx context.Context, d time.Duration) (Line, error) {
 	if d <= 0 {
 		return r.Next(ctx)
 	}
-	if line, ok := r.line(); ok {
+	if line, ok := r.lines.next(); ok {
 		return line, nil
 	}
 	limited, cancel := context.WithTimeout(ctx, d)
@@ -202,12 +236,6 @@ func (r *Reader) NextWithin(ctx context.Context, d time.Duration) (Line, error) 
 		err = ErrQuiet
 	}
 	return line, err
-}
-
-// Idle reports whether all complete lines that were in the file at the last
-// look have been delivered.
-func (r *Reader) Idle() bool {
-	return r.start+r.scanned >= len(r.buf)
 }
 
 func (r *Reader) finished() bool {
@@ -233,134 +261,64 @@ func (r *Reader) wait(ctx context.Context) error {
 	return nil
 }
 
-// fill reads more of the present file.
+// fill reads more of the file.
 func (r *Reader) fill() (int, error) {
-	if r.start > 0 {
-		n := copy(r.buf, r.buf[r.start:])
-		r.buf, r.start = r.buf[:n], 0
-	}
-	if cap(r.buf)-len(r.buf) < chunk {
-		grown := make([]byte, len(r.buf), 2*cap(r.buf)+chunk)
-		copy(grown, r.buf)
-		r.buf = grown
-	}
-	n, err := r.file.Read(r.buf[len(r.buf):cap(r.buf)])
-	r.atEnd = n < cap(r.buf)-len(r.buf)
-	r.buf = r.buf[:len(r.buf)+n]
+	space := r.lines.space()
+	n, err := r.file.ReadAt(space, r.lines.end())
 	if err != nil && !errors.Is(err, io.EOF) {
-		return n, fmt.Errorf("read %s: %w", r.path, err)
+		return 0, fmt.Errorf("read %s: %w", r.path, err)
 	}
+	// After the read: bytes of new content are then never taken for more of the old.
+	if err := r.check(n); err != nil {
+		return 0, err
+	}
+	if n == 0 {
+		return 0, nil
+	}
+	if r.opts.Copy != nil {
+		if err := r.opts.Copy(r.lines.end(), space[:n]); err != nil {
+			return 0, err
+		}
+	}
+	r.remember(space[:n])
+	r.lines.take(n)
 	return n, nil
 }
 
-// line takes the next complete or overlong line out of the buffer.
-func (r *Reader) line() (Line, bool) {
-	for {
-		rest := r.buf[r.start:]
-		i := bytes.IndexByte(rest[r.scanned:], '\n')
-		if i < 0 {
-			r.scanned = len(rest)
-			if r.discarding {
-				r.consume(len(rest))
-				return Line{}, false
-			}
-			if len(rest) > r.opts.MaxLine {
-				line := Line{Text: rest[:r.opts.MaxLine], Offset: r.offset, Cut: true, Generation: r.generation}
-				r.consume(len(rest))
-				r.discarding = true
-				return line, true
-			}
-			return Line{}, false
+// check returns ErrRewritten unless the last bytes read are still in the file,
+// and the file ends there if no more could be read.
+func (r *Reader) check(n int) error {
+	if n == 0 {
+		info, err := r.file.Stat()
+		if err != nil {
+			return fmt.Errorf("follow: %w", err)
 		}
-		end := r.scanned + i
-		line := Line{Text: rest[:end], Offset: r.offset, Generation: r.generation}
-		r.consume(end + 1)
-		if r.discarding {
-			r.discarding = false
-			continue
+		if info.Size() < r.lines.end() {
+			return ErrRewritten
 		}
-		if end > r.opts.MaxLine {
-			line.Text, line.Cut = line.Text[:r.opts.MaxLine], true
-		}
-		return line, true
 	}
-}
-
-// rest takes an unterminated last line out of the buffer.
-func (r *Reader) rest() (Line, bool) {
-	rest := r.buf[r.start:]
-	if len(rest) == 0 || r.discarding {
-		r.consume(len(rest))
-		return Line{}, false
-	}
-	line := Line{Text: rest, Offset: r.offset, Unterminated: true, Generation: r.generation}
-	r.consume(len(rest))
-	return line, true
-}
-
-// consume moves past the first n bytes of the buffer and remembers the last
-// of them. The bytes stay in place until the next fill.
-func (r *Reader) consume(n int) {
-	taken := r.buf[r.start : r.start+n]
-	if n >= fingerprint {
-		r.last = append(r.last[:0], taken[n-fingerprint:]...)
-	} else {
-		if over := len(r.last) + n - fingerprint; over > 0 {
-			r.last = r.last[:copy(r.last, r.last[over:])]
-		}
-		r.last = append(r.last, taken...)
-	}
-	r.start += n
-	r.offset += int64(n)
-	r.scanned = 0
-}
-
-// replaced reports whether the name belongs to another file now, or the file
-// became shorter.
-func (r *Reader) replaced() (bool, error) {
-	now, err := os.Stat(r.path)
-	if errors.Is(err, os.ErrNotExist) {
-		return false, nil // removed, or between rename and create: keep what we have
-	}
-	if err != nil {
-		return false, fmt.Errorf("follow: %w", err)
-	}
-	mine, err := r.file.Stat()
-	if err != nil {
-		return false, fmt.Errorf("follow %s: %w", r.path, err)
-	}
-	if !os.SameFile(now, mine) {
-		// The writer may have added to the old file after our last read.
-		n, err := r.fill()
-		return n == 0, err
-	}
-	return now.Size() < r.offset+int64(len(r.buf)-r.start), nil
-}
-
-// unchanged reports whether the last bytes consumed are still in the file.
-func (r *Reader) unchanged() bool {
 	if len(r.last) == 0 {
-		return true
+		return nil
 	}
-	seen := make([]byte, len(r.last))
-	n, err := r.file.ReadAt(seen, r.offset-int64(len(r.last)))
-	if err != nil && n < len(seen) {
-		return errors.Is(err, io.EOF) // shorter: noticed by its size next time
+	var seen [fingerprint]byte
+	now := seen[:len(r.last)]
+	m, err := r.file.ReadAt(now, r.lines.end()-int64(len(now)))
+	if err != nil && !errors.Is(err, io.EOF) {
+		return fmt.Errorf("read %s: %w", r.path, err)
 	}
-	return bytes.Equal(seen, r.last)
+	if m < len(now) || !bytes.Equal(now, r.last) {
+		return ErrRewritten
+	}
+	return nil
 }
 
-// restart reads the present file of that name from its beginning.
-func (r *Reader) restart() error {
-	f, err := r.opts.open(r.path)
-	if err != nil {
-		return fmt.Errorf("follow: %w", err)
+func (r *Reader) remember(p []byte) {
+	if len(p) >= fingerprint {
+		r.last = append(r.last[:0], p[len(p)-fingerprint:]...)
+		return
 	}
-	r.file.Close()
-	r.file = f
-	// rest may have handed out a part of buf: leave it alone.
-	r.buf, r.start, r.scanned = nil, 0, 0
-	r.offset, r.discarding, r.last = 0, false, r.last[:0]
-	r.generation++
-	return nil
+	if over := len(r.last) + len(p) - fingerprint; over > 0 {
+		r.last = r.last[:copy(r.last, r.last[over:])]
+	}
+	r.last = append(r.last, p...)
 }

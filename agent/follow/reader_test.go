@@ -1,6 +1,7 @@
 package follow
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -57,6 +59,11 @@ func (r reading) want(lines ...string) {
 	defer cancel()
 	for _, want := range lines {
 		l, err := r.r.Next(ctx)
+		if errors.Is(err, ErrRewritten) {
+			if err = r.r.Restart(0); err == nil {
+				l, err = r.r.Next(ctx)
+			}
+		}
 		if err != nil {
 			r.t.Fatalf("want %q, got error %v", want, err)
 		}
@@ -104,31 +111,25 @@ func TestReader(t *testing.T) {
 			r.r.Finish()
 			r.want("~rest")
 		},
-		"rename and recreate": func(f file, r reading) {
-			f.append("one\n")
-			r.want("one")
-			f.must(os.Rename(f.path, f.path+".1"))
-			f.append("two\n")
-			r.want("two")
-		},
-		"written to the old file after the rename": func(f file, r reading) {
+		"written to after it was renamed and its name taken": func(f file, r reading) {
 			f.append("one\n")
 			r.want("one")
 			w, err := os.OpenFile(f.path, os.O_APPEND|os.O_WRONLY, 0)
 			f.must(err)
 			f.must(os.Rename(f.path, f.path+".1"))
+			f.append("other\n")
 			_, err = w.WriteString("late\nhalf")
 			f.must(err)
 			f.must(w.Close())
-			f.append("two\n")
-			r.want("late", "~half", "two")
+			r.want("late")
+			r.r.Finish()
+			r.want("~half")
 		},
-		"delete and recreate": func(f file, r reading) {
-			f.append("one\n")
-			r.want("one")
-			f.must(os.Remove(f.path))
-			f.append("two\n")
-			r.want("two")
+		"NULs and carriage returns": func(f file, r reading) {
+			f.append("\x00\x00one\nprogress 1%\rprogress 2%\rtwo\r\n\x00")
+			r.want("one", "two\r")
+			f.append("\x00three\n")
+			r.want("three")
 		},
 		"truncated to nothing": func(f file, r reading) {
 			f.append("one\ntwo\n")
@@ -216,20 +217,76 @@ func TestResumeAtOffset(t *testing.T) {
 	reading{t, r}.want("two", "three")
 }
 
-func TestSymlinkToAnotherFile(t *testing.T) {
+// TestNotRegular guards that nothing is opened that could block.
+func TestNotRegular(t *testing.T) {
 	dir := t.TempDir()
-	a, b := file{t, filepath.Join(dir, "a")}, file{t, filepath.Join(dir, "b")}
-	a.append("of a\n")
-	b.append("of b\n")
-	link := filepath.Join(dir, "current")
-	a.must(os.Symlink("a", link))
-	r, err := Open(link, Options{Poll: time.Millisecond})
-	a.must(err)
+	pipe := filepath.Join(dir, "pipe")
+	if err := unix.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	link := filepath.Join(dir, "link")
+	if err := os.Symlink("/dev/zero", link); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{pipe, link, dir} {
+		if _, err := Open(path, Options{}); !errors.Is(err, ErrNotRegular) {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+}
+
+func TestRotatedName(t *testing.T) {
+	for name, want := range map[string]bool{
+		"a.log": false, "a.log.1": true, "a.log-20261122": true, "a.log~": true, "a-20261122.log": true, "a.1.log": true,
+		"a.log.1.gz": false, "a.log.zst": false, "ab.log": false, "a-db1.log": false, "a-16.log": false, "b.log.1": false, "a.logs": false,
+	} {
+		if got := RotatedName("/l/a.log", "/l/"+name); got != want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+	if RotatedName("/l/a.log", "/m/a.log.1") {
+		t.Error("a file of another folder")
+	}
+}
+
+func TestUsage(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "log")
+	w, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := OpenFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
 	defer r.Close()
-	reading{t, r}.want("of a")
-	a.must(os.Remove(link))
-	a.must(os.Symlink("b", link))
-	reading{t, r}.want("of b")
+	if u := UsageOf(r); u != Written {
+		t.Errorf("open for writing: %v", u)
+	}
+	w.Close()
+	if u := UsageOf(r); u == Written {
+		t.Errorf("open for reading: %v", u)
+	}
+}
+
+func TestFirstData(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "log")
+	for at, text := range map[int64]string{0: "x", 10: "x\x00", 1 << 33: "line", 5000: ""} {
+		f, err := os.Create(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.WriteAt([]byte(text), at); err != nil {
+			t.Fatal(err)
+		}
+		if text == "" {
+			at = 0
+		}
+		if got, err := FirstData(t.Context(), f, 0); got != at || err != nil {
+			t.Errorf("first byte at %d, %v, want %d", got, err, at)
+		}
+		f.Close()
+	}
 }
 
 func TestNextEndsWithContext(t *testing.T) {
@@ -263,7 +320,11 @@ func FuzzReader(f *testing.F) {
 			t.Fatal(err)
 		}
 		defer w.Close()
-		r, err := Open(path, Options{Poll: time.Millisecond, MaxLine: len(data) + 1})
+		var copied []byte
+		r, err := Open(path, Options{Poll: time.Millisecond, MaxLine: len(data) + 1, Copy: func(at int64, p []byte) error {
+			copied = append(copied[:at], p...)
+			return nil
+		}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -283,16 +344,14 @@ func FuzzReader(f *testing.F) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if l.Offset != int64(len(got)) {
-				t.Fatalf("offset %d, want %d", l.Offset, len(got))
+			whole := data[l.Offset : l.Offset+l.Size]
+			if l.Offset != int64(len(got)) || !bytes.Equal(l.Text, Text(bytes.TrimSuffix(whole, []byte("\n")))) || l.Unterminated == bytes.HasSuffix(whole, []byte("\n")) {
+				t.Fatalf("line %+v at %d", l, len(got))
 			}
-			got = append(got, l.Text...)
-			if !l.Unterminated {
-				got = append(got, '\n')
-			}
+			got = append(got, whole...)
 		}
-		if string(got) != string(data) {
-			t.Errorf("got %q, want %q", got, data)
+		if string(got) != string(data) || string(copied) != string(data) {
+			t.Errorf("got %q, copied %q, want %q", got, copied, data)
 		}
 	})
 }

@@ -14,14 +14,16 @@ import (
 	"github.com/benchwatch/benchwatch/agent/host"
 	"github.com/benchwatch/benchwatch/agent/ingest"
 	"github.com/benchwatch/benchwatch/agent/marker"
+	"github.com/benchwatch/benchwatch/agent/measure"
 	"github.com/benchwatch/benchwatch/agent/rundir"
+	"github.com/benchwatch/benchwatch/agent/series"
 	"github.com/benchwatch/benchwatch/agent/tool"
 )
 
-// History is everything that is known of one run on one time axis: seconds since
-// Zero. The raw output is read by the same parser as live. A value takes 8 bytes:
-// 10 hours at one interval a second with three servers of 80 values each take
-// about 80 MB.
+// History is what is known of one run on one time axis: seconds since Zero. The raw
+// output is read by the same parser as live. Its memory does not grow with the length
+// of the run: what is drawn is thinned, what depends on each row is summed up. Intervals
+// and samples themselves are read part by part, by EachInterval and EachSample.
 type History struct {
 	// Snapshot is the run's state: the final one or, of a live run, the current one.
 	Snapshot ingest.Snapshot
@@ -29,11 +31,12 @@ type History struct {
 	// start of the tool's own clock if that is known, else of its process.
 	Zero time.Time
 
-	Intervals ingest.Intervals
-	// Servers are in the order of their first appearance.
-	Servers []*ServerHistory
+	Intervals Intervals
+	// Servers are in the order of their first appearance, Samples their measures.
+	Servers []*Server
+	Samples series.Thinned[ServerMeasure]
 	// Host is the CPU of the machine that made the load.
-	Host host.History
+	Host Host
 	// Settings are how the servers were configured; empty if that was not
 	// recorded.
 	Settings SettingsHistory
@@ -41,7 +44,14 @@ type History struct {
 	Markers []marker.Marker
 
 	Damage Damage
+
+	dir  rundir.Directory
+	tool *tool.Tool
+	part series.Span
 }
+
+// Whole is the part of a history that is all of it.
+var Whole = series.Span{From: math.Inf(-1), To: math.Inf(1)}
 
 // Damage is what could not be read. None of it ends the reading.
 type Damage struct {
@@ -52,6 +62,8 @@ type Damage struct {
 	// UnreadableStatus counts damaged lines of status.jsonl, MisplacedStatus those
 	// whose tick is not after the target's previous one.
 	UnreadableStatus, MisplacedStatus int
+	// Output is why the tool's output could not be read to its end; nil if it was.
+	Output error
 	// Problems are the errors of files that could not be read to their end.
 	Problems []string
 }
@@ -89,8 +101,16 @@ func (h *History) At(elapsed float64) time.Time {
 // Elapsed returns the place of a time on the axis, in seconds.
 func (h *History) Elapsed(t time.Time) float64 { return t.Sub(h.Zero).Seconds() }
 
-// Server returns a target's history, nil if it was never sampled.
-func (h *History) Server(target string) *ServerHistory {
+// ToolEnd returns the place of the tool's end on the axis, +Inf if it is still running.
+func (h *History) ToolEnd() float64 {
+	if end := h.Snapshot.Meta.EndedAt; end != nil {
+		return h.Elapsed(*end)
+	}
+	return math.Inf(1)
+}
+
+// Server returns a target, nil if it was never sampled.
+func (h *History) Server(target string) *Server {
 	for _, s := range h.Servers {
 		if s.Target == target {
 			return s
@@ -104,43 +124,96 @@ func (h *History) Server(target string) *ServerHistory {
 // (fs.ErrNotExist) or damaged, or for a ctx that is done; what is missing or
 // unreadable beside that is in Damage.
 func Read(ctx context.Context, dir rundir.Directory, t *tool.Tool) (*History, error) {
-	h, err := ReadOutput(ctx, dir, t)
+	h, err := ReadOutput(ctx, dir, t, Whole)
 	if err != nil {
 		return nil, err
 	}
-	return h, h.ReadServers(ctx, dir, nil)
+	return h, h.ReadServers(ctx, nil)
 }
 
 // ReadServers completes what ReadOutput returned, once. Of the servers' values it
-// reads those of the metrics that keep wants, which takes less time and memory;
-// nil wants all. The error is that of a ctx that is done.
-func (h *History) ReadServers(ctx context.Context, dir rundir.Directory, keep func(metric string) bool) error {
-	if err := h.readStatus(ctx, dir.Path(rundir.StatusFile), keep); err != nil && !errors.Is(err, fs.ErrNotExist) {
+// reads those of the metrics that keep wants, which takes less time; nil wants all.
+// The error is that of a ctx that is done.
+func (h *History) ReadServers(ctx context.Context, keep func(metric string) bool) error {
+	h.Samples.ToolEnd, h.Samples.MaxColumns = h.ToolEnd(), maxServers*len(measure.All(measure.Server))
+	damage, err := h.eachSample(ctx, keep, func(servers []*ServerRows) error {
+		h.addSamples(servers)
+		return nil
+	})
+	h.Samples.Settle()
+	if err != nil {
 		h.Damage.Problems = append(h.Damage.Problems, err.Error())
 	}
+	h.Damage.UnreadableStatus, h.Damage.MisplacedStatus = damage.UnreadableStatus, damage.MisplacedStatus
+	h.Damage.TornStatus = damage.TornStatus && h.Snapshot.Meta.Ended()
+	h.adoptServers()
 	return ctx.Err()
 }
 
+// EachSample reads the samples of the servers again and calls visit with those of
+// some time after the other: the rows from Begin of all servers that were sampled so
+// far. It ends with an error of visit.
+func (h *History) EachSample(ctx context.Context, visit func([]*ServerRows) error) error {
+	_, err := h.eachSample(ctx, nil, visit)
+	return err
+}
+
+// AllSamples reads all samples of the servers and of the machine into memory, as only what
+// plays a run again needs them.
+func (h *History) AllSamples(ctx context.Context) ([]*ServerRows, *host.History, error) {
+	var servers []*ServerRows
+	var machine *host.History
+	_, err := readStatus(ctx, h.dir.Path(rundir.StatusFile), h.Zero, math.MaxInt, nil, func(all []*ServerRows) error {
+		servers = all
+		return nil
+	})
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return servers, machine, errors.Join(err, host.Read(h.dir.Path(host.File), h.Zero, math.MaxInt, func(all *host.History) { machine = all }))
+}
+
+// partRows is about how many rows of each server are read before they are visited.
+const partRows = 1024
+
+func (h *History) eachSample(ctx context.Context, keep func(metric string) bool, visit func([]*ServerRows) error) (Damage, error) {
+	damage, err := readStatus(ctx, h.dir.Path(rundir.StatusFile), h.Zero, partRows, keep, visit)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return damage, err
+}
+
+// adoptServers makes the servers in the record those of the run if it was recorded
+// by a version that did not decide which they are.
+func (h *History) adoptServers() {
+	if m := &h.Snapshot.Meta; m.Servers == nil && len(h.Servers) > 0 {
+		m.Servers = &rundir.Servers{Source: rundir.ServersRecorded}
+		for _, s := range h.Servers {
+			m.Servers.Targets = append(m.Servers.Targets, rundir.Server{Target: s.Target, Cluster: s.Cluster, Engine: s.Engine})
+		}
+	}
+}
+
 // ReadOutput is Read without the servers, whose record is by far the largest file
-// of a long run.
-func ReadOutput(ctx context.Context, dir rundir.Directory, t *tool.Tool) (*History, error) {
+// of a long run. What is drawn it thins only as far as a part of the axis needs.
+func ReadOutput(ctx context.Context, dir rundir.Directory, t *tool.Tool, part series.Span) (*History, error) {
 	meta, err := dir.Load()
 	if err != nil {
 		return nil, err
 	}
-	h := &History{}
-	f := ingest.NewFeed(t, &meta)
-	f.Series, f.Growing = &h.Intervals, !meta.Ended()
-	if err := f.ReadAll(ctx, dir, &meta); err != nil {
+	h := &History{dir: dir, tool: t, part: part}
+	h.Intervals = newIntervals()
+	f, err := readIntervals(ctx, dir, t, &meta, func(rows *ingest.Intervals) { h.Intervals.add(rows, part) })
+	h.Intervals.Settle()
+	if err != nil {
+		h.Damage.Output = err
 		h.Damage.Problems = append(h.Damage.Problems, err.Error())
-	}
-	if !f.Growing {
-		f.Close(time.Now())
 	}
 	h.Damage.TornOutput = f.Torn()
 	h.Snapshot = f.Snapshot(meta, time.Now())
 	h.Zero = h.zero()
-	if h.Host, err = host.Read(dir.Path(host.File), h.Zero); err != nil {
+	if err := h.readHost(); err != nil {
 		h.Damage.Problems = append(h.Damage.Problems, err.Error())
 	}
 	if h.Settings, err = ReadSettings(dir); err != nil {
@@ -150,6 +223,45 @@ func ReadOutput(ctx context.Context, dir rundir.Directory, t *tool.Tool) (*Histo
 		h.Damage.Problems = append(h.Damage.Problems, err.Error())
 	}
 	return h, ctx.Err()
+}
+
+// EachInterval reads the tool's intervals again and calls visit with some after the
+// other. It ends with an error of visit. What is wrong with the output is in Damage.
+func (h *History) EachInterval(ctx context.Context, visit func(*ingest.Intervals) error) error {
+	meta := h.Snapshot.Meta
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var failed error
+	_, err := readIntervals(ctx, h.dir, h.tool, &meta, func(rows *ingest.Intervals) {
+		if failed == nil {
+			failed = visit(rows)
+		}
+		if failed != nil {
+			cancel()
+		}
+	})
+	if failed != nil {
+		return failed
+	}
+	if h.Damage.Output != nil {
+		return nil // the same error
+	}
+	return err
+}
+
+// readIntervals reads a run's output and calls visit with the intervals, some after
+// the other.
+func readIntervals(ctx context.Context, dir rundir.Directory, t *tool.Tool, meta *rundir.Meta, visit func(*ingest.Intervals)) (*ingest.Feed, error) {
+	rows := &ingest.Intervals{}
+	rows.Full = func() { visit(rows) }
+	f := ingest.NewFeed(t, meta)
+	f.Series, f.Growing = rows, !meta.Ended()
+	err := f.ReadAll(ctx, dir, meta)
+	if !f.Growing {
+		f.Close(time.Now())
+	}
+	visit(rows)
+	return f, err
 }
 
 // zero returns the start of the tool's clock: as it was seen live, else the end
@@ -166,8 +278,8 @@ func (h *History) zero() time.Time {
 		return m.StartedAt
 	}
 	length := sum.ElapsedSeconds.Value
-	if n := len(h.Intervals.Elapsed); n > 0 {
-		length = max(length, h.Intervals.Elapsed[n-1])
+	if h.Intervals.N > 0 {
+		length = max(length, h.Intervals.Last)
 	}
 	zero := m.EndedAt.Add(-time.Duration(length * float64(time.Second)))
 	if zero.Before(m.StartedAt) {

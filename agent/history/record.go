@@ -16,14 +16,20 @@ import (
 // Recorder appends to status.jsonl, host.jsonl and settings.jsonl. A nil Recorder
 // records nothing. One goroutine records; Close may be called by another.
 type Recorder struct {
+	dir           rundir.Directory
 	status, hosts *lineFile
 	statuses      statusWriter
 	settings      settingsRecorder
 }
 
+// ErrDiskLow is the error of a record that was left out so that the tool's output has
+// the rest of the disk.
+var ErrDiskLow = errors.New("the disk is nearly full: the rest is for the tool's output")
+
 // NewRecorder records a run that began at start.
 func NewRecorder(dir rundir.Directory, start time.Time) *Recorder {
 	return &Recorder{
+		dir:    dir,
 		status: &lineFile{path: dir.Path(rundir.StatusFile)}, hosts: &lineFile{path: dir.Path(host.File)},
 		settings: settingsRecorder{file: &lineFile{path: dir.Path(SettingsFile)}, start: start, seen: map[string]*engine.SettingsReading{}},
 	}
@@ -31,10 +37,15 @@ func NewRecorder(dir rundir.Directory, start time.Time) *Recorder {
 
 // Record appends a tick: the targets' answers, their settings where these are
 // new, and what the machine did if that is known. It tries all three files and
-// returns what failed.
+// returns what failed. On a disk that is nearly full it records nothing, with
+// ErrDiskLow.
 func (r *Recorder) Record(f engine.Frame, machine *host.Sample) error {
 	if r == nil {
 		return nil
+	}
+	if space, err := rundir.SpaceOf(string(r.dir)); err == nil && space.Low() {
+		r.statuses.forget()
+		return ErrDiskLow
 	}
 	r.statuses.line = r.statuses.append(r.statuses.line[:0], f)
 	err := r.status.append(r.statuses.line)

@@ -24,7 +24,10 @@ import (
 // A target's header comes before its first row and again when it changes, for
 // example when the server reports a value that it did not report before:
 //
-//	{"target":"n1","engine":"mysql","cluster":"c","role":"primary","version":"8.4.3","flavour":"mysql","columns":["db_queries_total","db_threads_running"]}
+//	{"target":"n1","engine":"mysql","cluster":"c","interval":1,"role":"primary","version":"8.4.3","flavour":"mysql","columns":["db_queries_total","db_threads_running"]}
+//
+// The interval is the distance of ticks in seconds. Where rows are further apart,
+// the server was not sampled.
 //
 // Each tick is a row: target, tick in Unix seconds, restarts, when the target was
 // asked and had answered in seconds after the tick, position, and a value for each
@@ -38,13 +41,15 @@ import (
 // The recorder writes all headers again when it was started anew or a write
 // failed, so every whole line stays readable, wherever a crash cut the file.
 type statusHeader struct {
-	Target  string   `json:"target"`
-	Engine  string   `json:"engine"`
-	Cluster string   `json:"cluster,omitempty"`
-	Role    string   `json:"role,omitempty"`
-	Version string   `json:"version,omitempty"`
-	Flavour string   `json:"flavour,omitempty"`
-	Columns []string `json:"columns"`
+	Target  string `json:"target"`
+	Engine  string `json:"engine"`
+	Cluster string `json:"cluster,omitempty"`
+	Role    string `json:"role,omitempty"`
+	Version string `json:"version,omitempty"`
+	Flavour string `json:"flavour,omitempty"`
+	// Interval is absent in records of version 0.1.
+	Interval float64  `json:"interval,omitempty"`
+	Columns  []string `json:"columns"`
 }
 
 // LongestStatus bounds a line of status.jsonl in bytes; a longer one is
@@ -74,7 +79,7 @@ func (w *statusWriter) append(b []byte, f engine.Frame) []byte {
 		w.targets = map[string]*writtenHeader{}
 	}
 	for i := range f.Samples {
-		b = w.appendSample(b, &f.Samples[i])
+		b = w.appendSample(b, &f.Samples[i], f.Interval.Seconds())
 	}
 	return b
 }
@@ -83,7 +88,7 @@ func (w *statusWriter) append(b []byte, f engine.Frame) []byte {
 // in the file.
 func (w *statusWriter) forget() { w.targets = nil }
 
-func (w *statusWriter) appendSample(b []byte, s *engine.Sample) []byte {
+func (w *statusWriter) appendSample(b []byte, s *engine.Sample, interval float64) []byte {
 	t := s.Target
 	h := w.targets[t.Name]
 	changed := h == nil
@@ -91,7 +96,7 @@ func (w *statusWriter) appendSample(b []byte, s *engine.Sample) []byte {
 		h = &writtenHeader{statusHeader: statusHeader{Target: t.Name, Columns: []string{}}, places: map[string]int{}}
 		w.targets[t.Name] = h
 	}
-	now := statusHeader{t.Name, t.Engine, t.Cluster, t.Role, h.Version, h.Flavour, h.Columns}
+	now := statusHeader{t.Name, t.Engine, t.Cluster, t.Role, h.Version, h.Flavour, interval, h.Columns}
 	if s.Up() {
 		now.Version, now.Flavour = s.Status.Version, s.Status.Flavour
 		if now.Role == "" {
@@ -100,7 +105,7 @@ func (w *statusWriter) appendSample(b []byte, s *engine.Sample) []byte {
 	} else if now.Role == "" {
 		now.Role = h.Role
 	}
-	changed = changed || now.Engine != h.Engine || now.Cluster != h.Cluster || now.Role != h.Role || now.Version != h.Version || now.Flavour != h.Flavour
+	changed = changed || now.Engine != h.Engine || now.Cluster != h.Cluster || now.Role != h.Role || now.Version != h.Version || now.Flavour != h.Flavour || now.Interval != h.Interval
 	h.statusHeader = now
 	if s.Up() && w.place(h, s) {
 		changed = true
@@ -205,42 +210,42 @@ func appendNumber(b []byte, v float64) []byte {
 	return strconv.AppendFloat(b, v, 'g', -1, 64)
 }
 
-// readStatus adds all of status.jsonl to the history. A line that is unreadable
-// is counted, and so is half a line at the end of an ended run; of a run that
-// goes on it is just being written.
-func (h *History) readStatus(ctx context.Context, path string, keep func(metric string) bool) error {
+// readStatus reads status.jsonl onto an axis that begins at zero. It calls visit with
+// the rows of all servers once one has rows, and at the end. A line that is unreadable
+// is counted. torn is set if the file ends within a line; of a run that has not ended that is
+// just being written. keep returns whether a metric's values are wanted; nil: all are.
+func readStatus(ctx context.Context, path string, zero time.Time, rows int, keep func(metric string) bool, visit func([]*ServerRows) error) (Damage, error) {
+	d := statusReader{zero: zero, rows: rows, keep: keep, visit: visit, targets: map[string]*readTarget{}}
+	err := d.read(ctx, path)
+	if err == nil {
+		err = visit(d.servers)
+	}
+	return d.damage, err
+}
+
+func (d *statusReader) read(ctx context.Context, path string) error {
 	file, err := rundir.Open(path)
 	if err != nil {
 		return fmt.Errorf("read status: %w", err)
 	}
 	defer file.Close()
-	size := int64(0)
-	if info, err := file.Stat(); err == nil {
-		size = info.Size()
-	}
 	r := bufio.NewReaderSize(file, LongestStatus)
-	d := statusReader{h: h, keep: keep, targets: map[string]*readTarget{}}
-	offset := int64(0)
-	for n := 0; ; n++ {
+	for n := 0; d.err == nil; n++ {
 		if n%1024 == 0 && ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if n == 1024 {
-			h.growServers(float64(size) / float64(offset))
-		}
 		line, err := r.ReadSlice('\n')
-		offset += int64(len(line))
 		switch {
 		case err == nil:
 			line = bytes.TrimSpace(line)
 			if len(line) > 0 && !d.add(line) {
-				h.Damage.UnreadableStatus++
+				d.damage.UnreadableStatus++
 			}
 		case errors.Is(err, io.EOF):
-			h.Damage.TornStatus = len(line) > 0 && h.Snapshot.Meta.Ended()
+			d.damage.TornStatus = len(line) > 0
 			return nil
 		case errors.Is(err, bufio.ErrBufferFull):
-			h.Damage.UnreadableStatus++
+			d.damage.UnreadableStatus++
 			for errors.Is(err, bufio.ErrBufferFull) {
 				_, err = r.ReadSlice('\n')
 			}
@@ -251,33 +256,42 @@ func (h *History) readStatus(ctx context.Context, path string, keep func(metric 
 			return fmt.Errorf("read status: %w", err)
 		}
 	}
+	return d.err
 }
 
-// growServers makes room for the rows of a file that is so many times as long as
-// what was read of it.
-func (h *History) growServers(times float64) {
-	for _, s := range h.Servers {
-		rows := int(float64(len(s.Elapsed))*times*1.01) + 16
-		if rows < len(s.Elapsed) {
-			continue
-		}
-		s.Grow(rows)
-		s.Asked = slices.Grow(s.Asked, rows-len(s.Asked))
-		s.Answered = slices.Grow(s.Answered, rows-len(s.Answered))
-	}
-}
-
-// statusReader reads lines of status.jsonl into a history.
+// statusReader reads lines of status.jsonl.
 type statusReader struct {
-	h       *History
-	keep    func(metric string) bool // nil: all
-	targets map[string]*readTarget   // by name in JSON
-	values  []float64                // of the row that is being read
+	zero    time.Time
+	rows    int // from which on they are visited
+	keep    func(metric string) bool
+	visit   func([]*ServerRows) error
+	damage  Damage
+	err     error // of visit
+	newest  time.Time
+	servers []*ServerRows          // in the order of their first appearance
+	targets map[string]*readTarget // by name in JSON
+	values  []float64              // of the row that is being read
+}
+
+// visitFull visits the rows before those of a new tick, if there are enough: all
+// targets have the same ticks.
+func (d *statusReader) visitFull(tick time.Time) {
+	if !tick.After(d.newest) || d.err != nil {
+		return
+	}
+	d.newest = tick
+	if !slices.ContainsFunc(d.servers, func(s *ServerRows) bool { return len(s.Elapsed) >= d.rows }) {
+		return
+	}
+	d.err = d.visit(d.servers)
+	for _, s := range d.servers {
+		s.next()
+	}
 }
 
 // readTarget is a target and its newest header.
 type readTarget struct {
-	server *ServerHistory
+	server *ServerRows
 	header statusHeader
 	places []int // of the header's columns in the server's table; -1: not kept
 }
@@ -297,7 +311,7 @@ func (d *statusReader) add(line []byte) bool {
 	if o.Columns == nil {
 		return d.add01(&o.statusHeader, &o.status01)
 	}
-	t := &readTarget{server: d.h.server(&o.statusHeader), header: o.statusHeader}
+	t := &readTarget{server: d.server(&o.statusHeader), header: o.statusHeader}
 	for _, name := range o.Columns {
 		place := -1
 		if t.server != nil && d.kept(name) {
@@ -324,7 +338,7 @@ func (d *statusReader) addRow(line []byte) bool {
 		return false
 	}
 	answer := tickAnswer{
-		tick: time.UnixMicro(tick), restarts: restarts,
+		tick: time.UnixMicro(tick), restarts: restarts, interval: t.header.Interval,
 		role: t.header.Role, version: t.header.Version, flavour: t.header.Flavour,
 	}
 	if r.isText() {
@@ -365,28 +379,31 @@ func (d *statusReader) addRow(line []byte) bool {
 
 // addTick adds a tick without its values; false if the target has none there or
 // there are too many targets.
-func (d *statusReader) addTick(s *ServerHistory, a *tickAnswer) bool {
-	if s == nil || !s.row(a, d.h.Zero) {
-		d.h.Damage.MisplacedStatus++
+func (d *statusReader) addTick(s *ServerRows, a *tickAnswer) bool {
+	d.visitFull(a.tick)
+	if s == nil || !s.row(a, d.zero) {
+		d.damage.MisplacedStatus++
 		return false
 	}
 	return true
 }
 
-// server returns the history of a header's target, or begins it; nil if there are
-// too many.
-func (h *History) server(header *statusHeader) *ServerHistory {
-	if s := h.Server(header.Target); s != nil {
-		return s
+// server returns the rows of a header's target, or begins them; nil if there are too
+// many targets.
+func (d *statusReader) server(header *statusHeader) *ServerRows {
+	for _, s := range d.servers {
+		if s.Target == header.Target {
+			return s
+		}
 	}
-	if len(h.Servers) >= maxServers {
+	if len(d.servers) >= maxServers {
 		return nil
 	}
-	s := &ServerHistory{Target: header.Target, Engine: header.Engine, Cluster: header.Cluster}
+	s := &ServerRows{ServerFacts: &ServerFacts{Target: header.Target, Engine: header.Engine, Cluster: header.Cluster}}
 	s.MaxColumns = maxColumns
 	s.Column(engine.Up.Name) // these two are always there
 	s.Column(engine.RestartsTotal.Name)
-	h.Servers = append(h.Servers, s)
+	d.servers = append(d.servers, s)
 	return s
 }
 

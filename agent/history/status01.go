@@ -27,7 +27,7 @@ func (d *statusReader) add01(header *statusHeader, line *status01) bool {
 	if line.Tick.IsZero() {
 		return false
 	}
-	s := d.h.server(header)
+	s := d.server(header)
 	answer := tickAnswer{
 		tick: line.Tick, asked: line.Asked, answered: line.Answered, up: line.Up, err: line.Error, restarts: float64(line.Restarts),
 		role: header.Role, version: header.Version, flavour: header.Flavour,

@@ -88,7 +88,7 @@ func twoServers() []engine.Frame {
 }
 
 // expectTwoServers checks what is read back of twoServers.
-func expectTwoServers(t *testing.T, h *History) {
+func expectTwoServers(t *testing.T, h *readBack) {
 	t.Helper()
 	nan := math.NaN()
 	if len(h.Servers) != 2 {
@@ -137,15 +137,14 @@ func written(frames ...engine.Frame) []byte {
 }
 
 // readLines reads lines of status.jsonl.
-func readLines(lines []byte, keep func(string) bool) *History {
-	h := &History{Zero: historyStart}
-	d := statusReader{h: h, keep: keep, targets: map[string]*readTarget{}}
+func readLines(lines []byte, keep func(string) bool) *readBack {
+	d := statusReader{zero: historyStart, rows: math.MaxInt, keep: keep, targets: map[string]*readTarget{}}
 	for line := range bytes.Lines(lines) {
 		if line = bytes.TrimSpace(line); len(line) > 0 && !d.add(line) {
-			h.Damage.UnreadableStatus++
+			d.damage.UnreadableStatus++
 		}
 	}
-	return h
+	return &readBack{History: &History{Damage: d.damage}, Servers: d.servers}
 }
 
 func TestStatusRoundTrip(t *testing.T) {
@@ -363,11 +362,11 @@ func BenchmarkRead(b *testing.B) {
 			b.SetBytes(int64(out.Len() + len(status)))
 			b.ReportAllocs()
 			for b.Loop() {
-				h, err := ReadOutput(context.Background(), dir, sysbench.Tool)
+				h, err := ReadOutput(context.Background(), dir, sysbench.Tool, Whole)
 				if err != nil {
 					b.Fatal(err)
 				}
-				if err := h.ReadServers(context.Background(), dir, what.keep); err != nil {
+				if err := h.ReadServers(context.Background(), what.keep); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -401,10 +400,10 @@ func ExampleRead() {
 		fmt.Println(err) // no run.json, or a damaged one
 		return
 	}
-	fmt.Println(h.Snapshot.Meta.Tool, len(h.Intervals.Elapsed), "intervals")
+	fmt.Println(h.Snapshot.Meta.Tool, h.Intervals.N, "intervals")
 	for _, s := range h.Servers {
-		commits := series.StatsOf(engine.CommitRate.Values(s))
-		fmt.Printf("%s: %d samples, %.0f commits/s\n", s.Target, len(s.Elapsed), commits.Mean())
+		commits := h.Samples.Tally(ServerMeasure{s.Target, engine.CommitRate})
+		fmt.Printf("%s: %d samples, %.0f commits/s\n", s.Target, s.Ticks, commits.Mean())
 	}
 	for _, m := range h.Markers {
 		fmt.Printf("%.0f s: %s\n", h.Elapsed(m.Start), m.Text)
@@ -413,4 +412,35 @@ func ExampleRead() {
 	// sysbench 8 intervals
 	// n1: 8 samples, 103 commits/s
 	// 4 s: buffer pool doubled
+}
+
+// TestMissedTicksAreGaps guards that seconds in which nothing was sampled are
+// rows without values: nothing is interpolated, drawn or counted there, and they
+// are not taken for a server that did not answer.
+func TestMissedTicksAreGaps(t *testing.T) {
+	var frames []engine.Frame
+	for _, second := range []float64{1, 2, 2.3, 3, 7, 8} { // 2.3 is an extra tick
+		f := frameOf(sample("n1", second, func(s *engine.Sample) { s.Status.Set(plain, 100*second) }), sample("n2", second, nil))
+		if second == 8 {
+			down(&f.Samples[1])
+		}
+		f.Interval = time.Second
+		frames = append(frames, f)
+	}
+	h := readLines(written(frames...), nil)
+	s := h.Server("n1")
+	nan := math.NaN()
+	for name, c := range map[string]struct{ got, want []float64 }{
+		"axis":   {s.Elapsed, []float64{1, 2, 2.3, 3, 4, 5, 6, 7, 8}},
+		"values": {s.Values("plain_total"), []float64{100, 200, 230, 300, nan, nan, nan, 700, 800}},
+		"rates":  {s.Rate("plain_total"), []float64{nan, 100, 100, 100, nan, nan, nan, nan, 100}},
+	} {
+		if d := cmp.Diff(c.want, c.got, cmpopts.EquateNaNs(), cmpopts.EquateApprox(0, 1e-6)); d != "" {
+			t.Errorf("%s: %s", name, d)
+		}
+	}
+	down := h.Server("n2")
+	if s.Sampled(4) || !s.Sampled(7) || !down.Sampled(8) || down.Up(8) || down.Up(4) {
+		t.Errorf("sampled %v %v %v, up %v %v", s.Sampled(4), s.Sampled(7), down.Sampled(8), down.Up(8), down.Up(4))
+	}
 }

@@ -34,6 +34,8 @@ type Sample struct {
 	Busy   float64 `json:"busy"`
 	IOWait float64 `json:"iowait"`
 	Steal  float64 `json:"steal"`
+	// Interval is the usual distance of samples in seconds; 0: unknown.
+	Interval float64 `json:"interval,omitempty"`
 }
 
 // The columns of a History. They are not exposed as metrics: node_exporter has
@@ -65,6 +67,8 @@ var (
 type History struct {
 	// Elapsed is the end of what each row is about.
 	series.Table[string]
+	// Begin is the first row that was not visited before, see Read.
+	Begin int
 	Cores int
 }
 
@@ -81,9 +85,18 @@ func (h *History) Rate(name string) []float64 {
 }
 
 // Add appends a sample at its place on the run's axis, in seconds. A sample that
-// does not lie after the previous one is left out.
+// does not lie after the previous one is left out. Samples that are missing before
+// it are rows without values.
 func (h *History) Add(s *Sample, elapsed float64) {
-	if !h.IsNext(elapsed) || !h.Row(elapsed) {
+	if !h.IsNext(elapsed) {
+		return
+	}
+	if n := len(h.Elapsed); n > 0 {
+		for _, missed := range series.Breaks([]float64{h.Elapsed[n-1], elapsed}, s.Interval) {
+			h.Row(missed)
+		}
+	}
+	if !h.Row(elapsed) {
 		return
 	}
 	h.Set(busy.Name, s.Busy)
@@ -92,30 +105,38 @@ func (h *History) Add(s *Sample, elapsed float64) {
 	h.Cores = s.Cores
 }
 
-// Read reads the samples in a File onto an axis that begins at zero. A line that
-// is no sample, such as half a line after a crash, is left out. Without a file
-// the history is empty and the error nil.
-func Read(path string, zero time.Time) (History, error) {
-	var h History
+// Read reads the samples in a File onto an axis that begins at zero, and calls visit
+// with up to about rows after the other. A line that is no sample, such as half
+// a line after a crash, is left out. Without a file there are no samples and the error
+// is nil.
+func Read(path string, zero time.Time, rows int, visit func(*History)) error {
 	f, err := rundir.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return h, nil
+		return nil
 	}
 	if err != nil {
-		return h, fmt.Errorf("read host: %w", err)
+		return fmt.Errorf("read host: %w", err)
 	}
 	defer f.Close()
+	var h History
 	lines := bufio.NewScanner(f)
 	for lines.Scan() {
 		var s Sample
-		if json.Unmarshal(lines.Bytes(), &s) == nil && !s.At.IsZero() {
-			h.Add(&s, s.At.Sub(zero).Seconds())
+		if json.Unmarshal(lines.Bytes(), &s) != nil || s.At.IsZero() {
+			continue
 		}
+		if len(h.Elapsed) >= rows {
+			visit(&h)
+			h.Keep(1)
+			h.Begin = 1
+		}
+		h.Add(&s, s.At.Sub(zero).Seconds())
 	}
+	visit(&h)
 	if err := lines.Err(); err != nil {
-		return h, fmt.Errorf("read host: %w", err)
+		return fmt.Errorf("read host: %w", err)
 	}
-	return h, nil
+	return nil
 }
 
 // Reader reads this machine's CPU. It may be used by several goroutines.

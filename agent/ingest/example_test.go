@@ -31,7 +31,7 @@ Threads started!
 	if err := os.WriteFile(log, []byte(run), 0o600); err != nil {
 		panic(err)
 	}
-	im := ingest.Import{DataDir: dataDir, Path: log, Tool: sysbench.Tool}
+	im := ingest.Import{DataDir: dataDir, Log: ingest.Log{Path: log, Tool: sysbench.Tool}}
 	runs, err := im.Run(context.Background())
 	if err != nil {
 		panic(err)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"sync"
 	"time"
 
@@ -32,12 +31,18 @@ type Feed struct {
 	// it is fresh if it was read as it was written.
 	OnReport func(r *tool.Report, elapsed float64, placed, fresh bool)
 
+	// Now is the clock of lines that are read as they are written; nil: time.Now.
+	Now func() time.Time
+
 	mu     sync.Mutex
 	parser tool.Parser
 	state  *state
 	axis   axis
 	clock  time.Time
 	torn   bool
+	// behind counts the outputs that are read from before this process, and not
+	// yet up to where they were then.
+	behind int
 	// Of the line that is being parsed, for emit.
 	at    time.Time
 	fresh bool
@@ -51,8 +56,16 @@ func NewFeed(t *tool.Tool, meta *rundir.Meta) *Feed {
 	f.emit = f.report
 	if t != nil {
 		f.parser = t.NewParser(meta.Description())
+		f.state.setTool(t, meta.Verb)
 	}
 	return f
+}
+
+func (f *Feed) now() time.Time {
+	if f.Now == nil {
+		return time.Now()
+	}
+	return f.Now()
 }
 
 // line parses one line that was written at the instant at or, if it is not
@@ -160,7 +173,25 @@ func (f *Feed) Output() rundir.Output {
 func (f *Feed) Snapshot(meta rundir.Meta, now time.Time) Snapshot {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.state.snapshot(meta, now)
+	snap := f.state.snapshot(meta, now)
+	snap.CatchingUp = f.behind > 0
+	return snap
+}
+
+// SetBehind is called before n outputs are read that may have been read before by
+// another process. Until each has been read as far as it had been written then,
+// a Snapshot is CatchingUp.
+func (f *Feed) SetBehind(n int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.behind = n
+}
+
+// CaughtUp is called once for each of these outputs.
+func (f *Feed) CaughtUp() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.behind--
 }
 
 // lines returns the lines counted so far; setLines replaces them.
@@ -179,6 +210,8 @@ func (f *Feed) setLines(n Lines) {
 // Follow reads one stream's file until ctx is done or, after finish is closed, to
 // the file's end. A file that does not exist has no lines.
 func (f *Feed) Follow(ctx context.Context, path string, stream tool.Stream, notifier *follow.Notifier, finish <-chan struct{}) error {
+	caughtUp := sync.OnceFunc(f.CaughtUp)
+	defer caughtUp()
 	r, err := follow.Open(path, follow.Options{Notifier: notifier, Direct: true})
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -187,7 +220,7 @@ func (f *Feed) Follow(ctx context.Context, path string, stream tool.Stream, noti
 		return err
 	}
 	defer r.Close()
-	before, err := os.Stat(path)
+	before, err := r.File().Stat()
 	if err != nil {
 		return fmt.Errorf("follow: %w", err)
 	}
@@ -205,13 +238,22 @@ func (f *Feed) Follow(ctx context.Context, path string, stream tool.Stream, noti
 		}
 	})
 	_, flushes := f.parser.(tool.Flusher)
-	patience := time.Duration(0)
+	patience, past := time.Duration(0), before.Size()
 	for {
+		if r.End() >= past && r.Idle() && (patience == 0 || r.Offset() > past) {
+			caughtUp()
+		}
 		l, err := r.NextWithin(ctx, patience)
 		switch {
 		case errors.Is(err, follow.ErrQuiet):
-			f.flush(time.Now())
+			f.flush(f.now())
 			patience = 0
+			continue
+		case errors.Is(err, follow.ErrRewritten):
+			if err := r.Restart(0); err != nil {
+				return err
+			}
+			past = 0
 			continue
 		case errors.Is(err, io.EOF):
 			return ctx.Err()
@@ -228,8 +270,8 @@ func (f *Feed) Follow(ctx context.Context, path string, stream tool.Stream, noti
 			f.torn = true
 			f.mu.Unlock()
 		}
-		at, fresh := time.Now(), true
-		if l.Generation == 0 && l.Offset < before.Size() {
+		at, fresh := f.now(), true
+		if l.Offset < past {
 			at, fresh = before.ModTime(), false // written then or earlier
 		}
 		f.line(tool.Line{Stream: stream, Text: l.Text, Cut: l.Cut}, at, fresh)

@@ -8,11 +8,13 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
 	"time"
 
+	"github.com/benchwatch/benchwatch/agent/follow"
 	"github.com/benchwatch/benchwatch/agent/rundir"
 	"github.com/benchwatch/benchwatch/agent/series"
 	"github.com/benchwatch/benchwatch/agent/table"
@@ -22,14 +24,16 @@ import (
 // Import makes runs of an old log.
 type Import struct {
 	DataDir string
-	Path    string
-	Tool    *tool.Tool
-	// Start is when the first run began. If it is zero, times in the log or the
-	// file's last change show it.
+	Log
+	// Start is when the first run began. If it is zero, times in the log, in the
+	// file's name or the file's last change show it.
 	Start time.Time
 	// Title of the runs; empty: the file's name and the number of threads.
 	Title  string
 	Labels map[string]string
+	// Selection and Servers are those of the runs; nil: not known.
+	Selection *rundir.Selection
+	Servers   *rundir.Servers
 }
 
 // Imported is a run that was found in a log.
@@ -55,14 +59,22 @@ func (e *GrownError) Error() string {
 // those that were made before it. The error may match ErrNoRuns, GrownError and
 // fs.ErrNotExist.
 func (im *Import) Run(ctx context.Context) ([]Imported, error) {
-	info, err := os.Stat(im.Path)
+	file, err := follow.OpenFile(im.Path)
 	if err != nil {
 		return nil, fmt.Errorf("read log: %w", err)
 	}
-	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("read log: %s is not a file", im.Path)
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return nil, fmt.Errorf("read log: %w", err)
 	}
-	parts, err := SplitLog(ctx, im.Path, im.Tool, 0, 0)
+	var parts []*Part
+	if im.Stderr == "" {
+		parts, err = splitFile(ctx, im.Path, im.Tool)
+	} else {
+		parts = make([]*Part, 1)
+		parts[0], err = im.join(ctx, info.Size())
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +82,7 @@ func (im *Import) Run(ctx context.Context) ([]Imported, error) {
 		return nil, ErrNoRuns
 	}
 	var made []Imported
-	for i, start := range Starts(parts, im.Start, info.ModTime()) {
+	for i, start := range Starts(parts, im.Start, namedTime(im.Path), info.ModTime()) {
 		m, err := im.part(parts[i], start)
 		if err != nil {
 			return made, fmt.Errorf("%s: %w", im.Path, err)
@@ -87,18 +99,27 @@ type Start struct {
 }
 
 // Starts returns when each part of a log began: from first on, if that is not
-// zero, each when the previous one ended; else by the times in the log, or back
-// from the last change of the file, written.
-func Starts(parts []*Part, first, written time.Time) []Start {
+// zero, each when the previous one ended; else by the times in the log; else from
+// the time in the file's name on, if that is not zero, or back from the last change
+// of the file, written.
+func Starts(parts []*Part, first, named, written time.Time) []Start {
 	starts := make([]Start, len(parts))
 	length := func(i int) time.Duration { return time.Duration(parts[i].Seconds * float64(time.Second)) }
+	next, source := first, rundir.StartFromOption
+	if first.IsZero() {
+		next, source = named, rundir.StartFromName
+	}
 	for i, p := range parts {
 		switch {
-		case !first.IsZero():
-			starts[i] = Start{first, rundir.StartFromOption}
-			first = first.Add(length(i))
-		case !p.Began.IsZero():
+		case first.IsZero() && !p.Began.IsZero():
 			starts[i] = Start{p.Began, rundir.StartFromLog}
+		case !next.IsZero():
+			starts[i] = Start{next, source}
+		default:
+			continue
+		}
+		if !next.IsZero() {
+			next = starts[i].At.Add(length(i))
 		}
 	}
 	end := written
@@ -131,6 +152,10 @@ func (im *Import) part(p *Part, start Start) (Imported, error) {
 		return Imported{Meta: existing, Part: p, Existing: found}, err
 	}
 	abs, err := filepath.Abs(im.Path)
+	stderr := im.Stderr
+	if err == nil && stderr != "" {
+		stderr, err = filepath.Abs(stderr)
+	}
 	if err != nil {
 		return Imported{}, err
 	}
@@ -139,14 +164,18 @@ func (im *Import) part(p *Part, start Start) (Imported, error) {
 	if im.Title != "" {
 		meta.Title = im.Title
 	}
-	meta.Labels = maps.Clone(im.Labels)
+	meta.Labels, meta.Selection, meta.Servers = maps.Clone(im.Labels), im.Selection, im.Servers
 	meta.StartedAt, meta.StartEstimated = start.At.UTC().Truncate(time.Millisecond), start.Source == rundir.StartFromFile
 	end := meta.StartedAt.Add(time.Duration(p.Seconds * float64(time.Second)))
 	meta.EndedAt, meta.ClosedAt = &end, &end
 	meta.Conclude(p.Feed.Output())
-	meta.Import = &rundir.ImportSource{Path: abs, Offset: p.Offset, Size: p.End - p.Offset, SHA256: sum, Start: start.Source}
+	meta.Import = &rundir.ImportSource{Path: abs, Stderr: stderr, Offset: p.Offset, Size: p.End - p.Offset, SHA256: sum, Start: start.Source}
 	dir, claim, err := rundir.CreateWith(im.DataDir, meta, func(d rundir.Directory) error {
-		return copyPart(d, im.Path, p)
+		err := copyTo(d, rundir.StdoutFile, im.Path, p.Offset, p.End)
+		if err == nil && im.Stderr != "" {
+			err = copyTo(d, rundir.StderrFile, im.Stderr, 0, math.MaxInt64)
+		}
+		return err
 	})
 	if err != nil {
 		return Imported{}, fmt.Errorf("import run: %w", err)
@@ -156,17 +185,18 @@ func (im *Import) part(p *Part, start Start) (Imported, error) {
 	return Imported{Meta: meta, Part: p}, nil
 }
 
-func copyPart(d rundir.Directory, path string, p *Part) error {
+// copyTo copies a part of a log into the file of a run.
+func copyTo(d rundir.Directory, name, path string, offset, end int64) error {
 	in, err := os.Open(path)
 	if err != nil {
 		return err
 	}
 	defer in.Close()
-	out, err := d.OpenOutput(rundir.StdoutFile)
+	out, err := d.OpenOutput(name)
 	if err != nil {
 		return err
 	}
-	_, err = io.Copy(out, io.NewSectionReader(in, p.Offset, p.End-p.Offset))
+	_, err = io.Copy(out, io.NewSectionReader(in, offset, end-offset))
 	if err == nil {
 		err = out.Sync()
 	}

@@ -67,6 +67,10 @@ type Column struct {
 // Intervals are a tool's interval reports as columns, one row a report. What a
 // report did not hold is unknown.
 type Intervals struct {
+	// Full, if not nil, is called when there are blockRows rows, which are dropped
+	// after it.
+	Full func()
+
 	// Elapsed is the end of each interval.
 	series.Table[Column]
 	Warmup []bool
@@ -114,15 +118,23 @@ func (v *Intervals) Of(kind Kind) []Column {
 	return columns
 }
 
+// blockRows is how many reports Intervals with Full hold.
+const blockRows = 1024
+
 // add appends an interval; other reports change nothing. A nil v takes none.
 func (v *Intervals) add(r *tool.Report, s *state) {
-	if v != nil && r.Kind == tool.Start && r.Phase == tool.Warmup && len(v.Elapsed) == 0 {
+	if v != nil && r.Kind == tool.Start && r.Phase == tool.Warmup && !v.axis.placed {
 		v.QuietWarmup = true
 	}
 	if v == nil || r.Kind != tool.Interval {
 		return
 	}
 	elapsed, ok := v.axis.place(r)
+	if ok && v.Full != nil && len(v.Elapsed) >= blockRows {
+		v.Full()
+		v.Keep(0)
+		v.Warmup, v.Part = v.Warmup[:0], v.Part[:0]
+	}
 	if !ok || !v.Row(elapsed) {
 		v.Misplaced++
 		return

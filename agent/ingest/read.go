@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"time"
 
 	"github.com/benchwatch/benchwatch/agent/follow"
@@ -32,7 +33,7 @@ func Read(ctx context.Context, dir rundir.Directory, t *tool.Tool) (Snapshot, er
 
 // ReadAll reads a run's output as far as it exists now.
 func (f *Feed) ReadAll(ctx context.Context, dir rundir.Directory, meta *rundir.Meta) error {
-	if meta.Log != nil {
+	if meta.Log != nil && !dir.HasOutput() {
 		return f.readPart(ctx, dir, meta.Log)
 	}
 	done := make(chan struct{})
@@ -51,49 +52,37 @@ func (f *Feed) ReadAll(ctx context.Context, dir rundir.Directory, meta *rundir.M
 	return err
 }
 
-// readPart reads the part of a user's log file that is this run.
+// readPart reads a run of an earlier version, which has no copy of its part of the
+// user's log file.
 func (f *Feed) readPart(ctx context.Context, dir rundir.Directory, src *rundir.LogSource) error {
-	if !dir.MayFollowLog() {
-		return fmt.Errorf("log file %s is named by another user's run: not read", src.Path)
-	}
-	if now, err := rundir.Identify(src.Path); err != nil || now.Device != src.Device || now.Inode != src.Inode {
-		return fmt.Errorf("log file %s was replaced since it was followed", src.Path)
-	}
-	r, err := follow.Open(src.Path, follow.Options{Offset: src.Offset})
+	file, err := dir.OpenLog(src)
 	if err != nil {
 		return err
 	}
-	defer r.Close()
-	r.Finish()
-	for {
-		l, err := r.Next(ctx)
-		if errors.Is(err, io.EOF) || err == nil && (l.Generation > 0 || src.End > 0 && l.Offset >= src.End) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		if l.Unterminated && f.Growing {
-			return nil
-		}
-		f.line(tool.Line{Text: l.Text, Cut: l.Cut}, time.Now(), false)
+	defer file.Close()
+	end := src.End
+	if end == 0 {
+		end = math.MaxInt64
 	}
+	return f.readSection(ctx.Err, io.NewSectionReader(file, src.Offset, end-src.Offset))
 }
 
-// readSection parses what r holds, to its end.
-func (f *Feed) readSection(r *io.SectionReader) error {
+// readSection parses what r holds, to its end or until done returns an error.
+func (f *Feed) readSection(done func() error, r *io.SectionReader) error {
 	lines := bufio.NewReaderSize(r, int(min(r.Size()+1, follow.DefaultMaxLine)))
-	for {
+	for n := 0; ; n++ {
+		if n%1000 == 0 && done() != nil {
+			return done()
+		}
 		text, err := lines.ReadSlice('\n')
 		cut := errors.Is(err, bufio.ErrBufferFull)
-		if len(text) > 0 {
-			f.line(tool.Line{Text: bytes.TrimSuffix(text, []byte("\n")), Cut: cut}, time.Time{}, false)
+		if terminated := bytes.HasSuffix(text, []byte("\n")); len(text) > 0 && (terminated || cut || !f.Growing) {
+			f.line(tool.Line{Text: follow.Text(bytes.TrimSuffix(text, []byte("\n"))), Cut: cut}, time.Time{}, false)
 		}
-		for errors.Is(err, bufio.ErrBufferFull) {
+		for errors.Is(err, bufio.ErrBufferFull) && done() == nil {
 			_, err = lines.ReadSlice('\n')
 		}
 		if errors.Is(err, io.EOF) {
-			f.Close(time.Time{})
 			return nil
 		}
 		if err != nil {

@@ -30,7 +30,10 @@ type Snapshot struct {
 	Totals     map[string]float64
 	Errors     float64
 	Reconnects float64
-	Lines      Lines
+	// FailedShare is the share of the transactions that failed, each attempt
+	// counted; unknown before the first.
+	FailedShare series.Optional[float64]
+	Lines       Lines
 
 	// Messages are the first error messages, LastMessage the newest of
 	// MessageCount.
@@ -40,6 +43,14 @@ type Snapshot struct {
 
 	// Summary is nil until the tool has ended, and if it reported nothing.
 	Summary *Summary
+
+	// ClockAhead is by how much the wall clock is ahead of the run's times, because
+	// it was set since the run began.
+	ClockAhead time.Duration
+
+	// CatchingUp: output that was written before this process looked for it is
+	// still being read. Counters are lower than an earlier process may have shown.
+	CatchingUp bool
 
 	// Faults counts failures to record something about this run, such as a
 	// full disk.
@@ -60,7 +71,7 @@ func (s *Snapshot) Active() bool { return s.Phase != Draining && s.Phase != Over
 
 // ElapsedSeconds is the time since the start, up to the tool's end.
 func (s *Snapshot) ElapsedSeconds(now time.Time) float64 {
-	end := now
+	end := now.Add(-s.ClockAhead)
 	if s.Meta.EndedAt != nil {
 		end = *s.Meta.EndedAt
 	}
@@ -80,6 +91,13 @@ func (s *state) snapshot(meta rundir.Meta, now time.Time) Snapshot {
 		Messages:     s.firstMessages(),
 		LastMessage:  s.lastMessage,
 		MessageCount: s.messageCount,
+	}
+	all := s.totals[tool.Transaction].value()
+	if !s.countsFailures {
+		all += s.errors.value()
+	}
+	if all > 0 {
+		snap.FailedShare = series.Some(min(1, s.errors.value()/all))
 	}
 	for operation, c := range s.totals {
 		snap.Totals[operation] = c.value()
@@ -102,7 +120,7 @@ func (s *state) snapshot(meta rundir.Meta, now time.Time) Snapshot {
 	snap.Phase = s.phaseOf(&meta)
 	if !snap.Active() {
 		snap.Summary = s.final()
-	} else if s.interval != nil && now.Sub(s.intervalAt).Seconds() <= staleIntervals*max(1, snap.IntervalSeconds.Value)+1 {
+	} else if s.interval != nil && now.Sub(s.intervalAt) <= StaleAfter(snap.IntervalSeconds.Value) {
 		snap.Interval = s.interval.Clone()
 	}
 	return snap

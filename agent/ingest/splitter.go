@@ -1,13 +1,11 @@
 package ingest
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
-	"os"
 	"slices"
 	"time"
 
@@ -55,6 +53,7 @@ type Splitter struct {
 	OnBegin func(p *Part, first *tool.Report, at time.Time, fresh bool)
 	OnEnd   func(p *Part, at time.Time)
 
+	done    func() error // ctx.Err
 	tool    *tool.Tool
 	content io.ReaderAt
 	first   int64
@@ -85,9 +84,9 @@ type lineEnd struct {
 // NewSplitter returns a Splitter for the lines of t's log, of which content has
 // the bytes, from offset on. Parts that begin before first are not passed to
 // OnBegin and OnEnd: a parser needs the lines before a run to understand its
-// first ones the same way each time.
-func NewSplitter(t *tool.Tool, content io.ReaderAt, offset, first int64) *Splitter {
-	s := &Splitter{tool: t, content: content, first: first, parser: t.NewParser(tool.Description{}), boundary: offset, begin: offset, end: offset}
+// first ones the same way each time. After ctx is done no end is passed to OnEnd.
+func NewSplitter(ctx context.Context, t *tool.Tool, content io.ReaderAt, offset, first int64) *Splitter {
+	s := &Splitter{done: ctx.Err, tool: t, content: content, first: first, parser: t.NewParser(tool.Description{}), boundary: offset, begin: offset, end: offset}
 	s.recent = append(s.recent, lineEnd{at: offset})
 	s.emit = s.report
 	return s
@@ -95,6 +94,14 @@ func NewSplitter(t *tool.Tool, content io.ReaderAt, offset, first int64) *Splitt
 
 // Current returns the part that has begun and not ended, or nil.
 func (s *Splitter) Current() *Part { return s.part }
+
+// Boundary is where the next part begins, as far as is known.
+func (s *Splitter) Boundary() int64 {
+	if s.part != nil {
+		return s.part.Offset
+	}
+	return s.boundary
+}
 
 // Flushes reports whether Flush may have an effect.
 func (s *Splitter) Flushes() bool {
@@ -121,6 +128,9 @@ func (s *Splitter) Line(l follow.Line, at time.Time, fresh bool) {
 // to the next run.
 const heldBack = 24
 
+// maxLead is how many bytes before its first report a part may have.
+const maxLead = 1 << 20
+
 func (s *Splitter) advance(l follow.Line) {
 	if last := &s.recent[len(s.recent)-1]; last.at != l.Offset { // the previous line was too long to be read whole
 		if s.boundary == last.at {
@@ -128,13 +138,16 @@ func (s *Splitter) advance(l follow.Line) {
 		}
 		last.at = l.Offset
 	}
-	s.begin, s.end = l.Offset, l.Offset+int64(len(l.Text))
-	if !l.Unterminated {
-		s.end++
-	}
+	s.begin, s.end = l.Offset, l.Offset+l.Size
 	s.recent = append(s.recent, lineEnd{at: s.end})
 	if n := len(s.recent) - heldBack; n > 0 {
 		s.recent = append(s.recent[:0], s.recent[n:]...)
+	}
+	if s.part == nil && s.end-s.boundary > maxLead && s.recent[0].at > s.boundary {
+		s.boundary, s.lines, s.header = s.recent[0].at, Lines{}, time.Time{}
+		for _, l := range s.recent[1:] {
+			s.lines = s.lines.plus(l.lines)
+		}
 	}
 }
 
@@ -154,21 +167,23 @@ func (s *Splitter) Close(at time.Time) {
 	s.at, s.reported, s.stamp = at, false, time.Time{}
 	s.parser.Close(s.emit)
 	s.settle()
-	s.endPart()
+	s.endPart(Lines{})
 	s.parser, s.run = s.tool.NewParser(tool.Description{}), 0
 }
 
 // report takes a report of the line that is being parsed.
 func (s *Splitter) report(r *tool.Report) {
 	if r.Run != s.run {
+		last := Lines{}
 		if s.reported { // reports held back until this line, with which the next run begins
 			s.boundary = s.begin
-			s.count()
+			last, s.lines = s.lines, Lines{}
 		}
-		s.endPart()
+		s.endPart(last)
 		s.reported = false
 		s.run = r.Run
 		s.part = &Part{Offset: s.boundary, Began: s.header, Feed: NewFeed(nil, nil)}
+		s.part.Feed.state.setTool(s.tool, "")
 		if s.OnBegin != nil && s.part.Offset >= s.first {
 			s.OnBegin(s.part, r, s.at, s.fresh)
 		}
@@ -204,15 +219,19 @@ func (s *Splitter) settle() {
 	}
 	s.reported = false
 	s.boundary, s.header = s.end, time.Time{}
-	s.count()
 	if s.complete {
-		s.endPart()
+		last := s.lines
+		s.lines = Lines{}
+		s.endPart(last)
+		return
 	}
+	s.count()
 }
 
 // endPart ends the current part at the boundary or, if it shows the same
-// without its last lines, before these.
-func (s *Splitter) endPart() {
+// without its last lines, before these. The last lines up to the boundary are not
+// counted yet: those that move to the next part must not be seen in this one.
+func (s *Splitter) endPart(last Lines) {
 	p := s.part
 	if p == nil {
 		return
@@ -225,9 +244,9 @@ func (s *Splitter) endPart() {
 			moved = moved.plus(l.lines)
 		}
 	}
-	p.Feed.setLines(p.Feed.lines().minus(moved))
+	p.Feed.setLines(p.Feed.lines().plus(last).minus(moved))
 	s.boundary, s.lines = p.End, s.lines.plus(moved)
-	if s.OnEnd != nil && p.Offset >= s.first {
+	if s.OnEnd != nil && p.Offset >= s.first && s.done() == nil {
 		s.OnEnd(p, s.at)
 	}
 }
@@ -266,9 +285,10 @@ func (s *Splitter) shortest(p *Part, most int64) int64 {
 // shows reports whether the bytes of the log from offset to end show want.
 func (s *Splitter) shows(want *Snapshot, offset, end int64) bool {
 	alone := Part{Feed: NewFeed(s.tool, &rundir.Meta{})}
-	if alone.Feed.readSection(io.NewSectionReader(s.content, offset, end-offset)) != nil {
+	if alone.Feed.readSection(s.done, io.NewSectionReader(s.content, offset, end-offset)) != nil {
 		return false
 	}
+	alone.Feed.Close(time.Time{})
 	got := alone.Snapshot()
 	return sameContent(want, &got)
 }
@@ -288,24 +308,12 @@ func sameSummary(a, b *Summary) bool {
 		slices.Equal(a.Rates, b.Rates) && slices.Equal(a.Counts, b.Counts) && slices.Equal(a.Latencies, b.Latencies)
 }
 
-// SplitLog reads a log file from offset to its present end and returns the runs
-// that begin at first or later. The last one extends to the end of the file unless
-// it would then show something else. The error matches fs.ErrNotExist if there is
-// no such file.
-func SplitLog(ctx context.Context, path string, t *tool.Tool, offset, first int64) ([]*Part, error) {
-	content, err := os.Open(path)
-	if err != nil {
-		return nil, fmt.Errorf("read log: %w", err)
-	}
-	defer content.Close()
-	r, err := follow.Open(path, follow.Options{Offset: offset})
-	if err != nil {
-		return nil, err
-	}
-	defer r.Close()
-	r.Finish()
+// SplitLog reads a log from offset to its end and returns the runs in it. The last
+// one extends to the end of the log unless it would then show something else.
+func SplitLog(ctx context.Context, log *io.SectionReader, t *tool.Tool, offset int64) ([]*Part, error) {
+	r := follow.NewScanner(log, offset, log.Size())
 	var parts []*Part
-	s := NewSplitter(t, content, offset, first)
+	s := NewSplitter(ctx, t, log, offset, offset)
 	s.OnBegin = func(p *Part, _ *tool.Report, _ time.Time, _ bool) { parts = append(parts, p) }
 	for {
 		line, err := r.Next(ctx)
@@ -321,41 +329,39 @@ func SplitLog(ctx context.Context, path string, t *tool.Tool, offset, first int6
 	if n := len(parts); n > 0 {
 		last := parts[n-1]
 		snap := last.Snapshot()
-		if end := r.Offset(); s.shows(&snap, last.Offset, end) {
+		if end := log.Size(); s.shows(&snap, last.Offset, end) {
 			last.End = end
 			last.Feed.setLines(last.Feed.lines().plus(s.lines))
 		}
 	}
-	return parts, nil
+	return parts, ctx.Err()
 }
 
-// Resume returns where to read a log from whose runs were found until a process
-// ended, and where the first run begins that has no directory or has not ended.
-// It reads the run before that one once more, for the parser.
-func Resume(known []rundir.LogSource) (offset, first int64) {
-	known = slices.SortedFunc(slices.Values(known), func(a, b rundir.LogSource) int { return cmp.Compare(a.Offset, b.Offset) })
-	for _, k := range known {
-		if k.End == 0 {
-			return offset, k.Offset
-		}
-		offset, first = k.Offset, k.End
+// splitFile is SplitLog of a whole file.
+func splitFile(ctx context.Context, path string, t *tool.Tool) ([]*Part, error) {
+	file, err := follow.OpenFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("read log: %w", err)
 	}
-	return offset, first
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return nil, fmt.Errorf("read log: %w", err)
+	}
+	return SplitLog(ctx, io.NewSectionReader(file, 0, info.Size()), t, 0)
 }
 
 // sniffed is how many bytes of a log show which tool wrote it.
 const sniffed = 64 << 10
 
-// Recognise returns the tool that a log's content shows; nil if it shows none.
+// Recognise returns the tool that a log's content shows; nil if it shows none. The
+// error may be follow.ErrNotRegular.
 func Recognise(path string, tools tool.Set) (*tool.Tool, error) {
-	f, err := os.Open(path)
+	f, err := follow.OpenFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("read log: %w", err)
 	}
 	defer f.Close()
-	if info, err := f.Stat(); err == nil && !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("read log: %s is not a file", path)
-	}
 	head := make([]byte, sniffed)
 	n, err := io.ReadFull(f, head)
 	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {

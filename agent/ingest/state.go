@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/benchwatch/benchwatch/agent/rundir"
+	"github.com/benchwatch/benchwatch/agent/secret"
 	"github.com/benchwatch/benchwatch/agent/series"
 	"github.com/benchwatch/benchwatch/agent/tool"
 )
@@ -26,10 +27,12 @@ const (
 
 const (
 	keptErrors = 20 // messages of a stream
-	// staleIntervals is after how many intervals without a report the last one is
-	// no longer current.
-	staleIntervals = 3
 )
+
+// StaleAfter is how long a report is current if no other one follows.
+func StaleAfter(intervalSeconds float64) time.Duration {
+	return time.Duration((3*max(1, intervalSeconds) + 1) * float64(time.Second))
+}
 
 // state is what the reports of one run add up to. It depends on the reports
 // alone, not on when they are read, so a restart arrives at the same totals.
@@ -55,7 +58,9 @@ type state struct {
 	lastMessage  string
 	messageCount uint64
 	complete     bool // the last summary has come
-	starts       int
+	// countsFailures is set if the tool's transactions include failed ones.
+	countsFailures bool
+	starts         int
 }
 
 // counter is a count since the start. The intervals are rate times length where
@@ -112,6 +117,11 @@ func newState() *state {
 	return &state{totals: map[string]counter{}}
 }
 
+// setTool takes what the tool's reports mean in a run with this verb.
+func (s *state) setTool(t *tool.Tool, verb string) {
+	s.countsFailures = t.CountsFailures != nil && t.CountsFailures(verb)
+}
+
 // apply adds a report that was read at the instant at.
 func (s *state) apply(r *tool.Report, at time.Time) {
 	if r.Failed {
@@ -136,7 +146,7 @@ func (s *state) start(r *tool.Report) {
 		s.version = r.Version
 	}
 	if r.Workload != "" {
-		s.workload = r.Workload
+		s.workload = secret.Text(r.Workload)
 	}
 	if r.Threads.Known {
 		s.threads = r.Threads

@@ -190,3 +190,30 @@ func TestIntervalLineIsNotAllocated(t *testing.T) {
 		t.Errorf("%v allocations per line", n)
 	}
 }
+
+// The share of failed transactions: a tool that counts failures beside its
+// transactions has all attempts in both together, YCSB in its operations.
+func TestFailedShare(t *testing.T) {
+	for _, c := range []struct {
+		name         string
+		done, errors uint64
+		included     bool
+		want         series.Optional[float64]
+	}{
+		{"beside", 34, 66, false, series.Some(0.66)},
+		{"included", 100, 66, true, series.Some(0.66)},
+		{"none", 10, 0, false, series.Some(0.0)},
+		{"all", 0, 5, false, series.Some(1.0)},
+		{"nothing", 0, 0, false, series.Optional[float64]{}},
+	} {
+		s := newState()
+		s.countsFailures = c.included
+		r := &tool.Report{Kind: tool.Summary}
+		r.AddCount(tool.Transaction, c.done)
+		r.AddCount(tool.ErrorCount, c.errors)
+		s.apply(r, time.Time{})
+		if got := s.snapshot(rundir.Meta{}, time.Time{}).FailedShare; got != c.want {
+			t.Errorf("%s: %v, want %v", c.name, got, c.want)
+		}
+	}
+}

@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/benchwatch/benchwatch/agent/clock"
 	"github.com/benchwatch/benchwatch/agent/rundir"
 )
 
@@ -28,7 +29,9 @@ type Process struct {
 	dir   rundir.Directory
 	Cmd   *exec.Cmd
 	asked bool               // an ending signal was passed on
-	end   func(*rundir.Meta) // what Record writes, once the tool has ended
+	end   func(*rundir.Meta) // what record writes, once the tool has ended
+
+	reserved []*rundir.Reservation // of the output files
 }
 
 // Start starts args in dir and writes its process id into run.json.
@@ -53,6 +56,13 @@ func (p *Process) start(args []string) error {
 		return err
 	}
 	defer lock.Close()
+	for _, name := range []string{rundir.StdoutFile, rundir.StderrFile} {
+		reserved, err := p.dir.Reserve(name)
+		if err != nil {
+			return err
+		}
+		p.reserved = append(p.reserved, reserved)
+	}
 
 	p.Cmd = exec.Command(args[0], args[1:]...)
 	p.Cmd.Stdin, p.Cmd.Stdout, p.Cmd.Stderr = os.Stdin, stdout, stderr
@@ -62,6 +72,8 @@ func (p *Process) start(args []string) error {
 	// closed terminal does not end the benchmark.
 	p.Cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := p.Cmd.Start(); err != nil {
+		lock.Close()
+		p.releaseReserve()
 		return fmt.Errorf("start the benchmark tool: %w", err)
 	}
 	pid := p.Cmd.Process.Pid
@@ -84,14 +96,23 @@ func (p *Process) Signal(sig syscall.Signal) error {
 	return nil
 }
 
+// renewReserve is how often space is reserved for the tool's output.
+const renewReserve = 500 * time.Millisecond
+
 // Wait waits for the tool's end, writes it into run.json and returns the exit
 // status, 128+n for signal n, with an error if the end could not be written.
 // signals are passed on meanwhile.
 func (p *Process) Wait(signals <-chan os.Signal) (int, error) {
 	done := make(chan error, 1)
 	go func() { done <- p.Cmd.Wait() }()
+	renew := time.NewTicker(renewReserve)
+	defer renew.Stop()
 	for {
 		select {
+		case <-renew.C:
+			for _, r := range p.reserved {
+				r.Renew()
+			}
 		case sig := <-signals:
 			if s, ok := sig.(syscall.Signal); ok {
 				_ = p.Signal(s) // it may have ended this moment
@@ -107,32 +128,71 @@ func (p *Process) Wait(signals <-chan os.Signal) (int, error) {
 }
 
 func (p *Process) ended(status syscall.WaitStatus) (int, error) {
-	now := time.Now().UTC()
+	boot := clock.System.Boot()
 	code := status.ExitStatus()
+	lost := p.releaseReserve()
 	p.end = func(m *rundir.Meta) {
+		now := m.Axis(clock.System).At(boot).UTC()
 		m.EndedAt = &now
 		if status.Signaled() {
 			m.Signal = unix.SignalName(status.Signal())
 		} else {
 			m.ExitCode = &code
 		}
+		m.OutputLost = m.OutputLost || lost
 		m.Conclude(rundir.Output{})
 		if p.asked && m.Outcome == rundir.Failed {
 			m.Outcome = rundir.Interrupted
 		}
 	}
-	err := p.Record()
+	err := p.record()
 	if status.Signaled() {
 		return 128 + int(status.Signal()), err
 	}
 	return code, err
 }
 
-// Record writes the tool's end into run.json. Wait does so; after an error,
-// such as a full disk, it can be tried again.
-func (p *Process) Record() error {
+// releaseReserve gives back the space that the tool did not need, and reports whether
+// it was too little.
+func (p *Process) releaseReserve() (lost bool) {
+	for _, r := range p.reserved {
+		r.Renew()
+		lost = lost || r.Lost()
+		_ = r.Close(p.dir) // what stays reserved costs space, no output
+	}
+	p.reserved = nil
+	return lost
+}
+
+// record writes the tool's end into run.json.
+func (p *Process) record() error {
 	_, err := p.dir.Update(p.end)
 	return err
+}
+
+// recordPatience is how long RecordAgain tries, for instance until a full disk has
+// room again.
+const recordPatience = 30 * time.Second
+
+// RecordAgain tries to write the tool's end into run.json until it succeeds,
+// patience ends or a signal comes, and reports whether it succeeded. An agent finds
+// the end out later, but not the exit status.
+func (p *Process) RecordAgain(signals <-chan os.Signal) bool {
+	tick := time.NewTicker(200 * time.Millisecond)
+	defer tick.Stop()
+	patience := time.After(recordPatience)
+	for {
+		select {
+		case <-tick.C:
+			if p.record() == nil {
+				return true
+			}
+		case <-patience:
+			return false
+		case <-signals:
+			return false
+		}
+	}
 }
 
 // Pipe copies a tool's output from r into the directory's stdout file and to
@@ -152,19 +212,25 @@ func Pipe(ctx context.Context, dir rundir.Directory, r io.Reader, show io.Writer
 	case <-ctx.Done():
 		err = ctx.Err()
 	}
-	now := time.Now().UTC()
+	boot := clock.System.Boot()
 	_, updateErr := dir.Update(func(m *rundir.Meta) {
+		now := m.Axis(clock.System).At(boot).UTC()
 		m.EndedAt = &now
+		m.OutputLost = errors.Is(err, errWrite)
 		m.Outcome = rundir.Succeeded
 		if errors.Is(err, context.Canceled) {
 			m.Outcome = rundir.Interrupted
 		}
+		m.Conclude(rundir.Output{})
 	})
 	if errors.Is(err, context.Canceled) {
 		err = nil
 	}
 	return errors.Join(err, updateErr)
 }
+
+// errWrite is wrapped by the errors of pump that lose output.
+var errWrite = errors.New("write the tool's output")
 
 func pump(r io.Reader, out, show io.Writer) error {
 	buf := make([]byte, 64<<10)
@@ -173,7 +239,7 @@ func pump(r io.Reader, out, show io.Writer) error {
 		n, err := r.Read(buf)
 		if n > 0 {
 			if _, werr := out.Write(buf[:n]); werr != nil && first == nil {
-				first = fmt.Errorf("write the tool's output: %w", werr)
+				first = fmt.Errorf("%w: %w", errWrite, werr)
 			}
 			if show != nil {
 				if _, werr := show.Write(buf[:n]); werr != nil {

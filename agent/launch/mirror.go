@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/benchwatch/benchwatch/agent/follow"
@@ -17,7 +19,7 @@ import (
 // fails (a closed terminal) is given up, the other goes on. The two are looked
 // at in turn at each change, so lines come in the order in which they were
 // written but for those of the same instant.
-func Mirror(ctx context.Context, dir rundir.Directory, out, errw io.Writer, notifier *follow.Notifier, finish <-chan struct{}) error {
+func Mirror(ctx context.Context, dir rundir.Directory, out, errw io.Writer, log *slog.Logger, finish <-chan struct{}) error {
 	outputs := []*mirrored{{name: rundir.StderrFile, to: errw}, {name: rundir.StdoutFile, to: out}}
 	for _, m := range outputs {
 		f, err := os.Open(dir.Path(m.name))
@@ -28,8 +30,13 @@ func Mirror(ctx context.Context, dir rundir.Directory, out, errw io.Writer, noti
 		m.from = f
 	}
 	var wake <-chan struct{}
-	if notifier != nil {
-		var cancel func()
+	if notifier, err := follow.NewNotifier(log); err == nil { // else polling does as well
+		var running sync.WaitGroup
+		defer running.Wait()
+		var stop, cancel context.CancelFunc
+		ctx, stop = context.WithCancel(ctx)
+		defer stop()
+		running.Go(func() { notifier.Run(ctx) })
 		wake, cancel = notifier.Subscribe(string(dir))
 		defer cancel()
 	}

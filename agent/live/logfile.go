@@ -2,17 +2,19 @@ package live
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"log/slog"
 	"maps"
+	"math"
 	"os"
-	"path/filepath"
-	"sync"
+	"slices"
+	"sync/atomic"
 	"time"
-
-	"github.com/prometheus/procfs"
 
 	"github.com/benchwatch/benchwatch/agent/follow"
 	"github.com/benchwatch/benchwatch/agent/ingest"
@@ -20,216 +22,285 @@ import (
 	"github.com/benchwatch/benchwatch/agent/tool"
 )
 
-// recentLog is how long after the last write the last run in a log counts as live.
-const recentLog = time.Minute
-
-// scanLogs starts to follow log files that are new under the globs.
-func (w *Watcher) scanLogs(ctx context.Context, followers *sync.WaitGroup) {
-	for _, spec := range w.opts.Logs() {
-		paths, err := filepath.Glob(spec.Glob)
-		if err != nil {
-			continue // the configuration is checked when it is read
-		}
-		for _, path := range paths {
-			w.followLog(ctx, followers, path, spec)
-		}
-	}
-	w.mu.Lock()
-	w.scans++
-	w.mu.Unlock()
-}
-
-func (w *Watcher) followLog(ctx context.Context, followers *sync.WaitGroup, path string, spec Log) {
-	w.mu.Lock()
-	followed, first := w.logs[path], w.scans == 0
-	w.mu.Unlock()
-	if followed {
-		return
-	}
-	t := w.logTool(path, spec)
-	if t == nil {
-		return // its content does not show the tool yet: tried again at the next scan
-	}
-	f := &logFile{watcher: w, path: path, labels: spec.Labels, tool: t, log: w.opts.Logger.With("log", path), existing: first}
-	f.start = func(t *tracker) {
-		followers.Go(func() {
-			t.follow(ctx, w.notifier)
-			w.finished(t)
-		})
-	}
-	w.mu.Lock()
-	w.logs[path] = true
-	w.mu.Unlock()
-	followers.Go(func() {
-		if err := f.follow(ctx); err != nil && ctx.Err() == nil {
-			f.log.Error("stopped following the log file, will try again", "err", err)
-		}
-		w.mu.Lock()
-		delete(w.logs, path)
-		w.mu.Unlock()
-	})
-}
-
-// logTool returns the configured tool, or the one that the content shows; nil if
-// it shows none.
-func (w *Watcher) logTool(path string, spec Log) *tool.Tool {
-	if spec.Tool != "" {
-		return w.opts.Tools().ByName(spec.Tool)
-	}
-	t, err := ingest.Recognise(path, w.opts.Tools())
-	if err != nil {
-		return nil
-	}
-	return t
-}
+const (
+	// recentLog is how long after the last write the last run in a log counts as
+	// live, and a file is read on that may still be written.
+	recentLog = time.Minute
+	// settledLog is how long a file must have been unchanged that no process has
+	// open, until its last line counts that has no end.
+	settledLog = 2 * time.Second
+	// lookEvery is how often the name of a followed file is checked.
+	lookEvery = 250 * time.Millisecond
+)
 
 // logFile is a file that a tool writes by itself, with many runs one after the
 // other. One goroutine follows it and splits it into runs; each run has a tracker,
 // which drains and closes it when its part of the log has ended.
+//
+// What is read is copied into the directory of its run before it is parsed, so the
+// size of the copy is the position in the log. Offsets below are in the stream of
+// all that was read, unless they are said to be in a file: byte 0 of the present
+// file is at base.
 type logFile struct {
 	watcher  *Watcher
 	path     string
 	tool     *tool.Tool
-	labels   map[string]string
+	spec     Log
 	log      *slog.Logger
+	spawn    func(func())   // runs a function in a goroutine that the Watcher waits for
 	start    func(*tracker) // starts a tracker's goroutine
 	existing bool           // the file existed before the Watcher
 
-	source   rundir.LogSource
-	content  *os.File
+	reader   *follow.Reader
+	source   rundir.LogSource // the present file
+	base     int64
+	copy     *logCopy
 	splitter *ingest.Splitter
 	current  *tracker // of the splitter's current part
+	flushed  bool     // the parser holds nothing back
 
-	// Of the content that existed when following began:
-	past     int64 // its size
-	written  time.Time
-	starts   []ingest.Start // of its runs, oldest first
-	resuming *rundir.Meta   // a run that had not ended when an earlier agent stopped
+	resume   *logRun // that had not ended when an earlier agent stopped
+	previous *logRun // the one before that, or the newest if all have ended
+	position int64   // in the file: where to read on
+	replaced bool    // what was read for resume is not in the file; the run continues there
+
+	resumed rundir.LogSource // of the run to resume, when an earlier agent stopped
+	past    int64            // up to which content existed when the file was opened
+	written time.Time        // the last of it
+	parts   []*ingest.Part
+	starts  []ingest.Start
+	behind  []*ingest.Feed // of runs that are not shown until past is reached
+	caught  atomic.Bool
+
+	passed   int64 // to the splitter
+	left     int64 // in the file, at the last move
+	seen     int64 // of the file, at the last look
+	grew     time.Time
+	looked   time.Time
+	usage    follow.Usage
+	asked    time.Time // for usage
+	detached bool      // its name belongs to another file, which has a follower
+	failures failureLog
 }
 
+// follow reads the log until ctx is done or nothing more can come.
 func (f *logFile) follow(ctx context.Context) error {
-	defer func() { f.content.Close() }() // a nil file is no problem
-	offset, first, err := f.findBegin(ctx)
-	if err != nil {
+	if err := f.begin(ctx); err != nil {
 		return err
 	}
-	r, err := follow.Open(f.path, follow.Options{Offset: offset, Notifier: f.watcher.notifier})
-	if err != nil {
-		return err
-	}
-	defer r.Close()
-	f.split(offset, first)
-	generation, flushed := 0, true
 	for {
-		l, err := r.NextWithin(ctx, f.patience(flushed))
+		f.showIfCaughtUp()
+		l, err := f.reader.NextWithin(ctx, f.patience())
 		switch {
-		case errors.Is(err, follow.ErrQuiet) && !flushed:
-			f.splitter.Flush(time.Now())
-			flushed = true
-			continue
+		case err == nil:
+			f.line(l)
 		case errors.Is(err, follow.ErrQuiet):
-			f.endIdle()
-			continue
-		case err != nil:
-			return err
-		case l.Generation != generation: // replaced or truncated: what follows is new
-			generation = l.Generation
-			f.splitter.Close(time.Now())
-			if err := f.open(); err != nil {
+			if !f.flushed {
+				f.splitter.Flush(time.Now())
+				f.flushed = true
+			}
+		case errors.Is(err, follow.ErrRewritten):
+			if err := f.rewritten(ctx); err != nil {
 				return err
 			}
-			f.past, f.starts = 0, nil
-			f.split(0, 0)
+		case errors.Is(err, errHole):
+			if err := f.skipHole(ctx); err != nil {
+				return err
+			}
+		case errors.Is(err, errCopy):
+			f.failures.report(f.log, "waiting to copy the log", err)
+			if err := pause(ctx); err != nil {
+				return err
+			}
+		default:
+			return err
 		}
-		at, fresh := time.Now(), true
-		if l.Offset < f.past {
-			at, fresh = f.written, false
+		if time.Since(f.looked) < lookEvery {
+			continue
 		}
-		f.splitter.Line(l, at, fresh)
-		flushed = !f.splitter.Flushes()
+		f.looked = time.Now()
+		if over, err := f.look(ctx); over || err != nil {
+			return err
+		}
 	}
 }
 
-// patience is how long to wait for a line until the parser is flushed or, if that
-// is done, the current run is taken to be over.
-func (f *logFile) patience(flushed bool) time.Duration {
-	switch {
-	case !flushed:
+func (f *logFile) patience() time.Duration {
+	if !f.flushed {
 		return ingest.FlushAfter
-	case f.current == nil:
-		return 0 // as long as it takes
 	}
-	interval := f.current.snapshot(time.Now()).IntervalSeconds
-	return max(recentLog, time.Duration(10*interval.Value*float64(time.Second)))
+	return lookEvery
 }
 
-// open opens the file that has the path now.
-func (f *logFile) open() (err error) {
-	f.content.Close()
-	if f.content, err = os.Open(f.path); err != nil {
+func (f *logFile) close() {
+	for _, feed := range f.behind {
+		feed.CaughtUp()
+	}
+	f.behind = nil
+	if f.reader != nil {
+		f.reader.Close()
+	}
+	if f.copy != nil {
+		f.copy.close()
+	}
+}
+
+// line passes a line of the present file on.
+func (f *logFile) line(l follow.Line) {
+	l.Offset += f.base
+	f.passed = l.Offset + l.Size
+	at, fresh := time.Now(), true
+	if l.Offset < f.past {
+		at, fresh = f.written, false
+	}
+	f.splitter.Line(l, at, fresh)
+	f.flushed = !f.splitter.Flushes()
+	f.copy.forget(f.splitter.Boundary())
+}
+
+// errHole is returned instead of copying bytes that are only NUL.
+var errHole = errors.New("the log has a hole")
+
+// record copies bytes of the present file.
+func (f *logFile) record(offset int64, p []byte) error {
+	if len(p) >= 4<<10 && p[0] == 0 && len(bytes.TrimLeft(p, "\x00")) == 0 && f.reader.Offset() == offset {
+		return errHole
+	}
+	return f.copy.append(f.base+offset, p)
+}
+
+// begin opens what locate found and reads again what is known of it.
+func (f *logFile) begin(ctx context.Context) error {
+	file := f.reader.File()
+	info, err := file.Stat()
+	if err != nil {
 		return fmt.Errorf("log file: %w", err)
 	}
-	f.source, err = rundir.Identify(f.path)
+	f.flushed, f.looked, f.grew = true, time.Now(), info.ModTime()
+	first, err := f.open()
+	if err != nil {
+		return err
+	}
+	f.base = f.copy.end - f.position
+	f.past, f.written = f.base+info.Size(), info.ModTime()
+	f.splitter = ingest.NewSplitter(ctx, f.tool, f.copy, 0, first)
+	f.splitter.OnEnd = f.endRun
+	f.splitter.OnBegin = func(p *ingest.Part, r *tool.Report, at time.Time, _ bool) { f.beginRun(ctx, p, r, at) }
+	known := f.previous != nil || f.resume != nil
+	partial, err := f.readAgain(ctx)
+	if err != nil {
+		return err
+	}
+	if f.replaced { // while no agent ran: as a rotation that is seen
+		f.source, f.base = f.resumed, f.copy.end-f.resumed.Position(f.copy.end-first)
+		f.past = f.copy.end - f.position + info.Size()
+		if err := f.plan(ctx, info.Size()); err != nil {
+			return err
+		}
+		parts, starts := f.parts, f.starts
+		err := f.move(ctx, nil, f.position)
+		f.parts, f.starts = parts, starts
+		return err
+	}
+	f.position -= partial
+	if !known {
+		return f.beginUnknown(ctx)
+	}
+	if err := f.plan(ctx, info.Size()); err != nil {
+		return err
+	}
+	return f.restart(f.position)
+}
+
+// open opens the copies of the known runs and returns where the first run begins
+// that has not ended.
+func (f *logFile) open() (first int64, err error) {
+	if p := f.previous; p != nil {
+		own, err := p.open(f.reader.File())
+		if err != nil {
+			return 0, err
+		}
+		f.copy.previous = own
+		f.copy.start, f.copy.end = p.size, p.size
+	}
+	first = f.copy.start
+	if r := f.resume; r != nil {
+		f.resumed = *r.meta.Log
+		own, err := r.dir.OpenCopy(0)
+		if err != nil {
+			return 0, err
+		}
+		f.copy.attach(own, first)
+		f.copy.end = first + r.size
+	}
+	return first, nil
+}
+
+// readAgain parses the copies of the known runs. It returns the size of the last
+// line if that has no end yet.
+func (f *logFile) readAgain(ctx context.Context) (partial int64, err error) {
+	f.past, f.passed = max(f.past, f.copy.end), f.copy.end
+	r := follow.NewScanner(f.copy, 0, f.copy.end)
+	for {
+		l, err := r.Next(ctx)
+		switch {
+		case errors.Is(err, io.EOF):
+			return partial, nil
+		case err != nil:
+			return 0, err
+		case l.Unterminated:
+			partial = l.Size
+			f.passed -= partial
+		default:
+			f.splitter.Line(l, f.written, false)
+		}
+	}
+}
+
+// beginUnknown starts at the beginning of a file that appeared, and of one that
+// existed before the Watcher at its last run, if that is still being written.
+func (f *logFile) beginUnknown(ctx context.Context) error {
+	size := f.past - f.base
+	if err := f.plan(ctx, size); err != nil {
+		return err
+	}
+	if !f.existing {
+		return f.restart(f.position)
+	}
+	if n := len(f.parts); n > 0 && time.Since(f.written) <= recentLog {
+		f.position = f.parts[n-1].Offset
+		f.parts, f.starts = f.parts[n-1:], f.starts[n-1:]
+	} else {
+		end, err := lastLineStart(f.reader.File(), size)
+		if err != nil {
+			return err
+		}
+		f.position, f.parts, f.starts = end, nil, nil
+	}
+	f.base = -f.position
+	f.past = f.base + size
+	return f.restart(f.position)
+}
+
+// plan works out when the runs began that are in the file between the position and
+// size, all of which was written before it was looked for.
+func (f *logFile) plan(ctx context.Context, size int64) error {
+	f.parts, f.starts = nil, nil
+	if f.position >= size {
+		return nil
+	}
+	parts, err := ingest.SplitLog(ctx, io.NewSectionReader(f.reader.File(), 0, size), f.tool, f.position)
+	f.parts, f.starts = parts, ingest.Starts(parts, time.Time{}, time.Time{}, f.written)
 	return err
 }
 
-func (f *logFile) split(offset, first int64) {
-	f.splitter = ingest.NewSplitter(f.tool, f.content, offset, first)
-	f.splitter.OnBegin, f.splitter.OnEnd = f.beginRun, f.endRun
-}
-
-// findBegin returns where to start reading, and where the first run begins that
-// is not known to have ended. In a file that existed before the Watcher that is
-// its last run, if that is still being written.
-func (f *logFile) findBegin(ctx context.Context) (offset, first int64, err error) {
-	if err := f.open(); err != nil {
-		return 0, 0, err
+// restart reads the present file from a line's beginning.
+func (f *logFile) restart(offset int64) error {
+	err := f.reader.Restart(offset)
+	if errors.Is(err, follow.ErrRewritten) { // since it was located
+		return f.reader.Restart(0)
 	}
-	info, err := f.content.Stat()
-	if err != nil {
-		return 0, 0, fmt.Errorf("log file: %w", err)
-	}
-	f.past, f.written = info.Size(), info.ModTime()
-	known, err := f.findKnown()
-	if err != nil {
-		return 0, 0, err
-	}
-	offset, first = ingest.Resume(known)
-	parts, err := ingest.SplitLog(ctx, f.path, f.tool, offset, first)
-	if err != nil {
-		return 0, 0, err
-	}
-	if f.existing && len(known) == 0 {
-		if len(parts) == 0 || time.Since(f.written) > recentLog {
-			end, err := lastLineStart(f.content, f.past)
-			return end, end, err
-		}
-		parts = parts[len(parts)-1:]
-		offset, first = parts[0].Offset, parts[0].Offset
-	}
-	f.starts = ingest.Starts(parts, time.Time{}, f.written)
-	return offset, first, nil
-}
-
-// findKnown returns this file's runs on disk.
-func (f *logFile) findKnown() ([]rundir.LogSource, error) {
-	ids, err := rundir.List(f.watcher.opts.DataDir)
-	if err != nil {
-		return nil, err
-	}
-	var known []rundir.LogSource
-	for _, id := range ids {
-		dir := rundir.At(f.watcher.opts.DataDir, id)
-		meta, err := dir.Load()
-		if err != nil || meta.Log == nil || !dir.MayFollowLog() || meta.Log.Device != f.source.Device || meta.Log.Inode != f.source.Inode || meta.Log.Offset > f.past {
-			continue
-		}
-		known = append(known, *meta.Log)
-		if !meta.Ended() {
-			f.resuming = &meta
-		}
-	}
-	return known, nil
+	return err
 }
 
 // lastLineStart is the offset after the last complete line before size.
@@ -241,13 +312,414 @@ func lastLineStart(file *os.File, size int64) (int64, error) {
 	return size - int64(len(tail)) + int64(bytes.LastIndexByte(tail, '\n')+1), nil
 }
 
+// showIfCaughtUp has the runs shown when all is read that was there before.
+func (f *logFile) showIfCaughtUp() {
+	read := f.flushed && f.reader.Idle() && f.base+f.reader.End() >= f.past
+	if f.caught.Load() || !read && f.passed <= f.past {
+		return
+	}
+	f.caught.Store(true)
+	for _, feed := range f.behind {
+		feed.CaughtUp()
+	}
+	f.behind = nil
+}
+
+// look checks whether the file still has its name and is still written. It returns
+// true when nothing more can come.
+func (f *logFile) look(ctx context.Context) (over bool, err error) {
+	file, now := f.reader.File(), time.Now()
+	if end := f.reader.End(); end != f.seen {
+		f.seen, f.grew = end, now
+		if before := f.source.HeadSize; f.source.IdentifyHead(file) == nil && f.source.HeadSize > before {
+			f.watcher.moved(f, &f.source)
+		}
+	}
+	info, err := file.Stat()
+	if err != nil {
+		return false, fmt.Errorf("log file: %w", err)
+	}
+	read := f.reader.Idle() && f.reader.End() >= info.Size()
+	other, named := f.nameOwner(info)
+	if other != nil {
+		if read && f.usageNow() == follow.Unused && !f.watcher.followed(other) {
+			earlier := f.reader.File()
+			if err := f.readBetween(ctx, earlier); err != nil {
+				other.Close()
+				return false, err
+			}
+			return false, f.move(ctx, other, 0)
+		}
+		theirs, err := other.Stat()
+		other.Close()
+		if read && err == nil && theirs.Size() > 0 {
+			f.detached = true
+			f.log.Info("the log's name belongs to another file: the old one is read on while it is written")
+			f.watcher.detach(f)
+		}
+	}
+	return f.lookIdle(ctx, read, named, now.Sub(f.grew))
+}
+
+// usageNow is whether the file is open for writing, at most a second ago.
+func (f *logFile) usageNow() follow.Usage {
+	if time.Since(f.asked) >= time.Second {
+		f.usage, f.asked = follow.UsageOf(f.reader.File()), time.Now()
+	}
+	return f.usage
+}
+
+// nameOwner returns the file that has the name now, if that is another one, and
+// whether the followed file has it.
+func (f *logFile) nameOwner(mine os.FileInfo) (other *os.File, named bool) {
+	now, err := os.Stat(f.path)
+	if err == nil && os.SameFile(now, mine) {
+		return nil, true
+	}
+	if err != nil || f.detached {
+		return nil, false
+	}
+	other, err = follow.OpenFile(f.path)
+	if err != nil {
+		return nil, false
+	}
+	if opened, err := other.Stat(); err != nil || os.SameFile(opened, mine) {
+		other.Close()
+		return nil, false
+	}
+	return other, false
+}
+
+// lookIdle takes the last line of a file that is no longer written, ends the run
+// whose tool has stopped writing without a summary, and returns true for a file
+// without a name that is idle.
+func (f *logFile) lookIdle(ctx context.Context, read, named bool, quiet time.Duration) (over bool, err error) {
+	partial := f.copy.end > f.passed
+	if !read || quiet < f.watcher.settled || named && !partial && f.current == nil {
+		return false, nil
+	}
+	idle := quiet >= f.idleAfter()
+	if !partial && !idle && !f.detached {
+		return false, nil
+	}
+	if usage := f.usageNow(); usage == follow.Written || usage == follow.Unknown && !idle {
+		return false, nil
+	}
+	grew := f.grew
+	if partial {
+		if err := f.move(ctx, nil, f.reader.End()); err != nil {
+			return false, err
+		}
+		f.grew = grew
+	}
+	if f.detached || idle {
+		f.splitter.Close(time.Now())
+	}
+	return f.detached || idle && !named, nil
+}
+
+// idleAfter is how long the file must be unchanged until its run is over.
+func (f *logFile) idleAfter() time.Duration {
+	if f.current == nil {
+		return f.watcher.recent
+	}
+	interval := f.current.snapshot().IntervalSeconds
+	return max(f.watcher.recent, time.Duration(10*interval.Value*float64(time.Second)))
+}
+
+// rewritten continues after the present file was truncated or written anew. What
+// was added before that may be in a copy beside it, as logrotate's copytruncate
+// makes one.
+func (f *logFile) rewritten(ctx context.Context) error {
+	present := f.reader
+	copied, err := f.readCopy(ctx)
+	if err != nil {
+		return err
+	}
+	if copied != nil {
+		defer copied.Close()
+		if err := f.readBetween(ctx, copied); err != nil {
+			return err
+		}
+	} else if size, ok := f.shortened(ctx); ok {
+		return f.move(ctx, nil, size)
+	}
+	var file *os.File
+	if f.reader != present {
+		if file, err = follow.OpenFile(f.path); err != nil {
+			return fmt.Errorf("log file: %w", err)
+		}
+	}
+	offset, err := follow.FirstData(ctx, cmp.Or(file, f.reader.File()), 0)
+	if err != nil {
+		return fmt.Errorf("log file: %w", err)
+	}
+	return f.move(ctx, file, offset)
+}
+
+// readCopy reads on in a file that has all that was read of the present one, and
+// returns it, or nil if there is none.
+func (f *logFile) readCopy(ctx context.Context) (*os.File, error) {
+	for _, name := range follow.Rotated(f.path) {
+		file, err := follow.OpenFile(name)
+		if err != nil {
+			continue
+		}
+		if !f.heldBy(file) {
+			file.Close()
+			continue
+		}
+		size := f.read()
+		for {
+			r := follow.NewScanner(io.NewSectionReader(file, 0, math.MaxInt64), f.passed-f.base, math.MaxInt64)
+			r.Copy = f.record
+			err = f.readRest(ctx, r.Next)
+			if err != nil || f.read() == size {
+				return file, err
+			}
+			size = f.read() // it may have grown meanwhile
+		}
+	}
+	return nil, nil
+}
+
+// readBetween reads the files that had the log's name after an earlier one and were
+// rotated since.
+func (f *logFile) readBetween(ctx context.Context, earlier *os.File) error {
+	before, err := earlier.Stat()
+	if err != nil {
+		return fmt.Errorf("log file: %w", err)
+	}
+	head := beginning(earlier)
+	for _, name := range slices.Backward(follow.Rotated(f.path)) { // the oldest first
+		file, err := follow.OpenFile(name)
+		if err != nil {
+			continue
+		}
+		info, err := file.Stat()
+		if err != nil || !info.ModTime().After(before.ModTime()) || beginAlike(beginning(file), head) || f.watcher.followed(file) {
+			file.Close()
+			continue
+		}
+		if err := f.move(ctx, file, 0); err != nil {
+			return err
+		}
+		f.reader.Finish()
+		if err := f.readRest(ctx, f.reader.Next); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// beginning returns the first bytes of a file.
+func beginning(file *os.File) []byte {
+	head := make([]byte, 4<<10)
+	n, _ := file.ReadAt(head, 0) // an error is an end
+	return head[:n]
+}
+
+// beginAlike reports whether the beginnings of two files are the same, as far as
+// both have bytes.
+func beginAlike(a, b []byte) bool {
+	n := min(len(a), len(b))
+	return bytes.Equal(a[:n], b[:n])
+}
+
+// read is how far the present file was copied.
+func (f *logFile) read() int64 { return f.copy.end - f.base }
+
+// heldBy reports whether another file has all that was read of the present one.
+func (f *logFile) heldBy(file *os.File) bool {
+	other, err := rundir.Identify(file)
+	return err == nil && !other.SameFile(&f.source) && f.holds(file, f.read())
+}
+
+// holds reports whether a file begins as the present one did up to size, by its
+// first bytes and by those before size.
+func (f *logFile) holds(file *os.File, size int64) bool {
+	end := f.base + size
+	own, err := f.copy.slice(max(f.copy.start, f.base, end-tailSize), end)
+	s := f.source
+	s.Offset, s.Copied = size-int64(len(own)), 0
+	return err == nil && len(own) > 0 && s.Holds(file, bytes.NewReader(own), int64(len(own)))
+}
+
+// tailSize is how many bytes are compared.
+const tailSize = 4 << 10
+
+// readRest passes on the lines that next returns, up to the end.
+func (f *logFile) readRest(ctx context.Context, next func(context.Context) (follow.Line, error)) error {
+	for {
+		l, err := next(ctx)
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case errors.Is(err, errCopy):
+			f.failures.report(f.log, "waiting to copy the log", err)
+			if err := pause(ctx); err != nil {
+				return err
+			}
+		case errors.Is(err, errHole), errors.Is(err, follow.ErrRewritten), l.Unterminated:
+			return nil // move takes what is left
+		case err != nil:
+			return err
+		default:
+			f.line(l)
+		}
+	}
+}
+
+// shortened reports whether the file lost only its end, within a line, and returns
+// where. A file that is written anew may begin like the old one too, but that is
+// less than half of it.
+func (f *logFile) shortened(ctx context.Context) (size int64, ok bool) {
+	file := f.reader.File()
+	size = max(0, f.copy.start-f.base)
+	var own, now [4 << 10]byte
+	for last := byte('\n'); ; {
+		n, _ := f.copy.ReadAt(own[:], f.base+size) // an error is an end
+		m, _ := file.ReadAt(now[:], size)
+		same := 0
+		for same < min(n, m) && own[same] == now[same] {
+			last = own[same]
+			same++
+		}
+		size += int64(same)
+		if same < len(own) || ctx.Err() != nil {
+			return size, last != '\n' && size < f.read() && size >= f.read()/2 && (f.base >= f.copy.start || f.source.SameHead(file))
+		}
+	}
+}
+
+// skipHole continues where the file has bytes again.
+func (f *logFile) skipHole(ctx context.Context) error {
+	offset, err := follow.FirstData(ctx, f.reader.File(), f.reader.End())
+	if err != nil {
+		return fmt.Errorf("log file: %w", err)
+	}
+	return f.move(ctx, nil, offset)
+}
+
+// move continues the stream at an offset of another file, or elsewhere in the
+// present one if file is nil. A run that continues records that before it gets
+// bytes of it.
+func (f *logFile) move(ctx context.Context, file *os.File, offset int64) error {
+	f.left = f.read()
+	f.takeRest()
+	same := file == nil
+	if same {
+		file = f.reader.File()
+	}
+	source, err := rundir.Identify(file)
+	if err == nil {
+		err = f.retry(ctx, f.copy.joint)
+	}
+	if err == nil && f.current != nil {
+		err = f.retry(ctx, func() error { return f.recordMove(source, offset) })
+	}
+	if err == nil && !same {
+		var r *follow.Reader
+		if r, err = f.newReader(file); err == nil {
+			f.reader.Close()
+			f.reader = r
+		}
+	}
+	if err != nil {
+		if !same {
+			file.Close()
+		}
+		return err
+	}
+	source.Path = f.path
+	f.source, f.base, f.position = source, f.copy.end-offset, offset
+	f.watcher.moved(f, &source)
+	f.parts, f.starts = nil, nil
+	if f.caught.Load() {
+		f.past = f.copy.end
+	}
+	f.passed, f.seen, f.grew, f.asked = f.copy.end, offset, time.Now(), time.Time{}
+	return f.restart(offset)
+}
+
+// takeRest passes on what was copied of a last line without an end.
+func (f *logFile) takeRest() {
+	begin := max(f.passed, f.copy.start)
+	if n := f.copy.end - begin; n <= 0 || n > follow.DefaultMaxLine { // of an overlong line the beginning was passed on
+		return
+	}
+	if text, err := f.copy.slice(begin, f.copy.end); err == nil {
+		f.line(follow.Line{Text: follow.Text(text), Offset: begin - f.base, Size: int64(len(text)), Unterminated: true})
+	}
+}
+
+func (f *logFile) newReader(file *os.File) (*follow.Reader, error) {
+	return follow.NewReader(file, follow.Options{Notifier: f.watcher.notifier, Copy: f.record})
+}
+
+// recordMove records in the current run that its next bytes come from elsewhere.
+func (f *logFile) recordMove(source rundir.LogSource, offset int64) error {
+	size, left := f.copy.end-f.copy.start, f.left
+	head, headSize := f.source.Head, f.source.HeadSize
+	_, err := f.current.dir.Update(func(m *rundir.Meta) {
+		before := *m.Log
+		before.End, before.Earlier = left, nil
+		if headSize > before.HeadSize {
+			before.Head, before.HeadSize = head, headSize
+		}
+		now := source
+		now.Path, now.Offset, now.Copied = m.Log.Path, offset, size
+		now.Earlier = append(m.Log.Earlier, before)
+		if n := len(now.Earlier) - maxEarlier; n > 0 {
+			now.Earlier = now.Earlier[n:]
+		}
+		m.Log = &now
+	})
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // the run was removed
+	}
+	return err
+}
+
+// maxEarlier bounds how many files a run remembers that it was read from.
+const maxEarlier = 16
+
+// retry repeats what fails because the disk is full, until ctx is done.
+func (f *logFile) retry(ctx context.Context, do func() error) error {
+	for {
+		err := do()
+		if err == nil {
+			return nil
+		}
+		f.failures.report(f.log, "waiting to record a run of the log", err)
+		if err := pause(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// pause waits a second.
+func pause(ctx context.Context) error {
+	t := time.NewTimer(time.Second)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-t.C:
+		return nil
+	}
+}
+
 // beginRun makes the directory of a run that has begun in the log, or resumes the
 // one that had not ended when an earlier agent stopped.
-func (f *logFile) beginRun(p *ingest.Part, first *tool.Report, at time.Time, _ bool) {
-	meta, dir, err := f.runOf(p, first, at)
+func (f *logFile) beginRun(ctx context.Context, p *ingest.Part, first *tool.Report, at time.Time) {
+	meta, dir, err := f.runOf(ctx, p, first, at)
 	if err != nil {
-		f.log.Error("can't create the directory of a run in the log", "err", err)
-		return
+		return // ctx is done
+	}
+	if !f.caught.Load() {
+		p.Feed.SetBehind(1)
+		f.behind = append(f.behind, p.Feed)
 	}
 	w := f.watcher
 	t := newTracker(dir, meta, p.Feed, &w.opts)
@@ -256,95 +728,138 @@ func (f *logFile) beginRun(p *ingest.Part, first *tool.Report, at time.Time, _ b
 	w.live[meta.ID] = t
 	w.mu.Unlock()
 	f.current = t
-	t.claim()
 	f.start(t)
 }
 
-func (f *logFile) runOf(p *ingest.Part, first *tool.Report, at time.Time) (rundir.Meta, rundir.Directory, error) {
-	start, estimated := at, false
-	if first.ElapsedSeconds.Known {
-		start, estimated = at.Add(-time.Duration(first.ElapsedSeconds.Value*float64(time.Second))), true
+func (f *logFile) runOf(ctx context.Context, p *ingest.Part, first *tool.Report, at time.Time) (rundir.Meta, rundir.Directory, error) {
+	if r := f.resume; r != nil {
+		f.resume = nil
+		return r.meta, r.dir, nil
 	}
-	if len(f.starts) > 0 {
-		start, estimated = f.starts[0].At, f.starts[0].Source == rundir.StartFromFile
-		f.starts = f.starts[1:]
-	}
-	if m := f.resuming; m != nil {
-		f.resuming = nil
-		return *m, rundir.At(f.watcher.opts.DataDir, m.ID), nil
-	}
+	begin := max(p.Offset, f.copy.start)
+	start, estimated := f.startOf(at, first)
 	source := f.source
-	source.Offset = p.Offset
-	meta := ingest.Describe(f.path, f.tool, first.Version, first.Workload, first.Threads)
-	meta.Labels, meta.Log = maps.Clone(f.labels), &source
-	meta.Generator, _ = os.Hostname() // an empty name is better than no run
-	meta.StartedAt, meta.StartEstimated = start.UTC().Truncate(time.Millisecond), estimated
-	dir, claim, err := rundir.Create(f.watcher.opts.DataDir, meta)
-	if err != nil {
-		return meta, dir, err
+	source.Offset = begin - f.base
+	if source.Offset < f.position {
+		source.Copied, source.Offset = f.position-source.Offset, f.position
 	}
-	claim.Release() // how the run ends is in the log
+	meta := ingest.Describe(f.path, f.tool, first.Version, first.Workload, first.Threads)
+	meta.Labels, meta.Log, meta.Selection = maps.Clone(f.spec.Labels), &source, f.spec.Selection
+	meta.Generator = f.spec.Generator
+	meta.StartedAt, meta.StartEstimated = start.UTC().Truncate(time.Millisecond), estimated
+	var dir rundir.Directory
+	err := f.retry(ctx, func() error {
+		var own *os.File
+		made, claim, err := rundir.CreateWith(f.watcher.opts.DataDir, meta, func(d rundir.Directory) (err error) {
+			own, err = f.copyTo(d, begin)
+			return err
+		})
+		if err != nil {
+			if own != nil {
+				own.Close()
+			}
+			return err
+		}
+		claim.Release() // how the run ends is in the log
+		f.copy.attach(own, begin)
+		dir = made
+		return nil
+	})
 	meta.ID = dir.ID()
-	return meta, dir, nil
+	if err == nil {
+		f.watcher.addLogRun(&meta, f)
+	}
+	return meta, dir, err
+}
+
+// copyTo makes the output file of a run with what was read of it up to now.
+func (f *logFile) copyTo(d rundir.Directory, begin int64) (*os.File, error) {
+	mode := os.FileMode(0)
+	if info, err := f.reader.File().Stat(); err == nil {
+		mode = info.Mode()
+	}
+	own, err := d.OpenCopy(mode)
+	if err != nil {
+		return nil, err
+	}
+	text, err := f.copy.slice(begin, f.copy.end)
+	if err == nil {
+		_, err = own.Write(text)
+	}
+	return own, err
+}
+
+// startOf is when the run began whose first report comes now.
+func (f *logFile) startOf(at time.Time, first *tool.Report) (start time.Time, estimated bool) {
+	line := f.reader.Offset() - 1 // in the line of the report
+	for i, p := range f.parts {
+		if next := i + 1; line >= p.Offset && (next == len(f.parts) || line < f.parts[next].Offset) && f.base+line < f.past {
+			return f.starts[i].At, f.starts[i].Source == rundir.StartFromFile
+		}
+	}
+	if first.ElapsedSeconds.Known {
+		return at.Add(-time.Duration(first.ElapsedSeconds.Value * float64(time.Second))), true
+	}
+	return at, false
 }
 
 // endRun records the end of the current run; its tracker does the rest.
 func (f *logFile) endRun(p *ingest.Part, at time.Time) {
 	t := f.current
 	if t == nil {
+		f.copy.forget(p.End)
 		return
 	}
 	f.current = nil
 	output := p.Feed.Output()
-	if info, err := f.content.Stat(); err == nil && !output.Complete && info.ModTime().Before(at) {
+	if info, err := f.reader.File().Stat(); err == nil && !output.Complete && info.ModTime().Before(at) {
 		at = info.ModTime()
 	}
-	_, err := t.dir.Update(func(m *rundir.Meta) {
-		if m.Ended() {
-			return
+	past := p.End <= f.past
+	size, end := p.End-f.copy.start, max(0, p.End-f.base)
+	head, headSize := f.source.Head, f.source.HeadSize
+	own, err := f.copy.cut(p.End)
+	if err != nil {
+		t.fault("end the copy of the log", err)
+	}
+	f.spawn(func() { // not here: the disk may be slow, and the log continues
+		if own != nil {
+			if err := errors.Join(own.Sync(), own.Close()); err != nil {
+				t.fault("write the copy of the log", err)
+			}
 		}
-		end := at.UTC()
-		if p.End <= f.past { // written at an unknown time before: as an import does
-			end = m.StartedAt.Add(time.Duration(p.Seconds * float64(time.Second)))
+		_, err := t.dir.Update(func(m *rundir.Meta) {
+			if m.Ended() {
+				return
+			}
+			ended := at.UTC()
+			if past { // written at an unknown time before: as an import does
+				ended = m.StartedAt.Add(time.Duration(p.Seconds * float64(time.Second)))
+			}
+			if ended.Before(m.StartedAt) {
+				ended = m.StartedAt
+			}
+			m.EndedAt = &ended
+			m.Log.End = end
+			m.Log.Copied = min(m.Log.Copied, size)
+			if headSize > m.Log.HeadSize {
+				m.Log.Head, m.Log.HeadSize = head, headSize
+			}
+			m.Conclude(output)
+		})
+		if err != nil {
+			t.fault("end a run of the log file", err)
 		}
-		if end.Before(m.StartedAt) {
-			end = m.StartedAt
-		}
-		m.EndedAt = &end
-		m.Log.End = p.End
-		m.Conclude(output)
 	})
-	if err != nil {
-		t.fault("end a run of the log file", err)
-	}
 }
 
-// endIdle ends a run whose tool has stopped writing without a summary.
-func (f *logFile) endIdle() {
-	if !isWritten(f.source) {
-		f.splitter.Close(time.Now())
-	}
-}
+// failureLog logs a failure that lasts once a minute.
+type failureLog struct{ last time.Time }
 
-// isWritten reports whether a process that this one may inspect has the file open.
-func isWritten(src rundir.LogSource) bool {
-	procs, err := procfs.AllProcs()
-	if err != nil {
-		return false
+func (l *failureLog) report(log *slog.Logger, what string, err error) {
+	if time.Since(l.last) < time.Minute {
+		return
 	}
-	for _, p := range procs {
-		targets, err := p.FileDescriptorTargets()
-		if err != nil || p.PID == os.Getpid() {
-			continue
-		}
-		for _, target := range targets {
-			if target != src.Path {
-				continue
-			}
-			if now, err := rundir.Identify(target); err == nil && now.Device == src.Device && now.Inode == src.Inode {
-				return true
-			}
-		}
-	}
-	return false
+	l.last = time.Now()
+	log.Error(what, "err", err)
 }

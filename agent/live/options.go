@@ -4,10 +4,13 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/benchwatch/benchwatch/agent/clock"
 	"github.com/benchwatch/benchwatch/agent/engine"
+	"github.com/benchwatch/benchwatch/agent/host"
 	"github.com/benchwatch/benchwatch/agent/ingest"
 	"github.com/benchwatch/benchwatch/agent/rundir"
 	"github.com/benchwatch/benchwatch/agent/tool"
+	"github.com/benchwatch/benchwatch/agent/topology"
 )
 
 // Options of a Watcher.
@@ -17,10 +20,22 @@ type Options struct {
 	Only []string
 	// Tools returns those that can be recognised now.
 	Tools func() tool.Set
-	// Targets returns the servers that are sampled now.
-	Targets func() []engine.Target
+	// Topology returns the servers that are sampled now, and another one when the
+	// configuration has changed.
+	Topology func() *topology.Topology
+	// Machine is this one; default: as the system reports it.
+	Machine *topology.Machine
 	// ReadSettings has the targets' settings read at the next tick.
 	ReadSettings func()
+	// Clock is that of this machine; nil: clock.System. Samples is the axis of the
+	// frames, the wall clock if it is zero.
+	Clock   *clock.Clock
+	Samples clock.Axis
+	// Host returns what this machine did since the call before, at a time; nil if that
+	// is not known. Default: as the system reports it.
+	Host func(time.Time) *host.Sample
+	// SampleNow has the servers sampled between two ticks.
+	SampleNow func()
 	// Logs returns the files that tools write by themselves.
 	Logs func() []Log
 	// Sink receives what happens to the runs; nil: nothing does.
@@ -34,17 +49,21 @@ type Options struct {
 }
 
 // Sink receives what happens to the runs that a Watcher follows. Its methods are
-// called from several goroutines and must not call the Watcher; Interval and
-// Changed must not block either.
+// called from several goroutines and must not call the Watcher; Interval, Sampled
+// and Changed must not block either.
 type Sink interface {
 	// Began: this process became the run's owner, perhaps again after a restart,
 	// perhaps of a run that has ended.
 	Began(rundir.Directory, rundir.Meta)
+	// Identified: servers or hosts of a run that this process owns were recorded.
+	Identified(rundir.Directory, rundir.Meta)
 	// Interval: the tool has reported an interval, which ends at elapsed seconds
 	// on the run's axis. A run's intervals come in order and from the first one,
 	// also after a restart; fresh is false for those that were written before
 	// they were looked for. The report is valid during the call.
 	Interval(id string, elapsed float64, r *tool.Report, fresh bool)
+	// Sampled: what the run's own servers answered at a tick.
+	Sampled(id string, f engine.Frame)
 	// Settled: the tool has ended and its output was read to the end. Called for
 	// the run's owner, once or, if a restart intervenes, twice.
 	Settled(rundir.Directory, ingest.Snapshot)
@@ -58,8 +77,14 @@ type Discard struct{}
 // Began implements Sink.
 func (Discard) Began(rundir.Directory, rundir.Meta) {}
 
+// Identified implements Sink.
+func (Discard) Identified(rundir.Directory, rundir.Meta) {}
+
 // Interval implements Sink.
 func (Discard) Interval(string, float64, *tool.Report, bool) {}
+
+// Sampled implements Sink.
+func (Discard) Sampled(string, engine.Frame) {}
 
 // Settled implements Sink.
 func (Discard) Settled(rundir.Directory, ingest.Snapshot) {}
@@ -79,6 +104,10 @@ type Log struct {
 	Glob   string
 	Tool   string // empty: recognised by the content
 	Labels map[string]string
+	// Selection is the servers of the runs in the files; nil: unknown.
+	Selection *rundir.Selection
+	// Generator is the machine that makes the load; empty: unknown.
+	Generator string
 }
 
 func (o *Options) defaults() {
@@ -88,11 +117,25 @@ func (o *Options) defaults() {
 	if o.Logger == nil {
 		o.Logger = slog.Default()
 	}
-	if o.Targets == nil {
-		o.Targets = func() []engine.Target { return nil }
+	if o.Clock == nil {
+		o.Clock = clock.System
+	}
+	if o.Topology == nil {
+		none := &topology.Topology{}
+		o.Topology = func() *topology.Topology { return none }
+	}
+	if o.Machine == nil {
+		here := topology.LocalMachine()
+		o.Machine = &here
+	}
+	if o.Host == nil {
+		o.Host = host.NewReader().Read
 	}
 	if o.ReadSettings == nil {
 		o.ReadSettings = func() {}
+	}
+	if o.SampleNow == nil {
+		o.SampleNow = func() {}
 	}
 	if o.Logs == nil {
 		o.Logs = func() []Log { return nil }

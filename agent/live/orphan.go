@@ -2,8 +2,8 @@ package live
 
 import (
 	"context"
-	"time"
 
+	"github.com/benchwatch/benchwatch/agent/clock"
 	"github.com/benchwatch/benchwatch/agent/ingest"
 	"github.com/benchwatch/benchwatch/agent/rundir"
 	"github.com/benchwatch/benchwatch/agent/tool"
@@ -21,7 +21,7 @@ func CloseOrphan(ctx context.Context, d rundir.Directory, t *tool.Tool) (rundir.
 	if err := f.ReadAll(ctx, d, &meta); err != nil {
 		return meta, err
 	}
-	f.Close(time.Now())
+	f.Close(meta.Axis(clock.System).Now())
 	if err := ctx.Err(); err != nil {
 		return meta, err
 	}
@@ -30,11 +30,11 @@ func CloseOrphan(ctx context.Context, d rundir.Directory, t *tool.Tool) (rundir.
 			return // taken up by somebody meanwhile
 		}
 		if !m.Ended() {
-			end := lastWrite(d, m.StartedAt)
+			end := lastWrite(d, m.StartedAt, m.Axis(clock.System).Ahead())
 			m.EndedAt = &end
 		}
 		m.Conclude(f.Output())
-		now := time.Now().UTC()
+		now := m.Axis(clock.System).Now().UTC()
 		m.ClosedAt = &now
 	})
 }

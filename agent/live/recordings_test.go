@@ -130,7 +130,7 @@ func TestRecordingsHoweverRead(t *testing.T) {
 		}
 		log := filepath.Join(t.TempDir(), "log")
 		write(t, log, string(r.stderr)+string(r.stdout))
-		im := ingest.Import{DataDir: t.TempDir(), Path: log, Tool: r.tool}
+		im := ingest.Import{DataDir: t.TempDir(), Log: ingest.Log{Path: log, Tool: r.tool}}
 		runs, err := im.Run(t.Context())
 		if err != nil {
 			t.Fatalf("%s: %v", r.path, err)

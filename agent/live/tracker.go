@@ -3,17 +3,22 @@ package live
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
+	"github.com/benchwatch/benchwatch/agent/clock"
 	"github.com/benchwatch/benchwatch/agent/engine"
 	"github.com/benchwatch/benchwatch/agent/follow"
 	"github.com/benchwatch/benchwatch/agent/history"
 	"github.com/benchwatch/benchwatch/agent/host"
 	"github.com/benchwatch/benchwatch/agent/ingest"
+	"github.com/benchwatch/benchwatch/agent/marker"
 	"github.com/benchwatch/benchwatch/agent/rundir"
 	"github.com/benchwatch/benchwatch/agent/tool"
 )
@@ -33,11 +38,20 @@ type tracker struct {
 	// metaFile is run.json as it was last read. Only follow uses it.
 	metaFile os.FileInfo
 
-	mu       sync.Mutex
-	meta     rundir.Meta
-	owner    *os.File // the observer lock; nil while another process holds it
-	drain    *drain
-	recorder *history.Recorder
+	diskLow bool // of the goroutine that records: the servers are not recorded
+
+	mu    sync.Mutex
+	axis  clock.Axis    // of the run's times
+	ahead time.Duration // by how much the wall clock is ahead of it
+	meta  rundir.Meta
+	owner *os.File // the observer lock; nil while another process holds it
+	drain *drain
+	// drainBegan bounds the drain of a run that ended in the future, by the clock
+	// of another machine.
+	drainBegan time.Time
+	last       engine.Frame // the newest, which may lie before the tool's end
+	recorder   *history.Recorder
+	servers
 	// skipDrain: close the run without waiting for replicas.
 	skipDrain bool
 	faults    uint64
@@ -52,14 +66,22 @@ func newTracker(dir rundir.Directory, meta rundir.Meta, feed *ingest.Feed, opts 
 		}
 		opts.Sink.Changed()
 	}
-	return &tracker{
+	t := &tracker{
 		dir:    dir,
 		feed:   feed,
 		opts:   opts,
 		log:    opts.Logger.With("run", meta.ID),
 		finish: make(chan struct{}),
+		axis:   meta.Axis(opts.Clock),
 		meta:   meta,
 	}
+	if c := meta.Clock; c != nil && c.ID == opts.Clock.ID {
+		for _, step := range c.Steps {
+			t.ahead += time.Duration(step.Seconds * float64(time.Second))
+		}
+	}
+	feed.Now = t.now
+	return t
 }
 
 // follow reads the run's output until the run is closed or ctx is done.
@@ -82,17 +104,20 @@ func (t *tracker) follow(ctx context.Context, notifier *follow.Notifier) {
 		if !t.reload() {
 			return
 		}
+		t.watchClock()
+		t.identify(ctx)
 		t.recordClock()
 		if time.Since(asked) >= history.SettingsEvery {
 			t.opts.ReadSettings()
 			asked = time.Now()
 		}
 		if t.ended() {
+			t.beginDrain()
 			close(t.finish)
 			readers.Wait()
 			if ctx.Err() == nil {
 				t.recordClock()
-				t.feed.Close(time.Now())
+				t.feed.Close(t.now())
 				t.settle()
 				t.awaitDrain(ctx)
 			}
@@ -112,8 +137,10 @@ func (t *tracker) read(ctx context.Context, readers *sync.WaitGroup, notifier *f
 		return
 	}
 	if t.meta.Log != nil { // ended, not closed yet
+		meta := t.meta
 		readers.Go(func() {
-			if err := t.feed.ReadAll(ctx, t.dir, &t.meta); err != nil && ctx.Err() == nil {
+			defer t.feed.SetBehind(0)
+			if err := t.feed.ReadAll(ctx, t.dir, &meta); err != nil && ctx.Err() == nil {
 				t.fault("read the log again", err)
 			}
 		})
@@ -207,7 +234,7 @@ func (t *tracker) ended() bool {
 		if m.Ended() {
 			return
 		}
-		end := lastWrite(t.dir, m.StartedAt)
+		end := lastWrite(t.dir, m.StartedAt, t.axis.Ahead())
 		m.EndedAt = &end
 		m.Conclude(rundir.Output{}) // until the output has been read to its end
 	})
@@ -222,11 +249,13 @@ func (t *tracker) ended() bool {
 
 // lastWrite is when the tool last wrote, which is taken as the end of a run whose
 // end was not seen.
-func lastWrite(d rundir.Directory, start time.Time) time.Time {
+//
+// The times of files are those of the wall clock, which is ahead of the run's axis.
+func lastWrite(d rundir.Directory, start time.Time, ahead time.Duration) time.Time {
 	last := start
 	for _, name := range []string{rundir.StdoutFile, rundir.StderrFile} {
-		if info, err := os.Stat(d.Path(name)); err == nil && info.ModTime().After(last) {
-			last = info.ModTime()
+		if info, err := os.Stat(d.Path(name)); err == nil && info.ModTime().Add(-ahead).After(last) {
+			last = info.ModTime().Add(-ahead)
 		}
 	}
 	return last.UTC()
@@ -234,7 +263,7 @@ func lastWrite(d rundir.Directory, start time.Time) time.Time {
 
 // settle completes run.json with what only the tool's output shows.
 func (t *tracker) settle() {
-	snap := t.snapshot(time.Now())
+	snap := t.snapshot()
 	t.mu.Lock()
 	owner := t.owner != nil
 	t.mu.Unlock()
@@ -254,21 +283,29 @@ func (t *tracker) settle() {
 		return
 	}
 	t.setMeta(meta)
-	t.opts.Sink.Settled(t.dir, t.snapshot(time.Now()))
+	t.opts.Sink.Settled(t.dir, t.snapshot())
+}
+
+// beginDrain has the servers sampled at once: the positions that count are those
+// at the tool's end.
+func (t *tracker) beginDrain() {
+	t.mu.Lock()
+	t.drainBegan = time.Now()
+	targets := t.targets()
+	begin := !t.meta.Closed() && replicates(targets) && !t.drainTimedOut()
+	if begin {
+		t.drain = newDrain(*t.meta.EndedAt, targets, t.meta.Servers)
+		t.drain.frame(&t.last)
+	}
+	t.mu.Unlock()
+	if begin {
+		t.opts.SampleNow()
+	}
 }
 
 // awaitDrain waits until the replicas have caught up and closes the run, or
 // until another owner has done so.
 func (t *tracker) awaitDrain(ctx context.Context) {
-	t.mu.Lock()
-	end := *t.meta.EndedAt
-	targets := relevantTargets(t.opts.Targets(), t.meta.Target)
-	timedOut := func() bool { return time.Since(end) > t.drainTimeout() }
-	if !t.meta.Closed() && replicates(targets) && !timedOut() {
-		t.drain = newDrain(end, targets, t.meta.Target)
-	}
-	t.mu.Unlock()
-
 	t.opts.ReadSettings() // they may have changed during the run
 
 	tick := time.NewTicker(t.opts.Poll)
@@ -278,9 +315,11 @@ func (t *tracker) awaitDrain(ctx context.Context) {
 		if !t.reload() {
 			return
 		}
+		t.watchClock()
+		t.identify(ctx)
 		t.mu.Lock()
 		closed, owner := t.meta.Closed(), t.owner != nil
-		finished := t.drain == nil || t.skipDrain || t.drain.finished() || timedOut()
+		finished := t.drain == nil || t.skipDrain || t.drain.finished() || t.drainTimedOut()
 		t.mu.Unlock()
 		if closed {
 			return
@@ -294,6 +333,12 @@ func (t *tracker) awaitDrain(ctx context.Context) {
 		case <-tick.C:
 		}
 	}
+}
+
+// drainTimedOut reports whether the replicas had their time. mu is held.
+func (t *tracker) drainTimedOut() bool {
+	timeout := t.drainTimeout()
+	return t.now().Sub(*t.meta.EndedAt) > timeout || !t.drainBegan.IsZero() && time.Since(t.drainBegan) > timeout
 }
 
 // drainTimeout is the run's own or, if it has none, that of the configuration,
@@ -314,7 +359,7 @@ func (t *tracker) close() bool {
 	}
 	t.mu.Unlock()
 	meta, err := t.dir.Update(func(m *rundir.Meta) {
-		now := time.Now().UTC()
+		now := t.now().UTC()
 		m.ClosedAt = &now
 		if m.Drain == nil {
 			m.Drain = drained
@@ -329,35 +374,119 @@ func (t *tracker) close() bool {
 	return true
 }
 
-// frame records a tick's samples and updates the drain.
+// frame records what the run's servers answered at a tick and updates the drain.
 func (t *tracker) frame(f engine.Frame, host *host.Sample) {
 	t.mu.Lock()
+	if ahead := t.axis.AheadOf(t.opts.Samples); ahead != 0 {
+		f, host = shifted(f, host, ahead)
+	}
 	if t.meta.Closed() || f.Tick.Before(t.meta.StartedAt) {
 		t.mu.Unlock()
 		return
 	}
-	if t.drain != nil {
-		t.drain.frame(f)
+	f = t.own(f)
+	if t.last = f; t.drain != nil {
+		t.drain.frame(&f)
 	}
-	recorder := t.recorder
-	if t.meta.Log != nil { // another machine may have written the log
+	id, recorder := t.meta.ID, t.recorder
+	if t.meta.IsElsewhere() {
 		host = nil
 	}
 	t.mu.Unlock()
-	if err := recorder.Record(f, host); err != nil {
+	if len(f.Samples) > 0 {
+		t.opts.Sink.Sampled(id, f)
+	}
+	err := recorder.Record(f, host)
+	if err != nil {
 		t.fault("record the servers' status", err)
+	}
+	t.watchDisk(errors.Is(err, history.ErrDiskLow))
+}
+
+// watchDisk marks where the record of the servers stops for lack of space, and where
+// it continues. Only the goroutine that records calls it.
+func (t *tracker) watchDisk(low bool) {
+	if low == t.diskLow {
+		return
+	}
+	t.diskLow = low
+	text := "the disk is nearly full: servers are not recorded from here on"
+	if !low {
+		text = "the disk has space again: servers are recorded from here on"
+	}
+	t.log.Warn(text)
+	at := t.now().UTC().Truncate(time.Millisecond)
+	if err := marker.Append(t.dir, marker.Marker{Kind: marker.Point, Run: t.dir.ID(), Text: text, Start: at}); err != nil {
+		t.fault("mark that the disk is nearly full", err)
 	}
 }
 
-func (t *tracker) snapshot(now time.Time) ingest.Snapshot {
+// shifted returns a frame, and a sample of the machine, with other times.
+func shifted(f engine.Frame, machine *host.Sample, by time.Duration) (engine.Frame, *host.Sample) {
+	f.Tick, f.Samples = f.Tick.Add(by), slices.Clone(f.Samples)
+	for i := range f.Samples {
+		s := &f.Samples[i]
+		s.Tick, s.Asked, s.Answered = s.Tick.Add(by), s.Asked.Add(by), s.Answered.Add(by)
+	}
+	if machine != nil {
+		moved := *machine
+		moved.At = moved.At.Add(by)
+		machine = &moved
+	}
+	return f, machine
+}
+
+// now is the current time on the run's axis.
+func (t *tracker) now() time.Time { return t.axis.Now() }
+
+// watchClock records and marks that the wall clock was set during the run.
+func (t *tracker) watchClock() {
+	ahead := t.axis.Ahead()
 	t.mu.Lock()
-	meta, faults := t.meta, t.faults
+	step, owner := ahead-t.ahead, t.owner != nil && !t.meta.Closed()
+	if step.Abs() < smallestStep || !owner {
+		t.mu.Unlock()
+		return
+	}
+	t.ahead = ahead
+	t.mu.Unlock()
+	at := t.now().UTC().Truncate(time.Millisecond)
+	meta, err := t.dir.Update(func(m *rundir.Meta) {
+		if m.Clock != nil {
+			m.Clock.Steps = append(m.Clock.Steps, rundir.ClockStep{At: at, Seconds: step.Seconds()})
+		}
+	})
+	if err != nil {
+		t.fault("record that the clock was set", err)
+	} else {
+		t.setMeta(meta)
+	}
+	direction := "forward"
+	if step < 0 {
+		direction = "back"
+	}
+	text := fmt.Sprintf("the clock was set %s by %v", direction, step.Abs().Round(10*time.Millisecond))
+	t.log.Warn(text)
+	if err := marker.Append(t.dir, marker.Marker{Kind: marker.Point, Run: t.meta.ID, Text: text, Start: at}); err != nil {
+		t.fault("mark that the clock was set", err)
+	}
+}
+
+// smallestStep is the least change of the wall clock that is a step.
+const smallestStep = 50 * time.Millisecond
+
+func (t *tracker) snapshot() ingest.Snapshot {
+	now := t.now()
+	t.mu.Lock()
+	meta, faults, ahead := t.meta, t.faults, t.ahead
 	if t.drain != nil && meta.Drain == nil {
-		meta.Drain = t.drain.reached()
+		meta.Drain = maps.Clone(t.drain.reached)
 	}
 	t.mu.Unlock()
 	snap := t.feed.Snapshot(meta, now)
-	snap.Faults = faults
+	if snap.Faults = faults; snap.Active() {
+		snap.ClockAhead = ahead
+	}
 	return snap
 }
 

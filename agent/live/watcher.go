@@ -10,6 +10,7 @@ import (
 	"slices"
 	"sort"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/benchwatch/benchwatch/agent/engine"
@@ -28,25 +29,31 @@ import (
 type Watcher struct {
 	opts     Options
 	notifier *follow.Notifier
-	host     *host.Reader
 
 	mu      sync.Mutex
 	live    map[string]*tracker
 	kept    map[string]ingest.Snapshot // ended runs
 	damaged map[string]time.Time       // run.json's time when it could not be read
 	old     map[string]bool            // ended runs beyond MaxKept
-	logs    map[string]bool            // log files being followed
-	scans   int                        // of the log files' globs
 	waiting int                        // live runs beyond MaxLive
 	maxKept int                        // at the last scan
+
+	logs            logs
+	listing         rundir.Listing
+	scans           int // of the log files' globs
+	listFault       time.Time
+	wake            chan struct{}
+	rescan          atomic.Bool   // a run was changed that the scan must look at
+	recent, settled time.Duration // recentLog and settledLog
 }
 
 // NewWatcher returns a Watcher that watches nothing until Run.
 func NewWatcher(opts Options) *Watcher {
 	opts.defaults()
 	return &Watcher{
-		opts: opts, host: host.NewReader(), live: map[string]*tracker{}, kept: map[string]ingest.Snapshot{},
-		damaged: map[string]time.Time{}, old: map[string]bool{}, logs: map[string]bool{},
+		opts: opts, live: map[string]*tracker{}, kept: map[string]ingest.Snapshot{},
+		damaged: map[string]time.Time{}, old: map[string]bool{}, logs: newLogs(), wake: make(chan struct{}, 1),
+		listing: rundir.Listing{DataDir: opts.DataDir}, recent: recentLog, settled: settledLog,
 	}
 }
 
@@ -64,12 +71,11 @@ func (w *Watcher) Run(ctx context.Context) {
 		w.notifier = notifier
 		followers.Go(func() { notifier.Run(ctx) })
 	}
-	var wake <-chan struct{}
 	if w.notifier != nil && os.MkdirAll(rundir.Root(w.opts.DataDir), 0o755) == nil {
-		var cancel func()
-		wake, cancel = w.notifier.Subscribe(rundir.Root(w.opts.DataDir))
+		cancel := w.notifier.Wake(w.wake, rundir.Root(w.opts.DataDir))
 		defer cancel()
 	}
+	followers.Go(func() { w.syncLogs(ctx) })
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for {
@@ -78,18 +84,29 @@ func (w *Watcher) Run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-wake:
+		case <-w.wake:
+			select { // lines of the logs wake too
+			case <-ctx.Done():
+				return
+			case <-time.After(scanPause):
+			}
 		case <-tick.C:
 		}
 	}
 }
+
+// scanPause is the shortest time between two scans.
+const scanPause = 20 * time.Millisecond
 
 // Frame takes a tick's samples: for the runs' records and for their drain. It
 // returns this machine's CPU since the tick before, which is recorded too; nil
 // if it is not known.
 func (w *Watcher) Frame(f engine.Frame) *host.Sample {
 	trackers := w.trackers()
-	host := w.host.Read(time.Now())
+	host := w.opts.Host(w.opts.Samples.Now())
+	if host != nil {
+		host.Interval = f.Interval.Seconds()
+	}
 	for _, t := range trackers {
 		t.frame(f, host)
 	}
@@ -98,7 +115,6 @@ func (w *Watcher) Frame(f engine.Frame) *host.Sample {
 
 // Snapshots returns the live runs and the kept ended ones, oldest first.
 func (w *Watcher) Snapshots() []ingest.Snapshot {
-	now := time.Now()
 	w.mu.Lock()
 	snaps := make([]ingest.Snapshot, 0, len(w.kept)+len(w.live))
 	for _, s := range w.kept {
@@ -106,7 +122,7 @@ func (w *Watcher) Snapshots() []ingest.Snapshot {
 	}
 	w.mu.Unlock()
 	for _, t := range w.trackers() {
-		snaps = append(snaps, t.snapshot(now))
+		snaps = append(snaps, t.snapshot())
 	}
 	slices.SortFunc(snaps, func(a, b ingest.Snapshot) int {
 		if c := a.Meta.StartedAt.Compare(b.Meta.StartedAt); c != 0 {
@@ -163,19 +179,26 @@ func (w *Watcher) trackers() []*tracker {
 
 // scan starts to follow new runs, reads ended ones and forgets removed ones.
 func (w *Watcher) scan(ctx context.Context, followers *sync.WaitGroup) {
-	ids, err := rundir.List(w.opts.DataDir)
+	limits := w.opts.Limits()
+	ids, changed, err := w.listing.IDs()
 	if err != nil {
-		w.opts.Logger.Error("can't look for runs", "err", err)
+		if time.Since(w.listFault) >= time.Minute {
+			w.listFault = time.Now()
+			w.opts.Logger.Error("can't look for runs", "err", err)
+		}
+		return
+	}
+	if !changed && !w.rescan.Swap(false) && !w.unsettled(limits) {
 		return
 	}
 	if len(w.opts.Only) > 0 {
 		ids = slices.DeleteFunc(ids, func(id string) bool { return !slices.Contains(w.opts.Only, id) })
 	}
 	w.forget(ids)
-	limits := w.opts.Limits()
 	w.applyLimits(limits)
 	waiting := 0
 	ended := 0
+	var logRuns []*rundir.Meta
 	for _, id := range slices.Backward(ids) { // the newest ended runs are kept
 		if ctx.Err() != nil {
 			return
@@ -186,6 +209,9 @@ func (w *Watcher) scan(ctx context.Context, followers *sync.WaitGroup) {
 		}
 		dir := rundir.At(w.opts.DataDir, id)
 		meta, ok := w.load(dir)
+		if ok && meta.Log != nil && w.scans == 0 {
+			logRuns = append(logRuns, &meta)
+		}
 		switch {
 		case !ok:
 		case meta.Closed():
@@ -204,9 +230,19 @@ func (w *Watcher) scan(ctx context.Context, followers *sync.WaitGroup) {
 			}
 		}
 	}
+	for _, m := range slices.Backward(logRuns) {
+		w.addLogRun(m, nil)
+	}
 	w.mu.Lock()
 	w.waiting = waiting
 	w.mu.Unlock()
+}
+
+// unsettled reports whether a scan may find something though no run came or went.
+func (w *Watcher) unsettled(l Limits) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.waiting > 0 || len(w.damaged) > 0 || l.MaxKept != w.maxKept
 }
 
 func (w *Watcher) known(id string) bool {
@@ -264,7 +300,9 @@ func (w *Watcher) start(ctx context.Context, dir rundir.Directory, meta rundir.M
 		w.mu.Unlock()
 		return false
 	}
-	t := newTracker(dir, meta, ingest.NewFeed(w.tool(&meta), &meta), &w.opts)
+	feed := ingest.NewFeed(w.tool(&meta), &meta)
+	feed.SetBehind(2)
+	t := newTracker(dir, meta, feed, &w.opts)
 	w.live[meta.ID] = t
 	w.mu.Unlock()
 	w.opts.Sink.Changed()
@@ -283,7 +321,7 @@ func (w *Watcher) tool(meta *rundir.Meta) *tool.Tool {
 // finished moves a run from the live to the kept ones.
 func (w *Watcher) finished(t *tracker) {
 	defer w.opts.Sink.Changed() // when mu is free again
-	snap := t.snapshot(time.Now())
+	snap := t.snapshot()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.live, snap.Meta.ID)

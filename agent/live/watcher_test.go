@@ -4,8 +4,11 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
+	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -21,6 +24,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/series"
 	"github.com/benchwatch/benchwatch/agent/tool"
 	"github.com/benchwatch/benchwatch/agent/tool/sysbench"
+	"github.com/benchwatch/benchwatch/agent/topology"
 )
 
 const banner = `sysbench 1.0.20 (using system LuaJIT 2.1.0-beta3)
@@ -92,7 +96,7 @@ type watching struct {
 	stop func()
 }
 
-func watch(t *testing.T, opts Options) *watching {
+func watch(t *testing.T, opts Options, adapt ...func(*Watcher)) *watching {
 	t.Helper()
 	if opts.Tools == nil {
 		opts.Tools = func() tool.Set { return tool.Set{sysbench.Tool} }
@@ -103,6 +107,9 @@ func watch(t *testing.T, opts Options) *watching {
 	opts.Poll = 10 * time.Millisecond
 	opts.Logger = slog.New(slog.DiscardHandler)
 	w := NewWatcher(opts)
+	for _, change := range adapt {
+		change(w)
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var done sync.WaitGroup
 	done.Go(func() { w.Run(ctx) })
@@ -348,17 +355,18 @@ func TestDrain(t *testing.T) {
 		t.Fatal(err)
 	}
 	claim.Release()
-	w := watch(t, Options{DataDir: data, Targets: func() []engine.Target { return targets }})
+	w := watch(t, Options{DataDir: data, Topology: serversOf(targets...)})
 	w.until("one", "draining", func(s ingest.Snapshot) bool { return s.Phase == ingest.Draining && w.draining("one") })
 	frame := func(after time.Duration, positions ...uint64) {
 		f := engine.Frame{Tick: end.Add(after)}
 		for i, p := range positions {
 			f.Samples = append(f.Samples, engine.Sample{
-				Target: &targets[i], Tick: f.Tick, Answered: f.Tick.Add(100 * time.Millisecond),
+				Target: &targets[i], Tick: f.Tick, Asked: f.Tick, Answered: f.Tick.Add(100 * time.Millisecond),
 				Status: &engine.Status{Position: position(p), Replicating: true},
 			})
 		}
 		f.Samples = append(f.Samples, engine.Sample{Target: &targets[3], Tick: f.Tick, Err: context.DeadlineExceeded})
+		f.Samples = append(f.Samples, engine.Sample{Target: &targets[4], Tick: f.Tick, Answered: f.Tick, Status: &engine.Status{}})
 		w.Frame(f)
 	}
 	frame(-time.Second, 50, 50, 50) // before the end: says nothing
@@ -376,13 +384,91 @@ func TestDrain(t *testing.T) {
 			t.Errorf("%s neither drained nor timed out", name)
 		}
 	}
-	if len(s.Meta.Drain) != 3 || got["near"] != 1.1 || got["far"] != 7.1 || !s.Meta.Drain["dead"].TimedOut {
+	if len(s.Meta.Drain) != 3 || got["near"] != 1.1 || got["far"] != 7.1 || s.Meta.Drain["far"].ResolutionSeconds != 6.1 || !s.Meta.Drain["dead"].TimedOut {
 		t.Errorf("drain %v of %+v", got, s.Meta.Drain)
 	}
 	status, err := os.ReadFile(dir.Path(rundir.StatusFile))
-	if err != nil || strings.Count(string(status), "\n") != 16+4 { // a header each
-
+	if err != nil || strings.Count(string(status), "\n") != 16+4 || strings.Contains(string(status), "elsewhere") { // a header each
 		t.Errorf("status.jsonl has %d lines, %v", strings.Count(string(status), "\n"), err)
+	}
+}
+
+// drained feeds positions to the drain of a run that ended at end without a target
+// of its own: p is the primary, r and s its replicas. A negative one is no answer.
+func drained(end time.Time, frames ...drainFrame) *drain {
+	targets := []engine.Target{{Name: "p", Cluster: "c"}, {Name: "r", Cluster: "c"}, {Name: "s", Cluster: "c"}}
+	d := newDrain(end, targets, nil)
+	for _, at := range frames {
+		f := engine.Frame{Tick: end.Add(at.after)}
+		for i, p := range at.positions {
+			s := engine.Sample{Target: &targets[i], Tick: f.Tick, Asked: f.Tick, Answered: f.Tick.Add(10 * time.Millisecond), Source: i == 0}
+			if s.Status = (&engine.Status{Position: position(p), Replicating: true}); p < 0 {
+				s.Status, s.Err = nil, context.DeadlineExceeded
+			}
+			f.Samples = append(f.Samples, s)
+		}
+		d.frame(&f)
+	}
+	return d
+}
+
+// TestServerOfTheToolDoesNotDrain guards that the server that the tool wrote to has
+// nothing to catch up with, by whichever of its names the tool connected to it.
+func TestServerOfTheToolDoesNotDrain(t *testing.T) {
+	targets := []engine.Target{{Name: "p", Cluster: "c"}, {Name: "r", Cluster: "c"}, {Name: "alone", Cluster: "d"}}
+	servers := rundir.Servers{Targets: []rundir.Server{{Target: "p", Cluster: "c", Connected: true}, {Target: "r", Cluster: "c"}, {Target: "alone", Cluster: "d"}}}
+	if got := slices.Collect(maps.Keys(newDrain(time.Now(), targets, &servers).results())); !slices.Equal(got, []string{"r"}) {
+		t.Errorf("drain of %q", got)
+	}
+}
+
+type drainFrame struct {
+	after     time.Duration
+	positions []int64
+}
+
+// TestDrainIsTheReplicasTime guards that waiting for the next sample is not taken
+// for time that a replica needed.
+func TestDrainIsTheReplicasTime(t *testing.T) {
+	end := time.Date(2026, 11, 22, 8, 0, 0, 0, time.UTC)
+	const ms = time.Millisecond
+	for _, c := range []struct {
+		name                string
+		frames              []drainFrame
+		r, s                float64 // drain in seconds; negative: none
+		rResolution, sResol float64
+	}{
+		{"nothing was written", []drainFrame{{-600 * ms, []int64{100, 100, 100}}, {400 * ms, []int64{100, 100, 100}}}, 0, 0, 0, 0},
+		{"a sample at the end", []drainFrame{{-600 * ms, []int64{90, 90, 80}}, {5 * ms, []int64{100, 100, 99}}, {400 * ms, []int64{100, 100, 100}}}, 0, 0.41, 0.015, 0.405},
+		{"others go on writing", []drainFrame{{-600 * ms, []int64{90, 90, 90}}, {5 * ms, []int64{100, 100, 99}}, {400 * ms, []int64{200, 150, 100}}}, 0, 0.41, 0.015, 0.405},
+		{"slow replica", []drainFrame{
+			{-600 * ms, []int64{90, 10, 10}}, {5 * ms, []int64{100, 10, 20}}, {400 * ms, []int64{100, 100, 30}},
+			{1400 * ms, []int64{100, 100, -1}}, {2400 * ms, []int64{100, 100, 100}},
+		}, 0.41, 2.41, 0.405, 2.01},
+		{"the primary answers later", []drainFrame{
+			{-600 * ms, []int64{90, 90, 90}}, {5 * ms, []int64{-1, 95, 91}}, {400 * ms, []int64{100, 100, 99}}, {1400 * ms, []int64{100, 100, 100}},
+		}, 0.41, 1.41, 0.405, 1.01},
+		{"the primary died", []drainFrame{{-600 * ms, []int64{90, 90, 90}}, {400 * ms, []int64{-1, 95, 91}}, {1400 * ms, []int64{-1, 95, 92}}, {2400 * ms, []int64{-1, 95, 92}}}, 0, -1, 1.41, 0},
+		{"the end was seen late", []drainFrame{{60 * time.Second, []int64{100, 100, 100}}}, 0, 0, 60.01, 60.01},
+	} {
+		d := drained(end, c.frames...)
+		results := d.results()
+		if _, ok := results["p"]; ok {
+			t.Errorf("%s: the primary has a drain: %+v", c.name, results["p"])
+		}
+		for name, want := range map[string][2]float64{"r": {c.r, c.rResolution}, "s": {c.s, c.sResol}} {
+			got := results[name]
+			switch {
+			case want[0] < 0:
+				if !got.TimedOut {
+					t.Errorf("%s: %s is %+v, want none", c.name, name, got)
+				}
+			case got.Seconds == nil:
+				t.Errorf("%s: %s is %+v, want %v", c.name, name, got, want)
+			case math.Abs(*got.Seconds-want[0]) > 1e-9 || math.Abs(got.ResolutionSeconds-want[1]) > 1e-9:
+				t.Errorf("%s: %s drained in %v s (resolution %v), want %v", c.name, name, *got.Seconds, got.ResolutionSeconds, want)
+			}
+		}
 	}
 }
 
@@ -401,13 +487,17 @@ func TestDrainTimeoutOfTheRun(t *testing.T) {
 	claim.Release()
 	w := watch(t, Options{
 		DataDir: data, Limits: func() Limits { return Limits{DrainTimeout: time.Hour, MaxLive: 1, MaxKept: 1} },
-		Targets: func() []engine.Target {
-			return []engine.Target{{Name: "writer", Address: "127.0.0.1:3306", Cluster: "c"}, {Name: "dead", Address: "127.0.0.1:3307", Cluster: "c"}}
-		},
+		Topology: serversOf(engine.Target{Name: "writer", Address: "127.0.0.1:3306", Cluster: "c"}, engine.Target{Name: "dead", Address: "127.0.0.1:3307", Cluster: "c"}),
 	})
 	if s := w.until("one", "over", over); !s.Meta.Drain["dead"].TimedOut {
 		t.Errorf("drain %+v", s.Meta.Drain)
 	}
+}
+
+// serversOf is a configuration of targets.
+func serversOf(targets ...engine.Target) func() *topology.Topology {
+	t := &topology.Topology{Targets: targets, Engine: func(string) *engine.Engine { return nil }}
+	return func() *topology.Topology { return t }
 }
 
 func (w *watching) draining(id string) bool {

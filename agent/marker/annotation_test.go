@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"testing/quick"
+
+	"github.com/benchwatch/benchwatch/internal/fakegrafana"
 )
 
 // TestFitTags: Grafana takes every set of tags that is sent, and gives it back
@@ -13,7 +15,7 @@ func TestFitTags(t *testing.T) {
 	check := func(tags []string) bool {
 		m := Marker{ID: strings.Repeat("a", 64), Kind: Point, Run: strings.Repeat("r", 100), Tags: tags, Start: start}
 		got := annotationOf(&m).Tags
-		return !tagsTooLong(got) && slices.Equal(grafanaTags(got), got) &&
+		return !fakegrafana.TagsTooLong(got) && slices.Equal(fakegrafana.Tags(got), got) &&
 			slices.Equal(got[:4], []string{identityTag(m.ID), "benchwatch", "kind:point", "run:" + m.Run})
 	}
 	if err := quick.Check(check, nil); err != nil {

@@ -4,6 +4,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/benchwatch/benchwatch/internal/fakegrafana"
 )
 
 // TestChangedInGrafana: what people do to an annotation in Grafana does not
@@ -15,15 +17,15 @@ func TestChangedInGrafana(t *testing.T) {
 		defer stop()
 		l.add(openRun, point("one", 0))
 		l.flush(d, time.Minute)
-		l.grafana.mu.Lock()
-		l.grafana.annotations[0].Time += 3600_000
-		l.grafana.annotations[0].TimeEnd += 3600_000
-		l.grafana.annotations = l.grafana.annotations[:1] // the point was deleted
-		l.grafana.mu.Unlock()
+		l.grafana.Edit(func(all []fakegrafana.Annotation) []fakegrafana.Annotation {
+			all[0].Time += 3600_000
+			all[0].TimeEnd += 3600_000
+			return all[:1] // the point was deleted
+		})
 		l.add(closedRun())
 		l.flush(d, time.Minute)
 		time.Sleep(time.Hour)
-		all := l.grafana.all()
+		all := l.grafana.All()
 		if len(all) != 1 || all[0].Time != start.UnixMilli() || all[0].TimeEnd != start.Add(time.Minute).UnixMilli() {
 			t.Errorf("%+v", all)
 		}
@@ -35,9 +37,9 @@ func TestChangedInGrafana(t *testing.T) {
 func TestDeletedInGrafana(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t)
-		l.grafana.setFault(func(m string, n int) fault {
+		l.grafana.SetFault(func(m string, n int) fakegrafana.Fault {
 			if m == "POST" && n == 0 {
-				return after(status(500, "", ""))
+				return fakegrafana.After(fakegrafana.Status(500, "", ""))
 			}
 			return nil
 		})
@@ -45,14 +47,12 @@ func TestDeletedInGrafana(t *testing.T) {
 		d, stop := l.deliverer()
 		defer stop()
 		l.flush(d, 10*time.Second)
-		l.grafana.mu.Lock()
-		l.grafana.annotations = nil
-		l.grafana.mu.Unlock()
+		l.grafana.Edit(func([]fakegrafana.Annotation) []fakegrafana.Annotation { return nil })
 		time.Sleep(10 * time.Minute)
-		if n := len(l.grafana.all()); n != 0 {
+		if n := len(l.grafana.All()); n != 0 {
 			t.Errorf("%d annotations", n)
 		}
-		if n := l.grafana.made("GET"); n > 10 {
+		if n := l.grafana.Made("GET"); n > 10 {
 			t.Errorf("asked %d times", n)
 		}
 	})
@@ -67,12 +67,12 @@ func TestReinstalledGrafana(t *testing.T) {
 		defer stop()
 		l.add(openRun)
 		l.flush(d, time.Minute)
-		l.grafana.mu.Lock()
-		l.grafana.annotations = []*annotation{{ID: 1, Text: "somebody's", Time: 5, TimeEnd: 5, Tags: []string{"benchwatch"}}}
-		l.grafana.mu.Unlock()
+		l.grafana.Edit(func([]fakegrafana.Annotation) []fakegrafana.Annotation {
+			return []fakegrafana.Annotation{{ID: 1, Text: "somebody's", Time: 5, TimeEnd: 5, Tags: []string{"benchwatch"}}}
+		})
 		l.add(closedRun())
 		l.flush(d, time.Minute)
-		all := l.grafana.all()
+		all := l.grafana.All()
 		if len(all) != 2 || all[0].Text != "somebody's" || all[1].TimeEnd != start.Add(time.Minute).UnixMilli() {
 			t.Errorf("%+v", all)
 		}

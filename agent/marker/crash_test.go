@@ -10,6 +10,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/benchwatch/benchwatch/internal/fakegrafana"
 )
 
 // TestStop: a request under way is finished when the process stops, if it is
@@ -20,9 +22,9 @@ func TestStop(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				l := newLab(t)
 				l.add(openRun)
-				l.grafana.setFault(func(m string, n int) fault {
+				l.grafana.SetFault(func(m string, n int) fakegrafana.Fault {
 					if m == "POST" && n == 0 {
-						return slow(5*stopGrace, late)
+						return fakegrafana.Slow(5*stopGrace, late)
 					}
 					return nil
 				})
@@ -43,15 +45,48 @@ func TestStop(t *testing.T) {
 	}
 }
 
+// TestDiedWhileSending: the process dies while it sends, and so does the next one after
+// it has delivered the marker. Grafana carries out the first request after all that,
+// and has the marker once in the end.
+func TestDiedWhileSending(t *testing.T) {
+	for lives := range 3 {
+		t.Run(fmt.Sprint(lives, " processes"), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := newLab(t)
+				l.add(openRun, point("one", time.Second))
+				l.grafana.SetFault(func(m string, n int) fakegrafana.Fault {
+					if m == "POST" && n < 2 {
+						return fakegrafana.Slow(2*settleTime, true)
+					}
+					return nil
+				})
+				_, stop := l.deliverer()
+				time.Sleep(time.Second)
+				stop() // gives the request up
+				l.grafana.SetFault(nil)
+				for range lives {
+					d, stop := l.deliverer()
+					l.flush(d, time.Minute)
+					stop()
+				}
+				_, stop = l.deliverer()
+				defer stop()
+				time.Sleep(2 * time.Minute)
+				l.check()
+			})
+		})
+	}
+}
+
 // TestStopDelivers: what is at hand when the process stops is delivered, the
 // request under way among it.
 func TestStopDelivers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t)
 		l.add(point("under way", 0), point("at hand", time.Second))
-		l.grafana.setFault(func(m string, n int) fault {
+		l.grafana.SetFault(func(m string, n int) fakegrafana.Fault {
 			if m == "POST" {
-				return slow(stopGrace/3, false)
+				return fakegrafana.Slow(stopGrace/3, false)
 			}
 			return nil
 		})
@@ -59,7 +94,7 @@ func TestStopDelivers(t *testing.T) {
 		synctest.Wait()
 		stop()
 		l.check()
-		if n := l.grafana.made("POST"); n != 2 {
+		if n := l.grafana.Made("POST"); n != 2 {
 			t.Errorf("sent %d times", n)
 		}
 	})
@@ -141,13 +176,13 @@ func TestCrashAtAnyByte(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	atEnd := l.grafana.all()
+	atEnd := l.grafana.All()
 	for n := range len(whole) + 1 {
 		if err := os.WriteFile(l.path, whole[:n], 0o644); err != nil {
 			t.Fatal(err)
 		}
 		deliverAll()
-		if got := len(l.grafana.all()); got != len(atEnd) {
+		if got := len(l.grafana.All()); got != len(atEnd) {
 			t.Fatalf("cut after %d bytes: Grafana has %d annotations, want %d", n, got, len(atEnd))
 		}
 		// What is added afterwards is not lost behind the half line.
@@ -157,12 +192,7 @@ func TestCrashAtAnyByte(t *testing.T) {
 		if last := items[len(items)-1]; len(items) < 2 || last.Text != "after" || !last.delivered() {
 			t.Fatalf("cut after %d bytes: %+v", n, items)
 		}
-		l.grafana.mu.Lock()
-		l.grafana.annotations = nil
-		for _, a := range atEnd {
-			l.grafana.annotations = append(l.grafana.annotations, &a)
-		}
-		l.grafana.mu.Unlock()
+		l.grafana.Edit(func([]fakegrafana.Annotation) []fakegrafana.Annotation { return atEnd })
 	}
 }
 
@@ -183,7 +213,7 @@ func TestDiskFull(t *testing.T) {
 		d, stop := l.deliverer()
 		defer stop()
 		time.Sleep(10 * time.Minute)
-		if n := l.grafana.made("POST"); n != 1 {
+		if n := l.grafana.Made("POST"); n != 1 {
 			t.Errorf("sent %d times", n)
 		}
 		if s := d.Stats(); s.Queued != 0 || s.Delivered != 1 {

@@ -20,8 +20,9 @@ const (
 	// those of all runs on disk.
 	pollEvery = time.Second
 	listEvery = time.Minute
-	// stopGrace is how long Run continues to deliver when the process stops.
-	stopGrace = 3 * time.Second
+	// stopGrace is how long Run continues to deliver when the process stops. The
+	// agent ends within 2 s.
+	stopGrace = time.Second
 
 	// settleTime is how long to wait before asking what became of a request that
 	// was given up.
@@ -78,6 +79,7 @@ type Deliverer struct {
 	grafana  *Grafana
 	stats    Stats
 	queues   map[string]*queue // by path
+	scanned  bool              // the queues have been read once
 	nextList time.Time
 	sending  *delivery
 	backoff  backoff
@@ -202,6 +204,9 @@ func (d *Deliverer) scan() {
 			continue
 		}
 		d.refresh(q, shown[path])
+		if !d.scanned {
+			q.doubt(now)
+		}
 		busy := d.sending != nil && d.sending.queue == q
 		switch {
 		case shown[path] || busy || d.grafana != nil && q.pending():
@@ -211,6 +216,7 @@ func (d *Deliverer) scan() {
 			q.unload()
 		}
 	}
+	d.scanned = true
 }
 
 // refresh reads what was appended to a queue and writes what could not be
@@ -299,6 +305,7 @@ func (d *Deliverer) next(now time.Time) *delivery {
 			if !errors.Is(err, rundir.ErrLocked) && !errors.Is(err, fs.ErrNotExist) {
 				d.complain(q, err)
 			}
+			q.doubt(now) // the process that has the lock may die while it sends
 			continue
 		}
 		// Another process may have delivered it before it released the lock.

@@ -15,13 +15,14 @@ import (
 	"time"
 
 	"github.com/benchwatch/benchwatch/agent/rundir"
+	"github.com/benchwatch/benchwatch/internal/fakegrafana"
 )
 
 // TestRunIsOneAnnotation follows a run over a real connection: a point in time
 // when it begins, a range with the result when it ends, points beside it.
 func TestRunIsOneAnnotation(t *testing.T) {
 	l := newLab(t)
-	l.grafana.token = "glsa_secret"
+	l.grafana.Token = "glsa_secret"
 	server := httptest.NewServer(http.StripPrefix("/grafana", l.grafana))
 	defer server.Close()
 	l.token = tokenFile(t, "glsa_secret")
@@ -31,7 +32,7 @@ func TestRunIsOneAnnotation(t *testing.T) {
 
 	l.add(openRun)
 	l.flush(d, time.Minute)
-	open := l.grafana.all()
+	open := l.grafana.All()
 	if len(open) != 1 || open[0].Time != start.UnixMilli() || open[0].TimeEnd != open[0].Time {
 		t.Fatalf("open run: %+v", open)
 	}
@@ -41,7 +42,7 @@ func TestRunIsOneAnnotation(t *testing.T) {
 	l.add(point("set gcs.fc_limit=1000", 20*time.Second), closedRun())
 	l.flush(d, time.Minute)
 	l.check()
-	closed := l.grafana.all()[0]
+	closed := l.grafana.All()[0]
 	if closed.ID != open[0].ID || closed.TimeEnd != start.Add(time.Minute).UnixMilli() {
 		t.Errorf("closed run: %+v", closed)
 	}
@@ -62,41 +63,41 @@ func TestRunIsOneAnnotation(t *testing.T) {
 // before, while and after it is carried out. What is in Grafana afterwards is
 // always each marker once.
 func TestFaults(t *testing.T) {
-	faults := map[string]fault{
-		"500 before":                             before(status(500, "", `{"message":"database is locked"}`)),
-		"500 after":                              after(status(500, "", `{"message":"database is locked"}`)),
-		"502 HTML before":                        before(status(502, "Content-Type: text/html", "<html>Bad Gateway</html>")),
-		"502 HTML after":                         after(status(502, "Content-Type: text/html", "<html>Bad Gateway</html>")),
-		"503 with Retry-After":                   before(status(503, "Retry-After: 30", "")),
-		"504 after":                              after(status(504, "", "")),
-		"429":                                    before(status(429, "Retry-After: 7", `{"message":"slow down"}`)),
-		"login page":                             before(status(200, "Content-Type: text/html", loginPage)),
-		"login page after":                       after(status(200, "Content-Type: text/html", loginPage)),
-		"garbage":                                before(status(200, "Content-Type: application/json", `{"id":`)),
-		"garbage after":                          after(status(200, "Content-Type: application/json", `{"id":`)),
-		"wrong JSON after":                       after(status(200, "Content-Type: application/json", `"ok"`)),
-		"empty after":                            after(status(200, "", "")),
-		"endless answer":                         after(status(200, "", strings.Repeat("[", maxAnswer+10))),
-		"redirect":                               before(status(302, "Location: http://login.test/?token=1", "")),
-		"400 of a proxy":                         before(status(400, "Content-Type: text/html", "<html>The plain HTTP request was sent to HTTPS port</html>")),
-		"404 of a proxy":                         before(status(404, "", "404 page not found")),
-		"400 of Grafana":                         before(status(400, "", `{"message":"bad request data"}`)),
-		"401":                                    before(status(401, "", `{"message":"Unauthorized"}`)),
-		"403":                                    before(status(403, "", `{"message":"You'll need additional permissions"}`)),
-		"405":                                    before(status(405, "", "")),
-		"cut":                                    cut,
-		"slow, carried out at once":              slow(2*requestTimeout, false),
-		"slow, carried out when it was given up": slow(requestTimeout+time.Second, true),
-		"slow, carried out much later":           slow(2*requestTimeout, true),
-		"slow, carried out after another try worked": slow(requestTimeout+settleTime+5*time.Second, true),
-		"slow but in time":                           slow(requestTimeout-time.Second, true),
+	faults := map[string]fakegrafana.Fault{
+		"500 before":                             fakegrafana.Before(fakegrafana.Status(500, "", `{"message":"database is locked"}`)),
+		"500 after":                              fakegrafana.After(fakegrafana.Status(500, "", `{"message":"database is locked"}`)),
+		"502 HTML before":                        fakegrafana.Before(fakegrafana.Status(502, "Content-Type: text/html", "<html>Bad Gateway</html>")),
+		"502 HTML after":                         fakegrafana.After(fakegrafana.Status(502, "Content-Type: text/html", "<html>Bad Gateway</html>")),
+		"503 with Retry-After":                   fakegrafana.Before(fakegrafana.Status(503, "Retry-After: 30", "")),
+		"504 after":                              fakegrafana.After(fakegrafana.Status(504, "", "")),
+		"429":                                    fakegrafana.Before(fakegrafana.Status(429, "Retry-After: 7", `{"message":"slow down"}`)),
+		"login page":                             fakegrafana.Before(fakegrafana.Status(200, "Content-Type: text/html", fakegrafana.LoginPage)),
+		"login page after":                       fakegrafana.After(fakegrafana.Status(200, "Content-Type: text/html", fakegrafana.LoginPage)),
+		"garbage":                                fakegrafana.Before(fakegrafana.Status(200, "Content-Type: application/json", `{"id":`)),
+		"garbage after":                          fakegrafana.After(fakegrafana.Status(200, "Content-Type: application/json", `{"id":`)),
+		"wrong JSON after":                       fakegrafana.After(fakegrafana.Status(200, "Content-Type: application/json", `"ok"`)),
+		"empty after":                            fakegrafana.After(fakegrafana.Status(200, "", "")),
+		"endless answer":                         fakegrafana.After(fakegrafana.Status(200, "", strings.Repeat("[", maxAnswer+10))),
+		"redirect":                               fakegrafana.Before(fakegrafana.Status(302, "Location: http://login.test/?token=1", "")),
+		"400 of a proxy":                         fakegrafana.Before(fakegrafana.Status(400, "Content-Type: text/html", "<html>The plain HTTP request was sent to HTTPS port</html>")),
+		"404 of a proxy":                         fakegrafana.Before(fakegrafana.Status(404, "", "404 page not found")),
+		"400 of Grafana":                         fakegrafana.Before(fakegrafana.Status(400, "", `{"message":"bad request data"}`)),
+		"401":                                    fakegrafana.Before(fakegrafana.Status(401, "", `{"message":"Unauthorized"}`)),
+		"403":                                    fakegrafana.Before(fakegrafana.Status(403, "", `{"message":"You'll need additional permissions"}`)),
+		"405":                                    fakegrafana.Before(fakegrafana.Status(405, "", "")),
+		"cut":                                    fakegrafana.Cut,
+		"slow, carried out at once":              fakegrafana.Slow(2*requestTimeout, false),
+		"slow, carried out when it was given up": fakegrafana.Slow(requestTimeout+time.Second, true),
+		"slow, carried out much later":           fakegrafana.Slow(2*requestTimeout, true),
+		"slow, carried out after another try worked": fakegrafana.Slow(requestTimeout+settleTime+5*time.Second, true),
+		"slow but in time":                           fakegrafana.Slow(requestTimeout-time.Second, true),
 	}
 	for name, f := range faults {
 		for _, method := range []string{"GET", "POST", "PATCH", "DELETE"} {
 			t.Run(method+" "+name, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					l := newLab(t)
-					l.grafana.setFault(func(m string, n int) fault {
+					l.grafana.SetFault(func(m string, n int) fakegrafana.Fault {
 						if m == method && n < 3 {
 							return f
 						}
@@ -127,10 +128,10 @@ func TestHalfWritten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t)
 		l.add(openRun)
-		l.grafana.untagged = map[int64]bool{1: true}
-		l.grafana.setFault(func(m string, n int) fault {
+		l.grafana.Untagged = map[int64]bool{1: true}
+		l.grafana.SetFault(func(m string, n int) fakegrafana.Fault {
 			if m == "POST" && n == 0 {
-				return after(status(500, "", `{"message":"Failed to save annotation"}`))
+				return fakegrafana.After(fakegrafana.Status(500, "", `{"message":"Failed to save annotation"}`))
 			}
 			return nil
 		})
@@ -138,7 +139,7 @@ func TestHalfWritten(t *testing.T) {
 		defer stop()
 		l.flush(d, time.Minute)
 		l.check()
-		if l.grafana.untagged[1] {
+		if l.grafana.Untagged[1] {
 			t.Error("the annotation still can't be found by its tags")
 		}
 	})
@@ -149,9 +150,9 @@ func TestHalfWritten(t *testing.T) {
 func TestSettles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t)
-		l.grafana.setFault(func(m string, n int) fault {
+		l.grafana.SetFault(func(m string, n int) fakegrafana.Fault {
 			if m == "POST" && n == 0 {
-				return slow(requestTimeout+settleTime/2, true)
+				return fakegrafana.Slow(requestTimeout+settleTime/2, true)
 			}
 			return nil
 		})
@@ -160,7 +161,7 @@ func TestSettles(t *testing.T) {
 		defer stop()
 		l.flush(d, 2*requestTimeout)
 		l.check()
-		if n := l.grafana.made("POST"); n != 1 {
+		if n := l.grafana.Made("POST"); n != 1 {
 			t.Errorf("sent %d times", n)
 		}
 	})
@@ -215,7 +216,7 @@ func TestQueuesAreUnloaded(t *testing.T) {
 		}
 		var down atomic.Bool
 		down.Store(true)
-		l.transport.down = func() error {
+		l.transport.Down = func() error {
 			if down.Load() {
 				return errors.New("down")
 			}
@@ -240,7 +241,7 @@ func TestQueuesAreUnloaded(t *testing.T) {
 			if got := strings.Join(texts, ", "); got != points {
 				t.Errorf("points %s, want %s", got, points)
 			}
-			if n := len(l.grafana.all()); n != annotations {
+			if n := len(l.grafana.All()); n != annotations {
 				t.Errorf("%d annotations, want %d", n, annotations)
 			}
 		}
@@ -269,7 +270,7 @@ func TestQueuesAreUnloaded(t *testing.T) {
 		down.Store(false)
 		_, stop = l.deliverer() // after a restart, no run is shown yet
 		time.Sleep(time.Second)
-		if n := len(l.grafana.all()); n != 5 {
+		if n := len(l.grafana.All()); n != 5 {
 			t.Errorf("%d annotations after a restart, want 5", n)
 		}
 	})
@@ -293,16 +294,16 @@ func TestAnotherGrafana(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(2 * listEvery)
-		another := &fakeGrafana{}
+		another := &fakegrafana.Grafana{}
 		g := l.client("http://another.test")
-		g.http.Transport = &inProcess{handler: another}
+		g.http.Transport = &fakegrafana.Transport{Handler: another}
 		l.use(g)
 		d.Kick()
 		time.Sleep(time.Second)
-		if all := another.all(); len(all) != 1 || all[0].Text != "while there was none" {
+		if all := another.All(); len(all) != 1 || all[0].Text != "while there was none" {
 			t.Errorf("the other Grafana has %+v", all)
 		}
-		if n := len(l.grafana.all()); n != 1 {
+		if n := len(l.grafana.All()); n != 1 {
 			t.Errorf("the first Grafana has %d annotations", n)
 		}
 	})

@@ -145,7 +145,8 @@ func (g *Grafana) search(ctx context.Context, m *Marker, from, to time.Time, tag
 	})
 	slices.SortFunc(all, func(a, b annotation) int { return cmp.Compare(a.ID, b.ID) })
 	// Grafana may list one twice when it has many dashboards.
-	return slices.CompactFunc(all, func(a, b annotation) bool { return a.ID == b.ID }), nil
+	all = slices.CompactFunc(all, func(a, b annotation) bool { return a.ID == b.ID })
+	return all[:min(len(all), maxFound)], nil
 }
 
 func (g *Grafana) create(ctx context.Context, a annotation) (int64, error) {

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/benchwatch/benchwatch/internal/fakegrafana"
 )
 
 func TestNewGrafanaRefuses(t *testing.T) {
@@ -58,8 +60,8 @@ func TestRedirect(t *testing.T) {
 
 // TestCutConnection: an answer that ends in the middle, on a real connection.
 func TestCutConnection(t *testing.T) {
-	fake := &fakeGrafana{}
-	fake.setFault(func(string, int) fault { return cut })
+	fake := &fakegrafana.Grafana{}
+	fake.SetFault(func(string, int) fakegrafana.Fault { return fakegrafana.Cut })
 	server := httptest.NewServer(fake)
 	defer server.Close()
 	g, err := NewGrafana(server.URL, "")
@@ -74,7 +76,7 @@ func TestCutConnection(t *testing.T) {
 	if !errors.As(err, &e) || e.problem != unreachable || !e.ambiguous() {
 		t.Errorf("%#v", err)
 	}
-	if len(fake.all()) != 1 {
+	if len(fake.All()) != 1 {
 		t.Error("it was carried out")
 	}
 }
@@ -82,7 +84,7 @@ func TestCutConnection(t *testing.T) {
 // TestSecretInAnswer: a server that repeats the token gets it into no error.
 func TestSecretInAnswer(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		answer(w, 401, map[string]any{"message": "bad header " + r.Header.Get("Authorization")})
+		fakegrafana.Answer(w, 401, map[string]any{"message": "bad header " + r.Header.Get("Authorization")})
 	}))
 	defer server.Close()
 	g, err := NewGrafana(server.URL, tokenFile(t, "glsa_hunter2"))

@@ -13,6 +13,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/benchwatch/benchwatch/internal/fakegrafana"
 )
 
 // delivererURL and delivererQueue make the test binary a process that delivers
@@ -53,7 +55,7 @@ func TestKill(t *testing.T) {
 		}
 		reached, killed, handled := make(chan struct{}), make(chan struct{}), make(chan struct{})
 		var request atomic.Int64
-		l.grafana.setFault(func(string, int) fault {
+		l.grafana.SetFault(func(string, int) fakegrafana.Fault {
 			if request.Add(1) != int64(1+i%requests) {
 				return nil
 			}
@@ -70,7 +72,7 @@ func TestKill(t *testing.T) {
 					<-killed
 					serve(w, r)
 				case 2: // carried out, but not answered
-					serve(&recorder{header: http.Header{}}, r)
+					serve(&fakegrafana.Recorder{}, r)
 					close(reached)
 					<-killed
 				case 3:
@@ -97,8 +99,8 @@ func TestKill(t *testing.T) {
 		close(killed)
 		<-handled
 	}
-	l.grafana.setFault(nil)
-	t.Logf("%d annotations were made by processes that were killed", len(l.grafana.all()))
+	l.grafana.SetFault(nil)
+	t.Logf("%d annotations were made by processes that were killed", len(l.grafana.All()))
 	d := l.newDeliverer(l.client(server.URL))
 	d.poll = 10 * time.Millisecond
 	defer startDeliverer(d)()

@@ -17,6 +17,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/benchwatch/benchwatch/agent/rundir"
+	"github.com/benchwatch/benchwatch/internal/fakegrafana"
 )
 
 func TestMain(m *testing.M) {
@@ -50,8 +51,8 @@ func point(text string, at time.Duration) Marker {
 // directory, which is always shown.
 type lab struct {
 	t         *testing.T
-	grafana   *fakeGrafana
-	transport *inProcess
+	grafana   *fakegrafana.Grafana
+	transport *fakegrafana.Transport
 	dir       rundir.Directory
 	path      string // of the queue file in dir
 	token     string // file
@@ -63,8 +64,8 @@ type lab struct {
 
 func newLab(t *testing.T) *lab {
 	dir := rundir.Directory(t.TempDir())
-	l := &lab{t: t, grafana: &fakeGrafana{}, dir: dir, path: dir.Path(rundir.MarkersFile)}
-	l.transport = &inProcess{handler: l.grafana}
+	l := &lab{t: t, grafana: &fakegrafana.Grafana{}, dir: dir, path: dir.Path(rundir.MarkersFile)}
+	l.transport = &fakegrafana.Transport{Handler: l.grafana}
 	return l
 }
 
@@ -169,11 +170,11 @@ func (l *lab) flush(d *Deliverer, limit time.Duration) {
 func (l *lab) check() {
 	l.t.Helper()
 	items := l.items()
-	all := l.grafana.all()
+	all := l.grafana.All()
 	for _, s := range items {
-		want := annotationOf(&s.Marker)
+		want := fakegrafana.Annotation(annotationOf(&s.Marker))
 		want.TimeEnd = max(want.TimeEnd, want.Time)
-		var got []annotation
+		var got []fakegrafana.Annotation
 		for _, a := range all {
 			if slices.Contains(a.Tags, identityTag(s.ID)) {
 				got = append(got, a)

@@ -22,6 +22,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/benchwatch/benchwatch/agent/rundir"
+	"github.com/benchwatch/benchwatch/agent/secret"
 )
 
 // Kind is what a marker marks.
@@ -44,7 +45,7 @@ const (
 )
 
 // Marker is a point or a region on the time axis. Text and tags are plain text,
-// escaped where they are shown as HTML. They must not hold secrets.
+// escaped where they are shown as HTML. Append blanks what looks like a secret.
 type Marker struct {
 	// ID is unique among all markers that ever reach one Grafana: lower-case
 	// letters, digits and '-'. Append makes one if it is empty.
@@ -111,7 +112,7 @@ func Append(dir rundir.Directory, m Marker) error {
 
 // clean returns m as it is stored.
 func (m Marker) clean() (Marker, error) {
-	m.Text = shorten(withoutEmptyLines(plain(m.Text)), maxText)
+	m.Text = shorten(secret.Text(withoutEmptyLines(plain(m.Text))), maxText)
 	storable := func(t time.Time) bool { return t.Unix() > 0 && t.UTC().Year() <= 9999 }
 	switch {
 	case m.Text == "":
@@ -127,7 +128,11 @@ func (m Marker) clean() (Marker, error) {
 	}
 	var tags []string
 	for _, t := range m.Tags {
-		t = shorten(strings.ReplaceAll(plain(t), "\n", " "), maxTag)
+		t = secret.Text(strings.ReplaceAll(plain(t), "\n", " "))
+		if key, value, ok := strings.Cut(t, ":"); ok {
+			t = key + ":" + secret.Value(key, value)
+		}
+		t = shorten(t, maxTag)
 		if t != "" && !strings.HasSuffix(t, ":") && !slices.Contains(tags, t) && len(tags) < maxTags {
 			tags = append(tags, t)
 		}

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/benchwatch/benchwatch/internal/fakegrafana"
 )
 
 // TestDownForAnHour: markers wait, the log says so once, and they are there
@@ -26,7 +28,7 @@ func TestDownForAnHour(t *testing.T) {
 				l := newLab(t)
 				back := time.Now().Add(time.Hour)
 				var attempts atomic.Int64
-				l.transport.down = func() error {
+				l.transport.Down = func() error {
 					attempts.Add(1)
 					if time.Now().Before(back) {
 						return down
@@ -50,7 +52,7 @@ func TestDownForAnHour(t *testing.T) {
 				if n := l.logged("markers wait for grafana"); n != 1 {
 					t.Errorf("logged %d times that markers wait", n)
 				}
-				if n := l.grafana.made("PATCH"); n != 0 {
+				if n := l.grafana.Made("PATCH"); n != 0 {
 					t.Errorf("a run that has ended meanwhile was sent in %d steps", n+1)
 				}
 			})
@@ -62,9 +64,9 @@ func TestDownForAnHour(t *testing.T) {
 func TestRetryAfter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t)
-		l.grafana.setFault(func(m string, n int) fault {
+		l.grafana.SetFault(func(m string, n int) fakegrafana.Fault {
 			if m == "GET" && n == 0 {
-				return before(status(429, "Retry-After: 120", ""))
+				return fakegrafana.Before(fakegrafana.Status(429, "Retry-After: 120", ""))
 			}
 			return nil
 		})
@@ -72,7 +74,7 @@ func TestRetryAfter(t *testing.T) {
 		defer stop()
 		l.add(openRun)
 		time.Sleep(119 * time.Second)
-		if n := l.grafana.made("GET"); n != 1 {
+		if n := l.grafana.Made("GET"); n != 1 {
 			t.Errorf("%d requests while Grafana asked for none", n)
 		}
 		l.flush(d, 5*time.Second)
@@ -84,7 +86,7 @@ func TestRetryAfter(t *testing.T) {
 func TestNewToken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t)
-		l.grafana.token = "glsa_good"
+		l.grafana.Token = "glsa_good"
 		l.token = filepath.Join(t.TempDir(), "token")
 		d, stop := l.deliverer()
 		defer stop()
@@ -107,7 +109,7 @@ func TestNewToken(t *testing.T) {
 		if n := l.logged("service account"); n != 2 { // missing, then wrong
 			t.Errorf("logged %d times what to do", n)
 		}
-		if n := l.grafana.made("GET"); n > 45 {
+		if n := l.grafana.Made("GET"); n > 45 {
 			t.Errorf("a refused token was tried %d times in half an hour", n)
 		}
 		setToken("glsa_good", time.Second)
@@ -126,7 +128,7 @@ func TestRefused(t *testing.T) {
 		l := newLab(t)
 		var poison atomic.Bool
 		poison.Store(true)
-		l.grafana.setFault(func(m string, _ int) fault {
+		l.grafana.SetFault(func(m string, _ int) fakegrafana.Fault {
 			return func(w http.ResponseWriter, r *http.Request, serve http.HandlerFunc) {
 				var body bytes.Buffer
 				if r.Body != nil {
@@ -138,7 +140,7 @@ func TestRefused(t *testing.T) {
 					r.Body = readCloser{bytes.NewReader(body.Bytes())}
 				}
 				if poison.Load() && strings.Contains(body.String(), "poison") {
-					answer(w, 400, map[string]any{"message": "Failed to save annotation"})
+					fakegrafana.Answer(w, 400, map[string]any{"message": "Failed to save annotation"})
 					return
 				}
 				serve(w, r)
@@ -148,7 +150,7 @@ func TestRefused(t *testing.T) {
 		defer stop()
 		l.add(point("poison", 0), point("good", time.Second))
 		l.flush(d, 5*time.Second)
-		if all := l.grafana.all(); len(all) != 1 || all[0].Text != "good" {
+		if all := l.grafana.All(); len(all) != 1 || all[0].Text != "good" {
 			t.Fatalf("delivered: %+v", all)
 		}
 		time.Sleep(time.Hour)
@@ -161,7 +163,7 @@ func TestRefused(t *testing.T) {
 		if n := l.logged("refused"); n != 1 {
 			t.Errorf("logged %d times", n)
 		}
-		if n := l.grafana.made("POST"); n > 20 {
+		if n := l.grafana.Made("POST"); n > 20 {
 			t.Errorf("tried %d times in an hour", n)
 		}
 		poison.Store(false)
@@ -181,9 +183,9 @@ func TestRefused(t *testing.T) {
 		poison.Store(true)
 		l.add(point("poison two", 0))
 		time.Sleep(giveUpAfter + time.Hour)
-		n := l.grafana.made("POST")
+		n := l.grafana.Made("POST")
 		time.Sleep(giveUpAfter + time.Hour)
-		if more := l.grafana.made("POST") - n; more > 0 {
+		if more := l.grafana.Made("POST") - n; more > 0 {
 			t.Errorf("given up, but tried %d times", more)
 		}
 	})

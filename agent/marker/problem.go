@@ -94,6 +94,9 @@ func unreachableError(op string, err error) error {
 	if u, ok := errors.AsType[*url.Error](err); ok {
 		err = u.Err // without method and URL, which the log line has anyway
 	}
+	if strings.HasPrefix(err.Error(), "failed to parse Location header") { // it quotes that, whatever it holds
+		return &requestError{op: op, problem: notGrafana, message: "it redirects, which is not followed"}
+	}
 	return &requestError{op: op, problem: unreachable, err: err}
 }
 

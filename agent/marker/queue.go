@@ -333,6 +333,19 @@ func (q *queue) pending() bool {
 		slices.ContainsFunc(q.items, func(it *item) bool { return !it.verify.IsZero() })
 }
 
+// doubt takes into account that another process was delivering these markers and was
+// killed: Grafana may yet carry out its last request.
+func (q *queue) doubt(now time.Time) {
+	for _, it := range q.items {
+		switch {
+		case !it.delivered():
+			it.doubtful = true
+		case it.verify.IsZero() && now.Sub(it.receipt.At).Abs() < 2*verifyAfter:
+			it.verify = now.Add(verifyAfter - max(0, now.Sub(it.receipt.At)))
+		}
+	}
+}
+
 // due returns the first marker to send now, or nil.
 func (q *queue) due(now time.Time) *item {
 	if i := slices.IndexFunc(q.items, func(it *item) bool { return it.due(now) }); i >= 0 {

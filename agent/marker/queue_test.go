@@ -292,7 +292,7 @@ func TestReadOldFile(t *testing.T) {
 		defer stop()
 		l.flush(d, time.Minute)
 		var texts []string
-		for _, a := range l.grafana.all() {
+		for _, a := range l.grafana.All() {
 			texts = append(texts, a.Text)
 		}
 		// The refused one is too old to be tried again.

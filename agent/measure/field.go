@@ -9,7 +9,7 @@ func (m *Measure) Field() string {
 	if m.Unit == Count || m.Unit == PerMinute {
 		return m.ID
 	}
-	return m.base() + "_" + string(m.Unit)
+	return m.Base() + "_" + string(m.Unit)
 }
 
 // SummaryField returns the name of the one number by which a run is summed up:
@@ -25,8 +25,8 @@ func (m *Measure) SummaryField() string {
 }
 
 // Name returns the ID as words, without the unit.
-func (m *Measure) Name() string { return strings.ReplaceAll(m.base(), "_", " ") }
+func (m *Measure) Name() string { return strings.ReplaceAll(m.Base(), "_", " ") }
 
-// base is the ID without the unit: measures of the same thing in two units have
+// Base is the ID without the unit: measures of the same thing in two units have
 // one of them in their IDs.
-func (m *Measure) base() string { return strings.TrimSuffix(m.ID, "_"+string(m.Unit)) }
+func (m *Measure) Base() string { return strings.TrimSuffix(m.ID, "_"+string(m.Unit)) }

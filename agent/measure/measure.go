@@ -50,7 +50,9 @@ type Summary string
 const (
 	Mean Summary = "mean"
 	Max  Summary = "max"
-	Last Summary = "last" // of a value that hardly changes, such as a limit
+	// Median is that of the intervals' values: percentiles have no mean.
+	Median Summary = "median"
+	Last   Summary = "last" // of a value that hardly changes, such as a limit
 	// Increase is how much the source's counter grew. It is a Count, also where
 	// the measure's values are PerSecond.
 	Increase Summary = "increase"
@@ -82,6 +84,8 @@ type Measure struct {
 	Column  Placement
 	// NoChart is set if the measure is not charted, since it hardly changes.
 	NoChart bool
+	// OnlyChanges is set if the chart is left out while no value changes.
+	OnlyChanges bool
 	// ChartOf is the measure in whose chart this one is a line; nil: it has a
 	// chart of its own.
 	ChartOf *Measure

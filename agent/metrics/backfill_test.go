@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -39,8 +40,12 @@ func TestBackfillEqualsLive(t *testing.T) {
 			tl := registry.Tools.ByName(c.tool)
 			ctx := context.Background()
 			h, err := history.Read(ctx, runOf(t, c.tool, string(data), true), tl)
-			if err != nil || len(h.Intervals.Elapsed) == 0 {
-				t.Fatalf("%d intervals, %v", len(h.Intervals.Elapsed), err)
+			if err != nil || h.Intervals.N == 0 {
+				t.Fatalf("%d intervals, %v", h.Intervals.N, err)
+			}
+			var ends []float64
+			if err := h.EachInterval(ctx, func(v *ingest.Intervals) error { ends = slices.Clone(v.Elapsed); return nil }); err != nil {
+				t.Fatal(err)
 			}
 			filled := backfill(t, h)
 			var prefix strings.Builder
@@ -52,16 +57,16 @@ func TestBackfillEqualsLive(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if len(now.Intervals.Elapsed) == seen || len(now.Intervals.Elapsed) > seen+1 {
+				if now.Intervals.N == seen || now.Intervals.N > seen+1 {
 					continue
 				}
 				seen++
 				snap := now.Snapshot
 				equalAt(t, fmt.Sprintf("report %d", seen), scrapeLive(t, Sources{Runs: func() []ingest.Snapshot { return []ingest.Snapshot{snap} }}, start),
-					filled, h.At(h.Intervals.Elapsed[seen-1]).UnixMilli())
+					filled, h.At(ends[seen-1]).UnixMilli())
 			}
-			if seen < len(h.Intervals.Elapsed)-1 { // a report held back is not live before the end
-				t.Errorf("%d of %d reports compared", seen, len(h.Intervals.Elapsed))
+			if seen < len(ends)-1 { // a report held back is not live before the end
+				t.Errorf("%d of %d reports compared", seen, len(ends))
 			}
 			over := h.Snapshot
 			runs := Sources{Runs: func() []ingest.Snapshot { return []ingest.Snapshot{over} }}
@@ -204,7 +209,10 @@ func TestPromtoolTakesBackfill(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := NewBackfill()
-	b.Run(h)
+	defer b.Close()
+	if err := b.Run(t.Context(), h); err != nil {
+		t.Fatal(err)
+	}
 	var text bytes.Buffer
 	if _, err := b.WriteTo(&text); err != nil {
 		t.Fatal(err)

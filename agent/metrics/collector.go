@@ -29,8 +29,13 @@ type Sources struct {
 	Runs        func() []ingest.Snapshot
 	WaitingRuns func() int
 	Samples     func() engine.Frame
-	Deliveries  func() marker.Stats
-	Points      func() []marker.Marker
+	MissedTicks func() uint64
+	// Space is the room on the file system of the data directory.
+	Space      func() (rundir.Space, error)
+	Deliveries func() marker.Stats
+	Points     func() []marker.Marker
+	// Now is the clock of the runs; nil: time.Now.
+	Now func() time.Time
 }
 
 // Collector is an unchecked prometheus.Collector: which series there are
@@ -43,7 +48,11 @@ type Collector struct {
 
 // NewCollector returns a collector of sources.
 func NewCollector(sources Sources) *Collector {
-	return &Collector{sources: sources, now: time.Now, roles: roles{last: map[string]string{}}}
+	now := sources.Now
+	if now == nil {
+		now = time.Now
+	}
+	return &Collector{sources: sources, now: now, roles: roles{last: map[string]string{}}}
 }
 
 // Describe sends nothing, which makes the collector unchecked.
@@ -54,11 +63,7 @@ func (c *Collector) Describe(chan<- *prometheus.Desc) {}
 func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 	now := c.now()
 	emit := func(f *Family, v float64, labels ...string) {
-		kind := prometheus.GaugeValue
-		if f.Type == "counter" {
-			kind = prometheus.CounterValue
-		}
-		m, err := prometheus.NewConstMetric(f.desc, kind, v, labels...)
+		m, err := prometheus.NewConstMetric(f.desc, valueTypes[f.Type], v, labels...)
 		if err != nil {
 			m = prometheus.NewInvalidMetric(f.desc, err)
 		}
@@ -78,6 +83,15 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 		for i := range frame.Samples {
 			c.sample(emit, &frame.Samples[i])
 		}
+	}
+	if c.sources.Space != nil {
+		if space, err := c.sources.Space(); err == nil { // an unknown value is absent
+			emit(dataFree, float64(space.Free))
+			emit(dataSize, float64(space.Size))
+		}
+	}
+	if c.sources.MissedTicks != nil {
+		emit(missedTicks, float64(c.sources.MissedTicks()))
 	}
 	c.markers(emit)
 }

@@ -3,6 +3,7 @@ package metrics
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -68,7 +69,17 @@ func sampleRun() ingest.Snapshot {
 		Meta: rundir.Meta{
 			ID: "20261121T021403Z-oltp_read_write-t16", Title: "first \"try\"\n", Tool: "sysbench", ToolVersion: "1.0.20",
 			Workload: "oltp_read_write", Threads: 16, Target: "127.0.0.1:3306", Labels: map[string]string{"via": "direct"},
-			Generator: "loadgen", StartedAt: start,
+			Generator: "loadgen", StartedAt: start, DurationSeconds: 60, RatePerSecond: 22000,
+			Servers: &rundir.Servers{
+				Source: rundir.ServersMatched,
+				Targets: []rundir.Server{
+					{Target: "n1", Cluster: "blue", Engine: "mysql", Nodename: "node1"},
+					{Target: "n2", Cluster: "blue", Engine: "mysql", Nodename: "node1"},
+					{Target: "n3", Cluster: "blue", Engine: "mysql"},
+					{Target: "atlas", Engine: "atlas", Proxy: true, Nodename: "loadgen"},
+				},
+				Proxies: []rundir.Proxy{{Address: "vip", Nodename: "proxy1"}, {Address: "vip2"}},
+			},
 		},
 		Phase: ingest.Measuring, Threads: series.Some(16), Interval: r, LastReport: start.Add(29 * time.Second),
 		IntervalSeconds: series.Some(1.0), Totals: map[string]float64{"transaction": 600000.5}, Errors: 2,
@@ -158,7 +169,9 @@ func TestRoleOfADownServer(t *testing.T) {
 
 func TestMarkers(t *testing.T) {
 	got := expose(t, Sources{
-		Deliveries: func() marker.Stats { return marker.Stats{Queued: 2, Delivered: 5} },
+		MissedTicks: func() uint64 { return 3 },
+		Space:       func() (rundir.Space, error) { return rundir.Space{Free: 5, Size: 7}, nil },
+		Deliveries:  func() marker.Stats { return marker.Stats{Queued: 2, Delivered: 5} },
 		Points: func() []marker.Marker {
 			return []marker.Marker{
 				{Run: "r", Text: "same text", Start: start}, {Run: "r", Text: "same\n text ", Start: start.Add(time.Second)},
@@ -167,6 +180,9 @@ func TestMarkers(t *testing.T) {
 		},
 	})
 	for _, want := range []string{
+		`benchwatch_agent_missed_ticks_total 3`,
+		`benchwatch_data_free_bytes 5`,
+		`benchwatch_data_size_bytes 7`,
 		`benchwatch_marker_queue_length 2`,
 		`benchwatch_marker_deliveries_total{result="delivered"} 5`,
 		`benchwatch_marker_timestamp_seconds{run="r",text="same text"} 1.795227244e+09`,
@@ -196,16 +212,18 @@ func TestLint(t *testing.T) {
 		s.Meta.ID = "other"
 		return s
 	}()))
-	problems, err := promlint.New(strings.NewReader(text)).Lint()
-	if err != nil {
-		t.Fatal(err)
+	var all strings.Builder
+	for _, f := range Families() {
+		fmt.Fprintf(&all, "# HELP %s help\n# TYPE %s %s\n%s 1\n", f.Name, f.Name, f.Type, f.Name)
 	}
-	for _, p := range problems {
-		// The summaries are totals of what is over, set once: gauges named as the design has them.
-		if strings.HasPrefix(p.Metric, "benchwatch_run_summary_") && strings.Contains(p.Text, "_total") {
-			continue
+	for _, text := range []string{text, all.String()} {
+		problems, err := promlint.New(strings.NewReader(text)).Lint()
+		if err != nil {
+			t.Fatal(err)
 		}
-		t.Errorf("%s: %s", p.Metric, p.Text)
+		for _, p := range problems {
+			t.Errorf("%s: %s", p.Metric, p.Text)
+		}
 	}
 }
 
@@ -258,5 +276,17 @@ func TestSeriesThatCannotBeMadeIsAnError(t *testing.T) {
 	}}))
 	if _, err := registry.Gather(); err == nil {
 		t.Error("a series was dropped without an error")
+	}
+}
+
+// TestTimesOfARunAreOnPrometheusClock guards what rules subtract from time() after
+// the wall clock was set during a run.
+func TestTimesOfARunAreOnPrometheusClock(t *testing.T) {
+	s := sampleRun()
+	was := expose(t, runs(s))
+	s.ClockAhead = time.Hour
+	s.Meta.StartedAt, s.LastReport = s.Meta.StartedAt.Add(-time.Hour), s.LastReport.Add(-time.Hour)
+	if now := expose(t, runs(s)); now != was {
+		t.Errorf("with a clock that was set forward: %s\nwant: %s", now, was)
 	}
 }

@@ -15,7 +15,7 @@ import (
 // from here.
 type Family struct {
 	Name   string // with prefix
-	Type   string // gauge or counter
+	Type   string // gauge, counter or untyped
 	Labels []string
 	Help   string
 
@@ -23,6 +23,10 @@ type Family struct {
 	// state is set for what seldom changes: a backfill does not repeat it at each
 	// report.
 	state bool
+}
+
+var valueTypes = map[string]prometheus.ValueType{
+	"gauge": prometheus.GaugeValue, "counter": prometheus.CounterValue, "untyped": prometheus.UntypedValue,
 }
 
 // emit takes one series of a family as it is at an instant, with its labels'
@@ -48,8 +52,11 @@ func stateFamily(name, help string, labels ...string) *Family {
 
 func newFamily(name, help string, labels []string) *Family {
 	f := &Family{Name: prefix + name, Type: "gauge", Labels: labels, Help: help, desc: prometheus.NewDesc(prefix+name, help, labels, nil)}
-	if strings.HasSuffix(name, "_total") && !strings.HasPrefix(name, "run_summary_") {
+	switch {
+	case strings.HasSuffix(name, "_total"): // in a summary, one that has stopped
 		f.Type = "counter"
+	case strings.HasSuffix(name, "_count"): // a gauge's name, but for promtool only a histogram's
+		f.Type = "untyped"
 	}
 	return f
 }

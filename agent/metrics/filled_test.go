@@ -38,8 +38,11 @@ func (s sampled) at(t int64) (float64, int64, bool) {
 func backfill(t *testing.T, hs ...*history.History) map[string]sampled {
 	t.Helper()
 	b := NewBackfill()
+	defer b.Close()
 	for _, h := range hs {
-		b.Run(h)
+		if err := b.Run(t.Context(), h); err != nil {
+			t.Fatal(err)
+		}
 	}
 	var text bytes.Buffer
 	if n, err := b.WriteTo(&text); err != nil || n != int64(text.Len()) {

@@ -3,6 +3,7 @@ package metrics
 import (
 	"bufio"
 	"cmp"
+	"errors"
 	"io"
 	"math"
 	"slices"
@@ -11,11 +12,13 @@ import (
 )
 
 // Backfill collects what ended runs would have exposed while they were live, to
-// be written in the OpenMetrics text format with true timestamps.
+// be written with true timestamps: as Prometheus' blocks or in the OpenMetrics text
+// format. The samples are in a temporary file.
 type Backfill struct {
 	families map[string]*backfilled // by name
 	servers  map[string]*Family     // by metric
 	labels   []byte                 // scratch
+	samples  sampleStore
 }
 
 // backfilled is one family's series by their labels as text.
@@ -24,24 +27,13 @@ type backfilled struct {
 	series map[string]*spans
 }
 
-// spans are the samples of one series, in pieces.
-type spans struct {
-	labels string
-	pieces []span
-}
-
-// span is values at rising times, in milliseconds since 1970. An unknown value is
-// no sample.
-type span struct {
-	times  []int64
-	values []float64
-	shared bool // the columns are those of a history
-}
-
-// NewBackfill returns an empty Backfill.
+// NewBackfill returns an empty Backfill, which has to be closed.
 func NewBackfill() *Backfill {
 	return &Backfill{families: map[string]*backfilled{}, servers: map[string]*Family{}}
 }
+
+// Close removes the temporary file.
+func (b *Backfill) Close() error { return b.samples.close() }
 
 // series returns a series of a family, a new one if there is none yet.
 func (b *Backfill) series(f *Family, names, values []string) *spans {
@@ -53,20 +45,17 @@ func (b *Backfill) series(f *Family, names, values []string) *spans {
 	b.labels = appendLabels(b.labels[:0], names, values)
 	s := all.series[string(b.labels)]
 	if s == nil {
-		s = &spans{labels: string(b.labels)}
+		s = &spans{store: &b.samples, labels: string(b.labels), names: slices.Clone(names), values: slices.Clone(values)}
 		all.series[s.labels] = s
 	}
 	return s
 }
 
-// point adds one sample.
-func (b *Backfill) point(f *Family, at int64, v float64, labels ...string) {
+// point adds one sample and returns its series.
+func (b *Backfill) point(f *Family, at int64, v float64, labels ...string) *spans {
 	s := b.series(f, f.Labels, labels)
-	if n := len(s.pieces); n == 0 || s.pieces[n-1].shared || s.pieces[n-1].times[len(s.pieces[n-1].times)-1] >= at {
-		s.pieces = append(s.pieces, span{})
-	}
-	p := &s.pieces[len(s.pieces)-1]
-	p.times, p.values = append(p.times, at), append(p.values, v)
+	s.add(at, v)
+	return s
 }
 
 func appendLabels(b []byte, names, values []string) []byte {
@@ -97,20 +86,23 @@ func (b *Backfill) WriteTo(w io.Writer) (int64, error) {
 		b.families[name].write(buf)
 	}
 	buf.WriteString("# EOF\n") // the first error stays in buf
-	err := buf.Flush()
-	return out.n, err
+	return out.n, errors.Join(b.samples.err, buf.Flush())
 }
 
-// write writes a family. OpenMetrics names counters without their _total.
+// write writes a family. OpenMetrics names counters without their _total, and what
+// is untyped unknown.
 func (f *backfilled) write(buf *bufio.Writer) {
-	family := f.Name
-	if f.Type == "counter" {
+	family, kind := f.Name, f.Type
+	switch kind {
+	case "counter":
 		family = strings.TrimSuffix(family, "_total")
+	case "untyped":
+		kind = "unknown"
 	}
 	if f.Help != "" {
 		buf.WriteString("# HELP " + family + " " + escapeHelp.Replace(f.Help) + "\n")
 	}
-	buf.WriteString("# TYPE " + family + " " + f.Type + "\n")
+	buf.WriteString("# TYPE " + family + " " + kind + "\n")
 	all := make([]*spans, 0, len(f.series))
 	for _, s := range f.series {
 		all = append(all, s)
@@ -121,27 +113,20 @@ func (f *backfilled) write(buf *bufio.Writer) {
 	}
 }
 
-// write writes a series. Two runs that overlap have samples of the same servers:
-// those of the run that began first are written.
+// write writes a series. The text has no way to write its ends.
 func (s *spans) write(buf *bufio.Writer, name string) {
-	slices.SortStableFunc(s.pieces, func(a, b span) int { return cmp.Compare(a.times[0], b.times[0]) })
 	line := append([]byte(name), s.labels...)
 	line = append(line, ' ')
 	head := len(line)
-	last := int64(math.MinInt64)
-	for _, p := range s.pieces {
-		for i, t := range p.times {
-			v := p.values[i]
-			if t <= last || math.IsNaN(v) {
-				continue
-			}
-			last = t
-			line = appendValue(line[:head], v)
-			line = append(line, ' ')
-			line = appendMillis(line, t)
-			line = append(line, '\n')
-			buf.Write(line)
+	for t, v := range s.each {
+		if math.IsNaN(v) {
+			continue
 		}
+		line = appendValue(line[:head], v)
+		line = append(line, ' ')
+		line = appendMillis(line, t)
+		line = append(line, '\n')
+		buf.Write(line)
 	}
 }
 

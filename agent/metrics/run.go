@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/benchwatch/benchwatch/agent/ingest"
+	"github.com/benchwatch/benchwatch/agent/rundir"
 	"github.com/benchwatch/benchwatch/agent/series"
 )
 
@@ -13,6 +14,9 @@ var (
 	runActive = stateFamily("run_active", "1 while the benchmark tool runs, 0 while replicas catch up after its end.", "run")
 	runPhase  = stateFamily("run_phase", "1 for the phase that the run is in: starting, warmup, measure, draining.", "run", "phase")
 	runStart  = stateFamily("run_start_timestamp_seconds", "When the benchmark tool was started, Unix time.", "run")
+
+	runRequestedRate     = stateFamily("run_requested_operations_per_second", "Configured rate of the tool (sysbench --rate, YCSB -target); absent in a closed loop.", "run")
+	runRequestedDuration = stateFamily("run_requested_duration_seconds", "Configured length of the run; absent if another condition ends it.", "run")
 
 	runThreads        = stateFamily("run_threads", "Threads of the tool: as it reports, otherwise as requested by its options.", "run")
 	runElapsed        = family("run_elapsed_seconds", "Time since the start of the tool, up to its end.", "run")
@@ -34,7 +38,14 @@ var (
 	runDrain    = family("run_drain_seconds", "Time from the tool's end until this replica reached the position that the most advanced node had then. Absent until then.", "run", "target")
 	runExitCode = family("run_exit_code", "The tool's exit status; absent if a signal ended it or it is unknown.", "run")
 	runResult   = family("run_result", "1 for the outcome of the run: succeeded, failed, interrupted, lost.", "run", "result")
+	runFailure  = family("run_failure_info", "1 for a run that has not succeeded, with the reason: the exit status or signal, and the tool's error message.", "run", "reason")
 	runEnd      = family("run_end_timestamp_seconds", "When the tool ended, Unix time.", "run")
+)
+
+// Which servers and machines take part in a run, kept with its summary.
+var (
+	runTarget = stateFamily("run_target_info", "A server that takes part in the run, or a sampled proxy between tool and servers; value 1. Absent if the servers are not known.", "run", "target", "cluster", "engine")
+	runHost   = stateFamily("run_host_info", "A machine that takes part in the run as generator, server or proxy, by its name in node_uname_info; value 1. Absent if the name is not known.", "run", "nodename", "role")
 )
 
 // What is left of a run.
@@ -48,11 +59,17 @@ var (
 	summaryTpmC       = family("run_summary_tpmc", "TPC-C's New-Order transactions per minute.", "run")
 )
 
-// emitRun emits the series of one run.
+// emitRun emits the series of one run. After a restart they appear when its output
+// is read again: a counter that is lower than before would be a reset.
 func emitRun(emit emit, s *ingest.Snapshot, now time.Time) {
+	if s.CatchingUp {
+		return
+	}
 	id := s.Meta.ID
 	emitInfo(emit, &s.Meta)
-	emit(runStart, seconds(s.Meta.StartedAt), id)
+	emitRequested(emit, &s.Meta)
+	emitIdentity(emit, &s.Meta)
+	emit(runStart, seconds(s.Meta.StartedAt.Add(s.ClockAhead)), id)
 	if s.Meta.Ended() {
 		emitEnd(emit, s)
 	}
@@ -77,6 +94,17 @@ func emitRun(emit emit, s *ingest.Snapshot, now time.Time) {
 	}
 }
 
+func emitIdentity(emit emit, m *rundir.Meta) {
+	if m.Servers != nil {
+		for _, t := range m.Servers.Targets {
+			emit(runTarget, 1, m.ID, t.Target, t.Cluster, t.Engine)
+		}
+	}
+	for _, h := range m.Hosts() {
+		emit(runHost, 1, m.ID, h.Nodename, string(h.Role))
+	}
+}
+
 // emitActive emits what is true only while the tool runs.
 func emitActive(emit emit, s *ingest.Snapshot, id string) {
 	if s.Threads.Known {
@@ -86,7 +114,7 @@ func emitActive(emit emit, s *ingest.Snapshot, id string) {
 		emit(runReportInterval, s.IntervalSeconds.Value, id)
 	}
 	if !s.LastReport.IsZero() {
-		emit(runLastReport, seconds(s.LastReport), id)
+		emit(runLastReport, seconds(s.LastReport.Add(s.ClockAhead)), id)
 	}
 	r := s.Interval
 	if r == nil {
@@ -111,6 +139,9 @@ func emitEnd(emit emit, s *ingest.Snapshot) {
 	}
 	if s.Meta.Outcome != "" {
 		emit(runResult, 1, id, string(s.Meta.Outcome))
+	}
+	if s.Meta.Outcome != rundir.Succeeded && s.Meta.Reason != "" {
+		emit(runFailure, 1, id, label(s.Meta.Reason))
 	}
 	for target, d := range s.Meta.Drain {
 		if d.Seconds != nil {
@@ -151,5 +182,15 @@ func emitEnd(emit emit, s *ingest.Snapshot) {
 func optional(emit emit, f *Family, v series.Optional[int], labels ...string) {
 	if v.Known {
 		emit(f, float64(v.Value), labels...)
+	}
+}
+
+// emitRequested emits the configured rate and length of the run.
+func emitRequested(emit emit, m *rundir.Meta) {
+	if m.RatePerSecond > 0 {
+		emit(runRequestedRate, float64(m.RatePerSecond), m.ID)
+	}
+	if m.DurationSeconds > 0 {
+		emit(runRequestedDuration, m.DurationSeconds, m.ID)
 	}
 }

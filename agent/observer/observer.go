@@ -4,25 +4,31 @@
 package observer
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
 	"path/filepath"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	versioncollector "github.com/prometheus/client_golang/prometheus/collectors/version"
 
+	"github.com/benchwatch/benchwatch/agent/alert"
+	"github.com/benchwatch/benchwatch/agent/clock"
 	"github.com/benchwatch/benchwatch/agent/config"
 	"github.com/benchwatch/benchwatch/agent/engine"
+	"github.com/benchwatch/benchwatch/agent/host"
 	"github.com/benchwatch/benchwatch/agent/ingest"
 	"github.com/benchwatch/benchwatch/agent/live"
 	"github.com/benchwatch/benchwatch/agent/marker"
 	"github.com/benchwatch/benchwatch/agent/metrics"
 	"github.com/benchwatch/benchwatch/agent/rundir"
 	"github.com/benchwatch/benchwatch/agent/tool"
+	"github.com/benchwatch/benchwatch/agent/topology"
 	"github.com/benchwatch/benchwatch/agent/web"
 )
 
@@ -33,6 +39,23 @@ type Options struct {
 	// means all.
 	Only   []string
 	Logger *slog.Logger
+	// Source gives the samples of the targets; nil: a sampler that asks them.
+	Source Source
+	// Clock is the one of the samples; nil: this machine's. Host is what the machine
+	// did; nil: as the system reports it. They belong to Source.
+	Clock *clock.Clock
+	Host  func(time.Time) *host.Sample
+}
+
+// Source is what an Observer needs of an engine.Sampler.
+type Source interface {
+	Run(context.Context) error
+	Subscribe(buffer int) (<-chan engine.Frame, func())
+	Latest() engine.Frame
+	MissedTicks() uint64
+	ReadSettings()
+	SampleNow()
+	Update([]engine.Target)
 }
 
 // Observer owns the parts, and their goroutines while Run runs. mu guards the
@@ -42,14 +65,16 @@ type Observer struct {
 	dataDir  string
 	only     []string
 	watcher  *live.Watcher
-	sampler  *engine.Sampler
+	sampler  Source
 	markers  *marker.Deliverer
+	alerts   *alert.Receiver
 	page     *web.Page
 	registry *prometheus.Registry
 
-	mu      sync.Mutex
-	config  *config.Config
-	grafana *marker.Grafana // nil: none is configured
+	mu       sync.Mutex
+	config   *config.Config
+	topology *topology.Topology
+	grafana  *marker.Grafana // nil: none is configured
 }
 
 // New returns an Observer that does nothing until Run. The error is for a Grafana
@@ -57,7 +82,15 @@ type Observer struct {
 func New(opts Options) (*Observer, error) {
 	o := &Observer{log: opts.Logger, dataDir: opts.Config.DataDir, only: opts.Only, config: opts.Config}
 	open := func(t engine.Target) (engine.Prober, error) { return config.Open(t, opts.Logger) }
-	o.sampler = engine.NewSampler(opts.Config.EngineTargets(opts.Logger), open, opts.Config.SampleInterval, engine.Options{Logger: opts.Logger})
+	targets := opts.Config.EngineTargets(opts.Logger)
+	o.topology = opts.Config.Topology(targets)
+	axis := cmp.Or(opts.Clock, clock.System).Axis()
+	var now func() time.Time
+	if o.sampler = opts.Source; o.sampler == nil {
+		o.sampler = engine.NewSampler(targets, open, opts.Config.SampleInterval, engine.Options{Logger: opts.Logger, Now: axis.Now})
+	} else {
+		now = axis.Now
+	}
 	var err error
 	if o.grafana, err = newGrafana(opts.Config); err != nil {
 		return nil, err
@@ -69,14 +102,19 @@ func New(opts Options) (*Observer, error) {
 		markers.DataDir = opts.Config.DataDir
 	}
 	o.markers = marker.New(markers)
+	o.alerts = &alert.Receiver{
+		DataDir: o.dataDir, TokenFile: o.tokenFile,
+		Marked: o.markers.Kick, Log: o.log,
+	}
 	o.page = web.New(web.Options{
-		DataDir: opts.Config.DataDir, Only: opts.Only, Runs: o.Snapshots, Tools: o.tools, Logger: opts.Logger,
+		DataDir: opts.Config.DataDir, Only: opts.Only, Runs: o.Snapshots, Tools: o.tools, Now: now, Logger: opts.Logger,
+		Health: o.health, TokenFile: o.tokenFile, Marked: o.markers.Kick,
 	})
 	o.watcher = live.NewWatcher(live.Options{
 		DataDir: opts.Config.DataDir, Only: opts.Only,
-		Tools:   o.tools,
-		Targets: o.sampler.Targets, ReadSettings: o.sampler.ReadSettings, Logs: o.logs,
-		Sink:   sink{o.markers, o.page},
+		Tools:    o.tools,
+		Topology: o.currentTopology, ReadSettings: o.sampler.ReadSettings, SampleNow: o.sampler.SampleNow, Clock: opts.Clock, Samples: axis, Host: opts.Host, Logs: o.logs,
+		Sink:   sink{o.markers, o.alerts, o.page},
 		Limits: o.limits, Logger: opts.Logger,
 	})
 	o.registry = prometheus.NewRegistry()
@@ -85,8 +123,9 @@ func New(opts Options) (*Observer, error) {
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		versioncollector.NewCollector("benchwatch"),
 		metrics.NewCollector(metrics.Sources{
-			Runs: o.watcher.Snapshots, WaitingRuns: o.watcher.Waiting, Samples: o.sampler.Latest,
-			Deliveries: o.markers.Stats, Points: o.markers.Points,
+			Runs: o.watcher.Snapshots, WaitingRuns: o.watcher.Waiting, Samples: o.sampler.Latest, MissedTicks: o.sampler.MissedTicks,
+			Deliveries: o.markers.Stats, Points: o.markers.Points, Now: now,
+			Space: func() (rundir.Space, error) { return rundir.SpaceOf(o.dataDir) },
 		}),
 	)
 	return o, nil
@@ -127,7 +166,8 @@ func (o *Observer) Run(ctx context.Context) error {
 	return nil
 }
 
-// Reload applies every key of a new configuration. If a key has changed that
+// Reload applies every key of a new configuration, which the caller must not
+// change afterwards. If a key has changed that
 // needs a restart, it applies none and the error names the key.
 func (o *Observer) Reload(c *config.Config) error {
 	o.mu.Lock()
@@ -143,8 +183,9 @@ func (o *Observer) Reload(c *config.Config) error {
 		o.grafana = grafana
 		o.markers.Kick()
 	}
-	o.config = c
-	o.sampler.Update(c.EngineTargets(o.log))
+	targets := c.EngineTargets(o.log)
+	o.config, o.topology = c, c.Topology(targets)
+	o.sampler.Update(targets)
 	return nil
 }
 
@@ -176,12 +217,30 @@ func (o *Observer) current() *config.Config {
 	return o.config
 }
 
+// tokenFile is the file with the token that alerts and markers over HTTP need;
+// empty: none are accepted.
+func (o *Observer) tokenFile() string { return o.current().WebhookTokenFile }
+
+func (o *Observer) health() web.Health {
+	stats := o.markers.Stats()
+	return web.Health{
+		MissedTicks: o.sampler.MissedTicks(), WaitingRuns: o.watcher.Waiting(),
+		QueuedMarkers: stats.Queued, RejectedMarkers: stats.Rejected, Grafana: o.currentGrafana() != nil,
+	}
+}
+
 func (o *Observer) tools() tool.Set { return o.current().ToolSet() }
 
 func (o *Observer) currentGrafana() *marker.Grafana {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.grafana
+}
+
+func (o *Observer) currentTopology() *topology.Topology {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.topology
 }
 
 func (o *Observer) limits() live.Limits {
@@ -203,8 +262,9 @@ func (o *Observer) logs() []live.Log {
 }
 
 // sink passes what happens to the runs on to the markers, which take its Began and
-// Settled, and to the page.
+// Settled, to the alerts, which take Identified, and to the page.
 type sink struct {
 	*marker.Deliverer
+	*alert.Receiver
 	*web.Page
 }

@@ -199,11 +199,12 @@ func TestReload(t *testing.T) {
 		_, body := get("/metrics")
 		return strings.Contains(body, `benchwatch_db_up{cluster="",engine="mysql",role="",target="db"} 0`)
 	})
-	next.Logs = []config.Log{{Path: "/var/log/bench/*.log", Tool: "sysbench"}}
-	if err := b.Reload(&next); err != nil {
+	withLog := next // the observer owns what it was given
+	withLog.Logs = []config.Log{{Path: "/var/log/bench/*.log", Tool: "sysbench"}}
+	if err := b.Reload(&withLog); err != nil {
 		t.Fatal(err)
 	}
-	if logs := b.logs(); len(logs) != 1 || logs[0].Glob != next.Logs[0].Path {
+	if logs := b.logs(); len(logs) != 1 || logs[0].Glob != withLog.Logs[0].Path {
 		t.Errorf("log files %+v", logs)
 	}
 	bad := next
@@ -234,7 +235,7 @@ func TestReloadAppliesOrRefusesEveryKey(t *testing.T) {
 		}
 	}
 	// The agent does not use prometheus.
-	applied := []string{"runs", "logs", "targets", "tools", "grafana", "webhook_token_file", "prometheus"}
+	applied := []string{"runs", "logs", "targets", "proxies", "tools", "grafana", "webhook_token_file", "prometheus"}
 	for _, key := range config.Keys() {
 		_, ok := restart[key.Path]
 		if key.Restart != ok {

@@ -28,18 +28,24 @@ type Chart struct {
 	// From and To are the ends of the axis in seconds.
 	From, To float64
 	Bands    []Band
-	Marks    []Mark
+	Markers  []Marker
 	// Spikes: a line may have values far above its typical ones; the axis is
 	// logarithmic then.
 	Spikes bool
 
-	base measure.Unit // of the values, until fit
+	base    measure.Unit // of the values, until fit
+	medians bool         // the values are percentiles, of which there is no mean
 }
 
 // Line is one line of a chart. Unknown values are gaps.
 type Line struct {
 	Name string
 	X, Y []float64
+	// Group is the lines' common colour from 1 on; 0: the line has its own.
+	Group int
+
+	tally  series.Tally // of all values, also where X and Y are thinned
+	factor float64      // of Y to the values of the tally
 }
 
 // Band is a shaded part of the axis: warmup or drain.
@@ -48,17 +54,11 @@ type Band struct {
 	From, To float64
 }
 
-// Mark is a marker on the axis. Its text is in a list beside the charts.
-type Mark struct {
-	At     float64
-	Number int
-}
-
 // axis is what all charts of a run share.
 type axis struct {
 	from, to float64
 	bands    []Band
-	marks    []Mark
+	markers  []Marker
 }
 
 func newAxis(h *history.History) axis {
@@ -69,9 +69,7 @@ func newAxis(h *history.History) axis {
 		}
 	}
 	include(h.Intervals.Elapsed)
-	for _, s := range h.Servers {
-		include(s.Elapsed)
-	}
+	include(h.Samples.Elapsed)
 	include(h.Host.Elapsed)
 	m := &h.Snapshot.Meta
 	if m.EndedAt != nil {
@@ -81,13 +79,11 @@ func newAxis(h *history.History) axis {
 		a.from = min(a.from, h.Elapsed(m.StartedAt))
 		a.bands = append(a.bands, Band{"warmup", a.from, 0})
 	}
-	for _, s := range series.Spans(h.Intervals.Elapsed, h.Intervals.Warmup) {
+	for _, s := range h.Intervals.Warmup {
 		a.bands = append(a.bands, Band{"warmup", s.From, s.To})
 	}
 	a.bands = append(a.bands, drainBand(h)...)
-	for i, p := range h.Markers {
-		a.marks = append(a.marks, Mark{h.Elapsed(p.Start), i + 1})
-	}
+	a.markers = markersOf(h)
 	return a
 }
 
@@ -110,8 +106,8 @@ func drainBand(h *history.History) []Band {
 	return []Band{{"drain", from, to}}
 }
 
-// Charts returns the charts of a run: what the tool reported, every measure of
-// its servers that is not always 0, then the generator.
+// Charts returns the charts of a run: throughput, and what the tool reported and
+// every measure of its servers that is not always 0, then the generator.
 func Charts(h *history.History) []Chart {
 	charts := toolCharts(&h.Intervals)
 	for _, m := range measure.All(measure.Server) {
@@ -122,31 +118,32 @@ func Charts(h *history.History) []Chart {
 				if line != m {
 					name += " " + line.Title
 				}
-				c.add(name, s.Elapsed, line.Values(s))
+				key := history.ServerMeasure{Target: s.Target, Measure: line}
+				c.add(name, h.Samples.Elapsed, h.Samples.Values(key), h.Samples.Tally(key))
 			}
 		}
-		if !c.zero() {
+		if !c.zero() && !(m.OnlyChanges && c.constant()) {
 			charts = append(charts, c)
 		}
 	}
 	cpu := newChart(host.Busy)
 	cpu.Title = "CPU of the generator"
 	for _, m := range measure.All(measure.Host) {
-		cpu.add(m.Short, h.Host.Elapsed, m.Values(&h.Host))
+		cpu.add(m.Short, h.Host.Elapsed, h.Host.Values(m), h.Host.Tally(m))
 	}
 	charts = append(charts, cpu)
 	charts = slices.DeleteFunc(charts, func(c Chart) bool { return c.Empty() })
 	a := newAxis(h)
 	for i := range charts {
 		charts[i].fit()
-		charts[i].From, charts[i].To, charts[i].Bands, charts[i].Marks = a.from, a.to, a.bands, a.marks
+		charts[i].From, charts[i].To, charts[i].Bands, charts[i].Markers = a.from, a.to, a.bands, a.markers
 	}
 	return charts
 }
 
 // newChart returns an empty chart of a measure.
 func newChart(m *measure.Measure) Chart {
-	return Chart{Title: m.Title, Unit: m.Note, base: m.Unit, Spikes: m == tool.HeadlineLatency}
+	return Chart{Title: m.Title, Unit: m.Note, base: m.Unit, Spikes: m == tool.HeadlineLatency, medians: m.Summary == measure.Median}
 }
 
 // columnsOf are the columns of intervals that the charts of a run's measures show.
@@ -156,22 +153,31 @@ var columnsOf = map[*measure.Measure]ingest.Kind{
 }
 
 // toolCharts has a line for each operation and statistic, transactions first.
-func toolCharts(v *ingest.Intervals) []Chart {
+func toolCharts(v *history.Intervals) []Chart {
 	var charts []Chart
 	for _, m := range measure.All(measure.Run) {
 		c := newChart(m)
 		for _, line := range m.Charted() {
 			columns := v.Of(columnsOf[line])
+			if h := headlineOf(v); line == tool.HeadlineLatency && len(columns) > colours && h.Known {
+				// YCSB has seven statistics for each operation: one line for each is read.
+				columns = slices.DeleteFunc(columns, func(c ingest.Column) bool { return c.Stat != h.Value.Stat })
+			}
 			slices.SortStableFunc(columns, func(a, b ingest.Column) int { return operationRank(a) - operationRank(b) })
 			for _, column := range columns {
 				name := strings.TrimSpace(column.Operation + " " + column.Stat)
 				if name == "" {
 					name = line.Title
 				}
-				c.add(name, v.Elapsed, v.Values(column))
+				// An operation that the tool never did needs no line.
+				if t := v.Tally(column); column.Operation == tool.Transaction || t.Min != 0 || t.Max != 0 {
+					c.add(name, v.Elapsed, v.Values(column), t)
+				}
 			}
 		}
-		charts = append(charts, c)
+		if m == tool.Throughput || !c.zero() {
+			charts = append(charts, c)
+		}
 	}
 	return charts
 }
@@ -200,23 +206,33 @@ func (c *Chart) fit() {
 	}
 	c.Unit = unit + ", " + c.Unit
 	for i := range c.Lines {
-		c.Lines[i].Y = scaled(c.Lines[i].Y, factor)
+		c.Lines[i].Y, c.Lines[i].factor = scaled(c.Lines[i].Y, factor), factor
 	}
 }
 
 // maxLines bounds the lines of one chart: the names of operations are the tool's.
 const maxLines = 24
 
-func (c *Chart) add(name string, x, y []float64) {
+func (c *Chart) add(name string, x, y []float64, t series.Tally) {
 	if series.AnyKnown(y) && len(c.Lines) < maxLines {
-		c.Lines = append(c.Lines, Line{name, x, y})
+		c.Lines = append(c.Lines, Line{Name: name, X: x, Y: y, tally: t, factor: 1})
 	}
 }
 
 // zero reports whether all values are 0.
 func (c *Chart) zero() bool {
 	for i := range c.Lines {
-		if s := series.StatsOf(c.Lines[i].Y); s.Count > 0 && (s.Min != 0 || s.Max != 0) {
+		if t := &c.Lines[i].tally; t.Count > 0 && (t.Min != 0 || t.Max != 0) {
+			return false
+		}
+	}
+	return true
+}
+
+// constant reports whether each line has one value.
+func (c *Chart) constant() bool {
+	for i := range c.Lines {
+		if t := &c.Lines[i].tally; t.Count > 0 && t.Min != t.Max {
 			return false
 		}
 	}
@@ -226,8 +242,8 @@ func (c *Chart) zero() bool {
 func (c *Chart) largest() float64 {
 	most := 0.0
 	for i := range c.Lines {
-		if s := series.StatsOf(c.Lines[i].Y); s.Count > 0 {
-			most = max(most, s.Max)
+		if t := &c.Lines[i].tally; t.Count > 0 {
+			most = max(most, t.Max)
 		}
 	}
 	return most
@@ -247,7 +263,7 @@ func scaled(values []float64, factor float64) []float64 {
 
 // buckets is into how many pieces a line is cut for drawing: about one for two
 // pixels.
-const buckets = 440
+const buckets = 240
 
 // thin returns the smallest and the largest value of each of n pieces of the axis:
 // a second that stands out in a run of hours remains visible.
@@ -255,7 +271,7 @@ func (l *Line) thin(from, to float64, n int) Line {
 	if len(l.X) <= 2*n {
 		return *l
 	}
-	out := Line{Name: l.Name}
+	out := Line{Name: l.Name, Group: l.Group}
 	add := func(x, y float64) { out.X, out.Y = append(out.X, x), append(out.Y, y) }
 	for _, b := range series.Buckets(l.X, from, (to-from)/float64(n)) {
 		switch first, second := series.Extremes(l.Y, b); {
@@ -271,12 +287,12 @@ func (l *Line) thin(from, to float64, n int) Line {
 	return out
 }
 
-// The drawing's size in its own units; it fills the width of the page.
+// The drawing's size in its own units; it fills half the width of the page.
 const (
-	chartWidth  = 900.0
-	chartHeight = 240.0
-	marginLeft  = 58.0
-	marginRight = 12.0
+	chartWidth  = 520.0
+	chartHeight = 180.0
+	marginLeft  = 52.0
+	marginRight = 24.0 // half of a label of the time axis
 	marginTop   = 14.0
 	marginFoot  = 24.0
 	colours     = 8
@@ -285,11 +301,12 @@ const (
 	logSpread = 50
 )
 
-// LegendEntry is a line's name with its mean and its extremes.
+// LegendEntry is a line's name with its mean, or the median where the values have no
+// mean, and its extremes.
 type LegendEntry struct {
-	Class          string
-	Name           string
-	Mean, Min, Max string
+	Class             string
+	Name              string
+	Typical, Min, Max string
 }
 
 // Legend returns an entry for each line.
@@ -297,14 +314,34 @@ func (c *Chart) Legend() []LegendEntry {
 	var all []LegendEntry
 	for i := range c.Lines {
 		l := &c.Lines[i]
-		if v := series.StatsOf(l.Y); v.Count > 0 {
-			all = append(all, LegendEntry{lineClass(i), l.Name, table.Digits.Format(v.Mean()), table.Digits.Format(v.Min), table.Digits.Format(v.Max)})
+		if t := &l.tally; t.Count > 0 {
+			typical := "mean " + table.Digits.Format(t.Mean()*l.factor)
+			if c.medians {
+				typical = "median of the intervals " + table.Digits.Format(t.Median()*l.factor)
+			}
+			all = append(all, LegendEntry{c.lineClass(i), l.Name, typical, table.Digits.Format(t.Min * l.factor), table.Digits.Format(t.Max * l.factor)})
 		}
 	}
 	return all
 }
 
-func lineClass(i int) string { return "c" + strconv.Itoa(i%colours) + " d" + strconv.Itoa(i/colours%3) }
+// lineClass returns a line's colour and dashes. The lines of a group have one colour.
+func (c *Chart) lineClass(i int) string {
+	if group := c.Lines[i].Group; group > 0 {
+		nth := 0
+		for _, l := range c.Lines[:i] {
+			if l.Group == group {
+				nth++
+			}
+		}
+		return "c" + strconv.Itoa((group-1)%colours) + " d" + strconv.Itoa(nth%3)
+	}
+	class := "c" + strconv.Itoa(i%colours) + " d" + strconv.Itoa(i/colours%3)
+	if len(c.Lines) > 1 && c.Lines[i].Name == tool.Transaction {
+		class += " main" // beside the statements that it consists of
+	}
+	return class
+}
 
 // scale turns values into heights.
 type scale struct {
@@ -351,8 +388,7 @@ func (c *Chart) scale() scale {
 // spiky reports whether any line's largest value hides the rest of it.
 func (c *Chart) spiky() bool {
 	for i := range c.Lines {
-		y := c.Lines[i].Y
-		if series.StatsOf(y).Max > logSpread*median(y) {
+		if t := &c.Lines[i].tally; t.Max > logSpread*t.Median() {
 			return true
 		}
 	}
@@ -405,20 +441,20 @@ func (c *Chart) SVG() template.HTML {
 		fmt.Fprintf(&b, `<path class="grid" d="M%g %.1fH%g"/><text class="y" x="%g" y="%.1f">%s</text>`,
 			marginLeft, y, chartWidth-marginRight, marginLeft-6, y+4, tickText(t))
 	}
-	step := niceTime((to - from) / 9)
+	step := niceTime((to - from) / 7)
 	for t := math.Ceil(from/step) * step; t <= to+step/1e6; t += step {
 		fmt.Fprintf(&b, `<path class="grid" d="M%.1f %gV%g"/><text class="x" x="%.1f" y="%g">%s</text>`,
 			x(t), marginTop, chartHeight-marginFoot, x(t), chartHeight-8, table.Clock(t))
 	}
-	for _, m := range c.Marks {
-		if m.At >= from && m.At <= to {
+	for _, m := range c.Markers {
+		if m.ElapsedSeconds >= from && m.ElapsedSeconds <= to {
 			fmt.Fprintf(&b, `<path class="mark" d="M%.1f %gV%g"/><text class="m" x="%.1f" y="%g">%d</text>`,
-				x(m.At), marginTop, chartHeight-marginFoot, x(m.At), marginTop-3, m.Number)
+				x(m.ElapsedSeconds), marginTop, chartHeight-marginFoot, x(m.ElapsedSeconds), marginTop-3, m.Number)
 		}
 	}
 	for i := range c.Lines {
 		if d := path(c.Lines[i].thin(from, to, buckets), x, s.height); d != "" {
-			fmt.Fprintf(&b, `<path class="line %s" d="%s"/>`, lineClass(i), d)
+			fmt.Fprintf(&b, `<path class="line %s" d="%s"/>`, c.lineClass(i), d)
 		}
 	}
 	b.WriteString(`</svg>`)

@@ -41,6 +41,8 @@ type Comparison struct {
 	// but not between them.
 	ServerSettings []Difference  `json:"server_settings,omitempty"`
 	Lines          []CompareLine `json:"lines"`
+	// Limits are what [Comparison.Check] found.
+	Limits []LimitResult `json:"limits,omitempty"`
 	// Notes are what the reader has to know about the comparison as a whole.
 	Notes []string `json:"notes,omitempty"`
 
@@ -68,6 +70,11 @@ type CompareLine struct {
 	// Unit of the samples' values, for people: /s, ms, s or %.
 	Unit    string   `json:"unit,omitempty"`
 	Samples []Sample `json:"samples"`
+
+	// values are the runs' values by group, batches those of the intervals of a
+	// group's only run; both in the unit of the line.
+	values, batches [][]float64
+	condition       string // Measure.Condition
 }
 
 // Sample is one group's values of a measure, in the unit of the line.
@@ -77,7 +84,8 @@ type Sample struct {
 	// itself, and if either median is unknown or the first is 0.
 	Ratio series.Optional[float64] `json:"ratio,omitzero"`
 	// P is the probability of a difference at least as large if there were none
-	// (Mann-Whitney U test). It is unknown if either group has only one run.
+	// (Mann-Whitney U test). Of two single runs it compares batches of their
+	// intervals; it is unknown if they have too few, or only one group has one run.
 	P series.Optional[float64] `json:"p,omitzero"`
 	// Verdict says whether the difference is more than noise.
 	Verdict Verdict `json:"verdict,omitempty"`
@@ -93,12 +101,18 @@ const (
 	Same Verdict = "noise"
 	// TooFew: with so few runs the test can't distinguish any difference from noise.
 	TooFew Verdict = "too few runs"
-	// Single: a group has only one run.
+	// RunsDiffer: two single runs differ by more than the noise within them, at the
+	// 1 % level. Whether another pair would is unknown.
+	RunsDiffer Verdict = "these runs differ"
+	// RunsAlike: two single runs differ by no more than the noise within them.
+	RunsAlike Verdict = "these runs are alike"
+	// Single: a group has only one run, and nothing is known of the noise within it.
 	Single Verdict = "one run"
 )
 
-// alpha is the level of the test, benchstat's.
-const alpha = 0.05
+// alpha is the level of the test between repeated runs, benchstat's; alphaWithin that
+// of the test of two single runs.
+const alpha, alphaWithin = 0.05, 0.01
 
 // bookkeeping are labels that number runs and have nothing to do with how they
 // were made.
@@ -117,20 +131,21 @@ func Compare(groups []Group, selected []string) Comparison {
 	c.combinations = c.combine(groups)
 	for _, m := range Measures(rows) {
 		for _, x := range c.combinations {
-			line := CompareLine{Combination: x.values, Measure: m.Name, Unit: m.Unit.Sign}
-			values := make([][]float64, len(groups))
+			line := CompareLine{Combination: x.values, Measure: m.Name, Unit: m.Unit.Sign, condition: m.Condition}
+			line.values, line.batches = make([][]float64, len(groups)), make([][]float64, len(groups))
 			for i := range groups {
 				for _, j := range x.runs[i] {
 					if v := m.Value(&groups[i].Runs[j]); series.IsKnown(v) {
-						values[i] = append(values[i], v*m.Unit.Factor)
+						line.values[i] = append(line.values[i], v*m.Unit.Factor)
+						line.batches[i] = scaled(groups[i].Runs[j].batches[m.Field], m.Unit.Factor)
 					}
 				}
-				line.Samples = append(line.Samples, Sample{Spread: NewSpread(values[i])})
+				line.Samples = append(line.Samples, Sample{Spread: NewSpread(line.values[i])})
 			}
 			// What the tool reports as 0 everywhere, such as errors, needs no line. That
 			// flow control or lag was 0 is worth one.
 			if slices.ContainsFunc(line.Samples, func(s Sample) bool { return s.N > 0 && (m.Server || s.Min != 0 || s.Max != 0) }) {
-				line.judge(values)
+				line.judge()
 				c.Lines = append(c.Lines, line)
 			}
 		}
@@ -279,8 +294,7 @@ func NewSpread(values []float64) Spread {
 	if n == 0 {
 		return Spread{}
 	}
-	slices.Sort(v)
-	return Spread{N: n, Median: (v[(n-1)/2] + v[n/2]) / 2, Min: v[0], Max: v[n-1]}
+	return Spread{N: n, Median: series.Median(v), Min: slices.Min(v), Max: slices.Max(v)}
 }
 
 // Text returns the median in a unit, with the extremes if there are several values.
@@ -291,18 +305,13 @@ func (s Spread) Text(u table.Unit) string {
 	return fmt.Sprintf("%s [%s … %s]", u.Format(s.Median), u.Format(s.Min), u.Format(s.Max))
 }
 
-func median(values []float64) float64 { return NewSpread(values).Median }
-
 // judge compares each group's sample with the first one's.
-func (l *CompareLine) judge(values [][]float64) {
+func (l *CompareLine) judge() {
 	base := l.Samples[0]
 	if base.N == 0 {
 		return
 	}
-	thresholds := benchmath.DefaultThresholds
-	thresholds.CompareAlpha = alpha
-	before := benchmath.NewSample(values[0], &thresholds)
-	for i := 1; i < len(values); i++ {
+	for i := 1; i < len(l.Samples); i++ {
 		s := &l.Samples[i]
 		if s.N == 0 {
 			continue
@@ -310,21 +319,63 @@ func (l *CompareLine) judge(values [][]float64) {
 		if base.Median != 0 {
 			s.Ratio = series.Some(s.Median / base.Median)
 		}
-		if s.N < 2 || base.N < 2 {
-			s.Verdict = Single
-			continue
-		}
-		result := benchmath.AssumeNothing.Compare(before, benchmath.NewSample(values[i], &thresholds))
-		s.P = series.Some(result.P)
-		switch {
-		case result.P <= alpha && base.Median != s.Median:
-			s.Verdict = Different
-		case result.P > alpha && len(result.Warnings) > 0 && base.Median != s.Median:
-			s.Verdict = TooFew
-		default:
-			s.Verdict = Same
+		e := l.evidence(i, 1)
+		s.Verdict = e.verdict
+		if e.verdict != Single {
+			s.P = series.Some(e.p)
 		}
 	}
+}
+
+// evidence is what the runs of a group prove of its difference from the first group.
+type evidence struct {
+	verdict Verdict
+	p       float64
+	lower   bool // the group is lower, if it differs
+	n       [2]int
+}
+
+// proven reports whether there is a difference.
+func (e evidence) proven() bool { return e.verdict == Different || e.verdict == RunsDiffer }
+
+// evidence compares group i with the first group, whose values are multiplied by
+// factor.
+func (l *CompareLine) evidence(i int, factor float64) evidence {
+	switch {
+	case l.Samples[0].N >= 2 && l.Samples[i].N >= 2:
+		e, few := compareValues(scaled(l.values[0], factor), l.values[i], alpha)
+		switch {
+		case e.p <= alpha && e.verdict != Same:
+			e.verdict = Different
+		case few && e.verdict != Same:
+			e.verdict = TooFew
+		default:
+			e.verdict = Same
+		}
+		return e
+	case l.Samples[0].N != 1 || l.Samples[i].N != 1 || len(l.batches[0]) == 0 || len(l.batches[i]) == 0:
+		return evidence{verdict: Single}
+	}
+	e, _ := compareValues(scaled(l.batches[0], factor), l.batches[i], alphaWithin)
+	if e.p <= alphaWithin && e.verdict != Same {
+		e.verdict = RunsDiffer
+	} else {
+		e.verdict = RunsAlike
+	}
+	return e
+}
+
+// compareValues tests whether two samples differ. Its verdict is Same if their medians
+// are equal, else empty; few is set if so few values can't differ by this test.
+func compareValues(before, after []float64, level float64) (e evidence, few bool) {
+	thresholds := benchmath.DefaultThresholds
+	thresholds.CompareAlpha = level
+	result := benchmath.AssumeNothing.Compare(benchmath.NewSample(before, &thresholds), benchmath.NewSample(after, &thresholds))
+	e = evidence{p: result.P, lower: series.Median(after) < series.Median(before), n: [2]int{len(before), len(after)}}
+	if series.Median(after) == series.Median(before) {
+		e.verdict = Same
+	}
+	return e, result.P > level && len(result.Warnings) > 0
 }
 
 func (c *Comparison) addNotes() {
@@ -334,6 +385,9 @@ func (c *Comparison) addNotes() {
 			verdicts[s.Verdict] = true
 		}
 	}
+	if verdicts[RunsDiffer] || verdicts[RunsAlike] {
+		c.Notes = append(c.Notes, "one run each: (these runs p=…) compares batches of intervals within the two runs, by the Mann-Whitney U test at the 1 % level. It proves that these two runs differ, not that the next two would: repeat the runs, at least 4 for each group")
+	}
 	if verdicts[Single] {
 		c.Notes = append(c.Notes, "one run says nothing about spread: where a group has one run, the difference may be noise. Repeat the runs, at least 4 for each group")
 	}
@@ -341,7 +395,7 @@ func (c *Comparison) addNotes() {
 		c.Notes = append(c.Notes, "too few runs: with fewer than 4 in each group, no difference can be distinguished from noise at the 5 % level")
 	}
 	if verdicts[Different] || verdicts[Same] {
-		c.Notes = append(c.Notes, "p: Mann-Whitney U test, 5 % level; cells are medians with the smallest and the largest run")
+		c.Notes = append(c.Notes, "(p=…) is the probability by the Mann-Whitney U test, at the 5 % level; cells are medians with the smallest and the largest run")
 	}
 	for _, d := range c.Differs {
 		if slices.Contains([]string{"workload", "threads", "tool_version"}, d.Name) {
@@ -350,9 +404,19 @@ func (c *Comparison) addNotes() {
 	}
 }
 
-// document has the table, then what differs and the notes.
+// document has the limits, the table, then what differs and the notes.
 func (c *Comparison) document() *table.Document {
 	doc := &table.Document{}
+	doc.Table(c.LimitTable())
+	if len(c.Limits) > 0 {
+		doc.Fold("The comparison", func() { c.addTo(doc) })
+	} else {
+		c.addTo(doc)
+	}
+	return doc
+}
+
+func (c *Comparison) addTo(doc *table.Document) {
 	doc.Table(c.Table())
 	var items []string
 	add := func(prefix string, all []Difference) {
@@ -367,7 +431,6 @@ func (c *Comparison) document() *table.Document {
 	add("", c.Differs)
 	add("server setting ", c.ServerSettings)
 	doc.List(append(items, c.Notes...)...)
-	return doc
 }
 
 // Text writes the comparison for a terminal.
@@ -459,6 +522,10 @@ func (s *Sample) difference() string {
 		return fmt.Sprintf("~ noise (p=%.3f)", s.P.Value)
 	case TooFew:
 		return fmt.Sprintf("%s ? too few runs (p=%.3f)", change, s.P.Value)
+	case RunsDiffer:
+		return fmt.Sprintf("%s (these runs p=%.3f)", change, s.P.Value)
+	case RunsAlike:
+		return fmt.Sprintf("~ noise (these runs p=%.3f)", s.P.Value)
 	default:
 		return change + " ? one run, may be noise"
 	}
@@ -474,7 +541,7 @@ type ComparisonPage struct {
 
 // HTML writes one file that needs nothing else.
 func (p *ComparisonPage) HTML(w io.Writer) error {
-	return page.ExecuteTemplate(w, "comparison", p)
+	return page.ExecuteTemplate(table.PlainWriter{W: w}, "comparison", p)
 }
 
 // CompareCharts returns two charts for each combination, throughput and headline
@@ -496,14 +563,16 @@ func CompareCharts(c *Comparison, groups []Group, histories [][]*history.History
 				if len(g.Runs) > 1 {
 					name += " " + g.Runs[j].ID
 				}
-				throughput.add(name, v.Elapsed, v.Rate(tool.Transaction))
+				rate := ingest.Column{Kind: ingest.Rate, Operation: tool.Transaction}
+				throughput.add(name, v.Elapsed, v.Values(rate), v.Tally(rate))
 				if l := headlineOf(v); l.Known {
-					latency.add(name+" "+latencyName(l.Value.Operation, l.Value.Stat), v.Elapsed, v.Latency(l.Value.Operation, l.Value.Stat))
+					column := ingest.Column{Kind: ingest.Latency, Operation: l.Value.Operation, Stat: l.Value.Stat}
+					latency.add(name+" "+latencyName(column.Operation, column.Stat), v.Elapsed, v.Values(column), v.Tally(column))
 				}
-				if n := len(v.Elapsed); n > 0 {
-					throughput.To = max(throughput.To, v.Elapsed[n-1])
-					latency.To = throughput.To
-				}
+				throughput.group(i + 1)
+				latency.group(i + 1)
+				throughput.To = max(throughput.To, v.Last)
+				latency.To = throughput.To
 			}
 		}
 		for _, chart := range []Chart{throughput, latency} {
@@ -516,12 +585,22 @@ func CompareCharts(c *Comparison, groups []Group, histories [][]*history.History
 	return charts
 }
 
+// group gives the lines without a group this one.
+func (c *Chart) group(n int) {
+	for i := range c.Lines {
+		if c.Lines[i].Group == 0 {
+			c.Lines[i].Group = n
+		}
+	}
+}
+
 // headlineOf returns the headline latency of a run's intervals, chosen by their
-// means.
-func headlineOf(v *ingest.Intervals) series.Optional[tool.Latency] {
+// medians.
+func headlineOf(v *history.Intervals) series.Optional[tool.Latency] {
 	var all []tool.Latency
 	for _, c := range v.Of(ingest.Latency) {
-		all = append(all, tool.Latency{Operation: c.Operation, Stat: c.Stat, Seconds: series.StatsOf(v.Values(c)).Mean()})
+		t := v.Tally(c)
+		all = append(all, tool.Latency{Operation: c.Operation, Stat: c.Stat, Seconds: t.Median()})
 	}
 	return tool.Headline(all, nil)
 }

@@ -10,6 +10,7 @@ package report
 
 import (
 	_ "embed"
+	"fmt"
 	"html/template"
 	"io"
 	"slices"
@@ -36,6 +37,8 @@ type Document struct {
 // Report is everything that a document has about one run.
 type Report struct {
 	Row
+	// Failure is how a run ended that did not succeed.
+	Failure    []Fact   `json:"failure,omitempty"`
 	Command    []string `json:"command,omitempty"`
 	Parameters []Fact   `json:"parameters,omitempty"`
 
@@ -77,23 +80,51 @@ type Marker struct {
 	Text           string    `json:"text"`
 }
 
-// New returns the report of one run.
-func New(h *history.History) Report {
+func markersOf(h *history.History) []Marker {
+	var markers []Marker
+	for i, p := range h.Markers {
+		markers = append(markers, Marker{i + 1, p.Start, h.Elapsed(p.Start), p.Text})
+	}
+	return markers
+}
+
+// New returns the report of one run. others are runs of the same data directory:
+// those that used the same servers at the same time are named.
+func New(h *history.History, others ...rundir.Meta) Report {
 	m := &h.Snapshot.Meta
 	r := Report{
-		Row: NewObservedRow(h), Command: m.Command, Operations: operations(h.Snapshot.Summary), Messages: h.Snapshot.Messages,
+		Row: NewObservedRow(h), Failure: failure(&h.Snapshot), Command: m.Command, Operations: operations(h.Snapshot.Summary), Messages: h.Snapshot.Messages,
 		Charts: Charts(h), Settings: SettingsByCluster(h.Settings), SettingChanges: settingChanges(h), SettingsUnknown: unknownSettings(h),
 	}
 	r.Parameters = parameters(&r.Row, m)
 	for _, c := range r.SettingChanges {
 		r.Observed = append(r.Observed, c.Text())
 	}
-	r.Observed = append(r.Observed, observations(r.Servers)...)
+	r.Observed = append(r.Observed, observed(h, &r.Row, others)...)
 	r.Trust = trust(h, &r.Row)
-	for i, p := range h.Markers {
-		r.Markers = append(r.Markers, Marker{i + 1, p.Start, h.Elapsed(p.Start), p.Text})
-	}
+	r.Markers = markersOf(h)
 	return r
+}
+
+// failure returns what is known of a failure: the reason, the exit status if the
+// reason does not have it, and the tool's last error message.
+func failure(s *ingest.Snapshot) []Fact {
+	m := &s.Meta
+	if m.Outcome == "" || m.Outcome == rundir.Succeeded {
+		return nil
+	}
+	var facts []Fact
+	add := func(name, value string) {
+		if value = table.Clip(value, longestMessage); value != "" && !slices.ContainsFunc(facts, func(f Fact) bool { return strings.Contains(f.Value, value) }) {
+			facts = append(facts, Fact{name, value})
+		}
+	}
+	add("reason", m.Reason)
+	if m.ExitCode != nil {
+		add("exit status", fmt.Sprintf("exit status %d", *m.ExitCode))
+	}
+	add("last error message", s.LastMessage)
+	return facts
 }
 
 // parameters are the run's known facts, and what it was asked to do.
@@ -178,13 +209,13 @@ func (d *Document) Markdown(w io.Writer) error {
 
 func (r *Report) add(doc *table.Document) {
 	doc.Heading(2, r.Title)
-	doc.Paragraph(table.Line{Text: r.ID + ", started " + r.StartedAt.UTC().Format("2006-01-02 15:04:05 MST") + ", " + table.Duration(r.DurationSeconds) + ", ", Strong: r.State()})
+	doc.Paragraph(table.Line{Text: r.ID + ", started " + r.StartedAt.UTC().Format("2006-01-02 15:04:05 MST") + ", " + table.Duration(r.DurationSeconds) + ", ", Strong: r.Status()})
+	failed := make([]table.Line, len(r.Failure))
+	for i, f := range r.Failure {
+		failed[i] = table.Line{Strong: f.Name, Rest: " " + f.Value}
+	}
+	doc.Lines(failed)
 	doc.Table(operationTable(r.Operations))
-	doc.Section(3, "Servers", func() {
-		if len(r.Servers) > 0 {
-			doc.Table(serverTable(r.Servers))
-		}
-	})
 	doc.Section(3, "What was observed", func() { doc.List(r.Observed...) })
 	doc.Section(3, "How far to trust this", func() {
 		lines := make([]table.Line, len(r.Trust))
@@ -193,11 +224,25 @@ func (r *Report) add(doc *table.Document) {
 		}
 		doc.Lines(lines)
 	})
+	doc.Section(3, "Markers", func() {
+		lines := make([]string, len(r.Markers))
+		for i, m := range r.Markers {
+			lines[i] = table.Clock(m.ElapsedSeconds) + " " + m.Text
+		}
+		doc.List(lines...)
+	})
+	doc.Section(3, "Servers", func() {
+		if len(r.Servers) > 0 {
+			t := serverTable(r.Servers)
+			doc.Fold(table.Plural(len(t.Rows), "measure")+" of "+table.Plural(len(r.Servers), "server"), func() { doc.Table(t) })
+		}
+	})
 	for i := range r.Settings {
 		s := &r.Settings[i]
 		doc.Section(3, "Settings of "+s.Title(), func() {
 			doc.Table(s.Differing())
-			doc.Table(s.Same())
+			same := s.Same()
+			doc.Fold(table.Plural(len(same.Rows), "setting"), func() { doc.Table(same) })
 		})
 	}
 	if len(r.Settings) == 0 && len(r.SettingsUnknown) > 0 {
@@ -209,14 +254,7 @@ func (r *Report) add(doc *table.Document) {
 		for _, f := range r.Parameters {
 			t.Add(table.Text(f.Name), table.Text(f.Value))
 		}
-		doc.Table(t)
-	})
-	doc.Section(3, "Markers", func() {
-		lines := make([]string, len(r.Markers))
-		for i, m := range r.Markers {
-			lines[i] = table.Clock(m.ElapsedSeconds) + " " + m.Text
-		}
-		doc.List(lines...)
+		doc.Fold(table.Plural(len(t.Rows), "parameter"), func() { doc.Table(t) })
 	})
 }
 
@@ -239,7 +277,7 @@ var page = template.Must(template.New("report").Funcs(template.FuncMap{
 }).Parse(reportHTML))
 
 // HTML writes one file that needs nothing else.
-func (d *Document) HTML(w io.Writer) error { return page.Execute(w, d) }
+func (d *Document) HTML(w io.Writer) error { return page.Execute(table.PlainWriter{W: w}, d) }
 
 // Title returns the run's title, or how many runs there are.
 func (d *Document) Title() string {

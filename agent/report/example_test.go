@@ -28,5 +28,5 @@ func ExampleCompare() {
 	// 8        tps      812.0 [800.0 … 824.0] n=4  652.0 [640.0 … 664.0] n=4  0.803  -19.7 % (p=0.029)
 	// 16       tps         1624 [1600 … 1648] n=4     1304 [1280 … 1328] n=4  0.803  -19.7 % (p=0.029)
 	//
-	// p: Mann-Whitney U test, 5 % level; cells are medians with the smallest and the largest run
+	// (p=…) is the probability by the Mann-Whitney U test, at the 5 % level; cells are medians with the smallest and the largest run
 }

@@ -2,6 +2,7 @@ package report
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"io"
 	"maps"
@@ -20,7 +21,7 @@ const timeFormat = "2006-01-02T15:04:05.000Z"
 
 // IntervalsCSV writes every interval of the runs, a line each, in base units.
 // Columns are those that any of the runs has.
-func IntervalsCSV(w io.Writer, hs []*history.History) error {
+func IntervalsCSV(ctx context.Context, w io.Writer, hs []*history.History) error {
 	columns := intervalColumns(hs)
 	names := []string{"run", "time", "elapsed_seconds", "interval_seconds", "phase"}
 	for _, c := range columns {
@@ -28,15 +29,19 @@ func IntervalsCSV(w io.Writer, hs []*history.History) error {
 	}
 	columns = slices.Insert(columns, 0, ingest.Column{Kind: ingest.Length})
 	out := table.NewCSV(w, names...)
+	values := make([][]float64, len(columns))
 	for _, h := range hs {
-		v := &h.Intervals
-		values := make([][]float64, len(columns))
-		for i, c := range columns {
-			values[i] = v.Values(c)
-		}
-		for row, elapsed := range v.Elapsed {
-			cells := cellsAt(values, row)
-			out.Add(slices.Concat([]table.Cell{table.Text(h.Snapshot.Meta.ID), timeCell(h, elapsed), number(elapsed), cells[0], table.Text(phaseOf(v.Warmup[row]))}, cells[1:])...)
+		if err := h.EachInterval(ctx, func(v *ingest.Intervals) error {
+			for i, c := range columns {
+				values[i] = v.Values(c)
+			}
+			for row, elapsed := range v.Elapsed {
+				cells := cellsAt(values, row)
+				out.Add(slices.Concat([]table.Cell{table.Text(h.Snapshot.Meta.ID), timeCell(h, elapsed), number(elapsed), cells[0], table.Text(phaseOf(v.Warmup[row]))}, cells[1:])...)
+			}
+			return out.Err()
+		}); err != nil {
+			return err
 		}
 	}
 	return out.Close()
@@ -48,7 +53,7 @@ func intervalColumns(hs []*history.History) []ingest.Column {
 	for _, kind := range []ingest.Kind{ingest.Threads, ingest.Rate, ingest.Latency, ingest.Errors, ingest.Reconnects, ingest.QueueLength, ingest.Concurrency} {
 		for _, h := range hs {
 			for _, c := range h.Intervals.Of(kind) {
-				if !slices.Contains(columns, c) && series.AnyKnown(h.Intervals.Values(c)) {
+				if t := h.Intervals.Tally(c); !slices.Contains(columns, c) && t.Count > 0 {
 					columns = append(columns, c)
 				}
 			}
@@ -70,7 +75,7 @@ func columnName(c ingest.Column) string {
 }
 
 // ServersCSV writes every sample of the runs' servers, a line each.
-func ServersCSV(w io.Writer, hs []*history.History) error {
+func ServersCSV(ctx context.Context, w io.Writer, hs []*history.History) error {
 	found := map[string]bool{}
 	for _, h := range hs {
 		for _, s := range h.Servers {
@@ -83,15 +88,25 @@ func ServersCSV(w io.Writer, hs []*history.History) error {
 	head := []string{"run", "time", "elapsed_seconds", "target", "engine", "cluster", "role", "up", "restarts", "lag_seconds", "lag_transactions"}
 	out := table.NewCSV(w, append(head, names...)...)
 	for _, h := range hs {
-		for _, s := range h.Servers {
-			var values [][]float64
-			for _, name := range slices.Concat(samplerColumns, names) {
-				values = append(values, s.Values(name))
+		if err := h.EachSample(ctx, func(servers []*history.ServerRows) error {
+			for _, s := range servers {
+				var values [][]float64
+				for _, name := range slices.Concat(samplerColumns, names) {
+					values = append(values, s.Values(name))
+				}
+				for row := s.Begin; row < len(s.Elapsed); row++ {
+					elapsed := s.Elapsed[row]
+					up := "" // the agent missed the tick
+					if s.Sampled(row) {
+						up = strconv.FormatBool(s.Up(row))
+					}
+					out.Add(append([]table.Cell{table.Text(h.Snapshot.Meta.ID), timeCell(h, elapsed), number(elapsed), table.Text(s.Target), table.Text(s.Engine),
+						table.Text(s.Cluster), table.Text(s.RoleAt.At(row)), table.Text(up)}, cellsAt(values, row)...)...)
+				}
 			}
-			for row, elapsed := range s.Elapsed {
-				out.Add(append([]table.Cell{table.Text(h.Snapshot.Meta.ID), timeCell(h, elapsed), number(elapsed), table.Text(s.Target), table.Text(s.Engine),
-					table.Text(s.Cluster), table.Text(s.RoleAt.At(row)), table.Text(strconv.FormatBool(s.Up(row)))}, cellsAt(values, row)...)...)
-			}
+			return out.Err()
+		}); err != nil {
+			return err
 		}
 	}
 	return out.Close()
@@ -159,19 +174,19 @@ type exported struct {
 
 // JSONLines writes runs as JSON, an object a line: the run, its intervals, the
 // samples of its servers, its markers.
-func JSONLines(w io.Writer, hs []*history.History) error {
+func JSONLines(ctx context.Context, w io.Writer, hs []*history.History) error {
 	buf := bufio.NewWriterSize(w, 1<<16)
 	e := json.NewEncoder(buf)
 	e.SetEscapeHTML(false)
 	for _, h := range hs {
-		if err := jsonRun(e, h); err != nil {
+		if err := jsonRun(ctx, e, h); err != nil {
 			return err
 		}
 	}
 	return buf.Flush()
 }
 
-func jsonRun(e *json.Encoder, h *history.History) error {
+func jsonRun(ctx context.Context, e *json.Encoder, h *history.History) error {
 	line := func(kind string, elapsed float64) exported {
 		return exported{Kind: kind, Run: h.Snapshot.Meta.ID, Time: h.At(elapsed).UTC().Format(timeFormat), Elapsed: elapsed}
 	}
@@ -181,7 +196,30 @@ func jsonRun(e *json.Encoder, h *history.History) error {
 	if err := e.Encode(first); err != nil {
 		return err
 	}
-	v := &h.Intervals
+	if err := h.EachInterval(ctx, func(v *ingest.Intervals) error { return jsonIntervals(e, v, line) }); err != nil {
+		return err
+	}
+	if err := h.EachSample(ctx, func(servers []*history.ServerRows) error {
+		for _, s := range servers {
+			if err := jsonSamples(e, s, line); err != nil {
+				return err
+			}
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	for _, m := range h.Markers {
+		o := line("marker", h.Elapsed(m.Start))
+		o.Text = m.Text
+		if err := e.Encode(o); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func jsonIntervals(e *json.Encoder, v *ingest.Intervals, line func(kind string, elapsed float64) exported) error {
 	value := func(kind ingest.Kind, row int) series.Optional[float64] {
 		return series.Of(v.At(ingest.Column{Kind: kind}, row))
 	}
@@ -211,28 +249,25 @@ func jsonRun(e *json.Encoder, h *history.History) error {
 			return err
 		}
 	}
-	for _, s := range h.Servers {
-		names := s.Names()
-		for i, elapsed := range s.Elapsed {
-			o := line("status", elapsed)
-			o.Target, o.Engine, o.Cluster, o.Role = s.Target, s.Engine, s.Cluster, s.RoleAt.At(i)
-			up := s.Up(i)
-			o.Up, o.Restarts = &up, series.Of(s.At(engine.RestartsTotal.Name, i))
-			o.LagSeconds, o.LagTransactions = series.Of(s.At(engine.ReplicationLagSeconds.Name, i)), series.Of(s.At(engine.ReplicationLagTransactions.Name, i))
-			o.Values = map[string]float64{}
-			for _, name := range names {
-				if x := s.At(name, i); series.IsKnown(x) {
-					o.Values[name] = x
-				}
-			}
-			if err := e.Encode(o); err != nil {
-				return err
+	return nil
+}
+
+func jsonSamples(e *json.Encoder, s *history.ServerRows, line func(kind string, elapsed float64) exported) error {
+	names := s.Names()
+	for i := s.Begin; i < len(s.Elapsed); i++ {
+		o := line("status", s.Elapsed[i])
+		o.Target, o.Engine, o.Cluster, o.Role = s.Target, s.Engine, s.Cluster, s.RoleAt.At(i)
+		if up := s.Up(i); s.Sampled(i) { // else the agent missed the tick
+			o.Up = &up
+		}
+		o.Restarts = series.Of(s.At(engine.RestartsTotal.Name, i))
+		o.LagSeconds, o.LagTransactions = series.Of(s.At(engine.ReplicationLagSeconds.Name, i)), series.Of(s.At(engine.ReplicationLagTransactions.Name, i))
+		o.Values = map[string]float64{}
+		for _, name := range names {
+			if x := s.At(name, i); series.IsKnown(x) {
+				o.Values[name] = x
 			}
 		}
-	}
-	for _, m := range h.Markers {
-		o := line("marker", h.Elapsed(m.Start))
-		o.Text = m.Text
 		if err := e.Encode(o); err != nil {
 			return err
 		}

@@ -9,17 +9,20 @@ import (
 	"math"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/benchwatch/benchwatch/agent/history"
+	"github.com/benchwatch/benchwatch/agent/series"
 	"github.com/benchwatch/benchwatch/agent/table"
 )
 
-// hostCPU asks node_exporter's series for the CPU of each host. rate needs two
-// samples, so the range is a few scrape intervals.
-const hostCPU = `100 * (1 - avg by (instance) (sum without (mode) (rate(node_cpu_seconds_total{mode=~"idle|iowait"}[30s]))))`
+// hostCPU asks node_exporter's series for the CPU of each host whose name matches a
+// quoted expression. rate needs two samples, so the range is a few scrape intervals.
+const hostCPU = `100 * (1 - avg by (nodename) (sum without (mode) (rate(node_cpu_seconds_total{mode=~"idle|iowait"}[30s]))
+  * on (job, instance) group_left (nodename) max by (job, instance, nodename) (node_uname_info{nodename=~%s})))`
 
 const (
 	// hostPoints is roughly the number of points requested for each host.
@@ -28,14 +31,27 @@ const (
 	longestAnswer = 32 << 20
 )
 
-// AddHosts adds a chart of the CPU of all hosts that Prometheus has series of. It
-// adds nothing if there are none. The error never contains the address, which may
-// hold a password.
+// AddHosts adds a chart of the CPU of the run's own hosts, as far as Prometheus has
+// series of them. It adds nothing if there are none. The error never contains the
+// address, which may hold a password.
 func (r *Report) AddHosts(ctx context.Context, h *history.History, prometheus string) error {
+	var names []string
+	roles := map[string]string{}
+	for _, host := range h.Snapshot.Meta.Hosts() {
+		if roles[host.Nodename] == "" {
+			names = append(names, regexp.QuoteMeta(host.Nodename))
+		} else {
+			roles[host.Nodename] += ", "
+		}
+		roles[host.Nodename] += string(host.Role)
+	}
+	if len(names) == 0 {
+		return nil
+	}
 	a := newAxis(h)
 	step := math.Ceil(max(1, (a.to-a.from)/hostPoints))
 	query := url.Values{
-		"query": {hostCPU},
+		"query": {fmt.Sprintf(hostCPU, strconv.Quote(strings.Join(names, "|")))},
 		"start": {strconv.FormatInt(h.At(a.from).Unix(), 10)},
 		"end":   {strconv.FormatInt(h.At(a.to).Unix()+1, 10)},
 		"step":  {strconv.FormatFloat(step, 'f', 0, 64)},
@@ -44,15 +60,18 @@ func (r *Report) AddHosts(ctx context.Context, h *history.History, prometheus st
 	if err != nil {
 		return fmt.Errorf("ask Prometheus for the hosts' CPU: %w", err)
 	}
-	c := Chart{Title: "CPU of the hosts", Unit: "% of all their cores, from Prometheus", From: a.from, To: a.to, Bands: a.bands, Marks: a.marks}
+	c := Chart{Title: "CPU of the run's hosts", Unit: "% of all their cores, from Prometheus", From: a.from, To: a.to, Bands: a.bands, Markers: a.markers}
 	for _, l := range lines {
-		c.add(l.Name, l.X, l.Y)
+		c.add(fmt.Sprintf("%s (%s)", l.Name, roles[l.Name]), l.X, l.Y, series.TallyOf(l.X, l.Y, math.Inf(1)))
 	}
 	if !c.Empty() {
 		r.Charts = append(r.Charts, c)
 	}
 	return nil
 }
+
+// prometheusClient follows no redirect: the configuration names the address.
+var prometheusClient = &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 
 // askRange reads the answer to a range query as lines on the history's axis.
 func askRange(ctx context.Context, address string, h *history.History) ([]Line, error) {
@@ -62,7 +81,7 @@ func askRange(ctx context.Context, address string, h *history.History) ([]Line, 
 	if err != nil {
 		return nil, err
 	}
-	response, err := http.DefaultClient.Do(request)
+	response, err := prometheusClient.Do(request)
 	if err != nil {
 		if inner, ok := errors.AsType[*url.Error](err); ok { // the address may hold a password
 			err = inner.Err
@@ -91,7 +110,7 @@ func askRange(ctx context.Context, address string, h *history.History) ([]Line, 
 	}
 	var lines []Line
 	for _, host := range answer.Data.Result {
-		l := Line{Name: host.Metric["instance"]}
+		l := Line{Name: host.Metric["nodename"]}
 		for _, v := range host.Values {
 			at, err1 := strconv.ParseFloat(string(v[0]), 64)
 			value, err2 := strconv.ParseFloat(strings.Trim(string(v[1]), `"`), 64)

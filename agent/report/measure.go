@@ -18,6 +18,8 @@ type Measure struct {
 	Name string
 	// Field names the value in CSV and JSON, with the base unit.
 	Field string
+	// Condition is how a [Condition] names the measure, empty for one that it can't.
+	Condition string
 	// Base is the unit of Value, empty for a measure of the tool, whose Field has it;
 	// Unit is the one that people read.
 	Base measure.Unit
@@ -64,7 +66,7 @@ func toolMeasures(rows []Row) []Measure {
 		case m == tool.HeadlineLatency:
 			all = append(all, latencyMeasures(rows)...)
 		case m.Short != "":
-			all = append(all, Measure{Name: m.Short, Field: m.Field(), Unit: table.UnitOf(m), Value: func(r *Row) float64 { return r.value(m) }})
+			all = append(all, Measure{Name: m.Short, Field: m.Field(), Condition: strings.ToLower(m.Short), Unit: table.UnitOf(m), Value: func(r *Row) float64 { return r.value(m) }})
 		}
 	}
 	return all
@@ -87,7 +89,7 @@ func latencyMeasures(rows []Row) []Measure {
 	var all []Measure
 	for _, operation := range operations {
 		for _, stat := range Stats(stats[operation]) {
-			all = append(all, Measure{Name: latencyName(operation, stat), Field: LatencyField(operation, stat), Unit: table.Milliseconds,
+			all = append(all, Measure{Name: latencyName(operation, stat), Field: LatencyField(operation, stat), Condition: stat, Unit: table.Milliseconds,
 				Value: func(r *Row) float64 { return r.latency(operation, stat) }})
 		}
 	}
@@ -147,11 +149,11 @@ func serverMeasures(rows []Row) []Measure {
 			if m.Summary == measure.Max {
 				name = "worst " + name
 			}
-			all = append(all, worst(name, m.Unit, table.UnitOf(m), func(s *Server) (float64, bool) { return s.Value(m), true }))
+			all = append(all, worst(name, m.Base(), m.Unit, table.UnitOf(m), func(s *Server) (float64, bool) { return s.Value(m), true }))
 		}
 	}
 	// A drain that was given up has no length.
-	return append(all, worst("drain", measure.Seconds, table.Seconds, func(s *Server) (float64, bool) {
+	return append(all, worst("drain", "drain", measure.Seconds, table.Seconds, func(s *Server) (float64, bool) {
 		return series.Number(s.DrainSeconds), !s.DrainTimedOut
 	}))
 }
@@ -181,8 +183,8 @@ func measureOfServer(target string, m *measure.Measure) Measure {
 
 // worst is the largest value of all servers. It is unknown if get returns false
 // for one of them.
-func worst(name string, base measure.Unit, unit table.Unit, get func(*Server) (float64, bool)) Measure {
-	return newServerMeasure(name, base, unit, func(r *Row) float64 {
+func worst(name, condition string, base measure.Unit, unit table.Unit, get func(*Server) (float64, bool)) Measure {
+	m := newServerMeasure(name, base, unit, func(r *Row) float64 {
 		most := series.Unknown()
 		for i := range r.Servers {
 			v, ok := get(&r.Servers[i])
@@ -195,6 +197,8 @@ func worst(name string, base measure.Unit, unit table.Unit, get func(*Server) (f
 		}
 		return most
 	})
+	m.Condition = condition
+	return m
 }
 
 func newServerMeasure(name string, base measure.Unit, unit table.Unit, value func(*Row) float64) Measure {

@@ -12,6 +12,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/ingest"
 	"github.com/benchwatch/benchwatch/agent/measure"
 	"github.com/benchwatch/benchwatch/agent/series"
+	"github.com/benchwatch/benchwatch/agent/terminal"
 	"github.com/benchwatch/benchwatch/agent/tool"
 )
 
@@ -90,7 +91,7 @@ func TestLatencyOfOperations(t *testing.T) {
 		t.Errorf("%+v", ycsb)
 	}
 	var list, csv bytes.Buffer
-	if err := errors.Join(List(&list, []Row{ycsb, tpcc}), CSV(&csv, []Row{ycsb, tpcc})); err != nil {
+	if err := errors.Join(List(&list, []Row{ycsb, tpcc}, terminal.Terminal{}), CSV(&csv, []Row{ycsb, tpcc})); err != nil {
 		t.Fatal(err)
 	}
 	for want, in := range map[string]string{

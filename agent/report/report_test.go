@@ -333,13 +333,17 @@ func TestGeneratorsLimit(t *testing.T) {
 	}
 }
 
-// TestHosts guards the chart of other machines' CPU, and that a Prometheus that
-// is away or talks nonsense costs nothing but a message.
+// TestHosts guards the chart of the CPU of the run's own machines, and that a
+// Prometheus that is away or talks nonsense costs nothing but a message.
 func TestHosts(t *testing.T) {
 	h := readHistory(t, captured(t))
+	h.Snapshot.Meta.Generator = "<i>db1"
+	h.Snapshot.Meta.Servers = &rundir.Servers{Targets: []rundir.Server{
+		{Target: "n1", Nodename: "<i>db1"}, {Target: "n2", Nodename: "d.b2"}, {Target: "n3", Nodename: "d.b2"}, {Target: "n4"},
+	}}
 	answer, status := "", http.StatusOK
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path != "/prefix/api/v1/query_range" || !strings.Contains(r.FormValue("query"), "node_cpu_seconds_total") || r.FormValue("step") != "1" {
+		if r.URL.Path != "/prefix/api/v1/query_range" || !strings.Contains(r.FormValue("query"), `node_uname_info{nodename=~"<i>db1|d\\.b2"}`) || r.FormValue("step") != "1" {
 			t.Errorf("asked %s", r.URL)
 		}
 		w.WriteHeader(status)
@@ -354,8 +358,8 @@ func TestHosts(t *testing.T) {
 		err    string
 	}{
 		"two hosts": {fmt.Sprintf(`{"status":"success","data":{"resultType":"matrix","result":[
-			{"metric":{"instance":"<i>db1:9100"},"values":[[%d,"51.5"],[%d.5,"NaN"],[%d,"99"]]},
-			{"metric":{"instance":"db2:9100"},"values":[[%[1]d,"1"]]}]}}`, at, at+1, at+2), http.StatusOK, 1, ""},
+			{"metric":{"nodename":"<i>db1"},"values":[[%d,"51.5"],[%d.5,"NaN"],[%d,"99"]]},
+			{"metric":{"nodename":"d.b2"},"values":[[%[1]d,"1"]]}]}}`, at, at+1, at+2), http.StatusOK, 1, ""},
 		"none":      {`{"status":"success","data":{"result":[]}}`, http.StatusOK, 0, ""},
 		"refused":   {`{"status":"error","error":"parse error: unexpected"}`, http.StatusBadRequest, 0, "parse error"},
 		"no answer": {`bad gateway`, http.StatusBadGateway, 0, "502"},
@@ -370,12 +374,17 @@ func TestHosts(t *testing.T) {
 		}
 		if c.charts == 1 {
 			chart := r.Charts[before]
-			if len(chart.Lines) != 2 || chart.Lines[0].Y[0] != 51.5 || math.Abs(chart.Lines[0].X[0]-5) > 1 {
+			if len(chart.Lines) != 2 || chart.Lines[0].Name != "<i>db1 (generator, server)" || chart.Lines[1].Name != "d.b2 (server)" || chart.Lines[0].Y[0] != 51.5 || math.Abs(chart.Lines[0].X[0]-5) > 1 {
 				t.Errorf("lines %+v", chart.Lines)
 			}
 		}
 	}
 	r := New(h)
+	h.Snapshot.Meta.Generator, h.Snapshot.Meta.Servers = "", nil
+	if err := r.AddHosts(context.Background(), h, "http://127.0.0.1:1"); err != nil {
+		t.Errorf("it asks for unknown hosts: %v", err)
+	}
+	h.Snapshot.Meta.Generator = "load1"
 	server.Close()
 	if err := r.AddHosts(context.Background(), h, strings.Replace(server.URL, "http://", "http://user:secret@", 1)); err == nil || strings.Contains(err.Error(), "secret") {
 		t.Errorf("error %v", err)

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"io"
@@ -16,6 +17,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/rundir"
 	"github.com/benchwatch/benchwatch/agent/series"
 	"github.com/benchwatch/benchwatch/agent/table"
+	"github.com/benchwatch/benchwatch/agent/terminal"
 	"github.com/benchwatch/benchwatch/agent/tool"
 )
 
@@ -52,6 +54,9 @@ type Row struct {
 	Latency          map[string]float64       `json:"latency_seconds,omitempty"`
 	LatencyOperation string                   `json:"latency_operation,omitempty"`
 	Errors           series.Optional[float64] `json:"errors,omitzero"`
+	// FailedShare is the share of the transactions that failed, each attempt
+	// counted.
+	FailedShare series.Optional[float64] `json:"failed_share,omitzero"`
 	// FromIntervals: the tool printed no summary.
 	FromIntervals bool `json:"from_intervals,omitempty"`
 	// Servers is what was observed of them. NewRow leaves it out.
@@ -61,6 +66,9 @@ type Row struct {
 	latencies []tool.Latency
 	// settings are the servers', for comparisons. NewRow leaves them out.
 	settings map[string]string
+	// batches are what the intervals prove within the run, by the field of a measure
+	// and in its base unit. NewRow leaves them out.
+	batches map[string][]float64
 }
 
 // NewRow returns a run without its servers.
@@ -70,6 +78,7 @@ func NewRow(s *ingest.Snapshot) Row {
 		ID: m.ID, Title: m.Title, Labels: m.Labels, Tool: m.Tool, Version: m.ToolVersion, Verb: m.Verb, Workload: m.Workload,
 		Threads: s.Threads.Value, Target: m.Target, Database: m.Database, Generator: m.Generator,
 		StartedAt: m.StartedAt, StartEstimated: m.StartEstimated, EndedAt: m.EndedAt, Phase: s.Phase, Result: m.Outcome, Reason: m.Reason,
+		FailedShare:     s.FailedShare,
 		DurationSeconds: s.ElapsedSeconds(time.Now()),
 	}
 	switch sum := s.Summary; {
@@ -91,6 +100,7 @@ func NewObservedRow(h *history.History) Row {
 	r := NewRow(&h.Snapshot)
 	r.Servers = servers(h)
 	r.settings = settingsOfRun(h.Settings)
+	r.batches = r.batchesOf(&h.Intervals)
 	return r
 }
 
@@ -169,6 +179,21 @@ func (r *Row) State() string {
 	return string(r.Phase)
 }
 
+// manyFailures is the share of failed transactions from which on it is part of the
+// result: a tool that is configured to ignore errors succeeds whatever happens.
+const manyFailures = 0.01
+
+// Status returns the state, with the share of failed transactions if it is high:
+// "succeeded, 66 % of transactions failed".
+func (r *Row) Status() string { return r.status(" of transactions") }
+
+func (r *Row) status(of string) string {
+	if r.FailedShare.Value < manyFailures {
+		return r.State()
+	}
+	return fmt.Sprintf("%s, %.3g %%%s failed", r.State(), r.FailedShare.Value*100, of)
+}
+
 // Outcome returns a verb phrase for "the run …".
 func (r *Row) Outcome() string {
 	switch r.Result {
@@ -180,24 +205,87 @@ func (r *Row) Outcome() string {
 	return string(r.Result)
 }
 
-// longestCell bounds a title in a table for a terminal.
-const longestCell = 40
+// longestCell bounds a title in a table for a terminal, shortCell where that is narrow.
+const (
+	longestCell = 40
+	shortCell   = 20
+)
 
-// List writes a table of runs for a terminal, a line each.
-func List(w io.Writer, rows []Row) error {
-	t := table.New(table.Named("ID", "TITLE", "TOOL", "WORKLOAD", "THREADS", "STARTED", "DURATION", "RESULT", "TPS", "P95 (ms)", "ERRORS")...)
-	for i := range rows {
-		r := &rows[i]
-		started := table.Instant(r.StartedAt)
-		if r.StartEstimated {
-			started = "~" + started
+// List writes a table of runs, a line each, that fits the terminal: what the id also
+// has is left out first.
+func List(w io.Writer, rows []Row, terminal terminal.Terminal) error {
+	t := list(rows, longestCell)
+	fits := func() bool { return terminal.Width == 0 || t.Width() <= terminal.Width }
+	if !fits() {
+		t = list(rows, shortCell)
+	}
+	for _, name := range []string{"WORKLOAD", "THREADS", "TOOL", "ERRORS", "DURATION", "TITLE", "P95 (ms)", "STARTED"} {
+		if fits() {
+			break
 		}
-		t.Add(table.Text(r.ID), table.Text(table.Clip(r.Title, longestCell)), table.Text(r.Tool), table.Text(table.Clip(r.Workload, longestCell)), r.threadsCell(),
-			table.Text(started), table.Text(table.Duration(r.DurationSeconds)), table.Text(r.State()), table.Optional(r.TPS, table.PerSecond), r.headlineCell(),
-			table.Optional(r.Errors, table.Count))
+		t.Drop(name)
 	}
 	return t.Text(w)
 }
+
+// list is the table of all columns that have a value.
+func list(rows []Row, longest int) *table.Table {
+	started := table.Column{Name: "STARTED"}
+	zones := map[string]bool{}
+	for i := range rows {
+		zones[zone(rows[i].StartedAt)] = true
+	}
+	if len(zones) == 1 {
+		started.Head = "STARTED (" + zone(rows[0].StartedAt) + ")"
+	}
+	t := table.New(table.Named("ID", "TITLE", "TOOL", "WORKLOAD", "THREADS", "STARTED", "DURATION", "RESULT", "TPS", "P95 (ms)", "ERRORS")...)
+	t.Columns[5] = started
+	for i := range rows {
+		r := &rows[i]
+		at := table.Instant(r.StartedAt)
+		if len(zones) > 1 {
+			at += " " + zone(r.StartedAt)
+		}
+		if r.StartEstimated {
+			at = "~" + at
+		}
+		t.Add(table.Text(r.ID), table.Text(table.Clip(r.ownTitle(), longest)), table.Text(r.Tool), table.Text(table.Clip(r.Workload, longest)), r.threadsCell(),
+			table.Text(at), table.Text(table.Duration(r.DurationSeconds)), table.Text(r.status("")), table.Optional(r.TPS, table.PerSecond), r.headlineCell(),
+			table.Optional(r.Errors, table.Count))
+	}
+	t.DropUnknown()
+	return t
+}
+
+// zone is the name of the time zone in which people read a time.
+func zone(t time.Time) string {
+	name, _ := t.Local().Zone()
+	return name
+}
+
+// ownTitle returns what the title has beside the workload and the threads, which have
+// columns of their own.
+func (r *Row) ownTitle() string {
+	title := r.Title
+	for _, part := range []string{r.Workload, table.Plural(r.Threads, "thread")} {
+		if title == part {
+			return ""
+		}
+		if rest, found := strings.CutPrefix(title, part+" "); found && part != "" {
+			title = rest
+		}
+	}
+	return title
+}
+
+// ThreadsText is the text of the cell of threads.
+func (r *Row) ThreadsText() string { return r.threadsCell().String() }
+
+// Throughput is the text of the cell of transactions per second.
+func (r *Row) Throughput() string { return table.Optional(r.TPS, table.PerSecond).String() }
+
+// ErrorsText is the text of the cell of errors.
+func (r *Row) ErrorsText() string { return table.Optional(r.Errors, table.Count).String() }
 
 func (r *Row) threadsCell() table.Cell {
 	if r.Threads == 0 {
@@ -258,15 +346,16 @@ func CSV(w io.Writer, rows []Row) error {
 }
 
 // WriteOutcome writes a few lines about a run that has just ended.
-func WriteOutcome(w io.Writer, s *ingest.Snapshot) error {
-	r := NewRow(s)
-	t := table.New(table.Named("", "")...)
+func WriteOutcome(w io.Writer, h *history.History, t terminal.Terminal) error {
+	s := &h.Snapshot
+	r := NewObservedRow(h)
+	figures := table.New(table.Named("", "")...)
 	add := func(name, value string) {
 		if value != "" && value != table.Unknown {
-			t.Add(table.Text("  "+name), table.Text(value))
+			figures.Add(table.Text("  "+name), table.Text(value))
 		}
 	}
-	result := string(r.Result)
+	result := r.Status()
 	if r.Reason != "" {
 		result += ": " + r.Reason
 	}
@@ -291,13 +380,16 @@ func WriteOutcome(w io.Writer, s *ingest.Snapshot) error {
 		add("note", "the tool printed no summary: computed from its intervals")
 	}
 	for _, target := range slices.Sorted(maps.Keys(s.Meta.Drain)) {
-		if d := s.Meta.Drain[target]; d.Seconds != nil {
-			add("drain "+target, fmt.Sprintf("%.1f s", *d.Seconds))
-		} else {
-			add("drain "+target, "not caught up")
-		}
+		add("drain "+target, s.Meta.Drain[target].String())
 	}
-	return t.Text(w)
+	var b bytes.Buffer
+	_ = figures.Text(&b) // a Buffer takes everything
+	fmt.Fprintf(&b, "  %s\n", t.Paint(terminal.Strong, "how far to trust this"))
+	for _, f := range trust(h, &r) {
+		f.write(&b, t, 4)
+	}
+	_, err := w.Write(b.Bytes())
+	return err
 }
 
 // Stats returns statistics of latency in the order in which people read them:

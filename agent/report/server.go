@@ -2,15 +2,12 @@ package report
 
 import (
 	"encoding/json"
-	"fmt"
 	"slices"
-	"sort"
-	"strconv"
-	"strings"
 
 	"github.com/benchwatch/benchwatch/agent/engine"
 	"github.com/benchwatch/benchwatch/agent/history"
 	"github.com/benchwatch/benchwatch/agent/measure"
+	"github.com/benchwatch/benchwatch/agent/rundir"
 	"github.com/benchwatch/benchwatch/agent/series"
 	"github.com/benchwatch/benchwatch/agent/table"
 )
@@ -26,14 +23,17 @@ type Server struct {
 	// JSON each has a field of its own, see [measure.Measure.SummaryField].
 	Values []Value `json:"-"`
 
-	DrainSeconds  series.Optional[float64] `json:"drain_seconds,omitzero"`
-	DrainTimedOut bool                     `json:"drain_timed_out,omitempty"`
+	// DrainSeconds may be too long by DrainResolution, see [rundir.Drain].
+	DrainSeconds    series.Optional[float64] `json:"drain_seconds,omitzero"`
+	DrainResolution float64                  `json:"drain_resolution_seconds,omitempty"`
+	DrainTimedOut   bool                     `json:"drain_timed_out,omitempty"`
 
 	Restarts float64 `json:"restarts"`
 	// Ticks are the samples taken while the tool ran, Unanswered those without
-	// an answer.
+	// an answer. Missed are the samples that the agent did not take.
 	Ticks      int      `json:"ticks"`
 	Unanswered int      `json:"unanswered"`
+	Missed     int      `json:"missed,omitempty"`
 	Errors     []string `json:"errors,omitempty"`
 	// Settings are the values that hardly change, by the name of the metric.
 	Settings map[string]float64 `json:"settings,omitempty"`
@@ -63,6 +63,15 @@ func (s *Server) find(m *measure.Measure) (Value, bool) {
 		return Value{}, false
 	}
 	return s.Values[i], true
+}
+
+// drain returns the server's drain as it was recorded.
+func (s *Server) drain() rundir.Drain {
+	d := rundir.Drain{ResolutionSeconds: s.DrainResolution, TimedOut: s.DrainTimedOut}
+	if s.DrainSeconds.Known {
+		d.Seconds = &s.DrainSeconds.Value
+	}
+	return d
 }
 
 // superseded reports whether the server has a measure to show in place of m.
@@ -104,19 +113,13 @@ func servers(h *history.History) []Server {
 	return all
 }
 
-func newServer(h *history.History, s *history.ServerHistory) Server {
-	first, last := running(h, s)
-	out := Server{Target: s.Target, Engine: s.Engine, Role: s.Role, Versions: s.Versions, Errors: s.Errors, Ticks: last - first}
-	for row := first; row < last; row++ {
-		if !s.Up(row) {
-			out.Unanswered++
-		}
-	}
-	if restarts := s.Restarts(); first < last {
-		out.Restarts = restarts[len(restarts)-1] - restarts[first]
+func newServer(h *history.History, s *history.Server) Server {
+	out := Server{
+		Target: s.Target, Engine: s.Engine, Role: s.Role, Versions: s.Versions, Errors: s.Errors,
+		Ticks: s.Ticks, Unanswered: s.Unanswered, Missed: s.Missed, Restarts: s.Restarts,
 	}
 	if d, ok := h.Snapshot.Meta.Drain[s.Target]; ok {
-		out.DrainTimedOut = d.TimedOut
+		out.DrainTimedOut, out.DrainResolution = d.TimedOut, d.ResolutionSeconds
 		if d.Seconds != nil {
 			out.DrainSeconds = series.Some(*d.Seconds)
 		}
@@ -125,12 +128,12 @@ func newServer(h *history.History, s *history.ServerHistory) Server {
 		if m == engine.Answered || m == engine.Restarts {
 			continue // Unanswered and Restarts
 		}
-		v := summarize(m, s, first, last)
+		v := summarize(m, h, s)
 		if !series.IsKnown(v.Value) {
 			continue
 		}
 		out.Values = append(out.Values, v)
-		if source, ok := m.Used(s); ok && m.Summary == measure.Last {
+		if source, ok := s.Source(m); ok && m.Summary == measure.Last {
 			if out.Settings == nil {
 				out.Settings = map[string]float64{}
 			}
@@ -141,50 +144,20 @@ func newServer(h *history.History, s *history.ServerHistory) Server {
 }
 
 // summarize returns one number for a measure: means and increases over the rows
-// from first to last, in which the tool ran; the largest and the last value also
-// from the drain.
-func summarize(m *measure.Measure, s *history.ServerHistory, first, last int) Value {
-	out := Value{Measure: m, Value: series.Unknown()}
-	values := m.Values(s)
-	if values == nil {
-		return out
-	}
+// in which the tool ran; the largest and the last value also from the drain.
+func summarize(m *measure.Measure, h *history.History, s *history.Server) Value {
+	t := h.Samples.Tally(history.ServerMeasure{Target: s.Target, Measure: m})
 	switch m.Summary {
 	case measure.Mean:
-		out.Value = series.StatsOf(values[first:last]).Mean()
+		return Value{Measure: m, Value: t.Mean()}
 	case measure.Max:
-		if stats := series.StatsOf(values); stats.MaxAt >= 0 {
-			out.Value, out.At = stats.Max, s.Elapsed[stats.MaxAt]
-		}
+		return Value{Measure: m, Value: t.Max, At: t.MaxAt}
 	case measure.Last:
-		for _, v := range values {
-			if series.IsKnown(v) {
-				out.Value = v
-			}
-		}
+		return Value{Measure: m, Value: t.Last}
 	case measure.Increase:
-		source, _ := m.Used(s)
-		for _, name := range source.Columns(s) {
-			grown := series.Increase(s.Values(name)[first:last], s.Restarts()[first:last])
-			switch {
-			case !series.IsKnown(out.Value):
-				out.Value = grown
-			case series.IsKnown(grown):
-				out.Value += grown
-			}
-		}
+		return Value{Measure: m, Value: s.Increase(m)}
 	}
-	return out
-}
-
-// running returns the range of a server's ticks while the tool ran: [first, last).
-func running(h *history.History, s *history.ServerHistory) (first, last int) {
-	first = sort.SearchFloat64s(s.Elapsed, 0)
-	last = len(s.Elapsed)
-	if end := h.Snapshot.Meta.EndedAt; end != nil {
-		last = sort.Search(len(s.Elapsed), func(i int) bool { return s.Elapsed[i] > h.Elapsed(*end) })
-	}
-	return first, max(first, last)
+	return Value{Measure: m, Value: series.Unknown()}
 }
 
 // serverTable has a row for each fact and measure and a column for each server.
@@ -226,62 +199,14 @@ func serverTable(all []Server) *table.Table {
 		})
 	}
 	add("Drain", func(s *Server) table.Cell {
-		if s.DrainTimedOut {
-			return table.Text("not caught up")
+		if !s.DrainTimedOut && !s.DrainSeconds.Known {
+			return table.Text("")
 		}
-		return table.Optional(s.DrainSeconds, table.Seconds).Signed()
+		return table.Text(s.drain().String())
 	})
 	add("Restarts", func(s *Server) table.Cell { return table.Number(s.Restarts, table.Count) })
 	add("Samples without an answer", func(s *Server) table.Cell { return table.Whole(s.Unanswered) })
 	return t
-}
-
-// observations are sentences about what stood out.
-func observations(all []Server) []string {
-	var lines []string
-	add := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
-	if s, v := highest(all, engine.FlowControl); s != nil && v.Value > 0 {
-		add("flow control held back writes for %s of the time (most on %s)", percent(v.Value), s.Target)
-	}
-	for _, m := range measure.All(measure.Server) {
-		if m.Summary != measure.Increase {
-			continue
-		}
-		var counts []string
-		for i := range all {
-			if v := all[i].Value(m); v > 0 {
-				counts = append(counts, fmt.Sprintf("%.0f on %s", v, all[i].Target))
-			}
-		}
-		if len(counts) > 0 {
-			add("%s: %s", strings.ToLower(m.Title[:1])+m.Title[1:], table.Join(counts))
-		}
-	}
-	if s, v := highest(all, engine.LagSeconds); s != nil && v.Value >= 0.1 {
-		add("the highest replication lag was %.1f s, on %s at %s", v.Value, s.Target, table.Clock(v.At))
-	}
-	for i := range all {
-		s := &all[i]
-		switch {
-		case s.DrainTimedOut:
-			add("%s had not caught up when the drain timed out", s.Target)
-		case s.DrainSeconds.Value >= 1:
-			add("%s needed %.1f s after the end of the run to catch up", s.Target, s.DrainSeconds.Value)
-		}
-		if s.Restarts > 0 {
-			add("%s restarted %s", s.Target, table.Plural(int(s.Restarts), "time"))
-		}
-		if s.Unanswered > 0 {
-			add("%s did not answer %d of %s", s.Target, s.Unanswered, table.Plural(s.Ticks, "sample"))
-		}
-		if running, limit := s.Value(engine.RunningThreads), s.Value(engine.ConnectionLimit); running > 0.9*limit {
-			add("%s ran %.0f threads; its limit is %s", s.Target, running, table.Plural(int(limit), "connection"))
-		}
-	}
-	if len(all) == 0 {
-		add("no server was sampled during this run")
-	}
-	return lines
 }
 
 // highest returns the server with the largest value of m, nil if none has one.
@@ -295,6 +220,3 @@ func highest(all []Server, m *measure.Measure) (*Server, Value) {
 	}
 	return server, most
 }
-
-// percent prints a share with one decimal.
-func percent(share float64) string { return strconv.FormatFloat(share*100, 'f', 1, 64) + " %" }

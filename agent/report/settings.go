@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/benchwatch/benchwatch/agent/history"
-	"github.com/benchwatch/benchwatch/agent/series"
 	"github.com/benchwatch/benchwatch/agent/table"
 )
 
@@ -175,7 +174,7 @@ func unknownSettings(h *history.History) []string {
 	for _, s := range h.Servers {
 		i := slices.IndexFunc(h.Settings, func(t history.TargetSettings) bool { return t.Target == s.Target })
 		switch {
-		case i < 0 && !series.AnyKnown(s.Answered):
+		case i < 0 && !s.Answered:
 			down = append(down, s.Target)
 		case i < 0:
 			silent = append(silent, s.Target)

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"bytes"
 	"fmt"
 	"math"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/rundir"
 	"github.com/benchwatch/benchwatch/agent/series"
 	"github.com/benchwatch/benchwatch/agent/table"
+	"github.com/benchwatch/benchwatch/agent/terminal"
 	"github.com/benchwatch/benchwatch/agent/tool"
 	"github.com/benchwatch/benchwatch/agent/tool/registry"
 )
@@ -31,14 +33,19 @@ type Finding struct {
 	Text  string `json:"text"`
 }
 
+// shades are the colours of the levels.
+var shades = map[Level]terminal.Shade{Good: terminal.Good, Warning: terminal.Bad, Unknown: terminal.Doubt}
+
+// write writes a finding for a terminal, its lines indented.
+func (f Finding) write(b *bytes.Buffer, t terminal.Terminal, indent int) {
+	const level = len(Warning) + 2
+	begin := strings.Repeat(" ", indent) + t.Paint(shades[f.Level], string(f.Level)) + strings.Repeat(" ", level-len(f.Level))
+	b.WriteString(begin + t.Wrap(table.Plain(f.Text), indent+level, indent+level) + "\n")
+}
+
 const (
 	// shortRun is the duration in seconds below which start and end weigh too much.
 	shortRun = 60.0
-	// fewIntervals is the number below which steadiness is unknown.
-	fewIntervals = 20
-	// unsteady is the difference between two parts of a run from which on it counts
-	// as unsteady.
-	unsteady = 0.05
 	// busyHost is the load from which on a machine's own threads wait for its CPUs,
 	// stolenHost the stolen share from which on results suffer.
 	busyHost   = 0.9
@@ -102,15 +109,17 @@ func (j *judge) outcome() {
 
 func (j *judge) errors() {
 	s := &j.h.Snapshot
-	done := s.Totals[tool.Transaction]
-	switch {
-	case s.Errors > 0 && done > 0:
-		share := s.Errors / (s.Errors + done) * 100
-		level := Note
-		if share >= 1 {
+	switch share := s.FailedShare.Value; {
+	case s.Errors > 0 && share < 1:
+		level, text := Note, table.Plural(int(s.Errors), "error")
+		if share >= manyFailures {
 			level = Warning
 		}
-		j.add(level, "%s, %.2g %% of all transactions: they took time but are in no rate", table.Plural(int(s.Errors), "error"), share)
+		if t := registry.Tools.ByName(s.Meta.Tool); t == nil || t.CountsFailures == nil || !t.CountsFailures(s.Meta.Verb) {
+			j.add(level, "%s: %.3g %% of all transactions failed; they took time but are in no rate", text, share*100)
+		} else {
+			j.add(level, "%s: %.3g %% of all transactions failed; the rates include them", text, share*100)
+		}
 	case s.Errors > 0:
 		j.add(Warning, "%s", table.Plural(int(s.Errors), "error"))
 	}
@@ -128,86 +137,30 @@ func (j *judge) errors() {
 // intervals looks for missing reports: then the tool or its machine stood still.
 func (j *judge) intervals() {
 	v := &j.h.Intervals
-	n := len(v.Elapsed)
-	if n == 0 {
+	if v.N == 0 {
 		j.add(Warning, "the tool reported no intervals: whether the load was steady is unknown")
 		return
 	}
-	step := median(v.Values(ingest.Column{Kind: ingest.Length}))
+	step := v.Lengths.Median()
 	if !(step > 0) {
 		return
 	}
-	missing, longest, at := 0, 0.0, 0.0
-	for i := 1; i < n; i++ {
-		if v.Part[i] != v.Part[i-1] {
-			continue
-		}
-		if gap := v.Elapsed[i] - v.Elapsed[i-1]; gap > 1.5*step {
-			missing += int(math.Round(gap/step)) - 1
-			if gap > longest {
-				longest, at = gap, v.Elapsed[i-1]
-			}
+	missing := 0
+	for gap, count := range v.Distances.Each {
+		if gap > 1.5*step {
+			missing += count * (int(math.Round(gap/step)) - 1)
 		}
 	}
 	if missing > 0 {
-		j.add(Warning, "%d of %d intervals are missing; the longest gap is %.1f s, at %s", missing, n+missing, longest, table.Clock(at))
+		j.add(Warning, "%d of %d intervals are missing; the longest gap is %.1f s, at %s", missing, v.N+missing, v.Distances.Max, table.Clock(v.Distances.MaxAt))
 		return
 	}
-	j.add(Good, "%s of %.3g s, none missing", table.Plural(n, "interval"), step)
+	j.add(Good, "%s of %.3g s, none missing", table.Plural(v.N, "interval"), step)
 }
 
 func (j *judge) length() {
 	if s := j.row.DurationSeconds; s < shortRun {
 		j.add(Warning, "the run is short (%.1f s): caches, checkpoints and purge had no time to settle", s)
-	}
-}
-
-// steadiness compares parts of the measured time.
-func (j *judge) steadiness() {
-	v := &j.h.Intervals
-	rates := v.Rate(tool.Transaction)
-	var measured []float64
-	warm := v.QuietWarmup
-	for i, r := range rates {
-		if v.Warmup[i] {
-			warm = true
-		} else if series.IsKnown(r) {
-			measured = append(measured, r)
-		}
-	}
-	if warm {
-		j.add(Good, "the tool warmed up first; its summary leaves the warm-up out")
-	}
-	n := len(measured)
-	if n < fewIntervals {
-		if n > 0 {
-			j.add(Note, "%s: too few to know whether the load was steady", table.Plural(n, "interval"))
-		}
-		return
-	}
-	whole := median(measured)
-	if whole <= 0 {
-		return
-	}
-	start := median(measured[:n/10]) / median(measured[n/10:])
-	if !warm && math.Abs(start-1) > unsteady {
-		j.add(Warning, "the first tenth had %.0f %% of the throughput of the rest and is in the summary: warm up first", start*100)
-	}
-	half := median(measured[n/2:])/median(measured[n/10:n/2]) - 1
-	if math.Abs(half) > unsteady {
-		j.add(Warning, "throughput was not steady: %+.0f %% in the second half compared with the first", half*100)
-	}
-	stalls := 0
-	for _, r := range measured {
-		if r < 0.5*whole {
-			stalls++
-		}
-	}
-	if stalls > 0 {
-		j.add(Note, "in %d of %d intervals throughput was less than half of the median", stalls, n)
-	}
-	if math.Abs(half) <= unsteady && stalls == 0 && (warm || math.Abs(start-1) <= unsteady) {
-		j.add(Good, "throughput was steady: parts of the run differ by %.0f %% at most", unsteady*100)
 	}
 }
 
@@ -218,7 +171,7 @@ func (j *judge) omission() {
 	if len(j.row.Latency) == 0 && len(j.h.Intervals.Of(ingest.Latency)) == 0 {
 		return
 	}
-	if t := registry.Tools.ByName(m.Tool); t != nil && t.OpenLoop != nil && t.OpenLoop(j.row.Version, m.Labels) {
+	if t := registry.Tools.ByName(m.Tool); t != nil && t.OpenLoop != nil && t.OpenLoop(j.row.Version, m.RatePerSecond) {
 		j.add(Good, "an open loop: latency counts from when an event was due, waiting included")
 		return
 	}
@@ -241,6 +194,12 @@ func (j *judge) latencies() {
 }
 
 func (j *judge) servers() {
+	if notice := j.h.Snapshot.Meta.Servers.Notice(); notice != "" {
+		j.add(Unknown, "%s", notice)
+	}
+	if n := missedSamples(j.row.Servers); n > 0 {
+		j.add(Warning, "the agent missed %s, because it or its machine stood still, or it was restarted: the servers' lines have gaps", table.Plural(n, "sample"))
+	}
 	for i := range j.row.Servers {
 		s := &j.row.Servers[i]
 		if s.Unanswered > 0 {
@@ -261,33 +220,20 @@ func (j *judge) servers() {
 // generator looks at whether the machine that made the load was itself the limit.
 func (j *judge) generator() {
 	v := &j.h.Host
-	first, last := 0, len(v.Elapsed)
-	for first < last && v.Elapsed[first] < 0 {
-		first++
-	}
-	if end := j.h.Snapshot.Meta.EndedAt; end != nil {
-		for last > first && v.Elapsed[last-1] > j.h.Elapsed(*end) {
-			last--
-		}
-	}
-	if first == last {
+	busy, steal := v.Tally(host.Busy), v.Tally(host.Steal)
+	share := busy.Share(busyHost)
+	if !series.IsKnown(share) {
 		j.add(Unknown, "the CPU of the generator was not recorded: if it was busy, the numbers are the generator's, not the database's")
 		return
 	}
-	busy, full := host.Busy.Values(v)[first:last], 0
-	for _, b := range busy {
-		if b >= busyHost {
-			full++
-		}
-	}
-	text := fmt.Sprintf("the generator (%s) was %.0f %% busy", table.Plural(v.Cores, "core"), series.StatsOf(busy).Mean()*100)
-	switch share := float64(full) / float64(last-first); {
+	text := fmt.Sprintf("the generator (%s) was %.0f %% busy", table.Plural(v.Cores, "core"), busy.Mean()*100)
+	switch {
 	case share >= 0.1:
 		j.add(Warning, "%s, and full %.0f %% of the time: the numbers may be its limit, not the database's", text, share*100)
 	default:
 		j.add(Good, "%s: it had CPU to spare", text)
 	}
-	if stolen := series.StatsOf(host.Steal.Values(v)[first:last]).Mean(); stolen >= stolenHost {
+	if stolen := steal.Mean(); stolen >= stolenHost {
 		j.add(Warning, "other virtual machines took %.0f %% of the generator's CPU", stolen*100)
 	}
 }

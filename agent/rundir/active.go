@@ -1,5 +1,7 @@
 package rundir
 
+import "time"
+
 // Active returns the ids of the runs whose tool is running, oldest first. A run in
 // a log file counts until its end is recorded.
 func Active(dataDir string) ([]string, error) {
@@ -28,4 +30,20 @@ func (d Directory) Busy(m *Meta) bool {
 		return false
 	}
 	return m.Log == nil && d.Running(m) || d.held(ObserverLock)
+}
+
+// Period returns when a run took place, from the start of its tool until it was
+// closed. A run that has not ended lasts until now. One that ended and was never closed
+// lasts until its tool ended; of a dead one whose end is not recorded yet only the
+// start is certain.
+func (d Directory) Period(m *Meta, now time.Time) (from, to time.Time) {
+	switch {
+	case m.Closed():
+		return m.StartedAt, *m.ClosedAt
+	case d.Busy(m), m.Log != nil && !m.Ended():
+		return m.StartedAt, now
+	case m.Ended():
+		return m.StartedAt, *m.EndedAt
+	}
+	return m.StartedAt, m.StartedAt
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 )
@@ -12,6 +13,9 @@ import (
 type AgentInfo struct {
 	PID     int    `json:"pid"`
 	Address string `json:"address"`
+	// URL of the live page, with a slash at its end; empty if an earlier version wrote
+	// the file.
+	URL string `json:"url,omitempty"`
 }
 
 const agentLock = "agent.lock"
@@ -40,6 +44,9 @@ func ClaimAgent(dataDir string, info AgentInfo) (*os.File, error) {
 	if err == nil {
 		err = f.Chmod(0o644) // every user may ask whether an agent runs
 	}
+	if err == nil && isShared(Root(dataDir)) {
+		err = shareMarkers(dataDir)
+	}
 	if err == nil {
 		err = f.Truncate(0)
 	}
@@ -51,6 +58,20 @@ func ClaimAgent(dataDir string, info AgentInfo) (*os.File, error) {
 		return nil, fmt.Errorf("claim data directory: %w", err)
 	}
 	return f, nil
+}
+
+// shareMarkers allows every user of a shared data directory to mark the time axis, as
+// each may mark runs of their own. A file that another user has made is theirs.
+func shareMarkers(dataDir string) error {
+	f, err := OpenRecord(filepath.Join(dataDir, MarkersFile))
+	if err == nil {
+		err = f.Chmod(0o666)
+		f.Close()
+	}
+	if errors.Is(err, fs.ErrPermission) {
+		return nil
+	}
+	return err
 }
 
 // Agent returns the agent that runs on a data directory, if there is one.

@@ -31,6 +31,9 @@ const (
 	ObserverLock = ".observer.lock"
 )
 
+// maxMeta is longer than any run.json, in bytes. In a shared folder anybody can write one.
+const maxMeta = 1 << 20
+
 // ErrExists is returned by Create for an id that is taken.
 var ErrExists = errors.New("run id already exists")
 
@@ -92,6 +95,7 @@ func Create(dataDir string, meta Meta) (Directory, *Claim, error) {
 // CreateWith is Create with a function that fills the directory before it
 // appears.
 func CreateWith(dataDir string, meta Meta, fill func(Directory) error) (Directory, *Claim, error) {
+	meta.redact() // the id is made of it
 	root := Root(dataDir)
 	if err := os.MkdirAll(root, 0o755); err != nil {
 		return "", nil, fmt.Errorf("create data directory: %w", err)
@@ -149,7 +153,7 @@ func create(root string, meta *Meta, fill func(Directory) error) (Directory, *Cl
 }
 
 func (d Directory) prepare(meta *Meta, fill func(Directory) error) (*Claim, error) {
-	if err := d.write(meta); err != nil {
+	if err := d.write(meta, meta.Log == nil); err != nil { // the follower of a log syncs many at a time
 		return nil, err
 	}
 	// Made here, the files belong to the run's owner. One that an agent of another
@@ -194,6 +198,20 @@ func (d Directory) OpenOutput(name string) (*os.File, error) {
 	return f, nil
 }
 
+// OpenCopy opens the output file of a run whose output is copied from a log that has
+// the given mode. Everybody can read it who can read the log.
+func (d Directory) OpenCopy(log os.FileMode) (*os.File, error) {
+	a := outputAccess
+	if log&0o004 != 0 {
+		a = access{0o644, 0o644}
+	}
+	f, err := openFile(d.Path(StdoutFile), os.O_RDWR|os.O_APPEND, a)
+	if err != nil {
+		return nil, fmt.Errorf("open output file: %w", err)
+	}
+	return f, nil
+}
+
 // place renames a prepared folder and never replaces another: then the error is
 // fs.ErrExist.
 func place(tmp, dir string) error {
@@ -220,9 +238,12 @@ func (d Directory) Load() (Meta, error) {
 		return Meta{}, fmt.Errorf("read run: %w", err)
 	}
 	defer f.Close()
-	data, err := io.ReadAll(f)
+	data, err := io.ReadAll(io.LimitReader(f, maxMeta+1))
+	if err == nil && len(data) > maxMeta {
+		err = fmt.Errorf("%s is longer than %d bytes", MetaFile, maxMeta)
+	}
 	if err != nil {
-		return Meta{}, fmt.Errorf("read run: %w", err)
+		return Meta{}, fmt.Errorf("read run %s: %w", d.ID(), err)
 	}
 	var m Meta
 	if err := json.Unmarshal(data, &m); err != nil {
@@ -231,6 +252,7 @@ func (d Directory) Load() (Meta, error) {
 	if m.ID != d.ID() {
 		return Meta{}, fmt.Errorf("read run %s: %s says it is run %q", d.ID(), MetaFile, m.ID)
 	}
+	m.plain()
 	return m, nil
 }
 
@@ -247,11 +269,12 @@ func (d Directory) Update(change func(*Meta)) (Meta, error) {
 		return Meta{}, err
 	}
 	change(&m)
-	return m, d.write(&m)
+	return m, d.write(&m, true)
 }
 
-func (d Directory) write(m *Meta) error {
-	err := Replace(d.Path(MetaFile), 0o644, func(w io.Writer) error {
+func (d Directory) write(m *Meta, sync bool) error {
+	m.redact()
+	err := replace(d.Path(MetaFile), 0o644, sync, func(w io.Writer) error {
 		out := json.NewEncoder(w)
 		out.SetIndent("", "  ")
 		return out.Encode(m)
@@ -273,6 +296,21 @@ func (d Directory) Remove() error {
 		return fmt.Errorf("remove run: %w", err)
 	}
 	return nil
+}
+
+// Within reports whether this is a directory of its own, not a symbolic link,
+// among the runs of a data directory.
+func (d Directory) Within(dataDir string) bool {
+	info, err := os.Lstat(string(d))
+	if err != nil || !info.IsDir() || CheckID(d.ID()) != nil {
+		return false
+	}
+	parent, err := os.Stat(filepath.Dir(string(d)))
+	if err != nil {
+		return false
+	}
+	root, err := os.Stat(Root(dataDir))
+	return err == nil && os.SameFile(parent, root)
 }
 
 // List returns the ids of all runs in a data directory, oldest first. A data

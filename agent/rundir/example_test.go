@@ -31,5 +31,5 @@ func ExampleCreate() {
 		m.Conclude(rundir.Output{Complaint: "FATAL: unable to connect"})
 	})
 	fmt.Println(dir.ID(), meta.Outcome, meta.Reason, err)
-	// Output: 20261121T021403Z-oltp_read_write-t16 failed exit status 1 <nil>
+	// Output: 20261121T021403Z-oltp_read_write-t16 failed exit status 1: FATAL: unable to connect <nil>
 }

@@ -16,12 +16,19 @@ import (
 // content or all of the new one. If write fails, the old content stays. The file has
 // the mode perm, whatever the umask.
 func Replace(path string, perm os.FileMode, write func(io.Writer) error) error {
+	return replace(path, perm, true, write)
+}
+
+func replace(path string, perm os.FileMode, sync bool, write func(io.Writer) error) error {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {
 		return err
 	}
 	if err = write(f); err == nil {
-		err = errors.Join(f.Chmod(perm), f.Sync())
+		err = f.Chmod(perm)
+	}
+	if err == nil && sync {
+		err = f.Sync()
 	}
 	if err = errors.Join(err, f.Close()); err == nil {
 		err = os.Rename(f.Name(), path)
@@ -124,6 +131,12 @@ func (d Directory) MayFollowLog() bool {
 	}
 	agent, err := ownerOf(root)
 	return err == nil && (owner == agent || owner == 0 || owner == uint32(os.Geteuid()))
+}
+
+// Own reports whether a file belongs to the user of this process.
+func Own(path string) bool {
+	owner, err := ownerOf(path)
+	return err == nil && owner == uint32(os.Geteuid())
 }
 
 func ownerOf(path string) (uint32, error) {

@@ -4,13 +4,18 @@
 package rundir
 
 import (
+	"fmt"
 	"time"
 
+	"github.com/benchwatch/benchwatch/agent/clock"
+	"github.com/benchwatch/benchwatch/agent/secret"
 	"github.com/benchwatch/benchwatch/agent/series"
+	"github.com/benchwatch/benchwatch/agent/table"
 	"github.com/benchwatch/benchwatch/agent/tool"
 )
 
-// Meta is run.json: the facts about a run, secrets removed. Counters, samples
+// Meta is run.json: the facts about a run. What looks like a secret is blanked when
+// it is written. Counters, samples
 // and the summary are not in it: they are read from the tool's raw output.
 type Meta struct {
 	ID     string            `json:"id"`
@@ -25,6 +30,8 @@ type Meta struct {
 	Threads  int    `json:"threads,omitempty"`
 	// DurationSeconds is what was asked for, 0 if another condition ends the run.
 	DurationSeconds float64 `json:"duration_seconds,omitempty"`
+	// RatePerSecond of operations is what was asked for, 0 for a closed loop.
+	RatePerSecond int `json:"rate_per_second,omitempty"`
 	// ReportIntervalSeconds is what was asked for, 0 if there are no interval
 	// reports or it is not known.
 	ReportIntervalSeconds float64 `json:"report_interval_seconds,omitempty"`
@@ -35,9 +42,20 @@ type Meta struct {
 	Target   string `json:"target,omitempty"`
 	Database string `json:"database,omitempty"`
 
+	// Place is where the command runs the tool.
+	Place tool.Place `json:"place,omitempty"`
+	// Selection is the user's choice of the run's servers; nil: Target decides.
+	Selection *Selection `json:"selection,omitempty"`
+	// Servers take part in the run. It is nil until the process that observes the
+	// run has decided. A run that an earlier version recorded has none: all servers
+	// in its record are its own.
+	Servers *Servers `json:"servers,omitempty"`
+
 	// Command is the command line with every secret blanked.
-	Command   []string `json:"command,omitempty"`
-	Generator string   `json:"generator"`
+	Command []string `json:"command,omitempty"`
+	// Generator is the machine that makes the load, as `uname -n` prints its name;
+	// empty if unknown.
+	Generator string `json:"generator"`
 
 	PID int `json:"pid,omitempty"`
 	// PIDStartTicks is the process's start in clock ticks after boot, which
@@ -50,6 +68,14 @@ type Meta struct {
 	// Import is set for a run that was imported from an old log.
 	Import *ImportSource `json:"import,omitempty"`
 
+	// Replay is set for a run that no tool made: the record of another one is played
+	// again.
+	Replay *ReplaySource `json:"replay,omitempty"`
+
+	// Clock is what the run's times are measured by; absent if that was the wall
+	// clock alone, as in a log file.
+	Clock *Clock `json:"clock,omitempty"`
+
 	StartedAt time.Time `json:"started_at"`
 	// StartEstimated: StartedAt was worked out from the first report seen.
 	StartEstimated bool `json:"start_estimated,omitempty"`
@@ -61,8 +87,11 @@ type Meta struct {
 	EndedAt  *time.Time `json:"ended_at,omitempty"`
 	ExitCode *int       `json:"exit_code,omitempty"`
 	Signal   string     `json:"signal,omitempty"`
-	Outcome  Outcome    `json:"result,omitempty"`
-	// Reason is why the run failed or was lost.
+	// OutputLost: the disk was full, so a part of the tool's output may be missing.
+	OutputLost bool    `json:"output_lost,omitempty"`
+	Outcome    Outcome `json:"result,omitempty"`
+	// Reason is why the run failed or was lost: the exit status or signal and what
+	// the tool printed of it.
 	Reason string `json:"reason,omitempty"`
 
 	// DrainTimeoutSeconds is how long to wait for replicas to catch up; unknown:
@@ -74,24 +103,45 @@ type Meta struct {
 	ClosedAt *time.Time `json:"closed_at,omitempty"`
 }
 
-// LogSource is the part of a user's log file that is a run.
+// LogSource is where a run's output was read from that a tool wrote into a log file
+// by itself. The run's directory has a copy of it. In directories of earlier
+// versions there is none: the log has the only one.
 type LogSource struct {
 	Path   string `json:"path"`
 	Device uint64 `json:"device"`
 	Inode  uint64 `json:"inode"`
-	Offset int64  `json:"offset"`
-	// End is the offset after the run's last byte, set when it has ended.
-	End int64 `json:"end,omitempty"`
+	// Head is the SHA-256 of the file's first HeadSize bytes.
+	Head     string `json:"head,omitempty"`
+	HeadSize int64  `json:"head_size,omitempty"`
+	// Offset is where the run's bytes begin in the file, and End where they end,
+	// set when the run has ended.
+	Offset int64 `json:"offset"`
+	End    int64 `json:"end,omitempty"`
+	// Copied is how many bytes of the copy come from Earlier, the files that had
+	// the name before this one while the run lasted.
+	Copied  int64       `json:"copied,omitempty"`
+	Earlier []LogSource `json:"earlier,omitempty"`
 }
 
 // ImportSource is the part of an old log that was copied into a run directory.
 type ImportSource struct {
-	Path   string `json:"path"`
+	Path string `json:"path"`
+	// Stderr is the log of the tool's standard error if that is a file of its own;
+	// Offset, Size and SHA256 are those of Path.
+	Stderr string `json:"stderr,omitempty"`
 	Offset int64  `json:"offset"`
 	Size   int64  `json:"size"`
 	SHA256 string `json:"sha256"`
 	// Start is where StartedAt comes from.
 	Start StartSource `json:"start"`
+}
+
+// ReplaySource is the run that a replay plays again.
+type ReplaySource struct {
+	Run       string    `json:"run"`
+	StartedAt time.Time `json:"started_at"`
+	// Speed is how many seconds of the record pass in one.
+	Speed float64 `json:"speed"`
 }
 
 // StartSource is where the start of an imported run comes from.
@@ -100,28 +150,125 @@ type StartSource string
 const (
 	StartFromLog    StartSource = "log"    // times in the log's own lines
 	StartFromOption StartSource = "option" // --start
+	StartFromName   StartSource = "name"   // a time in the file's name
 	StartFromFile   StartSource = "file"   // the last change of the file minus the length of the run
 )
+
+// Clock is the axis on which all times of a run lie: the wall clock at its start,
+// continued by the time since boot.
+type Clock struct {
+	// ID is that of [clock.Clock], BootedAt that of its axis.
+	ID       string    `json:"id"`
+	BootedAt time.Time `json:"booted_at"`
+	// Steps are when the wall clock was set during the run. Times before and after
+	// are on the same axis; the wall clock is ahead of it by their sum.
+	Steps []ClockStep `json:"steps,omitempty"`
+}
+
+// ClockStep is by how many seconds the wall clock was set forward, or back if
+// negative.
+type ClockStep struct {
+	At      time.Time `json:"at"`
+	Seconds float64   `json:"seconds"`
+}
+
+// NewClock returns the clock of a run that begins now.
+func NewClock(c *clock.Clock) *Clock { return &Clock{ID: c.ID, BootedAt: c.BootedAt()} }
+
+// Axis returns the run's axis by the clock of this process. If that can't be
+// compared with the run's, after a reboot, it begins with the wall clock of now.
+func (m *Meta) Axis(c *clock.Clock) clock.Axis {
+	if m.Clock != nil && m.Clock.ID == c.ID && c.ID != "" {
+		return c.Continue(m.Clock.BootedAt)
+	}
+	return c.Axis()
+}
+
+// OnAxis returns a time of the wall clock on the axis of the run, unless the run is closed.
+func (d Directory) OnAxis(at time.Time) time.Time {
+	meta, err := d.Load()
+	if err != nil || meta.Closed() {
+		return at
+	}
+	return at.Add(-meta.Axis(clock.System).Ahead())
+}
 
 // Drain is how long a replica took to reach the position that the most advanced
 // member of its cluster had when the tool ended.
 type Drain struct {
-	// Seconds from the end of the tool; absent if it was not reached.
+	// Seconds from the end of the tool to the first sample that showed it; 0 if the
+	// first sample after the end did. Absent if it was not reached.
 	Seconds *float64 `json:"seconds,omitempty"`
+	// ResolutionSeconds is the distance from the sample before, or from the end:
+	// the drain may be shorter by as much. 0 means exact, and in the records of
+	// version 0.1 unknown.
+	ResolutionSeconds float64 `json:"resolution_seconds,omitempty"`
 	// TimedOut: not reached within the drain timeout.
 	TimedOut bool `json:"timed_out,omitempty"`
+}
+
+// String is the drain for people: "0 s", "4.9 to 5.8 s" if it ended between two
+// samples, "not caught up".
+func (d Drain) String() string {
+	switch {
+	case d.Seconds == nil:
+		return "not caught up"
+	case *d.Seconds == 0 && d.ResolutionSeconds < 0.05:
+		return "0 s"
+	case d.ResolutionSeconds < 0.05:
+		return fmt.Sprintf("%.1f s", *d.Seconds)
+	case *d.Seconds == 0:
+		return fmt.Sprintf("under %.1f s", d.ResolutionSeconds)
+	}
+	return fmt.Sprintf("%.1f to %.1f s", max(0, *d.Seconds-d.ResolutionSeconds), *d.Seconds)
 }
 
 // Description is what a parser may know of the command line. The labels are left
 // out, since users add their own.
 func (m *Meta) Description() tool.Description {
 	d := tool.Description{
-		Command: m.Verb, Workload: m.Workload, Threads: m.Threads, Target: m.Target, Database: m.Database,
+		Command: m.Verb, Workload: m.Workload, Threads: m.Threads, Target: m.Target, Database: m.Database, Rate: m.RatePerSecond,
 		Duration:          time.Duration(m.DurationSeconds * float64(time.Second)),
 		ReportInterval:    time.Duration(m.ReportIntervalSeconds * float64(time.Second)),
 		LatencyPercentile: m.LatencyPercentile,
 	}
 	return d
+}
+
+// IsElsewhere reports whether the tool perhaps runs on another machine than the
+// agent.
+func (m *Meta) IsElsewhere() bool { return m.Log != nil || m.Place == tool.PlaceElsewhere }
+
+// redact blanks what looks like a secret in the texts that users, command lines and
+// tools gave.
+func (m *Meta) redact() { m.change(secret.Value) }
+
+// plain makes these texts printable: in a shared folder they can be another user's.
+func (m *Meta) plain() {
+	m.change(func(_, text string) string { return table.Plain(text) })
+}
+
+// change replaces each text; labels have a name.
+func (m *Meta) change(with func(name, text string) string) {
+	for _, text := range []*string{&m.Title, &m.Tool, &m.ToolVersion, &m.Verb, &m.Workload, &m.Target, &m.Database, &m.Generator, &m.Signal, &m.Reason} {
+		*text = with("", *text)
+	}
+	if len(m.Labels) > 0 {
+		labels := make(map[string]string, len(m.Labels)) // the old ones may be shared
+		for name, value := range m.Labels {
+			labels[name] = with(name, value)
+		}
+		m.Labels = labels
+	}
+	all := func(texts []string) (changed []string) {
+		for _, text := range texts {
+			changed = append(changed, with("", text))
+		}
+		return changed
+	}
+	if s := m.Selection; s != nil {
+		m.Selection = &Selection{Targets: all(s.Targets), Clusters: all(s.Clusters)}
+	}
 }
 
 // Ended reports whether the tool has ended.

@@ -41,9 +41,11 @@ func (m *Meta) Conclude(out Output) {
 	case out.Failure != "":
 		m.Outcome, m.Reason = Failed, out.Failure
 	case m.Signal != "":
-		m.Outcome, m.Reason = Failed, "ended by "+m.Signal
+		m.Outcome, m.Reason = Failed, because("ended by "+m.Signal, out.Complaint)
 	case m.ExitCode != nil && *m.ExitCode != 0:
-		m.Outcome, m.Reason = Failed, fmt.Sprintf("exit status %d", *m.ExitCode)
+		m.Outcome, m.Reason = Failed, because(fmt.Sprintf("exit status %d", *m.ExitCode), out.Complaint)
+	case m.OutputLost:
+		m.Outcome, m.Reason = Failed, because("the disk was full: a part of the tool's output may be lost", out.Complaint)
 	case m.ExitCode != nil, out.Complete:
 		m.Outcome, m.Reason = Succeeded, ""
 	case out.Complaint != "":
@@ -51,4 +53,12 @@ func (m *Meta) Conclude(out Output) {
 	case m.Outcome == "":
 		m.Outcome, m.Reason = Lost, "no exit status was seen and the output has no summary"
 	}
+}
+
+// because joins what ended a run with the cause that the tool printed, if any.
+func because(end, cause string) string {
+	if cause == "" {
+		return end
+	}
+	return end + ": " + cause
 }

@@ -15,7 +15,9 @@ func TestConclude(t *testing.T) {
 	}{
 		"exit status 0":                   {Meta{ExitCode: exit(0)}, Output{}, Succeeded, ""},
 		"exit status 1":                   {Meta{ExitCode: exit(1)}, Output{Complete: true}, Failed, "exit status 1"},
-		"signal":                          {Meta{Signal: "SIGKILL"}, Output{Complaint: "FATAL: x"}, Failed, "ended by SIGKILL"},
+		"exit status 1 with a cause":      {Meta{ExitCode: exit(1)}, Output{Complaint: "FATAL: no server"}, Failed, "exit status 1: FATAL: no server"},
+		"signal":                          {Meta{Signal: "SIGKILL"}, Output{}, Failed, "ended by SIGKILL"},
+		"a signal after an error":         {Meta{Signal: "SIGKILL"}, Output{Complaint: "FATAL: x"}, Failed, "ended by SIGKILL: FATAL: x"},
 		"interrupted by the user":         {Meta{Outcome: Interrupted, Reason: "ended by SIGINT", Signal: "SIGINT"}, Output{Failure: "x"}, Interrupted, "ended by SIGINT"},
 		"exit status 0, failed all same":  {Meta{ExitCode: exit(0), Outcome: Succeeded}, Output{Complete: true, Failure: "no connection"}, Failed, "no connection"},
 		"unknown status, summary":         {Meta{}, Output{Complete: true, Complaint: "one deadlock"}, Succeeded, ""},

@@ -4,46 +4,55 @@ import "strings"
 
 // Name reports whether an option, a property, a variable or a field with this
 // name contains a secret: --mysql-password, db.passwd, PGPASSWORD, apiKey. The
-// name of a file with a secret is not secret.
+// name of a file with a secret is not secret, as that of a client's TLS key.
 func Name(name string) bool {
 	return named(name, true)
 }
 
-// named is Name. Without bareKey the word "key" alone is not the name of a
-// secret, because most keys in free text are not secret.
-func named(name string, bareKey bool) bool {
-	if len(name) < 3 || len(name) > maxName || !nameTriggers.in(name) {
+// named is Name. In free text, which is no option, words such as "key" alone are not
+// the name of a secret, because most keys there are not secret.
+func named(name string, option bool) bool {
+	if len(name) < 2 || len(name) > maxName || !nameTriggers.in(name) {
 		return false
 	}
 	n := strings.ToLower(name)
-	for _, harmless := range []string{"file", "path", "dir", "tokenizer"} {
+	for _, harmless := range []string{"file", "path", "dir", "tokenizer", "ssl-key", "ssl_key", "sslkey"} {
 		if strings.HasSuffix(n, harmless) {
 			return false
 		}
 	}
-	for _, part := range []string{"password", "passwd", "passphrase", "pwd", "secret", "token", "credential"} {
+	for _, part := range []string{"password", "passwd", "passphrase", "passwort", "pwd", "secret", "token", "credential"} {
 		if strings.Contains(n, part) {
 			return true
 		}
 	}
-	for _, part := range []string{"apikey", "accesskey", "secretkey", "privatekey", "authkey", "encryptionkey", "accountkey"} {
+	for _, part := range []string{"apikey", "accesskey", "secretkey", "privatekey", "privkey", "authkey", "encryptionkey", "accountkey"} {
 		if strings.Contains(strings.NewReplacer("-", "", "_", "", ".", "").Replace(n), part) {
 			return true
 		}
 	}
 	last := n[strings.LastIndexAny(n, "-_.")+1:]
-	return last == "pass" || last == "authorization" || bareKey && last == "key"
+	switch last {
+	case "askpass", "bypass", "compass", "trespass", "surpass", "overpass", "underpass":
+		return false
+	case "psw", "pswd", "authorization", "authenticate", "cookie", "jwt", "bearer", "creds":
+		return true
+	case "key", "auth", "sig", "signature", "sas", "otp":
+		return option
+	}
+	return strings.HasSuffix(last, "pass") || strings.HasSuffix(last, "pw")
 }
 
 // maxName is the length in bytes of the longest name that is considered.
 const maxName = 128
 
 // nameTriggers: every name of a secret contains at least one of them.
-var nameTriggers = triggersOf("pass", "pwd", "secret", "token", "key", "credential", "authorization")
+var nameTriggers = triggersOf("pass", "pw", "psw", "pswd", "secret", "token", "key", "cred", "auth", "cookie", "jwt", "bearer", "sig", "sas", "otp")
 
 // textTriggers: every text that Text changes contains at least one of them.
 var textTriggers = triggersOf("@", "option p", "identified", "mysql", "mariadb", "bearer", "glsa_", "eyj", "tpc",
-	"pass", "pwd", "secret", "token", "key", "credential", "authorization")
+	"pass", "pw", "psw", "secret", "token", "key", "cred", "auth", "cookie", "jwt", "?sig", "&sig", "signature", "sas=", "otp=",
+	"user", "login", "connect", "%3a", "%3d", "%40", "%22", "-p", "curl", "ghp_", "gho_", "ghs_", "github_pat_", "glpat-", "hvs.", "xox", "hooks")
 
 // triggers are lower-case strings by their first byte.
 type triggers [256][]string

@@ -1,9 +1,15 @@
 package secret
 
-import "strings"
+import (
+	"regexp"
+	"slices"
+	"strings"
+)
 
 // pairs blanks the values of names of secrets. It recognises name=value, --name value,
-// name: value, "name": "value", "name"="value", [name]: value.
+// name: value, "name": "value", "name"="value", [name]: value, <name>value<, and the
+// lists name="name" value="value"; in prose a value that is quoted or that looks as
+// if it had been generated.
 func pairs(s string) string {
 	var b strings.Builder
 	done := 0
@@ -16,7 +22,7 @@ func pairs(s string) string {
 		for i < len(s) && isName(s[i]) {
 			i++
 		}
-		if !named(s[start:i], false) {
+		if !isNamed(s, start, i) {
 			continue
 		}
 		from, to, ok := value(s, start, i)
@@ -32,6 +38,22 @@ func pairs(s string) string {
 	}
 	b.WriteString(s[done:])
 	return b.String()
+}
+
+// isNamed reports whether s[start:end] is the name of a secret where it is: in the
+// query of a URL and after "api" or "private" a mere key is one.
+func isNamed(s string, start, end int) bool {
+	name := s[start:end]
+	if start > 0 && (s[start-1] == '?' || s[start-1] == '&') {
+		return named(name, true)
+	}
+	if !strings.EqualFold(name, "key") {
+		return named(name, false)
+	}
+	before := strings.ToLower(s[max(0, start-len("encryption ")):start])
+	return slices.ContainsFunc([]string{"api ", "secret ", "access ", "private ", "account ", "encryption "}, func(kind string) bool {
+		return strings.HasSuffix(before, kind)
+	})
 }
 
 func isWord(c byte) bool {
@@ -68,6 +90,16 @@ func value(s string, start, end int) (from, to int, ok bool) {
 		if colon && prose(s, start, i) {
 			return 0, 0, false
 		}
+	case closed && entry.MatchString(s[i:]):
+		i += len(entry.FindString(s[i:]))
+	case i < len(s) && s[i] == ',' && entry.MatchString(s[i:]):
+		i += len(entry.FindString(s[i:]))
+	case i == end && i < len(s) && s[i] == '>' && start > 0 && s[start-1] == '<':
+		i++
+		if n := strings.IndexAny(s[i:], "<\r\n"); n > 0 {
+			return i, i + n, true
+		}
+		return 0, 0, false
 	case name[0] == '-' && closed && i < len(s) && s[i] == ',':
 		// A list of arguments: "--password", "x".
 		for i < len(s) && (isBlank(s[i]) || s[i] == ',') {
@@ -77,6 +109,8 @@ func value(s string, start, end int) (from, to int, ok bool) {
 		if i < len(s) && s[i] == '-' {
 			return 0, 0, false // the next option
 		}
+	case !closed && i > gap:
+		return inProse(s, i)
 	default:
 		return 0, 0, false
 	}
@@ -90,6 +124,43 @@ func value(s string, start, end int) (from, to int, ok bool) {
 	}
 	from, to = extent(s, start, end, i)
 	return from, to, to > from
+}
+
+// entry is what separates the name from the value in lists of both:
+// "name": "password", "value": "x".
+var entry = regexp.MustCompile(`^[\s,]*["']?value["']?\s*[:=]\s*["']?`)
+
+// linked is a word between a name and its value in prose.
+var linked = regexp.MustCompile(`^(?:is|was|are|of|to|->|\|)[ \t]+`)
+
+// inProse finds the value at i that follows a name and a blank: user u, password "x".
+// Without quotes only what looks generated is one, since "password expired" has none.
+func inProse(s string, i int) (from, to int, ok bool) {
+	i += len(linked.FindString(s[i:]))
+	if i >= len(s) {
+		return 0, 0, false
+	}
+	for _, quotes := range []string{`""`, "''", "``", "“”", "„“"} {
+		opening := []rune(quotes)[0]
+		if rest, quoted := strings.CutPrefix(s[i:], string(opening)); quoted {
+			closing := strings.TrimPrefix(quotes, string(opening))
+			from = len(s) - len(rest)
+			n := strings.IndexAny(rest, closing+"\r\n")
+			return from, from + n, n > 0
+		}
+	}
+	to = i
+	for to < len(s) && strings.IndexByte(" \t\r\n,;|\"'`()<>", s[to]) < 0 {
+		to++
+	}
+	return i, to, generated(strings.TrimRight(s[i:to], ".:"))
+}
+
+// generated reports whether a word has letters and digits as passwords have, and
+// names of things rarely.
+func generated(word string) bool {
+	const digits = "0123456789"
+	return len(word) >= 6 && word[0] != '-' && word[0] != '/' && strings.ContainsAny(word, digits) && strings.Trim(word, digits+".,:/xX") != ""
 }
 
 // prose reports whether a name and a colon belong to the message "using
@@ -112,6 +183,11 @@ func extent(s string, start, end, i int) (from, to int) {
 	switch {
 	case (s[i] == '"' || s[i] == '\'') && i+1 < len(s):
 		return i + 1, closing(s, i+1, s[i])
+	case s[i] == '[' && i+1 < len(s):
+		if n := strings.IndexAny(s[i:], "]\r\n"); n >= 0 {
+			return i + 1, i + n
+		}
+		return i + 1, len(s)
 	case strings.HasPrefix(s[i:], `\"`):
 		// JSON in JSON.
 		n := strings.Index(s[i+2:], `\"`)

@@ -8,6 +8,7 @@ package secret
 
 import (
 	"regexp"
+	"strconv"
 	"strings"
 )
 
@@ -37,19 +38,75 @@ func Text(s string) string {
 	return s
 }
 
+// Value returns the value of an option, a property, a label or a variable with a name,
+// with what is secret in it blanked.
+func Value(name, value string) string {
+	if user, _, ok := splitLogin(value); ok && isLogin(name) {
+		return Text(user) + ":" + Blank
+	}
+	if value != "" && Name(name) {
+		return Blank
+	}
+	return Text(value)
+}
+
 func pass(s string) string {
 	for _, r := range shapes {
 		if r.triggers.in(s) {
 			s = r.expr.ReplaceAllString(s, r.with)
 		}
 	}
-	if strings.Contains(s, "@") && strings.Contains(s, "://") {
-		s = urls(s)
+	if strings.Contains(s, "@") {
+		s = logins(urls(s))
 	}
 	if nameTriggers.in(s) {
 		s = pairs(s)
 	}
+	if loginTriggers.in(s) {
+		s = namedLogins(s)
+	}
+	if escapeTriggers.in(s) {
+		s = escapes(s)
+	}
 	return s
+}
+
+var (
+	loginTriggers  = triggersOf("user", "auth", "login", "cred", "curl")
+	escapeTriggers = triggersOf("%3a", "%3d", "%40", "%22")
+
+	// quoted is a string in quotes, which may not be closed.
+	quoted = `('(?:[^'\\]|\\.|'')*'?|"(?:[^"\\]|\\.|"")*"?)`
+
+	namedLogin = regexp.MustCompile(`(?i)(curl\s(?:[^\n|;&]*?\s)?-u\s*|(?:user|username|userpwd|auth|login|creds?)(?:["']?[ \t]*[=:][ \t]*|[ \t]+))(["']?)([^\s:"'=/,]+):([^\s"'/,;][^\s"',;]*)`)
+	escape     = regexp.MustCompile(`%[0-9a-fA-F]{2}`)
+	escaped    = regexp.MustCompile(`[^\s"'<>` + "`" + `]*%(?:3[aAdD]|40|22)[^\s"'<>` + "`" + `]*`)
+)
+
+// namedLogins blanks the password in user:password behind names such as --user and
+// auth. Numbers are a time or the ids of a user and a group, equal words their names.
+func namedLogins(s string) string {
+	return namedLogin.ReplaceAllStringFunc(s, func(found string) string {
+		m := namedLogin.FindStringSubmatch(found)
+		if m[3] == m[4] || strings.Trim(m[3]+m[4], "0123456789.:") == "" {
+			return found
+		}
+		return m[1] + m[2] + m[3] + ":" + Blank
+	})
+}
+
+// escapes takes the escapes of URLs out of the words in which they hide a secret.
+func escapes(s string) string {
+	return escaped.ReplaceAllStringFunc(s, func(word string) string {
+		plain := escape.ReplaceAllStringFunc(word, func(code string) string {
+			c, _ := strconv.ParseUint(code[1:], 16, 8) // two hexadecimal digits
+			return string([]byte{byte(c)})
+		})
+		if clean := pass(plain); clean != plain {
+			return clean
+		}
+		return word
+	})
 }
 
 // shape is a fixed form in which a secret appears.
@@ -75,25 +132,40 @@ var shapes = []shape{
 		regexp.MustCompile(`(?m)(option p with value ')(.*?)('?[ \t\r]*)$`),
 		"${1}" + Blank + "${3}",
 	},
-	{ // SQL: IDENTIFIED [WITH plugin] BY|AS [PASSWORD] 'x'
+	{ // SQL: IDENTIFIED [WITH|VIA plugin] BY|AS|USING [PASSWORD] 'x'
 		triggersOf("identified"),
-		regexp.MustCompile(`(?i)(identified\s+(?:with\s+\S+\s+)?(?:by|as)\s+(?:password\s+)?)('(?:[^'\\]|\\.|'')*'?|"(?:[^"\\]|\\.|"")*"?)`),
+		regexp.MustCompile(`(?i)(identified\s+(?:(?:with|via)\s+[^'";\n]{0,100}?\s)?(?:by|as|using)\s+(?:password\s+)?)` + quoted),
+		"${1}'" + Blank + "'",
+	},
+	{ // SQL: IDENTIFIED BY 'x' REPLACE 'y'
+		triggersOf("identified"),
+		regexp.MustCompile(`(?i)(identified\s+(?:[^;\n]*\s)?replace\s+)` + quoted),
+		"${1}'" + Blank + "'",
+	},
+	{ // SQL: SET PASSWORD [FOR u] = 'x'
+		triggersOf("password"),
+		regexp.MustCompile(`(?i)(set\s+password\b[^;\n]*?(?:=|\sto\b)\s*)` + quoted),
 		"${1}'" + Blank + "'",
 	},
 	{ // SQL: PASSWORD('x')
 		triggersOf("password("),
-		regexp.MustCompile(`(?i)(password\(\s*)('(?:[^'\\]|\\.|'')*'?|"(?:[^"\\]|\\.|"")*"?)`),
+		regexp.MustCompile(`(?i)(\bpassword\(\s*)` + quoted),
+		"${1}'" + Blank + "'",
+	},
+	{ // MongoDB's shell: db.changeUserPassword("user", "x")
+		triggersOf("userpassword("),
+		regexp.MustCompile(`(?i)(userpassword\(\s*(?:"[^"\n]*"|'[^'\n]*')\s*,\s*)` + quoted),
+		"${1}'" + Blank + "'",
+	},
+	{ // connect("host", "user", "x") of the languages of scripts.
+		triggersOf("connect"),
+		regexp.MustCompile(`(?i)(connect\w*\s*\(?\s*(?:"[^"\n]*"|'[^'\n]*')\s*,\s*(?:"[^"\n]*"|'[^'\n]*')\s*,\s*)` + quoted),
 		"${1}'" + Blank + "'",
 	},
 	{ // user:password@tcp(host:port)/db, as the Go MySQL driver writes it.
 		triggersOf("("),
 		regexp.MustCompile(`([^\s"'` + "`" + `:@/=]*):\S*@([A-Za-z0-9]*\()`),
 		"${1}:" + Blank + "@${2}",
-	},
-	{ // user:password@host:port without a scheme.
-		triggersOf("@"),
-		regexp.MustCompile(`(^|[\s"'=])([\w.%+-]+):([^\s/"'][^\s"']*|)@([\w.-]+|\[[0-9a-fA-F:]+\])(:[0-9]+|/)`),
-		"${1}${2}:" + Blank + "@${4}${5}",
 	},
 	{
 		triggersOf("authorization"),
@@ -105,19 +177,44 @@ var shapes = []shape{
 		regexp.MustCompile(`(?i)(\bbearer\s+)[\w.~+/=-]+`),
 		"${1}" + Blank,
 	},
-	{ // Service account tokens of Grafana and JSON web tokens, recognised by their beginning.
-		triggersOf("glsa_", "eyj"),
-		regexp.MustCompile(`\bglsa_\w+|\beyJ[\w-]{8,}\.[\w-]+(?:\.[\w-]*)?`),
+	{ // Tokens of Grafana, GitHub, GitLab, Vault and Slack and JSON web tokens, recognised by their beginning.
+		triggersOf("glsa_", "eyj", "ghp_", "gho_", "ghs_", "github_pat_", "glpat-", "hvs.", "xox"),
+		regexp.MustCompile(`\beyJ[^\s"'<>(){},;&|]{8,}\.[\w.-]*\w|\b(?:glsa_|gh[pos]_|github_pat_|glpat-|hvs\.|xox[abp]-)[^\s"'<>()\[\]{},;&|@]*\w`),
 		Blank,
 	},
-	{ // -pX of the MySQL programs, in commands that are one string.
+	{ // Addresses that are a secret as a whole.
+		triggersOf("hooks"),
+		regexp.MustCompile(`((?:hooks\.slack\.com/services|/api/webhooks)/)[^\s"'<>]+`),
+		"${1}" + Blank,
+	},
+	{
+		triggersOf("private key"),
+		regexp.MustCompile(`(?s)(-----BEGIN [A-Z ]*PRIVATE KEY-----).*?(-----END|$)`),
+		"${1}" + Blank + "${2}",
+	},
+	{ // What a program that rejects its options quotes.
+		triggersOf("option", "flag", "argument"),
+		regexp.MustCompile(`(?i)((?:option|flag|argument)s?[^\n]*?[\s'"` + "`" + `]-p=?)([^\s'"` + "`" + `]{4,})`),
+		"${1}" + Blank,
+	},
+	{ // MongoDB's shell: db.auth("user", "x")
+		triggersOf("auth("),
+		regexp.MustCompile(`(\bauth\(\s*(?:"[^"\n]*"|'[^'\n]*')\s*,\s*)("[^"\n]*"?|'[^'\n]*'?)`),
+		"${1}'" + Blank + "'",
+	},
+	{ // -pX of the MySQL programs, in commands that are one string; flags can precede p.
 		triggersOf("mysql", "mariadb"),
-		regexp.MustCompile(`((?:^|[\s/'"])(?:mysql|mariadb)[\w.-]*\s(?:[^\n|;&]*?\s)?['"]?-p)([^\s'"]+|'[^'\n]*'?|"[^"\n]*"?)`),
+		regexp.MustCompile(`((?:^|[\s/'"\[])(?:mysql|mariadb)[\w.-]*['"]?[\s,](?:[^\n|;&]*?[\s,])?['"]?-[aABbCGHIjLNnorsTtvVwXz]*p)([^\s'"]+|'[^'\n]*'?|"[^"\n]*"?)`),
 		"${1}" + Blank,
 	},
 	{ // -p X and -pX of the TPC-C tools.
 		triggersOf("tpc"),
-		regexp.MustCompile(`((?:^|[\s/'"])(?:tpcc_start|tpcc_load|go-tpc)[\w.]*\s(?:[^\n|;&]*?\s)?['"]?-p['"]?\s*)([^\s'"]+|'[^'\n]*'?|"[^"\n]*"?)`),
+		regexp.MustCompile(`((?:^|[\s/'"\[])(?:tpcc_start|tpcc_load|go-tpc)[\w.]*['"]?[\s,](?:[^\n|;&]*?[\s,])?['"]?-p(?:['"]?[\s,=]+)?)([^\s'"]+|'[^'\n]*'?|"[^"\n]*"?)`),
 		"${1}" + Blank,
+	},
+	{ // tpcc_start HOST DATABASE USER X WAREHOUSES
+		triggersOf("tpcc_"),
+		regexp.MustCompile(`(tpcc_(?:start|load)[ \t]+[^\s-]\S*[ \t]+[^\s-]\S*[ \t]+[^\s-]\S*[ \t]+)([^\s-]\S*)([ \t]+[0-9])`),
+		"${1}" + Blank + "${3}",
 	},
 }

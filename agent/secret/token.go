@@ -25,3 +25,13 @@ func ReadToken(file string) (string, error) {
 	}
 	return token, nil
 }
+
+// ReadPassword returns the password in a file, without the line end. Unlike a token it
+// may be anything. The error names the file.
+func ReadPassword(file string) (string, error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return "", fmt.Errorf("read password file: %w", err)
+	}
+	return strings.TrimRight(string(data), "\r\n"), nil
+}

@@ -71,3 +71,65 @@ func userinfo(scheme, rest string) (from, to int, ok bool) {
 func isPort(s string) bool {
 	return len(s) <= 5 && strings.Trim(s, "0123456789") == ""
 }
+
+// logins blanks the passwords of user:password@host in s, and of lists of hosts.
+func logins(s string) string {
+	var b strings.Builder
+	done := 0
+	for at := 0; at < len(s); {
+		end := at + tokenLen(s[at:])
+		if from, to, ok := login(s[at:end]); ok {
+			b.WriteString(s[done : at+from])
+			b.WriteString(Blank)
+			done = at + to
+		}
+		at = end + 1
+	}
+	if done == 0 {
+		return s
+	}
+	b.WriteString(s[done:])
+	return b.String()
+}
+
+// login finds the password of user:password@host in a text without blanks: it
+// extends from the first colon to the last @ before a host. A URL is none, see
+// userinfo; nor is a message of a MySQL server that names 'user'@'host'.
+func login(s string) (from, to int, ok bool) {
+	to = len(s)
+	for {
+		if to = strings.LastIndexByte(s[:to], '@'); to < 0 {
+			return 0, 0, false
+		}
+		if to+1 < len(s) && (isWord(s[to+1]) || s[to+1] == '[' || s[to+1] == '/' || s[to+1] >= 0x80) {
+			break
+		}
+	}
+	from = strings.IndexByte(s[:to], ':') + 1
+	if jdbc := strings.Index(s[:to], "jdbc:"); jdbc >= 0 && jdbc+len("jdbc:") == from {
+		n := strings.IndexByte(s[from:to], ':')
+		from += n + 1
+		if n < 0 {
+			from = 0
+		}
+	}
+	if from == 0 || strings.HasPrefix(s[from:], "//") || strings.HasPrefix(s[from:], Blank+"@") {
+		return 0, 0, false
+	}
+	return from, to, from < to
+}
+
+// userinfoOf finds the password in a text that is one word: of a URL, or of
+// user:password@host.
+func userinfoOf(s string) (from, to int, ok bool) {
+	if from, to, ok := login(s); ok {
+		return from, to, true
+	}
+	i := strings.Index(s, "://")
+	if i < 0 {
+		return 0, 0, false
+	}
+	start := i + len("://")
+	from, to, ok = userinfo(scheme(s[:i]), s[start:])
+	return start + from, start + to, ok && from < to
+}

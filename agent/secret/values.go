@@ -28,12 +28,17 @@ func Values(s string) []string {
 			break
 		}
 		if v := rest[:end]; strings.Trim(v, "*") != "" {
-			all = append(all, v)
-			if plain, err := url.PathUnescape(v); err == nil && plain != v {
-				all = append(all, plain)
-			}
+			all = append(all, unescaped(v)...)
 		}
 		rest = rest[end+len(part):]
 	}
 	return all
+}
+
+// unescaped returns v, as it is and without the escapes of URLs.
+func unescaped(v string) []string {
+	if plain, err := url.PathUnescape(v); err == nil && plain != v {
+		return []string{v, plain}
+	}
+	return []string{v}
 }

@@ -3,6 +3,7 @@ package series
 import (
 	"math"
 	"slices"
+	"sort"
 )
 
 // Union merges two rising axes. If they are equal, as those of two servers mostly
@@ -26,9 +27,10 @@ func Union(a, b []float64) []float64 {
 }
 
 // Spread returns values, which lie at the instants of own, at those of axis, which
-// has all of them; unknown elsewhere. If the axes are equal it returns values.
+// has all of them; unknown elsewhere. If the axes are equal, or there are no values,
+// it returns values.
 func Spread(axis, own, values []float64) []float64 {
-	if len(axis) == len(own) {
+	if len(axis) == len(own) || values == nil {
 		return values
 	}
 	wide := make([]float64, len(axis))
@@ -43,30 +45,38 @@ func Spread(axis, own, values []float64) []float64 {
 	return wide
 }
 
-// Span is a stretch of an axis, in seconds.
-type Span struct{ From, To float64 }
+// maxBreaks bounds the instants that Breaks returns: a gap is drawn no better with
+// more.
+const maxBreaks = 1000
 
-// Spans returns the stretches of an axis whose rows are marked. A row is about
-// the time since the previous one, the first about that since 0: the warm-up of
-// a run, whose intervals end at the axis' instants.
-func Spans(axis []float64, marked []bool) []Span {
-	var spans []Span
-	for i, is := range marked {
-		if !is {
-			continue
-		}
-		from := 0.0
-		if i > 0 {
-			from = axis[i-1]
-		}
-		if n := len(spans); n > 0 && spans[n-1].To >= from {
-			spans[n-1].To = axis[i]
-		} else {
-			spans = append(spans, Span{from, axis[i]})
+// Breaks returns the instants that an axis lacks: those a step after another
+// between two rows that are more than one and a half steps apart. A line over
+// [Union] of both, with its values [Spread], has gaps there.
+func Breaks(axis []float64, step float64) []float64 {
+	var breaks []float64
+	if !(step > 0) {
+		return nil
+	}
+	for i := 1; i < len(axis); i++ {
+		for at := axis[i-1] + step; axis[i]-at > step/2 && len(breaks) < maxBreaks; at += step {
+			breaks = append(breaks, at)
 		}
 	}
-	return spans
+	return breaks
 }
+
+// Step returns the usual distance of an axis' rows, unknown of one with fewer than
+// two rows.
+func Step(axis []float64) float64 {
+	var steps []float64
+	for i := 1; i < len(axis); i++ {
+		steps = append(steps, axis[i]-axis[i-1])
+	}
+	return Median(steps)
+}
+
+// Span is a stretch of an axis, in seconds.
+type Span struct{ From, To float64 }
 
 // Bucket is the rows from Begin to End, End excluded, that are drawn as one.
 type Bucket struct{ Begin, End int }
@@ -109,40 +119,22 @@ func Extremes(values []float64, b Bucket) (first, second int) {
 	return min(low, high), max(low, high)
 }
 
-// Stats are what a column's known values come to.
-type Stats struct {
-	Count         int
-	Sum, Min, Max float64
-	// MaxAt is the row of the first largest value, -1 if there is none.
-	MaxAt int
+// Running returns the rows from begin to end, end excluded, that lie between 0 on a
+// run's axis and the tool's end; +Inf if that is to come.
+func Running(axis []float64, toolEnd float64) (begin, end int) {
+	begin = sort.SearchFloat64s(axis, 0)
+	end = sort.Search(len(axis), func(i int) bool { return axis[i] > toolEnd })
+	return begin, max(begin, end)
 }
 
-// StatsOf returns the statistics of the finite values. Without any, Min and Max
-// are unknown.
-func StatsOf(values []float64) Stats {
-	s := Stats{Min: Unknown(), Max: Unknown(), MaxAt: -1}
-	for i, v := range values {
-		if !IsKnown(v) || math.IsInf(v, 0) {
-			continue
-		}
-		if s.Count == 0 || v < s.Min {
-			s.Min = v
-		}
-		if s.Count == 0 || v > s.Max {
-			s.Max, s.MaxAt = v, i
-		}
-		s.Count++
-		s.Sum += v
-	}
-	return s
-}
-
-// Mean returns the mean of the values, unknown if there are none.
-func (s Stats) Mean() float64 {
-	if s.Count == 0 {
+// Median returns the median of the finite values, unknown if there are none.
+func Median(values []float64) float64 {
+	v := slices.DeleteFunc(slices.Clone(values), func(x float64) bool { return !IsKnown(x) || math.IsInf(x, 0) })
+	if len(v) == 0 {
 		return Unknown()
 	}
-	return s.Sum / float64(s.Count)
+	slices.Sort(v)
+	return (v[(len(v)-1)/2] + v[len(v)/2]) / 2
 }
 
 // AnyKnown reports whether a column holds any value.

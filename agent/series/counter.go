@@ -27,24 +27,30 @@ func Rates(values, times, restarts []float64) []float64 {
 	return rates
 }
 
-// Increase returns how much a counter grew over all rows. Growth across a restart
-// is not known and left out; rows without a value are bridged. It is unknown if
-// the counter was never read twice without a restart between.
-func Increase(values, restarts []float64) float64 {
-	sum, last := Unknown(), -1
-	for i, v := range values {
-		if !IsKnown(v) {
-			continue
-		}
-		if last >= 0 && (restarts == nil || restarts[i] == restarts[last]) && v >= values[last] {
-			if !IsKnown(sum) {
-				sum = 0
-			}
-			sum += v - values[last]
-		}
-		last = i
+// Growth is how much a counter grew over all rows, one after the other. Growth across
+// a restart is not known and left out; rows without a value are bridged.
+type Growth struct {
+	sum, last, restarts float64
+	known, begun        bool
+}
+
+// Add adds a row; restarts counts the server's restarts up to it.
+func (g *Growth) Add(v, restarts float64) {
+	if !IsKnown(v) {
+		return
 	}
-	return sum
+	if g.begun && restarts == g.restarts && v >= g.last {
+		g.sum, g.known = g.sum+v-g.last, true
+	}
+	g.last, g.restarts, g.begun = v, restarts, true
+}
+
+// Sum is unknown if the counter was never read twice without a restart between.
+func (g *Growth) Sum() float64 {
+	if !g.known {
+		return Unknown()
+	}
+	return g.sum
 }
 
 // Limit replaces values above most by it, in place. A share of time may come out

@@ -8,8 +8,8 @@ import (
 // Table is columns of values over one axis, one row for each instant. A value
 // that was not set is [Unknown]. The zero Table is empty and ready for use.
 //
-// Rows are only appended and only the last row changes, so a [Table.Snapshot]
-// taken between two rows can be read while more are appended.
+// Rows are only appended and only the last row changes, except by Keep, so a
+// [Table.Snapshot] taken between two rows can be read while more are appended.
 type Table[K comparable] struct {
 	// Elapsed is the axis: seconds on a run's axis, never falling. All columns
 	// have its length.
@@ -146,15 +146,12 @@ func (t *Table[K]) Snapshot() Table[K] {
 	return c
 }
 
-// Grow makes room for rows in all, so that appending them allocates only once.
-func (t *Table[K]) Grow(rows int) {
-	more := rows - len(t.Elapsed)
-	if more <= 0 {
-		return
-	}
-	t.Elapsed = slices.Grow(t.Elapsed, more)
-	for i := range t.columns {
-		t.columns[i] = slices.Grow(t.columns[i], more)
+// Keep leaves the last rows, n at most. The columns stay.
+func (t *Table[K]) Keep(n int) {
+	from := max(0, len(t.Elapsed)-n)
+	t.Elapsed = append(t.Elapsed[:0], t.Elapsed[from:]...)
+	for i, c := range t.columns {
+		t.columns[i] = append(c[:0], c[from:]...)
 	}
 }
 

@@ -30,11 +30,14 @@ func ExampleTable() {
 	// [NaN NaN NaN 60]
 }
 
-func ExampleSpans() {
-	elapsed := []float64{10, 20, 30, 40}
-	warmup := []bool{true, true, false, false}
-	fmt.Println(Spans(elapsed, warmup))
-	// Output: [{0 20}]
+// A tool ran from 0 to 3.4: the first row after 0 is mostly about what was before,
+// the last one about the drain.
+func ExampleTally_Mean() {
+	elapsed := []float64{-0.7, 0.3, 1.3, 2.3, 3.3, 4.3}
+	queries := []float64{0, 300, 1000, 1000, 1000, 100}
+	tally := TallyOf(elapsed, queries, 3.4)
+	fmt.Println(tally.Mean())
+	// Output: 1000
 }
 
 // A long line is drawn with two points for each piece of the axis: what stands
@@ -104,7 +107,6 @@ func TestTableIsBounded(t *testing.T) {
 // A snapshot can be read while rows are appended, which the race detector checks.
 func TestSnapshot(t *testing.T) {
 	var table Table[string]
-	table.Grow(100)
 	for i := range 50 {
 		table.Row(float64(i))
 		table.Set("a", float64(i))
@@ -119,9 +121,9 @@ func TestSnapshot(t *testing.T) {
 			table.Set(fmt.Sprint(i), 1)
 		}
 	}()
-	s := StatsOf(snapshot.Values("a"))
+	s := TallyOf(snapshot.Elapsed, snapshot.Values("a"), math.Inf(1))
 	<-done
-	if s.Count != 50 || s.Sum != 49*50/2 || len(snapshot.Elapsed) != 50 || len(snapshot.Keys()) != 1 {
+	if s.Count != 50 || s.Mean() != 24.5 || len(snapshot.Elapsed) != 50 || len(snapshot.Keys()) != 1 {
 		t.Errorf("%+v, %d rows, columns %v", s, len(snapshot.Elapsed), snapshot.Keys())
 	}
 }
@@ -148,8 +150,14 @@ func TestCounters(t *testing.T) {
 	restarts := []float64{0, 0, 0, 0, 1, 1, 1, 2}
 	equal(t, "rates", []float64{nan, 1, nan, nan, nan, 3, nan, nan}, Rates(values, times, restarts))
 	equal(t, "without restarts", []float64{nan, 1, nan, nan, nan, 3, nan, 10}, Rates(values, times, nil))
-	equal(t, "increase", 2+4+3+45.0, Increase(values, restarts))
-	equal(t, "increase of one value", nan, Increase([]float64{nan, 5}, nil))
+	var grown, one Growth
+	for i, v := range values {
+		grown.Add(v, restarts[i])
+	}
+	one.Add(nan, 0)
+	one.Add(5, 0)
+	equal(t, "increase", 2+4+3+45.0, grown.Sum())
+	equal(t, "increase of one value", nan, one.Sum())
 	shares := []float64{0.5, 1.01, nan}
 	Limit(shares, 1)
 	equal(t, "limit", []float64{0.5, 1, nan}, shares)
@@ -164,15 +172,9 @@ func TestAxes(t *testing.T) {
 		t.Error("equal axes were copied")
 	}
 	equal(t, "nothing first", b, Union(nil, b))
-	equal(t, "spans", []Span{{0, 2}, {4, 5}, {7, 8}},
-		Spans([]float64{1, 2, 4, 5, 7, 8}, []bool{true, true, false, true, false, true}))
 }
 
-func TestStats(t *testing.T) {
-	equal(t, "stats", Stats{Count: 3, Sum: 6, Min: 1, Max: 3, MaxAt: 2}, StatsOf([]float64{nan, 1, 3, math.Inf(1), 2}))
-	if s := StatsOf(nil); IsKnown(s.Mean()) || IsKnown(s.Min) || s.MaxAt != -1 {
-		t.Errorf("%+v", s)
-	}
+func TestExtremes(t *testing.T) {
 	if first, second := Extremes([]float64{nan, nan}, Bucket{0, 2}); first != -1 || second != -1 {
 		t.Errorf("extremes of nothing: %d, %d", first, second)
 	}
@@ -200,7 +202,7 @@ func FuzzBuckets(f *testing.F) {
 			}
 			next = b.End
 			first, second := Extremes(values, b)
-			s := StatsOf(values[b.Begin:b.End])
+			s := TallyOf(axis[b.Begin:b.End], values[b.Begin:b.End], math.Inf(1))
 			if s.Count == 0 {
 				if first != -1 || second != -1 {
 					t.Fatalf("extremes %d and %d without a value", first, second)
@@ -215,4 +217,26 @@ func FuzzBuckets(f *testing.F) {
 			t.Fatalf("%d of %d rows", next, len(axis))
 		}
 	})
+}
+
+// A line over seconds in which nothing was reported has a gap.
+func ExampleBreaks() {
+	elapsed, values := []float64{1, 2, 2.2, 3, 6, 7}, []float64{10, 10, 10, 10, 20, 20}
+	axis := Union(elapsed, Breaks(elapsed, 1))
+	fmt.Println(axis)
+	fmt.Println(Spread(axis, elapsed, values))
+	// Output:
+	// [1 2 2.2 3 4 5 6 7]
+	// [10 10 10 10 NaN NaN 20 20]
+}
+
+func TestBreaksAreBounded(t *testing.T) {
+	for _, step := range []float64{0, -1, nan} {
+		if b := Breaks([]float64{0, 10}, step); b != nil {
+			t.Errorf("step %v: %v", step, b)
+		}
+	}
+	if n := len(Breaks([]float64{0, 1e12}, 1)); n != maxBreaks {
+		t.Errorf("%d breaks in a gap of ages", n)
+	}
 }

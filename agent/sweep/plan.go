@@ -1,10 +1,10 @@
 // Package sweep is one benchmark with many combinations of parameters: which steps
-// there are, which of them are done, when to stop, and which number of threads is
-// best. It starts nothing itself.
+// there are, running them one after the other, when to stop, and which number of
+// threads is best.
 //
 // A [Set] has a name and values. [Plan] makes a [Step] of each combination, [Sweep]
-// is the state on disk by which a sweep survives a crash, and [Sweep.Results] sums
-// up the runs.
+// is the state on disk by which a sweep survives a crash, [Runner] runs the steps,
+// and [Sweep.Results] sums up the runs.
 package sweep
 
 import (

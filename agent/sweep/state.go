@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/benchwatch/benchwatch/agent/rundir"
+	"github.com/benchwatch/benchwatch/agent/tool"
+	"github.com/benchwatch/benchwatch/agent/tool/commandline"
 )
 
 // State of a step.
@@ -56,12 +58,10 @@ type Sweep struct {
 	Sets      []Set     `json:"sets"`
 	Repeat    int       `json:"repeat"`
 	Order     Order     `json:"order"`
-	// Command has placeholders. If secrets in it or in a hook were blanked (Redacted),
-	// it must be given again to resume the sweep.
-	Command  []string `json:"command"`
-	Before   string   `json:"before,omitempty"`
-	After    string   `json:"after,omitempty"`
-	Redacted bool     `json:"redacted,omitempty"`
+	Commands
+	// Redacted: secrets in the commands were blanked, so they must be given again to
+	// resume the sweep.
+	Redacted bool `json:"redacted,omitempty"`
 
 	CooldownSeconds float64           `json:"cooldown_seconds,omitempty"`
 	StopWhen        string            `json:"stop_when,omitempty"`
@@ -76,11 +76,49 @@ type Sweep struct {
 	dir string
 }
 
+// Commands are what a sweep starts, with placeholders: the benchmark, and the hooks
+// before and after each run.
+type Commands struct {
+	Command []string `json:"command"`
+	Before  string   `json:"before,omitempty"`
+	After   string   `json:"after,omitempty"`
+}
+
+// Stored returns c as it may be written to disk, with secrets blanked.
+func (c Commands) Stored(tools tool.Set) Commands {
+	return Commands{Command: c.read(tools).Redacted, Before: c.hook(c.Before, tools), After: c.hook(c.After, tools)}
+}
+
+// hook returns shell text without secrets.
+func (Commands) hook(text string, tools tool.Set) string {
+	return Commands{Command: []string{"sh", "-c", text}}.read(tools).Redacted[2]
+}
+
+// Equal reports whether nothing in c and other differs.
+func (c Commands) Equal(other Commands) bool {
+	return slices.Equal(c.Command, other.Command) && c.Before == other.Before && c.After == other.After
+}
+
+// Describe returns what the benchmark's command line means with the values of a step.
+func (c Commands) Describe(values map[string]string, tools tool.Set) tool.Description {
+	filled := Commands{Command: make([]string, len(c.Command))}
+	for i, a := range c.Command {
+		filled.Command[i] = Fill(a, values)
+	}
+	return filled.read(tools).Description
+}
+
+func (c Commands) read(tools tool.Set) commandline.Command {
+	env := commandline.OS()
+	env.NoInject = true
+	return commandline.Read(c.Command, tools, env)
+}
+
 // The files in a sweep's folder.
 const (
 	stateFile = "sweep.json"
 	lockFile  = ".lock"
-	LogFile   = "sweep.log" // what the runs and hooks printed
+	logFile   = "sweep.log" // what the runs and hooks printed
 )
 
 // Errors that callers can test for.
@@ -94,13 +132,29 @@ var (
 // Root returns the folder of all sweeps in a data directory.
 func Root(dataDir string) string { return filepath.Join(dataDir, "sweeps") }
 
-// Create writes a new sweep. Its folder appears with the state in it or not at
-// all. The error is [fs.ErrExist] if the id is taken.
-func Create(dataDir string, s *Sweep) error {
+// unfinished are the folders that Create prepares.
+const unfinished = ".new-*"
+
+// abandoned is the age at which an unfinished folder is taken for one whose Create
+// was killed.
+const abandoned = time.Minute
+
+// Create writes a new sweep, with an id of its time of creation and name. Its folder
+// appears with the state in it or not at all.
+func Create(dataDir, name string, s *Sweep) error {
+	return rundir.CreateNew(s.CreatedAt, name, 0, func(id string) error {
+		s.ID = id
+		return create(dataDir, s)
+	})
+}
+
+// create writes a sweep. The error is [fs.ErrExist] if the id is taken.
+func create(dataDir string, s *Sweep) error {
 	if err := os.MkdirAll(Root(dataDir), 0o755); err != nil {
 		return fmt.Errorf("create sweep: %w", err)
 	}
-	prepared, err := os.MkdirTemp(Root(dataDir), ".new-*")
+	removeAbandoned(dataDir)
+	prepared, err := os.MkdirTemp(Root(dataDir), unfinished)
 	if err != nil {
 		return fmt.Errorf("create sweep: %w", err)
 	}
@@ -119,13 +173,24 @@ func Create(dataDir string, s *Sweep) error {
 	return nil
 }
 
+// removeAbandoned removes what a Create that was killed left. It is no error if that
+// fails: the next creation tries again.
+func removeAbandoned(dataDir string) {
+	left, _ := filepath.Glob(filepath.Join(Root(dataDir), unfinished)) // the pattern is valid
+	for _, folder := range left {
+		if info, err := os.Lstat(folder); err == nil && time.Since(info.ModTime()) > abandoned {
+			_ = os.RemoveAll(folder)
+		}
+	}
+}
+
 // Load reads a sweep. The error is [fs.ErrNotExist] if there is none of that id.
 func Load(dataDir, id string) (*Sweep, error) {
 	if err := rundir.CheckID(id); err != nil {
 		return nil, fmt.Errorf("sweep %q: %w", id, err)
 	}
 	s := &Sweep{dir: filepath.Join(Root(dataDir), id)}
-	data, err := os.ReadFile(s.Path(stateFile))
+	data, err := readState(s.Path(stateFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("no sweep %s in %s: %w", id, dataDir, fs.ErrNotExist)
 	}
@@ -141,21 +206,41 @@ func Load(dataDir, id string) (*Sweep, error) {
 	return s, nil
 }
 
-// Last reads the newest sweep that can be read; skipped are the errors of newer
-// ones. The error is ErrNone if there is none.
+// maxState is longer than any sweep.json, in bytes.
+const maxState = 16 << 20
+
+// readState reads a file that may be anybody's.
+func readState(path string) ([]byte, error) {
+	f, err := rundir.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxState+1))
+	if err == nil && len(data) > maxState {
+		err = fmt.Errorf("%s is longer than %d bytes", path, maxState)
+	}
+	return data, err
+}
+
+// Last reads the user's newest sweep that can be read; skipped are the errors of
+// newer ones. The error is ErrNone if there is none.
 func Last(dataDir string) (s *Sweep, skipped []error, err error) {
 	ids, err := List(dataDir)
 	if err != nil {
 		return nil, nil, err
 	}
 	for _, id := range slices.Backward(ids) {
+		if !rundir.Own(filepath.Join(Root(dataDir), id)) {
+			continue // only its owner can continue it
+		}
 		s, err := Load(dataDir, id)
 		if err == nil {
 			return s, skipped, nil
 		}
 		skipped = append(skipped, err)
 	}
-	return nil, skipped, fmt.Errorf("%w in %s that can be read", ErrNone, dataDir)
+	return nil, skipped, fmt.Errorf("%w of yours in %s that can be read", ErrNone, dataDir)
 }
 
 // List returns the ids of all sweeps, oldest first.

@@ -81,28 +81,6 @@ func TestRandomOrder(t *testing.T) {
 	}
 }
 
-func TestConditions(t *testing.T) {
-	row := &report.Row{TPS: series.Some(900.0), Latency: map[string]float64{"p95": 0.101, "avg": 0.05}}
-	for text, want := range map[string]bool{
-		"p95>100ms": true, "p95 > 0.1s": true, "p95>101000us": false, "p95>=101ms": true, "avg<50ms": false, "avg<=5e-2s": true,
-		"tps<1000": true, "tps>=1000": false, "p99>1ms": false, "errors>0": false, "max>0ms": false,
-	} {
-		c, err := ParseCondition(text)
-		if err != nil {
-			t.Errorf("%s: %v", text, err)
-			continue
-		}
-		if value, got := c.Met(row); got != want {
-			t.Errorf("%s: %v (%s)", text, got, value)
-		}
-	}
-	for _, text := range []string{"", "p95", "p95>", "p95>100", "tps<10ms", "latency>1ms", "p95=1ms", "p95>1..2ms", "p95>100ms,tps<1"} {
-		if c, err := ParseCondition(text); err == nil {
-			t.Errorf("%q: %+v", text, c)
-		}
-	}
-}
-
 // TestSkip guards that only combinations with more threads and otherwise the same
 // values are skipped, in whatever order they come.
 func TestSkip(t *testing.T) {
@@ -124,12 +102,12 @@ func TestSkip(t *testing.T) {
 // TestSweepOnDisk guards the state of a sweep after a restart.
 func TestSweepOnDisk(t *testing.T) {
 	data := t.TempDir()
-	s := &Sweep{ID: "s", CreatedAt: time.Now().UTC(), Sets: []Set{set(t, "threads=1,2")}, Repeat: 1, Command: []string{"x", "{threads}"}}
+	s := &Sweep{ID: "s", CreatedAt: time.Now().UTC(), Sets: []Set{set(t, "threads=1,2")}, Repeat: 1, Commands: Commands{Command: []string{"x", "{threads}"}}}
 	s.Steps, _ = Plan(s.Sets, 1, Given, false)
-	if err := Create(data, s); err != nil {
+	if err := create(data, s); err != nil {
 		t.Fatal(err)
 	}
-	if err := Create(data, s); err == nil {
+	if err := create(data, s); err == nil {
 		t.Error("one id twice")
 	}
 	release, err := s.Claim()
@@ -298,21 +276,6 @@ func TestServersInResults(t *testing.T) {
 	}
 }
 
-// TestConditionOfOperations guards that --stop-when sees the latency of a tool that
-// prints none of transactions (issue 10, defect 7).
-func TestConditionOfOperations(t *testing.T) {
-	row := &report.Row{TPS: series.Some(900.0), TpmC: series.Some(100.0), LatencyOperation: "read", Latency: map[string]float64{"p95": 0.101}}
-	for text, want := range map[string]string{"p95>100ms": "p95>100ms: 101.00 ms (read)", "tpmc<=100": "tpmc<=100: 100.00", "tps<1000": "tps<1000: 900.00"} {
-		c, err := ParseCondition(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got, met := c.Met(row); !met || got != want {
-			t.Errorf("%s: %v, %q", text, met, got)
-		}
-	}
-}
-
 // TestCreateIsWhole guards that a sweep whose creation was interrupted can't be
 // found, and that one that can't be read does not hide those before it (issue 10,
 // defect 9).
@@ -323,12 +286,12 @@ func TestCreateIsWhole(t *testing.T) {
 	}
 	s := &Sweep{ID: "a", Sets: []Set{set(t, "threads=1,2")}}
 	s.Steps, _ = Plan(s.Sets, 1, Given, false)
-	if err := Create(data, s); err != nil {
+	if err := create(data, s); err != nil {
 		t.Fatal(err)
 	}
 	// The state can't be written, so no folder is left either.
 	broken := &Sweep{ID: "b", Sets: s.Sets, Steps: []Step{{Seconds: math.NaN()}}}
-	if err := Create(data, broken); err == nil {
+	if err := create(data, broken); err == nil {
 		t.Error("a sweep that is no JSON")
 	}
 	if entries, err := os.ReadDir(Root(data)); err != nil || len(entries) != 1 {
@@ -337,11 +300,44 @@ func TestCreateIsWhole(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(Root(data), "c"), 0o755); err != nil { // as version 0.1 left it
 		t.Fatal(err)
 	}
+	if os.Geteuid() == 0 { // the newest one is another user's
+		theirs := filepath.Join(Root(data), "zz-theirs")
+		if err := errors.Join(os.Mkdir(theirs, 0o755), os.Chown(theirs, 47600, 47600)); err != nil {
+			t.Fatal(err)
+		}
+	}
 	last, skipped, err := Last(data)
 	if err != nil || last.ID != "a" || len(skipped) != 1 || !errors.Is(skipped[0], fs.ErrNotExist) {
 		t.Errorf("%+v, %v, %v", last, skipped, err)
 	}
-	if err := Create(data, s); !errors.Is(err, fs.ErrExist) {
+	if err := create(data, s); !errors.Is(err, fs.ErrExist) {
 		t.Errorf("one id twice: %v", err)
+	}
+}
+
+// TestCreateRemovesAbandoned guards that what a killed creation left is removed by
+// the next one, and that one that is just being made is not.
+func TestCreateRemovesAbandoned(t *testing.T) {
+	data := t.TempDir()
+	old, fresh := filepath.Join(Root(data), ".new-1"), filepath.Join(Root(data), ".new-2")
+	for _, folder := range []string{old, fresh} {
+		if err := os.MkdirAll(folder, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	killed := time.Now().Add(-2 * abandoned)
+	if err := os.Chtimes(old, killed, killed); err != nil {
+		t.Fatal(err)
+	}
+	s := &Sweep{CreatedAt: time.Now(), Sets: []Set{set(t, "threads=1")}}
+	s.Steps, _ = Plan(s.Sets, 1, Given, false)
+	if err := Create(data, "sweep", s); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(old); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the abandoned folder: %v", err)
+	}
+	if _, err := os.Stat(fresh); err != nil {
+		t.Error(err)
 	}
 }

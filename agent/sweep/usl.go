@@ -9,8 +9,8 @@ import (
 
 // Point is the throughput at a number of threads.
 type Point struct {
-	Threads    float64
-	Throughput float64
+	Threads    float64 `json:"threads"`
+	Throughput float64 `json:"throughput"`
 }
 
 // USL is a fit of the Universal Scalability Law (Gunther, "Guerrilla Capacity

@@ -3,6 +3,7 @@ package table
 import (
 	"bytes"
 	"fmt"
+	"html"
 	"io"
 	"slices"
 	"strings"
@@ -17,6 +18,7 @@ type Line struct{ Text, Strong, Rest string }
 type part struct {
 	heading string
 	level   int
+	fold    string // of <details>: its summary, or / at its end
 	lines   []Line
 	list    bool
 	table   *Table
@@ -62,13 +64,29 @@ func (d *Document) Section(level int, heading string, add func()) {
 	}
 }
 
+// Fold is Section whose content Markdown hides until the reader opens it.
+func (d *Document) Fold(summary string, add func()) {
+	before := len(d.parts)
+	add()
+	if len(d.parts) > before {
+		d.parts = append(slices.Insert(d.parts, before, part{fold: summary}), part{fold: endFold})
+	}
+}
+
+const endFold = "/"
+
 // Text writes the document for a terminal.
 func (d *Document) Text(w io.Writer) error {
 	var b bytes.Buffer
-	for i, p := range d.parts {
-		if i > 0 && d.parts[i-1].heading == "" {
+	apart := false
+	for _, p := range d.parts {
+		if p.fold != "" {
+			continue
+		}
+		if apart {
 			b.WriteByte('\n')
 		}
+		apart = p.heading == ""
 		switch {
 		case p.table != nil:
 			_ = p.table.Text(&b) // a Buffer takes everything
@@ -89,6 +107,13 @@ func (d *Document) Markdown(w io.Writer) error {
 	for i, p := range d.parts {
 		if i > 0 {
 			b.WriteByte('\n')
+		}
+		switch p.fold {
+		case "":
+		case endFold:
+			b.WriteString("</details>\n")
+		default:
+			fmt.Fprintf(&b, "<details><summary>%s</summary>\n", html.EscapeString(Plain(p.fold)))
 		}
 		switch {
 		case p.table != nil:

@@ -88,7 +88,8 @@ func (c Cell) Data() string {
 		return shortest(c.value)
 	}
 	s := Plain(c.text)
-	if s != "" && strings.ContainsRune("=+-@", rune(s[0])) {
+	// Some spreadsheets skip blanks, and take full-width characters for theirs.
+	if first, _ := utf8.DecodeRuneInString(strings.TrimLeft(s, " ")); strings.ContainsRune("=+-@＝＋－＠", first) && s != "" {
 		return "'" + s
 	}
 	return s
@@ -137,10 +138,7 @@ func (t *Table) DropUnknown() {
 		if slices.ContainsFunc(t.Rows, func(row []Cell) bool { return !row[i].IsUnknown() }) {
 			continue
 		}
-		t.Columns = slices.Delete(t.Columns, i, i+1)
-		for j := range t.Rows {
-			t.Rows[j] = slices.Delete(t.Rows[j], i, i+1)
-		}
+		t.Drop(t.Columns[i].Name)
 	}
 }
 
@@ -153,20 +151,41 @@ func (t *Table) Head() []string {
 	return heads
 }
 
+// Drop removes a column.
+func (t *Table) Drop(name string) {
+	i := slices.IndexFunc(t.Columns, func(c Column) bool { return c.Name == name })
+	if i < 0 {
+		return
+	}
+	t.Columns = slices.Delete(t.Columns, i, i+1)
+	for j := range t.Rows {
+		t.Rows[j] = slices.Delete(t.Rows[j], i, i+1)
+	}
+}
+
+// Width is that of the lines of Text, in characters.
+func (t *Table) Width() int {
+	width := 2 * (len(t.Columns) - 1)
+	for i, c := range t.Columns {
+		widest := utf8.RuneCountInString(c.head())
+		for _, row := range t.Rows {
+			widest = max(widest, utf8.RuneCountInString(row[i].String()))
+		}
+		width += widest
+	}
+	return width
+}
+
 // Text writes the table for a terminal, without heads if all are empty. Columns of
 // numbers are aligned to the right.
 func (t *Table) Text(w io.Writer) error {
 	widths := make([]int, len(t.Columns))
-	right := make([]bool, len(t.Columns))
+	right := t.numeric()
 	lines := [][]string{t.Head()}
-	for i := range right {
-		right[i] = len(t.Rows) > 0
-	}
 	for _, row := range t.Rows {
 		line := make([]string, len(row))
 		for i, c := range row {
 			line[i] = c.String()
-			right[i] = right[i] && (c.number || c.IsUnknown())
 		}
 		lines = append(lines, line)
 	}
@@ -198,6 +217,18 @@ func (t *Table) Text(w io.Writer) error {
 	return out.Flush()
 }
 
+// numeric reports which columns have nothing but numbers and unknown values.
+func (t *Table) numeric() []bool {
+	all := make([]bool, len(t.Columns))
+	for i := range all {
+		all[i] = len(t.Rows) > 0
+		for _, row := range t.Rows {
+			all[i] = all[i] && (row[i].number || row[i].IsUnknown())
+		}
+	}
+	return all
+}
+
 // Markdown writes the table as one would paste it. All text in it is escaped.
 func (t *Table) Markdown(w io.Writer) error {
 	out := bufio.NewWriter(w)
@@ -207,7 +238,14 @@ func (t *Table) Markdown(w io.Writer) error {
 		heads[i] = EscapeMarkdown(heads[i])
 	}
 	line(heads)
-	out.WriteString("|---|" + strings.Repeat("---:|", max(0, len(heads)-1)) + "\n")
+	for _, right := range t.numeric() {
+		if right {
+			out.WriteString("|---:")
+		} else {
+			out.WriteString("|---")
+		}
+	}
+	out.WriteString("|\n")
 	for _, row := range t.Rows {
 		cells := make([]string, len(row))
 		for i, c := range row {
@@ -252,6 +290,9 @@ func (c *CSVWriter) Add(cells ...Cell) {
 	}
 	_ = c.out.Write(c.texts) // Close returns the error
 }
+
+// Err returns the first error of the writes so far.
+func (c *CSVWriter) Err() error { return c.out.Error() }
 
 // Close writes what is buffered and returns the first error of all writes.
 func (c *CSVWriter) Close() error {

@@ -1,6 +1,8 @@
 package table
 
 import (
+	"bytes"
+	"io"
 	"math"
 	"strconv"
 	"strings"
@@ -33,8 +35,8 @@ var (
 	Mebibytes    = Unit{"MiB", 1.0 / (1 << 20), fourDigits}
 )
 
-// UnitOf returns the unit in which people read m: mean times, which are
-// latencies, in milliseconds, others in seconds.
+// UnitOf returns the unit in which people read m: latencies, which are
+// mean times or percentiles, in milliseconds, others in seconds.
 func UnitOf(m *measure.Measure) Unit {
 	switch m.Unit {
 	case measure.PerSecond:
@@ -45,7 +47,7 @@ func UnitOf(m *measure.Measure) Unit {
 	case measure.PerMinute:
 		return PerMinute
 	case measure.Seconds:
-		if m.Summary == measure.Mean {
+		if m.Summary == measure.Mean || m.Summary == measure.Median {
 			return Milliseconds
 		}
 		return Seconds
@@ -117,22 +119,17 @@ func Duration(seconds float64) string {
 	return strconv.Itoa(m) + "m" + two(s) + "s"
 }
 
-// Clock prints a place on a run's time axis: 7s, 1:05, 2:00:00.
+// Clock prints a place on a run's time axis: 0:07, 1:05, 2:00:00.
 func Clock(seconds float64) string {
-	sign := ""
-	if seconds < 0 {
-		sign, seconds = "−", -seconds
+	sign, s := "", int(math.Round(seconds))
+	if s < 0 {
+		sign, s = "−", -s
 	}
-	s := int(math.Round(seconds))
 	two := func(n int) string { return strconv.Itoa(n/10) + strconv.Itoa(n%10) }
-	switch {
-	case s < 60:
-		return sign + strconv.Itoa(s) + "s"
-	case s < 3600:
+	if s < 3600 {
 		return sign + strconv.Itoa(s/60) + ":" + two(s%60)
-	default:
-		return sign + strconv.Itoa(s/3600) + ":" + two(s/60%60) + ":" + two(s%60)
 	}
+	return sign + strconv.Itoa(s/3600) + ":" + two(s/60%60) + ":" + two(s%60)
 }
 
 // Instant prints a time of day in the zone of this machine.
@@ -159,11 +156,35 @@ func Join(words []string) string {
 // what turns the direction of writing become blanks, invalid UTF-8 becomes �.
 func Plain(s string) string {
 	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || r == '\u2028' || r == '\u2029' {
+		if r == '\n' || r == '\t' {
 			return ' '
 		}
-		return r
+		return printable(r)
 	}, strings.ToValidUTF8(s, "\uFFFD"))
+}
+
+// printable returns r, or a blank for what does something to a terminal or to the text
+// beside it.
+func printable(r rune) rune {
+	switch {
+	case r == '\n' || r == '\t':
+		return r
+	case unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || r == '\u2028' || r == '\u2029':
+		return ' '
+	}
+	return r
+}
+
+// PlainWriter writes to W what is written to it with blanks in place of what could harm
+// a terminal: documents can be printed on one.
+type PlainWriter struct{ W io.Writer }
+
+// Write implements io.Writer.
+func (w PlainWriter) Write(p []byte) (int, error) {
+	if _, err := w.W.Write(bytes.Map(printable, p)); err != nil {
+		return 0, err
+	}
+	return len(p), nil
 }
 
 // Clip returns Plain with at most n runes.

@@ -11,10 +11,12 @@ import (
 type Invocation struct {
 	// Program is the base name of the program, empty if it isn't known.
 	Program string
-	// Args are the arguments after the program's name.
+	// Args are the arguments after the program's name, with secrets blanked, so that
+	// no fact that is read from them holds one.
 	Args []string
 	// ReadFile reads configuration files that the arguments name. Nil when
-	// there is no file system to ask.
+	// there is no file system to ask. What is taken from a file goes through
+	// secret.Value.
 	ReadFile func(name string) ([]byte, error)
 	// Getenv reads the environment that the tool will have.
 	Getenv func(name string) string
@@ -28,6 +30,16 @@ func (in *Invocation) Read(name string) ([]byte, error) {
 	}
 	return in.ReadFile(name)
 }
+
+// Place is where a command runs a tool. Addresses such as localhost, and files,
+// depend on it.
+type Place string
+
+const (
+	PlaceHere      Place = ""          // on this machine
+	PlaceContainer Place = "container" // perhaps within a network of its own
+	PlaceElsewhere Place = "elsewhere" // on another machine
+)
 
 // Insertion is arguments that are missing for live reports, and the index in
 // Invocation.Args before which they go.
@@ -45,6 +57,8 @@ type Description struct {
 	Threads  int
 	// Duration that was asked for, 0 if the run ends by another condition.
 	Duration time.Duration
+	// Rate of operations per second that was asked for, 0 for a closed loop.
+	Rate int
 	// ReportInterval that was asked for, or is the tool's default; 0 if there
 	// will be no interval reports.
 	ReportInterval time.Duration
@@ -56,16 +70,15 @@ type Description struct {
 	// Target is host:port or a socket's path; a list is joined by commas.
 	Target   string
 	Database string
+	// Engine is the kind of database that the tool connects to, as the configuration
+	// names it: mysql, mongodb. Empty: another one, or unknown.
+	Engine string
+	// User that the tool logs in as.
+	User string
 
 	// Labels are further facts, such as tables, table_size, events, rate,
 	// warehouses, in lower case with underscores.
 	Labels map[string]string
-
-	// Redacted are the arguments with each secret replaced by secret.Blank.
-	Redacted []string
-	// Secrets are the values replaced, so that they can be kept out of what
-	// the tool itself prints.
-	Secrets []string
 
 	// Insert is what to add for live reports; empty if nothing is needed or the
 	// user chose otherwise.

@@ -35,13 +35,11 @@ Threads started!
 func ExampleTool() {
 	sysbench := registry.Tools.ByName("sysbench")
 	d := sysbench.Describe(tool.Invocation{
-		Args: []string{"oltp_read_write", "--threads=16", "--mysql-host=db1", "--mysql-password=hunter2", "run"},
+		Args: []string{"oltp_read_write", "--threads=16", "--mysql-host=db1", "--mysql-password=***", "run"},
 	})
 	fmt.Println(d.Workload, d.Threads, d.Target)
-	fmt.Println(d.Redacted)
 	fmt.Println(d.Insert)
 	// Output:
 	// oltp_read_write 16 db1:3306
-	// [oltp_read_write --threads=16 --mysql-host=db1 --mysql-password=*** run]
 	// [{4 [--report-interval=1]}]
 }

@@ -95,7 +95,7 @@ func TestRulesChooseTheHeadlineLikeGo(t *testing.T) {
 		t.Run(rule.file, func(t *testing.T) {
 			exprs := recordingRules(t, "../../prometheus/rules/"+rule.file)
 			operations := selectors(t, exprs[rule.byStat], "op", " or on (run) ")
-			stats := selectors(t, exprs[rule.headline], "stat", " or ignoring (stat) ")
+			stats := selectors(t, exprs[rule.headline], "stat", " or on (run) ")
 			random := rand.New(rand.NewPCG(1, 2))
 			for range 5000 {
 				latencies := randomLatencies(random)

@@ -23,7 +23,7 @@ var (
 	// between tools.
 	HeadlineLatency = measure.New(measure.Measure{
 		ID: "latency", Title: "Latency", Short: "latency", Note: "of each interval, as the tool reports it",
-		Unit: measure.Seconds, Scope: measure.Run, Summary: measure.Mean, Rank: 200,
+		Unit: measure.Seconds, Scope: measure.Run, Summary: measure.Median, Rank: 200,
 	})
 	Errors = measure.New(measure.Measure{
 		ID: "errors", Title: "Errors", Short: "errors", Note: "errors that the tool counted and ignored",

@@ -79,12 +79,19 @@ type Tool struct {
 	// precedence over the description.
 	NewParser func(Description) Parser
 
+	// ReportsOnStderr: what users usually redirect into two files is one output.
+	ReportsOnStderr bool
+
 	// OpenLoop reports whether all latencies of a run count from when an
 	// operation was due, so that they include the time that it waited for its
-	// turn: version is run.json's tool_version, labels are those of Describe. Nil
+	// turn: version is run.json's tool_version, rate that of Describe. Nil
 	// means never: latencies count from when an operation began. Operations named
 	// with IntendedPrefix include the waiting in any case.
-	OpenLoop func(version string, labels map[string]string) bool
+	OpenLoop func(version string, rate int) bool
+
+	// CountsFailures reports whether the transactions that a run with this verb
+	// reports include the failed ones. Nil means never.
+	CountsFailures func(verb string) bool
 
 	// Sniff returns how certain it is, from 0 (not this tool's) to 100, that an
 	// output that begins with head is this tool's.

@@ -18,8 +18,9 @@ import (
 // target, else empty) and, for latencies, the statistic.
 type name struct{ measure, of, stat string }
 
-// table is the values of one scope over a run's axis, a row for each instant.
-type table = series.Table[name]
+// table is the values of one scope over a run's axis, a row for each instant. What
+// would take too much memory is thinned.
+type table = series.Thinned[name]
 
 // cell is one value of a row.
 type cell struct {
@@ -27,25 +28,38 @@ type cell struct {
 	value float64
 }
 
-// addRow appends a row unless its instant is not after the last one.
-func addRow(t *table, elapsed float64, cells []cell) {
-	if !t.IsNext(elapsed) || !t.Row(elapsed) {
+// addRow appends a row unless its instant is not after the last one. If more than
+// one and a half steps lie between the two, there is a gap, as in a history that is
+// read; a step of 0 is unknown.
+func addRow(t *table, elapsed, step float64, cells []cell) {
+	if !t.IsNext(elapsed) {
 		return
 	}
+	if n := len(t.Elapsed); n > 0 {
+		for _, missed := range series.Breaks([]float64{t.Elapsed[n-1], elapsed}, step) {
+			t.Row(missed)
+		}
+	}
+	t.Row(elapsed)
 	for _, c := range cells {
 		t.Set(c.name, c.value)
 	}
+	t.Settle()
 }
 
 // chartView is one chart of the page: the measures that it draws, and what the
 // catalogue says of the first one.
 type chartView struct {
-	ID       string        `json:"id"`
-	Title    string        `json:"title"`
-	Note     string        `json:"note"`
-	Unit     measure.Unit  `json:"unit"`
-	Scope    measure.Scope `json:"scope"`
-	Measures []lineView    `json:"measures"`
+	ID    string        `json:"id"`
+	Title string        `json:"title"`
+	Note  string        `json:"note"`
+	Unit  measure.Unit  `json:"unit"`
+	Scope measure.Scope `json:"scope"`
+	// Summary is which one number sums up a line of an ended run.
+	Summary measure.Summary `json:"summary"`
+	// OnlyChanges: the chart is hidden while no value changes.
+	OnlyChanges bool       `json:"only_changes,omitempty"`
+	Measures    []lineView `json:"measures"`
 }
 
 // lineView is a measure within a chart.
@@ -64,7 +78,7 @@ func charts() []chartView {
 			if len(lines) == 0 {
 				continue
 			}
-			v := chartView{ID: m.ID, Title: m.Title, Note: m.Note, Unit: m.Unit, Scope: scope}
+			v := chartView{ID: m.ID, Title: m.Title, Note: m.Note, Unit: m.Unit, Scope: scope, Summary: m.Summary, OnlyChanges: m.OnlyChanges}
 			for _, line := range lines {
 				if line == tool.QueryRate {
 					continue // throughput has a line for each operation
@@ -112,14 +126,12 @@ func runMeasures() []*measure.Measure {
 
 // intervalTable is all that the tool reported. Of reports that end at the same
 // instant the first counts.
-func intervalTable(v *ingest.Intervals) *table {
-	t := &table{Elapsed: v.Elapsed}
-	for _, c := range v.Keys() {
-		values := v.Values(c)
-		if m := c.Kind.Measure(); m != nil && series.AnyKnown(values) {
-			t.Add(name{m.ID, c.Operation, c.Stat}, values)
-		}
-	}
+func intervalTable(v *history.Intervals) *table {
+	t := series.Rekey(&v.Thinned, func(c ingest.Column) (name, bool) {
+		tally := v.Tally(c)
+		return name{c.Kind.Measure().ID, c.Operation, c.Stat}, tally.Count > 0
+	})
+	t.Sorted = func(n name) bool { return hasMedian[n.measure] }
 	return t
 }
 
@@ -142,18 +154,11 @@ func intervalCells(r *tool.Report) []cell {
 
 // serverTable is the values of all servers over the ticks of all of them.
 func serverTable(h *history.History) *table {
-	t := &table{}
-	for _, s := range h.Servers {
-		t.Elapsed = series.Union(t.Elapsed, s.Elapsed)
-	}
-	for _, m := range drawnOfServers() {
-		for _, s := range h.Servers {
-			if values := m.Values(s); series.AnyKnown(values) {
-				t.Add(name{m.ID, s.Target, ""}, series.Spread(t.Elapsed, s.Elapsed, values))
-			}
-		}
-	}
-	return t
+	drawn := drawnOfServers()
+	return series.Rekey(&h.Samples, func(k history.ServerMeasure) (name, bool) {
+		t := h.Samples.Tally(k)
+		return name{k.Measure.ID, k.Target, ""}, t.Count > 0 && slices.Contains(drawn, k.Measure)
+	})
 }
 
 // serverCells is what all servers answered at one tick. previous is the frame of
@@ -173,24 +178,19 @@ func serverCells(previous, current *engine.Frame) []cell {
 }
 
 // hostTable is what was recorded of a machine during a run.
-func hostTable(h *host.History) *table {
-	t := &table{Elapsed: h.Elapsed}
-	for _, m := range measure.All(measure.Host) {
-		if values := m.Values(h); values != nil {
-			t.Add(name{m.ID, "", ""}, values)
-		}
-	}
-	return t
+func hostTable(h *history.Host) *table {
+	return series.Rekey(&h.Thinned, func(m *measure.Measure) (name, bool) { return name{m.ID, "", ""}, true })
 }
 
 // hostCells is one sample of the machine.
 func hostCells(s *host.Sample) []cell {
 	var one host.History
 	one.Add(s, 0)
-	t := hostTable(&one)
 	var cells []cell
-	for _, n := range t.Keys() {
-		cells = append(cells, cell{n, t.At(n, 0)})
+	for _, m := range measure.All(measure.Host) {
+		if values := m.Values(&one); values != nil {
+			cells = append(cells, cell{name{m.ID, "", ""}, values[0]})
+		}
 	}
 	return cells
 }

@@ -26,8 +26,8 @@ func encode(v any) []byte {
 // appendTable appends the rows of t between two instants, thinned to about
 // points rows: a piece of the axis that holds more than one row becomes two,
 // with the smallest and the largest value in the order in which they came. Each
-// column comes with its statistics over the whole table.
-func appendTable(b []byte, t *table, from, to float64, points int) []byte {
+// column comes with its extremes and its mean in whole, which t may be a part of.
+func appendTable(b []byte, t, whole *table, from, to float64, points int) []byte {
 	begin, end := t.Between(from, to)
 	axis := t.Elapsed[begin:end]
 	width := 0.0
@@ -38,7 +38,7 @@ func appendTable(b []byte, t *table, from, to float64, points int) []byte {
 	if len(axis) > 0 {
 		buckets = series.Buckets(axis, axis[0], width)
 	}
-	b = strconv.AppendInt(append(b, `{"rows":`...), int64(len(axis)), 10)
+	b = strconv.AppendInt(append(b, `{"rows":`...), int64(t.Weight(begin, end)), 10)
 	b = append(b, `,"x":[`...)
 	for _, k := range buckets {
 		b = comma(appendSeconds(b, axis[k.Begin]))
@@ -49,7 +49,14 @@ func appendTable(b []byte, t *table, from, to float64, points int) []byte {
 	b = append(trim(b), `],"series":[`...)
 	for _, n := range t.Keys() {
 		all := t.Values(n)
-		b = appendStats(append(n.appendJSON(append(b, `{"name":`...)), ','), series.StatsOf(all))
+		stats := whole.Tally(n)
+		b = n.appendJSON(append(b, `{"name":`...))
+		b = appendNumber(append(b, `,"min":`...), stats.Min)
+		b = appendNumber(append(b, `,"max":`...), stats.Max)
+		b = appendNumber(append(b, `,"mean":`...), stats.Mean())
+		if hasMedian[n.measure] {
+			b = appendNumber(append(b, `,"median":`...), stats.Median())
+		}
 		b = append(b, `,"values":[`...)
 		values := all[begin:end]
 		for _, k := range buckets {
@@ -66,18 +73,14 @@ func appendTable(b []byte, t *table, from, to float64, points int) []byte {
 	return append(trim(b), `]}`...)
 }
 
+// hasMedian are the measures of intervals that have a median in place of a mean.
+var hasMedian = map[string]bool{tool.HeadlineLatency.ID: true}
+
 func valueAt(values []float64, row int) float64 {
 	if row < 0 {
 		return series.Unknown()
 	}
 	return values[row]
-}
-
-func appendStats(b []byte, s series.Stats) []byte {
-	b = appendNumber(append(b, `"min":`...), s.Min)
-	b = appendNumber(append(b, `,"max":`...), s.Max)
-	b = appendNumber(append(b, `,"sum":`...), s.Sum)
-	return strconv.AppendInt(append(b, `,"count":`...), int64(s.Count), 10)
 }
 
 func (n name) appendJSON(b []byte) []byte {
@@ -128,10 +131,15 @@ func event(kind string, data []byte) []byte {
 	return append(append(b, data...), "\n\n"...)
 }
 
-// timedRow is the event of a new row of a table that all runs share.
-func timedRow(table string, at time.Time, cells []cell) []byte {
+// timedRow is the event of a new row of a run's table or, if id is empty, of one
+// that all runs share. Its rows are a step in seconds apart, or there is a gap.
+func timedRow(table, id string, at time.Time, step float64, cells []cell) []byte {
 	b := appendString([]byte(`{"table":`), table)
+	if id != "" {
+		b = appendString(append(b, `,"run":`...), id)
+	}
 	b = strconv.AppendInt(append(b, `,"at":`...), at.UnixMilli(), 10)
+	b = appendNumber(append(b, `,"step":`...), step)
 	b = appendCells(append(b, `,"cells":`...), cells)
 	return event("row", append(b, '}'))
 }

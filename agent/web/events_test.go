@@ -21,7 +21,7 @@ import (
 
 // stream reads server-sent events.
 type stream struct {
-	t      *testing.T
+	t      testing.TB
 	body   io.ReadCloser
 	events chan [2]string
 }
@@ -177,8 +177,10 @@ func TestFrames(t *testing.T) {
 		{0, 100, ""}, {0, 350, `[["queries","n1",""],250]`}, {0, 10, ""}, {0, 30, `[["queries","n1",""],20]`}, {1, 90, ""}, {1, 91, `[["queries","n1",""],1]`},
 	} {
 		at = at.Add(time.Second)
-		s.page.Frame(frame(at, c.restarts, c.queries))
-		row := st.next("row", has(`"servers"`))
+		f := frame(at, c.restarts, c.queries)
+		s.page.Sampled("one", f)
+		s.page.Frame(f)
+		row := st.next("row", has(`"table":"servers","run":"one"`))
 		if c.want == "" && strings.Contains(row, `"queries"`) || !strings.Contains(row, c.want) {
 			t.Errorf("%v: want %q in %s", c.queries, c.want, row)
 		}

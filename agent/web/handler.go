@@ -20,12 +20,15 @@ import (
 	"github.com/benchwatch/benchwatch/agent/ingest"
 	"github.com/benchwatch/benchwatch/agent/marker"
 	"github.com/benchwatch/benchwatch/agent/rundir"
+	"github.com/benchwatch/benchwatch/agent/series"
 )
 
 const (
 	heartbeat = 5 * time.Second
 	// writeTime is how long one write to a stream may take.
 	writeTime = 10 * time.Second
+	// answerTime is how long sending an answer may take.
+	answerTime = time.Minute
 
 	defaultPoints, minPoints, maxPoints = 1200, 20, 20000
 )
@@ -33,9 +36,15 @@ const (
 // Register adds the page and its API to mux.
 func (p *Page) Register(mux *http.ServeMux) {
 	mux.HandleFunc("GET /api/measures", p.serveMeasures)
+	mux.HandleFunc("GET /api/agent", p.serveAgent)
 	mux.HandleFunc("GET /api/runs", p.serveRuns)
 	mux.HandleFunc("GET /api/runs/{id}", p.serveRun)
 	mux.HandleFunc("GET /api/runs/{id}/history", p.serveHistory)
+	mux.HandleFunc("GET /api/runs/{id}/findings", p.serveFindings)
+	mux.HandleFunc("POST /api/runs/{id}/markers", p.serveMark)
+	mux.HandleFunc("GET /api/compare", p.serveCompare)
+	mux.HandleFunc("GET /runs/{id}/report", p.serveReport)
+	mux.HandleFunc("GET /runs/{id}/export", p.serveExport)
 	mux.HandleFunc("GET /api/events", p.serveEvents)
 	p.registerAssets(mux)
 }
@@ -51,7 +60,11 @@ func (p *Page) serveRuns(w http.ResponseWriter, r *http.Request) {
 	for _, s := range slices.Backward(p.opts.Runs()) {
 		views = append(views, newRunView(&s))
 	}
-	answer(w, r, encode(runsView{views}))
+	v := runsView{Runs: views, Total: len(views)}
+	if ids, err := rundir.List(p.opts.DataDir); err == nil && len(p.opts.Only) == 0 {
+		v.Total = max(v.Total, len(ids))
+	}
+	answer(w, r, encode(v))
 }
 
 func (p *Page) serveRun(w http.ResponseWriter, r *http.Request) {
@@ -60,9 +73,12 @@ func (p *Page) serveRun(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// find returns the run that a request names, or answers with an error.
+// find returns the run that a request's path names, or answers with an error.
 func (p *Page) find(w http.ResponseWriter, r *http.Request) (ingest.Snapshot, bool) {
-	id := r.PathValue("id")
+	return p.findID(w, r, r.PathValue("id"))
+}
+
+func (p *Page) findID(w http.ResponseWriter, r *http.Request, id string) (ingest.Snapshot, bool) {
 	if err := rundir.CheckID(id); err != nil {
 		refuse(w, http.StatusBadRequest, err.Error())
 		return ingest.Snapshot{}, false
@@ -109,6 +125,10 @@ func (p *Page) serveHistory(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	h, err := p.readFor(r, &s)
+	part := h
+	if err == nil && !math.IsInf(to-from, 0) {
+		part, err = p.detail(r.Context(), &s, h, series.Span{From: from, To: to}, points)
+	}
 	if err != nil {
 		p.log.Debug("history not served", "run", s.Meta.ID, "err", err)
 		refuse(w, http.StatusInternalServerError, "the run can't be read")
@@ -130,9 +150,9 @@ func (p *Page) serveHistory(w http.ResponseWriter, r *http.Request) {
 		head.Warmup = append(head.Warmup, [2]float64{span.From, span.To})
 	}
 	b := bytes.TrimSuffix(encode(head), []byte("}"))
-	b = appendTable(append(b, `,"tables":{"intervals":`...), h.intervals, from, to, points)
-	b = appendTable(append(b, `,"servers":`...), h.servers, from, to, points)
-	b = appendTable(append(b, `,"host":`...), h.host, from, to, points)
+	b = appendTable(append(b, `,"tables":{"intervals":`...), part.intervals, h.intervals, from, to, points)
+	b = appendTable(append(b, `,"servers":`...), part.servers, h.servers, from, to, points)
+	b = appendTable(append(b, `,"host":`...), part.host, h.host, from, to, points)
 	answer(w, r, append(b, `}}`...))
 }
 
@@ -195,7 +215,7 @@ func (p *Page) serveEvents(w http.ResponseWriter, r *http.Request) {
 		return err == nil && stream.Flush() == nil
 	}
 	hello := func() []byte {
-		v := helloView{Version: version.Version, Agent: p.started.UnixMilli(), Now: time.Now().UnixMilli()}
+		v := helloView{Version: version.Version, Agent: p.started.UnixMilli(), Now: p.opts.Now().UnixMilli()}
 		if len(p.opts.Only) == 1 {
 			v.Only = p.opts.Only[0]
 		}
@@ -229,6 +249,8 @@ func answer(w http.ResponseWriter, r *http.Request, data []byte) {
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Add("Vary", "Accept-Encoding")
+	// Reading a run of a week on a busy machine may have taken the server's time.
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(answerTime)) // not every writer can
 	var to io.Writer = w
 	if len(data) > 1400 && strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
 		h.Set("Content-Encoding", "gzip")

@@ -78,14 +78,14 @@ func TestOldRun(t *testing.T) {
 // which no script can hide.
 func TestHostileText(t *testing.T) {
 	s := newSite(t)
-	evil := "</script><script>alert(1)</script>\u2028\"'&\n\ndata: x"
+	const evil, shown = "</script><script>alert(1)</script>\u2028\"'&\n\ndata: x", "</script><script>alert(1)</script> \"'&  data: x"
 	s.ended(rundir.Meta{ID: "evil", Title: evil, Labels: map[string]string{"k": evil}}, "FATAL: "+evil+"\n")
 	code, body := s.get("/api/runs/evil")
 	var d runDetail
 	if err := json.Unmarshal(body, &d); code != 200 || err != nil {
 		t.Fatal(code, err)
 	}
-	if d.Title != evil || d.Labels["k"] != evil {
+	if d.Title != shown || d.Labels["k"] != shown {
 		t.Errorf("%q", d.Title)
 	}
 	if bytes.ContainsAny(body, "<>\u2028\n") {

@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/benchwatch/benchwatch/agent/history"
@@ -13,7 +14,8 @@ import (
 
 const (
 	// keptHistories is how many runs' columns are held in memory, keptTime how
-	// long after they were last used: a run of ten hours takes about 10 MB.
+	// long after they were last used: a run with three servers takes at most
+	// about 5 MB.
 	keptHistories = 4
 	keptTime      = 2 * time.Minute
 	// longStatus is the size in bytes from which reading a status file takes so
@@ -66,15 +68,18 @@ type output struct {
 // sent the history before lack it. The caller holds mu.
 func (h *runHistory) addInterval(elapsed float64, cells []cell) (isNew bool) {
 	isNew = h.basis.live && !h.loading && h.intervals.IsNext(elapsed)
-	h.add(func(h *runHistory) { addRow(h.intervals, elapsed, cells) })
+	h.add(func(h *runHistory) {
+		x := h.intervals.Elapsed
+		addRow(h.intervals, elapsed, series.Step(x[max(0, len(x)-20):]), cells)
+	})
 	return isNew
 }
 
 // addAt appends a row to one of the tables, unless its instant is before the run.
 // The caller holds mu.
-func (h *runHistory) addAt(at time.Time, cells []cell, pick func(*runHistory) *table) {
+func (h *runHistory) addAt(at time.Time, step float64, cells []cell, pick func(*runHistory) *table) {
 	if !at.Before(h.started) {
-		h.add(func(h *runHistory) { addRow(pick(h), at.Sub(h.zero).Seconds(), cells) })
+		h.add(func(h *runHistory) { addRow(pick(h), at.Sub(h.zero).Seconds(), step, cells) })
 	}
 }
 
@@ -155,7 +160,7 @@ func (p *Page) read(ctx context.Context, s *ingest.Snapshot) (runHistory, error)
 		return h, nil
 	}
 	id := s.Meta.ID
-	pending := &runHistory{basis: want, started: s.Meta.StartedAt, zero: s.Meta.StartedAt, elsewhere: s.Meta.Log != nil, loading: true}
+	pending := &runHistory{basis: want, started: s.Meta.StartedAt, zero: s.Meta.StartedAt, elsewhere: s.Meta.IsElsewhere(), loading: true}
 	p.mu.Lock()
 	p.histories[id] = pending
 	p.mu.Unlock()
@@ -188,10 +193,10 @@ func (p *Page) load(ctx context.Context, s *ingest.Snapshot, b basis) (*runHisto
 	var err error
 	if o != nil && o.id == s.Meta.ID && o.basis == b {
 		read = o.read
-	} else if read, err = history.ReadOutput(ctx, dir, p.opts.Tools().ByName(s.Meta.Tool)); err != nil {
+	} else if read, err = history.ReadOutput(ctx, dir, p.opts.Tools().ByName(s.Meta.Tool), history.Whole); err != nil {
 		return nil, err
 	}
-	if err := read.ReadServers(ctx, dir, isDrawn); err != nil {
+	if err := read.ReadServers(ctx, isDrawn); err != nil {
 		return nil, err
 	}
 	h := newHistory(read)
@@ -199,10 +204,38 @@ func (p *Page) load(ctx context.Context, s *ingest.Snapshot, b basis) (*runHisto
 	return &h, nil
 }
 
+// detail reads again what lies in a part of a run whose history is thinned there to
+// fewer than points rows. It returns h if it is not.
+func (p *Page) detail(ctx context.Context, s *ingest.Snapshot, h runHistory, part series.Span, points int) (runHistory, error) {
+	if !slices.ContainsFunc([]*table{h.intervals, h.servers, h.host}, func(t *table) bool {
+		begin, end := t.Between(part.From, part.To)
+		return end-begin < points && t.Weight(begin, end) > end-begin
+	}) {
+		return h, nil
+	}
+	select { // as in read
+	case p.reading <- struct{}{}:
+		defer func() { <-p.reading }()
+	case <-ctx.Done():
+		return runHistory{}, ctx.Err()
+	}
+	margin := (part.To - part.From) / 10 // lines lead out of the picture
+	read, err := history.ReadOutput(ctx, rundir.At(p.opts.DataDir, s.Meta.ID), p.opts.Tools().ByName(s.Meta.Tool), series.Span{From: part.From - margin, To: part.To + margin})
+	if err != nil {
+		return runHistory{}, err
+	}
+	if !h.noServers {
+		if err := read.ReadServers(ctx, isDrawn); err != nil {
+			return runHistory{}, err
+		}
+	}
+	return newHistory(read), nil
+}
+
 // readOutput reads a run without its servers.
 func (p *Page) readOutput(ctx context.Context, s *ingest.Snapshot) (runHistory, error) {
 	b := basisOf(p.opts.DataDir, s)
-	read, err := history.ReadOutput(ctx, rundir.At(p.opts.DataDir, s.Meta.ID), p.opts.Tools().ByName(s.Meta.Tool))
+	read, err := history.ReadOutput(ctx, rundir.At(p.opts.DataDir, s.Meta.ID), p.opts.Tools().ByName(s.Meta.Tool), history.Whole)
 	if err != nil {
 		return runHistory{}, err
 	}
@@ -219,7 +252,7 @@ func (p *Page) readOutput(ctx context.Context, s *ingest.Snapshot) (runHistory, 
 func newHistory(read *history.History) runHistory {
 	return runHistory{
 		zero: read.Zero, intervals: intervalTable(&read.Intervals), servers: serverTable(read), host: hostTable(&read.Host),
-		warmup: series.Spans(read.Intervals.Elapsed, read.Intervals.Warmup), damage: read.DamageLines(), elsewhere: read.Snapshot.Meta.Log != nil,
+		warmup: read.Intervals.Warmup, damage: read.DamageLines(), elsewhere: read.Snapshot.Meta.IsElsewhere(),
 	}
 }
 

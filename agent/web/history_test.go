@@ -40,6 +40,11 @@ func TestHistory(t *testing.T) {
 	if got := intervals.values(t, tool.HeadlineLatency.ID, "transaction"); got[0] != 0.00104 {
 		t.Errorf("latency %v", got)
 	}
+	for _, v := range intervals.Series {
+		if latency := v.Name[0] == tool.HeadlineLatency.ID; latency != (v.Median != nil) || latency && *v.Median != 0.00104 {
+			t.Errorf("median of %v: %v", v.Name, v.Median)
+		}
+	}
 	got := servers.values(t, "queries", "n1")
 	if len(got) != 4 || !math.IsNaN(got[0]) || got[1] != 200 || !math.IsNaN(got[2]) || got[3] != 40 {
 		t.Errorf("queries per second %v", got)
@@ -104,17 +109,15 @@ func TestThinning(t *testing.T) {
 // TestThinnedGaps guards that a stretch without any value stays one.
 func TestThinnedGaps(t *testing.T) {
 	var tab table
-	values := make([]float64, 1000)
-	for i := range values {
-		tab.Elapsed = append(tab.Elapsed, float64(i))
-		values[i] = float64(i)
-		if i >= 400 && i < 600 {
-			values[i] = math.NaN()
+	for i := range 1000 {
+		tab.Row(float64(i))
+		if i < 400 || i >= 600 {
+			tab.Set(name{"k", "", ""}, float64(i))
 		}
 	}
-	tab.Add(name{"k", "", ""}, values)
+	tab.Settle()
 	var d drawnTable
-	if err := json.Unmarshal(appendTable(nil, &tab, math.Inf(-1), math.Inf(1), 100), &d); err != nil {
+	if err := json.Unmarshal(appendTable(nil, &tab, &tab, math.Inf(-1), math.Inf(1), 100), &d); err != nil {
 		t.Fatal(err)
 	}
 	gaps := 0
@@ -164,5 +167,36 @@ func TestServersOfDifferentTimes(t *testing.T) {
 		if d := cmp.Diff(want, servers.values(t, "queries", target), cmpopts.EquateNaNs()); d != "" {
 			t.Errorf("%s: %s", target, d)
 		}
+	}
+}
+
+// TestMeanIsOfTheRun guards that neither the second in which the tool started nor the
+// drain is in a mean, as in a report.
+func TestMeanIsOfTheRun(t *testing.T) {
+	s := newSite(t)
+	s.ended(rundir.Meta{ID: "one"}, "", statusLine(t, -1, "n1", 0), statusLine(t, 1, "n1", 50), statusLine(t, 2, "n1", 150),
+		statusLine(t, 3599, "n1", 359850), statusLine(t, 3601, "n1", 359850))
+	for _, c := range s.history("one", "").Tables["servers"].Series {
+		if c.Name[0] == "queries" && *c.Mean != 100 {
+			t.Errorf("mean %v, want 100", *c.Mean)
+		}
+	}
+}
+
+// TestLiveGap guards that a row which comes after missed ticks is drawn as after
+// a gap, as it is when the history is read from the files later.
+func TestLiveGap(t *testing.T) {
+	var live table
+	n := name{"queries", "n1", ""}
+	for _, x := range []float64{1, 2, 2.3, 3, 6} {
+		addRow(&live, x, 1, []cell{{n, x}})
+	}
+	addRow(&live, 6, 1, []cell{{n, 7}}) // known already
+	got, _ := json.Marshal(json.RawMessage(appendTable(nil, &live, &live, 0, 10, 100)))
+	if want := `"x":[1,2,2.3,3,4,5,6]`; !strings.Contains(string(got), want) {
+		t.Errorf("no %s in %s", want, got)
+	}
+	if want := `"values":[1,2,2.3,3,null,null,6]`; !strings.Contains(string(got), want) {
+		t.Errorf("no %s in %s", want, got)
 	}
 }

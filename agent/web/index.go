@@ -24,15 +24,13 @@ const recentRuns = 20
 // runRow is a run in the view without JavaScript.
 type runRow struct{ ID, Title, State, Started, Elapsed, Threads, Throughput, Latency, Errors string }
 
-type serverRow struct{ Name, Engine, Cluster, State, Version string }
-
 // serveIndex serves the page. For browsers without JavaScript it contains a list
 // of the runs and servers.
 func (p *Page) serveIndex(w http.ResponseWriter, _ *http.Request) {
 	data := struct {
 		Version      string
 		Live, Recent []runRow
-		Servers      []serverRow
+		Servers      []serverView
 	}{Version: version.Version, Servers: p.serverRows()}
 	for _, s := range slices.Backward(p.opts.Runs()) {
 		switch {
@@ -75,25 +73,4 @@ func newRunRow(s *ingest.Snapshot) runRow {
 		row.Latency = l.Operation + " " + l.Stat + " " + strconv.FormatFloat(l.Seconds*1000, 'f', 2, 64) + " ms"
 	}
 	return row
-}
-
-func (p *Page) serverRows() []serverRow {
-	p.mu.Lock()
-	frame := p.frame
-	p.mu.Unlock()
-	var rows []serverRow
-	for i := range frame.Samples {
-		s := &frame.Samples[i]
-		row := serverRow{Name: s.Target.Name, Engine: s.Target.Engine, Cluster: s.Target.Cluster}
-		switch {
-		case s.Up():
-			row.State, row.Version = "up", s.Status.Version
-		case s.Err != nil:
-			row.State = "down: " + s.Err.Error()
-		default:
-			row.State = "down"
-		}
-		rows = append(rows, row)
-	}
-	return rows
 }

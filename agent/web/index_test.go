@@ -1,6 +1,9 @@
 package web
 
 import (
+	"encoding/json"
+	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -55,5 +58,23 @@ func TestIndex(t *testing.T) {
 	}
 	if strings.Index(page, "&lt;script") > strings.Index(page, ">ended<") {
 		t.Error("the newest run is not the first")
+	}
+}
+
+// TestServers guards that the list of servers has those that did not answer.
+func TestServers(t *testing.T) {
+	s := newSite(t)
+	now := time.Now()
+	up := engine.Sample{Target: &engine.Target{Name: "n1", Engine: "mysql", Cluster: "c"}, Tick: now, Status: &engine.Status{Version: "10.11"}}
+	down := engine.Sample{Target: &engine.Target{Name: "n2", Engine: "mysql"}, Tick: now, Err: errors.New("connection refused")}
+	s.page.Frame(engine.Frame{Tick: now, Samples: []engine.Sample{up, down}})
+	code, body := s.get("/api/agent")
+	var got agentView
+	if err := json.Unmarshal(body, &got); code != 200 || err != nil {
+		t.Fatal(code, err)
+	}
+	want := []serverView{{Name: "n1", Engine: "mysql", Cluster: "c", State: "up", Version: "10.11", Up: true}, {Name: "n2", Engine: "mysql", State: "down: connection refused"}}
+	if !slices.Equal(got.Servers, want) {
+		t.Errorf("%+v, want %+v", got.Servers, want)
 	}
 }

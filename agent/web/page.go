@@ -1,5 +1,6 @@
 // Package web is the live page: an HTTP API about runs, a stream of events, and the
-// page that a browser draws from both. All of it is read-only.
+// page that a browser draws from both. All of it is read-only but markers, which need
+// a token.
 package web
 
 import (
@@ -31,12 +32,22 @@ type Options struct {
 	// Runs returns the live and the kept runs.
 	Runs func() []ingest.Snapshot
 	// Tools returns those whose output can be read.
-	Tools  func() tool.Set
+	Tools func() tool.Set
+	// Health returns how the agent is; the page knows when it started and whether
+	// there is a token.
+	Health func() Health
+	// TokenFile returns the file with the token that setting a marker needs. Without
+	// a name, no markers are accepted.
+	TokenFile func() string
+	// Marked is called after a marker was written.
+	Marked func()
 	Logger *slog.Logger
+	// Now is the clock of the runs; nil: time.Now.
+	Now func() time.Time
 }
 
-// Page serves the live page. Frame, Host, Interval and Changed report what is
-// new; they never block.
+// Page serves the live page. Frame, Sampled, Host, Interval and Changed report what
+// is new; they never block.
 //
 // Run's goroutine compares the runs with what it sent of them last and polls
 // their files of markers and settings. mu guards the histories that are kept in
@@ -53,13 +64,16 @@ type Page struct {
 	mu        sync.Mutex
 	histories map[string]*runHistory
 	output    *output      // of the run that was read last without its servers
-	frame     engine.Frame // the last one
+	frame     engine.Frame // the last one, of all servers
 }
 
 // New returns a page; browsers get no events before Run.
 func New(o Options) *Page {
 	if o.Logger == nil {
 		o.Logger = slog.Default()
+	}
+	if o.Now == nil {
+		o.Now = time.Now
 	}
 	p := &Page{
 		opts: o, log: o.Logger, started: time.Now(), hub: newHub(),
@@ -110,24 +124,33 @@ func (p *Page) Run(ctx context.Context) {
 	}
 }
 
-// Frame takes a tick's samples.
+// Frame takes a tick's samples of all servers, after Sampled for each run.
 func (p *Page) Frame(f engine.Frame) {
 	if len(f.Samples) == 0 {
 		return
 	}
 	p.mu.Lock()
-	previous := p.frame
 	p.frame = f
-	if len(p.histories) == 0 && p.hub.empty() {
+	p.mu.Unlock()
+}
+
+// Sampled takes what a run's own servers answered at a tick; see live.Sink.
+func (p *Page) Sampled(id string, f engine.Frame) {
+	p.mu.Lock()
+	previous, h := p.frame, p.histories[id]
+	if h == nil && p.hub.empty() {
 		p.mu.Unlock()
 		return
 	}
+	if f.Missed > 0 {
+		previous = engine.Frame{} // rates over a gap are no values of this tick
+	}
 	cells := serverCells(&previous, &f)
-	for _, h := range p.histories {
-		h.addAt(f.Tick, cells, func(h *runHistory) *table { return h.servers })
+	if h != nil {
+		h.addAt(f.Tick, f.Interval.Seconds(), cells, func(h *runHistory) *table { return h.servers })
 	}
 	p.mu.Unlock()
-	p.hub.send(timedRow("servers", f.Tick, cells))
+	p.hub.send(timedRow("servers", id, f.Tick, f.Interval.Seconds(), cells))
 }
 
 // Host takes a sample of this machine as it is recorded for the live runs.
@@ -136,11 +159,11 @@ func (p *Page) Host(s *host.Sample) {
 	p.mu.Lock()
 	for _, h := range p.histories {
 		if !h.elsewhere {
-			h.addAt(s.At, cells, func(h *runHistory) *table { return h.host })
+			h.addAt(s.At, s.Interval, cells, func(h *runHistory) *table { return h.host })
 		}
 	}
 	p.mu.Unlock()
-	p.hub.send(timedRow("host", s.At, cells))
+	p.hub.send(timedRow("host", "", s.At, s.Interval, cells))
 }
 
 // Interval takes a report of a run's tool; see live.Sink.

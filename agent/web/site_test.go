@@ -30,13 +30,14 @@ var begin = time.Date(2026, 11, 21, 2, 14, 3, 0, time.UTC)
 
 // site is a page with the runs of a data directory, behind a real HTTP server.
 type site struct {
-	t       *testing.T
+	t       testing.TB
 	dataDir string
 	page    *Page
 	watcher *live.Watcher
 	url     string
 	server  *httptest.Server
 	stop    context.CancelFunc
+	token   string // the file
 }
 
 // sink passes what a page shows to it.
@@ -51,14 +52,15 @@ func (s sink) Interval(id string, elapsed float64, r *tool.Report, fresh bool) {
 	s.page.Interval(id, elapsed, r, fresh)
 }
 
-func newSite(t *testing.T, only ...string) *site {
+func newSite(t testing.TB, only ...string) *site {
 	t.Helper()
 	s := &site{t: t, dataDir: t.TempDir()}
 	tools := func() tool.Set { return tool.Set{sysbench.Tool} }
 	quiet := slog.New(slog.DiscardHandler)
 	s.page = New(Options{
 		DataDir: s.dataDir, Only: only, Tools: tools, Logger: quiet,
-		Runs: func() []ingest.Snapshot { return s.watcher.Snapshots() },
+		Runs:   func() []ingest.Snapshot { return s.watcher.Snapshots() },
+		Health: func() Health { return Health{} }, TokenFile: func() string { return s.token }, Marked: func() {},
 	})
 	s.watcher = live.NewWatcher(live.Options{
 		DataDir: s.dataDir, Only: only, Tools: tools, Logger: quiet, Poll: 20 * time.Millisecond,
@@ -139,7 +141,7 @@ func (s *site) until(what string, ok func() bool) {
 	}
 }
 
-func write(t *testing.T, path, text string) {
+func write(t testing.TB, path, text string) {
 	t.Helper()
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
@@ -164,7 +166,7 @@ func interval(second int, tps float64) string {
 	return fmt.Sprintf("[ %ds ] thds: 4 tps: %.2f qps: %.2f (r/w/o: 0.00/%.2f/0.00) lat (ms,95%%): 1.04 err/s: 0.00 reconn/s: 0.00\n", second, tps, tps, tps)
 }
 
-func statusLine(t *testing.T, second int, target string, queries float64) string {
+func statusLine(t testing.TB, second int, target string, queries float64) string {
 	t.Helper()
 	tick := begin.Add(time.Duration(second) * time.Second)
 	header := fmt.Sprintf(`{"target":%q,"engine":"mysql","columns":["db_queries_total","db_uptime_seconds"]}`, target)
@@ -180,6 +182,8 @@ type drawnTable struct {
 		Values []*float64 `json:"values"`
 		Min    *float64   `json:"min"`
 		Max    *float64   `json:"max"`
+		Mean   *float64   `json:"mean"`
+		Median *float64   `json:"median"`
 	} `json:"series"`
 }
 

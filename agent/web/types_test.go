@@ -13,6 +13,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/ingest"
 	"github.com/benchwatch/benchwatch/agent/marker"
 	"github.com/benchwatch/benchwatch/agent/measure"
+	"github.com/benchwatch/benchwatch/agent/report"
 	"github.com/benchwatch/benchwatch/agent/rundir"
 )
 
@@ -22,7 +23,7 @@ var update = flag.Bool("update", false, "write src/types.ts")
 // them: src/types.ts is generated from them by `go test ./agent/web -update`.
 func TestTypes(t *testing.T) {
 	const file = "src/types.ts"
-	want := typeScript(measuresView{}, runsView{}, historyView{}, helloView{})
+	want := typeScript(measuresView{}, runsView{}, agentView{}, historyView{}, findingsView{}, compareView{}, helloView{})
 	if *update {
 		if err := os.WriteFile(file, []byte(want), 0o644); err != nil {
 			t.Fatal(err)
@@ -39,10 +40,12 @@ func TestTypes(t *testing.T) {
 
 // unions are the values of the strings that the page distinguishes.
 var unions = map[reflect.Type][]string{
-	reflect.TypeFor[ingest.Phase]():   {string(ingest.Starting), string(ingest.Warmup), string(ingest.Measuring), string(ingest.Draining), string(ingest.Over)},
-	reflect.TypeFor[rundir.Outcome](): {string(rundir.Succeeded), string(rundir.Failed), string(rundir.Interrupted), string(rundir.Lost)},
-	reflect.TypeFor[marker.Kind]():    {string(marker.Point), string(marker.Alert)},
-	reflect.TypeFor[measure.Scope]():  {string(measure.Run), string(measure.Server), string(measure.Host)},
+	reflect.TypeFor[ingest.Phase]():    {string(ingest.Starting), string(ingest.Warmup), string(ingest.Measuring), string(ingest.Draining), string(ingest.Over)},
+	reflect.TypeFor[rundir.Outcome]():  {string(rundir.Succeeded), string(rundir.Failed), string(rundir.Interrupted), string(rundir.Lost)},
+	reflect.TypeFor[marker.Kind]():     {string(marker.Point), string(marker.Alert)},
+	reflect.TypeFor[report.Level]():    {string(report.Good), string(report.Note), string(report.Warning), string(report.Unknown)},
+	reflect.TypeFor[measure.Summary](): {string(measure.Mean), string(measure.Median), string(measure.Max), string(measure.Last), string(measure.Increase)},
+	reflect.TypeFor[measure.Scope]():   {string(measure.Run), string(measure.Server), string(measure.Host)},
 	reflect.TypeFor[measure.Unit](): {
 		string(measure.PerSecond), string(measure.PerMinute), string(measure.Seconds), string(measure.Ratio), string(measure.Bytes), string(measure.Count),
 	},
@@ -131,7 +134,7 @@ func (g *generator) typeOf(t reflect.Type) string {
 func TestNoNull(t *testing.T) {
 	s := newSite(t)
 	s.ended(rundir.Meta{ID: "one"}, "")
-	for _, path := range []string{"/api/measures", "/api/runs", "/api/runs/one", "/api/runs/one/history"} {
+	for _, path := range []string{"/api/measures", "/api/runs", "/api/runs/one", "/api/runs/one/history", "/api/agent", "/api/runs/one/findings"} {
 		if code, body := s.get(path); code != 200 || strings.Contains(string(body), "null") {
 			t.Errorf("%s: %d %s", path, code, body)
 		}

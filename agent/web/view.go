@@ -28,9 +28,10 @@ type runView struct {
 	Labels map[string]string `json:"labels,omitempty"`
 	// DurationSeconds is what was asked for.
 	DurationSeconds float64 `json:"duration_seconds,omitempty"`
-	// Log is set for a run that was found in a file, written perhaps on another
-	// machine.
-	Log bool `json:"log,omitempty"`
+	// Elsewhere is set for a run whose tool perhaps runs on another machine.
+	Elsewhere bool `json:"elsewhere,omitempty"`
+	// Notice is that the run's servers are not known, and what to do.
+	Notice string `json:"notice,omitempty"`
 
 	StartedAt int64  `json:"started_at"`
 	EndedAt   *int64 `json:"ended_at,omitempty"`
@@ -49,7 +50,9 @@ type runView struct {
 	Throughput series.Optional[float64] `json:"throughput,omitzero"`
 	Latency    *latencyView             `json:"latency,omitempty"`
 	Errors     float64                  `json:"errors"`
-	Drain      map[string]rundir.Drain  `json:"drain,omitempty"`
+	// FailedShare is the share of the transactions that failed.
+	FailedShare series.Optional[float64] `json:"failed_share,omitzero"`
+	Drain       map[string]rundir.Drain  `json:"drain,omitempty"`
 }
 
 type factView struct {
@@ -116,6 +119,8 @@ type measuresView struct {
 
 type runsView struct {
 	Runs []runView `json:"runs"`
+	// Total is how many runs the data directory has; the agent keeps the newest.
+	Total int `json:"total"`
 }
 
 // historyView is a run's history without its tables, which are appended.
@@ -133,10 +138,10 @@ type historyView struct {
 func newRunView(s *ingest.Snapshot) runView {
 	m := &s.Meta
 	v := runView{
-		ID: m.ID, Title: m.Title, Facts: []factView{}, Labels: m.Labels, DurationSeconds: m.DurationSeconds, Log: m.Log != nil,
+		ID: m.ID, Title: m.Title, Facts: []factView{}, Labels: m.Labels, DurationSeconds: m.DurationSeconds, Elsewhere: m.IsElsewhere(), Notice: m.Servers.Notice(),
 		StartedAt: m.StartedAt.UnixMilli(), EndedAt: milliseconds(m.EndedAt), ClosedAt: milliseconds(m.ClosedAt), ClockAt: milliseconds(m.ClockStartedAt),
 		Phase: s.Phase, Result: m.Outcome, Reason: m.Reason, ExitCode: m.ExitCode, Signal: m.Signal,
-		Errors: math.Round(s.Errors), Drain: m.Drain,
+		Errors: math.Round(s.Errors), FailedShare: s.FailedShare, Drain: m.Drain,
 	}
 	for _, f := range m.OwnFacts() {
 		if f.Value != "" {

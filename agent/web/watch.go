@@ -63,46 +63,35 @@ func (w *watch) sendRuns() {
 
 // sendMarkers sends the markers of live runs whose file has changed.
 func (w *watch) sendMarkers() {
-	if w.page.hub.empty() {
-		return
-	}
-	for id := range w.live {
-		dir := rundir.At(w.page.opts.DataDir, id)
-		now := sizeOf(dir.Path(rundir.MarkersFile))
-		if before, known := w.markers[id]; known && before == now {
-			continue
-		}
-		w.markers[id] = now
+	w.sendChanged("markers", rundir.MarkersFile, w.markers, func(dir rundir.Directory) (any, error) {
 		markers, err := marker.Read(dir)
-		if err != nil {
-			continue // the deliverer logs it
-		}
-		w.page.hub.send(event("markers", encode(struct {
-			Run     string       `json:"run"`
-			Markers []markerView `json:"markers"`
-		}{id, markerViews(markers)})))
-	}
+		return markerViews(markers), err // the deliverer logs it
+	})
 }
 
 // sendSettings sends the servers' settings of live runs whose file has changed.
 func (w *watch) sendSettings() {
+	w.sendChanged("settings", history.SettingsFile, w.settings, func(dir rundir.Directory) (any, error) {
+		settings, err := history.ReadSettings(dir)
+		return newSettingsView(settings), err // the history reports it
+	})
+}
+
+// sendChanged sends what read returns for each live run in which the file with a
+// name has changed, as the event and the key called what.
+func (w *watch) sendChanged(what, file string, sent map[string]size, read func(rundir.Directory) (any, error)) {
 	if w.page.hub.empty() {
 		return
 	}
 	for id := range w.live {
 		dir := rundir.At(w.page.opts.DataDir, id)
-		now := sizeOf(dir.Path(history.SettingsFile))
-		if w.settings[id] == now {
+		now := sizeOf(dir.Path(file))
+		if before, known := sent[id]; known && before == now {
 			continue
 		}
-		w.settings[id] = now
-		settings, err := history.ReadSettings(dir)
-		if err != nil {
-			continue // the history reports it
+		sent[id] = now
+		if view, err := read(dir); err == nil {
+			w.page.hub.send(event(what, encode(map[string]any{"run": id, what: view})))
 		}
-		w.page.hub.send(event("settings", encode(struct {
-			Run      string       `json:"run"`
-			Settings settingsView `json:"settings"`
-		}{id, newSettingsView(settings)})))
 	}
 }

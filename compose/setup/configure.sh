@@ -24,6 +24,17 @@ runs() { timeout 5 nslookup "$1." >/dev/null 2>&1; }
 			cat "$file"
 		}
 	done
+	# Running proxies, through which runs reach their servers.
+	proxies=''
+	for file in /agent/proxies/*.yml; do
+		proxy=$(sed -n 's/.*address: "\([^:]*\):.*/\1/p' "$file")
+		if runs "$proxy"; then
+			echo "proxy: $proxy" >&2
+			proxies="$proxies$(cat "$file")
+"
+		fi
+	done
+	[ -z "$proxies" ] || printf 'proxies:\n%s' "$proxies"
 } >/config/benchwatch.yml.new
 mv /config/benchwatch.yml.new /config/benchwatch.yml
 

@@ -40,7 +40,7 @@ monitor=$(cat monitor-password) benchmark=$(cat benchmark-password)
 replication=$(cat replication-password) root=$(cat root-password)
 
 # For mysqld_exporter, one file per server.
-for host in mysql galera1 galera2 galera3 gr1 gr2 gr3; do
+for host in mysql galera1 galera2 galera3 gr1 gr2 gr3 primary replica1 replica2; do
 	put "mysqld-exporter-$host.cnf" $nobody:$nobody 0400 <<END
 [client]
 host = $host

@@ -2,7 +2,7 @@
 
 import { BigValueTextMode } from '@grafana/grafana-foundation-sdk/common';
 import type { Page } from './frame';
-import { runs, servers } from './metrics';
+import { perServer, runs, server, serverGauge, servers } from './metrics';
 import { graph, row, stat, states, timeline, unit } from './panel';
 import * as panels from './panels/agent';
 import { agent, now } from './query';
@@ -47,17 +47,17 @@ export const agentPage: Page = {
       queries: [now(`max(process_resident_memory_bytes{${own}})`, 'resident')],
     }),
     stat({
-      title: 'Slowest sample',
+      title: 'Slowest',
       description: 'The server with the longest last sample. Milliseconds are good. From benchwatch_db_sample_duration_seconds.',
       unit: unit.seconds,
       noData: 'No server',
       span: 4,
       text: BigValueTextMode.ValueAndName,
       limits: { warning: 0.5 },
-      queries: [now(`topk(1, max by (target) (benchwatch_db_sample_duration_seconds{${servers}}))`, '{{target}}')],
+      queries: [now(`topk(1, ${serverGauge('benchwatch_db_sample_duration_seconds')})`, server)],
     }),
     stat({
-      title: 'Markers waiting',
+      title: 'Waiting',
       description:
         'Markers that are not sent to Grafana yet. Zero is good. The agent keeps them on disk and sends them when Grafana is available. MarkersNotDelivered fires after five minutes. From benchwatch_marker_queue_length.',
       unit: unit.none,
@@ -94,7 +94,6 @@ export const agentPage: Page = {
       title: 'Goroutines and open files',
       description: 'Both depend on the number of runs and servers. Growth with a constant number is a leak. From go_goroutines and process_open_fds.',
       unit: unit.count,
-      decimals: 0,
       noData,
       span: 8,
       queries: [
@@ -109,10 +108,27 @@ export const agentPage: Page = {
       description:
         "Time since each server's last sample. Under 1 s is good. An older sample means that the server does not answer in time. From benchwatch_db_sample_timestamp_seconds.",
       unit: unit.seconds,
-      decimals: 1,
       noData: 'No server is sampled',
       span: 8,
-      queries: [agent(`time() - max by (target) (benchwatch_db_sample_timestamp_seconds{${servers}})`, '{{target}}')],
+      queries: [agent(perServer(`time() - benchwatch_db_sample_timestamp_seconds{${servers}}`), server)],
+    }),
+    graph({
+      title: 'Missed ticks',
+      description:
+        "Ticks per second at which the agent sampled no server, because it or its machine stood still. Zero is good. The servers' series have gaps there, for which the servers are not the cause. From benchwatch_agent_missed_ticks_total.",
+      unit: unit.events,
+      noData,
+      span: 8,
+      queries: [agent(`max by (instance) (rate(benchwatch_agent_missed_ticks_total{${own}}[$__rate_interval]))`, '{{instance}}')],
+    }),
+    graph({
+      title: 'Free space for runs',
+      description:
+        'Free share of the file system with the data directory. Below 64 MiB, or 5 % of a small one, the agent records only the output of tools. From benchwatch_data_free_bytes and benchwatch_data_size_bytes.',
+      unit: unit.share,
+      noData,
+      span: 8,
+      queries: [agent(`max by (instance) (benchwatch_data_free_bytes{${own}} / benchwatch_data_size_bytes{${own}})`, '{{instance}}')],
     }),
     graph({
       title: 'Scrape duration',
@@ -126,10 +142,10 @@ export const agentPage: Page = {
       title: 'Tool output lines',
       description:
         'Lines per second that the tools printed, by parse result. Zero malformed lines is good. Malformed lines have a format that the agent does not know: please report them. From benchwatch_run_lines_total.',
-      unit: 'cps',
+      unit: unit.events,
       noData: 'No run in this time range',
       span: 8,
-      queries: [agent(`sum by (result) (rate(benchwatch_run_lines_total{${runs}}[$__rate_interval]))`, '{{result}}')],
+      queries: [agent(`sum by (result) (max by (run, result) (rate(benchwatch_run_lines_total{${runs}}[$__rate_interval])))`, '{{result}}')],
     }),
     graph({
       title: 'Markers',

@@ -3,19 +3,26 @@
 
 import { BigValueTextMode } from '@grafana/grafana-foundation-sdk/common';
 import type { Page } from './frame';
-import { serverRate, servers } from './metrics';
-import { graph, row, set, stat, states, timeline, unit } from './panel';
+import { live, ofRunClusters, over, perServer, server, serverGauge, serverRate, serverRateOver, servers } from './metrics';
+import { closedRow, graph, row, set, stat, states, timeline, unit } from './panel';
 import * as run from './panels/run';
 import { agent, cloudwatch, now } from './query';
 import { limits } from './threshold';
 
-const noAurora = 'No Aurora instance is sampled';
+const noAurora = 'No Aurora instance of the selected run is sampled';
 /** The agent detects Aurora by SQL: only its instances have this metric. */
-const isAurora = 'and on (target) benchwatch_aurora_writer';
+const isAurora = 'and on (cluster, target) benchwatch_aurora_writer';
 const noCloudWatch = 'No CloudWatch exporter is scraped (job cloudwatch: YACE or rds_exporter)';
+const noDisk = 'No CloudWatch exporter is scraped, or the instances are of Aurora, which has no disk';
 const late = 'CloudWatch has one point per minute, a few minutes late.';
 
-const rds = (metric: string): string => `max by (dimension_DBInstanceIdentifier) (${metric}{dimension_DBInstanceIdentifier!=""})`;
+const rds = (metric: string): string => `max by (dimension_DBInstanceIdentifier) (${ofRunClusters(`${metric}{dimension_DBInstanceIdentifier!=""}`)})`;
+/** What the writer reports about the instances of its cluster. */
+const instances = (gauge: string): string => `max by (server) (${serverGauge(gauge, '', 'server')})`;
+/** CloudWatch's series of the instances that the selected runs' writers report; all of them if no run is selected. */
+const recorded = (series: string): string => `${series}{run=~"$run"} or ${series} and on (server) ${instances('benchwatch_aurora_server_cpu_ratio')}`;
+const commitTime = (range: string): string =>
+  `sum(${serverRateOver(range, 'benchwatch_aurora_commit_latency_seconds_total')}) / (sum(${serverRateOver(range, 'benchwatch_aurora_commits_total')}) > 0)`;
 
 export const aurora: Page = {
   name: 'aurora',
@@ -29,7 +36,10 @@ export const aurora: Page = {
       unit: unit.perSecond,
       noData: 'No Aurora',
       span: 4,
-      queries: [now(`sum(rate(benchwatch_db_queries_total{${servers}}[5s]) ${isAurora})`, 'queries')],
+      queries: [
+        now(live(`sum(${serverRateOver('5s', 'benchwatch_db_queries_total')} ${isAurora})`), 'now'),
+        now(over(`sum(${serverRateOver('$__range', 'benchwatch_db_queries_total')} ${isAurora})`), 'mean of the run'),
+      ],
     }),
     stat({
       title: 'Commits',
@@ -37,24 +47,22 @@ export const aurora: Page = {
       unit: unit.perSecond,
       noData: 'No Aurora',
       span: 4,
-      queries: [now(`sum(rate(benchwatch_aurora_commits_total{${servers}}[5s]))`, 'commits')],
+      queries: [
+        now(live(`sum(${serverRateOver('5s', 'benchwatch_aurora_commits_total')})`), 'now'),
+        now(over(`sum(${serverRateOver('$__range', 'benchwatch_aurora_commits_total')})`), 'mean of the run'),
+      ],
     }),
     stat({
-      title: 'Mean commit time',
+      title: 'Commit time',
       description:
         'Mean time of a commit, which waits for four of the six copies of the volume. From benchwatch_aurora_commit_latency_seconds_total.',
       unit: unit.seconds,
       noData: 'No commits',
       span: 4,
-      queries: [
-        now(
-          `sum(rate(benchwatch_aurora_commit_latency_seconds_total{${servers}}[5s])) / (sum(rate(benchwatch_aurora_commits_total{${servers}}[5s])) > 0)`,
-          'commit',
-        ),
-      ],
+      queries: [now(live(commitTime('5s')), 'now'), now(over(commitTime('$__range')), 'mean of the run')],
     }),
     stat({
-      title: 'Worst replica lag',
+      title: 'Worst lag',
       description:
         'The reader with the highest lag. About 20 ms is usual. AuroraReplicaLagHigh fires over 1 s. From benchwatch_aurora_replica_lag_seconds, otherwise CloudWatch.',
       unit: unit.seconds,
@@ -65,13 +73,17 @@ export const aurora: Page = {
       text: BigValueTextMode.ValueAndName,
       queries: [
         now(
-          'topk(1, max by (server) (benchwatch_aurora_replica_lag_seconds{cluster=~"$cluster"}) or server:aws_rds_replica_lag:seconds)',
-          '{{server}}',
+          live(`topk(1, ${instances('benchwatch_aurora_replica_lag_seconds')} or ${recorded('server:aws_rds_replica_lag:seconds')})`),
+          '{{server}} now',
+        ),
+        now(
+          over(`topk(1, max by (server) (${perServer(`max_over_time(benchwatch_aurora_replica_lag_seconds{${servers}}[$__range])`, 'server')}))`),
+          '{{server}} worst',
         ),
       ],
     }),
     stat({
-      title: 'Busiest instance',
+      title: 'Busiest',
       description:
         'CPU utilization of the busiest instance. AuroraCPUHigh fires from 90 %. From benchwatch_aurora_server_cpu_ratio, otherwise CloudWatch.',
       unit: unit.share,
@@ -81,7 +93,13 @@ export const aurora: Page = {
       limits: limits.cpu,
       filled: true,
       text: BigValueTextMode.ValueAndName,
-      queries: [now('topk(1, max by (server) (benchwatch_aurora_server_cpu_ratio{cluster=~"$cluster"}) or server:aws_rds_cpu:ratio)', '{{server}}')],
+      queries: [
+        now(live(`topk(1, ${instances('benchwatch_aurora_server_cpu_ratio')} or ${recorded('server:aws_rds_cpu:ratio')})`), '{{server}} now'),
+        now(
+          over(`topk(1, max by (server) (${perServer(`max_over_time(benchwatch_aurora_server_cpu_ratio{${servers}}[$__range])`, 'server')}))`),
+          '{{server}} highest',
+        ),
+      ],
     }),
     stat({
       title: 'Connections',
@@ -92,17 +110,20 @@ export const aurora: Page = {
       noData: 'No Aurora',
       span: 4,
       text: BigValueTextMode.ValueAndName,
-      queries: [now(`topk(1, max by (target) (benchwatch_aurora_external_connections{${servers}}))`, '{{target}}')],
+      queries: [
+        now(live(`topk(1, ${serverGauge('benchwatch_aurora_external_connections')})`), `${server} now`),
+        now(over(`topk(1, ${perServer(`max_over_time(benchwatch_aurora_external_connections{${servers}}[$__range])`)})`), `${server} most`),
+      ],
     }),
     row('By SQL, once a second'),
-    run.throughputByOperation(8, 8),
+    run.throughputOverTime(8, 9),
     graph({
       title: 'Queries by instance',
       unit: unit.perSecond,
       noData: noAurora,
       span: 8,
       description: 'Statements per second that clients sent to each instance. From benchwatch_db_queries_total.',
-      queries: [agent(`sum by (target) (${serverRate('benchwatch_db_queries_total')} ${isAurora})`, '{{target}}')],
+      queries: [agent(`${serverRate('benchwatch_db_queries_total')} ${isAurora}`, server)],
     }),
     graph({
       title: 'Replica lag',
@@ -113,19 +134,18 @@ export const aurora: Page = {
       showLimits: false,
       description:
         'Lag of each reader, according to the writer. About 20 ms is usual. AuroraReplicaLagHigh fires over 1 s. From benchwatch_aurora_replica_lag_seconds.',
-      queries: [agent(`max by (server) (benchwatch_aurora_replica_lag_seconds{${servers}})`, '{{server}}')],
+      queries: [agent(instances('benchwatch_aurora_replica_lag_seconds'), '{{server}}')],
     }),
     graph({
       title: 'CPU by instance',
       unit: unit.share,
-      decimals: 0,
       max: 1,
       noData: 'The writer is not sampled',
       span: 8,
       limits: limits.cpu,
       description:
         'CPU utilization of each instance of the cluster, according to the writer. AuroraCPUHigh fires from 90 %. From benchwatch_aurora_server_cpu_ratio.',
-      queries: [agent(`max by (server) (benchwatch_aurora_server_cpu_ratio{${servers}})`, '{{server}}')],
+      queries: [agent(instances('benchwatch_aurora_server_cpu_ratio'), '{{server}}')],
     }),
     graph({
       title: 'Mean time of statements',
@@ -136,7 +156,7 @@ export const aurora: Page = {
         'Mean time of statements in the server, by kind. From benchwatch_aurora_statement_duration_seconds_total and benchwatch_db_operations_total.',
       queries: [
         agent(
-          `sum by (op) (${serverRate('benchwatch_aurora_statement_duration_seconds_total')}) / (sum by (op) (${serverRate('benchwatch_db_operations_total')} ${isAurora}) > 0)`,
+          `sum by (op) (${serverRate('benchwatch_aurora_statement_duration_seconds_total', '', 'op')}) / (sum by (op) (${serverRate('benchwatch_db_operations_total', '', 'op')} ${isAurora}) > 0)`,
           '{{op}}',
         ),
       ],
@@ -144,12 +164,11 @@ export const aurora: Page = {
     graph({
       title: 'Statements executing',
       unit: unit.count,
-      decimals: 1,
       noData: noAurora,
       span: 8,
       description:
         'Statements executing by kind, on average (seconds spent per second). AWS calls this value average active sessions. From benchwatch_aurora_statement_duration_seconds_total.',
-      queries: [agent(`sum by (op) (${serverRate('benchwatch_aurora_statement_duration_seconds_total')})`, '{{op}}')],
+      queries: [agent(`sum by (op) (${serverRate('benchwatch_aurora_statement_duration_seconds_total', '', 'op')})`, '{{op}}')],
     }),
     graph({
       title: 'Commits',
@@ -157,7 +176,7 @@ export const aurora: Page = {
       noData: noAurora,
       span: 8,
       description: 'Commits per second by instance. From benchwatch_aurora_commits_total.',
-      queries: [agent(`sum by (target) (${serverRate('benchwatch_aurora_commits_total')})`, '{{target}}')],
+      queries: [agent(serverRate('benchwatch_aurora_commits_total'), server)],
     }),
     graph({
       title: 'Mean commit time',
@@ -167,38 +186,36 @@ export const aurora: Page = {
       description: 'Mean time of a commit by instance. From benchwatch_aurora_commit_latency_seconds_total.',
       queries: [
         agent(
-          `sum by (target) (${serverRate('benchwatch_aurora_commit_latency_seconds_total')}) / (sum by (target) (${serverRate('benchwatch_aurora_commits_total')}) > 0)`,
-          '{{target}}',
+          `${serverRate('benchwatch_aurora_commit_latency_seconds_total')} / on (cluster, target) (${serverRate('benchwatch_aurora_commits_total')} > 0)`,
+          server,
         ),
       ],
     }),
     timeline({
       title: 'Writer',
       unit: unit.none,
-      noData: noAurora,
+      noData: 'No Aurora instance is sampled',
       span: 8,
       description: 'Role of each instance. A change is a failover, which resets counters. From benchwatch_aurora_writer.',
-      queries: [agent(`max by (target) (benchwatch_aurora_writer{${servers}})`, '{{target}}')],
+      queries: [agent(serverGauge('benchwatch_aurora_writer'), server)],
       mappings: states({ '0': { text: 'reader', color: 'blue' }, '1': { text: 'writer', color: 'green' } }),
     }),
     graph({
       title: 'Threads running',
       unit: unit.count,
-      decimals: 0,
       noData: noAurora,
       span: 8,
       description: 'Clients executing a statement at the time of the sample, by instance. From benchwatch_db_threads_running.',
-      queries: [agent(`max by (target) (benchwatch_db_threads_running{${servers}} ${isAurora})`, '{{target}}')],
+      queries: [agent(`${serverGauge('benchwatch_db_threads_running')} ${isAurora}`, server)],
     }),
     graph({
       title: 'Clients waiting for row locks',
       unit: unit.count,
-      decimals: 1,
       noData: noAurora,
       span: 8,
       description:
         'Number of clients waiting for a row lock, on average (seconds waited per second). Near zero is good. DatabaseLockWaits fires over 25 % of the running threads. From benchwatch_db_lock_wait_seconds_total.',
-      queries: [agent(`sum by (target) (${serverRate('benchwatch_db_lock_wait_seconds_total')} ${isAurora})`, '{{target}}')],
+      queries: [agent(`${serverRate('benchwatch_db_lock_wait_seconds_total')} ${isAurora}`, server)],
     }),
     graph({
       title: 'Replication traffic to readers',
@@ -206,95 +223,130 @@ export const aurora: Page = {
       noData: 'No readers are sampled',
       span: 8,
       description: 'Bytes per second that readers received from the writer. From benchwatch_aurora_replication_received_bytes_total.',
-      queries: [agent(`sum by (target) (${serverRate('benchwatch_aurora_replication_received_bytes_total')})`, '{{target}}')],
+      queries: [agent(serverRate('benchwatch_aurora_replication_received_bytes_total'), server)],
     }),
-    row('From CloudWatch, minutes late'),
-    graph({
-      title: 'CPU (CloudWatch)',
-      unit: unit.share,
-      decimals: 0,
-      max: 1,
-      noData: noCloudWatch,
-      span: 8,
-      limits: limits.cpu,
-      description: `CPU utilization of each instance. ${late} From aws_rds_cpuutilization_average (YACE) or node_cpu_average (rds_exporter).`,
-      queries: [cloudwatch('server:aws_rds_cpu:ratio', '{{server}}')],
-    }),
-    graph({
-      title: 'Replica lag (CloudWatch)',
-      unit: unit.seconds,
-      noData: noCloudWatch,
-      span: 8,
-      description: `Lag of each reader. ${late} From aws_rds_aurora_replica_lag_average, converted to seconds.`,
-      queries: [cloudwatch('server:aws_rds_replica_lag:seconds', '{{server}}')],
-    }),
-    graph({
-      title: 'Commit latency (CloudWatch)',
-      unit: unit.seconds,
-      noData: noCloudWatch,
-      span: 8,
-      description: `Mean time of a commit. ${late} From aws_rds_commit_latency_average, converted to seconds.`,
-      queries: [cloudwatch('server:aws_rds_commit_latency:seconds', '{{server}}')],
-    }),
-    graph({
-      title: 'Queries (CloudWatch)',
-      unit: unit.perSecond,
-      noData: noCloudWatch,
-      span: 8,
-      description: `Queries per second. ${late} From aws_rds_queries_average.`,
-      queries: [cloudwatch('server:aws_rds_queries:rate', '{{server}}')],
-    }),
-    graph({
-      title: 'Volume operations',
-      unit: unit.perSecond,
-      noData: noCloudWatch,
-      span: 8,
-      description:
-        "Reads and writes per second on the cluster's volume, the mean of five minutes (CloudWatch's count divided by 300 s). AWS bills them. From aws_rds_volume_read_iops_sum and aws_rds_volume_write_iops_sum.",
-      queries: [
-        cloudwatch('max by (dimension_DBClusterIdentifier) (aws_rds_volume_read_iops_sum) / 300', '{{dimension_DBClusterIdentifier}} reads'),
-        cloudwatch('max by (dimension_DBClusterIdentifier) (aws_rds_volume_write_iops_sum) / 300', '{{dimension_DBClusterIdentifier}} writes'),
-      ],
-    }),
-    graph({
-      title: 'Network',
-      unit: unit.bytesPerSecond,
-      noData: noCloudWatch,
-      span: 8,
-      description: `Bytes per second from and to clients (solid), and to the volume (dashed). ${late} From aws_rds_network_receive_throughput_average and related metrics.`,
-      queries: [
-        cloudwatch(rds('aws_rds_network_receive_throughput_average'), '{{dimension_DBInstanceIdentifier}} in'),
-        cloudwatch(rds('aws_rds_network_transmit_throughput_average'), '{{dimension_DBInstanceIdentifier}} out'),
-        cloudwatch(rds('aws_rds_storage_network_transmit_throughput_average'), '{{dimension_DBInstanceIdentifier}} to volume'),
-      ],
-      overrides: [{ series: /.* to volume$/, set: [set.dashed(), set.noFill()] }],
-    }),
-    graph({
-      title: 'Freeable memory',
-      unit: unit.bytes,
-      noData: noCloudWatch,
-      span: 8,
-      description: `Memory available on each instance. ${late} From aws_rds_freeable_memory_average.`,
-      queries: [cloudwatch(rds('aws_rds_freeable_memory_average'), '{{dimension_DBInstanceIdentifier}}')],
-    }),
-    graph({
-      title: 'Buffer cache hits',
-      unit: 'percent',
-      decimals: 1,
-      noData: noCloudWatch,
-      span: 8,
-      max: 100,
-      description: `Percentage of page reads served from memory. Near 100 % means that the data fit into memory. ${late} From aws_rds_buffer_cache_hit_ratio_average.`,
-      queries: [cloudwatch(rds('aws_rds_buffer_cache_hit_ratio_average'), '{{dimension_DBInstanceIdentifier}}')],
-    }),
-    graph({
-      title: 'Serverless capacity',
-      unit: unit.none,
-      decimals: 1,
-      noData: 'No CloudWatch exporter is scraped, or the instances are not serverless',
-      span: 8,
-      description: `Capacity units (ACU) of serverless instances. Capacity scales with the load: wait until it is constant before you measure. ${late} From aws_rds_serverless_database_capacity_average.`,
-      queries: [cloudwatch(rds('aws_rds_serverless_database_capacity_average'), '{{dimension_DBInstanceIdentifier}} ACU')],
-    }),
+    closedRow(
+      'From CloudWatch, minutes late',
+      graph({
+        title: 'CPU (CloudWatch)',
+        unit: unit.share,
+        max: 1,
+        noData: noCloudWatch,
+        span: 8,
+        limits: limits.cpu,
+        description: `CPU utilization of each instance. ${late} From aws_rds_cpuutilization_average (YACE) or node_cpu_average (rds_exporter).`,
+        queries: [cloudwatch(recorded('server:aws_rds_cpu:ratio'), '{{server}}')],
+      }),
+      graph({
+        title: 'Replica lag (CloudWatch)',
+        unit: unit.seconds,
+        noData: noCloudWatch,
+        span: 8,
+        description: `Lag of each reader. ${late} From aws_rds_aurora_replica_lag_average, converted to seconds.`,
+        queries: [cloudwatch(recorded('server:aws_rds_replica_lag:seconds'), '{{server}}')],
+      }),
+      graph({
+        title: 'Commit latency (CloudWatch)',
+        unit: unit.seconds,
+        noData: noCloudWatch,
+        span: 8,
+        description: `Mean time of a commit. ${late} From aws_rds_commit_latency_average, converted to seconds.`,
+        queries: [cloudwatch(recorded('server:aws_rds_commit_latency:seconds'), '{{server}}')],
+      }),
+      graph({
+        title: 'Queries (CloudWatch)',
+        unit: unit.perSecond,
+        noData: noCloudWatch,
+        span: 8,
+        description: `Queries per second. ${late} From aws_rds_queries_average.`,
+        queries: [cloudwatch(recorded('server:aws_rds_queries:rate'), '{{server}}')],
+      }),
+      graph({
+        title: 'Volume operations',
+        unit: unit.perSecond,
+        noData: noCloudWatch,
+        span: 8,
+        description:
+          "Reads and writes per second on the cluster's volume, the mean of five minutes (CloudWatch's count divided by 300 s). AWS bills them. From aws_rds_volume_read_iops_sum and aws_rds_volume_write_iops_sum.",
+        queries: [
+          cloudwatch(
+            `max by (dimension_DBClusterIdentifier) (${ofRunClusters('aws_rds_volume_read_iops_sum')}) / 300`,
+            '{{dimension_DBClusterIdentifier}} reads',
+          ),
+          cloudwatch(
+            `max by (dimension_DBClusterIdentifier) (${ofRunClusters('aws_rds_volume_write_iops_sum')}) / 300`,
+            '{{dimension_DBClusterIdentifier}} writes',
+          ),
+        ],
+      }),
+      graph({
+        title: 'Network',
+        unit: unit.bytesPerSecond,
+        noData: noCloudWatch,
+        span: 8,
+        description: `Bytes per second from and to clients (solid), and to the volume (dashed). ${late} From aws_rds_network_receive_throughput_average and related metrics.`,
+        queries: [
+          cloudwatch(rds('aws_rds_network_receive_throughput_average'), '{{dimension_DBInstanceIdentifier}} in'),
+          cloudwatch(rds('aws_rds_network_transmit_throughput_average'), '{{dimension_DBInstanceIdentifier}} out'),
+          cloudwatch(rds('aws_rds_storage_network_transmit_throughput_average'), '{{dimension_DBInstanceIdentifier}} to volume'),
+        ],
+        overrides: [{ series: /.* to volume$/, set: [set.dashed(), set.noFill()] }],
+      }),
+      graph({
+        title: 'Freeable memory',
+        unit: unit.bytes,
+        noData: noCloudWatch,
+        span: 8,
+        description: `Memory available on each instance. ${late} From aws_rds_freeable_memory_average.`,
+        queries: [cloudwatch(rds('aws_rds_freeable_memory_average'), '{{dimension_DBInstanceIdentifier}}')],
+      }),
+      graph({
+        title: 'Buffer cache hits',
+        unit: 'percent',
+        noData: noCloudWatch,
+        span: 8,
+        max: 100,
+        description: `Percentage of page reads served from memory. Near 100 % means that the data fit into memory. ${late} From aws_rds_buffer_cache_hit_ratio_average.`,
+        queries: [cloudwatch(rds('aws_rds_buffer_cache_hit_ratio_average'), '{{dimension_DBInstanceIdentifier}}')],
+      }),
+      graph({
+        title: 'Serverless capacity',
+        unit: unit.none,
+        noData: 'No CloudWatch exporter is scraped, or the instances are not serverless',
+        span: 8,
+        description: `Capacity units (ACU) of serverless instances. Capacity scales with the load: wait until it is constant before you measure. ${late} From aws_rds_serverless_database_capacity_average.`,
+        queries: [cloudwatch(rds('aws_rds_serverless_database_capacity_average'), '{{dimension_DBInstanceIdentifier}} ACU')],
+      }),
+      graph({
+        title: 'Disk operations of RDS MySQL',
+        unit: unit.perSecond,
+        noData: noDisk,
+        span: 8,
+        description: `Reads and writes per second on the disk of each instance. Compare them with its provisioned IOPS. ${late} From aws_rds_read_iops_average and aws_rds_write_iops_average.`,
+        queries: [
+          cloudwatch(rds('aws_rds_read_iops_average'), '{{dimension_DBInstanceIdentifier}} reads'),
+          cloudwatch(rds('aws_rds_write_iops_average'), '{{dimension_DBInstanceIdentifier}} writes'),
+        ],
+      }),
+      graph({
+        title: 'Disk latency of RDS MySQL',
+        unit: unit.seconds,
+        noData: noDisk,
+        span: 8,
+        description: `Mean time of a read and of a write. ${late} From aws_rds_read_latency_average and aws_rds_write_latency_average.`,
+        queries: [
+          cloudwatch(rds('aws_rds_read_latency_average'), '{{dimension_DBInstanceIdentifier}} reads'),
+          cloudwatch(rds('aws_rds_write_latency_average'), '{{dimension_DBInstanceIdentifier}} writes'),
+        ],
+      }),
+      graph({
+        title: 'Disk queue of RDS MySQL',
+        unit: unit.none,
+        noData: noDisk,
+        span: 8,
+        description: `Reads and writes that wait for the disk. ${late} From aws_rds_disk_queue_depth_average.`,
+        queries: [cloudwatch(rds('aws_rds_disk_queue_depth_average'), '{{dimension_DBInstanceIdentifier}}')],
+      }),
+    ),
   ],
 };

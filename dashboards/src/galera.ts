@@ -2,18 +2,26 @@
 
 import { BigValueTextMode } from '@grafana/grafana-foundation-sdk/common';
 import type { Page } from './frame';
-import { serverRate, servers } from './metrics';
-import { graph, row, set, stat, states, timeline, unit } from './panel';
+import { live, over, perServer, server, serverGauge, serverRate, serverRateOver, servers } from './metrics';
+import { closedRow, graph, row, set, stat, states, timeline, unit } from './panel';
 import * as host from './panels/host';
 import * as replication from './panels/replication';
 import { noGalera } from './panels/replication';
 import * as run from './panels/run';
-import * as server from './panels/server';
+import * as panels from './panels/server';
 import { agent, now } from './query';
 import { limits } from './threshold';
 
 const noData = noGalera;
 const none = 'No Galera';
+
+const grown = (f: 'rate' | 'increase', range: string, counter: string): string => perServer(`${f}(${counter}{${servers}}[${range}])`);
+const increase = (counter: string): string => grown('increase', '$__range', counter);
+/** Conflicts relative to commits. */
+const conflicts = (f: 'rate' | 'increase', range: string): string =>
+  `(sum(${grown(f, range, 'benchwatch_galera_certification_failures_total')}) + sum(${grown(f, range, 'benchwatch_galera_brute_force_aborts_total')})) / (sum(${grown(f, range, 'benchwatch_galera_local_commits_total')}) > 0)`;
+/** Mean size of write sets. */
+const size = (bytes: string, writeSets: string): string => `${serverRate(bytes)} / on (cluster, target) (${serverRate(writeSets)} > 0)`;
 
 export const galera: Page = {
   name: 'galera',
@@ -21,81 +29,78 @@ export const galera: Page = {
   description: 'Flow control, certification, queues and membership of Galera clusters (MariaDB, Percona XtraDB Cluster).',
   variables: ['cluster', 'target', 'run'],
   content: [
-    replication.flowControlNow(3),
+    replication.flowControlNow(4),
     stat({
       title: 'Slow node',
       description:
-        'The node that requested most of the pauses of the last 30 s, and its share of them: the slow node. No value means that no node requested a pause. GaleraNodeSlow fires over 50 % while the cluster is paused. From benchwatch_galera_flow_control_sent_total.',
+        'The node that requested most of the pauses of the last 30 s, and its share of them: the slow node. Of a finished run: the node with the most pauses in the run, and their number. No value means that no node requested a pause. GaleraNodeSlow fires over 50 % while the cluster is paused. From benchwatch_galera_flow_control_sent_total.',
       unit: unit.share,
       decimals: 0,
       noData: 'No pauses',
-      span: 3,
+      span: 4,
       text: BigValueTextMode.ValueAndName,
-      queries: [now('topk(1, target:benchwatch_galera_flow_control_sent:share_rate30s{cluster=~"$cluster"})', '{{target}}')],
+      queries: [
+        now(live(`topk(1, ${perServer('target:benchwatch_galera_flow_control_sent:share_rate30s{cluster=~"$cluster"}')})`), `${server} now`),
+        now(
+          over(`topk(1, round(${perServer(`increase(benchwatch_galera_flow_control_sent_total{${servers}}[$__range])`)}) > 0)`),
+          `${server}, pauses in the run`,
+        ),
+      ],
+      overrides: [{ series: /.*pauses in the run$/, set: [set.unit(unit.digits)] }],
     }),
     stat({
-      title: 'Cluster size',
+      title: 'Cluster',
       description:
-        'Cluster size according to the nodes with the smallest and the largest view. Equal values are good. They differ during a membership change. Both are wrong for 5 to 7 s after a node has died. GaleraClusterSizeChanged fires after a change. From benchwatch_galera_cluster_size.',
+        'Cluster size according to the nodes with the smallest and the largest view, and selected nodes that are up but not synced (joining, donor or desynced, joined); of a finished run, at its end. Equal sizes and no node that is not synced are good. The sizes are wrong for 5 to 7 s after a node has died. GaleraClusterSizeChanged fires after a change, GaleraNodeNotSynced after 10 s. From benchwatch_galera_cluster_size and benchwatch_galera_local_state.',
       unit: unit.none,
       decimals: 0,
       noData: none,
-      span: 3,
+      span: 4,
       stacked: true,
       text: BigValueTextMode.ValueAndName,
       queries: [
-        now(`min(benchwatch_galera_cluster_size{${servers}})`, 'smallest view'),
-        now(`max(benchwatch_galera_cluster_size{${servers}})`, 'largest view'),
+        now(`min(${serverGauge('benchwatch_galera_cluster_size')})`, 'smallest view'),
+        now(`max(${serverGauge('benchwatch_galera_cluster_size')})`, 'largest view'),
+        now(`sum(${serverGauge('benchwatch_galera_local_state')} != bool 4)`, 'not synced'),
       ],
+      overrides: [{ series: 'not synced', set: [set.limits({ warning: 1 })] }],
     }),
-    stat({
-      title: 'Not synced',
-      description:
-        'Selected nodes that are up but not synced (joining, donor or desynced, joined). Zero is good. GaleraNodeNotSynced fires after 10 s. From benchwatch_galera_local_state.',
-      unit: unit.none,
-      decimals: 0,
-      noData: none,
-      span: 3,
-      filled: true,
-      limits: { warning: 1 },
-      queries: [now(`sum(benchwatch_galera_local_state{${servers}} != bool 4)`, 'nodes')],
-    }),
-    replication.worstLag(3),
+    replication.worstLag(4),
     stat({
       title: 'Queue',
       description:
-        'The node with the most write sets waiting to be applied. Near zero is good. With the default limits a pause starts at a few tens, so hundreds mean a desynced node or a raised gcs.fc_limit. GaleraReceiveQueueGrowing fires if the queue is over 100 and growing. From benchwatch_galera_receive_queue.',
+        'The node with the most write sets waiting to be applied, now or at most in a finished run. Near zero is good. With the default limits a pause starts at a few tens, so hundreds mean a desynced node or a raised gcs.fc_limit. GaleraReceiveQueueGrowing fires if the queue is over 100 and growing. From benchwatch_galera_receive_queue.',
       unit: unit.digits,
       decimals: 0,
       noData: none,
-      span: 3,
+      span: 4,
       text: BigValueTextMode.ValueAndName,
       limits: { warning: 100 },
-      queries: [now(`topk(1, max by (target) (benchwatch_galera_receive_queue{${servers}}))`, '{{target}}')],
+      queries: [
+        now(live(`topk(1, ${serverGauge('benchwatch_galera_receive_queue')})`), `${server} now`),
+        now(over(`topk(1, ${perServer(`max_over_time(benchwatch_galera_receive_queue{${servers}}[$__range])`)})`), `${server} most`),
+      ],
     }),
     stat({
       title: 'Commits',
-      description: 'Transactions per second that clients committed, all selected nodes. From benchwatch_galera_local_commits_total.',
-      unit: unit.perSecond,
-      noData: none,
-      span: 3,
-      queries: [now(`sum(rate(benchwatch_galera_local_commits_total{${servers}}[5s]))`, 'commits')],
-    }),
-    stat({
-      title: 'Conflicts',
       description:
-        'Transactions aborted by a conflict with another node, relative to committed ones. Zero is good. GaleraCertificationFailures fires over 1 %. From benchwatch_galera_certification_failures_total and benchwatch_galera_brute_force_aborts_total.',
+        'Transactions per second that clients committed, all selected nodes, and transactions aborted by a conflict with another node, relative to committed ones; of a finished run, their number and share in the run. No conflicts is good. GaleraCertificationFailures fires over 1 %. From benchwatch_galera_local_commits_total, benchwatch_galera_certification_failures_total and benchwatch_galera_brute_force_aborts_total.',
       unit: unit.share,
       decimals: 1,
-      noData: 'No commits',
-      span: 3,
+      noData: none,
+      span: 4,
+      stacked: true,
       limits: limits.conflicts,
-      filled: true,
+      text: BigValueTextMode.ValueAndName,
       queries: [
-        now(
-          `sum(rate(benchwatch_galera_certification_failures_total{${servers}}[15s]) + rate(benchwatch_galera_brute_force_aborts_total{${servers}}[15s])) / (sum(rate(benchwatch_galera_local_commits_total{${servers}}[15s])) > 0)`,
-          'conflicts',
-        ),
+        now(live(`sum(${serverRateOver('5s', 'benchwatch_galera_local_commits_total')})`), 'commits now'),
+        now(live(conflicts('rate', '15s')), 'conflicts now'),
+        now(over(`sum(${increase('benchwatch_galera_local_commits_total')})`), 'commits of the run'),
+        now(over(conflicts('increase', '$__range')), 'conflicts of the run'),
+      ],
+      overrides: [
+        { series: 'commits now', set: [set.unit(unit.perSecond), set.color('text')] },
+        { series: 'commits of the run', set: [set.unit(unit.digits), set.decimals(0), set.color('text')] },
       ],
     }),
     row('Flow control'),
@@ -106,12 +111,12 @@ export const galera: Page = {
       description:
         'Write sets received and waiting to be applied. Dashed: flow control limit. The node with the longest queue is the slow one. Zero in most samples is normal, because pauses last milliseconds. Thousands mean a desynced node. From benchwatch_galera_receive_queue.',
       unit: unit.count,
-      decimals: 0,
+      log: true,
       noData,
       span: 8,
       queries: [
-        agent(`max by (target) (benchwatch_galera_receive_queue{${servers}})`, '{{target}}'),
-        agent(`max by (target) (benchwatch_galera_flow_control_limit{${servers}})`, '{{target}} limit'),
+        agent(serverGauge('benchwatch_galera_receive_queue'), server),
+        agent(serverGauge('benchwatch_galera_flow_control_limit'), `${server} limit`),
       ],
       overrides: [{ series: /.* limit$/, set: [set.dashed(), set.noFill()] }],
     }),
@@ -120,12 +125,11 @@ export const galera: Page = {
       description:
         'Write sets waiting to be sent. Zero is good. While the cluster stalls or is paused, it is as long as the number of client threads. From benchwatch_galera_send_queue.',
       unit: unit.count,
-      decimals: 0,
       noData,
       span: 8,
-      queries: [agent(`max by (target) (benchwatch_galera_send_queue{${servers}})`, '{{target}}')],
+      queries: [agent(serverGauge('benchwatch_galera_send_queue'), server)],
     }),
-    run.throughputByOperation(8, 8),
+    run.throughputOverTime(8, 9),
     row('Apply'),
     replication.lagTransactions(8),
     replication.lagSeconds(8),
@@ -136,7 +140,7 @@ export const galera: Page = {
       unit: unit.perSecond,
       noData,
       span: 8,
-      queries: [agent(`max by (target) (deriv(benchwatch_galera_last_committed{${servers}}[$__rate_interval]))`, '{{target}}')],
+      queries: [agent(perServer(`deriv(benchwatch_galera_last_committed{${servers}}[$__rate_interval])`), server)],
     }),
     graph({
       title: 'Commits by local clients',
@@ -145,7 +149,7 @@ export const galera: Page = {
       unit: unit.perSecond,
       noData,
       span: 8,
-      queries: [agent(`sum by (target) (${serverRate('benchwatch_galera_local_commits_total')})`, '{{target}}')],
+      queries: [agent(serverRate('benchwatch_galera_local_commits_total'), server)],
     }),
     graph({
       title: 'Conflicts between nodes',
@@ -155,21 +159,21 @@ export const galera: Page = {
       noData,
       span: 8,
       queries: [
-        agent(`sum by (target) (${serverRate('benchwatch_galera_certification_failures_total')})`, '{{target}} failed certification'),
-        agent(`sum by (target) (${serverRate('benchwatch_galera_brute_force_aborts_total')})`, '{{target}} aborted'),
+        agent(serverRate('benchwatch_galera_certification_failures_total'), `${server} failed certification`),
+        agent(serverRate('benchwatch_galera_brute_force_aborts_total'), `${server} aborted`),
       ],
       overrides: [{ series: /.* aborted$/, set: [set.dashed(), set.noFill()] }],
     }),
     graph({
-      title: 'Parallelism: dependency distance and appliers',
+      title: 'Parallelism and appliers',
       description:
         'Number of write sets that can be applied in parallel, on average since the server start or FLUSH STATUS. More wsrep_slave_threads than that are useless. Dashed: applier threads. From benchwatch_galera_certification_dependency_distance and benchwatch_galera_applier_threads.',
       unit: unit.count,
       noData,
       span: 8,
       queries: [
-        agent(`max by (target) (benchwatch_galera_certification_dependency_distance{${servers}})`, '{{target}} distance'),
-        agent(`max by (target) (benchwatch_galera_applier_threads{${servers}})`, '{{target}} appliers'),
+        agent(serverGauge('benchwatch_galera_certification_dependency_distance'), `${server} distance`),
+        agent(serverGauge('benchwatch_galera_applier_threads'), `${server} appliers`),
       ],
       overrides: [{ series: /.* appliers$/, set: [set.dashed(), set.noFill()] }],
     }),
@@ -182,7 +186,7 @@ export const galera: Page = {
       noData,
       span: 12,
       height: 7,
-      queries: [agent(`max by (target) (benchwatch_galera_local_state{${servers}})`, '{{target}}')],
+      queries: [agent(serverGauge('benchwatch_galera_local_state'), server)],
       mappings: states({
         '0': { text: 'initialized', color: 'red' },
         '1': { text: 'joining', color: 'orange' },
@@ -199,39 +203,98 @@ export const galera: Page = {
       noData,
       span: 12,
       height: 7,
-      queries: [agent(`min by (target) (benchwatch_galera_primary{${servers}})`, '{{target}}')],
+      queries: [agent(serverGauge('benchwatch_galera_primary'), server)],
       mappings: states({ '0': { text: 'non-primary', color: 'red' }, '1': { text: 'primary', color: 'green' } }),
     }),
     graph({
       title: 'Cluster size by node',
       description: 'Cluster size according to each node. Equal values are good. From benchwatch_galera_cluster_size.',
       unit: unit.none,
-      decimals: 0,
       noData,
       span: 8,
-      queries: [agent(`max by (target) (benchwatch_galera_cluster_size{${servers}})`, '{{target}}')],
+      queries: [agent(serverGauge('benchwatch_galera_cluster_size'), server)],
     }),
     graph({
       title: 'Configuration by node',
       description:
         'Number of the last membership change that each node has seen. Each join and leave increments it. Equal values are good. A node with another value has an outdated view, and GaleraMembersDisagree fires. From benchwatch_galera_cluster_configuration_id.',
       unit: unit.none,
-      decimals: 0,
       noData,
       span: 8,
-      queries: [agent(`max by (target) (benchwatch_galera_cluster_configuration_id{${servers}})`, '{{target}}')],
+      queries: [agent(serverGauge('benchwatch_galera_cluster_configuration_id'), server)],
     }),
     graph({
-      title: 'Write sets in the cache',
+      title: 'Time until a full transfer',
       description:
-        'Number of recent transactions whose write sets each node keeps. A node that missed fewer can rejoin with an incremental transfer (IST) instead of a full one (SST). From benchwatch_galera_last_committed and benchwatch_galera_cached_down_to.',
+        'How long each node could be away, at the present rate of commits, and rejoin with an incremental transfer (IST) instead of a full one (SST): the write sets in the cache divided by the commit rate. From benchwatch_galera_last_committed and benchwatch_galera_cached_down_to.',
+      unit: unit.seconds,
+      noData: `${noData}, or nothing is committed`,
+      span: 8,
+      queries: [
+        agent(
+          perServer(
+            `(benchwatch_galera_last_committed{${servers}} - benchwatch_galera_cached_down_to{${servers}}) / (deriv(benchwatch_galera_last_committed{${servers}}[$__rate_interval]) > 0)`,
+          ),
+          server,
+        ),
+      ],
+    }),
+    timeline({
+      title: 'Ready',
+      description: 'Whether each node accepts queries (wsrep_ready). A node that does not refuses all clients. From benchwatch_galera_ready.',
+      unit: unit.none,
+      noData,
+      span: 8,
+      queries: [agent(serverGauge('benchwatch_galera_ready'), server)],
+      mappings: states({ '0': { text: 'refuses queries', color: 'red' }, '1': { text: 'ready', color: 'green' } }),
+    }),
+    timeline({
+      title: 'Desynced',
+      description:
+        'Whether each node is excluded from flow control: backup, FLUSH TABLES WITH READ LOCK, state transfer, or wsrep_desync. A desynced node may fall behind without limit. From benchwatch_galera_desync_count.',
+      unit: unit.none,
+      noData,
+      span: 8,
+      queries: [agent(`${serverGauge('benchwatch_galera_desync_count')} > bool 0`, server)],
+      mappings: states({ '0': { text: 'in sync', color: 'green' }, '1': { text: 'desynced', color: 'orange' } }),
+    }),
+    row('Write sets and servers'),
+    graph({
+      title: 'Write set size',
+      description:
+        'Mean size of the write sets that each node sent (solid) and received (dashed). A few kB are usual for OLTP. Large transactions delay all nodes, because they are certified and applied as a whole. From benchwatch_galera_replicated_bytes_total, benchwatch_galera_replicated_writesets_total and their counterparts for received ones.',
+      unit: unit.bytes,
+      noData: `${noData}, or nothing is written`,
+      span: 8,
+      queries: [
+        agent(size('benchwatch_galera_replicated_bytes_total', 'benchwatch_galera_replicated_writesets_total'), `${server} sent`),
+        agent(size('benchwatch_galera_received_bytes_total', 'benchwatch_galera_received_writesets_total'), `${server} received`),
+      ],
+      overrides: [{ series: /.* received$/, set: [set.dashed(), set.noFill()] }],
+    }),
+    graph({
+      title: 'Open transactions and replays',
+      description:
+        'Transactions that the replication provider knows now (solid), and transactions per second that were replayed after a lock conflict with an applier (dashed). Replays near zero are good. From benchwatch_galera_open_transactions and benchwatch_galera_local_replays_total.',
       unit: unit.count,
       noData,
       span: 8,
-      queries: [agent(`max by (target) (benchwatch_galera_last_committed{${servers}} - benchwatch_galera_cached_down_to{${servers}})`, '{{target}}')],
+      queries: [
+        agent(serverGauge('benchwatch_galera_open_transactions'), `${server} open`),
+        agent(serverRate('benchwatch_galera_local_replays_total'), `${server} replays/s`),
+      ],
+      overrides: [{ series: /.* replays\/s$/, set: [set.dashed(), set.noFill()] }],
     }),
-    row('Servers and hosts'),
-    server.threads(8, 'engine="mysql"'),
+    graph({
+      title: 'Certification index',
+      description:
+        'Entries of the certification index, which detects conflicts. It grows with the number of keys in write sets that not all nodes have committed. From benchwatch_galera_certification_index_entries.',
+      unit: unit.count,
+      noData,
+      span: 8,
+      queries: [agent(serverGauge('benchwatch_galera_certification_index_entries'), server)],
+    }),
+    panels.threads(8, 'engine="mysql"'),
     graph({
       title: 'Replication traffic',
       description:
@@ -240,11 +303,12 @@ export const galera: Page = {
       noData,
       span: 8,
       queries: [
-        agent(`sum by (target) (${serverRate('benchwatch_galera_replicated_bytes_total')})`, '{{target}} sent'),
-        agent(`sum by (target) (${serverRate('benchwatch_galera_received_bytes_total')})`, '{{target}} received'),
+        agent(serverRate('benchwatch_galera_replicated_bytes_total'), `${server} sent`),
+        agent(serverRate('benchwatch_galera_received_bytes_total'), `${server} received`),
       ],
       overrides: [{ series: /.* received$/, set: [set.dashed(), set.noFill()] }],
     }),
     host.cpu(8),
+    closedRow('Hosts in detail', ...host.all(8)),
   ],
 };

@@ -1,5 +1,9 @@
 // PromQL expressions that several dashboards share, so that a value means the
 // same on each of them.
+//
+// A panel shows only the servers and hosts of the selected runs. The sets below
+// select them. They also contain metrics without a label `run`, which `run=~"$run"`
+// matches if $run is All (.*) or empty: then every server and host is selected.
 
 /** Label matchers for the selected servers. */
 export const servers = 'cluster=~"$cluster", target=~"$target"';
@@ -7,44 +11,113 @@ export const servers = 'cluster=~"$cluster", target=~"$target"';
 /** Label matchers for the selected runs. */
 export const runs = 'run=~"$run"';
 
-/**
- * The newest of the selected runs, as a vector with the label `run`. The agent
- * keeps the start times of ended runs.
- */
-export const newestRun = `topk(1, max by (run) (benchwatch_run_start_timestamp_seconds{${runs}}))`;
+/** The series that exist at any time of the time range, as they were last. */
+export const inRange = (selector: string): string => `last_over_time(${selector}[$__range:$__interval] @ end())`;
 
-/** Restricts an expression with the label `run` to the newest selected run. */
-export const ofNewestRun = (expr: string): string => `(${expr}) and on (run) ${newestRun}`;
+/** The servers of the selected runs, in the time range. */
+const runServers = `group by (cluster, target) (${inRange(`{__name__=~"benchwatch_run_target_info|benchwatch_db_up", ${runs}}`)})`;
+
+/** Restricts a vector with the labels cluster and target to the servers of the selected runs. */
+export const ofRunServers = (expr: string): string => `((${expr}) and on (cluster, target) ${runServers})`;
+
+/**
+ * One value for each of the selected runs' servers and `labels`. Several agents
+ * may sample a server: the largest of their values, never the sum.
+ */
+export const perServer = (expr: string, ...labels: string[]): string =>
+  ofRunServers(`max by (${['cluster', 'target', ...labels].join(', ')}) (${expr})`);
+
+const selector = (metric: string, matchers: string): string => `${metric}{${servers}${matchers && `, ${matchers}`}}`;
+
+/** Values of a gauge by server. */
+export const serverGauge = (gauge: string, matchers = '', ...labels: string[]): string => perServer(selector(gauge, matchers), ...labels);
+
+/** Per-second rate of a counter by server. */
+export const serverRate = (counter: string, matchers = '', ...labels: string[]): string =>
+  perServer(`rate(${selector(counter, matchers)}[$__rate_interval])`, ...labels);
+
+/** Like serverRate, over a fixed time, for tiles that show what an alert compares. */
+export const serverRateOver = (range: string, counter: string, matchers = '', ...labels: string[]): string =>
+  perServer(`rate(${selector(counter, matchers)}[${range}])`, ...labels);
+
+/** Commits per second by server, from the same metrics as the measure `commits` of the page and of reports. */
+export const commitRate = (matchers: string, range = '$__rate_interval'): string => {
+  const rate = (counter: string) => `rate(${selector(`benchwatch_${counter}_total`, matchers)}[${range}])`;
+  return perServer(`${rate('galera_local_commits')} or ${rate('db_commits')} + ${rate('db_autocommits')} or ${rate('db_commits')}`);
+};
+
+/** Legend of a server; several clusters may contain servers of the same name. */
+export const server = '{{cluster}} {{target}}';
+
+/**
+ * Restricts an exporter's vector to the clusters of the selected runs. Exporters
+ * know no run: the label cluster in Prometheus' targets says what they belong to.
+ */
+export const ofRunClusters = (expr: string): string =>
+  `((${expr}) and on (cluster) group by (cluster) (${inRange(`{__name__=~"benchwatch_run_target_info|up", ${runs}}`)}))`;
+
+/** An exporter's vector, only if no agent samples any server in the whole time range. */
+export const withoutAgent = (expr: string): string => `(${expr}) unless on () group(${inRange('benchwatch_db_up')})`;
 
 /** Sets a label to a constant, for legends. */
 export const named = (expr: string, label: string, value: string): string => `label_replace(${expr}, "${label}", "${value}", "", "")`;
 
-/** Per-second rate of a counter of the selected servers. */
-export const serverRate = (counter: string, matchers = ''): string => `rate(${counter}{${servers}${matchers && `, ${matchers}`}}[$__rate_interval])`;
+/** The selected runs as a vector with the labels run and line: title and threads, with the run's id if they are not unique. */
+const lines = (() => {
+  const info = `group by (run, title, threads) (benchwatch_run_info{${runs}})`;
+  const withThreads = `label_replace(label_replace(${info}, "of", ", $1 threads", "threads", "(.+)"), "of", "", "title", ".*thread.*")`;
+  const line = `label_join(${withThreads}, "line", "", "title", "of")`;
+  return `(${line} unless on (line) (count by (line) (${line}) > 1) or on (run) label_join(${line}, "line", " ", "line", "run"))`;
+})();
 
-const generators = 'label_replace(group by (generator) (benchwatch_run_info{run=~"$run"}), "nodename", "$1", "generator", "(.+)")';
+/** Adds the label `line`, which names a run in legends, to a vector with the label `run`. */
+export const lined = (expr: string): string => `(${expr}) * on (run) group_left (line) ${lines}`;
 
-/** A node_exporter vector with the host name as the label `nodename`. */
-const withHostName = (expr: string): string => `(${expr}) * on (instance) group_left (nodename) group by (instance, nodename) (node_uname_info)`;
+/** Adds the label `of`, which names a run at the end of a legend, only if several runs are selected. */
+export const ofSeveral = (expr: string): string =>
+  `((${expr}) * on (run) group_left (of) label_replace(${lines}, "of", " of $1", "line", "(.*)") and on () (count(${lines}) > 1)) or (${expr}) unless on () (count(${lines}) > 1)`;
 
-/** Restricts a node_exporter vector to the load generators of the selected runs. */
-export const onGenerators = (expr: string): string => `${withHostName(expr)} and on (nodename) ${generators}`;
+const isOver = `(group(benchwatch_run_result{${runs}}) unless on () group(benchwatch_run_active{${runs}}) unless on () group(up{${runs}}))`;
 
-/**
- * Restricts a node_exporter vector to the hosts that are not load generators.
- * If there are none, the servers run on the generator, and its series remain.
- */
-export const onServers = (expr: string): string => {
-  const all = withHostName(expr);
-  const others = `(${all}) unless on (nodename) ${generators}`;
-  return `(${others}) or (${all}) unless on () (${others})`;
-};
+/** A tile's value now: unless the selected run is over. */
+export const live = (expr: string): string => `(${expr}) unless on () ${isOver}`;
 
-/** Busy share of all cores, by host. */
-export const cpuBusy = '1 - avg by (instance) (sum by (instance, cpu) (rate(node_cpu_seconds_total{mode=~"idle|iowait"}[$__rate_interval])))';
+/** A tile's value of a selected run that is over: the mean, worst or total of that run, never the last instant. */
+export const over = (expr: string): string => `(${expr}) and on () ${isOver}`;
+
+/** The worst server of a run that is over, as a tile shows it: expr at its maximum in the time range. */
+export const worst = (gauge: string, matchers = ''): string => over(`topk(1, ${perServer(`max_over_time(${selector(gauge, matchers)}[$__range])`)})`);
+
+// Hosts
+
+const hosts = `group by (nodename) (${inRange(`{__name__=~"benchwatch_run_host_info|node_uname_info", ${runs}}`)})`;
+const generators = `group by (nodename) (${inRange(`benchwatch_run_host_info{${runs}, role="generator"}`)})`;
+const others = `group by (nodename) (${inRange(`benchwatch_run_host_info{${runs}, role!="generator"}`)})`;
+const onlyGenerators = `(${generators} unless on (nodename) ${others})`;
+
+/** One value for each host and `labels`, named by its host name; several exporters may run on a host. */
+const perHost = (expr: string, labels: string[]): string =>
+  `max by (${['nodename', ...labels].join(', ')}) ((${expr}) * on (instance, job) group_left (nodename) group by (instance, job, nodename) (node_uname_info))`;
+
+/** Restricts a vector with the label nodename to the hosts of the selected runs. */
+export const ofRunHosts = (expr: string): string => `((${expr}) and on (nodename) ${hosts})`;
+
+/** Of the hosts that generate load. */
+export const onGenerators = (expr: string, ...labels: string[]): string => `${perHost(expr, labels)} and on (nodename) ${generators}`;
+
+/** Of the hosts that only generate load: a host with a generator and servers is drawn once, as a server. */
+export const onGeneratorsOnly = (expr: string, ...labels: string[]): string => `${perHost(expr, labels)} and on (nodename) ${onlyGenerators}`;
+
+/** Of the other hosts. */
+export const onServers = (expr: string, ...labels: string[]): string =>
+  `${perHost(expr, labels)} and on (nodename) (${hosts} unless on (nodename) ${onlyGenerators})`;
+
+/** Of all hosts. Those that only generate load have a label `of`, for legends. */
+export const onHosts = (expr: string, ...labels: string[]): string =>
+  `${onServers(expr, ...labels)} or ${named(onGeneratorsOnly(expr, ...labels), 'of', 'generator ')}`;
 
 /** Physical disks. */
 export const disks = 'device!~"(loop|ram|zram|fd|sr|dm-).*"';
 
-/** Network interfaces that carry benchmark traffic, including loopback. */
+/** Network interfaces that carry benchmark traffic. Some versions of node_exporter omit loopback. */
 export const interfaces = 'device!~"(veth|docker|br-|virbr|cali|flannel|cni).*"';

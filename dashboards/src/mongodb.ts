@@ -3,21 +3,27 @@
 
 import { BigValueTextMode } from '@grafana/grafana-foundation-sdk/common';
 import type { Page } from './frame';
-import { serverRate, servers } from './metrics';
-import { graph, row, set, stat, states, timeline, unit } from './panel';
+import { live, ofRunClusters, over, perServer, server, serverGauge, serverRate, serverRateOver, servers, withoutAgent } from './metrics';
+import { closedRow, graph, row, set, stat, states, timeline, unit } from './panel';
 import * as host from './panels/host';
 import { agent, exporter, now, type Query } from './query';
 
-const noData = 'No MongoDB server is sampled, and no mongodb_exporter is scraped';
+const noData = 'No MongoDB server of the selected run is sampled, and no mongodb_exporter is scraped';
 const noSet = 'No member of a replica set is sampled';
 const noShards = 'No mongos is sampled, or there are no sharded collections';
 
 /** The agent's series, or the exporter's if there is no agent. */
 function either(ofAgent: string, agentLegend: string, ofExporter: string, exporterLegend: string): Query[] {
-  return [agent(ofAgent, agentLegend), exporter(`(${ofExporter}) unless on () benchwatch_db_up`, exporterLegend)];
+  return [agent(ofAgent, agentLegend), exporter(withoutAgent(ofExporter), exporterLegend)];
 }
 
-const shardRate = `sum by (cluster, shard) (${serverRate('benchwatch_mongodb_shard_operations_total')})`;
+const shardRate = `sum by (cluster, shard) (${serverRate('benchwatch_mongodb_shard_operations_total', '', 'shard', 'collection', 'kind')})`;
+const ofShards = (range: string): string =>
+  `sum by (cluster, shard) (${serverRateOver(range, 'benchwatch_mongodb_shard_operations_total', '', 'shard', 'collection', 'kind')})`;
+const queued = serverGauge('benchwatch_mongodb_queued_operations', '', 'kind');
+const dirty = perServer(`benchwatch_mongodb_cache_dirty_bytes{${servers}} / benchwatch_mongodb_cache_limit_bytes{${servers}}`);
+/** What members report about each other, as the worst of them sees it. */
+const members = (gauge: string): string => `max by (cluster, member) (${serverGauge(gauge, '', 'member')})`;
 
 export const mongodb: Page = {
   name: 'mongodb',
@@ -28,16 +34,19 @@ export const mongodb: Page = {
     stat({
       title: 'Operations',
       description:
-        'Operations per second that clients requested, all selected servers. A mongos and its shards both count an operation: select only one kind. From benchwatch_db_queries_total.',
+        'Operations per second that clients requested, all selected servers, now or on average over a finished run. A mongos and its shards both count an operation: select only one kind. From benchwatch_db_queries_total.',
       unit: unit.perSecond,
       noData: 'Not sampled',
       span: 4,
-      queries: [now(`sum(rate(benchwatch_db_queries_total{${servers}, engine="mongodb"}[5s]))`, 'operations')],
+      queries: [
+        now(live(`sum(${serverRateOver('5s', 'benchwatch_db_queries_total', 'engine="mongodb"')})`), 'now'),
+        now(over(`sum(${serverRateOver('$__range', 'benchwatch_db_queries_total', 'engine="mongodb"')})`), 'mean of the run'),
+      ],
     }),
     stat({
       title: 'Worst lag',
       description:
-        'The member with the highest lag behind its primary, according to the heartbeats. An idle replica set writes every 10 s, so ignore a lag under 10 s. MongoDBReplicationLagHigh fires over 15 s. From benchwatch_mongodb_member_lag_seconds.',
+        'The member with the highest lag behind its primary, now or in a finished run, according to the heartbeats. An idle replica set writes every 10 s, so ignore a lag under 10 s. MongoDBReplicationLagHigh fires over 15 s. From benchwatch_mongodb_member_lag_seconds.',
       unit: unit.seconds,
       decimals: 0,
       noData: 'No replica set',
@@ -45,23 +54,35 @@ export const mongodb: Page = {
       limits: { warning: 15 },
       filled: true,
       text: BigValueTextMode.ValueAndName,
-      queries: [now(`topk(1, max by (member) (benchwatch_mongodb_member_lag_seconds{${servers}}))`, '{{member}}')],
+      queries: [
+        now(live(`topk(1, ${members('benchwatch_mongodb_member_lag_seconds')})`), '{{member}} now'),
+        now(
+          over(
+            `topk(1, max by (cluster, member) (${perServer(`max_over_time(benchwatch_mongodb_member_lag_seconds{${servers}}[$__range])`, 'member')}))`,
+          ),
+          '{{member}} worst',
+        ),
+      ],
     }),
     stat({
-      title: 'Queued operations',
-      description: 'Operations waiting for a lock or a ticket, on the server with the most. Zero is good. From benchwatch_mongodb_queued_operations.',
+      title: 'Queued',
+      description:
+        'Operations waiting for a lock or a ticket, on the server with the most, now or in a finished run. Zero is good. From benchwatch_mongodb_queued_operations.',
       unit: unit.digits,
       decimals: 0,
       noData: 'Not sampled',
       span: 4,
       text: BigValueTextMode.ValueAndName,
       limits: { warning: 1 },
-      queries: [now(`topk(1, sum by (target) (benchwatch_mongodb_queued_operations{${servers}}))`, '{{target}}')],
+      queries: [
+        now(live(`topk(1, sum by (cluster, target) (${queued}))`), `${server} now`),
+        now(over(`topk(1, max_over_time(sum by (cluster, target) (${queued})[$__range:$__interval]))`), `${server} most`),
+      ],
     }),
     stat({
       title: 'Dirty cache',
       description:
-        'Dirty share of the cache, on the worst server. Under 5 % is good: eviction starts there. From 20 % client threads must evict dirty pages. MongoDBCacheDirty fires over 15 %. From benchwatch_mongodb_cache_dirty_bytes.',
+        'Dirty share of the cache, on the worst server, now or in a finished run. Under 5 % is good: eviction starts there. From 20 % client threads must evict dirty pages. MongoDBCacheDirty fires over 15 %. From benchwatch_mongodb_cache_dirty_bytes.',
       unit: unit.share,
       decimals: 1,
       noData: 'Not sampled',
@@ -70,16 +91,14 @@ export const mongodb: Page = {
       filled: true,
       text: BigValueTextMode.ValueAndName,
       queries: [
-        now(
-          `topk(1, max by (target) (benchwatch_mongodb_cache_dirty_bytes{${servers}} / benchwatch_mongodb_cache_limit_bytes{${servers}}))`,
-          '{{target}}',
-        ),
+        now(live(`topk(1, ${dirty})`), `${server} now`),
+        now(over(`topk(1, max_over_time((${dirty})[$__range:$__interval]))`), `${server} most`),
       ],
     }),
     stat({
       title: 'Flow control',
       description:
-        'Whether a primary throttles writes because the majority lags. Off is good. MongoDBFlowControl fires after 5 s. From benchwatch_mongodb_flow_control_lagged.',
+        'Whether a primary throttles writes, or did in a finished run, because the majority lags. Off is good. MongoDBFlowControl fires after 5 s. From benchwatch_mongodb_flow_control_lagged.',
       unit: unit.none,
       decimals: 0,
       noData: 'No replica set',
@@ -87,12 +106,15 @@ export const mongodb: Page = {
       limits: { warning: 1 },
       filled: true,
       mappings: states({ '0': { text: 'off', color: 'green' }, '1': { text: 'throttling', color: 'orange' } }),
-      queries: [now(`max(benchwatch_mongodb_flow_control_lagged{${servers}})`, 'flow control')],
+      queries: [
+        now(live(`max(${serverGauge('benchwatch_mongodb_flow_control_lagged')})`), 'now'),
+        now(over(`max(${perServer(`max_over_time(benchwatch_mongodb_flow_control_lagged{${servers}}[$__range])`)})`), 'at any time in the run'),
+      ],
     }),
     stat({
-      title: 'Busiest shard',
+      title: 'Busy shard',
       description:
-        'The shard with the largest share of operations on sharded collections. Equal shares are good. MongoDBShardImbalance fires over 80 %. From benchwatch_mongodb_shard_operations_total.',
+        'The shard with the largest share of operations on sharded collections over 1 min or over a finished run. Equal shares are good. MongoDBShardImbalance fires over 80 %. From benchwatch_mongodb_shard_operations_total.',
       unit: unit.share,
       decimals: 0,
       noData: 'No shards',
@@ -100,9 +122,10 @@ export const mongodb: Page = {
       limits: { warning: 0.8 },
       text: BigValueTextMode.ValueAndName,
       queries: [
+        now(live(`topk(1, ${ofShards('1m')} / on (cluster) group_left () (sum by (cluster) (${ofShards('1m')}) > 0))`), '{{shard}} now'),
         now(
-          `topk(1, sum by (cluster, shard) (rate(benchwatch_mongodb_shard_operations_total{${servers}}[1m])) / on (cluster) group_left () (sum by (cluster) (rate(benchwatch_mongodb_shard_operations_total{${servers}}[1m])) > 0))`,
-          '{{shard}}',
+          over(`topk(1, ${ofShards('$__range')} / on (cluster) group_left () (sum by (cluster) (${ofShards('$__range')}) > 0))`),
+          '{{shard}} of the run',
         ),
       ],
     }),
@@ -115,9 +138,9 @@ export const mongodb: Page = {
       description:
         'Operations per second by kind, all selected servers. getmore and command include internal operations of the members. From benchwatch_db_operations_total or mongodb_ss_opcounters.',
       queries: either(
-        `sum by (op) (${serverRate('benchwatch_db_operations_total', 'engine="mongodb"')})`,
+        `sum by (op) (${serverRate('benchwatch_db_operations_total', 'engine="mongodb"', 'op')})`,
         '{{op}}',
-        'sum by (legacy_op_type) (rate(mongodb_ss_opcounters[$__rate_interval]))',
+        `sum by (legacy_op_type) (${ofRunClusters('rate(mongodb_ss_opcounters[$__rate_interval])')})`,
         '{{legacy_op_type}}',
       ),
     }),
@@ -128,9 +151,9 @@ export const mongodb: Page = {
       span: 8,
       description: 'Operations per second by server. Shows the distribution of the load. From benchwatch_db_queries_total or mongodb_ss_opcounters.',
       queries: either(
-        `sum by (target) (${serverRate('benchwatch_db_queries_total', 'engine="mongodb"')})`,
-        '{{target}}',
-        'sum by (instance) (rate(mongodb_ss_opcounters[$__rate_interval]))',
+        serverRate('benchwatch_db_queries_total', 'engine="mongodb"'),
+        server,
+        `sum by (instance) (${ofRunClusters('rate(mongodb_ss_opcounters[$__rate_interval])')})`,
         '{{instance}}',
       ),
     }),
@@ -142,7 +165,7 @@ export const mongodb: Page = {
       description:
         'Mean time in the server by kind of operation, all selected servers, without time in the client and the network. Low and constant is good. From benchwatch_mongodb_latency_seconds_total or mongodb_ss_opLatencies_latency.',
       queries: either(
-        `sum by (kind) (${serverRate('benchwatch_mongodb_latency_seconds_total')}) / (sum by (kind) (${serverRate('benchwatch_mongodb_latency_operations_total')}) > 0)`,
+        `sum by (kind) (${serverRate('benchwatch_mongodb_latency_seconds_total', '', 'kind')}) / (sum by (kind) (${serverRate('benchwatch_mongodb_latency_operations_total', '', 'kind')}) > 0)`,
         '{{kind}}',
         'sum by (op_type) (rate(mongodb_ss_opLatencies_latency[$__rate_interval])) / (sum by (op_type) (rate(mongodb_ss_opLatencies_ops[$__rate_interval])) > 0) / 1e6',
         '{{op_type}}',
@@ -151,48 +174,45 @@ export const mongodb: Page = {
     graph({
       title: 'Connections',
       unit: unit.count,
-      decimals: 0,
       noData,
       span: 8,
       description: 'Client connections by server, including connections of other members. From benchwatch_db_connections or mongodb_ss_connections.',
       queries: either(
-        `max by (target) (benchwatch_db_connections{${servers}, engine="mongodb"})`,
-        '{{target}}',
-        'max by (instance) (mongodb_ss_connections{conn_type="current"})',
+        serverGauge('benchwatch_db_connections', 'engine="mongodb"'),
+        server,
+        `max by (instance) (${ofRunClusters('mongodb_ss_connections{conn_type="current"}')})`,
         '{{instance}}',
       ),
     }),
     graph({
       title: 'Queued operations',
       unit: unit.count,
-      decimals: 0,
       noData,
       span: 8,
       description:
         'Operations waiting for a lock or a ticket, by server. Zero is good. A queue that does not empty means saturation. From benchwatch_mongodb_queued_operations or mongodb_ss_globalLock_currentQueue.',
       queries: either(
-        `sum by (target, kind) (benchwatch_mongodb_queued_operations{${servers}})`,
-        '{{target}} {{kind}}',
-        'sum by (instance, count_type) (mongodb_ss_globalLock_currentQueue{count_type!="total"})',
+        queued,
+        `${server} {{kind}}`,
+        `sum by (instance, count_type) (${ofRunClusters('mongodb_ss_globalLock_currentQueue{count_type!="total"}')})`,
         '{{instance}} {{count_type}}',
       ),
     }),
     graph({
       title: 'Tickets in use',
       unit: unit.count,
-      decimals: 0,
       noData,
       span: 8,
       description:
         'Storage engine tickets in use by server (solid), and their limit (dashed). MongoDBTicketsExhausted fires if none is available while operations are queued. Since 7.0 the server adjusts the limit. From benchwatch_mongodb_tickets_in_use and benchwatch_mongodb_tickets_limit, or mongodb_ss_wt_concurrentTransactions_out.',
       queries: [
         ...either(
-          `max by (target, kind) (benchwatch_mongodb_tickets_in_use{${servers}})`,
-          '{{target}} {{kind}}',
-          'max by (instance, txn_rw) (mongodb_ss_wt_concurrentTransactions_out)',
+          serverGauge('benchwatch_mongodb_tickets_in_use', '', 'kind'),
+          `${server} {{kind}}`,
+          `max by (instance, txn_rw) (${ofRunClusters('mongodb_ss_wt_concurrentTransactions_out')})`,
           '{{instance}} {{txn_rw}}',
         ),
-        agent(`max by (kind) (benchwatch_mongodb_tickets_limit{${servers}})`, '{{kind}} limit'),
+        agent(`max by (kind) (${serverGauge('benchwatch_mongodb_tickets_limit', '', 'kind')})`, '{{kind}} limit'),
       ],
       overrides: [{ series: /.* limit$/, set: [set.dashed(), set.noFill()] }],
     }),
@@ -200,7 +220,6 @@ export const mongodb: Page = {
     graph({
       title: 'Cache',
       unit: unit.share,
-      decimals: 0,
       max: 1,
       noData,
       span: 8,
@@ -208,25 +227,24 @@ export const mongodb: Page = {
       description:
         'Share of the cache in use. Eviction starts at 80 %. From 95 % client threads must evict pages. From benchwatch_mongodb_cache_bytes or mongodb_ss_wt_cache_bytes_currently_in_the_cache.',
       queries: either(
-        `max by (target) (benchwatch_mongodb_cache_bytes{${servers}} / benchwatch_mongodb_cache_limit_bytes{${servers}})`,
-        '{{target}}',
-        'max by (instance) (mongodb_ss_wt_cache_bytes_currently_in_the_cache / mongodb_ss_wt_cache_maximum_bytes_configured)',
+        perServer(`benchwatch_mongodb_cache_bytes{${servers}} / benchwatch_mongodb_cache_limit_bytes{${servers}}`),
+        server,
+        `max by (instance) (${ofRunClusters('mongodb_ss_wt_cache_bytes_currently_in_the_cache / mongodb_ss_wt_cache_maximum_bytes_configured')})`,
         '{{instance}}',
       ),
     }),
     graph({
       title: 'Dirty cache',
       unit: unit.share,
-      decimals: 1,
       noData,
       span: 8,
       limits: { warning: 0.15, critical: 0.2 },
       description:
         'Dirty share of the cache. Under 5 % is good. From 20 % writers stall. MongoDBCacheDirty fires over 15 %. From benchwatch_mongodb_cache_dirty_bytes or mongodb_ss_wt_cache_tracked_dirty_bytes_in_the_cache.',
       queries: either(
-        `max by (target) (benchwatch_mongodb_cache_dirty_bytes{${servers}} / benchwatch_mongodb_cache_limit_bytes{${servers}})`,
-        '{{target}}',
-        'max by (instance) (mongodb_ss_wt_cache_tracked_dirty_bytes_in_the_cache / mongodb_ss_wt_cache_maximum_bytes_configured)',
+        dirty,
+        server,
+        `max by (instance) (${ofRunClusters('mongodb_ss_wt_cache_tracked_dirty_bytes_in_the_cache / mongodb_ss_wt_cache_maximum_bytes_configured')})`,
         '{{instance}}',
       ),
     }),
@@ -237,7 +255,7 @@ export const mongodb: Page = {
       span: 8,
       description:
         'Pages per second that client threads evicted. Zero is good. Any eviction increases the latency of clients. From benchwatch_mongodb_cache_application_evictions_total.',
-      queries: [agent(`sum by (target) (${serverRate('benchwatch_mongodb_cache_application_evictions_total')})`, '{{target}}')],
+      queries: [agent(serverRate('benchwatch_mongodb_cache_application_evictions_total'), server)],
     }),
     graph({
       title: 'Cache traffic',
@@ -248,9 +266,9 @@ export const mongodb: Page = {
         'Bytes per second read into and written from the cache. Reads mean that the data do not fit into the cache. From benchwatch_mongodb_cache_traffic_bytes_total or mongodb_ss_wt_cache_bytes_read_into_cache.',
       queries: [
         ...either(
-          `sum by (target, direction) (${serverRate('benchwatch_mongodb_cache_traffic_bytes_total')})`,
-          '{{target}} {{direction}}',
-          'sum by (instance) (rate(mongodb_ss_wt_cache_bytes_read_into_cache[$__rate_interval]))',
+          serverRate('benchwatch_mongodb_cache_traffic_bytes_total', '', 'direction'),
+          `${server} {{direction}}`,
+          `sum by (instance) (${ofRunClusters('rate(mongodb_ss_wt_cache_bytes_read_into_cache[$__rate_interval])')})`,
           '{{instance}} read',
         ),
       ],
@@ -274,156 +292,155 @@ export const mongodb: Page = {
       span: 8,
       description:
         'Duration of the last checkpoint. A few seconds are good. A long checkpoint means that the disk is too slow for the writes. From benchwatch_mongodb_checkpoint_last_duration_seconds.',
-      queries: [agent(`max by (target) (benchwatch_mongodb_checkpoint_last_duration_seconds{${servers}})`, '{{target}}')],
+      queries: [agent(serverGauge('benchwatch_mongodb_checkpoint_last_duration_seconds'), server)],
     }),
-    row('Replica set'),
-    graph({
-      title: 'Replication lag',
-      unit: unit.seconds,
-      decimals: 0,
-      noData: noSet,
-      span: 8,
-      limits: { warning: 15 },
-      description:
-        'Lag of each member behind the primary, according to the heartbeats. Up to 10 s is usual on an idle replica set. MongoDBReplicationLagHigh fires over 15 s. From benchwatch_mongodb_member_lag_seconds or mongodb_mongod_replset_member_replication_lag.',
-      queries: either(
-        `max by (member) (benchwatch_mongodb_member_lag_seconds{${servers}})`,
-        '{{member}}',
-        'max by (name) (mongodb_mongod_replset_member_replication_lag)',
-        '{{name}}',
-      ),
-    }),
-    timeline({
-      title: 'Member states',
-      unit: unit.none,
-      noData: noSet,
-      span: 8,
-      description:
-        'State of each member, as other members report it. One primary is good. MongoDBNoPrimary fires after 5 s without one. From benchwatch_mongodb_member_state.',
-      queries: [agent(`max by (member) (benchwatch_mongodb_member_state{${servers}})`, '{{member}}')],
-      mappings: states({
-        '1': { text: 'primary', color: 'green' },
-        '2': { text: 'secondary', color: 'blue' },
-        '3': { text: 'recovering', color: 'orange' },
-        '5': { text: 'startup', color: 'orange' },
-        '6': { text: 'unknown', color: 'red' },
-        '7': { text: 'arbiter', color: 'purple' },
-        '8': { text: 'down', color: 'red' },
-        '9': { text: 'rollback', color: 'red' },
+    closedRow(
+      'Replica set',
+      graph({
+        title: 'Replication lag',
+        unit: unit.seconds,
+        noData: noSet,
+        span: 8,
+        limits: { warning: 15 },
+        description:
+          'Lag of each member behind the primary, according to the heartbeats. Up to 10 s is usual on an idle replica set. MongoDBReplicationLagHigh fires over 15 s. From benchwatch_mongodb_member_lag_seconds or mongodb_mongod_replset_member_replication_lag.',
+        queries: either(
+          members('benchwatch_mongodb_member_lag_seconds'),
+          '{{member}}',
+          `max by (name) (${ofRunClusters('mongodb_mongod_replset_member_replication_lag')})`,
+          '{{name}}',
+        ),
       }),
-    }),
-    graph({
-      title: 'Oplog window',
-      unit: unit.seconds,
-      noData: "No member of a replica set is sampled, or the agent's user may not read the oplog (role read on local)",
-      span: 8,
-      description:
-        'Time range that the oplog covers. A member that is down for longer needs a new initial sync. A write benchmark shortens the window. MongoDBOplogWindowShort fires if a lag is over 25 % of it. From benchwatch_mongodb_oplog_window_seconds.',
-      queries: [agent(`min by (target) (benchwatch_mongodb_oplog_window_seconds{${servers}})`, '{{target}}')],
-    }),
-    graph({
-      title: 'Oplog entries applied',
-      unit: unit.perSecond,
-      noData: noSet,
-      span: 8,
-      description:
-        'Oplog entries per second that each member applied. Equal rates are good. From benchwatch_mongodb_replication_applied_operations_total.',
-      queries: [agent(`sum by (target) (${serverRate('benchwatch_mongodb_replication_applied_operations_total')})`, '{{target}}')],
-    }),
-    graph({
-      title: 'Apply buffer',
-      unit: unit.count,
-      decimals: 0,
-      noData: noSet,
-      span: 8,
-      description:
-        'Replicated operations that are received but not applied yet. Near zero is good. From benchwatch_mongodb_replication_buffer_operations.',
-      queries: [agent(`max by (target, stage) (benchwatch_mongodb_replication_buffer_operations{${servers}})`, '{{target}} {{stage}}')],
-    }),
-    graph({
-      title: 'Flow control',
-      unit: unit.count,
-      decimals: 2,
-      noData: noSet,
-      span: 8,
-      description:
-        'Writes waiting for a flow control ticket on the primary, on average (seconds waited per second). Zero is good. From benchwatch_mongodb_flow_control_wait_seconds_total.',
-      queries: [agent(`sum by (target) (${serverRate('benchwatch_mongodb_flow_control_wait_seconds_total')})`, '{{target}}')],
-    }),
-    row('Shards'),
-    graph({
-      title: 'Operations by shard',
-      unit: unit.share,
-      decimals: 0,
-      max: 1,
-      noData: noShards,
-      span: 8,
-      limits: { warning: 0.8 },
-      description:
-        "Each shard's share of the operations on sharded collections. Equal shares are good, because the busiest shard limits the cluster. MongoDBShardImbalance fires over 80 %. From benchwatch_mongodb_shard_operations_total.",
-      queries: [
-        agent(
-          `${shardRate} / on (cluster) group_left () (sum by (cluster) (${serverRate('benchwatch_mongodb_shard_operations_total')}) > 0)`,
+      timeline({
+        title: 'Member states',
+        unit: unit.none,
+        noData: 'No replica set is sampled',
+        span: 8,
+        description:
+          'State of each member, as other members report it. One primary is good. MongoDBNoPrimary fires after 5 s without one. From benchwatch_mongodb_member_state.',
+        queries: [agent(members('benchwatch_mongodb_member_state'), '{{member}}')],
+        mappings: states({
+          '1': { text: 'primary', color: 'green' },
+          '2': { text: 'secondary', color: 'blue' },
+          '3': { text: 'recovering', color: 'orange' },
+          '5': { text: 'startup', color: 'orange' },
+          '6': { text: 'unknown', color: 'red' },
+          '7': { text: 'arbiter', color: 'purple' },
+          '8': { text: 'down', color: 'red' },
+          '9': { text: 'rollback', color: 'red' },
+        }),
+      }),
+      graph({
+        title: 'Oplog window',
+        unit: unit.seconds,
+        noData: "No member of a replica set is sampled, or the agent's user may not read the oplog (role read on local)",
+        span: 8,
+        description:
+          'Time range that the oplog covers. A member that is down for longer needs a new initial sync. A write benchmark shortens the window. MongoDBOplogWindowShort fires if a lag is over 25 % of it. From benchwatch_mongodb_oplog_window_seconds.',
+        queries: [agent(serverGauge('benchwatch_mongodb_oplog_window_seconds'), server)],
+      }),
+      graph({
+        title: 'Oplog entries applied',
+        unit: unit.perSecond,
+        noData: noSet,
+        span: 8,
+        description:
+          'Oplog entries per second that each member applied. Equal rates are good. From benchwatch_mongodb_replication_applied_operations_total.',
+        queries: [agent(serverRate('benchwatch_mongodb_replication_applied_operations_total'), server)],
+      }),
+      graph({
+        title: 'Apply buffer',
+        unit: unit.count,
+        noData: noSet,
+        span: 8,
+        description:
+          'Replicated operations that are received but not applied yet. Near zero is good. From benchwatch_mongodb_replication_buffer_operations.',
+        queries: [agent(serverGauge('benchwatch_mongodb_replication_buffer_operations', '', 'stage'), `${server} {{stage}}`)],
+      }),
+      graph({
+        title: 'Flow control',
+        unit: unit.count,
+        noData: noSet,
+        span: 8,
+        description:
+          'Writes waiting for a flow control ticket on the primary, on average (seconds waited per second). Zero is good. From benchwatch_mongodb_flow_control_wait_seconds_total.',
+        queries: [agent(serverRate('benchwatch_mongodb_flow_control_wait_seconds_total'), server)],
+      }),
+    ),
+    closedRow(
+      'Shards',
+      graph({
+        title: 'Operations by shard',
+        unit: unit.share,
+        max: 1,
+        noData: noShards,
+        span: 8,
+        limits: { warning: 0.8 },
+        description:
+          "Each shard's share of the operations on sharded collections. Equal shares are good, because the busiest shard limits the cluster. MongoDBShardImbalance fires over 80 %. From benchwatch_mongodb_shard_operations_total.",
+        queries: [agent(`${shardRate} / on (cluster) group_left () (sum by (cluster) (${shardRate}) > 0)`, '{{shard}}')],
+      }),
+      graph({
+        title: 'Mean latency by shard',
+        unit: unit.seconds,
+        noData: noShards,
+        span: 8,
+        description:
+          'Mean time of operations on sharded collections, by shard. Equal values are good. From benchwatch_mongodb_shard_latency_seconds_total.',
+        queries: [
+          agent(
+            `sum by (shard) (${serverRate('benchwatch_mongodb_shard_latency_seconds_total', '', 'shard', 'collection', 'kind')}) / (sum by (shard) (${shardRate}) > 0)`,
+            '{{shard}}',
+          ),
+        ],
+      }),
+      graph({
+        title: 'Chunks by shard',
+        unit: unit.count,
+        noData: noShards,
+        span: 8,
+        description:
+          'Number of chunks on each shard. Equal numbers are good. Wait until the balancer has finished before you start a run. From benchwatch_mongodb_shard_chunks or mongodb_mongos_sharding_shard_chunks_total.',
+        queries: either(
+          `max by (shard) (${serverGauge('benchwatch_mongodb_shard_chunks', '', 'shard')})`,
+          '{{shard}}',
+          `max by (shard) (${ofRunClusters('mongodb_mongos_sharding_shard_chunks_total')})`,
           '{{shard}}',
         ),
-      ],
-    }),
-    graph({
-      title: 'Mean latency by shard',
-      unit: unit.seconds,
-      noData: noShards,
-      span: 8,
-      description:
-        'Mean time of operations on sharded collections, by shard. Equal values are good. From benchwatch_mongodb_shard_latency_seconds_total.',
-      queries: [
-        agent(
-          `sum by (shard) (${serverRate('benchwatch_mongodb_shard_latency_seconds_total')}) / (sum by (shard) (${serverRate('benchwatch_mongodb_shard_operations_total')}) > 0)`,
-          '{{shard}}',
-        ),
-      ],
-    }),
-    graph({
-      title: 'Chunks by shard',
-      unit: unit.count,
-      decimals: 0,
-      noData: noShards,
-      span: 8,
-      description:
-        'Number of chunks on each shard. Equal numbers are good. Wait until the balancer has finished before you start a run. From benchwatch_mongodb_shard_chunks or mongodb_mongos_sharding_shard_chunks_total.',
-      queries: either(
-        `max by (shard) (benchwatch_mongodb_shard_chunks{${servers}})`,
-        '{{shard}}',
-        'max by (shard) (mongodb_mongos_sharding_shard_chunks_total)',
-        '{{shard}}',
-      ),
-    }),
-    graph({
-      title: 'Operations by number of shards',
-      unit: unit.perSecond,
-      noData: noShards,
-      span: 8,
-      description:
-        'Operations per second of the mongos by number of targeted shards. One shard is good. Operations on all shards are slow, because the query lacks the shard key. From benchwatch_mongodb_targeted_operations_total.',
-      queries: [agent(`sum by (shards) (${serverRate('benchwatch_mongodb_targeted_operations_total')})`, '{{shards}}')],
-    }),
-    graph({
-      title: 'Data by shard',
-      unit: unit.bytes,
-      noData: noShards,
-      span: 8,
-      description: 'Uncompressed size of the sharded collections, by shard. From benchwatch_mongodb_shard_data_bytes.',
-      queries: [agent(`sum by (shard) (benchwatch_mongodb_shard_data_bytes{${servers}})`, '{{shard}}')],
-    }),
-    timeline({
-      title: 'Balancer',
-      unit: unit.none,
-      noData: noShards,
-      span: 8,
-      description:
-        'Whether the balancer is moving chunks. Idle is good. Moving chunks reduces throughput: stop the balancer during a run. From benchwatch_mongodb_balancer_running.',
-      queries: [agent(`max by (target) (benchwatch_mongodb_balancer_running{${servers}})`, '{{target}}')],
-      mappings: states({ '0': { text: 'idle', color: 'green' }, '1': { text: 'moving chunks', color: 'orange' } }),
-    }),
+      }),
+      graph({
+        title: 'Operations by number of shards',
+        unit: unit.perSecond,
+        noData: noShards,
+        span: 8,
+        description:
+          'Operations per second of the mongos by number of targeted shards. One shard is good. Operations on all shards are slow, because the query lacks the shard key. From benchwatch_mongodb_targeted_operations_total.',
+        queries: [agent(`sum by (shards) (${serverRate('benchwatch_mongodb_targeted_operations_total', '', 'op', 'shards')})`, '{{shards}}')],
+      }),
+      graph({
+        title: 'Data by shard',
+        unit: unit.bytes,
+        noData: noShards,
+        span: 8,
+        description: 'Uncompressed size of the sharded collections, by shard. From benchwatch_mongodb_shard_data_bytes.',
+        queries: [
+          agent(
+            `sum by (shard) (max by (cluster, shard, collection) (${serverGauge('benchwatch_mongodb_shard_data_bytes', '', 'shard', 'collection')}))`,
+            '{{shard}}',
+          ),
+        ],
+      }),
+      timeline({
+        title: 'Balancer',
+        unit: unit.none,
+        noData: 'No mongos is sampled',
+        span: 8,
+        description:
+          'Whether the balancer is moving chunks. Idle is good. Moving chunks reduces throughput: stop the balancer during a run. From benchwatch_mongodb_balancer_running.',
+        queries: [agent(serverGauge('benchwatch_mongodb_balancer_running'), server)],
+        mappings: states({ '0': { text: 'idle', color: 'green' }, '1': { text: 'moving chunks', color: 'orange' } }),
+      }),
+    ),
     row('Hosts'),
     host.cpu(12),
     host.disk(12),

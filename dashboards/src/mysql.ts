@@ -3,26 +3,34 @@
 
 import { BigValueTextMode } from '@grafana/grafana-foundation-sdk/common';
 import type { Page } from './frame';
-import { serverRate, servers } from './metrics';
-import { type Graph, graph, row, set, stat, unit } from './panel';
+import { commitRate, live, ofRunClusters, over, perServer, server, serverGauge, serverRate, serverRateOver, servers, withoutAgent } from './metrics';
+import { closedRow, type Graph, graph, row, set, stat, unit } from './panel';
 import * as host from './panels/host';
-import * as server from './panels/server';
+import * as panels from './panels/server';
 import { agent, exporter, now, type Query } from './query';
 import { limits } from './threshold';
 
-const noData = 'No MySQL or MariaDB server is sampled, and no mysqld_exporter is scraped';
+const noData = 'No MySQL or MariaDB server of the selected run is sampled, and no mysqld_exporter is scraped';
 const none = 'Not sampled';
 /** The engine of all MySQL servers, including Galera, Aurora and TiDB. */
 const kind = 'engine="mysql"';
 
-/** The agent's series, or the exporter's if there is no agent. */
+/** The agent's series, or the exporter's if no agent samples any server in the time range. */
 function either(ofAgent: string, ofExporter: string, legend = ''): Query[] {
   const suffix = legend && ` ${legend}`;
-  return [agent(ofAgent, `{{target}}${suffix}`), exporter(`(${ofExporter}) unless on () benchwatch_db_up`, `{{instance}}${suffix}`)];
+  return [agent(ofAgent, `${server}${suffix}`), exporter(withoutAgent(ofExporter), `{{instance}}${suffix}`)];
 }
 
-const rate = (name: string, matchers = ''): string => `sum by (target) (${serverRate(name, matchers)})`;
-const exporterRate = (name: string): string => `sum by (instance) (rate(${name}[$__rate_interval]))`;
+const writers = `${kind}, role!~"replica|secondary"`;
+const meanOfRun = (counter: string, matchers: string): string => serverRateOver('$__range', counter, matchers);
+const connectionsInUse = perServer(`benchwatch_db_connections{${servers}, ${kind}} / benchwatch_db_connections_limit{${servers}, ${kind}}`);
+const lockWaits = (range: string): string =>
+  `topk(1, ${perServer(`rate(benchwatch_db_lock_wait_seconds_total{${servers}, ${kind}}[${range}]) / avg_over_time(benchwatch_db_threads_running{${servers}, ${kind}}[${range}])`)})`;
+const bufferPoolHits = (range: string): string =>
+  `bottomk(1, ${perServer(`1 - rate(benchwatch_mysql_innodb_buffer_pool_reads_total{${servers}, ${kind}}[${range}]) / (rate(benchwatch_mysql_innodb_buffer_pool_read_requests_total{${servers}, ${kind}}[${range}]) > 0)`)})`;
+const rate = serverRate;
+const exporterRate = (name: string): string => exporterGauge(`rate(${name}[$__rate_interval])`);
+const exporterGauge = (expr: string): string => `max by (instance) (${ofRunClusters(expr)})`;
 
 const counters = (
   o: Omit<Graph, 'unit' | 'noData' | 'queries'>,
@@ -40,35 +48,42 @@ export const mysql: Page = {
     stat({
       title: 'Queries',
       description:
-        "Statements per second from clients, all selected servers (Questions, which include the agent's samples but not replicated statements). From benchwatch_db_queries_total.",
+        "Statements per second from clients, all selected servers, now or on average over a finished run (Questions, which include the agent's samples but not replicated statements). From benchwatch_db_queries_total.",
       unit: unit.perSecond,
       noData: none,
       span: 4,
-      queries: [now(`sum(rate(benchwatch_db_queries_total{${servers}, ${kind}}[5s]))`, 'queries')],
+      queries: [
+        now(live(`sum(${serverRateOver('5s', 'benchwatch_db_queries_total', kind)})`), 'now'),
+        now(over(`sum(${meanOfRun('benchwatch_db_queries_total', kind)})`), 'mean of the run'),
+      ],
     }),
     stat({
       title: 'Commits',
       description:
-        'COMMIT statements per second on all selected servers except replicas, without autocommit statements. From benchwatch_db_commits_total.',
+        'Transactions committed per second on all selected servers except replicas, by COMMIT or autocommit, now or on average over a finished run. From benchwatch_galera_local_commits_total, or benchwatch_db_commits_total and benchwatch_db_autocommits_total.',
       unit: unit.perSecond,
       noData: none,
       span: 4,
-      queries: [now(`sum(rate(benchwatch_db_commits_total{${servers}, ${kind}, role!~"replica|secondary"}[5s]))`, 'commits')],
+      queries: [now(live(`sum(${commitRate(writers, '5s')})`), 'now'), now(over(`sum(${commitRate(writers, '$__range')})`), 'mean of the run')],
     }),
     stat({
-      title: 'Threads running',
-      description: 'Clients executing a statement on the busiest server (mean of 5 s), including the agent. From benchwatch_db_threads_running.',
+      title: 'Running',
+      description:
+        'Clients executing a statement on the busiest server (mean of 5 s; at most in a finished run), including the agent. From benchwatch_db_threads_running.',
       unit: unit.digits,
       decimals: 0,
       noData: none,
       span: 4,
       text: BigValueTextMode.ValueAndName,
-      queries: [now(`topk(1, max by (target) (avg_over_time(benchwatch_db_threads_running{${servers}, ${kind}}[5s])))`, '{{target}}')],
+      queries: [
+        now(live(`topk(1, ${perServer(`avg_over_time(benchwatch_db_threads_running{${servers}, ${kind}}[5s])`)})`), `${server} now`),
+        now(over(`topk(1, ${perServer(`max_over_time(benchwatch_db_threads_running{${servers}, ${kind}}[$__range])`)})`), `${server} most`),
+      ],
     }),
     stat({
-      title: 'Connections in use',
+      title: 'Connections',
       description:
-        'Connections in use as a share of max_connections, on the server with the highest share. DatabaseConnectionsNearLimit fires over 90 %. From benchwatch_db_connections and benchwatch_db_connections_limit.',
+        'Connections in use as a share of max_connections, on the server with the highest share, now or at most in a finished run. DatabaseConnectionsNearLimit fires over 90 %. From benchwatch_db_connections and benchwatch_db_connections_limit.',
       unit: unit.share,
       decimals: 0,
       noData: none,
@@ -77,16 +92,14 @@ export const mysql: Page = {
       filled: true,
       text: BigValueTextMode.ValueAndName,
       queries: [
-        now(
-          `topk(1, max by (target) (benchwatch_db_connections{${servers}, ${kind}} / benchwatch_db_connections_limit{${servers}, ${kind}}))`,
-          '{{target}}',
-        ),
+        now(live(`topk(1, ${connectionsInUse})`), `${server} now`),
+        now(over(`topk(1, max_over_time((${connectionsInUse})[$__range:$__interval]))`), `${server} most`),
       ],
     }),
     stat({
-      title: 'Waiting for row locks',
+      title: 'Lock waits',
       description:
-        'Clients waiting for a row lock as a share of running threads over 15 s, on the worst server. Near zero is good. DatabaseLockWaits fires over 25 %. From benchwatch_db_lock_wait_seconds_total.',
+        'Clients waiting for a row lock as a share of running threads over 15 s or over a finished run, on the worst server. Near zero is good. DatabaseLockWaits fires over 25 %. From benchwatch_db_lock_wait_seconds_total.',
       unit: unit.share,
       decimals: 0,
       noData: none,
@@ -94,28 +107,18 @@ export const mysql: Page = {
       limits: limits.lockWaits,
       filled: true,
       text: BigValueTextMode.ValueAndName,
-      queries: [
-        now(
-          `topk(1, max by (target) (rate(benchwatch_db_lock_wait_seconds_total{${servers}, ${kind}}[15s]) / avg_over_time(benchwatch_db_threads_running{${servers}, ${kind}}[15s])))`,
-          '{{target}}',
-        ),
-      ],
+      queries: [now(live(lockWaits('15s')), `${server} now`), now(over(lockWaits('$__range')), `${server} mean of the run`)],
     }),
     stat({
-      title: 'Buffer pool hits',
+      title: 'Cache hits',
       description:
-        'Share of page reads served from the buffer pool, on the worst server. Near 100 % means that the data fit into memory, so the benchmark tests CPU and locks, not the disk. From benchwatch_mysql_innodb_buffer_pool_reads_total.',
+        'Share of page reads served from the buffer pool over 15 s or over a finished run, on the worst server. Near 100 % means that the data fit into memory, so the benchmark tests CPU and locks, not the disk. From benchwatch_mysql_innodb_buffer_pool_reads_total.',
       unit: unit.share,
       decimals: 2,
       noData: none,
       span: 4,
       text: BigValueTextMode.ValueAndName,
-      queries: [
-        now(
-          `bottomk(1, max by (target) (1 - rate(benchwatch_mysql_innodb_buffer_pool_reads_total{${servers}, ${kind}}[15s]) / (rate(benchwatch_mysql_innodb_buffer_pool_read_requests_total{${servers}, ${kind}}[15s]) > 0)))`,
-          '{{target}}',
-        ),
-      ],
+      queries: [now(live(bufferPoolHits('15s')), `${server} now`), now(over(bufferPoolHits('$__range')), `${server} mean of the run`)],
     }),
     row('Load'),
     graph({
@@ -127,27 +130,23 @@ export const mysql: Page = {
         'Statements per second that clients sent to each server (Questions). From benchwatch_db_queries_total or mysql_global_status_questions.',
       queries: either(rate('benchwatch_db_queries_total', kind), exporterRate('mysql_global_status_questions')),
     }),
-    server.operations(8, kind),
-    server.commits(8, kind),
-    server.threads(8, kind),
+    panels.operations(8, kind),
+    panels.commits(8, kind),
+    panels.threads(8, kind),
     graph({
       title: 'Connections in use',
       unit: unit.share,
-      decimals: 0,
       max: 1,
       noData,
       span: 8,
       limits: limits.connections,
       description:
         'Connections in use as a share of max_connections, by server. DatabaseConnectionsNearLimit fires over 90 %. From benchwatch_db_connections and its limit, or mysql_global_status_threads_connected and mysql_global_variables_max_connections.',
-      queries: either(
-        `max by (target) (benchwatch_db_connections{${servers}, ${kind}} / benchwatch_db_connections_limit{${servers}, ${kind}})`,
-        'max by (instance) (mysql_global_status_threads_connected / mysql_global_variables_max_connections)',
-      ),
+      queries: either(connectionsInUse, exporterGauge('mysql_global_status_threads_connected / mysql_global_variables_max_connections')),
     }),
-    server.bytes(8, kind),
+    panels.bytes(8, kind),
     row('Locks and transactions'),
-    server.lockWaits(8, kind),
+    panels.lockWaits(8, kind),
     counters(
       {
         title: 'Row lock waits',
@@ -175,20 +174,16 @@ export const mysql: Page = {
       span: 8,
       description:
         'Handler calls to the storage engines per second, all selected servers. One transaction causes a commit call for each participating engine. From benchwatch_mysql_handler_operations_total.',
-      queries: [agent(`sum by (op) (${serverRate('benchwatch_mysql_handler_operations_total')})`, '{{op}}')],
+      queries: [agent(`sum by (op) (${serverRate('benchwatch_mysql_handler_operations_total', '', 'op')}) > 0`, '{{op}}')],
     }),
     graph({
       title: 'History list',
       unit: unit.count,
-      decimals: 0,
       noData: 'These servers do not report the length of the history list',
       span: 8,
       description:
         'Undo log entries that are not purged yet. Growth during a run means that purge does not keep up, which slows down later reads. From benchwatch_mysql_innodb_history_list_length or mysql_global_status_innodb_history_list_length.',
-      queries: either(
-        `max by (target) (benchwatch_mysql_innodb_history_list_length{${servers}})`,
-        'max by (instance) (mysql_global_status_innodb_history_list_length)',
-      ),
+      queries: either(serverGauge('benchwatch_mysql_innodb_history_list_length'), exporterGauge('mysql_global_status_innodb_history_list_length')),
     }),
     graph({
       title: 'Prepared statements',
@@ -197,7 +192,7 @@ export const mysql: Page = {
       span: 8,
       description:
         'Prepared statement commands per second. Zero means that the benchmark does not use prepared statements. From benchwatch_mysql_prepared_statement_commands_total.',
-      queries: [agent(`sum by (command) (${serverRate('benchwatch_mysql_prepared_statement_commands_total')})`, '{{command}}')],
+      queries: [agent(`sum by (command) (${serverRate('benchwatch_mysql_prepared_statement_commands_total', '', 'command')}) > 0`, '{{command}}')],
     }),
     row('InnoDB'),
     graph({
@@ -212,7 +207,6 @@ export const mysql: Page = {
     graph({
       title: 'Dirty pages',
       unit: unit.share,
-      decimals: 0,
       max: 1,
       noData,
       span: 8,
@@ -220,8 +214,10 @@ export const mysql: Page = {
         'Share of buffer pool pages that are not flushed yet. A rise to the limit (innodb_max_dirty_pages_pct, default 90 %) means that flushing is too slow. From benchwatch_mysql_innodb_buffer_pool_pages.',
       queries: [
         agent(
-          `max by (target) (benchwatch_mysql_innodb_buffer_pool_pages{${servers}, state="dirty"} / ignoring (state) benchwatch_mysql_innodb_buffer_pool_pages{${servers}, state="total"})`,
-          '{{target}}',
+          perServer(
+            `benchwatch_mysql_innodb_buffer_pool_pages{${servers}, state="dirty"} / ignoring (state) benchwatch_mysql_innodb_buffer_pool_pages{${servers}, state="total"}`,
+          ),
+          server,
         ),
       ],
     }),
@@ -232,10 +228,7 @@ export const mysql: Page = {
       span: 8,
       description:
         'Redo log written since the last checkpoint. Near the size of the redo log writers wait for flushing, which shows as a sawtooth in write benchmarks. From benchwatch_mysql_innodb_checkpoint_age_bytes or mysql_global_status_innodb_checkpoint_age.',
-      queries: either(
-        `max by (target) (benchwatch_mysql_innodb_checkpoint_age_bytes{${servers}})`,
-        'max by (instance) (mysql_global_status_innodb_checkpoint_age)',
-      ),
+      queries: either(serverGauge('benchwatch_mysql_innodb_checkpoint_age_bytes'), exporterGauge('mysql_global_status_innodb_checkpoint_age')),
     }),
     counters(
       {
@@ -254,7 +247,7 @@ export const mysql: Page = {
       noData,
       span: 8,
       description: 'Bytes per second that InnoDB read and wrote, all files. From benchwatch_mysql_innodb_data_bytes_total.',
-      queries: [agent(`sum by (target, op) (${serverRate('benchwatch_mysql_innodb_data_bytes_total')})`, '{{target}} {{op}}')],
+      queries: [agent(serverRate('benchwatch_mysql_innodb_data_bytes_total', '', 'op'), `${server} {{op}}`)],
     }),
     graph({
       title: 'Stalls',
@@ -264,9 +257,84 @@ export const mysql: Page = {
       description:
         'Waits per second for a free page and for space in the log buffer. Zero is good. Any wait delays writers. From benchwatch_mysql_innodb_buffer_pool_wait_free_total and benchwatch_mysql_innodb_log_waits_total.',
       queries: [
-        agent(rate('benchwatch_mysql_innodb_buffer_pool_wait_free_total'), '{{target}} free page'),
-        agent(rate('benchwatch_mysql_innodb_log_waits_total'), '{{target}} log buffer'),
+        agent(rate('benchwatch_mysql_innodb_buffer_pool_wait_free_total'), `${server} free page`),
+        agent(rate('benchwatch_mysql_innodb_log_waits_total'), `${server} log buffer`),
       ],
+    }),
+    row('Commits and disk'),
+    graph({
+      title: 'Flushes to disk',
+      unit: unit.perSecond,
+      noData,
+      span: 8,
+      description:
+        'fsyncs per second of the redo log (solid) and of all InnoDB files (dashed). With innodb_flush_log_at_trx_commit=1 each group of commits waits for a flush of the redo log. From benchwatch_mysql_innodb_log_fsyncs_total and benchwatch_mysql_innodb_data_operations_total.',
+      queries: [
+        agent(rate('benchwatch_mysql_innodb_log_fsyncs_total'), `${server} redo log`),
+        agent(rate('benchwatch_mysql_innodb_data_operations_total', 'op=~"fsyncs?"'), `${server} all files`),
+      ],
+      overrides: [{ series: /.* all files$/, set: [set.dashed(), set.noFill()] }],
+    }),
+    graph({
+      title: 'Commits per group',
+      unit: unit.count,
+      noData: 'No MariaDB server with a binary log is sampled, or nothing is committed',
+      span: 8,
+      description:
+        'Transactions per group commit to the binary log, on average. Each group needs one flush. A larger group means that more commits share it: it grows with the number of clients. From benchwatch_mysql_binlog_commits_total and benchwatch_mysql_binlog_group_commits_total (MariaDB).',
+      queries: [
+        agent(
+          `${rate('benchwatch_mysql_binlog_commits_total')} / on (cluster, target) (${rate('benchwatch_mysql_binlog_group_commits_total')} > 0)`,
+          server,
+        ),
+      ],
+    }),
+    graph({
+      title: 'InnoDB reads and writes',
+      unit: unit.perSecond,
+      noData,
+      span: 8,
+      description:
+        'Reads (solid) and writes (dashed) per second of InnoDB, all files. Zero reads mean that the data fit into memory. From benchwatch_mysql_innodb_data_operations_total.',
+      queries: [agent(serverRate('benchwatch_mysql_innodb_data_operations_total', 'op!~"fsyncs?"', 'op'), `${server} {{op}}`)],
+      overrides: [{ series: /.* writes?$/, set: [set.dashed(), set.noFill()] }],
+    }),
+    graph({
+      title: 'Pending I/O',
+      unit: unit.count,
+      noData: 'No mysqld_exporter is scraped, or its target has another cluster than the run',
+      span: 8,
+      description:
+        'Reads, writes and fsyncs of InnoDB that wait for the disk at the time of the scrape. Near zero is good. From mysql_global_status_innodb_data_pending_reads, mysql_global_status_innodb_data_pending_writes and mysql_global_status_innodb_data_pending_fsyncs.',
+      queries: ['reads', 'writes', 'fsyncs'].map((what) =>
+        exporter(exporterGauge(`mysql_global_status_innodb_data_pending_${what}`), `{{instance}} ${what}`),
+      ),
+    }),
+    graph({
+      title: 'Rows',
+      unit: unit.perSecond,
+      noData,
+      span: 8,
+      description:
+        'Rows per second that were read, sent to clients, inserted, updated and deleted, all selected servers. Many rows read per row sent mean that an index is missing. From benchwatch_mysql_rows_total (MariaDB) or benchwatch_mysql_innodb_rows_total.',
+      queries: [
+        agent(`sum by (op) (${serverRate('benchwatch_mysql_rows_total', '', 'op')})`, '{{op}}'),
+        agent(`sum by (op) (${serverRate('benchwatch_mysql_innodb_rows_total', '', 'op')})`, 'InnoDB {{op}}'),
+      ],
+    }),
+    graph({
+      title: 'New and failed connections',
+      unit: unit.events,
+      noData,
+      span: 8,
+      description:
+        'Attempts to connect (solid), and failed ones or ones that max_connections refused (dashed), per second. Many attempts mean that the tool reconnects for each transaction. From benchwatch_mysql_connection_attempts_total, benchwatch_mysql_aborted_connects_total and benchwatch_mysql_connection_errors_max_connections_total.',
+      queries: [
+        agent(rate('benchwatch_mysql_connection_attempts_total'), server),
+        agent(rate('benchwatch_mysql_aborted_connects_total'), `${server} failed`),
+        agent(rate('benchwatch_mysql_connection_errors_max_connections_total'), `${server} refused`),
+      ],
+      overrides: [{ series: /.* (failed|refused)$/, set: [set.dashed(), set.noFill()] }],
     }),
     row('Other'),
     graph({
@@ -276,7 +344,7 @@ export const mysql: Page = {
       span: 8,
       description:
         'Internal temporary tables created per second, in total (solid) and on disk (dashed). No tables on disk is good. From benchwatch_mysql_temporary_tables_total.',
-      queries: [agent(`sum by (target, where) (${serverRate('benchwatch_mysql_temporary_tables_total')})`, '{{target}} {{where}}')],
+      queries: [agent(serverRate('benchwatch_mysql_temporary_tables_total', '', 'where'), `${server} {{where}}`)],
       overrides: [{ series: /.* disk$/, set: [set.dashed(), set.noFill()] }],
     }),
     counters(
@@ -301,5 +369,6 @@ export const mysql: Page = {
     row('Hosts'),
     host.cpu(12),
     host.disk(12),
+    closedRow('Hosts in detail', ...host.all(8)),
   ],
 };

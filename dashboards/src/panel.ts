@@ -14,6 +14,8 @@ import {
   LegendDisplayMode,
   LegendPlacement,
   ReduceDataOptionsBuilder,
+  ScaleDistribution,
+  ScaleDistributionConfigBuilder,
   SortOrder,
   StackingConfigBuilder,
   StackingMode,
@@ -29,6 +31,7 @@ import type { DataqueryBuilder } from '@grafana/grafana-foundation-sdk/prometheu
 import { PanelBuilder as StatBuilder } from '@grafana/grafana-foundation-sdk/stat';
 import { PanelBuilder as TimelineBuilder } from '@grafana/grafana-foundation-sdk/statetimeline';
 import { PanelBuilder as GraphBuilder } from '@grafana/grafana-foundation-sdk/timeseries';
+import { inRange, ofRunClusters, ofRunServers } from './metrics';
 import { build, datasource, type Query } from './query';
 import { type Limits, neutral, thresholds } from './threshold';
 
@@ -37,6 +40,9 @@ export type AnyPanel = cog.Builder<Panel>;
 /** Grafana's unit ids, by the quantity that they measure. */
 export const unit = {
   perSecond: 'ops',
+  transactions: 'suffix: tps',
+  perMinute: 'suffix: tpmC',
+  events: 'cps',
   seconds: 's',
   clock: 'dthms',
   time: 'dateTimeAsIso',
@@ -55,7 +61,6 @@ export interface Common {
   /** What the panel shows, which values are good, and the source metric. */
   description: string;
   unit: string;
-  decimals?: number;
   /** Shown instead of a bare "No data". */
   noData: string;
   /** Width in columns of 24, height in rows. */
@@ -67,10 +72,11 @@ export interface Common {
 
 export interface Stat extends Common {
   queries: Query[];
+  decimals?: number;
   mappings?: ValueMapping[];
   /** Fill the tile with the threshold's colour. */
   filled?: boolean;
-  /** Show the value only, or also the name of the series. */
+  /** By default the value with its name, which says whether it is of now or of the whole run. */
   text?: BigValueTextMode;
   /** Arrange the values vertically. */
   stacked?: boolean;
@@ -94,7 +100,7 @@ export function stat(o: Stat): AnyPanel {
     .justifyMode(BigValueJustifyMode.Auto)
     .orientation(o.stacked ? VizOrientation.Horizontal : VizOrientation.Auto)
     .text(textSize(o))
-    .textMode(o.text ?? BigValueTextMode.Auto)
+    .textMode(o.text ?? BigValueTextMode.ValueAndName)
     .reduceOptions(new ReduceDataOptionsBuilder().calcs(['lastNotNull']).fields('').values(false))
     .span(o.span)
     .height(o.height ?? 5);
@@ -114,16 +120,51 @@ function nothing(o: Stat): ValueMapping {
   return { type: 'special', options: { match: 'null', result: { text: o.noData, color: o.filled ? '#6e7077' : 'text' } } } as ValueMapping;
 }
 
+/** Graphs have no `decimals`: Grafana would drop all ticks that the rounding makes equal. */
 export interface Graph extends Common {
   queries: Query[];
   stacked?: boolean;
   /** Maximum of the axis, if the quantity has one. */
   max?: number;
+  /** The axis reaches at least to this value, so that noise near zero looks like noise. */
+  softMax?: number;
+  /** Logarithmic axis, for latencies and queues: one outlier would flatten the rest. */
+  log?: boolean;
+  /** The values are percentiles, which have no mean. */
+  percentiles?: boolean;
   /** Do not start the axis at zero, for values that may be negative. */
   signed?: boolean;
   /** Draw the thresholds, which are the alerts' limits, as lines. */
   showLimits?: boolean;
 }
+
+/** Where an axis ends at least, for units whose usual values are near zero. */
+const softMax: Record<string, number> = {
+  [unit.perSecond]: 1,
+  [unit.transactions]: 1,
+  [unit.events]: 1,
+  [unit.count]: 1,
+  [unit.none]: 1,
+  [unit.share]: 0.01,
+  [unit.bytesPerSecond]: 1000,
+};
+
+/** Width of the axis in pixels. It is the same everywhere, so that panels below each other have the same time axis. */
+export const axisWidth = 76;
+
+/** A legend with numbers. A mean of percentiles would mean nothing. */
+export const numbers = (percentiles = false): VizLegendOptionsBuilder =>
+  new VizLegendOptionsBuilder()
+    .displayMode(LegendDisplayMode.Table)
+    .placement(LegendPlacement.Bottom)
+    .showLegend(true)
+    .calcs([...(percentiles ? [] : ['mean']), 'max', 'lastNotNull']);
+
+/** Latencies are above zero. What may be zero is linear up to 1; with a lower threshold Grafana would label "-1 ms". */
+export const logarithmic = (latencies: boolean): ScaleDistributionConfigBuilder =>
+  latencies
+    ? new ScaleDistributionConfigBuilder().type(ScaleDistribution.Log).log(10)
+    : new ScaleDistributionConfigBuilder().type(ScaleDistribution.Symlog).log(10).linearThreshold(1);
 
 /** Lines over time. */
 export function graph(o: Graph): AnyPanel {
@@ -140,13 +181,17 @@ export function graph(o: Graph): AnyPanel {
     .showPoints(VisibilityMode.Auto)
     .pointSize(4)
     .spanNulls(false)
-    .legend(new VizLegendOptionsBuilder().displayMode(LegendDisplayMode.List).placement(LegendPlacement.Bottom).showLegend(true).calcs([]))
+    .axisWidth(axisWidth)
+    .legend(numbers(o.percentiles))
     .tooltip(new VizTooltipOptionsBuilder().mode(TooltipDisplayMode.Multi).sort(SortOrder.Descending))
     .span(o.span)
-    .height(o.height ?? 8);
-  if (!o.signed) panel.min(0);
+    .height(o.height ?? 9);
+  const latencies = o.log === true && o.percentiles === true;
+  if (!o.signed && !latencies) panel.min(0);
+  const soft = o.softMax ?? (o.max === undefined ? softMax[o.unit] : undefined);
   if (o.max !== undefined) panel.max(o.max);
-  if (o.decimals !== undefined) panel.decimals(o.decimals);
+  else if (soft !== undefined) panel.axisSoftMax(soft);
+  if (o.log) panel.scaleDistribution(logarithmic(latencies));
   if (o.stacked) panel.stacking(new StackingConfigBuilder().mode(StackingMode.Normal).group('A'));
   if (o.limits) {
     panel.thresholds(thresholds({ ...o.limits, base: 'transparent' }));
@@ -169,17 +214,18 @@ const NOTHING = -1;
 /**
  * A series with the value NOTHING if the queries return no data in the time range.
  * Without it Grafana's state timeline shows "Data does not have a time field"
- * instead of the no-data text.
+ * instead of the no-data text. The queries' metrics are looked up anew: Prometheus
+ * finds nothing by an @ modifier within another one.
  */
 function reasonQuery(queries: Query[]): DataqueryBuilder {
-  const any = queries.map((q) => `(${q.expr})`).join(' or ');
+  const any = queries.map((q) => {
+    const [metric = ''] = /\b(benchwatch|haproxy|proxysql|up)[a-z_]*(\{[^}]*\})?/.exec(q.expr) ?? [];
+    const found = inRange(metric);
+    if (metric.startsWith('up')) return found;
+    return metric.startsWith('benchwatch_') ? ofRunServers(found) : ofRunClusters(found);
+  });
   return build(
-    {
-      expr: `vector(${NOTHING}) unless on () group(last_over_time((${any})[$__range:$__interval] @ end()))`,
-      legend: '–',
-      source: queries[0]?.source ?? 'agent',
-      kind: 'range',
-    },
+    { expr: `vector(${NOTHING}) unless on () group(${any.join(' or ')})`, legend: '–', source: queries[0]?.source ?? 'agent', kind: 'range' },
     0,
   ).refId('Reason');
 }
@@ -194,7 +240,7 @@ export function timeline(o: Timeline): AnyPanel {
     .unit(o.unit)
     .noValue(o.noData)
     .min(0)
-    .decimals(o.decimals ?? 0)
+    .decimals(0)
     .mappings([...o.mappings, ...states({ [NOTHING]: { text: o.noData, color: 'transparent' } })])
     .thresholds(thresholds(o.limits ?? neutral))
     .showValue(VisibilityMode.Auto)
@@ -212,6 +258,16 @@ export function timeline(o: Timeline): AnyPanel {
 }
 
 export const row = (title: string): RowBuilder => new RowBuilder(title);
+
+/** A row that is closed until it is opened, for what only some systems have. Its panels are not queried until then. */
+export const closedRow = (title: string, ...panels: AnyPanel[]): RowBuilder => {
+  const closed = new RowBuilder(title).collapsed(true);
+  for (const panel of panels) closed.withPanel(panel);
+  return closed;
+};
+
+/** A row for each selected run, named by its title. Within it $run is that run alone. */
+export const rowPerRun = (): RowBuilder => new RowBuilder('${run:text}').repeat('run');
 
 /** Maps the values of an expression to names and colours. */
 export function states(of: Record<string, { text: string; color: string }>): ValueMapping[] {
@@ -235,9 +291,22 @@ export function overrides(panel: Overridable, o: Common): void {
 export const set = {
   unit: (value: string): DynamicConfigValue => ({ id: 'unit', value }),
   decimals: (value: number): DynamicConfigValue => ({ id: 'decimals', value }),
+  bold: (): DynamicConfigValue => ({ id: 'custom.lineWidth', value: 2 }),
+  steps: (): DynamicConfigValue => ({ id: 'custom.lineInterpolation', value: 'stepAfter' }),
+  limits: (of: { warning?: number; critical?: number }): DynamicConfigValue => ({
+    id: 'thresholds',
+    value: {
+      mode: 'absolute',
+      steps: [
+        { value: null, color: 'green' },
+        ...(of.warning === undefined ? [] : [{ value: of.warning, color: 'orange' }]),
+        ...(of.critical === undefined ? [] : [{ value: of.critical, color: 'red' }]),
+      ],
+    },
+  }),
   color: (fixedColor: string): DynamicConfigValue => ({ id: 'color', value: { mode: 'fixed', fixedColor } }),
   dashed: (): DynamicConfigValue => ({ id: 'custom.lineStyle', value: { fill: 'dash', dash: [8, 6] } }),
-  rightAxis: (): DynamicConfigValue => ({ id: 'custom.axisPlacement', value: 'right' }),
+  hiddenAxis: (): DynamicConfigValue => ({ id: 'custom.axisPlacement', value: 'hidden' }),
   noFill: (): DynamicConfigValue => ({ id: 'custom.fillOpacity', value: 0 }),
   hidden: (): DynamicConfigValue => ({ id: 'custom.hideFrom', value: { legend: true, tooltip: true, viz: true } }),
 };

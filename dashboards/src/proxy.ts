@@ -1,40 +1,32 @@
 // Proxy: the cost of a connection through Atlas, ProxySQL or HAProxy, as a
 // comparison of two otherwise identical runs.
 
-import type * as cog from '@grafana/grafana-foundation-sdk/cog';
 import { BigValueTextMode } from '@grafana/grafana-foundation-sdk/common';
-import { QueryVariableBuilder, type VariableModel, VariableRefresh, VariableSort } from '@grafana/grafana-foundation-sdk/dashboard';
-import type { Page } from './frame';
-import { serverRate, servers } from './metrics';
+import { fromRuns, type Page } from './frame';
+import { ofRunClusters, perServer, server, serverGauge, serverRate, servers } from './metrics';
 import { graph, row, set, stat, states, timeline, unit } from './panel';
 import { overElapsed } from './panels/elapsed';
 import * as host from './panels/host';
-import * as server from './panels/server';
-import { agent, datasource, exporter, now } from './query';
+import * as panels from './panels/server';
+import { agent, now, type Query, exporter as series } from './query';
 import { limits } from './threshold';
 
-const choose = 'Choose two finished runs';
-const noProxy = 'No proxy is sampled (engine: atlas), and neither ProxySQL nor HAProxy is scraped';
-const noAtlas = "No Atlas is sampled, or it does not run on the agent's host";
+const choose = 'Choose two runs';
+const noProxy = 'No proxy of the selected run is sampled (engine: atlas), and neither ProxySQL nor HAProxy is scraped';
+const noAtlas = "No Atlas of the selected run is sampled, or it does not run on the agent's host";
 
-function oneRun(name: string, label: string, description: string): cog.Builder<VariableModel> {
-  const query = 'label_values(benchwatch_run_info, run)';
-  return new QueryVariableBuilder(name)
-    .label(label)
-    .description(description)
-    .datasource(datasource)
-    .query({ qryType: 1, query, refId: name })
-    .definition(query)
-    .refresh(VariableRefresh.OnTimeRangeChanged)
-    .sort(VariableSort.AlphabeticalDesc)
-    .multi(false)
-    .includeAll(false);
-}
+/** Series of ProxySQL or HAProxy, of the clusters of the selected runs. */
+const exporter = (by: string, expr: string, legend: string, f = 'max'): Query => series(`${f} by (${by}) (${ofRunClusters(expr)})`, legend);
+
+/** Nothing unless the two runs differ: the selector matches a run that is both. */
+const differ = (expr: string): string => `(${expr}) unless on () benchwatch_run_start_timestamp_seconds{run="$direct", run="$proxied"}`;
+const ofBoth = (expr: string): string =>
+  `(${expr}) and on (run) ${differ('max by (run) (benchwatch_run_start_timestamp_seconds{run=~"$direct|$proxied"})')}`;
 
 const of = (metric: string, run: string): string => `max(${metric.replace('}', `, run="$${run}"}`)})`;
 const summaryRate = 'benchwatch_run_summary_operations_per_second{op="transaction"}';
 const mean = 'benchwatch_run_summary_latency_seconds{op="transaction", stat="avg"}';
-const headline = (run: string): string => `max(run:benchwatch_run_summary_latency_seconds:headline{run="$${run}"})`;
+const headline = (run: string): string => `max by (op, stat) (run:benchwatch_run_summary_latency_seconds:headline{run="$${run}"})`;
 
 export const proxy: Page = {
   name: 'proxy',
@@ -42,8 +34,12 @@ export const proxy: Page = {
   description: "Comparison of a direct run with a run through a proxy: throughput, latency, the proxy's CPU, and the load on its backends.",
   variables: ['cluster', 'target', 'run'],
   extraVariables: [
-    oneRun('direct', 'Direct', 'The run with a direct connection to the server.'),
-    oneRun('proxied', 'Through the proxy', 'The run through the proxy, otherwise identical.'),
+    fromRuns('direct', 'Direct', 'The run with a direct connection to the server; initially the newest with the label via=direct.', {
+      preferred: 'via="direct"',
+    }),
+    fromRuns('proxied', 'Through the proxy', 'The run through the proxy, otherwise identical; initially the newest with another label via.', {
+      preferred: 'via!~"direct|"',
+    }),
   ],
   from: 'now-1h',
   content: [
@@ -55,7 +51,7 @@ export const proxy: Page = {
       span: 6,
       description:
         "Throughput through the proxy as a share of the direct throughput, from the tools' summaries. Near 100 % is good. With read/write splitting it compares several servers with one. From benchwatch_run_summary_operations_per_second.",
-      queries: [now(`${of(summaryRate, 'proxied')} / ${of(summaryRate, 'direct')}`, 'of direct')],
+      queries: [now(differ(`${of(summaryRate, 'proxied')} / ${of(summaryRate, 'direct')}`), 'of direct')],
     }),
     stat({
       title: 'Added latency',
@@ -66,17 +62,20 @@ export const proxy: Page = {
       text: BigValueTextMode.ValueAndName,
       description:
         'Difference of the transaction latency through the proxy and direct: mean, and p95 (or the percentile that the tool prints). Near zero is good. Each statement passes the proxy once: divide by the statements per transaction. From benchwatch_run_summary_latency_seconds.',
-      queries: [now(`${of(mean, 'proxied')} - ${of(mean, 'direct')}`, 'mean'), now(`${headline('proxied')} - ${headline('direct')}`, 'percentile')],
+      queries: [
+        now(differ(`${of(mean, 'proxied')} - ${of(mean, 'direct')}`), 'mean'),
+        now(differ(`${headline('proxied')} - on (op, stat) ${headline('direct')}`), '{{op}} {{stat}}'),
+      ],
     }),
     stat({
       title: 'Throughput',
-      unit: unit.perSecond,
+      unit: unit.transactions,
       noData: choose,
       span: 6,
       stacked: true,
       text: BigValueTextMode.ValueAndName,
       description: "Mean throughput of both runs, from the tools' summaries. From benchwatch_run_summary_operations_per_second.",
-      queries: [now(of(summaryRate, 'direct'), 'direct'), now(of(summaryRate, 'proxied'), 'proxy')],
+      queries: [now(differ(of(summaryRate, 'direct')), 'direct'), now(differ(of(summaryRate, 'proxied')), 'proxy')],
     }),
     stat({
       title: 'Busiest proxy thread',
@@ -90,91 +89,82 @@ export const proxy: Page = {
       description:
         'Share of a core that the busiest thread of the proxy uses, over 15 s. A client uses only one thread, so the busiest thread is the bottleneck. ProxyCPUBound fires over 90 %. From benchwatch_proxy_thread_cpu_seconds_total.',
       queries: [
-        now(`topk(1, max by (target, thread) (rate(benchwatch_proxy_thread_cpu_seconds_total{${servers}}[15s])))`, '{{target}} thread {{thread}}'),
+        now(`topk(1, ${perServer(`rate(benchwatch_proxy_thread_cpu_seconds_total{${servers}}[15s])`, 'thread')})`, `${server} thread {{thread}}`),
       ],
     }),
     row('Comparison over elapsed time'),
     overElapsed(
       'Throughput, direct and through the proxy',
-      unit.perSecond,
+      unit.transactions,
       'max by (run) (benchwatch_run_operations_per_second{op="transaction", run=~"$direct|$proxied"})',
       'Transactions per second of both runs over the time since their start. The time range must contain both runs. From benchwatch_run_operations_per_second.',
-      'run=~"$direct|$proxied"',
+      ofBoth,
     ),
     overElapsed(
       'Latency, direct and through the proxy',
       unit.seconds,
       'max by (run) (run:benchwatch_run_latency_seconds:headline{run=~"$direct|$proxied"})',
       'p95 (or the percentile that the tool prints) of both runs over the time since their start. Lower is better. From run:benchwatch_run_latency_seconds:headline.',
-      'run=~"$direct|$proxied"',
+      ofBoth,
     ),
     row('Proxy'),
     graph({
       title: 'Proxy CPU',
       unit: unit.cores,
-      decimals: 2,
       noData: noAtlas,
       span: 8,
       description: 'Cores that the proxy uses, user and system. From benchwatch_proxy_cpu_seconds_total.',
-      queries: [agent(`sum by (target, mode) (${serverRate('benchwatch_proxy_cpu_seconds_total')})`, '{{target}} {{mode}}')],
+      queries: [agent(serverRate('benchwatch_proxy_cpu_seconds_total', '', 'mode'), `${server} {{mode}}`)],
     }),
     graph({
       title: 'Proxy CPU by thread',
       unit: unit.share,
-      decimals: 0,
       max: 1,
       noData: noAtlas,
       span: 8,
       limits: limits.cpu,
       description:
         'Share of a core that each of the twelve busiest threads uses. A thread at 100 % is the bottleneck, even if the others are idle. ProxyCPUBound fires over 90 %. From benchwatch_proxy_thread_cpu_seconds_total.',
-      queries: [
-        agent(`topk(12, max by (target, thread) (${serverRate('benchwatch_proxy_thread_cpu_seconds_total')}))`, '{{target}} thread {{thread}}'),
-      ],
+      queries: [agent(`topk(12, ${serverRate('benchwatch_proxy_thread_cpu_seconds_total', '', 'thread')})`, `${server} thread {{thread}}`)],
     }),
     timeline({
       title: 'Backends',
       unit: unit.none,
-      noData: noProxy,
+      noData: 'No proxy is sampled',
       span: 8,
       description:
         'Whether the proxy uses each of its backends. ProxyBackendDown fires for an unused one. A proxy without traffic may not detect a failed backend. From benchwatch_proxy_backend_up (Atlas), haproxy_server_status or proxysql_connpool_conns_status.',
       queries: [
-        agent(`min by (target, backend, backend_role) (benchwatch_proxy_backend_up{${servers}})`, '{{target}} {{backend}} {{backend_role}}'),
-        exporter('min by (instance, server) (haproxy_server_status{state="UP"})', '{{instance}} {{server}}'),
-        exporter(
-          'min by (instance, endpoint, hostgroup) (proxysql_connpool_conns_status == bool 1)',
-          '{{instance}} {{endpoint}} group {{hostgroup}}',
-        ),
+        agent(serverGauge('benchwatch_proxy_backend_up', '', 'backend', 'backend_role'), `${server} {{backend}} {{backend_role}}`),
+        exporter('instance, server', 'haproxy_server_status{state="UP"}', '{{instance}} {{server}}', 'min'),
+        exporter('instance, endpoint, hostgroup', 'proxysql_connpool_conns_status == bool 1', '{{instance}} {{endpoint}} group {{hostgroup}}', 'min'),
       ],
       mappings: states({ '0': { text: 'not used', color: 'red' }, '1': { text: 'used', color: 'green' } }),
     }),
     graph({
       title: 'Client connections',
       unit: unit.count,
-      decimals: 0,
       noData: noProxy,
       span: 8,
       description:
         'Connections from clients to the proxy. From benchwatch_proxy_client_connections, proxysql_client_connections_connected or haproxy_frontend_current_sessions.',
       queries: [
-        agent(`max by (target) (benchwatch_proxy_client_connections{${servers}})`, '{{target}}'),
-        exporter('max by (instance) (proxysql_client_connections_connected)', '{{instance}}'),
-        exporter('max by (instance, proxy) (haproxy_frontend_current_sessions)', '{{instance}} {{proxy}}'),
+        agent(serverGauge('benchwatch_proxy_client_connections'), server),
+        exporter('instance', 'proxysql_client_connections_connected', '{{instance}}'),
+        exporter('instance, proxy', 'haproxy_frontend_current_sessions', '{{instance}} {{proxy}}'),
       ],
     }),
     graph({
       title: 'Backend connections',
       unit: unit.count,
-      decimals: 0,
       noData: noProxy,
       span: 8,
       description:
         'Connections from the proxy to each backend. They stay in the pool after clients disconnect. From benchwatch_proxy_backend_connections, proxysql_connpool_conns or haproxy_server_current_sessions.',
       queries: [
-        agent(`max by (target, backend) (benchwatch_proxy_backend_connections{${servers}})`, '{{target}} {{backend}}'),
-        exporter('sum by (instance, endpoint) (proxysql_connpool_conns)', '{{instance}} {{endpoint}}'),
-        exporter('max by (instance, server) (haproxy_server_current_sessions)', '{{instance}} {{server}}'),
+        agent(serverGauge('benchwatch_proxy_backend_connections', '', 'backend'), `${server} {{backend}}`),
+        exporter('instance, endpoint', 'proxysql_connpool_conns', '{{instance}} {{endpoint}}', 'sum'),
+        exporter('instance, server', 'haproxy_server_current_sessions', '{{instance}} {{server}}'),
       ],
     }),
     graph({
@@ -183,11 +173,11 @@ export const proxy: Page = {
       noData: noAtlas,
       span: 8,
       description: 'Resident memory of the proxy. From benchwatch_proxy_resident_bytes.',
-      queries: [agent(`max by (target) (benchwatch_proxy_resident_bytes{${servers}})`, '{{target}}')],
+      queries: [agent(serverGauge('benchwatch_proxy_resident_bytes'), server)],
     }),
     row('Servers behind the proxy'),
-    server.queries(8, 'engine!="atlas"'),
-    server.threads(8, 'engine!="atlas"'),
+    panels.queries(8, 'engine!="atlas"'),
+    panels.threads(8, 'engine!="atlas"'),
     host.cpu(8),
     graph({
       title: 'Queries by backend (ProxySQL)',
@@ -195,7 +185,7 @@ export const proxy: Page = {
       noData: 'Atlas and HAProxy do not count queries; no ProxySQL is scraped',
       span: 8,
       description: 'Queries per second by backend. Only ProxySQL counts them. From proxysql_connpool_conns_queries_total.',
-      queries: [exporter('sum by (instance, endpoint) (rate(proxysql_connpool_conns_queries_total[$__rate_interval]))', '{{instance}} {{endpoint}}')],
+      queries: [exporter('instance, endpoint', 'rate(proxysql_connpool_conns_queries_total[$__rate_interval])', '{{instance}} {{endpoint}}', 'sum')],
     }),
     graph({
       title: 'Backend ping time',
@@ -203,7 +193,7 @@ export const proxy: Page = {
       noData: 'No ProxySQL is scraped',
       span: 8,
       description: 'Time until each backend answers the ping of ProxySQL. From proxysql_connpool_conns_latency_us.',
-      queries: [exporter('max by (instance, endpoint) (proxysql_connpool_conns_latency_us)', '{{instance}} {{endpoint}}')],
+      queries: [exporter('instance, endpoint', 'proxysql_connpool_conns_latency_us', '{{instance}} {{endpoint}}')],
     }),
     graph({
       title: 'HAProxy traffic',
@@ -213,8 +203,8 @@ export const proxy: Page = {
       description:
         'Bytes per second through HAProxy, in (solid) and out (dashed). In TCP mode HAProxy counts them at the end of a session unless `option contstats` is set. From haproxy_backend_bytes_in_total and haproxy_backend_bytes_out_total.',
       queries: [
-        exporter('sum by (instance, proxy) (rate(haproxy_backend_bytes_in_total[$__rate_interval]))', '{{instance}} {{proxy}} in'),
-        exporter('sum by (instance, proxy) (rate(haproxy_backend_bytes_out_total[$__rate_interval]))', '{{instance}} {{proxy}} out'),
+        exporter('instance, proxy', 'rate(haproxy_backend_bytes_in_total[$__rate_interval])', '{{instance}} {{proxy}} in', 'sum'),
+        exporter('instance, proxy', 'rate(haproxy_backend_bytes_out_total[$__rate_interval])', '{{instance}} {{proxy}} out', 'sum'),
       ],
       overrides: [{ series: / out$/, set: [set.dashed(), set.noFill()] }],
     }),

@@ -253,7 +253,15 @@ func (c *galera) unlag(ctx context.Context, n int) error {
 	return c.reader(n).stop(5 * time.Second)
 }
 
+// setFlowControlLimit works on both forms of Galera's options: where MariaDB 11 loads the
+// provider's plugin, each is a variable of its own and the list is read-only.
 func (c *galera) setFlowControlLimit(ctx context.Context, n, limit int) error {
-	_, err := c.ask(ctx, n, fmt.Sprintf("SET GLOBAL wsrep_provider_options = 'gcs.fc_limit=%d'", limit))
-	return err
+	_, err := c.ask(ctx, n, fmt.Sprintf(`SET @statement = (
+		SELECT IF(COUNT(*) > 0, 'SET GLOBAL wsrep_provider_gcs_fc_limit = %[1]d', 'SET GLOBAL wsrep_provider_options = ''gcs.fc_limit=%[1]d''')
+		FROM information_schema.system_variables WHERE variable_name = 'wsrep_provider_gcs_fc_limit');
+		EXECUTE IMMEDIATE @statement`, limit))
+	if err != nil {
+		return fmt.Errorf("set gcs.fc_limit of node %d: %w", n, err)
+	}
+	return nil
 }

@@ -463,6 +463,16 @@ func (g *Group) Lag(ctx context.Context, n int) error { return g.system.lag(ctx,
 // Unlag takes Lag back.
 func (g *Group) Unlag(ctx context.Context, n int) error { return g.system.unlag(ctx, n) }
 
+// SetFlowControlLimit sets how many write sets a node of Galera queues before it asks for
+// a pause (gcs.fc_limit).
+func (g *Group) SetFlowControlLimit(ctx context.Context, n, limit int) error {
+	c, ok := g.system.(*galera)
+	if !ok {
+		return fmt.Errorf("the servers in %s are not a Galera cluster", g.Dir)
+	}
+	return c.setFlowControlLimit(ctx, n, limit)
+}
+
 // Admin opens connections of the administrator to server n.
 func (g *Group) Admin(n int) (*sql.DB, error) {
 	account, err := adminAccount(g)

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -197,7 +198,7 @@ func (m *Monitoring) configure(g *Group, o MonitoringOptions) error {
 		exporters = append(exporters, fmt.Sprintf("%q", m.port(5+n)))
 	}
 	ports := strings.NewReplacer("127.0.0.1:9838", m.port(3), "127.0.0.1:9100", m.port(2),
-		`"127.0.0.1:9104"`, strings.Join(exporters, ", "), "127.0.0.1:9093", m.port(1), "127.0.0.1:9090", m.port(0))
+		`["127.0.0.1:9104"]`, fmt.Sprintf("[%s]\n        labels: {cluster: %q}", strings.Join(exporters, ", "), o.Cluster), "127.0.0.1:9093", m.port(1), "127.0.0.1:9090", m.port(0))
 	for _, file := range []string{"prometheus/prometheus.yml", "alerts/alertmanager.yml"} {
 		text, err := os.ReadFile(filepath.Join(root, file))
 		if err != nil {
@@ -248,6 +249,9 @@ func WriteExporterConfig(file string, g *Group, n int) error {
 	}
 	return writeFile(file, fmt.Sprintf("[client]\nhost=127.0.0.1\nport=%d\nuser=monitor\npassword=%s\n", g.Port+n, secret), 0o600)
 }
+
+// ReloadAgent has the agent read its configuration again.
+func (m *Monitoring) ReloadAgent() error { return m.process("agent").signal(syscall.SIGHUP) }
 
 // StopAgent stops the agent alone.
 func (m *Monitoring) StopAgent() error { return m.process("agent").stop(10 * time.Second) }

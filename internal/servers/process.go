@@ -232,7 +232,7 @@ func run(ctx context.Context, user *syscall.Credential, args ...string) error {
 	}
 	out, err := cmd.CombinedOutput()
 	if err != nil {
-		return fmt.Errorf("%s: %w: %s", args[0], err, tail(string(out), 5))
+		return fmt.Errorf("%s: %w: %s", args[0], err, tail(string(out), 20))
 	}
 	return nil
 }

@@ -135,7 +135,7 @@ func BenchmarkObserve(b *testing.B) {
 			d, file := startAgent(b, binary, config)
 			// A benchmark that leaves the servers alone, so that all are measured under the
 			// same load; its reports are sysbench's own.
-			load := exec.Command(binary, "run", "--config.file="+file, "--", "sysbench", "cpu", "--report-interval=1", "--time=300", "run")
+			load := exec.Command(binary, append(recording(binary, file, 3), "sysbench", "cpu", "--report-interval=1", "--time=300", "run")...)
 			must(b, 0, servers.StartAttached(load))
 			b.Cleanup(func() {
 				_ = load.Process.Signal(os.Interrupt)
@@ -155,6 +155,20 @@ func BenchmarkObserve(b *testing.B) {
 		}
 		return observing(all...)
 	})
+}
+
+// recording returns the arguments of `benchwatch run`, up to the command, for a run whose
+// record has n targets. Builds without the flag record all of them anyway.
+func recording(binary, file string, n int) []string {
+	args := []string{"run", "--config.file=" + file}
+	if help, _ := exec.Command(binary, "help", "run").CombinedOutput(); strings.Contains(string(help), "--targets") {
+		var names []string
+		for i := range n {
+			names = append(names, fmt.Sprintf("t%d", i+1))
+		}
+		args = append(args, "--targets="+strings.Join(names, ","))
+	}
+	return append(args, "--")
 }
 
 // observing scrapes programs once a second and returns what they need together.
@@ -301,7 +315,7 @@ func observed(b *testing.B, g *servers.Group, binary, config string, command []s
 	defer agent.stop() // the next round must have the machine to itself
 	began := statOf(b, g.PID(1)).CPUTime()
 	var out strings.Builder
-	wrapper := exec.Command(binary, append([]string{"run", "--config.file=" + file, "--"}, command...)...)
+	wrapper := exec.Command(binary, append(recording(binary, file, 3), command...)...)
 	wrapper.Stdout = &out
 	must(b, 0, servers.StartAttached(wrapper))
 	// Its own share can only be read while it lives; in the end sysbench's is in it.

@@ -22,7 +22,7 @@ const (
 	folder = root + "/compose"
 )
 
-var profiles = []string{"mysql", "galera", "group-replication", "mongodb", "tidb", "aurora"}
+var profiles = []string{"mysql", "galera", "group-replication", "replication", "proxy", "mongodb", "tidb", "aurora"}
 
 // load reads compose.yaml as docker compose does. Unknown keys, services, volumes and
 // cycles in depends_on are errors of the library. A variable that is not set and has no
@@ -85,6 +85,8 @@ func TestProfiles(t *testing.T) {
 		"mysql":             {"mysql", "mysqld-exporter"},
 		"galera":            family("galera1", "galera2", "galera3"),
 		"group-replication": append(family("gr1", "gr2", "gr3"), "group"),
+		"replication":       append(family("primary", "replica1", "replica2"), "replication"),
+		"proxy":             {"mysql", "mysqld-exporter", "haproxy"},
 		"mongodb":           append(family("mongo1", "mongo2", "mongo3"), "mongodb-set"),
 		"tidb":              {"pd", "tikv1", "tikv2", "tikv3", "tidb"},
 		"aurora":            {"cloudwatch-config", "cloudwatch-exporter"},
@@ -264,6 +266,7 @@ func TestVolumes(t *testing.T) {
 		"alertmanager": "/alertmanager", "grafana": "/var/lib/grafana", "mysql": "/var/lib/mysql",
 		"galera1": "/var/lib/mysql", "galera2": "/var/lib/mysql", "galera3": "/var/lib/mysql",
 		"gr1": "/var/lib/mysql", "gr2": "/var/lib/mysql", "gr3": "/var/lib/mysql",
+		"primary": "/var/lib/mysql", "replica1": "/var/lib/mysql", "replica2": "/var/lib/mysql",
 		"mongo1": "/data/db", "mongo2": "/data/db", "mongo3": "/data/db",
 		"pd": "/data", "tikv1": "/data", "tikv2": "/data", "tikv3": "/data",
 	} {

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"go.yaml.in/yaml/v4"
+
+	"github.com/benchwatch/benchwatch/agent/config"
 )
 
 // prometheusConfig is the part of prometheus.yml that the tests read.
@@ -60,6 +62,7 @@ var servicePorts = map[string]int{
 	"agent": 9838, "alertmanager": 9093, "node-exporter": 9100, "mysqld-exporter": 9104,
 	"galera1-exporter": 9104, "galera2-exporter": 9104, "galera3-exporter": 9104,
 	"gr1-exporter": 9104, "gr2-exporter": 9104, "gr3-exporter": 9104,
+	"primary-exporter": 9104, "replica1-exporter": 9104, "replica2-exporter": 9104, "haproxy": 8405,
 	"mongo1-exporter": 9216, "mongo2-exporter": 9216, "mongo3-exporter": 9216,
 	"tidb": 10080, "tikv1": 20180, "tikv2": 20180, "tikv3": 20180, "pd": 2379, "cloudwatch-exporter": 5000,
 }
@@ -186,7 +189,7 @@ func TestPrometheusMounts(t *testing.T) {
 func TestAgentTargets(t *testing.T) {
 	text := read(t, folder+"/agent/benchwatch.yml")
 	fragments, err := filepath.Glob(folder + "/agent/targets/*.yml")
-	if err != nil || len(fragments) != len(profiles)-1 { // Aurora's servers are elsewhere
+	if err != nil || len(fragments) != len(profiles)-2 { // Aurora's servers are elsewhere, proxy uses mysql's
 		t.Fatalf("%v, %v", fragments, err)
 	}
 	for _, file := range fragments {
@@ -204,7 +207,7 @@ func TestAgentTargets(t *testing.T) {
 	if err := yaml.Unmarshal([]byte(text), &c); err != nil {
 		t.Fatal(err)
 	}
-	if len(c.Targets) != 11 {
+	if len(c.Targets) != 14 {
 		t.Errorf("%d targets", len(c.Targets))
 	}
 	depends := everything(t).Services["configure"].DependsOn
@@ -216,6 +219,36 @@ func TestAgentTargets(t *testing.T) {
 		if target.PasswordFile != "/secrets/monitor-password" {
 			t.Errorf("target %s: password file %s", target.Name, target.PasswordFile)
 		}
+	}
+}
+
+// The proxies are services in front of a cluster that has targets.
+func TestAgentProxies(t *testing.T) {
+	text := "targets:\n" + read(t, folder+"/agent/targets/mysql.yml") + "proxies:\n"
+	fragments, err := filepath.Glob(folder + "/agent/proxies/*.yml")
+	if err != nil || len(fragments) == 0 {
+		t.Fatalf("%v, %v", fragments, err)
+	}
+	for _, file := range fragments {
+		text += read(t, file)
+	}
+	path := filepath.Join(t.TempDir(), "benchwatch.yml")
+	if err := os.WriteFile(path, []byte(regexp.MustCompile(`(?m)^.*password_file:.*\n`).ReplaceAllString(text, "")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c, err := config.Load(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	depends := everything(t).Services["configure"].DependsOn
+	for _, proxy := range c.Proxies {
+		host, _, _ := strings.Cut(proxy.Address, ":")
+		if _, found := depends[host]; !found {
+			t.Errorf("proxy %s: configure does not wait for that service", proxy.Address)
+		}
+	}
+	if len(c.Proxies) != len(fragments) {
+		t.Errorf("%d proxies in %d files", len(c.Proxies), len(fragments))
 	}
 }
 

@@ -47,6 +47,13 @@ func TestVariablesCanBeAll(t *testing.T) {
 			if !slices.Contains([]string{"cluster", "target", "run"}, v.Name) {
 				continue
 			}
+			if d.Name == "live-run" && v.Name == "run" {
+				// Its first value, the run in progress, is what the page opens on.
+				if v.IncludeAll || !v.Multi {
+					t.Errorf("%s: variable %s does not open on one run", d.Name, v.Name)
+				}
+				continue
+			}
 			// .* also matches series without the label: single servers.
 			if !v.IncludeAll || !v.Multi || v.AllValue != ".*" {
 				t.Errorf("%s: variable %s has no working All", d.Name, v.Name)
@@ -63,24 +70,63 @@ func TestVariablesCanBeAll(t *testing.T) {
 	}
 }
 
-func TestMarksAreDrawnWithAndWithoutAToken(t *testing.T) {
+// Each mark is drawn once and from one source, only those of the selected runs, and its text
+// names only labels that it always has: Grafana prints the names of others.
+func TestMarksAreDrawnOnce(t *testing.T) {
+	placeholder := regexp.MustCompile(`\{\{(\w+)\}\}`)
 	for _, d := range dashboards(t) {
-		var fromGrafana, fromSeries, alerts bool
+		seen := map[string]bool{}
 		for _, a := range d.Annotations.List {
-			if !a.Enable {
-				continue
+			where := d.Name + ", annotation " + a.Name
+			if a.Datasource.Type != "prometheus" || a.Expr == "" {
+				t.Errorf("%s: not from Prometheus", where)
 			}
-			switch {
-			case a.Datasource.UID == "-- Grafana --" && slices.Contains(a.Target.Tags, "benchwatch"):
-				fromGrafana = true
-			case strings.Contains(a.Expr, "benchwatch_marker_timestamp_seconds"):
-				fromSeries = true
-			case strings.Contains(a.Expr, "ALERTS"):
-				alerts = true
+			if !strings.Contains(a.Expr, `run=~"$run`) {
+				t.Errorf("%s: not restricted to the selected runs", where)
+			}
+			if seen[a.Expr] {
+				t.Errorf("%s: drawn twice", where)
+			}
+			seen[a.Expr] = true
+			if alerts := strings.Contains(a.Expr, "ALERTS"); alerts && a.Enable != (d.Name == "live-run") {
+				t.Errorf("%s: drawn from the beginning: %v", where, a.Enable)
+			}
+			for _, m := range placeholder.FindAllStringSubmatch(a.Title+a.Text, -1) {
+				if !slices.Contains([]string{"title", "text", "alertname", "about"}, m[1]) {
+					t.Errorf("%s: names the label %s, which may be missing", where, m[1])
+				}
 			}
 		}
-		if !fromGrafana || !fromSeries || !alerts {
-			t.Errorf("%s: marks from Grafana %v, from series %v, alerts %v", d.Name, fromGrafana, fromSeries, alerts)
+		if len(seen) != 4 {
+			t.Errorf("%s draws %d kinds of marks, want runs, drain, markers, alerts", d.Name, len(seen))
+		}
+	}
+}
+
+// Rounded ticks that become equal are dropped: a percent axis would have 0 % and 100 % only.
+// Equal widths of axes align panels in time, legends have numbers, and percentiles no mean.
+func TestGraphsAreReadable(t *testing.T) {
+	percentile := regexp.MustCompile(`benchwatch_run_(summary_)?latency_seconds`)
+	for _, d := range dashboards(t) {
+		for _, p := range d.Graphs() {
+			if p.Type != "timeseries" && p.Type != "trend" {
+				continue
+			}
+			where := d.Name + ", panel \"" + p.Title + "\""
+			defaults, legend := p.FieldConfig.Defaults, p.Options.Legend
+			if defaults.Decimals != nil {
+				t.Errorf("%s: a graph with decimals", where)
+			}
+			if defaults.Custom.AxisWidth == 0 {
+				t.Errorf("%s: an axis without a fixed width", where)
+			}
+			if legend.DisplayMode != "table" || !slices.Contains(legend.Calcs, "max") || !slices.Contains(legend.Calcs, "lastNotNull") {
+				t.Errorf("%s: a legend without numbers", where)
+			}
+			hasPercentiles := slices.ContainsFunc(p.Targets, func(q Target) bool { return percentile.MatchString(q.Expr) })
+			if hasPercentiles == slices.Contains(legend.Calcs, "mean") {
+				t.Errorf("%s: has percentiles: %v; calculates %v", where, hasPercentiles, legend.Calcs)
+			}
 		}
 	}
 }
@@ -104,10 +150,13 @@ func TestPanelsExplainThemselves(t *testing.T) {
 			if defaults.NoValue == "" {
 				t.Errorf("%s: no text for the case of no data", where)
 			}
-			if p.Type == "stat" && len(defaults.NoValue) > 24 {
-				t.Errorf("%s: %q is too long for a tile", where, defaults.NoValue)
+			if limit := map[string]int{"stat": 24, "state-timeline": 32}[p.Type]; limit > 0 && len(defaults.NoValue) > limit {
+				t.Errorf("%s: %q is too long for its place", where, defaults.NoValue)
 			}
-			if p.Type != "table" && defaults.Min == nil {
+			if p.Type == "stat" && p.GridPos.W <= 4 && len(p.Title) > 12 {
+				t.Errorf("%s: the title is cut in a window of 1400 pixels with the menu docked", where)
+			}
+			if p.Type != "table" && defaults.Min == nil && defaults.Custom.ScaleDistribution.Type != "log" {
 				t.Errorf("%s: no minimum", where)
 			}
 			refs := map[string]bool{}

@@ -64,10 +64,8 @@ type Annotation struct {
 	Datasource Datasource `json:"datasource"`
 	Enable     bool       `json:"enable"`
 	Expr       string     `json:"expr"`
-	Target     struct {
-		Type string   `json:"type"`
-		Tags []string `json:"tags"`
-	} `json:"target"`
+	Title      string     `json:"titleFormat"`
+	Text       string     `json:"textFormat"`
 }
 
 // Datasource names one by its type and uid.
@@ -86,12 +84,25 @@ type Panel struct {
 	Targets     []Target   `json:"targets"`
 	Panels      []Panel    `json:"panels"`
 	GridPos     struct{ X, Y, W, H int }
+	Options     struct {
+		Legend struct {
+			DisplayMode string   `json:"displayMode"`
+			Calcs       []string `json:"calcs"`
+		} `json:"legend"`
+	} `json:"options"`
 	FieldConfig struct {
 		Defaults struct {
 			Unit     string   `json:"unit"`
 			NoValue  string   `json:"noValue"`
 			Min      *float64 `json:"min"`
+			Max      *float64 `json:"max"`
 			Decimals *float64 `json:"decimals"`
+			Custom   struct {
+				AxisWidth   int      `json:"axisWidth"`
+				AxisSoftMax *float64 `json:"axisSoftMax"`
+
+				ScaleDistribution struct{ Type string } `json:"scaleDistribution"`
+			} `json:"custom"`
 		} `json:"defaults"`
 	} `json:"fieldConfig"`
 }

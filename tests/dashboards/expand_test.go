@@ -19,17 +19,21 @@ var builtins = strings.NewReplacer(
 	"${__from}", "1795257331000", "${__to}", "1795258231000",
 )
 
-var variable = regexp.MustCompile(`\$\{?([a-z]+)\}?`)
+var variable = regexp.MustCompile(`\$\{?([a-z]+)(:raw)?\}?`)
 
 // Expand replaces Grafana's variables as "All" does.
 func Expand(expr string) string { return ExpandWith(expr, nil) }
 
-// ExpandWith replaces some variables by the given values, the others as "All" does.
+// ExpandWith replaces some variables by the given values, the others as "All" does. A text that
+// Grafana inserts as it is, a list of matchers, is empty unless it is given.
 func ExpandWith(expr string, given map[string]string) string {
 	return variable.ReplaceAllStringFunc(builtins.Replace(expr), func(found string) string {
-		name := variable.FindStringSubmatch(found)[1]
-		if value, ok := given[name]; ok {
+		m := variable.FindStringSubmatch(found)
+		if value, ok := given[m[1]]; ok {
 			return value
+		}
+		if m[2] != "" {
+			return ""
 		}
 		return ".*"
 	})

@@ -51,7 +51,7 @@ func TestMetricsAreExposed(t *testing.T) {
 		excuse := excuseOf(excused, name)
 		used[excuse] = true
 		switch {
-		case seen && excuse != "":
+		case seen && excuse != "" && !strings.HasPrefix(excused[excuse], "perhaps"):
 			t.Errorf("%s is exposed: not-exposed.txt needs no %s", name, excuse)
 		case !seen && !elsewhere && excuse == "":
 			t.Errorf("%s is not exposed; used in %s", name, strings.Join(places, "; "))

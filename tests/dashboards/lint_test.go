@@ -109,7 +109,7 @@ func (l *linter) dashboard(d *Dashboard) {
 			if v.Refresh != 2 {
 				l.broken("template-on-time-change-reload-rule", d, nil, v.Name+" is not reloaded when the time range changes")
 			}
-			if ofVariable.FindStringSubmatch(v.Text()) == nil {
+			if v.expr() == "" {
 				l.broken("template-label-promql-rule", d, nil, v.Name+" has query "+v.Text())
 			}
 		}

@@ -32,7 +32,7 @@ func Known(root string) (map[string][]string, error) {
 	return known, recorded(root, known)
 }
 
-var documented = regexp.MustCompile("^\\| `([a-z_:]+)` \\| (?:gauge|counter) \\| ([^|]*) \\|")
+var documented = regexp.MustCompile("^\\| `([a-z_:]+)` \\| (?:gauge|counter|untyped) \\| ([^|]*) \\|")
 
 // agentMetrics reads the table that is generated from the agent's code.
 func agentMetrics(path string, known map[string][]string) error {

@@ -23,6 +23,8 @@ type Window struct {
 	Variables map[string]string `json:"variables"`
 	// Partial means that not every panel needs to have data in this window.
 	Partial bool `json:"partial"`
+	// Foreign are servers and runs that the selected run has nothing to do with.
+	Foreign []string `json:"foreign"`
 }
 
 // points is the maximum that a panel of a usual width requests.
@@ -45,6 +47,15 @@ func (p Prometheus) Ask(ctx context.Context, target *Target, w Window) (int, err
 func (p Prometheus) AskAnnotation(ctx context.Context, a *Annotation, w Window) (int, error) {
 	const step = 5 * time.Second
 	return p.overTime(ctx, w.expand(a.Expr, step), w, step)
+}
+
+// AskVariable returns how many values a variable offers.
+func (p Prometheus) AskVariable(ctx context.Context, v *Variable, w Window) (int, error) {
+	if m := ofVariable.FindStringSubmatch(v.Text()); m != nil {
+		values, err := p.LabelValues(ctx, m[1], m[2], w)
+		return len(values), err
+	}
+	return p.query(ctx, "/api/v1/query", url.Values{"query": {w.expand(v.expr(), time.Second)}, "time": {seconds(w.To)}})
 }
 
 // LabelValues returns what a variable's label_values(selector, label) offers.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/prometheus/common/model"
@@ -35,7 +36,22 @@ func known(t *testing.T) map[string][]string {
 // query is a query and its place, for messages.
 type query struct{ place, expr string }
 
-var ofVariable = regexp.MustCompile(`^label_values\((.+), *([a-z_]+)\)$`)
+var (
+	ofVariable  = regexp.MustCompile(`^label_values\((.+), *([a-z_]+)\)$`)
+	queryResult = regexp.MustCompile(`^query_result\((.+)\)$`)
+)
+
+// expr returns the query whose result a variable offers, empty if it has another form than
+// label_values(SELECTOR, LABEL) or query_result(QUERY).
+func (v *Variable) expr() string {
+	if m := ofVariable.FindStringSubmatch(v.Text()); m != nil {
+		return fmt.Sprintf("group by (%s) (%s)", m[2], m[1])
+	}
+	if m := queryResult.FindStringSubmatch(v.Text()); m != nil {
+		return m[1]
+	}
+	return ""
+}
 
 // queries returns all queries of a dashboard: those of panels, annotations and variables.
 func queries(t *testing.T, d *Dashboard) []query {
@@ -55,12 +71,12 @@ func queries(t *testing.T, d *Dashboard) []query {
 		if v.Type != "query" {
 			continue
 		}
-		m := ofVariable.FindStringSubmatch(v.Text())
-		if m == nil {
-			t.Errorf("%s, variable %s: %q is not label_values(SELECTOR, LABEL)", d.Name, v.Name, v.Text())
+		expr := v.expr()
+		if expr == "" {
+			t.Errorf("%s, variable %s: %q is neither label_values(SELECTOR, LABEL) nor query_result(QUERY)", d.Name, v.Name, v.Text())
 			continue
 		}
-		all = append(all, query{fmt.Sprintf("%s, variable %s", d.Name, v.Name), fmt.Sprintf("group by (%s) (%s)", m[2], m[1])})
+		all = append(all, query{fmt.Sprintf("%s, variable %s", d.Name, v.Name), expr})
 	}
 	return all
 }
@@ -71,6 +87,31 @@ func TestEveryQueryParses(t *testing.T) {
 			if _, err := Parse(q.expr); err != nil {
 				t.Errorf("%s: %v\n%s", q.place, err, q.expr)
 			}
+		}
+	}
+}
+
+// `and` binds more loosely than arithmetic and comparisons: next to one, the restriction to the
+// servers of a run needs parentheses, or the operator applies to the list of servers.
+func TestServersOfRunsAreNoOperands(t *testing.T) {
+	for _, d := range dashboards(t) {
+		for _, q := range queries(t, &d) {
+			expr, err := Parse(q.expr)
+			if err != nil {
+				continue // TestEveryQueryParses
+			}
+			parser.Inspect(expr, func(node parser.Node, _ []parser.Node) error {
+				b, ok := node.(*parser.BinaryExpr)
+				if !ok || b.Op.IsSetOperator() {
+					return nil
+				}
+				for _, side := range []parser.Expr{b.LHS, b.RHS} {
+					if a, ok := side.(*parser.AggregateExpr); ok && a.Op == parser.GROUP && strings.Contains(a.String(), "|benchwatch_db_up") {
+						t.Errorf("%s: %s is applied to a list of servers:\n%s", q.place, b.Op, q.expr)
+					}
+				}
+				return nil
+			})
 		}
 	}
 }
@@ -108,8 +149,9 @@ func TestEveryMetricExists(t *testing.T) {
 	}
 }
 
-// infoLabels are the labels of run_info; docs/metrics.md names some of them by their kind.
-var infoLabels = []string{"title", "tool", "tool_version", "verb", "workload", "threads", "target", "database", "generator"}
+// infoLabels are the labels of run_info; docs/metrics.md names some of them by their kind. The
+// last three are labels of users and of sweeps.
+var infoLabels = []string{"title", "tool", "tool_version", "verb", "workload", "threads", "target", "database", "generator", "group", "sweep", "via"}
 
 // The labels of the agent's metrics are known: a matcher or a grouping by another label would
 // silently return nothing.

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/benchwatch/benchwatch/internal/agents"
 )
 
 // One command puts an old log into a Prometheus data directory, and Prometheus then returns
@@ -47,15 +49,15 @@ func TestBackfill(t *testing.T) {
 	if err := os.WriteFile(config, nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	p := prometheus{address: freeAddress(t)}
-	start(t, "prometheus", "--config.file="+config, "--storage.tsdb.path="+data, "--web.listen-address="+p.address, "--log.level=warn")
+	p := agents.Prometheus{Address: agents.FreeAddress(t)}
+	agents.Start(t, "prometheus", "--config.file="+config, "--storage.tsdb.path="+data, "--web.listen-address="+p.Address, "--log.level=warn")
 	// ask replaces AT by the time.
 	ask := func(expression string, at time.Time) []float64 {
 		t.Helper()
 		expression = strings.ReplaceAll(expression, "AT", fmt.Sprintf("@ %d", at.Unix()))
 		var v []float64
-		wait(t, 30*time.Second, expression, func() (err error) {
-			v, err = p.query(expression)
+		agents.Wait(t, 30*time.Second, expression, func() (err error) {
+			v, err = p.Query(expression)
 			return err
 		})
 		return v
@@ -80,7 +82,12 @@ func TestBackfill(t *testing.T) {
 			t.Errorf("%s: %v, want %g", expression, v, want)
 		}
 	}
-	if v := ask("benchwatch_run_active AT", end.Add(2*time.Second)); len(v) != 1 || v[0] != 0 {
-		t.Errorf("active after the end: %v", v)
+	if v := ask("benchwatch_run_summary_duration_seconds AT", end.Add(2*time.Second)); len(v) != 1 || v[0] != seconds {
+		t.Errorf("summary after the end: %v", v)
+	}
+	for after, series := range map[time.Duration]string{time.Second: `benchwatch_run_(active|operations_per_second)`, 10 * time.Second: "benchwatch_.+"} {
+		if v := ask(fmt.Sprintf(`{__name__=~%q} AT`, series), end.Add(after)); len(v) != 0 {
+			t.Errorf("%s after the end: %d of %s", after, len(v), series)
+		}
 	}
 }

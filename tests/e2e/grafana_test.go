@@ -14,6 +14,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/benchwatch/benchwatch/internal/agents"
 )
 
 // grafana is the part of Grafana's annotation API that markers need, which can fail on
@@ -131,7 +133,7 @@ func cpu(seconds int) []string {
 // it has the region twice.
 func (g *grafana) markedOnce(t *testing.T, id string) {
 	t.Helper()
-	wait(t, 60*time.Second, "marker of "+id, func() error {
+	agents.Wait(t, 60*time.Second, "marker of "+id, func() error {
 		found := g.of(id)
 		if len(found) == 0 {
 			return fmt.Errorf("none after %d requests", g.requests)
@@ -150,31 +152,31 @@ func (g *grafana) markedOnce(t *testing.T, id string) {
 // delivered once Grafana is back, once.
 func TestGrafanaDown(t *testing.T) {
 	const id = "grafana-down"
-	address := freeAddress(t)
+	address := agents.FreeAddress(t)
 	a := startAgent(t, grafanaConfig(t, address))
-	wrapper := a.run(t, id, cpu(3)...)
-	if status := wrapper.status(t, 30*time.Second); status != 0 {
+	wrapper := a.Run(t, id, cpu(3)...)
+	if status := wrapper.Status(t, 30*time.Second); status != 0 {
 		t.Fatalf("benchwatch run exited with %d", status)
 	}
-	a.closed(t, id, 30*time.Second)
-	if n := a.scrape(t).must(t, "benchwatch_marker_queue_length"); n != 1 {
+	a.Closed(t, id, 30*time.Second)
+	if n := a.Scrape(t).Must(t, "benchwatch_marker_queue_length"); n != 1 {
 		t.Errorf("%g markers wait, want 1", n)
 	}
-	a.kill(t)
+	a.Kill(t)
 	var g grafana
 	g.serve(t, address)
-	a.again(t)
+	a.Again(t)
 	g.markedOnce(t, id)
-	wait(t, 10*time.Second, "queue empty", func() error {
-		if n := a.scrape(t).must(t, "benchwatch_marker_queue_length"); n != 0 {
+	agents.Wait(t, 10*time.Second, "queue empty", func() error {
+		if n := a.Scrape(t).Must(t, "benchwatch_marker_queue_length"); n != 0 {
 			return fmt.Errorf("%g markers wait", n)
 		}
 		return nil
 	})
-	a.kill(t)
-	a.again(t)
+	a.Kill(t)
+	a.Again(t)
 	// After a second run, the restarted agent has certainly worked on its queue.
-	a.run(t, id+"-2", cpu(1)...)
+	a.Run(t, id+"-2", cpu(1)...)
 	g.markedOnce(t, id+"-2")
 	g.markedOnce(t, id)
 }
@@ -210,15 +212,15 @@ func TestGrafanaTrouble(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			address := freeAddress(t)
+			address := agents.FreeAddress(t)
 			g := &grafana{}
 			g.setTrouble(trouble(g))
 			g.serve(t, address)
 			a := startAgent(t, grafanaConfig(t, address))
-			wrapper := a.run(t, name, cpu(2)...)
-			wrapper.status(t, 30*time.Second)
-			a.closed(t, name, 30*time.Second)
-			wait(t, 30*time.Second, "a request", func() error {
+			wrapper := a.Run(t, name, cpu(2)...)
+			wrapper.Status(t, 30*time.Second)
+			a.Closed(t, name, 30*time.Second)
+			agents.Wait(t, 30*time.Second, "a request", func() error {
 				g.mu.Lock()
 				defer g.mu.Unlock()
 				if g.requests == 0 {

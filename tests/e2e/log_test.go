@@ -57,9 +57,9 @@ func number(t *testing.T, text []byte) float64 {
 // is a second plus or minus some milliseconds.
 func (a *agent) counted(t *testing.T, id string) {
 	t.Helper()
-	before := readLog(t, a.dataDir, id)
-	v, err := a.scrape(t).value("benchwatch_run_operations_total", "run", id, "op", "transaction")
-	after := readLog(t, a.dataDir, id)
+	before := readLog(t, a.DataDir, id)
+	v, err := a.Scrape(t).Value("benchwatch_run_operations_total", "run", id, "op", "transaction")
+	after := readLog(t, a.DataDir, id)
 	if before.intervals == 0 && err != nil {
 		return
 	}
@@ -83,15 +83,15 @@ func (a *agent) counted(t *testing.T, id string) {
 // summarised fails the test unless the run's summary equals that of the log.
 func (a *agent) summarised(t *testing.T, id string) {
 	t.Helper()
-	p := readLog(t, a.dataDir, id)
+	p := readLog(t, a.DataDir, id)
 	if p.total == 0 {
 		t.Fatalf("run %s: the log has no summary", id)
 	}
-	e := a.scrape(t)
-	if v := e.must(t, "benchwatch_run_summary_operations_total", "run", id, "op", "transaction"); v != p.total {
+	e := a.Scrape(t)
+	if v := e.Must(t, "benchwatch_run_summary_operations_total", "run", id, "op", "transaction"); v != p.total {
 		t.Errorf("run_summary_operations_total is %g, the log has %g", v, p.total)
 	}
-	if v := e.must(t, "benchwatch_run_summary_operations_per_second", "run", id, "op", "transaction"); v != p.tps {
+	if v := e.Must(t, "benchwatch_run_summary_operations_per_second", "run", id, "op", "transaction"); v != p.tps {
 		t.Errorf("run_summary_operations_per_second is %g, the log has %g", v, p.tps)
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/benchwatch/benchwatch/internal/agents"
 	"github.com/benchwatch/benchwatch/internal/servers"
 )
 
@@ -51,7 +51,7 @@ func runTests(m *testing.M) (code int, err error) {
 		return 1, err
 	}
 	env.binary = filepath.Join(env.dir, "benchwatch")
-	if err := build(env.binary, "agent"); err != nil {
+	if err := agents.Build(env.binary, "agent"); err != nil {
 		return 1, err
 	}
 	ctx := context.Background()
@@ -65,25 +65,6 @@ func runTests(m *testing.M) (code int, err error) {
 		return 1, fmt.Errorf("prepare tables: %w\n%s", err, out)
 	}
 	return m.Run(), nil
-}
-
-// build builds a package of the repository.
-func build(binary, folder string) error {
-	if out, err := exec.Command("go", "build", "-o", binary, filepath.Join(env.root, folder)).CombinedOutput(); err != nil {
-		return fmt.Errorf("build %s: %w\n%s", folder, err, out)
-	}
-	return nil
-}
-
-// freeAddress returns a loopback address that is free now.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }
 
 // must fails the test if something that a test does to a server fails.
@@ -113,7 +94,7 @@ func sql(t *testing.T, n int, statement string) []string {
 // waitSynced waits until every node is a synced member of the cluster.
 func waitSynced(t *testing.T) {
 	t.Helper()
-	wait(t, 60*time.Second, "cluster complete", func() error {
+	agents.Wait(t, 60*time.Second, "cluster complete", func() error {
 		out := strings.Join(env.cluster.Status(t.Context()), "\n")
 		if strings.Count(out, fmt.Sprintf("Synced size %d", nodes)) != nodes {
 			return errors.New(out)
@@ -133,21 +114,24 @@ func load(seconds int) []string {
 	return sysbench("oltp_write_only", "--threads=4", "--report-interval=1", fmt.Sprintf("--time=%d", seconds), "run")
 }
 
-// wait polls until check returns nil, and fails the test with its last error.
-func wait(t *testing.T, limit time.Duration, what string, check func() error) {
+// agent is an agent that a test of this package asks about its runs.
+type agent struct{ *agents.Agent }
+
+// startAgent starts an agent with a new data directory. more is added to its configuration.
+func startAgent(t *testing.T, more string) *agent {
 	t.Helper()
-	deadline := time.After(limit)
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		err := check()
-		if err == nil {
-			return
-		}
-		select {
-		case <-deadline:
-			t.Fatalf("%s: not after %s: %v", what, limit, err)
-		case <-tick.C:
-		}
+	a := &agent{agents.New(t, env.binary, more)}
+	a.Again(t)
+	return a
+}
+
+// clusterTargets returns the part of a configuration that names the nodes.
+func clusterTargets() string {
+	var b strings.Builder
+	b.WriteString("targets:\n")
+	for n := 1; n <= nodes; n++ {
+		fmt.Fprintf(&b, "  - {name: n%d, engine: mysql, cluster: e2e, address: '%s', user: monitor, password_file: %s/monitor.password}\n",
+			n, env.cluster.Address(n), env.cluster.Dir)
 	}
+	return b.String()
 }

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/benchwatch/benchwatch/internal/agents"
 )
 
 // A node that is stopped under load is reported as down within three ticks, and delays
@@ -17,7 +19,7 @@ import (
 func TestNodeStopped(t *testing.T) {
 	const id = "node-stopped"
 	a := startAgent(t, clusterTargets())
-	a.run(t, id, load(20)...)
+	a.Run(t, id, load(20)...)
 	a.up(t, 3, true)
 	a.reports(t, id, 2)
 
@@ -37,17 +39,17 @@ func TestNodeStopped(t *testing.T) {
 	defer watch.Stop()
 	for since := time.Duration(0); since < 4500*time.Millisecond; since = time.Since(stopped) {
 		asked := time.Now()
-		e := a.scrape(t)
+		e := a.Scrape(t)
 		scrapes = append(scrapes, time.Since(asked))
 		for target, seen := range ticks {
-			if at, err := e.value("benchwatch_db_sample_timestamp_seconds", "target", target); err == nil {
+			if at, err := e.Value("benchwatch_db_sample_timestamp_seconds", "target", target); err == nil {
 				seen[at] = true
 			}
 		}
-		if down == 0 && e.must(t, "benchwatch_db_up", "target", "n3") == 0 {
+		if down == 0 && e.Must(t, "benchwatch_db_up", "target", "n3") == 0 {
 			down = time.Since(stopped)
-			for _, name := range e.families("target", "n3") {
-				if name != "benchwatch_db_up" && name != "benchwatch_db_restarts_total" {
+			for _, name := range e.Families("target", "n3") {
+				if name != "benchwatch_db_up" && name != "benchwatch_db_restarts_total" && name != "benchwatch_run_target_info" {
 					t.Errorf("a stopped node still has %s", name)
 				}
 			}
@@ -74,8 +76,8 @@ func TestNodeStopped(t *testing.T) {
 // up waits until the agent reports that node n answers, or that it does not.
 func (a *agent) up(t *testing.T, n int, want bool) {
 	t.Helper()
-	wait(t, 30*time.Second, fmt.Sprintf("n%d up is %t", n, want), func() error {
-		v, err := a.scrape(t).value("benchwatch_db_up", "target", fmt.Sprintf("n%d", n))
+	agents.Wait(t, 30*time.Second, fmt.Sprintf("n%d up is %t", n, want), func() error {
+		v, err := a.Scrape(t).Value("benchwatch_db_up", "target", fmt.Sprintf("n%d", n))
 		if err == nil && (v == 1) != want {
 			err = fmt.Errorf("db_up is %g", v)
 		}
@@ -92,8 +94,8 @@ func TestNodeKilledAndRejoined(t *testing.T) {
 	}
 	must(t, env.cluster.Kill(3))
 	a.up(t, 3, false)
-	wait(t, 30*time.Second, "cluster of two", func() error {
-		v, err := a.scrape(t).value("benchwatch_galera_cluster_size", "target", "n1")
+	agents.Wait(t, 30*time.Second, "cluster of two", func() error {
+		v, err := a.Scrape(t).Value("benchwatch_galera_cluster_size", "target", "n1")
 		if err == nil && v != 2 {
 			err = fmt.Errorf("size is %g", v)
 		}
@@ -101,16 +103,16 @@ func TestNodeKilledAndRejoined(t *testing.T) {
 	})
 	must(t, env.cluster.Rejoin(t.Context(), 3))
 	defer waitSynced(t)
-	wait(t, 30*time.Second, "n3 synced", func() error {
-		e := a.scrape(t)
-		state, err := e.value("benchwatch_galera_local_state", "target", "n3")
+	agents.Wait(t, 30*time.Second, "n3 synced", func() error {
+		e := a.Scrape(t)
+		state, err := e.Value("benchwatch_galera_local_state", "target", "n3")
 		if err == nil && state != 4 {
 			err = fmt.Errorf("state is %g", state)
 		}
 		return err
 	})
-	wait(t, 10*time.Second, "restart counted", func() error {
-		v, err := a.scrape(t).value("benchwatch_db_restarts_total", "target", "n3")
+	agents.Wait(t, 10*time.Second, "restart counted", func() error {
+		v, err := a.Scrape(t).Value("benchwatch_db_restarts_total", "target", "n3")
 		if err == nil && v != 1 {
 			err = fmt.Errorf("restarts: %g", v)
 		}
@@ -131,8 +133,8 @@ func TestValuesAreTheServers(t *testing.T) {
 	} {
 		// Nothing writes now, so the values do not change.
 		want := status(t, 2, variable)
-		wait(t, 5*time.Second, name, func() error {
-			v, err := a.scrape(t).value(name, "target", "n2")
+		agents.Wait(t, 5*time.Second, name, func() error {
+			v, err := a.Scrape(t).Value(name, "target", "n2")
 			if err == nil && v != want {
 				err = fmt.Errorf("have %g, the server has %g", v, want)
 			}
@@ -161,14 +163,14 @@ func TestDrain(t *testing.T) {
 	a := startAgent(t, clusterTargets())
 	must(t, env.cluster.Lag(t.Context(), 2))
 	t.Cleanup(func() { must(t, env.cluster.Unlag(context.Background(), 2)) })
-	wrapper := a.run(t, id, load(8)...)
+	wrapper := a.Run(t, id, load(8)...)
 	lag := 0.0
-	wait(t, 60*time.Second, "draining", func() error {
-		e := a.scrape(t)
-		if v, err := e.value("benchwatch_replication_lag_transactions", "target", "n2"); err == nil {
+	agents.Wait(t, 60*time.Second, "draining", func() error {
+		e := a.Scrape(t)
+		if v, err := e.Value("benchwatch_replication_lag_transactions", "target", "n2"); err == nil {
 			lag = max(lag, v)
 		}
-		_, err := e.value("benchwatch_run_phase", "run", id, "phase", "draining")
+		_, err := e.Value("benchwatch_run_phase", "run", id, "phase", "draining")
 		return err
 	})
 	if lag < 50 {
@@ -176,18 +178,18 @@ func TestDrain(t *testing.T) {
 	}
 	ended := readEnd(t, a, id)
 	goal := status(t, 1, "wsrep_last_committed")
-	if wrapper.cmd.ProcessState != nil {
+	if wrapper.Cmd.ProcessState != nil {
 		t.Error("benchwatch run did not wait for the replica")
 	}
 	must(t, env.cluster.Unlag(t.Context(), 2))
-	wait(t, 60*time.Second, "n2 caught up", func() error {
+	agents.Wait(t, 60*time.Second, "n2 caught up", func() error {
 		if have := status(t, 2, "wsrep_last_committed"); have < goal {
 			return fmt.Errorf("%g of %g", have, goal)
 		}
 		return nil
 	})
 	mine := time.Since(ended).Seconds()
-	meta := a.closed(t, id, 30*time.Second)
+	meta := a.Closed(t, id, 30*time.Second)
 	if meta.Drain["n2"].Seconds == nil {
 		t.Fatalf("no drain of n2 in %v", meta.Drain)
 	}
@@ -195,18 +197,18 @@ func TestDrain(t *testing.T) {
 	if reported := *meta.Drain["n2"].Seconds; reported < mine-1.5 || reported > mine+1.5 {
 		t.Errorf("drain of n2 is %.1f s, the test measured %.1f s", reported, mine)
 	}
-	if v := a.scrape(t).must(t, "benchwatch_run_drain_seconds", "run", id, "target", "n2"); v != *meta.Drain["n2"].Seconds {
+	if v := a.Scrape(t).Must(t, "benchwatch_run_drain_seconds", "run", id, "target", "n2"); v != *meta.Drain["n2"].Seconds {
 		t.Errorf("run_drain_seconds is %g, run.json has %g", v, *meta.Drain["n2"].Seconds)
 	}
-	wrapper.status(t, 10*time.Second)
-	if !strings.Contains(wrapper.output(t), "drain n2") {
+	wrapper.Status(t, 10*time.Second)
+	if !strings.Contains(wrapper.Output(t), "drain n2") {
 		t.Error("the final table has no drain of n2")
 	}
 }
 
 func readEnd(t *testing.T, a *agent, id string) time.Time {
 	t.Helper()
-	meta := a.meta(t, id)
+	meta := a.Meta(t, id)
 	if meta.EndedAt == nil {
 		t.Fatal("draining, but run.json has no end")
 	}
@@ -224,25 +226,25 @@ func TestWrongPassword(t *testing.T) {
 	a := startAgent(t, clusterTargets()+fmt.Sprintf(
 		"  - {name: locked, engine: mysql, address: '%s', user: fresh, password_file: %s}\n", env.cluster.Address(1), file))
 	a.up(t, 1, true)
-	wait(t, 10*time.Second, "locked is down", func() error {
-		v, err := a.scrape(t).value("benchwatch_db_up", "target", "locked")
+	agents.Wait(t, 10*time.Second, "locked is down", func() error {
+		v, err := a.Scrape(t).Value("benchwatch_db_up", "target", "locked")
 		if err == nil && v != 0 {
 			err = fmt.Errorf("db_up is %g", v)
 		}
 		return err
 	})
-	wait(t, 10*time.Second, "the log names it", func() error {
-		if log := a.output(t); !strings.Contains(log, "locked") || !strings.Contains(log, "1045") && !strings.Contains(log, "denied") {
+	agents.Wait(t, 10*time.Second, "the log names it", func() error {
+		if log := a.Output(t); !strings.Contains(log, "locked") || !strings.Contains(log, "1045") && !strings.Contains(log, "denied") {
 			return fmt.Errorf("log: %s", log)
 		}
 		return nil
 	})
-	if strings.Contains(a.output(t), password) {
+	if strings.Contains(a.Output(t), password) {
 		t.Error("the password is in the log")
 	}
 	sql(t, 1, fmt.Sprintf("ALTER USER fresh@127.0.0.1 IDENTIFIED BY '%s'", password))
-	wait(t, 60*time.Second, "locked is up", func() error {
-		v, err := a.scrape(t).value("benchwatch_db_up", "target", "locked")
+	agents.Wait(t, 60*time.Second, "locked is up", func() error {
+		v, err := a.Scrape(t).Value("benchwatch_db_up", "target", "locked")
 		if err == nil && v != 1 {
 			err = fmt.Errorf("db_up is %g", v)
 		}

@@ -14,13 +14,14 @@ import (
 	"time"
 
 	"github.com/benchwatch/benchwatch/agent/rundir"
+	"github.com/benchwatch/benchwatch/internal/agents"
 )
 
 // reports waits until the tool has printed n interval lines.
 func (a *agent) reports(t *testing.T, id string, n int) {
 	t.Helper()
-	wait(t, 30*time.Second, fmt.Sprintf("%d reports", n), func() error {
-		if have := readLog(t, a.dataDir, id).intervals; have < n {
+	agents.Wait(t, 30*time.Second, fmt.Sprintf("%d reports", n), func() error {
+		if have := readLog(t, a.DataDir, id).intervals; have < n {
 			return fmt.Errorf("have %d", have)
 		}
 		return nil
@@ -30,10 +31,10 @@ func (a *agent) reports(t *testing.T, id string, n int) {
 // gone fails the test if an ended run still has series that only live runs have.
 func (a *agent) gone(t *testing.T, id string) {
 	t.Helper()
-	for _, name := range a.scrape(t).families("run", id) {
+	for _, name := range a.Scrape(t).Families("run", id) {
 		switch {
 		case strings.HasPrefix(name, "benchwatch_run_summary_"):
-		case name == "benchwatch_run_info", name == "benchwatch_run_drain_seconds", name == "benchwatch_run_exit_code",
+		case strings.HasSuffix(name, "_info"), strings.HasPrefix(name, "benchwatch_run_requested_"), name == "benchwatch_run_drain_seconds", name == "benchwatch_run_exit_code",
 			name == "benchwatch_run_result", name == "benchwatch_run_start_timestamp_seconds",
 			name == "benchwatch_run_end_timestamp_seconds":
 		default:
@@ -47,25 +48,25 @@ func (a *agent) gone(t *testing.T, id string) {
 func TestAgentKilled(t *testing.T) {
 	const id, seconds = "agent-killed", 9
 	a := startAgent(t, clusterTargets())
-	wrapper := a.run(t, id, load(seconds)...)
+	wrapper := a.Run(t, id, load(seconds)...)
 	a.reports(t, id, 3)
 	a.counted(t, id)
-	a.kill(t)
+	a.Kill(t)
 	a.reports(t, id, 5)
-	a.again(t)
+	a.Again(t)
 	a.counted(t, id)
 	a.reports(t, id, 7)
 	a.counted(t, id)
-	if status := wrapper.status(t, 60*time.Second); status != 0 {
+	if status := wrapper.Status(t, 60*time.Second); status != 0 {
 		t.Errorf("benchwatch run exited with %d", status)
 	}
-	if p := readLog(t, a.dataDir, id); p.intervals < seconds-1 {
+	if p := readLog(t, a.DataDir, id); p.intervals < seconds-1 {
 		t.Errorf("the log has %d interval lines of %d", p.intervals, seconds)
 	}
-	a.closed(t, id, 30*time.Second)
+	a.Closed(t, id, 30*time.Second)
 	a.summarised(t, id)
 	a.gone(t, id)
-	wholeLines(t, rundir.At(a.dataDir, id).Path(rundir.StatusFile))
+	wholeLines(t, rundir.At(a.DataDir, id).Path(rundir.StatusFile))
 }
 
 // wholeLines fails the test unless every line of a file is JSON.
@@ -92,12 +93,12 @@ func wholeLines(t *testing.T, path string) {
 func TestWrapperKilled(t *testing.T) {
 	const id, seconds = "wrapper-killed", 7
 	a := startAgent(t, clusterTargets())
-	wrapper := a.run(t, id, load(seconds)...)
+	wrapper := a.Run(t, id, load(seconds)...)
 	a.reports(t, id, 2)
-	wrapper.kill(t)
+	wrapper.Kill(t)
 	a.reports(t, id, 5)
 	a.counted(t, id)
-	meta := a.closed(t, id, 60*time.Second)
+	meta := a.Closed(t, id, 60*time.Second)
 	if meta.ExitCode != nil {
 		t.Errorf("exit code %d, but no process could read it", *meta.ExitCode)
 	}
@@ -112,17 +113,17 @@ func TestWrapperKilled(t *testing.T) {
 func TestAgentStopped(t *testing.T) {
 	const id, seconds = "agent-stopped", 8
 	a := startAgent(t, clusterTargets())
-	wrapper := a.run(t, id, load(seconds)...)
+	wrapper := a.Run(t, id, load(seconds)...)
 	a.reports(t, id, 2)
-	a.signal(t, syscall.SIGSTOP)
+	a.Signal(t, syscall.SIGSTOP)
 	a.reports(t, id, 5)
-	a.signal(t, syscall.SIGCONT)
+	a.Signal(t, syscall.SIGCONT)
 	a.reports(t, id, 6)
 	a.counted(t, id)
-	if status := wrapper.status(t, 60*time.Second); status != 0 {
+	if status := wrapper.Status(t, 60*time.Second); status != 0 {
 		t.Errorf("benchwatch run exited with %d", status)
 	}
-	a.closed(t, id, 30*time.Second)
+	a.Closed(t, id, 30*time.Second)
 	a.summarised(t, id)
 }
 
@@ -130,16 +131,16 @@ func TestAgentStopped(t *testing.T) {
 func TestToolKilled(t *testing.T) {
 	const id = "tool-killed"
 	a := startAgent(t, clusterTargets())
-	wrapper := a.run(t, id, load(60)...)
+	wrapper := a.Run(t, id, load(60)...)
 	a.reports(t, id, 2)
-	meta := a.meta(t, id)
+	meta := a.Meta(t, id)
 	if err := syscall.Kill(meta.PID, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	if status := wrapper.status(t, 60*time.Second); status != 128+int(syscall.SIGKILL) {
+	if status := wrapper.Status(t, 60*time.Second); status != 128+int(syscall.SIGKILL) {
 		t.Errorf("benchwatch run exited with %d, want 128+9", status)
 	}
-	meta = a.closed(t, id, 30*time.Second)
+	meta = a.Closed(t, id, 30*time.Second)
 	if meta.Outcome != rundir.Failed || meta.Signal == "" {
 		t.Errorf("result %q, signal %q", meta.Outcome, meta.Signal)
 	}
@@ -150,17 +151,17 @@ func TestToolKilled(t *testing.T) {
 func TestInterrupted(t *testing.T) {
 	const id = "interrupted"
 	a := startAgent(t, clusterTargets())
-	wrapper := a.run(t, id, load(60)...)
+	wrapper := a.Run(t, id, load(60)...)
 	a.reports(t, id, 1)
-	meta := a.meta(t, id)
-	wrapper.signal(t, syscall.SIGINT)
-	if status := wrapper.status(t, 60*time.Second); status == 0 {
+	meta := a.Meta(t, id)
+	wrapper.Signal(t, syscall.SIGINT)
+	if status := wrapper.Status(t, 60*time.Second); status == 0 {
 		t.Error("benchwatch run exited with 0")
 	}
 	if err := syscall.Kill(meta.PID, 0); !errors.Is(err, syscall.ESRCH) {
 		t.Errorf("the tool is still running: %v", err)
 	}
-	if meta = a.closed(t, id, 30*time.Second); meta.Outcome != rundir.Interrupted {
+	if meta = a.Closed(t, id, 30*time.Second); meta.Outcome != rundir.Interrupted {
 		t.Errorf("result %q", meta.Outcome)
 	}
 }
@@ -170,14 +171,14 @@ func TestSecretsStayIn(t *testing.T) {
 	const id, secret = "secrets", "s3cret-on-the-command-line"
 	a := startAgent(t, clusterTargets())
 	command := append(load(2), "--mysql-password="+secret)
-	wrapper := a.run(t, id, command...)
-	wrapper.status(t, 60*time.Second) // the password is wrong, so it fails
-	a.closed(t, id, 30*time.Second)
-	out, err := exec.Command("grep", "-rlF", secret, a.dataDir, wrapper.log, a.log).Output()
+	wrapper := a.Run(t, id, command...)
+	wrapper.Status(t, 60*time.Second) // the password is wrong, so it fails
+	a.Closed(t, id, 30*time.Second)
+	out, err := exec.Command("grep", "-rlF", secret, a.DataDir, wrapper.Log, a.Log).Output()
 	if err == nil {
 		t.Errorf("the password is in %s", out)
 	}
-	text, err := get("http://" + a.address + "/metrics")
+	text, err := agents.Get("http://" + a.Address + "/metrics")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -189,7 +190,7 @@ func TestSecretsStayIn(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if out, err := exec.Command("grep", "-rlF", password, a.dataDir, a.log).Output(); err == nil {
+		if out, err := exec.Command("grep", "-rlF", password, a.DataDir, a.Log).Output(); err == nil {
 			t.Errorf("the password of %s is in %s", name, out)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/benchwatch/benchwatch/agent/history"
 	"github.com/benchwatch/benchwatch/agent/rundir"
+	"github.com/benchwatch/benchwatch/internal/agents"
 )
 
 // The settings that the servers had when a run began are in its directory, as are changes
@@ -23,8 +24,8 @@ func TestSettings(t *testing.T) {
 	before := sql(t, 1, "SELECT @@GLOBAL."+name)[0]
 	t.Cleanup(func() { sql(t, 1, "SET GLOBAL "+name+"="+before) })
 	sql(t, 1, "SET GLOBAL "+name+"=41")
-	wrapper := a.run(t, id, load(60)...)
-	dir := rundir.At(a.dataDir, id)
+	wrapper := a.Run(t, id, load(60)...)
+	dir := rundir.At(a.DataDir, id)
 	recorded := func() history.SettingsHistory {
 		t.Helper()
 		all, err := history.ReadSettings(dir)
@@ -33,7 +34,7 @@ func TestSettings(t *testing.T) {
 		}
 		return all
 	}
-	wait(t, 30*time.Second, "settings of all nodes", func() error {
+	agents.Wait(t, 30*time.Second, "settings of all nodes", func() error {
 		if len(recorded()) < nodes {
 			return errors.New("there are fewer")
 		}
@@ -49,7 +50,7 @@ func TestSettings(t *testing.T) {
 		}
 	}
 	sql(t, 1, "SET GLOBAL "+name+"=42")
-	wait(t, 30*time.Second, "the change", func() error {
+	agents.Wait(t, 30*time.Second, "the change", func() error {
 		for _, s := range recorded() {
 			if len(s.Changes) == 1 && s.Target == "n1" && s.Changes[0].Before == "41" && s.Changes[0].After == "42" {
 				return nil
@@ -57,10 +58,10 @@ func TestSettings(t *testing.T) {
 		}
 		return errors.New("not recorded")
 	})
-	wrapper.signal(t, syscall.SIGINT)
-	wrapper.status(t, 60*time.Second)
+	wrapper.Signal(t, syscall.SIGINT)
+	wrapper.Status(t, 60*time.Second)
 
-	out, err := exec.Command(env.binary, "report", id, "--data-dir="+a.dataDir, "--format=markdown").CombinedOutput()
+	out, err := exec.Command(env.binary, "report", id, "--data-dir="+a.DataDir, "--format=markdown").CombinedOutput()
 	if err != nil {
 		t.Fatalf("report: %v\n%s", err, out)
 	}

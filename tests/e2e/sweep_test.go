@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -10,6 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/benchwatch/benchwatch/internal/agents"
 )
 
 // A sweep over a setting of the servers, which a hook sets. Its table has the throughput of
@@ -24,12 +27,11 @@ func TestSweepOverServerSetting(t *testing.T) {
 		t.Fatal(err)
 	}
 	client := filepath.Join(dir, "servers")
-	must(t, build(client, "internal/servers/cmd"))
-	hook := fmt.Sprintf(`for n in 1 2 3; do echo "SET GLOBAL wsrep_provider_options='gcs.fc_limit={fc_limit}'" | %s sql %s $n; done`,
-		client, env.cluster.Dir)
+	must(t, agents.Build(client, "internal/servers/cmd"))
+	hook := fmt.Sprintf(`for n in 1 2 3; do %s flow-control-limit %s $n {fc_limit}; done`, client, env.cluster.Dir)
 	t.Cleanup(func() {
 		for n := 1; n <= nodes; n++ {
-			sql(t, n, "SET GLOBAL wsrep_provider_options='gcs.fc_limit=16'")
+			must(t, env.cluster.SetFlowControlLimit(context.Background(), n, 16))
 		}
 	})
 	args := []string{"sweep", "--config.file=" + config, "--set=fc_limit=24,240", "--before=" + hook, "--format=json", "--"}

@@ -9,6 +9,7 @@ export class Browser {
   missing = process.env.CHROMIUM ? false : 'no Chromium in PATH';
   #grafana;
   #browser = null;
+  #context = null;
 
   constructor(grafana) {
     this.#grafana = grafana;
@@ -18,9 +19,10 @@ export class Browser {
     await this.#browser?.close();
   }
 
-  /** Opens a dashboard and returns its panels' titles and what went wrong in them. */
-  async look(json, span, { theme, width }, picture) {
-    this.#browser ??= await chromium.launch({
+  /** One context for all dashboards, which keeps Grafana's scripts: to load and compile them takes longest. */
+  async #open() {
+    const { url, headers } = this.#grafana;
+    this.#browser = await chromium.launch({
       executablePath: process.env.CHROMIUM,
       args: [
         '--no-sandbox',
@@ -30,26 +32,32 @@ export class Browser {
         '--disable-background-networking',
         '--disable-component-update',
         '--disable-sync',
+        // The token is for this Grafana only. Playwright's routes would switch the cache off.
+        `--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE ${new URL(url).hostname}`,
       ],
     });
-    // Grafana draws only what is in sight: everything is.
-    const height = 160 + 38 * Math.max(...json.panels.map((p) => p.gridPos.y + p.gridPos.h));
-    const context = await this.#browser.newContext({ viewport: { width, height } });
+    this.#context = await this.#browser.newContext({ extraHTTPHeaders: headers });
+  }
+
+  /**
+   * Opens a dashboard once, looks at it in each width, and returns its panels' titles and texts, and what went wrong in
+   * them. pictures are files by width. followed: what a link leads to is opened too.
+   */
+  async look(json, span, { theme, widths, pictures = {}, followed = false }) {
+    if (!this.#context) await this.#open();
+    const page = await this.#context.newPage();
     try {
-      return await this.#look(context, json, span, theme, picture);
+      return await this.#look(page, json, span, theme, widths, pictures, followed);
     } finally {
-      await context.close();
+      await page.close();
     }
   }
 
-  async #look(context, json, span, theme, picture) {
-    const { url, headers } = this.#grafana;
-    await context.route('**/*', (route) => {
-      // The token is for this Grafana only.
-      if (!route.request().url().startsWith(url)) return route.abort();
-      return route.continue({ headers: { ...route.request().headers(), ...headers } });
-    });
-    const page = await context.newPage();
+  async #look(page, json, span, theme, widths, pictures, followed) {
+    const { url } = this.#grafana;
+    // Grafana draws only what is in sight: everything is.
+    const height = 160 + 38 * (json.panels.length + Math.max(...[...json.panels, ...panelsOf(json)].map((p) => p.gridPos.y + p.gridPos.h)));
+    await page.setViewportSize({ width: widths[0], height });
     const errors = [];
     page.on('pageerror', (e) => errors.push(`in the page: ${e.message}`));
     page.on('response', async (r) => {
@@ -59,29 +67,75 @@ export class Browser {
     for (const [name, value] of Object.entries(span.values)) form.append(`var-${name}`, value);
     await page.goto(`${url}/d/${this.#grafana.uidOf(json)}?${form}&kiosk`, { timeout: 120_000 });
     const panels = page.locator(PANEL);
+    await panels.first().waitFor({ timeout: 60_000 });
+    const closed = page.getByRole('button', { name: 'Expand row' });
+    for (let n = await closed.count(); n > 0; n--) await closed.first().click();
     const want = panelsOf(json).length;
     await page
       .waitForFunction(([selector, n]) => document.querySelectorAll(selector).length >= n, [PANEL, want], { timeout: 60_000 })
       .catch(() => {});
-    // While anything is loaded, marks on the time axis too, the button says Cancel.
-    await page
-      .locator('[data-testid="data-testid RefreshPicker run button"]', { hasText: 'Refresh' })
-      .waitFor({ timeout: 60_000 })
-      .catch(() => {});
-    await page.waitForLoadState('networkidle');
-    const titles = [];
-    for (const panel of await panels.all()) {
-      const title = (await panel.getAttribute('data-testid')).replace('data-testid Panel header ', '');
-      titles.push(title);
-      const corner = panel.locator('[data-testid="data-testid Panel status error"]');
-      if (await corner.count()) errors.push(`${title}: an error corner: ${await corner.first().getAttribute('aria-label')}`);
-      if (/^(No data|Data (is missing|does not have).*)$/m.test(await panel.innerText())) errors.push(`${title}: "No data" without a reason`);
+    const titles = new Set();
+    const texts = {};
+    for (const width of widths) {
+      await page.setViewportSize({ width, height });
+      await settled(page);
+      errors.push(...(await read(page, titles, texts)).map((e) => `${width} px: ${e}`));
+      if (pictures[width]) await page.screenshot({ path: pictures[width] });
     }
-    if (picture) await page.screenshot({ path: picture });
     const link = panels.locator('a[href*="/d/"]').first();
-    if (await link.count()) errors.push(...(await follow(page, link)));
-    return { titles, errors };
+    if (followed && (await link.count())) errors.push(...(await follow(page, link)));
+    return { titles: [...titles], texts, errors };
   }
+}
+
+/** Waits until nothing is loaded. While anything is, marks on the time axis too, the button says Cancel. */
+async function settled(page) {
+  // Grafana asks anew a moment after a panel has got another width.
+  await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => setTimeout(done, 300))));
+  await page
+    .locator('[data-testid="data-testid RefreshPicker run button"]', { hasText: 'Refresh' })
+    .waitFor({ timeout: 60_000 })
+    .catch(() => {});
+  await page.waitForLoadState('networkidle');
+}
+
+/** Adds what the panels show to titles and texts, and returns what is wrong with it. */
+async function read(page, titles, texts) {
+  const panels = await page.evaluate(
+    (selector) =>
+      [...document.querySelectorAll(selector)].map((panel) => {
+        const head = panel.querySelector('h2, h6');
+        const corner = panel.querySelector('[data-testid="data-testid Panel status error"]');
+        return {
+          title: panel.dataset.testid.replace('data-testid Panel header ', ''),
+          text: panel.innerText,
+          // The title's element ends with an ellipsis if its text is wider.
+          cut: head !== null && head.scrollWidth > head.clientWidth + 1,
+          // A column's name too; a table that is wider than its panel scrolls.
+          columns: [...panel.querySelectorAll('[role="columnheader"]')]
+            .filter((column) =>
+              [column, ...column.querySelectorAll('*')].some(
+                (e) => getComputedStyle(e).textOverflow === 'ellipsis' && e.scrollWidth > e.clientWidth + 1,
+              ),
+            )
+            .map((column) => column.innerText),
+          wide: [...panel.querySelectorAll('[role="grid"], [role="table"]')].some((e) => e.scrollWidth > e.clientWidth + 1),
+          failed: corner && (corner.getAttribute('aria-label') ?? 'of unknown cause'),
+        };
+      }),
+    PANEL,
+  );
+  const errors = [];
+  for (const { title, text, cut, columns, wide, failed } of panels) {
+    titles.add(title);
+    texts[title] = `${texts[title] ?? ''}${text}`;
+    if (cut) errors.push(`${title}: the title is cut`);
+    if (columns.length > 0) errors.push(`${title}: names of columns are cut: ${columns.join(', ')}`);
+    if (wide) errors.push(`${title}: columns are out of sight`);
+    if (failed) errors.push(`${title}: an error corner: ${failed}`);
+    if (/^(No data|Data (is missing|does not have).*)$/m.test(text)) errors.push(`${title}: "No data" without a reason`);
+  }
+  return errors;
 }
 
 /** Opens what a link in a panel leads to and returns what is wrong there. */

@@ -116,10 +116,12 @@ export class Grafana {
     return frames.filter((f) => (f.data?.values?.[0]?.length ?? 0) > 0).length;
   }
 
-  /** A variable's values: label_values(SELECTOR, LABEL). */
-  async labelValues(query, from, to) {
+  /** What a variable offers: label_values(SELECTOR, LABEL) or query_result(QUERY). */
+  async values(query, from, to) {
+    const [, result] = /^query_result\((.+)\)$/s.exec(query) ?? [];
+    if (result) return this.vector(expand(result, {}).replaceAll('$__range', `${Math.round((to - from) / 1000)}s`), to);
     const [, selector, label] = /^label_values\((.+), *(\w+)\)$/s.exec(query) ?? [];
-    if (!label) throw new Error(`${query} is not label_values(SELECTOR, LABEL)`);
+    if (!label) throw new Error(`${query} is neither label_values(SELECTOR, LABEL) nor query_result(QUERY)`);
     const form = new URLSearchParams({ 'match[]': expand(selector, {}), start: String(from / 1000), end: String(to / 1000) });
     const answer = await this.api('GET', `/api/datasources/uid/${this.source}/resources/api/v1/label/${label}/values?${form}`);
     if (answer.status !== 'success') throw new Error(`${query}: ${answer.error}`);
@@ -136,5 +138,8 @@ export class Grafana {
 
 /** Puts values in place of a dashboard's variables; those not given are "All". Grafana's server replaces its own ($__…). */
 function expand(expr, values) {
-  return expr.replace(/\$\{(__from|__to)\}/g, (_, name) => values[name]).replace(/\$\{?([a-z]+)\}?/g, (_, name) => values[name] ?? '.*');
+  return expr
+    .replace(/\$\{(__from|__to)\}/g, (_, name) => values[name])
+    .replace(/\$\{([a-z]+):raw\}/g, (_, name) => values[name] ?? '')
+    .replace(/\$\{?([a-z]+)\}?/g, (_, name) => values[name] ?? '.*');
 }

@@ -4,6 +4,7 @@
 package rules
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -32,6 +33,7 @@ type Rule struct {
 	Alert       string            `yaml:"alert,omitempty"`
 	Expr        string            `yaml:"expr"`
 	For         string            `yaml:"for,omitempty"`
+	KeepFiring  string            `yaml:"keep_firing_for,omitempty"`
 	Labels      map[string]string `yaml:"labels,omitempty"`
 	Annotations map[string]string `yaml:"annotations,omitempty"`
 }
@@ -53,7 +55,9 @@ func Load(root string) ([]File, error) {
 				return nil, fmt.Errorf("read rules: %w", err)
 			}
 			var file File
-			if err := yaml.Unmarshal(text, &file); err != nil {
+			decoder := yaml.NewDecoder(bytes.NewReader(text))
+			decoder.KnownFields(true) // a field that is lost changes the rule
+			if err := decoder.Decode(&file); err != nil {
 				return nil, fmt.Errorf("read rules in %s: %w", path, err)
 			}
 			if file.Path, err = filepath.Rel(root, path); err != nil {

@@ -15,7 +15,11 @@ export class Agent {
   #runs = [];
 
   async start() {
-    this.#agent = this.#spawn('agent.log', ['agent', `--data-dir=${this.folder}`, `--web.listen-address=127.0.0.1:${port}`]);
+    writeFileSync(join(this.folder, 'token'), 'secret-token');
+    // A server that does not answer, and markers and alerts with a token.
+    const config = `data_dir: ${this.folder}\nwebhook_token_file: ${this.folder}/token\ntargets:\n  - {name: gone, engine: mysql, address: "127.0.0.1:1", user: nobody}\n`;
+    writeFileSync(join(this.folder, 'benchwatch.yml'), config);
+    this.#agent = this.#spawn('agent.log', ['agent', `--config.file=${this.folder}/benchwatch.yml`, `--web.listen-address=127.0.0.1:${port}`]);
     for (;;) {
       if (this.#agent.exitCode !== null) throw new Error(`the agent ended, see ${this.folder}/agent.log`);
       try {
@@ -52,27 +56,35 @@ export class Agent {
     return run;
   }
 
+  /** Posts JSON with the token and returns the status. */
+  async post(path, body) {
+    const headers = { Authorization: 'Bearer secret-token', 'Content-Type': 'application/json' };
+    return (await fetch(this.url + path, { method: 'POST', headers, body: JSON.stringify(body) })).status;
+  }
+
   async mark(text) {
     const mark = this.#spawn('mark.log', ['mark', `--data-dir=${this.folder}`, text]);
     const [code] = await once(mark, 'exit');
     if (code !== 0) throw new Error(`mark: exit status ${code}`);
   }
 
-  /** Lays down an ended run as the agent would have left it: its tool's output, two servers' records, the machine's CPU. */
-  ended(id, seconds, throughput) {
+  /** Lays down an ended run as the agent would have left it: its tool's output, two servers' records, the machine's CPU; seconds without a throughput are missing. */
+  ended(id, seconds, throughput, more = {}) {
     const dir = join(this.folder, 'runs', id);
     mkdirSync(dir, { recursive: true });
     const start = Date.UTC(2026, 10, 20, 1, 0, 0);
     const at = (s) => new Date(start + s * 1000).toISOString();
     let lines =
       'sysbench 1.0.20 (using system LuaJIT 2.1.0-beta3)\n\nRunning the test with following options:\nNumber of threads: 8\n\nThreads started!\n\n';
-    let status = '';
+    let status = '{"target":"n1","engine":"mysql","interval":1,"columns":["db_queries_total","db_threads_running"]}\n';
     let host = '';
     for (let s = 1; s <= seconds; s++) {
-      const tps = throughput(s).toFixed(2);
+      const value = throughput(s);
+      if (value === null) continue; // nothing was recorded
+      const tps = value.toFixed(2);
       lines += `[ ${s}s ] thds: 8 tps: ${tps} qps: ${tps} (r/w/o: ${tps}/0.00/0.00) lat (ms,95%): 1.04 err/s: 0.00 reconn/s: 0.00\n`;
-      status += `{"tick":"${at(s)}","asked":"${at(s)}","answered":"${at(s)}","target":"n1","engine":"mysql","up":true,"values":{"db_queries_total":${s * 500},"db_threads_running":9}}\n`;
-      host += `{"at":"${at(s)}","cores":4,"busy":${s % 2 ? 0.25 : 0.75},"iowait":0,"steal":0}\n`;
+      status += `["n1",${start / 1000 + s},0,0.001,0.002,"",${s * 500},9]\n`;
+      host += `{"at":"${at(s)}","cores":4,"busy":${s % 2 ? 0.25 : 0.75},"iowait":0,"steal":0,"interval":1}\n`;
     }
     const settings = (s, target, appliers) =>
       `{"at":"${at(s)}","target":"${target}","engine":"mysql","cluster":"c","version":"10.11","settings":{"innodb_buffer_pool_size":"1073741824","wsrep_slave_threads":"${appliers}"}}\n`;
@@ -93,6 +105,7 @@ export class Agent {
       closed_at: at(seconds),
       exit_code: 0,
       result: 'succeeded',
+      ...more,
     };
     writeFileSync(join(dir, 'run.json'), JSON.stringify(meta));
   }

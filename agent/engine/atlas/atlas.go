@@ -19,7 +19,7 @@ import (
 )
 
 // Engine is Atlas.
-var Engine = &engine.Engine{Name: "atlas", Open: open}
+var Engine = &engine.Engine{Name: "atlas", ClientOption: optionProxyAddress, Open: open}
 
 // The options of a target.
 const (

@@ -10,21 +10,21 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/benchwatch/benchwatch/agent/engine/enginetest"
 )
 
 // fakeAdmin answers as Atlas's admin interface did when it was recorded: a
 // MySQL greeting of version 5.0.99-agent-admin, mysql_native_password only,
 // five SELECTs letter by letter, and an error for everything else.
 type fakeAdmin struct {
-	listener net.Listener
-	done     sync.WaitGroup
+	*enginetest.Port
 
 	mu         sync.Mutex
 	password   string
 	version    string // empty: SELECT VERSION is an unknown column, as for MySQL
 	backends   []backend
 	statements []string
-	conns      map[net.Conn]struct{}
 }
 
 const user, password = "admin", "adminpw"
@@ -33,48 +33,15 @@ var upAndUp = []backend{{"127.0.0.1:3367", "up", "rw"}, {"127.0.0.1:3368", "up",
 
 func newFakeAdmin(t *testing.T) *fakeAdmin {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return startFakeAdmin(t, l)
+	return startFakeAdmin(t, "127.0.0.1:0")
 }
 
-func startFakeAdmin(t *testing.T, l net.Listener) *fakeAdmin {
-	f := &fakeAdmin{listener: l, password: password, version: "2.2.2", backends: upAndUp, conns: map[net.Conn]struct{}{}}
-	f.done.Go(func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			f.mu.Lock()
-			f.conns[conn] = struct{}{}
-			f.mu.Unlock()
-			f.done.Go(func() {
-				f.serve(conn)
-				conn.Close()
-				f.mu.Lock()
-				delete(f.conns, conn)
-				f.mu.Unlock()
-			})
-		}
-	})
-	t.Cleanup(f.stop)
+func startFakeAdmin(t *testing.T, address string) *fakeAdmin {
+	t.Helper()
+	f := &fakeAdmin{password: password, version: "2.2.2", backends: upAndUp}
+	f.Port = enginetest.Listen(t, address, f.serve)
 	return f
 }
-
-func (f *fakeAdmin) stop() {
-	f.listener.Close()
-	f.mu.Lock()
-	for c := range f.conns {
-		c.Close()
-	}
-	f.mu.Unlock()
-	f.done.Wait()
-}
-
-func (f *fakeAdmin) address() string { return f.listener.Addr().String() }
 
 func (f *fakeAdmin) set(backends ...backend) {
 	f.mu.Lock()

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"log/slog"
 	"net"
 	"os"
 	"slices"
@@ -23,22 +22,10 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func openFake(t *testing.T, f *fakeAdmin, change ...func(*engine.Target)) *prober {
+func openFake(t *testing.T, f *fakeAdmin, changes ...func(*engine.Target)) *prober {
 	t.Helper()
-	target := engine.Target{Name: "proxy", Engine: "atlas", Address: f.address(), User: user, Password: password}
-	for _, c := range change {
-		c(&target)
-	}
-	p, err := Engine.Open(target, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := p.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return p.(*prober)
+	target := engine.Target{Name: "proxy", Engine: "atlas", Address: f.Address(), User: user, Password: password}
+	return enginetest.Open(t, Engine, target, changes).(*prober)
 }
 
 func probe(t *testing.T, p *prober) (*engine.Status, error) {
@@ -109,7 +96,7 @@ func TestOnlyTheseStatements(t *testing.T) {
 func TestErrors(t *testing.T) {
 	f := newFakeAdmin(t)
 	gone := newFakeAdmin(t)
-	gone.stop()
+	gone.Stop()
 	notAtlas := newFakeAdmin(t)
 	notAtlas.version = "" // as a MySQL server, or the proxy's own port
 	cases := map[string]struct {
@@ -119,8 +106,8 @@ func TestErrors(t *testing.T) {
 	}{
 		"wrong password":  {func(t *engine.Target) { t.Password = "not-so-secret" }, "admin-username and admin-password", nil},
 		"wrong user":      {func(t *engine.Target) { t.User = "root" }, "login refused", nil},
-		"nothing listens": {func(t *engine.Target) { t.Address = gone.address() }, "nothing is listening", syscall.ECONNREFUSED},
-		"the client port": {func(t *engine.Target) { t.Address = notAtlas.address() }, "not to the port for clients", nil},
+		"nothing listens": {func(t *engine.Target) { t.Address = gone.Address() }, "nothing is listening", syscall.ECONNREFUSED},
+		"the client port": {func(t *engine.Target) { t.Address = notAtlas.Address() }, "not to the port for clients", nil},
 		"no such host":    {func(t *engine.Target) { t.Address = "atlas.invalid:4041" }, "can't be resolved", nil},
 	}
 	for name, c := range cases {
@@ -142,15 +129,11 @@ func TestProxyRestarts(t *testing.T) {
 	f := newFakeAdmin(t)
 	p := openFake(t, f)
 	mustProbe(t, p)
-	f.stop()
+	f.Stop()
 	if _, err := probe(t, p); err == nil {
 		t.Error("no error without a proxy")
 	}
-	l, err := net.Listen("tcp", f.address())
-	if err != nil {
-		t.Skip("the port was taken meanwhile: ", err)
-	}
-	again := startFakeAdmin(t, l)
+	again := startFakeAdmin(t, f.Address())
 	again.version = "2.2.3"
 	if s := mustProbe(t, p); s.Version != "2.2.3" {
 		t.Errorf("version %q", s.Version)
@@ -170,19 +153,7 @@ func TestSettings(t *testing.T) {
 		"bad address":    {target: engine.Target{Address: "proxy:4041", Options: map[string]string{"proxy_address": "1234"}}, want: "proxy_address"},
 	}
 	for name, c := range cases {
-		t.Run(name, func(t *testing.T) {
-			p, err := Engine.Open(c.target, slog.New(slog.DiscardHandler))
-			switch {
-			case c.want == "" && err != nil:
-				t.Error(err)
-			case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)):
-				t.Errorf("error %v does not say %q", err, c.want)
-			case err == nil:
-				if err := p.Close(); err != nil {
-					t.Error(err)
-				}
-			}
-		})
+		t.Run(name, func(t *testing.T) { enginetest.Refused(t, Engine, c.target, c.want) })
 	}
 }
 

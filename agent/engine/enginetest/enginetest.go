@@ -1,6 +1,6 @@
-// Package enginetest has what the tests of all engines need: checks of a
-// status' values, of a sample's lag, and of the measures that an engine
-// declares.
+// Package enginetest has what the tests of all engines need: a port for a fake
+// server, checks of how an engine opens its targets, of a status' values, of a
+// sample's lag, and of the measures that an engine declares.
 package enginetest
 
 import (

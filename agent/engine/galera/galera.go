@@ -64,6 +64,7 @@ var (
 	_ = engine.FlowControl.Or(measure.ShareOf(pausedSeconds))
 	_ = engine.CertificationFailures.Or(measure.RateOf(certFailures))
 	_ = engine.ClusterSize.Or(measure.ValueOf(clusterSize))
+	_ = engine.Primary.Or(measure.ValueOf(primary))
 
 	_ = measure.New(measure.Measure{
 		ID: "write_sets", Title: "Write sets committed", Note: "per second, those of all nodes",

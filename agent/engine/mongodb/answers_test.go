@@ -203,7 +203,7 @@ func TestCommandsPerTick(t *testing.T) {
 					t.Errorf("%s was sent %d times, not %d", command, n-before[command], want[command])
 				}
 			}
-			if n := f.connections(); n > 3 {
+			if n := f.Connections(); n > 3 {
 				t.Errorf("%d connections", n)
 			}
 			cmd := f.last("serverStatus")

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"regexp"
 	"slices"
 	"sync"
@@ -40,6 +41,7 @@ func (p *prober) clientOptions() *options.ClientOptions {
 	o := options.Client().
 		SetHosts([]string{p.target.Address}).
 		SetDirect(true).
+		SetDialer(dialer{&p.budget}).
 		SetAppName(appName).
 		SetMaxPoolSize(poolSize).
 		SetConnectTimeout(connectTimeout).
@@ -56,6 +58,18 @@ func (p *prober) clientOptions() *options.ClientOptions {
 		o.SetTLSConfig(p.target.TLS.Clone())
 	}
 	return o
+}
+
+// dialer opens connections on which a server can send a bounded amount in a tick.
+type dialer struct{ budget *engine.Budget }
+
+// DialContext implements options.ContextDialer.
+func (d dialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	c, err := (&net.Dialer{}).DialContext(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	return d.budget.Conn(c), nil
 }
 
 // command runs a command on the database admin and returns its answer.

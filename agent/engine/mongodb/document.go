@@ -12,8 +12,21 @@ import (
 // value that is missing, malformed or of another type.
 type document bson.Raw
 
-// value returns a value without a type if there is none.
-func (d document) value(path ...string) bson.RawValue { return bson.Raw(d).Lookup(path...) }
+// value returns a value without a type if there is none. The driver's own lookup of a
+// path panics if a part of it is malformed.
+func (d document) value(path ...string) (v bson.RawValue) {
+	for i, key := range path {
+		if i > 0 {
+			sub, ok := v.DocumentOK()
+			if !ok {
+				return bson.RawValue{}
+			}
+			d = document(sub)
+		}
+		v, _ = bson.Raw(d).LookupErr(key) // none
+	}
+	return v
+}
 
 // number returns a number of any BSON type, or one written as a string: which
 // type a field has differs from version to version. True is 1.

@@ -2,9 +2,7 @@ package mongodb
 
 import (
 	"encoding/binary"
-	"fmt"
 	"io"
-	"maps"
 	"net"
 	"os"
 	"path/filepath"
@@ -13,6 +11,8 @@ import (
 	"testing"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/benchwatch/benchwatch/agent/engine/enginetest"
 )
 
 // answer builds what the fake server says to one command. A nil document
@@ -22,42 +22,25 @@ type answer func(cmd bson.Raw) bson.D
 // fakeServer speaks MongoDB's wire protocol and answers from fixtures, so that
 // the real driver runs. It is no MongoDB: it knows no roles and checks nothing.
 type fakeServer struct {
-	listener net.Listener
-	done     sync.WaitGroup
+	*enginetest.Port
 
 	mu      sync.Mutex
 	answers map[string]answer
 	asked   []bson.Raw
-	conns   map[net.Conn]struct{}
-}
-
-// Ports for this package's fakes; the kernel picks one elsewhere if all are taken.
-const firstPort, lastPort = 25000, 25039
-
-func listen(t *testing.T) net.Listener {
-	t.Helper()
-	for port := firstPort; port <= lastPort; port++ {
-		if l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port)); err == nil {
-			return l
-		}
-	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return l
 }
 
 func newFake(t *testing.T) *fakeServer {
 	t.Helper()
-	f := &fakeServer{listener: listen(t), answers: map[string]answer{}, conns: map[net.Conn]struct{}{}}
-	f.done.Go(f.accept)
-	t.Cleanup(f.stop)
+	return startFake(t, "127.0.0.1:0")
+}
+
+func startFake(t *testing.T, address string) *fakeServer {
+	t.Helper()
+	f := &fakeServer{answers: map[string]answer{}}
+	f.Port = enginetest.Listen(t, address, f.serve)
 	f.answer("endSessions", bson.D{})
 	return f
 }
-
-func (f *fakeServer) address() string { return f.listener.Addr().String() }
 
 // answer sets what is said to a command: a document, whose `ok` is added.
 func (f *fakeServer) answer(command string, doc bson.D) {
@@ -96,42 +79,6 @@ func (f *fakeServer) last(command string) bson.Raw {
 		}
 	}
 	return nil
-}
-
-func (f *fakeServer) connections() int {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return len(f.conns)
-}
-
-// stop closes the port and all connections, as a crash does.
-func (f *fakeServer) stop() {
-	f.listener.Close()
-	f.mu.Lock()
-	for c := range maps.Clone(f.conns) {
-		c.Close()
-	}
-	f.mu.Unlock()
-	f.done.Wait()
-}
-
-func (f *fakeServer) accept() {
-	for {
-		conn, err := f.listener.Accept()
-		if err != nil {
-			return
-		}
-		f.mu.Lock()
-		f.conns[conn] = struct{}{}
-		f.mu.Unlock()
-		f.done.Go(func() {
-			f.serve(conn)
-			conn.Close()
-			f.mu.Lock()
-			delete(f.conns, conn)
-			f.mu.Unlock()
-		})
-	}
 }
 
 const (

@@ -15,6 +15,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/benchwatch/benchwatch/agent/engine"
+	"github.com/benchwatch/benchwatch/agent/engine/enginetest"
 )
 
 // probeError probes once and checks the error's text.
@@ -43,8 +44,8 @@ func TestServerRestarts(t *testing.T) {
 	serve(t, f, 1, composed, "7.0", "standalone")
 	p := openFake(t, f)
 	mustProbe(t, p)
-	address := f.address()
-	f.stop()
+	address := f.Address()
+	f.Stop()
 	var err error
 	for range 4 { // the first probes still meet the connections that were cut
 		if err = probeError(t, p, "mongodb: "); errors.Is(err, syscall.ECONNREFUSED) {
@@ -55,13 +56,7 @@ func TestServerRestarts(t *testing.T) {
 		t.Errorf("%q is not recognised as a refused connection", err)
 	}
 
-	l, err := net.Listen("tcp", address)
-	if err != nil {
-		t.Skip("the port was taken meanwhile: ", err)
-	}
-	again := &fakeServer{listener: l, answers: f.answers, conns: map[net.Conn]struct{}{}}
-	again.done.Go(again.accept)
-	t.Cleanup(again.stop)
+	again := startFake(t, address)
 	serve(t, again, 2, composed, "7.0", "standalone")
 	mustProbe(t, p)
 }
@@ -116,26 +111,6 @@ func TestStrangeHello(t *testing.T) {
 	probeError(t, p, "hello")
 }
 
-// otherServer accepts connections and lets talk have them.
-func otherServer(t *testing.T, talk func(net.Conn)) string {
-	t.Helper()
-	l := listen(t)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			talk(conn)
-			conn.Close()
-		}
-	}()
-	t.Cleanup(func() { l.Close(); <-done })
-	return l.Addr().String()
-}
-
 func TestNotMongoDB(t *testing.T) {
 	greetings := map[string]string{
 		"MySQL":           "J\x00\x00\x00\x0a8.0.39\x00\x08\x00\x00\x00abcdefgh\x00",
@@ -147,12 +122,12 @@ func TestNotMongoDB(t *testing.T) {
 	}
 	for name, greeting := range greetings {
 		t.Run(name, func(t *testing.T) {
-			address := otherServer(t, func(c net.Conn) {
+			other := enginetest.Listen(t, "127.0.0.1:0", func(c net.Conn) {
 				var buffer [4096]byte
 				_, _ = c.Write([]byte(greeting))
 				_, _ = c.Read(buffer[:])
 			})
-			p := openFake(t, newFake(t), func(target *engine.Target) { target.Address = address })
+			p := openFake(t, newFake(t), func(target *engine.Target) { target.Address = other.Address() })
 			probeError(t, p, "mongodb: ")
 		})
 	}
@@ -165,13 +140,13 @@ func TestTLSMismatch(t *testing.T) {
 	// The fake takes the client hello for a message of absurd length.
 	probeError(t, p, "mongodb: ")
 
-	plain := otherServer(t, func(c net.Conn) {
+	plain := enginetest.Listen(t, "127.0.0.1:0", func(c net.Conn) {
 		var buffer [4096]byte
 		_, _ = c.Read(buffer[:])
 		_, _ = c.Write([]byte("I do not speak TLS, whatever you say"))
 	})
 	p = openFake(t, f, func(target *engine.Target) {
-		target.Address, target.TLS = plain, &tls.Config{ServerName: "db1"}
+		target.Address, target.TLS = plain.Address(), &tls.Config{ServerName: "db1"}
 	})
 	probeError(t, p, "does not speak TLS")
 }
@@ -181,15 +156,12 @@ func TestTLSMismatch(t *testing.T) {
 func TestCertificates(t *testing.T) {
 	web := httptest.NewTLSServer(nil) // for its certificate, of example.com
 	web.Close()
-	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: web.TLS.Certificates})
-	if err != nil {
-		t.Fatal(err)
-	}
 	f := newFake(t)
 	serve(t, f, 1, composed, "7.0", "standalone")
-	secured := &fakeServer{listener: l, answers: f.answers, conns: map[net.Conn]struct{}{}}
-	secured.done.Go(secured.accept)
-	t.Cleanup(secured.stop)
+	secured := &fakeServer{answers: f.answers}
+	secured.Port = enginetest.Listen(t, "127.0.0.1:0", func(conn net.Conn) {
+		secured.serve(tls.Server(conn, &tls.Config{Certificates: web.TLS.Certificates}))
+	})
 	roots := x509.NewCertPool()
 	roots.AddCert(web.Certificate())
 	with := func(c *tls.Config) *prober {
@@ -206,11 +178,11 @@ func TestUnknownHost(t *testing.T) {
 }
 
 func TestServerWantsTLS(t *testing.T) {
-	address := otherServer(t, func(c net.Conn) {
+	other := enginetest.Listen(t, "127.0.0.1:0", func(c net.Conn) {
 		var buffer [4096]byte
 		_, _ = c.Read(buffer[:])
 	})
-	p := openFake(t, newFake(t), func(target *engine.Target) { target.Address = address })
+	p := openFake(t, newFake(t), func(target *engine.Target) { target.Address = other.Address() })
 	probeError(t, p, "require TLS")
 }
 
@@ -231,18 +203,6 @@ func TestSettings(t *testing.T) {
 		"LDAP (PLAIN) login": {target: engine.Target{Address: "db1:27017", User: "u", Password: "p", Options: map[string]string{"auth_mechanism": "PLAIN"}}},
 	}
 	for name, c := range cases {
-		t.Run(name, func(t *testing.T) {
-			p, err := Engine.Open(c.target, nil)
-			switch {
-			case c.want == "" && err != nil:
-				t.Error(err)
-			case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)):
-				t.Errorf("error %v does not say %q", err, c.want)
-			case err == nil:
-				if err := p.Close(); err != nil { // never connected
-					t.Error(err)
-				}
-			}
-		})
+		t.Run(name, func(t *testing.T) { enginetest.Refused(t, Engine, c.target, c.want) })
 	}
 }

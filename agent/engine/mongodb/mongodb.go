@@ -19,7 +19,7 @@ import (
 )
 
 // Engine is MongoDB.
-var Engine = &engine.Engine{Name: "mongodb", Open: open}
+var Engine = &engine.Engine{Name: "mongodb", DefaultPort: "27017", Open: open}
 
 // The options of a target.
 const (

@@ -2,6 +2,7 @@ package mongodb
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"time"
 
@@ -27,6 +28,7 @@ type prober struct {
 	log        *slog.Logger
 	client     *mongo.Client
 	heartbeats heartbeats
+	budget     engine.Budget
 
 	hello   greeting
 	helloAt time.Time // zero: ask again
@@ -86,6 +88,7 @@ func (a slowAnswers) add(s *engine.Status, now time.Time) {
 // Probe reads the server once: one round trip to a standalone server or a
 // mongos, two to a member of a replica set, and a few more every ten seconds.
 func (p *prober) Probe(ctx context.Context) (*engine.Status, error) {
+	p.budget.Renew()
 	if p.client == nil {
 		client, err := mongo.Connect(p.clientOptions())
 		if err != nil {
@@ -98,6 +101,9 @@ func (p *prober) Probe(ctx context.Context) (*engine.Status, error) {
 	watched, release := p.heartbeats.watch(ctx)
 	defer release()
 	s, err := p.probe(watched)
+	if err = p.budget.Check(err); errors.Is(err, engine.ErrTooMuch) {
+		return nil, engine.Explain(err, "%s: %v", p.target.Address, err)
+	}
 	if err != nil {
 		p.helloAt = time.Time{} // what comes back may have another role
 		if _, lost := p.heartbeats.last(); lost == nil && ctx.Err() != nil {

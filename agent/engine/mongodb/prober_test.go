@@ -4,7 +4,6 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -27,23 +26,10 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const composed = "composed-not-recorded"
 
-// open returns a prober of the fake, closed at the test's end.
-func openFake(t *testing.T, f *fakeServer, change ...func(*engine.Target)) *prober {
+// openFake returns a prober of the fake.
+func openFake(t *testing.T, f *fakeServer, changes ...func(*engine.Target)) *prober {
 	t.Helper()
-	target := engine.Target{Name: "m1", Engine: "mongodb", Address: f.address()}
-	for _, c := range change {
-		c(&target)
-	}
-	p, err := Engine.Open(target, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := p.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return p.(*prober)
+	return enginetest.Open(t, Engine, engine.Target{Name: "m1", Engine: "mongodb", Address: f.Address()}, changes).(*prober)
 }
 
 func withUser(target *engine.Target) { target.User, target.Password = "bench", "not-so-secret" }

@@ -179,7 +179,7 @@ func TestLagOfMembersAtTheSameTick(t *testing.T) {
 		f := newFake(t)
 		fakes[name] = f
 		serve(t, f, 1, composed, "7.0", "pss-primary")
-		targets = append(targets, engine.Target{Name: name, Engine: "mongodb", Address: f.address(), Cluster: "rs0"})
+		targets = append(targets, engine.Target{Name: name, Engine: "mongodb", Address: f.Address(), Cluster: "rs0"})
 	}
 	position := func(name string, state int32, offset int) {
 		fakes[name].answer("replSetGetStatus", bson.D{{Key: "set", Value: "rs0"}, {Key: "myState", Value: state}, {Key: "members", Value: bson.A{

@@ -45,6 +45,7 @@ const unlimitedTickets = 1_000_000_000
 // readServerStatus fills s from the answer to serverStatus.
 func readServerStatus(s *engine.Status, d document) {
 	s.Version = d.text("version")
+	s.Nodename, _, _ = strings.Cut(d.text("host"), ":") // with a port unless it is the default
 	if ms, ok := d.number("uptimeMillis"); ok {
 		s.Uptime = time.Duration(ms) * time.Millisecond
 	} else if seconds, ok := d.number("uptime"); ok {

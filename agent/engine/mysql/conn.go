@@ -34,8 +34,9 @@ type conn struct {
 }
 
 // newPool returns a pool of one connection, without connecting. p records how far
-// connecting gets, for error messages.
-func newPool(t engine.Target, p *progress) (*sql.DB, error) {
+// connecting gets, for error messages. The driver's defaults matter: it sends no
+// password in plain text and no file that a server asks for.
+func newPool(t engine.Target, p *progress, budget *engine.Budget) (*sql.DB, error) {
 	cfg := driver.NewConfig()
 	cfg.User = t.User
 	cfg.Passwd = string(t.Password)
@@ -58,7 +59,7 @@ func newPool(t engine.Target, p *progress) (*sql.DB, error) {
 			return nil, err
 		}
 		p.at = greeting
-		return &greetingConn{Conn: c, foreign: &p.foreign}, nil
+		return &greetingConn{Conn: budget.Conn(c), foreign: &p.foreign, budget: budget, plain: cfg.TLS == nil}, nil
 	}
 	connector, err := driver.NewConnector(cfg)
 	if err != nil {
@@ -204,16 +205,47 @@ func hasNumber(err error, numbers ...uint16) bool {
 }
 
 // greetingConn checks the first bytes that a server sends. The driver would take
-// them for the length of a packet and wait for megabytes that never come.
+// them for the length of a packet and wait for megabytes that never come. And it
+// checks the number of columns of each answer, for which the driver allocates memory
+// before it reads them; within TLS it can't, but then the server is a known one.
 type greetingConn struct {
 	net.Conn
 	greeted bool
 	foreign *string // receives what another kind of server sent
+
+	budget *engine.Budget
+	plain  bool   // without TLS
+	asked  bool   // the answer to a statement begins with the next bytes
+	head   []byte // its first bytes
+}
+
+// Write implements net.Conn.
+func (c *greetingConn) Write(b []byte) (int, error) {
+	if c.plain && len(b) > 4 && b[3] == 0 && b[4] == 3 { // COM_QUERY
+		c.asked, c.head = true, c.head[:0]
+	}
+	return c.Conn.Write(b)
+}
+
+// allots reports whether the answer that begins with bytes has fewer than 65,536
+// columns; a server's tables have 4096 at most.
+func (c *greetingConn) allots(b []byte) bool {
+	const length = 5 // the packet's header and the first byte of the number
+	c.head = append(c.head, b[:min(len(b), length-len(c.head))]...)
+	if len(c.head) < length {
+		return true
+	}
+	c.asked = false
+	return c.head[4] != 0xfd && c.head[4] != 0xfe
 }
 
 // Read implements net.Conn.
 func (c *greetingConn) Read(into []byte) (int, error) {
 	n, err := c.Conn.Read(into)
+	if c.asked && !c.allots(into[:n]) {
+		c.budget.Spend()
+		return 0, engine.ErrTooMuch
+	}
 	if c.greeted || n == 0 {
 		return n, err
 	}

@@ -42,6 +42,8 @@ func explain(t *engine.Target, p progress, err error) error {
 		return fmt.Errorf("%s does not speak the MySQL protocol: it sent %q", t.Address, p.foreign)
 	case p.at == greeting:
 		return explainLogin(t, err)
+	case errors.Is(err, engine.ErrTooMuch):
+		return engine.Explain(err, "%s: %v", t.Address, err)
 	case timedOut(err):
 		return engine.Explain(context.DeadlineExceeded, "%s is connected but does not answer", t.Address)
 	case !answered(err) && lost(err):

@@ -58,7 +58,7 @@ type Querier interface {
 // called in the given order; the first one that sets position or role wins.
 func Family(details ...func() Detail) *engine.Engine {
 	return &engine.Engine{
-		Name: "mysql",
+		Name: "mysql", DefaultPort: "3306",
 		Open: func(t engine.Target, log *slog.Logger) (engine.Prober, error) {
 			var ds []Detail
 			for _, newDetail := range details {

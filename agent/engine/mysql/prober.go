@@ -22,15 +22,17 @@ type prober struct {
 
 	pool       *sql.DB
 	progress   progress
+	budget     engine.Budget
 	conn       *conn  // nil: not connected
 	statements uint64 // sent so far
+	autocommit autocommits
 
 	showStatus, showVariables, showSettings string // statements
 }
 
 func newProber(t engine.Target, details []Detail, log *slog.Logger) (engine.Prober, error) {
 	p := &prober{target: t, details: details, log: log}
-	status, system, settings := append(variables.Names(), "Uptime"), slices.Clone(serverVariables), slices.Clone(settingNames)
+	status, system, settings := append(append(variables.Names(), "Uptime"), autocommitNames...), slices.Clone(serverVariables), slices.Clone(settingNames)
 	options := engine.OptionChecks{}
 	for _, d := range details {
 		needs := d.Needs()
@@ -44,14 +46,16 @@ func newProber(t engine.Target, details []Detail, log *slog.Logger) (engine.Prob
 	if err != nil {
 		return nil, fmt.Errorf("mysql: %w", err)
 	}
-	p.pool, err = newPool(t, &p.progress)
+	p.pool, err = newPool(t, &p.progress, &p.budget)
 	return p, err
 }
 
 // Probe implements engine.Prober.
 func (p *prober) Probe(ctx context.Context) (*engine.Status, error) {
+	p.budget.Renew()
 	known := p.conn != nil
 	status, err := p.sample(ctx)
+	err = p.budget.Check(err)
 	if err != nil && known && lost(err) && ctx.Err() == nil {
 		// The server was restarted, or closed an idle connection. A second attempt
 		// saves the tick.
@@ -129,12 +133,15 @@ func (p *prober) sample(ctx context.Context) (*engine.Status, error) {
 		return nil, err
 	}
 	out.Set(engine.AgentStatementsTotal, float64(p.statements))
+	if n, ok := p.autocommit.read(p.conn.server, values); ok {
+		out.Set(engine.AutocommitsTotal, n)
+	}
 	return out, nil
 }
 
 // Decode returns the status of one tick's answers.
 func Decode(ctx context.Context, tick *Tick, q Querier, details []Detail) (*engine.Status, error) {
-	out := &engine.Status{Version: tick.Server.Version, Flavour: tick.Server.Flavour}
+	out := &engine.Status{Version: tick.Server.Version, Flavour: tick.Server.Flavour, Nodename: tick.Server.Variables["hostname"]}
 	if seconds, ok := tick.Status.Uint("Uptime"); ok {
 		out.Uptime = time.Duration(min(seconds, 1<<33)) * time.Second
 	}

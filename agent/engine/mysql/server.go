@@ -22,7 +22,7 @@ type Server struct {
 }
 
 // serverVariables are asked for from every server.
-var serverVariables = []string{"version", "version_comment", "max_connections", "aurora_version"}
+var serverVariables = []string{"version", "version_comment", "max_connections", "aurora_version", "hostname"}
 
 // NewServer identifies a server by its variables. It fails if the version is
 // missing or older than 5.5.

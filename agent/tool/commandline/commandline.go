@@ -27,6 +27,8 @@ type Command struct {
 	// Description of the tool's start, zero if Tool is nil. Where shell text
 	// starts several tools it is about the first one that reports.
 	Description tool.Description
+	// Place is where the tool or, if that is not known, the program runs.
+	Place tool.Place
 
 	// Start is the command to run: the arguments, with what Added names put in.
 	Start []string
@@ -35,8 +37,11 @@ type Command struct {
 
 	// Redacted is the command as the user gave it, its secrets blanked.
 	Redacted []string
+	// Password is the one that the tool logs in with: the only secret among its
+	// arguments. Empty if there is none or several.
+	Password string
 	// Secrets are the values to keep out of whatever is stored or shown. Those
-	// of variables such as MYSQL_PWD are among them.
+	// of the environment are among them.
 	Secrets []string
 }
 
@@ -46,25 +51,24 @@ func Read(args []string, tools []*tool.Tool, env Env) Command {
 	r := reader{tools: tools}
 	o := r.command(args, surroundings{Env: env}, 0)
 
-	c := Command{Program: o.program, Start: slices.Clone(args)}
+	c := Command{Program: o.program, Place: o.place, Start: slices.Clone(args)}
 	if main := o.main(); main != nil {
-		c.Tool, c.Program, c.Description = main.tool, main.program, main.description
+		c.Tool, c.Program, c.Description, c.Place = main.tool, main.program, main.description, main.place
+		c.Password = main.password
 	}
 	if !env.NoInject {
 		c.Start, c.Added = o.start(args), o.added
 	}
 	c.Secrets = known(o.secrets, env)
 	c.Redacted = redacted(args, o, c.Secrets)
+	c.Program = secret.Text(c.Program)
 	return c
 }
 
 // known returns all secrets once, the environment's included.
 func known(found []string, env Env) []string {
-	if env.Getenv != nil {
-		for _, name := range secretVariables {
-			found = append(found, env.Getenv(name))
-		}
-	}
+	_, secrets := secret.Arguments("env", env.Environ)
+	found = append(found, secrets...)
 	var all []string
 	for _, s := range found {
 		if s != "" && !strings.Contains(s, expansion) && !slices.Contains(all, s) {

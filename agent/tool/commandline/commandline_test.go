@@ -22,9 +22,9 @@ var bench = &tool.Tool{
 	Name:     "bench",
 	Programs: []string{"bench"},
 	Describe: func(in tool.Invocation) tool.Description {
-		d := tool.Description{Redacted: slices.Clone(in.Args), Labels: map[string]string{}}
+		d := tool.Description{Labels: map[string]string{}}
 		interval := false
-		for i, a := range in.Args {
+		for _, a := range in.Args {
 			name, value, _ := strings.Cut(a, "=")
 			switch name {
 			case "--threads":
@@ -32,8 +32,6 @@ var bench = &tool.Tool{
 			case "--host":
 				d.Target = value + ":3306"
 			case "--password":
-				d.Secrets = append(d.Secrets, value)
-				d.Redacted[i] = "--password=" + secret.Blank
 			case "--report-interval":
 				interval = true
 			case "--config":
@@ -66,8 +64,8 @@ var javaBench = &tool.Tool{
 	Describe: func(in tool.Invocation) tool.Description {
 		at := slices.Index(in.Args, "site.bench.Client") + 1
 		return tool.Description{
-			Redacted: in.Args, Command: "run",
-			Insert: []tool.Insertion{{At: at, Args: []string{"-s", "-p", "status.interval=1"}}},
+			Command: "run",
+			Insert:  []tool.Insertion{{At: at, Args: []string{"-s", "-p", "status.interval=1"}}},
 		}
 	},
 }
@@ -125,6 +123,10 @@ func TestReadFinds(t *testing.T) {
 		{"perf without --", []string{"perf", "record", "-g", "-F", "99", "bench", "run"}, []string{"perf", "record", "-g", "-F", "99", "bench", "run", "--report-interval=1"}},
 		{"docker", []string{"docker", "exec", "-it", "-e", "A=1", "box", "bench", "run"}, []string{"docker", "exec", "-it", "-e", "A=1", "box", "bench", "run", "--report-interval=1"}},
 		{"behind -- of an unknown program", []string{"kubectl", "exec", "pod", "--", "bench", "run"}, []string{"kubectl", "exec", "pod", "--", "bench", "run", "--report-interval=1"}},
+		{"ssh", []string{"ssh", "-p", "22", "-i", "key", "me@db1", "bench", "run"}, []string{"ssh", "-p", "22", "-i", "key", "me@db1", "bench", "run", "--report-interval=1"}},
+		{"ssh, shell text", []string{"ssh", "-t", "db1", "cd x && bench run | tee log"}, []string{"ssh", "-t", "db1", "cd x && bench run --report-interval=1 | tee log"}},
+		{"ssh, wrappers", []string{"ssh", "db1", "sudo", "time", "bench", "run"}, []string{"ssh", "db1", "sudo", "time", "bench", "run", "--report-interval=1"}},
+		{"ssh of sshpass", []string{"sshpass", "-e", "ssh", "db1", "bench run"}, []string{"sshpass", "-e", "ssh", "db1", "bench run --report-interval=1"}},
 		{"many", []string{"sudo", "nice", "-n5", "numactl", "-m0", "timeout", "9", "bench", "run"}, []string{"sudo", "nice", "-n5", "numactl", "-m0", "timeout", "9", "bench", "run", "--report-interval=1"}},
 
 		{"an interpreter", []string{"python2", "-u", "/opt/bin/bench", "run"}, []string{"python2", "-u", "/opt/bin/bench", "run", "--report-interval=1"}},
@@ -252,7 +254,7 @@ func TestReadDescribes(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			c := Read(tt.args, testTools, testEnv())
 			got := c.Description
-			got.Redacted, got.Insert = nil, nil
+			got.Insert = nil
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Errorf("Description (-want +got):\n%s", diff)
 			}
@@ -343,4 +345,34 @@ func FuzzRead(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestPlace guards that it is known whether localhost is this machine.
+func TestPlace(t *testing.T) {
+	tests := map[string]tool.Place{
+		"bench run":                               tool.PlaceHere,
+		"numactl -N 0 sudo -u x bench run":        tool.PlaceHere,
+		"chroot /srv bench run":                   tool.PlaceHere,
+		"docker exec -it db bench run":            tool.PlaceContainer,
+		"podman run --rm image bench run":         tool.PlaceContainer,
+		"sudo docker exec db bash -c 'bench run'": tool.PlaceContainer,
+		"lxc exec db -- bench run":                tool.PlaceContainer,
+		"kubectl exec pod -- bench run":           tool.PlaceElsewhere,
+		"ssh load2 -- bench run":                  tool.PlaceElsewhere,
+		"ssh load2 bench run":                     tool.PlaceElsewhere,
+		"ssh load2 -- docker exec db bench run":   tool.PlaceElsewhere,
+		"bash -c 'ssh load2 -- bench run'":        tool.PlaceElsewhere,
+		"bash -c 'ssh db restart; bench run'":     tool.PlaceHere,
+		"bash -c 'docker start db && bench run'":  tool.PlaceHere,
+		"./unknown run":                           tool.PlaceHere,
+	}
+	for command, want := range tests {
+		args := strings.Fields(command)
+		if before, text, ok := strings.Cut(command, "'"); ok {
+			args = append(strings.Fields(before), strings.TrimSuffix(text, "'"))
+		}
+		if got := Read(args, []*tool.Tool{bench}, Env{}).Place; got != want {
+			t.Errorf("%s: %q, want %q", command, got, want)
+		}
+	}
 }

@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/benchwatch/benchwatch/agent/tool"
 )
 
 // maxFile bounds how much of a configuration file is read.
@@ -20,6 +22,8 @@ type Env struct {
 	ReadFile func(name string) ([]byte, error)
 	// Getenv reads the environment. Nil: it is empty.
 	Getenv func(name string) string
+	// Environ is the environment, whose secrets the command may repeat.
+	Environ []string
 	// NoInject leaves the command as it is.
 	NoInject bool
 }
@@ -27,7 +31,7 @@ type Env struct {
 // OS is the Env of this process. Only regular files of at most 1 MiB are
 // read: a pipe would be drained, and would block.
 func OS() Env {
-	return Env{ReadFile: readFile, Getenv: os.Getenv}
+	return Env{ReadFile: readFile, Getenv: os.Getenv, Environ: os.Environ()}
 }
 
 func readFile(name string) ([]byte, error) {
@@ -53,14 +57,6 @@ func readFile(name string) ([]byte, error) {
 	return data, nil
 }
 
-// secretVariables are environment variables that hold passwords of what
-// benchmark tools connect to.
-var secretVariables = []string{
-	"MYSQL_PWD", "MYSQL_PASSWORD", "MYSQL_ROOT_PASSWORD", "MARIADB_PASSWORD", "MARIADB_ROOT_PASSWORD",
-	"PGPASSWORD", "POSTGRES_PASSWORD", "MONGODB_PASSWORD", "MONGO_PASSWORD", "MONGO_INITDB_ROOT_PASSWORD",
-	"GRAFANA_TOKEN", "GRAFANA_API_KEY",
-}
-
 // surroundings are an Env as the parts of a command change it. Its methods
 // return changed copies.
 type surroundings struct {
@@ -69,6 +65,7 @@ type surroundings struct {
 	cleared bool
 	dir     string
 	nowhere bool // the directory is not known, or not on this machine
+	place   tool.Place
 }
 
 func (s surroundings) with(name, value string) surroundings {
@@ -102,11 +99,26 @@ func (s surroundings) getenv(name string) string {
 	return s.Getenv(name)
 }
 
+// in returns the surroundings of a command that runs at place. What another
+// machine starts in a container is still there.
+func (s surroundings) in(place tool.Place) surroundings {
+	if place != tool.PlaceHere && s.place != tool.PlaceElsewhere {
+		s.place = place
+	}
+	if place == tool.PlaceElsewhere { // with an environment of its own
+		s.cleared, s.set = true, nil
+	}
+	return s
+}
+
 var errNowhere = errors.New("the file's directory is not known")
 
 func (s surroundings) readFile(name string) ([]byte, error) {
 	if s.ReadFile == nil {
 		return nil, os.ErrNotExist
+	}
+	if s.place == tool.PlaceElsewhere {
+		return nil, errNowhere
 	}
 	if !filepath.IsAbs(name) {
 		if s.nowhere {

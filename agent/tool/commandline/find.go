@@ -21,12 +21,15 @@ type call struct {
 	tool        *tool.Tool
 	program     string
 	description tool.Description
+	place       tool.Place
+	password    string
 }
 
 // outcome is what was found in a command. Its words are named by their index.
 type outcome struct {
 	calls   []call
 	program string // the last one found after wrappers
+	place   tool.Place
 
 	insert   []tool.Insertion
 	started  map[int]string // words that have another text when started
@@ -76,10 +79,21 @@ func (o *outcome) redact(words []string, i int, text string) {
 	}
 }
 
+// hide blanks the secrets in the arguments of a program from index from up to index
+// to, and returns them. The program itself may be among them.
+func (o *outcome) hide(program string, words []string, from, to int) []string {
+	redacted, secrets := secret.Arguments(program, words[from:to])
+	for i, text := range redacted {
+		o.redact(words, from+i, text)
+	}
+	o.secrets = append(o.secrets, secrets...)
+	return redacted
+}
+
 // merge adds what was found in words that begin at the index offset.
 func (o *outcome) merge(inner outcome, offset int) {
 	o.calls = append(o.calls, inner.calls...)
-	o.program = inner.program
+	o.program, o.place = inner.program, inner.place
 	o.added = append(o.added, inner.added...)
 	o.secrets = append(o.secrets, inner.secrets...)
 	for _, in := range inner.insert {
@@ -105,7 +119,7 @@ func (r *reader) command(words []string, env surroundings, depth int) outcome {
 		rest := words[at:]
 		if isAssignment(rest[0]) {
 			env = assign(env, rest[0])
-			o.general("", words, at, at+1)
+			o.hide("", words, at, at+1)
 			at++
 			continue
 		}
@@ -121,13 +135,13 @@ func (r *reader) command(words []string, env surroundings, depth int) outcome {
 		w := wrappers[name]
 		next, text := w.skip(rest)
 		if text > 0 {
-			o.general(name, words, at, at+text)
-			o.general("", words, at+text+1, len(words))
+			o.hide(name, words, at, at+text)
+			o.hide("", words, at+text+1, len(words))
 			r.nested(&o, words, at+text, env, depth+1)
 			return o
 		}
 		if split, after, ok := splitString(rest); ok && name == "env" {
-			o.general(name, words, at, at+split)
+			o.hide(name, words, at, at+split)
 			r.splitWord(&o, words, at+split, at+after, env.through(rest[1:split]), depth+1)
 			return o
 		}
@@ -138,8 +152,13 @@ func (r *reader) command(words []string, env surroundings, depth int) outcome {
 			env = env.through(rest[1:next])
 		}
 		env.nowhere = env.nowhere || w.remote
-		o.general(name, words, at, at+next)
+		env = env.in(w.place)
+		o.hide(name, words, at, at+next)
 		at += next
+		if w.joined && at == len(words)-1 { // shell text in one word
+			r.nested(&o, words, at, env, depth+1)
+			return o
+		}
 	}
 	if at < len(words) {
 		r.unknown(&o, words, at, env, depth)
@@ -151,15 +170,19 @@ func (r *reader) command(words []string, env surroundings, depth int) outcome {
 // wrapper. A tool that it starts follows a "--".
 func (r *reader) unknown(o *outcome, words []string, at int, env surroundings, depth int) {
 	name := base(words[at])
+	o.place = env.place
+	if slices.Contains(elsewhere, name) {
+		o.place = tool.PlaceElsewhere
+	}
 	if i := slices.Index(words[at+1:], "--"); i >= 0 && depth < maxDepth {
 		i += at + 1
-		if inner := r.command(words[i+1:], env, depth+1); len(inner.calls) > 0 {
-			o.general(name, words, at, i)
+		if inner := r.command(words[i+1:], env.in(runsIn(name)), depth+1); len(inner.calls) > 0 {
+			o.hide(name, words, at, i)
 			o.merge(inner, i+1)
 			return
 		}
 	}
-	o.general(name, words, at, len(words))
+	o.hide(name, words, at, len(words))
 }
 
 func (r *reader) match(name string, args []string) *tool.Tool {
@@ -174,20 +197,14 @@ func (r *reader) match(name string, args []string) *tool.Tool {
 // describe adds the tool's description of its arguments; words[at] is the program.
 func (r *reader) describe(o *outcome, t *tool.Tool, words []string, at int, env surroundings) {
 	program, args := base(words[at]), words[at+1:]
-	invocation := tool.Invocation{Program: program, Args: args, Getenv: env.getenv}
+	found := len(o.secrets)
+	clean := o.hide(program, words, at+1, len(words))
+	password := onlyOne(o.secrets[found:])
+	invocation := tool.Invocation{Program: program, Args: clean, Getenv: env.getenv}
 	if env.ReadFile != nil {
 		invocation.ReadFile = env.readFile
 	}
 	d := t.Describe(invocation)
-
-	o.secrets = append(o.secrets, d.Secrets...)
-	if len(d.Redacted) == len(args) {
-		for i, text := range d.Redacted {
-			o.redact(words, at+1+i, text)
-		}
-	} else {
-		o.general(program, words, at, len(words))
-	}
 	d = withoutExpansions(d, args)
 	d.Insert = slices.DeleteFunc(slices.Clone(d.Insert), func(in tool.Insertion) bool {
 		return in.At < 0 || in.At > len(args) || len(in.Args) == 0
@@ -198,15 +215,24 @@ func (r *reader) describe(o *outcome, t *tool.Tool, words []string, at int, env 
 			own.added = append(own.added, in.Args...)
 		}
 		if !env.NoInject {
-			redacted := d.Redacted
-			invocation.Args = own.start(args)
+			invocation.Args = own.start(clean)
 			d = withoutExpansions(t.Describe(invocation), args)
-			d.Insert, d.Redacted = insert, redacted
+			d.Insert = insert
 		}
 		o.merge(own, at+1)
 	}
-	o.program = program
-	o.calls = append(o.calls, call{tool: t, program: program, description: d})
+	o.program, o.place = program, env.place
+	o.calls = append(o.calls, call{tool: t, program: program, description: d, place: env.place, password: password})
+}
+
+// onlyOne returns the one value that all of values are; empty if they differ, or if a
+// shell expands it.
+func onlyOne(values []string) string {
+	distinct := slices.Compact(slices.Sorted(slices.Values(values)))
+	if len(distinct) != 1 || strings.Contains(distinct[0], expansion) {
+		return ""
+	}
+	return distinct[0]
 }
 
 // withoutExpansions drops from d what depends on arguments that only a shell
@@ -231,10 +257,6 @@ func withoutExpansions(d tool.Description, args []string) tool.Description {
 		}
 	}
 	maps.DeleteFunc(d.Labels, func(_, v string) bool { return strings.Contains(v, expansion) })
-	for i, v := range d.Redacted {
-		d.Redacted[i] = strings.ReplaceAll(v, expansion, "$")
-	}
-	d.Secrets = slices.DeleteFunc(d.Secrets, func(s string) bool { return strings.Contains(s, expansion) })
 	return d
 }
 
@@ -262,7 +284,7 @@ func (r *reader) splitWord(o *outcome, words []string, i, after int, env surroun
 	nodes, values := simpleCommand(src)
 	if len(nodes) == 0 {
 		o.redact(words, i, secret.Text(src))
-		o.general("", words, after, len(words))
+		o.hide("", words, after, len(words))
 		return
 	}
 	n := len(nodes)

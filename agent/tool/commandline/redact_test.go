@@ -2,6 +2,7 @@ package commandline
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -61,12 +62,7 @@ func TestReadRedacts(t *testing.T) {
 
 func TestReadSecretsOfTheEnvironment(t *testing.T) {
 	env := testEnv()
-	env.Getenv = func(name string) string {
-		if name == "MYSQL_PWD" {
-			return "hunter2"
-		}
-		return ""
-	}
+	env.Environ = []string{"HOME=/root", "PWD=/root", "MYSQL_PWD=hunter2"}
 	c := Read([]string{"bench", "hunter2", "run"}, testTools, env)
 	if !slices.Equal(c.Secrets, []string{"hunter2"}) || c.Redacted[1] != secret.Blank {
 		t.Errorf("Secrets = %q, Redacted = %q", c.Secrets, c.Redacted)
@@ -74,5 +70,23 @@ func TestReadSecretsOfTheEnvironment(t *testing.T) {
 	c = Read([]string{"env", "MYSQL_PWD=other", "bench", "run"}, testTools, env)
 	if !slices.Equal(c.Secrets, []string{"other", "hunter2"}) {
 		t.Errorf("Secrets = %q", c.Secrets)
+	}
+}
+
+// TestPassword guards that only a password that is certain is taken.
+func TestPassword(t *testing.T) {
+	for command, want := range map[string]string{
+		"bench --password=hunter2 run":                          "hunter2",
+		"nice bench --password=hunter2 run":                     "hunter2",
+		"bench run":                                             "",
+		"bench --password=hunter2 --other-password=zwei run":    "",
+		"bench --password=hunter2 --other-password=hunter2 run": "hunter2",
+	} {
+		if got := Read(strings.Fields(command), testTools, testEnv()).Password; got != want {
+			t.Errorf("%s: %q, want %q", command, got, want)
+		}
+	}
+	if got := Read([]string{"sh", "-c", `bench --password="$P" run`}, testTools, testEnv()).Password; got != "" {
+		t.Errorf("a variable: %q", got)
 	}
 }

@@ -52,6 +52,12 @@ type textReader struct {
 	depth          int
 	out            outcome
 	started, shown []edit
+
+	assigns []*syntax.Assign
+	// secret are the variables that are used where a password is, and options those
+	// that stand for a word of a program, with its name.
+	secret  map[string]bool
+	options map[string]string
 }
 
 // text returns what was found in shell text, and the text as it is started and
@@ -61,8 +67,9 @@ func (r *reader) text(src string, env surroundings, depth int) (found outcome, s
 	if err != nil || depth > maxDepth {
 		return outcome{secrets: secret.Values(src)}, src, secret.Text(src)
 	}
-	t := textReader{reader: r, src: src, env: env, depth: depth}
+	t := textReader{reader: r, src: src, env: env, depth: depth, secret: map[string]bool{}, options: map[string]string{}}
 	syntax.Walk(file, t.node)
+	t.hideAssigned()
 	shown := apply(src, t.shown)
 	t.out.secrets = append(t.out.secrets, secret.Values(shown)...)
 	return t.out, apply(src, t.started), secret.Text(shown)
@@ -82,14 +89,45 @@ func (t *textReader) node(n syntax.Node) bool {
 	return true
 }
 
-// assign blanks the value of a variable that holds a secret.
+// assign keeps an assignment of which hideAssigned decides.
 func (t *textReader) assign(a *syntax.Assign) {
-	if a.Name == nil || a.Value == nil || !secret.Name(a.Name.Value) {
-		return
+	if a.Name != nil && a.Value != nil {
+		t.assigns = append(t.assigns, a)
 	}
-	from, to := offsets(a.Value)
-	t.shown = append(t.shown, edit{from, to, secret.Blank})
-	t.out.secrets = append(t.out.secrets, static(a.Value))
+}
+
+// hideAssigned blanks the values of variables that hold a secret, by their names or by
+// the places in which they are used.
+func (t *textReader) hideAssigned() {
+	for _, a := range t.assigns {
+		from, to := offsets(a.Value)
+		value := static(a.Value)
+		switch program, isOption := t.options[a.Name.Value]; {
+		case secret.Name(a.Name.Value) || t.secret[a.Name.Value]:
+			t.shown = append(t.shown, edit{from, to, secret.Blank})
+			t.out.secrets = append(t.out.secrets, value)
+		case isOption:
+			words, secrets := secret.Arguments(program, strings.Fields(value))
+			if len(secrets) > 0 {
+				t.shown = append(t.shown, edit{from, to, shown(strings.Join(words, " "))})
+				t.out.secrets = append(t.out.secrets, secrets...)
+			}
+		}
+	}
+}
+
+// use keeps the variables of a command's word that is, or may be, secret.
+func (t *textReader) use(word syntax.Node, program string, redacted bool) {
+	syntax.Walk(word, func(n syntax.Node) bool {
+		if p, ok := n.(*syntax.ParamExp); ok && p.Param != nil {
+			if redacted {
+				t.secret[p.Param.Value] = true
+			} else {
+				t.options[p.Param.Value] = program
+			}
+		}
+		return true
+	})
 }
 
 func withAssigns(env surroundings, assigns []*syntax.Assign) surroundings {
@@ -123,6 +161,10 @@ func (t *textReader) call(c *syntax.CallExpr, redirects []*syntax.Redirect) {
 	o := t.command(words, withAssigns(t.env, c.Assigns), t.depth)
 	if t.out.program == "" && !quiet[o.program] {
 		t.out.program = o.program
+	}
+	for i, node := range nodes {
+		_, redacted := o.redacted[i]
+		t.use(node, o.program, redacted)
 	}
 	started, shown, ok := o.edits(t.src, nodes)
 	t.shown = append(t.shown, shown...)

@@ -4,6 +4,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/benchwatch/benchwatch/agent/tool"
 )
 
 // wrapper is a program that starts the command which its arguments name.
@@ -21,8 +23,12 @@ type wrapper struct {
 	shell bool
 	// remote: the command does not see this machine's files.
 	remote bool
+	// place is where the command runs.
+	place tool.Place
 	// script: the command is a script's path and its arguments.
 	script bool
+	// joined: a shell reads the command's words, joined by blanks.
+	joined bool
 }
 
 var wrappers = map[string]wrapper{
@@ -63,12 +69,28 @@ var wrappers = map[string]wrapper{
 	"perf":        {sub: []string{"stat", "record", "trace", "mem", "lock", "sched", "c2c", "kvm"}, short: "eoprxCGIFDtMm", long: []string{"event", "output", "repeat", "interval-print", "freq", "delay", "cpu", "call-graph"}},
 	"valgrind":    {},
 	"sshpass":     {short: "pfdP"},
-	"docker":      {sub: []string{"exec", "run"}, short: "euwvpmcahl", long: containerOptions, positional: 1, remote: true},
-	"podman":      {sub: []string{"exec", "run"}, short: "euwvpmcahl", long: containerOptions, positional: 1, remote: true},
+	"ssh":         {short: "BbcDEeFIiJLlmOoPpQRSWw", positional: 1, joined: true, remote: true, place: tool.PlaceElsewhere},
+	"docker":      {sub: []string{"exec", "run"}, short: "euwvpmcahl", long: containerOptions, positional: 1, remote: true, place: tool.PlaceContainer},
+	"podman":      {sub: []string{"exec", "run"}, short: "euwvpmcahl", long: containerOptions, positional: 1, remote: true, place: tool.PlaceContainer},
 	"python":      {short: "WX", script: true},
 	"python2":     {short: "WX", script: true},
 	"python2.7":   {short: "WX", script: true},
 	"python3":     {short: "WX", script: true},
+}
+
+// elsewhere are programs that run commands on other machines.
+var elsewhere = []string{
+	"ssh", "mosh", "rsh", "pssh", "pdsh", "clush", "dsh", "parallel-ssh", "ansible", "salt", "kubectl", "oc", "k3s", "microk8s", "minikube", "nomad",
+	"gcloud", "az", "aws", "vagrant", "multipass", "virsh", "srun", "mpirun", "mpiexec", "limactl",
+}
+
+// runsIn returns where a program that is no known wrapper runs the command that it
+// is given: unless that is another machine, perhaps in a container.
+func runsIn(program string) tool.Place {
+	if slices.Contains(elsewhere, program) {
+		return tool.PlaceElsewhere
+	}
+	return tool.PlaceContainer
 }
 
 var containerOptions = []string{
@@ -113,7 +135,7 @@ func (w wrapper) skip(words []string) (command, text int) {
 		case w.assignments && isAssignment(v):
 			i++
 		case left > 0:
-			left, options = left-1, w.shell && options
+			left, options = left-1, (w.shell || w.joined) && options
 			i++
 		case strings.HasPrefix(v, expansion) && i+1 < len(words):
 			i++ // options in a variable, perhaps

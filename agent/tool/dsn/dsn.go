@@ -2,20 +2,13 @@
 // those of MongoDB and Redis, JDBC URLs.
 package dsn
 
-import (
-	"net/url"
-	"strings"
-
-	"github.com/benchwatch/benchwatch/agent/secret"
-)
+import "strings"
 
 // Address is where a connection string leads.
 type Address struct {
 	// Hosts as host:port, or host where no port is given, joined by commas.
 	Hosts    string
 	Database string
-	// Secrets are the passwords in it, as written.
-	Secrets []string
 }
 
 // Parse reads s, which may be several JDBC URLs separated by semicolons. What it
@@ -31,10 +24,25 @@ func Parse(s string) Address {
 		if all.Database == "" {
 			all.Database = a.Database
 		}
-		all.Secrets = append(all.Secrets, a.Secrets...)
 	}
 	all.Hosts = strings.Join(hosts, ",")
 	return all
+}
+
+// Login returns the kind of database that s is for, as the configuration names it,
+// and the user; each empty if it is another kind or s does not have it.
+func Login(s string) (engine, user string) {
+	scheme, rest, _ := strings.Cut(strings.TrimPrefix(s, "jdbc:"), "://")
+	if at := strings.LastIndexByte(rest, '@'); at >= 0 {
+		user, _, _ = strings.Cut(rest[:at], ":")
+	}
+	switch {
+	case strings.HasPrefix(scheme, "mongodb"):
+		engine = "mongodb"
+	case strings.HasPrefix(scheme, "mysql"), strings.HasPrefix(scheme, "mariadb"):
+		engine = "mysql"
+	}
+	return engine, user
 }
 
 func parseOne(s string) (a Address) {
@@ -52,19 +60,11 @@ func parseOne(s string) (a Address) {
 	if i := strings.IndexAny(rest[slash:], "?;"); i >= 0 {
 		rest, parameters = rest[:slash+i], rest[slash+i+1:]
 	}
-	if i := strings.LastIndexByte(rest, '@'); i >= 0 {
-		if _, password, ok := strings.Cut(rest[:i], ":"); ok {
-			a.secret(password)
-		}
-		rest = rest[i+1:]
-	}
+	rest = rest[strings.LastIndexByte(rest, '@')+1:]
 	a.Hosts, a.Database, _ = strings.Cut(rest, "/")
 	for _, p := range strings.FieldsFunc(parameters, func(r rune) bool { return r == '&' || r == ';' }) {
 		key, value, _ := strings.Cut(p, "=")
-		switch {
-		case secret.Name(key):
-			a.secret(value)
-		case strings.EqualFold(key, "databaseName"), strings.EqualFold(key, "database"):
+		if strings.EqualFold(key, "databaseName") || strings.EqualFold(key, "database") {
 			a.Database = value
 		}
 	}
@@ -80,22 +80,6 @@ func oracle(s string) (a Address) {
 	if i < 0 {
 		return a
 	}
-	user := s[:i]
-	if _, password, ok := strings.Cut(user[strings.LastIndexByte(user, ':')+1:], "/"); ok {
-		a.secret(password)
-	}
 	a.Hosts, a.Database, _ = strings.Cut(strings.TrimLeft(s[i+1:], "/"), "/")
 	return a
-}
-
-// secret adds s, and what it is without the escapes of URLs, as a tool prints
-// either.
-func (a *Address) secret(s string) {
-	if s == "" {
-		return
-	}
-	a.Secrets = append(a.Secrets, s)
-	if plain, err := url.PathUnescape(s); err == nil && plain != s {
-		a.Secrets = append(a.Secrets, plain)
-	}
 }

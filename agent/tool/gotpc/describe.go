@@ -4,7 +4,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/benchwatch/benchwatch/agent/secret"
 	"github.com/benchwatch/benchwatch/agent/tool"
 	"github.com/benchwatch/benchwatch/agent/tool/option"
 )
@@ -38,7 +37,7 @@ var labels = map[string]string{
 // Describe reads a command line of go-tpc.
 func Describe(in tool.Invocation) tool.Description {
 	o := parseOptions(in.Args)
-	d := tool.Description{Redacted: o.Redacted, Secrets: o.Secrets, Labels: map[string]string{}, Workload: o.Word(0)}
+	d := tool.Description{Labels: map[string]string{}, Workload: o.Word(0)}
 	if d.Workload == "" || d.Workload == "version" {
 		return d
 	}
@@ -51,6 +50,9 @@ func Describe(in tool.Invocation) tool.Description {
 	d.Threads = o.Number("threads", 1)
 	d.Database = o.Text("db", "test")
 	d.Target = target(o)
+	if driver := o.Text("driver", "mysql"); driver == "mysql" {
+		d.Engine, d.User = driver, o.Text("user", "root")
+	}
 	d.Labels = o.Labels(labels)
 	if (d.Workload == "tpcc" || d.Workload == "ch") && d.Labels["warehouses"] == "" {
 		d.Labels["warehouses"] = "10"
@@ -68,16 +70,16 @@ func Describe(in tool.Invocation) tool.Description {
 
 // parseOptions splits args as pflag does.
 func parseOptions(args []string) *option.Set {
-	o := option.New(args)
+	o := option.New()
 	for i := 0; i < len(args); i++ {
-		name, value, prefix, ok := split(args[i])
+		name, value, found, ok := split(args[i])
 		if !ok {
 			if args[i] != "--" {
 				o.Words = append(o.Words, args[i])
 			}
 			continue
 		}
-		if prefix == "" { // the value is the next word
+		if !found { // the value is the next word
 			if switches[name] {
 				o.Values[name] = "true"
 				continue
@@ -88,34 +90,30 @@ func parseOptions(args []string) *option.Set {
 			value = args[i]
 		}
 		set(o, name, value)
-		hide(o, i, name, value, prefix)
 	}
 	return o
 }
 
-// split returns an option's name and value, and what precedes the value in the
-// same word; that is empty if the value is not in it.
-func split(a string) (name, value, prefix string, ok bool) {
+// split returns an option's name and value; found is false if the value is not in
+// the same word.
+func split(a string) (name, value string, found, ok bool) {
 	switch {
 	case strings.HasPrefix(a, "--") && len(a) > 2:
 		name, value, found := strings.Cut(a[2:], "=")
-		if !found {
-			return name, "", "", true
-		}
-		return name, value, "--" + name + "=", true
+		return name, value, found, true
 	case len(a) >= 2 && a[0] == '-' && a[1] != '-':
 		name := shorthands[a[1]]
 		switch {
 		case name == "":
-			return "help", "", "-" + a[1:2], true
+			return "help", "", true, true
 		case len(a) == 2:
-			return name, "", "", true
+			return name, "", false, true
 		case a[2] == '=':
-			return name, a[3:], a[:3], true
+			return name, a[3:], true, true
 		}
-		return name, a[2:], a[:2], true
+		return name, a[2:], true, true
 	}
-	return "", "", "", false
+	return "", "", false, false
 }
 
 // set sets an option. The last value counts, but those of lists are joined.
@@ -124,23 +122,6 @@ func set(o *option.Set, name, value string) {
 		value = o.Values[name] + "," + value
 	}
 	o.Values[name] = value
-}
-
-// hide redacts the argument i, which is prefix and value.
-func hide(o *option.Set, i int, name, value, prefix string) {
-	switch {
-	case strings.HasSuffix(name, "conn-params"):
-		// The query of a connection string, with any of the driver's options.
-		pairs := strings.Split(value, "&")
-		for j, p := range pairs {
-			if key, v, found := strings.Cut(p, "="); found && secret.Name(key) {
-				pairs[j] = key + "=" + o.Hide(v)
-			}
-		}
-		o.Redacted[i] = prefix + strings.Join(pairs, "&")
-	case name != "ssl-key" && value != "" && secret.Name(name): // ssl-key names a file
-		o.HideAt(i, prefix, value)
-	}
 }
 
 // target is every host with every port, as go-tpc connects to them in turn.

@@ -23,14 +23,13 @@ type Parser struct {
 	report   tool.Report
 
 	names   scan.Memo[operation]
-	columns scan.Memo[column]
+	columns scan.Columns[column]
 	row     row
 	group   group
 	rows    []row // of a line of the form json
 
-	table     scan.Table
-	tableRows int  // since its last border
-	totals    bool // it is the one below the summary
+	tableRows int  // since the last border of a table
+	totals    bool // the table is the one below the summary
 }
 
 // run is what is known of the present run.
@@ -47,7 +46,7 @@ type run struct {
 
 // NewParser returns a parser for the output of a command line.
 func NewParser(d tool.Description) *Parser {
-	return &Parser{interval: d.ReportInterval.Seconds()}
+	return &Parser{interval: d.ReportInterval.Seconds(), columns: scan.NewColumns(newColumn)}
 }
 
 // Parse takes the next line.

@@ -29,7 +29,7 @@ func (p *Parser) plain(text []byte, emit func(*tool.Report)) tool.Verdict {
 	name, ok := l.Until(" - ")
 	if ok {
 		r.name = bytes.TrimRight(name, " ")
-		ok = l.Fields(p.set)
+		ok = r.quick(l) || p.columns.Fields(&l, p.set)
 	} else if name, ok = l.Until(": "); ok {
 		ok = r.seconds(l.Rest())
 	}
@@ -76,7 +76,7 @@ func (p *Parser) tableRow(text []byte, emit func(*tool.Report)) tool.Verdict {
 	l.Blanks()
 	if totals := l.Literal("TPMC "); totals || l.Literal("PREFIX ") {
 		p.tableRows, p.totals = 0, totals
-		if !p.table.Head(text) {
+		if !p.columns.Head(text) {
 			p.group.broken = true
 			return tool.Malformed
 		}
@@ -85,7 +85,7 @@ func (p *Parser) tableRow(text []byte, emit func(*tool.Report)) tool.Verdict {
 	p.tableRows++
 	r := &p.row
 	*r = row{}
-	ok := p.table.Row(text, p.set)
+	ok := p.columns.Row(text, p.set)
 	switch {
 	case p.totals && ok && r.tpmC.Known:
 		return p.total(r.tpmC.Value, emit)
@@ -108,7 +108,7 @@ func (p *Parser) json(text []byte, emit func(*tool.Report)) tool.Verdict {
 	p.row, p.rows = row{}, p.rows[:0]
 	var tpmC series.Optional[float64]
 	l := scan.New(text)
-	ok := l.Objects(p.set, func() bool {
+	ok := p.columns.Objects(&l, p.set, func() bool {
 		r := p.row
 		p.row = row{}
 		r.ragged = false // a string that was cut has no end

@@ -1,6 +1,7 @@
 package goycsb
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 	"time"
@@ -24,6 +25,7 @@ func describe(inv tool.Invocation) tool.Description {
 		Command:        o.word(0),
 		Workload:       o.Workload(),
 		Threads:        o.Threads(),
+		Rate:           o.Rate(),
 		ReportInterval: 10 * time.Second,
 		Labels:         o.Labels(o.word(1)),
 	}
@@ -31,6 +33,12 @@ func describe(inv tool.Invocation) tool.Description {
 		d.Labels["warmup_seconds"] = warmup
 	}
 	d.Target, d.Database = o.address()
+	switch o.word(1) {
+	case "mysql", "mariadb", "tidb":
+		d.Engine, d.User = "mysql", cmp.Or(o.Values["mysql.user"], "root")
+	default:
+		d.Engine, d.User = dsn.Login(o.Values["mongodb.url"])
+	}
 	interval, set := o.Values["measurement.interval"]
 	if n, err := strconv.Atoi(interval); err == nil && n > 0 {
 		d.ReportInterval = time.Duration(n) * time.Second
@@ -47,7 +55,6 @@ func describe(inv tool.Invocation) tool.Description {
 	if o.Values["measurement.output_file"] != "" {
 		d.Notes = append(d.Notes, "measurement.output_file: go-ycsb writes its summary to a file and prints none")
 	}
-	d.Redacted, d.Secrets = properties.Redact(inv.Args, o.Secrets())
 	return d
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/benchwatch/benchwatch/agent/secret"
 	"github.com/benchwatch/benchwatch/agent/tool"
@@ -34,48 +35,41 @@ func TestDescribe(t *testing.T) {
 	}{
 		{"run", "run mysql -P workloads/workloada --interval 1 --threads 10 --target 1200 -p recordcount=3000 -p mysql.host=10.0.0.1 -p mysql.port=3357 -p mysql.password=dummy-pass -p mysql.db=goycsb",
 			tool.Description{
-				Command: "run", Workload: "workloada", Threads: 10, ReportInterval: time.Second, Target: "10.0.0.1:3357", Database: "goycsb",
-				Labels:   map[string]string{"binding": "mysql", "recordcount": "3000", "operationcount": "1000", "request_distribution": "uniform", "target_rate": "1200"},
-				Redacted: strings.Fields("run mysql -P workloads/workloada --interval 1 --threads 10 --target 1200 -p recordcount=3000 -p mysql.host=10.0.0.1 -p mysql.port=3357 -p mysql.password=*** -p mysql.db=goycsb"),
-				Secrets:  []string{"dummy-pass"},
+				Command: "run", Workload: "workloada", Threads: 10, Rate: 1200, ReportInterval: time.Second, Target: "10.0.0.1:3357", Database: "goycsb",
+				Labels: map[string]string{"binding": "mysql", "recordcount": "3000", "operationcount": "1000", "request_distribution": "uniform", "target_rate": "1200"},
 			}},
 		{"joined values", "load mongodb -Pworkloads/workloada,db.properties -pmongodb.url=mongodb://u:geheim2@h:27017/db --threads=4 --prop=pg.password=geheim3",
 			tool.Description{
 				Command: "load", Workload: "workloada", Threads: 4, ReportInterval: 2 * time.Second, Target: "h:27017", Database: "db",
-				Labels:   map[string]string{"binding": "mongodb", "recordcount": "1000", "operationcount": "1000", "request_distribution": "uniform"},
-				Redacted: strings.Fields("load mongodb -Pworkloads/workloada,db.properties -pmongodb.url=mongodb://u:***@h:27017/db --threads=4 --prop=pg.password=***"),
-				Secrets:  []string{"geheim", "geheim2", "geheim3"},
+				Labels: map[string]string{"binding": "mongodb", "recordcount": "1000", "operationcount": "1000", "request_distribution": "uniform"},
 			}},
 		{"defaults", "run pg",
 			tool.Description{
 				Command: "run", Threads: 1, ReportInterval: 10 * time.Second, Target: "127.0.0.1:5432",
-				Labels: map[string]string{"binding": "pg"}, Redacted: []string{"run", "pg"}, Notes: []string{note},
+				Labels: map[string]string{"binding": "pg"}, Notes: []string{note},
 			}},
 		{"nothing live", "run basic -p measurementtype=raw -p warmuptime=5",
 			tool.Description{
 				Command: "run", Threads: 1, Labels: map[string]string{"binding": "basic", "warmup_seconds": "5"},
-				Redacted: strings.Fields("run basic -p measurementtype=raw -p warmuptime=5"),
-				Notes:    []string{"measurementtype=raw: go-ycsb prints nothing before its end, so nothing is live"},
+				Notes: []string{"measurementtype=raw: go-ycsb prints nothing before its end, so nothing is live"},
 			}},
 		{"a flag wins", "run redis -p threadcount=3 --threads 7 -p threadcount=5 -p redis.addr=h:6379 --interval 5",
 			tool.Description{
 				Command: "run", Threads: 7, ReportInterval: 5 * time.Second, Target: "h:6379", Labels: map[string]string{"binding": "redis"},
-				Redacted: strings.Fields("run redis -p threadcount=3 --threads 7 -p threadcount=5 -p redis.addr=h:6379 --interval 5"),
 			}},
 		{"a file that is not there", "run basic -P nosuch --interval 1",
 			tool.Description{
 				Command: "run", Workload: "nosuch", ReportInterval: time.Second, Labels: map[string]string{"binding": "basic"},
-				Redacted: strings.Fields("run basic -P nosuch --interval 1"),
 			}},
 		{"shell", "shell mysql",
-			tool.Description{Command: "shell", Threads: 1, Target: "127.0.0.1:3306", Labels: map[string]string{"binding": "mysql"}, Redacted: []string{"shell", "mysql"}}},
+			tool.Description{Command: "shell", Threads: 1, Target: "127.0.0.1:3306", Labels: map[string]string{"binding": "mysql"}}},
 		{"an option without its value", "run basic --threads",
-			tool.Description{Command: "run", Threads: 1, ReportInterval: 10 * time.Second, Labels: map[string]string{"binding": "basic"}, Redacted: strings.Fields("run basic --threads"), Notes: []string{note}}},
+			tool.Description{Command: "run", Threads: 1, ReportInterval: 10 * time.Second, Labels: map[string]string{"binding": "basic"}, Notes: []string{note}}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			got := describe(tool.Invocation{Args: strings.Fields(test.args), ReadFile: files})
-			if diff := cmp.Diff(test.want, got); diff != "" {
+			if diff := cmp.Diff(test.want, got, cmpopts.IgnoreFields(tool.Description{}, "Engine", "User")); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -92,7 +86,8 @@ func TestCapturedCommandLines(t *testing.T) {
 			t.Fatal(err)
 		}
 		args := strings.Fields(string(text))
-		d := describe(tool.Invocation{Args: args[1:]})
+		clean, secrets := secret.Arguments("go-ycsb", args[1:])
+		d := describe(tool.Invocation{Args: clean})
 		if d.Command != args[1] || d.Labels["binding"] != args[2] {
 			t.Errorf("%s: command %q, binding %q", dir, d.Command, d.Labels["binding"])
 		}
@@ -100,7 +95,7 @@ func TestCapturedCommandLines(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, s := range []string{strings.Join(d.Redacted, " "), secret.New(d.Secrets...).Text(string(out))} {
+		for _, s := range []string{strings.Join(clean, " "), secret.New(secrets...).Text(string(out))} {
 			if strings.Contains(s, "dummy-pass") || strings.Contains(s, "wrong-pass") {
 				t.Errorf("%s: %.200s", dir, s)
 			}
@@ -112,4 +107,20 @@ func TestSniff(t *testing.T) {
 	// The basic binding of YCSB dumps its properties the same way.
 	tooltest.Sniffs(t, Tool, 70, tooltest.Cases(t, "testdata/*/std*.txt"),
 		"***************** properties *****************\n\"db\"=\"site.ycsb.BasicDB\"\n")
+}
+
+// TestLogin guards what a server is sampled with if the user asks for that.
+func TestLogin(t *testing.T) {
+	for command, want := range map[string][2]string{
+		"go-ycsb run mysql -p mysql.user=app":                       {"mysql", "app"},
+		"go-ycsb run mysql":                                         {"mysql", "root"},
+		"go-ycsb run mongodb -p mongodb.url=mongodb://app:x@h/ycsb": {"mongodb", "app"},
+		"go-ycsb run pg":                                            {"", ""},
+	} {
+		words := strings.Fields(command)
+		got := describe(tool.Invocation{Program: words[0], Args: words[1:], Getenv: func(string) string { return "" }})
+		if got.Engine != want[0] || got.User != want[1] {
+			t.Errorf("%s: engine %q, user %q", command, got.Engine, got.User)
+		}
+	}
 }

@@ -21,7 +21,7 @@ var Tool = &tool.Tool{
 	Name:      Name,
 	Programs:  []string{"go-ycsb"},
 	Describe:  describe,
-	NewParser: func(tool.Description) tool.Parser { return &parser{} },
+	NewParser: newParser,
 	Sniff:     sniff,
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/tool"
 	"github.com/benchwatch/benchwatch/agent/tool/message"
 	"github.com/benchwatch/benchwatch/agent/tool/properties"
+	"github.com/benchwatch/benchwatch/agent/tool/scan"
 )
 
 // parser reads go-ycsb's output. All of it is on stdout, except for fatal
@@ -35,6 +36,10 @@ type parser struct {
 
 	out, err message.Flood
 	report   tool.Report
+}
+
+func newParser(tool.Description) tool.Parser {
+	return &parser{reader: reader{columns: scan.NewColumns(newColumn)}}
 }
 
 // stage is how far the run has come.
@@ -144,7 +149,7 @@ func (p *parser) rows(text []byte, cut bool, emit func(*tool.Report)) (v tool.Ve
 		return v, true
 	case isHeader(text):
 		p.finishBlock(emit)
-		p.table = !cut && p.reader.table.Head(text)
+		p.table = !cut && p.reader.columns.Head(text)
 		return tool.Ignored, true
 	case !p.table:
 		return 0, false

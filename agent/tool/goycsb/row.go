@@ -127,8 +127,7 @@ func statistic(header string) string {
 const maxLatency = 1e6
 
 // set takes one value of a row under its header.
-func (d *reader) set(r *row, header, value []byte) (ok bool) {
-	col := d.columns.Find(header, newColumn)
+func (d *reader) set(r *row, col *column, value []byte) (ok bool) {
 	if r.columns++; col == nil || r.columns > maxColumns {
 		return false
 	}

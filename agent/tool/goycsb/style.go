@@ -9,8 +9,7 @@ import (
 // reader reads rows in the three output styles.
 type reader struct {
 	operations scan.Memo[operation]
-	columns    scan.Memo[column]
-	table      scan.Table
+	columns    scan.Columns[column]
 }
 
 var takesIs = []byte(" - Takes(s): ")
@@ -23,8 +22,7 @@ func (d *reader) plain(text []byte, r *row) bool {
 	l := scan.New(text)
 	name, ok := l.Until(" - ")
 	*r = row{op: d.operations.Find(bytes.TrimRight(name, " "), newOperation)}
-	d.columns.Rewind()
-	return ok && r.op != nil && l.Fields(func(header, value []byte) bool { return d.set(r, header, value) })
+	return ok && r.op != nil && d.columns.Fields(&l, func(c *column, value []byte) bool { return d.set(r, c, value) })
 }
 
 // isRule reports whether text is a border of a table: +-----+----+.
@@ -48,8 +46,7 @@ func isHeader(text []byte) bool {
 // row reads a table's row.
 func (d *reader) row(text []byte, r *row) bool {
 	*r = row{}
-	d.columns.Rewind()
-	return d.table.Row(text, func(header, cell []byte) bool { return d.set(r, header, cell) }) && r.op != nil
+	return d.columns.Row(text, func(c *column, cell []byte) bool { return d.set(r, c, cell) }) && r.op != nil
 }
 
 // isJSON reports whether text looks like a block of the JSON style.
@@ -61,15 +58,13 @@ func isJSON(text []byte) bool {
 func (d *reader) json(text []byte, r *row, take func()) bool {
 	*r = row{}
 	d.operations.Rewind()
-	d.columns.Rewind()
 	l := scan.New(text)
-	return l.Objects(func(key, value []byte) bool { return d.set(r, key, value) }, func() bool {
+	return d.columns.Objects(&l, func(c *column, value []byte) bool { return d.set(r, c, value) }, func() bool {
 		if r.op == nil {
 			return false
 		}
 		take()
 		*r = row{}
-		d.columns.Rewind()
 		return true
 	})
 }

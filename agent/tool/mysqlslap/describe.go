@@ -42,8 +42,8 @@ var labels = map[string]string{
 func Describe(in tool.Invocation) tool.Description {
 	o := parseOptions(in)
 	d := tool.Description{
-		Command: "run", Redacted: o.Redacted, Secrets: o.Secrets, Labels: o.Labels(labels),
-		Database: o.Text("create-schema", "mysqlslap"), Target: target(o.Set), Threads: o.Number("concurrency", 1),
+		Command: "run", Labels: o.Labels(labels),
+		Database: o.Text("create-schema", "mysqlslap"), Target: target(o.Set), Engine: "mysql", User: o.Values["user"], Threads: o.Number("concurrency", 1),
 		Notes: []string{"mysqlslap reports only at its end: until then only the servers can be watched"},
 	}
 	switch {
@@ -59,19 +59,12 @@ func Describe(in tool.Invocation) tool.Description {
 type options struct{ *option.Set }
 
 func parseOptions(in tool.Invocation) options {
-	o := options{option.New(in.Args)}
+	o := options{option.New()}
 	for i := 0; i < len(in.Args); i++ {
 		a := in.Args[i]
 		switch {
 		case strings.HasPrefix(a, "--") && len(a) > 2:
 			i = o.long(in.Args, i)
-		case strings.HasPrefix(a, "-p"):
-			if a == "-p" {
-				// It asks. What follows is ignored, but meant as the password.
-				i = o.stray(in.Args, i)
-			} else {
-				o.HideAt(i, "-p", a[2:])
-			}
 		case len(a) >= 2 && a[0] == '-' && shorthands[a[1]] != "":
 			name, value := shorthands[a[1]], a[2:]
 			if value == "" && i+1 < len(in.Args) {
@@ -95,13 +88,6 @@ func parseOptions(in tool.Invocation) options {
 func (o options) long(args []string, i int) int {
 	raw, value, assigned := strings.Cut(args[i][2:], "=")
 	name := complete(strings.ReplaceAll(raw, "_", "-"))
-	if strings.HasPrefix(name, "password") {
-		if assigned {
-			o.HideAt(i, "--"+raw+"=", value)
-			return i
-		}
-		return o.stray(args, i)
-	}
 	if !assigned {
 		value = "on"
 		for _, v := range valued {
@@ -113,15 +99,6 @@ func (o options) long(args []string, i int) int {
 		}
 	}
 	o.Values[name] = value
-	return i
-}
-
-// stray hides the word after a password option that takes none.
-func (o options) stray(args []string, i int) int {
-	if i+1 < len(args) && !strings.HasPrefix(args[i+1], "-") {
-		i++
-		o.HideAt(i, "", args[i])
-	}
 	return i
 }
 
@@ -167,10 +144,6 @@ func (o options) readFile(in tool.Invocation, name string) {
 		}
 		key, value, _ := strings.Cut(line, "=")
 		key, value = strings.ReplaceAll(strings.TrimSpace(key), "_", "-"), strings.Trim(strings.TrimSpace(value), `"'`)
-		if strings.HasPrefix(key, "password") {
-			o.Hide(value)
-			continue
-		}
 		if ours && key != "" && !strings.HasPrefix(key, "#") {
 			o.SetDefault(key, value)
 		}

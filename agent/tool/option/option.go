@@ -1,5 +1,5 @@
-// Package option holds a tool's command line: options, other words, and the
-// arguments without secrets. Each tool splits its own arguments.
+// Package option holds a tool's command line: options and other words. Each tool
+// splits its own arguments.
 package option
 
 import (
@@ -20,33 +20,10 @@ type Set struct {
 	Values map[string]string
 	// Words are the arguments that are neither options nor their values.
 	Words []string
-	// Redacted are the arguments with each secret replaced by secret.Blank, and
-	// Secrets what was replaced.
-	Redacted, Secrets []string
 }
 
-// New returns a Set for args. It has no options yet; Redacted lacks what looks
-// like a secret wherever it occurs, such as a password in a URL.
-func New(args []string) *Set {
-	s := &Set{Values: map[string]string{}, Redacted: make([]string, len(args))}
-	for i, a := range args {
-		s.Redacted[i] = secret.Text(a)
-	}
-	return s
-}
-
-// Hide adds value to the secrets and returns what replaces it. An empty value is
-// no secret.
-func (s *Set) Hide(value string) string {
-	if value == "" {
-		return ""
-	}
-	s.Secrets = append(s.Secrets, value)
-	return secret.Blank
-}
-
-// HideAt blanks value, which follows prefix in the argument i.
-func (s *Set) HideAt(i int, prefix, value string) { s.Redacted[i] = prefix + s.Hide(value) }
+// New returns a Set without options.
+func New() *Set { return &Set{Values: map[string]string{}} }
 
 // Word returns a word by its index, empty if there are fewer.
 func (s *Set) Word(i int) string {
@@ -72,10 +49,11 @@ func (s *Set) Has(names ...string) bool {
 	return ok
 }
 
-// SetDefault sets an option that is not given, as a configuration file does.
+// SetDefault sets an option of a configuration file unless it is given. What is
+// secret in the value is blanked.
 func (s *Set) SetDefault(name, value string) {
 	if !s.Has(name) {
-		s.Values[name] = value
+		s.Values[name] = secret.Value(name, value)
 	}
 }
 

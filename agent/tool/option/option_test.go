@@ -10,17 +10,17 @@ import (
 )
 
 func Example() {
-	args := []string{"--user=bench", "--password=hunter2", "run"}
-	s := option.New(args)
+	s := option.New()
 	s.Values["user"] = "bench"
-	s.HideAt(1, "--password=", "hunter2")
+	s.SetDefault("user", "root") // of a file
+	s.SetDefault("password", "hunter2")
 	s.Words = append(s.Words, "run")
-	fmt.Println(s.Redacted, s.Secrets, s.Text("user", "root"), s.Word(0))
-	// Output: [--user=bench --password=*** run] [hunter2] bench run
+	fmt.Println(s.Text("user", "root"), s.Values["password"], s.Word(0))
+	// Output: bench *** run
 }
 
 func TestValues(t *testing.T) {
-	s := option.New(nil)
+	s := option.New()
 	s.Values = map[string]string{"n": "16", "bad": "x", "negative": "-1", "large": "4294967296", "every": "10s", "empty": ""}
 	for name, want := range map[string]int{"n": 16, "bad": 0, "negative": 0, "large": 0, "empty": 0, "absent": 7} {
 		if got := s.Number(name, 7); got != want {
@@ -32,7 +32,7 @@ func TestValues(t *testing.T) {
 			t.Errorf("Duration(%s) = %v, want %v", name, got, want)
 		}
 	}
-	if s.Text("empty", "else") != "else" || !s.Has("empty") || s.Has("absent") || s.Word(0) != "" || s.Hide("") != "" {
+	if s.Text("empty", "else") != "else" || !s.Has("empty") || s.Has("absent") || s.Word(0) != "" {
 		t.Error("empty and absent values are mixed up")
 	}
 	s.SetDefault("n", "1")

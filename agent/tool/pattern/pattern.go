@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/benchwatch/benchwatch/agent/secret"
 	"github.com/benchwatch/benchwatch/agent/tool"
 	"github.com/benchwatch/benchwatch/agent/tool/registry"
 )
@@ -138,7 +137,6 @@ func commandLine(base string, args []string) string {
 // describe returns what the groups of the command's expression found.
 func describe(e *expression, inv tool.Invocation) tool.Description {
 	d := tool.Description{Labels: map[string]string{}}
-	d.Redacted, d.Secrets = redact(inv.Args)
 	line := commandLine(inv.Program, inv.Args)
 	m := e.re.FindStringSubmatchIndex(line)
 	for _, f := range e.fields {
@@ -150,32 +148,12 @@ func describe(e *expression, inv tool.Invocation) tool.Description {
 		case threads:
 			d.Threads, _ = atoi(value)
 		case workload:
-			d.Workload = secret.Text(value)
+			d.Workload = value
 		case target:
-			d.Target = secret.Text(value)
+			d.Target = value
 		case database:
-			d.Database = secret.Text(value)
+			d.Database = value
 		}
 	}
 	return d
-}
-
-// redact blanks what looks like a secret, by the names of options.
-func redact(args []string) (redacted, found []string) {
-	for i, a := range args {
-		name, value, ok := strings.Cut(a, "=")
-		switch {
-		case ok && value != "" && secret.Name(strings.TrimLeft(name, "-")):
-			found = append(found, value)
-			a = name + "=" + secret.Blank
-		case i > 0 && strings.HasPrefix(args[i-1], "--") && !strings.Contains(args[i-1], "=") && secret.Name(strings.TrimLeft(args[i-1], "-")) &&
-			a != "" && a[0] != '-':
-			found = append(found, a)
-			a = secret.Blank
-		default:
-			a = secret.Text(a)
-		}
-		redacted = append(redacted, a)
-	}
-	return redacted, found
 }

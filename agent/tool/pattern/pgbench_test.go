@@ -63,8 +63,8 @@ func TestDocumentedExample(t *testing.T) {
 			if i := slices.Index(args, "-c"); i > 0 {
 				want, _ = atoi(args[i+1])
 			}
-			if d := pgbench.Describe(tool.Invocation{Program: args[0], Args: args[1:]}); d.Threads != want || !slices.Equal(d.Redacted, args[1:]) {
-				t.Errorf("%q: %d threads, redacted %q", args, d.Threads, d.Redacted)
+			if d := pgbench.Describe(tool.Invocation{Program: args[0], Args: args[1:]}); d.Threads != want {
+				t.Errorf("%q: %d threads", args, d.Threads)
 			}
 			for _, name := range []string{"stderr.txt", "stdout.txt"} {
 				head, e := os.ReadFile(filepath.Join(dir, name))

@@ -2,13 +2,11 @@ package properties
 
 import (
 	"path"
-	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/benchwatch/benchwatch/agent/secret"
 	"github.com/benchwatch/benchwatch/agent/tool"
-	"github.com/benchwatch/benchwatch/agent/tool/dsn"
 	"github.com/benchwatch/benchwatch/agent/tool/option"
 )
 
@@ -21,7 +19,8 @@ type Set struct {
 	Unread bool
 }
 
-// ReadFiles adds the properties of the files. A later file wins.
+// ReadFiles adds the properties of the files, with what is secret blanked. A later
+// file wins.
 func (s *Set) ReadFiles(in *tool.Invocation) {
 	if s.Values == nil {
 		s.Values = map[string]string{}
@@ -32,7 +31,7 @@ func (s *Set) ReadFiles(in *tool.Invocation) {
 			s.Unread = true
 			continue
 		}
-		Each(string(text), func(key, value string) { s.Values[key] = value })
+		Each(string(text), func(key, value string) { s.Values[key] = secret.Value(key, value) })
 	}
 }
 
@@ -46,6 +45,9 @@ func (s *Set) Threads() int {
 	}
 	return s.Number("threadcount")
 }
+
+// Rate returns the target rate in operations per second, 0 if there is none.
+func (s *Set) Rate() int { return s.Number("target") }
 
 // Workload returns the name of the workload's file, such as workloada. Of several
 // files it is the first one called workload…, since others hold settings.
@@ -81,7 +83,7 @@ func (s *Set) Labels(binding string) map[string]string {
 			labels[label] = value
 		}
 	}
-	if n := s.Number("target"); n > 0 {
+	if n := s.Rate(); n > 0 {
 		labels["target_rate"] = strconv.Itoa(n)
 	}
 	return labels
@@ -101,40 +103,5 @@ func Secrets(key, value string) []string {
 	if value != "" && secret.Name(key) {
 		return []string{value}
 	}
-	return dsn.Parse(value).Secrets
-}
-
-// Redact returns args without secrets, and all secrets: those given and those
-// that args name, as in key=value or --prop=key=value.
-func Redact(args, secrets []string) (redacted, found []string) {
-	for _, s := range secrets {
-		if s != "" && !slices.Contains(found, s) {
-			found = append(found, s)
-		}
-	}
-	slices.Sort(found)
-	r := secret.NewWords(found...)
-	for _, a := range args {
-		option, property := "", a
-		for _, p := range []string{"--prop=", "-p=", "-p"} {
-			if rest, ok := strings.CutPrefix(a, p); ok && rest != "" {
-				option, property = p, rest
-				break
-			}
-		}
-		key, value, ok := strings.Cut(property, "=")
-		switch {
-		case ok && value != "" && secret.Name(strings.TrimLeft(key, "-")):
-			a = option + key + "=" + secret.Blank
-			if !slices.Contains(found, value) {
-				found = append(found, value)
-			}
-		case ok:
-			a = option + key + "=" + r.Text(value)
-		default:
-			a = r.Text(a)
-		}
-		redacted = append(redacted, a)
-	}
-	return redacted, found
+	return secret.Values(value)
 }

@@ -1,7 +1,5 @@
 package scan
 
-import "bytes"
-
 // The bounds of a Memo.
 const (
 	MaxNames = 128
@@ -16,7 +14,7 @@ type Memo[T any] struct {
 }
 
 type entry[T any] struct {
-	raw   []byte
+	raw   string
 	value *T
 }
 
@@ -27,12 +25,12 @@ func (m *Memo[T]) Rewind() { m.next = 0 }
 // create returned at its first appearance. It is nil if create returned nil, and
 // for new names that are too long or too many.
 func (m *Memo[T]) Find(raw []byte, create func(raw string) *T) *T {
-	if m.next < len(m.known) && bytes.Equal(m.known[m.next].raw, raw) {
+	if m.next < len(m.known) && m.known[m.next].raw == string(raw) {
 		m.next++
 		return m.known[m.next-1].value
 	}
 	for i := range m.known {
-		if bytes.Equal(m.known[i].raw, raw) {
+		if m.known[i].raw == string(raw) {
 			m.next = i + 1
 			return m.known[i].value
 		}
@@ -40,12 +38,29 @@ func (m *Memo[T]) Find(raw []byte, create func(raw string) *T) *T {
 	if len(m.known) == MaxNames || len(raw) > MaxName {
 		return nil
 	}
-	value := create(string(raw))
+	name := string(raw)
+	value := create(name)
 	if value != nil {
-		m.known = append(m.known, entry[T]{bytes.Clone(raw), value})
+		m.known = append(m.known, entry[T]{name, value})
 		m.next = 0
 	}
 	return value
+}
+
+// expected takes the name that is expected next and the ": " after it, and returns
+// what the name means; false if the line has something else there.
+func (m *Memo[T]) expected(l *Line) (*T, bool) {
+	if m.next >= len(m.known) {
+		return nil, false
+	}
+	e, rest := &m.known[m.next], l.text[l.at:]
+	n := len(e.raw)
+	if len(rest) < n+2 || rest[n] != ':' || rest[n+1] != ' ' || string(rest[:n]) != e.raw {
+		return nil, false
+	}
+	l.at += n + 2
+	m.next++
+	return e.value, true
 }
 
 // All calls yield for each name's value, in order of appearance.

@@ -6,7 +6,6 @@
 package scan
 
 import (
-	"bytes"
 	"math"
 	"strconv"
 
@@ -88,98 +87,6 @@ func (l *Line) Quoted() ([]byte, bool) {
 		}
 	}
 	return nil, false
-}
-
-// Fields calls set for each field of the rest, "key: value, key: value"; false if
-// it is damaged or set returns false.
-func (l *Line) Fields(set func(key, value []byte) bool) bool {
-	for {
-		key, ok := l.Until(": ")
-		if !ok {
-			return false
-		}
-		value, more := l.Until(", ")
-		if !more {
-			value = l.Rest()
-			l.at = len(l.text)
-		}
-		if !set(key, value) {
-			return false
-		}
-		if !more {
-			return true
-		}
-	}
-}
-
-// Objects reads the rest as a JSON array of objects in which all values are
-// strings. It calls set for each field and end after each object; false if one of
-// them returns false, or for anything else.
-func (l *Line) Objects(set func(key, value []byte) bool, end func() bool) bool {
-	if !l.Literal("[") {
-		return false
-	}
-	for first := true; first || l.Literal(","); first = false {
-		if !l.Literal("{") {
-			return false
-		}
-		for first := true; first || l.Literal(","); first = false {
-			key, ok := l.Quoted()
-			if !ok || !l.Literal(":") {
-				return false
-			}
-			if value, ok := l.Quoted(); !ok || !set(key, value) {
-				return false
-			}
-		}
-		if !l.Literal("}") || !end() {
-			return false
-		}
-	}
-	return l.Literal("]") && l.End()
-}
-
-// Table reads the rows of a table, "| a | b |".
-type Table struct {
-	headings, cells [][]byte
-	memory          []byte // of the headings
-}
-
-// Head remembers the headings of the rows that follow; false if text is no row.
-func (t *Table) Head(text []byte) (ok bool) {
-	t.memory = append(t.memory[:0], text...)
-	t.headings, ok = cells(t.headings[:0], t.memory)
-	return ok
-}
-
-// Row calls set for each cell; false if text is no row, has not as many cells as
-// there are headings, or set returns false.
-func (t *Table) Row(text []byte, set func(heading, cell []byte) bool) (ok bool) {
-	if t.cells, ok = cells(t.cells[:0], text); !ok || len(t.cells) != len(t.headings) {
-		return false
-	}
-	for i, cell := range t.cells {
-		if !set(t.headings[i], cell) {
-			return false
-		}
-	}
-	return true
-}
-
-const maxCells = 16 // of a row
-
-func cells(dst [][]byte, text []byte) ([][]byte, bool) {
-	n := len(text)
-	if n < 3 || text[0] != '|' || text[n-1] != '|' {
-		return dst, false
-	}
-	for cell := range bytes.SplitSeq(text[1:n-1], []byte("|")) {
-		if len(dst) == maxCells {
-			return dst, false
-		}
-		dst = append(dst, bytes.TrimSpace(cell))
-	}
-	return dst, true
 }
 
 // End reports whether nothing but blanks is left.

@@ -106,13 +106,13 @@ func TestQuoted(t *testing.T) {
 // Each of the three styles gives the same fields.
 func TestStyles(t *testing.T) {
 	var got string
-	set := func(key, value []byte) bool {
-		got += fmt.Sprintf("%s=%s ", key, value)
+	set := func(key *string, value []byte) bool {
+		got += fmt.Sprintf("%s=%s ", *key, value)
 		return string(value) != "bad"
 	}
 	end := func() bool { return true }
-	var table Table
-	if !table.Head([]byte("| a |  b|")) {
+	columns := NewColumns(func(name string) *string { return &name })
+	if !columns.Head([]byte("| a |  b|")) {
 		t.Error("no headings")
 	}
 	for _, style := range []struct {
@@ -121,9 +121,9 @@ func TestStyles(t *testing.T) {
 		good string
 		bad  []string
 	}{
-		{"plain", func(text string) bool { l := New([]byte(text)); return l.Fields(set) }, "a: 1, b: 2", []string{"", "a", "a: 1, ", "a: 1, b", "a: bad"}},
-		{"table", func(text string) bool { return table.Row([]byte(text), set) }, "| 1 |  2|", []string{"| 1 | 2 | 3 |", "1|2", "| 1", "||", "", "| 1 | bad |"}},
-		{"JSON", func(text string) bool { l := New([]byte(text)); return l.Objects(set, end) }, `[{"a":"1","b":"2"}]`,
+		{"plain", func(text string) bool { l := New([]byte(text)); return columns.Fields(&l, set) }, "a: 1, b: 2", []string{"", "a", "a: 1, ", "a: 1, b", "a: bad"}},
+		{"table", func(text string) bool { return columns.Row([]byte(text), set) }, "| 1 |  2|", []string{"| 1 | 2 | 3 |", "1|2", "| 1", "||", "", "| 1 | bad |"}},
+		{"JSON", func(text string) bool { l := New([]byte(text)); return columns.Objects(&l, set, end) }, `[{"a":"1","b":"2"}]`,
 			[]string{"", "[]", `[{}]`, `[{"a":"1"},`, `[{"a":1}]`, `[{"a":"1"}]x`, `[{"a":"bad"}]`}},
 	} {
 		if got = ""; !style.read(style.good) || got != "a=1 b=2 " {
@@ -135,7 +135,7 @@ func TestStyles(t *testing.T) {
 			}
 		}
 	}
-	if table.Head([]byte(strings.Repeat("| a ", maxCells+1) + "|")) {
+	if columns.Head([]byte(strings.Repeat("| a ", maxCells+1) + "|")) {
 		t.Error("a row may have any number of cells")
 	}
 }

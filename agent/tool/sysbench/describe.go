@@ -31,7 +31,7 @@ var builtInTests = map[string]bool{"cpu": true, "fileio": true, "memory": true, 
 // Describe reads a command line of sysbench 0.4, 0.5, 1.0 or 1.1.
 func Describe(in tool.Invocation) tool.Description {
 	o := parseOptions(in)
-	d := tool.Description{Redacted: o.Redacted, Secrets: o.Secrets}
+	var d tool.Description
 
 	test, byOption := o.First("test")
 	words := o.words
@@ -54,6 +54,7 @@ func Describe(in tool.Invocation) tool.Description {
 		d.Threads = 1 // the default of all versions
 	}
 	d.Duration = o.duration(age, d.Command)
+	d.Rate = number(o, "rate", "tx_rate")
 	d.ReportInterval = time.Duration(number(o, "report_interval")) * time.Second
 	d.LatencyPercentile = o.percentile()
 	if test != "" && (!builtInTests[test] || test == "oltp") {
@@ -114,6 +115,9 @@ func (o *options) server(d *tool.Description) {
 	if v, _ := o.First("db_driver"); v != "" && v != "mysql" && v != "pgsql" {
 		return
 	}
+	if driver == "mysql" {
+		d.Engine, d.User = "mysql", o.Text("mysql_user", "sbtest")
+	}
 	d.Database = "sbtest"
 	if v, ok := o.First(driver + "_db"); ok {
 		d.Database = v
@@ -149,7 +153,7 @@ const maxLabel = 128
 func (o *options) labels() map[string]string {
 	labels := map[string]string{}
 	for name, value := range o.Values {
-		if unlabelled[name] || isSecret(name) || !isLabel(name) || value == "" || len(value) > maxLabel {
+		if unlabelled[name] || secret.Name(name) || !isLabel(name) || value == "" || len(value) > maxLabel {
 			continue
 		}
 		if now, renamed := labelNames[name]; renamed {
@@ -158,7 +162,7 @@ func (o *options) labels() map[string]string {
 			}
 			name = now
 		}
-		labels[name] = secret.Text(value)
+		labels[name] = value
 	}
 	return labels
 }

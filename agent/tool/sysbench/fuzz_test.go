@@ -94,9 +94,6 @@ func FuzzDescribe(f *testing.F) {
 			in.Args = append(in.Args, string(bytes.TrimSuffix(line, []byte("\n"))))
 		}
 		d := Describe(in)
-		if len(d.Redacted) != len(in.Args) {
-			t.Fatalf("%d arguments became %d", len(in.Args), len(d.Redacted))
-		}
 		for _, i := range d.Insert {
 			if i.At < 0 || i.At > len(in.Args) {
 				t.Fatalf("insert at %d of %d", i.At, len(in.Args))

@@ -24,7 +24,7 @@ func canonical(name string) string {
 }
 
 func parseOptions(in tool.Invocation) *options {
-	o := &options{Set: option.New(in.Args)}
+	o := &options{Set: option.New()}
 	var files []string
 	for i := 0; i < len(in.Args); i++ {
 		arg := in.Args[i]
@@ -36,14 +36,11 @@ func parseOptions(in tool.Invocation) *options {
 		rawName, value, assigned := strings.Cut(body, "=")
 		name := canonical(rawName)
 		switch {
-		case isSecret(name) && assigned:
-			o.HideAt(i, "--"+rawName+"=", value)
-		case isSecret(name) && i+1 < len(in.Args) && isValue(in.Args, i+1):
-			// sysbench requires `=`; people write a blank all the same.
-			i++
+		case assigned:
+		case i+1 < len(in.Args) && in.Args[i+1] == secret.Blank:
+			i++ // sysbench requires `=`; people write a blank all the same
 			value = in.Args[i]
-			o.HideAt(i, "", value)
-		case !assigned:
+		default:
 			value = "on"
 		}
 		if name == "config_file" {
@@ -56,25 +53,6 @@ func parseOptions(in tool.Invocation) *options {
 		o.readFile(in, file)
 	}
 	return o
-}
-
-// isSecret reports whether an option's value is a secret. The option for the
-// client's key names a file.
-func isSecret(name string) bool {
-	return secret.Name(name) && name != "mysql_ssl_key"
-}
-
-// isValue reports whether the argument at i, after an option without `=`, is
-// meant as its value. A command at the end is no password unless there is another.
-func isValue(args []string, i int) bool {
-	if strings.HasPrefix(args[i], "--") {
-		return false
-	}
-	return !isCommand(args[i]) || i+1 < len(args) && isCommand(args[len(args)-1])
-}
-
-func isCommand(word string) bool {
-	return word == "run" || word == "prepare" || word == "cleanup" || word == "help" || word == "prewarm"
 }
 
 // readFile reads a configuration file: one name=value a line, quotes around the
@@ -91,11 +69,7 @@ func (o *options) readFile(in tool.Invocation, file string) {
 		if !assigned || name == "" || strings.HasPrefix(name, "#") {
 			continue
 		}
-		value := fileValue(rest)
-		if isSecret(name) {
-			o.Hide(value)
-		}
-		o.SetDefault(name, value)
+		o.SetDefault(name, fileValue(rest))
 	}
 }
 

@@ -21,9 +21,8 @@ var Tool = &tool.Tool{
 
 // openLoop is the mode with --rate, in which an event's latency includes the time
 // that it waited in the queue. The rate of 0.4 only pauses the threads.
-func openLoop(version string, labels map[string]string) bool {
-	rate := labels["rate"]
-	return rate != "" && rate != "0" && !strings.HasPrefix(version, "0.4")
+func openLoop(version string, rate int) bool {
+	return rate > 0 && !strings.HasPrefix(version, "0.4")
 }
 
 // Sniff returns how much an output that begins with head looks like sysbench's.

@@ -37,9 +37,9 @@ func Describe(in tool.Invocation) tool.Description {
 	}
 	o := parseOptions(in.Args, accepted)
 	d := tool.Description{
-		Command: "run", Workload: "tpcc", Redacted: o.Redacted, Secrets: o.Secrets,
+		Command: "run", Workload: "tpcc",
 		Labels:   o.Labels(map[string]string{"w": "warehouses", "r": "ramp_up_seconds", "m": "schemas"}),
-		Database: o.Text("d", defaultDatabase), Target: target(o),
+		Database: o.Text("d", defaultDatabase), Target: target(o), Engine: "mysql", User: o.Values["u"],
 	}
 	if loader {
 		d.Command = "load"
@@ -68,23 +68,20 @@ func Describe(in tool.Invocation) tool.Description {
 
 // parseOptions splits args as getopt does.
 func parseOptions(args []string, accepted string) *option.Set {
-	o := option.New(args)
+	o := option.New()
 	for i := 0; i < len(args); i++ {
 		a := args[i]
 		if len(a) < 2 || a[0] != '-' || strings.IndexByte(accepted, a[1]) < 0 {
 			continue
 		}
-		name, value, prefix := a[1:2], a[2:], a[:2]
+		name, value := a[1:2], a[2:]
 		if value == "" {
 			if i++; i == len(args) {
 				break
 			}
-			value, prefix = args[i], ""
+			value = args[i]
 		}
 		o.Values[name] = value
-		if name == "p" {
-			o.HideAt(i, prefix, value)
-		}
 	}
 	return o
 }
@@ -124,11 +121,9 @@ func positional(args []string) bool {
 
 // describePositional reads the positional form. Nothing can be added to it.
 func describePositional(args []string, loader bool) tool.Description {
-	o := option.New(args)
-	o.HideAt(3, "", args[3])
 	d := tool.Description{
-		Workload: "tpcc", Command: "run", Redacted: o.Redacted, Secrets: o.Secrets, Labels: map[string]string{},
-		Target: hostPort(args[0], defaultPort), Database: args[1],
+		Workload: "tpcc", Command: "run", Labels: map[string]string{},
+		Target: hostPort(args[0], defaultPort), Database: args[1], Engine: "mysql", User: args[2],
 	}
 	if len(args) > 4 {
 		d.Labels["warehouses"] = args[4]

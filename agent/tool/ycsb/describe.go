@@ -29,15 +29,19 @@ func describe(inv tool.Invocation) tool.Description {
 		Command:  o.command,
 		Workload: o.Workload(),
 		Threads:  o.Threads(),
+		Rate:     o.Rate(),
 		Duration: time.Duration(o.Number("maxexecutiontime")) * time.Second,
 		Labels:   o.Labels(o.bindingName()),
 	}
 	for _, key := range addressKeys {
 		if v := o.Values[key]; v != "" && d.Target == "" {
 			d.Target, d.Database = o.address(key, v)
+			d.Engine, d.User = dsn.Login(v)
+			if d.User == "" {
+				d.User = o.Values["db.user"]
+			}
 		}
 	}
-	d.Redacted, d.Secrets = properties.Redact(inv.Args, o.Secrets())
 	o.liveReports(&d)
 	return d
 }

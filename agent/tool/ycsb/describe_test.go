@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/benchwatch/benchwatch/agent/secret"
 	"github.com/benchwatch/benchwatch/agent/tool"
@@ -37,82 +38,68 @@ func TestDescribe(t *testing.T) {
 	}{
 		{"launcher", "load mongodb -P workloads/workloada -threads 10 -p mongodb.url=mongodb://bench:dummy@127.0.0.1:27359/ycsb?w=1 -target 200",
 			tool.Description{
-				Command: "load", Workload: "workloada", Threads: 10, Target: "127.0.0.1:27359", Database: "ycsb",
-				Labels:   map[string]string{"binding": "mongodb", "recordcount": "1000", "operationcount": "1000", "request_distribution": "zipfian", "target_rate": "200"},
-				Redacted: strings.Fields("load mongodb -P workloads/workloada -threads 10 -p mongodb.url=mongodb://bench:***@127.0.0.1:27359/ycsb?w=1 -target 200"),
-				Secrets:  []string{"dummy"},
-				Insert:   []tool.Insertion{{At: 2, Args: oneSecond}},
+				Command: "load", Workload: "workloada", Threads: 10, Rate: 200, Target: "127.0.0.1:27359", Database: "ycsb",
+				Labels: map[string]string{"binding": "mongodb", "recordcount": "1000", "operationcount": "1000", "request_distribution": "zipfian", "target_rate": "200"},
+				Insert: []tool.Insertion{{At: 2, Args: oneSecond}},
 			}},
 		{"python", "/opt/ycsb/bin/ycsb run basic -P workloads/workloada -s",
 			tool.Description{
 				Command: "run", Workload: "workloada", Threads: 1, ReportInterval: 10 * time.Second,
-				Labels:   map[string]string{"binding": "basic", "recordcount": "1000", "operationcount": "1000", "request_distribution": "zipfian"},
-				Redacted: strings.Fields("/opt/ycsb/bin/ycsb run basic -P workloads/workloada -s"),
-				Insert:   []tool.Insertion{{At: 3, Args: []string{"-p", "status.interval=1"}}},
+				Labels: map[string]string{"binding": "basic", "recordcount": "1000", "operationcount": "1000", "request_distribution": "zipfian"},
+				Insert: []tool.Insertion{{At: 3, Args: []string{"-p", "status.interval=1"}}},
 			}},
 		{"launcher's own options first", "-cp /x -jvm-args -Xmx4g run basic -p workload=site.ycsb.workloads.CoreWorkload -p status.interval=2",
 			tool.Description{
 				Command: "run", Workload: "CoreWorkload", Threads: 1,
-				Labels:   map[string]string{"binding": "basic"},
-				Redacted: strings.Fields("-cp /x -jvm-args -Xmx4g run basic -p workload=site.ycsb.workloads.CoreWorkload -p status.interval=2"),
-				Insert:   []tool.Insertion{{At: 6, Args: []string{"-s"}}},
+				Labels: map[string]string{"binding": "basic"},
+				Insert: []tool.Insertion{{At: 6, Args: []string{"-s"}}},
 			}},
 		{"JVM", "-Xmx1g -cp a.jar:b.jar site.ycsb.Client -db site.ycsb.db.JdbcDBClient -P workloads/workloada -P db.properties -p operationcount=5000 -p maxexecutiontime=60 -load",
 			tool.Description{
-				Command: "load", Workload: "workloada", Threads: 8, Duration: time.Minute, Target: "10.0.0.7:3306", Database: "ycsb",
-				Labels:   map[string]string{"binding": "JdbcDBClient", "recordcount": "1000", "operationcount": "5000", "request_distribution": "zipfian", "target_rate": "500"},
-				Redacted: strings.Fields("-Xmx1g -cp a.jar:b.jar site.ycsb.Client -db site.ycsb.db.JdbcDBClient -P workloads/workloada -P db.properties -p operationcount=5000 -p maxexecutiontime=60 -load"),
-				Secrets:  []string{"geheim"},
-				Insert:   []tool.Insertion{{At: 4, Args: oneSecond}},
+				Command: "load", Workload: "workloada", Threads: 8, Duration: time.Minute, Rate: 500, Target: "10.0.0.7:3306", Database: "ycsb",
+				Labels: map[string]string{"binding": "JdbcDBClient", "recordcount": "1000", "operationcount": "5000", "request_distribution": "zipfian", "target_rate": "500"},
+				Insert: []tool.Insertion{{At: 4, Args: oneSecond}},
 			}},
 		{"old JVM class", "-cp x com.yahoo.ycsb.Client -t -p db.passwd=geheim -p exportfile=/tmp/x",
 			tool.Description{
 				Command: "run", Threads: 1,
-				Labels:   map[string]string{},
-				Redacted: strings.Fields("-cp x com.yahoo.ycsb.Client -t -p db.passwd=*** -p exportfile=/tmp/x"),
-				Secrets:  []string{"geheim"},
-				Insert:   []tool.Insertion{{At: 3, Args: oneSecond}},
-				Notes:    []string{note},
+				Labels: map[string]string{},
+				Insert: []tool.Insertion{{At: 3, Args: oneSecond}},
+				Notes:  []string{note},
 			}},
 		{"set in a file", "run basic -P workloads/workloada -P live.properties",
 			tool.Description{
 				Command: "run", Workload: "workloada", Threads: 1, ReportInterval: 5 * time.Second,
-				Labels:   map[string]string{"binding": "basic", "recordcount": "1000", "operationcount": "1000", "request_distribution": "zipfian"},
-				Redacted: strings.Fields("run basic -P workloads/workloada -P live.properties"),
+				Labels: map[string]string{"binding": "basic", "recordcount": "1000", "operationcount": "1000", "request_distribution": "zipfian"},
 			}},
 		{"the command line wins over files", "run basic -P live.properties -p status=false",
 			tool.Description{
 				Command: "run", Workload: "live.properties", Threads: 1,
-				Labels:   map[string]string{"binding": "basic"},
-				Redacted: strings.Fields("run basic -P live.properties -p status=false"),
+				Labels: map[string]string{"binding": "basic"},
 			}},
 		{"a file that is not there", "run basic -P nosuch -s -p status.interval=1",
 			tool.Description{
 				Command: "run", Workload: "nosuch", ReportInterval: time.Second,
-				Labels:   map[string]string{"binding": "basic"},
-				Redacted: strings.Fields("run basic -P nosuch -s -p status.interval=1"),
+				Labels: map[string]string{"binding": "basic"},
 			}},
 		{"hosts and a port", "run redis -p redis.host=10.1.1.1 -p redis.port=6380 -p redis.password=geheim -s -p status.interval=1",
 			tool.Description{
 				Command: "run", Threads: 1, Target: "10.1.1.1:6380", ReportInterval: time.Second,
-				Labels:   map[string]string{"binding": "redis"},
-				Redacted: strings.Fields("run redis -p redis.host=10.1.1.1 -p redis.port=6380 -p redis.password=*** -s -p status.interval=1"),
-				Secrets:  []string{"geheim"},
+				Labels: map[string]string{"binding": "redis"},
 			}},
-		{"shell", "shell basic", tool.Description{Command: "shell", Threads: 1, Labels: map[string]string{"binding": "basic"}, Redacted: []string{"shell", "basic"}}},
+		{"shell", "shell basic", tool.Description{Command: "shell", Threads: 1, Labels: map[string]string{"binding": "basic"}}},
 		{"nothing", "", tool.Description{Threads: 1, Labels: map[string]string{}}},
 		{"waiting hidden", "run basic -target 100 -s -p status.interval=1",
 			tool.Description{
-				Command: "run", Threads: 1, ReportInterval: time.Second,
-				Labels:   map[string]string{"binding": "basic", "target_rate": "100"},
-				Redacted: strings.Fields("run basic -target 100 -s -p status.interval=1"),
-				Notes:    []string{"with -target, latencies leave out the time that operations wait for slow ones; add -p measurement.interval=both to see it"},
+				Command: "run", Threads: 1, Rate: 100, ReportInterval: time.Second,
+				Labels: map[string]string{"binding": "basic", "target_rate": "100"},
+				Notes:  []string{"with -target, latencies leave out the time that operations wait for slow ones; add -p measurement.interval=both to see it"},
 			}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			got := describe(tool.Invocation{Args: strings.Fields(test.args), ReadFile: files})
-			if diff := cmp.Diff(test.want, got); diff != "" {
+			if diff := cmp.Diff(test.want, got, cmpopts.IgnoreFields(tool.Description{}, "Engine", "User")); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -153,18 +140,19 @@ func TestCapturedCommandLines(t *testing.T) {
 			t.Fatal(err)
 		}
 		args := strings.Fields(string(text))
-		d := describe(tool.Invocation{Args: args[1:]})
+		clean, secrets := secret.Arguments("ycsb", args[1:])
+		d := describe(tool.Invocation{Args: clean})
 		if d.Command != args[1] || d.Labels["binding"] != args[2] {
 			t.Errorf("%s: command %q, binding %q", dir, d.Command, d.Labels["binding"])
 		}
-		stored := strings.Join(d.Redacted, " ")
+		stored := strings.Join(clean, " ")
 		for _, password := range []string{"dummy-pass", "not-the-password"} {
 			if strings.Contains(stored, password) {
 				t.Errorf("%s: %s", dir, stored)
 			}
 			for _, name := range []string{"stdout.txt", "stderr.txt"} {
 				out, _ := os.ReadFile(filepath.Join(dir, name))
-				if strings.Contains(secret.New(d.Secrets...).Text(string(out)), password) {
+				if strings.Contains(secret.New(secrets...).Text(string(out)), password) {
 					t.Errorf("%s: %s still holds %q", dir, name, password)
 				}
 			}
@@ -175,4 +163,19 @@ func TestCapturedCommandLines(t *testing.T) {
 func TestSniff(t *testing.T) {
 	tooltest.Sniffs(t, Tool, 70, tooltest.Cases(t, captures+"/std*.txt"),
 		"sysbench 1.0.20 (using system LuaJIT 2.1.0-beta3)\n", "[ 10s ] thds: 4 tps: 3.00", "10, 123, 1.1, 2.2, 3.3, 0|0.0\n")
+}
+
+// TestLogin guards what a server is sampled with if the user asks for that.
+func TestLogin(t *testing.T) {
+	for command, want := range map[string][2]string{
+		"ycsb run mongodb -p mongodb.url=mongodb://app:x@h/ycsb":     {"mongodb", "app"},
+		"ycsb run jdbc -p db.url=jdbc:mysql://h/ycsb -p db.user=app": {"mysql", "app"},
+		"ycsb run redis -p redis.host=h":                             {"", ""},
+	} {
+		words := strings.Fields(command)
+		got := describe(tool.Invocation{Program: words[0], Args: words[1:], Getenv: func(string) string { return "" }})
+		if got.Engine != want[0] || got.User != want[1] {
+			t.Errorf("%s: engine %q, user %q", command, got.Engine, got.User)
+		}
+	}
 }

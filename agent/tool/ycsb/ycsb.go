@@ -27,6 +27,9 @@ var Tool = &tool.Tool{
 	Describe:  describe,
 	NewParser: func(tool.Description) tool.Parser { return newParser() },
 	Sniff:     sniff,
+
+	CountsFailures:  func(verb string) bool { return verb != "load" },
+	ReportsOnStderr: true,
 }
 
 // mainClasses are YCSB's entry points, now and before 0.15.

@@ -1,7 +1,7 @@
 // The agent's API. types.ts has what it sends; tables and their rows, which the
 // agent writes by hand, are here. Times are milliseconds since 1970.
 
-import type { History as HistoryHead, Measures, Run, RunDetail, Runs } from './types';
+import type { Agent, Compare, Findings, History as HistoryHead, Measures, Run, Runs } from './types';
 
 export type * from './types';
 
@@ -11,7 +11,7 @@ export type Name = [measure: string, of: string, stat: string];
 export interface TableData {
   rows: number;
   x: number[];
-  series: { name: Name; values: (number | null)[]; min: number | null; max: number | null; sum: number; count: number }[];
+  series: { name: Name; values: (number | null)[]; min: number | null; max: number | null; mean: number | null; median?: number | null }[];
 }
 
 export const tableNames = ['intervals', 'servers', 'host'] as const;
@@ -27,6 +27,8 @@ export interface Row {
   x?: number;
   at?: number;
   warmup?: number;
+  /** The usual distance from the row before, in seconds. */
+  step?: number;
   cells: [Name, number | null][];
 }
 
@@ -39,9 +41,42 @@ async function get<T>(path: string, signal?: AbortSignal): Promise<T> {
 
 export const getMeasures = (): Promise<Measures> => get('api/measures');
 
+export const getAgent = (): Promise<Agent> => get('api/agent');
+
 export const getRuns = (signal?: AbortSignal): Promise<Runs> => get('api/runs', signal);
 
-export const getRun = (id: string): Promise<RunDetail> => get(`api/runs/${encodeURIComponent(id)}`);
+export const getFindings = (id: string): Promise<Findings> => get(`api/runs/${encodeURIComponent(id)}/findings`);
+
+/** A group of runs to compare. */
+export interface Chosen {
+  name: string;
+  ids: string[];
+}
+
+export function getComparison(groups: Chosen[]): Promise<Compare> {
+  const query = new URLSearchParams();
+  for (const g of groups) {
+    query.append('group', g.ids.join(','));
+    query.append('name', g.name);
+  }
+  return get(`api/compare?${query}`);
+}
+
+/** Where a document about a run is. */
+export const documentOf = (id: string, path: string): string => `runs/${encodeURIComponent(id)}/${path}`;
+
+/** Sets a marker now. The error's text is 'token' if the token is wrong. */
+export async function setMarker(id: string, text: string, token: string): Promise<void> {
+  const response = await fetch(`api/runs/${encodeURIComponent(id)}/markers`, {
+    method: 'POST',
+    headers: { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' },
+    body: JSON.stringify({ text }),
+    credentials: 'same-origin',
+  });
+  if (response.ok) return;
+  if (response.status === 401) throw new Error('token');
+  throw new Error(((await response.json()) as { error?: string }).error ?? response.statusText);
+}
 
 /** Part of a history in seconds on the run's axis, or with first what is available at once. */
 export type Part = { from: number; to: number } | { first: true };

@@ -12,6 +12,9 @@ export interface Group {
   readonly theme: Theme;
   /** The run is live: its last values are the current ones. */
   readonly live: boolean;
+  /** Lines that the user has shown or hidden, against how they are at first. */
+  readonly turned: ReadonlySet<string>;
+  turn(line: string): void;
   /** Colour of a server, the same in all charts. */
   serverColour(target: string): string;
   zoom(from: number, to: number): void;
@@ -33,6 +36,7 @@ export class Chart {
   private readonly legend: HTMLElement;
   private values: HTMLElement[] = [];
   private row: number | null = null;
+  private described = 0;
 
   constructor(
     readonly spec: Spec,
@@ -55,29 +59,73 @@ export class Chart {
   /** Takes a table; false if it has nothing for this chart. */
   choose(table: Table): boolean {
     this.table = table;
-    const series = this.spec.measures.flatMap((m) => table.of(m.id));
+    const series = this.spec.measures.flatMap((m) => table.of(m.id)).filter((s) => this.spec.hasTraffic(s));
     const same = series.length === this.series.length && series.every((s, i) => key(s) === key(this.series[i]!));
-    const known = new Set(this.series.map(key));
-    for (const s of series) if (!known.has(key(s)) && !this.spec.visible(s.name)) this.hidden.add(key(s));
+    if (!same) {
+      const known = new Set(this.series.map(key));
+      const visible = new Set(this.spec.visible(series.map((s) => s.name)).map((name) => JSON.stringify(name)));
+      for (const s of series) if (!known.has(key(s)) && visible.has(key(s)) === this.group.turned.has(this.line(s))) this.hidden.add(key(s));
+    }
     this.series = series;
     if (!same) this.build();
-    return series.some((s) => s.count > 0 && !(this.spec.hideZero && s.min === 0 && s.max === 0));
+    // One value is no line; the tables have it.
+    if (!this.group.live && !series.some((s) => s.values.filter((v) => v != null).length > 1)) return false;
+    if (this.spec.only_changes) return series.some((s) => s.min !== s.max);
+    return series.some((s) => s.min != null && !(this.spec.hideZero && s.min === 0 && s.max === 0));
   }
 
   /** Drops the plot, so that it is drawn again with other series or colours. */
   build(): void {
     this.plot?.destroy();
     this.plot = null;
+    const rest = el('span', { class: 'rest', hidden: '' });
+    const more = el('button', { type: 'button', class: 'more', 'aria-expanded': 'false' });
+    more.addEventListener('click', () => {
+      rest.hidden = !rest.hidden;
+      more.setAttribute('aria-expanded', String(!rest.hidden));
+    });
+    const first = new Set(this.spec.visible(this.series.map((s) => s.name)).map((name) => JSON.stringify(name)));
+    const folded = (s: Series) => this.hidden.has(key(s)) && !first.has(key(s));
+    const hidden = this.series.filter(folded).length;
+    setText(more, `${hidden} more`);
     this.legend.replaceChildren();
+    // Latencies of several operations stand together by operation.
+    const operations = new Set(this.series.map((s) => s.name[1]));
+    const grouped = this.spec.byOperation && operations.size > 1 && this.series.some((s) => s.name[2] !== '');
+    const places = new Map<string, HTMLElement>();
+    const place = (s: Series): HTMLElement => {
+      const outer = folded(s) ? rest : this.legend;
+      if (!grouped) return outer;
+      const name = `${folded(s)} ${s.name[1]}`;
+      let group = places.get(name);
+      if (!group) {
+        group = el('span', { class: 'operation' }, el('em', {}, s.name[1].replaceAll('_', ' ')));
+        places.set(name, group);
+        outer.append(group);
+      }
+      return group;
+    };
     this.values = this.series.map((s, i) => {
       const text = el('b', {}, '–');
       const swatch = el('i', { 'aria-hidden': 'true' });
       swatch.style.background = this.colourOf(s, i);
-      const button = el('button', { type: 'button', 'aria-pressed': String(!this.hidden.has(key(s))) }, swatch, this.spec.label(s.name), text);
+      const button = el(
+        'button',
+        { type: 'button', 'aria-pressed': String(!this.hidden.has(key(s))) },
+        swatch,
+        grouped ? s.name[2] : this.spec.label(s.name),
+        text,
+      );
       button.addEventListener('click', () => this.toggle(i, button));
-      this.legend.append(button);
+      place(s).append(button);
       return text;
     });
+    if (hidden > 0) this.legend.append(more, rest);
+  }
+
+  /** A line's name in the address. */
+  private line(s: Series): string {
+    return [this.spec.id, ...s.name.slice(1)].filter(Boolean).join('.');
   }
 
   private toggle(i: number, button: HTMLElement): void {
@@ -86,10 +134,18 @@ export class Chart {
     if (!show) this.hidden.add(k);
     button.setAttribute('aria-pressed', String(show));
     this.plot?.setSeries(i + 1, { show });
+    this.group.turn(this.line(this.series[i]!));
   }
 
   private colourOf(s: Series, i: number): string {
-    return this.spec.byServer ? this.group.serverColour(s.name[1]) : colour(this.group.theme, i);
+    return this.spec.byServer ? this.group.serverColour(s.name[1]) : colour(this.group.theme, this.rank(i));
+  }
+
+  /** A line's place for its colour: the visible ones first, so that their colours differ. */
+  private rank(i: number): number {
+    const hidden = this.series.map((s) => !this.spec.visible(this.series.map((x) => x.name)).some((name) => JSON.stringify(name) === key(s)));
+    const before = hidden.slice(0, i).filter((h) => h === hidden[i]).length;
+    return hidden[i] ? hidden.filter((h) => !h).length + before : before;
   }
 
   /** The width of a plot in pixels, 0 while it is not shown. */
@@ -104,6 +160,23 @@ export class Chart {
     if (this.plot) this.plot.setData(data, true);
     else this.plot = new uPlot(this.options(width), data, this.box);
     this.legendAt(this.row);
+    this.describe();
+  }
+
+  /** What a screen reader says of the chart: the lines that are drawn, in words. Of a live run it changes now and then only. */
+  private describe(): void {
+    const now = Date.now();
+    if (this.group.live && now - this.described < 10_000) return;
+    this.described = now;
+    const text = (v: number | null | undefined) => format.value(this.spec.unit, v);
+    const drawn = this.series.filter((s) => !this.hidden.has(key(s)));
+    const lines = drawn.slice(0, 8).map((s) => {
+      const typical =
+        this.spec.summary === 'median' && s.median != null ? `median ${text(s.median)}, ` : s.mean != null ? `mean ${text(s.mean)}, ` : '';
+      return `${this.spec.label(s.name)}: ${typical}${text(s.min)} to ${text(s.max)}`;
+    });
+    const more = drawn.length > lines.length ? ` And ${drawn.length - lines.length} more lines.` : '';
+    this.box.setAttribute('aria-label', `${this.spec.title}, ${this.spec.note}. ${lines.join('; ')}.${more}`);
   }
 
   resize(width: number): void {
@@ -127,14 +200,15 @@ export class Chart {
     else this.plot.setCursor({ left: this.plot.valToPos(x, 'x'), top: 1 });
   }
 
-  /** Values in the legend: at a row or, without a cursor, the current ones or the run's mean. */
+  /** Values in the legend: at a row or, without a cursor, the current ones or the run's mean or median. */
   private legendAt(row: number | null): void {
     this.row = row;
     const at = row ?? this.table.x.length - 1;
-    const mean = row == null && !this.group.live;
+    const whole = row == null && !this.group.live;
     this.series.forEach((s, i) => {
-      const v = mean ? (s.count > 0 ? s.sum / s.count : null) : s.values[at];
-      setText(this.values[i]!, (mean ? 'mean ' : '') + format.value(this.spec.unit, v));
+      const text = (v: number | null | undefined) => format.value(this.spec.unit, v);
+      const typical = this.spec.summary === 'median' ? `median ${text(s.median)}` : `mean ${text(s.mean)}`;
+      setText(this.values[i]!, whole ? typical : text(s.values[at]));
     });
   }
 
@@ -145,7 +219,7 @@ export class Chart {
     return {
       width,
       height: this.height(),
-      padding: [16, 8, 0, 0],
+      padding: [16, 26, 0, 0], // half of a label of the time axis: 1:00:00
       legend: { show: false },
       scales: {
         x: { time: false, range: () => shown(axis) },
@@ -179,7 +253,8 @@ export class Chart {
         ...this.series.map((s, i) => ({
           label: this.spec.label(s.name),
           stroke: this.colourOf(s, i),
-          width: 1.5,
+          // Transactions stand out from the statements that they consist of.
+          width: s.name[0] === 'transactions' && s.name[1] === 'transaction' ? 2.5 : 1.5,
           show: !this.hidden.has(key(s)),
           points: { size: 4 },
         })),

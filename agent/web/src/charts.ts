@@ -16,12 +16,16 @@ export class Charts implements Group {
   readonly axis: TimeAxis = { full: [0, 10], view: null, phases: [], flags: [] };
   theme = readTheme();
   live = false;
+  /** The shortest time axis in seconds. */
+  length = 10;
 
   private readonly charts = new Map<string, Chart>();
   private readonly servers: string[] = [];
   private readonly grid = el('div', { class: 'charts' });
   private readonly where = el('output', { class: 'where' });
   private readonly resetButton = el('button', { type: 'button', hidden: '' }, 'Show all');
+  private readonly bar: HTMLElement;
+  private readonly nothing = el('p', { class: 'hint', hidden: '' }, 'No charts: the run was over before a second sample.');
   private readonly resizer = new ResizeObserver(() => {
     const width = this.width();
     if (width === this.drawn) return;
@@ -34,29 +38,26 @@ export class Charts implements Group {
   /** The width for which the plots were drawn. */
   private drawn = 0;
 
-  /** zoomed is called when another part is shown; zero gives the wall time. */
+  /** zoomed is called when another part is shown, toggled when lines are shown or hidden; zero gives the wall time, if there is one. */
   constructor(
     private readonly specs: readonly Spec[],
     private readonly zoomed: (part: [number, number] | null) => void,
-    private readonly zero: () => number,
+    private readonly zero: () => number | null,
+    private readonly toggled: (all: string[]) => void = () => undefined,
   ) {
     this.resetButton.addEventListener('click', () => this.reset());
     this.grid.tabIndex = 0;
     this.grid.setAttribute('role', 'group');
     this.grid.setAttribute('aria-label', 'Charts. Left and right move the cursor, plus and minus zoom, Escape shows all.');
     this.grid.addEventListener('keydown', (e) => this.key(e));
-    this.root = el(
+    this.bar = el(
       'div',
-      {},
-      el(
-        'div',
-        { class: 'bar' },
-        this.where,
-        this.resetButton,
-        el('span', { class: 'hint' }, 'Drag to zoom, double-click to show all; keys: ← → + − Esc'),
-      ),
-      this.grid,
+      { class: 'bar', hidden: '' },
+      this.where,
+      this.resetButton,
+      el('span', { class: 'hint' }, 'Drag to zoom, double-click to show all; keys: ← → + − Esc'),
     );
+    this.root = el('div', {}, this.bar, this.nothing, this.grid);
     this.resizer.observe(this.grid);
     this.scheme.addEventListener('change', this.repaint);
   }
@@ -74,6 +75,14 @@ export class Charts implements Group {
     this.drawAll();
   };
 
+  /** The lines that are not as they are at first. */
+  readonly turned = new Set<string>();
+
+  turn(line: string): void {
+    if (!this.turned.delete(line)) this.turned.add(line);
+    this.toggled([...this.turned]);
+  }
+
   serverColour(target: string): string {
     let i = this.servers.indexOf(target);
     if (i < 0) i = this.servers.push(target) - 1;
@@ -89,7 +98,7 @@ export class Charts implements Group {
       // The first tick lies up to a second before the tool's clock begins.
       const first = Math.min(0, ...begins);
       const from = first > -1.5 ? 0 : first;
-      this.axis.full = [from, Math.max(from + 10, ...ends)];
+      this.axis.full = [from, Math.max(from + this.length, ...ends)];
       for (const spec of this.specs) {
         const table = tables[spec.table];
         let chart = this.charts.get(key(spec));
@@ -101,6 +110,9 @@ export class Charts implements Group {
         }
         chart.root.hidden = !chart.choose(table);
       }
+      const none = [...this.charts.values()].every((c) => c.root.hidden);
+      this.bar.hidden = none;
+      this.nothing.hidden = !none || this.live;
       this.drawAll();
       this.showPosition();
     });
@@ -143,7 +155,6 @@ export class Charts implements Group {
   }
 
   private viewChanged(): void {
-    this.resetButton.hidden = !this.axis.view;
     this.drawAll();
     this.showPosition();
     this.zoomed(this.axis.view);
@@ -155,8 +166,10 @@ export class Charts implements Group {
   }
 
   private showPosition(): void {
-    const at = (x: number) => `${format.elapsed(x)} (${format.timeOfDay(this.zero() + x * 1000)})`;
+    const zero = this.zero();
+    const at = (x: number) => format.elapsed(x) + (zero === null ? '' : ` (${format.timeOfDay(zero + x * 1000)})`);
     const [from, to] = shown(this.axis);
+    this.resetButton.hidden = !this.axis.view;
     setText(this.where, this.cursor == null ? `${at(from)} – ${at(to)}` : at(this.cursor));
   }
 

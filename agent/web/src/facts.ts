@@ -1,16 +1,23 @@
-import type { Latency, Operation, Run, RunDetail } from './api';
+import type { Drain, Latency, Operation, Run, RunDetail } from './api';
 import { el } from './dom';
 import * as format from './format';
+import type { Table } from './table';
+
+/** The share of failed transactions from which on it is part of the result. */
+const manyFailures = 0.01;
 
 /** A run's state in a word, and how it is coloured. */
 export function stateOf(r: Run): { text: string; kind: 'live' | 'good' | 'bad' | 'wait' } {
   if (r.phase === 'draining') return { text: r.result && r.result !== 'succeeded' ? `${r.result}, draining` : 'draining', kind: 'wait' };
   if (r.phase !== 'over') return { text: { starting: 'starting', warmup: 'warming up', measure: 'running' }[r.phase], kind: 'live' };
-  return { text: r.result ?? 'ended', kind: r.result === 'succeeded' ? 'good' : 'bad' };
+  const failed = (r.failed_share ?? 0) >= manyFailures ? `, ${format.share(r.failed_share)} failed` : '';
+  return { text: (r.result ?? 'ended') + failed, kind: r.result !== 'succeeded' ? 'bad' : failed ? 'wait' : 'good' };
 }
 
-/** The headline latency's statistic, with the operation unless it is the transaction. */
-export const latencyName = (l: Latency): string => (l.operation === 'transaction' ? l.stat : `${l.operation.replaceAll('_', ' ')} ${l.stat}`);
+/** The headline latency's operation and statistic. */
+export const latencyName = (l: Latency): string => `${l.operation.replaceAll('_', ' ')} ${l.stat}`;
+
+export const failed = (r: Run): boolean => r.result !== undefined && r.result !== 'succeeded';
 
 export const live = (r: Run): boolean => r.phase !== 'over' && r.phase !== 'draining';
 
@@ -34,6 +41,9 @@ export function parameters(r: RunDetail): HTMLElement {
   for (const [k, v] of Object.entries(r.labels ?? {})) add(k, v);
   return list;
 }
+
+/** What the user should know of the run's servers; null if there is nothing. */
+export const notice = (r: Run): HTMLElement | null => (r.notice ? el('p', { class: 'notice' }, `Servers: ${r.notice}.`) : null);
 
 /** The tool's own totals; null if there are none yet. */
 export function summary(r: RunDetail): HTMLElement | null {
@@ -72,6 +82,15 @@ function byStat(a: string, b: string): number {
   return rank(a) - rank(b);
 }
 
+/** A drain in words, as rundir.Drain has it: samples enclose the moment of catching up. */
+export function drainText(d: Drain): string {
+  if (d.seconds === undefined) return d.timed_out ? 'not caught up' : '–';
+  const resolution = d.resolution_seconds ?? 0;
+  if (resolution < 0.05) return format.seconds(d.seconds);
+  if (d.seconds === 0) return `under ${format.seconds(resolution)}`;
+  return `${Math.max(0, d.seconds - resolution).toFixed(1)} to ${format.seconds(d.seconds)}`;
+}
+
 /** How long each replica took to catch up after the end. */
 export function drain(r: Run): HTMLElement | null {
   const replicas = Object.entries(r.drain ?? {}).sort(([a], [b]) => (a < b ? -1 : 1));
@@ -84,11 +103,15 @@ export function drain(r: Run): HTMLElement | null {
     el(
       'ul',
       { class: 'plain' },
-      ...replicas.map(([target, d]) =>
-        el('li', {}, el('b', {}, target), d.timed_out ? ' did not catch up in time' : ` ${format.seconds(d.seconds)}`),
-      ),
+      ...replicas.map(([target, d]) => el('li', {}, el('b', {}, target), d.timed_out ? ' did not catch up in time' : ` ${drainText(d)}`)),
     ),
   );
+}
+
+/** The exit status of a failed run, if its reason does not have it. */
+function exited(r: Run): HTMLElement | null {
+  if (!failed(r) || r.exit_code === undefined || r.reason?.includes('exit status')) return null;
+  return el('p', { class: 'hint' }, `exit status ${r.exit_code}`);
 }
 
 /** The tool's error messages, and what could not be read or recorded. */
@@ -102,9 +125,18 @@ export function messages(r: RunDetail): HTMLElement | null {
     { class: 'panel' },
     el('h2', {}, 'Messages'),
     r.reason ? el('p', { class: 'reason' }, `${r.result ?? 'ended'}: ${r.reason}`) : null,
+    exited(r),
     all.length > 0 && el('pre', {}, all.join('\n')),
-    more > 0 && hint(`${format.number(more)} more; the last: ${r.last_message ?? ''}`),
+    more > 0 && hint(`${format.number(more)} more.`),
+    r.last_message && r.last_message !== all[all.length - 1] && hint(`The last one: ${r.last_message}`),
     r.malformed_lines > 0 && hint(`${format.number(r.malformed_lines)} lines of the tool's output are damaged.`),
     r.faults > 0 && hint(`${format.number(r.faults)} failures to record something: see the agent's log.`),
   );
+}
+
+/** The operation and the statistic of a run's headline latency among its intervals, as the agent has it; of a run without one, the first percentile. */
+export function headlineName(r: Run, intervals: Table): string {
+  const all = intervals.of('latency').map((s) => `${s.name[1]} ${s.name[2]}`);
+  const own = r.latency && `${r.latency.operation} ${r.latency.stat}`;
+  return (own !== undefined && all.includes(own) ? own : all.find((n) => / p\d/.test(n))) ?? all[0] ?? '';
 }

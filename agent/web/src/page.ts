@@ -1,6 +1,8 @@
 import { getMeasures, getRuns, type Hello, type Marker, type Row, type Run, type Settings } from './api';
+import { CompareView } from './compare';
 import { setText } from './dom';
 import { ListView } from './list';
+import { place } from './place';
 import { RunView } from './run';
 import { type Spec, specOf } from './specs';
 import { type Listener, Stream } from './stream';
@@ -11,7 +13,8 @@ const connection = document.getElementById('connection')!;
 /** Owns what is known of all runs, and the open view. */
 class Page implements Listener {
   private readonly runs = new Map<string, Run>();
-  private view: ListView | RunView | null = null;
+  private total = 0;
+  private view: ListView | RunView | CompareView | null = null;
   private version: string | null = null;
   private offset = 0; // of the agent's clock from the browser's
   private redraw = 0;
@@ -27,20 +30,30 @@ class Page implements Listener {
   private readonly now = (): number => Date.now() + this.offset;
 
   private route(): void {
-    const id = /^#\/runs\/(.+)$/.exec(location.hash)?.[1];
-    const wanted = id === undefined ? null : decoded(id);
+    const [kind, id] = place().path;
     if (this.view instanceof RunView) {
-      if (this.view.id === wanted) return;
+      if (kind === 'runs' && this.view.id === id) {
+        this.view.restore();
+        return;
+      }
       this.view.destroy();
+    } else if (this.view instanceof CompareView) {
+      this.view.destroy();
+    } else if (this.view && kind === undefined) {
+      this.view.restore();
+      return;
     }
-    if (wanted === null) {
-      const list = new ListView(this.now);
-      list.show(this.runs.values());
-      this.view = list;
-    } else {
-      this.view = new RunView(wanted, this.specs, this.now);
+    if (kind === 'runs' && id !== undefined) {
+      this.view = new RunView(id, this.specs, this.now);
       // Otherwise the stream's first event does it, so that no row is missed.
       if (this.connected) this.view.load();
+    } else if (kind === 'compare') {
+      this.view = new CompareView(this.specs);
+      this.view.load();
+    } else {
+      const list = new ListView(this.now);
+      list.show(this.runs.values(), this.total);
+      this.view = list;
     }
     main.replaceChildren(this.view.root);
     scrollTo(0, 0);
@@ -62,8 +75,9 @@ class Page implements Listener {
     setText(document.getElementById('version')!, h.version);
     if (h.only && !location.hash) location.replace(`#/runs/${encodeURIComponent(h.only)}`);
     getRuns()
-      .then(({ runs }) => {
+      .then(({ runs, total }) => {
         this.runs.clear();
+        this.total = total;
         for (const r of runs) this.runs.set(r.id, r);
         this.list();
       })
@@ -72,13 +86,14 @@ class Page implements Listener {
   }
 
   run(r: Run): void {
+    if (!this.runs.has(r.id)) this.total++;
     this.runs.set(r.id, r);
     if (this.view instanceof RunView && this.view.id === r.id) this.view.changed(r);
     this.list();
   }
 
   gone(id: string): void {
-    this.runs.delete(id);
+    if (this.runs.delete(id)) this.total--;
     if (this.view instanceof RunView && this.view.id === id) this.view.gone();
     this.list();
   }
@@ -98,16 +113,8 @@ class Page implements Listener {
   private list(): void {
     cancelAnimationFrame(this.redraw);
     this.redraw = requestAnimationFrame(() => {
-      if (this.view instanceof ListView) this.view.show(this.runs.values());
+      if (this.view instanceof ListView) this.view.show(this.runs.values(), this.total);
     });
-  }
-}
-
-function decoded(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text;
   }
 }
 

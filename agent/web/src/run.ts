@@ -1,9 +1,25 @@
-import { getHistory, type History, type Marker, type Row, type Run, type RunDetail, type Settings, type TableName, tableNames } from './api';
+import {
+  documentOf,
+  type Findings,
+  getAgent,
+  getFindings,
+  getHistory,
+  type History,
+  type Marker,
+  type Row,
+  type Run,
+  type RunDetail,
+  type Settings,
+  type TableName,
+  tableNames,
+} from './api';
 import { flagsOf, type Phase } from './axis';
 import { Charts } from './charts';
 import { el } from './dom';
-import { badge, drain, live, messages, parameters, summary } from './facts';
+import { badge, drain, failed, live, messages, notice, parameters, summary } from './facts';
 import * as format from './format';
+import { markForm } from './mark';
+import { address, place, remember } from './place';
 import { settings } from './settings';
 import type { Spec } from './specs';
 import { Table } from './table';
@@ -12,6 +28,8 @@ import { Tiles } from './tiles';
 /** Rows that are requested; a live run may grow to three times that in the page. */
 const points = 1200;
 const keptRows = 64;
+/** Values of servers from which on a run is judged only if the user asks. */
+const longRecord = 1_000_000;
 
 type Tables = Record<TableName, Table>;
 const noTables = (): Tables => ({ intervals: new Table(), servers: new Table(), host: new Table() });
@@ -34,7 +52,12 @@ export class RunView {
   private reload = 0;
 
   private readonly head = el('div', { class: 'head' });
+  private readonly first = el('div'); // why a run failed
+  private readonly firing = el('div');
   private readonly tiles = new Tiles();
+  private readonly findings = el('div', { class: 'findings' });
+  private findingsOf = ''; // the state that was judged last
+  private marking: HTMLElement | null = null;
   private readonly charts: Charts;
   private readonly marks = el('div');
   private readonly about = el('div', { class: 'about' });
@@ -49,10 +72,47 @@ export class RunView {
   ) {
     this.charts = new Charts(
       specs,
-      (part) => this.zoomed(part),
+      (part) => {
+        remember({ from: part ? part[0].toFixed(1) : '', to: part ? part[1].toFixed(1) : '' });
+        this.zoomed(part);
+      },
       () => this.zero,
+      (lines) => remember({ lines: lines.join(',') }),
     );
-    this.root.append(this.problem, this.head, this.tiles.root, this.charts.root, this.marks, this.about, this.configuration);
+    this.restore();
+    this.root.append(
+      this.problem,
+      this.head,
+      this.first,
+      this.firing,
+      this.tiles.root,
+      this.findings,
+      this.charts.root,
+      this.marks,
+      this.about,
+      this.configuration,
+    );
+    // Markers are set with the token of the webhook; without one nothing is offered.
+    getAgent()
+      .then(({ health }) => {
+        if (!health.token) return;
+        this.marking = markForm(this.id);
+        this.facts();
+      })
+      .catch(() => undefined);
+  }
+
+  /** Takes from the address which part and which lines are shown. */
+  restore(): void {
+    const { query } = place();
+    const [from, to] = [Number(query.get('from') ?? NaN), Number(query.get('to') ?? NaN)];
+    this.charts.axis.view = to > from ? [from, to] : null;
+    if (this.run) {
+      this.draw();
+      this.zoomed(this.charts.axis.view);
+      return;
+    }
+    for (const line of (query.get('lines') ?? '').split(',').filter(Boolean)) this.charts.turned.add(line);
   }
 
   /** Whether nothing is known of the run yet. */
@@ -78,12 +138,36 @@ export class RunView {
       .then((h) => {
         this.take(h);
         if (!h.whole) this.load();
+        else this.judge(h.tables.servers.rows * this.tables.servers.series.size < longRecord);
       })
       .catch((e: unknown) => {
         if (loading.signal.aborted) return;
         if (!this.run) this.fail(e instanceof Error ? e.message : String(e));
         this.reload = window.setTimeout(() => this.load(), 2000);
       });
+  }
+
+  /** Reads what was observed and how far the numbers can be trusted. Of a live or a very long run only if the user asks: it reads all files. */
+  private judge(short: boolean): void {
+    const run = this.run;
+    if (!run) return;
+    const state = `${run.phase} ${run.ended_at ?? ''}`;
+    if (this.findingsOf === state) return;
+    this.findingsOf = state;
+    const read = () => {
+      getFindings(this.id)
+        .then((f) => this.findings.replaceChildren(...findingPanels(f, this.run?.phase === 'over' ? null : ask())))
+        .catch((e: unknown) =>
+          this.findings.replaceChildren(el('p', { class: 'hint' }, `Not judged: ${e instanceof Error ? e.message : String(e)}`)),
+        );
+    };
+    const ask = () => {
+      const button = el('button', { type: 'button' }, 'Judge this run now');
+      button.addEventListener('click', read);
+      return button;
+    };
+    if (run.phase === 'over' && short) read();
+    else this.findings.replaceChildren(el('p', { class: 'hint' }, ask(), ' What was observed, and how far to trust the numbers so far.'));
   }
 
   private loadSoon(): void {
@@ -113,6 +197,7 @@ export class RunView {
     this.axis();
     this.draw();
     if (this.charts.axis.view) this.zoomed(this.charts.axis.view);
+    this.showFiring();
   }
 
   /** An event reports that this run has changed. */
@@ -121,19 +206,34 @@ export class RunView {
     if (!was) return;
     this.run = { ...was, ...cleared(r), ...r };
     if (r.phase !== was.phase || r.clock_at !== was.clock_at || r.ended_at !== was.ended_at) this.loadSoon();
-    if (r.phase !== was.phase || r.title !== was.title || r.result !== was.result) this.facts();
+    if (r.phase !== was.phase || r.title !== was.title || r.result !== was.result || r.notice !== was.notice) this.facts();
     this.tiles.update(this.run, this.tables, this.now());
   }
 
   gone(): void {
-    this.fail('it was removed');
+    this.fail('it was removed, or is not kept any longer');
   }
 
   marked(markers: Marker[]): void {
     this.markers = markers;
     this.listMarkers();
+    this.showFiring();
     this.axis();
     this.draw();
+  }
+
+  /** The alerts that fire now. After the end nothing says that one still does. */
+  private showFiring(): void {
+    const all = this.run && this.run.phase !== 'over' ? this.markers.filter((m) => m.kind === 'alert' && m.end === undefined) : [];
+    if (all.length === 0) {
+      this.firing.replaceChildren();
+      return;
+    }
+    const item = (m: Marker) =>
+      el('li', {}, `since ${format.elapsed(Math.floor((m.start - this.zero) / 1000))}: `, el('span', { class: 'text' }, m.text));
+    this.firing.replaceChildren(
+      el('section', { class: 'panel firing', role: 'status' }, el('h2', {}, 'Firing alerts'), el('ul', {}, ...all.map(item))),
+    );
   }
 
   /** Shows how the servers are configured, if that has changed. */
@@ -153,12 +253,13 @@ export class RunView {
     const run = this.run;
     if (!run || run.phase === 'over') return;
     if (row.at !== undefined && row.at < run.started_at) return;
-    if (row.table === 'host' && run.log) return;
+    if (row.table === 'host' && run.elsewhere) return;
     const x = row.x ?? ((row.at ?? 0) - this.zero) / 1000;
     const table = this.tables[row.table];
-    table.append(x, row.cells);
+    const step = row.step ?? table.step;
+    table.append(x, row.cells, step);
     const view = this.charts.axis.view;
-    if (this.detail && view && x <= view[1]) this.detail[row.table].append(x, row.cells);
+    if (this.detail && view && x <= view[1]) this.detail[row.table].append(x, row.cells, step);
     if (row.warmup !== undefined) this.warm(x - row.warmup, x);
     if (table.x.length > 3 * points) this.loadSoon();
     this.axis();
@@ -189,6 +290,7 @@ export class RunView {
     if (run.started_at < this.zero) phases.push({ kind: 'before', from: -86400, to: 0 });
     if (run.ended_at !== undefined) phases.push({ kind: 'drain', from: at(run.ended_at), to: run.closed_at === undefined ? 1e9 : at(run.closed_at) });
     this.charts.live = live(run);
+    this.charts.length = run.ended_at === undefined ? 10 : Math.max(0.5, at(run.ended_at));
     this.charts.axis.phases = phases;
     this.charts.axis.flags = flagsOf(this.markers, this.zero);
   }
@@ -216,10 +318,17 @@ export class RunView {
     const r = this.run;
     if (!r) return;
     document.title = `${r.title || r.id} – benchwatch`;
-    this.head.replaceChildren(el('h1', {}, r.title || r.id, ' ', badge(r)), el('p', { class: 'id' }, r.id), parameters(r));
+    this.head.replaceChildren(
+      ...[el('h1', {}, r.title || r.id, ' ', badge(r)), el('p', { class: 'id' }, r.id), links(r, this.marking), parameters(r), notice(r)].filter(
+        (e) => e !== null,
+      ),
+    );
     this.tiles.update(r, this.tables, this.now());
     this.listMarkers();
-    this.about.replaceChildren(...[summary(r), drain(r), messages(r), this.damaged(), command(r)].filter((e) => e !== null));
+    this.showFiring();
+    const said = messages(r);
+    this.first.replaceChildren(...(failed(r) && said ? [said] : []));
+    this.about.replaceChildren(...[summary(r), drain(r), failed(r) ? null : said, this.damaged(), command(r)].filter((e) => e !== null));
   }
 
   private damaged(): HTMLElement | null {
@@ -249,6 +358,46 @@ export class RunView {
   }
 }
 
+/** What else there is of a run. */
+function links(r: RunDetail, marking: HTMLElement | null): HTMLElement {
+  const link = (text: string, path: string) => el('a', { href: documentOf(r.id, path) }, text);
+  return el(
+    'nav',
+    { class: 'links', 'aria-label': 'Documents' },
+    link('Report', 'report'),
+    link('as Markdown', 'report?format=markdown'),
+    el('span', { class: 'hint' }, 'Export:'),
+    link('CSV', 'export?format=csv'),
+    link('CSV of the servers', 'export?format=servers'),
+    link('JSON', 'export?format=json'),
+    el('a', { href: address([], { select: r.id }) }, 'Compare with …'),
+    marking,
+  );
+}
+
+/** What was observed, and how far to trust the numbers: what limits them first, the rest folded. */
+function findingPanels(f: Findings, again: HTMLElement | null): HTMLElement[] {
+  const item = (t: Findings['trust'][number]) => el('li', { class: t.level }, el('b', {}, t.level), ' ', el('span', {}, t.text));
+  const serious = f.trust.filter((t) => t.level === 'warning' || t.level === 'unknown');
+  const rest = f.trust.filter((t) => t.level !== 'warning' && t.level !== 'unknown');
+  return [
+    el(
+      'section',
+      { class: 'panel' },
+      el('h2', {}, 'What was observed'),
+      f.observed.length > 0 ? el('ul', {}, ...f.observed.map((o) => el('li', {}, o))) : el('p', { class: 'hint' }, 'Nothing stood out.'),
+    ),
+    el(
+      'section',
+      { class: 'panel trust' },
+      el('h2', {}, 'How far to trust this'),
+      serious.length > 0 ? el('ul', {}, ...serious.map(item)) : el('p', { class: 'hint' }, 'No warnings.'),
+      rest.length > 0 && el('details', {}, el('summary', {}, `${rest.length} notes`), el('ul', {}, ...rest.map(item))),
+      again,
+    ),
+  ];
+}
+
 function command(r: RunDetail): HTMLElement | null {
   if (!r.command?.length) return null;
   return el('section', { class: 'panel' }, el('h2', {}, 'Command'), el('pre', {}, r.command.join(' ')));
@@ -258,4 +407,5 @@ function command(r: RunDetail): HTMLElement | null {
 const cleared = (r: Run): Partial<Run> => ({
   ...(r.throughput === undefined ? { throughput: undefined } : {}),
   ...(r.latency === undefined ? { latency: undefined } : {}),
+  ...(r.notice === undefined ? { notice: undefined } : {}),
 });

@@ -1,11 +1,16 @@
 import type { Chart, Name, TableName } from './api';
+import type { Series } from './table';
 
 /** What one chart draws: a chart of the catalogue, and how its lines are labelled. */
 export interface Spec extends Chart {
   table: TableName;
   label(name: Name): string;
-  /** Whether a line is visible at first. */
-  visible(name: Name): boolean;
+  /** The lines that are visible at first, of those that there are. */
+  visible(all: Name[]): Name[];
+  /** Whether a line has anything to show: an operation that the tool can do and did not has none. */
+  hasTraffic(s: Series): boolean;
+  /** Whether the legend puts the statistics of an operation together. */
+  byOperation: boolean;
   /** Whether colours belong to servers, the same in all charts. */
   byServer: boolean;
   /** Whether the chart is left out while all its values are 0. */
@@ -22,12 +27,24 @@ export function specOf(chart: Chart): Spec {
   return {
     ...chart,
     table: tables[chart.scope],
+    byOperation: chart.scope === 'run',
     byServer: chart.scope === 'server',
     hideZero: chart.scope === 'server' || (chart.scope === 'run' && chart.id !== 'transactions'),
     label([measure, of, stat]) {
       if (stat) return of === 'transaction' ? stat : `${spaced(of)} ${stat}`;
       return of ? spaced(of) : (labels.get(measure) ?? measure);
     },
-    visible: ([, of, stat]) => !stat || of === 'transaction' || stat === 'p95' || stat === 'p99',
+    hasTraffic: ({ name: [, of], min, max }) =>
+      chart.scope !== 'run' || of === '' || of === 'transaction' || (min != null && (min !== 0 || max !== 0)),
+    visible: chart.scope === 'run' ? mainLines : (all) => all,
   };
+}
+
+/** Of what the tool reports: throughput of the transactions; latency of the operations that are its work, by one percentile. */
+function mainLines(all: Name[]): Name[] {
+  const work = all.filter(([, of]) => !/(^|_)(cleanup|failed|error|not_found)$/.test(of) && !of.startsWith('intended_'));
+  const transactions = work.filter(([, of]) => of === 'transaction');
+  const operations = transactions.length > 0 ? transactions : work;
+  const stat = ['p95', 'p99'].find((s) => operations.some((name) => name[2] === s));
+  return stat ? operations.filter((name) => name[2] === stat) : operations;
 }

@@ -6,8 +6,10 @@ export interface Series {
   values: (number | null)[];
   min: number | null;
   max: number | null;
-  sum: number;
-  count: number;
+  /** While the tool ran; null before the run is read at its end. */
+  mean: number | null;
+  /** Of an ended run's latencies, which have no mean. */
+  median?: number | null;
 }
 
 /** Columns over one axis of seconds; null is what was not told. */
@@ -32,17 +34,29 @@ export class Table {
     return this.x[this.x.length - 1] ?? -Infinity;
   }
 
-  /** Appends a row unless it is known already. True if a series is new. */
-  append(x: number, cells: Row['cells']): boolean {
+  /** The usual distance of rows; 0 if it is not known, as in a thinned table. */
+  get step(): number {
+    if (this.thinned) return 0;
+    const x = this.x.slice(-20);
+    const steps = x.slice(1).map((at, i) => at - x[i]!);
+    return steps.sort((a, b) => a - b)[Math.floor(steps.length / 2)] ?? 0;
+  }
+
+  /** Appends a row unless it is known already; a gap if it is far from the last one. True if a series is new. */
+  append(x: number, cells: Row['cells'], step: number): boolean {
     if (!(x > this.last)) return false;
     const before = this.series.size;
+    if (step > 0 && x - this.last > 1.5 * step && this.x.length > 0) {
+      this.x.push(this.last + step);
+      this.rows++;
+    }
     this.x.push(x);
     this.rows++;
     for (const [name, value] of cells) {
       const key = JSON.stringify(name);
       let s = this.series.get(key);
       if (!s) {
-        s = { name, values: [], min: null, max: null, sum: 0, count: 0 };
+        s = { name, values: [], min: null, max: null, mean: null };
         this.series.set(key, s);
       }
       while (s.values.length < this.x.length - 1) s.values.push(null);
@@ -50,8 +64,6 @@ export class Table {
       if (value == null) continue;
       s.min = s.min == null ? value : Math.min(s.min, value);
       s.max = s.max == null ? value : Math.max(s.max, value);
-      s.sum += value;
-      s.count++;
     }
     for (const s of this.series.values()) while (s.values.length < this.x.length) s.values.push(null);
     return this.series.size > before;

@@ -1,6 +1,6 @@
 import type { Run, RunDetail, TableName } from './api';
 import { el, setText } from './dom';
-import { lasted, latencyName, live } from './facts';
+import { drainText, failed, lasted, latencyName, live } from './facts';
 import * as format from './format';
 import type { Series, Table } from './table';
 
@@ -22,38 +22,68 @@ export class Tiles {
       tables.intervals.of('transactions').filter((s) => s.name[1] === 'transaction'),
       (s) => s.max,
     );
-    this.set(
-      'throughput',
-      going ? 'transactions/s now' : 'transactions/s',
-      format.number(r.throughput),
-      best ? `best ${format.number(best.of)}` : '',
-    );
-    this.set(
-      'latency',
-      r.latency ? `latency ${latencyName(r.latency)}` : 'latency',
-      format.seconds(r.latency?.seconds),
-      worstLatency(r, tables.intervals),
-    );
-    this.set('errors', 'errors', format.number(r.errors), r.reconnects > 0 ? `${format.number(r.reconnects)} reconnects` : '', r.errors > 0);
-    const lag = top(tables.servers.of('lag_seconds'), (s) => s.max);
-    if (lag) this.set('lag', 'worst lag', format.seconds(lag.of), lag.of > 0 ? lag.series.name[1] : 'on all servers');
-    const behind = top(tables.servers.of('lag_transactions'), (s) => s.max);
-    if (!lag && behind) this.set('lag', 'worst lag', `${format.number(behind.of)} tx`, behind.series.name[1]);
-    const paused = top(tables.servers.of('flow_control'), (s) => (s.count > 0 ? s.sum / s.count : null));
-    if (paused) this.set('flow', 'flow control', format.share(paused.of), `paused, at most ${format.share(paused.series.max)}`);
+    // Of a run that failed before it did anything, dashes and zeros say nothing.
+    const idle = failed(r) && r.throughput === undefined && r.phase === 'over';
+    if (idle) this.drop('throughput', 'latency', 'lag', 'flow', 'drain');
+    else
+      this.set(
+        'throughput',
+        going ? 'transactions/s now' : 'transactions/s, whole run',
+        format.number(r.throughput),
+        best ? `best interval ${format.number(best.of)}` : '',
+      );
+    if (!idle)
+      this.set(
+        'latency',
+        (r.latency ? latencyName(r.latency) : 'latency') + (going ? ' now' : ', whole run'),
+        format.seconds(r.latency?.seconds),
+        worstLatency(r, tables.intervals),
+      );
+    if (failed(r)) this.set('result', 'result', r.result!, r.exit_code === undefined ? (r.signal ?? '') : `exit status ${r.exit_code}`, true);
+    const share = r.failed_share ? `${format.share(r.failed_share)} of transactions` : '';
+    const reconnects = r.reconnects > 0 ? `${format.number(r.reconnects)} reconnects` : '';
+    const said = r.message_count > 0 ? `${format.number(r.message_count)} error message${r.message_count === 1 ? '' : 's'}` : '';
+    const notes = [share, reconnects, said].filter(Boolean).join(', ');
+    this.set('errors', going ? 'errors so far' : 'errors, whole run', format.number(r.errors), notes, r.errors > 0);
+    this.clock(r, now);
+    if (idle) return;
+    // Now while the run lasts, drain included; the worst of a finished run.
+    const over = r.phase === 'over';
+    const lags = tables.servers.of('lag_seconds');
+    const behind = tables.servers.of('lag_transactions');
+    const [all, unit] = lags.length > 0 ? [lags, format.seconds] : [behind, (v: number) => `${format.number(v)} tx`];
+    const worst = top(all, (s) => s.max);
+    const current = top(all, lastOf);
+    const most = over ? worst : current;
+    if (worst && most) {
+      const where = most.of > 0 ? most.series.name[1] : 'on all servers';
+      this.set('lag', over ? 'worst lag of the run' : 'worst lag now', unit(most.of), over ? where : `${where}; ${unit(worst.of)} at most`);
+    }
+    const pauses = tables.servers.of('flow_control');
+    const paused = top(pauses, over ? (s) => s.mean : lastOf);
+    if (paused) {
+      const note = `${over ? 'of the time paused' : 'paused'} on ${paused.series.name[1]}; ${format.share(paused.series.max)} at most`;
+      this.set('flow', over ? 'flow control, mean of the run' : 'flow control now', format.share(paused.of), note);
+    }
     const drained = Object.values(r.drain ?? {});
     if (drained.length > 0) {
       const late = drained.filter((d) => d.timed_out).length;
-      const longest = Math.max(...drained.map((d) => d.seconds ?? 0));
+      const longest = drained.reduce((a, b) => ((b.seconds ?? 0) > (a.seconds ?? 0) ? b : a));
       this.set(
         'drain',
         'drain',
-        late > 0 ? `${late} late` : format.seconds(longest),
+        late > 0 ? `${late} late` : drainText(longest),
         late > 0 ? 'did not catch up in time' : 'until all replicas had caught up',
         late > 0,
       );
     }
-    this.clock(r, now);
+  }
+
+  private drop(...ids: string[]): void {
+    for (const id of ids) {
+      this.tiles.get(id)?.root.remove();
+      this.tiles.delete(id);
+    }
   }
 
   /** The one number that changes without an event. */
@@ -86,6 +116,8 @@ function worstLatency(r: Run, t: Table): string {
   const s = t.of('latency').find((x) => x.name[1] === r.latency?.operation && x.name[2] === r.latency.stat);
   return s?.max != null ? `worst interval ${format.seconds(s.max)}` : '';
 }
+
+const lastOf = (s: Series): number | null => s.values[s.values.length - 1] ?? null;
 
 /** The series with the largest of a value. */
 function top(all: Series[], value: (s: Series) => number | null): { series: Series; of: number } | null {

@@ -11,6 +11,8 @@ export interface Chart {
   note: string;
   unit: 'per_second' | 'per_minute' | 'seconds' | 'ratio' | 'bytes' | 'count';
   scope: 'run' | 'server' | 'host';
+  summary: 'mean' | 'median' | 'max' | 'last' | 'increase';
+  only_changes?: boolean;
   measures: Line[];
 }
 
@@ -31,6 +33,7 @@ export interface Latency {
 
 export interface Drain {
   seconds?: number;
+  resolution_seconds?: number;
   timed_out?: boolean;
 }
 
@@ -40,7 +43,8 @@ export interface Run {
   facts: Fact[];
   labels?: Record<string, string>;
   duration_seconds?: number;
-  log?: boolean;
+  elsewhere?: boolean;
+  notice?: string;
   started_at: number;
   ended_at?: number;
   closed_at?: number;
@@ -53,11 +57,56 @@ export interface Run {
   throughput?: number;
   latency?: Latency;
   errors: number;
+  failed_share?: number;
   drain?: Record<string, Drain>;
 }
 
 export interface Runs {
   runs: Run[];
+  total: number;
+}
+
+export interface Health {
+  started: number;
+  missed_ticks: number;
+  waiting_runs: number;
+  queued_markers: number;
+  rejected_markers: number;
+  grafana: boolean;
+  token: boolean;
+}
+
+export interface Server {
+  name: string;
+  engine: string;
+  cluster?: string;
+  state: string;
+  version?: string;
+  up: boolean;
+  role?: string;
+  lag_seconds?: number;
+  lag_transactions?: number;
+}
+
+export interface Marker {
+  id: string;
+  kind: 'point' | 'alert';
+  text: string;
+  tags?: string[];
+  start: number;
+  end?: number;
+}
+
+export interface Alert {
+  run: string;
+  title: string;
+  marker: Marker;
+}
+
+export interface Agent {
+  health: Health;
+  servers: Server[];
+  alerts: Alert[];
 }
 
 export interface Operation {
@@ -83,15 +132,6 @@ export interface RunDetail extends Run {
   last_message?: string;
   malformed_lines: number;
   faults: number;
-}
-
-export interface Marker {
-  id: string;
-  kind: 'point' | 'alert';
-  text: string;
-  tags?: string[];
-  start: number;
-  end?: number;
 }
 
 export interface Setting {
@@ -133,6 +173,35 @@ export interface History {
   damage: string[];
   markers: Marker[];
   settings: Settings;
+}
+
+export interface Finding {
+  level: 'good' | 'note' | 'warning' | 'unknown';
+  text: string;
+}
+
+export interface Findings {
+  observed: string[];
+  trust: Finding[];
+}
+
+export interface Group {
+  name: string;
+  runs: Run[];
+}
+
+export interface Difference {
+  name: string;
+  values: string[];
+}
+
+export interface Compare {
+  groups: Group[];
+  head: string[];
+  rows: string[][];
+  notes: string[];
+  differs: Difference[];
+  settings: Difference[];
 }
 
 export interface Hello {

@@ -1,6 +1,6 @@
 // Panels about the agent itself.
 
-import { servers } from '../metrics';
+import { server, serverGauge } from '../metrics';
 import { type AnyPanel, graph, unit } from '../panel';
 import { agent } from '../query';
 
@@ -12,7 +12,6 @@ export function cpu(span: number): AnyPanel {
     description:
       'CPU time of the agent as a share of one core. The budget is 0.5 % with three servers sampled once a second. From process_cpu_seconds_total.',
     unit: unit.share,
-    decimals: 1,
     noData: noAgent,
     span,
     queries: [agent('sum by (instance) (rate(process_cpu_seconds_total{job="benchwatch"}[$__rate_interval]))', '{{instance}}')],
@@ -27,7 +26,7 @@ export function sampleDuration(span: number): AnyPanel {
     unit: unit.seconds,
     noData: 'No server is sampled',
     span,
-    queries: [agent(`max by (target) (benchwatch_db_sample_duration_seconds{${servers}})`, '{{target}}')],
+    queries: [agent(serverGauge('benchwatch_db_sample_duration_seconds'), server)],
   });
 }
 

@@ -2,18 +2,16 @@
 
 import {
   GraphDrawStyle,
-  LegendDisplayMode,
-  LegendPlacement,
+  ScaleDistribution,
   SortOrder,
   TooltipDisplayMode,
   VisibilityMode,
-  VizLegendOptionsBuilder,
   VizTooltipOptionsBuilder,
 } from '@grafana/grafana-foundation-sdk/common';
-import type { DataTransformerConfig } from '@grafana/grafana-foundation-sdk/dashboard';
+import type { DataTransformerConfig, DynamicConfigValue } from '@grafana/grafana-foundation-sdk/dashboard';
 import { PanelBuilder as TrendBuilder } from '@grafana/grafana-foundation-sdk/trend';
-import { runs } from '../metrics';
-import { type AnyPanel, set, unit } from '../panel';
+import { lined, runs } from '../metrics';
+import { type AnyPanel, axisWidth, logarithmic, numbers, set, unit } from '../panel';
 import { build, datasource, type Query, rows, samples } from '../query';
 
 interface Chart {
@@ -26,15 +24,15 @@ interface Chart {
    * field: …", so the name describes what is missing.
    */
   x: string;
-  xUnit: string;
-  xLabel: string;
+  xProperties: DynamicConfigValue[];
   yUnit: string;
   points: VisibilityMode;
 }
 
-/** Lines over an x axis that is not time. */
+/** Lines over an x axis that is not time. Seconds are latencies: percentiles on a logarithmic axis. */
 function chart(o: Chart): AnyPanel {
-  return new TrendBuilder()
+  const latency = o.yUnit === unit.seconds;
+  const panel = new TrendBuilder()
     .title(o.title)
     .description(o.description)
     .datasource(datasource)
@@ -43,7 +41,7 @@ function chart(o: Chart): AnyPanel {
     .transformations(o.transformations)
     .unit(o.yUnit)
     .noValue(`Unable to find field: ${o.x}`)
-    .min(0)
+    .axisWidth(axisWidth)
     .xField(o.x)
     .drawStyle(GraphDrawStyle.Line)
     .lineWidth(1)
@@ -51,41 +49,56 @@ function chart(o: Chart): AnyPanel {
     .showPoints(o.points)
     .pointSize(7)
     .spanNulls(true)
-    .legend(new VizLegendOptionsBuilder().displayMode(LegendDisplayMode.List).placement(LegendPlacement.Bottom).showLegend(true).calcs([]))
+    .legend(numbers(latency))
     .tooltip(new VizTooltipOptionsBuilder().mode(TooltipDisplayMode.Multi).sort(SortOrder.Descending))
-    .overrideByName(o.x, [set.unit(o.xUnit), { id: 'custom.axisLabel', value: o.xLabel }])
+    .overrideByName(o.x, o.xProperties)
     .span(12)
-    .height(10);
+    .height(12);
+  if (latency) panel.scaleDistribution(logarithmic(true));
+  else panel.min(0);
+  return panel;
 }
 
 /** Turns rows of x, y and the name of a line into one column per line. */
-function columnPerLine(x: string, xColumn: string, yColumn: string, lineColumn: string): DataTransformerConfig[] {
+function columnPerLine(x: string, xColumn: string, yColumn: string): DataTransformerConfig[] {
   return [
-    { id: 'groupingToMatrix', options: { columnField: lineColumn, rowField: xColumn, valueField: yColumn, emptyValue: 'null' } },
-    { id: 'convertFieldType', options: { conversions: [{ targetField: `${xColumn}\\${lineColumn}`, destinationType: 'number' }], fields: {} } },
-    { id: 'organize', options: { excludeByName: {}, indexByName: {}, renameByName: { [`${xColumn}\\${lineColumn}`]: x } } },
+    { id: 'groupingToMatrix', options: { columnField: 'line', rowField: xColumn, valueField: yColumn, emptyValue: 'null' } },
+    { id: 'convertFieldType', options: { conversions: [{ targetField: `${xColumn}\\line`, destinationType: 'number' }], fields: {} } },
+    { id: 'organize', options: { excludeByName: {}, indexByName: {}, renameByName: { [`${xColumn}\\line`]: x } } },
     { id: 'sortBy', options: { fields: {}, sort: [{ field: x }] } },
   ];
 }
 
+const label = (value: string): DynamicConfigValue => ({ id: 'custom.axisLabel', value });
+
 /** One line per run over elapsed seconds, which are samples themselves: no time shift is needed. */
-export function overElapsed(title: string, yUnit: string, expr: string, description: string, matchers = runs): AnyPanel {
+export function overElapsed(title: string, yUnit: string, expr: string, description: string, only: (expr: string) => string): AnyPanel {
   const x = 'Elapsed time of a run in this time range';
   return chart({
     title,
-    description,
+    description: `${description} Lines are named by title and threads.`,
     yUnit,
     x,
-    xUnit: unit.seconds,
-    xLabel: 'elapsed',
-    queries: [samples(`floor(max by (run) (benchwatch_run_elapsed_seconds{${matchers}}))`), samples(expr)],
-    transformations: [{ id: 'merge', options: {} }, ...columnPerLine(x, 'Value #A', 'Value #B', 'run')],
+    xProperties: [set.unit(unit.clock), label('elapsed'), { id: 'custom.scaleDistribution', value: { type: ScaleDistribution.Linear } }],
+    // A line without a value would fill the legend with the text for a missing field.
+    queries: [
+      samples(lined(only(`floor(max by (run) (benchwatch_run_elapsed_seconds{${runs}})) and on (run) (${expr})`))),
+      samples(lined(only(expr))),
+    ],
+    transformations: [{ id: 'merge', options: {} }, ...columnPerLine(x, 'Value #A', 'Value #B')],
     points: VisibilityMode.Never,
   });
 }
 
 /** One line per workload, tool and target: the scaling chart of benchmark reports. */
-export function overThreads(title: string, yUnit: string, expr: string, description: string, ofFinished: (expr: string) => string): AnyPanel {
+export function overThreads(
+  title: string,
+  yUnit: string,
+  expr: string,
+  description: string,
+  only: (expr: string) => string,
+  of: 'avg' | 'max',
+): AnyPanel {
   const facts = 'threads, tool, workload, target';
   const x = 'Threads of a finished run in this time range';
   const named = `label_join((${expr}) * on (run) group_left (${facts}) max by (run, ${facts}) (benchwatch_run_info{threads!="", ${runs}}), "line", " ", "tool", "workload", "target")`;
@@ -94,10 +107,14 @@ export function overThreads(title: string, yUnit: string, expr: string, descript
     description,
     yUnit,
     x,
-    xUnit: unit.none,
-    xLabel: 'threads',
-    queries: [rows(`avg by (threads, line) (${ofFinished(named)})`)],
-    transformations: columnPerLine(x, 'threads', 'Value', 'line'),
+    xProperties: [
+      set.unit(unit.none),
+      set.decimals(0),
+      label('threads, logarithmic'),
+      { id: 'custom.scaleDistribution', value: { type: ScaleDistribution.Log, log: 2 } },
+    ],
+    queries: [rows(`${of} by (threads, line) (${only(named)})`)],
+    transformations: columnPerLine(x, 'threads', 'Value'),
     points: VisibilityMode.Always,
   });
 }

@@ -1,11 +1,11 @@
 // Panels about database servers of any kind, from the agent's samples. `of`
 // contains label matchers that restrict them to one kind of server.
 
-import { serverRate, servers } from '../metrics';
+import { commitRate, server, serverGauge, serverRate } from '../metrics';
 import { type AnyPanel, graph, set, states, timeline, unit } from '../panel';
 import { agent } from '../query';
 
-const noServer = 'No server is sampled: add `targets` to benchwatch.yml';
+const noServer = 'No server of the selected run is sampled: add `targets` to benchwatch.yml';
 
 export function up(span: number, of = ''): AnyPanel {
   return timeline({
@@ -13,9 +13,9 @@ export function up(span: number, of = ''): AnyPanel {
     description:
       'Whether each selected server answered within the tick. A stopped or hanging server is down. DatabaseDown fires after 5 s. From benchwatch_db_up.',
     unit: unit.none,
-    noData: noServer,
+    noData: 'No server is sampled',
     span,
-    queries: [agent(`min by (target) (benchwatch_db_up{${servers}${of && `, ${of}`}})`, '{{target}}')],
+    queries: [agent(serverGauge('benchwatch_db_up', of), server)],
     mappings: states({ '0': { text: 'down', color: 'red' }, '1': { text: 'up', color: 'green' } }),
   });
 }
@@ -28,7 +28,7 @@ export function queries(span: number, of = ''): AnyPanel {
     unit: unit.perSecond,
     noData: noServer,
     span,
-    queries: [agent(`sum by (target) (${serverRate('benchwatch_db_queries_total', of)})`, '{{target}}')],
+    queries: [agent(serverRate('benchwatch_db_queries_total', of), server)],
   });
 }
 
@@ -38,12 +38,11 @@ export function threads(span: number, of = ''): AnyPanel {
     description:
       'Client connections (dashed) and clients executing a statement at the time of the sample (solid), by server, including the agent. If almost all connected clients are running, the server is the bottleneck. From benchwatch_db_connections and benchwatch_db_threads_running.',
     unit: unit.count,
-    decimals: 0,
     noData: noServer,
     span,
     queries: [
-      agent(`max by (target) (benchwatch_db_threads_running{${servers}${of && `, ${of}`}})`, '{{target}} running'),
-      agent(`max by (target) (benchwatch_db_connections{${servers}${of && `, ${of}`}})`, '{{target}} connected'),
+      agent(serverGauge('benchwatch_db_threads_running', of), `${server} running`),
+      agent(serverGauge('benchwatch_db_connections', of), `${server} connected`),
     ],
     overrides: [{ series: /.* connected$/, set: [set.dashed(), set.noFill()] }],
   });
@@ -57,7 +56,7 @@ export function operations(span: number, of = ''): AnyPanel {
     unit: unit.perSecond,
     noData: noServer,
     span,
-    queries: [agent(`topk(12, sum by (op) (${serverRate('benchwatch_db_operations_total', of)}) > 0)`, '{{op}}')],
+    queries: [agent(`topk(12, sum by (op) (${serverRate('benchwatch_db_operations_total', of, 'op')}) > 0)`, '{{op}}')],
   });
 }
 
@@ -69,7 +68,7 @@ export function bytes(span: number, of = ''): AnyPanel {
     unit: unit.bytesPerSecond,
     noData: noServer,
     span,
-    queries: [agent(`sum by (target, direction) (${serverRate('benchwatch_db_bytes_total', of)})`, '{{target}} {{direction}}')],
+    queries: [agent(serverRate('benchwatch_db_bytes_total', of, 'direction'), `${server} {{direction}}`)],
   });
 }
 
@@ -77,14 +76,11 @@ export function commits(span: number, of = ''): AnyPanel {
   return graph({
     title: 'Commits and rollbacks',
     description:
-      'COMMIT and ROLLBACK statements per second, by server. Neither includes autocommit statements, deadlocks or certification failures. Asynchronous replicas count the transactions that they apply. From benchwatch_db_commits_total and benchwatch_db_rollbacks_total.',
+      'Transactions committed, by COMMIT or autocommit, and ROLLBACK statements per second, by server. Deadlocks and certification failures are not included. Asynchronous replicas count the transactions that they apply. From benchwatch_galera_local_commits_total, or benchwatch_db_commits_total and benchwatch_db_autocommits_total, and benchwatch_db_rollbacks_total.',
     unit: unit.perSecond,
     noData: noServer,
     span,
-    queries: [
-      agent(`sum by (target) (${serverRate('benchwatch_db_commits_total', of)})`, '{{target}} commits'),
-      agent(`sum by (target) (${serverRate('benchwatch_db_rollbacks_total', of)})`, '{{target}} rollbacks'),
-    ],
+    queries: [agent(commitRate(of), `${server} commits`), agent(serverRate('benchwatch_db_rollbacks_total', of), `${server} rollbacks`)],
     overrides: [{ series: /.* rollbacks$/, set: [set.dashed(), set.noFill()] }],
   });
 }
@@ -95,9 +91,8 @@ export function lockWaits(span: number, of = ''): AnyPanel {
     description:
       'Number of clients waiting for a row lock, on average (seconds waited per second). Near zero is good. DatabaseLockWaits fires over 25 % of the running threads. From benchwatch_db_lock_wait_seconds_total.',
     unit: unit.count,
-    decimals: 1,
     noData: 'These servers do not count lock waits',
     span,
-    queries: [agent(`sum by (target) (${serverRate('benchwatch_db_lock_wait_seconds_total', of)})`, '{{target}}')],
+    queries: [agent(serverRate('benchwatch_db_lock_wait_seconds_total', of), server)],
   });
 }

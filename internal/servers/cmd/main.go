@@ -137,6 +137,10 @@ func main() {
 	server("unlimit", "Take limit back.", simple(func(g *servers.Group, n int) error { return g.Unlimit(ctx, n) }))
 	server("lag", "Let a server fall behind without holding the others.", simple(func(g *servers.Group, n int) error { return g.Lag(ctx, n) }))
 	server("unlag", "Take lag back.", simple(func(g *servers.Group, n int) error { return g.Unlag(ctx, n) }))
+	server("flow-control-limit", "Set gcs.fc_limit of a Galera node.", func(c *kingpin.CmdClause) func(*servers.Group, int) error {
+		limit := c.Arg("limit", "Write sets in the node's queue.").Required().Int()
+		return func(g *servers.Group, n int) error { return g.SetFlowControlLimit(ctx, n, *limit) }
+	})
 	server("sql", "Run statements from standard input as administrator.", simple(func(g *servers.Group, n int) error {
 		text, err := io.ReadAll(os.Stdin)
 		if err != nil {

@@ -1,0 +1,121 @@
+// Package clock keeps lengths of time right while the machine's wall clock is set.
+//
+// A run has one [Axis]: the wall clock as it was when the run began, continued by
+// the time since boot, which nothing sets. All times that are recorded of a run lie
+// on it, whichever process on the machine takes them.
+package clock
+
+import (
+	"os"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Clock reads a machine's two clocks.
+type Clock struct {
+	// Wall is the wall clock, which may be set at any moment.
+	Wall func() time.Time
+	// Boot is the time since the machine booted, suspended time included.
+	Boot func() time.Duration
+	// ID identifies the boot and the time namespace: Boot of two processes can be
+	// compared if their IDs are equal and not empty.
+	ID string
+}
+
+// System is this machine's.
+var System = &Clock{Wall: time.Now, Boot: boot, ID: id()}
+
+func boot() time.Duration {
+	var t unix.Timespec
+	if unix.ClockGettime(unix.CLOCK_BOOTTIME, &t) != nil {
+		return time.Since(processStart)
+	}
+	return time.Duration(t.Nano())
+}
+
+var processStart = time.Now()
+
+// initialNamespace is the time namespace of a machine that uses no other.
+const initialNamespace = "time:[4026531834]"
+
+func id() string {
+	data, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return ""
+	}
+	id := strings.TrimSpace(string(data))
+	if namespace, err := os.Readlink("/proc/self/ns/time"); err == nil && namespace != initialNamespace {
+		id += " " + namespace
+	}
+	return id
+}
+
+// BootedAt is when the machine booted according to its wall clock. It changes only
+// when that is set.
+func (c *Clock) BootedAt() time.Time {
+	best, shortest := time.Time{}, time.Duration(0)
+	for range 3 { // the process may be stopped between two readings
+		before := c.Boot()
+		wall := c.Wall().Round(0)
+		took := c.Boot() - before
+		if best.IsZero() || took < shortest {
+			best, shortest = wall.Add(-before-took/2), took
+		}
+	}
+	return best.UTC()
+}
+
+// Axis returns an axis that begins with the wall clock as it is now.
+func (c *Clock) Axis() Axis { return Axis{c, c.BootedAt()} }
+
+// Axis is time that is never set. The zero Axis is the wall clock.
+type Axis struct {
+	clock *Clock
+	// BootedAt is when the machine booted, on the axis.
+	BootedAt time.Time
+}
+
+// Continue returns the axis of a process that called its clock's BootedAt then.
+func (c *Clock) Continue(bootedAt time.Time) Axis { return Axis{c, bootedAt} }
+
+// Now returns the current time.
+func (a Axis) Now() time.Time {
+	if a.clock == nil {
+		return time.Now()
+	}
+	return a.At(a.clock.Boot())
+}
+
+// At returns the time at which that was the clock's Boot.
+func (a Axis) At(boot time.Duration) time.Time { return a.BootedAt.Add(boot) }
+
+// precision is the least difference between two axes that is not that of reading
+// two clocks one after the other.
+const precision = 50 * time.Millisecond
+
+// Ahead returns by how much the wall clock is ahead of the axis now: what it was
+// set by since the axis began, 0 if it was not.
+func (a Axis) Ahead() time.Duration {
+	if a.clock == nil {
+		return 0
+	}
+	return difference(a.clock.BootedAt(), a.BootedAt)
+}
+
+// AheadOf returns by how much the axis is ahead of another one of the same clock.
+func (a Axis) AheadOf(other Axis) time.Duration {
+	if a.clock == nil || other.clock == nil {
+		return 0
+	}
+	return difference(a.BootedAt, other.BootedAt)
+}
+
+func difference(a, b time.Time) time.Duration {
+	d := a.Sub(b)
+	if d.Abs() < precision {
+		return 0
+	}
+	return d
+}

@@ -1,0 +1,23 @@
+package engine
+
+import (
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestErrorIsLoggedOncePerCause guards that the port of a connection's own end
+// makes no new error of each attempt.
+func TestErrorIsLoggedOncePerCause(t *testing.T) {
+	var said strings.Builder
+	m := &member{log: slog.New(slog.NewTextHandler(&said, nil)), logged: map[string]time.Time{}}
+	for i := range 5 {
+		m.reportError(fmt.Sprintf("read tcp 127.0.0.1:%d->127.0.0.1:27017: connection reset by peer", 50000+i), time.Now())
+		m.reportError(fmt.Sprintf("write tcp 127.0.0.1:%d->127.0.0.1:27017: broken pipe", 50000+i), time.Now())
+	}
+	if n := strings.Count(said.String(), "can't be sampled"); n != 2 {
+		t.Errorf("logged %d times:\n%s", n, said.String())
+	}
+}

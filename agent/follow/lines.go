@@ -1,0 +1,159 @@
+package follow
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+)
+
+// Line is one line of a followed file.
+type Line struct {
+	// Text is what a terminal would show of the line, without its line end; valid
+	// until the next call of Next.
+	Text []byte
+	// Offset is where the line begins in its file, and Size how many bytes it has
+	// there, its end included; of a line that is Cut those that were read.
+	Offset, Size int64
+	// Cut: the line was longer than MaxLine, Text is its beginning.
+	Cut bool
+	// Unterminated: the file ended before a line end came.
+	Unterminated bool
+}
+
+// Text returns what counts of a line: without NULs at its beginning, which a
+// writer without O_APPEND leaves after a truncation, and from the last carriage
+// return on, with which a progress display overwrites itself.
+func Text(line []byte) []byte {
+	line = bytes.TrimLeft(line, "\x00")
+	return line[bytes.LastIndexByte(bytes.TrimRight(line, "\r"), '\r')+1:]
+}
+
+// lines cuts bytes into lines.
+type lines struct {
+	max        int
+	buf        []byte // read and not yet delivered: buf[start:]
+	start      int
+	scanned    int   // bytes of buf[start:] known to hold no newline
+	offset     int64 // of buf[start] in the file
+	discarding bool  // inside a line that was already delivered cut
+}
+
+// space returns room for more bytes behind those in the buffer.
+func (l *lines) space() []byte {
+	if l.start > 0 {
+		n := copy(l.buf, l.buf[l.start:])
+		l.buf, l.start = l.buf[:n], 0
+	}
+	if cap(l.buf)-len(l.buf) < chunk {
+		grown := make([]byte, len(l.buf), 2*cap(l.buf)+chunk)
+		copy(grown, l.buf)
+		l.buf = grown
+	}
+	return l.buf[len(l.buf):cap(l.buf)]
+}
+
+// take adds the n bytes that were read into space.
+func (l *lines) take(n int) { l.buf = l.buf[:len(l.buf)+n] }
+
+// end is the offset after the last byte that was taken.
+func (l *lines) end() int64 { return l.offset + int64(len(l.buf)-l.start) }
+
+// idle reports whether the buffer holds no complete line.
+func (l *lines) idle() bool { return l.start+l.scanned >= len(l.buf) }
+
+// next takes the next complete or overlong line out of the buffer.
+func (l *lines) next() (Line, bool) {
+	for {
+		rest := l.buf[l.start:]
+		i := bytes.IndexByte(rest[l.scanned:], '\n')
+		if i < 0 {
+			l.scanned = len(rest)
+			if l.discarding {
+				l.consume(len(rest))
+				return Line{}, false
+			}
+			if len(rest) > l.max {
+				line := Line{Text: Text(rest[:l.max]), Offset: l.offset, Size: int64(len(rest)), Cut: true}
+				l.consume(len(rest))
+				l.discarding = true
+				return line, true
+			}
+			return Line{}, false
+		}
+		end := l.scanned + i
+		line := Line{Offset: l.offset, Size: int64(end + 1), Cut: end > l.max}
+		l.consume(end + 1)
+		if l.discarding {
+			l.discarding = false
+			continue
+		}
+		line.Text = Text(rest[:min(end, l.max)])
+		return line, true
+	}
+}
+
+// rest takes an unterminated last line out of the buffer.
+func (l *lines) rest() (Line, bool) {
+	rest := l.buf[l.start:]
+	if len(rest) == 0 || l.discarding {
+		l.consume(len(rest))
+		return Line{}, false
+	}
+	line := Line{Text: Text(rest), Offset: l.offset, Size: int64(len(rest)), Unterminated: true}
+	l.consume(len(rest))
+	return line, true
+}
+
+// consume moves past the first n bytes of the buffer, which stay in place until
+// space is asked for.
+func (l *lines) consume(n int) {
+	l.start += n
+	l.offset += int64(n)
+	l.scanned = 0
+}
+
+// Scanner reads the lines of content that does not change.
+type Scanner struct {
+	// Copy, if not nil, gets each byte before a line with it is returned.
+	Copy    func(offset int64, p []byte) error
+	content io.ReaderAt
+	size    int64
+	lines   lines
+}
+
+// NewScanner reads content from offset to size.
+func NewScanner(content io.ReaderAt, offset, size int64) *Scanner {
+	return &Scanner{content: content, size: size, lines: lines{max: DefaultMaxLine, offset: offset}}
+}
+
+// Next returns the next line. The error is io.EOF after the last one, which may be
+// Unterminated.
+func (s *Scanner) Next(ctx context.Context) (Line, error) {
+	for {
+		if line, ok := s.lines.next(); ok {
+			return line, nil
+		}
+		if err := ctx.Err(); err != nil {
+			return Line{}, err
+		}
+		space, at := s.lines.space(), s.lines.end()
+		n, err := s.content.ReadAt(space[:max(0, min(int64(len(space)), s.size-at))], at)
+		if err != nil && !errors.Is(err, io.EOF) {
+			return Line{}, err
+		}
+		if n > 0 {
+			if s.Copy != nil {
+				if err := s.Copy(at, space[:n]); err != nil {
+					return Line{}, err
+				}
+			}
+			s.lines.take(n)
+			continue
+		}
+		if line, ok := s.lines.rest(); ok {
+			return line, nil
+		}
+		return Line{}, io.EOF
+	}
+}

@@ -1,0 +1,135 @@
+package follow
+
+import (
+	"context"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// compressed are the ends of the names of rotated files that can't be read on.
+var compressed = []string{".gz", ".xz", ".bz2", ".zst", ".lz4", ".Z"}
+
+// RotatedName reports whether name is one that the file path may have after its
+// rotation: a.log.1, a.log-20261122 and a-20261122.log for a.log. A compressed
+// file does not count.
+func RotatedName(path, name string) bool {
+	if filepath.Dir(path) != filepath.Dir(name) || slices.Contains(compressed, filepath.Ext(name)) {
+		return false
+	}
+	base, other := filepath.Base(path), filepath.Base(name)
+	if rest, ok := strings.CutPrefix(other, base); ok {
+		return rest != "" && strings.ContainsRune(".-_~", rune(rest[0]))
+	}
+	ext := filepath.Ext(base)
+	rest, ok := strings.CutPrefix(other, strings.TrimSuffix(base, ext))
+	if !ok {
+		return false
+	}
+	rest, ok = strings.CutSuffix(rest, ext)
+	return ok && len(rest) > 1 && strings.Trim(rest, "0123456789-_.T") == "" &&
+		(rest[0] == '.' || rest[0] != 'T' && len(rest) > len("-20261122")-1)
+}
+
+// Rotated returns the files beside path whose names show that they may have been
+// path, newest first.
+func Rotated(path string) []string {
+	entries, err := os.ReadDir(filepath.Dir(path))
+	if err != nil {
+		return nil
+	}
+	changed := map[string]time.Time{}
+	var names []string
+	for _, e := range entries {
+		name := filepath.Join(filepath.Dir(path), e.Name())
+		if !e.Type().IsRegular() || !RotatedName(path, name) {
+			continue
+		}
+		if info, err := e.Info(); err == nil {
+			names, changed[name] = append(names, name), info.ModTime()
+		}
+	}
+	slices.SortFunc(names, func(a, b string) int { return changed[b].Compare(changed[a]) })
+	return names
+}
+
+// Usage is whether a file is open for writing.
+type Usage int
+
+// Whether a process has a file open for writing.
+const (
+	// Unknown: by none of the processes that this one may inspect.
+	Unknown Usage = iota
+	Unused
+	Written
+)
+
+// UsageOf looks up in /proc whether a process has the file open for writing.
+func UsageOf(file *os.File) Usage {
+	var mine unix.Stat_t
+	if unix.Fstat(int(file.Fd()), &mine) != nil {
+		return Unknown
+	}
+	processes, err := os.ReadDir("/proc")
+	if err != nil {
+		return Unknown
+	}
+	all := Unused
+	for _, p := range processes {
+		if _, err := strconv.Atoi(p.Name()); err != nil {
+			continue
+		}
+		folder := "/proc/" + p.Name() + "/fd"
+		open, err := os.ReadDir(folder)
+		if os.IsPermission(err) {
+			all = Unknown
+		}
+		for _, fd := range open {
+			link := folder + "/" + fd.Name()
+			var how, target unix.Stat_t
+			if unix.Lstat(link, &how) != nil || how.Mode&0o200 == 0 || unix.Stat(link, &target) != nil {
+				continue // not open for writing, or closed meanwhile
+			}
+			if target.Dev == mine.Dev && target.Ino == mine.Ino {
+				return Written
+			}
+		}
+	}
+	return all
+}
+
+// FirstData is where the first byte of a file is that is not NUL: a writer
+// without O_APPEND leaves NULs after a truncation. It is the size of a file that
+// has none.
+func FirstData(ctx context.Context, file *os.File, from int64) (int64, error) {
+	info, err := file.Stat()
+	if err != nil {
+		return 0, err
+	}
+	var block [4 << 10]byte
+	for from < info.Size() && ctx.Err() == nil {
+		if at, err := unix.Seek(int(file.Fd()), from, unix.SEEK_DATA); err == nil {
+			from = at // holes take no time
+		}
+		n, err := file.ReadAt(block[:], from)
+		for i, b := range block[:n] {
+			if b != 0 {
+				return from + int64(i), nil
+			}
+		}
+		from += int64(n)
+		if err == io.EOF || n == 0 {
+			break
+		}
+		if err != nil {
+			return 0, err
+		}
+	}
+	return min(from, info.Size()), ctx.Err()
+}

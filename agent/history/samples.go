@@ -1,0 +1,175 @@
+package history
+
+import (
+	"github.com/benchwatch/benchwatch/agent/host"
+	"github.com/benchwatch/benchwatch/agent/measure"
+	"github.com/benchwatch/benchwatch/agent/series"
+)
+
+// ServerMeasure names the values of a measure of one server.
+type ServerMeasure struct {
+	Target  string
+	Measure *measure.Measure
+}
+
+// Server is what one target answered during a run, summed up. Its measures are in
+// History.Samples.
+type Server struct {
+	*ServerFacts
+	// Ticks are the samples taken while the tool ran, Unanswered those without an
+	// answer, Missed those that the agent did not take.
+	Ticks, Unanswered, Missed int
+	// Sampled is from the first to the last tick while the tool ran.
+	Sampled series.Span
+	// Answered is set if it ever answered.
+	Answered bool
+	// Restarts are those since the tool's start.
+	Restarts float64
+
+	rows     *ServerRows // whose columns remain
+	restarts series.Growth
+	grown    map[string]*series.Growth // by column
+}
+
+// Names returns the names of the values that the engine reported, as [ServerRows.Names].
+func (s *Server) Names() []string { return s.rows.Names() }
+
+// Source returns the source of a measure's values; false if it has none.
+func (s *Server) Source(m *measure.Measure) (measure.Source, bool) { return m.Used(s.rows) }
+
+// Increase returns how much the counters of a measure grew while the tool ran,
+// unknown if none of them was read twice.
+func (s *Server) Increase(m *measure.Measure) float64 {
+	sum := series.Unknown()
+	source, ok := s.Source(m)
+	if !ok {
+		return sum
+	}
+	for _, name := range source.Columns(s.rows) {
+		g := s.grown[name]
+		if g == nil || !series.IsKnown(g.Sum()) {
+			continue
+		}
+		if !series.IsKnown(sum) {
+			sum = 0
+		}
+		sum += g.Sum()
+	}
+	return sum
+}
+
+// add sums up the rows from Begin.
+func (s *Server) add(toolEnd float64) {
+	s.Answered = s.Answered || series.AnyKnown(s.rows.Answered)
+	begin, end := series.Running(s.rows.Elapsed[s.rows.Begin:], toolEnd)
+	if ticks := s.rows.Elapsed[s.rows.Begin:][begin:end]; len(ticks) > 0 {
+		if s.Sampled.To == 0 {
+			s.Sampled.From = ticks[0]
+		}
+		s.Sampled.To = ticks[len(ticks)-1]
+	}
+	restarts := s.rows.Restarts()
+	for row := s.rows.Begin + begin; row < len(s.rows.Elapsed); row++ {
+		s.restarts.Add(restarts[row], 0)
+		switch {
+		case s.rows.Elapsed[row] > toolEnd || !s.rows.Sampled(row):
+			continue
+		case !s.rows.Up(row):
+			s.Unanswered++
+		}
+		s.Ticks++
+	}
+	for _, g := range s.rows.gaps {
+		s.Missed += g.missed(toolEnd)
+	}
+	if grown := s.restarts.Sum(); series.IsKnown(grown) {
+		s.Restarts = grown
+	}
+	names := map[string]bool{}
+	for _, m := range measure.All(measure.Server) {
+		if m.Summary != measure.Increase {
+			continue
+		}
+		for _, source := range m.Sources() {
+			for _, name := range source.Columns(s.rows) {
+				names[name] = true
+			}
+		}
+	}
+	for name := range names {
+		s.addGrowth(name, toolEnd)
+	}
+}
+
+func (s *Server) addGrowth(name string, toolEnd float64) {
+	g := s.grown[name]
+	if g == nil {
+		g = &series.Growth{}
+		s.grown[name] = g
+	}
+	values, restarts := s.rows.Values(name), s.rows.Restarts()
+	begin, end := series.Running(s.rows.Elapsed, toolEnd)
+	for row := max(begin, s.rows.Begin); row < end; row++ {
+		g.Add(values[row], restarts[row])
+	}
+}
+
+// addSamples adds the rows of all servers.
+func (h *History) addSamples(servers []*ServerRows) {
+	for _, rows := range servers[len(h.Servers):] {
+		h.Servers = append(h.Servers, &Server{ServerFacts: rows.ServerFacts, rows: rows, grown: map[string]*series.Growth{}})
+	}
+	var ticks []float64
+	for _, s := range h.Servers {
+		s.add(h.Samples.ToolEnd)
+		ticks = series.Union(ticks, s.rows.Elapsed[s.rows.Begin:])
+	}
+	var columns []int
+	var values [][]float64
+	for _, m := range measure.All(measure.Server) {
+		for _, s := range h.Servers {
+			if v := m.Values(s.rows); v != nil {
+				columns = append(columns, h.Samples.Column(ServerMeasure{s.Target, m}))
+				values = append(values, series.Spread(ticks, s.rows.Elapsed[s.rows.Begin:], v[s.rows.Begin:]))
+			}
+		}
+	}
+	addRows(&h.Samples, ticks, columns, values, h.part)
+}
+
+// addRows adds the rows of columns that lie in a part of the axis.
+func addRows[K comparable](t *series.Thinned[K], axis []float64, columns []int, values [][]float64, part series.Span) {
+	for i, elapsed := range axis {
+		if elapsed < part.From || elapsed > part.To || !t.Row(elapsed) {
+			continue
+		}
+		for j, column := range columns {
+			t.SetAt(column, values[j][i])
+		}
+	}
+}
+
+// Host is what a machine did during a run, thinned and summed up.
+type Host struct {
+	series.Thinned[*measure.Measure]
+	Cores int
+}
+
+func (h *History) readHost() error {
+	v := &h.Host
+	v.ToolEnd = h.ToolEnd()
+	v.Sorted = func(m *measure.Measure) bool { return m == host.Busy }
+	err := host.Read(h.dir.Path(host.File), h.Zero, partRows, func(rows *host.History) {
+		v.Cores = rows.Cores
+		var columns []int
+		var values [][]float64
+		for _, m := range measure.All(measure.Host) {
+			if of := m.Values(rows); of != nil {
+				columns, values = append(columns, v.Column(m)), append(values, of[rows.Begin:])
+			}
+		}
+		addRows(&v.Thinned, rows.Elapsed[rows.Begin:], columns, values, h.part)
+	})
+	v.Settle()
+	return err
+}

@@ -1,0 +1,185 @@
+package report
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/benchwatch/benchwatch/agent/series"
+	"github.com/benchwatch/benchwatch/agent/table"
+)
+
+// Condition is a bound of a measure of a run.
+type Condition struct {
+	text    string
+	name    string
+	compare string
+	// bound is in the base unit. Of a relative condition it is the ratio to the
+	// baseline.
+	bound    float64
+	relative bool
+	unit     string // as it was written
+}
+
+var conditionText = regexp.MustCompile(`^\s*([a-z][a-z0-9_.]*)\s*(<=|>=|<|>)\s*([+-]?)([0-9]+(?:\.[0-9]*)?(?:[eE][+-]?\d+)?)\s*(us|µs|ms|s|%)?\s*$`)
+
+// ParseCondition reads tps<1000, p95>100ms, lag>10s, errors>1% and the like.
+func ParseCondition(text string) (*Condition, error) {
+	c, err := parseCondition(text)
+	if err == nil && c.relative {
+		return nil, fmt.Errorf("%q: a change relative to a baseline can only be used to compare runs", c.text)
+	}
+	return c, err
+}
+
+// ParseLimit reads a condition that may be relative to a baseline: tps<-5% is met by
+// a throughput that is more than 5 % lower, p99>+10% by a latency more than 10 %
+// higher. A relative bound has a sign.
+func ParseLimit(text string) (*Condition, error) { return parseCondition(text) }
+
+func parseCondition(text string) (*Condition, error) {
+	m := conditionText.FindStringSubmatch(text)
+	if m == nil {
+		return nil, fmt.Errorf("%q is not like p95>100ms, tps<1000, lag>10s or errors>0", text)
+	}
+	c := &Condition{text: strings.TrimSpace(text), name: m[1], compare: m[2], unit: m[5]}
+	bound, err := strconv.ParseFloat(m[4], 64)
+	if err != nil {
+		return nil, fmt.Errorf("%q: %s is not a number", c.text, m[4])
+	}
+	switch {
+	case m[3] != "" && c.unit != "%":
+		return nil, fmt.Errorf("%q: a change needs %%, as %s%s%s5%%", c.text, c.name, c.compare, m[3])
+	case m[3] == "-" && c.compare[0] != '<', m[3] == "+" && c.compare[0] != '>':
+		return nil, fmt.Errorf("%q: write < with a decrease and > with an increase", c.text)
+	case m[3] == "-" && bound >= 100:
+		return nil, fmt.Errorf("%q: nothing decreases by 100 %% or more", c.text)
+	}
+	c.relative = m[3] != ""
+	c.bound = bound / map[string]float64{"": 1, "s": 1, "ms": 1e3, "us": 1e6, "µs": 1e6, "%": 100}[c.unit]
+	if c.relative {
+		if m[3] == "-" {
+			c.bound = -c.bound
+		}
+		c.bound++
+	}
+	return c, c.checkUnit()
+}
+
+// checkUnit refuses names that no measure has, and units that are not its own.
+func (c *Condition) checkUnit() error {
+	if c.relative {
+		if !isStatistic(c.name) && !slices.Contains(conditionNames(), c.name) {
+			return c.unknown()
+		}
+		return nil
+	}
+	isTime := map[string]bool{"s": true, "ms": true, "us": true, "µs": true}[c.unit]
+	switch wanted, known := c.wanted(); {
+	case !known:
+		return c.unknown()
+	case wanted == "s" && !isTime:
+		return fmt.Errorf("%q: %s needs its unit, as %s%s5ms", c.text, c.name, c.name, c.compare)
+	case wanted == "%" && c.unit != "%":
+		return fmt.Errorf("%q: %s is a share, as %s%s40%%", c.text, c.name, c.name, c.compare)
+	case wanted == "" && c.unit != "" && (c.name != "errors" || c.unit != "%"):
+		return fmt.Errorf("%q: %s has no unit", c.text, c.name)
+	}
+	return nil
+}
+
+func (c *Condition) unknown() error {
+	return fmt.Errorf("%q: there is no measure %s: use %s or a statistic of the latency (avg, p95, p99 …)", c.text, c.name, strings.Join(conditionNames(), ", "))
+}
+
+// wanted returns the unit that the measure needs: s, % or none.
+func (c *Condition) wanted() (unit string, known bool) {
+	if isStatistic(c.name) {
+		return "s", true
+	}
+	for _, m := range conditionMeasures() {
+		if m.Condition != c.name {
+			continue
+		}
+		switch m.Unit.Sign {
+		case table.Seconds.Sign, table.Milliseconds.Sign:
+			return "s", true
+		case table.Percent.Sign:
+			return "%", true
+		}
+		return "", true
+	}
+	return "", false
+}
+
+var statistic = regexp.MustCompile(`^(min|avg|max|p\d+(\.\d+)?)$`)
+
+func isStatistic(name string) bool { return statistic.MatchString(name) }
+
+// conditionMeasures are those that a condition can name beside statistics of the
+// latency.
+func conditionMeasures() []Measure {
+	all := append(toolMeasures(nil), serverMeasures(nil)...)
+	return slices.DeleteFunc(all, func(m Measure) bool { return m.Condition == "" })
+}
+
+func conditionNames() []string {
+	var names []string
+	for _, m := range conditionMeasures() {
+		names = append(names, m.Condition)
+	}
+	return names
+}
+
+// measure returns the measure that the condition names of these runs: of a latency
+// the statistic of the headline's operation.
+func (c *Condition) measure(rows []Row) (Measure, bool) {
+	if c.name == "errors" && c.unit == "%" && !c.relative {
+		return failedShare, true
+	}
+	all := Measures(rows)
+	i := slices.IndexFunc(all, func(m Measure) bool { return m.Condition == c.name })
+	if i < 0 {
+		return Measure{}, false
+	}
+	return all[i], true
+}
+
+// failedShare is of the transactions, each attempt counted.
+var failedShare = Measure{Name: "errors", Unit: table.Percent, Value: func(r *Row) float64 { return series.Number(r.FailedShare) }}
+
+// exceeds reports whether a value is beyond the bound.
+func (c *Condition) exceeds(v float64) bool {
+	switch c.compare {
+	case ">":
+		return v > c.bound
+	case ">=":
+		return v >= c.bound
+	case "<":
+		return v < c.bound
+	}
+	return v <= c.bound
+}
+
+// Met reports whether a run meets the condition, and returns the value in words. An
+// unknown value meets nothing; the words are then empty.
+func (c *Condition) Met(r *Row) (string, bool) {
+	m, ok := c.measure([]Row{*r})
+	if !ok {
+		return "", false
+	}
+	v := m.Value(r)
+	if !series.IsKnown(v) {
+		return "", false
+	}
+	value := m.Unit.Signed(v)
+	if !m.Server && !isStatistic(c.name) && c.unit == "" { // a rate goes without saying
+		value = m.Unit.Format(v)
+	}
+	if r.LatencyOperation != "" && isStatistic(c.name) {
+		value += " (" + r.LatencyOperation + ")"
+	}
+	return c.text + ": " + value, c.exceeds(v)
+}

@@ -1,0 +1,213 @@
+package report
+
+import (
+	"encoding/xml"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/benchwatch/benchwatch/agent/series"
+	"github.com/benchwatch/benchwatch/agent/table"
+)
+
+// Result is what the runs prove of a limit.
+type Result string
+
+const (
+	// Held: the group is on the right side of the limit by more than noise.
+	Held Result = "held"
+	// Broken: the group is on the wrong side by more than noise.
+	Broken Result = "broken"
+	// Unclear: the runs can't distinguish the two.
+	Unclear Result = "unclear"
+)
+
+// LimitResult is a limit, applied to a group and a combination.
+type LimitResult struct {
+	Limit       string   `json:"limit"`
+	Group       string   `json:"group"`
+	Combination []string `json:"settings,omitempty"`
+	Result      Result   `json:"result"`
+	// Reason has the values and the evidence, for people.
+	Reason string `json:"reason"`
+}
+
+// Check applies limits to every group but the first, combination by combination. A
+// relative limit is broken if the group would differ from the baseline even if the
+// baseline were worse by the whole limit; it holds if the group is better than that
+// baseline. An absolute one is broken if all runs of the group exceed it, and holds
+// if none does. A limit whose measure a group lacks is unclear.
+func (c *Comparison) Check(limits []*Condition, groups []Group) {
+	for _, limit := range limits {
+		for i := 1; i < len(groups); i++ {
+			for _, x := range c.combinations {
+				r := LimitResult{Limit: limit.text, Group: groups[i].Name, Combination: x.values}
+				if limit.relative {
+					r.Result, r.Reason = c.checkChange(limit, i, x)
+				} else {
+					r.Result, r.Reason = checkValues(limit, &groups[i], x.runs[i])
+				}
+				c.Limits = append(c.Limits, r)
+			}
+		}
+	}
+}
+
+// Verdict of all limits: broken if one is broken, else unclear if one is unclear.
+func (c *Comparison) Verdict() Result {
+	worst := Held
+	for i := range c.Limits {
+		switch c.Limits[i].Result {
+		case Broken:
+			return Broken
+		case Unclear:
+			worst = Unclear
+		}
+	}
+	return worst
+}
+
+func checkValues(limit *Condition, g *Group, runs []int) (Result, string) {
+	rows := make([]Row, len(runs))
+	for i, j := range runs {
+		rows[i] = g.Runs[j]
+	}
+	m, ok := limit.measure(rows)
+	if !ok {
+		return Unclear, "the runs have no such value"
+	}
+	exceeding, known := 0, 0
+	var values []float64
+	for i := range rows {
+		v := m.Value(&rows[i])
+		if !series.IsKnown(v) {
+			continue
+		}
+		known++
+		values = append(values, v)
+		if limit.exceeds(v) {
+			exceeding++
+		}
+	}
+	text := m.Name + " " + NewSpread(values).Text(m.Unit)
+	if sign := m.Unit.Sign; sign != "" {
+		text += " " + sign
+	}
+	switch {
+	case known == 0:
+		return Unclear, "the runs have no such value"
+	case exceeding == known:
+		return Broken, text
+	case exceeding == 0:
+		return Held, text
+	}
+	return Unclear, fmt.Sprintf("%s: %d of %s exceed it", text, exceeding, table.Plural(known, "run"))
+}
+
+func (c *Comparison) checkChange(limit *Condition, group int, x combination) (Result, string) {
+	l := c.lineOf(limit.name, x)
+	if l == nil || l.Samples[0].N == 0 || l.Samples[group].N == 0 {
+		return Unclear, "the baseline or the group has no such value"
+	}
+	s := &l.Samples[group]
+	if !s.Ratio.Known {
+		return Unclear, fmt.Sprintf("%s was 0 in the baseline: a change of it has no percentage", l.Measure)
+	}
+	e := l.evidence(group, limit.bound)
+	text := fmt.Sprintf("%s %s to %s %s, %+.1f %%", l.Measure, table.Digits.Format(l.Samples[0].Median), table.Digits.Format(s.Median), l.Unit, (s.Ratio.Value-1)*100)
+	text = strings.ReplaceAll(text, " ,", ",")
+	switch {
+	case e.verdict == Single:
+		return Unclear, text + "; one run each without enough intervals proves nothing, repeat the runs"
+	case e.verdict == TooFew:
+		return Unclear, text + "; too few runs, at least 4 for each group are needed"
+	case !e.proven():
+		return Unclear, fmt.Sprintf("%s; the noise is too large to say (p=%.3f)", text, e.p)
+	}
+	proof := fmt.Sprintf("; %d and %d runs, p=%.3f", e.n[0], e.n[1], e.p)
+	if e.verdict == RunsDiffer {
+		proof = fmt.Sprintf("; within these two runs, %d and %d batches, p=%.3f", e.n[0], e.n[1], e.p)
+	}
+	if e.lower == (limit.compare[0] == '<') {
+		return Broken, text + proof
+	}
+	return Held, text + proof
+}
+
+// lineOf returns the line of the measure that a condition names, nil if there is none.
+func (c *Comparison) lineOf(name string, x combination) *CompareLine {
+	for i := range c.Lines {
+		if l := &c.Lines[i]; l.condition == name && slices.Equal(l.Combination, x.values) {
+			return l
+		}
+	}
+	return nil
+}
+
+// JUnit writes the limits as the XML that continuous integration systems show: a test
+// case a limit; an unclear one is skipped, or fails if strict.
+func (c *Comparison) JUnit(w io.Writer, strict bool) error {
+	type message struct {
+		Message string `xml:"message,attr"`
+	}
+	type testCase struct {
+		Class   string   `xml:"classname,attr"`
+		Name    string   `xml:"name,attr"`
+		Failure *message `xml:"failure,omitempty"`
+		Skipped *message `xml:"skipped,omitempty"`
+		Output  string   `xml:"system-out,omitempty"`
+	}
+	suite := struct {
+		XMLName  xml.Name   `xml:"testsuite"`
+		Name     string     `xml:"name,attr"`
+		Tests    int        `xml:"tests,attr"`
+		Failures int        `xml:"failures,attr"`
+		Skipped  int        `xml:"skipped,attr"`
+		Cases    []testCase `xml:"testcase"`
+	}{Name: "benchwatch compare", Tests: len(c.Limits)}
+	for i := range c.Limits {
+		r := &c.Limits[i]
+		t := testCase{Class: "benchwatch." + r.Group, Name: strings.Join(append([]string{r.Limit}, c.named(r.Combination)...), " ")}
+		switch {
+		case r.Result == Broken || r.Result == Unclear && strict:
+			t.Failure = &message{r.Reason}
+			suite.Failures++
+		case r.Result == Unclear:
+			t.Skipped = &message{r.Reason}
+			suite.Skipped++
+		default:
+			t.Output = r.Reason
+		}
+		suite.Cases = append(suite.Cases, t)
+	}
+	if _, err := io.WriteString(w, xml.Header); err != nil {
+		return err
+	}
+	enc := xml.NewEncoder(w)
+	enc.Indent("", "  ")
+	if err := enc.Encode(suite); err != nil {
+		return err
+	}
+	_, err := io.WriteString(w, "\n")
+	return err
+}
+
+// named returns the values of a combination with their names.
+func (c *Comparison) named(values []string) []string {
+	all := make([]string, len(values))
+	for i, v := range values {
+		all[i] = c.Varied[i] + "=" + v
+	}
+	return all
+}
+
+// LimitTable has a row for each limit.
+func (c *Comparison) LimitTable() *table.Table {
+	t := table.New(table.Named("limit", "group", "result", "reason")...)
+	for i := range c.Limits {
+		r := &c.Limits[i]
+		t.Add(table.Text(strings.Join(append([]string{r.Limit}, c.named(r.Combination)...), " ")), table.Text(r.Group), table.Text(string(r.Result)), table.Text(r.Reason))
+	}
+	return t
+}

@@ -1,0 +1,132 @@
+package report
+
+import (
+	"bytes"
+	"encoding/xml"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/benchwatch/benchwatch/agent/analysis"
+	"github.com/benchwatch/benchwatch/agent/tool"
+)
+
+// TestLimits guards that a limit is broken only if the runs prove it, and never
+// passes for a proof what they can't tell.
+func TestLimits(t *testing.T) {
+	for name, c := range map[string]struct {
+		limit string
+		a, b  []float64 // tps; p95 is 1/tps
+		want  Result
+	}{
+		"far lower":             {"tps<-5%", []float64{1000, 1001, 1002, 1003}, []float64{800, 801, 802, 803}, Broken},
+		"a little lower":        {"tps<-5%", []float64{1000, 1001, 1002, 1003}, []float64{980, 981, 982, 983}, Held},
+		"the same":              {"tps < -5%", []float64{1000, 1001, 1002, 1003}, []float64{1002, 1000, 1003, 1001}, Held},
+		"at the limit":          {"tps<-5%", []float64{1000, 1010, 990, 1005}, []float64{950, 960, 940, 955}, Unclear},
+		"lost in noise":         {"tps<-5%", []float64{1000, 1500, 700, 1200}, []float64{900, 1400, 600, 1100}, Unclear},
+		"too few runs":          {"tps<-5%", []float64{1000, 1001, 1002}, []float64{800, 801, 802}, Unclear},
+		"one run each":          {"tps<-5%", []float64{1000}, []float64{500}, Unclear},
+		"higher":                {"tps>+5%", []float64{1000, 1001, 1002, 1003}, []float64{1100, 1101, 1102, 1103}, Broken},
+		"latency rose":          {"p95>+10%", []float64{1000, 1001, 1002, 1003}, []float64{800, 801, 802, 803}, Broken},
+		"latency fell":          {"p95>+10%", []float64{800, 801, 802, 803}, []float64{1000, 1001, 1002, 1003}, Held},
+		"no such statistic":     {"p99>+10%", []float64{1000, 1001, 1002, 1003}, []float64{800, 801, 802, 803}, Unclear},
+		"no servers":            {"lag>1s", []float64{1000}, []float64{1000}, Unclear},
+		"absolute, all":         {"tps<900", []float64{1000, 1001}, []float64{800, 801}, Broken},
+		"absolute, none":        {"tps<900", []float64{800, 801}, []float64{1000, 1001}, Held},
+		"absolute, some":        {"tps<900", []float64{1000, 1001}, []float64{800, 1000}, Unclear},
+		"a change from nothing": {"errors>+10%", []float64{1000, 1001}, []float64{1000, 1001}, Unclear},
+	} {
+		groups := []Group{group("direct", 16, c.a...), group("atlas", 16, c.b...)}
+		limit, err := ParseLimit(c.limit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := Compare(groups, []string{"via"})
+		got.Check([]*Condition{limit}, groups)
+		if len(got.Limits) != 1 || got.Limits[0].Result != c.want || got.Limits[0].Reason == "" || got.Verdict() != c.want {
+			t.Errorf("%s: %+v, want %s", name, got.Limits, c.want)
+		}
+	}
+	for _, text := range []string{"tps<-5", "tps>-5%", "p99<+10%", "tps<-100%", "tps", "nothing<-5%", "tps<-5ms"} {
+		if _, err := ParseLimit(text); err == nil {
+			t.Errorf("%q was accepted", text)
+		}
+	}
+}
+
+// single returns a group of one run with the batches of these intervals.
+func single(name string, rates []float64) Group {
+	g := group(name, 16, analysis.Parts(rates, 1)[0].Mean)
+	g.Runs[0].batches = map[string][]float64{tool.Throughput.Field(): analysis.Batches(rates)}
+	return g
+}
+
+func noisy1800(random *rand.Rand, level, noise float64) []float64 {
+	values, state := make([]float64, 1800), 0.0
+	for i := range values {
+		state = 0.8*state + 0.6*random.NormFloat64()
+		values[i] = level * (1 + noise*state)
+	}
+	return values
+}
+
+// TestSingleRuns guards that two single runs are said to differ only if the noise
+// within them does not explain it: of 100 pairs of runs of the same process at most
+// 5 differ, although neighbouring seconds depend on each other; half the throughput
+// is always seen, and breaks a limit.
+func TestSingleRuns(t *testing.T) {
+	random := rand.New(rand.NewPCG(7, 11))
+	differ := 0
+	limit, err := ParseLimit("tps<-5%")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 100 {
+		c := Compare([]Group{single("direct", noisy1800(random, 1000, 0.1)), single("atlas", noisy1800(random, 1000, 0.1))}, []string{"via"})
+		if c.Lines[0].Samples[1].Verdict == RunsDiffer {
+			differ++
+		}
+		groups := []Group{single("direct", noisy1800(random, 1000, 0.1)), single("atlas", noisy1800(random, 500, 0.1))}
+		c = Compare(groups, []string{"via"})
+		c.Check([]*Condition{limit}, groups)
+		if s := c.Lines[0].Samples[1]; s.Verdict != RunsDiffer || c.Verdict() != Broken || !strings.Contains(c.Limits[0].Reason, "within these two runs") {
+			t.Fatalf("half the throughput: %s, %+v", s.difference(), c.Limits)
+		}
+	}
+	if differ > 5 {
+		t.Errorf("%d of 100 pairs of the same process differ", differ)
+	}
+}
+
+func TestJUnit(t *testing.T) {
+	groups := []Group{group("direct", 16, 1000, 1001, 1002, 1003), group("<b> & \"c\"", 16, 800, 801, 802, 803)}
+	c := Compare(groups, []string{"via"})
+	for _, text := range []string{"tps<-5%", "tps<-50%", "lag>1s"} {
+		limit, err := ParseLimit(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Check([]*Condition{limit}, groups)
+	}
+	for strict, want := range map[bool][2]string{false: {"1", "1"}, true: {"2", "0"}} {
+		var b bytes.Buffer
+		if err := c.JUnit(&b, strict); err != nil {
+			t.Fatal(err)
+		}
+		var got struct {
+			Tests    string `xml:"tests,attr"`
+			Failures string `xml:"failures,attr"`
+			Skipped  string `xml:"skipped,attr"`
+			Cases    []struct {
+				Name  string `xml:"name,attr"`
+				Class string `xml:"classname,attr"`
+			} `xml:"testcase"`
+		}
+		if err := xml.Unmarshal(b.Bytes(), &got); err != nil {
+			t.Fatal(err)
+		}
+		if got.Tests != "3" || got.Failures != want[0] || got.Skipped != want[1] || got.Cases[0].Class != `benchwatch.via=<b> & "c"` {
+			t.Errorf("strict %v: %s", strict, b.String())
+		}
+	}
+}

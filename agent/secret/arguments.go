@@ -1,0 +1,258 @@
+package secret
+
+import (
+	"path"
+	"slices"
+	"strings"
+)
+
+// syntax is how a program takes a password, besides options and properties with the
+// name of one, which all programs have.
+type syntax struct {
+	// letter is the short option whose value is the password, and valued are the
+	// other ones with a value: in -vpPW the password follows p, in -hp1 it does not.
+	letter byte
+	valued string
+	// separate: the next word can be the password. optional: unless it is an option.
+	separate, optional bool
+	// user: the value is user:password.
+	user bool
+	// abbreviated: the client library of MySQL takes a unique beginning of --password.
+	abbreviated bool
+	// positional is the index of the password if there are no options, 0 for none.
+	positional int
+	// commands are words that are no value of --password, which needs a "=".
+	commands []string
+	// owners: the value of --user is user:group.
+	owners bool
+	// alone: no argument is another program.
+	alone bool
+}
+
+// syntaxOf returns the syntax of a program.
+func syntaxOf(program string) syntax {
+	name := path.Base(program)
+	is := func(prefixes ...string) bool {
+		return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(name, p) })
+	}
+	switch {
+	case is("mysqlslap", "mariadb-slap"):
+		return syntax{letter: 'p', valued: "cehiPquSFxy", separate: true, optional: true, abbreviated: true}
+	case is("mysql", "mariadb", "mycli", "innobackupex", "xtrabackup"):
+		return syntax{letter: 'p', valued: "hPuSDeR", abbreviated: true} // after "-p" is the database
+	case is("tpcc_"):
+		return syntax{letter: 'p', valued: "hPduwcrliftmoS01234n", separate: true, positional: 3}
+	case is("go-tpc"):
+		return syntax{letter: 'p', valued: "DHUPSTtd", separate: true}
+	case is("mongo", "pt-"), name == "sshpass", name == "mydumper", name == "myloader":
+		return syntax{letter: 'p', valued: "hudfPSD", separate: true}
+	case name == "redis-cli", name == "redis-benchmark", name == "memtier_benchmark":
+		return syntax{letter: 'a', valued: "hpsnrcdtP", separate: true}
+	case name == "sqlcmd", name == "bcp":
+		return syntax{letter: 'P', valued: "SUdQqio", separate: true}
+	case name == "curl":
+		return syntax{letter: 'u', valued: "XHdoAebTFmxEKwrt", separate: true, user: true}
+	case is("sysbench"):
+		return syntax{commands: []string{"run", "prepare", "cleanup", "help", "prewarm"}, alone: true}
+	case is("ycsb", "go-ycsb"):
+		return syntax{alone: true}
+	case name == "http", name == "https":
+		return syntax{letter: 'a', separate: true, user: true}
+	case name == "docker", name == "podman":
+		return syntax{owners: true}
+	}
+	return syntax{}
+}
+
+// Arguments returns the arguments of a program with their secrets blanked, and these
+// secrets. An argument is known to be one word, so a secret in it may hold blanks and
+// quotes, which those that Text finds may not.
+func Arguments(program string, args []string) (redacted, secrets []string) {
+	w := words{syntax: syntaxOf(program), raw: args, clean: slices.Clone(args)}
+	if w.owners && slices.Contains(args[:min(2, len(args))], "login") {
+		w.letter, w.valued, w.separate = 'p', "u", true
+	}
+	if p := w.positional; p > 0 && p < len(args) && !slices.ContainsFunc(args, func(a string) bool {
+		return len(a) > 1 && a[0] == '-' && a != args[p] && strings.IndexByte(w.valued+"p", a[1]) >= 0
+	}) {
+		w.hide(p, "", args[p])
+	} else {
+		w.positional = -1
+	}
+	for i := 0; i < len(args); i++ {
+		if i == w.positional {
+			continue
+		}
+		// A program that is not known can start one that is: ssh db1 mysqlslap -px.
+		isValue := i > 0 && strings.HasPrefix(args[i-1], "--") && !strings.Contains(args[i-1], "=")
+		if w.letter == 0 && !w.alone && !isValue && syntaxOf(args[i]).letter != 0 {
+			clean, secrets := Arguments(args[i], args[i+1:])
+			copy(w.clean[i+1:], clean)
+			w.secrets = append(w.secrets, secrets...)
+			break
+		}
+		i = w.read(i)
+	}
+	return w.clean, w.secrets
+}
+
+type words struct {
+	syntax
+	raw, clean, secrets []string
+}
+
+// read blanks what is secret in the word i, and in the next one if that is its
+// value. It returns the index of the last word read.
+func (w *words) read(i int) int {
+	a := w.raw[i]
+	last := i+1 == len(w.raw)
+	option := len(a) > 1 && a[0] == '-'
+	if at := w.password(a); at > 0 {
+		switch {
+		case at < len(a):
+			if a[at] == '=' && strings.HasPrefix(a[1:at], "p=") {
+				at++
+			}
+			w.value(i, a[:at], a[at:])
+			return i
+		case w.separate && !last && !(w.optional && strings.HasPrefix(w.raw[i+1], "-")):
+			w.value(i+1, "", w.raw[i+1])
+			return i + 1
+		}
+		return i
+	}
+	name, value, pair := strings.Cut(a, "=")
+	bare := strings.TrimLeft(name, "-")
+	switch at := w.pair(a); {
+	case pair && isLogin(bare) && w.login(i, name+"=", value):
+	case at > 0:
+		w.hide(i, a[:at], a[at:])
+	case !option && !pair && (a == "password" || a == "passwd") && !last:
+		w.hide(i+1, "", w.raw[i+1])
+		return i + 1
+	case option && !pair && w.isSecret(bare) && w.takesNext(i):
+		w.hide(i+1, "", w.raw[i+1])
+		return i + 1
+	case option && !pair && !last && isLogin(bare) && w.login(i+1, "", w.raw[i+1]):
+		return i + 1
+	case option && strings.HasPrefix(a, "-u") && w.login(i, a[:2], a[2:]):
+	default:
+		w.text(i)
+	}
+	return i
+}
+
+// takesNext reports whether the word after the option i is meant as its value.
+func (w *words) takesNext(i int) bool {
+	if i+1 == len(w.raw) || strings.HasPrefix(w.raw[i+1], "-") {
+		return false
+	}
+	// A command at the end is no password unless there is another one.
+	is := func(word string) bool { return slices.Contains(w.commands, word) }
+	return !is(w.raw[i+1]) || i+2 < len(w.raw) && is(w.raw[len(w.raw)-1])
+}
+
+// password returns the index in a of the value of the short option for the password;
+// 0 if a has no such option.
+func (w *words) password(a string) int {
+	if w.letter == 0 || len(a) < 2 || a[0] != '-' {
+		return 0
+	}
+	for i := 1; i < len(a) && isWord(a[i]); i++ {
+		switch {
+		case a[i] == w.letter:
+			if i+1 < len(a) && a[i+1] == '=' && !w.abbreviated {
+				return i + 2
+			}
+			return i + 1
+		case strings.IndexByte(w.valued, a[i]) >= 0:
+			return 0
+		}
+	}
+	return 0
+}
+
+func (w *words) isSecret(name string) bool {
+	return Name(name) || w.abbreviated && len(name) > 1 && strings.HasPrefix("password", name)
+}
+
+// pair returns the index in a of the value of name=value, of which name may be that
+// of a property in an option; 0 if there is none or its name is not a secret's.
+func (w *words) pair(a string) int {
+	for from := 0; ; {
+		n := strings.IndexByte(a[from:], '=')
+		if n < 0 {
+			return 0
+		}
+		name, value := strings.TrimLeft(a[from:from+n], "-"), a[from+n+1:]
+		if value == "" || strings.ContainsAny(name, " :/?&") {
+			return 0
+		}
+		if from += n + 1; w.isSecret(name) && !isFolder(name, value) {
+			return from
+		}
+	}
+}
+
+// isFolder: the shell's own PWD.
+func isFolder(name, value string) bool {
+	return (name == "PWD" || name == "OLDPWD") && strings.HasPrefix(value, "/")
+}
+
+// value blanks a password, or what follows the user in user:password.
+func (w *words) value(i int, prefix, value string) {
+	if !w.user {
+		w.hide(i, prefix, value)
+	} else if user, password, found := strings.Cut(value, ":"); found {
+		w.hide(i, prefix+user+":", password)
+	}
+}
+
+// isLogin reports whether the value of an option with this name can be user:password.
+func isLogin(name string) bool {
+	switch strings.ToLower(name[strings.LastIndexAny(name, "-_.")+1:]) {
+	case "u", "user", "username", "userpwd", "auth", "login", "cred", "creds":
+		return true
+	}
+	return false
+}
+
+// login blanks the password of user:password; false if value is something else.
+func (w *words) login(i int, prefix, value string) bool {
+	user, password, ok := splitLogin(value)
+	if !ok || w.owners {
+		return false
+	}
+	w.hide(i, prefix+user+":", password)
+	return true
+}
+
+// splitLogin splits user:password; false if value is something else, such as a URL or
+// the numbers of a user and a group.
+func splitLogin(value string) (user, password string, ok bool) {
+	user, password, ok = strings.Cut(value, ":")
+	ok = ok && password != "" && !strings.HasPrefix(password, "//") && strings.Trim(user+password, "0123456789") != ""
+	return user, password, ok
+}
+
+// hide blanks value, which follows prefix in the word i.
+func (w *words) hide(i int, prefix, value string) {
+	if value == "" || value == Blank {
+		return
+	}
+	w.clean[i] = Text(prefix) + Blank
+	w.secrets = append(append(w.secrets, value), Values(value)...)
+}
+
+// text blanks what looks like a secret in the word i.
+func (w *words) text(i int) {
+	a := w.raw[i]
+	if !strings.ContainsAny(a, " \t\r\n") {
+		if from, to, ok := userinfoOf(a); ok && a[from:to] != Blank {
+			w.secrets = append(w.secrets, unescaped(a[from:to])...)
+			a = a[:from] + Blank + a[to:]
+		}
+	}
+	w.secrets = append(w.secrets, Values(a)...)
+	w.clean[i] = Text(a)
+}

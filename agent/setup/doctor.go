@@ -1,0 +1,349 @@
+package setup
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"go.yaml.in/yaml/v4"
+
+	"github.com/benchwatch/benchwatch/agent/config"
+	"github.com/benchwatch/benchwatch/agent/engine"
+	"github.com/benchwatch/benchwatch/agent/rundir"
+	"github.com/benchwatch/benchwatch/agent/table"
+	"github.com/benchwatch/benchwatch/alerts"
+	"github.com/benchwatch/benchwatch/prometheus"
+)
+
+// Level is what a check came to.
+type Level string
+
+const (
+	OK      Level = "ok"
+	Warning Level = "warning"
+	Failed  Level = "failed"
+	Skipped Level = "skipped"
+)
+
+// Check is one thing that was looked at.
+type Check struct {
+	Name  string `json:"name"`
+	Level Level  `json:"level"`
+	Text  string `json:"text"`
+	// Hint is what to do about it.
+	Hint string `json:"hint,omitempty"`
+}
+
+// Diagnosis is all checks of a set-up.
+type Diagnosis struct {
+	Checks []Check `json:"checks"`
+	// Failed and Warnings count them.
+	Failed   int `json:"failed"`
+	Warnings int `json:"warnings"`
+}
+
+var discard = slog.New(slog.DiscardHandler)
+
+// doctor collects checks.
+type doctor struct {
+	c     *config.Config
+	mu    sync.Mutex
+	found map[string][]Check
+}
+
+func (d *doctor) add(part string, level Level, name, text, hint string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.found[part] = append(d.found[part], Check{name, level, text, hint})
+}
+
+// Diagnose checks what belongs to a configuration, all parts at the same time.
+func Diagnose(ctx context.Context, c *config.Config) Diagnosis {
+	d := &doctor{c: c, found: map[string][]Check{}}
+	parts := []struct {
+		name  string
+		check func(context.Context)
+	}{{"data", d.data}, {"agent", d.agent}, {"targets", d.targets}, {"prometheus", d.prometheus}, {"grafana", d.grafana}}
+	var checking sync.WaitGroup
+	for _, p := range parts {
+		checking.Go(func() { p.check(ctx) })
+	}
+	checking.Wait()
+	var all Diagnosis
+	for _, p := range parts {
+		all.Checks = append(all.Checks, d.found[p.name]...)
+	}
+	for _, check := range all.Checks {
+		switch check.Level {
+		case Failed:
+			all.Failed++
+		case Warning:
+			all.Warnings++
+		}
+	}
+	return all
+}
+
+func (d *doctor) data(context.Context) {
+	root := rundir.Root(d.c.DataDir)
+	if err := Writable(root); err != nil {
+		d.add("data", Failed, "data directory", err.Error(), "choose another data_dir, or let an agent share it: docs/configuration.md, Users")
+		return
+	}
+	ids, err := rundir.List(d.c.DataDir)
+	if err != nil {
+		d.add("data", Failed, "data directory", err.Error(), "")
+		return
+	}
+	d.add("data", OK, "data directory", fmt.Sprintf("%s has %s", d.c.DataDir, table.Plural(len(ids), "run")), "")
+}
+
+func (d *doctor) agent(ctx context.Context) {
+	info, ok := rundir.Agent(d.c.DataDir)
+	if !ok {
+		d.add("agent", Warning, "agent", "no agent runs on "+d.c.DataDir, "start benchwatch agent; benchwatch run also works without one")
+		return
+	}
+	if info.URL == "" {
+		info.URL = "http://" + info.Address + "/"
+	}
+	at, err := get(ctx, info.URL+"-/healthy", nil)
+	var status *statusError
+	switch {
+	case errors.As(err, &status) && status.status == http.StatusUnauthorized:
+		d.add("agent", OK, "agent", "answers at "+info.URL+" and asks for a login", "")
+	case err != nil:
+		d.add("agent", Failed, "agent", err.Error(), "look at the agent's log")
+	default:
+		d.add("agent", OK, "agent", "answers at "+info.URL, "")
+		d.clock("agent", "clock of the agent", at)
+	}
+}
+
+// largestOffset is the least difference of two clocks that matters beside the
+// resolution of HTTP's dates, which is a second.
+const largestOffset = 2 * time.Second
+
+// clock compares the date of an answer with this machine's clock.
+func (d *doctor) clock(part, name string, at time.Time) {
+	if at.IsZero() {
+		return
+	}
+	offset := time.Since(at)
+	if offset.Abs() > largestOffset {
+		d.add(part, Warning, name, fmt.Sprintf("differs from this machine's by %s", offset.Abs().Round(time.Second)), "synchronise the clocks, for example with chrony")
+		return
+	}
+	d.add(part, OK, name, "agrees with this machine's within 2 s", "")
+}
+
+func (d *doctor) targets(ctx context.Context) {
+	if len(d.c.Targets) == 0 {
+		d.add("targets", Skipped, "targets", "the configuration has none", "add targets, or use benchwatch run --sample")
+		return
+	}
+	ready := d.c.EngineTargets(discard)
+	for _, t := range d.c.Targets {
+		if !slices.ContainsFunc(ready, func(r engine.Target) bool { return r.Name == t.Name }) {
+			d.add("targets", Failed, "target "+t.Name, "its password or certificate can't be read", "check password_file and tls")
+		}
+	}
+	for _, t := range TestTargets(ctx, ready) {
+		name := "target " + t.Name
+		switch {
+		case !t.Answers:
+			d.add("targets", Failed, name, fmt.Sprintf("%s: %s", t.Address, t.Error), "check address, user and password; docs/databases.md has the rights")
+		default:
+			d.add("targets", OK, name, strings.TrimRight(fmt.Sprintf("%s answers: %s %s", t.Address, t.Version, t.Role), " "), "")
+		}
+		for _, missing := range t.Missing {
+			d.add("targets", Warning, name, "a right is missing: "+missing, "docs/databases.md has the statements")
+		}
+	}
+}
+
+// query returns the values that Prometheus has now for an expression, one for each
+// series, and the date of its answer.
+func (d *doctor) query(ctx context.Context, expression string) (values []string, at time.Time, err error) {
+	var answer struct {
+		Data struct {
+			Result []struct{ Value [2]any }
+		}
+	}
+	at, err = get(ctx, d.c.Prometheus.URL+"/api/v1/query?query="+url.QueryEscape(expression), &answer)
+	for _, r := range answer.Data.Result {
+		values = append(values, fmt.Sprint(r.Value[1]))
+	}
+	return values, at, err
+}
+
+// fewScrapes is how many scrapes in 10 seconds are fewer than one a second makes.
+const fewScrapes = 8
+
+func (d *doctor) prometheus(ctx context.Context) {
+	if d.c.Prometheus.URL == "" {
+		d.add("prometheus", Skipped, "prometheus", "the configuration names none", "add url under prometheus")
+		return
+	}
+	found, at, err := d.query(ctx, "count_over_time(benchwatch_build_info[10s])")
+	if err != nil {
+		d.add("prometheus", Failed, "prometheus", err.Error(), "check url under prometheus")
+		return
+	}
+	d.clock("prometheus", "clock of Prometheus", at)
+	rarest := ""
+	for _, scrapes := range found {
+		if n, err := strconv.Atoi(scrapes); err == nil && n < fewScrapes {
+			rarest = scrapes
+		}
+	}
+	switch {
+	case len(found) == 0:
+		d.add("prometheus", Failed, "scrape", d.c.Prometheus.URL+" does not scrape an agent", "add the job benchwatch, which benchwatch init prints, to its scrape_configs")
+	case rarest != "":
+		d.add("prometheus", Warning, "scrape", fmt.Sprintf("an agent was scraped %s times in 10 s", rarest), "set scrape_interval: 1s for the job benchwatch")
+	default:
+		d.add("prometheus", OK, "scrape", fmt.Sprintf("%s scrapes %s each second", d.c.Prometheus.URL, table.Plural(len(found), "agent")), "")
+	}
+	d.rules(ctx)
+}
+
+// rules checks whether all groups of rules are loaded.
+func (d *doctor) rules(ctx context.Context) {
+	var answer struct {
+		Data struct{ Groups []struct{ Name string } }
+	}
+	if _, err := get(ctx, d.c.Prometheus.URL+"/api/v1/rules", &answer); err != nil {
+		d.add("prometheus", Failed, "rules", err.Error(), "")
+		return
+	}
+	wanted, err := ruleGroups()
+	if err != nil {
+		d.add("prometheus", Failed, "rules", err.Error(), "")
+		return
+	}
+	var missing []string
+	for _, name := range wanted {
+		if !slices.ContainsFunc(answer.Data.Groups, func(g struct{ Name string }) bool { return g.Name == name }) {
+			missing = append(missing, name)
+		}
+	}
+	if len(missing) > 0 {
+		d.add("prometheus", Warning, "rules", fmt.Sprintf("%d of %s missing: %s", len(missing), table.Plural(len(wanted), "group"), table.Join(missing)),
+			"add prometheus/rules/*.yml and alerts/*.rules.yml to rule_files")
+		return
+	}
+	d.add("prometheus", OK, "rules", fmt.Sprintf("all %d groups are loaded", len(wanted)), "")
+}
+
+// ruleGroups are the groups of rules that the program has.
+func ruleGroups() ([]string, error) {
+	var names []string
+	for _, files := range []fs.FS{alerts.Files, prometheus.Files} {
+		err := fs.WalkDir(files, ".", func(path string, e fs.DirEntry, err error) error {
+			if err != nil || e.IsDir() {
+				return err
+			}
+			data, err := fs.ReadFile(files, path)
+			if err != nil {
+				return err
+			}
+			var file struct {
+				Groups []struct{ Name string }
+			}
+			if err := yaml.Unmarshal(data, &file); err != nil {
+				return fmt.Errorf("%s: %w", path, err)
+			}
+			for _, g := range file.Groups {
+				names = append(names, g.Name)
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return names, nil
+}
+
+func (d *doctor) grafana(ctx context.Context) {
+	if d.c.Grafana.URL == "" {
+		d.add("grafana", Skipped, "grafana", "the configuration names none: markers are not sent", "add url and token_file under grafana, or run benchwatch init")
+		return
+	}
+	g, err := NewGrafana(d.c.Grafana.URL, d.c.Grafana.TokenFile)
+	if err != nil {
+		d.add("grafana", Failed, "grafana", err.Error(), "check url and token_file under grafana")
+		return
+	}
+	at, err := get(ctx, g.url+"/api/health", nil)
+	if err != nil {
+		d.add("grafana", Failed, "grafana", err.Error(), "check url under grafana")
+		return
+	}
+	d.clock("grafana", "clock of Grafana", at)
+	if err := g.CanMark(ctx); err != nil {
+		d.add("grafana", Failed, "grafana token", err.Error(), "make a token of a service account with the role Editor: benchwatch init does that")
+		return
+	}
+	d.add("grafana", OK, "grafana token", "may read and write annotations", "")
+	all, err := g.CompareDashboards(ctx)
+	if err != nil {
+		d.add("grafana", Warning, "dashboards", err.Error(), "")
+		return
+	}
+	states := map[DashboardState][]string{}
+	for _, b := range all {
+		states[b.State] = append(states[b.State], b.Title)
+	}
+	const hint = "benchwatch dashboards import"
+	switch {
+	case len(states[Missing]) > 0:
+		d.add("grafana", Warning, "dashboards", "missing: "+table.Join(states[Missing]), hint)
+	case len(states[Different]) > 0:
+		d.add("grafana", Warning, "dashboards", "of another version, or changed: "+table.Join(states[Different]), hint)
+	default:
+		d.add("grafana", OK, "dashboards", fmt.Sprintf("all %d are those of this version", len(all)), "")
+	}
+}
+
+// get reads JSON from an address, or only asks if into is nil, and returns the date of
+// the answer by the other side's clock.
+func get(ctx context.Context, address string, into any) (at time.Time, err error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return at, err
+	}
+	client := newClient()
+	response, err := client.Do(request)
+	if err != nil {
+		return at, err
+	}
+	defer response.Body.Close()
+	data, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+	if err != nil {
+		return at, err
+	}
+	if response.StatusCode != http.StatusOK {
+		return at, fmt.Errorf("%s %w", address, &statusError{status: response.StatusCode})
+	}
+	at, _ = http.ParseTime(response.Header.Get("Date")) // zero if there is none
+	if into == nil {
+		return at, nil
+	}
+	if err := json.Unmarshal(data, into); err != nil {
+		return at, fmt.Errorf("%s: %w", address, err)
+	}
+	return at, nil
+}

@@ -1,0 +1,121 @@
+// Package terminal is what commands know of the terminal that they write to: whether
+// it is one, its width, and whether colours are welcome; and a line of progress at its
+// bottom.
+package terminal
+
+import (
+	"io"
+	"os"
+	"strings"
+	"unicode/utf8"
+
+	"golang.org/x/sys/unix"
+)
+
+// Terminal is what an output can show. The zero value is a file or a pipe.
+type Terminal struct {
+	// Is reports that people read the output as it is written.
+	Is bool
+	// Width in characters; 0: unlimited.
+	Width int
+	// Color: escape sequences of colours are understood and not refused by NO_COLOR.
+	Color bool
+}
+
+// usualWidth is that of a terminal that does not tell its own.
+const usualWidth = 80
+
+// Of returns what w can show.
+func Of(w io.Writer) Terminal {
+	f, ok := w.(*os.File)
+	if !ok {
+		return Terminal{}
+	}
+	size, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ)
+	if err != nil {
+		return Terminal{}
+	}
+	t := Terminal{Is: true, Width: int(size.Col)}
+	if t.Width == 0 {
+		t.Width = usualWidth
+	}
+	// https://no-color.org
+	t.Color = os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && os.Getenv("TERM") != ""
+	return t
+}
+
+// IsTerminal reports whether people type into r.
+func IsTerminal(r io.Reader) bool {
+	f, ok := r.(*os.File)
+	if !ok {
+		return false
+	}
+	_, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ)
+	return err == nil
+}
+
+// ReadSecret reads a line that is not shown while it is typed.
+func ReadSecret(in *os.File, line func() (string, error)) (string, error) {
+	fd := int(in.Fd())
+	before, err := unix.IoctlGetTermios(fd, unix.TCGETS)
+	if err != nil {
+		return line() // no terminal
+	}
+	quiet := *before
+	quiet.Lflag &^= unix.ECHO
+	if err := unix.IoctlSetTermios(fd, unix.TCSETS, &quiet); err != nil {
+		return "", err
+	}
+	defer func() { _ = unix.IoctlSetTermios(fd, unix.TCSETS, before) }()
+	return line()
+}
+
+// Shade is a colour of text, by its meaning.
+type Shade string
+
+// The shades are of the terminal's own palette, which its user has made readable.
+const (
+	Plain  Shade = ""
+	Strong Shade = "1"
+	Faint  Shade = "2"
+	Good   Shade = "32"
+	Bad    Shade = "31"
+	Doubt  Shade = "33"
+)
+
+// Paint returns text in a shade, unchanged where colours are not welcome.
+func (t Terminal) Paint(shade Shade, text string) string {
+	if !t.Color || shade == Plain || text == "" {
+		return text
+	}
+	return "\x1b[" + string(shade) + "m" + text + "\x1b[0m"
+}
+
+// narrowest is the width below which text is not wrapped.
+const narrowest = 40
+
+// Wrap breaks text at blanks so that no line is wider than the terminal, where the
+// first line begins at column first and the others at column hanging. A word that is
+// longer than a line stays whole.
+func (t Terminal) Wrap(text string, first, hanging int) string {
+	if t.Width < narrowest {
+		return text
+	}
+	var b strings.Builder
+	column := first
+	for i, word := range strings.Fields(text) {
+		n := utf8.RuneCountInString(word)
+		switch {
+		case i == 0:
+		case column+1+n > t.Width:
+			b.WriteString("\n" + strings.Repeat(" ", hanging))
+			column = hanging
+		default:
+			b.WriteByte(' ')
+			column++
+		}
+		b.WriteString(word)
+		column += n
+	}
+	return b.String()
+}

@@ -1,0 +1,318 @@
+package agents
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	dto "github.com/prometheus/client_model/go"
+)
+
+// Watch scrapes an agent all the time and notes what must not happen.
+type Watch struct {
+	agent  *Agent
+	paced  []string
+	cancel context.CancelFunc
+	done   sync.WaitGroup
+
+	mu      sync.Mutex
+	epoch   int // of the disturbances: even if there is none now
+	since   time.Time
+	waits   []waited
+	sampled map[string]time.Time // targets
+	last    map[string]float64   // counters of runs
+	process map[string]float64   // other counters, of this process of the agent
+	faults  map[string][]string
+	stats   WatchStats
+}
+
+// WatchStats are what a Watch has seen.
+type WatchStats struct {
+	Scrapes, Timed int
+	Slowest        time.Duration // of those that were timed
+	OldestSample   time.Duration // of the paced targets
+}
+
+// waited is for how long, until a moment, threads of the agent and of this process had
+// waited for a CPU that others used.
+type waited struct {
+	at  time.Time
+	sum time.Duration
+}
+
+// MaxScrape is how long a scrape may take.
+const MaxScrape = 100 * time.Millisecond
+
+// The kinds of faults that a Watch notes.
+const (
+	FallenCounter = "fallen counter"
+	SlowScrape    = "slow scrape"
+	FailedScrape  = "failed scrape"
+	OldSample     = "old sample"
+)
+
+// NewWatch scrapes the agent at that interval until the test ends or Stop. The targets
+// named by paced answer, and so must have a new sample each second.
+func NewWatch(t testing.TB, a *Agent, every time.Duration, paced ...string) *Watch {
+	ctx, cancel := context.WithCancel(context.Background())
+	w := &Watch{agent: a, paced: paced, cancel: cancel, since: time.Now(), sampled: map[string]time.Time{}, last: map[string]float64{}, process: map[string]float64{}, faults: map[string][]string{}}
+	w.done.Go(func() {
+		tick := time.NewTicker(every)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+				w.scrape()
+			}
+		}
+	})
+	t.Cleanup(w.Stop)
+	return w
+}
+
+// Stop ends the scrapes.
+func (w *Watch) Stop() {
+	w.cancel()
+	w.done.Wait()
+}
+
+// Disturb does something to the agent that keeps it from answering. With restarted,
+// another process answers afterwards, whose own counters begin anew.
+func (w *Watch) Disturb(restarted bool, f func()) {
+	step := func(f func()) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		f()
+	}
+	step(func() { w.epoch++ })
+	f()
+	step(func() {
+		w.epoch++
+		w.since = time.Now()
+		if restarted {
+			w.waits = nil
+			clear(w.process)
+		}
+	})
+}
+
+// Faults returns those of a kind, and how many there were.
+func (w *Watch) Faults(kind string) []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.faults[kind])
+}
+
+// Stats returns what was seen so far.
+func (w *Watch) Stats() WatchStats {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.stats
+}
+
+func (w *Watch) fault(kind, format string, args ...any) {
+	w.faults[kind] = append(w.faults[kind], time.Now().Format("15:04:05.000 ")+fmt.Sprintf(format, args...))
+}
+
+// waiting returns for how long the agent and this process have waited for a CPU. A machine
+// that has no time for them answers late, whatever the agent does.
+func (w *Watch) waiting() waited {
+	now := waited{at: time.Now()}
+	for _, pid := range []int{os.Getpid(), w.agent.Cmd.Process.Pid} {
+		threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid)) // the pattern is valid
+		for _, thread := range threads {
+			text, err := os.ReadFile(thread)
+			var ran, waited time.Duration
+			if err == nil { // it may have ended
+				_, _ = fmt.Sscan(string(text), &ran, &waited) // 0 if the kernel does not count
+			}
+			now.sum += waited
+		}
+	}
+	return now
+}
+
+// stalled returns for how long CPUs were waited for since then. mu is held.
+func (w *Watch) stalled(since time.Time) time.Duration {
+	if len(w.waits) == 0 {
+		return 0
+	}
+	last := w.waits[len(w.waits)-1]
+	for _, before := range slices.Backward(w.waits) {
+		if !before.at.After(since) {
+			return max(0, last.sum-before.sum)
+		}
+	}
+	return last.sum - w.waits[0].sum
+}
+
+// Starved returns for how long the agent and this process waited for a CPU while f did
+// something, which may end the agent.
+func (w *Watch) Starved(f func()) time.Duration {
+	first := w.waiting().sum
+	most := first
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		f()
+	}()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ended:
+			return most - first
+		case <-tick.C:
+			most = max(most, w.waiting().sum)
+		}
+	}
+}
+
+func (w *Watch) scrape() {
+	w.mu.Lock()
+	epoch := w.epoch
+	w.mu.Unlock()
+	before := w.waiting()
+	began := time.Now()
+	text, err := Get("http://" + w.agent.Address + "/metrics")
+	took := time.Since(began)
+	after := w.waiting()
+	var families Exposition
+	if err == nil {
+		families, err = Parse(text)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	calm := epoch == w.epoch && epoch%2 == 0
+	if w.waits = append(w.waits, before, after); len(w.waits) > 1000 {
+		w.waits = slices.Clone(w.waits[500:])
+	}
+	if err != nil {
+		if calm && 2*w.stalled(began) < took {
+			w.fault(FailedScrape, "%v, after %v, of which %v without a CPU", err, took.Round(time.Millisecond), w.stalled(began).Round(time.Millisecond))
+		}
+		return
+	}
+	w.stats.Scrapes++
+	if calm {
+		w.stats.Timed++
+		w.stats.Slowest = max(w.stats.Slowest, took-w.stalled(began))
+		if took-w.stalled(began) > MaxScrape {
+			w.fault(SlowScrape, "%v, of which %v without a CPU", took.Round(time.Millisecond), w.stalled(began).Round(time.Millisecond))
+		}
+		w.age(families, began)
+	}
+	w.count(families, calm)
+}
+
+// count compares the counters with those before. mu is held.
+func (w *Watch) count(families Exposition, calm bool) {
+	for name, family := range families {
+		if family.GetType() != dto.MetricType_COUNTER {
+			continue
+		}
+		for _, m := range family.Metric {
+			key, labels := seriesName(name, m)
+			seen := w.process
+			switch {
+			case labels["run"] != "" && name != "benchwatch_run_record_failures_total":
+				seen = w.last
+			case labels["target"] != "": // a server's own, which begin anew when it is restarted
+				continue
+			case !calm: // of which process is not known
+				continue
+			}
+			v := m.GetCounter().GetValue()
+			if before, ok := seen[key]; ok && v < before {
+				w.fault(FallenCounter, "%s: %g after %g", key, v, before)
+			}
+			seen[key] = v
+		}
+	}
+}
+
+func seriesName(name string, m *dto.Metric) (key string, labels map[string]string) {
+	var b strings.Builder
+	b.WriteString(name)
+	labels = map[string]string{}
+	for _, l := range m.GetLabel() {
+		fmt.Fprintf(&b, " %s=%s", l.GetName(), l.GetValue())
+		labels[l.GetName()] = l.GetValue()
+	}
+	return b.String(), labels
+}
+
+const (
+	// settleTime is how long an agent may take from its start to its first samples,
+	// the time without a CPU not counted.
+	settleTime = 5 * time.Second
+	// maxAge is how old a sample may be that is taken each second, of a server that
+	// may be too busy to answer once.
+	maxAge = 3 * time.Second
+)
+
+// age checks that the targets that answer have been sampled. mu is held.
+func (w *Watch) age(families Exposition, now time.Time) {
+	if len(w.paced) == 0 || now.Sub(w.since)-w.stalled(w.since) < settleTime {
+		return
+	}
+	for _, target := range w.paced {
+		// A server that does not answer has none, for instance if it is without a CPU.
+		if at, err := families.Value("benchwatch_db_sample_timestamp_seconds", "target", target); err == nil {
+			w.sampled[target] = time.UnixMicro(int64(at * 1e6))
+		}
+		last := w.sampled[target]
+		if last.Before(w.since) {
+			last = w.since
+		}
+		age := now.Sub(last)
+		w.stats.OldestSample = max(w.stats.OldestSample, age)
+		if age > maxAge+w.stalled(now.Add(-age)) {
+			w.fault(OldSample, "%s: %v old", target, age.Round(time.Millisecond))
+		}
+	}
+}
+
+// Counter returns a counter of a run as it was seen last, by its series' name: the
+// metric, and " label=value" in the order of the labels' names.
+func (w *Watch) Counter(series string) (float64, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	v, ok := w.last[series]
+	return v, ok
+}
+
+// Counters returns all of them.
+func (w *Watch) Counters() map[string]float64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return maps.Clone(w.last)
+}
+
+// Footprint is what a process needs.
+type Footprint struct {
+	Goroutines, Descriptors, MiB, CPUSeconds float64
+}
+
+// Footprint returns what the agent says that it needs.
+func (e Exposition) Footprint(t testing.TB) Footprint {
+	t.Helper()
+	return Footprint{
+		Goroutines: e.Must(t, "go_goroutines"), Descriptors: e.Must(t, "process_open_fds"),
+		MiB: e.Must(t, "process_resident_memory_bytes") / (1 << 20), CPUSeconds: e.Must(t, "process_cpu_seconds_total"),
+	}
+}
+
+// String implements fmt.Stringer.
+func (f Footprint) String() string {
+	return fmt.Sprintf("%.0f goroutines, %.0f descriptors, %.1f MiB", f.Goroutines, f.Descriptors, f.MiB)
+}
