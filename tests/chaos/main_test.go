@@ -1,0 +1,225 @@
+//go:build chaos
+
+// Package chaos puts the built binary under every fault that it must survive and asserts
+// the invariants of docs/reliability.md after each scenario. `make chaos` runs it.
+//
+// CHAOS_TIME is how long it runs (15m), CHAOS_SEED what decides everything, CHAOS_SCENARIO
+// one scenario alone, or several with commas; one alone begins with the seed as it is printed.
+package chaos
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"text/tabwriter"
+	"time"
+
+	"github.com/benchwatch/benchwatch/internal/agents"
+	"github.com/benchwatch/benchwatch/internal/replay"
+	"github.com/benchwatch/benchwatch/internal/servers"
+)
+
+// env is what all scenarios share.
+var env struct {
+	dir        string // of all that is made
+	binary     string
+	recordings []replay.Recording
+}
+
+func TestMain(m *testing.M) {
+	code, err := runTests(m)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "chaos:", err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+func runTests(m *testing.M) (code int, err error) {
+	if env.dir, err = os.MkdirTemp("", "benchwatch-chaos."); err != nil {
+		return 1, err
+	}
+	defer os.RemoveAll(env.dir)
+	if err := os.Chmod(env.dir, 0o711); err != nil { // the servers' own user passes through
+		return 1, err
+	}
+	env.binary = filepath.Join(env.dir, "benchwatch")
+	if err := agents.Build(env.binary, "agent"); err != nil {
+		return 1, err
+	}
+	if env.recordings, err = replay.Recordings(); err != nil {
+		return 1, err
+	}
+	program := filepath.Join(env.dir, "replay")
+	if err := replay.Build(program); err != nil {
+		return 1, err
+	}
+	// The command line has the tool's own name.
+	for _, r := range env.recordings {
+		if err := os.Symlink(program, filepath.Join(env.dir, r.Tool)); err != nil && !os.IsExist(err) {
+			return 1, err
+		}
+	}
+	code = m.Run()
+	if database != nil {
+		err = database.Stop(context.Background())
+	}
+	return code, err
+}
+
+var database *servers.Group
+
+// databases returns a MariaDB primary with a replica, started when first needed; nil
+// where MariaDB is not installed.
+func databases(t *testing.T) *servers.Group {
+	t.Helper()
+	if database != nil {
+		return database
+	}
+	g, err := servers.Start(context.Background(), filepath.Join(env.dir, "servers"), servers.MariaDB, servers.Options{Servers: 2, Attached: true})
+	if err != nil {
+		t.Logf("without databases: %v", err)
+		return nil
+	}
+	database = g
+	return g
+}
+
+// scenario is one kind of faults. Often is how often it is run for each time that the
+// others are.
+type scenario struct {
+	name  string
+	often int
+	run   func(*lab)
+}
+
+var scenarios = []scenario{
+	{"kills", 3, kills},
+	{"markers", 2, markers},
+	{"rotations", 2, rotations},
+	{"disk full", 1, diskFull},
+	{"descriptors", 1, descriptors},
+	{"clock steps", 1, clockSteps},
+	{"clients", 1, clients},
+	{"databases", 1, databasesFail},
+	{"prometheus", 1, realPrometheus},
+	{"ten million lines", 0, tenMillionLines}, // once
+}
+
+// tally counts what was done over all scenarios.
+type tally struct {
+	mu     sync.Mutex
+	counts map[string]int
+}
+
+func (c *tally) add(what string, n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.counts == nil {
+		c.counts = map[string]int{}
+	}
+	c.counts[what] += n
+}
+
+// most keeps the greatest of the values.
+func (c *tally) most(what string, n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.counts == nil {
+		c.counts = map[string]int{}
+	}
+	c.counts[what] = max(c.counts[what], n)
+}
+
+func (c *tally) String() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	var names []string
+	for name := range c.counts {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		fmt.Fprintf(w, "%s\t%d\n", name, c.counts[name])
+	}
+	_ = w.Flush() // into memory
+	return b.String()
+}
+
+var total tally
+
+// TestChaos runs every scenario once in an order by chance, and then others until the
+// time is over.
+func TestChaos(t *testing.T) {
+	limit, err1 := time.ParseDuration(cmp.Or(os.Getenv("CHAOS_TIME"), "15m"))
+	seed, err2 := strconv.ParseUint(cmp.Or(os.Getenv("CHAOS_SEED"), strconv.FormatInt(time.Now().UnixNano(), 10)), 10, 64)
+	if err := errors.Join(err1, err2); err != nil {
+		t.Fatal(err)
+	}
+	only := strings.Split(os.Getenv("CHAOS_SCENARIO"), ",")
+	t.Logf("CHAOS_SEED=%d CHAOS_TIME=%s", seed, limit)
+	began := time.Now()
+	var queue []scenario
+	order := rand.New(rand.NewPCG(seed, 0))
+	first, skipped := true, map[string]bool{}
+	for n := uint64(0); n == 0 || time.Since(began) < limit; n++ {
+		if len(queue) == 0 {
+			for _, s := range scenarios {
+				times := s.often
+				if first {
+					times = max(times, 1)
+				}
+				for range times {
+					if (only[0] == "" || slices.Contains(only, s.name)) && !skipped[s.name] {
+						queue = append(queue, s)
+					}
+				}
+			}
+			first = false
+			if len(queue) == 0 {
+				t.Skipf("no scenario that can be run: %q", only)
+			}
+			order.Shuffle(len(queue), func(i, j int) { queue[i], queue[j] = queue[j], queue[i] })
+		}
+		s := queue[0]
+		queue = queue[1:]
+		own := seed + n
+		started, result := time.Now(), "passed"
+		ok := t.Run(s.name, func(t *testing.T) {
+			defer func() {
+				if t.Skipped() {
+					result, skipped[s.name] = "skipped", true
+				}
+			}()
+			t.Logf("again: make chaos CHAOS_TIME=1s CHAOS_SCENARIO='%s' CHAOS_SEED=%d", s.name, own)
+			s.run(newLab(t, own))
+		})
+		if !ok {
+			result = "FAILED"
+			total.add("scenarios failed", 1)
+		}
+		total.add("scenarios", 1)
+		fmt.Printf("%s  %s, seed %d: %s after %s\n", time.Now().Format(time.TimeOnly), s.name, own, result, time.Since(started).Round(time.Second))
+	}
+	fmt.Printf("\nCHAOS_SEED=%d, %s\n%s\n", seed, time.Since(began).Round(time.Second), &total)
+}
+
+func repository(t *testing.T) string {
+	t.Helper()
+	root, err := servers.Repository()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return root
+}
