@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
 # Runs all tests, one line for each suite, and ends with "N passed, N failed, N skipped".
-# The output of a suite is in build/test/, and is shown if the suite failed.
+# The output of a suite is in build/test/, and is shown if the suite failed. The end of that,
+# where suites name what failed, is repeated before the last line.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 cd "$here/.."
 logs=build/test
 mkdir -p "$logs"
-passed=0 failed=0 skipped=0
+passed=0 failed=0 skipped=0 failures=''
 
 # suite NAME COMMAND...: COMMAND ends with a line "N passed, N failed[, N skipped]"; one
 # that ends otherwise, or fails without counting a failure, is one failure.
@@ -22,7 +23,10 @@ suite() {
 	else
 		f=1
 	fi
-	((f == 0)) || sed "s/^/$name: /" "$log"
+	if ((f > 0)); then
+		sed "s/^/$name: /" "$log"
+		failures+=$(tail -n 15 "$log" | sed "s/^/$name: /")$'\n'
+	fi
 	printf '%-12s %s passed, %s failed, %s skipped (%s s)\n' "$name" "$p" "$f" "$s" $((SECONDS - begin))
 	passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
 }
@@ -47,5 +51,6 @@ suite shipped go_suite ./tests/... # rules, dashboards, containers: promtool has
 suite page tests/web/run.sh
 suite e2e go_suite -tags e2e -count 1 -p 1 -timeout 15m ./tests/e2e/... ./tests/tutorials
 
+printf '%s' "$failures"
 printf '%s passed, %s failed, %s skipped\n' "$passed" "$failed" "$skipped"
 ((failed == 0))

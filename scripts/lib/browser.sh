@@ -21,11 +21,17 @@ npm_install() {
 	cp package-lock.json node_modules/.benchwatch-lock
 }
 
-# node_test WORK FILE: runs a test file, prints its output and sets passed and failed.
+# node_test WORK FILE: runs a test file, prints its output, then what failed and why, and
+# sets passed and failed.
 node_test() {
 	local code=0
 	node --test --test-reporter=tap "$2" >"$1/tap" || code=$?
-	grep -vE '^ *(---|\.\.\.|duration_ms|type)' "$1/tap" || true
+	grep -E '^ *(ok|not ok|#)' "$1/tap" || true
+	awk '/^ *not ok/ { print; show = 1; next }
+		/^ *(ok|#)/ || /^ *(code|expected|actual|stack): / { show = 0 }
+		/^ *(stack): / { where = 1; next }
+		where { where = 0; print "    " $0 }
+		show && !/^ *(---|\.\.\.|duration_ms|type|location|failureType)/' "$1/tap"
 	passed=$(sed -nE 's/^# pass ([0-9]+)$/\1/p' "$1/tap")
 	failed=$(sed -nE 's/^# fail ([0-9]+)$/\1/p' "$1/tap")
 	passed=${passed:-0} failed=${failed:-1}
