@@ -50,6 +50,7 @@ export class RunView {
   private loading: AbortController | null = null;
   private zooming: AbortController | null = null;
   private reload = 0;
+  private requests = 0; // under way
 
   private readonly head = el('div', { class: 'head' });
   private readonly first = el('div'); // why a run failed
@@ -127,6 +128,15 @@ export class RunView {
     this.charts.destroy();
   }
 
+  /** Marks the view as incomplete until an answer is shown: for screen readers, which wait for it. */
+  private async busy(request: Promise<void>): Promise<void> {
+    this.requests++;
+    this.root.setAttribute('aria-busy', 'true');
+    await request.finally(() => {
+      if (--this.requests === 0) this.root.setAttribute('aria-busy', 'false');
+    });
+  }
+
   /** Reads the run as it is now. */
   load(): void {
     clearTimeout(this.reload);
@@ -134,7 +144,7 @@ export class RunView {
     this.loading?.abort();
     const loading = new AbortController();
     this.loading = loading;
-    getHistory(this.id, points, this.run ? undefined : { first: true }, loading.signal)
+    const shown = getHistory(this.id, points, this.run ? undefined : { first: true }, loading.signal)
       .then((h) => {
         this.take(h);
         if (!h.whole) this.load();
@@ -145,6 +155,7 @@ export class RunView {
         if (!this.run) this.fail(e instanceof Error ? e.message : String(e));
         this.reload = window.setTimeout(() => this.load(), 2000);
       });
+    void this.busy(shown);
   }
 
   /** Reads what was observed and how far the numbers can be trusted. Of a live or a very long run only if the user asks: it reads all files. */
@@ -155,11 +166,12 @@ export class RunView {
     if (this.findingsOf === state) return;
     this.findingsOf = state;
     const read = () => {
-      getFindings(this.id)
+      const shown = getFindings(this.id)
         .then((f) => this.findings.replaceChildren(...findingPanels(f, this.run?.phase === 'over' ? null : ask())))
         .catch((e: unknown) =>
           this.findings.replaceChildren(el('p', { class: 'hint' }, `Not judged: ${e instanceof Error ? e.message : String(e)}`)),
         );
+      void this.busy(shown);
     };
     const ask = () => {
       const button = el('button', { type: 'button' }, 'Judge this run now');
@@ -305,13 +317,14 @@ export class RunView {
     }
     const zooming = new AbortController();
     this.zooming = zooming;
-    getHistory(this.id, points, { from: part[0], to: part[1] }, zooming.signal)
+    const shown = getHistory(this.id, points, { from: part[0], to: part[1] }, zooming.signal)
       .then((h) => {
         this.detail = noTables();
         for (const t of tableNames) this.detail[t] = new Table(h.tables[t]);
         this.draw();
       })
       .catch(() => undefined); // the coarse tables stay
+    void this.busy(shown);
   }
 
   private facts(): void {
