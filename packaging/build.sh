@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Builds the packages into build/packages: deb, rpm and apk for Linux, archives, a list of each binary's parts (CycloneDX), and SHA256SUMS. The same commit
+# Builds the packages into build/packages: deb, rpm and apk for Linux, archives for Linux
+# and macOS, a list of each binary's parts (CycloneDX), and SHA256SUMS. The same commit
 # gives the same bytes.
 #   build.sh [FOLDER]
 # LDFLAGS are those of the Makefile. PLATFORMS limits what is built.
@@ -8,7 +9,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 export PATH=$PATH:/usr/local/go/bin
 NFPM=github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.45.2
-PLATFORMS=${PLATFORMS:-linux/amd64 linux/arm64}
+PLATFORMS=${PLATFORMS:-linux/amd64 linux/arm64 darwin/amd64 darwin/arm64}
 out=${1:-build/packages}
 
 die() {

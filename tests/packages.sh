@@ -27,7 +27,7 @@ complete() {
 	local version file
 	version=$(<VERSION)
 	for file in "benchwatch_${version}_"{amd64,arm64}.deb "benchwatch-$version-1."{x86_64,aarch64}.rpm "benchwatch_${version}_"{x86_64,aarch64}.apk \
-		"benchwatch-$version.linux-"{amd64,arm64}.{tar.gz,cdx.json}; do
+		"benchwatch-$version."{linux,darwin}-{amd64,arm64}.{tar.gz,cdx.json}; do
 		ls "$packages/$file" || return 1
 	done
 }

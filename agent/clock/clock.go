@@ -5,13 +5,7 @@
 // on it, whichever process on the machine takes them.
 package clock
 
-import (
-	"os"
-	"strings"
-	"time"
-
-	"golang.org/x/sys/unix"
-)
+import "time"
 
 // Clock reads a machine's two clocks.
 type Clock struct {
@@ -27,30 +21,8 @@ type Clock struct {
 // System is this machine's.
 var System = &Clock{Wall: time.Now, Boot: boot, ID: id()}
 
-func boot() time.Duration {
-	var t unix.Timespec
-	if unix.ClockGettime(unix.CLOCK_BOOTTIME, &t) != nil {
-		return time.Since(processStart)
-	}
-	return time.Duration(t.Nano())
-}
-
+// processStart replaces the machine's start where that is unknown.
 var processStart = time.Now()
-
-// initialNamespace is the time namespace of a machine that uses no other.
-const initialNamespace = "time:[4026531834]"
-
-func id() string {
-	data, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
-	if err != nil {
-		return ""
-	}
-	id := strings.TrimSpace(string(data))
-	if namespace, err := os.Readlink("/proc/self/ns/time"); err == nil && namespace != initialNamespace {
-		id += " " + namespace
-	}
-	return id
-}
 
 // BootedAt is when the machine booted according to its wall clock. It changes only
 // when that is set.

@@ -79,7 +79,7 @@ func (p *Process) start(args []string) error {
 	pid := p.Cmd.Process.Pid
 	ticks, _ := rundir.StartTicks(pid) // it may have ended: then the lock shows that
 	_, err = p.dir.Update(func(m *rundir.Meta) {
-		m.PID, m.PIDStartTicks, m.BootID = pid, ticks, rundir.BootID()
+		m.PID, m.PIDStartTicks, m.BootID = pid, ticks, clock.BootID()
 	})
 	return err // the tool goes on: the caller decides
 }

@@ -215,8 +215,8 @@ func (d Directory) OpenCopy(log os.FileMode) (*os.File, error) {
 // place renames a prepared folder and never replaces another: then the error is
 // fs.ErrExist.
 func place(tmp, dir string) error {
-	err := unix.Renameat2(unix.AT_FDCWD, tmp, unix.AT_FDCWD, dir, unix.RENAME_NOREPLACE)
-	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) { // file system without the flag
+	err := renameNew(tmp, dir)
+	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.ENOTSUP) { // file system without that
 		if _, statErr := os.Lstat(dir); statErr == nil {
 			return fs.ErrExist
 		}

@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 
 	"golang.org/x/sys/unix"
 )
@@ -102,20 +101,6 @@ func openRegular(path string, flag int) (*os.File, error) {
 	return f, nil
 }
 
-// isShared reports whether a runs folder is shared by all users of the machine and
-// an agent: sticky, and with the setgid bit, so that what is in it belongs to the
-// agent's group.
-func isShared(root string) bool {
-	info, err := os.Stat(root)
-	return err == nil && info.Mode()&os.ModeSetgid != 0 && info.Mode()&os.ModeSticky != 0
-}
-
-// isSharedRun reports whether a run directory was made in such a folder.
-func isSharedRun(dir string) bool {
-	info, err := os.Stat(dir)
-	return err == nil && info.Mode()&os.ModeSetgid != 0
-}
-
 // MayFollowLog reports whether this process may read the log file that run.json
 // names. In a shared runs folder any user can write a run.json, and an agent must
 // not read for one user what belongs to another: there only this user, root and
@@ -145,27 +130,10 @@ func ownerOf(path string) (uint32, error) {
 	return st.Uid, err
 }
 
-// makeDir makes the folder of a run. In a shared runs folder its group, which it
-// inherits with the setgid bit, may write.
-func makeDir(path string) error {
-	if !isShared(filepath.Dir(path)) {
-		if err := os.Mkdir(path, 0o755); err != nil {
-			return err
-		}
-		return os.Chmod(path, 0o755)
+// makeOwnDir makes the folder of a run that belongs to one user, whatever the umask.
+func makeOwnDir(path string) error {
+	if err := os.Mkdir(path, 0o755); err != nil {
+		return err
 	}
-	// The umask must not apply, and chmod won't do: by a user outside the group
-	// it clears the setgid bit. Of this thread alone the umask can be changed; not
-	// unlocked, the thread ends with the goroutine.
-	made := make(chan error)
-	go func() {
-		runtime.LockOSThread()
-		if err := unix.Unshare(unix.CLONE_FS); err != nil {
-			made <- fmt.Errorf("make a folder for the group: %w", err)
-			return
-		}
-		unix.Umask(0o002)
-		made <- unix.Mkdir(path, 0o775)
-	}()
-	return <-made
+	return os.Chmod(path, 0o755)
 }

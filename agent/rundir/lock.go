@@ -3,7 +3,6 @@ package rundir
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 
 	"golang.org/x/sys/unix"
@@ -23,19 +22,15 @@ func (d Directory) Lock(name string, wait bool) (*os.File, error) {
 	return lockFile(d.Path(name), wait)
 }
 
-// lockFile takes an open file description lock, which child processes inherit, as
-// with flock, and whose state can be read without taking it.
+// lockFile takes a lock that belongs to the open file, so that child processes inherit
+// it, and whose state can be read without taking it.
 func lockFile(path string, wait bool) (*os.File, error) {
 	f, err := openFile(path, os.O_RDWR, recordAccess)
 	if err != nil {
 		return nil, fmt.Errorf("lock: %w", err)
 	}
-	how := unix.F_OFD_SETLK
-	if wait {
-		how = unix.F_OFD_SETLKW
-	}
 	for {
-		err = unix.FcntlFlock(f.Fd(), how, wholeFile())
+		err = lock(f, wait)
 		if !errors.Is(err, unix.EINTR) {
 			break
 		}
@@ -50,10 +45,6 @@ func lockFile(path string, wait bool) (*os.File, error) {
 	return f, nil
 }
 
-func wholeFile() *unix.Flock_t {
-	return &unix.Flock_t{Type: unix.F_WRLCK, Whence: io.SeekStart}
-}
-
 // held reports whether any process holds the lock.
 func (d Directory) held(name string) bool { return lockHeld(d.Path(name)) }
 
@@ -63,9 +54,5 @@ func lockHeld(path string) bool {
 		return false // does not exist yet
 	}
 	defer f.Close()
-	asked := wholeFile()
-	if err := unix.FcntlFlock(f.Fd(), unix.F_OFD_GETLK, asked); err != nil {
-		return false
-	}
-	return asked.Type != unix.F_UNLCK
+	return locked(f)
 }

@@ -51,12 +51,12 @@ func (s *LogSource) IdentifyHead(file io.ReaderAt) error {
 }
 
 // InodeOf returns what identifies a file by its inode, and when that last changed.
-func InodeOf(info os.FileInfo) (s LogSource, changed time.Time) {
+func InodeOf(info os.FileInfo) (s LogSource, at time.Time) {
 	if st, ok := info.Sys().(*syscall.Stat_t); ok {
 		s.Device, s.Inode = uint64(st.Dev), st.Ino //nolint:unconvert // uint32 on some platforms
-		changed = time.Unix(st.Ctim.Unix())
+		at = changed(st)
 	}
-	return s, changed
+	return s, at
 }
 
 // SameFile reports whether both have the same inode, which a later file may have

@@ -58,7 +58,7 @@ type Meta struct {
 	Generator string `json:"generator"`
 
 	PID int `json:"pid,omitempty"`
-	// PIDStartTicks is the process's start in clock ticks after boot, which
+	// PIDStartTicks is the process's start as StartTicks returns it, which
 	// with BootID distinguishes it from a later process with the same number.
 	PIDStartTicks uint64 `json:"pid_start_ticks,omitempty"`
 	BootID        string `json:"boot_id,omitempty"`

@@ -85,7 +85,7 @@ func (r *Reservation) Renew() {
 		if end <= r.end {
 			return
 		}
-		err := unix.Fallocate(int(r.file.Fd()), unix.FALLOC_FL_KEEP_SIZE, 0, end)
+		err := allocate(r.file, end)
 		if err == nil {
 			r.end = end
 			return

@@ -57,16 +57,16 @@ func IsTerminal(r io.Reader) bool {
 // ReadSecret reads a line that is not shown while it is typed.
 func ReadSecret(in *os.File, line func() (string, error)) (string, error) {
 	fd := int(in.Fd())
-	before, err := unix.IoctlGetTermios(fd, unix.TCGETS)
+	before, err := unix.IoctlGetTermios(fd, getAttributes)
 	if err != nil {
 		return line() // no terminal
 	}
 	quiet := *before
 	quiet.Lflag &^= unix.ECHO
-	if err := unix.IoctlSetTermios(fd, unix.TCSETS, &quiet); err != nil {
+	if err := unix.IoctlSetTermios(fd, setAttributes, &quiet); err != nil {
 		return "", err
 	}
-	defer func() { _ = unix.IoctlSetTermios(fd, unix.TCSETS, before) }()
+	defer func() { _ = unix.IoctlSetTermios(fd, setAttributes, before) }()
 	return line()
 }
 
