@@ -301,6 +301,7 @@ test('a failed run starts with the reason, and its axis is as short as the run',
   const page = await open('#/runs/20261120T030000Z-failed');
   const reason = page.getByText('failed: exit status 3: FATAL: no server', { exact: true });
   await reason.waitFor();
+  await complete(page);
   assert.ok((await reason.boundingBox()).y < (await page.locator('.tiles').boundingBox()).y);
   assert.match(await page.locator('#tile-result').innerText(), /failed[\s\S]*exit status 3/);
   assert.match(await where(page).innerText(), /0:00\.5 /);
