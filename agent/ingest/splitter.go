@@ -305,7 +305,10 @@ func sameSummary(a, b *Summary) bool {
 		return a == b
 	}
 	return a.ElapsedSeconds == b.ElapsedSeconds && a.Threads == b.Threads && a.TpmC == b.TpmC && a.Parts == b.Parts &&
-		slices.Equal(a.Rates, b.Rates) && slices.Equal(a.Counts, b.Counts) && slices.Equal(a.Latencies, b.Latencies)
+		slices.Equal(a.Rates, b.Rates) && slices.Equal(a.Counts, b.Counts) && slices.Equal(a.Latencies, b.Latencies) &&
+		slices.EqualFunc(a.Histograms, b.Histograms, func(x, y Distribution) bool {
+			return x.Operation == y.Operation && x.Equal(y.Histogram)
+		})
 }
 
 // SplitLog reads a log from offset to its end and returns the runs in it. The last

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/benchwatch/benchwatch/agent/histogram"
 	"github.com/benchwatch/benchwatch/agent/rundir"
 	"github.com/benchwatch/benchwatch/agent/secret"
 	"github.com/benchwatch/benchwatch/agent/series"
@@ -48,7 +49,9 @@ type state struct {
 	errors, reconnects counter
 
 	summary *Summary
-	lines   Lines
+	// histograms are those of the whole run or, with checkpoints, of its parts.
+	histograms []Distribution
+	lines      Lines
 
 	// stream is that of the line being parsed. Messages and failures are kept by
 	// stream, since in which order two streams are read is a matter of chance.
@@ -108,9 +111,18 @@ type Summary struct {
 	TpmC           series.Optional[float64]
 	// Parts is how many summaries it is made of.
 	Parts int
+	// Histograms are the tool's own of the whole run, an operation each. They may count
+	// fewer operations than the run had: after a checkpoint sysbench counts anew.
+	Histograms []Distribution
 	// FromIntervals: the tool printed no summary (it was killed); counts and
 	// rates are integrated from its interval reports.
 	FromIntervals bool
+}
+
+// Distribution is how the latencies of an operation are distributed.
+type Distribution struct {
+	Operation string
+	*histogram.Histogram
 }
 
 func newState() *state {
@@ -134,6 +146,10 @@ func (s *state) apply(r *tool.Report, at time.Time) {
 		s.addInterval(r, at)
 	case tool.Summary:
 		s.addSummary(r)
+	case tool.Histogram:
+		if r.Cumulative {
+			s.addHistogram(r)
+		}
 	case tool.Error:
 		s.addMessage(r.Message, max(1, r.Count(tool.ErrorCount).Value))
 	}
@@ -216,6 +232,21 @@ func (s *state) add(operation string, n counter) {
 	}
 }
 
+// maxHistograms bounds the operations with a histogram: their names are the tool's.
+const maxHistograms = 64
+
+// addHistogram merges a histogram with those of the operation before it.
+func (s *state) addHistogram(r *tool.Report) {
+	i := slices.IndexFunc(s.histograms, func(d Distribution) bool { return d.Operation == r.Operation })
+	switch {
+	case i >= 0:
+		s.histograms = slices.Clone(s.histograms) // snapshots share it
+		s.histograms[i].Histogram = histogram.Merge(s.histograms[i].Histogram, r.Distribution())
+	case len(s.histograms) < maxHistograms:
+		s.histograms = append(slices.Clip(s.histograms), Distribution{r.Operation, r.Distribution()})
+	}
+}
+
 func (s *state) addSummary(r *tool.Report) {
 	if r.Threads.Known {
 		s.threads = r.Threads
@@ -230,12 +261,14 @@ func (s *state) addSummary(r *tool.Report) {
 // final is the summary of a run that has ended; nil if nothing is known.
 func (s *state) final() *Summary {
 	if s.summary != nil {
-		return s.summary
+		sum := *s.summary
+		sum.Histograms = s.histograms
+		return &sum
 	}
 	if s.interval == nil {
 		return nil
 	}
-	sum := &Summary{FromIntervals: true, Threads: s.threads, ElapsedSeconds: s.interval.ElapsedSeconds}
+	sum := &Summary{FromIntervals: true, Histograms: s.histograms, Threads: s.threads, ElapsedSeconds: s.interval.ElapsedSeconds}
 	for _, op := range sortedKeys(s.totals) {
 		total := s.totals[op].value()
 		sum.Counts = append(sum.Counts, tool.Count{Operation: op, N: uint64(total)})

@@ -3,8 +3,10 @@ package metrics
 import (
 	"context"
 	"slices"
+	"strconv"
 	"time"
 
+	"github.com/benchwatch/benchwatch/agent/histogram"
 	"github.com/benchwatch/benchwatch/agent/history"
 	"github.com/benchwatch/benchwatch/agent/ingest"
 	"github.com/benchwatch/benchwatch/agent/measure"
@@ -226,7 +228,7 @@ func (r *replay) emitSome(s *ingest.Snapshot, at int64, values, state bool) {
 	}
 	r.emissions++
 	due := func(isState bool) bool { return isState && state || !isState && values }
-	emitRun(func(f *Family, v float64, labels ...string) {
+	point := func(f *Family, v float64, labels ...string) {
 		if f == runFaults || !due(f.state) { // failures to record are not in the record
 			return
 		}
@@ -236,6 +238,17 @@ func (r *replay) emitSome(s *ingest.Snapshot, at int64, values, state bool) {
 			r.live = append(r.live, series)
 		}
 		series.emission = r.emissions
+	}
+	emitRun(point, func(f *Family, h *histogram.Histogram, sum float64, labels ...string) {
+		bucket := f.member(bucketSuffix, "le")
+		for _, bound := range histogram.Ladder {
+			point(bucket, float64(h.CountUpTo(bound)), append(slices.Clip(labels), strconv.FormatFloat(bound, 'g', -1, 64))...)
+		}
+		point(bucket, float64(h.Count()), append(slices.Clip(labels), "+Inf")...)
+		point(f.member(countSuffix), float64(h.Count()), labels...)
+		if series.IsKnown(sum) {
+			point(f.member(sumSuffix), sum, labels...)
+		}
 	}, s, time.UnixMilli(at))
 	r.live = slices.DeleteFunc(r.live, func(series *spans) bool {
 		gone := due(series.state) && series.emission != r.emissions

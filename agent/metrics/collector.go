@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/benchwatch/benchwatch/agent/engine"
+	"github.com/benchwatch/benchwatch/agent/histogram"
 	"github.com/benchwatch/benchwatch/agent/ingest"
 	"github.com/benchwatch/benchwatch/agent/marker"
 	"github.com/benchwatch/benchwatch/agent/rundir"
@@ -69,10 +70,21 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 		}
 		ch <- m
 	}
+	distribution := func(f *Family, h *histogram.Histogram, sum float64, labels ...string) {
+		buckets := make(map[float64]uint64, len(histogram.Ladder))
+		for _, bound := range histogram.Ladder {
+			buckets[bound] = h.CountUpTo(bound)
+		}
+		m, err := prometheus.NewConstHistogram(f.desc, h.Count(), sum, buckets, labels...)
+		if err != nil {
+			m = prometheus.NewInvalidMetric(f.desc, err)
+		}
+		ch <- m
+	}
 	if c.sources.Runs != nil {
 		snaps := c.sources.Runs()
 		for i := range snaps {
-			emitRun(emit, &snaps[i], now)
+			emitRun(emit, distribution, &snaps[i], now)
 		}
 	}
 	if c.sources.WaitingRuns != nil {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/benchwatch/benchwatch/agent/histogram"
 	"github.com/benchwatch/benchwatch/agent/measure"
 )
 
@@ -15,7 +16,7 @@ import (
 // from here.
 type Family struct {
 	Name   string // with prefix
-	Type   string // gauge, counter or untyped
+	Type   string // gauge, counter, histogram or untyped
 	Labels []string
 	Help   string
 
@@ -32,6 +33,25 @@ var valueTypes = map[string]prometheus.ValueType{
 // emit takes one series of a family as it is at an instant, with its labels'
 // values.
 type emit func(f *Family, v float64, labels ...string)
+
+// emitHistogram takes one histogram of a family with the sum of its values, which may be
+// unknown, and its labels' values.
+type emitHistogram func(f *Family, h *histogram.Histogram, sum float64, labels ...string)
+
+// histogramFamily declares a classic histogram. Its series are named with bucketSuffix,
+// which has the label le, countSuffix and sumSuffix.
+func histogramFamily(name, help string, labels ...string) *Family {
+	f := family(name, help, labels...)
+	f.Type = "histogram"
+	return f
+}
+
+// member returns the family of some of a histogram's series, as a backfill has them.
+func (f *Family) member(suffix string, labels ...string) *Family {
+	return &Family{Name: f.Name + suffix, Type: f.Type, Labels: append(slices.Clip(f.Labels), labels...), Help: f.Help, state: f.state}
+}
+
+const bucketSuffix, countSuffix, sumSuffix = "_bucket", "_count", "_sum"
 
 // declared are this package's own families.
 var declared []*Family

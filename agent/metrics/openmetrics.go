@@ -98,11 +98,21 @@ func (f *backfilled) write(buf *bufio.Writer) {
 		family = strings.TrimSuffix(family, "_total")
 	case "untyped":
 		kind = "unknown"
+	case "histogram": // three families here, of which _bucket is written first
+		family = strings.TrimSuffix(family, bucketSuffix)
+	}
+	if f.Type == "histogram" && family == f.Name {
+		f.writeSeries(buf)
+		return
 	}
 	if f.Help != "" {
 		buf.WriteString("# HELP " + family + " " + escapeHelp.Replace(f.Help) + "\n")
 	}
 	buf.WriteString("# TYPE " + family + " " + kind + "\n")
+	f.writeSeries(buf)
+}
+
+func (f *backfilled) writeSeries(buf *bufio.Writer) {
 	all := make([]*spans, 0, len(f.series))
 	for _, s := range f.series {
 		all = append(all, s)

@@ -56,12 +56,13 @@ var (
 	summaryDuration   = family("run_summary_duration_seconds", "Length of the run: from the tool's summary, otherwise from start to end.", "run")
 	summaryErrors     = family("run_summary_errors_total", "Errors of the whole run.", "run")
 	summaryReconnects = family("run_summary_reconnects_total", "Reconnects of the whole run.", "run")
+	summaryHistogram  = histogramFamily("run_summary_latency_distribution_seconds", "How the latencies of the whole run are distributed, from the tool's own histogram (sysbench --histogram, YCSB's verbose histograms); a value counts as the upper bound of its bucket in the tool's histogram.", "run", "op")
 	summaryTpmC       = family("run_summary_tpmc", "TPC-C's New-Order transactions per minute.", "run")
 )
 
 // emitRun emits the series of one run. After a restart they appear when its output
 // is read again: a counter that is lower than before would be a reset.
-func emitRun(emit emit, s *ingest.Snapshot, now time.Time) {
+func emitRun(emit emit, distribution emitHistogram, s *ingest.Snapshot, now time.Time) {
 	if s.CatchingUp {
 		return
 	}
@@ -72,6 +73,7 @@ func emitRun(emit emit, s *ingest.Snapshot, now time.Time) {
 	emit(runStart, seconds(s.Meta.StartedAt.Add(s.ClockAhead)), id)
 	if s.Meta.Ended() {
 		emitEnd(emit, s)
+		emitHistograms(distribution, s)
 	}
 	if s.Phase == ingest.Over {
 		return
@@ -176,6 +178,22 @@ func emitEnd(emit emit, s *ingest.Snapshot) {
 	}
 	if sum.TpmC.Known {
 		emit(summaryTpmC, sum.TpmC.Value, id)
+	}
+}
+
+// emitHistograms emits the tool's own histograms.
+func emitHistograms(emit emitHistogram, s *ingest.Snapshot) {
+	if s.Summary == nil {
+		return
+	}
+	sum := s.Summary.Report()
+	for _, d := range s.Summary.Histograms {
+		// The tool's own mean, if it is of the same operations.
+		total := series.Unknown()
+		if mean, n := sum.Latency(d.Operation, "avg"), sum.Count(d.Operation); mean.Known && n.Known && n.Value == d.Count() {
+			total = mean.Value * float64(n.Value)
+		}
+		emit(summaryHistogram, d.Histogram, total, s.Meta.ID, d.Operation)
 	}
 }
 

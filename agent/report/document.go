@@ -43,9 +43,11 @@ type Report struct {
 	Parameters []Fact   `json:"parameters,omitempty"`
 
 	Operations []Operation `json:"operations,omitempty"`
-	Observed   []string    `json:"observed,omitempty"`
-	Trust      []Finding   `json:"trust,omitempty"`
-	Messages   []string    `json:"messages,omitempty"`
+	// Distributions are the tool's own histograms.
+	Distributions []Distribution `json:"latency_distributions,omitempty"`
+	Observed      []string       `json:"observed,omitempty"`
+	Trust         []Finding      `json:"trust,omitempty"`
+	Messages      []string       `json:"messages,omitempty"`
 	// Settings are those of the servers when the run began, SettingChanges what
 	// changed during the run. SettingsUnknown names the servers whose settings are
 	// unknown, with the reason.
@@ -93,7 +95,7 @@ func markersOf(h *history.History) []Marker {
 func New(h *history.History, others ...rundir.Meta) Report {
 	m := &h.Snapshot.Meta
 	r := Report{
-		Row: NewObservedRow(h), Failure: failure(&h.Snapshot), Command: m.Command, Operations: operations(h.Snapshot.Summary), Messages: h.Snapshot.Messages,
+		Row: NewObservedRow(h), Failure: failure(&h.Snapshot), Command: m.Command, Operations: operations(h.Snapshot.Summary), Distributions: distributions(h.Snapshot.Summary), Messages: h.Snapshot.Messages,
 		Charts: Charts(h), Settings: SettingsByCluster(h.Settings), SettingChanges: settingChanges(h), SettingsUnknown: unknownSettings(h),
 	}
 	r.Parameters = parameters(&r.Row, m)
@@ -216,6 +218,12 @@ func (r *Report) add(doc *table.Document) {
 	}
 	doc.Lines(failed)
 	doc.Table(operationTable(r.Operations))
+	doc.Section(3, "Distribution of the latencies", func() {
+		if len(r.Distributions) > 0 {
+			doc.Table(distributionTable(r.Distributions))
+			doc.List(distributionNotes(r.Distributions)...)
+		}
+	})
 	doc.Section(3, "What was observed", func() { doc.List(r.Observed...) })
 	doc.Section(3, "How far to trust this", func() {
 		lines := make([]table.Line, len(r.Trust))
@@ -274,6 +282,7 @@ var reportHTML string
 var page = template.Must(template.New("report").Funcs(template.FuncMap{
 	"instant": table.Instant, "duration": table.Duration, "clock": table.Clock, "command": commandLine,
 	"figures": figures, "hasBand": hasBand, "operationTable": operationTable, "serverTable": serverTable,
+	"distributionTable": distributionTable, "distributionNotes": distributionNotes, "distributionPlots": DistributionPlots,
 }).Parse(reportHTML))
 
 // HTML writes one file that needs nothing else.

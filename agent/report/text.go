@@ -69,6 +69,8 @@ func (r *Report) text(w *textWriter) {
 		fmt.Fprintf(w.b, "%s: %s\n", f.Name, w.t.Wrap(table.Plain(f.Value), len(f.Name)+2, 2))
 	}
 	w.table("Operations", operationTable(r.Operations))
+	w.table("Distribution of the latencies", distributionTable(r.Distributions))
+	w.list("What the distribution leaves out", distributionNotes(r.Distributions))
 	w.table("Servers", serverTable(r.Servers))
 	w.list("What was observed", r.Observed)
 	w.heading("How far to trust this")

@@ -28,6 +28,11 @@ func AppendJSON(dst []byte, r *Report) []byte {
 	if r.Kind == Summary {
 		o.boolean("checkpoint", r.Checkpoint)
 	}
+	if r.Kind == Histogram {
+		o.text("op", r.Operation)
+		o.boolean("cumulative", r.Cumulative)
+		o.buckets(r.Buckets)
+	}
 	o.rates(r.Rates)
 	o.counts(r.Counts)
 	o.latencies(r.Latencies)
@@ -107,6 +112,26 @@ func (o *object) rates(rates []Rate) {
 		}
 	}
 	o.shut(in)
+}
+
+// buckets are pairs of the upper bound, null if there is none, and the count.
+func (o *object) buckets(buckets []Bucket) {
+	o.key("buckets")
+	o.dst = append(o.dst, '[')
+	for i, b := range buckets {
+		if i > 0 {
+			o.dst = append(o.dst, ',')
+		}
+		o.dst = append(o.dst, '[')
+		if finite(b.Bound) {
+			o.dst = appendNumber(o.dst, b.Bound)
+		} else {
+			o.dst = append(o.dst, "null"...)
+		}
+		o.dst = strconv.AppendUint(append(o.dst, ','), b.N, 10)
+		o.dst = append(o.dst, ']')
+	}
+	o.dst = append(o.dst, ']')
 }
 
 func (o *object) counts(counts []Count) {

@@ -8,7 +8,10 @@
 // package below this one and one line in package registry.
 package tool
 
-import "github.com/benchwatch/benchwatch/agent/series"
+import (
+	"github.com/benchwatch/benchwatch/agent/histogram"
+	"github.com/benchwatch/benchwatch/agent/series"
+)
 
 // Kind is what a Report is about.
 type Kind string
@@ -21,6 +24,8 @@ const (
 	Interval Kind = "interval"
 	// Summary: the tool's own totals. With Checkpoint they end nothing.
 	Summary Kind = "summary"
+	// Histogram: how the latencies of one operation are distributed.
+	Histogram Kind = "histogram"
 	// Error: the tool printed that something failed.
 	Error Kind = "error"
 )
@@ -78,6 +83,15 @@ type Latency struct {
 	Seconds   float64
 }
 
+// Bucket is one row of a tool's histogram.
+type Bucket struct {
+	// Bound is the bucket's upper bound in seconds as the tool prints it, +Inf for a
+	// bucket without one. sysbench prints the middle instead.
+	Bound float64
+	// Bucket has the bounds between which the values are.
+	histogram.Bucket
+}
+
 // Report is one thing that a parser recognised. Values are in base units and
 // as printed: what the tool did not print is absent. A parser reuses the memory
 // of its reports, so a consumer copies what it keeps (see Clone).
@@ -113,6 +127,13 @@ type Report struct {
 	QueueLength         series.Optional[int]
 	Concurrency         series.Optional[int]
 
+	// Operation is what a Histogram is about, Buckets its rows, in the order of their
+	// bounds. Cumulative: it is of the run, or since the last checkpoint; else of one
+	// interval.
+	Operation  string
+	Cumulative bool
+	Buckets    []Bucket
+
 	// TpmC is New-Order transactions per minute, TPC-C summaries only.
 	TpmC series.Optional[float64]
 
@@ -125,7 +146,7 @@ type Report struct {
 
 // Reset empties r for reuse; the slices keep their memory.
 func (r *Report) Reset(kind Kind, run int) {
-	*r = Report{Kind: kind, Run: run, Rates: r.Rates[:0], Counts: r.Counts[:0], Latencies: r.Latencies[:0]}
+	*r = Report{Kind: kind, Run: run, Rates: r.Rates[:0], Counts: r.Counts[:0], Latencies: r.Latencies[:0], Buckets: r.Buckets[:0]}
 }
 
 // ResetError empties r for reuse as an Error of a run.
@@ -147,6 +168,15 @@ func (r *Report) AddCount(operation string, n uint64) {
 // AddLatency appends a latency in seconds.
 func (r *Report) AddLatency(operation, stat string, seconds float64) {
 	r.Latencies = append(r.Latencies, Latency{operation, stat, seconds})
+}
+
+// Distribution returns the buckets of a Histogram.
+func (r *Report) Distribution() *histogram.Histogram {
+	buckets := make([]histogram.Bucket, len(r.Buckets))
+	for i, b := range r.Buckets {
+		buckets[i] = b.Bucket
+	}
+	return histogram.New(buckets...)
 }
 
 // Rate returns the rate of an operation, unknown if the tool printed none.
@@ -185,5 +215,6 @@ func (r *Report) Clone() *Report {
 	c.Rates = append([]Rate(nil), r.Rates...)
 	c.Counts = append([]Count(nil), r.Counts...)
 	c.Latencies = append([]Latency(nil), r.Latencies...)
+	c.Buckets = append([]Bucket(nil), r.Buckets...)
 	return &c
 }

@@ -2,10 +2,12 @@ package goycsb
 
 import (
 	"bytes"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/benchwatch/benchwatch/agent/histogram"
 	"github.com/benchwatch/benchwatch/agent/secret"
 	"github.com/benchwatch/benchwatch/agent/series"
 	"github.com/benchwatch/benchwatch/agent/tool"
@@ -53,10 +55,11 @@ const (
 	done                  // the summary is reported
 )
 
-// samples counts the rows of one operation in the raw output.
+// samples are the rows of one operation in the raw output.
 type samples struct {
-	op *operation
-	n  uint64
+	op        *operation
+	n         uint64
+	latencies histogram.Recorder
 }
 
 var (
@@ -210,6 +213,9 @@ func (p *parser) summary(emit func(*tool.Report)) {
 	p.stage = done
 	p.rest(emit)
 	r := &p.report
+	if len(p.block.rows) == 0 {
+		p.distributions(emit)
+	}
 	r.Reset(tool.Summary, p.run)
 	r.ElapsedSeconds = p.elapsed
 	p.block.summary(r)
@@ -249,13 +255,17 @@ func (p *parser) sample(text []byte) (v tool.Verdict, ok bool) {
 	if op == nil {
 		return 0, false
 	}
-	for i := range p.samples {
-		if p.samples[i].op == op {
-			p.samples[i].n++
-			return tool.Reported, true
-		}
+	latency, err := strconv.ParseInt(string(b), 10, 64)
+	if err != nil {
+		return tool.Malformed, true
 	}
-	p.samples = append(p.samples, samples{op, 1})
+	i := slices.IndexFunc(p.samples, func(s samples) bool { return s.op == op })
+	if i < 0 {
+		i = len(p.samples)
+		p.samples = append(p.samples, samples{op: op, latencies: histogram.Recorder{Unit: 1e-6}})
+	}
+	p.samples[i].n++
+	p.samples[i].latencies.Record(latency, 1)
 	return tool.Reported, true
 }
 
@@ -266,6 +276,19 @@ func isNumber(text []byte) bool {
 		}
 	}
 	return len(text) > 0
+}
+
+// distributions reports how the latencies of the raw output are distributed.
+func (p *parser) distributions(emit func(*tool.Report)) {
+	for i := range p.samples {
+		r := &p.report
+		r.Reset(tool.Histogram, p.run)
+		r.Operation, r.Cumulative = p.samples[i].op.name, true
+		for _, b := range p.samples[i].latencies.Histogram().Buckets() {
+			r.Buckets = append(r.Buckets, tool.Bucket{Bound: b.High, Bucket: b})
+		}
+		emit(r)
+	}
 }
 
 // addSamples adds what the raw output counts.

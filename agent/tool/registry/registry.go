@@ -6,6 +6,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/tool"
 	"github.com/benchwatch/benchwatch/agent/tool/gotpc"
 	"github.com/benchwatch/benchwatch/agent/tool/goycsb"
+	"github.com/benchwatch/benchwatch/agent/tool/hdrlog"
 	"github.com/benchwatch/benchwatch/agent/tool/mysqlslap"
 	"github.com/benchwatch/benchwatch/agent/tool/sysbench"
 	"github.com/benchwatch/benchwatch/agent/tool/tpccmysql"
@@ -20,4 +21,5 @@ var Tools = tool.Set{
 	tpccmysql.Tool,
 	gotpc.Tool,
 	mysqlslap.Tool,
+	hdrlog.Tool,
 }

@@ -23,10 +23,11 @@ type Parser struct {
 	holding bool
 	report  tool.Report // start and error
 
-	names       percentileNames
-	summary     summary
-	hook        hook
-	lastMessage string // the error that a `repeated` note would be about
+	names        percentileNames
+	summary      summary
+	distribution distribution
+	hook         hook
+	lastMessage  string // the error that a `repeated` note would be about
 }
 
 // run is what is known of the present run.
@@ -96,6 +97,9 @@ func (p *Parser) line(text []byte, emit func(*tool.Report)) tool.Verdict {
 		}
 	case ' ':
 		if v, taken := p.hook.json(p, text, emit); taken {
+			return v
+		}
+		if v, taken := p.histogramRow(text, emit); taken {
 			return v
 		}
 		return p.summaryValue(text, emit)
@@ -235,6 +239,7 @@ func (p *Parser) open(emit func(*tool.Report)) {
 	p.run = run{}
 	p.hook = hook{stat: p.hook.stat}
 	p.summary.reset()
+	p.distribution.open = false
 	p.lastMessage = ""
 }
 

@@ -45,6 +45,7 @@ func (m *summary) reset() {
 
 // enter begins a section, and a summary if there is none to which it belongs.
 func (p *Parser) enter(s section, emit func(*tool.Report)) tool.Verdict {
+	p.endHistogram(emit)
 	p.start(emit)
 	p.release(emit)
 	p.hook.settle(p, summaryComes, emit)
@@ -57,6 +58,9 @@ func (p *Parser) enter(s section, emit func(*tool.Report)) tool.Verdict {
 
 // summaryHeading reads the lines of a summary that are not indented.
 func (p *Parser) summaryHeading(text []byte, emit func(*tool.Report)) (tool.Verdict, bool) {
+	if p.histogramHeading(text, emit) {
+		return tool.Reported, true
+	}
 	switch string(bytes.TrimRight(text, " \t")) {
 	case "SQL statistics:", "OLTP test statistics:", "CPU speed:", "File operations:":
 		return p.enter(opening, emit), true

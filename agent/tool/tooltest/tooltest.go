@@ -139,6 +139,9 @@ func Check(t testing.TB, r *tool.Report) {
 	for _, v := range r.Latencies {
 		values = append(values, v.Seconds)
 	}
+	for _, b := range r.Buckets {
+		values = append(values, b.Low, min(b.Bound, 1e9), min(b.High, 1e9)-b.Low)
+	}
 	bad := func(v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) || v < 0 }
 	if r.Run < 1 || slices.ContainsFunc(values, bad) {
 		t.Errorf("%s of %v", Render(r), values)

@@ -116,7 +116,7 @@ func TestSummaryRows(t *testing.T) {
 	const want = `{"kind":"summary","run":1,"elapsed_seconds":2,"checkpoint":false,"rates":{"transaction":50,"read":50,"update":0,"scan":0.5},` +
 		`"counts":{"transaction":100,"read":100,"update":0,"scan":1,"intended_read":100,"error":0},` +
 		`"latency_seconds":{"read":{"avg":30.081024,"min":0,"p1":0.000001,"p22":0.000002,"p43":0.000003,"p99":0.000004,"p99.9":0.000005},"intended_read":{"avg":0.0000085}}}` +
-		"\nlines: 15 reported, 10 ignored, 2 malformed\n"
+		"\nlines: 18 reported, 7 ignored, 2 malformed\n"
 	if got := parse(tool.Stdout, rows).String(); got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
 	}

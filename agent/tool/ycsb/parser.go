@@ -209,6 +209,7 @@ func (p *parser) json(s *stream, text []byte, cut bool, emit func(*tool.Report))
 // finishSummary reports the summary that s holds.
 func (p *parser) finishSummary(s *stream, emit func(*tool.Report)) {
 	s.summary.open, s.done = false, true
+	s.summary.emitDistributions(s.run, &p.report, emit)
 	s.summary.fill(&p.groups, s.run, &p.report)
 	if why := s.stopped(); why != "" {
 		if p.report.Message != "" {

@@ -26,6 +26,8 @@ type summary struct {
 	count   uint64 // its operations
 	returns []statusCount
 	failed  uint64 // operations of all -FAILED metrics
+
+	distributions []distribution
 }
 
 // statusCount is a line "[READ], Return=NOT_FOUND, 12".
@@ -38,7 +40,7 @@ const maxReturns = 64
 
 // reset empties s for the next run.
 func (s *summary) reset() {
-	*s = summary{report: s.report, metric: s.metric[:0], returns: s.returns[:0]}
+	*s = summary{report: s.report, metric: s.metric[:0], returns: s.returns[:0], distributions: s.distributions[:0]}
 	s.report.Reset(tool.Summary, 0)
 }
 
@@ -89,9 +91,16 @@ func (s *summary) add(g *groups, metric, measurement, value []byte) tool.Verdict
 		}
 		return tool.Reported
 	}
+	if m == variance {
+		s.distribution(n.operation).millis = true
+		return tool.Ignored
+	}
 	stat := statistic(m)
 	if stat == "" {
-		return tool.Ignored
+		return s.addBucket(n, measurement, value)
+	}
+	if stat[0] == 'p' {
+		s.distribution(n.operation).percentiles = true
 	}
 	if bytes.Equal(s.metric, metric) && s.count == 0 {
 		return tool.Ignored // without a sample these are placeholders

@@ -1,0 +1,203 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/benchwatch/benchwatch/agent/histogram"
+	"github.com/benchwatch/benchwatch/agent/ingest"
+	"github.com/benchwatch/benchwatch/agent/series"
+	"github.com/benchwatch/benchwatch/agent/table"
+)
+
+// Distribution is how the latencies of one operation are distributed, from the tool's
+// own histogram.
+type Distribution struct {
+	Operation string `json:"operation"`
+	// Count is how many values the histogram has, Of how many operations the run had.
+	Count uint64                   `json:"count"`
+	Of    series.Optional[float64] `json:"operations,omitzero"`
+	// Percentiles are known within the bounds of a bucket.
+	Percentiles []Percentile `json:"percentiles"`
+	Buckets     []Bucket     `json:"buckets"`
+
+	h *histogram.Histogram
+}
+
+// Percentile is a percentile of latencies with the bounds between which it lies.
+type Percentile struct {
+	Stat string  `json:"stat"`
+	Low  float64 `json:"low_seconds"`
+	// High is absent if the bucket has no upper bound.
+	High series.Optional[float64] `json:"high_seconds,omitzero"`
+}
+
+// Bucket counts latencies between two bounds.
+type Bucket struct {
+	Low  float64                  `json:"low_seconds"`
+	High series.Optional[float64] `json:"high_seconds,omitzero"`
+	N    uint64                   `json:"count"`
+}
+
+var distributionStats = []struct {
+	name  string
+	share float64
+}{{"p50", .5}, {"p75", .75}, {"p90", .9}, {"p95", .95}, {"p99", .99}, {"p99.9", .999}, {"p99.99", .9999}, {"max", 1}}
+
+func bounded(v float64) series.Optional[float64] {
+	if math.IsInf(v, 0) {
+		return series.Optional[float64]{}
+	}
+	return series.Some(v)
+}
+
+// distributions returns those of a summary.
+func distributions(s *ingest.Summary) []Distribution {
+	if s == nil {
+		return nil
+	}
+	var all []Distribution
+	for _, d := range s.Histograms {
+		one := Distribution{Operation: d.Operation, Count: d.Count(), h: d.Histogram}
+		if one.Count == 0 {
+			continue
+		}
+		if n := s.Report().Count(d.Operation); n.Known {
+			one.Of = series.Some(float64(n.Value))
+		}
+		for _, p := range distributionStats {
+			// A percentile of fewer values than it needs would be the maximum.
+			if r, ok := d.Quantile(p.share); ok && (p.share == 1 || float64(one.Count)*(1-p.share) >= 1) {
+				one.Percentiles = append(one.Percentiles, Percentile{p.name, r.Low, bounded(r.High)})
+			}
+		}
+		for _, b := range d.Buckets() {
+			one.Buckets = append(one.Buckets, Bucket{b.Low, bounded(b.High), b.N})
+		}
+		all = append(all, one)
+	}
+	return all
+}
+
+// distributionTable has a row for each percentile.
+func distributionTable(all []Distribution) *table.Table {
+	t := table.New(table.Named("operation", "percentile", "at least ms", "at most ms", "known within")...)
+	for i := range all {
+		for _, p := range all[i].Percentiles {
+			within := table.Cell{}
+			if p.High.Known {
+				within = table.Text(table.Milliseconds.Signed(p.High.Value - p.Low))
+				if p.Low > 0 {
+					within = table.Text(table.Milliseconds.Signed(p.High.Value-p.Low) + ", " + ratioText(p.High.Value-p.Low, p.Low))
+				}
+			}
+			t.Add(table.Text(all[i].Operation), table.Text(p.Stat), table.Number(p.Low, table.Milliseconds), table.Optional(p.High, table.Milliseconds), within)
+		}
+	}
+	return t
+}
+
+// distributionNotes name what the histograms do not cover.
+func distributionNotes(all []Distribution) []string {
+	var notes []string
+	for i := range all {
+		if d := &all[i]; d.Of.Known && d.Of.Value != float64(d.Count) {
+			notes = append(notes, fmt.Sprintf("the histogram of %s counts %s of %s operations: the tool began anew at a checkpoint", d.Operation, table.Count.Format(float64(d.Count)), table.Count.Format(d.Of.Value)))
+		}
+	}
+	return notes
+}
+
+// maxDistributions bounds the lines of a plot.
+const maxDistributions = colours
+
+// DistributionPlots returns the percentile curve, and a bucket chart of each operation.
+func DistributionPlots(all []Distribution) []*Plot {
+	all = all[:min(len(all), maxDistributions)]
+	if len(all) == 0 {
+		return nil
+	}
+	curve := &Plot{
+		Title: "Latency by percentile", Unit: "ms, upper bound of the bucket, both axes logarithmic",
+		X: Axis{Title: "percentile"}, Y: Axis{Log: true},
+	}
+	most := uint64(0)
+	for i := range all {
+		curve.Lines = append(curve.Lines, PlotLine{Name: all[i].Operation, Points: curvePoints(all[i].h)})
+		most = max(most, all[i].Count)
+	}
+	curve.X.Ticks = []Tick{{0, "0 %"}, {share(0.5), "50 %"}}
+	for p, nines := 0.9, ""; 1/(1-p) <= float64(most)*1.01 && len(nines) < 8; {
+		curve.X.Ticks = append(curve.X.Ticks, Tick{share(p), percentName(nines)})
+		nines += "9"
+		p = 1 - math.Pow(10, -float64(len(nines)+1))
+	}
+	plots := []*Plot{curve}
+	for i := range all {
+		plots = append(plots, bucketPlot(&all[i]))
+	}
+	return plots
+}
+
+// percentName returns 90 %, 99 %, 99.9 % and so on.
+func percentName(nines string) string {
+	switch len(nines) {
+	case 0:
+		return "90 %"
+	case 1:
+		return "99 %"
+	}
+	return "99." + strings.TrimPrefix(nines, "9") + " %"
+}
+
+// share is the place of a share of the values on the axis.
+func share(p float64) float64 { return -math.Log10(1 - p) }
+
+// curvePoints are steps from bucket to bucket.
+func curvePoints(h *histogram.Histogram) []Point {
+	n, seen := float64(h.Count()), uint64(0)
+	var points []Point
+	add := func(x, y float64) { points = append(points, Point{X: x, Y: y, Low: y, High: y}) }
+	from := 0.0
+	for _, b := range h.Buckets() {
+		seen += b.N
+		to := share(min(float64(seen)/n, 1-0.5/n))
+		high := b.High
+		if math.IsInf(high, 1) {
+			high = b.Low
+		}
+		// Steps that no drawing shows are left out.
+		if high = max(high*1e3, 1e-6); len(points) == 0 || to-from > 0.002 || seen == uint64(n) {
+			add(from, high)
+			add(to, high)
+			from = to
+		}
+	}
+	return points
+}
+
+// binsPerDecade is how fine the bucket chart is: bars whose bounds differ by 10 %.
+const binsPerDecade = 24
+
+// bucketPlot counts in bins of one ratio, each bucket where its middle is.
+func bucketPlot(d *Distribution) *Plot {
+	bins := map[int]uint64{}
+	for _, b := range d.h.Buckets() {
+		high := b.High
+		if math.IsInf(high, 1) {
+			high = b.Low
+		}
+		low := max(b.Low, high/2)
+		bins[int(math.Floor(math.Log10(max(math.Sqrt(low*high)*1e3, 1e-6))*binsPerDecade))] += b.N
+	}
+	line := PlotLine{Bars: true}
+	for bin, n := range bins {
+		y := 100 * float64(n) / float64(d.Count)
+		line.Points = append(line.Points, Point{
+			X: math.Pow(10, float64(bin)/binsPerDecade), Width: math.Pow(10, float64(bin+1)/binsPerDecade), Y: y, Low: y, High: y,
+		})
+	}
+	sortPoints(line.Points)
+	return &Plot{Title: "Distribution of " + d.Operation, Unit: "% of the operations in each bar; bars differ by 10 %", X: Axis{Title: "latency, ms", Log: true}, Lines: []PlotLine{line}}
+}
