@@ -1,12 +1,17 @@
 package alert
 
 import (
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
+	"go.yaml.in/yaml/v4"
+
 	"github.com/benchwatch/benchwatch/agent/marker"
+	"github.com/benchwatch/benchwatch/alerts"
 )
 
 // inhibition is a rule of Alertmanager's: while an alert called source fires, those
@@ -16,26 +21,56 @@ type inhibition struct {
 	equal          []string
 }
 
-// inhibitions are those of alerts/alertmanager.yml. Alertmanager sends an alert as soon
-// as the one that inhibits it has ended; to a run it is still the same cause.
-var inhibitions = []inhibition{
-	inhibit("DatabaseDown", "Replication.+|GaleraNode.+|GaleraReceiveQueueGrowing|GroupReplicationMemberNotOnline|GroupReplication.+QueueGrowing", "cluster", "target"),
-	inhibit("GaleraNodeNotPrimary", "GaleraNodeNotSynced", "cluster", "target"),
-	inhibit("GaleraNodeNotPrimary|GaleraNodeNotSynced|GroupReplicationMemberNotOnline|ReplicationStopped", "ReplicationLag.+|GaleraReceiveQueueGrowing|GroupReplication.+QueueGrowing", "cluster", "target"),
-	inhibit("ReplicationLagHigh", "ReplicationLagGrowing|GaleraReceiveQueueGrowing|GroupReplicationApplierQueueGrowing", "cluster", "target"),
-	inhibit("ReplicationLagGrowing", "GaleraReceiveQueueGrowing|GroupReplicationApplierQueueGrowing", "cluster", "target"),
-	inhibit("MongoDBOplogWindowShort", "MongoDBReplicationLagHigh", "cluster", "member"),
-	inhibit("GaleraFlowControlCritical", "GaleraFlowControlHigh|GaleraNodeSlow", "cluster"),
-	inhibit("GaleraNodeSlow", "GaleraFlowControlHigh", "cluster"),
-	inhibit("GeneratorSaturated", "HostCPUSaturated", "run", "nodename"),
-	inhibit("GaleraCommitsStopped", "RunStalled|RunThroughputCollapsed|RunLatencyHigh", "run"),
-	inhibit("RunStalled", "RunThroughputCollapsed|RunLatencyHigh", "run"),
-	inhibit("RunThroughputCollapsed", "RunLatencyHigh", "run"),
-}
+// inhibitions returns those of alerts/alertmanager.yml. Alertmanager sends an alert as
+// soon as the one that inhibits it has ended; to a run it is still the same cause.
+var inhibitions = sync.OnceValue(func() []inhibition {
+	all, err := parseInhibitions(alerts.Alertmanager)
+	if err != nil {
+		panic(err) // the file is part of the program, and a test reads it
+	}
+	return all
+})
 
-func inhibit(source, target string, equal ...string) inhibition {
-	whole := func(names string) *regexp.Regexp { return regexp.MustCompile("^(?:" + names + ")$") }
-	return inhibition{whole(source), whole(target), equal}
+// alertname is the only matcher that the rules use: a name, or a pattern of names.
+var alertname = regexp.MustCompile(`^alertname *(=~?) *"?([\w.+|]+)"?$`)
+
+func parseInhibitions(file []byte) ([]inhibition, error) {
+	var c struct {
+		Rules []struct {
+			Sources []string `yaml:"source_matchers"`
+			Targets []string `yaml:"target_matchers"`
+			Equal   []string
+		} `yaml:"inhibit_rules"`
+	}
+	if err := yaml.Unmarshal(file, &c); err != nil {
+		return nil, fmt.Errorf("alertmanager.yml: %w", err)
+	}
+	names := func(matchers []string) (*regexp.Regexp, error) {
+		if len(matchers) != 1 {
+			return nil, fmt.Errorf("alertmanager.yml: %d matchers in %q, want 1", len(matchers), matchers)
+		}
+		m := alertname.FindStringSubmatch(matchers[0])
+		if m == nil {
+			return nil, fmt.Errorf("alertmanager.yml: matcher %q is not of alertname", matchers[0])
+		}
+		if m[1] == "=" {
+			m[2] = regexp.QuoteMeta(m[2])
+		}
+		return regexp.Compile("^(?:" + m[2] + ")$")
+	}
+	var all []inhibition
+	for _, r := range c.Rules {
+		source, err := names(r.Sources)
+		if err != nil {
+			return nil, err
+		}
+		target, err := names(r.Targets)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, inhibition{source, target, r.Equal})
+	}
+	return all, nil
 }
 
 // lull is how long an alert may be silent and then fire again as the same cause: it ends
@@ -65,7 +100,7 @@ func (al *alert) isEffectOf(m *marker.Marker) bool {
 		return ""
 	}
 	source, target := tag("alert"), al.Labels["alertname"]
-	return slices.ContainsFunc(inhibitions, func(rule inhibition) bool {
+	return slices.ContainsFunc(inhibitions(), func(rule inhibition) bool {
 		return rule.source.MatchString(source) && rule.target.MatchString(target) && source != target &&
 			!slices.ContainsFunc(rule.equal, func(label string) bool { return label != "run" && tag(label) != al.Labels[label] })
 	})

@@ -16,11 +16,10 @@ import (
 	"time"
 	"unicode"
 
-	"go.yaml.in/yaml/v4"
-
 	"github.com/benchwatch/benchwatch/agent/marker"
 	"github.com/benchwatch/benchwatch/agent/rundir"
 	"github.com/benchwatch/benchwatch/agent/secret"
+	"github.com/benchwatch/benchwatch/alerts"
 )
 
 // webhook is a message as Alertmanager 0.28 posts it.
@@ -372,34 +371,18 @@ func TestRunBeginsWhileAnAlertFires(t *testing.T) {
 	}
 }
 
-// TestInhibitionsAreAlertmanagers: the same as in the configuration.
-func TestInhibitionsAreAlertmanagers(t *testing.T) {
-	text, err := os.ReadFile("../../alerts/alertmanager.yml")
-	if err != nil {
-		t.Fatal(err)
+// TestInhibitions: those of the program's own file can be read, and what can't be applied
+// is refused.
+func TestInhibitions(t *testing.T) {
+	if own, err := parseInhibitions(alerts.Alertmanager); err != nil || len(own) < 10 {
+		t.Errorf("%d of alertmanager.yml, %v", len(own), err)
 	}
-	var config struct {
-		Rules []struct {
-			Source []string `yaml:"source_matchers"`
-			Target []string `yaml:"target_matchers"`
-			Equal  []string `yaml:"equal"`
-		} `yaml:"inhibit_rules"`
-	}
-	if err := yaml.Unmarshal(text, &config); err != nil {
-		t.Fatal(err)
-	}
-	var want, got []string
-	name := func(matchers []string) string {
-		return strings.Trim(strings.TrimLeft(strings.TrimPrefix(strings.Join(matchers, " and "), "alertname"), " =~"), `"`)
-	}
-	for _, r := range config.Rules {
-		want = append(want, fmt.Sprintf("^(?:%s)$ ^(?:%s)$ %s", name(r.Source), name(r.Target), r.Equal))
-	}
-	for _, r := range inhibitions {
-		got = append(got, fmt.Sprintf("%s %s %s", r.source, r.target, r.equal))
-	}
-	if !slices.Equal(got, want) {
-		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	for _, matchers := range []string{`[severity = high]`, `[alertname != A]`, `[alertname = A, cluster = b]`, `["alertname =~ \"(\""]`} {
+		for _, rule := range []string{"{source_matchers: %s, target_matchers: [alertname = B]}", "{target_matchers: %s, source_matchers: [alertname = B]}"} {
+			if all, err := parseInhibitions(fmt.Appendf(nil, "inhibit_rules: ["+rule+"]", matchers)); err == nil {
+				t.Errorf("%s: %v", matchers, all)
+			}
+		}
 	}
 }
 
