@@ -70,6 +70,7 @@ const (
 	exitUsage       = 2
 	exitLimit       = 3
 	exitUnclear     = 4
+	exitAborted     = 5
 	exitOwnFailure  = 125
 	exitCantRun     = 126
 	exitNotFound    = 127
@@ -83,6 +84,7 @@ var exitStatuses = []struct{ status, meaning string }{
 	{strconv.Itoa(exitUsage), "The command line is wrong"},
 	{strconv.Itoa(exitLimit), "`compare --fail-if`: a limit is broken"},
 	{strconv.Itoa(exitUnclear), "`compare --fail-if --strict`: the runs can't tell whether a limit is broken"},
+	{strconv.Itoa(exitAborted), "`run --abort-when`: a condition held, and the tool was ended"},
 	{strconv.Itoa(exitOwnFailure), "`run`: benchwatch failed before it started the tool"},
 	{strconv.Itoa(exitCantRun), "`run` and `sweep`: the tool can't be executed"},
 	{strconv.Itoa(exitNotFound), "`run` and `sweep`: the tool was not found"},

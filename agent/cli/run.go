@@ -51,6 +51,9 @@ type runCommand struct {
 	timeout   *time.Duration
 	command   *[]string
 	format    *string
+	abort     *aborting
+	// aborted: a condition of --abort-when held.
+	aborted bool
 
 	streams  Streams
 	terminal terminal.Terminal // of the messages
@@ -77,6 +80,7 @@ func addRun(app *kingpin.Application) (string, action) {
 	r.sample = cmd.Flag("sample", "Sample the servers that the tool connects to, with the user and password of its command line, which stay in memory; only if no agent is running").Bool()
 	r.linger = cmd.Flag("linger", "Serve metrics this long after the end of the run, if no agent is running (default: 10s on a terminal, else 0s)").PlaceHolder("DURATION").IsSetByUser(&r.lingerSet).Duration()
 	r.timeout = cmd.Flag("drain-timeout", "Wait at most this long for replicas to catch up (default: runs.drain_timeout of the configuration)").PlaceHolder("DURATION").Duration()
+	r.abort = addAborting(cmd)
 	r.format = addFormat(cmd, text, jsonFormat)
 	r.command = cmd.Arg("command", "Command line of the benchmark, after --").Strings()
 	return cmd.FullCommand(), func(s Streams) error {
@@ -95,8 +99,14 @@ func (r *runCommand) run() error {
 	if len(*r.command) == 0 {
 		return &exitError{Status: exitUsage, Err: errors.New("no command given"), Hint: "benchwatch run -- sysbench … run"}
 	}
+	err := r.abort.check()
+	if err != nil {
+		return err
+	}
+	if len(r.abort.conditions) > 0 && r.isPiped() {
+		return &exitError{Status: exitUsage, Err: errors.New("--abort-when can't end a tool whose output is piped"), Hint: "benchwatch run --abort-when 'lag>10s' -- sysbench … run"}
+	}
 	r.log = r.logger(r.streams)
-	var err error
 	if r.config, err = r.load(); err != nil {
 		return ownFailure(err, "")
 	}
@@ -143,7 +153,10 @@ func (r *runCommand) run() error {
 		return err
 	}
 	r.afterwards(own, signals)
-	if status != 0 {
+	switch {
+	case r.aborted:
+		return &exitError{Status: exitAborted}
+	case status != 0:
 		return &exitError{Status: status}
 	}
 	return nil
@@ -309,7 +322,7 @@ func (r *runCommand) start(ctx context.Context, args []string, signals <-chan os
 		}
 	})
 	mirror.Go(func() { r.showTime(finish) })
-	status, err := process.Wait(signals)
+	status, err := process.Wait(r.watchToAbort(ctx, signals, finish, &mirror))
 	close(finish)
 	mirror.Wait()
 	if err != nil { // the tool has run: its status counts

@@ -32,6 +32,7 @@ type sweepCommand struct {
 	cooldown *time.Duration
 	order    *string
 	stopWhen *string
+	abort    *aborting
 	before   *string
 	after    *string
 	resume   *string
@@ -58,6 +59,7 @@ func addSweep(app *kingpin.Application) (string, action) {
 	r.cooldown = cmd.Flag("cooldown", "Wait this long between two runs, after the replicas have caught up").Default("0s").Duration()
 	r.order = cmd.Flag("order", "Order of the combinations in each round: given or random").Default("given").Enum("given", "random")
 	r.stopWhen = cmd.Flag("stop-when", "Skip combinations with more threads once a run meets this condition, such as p95>100ms, tps<1000, lag>10s or errors>1%").PlaceHolder("CONDITION").String()
+	r.abort = addAborting(cmd)
 	r.before = cmd.Flag("before", "Shell command to run before each run, such as a restart of the proxy; may contain {NAME}").PlaceHolder("COMMAND").String()
 	r.after = cmd.Flag("after", "Shell command to run after each run; may contain {NAME}").PlaceHolder("COMMAND").String()
 	r.resume = cmd.Flag("resume", "Resume an interrupted sweep, or print the result of a finished one; last is the newest").PlaceHolder("ID").String()
@@ -214,6 +216,9 @@ func (r *sweepCommand) fresh() (*sweep.Sweep, error) {
 			return nil, usage(fmt.Errorf("--stop-when %w", err))
 		}
 	}
+	if err := r.abort.check(); err != nil {
+		return nil, err
+	}
 	if err := r.checkRun(sets); err != nil {
 		return nil, err
 	}
@@ -275,6 +280,9 @@ func (r *sweepCommand) options() []string {
 	}
 	if !*r.inject {
 		all = append(all, "--no-inject")
+	}
+	for _, condition := range *r.abort.texts {
+		all = append(all, "--abort-when="+condition)
 	}
 	return all
 }

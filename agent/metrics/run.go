@@ -37,7 +37,7 @@ var (
 
 	runDrain    = family("run_drain_seconds", "Time from the tool's end until this replica reached the position that the most advanced node had then. Absent until then.", "run", "target")
 	runExitCode = family("run_exit_code", "The tool's exit status; absent if a signal ended it or it is unknown.", "run")
-	runResult   = family("run_result", "1 for the outcome of the run: succeeded, failed, interrupted, lost.", "run", "result")
+	runResult   = family("run_result", "1 for the outcome of the run: succeeded, failed, interrupted, aborted, lost.", "run", "result")
 	runFailure  = family("run_failure_info", "1 for a run that has not succeeded, with the reason: the exit status or signal, and the tool's error message.", "run", "reason")
 	runEnd      = family("run_end_timestamp_seconds", "When the tool ended, Unix time.", "run")
 )

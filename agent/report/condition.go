@@ -6,9 +6,13 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
+	"github.com/benchwatch/benchwatch/agent/history"
+	"github.com/benchwatch/benchwatch/agent/measure"
 	"github.com/benchwatch/benchwatch/agent/series"
 	"github.com/benchwatch/benchwatch/agent/table"
+	"github.com/benchwatch/benchwatch/agent/tool"
 )
 
 // Condition is a bound of a measure of a run.
@@ -21,6 +25,7 @@ type Condition struct {
 	bound    float64
 	relative bool
 	unit     string // as it was written
+	lasting  time.Duration
 }
 
 var conditionText = regexp.MustCompile(`^\s*([a-z][a-z0-9_.]*)\s*(<=|>=|<|>)\s*([+-]?)([0-9]+(?:\.[0-9]*)?(?:[eE][+-]?\d+)?)\s*(us|µs|ms|s|%)?\s*$`)
@@ -32,6 +37,81 @@ func ParseCondition(text string) (*Condition, error) {
 		return nil, fmt.Errorf("%q: a change relative to a baseline can only be used to compare runs", c.text)
 	}
 	return c, err
+}
+
+// ParseAbort reads a condition about a run that goes on, such as lag>10s, and perhaps for how
+// long it has to hold: flow_control>40% for 5s.
+func ParseAbort(text string) (*Condition, error) {
+	condition, lasting, ok := strings.Cut(text, " for ")
+	c, err := ParseCondition(condition)
+	if err != nil {
+		return nil, err
+	}
+	c.text = strings.TrimSpace(text)
+	if c.name == "drain" || c.name == "tpmc" {
+		return nil, fmt.Errorf("%q: %s is known only at the end of a run", c.text, c.name)
+	}
+	if ok {
+		if c.lasting, err = time.ParseDuration(strings.TrimSpace(lasting)); err != nil || c.lasting <= 0 {
+			return nil, fmt.Errorf("%q: %s is not a duration such as 5s", c.text, strings.TrimSpace(lasting))
+		}
+	}
+	return c, nil
+}
+
+// Lasting returns how long the condition has to hold.
+func (c *Condition) Lasting() time.Duration { return c.lasting }
+
+// String returns the condition as it was written.
+func (c *Condition) String() string { return c.text }
+
+// OfServers reports whether the condition is about servers, not about the tool.
+func (c *Condition) OfServers() bool {
+	return slices.ContainsFunc(serverMeasures(nil), func(m Measure) bool { return m.Condition == c.name })
+}
+
+// IntervalRow returns what the tool printed of one interval as a row, whose share of
+// failures is that of the interval.
+func IntervalRow(r *tool.Report, countsFailures bool) Row {
+	row := Row{}
+	row.setValues(r)
+	if !row.Errors.Known && r.ErrorsPerSecond.Known && r.IntervalSeconds.Known {
+		row.Errors = series.Some(r.ErrorsPerSecond.Value * r.IntervalSeconds.Value)
+	}
+	rate := r.Rate(tool.Transaction)
+	if failures := r.ErrorsPerSecond; failures.Known && rate.Known {
+		all := rate.Value
+		if !countsFailures {
+			all += failures.Value
+		}
+		if all > 0 {
+			row.FailedShare = series.Some(min(1, failures.Value/all))
+		}
+	}
+	return row
+}
+
+// NewestRow returns the newest values of servers as a row; those that did not answer
+// then have none.
+func NewestRow(servers []*history.ServerRows) Row {
+	row := Row{}
+	for _, s := range servers {
+		last := len(s.Elapsed) - 1
+		if last < s.Begin {
+			continue
+		}
+		one := Server{Target: s.Target}
+		for _, m := range measure.All(measure.Server) {
+			if m.Column != measure.WorstOfAll || m.Summary == measure.Increase {
+				continue
+			}
+			if values := m.Values(s); values != nil && series.IsKnown(values[last]) {
+				one.Values = append(one.Values, Value{Measure: m, Value: values[last]})
+			}
+		}
+		row.Servers = append(row.Servers, one)
+	}
+	return row
 }
 
 // ParseLimit reads a condition that may be relative to a baseline: tps<-5% is met by

@@ -199,7 +199,7 @@ func (r *Row) Outcome() string {
 	switch r.Result {
 	case "":
 		return "is still active"
-	case rundir.Interrupted, rundir.Lost:
+	case rundir.Interrupted, rundir.Aborted, rundir.Lost:
 		return "was " + string(r.Result)
 	}
 	return string(r.Result)

@@ -90,6 +90,8 @@ type Meta struct {
 	// OutputLost: the disk was full, so a part of the tool's output may be missing.
 	OutputLost bool    `json:"output_lost,omitempty"`
 	Outcome    Outcome `json:"result,omitempty"`
+	// Aborted is the condition of --abort-when that held, with the value; empty if none did.
+	Aborted string `json:"aborted,omitempty"`
 	// Reason is why the run failed or was lost: the exit status or signal and what
 	// the tool printed of it.
 	Reason string `json:"reason,omitempty"`
@@ -250,7 +252,7 @@ func (m *Meta) plain() {
 
 // change replaces each text; labels have a name.
 func (m *Meta) change(with func(name, text string) string) {
-	for _, text := range []*string{&m.Title, &m.Tool, &m.ToolVersion, &m.Verb, &m.Workload, &m.Target, &m.Database, &m.Generator, &m.Signal, &m.Reason} {
+	for _, text := range []*string{&m.Title, &m.Tool, &m.ToolVersion, &m.Verb, &m.Workload, &m.Target, &m.Database, &m.Generator, &m.Signal, &m.Aborted, &m.Reason} {
 		*text = with("", *text)
 	}
 	if len(m.Labels) > 0 {

@@ -9,6 +9,8 @@ const (
 	Succeeded   Outcome = "succeeded"
 	Failed      Outcome = "failed"
 	Interrupted Outcome = "interrupted" // by SIGINT, SIGTERM or SIGHUP
+	// Aborted: a condition of --abort-when held, and benchwatch ended the tool.
+	Aborted Outcome = "aborted"
 	// Lost: the exit status is unknown, and the output has neither a summary
 	// nor an error.
 	Lost Outcome = "lost"
@@ -32,11 +34,13 @@ type Output struct {
 // only place where an outcome is decided, so a run that is followed, one that is
 // found after a restart and one that is imported have the same.
 //
-// Interrupted is always kept, since only the sender of the signal knows it. Any
+// A run that a condition has ended is aborted. Interrupted is always kept, since only the sender of the signal knows it. Any
 // other outcome in m counts where neither exit status nor output decides, such as
 // that of a run whose output came through a pipe.
 func (m *Meta) Conclude(out Output) {
 	switch {
+	case m.Aborted != "":
+		m.Outcome, m.Reason = Aborted, m.Aborted
 	case m.Outcome == Interrupted:
 	case out.Failure != "":
 		m.Outcome, m.Reason = Failed, out.Failure

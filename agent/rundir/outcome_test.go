@@ -13,6 +13,7 @@ func TestConclude(t *testing.T) {
 		want   Outcome
 		reason string
 	}{
+		"aborted":                         {Meta{Aborted: "lag>10s: 12 s", ExitCode: exit(0)}, Output{Complete: true}, Aborted, "lag>10s: 12 s"},
 		"exit status 0":                   {Meta{ExitCode: exit(0)}, Output{}, Succeeded, ""},
 		"exit status 1":                   {Meta{ExitCode: exit(1)}, Output{Complete: true}, Failed, "exit status 1"},
 		"exit status 1 with a cause":      {Meta{ExitCode: exit(1)}, Output{Complaint: "FATAL: no server"}, Failed, "exit status 1: FATAL: no server"},

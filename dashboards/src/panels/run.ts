@@ -38,7 +38,7 @@ export function state(): AnyPanel {
     overrides: [
       { series: /^(warmup|measure|succeeded).*/, set: [set.color('green')] },
       { series: /^(starting|draining).*/, set: [set.color('blue')] },
-      { series: /^interrupted.*/, set: [set.color('orange')] },
+      { series: /^(interrupted|aborted).*/, set: [set.color('orange')] },
       { series: /^(stalled|failed|lost).*/, set: [set.color('red')] },
     ],
   });

@@ -86,7 +86,7 @@ export const result: Column = {
         {
           type: 'value',
           options: Object.fromEntries(
-            Object.entries({ succeeded: 'green', running: 'blue', failed: 'red', lost: 'red', interrupted: 'orange' }).map(([name, color], index) => [
+            Object.entries({ succeeded: 'green', running: 'blue', failed: 'red', lost: 'red', interrupted: 'orange', aborted: 'orange' }).map(([name, color], index) => [
               name,
               { color, index },
             ]),
