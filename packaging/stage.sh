@@ -36,6 +36,6 @@ share=$prefix/share/benchwatch
 for file in alerts/*.yml alerts/runbooks/*.md prometheus/prometheus.yml prometheus/rules/*.yml dashboards/*.json; do
 	put 0644 "$file" "$share/$file"
 done
-for file in docs/*.md; do
-	put 0644 "$file" "$prefix/share/doc/benchwatch/${file##*/}"
+for file in docs/*.md docs/schema/*.json; do
+	put 0644 "$file" "$prefix/share/doc/benchwatch/${file#docs/}"
 done

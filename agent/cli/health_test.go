@@ -37,11 +37,18 @@ func TestHealth(t *testing.T) {
 		"not healthy":     {[]string{"--address", server.URL + "/ill"}, 1, "503 Service Unavailable"},
 		"nobody there":    {[]string{"--address", gone.URL}, 1, "connection refused"},
 		"no answer":       {[]string{"--address", hanging.URL, "--timeout", "10ms"}, 1, "deadline exceeded"},
+		"JSON":            {[]string{"--address", server.URL, "--format=json"}, 0, ""},
 		"not an address":  {[]string{"--address", "ftp://x"}, 2, "hint: "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out, errs bytes.Buffer
 			status := Main(append([]string{"health"}, test.args...), Streams{Out: &out, Err: &errs})
+			if name == "JSON" {
+				if values, err := conforms("health", out.Bytes()); err != nil || len(values) != 1 {
+					t.Errorf("%d values, %v", len(values), err)
+				}
+				out.Reset()
+			}
 			if status != test.status || out.Len() > 0 || !strings.Contains(errs.String(), test.says) || test.says == "" && errs.Len() > 0 {
 				t.Errorf("exit status %d, standard output %q, standard error %q", status, &out, &errs)
 			}

@@ -3,17 +3,12 @@ package cli
 import (
 	"fmt"
 	"go/ast"
-	"go/parser"
-	"go/token"
 	"os"
-	"path"
-	"path/filepath"
 	"reflect"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/alecthomas/kingpin/v2"
 
@@ -42,7 +37,41 @@ var printed = []struct {
 	{"doctor", setup.Diagnosis{}, ""},
 	{"dashboards import", dashboardsImported{}, ""},
 	{"health", health{}, "Nothing if the agent is not healthy; the exit status is 1 then."},
-	{"status", statusLine{}, "An object a line for each target and tick. Of a target that answered it also has the server's measures that are known, such as `queries_per_second`, as in `report`."},
+	{"status", statusLine{}, "An object a line for each target and tick. Of a target that answered it also has the server's measures that are known, such as `queries_per_second`."},
+	{"parse", parsedLine{}, "Without `--format`: an object a line for each thing that the tool reported."},
+	{"export", report.ExportLine{}, "An object a line for each run, interval, sample and marker."},
+}
+
+// parsedLine has the fields that [tool.AppendJSON] writes.
+type parsedLine struct {
+	// Kind is start, interval, summary or error.
+	Kind string `json:"kind"`
+	// Run counts the runs in one file.
+	Run         int     `json:"run"`
+	Tool        string  `json:"tool,omitempty"`
+	ToolVersion string  `json:"tool_version,omitempty"`
+	Workload    string  `json:"workload,omitempty"`
+	Command     string  `json:"command,omitempty"`
+	Elapsed     float64 `json:"elapsed_seconds,omitempty"`
+	Interval    float64 `json:"interval_seconds,omitempty"`
+	Threads     int     `json:"threads,omitempty"`
+	// Phase is warmup or measure.
+	Phase string `json:"phase,omitempty"`
+	// Checkpoint is set in a summary that is not the last one.
+	Checkpoint bool `json:"checkpoint,omitempty"`
+	// Rates are per second by operation. Every tool has transaction.
+	Rates map[string]float64 `json:"rates,omitempty"`
+	// Counts are by operation.
+	Counts map[string]int `json:"counts,omitempty"`
+	// Latency is by operation and statistic.
+	Latency     map[string]map[string]float64 `json:"latency_seconds,omitempty"`
+	Errors      float64                       `json:"errors_per_second,omitempty"`
+	Reconnects  float64                       `json:"reconnects_per_second,omitempty"`
+	QueueLength int                           `json:"queue_length,omitempty"`
+	Concurrency int                           `json:"concurrency,omitempty"`
+	TpmC        float64                       `json:"tpmc,omitempty"`
+	Failed      bool                          `json:"failed,omitempty"`
+	Message     string                        `json:"message,omitempty"`
 }
 
 // TestJSON guards that docs/json.md has every field of what commands print.
@@ -53,12 +82,9 @@ func TestJSON(t *testing.T) {
 		if p.about != "" {
 			b.WriteString(p.about + "\n\n")
 		}
-		b.WriteString("| field | value | meaning |\n|---|---|---|\n")
-		d := schema{t: t, seen: map[reflect.Type]string{}}
-		d.add(reflect.TypeOf(p.value), "")
-		for _, r := range d.rows {
-			row(&b, r...)
-		}
+		fmt.Fprintf(&b, "Schema: [%s](schema/%[1]s)\n\n| field | value | meaning |\n|---|---|---|\n", schemaFile(p.command))
+		s := schemaOf(t, p.command, p.value)
+		fields(s, s, "", map[string]bool{}, func(place, value, meaning string) { row(&b, "`"+place+"`", value, meaning) })
 		b.WriteString("\n")
 	}
 	data, err := os.ReadFile(jsonDocument)
@@ -92,103 +118,13 @@ func TestFormats(t *testing.T) {
 	}
 }
 
-// schema lists the fields of types as they are in JSON, with their doc comments.
-type schema struct {
-	t    *testing.T
-	rows [][]string
-	seen map[reflect.Type]string
-}
-
-func (d *schema) add(of reflect.Type, at string) {
-	for of.Kind() == reflect.Slice || of.Kind() == reflect.Pointer {
-		if of.Kind() == reflect.Slice {
-			at += "[]"
-		}
-		of = of.Elem()
-	}
-	if d.kind(of) != "object" || of.Kind() == reflect.Map {
-		return
-	}
-	if _, again := d.seen[of]; again {
-		return
-	}
-	d.seen[of] = at
-	docs := comments(d.t, of)
-	for f := range of.Fields() {
-		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
-		if f.Anonymous && name == "" {
-			d.add(f.Type, at)
-			continue
-		}
-		if !f.IsExported() || name == "-" {
-			continue
-		}
-		if name == "" {
-			d.t.Errorf("%s.%s has no name in JSON", of, f.Name)
-		}
-		place := strings.TrimPrefix(at+"."+name, ".")
-		kind := d.kind(f.Type)
-		if strings.Contains(options, "omit") {
-			kind += ", may be absent"
-		}
-		d.rows = append(d.rows, []string{"`" + place + "`", kind, docs[f.Name]})
-		inner := f.Type
-		if inner.Kind() == reflect.Map {
-			inner, place = inner.Elem(), place+".*"
-		}
-		d.add(inner, place)
-	}
-}
-
-// kind is how a type looks in JSON.
-func (d *schema) kind(of reflect.Type) string {
-	switch {
-	case of == reflect.TypeFor[time.Time]():
-		return "time"
-	case of == reflect.TypeFor[time.Duration]():
-		d.t.Error("a duration in JSON is seconds as a number")
-	case strings.HasPrefix(of.Name(), "Optional["):
-		return d.kind(of.Field(0).Type)
-	}
-	switch of.Kind() {
-	case reflect.Pointer:
-		return d.kind(of.Elem())
-	case reflect.Slice:
-		return "array of " + d.kind(of.Elem())
-	case reflect.Map:
-		return "object of " + d.kind(of.Elem())
-	case reflect.Struct:
-		return "object"
-	case reflect.String:
-		return "text"
-	case reflect.Bool:
-		return "true or false"
-	case reflect.Int, reflect.Int64, reflect.Uint64, reflect.Uint8:
-		return "whole number"
-	case reflect.Float64:
-		return "number"
-	}
-	d.t.Errorf("%s in JSON", of)
-	return ""
-}
-
 var blanks = regexp.MustCompile(`\s+`)
 
 // comments returns the doc comments of a struct's fields.
 func comments(t *testing.T, of reflect.Type) map[string]string {
 	t.Helper()
-	const module = "github.com/benchwatch/benchwatch/agent/"
-	dir := filepath.Join("..", strings.TrimPrefix(of.PkgPath(), module))
-	files, err := filepath.Glob(path.Join(dir, "*.go"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	docs := map[string]string{}
-	for _, file := range files {
-		f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ParseComments)
-		if err != nil {
-			t.Fatal(err)
-		}
+	eachFile(t, of, func(f *ast.File) {
 		ast.Inspect(f, func(n ast.Node) bool {
 			spec, ok := n.(*ast.TypeSpec)
 			if !ok || spec.Name.Name != of.Name() {
@@ -204,6 +140,6 @@ func comments(t *testing.T, of reflect.Type) map[string]string {
 			}
 			return false
 		})
-	}
+	})
 	return docs
 }

@@ -30,7 +30,7 @@ func TestScript(t *testing.T) {
 			env.Setenv("TZ", "UTC")
 			return os.CopyFS(filepath.Join(env.WorkDir, "data-0.1"), os.DirFS("testdata/0.1"))
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"record": record},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"record": record, "conforms": conformScript},
 	})
 }
 

@@ -45,6 +45,9 @@ func TestStatusLine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if _, err := conforms("status", data); err != nil {
+		t.Error(err)
+	}
 	var got map[string]any
 	if err := json.Unmarshal(data, &got); err != nil {
 		t.Fatal(err)

@@ -139,14 +139,17 @@ func phaseOf(warmup bool) string {
 	return string(tool.Measure)
 }
 
-// exported is a line of JSON: a run, one of its intervals, a sample of a server or
+// ExportLine is a line of JSON: a run, one of its intervals, a sample of a server or
 // a marker. Unknown values have no key.
-type exported struct {
-	Kind    string  `json:"kind"`
+type ExportLine struct {
+	// Kind is run, interval, status (a sample of a server) or marker.
+	Kind string `json:"kind"`
+	// Run is the run's id.
 	Run     string  `json:"run"`
 	Time    string  `json:"time"`
 	Elapsed float64 `json:"elapsed_seconds"`
 
+	// Summary is for a run what `runs` prints of it.
 	Summary *Row `json:"summary,omitempty"`
 
 	Length      series.Optional[float64]      `json:"interval_seconds,omitzero"`
@@ -159,16 +162,19 @@ type exported struct {
 	Queue       series.Optional[float64]      `json:"queue_length,omitzero"`
 	Concurrency series.Optional[float64]      `json:"concurrency,omitzero"`
 
-	Target          string                   `json:"target,omitempty"`
-	Engine          string                   `json:"engine,omitempty"`
-	Cluster         string                   `json:"cluster,omitempty"`
-	Role            string                   `json:"role,omitempty"`
+	Target  string `json:"target,omitempty"`
+	Engine  string `json:"engine,omitempty"`
+	Cluster string `json:"cluster,omitempty"`
+	Role    string `json:"role,omitempty"`
+	// Up is absent if the agent missed the tick.
 	Up              *bool                    `json:"up,omitempty"`
 	Restarts        series.Optional[float64] `json:"restarts,omitzero"`
 	LagSeconds      series.Optional[float64] `json:"lag_seconds,omitzero"`
 	LagTransactions series.Optional[float64] `json:"lag_transactions,omitzero"`
-	Values          map[string]float64       `json:"values,omitempty"`
+	// Values are the server's metrics by name.
+	Values map[string]float64 `json:"values,omitempty"`
 
+	// Text is the marker's.
 	Text string `json:"text,omitempty"`
 }
 
@@ -187,8 +193,8 @@ func JSONLines(ctx context.Context, w io.Writer, hs []*history.History) error {
 }
 
 func jsonRun(ctx context.Context, e *json.Encoder, h *history.History) error {
-	line := func(kind string, elapsed float64) exported {
-		return exported{Kind: kind, Run: h.Snapshot.Meta.ID, Time: h.At(elapsed).UTC().Format(timeFormat), Elapsed: elapsed}
+	line := func(kind string, elapsed float64) ExportLine {
+		return ExportLine{Kind: kind, Run: h.Snapshot.Meta.ID, Time: h.At(elapsed).UTC().Format(timeFormat), Elapsed: elapsed}
 	}
 	first := line("run", h.Elapsed(h.Snapshot.Meta.StartedAt))
 	row := NewRow(&h.Snapshot)
@@ -219,7 +225,7 @@ func jsonRun(ctx context.Context, e *json.Encoder, h *history.History) error {
 	return nil
 }
 
-func jsonIntervals(e *json.Encoder, v *ingest.Intervals, line func(kind string, elapsed float64) exported) error {
+func jsonIntervals(e *json.Encoder, v *ingest.Intervals, line func(kind string, elapsed float64) ExportLine) error {
 	value := func(kind ingest.Kind, row int) series.Optional[float64] {
 		return series.Of(v.At(ingest.Column{Kind: kind}, row))
 	}
@@ -252,7 +258,7 @@ func jsonIntervals(e *json.Encoder, v *ingest.Intervals, line func(kind string, 
 	return nil
 }
 
-func jsonSamples(e *json.Encoder, s *history.ServerRows, line func(kind string, elapsed float64) exported) error {
+func jsonSamples(e *json.Encoder, s *history.ServerRows, line func(kind string, elapsed float64) ExportLine) error {
 	names := s.Names()
 	for i := s.Begin; i < len(s.Elapsed); i++ {
 		o := line("status", s.Elapsed[i])

@@ -79,8 +79,17 @@ func (s *Server) superseded(m *measure.Measure) bool {
 	return slices.ContainsFunc(s.Values, func(v Value) bool { return v.Measure.Supersedes == m })
 }
 
-// MarshalJSON returns the server with a field for each measure. A ratio is
-// called a share here.
+// ServerField is the name of a measure's field in the JSON of a Server. A ratio is
+// called a share here. That of a maximum has a second one with its time, which ends in
+// _at.
+func ServerField(m *measure.Measure) string {
+	if m.Unit == measure.Ratio && m.Summary == measure.Mean {
+		return m.ID + "_share"
+	}
+	return m.SummaryField()
+}
+
+// MarshalJSON returns the server with a field for each measure.
 func (s Server) MarshalJSON() ([]byte, error) {
 	type plain Server
 	data, err := json.Marshal(plain(s))
@@ -92,10 +101,7 @@ func (s Server) MarshalJSON() ([]byte, error) {
 		if v.Measure.Summary == measure.Last {
 			continue // in the settings
 		}
-		name := v.Measure.SummaryField()
-		if v.Measure.Unit == measure.Ratio && v.Measure.Summary == measure.Mean {
-			name = v.Measure.ID + "_share"
-		}
+		name := ServerField(v.Measure)
 		fields = append(fields, table.Field{Name: name, Value: v.Value})
 		if v.Measure.Summary == measure.Max {
 			fields = append(fields, table.Field{Name: name + "_at", Value: v.At})

@@ -1,7 +1,6 @@
 package sweep
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"math"
@@ -29,8 +28,8 @@ type Result struct {
 }
 
 // Combination is values of the sets with the runs that had them. Its measures are
-// those of [report.Measures], summed up over the runs; in JSON the medians of the
-// servers' are a list.
+// those of [report.Measures], summed up over the runs; the medians of the servers' are
+// a list.
 type Combination struct {
 	Values map[string]string `json:"values"`
 	Runs   []string          `json:"runs"`
@@ -40,6 +39,12 @@ type Combination struct {
 	// that is empty, of transactions.
 	Latency          map[string]float64 `json:"latency_seconds,omitempty"`
 	LatencyOperation string             `json:"latency_operation,omitempty"`
+
+	TPS  series.Optional[report.Spread] `json:"transactions_per_second,omitzero"`
+	QPS  series.Optional[report.Spread] `json:"queries_per_second,omitzero"`
+	TpmC series.Optional[report.Spread] `json:"tpmc,omitzero"`
+	// Errors is the median of their numbers.
+	Errors series.Optional[float64] `json:"errors,omitzero"`
 	// Servers are the medians of what was observed of the servers.
 	Servers []Observed `json:"servers,omitempty"`
 	Reason  string     `json:"reason,omitempty"`
@@ -55,27 +60,13 @@ type Observed struct {
 	Value float64 `json:"value"`
 }
 
-// MarshalJSON adds the tool's measures.
-func (c Combination) MarshalJSON() ([]byte, error) {
-	type plain Combination
-	spread := func(m *measure.Measure) (o series.Optional[report.Spread]) {
-		o.Value, o.Known = c.spreads[m.Field()]
-		return o
-	}
-	errors := spread(tool.Errors)
-	return json.Marshal(struct {
-		plain
-		TPS    series.Optional[report.Spread] `json:"transactions_per_second,omitzero"`
-		QPS    series.Optional[report.Spread] `json:"queries_per_second,omitzero"`
-		TpmC   series.Optional[report.Spread] `json:"tpmc,omitzero"`
-		Errors series.Optional[float64]       `json:"errors,omitzero"`
-	}{plain(c), spread(tool.Throughput), spread(tool.QueryRate), spread(tool.TpmC), series.Optional[float64]{Value: errors.Value.Median, Known: errors.Known}})
-}
-
 // tps returns the throughput; false if it is unknown.
-func (c *Combination) tps() (report.Spread, bool) {
-	s, ok := c.spreads[tool.Throughput.Field()]
-	return s, ok
+func (c *Combination) tps() (report.Spread, bool) { return c.TPS.Value, c.TPS.Known }
+
+// spread returns a measure of the tool, over the runs.
+func (c *Combination) spread(m *measure.Measure) (s series.Optional[report.Spread]) {
+	s.Value, s.Known = c.spreads[m.Field()]
+	return s
 }
 
 // Advice is about the number of threads, for one combination of the other sets.
@@ -109,7 +100,7 @@ func (s *Sweep) Results(rows map[string]report.Row) Result {
 }
 
 func (s *Sweep) combination(values map[string]string, rows map[string]report.Row, measures []report.Measure) Combination {
-	out := Combination{Values: values, State: Pending, spreads: map[string]report.Spread{}}
+	out := Combination{Values: values, Runs: []string{}, State: Pending, spreads: map[string]report.Spread{}}
 	var done []report.Row
 	for _, step := range s.Steps {
 		if step.Warmup || Describe(s.Sets, step.Values) != Describe(s.Sets, values) {
@@ -151,6 +142,10 @@ func (s *Sweep) combination(values map[string]string, rows map[string]report.Row
 	}
 	for stat := range out.Latency {
 		out.Latency[stat] = out.spreads[report.LatencyField(out.LatencyOperation, stat)].Median
+	}
+	out.TPS, out.QPS, out.TpmC = out.spread(tool.Throughput), out.spread(tool.QueryRate), out.spread(tool.TpmC)
+	if errors := out.spread(tool.Errors); errors.Known {
+		out.Errors = series.Some(errors.Value.Median)
 	}
 	return out
 }
