@@ -44,7 +44,7 @@ var printed = []struct {
 
 // parsedLine has the fields that [tool.AppendJSON] writes.
 type parsedLine struct {
-	// Kind is start, interval, summary or error.
+	// Kind is start, interval, summary, histogram or error.
 	Kind string `json:"kind"`
 	// Run counts the runs in one file.
 	Run         int     `json:"run"`
@@ -70,8 +70,14 @@ type parsedLine struct {
 	QueueLength int                           `json:"queue_length,omitempty"`
 	Concurrency int                           `json:"concurrency,omitempty"`
 	TpmC        float64                       `json:"tpmc,omitempty"`
-	Failed      bool                          `json:"failed,omitempty"`
-	Message     string                        `json:"message,omitempty"`
+	// Operation is that of a histogram.
+	Operation string `json:"op,omitempty"`
+	// Cumulative: the histogram is of the run or since the last checkpoint, not of one interval.
+	Cumulative bool `json:"cumulative,omitempty"`
+	// Buckets are pairs of an upper bound in seconds, null if there is none, and a count.
+	Buckets [][]*float64 `json:"buckets,omitempty"`
+	Failed  bool         `json:"failed,omitempty"`
+	Message string       `json:"message,omitempty"`
 }
 
 // TestJSON guards that docs/json.md has every field of what commands print.

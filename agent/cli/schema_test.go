@@ -215,6 +215,7 @@ type definition struct {
 	Type        string                 `json:"type,omitempty"`
 	Format      string                 `json:"format,omitempty"`
 	Enum        []string               `json:"enum,omitempty"`
+	AnyOf       []*definition          `json:"anyOf,omitempty"`
 	Items       *definition            `json:"items,omitempty"`
 	Values      *definition            `json:"additionalProperties,omitempty"`
 	Properties  properties             `json:"properties,omitempty"`
@@ -282,7 +283,11 @@ func (d *definer) define(of reflect.Type) *definition {
 	case reflect.Pointer:
 		return d.define(of.Elem())
 	case reflect.Slice:
-		return &definition{Type: "array", Items: d.define(of.Elem())}
+		inner := d.define(of.Elem())
+		if of.Elem().Kind() == reflect.Pointer { // an unknown element keeps its place
+			inner = &definition{AnyOf: []*definition{inner, {Type: "null"}}}
+		}
+		return &definition{Type: "array", Items: inner}
 	case reflect.Map:
 		return &definition{Type: "object", Values: d.define(of.Elem())}
 	case reflect.Struct:
@@ -435,6 +440,8 @@ func kindOf(d *definition) string {
 	switch {
 	case d.Type == "array":
 		return "array of " + kindOf(d.Items)
+	case d.AnyOf != nil:
+		return kindOf(d.AnyOf[0]) + " or null"
 	case d.Values != nil:
 		return "object of " + kindOf(d.Values)
 	case d.Format == "date-time":
