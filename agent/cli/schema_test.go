@@ -112,6 +112,7 @@ func TestParseSchema(t *testing.T) {
 // TestDashboardsImportSchema has what a script has not: a Grafana.
 func TestDashboardsImportSchema(t *testing.T) {
 	grafana := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
 		if r.Method == http.MethodGet {
 			http.NotFound(w, r)
 			return
