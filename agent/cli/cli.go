@@ -47,6 +47,8 @@ var commands = []func(*kingpin.Application) (string, action){
 	addRun,
 	addAgent,
 	addParse,
+	addGroup,
+	addGroupServe,
 	addMark,
 	addHealth,
 	addStatus,

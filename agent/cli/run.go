@@ -38,6 +38,8 @@ import (
 type runCommand struct {
 	*observing
 	*selecting
+	*grouping
+	*connecting
 	title  *string
 	labels *map[string]string
 	id     *string
@@ -74,6 +76,8 @@ func addRun(app *kingpin.Application) (string, action) {
 	r.title = cmd.Flag("title", "Title of the run (default: workload, threads and target)").PlaceHolder("TEXT").String()
 	cmd.Flag("label", "Label of the run; repeatable").PlaceHolder("K=V").StringMapVar(r.labels)
 	r.selecting = addSelecting(cmd)
+	r.grouping = addGrouping(cmd)
+	r.connecting = addConnecting(cmd)
 	r.id = cmd.Flag("run-id", "Id of the run (default: start time, workload and threads)").PlaceHolder("ID").String()
 	r.tool = cmd.Flag("tool", "Benchmark tool (default: recognised from the command)").PlaceHolder("NAME").String()
 	r.inject = cmd.Flag("inject", "Add the tool's option for a report every second if the command has no such option").Default("true").Bool()
@@ -106,7 +110,16 @@ func (r *runCommand) run() error {
 	if len(r.abort.conditions) > 0 && r.isPiped() {
 		return &exitError{Status: exitUsage, Err: errors.New("--abort-when can't end a tool whose output is piped"), Hint: "benchwatch run --abort-when 'lag>10s' -- sysbench … run"}
 	}
+	if len(*r.on) > 0 {
+		return r.runOn()
+	}
 	r.log = r.logger(r.streams)
+	if err := r.grouping.check(time.Now()); err != nil {
+		return err
+	}
+	if *r.grouping.name != "" && *r.id != "" {
+		return &exitError{Status: exitUsage, Err: errors.New("--run-id and --group: the group numbers its runs"), Hint: "leave out --run-id"}
+	}
 	if r.config, err = r.load(); err != nil {
 		return ownFailure(err, "")
 	}
@@ -147,6 +160,11 @@ func (r *runCommand) run() error {
 		r.remove()
 		return err
 	}
+	if err := r.awaitStart(r.dir, r.streams, signals); err != nil {
+		own.stop()
+		r.remove()
+		return ownFailure(err, "")
+	}
 	status, err := r.execute(ctx, command.Start, signals)
 	if err != nil {
 		own.stop()
@@ -182,8 +200,9 @@ func (r *runCommand) describe() (commandline.Command, rundir.Meta, error) {
 	if !r.isPiped() {
 		env := commandline.OS()
 		env.NoInject = !*r.inject
-		command = commandline.Read(*r.command, tools, env)
-		if _, err := exec.LookPath((*r.command)[0]); err != nil {
+		args := r.fill(*r.command)
+		command = commandline.Read(args, tools, env)
+		if _, err := exec.LookPath(args[0]); err != nil && len(*r.on) == 0 {
 			return command, rundir.Meta{}, cantStart(err)
 		}
 	}
@@ -237,6 +256,7 @@ func (r *runCommand) describe() (commandline.Command, rundir.Meta, error) {
 	for k, v := range meta.Labels {
 		meta.Labels[k] = known.Text(v)
 	}
+	r.join(&meta)
 	return command, meta, nil
 }
 
@@ -273,6 +293,8 @@ func (r *runCommand) chooseServers(command *commandline.Command, meta *rundir.Me
 func (r *runCommand) create(meta rundir.Meta) (err error) {
 	r.dir, r.claim, err = rundir.Create(r.config.DataDir, meta)
 	switch {
+	case errors.Is(err, rundir.ErrExists) && meta.Group != nil:
+		return ownFailure(fmt.Errorf("generator %d of group %s has a run already", meta.Group.Generator, meta.Group.Name), "choose another --group")
 	case errors.Is(err, rundir.ErrExists):
 		return ownFailure(err, "choose another --run-id")
 	case errors.Is(err, fs.ErrPermission):
@@ -408,10 +430,21 @@ func (r *runCommand) observe(ctx context.Context) (*observation, error) {
 		}
 		return own, nil
 	}
-	if err := r.begin(ctx, own, observer.Options{Config: r.config, Only: []string{r.dir.ID()}, Logger: r.log}, r.streams); err != nil {
+	if err := r.begin(ctx, own, observer.Options{Config: r.config, Only: r.ids(), Logger: r.log}, r.streams); err != nil {
 		return nil, ownFailure(err, "")
 	}
 	return own, nil
+}
+
+// ids are those of the run and, of a group, of its generators.
+func (r *runCommand) ids() []string {
+	ids := []string{r.dir.ID()}
+	if meta, err := r.dir.Load(); err == nil && meta.IsGroup() {
+		for i := range meta.Group.Generators {
+			ids = append(ids, rundir.GeneratorID(meta.Group.Name, i+1))
+		}
+	}
+	return ids
 }
 
 // afterwards waits for the replicas, prints the table and lingers. A signal

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -84,7 +85,9 @@ func (r *runsCommand) run(s Streams) error {
 		}
 		rows = append(rows, report.NewRow(&snap))
 	}
-	slices.SortStableFunc(rows, func(a, b report.Row) int { return a.StartedAt.Compare(b.StartedAt) })
+	slices.SortStableFunc(rows, func(a, b report.Row) int {
+		return cmp.Or(a.StartedAt.Compare(b.StartedAt), strings.Compare(a.ID, b.ID))
+	})
 	if err := r.print(s, rows, len(ids)); err != nil {
 		return err
 	}

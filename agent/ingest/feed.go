@@ -54,7 +54,12 @@ type Feed struct {
 func NewFeed(t *tool.Tool, meta *rundir.Meta) *Feed {
 	f := &Feed{state: newState(), fresh: true}
 	f.emit = f.report
-	if t != nil {
+	switch {
+	case t == nil:
+	case meta.IsGroup():
+		f.parser = newGroupParser(t, meta)
+		f.state.setTool(t, meta.Verb)
+	default:
 		f.parser = t.NewParser(meta.Description())
 		f.state.setTool(t, meta.Verb)
 	}

@@ -23,6 +23,8 @@ const (
 	Concurrency Kind = "concurrency"
 	// Threads are the last ones reported, in this interval or before it.
 	Threads Kind = "threads"
+	// Generators are those of a group that reported the interval.
+	Generators Kind = "generators"
 	// Length is the interval's own length in seconds.
 	Length Kind = "length"
 
@@ -53,6 +55,8 @@ func (k Kind) Measure() *measure.Measure {
 		return tool.Concurrency
 	case Threads:
 		return tool.Threads
+	case Generators:
+		return tool.Generators
 	}
 	return nil
 }
@@ -151,6 +155,7 @@ func (v *Intervals) add(r *tool.Report, s *state) {
 	v.Set(Column{Kind: Threads}, series.Number(s.threads))
 	v.Set(Column{Kind: QueueLength}, series.Number(r.QueueLength))
 	v.Set(Column{Kind: Concurrency}, series.Number(r.Concurrency))
+	v.Set(Column{Kind: Generators}, series.Number(r.Generators))
 	v.Set(Column{Kind: Errors}, series.Number(r.ErrorsPerSecond))
 	v.Set(Column{Kind: Reconnects}, series.Number(r.ReconnectsPerSecond))
 	if len(v.operations) != len(s.totals) {

@@ -117,6 +117,8 @@ type Summary struct {
 	// FromIntervals: the tool printed no summary (it was killed); counts and
 	// rates are integrated from its interval reports.
 	FromIntervals bool
+	// Estimated is how many generators of a group printed none.
+	Estimated int
 }
 
 // Distribution is how the latencies of an operation are distributed.

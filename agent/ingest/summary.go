@@ -22,6 +22,7 @@ func (m *Summary) add(r *tool.Report) *Summary {
 		Counts:         slices.Clone(r.Counts),
 		Latencies:      slices.Clone(r.Latencies),
 		TpmC:           r.TpmC,
+		Estimated:      r.Estimated,
 	}
 	if m == nil {
 		return next

@@ -76,10 +76,13 @@ func (p *Process) start(args []string) error {
 		p.releaseReserve()
 		return fmt.Errorf("start the benchmark tool: %w", err)
 	}
-	pid := p.Cmd.Process.Pid
+	boot, pid := clock.System.Boot(), p.Cmd.Process.Pid
 	ticks, _ := rundir.StartTicks(pid) // it may have ended: then the lock shows that
 	_, err = p.dir.Update(func(m *rundir.Meta) {
 		m.PID, m.PIDStartTicks, m.BootID = pid, ticks, clock.BootID()
+		if m.Group != nil { // the generators' starts are compared
+			m.StartedAt = m.Axis(clock.System).At(boot).UTC()
+		}
 	})
 	return err // the tool goes on: the caller decides
 }

@@ -11,10 +11,10 @@ import (
 
 // CloseOrphan closes a run whose tool, wrapper and observer have all ended, and
 // returns its run.json. A run that is busy, closed or part of a log file is left
-// as it is.
+// as it is, and so are a group and a copy of another machine's run.
 func CloseOrphan(ctx context.Context, d rundir.Directory, t *tool.Tool) (rundir.Meta, error) {
 	meta, err := d.Load()
-	if err != nil || meta.Closed() || meta.Log != nil || d.Busy(&meta) {
+	if err != nil || meta.Closed() || meta.Log != nil || meta.Mirror != nil || meta.IsGroup() || d.Busy(&meta) {
 		return meta, err
 	}
 	f := ingest.NewFeed(t, &meta)

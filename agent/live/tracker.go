@@ -168,7 +168,7 @@ func (t *tracker) subscribe(notifier *follow.Notifier) (<-chan struct{}, func())
 func (t *tracker) claim() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.owner != nil {
+	if t.owner != nil || t.meta.Mirror != nil {
 		return
 	}
 	lock, err := t.dir.Lock(rundir.ObserverLock, false)
@@ -222,7 +222,7 @@ func (t *tracker) ended() bool {
 	t.mu.Lock()
 	meta, owner := t.meta, t.owner != nil
 	t.mu.Unlock()
-	if meta.Ended() || meta.Log != nil {
+	if meta.Ended() || meta.Log != nil || meta.IsGroup() { // who combines a group ends it
 		return meta.Ended()
 	}
 	if !owner || t.dir.Running(&meta) {
@@ -377,6 +377,10 @@ func (t *tracker) close() bool {
 // frame records what the run's servers answered at a tick and updates the drain.
 func (t *tracker) frame(f engine.Frame, host *host.Sample) {
 	t.mu.Lock()
+	if t.meta.Mirror != nil { // its servers are those of another machine's configuration
+		t.mu.Unlock()
+		return
+	}
 	if ahead := t.axis.AheadOf(t.opts.Samples); ahead != 0 {
 		f, host = shifted(f, host, ahead)
 	}

@@ -11,16 +11,18 @@ import (
 )
 
 // Began opens the region of a run. It changes nothing if the run has one or has
-// ended.
+// ended. A generator of a group has none: the group has it.
 func (d *Deliverer) Began(dir rundir.Directory, meta rundir.Meta) {
-	if !meta.Ended() {
+	if !meta.Ended() && !meta.IsGenerator() {
 		d.append(dir, ofRun(&meta, nil))
 	}
 }
 
 // Settled closes the region of a run with its outcome.
 func (d *Deliverer) Settled(dir rundir.Directory, snap ingest.Snapshot) {
-	d.append(dir, ofRun(&snap.Meta, snap.Summary))
+	if !snap.Meta.IsGenerator() {
+		d.append(dir, ofRun(&snap.Meta, snap.Summary))
+	}
 }
 
 func (d *Deliverer) append(dir rundir.Directory, m Marker) {

@@ -184,6 +184,8 @@ func (r *replay) read(s *ingest.Snapshot, row int) {
 			s.Interval.QueueLength = series.Some(int(x))
 		case ingest.Concurrency:
 			s.Interval.Concurrency = series.Some(int(x))
+		case ingest.Generators:
+			s.Interval.Generators = series.Some(int(x))
 		case ingest.Threads:
 			s.Threads = series.Some(int(x))
 		case ingest.Length:

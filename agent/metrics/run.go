@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"strconv"
 	"time"
 
 	"github.com/benchwatch/benchwatch/agent/ingest"
@@ -28,6 +29,7 @@ var (
 	runQueue      = family("run_queue_length", "Events waiting for a thread (open-loop runs).", "run")
 	runConcurrent = family("run_concurrency", "Threads of the tool that execute an event (open-loop runs).", "run")
 
+	runReporting  = family("run_generators_reporting", "Generators of a group that reported its last interval; without one that still runs the group has no rates and latencies.", "run")
 	runOperations = family("run_operations_total", "Operations since the start: printed counts, otherwise rates times interval length; corrected by the summary.", "run", "op")
 	runErrors     = family("run_errors_total", "Errors that the tool counted and ignored, from its reports.", "run")
 	runReconnects = family("run_reconnects_total", "Reconnects that the tool counted.", "run")
@@ -48,6 +50,14 @@ var (
 	runHost   = stateFamily("run_host_info", "A machine that takes part in the run as generator, server or proxy, by its name in node_uname_info; value 1. Absent if the name is not known.", "run", "nodename", "role")
 )
 
+// Generators of a group, kept with its summary. The generators' own runs have the
+// group's name in benchwatch_run_info too.
+var (
+	runGenerators = stateFamily("run_generators", "Generators of a group.", "run")
+	generatorInfo = stateFamily("run_generator_info", "A generator of a group, by its number: its own run, and the machine as the user named it; value 1.", "run", "generator_run", "number", "host")
+	generatorLate = stateFamily("run_generator_start_delay_seconds", "When the tool of a generator started after the group, by the clock of the machine that combines them; absent until it has.", "run", "generator_run")
+)
+
 // What is left of a run.
 var (
 	summaryRate       = family("run_summary_operations_per_second", "Operations per second over the whole run, from the tool's summary.", "run", "op")
@@ -63,7 +73,7 @@ var (
 // emitRun emits the series of one run. After a restart they appear when its output
 // is read again: a counter that is lower than before would be a reset.
 func emitRun(emit emit, distribution emitHistogram, s *ingest.Snapshot, now time.Time) {
-	if s.CatchingUp {
+	if s.CatchingUp || s.Meta.Mirror != nil && s.Meta.Mirror.Scraped {
 		return
 	}
 	id := s.Meta.ID
@@ -97,9 +107,19 @@ func emitRun(emit emit, distribution emitHistogram, s *ingest.Snapshot, now time
 }
 
 func emitIdentity(emit emit, m *rundir.Meta) {
-	if m.Servers != nil {
+	if m.Servers != nil && m.Mirror == nil { // a copy's are those of another configuration
 		for _, t := range m.Servers.Targets {
 			emit(runTarget, 1, m.ID, t.Target, t.Cluster, t.Engine)
+		}
+	}
+	if m.IsGroup() {
+		emit(runGenerators, float64(m.Group.Generators), m.ID)
+		for i := range m.Group.Members {
+			o, id := &m.Group.Members[i], rundir.GeneratorID(m.Group.Name, i+1)
+			emit(generatorInfo, 1, m.ID, id, strconv.Itoa(i+1), label(o.Host))
+			if o.StartSeconds != nil {
+				emit(generatorLate, *o.StartSeconds, m.ID, id)
+			}
 		}
 	}
 	for _, h := range m.Hosts() {
@@ -130,6 +150,7 @@ func emitActive(emit emit, s *ingest.Snapshot, id string) {
 	}
 	optional(emit, runQueue, r.QueueLength, id)
 	optional(emit, runConcurrent, r.Concurrency, id)
+	optional(emit, runReporting, r.Generators, id)
 }
 
 // emitEnd emits what is known once the tool has ended.

@@ -160,6 +160,9 @@ func (o *Observer) Run(ctx context.Context) error {
 	parts.Go(func() { o.watcher.Run(ctx) })
 	parts.Go(func() { o.page.Run(ctx) })
 	parts.Go(func() { o.markers.Run(ctx) })
+	if len(o.only) == 0 {
+		parts.Go(func() { o.followGroups(ctx) })
+	}
 	if err := o.sampler.Run(ctx); err != nil && ctx.Err() == nil {
 		return fmt.Errorf("sample servers: %w", err)
 	}

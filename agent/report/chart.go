@@ -149,7 +149,7 @@ func newChart(m *measure.Measure) Chart {
 // columnsOf are the columns of intervals that the charts of a run's measures show.
 var columnsOf = map[*measure.Measure]ingest.Kind{
 	tool.Throughput: ingest.Rate, tool.HeadlineLatency: ingest.Latency, tool.ErrorRate: ingest.Errors, tool.ReconnectRate: ingest.Reconnects,
-	tool.QueueLength: ingest.QueueLength, tool.Concurrency: ingest.Concurrency,
+	tool.QueueLength: ingest.QueueLength, tool.Concurrency: ingest.Concurrency, tool.Generators: ingest.Generators,
 }
 
 // toolCharts has a line for each operation and statistic, transactions first.
@@ -165,7 +165,7 @@ func toolCharts(v *history.Intervals) []Chart {
 			}
 			slices.SortStableFunc(columns, func(a, b ingest.Column) int { return operationRank(a) - operationRank(b) })
 			for _, column := range columns {
-				name := strings.TrimSpace(column.Operation + " " + column.Stat)
+				name := strings.TrimSpace(column.Operation + " " + tool.StatName(column.Stat))
 				if name == "" {
 					name = line.Title
 				}

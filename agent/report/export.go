@@ -50,7 +50,7 @@ func IntervalsCSV(ctx context.Context, w io.Writer, hs []*history.History) error
 // intervalColumns returns the columns that have a value in any of the runs.
 func intervalColumns(hs []*history.History) []ingest.Column {
 	var columns []ingest.Column
-	for _, kind := range []ingest.Kind{ingest.Threads, ingest.Rate, ingest.Latency, ingest.Errors, ingest.Reconnects, ingest.QueueLength, ingest.Concurrency} {
+	for _, kind := range []ingest.Kind{ingest.Threads, ingest.Rate, ingest.Latency, ingest.Errors, ingest.Reconnects, ingest.QueueLength, ingest.Concurrency, ingest.Generators} {
 		for _, h := range hs {
 			for _, c := range h.Intervals.Of(kind) {
 				if t := h.Intervals.Tally(c); !slices.Contains(columns, c) && t.Count > 0 {
@@ -161,6 +161,7 @@ type ExportLine struct {
 	Reconnects  series.Optional[float64]      `json:"reconnects_per_second,omitzero"`
 	Queue       series.Optional[float64]      `json:"queue_length,omitzero"`
 	Concurrency series.Optional[float64]      `json:"concurrency,omitzero"`
+	Generators  series.Optional[float64]      `json:"generators,omitzero"`
 
 	Target  string `json:"target,omitempty"`
 	Engine  string `json:"engine,omitempty"`
@@ -235,6 +236,7 @@ func jsonIntervals(e *json.Encoder, v *ingest.Intervals, line func(kind string, 
 		o.Length, o.Phase, o.Threads = value(ingest.Length, i), phaseOf(v.Warmup[i]), value(ingest.Threads, i)
 		o.Errors, o.Reconnects = value(ingest.Errors, i), value(ingest.Reconnects, i)
 		o.Queue, o.Concurrency = value(ingest.QueueLength, i), value(ingest.Concurrency, i)
+		o.Generators = value(ingest.Generators, i)
 		o.Rates, o.Latency = map[string]float64{}, map[string]map[string]float64{}
 		for _, c := range rates {
 			if x := v.At(c, i); series.IsKnown(x) {

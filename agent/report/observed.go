@@ -55,7 +55,7 @@ func otherRuns(h *history.History, others []rundir.Meta) []string {
 	for i := range others {
 		o := &others[i]
 		shared := sharedServers(m, o)
-		if o.ID == m.ID || shared == "" || !o.StartedAt.Before(end(m)) || !m.StartedAt.Before(end(o)) {
+		if o.ID == m.ID || sameGroup(m, o) || shared == "" || !o.StartedAt.Before(end(m)) || !m.StartedAt.Before(end(o)) {
 			continue
 		}
 		if len(lines) == listedRuns {
@@ -65,6 +65,11 @@ func otherRuns(h *history.History, others []rundir.Meta) []string {
 		lines = append(lines, fmt.Sprintf("run %s (%s) used %s at the same time, from %s to %s", o.ID, o.Title, shared, table.Clock(from), table.Clock(to)))
 	}
 	return lines
+}
+
+// sameGroup reports whether two runs are of one group.
+func sameGroup(a, b *rundir.Meta) bool {
+	return a.Group != nil && b.Group != nil && a.Group.Name == b.Group.Name
 }
 
 // sharedServers names the servers that take part in both runs; empty if there are

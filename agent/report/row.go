@@ -156,6 +156,7 @@ func (r *Row) Headline() string {
 // latencyName returns a statistic with its operation, which goes without saying
 // for transactions.
 func latencyName(operation, stat string) string {
+	stat = tool.StatName(stat)
 	if operation == tool.Transaction || operation == "" {
 		return stat
 	}
@@ -367,11 +368,11 @@ func WriteOutcome(w io.Writer, h *history.History, t terminal.Terminal) error {
 	add("tpmC", table.Optional(r.TpmC, table.PerMinute).String())
 	if len(r.Latency) > 0 {
 		stats := Stats(r.Latency)
-		values := make([]string, len(stats))
+		values, names := make([]string, len(stats)), make([]string, len(stats))
 		for i, stat := range stats {
-			values[i] = table.Milliseconds.Format(r.Latency[stat])
+			values[i], names[i] = table.Milliseconds.Format(r.Latency[stat]), tool.StatName(stat)
 		}
-		add(strings.TrimSpace("latency "+r.LatencyOperation)+" "+strings.Join(stats, "/"), strings.Join(values, " / ")+" ms")
+		add(strings.TrimSpace("latency "+r.LatencyOperation)+" "+strings.Join(names, "/"), strings.Join(values, " / ")+" ms")
 	}
 	if s.Summary != nil {
 		add("errors", table.Optional(r.Errors, table.Count).String())
@@ -409,7 +410,7 @@ func statRank(stat string) float64 {
 	case "max":
 		return 1000
 	}
-	if p, err := strconv.ParseFloat(strings.TrimPrefix(stat, "p"), 64); err == nil {
+	if p, err := strconv.ParseFloat(strings.TrimPrefix(strings.TrimSuffix(stat, tool.Worst("")), "p"), 64); err == nil {
 		return p
 	}
 	return 2000

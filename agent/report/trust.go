@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/benchwatch/benchwatch/agent/history"
@@ -99,6 +100,9 @@ func (j *judge) outcome() {
 	if j.row.FromIntervals {
 		j.add(Warning, "the tool printed no summary: rates and counts are computed from its intervals, and the latency of the whole run is unknown")
 	}
+	if s := j.h.Snapshot.Summary; s != nil && s.Estimated > 0 {
+		j.add(Warning, "%s printed no summary: its part of rates and counts is computed from its intervals, and the latency of the whole run is unknown", table.Plural(s.Estimated, "generator"))
+	}
 	if s := j.h.Snapshot.Summary; s != nil && s.Parts > 1 {
 		j.add(Note, "the output has %d summaries: counts are added up; percentiles can't be and are left out", s.Parts)
 	}
@@ -186,6 +190,8 @@ func (j *judge) omission() {
 
 func (j *judge) latencies() {
 	switch l := j.row.headline; {
+	case l.Known && l.Value.Stat != tool.StatName(l.Value.Stat):
+		j.add(Note, "percentiles of several generators can't be combined: those shown are the worst generator's, per interval and for the whole run")
 	case l.Known && strings.HasPrefix(l.Value.Stat, "p"):
 		j.add(Note, "percentiles are the tool's own, from its histogram; those of intervals are not averaged into one")
 	case len(j.row.Latency) == 0 && j.row.TPS.Known:
@@ -219,6 +225,10 @@ func (j *judge) servers() {
 
 // generator looks at whether the machine that made the load was itself the limit.
 func (j *judge) generator() {
+	if m := &j.h.Snapshot.Meta; m.IsGroup() {
+		j.group(m.Group)
+		return
+	}
 	v := &j.h.Host
 	busy, steal := v.Tally(host.Busy), v.Tally(host.Steal)
 	share := busy.Share(busyHost)
@@ -237,3 +247,26 @@ func (j *judge) generator() {
 		j.add(Warning, "other virtual machines took %.0f %% of the generator's CPU", stolen*100)
 	}
 }
+
+// group looks at whether the generators made one load.
+func (j *judge) group(g *rundir.Group) {
+	if skew, ok := g.Skew(); ok {
+		text := fmt.Sprintf("%s started within %s", table.Plural(g.Generators, "generator"), table.Milliseconds.Format(skew)+" ms")
+		if !slices.ContainsFunc(g.Members, func(m rundir.Member) bool { return m.ClockOffsetSeconds == nil }) {
+			text += ", the difference of their clocks corrected for"
+		}
+		level := Good
+		if skew > lateStart {
+			level = Warning
+		}
+		j.add(level, "%s", text)
+	}
+	if v := j.h.Intervals.Tally(ingest.Column{Kind: ingest.Generators}); v.Min < float64(g.Generators) {
+		j.add(Warning, "not all generators reported all intervals, at least %.0f of %d: an interval without one that still ran has no sum, and after the end of one the sum is of the others", v.Min, g.Generators)
+	}
+	j.add(Note, "how busy the generators were is in their own runs, %s to %s", rundir.GeneratorID(g.Name, 1), rundir.GeneratorID(g.Name, g.Generators))
+}
+
+// lateStart is the difference in seconds between the starts of two generators from
+// which on they are not one load.
+const lateStart = 0.1

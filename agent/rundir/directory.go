@@ -228,6 +228,11 @@ func place(tmp, dir string) error {
 // Path returns the path of a file in the folder.
 func (d Directory) Path(name string) string { return filepath.Join(string(d), name) }
 
+// Sibling returns the folder of another run of the same data directory.
+func (d Directory) Sibling(id string) Directory {
+	return Directory(filepath.Join(filepath.Dir(string(d)), id))
+}
+
 // ID is the run's id, the folder's name.
 func (d Directory) ID() string { return filepath.Base(string(d)) }
 

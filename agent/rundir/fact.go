@@ -47,6 +47,7 @@ func (m *Meta) OwnFacts() []Fact {
 		{"target", m.Target},
 		{"database", m.Database},
 		{"generator", m.Generator},
+		{"group", m.Group.name()},
 	}
 }
 

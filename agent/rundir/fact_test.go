@@ -15,7 +15,7 @@ func TestFacts(t *testing.T) {
 	}
 	want := []Fact{
 		{"tool", "sysbench"}, {"tool_version", "1.0.20"}, {"verb", "run"}, {"workload", "oltp_read_write"}, {"threads", "16"},
-		{"target", "db:3306"}, {"database", "sbtest"}, {"generator", "load1"}, {"az", "b"}, {"via", "direct"},
+		{"target", "db:3306"}, {"database", "sbtest"}, {"generator", "load1"}, {"group", ""}, {"az", "b"}, {"via", "direct"},
 	}
 	if d := cmp.Diff(want, m.Facts()); d != "" {
 		t.Error(d)

@@ -5,6 +5,7 @@ package rundir
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/benchwatch/benchwatch/agent/clock"
@@ -71,6 +72,12 @@ type Meta struct {
 	// Replay is set for a run that no tool made: the record of another one is played
 	// again.
 	Replay *ReplaySource `json:"replay,omitempty"`
+
+	// Group is set for a run that is one of several generators' or the group of them.
+	Group *Group `json:"group,omitempty"`
+	// Mirror is set for a copy of a run that another machine records: its facts and
+	// its outcome are decided there.
+	Mirror *Mirror `json:"mirror,omitempty"`
 
 	// Clock is what the run's times are measured by; absent if that was the wall
 	// clock alone, as in a log file.
@@ -261,6 +268,17 @@ func (m *Meta) change(with func(name, text string) string) {
 			labels[name] = with(name, value)
 		}
 		m.Labels = labels
+	}
+	if g := m.Group; g != nil {
+		own := *g
+		own.Members = slices.Clone(g.Members)
+		for i := range own.Members {
+			o := &own.Members[i]
+			for _, text := range []*string{&o.Host, &o.Reason} {
+				*text = with("", *text)
+			}
+		}
+		m.Group = &own
 	}
 	all := func(texts []string) (changed []string) {
 		for _, text := range texts {

@@ -42,6 +42,10 @@ func (m *Meta) Conclude(out Output) {
 	case m.Aborted != "":
 		m.Outcome, m.Reason = Aborted, m.Aborted
 	case m.Outcome == Interrupted:
+	case m.Group.failure() != "":
+		m.Outcome, m.Reason = Failed, m.Group.failure()
+	case m.Group.interrupted():
+		m.Outcome, m.Reason = Interrupted, ""
 	case out.Failure != "":
 		m.Outcome, m.Reason = Failed, out.Failure
 	case m.Signal != "":

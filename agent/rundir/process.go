@@ -6,12 +6,12 @@ import "github.com/benchwatch/benchwatch/agent/clock"
 // ended. The tool and its children inherit a lock, which also works across
 // containers. If that was closed, as sudo does, the process itself is looked up.
 func (d Directory) Running(m *Meta) bool {
-	return d.held(wrapperLock) || d.held(ToolLock) || m.processRuns()
+	return d.held(wrapperLock) || d.held(ToolLock) || m.ToolAlive()
 }
 
-// processRuns looks up the process in run.json. The number alone could belong to
+// ToolAlive looks up the process in run.json. The number alone could belong to
 // another one by now.
-func (m *Meta) processRuns() bool {
+func (m *Meta) ToolAlive() bool {
 	if m.PID <= 0 || m.PIDStartTicks == 0 || m.BootID != clock.BootID() {
 		return false
 	}

@@ -98,9 +98,24 @@ func statRank(stat string) float64 {
 	case "avg":
 		return 1
 	}
-	percent, err := strconv.ParseFloat(strings.TrimPrefix(stat, "p"), 64)
+	percent, err := strconv.ParseFloat(strings.TrimPrefix(strings.TrimSuffix(stat, worst), "p"), 64)
 	if err != nil || stat[0] != 'p' || !(percent > 0 && percent <= 100) {
 		return 0
 	}
 	return 100 + percent
+}
+
+// worst ends the name of a percentile that is the largest of several generators'.
+const worst = "_worst"
+
+// Worst returns the name of a statistic that is the largest of several generators', each
+// of which reports stat: percentiles can't be combined in another way.
+func Worst(stat string) string { return stat + worst }
+
+// StatName returns the name of a statistic for people: "p95", "worst generator's p95".
+func StatName(stat string) string {
+	if of, ok := strings.CutSuffix(stat, worst); ok {
+		return "worst generator's " + of
+	}
+	return stat
 }

@@ -53,6 +53,10 @@ var (
 		ID: "threads", Title: "Threads", Note: "threads of the tool",
 		Unit: measure.Count, Scope: measure.Run, Summary: measure.Last, NoChart: true, Rank: 420,
 	})
+	Generators = measure.New(measure.Measure{
+		ID: "generators", Title: "Generators", Note: "generators of the group that reported the interval; without one that still runs the group has no other values",
+		Unit: measure.Count, Scope: measure.Run, Summary: measure.Mean, Rank: 430,
+	})
 )
 
 // Value returns what r reports of a measure of a run; it is unknown if r does
@@ -83,6 +87,8 @@ func (r *Report) Value(m *measure.Measure) series.Optional[float64] {
 		return series.Of(series.Number(r.Concurrency))
 	case Threads:
 		return series.Of(series.Number(r.Threads))
+	case Generators:
+		return series.Of(series.Number(r.Generators))
 	}
 	return series.Optional[float64]{}
 }

@@ -13,7 +13,7 @@ import (
 func TestValueOfEachMeasure(t *testing.T) {
 	r := &tool.Report{
 		Kind: tool.Interval, Threads: series.Some(1), ErrorsPerSecond: series.Some(2.0), ReconnectsPerSecond: series.Some(3.0),
-		QueueLength: series.Some(4), Concurrency: series.Some(5), TpmC: series.Some(6.0),
+		QueueLength: series.Some(4), Concurrency: series.Some(5), TpmC: series.Some(6.0), Generators: series.Some(12),
 	}
 	r.AddRate("transaction", 7)
 	r.AddRate("query", 8)
@@ -22,7 +22,7 @@ func TestValueOfEachMeasure(t *testing.T) {
 	r.AddLatency("transaction", "avg", 11)
 	want := map[string]float64{
 		"threads": 1, "errors_per_second": 2, "reconnects_per_second": 3, "queue_length": 4, "concurrency": 5, "tpmc": 6,
-		"transactions": 7, "queries": 8, "errors": 9, "reconnects": 10, "latency": 11,
+		"transactions": 7, "queries": 8, "errors": 9, "reconnects": 10, "latency": 11, "generators": 12,
 	}
 	all := measure.All(measure.Run)
 	if len(all) != len(want) {

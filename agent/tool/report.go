@@ -134,6 +134,12 @@ type Report struct {
 	Cumulative bool
 	Buckets    []Bucket
 
+	// Generators is how many generators an interval of a group is about.
+	Generators series.Optional[int]
+	// Estimated is how many generators of a group printed no summary; what the Summary
+	// has of them is computed from their intervals.
+	Estimated int
+
 	// TpmC is New-Order transactions per minute, TPC-C summaries only.
 	TpmC series.Optional[float64]
 

@@ -121,7 +121,7 @@ func isDrawn(metric string) bool { return drawnMetrics()[metric] }
 // runMeasures are those of a run that have one value per interval: throughput
 // and latency have one for each operation.
 func runMeasures() []*measure.Measure {
-	return []*measure.Measure{tool.ErrorRate, tool.ReconnectRate, tool.QueueLength, tool.Concurrency, tool.Threads}
+	return []*measure.Measure{tool.ErrorRate, tool.ReconnectRate, tool.QueueLength, tool.Concurrency, tool.Threads, tool.Generators}
 }
 
 // intervalTable is all that the tool reported. Of reports that end at the same

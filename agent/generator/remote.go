@@ -1,0 +1,256 @@
+package generator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/benchwatch/benchwatch/agent/rundir"
+)
+
+const (
+	// mirrorInterval is how often a generator is asked for what is new.
+	mirrorInterval = 200 * time.Millisecond
+	// startLead is how long before the start the generators learn of it.
+	startLead = time.Second
+	// reconnectInterval is how often a lost connection is tried again.
+	reconnectInterval = 2 * time.Second
+)
+
+// Remote is the generators of a group on other machines, reached by ssh.
+type Remote struct {
+	DataDir    string
+	Name       string
+	Hosts      []string
+	Connection rundir.Connection
+	OnFailure  rundir.OnFailure
+	// Notice prints a line about a generator.
+	Notice func(format string, args ...any)
+
+	sessions []*session
+	mu       sync.Mutex
+	signals  []chan syscall.Signal // to each generator
+	stopping bool                  // the generators were asked to end
+}
+
+// Connect opens the connections to all machines, at the same time. If it fails for one,
+// it closes them and the error matches all that failed, each an *Error.
+func (r *Remote) Connect(ctx context.Context) error {
+	r.sessions = make([]*session, len(r.Hosts))
+	err := r.each(func(i int) (err error) {
+		r.sessions[i], err = connect(ctx, r.Hosts[i], &r.Connection)
+		return named(r.Hosts[i], err)
+	})
+	if err != nil {
+		r.Close()
+	}
+	return err
+}
+
+// named returns err as one of a machine.
+func named(host string, err error) error {
+	var own *Error
+	if err == nil || errors.As(err, &own) {
+		return err
+	}
+	return &Error{Host: host, Text: err.Error()}
+}
+
+// each calls do for all generators at the same time and joins the errors.
+func (r *Remote) each(do func(i int) error) error {
+	errs := make([]error, len(r.Hosts))
+	var all sync.WaitGroup
+	for i := range r.Hosts {
+		all.Go(func() { errs[i] = do(i) })
+	}
+	all.Wait()
+	return errors.Join(errs...)
+}
+
+// Reconnect has Mirror open the connections.
+func (r *Remote) Reconnect() { r.sessions = make([]*session, len(r.Hosts)) }
+
+// Close closes the connections. What runs on the other machines continues.
+func (r *Remote) Close() {
+	for i, s := range r.sessions {
+		if s != nil {
+			s.close()
+			r.sessions[i] = nil
+		}
+	}
+}
+
+// Prepare has each machine start a `benchwatch run` with these arguments that waits for
+// its start. If one fails, the others are taken back.
+func (r *Remote) Prepare(ctx context.Context, arguments, command []string) error {
+	err := r.each(func(i int) error {
+		job := Job{Group: r.Name, Generator: i + 1, Generators: len(r.Hosts), Arguments: arguments, Command: command}
+		_, err := r.sessions[i].ask(ctx, &request{Prepare: &job})
+		return named(r.Hosts[i], err)
+	})
+	if err != nil {
+		r.Abandon()
+	}
+	return err
+}
+
+// Abandon takes back what was prepared and not started.
+func (r *Remote) Abandon() {
+	ctx, cancel := context.WithTimeout(context.Background(), answerTime)
+	defer cancel()
+	_ = r.each(func(i int) error {
+		_, err := r.sessions[i].ask(ctx, &request{Run: r.run(i), Signal: int(syscall.SIGTERM)})
+		return err // a generator that is not reached gives up by itself
+	})
+}
+
+func (r *Remote) run(i int) string { return rundir.GeneratorID(r.Name, i+1) }
+
+// Members returns what is known of the generators before the start.
+func (r *Remote) Members() []rundir.Member {
+	members := make([]rundir.Member, len(r.Hosts))
+	for i, s := range r.sessions {
+		offset, uncertainty := s.offset.Seconds(), s.uncertainty.Seconds()
+		members[i] = rundir.Member{Host: r.Hosts[i], ClockOffsetSeconds: &offset, ClockUncertaintySeconds: &uncertainty}
+	}
+	return members
+}
+
+// NextStart returns an instant that all generators will have learnt of before it comes.
+func (r *Remote) NextStart() time.Time {
+	slowest := time.Duration(0)
+	for _, s := range r.sessions {
+		slowest = max(slowest, s.uncertainty)
+	}
+	return time.Now().Add(startLead + 4*slowest).Round(0).UTC()
+}
+
+// Start sets the start of all generators, at by the clock of this machine.
+func (r *Remote) Start(ctx context.Context, at time.Time) error {
+	return r.each(func(i int) error {
+		_, err := r.sessions[i].ask(ctx, &request{Run: r.run(i), StartAt: at.Add(r.sessions[i].offset).UnixNano()})
+		return named(r.Hosts[i], err)
+	})
+}
+
+// Mirror copies the generators' run directories until all are closed, or ctx is done. A
+// connection that is lost is opened again.
+func (r *Remote) Mirror(ctx context.Context) error {
+	r.mu.Lock()
+	r.signals = nil
+	for range r.Hosts {
+		r.signals = append(r.signals, make(chan syscall.Signal, 8))
+	}
+	r.mu.Unlock()
+	return r.each(func(i int) error { return r.mirror(ctx, i) })
+}
+
+// Signal passes a signal to all generators.
+func (r *Remote) Signal(sig syscall.Signal) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.stopping = true
+	for _, to := range r.signals {
+		select {
+		case to <- sig:
+		default: // it has enough of them
+		}
+	}
+}
+
+// mirror copies one generator's run directory.
+func (r *Remote) mirror(ctx context.Context, i int) error {
+	name := rundir.GeneratorName(i+1, r.Hosts[i])
+	m := &Mirror{dir: rundir.At(r.DataDir, r.run(i)), from: rundir.Mirror{Host: r.Hosts[i]}}
+	tick := time.NewTicker(mirrorInterval)
+	defer tick.Stop()
+	for lost := ""; ; {
+		over, err := r.update(ctx, i, m)
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case errors.Is(err, errLost):
+			if lost == "" {
+				r.Notice("%s: %v; it runs on, trying to connect again", name, err)
+			}
+			lost = err.Error()
+			r.sessions[i] = nil
+		case errors.Is(err, errGone):
+			r.Notice("%s: %v", name, err)
+			return m.abandon(err.Error())
+		case errors.Is(err, errForeign):
+			return named(r.Hosts[i], err)
+		case err != nil: // such as a full disk: tried again
+			if lost != err.Error() {
+				r.Notice("%s: %v", name, err)
+			}
+			lost = err.Error()
+		case lost != "":
+			r.Notice("%s: connected again", name)
+			lost = ""
+		}
+		if over {
+			return r.judge(name, m)
+		}
+		wait, signals := tick.C, r.signals[i]
+		if r.sessions[i] == nil {
+			wait, signals = time.After(reconnectInterval), nil // they wait for a connection
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case sig := <-signals:
+			if _, err := r.sessions[i].ask(ctx, &request{Run: r.run(i), Signal: int(sig)}); errors.Is(err, errLost) {
+				r.signals[i] <- sig // once there is a connection; there is room for what was taken
+				r.sessions[i] = nil
+			}
+		case <-wait:
+		}
+	}
+}
+
+func (r *Remote) update(ctx context.Context, i int, m *Mirror) (over bool, err error) {
+	if r.sessions[i] == nil {
+		s, err := connect(ctx, r.Hosts[i], &r.Connection)
+		if err != nil {
+			return false, &lostError{err.Error()}
+		}
+		r.sessions[i] = s
+	}
+	m.from.Scraped = r.sessions[i].scraped
+	return m.update(ctx, r.sessions[i])
+}
+
+// judge looks at how a generator ended.
+func (r *Remote) judge(name string, m *Mirror) error {
+	meta, err := m.dir.Load()
+	if err != nil {
+		return err
+	}
+	r.mu.Lock()
+	stopping := r.stopping
+	r.mu.Unlock()
+	if meta.Outcome == rundir.Succeeded || stopping && meta.Outcome == rundir.Interrupted {
+		return nil
+	}
+	text := fmt.Sprintf("%s %s", name, meta.Outcome)
+	if meta.Outcome == rundir.Interrupted || meta.Outcome == rundir.Lost {
+		text = fmt.Sprintf("%s was %s", name, meta.Outcome)
+	}
+	if meta.Reason != "" {
+		text += ": " + meta.Reason
+	}
+	switch {
+	case stopping:
+		r.Notice("%s", text)
+	case r.OnFailure == rundir.Continue:
+		r.Notice("%s; the others continue", text)
+	default:
+		r.Notice("%s; ending the others (--on-failure=continue lets them run)", text)
+		r.Signal(syscall.SIGINT)
+	}
+	return nil
+}

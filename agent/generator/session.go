@@ -1,0 +1,268 @@
+package generator
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/prometheus/common/version"
+
+	"github.com/benchwatch/benchwatch/agent/rundir"
+	"github.com/benchwatch/benchwatch/agent/table"
+)
+
+const (
+	// answerTime is how long an answer may take, startTime how long the connection and
+	// the preparation of a run.
+	answerTime = 20 * time.Second
+	startTime  = time.Minute
+	// roundTrips measure a clock: the shortest counts.
+	roundTrips = 9
+)
+
+// session is a connection to a generator's machine.
+type session struct {
+	host    string
+	cmd     *exec.Cmd
+	in      io.WriteCloser
+	answers chan answer // closed when the connection is
+	printed lastLines   // what ssh printed
+	ended   sync.WaitGroup
+
+	// scraped: an agent follows the runs there. offset is by how much its clock is
+	// ahead, uncertainty half of the shortest round trip.
+	scraped             bool
+	offset, uncertainty time.Duration
+}
+
+// Error is why a generator can't be used, with what to do.
+type Error struct {
+	Host string
+	Text string
+	Hint string
+}
+
+func (e *Error) Error() string { return e.Host + ": " + e.Text }
+
+// connect opens a connection through the system's ssh, checks the version and measures
+// the clock.
+func connect(ctx context.Context, host string, c *rundir.Connection) (*session, error) {
+	if host == "" || strings.HasPrefix(host, "-") {
+		return nil, &Error{host, "is not the name of a machine", "name machines as ssh knows them: --on=gen1,gen2"}
+	}
+	s := &session{host: host, answers: make(chan answer)}
+	args := append([]string{}, c.SSH[1:]...)
+	// ssh passes one string to the other side's shell.
+	args = append(args, "-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=15", "-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=3", "--", host,
+		table.ShellWord(c.Benchwatch)+" group serve")
+	s.cmd = exec.Command(c.SSH[0], args...)
+	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C must not end the connection
+	s.cmd.Stderr = &s.printed
+	var err error
+	if s.in, err = s.cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
+	out, err := s.cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := s.cmd.Start(); err != nil {
+		return nil, &Error{host, err.Error(), "install an ssh client, or name one with --ssh"}
+	}
+	s.ended.Go(func() {
+		defer close(s.answers)
+		lines := bufio.NewReaderSize(out, 64<<10)
+		for {
+			line, err := lines.ReadBytes('\n')
+			if err != nil {
+				break
+			}
+			var a answer
+			if json.Unmarshal(line, &a) != nil {
+				continue // a banner that the other side's shell prints
+			}
+			s.answers <- a
+		}
+		_, _ = io.Copy(io.Discard, out)
+	})
+	ctx, cancel := context.WithTimeout(ctx, startTime)
+	defer cancel()
+	if err := s.hello(ctx); err != nil {
+		s.close()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *session) hello(ctx context.Context) error {
+	a, err := s.receive(ctx)
+	if err != nil {
+		hint := ""
+		switch text := s.printed.text(); {
+		case strings.Contains(text, "Host key verification failed"), strings.Contains(text, "REMOTE HOST IDENTIFICATION HAS CHANGED"):
+			hint = "check the machine's host key, then connect once by hand: ssh " + s.host
+		case strings.Contains(text, "Permission denied"):
+			hint = "benchwatch asks for no password: use a key or an agent that ssh " + s.host + " works with"
+		case strings.Contains(text, "resolve hostname"):
+			hint = "name machines as ssh knows them: --on=gen1,gen2"
+		case strings.Contains(text, "not found"), strings.Contains(text, "No such file"):
+			hint = "install benchwatch there, or name its path with --remote-benchwatch"
+		case strings.Contains(text, "expected command"), strings.Contains(text, "unexpected"):
+			hint = "install benchwatch " + version.Version + " there"
+		}
+		return &Error{s.host, err.Error(), hint}
+	}
+	if a.Version != version.Version {
+		return &Error{s.host, fmt.Sprintf("benchwatch %s is there, %s here", orUnknown(a.Version), orUnknown(version.Version)), "install the same version on all machines"}
+	}
+	s.scraped = a.Scraped
+	return s.measureClock(ctx)
+}
+
+func orUnknown(version string) string {
+	if version == "" {
+		return "of an unknown version"
+	}
+	return version
+}
+
+// measureClock asks for the time several times: what the shortest round trip brings is
+// the closest.
+func (s *session) measureClock(ctx context.Context) error {
+	shortest := time.Duration(-1)
+	for range roundTrips {
+		before := time.Now()
+		a, err := s.ask(ctx, &request{})
+		if err != nil {
+			return err
+		}
+		if took := time.Since(before); shortest < 0 || took < shortest {
+			shortest = took
+			s.offset, s.uncertainty = time.Unix(0, a.Clock).Sub(before.Add(took/2).Round(0)), took/2
+		}
+	}
+	return nil
+}
+
+// ask sends a request and returns its answer. After an error, but of the other side
+// itself, the connection is of no use.
+func (s *session) ask(ctx context.Context, r *request) (answer, error) {
+	line, err := json.Marshal(r)
+	if err != nil {
+		return answer{}, err
+	}
+	if len(line) >= longestMessage {
+		return answer{}, &Error{s.host, fmt.Sprintf("the command line has %d bytes, at most %d are possible", len(line), longestMessage), ""}
+	}
+	if _, err := s.in.Write(append(line, '\n')); err != nil {
+		return answer{}, s.lost(err)
+	}
+	a, err := s.receive(ctx)
+	if err == nil && a.Error != "" {
+		err = &Error{s.host, a.Error, a.Hint}
+	}
+	return a, err
+}
+
+// receive returns the next answer.
+func (s *session) receive(ctx context.Context) (answer, error) {
+	patience := time.NewTimer(startTime)
+	defer patience.Stop()
+	select {
+	case a, ok := <-s.answers:
+		if !ok {
+			return answer{}, s.lost(io.ErrUnexpectedEOF)
+		}
+		return a, nil
+	case <-patience.C:
+		return answer{}, s.lost(context.DeadlineExceeded)
+	case <-ctx.Done():
+		return answer{}, s.lost(ctx.Err())
+	}
+}
+
+// errLost is matched by the errors of a connection that is of no use any more.
+var errLost = errors.New("no connection")
+
+type lostError struct{ text string }
+
+func (e *lostError) Error() string        { return e.text }
+func (e *lostError) Is(target error) bool { return target == errLost }
+
+// lost returns why the connection is of no use: what ssh printed last, if anything.
+func (s *session) lost(err error) error {
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		s.close() // so that all that it printed is there
+	}
+	if text := s.printed.text(); text != "" {
+		return &lostError{text}
+	}
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return &lostError{"no answer"}
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return &lostError{"the connection was closed"}
+	}
+	return &lostError{err.Error()}
+}
+
+// close ends the connection. What was started there continues.
+func (s *session) close() {
+	s.in.Close()
+	done := make(chan struct{})
+	go func() {
+		select {
+		case <-done:
+		case <-time.After(2 * time.Second):
+			_ = s.cmd.Process.Kill()
+		}
+	}()
+	go func() {
+		for range s.answers { // so that the reader ends
+		}
+	}()
+	s.ended.Wait()
+	_ = s.cmd.Wait()
+	close(done)
+}
+
+// lastLines keeps the end of what a program prints.
+type lastLines struct {
+	mu   sync.Mutex
+	tail []byte
+}
+
+// Write implements io.Writer.
+func (l *lastLines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	const kept = 4096
+	l.tail = append(l.tail, p...)
+	if n := len(l.tail) - kept; n > 0 {
+		l.tail = append(l.tail[:0], l.tail[n:]...)
+	}
+	return len(p), nil
+}
+
+// text returns the last line that is not empty.
+func (l *lastLines) text() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	last := ""
+	for line := range bytes.Lines(l.tail) {
+		line := strings.TrimPrefix(strings.TrimSpace(string(line)), "benchwatch: ")
+		if line != "" && !strings.HasPrefix(line, "hint: ") {
+			last = line
+		}
+	}
+	return table.Clip(table.Plain(last), 300)
+}

@@ -1,0 +1,214 @@
+package rundir
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/benchwatch/benchwatch/agent/clock"
+)
+
+// Group is the part that a run has in a group: several generators that make one
+// load. The group has a run directory of its own, whose id is Name; its output is the
+// journal that package group describes. Each generator has one, too.
+type Group struct {
+	// Name is the id of the group's own run directory.
+	Name string `json:"name"`
+	// Generators is how many there are.
+	Generators int `json:"generators"`
+	// Generator is the number of this run's, from 1; 0 in the group's own directory.
+	Generator int `json:"generator,omitempty"`
+
+	// StartAt is when all generators were to start, by the clock of this run's
+	// machine; absent if no instant was set.
+	StartAt *time.Time `json:"start_at,omitempty"`
+	// Ready: the generator waits for its start.
+	Ready bool `json:"ready,omitempty"`
+	// Wrapper is the `benchwatch run` of a generator.
+	Wrapper *ProcessID `json:"wrapper,omitempty"`
+	// OnFailure is what happens to the other generators if one fails.
+	OnFailure OnFailure `json:"on_failure,omitempty"`
+	// Connection is how the machine that started the group reaches the generators;
+	// absent if they were started without it.
+	Connection *Connection `json:"connection,omitempty"`
+	// Members are the generators, in the group's own directory.
+	Members []Member `json:"members,omitempty"`
+}
+
+// OnFailure is what happens to the other generators of a group if one fails.
+type OnFailure string
+
+const (
+	StopOthers OnFailure = "stop"
+	Continue   OnFailure = "continue"
+)
+
+// Connection is how other machines are reached.
+type Connection struct {
+	// SSH is the program and its options, Benchwatch the program on the other side.
+	SSH        []string `json:"ssh"`
+	Benchwatch string   `json:"benchwatch"`
+}
+
+// ProcessID identifies a process of this machine, also after its number was given to
+// another one.
+type ProcessID struct {
+	PID        int    `json:"pid"`
+	StartTicks uint64 `json:"start_ticks"`
+	BootID     string `json:"boot_id"`
+}
+
+// Member is one generator of a group.
+type Member struct {
+	// Host is where it was started, as the user named the machine; empty if it was
+	// started there.
+	Host string `json:"host,omitempty"`
+	// ClockOffsetSeconds is by how much its clock is ahead of this machine's, and
+	// ClockUncertaintySeconds half of the shortest round trip of the measurement. Both
+	// are absent if that was not measured.
+	ClockOffsetSeconds      *float64 `json:"clock_offset_seconds,omitempty"`
+	ClockUncertaintySeconds *float64 `json:"clock_uncertainty_seconds,omitempty"`
+	// StartSeconds is when its tool started after the group, by this machine's clock;
+	// absent until it has.
+	StartSeconds *float64 `json:"start_seconds,omitempty"`
+	// Outcome and Reason are its own; empty until it has ended. Absent is set if it
+	// never started.
+	Outcome Outcome `json:"result,omitempty"`
+	Reason  string  `json:"reason,omitempty"`
+	Absent  bool    `json:"absent,omitempty"`
+}
+
+// Mirror is where a copy of a run comes from.
+type Mirror struct {
+	// Host is the machine that records the run, as the user named it.
+	Host string `json:"host"`
+	// Scraped: an agent follows the run there and serves its metrics.
+	Scraped bool `json:"scraped,omitempty"`
+}
+
+// GeneratorID returns the id of a generator's run, so that the runs of a group are
+// found without a list.
+func GeneratorID(group string, number int) string { return group + "-g" + strconv.Itoa(number) }
+
+// maxGenerators bounds a group.
+const maxGenerators = 1000
+
+// CheckGroup returns an error if name can't be the name of a group of so many
+// generators.
+func CheckGroup(name string, generators int) error {
+	if generators < 1 || generators > maxGenerators {
+		return fmt.Errorf("a group has 1 to %d generators, not %d", maxGenerators, generators)
+	}
+	if err := CheckID(GeneratorID(name, generators)); name == "" || err != nil {
+		if err = CheckID(name); err == nil {
+			err = fmt.Errorf("it has %d characters, at most %d are allowed", len(name), maxID-len(GeneratorID("", generators)))
+		}
+		return fmt.Errorf("group %q: %s", name, strings.Replace(err.Error(), "run id", "its name", 1))
+	}
+	return nil
+}
+
+// IsGroup reports whether the run is the group of several generators' runs.
+func (m *Meta) IsGroup() bool { return m.Group != nil && m.Group.Generator == 0 }
+
+// IsGenerator reports whether the run is one of a group's.
+func (m *Meta) IsGenerator() bool { return m.Group != nil && m.Group.Generator > 0 }
+
+func (g *Group) name() string {
+	if g == nil {
+		return ""
+	}
+	return g.Name
+}
+
+// interrupted reports whether a generator was, and none failed.
+func (g *Group) interrupted() bool {
+	return g != nil && g.failure() == "" && slices.ContainsFunc(g.Members, func(o Member) bool { return o.Outcome == Interrupted })
+}
+
+// failure is why a group failed: the generators that failed or were lost; empty if there
+// are none. Those that were interrupted may have been because of them.
+func (g *Group) failure() string {
+	if g == nil {
+		return ""
+	}
+	var texts []string
+	for i := range g.Members {
+		if o := &g.Members[i]; o.Absent || o.Outcome == Failed || o.Outcome == Lost {
+			texts = append(texts, o.describe(i+1))
+		}
+	}
+	const listed = 3
+	if more := len(texts) - listed; more > 0 {
+		texts = append(texts[:listed], fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(texts, "; ")
+}
+
+// describe returns how a generator ended.
+func (o *Member) describe(number int) string {
+	text := GeneratorName(number, o.Host)
+	switch {
+	case o.Absent:
+		text += " never started"
+	case o.Outcome == Interrupted || o.Outcome == Lost:
+		text += " was " + string(o.Outcome)
+	default:
+		text += " " + string(o.Outcome)
+	}
+	if o.Reason != "" {
+		text += ": " + o.Reason
+	}
+	return text
+}
+
+// GeneratorName returns "generator 2 (gen2)", or without a host "generator 2".
+func GeneratorName(number int, host string) string {
+	if host == "" {
+		return fmt.Sprintf("generator %d", number)
+	}
+	return fmt.Sprintf("generator %d (%s)", number, host)
+}
+
+// Skew returns the largest difference in seconds between the starts of two
+// generators; false if fewer than two have started.
+func (g *Group) Skew() (float64, bool) {
+	first, last, n := 0.0, 0.0, 0
+	for i := range g.Members {
+		if s := g.Members[i].StartSeconds; s != nil {
+			if n == 0 {
+				first, last = *s, *s
+			}
+			first, last, n = min(first, *s), max(last, *s), n+1
+		}
+	}
+	return last - first, n > 1
+}
+
+// ThisProcess identifies this process.
+func ThisProcess(pid int) *ProcessID {
+	ticks, _ := StartTicks(pid)
+	return &ProcessID{PID: pid, StartTicks: ticks, BootID: clock.BootID()}
+}
+
+// Alive reports whether the process runs on this machine.
+func (p *ProcessID) Alive() bool {
+	if p == nil || p.PID <= 0 || p.StartTicks == 0 || p.BootID != clock.BootID() {
+		return false
+	}
+	ticks, alive := StartTicks(p.PID)
+	return alive && ticks == p.StartTicks
+}
+
+// FillPlaceholders returns a command line with {i} replaced by the number of a
+// generator and {n} by how many there are.
+func FillPlaceholders(args []string, number, generators int) []string {
+	with := strings.NewReplacer("{i}", strconv.Itoa(number), "{n}", strconv.Itoa(generators))
+	filled := make([]string, len(args))
+	for i, a := range args {
+		filled[i] = with.Replace(a)
+	}
+	return filled
+}
