@@ -58,6 +58,11 @@ var commands = []func(*kingpin.Application) (string, action){
 	addReport,
 	addCompare,
 	addExport,
+	addArchivePush,
+	addArchivePull,
+	addArchiveList,
+	addArchiveVerify,
+	addArchivePrune,
 	addSweep,
 	addReplay,
 	addInit,
@@ -217,7 +222,7 @@ func Main(args []string, s Streams) int {
 	app.Terminate(exit)
 	addCompletion(app, s.Out, exit)
 
-	name, err := app.Parse(standardInput(joinNegative(args)))
+	name, err := app.Parse(standardInput(joinNegative(optionalValue(args))))
 	if exited >= 0 { // --help and --version end here
 		return exited
 	}

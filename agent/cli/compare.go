@@ -39,7 +39,7 @@ func addCompare(app *kingpin.Application) (string, action) {
 	r.failIf = cmd.Flag("fail-if", "Exit with status 3 if a group is beyond this limit by more than noise: tps<-5%, p99>+10% (relative to the baseline), lag>10s, errors>1%; repeatable").PlaceHolder("LIMIT").Strings()
 	r.strict = cmd.Flag("strict", "Exit with status 4 if the runs can't tell whether a limit of --fail-if is broken").Bool()
 	r.output = addOutput(cmd)
-	r.store = addStore(cmd)
+	r.store = addReadingStore(cmd)
 	return cmd.FullCommand(), func(s Streams) error {
 		r.streams = s
 		return r.run()
@@ -54,7 +54,7 @@ func (r *compareCommand) run() error {
 	if err != nil {
 		return err
 	}
-	if err := r.load(); err != nil {
+	if err := r.loadToRead(r.streams); err != nil {
 		return err
 	}
 	if err := r.check(); err != nil {
@@ -158,23 +158,9 @@ func (r *compareCommand) group(spec string) ([]rundir.Directory, []string, error
 		labels[name] = value
 		names = append(names, name)
 	}
-	if err := r.exists(); err != nil {
-		return nil, nil, err
-	}
-	ids, err := rundir.List(r.dataDir)
+	dirs, err := r.selectRuns(r.streams, func(m *rundir.Meta) bool { return hasLabels(m, labels) })
 	if err != nil {
 		return nil, nil, err
-	}
-	var dirs []rundir.Directory
-	for _, id := range ids {
-		meta, err := rundir.At(r.dataDir, id).Load()
-		if err != nil {
-			r.streams.notice("skipped: %v", err)
-			continue
-		}
-		if hasLabels(&meta, labels) {
-			dirs = append(dirs, rundir.At(r.dataDir, id))
-		}
 	}
 	if len(dirs) == 0 {
 		return nil, nil, withHint(fmt.Errorf("no run has %s", spec), "benchwatch runs --json shows the labels")

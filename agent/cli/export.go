@@ -44,7 +44,7 @@ func addExport(app *kingpin.Application) (string, action) {
 	r.servers = cmd.Flag("servers", "With --format=csv, export the samples of the servers instead of the intervals of the tool").Bool()
 	r.logOptions = addLogOptions(cmd)
 	r.output = addOutput(cmd)
-	r.store = addStore(cmd)
+	r.store = addReadingStore(cmd)
 	return cmd.FullCommand(), func(s Streams) error {
 		r.streams = s
 		return r.run()
@@ -52,7 +52,7 @@ func addExport(app *kingpin.Application) (string, action) {
 }
 
 func (r *exportCommand) run() error {
-	if err := r.load(); err != nil {
+	if err := r.loadToRead(r.streams); err != nil {
 		return err
 	}
 	if err := r.logOptions.check(r.tools, r.config); err != nil {

@@ -29,12 +29,12 @@ func addReport(app *kingpin.Application) (string, action) {
 	r.names = cmd.Arg("RUN", "Id of a run, the beginning of one, or last").Required().Strings()
 	r.format = cmd.Flag("format", "Format of the report: text, html, markdown, csv or json (default: text on a terminal, else html)").PlaceHolder("FORMAT").Enum("text", "html", "markdown", "csv", "json")
 	r.output = addOutput(cmd)
-	r.store = addStore(cmd)
+	r.store = addReadingStore(cmd)
 	return cmd.FullCommand(), r.run
 }
 
 func (r *reportCommand) run(s Streams) error {
-	if err := r.load(); err != nil {
+	if err := r.loadToRead(s); err != nil {
 		return err
 	}
 	screen := terminal.Of(s.Out)

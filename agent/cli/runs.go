@@ -22,10 +22,7 @@ import (
 // runsCommand is one `benchwatch runs`.
 type runsCommand struct {
 	*store
-	labels map[string]string
-	tool   *string
-	since  *string
-	until  *string
+	runFilter
 	format *string
 }
 
@@ -34,37 +31,86 @@ func addRuns(app *kingpin.Application) (string, action) {
 	parent := app.Command("runs", "List, remove or import runs.")
 	cmd := addCommand(parent, "list", "List runs, the newest last. This is the default command of `runs`.",
 		"benchwatch runs --tool=sysbench --since=7d").Default()
-	r := &runsCommand{labels: map[string]string{}}
-	cmd.Flag("label", "Only runs with this label; repeatable").PlaceHolder("K=V").StringMapVar(&r.labels)
-	r.tool = cmd.Flag("tool", "Only runs of this tool").PlaceHolder("NAME").String()
-	r.since = cmd.Flag("since", "Only runs that started at this time or later: 2026-11-21, 2026-11-21T14:03:00Z, 14:03, or 2h or 7d ago").PlaceHolder("TIME").String()
-	r.until = cmd.Flag("until", "Only runs that started before this time").PlaceHolder("TIME").String()
+	r := &runsCommand{runFilter: addRunFilter(cmd)}
 	r.format = addFormat(cmd, text, jsonFormat)
-	r.store = addStore(cmd)
+	r.store = addReadingStore(cmd)
 	return cmd.FullCommand(), r.run
 }
 
+// runFilter chooses runs by their facts.
+type runFilter struct {
+	labels   map[string]string
+	tool     *string
+	workload *string
+	version  *string
+	since    *string
+	until    *string
+
+	from, to time.Time // set by check; zero: unlimited
+}
+
+func addRunFilter(cmd *kingpin.CmdClause) runFilter {
+	f := runFilter{labels: map[string]string{}}
+	cmd.Flag("label", "Only runs with this label; repeatable").PlaceHolder("K=V").StringMapVar(&f.labels)
+	f.tool = cmd.Flag("tool", "Only runs of this tool").PlaceHolder("NAME").String()
+	f.workload = cmd.Flag("workload", "Only runs of this workload").PlaceHolder("NAME").String()
+	f.version = cmd.Flag("tool-version", "Only runs of this version of the tool").PlaceHolder("VERSION").String()
+	f.since = cmd.Flag("since", "Only runs that started at this time or later: 2026-11-21, 2026-11-21T14:03:00Z, 14:03, or 2h or 7d ago").PlaceHolder("TIME").String()
+	f.until = cmd.Flag("until", "Only runs that started before this time").PlaceHolder("TIME").String()
+	return f
+}
+
+// check reads the flags, before anything else is read.
+func (f *runFilter) check(now time.Time) (err error) {
+	if f.from, err = parseBound("--since", *f.since, now); err != nil {
+		return err
+	}
+	f.to, err = parseBound("--until", *f.until, now)
+	return err
+}
+
+func (f *runFilter) wanted(m *rundir.Meta) bool {
+	switch {
+	case *f.tool != "" && m.Tool != *f.tool,
+		*f.workload != "" && m.Workload != *f.workload,
+		*f.version != "" && m.ToolVersion != *f.version,
+		!f.from.IsZero() && m.StartedAt.Before(f.from),
+		!f.to.IsZero() && !m.StartedAt.Before(f.to):
+		return false
+	}
+	return hasLabels(m, f.labels)
+}
+
 func (r *runsCommand) run(s Streams) error {
-	now := time.Now()
-	since, err := parseBound("--since", *r.since, now)
-	if err != nil {
+	if err := r.check(time.Now()); err != nil {
 		return err
 	}
-	until, err := parseBound("--until", *r.until, now)
-	if err != nil {
-		return err
-	}
-	if err := r.open(); err != nil {
+	if err := r.openToRead(s); err != nil {
 		return err
 	}
 	if *r.tool != "" && r.tools.ByName(*r.tool) == nil {
 		return unknownTool(*r.tool, r.tools)
 	}
-	ids, err := rundir.List(r.dataDir)
+	list := r.local
+	if r.archived.is() {
+		list = r.remote
+	}
+	rows, all, err := list(s)
 	if err != nil {
 		return err
 	}
-	rows := []report.Row{}
+	slices.SortStableFunc(rows, func(a, b report.Row) int {
+		return cmp.Or(a.StartedAt.Compare(b.StartedAt), strings.Compare(a.ID, b.ID))
+	})
+	return r.print(s, rows, all)
+}
+
+// local returns the wanted runs of the data directory, and how many it has.
+func (r *runsCommand) local(s Streams) (rows []report.Row, all int, err error) {
+	ids, err := rundir.List(r.dataDir)
+	if err != nil {
+		return nil, 0, err
+	}
 	foreign := 0 // runs whose output only their owner may read
 	for _, id := range ids {
 		dir := rundir.At(r.dataDir, id)
@@ -73,7 +119,7 @@ func (r *runsCommand) run(s Streams) error {
 			s.notice("skipped: %v", err)
 			continue
 		}
-		if !r.wanted(&meta, since, until) {
+		if !r.wanted(&meta) {
 			continue
 		}
 		snap, err := r.read(context.Background(), dir)
@@ -85,40 +131,36 @@ func (r *runsCommand) run(s Streams) error {
 		}
 		rows = append(rows, report.NewRow(&snap))
 	}
-	slices.SortStableFunc(rows, func(a, b report.Row) int {
-		return cmp.Or(a.StartedAt.Compare(b.StartedAt), strings.Compare(a.ID, b.ID))
-	})
-	if err := r.print(s, rows, len(ids)); err != nil {
-		return err
-	}
 	if foreign > 0 {
 		s.notice("the output of %s belongs to other users and can't be read: what it has is missing here", table.Plural(foreign, "run"))
 	}
-	return nil
+	return rows, len(ids), nil
+}
+
+// remote returns the wanted runs of the archive, and how many it has.
+func (r *runsCommand) remote(Streams) (rows []report.Row, all int, err error) {
+	indexes, err := r.archived.list()
+	for _, x := range archivedRuns(indexes, &r.runFilter) {
+		rows = append(rows, x.Row)
+	}
+	return rows, len(r.archived.entries), err
 }
 
 func (r *runsCommand) print(s Streams, rows []report.Row, all int) error {
 	switch {
 	case *r.format == jsonFormat:
+		if rows == nil {
+			rows = []report.Row{}
+		}
 		return table.JSON(s.Out, rows)
 	case len(rows) == 0 && all == 0:
-		s.notice("no runs in %s", r.dataDir)
+		s.notice("no runs in %s", r.where())
 		return nil
 	case len(rows) == 0:
-		s.notice("none of %s in %s matches", table.Plural(all, "run"), r.dataDir)
+		s.notice("none of %s in %s matches", table.Plural(all, "run"), r.where())
 		return nil
 	}
 	return report.List(s.Out, rows, terminal.Of(s.Out))
-}
-
-func (r *runsCommand) wanted(m *rundir.Meta, since, until time.Time) bool {
-	switch {
-	case *r.tool != "" && m.Tool != *r.tool,
-		!since.IsZero() && m.StartedAt.Before(since),
-		!until.IsZero() && !m.StartedAt.Before(until):
-		return false
-	}
-	return hasLabels(m, r.labels)
 }
 
 // hasLabels reports whether a run has these labels, facts, title and result.

@@ -23,6 +23,7 @@ import (
 // wrote them.
 type store struct {
 	dataFlags
+	archived *archived // nil: the command can't read an archive
 
 	// From the configuration, set by load.
 	config     *config.Config
@@ -33,6 +34,13 @@ type store struct {
 
 func addStore(cmd *kingpin.CmdClause) *store {
 	return &store{dataFlags: addDataFlags(cmd)}
+}
+
+// addReadingStore is addStore for a command that can also read an archive.
+func addReadingStore(cmd *kingpin.CmdClause) *store {
+	s := addStore(cmd)
+	s.archived = addArchive(cmd)
+	return s
 }
 
 // load reads the configuration. The data directory need not exist.
@@ -52,6 +60,24 @@ func (s *store) open() error {
 		return err
 	}
 	return s.exists()
+}
+
+// openToRead reads the configuration and opens the data directory, which must exist,
+// or the archive.
+func (s *store) openToRead(streams Streams) error {
+	if !s.archived.is() {
+		return s.open()
+	}
+	return s.loadToRead(streams)
+}
+
+// loadToRead is openToRead for a command that may need no runs: the data directory need
+// not exist.
+func (s *store) loadToRead(streams Streams) error {
+	if err := s.load(); err != nil {
+		return err
+	}
+	return s.openRuns(streams)
 }
 
 // exists checks that the data directory is there.
@@ -80,6 +106,9 @@ func (s *store) findRun(name string) (rundir.Directory, error) {
 			return "", withHint(fmt.Errorf("no run in %s", name), "a run directory contains a run.json")
 		}
 		return dir, nil
+	}
+	if s.archived.is() {
+		return s.archived.findRun(name)
 	}
 	if err := s.exists(); err != nil {
 		return "", err
@@ -119,6 +148,9 @@ func (s *store) findRun(name string) (rundir.Directory, error) {
 
 // metas returns the facts of all runs that can be read.
 func (s *store) metas() []rundir.Meta {
+	if s.archived.is() {
+		return s.archived.metas()
+	}
 	ids, _ := rundir.List(s.dataDir)
 	var all []rundir.Meta
 	for _, id := range ids {
@@ -127,6 +159,32 @@ func (s *store) metas() []rundir.Meta {
 		}
 	}
 	return all
+}
+
+// selectRuns returns the runs whose facts are wanted. What is damaged is skipped.
+func (s *store) selectRuns(streams Streams, wanted func(*rundir.Meta) bool) ([]rundir.Directory, error) {
+	if s.archived.is() {
+		return s.archived.selectRuns(wanted)
+	}
+	if err := s.exists(); err != nil {
+		return nil, err
+	}
+	ids, err := rundir.List(s.dataDir)
+	if err != nil {
+		return nil, err
+	}
+	var dirs []rundir.Directory
+	for _, id := range ids {
+		meta, err := rundir.At(s.dataDir, id).Load()
+		if err != nil {
+			streams.notice("skipped: %v", err)
+			continue
+		}
+		if wanted(&meta) {
+			dirs = append(dirs, rundir.At(s.dataDir, id))
+		}
+	}
+	return dirs, nil
 }
 
 // newest returns the run that started last. Ids that users chose do not sort by

@@ -22,6 +22,7 @@ import (
 
 	commoncfg "github.com/prometheus/common/config"
 
+	"github.com/benchwatch/benchwatch/agent/archive"
 	"github.com/benchwatch/benchwatch/agent/engine"
 	engines "github.com/benchwatch/benchwatch/agent/engine/registry"
 	"github.com/benchwatch/benchwatch/agent/live"
@@ -45,6 +46,7 @@ type Config struct {
 	Tools            []Tool
 	Grafana          Grafana
 	Prometheus       Prometheus
+	Archive          Archive
 	WebhookTokenFile string
 
 	described []*tool.Tool // made from Tools
@@ -87,6 +89,9 @@ func (c *Config) keys() []key {
 		},
 		{name: "grafana", to: subsection{&c.Grafana}, doc: "The Grafana that gets markers as annotations"},
 		{name: "prometheus", to: subsection{&c.Prometheus}, doc: "The Prometheus that has the recorded series, for reports"},
+		{
+			name: "archive", to: shorthand{subsection{&c.Archive}, "url", text(&c.Archive.URL)}, doc: "The [archive of the team](archive.md), to which the agent uploads closed runs. The address alone can be written in place of the keys",
+		},
 		{
 			name: "webhook_token_file", to: file(&c.WebhookTokenFile),
 			doc: "File with the token with which Alertmanager may POST alerts to `/api/v1/alerts`, where they become markers, and the page may set markers. Without it the agent accepts neither",
@@ -418,6 +423,80 @@ func (p *Prometheus) keys() []key {
 	}
 }
 
+// Archive is where closed runs are kept for the team.
+type Archive struct {
+	URL             string
+	CredentialsFile string
+	Upload          bool
+	Output          bool
+	Compression     string
+	Keep            string
+	CacheDir        string
+}
+
+func (a *Archive) keys() []key {
+	return []key{
+		{
+			name: "url", to: text(&a.URL), initialDoc: "`$BENCHWATCH_ARCHIVE`, else no archive",
+			doc: "`s3://bucket/prefix`, `gs://bucket/prefix`, `azure://container/prefix?account=NAME` or the absolute path of a folder",
+			check: func() error {
+				if a.URL == "" {
+					return nil
+				}
+				return archive.CheckURL(a.URL)
+			},
+		},
+		{
+			name: "credentials_file", to: file(&a.CredentialsFile), initialDoc: "the environment, see [archive.md](archive.md#credentials)",
+			doc: "File with the keys of the bucket, in the format of `~/.aws/credentials`; for Azure, with a connection string",
+		},
+		{name: "upload", to: boolean(&a.Upload), initial: "true", doc: "Whether the agent uploads closed runs by itself. `benchwatch archive push` does so at any time"},
+		{name: "output", to: boolean(&a.Output), initial: "true", doc: "Whether the raw output of the tools is uploaded. Without it an archived run has its summary only in lists"},
+		{
+			name: "compression", to: text(&a.Compression), initial: "zstd", doc: "`zstd` or `none`",
+			check: func() error {
+				if a.Compression != "zstd" && a.Compression != "none" {
+					return fmt.Errorf("expected zstd or none, found %q", a.Compression)
+				}
+				return nil
+			},
+		},
+		{
+			name: "keep", to: text(&a.Keep), initialDoc: "for ever", doc: "How long runs are kept, such as `365d`. It applies when `benchwatch archive prune` is called; nothing is removed by itself",
+			check: func() error {
+				if a.Keep == "" {
+					return nil
+				}
+				_, err := ParseAge(a.Keep)
+				return err
+			},
+		},
+		{name: "cache_dir", to: path(&a.CacheDir), initialDoc: "`benchwatch/archive` below `$XDG_CACHE_HOME` or `~/.cache`", doc: "Folder of what commands have read from the archive"},
+	}
+}
+
+// ParseAge reads a duration such as 365d or 12h.
+func ParseAge(text string) (time.Duration, error) {
+	if days, ok := strings.CutSuffix(text, "d"); ok {
+		if n, err := strconv.Atoi(days); err == nil && n > 0 && n < 100_000 {
+			return time.Duration(n) * 24 * time.Hour, nil
+		}
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d <= 0 {
+		return 0, fmt.Errorf("expected an age such as 365d or 12h, found %q", text)
+	}
+	return d, nil
+}
+
+// OpenArchive returns the archive, which needs an address. It connects to nothing.
+func (c *Config) OpenArchive() (*archive.Archive, error) {
+	return archive.Open(archive.Options{
+		URL: c.Archive.URL, CredentialsFile: c.Archive.CredentialsFile, OmitOutput: !c.Archive.Output, Plain: c.Archive.Compression == "none",
+		CacheDir: c.Archive.CacheDir, Tools: c.ToolSet(),
+	})
+}
+
 func required(value, expected string) error {
 	if value == "" {
 		return errors.New("is missing: expected " + expected)
@@ -490,6 +569,7 @@ func unknownEngine(name string) error {
 func Default() *Config {
 	c := &Config{DataDir: rundir.DefaultDataDir()}
 	setDefaults(c)
+	c.Archive.URL = os.Getenv("BENCHWATCH_ARCHIVE")
 	return c
 }
 

@@ -53,6 +53,9 @@ func TestGoodFile(t *testing.T) {
 	if len(c.Targets) != 2 || c.Targets[1].Cluster != "pair" {
 		t.Errorf("targets %+v", c.Targets)
 	}
+	if a := c.Archive; a.URL != "s3://bucket/team?endpoint=http://127.0.0.1:9000" || !a.Upload || !a.Output || a.Compression != "zstd" {
+		t.Errorf("archive %+v", a)
+	}
 	prepared, err := c.Targets[0].prepare()
 	if err != nil {
 		t.Fatal(err)

@@ -277,7 +277,10 @@ func keyNames(keys []key) string {
 // setDefaults gives every key of s its default.
 func setDefaults(s section) {
 	for _, k := range s.keys() {
-		if sub, ok := k.to.(subsection); ok {
+		switch sub := k.to.(type) {
+		case subsection:
+			setDefaults(sub.section)
+		case shorthand:
 			setDefaults(sub.section)
 		}
 		if k.initial == "" {
@@ -463,6 +466,23 @@ func (subsection) kind() string { return "a set of keys" }
 
 func (v subsection) decode(d *decoder, n *yaml.Node, path string) error {
 	return d.section(v.section, n, path)
+}
+
+// shorthand is a section whose one key can be written alone, in place of all.
+type shorthand struct {
+	subsection
+	key string
+	to  value
+}
+
+func (shorthand) kind() string { return "a text or a set of keys" }
+
+func (v shorthand) decode(d *decoder, n *yaml.Node, path string) error {
+	if n.Kind != yaml.ScalarNode {
+		return v.subsection.decode(d, n, path)
+	}
+	only := &yaml.Node{Kind: yaml.MappingNode, Line: n.Line, Content: []*yaml.Node{{Kind: yaml.ScalarNode, Tag: "!!str", Value: v.key, Line: n.Line}, n}}
+	return v.subsection.decode(d, only, path)
 }
 
 // optional is a section that is nil without its key.

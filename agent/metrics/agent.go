@@ -14,8 +14,29 @@ var (
 	dataSize         = family("data_size_bytes", "Size of the file system with the data directory.")
 	markerQueue      = family("marker_queue_length", "Markers that wait for delivery to Grafana.")
 	markerDeliveries = family("marker_deliveries_total", "Markers by the result of their delivery: delivered, retried, rejected.", "result")
+	archivePending   = family("archive_pending_runs", "Closed runs that are not in the archive. Absent without an archive.")
+	archiveUploads   = family("archive_uploads_total", "Runs that this agent tried to upload to the archive, by result: uploaded, failed.", "result")
+	archiveFailing   = stateFamily("archive_upload_failing", "1 if the last attempt to upload to the archive failed, else 0. Absent without an archive.")
+	archiveSuccess   = family("archive_last_upload_timestamp_seconds", "When a run was last uploaded to the archive, as Unix time. Absent before the first.")
 	markerTime       = family("marker_timestamp_seconds", "Time of a marker, as Unix time.", "run", "text")
 )
+
+func (c *Collector) uploads(emit emit) {
+	if c.sources.Uploads == nil {
+		return
+	}
+	u := c.sources.Uploads()
+	if !u.Enabled {
+		return
+	}
+	emit(archivePending, float64(u.Pending))
+	emit(archiveUploads, float64(u.Uploaded), "uploaded")
+	emit(archiveUploads, float64(u.Failures), "failed")
+	emit(archiveFailing, truth(u.Failing))
+	if !u.LastSuccess.IsZero() {
+		emit(archiveSuccess, seconds(u.LastSuccess))
+	}
+}
 
 func (c *Collector) markers(emit emit) {
 	if c.sources.Deliveries != nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/benchwatch/benchwatch/agent/archive"
 	"github.com/benchwatch/benchwatch/agent/engine"
 	"github.com/benchwatch/benchwatch/agent/histogram"
 	"github.com/benchwatch/benchwatch/agent/ingest"
@@ -34,7 +35,9 @@ type Sources struct {
 	// Space is the room on the file system of the data directory.
 	Space      func() (rundir.Space, error)
 	Deliveries func() marker.Stats
-	Points     func() []marker.Marker
+	// Uploads are those to the archive.
+	Uploads func() archive.Stats
+	Points  func() []marker.Marker
 	// Now is the clock of the runs; nil: time.Now.
 	Now func() time.Time
 }
@@ -105,6 +108,7 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 	if c.sources.MissedTicks != nil {
 		emit(missedTicks, float64(c.sources.MissedTicks()))
 	}
+	c.uploads(emit)
 	c.markers(emit)
 }
 

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -18,6 +19,7 @@ import (
 	versioncollector "github.com/prometheus/client_golang/prometheus/collectors/version"
 
 	"github.com/benchwatch/benchwatch/agent/alert"
+	"github.com/benchwatch/benchwatch/agent/archive"
 	"github.com/benchwatch/benchwatch/agent/clock"
 	"github.com/benchwatch/benchwatch/agent/config"
 	"github.com/benchwatch/benchwatch/agent/engine"
@@ -69,6 +71,7 @@ type Observer struct {
 	markers  *marker.Deliverer
 	alerts   *alert.Receiver
 	page     *web.Page
+	uploader *archive.Uploader // nil: only some runs are observed
 	registry *prometheus.Registry
 
 	mu       sync.Mutex
@@ -117,6 +120,11 @@ func New(opts Options) (*Observer, error) {
 		Sink:   sink{o.markers, o.alerts, o.page},
 		Limits: o.limits, Logger: opts.Logger,
 	})
+	var uploads func() archive.Stats
+	if len(opts.Only) == 0 {
+		o.uploader = archive.NewUploader(archive.UploaderOptions{DataDir: o.dataDir, Open: o.archive, Busy: o.busy, Log: o.log})
+		uploads = o.uploader.Stats
+	}
 	o.registry = prometheus.NewRegistry()
 	o.registry.MustRegister(
 		collectors.NewGoCollector(),
@@ -124,6 +132,7 @@ func New(opts Options) (*Observer, error) {
 		versioncollector.NewCollector("benchwatch"),
 		metrics.NewCollector(metrics.Sources{
 			Runs: o.watcher.Snapshots, WaitingRuns: o.watcher.Waiting, Samples: o.sampler.Latest, MissedTicks: o.sampler.MissedTicks,
+			Uploads:    uploads,
 			Deliveries: o.markers.Stats, Points: o.markers.Points, Now: now,
 			Space: func() (rundir.Space, error) { return rundir.SpaceOf(o.dataDir) },
 		}),
@@ -163,6 +172,9 @@ func (o *Observer) Run(ctx context.Context) error {
 	if len(o.only) == 0 {
 		parts.Go(func() { o.followGroups(ctx) })
 	}
+	if o.uploader != nil {
+		parts.Go(func() { o.uploader.Run(ctx) })
+	}
 	if err := o.sampler.Run(ctx); err != nil && ctx.Err() == nil {
 		return fmt.Errorf("sample servers: %w", err)
 	}
@@ -189,7 +201,24 @@ func (o *Observer) Reload(c *config.Config) error {
 	targets := c.EngineTargets(o.log)
 	o.config, o.topology = c, c.Topology(targets)
 	o.sampler.Update(targets)
+	if o.uploader != nil {
+		o.uploader.Kick()
+	}
 	return nil
+}
+
+// archive returns the one of the present configuration, nil if nothing is uploaded.
+func (o *Observer) archive() (*archive.Archive, error) {
+	c := o.current()
+	if c.Archive.URL == "" || !c.Archive.Upload {
+		return nil, nil
+	}
+	return c.OpenArchive()
+}
+
+// busy reports whether a run goes on, its drain included.
+func (o *Observer) busy() bool {
+	return slices.ContainsFunc(o.watcher.Snapshots(), func(s ingest.Snapshot) bool { return s.Phase != ingest.Over })
 }
 
 // Snapshots returns the live runs and the kept ended ones, oldest first.

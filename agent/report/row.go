@@ -3,6 +3,7 @@ package report
 import (
 	"bytes"
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
@@ -93,6 +94,23 @@ func NewRow(s *ingest.Snapshot) Row {
 		r.Errors = series.Some(s.Errors) // since the start
 	}
 	return r
+}
+
+// RestoreRow returns the run that was encoded as JSON. The facts are those of meta.
+func RestoreRow(data []byte, meta *rundir.Meta) (Row, error) {
+	var r Row
+	if err := json.Unmarshal(data, &r); err != nil {
+		return Row{}, err
+	}
+	own := NewRow(&ingest.Snapshot{Meta: *meta, Phase: ingest.Over})
+	own.DurationSeconds, own.TPS, own.QPS, own.TpmC, own.Errors = r.DurationSeconds, r.TPS, r.QPS, r.TpmC, r.Errors
+	own.FailedShare, own.FromIntervals, own.Threads = r.FailedShare, r.FromIntervals, r.Threads
+	var latencies []tool.Latency
+	for stat, seconds := range r.Latency {
+		latencies = append(latencies, tool.Latency{Operation: cmp.Or(table.Plain(r.LatencyOperation), tool.Transaction), Stat: table.Plain(stat), Seconds: seconds})
+	}
+	own.SetLatencies(&tool.Report{Latencies: latencies})
+	return own, nil
 }
 
 // NewObservedRow returns a run with what was observed of its servers.

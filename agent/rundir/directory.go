@@ -113,6 +113,36 @@ func CreateWith(dataDir string, meta Meta, fill func(Directory) error) (Director
 	return dir, claim, err
 }
 
+// Adopt makes a run directory of files that fill writes: a run that another machine
+// recorded. It appears complete, or not at all if fill fails. The error is ErrExists if
+// the id is taken.
+func Adopt(dataDir, id string, fill func(Directory) error) (Directory, error) {
+	if err := CheckID(id); err != nil {
+		return "", err
+	}
+	root := Root(dataDir)
+	if err := os.MkdirAll(root, 0o755); err != nil {
+		return "", fmt.Errorf("create data directory: %w", err)
+	}
+	tmp := filepath.Join(root, ".new-"+rand.Text())
+	err := makeDir(tmp)
+	if err == nil {
+		if err = fill(Directory(tmp)); err == nil {
+			err = place(tmp, filepath.Join(root, id))
+		}
+		if err != nil {
+			os.RemoveAll(tmp)
+		}
+	}
+	switch {
+	case errors.Is(err, fs.ErrExist):
+		return "", fmt.Errorf("%w: %s", ErrExists, id)
+	case err != nil:
+		return "", fmt.Errorf("create run directory: %w", err)
+	}
+	return At(dataDir, id), nil
+}
+
 // idName is what distinguishes the run in its id.
 func (m *Meta) idName() string {
 	path := ""
@@ -250,12 +280,18 @@ func (d Directory) Load() (Meta, error) {
 	if err != nil {
 		return Meta{}, fmt.Errorf("read run %s: %w", d.ID(), err)
 	}
+	return ParseMeta(d.ID(), data)
+}
+
+// ParseMeta returns the facts in the text of a run.json, which must be that of the run
+// id.
+func ParseMeta(id string, data []byte) (Meta, error) {
 	var m Meta
 	if err := json.Unmarshal(data, &m); err != nil {
-		return Meta{}, fmt.Errorf("read run %s: damaged %s: %w", d.ID(), MetaFile, err)
+		return Meta{}, fmt.Errorf("read run %s: damaged %s: %w", id, MetaFile, err)
 	}
-	if m.ID != d.ID() {
-		return Meta{}, fmt.Errorf("read run %s: %s says it is run %q", d.ID(), MetaFile, m.ID)
+	if m.ID != id {
+		return Meta{}, fmt.Errorf("read run %s: %s says it is run %q", id, MetaFile, m.ID)
 	}
 	m.plain()
 	return m, nil

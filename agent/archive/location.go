@@ -1,0 +1,259 @@
+package archive
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/go-kit/log"
+	"github.com/minio/minio-go/v7/pkg/credentials"
+	"github.com/thanos-io/objstore/providers/azure"
+	"github.com/thanos-io/objstore/providers/s3"
+)
+
+// location is an archive's address.
+type location struct {
+	scheme string // s3, gs, azure or file
+	bucket string // empty for file
+	prefix string // "" or ending in a slash; for file the path of the folder
+	query  url.Values
+}
+
+// options of an address, by scheme. None is a secret.
+var options = map[string][]string{
+	"s3":    {"endpoint", "region"},
+	"gs":    {"endpoint"},
+	"azure": {"account", "endpoint"},
+	"file":  nil,
+}
+
+// CheckURL returns what is wrong with the address of an archive. It connects to
+// nothing and reads no file.
+func CheckURL(text string) error {
+	_, err := parse(text)
+	return err
+}
+
+// parse never repeats the address in an error: it may contain a secret.
+func parse(text string) (location, error) {
+	if filepath.IsAbs(text) {
+		return location{scheme: "file", prefix: filepath.Clean(text)}, nil
+	}
+	u, err := url.Parse(text)
+	if err != nil {
+		return location{}, errors.New("is not an address such as s3://bucket/prefix")
+	}
+	allowed, known := options[u.Scheme]
+	switch {
+	case !known:
+		return location{}, errors.New("expected s3://bucket/prefix, gs://bucket/prefix, azure://container/prefix or an absolute path")
+	case u.User != nil:
+		return location{}, errors.New("contains a user or password; credentials come from the environment or from credentials_file")
+	case u.Fragment != "":
+		return location{}, errors.New("contains a #")
+	}
+	query, err := url.ParseQuery(u.RawQuery)
+	if err != nil {
+		return location{}, errors.New("has options that can't be read")
+	}
+	for name := range query {
+		if !slices.Contains(allowed, name) {
+			return location{}, fmt.Errorf("has an unknown option %s: %s:// has %s", name, u.Scheme, cmp.Or(strings.Join(allowed, " and "), "none"))
+		}
+	}
+	if u.Scheme == "file" {
+		if u.Host != "" || !filepath.IsAbs(u.Path) {
+			return location{}, errors.New("is not the absolute path of a folder: expected file:///folder")
+		}
+		return location{scheme: "file", prefix: filepath.Clean(u.Path)}, nil
+	}
+	if u.Host == "" || u.Port() != "" {
+		return location{}, fmt.Errorf("has no name of a bucket: expected %s://bucket/prefix", u.Scheme)
+	}
+	if e := query.Get("endpoint"); e != "" && u.Scheme != "azure" {
+		if _, _, err := endpointOf(e); err != nil {
+			return location{}, err
+		}
+	}
+	if u.Scheme == "azure" && query.Get("account") == "" {
+		return location{}, errors.New("has no storage account: expected azure://container/prefix?account=NAME")
+	}
+	prefix := strings.TrimPrefix(path.Clean("/"+u.Path), "/")
+	if prefix != "" {
+		prefix += "/"
+	}
+	return location{u.Scheme, u.Host, prefix, query}, nil
+}
+
+// endpointOf splits http://host:port; without a scheme it is https.
+func endpointOf(text string) (host string, insecure bool, err error) {
+	if !strings.Contains(text, "://") {
+		text = "https://" + text
+	}
+	u, err := url.Parse(text)
+	if err != nil || u.Host == "" || u.User != nil || u.Scheme != "http" && u.Scheme != "https" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" {
+		return "", false, errors.New("has an endpoint that is no http:// or https:// address")
+	}
+	return u.Host, u.Scheme == "http", nil
+}
+
+// name is the address without its options, for people.
+func (l location) name() string {
+	if l.scheme == "file" {
+		return l.prefix
+	}
+	return l.scheme + "://" + path.Join(l.bucket, l.prefix)
+}
+
+// key distinguishes archives.
+func (l location) key() string {
+	return digest([]byte(l.scheme + "\n" + l.bucket + "\n" + l.prefix + "\n" + l.query.Encode()))[:16]
+}
+
+// googleEndpoint speaks S3 with HMAC keys. Google's own client would double the size
+// of the program.
+const googleEndpoint = "https://storage.googleapis.com"
+
+// open returns the bucket. It connects to nothing yet.
+func (l location) open(credentialsFile string) (bucket, error) {
+	switch l.scheme {
+	case "file":
+		return folder(l.prefix), nil
+	case "azure":
+		return l.openAzure(credentialsFile)
+	}
+	c := s3.DefaultConfig
+	c.Bucket, c.Region = l.bucket, cmp.Or(l.query.Get("region"), os.Getenv("AWS_REGION"))
+	endpoint := cmp.Or(l.query.Get("endpoint"), os.Getenv("AWS_ENDPOINT_URL_S3"), os.Getenv("AWS_ENDPOINT_URL"))
+	if l.scheme == "gs" {
+		endpoint = cmp.Or(l.query.Get("endpoint"), googleEndpoint)
+	}
+	switch {
+	case endpoint != "":
+		c.Region = cmp.Or(c.Region, "us-east-1") // such servers have one, and it need not be asked for
+	case c.Region != "":
+		endpoint = "https://s3." + c.Region + ".amazonaws.com"
+	default:
+		endpoint = "https://s3.amazonaws.com"
+	}
+	var err error
+	if c.Endpoint, c.Insecure, err = endpointOf(endpoint); err != nil {
+		return nil, fmt.Errorf("archive %s: the address %w", l.name(), err)
+	}
+	c.HTTPConfig.Transport = transport()
+	c.MaxRetries = 1 // repeated by patient
+	c.DisableMultipart = true
+	key, err := l.keys(credentialsFile)
+	if err != nil {
+		return nil, err
+	}
+	c.AccessKey, c.SecretKey, c.SessionToken = key.AccessKeyID, key.SecretAccessKey, key.SessionToken
+	b, err := s3.NewBucketWithConfig(log.NewNopLogger(), c, "benchwatch", nil)
+	if err != nil {
+		return nil, fmt.Errorf("archive %s: %w", l.name(), cause(err))
+	}
+	return store{b, l.prefix}, nil
+}
+
+// transport has limits to how long a server may be silent.
+func transport() *http.Transport {
+	t := http.DefaultTransport.(*http.Transport).Clone()
+	t.MaxIdleConnsPerHost = listWorkers
+	t.IdleConnTimeout = 10 * time.Second
+	t.ResponseHeaderTimeout = usualPatience.request
+	t.DisableCompression = true // of objects that are compressed already
+	return t
+}
+
+// ErrNoCredentials is returned if neither the environment nor a file has the keys of a
+// bucket.
+var ErrNoCredentials = errors.New("no credentials")
+
+// keys returns the keys of S3. The zero value leaves them to the machine's role.
+func (l location) keys(file string) (credentials.Value, error) {
+	var providers []credentials.Provider
+	if file != "" {
+		providers = []credentials.Provider{&credentials.FileAWSCredentials{Filename: file}}
+	} else {
+		providers = []credentials.Provider{&credentials.EnvAWS{}, &credentials.FileAWSCredentials{}}
+	}
+	for _, p := range providers {
+		v, err := p.RetrieveWithCredContext(nil)
+		if err == nil && v.AccessKeyID != "" && v.SecretAccessKey != "" {
+			return v, nil
+		}
+		if err != nil && file != "" {
+			// The error of the parser could quote a line.
+			if _, statErr := os.Stat(file); statErr != nil {
+				return v, fmt.Errorf("archive: credentials file: %w", statErr)
+			}
+			return v, fmt.Errorf("%w: archive %s: %s has no aws_access_key_id and aws_secret_access_key below [default]", ErrNoCredentials, l.name(), file)
+		}
+	}
+	if l.scheme == "s3" && hasRole() {
+		return credentials.Value{}, nil
+	}
+	return credentials.Value{}, fmt.Errorf("%w: archive %s: neither the environment nor a file has the keys of the bucket", ErrNoCredentials, l.name())
+}
+
+// hasRole reports whether this is a machine or a container of Amazon's, which can get
+// keys from there. Elsewhere that would be asked for in vain, for long.
+func hasRole() bool {
+	for _, name := range []string{"AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "AWS_CONTAINER_CREDENTIALS_FULL_URI", "AWS_WEB_IDENTITY_TOKEN_FILE"} {
+		if os.Getenv(name) != "" {
+			return true
+		}
+	}
+	vendor, err := os.ReadFile("/sys/devices/virtual/dmi/id/sys_vendor")
+	return err == nil && strings.HasPrefix(string(vendor), "Amazon")
+}
+
+// openAzure takes the account's key from the environment or a connection string from a
+// file; without them the identity of the machine is used.
+func (l location) openAzure(credentialsFile string) (bucket, error) {
+	c := azure.DefaultConfig
+	c.ContainerName, c.StorageAccountName = l.bucket, l.query.Get("account")
+	c.Endpoint = cmp.Or(l.query.Get("endpoint"), c.Endpoint)
+	c.HTTPConfig.Transport = transport()
+	c.StorageAccountKey = os.Getenv("AZURE_STORAGE_KEY")
+	if text := os.Getenv("AZURE_STORAGE_CONNECTION_STRING"); text != "" {
+		c.StorageConnectionString, c.StorageAccountKey = text, ""
+	}
+	if credentialsFile != "" {
+		text, err := os.ReadFile(credentialsFile)
+		if err != nil {
+			return nil, fmt.Errorf("archive: credentials file: %w", err)
+		}
+		c.StorageConnectionString, c.StorageAccountKey = strings.TrimSpace(string(text)), ""
+	}
+	b, err := azure.NewBucketWithConfig(log.NewNopLogger(), c, "benchwatch", nil)
+	if err != nil { // could quote the connection string
+		return nil, fmt.Errorf("%w: archive %s: the connection string, key or identity can't be used", ErrNoCredentials, l.name())
+	}
+	return store{b, l.prefix}, nil
+}
+
+func azureStatus(err error) int {
+	var response *azcore.ResponseError
+	if errors.As(err, &response) {
+		return response.StatusCode
+	}
+	return 0
+}
+
+func azureCode(err error) string {
+	var response *azcore.ResponseError
+	if errors.As(err, &response) {
+		return response.ErrorCode
+	}
+	return ""
+}
