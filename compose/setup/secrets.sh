@@ -57,6 +57,27 @@ password = $monitor
 END
 put mongodb-exporter-password $nobody:$nobody 0400 <monitor-password
 
+# ProxySQL has no public key for caching_sha2_password, so it connects to MySQL with TLS.
+put proxysql.cnf $server:$server 0400 <<END
+datadir = "/tmp"
+admin_variables = {
+	admin_credentials = "admin:$root"
+	mysql_ifaces = "127.0.0.1:6032"
+	restapi_enabled = true
+	restapi_port = 6070
+}
+mysql_variables = {
+	interfaces = "0.0.0.0:3306"
+	threads = 4
+	max_connections = 8192
+	server_version = "8.4.6"
+	monitor_username = "monitor"
+	monitor_password = "$monitor"
+}
+mysql_servers = ( { address = "mysql", port = 3306, hostgroup = 0, max_connections = 4096, use_ssl = 1 } )
+mysql_users = ( { username = "benchmark", password = "$benchmark", default_hostgroup = 0 } )
+END
+
 # For the load generator, to keep passwords off the command line.
 put sysbench.cnf $agent:$agent 0400 <<END
 mysql-user=benchmark
@@ -65,6 +86,9 @@ mysql-db=sbtest
 END
 put ycsb-mongodb.properties $agent:$agent 0400 <<END
 mongodb.url=mongodb://benchmark:$benchmark@mongo1,mongo2,mongo3/ycsb?replicaSet=rs0&authSource=admin
+END
+put ycsb-mongodb-sharded.properties $agent:$agent 0400 <<END
+mongodb.url=mongodb://benchmark:$benchmark@mongos/ycsb?authSource=admin
 END
 put ycsb-mysql.properties $agent:$agent 0400 <<END
 db.driver=com.mysql.cj.jdbc.Driver

@@ -22,7 +22,7 @@ const (
 	folder = root + "/compose"
 )
 
-var profiles = []string{"mysql", "galera", "group-replication", "replication", "proxy", "mongodb", "tidb", "aurora"}
+var profiles = []string{"mysql", "galera", "group-replication", "replication", "proxy", "mongodb", "mongodb-sharded", "tidb", "tidb-balanced", "aurora"}
 
 // load reads compose.yaml as docker compose does. Unknown keys, services, volumes and
 // cycles in depends_on are errors of the library. A variable that is not set and has no
@@ -86,10 +86,13 @@ func TestProfiles(t *testing.T) {
 		"galera":            family("galera1", "galera2", "galera3"),
 		"group-replication": append(family("gr1", "gr2", "gr3"), "group"),
 		"replication":       append(family("primary", "replica1", "replica2"), "replication"),
-		"proxy":             {"mysql", "mysqld-exporter", "haproxy"},
+		"proxy":             {"mysql", "mysqld-exporter", "haproxy", "proxysql"},
 		"mongodb":           append(family("mongo1", "mongo2", "mongo3"), "mongodb-set"),
-		"tidb":              {"pd", "tikv1", "tikv2", "tikv3", "tidb"},
-		"aurora":            {"cloudwatch-config", "cloudwatch-exporter"},
+		"mongodb-sharded": append(family("mongos", "shard1a", "shard1b", "shard2a", "shard2b", "shard3a", "shard3b", "config1", "config2", "config3"),
+			"arbiter1", "arbiter2", "arbiter3", "config-set", "shard1-set", "shard2-set", "shard3-set", "mongodb-cluster"),
+		"tidb":          {"pd", "tikv1", "tikv2", "tikv3", "tidb"},
+		"tidb-balanced": {"pd", "tikv1", "tikv2", "tikv3", "tidb", "tidb2", "tidb3", "tidb-balancer"},
+		"aurora":        {"cloudwatch-config", "cloudwatch-exporter"},
 	} {
 		t.Run("profile "+profile, func(t *testing.T) {
 			want = append(want, core...)
@@ -268,6 +271,10 @@ func TestVolumes(t *testing.T) {
 		"gr1": "/var/lib/mysql", "gr2": "/var/lib/mysql", "gr3": "/var/lib/mysql",
 		"primary": "/var/lib/mysql", "replica1": "/var/lib/mysql", "replica2": "/var/lib/mysql",
 		"mongo1": "/data/db", "mongo2": "/data/db", "mongo3": "/data/db",
+		"config1": "/data/db", "config2": "/data/db", "config3": "/data/db",
+		"shard1a": "/data/db", "shard1b": "/data/db", "arbiter1": "/data/db",
+		"shard2a": "/data/db", "shard2b": "/data/db", "arbiter2": "/data/db",
+		"shard3a": "/data/db", "shard3b": "/data/db", "arbiter3": "/data/db",
 		"pd": "/data", "tikv1": "/data", "tikv2": "/data", "tikv3": "/data",
 	} {
 		owners := map[string]string{}

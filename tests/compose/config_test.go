@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/benchwatch/benchwatch/agent/config"
+	"github.com/benchwatch/benchwatch/internal/need"
 )
 
 // prometheusConfig is the part of prometheus.yml that the tests read.
@@ -62,9 +64,11 @@ var servicePorts = map[string]int{
 	"agent": 9838, "alertmanager": 9093, "node-exporter": 9100, "mysqld-exporter": 9104,
 	"galera1-exporter": 9104, "galera2-exporter": 9104, "galera3-exporter": 9104,
 	"gr1-exporter": 9104, "gr2-exporter": 9104, "gr3-exporter": 9104,
-	"primary-exporter": 9104, "replica1-exporter": 9104, "replica2-exporter": 9104, "haproxy": 8405,
+	"primary-exporter": 9104, "replica1-exporter": 9104, "replica2-exporter": 9104, "haproxy": 8405, "proxysql": 6070, "tidb-balancer": 8405,
 	"mongo1-exporter": 9216, "mongo2-exporter": 9216, "mongo3-exporter": 9216,
-	"tidb": 10080, "tikv1": 20180, "tikv2": 20180, "tikv3": 20180, "pd": 2379, "cloudwatch-exporter": 5000,
+	"mongos-exporter": 9216, "config1-exporter": 9216, "config2-exporter": 9216, "config3-exporter": 9216,
+	"shard1a-exporter": 9216, "shard1b-exporter": 9216, "shard2a-exporter": 9216, "shard2b-exporter": 9216, "shard3a-exporter": 9216, "shard3b-exporter": 9216,
+	"tidb": 10080, "tidb2": 10080, "tidb3": 10080, "tikv1": 20180, "tikv2": 20180, "tikv3": 20180, "pd": 2379, "cloudwatch-exporter": 5000,
 }
 
 // Every target is a service on its port: those of the core always, others if they run. Every
@@ -207,7 +211,7 @@ func TestAgentTargets(t *testing.T) {
 	if err := yaml.Unmarshal([]byte(text), &c); err != nil {
 		t.Fatal(err)
 	}
-	if len(c.Targets) != 14 {
+	if len(c.Targets) != 29 {
 		t.Errorf("%d targets", len(c.Targets))
 	}
 	depends := everything(t).Services["configure"].DependsOn
@@ -224,7 +228,7 @@ func TestAgentTargets(t *testing.T) {
 
 // The proxies are services in front of a cluster that has targets.
 func TestAgentProxies(t *testing.T) {
-	text := "targets:\n" + read(t, folder+"/agent/targets/mysql.yml") + "proxies:\n"
+	text := "targets:\n" + read(t, folder+"/agent/targets/mysql.yml") + read(t, folder+"/agent/targets/tidb.yml") + "proxies:\n"
 	fragments, err := filepath.Glob(folder + "/agent/proxies/*.yml")
 	if err != nil || len(fragments) == 0 {
 		t.Fatalf("%v, %v", fragments, err)
@@ -249,6 +253,24 @@ func TestAgentProxies(t *testing.T) {
 	}
 	if len(c.Proxies) != len(fragments) {
 		t.Errorf("%d proxies in %d files", len(c.Proxies), len(fragments))
+	}
+}
+
+// HAProxy accepts its configurations. Names of servers have no address outside of compose.
+func TestHAProxy(t *testing.T) {
+	need.Program(t, "haproxy")
+	haproxy, err := exec.LookPath("haproxy")
+	if err != nil {
+		haproxy = "/usr/sbin/haproxy"
+	}
+	files, err := filepath.Glob(folder + "/proxy/*.cfg")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%v, %v", files, err)
+	}
+	for _, file := range files {
+		if out, err := exec.CommandContext(t.Context(), haproxy, "-c", "-f", file).CombinedOutput(); err != nil {
+			t.Errorf("%s: %v\n%s", file, err, out)
+		}
 	}
 }
 
