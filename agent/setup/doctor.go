@@ -16,6 +16,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/common/model"
 	"go.yaml.in/yaml/v4"
 
 	"github.com/benchwatch/benchwatch/agent/config"
@@ -216,13 +217,54 @@ func (d *doctor) prometheus(ctx context.Context) {
 	default:
 		d.add("prometheus", OK, "scrape", fmt.Sprintf("%s scrapes %s each second", d.c.Prometheus.URL, table.Plural(len(found), "agent")), "")
 	}
+	d.scraped(ctx)
 	d.rules(ctx)
 }
 
-// rules checks whether all groups of rules are loaded.
+// scraped checks whether Prometheus gets an answer from everything that it scrapes.
+func (d *doctor) scraped(ctx context.Context) {
+	var answer struct {
+		Data struct {
+			Targets []struct {
+				Labels            map[string]string
+				Health, LastError string
+			} `json:"activeTargets"`
+		}
+	}
+	if _, err := get(ctx, d.c.Prometheus.URL+"/api/v1/targets?state=active", &answer); err != nil {
+		d.add("prometheus", Failed, "scraped targets", err.Error(), "")
+		return
+	}
+	down := false
+	for _, t := range answer.Data.Targets {
+		if t.Health == "down" {
+			down = true
+			d.add("prometheus", Warning, "scraped targets", fmt.Sprintf("%s of job %s: %s", t.Labels["instance"], t.Labels["job"], t.LastError), "start it, or remove it from scrape_configs")
+		}
+	}
+	if !down {
+		d.add("prometheus", OK, "scraped targets", fmt.Sprintf("none of %d is down", len(answer.Data.Targets)), "")
+	}
+}
+
+// ruleGroup is a group of rules, in a file or as Prometheus has it.
+type ruleGroup struct {
+	Name  string
+	Rules []struct {
+		Record, Alert string // in a file
+		For           model.Duration
+		Name          string // in Prometheus
+		Duration      float64
+		LastError     string
+	}
+}
+
+// rules checks whether all groups of rules are loaded and are those of the program, and
+// whether Prometheus can evaluate them. The expressions are not compared: Prometheus
+// writes them in its own way.
 func (d *doctor) rules(ctx context.Context) {
 	var answer struct {
-		Data struct{ Groups []struct{ Name string } }
+		Data struct{ Groups []ruleGroup }
 	}
 	if _, err := get(ctx, d.c.Prometheus.URL+"/api/v1/rules", &answer); err != nil {
 		d.add("prometheus", Failed, "rules", err.Error(), "")
@@ -233,23 +275,48 @@ func (d *doctor) rules(ctx context.Context) {
 		d.add("prometheus", Failed, "rules", err.Error(), "")
 		return
 	}
-	var missing []string
-	for _, name := range wanted {
-		if !slices.ContainsFunc(answer.Data.Groups, func(g struct{ Name string }) bool { return g.Name == name }) {
-			missing = append(missing, name)
+	var missing, different []string
+	for _, want := range wanted {
+		i := slices.IndexFunc(answer.Data.Groups, func(g ruleGroup) bool { return g.Name == want.Name })
+		switch {
+		case i < 0:
+			missing = append(missing, want.Name)
+			continue
+		case !slices.Equal(want.loaded(), answer.Data.Groups[i].loaded()):
+			different = append(different, want.Name)
+		}
+		for _, r := range answer.Data.Groups[i].Rules {
+			if r.LastError != "" {
+				d.add("prometheus", Failed, "rules", fmt.Sprintf("%s can't be evaluated: %s", r.Name, r.LastError), "two rules or exporters may give the same series")
+			}
 		}
 	}
+	const files = "prometheus/rules/*.yml and alerts/*.rules.yml"
 	if len(missing) > 0 {
 		d.add("prometheus", Warning, "rules", fmt.Sprintf("%d of %s missing: %s", len(missing), table.Plural(len(wanted), "group"), table.Join(missing)),
-			"add prometheus/rules/*.yml and alerts/*.rules.yml to rule_files")
-		return
+			"add "+files+" to rule_files")
 	}
-	d.add("prometheus", OK, "rules", fmt.Sprintf("all %d groups are loaded", len(wanted)), "")
+	if len(different) > 0 {
+		d.add("prometheus", Warning, "rules", "of another version, or changed: "+table.Join(different), "load "+files+" of this version")
+	}
+	if len(missing)+len(different) == 0 {
+		d.add("prometheus", OK, "rules", fmt.Sprintf("all %d groups are loaded", len(wanted)), "")
+	}
+}
+
+// loaded describes the rules of a group for a comparison, in order.
+func (g *ruleGroup) loaded() []string {
+	var all []string
+	for _, r := range g.Rules {
+		// Of the names and durations, one is set.
+		all = append(all, fmt.Sprintf("%s%s%s for %g s", r.Record, r.Alert, r.Name, time.Duration(r.For).Seconds()+r.Duration))
+	}
+	return all
 }
 
 // ruleGroups are the groups of rules that the program has.
-func ruleGroups() ([]string, error) {
-	var names []string
+func ruleGroups() ([]ruleGroup, error) {
+	var groups []ruleGroup
 	for _, files := range []fs.FS{alerts.Files, prometheus.Files} {
 		err := fs.WalkDir(files, ".", func(path string, e fs.DirEntry, err error) error {
 			if err != nil || e.IsDir() {
@@ -259,22 +326,18 @@ func ruleGroups() ([]string, error) {
 			if err != nil {
 				return err
 			}
-			var file struct {
-				Groups []struct{ Name string }
-			}
+			var file struct{ Groups []ruleGroup }
 			if err := yaml.Unmarshal(data, &file); err != nil {
 				return fmt.Errorf("%s: %w", path, err)
 			}
-			for _, g := range file.Groups {
-				names = append(names, g.Name)
-			}
+			groups = append(groups, file.Groups...)
 			return nil
 		})
 		if err != nil {
 			return nil, err
 		}
 	}
-	return names, nil
+	return groups, nil
 }
 
 func (d *doctor) grafana(ctx context.Context) {

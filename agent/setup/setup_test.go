@@ -199,13 +199,13 @@ func TestPrometheus(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		scrapes string
-		loaded  []string
+		loaded  []ruleGroup
 		late    time.Duration
 		want    []string
 	}{
 		"all":     {"10", groups, 0, []string{"ok scrape", "ok rules", "ok clock of Prometheus"}},
 		"nothing": {"", nil, 0, []string{"failed scrape", "warning rules"}},
-		"slow":    {"2", groups[1:], time.Minute, []string{"warning scrape: an agent was scraped 2 times in 10 s", "warning rules: 1 of", "missing: " + groups[0], "warning clock of Prometheus: differs from this machine's by 1m"}},
+		"slow":    {"2", groups[1:], time.Minute, []string{"warning scrape: an agent was scraped 2 times in 10 s", "warning rules: 1 of", "missing: " + groups[0].Name, "warning clock of Prometheus: differs from this machine's by 1m"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -220,8 +220,12 @@ func TestPrometheus(t *testing.T) {
 					data = map[string]any{"result": results}
 				case "/api/v1/rules":
 					found := []any{}
-					for _, name := range c.loaded {
-						found = append(found, map[string]string{"name": name})
+					for _, g := range c.loaded {
+						rules := []any{}
+						for _, r := range g.Rules {
+							rules = append(rules, map[string]any{"name": r.Record + r.Alert, "duration": time.Duration(r.For).Seconds()})
+						}
+						found = append(found, map[string]any{"name": g.Name, "rules": rules})
 					}
 					data = map[string]any{"groups": found}
 				}

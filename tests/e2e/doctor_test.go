@@ -1,0 +1,137 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/benchwatch/benchwatch/agent/setup"
+	"github.com/benchwatch/benchwatch/internal/agents"
+)
+
+// The doctor finds nothing wrong with a Prometheus that has the repository's rules, and
+// names each fault of one.
+func TestDoctorOfAPrometheus(t *testing.T) {
+	a := startAgent(t, "")
+	dir := t.TempDir()
+	rules := filepath.Join(dir, "rules")
+	must(t, os.Mkdir(rules, 0o755))
+	copyRules(t, rules)
+	config := filepath.Join(dir, "prometheus.yml")
+	configure := func(interval, more string) {
+		must(t, os.WriteFile(config, fmt.Appendf(nil, "global: {scrape_interval: %s, scrape_timeout: 900ms, evaluation_interval: 1s}\nrule_files: ['%s/*.yml']\n"+
+			"scrape_configs:\n  - {job_name: benchwatch, static_configs: [{targets: ['%s']}]}\n%s", interval, rules, a.Address, more), 0o644))
+	}
+	configure("1s", "")
+	p := agents.FreeAddress(t)
+	agents.Start(t, "prometheus", "--config.file="+config, "--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+p, "--web.enable-lifecycle", "--log.level=warn")
+	reload := func() {
+		t.Helper()
+		answer, err := http.Post("http://"+p+"/-/reload", "", nil)
+		must(t, err)
+		answer.Body.Close()
+		if answer.StatusCode != http.StatusOK {
+			t.Fatalf("reload: %s", answer.Status)
+		}
+	}
+
+	// expect waits until the doctor has found exactly these warnings and failures.
+	expect := func(name, address string, want ...string) {
+		t.Helper()
+		file := filepath.Join(dir, "benchwatch.yml")
+		must(t, os.WriteFile(file, fmt.Appendf(nil, "data_dir: %s\nprometheus: {url: 'http://%s'}\n", a.DataDir, address), 0o644))
+		agents.Wait(t, 40*time.Second, name, func() error {
+			out, err := exec.Command(env.binary, "doctor", "--config.file="+file, "--format=json").Output()
+			var exit *exec.ExitError
+			if err != nil && (!errors.As(err, &exit) || exit.ExitCode() != 1) {
+				return err
+			}
+			var found setup.Diagnosis
+			if err := json.Unmarshal(out, &found); err != nil {
+				return err
+			}
+			var wrong []string
+			for _, check := range found.Checks {
+				if check.Level == setup.Warning || check.Level == setup.Failed {
+					wrong = append(wrong, fmt.Sprintf("%s %s: %s", check.Level, check.Name, check.Text))
+				}
+			}
+			same := slices.EqualFunc(wrong, want, strings.HasPrefix)
+			if !same || (found.Failed > 0) != (err != nil) {
+				return fmt.Errorf("found %q, exit %v", wrong, err)
+			}
+			return nil
+		})
+	}
+	expect("nothing wrong", p)
+
+	must(t, os.Rename(filepath.Join(rules, "galera.rules.yml"), filepath.Join(dir, "galera")))
+	edit(t, filepath.Join(rules, "run.rules.yml"), "- alert: RunFailed\n", "- alert: RunBroken\n")
+	reload()
+	expect("rules of another version", p, "warning rules: 1 of", "warning rules: of another version, or changed: run")
+	copyRules(t, rules)
+
+	closed := agents.FreeAddress(t)
+	configure("1s", "  - {job_name: mysqld, static_configs: [{targets: ['"+closed+"']}]}\n")
+	reload()
+	expect("an exporter that is down", p, "warning scraped targets: "+closed+" of job mysqld: Get ")
+
+	configure("5s", "")
+	reload()
+	expect("a long interval", p, "warning scrape: an agent was scraped ")
+
+	configure("1s", "")
+	reload()
+	expect("nothing wrong again", p)
+
+	at, err := url.Parse("http://" + p)
+	must(t, err)
+	late := httptest.NewServer(&httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(at) },
+		ModifyResponse: func(r *http.Response) error {
+			r.Header.Set("Date", time.Now().Add(-time.Hour).UTC().Format(http.TimeFormat))
+			return nil
+		},
+	})
+	defer late.Close()
+	expect("a wrong clock", strings.TrimPrefix(late.URL, "http://"), "warning clock of Prometheus: differs from this machine's by 1h0m")
+	expect("no Prometheus", closed, "failed prometheus: ")
+}
+
+// copyRules copies all rules of the repository into a folder.
+func copyRules(t *testing.T, folder string) {
+	t.Helper()
+	for _, pattern := range []string{"alerts/*.rules.yml", "prometheus/rules/*.yml"} {
+		files, err := filepath.Glob(filepath.Join(env.root, pattern))
+		must(t, err)
+		for _, file := range files {
+			data, err := os.ReadFile(file)
+			must(t, err)
+			must(t, os.WriteFile(filepath.Join(folder, filepath.Base(file)), data, 0o644))
+		}
+	}
+}
+
+// edit replaces a text in a file.
+func edit(t *testing.T, file, from, to string) {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	must(t, err)
+	if !strings.Contains(string(data), from) {
+		t.Fatalf("%s does not contain %q", file, from)
+	}
+	must(t, os.WriteFile(file, []byte(strings.Replace(string(data), from, to, 1)), 0o644))
+}
