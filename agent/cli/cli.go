@@ -57,6 +57,7 @@ var commands = []func(*kingpin.Application) (string, action){
 	addRunsImport,
 	addReport,
 	addCompare,
+	addHistory,
 	addExport,
 	addArchivePush,
 	addArchivePull,

@@ -196,7 +196,7 @@ func (r *compareCommand) add(g *report.Group, histories *[]*history.History, dir
 	m := &h.Snapshot.Meta
 	row := report.NewObservedRow(h)
 	switch {
-	case !named && (m.Verb == "prepare" || m.Verb == "cleanup" || m.Verb == "load"):
+	case !named && isPreparation(m):
 		return nil
 	case m.Outcome != rundir.Succeeded && !named:
 		r.streams.notice("%s: skipped run %s: it %s", g.Name, m.ID, row.Outcome())

@@ -36,6 +36,7 @@ var printed = []struct {
 	{"archive list", []archivedRun{}, "An array of runs, the newest last: the fields of `runs`, and these."},
 	{"archive verify", verified{}, ""},
 	{"archive prune", pruned{}, ""},
+	{"history", report.Trend{}, ""},
 	{"sweep", sweep.Result{}, ""},
 	{"mark", marked{}, ""},
 	{"init", setup.Done{}, ""},

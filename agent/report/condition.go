@@ -114,6 +114,15 @@ func NewestRow(servers []*history.ServerRows) Row {
 	return row
 }
 
+// ParseName returns a condition that only names a measure.
+func ParseName(name string) (*Condition, error) {
+	c := &Condition{text: name, name: name}
+	if _, known := c.wanted(); !known {
+		return nil, c.unknown()
+	}
+	return c, nil
+}
+
 // ParseLimit reads a condition that may be relative to a baseline: tps<-5% is met by
 // a throughput that is more than 5 % lower, p99>+10% by a latency more than 10 %
 // higher. A relative bound has a sign.
