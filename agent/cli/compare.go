@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,6 +27,10 @@ type compareCommand struct {
 	format *string
 	failIf *[]string
 	strict *bool
+	// Of the figures over a parameter.
+	x       *string
+	lines   *string
+	measure *string
 
 	streams Streams
 }
@@ -35,9 +40,12 @@ func addCompare(app *kingpin.Application) (string, action) {
 		"benchwatch compare version=1.2 version=1.3 --fail-if 'tps<-5%' --fail-if 'p99>+10%'")
 	r := &compareCommand{}
 	r.specs = cmd.Arg("GROUP", "Id of a run, several ids with commas, or labels k=v[,k=v] of runs; the first group is the baseline").Required().Strings()
-	r.format = cmd.Flag("format", "Format of the comparison: text, markdown, csv, json, html or junit").Default("text").Enum("text", "markdown", "csv", "json", "html", "junit")
+	r.format = cmd.Flag("format", "Format of the comparison: text, markdown, csv, json, html, svg (one figure over --x) or junit").Default("text").Enum("text", "markdown", "csv", "json", "html", "svg", "junit")
 	r.failIf = cmd.Flag("fail-if", "Exit with status 3 if a group is beyond this limit by more than noise: tps<-5%, p99>+10% (relative to the baseline), lag>10s, errors>1%; repeatable").PlaceHolder("LIMIT").Strings()
 	r.strict = cmd.Flag("strict", "Exit with status 4 if the runs can't tell whether a limit of --fail-if is broken").Bool()
+	r.x = cmd.Flag("x", "Fact or label along the axis of the figures in html and svg (default: the one that varies, threads before others); with it one group is enough").PlaceHolder("NAME").String()
+	r.lines = cmd.Flag("lines", "Facts or labels whose values make a line each, besides the groups (default: all that vary)").PlaceHolder("NAME,NAME…").String()
+	r.measure = cmd.Flag("measure", "Measure of the figures: tps, qps, tpmc, a statistic of the latency, lag … (default: all in html, tps in svg)").PlaceHolder("NAME").String()
 	r.output = addOutput(cmd)
 	r.store = addReadingStore(cmd)
 	return cmd.FullCommand(), func(s Streams) error {
@@ -47,7 +55,8 @@ func addCompare(app *kingpin.Application) (string, action) {
 }
 
 func (r *compareCommand) run() error {
-	if len(*r.specs) < 2 {
+	drawn := *r.format == "html" || *r.format == "svg"
+	if len(*r.specs) < 2 && !(drawn && *r.x != "") {
 		return &exitError{Status: exitUsage, Err: errors.New("two runs or groups are needed"), Hint: "benchwatch compare via=direct via=atlas"}
 	}
 	limits, err := r.limits()
@@ -120,6 +129,11 @@ func (r *compareCommand) limits() ([]*report.Condition, error) {
 	return limits, nil
 }
 
+// figures are the options of the figures.
+func (r *compareCommand) figures() report.FigureOptions {
+	return report.FigureOptions{X: *r.x, Lines: strings.FieldsFunc(*r.lines, func(c rune) bool { return c == ',' || c == ' ' }), Measure: *r.measure}
+}
+
 // write writes the comparison in the format asked for.
 func (r *compareCommand) write(c *report.Comparison, groups []report.Group, histories [][]*history.History) error {
 	return r.document(r.streams, func(w io.Writer) error {
@@ -133,8 +147,23 @@ func (r *compareCommand) write(c *report.Comparison, groups []report.Group, hist
 		case "junit":
 			return c.JUnit(w, *r.strict)
 		case "html":
-			p := report.ComparisonPage{Comparison: *c, Made: time.Now(), Version: version.Version, Charts: report.CompareCharts(c, groups, histories)}
+			figures, err := report.Figures(c, groups, r.figures())
+			if err != nil {
+				return err
+			}
+			p := report.ComparisonPage{Comparison: *c, Made: time.Now(), Version: version.Version, Figures: figures}
+			if *r.x == "" {
+				p.Charts = report.CompareCharts(c, groups, histories)
+			}
 			return p.HTML(w)
+		case "svg":
+			o := r.figures()
+			o.Measure = cmp.Or(o.Measure, "tps")
+			figures, err := report.Figures(c, groups, o)
+			if err != nil {
+				return err
+			}
+			return writeFigure(w, figures)
 		default:
 			return c.Text(w)
 		}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/alecthomas/kingpin/v2"
+	"github.com/prometheus/common/version"
 
 	"github.com/benchwatch/benchwatch/agent/report"
 	"github.com/benchwatch/benchwatch/agent/rundir"
@@ -44,6 +45,7 @@ type sweepCommand struct {
 	inject  *bool
 	verbose *bool
 	format  *string
+	measure *string
 	command *[]string
 
 	streams Streams
@@ -70,7 +72,8 @@ func addSweep(app *kingpin.Application) (string, action) {
 	r.drain = cmd.Flag("drain-timeout", "Wait at most this long for replicas to catch up after each run (default: runs.drain_timeout of the configuration)").PlaceHolder("DURATION").Duration()
 	r.inject = cmd.Flag("inject", "Add the tool's option for a report every second if the command has no such option").Default("true").Bool()
 	r.verbose = cmd.Flag("verbose", "Show the output of the tool").Short('v').Bool()
-	r.format = cmd.Flag("format", "Format of the result: text, markdown, csv or json").Default("text").Enum("text", "markdown", "csv", "json")
+	r.format = cmd.Flag("format", "Format of the result: text, markdown, html, svg (one figure), csv or json").Default("text").Enum("text", "markdown", "html", "svg", "csv", "json")
+	r.measure = cmd.Flag("measure", "Measure of the figure of --format=svg: tps, qps, tpmc, a statistic of the latency, lag …").Default("tps").PlaceHolder("NAME").String()
 	r.output = addOutput(cmd)
 	r.store = addStore(cmd)
 	r.command = cmd.Arg("command", "Command line of the benchmark with placeholders, after --").Strings()
@@ -161,6 +164,14 @@ func (r *sweepCommand) result(s *sweep.Sweep) error {
 			return result.CSV(w)
 		case "json":
 			return table.JSON(w, result)
+		case "html":
+			return result.HTML(w, time.Now(), version.Version)
+		case "svg":
+			plots, err := result.Figures(*r.measure)
+			if err != nil {
+				return err
+			}
+			return writeFigure(w, plots)
 		default:
 			return result.Text(w)
 		}

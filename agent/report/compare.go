@@ -536,6 +536,8 @@ type ComparisonPage struct {
 	Comparison
 	Made    time.Time
 	Version string
+	// Figures are over a parameter, Charts over elapsed seconds.
+	Figures []*Plot
 	Charts  []Chart
 }
 

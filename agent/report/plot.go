@@ -170,8 +170,8 @@ func (p *Plot) draw(b *strings.Builder, style string) {
 	top, height := marginTop, plotHeight
 	alone := style != ""
 	if alone {
-		top += 16
-		height += 16 + 15*float64(len(p.Lines)+len(p.Notes)) + 8
+		top += 34
+		height += 34 + 15*float64(len(p.Legend())+len(p.notes()))
 	}
 	foot := plotHeight + top - marginTop - marginFoot - 12
 	var xs, ys []float64
@@ -194,7 +194,7 @@ func (p *Plot) draw(b *strings.Builder, style string) {
 	escape := template.HTMLEscapeString
 	fmt.Fprintf(b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %g %g" role="img" aria-label="%s">%s`, chartWidth, height, escape(p.Title), style)
 	if alone {
-		fmt.Fprintf(b, `<text class="title" x="%g" y="16">%s</text>`, marginLeft, escape(strings.TrimSuffix(p.Title+", "+p.Unit, ", ")))
+		fmt.Fprintf(b, `<text class="title" x="%g" y="16">%s</text><text x="%g" y="31">%s</text>`, marginLeft, escape(p.Title), marginLeft, escape(p.Unit))
 	}
 	for _, t := range y.ticks {
 		at := y.at(t.At)

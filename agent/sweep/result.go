@@ -25,6 +25,8 @@ type Result struct {
 
 	sets     []Set
 	measures []report.Measure
+	rows     []report.Row
+	scale    string // the set that is scaled up
 }
 
 // Combination is values of the sets with the runs that had them. Its measures are
@@ -81,7 +83,7 @@ type Advice struct {
 
 // Results sums the sweep up. rows are its runs by id.
 func (s *Sweep) Results(rows map[string]report.Row) Result {
-	r := Result{ID: s.ID, sets: s.Sets}
+	r := Result{ID: s.ID, sets: s.Sets, scale: s.Scale()}
 	var all []report.Row
 	for _, step := range s.Steps {
 		if row, ok := rows[step.RunID]; ok && !step.Warmup {
@@ -91,7 +93,7 @@ func (s *Sweep) Results(rows map[string]report.Row) Result {
 			r.Failed = append(r.Failed, step)
 		}
 	}
-	r.measures = report.Measures(all)
+	r.measures, r.rows = report.Measures(all), all
 	for _, values := range combinations(s.Sets) {
 		r.Combinations = append(r.Combinations, s.combination(values, rows, r.measures))
 	}
@@ -188,9 +190,6 @@ func threadsOf(x *Combination) float64 {
 	return n
 }
 
-// kneeShare is how much of the best throughput the knee reaches.
-const kneeShare = 0.95
-
 // advice looks for the best number of threads and the knee, and fits the law.
 // measured are in the order of threads.
 func advice(measured []Combination) Advice {
@@ -204,7 +203,7 @@ func advice(measured []Combination) Advice {
 	a.add("best: %s, %.2f tps%s", threadsText(a.Best.Threads), a.Best.Throughput, best.headline())
 	a.addNoise(measured, best)
 	for i, p := range points {
-		if p.Throughput < kneeShare*a.Best.Throughput {
+		if p.Throughput < report.KneeShare*a.Best.Throughput {
 			continue
 		}
 		a.Knee = &points[i]
@@ -213,7 +212,7 @@ func advice(measured []Combination) Advice {
 			a.Knee = nil
 			a.add("no knee: throughput still grows at the largest number of threads measured")
 		case p == a.Best:
-			a.add("knee: %s: every smaller number measured has less than %.0f %% of the best throughput, and larger ones bring no more", threadsText(p.Threads), kneeShare*100)
+			a.add("knee: %s: every smaller number measured has less than %.0f %% of the best throughput, and larger ones bring no more", threadsText(p.Threads), report.KneeShare*100)
 		default:
 			a.add("knee: %s: %.1f %% of the best throughput with %.0f %% of its threads%s", threadsText(p.Threads),
 				p.Throughput/a.Best.Throughput*100, p.Threads/a.Best.Threads*100, measured[i].headline())
@@ -328,12 +327,17 @@ func (r *Result) document() *table.Document {
 		doc.List(slices.DeleteFunc(slices.Clone(a.Lines), func(line string) bool { return slices.Contains(shared, line) })...)
 	}
 	doc.Section(3, "all combinations", func() { doc.List(shared...) })
+	doc.List(r.failures()...)
+	return doc
+}
+
+// failures names the steps without a result.
+func (r *Result) failures() []string {
 	var failed []string
 	for _, s := range r.Failed {
 		failed = append(failed, fmt.Sprintf("failed: step %d, %s: %s", s.Number, Describe(r.sets, s.Values), table.Clip(s.Reason, 200)))
 	}
-	doc.List(failed...)
-	return doc
+	return failed
 }
 
 // describe returns the values of some of the sets.
