@@ -8,6 +8,7 @@
 package archive
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/benchwatch/benchwatch/agent/tool"
 )
@@ -31,7 +33,9 @@ type Options struct {
 	Plain bool
 	// CacheDir keeps what was read; empty: DefaultCacheDir.
 	CacheDir string
-	Tools    tool.Set
+	// Timeout is how long one request may take, in which at most 4 MiB are moved; 0: 30 s.
+	Timeout time.Duration
+	Tools   tool.Set
 	// Repair uploads also what the archive has, in case it is damaged.
 	Repair bool
 	// Pause is called now and then while runs are read and uploaded, and returns when
@@ -67,7 +71,9 @@ func Open(opts Options) (*Archive, error) {
 	if opts.CacheDir == "" {
 		opts.CacheDir = DefaultCacheDir()
 	}
-	return &Archive{opts, &patient{b, usualPatience, l.name()}, l.name(), l.key()}, nil
+	p := usualPatience
+	p.request = cmp.Or(opts.Timeout, p.request)
+	return &Archive{opts, &patient{b, p, l.name()}, l.name(), l.key()}, nil
 }
 
 // Name is the address without its options.

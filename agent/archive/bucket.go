@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"strings"
 	"syscall"
 	"time"
 
@@ -237,7 +238,7 @@ func (p *patient) explain(err error) error {
 	case errors.Is(err, errNoFolder):
 		why = "the folder does not exist"
 	case code == "AccessDenied" || code == "AllAccessDisabled" || code == "AuthorizationPermissionMismatch" || a.StatusCode == http.StatusForbidden && code == "":
-		why = "access denied"
+		why = "access denied: the account lacks the right, or its keys are wrong"
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
 		why = "not writable"
 	case code == "InvalidAccessKeyId" || code == "SignatureDoesNotMatch" || code == "AuthenticationFailed" || code == "ExpiredToken":
@@ -250,7 +251,8 @@ func (p *patient) explain(err error) error {
 		why = fmt.Sprintf("no answer within %v", p.request)
 	case errors.Is(err, syscall.ECONNREFUSED):
 		why = "nothing is listening there"
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE),
+		strings.HasPrefix(cause(err).Error(), "Connection closed by foreign host"): // minio's error for io.EOF
 		why = "the connection broke"
 	case code != "":
 		why = fmt.Sprintf("the server answers %d %s", a.StatusCode, code)

@@ -164,12 +164,11 @@ func (l location) open(credentialsFile string) (bucket, error) {
 	return store{b, l.prefix}, nil
 }
 
-// transport has limits to how long a server may be silent.
+// transport has no limit to how long a server may be silent: requests have one.
 func transport() *http.Transport {
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	t.MaxIdleConnsPerHost = listWorkers
 	t.IdleConnTimeout = 10 * time.Second
-	t.ResponseHeaderTimeout = usualPatience.request
 	t.DisableCompression = true // of objects that are compressed already
 	return t
 }

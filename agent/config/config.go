@@ -431,6 +431,7 @@ type Archive struct {
 	Output          bool
 	Compression     string
 	Keep            string
+	Timeout         time.Duration
 	CacheDir        string
 }
 
@@ -471,6 +472,10 @@ func (a *Archive) keys() []key {
 				return err
 			},
 		},
+		{
+			name: "timeout", to: duration(&a.Timeout), initial: "30s", doc: "How long the store may take for one request, which moves at most 4 MiB; at least 1s",
+			check: func() error { return atLeast(a.Timeout, time.Second) },
+		},
 		{name: "cache_dir", to: path(&a.CacheDir), initialDoc: "`benchwatch/archive` below `$XDG_CACHE_HOME` or `~/.cache`", doc: "Folder of what commands have read from the archive"},
 	}
 }
@@ -493,7 +498,7 @@ func ParseAge(text string) (time.Duration, error) {
 func (c *Config) OpenArchive() (*archive.Archive, error) {
 	return archive.Open(archive.Options{
 		URL: c.Archive.URL, CredentialsFile: c.Archive.CredentialsFile, OmitOutput: !c.Archive.Output, Plain: c.Archive.Compression == "none",
-		CacheDir: c.Archive.CacheDir, Tools: c.ToolSet(),
+		Timeout: c.Archive.Timeout, CacheDir: c.Archive.CacheDir, Tools: c.ToolSet(),
 	})
 }
 
