@@ -5,16 +5,24 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"os"
+	"path/filepath"
 	"slices"
+	"strings"
+	"time"
 
 	"github.com/alecthomas/kingpin/v2"
+	"github.com/prometheus/client_golang/exp/api/remote"
+	commoncfg "github.com/prometheus/common/config"
 
+	"github.com/benchwatch/benchwatch/agent/config"
 	"github.com/benchwatch/benchwatch/agent/history"
 	"github.com/benchwatch/benchwatch/agent/ingest"
 	"github.com/benchwatch/benchwatch/agent/metrics"
 	"github.com/benchwatch/benchwatch/agent/report"
 	"github.com/benchwatch/benchwatch/agent/rundir"
+	"github.com/benchwatch/benchwatch/agent/table"
 	"github.com/benchwatch/benchwatch/agent/terminal"
 )
 
@@ -29,6 +37,8 @@ type exportCommand struct {
 	names   *[]string
 	format  *string
 	servers *bool
+	remote  *string
+	client  *string
 
 	streams Streams
 	temp    string // where logs are made runs of, for as long as it takes
@@ -42,6 +52,8 @@ func addExport(app *kingpin.Application) (string, action) {
 	r.names = cmd.Arg("RUN|LOGFILE", "Id of a run, the beginning of one, last, or a log file").Required().Strings()
 	r.format = cmd.Flag("format", "Format of the export: openmetrics, blocks (of Prometheus' data directory, written into the folder --output), csv or json (one object per line)").Default("openmetrics").Enum("openmetrics", "blocks", "csv", "json")
 	r.servers = cmd.Flag("servers", "With --format=csv, export the samples of the servers instead of the intervals of the tool").Bool()
+	r.remote = cmd.Flag("remote-write", "Send the export to this URL by Prometheus' remote write, in place of --format: a Prometheus, Thanos Receive, Mimir or VictoriaMetrics that takes samples of that age").PlaceHolder("URL").String()
+	r.client = cmd.Flag("remote-write.http-config", "File with the login, TLS and headers for --remote-write, as Prometheus' HTTP clients are configured").PlaceHolder("FILE").String()
 	r.logOptions = addLogOptions(cmd)
 	r.output = addOutput(cmd)
 	r.store = addReadingStore(cmd)
@@ -56,6 +68,10 @@ func (r *exportCommand) run() error {
 		return err
 	}
 	if err := r.logOptions.check(r.tools, r.config); err != nil {
+		return err
+	}
+	writer, err := r.writer()
+	if err != nil {
 		return err
 	}
 	if *r.servers && *r.format != "csv" {
@@ -100,6 +116,9 @@ func (r *exportCommand) run() error {
 		}
 	}
 	progress.Clear()
+	if writer != nil {
+		return r.remoteWrite(writer, histories)
+	}
 	if *r.format == blocks {
 		b, err := backfill(histories)
 		if err != nil {
@@ -171,4 +190,58 @@ func (r *exportCommand) resolve(name string) ([]rundir.Directory, error) {
 		}
 	}
 	return dirs, nil
+}
+
+// writer returns the client of --remote-write, nil without it.
+func (r *exportCommand) writer() (*remote.API, error) {
+	if *r.remote == "" {
+		if *r.client != "" {
+			return nil, &exitError{Status: exitUsage, Err: errors.New("--remote-write.http-config is for --remote-write"), Hint: "add --remote-write=http://localhost:9090/api/v1/write"}
+		}
+		return nil, nil
+	}
+	if err := config.CheckURL(*r.remote); err != nil {
+		return nil, &exitError{Status: exitUsage, Err: fmt.Errorf("--remote-write: %w", err), Hint: "such as http://localhost:9090/api/v1/write; a login goes into --remote-write.http-config"}
+	}
+	if *r.output.file != "" {
+		return nil, &exitError{Status: exitUsage, Err: errors.New("--remote-write writes no file: --output has no meaning"), Hint: "leave it out"}
+	}
+	http := &commoncfg.HTTPClientConfig{}
+	if *r.client != "" {
+		loaded, _, err := commoncfg.LoadHTTPConfigFile(*r.client)
+		if err != nil {
+			return nil, fmt.Errorf("--remote-write.http-config: %w", err)
+		}
+		loaded.SetDirectory(filepath.Dir(*r.client))
+		http = loaded
+	}
+	client, err := commoncfg.NewClientFromConfig(*http, "remote-write")
+	if err != nil {
+		return nil, fmt.Errorf("--remote-write.http-config: %w", err)
+	}
+	client.Timeout = 30 * time.Second
+	target, path := *r.remote, ""
+	if u, err := url.Parse(target); err == nil && strings.Trim(u.Path, "/") == "" {
+		path = "api/v1/write"
+	}
+	return remote.NewAPI(target, remote.WithAPIPath(path), remote.WithAPIHTTPClient(client),
+		remote.WithAPIBackoff(remote.BackoffConfig{Min: 500 * time.Millisecond, Max: 5 * time.Second, MaxRetries: 5}))
+}
+
+func (r *exportCommand) remoteWrite(to *remote.API, histories []*history.History) error {
+	b, err := backfill(histories)
+	if err != nil {
+		return err
+	}
+	defer b.Close()
+	sent, err := b.RemoteWrite(context.Background(), to)
+	if err != nil {
+		hint := "the same command sends everything again, which changes nothing that was taken"
+		if text := err.Error(); strings.Contains(text, "out of bounds") || strings.Contains(text, "out of order") || strings.Contains(text, "too old") {
+			hint = "the receiver takes no samples of that age: configure its window, such as storage.tsdb.out_of_order_time_window, or use --format=blocks"
+		}
+		return withHint(fmt.Errorf("export: %w; %s sent", err, table.Plural(sent.Samples, "sample")), hint)
+	}
+	r.streams.notice("sent %s of %d series", table.Plural(sent.Samples, "sample"), sent.Series)
+	return nil
 }
