@@ -65,6 +65,7 @@ var commands = []func(*kingpin.Application) (string, action){
 	addArchiveVerify,
 	addArchivePrune,
 	addSweep,
+	addSeek,
 	addReplay,
 	addInit,
 	addDoctor,

@@ -47,6 +47,8 @@ type sweepCommand struct {
 	format  *string
 	measure *string
 	command *[]string
+	// example is the hint for a wrong command line.
+	example string
 
 	streams Streams
 }
@@ -54,13 +56,22 @@ type sweepCommand struct {
 func addSweep(app *kingpin.Application) (string, action) {
 	cmd := addCommand(app, "sweep", "Run a benchmark with every combination of some parameters, one run after the other.",
 		"benchwatch sweep --set threads=1,2,4,8 -- sysbench oltp_read_write --threads={threads} run")
-	r := &sweepCommand{labels: map[string]string{}}
+	r := &sweepCommand{labels: map[string]string{}, example: "benchwatch sweep --set threads=1,2,4,8 -- sysbench … --threads={threads} run"}
 	r.sets = cmd.Flag("set", "Values for the placeholder {NAME} in the command and the hooks; several flags give all combinations").PlaceHolder("NAME=V,V…").Strings()
 	r.repeat = cmd.Flag("repeat", "Number of trials per combination; each round runs all combinations once").Default("1").Int()
 	r.warmup = cmd.Flag("warmup-run", "First run the first combination once without counting it").Bool()
-	r.cooldown = cmd.Flag("cooldown", "Wait this long between two runs, after the replicas have caught up").Default("0s").Duration()
 	r.order = cmd.Flag("order", "Order of the combinations in each round: given or random").Default("given").Enum("given", "random")
 	r.stopWhen = cmd.Flag("stop-when", "Skip combinations with more threads once a run meets this condition, such as p95>100ms, tps<1000, lag>10s or errors>1%").PlaceHolder("CONDITION").String()
+	r.addRunning(cmd)
+	return cmd.FullCommand(), func(s Streams) error {
+		r.streams = s
+		return r.run(r.fresh)
+	}
+}
+
+// addRunning adds the flags of what runs one step after the other.
+func (r *sweepCommand) addRunning(cmd *kingpin.CmdClause) {
+	r.cooldown = cmd.Flag("cooldown", "Wait this long between two runs, after the replicas have caught up").Default("0s").Duration()
 	r.abort = addAborting(cmd)
 	r.before = cmd.Flag("before", "Shell command to run before each run, such as a restart of the proxy; may contain {NAME}").PlaceHolder("COMMAND").String()
 	r.after = cmd.Flag("after", "Shell command to run after each run; may contain {NAME}").PlaceHolder("COMMAND").String()
@@ -77,13 +88,10 @@ func addSweep(app *kingpin.Application) (string, action) {
 	r.output = addOutput(cmd)
 	r.store = addStore(cmd)
 	r.command = cmd.Arg("command", "Command line of the benchmark with placeholders, after --").Strings()
-	return cmd.FullCommand(), func(s Streams) error {
-		r.streams = s
-		return r.run()
-	}
 }
 
-func (r *sweepCommand) run() error {
+// run runs a new sweep, or the rest of an interrupted one.
+func (r *sweepCommand) run(fresh func() (*sweep.Sweep, error)) error {
 	if err := r.load(); err != nil {
 		return err
 	}
@@ -95,7 +103,7 @@ func (r *sweepCommand) run() error {
 	if *r.resume != "" {
 		s, err = r.old()
 	} else {
-		s, err = r.fresh()
+		s, err = fresh()
 	}
 	if err != nil {
 		return err
@@ -128,7 +136,11 @@ func (r *sweepCommand) run() error {
 
 // interrupted adds a hint how to resume.
 func (r *sweepCommand) interrupted(s *sweep.Sweep, err error) error {
-	again := "benchwatch sweep --resume " + s.ID
+	command := "sweep"
+	if s.Seek != nil {
+		command = "seek"
+	}
+	again := "benchwatch " + command + " --resume " + s.ID
 	if *r.dataDirFlag != "" {
 		again += " --data-dir " + *r.dataDirFlag
 	}
@@ -136,7 +148,7 @@ func (r *sweepCommand) interrupted(s *sweep.Sweep, err error) error {
 		again += " -- and the command again, whose secret was not stored"
 	}
 	if errors.Is(err, context.Canceled) {
-		return &exitError{Status: exitInterrupted, Err: errors.New("sweep interrupted"), Hint: "resume it with " + again}
+		return &exitError{Status: exitInterrupted, Err: errors.New(command + " interrupted"), Hint: "resume it with " + again}
 	}
 	return withHint(err, "resume it with "+again)
 }
@@ -180,6 +192,12 @@ func (r *sweepCommand) result(s *sweep.Sweep) error {
 		return err
 	}
 	r.streams.notice("benchwatch runs --label sweep=%s lists the runs of this sweep", s.ID)
+	if f := result.Found; f != nil { // what failed was beyond the conditions
+		if f.Value == 0 {
+			return errors.New("nothing was found: " + strings.Join(f.Lines, "; "))
+		}
+		return nil
+	}
 	if n := len(result.Failed); n > 0 {
 		return fmt.Errorf("%d of %s failed", n, table.Plural(len(s.Steps), "step"))
 	}
@@ -188,68 +206,77 @@ func (r *sweepCommand) result(s *sweep.Sweep) error {
 
 // fresh plans a new sweep and writes it.
 func (r *sweepCommand) fresh() (*sweep.Sweep, error) {
-	usage := func(err error) error {
-		return &exitError{Status: exitUsage, Err: err, Hint: "benchwatch sweep --set threads=1,2,4,8 -- sysbench … --threads={threads} run"}
-	}
 	var sets []sweep.Set
 	for _, text := range *r.sets {
 		set, err := sweep.ParseSet(text)
 		if err != nil {
-			return nil, usage(err)
+			return nil, r.wrong(err)
 		}
 		sets = append(sets, set)
-	}
-	switch {
-	case len(*r.command) == 0:
-		return nil, usage(errors.New("no command given"))
-	case *r.repeat < 1:
-		return nil, usage(fmt.Errorf("--repeat %d: at least 1", *r.repeat))
-	case *r.cooldown < 0:
-		return nil, usage(fmt.Errorf("--cooldown %s is negative", *r.cooldown))
 	}
 	for _, set := range sets {
 		for _, v := range set.Values {
 			if secret.Value(set.Name, v) != v {
-				return nil, usage(fmt.Errorf("--set %s contains a password: values are stored and shown; put it into a file or the environment", set.Name))
+				return nil, r.wrong(fmt.Errorf("--set %s contains a password: values are stored and shown; put it into a file or the environment", set.Name))
 			}
-		}
-	}
-	if err := sweep.Check(sets, append(slices.Clone(*r.command), *r.before, *r.after)); err != nil {
-		return nil, usage(err)
-	}
-	for _, hook := range []string{*r.before, *r.after} {
-		if err := sweep.CheckHook(hook, sets); err != nil {
-			return nil, &exitError{Status: exitUsage, Err: err}
 		}
 	}
 	if *r.stopWhen != "" {
 		if _, err := report.ParseCondition(*r.stopWhen); err != nil {
-			return nil, usage(fmt.Errorf("--stop-when %w", err))
+			return nil, r.wrong(fmt.Errorf("--stop-when %w", err))
 		}
 	}
-	if err := r.abort.check(); err != nil {
-		return nil, err
-	}
-	if err := r.checkRun(sets); err != nil {
+	if err := r.checkCommands(sets); err != nil {
 		return nil, err
 	}
 	steps, err := sweep.Plan(sets, *r.repeat, sweep.Order(*r.order), *r.warmup)
 	if err != nil {
-		return nil, usage(err)
+		return nil, r.wrong(err)
 	}
-	labels := map[string]string{}
-	for name, value := range r.labels {
-		labels[name] = secret.Value(name, value)
+	return r.create(&sweep.Sweep{Sets: sets, Repeat: *r.repeat, Order: sweep.Order(*r.order), StopWhen: *r.stopWhen, Steps: steps}, "sweep")
+}
+
+// checkCommands returns an error for a command, hooks and conditions that can't be used with
+// these sets.
+func (r *sweepCommand) checkCommands(sets []sweep.Set) error {
+	switch {
+	case len(*r.command) == 0:
+		return r.wrong(errors.New("no command given"))
+	case *r.repeat < 1:
+		return r.wrong(fmt.Errorf("--repeat %d: at least 1", *r.repeat))
+	case *r.cooldown < 0:
+		return r.wrong(fmt.Errorf("--cooldown %s is negative", *r.cooldown))
 	}
-	s := &sweep.Sweep{
-		CreatedAt: time.Now().UTC().Truncate(time.Millisecond), Sets: sets, Repeat: *r.repeat, Order: sweep.Order(*r.order),
-		CooldownSeconds: r.cooldown.Seconds(), StopWhen: *r.stopWhen, Title: secret.Text(*r.title), Labels: labels, Tool: *r.tool,
-		RunOptions: r.options(), Steps: steps,
+	if err := sweep.Check(sets, append(slices.Clone(*r.command), *r.before, *r.after)); err != nil {
+		return r.wrong(err)
 	}
+	for _, hook := range []string{*r.before, *r.after} {
+		if err := sweep.CheckHook(hook, sets); err != nil {
+			return &exitError{Status: exitUsage, Err: err}
+		}
+	}
+	if err := r.abort.check(); err != nil {
+		return err
+	}
+	return r.checkRun(sets)
+}
+
+// wrong is an error of the command line, with an example.
+func (r *sweepCommand) wrong(err error) error {
+	return &exitError{Status: exitUsage, Err: err, Hint: r.example}
+}
+
+// create completes a new sweep by what all kinds of them have, and writes it.
+func (r *sweepCommand) create(s *sweep.Sweep, name string) (*sweep.Sweep, error) {
+	s.Labels = map[string]string{}
+	for label, value := range r.labels {
+		s.Labels[label] = secret.Value(label, value)
+	}
+	s.CreatedAt = time.Now().UTC().Truncate(time.Millisecond)
+	s.CooldownSeconds, s.Title, s.Tool, s.RunOptions = r.cooldown.Seconds(), secret.Text(*r.title), *r.tool, r.options()
 	given := r.commands()
 	s.Commands = given.Stored(r.tools)
 	s.Redacted = !s.Commands.Equal(given)
-	name := "sweep"
 	if w := given.Describe(s.Steps[0].Values, r.tools).Workload; w != "" {
 		name += "-" + w
 	}
@@ -313,7 +340,7 @@ func (r *sweepCommand) old() (*sweep.Sweep, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(*r.sets) > 0 {
+	if r.sets != nil && len(*r.sets) > 0 {
 		return nil, &exitError{Status: exitUsage, Err: errors.New("--set and --resume don't go together: the sweep has its sets already"), Hint: "leave --set out"}
 	}
 	if len(*r.command) == 0 && s.Redacted && s.Next() != nil {

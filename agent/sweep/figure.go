@@ -75,6 +75,9 @@ func (r *Result) HTML(w io.Writer, made time.Time, version string) error {
 		return err
 	}
 	page := report.FigurePage{Title: "Sweep " + r.ID, Made: made, Version: version, Figures: plots, Table: r.table()}
+	if r.Found != nil {
+		page.Lists = append(page.Lists, report.FigureList{Lines: r.Found.Lines})
+	}
 	for _, a := range r.Advice {
 		page.Lists = append(page.Lists, report.FigureList{Title: r.describe(a.Others), Lines: a.Lines})
 	}

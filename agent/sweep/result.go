@@ -20,6 +20,8 @@ type Result struct {
 	ID           string        `json:"id"`
 	Combinations []Combination `json:"settings"`
 	Advice       []Advice      `json:"advice,omitempty"`
+	// Found is the result of a search.
+	Found *Found `json:"found,omitempty"`
 	// Failed are steps without a result.
 	Failed []Step `json:"failed,omitempty"`
 
@@ -83,7 +85,11 @@ type Advice struct {
 
 // Results sums the sweep up. rows are its runs by id.
 func (s *Sweep) Results(rows map[string]report.Row) Result {
-	r := Result{ID: s.ID, sets: s.Sets, scale: s.Scale()}
+	r := Result{ID: s.ID, sets: s.Sets, scale: s.Scale(), Found: s.found()}
+	sets := s.Sets
+	if s.Seek != nil {
+		sets = []Set{{Name: s.Sets[0].Name, Values: sortValues(s.Sets[0].Values)}}
+	}
 	var all []report.Row
 	for _, step := range s.Steps {
 		if row, ok := rows[step.RunID]; ok && !step.Warmup {
@@ -94,7 +100,7 @@ func (s *Sweep) Results(rows map[string]report.Row) Result {
 		}
 	}
 	r.measures, r.rows = report.Measures(all), all
-	for _, values := range combinations(s.Sets) {
+	for _, values := range combinations(sets) {
 		r.Combinations = append(r.Combinations, s.combination(values, rows, r.measures))
 	}
 	r.Advice = s.advise(r.Combinations)
@@ -314,6 +320,9 @@ func (c *Combination) headline() string {
 func (r *Result) document() *table.Document {
 	doc := &table.Document{}
 	doc.Table(r.table())
+	if r.Found != nil {
+		doc.List(r.Found.Lines...)
+	}
 	var shared []string
 	if len(r.Advice) > 1 {
 		shared = slices.DeleteFunc(slices.Clone(r.Advice[0].Lines), func(line string) bool {

@@ -42,14 +42,23 @@ type Runner struct {
 // the last step.
 func (r *Runner) Run(ctx context.Context) error {
 	total := len(r.Sweep.Steps)
-	if r.Sweep.Next() != nil {
+	switch {
+	case r.Sweep.Seek != nil:
+		r.Notice("seek %s: the highest %s with %s", r.Sweep.ID, r.Sweep.Sets[0].Name, strings.Join(r.Sweep.Seek.SubjectTo, ", "))
+	case r.Sweep.Next() != nil:
 		r.Notice("sweep %s: %s", r.Sweep.ID, table.Plural(total, "step"))
 	}
 	requested := r.Commands.Describe(r.Sweep.Steps[0].Values, r.Tools).Duration
 	for first := true; ; first = false {
 		step := r.Sweep.Next()
 		if step == nil {
-			return nil
+			if !r.Sweep.Extend() {
+				return nil
+			}
+			if err := r.Sweep.Save(); err != nil {
+				return err
+			}
+			step = r.Sweep.Next()
 		}
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -59,11 +68,13 @@ func (r *Runner) Run(ctx context.Context) error {
 				return err
 			}
 		}
-		left := ""
-		if d := r.Sweep.Left(requested); d > 0 {
+		left, number := "", fmt.Sprintf("%d/%d", step.Number, total)
+		if r.Sweep.Seek != nil {
+			number = fmt.Sprint(step.Number)
+		} else if d := r.Sweep.Left(requested); d > 0 {
 			left = ", about " + d.Round(time.Second).String() + " left"
 		}
-		r.Notice("[%d/%d] %s%s", step.Number, total, r.title(step), left)
+		r.Notice("[%s] %s%s", number, r.title(step), left)
 		if err := r.step(ctx, step); err != nil {
 			return err
 		}
@@ -319,6 +330,13 @@ func (r *Runner) finish(ctx context.Context, step *Step, problem string) error {
 	} else {
 		r.Notice("  %s", outcome(&row))
 		r.stopWhen(step, &row)
+		if k := r.Sweep.Seek; k != nil {
+			if err := k.judge(step, &row, r.Commands.Describe(step.Values, r.Tools).Rate); err != nil {
+				step.State, step.Reason = Failed, err.Error()
+				return errors.Join(err, r.Sweep.Save())
+			}
+			r.Notice("  %s: %s", step.Judgement, step.Reason)
+		}
 	}
 	return r.Sweep.Save()
 }

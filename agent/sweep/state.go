@@ -45,6 +45,8 @@ type Step struct {
 	Seconds float64   `json:"seconds,omitempty"`
 	// Reason is why it failed or was skipped.
 	Reason string `json:"reason,omitempty"`
+	// Judgement is that of a Seek; Reason then has the values.
+	Judgement Judgement `json:"judgement,omitempty"`
 }
 
 // Over reports whether nothing is left to do for the step.
@@ -63,11 +65,14 @@ type Sweep struct {
 	// resume the sweep.
 	Redacted bool `json:"redacted,omitempty"`
 
-	CooldownSeconds float64           `json:"cooldown_seconds,omitempty"`
-	StopWhen        string            `json:"stop_when,omitempty"`
-	Title           string            `json:"title,omitempty"`
-	Labels          map[string]string `json:"labels,omitempty"`
-	Tool            string            `json:"tool,omitempty"`
+	CooldownSeconds float64 `json:"cooldown_seconds,omitempty"`
+	StopWhen        string  `json:"stop_when,omitempty"`
+	// Seek is set if the steps are those of a search.
+	Seek *Seek `json:"seek,omitempty"`
+
+	Title  string            `json:"title,omitempty"`
+	Labels map[string]string `json:"labels,omitempty"`
+	Tool   string            `json:"tool,omitempty"`
 	// RunOptions are passed on to each run.
 	RunOptions []string `json:"run_options,omitempty"`
 
