@@ -165,7 +165,7 @@ func (l statusLine) MarshalJSON() ([]byte, error) {
 	}
 	var fields []table.Field
 	for _, m := range measure.All(measure.Server) {
-		if m != engine.Answered { // Up
+		if m != engine.Answered && m.Summary != measure.Cost { // Up
 			fields = append(fields, table.Field{Name: m.Field(), Value: series.Number(l.now.Now(m))})
 		}
 	}

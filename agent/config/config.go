@@ -42,6 +42,7 @@ type Config struct {
 	Runs             Runs
 	Logs             []Log
 	Targets          []Target
+	Hosts            []Host
 	Proxies          []Proxy
 	Tools            []Tool
 	Grafana          Grafana
@@ -78,6 +79,10 @@ func (c *Config) keys() []key {
 		{
 			name: "targets", to: list[Target, *Target]{&c.Targets}, doc: "Servers to sample",
 			check: c.checkTargets,
+		},
+		{
+			name: "hosts", to: list[Host, *Host]{&c.Hosts}, doc: "Machines to sample beside those of `targets` and the agent's own, see [hosts](databases.md#hosts)",
+			check: c.checkHosts,
 		},
 		{
 			name: "proxies", to: list[Proxy, *Proxy]{&c.Proxies}, doc: "Other addresses at which clients reach a cluster: proxies, load balancers, virtual addresses. They show [which servers belong to a run](databases.md#which-servers-belong-to-a-run)",
@@ -289,6 +294,7 @@ type Target struct {
 	Cluster      string
 	Behind       string
 	Nodename     string
+	NodeExporter string
 	Role         string
 	User         string
 	PasswordFile string
@@ -325,6 +331,10 @@ func (t *Target) keys() []key {
 		{
 			name: "nodename", to: text(&t.Nodename), doc: "The target's machine, as `uname -n` prints the name there: the label `nodename` of `node_uname_info`",
 			initialDoc: "what the server reports",
+		},
+		{
+			name: "node_exporter", to: text(&t.NodeExporter), doc: "URL of the node_exporter of the target's machine, such as `http://db1:9100/metrics`. It is read at each tick while a run lasts, see [hosts](databases.md#hosts)",
+			check: func() error { return CheckURL(t.NodeExporter) },
 		},
 		{name: "role", to: text(&t.Role), doc: "The label `role` of its metrics", initialDoc: "what the server reports"},
 		{name: "user", to: text(&t.User), doc: "Database user; [databases.md](databases.md) lists the rights it needs"},
@@ -657,6 +667,9 @@ func (c *Config) EngineTargets(log *slog.Logger) []engine.Target {
 // them, and the proxies.
 func (c *Config) Topology(targets []engine.Target) *topology.Topology {
 	servers := &topology.Topology{Targets: targets, Engine: engines.ByName}
+	for _, m := range c.machines() {
+		servers.Hosts = append(servers.Hosts, m.Host)
+	}
 	for _, p := range c.Proxies {
 		servers.Proxies = append(servers.Proxies, topology.Proxy(p))
 	}

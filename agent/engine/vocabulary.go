@@ -63,6 +63,8 @@ var (
 	ServerCPU             = NewMeasure(400, "server_cpu", "CPU of the server's process", "cores in use", measure.Count, measure.Mean)
 	ServerMemory          = NewMeasure(410, "server_memory", "Memory of the server's process", "resident", measure.Bytes, measure.Max)
 
+	_ = NewCost(690, "cost_client_bytes", "Bytes from and to clients", "of the database's protocol", measure.Bytes, measure.RateOf(BytesTotal))
+
 	Answered        = uncharted(NewMeasure(900, "up", "Samples answered", "1 if the server answered, else 0", measure.Ratio, measure.Mean, measure.ValueOf(Up)))
 	Restarts        = uncharted(NewMeasure(910, "restarts", "Restarts", "restarts of the server", measure.Count, measure.Increase, measure.ValueOf(RestartsTotal)))
 	ConnectionLimit = NewMeasure(920, "connection_limit", "Connection limit", "client connections that the server allows", measure.Count, measure.Last,
@@ -77,6 +79,13 @@ var (
 func NewMeasure(rank int, id, title, note string, unit measure.Unit, summary measure.Summary, sources ...measure.Source) *measure.Measure {
 	return measure.New(measure.Measure{
 		ID: id, Title: title, Note: note, Unit: unit, Scope: measure.Server, Summary: summary, Rank: rank, NoChart: summary == measure.Last,
+	}).Or(sources...)
+}
+
+// NewCost declares what a transaction of the run takes of a server.
+func NewCost(rank int, id, title, note string, unit measure.Unit, sources ...measure.Source) *measure.Measure {
+	return measure.New(measure.Measure{
+		ID: id, Title: title, Note: note, Unit: unit, Scope: measure.Server, Summary: measure.Cost, Rank: rank, NoChart: true,
 	}).Or(sources...)
 }
 

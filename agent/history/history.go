@@ -35,8 +35,11 @@ type History struct {
 	// Servers are in the order of their first appearance, Samples their measures.
 	Servers []*Server
 	Samples series.Thinned[ServerMeasure]
-	// Host is the CPU of the machine that made the load.
-	Host Host
+	// Hosts are the run's machines in the order of their first appearance, HostSamples
+	// their measures. Host is the one that made the load.
+	Hosts       []*Host
+	HostSamples series.Thinned[ServerMeasure]
+	Host        Host
 	// Settings are how the servers were configured; empty if that was not
 	// recorded.
 	Settings SettingsHistory
@@ -135,6 +138,7 @@ func Read(ctx context.Context, dir rundir.Directory, t *tool.Tool) (*History, er
 // reads those of the metrics that keep wants, which takes less time; nil wants all.
 // The error is that of a ctx that is done.
 func (h *History) ReadServers(ctx context.Context, keep func(metric string) bool) error {
+	h.Samples.Sorted = hasSpread
 	h.Samples.ToolEnd, h.Samples.MaxColumns = h.ToolEnd(), maxServers*len(measure.All(measure.Server))
 	damage, err := h.eachSample(ctx, keep, func(servers []*ServerRows) error {
 		h.addSamples(servers)
@@ -213,7 +217,7 @@ func ReadOutput(ctx context.Context, dir rundir.Directory, t *tool.Tool, part se
 	h.Damage.TornOutput = f.Torn()
 	h.Snapshot = f.Snapshot(meta, time.Now())
 	h.Zero = h.zero()
-	if err := h.readHost(); err != nil {
+	if err := h.readHosts(ctx); err != nil {
 		h.Damage.Problems = append(h.Damage.Problems, err.Error())
 	}
 	if h.Settings, err = ReadSettings(dir); err != nil {

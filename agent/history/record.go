@@ -19,6 +19,7 @@ type Recorder struct {
 	dir           rundir.Directory
 	status, hosts *lineFile
 	statuses      statusWriter
+	hostStatuses  statusWriter
 	settings      settingsRecorder
 }
 
@@ -58,6 +59,25 @@ func (r *Recorder) Record(f engine.Frame, machine *host.Sample) error {
 	err = errors.Join(err, r.settings.record(f))
 	if err != nil {
 		return fmt.Errorf("write status: %w", err)
+	}
+	return nil
+}
+
+// RecordHosts appends what the machines of the run did at a tick. On a disk that is
+// nearly full it records nothing.
+func (r *Recorder) RecordHosts(f engine.Frame) error {
+	if r == nil || len(f.Samples) == 0 {
+		return nil
+	}
+	w := &r.hostStatuses
+	if space, err := rundir.SpaceOf(string(r.dir)); err == nil && space.Low() {
+		w.forget()
+		return ErrDiskLow
+	}
+	w.line = w.append(w.line[:0], f)
+	if err := r.hosts.append(w.line); err != nil {
+		w.forget()
+		return fmt.Errorf("write what the machines did: %w", err)
 	}
 	return nil
 }

@@ -1,7 +1,6 @@
 package history
 
 import (
-	"github.com/benchwatch/benchwatch/agent/host"
 	"github.com/benchwatch/benchwatch/agent/measure"
 	"github.com/benchwatch/benchwatch/agent/series"
 )
@@ -26,6 +25,7 @@ type Server struct {
 	// Restarts are those since the tool's start.
 	Restarts float64
 
+	scope    measure.Scope
 	rows     *ServerRows // whose columns remain
 	restarts series.Growth
 	grown    map[string]*series.Growth // by column
@@ -35,7 +35,12 @@ type Server struct {
 func (s *Server) Names() []string { return s.rows.Names() }
 
 // Source returns the source of a measure's values; false if it has none.
-func (s *Server) Source(m *measure.Measure) (measure.Source, bool) { return m.Used(s.rows) }
+func (s *Server) Source(m *measure.Measure) (measure.Source, bool) {
+	if s.rows == nil { // only the CPU was recorded
+		return measure.Source{}, false
+	}
+	return m.Used(s.rows)
+}
 
 // Increase returns how much the counters of a measure grew while the tool ran,
 // unknown if none of them was read twice.
@@ -86,8 +91,8 @@ func (s *Server) add(toolEnd float64) {
 		s.Restarts = grown
 	}
 	names := map[string]bool{}
-	for _, m := range measure.All(measure.Server) {
-		if m.Summary != measure.Increase {
+	for _, m := range measure.All(s.scope) {
+		if m.Summary != measure.Increase && m.Summary != measure.Cost {
 			continue
 		}
 		for _, source := range m.Sources() {
@@ -115,26 +120,36 @@ func (s *Server) addGrowth(name string, toolEnd float64) {
 }
 
 // addSamples adds the rows of all servers.
-func (h *History) addSamples(servers []*ServerRows) {
-	for _, rows := range servers[len(h.Servers):] {
-		h.Servers = append(h.Servers, &Server{ServerFacts: rows.ServerFacts, rows: rows, grown: map[string]*series.Growth{}})
+func (h *History) addSamples(rows []*ServerRows) {
+	h.Servers = addServers(measure.Server, h.Servers, &h.Samples, rows, h.part)
+}
+
+// addServers adds the rows of all targets to what they come to, and the values of the
+// measures of a scope to samples.
+func addServers(scope measure.Scope, servers []*Server, samples *series.Thinned[ServerMeasure], all []*ServerRows, part series.Span) []*Server {
+	for _, rows := range all[len(servers):] {
+		servers = append(servers, &Server{ServerFacts: rows.ServerFacts, rows: rows, scope: scope, grown: map[string]*series.Growth{}})
 	}
 	var ticks []float64
-	for _, s := range h.Servers {
-		s.add(h.Samples.ToolEnd)
+	for _, s := range servers {
+		s.add(samples.ToolEnd)
 		ticks = series.Union(ticks, s.rows.Elapsed[s.rows.Begin:])
 	}
 	var columns []int
 	var values [][]float64
-	for _, m := range measure.All(measure.Server) {
-		for _, s := range h.Servers {
+	for _, m := range measure.All(scope) {
+		if m.Summary == measure.Cost {
+			continue
+		}
+		for _, s := range servers {
 			if v := m.Values(s.rows); v != nil {
-				columns = append(columns, h.Samples.Column(ServerMeasure{s.Target, m}))
+				columns = append(columns, samples.Column(ServerMeasure{s.Target, m}))
 				values = append(values, series.Spread(ticks, s.rows.Elapsed[s.rows.Begin:], v[s.rows.Begin:]))
 			}
 		}
 	}
-	addRows(&h.Samples, ticks, columns, values, h.part)
+	addRows(samples, ticks, columns, values, part)
+	return servers
 }
 
 // addRows adds the rows of columns that lie in a part of the axis.
@@ -147,29 +162,4 @@ func addRows[K comparable](t *series.Thinned[K], axis []float64, columns []int, 
 			t.SetAt(column, values[j][i])
 		}
 	}
-}
-
-// Host is what a machine did during a run, thinned and summed up.
-type Host struct {
-	series.Thinned[*measure.Measure]
-	Cores int
-}
-
-func (h *History) readHost() error {
-	v := &h.Host
-	v.ToolEnd = h.ToolEnd()
-	v.Sorted = func(m *measure.Measure) bool { return m == host.Busy }
-	err := host.Read(h.dir.Path(host.File), h.Zero, partRows, func(rows *host.History) {
-		v.Cores = rows.Cores
-		var columns []int
-		var values [][]float64
-		for _, m := range measure.All(measure.Host) {
-			if of := m.Values(rows); of != nil {
-				columns, values = append(columns, v.Column(m)), append(values, of[rows.Begin:])
-			}
-		}
-		addRows(&v.Thinned, rows.Elapsed[rows.Begin:], columns, values, h.part)
-	})
-	v.Settle()
-	return err
 }

@@ -1,6 +1,6 @@
-// Package host records what a machine did during a run: the shares of its CPUs'
-// time, which tell whether the load generator itself was the limit. The numbers
-// come from /proc of the agent's own machine.
+// Package host samples machines: the agent's own by procfs, others by their
+// node_exporter. Both give the same values, so that whether the generator, a server or
+// neither was the limit is read in the same way.
 package host
 
 import (
@@ -15,14 +15,14 @@ import (
 
 	"github.com/prometheus/procfs"
 
-	"github.com/benchwatch/benchwatch/agent/measure"
 	"github.com/benchwatch/benchwatch/agent/rundir"
 	"github.com/benchwatch/benchwatch/agent/series"
 )
 
-// File is the name of the file in a run directory that holds the CPU of the
-// machine that makes the load, a Sample a line. It is there for runs whose tool
-// was started on the agent's machine.
+// File is the name of the file in a run directory that holds what the run's machines
+// did: a Sample a line of the machine that makes the load, for runs whose tool was
+// started on the agent's machine, and the samples of all machines of the run in the
+// format of the servers' record, see package history.
 const File = "host.jsonl"
 
 // Sample is what a machine did since the previous sample, in shares of all its
@@ -37,30 +37,6 @@ type Sample struct {
 	// Interval is the usual distance of samples in seconds; 0: unknown.
 	Interval float64 `json:"interval,omitempty"`
 }
-
-// The columns of a History. They are not exposed as metrics: node_exporter has
-// the same of all machines.
-var (
-	busy   = &measure.Metric{Name: "host_cpu_busy_ratio"}
-	iowait = &measure.Metric{Name: "host_cpu_iowait_ratio"}
-	steal  = &measure.Metric{Name: "host_cpu_steal_ratio"}
-)
-
-// The measures of a machine.
-var (
-	Busy = measure.New(measure.Measure{
-		ID: "cpu_busy", Title: "CPU", Short: "busy", Note: "share of all cores in use",
-		Unit: measure.Ratio, Scope: measure.Host, Summary: measure.Mean, Rank: 10,
-	}).Or(measure.ValueOf(busy))
-	IOWait = measure.New(measure.Measure{
-		ID: "cpu_iowait", ChartOf: Busy, Title: "CPU waiting for disks", Short: "iowait", Note: "share of all cores idle while a disk was waited for",
-		Unit: measure.Ratio, Scope: measure.Host, Summary: measure.Mean, Rank: 20,
-	}).Or(measure.ValueOf(iowait))
-	Steal = measure.New(measure.Measure{
-		ID: "cpu_steal", ChartOf: Busy, Title: "CPU taken by other virtual machines", Short: "steal", Note: "share of all cores",
-		Unit: measure.Ratio, Scope: measure.Host, Summary: measure.Mean, Rank: 30,
-	}).Or(measure.ValueOf(steal))
-)
 
 // History is a machine's CPU during a run, one row a sample. It is
 // [measure.Columns]; the zero History has no rows.
@@ -169,8 +145,8 @@ func (r *Reader) Read(now time.Time) *Sample {
 	}
 	was, is := r.previous, stat.CPUTotal
 	r.previous = is
-	total := cpuTime(is) - cpuTime(was)
-	if cpuTime(was) == 0 || total <= 0 {
+	total := timeOf(is) - timeOf(was)
+	if timeOf(was) == 0 || total <= 0 {
 		return nil
 	}
 	share := func(is, was float64) float64 {
@@ -183,7 +159,7 @@ func (r *Reader) Read(now time.Time) *Sample {
 	}
 }
 
-// cpuTime is all the time that all CPUs had. Guest time is in user and nice.
-func cpuTime(c procfs.CPUStat) float64 {
+// timeOf is all the time that all CPUs had. Guest time is in user and nice.
+func timeOf(c procfs.CPUStat) float64 {
 	return c.User + c.Nice + c.System + c.Idle + c.Iowait + c.IRQ + c.SoftIRQ + c.Steal
 }

@@ -47,12 +47,12 @@ func TestHostIsRecorded(t *testing.T) {
 	}
 	f.Close()
 	v := readHistory(t, dir).Host
-	if len(v.Elapsed) < 3 || v.Cores < 1 {
+	if len(v.Elapsed()) < 3 || v.Cores < 1 {
 		t.Fatalf("%+v", v)
 	}
 	for i, b := range v.Values(host.Busy) {
-		if b < 0 || b > 1 || v.Elapsed[i] < 0 || v.Elapsed[i] > 60 {
-			t.Errorf("%v at %v", b, v.Elapsed[i])
+		if b < 0 || b > 1 || v.Elapsed()[i] < 0 || v.Elapsed()[i] > 60 {
+			t.Errorf("%v at %v", b, v.Elapsed()[i])
 		}
 	}
 }

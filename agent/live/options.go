@@ -64,6 +64,8 @@ type Sink interface {
 	Interval(id string, elapsed float64, r *tool.Report, fresh bool)
 	// Sampled: what the run's own servers answered at a tick.
 	Sampled(id string, f engine.Frame)
+	// Hosts: what the run's own machines did at a tick.
+	Hosts(id string, f engine.Frame)
 	// Settled: the tool has ended and its output was read to the end. Called for
 	// the run's owner, once or, if a restart intervenes, twice.
 	Settled(rundir.Directory, ingest.Snapshot)
@@ -85,6 +87,9 @@ func (Discard) Interval(string, float64, *tool.Report, bool) {}
 
 // Sampled implements Sink.
 func (Discard) Sampled(string, engine.Frame) {}
+
+// Hosts implements Sink.
+func (Discard) Hosts(string, engine.Frame) {}
 
 // Settled implements Sink.
 func (Discard) Settled(rundir.Directory, ingest.Snapshot) {}

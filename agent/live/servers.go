@@ -16,7 +16,9 @@ type servers struct {
 	topology *topology.Topology
 	// nodenames are those that servers reported, by target.
 	nodenames map[string]string
-	// unrecorded: run.json lacks some of nodenames.
+	// machines are those of the run whose samples come.
+	machines []rundir.Machine
+	// unrecorded: run.json lacks some of nodenames or machines.
 	unrecorded bool
 }
 
@@ -39,12 +41,15 @@ func (t *tracker) identify(ctx context.Context) {
 			return
 		}
 		if next == nil || len(found.Targets) > 0 || len(next.Targets) == 0 {
+			if next != nil {
+				found.Machines = next.Machines
+			}
 			next = &found
 		}
 	}
 	t.mu.Lock()
 	t.servers.topology, t.unrecorded = now, false
-	next = withNodenames(next, t.nodenames)
+	next = withMachines(withNodenames(next, t.nodenames), t.machines)
 	t.mu.Unlock()
 	if notice := next.Notice(); notice != "" && notice != meta.Servers.Notice() {
 		t.log.Warn(notice)
@@ -78,7 +83,7 @@ func withNodenames(s *rundir.Servers, reported map[string]string) *rundir.Server
 }
 
 func equalServers(a, b *rundir.Servers) bool {
-	return a != nil && a.Source == b.Source && a.Problem == b.Problem && slices.Equal(a.Targets, b.Targets) && slices.Equal(a.Proxies, b.Proxies)
+	return a != nil && a.Source == b.Source && a.Problem == b.Problem && slices.Equal(a.Targets, b.Targets) && slices.Equal(a.Proxies, b.Proxies) && slices.EqualFunc(a.Machines, b.Machines, rundir.Machine.Equal)
 }
 
 // own returns the samples of the run's servers, and notes the names of their

@@ -113,6 +113,20 @@ func (w *Watcher) Frame(f engine.Frame) *host.Sample {
 	return host
 }
 
+// HostFrame takes what the sampled machines did at a tick, for the runs' records.
+func (w *Watcher) HostFrame(f engine.Frame) {
+	for _, t := range w.trackers() {
+		t.hostFrame(f)
+	}
+}
+
+// Live reports whether a run is followed.
+func (w *Watcher) Live() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.live) > 0
+}
+
 // Snapshots returns the live runs and the kept ended ones, oldest first.
 func (w *Watcher) Snapshots() []ingest.Snapshot {
 	w.mu.Lock()

@@ -56,6 +56,9 @@ const (
 	// Increase is how much the source's counter grew. It is a Count, also where
 	// the measure's values are PerSecond.
 	Increase Summary = "increase"
+	// Cost is how much the source's counters grew for each transaction of the run. Such a
+	// measure has no values over time.
+	Cost Summary = "cost"
 )
 
 // Placement is whether tables that have one line per run have a column for a
@@ -66,6 +69,7 @@ const (
 	NoColumn   Placement = ""
 	WorstOfAll Placement = "worst" // one column: the largest value of all servers
 	EachServer Placement = "each"  // a column for each server
+	EachHost   Placement = "host"  // a column for each machine
 )
 
 // Measure is a value that is shown or compared.
@@ -92,6 +96,10 @@ type Measure struct {
 	// Supersedes is a measure that has no EachServer column for servers that
 	// have this one.
 	Supersedes *Measure
+	// Stacked is set if the lines of the chart add up to a whole.
+	Stacked bool
+	// Spread is set if it is of interest how long the values were above a limit.
+	Spread bool
 	// Rank orders measures within their scope, smallest first.
 	Rank int
 
@@ -152,7 +160,7 @@ func All(scope Scope) []*Measure {
 // Charted returns the measures that the chart of m shows: m itself first, then
 // those whose ChartOf it is. It returns none if m has no chart of its own.
 func (m *Measure) Charted() []*Measure {
-	if m.NoChart || m.ChartOf != nil {
+	if m.NoChart || m.ChartOf != nil || m.Summary == Cost {
 		return nil
 	}
 	lines := []*Measure{m}

@@ -24,6 +24,9 @@ type Source struct {
 	Op     Op
 	// Added are metrics that are added to Metric.
 	Added []*Metric
+	// only is a label set in the form of a column's name, such as op="read": the other
+	// columns of the metrics that have labels are left out. Empty: all count.
+	only string
 	// Divisors are metrics whose sum divides the value: counters by their rate,
 	// gauges by their value. A quotient over 0 is unknown.
 	Divisors []*Metric
@@ -51,8 +54,22 @@ func (s Source) Over(metrics ...*Metric) Source {
 	return s
 }
 
-// Columns returns the names of the columns of the source's metric.
-func (s *Source) Columns(c Columns) []string { return columnsOf(s.Metric, c) }
+// On returns s for one value of a label instead of the sum over all its values.
+// Metrics without labels are not concerned.
+func (s Source) On(label, value string) Source {
+	s.only = strings.TrimSuffix(ColumnName("", label, value), "}")[1:]
+	return s
+}
+
+// Columns returns the names of the columns of the source's metric and of those that are
+// added to it.
+func (s *Source) Columns(c Columns) []string {
+	names := columnsOf(s.Metric, s.only, c)
+	for _, m := range s.Added {
+		names = append(names, columnsOf(m, s.only, c)...)
+	}
+	return names
+}
 
 // Metrics returns all metrics from which the source is computed.
 func (s *Source) Metrics() []*Metric {
@@ -61,12 +78,12 @@ func (s *Source) Metrics() []*Metric {
 
 // values computes the source; nil if one of its metrics has no columns.
 func (s *Source) values(c Columns) []float64 {
-	values := total(append([]*Metric{s.Metric}, s.Added...), c, func(*Metric) bool { return s.Op != Value })
+	values := total(append([]*Metric{s.Metric}, s.Added...), s.only, c, func(*Metric) bool { return s.Op != Value })
 	if values == nil {
 		return nil
 	}
 	if len(s.Divisors) > 0 {
-		divisor := total(s.Divisors, c, func(m *Metric) bool { return m.Kind == Counter })
+		divisor := total(s.Divisors, "", c, func(m *Metric) bool { return m.Kind == Counter })
 		if divisor == nil {
 			return nil
 		}
@@ -86,10 +103,10 @@ func (s *Source) values(c Columns) []float64 {
 
 // total adds up metrics; nil if one of them has no column. A row is unknown if
 // one of the metrics is.
-func total(metrics []*Metric, c Columns, byRate func(*Metric) bool) []float64 {
+func total(metrics []*Metric, only string, c Columns, byRate func(*Metric) bool) []float64 {
 	var sum []float64
 	for i, m := range metrics {
-		values := column(m, c, byRate(m))
+		values := column(m, only, c, byRate(m))
 		switch {
 		case values == nil:
 			return nil
@@ -109,9 +126,9 @@ func total(metrics []*Metric, c Columns, byRate func(*Metric) bool) []float64 {
 // column adds up a metric's label sets; nil if it has none. Servers leave out
 // label sets whose count is 0 until then, so a row is unknown only if all of
 // its values are.
-func column(m *Metric, c Columns, rate bool) []float64 {
+func column(m *Metric, only string, c Columns, rate bool) []float64 {
 	var sum []float64
-	for i, name := range columnsOf(m, c) {
+	for i, name := range columnsOf(m, only, c) {
 		values := c.Values(name)
 		if rate {
 			values = c.Rate(name)
@@ -134,8 +151,9 @@ func column(m *Metric, c Columns, rate bool) []float64 {
 	return sum
 }
 
-// columnsOf returns the names of the columns that belong to a metric.
-func columnsOf(m *Metric, c Columns) []string {
+// columnsOf returns the names of the columns that belong to a metric, of one label set
+// if only is not empty.
+func columnsOf(m *Metric, only string, c Columns) []string {
 	if len(m.Labels) == 0 {
 		if c.Values(m.Name) == nil {
 			return nil
@@ -144,7 +162,7 @@ func columnsOf(m *Metric, c Columns) []string {
 	}
 	var names []string
 	for _, name := range c.Names() {
-		if strings.HasPrefix(name, m.Name+"{") {
+		if strings.HasPrefix(name, m.Name+"{") && strings.Contains(name[len(m.Name):], only) {
 			names = append(names, name)
 		}
 	}

@@ -68,6 +68,7 @@ type Observer struct {
 	only     []string
 	watcher  *live.Watcher
 	sampler  Source
+	hosts    *engine.Sampler // nil: the Source has the machine's samples
 	markers  *marker.Deliverer
 	alerts   *alert.Receiver
 	page     *web.Page
@@ -78,6 +79,8 @@ type Observer struct {
 	config   *config.Config
 	topology *topology.Topology
 	grafana  *marker.Grafana // nil: none is configured
+	// hostsSampled: the machines are sampled, since a run is followed.
+	hostsSampled bool
 }
 
 // New returns an Observer that does nothing until Run. The error is for a Grafana
@@ -91,6 +94,8 @@ func New(opts Options) (*Observer, error) {
 	var now func() time.Time
 	if o.sampler = opts.Source; o.sampler == nil {
 		o.sampler = engine.NewSampler(targets, open, opts.Config.SampleInterval, engine.Options{Logger: opts.Logger, Now: axis.Now})
+		openHost := func(t engine.Target) (engine.Prober, error) { return host.Open(t, opts.Logger) }
+		o.hosts = engine.NewSampler(nil, openHost, opts.Config.SampleInterval, engine.Options{Logger: opts.Logger.With("kind", "host"), Now: axis.Now})
 	} else {
 		now = axis.Now
 	}
@@ -149,6 +154,12 @@ func (o *Observer) Run(ctx context.Context) error {
 
 	frames, cancel := o.sampler.Subscribe(8)
 	defer cancel()
+	var hostFrames <-chan engine.Frame
+	if o.hosts != nil {
+		var cancelHosts func()
+		hostFrames, cancelHosts = o.hosts.Subscribe(8)
+		defer cancelHosts()
+	}
 	parts.Go(func() {
 		for {
 			select {
@@ -160,12 +171,19 @@ func (o *Observer) Run(ctx context.Context) error {
 				}
 				host := o.watcher.Frame(f)
 				o.page.Frame(f)
-				if host != nil {
+				if host != nil && o.hosts == nil {
 					o.page.Host(host)
 				}
+				o.sampleHosts()
+			case f := <-hostFrames:
+				o.watcher.HostFrame(f)
+				o.page.HostFrame(f)
 			}
 		}
 	})
+	if o.hosts != nil {
+		parts.Go(func() { _ = o.hosts.Run(ctx) }) // it ends with ctx
+	}
 	parts.Go(func() { o.watcher.Run(ctx) })
 	parts.Go(func() { o.page.Run(ctx) })
 	parts.Go(func() { o.markers.Run(ctx) })
@@ -179,6 +197,25 @@ func (o *Observer) Run(ctx context.Context) error {
 		return fmt.Errorf("sample servers: %w", err)
 	}
 	return nil
+}
+
+// sampleHosts has the machines sampled while a run is followed, and only then.
+func (o *Observer) sampleHosts() {
+	if o.hosts == nil {
+		return
+	}
+	live := o.watcher.Live()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if live == o.hostsSampled {
+		return
+	}
+	o.hostsSampled = live
+	if live {
+		o.hosts.Update(o.config.HostTargets())
+	} else {
+		o.hosts.Update(nil)
+	}
 }
 
 // Reload applies every key of a new configuration, which the caller must not
@@ -203,6 +240,9 @@ func (o *Observer) Reload(c *config.Config) error {
 	o.sampler.Update(targets)
 	if o.uploader != nil {
 		o.uploader.Kick()
+	}
+	if o.hostsSampled {
+		o.hosts.Update(c.HostTargets())
 	}
 	return nil
 }

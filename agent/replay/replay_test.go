@@ -160,8 +160,8 @@ func TestReplay(t *testing.T) {
 	if len(got.Settings) != 3 || len(got.Settings[0].Settings) < 50 || len(got.Settings[1].Changes) != len(want.Settings[1].Changes) {
 		t.Errorf("settings %+v", got.Settings)
 	}
-	if got.Host.Cores != 2 || len(got.Host.Elapsed) < 75 {
-		t.Errorf("host: %d cores, %d rows", got.Host.Cores, len(got.Host.Elapsed))
+	if got.Host.Cores != 2 || len(got.Host.Elapsed()) < 75 {
+		t.Errorf("host: %d cores, %d rows", got.Host.Cores, len(got.Host.Elapsed()))
 	}
 	if len(got.Markers) != len(want.Markers) || got.Markers[0].Text != want.Markers[0].Text || !strings.Contains(strings.Join(got.Markers[0].Tags, " "), "replay_of:") {
 		t.Errorf("markers %+v", got.Markers)

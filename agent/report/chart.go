@@ -70,7 +70,7 @@ func newAxis(h *history.History) axis {
 	}
 	include(h.Intervals.Elapsed)
 	include(h.Samples.Elapsed)
-	include(h.Host.Elapsed)
+	include(h.HostSamples.Elapsed)
 	m := &h.Snapshot.Meta
 	if m.EndedAt != nil {
 		a.to = max(a.to, h.Elapsed(*m.EndedAt))
@@ -110,33 +110,52 @@ func drainBand(h *history.History) []Band {
 // every measure of its servers that is not always 0, then the generator.
 func Charts(h *history.History) []Chart {
 	charts := toolCharts(&h.Intervals)
-	for _, m := range measure.All(measure.Server) {
-		c := newChart(m)
-		for _, line := range m.Charted() {
-			for _, s := range h.Servers {
-				name := s.Target
-				if line != m {
-					name += " " + line.Title
-				}
-				key := history.ServerMeasure{Target: s.Target, Measure: line}
-				c.add(name, h.Samples.Elapsed, h.Samples.Values(key), h.Samples.Tally(key))
-			}
-		}
-		if !c.zero() && !(m.OnlyChanges && c.constant()) {
-			charts = append(charts, c)
-		}
+	servers := make([]string, len(h.Servers))
+	for i, s := range h.Servers {
+		servers[i] = s.Target
 	}
-	cpu := newChart(host.Busy)
-	cpu.Title = "CPU of the generator"
-	for _, m := range measure.All(measure.Host) {
-		cpu.add(m.Short, h.Host.Elapsed, h.Host.Values(m), h.Host.Tally(m))
+	charts = append(charts, sampledCharts(measure.Server, servers, &h.Samples)...)
+	hosts := make([]string, len(h.Hosts))
+	for i, one := range h.Hosts {
+		hosts[i] = one.Target
 	}
-	charts = append(charts, cpu)
+	charts = append(charts, sampledCharts(measure.Host, hosts, &h.HostSamples)...)
 	charts = slices.DeleteFunc(charts, func(c Chart) bool { return c.Empty() })
 	a := newAxis(h)
 	for i := range charts {
 		charts[i].fit()
 		charts[i].From, charts[i].To, charts[i].Bands, charts[i].Markers = a.from, a.to, a.bands, a.markers
+	}
+	return charts
+}
+
+// sampledCharts returns the charts of servers or machines: every measure that is not
+// always 0, with a line for each of them.
+func sampledCharts(scope measure.Scope, targets []string, samples *series.Thinned[history.ServerMeasure]) []Chart {
+	var charts []Chart
+	for _, m := range measure.All(scope) {
+		c := newChart(m)
+		for _, line := range m.Charted() {
+			for _, target := range targets {
+				name := target
+				switch {
+				case name == "": // the generator, of version 0.1
+					name = line.Short
+				case line != m:
+					name += " " + line.Title
+				}
+				key := history.ServerMeasure{Target: target, Measure: line}
+				if t := samples.Tally(key); line == m || scope == measure.Server || t.Min != 0 || t.Max != 0 {
+					c.add(name, samples.Elapsed, samples.Values(key), t)
+				}
+			}
+		}
+		if scope == measure.Host && len(targets) == 1 && targets[0] == "" {
+			c.Title += " of the generator"
+		}
+		if (!c.zero() || m == host.Busy) && !(m.OnlyChanges && c.constant()) {
+			charts = append(charts, c)
+		}
 	}
 	return charts
 }

@@ -245,6 +245,13 @@ func (r *Report) add(doc *table.Document) {
 			doc.Fold(table.Plural(len(t.Rows), "measure")+" of "+table.Plural(len(r.Servers), "server"), func() { doc.Table(t) })
 		}
 	})
+	doc.Section(3, "Machines", func() {
+		if len(r.Machines) > 0 {
+			t := machineTable(r.Machines)
+			doc.Fold(table.Plural(len(t.Rows), "measure")+" of "+table.Plural(len(r.Machines), "machine"), func() { doc.Table(t) })
+		}
+	})
+	doc.Section(3, "Cost per transaction", func() { doc.Table(costTable(r.Costs)) })
 	for i := range r.Settings {
 		s := &r.Settings[i]
 		doc.Section(3, "Settings of "+s.Title(), func() {
@@ -281,7 +288,7 @@ var reportHTML string
 // page holds the templates of all HTML that this package writes.
 var page = template.Must(template.New("report").Funcs(template.FuncMap{
 	"instant": table.Instant, "duration": table.Duration, "clock": table.Clock, "command": commandLine,
-	"figures": figures, "hasBand": hasBand, "operationTable": operationTable, "serverTable": serverTable,
+	"figures": figures, "hasBand": hasBand, "operationTable": operationTable, "serverTable": serverTable, "machineTable": machineTable, "costTable": costTable,
 	"distributionTable": distributionTable, "distributionNotes": distributionNotes, "distributionPlots": DistributionPlots,
 }).Parse(reportHTML))
 

@@ -26,6 +26,8 @@ type Measure struct {
 	Unit table.Unit
 	// Server measures were observed on servers, not reported by the tool.
 	Server bool
+	// IsCost: it is what a transaction took.
+	IsCost bool
 	// Value returns the run's value in the base unit, [series.Unknown] if it has
 	// none.
 	Value func(*Row) float64
@@ -51,7 +53,7 @@ func (m *Measure) Cell(r *Row) table.Cell { return table.Number(m.Value(r), m.Un
 // of tables: the tool's, with the headline latency's operation first, then the
 // servers'.
 func Measures(rows []Row) []Measure {
-	all := append(toolMeasures(rows), serverMeasures(rows)...)
+	all := slices.Concat(toolMeasures(rows), serverMeasures(rows), machineMeasures(rows), costMeasures(rows))
 	return slices.DeleteFunc(all, func(m Measure) bool {
 		return !slices.ContainsFunc(rows, func(r Row) bool { return series.IsKnown(m.Value(&r)) })
 	})

@@ -62,6 +62,10 @@ type Row struct {
 	FromIntervals bool `json:"from_intervals,omitempty"`
 	// Servers is what was observed of them. NewRow leaves it out.
 	Servers []Server `json:"servers,omitempty"`
+	// Machines is what was observed of the run's machines, Costs what a transaction took.
+	// NewRow leaves both out.
+	Machines []Machine `json:"machines,omitempty"`
+	Costs    []Cost    `json:"costs,omitempty"`
 
 	headline  series.Optional[tool.Latency]
 	latencies []tool.Latency
@@ -116,7 +120,8 @@ func RestoreRow(data []byte, meta *rundir.Meta) (Row, error) {
 // NewObservedRow returns a run with what was observed of its servers.
 func NewObservedRow(h *history.History) Row {
 	r := NewRow(&h.Snapshot)
-	r.Servers = servers(h)
+	r.Servers, r.Machines = servers(h), machines(h)
+	r.Costs = costs(&r, machineRates(h), serverRates(h))
 	r.settings = settingsOfRun(h.Settings)
 	r.batches = r.batchesOf(&h.Intervals)
 	return r

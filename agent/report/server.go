@@ -96,8 +96,13 @@ func (s Server) MarshalJSON() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	return table.AppendFields(data, valueFields(s.Values)), nil
+}
+
+// valueFields are the fields of values in JSON.
+func valueFields(values []Value) []table.Field {
 	var fields []table.Field
-	for _, v := range s.Values {
+	for _, v := range values {
 		if v.Measure.Summary == measure.Last {
 			continue // in the settings
 		}
@@ -107,7 +112,7 @@ func (s Server) MarshalJSON() ([]byte, error) {
 			fields = append(fields, table.Field{Name: name + "_at", Value: v.At})
 		}
 	}
-	return table.AppendFields(data, fields), nil
+	return fields
 }
 
 // servers sums up each server over the time that the tool ran.
@@ -131,7 +136,7 @@ func newServer(h *history.History, s *history.Server) Server {
 		}
 	}
 	for _, m := range measure.All(measure.Server) {
-		if m == engine.Answered || m == engine.Restarts {
+		if m == engine.Answered || m == engine.Restarts || m.Summary == measure.Cost {
 			continue // Unanswered and Restarts
 		}
 		v := summarize(m, h, s)
@@ -152,7 +157,10 @@ func newServer(h *history.History, s *history.Server) Server {
 // summarize returns one number for a measure: means and increases over the rows
 // in which the tool ran; the largest and the last value also from the drain.
 func summarize(m *measure.Measure, h *history.History, s *history.Server) Value {
-	t := h.Samples.Tally(history.ServerMeasure{Target: s.Target, Measure: m})
+	return sumUp(m, h.Samples.Tally(history.ServerMeasure{Target: s.Target, Measure: m}), s)
+}
+
+func sumUp(m *measure.Measure, t series.Tally, s *history.Server) Value {
 	switch m.Summary {
 	case measure.Mean:
 		return Value{Measure: m, Value: t.Mean()}
@@ -188,14 +196,7 @@ func serverTable(all []Server) *table.Table {
 		if !slices.ContainsFunc(all, func(s Server) bool { v := s.Value(m); return series.IsKnown(v) && v != 0 }) {
 			continue
 		}
-		unit := table.UnitOf(m)
-		head := m.Title
-		switch {
-		case m.Summary == measure.Max:
-			head += ", highest"
-		case unit.Sign == table.PerSecond.Sign:
-			head += " per second"
-		}
+		head, unit := headOf(m)
 		add(head, func(s *Server) table.Cell {
 			cell := table.Number(s.Value(m), unit)
 			if unit.Sign == table.PerSecond.Sign {

@@ -72,6 +72,8 @@ func (r *Report) text(w *textWriter) {
 	w.table("Distribution of the latencies", distributionTable(r.Distributions))
 	w.list("What the distribution leaves out", distributionNotes(r.Distributions))
 	w.table("Servers", serverTable(r.Servers))
+	w.table("Machines", machineTable(r.Machines))
+	w.table("Cost per transaction", costTable(r.Costs))
 	w.list("What was observed", r.Observed)
 	w.heading("How far to trust this")
 	for _, f := range r.Trust {

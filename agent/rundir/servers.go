@@ -15,6 +15,24 @@ type Servers struct {
 	Targets []Server `json:"targets,omitempty"`
 	// Proxies are those between tool and servers that are not sampled.
 	Proxies []Proxy `json:"proxies,omitempty"`
+	// Machines are those of the run whose samples are recorded.
+	Machines []Machine `json:"machines,omitempty"`
+}
+
+// Machine is a sampled machine that takes part in a run.
+type Machine struct {
+	// Host is its name in the record.
+	Host string `json:"host"`
+	// Nodename is as `uname -n` prints it there; empty if unknown.
+	Nodename string     `json:"nodename,omitempty"`
+	Roles    []HostRole `json:"roles"`
+	// Targets are the run's servers on it.
+	Targets []string `json:"targets,omitempty"`
+}
+
+// Equal reports whether two machines are the same in all.
+func (m Machine) Equal(o Machine) bool {
+	return m.Host == o.Host && m.Nodename == o.Nodename && slices.Equal(m.Roles, o.Roles) && slices.Equal(m.Targets, o.Targets)
 }
 
 // ServersSource is how the servers of a run were determined.
@@ -127,6 +145,11 @@ func (m *Meta) Hosts() []Host {
 	}
 	for _, p := range m.Servers.Proxies {
 		add(p.Nodename, ProxyHost)
+	}
+	for _, one := range m.Servers.Machines {
+		for _, role := range one.Roles {
+			add(one.Nodename, role)
+		}
 	}
 	slices.SortFunc(hosts[first:], func(a, b Host) int {
 		if c := strings.Compare(string(b.Role), string(a.Role)); c != 0 {

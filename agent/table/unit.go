@@ -29,6 +29,8 @@ var (
 	Count        = Unit{"", 1, decimals(0)}
 	PerSecond    = Unit{"/s", 1, decimals(2)}
 	PerMinute    = Unit{"", 1, decimals(2)} // tpmC, whose name has it
+	Microseconds = Unit{"µs", 1e6, fourDigits}
+	BytesExact   = Unit{"B", 1, fourDigits}
 	Seconds      = Unit{"s", 1, fourDigits}
 	Milliseconds = Unit{"ms", 1000, milliseconds}
 	Percent      = Unit{"%", 100, fourDigits}
@@ -47,6 +49,9 @@ func UnitOf(m *measure.Measure) Unit {
 	case measure.PerMinute:
 		return PerMinute
 	case measure.Seconds:
+		if m.Summary == measure.Cost {
+			return Microseconds
+		}
 		if m.Summary == measure.Mean || m.Summary == measure.Median {
 			return Milliseconds
 		}
@@ -54,9 +59,12 @@ func UnitOf(m *measure.Measure) Unit {
 	case measure.Ratio:
 		return Percent
 	case measure.Bytes:
+		if m.Summary == measure.Cost {
+			return BytesExact
+		}
 		return Mebibytes
 	}
-	if m.Summary == measure.Mean {
+	if m.Summary == measure.Mean || m.Summary == measure.Cost {
 		return Digits
 	}
 	return Count

@@ -23,11 +23,25 @@ type Proxy struct {
 	Nodename string // of its machine; empty: unknown
 }
 
+// Host is a machine that is sampled.
+type Host struct {
+	Name string // unique
+	// Local: it is the agent's own.
+	Local bool
+	// Targets are the servers on it, Cluster those that it works for otherwise, with
+	// Role.
+	Targets []string
+	Cluster string
+	Role    rundir.HostRole
+}
+
 // Topology is what the configuration has of servers and proxies. It does not
 // change; a reload makes another.
 type Topology struct {
 	Targets []engine.Target
 	Proxies []Proxy
+	// Hosts are the machines that are sampled.
+	Hosts []Host
 	// Engine returns the engine called name; nil if there is none.
 	Engine func(name string) *engine.Engine
 }

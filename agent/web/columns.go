@@ -96,9 +96,12 @@ func charts() []chartView {
 }
 
 // drawnOfServers are the measures of servers whose values the page gets.
-func drawnOfServers() []*measure.Measure {
-	return slices.DeleteFunc(measure.All(measure.Server), func(m *measure.Measure) bool {
-		return m.NoChart && m != engine.Answered
+func drawnOfServers() []*measure.Measure { return drawn(measure.Server) }
+
+// drawn are the measures of servers or machines whose values the page gets.
+func drawn(scope measure.Scope) []*measure.Measure {
+	return slices.DeleteFunc(measure.All(scope), func(m *measure.Measure) bool {
+		return (m.NoChart || m.Summary == measure.Cost) && m != engine.Answered
 	})
 }
 
@@ -164,11 +167,16 @@ func serverTable(h *history.History) *table {
 // serverCells is what all servers answered at one tick. previous is the frame of
 // the previous tick, for rates.
 func serverCells(previous, current *engine.Frame) []cell {
+	return sampleCells(previous, current, drawnOfServers())
+}
+
+// sampleCells is the measures of all samples of a frame.
+func sampleCells(previous, current *engine.Frame, measures []*measure.Measure) []cell {
 	var cells []cell
 	for i := range current.Samples {
 		s := &current.Samples[i]
 		window := engine.NewWindow(previous.Sample(s.Target.Name), s)
-		for _, m := range drawnOfServers() {
+		for _, m := range measures {
 			if v := window.Now(m); v.Known {
 				cells = append(cells, cell{name{m.ID, s.Target.Name, ""}, v.Value})
 			}
@@ -177,9 +185,12 @@ func serverCells(previous, current *engine.Frame) []cell {
 	return cells
 }
 
-// hostTable is what was recorded of a machine during a run.
-func hostTable(h *history.Host) *table {
-	return series.Rekey(&h.Thinned, func(m *measure.Measure) (name, bool) { return name{m.ID, "", ""}, true })
+// hostTable is what the machines did during a run.
+func hostTable(h *history.History) *table {
+	measures := drawn(measure.Host)
+	return series.Rekey(&h.HostSamples, func(k history.ServerMeasure) (name, bool) {
+		return name{k.Measure.ID, k.Target, ""}, slices.Contains(measures, k.Measure)
+	})
 }
 
 // hostCells is one sample of the machine.

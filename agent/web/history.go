@@ -251,7 +251,7 @@ func (p *Page) readOutput(ctx context.Context, s *ingest.Snapshot) (runHistory, 
 
 func newHistory(read *history.History) runHistory {
 	return runHistory{
-		zero: read.Zero, intervals: intervalTable(&read.Intervals), servers: serverTable(read), host: hostTable(&read.Host),
+		zero: read.Zero, intervals: intervalTable(&read.Intervals), servers: serverTable(read), host: hostTable(read),
 		warmup: read.Intervals.Warmup, damage: read.DamageLines(), elsewhere: read.Snapshot.Meta.IsElsewhere(),
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/engine"
 	"github.com/benchwatch/benchwatch/agent/host"
 	"github.com/benchwatch/benchwatch/agent/ingest"
+	"github.com/benchwatch/benchwatch/agent/measure"
 	"github.com/benchwatch/benchwatch/agent/tool"
 )
 
@@ -65,6 +66,7 @@ type Page struct {
 	histories map[string]*runHistory
 	output    *output      // of the run that was read last without its servers
 	frame     engine.Frame // the last one, of all servers
+	hostFrame engine.Frame // the last one, of all machines
 }
 
 // New returns a page; browsers get no events before Run.
@@ -151,6 +153,32 @@ func (p *Page) Sampled(id string, f engine.Frame) {
 	}
 	p.mu.Unlock()
 	p.hub.send(timedRow("servers", id, f.Tick, f.Interval.Seconds(), cells))
+}
+
+// HostFrame takes a tick's samples of all machines, after Hosts for each run.
+func (p *Page) HostFrame(f engine.Frame) {
+	p.mu.Lock()
+	p.hostFrame = f
+	p.mu.Unlock()
+}
+
+// Hosts takes what a run's own machines did at a tick; see live.Sink.
+func (p *Page) Hosts(id string, f engine.Frame) {
+	p.mu.Lock()
+	previous, h := p.hostFrame, p.histories[id]
+	if h == nil && p.hub.empty() {
+		p.mu.Unlock()
+		return
+	}
+	if f.Missed > 0 {
+		previous = engine.Frame{}
+	}
+	cells := sampleCells(&previous, &f, drawn(measure.Host))
+	if h != nil {
+		h.addAt(f.Tick, f.Interval.Seconds(), cells, func(h *runHistory) *table { return h.host })
+	}
+	p.mu.Unlock()
+	p.hub.send(timedRow("host", id, f.Tick, f.Interval.Seconds(), cells))
 }
 
 // Host takes a sample of this machine as it is recorded for the live runs.

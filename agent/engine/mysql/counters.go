@@ -29,24 +29,24 @@ var (
 	_ = variables.Map(measure.NewCounter("mysql_handler_operations_total", "Calls into storage engines (Handler_*). A commit here is one per engine: several for one transaction.", "op"),
 		"commit: Handler_commit", "rollback: Handler_rollback", "prepare: Handler_prepare", "write: Handler_write",
 		"update: Handler_update", "delete: Handler_delete")
-	_ = variables.Map(measure.NewCounter("mysql_innodb_rows_total", "Rows that InnoDB worked on (Innodb_rows_*). MariaDB has no such counters.", "op"),
+	innodbRows = variables.Map(measure.NewCounter("mysql_innodb_rows_total", "Rows that InnoDB worked on (Innodb_rows_*). MariaDB has no such counters.", "op"),
 		"read: Innodb_rows_read", "insert: Innodb_rows_inserted", "update: Innodb_rows_updated", "delete: Innodb_rows_deleted")
-	_ = variables.Map(measure.NewCounter("mysql_rows_total", "Rows read from tables and sent to clients (MariaDB: Rows_read, Rows_sent).", "op"),
+	rows = variables.Map(measure.NewCounter("mysql_rows_total", "Rows read from tables and sent to clients (MariaDB: Rows_read, Rows_sent).", "op"),
 		"read: Rows_read", "sent: Rows_sent")
 	_                = variables.Map(measure.NewCounter("mysql_innodb_row_lock_waits_total", "Waits for row locks (Innodb_row_lock_waits)."), "Innodb_row_lock_waits")
 	_                = variables.Map(measure.NewGauge("mysql_innodb_row_lock_waiting", "Row locks waited for now (Innodb_row_lock_current_waits)."), "Innodb_row_lock_current_waits")
 	deadlocks        = variables.Map(measure.NewCounter("mysql_innodb_deadlocks_total", "Deadlocks (Innodb_deadlocks; MariaDB and Percona Server)."), "Innodb_deadlocks")
 	poolReadRequests = variables.Map(measure.NewCounter("mysql_innodb_buffer_pool_read_requests_total", "Logical reads of pages (Innodb_buffer_pool_read_requests)."), "Innodb_buffer_pool_read_requests")
 	poolReads        = variables.Map(measure.NewCounter("mysql_innodb_buffer_pool_reads_total", "Reads of pages that were not in the buffer pool (Innodb_buffer_pool_reads)."), "Innodb_buffer_pool_reads")
-	_                = variables.Map(measure.NewCounter("mysql_innodb_buffer_pool_wait_free_total", "Waits for a free page (Innodb_buffer_pool_wait_free): the pool is too small or flushing too slow."), "Innodb_buffer_pool_wait_free")
+	poolWaits        = variables.Map(measure.NewCounter("mysql_innodb_buffer_pool_wait_free_total", "Waits for a free page (Innodb_buffer_pool_wait_free): the pool is too small or flushing too slow."), "Innodb_buffer_pool_wait_free")
 	_                = variables.Map(measure.NewGauge("mysql_innodb_buffer_pool_pages", "Pages of the buffer pool by what is in them (Innodb_buffer_pool_pages_*).", "state"),
 		"data: Innodb_buffer_pool_pages_data", "dirty: Innodb_buffer_pool_pages_dirty", "free: Innodb_buffer_pool_pages_free",
 		"total: Innodb_buffer_pool_pages_total")
-	_ = variables.Map(measure.NewCounter("mysql_innodb_log_waits_total", "Waits because the log buffer was full (Innodb_log_waits)."), "Innodb_log_waits")
-	_ = variables.Map(measure.NewCounter("mysql_innodb_log_writes_total", "Writes to the redo log (Innodb_log_writes)."), "Innodb_log_writes")
-	_ = variables.Map(measure.NewCounter("mysql_innodb_log_written_bytes_total", "Bytes written to the redo log (Innodb_os_log_written)."), "Innodb_os_log_written")
-	_ = variables.Map(measure.NewCounter("mysql_innodb_log_fsyncs_total", "fsyncs of the redo log (Innodb_os_log_fsyncs)."), "Innodb_os_log_fsyncs")
-	_ = variables.Map(measure.NewCounter("mysql_innodb_data_operations_total", "InnoDB's reads, writes and fsyncs (Innodb_data_reads, _writes, _fsyncs).", "op"),
+	_                = variables.Map(measure.NewCounter("mysql_innodb_log_waits_total", "Waits because the log buffer was full (Innodb_log_waits)."), "Innodb_log_waits")
+	_                = variables.Map(measure.NewCounter("mysql_innodb_log_writes_total", "Writes to the redo log (Innodb_log_writes)."), "Innodb_log_writes")
+	redoBytes        = variables.Map(measure.NewCounter("mysql_innodb_log_written_bytes_total", "Bytes written to the redo log (Innodb_os_log_written)."), "Innodb_os_log_written")
+	redoFsyncs       = variables.Map(measure.NewCounter("mysql_innodb_log_fsyncs_total", "fsyncs of the redo log (Innodb_os_log_fsyncs)."), "Innodb_os_log_fsyncs")
+	innodbOperations = variables.Map(measure.NewCounter("mysql_innodb_data_operations_total", "InnoDB's reads, writes and fsyncs (Innodb_data_reads, _writes, _fsyncs).", "op"),
 		"read: Innodb_data_reads", "write: Innodb_data_writes", "fsync: Innodb_data_fsyncs")
 	_ = variables.Map(measure.NewCounter("mysql_innodb_data_bytes_total", "Bytes that InnoDB read and wrote (Innodb_data_read, _written).", "op"),
 		"read: Innodb_data_read", "write: Innodb_data_written")
@@ -54,10 +54,10 @@ var (
 	historyLength = variables.Map(measure.NewGauge("mysql_innodb_history_list_length", "Undo log entries not purged yet (Innodb_history_list_length; MariaDB and Percona Server)."), "Innodb_history_list_length")
 	_             = variables.Map(measure.NewCounter("mysql_binlog_commits_total", "Transactions written to the binary log (Binlog_commits; MariaDB)."), "Binlog_commits")
 	_             = variables.Map(measure.NewCounter("mysql_binlog_group_commits_total", "Group commits to the binary log (Binlog_group_commits; MariaDB)."), "Binlog_group_commits")
-	_             = variables.Map(measure.NewCounter("mysql_binlog_written_bytes_total", "Bytes written to the binary log (Binlog_bytes_written; MariaDB)."), "Binlog_bytes_written")
+	binlogBytes   = variables.Map(measure.NewCounter("mysql_binlog_written_bytes_total", "Bytes written to the binary log (Binlog_bytes_written; MariaDB)."), "Binlog_bytes_written")
 	_             = variables.Map(measure.NewCounter("mysql_connection_attempts_total", "Attempts to connect, successful or not (Connections)."), "Connections")
 	_             = variables.Map(measure.NewCounter("mysql_aborted_connects_total", "Failed attempts to connect (Aborted_connects)."), "Aborted_connects")
-	_             = variables.Map(measure.NewCounter("mysql_connection_errors_max_connections_total", "Connections refused because max_connections was reached (Connection_errors_max_connections)."), "Connection_errors_max_connections")
+	refused       = variables.Map(measure.NewCounter("mysql_connection_errors_max_connections_total", "Connections refused because max_connections was reached (Connection_errors_max_connections)."), "Connection_errors_max_connections")
 	_             = variables.Map(measure.NewCounter("mysql_threads_created_total", "Threads created for connections (Threads_created)."), "Threads_created")
 	_             = variables.Map(measure.NewCounter("mysql_slow_queries_total", "Statements that took longer than long_query_time (Slow_queries)."), "Slow_queries")
 	_             = variables.Map(measure.NewCounter("mysql_temporary_tables_total", "Internal temporary tables (Created_tmp_tables, of which Created_tmp_disk_tables on disk).", "where"),
@@ -76,6 +76,27 @@ var (
 	_ = engine.NewMeasure(610, "checkpoint_age", "InnoDB checkpoint age", "redo log not yet covered by a checkpoint", measure.Bytes, measure.Max,
 		measure.ValueOf(checkpointAge))
 	_ = engine.NewMeasure(620, "history_list", "InnoDB history list", "undo logs not purged yet", measure.Count, measure.Max, measure.ValueOf(historyLength))
+)
+
+// What a transaction of the run takes of a server.
+var (
+	_ = engine.NewCost(700, "cost_rows_read", "Rows read", "by all statements", measure.Count, measure.RateOf(innodbRows).On("op", "read"), measure.RateOf(rows).On("op", "read"))
+	_ = engine.NewCost(710, "cost_buffer_pool_misses", "Buffer pool misses", "pages read from disk", measure.Count, measure.RateOf(poolReads))
+	_ = engine.NewCost(720, "cost_redo", "Redo log", "bytes", measure.Bytes, measure.RateOf(redoBytes))
+	_ = engine.NewCost(730, "cost_binlog", "Binary log", "bytes", measure.Bytes, measure.RateOf(binlogBytes))
+	_ = engine.NewCost(740, "cost_innodb_writes", "InnoDB writes", "operations", measure.Count, measure.RateOf(innodbOperations).On("op", "write"))
+	_ = engine.NewCost(750, "cost_innodb_fsyncs", "InnoDB fsyncs", "operations, without those of the redo log on MariaDB", measure.Count, measure.RateOf(innodbOperations).On("op", "fsync"))
+	_ = engine.NewCost(760, "cost_redo_fsyncs", "Redo log fsyncs", "operations", measure.Count, measure.RateOf(redoFsyncs))
+)
+
+var (
+	// RefusedConnections are connections, PoolWaits pages.
+	RefusedConnections = engine.NewMeasure(630, "connections_refused", "Connections refused", "per second, since max_connections was reached", measure.PerSecond, measure.Increase,
+		measure.RateOf(refused))
+	PoolWaits = engine.NewMeasure(605, "buffer_pool_waits", "Waits for a free page", "per second: the buffer pool is too small or flushing too slow", measure.PerSecond, measure.Increase,
+		measure.RateOf(poolWaits))
+	PoolReads = engine.NewMeasure(606, "buffer_pool_reads", "Pages read from disk", "per second, since they were not in the buffer pool", measure.PerSecond, measure.Mean,
+		measure.RateOf(poolReads))
 )
 
 // readVariables sets the metrics that any server of the family may have. One

@@ -29,10 +29,12 @@ export function specOf(chart: Chart): Spec {
     table: tables[chart.scope],
     byOperation: chart.scope === 'run',
     byServer: chart.scope === 'server',
-    hideZero: chart.scope === 'server' || (chart.scope === 'run' && chart.id !== 'transactions'),
+    hideZero: chart.scope === 'server' || (chart.scope === 'host' && chart.id !== 'cpu_busy') || (chart.scope === 'run' && chart.id !== 'transactions'),
     label([measure, of, stat]) {
       if (stat) return of === 'transaction' ? stat : `${spaced(of)} ${stat}`;
-      return of ? spaced(of) : (labels.get(measure) ?? measure);
+      const label = labels.get(measure) ?? measure;
+      if (of && chart.scope === 'host' && measure !== chart.id) return `${of} ${label}`;
+      return of ? spaced(of) : label;
     },
     hasTraffic: ({ name: [, of], min, max }) =>
       chart.scope !== 'run' || of === '' || of === 'transaction' || (min != null && (min !== 0 || max !== 0)),

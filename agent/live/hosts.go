@@ -1,0 +1,85 @@
+package live
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/benchwatch/benchwatch/agent/engine"
+	"github.com/benchwatch/benchwatch/agent/history"
+	"github.com/benchwatch/benchwatch/agent/host"
+	"github.com/benchwatch/benchwatch/agent/rundir"
+)
+
+// hostFrame records what the run's machines did at a tick.
+func (t *tracker) hostFrame(f engine.Frame) {
+	t.mu.Lock()
+	if ahead := t.axis.AheadOf(t.opts.Samples); ahead != 0 {
+		f, _ = shifted(f, nil, ahead)
+	}
+	if t.meta.Closed() || f.Tick.Before(t.meta.StartedAt) {
+		t.mu.Unlock()
+		return
+	}
+	f = t.ownHosts(f)
+	id, recorder := t.meta.ID, t.recorder
+	t.mu.Unlock()
+	if len(f.Samples) == 0 {
+		return
+	}
+	t.opts.Sink.Hosts(id, f)
+	if err := recorder.RecordHosts(f); err != nil && !errors.Is(err, history.ErrDiskLow) {
+		t.fault("record what the machines did", err)
+	}
+}
+
+// ownHosts returns the samples of the run's machines, and notes what these are. The
+// caller holds mu.
+func (t *tracker) ownHosts(f engine.Frame) engine.Frame {
+	own, topology := f, t.opts.Topology()
+	own.Samples = nil
+	for i := range f.Samples {
+		s := &f.Samples[i]
+		at := slices.IndexFunc(t.machines, func(m rundir.Machine) bool { return m.Host == s.Target.Name })
+		nodename := ""
+		switch {
+		case s.Up():
+			nodename = s.Status.Nodename
+		case at >= 0:
+			nodename = t.machines[at].Nodename
+		}
+		m, ok := topology.Machine(&t.meta, s.Target.Name, nodename)
+		if !ok {
+			continue
+		}
+		if s.Target.Engine == host.Procfs && slices.ContainsFunc(t.machines, func(o rundir.Machine) bool { return o.Host != m.Host && nodename != "" && o.Nodename == nodename }) {
+			continue // its node_exporter is sampled too
+		}
+		own.Samples = append(own.Samples, *s)
+		switch {
+		case at < 0:
+			t.machines = append(t.machines, m)
+		case t.machines[at].Equal(m):
+			continue
+		default:
+			t.machines[at] = m
+		}
+		t.unrecorded = true
+	}
+	return own
+}
+
+// withMachines returns s with what is known of the run's machines.
+func withMachines(s *rundir.Servers, machines []rundir.Machine) *rundir.Servers {
+	c := *s
+	c.Machines = slices.Clone(s.Machines)
+	for _, m := range machines {
+		if i := slices.IndexFunc(c.Machines, func(o rundir.Machine) bool { return o.Host == m.Host }); i >= 0 {
+			c.Machines[i] = m
+		} else {
+			c.Machines = append(c.Machines, m)
+		}
+	}
+	slices.SortFunc(c.Machines, func(a, b rundir.Machine) int { return strings.Compare(a.Host, b.Host) })
+	return &c
+}

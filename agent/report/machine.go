@@ -1,0 +1,165 @@
+package report
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/benchwatch/benchwatch/agent/history"
+	"github.com/benchwatch/benchwatch/agent/measure"
+	"github.com/benchwatch/benchwatch/agent/rundir"
+	"github.com/benchwatch/benchwatch/agent/series"
+	"github.com/benchwatch/benchwatch/agent/table"
+)
+
+// Machine is what was observed of one machine during a run.
+type Machine struct {
+	rundir.Machine
+	Cores int `json:"cores,omitempty"`
+	// Values sum up the measures that the machine has, in the catalogue's order. In JSON
+	// each has a field of its own, as those of servers have.
+	Values []Value `json:"-"`
+	// Unanswered are the samples of Ticks that have no answer, Errors why.
+	Ticks      int      `json:"ticks,omitempty"`
+	Unanswered int      `json:"unanswered,omitempty"`
+	Errors     []string `json:"errors,omitempty"`
+}
+
+// Value returns the machine's value of m, [series.Unknown] if it has none.
+func (m *Machine) Value(of *measure.Measure) float64 {
+	i := slices.IndexFunc(m.Values, func(v Value) bool { return v.Measure == of })
+	if i < 0 {
+		return series.Unknown()
+	}
+	return m.Values[i].Value
+}
+
+// Role is what the machine does in the run: "generator", "server", "generator and server".
+func (m *Machine) Role() string {
+	roles := make([]string, len(m.Roles))
+	for i, r := range m.Roles {
+		roles[i] = string(r)
+	}
+	slices.Sort(roles)
+	return strings.Join(roles, " and ")
+}
+
+// MarshalJSON returns the machine with a field for each measure.
+func (m Machine) MarshalJSON() ([]byte, error) {
+	type plain Machine
+	data, err := json.Marshal(plain(m))
+	if err != nil {
+		return nil, err
+	}
+	return table.AppendFields(data, valueFields(m.Values)), nil
+}
+
+// machines sums up each machine over the time that the tool ran.
+func machines(h *history.History) []Machine {
+	var all []Machine
+	for _, one := range h.Hosts {
+		out := Machine{Machine: one.Machine, Cores: one.Cores, Ticks: one.Ticks, Unanswered: one.Unanswered, Errors: one.Errors}
+		if out.Host == "" {
+			out.Host = one.Nodename
+		}
+		for _, m := range measure.All(measure.Host) {
+			if m.Summary == measure.Last {
+				continue
+			}
+			if v := sumUp(m, one.Tally(m), one.Server); series.IsKnown(v.Value) {
+				out.Values = append(out.Values, v)
+			}
+		}
+		all = append(all, out)
+	}
+	return all
+}
+
+// machineTable has a row for each measure and a column for each machine. Measures that
+// are 0 on all machines are left out.
+func machineTable(all []Machine) *table.Table {
+	t := table.New(table.Column{Name: "measure"})
+	for i := range all {
+		t.Columns = append(t.Columns, table.Column{Name: all[i].Host})
+	}
+	add := func(head string, cell func(*Machine) table.Cell) {
+		row := []table.Cell{table.Text(head)}
+		for i := range all {
+			row = append(row, cell(&all[i]))
+		}
+		if slices.ContainsFunc(row[1:], func(c table.Cell) bool { return !c.IsUnknown() }) {
+			t.Add(row...)
+		}
+	}
+	add("role", func(m *Machine) table.Cell { return table.Text(m.Role()) })
+	add("servers", func(m *Machine) table.Cell { return table.Text(table.Join(m.Targets)) })
+	add("cores", func(m *Machine) table.Cell {
+		if m.Cores == 0 {
+			return table.Cell{}
+		}
+		return table.Whole(m.Cores)
+	})
+	for _, m := range measure.All(measure.Host) {
+		if m.Summary == measure.Cost || !slices.ContainsFunc(all, func(one Machine) bool { v := one.Value(m); return series.IsKnown(v) && v != 0 }) {
+			continue
+		}
+		head, unit := headOf(m)
+		add(head, func(one *Machine) table.Cell {
+			cell := table.Number(one.Value(m), unit)
+			if unit.Sign == table.PerSecond.Sign {
+				return cell
+			}
+			return cell.Signed()
+		})
+	}
+	add("Samples without an answer", func(m *Machine) table.Cell {
+		if m.Unanswered == 0 {
+			return table.Cell{}
+		}
+		return table.Whole(m.Unanswered)
+	})
+	return t
+}
+
+// headOf returns a measure's title in a table of several measures, and its unit.
+func headOf(m *measure.Measure) (string, table.Unit) {
+	unit := table.UnitOf(m)
+	switch {
+	case m.Summary == measure.Max:
+		return m.Title + ", highest", unit
+	case unit.Sign == table.PerSecond.Sign, m.Unit == measure.Bytes && m.Note == "per second":
+		return m.Title + " per second", unit
+	}
+	return m.Title, unit
+}
+
+// machineMeasures returns the measures of machines that have a column.
+func machineMeasures(rows []Row) []Measure {
+	var names []string
+	for i := range rows {
+		for j := range rows[i].Machines {
+			if name := rows[i].Machines[j].Host; !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	if len(names) > serverColumns {
+		names = nil
+	}
+	var all []Measure
+	for _, name := range names {
+		for _, m := range measure.All(measure.Host) {
+			if m.Column != measure.EachHost {
+				continue
+			}
+			all = append(all, newServerMeasure(strings.TrimSpace(name+" "+m.Name()), m.Unit, table.UnitOf(m), func(r *Row) float64 {
+				i := slices.IndexFunc(r.Machines, func(one Machine) bool { return one.Host == name })
+				if i < 0 {
+					return series.Unknown()
+				}
+				return r.Machines[i].Value(m)
+			}))
+		}
+	}
+	return all
+}
