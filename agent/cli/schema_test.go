@@ -346,7 +346,18 @@ func (d *definer) fields(s *definition, of reflect.Type) {
 			s.Required = append(s.Required, name)
 		}
 	}
+	if of == reflect.TypeFor[report.Machine]() {
+		for _, m := range measure.All(measure.Host) {
+			if m.Summary != measure.Last && m.Summary != measure.Cost {
+				about := &definition{Type: "number", Description: strings.TrimSuffix(m.Title+": "+m.Note, ": ")}
+				s.Properties = append(s.Properties, property{report.ServerField(m), about, true})
+			}
+		}
+	}
 	for _, m := range measure.All(measure.Server) {
+		if m.Summary == measure.Cost {
+			continue
+		}
 		about := &definition{Type: "number", Description: strings.TrimSuffix(m.Title+": "+m.Note, ": ")}
 		switch {
 		case of == reflect.TypeFor[statusLine]():

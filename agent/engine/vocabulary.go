@@ -16,6 +16,7 @@ var (
 	OperationsTotal      = measure.NewCounter("db_operations_total", "Operations by kind (select, insert, update, delete …).", "op")
 	BytesTotal           = measure.NewCounter("db_bytes_total", "Bytes received from and sent to clients.", "direction")
 	LockWaitSeconds      = measure.NewCounter("db_lock_wait_seconds_total", "Time that clients waited for row locks.")
+	ActiveSessions       = measure.NewGauge("db_active_sessions", "Client sessions that execute a statement at the instant of the sample, the agent's own left out, by what they wait for (class) and the server's name of it (event). The class running is not known to wait. What was seen once stays, as 0.", "class", "event")
 	AgentStatementsTotal = measure.NewCounter("db_agent_statements_total", "Statements that the agent itself sent to this target since it started: its share of the counters of statements.")
 
 	// The sampler itself computes these from all samples of a target or cluster.
@@ -57,6 +58,18 @@ var (
 	ReplicationQueue = column("Queue", measure.NoColumn, NewMeasure(230, "replication_queue", "Replication queue", "transactions received and waiting to be applied", measure.Count, measure.Max,
 		measure.ValueOf(ReplicationQueueTransactions)))
 
+	// The sessions by class; the chart is named after the whole.
+	RunningSessions     = sessions(240, "sessions_running", "running", Running)
+	RowLockSessions     = sessions(241, "sessions_row_lock", "row lock", RowLock)
+	LockSessions        = sessions(242, "sessions_lock", "other locks", Lock)
+	CommitSessions      = sessions(243, "sessions_commit", "commit", Commit)
+	FlowControlSessions = sessions(244, "sessions_flow_control", "flow control", FlowControlWait)
+	ReplicationSessions = sessions(245, "sessions_replication", "replication", Replication)
+	DiskSessions        = sessions(246, "sessions_disk", "disk", Disk)
+	LatchSessions       = sessions(247, "sessions_latch", "latch", Latch)
+	NetworkSessions     = sessions(248, "sessions_network", "network", Network)
+	OtherSessions       = sessions(249, "sessions_other", "other", Other)
+
 	LockWaits             = NewMeasure(300, "lock_waits", "Waiting for row locks", "clients waiting, on average", measure.Count, measure.Mean, measure.RateOf(LockWaitSeconds))
 	Deadlocks             = NewMeasure(310, "deadlocks", "Deadlocks", "per second", measure.PerSecond, measure.Increase)
 	CertificationFailures = NewMeasure(320, "certification_failures", "Certification failures", "transactions refused by the cluster per second", measure.PerSecond, measure.Increase)
@@ -87,6 +100,42 @@ func NewCost(rank int, id, title, note string, unit measure.Unit, sources ...mea
 	return measure.New(measure.Measure{
 		ID: id, Title: title, Note: note, Unit: unit, Scope: measure.Server, Summary: measure.Cost, Rank: rank, NoChart: true,
 	}).Or(sources...)
+}
+
+// The classes of what sessions wait for.
+const (
+	Running         = "running"
+	RowLock         = "row_lock"
+	Lock            = "lock" // of tables, metadata, the whole server
+	Commit          = "commit"
+	FlowControlWait = "flow_control"
+	Replication     = "replication" // certification, acknowledgement of replicas
+	Disk            = "disk"
+	Latch           = "latch" // within the server
+	Network         = "network"
+	Other           = "other"
+)
+
+// SessionMeasures are the sessions by class.
+func SessionMeasures() []*measure.Measure {
+	return []*measure.Measure{
+		RunningSessions, RowLockSessions, LockSessions, CommitSessions, FlowControlSessions, ReplicationSessions, DiskSessions, LatchSessions, NetworkSessions, OtherSessions,
+	}
+}
+
+// firstSessions is the measure that the other classes share a chart with.
+var firstSessions *measure.Measure
+
+func sessions(rank int, id, label, class string) *measure.Measure {
+	m := measure.New(measure.Measure{
+		ID: id, Title: "Sessions: " + label, Line: label, Note: "active ones, on average, by what they wait for", Unit: measure.Count, Scope: measure.Server,
+		Summary: measure.Mean, Rank: rank, Stacked: true, ChartOf: firstSessions,
+	}).Or(measure.ValueOf(ActiveSessions).On("class", class))
+	if firstSessions == nil {
+		firstSessions = m
+		m.Title = "Active sessions"
+	}
+	return m
 }
 
 // column gives m a column in tables.

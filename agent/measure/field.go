@@ -1,6 +1,9 @@
 package measure
 
-import "strings"
+import (
+	"cmp"
+	"strings"
+)
 
 // Field returns the name of the measure's current value in JSON and CSV: the ID
 // with the base unit, such as queries_per_second or lag_seconds. A count has none,
@@ -22,6 +25,11 @@ func (m *Measure) SummaryField() string {
 		return m.Field() + "_max"
 	}
 	return m.Field()
+}
+
+// Label returns the measure's name in a chart of several measures.
+func (m *Measure) Label() string {
+	return cmp.Or(m.Line, m.Short, strings.ToLower(m.Title))
 }
 
 // Name returns the ID as words, without the unit.

@@ -100,6 +100,8 @@ type Measure struct {
 	Stacked bool
 	// Spread is set if it is of interest how long the values were above a limit.
 	Spread bool
+	// Line is its name in a chart of several measures; default: Short, else the title.
+	Line string
 	// Rank orders measures within their scope, smallest first.
 	Rank int
 

@@ -33,6 +33,9 @@ type Chart struct {
 	// logarithmic then.
 	Spikes bool
 
+	// Stacked: the lines add up, each drawn from the one below it.
+	Stacked bool
+
 	base    measure.Unit // of the values, until fit
 	medians bool         // the values are percentiles, of which there is no mean
 }
@@ -139,16 +142,21 @@ func sampledCharts(scope measure.Scope, targets []string, samples *series.Thinne
 			for _, target := range targets {
 				name := target
 				switch {
+				case m.Stacked:
+					name += " " + line.Label()
 				case name == "": // the generator, of version 0.1
 					name = line.Short
 				case line != m:
-					name += " " + line.Title
+					name += " " + line.Label()
 				}
 				key := history.ServerMeasure{Target: target, Measure: line}
 				if t := samples.Tally(key); line == m || scope == measure.Server || t.Min != 0 || t.Max != 0 {
 					c.add(name, samples.Elapsed, samples.Values(key), t)
 				}
 			}
+		}
+		if m.Stacked {
+			c.stack()
 		}
 		if scope == measure.Host && len(targets) == 1 && targets[0] == "" {
 			c.Title += " of the generator"
@@ -158,6 +166,24 @@ func sampledCharts(scope measure.Scope, targets []string, samples *series.Thinne
 		}
 	}
 	return charts
+}
+
+// stack puts each line on the one below it, without those that are always 0.
+func (c *Chart) stack() {
+	c.Stacked = true
+	c.Lines = slices.DeleteFunc(c.Lines, func(l Line) bool { return l.tally.Min == 0 && l.tally.Max == 0 })
+	for i := 1; i < len(c.Lines); i++ {
+		below, on := c.Lines[i-1].Y, slices.Clone(c.Lines[i].Y)
+		for row := range on {
+			switch {
+			case !series.IsKnown(on[row]):
+				on[row] = below[row]
+			case series.IsKnown(below[row]):
+				on[row] += below[row]
+			}
+		}
+		c.Lines[i].Y = on
+	}
 }
 
 // newChart returns an empty chart of a measure.
@@ -186,7 +212,7 @@ func toolCharts(v *history.Intervals) []Chart {
 			for _, column := range columns {
 				name := strings.TrimSpace(column.Operation + " " + tool.StatName(column.Stat))
 				if name == "" {
-					name = line.Title
+					name = line.Label()
 				}
 				// An operation that the tool never did needs no line.
 				if t := v.Tally(column); column.Operation == tool.Transaction || t.Min != 0 || t.Max != 0 {
@@ -471,6 +497,14 @@ func (c *Chart) SVG() template.HTML {
 				x(m.ElapsedSeconds), marginTop, chartHeight-marginFoot, x(m.ElapsedSeconds), marginTop-3, m.Number)
 		}
 	}
+	if c.Stacked {
+		// Each area covers the foot of the one above it.
+		for i := range slices.Backward(c.Lines) {
+			if d := area(c.Lines[i].thin(from, to, buckets), x, s.height); d != "" {
+				fmt.Fprintf(&b, `<path class="area %s" d="%s"/>`, c.lineClass(i), d)
+			}
+		}
+	}
 	for i := range c.Lines {
 		if d := path(c.Lines[i].thin(from, to, buckets), x, s.height); d != "" {
 			fmt.Fprintf(&b, `<path class="line %s" d="%s"/>`, c.lineClass(i), d)
@@ -499,6 +533,26 @@ func path(p Line, x, y func(float64) float64) string {
 			b.WriteString("h.1")
 		}
 		pen = true
+	}
+	return b.String()
+}
+
+// area closes the path of a line down to 0, with gaps.
+func area(p Line, x, y func(float64) float64) string {
+	var b strings.Builder
+	for i := 0; i < len(p.X); i++ {
+		begin := i
+		for i < len(p.X) && series.IsKnown(p.Y[i]) && !math.IsInf(p.Y[i], 0) {
+			i++
+		}
+		if i-begin < 2 {
+			continue
+		}
+		fmt.Fprintf(&b, "M%.1f %.1f", x(p.X[begin]), y(0))
+		for j := begin; j < i; j++ {
+			fmt.Fprintf(&b, "L%.1f %.1f", x(p.X[j]), y(p.Y[j]))
+		}
+		fmt.Fprintf(&b, "L%.1f %.1fZ", x(p.X[i-1]), y(0))
 	}
 	return b.String()
 }

@@ -79,7 +79,7 @@ func (s *Server) superseded(m *measure.Measure) bool {
 	return slices.ContainsFunc(s.Values, func(v Value) bool { return v.Measure.Supersedes == m })
 }
 
-// ServerField is the name of a measure's field in the JSON of a Server. A ratio is
+// ServerField is the name of a measure's field in the JSON of a Server or a Machine. A ratio is
 // called a share here. That of a maximum has a second one with its time, which ends in
 // _at.
 func ServerField(m *measure.Measure) string {

@@ -2,7 +2,6 @@ package web
 
 import (
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/benchwatch/benchwatch/agent/engine"
@@ -58,8 +57,10 @@ type chartView struct {
 	// Summary is which one number sums up a line of an ended run.
 	Summary measure.Summary `json:"summary"`
 	// OnlyChanges: the chart is hidden while no value changes.
-	OnlyChanges bool       `json:"only_changes,omitempty"`
-	Measures    []lineView `json:"measures"`
+	OnlyChanges bool `json:"only_changes,omitempty"`
+	// Stacked: the lines add up to a whole.
+	Stacked  bool       `json:"stacked,omitempty"`
+	Measures []lineView `json:"measures"`
 }
 
 // lineView is a measure within a chart.
@@ -78,16 +79,12 @@ func charts() []chartView {
 			if len(lines) == 0 {
 				continue
 			}
-			v := chartView{ID: m.ID, Title: m.Title, Note: m.Note, Unit: m.Unit, Scope: scope, Summary: m.Summary, OnlyChanges: m.OnlyChanges}
+			v := chartView{ID: m.ID, Title: m.Title, Note: m.Note, Unit: m.Unit, Scope: scope, Summary: m.Summary, OnlyChanges: m.OnlyChanges, Stacked: m.Stacked}
 			for _, line := range lines {
 				if line == tool.QueryRate {
 					continue // throughput has a line for each operation
 				}
-				label := line.Short
-				if label == "" {
-					label = strings.ToLower(line.Title)
-				}
-				v.Measures = append(v.Measures, lineView{line.ID, label})
+				v.Measures = append(v.Measures, lineView{line.ID, line.Label()})
 			}
 			views = append(views, v)
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/engine/mongodb"
 	"github.com/benchwatch/benchwatch/agent/engine/mysql"
 	"github.com/benchwatch/benchwatch/agent/engine/replication"
+	"github.com/benchwatch/benchwatch/agent/engine/sessions"
 	"github.com/benchwatch/benchwatch/agent/engine/tidb"
 )
 
@@ -20,6 +21,7 @@ var Engines = []*engine.Engine{
 		galera.New,
 		groupreplication.New,
 		replication.New,
+		sessions.New,
 		tidb.New,
 	),
 	mongodb.Engine,

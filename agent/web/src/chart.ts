@@ -133,7 +133,11 @@ export class Chart {
     const show = this.hidden.delete(k);
     if (!show) this.hidden.add(k);
     button.setAttribute('aria-pressed', String(show));
-    this.plot?.setSeries(i + 1, { show });
+    if (this.spec.stacked) {
+      this.plot?.destroy();
+      this.plot = null;
+      this.draw(this.width);
+    } else this.plot?.setSeries(i + 1, { show });
     this.group.turn(this.line(this.series[i]!));
   }
 
@@ -156,11 +160,27 @@ export class Chart {
   /** Draws the current table and axis. */
   draw(width: number): void {
     if (width === 0 || this.series.length === 0) return;
-    const data = [this.table.x, ...this.series.map((s) => s.values)] as uPlot.AlignedData;
+    const values = this.spec.stacked ? this.stack() : this.series.map((s) => s.values);
+    const data = [this.table.x, ...values] as uPlot.AlignedData;
     if (this.plot) this.plot.setData(data, true);
     else this.plot = new uPlot(this.options(width), data, this.box);
     this.legendAt(this.row);
     this.describe();
+  }
+
+  /** The values of each line with those of the visible lines below it. */
+  private stack(): (number | null)[][] {
+    const sum: (number | null)[] = this.table.x.map(() => null);
+    return this.series.map((s) => {
+      if (!this.hidden.has(key(s))) s.values.forEach((v, row) => v != null && (sum[row] = (sum[row] ?? 0) + v));
+      return [...sum];
+    });
+  }
+
+  /** The areas between the visible lines of a stack, and their lines. */
+  private bands(): uPlot.Band[] {
+    const visible = this.series.flatMap((s, i) => (this.hidden.has(key(s)) ? [] : [i + 1]));
+    return visible.slice(1).map((upper, i) => ({ series: [upper, visible[i]!] }));
   }
 
   /** What a screen reader says of the chart: the lines that are drawn, in words. Of a live run it changes now and then only. */
@@ -256,9 +276,11 @@ export class Chart {
           // Transactions stand out from the statements that they consist of.
           width: s.name[0] === 'transactions' && s.name[1] === 'transaction' ? 2.5 : 1.5,
           show: !this.hidden.has(key(s)),
+          ...(this.spec.stacked ? { fill: `${this.colourOf(s, i)}66` } : {}),
           points: { size: 4 },
         })),
       ],
+      ...(this.spec.stacked ? { bands: this.bands() } : {}),
       cursor: {
         sync: { key: 'benchwatch', setSeries: false },
         drag: { x: true, y: false, setScale: false, dist: 6 },

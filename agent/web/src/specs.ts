@@ -28,16 +28,16 @@ export function specOf(chart: Chart): Spec {
     ...chart,
     table: tables[chart.scope],
     byOperation: chart.scope === 'run',
-    byServer: chart.scope === 'server',
+    byServer: chart.scope === 'server' && !chart.stacked,
     hideZero: chart.scope === 'server' || (chart.scope === 'host' && chart.id !== 'cpu_busy') || (chart.scope === 'run' && chart.id !== 'transactions'),
     label([measure, of, stat]) {
       if (stat) return of === 'transaction' ? stat : `${spaced(of)} ${stat}`;
       const label = labels.get(measure) ?? measure;
-      if (of && chart.scope === 'host' && measure !== chart.id) return `${of} ${label}`;
+      if (of && (chart.stacked || (chart.scope === 'host' && measure !== chart.id))) return `${of} ${label}`;
       return of ? spaced(of) : label;
     },
     hasTraffic: ({ name: [, of], min, max }) =>
-      chart.scope !== 'run' || of === '' || of === 'transaction' || (min != null && (min !== 0 || max !== 0)),
+      chart.stacked ? min != null && (min !== 0 || max !== 0) : chart.scope !== 'run' || of === '' || of === 'transaction' || (min != null && (min !== 0 || max !== 0)),
     visible: chart.scope === 'run' ? mainLines : (all) => all,
   };
 }

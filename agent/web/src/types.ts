@@ -13,6 +13,7 @@ export interface Chart {
   scope: 'run' | 'server' | 'host';
   summary: 'mean' | 'median' | 'max' | 'last' | 'increase';
   only_changes?: boolean;
+  stacked?: boolean;
   measures: Line[];
 }
 

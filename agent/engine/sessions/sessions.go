@@ -1,0 +1,249 @@
+// Package sessions samples what the sessions of a server of the MySQL family are doing:
+// how many execute a statement, and what they wait for. It sends one statement a tick,
+// to performance_schema where that is on, else to the list of processes.
+//
+// Only waits that have not ended count. Waits for row locks are in neither table; how many
+// there are now is a status variable, Innodb_row_lock_current_waits.
+package sessions
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/benchwatch/benchwatch/agent/engine"
+	"github.com/benchwatch/benchwatch/agent/engine/mysql"
+)
+
+// mostSeries bounds the label sets of one server.
+const mostSeries = 32
+
+// Option is the option of a target that switches the sampling of sessions off.
+const Option = "sessions"
+
+const (
+	// own is this connection's session, which is left out; those of replication,
+	// events and dumps are no clients.
+	fromSchema = `SELECT t.PROCESSLIST_STATE AS state, w.EVENT_NAME AS event, COUNT(DISTINCT t.THREAD_ID) AS n
+FROM performance_schema.threads t LEFT JOIN performance_schema.events_waits_current w
+ON w.THREAD_ID = t.THREAD_ID AND w.END_EVENT_ID IS NULL AND w.EVENT_NAME <> 'idle' AND w.EVENT_NAME NOT LIKE 'wait/io/table/%'
+WHERE t.TYPE = 'FOREGROUND' AND t.PROCESSLIST_ID <> CONNECTION_ID() AND t.PROCESSLIST_COMMAND NOT IN ('Sleep', 'Daemon', 'Binlog Dump', 'Binlog Dump GTID', 'Connect')
+AND t.PROCESSLIST_USER NOT IN ('system user', 'event_scheduler') GROUP BY 1, 2`
+	// The row without a state counts the sessions that the user can see.
+	fromList = `SELECT STATE AS state, NULL AS event, SUM(COMMAND NOT IN ('Sleep', 'Daemon', 'Binlog Dump', 'Binlog Dump GTID', 'Connect') AND ID <> CONNECTION_ID()) AS n, COUNT(*) AS seen
+FROM information_schema.PROCESSLIST WHERE USER NOT IN ('system user', 'event_scheduler') GROUP BY 1`
+)
+
+// missing is what a user reads whose account can't see other sessions.
+const missing = "active sessions: the right PROCESS, or with performance_schema SELECT on its threads and events_waits_current"
+
+// Detail samples the sessions of one server.
+type Detail struct {
+	off  bool
+	seen []series // in the order in which they came
+}
+
+type series struct{ class, event string }
+
+// New returns the detail of one prober.
+func New() mysql.Detail { return &Detail{} }
+
+// Needs implements mysql.Detail.
+func (d *Detail) Needs() mysql.Needs {
+	return mysql.Needs{
+		Status:    []string{"Innodb_row_lock_current_waits", "Threads_connected"},
+		Variables: []string{"performance_schema"},
+		Options: engine.OptionChecks{Option: func(value string) error {
+			if value != "on" && value != "off" {
+				return fmt.Errorf("expected on or off, found %q", value)
+			}
+			return nil
+		}},
+	}
+}
+
+// Read implements mysql.Detail.
+func (d *Detail) Read(ctx context.Context, q mysql.Querier, tick *mysql.Tick, out *engine.Status) error {
+	if tick.Target.Options[Option] == "off" || tick.Server.Flavour == "tidb" {
+		return nil
+	}
+	ctx, cancel := engine.WithShare(ctx, 0.5)
+	defer cancel()
+	rows, err := d.ask(ctx, q, tick)
+	switch {
+	case mysql.Refused(err):
+		out.Missing = append(out.Missing, missing)
+		return nil
+	case err != nil:
+		return err
+	}
+	visible, listed := 0.0, false
+	counts := map[series]float64{}
+	for _, row := range rows {
+		if n, ok := row.Number("seen"); ok {
+			visible, listed = visible+n, true
+		}
+		n, ok := row.Number("n")
+		if !ok || n <= 0 {
+			continue
+		}
+		class, event := classify(row.Text("state"), row.Text("event"))
+		counts[d.series(class, event)] += n
+	}
+	// Without the right only one's own sessions are in the list, and no error is reported.
+	if connected, ok := tick.Status.Number("Threads_connected"); ok && listed && visible <= 1 && connected > 2 {
+		out.Missing = append(out.Missing, missing)
+		return nil
+	}
+	if n, ok := tick.Status.Number("Innodb_row_lock_current_waits"); ok {
+		d.moveRowLocks(counts, n)
+	}
+	d.series(engine.Running, engine.Running)
+	for _, s := range d.seen {
+		out.Set(engine.ActiveSessions, counts[s], s.class, s.event)
+	}
+	return nil
+}
+
+// ask returns the sessions from where they are known best.
+func (d *Detail) ask(ctx context.Context, q mysql.Querier, tick *mysql.Tick) ([]mysql.Row, error) {
+	if on, _ := tick.Server.Variables.Bool("performance_schema"); on {
+		rows, err := q.Rows(ctx, fromSchema)
+		if !mysql.Refused(err) {
+			return rows, err
+		}
+	}
+	return q.Rows(ctx, fromList)
+}
+
+// series returns a label set, that of all others if there are too many.
+func (d *Detail) series(class, event string) series {
+	s := series{class, event}
+	if !slices.Contains(d.seen, s) {
+		if len(d.seen) >= mostSeries-1 {
+			s = series{engine.Other, engine.Other}
+		}
+		if !slices.Contains(d.seen, s) {
+			d.seen = append(d.seen, s)
+		}
+	}
+	return s
+}
+
+// moveRowLocks makes n of the sessions that seem to run those that wait for a row lock.
+// What waits beyond them are appliers of replication.
+func (d *Detail) moveRowLocks(counts map[series]float64, n float64) {
+	var running []series
+	for s := range counts {
+		if s.class == engine.Running {
+			running = append(running, s)
+		}
+	}
+	// A wait is in a statement that reads or changes rows.
+	slices.SortFunc(running, func(a, b series) int {
+		return cmp.Or(cmp.Compare(lockRank(a.event), lockRank(b.event)), cmp.Compare(counts[b], counts[a]), strings.Compare(a.event, b.event))
+	})
+	for _, s := range running {
+		moved := min(n, counts[s])
+		if moved <= 0 {
+			continue
+		}
+		counts[s] -= moved
+		counts[d.series(engine.RowLock, "innodb row lock")] += moved
+		n -= moved
+	}
+}
+
+func lockRank(event string) int {
+	switch event {
+	case "updating", "update", "deleting from main table", "updating main table":
+		return 0
+	case "statistics", "sending data", "executing", "init for update", "reading":
+		return 1
+	}
+	return 2
+}
+
+// rule is a beginning of a name, with the class of what begins so.
+type rule struct{ prefix, class string }
+
+// The names of performance_schema (MySQL 5.6 to 9, MariaDB 10.5), the first that fits.
+var eventRules = []rule{
+	{"wait/lock/", engine.Lock},
+	{"wait/synch/cond/sql/mdl_context::", engine.Lock},
+	{"wait/synch/cond/sql/mysql_bin_log::", engine.Commit},
+	{"wait/synch/cond/sql/mysql_relay_log::", engine.Replication},
+	{"wait/synch/cond/sql/cond_commit_order", engine.Commit},
+	{"wait/synch/cond/sql/cond_wait_commit", engine.Commit},
+	{"wait/synch/cond/sql/commit_", engine.Commit},
+	{"wait/synch/cond/semisync/", engine.Replication},
+	{"wait/synch/cond/group_rpl/", engine.Replication},
+	{"wait/synch/cond/wsrep/", engine.Replication},
+	{"wait/synch/mutex/innodb/log_", engine.Commit},
+	{"wait/synch/", engine.Latch},
+	{"wait/io/file/innodb/innodb_log_file", engine.Commit},
+	{"wait/io/file/sql/binlog", engine.Commit},
+	{"wait/io/file/", engine.Disk},
+	{"wait/io/socket/", engine.Network},
+	{"wait/io/lock/", engine.Lock},
+}
+
+// The states of the list of processes in lower case (MySQL 5.5 to 9, MariaDB 10.11).
+var stateRules = []rule{
+	{"waiting for flow control", engine.FlowControlWait},
+	{"waiting for certification", engine.Replication},
+	{"waiting for toi ddl", engine.Replication},
+	{"waiting to execute in isolation", engine.Replication},
+	{"wsrep", engine.Replication},
+	{"waiting for semi-sync", engine.Replication},
+	{"waiting for binlog checkpoint", engine.Commit},
+	{"waiting for prior transaction", engine.Commit},
+	{"waiting for gtid to be written", engine.Commit},
+	{"waiting for handler commit", engine.Commit},
+	{"commit", engine.Commit},
+	{"starting commit", engine.Commit},
+	{"waiting for query cache lock", engine.Latch},
+	{"waiting on cond", engine.Latch},
+	{"waiting for table", engine.Lock}, // level lock, metadata lock, flush
+	{"waiting for backup lock", engine.Lock},
+	{"waiting due to global read lock", engine.Lock},
+	{"waiting for global read lock", engine.Lock},
+	{"user lock", engine.Lock},
+	{"system lock", engine.Lock},
+	{"writing to net", engine.Network},
+	{"reading from net", engine.Network},
+	{"sending to client", engine.Network},
+	{"receiving from client", engine.Network},
+	{"user sleep", engine.Other},
+	{"master has sent", engine.Other},
+}
+
+// classify returns the class of a session by its wait or, without one, by its state.
+func classify(state, event string) (class, name string) {
+	if event != "" {
+		event = strings.ToLower(event)
+		for _, r := range eventRules {
+			if strings.HasPrefix(event, r.prefix) {
+				return r.class, strings.TrimPrefix(event, "wait/")
+			}
+		}
+		return engine.Other, strings.TrimPrefix(event, "wait/")
+	}
+	state = strings.ToLower(strings.TrimSpace(state))
+	for _, r := range stateRules {
+		if strings.HasPrefix(state, r.prefix) {
+			return r.class, state
+		}
+	}
+	switch {
+	case strings.Contains(state, "metadata lock"):
+		return engine.Lock, state
+	case strings.HasPrefix(state, "waiting"):
+		return engine.Other, state
+	case state == "" || len(state) > 40:
+		return engine.Running, engine.Running
+	}
+	return engine.Running, state
+}

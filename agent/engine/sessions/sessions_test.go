@@ -1,0 +1,62 @@
+package sessions
+
+import (
+	"testing"
+
+	"github.com/benchwatch/benchwatch/agent/engine"
+)
+
+// TestClasses guards names of performance_schema (MySQL 8.4, MariaDB 10.11) and states of
+// the list of processes.
+func TestClasses(t *testing.T) {
+	for _, c := range []struct{ state, event, class, name string }{
+		{"", "", engine.Running, engine.Running},
+		{"Updating", "", engine.Running, "updating"},
+		{"Waiting for table metadata lock", "", engine.Lock, "waiting for table metadata lock"},
+		{"Waiting for schema metadata lock", "", engine.Lock, "waiting for schema metadata lock"},
+		{"Waiting for flow control", "", engine.FlowControlWait, "waiting for flow control"},
+		{"Waiting for certification", "", engine.Replication, "waiting for certification"},
+		{"Waiting for prior transaction to commit", "", engine.Commit, "waiting for prior transaction to commit"},
+		{"waiting for handler commit", "", engine.Commit, "waiting for handler commit"},
+		{"Waiting for someone to free space", "", engine.Other, "waiting for someone to free space"},
+		{"executing", "wait/io/file/innodb/innodb_data_file", engine.Disk, "io/file/innodb/innodb_data_file"},
+		{"executing", "wait/io/file/innodb/innodb_log_file", engine.Commit, "io/file/innodb/innodb_log_file"},
+		{"Waiting for table metadata lock", "wait/lock/metadata/sql/mdl", engine.Lock, "lock/metadata/sql/mdl"},
+		{"", "wait/synch/cond/sql/MYSQL_BIN_LOG::COND_done", engine.Commit, "synch/cond/sql/mysql_bin_log::cond_done"},
+		{"", "wait/synch/mutex/innodb/trx_sys_mutex", engine.Latch, "synch/mutex/innodb/trx_sys_mutex"},
+		{"", "wait/unheard/of", engine.Other, "unheard/of"},
+	} {
+		if class, name := classify(c.state, c.event); class != c.class || name != c.name {
+			t.Errorf("%q %q is %s %q, want %s %q", c.state, c.event, class, name, c.class, c.name)
+		}
+	}
+}
+
+// TestRowLocks guards that row locks are taken from those that work on rows first, and
+// that more waits than sessions, those of appliers, make no sessions.
+func TestRowLocks(t *testing.T) {
+	d := &Detail{}
+	counts := map[series]float64{
+		{engine.Running, "updating"}: 3, {engine.Running, "statistics"}: 2, {engine.Running, engine.Running}: 4, {engine.Commit, "commit"}: 1,
+	}
+	d.moveRowLocks(counts, 4)
+	lock := series{engine.RowLock, "innodb row lock"}
+	if counts[lock] != 4 || counts[series{engine.Running, "updating"}] != 0 || counts[series{engine.Running, "statistics"}] != 1 {
+		t.Errorf("%v", counts)
+	}
+	d.moveRowLocks(counts, 50)
+	if counts[lock] != 9 || counts[series{engine.Commit, "commit"}] != 1 {
+		t.Errorf("%v", counts)
+	}
+}
+
+// TestBounded guards that a server with ever new states makes no more series.
+func TestBounded(t *testing.T) {
+	d := &Detail{}
+	for i := range 1000 {
+		d.series(engine.Running, string(rune('a'+i)))
+	}
+	if len(d.seen) > mostSeries {
+		t.Errorf("%d series", len(d.seen))
+	}
+}
