@@ -50,8 +50,10 @@ var (
 		measure.ValueOf(ThreadsRunning)))
 	ServerLatency = NewMeasure(160, "server_latency", "Latency in the server", "mean time of a statement, without network and client", measure.Seconds, measure.Mean)
 
-	FlowControl = column("Paused", measure.WorstOfAll, NewMeasure(200, "flow_control", "Flow control", "share of the time in which writes were held back", measure.Ratio, measure.Mean))
-	LagSeconds  = column("Lag(s)", measure.WorstOfAll, NewMeasure(220, "lag_seconds", "Replication lag", "seconds behind the most advanced server of the cluster", measure.Seconds, measure.Max,
+	// FlowControlSent is who asks for it.
+	FlowControlSent = NewMeasure(205, "flow_control_sent", "Flow control requested", "pauses that the node requested per second", measure.PerSecond, measure.Increase)
+	FlowControl     = spread(column("Paused", measure.WorstOfAll, NewMeasure(200, "flow_control", "Flow control", "share of the time in which writes were held back", measure.Ratio, measure.Mean)))
+	LagSeconds      = column("Lag(s)", measure.WorstOfAll, NewMeasure(220, "lag_seconds", "Replication lag", "seconds behind the most advanced server of the cluster", measure.Seconds, measure.Max,
 		measure.ValueOf(ReplicationLagSeconds)))
 	LagTransactions = column("Lag(trx)", measure.NoColumn, NewMeasure(210, "lag_transactions", "Transactions behind", "transactions that the most advanced server had at the same tick", measure.Count, measure.Max,
 		measure.ValueOf(ReplicationLagTransactions)))
@@ -75,6 +77,11 @@ var (
 	CertificationFailures = NewMeasure(320, "certification_failures", "Certification failures", "transactions refused by the cluster per second", measure.PerSecond, measure.Increase)
 	ServerCPU             = NewMeasure(400, "server_cpu", "CPU of the server's process", "cores in use", measure.Count, measure.Mean)
 	ServerMemory          = NewMeasure(410, "server_memory", "Memory of the server's process", "resident", measure.Bytes, measure.Max)
+
+	// PagesRead and PageMisses are of the cache of pages.
+	PagesRead          = NewMeasure(606, "buffer_pool_reads", "Pages read from disk", "per second, since they were not in the buffer pool", measure.PerSecond, measure.Mean)
+	PageMisses         = NewMeasure(600, "buffer_pool_misses", "InnoDB buffer pool misses", "share of page reads that went to disk", measure.Ratio, measure.Mean)
+	RefusedConnections = NewMeasure(630, "connections_refused", "Connections refused", "per second, since the server's limit was reached", measure.PerSecond, measure.Increase)
 
 	_ = NewCost(690, "cost_client_bytes", "Bytes from and to clients", "of the database's protocol", measure.Bytes, measure.RateOf(BytesTotal))
 
@@ -123,18 +130,30 @@ func SessionMeasures() []*measure.Measure {
 	}
 }
 
+// SessionClass returns the class of one of them.
+func SessionClass(m *measure.Measure) string { return sessionClasses[m] }
+
+var sessionClasses = map[*measure.Measure]string{}
+
 // firstSessions is the measure that the other classes share a chart with.
 var firstSessions *measure.Measure
 
 func sessions(rank int, id, label, class string) *measure.Measure {
 	m := measure.New(measure.Measure{
 		ID: id, Title: "Sessions: " + label, Line: label, Note: "active ones, on average, by what they wait for", Unit: measure.Count, Scope: measure.Server,
-		Summary: measure.Mean, Rank: rank, Stacked: true, ChartOf: firstSessions,
+		Summary: measure.Mean, Rank: rank, Stacked: true, Spread: true, ChartOf: firstSessions,
 	}).Or(measure.ValueOf(ActiveSessions).On("class", class))
+	sessionClasses[m] = class
 	if firstSessions == nil {
 		firstSessions = m
 		m.Title = "Active sessions"
 	}
+	return m
+}
+
+// spread keeps how long m was above a limit.
+func spread(m *measure.Measure) *measure.Measure {
+	m.Spread = true
 	return m
 }
 

@@ -151,8 +151,38 @@ func Compare(groups []Group, selected []string) Comparison {
 		}
 	}
 	c.addNotes()
+	c.Notes = append(limitNotes(groups), c.Notes...)
 	c.compareSettings(groups)
 	return c
+}
+
+// limitNotes reports what limited the runs of each group.
+func limitNotes(groups []Group) []string {
+	var parts []string
+	for _, g := range groups {
+		var names []string
+		count := map[string]int{}
+		for i := range g.Runs {
+			if text := limitText(g.Runs[i].Limits); text != "" {
+				if count[text]++; count[text] == 1 {
+					names = append(names, text)
+				}
+			}
+		}
+		if len(names) == 0 {
+			continue
+		}
+		for i, name := range names {
+			if len(names) > 1 {
+				names[i] = fmt.Sprintf("%s (%s)", name, table.Plural(count[name], "run"))
+			}
+		}
+		parts = append(parts, g.Name+": "+table.Join(names))
+	}
+	if len(parts) == 0 {
+		return nil
+	}
+	return []string{"what limited the runs most: " + strings.Join(parts, "; ")}
 }
 
 // factsOf returns the facts that distinguish runs, without bookkeeping.

@@ -98,6 +98,7 @@ func New(h *history.History, others ...rundir.Meta) Report {
 		Row: NewObservedRow(h), Failure: failure(&h.Snapshot), Command: m.Command, Operations: operations(h.Snapshot.Summary), Distributions: distributions(h.Snapshot.Summary), Messages: h.Snapshot.Messages,
 		Charts: Charts(h), Settings: SettingsByCluster(h.Settings), SettingChanges: settingChanges(h), SettingsUnknown: unknownSettings(h),
 	}
+	r.Limits = limits(h, &r.Row, others)
 	r.Parameters = parameters(&r.Row, m)
 	for _, c := range r.SettingChanges {
 		r.Observed = append(r.Observed, c.Text())
@@ -217,6 +218,7 @@ func (r *Report) add(doc *table.Document) {
 		failed[i] = table.Line{Strong: f.Name, Rest: " " + f.Value}
 	}
 	doc.Lines(failed)
+	doc.Section(3, "What limited this run", func() { doc.Lines(limitLines(r.Limits)) })
 	doc.Table(operationTable(r.Operations))
 	doc.Section(3, "Distribution of the latencies", func() {
 		if len(r.Distributions) > 0 {
@@ -288,7 +290,7 @@ var reportHTML string
 // page holds the templates of all HTML that this package writes.
 var page = template.Must(template.New("report").Funcs(template.FuncMap{
 	"instant": table.Instant, "duration": table.Duration, "clock": table.Clock, "command": commandLine,
-	"figures": figures, "hasBand": hasBand, "operationTable": operationTable, "serverTable": serverTable, "machineTable": machineTable, "costTable": costTable,
+	"figures": figures, "hasBand": hasBand, "operationTable": operationTable, "serverTable": serverTable, "machineTable": machineTable, "costTable": costTable, "limitLines": limitLines,
 	"distributionTable": distributionTable, "distributionNotes": distributionNotes, "distributionPlots": DistributionPlots,
 }).Parse(reportHTML))
 

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/benchwatch/benchwatch/agent/analysis"
 	"github.com/benchwatch/benchwatch/agent/history"
 	"github.com/benchwatch/benchwatch/agent/ingest"
 	"github.com/benchwatch/benchwatch/agent/measure"
@@ -66,6 +67,8 @@ type Row struct {
 	// NewRow leaves both out.
 	Machines []Machine `json:"machines,omitempty"`
 	Costs    []Cost    `json:"costs,omitempty"`
+	// Limits is what limited the run; absent while it goes on. NewRow leaves it out.
+	Limits *analysis.Verdict `json:"limits,omitempty"`
 
 	headline  series.Optional[tool.Latency]
 	latencies []tool.Latency
@@ -121,6 +124,7 @@ func RestoreRow(data []byte, meta *rundir.Meta) (Row, error) {
 func NewObservedRow(h *history.History) Row {
 	r := NewRow(&h.Snapshot)
 	r.Servers, r.Machines = servers(h), machines(h)
+	r.Limits = limits(h, &r, nil)
 	r.Costs = costs(&r, machineRates(h), serverRates(h))
 	r.settings = settingsOfRun(h.Settings)
 	r.batches = r.batchesOf(&h.Intervals)
@@ -408,6 +412,12 @@ func WriteOutcome(w io.Writer, h *history.History, t terminal.Terminal) error {
 	}
 	var b bytes.Buffer
 	_ = figures.Text(&b) // a Buffer takes everything
+	if lines := limitLines(r.Limits); len(lines) > 0 {
+		fmt.Fprintf(&b, "  %s\n", t.Paint(terminal.Strong, "what limited this run"))
+		for _, l := range lines {
+			b.WriteString("    " + t.Wrap(table.Plain(l.Strong+l.Rest), 4, 6) + "\n")
+		}
+	}
 	fmt.Fprintf(&b, "  %s\n", t.Paint(terminal.Strong, "how far to trust this"))
 	for _, f := range trust(h, &r) {
 		f.write(&b, t, 4)

@@ -68,6 +68,12 @@ func (r *Report) text(w *textWriter) {
 	for _, f := range r.Failure {
 		fmt.Fprintf(w.b, "%s: %s\n", f.Name, w.t.Wrap(table.Plain(f.Value), len(f.Name)+2, 2))
 	}
+	if lines := limitLines(r.Limits); len(lines) > 0 {
+		w.heading("What limited this run")
+		for _, l := range lines {
+			w.b.WriteString("- " + w.t.Wrap(table.Plain(l.Strong+l.Rest), 2, 2) + "\n")
+		}
+	}
 	w.table("Operations", operationTable(r.Operations))
 	w.table("Distribution of the latencies", distributionTable(r.Distributions))
 	w.list("What the distribution leaves out", distributionNotes(r.Distributions))

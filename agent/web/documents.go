@@ -20,8 +20,16 @@ import (
 
 // findingsView is what a reader of a run's numbers should know.
 type findingsView struct {
+	// Limits is what limited the run, a finding a line.
+	Limits   []limitView      `json:"limits"`
 	Observed []string         `json:"observed"`
 	Trust    []report.Finding `json:"trust"`
+}
+
+// limitView is a line of the verdict: its name and the evidence.
+type limitView struct {
+	Limit string `json:"limit"`
+	Text  string `json:"text"`
 }
 
 // compareView is a comparison of groups of runs.
@@ -85,7 +93,11 @@ func (p *Page) newReport(h *history.History) report.Report {
 func (p *Page) serveFindings(w http.ResponseWriter, r *http.Request) {
 	if h, ok := p.readWhole(w, r, r.PathValue("id")); ok {
 		one := p.newReport(h)
-		answer(w, r, encode(findingsView{append([]string{}, one.Observed...), append([]report.Finding{}, one.Trust...)}))
+		limits := []limitView{}
+		for _, l := range one.LimitLines() {
+			limits = append(limits, limitView{l.Strong, l.Rest})
+		}
+		answer(w, r, encode(findingsView{limits, append([]string{}, one.Observed...), append([]report.Finding{}, one.Trust...)}))
 	}
 }
 

@@ -71,8 +71,11 @@ var (
 var (
 	_ = engine.Deadlocks.Or(measure.RateOf(deadlocks))
 
-	_ = engine.NewMeasure(600, "buffer_pool_misses", "InnoDB buffer pool misses", "share of page reads that went to disk", measure.Ratio, measure.Mean,
-		measure.RateOf(poolReads).Over(poolReadRequests))
+	_ = engine.PageMisses.Or(measure.RateOf(poolReads).Over(poolReadRequests))
+	_ = engine.PagesRead.Or(measure.RateOf(poolReads))
+	_ = engine.RefusedConnections.Or(measure.RateOf(refused))
+	_ = engine.NewMeasure(605, "buffer_pool_waits", "Waits for a free page", "per second: the buffer pool is too small or flushing too slow", measure.PerSecond, measure.Increase,
+		measure.RateOf(poolWaits))
 	_ = engine.NewMeasure(610, "checkpoint_age", "InnoDB checkpoint age", "redo log not yet covered by a checkpoint", measure.Bytes, measure.Max,
 		measure.ValueOf(checkpointAge))
 	_ = engine.NewMeasure(620, "history_list", "InnoDB history list", "undo logs not purged yet", measure.Count, measure.Max, measure.ValueOf(historyLength))
@@ -87,16 +90,6 @@ var (
 	_ = engine.NewCost(740, "cost_innodb_writes", "InnoDB writes", "operations", measure.Count, measure.RateOf(innodbOperations).On("op", "write"))
 	_ = engine.NewCost(750, "cost_innodb_fsyncs", "InnoDB fsyncs", "operations, without those of the redo log on MariaDB", measure.Count, measure.RateOf(innodbOperations).On("op", "fsync"))
 	_ = engine.NewCost(760, "cost_redo_fsyncs", "Redo log fsyncs", "operations", measure.Count, measure.RateOf(redoFsyncs))
-)
-
-var (
-	// RefusedConnections are connections, PoolWaits pages.
-	RefusedConnections = engine.NewMeasure(630, "connections_refused", "Connections refused", "per second, since max_connections was reached", measure.PerSecond, measure.Increase,
-		measure.RateOf(refused))
-	PoolWaits = engine.NewMeasure(605, "buffer_pool_waits", "Waits for a free page", "per second: the buffer pool is too small or flushing too slow", measure.PerSecond, measure.Increase,
-		measure.RateOf(poolWaits))
-	PoolReads = engine.NewMeasure(606, "buffer_pool_reads", "Pages read from disk", "per second, since they were not in the buffer pool", measure.PerSecond, measure.Mean,
-		measure.RateOf(poolReads))
 )
 
 // readVariables sets the metrics that any server of the family may have. One

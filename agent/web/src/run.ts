@@ -393,7 +393,9 @@ function findingPanels(f: Findings, again: HTMLElement | null): HTMLElement[] {
   const item = (t: Findings['trust'][number]) => el('li', { class: t.level }, el('b', {}, t.level), ' ', el('span', {}, t.text));
   const serious = f.trust.filter((t) => t.level === 'warning' || t.level === 'unknown');
   const rest = f.trust.filter((t) => t.level !== 'warning' && t.level !== 'unknown');
+  const limits = f.limits.map((l) => el('li', {}, el('b', {}, l.limit), l.text));
   return [
+    ...(limits.length > 0 ? [el('section', { class: 'panel limits' }, el('h2', {}, 'What limited this run'), el('ol', {}, ...limits))] : []),
     el(
       'section',
       { class: 'panel' },

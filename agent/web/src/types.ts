@@ -176,12 +176,18 @@ export interface History {
   settings: Settings;
 }
 
+export interface Limit {
+  limit: string;
+  text: string;
+}
+
 export interface Finding {
   level: 'good' | 'note' | 'warning' | 'unknown';
   text: string;
 }
 
 export interface Findings {
+  limits: Limit[];
   observed: string[];
   trust: Finding[];
 }

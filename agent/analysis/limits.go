@@ -1,0 +1,571 @@
+package analysis
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+)
+
+// Evidence is what is known of a run's own servers and machines, and of its load, while
+// the tool ran. What is unknown is NaN; what has no name is empty.
+type Evidence struct {
+	// Seconds are those that were sampled.
+	Seconds float64
+	// Threads is how many clients the tool had, each of which waits for an answer before it
+	// asks again unless Rate is known: the transactions per second that the tool was to make.
+	Threads, Rate float64
+	// Throughput is in transactions per second, Statements for each transaction.
+	Throughput, Statements float64
+	// RefusedByServer is a message of the tool about connections that a server refused.
+	RefusedByServer string
+	// OtherLoad names other runs on the same servers, or describes what else used them;
+	// ForeignShare is its share of the statements.
+	OtherLoad    string
+	ForeignShare float64
+	Machines     []MachineEvidence
+	Servers      []ServerEvidence
+}
+
+// Level is a value over the run: its mean, and the share of the time in which it was so
+// high that it limits.
+type Level struct{ Mean, High float64 }
+
+// MachineEvidence is what one machine did. Shares are from 0 to 1.
+type MachineEvidence struct {
+	Name              string
+	Generator, Server bool
+	Cores             int
+	// Servers are the run's servers on it.
+	Servers               []string
+	CPU, BusiestCore      Level   // high: from BusyCPU, BusyCore
+	Steal, Disk, Network  Level   // high: from HighSteal, BusyDisk, BusyNetwork
+	DiskWait              float64 // seconds of a read or write
+	Retransmits           float64 // during the run
+	ListenDrops, NetDrops float64
+}
+
+// From where on a level is high.
+const (
+	BusyCPU     = 0.9
+	BusyCore    = 0.95
+	HighSteal   = 0.1
+	BusyDisk    = 0.9
+	BusyNetwork = 0.8
+	Paused      = 0.2 // of flow control
+	lowSteal    = 0.05
+)
+
+// ServerEvidence is what one server reported.
+type ServerEvidence struct {
+	Name string
+	// Sessions are the active ones on average, by class, nil if they are unknown. Held is the
+	// share of the time in which at least a quarter of the threads were in a class.
+	Sessions, Held map[string]float64
+	// FlowControl is the share of time in which writes were held back, FlowControlSent how
+	// often the server asked for that.
+	FlowControl     Level
+	FlowControlSent float64
+	LagSeconds      float64 // the highest
+	Connections     float64 // the most
+	ConnectionLimit float64
+	Refused         float64 // connections
+	PoolReads       float64 // pages read from disk per second
+	PoolMisses      float64 // share of the pages that were asked for
+	RoundTrip       float64 // seconds
+}
+
+// Limit is what can limit a run.
+type Limit string
+
+// The limits that are looked for.
+const (
+	LimitServerCPU    Limit = "server CPU"
+	LimitSharedCPU    Limit = "CPU of generator and servers on one machine"
+	LimitGeneratorCPU Limit = "generator CPU"
+	LimitOneCore      Limit = "one core of the generator"
+	LimitServerCore   Limit = "one core of a server"
+	LimitClients      Limit = "too few clients"
+	LimitRowLocks     Limit = "row locks"
+	LimitLocks        Limit = "table or metadata locks"
+	LimitLatches      Limit = "latches within the server"
+	LimitFlowControl  Limit = "flow control"
+	LimitReplication  Limit = "synchronous replication"
+	LimitLag          Limit = "replication lag"
+	LimitCommit       Limit = "commits"
+	LimitDisk         Limit = "disk"
+	LimitPool         Limit = "buffer pool"
+	LimitConnections  Limit = "max_connections"
+	LimitNetwork      Limit = "network"
+	LimitRoundTrip    Limit = "round trip"
+	LimitSteal        Limit = "other virtual machines"
+	LimitOtherLoad    Limit = "another load on the servers"
+	LimitRate         Limit = "queueing before the tool's rate"
+)
+
+// LimitFinding is a limit with its evidence.
+type LimitFinding struct {
+	Limit Limit `json:"limit"`
+	// Evidence has the numbers, in a sentence; Test is what would show whether it is right.
+	Evidence string `json:"evidence"`
+	Test     string `json:"test"`
+	// Seconds is how long it held; 0: unknown.
+	Seconds float64 `json:"seconds,omitempty"`
+	// Share is how much of the clients' time it explains, from 0 to 1.
+	Share float64 `json:"share"`
+}
+
+// Verdict is what limited a run.
+type Verdict struct {
+	// Findings are ranked, the one that explains most first; none if nothing is known to
+	// have limited the run.
+	Findings []LimitFinding `json:"findings,omitempty"`
+	// Unlimited is set if the run did all that it was asked to.
+	Unlimited string `json:"unlimited,omitempty"`
+	// Unknown is evidence that is missing, with what to configure.
+	Unknown []string `json:"unknown,omitempty"`
+}
+
+const (
+	// leastShare is what a finding must explain of the clients' time.
+	leastShare = 0.15
+	// sameRate is the share of the configured rate that counts as all of it.
+	sameRate = 0.98
+	// mostFindings bounds the list.
+	mostFindings = 5
+)
+
+// classes are what sessions wait for, as engines name it, with what limits then.
+var classes = []struct {
+	class, waits string
+	limit        Limit
+	test         string
+}{
+	{"row_lock", "waited for a row lock", LimitRowLocks, "spread the writes over more rows, or shorten the transactions: the throughput rises if it is right"},
+	{"lock", "waited for a lock of a table or its metadata", LimitLocks, "find the statement that holds it (DDL, LOCK TABLES, backup), and run without it"},
+	{"commit", "waited in commit, for the redo or binary log", LimitCommit, "repeat with innodb_flush_log_at_trx_commit=2 and sync_binlog=0, for the test only: the throughput rises if it is right"},
+	{"replication", "waited for certification or for the acknowledgement of other servers", LimitReplication, "repeat with one node, or without semi-synchronous replication"},
+	{"disk", "waited for a disk", LimitDisk, "repeat with a larger buffer pool or a faster disk"},
+	{"latch", "waited for a latch within the server", LimitLatches, "repeat with fewer threads: the throughput does not fall if it is right"},
+	{"network", "sent or received data", LimitNetwork, "repeat with the tool on the server's machine, or with smaller results"},
+}
+
+// FindLimits ranks what limited a run by how much of the clients' time it explains. A
+// client is either in a server, running or waiting for something there, or outside, in the
+// tool or on the network.
+func FindLimits(e *Evidence) Verdict {
+	f := &finder{e: e}
+	f.divide()
+	f.connections()
+	f.waits()
+	f.flowControl()
+	f.pool()
+	f.cpu()
+	f.network()
+	f.lag()
+	f.others()
+	f.missing()
+	f.clients()
+	f.rate()
+	slices.SortStableFunc(f.v.Findings, func(a, b LimitFinding) int {
+		switch {
+		case a.Share > b.Share:
+			return -1
+		case a.Share < b.Share:
+			return 1
+		}
+		return 0
+	})
+	if len(f.v.Findings) > mostFindings {
+		f.v.Findings = f.v.Findings[:mostFindings]
+	}
+	return f.v
+}
+
+type finder struct {
+	e *Evidence
+	v Verdict
+	// Shares of the clients' time: running in a server, and outside; both are unknown
+	// without sessions. byClass has all.
+	running, outside float64
+	byClass          map[string]float64
+	pooled           float64 // of running: reading pages
+}
+
+func known(v float64) bool { return !math.IsNaN(v) }
+
+// orZero returns v, 0 if it is unknown.
+func orZero(v float64) float64 {
+	if known(v) {
+		return v
+	}
+	return 0
+}
+
+func (f *finder) add(limit Limit, share, held float64, test, format string, args ...any) {
+	if !known(share) || share < leastShare {
+		return
+	}
+	seconds := 0.0
+	if known(held) && known(f.e.Seconds) {
+		seconds = math.Round(min(1, held) * f.e.Seconds)
+	}
+	f.v.Findings = append(f.v.Findings, LimitFinding{Limit: limit, Evidence: fmt.Sprintf(format, args...), Test: test, Seconds: seconds, Share: math.Round(min(1, share)*1000) / 1000})
+}
+
+// divide divides the clients' time.
+func (f *finder) divide() {
+	f.running, f.outside = math.NaN(), math.NaN()
+	if !(f.e.Threads > 0) {
+		return
+	}
+	sum, sampled := map[string]float64{}, false
+	total := 0.0
+	for i := range f.e.Servers {
+		for class, n := range f.e.Servers[i].Sessions {
+			sampled = true
+			if known(n) {
+				sum[class] += n
+				total += n
+			}
+		}
+	}
+	if !sampled {
+		return
+	}
+	threads := max(f.e.Threads, total) // others' sessions are in it
+	f.byClass = map[string]float64{}
+	for class, n := range sum {
+		f.byClass[class] = n / threads
+	}
+	f.running, f.outside = f.byClass["running"], max(0, 1-total/threads)
+}
+
+func percent(share float64) string {
+	switch {
+	case share > 0 && share < 0.01:
+		return fmt.Sprintf("%.2g %%", share*100)
+	default:
+		return fmt.Sprintf("%.0f %%", share*100)
+	}
+}
+
+func number(v float64) string {
+	if v < 10 {
+		return fmt.Sprintf("%.2g", v)
+	}
+	return fmt.Sprintf("%.0f", v)
+}
+
+func plural(n float64, one string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return number(n) + " " + one + "s"
+}
+
+// waits are those that the sessions themselves report.
+func (f *finder) waits() {
+	for _, c := range classes {
+		share := f.byClass[c.class]
+		if share == 0 {
+			continue
+		}
+		names, held := f.where(c.class)
+		f.add(c.limit, share, held, c.test, "on average %s of %s %s (%s of their time), on %s",
+			number(share*f.e.Threads), plural(f.e.Threads, "client"), c.waits, percent(share), names)
+	}
+}
+
+// where returns the servers with most sessions of a class, and how long they had them.
+func (f *finder) where(class string) (names string, held float64) {
+	most := 0.0
+	for i := range f.e.Servers {
+		most = max(most, orZero(f.e.Servers[i].Sessions[class]))
+	}
+	held = math.NaN()
+	var all []string
+	for i := range f.e.Servers {
+		s := &f.e.Servers[i]
+		if n := orZero(s.Sessions[class]); n > 0 && n >= most/4 {
+			all = append(all, s.Name)
+			if h, ok := s.Held[class]; ok && known(h) && !(h <= held) {
+				held = h
+			}
+		}
+	}
+	return strings.Join(all, ", "), held
+}
+
+func (f *finder) connections() {
+	for i := range f.e.Servers {
+		s := &f.e.Servers[i]
+		test := "raise max_connections above the threads and what else connects, or lower the threads"
+		switch {
+		case s.Refused > 0:
+			f.add(LimitConnections, 1, math.NaN(), test, "%s refused %s since its max_connections of %s was reached", s.Name, plural(s.Refused, "connection"), number(s.ConnectionLimit))
+			return
+		case f.e.RefusedByServer != "" && s.ConnectionLimit > 0:
+			f.add(LimitConnections, 1, math.NaN(), test, "a server refused connections (%s); the max_connections of %s is %s", f.e.RefusedByServer, s.Name, number(s.ConnectionLimit))
+			return
+		}
+	}
+	if f.e.RefusedByServer != "" {
+		f.add(LimitConnections, 1, math.NaN(), "raise max_connections above the threads and what else connects, or lower the threads", "a server refused connections: %s", f.e.RefusedByServer)
+	}
+}
+
+func (f *finder) flowControl() {
+	var paused, asked *ServerEvidence
+	for i := range f.e.Servers {
+		s := &f.e.Servers[i]
+		if known(s.FlowControl.Mean) && (paused == nil || s.FlowControl.Mean > paused.FlowControl.Mean) {
+			paused = s
+		}
+		if s.FlowControlSent > 0 && (asked == nil || s.FlowControlSent > asked.FlowControlSent) {
+			asked = s
+		}
+	}
+	share := f.byClass["flow_control"]
+	who := ""
+	if asked != nil {
+		who = fmt.Sprintf("; %s asked for it %s", asked.Name, times(asked.FlowControlSent))
+	}
+	test := "raise the applier threads and gcs.fc_limit"
+	if asked != nil {
+		test += " of " + asked.Name + ", or run without that node"
+	}
+	switch {
+	case paused != nil && paused.FlowControl.Mean >= share:
+		f.add(LimitFlowControl, paused.FlowControl.Mean, paused.FlowControl.High, test, "writes were held back for %s of the time%s", percent(paused.FlowControl.Mean), who)
+	default:
+		_, held := f.where("flow_control")
+		f.add(LimitFlowControl, share, held, test, "on average %s of %s waited for flow control%s", number(share*f.e.Threads), plural(f.e.Threads, "client"), who)
+	}
+}
+
+func times(n float64) string {
+	if n == 1 {
+		return "once"
+	}
+	return number(n) + " times"
+}
+
+// pool estimates the time in which clients read pages from disk. Where the latency of the
+// disk is not known, a share of misses stands for it.
+func (f *finder) pool() {
+	for i := range f.e.Servers {
+		s := &f.e.Servers[i]
+		if !(s.PoolReads > 0) || !(s.PoolMisses >= leastMisses) {
+			continue
+		}
+		wait := math.NaN()
+		for _, m := range f.e.Machines {
+			if slices.Contains(m.Servers, s.Name) {
+				wait = m.DiskWait
+			}
+		}
+		share, text := min(0.9, 10*s.PoolMisses), ""
+		if known(wait) && f.e.Threads > 0 {
+			share, text = min(1, s.PoolReads*wait/f.e.Threads), fmt.Sprintf(", a read takes %.2g ms", wait*1000)
+		}
+		f.pooled = max(f.pooled, share)
+		f.add(LimitPool, share, math.NaN(), "repeat with a larger innodb_buffer_pool_size, or with less data: the throughput rises if it is right",
+			"%s read %s pages/s from disk, %s of those that were asked for%s", s.Name, number(s.PoolReads), percent(s.PoolMisses), text)
+	}
+}
+
+// leastMisses is the share of misses from which on the buffer pool is looked at.
+const leastMisses = 0.005
+
+// within returns the share of the clients' time in which CPU is what they need: running
+// in a server, outside of it, or both.
+func (f *finder) within(m *MachineEvidence) float64 {
+	if !known(f.running) {
+		return 1
+	}
+	share := 0.0
+	if m.Server {
+		share += max(0, f.running-f.pooled)
+	}
+	if m.Generator {
+		share += f.outside
+	}
+	return share
+}
+
+func (f *finder) cpu() {
+	for i := range f.e.Machines {
+		m := &f.e.Machines[i]
+		if !m.Generator && !m.Server {
+			continue
+		}
+		what := m.Name
+		if len(m.Servers) > 0 && !(len(m.Servers) == 1 && m.Servers[0] == m.Name) {
+			what += " (" + strings.Join(m.Servers, ", ") + ")"
+		}
+		limit, test := LimitServerCPU, "repeat on more or faster cores, or with cheaper statements"
+		switch {
+		case m.Generator && m.Server:
+			limit, test = LimitSharedCPU, "move the tool to a machine of its own"
+		case m.Generator:
+			limit, test = LimitGeneratorCPU, "add a generator, or take a faster one: the throughput rises if it is right"
+		}
+		f.add(limit, m.CPU.High*f.within(m), m.CPU.High, test, "%s of %s were %s busy on average, and at least %s for %s of the time",
+			plural(float64(m.Cores), "core"), what, percent(m.CPU.Mean), percent(BusyCPU), percent(m.CPU.High))
+		if one := m.BusiestCore; m.Cores > 1 && orZero(m.CPU.High) < 0.5 && one.High >= 0.5 && m.Generator != m.Server {
+			limit, test = LimitServerCore, "look for a single thread: replication, interrupts of one queue, a purge"
+			if m.Generator {
+				limit, test = LimitOneCore, "start a second process of the tool, or spread the interrupts of the network over the cores"
+			}
+			f.add(limit, one.High*f.within(m), one.High, test, "one core of %s was full for %s of the time, while all were %s busy", what, percent(one.High), percent(m.CPU.Mean))
+		}
+		if m.Steal.Mean >= lowSteal {
+			f.add(LimitSteal, max(m.Steal.Mean, leastShare), m.Steal.High, "repeat on a machine of its own, or at another time", "other virtual machines took %s of the CPU of %s", percent(m.Steal.Mean), what)
+		}
+		if m.Server && m.Disk.High >= 0.5 && f.byClass["disk"] < leastShare {
+			f.add(LimitDisk, m.Disk.High*min(1, orOne(f.running)+f.byClass["commit"]), m.Disk.High, "repeat with a faster disk, a larger buffer pool or fewer fsyncs",
+				"a disk of %s was busy for %s of the time on average%s", what, percent(m.Disk.Mean), waitText(m.DiskWait))
+		}
+	}
+}
+
+func waitText(seconds float64) string {
+	if !known(seconds) {
+		return ""
+	}
+	return fmt.Sprintf("; an operation took %.2g ms", seconds*1000)
+}
+
+func orOne(v float64) float64 {
+	if known(v) {
+		return v
+	}
+	return 1
+}
+
+func (f *finder) network() {
+	for i := range f.e.Machines {
+		m := &f.e.Machines[i]
+		if m.Network.High >= 0.3 {
+			f.add(LimitNetwork, m.Network.High, m.Network.High, "repeat with a faster link, or with smaller results", "the link of %s was used by %s on average, and by at least %s for %s of the time",
+				m.Name, percent(m.Network.Mean), percent(BusyNetwork), percent(m.Network.High))
+		}
+	}
+	for i := range f.e.Servers {
+		s := &f.e.Servers[i]
+		if !(s.RoundTrip > 0) || !(f.e.Statements > 0) || !(f.e.Throughput > 0) || !(f.e.Threads > 0) {
+			continue
+		}
+		share := s.RoundTrip * f.e.Statements * f.e.Throughput / f.e.Threads
+		if share > orOne(f.outside)+0.1 {
+			continue // they would spend more time outside than they did
+		}
+		f.add(LimitRoundTrip, share, math.NaN(), "repeat with the tool nearer to the servers, or with more threads",
+			"each of %s statements of a transaction takes a round trip of %.2g ms to %s: %s of the clients' time", number(f.e.Statements), s.RoundTrip*1000, s.Name, percent(share))
+	}
+}
+
+// longLag is the lag in seconds from which on the run's rate can't be kept up.
+const longLag = 5
+
+func (f *finder) lag() {
+	for i := range f.e.Servers {
+		if s := &f.e.Servers[i]; s.LagSeconds >= longLag {
+			f.add(LimitLag, leastShare, math.NaN(), "raise the applier threads of "+s.Name+", or lower the rate until the lag stays",
+				"%s was up to %s s behind: it can't keep up with this throughput, though it does not slow the clients", s.Name, number(s.LagSeconds))
+		}
+	}
+}
+
+func (f *finder) others() {
+	if f.e.OtherLoad == "" {
+		return
+	}
+	share := max(orZero(f.e.ForeignShare), leastShare)
+	f.add(LimitOtherLoad, share, math.NaN(), "repeat while nothing else uses the servers", "%s", f.e.OtherLoad)
+}
+
+// clients finds that there were too few, if everything is known and nothing was at its limit.
+func (f *finder) clients() {
+	if known(f.e.Rate) || !(f.e.Threads > 0) || !(f.e.Throughput > 0) || len(f.v.Unknown) > 0 {
+		return
+	}
+	busiest, name := 0.0, ""
+	for i := range f.e.Machines {
+		if m := &f.e.Machines[i]; (m.Generator || m.Server) && orZero(m.CPU.Mean) >= busiest {
+			busiest, name = orZero(m.CPU.Mean), m.Name
+		}
+	}
+	explained := 0.0
+	for _, one := range f.v.Findings {
+		if one.Limit != LimitLag {
+			explained += one.Share
+		}
+	}
+	if busiest >= spareCPU || explained >= 0.5 || name == "" {
+		return
+	}
+	f.add(LimitClients, 1-explained, 1, "repeat with twice the threads: the throughput rises if it is right",
+		"%s, each of which waits for its answer, make %s transactions/s of %.3g ms; nothing was at its limit, the busiest CPU (%s) at %s",
+		plural(f.e.Threads, "client"), number(f.e.Throughput), f.e.Threads/f.e.Throughput*1000, name, percent(busiest))
+}
+
+// spareCPU is the mean use of CPU below which there is enough for more clients.
+const spareCPU = 0.75
+
+// rate compares the throughput with the one that was asked for.
+func (f *finder) rate() {
+	if !(f.e.Rate > 0) || !known(f.e.Throughput) {
+		return
+	}
+	if f.e.Throughput >= sameRate*f.e.Rate {
+		f.v.Findings = slices.DeleteFunc(f.v.Findings, func(l LimitFinding) bool { return l.Limit != LimitLag && l.Limit != LimitConnections })
+		f.v.Unlimited = fmt.Sprintf("the run made %s of the %s transactions/s that it was asked for", number(f.e.Throughput), number(f.e.Rate))
+		return
+	}
+	if len(f.v.Findings) == 0 {
+		f.add(LimitRate, 1-f.e.Throughput/f.e.Rate, math.NaN(), "repeat with more threads, or a lower rate", "the tool made %s of %s transactions/s: the others queued in it", number(f.e.Throughput), number(f.e.Rate))
+	}
+}
+
+// missing lists evidence that there is none of.
+func (f *finder) missing() {
+	add := func(format string, args ...any) { f.v.Unknown = append(f.v.Unknown, fmt.Sprintf(format, args...)) }
+	if !(f.e.Threads > 0) {
+		add("how many clients there were: the tool's output and command do not show its threads")
+	}
+	generator := false
+	var hosted []string
+	for i := range f.e.Machines {
+		m := &f.e.Machines[i]
+		if !known(m.CPU.Mean) {
+			continue
+		}
+		generator = generator || m.Generator
+		hosted = append(hosted, m.Servers...)
+	}
+	if !generator {
+		add("the CPU of the generator: start the tool with benchwatch run where the agent is, or name its node_exporter in hosts with the role generator")
+	}
+	if len(f.e.Servers) == 0 {
+		add("what the servers did: none was sampled")
+		return
+	}
+	var machines, sessions []string
+	for i := range f.e.Servers {
+		s := &f.e.Servers[i]
+		if !slices.Contains(hosted, s.Name) {
+			machines = append(machines, s.Name)
+		}
+		if s.Sessions == nil {
+			sessions = append(sessions, s.Name)
+		}
+	}
+	if len(machines) > 0 {
+		add("CPU and disks of %s: set node_exporter of the targets", strings.Join(machines, ", "))
+	}
+	if len(sessions) > 0 {
+		add("what the sessions of %s waited for: see the rights for active sessions in docs/databases.md", strings.Join(sessions, ", "))
+	}
+}

@@ -1,0 +1,157 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/benchwatch/benchwatch/agent/analysis"
+	"github.com/benchwatch/benchwatch/agent/engine"
+	"github.com/benchwatch/benchwatch/agent/history"
+	"github.com/benchwatch/benchwatch/agent/host"
+	"github.com/benchwatch/benchwatch/agent/ingest"
+	"github.com/benchwatch/benchwatch/agent/measure"
+	"github.com/benchwatch/benchwatch/agent/rundir"
+	"github.com/benchwatch/benchwatch/agent/series"
+	"github.com/benchwatch/benchwatch/agent/table"
+)
+
+// limits returns what limited a run, by its own servers and machines alone. others are
+// runs that may have used the same servers. Of a run that goes on it is unknown.
+func limits(h *history.History, r *Row, others []rundir.Meta) *analysis.Verdict {
+	if r.Result == "" {
+		return nil
+	}
+	e := analysis.Evidence{
+		Seconds: r.DurationSeconds, Threads: threadsOf(r), Rate: series.Unknown(),
+		Throughput: series.Number(r.TPS), Statements: series.Number(r.QPS) / series.Number(r.TPS),
+		RefusedByServer: refusal(&h.Snapshot), ForeignShare: series.Unknown(),
+	}
+	if rate := h.Snapshot.Meta.RatePerSecond; rate > 0 {
+		e.Rate = float64(rate)
+	}
+	if lines := append(otherRuns(h, others), foreignStatements(h, r)...); len(lines) > 0 {
+		e.OtherLoad = lines[0]
+	}
+	for _, one := range h.Hosts {
+		e.Machines = append(e.Machines, machineEvidence(one))
+	}
+	for _, s := range h.Servers {
+		server := h.Snapshot.Meta.Servers.Server(s.Target)
+		if server != nil && !server.Proxy {
+			e.Servers = append(e.Servers, serverEvidence(h, s, e.Threads))
+		}
+	}
+	v := analysis.FindLimits(&e)
+	return &v
+}
+
+func threadsOf(r *Row) float64 {
+	if r.Threads == 0 {
+		return series.Unknown()
+	}
+	return float64(r.Threads)
+}
+
+// refusal returns the tool's message of a connection that a server refused for want of
+// room; empty if it printed none.
+func refusal(s *ingest.Snapshot) string {
+	for _, m := range append(s.Messages, s.LastMessage) {
+		if strings.Contains(m, "Too many connections") || strings.Contains(m, "max_user_connections") {
+			return table.Clip(table.Plain(m), longestMessage)
+		}
+	}
+	return ""
+}
+
+// levelOf returns a mean, and how long the values were high.
+func levelOf(t series.Tally, high float64) analysis.Level {
+	return analysis.Level{Mean: t.Mean(), High: t.Share(high)}
+}
+
+func machineEvidence(one *history.Host) analysis.MachineEvidence {
+	of := func(m *measure.Measure, high float64) analysis.Level { return levelOf(one.Tally(m), high) }
+	wait := one.Tally(host.DiskWait)
+	m := analysis.MachineEvidence{
+		Name: one.Host, Cores: one.Cores, Generator: one.Has(rundir.GeneratorHost), Server: one.Has(rundir.ServerHost), Servers: one.Targets,
+		CPU: of(host.Busy, analysis.BusyCPU), BusiestCore: of(host.BusiestCore, analysis.BusyCore), Steal: of(host.Steal, analysis.HighSteal),
+		Disk: of(host.DiskBusy, analysis.BusyDisk), Network: of(host.NetworkBusy, analysis.BusyNetwork), DiskWait: wait.Mean(),
+		Retransmits: one.Increase(host.Retransmits), ListenDrops: one.Increase(host.ListenDrops), NetDrops: one.Increase(host.Drops),
+	}
+	if m.Name == "" {
+		m.Name = one.Nodename
+	}
+	if m.Name == "" {
+		m.Name = "the generator"
+	}
+	return m
+}
+
+func serverEvidence(h *history.History, s *history.Server, threads float64) analysis.ServerEvidence {
+	tally := func(m *measure.Measure) series.Tally {
+		return h.Samples.Tally(history.ServerMeasure{Target: s.Target, Measure: m})
+	}
+	largest := func(m *measure.Measure) float64 { t := tally(m); return t.Max }
+	mean := func(m *measure.Measure) float64 { t := tally(m); return t.Mean() }
+	last := func(m *measure.Measure) float64 { t := tally(m); return t.Last }
+	out := analysis.ServerEvidence{
+		Name: s.Target, FlowControl: levelOf(tally(engine.FlowControl), analysis.Paused), FlowControlSent: s.Increase(engine.FlowControlSent),
+		LagSeconds: largest(engine.LagSeconds), Connections: largest(engine.OpenConnections), ConnectionLimit: last(engine.ConnectionLimit),
+		Refused: s.Increase(engine.RefusedConnections), PoolReads: mean(engine.PagesRead), PoolMisses: mean(engine.PageMisses), RoundTrip: series.Unknown(),
+	}
+	for _, m := range engine.SessionMeasures() {
+		t := tally(m)
+		if v := t.Mean(); series.IsKnown(v) {
+			if out.Sessions == nil {
+				out.Sessions, out.Held = map[string]float64{}, map[string]float64{}
+			}
+			class := engine.SessionClass(m)
+			out.Sessions[class] = v
+			if series.IsKnown(threads) {
+				out.Held[class] = t.Share(math.Max(1, threads/4))
+			}
+		}
+	}
+	return out
+}
+
+// limitLines are the verdict in sentences, the findings first.
+func limitLines(v *analysis.Verdict) []table.Line {
+	if v == nil {
+		return nil
+	}
+	var lines []table.Line
+	for _, f := range v.Findings {
+		text := ": " + f.Evidence
+		if f.Seconds > 0 {
+			text += fmt.Sprintf(", for %.0f s", f.Seconds)
+		}
+		lines = append(lines, table.Line{Strong: string(f.Limit), Rest: text + ". To test it: " + f.Test + "."})
+	}
+	switch {
+	case v.Unlimited != "":
+		lines = append(lines, table.Line{Strong: "no limit", Rest: ": " + v.Unlimited + "."})
+	case len(v.Findings) == 0:
+		lines = append(lines, table.Line{Strong: "not known", Rest: ": nothing that was observed explains it."})
+	}
+	for _, u := range v.Unknown {
+		lines = append(lines, table.Line{Strong: "not known", Rest: " " + u + "."})
+	}
+	return lines
+}
+
+// limitText names the first finding for a table.
+func limitText(v *analysis.Verdict) string {
+	switch {
+	case v == nil:
+		return ""
+	case len(v.Findings) > 0:
+		return string(v.Findings[0].Limit)
+	case v.Unlimited != "":
+		return "no limit"
+	}
+	return "not known"
+}
+
+// LimitLines is what limited the run, in sentences.
+func (r *Row) LimitLines() []table.Line { return limitLines(r.Limits) }
