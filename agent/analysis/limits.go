@@ -100,6 +100,7 @@ const (
 	LimitRoundTrip    Limit = "round trip"
 	LimitSteal        Limit = "other virtual machines"
 	LimitOtherLoad    Limit = "another load on the servers"
+	LimitNeighbours   Limit = "other programs on the machine"
 	LimitRate         Limit = "queueing before the tool's rate"
 )
 
@@ -131,6 +132,8 @@ const (
 	leastShare = 0.15
 	// sameRate is the share of the configured rate that counts as all of it.
 	sameRate = 0.98
+	// whole is a share that leaves nothing to explain.
+	whole = 0.9
 	// mostFindings bounds the list.
 	mostFindings = 5
 )
@@ -176,6 +179,9 @@ func FindLimits(e *Evidence) Verdict {
 		}
 		return 0
 	})
+	if len(f.v.Findings) > 0 && f.v.Findings[0].Share >= whole {
+		f.v.Unknown = nil
+	}
 	if len(f.v.Findings) > mostFindings {
 		f.v.Findings = f.v.Findings[:mostFindings]
 	}
@@ -239,6 +245,11 @@ func (f *finder) divide() {
 		f.byClass[class] = n / threads
 	}
 	f.running, f.outside = f.byClass["running"], max(0, 1-total/threads)
+	if slices.ContainsFunc(f.e.Machines, func(m MachineEvidence) bool { return m.Server && m.CPU.High >= 0.5 }) {
+		// Who sends to its client waits for a core as others do.
+		f.running += f.byClass["network"]
+		delete(f.byClass, "network")
+	}
 }
 
 func percent(share float64) string {
@@ -369,14 +380,19 @@ func (f *finder) pool() {
 		if known(wait) && f.e.Threads > 0 {
 			share, text = min(1, s.PoolReads*wait/f.e.Threads), fmt.Sprintf(", a read takes %.2g ms", wait*1000)
 		}
+		if s.PoolMisses >= manyMisses {
+			// A page from disk costs a hundred times one in memory, part of it as CPU.
+			share = max(share, min(0.95, 3*s.PoolMisses))
+		}
 		f.pooled = max(f.pooled, share)
 		f.add(LimitPool, share, math.NaN(), "repeat with a larger innodb_buffer_pool_size, or with less data: the throughput rises if it is right",
 			"%s read %s pages/s from disk, %s of those that were asked for%s", s.Name, number(s.PoolReads), percent(s.PoolMisses), text)
 	}
 }
 
-// leastMisses is the share of misses from which on the buffer pool is looked at.
-const leastMisses = 0.005
+// leastMisses is the share of misses from which on the buffer pool is looked at, manyMisses
+// the one from which on they are most of the work.
+const leastMisses, manyMisses = 0.005, 0.05
 
 // within returns the share of the clients' time in which CPU is what they need: running
 // in a server, outside of it, or both.
@@ -410,6 +426,13 @@ func (f *finder) cpu() {
 			limit, test = LimitSharedCPU, "move the tool to a machine of its own"
 		case m.Generator:
 			limit, test = LimitGeneratorCPU, "add a generator, or take a faster one: the throughput rises if it is right"
+		}
+		used := m.CPU.Mean * float64(m.Cores)
+		if clients := f.e.Threads; m.CPU.High >= 0.5 && clients < float64(m.Cores) && used > 1.5*clients {
+			// A client is in the tool or in a server, and takes one core at a time.
+			f.add(LimitNeighbours, m.CPU.High*max(f.within(m), 1-clients/used), m.CPU.High, "repeat while nothing else runs on "+m.Name,
+				"%s can use at most as many cores, but %s of %s were in use on %s", plural(clients, "client"), number(used), number(float64(m.Cores)), what)
+			continue
 		}
 		f.add(limit, m.CPU.High*f.within(m), m.CPU.High, test, "%s of %s were %s busy on average, and at least %s for %s of the time",
 			plural(float64(m.Cores), "core"), what, percent(m.CPU.Mean), percent(BusyCPU), percent(m.CPU.High))

@@ -179,7 +179,9 @@ func limitNotes(groups []Group) []string {
 		}
 		parts = append(parts, g.Name+": "+table.Join(names))
 	}
-	if len(parts) == 0 {
+	if !slices.ContainsFunc(groups, func(g Group) bool {
+		return slices.ContainsFunc(g.Runs, func(r Row) bool { return limitText(r.Limits) != "" && limitText(r.Limits) != notKnown })
+	}) {
 		return nil
 	}
 	return []string{"what limited the runs most: " + strings.Join(parts, "; ")}

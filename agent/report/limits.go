@@ -150,8 +150,10 @@ func limitText(v *analysis.Verdict) string {
 	case v.Unlimited != "":
 		return "no limit"
 	}
-	return "not known"
+	return notKnown
 }
+
+const notKnown = "not known"
 
 // LimitLines is what limited the run, in sentences.
 func (r *Row) LimitLines() []table.Line { return limitLines(r.Limits) }

@@ -412,9 +412,12 @@ func WriteOutcome(w io.Writer, h *history.History, t terminal.Terminal) error {
 	}
 	var b bytes.Buffer
 	_ = figures.Text(&b) // a Buffer takes everything
-	if lines := limitLines(r.Limits); len(lines) > 0 {
+	// What is not known, and why, is in the report.
+	if text := limitText(r.Limits); text != "" && text != notKnown {
+		known := *r.Limits
+		known.Unknown = nil
 		fmt.Fprintf(&b, "  %s\n", t.Paint(terminal.Strong, "what limited this run"))
-		for _, l := range lines {
+		for _, l := range limitLines(&known) {
 			b.WriteString("    " + t.Wrap(table.Plain(l.Strong+l.Rest), 4, 6) + "\n")
 		}
 	}

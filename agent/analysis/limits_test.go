@@ -1,0 +1,153 @@
+package analysis
+
+import (
+	"math"
+	"strings"
+	"testing"
+)
+
+var nan = math.NaN()
+
+// machine returns one with everything known and nothing busy.
+func machine(name string, generator, server bool, targets ...string) MachineEvidence {
+	quiet := Level{0.2, 0}
+	return MachineEvidence{Name: name, Generator: generator, Server: server, Servers: targets, Cores: 8, CPU: quiet, BusiestCore: quiet, Steal: Level{0, 0}, Disk: Level{0.1, 0}, Network: Level{nan, nan}, DiskWait: 0.0002}
+}
+
+// server returns one of which everything is known.
+func server(name string, sessions map[string]float64) ServerEvidence {
+	held := map[string]float64{}
+	for class := range sessions {
+		held[class] = 0.9
+	}
+	return ServerEvidence{
+		Name: name, Sessions: sessions, Held: held, FlowControl: Level{nan, nan}, FlowControlSent: nan, LagSeconds: nan,
+		Connections: 33, ConnectionLimit: 200, Refused: 0, PoolReads: 10, PoolMisses: 0.0001, RoundTrip: nan,
+	}
+}
+
+// quiet is a run of 32 clients in which nothing is at its limit but their number.
+func quiet(change func(*Evidence)) *Evidence {
+	e := &Evidence{
+		Seconds: 120, Threads: 32, Rate: nan, Throughput: 4000, Statements: 20, ForeignShare: nan,
+		Machines: []MachineEvidence{machine("gen", true, false), machine("db1", false, true, "n1")},
+		Servers:  []ServerEvidence{server("n1", map[string]float64{"running": 6, "row_lock": 0.1})},
+	}
+	change(e)
+	return e
+}
+
+// TestFindLimits guards the first finding, and the numbers in its evidence, where one thing
+// is at its limit.
+func TestFindLimits(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*Evidence)
+		limit  Limit
+		text   string
+		held   float64
+	}{
+		"too few clients": {func(*Evidence) {}, LimitClients, "32 clients, each of which waits for its answer, make 4000 transactions/s of 8 ms", 120},
+		// Of a run of 16 threads that update one row on MariaDB 10.11, on a busy machine.
+		"hot row": {func(e *Evidence) {
+			e.Threads = 16
+			e.Servers[0] = server("n1", map[string]float64{"row_lock": 14.6, "running": 1.2})
+			e.Machines[1].CPU = Level{1, 1}
+		}, LimitRowLocks, "on average 15 of 16 clients waited for a row lock (91 % of their time), on n1", 108},
+		"server CPU": {func(e *Evidence) {
+			e.Servers[0] = server("n1", map[string]float64{"running": 28})
+			e.Machines[1].CPU = Level{0.97, 0.95}
+		}, LimitServerCPU, "8 cores of db1 (n1) were 97 % busy on average", 114},
+		"generator CPU": {func(e *Evidence) { e.Machines[0].CPU = Level{0.98, 1} }, LimitGeneratorCPU, "8 cores of gen were 98 % busy", 120},
+		"one core of the generator": {func(e *Evidence) {
+			e.Machines[0].CPU, e.Machines[0].BusiestCore = Level{0.13, 0}, Level{0.99, 1}
+		}, LimitOneCore, "one core of gen was full for 100 % of the time, while all were 13 % busy", 120},
+		"generator and server on one machine": {func(e *Evidence) {
+			e.Machines = []MachineEvidence{machine("vm", true, true, "n1")}
+			e.Machines[0].CPU = Level{1, 1}
+		}, LimitSharedCPU, "8 cores of vm (n1)", 120},
+		"other programs": {func(e *Evidence) {
+			e.Threads, e.Machines = 1, []MachineEvidence{machine("vm", true, true, "n1")}
+			e.Machines[0].CPU = Level{1, 1}
+			e.Servers[0] = server("n1", map[string]float64{"running": 0.6})
+		}, LimitNeighbours, "1 client can use at most as many cores, but 8 of 8 were in use", 120},
+		"flow control": {func(e *Evidence) {
+			e.Servers = []ServerEvidence{server("n1", map[string]float64{"running": 3, "flow_control": 20}), server("n2", map[string]float64{}), server("n3", map[string]float64{})}
+			for i := range e.Servers {
+				e.Servers[i].FlowControl, e.Servers[i].FlowControlSent = Level{0.71, 0.9}, 0
+			}
+			e.Servers[2].FlowControlSent = 214
+			e.Machines[1].Servers = []string{"n1", "n2", "n3"}
+		}, LimitFlowControl, "writes were held back for 71 % of the time; n3 asked for it 214 times", 108},
+		"commit": {func(e *Evidence) {
+			e.Servers[0] = server("n1", map[string]float64{"running": 1, "commit": 29})
+		}, LimitCommit, "29 of 32 clients waited in commit", 108},
+		"disk": {func(e *Evidence) {
+			e.Servers[0] = server("n1", map[string]float64{"running": 1, "disk": 27})
+		}, LimitDisk, "27 of 32 clients waited for a disk", 108},
+		"buffer pool": {func(e *Evidence) {
+			e.Servers[0] = server("n1", map[string]float64{"running": 30})
+			e.Servers[0].PoolReads, e.Servers[0].PoolMisses, e.Machines[1].DiskWait = 9000, 0.06, 0.003
+		}, LimitPool, "n1 read 9000 pages/s from disk, 6 % of those that were asked for, a read takes 3 ms", 0},
+		"max_connections": {func(e *Evidence) { e.Servers[0].Refused = 12 }, LimitConnections, "n1 refused 12 connections since its max_connections of 200 was reached", 0},
+		"refused at once": {func(e *Evidence) {
+			*e = Evidence{Seconds: 0.1, Threads: 64, Rate: nan, Throughput: nan, Statements: nan, ForeignShare: nan, RefusedByServer: "error 1040: Too many connections"}
+		}, LimitConnections, "error 1040", 0},
+		"round trip": {func(e *Evidence) { e.Servers[0].RoundTrip = 0.0003 }, LimitRoundTrip, "a round trip of 0.3 ms to n1: 75 %", 0},
+		"link":       {func(e *Evidence) { e.Machines[1].Network = Level{0.93, 0.95} }, LimitNetwork, "the link of db1 was used by 93 %", 114},
+		"slower than asked": {func(e *Evidence) {
+			e.Rate, e.Throughput = 8000, 4000
+		}, LimitRate, "4000 of 8000 transactions/s", 0},
+	} {
+		v := FindLimits(quiet(c.change))
+		if len(v.Findings) == 0 {
+			t.Errorf("%s: nothing found, %+v", name, v)
+			continue
+		}
+		if f := v.Findings[0]; f.Limit != c.limit || !strings.Contains(f.Evidence, c.text) || f.Seconds != c.held || f.Test == "" {
+			t.Errorf("%s: %+v", name, v.Findings)
+		}
+	}
+}
+
+// TestNoInventedLimit guards that a run that made its rate has no limit, whatever else was
+// busy, and that missing evidence is never taken for a limit.
+func TestNoInventedLimit(t *testing.T) {
+	v := FindLimits(quiet(func(e *Evidence) {
+		e.Rate = 4010
+		e.Machines[1].CPU = Level{0.92, 0.6}
+	}))
+	if len(v.Findings) > 0 || !strings.Contains(v.Unlimited, "4000 of the 4010") {
+		t.Errorf("%+v", v)
+	}
+	for name, c := range map[string]struct {
+		change func(*Evidence)
+		what   string
+	}{
+		"no machines": {func(e *Evidence) { e.Machines = nil }, "node_exporter"},
+		"no servers":  {func(e *Evidence) { e.Servers = nil }, "what the servers did"},
+		"no sessions": {func(e *Evidence) { e.Servers[0].Sessions = nil }, "rights for active sessions"},
+		"no threads":  {func(e *Evidence) { e.Threads = nan }, "how many clients"},
+		"the machine did not answer": {func(e *Evidence) {
+			e.Machines[1].CPU, e.Machines[1].BusiestCore = Level{nan, nan}, Level{nan, nan}
+		}, "CPU and disks of n1"},
+	} {
+		v := FindLimits(quiet(c.change))
+		if len(v.Findings) > 0 || !strings.Contains(strings.Join(v.Unknown, "\n"), c.what) {
+			t.Errorf("%s: %+v", name, v)
+		}
+	}
+	if v := FindLimits(&Evidence{Seconds: nan, Threads: nan, Rate: nan, Throughput: nan, Statements: nan, ForeignShare: nan}); len(v.Findings) > 0 || len(v.Unknown) == 0 {
+		t.Errorf("of nothing: %+v", v)
+	}
+}
+
+// TestLagIsNamed guards that a replica that can't keep up is reported beside what limits.
+func TestLagIsNamed(t *testing.T) {
+	v := FindLimits(quiet(func(e *Evidence) {
+		e.Servers = append(e.Servers, server("n2", map[string]float64{}))
+		e.Servers[1].LagSeconds, e.Machines[1].Servers = 40, []string{"n1", "n2"}
+	}))
+	if len(v.Findings) != 2 || v.Findings[0].Limit != LimitClients || v.Findings[1].Limit != LimitLag || !strings.Contains(v.Findings[1].Evidence, "n2 was up to 40 s behind") {
+		t.Errorf("%+v", v.Findings)
+	}
+}
