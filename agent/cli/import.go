@@ -4,6 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -12,6 +17,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/config"
 	"github.com/benchwatch/benchwatch/agent/ingest"
 	"github.com/benchwatch/benchwatch/agent/rundir"
+	"github.com/benchwatch/benchwatch/agent/secret"
 	"github.com/benchwatch/benchwatch/agent/table"
 	"github.com/benchwatch/benchwatch/agent/terminal"
 	"github.com/benchwatch/benchwatch/agent/tool"
@@ -88,8 +94,11 @@ func (o *logOptions) startOf(i int) time.Time {
 type importCommand struct {
 	*store
 	*logOptions
-	files  *[]string
-	format *string
+	files    *[]string
+	fromPath *string
+	format   *string
+
+	pattern *ingest.PathLabels // --label-from; nil: not given
 }
 
 // imported is one run of what `runs import --format=json` prints.
@@ -121,9 +130,10 @@ func newImported(path string, m *ingest.Imported) imported {
 
 func addRunsImport(app *kingpin.Application) (string, action) {
 	cmd := addCommand(app.GetCommand("runs"), "import", "Import logs of earlier benchmarks: each run in a log becomes a run directory with a copy of its bytes.",
-		"benchwatch runs import --tool=sysbench old/*.log")
+		"benchwatch runs import --label-from='{engine}/{buffer_pool}/threads-{threads}.log' results")
 	r := &importCommand{}
-	r.files = cmd.Arg("LOGFILE", "Output of a benchmark tool with one or more runs").Required().Strings()
+	r.files = cmd.Arg("LOGFILE", "Output of a benchmark tool with one or more runs, or a folder with such logs in it and below").Required().Strings()
+	r.fromPath = cmd.Flag("label-from", "Labels from the end of each log's path, such as '{engine}/{buffer_pool}/threads-{threads}.log'; * is anything, {workload} and {threads} are used if the log does not show them; in folders, other files are left out").PlaceHolder("PATTERN").String()
 	r.format = addFormat(cmd, text, jsonFormat)
 	r.logOptions = addLogOptions(cmd)
 	r.store = addStore(cmd)
@@ -137,20 +147,18 @@ func (r *importCommand) run(s Streams) error {
 	if err := r.check(r.tools, r.config); err != nil {
 		return err
 	}
-	var failed []error
-	var logs []ingest.Log
-	for _, file := range *r.files {
-		t, err := recognise(r.tools, file, *r.tool)
-		if err != nil {
-			failed = append(failed, err)
-			continue
+	if *r.fromPath != "" {
+		var err error
+		if r.pattern, err = ingest.ParsePathLabels(*r.fromPath); err != nil {
+			return &exitError{Status: exitUsage, Err: fmt.Errorf("--label-from %w", err), Hint: "--label-from='{engine}/threads-{threads}.log'"}
 		}
-		logs = append(logs, ingest.Log{Path: file, Tool: t})
 	}
+	logs, failed := r.logs(s)
 	if len(failed) > 0 && len(r.began) > 0 { // which start would be whose?
 		return failed[0]
 	}
-	logs, err := ingest.Pair(context.Background(), logs)
+	var err error
+	logs, err = ingest.Pair(context.Background(), logs)
 	if err != nil {
 		return err
 	}
@@ -164,7 +172,11 @@ func (r *importCommand) run(s Streams) error {
 	s = Streams{In: s.In, Out: progress.Above(s.Out), Err: progress.Above(s.Err)}
 	for i, log := range logs {
 		progress.Count("import", i, len(logs), "logs")
-		made, err := r.importLog(r.dataDir, log, r.startOf(i))
+		var path map[string]string
+		if r.pattern != nil {
+			path, _ = r.pattern.Match(log.Path)
+		}
+		made, err := r.importLog(r.dataDir, log, r.startOf(i), path)
 		for i := range made {
 			line := importLine(log.Path, &made[i])
 			all = append(all, newImported(log.Path, &made[i]))
@@ -196,9 +208,93 @@ func (r *importCommand) run(s Streams) error {
 	return nil
 }
 
-// importLog makes runs of one log. With an error it returns those that were made.
-func (o *logOptions) importLog(dataDir string, log ingest.Log, start time.Time) ([]ingest.Imported, error) {
-	im := ingest.Import{DataDir: dataDir, Log: log, Start: start, Title: *o.title, Labels: o.labels, Selection: o.selection(), Servers: o.servers}
+// logs returns the logs that the arguments name. Those in folders are the ones that match
+// --label-from and that a tool has written.
+func (r *importCommand) logs(s Streams) (logs []ingest.Log, failed []error) {
+	for _, name := range *r.files {
+		files, err := logsBelow(name)
+		if err != nil {
+			failed = append(failed, err)
+			continue
+		}
+		listed := files == nil
+		if listed {
+			files = []string{name}
+		}
+		unmatched, unknown := 0, 0
+		for _, file := range files {
+			if r.pattern != nil {
+				if _, ok := r.pattern.Match(file); !ok {
+					if listed {
+						failed = append(failed, fmt.Errorf("%s does not match --label-from %s", file, r.pattern))
+					}
+					unmatched++
+					continue
+				}
+			}
+			t, err := recognise(r.tools, file, *r.tool)
+			switch {
+			case err == nil:
+				logs = append(logs, ingest.Log{Path: file, Tool: t})
+			case listed:
+				failed = append(failed, err)
+			default:
+				unknown++
+			}
+		}
+		if !listed && unmatched > 0 {
+			s.notice("%s: left out %s not matching --label-from", name, table.Plural(unmatched, "file"))
+		}
+		if !listed && unknown > 0 {
+			s.notice("%s: left out %s in which no tool's output was recognised", name, table.Plural(unknown, "file"))
+		}
+		if !listed && len(files) == unmatched+unknown {
+			failed = append(failed, fmt.Errorf("no log in %s", name))
+		}
+	}
+	return logs, failed
+}
+
+// logsBelow returns the regular files in a folder and below, by name, without hidden ones;
+// nil if path is no folder.
+func logsBelow(path string) ([]string, error) {
+	if info, err := os.Stat(path); err != nil || !info.IsDir() {
+		return nil, nil //nolint:nilerr // a file that can't be read is named when it is opened
+	}
+	files := []string{}
+	err := filepath.WalkDir(path, func(file string, d fs.DirEntry, err error) error {
+		hidden := file != path && strings.HasPrefix(d.Name(), ".")
+		switch {
+		case err != nil:
+			return err
+		case hidden && d.IsDir():
+			return fs.SkipDir
+		case !hidden && d.Type().IsRegular():
+			files = append(files, file)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("import: %w", err)
+	}
+	return files, nil
+}
+
+// importLog makes runs of one log. path is what its path shows. With an error it returns
+// those that were made.
+func (o *logOptions) importLog(dataDir string, log ingest.Log, start time.Time, path map[string]string) ([]ingest.Imported, error) {
+	im := ingest.Import{DataDir: dataDir, Log: log, Start: start, Title: *o.title, Labels: map[string]string{}, Selection: o.selection(), Servers: o.servers}
+	for name, value := range path {
+		switch name {
+		case "workload":
+			im.Workload = value
+		case "threads":
+			im.Threads, _ = strconv.Atoi(value) // else the log shows it, or it is unknown
+		default:
+			im.Labels[name] = secret.Value(name, value)
+		}
+	}
+	maps.Copy(im.Labels, o.labels)
 	made, err := im.Run(context.Background())
 	var grown *ingest.GrownError
 	switch {

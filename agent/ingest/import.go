@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -31,6 +32,10 @@ type Import struct {
 	// Title of the runs; empty: the file's name and the number of threads.
 	Title  string
 	Labels map[string]string
+	// Workload and Threads are used if the log does not show them; empty and 0 if they
+	// are unknown.
+	Workload string
+	Threads  int
 	// Selection and Servers are those of the runs; nil: not known.
 	Selection *rundir.Selection
 	Servers   *rundir.Servers
@@ -160,7 +165,11 @@ func (im *Import) part(p *Part, start Start) (Imported, error) {
 		return Imported{}, err
 	}
 	snap := p.Snapshot()
-	meta := Describe(im.Path, im.Tool, snap.Meta.ToolVersion, snap.Meta.Workload, snap.Threads)
+	threads := snap.Threads
+	if !threads.Known && im.Threads > 0 {
+		threads = series.Some(im.Threads)
+	}
+	meta := Describe(im.Path, im.Tool, snap.Meta.ToolVersion, cmp.Or(snap.Meta.Workload, im.Workload), threads)
 	if im.Title != "" {
 		meta.Title = im.Title
 	}
