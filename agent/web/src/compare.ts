@@ -128,7 +128,7 @@ export class CompareView {
     const legend = c.groups.map((g, i) => {
       const swatch = el('i', { 'aria-hidden': 'true' });
       swatch.style.background = colour(this.charts.theme, i);
-      const runs = g.runs.map((r) => el('a', { href: address(['runs', r.id]) }, r.title && r.title !== g.name ? r.title : r.id));
+      const runs = g.runs.map((r) => el('a', { href: address(['runs', r.id]) }, r.title && !g.name.startsWith(r.title) ? r.title : r.id));
       return el('li', {}, swatch, el('b', {}, g.name), ' ', ...runs.flatMap((a, k) => [a, ' ', badge(g.runs[k]!), ' ']));
     });
     this.head.replaceChildren(

@@ -2,6 +2,7 @@ import type { Run, RunDetail, TableName } from './api';
 import { el, setText } from './dom';
 import { drainText, failed, lasted, latencyName, live } from './facts';
 import * as format from './format';
+import { plural } from './list';
 import type { Series, Table } from './table';
 
 interface Tile {
@@ -69,11 +70,12 @@ export class Tiles {
     if (drained.length > 0) {
       const late = drained.filter((d) => d.timed_out).length;
       const longest = drained.reduce((a, b) => ((b.seconds ?? 0) > (a.seconds ?? 0) ? b : a));
+      const open = r.closed_at === undefined; // others may still be behind
       this.set(
         'drain',
-        'drain',
+        open ? 'drain so far' : 'drain',
         late > 0 ? `${late} late` : drainText(longest),
-        late > 0 ? 'did not catch up in time' : 'until all replicas had caught up',
+        late > 0 ? 'did not catch up in time' : open ? `${plural(drained.length, 'replica')} caught up` : 'until all replicas had caught up',
         late > 0,
       );
     }
