@@ -58,6 +58,18 @@ func (j *judge) steadiness() {
 		}
 		j.change(levels, parts, i, warm)
 	}
+	longest := parts[0]
+	for _, p := range parts {
+		if p.End-p.Begin > longest.End-longest.Begin {
+			longest = p
+		}
+	}
+	if len(parts) > 1 {
+		from, to := levels[longest.Begin].From, levels[longest.End-1].To
+		j.add(Note, "the longest stretch without a change is from %s to %s, %.0f %% of the time, with a mean of %s transactions/s",
+			table.Clock(from), table.Clock(to), 100*(to-from)/max(levels[n-1].To-levels[0].From, 1e-9), table.Digits.Format(longest.Mean))
+	}
+	j.dips(levels[longest.Begin:longest.End])
 	stalls := 0
 	for _, p := range parts {
 		for _, l := range levels[p.Begin:p.End] {
@@ -79,6 +91,21 @@ func (j *judge) steadiness() {
 	case len(parts) == 1:
 		j.add(Good, "throughput was steady: no change of its mean by more than %.0f %% stands out from its noise", unsteady*100)
 	}
+}
+
+// dips reports dips of a stretch without a change that come at equal distances.
+func (j *judge) dips(levels []series.Level) {
+	values := make([]float64, len(levels))
+	for i, l := range levels {
+		values[i] = l.Low
+	}
+	d, ok := analysis.PeriodicDips(values)
+	if !ok {
+		return
+	}
+	seconds := d.Period * (levels[len(levels)-1].To - levels[0].From) / float64(len(levels))
+	j.add(Note, "throughput dips by %.0f %% about every %s (%d times): something periodic on a server or the generator, such as a checkpoint",
+		100*d.Depth, table.Duration(seconds), d.Count)
 }
 
 // change reports where a part begins: a change at a marker has an explanation; a
