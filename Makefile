@@ -89,6 +89,11 @@ soak: ## run an agent with 10,000 runs and 200 targets for SOAK_TIME (20m), and 
 	@scripts/packages.sh test
 	$(GO) test -tags soak -count 1 -v -timeout 0 ./tests/soak
 
+.PHONY: fleet-test
+fleet-test: ## FLEET_AGENTS (10,100,1000) simulated agents behind a Prometheus in agent mode, into Prometheus and VictoriaMetrics
+	@scripts/packages.sh fleet
+	$(GO) test -tags fleet -count 1 -v -timeout 15m ./tests/fleet
+
 .PHONY: bench
 bench: build ## measure what observing costs; BENCHWATCH_BEFORE=FILE adds another benchwatch
 	@scripts/toolchain.sh go

@@ -9,7 +9,7 @@ PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
 
 usage() {
 	cat <<'END'
-usage: packages.sh demo|test|bench|compose...   install what is missing for them
+usage: packages.sh demo|test|fleet|bench|compose...   install what is missing for them
        packages.sh --list demo|...              only print the missing packages
 END
 }
@@ -47,9 +47,10 @@ needs() {
 	case $1 in
 	demo) printf '%s\n' "$SERVERS" "$MONITORING" ;;
 	test) printf '%s\n' "$SERVERS" "$MONITORING" 'shellcheck shellcheck' 'chromium chromium' 'haproxy haproxy' 'git git' 'g++ g++' ;; # the race detector needs a C compiler
+	fleet) printf '%s\n' 'prometheus prometheus' 'victoria-metrics victoria-metrics' ;;
 	bench) printf '%s\n' "$SERVERS" 'promtool prometheus' 'prometheus-mysqld-exporter prometheus-mysqld-exporter' 'mtail mtail' ;;
 	compose) printf '%s\n' "$SERVERS" "$MONITORING" "$ENGINE" ;;
-	*) die "demo, test, bench or compose expected, not: $1" ;;
+	*) die "demo, test, fleet, bench or compose expected, not: $1" ;;
 	esac
 }
 

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -178,7 +179,7 @@ func TestPushAndRead(t *testing.T) {
 	if _, existed, err := a.Pull(t.Context(), all[0], other); err != nil || !existed {
 		t.Error(existed, err)
 	}
-	if !a.noted(pulled) {
+	if _, ok := a.noted(pulled); !ok {
 		t.Error("an agent would upload a run that was pulled")
 	}
 	if err := os.WriteFile(pulled.Path(rundir.MarkersFile), []byte("changed"), 0o644); err != nil {
@@ -186,6 +187,70 @@ func TestPushAndRead(t *testing.T) {
 	}
 	if _, _, err := a.Pull(t.Context(), all[0], other); !errors.Is(err, rundir.ErrExists) {
 		t.Error("another run was replaced:", err)
+	}
+}
+
+// TestKnownRunIsNotRead guards that a run that was uploaded and has not changed costs
+// nothing, and that the archive is believed, not the note.
+func TestKnownRunIsNotRead(t *testing.T) {
+	root := t.TempDir()
+	a := newArchive(t, root)
+	dir := newRun(t, t.TempDir(), "one", "gen1")
+	push(t, a, dir)
+	known, err := a.Known(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(dir.Path(rundir.StdoutFile), 0); err != nil { // root reads it all the same
+		t.Fatal(err)
+	}
+	if p, err := a.Push(t.Context(), dir, known); err != nil || !p.Existed || p.ID != "one" {
+		t.Errorf("%+v, %v", p, err)
+	}
+	if p, err := a.Push(t.Context(), dir, map[string]bool{}); err != nil || p.Existed {
+		t.Errorf("a run that is gone from the archive: %+v, %v", p, err)
+	}
+}
+
+// TestManyRuns guards that a listing reads no run, and each index only once. With
+// BENCHWATCH_ARCHIVE_FOLDER it has 10,000 runs in that folder, and with
+// BENCHWATCH_ARCHIVE it lists them by the server that serves the folder.
+func TestManyRuns(t *testing.T) {
+	root, runs := t.TempDir(), 1000
+	if dir := os.Getenv("BENCHWATCH_ARCHIVE_FOLDER"); dir != "" {
+		root, runs = dir, 10_000
+	}
+	a := newArchive(t, root)
+	dir := newRun(t, t.TempDir(), "one", "gen1")
+	push(t, a, dir)
+	x := list(t, a)[0]
+	run, err := os.ReadFile(dir.Path(rundir.MetaFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range runs - 1 {
+		e := x.Entry
+		e.ID = fmt.Sprintf("run%d", i)
+		data, err := encodeIndex(bytes.Replace(run, []byte(`"one"`), []byte(strconv.Quote(e.ID)), 1), &x.Row, x.Files)
+		if err == nil {
+			err = os.WriteFile(filepath.Join(root, e.object()), data, 0o644)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if url := os.Getenv("BENCHWATCH_ARCHIVE"); url != "" {
+		a = newArchive(t, url)
+	}
+	for range 2 {
+		began := time.Now()
+		if n := len(list(t, a)); n != runs {
+			t.Errorf("%d runs", n)
+		}
+		t.Logf("%d runs in %v", runs, time.Since(began))
+		if os.Getenv("BENCHWATCH_ARCHIVE") == "" {
+			a.bucket = &failing{bucket: a.bucket} // all else is in the cache
+		}
 	}
 }
 

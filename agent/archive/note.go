@@ -56,21 +56,17 @@ func (a *Archive) noteAs(dir rundir.Directory, e Entry, files map[string]stamp) 
 	})
 }
 
-// noted reports whether the run is in the archive as it is now.
-func (a *Archive) noted(dir rundir.Directory) bool {
+// noted returns what was noted of a run, if that is in the archive as the run is now.
+func (a *Archive) noted(dir rundir.Directory) (n note, ok bool) {
 	f, err := rundir.Open(dir.Path(noteFile))
 	if err != nil {
-		return false
+		return note{}, false
 	}
 	defer f.Close()
 	data, err := readAtMost(f, maxIndex)
-	if err != nil {
-		return false
-	}
-	var n note
-	if json.Unmarshal(data, &n) != nil || n.Archive != a.key {
-		return false
+	if err != nil || json.Unmarshal(data, &n) != nil || n.Archive != a.key {
+		return note{}, false
 	}
 	files, err := stamps(dir)
-	return err == nil && maps.Equal(files, n.Files)
+	return n, err == nil && maps.Equal(files, n.Files)
 }

@@ -47,6 +47,22 @@ type Pushed struct {
 // are known to be there; nil: the archive is asked. An error that wraps ErrUnavailable
 // concerns the archive, another one the run.
 func (a *Archive) Push(ctx context.Context, dir rundir.Directory, known map[string]bool) (Pushed, error) {
+	if n, ok := a.noted(dir); ok && !a.Repair && known[n.Object] {
+		e, _ := entryOf(object{name: n.Object})
+		return Pushed{Entry: e, Existed: true}, nil
+	}
+	before, err := stamps(dir)
+	if err != nil {
+		return Pushed{}, fmt.Errorf("archive run %s: %w", dir.ID(), err)
+	}
+	p, err := a.push(ctx, dir, known)
+	if err == nil {
+		_ = a.noteAs(dir, p.Entry, before) // without it the run is only read again
+	}
+	return p, err
+}
+
+func (a *Archive) push(ctx context.Context, dir rundir.Directory, known map[string]bool) (Pushed, error) {
 	p, err := a.plan(ctx, dir)
 	if err != nil {
 		if ctx.Err() == nil {

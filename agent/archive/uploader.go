@@ -187,7 +187,11 @@ func (u *Uploader) pending(a *Archive) ([]rundir.Directory, error) {
 		switch {
 		case err != nil, !meta.Closed():
 			continue // the watcher reports a damaged run
-		case meta.Replay != nil, a.noted(dir):
+		case meta.Replay != nil:
+			present[id] = now
+			continue
+		}
+		if _, ok := a.noted(dir); ok {
 			present[id] = now
 			continue
 		}
@@ -198,18 +202,11 @@ func (u *Uploader) pending(a *Archive) ([]rundir.Directory, error) {
 }
 
 func (u *Uploader) upload(ctx context.Context, a *Archive, dir rundir.Directory) error {
-	before, err := stamps(dir)
-	if err != nil {
-		return err
-	}
 	pushed, err := a.Push(ctx, dir, nil)
 	if err != nil {
 		return err
 	}
 	u.done[dir.ID()] = time.Now()
-	if err := a.noteAs(dir, pushed.Entry, before); err != nil {
-		u.Log.Debug("run is in the archive, which could not be noted", "run", dir.ID(), "err", err)
-	}
 	delete(u.reported, dir.ID())
 	u.update(func(s *Stats) {
 		s.Pending--
