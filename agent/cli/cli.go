@@ -224,6 +224,9 @@ func Main(args []string, s Streams) int {
 	app.Terminate(exit)
 	addCompletion(app, s.Out, exit)
 
+	if args[0] == "help" { // kingpin's own ends with another status for an unknown command
+		args = append(slices.Clone(args[1:]), "--help")
+	}
 	name, err := app.Parse(standardInput(joinNegative(optionalValue(args))))
 	if exited >= 0 { // --help and --version end here
 		return exited
@@ -275,6 +278,9 @@ func usageError(app *kingpin.Application, err error, args []string) error {
 		hint = "see benchwatch " + args[0] + " --help"
 		for _, sub := range c.Commands {
 			below = append(below, sub.Name)
+			if len(args) > 1 && args[1] == sub.Name {
+				hint = "see benchwatch " + sub.FullCommand + " --help"
+			}
 		}
 	}
 	for _, c := range app.Model().FlattenedCommands() {
@@ -291,6 +297,12 @@ func usageError(app *kingpin.Application, err error, args []string) error {
 	wrong := strings.Trim(problem[strings.LastIndexByte(problem, ' ')+1:], "'")
 	flag, sub, command := nearest(wrong, flags), nearest(wrong, below), nearest(args[0], commands)
 	switch {
+	case slices.ContainsFunc(app.Model().FlattenedCommands(), func(c *kingpin.CmdModel) bool {
+		return slices.ContainsFunc(c.Flags, func(f *kingpin.FlagModel) bool {
+			return args[0] == "--"+f.Name || strings.HasPrefix(args[0], "--"+f.Name+"=")
+		})
+	}):
+		hint = "flags come after the command: benchwatch runs --data-dir=DIR"
 	case command != "" && command != args[0]:
 		hint = "did you mean benchwatch " + command + "?"
 	case args[0] == "run" && strings.HasPrefix(problem, "unknown") && !slices.Contains(args, "--"):

@@ -85,6 +85,9 @@ func (r *initCommand) run() error {
 	if err := setup.Writable(r.plan.DataDir); err != nil {
 		return withHint(fmt.Errorf("data directory: %w", err), hintDataDir)
 	}
+	if err := errors.Join(checkURL("--grafana.url", r.plan.Grafana.URL), checkURL("--prometheus.url", r.plan.Prometheus)); err != nil {
+		return err
+	}
 	done, err := r.plan.Write(ctx)
 	if err != nil {
 		return fmt.Errorf("init: %w", err)
@@ -265,6 +268,14 @@ type dashboardsCommand struct {
 	url, tokenFile, folder, format *string
 }
 
+// checkURL returns an error if the address in a flag is none.
+func checkURL(flag, address string) error {
+	if err := config.CheckURL(address); err != nil {
+		return &exitError{Status: exitUsage, Err: fmt.Errorf("%s %s: %w", flag, secret.Text(address), err), Hint: "for example " + flag + "=http://127.0.0.1:3000"}
+	}
+	return nil
+}
+
 // dashboardsImported is what `dashboards import --format=json` prints.
 type dashboardsImported struct {
 	// Dashboards are those of the program, with what the Grafana had of them before.
@@ -296,6 +307,9 @@ func (r *dashboardsCommand) run(s Streams) error {
 	}
 	if c.Grafana.URL == "" || c.Grafana.TokenFile == "" {
 		return &exitError{Status: exitUsage, Err: errors.New("no Grafana, or no token for it"), Hint: "use --config.file, or --grafana.url and --grafana.token-file"}
+	}
+	if err := checkURL("--grafana.url", *r.url); err != nil {
+		return err
 	}
 	g, err := setup.NewGrafana(c.Grafana.URL, c.Grafana.TokenFile)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 
 	"github.com/alecthomas/kingpin/v2"
@@ -70,6 +71,10 @@ func parse(s Streams, tools tool.Set, name, file string) error {
 	if t == nil {
 		head, err := r.Peek(sniffed)
 		if err != nil && !errors.Is(err, io.EOF) {
+			var path *fs.PathError // names the file again
+			if errors.As(err, &path) {
+				err = path.Err
+			}
 			return fmt.Errorf("read %s: %w", label, err)
 		}
 		if t = tools.Sniff(head); t == nil {

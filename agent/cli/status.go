@@ -60,7 +60,7 @@ func (c *statusCommand) run(s Streams) error {
 	}
 	if c.target.Engine != "" || c.target.Address != "" {
 		if c.target.Engine == "" || c.target.Address == "" {
-			return &exitError{Status: exitUsage, Err: errors.New("--engine and --address go together")}
+			return &exitError{Status: exitUsage, Err: errors.New("--engine and --address go together"), Hint: "benchwatch status --engine=mysql --address=127.0.0.1:3306"}
 		}
 		if engines.ByName(c.target.Engine) == nil {
 			return &exitError{Status: exitUsage, Err: fmt.Errorf("unknown engine %q", c.target.Engine), Hint: "known are " + strings.Join(engines.Names(), ", ")}

@@ -103,7 +103,11 @@ func (s *store) findRun(name string) (rundir.Directory, error) {
 	if strings.ContainsRune(name, filepath.Separator) {
 		dir := rundir.Directory(filepath.Clean(name))
 		if _, err := os.Stat(dir.Path(rundir.MetaFile)); err != nil {
-			return "", withHint(fmt.Errorf("no run in %s", name), "a run directory contains a run.json")
+			hint := "a run directory contains a run.json"
+			if info, err := os.Stat(name); err == nil && info.Mode().IsRegular() {
+				hint = "benchwatch runs import makes a run of a log"
+			}
+			return "", withHint(fmt.Errorf("no run in %s", name), hint)
 		}
 		return dir, nil
 	}

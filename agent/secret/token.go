@@ -14,7 +14,7 @@ const maxToken = 16 << 10
 func ReadToken(file string) (string, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {
-		return "", fmt.Errorf("read token: %w", err)
+		return "", fmt.Errorf("read token file: %w", err) // "token: " would hide what follows
 	}
 	token := strings.TrimSpace(string(data))
 	if token == "" {
