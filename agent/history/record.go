@@ -79,8 +79,24 @@ func (r *Recorder) RecordHosts(f engine.Frame) error {
 		w.forget()
 		return fmt.Errorf("write what the machines did: %w", err)
 	}
+	facts := f
+	facts.Samples = nil
+	for _, s := range f.Samples {
+		if s.Target.Engine == host.Procfs && s.Settings != nil {
+			target := *s.Target // servers may have the same name
+			target.Name = MachineSettings + target.Name
+			s.Target = &target
+			facts.Samples = append(facts.Samples, s)
+		}
+	}
+	if err := r.settings.record(facts); err != nil {
+		return fmt.Errorf("write what the machines are: %w", err)
+	}
 	return nil
 }
+
+// MachineSettings begins the names of machines among the targets of settings.jsonl.
+const MachineSettings = "machine "
 
 // Close closes the files. What is recorded after it is dropped.
 func (r *Recorder) Close() {

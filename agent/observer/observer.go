@@ -121,7 +121,7 @@ func New(opts Options) (*Observer, error) {
 	o.watcher = live.NewWatcher(live.Options{
 		DataDir: opts.Config.DataDir, Only: opts.Only,
 		Tools:    o.tools,
-		Topology: o.currentTopology, ReadSettings: o.sampler.ReadSettings, SampleNow: o.sampler.SampleNow, Clock: opts.Clock, Samples: axis, Host: opts.Host, Logs: o.logs,
+		Topology: o.currentTopology, ReadSettings: o.readSettings, SampleNow: o.sampler.SampleNow, Clock: opts.Clock, Samples: axis, Host: opts.Host, Logs: o.logs,
 		Sink:   sink{o.markers, o.alerts, o.page},
 		Limits: o.limits, Logger: opts.Logger,
 	})
@@ -199,6 +199,14 @@ func (o *Observer) Run(ctx context.Context) error {
 	return nil
 }
 
+// readSettings has the settings of servers and machines read at the next tick.
+func (o *Observer) readSettings() {
+	o.sampler.ReadSettings()
+	if o.hosts != nil {
+		o.hosts.ReadSettings()
+	}
+}
+
 // sampleHosts has the machines sampled while a run is followed, and only then.
 func (o *Observer) sampleHosts() {
 	if o.hosts == nil {
@@ -213,6 +221,7 @@ func (o *Observer) sampleHosts() {
 	o.hostsSampled = live
 	if live {
 		o.hosts.Update(o.config.HostTargets())
+		o.hosts.ReadSettings()
 	} else {
 		o.hosts.Update(nil)
 	}

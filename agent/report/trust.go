@@ -68,6 +68,7 @@ func trust(h *history.History, row *Row) []Finding {
 		j.add(Warning, "%s", table.Clip(line, longestMessage))
 	}
 	j.generator()
+	j.machine()
 	j.add(Note, "one run says nothing about spread: repeat it, and use benchwatch compare to distinguish a difference from noise")
 	return j.findings
 }
@@ -220,6 +221,16 @@ func (j *judge) servers() {
 	}
 	if len(j.row.Servers) > 0 {
 		j.add(Good, "reports and samples are aligned by one clock, that of the agent's machine")
+	}
+}
+
+// machine looks at what is known to limit a machine.
+func (j *judge) machine() {
+	for _, s := range j.h.Settings {
+		name, ok := strings.CutPrefix(s.Target, history.MachineSettings)
+		if governor := s.Settings[host.Governor]; ok && governor == "powersave" {
+			j.add(Warning, "the CPU governor of %s was %s: its cores may have been slower than they can be", name, governor)
+		}
 	}
 }
 
