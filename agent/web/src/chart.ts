@@ -172,7 +172,11 @@ export class Chart {
   private stack(): (number | null)[][] {
     const sum: (number | null)[] = this.table.x.map(() => null);
     return this.series.map((s) => {
-      if (!this.hidden.has(key(s))) s.values.forEach((v, row) => v != null && (sum[row] = (sum[row] ?? 0) + v));
+      if (!this.hidden.has(key(s))) {
+        s.values.forEach((v, row) => {
+          if (v != null) sum[row] = (sum[row] ?? 0) + v;
+        });
+      }
       return [...sum];
     });
   }

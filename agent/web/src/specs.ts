@@ -29,7 +29,8 @@ export function specOf(chart: Chart): Spec {
     table: tables[chart.scope],
     byOperation: chart.scope === 'run',
     byServer: chart.scope === 'server' && !chart.stacked,
-    hideZero: chart.scope === 'server' || (chart.scope === 'host' && chart.id !== 'cpu_busy') || (chart.scope === 'run' && chart.id !== 'transactions'),
+    hideZero:
+      chart.scope === 'server' || (chart.scope === 'host' && chart.id !== 'cpu_busy') || (chart.scope === 'run' && chart.id !== 'transactions'),
     label([measure, of, stat]) {
       if (stat) return of === 'transaction' ? stat : `${spaced(of)} ${stat}`;
       const label = labels.get(measure) ?? measure;
@@ -37,7 +38,9 @@ export function specOf(chart: Chart): Spec {
       return of ? spaced(of) : label;
     },
     hasTraffic: ({ name: [, of], min, max }) =>
-      chart.stacked ? min != null && (min !== 0 || max !== 0) : chart.scope !== 'run' || of === '' || of === 'transaction' || (min != null && (min !== 0 || max !== 0)),
+      chart.stacked
+        ? min != null && (min !== 0 || max !== 0)
+        : chart.scope !== 'run' || of === '' || of === 'transaction' || (min != null && (min !== 0 || max !== 0)),
     visible: chart.scope === 'run' ? mainLines : (all) => all,
   };
 }

@@ -86,10 +86,9 @@ export const result: Column = {
         {
           type: 'value',
           options: Object.fromEntries(
-            Object.entries({ succeeded: 'green', running: 'blue', failed: 'red', lost: 'red', interrupted: 'orange', aborted: 'orange' }).map(([name, color], index) => [
-              name,
-              { color, index },
-            ]),
+            Object.entries({ succeeded: 'green', running: 'blue', failed: 'red', lost: 'red', interrupted: 'orange', aborted: 'orange' }).map(
+              ([name, color], index) => [name, { color, index }],
+            ),
           ),
         },
       ],
