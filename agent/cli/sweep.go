@@ -42,6 +42,7 @@ type sweepCommand struct {
 	tool     *string
 	drain    *time.Duration
 	*selecting
+	*connecting
 	inject  *bool
 	verbose *bool
 	format  *string
@@ -80,6 +81,7 @@ func (r *sweepCommand) addRunning(cmd *kingpin.CmdClause) {
 	cmd.Flag("label", "Label of all runs; repeatable").PlaceHolder("K=V").StringMapVar(&r.labels)
 	r.tool = cmd.Flag("tool", "Benchmark tool (default: recognised from the command)").PlaceHolder("NAME").String()
 	r.selecting = addSelecting(cmd)
+	r.connecting = addConnecting(cmd)
 	r.drain = cmd.Flag("drain-timeout", "Wait at most this long for replicas to catch up after each run (default: runs.drain_timeout of the configuration)").PlaceHolder("DURATION").Duration()
 	r.inject = cmd.Flag("inject", "Add the tool's option for a report every second if the command has no such option").Default("true").Bool()
 	r.verbose = cmd.Flag("verbose", "Show the output of the tool").Short('v').Bool()
@@ -247,7 +249,14 @@ func (r *sweepCommand) checkCommands(sets []sweep.Set) error {
 	case *r.cooldown < 0:
 		return r.wrong(fmt.Errorf("--cooldown %s is negative", *r.cooldown))
 	}
-	if err := sweep.Check(sets, append(slices.Clone(*r.command), *r.before, *r.after)); err != nil {
+	command := slices.Clone(*r.command)
+	if len(*r.on) > 0 { // {i} and {n} are the generators'
+		if slices.ContainsFunc(sets, func(s sweep.Set) bool { return s.Name == "i" || s.Name == "n" }) {
+			return r.wrong(errors.New("{i} and {n} are the generator's number and how many there are: choose another name for --set"))
+		}
+		command = rundir.FillPlaceholders(command, 1, 1)
+	}
+	if err := sweep.Check(sets, append(command, *r.before, *r.after)); err != nil {
 		return r.wrong(err)
 	}
 	for _, hook := range []string{*r.before, *r.after} {
@@ -295,7 +304,7 @@ func (r *sweepCommand) checkRun(sets []sweep.Set) error {
 	for _, s := range sets {
 		first[s.Name] = s.Values[0]
 	}
-	if _, err := exec.LookPath(sweep.Fill((*r.command)[0], first)); err != nil {
+	if _, err := exec.LookPath(sweep.Fill((*r.command)[0], first)); err != nil && len(*r.on) == 0 {
 		return cantStart(err)
 	}
 	return nil
@@ -318,6 +327,12 @@ func (r *sweepCommand) options() []string {
 	}
 	if !*r.inject {
 		all = append(all, "--no-inject")
+	}
+	if len(*r.on) > 0 {
+		for _, host := range *r.on {
+			all = append(all, "--on="+host)
+		}
+		all = append(all, "--on-failure="+*r.onFailure, "--ssh="+*r.ssh, "--remote-benchwatch="+*r.benchwatch)
 	}
 	for _, condition := range *r.abort.texts {
 		all = append(all, "--abort-when="+condition)

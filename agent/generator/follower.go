@@ -376,7 +376,7 @@ func afterLines(file *os.File, n int) (int64, error) {
 // judge marks a generator that has not printed for so long, while others have, that
 // their intervals must not wait for it.
 func (f *Follower) judge(m *member) {
-	interval := f.meta.ReportIntervalSeconds
+	interval := max(f.meta.ReportIntervalSeconds, m.meta.ReportIntervalSeconds)
 	if m.late || interval <= 0 {
 		return
 	}

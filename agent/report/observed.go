@@ -34,6 +34,7 @@ const (
 func observed(h *history.History, r *Row, others []rundir.Meta) []string {
 	lines := otherRuns(h, others)
 	lines = append(lines, membership(h)...)
+	lines = append(lines, commits(h, r)...)
 	lines = append(lines, foreignStatements(h, r)...)
 	lines = append(lines, observations(r.Servers)...)
 	if len(r.Servers) == 0 && h.Snapshot.Meta.Servers.Notice() == "" { // which is shown with what can be trusted
@@ -133,6 +134,47 @@ func steps(changes []series.Change) string {
 	return strings.Join(texts, ", ")
 }
 
+// commits compares the transactions of a group's generators with those that the servers
+// committed, replicas left out. It is for groups: the sum is nobody's own figure.
+func commits(h *history.History, r *Row) []string {
+	m := &h.Snapshot.Meta
+	if !m.IsGroup() || r.Result == "" {
+		return nil
+	}
+	committed, span := 0.0, series.Span{From: math.Inf(1)} // in which they were sampled
+	for i := range r.Servers {
+		s := &r.Servers[i]
+		v, server := s.Value(engine.CommitRate), m.Servers.Server(s.Target)
+		if !series.IsKnown(v) || s.Ticks < fewTicks || s.Role == "replica" || server != nil && server.Proxy {
+			continue
+		}
+		sampled := h.Server(s.Target).Sampled
+		committed += v
+		span.From, span.To = min(span.From, sampled.From), max(span.To, sampled.To)
+	}
+	done := h.Intervals.Throughput.During(span, h.Intervals.Lengths.Median())
+	if !(done > 0) {
+		return nil
+	}
+	difference := committed/done - 1
+	text := fmt.Sprintf("the generators report %s transactions/s together, the servers committed %s/s (%+.1f %%)",
+		table.Digits.Format(done), table.Digits.Format(committed), difference*100)
+	switch errors := r.Errors.Value; {
+	case math.Abs(difference) < sameCommits:
+		return []string{text}
+	case difference > 0 && errors > 0:
+		text += fmt.Sprintf(": a transaction that failed may have been committed in part, and there were %s", table.Plural(int(errors), "error"))
+	case difference > 0:
+		text += ": a transaction of the tool is several of the server if its statements commit by themselves; or something else wrote"
+	default:
+		text += ": transactions that only read are none of the server's if their statements commit by themselves"
+	}
+	return []string{text}
+}
+
+// sameCommits is the relative difference that comes from the ends of the run alone.
+const sameCommits = 0.02
+
 // foreignStatements reports servers that executed far more than the tool asked for
 // in the same time: something else used them.
 func foreignStatements(h *history.History, r *Row) []string {
@@ -176,16 +218,7 @@ func sent(h *history.History, r *Row, span series.Span) float64 {
 		}
 		return series.Number(r.QPS)
 	}
-	statements, seconds := 0.0, 0.0
-	for _, l := range levels {
-		if middle := (l.From + l.To) / 2; middle >= span.From && middle <= span.To {
-			statements, seconds = statements+l.Mean*(l.To-l.From), seconds+l.To-l.From
-		}
-	}
-	if seconds == 0 {
-		return series.Unknown()
-	}
-	return statements / seconds
+	return v.Queries.During(span, usual)
 }
 
 // observations are sentences about what stood out.

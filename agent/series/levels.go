@@ -66,6 +66,21 @@ func (l *Levels) All(usual float64) []Level {
 	return all
 }
 
+// During returns the mean over the levels whose middle is in a span, unknown if there are
+// none; usual is as for All.
+func (l *Levels) During(span Span, usual float64) float64 {
+	sum, seconds := 0.0, 0.0
+	for _, v := range l.All(usual) {
+		if middle := (v.From + v.To) / 2; middle >= span.From && middle <= span.To {
+			sum, seconds = sum+v.Mean*(v.To-v.From), seconds+v.To-v.From
+		}
+	}
+	if seconds == 0 {
+		return Unknown()
+	}
+	return sum / seconds
+}
+
 // Variation returns the coefficient of variation of the values, the standard
 // deviation over the mean; all is what All returned.
 func (l *Levels) Variation(all []Level) float64 {

@@ -99,7 +99,7 @@ func separation(t *testing.T, alert string) (path string, test []byte) {
 
 // identity are the labels of which each alert has one, and which differ between runs,
 // clusters and hosts.
-var identity = []string{"run", "cluster", "nodename", "generator", "instance", "server", "dimension_DBInstanceIdentifier"}
+var identity = []string{"run", "generator_run", "cluster", "nodename", "generator", "instance", "server", "dimension_DBInstanceIdentifier"}
 
 const foreign = "-foreign"
 
