@@ -53,6 +53,23 @@ type runView struct {
 	// FailedShare is the share of the transactions that failed.
 	FailedShare series.Optional[float64] `json:"failed_share,omitzero"`
 	Drain       map[string]rundir.Drain  `json:"drain,omitempty"`
+	// Generators are those of a group.
+	Generators []generatorView `json:"generators,omitempty"`
+}
+
+// generatorView is a generator of a group.
+type generatorView struct {
+	// Run is the id of its own run, Host its machine as the user named it.
+	Run  string `json:"run"`
+	Host string `json:"host,omitempty"`
+	// StartSeconds is when its tool started after the group.
+	StartSeconds *float64 `json:"start_seconds,omitempty"`
+	// ClockOffsetSeconds is by how much its clock is ahead.
+	ClockOffsetSeconds *float64       `json:"clock_offset_seconds,omitempty"`
+	Result             rundir.Outcome `json:"result,omitempty"`
+	Reason             string         `json:"reason,omitempty"`
+	// Absent: it never started.
+	Absent bool `json:"absent,omitempty"`
 }
 
 type factView struct {
@@ -142,6 +159,11 @@ func newRunView(s *ingest.Snapshot) runView {
 		StartedAt: m.StartedAt.UnixMilli(), EndedAt: milliseconds(m.EndedAt), ClosedAt: milliseconds(m.ClosedAt), ClockAt: milliseconds(m.ClockStartedAt),
 		Phase: s.Phase, Result: m.Outcome, Reason: m.Reason, ExitCode: m.ExitCode, Signal: m.Signal,
 		Errors: math.Round(s.Errors), FailedShare: s.FailedShare, Drain: m.Drain,
+	}
+	if m.IsGroup() {
+		for i, o := range m.Group.Members {
+			v.Generators = append(v.Generators, generatorView{rundir.GeneratorID(m.Group.Name, i+1), o.Host, o.StartSeconds, o.ClockOffsetSeconds, o.Outcome, o.Reason, o.Absent})
+		}
 	}
 	for _, f := range m.OwnFacts() {
 		if f.Value != "" {

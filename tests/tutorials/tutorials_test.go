@@ -76,6 +76,7 @@ func TestTutorials(t *testing.T) {
 	programs := build(t)
 	needs := map[string][]string{
 		"galera-flow-control": {"sysbench", "mariadbd"}, "proxy": {"sysbench", "mariadbd", "haproxy"}, "ci-gate": {"sysbench"},
+		"four-generators": {"sysbench", "mariadbd", "sshd"},
 	}
 	log, err := filepath.Abs(root + "/agent/tool/ycsb/testdata/0.17.0/mongodb-run-custom-t10-int1")
 	if err != nil {

@@ -15,7 +15,7 @@ export function stateOf(r: Run): { text: string; kind: 'live' | 'good' | 'bad' |
 }
 
 /** The headline latency's operation and statistic. */
-export const latencyName = (l: Latency): string => `${l.operation.replaceAll('_', ' ')} ${l.stat}`;
+export const latencyName = (l: Latency): string => `${l.operation.replaceAll('_', ' ')} ${format.stat(l.stat)}`;
 
 export const failed = (r: Run): boolean => r.result !== undefined && r.result !== 'succeeded';
 
@@ -60,7 +60,7 @@ export function summary(r: RunDetail): HTMLElement | null {
       cell(format.number(o.count)),
       ...stats.map((k) => cell(format.seconds(o.latency_seconds?.[k]))),
     );
-  const head = ['', 'per second', 'total', ...stats].map((t) => el('th', { scope: 'col' }, t));
+  const head = ['', 'per second', 'total', ...stats.map(format.stat)].map((t) => el('th', { scope: 'col' }, t));
   const note = s.from_intervals
     ? 'The tool printed no summary: computed from its intervals.'
     : `From the tool's own summary${s.elapsed_seconds ? ` over ${format.seconds(s.elapsed_seconds)}` : ''}.`;
@@ -78,7 +78,7 @@ export function summary(r: RunDetail): HTMLElement | null {
 }
 
 function byStat(a: string, b: string): number {
-  const rank = (s: string) => (s === 'min' ? -2 : s === 'avg' ? -1 : s === 'max' ? 1000 : Number(s.slice(1)));
+  const rank = (s: string) => (s === 'min' ? -2 : s === 'avg' ? -1 : s === 'max' ? 1000 : parseFloat(s.slice(1)));
   return rank(a) - rank(b);
 }
 
@@ -105,6 +105,52 @@ export function drain(r: Run): HTMLElement | null {
       { class: 'plain' },
       ...replicas.map(([target, d]) => el('li', {}, el('b', {}, target), d.timed_out ? ' did not catch up in time' : ` ${drainText(d)}`)),
     ),
+  );
+}
+
+/** The generators of a group, with what became of each; null of another run. */
+export function generators(r: Run): HTMLElement | null {
+  const all = r.generators ?? [];
+  if (all.length === 0) return null;
+  const started = all.flatMap((g) => (g.start_seconds === undefined ? [] : [g.start_seconds]));
+  const first = Math.min(...started);
+  const offset = all.some((g) => g.clock_offset_seconds !== undefined);
+  const state = (g: (typeof all)[number]): HTMLElement => {
+    const text = g.absent ? 'never started' : (g.result ?? (g.start_seconds === undefined ? 'not started' : 'running'));
+    const bad = g.absent || (g.result !== undefined && g.result !== 'succeeded');
+    return el('span', { class: `badge ${bad ? 'bad' : g.result ? 'good' : g.start_seconds === undefined ? 'wait' : 'live'}` }, text);
+  };
+  const head = ['Generator', 'Machine', 'State', 'Started', ...(offset ? ['Clock'] : [])];
+  const milliseconds = (s: number | undefined) => (s === undefined ? '–' : `${s >= 0 ? '+' : '−'}${Math.abs(s * 1000).toFixed(1)} ms`);
+  return el(
+    'section',
+    { class: 'panel' },
+    el('h2', {}, 'Generators'),
+    el(
+      'div',
+      { class: 'wide' },
+      el(
+        'table',
+        {},
+        el('thead', {}, el('tr', {}, ...head.map((t) => el('th', { scope: 'col' }, t)))),
+        el(
+          'tbody',
+          {},
+          ...all.map((g) =>
+            el(
+              'tr',
+              {},
+              el('th', { scope: 'row' }, el('a', { href: `#/runs/${encodeURIComponent(g.run)}` }, g.run)),
+              el('td', {}, g.host ?? ''),
+              el('td', {}, state(g), g.reason ? ` ${g.reason}` : ''),
+              el('td', {}, milliseconds(g.start_seconds === undefined ? undefined : g.start_seconds - first)),
+              offset && el('td', {}, milliseconds(g.clock_offset_seconds)),
+            ),
+          ),
+        ),
+      ),
+    ),
+    el('p', { class: 'hint' }, 'Percentiles of the group are the worst generator’s. A second without a generator that still runs has no values.'),
   );
 }
 

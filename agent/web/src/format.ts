@@ -96,3 +96,6 @@ const date = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle
 
 export const timeOfDay = (ms: number): string => clock.format(ms);
 export const dateTime = (ms: number): string => date.format(ms);
+
+/** A statistic's name for people: of several generators a percentile is the worst one's. */
+export const stat = (name: string): string => (name.endsWith('_worst') ? `worst generator’s ${name.slice(0, -'_worst'.length)}` : name);

@@ -16,7 +16,7 @@ import {
 import { flagsOf, type Phase } from './axis';
 import { Charts } from './charts';
 import { el } from './dom';
-import { badge, drain, failed, live, messages, notice, parameters, summary } from './facts';
+import { badge, drain, failed, generators, live, messages, notice, parameters, summary } from './facts';
 import * as format from './format';
 import { markForm } from './mark';
 import { address, place, remember } from './place';
@@ -218,7 +218,14 @@ export class RunView {
     if (!was) return;
     this.run = { ...was, ...cleared(r), ...r };
     if (r.phase !== was.phase || r.clock_at !== was.clock_at || r.ended_at !== was.ended_at) this.loadSoon();
-    if (r.phase !== was.phase || r.title !== was.title || r.result !== was.result || r.notice !== was.notice) this.facts();
+    if (
+      r.phase !== was.phase ||
+      r.title !== was.title ||
+      r.result !== was.result ||
+      r.notice !== was.notice ||
+      JSON.stringify(r.generators) !== JSON.stringify(was.generators)
+    )
+      this.facts();
     this.tiles.update(this.run, this.tables, this.now());
   }
 
@@ -341,7 +348,9 @@ export class RunView {
     this.showFiring();
     const said = messages(r);
     this.first.replaceChildren(...(failed(r) && said ? [said] : []));
-    this.about.replaceChildren(...[summary(r), drain(r), failed(r) ? null : said, this.damaged(), command(r)].filter((e) => e !== null));
+    this.about.replaceChildren(
+      ...[generators(r), summary(r), drain(r), failed(r) ? null : said, this.damaged(), command(r)].filter((e) => e !== null),
+    );
   }
 
   private damaged(): HTMLElement | null {

@@ -1,4 +1,5 @@
 import type { Chart, Name, TableName } from './api';
+import { stat as statName } from './format';
 import type { Series } from './table';
 
 /** What one chart draws: a chart of the catalogue, and how its lines are labelled. */
@@ -32,7 +33,7 @@ export function specOf(chart: Chart): Spec {
     hideZero:
       chart.scope === 'server' || (chart.scope === 'host' && chart.id !== 'cpu_busy') || (chart.scope === 'run' && chart.id !== 'transactions'),
     label([measure, of, stat]) {
-      if (stat) return of === 'transaction' ? stat : `${spaced(of)} ${stat}`;
+      if (stat) return of === 'transaction' ? statName(stat) : `${spaced(of)} ${statName(stat)}`;
       const label = labels.get(measure) ?? measure;
       if (of && (chart.stacked || (chart.scope === 'host' && measure !== chart.id))) return `${of} ${label}`;
       return of ? spaced(of) : label;
@@ -50,6 +51,6 @@ function mainLines(all: Name[]): Name[] {
   const work = all.filter(([, of]) => !/(^|_)(cleanup|failed|error|not_found)$/.test(of) && !of.startsWith('intended_'));
   const transactions = work.filter(([, of]) => of === 'transaction');
   const operations = transactions.length > 0 ? transactions : work;
-  const stat = ['p95', 'p99'].find((s) => operations.some((name) => name[2] === s));
+  const stat = ['p95', 'p99', 'p95_worst', 'p99_worst'].find((s) => operations.some((name) => name[2] === s));
   return stat ? operations.filter((name) => name[2] === stat) : operations;
 }

@@ -38,6 +38,16 @@ export interface Drain {
   timed_out?: boolean;
 }
 
+export interface Generator {
+  run: string;
+  host?: string;
+  start_seconds?: number;
+  clock_offset_seconds?: number;
+  result?: 'succeeded' | 'failed' | 'interrupted' | 'lost';
+  reason?: string;
+  absent?: boolean;
+}
+
 export interface Run {
   id: string;
   title: string;
@@ -60,6 +70,7 @@ export interface Run {
   errors: number;
   failed_share?: number;
   drain?: Record<string, Drain>;
+  generators?: Generator[];
 }
 
 export interface Runs {

@@ -74,12 +74,33 @@ func main() {
 			return list(m.Status())
 		}
 	})
+	command("machines", "Start machines that ssh reaches as gen1, gen2 and so on, all of them this one: an sshd each on loopback, on the ports after PORT.", func(c *kingpin.CmdClause) func() error {
+		dir := c.Arg("dir", "Folder of the machines.").Required().String()
+		n := c.Flag("number", "How many.").Default("4").Int()
+		port := c.Flag("port", "Base port; default: a free one.").Int()
+		return func() (err error) {
+			if *port == 0 {
+				if *port, err = servers.FreePorts(*n + 1); err != nil {
+					return err
+				}
+			}
+			m, err := servers.StartMachines(ctx, *dir, *n, *port, os.Getenv("PATH"), false)
+			if err != nil {
+				return err
+			}
+			fmt.Println("ssh -F", m.Config(), "gen1")
+			return nil
+		}
+	})
 	command("stop", "Stop everything in a folder; the data stays.", func(c *kingpin.CmdClause) func() error {
 		dir := c.Arg("dir", "Folder of servers or of monitoring.").Required().ExistingDir()
 		return func() error {
 			g, err := servers.Open(*dir)
 			if err == nil {
 				return g.Stop(ctx)
+			}
+			if machines, machinesErr := servers.OpenMachines(*dir); machinesErr == nil {
+				return machines.Stop()
 			}
 			m, monitoringErr := servers.OpenMonitoring(*dir)
 			if monitoringErr != nil {

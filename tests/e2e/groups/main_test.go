@@ -1,7 +1,5 @@
 //go:build e2e
 
-// Package groups tests runs of several generators: sysbench on machines that ssh reaches,
-// an sshd each on loopback, against a MariaDB server.
 package groups
 
 import (
