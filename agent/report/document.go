@@ -185,7 +185,7 @@ func operationTable(all []Operation) *table.Table {
 	stats := Stats(found)
 	t := table.New(table.Named("operation", "count", "per second")...)
 	for _, stat := range stats {
-		t.Columns = append(t.Columns, table.Column{Name: stat + " ms"})
+		t.Columns = append(t.Columns, table.Column{Name: tool.StatName(stat) + " ms"})
 	}
 	for _, o := range all {
 		row := []table.Cell{table.Text(o.Name), table.Optional(o.Count, table.Count), table.Optional(o.Rate, table.PerSecond)}

@@ -37,6 +37,8 @@ type Row struct {
 	Target    string            `json:"target,omitempty"`
 	Database  string            `json:"database,omitempty"`
 	Generator string            `json:"generator,omitempty"`
+	// Group is the name of the group that the run is, or whose generator it is.
+	Group string `json:"group,omitempty"`
 
 	StartedAt      time.Time  `json:"started_at"`
 	StartEstimated bool       `json:"start_estimated,omitempty"`
@@ -84,7 +86,7 @@ func NewRow(s *ingest.Snapshot) Row {
 	m := &s.Meta
 	r := Row{
 		ID: m.ID, Title: m.Title, Labels: m.Labels, Tool: m.Tool, Version: m.ToolVersion, Verb: m.Verb, Workload: m.Workload,
-		Threads: s.Threads.Value, Target: m.Target, Database: m.Database, Generator: m.Generator,
+		Threads: s.Threads.Value, Target: m.Target, Database: m.Database, Generator: m.Generator, Group: m.Fact("group"),
 		StartedAt: m.StartedAt, StartEstimated: m.StartEstimated, EndedAt: m.EndedAt, Phase: s.Phase, Result: m.Outcome, Reason: m.Reason,
 		FailedShare:     s.FailedShare,
 		DurationSeconds: s.ElapsedSeconds(time.Now()),
@@ -195,6 +197,9 @@ func (r *Row) facts() []rundir.Fact {
 	m := rundir.Meta{
 		Tool: r.Tool, ToolVersion: r.Version, Verb: r.Verb, Workload: r.Workload, Threads: r.Threads, Target: r.Target,
 		Database: r.Database, Generator: r.Generator, Labels: r.Labels,
+	}
+	if r.Group != "" {
+		m.Group = &rundir.Group{Name: r.Group}
 	}
 	return m.Facts()
 }

@@ -1,6 +1,5 @@
 //go:build e2e
 
-// Package tutorials follows the tutorials of the documentation to the letter.
 package tutorials
 
 import (
