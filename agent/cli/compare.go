@@ -187,7 +187,7 @@ func (r *compareCommand) group(spec string) ([]rundir.Directory, []string, error
 		labels[name] = value
 		names = append(names, name)
 	}
-	dirs, err := r.selectRuns(r.streams, func(m *rundir.Meta) bool { return hasLabels(m, labels) })
+	dirs, err := r.selectRuns(r.streams, func(m *rundir.Meta) bool { return hasLabels(m, labels) && (!m.IsGenerator() || labels["group"] != "") })
 	if err != nil {
 		return nil, nil, err
 	}
