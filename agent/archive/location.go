@@ -242,16 +242,14 @@ func (l location) openAzure(credentialsFile string) (bucket, error) {
 }
 
 func azureStatus(err error) int {
-	var response *azcore.ResponseError
-	if errors.As(err, &response) {
+	if response, ok := errors.AsType[*azcore.ResponseError](err); ok {
 		return response.StatusCode
 	}
 	return 0
 }
 
 func azureCode(err error) string {
-	var response *azcore.ResponseError
-	if errors.As(err, &response) {
+	if response, ok := errors.AsType[*azcore.ResponseError](err); ok {
 		return response.ErrorCode
 	}
 	return ""

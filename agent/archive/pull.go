@@ -199,7 +199,7 @@ func (a *Archive) part(ctx context.Context, x *Index, f *File, p Part) ([]byte, 
 	}
 	piece, err := p.piece(data)
 	if err != nil {
-		return nil, fmt.Errorf("run %s is %w: a part of %s %v", x.ID, ErrDamaged, f.Name, err)
+		return nil, fmt.Errorf("run %s is %w: a part of %s %w", x.ID, ErrDamaged, f.Name, err)
 	}
 	return piece, nil
 }

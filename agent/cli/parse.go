@@ -71,8 +71,7 @@ func parse(s Streams, tools tool.Set, name, file string) error {
 	if t == nil {
 		head, err := r.Peek(sniffed)
 		if err != nil && !errors.Is(err, io.EOF) {
-			var path *fs.PathError // names the file again
-			if errors.As(err, &path) {
+			if path, ok := errors.AsType[*fs.PathError](err); ok {
 				err = path.Err
 			}
 			return fmt.Errorf("read %s: %w", label, err)

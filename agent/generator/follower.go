@@ -112,11 +112,11 @@ func (f *Follower) Run(ctx context.Context) error {
 			silent = time.Now()
 		}
 		if over && err == nil && (!absent || time.Since(silent) > startPatience) {
-			if err := f.conclude(); err != nil {
-				f.Log.Error("can't record the end of the group", "group", f.Dir.ID(), "err", err)
-			} else {
+			err := f.conclude()
+			if err == nil {
 				return nil
 			}
+			f.Log.Error("can't record the end of the group", "group", f.Dir.ID(), "err", err)
 		}
 		select {
 		case <-ctx.Done():

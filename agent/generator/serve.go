@@ -63,8 +63,7 @@ func (s *Server) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 func (s *Server) answer(ctx context.Context, r *request) (a answer) {
 	fail := func(err error) answer {
 		hint := ""
-		var own *hinted
-		if errors.As(err, &own) {
+		if own, ok := errors.AsType[*hinted](err); ok {
 			hint = own.hint
 		}
 		return answer{Error: err.Error(), Hint: hint}

@@ -80,7 +80,7 @@ func names(reports []*tool.Report) []string {
 // addOperation adds to sum what the reports have of an operation.
 func addOperation(sum *tool.Report, operation string, reports []*tool.Report) {
 	var n uint64
-	rate, counted, rated, any := 0.0, true, true, false
+	rate, counted, rated, timed := 0.0, true, true, false
 	var busy []*tool.Report // those that have the operation
 	for _, r := range reports {
 		c, v := r.Count(operation), r.Rate(operation)
@@ -88,7 +88,7 @@ func addOperation(sum *tool.Report, operation string, reports []*tool.Report) {
 		if !c.Known && !v.Known && !hasLatency(r, operation) {
 			continue // it had none of them
 		}
-		counted, rated, any = counted && c.Known, rated && v.Known, any || v.Known
+		counted, rated, timed = counted && c.Known, rated && v.Known, timed || v.Known
 		if !(c.Known && c.Value == 0) && !(!c.Known && v.Known && v.Value == 0) {
 			busy = append(busy, r)
 		}
@@ -98,7 +98,7 @@ func addOperation(sum *tool.Report, operation string, reports []*tool.Report) {
 	}
 	seconds := sum.ElapsedSeconds
 	switch {
-	case !any:
+	case !timed:
 	case sum.Kind == tool.Summary && counted && seconds.Known && seconds.Value > 0:
 		sum.AddRate(operation, float64(n)/seconds.Value)
 	case rated:

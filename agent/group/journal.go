@@ -5,8 +5,9 @@ import (
 	"strconv"
 )
 
-// The journal is the output of a group: what its generators print, line by line as it
-// arrives, each line with the number of its generator and a mark:
+// Mark is what a line of a group's journal holds. The journal is the output of a group:
+// what its generators print, line by line as it arrives, each line with the number of its
+// generator and a mark:
 //
 //	2> [ 1s ] thds: 4 tps: …   standard output
 //	2! FATAL: …                standard error

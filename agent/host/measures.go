@@ -140,7 +140,7 @@ func charted(rank int, id, title, note string, unit measure.Unit, sources ...mea
 }
 
 // inTables declares a measure without a chart.
-func inTables(rank int, id, title, note string, unit measure.Unit, sources ...measure.Source) *measure.Measure {
+func inTables(rank int, id, title, note string, unit measure.Unit, sources ...measure.Source) *measure.Measure { //nolint:unparam // as those beside it
 	return measure.New(measure.Measure{ID: id, Title: title, Note: note, Unit: unit, Scope: measure.Host, Summary: measure.Mean, NoChart: true, Rank: rank}).Or(sources...)
 }
 

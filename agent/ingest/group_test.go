@@ -93,7 +93,7 @@ func TestGroupOrder(t *testing.T) {
 		for s := 1; s <= 30; s++ {
 			outputs[g] = append(outputs[g], fmt.Sprintf("%d> %s", g+1, printed(s, float64(100*g+s), float64(s*7%11)+1)))
 		}
-		for _, line := range strings.Split(printedSummary(1000*(g+1), 30), "\n") {
+		for line := range strings.SplitSeq(printedSummary(1000*(g+1), 30), "\n") {
 			outputs[g] = append(outputs[g], fmt.Sprintf("%d> %s", g+1, line))
 		}
 		outputs[g] = append(outputs[g], fmt.Sprintf("%d# end", g+1))
@@ -172,7 +172,7 @@ Threads fairness:
 // A generator that was killed printed no summary; its intervals count.
 func TestGroupWithAKilledGenerator(t *testing.T) {
 	lines := []string{"2> sysbench 1.0.20 (using bundled LuaJIT 2.1.0-beta2)", "2> Running the test with following options:", "2> Number of threads: 4", "2> Report intermediate results every 1 second(s)", "1> " + printed(1, 100, 5), "2> " + printed(1, 50, 9), "2# end"}
-	for _, line := range strings.Split(printedSummary(1000, 10), "\n") {
+	for line := range strings.SplitSeq(printedSummary(1000, 10), "\n") {
 		lines = append(lines, "1> "+line)
 	}
 	snap, _ := readJournal(t, 2, append(lines, "1# end")...)

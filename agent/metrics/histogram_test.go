@@ -76,7 +76,7 @@ func TestHistogramOfARun(t *testing.T) {
 	if n := strings.Count(exported.String(), "# TYPE "+summaryHistogram.Name+" histogram"); n != 1 {
 		t.Errorf("%d families of the histogram are exported", n)
 	}
-	for _, line := range strings.Split(exposed.String(), "\n") {
+	for line := range strings.SplitSeq(exposed.String(), "\n") {
 		m := regexp.MustCompile(`^\S*_bucket.*le="([^"]+)"} (\d+)$`).FindStringSubmatch(line)
 		if m == nil {
 			continue

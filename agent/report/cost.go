@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -45,11 +46,7 @@ func costs(r *Row, machineRates, serverRates map[*measure.Measure]map[string][]f
 		}
 	}
 	slices.SortFunc(all, func(a, b Cost) int {
-		switch {
-		case a.measure.Rank != b.measure.Rank:
-			return a.measure.Rank - b.measure.Rank
-		}
-		return strings.Compare(b.Of, a.Of)
+		return cmp.Or(a.measure.Rank-b.measure.Rank, strings.Compare(b.Of, a.Of))
 	})
 	return all
 }

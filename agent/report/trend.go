@@ -167,8 +167,8 @@ func (t *Trend) dropCommonFacts() {
 	if len(t.Series) < 2 {
 		return
 	}
-	for i := len(t.Series[0].Facts) - 1; i >= 0; i-- {
-		if !slices.ContainsFunc(t.Series, func(s TrendSeries) bool { return s.Facts[i].Value != t.Series[0].Facts[i].Value }) {
+	for i, v := range slices.Backward(t.Series[0].Facts) {
+		if !slices.ContainsFunc(t.Series, func(s TrendSeries) bool { return s.Facts[i].Value != v.Value }) {
 			for j := range t.Series {
 				t.Series[j].Facts = slices.Delete(t.Series[j].Facts, i, i+1)
 			}

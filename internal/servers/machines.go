@@ -146,7 +146,7 @@ func descendants(pid int) []int {
 		return nil
 	}
 	var all []int
-	for _, word := range strings.Fields(string(text)) {
+	for word := range strings.FieldsSeq(string(text)) {
 		if child, err := strconv.Atoi(word); err == nil {
 			all = append(append(all, child), descendants(child)...)
 		}

@@ -71,7 +71,7 @@ func TestDoctorOfAPrometheus(t *testing.T) {
 			}
 			same := slices.EqualFunc(wrong, want, strings.HasPrefix)
 			if !same || (found.Failed > 0) != (err != nil) {
-				return fmt.Errorf("found %q, exit %v", wrong, err)
+				return fmt.Errorf("found %q, exit %w", wrong, err)
 			}
 			return nil
 		})

@@ -41,7 +41,6 @@ const missing = "active sessions: the right PROCESS, or with performance_schema 
 
 // Detail samples the sessions of one server.
 type Detail struct {
-	off  bool
 	seen []series // in the order in which they came
 }
 

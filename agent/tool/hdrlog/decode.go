@@ -30,7 +30,7 @@ func decode(text []byte) ([]bar, error) {
 		return nil, errEncoding
 	}
 	if cookie := binary.BigEndian.Uint32(raw); cookie&^0xf0 == compressedV1 {
-		return decodeV1(raw[8:], cookie)
+		return decodeV1(raw[8:])
 	}
 	h, err := hdrhistogram.Decode(text)
 	if err != nil {
@@ -54,7 +54,7 @@ const (
 	maxPayload            = 16 << 20
 )
 
-func decodeV1(compressed []byte, cookie uint32) ([]bar, error) {
+func decodeV1(compressed []byte) ([]bar, error) {
 	z, err := zlib.NewReader(bytes.NewReader(compressed))
 	if err != nil {
 		return nil, errEncoding

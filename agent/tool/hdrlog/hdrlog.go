@@ -155,11 +155,10 @@ func (p *parser) interval(text []byte, emit func(*tool.Report)) tool.Verdict {
 		r.Buckets = append(r.Buckets, tool.Bucket{Bound: buckets[i].High, Bucket: buckets[i]})
 	}
 	h := histogram.New(buckets...)
-	if len(h.Buckets())+len(t.sum.Buckets()) <= maxBuckets {
-		t.sum = histogram.Merge(t.sum, h)
-	} else {
+	if len(h.Buckets())+len(t.sum.Buckets()) > maxBuckets {
 		return tool.Malformed
 	}
+	t.sum = histogram.Merge(t.sum, h)
 	if !p.from.Known {
 		// An absolute time, or that of a process that began to log later.
 		p.from = series.Some(begin)

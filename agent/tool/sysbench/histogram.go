@@ -40,9 +40,12 @@ func elementsPrinted(ms float64) (first, last int, ok bool) {
 	if i < 0 || i >= elements || !prints(i) {
 		return 0, 0, false
 	}
-	for first = i; first > 0 && prints(first-1); first-- {
+	first, last = i, i
+	for first > 0 && prints(first-1) {
+		first--
 	}
-	for last = i; last < elements-1 && prints(last+1); last++ {
+	for last < elements-1 && prints(last+1) {
+		last++
 	}
 	return first, last, true
 }

@@ -116,7 +116,7 @@ type proxy struct {
 func startProxy(t *testing.T, s *server) *proxy {
 	p := &proxy{hung: make(chan struct{})}
 	pass := &httputil.ReverseProxy{
-		Director:     func(r *http.Request) { r.URL.Scheme, r.URL.Host = "http", s.address }, // the Host is signed
+		Rewrite:      func(r *httputil.ProxyRequest) { r.Out.URL.Scheme, r.Out.URL.Host = "http", s.address }, // the Host is signed
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, _ error) { panic(http.ErrAbortHandler) },
 	}
 	p.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
