@@ -258,7 +258,7 @@ export function toolAgainstServers(span: number): AnyPanel {
     span,
     queries: [
       agent(
-        `sum by (op) (max by (run, op) (benchwatch_run_operations_per_second{op=~"query|transaction", ${runs}}) and on (run) max by (run) (benchwatch_run_active == 1) unless on (run) label_replace(benchwatch_run_generator_info, "run", "$1", "generator_run", "(.*)"))`,
+        `sum by (op) (max by (run, op) (benchwatch_run_operations_per_second{op=~"query|transaction", ${runs}}) and on (run) max by (run) (benchwatch_run_active == 1) unless on (run) label_replace(max by (generator_run) (benchwatch_run_generator_info), "run", "$1", "generator_run", "(.*)"))`,
         'tool: {{op}}',
       ),
       agent(`sum(${serverRate('benchwatch_db_queries_total')})`, 'servers: queries'),
