@@ -1,4 +1,4 @@
-// Package abort watches a run that goes on for conditions that should end it. It reads
+// Package abort watches a run in progress for conditions that should end it. It reads
 // what is recorded in the run directory, so it does not matter which process samples the
 // servers.
 package abort

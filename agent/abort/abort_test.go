@@ -24,19 +24,19 @@ func interval(second, tps, errors string) string {
 	return "[ " + second + "s ] thds: 4 tps: " + tps + " qps: 210.00 (r/w/o: 147.00/42.00/21.00) lat (ms,95%): 1.04 err/s: " + errors + " reconn/s: 0.00\n"
 }
 
-// watched is a run that goes on.
+// watched is a run in progress.
 type watched struct {
-	t    *testing.T
-	dir  rundir.Directory
-	meta rundir.Meta
-	out  *os.File
-	told chan string
+	t     *testing.T
+	dir   rundir.Directory
+	meta  rundir.Meta
+	out   *os.File
+	ended chan string
 }
 
 // watch begins to watch a run; the test ends when the watch has.
 func watch(t *testing.T, output string, conditions ...string) (*watched, *Watch) {
 	t.Helper()
-	w := &watched{t: t, meta: rundir.Meta{ID: "r", Tool: sysbench.Name, StartedAt: time.Now()}, told: make(chan string, 1)}
+	w := &watched{t: t, meta: rundir.Meta{ID: "r", Tool: sysbench.Name, StartedAt: time.Now()}, ended: make(chan string, 1)}
 	dir, claim, err := rundir.Create(t.TempDir(), w.meta)
 	if err != nil {
 		t.Fatal(err)
@@ -60,7 +60,7 @@ func watch(t *testing.T, output string, conditions ...string) (*watched, *Watch)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		w.told <- watch.Wait(ctx)
+		w.ended <- watch.Wait(ctx)
 	}()
 	t.Cleanup(func() { stop(); <-done })
 	return w, watch
@@ -82,7 +82,7 @@ func TestTool(t *testing.T) {
 	} {
 		w, _ := watch(t, interval("1", "10.00", "0.00"), "lag>1s", c.condition)
 		w.print(interval("2", "4.00", "1.00"))
-		if got := <-w.told; got != c.want {
+		if got := <-w.ended; got != c.want {
 			t.Errorf("%s: %q", c.condition, got)
 		}
 	}
@@ -102,7 +102,7 @@ func TestServers(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got := <-w.told; !strings.HasPrefix(got, "lag>10s: 12.5") {
+	if got := <-w.ended; !strings.HasPrefix(got, "lag>10s: 12.5") {
 		t.Errorf("%q", got)
 	}
 }
@@ -112,7 +112,7 @@ func TestServers(t *testing.T) {
 func TestUnknown(t *testing.T) {
 	w, watching := watch(t, "", "lag>10s", "tps<100")
 	w.print(interval("1", "10.00", "0.00"))
-	if got := <-w.told; got != "tps<100: 10.00" {
+	if got := <-w.ended; got != "tps<100: 10.00" {
 		t.Errorf("%q", got)
 	}
 	if u := watching.Unknown(); len(u) != 1 || u[0].String() != "lag>10s" {

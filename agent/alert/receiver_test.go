@@ -65,7 +65,7 @@ func (l *alertLab) restart() {
 
 // run makes a run directory or changes it. times are those of the day at which the
 // run starts, its tool ends and it is closed; one that is missing has not come
-// yet. A run in a log file needs no process to go on.
+// yet. A run in a log file needs no process to continue.
 func (l *alertLab) run(id string, times ...string) {
 	l.t.Helper()
 	l.runOn(id, `{"target":"node2","cluster":"blue","nodename":"db2"}`, times...)

@@ -145,7 +145,8 @@ func candidate(values []float64) (at int, most float64) {
 	return at, most
 }
 
-// student returns the p value of Student's test of two levels. As in Otava the deviations are those of the values, not estimates.
+// student returns the p value of Student's test of two levels. As in Otava the deviations
+// are those of the values, not estimates.
 func student(a, b []float64) float64 {
 	n, m := float64(len(a)), float64(len(b))
 	if n+m <= 2 {

@@ -1,14 +1,17 @@
 package analysis
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
 	"strings"
+
+	"github.com/benchwatch/benchwatch/agent/series"
 )
 
 // Evidence is what is known of a run's own servers and machines, and of its load, while
-// the tool ran. What is unknown is NaN; what has no name is empty.
+// the tool ran. What is unknown is as in package series; what has no name is empty.
 type Evidence struct {
 	// Seconds are those that were sampled.
 	Seconds float64
@@ -170,15 +173,7 @@ func FindLimits(e *Evidence) Verdict {
 	f.missing()
 	f.clients()
 	f.rate()
-	slices.SortStableFunc(f.v.Findings, func(a, b LimitFinding) int {
-		switch {
-		case a.Share > b.Share:
-			return -1
-		case a.Share < b.Share:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(f.v.Findings, func(a, b LimitFinding) int { return cmp.Compare(b.Share, a.Share) })
 	if len(f.v.Findings) > 0 && f.v.Findings[0].Share >= whole {
 		f.v.Unknown = nil
 	}
@@ -198,22 +193,20 @@ type finder struct {
 	pooled           float64 // of running: reading pages
 }
 
-func known(v float64) bool { return !math.IsNaN(v) }
-
 // orZero returns v, 0 if it is unknown.
 func orZero(v float64) float64 {
-	if known(v) {
+	if series.IsKnown(v) {
 		return v
 	}
 	return 0
 }
 
 func (f *finder) add(limit Limit, share, held float64, test, format string, args ...any) {
-	if !known(share) || share < leastShare {
+	if !series.IsKnown(share) || share < leastShare {
 		return
 	}
 	seconds := 0.0
-	if known(held) && known(f.e.Seconds) {
+	if series.IsKnown(held) && series.IsKnown(f.e.Seconds) {
 		seconds = math.Round(min(1, held) * f.e.Seconds)
 	}
 	f.v.Findings = append(f.v.Findings, LimitFinding{Limit: limit, Evidence: fmt.Sprintf(format, args...), Test: test, Seconds: seconds, Share: math.Round(min(1, share)*1000) / 1000})
@@ -221,7 +214,7 @@ func (f *finder) add(limit Limit, share, held float64, test, format string, args
 
 // divide divides the clients' time.
 func (f *finder) divide() {
-	f.running, f.outside = math.NaN(), math.NaN()
+	f.running, f.outside = series.Unknown(), series.Unknown()
 	if !(f.e.Threads > 0) {
 		return
 	}
@@ -230,7 +223,7 @@ func (f *finder) divide() {
 	for i := range f.e.Servers {
 		for class, n := range f.e.Servers[i].Sessions {
 			sampled = true
-			if known(n) {
+			if series.IsKnown(n) {
 				sum[class] += n
 				total += n
 			}
@@ -294,13 +287,13 @@ func (f *finder) where(class string) (names string, held float64) {
 	for i := range f.e.Servers {
 		most = max(most, orZero(f.e.Servers[i].Sessions[class]))
 	}
-	held = math.NaN()
+	held = series.Unknown()
 	var all []string
 	for i := range f.e.Servers {
 		s := &f.e.Servers[i]
 		if n := orZero(s.Sessions[class]); n > 0 && n >= most/4 {
 			all = append(all, s.Name)
-			if h, ok := s.Held[class]; ok && known(h) && !(h <= held) {
+			if h, ok := s.Held[class]; ok && series.IsKnown(h) && !(h <= held) {
 				held = h
 			}
 		}
@@ -314,15 +307,15 @@ func (f *finder) connections() {
 		test := "raise max_connections above the threads and what else connects, or lower the threads"
 		switch {
 		case s.Refused > 0:
-			f.add(LimitConnections, 1, math.NaN(), test, "%s refused %s since its max_connections of %s was reached", s.Name, plural(s.Refused, "connection"), number(s.ConnectionLimit))
+			f.add(LimitConnections, 1, series.Unknown(), test, "%s refused %s since its max_connections of %s was reached", s.Name, plural(s.Refused, "connection"), number(s.ConnectionLimit))
 			return
 		case f.e.RefusedByServer != "" && s.ConnectionLimit > 0:
-			f.add(LimitConnections, 1, math.NaN(), test, "a server refused connections (%s); the max_connections of %s is %s", f.e.RefusedByServer, s.Name, number(s.ConnectionLimit))
+			f.add(LimitConnections, 1, series.Unknown(), test, "a server refused connections (%s); the max_connections of %s is %s", f.e.RefusedByServer, s.Name, number(s.ConnectionLimit))
 			return
 		}
 	}
 	if f.e.RefusedByServer != "" {
-		f.add(LimitConnections, 1, math.NaN(), "raise max_connections above the threads and what else connects, or lower the threads", "a server refused connections: %s", f.e.RefusedByServer)
+		f.add(LimitConnections, 1, series.Unknown(), "raise max_connections above the threads and what else connects, or lower the threads", "a server refused connections: %s", f.e.RefusedByServer)
 	}
 }
 
@@ -330,7 +323,7 @@ func (f *finder) flowControl() {
 	var paused, asked *ServerEvidence
 	for i := range f.e.Servers {
 		s := &f.e.Servers[i]
-		if known(s.FlowControl.Mean) && (paused == nil || s.FlowControl.Mean > paused.FlowControl.Mean) {
+		if series.IsKnown(s.FlowControl.Mean) && (paused == nil || s.FlowControl.Mean > paused.FlowControl.Mean) {
 			paused = s
 		}
 		if s.FlowControlSent > 0 && (asked == nil || s.FlowControlSent > asked.FlowControlSent) {
@@ -363,21 +356,21 @@ func times(n float64) string {
 }
 
 // pool estimates the time in which clients read pages from disk. Where the latency of the
-// disk is not known, a share of misses stands for it.
+// disk is not known, the share of misses is used instead, which is an estimate.
 func (f *finder) pool() {
 	for i := range f.e.Servers {
 		s := &f.e.Servers[i]
 		if !(s.PoolReads > 0) || !(s.PoolMisses >= leastMisses) {
 			continue
 		}
-		wait := math.NaN()
+		wait := series.Unknown()
 		for _, m := range f.e.Machines {
 			if slices.Contains(m.Servers, s.Name) {
 				wait = m.DiskWait
 			}
 		}
 		share, text := min(0.9, 10*s.PoolMisses), ""
-		if known(wait) && f.e.Threads > 0 {
+		if series.IsKnown(wait) && f.e.Threads > 0 {
 			share, text = min(1, s.PoolReads*wait/f.e.Threads), fmt.Sprintf(", a read takes %.2g ms", wait*1000)
 		}
 		if s.PoolMisses >= manyMisses {
@@ -385,7 +378,7 @@ func (f *finder) pool() {
 			share = max(share, min(0.95, 3*s.PoolMisses))
 		}
 		f.pooled = max(f.pooled, share)
-		f.add(LimitPool, share, math.NaN(), "repeat with a larger innodb_buffer_pool_size, or with less data: the throughput rises if it is right",
+		f.add(LimitPool, share, series.Unknown(), "repeat with a larger innodb_buffer_pool_size, or with less data: the throughput rises if it is right",
 			"%s read %s pages/s from disk, %s of those that were asked for%s", s.Name, number(s.PoolReads), percent(s.PoolMisses), text)
 	}
 }
@@ -397,7 +390,7 @@ const leastMisses, manyMisses = 0.005, 0.05
 // within returns the share of the clients' time in which CPU is what they need: running
 // in a server, outside of it, or both.
 func (f *finder) within(m *MachineEvidence) float64 {
-	if !known(f.running) {
+	if !series.IsKnown(f.running) {
 		return 1
 	}
 	share := 0.0
@@ -454,14 +447,14 @@ func (f *finder) cpu() {
 }
 
 func waitText(seconds float64) string {
-	if !known(seconds) {
+	if !series.IsKnown(seconds) {
 		return ""
 	}
 	return fmt.Sprintf("; an operation took %.2g ms", seconds*1000)
 }
 
 func orOne(v float64) float64 {
-	if known(v) {
+	if series.IsKnown(v) {
 		return v
 	}
 	return 1
@@ -484,7 +477,7 @@ func (f *finder) network() {
 		if share > orOne(f.outside)+0.1 {
 			continue // they would spend more time outside than they did
 		}
-		f.add(LimitRoundTrip, share, math.NaN(), "repeat with the tool nearer to the servers, or with more threads",
+		f.add(LimitRoundTrip, share, series.Unknown(), "repeat with the tool nearer to the servers, or with more threads",
 			"each of %s statements of a transaction takes a round trip of %.2g ms to %s: %s of the clients' time", number(f.e.Statements), s.RoundTrip*1000, s.Name, percent(share))
 	}
 }
@@ -495,7 +488,7 @@ const longLag = 5
 func (f *finder) lag() {
 	for i := range f.e.Servers {
 		if s := &f.e.Servers[i]; s.LagSeconds >= longLag {
-			f.add(LimitLag, leastShare, math.NaN(), "raise the applier threads of "+s.Name+", or lower the rate until the lag stays",
+			f.add(LimitLag, leastShare, series.Unknown(), "raise the applier threads of "+s.Name+", or lower the rate until the lag stays",
 				"%s was up to %s s behind: it can't keep up with this throughput, though it does not slow the clients", s.Name, number(s.LagSeconds))
 		}
 	}
@@ -506,12 +499,12 @@ func (f *finder) others() {
 		return
 	}
 	share := max(orZero(f.e.ForeignShare), leastShare)
-	f.add(LimitOtherLoad, share, math.NaN(), "repeat while nothing else uses the servers", "%s", f.e.OtherLoad)
+	f.add(LimitOtherLoad, share, series.Unknown(), "repeat while nothing else uses the servers", "%s", f.e.OtherLoad)
 }
 
 // clients finds that there were too few, if everything is known and nothing was at its limit.
 func (f *finder) clients() {
-	if known(f.e.Rate) || !(f.e.Threads > 0) || !(f.e.Throughput > 0) || len(f.v.Unknown) > 0 {
+	if series.IsKnown(f.e.Rate) || !(f.e.Threads > 0) || !(f.e.Throughput > 0) || len(f.v.Unknown) > 0 {
 		return
 	}
 	busiest, name := 0.0, ""
@@ -539,7 +532,7 @@ const spareCPU = 0.75
 
 // rate compares the throughput with the one that was asked for.
 func (f *finder) rate() {
-	if !(f.e.Rate > 0) || !known(f.e.Throughput) {
+	if !(f.e.Rate > 0) || !series.IsKnown(f.e.Throughput) {
 		return
 	}
 	if f.e.Throughput >= sameRate*f.e.Rate {
@@ -548,7 +541,7 @@ func (f *finder) rate() {
 		return
 	}
 	if len(f.v.Findings) == 0 {
-		f.add(LimitRate, 1-f.e.Throughput/f.e.Rate, math.NaN(), "repeat with more threads, or a lower rate", "the tool made %s of %s transactions/s: the others queued in it", number(f.e.Throughput), number(f.e.Rate))
+		f.add(LimitRate, 1-f.e.Throughput/f.e.Rate, series.Unknown(), "repeat with more threads, or a lower rate", "the tool made %s of %s transactions/s: the others queued in it", number(f.e.Throughput), number(f.e.Rate))
 	}
 }
 
@@ -562,7 +555,7 @@ func (f *finder) missing() {
 	var hosted []string
 	for i := range f.e.Machines {
 		m := &f.e.Machines[i]
-		if !known(m.CPU.Mean) {
+		if !series.IsKnown(m.CPU.Mean) {
 			continue
 		}
 		generator = generator || m.Generator

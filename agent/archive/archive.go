@@ -39,7 +39,7 @@ type Options struct {
 	// Repair uploads also what the archive has, in case it is damaged.
 	Repair bool
 	// Pause is called now and then while runs are read and uploaded, and returns when
-	// that may go on; nil: always. Its error ends the work.
+	// that may continue; nil: always. Its error ends the work.
 	Pause func(context.Context) error
 }
 
@@ -128,7 +128,7 @@ func newest(all []Entry) []Entry {
 }
 
 // Indexes reads the indexes of entries, in their order. What can't be read of one run
-// is passed to problem, and the others go on; the error is that of the archive itself
+// is passed to problem, and the others continue; the error is that of the archive itself
 // or of ctx.
 func (a *Archive) Indexes(ctx context.Context, entries []Entry, problem func(error)) ([]*Index, error) {
 	cache, err := a.cacheFolder("index")

@@ -10,7 +10,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -336,7 +335,7 @@ func (p Part) piece(data []byte) ([]byte, error) {
 func (a *Archive) Known(ctx context.Context) (map[string]bool, error) {
 	all, err := a.Versions(ctx)
 	known := map[string]bool{}
-	for e := range slices.Values(all) {
+	for _, e := range all {
 		known[e.object()] = true
 	}
 	return known, err

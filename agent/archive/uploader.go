@@ -15,7 +15,7 @@ type UploaderOptions struct {
 	DataDir string
 	// Open returns the archive of the present configuration, nil if there is none.
 	Open func() (*Archive, error)
-	// Busy reports whether a run goes on, which uploads would disturb.
+	// Busy reports whether a run is in progress, which uploads would disturb.
 	Busy func() bool
 	Log  *slog.Logger
 }
@@ -35,7 +35,7 @@ type Stats struct {
 }
 
 // Uploader uploads the closed runs of a data directory, one after the other and while
-// no run goes on. What fails is tried again, less and less often.
+// no run is in progress. What fails is tried again, less and less often.
 type Uploader struct {
 	UploaderOptions
 	poll, longest time.Duration
@@ -51,7 +51,7 @@ type Uploader struct {
 }
 
 const (
-	// pollInterval is how often closed runs are looked for and, while a run goes on,
+	// pollInterval is how often closed runs are looked for and, while a run is in progress,
 	// whether it has ended.
 	pollInterval = 10 * time.Second
 	// longestPause is the longest time between attempts that fail.
@@ -221,7 +221,7 @@ func (u *Uploader) upload(ctx context.Context, a *Archive, dir rundir.Directory)
 	return nil
 }
 
-// idle returns when no run goes on, or with the error of ctx.
+// idle returns when no run is in progress, or with the error of ctx.
 func (u *Uploader) idle(ctx context.Context) error {
 	if !u.Busy() {
 		return ctx.Err()

@@ -40,7 +40,7 @@ func (a *Archive) Verify(ctx context.Context, x *Index) []error {
 }
 
 // leftover is how old an object must be that no index names before Prune removes it:
-// an upload may still go on.
+// an upload may still be in progress.
 const leftover = 24 * time.Hour
 
 // Pruning is what Prune removes.

@@ -42,7 +42,7 @@ type Follower struct {
 	meta    rundir.Meta
 	journal *os.File
 	members []*member
-	out     []byte
+	in, out []byte // what is read at once, and what is to be written
 }
 
 // member is a generator as far as the journal has it.
@@ -321,12 +321,14 @@ func (f *Follower) readOutput(m *member, o *output) (whole bool, err error) {
 		}
 		o.placed = true
 	}
-	buf := make([]byte, readAtOnce)
-	n, err := file.ReadAt(buf, o.offset)
+	if f.in == nil {
+		f.in = make([]byte, readAtOnce)
+	}
+	n, err := file.ReadAt(f.in, o.offset)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return false, err
 	}
-	buf = buf[:n]
+	buf := f.in[:n]
 	for len(buf) > 0 {
 		line, rest, found := bytes.Cut(buf, []byte("\n"))
 		if !found && n < readAtOnce && !m.meta.Ended() {

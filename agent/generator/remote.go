@@ -75,11 +75,16 @@ func (r *Remote) Reconnect() { r.sessions = make([]*session, len(r.Hosts)) }
 
 // Close closes the connections. What runs on the other machines continues.
 func (r *Remote) Close() {
-	for i, s := range r.sessions {
-		if s != nil {
-			s.close()
-			r.sessions[i] = nil
-		}
+	for i := range r.sessions {
+		r.drop(i)
+	}
+}
+
+// drop closes one connection, if there is one.
+func (r *Remote) drop(i int) {
+	if s := r.sessions[i]; s != nil {
+		s.close()
+		r.sessions[i] = nil
 	}
 }
 
@@ -177,7 +182,7 @@ func (r *Remote) mirror(ctx context.Context, i int) error {
 				r.Notice("%s: %v; it runs on, trying to connect again", name, err)
 			}
 			lost = err.Error()
-			r.sessions[i] = nil
+			r.drop(i)
 		case errors.Is(err, errGone):
 			r.Notice("%s: %v", name, err)
 			return m.abandon(err.Error())
@@ -205,7 +210,7 @@ func (r *Remote) mirror(ctx context.Context, i int) error {
 		case sig := <-signals:
 			if _, err := r.sessions[i].ask(ctx, &request{Run: r.run(i), Signal: int(sig)}); errors.Is(err, errLost) {
 				r.signals[i] <- sig // once there is a connection; there is room for what was taken
-				r.sessions[i] = nil
+				r.drop(i)
 			}
 		case <-wait:
 		}
@@ -249,7 +254,7 @@ func (r *Remote) judge(name string, m *Mirror) error {
 	case r.OnFailure == rundir.Continue:
 		r.Notice("%s; the others continue", text)
 	default:
-		r.Notice("%s; ending the others (--on-failure=continue lets them run)", text)
+		r.Notice("%s; ending the others (they continue with --on-failure=continue)", text)
 		r.Signal(syscall.SIGINT)
 	}
 	return nil

@@ -226,12 +226,8 @@ func readFrom(path string, offset int64) (data []byte, more bool, err error) {
 		return nil, false, err
 	}
 	defer f.Close()
-	buf := make([]byte, partSize)
-	n, err := f.ReadAt(buf, offset)
-	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, false, err
-	}
-	return buf[:n], n == partSize, nil
+	data, err = io.ReadAll(io.NewSectionReader(f, offset, partSize))
+	return data, len(data) == partSize, err
 }
 
 // signalRun passes a signal to a run: to its wrapper, which records that it was asked to

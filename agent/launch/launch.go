@@ -84,7 +84,7 @@ func (p *Process) start(args []string) error {
 			m.StartedAt = m.Axis(clock.System).At(boot).UTC()
 		}
 	})
-	return err // the tool goes on: the caller decides
+	return err // the tool continues: the caller decides
 }
 
 // Signal passes a signal to the tool and all that it started.
@@ -246,7 +246,7 @@ func pump(r io.Reader, out, show io.Writer) error {
 			}
 			if show != nil {
 				if _, werr := show.Write(buf[:n]); werr != nil {
-					show = nil // the terminal is gone, the record goes on
+					show = nil // the terminal is gone, the record continues
 				}
 			}
 		}

@@ -16,7 +16,7 @@ import (
 
 // Mirror shows a run's two output files on out and errw while they grow,
 // unchanged, until finish is closed and both are at their end. A writer that
-// fails (a closed terminal) is given up, the other goes on. The two are looked
+// fails (a closed terminal) is given up, the other continues. The two are looked
 // at in turn at each change, so lines come in the order in which they were
 // written but for those of the same instant.
 func Mirror(ctx context.Context, dir rundir.Directory, out, errw io.Writer, log *slog.Logger, finish <-chan struct{}) error {

@@ -248,7 +248,7 @@ func TestRestartOfTheAgent(t *testing.T) {
 	}
 }
 
-// A killed wrapper tells no exit status. The tool goes on, and the run ends
+// A killed wrapper tells no exit status. The tool continues, and the run ends
 // when the tool does.
 func TestKilledWrapper(t *testing.T) {
 	for name, tt := range map[string]struct {
@@ -440,7 +440,7 @@ func TestDrainIsTheReplicasTime(t *testing.T) {
 	}{
 		{"nothing was written", []drainFrame{{-600 * ms, []int64{100, 100, 100}}, {400 * ms, []int64{100, 100, 100}}}, 0, 0, 0, 0},
 		{"a sample at the end", []drainFrame{{-600 * ms, []int64{90, 90, 80}}, {5 * ms, []int64{100, 100, 99}}, {400 * ms, []int64{100, 100, 100}}}, 0, 0.41, 0.015, 0.405},
-		{"others go on writing", []drainFrame{{-600 * ms, []int64{90, 90, 90}}, {5 * ms, []int64{100, 100, 99}}, {400 * ms, []int64{200, 150, 100}}}, 0, 0.41, 0.015, 0.405},
+		{"others continue to write", []drainFrame{{-600 * ms, []int64{90, 90, 90}}, {5 * ms, []int64{100, 100, 99}}, {400 * ms, []int64{200, 150, 100}}}, 0, 0.41, 0.015, 0.405},
 		{"slow replica", []drainFrame{
 			{-600 * ms, []int64{90, 10, 10}}, {5 * ms, []int64{100, 10, 20}}, {400 * ms, []int64{100, 100, 30}},
 			{1400 * ms, []int64{100, 100, -1}}, {2400 * ms, []int64{100, 100, 100}},

@@ -265,7 +265,7 @@ func (o *Observer) archive() (*archive.Archive, error) {
 	return c.OpenArchive()
 }
 
-// busy reports whether a run goes on, its drain included.
+// busy reports whether a run is in progress, its drain included.
 func (o *Observer) busy() bool {
 	return slices.ContainsFunc(o.watcher.Snapshots(), func(s ingest.Snapshot) bool { return s.Phase != ingest.Over })
 }

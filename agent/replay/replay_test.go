@@ -181,7 +181,7 @@ func equal(a, b []float64, by float64) bool {
 	return true
 }
 
-// TestUnfinished guards that a run that goes on is refused.
+// TestUnfinished guards that a run in progress is refused.
 func TestUnfinished(t *testing.T) {
 	dir, claim, err := rundir.Create(t.TempDir(), rundir.Meta{ID: "one", StartedAt: time.Now()})
 	if err != nil {

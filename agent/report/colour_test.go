@@ -66,7 +66,7 @@ func (c rgb) distance(o rgb) float64 {
 
 func (c rgb) luminance() float64 { return 0.2126*c[0] + 0.7152*c[1] + 0.0722*c[2] }
 
-// TestColours guards that the lines of a chart can be told apart, also by people who
+// TestColours guards that the lines of a chart can be distinguished, also by people who
 // don't see red or green, and against the background; and that page and report have
 // the same colours.
 func TestColours(t *testing.T) {

@@ -39,7 +39,7 @@ func ParseCondition(text string) (*Condition, error) {
 	return c, err
 }
 
-// ParseAbort reads a condition about a run that goes on, such as lag>10s, and perhaps for how
+// ParseAbort reads a condition about a run in progress, such as lag>10s, and perhaps for how
 // long it has to hold: flow_control>40% for 5s.
 func ParseAbort(text string) (*Condition, error) {
 	condition, lasting, ok := strings.Cut(text, " for ")

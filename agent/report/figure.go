@@ -34,14 +34,19 @@ type FigurePoint struct {
 // line and its knee are marked.
 func NewFigure(m *Measure, x string, points []FigurePoint) *Plot {
 	points = slices.DeleteFunc(slices.Clone(points), func(p FigurePoint) bool { return p.N == 0 || p.X == "" })
-	p := &Plot{Title: m.Name + " by " + x, Unit: m.Unit.Sign, X: Axis{Title: x}}
-	if p.Unit == table.PerSecond.Sign {
-		p.Unit = "per second"
+	p := &Plot{Title: m.Name + " by " + x, X: Axis{Title: x}}
+	var notes []string
+	switch m.Unit.Sign {
+	case "":
+	case table.PerSecond.Sign:
+		notes = append(notes, "per second")
+	default:
+		notes = append(notes, m.Unit.Sign)
 	}
-	p.Unit = strings.TrimPrefix(p.Unit+", median with the smallest and the largest run", ", ")
-	if !slices.ContainsFunc(points, func(q FigurePoint) bool { return q.N > 1 }) {
-		p.Unit = strings.TrimSuffix(strings.TrimSuffix(p.Unit, "median with the smallest and the largest run"), ", ")
+	if slices.ContainsFunc(points, func(q FigurePoint) bool { return q.N > 1 }) {
+		notes = append(notes, "median with the smallest and the largest run")
 	}
+	p.Unit = strings.Join(notes, ", ")
 	var texts, names []string
 	for _, q := range points {
 		if !slices.Contains(texts, q.X) {

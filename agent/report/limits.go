@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/benchwatch/benchwatch/agent/analysis"
@@ -17,7 +18,7 @@ import (
 )
 
 // limits returns what limited a run, by its own servers and machines alone. others are
-// runs that may have used the same servers. Of a run that goes on it is unknown.
+// runs that may have used the same servers. Of a run in progress it is unknown.
 func limits(h *history.History, r *Row, others []rundir.Meta) *analysis.Verdict {
 	if r.Result == "" {
 		return nil
@@ -56,7 +57,7 @@ func threadsOf(r *Row) float64 {
 // refusal returns the tool's message of a connection that a server refused for want of
 // room; empty if it printed none.
 func refusal(s *ingest.Snapshot) string {
-	for _, m := range append(s.Messages, s.LastMessage) {
+	for _, m := range slices.Concat(s.Messages, []string{s.LastMessage}) {
 		if strings.Contains(m, "Too many connections") || strings.Contains(m, "max_user_connections") {
 			return table.Clip(table.Plain(m), longestMessage)
 		}

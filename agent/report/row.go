@@ -69,7 +69,7 @@ type Row struct {
 	// NewRow leaves both out.
 	Machines []Machine `json:"machines,omitempty"`
 	Costs    []Cost    `json:"costs,omitempty"`
-	// Limits is what limited the run; absent while it goes on. NewRow leaves it out.
+	// Limits is what limited the run; absent while it is in progress. NewRow leaves it out.
 	Limits *analysis.Verdict `json:"limits,omitempty"`
 
 	headline  series.Optional[tool.Latency]

@@ -74,7 +74,7 @@ func (k *Seek) Check() error {
 }
 
 // judge sets what a run's values show. The error is for a value that is unknown, with
-// which no search could go on. requested is the rate that the tool was to generate, 0 if
+// which no search could continue. requested is the rate that the tool was to generate, 0 if
 // it had none.
 func (k *Seek) judge(step *Step, row *report.Row, requested int) error {
 	var words []string

@@ -100,7 +100,7 @@ func TestEvents(t *testing.T) {
 	}
 	st.next("markers", has(`"changed"`))
 
-	// The history of a live run goes on with what the stream tells.
+	// The history of a live run continues with what the stream sends.
 	if h := s.history("one", ""); len(h.Tables["intervals"].X) != 1 {
 		t.Errorf("history %v", h.Tables["intervals"].X)
 	}

@@ -109,7 +109,7 @@ func TestWrapperKilled(t *testing.T) {
 	a.gone(t, id)
 }
 
-// The agent is stopped and continued. Tool and wrapper go on, and the agent catches up.
+// The agent is stopped and continued. Tool and wrapper continue, and the agent catches up.
 func TestAgentStopped(t *testing.T) {
 	const id, seconds = "agent-stopped", 8
 	a := startAgent(t, clusterTargets())

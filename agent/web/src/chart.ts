@@ -335,7 +335,7 @@ export class Chart {
       ctx.fillStyle = this.group.theme[p.kind];
       ctx.fillRect(left, bbox.top, right - left, bbox.height);
       const name = phaseNames[p.kind];
-      // A phase that goes on ends beyond the chart.
+      // A phase that is not over ends beyond the chart.
       if (Math.min(right, bbox.left + bbox.width) - left > ctx.measureText(name).width + 8) {
         ctx.fillStyle = this.group.theme.text;
         ctx.fillText(name, left + 4, bbox.top + 11 * devicePixelRatio);

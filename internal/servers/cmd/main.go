@@ -149,7 +149,7 @@ func main() {
 	}
 	server("kill", "End a server as a crash would.", simple((*servers.Group).Kill))
 	server("pause", "Stop a server by SIGSTOP.", simple((*servers.Group).Pause))
-	server("resume", "Let a paused server go on.", simple((*servers.Group).Resume))
+	server("resume", "Continue a paused server.", simple((*servers.Group).Resume))
 	server("rejoin", "Start a dead server again.", simple(func(g *servers.Group, n int) error { return g.Rejoin(ctx, n) }))
 	server("limit", "Leave a server, or its appliers, a part of one core.", func(c *kingpin.CmdClause) func(*servers.Group, int) error {
 		percent := c.Arg("percent", "Percent of one core.").Default("5").Int()
