@@ -108,9 +108,9 @@ func BenchmarkScrape(b *testing.B) {
 // besides is measured first and subtracted.
 func scrapeCost(d *daemon) (milliseconds float64, series int) {
 	const quiet, scrapes = 3 * time.Second, 1000
-	before, _ := d.usage()
+	before := d.usage()
 	time.Sleep(quiet)
-	begin, _ := d.usage()
+	begin := d.usage()
 	idle, started := (begin-before)/quiet.Seconds(), time.Now()
 	for range scrapes {
 		text := d.get("/metrics")
@@ -122,7 +122,7 @@ func scrapeCost(d *daemon) (milliseconds float64, series int) {
 			}
 		}
 	}
-	end, _ := d.usage()
+	end := d.usage()
 	return 1000 * (end - begin - idle*time.Since(started).Seconds()) / scrapes, series
 }
 
@@ -183,18 +183,22 @@ func observing(all ...*daemon) values {
 			}
 		}
 	}
-	usage := func() (cpu, resident float64) {
+	usage := func() (cpu float64) {
 		for _, d := range all {
-			c, r := d.usage()
-			cpu, resident = cpu+c, resident+r
+			cpu += d.usage()
 		}
-		return cpu, resident
+		return cpu
 	}
 	scrape(3 * time.Second)
-	begin, _ := usage()
+	begin := usage()
 	scrape(window)
-	end, resident := usage()
-	return values{"cpu-%": 100 * (end - begin) / window.Seconds(), "MiB": resident}
+	v := values{"cpu-%": 100 * (usage() - begin) / window.Seconds()}
+	for _, d := range all {
+		resident, private := d.memory()
+		v["MiB"] += resident
+		v["private-MiB"] += private
+	}
+	return v
 }
 
 // BenchmarkManyTargets measures 40 live targets at 1 Hz, alone and with ten dead ones among
@@ -231,7 +235,7 @@ func BenchmarkManyTargets(b *testing.B) {
 func sampling(d *daemon) values {
 	const window = 20 * time.Second
 	time.Sleep(3 * time.Second)
-	before, _ := d.usage()
+	before := d.usage()
 	last, ticks, worst := map[string]float64{}, 0, 0.0
 	tick := time.NewTicker(250 * time.Millisecond)
 	defer tick.Stop()
@@ -253,8 +257,9 @@ func sampling(d *daemon) values {
 	if len(last) != 40 || ticks < 40*10 {
 		d.b.Fatalf("%d of 40 targets are live, %d samples", len(last), ticks)
 	}
-	after, resident := d.usage()
-	return values{"cpu-%": 100 * (after - before) / window.Seconds(), "MiB": resident, "worst-tick-ms": 1000 * worst}
+	after := d.usage()
+	resident, private := d.memory()
+	return values{"cpu-%": 100 * (after - before) / window.Seconds(), "MiB": resident, "private-MiB": private, "worst-tick-ms": 1000 * worst}
 }
 
 // BenchmarkRounds runs sysbench with and without everything of benchwatch (agent at 1 Hz on
@@ -329,7 +334,7 @@ func observed(b *testing.B, g *servers.Group, binary, config string, command []s
 			must(b, out.String(), err)
 			usage := wrapper.ProcessState
 			served := statOf(b, g.PID(1)).CPUTime() - began
-			observer, _ := agent.usage()
+			observer := agent.usage()
 			benchmark := served + (usage.UserTime() + usage.SystemTime()).Seconds() - own
 			return throughput(b, out.String()), 100 * (observer + own) / benchmark
 		case <-tick.C:

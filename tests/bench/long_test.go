@@ -42,9 +42,9 @@ func BenchmarkLong(b *testing.B) {
 			measure(b, program, func(b *testing.B) values {
 				address := freeAddress(b)
 				d := start(b, address, "/metrics", binary, "agent", "--data-dir="+data, "--web.listen-address="+address)
-				before, _ := d.usage()
+				before := d.usage()
 				d.get("/api/runs/week/history")
-				after, _ := d.usage()
+				after := d.usage()
 				proc, err := procfs.NewProc(d.cmd.Process.Pid)
 				if err != nil {
 					b.Fatal(err)
