@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -28,7 +29,7 @@ type Snapshot struct {
 
 	// Totals count operations since the start, by name.
 	Totals     map[string]float64
-	Errors     float64
+	Errors     float64 // 0 also if the tool counts none: see ErrorTotal
 	Reconnects float64
 	// FailedShare is the share of the transactions that failed, each attempt
 	// counted; unknown before the first.
@@ -150,4 +151,25 @@ func (s *Snapshot) Complaint() string { return complaint(s.Messages) }
 func complaint(messages []string) string {
 	first := slices.Compact(slices.Clone(messages))
 	return strings.Join(first[:min(2, len(first))], "; ")
+}
+
+// ErrorTotal returns the errors since the start. It is unknown before the first report, and
+// if the tool counts none.
+func (s *Snapshot) ErrorTotal() series.Optional[float64] {
+	switch {
+	case s.Summary != nil:
+		if n := s.Summary.Report().Count(tool.ErrorCount); n.Known {
+			return series.Some(float64(n.Value))
+		}
+	case s.Interval != nil && countsErrors(s.Interval):
+		return series.Some(math.Round(s.Errors)) // rates times seconds
+	}
+	if s.Errors > 0 {
+		return series.Some(math.Round(s.Errors))
+	}
+	return series.Optional[float64]{}
+}
+
+func countsErrors(r *tool.Report) bool {
+	return r.ErrorsPerSecond.Known || r.Count(tool.ErrorCount).Known
 }

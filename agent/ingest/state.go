@@ -278,7 +278,9 @@ func (s *state) final() *Summary {
 			sum.Rates = append(sum.Rates, tool.Rate{Operation: op, PerSecond: total / e.Value})
 		}
 	}
-	sum.Counts = append(sum.Counts, tool.Count{Operation: tool.ErrorCount, N: uint64(s.errors.value())})
+	if n := s.errors.value(); n > 0 || countsErrors(s.interval) {
+		sum.Counts = append(sum.Counts, tool.Count{Operation: tool.ErrorCount, N: uint64(n)})
+	}
 	return sum
 }
 

@@ -217,3 +217,36 @@ func TestFailedShare(t *testing.T) {
 		}
 	}
 }
+
+// A tool that counts no errors has an unknown number of them, not 0.
+func TestErrorTotal(t *testing.T) {
+	counting, summary := interval(1, 1, 5), summaryOf(1, 5, 1, 2, 3)
+	counting.ErrorsPerSecond = series.Some(2.0)
+	failures := summaryOf(1, 5, 1, 2, 3)
+	failures.AddCount(tool.ErrorCount, 0)
+	for name, c := range map[string]struct {
+		reports []*tool.Report
+		want    series.Optional[float64]
+	}{
+		"no report":                 {nil, series.Optional[float64]{}},
+		"an interval without":       {[]*tool.Report{interval(1, 1, 5)}, series.Optional[float64]{}},
+		"an interval with errors":   {[]*tool.Report{counting}, series.Some(2.0)},
+		"a summary without":         {[]*tool.Report{interval(1, 1, 5), summary}, series.Optional[float64]{}},
+		"a summary without errors":  {[]*tool.Report{failures}, series.Some(0.0)},
+		"intervals alone know them": {[]*tool.Report{counting, summary}, series.Some(2.0)},
+	} {
+		s := newState()
+		for _, r := range c.reports {
+			s.apply(r, time.Time{})
+		}
+		meta := rundir.Meta{}
+		if n := len(c.reports); n > 0 && c.reports[n-1].Kind == tool.Summary {
+			end := time.Unix(10, 0)
+			meta.EndedAt = &end
+		}
+		snap := s.snapshot(meta, time.Time{})
+		if got := snap.ErrorTotal(); got != c.want {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
+}

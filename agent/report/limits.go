@@ -44,6 +44,9 @@ func limits(h *history.History, r *Row, others []rundir.Meta) *analysis.Verdict 
 		}
 	}
 	v := analysis.FindLimits(&e)
+	if len(v.Findings) == 0 && !series.IsKnown(e.Throughput) {
+		return nil // of a run that did nothing, nothing was limited
+	}
 	return &v
 }
 

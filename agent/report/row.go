@@ -100,7 +100,7 @@ func NewRow(s *ingest.Snapshot) Row {
 		r.FromIntervals = sum.FromIntervals
 	case s.Interval != nil:
 		r.setValues(s.Interval)
-		r.Errors = series.Some(s.Errors) // since the start
+		r.Errors = s.ErrorTotal()
 	}
 	return r
 }

@@ -134,7 +134,7 @@ func (j *judge) errors() {
 	if s.MessageCount > 0 {
 		j.add(Warning, "the tool printed %s, first: %s", table.Plural(int(s.MessageCount), "error message"), table.Clip(s.Messages[0], longestMessage))
 	}
-	if s.Errors == 0 && s.Reconnects == 0 && s.MessageCount == 0 && len(j.h.Damage.Problems) == 0 {
+	if n := s.ErrorTotal(); n.Known && n.Value == 0 && s.Reconnects == 0 && s.MessageCount == 0 && len(j.h.Damage.Problems) == 0 {
 		j.add(Good, "no errors")
 	}
 }

@@ -58,13 +58,15 @@ func newRunRow(s *ingest.Snapshot) runRow {
 	row := runRow{
 		ID: v.ID, Title: v.Title, State: string(v.Result), Started: s.Meta.StartedAt.Local().Format(time.DateTime),
 		Elapsed: (time.Duration(s.ElapsedSeconds(time.Now())) * time.Second).String(),
-		Errors:  strconv.FormatFloat(v.Errors, 'f', 0, 64),
 	}
 	if s.Threads.Known {
 		row.Threads = strconv.Itoa(s.Threads.Value)
 	}
 	if v.Result == "" || s.Phase == ingest.Draining {
 		row.State = phaseNames[s.Phase]
+	}
+	if v.Errors.Known {
+		row.Errors = strconv.FormatFloat(v.Errors.Value, 'f', 0, 64)
 	}
 	if v.Throughput.Known {
 		row.Throughput = strconv.FormatFloat(v.Throughput.Value, 'f', 1, 64)

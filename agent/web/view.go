@@ -2,7 +2,6 @@ package web
 
 import (
 	"maps"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -49,7 +48,8 @@ type runView struct {
 	// run, of the whole run. The same holds for the latency.
 	Throughput series.Optional[float64] `json:"throughput,omitzero"`
 	Latency    *latencyView             `json:"latency,omitempty"`
-	Errors     float64                  `json:"errors"`
+	// Errors is missing if the tool counts none.
+	Errors series.Optional[float64] `json:"errors,omitzero"`
 	// FailedShare is the share of the transactions that failed.
 	FailedShare series.Optional[float64] `json:"failed_share,omitzero"`
 	Drain       map[string]rundir.Drain  `json:"drain,omitempty"`
@@ -158,7 +158,7 @@ func newRunView(s *ingest.Snapshot) runView {
 		ID: m.ID, Title: m.Title, Facts: []factView{}, Labels: m.Labels, DurationSeconds: m.DurationSeconds, Elsewhere: m.IsElsewhere(), Notice: m.Servers.Notice(),
 		StartedAt: m.StartedAt.UnixMilli(), EndedAt: milliseconds(m.EndedAt), ClosedAt: milliseconds(m.ClosedAt), ClockAt: milliseconds(m.ClockStartedAt),
 		Phase: s.Phase, Result: m.Outcome, Reason: m.Reason, ExitCode: m.ExitCode, Signal: m.Signal,
-		Errors: math.Round(s.Errors), FailedShare: s.FailedShare, Drain: m.Drain,
+		Errors: s.ErrorTotal(), FailedShare: s.FailedShare, Drain: m.Drain,
 	}
 	if m.IsGroup() {
 		for i, o := range m.Group.Members {

@@ -21,8 +21,11 @@ export const failed = (r: Run): boolean => r.result !== undefined && r.result !=
 
 export const live = (r: Run): boolean => r.phase !== 'over' && r.phase !== 'draining';
 
-/** Seconds from the start to the tool's end, or to now. */
-export const lasted = (r: Run, now: number): number => Math.max(0, ((r.ended_at ?? now) - r.started_at) / 1000);
+/** Whole seconds from the start: to the tool's end, rounded, or to now, rounded down. */
+export const lasted = (r: Run, now: number): number => {
+  const seconds = Math.max(0, ((r.ended_at ?? now) - r.started_at) / 1000);
+  return r.ended_at === undefined ? Math.floor(seconds) : Math.round(seconds);
+};
 
 export const badge = (r: Run): HTMLElement => {
   const s = stateOf(r);

@@ -104,7 +104,7 @@ export class ListView {
     for (const r of this.runs) {
       if (r.ended_at !== undefined) continue;
       const clock = this.live.querySelector(`[data-clock="${CSS.escape(r.id)}"]`);
-      if (clock) setText(clock, format.elapsed(Math.floor(lasted(r, this.now()))));
+      if (clock) setText(clock, format.elapsed(lasted(r, this.now())));
     }
   }
 
@@ -260,7 +260,7 @@ export class ListView {
   }
 
   private row(r: Run, selectable: boolean): HTMLElement {
-    const clock = el('td', { 'data-name': 'lasted', 'data-clock': r.id }, format.elapsed(Math.floor(lasted(r, this.now()))));
+    const clock = el('td', { 'data-name': 'lasted', 'data-clock': r.id }, format.elapsed(lasted(r, this.now())));
     const cell = (name: string, text: string) => el('td', { 'data-name': name }, text);
     const name = r.title || r.id;
     return el(

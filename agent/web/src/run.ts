@@ -404,7 +404,7 @@ function findingPanels(f: Findings, again: HTMLElement | null): HTMLElement[] {
   const rest = f.trust.filter((t) => t.level !== 'warning' && t.level !== 'unknown');
   const limits = f.limits.map((l) => el('li', {}, el('b', {}, l.limit), l.text));
   return [
-    ...(limits.length > 0 ? [el('section', { class: 'panel limits' }, el('h2', {}, 'What limited this run'), el('ol', {}, ...limits))] : []),
+    ...(limits.length > 0 ? [el('section', { class: 'panel limits' }, el('h2', {}, 'What limited this run'), el('ul', {}, ...limits))] : []),
     el(
       'section',
       { class: 'panel' },
@@ -416,7 +416,7 @@ function findingPanels(f: Findings, again: HTMLElement | null): HTMLElement[] {
       { class: 'panel trust' },
       el('h2', {}, 'How far to trust this'),
       serious.length > 0 ? el('ul', {}, ...serious.map(item)) : el('p', { class: 'hint' }, 'No warnings.'),
-      rest.length > 0 && el('details', {}, el('summary', {}, `${rest.length} notes`), el('ul', {}, ...rest.map(item))),
+      rest.length > 0 && el('details', {}, el('summary', {}, `${rest.length} note${rest.length === 1 ? '' : 's'}`), el('ul', {}, ...rest.map(item))),
       again,
     ),
   ];

@@ -45,7 +45,7 @@ export class Tiles {
     const reconnects = r.reconnects > 0 ? `${format.number(r.reconnects)} reconnects` : '';
     const said = r.message_count > 0 ? `${format.number(r.message_count)} error message${r.message_count === 1 ? '' : 's'}` : '';
     const notes = [share, reconnects, said].filter(Boolean).join(', ');
-    this.set('errors', going ? 'errors so far' : 'errors, whole run', format.number(r.errors), notes, r.errors > 0);
+    this.set('errors', going ? 'errors so far' : 'errors, whole run', format.number(r.errors), notes, (r.errors ?? 0) > 0);
     this.clock(r, now);
     if (idle) return;
     // Now while the run lasts, drain included; the worst of a finished run.
@@ -90,11 +90,10 @@ export class Tiles {
 
   /** The one number that changes without an event. */
   clock(r: Run, now: number): void {
-    const s = lasted(r, now);
     this.set(
       'elapsed',
       live(r) ? 'elapsed' : 'lasted',
-      format.elapsed(Math.floor(s)),
+      format.elapsed(lasted(r, now)),
       r.duration_seconds ? `of ${format.elapsed(r.duration_seconds)}` : '',
     );
   }

@@ -67,7 +67,7 @@ export interface Run {
   signal?: string;
   throughput?: number;
   latency?: Latency;
-  errors: number;
+  errors?: number;
   failed_share?: number;
   drain?: Record<string, Drain>;
   generators?: Generator[];
