@@ -20,6 +20,10 @@ type Evidence struct {
 	Threads, Rate float64
 	// Throughput is in transactions per second, Statements for each transaction.
 	Throughput, Statements float64
+	// RoundTrip is the least time in seconds from the agent's machine to RoundTripTo, which
+	// the tool connects to, and back. What others took longer was waiting for a CPU.
+	RoundTrip   float64
+	RoundTripTo string
 	// RefusedByServer is a message of the tool about connections that a server refused.
 	RefusedByServer string
 	// OtherLoad names other runs on the same servers, or describes what else used them;
@@ -42,8 +46,10 @@ type MachineEvidence struct {
 	// Servers are the run's servers on it.
 	Servers               []string
 	CPU, BusiestCore      Level   // high: from BusyCPU, BusyCore
+	Stalled               Level   // a task waited for a core; high: from Stall
 	Steal, Disk, Network  Level   // high: from HighSteal, BusyDisk, BusyNetwork
 	DiskWait              float64 // seconds of a read or write
+	DiskReadWait          float64 // seconds of a read
 	Retransmits           float64 // during the run
 	ListenDrops, NetDrops float64
 }
@@ -55,6 +61,7 @@ const (
 	HighSteal   = 0.1
 	BusyDisk    = 0.9
 	BusyNetwork = 0.8
+	Stall       = 0.5
 	Paused      = 0.2 // of flow control
 	lowSteal    = 0.05
 )
@@ -75,7 +82,6 @@ type ServerEvidence struct {
 	Refused         float64 // connections
 	PoolReads       float64 // pages read from disk per second
 	PoolMisses      float64 // share of the pages that were asked for
-	RoundTrip       float64 // seconds
 }
 
 // Limit is what can limit a run.
@@ -163,9 +169,9 @@ func FindLimits(e *Evidence) Verdict {
 	f := &finder{e: e}
 	f.divide()
 	f.connections()
+	f.pool()
 	f.waits()
 	f.flowControl()
-	f.pool()
 	f.cpu()
 	f.network()
 	f.lag()
@@ -272,7 +278,10 @@ func plural(n float64, one string) string {
 func (f *finder) waits() {
 	for _, c := range classes {
 		share := f.byClass[c.class]
-		if share == 0 {
+		if c.class == "disk" {
+			share -= f.pooled
+		}
+		if share <= 0 {
 			continue
 		}
 		names, held := f.where(c.class)
@@ -355,37 +364,46 @@ func times(n float64) string {
 	return number(n) + " times"
 }
 
-// pool estimates the time in which clients read pages from disk. Where the latency of the
-// disk is not known, the share of misses is used instead, which is an estimate.
+// pool finds how much of their time clients read pages from disk. It is measured by the
+// sessions that wait for a page and by the reads times their latency on the server's disks;
+// either may miss a part, so that the larger one counts. Without both, it is estimated.
 func (f *finder) pool() {
 	for i := range f.e.Servers {
 		s := &f.e.Servers[i]
-		if !(s.PoolReads > 0) || !(s.PoolMisses >= leastMisses) {
+		if !(s.PoolReads > 0) || !(s.PoolMisses >= leastMisses) || !(f.e.Threads > 0) {
 			continue
 		}
-		wait := series.Unknown()
-		for _, m := range f.e.Machines {
-			if slices.Contains(m.Servers, s.Name) {
-				wait = m.DiskWait
+		waiting, sampled := s.Sessions["disk"]
+		share, reads := orZero(waiting)/f.e.Threads, ""
+		for j := range f.e.Machines {
+			m := &f.e.Machines[j]
+			if !slices.Contains(m.Servers, s.Name) || !series.IsKnown(m.Disk.Mean) {
+				continue
+			}
+			sampled = true
+			if series.IsKnown(m.DiskReadWait) { // else the page cache had all of them
+				share = max(share, min(1, s.PoolReads*m.DiskReadWait/f.e.Threads))
+				reads = fmt.Sprintf(", a read of the disk takes %.2g ms", m.DiskReadWait*1000)
 			}
 		}
-		share, text := min(0.9, 10*s.PoolMisses), ""
-		if series.IsKnown(wait) && f.e.Threads > 0 {
-			share, text = min(1, s.PoolReads*wait/f.e.Threads), fmt.Sprintf(", a read takes %.2g ms", wait*1000)
-		}
-		if s.PoolMisses >= manyMisses {
-			// A page from disk costs a hundred times one in memory, part of it as CPU.
-			share = max(share, min(0.95, 3*s.PoolMisses))
+		text := fmt.Sprintf(": clients waited for pages for %s of their time", percent(share))
+		if !sampled {
+			share = min(0.9, estimatedMisses*s.PoolMisses)
+			text = fmt.Sprintf(": an estimate of %s of the clients' time, since neither waits for pages nor disks were observed", percent(share))
 		}
 		f.pooled = max(f.pooled, share)
 		f.add(LimitPool, share, series.Unknown(), "repeat with a larger innodb_buffer_pool_size, or with less data: the throughput rises if it is right",
-			"%s read %s pages/s from disk, %s of those that were asked for%s", s.Name, number(s.PoolReads), percent(s.PoolMisses), text)
+			"%s read %s pages/s from disk, %s of those that were asked for%s%s", s.Name, number(s.PoolReads), percent(s.PoolMisses), reads, text)
 	}
 }
 
-// leastMisses is the share of misses from which on the buffer pool is looked at, manyMisses
-// the one from which on they are most of the work.
-const leastMisses, manyMisses = 0.005, 0.05
+const (
+	// leastMisses is the share of misses from which on the buffer pool is looked at.
+	leastMisses = 0.005
+	// estimatedMisses is what a miss counts where its time is not known: a page from a disk
+	// takes some hundred times one in memory, and a statement asks for several.
+	estimatedMisses = 10
+)
 
 // within returns the share of the clients' time in which CPU is what they need: running
 // in a server, outside of it, or both.
@@ -395,12 +413,18 @@ func (f *finder) within(m *MachineEvidence) float64 {
 	}
 	share := 0.0
 	if m.Server {
-		share += max(0, f.running-f.pooled)
+		share += f.computing()
 	}
 	if m.Generator {
 		share += f.outside
 	}
 	return share
+}
+
+// computing is the share of the clients' time in which they run in a server and do not read
+// pages. Sessions that are known to read are none that run.
+func (f *finder) computing() float64 {
+	return max(0, f.running-max(0, f.pooled-f.byClass["disk"]))
 }
 
 func (f *finder) cpu() {
@@ -427,6 +451,9 @@ func (f *finder) cpu() {
 				"%s can use at most as many cores, but %s of %s were in use on %s", plural(clients, "client"), number(used), number(float64(m.Cores)), what)
 			continue
 		}
+		if f.quota(m, what) {
+			continue
+		}
 		f.add(limit, m.CPU.High*f.within(m), m.CPU.High, test, "%s of %s were %s busy on average, and at least %s for %s of the time",
 			plural(float64(m.Cores), "core"), what, percent(m.CPU.Mean), percent(BusyCPU), percent(m.CPU.High))
 		if one := m.BusiestCore; m.Cores > 1 && orZero(m.CPU.High) < 0.5 && one.High >= 0.5 && m.Generator != m.Server {
@@ -444,6 +471,27 @@ func (f *finder) cpu() {
 				"a disk of %s was busy for %s of the time on average%s", what, percent(m.Disk.Mean), waitText(m.DiskWait))
 		}
 	}
+}
+
+// idleStall is the share of time from which on waiting for a core while another one was idle
+// is a limit.
+const idleStall = 0.2
+
+// quota finds that tasks waited for a core while there were idle ones: as the threads of a
+// program do that a control group holds to a quota, or that may use some cores only. Else
+// tasks wait only while all cores are in use, which is for at most their mean use of the time.
+func (f *finder) quota(m *MachineEvidence, what string) bool {
+	idle := m.Stalled.Mean - m.CPU.Mean
+	if !(idle >= idleStall) || !(m.Stalled.High >= 0.5) {
+		return false
+	}
+	limit, share, whose := LimitServerCPU, f.computing(), "of the server"
+	if m.Generator && (!m.Server || series.IsKnown(f.running) && f.outside > share) {
+		limit, share, whose = LimitGeneratorCPU, f.outside, "of the tool"
+	}
+	f.add(limit, orOne(share)*min(1, m.Stalled.Mean), m.Stalled.High, "raise the CPU quota or the cores "+whose+" (cgroup cpu.max, limits of its container, taskset)",
+		"tasks of %s waited for a core for %s of the time, though all cores were in use for at most %s: a quota holds them, or they may use some cores only", what, percent(m.Stalled.Mean), percent(m.CPU.Mean))
+	return true
 }
 
 func waitText(seconds float64) string {
@@ -468,18 +516,15 @@ func (f *finder) network() {
 				m.Name, percent(m.Network.Mean), percent(BusyNetwork), percent(m.Network.High))
 		}
 	}
-	for i := range f.e.Servers {
-		s := &f.e.Servers[i]
-		if !(s.RoundTrip > 0) || !(f.e.Statements > 0) || !(f.e.Throughput > 0) || !(f.e.Threads > 0) {
-			continue
-		}
-		share := s.RoundTrip * f.e.Statements * f.e.Throughput / f.e.Threads
-		if share > orOne(f.outside)+0.1 {
-			continue // they would spend more time outside than they did
-		}
-		f.add(LimitRoundTrip, share, series.Unknown(), "repeat with the tool nearer to the servers, or with more threads",
-			"each of %s statements of a transaction takes a round trip of %.2g ms to %s: %s of the clients' time", number(f.e.Statements), s.RoundTrip*1000, s.Name, percent(share))
+	if !(f.e.RoundTrip > 0) || !(f.e.Statements > 0) || !(f.e.Throughput > 0) || !(f.e.Threads > 0) {
+		return
 	}
+	share := f.e.RoundTrip * f.e.Statements * f.e.Throughput / f.e.Threads
+	if share > orOne(f.outside)+0.1 {
+		return // they would spend more time outside than they did
+	}
+	f.add(LimitRoundTrip, share, series.Unknown(), "repeat with the tool nearer to the servers, or with more threads",
+		"each of %s statements of a transaction takes a round trip of at least %.2g ms to %s: %s of the clients' time", number(f.e.Statements), f.e.RoundTrip*1000, f.e.RoundTripTo, percent(share))
 }
 
 // longLag is the lag in seconds from which on the run's rate can't be kept up.
@@ -522,9 +567,25 @@ func (f *finder) clients() {
 	if busiest >= spareCPU || explained >= 0.5 || name == "" {
 		return
 	}
+	if running, used := orZero(f.computing())*f.e.Threads, f.serverCores(); running-used >= f.e.Threads/2 {
+		f.v.Unknown = append(f.v.Unknown, fmt.Sprintf("what %s of %s waited for: they executed statements, but the servers used %s only. Waits of performance_schema would show more, as would the kernel's pressure stall information (psi=1) of a CPU quota",
+			number(running), plural(f.e.Threads, "client"), plural(used, "core")))
+		return
+	}
 	f.add(LimitClients, 1-explained, 1, "repeat with twice the threads: the throughput rises if it is right",
 		"%s, each of which waits for its answer, make %s transactions/s of %.3g ms; nothing was at its limit, the busiest CPU (%s) at %s",
 		plural(f.e.Threads, "client"), number(f.e.Throughput), f.e.Threads/f.e.Throughput*1000, name, percent(busiest))
+}
+
+// serverCores returns how many cores were in use on the servers' machines.
+func (f *finder) serverCores() float64 {
+	sum := 0.0
+	for i := range f.e.Machines {
+		if m := &f.e.Machines[i]; m.Server {
+			sum += orZero(m.CPU.Mean) * float64(m.Cores)
+		}
+	}
+	return sum
 }
 
 // spareCPU is the mean use of CPU below which there is enough for more clients.
@@ -535,7 +596,13 @@ func (f *finder) rate() {
 	if !(f.e.Rate > 0) || !series.IsKnown(f.e.Throughput) {
 		return
 	}
-	if f.e.Throughput >= sameRate*f.e.Rate {
+	// Tools may draw the distances of transactions at random: the number of a run then has
+	// the spread of Poisson's distribution.
+	least := sameRate * f.e.Rate
+	if n := f.e.Rate * f.e.Seconds; n > 0 {
+		least = min(least, f.e.Rate*(1-3/math.Sqrt(n)))
+	}
+	if f.e.Throughput >= least {
 		f.v.Findings = slices.DeleteFunc(f.v.Findings, func(l LimitFinding) bool { return l.Limit != LimitLag && l.Limit != LimitConnections })
 		f.v.Unlimited = fmt.Sprintf("the run made %s of the %s transactions/s that it was asked for", number(f.e.Throughput), number(f.e.Rate))
 		return

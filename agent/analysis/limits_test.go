@@ -11,7 +11,7 @@ var nan = math.NaN()
 // machine returns one with everything known and nothing busy.
 func machine(name string, generator, server bool, targets ...string) MachineEvidence {
 	quiet := Level{0.2, 0}
-	return MachineEvidence{Name: name, Generator: generator, Server: server, Servers: targets, Cores: 8, CPU: quiet, BusiestCore: quiet, Steal: Level{0, 0}, Disk: Level{0.1, 0}, Network: Level{nan, nan}, DiskWait: 0.0002}
+	return MachineEvidence{Name: name, Generator: generator, Server: server, Servers: targets, Cores: 8, CPU: quiet, BusiestCore: quiet, Stalled: Level{0.1, 0}, Steal: Level{0, 0}, Disk: Level{0.1, 0}, Network: Level{nan, nan}, DiskWait: 0.0002, DiskReadWait: 0.0002}
 }
 
 // server returns one of which everything is known.
@@ -22,14 +22,14 @@ func server(name string, sessions map[string]float64) ServerEvidence {
 	}
 	return ServerEvidence{
 		Name: name, Sessions: sessions, Held: held, FlowControl: Level{nan, nan}, FlowControlSent: nan, LagSeconds: nan,
-		Connections: 33, ConnectionLimit: 200, Refused: 0, PoolReads: 10, PoolMisses: 0.0001, RoundTrip: nan,
+		Connections: 33, ConnectionLimit: 200, Refused: 0, PoolReads: 10, PoolMisses: 0.0001,
 	}
 }
 
 // quiet is a run of 32 clients in which nothing is at its limit but their number.
 func quiet(change func(*Evidence)) *Evidence {
 	e := &Evidence{
-		Seconds: 120, Threads: 32, Rate: nan, Throughput: 4000, Statements: 20, ForeignShare: nan,
+		Seconds: 120, Threads: 32, Rate: nan, Throughput: 4000, Statements: 20, RoundTrip: nan, ForeignShare: nan,
 		Machines: []MachineEvidence{machine("gen", true, false), machine("db1", false, true, "n1")},
 		Servers:  []ServerEvidence{server("n1", map[string]float64{"running": 6, "row_lock": 0.1})},
 	}
@@ -86,13 +86,30 @@ func TestFindLimits(t *testing.T) {
 		}, LimitDisk, "27 of 32 clients waited for a disk", 108},
 		"buffer pool": {func(e *Evidence) {
 			e.Servers[0] = server("n1", map[string]float64{"running": 30})
-			e.Servers[0].PoolReads, e.Servers[0].PoolMisses, e.Machines[1].DiskWait = 9000, 0.06, 0.003
-		}, LimitPool, "n1 read 9000 pages/s from disk, 6 % of those that were asked for, a read takes 3 ms", 0},
+			e.Servers[0].PoolReads, e.Servers[0].PoolMisses, e.Machines[1].DiskReadWait = 9000, 0.06, 0.003
+		}, LimitPool, "n1 read 9000 pages/s from disk, 6 % of those that were asked for, a read of the disk takes 3 ms: clients waited for pages for 84 % of their time", 0},
+		// Of a server whose disk is held to a rate by a control group: the disk itself is fast.
+		"buffer pool by sessions": {func(e *Evidence) {
+			e.Servers[0] = server("n1", map[string]float64{"running": 1, "disk": 30})
+			e.Servers[0].PoolReads, e.Servers[0].PoolMisses = 300, 0.2
+		}, LimitPool, "a read of the disk takes 0.2 ms: clients waited for pages for 94 % of their time", 0},
+		"buffer pool, estimated": {func(e *Evidence) {
+			e.Servers[0] = server("n1", map[string]float64{"running": 30})
+			e.Servers[0].PoolReads, e.Servers[0].PoolMisses, e.Machines = 9000, 0.06, e.Machines[:1]
+		}, LimitPool, "an estimate of 60 % of the clients' time", 0},
+		"quota of the server": {func(e *Evidence) {
+			e.Servers[0] = server("n1", map[string]float64{"running": 28})
+			e.Machines[1].Stalled = Level{0.93, 1}
+		}, LimitServerCPU, "tasks of db1 (n1) waited for a core for 93 % of the time, though all cores were in use for at most 20 %", 120},
+		"quota of the tool": {func(e *Evidence) {
+			e.Machines = []MachineEvidence{machine("vm", true, true, "n1")}
+			e.Machines[0].Stalled = Level{0.9, 1}
+		}, LimitGeneratorCPU, "tasks of vm (n1) waited for a core", 120},
 		"max_connections": {func(e *Evidence) { e.Servers[0].Refused = 12 }, LimitConnections, "n1 refused 12 connections since its max_connections of 200 was reached", 0},
 		"refused at once": {func(e *Evidence) {
 			*e = Evidence{Seconds: 0.1, Threads: 64, Rate: nan, Throughput: nan, Statements: nan, ForeignShare: nan, RefusedByServer: "error 1040: Too many connections"}
 		}, LimitConnections, "error 1040", 0},
-		"round trip": {func(e *Evidence) { e.Servers[0].RoundTrip = 0.0003 }, LimitRoundTrip, "a round trip of 0.3 ms to n1: 75 %", 0},
+		"round trip": {func(e *Evidence) { e.RoundTrip, e.RoundTripTo = 0.0003, "n1" }, LimitRoundTrip, "a round trip of at least 0.3 ms to n1: 75 %", 0},
 		"link":       {func(e *Evidence) { e.Machines[1].Network = Level{0.93, 0.95} }, LimitNetwork, "the link of db1 was used by 93 %", 114},
 		"slower than asked": {func(e *Evidence) {
 			e.Rate, e.Throughput = 8000, 4000
@@ -127,6 +144,9 @@ func TestNoInventedLimit(t *testing.T) {
 		"no servers":  {func(e *Evidence) { e.Servers = nil }, "what the servers did"},
 		"no sessions": {func(e *Evidence) { e.Servers[0].Sessions = nil }, "rights for active sessions"},
 		"no threads":  {func(e *Evidence) { e.Threads = nan }, "how many clients"},
+		"sessions that neither wait nor compute": {func(e *Evidence) {
+			e.Servers[0] = server("n1", map[string]float64{"running": 28})
+		}, "what 28 of 32 clients waited for"},
 		"the machine did not answer": {func(e *Evidence) {
 			e.Machines[1].CPU, e.Machines[1].BusiestCore = Level{nan, nan}, Level{nan, nan}
 		}, "CPU and disks of n1"},

@@ -213,13 +213,16 @@ func (l *statusLine) write(b *strings.Builder, width int) {
 	b.WriteByte('\n')
 }
 
-// statusCell prints whole numbers, but a decimal of shares and seconds.
+// statusCell prints whole numbers, but a decimal of shares and seconds, and latencies in
+// milliseconds.
 func statusCell(m *measure.Measure, v series.Optional[float64]) string {
 	switch {
 	case !v.Known:
 		return "-"
 	case m.Unit == measure.Ratio:
 		return strconv.FormatFloat(v.Value*100, 'f', 1, 64) + "%"
+	case m.Unit == measure.Seconds && m.Summary == measure.Mean:
+		return table.Milliseconds.Format(v.Value)
 	case m.Unit == measure.Seconds:
 		return strconv.FormatFloat(v.Value, 'f', 1, 64)
 	}

@@ -63,10 +63,10 @@ func TestStatusLine(t *testing.T) {
 	writeHeader(&b, len("n1"))
 	line.write(&b, len("n1"))
 	head, row, _ := strings.Cut(b.String(), "\n")
-	if want := "Time Target QPS Commit Rollback TPS Conn Run Paused Lag(trx) Lag(s) Queue"; strings.Join(strings.Fields(head), " ") != want {
+	if want := "Time Target QPS Commit Rollback TPS Conn Run RTT(ms) Paused Lag(trx) Lag(s) Queue"; strings.Join(strings.Fields(head), " ") != want {
 		t.Errorf("head %q", head)
 	}
-	if fields := strings.Fields(row); strings.Join(fields[1:], " ") != "n1 1000 50 0 50 12 - 100.0% - - -" {
+	if fields := strings.Fields(row); strings.Join(fields[1:], " ") != "n1 1000 50 0 50 12 - - 100.0% - - -" {
 		t.Errorf("row %q", row)
 	}
 }

@@ -125,6 +125,10 @@ type Status struct {
 	// Uptime distinguishes restarts from counters that were reset; 0 if unknown.
 	Uptime time.Duration
 
+	// RoundTrip is how long the server took for an exchange in which it has nothing to
+	// do, as seen by the agent; 0 if it was not measured.
+	RoundTrip time.Duration
+
 	// Position is how far the server is in the history that its cluster
 	// shares; nil if it has none.
 	Position Position
@@ -249,6 +253,9 @@ func (s *Sample) All(yield func(*Value) bool) {
 	}
 	added := []Value{{Metric: Up, V: up}, {Metric: RestartsTotal, V: float64(s.Restarts)}}
 	if s.Up() {
+		if s.Status.RoundTrip > 0 {
+			added = append(added, Value{Metric: RoundTripSeconds, V: s.Status.RoundTrip.Seconds()})
+		}
 		if s.LagSeconds.Known {
 			added = append(added, Value{Metric: ReplicationLagSeconds, V: s.LagSeconds.Value})
 		}

@@ -22,7 +22,9 @@ var (
 	// The sampler itself computes these from all samples of a target or cluster.
 	Up             = measure.NewGauge("db_up", "1 if the server answered the last sample, 0 if it did not.")
 	MissingDetails = measure.NewGauge("db_missing_details", "Kinds of values that could not be read at the last sample: a right is missing, or a detail was refused or too slow. The agent's log names each once.")
-	RestartsTotal  = measure.NewCounter("db_restarts_total", "Restarts of the server seen since the agent began to sample it.")
+	// RoundTripSeconds is Status.RoundTrip.
+	RoundTripSeconds = measure.NewGauge("db_round_trip_seconds", "Time from the agent to the server and back at the last sample: a ping, which the server answers without work (MySQL: COM_PING, to a sampled proxy the statement DO 0; MongoDB: ping). Waiting for a CPU on either side is in it.")
+	RestartsTotal    = measure.NewCounter("db_restarts_total", "Restarts of the server seen since the agent began to sample it.")
 
 	ReplicationPosition          = measure.NewGauge("replication_position", "How far the server is in the history its cluster shares (Galera: seqno; GTIDs: count of transactions; MongoDB: optime in seconds).")
 	ReplicationLagTransactions   = measure.NewGauge("replication_lag_transactions", "Transactions that the most advanced member of the cluster had at the same tick and this one had not. A few are the time between two answers. A primary has none.")
@@ -49,6 +51,10 @@ var (
 	RunningThreads = column("Run", measure.NoColumn, NewMeasure(150, "threads_running", "Threads running", "clients executing a statement at the instant of the sample", measure.Count, measure.Max,
 		measure.ValueOf(ThreadsRunning)))
 	ServerLatency = NewMeasure(160, "server_latency", "Latency in the server", "mean time of a statement, without network and client", measure.Seconds, measure.Mean)
+
+	// RoundTrip is from the agent's machine.
+	RoundTrip = column("RTT(ms)", measure.WorstOfAll, NewMeasure(165, "round_trip", "Round trip", "time of a ping from the agent's machine to the server and back", measure.Seconds, measure.Mean,
+		measure.ValueOf(RoundTripSeconds)))
 
 	// FlowControlSent is who asks for it.
 	FlowControlSent = NewMeasure(205, "flow_control_sent", "Flow control requested", "pauses that the node requested per second", measure.PerSecond, measure.Increase)

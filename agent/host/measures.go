@@ -101,9 +101,12 @@ var (
 	_ = inTables(42, "cpu_softirq", "CPU of soft interrupts", "share of all cores, mostly for the network", measure.Ratio, shareOfCPU(cpuSoftIRQ))
 
 	_        = charted(50, "context_switches", "Context switches", "per second", measure.PerSecond, measure.RateOf(switches))
-	CPUStall = charted(60, "pressure_cpu", "Waiting for CPU", "share of the time in which a task waited for a core", measure.Ratio, measure.ShareOf(pressureCPU))
-	_        = charted(61, "pressure_io", "Waiting for disks", "share of the time in which a task waited for a disk", measure.Ratio, measure.ShareOf(pressureIO))
-	_        = charted(62, "pressure_memory", "Waiting for memory", "share of the time in which a task waited for memory", measure.Ratio, measure.ShareOf(pressureMemory))
+	CPUStall = measure.New(measure.Measure{
+		ID: "pressure_cpu", Title: "Waiting for CPU", Note: "share of the time in which a task waited for a core",
+		Unit: measure.Ratio, Scope: measure.Host, Summary: measure.Mean, Spread: true, Rank: 60,
+	}).Or(measure.ShareOf(pressureCPU))
+	_ = charted(61, "pressure_io", "Waiting for disks", "share of the time in which a task waited for a disk", measure.Ratio, measure.ShareOf(pressureIO))
+	_ = charted(62, "pressure_memory", "Waiting for memory", "share of the time in which a task waited for memory", measure.Ratio, measure.ShareOf(pressureMemory))
 
 	_ = charted(70, "memory_used", "Memory", "share in use, without what is available to programs", measure.Ratio, measure.ValueOf(memoryUsed).Over(memoryTotal))
 	_ = inTables(71, "swap_used", "Swap", "in use", measure.Bytes, measure.ValueOf(swapUsed))
@@ -118,8 +121,10 @@ var (
 	_ = charted(83, "disk_operations", "Disk operations", "reads and writes per second", measure.PerSecond, measure.RateOf(diskReads).Plus(diskWrites))
 	_ = inTables(84, "disk_flushes", "Disk flushes", "per second", measure.PerSecond, measure.RateOf(diskFlushes))
 	// DiskWait is unknown while there are no operations.
-	DiskWait  = charted(85, "disk_wait", "Disk latency", "mean time of a read or write, its queue included", measure.Seconds, measure.RateOf(diskReadTime).Plus(diskWriteTime).Over(diskReads, diskWrites))
-	DiskQueue = charted(86, "disk_queue", "Disk queue", "reads and writes that are waited for, on average, of all disks", measure.Count, measure.RateOf(diskQueueTime))
+	DiskWait = charted(85, "disk_wait", "Disk latency", "mean time of a read or write, its queue included", measure.Seconds, measure.RateOf(diskReadTime).Plus(diskWriteTime).Over(diskReads, diskWrites))
+	// DiskReadWait is that of reads alone.
+	DiskReadWait = inTables(85, "disk_read_wait", "Disk latency of reads", "mean time of a read, its queue included", measure.Seconds, measure.RateOf(diskReadTime).Over(diskReads))
+	DiskQueue    = charted(86, "disk_queue", "Disk queue", "reads and writes that are waited for, on average, of all disks", measure.Count, measure.RateOf(diskQueueTime))
 
 	NetworkBusy = measure.New(measure.Measure{
 		ID: "network_busy", Title: "Busiest network interface", Note: "share of the speed of its link, in the busier direction",

@@ -34,6 +34,7 @@ func limits(h *history.History, r *Row, others []rundir.Meta) *analysis.Verdict 
 	if lines := append(otherRuns(h, others), foreignStatements(h, r)...); len(lines) > 0 {
 		e.OtherLoad = lines[0]
 	}
+	e.RoundTrip, e.RoundTripTo = roundTrip(h)
 	for _, one := range h.Hosts {
 		e.Machines = append(e.Machines, machineEvidence(one))
 	}
@@ -73,13 +74,35 @@ func levelOf(t series.Tally, high float64) analysis.Level {
 	return analysis.Level{Mean: t.Mean(), High: t.Share(high)}
 }
 
+// roundTrip returns the least time to the server or proxy that the tool connects to, the
+// farthest one if it connects to several. If that is not known, the nearest server counts: no
+// statement takes less.
+func roundTrip(h *history.History) (seconds float64, to string) {
+	seconds = series.Unknown()
+	connected := false
+	for _, s := range h.Servers {
+		server := h.Snapshot.Meta.Servers.Server(s.Target)
+		if server == nil || connected && !server.Connected {
+			continue
+		}
+		t := h.Samples.Tally(history.ServerMeasure{Target: s.Target, Measure: engine.RoundTrip})
+		switch least := t.Min; {
+		case !series.IsKnown(least):
+		case server.Connected && (!connected || least > seconds), !server.Connected && !(least >= seconds):
+			seconds, to, connected = least, s.Target, server.Connected
+		}
+	}
+	return seconds, to
+}
+
 func machineEvidence(one *history.Host) analysis.MachineEvidence {
 	of := func(m *measure.Measure, high float64) analysis.Level { return levelOf(one.Tally(m), high) }
-	wait := one.Tally(host.DiskWait)
+	wait, reads := one.Tally(host.DiskWait), one.Tally(host.DiskReadWait)
 	m := analysis.MachineEvidence{
 		Name: one.Host, Cores: one.Cores, Generator: one.Has(rundir.GeneratorHost), Server: one.Has(rundir.ServerHost), Servers: one.Targets,
 		CPU: of(host.Busy, analysis.BusyCPU), BusiestCore: of(host.BusiestCore, analysis.BusyCore), Steal: of(host.Steal, analysis.HighSteal),
-		Disk: of(host.DiskBusy, analysis.BusyDisk), Network: of(host.NetworkBusy, analysis.BusyNetwork), DiskWait: wait.Mean(),
+		Stalled: of(host.CPUStall, analysis.Stall), Disk: of(host.DiskBusy, analysis.BusyDisk), Network: of(host.NetworkBusy, analysis.BusyNetwork),
+		DiskWait: wait.Mean(), DiskReadWait: reads.Mean(),
 		Retransmits: one.Increase(host.Retransmits), ListenDrops: one.Increase(host.ListenDrops), NetDrops: one.Increase(host.Drops),
 	}
 	if m.Name == "" {
@@ -101,7 +124,7 @@ func serverEvidence(h *history.History, s *history.Server, threads float64) anal
 	out := analysis.ServerEvidence{
 		Name: s.Target, FlowControl: levelOf(tally(engine.FlowControl), analysis.Paused), FlowControlSent: s.Increase(engine.FlowControlSent),
 		LagSeconds: largest(engine.LagSeconds), Connections: largest(engine.OpenConnections), ConnectionLimit: last(engine.ConnectionLimit),
-		Refused: s.Increase(engine.RefusedConnections), PoolReads: mean(engine.PagesRead), PoolMisses: mean(engine.PageMisses), RoundTrip: series.Unknown(),
+		Refused: s.Increase(engine.RefusedConnections), PoolReads: mean(engine.PagesRead), PoolMisses: mean(engine.PageMisses),
 	}
 	for _, m := range engine.SessionMeasures() {
 		t := tally(m)

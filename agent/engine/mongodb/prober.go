@@ -85,8 +85,9 @@ func (a slowAnswers) add(s *engine.Status, now time.Time) {
 	}
 }
 
-// Probe reads the server once: one round trip to a standalone server or a
-// mongos, two to a member of a replica set, and a few more every ten seconds.
+// Probe reads the server once: two round trips to a standalone server or a
+// mongos, of which one is a ping, three to a member of a replica set, and a few more
+// every ten seconds.
 func (p *prober) Probe(ctx context.Context) (*engine.Status, error) {
 	p.budget.Renew()
 	if p.client == nil {
@@ -154,6 +155,12 @@ func (p *prober) probe(ctx context.Context) (*engine.Status, error) {
 			readReplicaSet(s, set)
 		}
 		p.probeOplog(ctx, s, d, now)
+	}
+	asked := time.Now()
+	if pong, err := p.ask(ctx, "ping", ""); err != nil {
+		return nil, err
+	} else if pong != nil {
+		s.RoundTrip = time.Since(asked)
 	}
 	p.slow.add(s, now)
 	s.Set(engine.AgentStatementsTotal, float64(p.statements))

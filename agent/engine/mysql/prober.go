@@ -127,16 +127,36 @@ func (p *prober) sample(ctx context.Context) (*engine.Status, error) {
 	if err := p.conn.values(ctx, p.showStatus, values); err != nil {
 		return nil, err
 	}
+	trip, err := p.roundTrip(ctx)
+	if err != nil {
+		return nil, err
+	}
 	tick := &Tick{Target: &p.target, Server: p.conn.server, Status: values}
 	out, err := Decode(ctx, tick, p.conn, p.details)
 	if err != nil {
 		return nil, err
 	}
+	out.RoundTrip = trip
 	out.Set(engine.AgentStatementsTotal, float64(p.statements))
 	if n, ok := p.autocommit.read(p.conn.server, values); ok {
 		out.Set(engine.AutocommitsTotal, n)
 	}
 	return out, nil
+}
+
+// roundTrip measures an exchange in which the server has nothing to do. Proxies answer a
+// ping themselves, but send a statement on to a server.
+func (p *prober) roundTrip(ctx context.Context) (time.Duration, error) {
+	begin := time.Now()
+	if p.target.Behind == "" {
+		err := p.conn.sql.PingContext(ctx)
+		return time.Since(begin), err
+	}
+	err := p.conn.query(ctx, "DO 0", func(rows *sql.Rows) error { return rows.Err() })
+	if answered(err) { // refused: the sample is not lost for that
+		return 0, nil
+	}
+	return time.Since(begin), err
 }
 
 // Decode returns the status of one tick's answers.

@@ -2,8 +2,9 @@
 // how many execute a statement, and what they wait for. It sends one statement a tick,
 // to performance_schema where that is on, else to the list of processes.
 //
-// Only waits that have not ended count. Waits for row locks are in neither table; how many
-// there are now is a status variable, Innodb_row_lock_current_waits.
+// Only waits that have not ended count. Waits for row locks are in neither table, those for
+// pages from disk only in performance_schema with its instruments on; how many there are now
+// are status variables, Innodb_row_lock_current_waits and Innodb_data_pending_reads.
 package sessions
 
 import (
@@ -52,7 +53,7 @@ func New() mysql.Detail { return &Detail{} }
 // Needs implements mysql.Detail.
 func (d *Detail) Needs() mysql.Needs {
 	return mysql.Needs{
-		Status:    []string{"Innodb_row_lock_current_waits", "Threads_connected"},
+		Status:    []string{"Innodb_row_lock_current_waits", "Innodb_data_pending_reads", "Threads_connected"},
 		Variables: []string{"performance_schema"},
 		Options: engine.OptionChecks{Option: func(value string) error {
 			if value != "on" && value != "off" {
@@ -97,7 +98,15 @@ func (d *Detail) Read(ctx context.Context, q mysql.Querier, tick *mysql.Tick, ou
 		return nil
 	}
 	if n, ok := tick.Status.Number("Innodb_row_lock_current_waits"); ok {
-		d.moveRowLocks(counts, n)
+		d.move(counts, n, series{engine.RowLock, rowLockWait}, lockRank)
+	}
+	if n, ok := tick.Status.Number("Innodb_data_pending_reads"); ok {
+		for s, seen := range counts { // those that performance_schema shows
+			if s.class == engine.Disk {
+				n -= seen
+			}
+		}
+		d.move(counts, n, series{engine.Disk, pageReadWait}, readRank)
 	}
 	d.series(engine.Running, engine.Running)
 	for _, s := range d.seen {
@@ -131,18 +140,24 @@ func (d *Detail) series(class, event string) series {
 	return s
 }
 
-// moveRowLocks makes n of the sessions that seem to run those that wait for a row lock.
-// What waits beyond them are appliers of replication.
-func (d *Detail) moveRowLocks(counts map[series]float64, n float64) {
+// What sessions wait for that only a status variable shows.
+const (
+	rowLockWait  = "innodb row lock"
+	pageReadWait = "innodb page read"
+)
+
+// move makes n of the sessions that seem to run those that wait, the ones of the lowest rank
+// first. What waits beyond them are no clients: appliers of replication, reading ahead.
+func (d *Detail) move(counts map[series]float64, n float64, wait series, rank func(state string) int) {
+	wait = d.series(wait.class, wait.event)
 	var running []series
 	for s := range counts {
 		if s.class == engine.Running {
 			running = append(running, s)
 		}
 	}
-	// A wait is in a statement that reads or changes rows.
 	slices.SortFunc(running, func(a, b series) int {
-		return cmp.Or(cmp.Compare(lockRank(a.event), lockRank(b.event)), cmp.Compare(counts[b], counts[a]), strings.Compare(a.event, b.event))
+		return cmp.Or(cmp.Compare(rank(a.event), rank(b.event)), cmp.Compare(counts[b], counts[a]), strings.Compare(a.event, b.event))
 	})
 	for _, s := range running {
 		moved := min(n, counts[s])
@@ -150,11 +165,12 @@ func (d *Detail) moveRowLocks(counts map[series]float64, n float64) {
 			continue
 		}
 		counts[s] -= moved
-		counts[d.series(engine.RowLock, "innodb row lock")] += moved
+		counts[wait] += moved
 		n -= moved
 	}
 }
 
+// lockRank: a wait for a lock is in a statement that reads or changes rows.
 func lockRank(event string) int {
 	switch event {
 	case "updating", "update", "deleting from main table", "updating main table":
@@ -163,6 +179,15 @@ func lockRank(event string) int {
 		return 1
 	}
 	return 2
+}
+
+// readRank: pages are read by statements that look for rows.
+func readRank(state string) int {
+	switch state {
+	case "statistics", "sending data", "executing", "updating", "update", "reading", "init for update":
+		return 0
+	}
+	return 1
 }
 
 // rule is a beginning of a name, with the class of what begins so.

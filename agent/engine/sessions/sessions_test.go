@@ -39,12 +39,12 @@ func TestRowLocks(t *testing.T) {
 	counts := map[series]float64{
 		{engine.Running, "updating"}: 3, {engine.Running, "statistics"}: 2, {engine.Running, engine.Running}: 4, {engine.Commit, "commit"}: 1,
 	}
-	d.moveRowLocks(counts, 4)
+	d.move(counts, 4, series{engine.RowLock, rowLockWait}, lockRank)
 	lock := series{engine.RowLock, "innodb row lock"}
 	if counts[lock] != 4 || counts[series{engine.Running, "updating"}] != 0 || counts[series{engine.Running, "statistics"}] != 1 {
 		t.Errorf("%v", counts)
 	}
-	d.moveRowLocks(counts, 50)
+	d.move(counts, 50, series{engine.RowLock, rowLockWait}, lockRank)
 	if counts[lock] != 9 || counts[series{engine.Commit, "commit"}] != 1 {
 		t.Errorf("%v", counts)
 	}

@@ -1,0 +1,84 @@
+//go:build e2e
+
+package limits
+
+import (
+	"io"
+	"net"
+	"sync"
+	"testing"
+	"time"
+)
+
+// delayed returns an address at which the server is a while away: each piece of data is
+// passed on that much later, in both directions.
+func delayed(t *testing.T, server string, delay time.Duration) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	var running sync.WaitGroup
+	var mu sync.Mutex
+	var open []net.Conn
+	t.Cleanup(func() {
+		_ = listener.Close()
+		mu.Lock()
+		for _, c := range open {
+			_ = c.Close()
+		}
+		mu.Unlock()
+		running.Wait()
+	})
+	running.Go(func() {
+		for {
+			client, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			behind, err := net.Dial("tcp", server)
+			if err != nil {
+				_ = client.Close()
+				continue
+			}
+			mu.Lock()
+			open = append(open, client, behind)
+			mu.Unlock()
+			for _, way := range [][2]net.Conn{{client, behind}, {behind, client}} {
+				running.Go(func() { passOn(way[0], way[1], delay) })
+			}
+		}
+	})
+	return listener.Addr().String()
+}
+
+// piece is what was read at a time.
+type piece struct {
+	at   time.Time
+	data []byte
+}
+
+func passOn(from, to net.Conn, delay time.Duration) {
+	pieces := make(chan piece, 1000)
+	var writing sync.WaitGroup
+	writing.Go(func() {
+		for p := range pieces {
+			<-time.After(time.Until(p.at.Add(delay)))
+			_, _ = to.Write(p.data) // its reader notices the end
+		}
+		_ = to.Close()
+	})
+	for {
+		b := make([]byte, 64<<10)
+		n, err := from.Read(b)
+		if n > 0 {
+			pieces <- piece{time.Now(), b[:n]}
+		}
+		if err != nil {
+			if err != io.EOF {
+				_ = from.Close()
+			}
+			break
+		}
+	}
+	close(pieces)
+	writing.Wait()
+}

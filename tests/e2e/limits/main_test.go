@@ -1,0 +1,86 @@
+//go:build e2e
+
+package limits
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/benchwatch/benchwatch/internal/agents"
+	"github.com/benchwatch/benchwatch/internal/servers"
+)
+
+// env is what all tests share.
+var env struct {
+	dir, binary string
+	server      *servers.Group
+}
+
+func TestMain(m *testing.M) {
+	code, err := runTests(m)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "e2e/limits:", err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+func runTests(m *testing.M) (code int, err error) {
+	if env.dir, err = os.MkdirTemp("", "benchwatch-limits."); err != nil {
+		return 1, err
+	}
+	defer os.RemoveAll(env.dir)
+	// The database server's own user must be able to pass through.
+	if err = os.Chmod(env.dir, 0o711); err != nil {
+		return 1, err
+	}
+	env.binary = filepath.Join(env.dir, "benchwatch")
+	if err := agents.Build(env.binary, "agent"); err != nil {
+		return 1, err
+	}
+	ctx := context.Background()
+	env.server, err = servers.Start(ctx, filepath.Join(env.dir, "servers"), servers.MariaDB, servers.Options{Servers: 1, Attached: true})
+	if err != nil {
+		return 1, err
+	}
+	defer func() { err = errors.Join(err, env.server.UnlimitDisk(1), env.server.Stop(ctx)) }()
+	out, err := exec.Command("sysbench", sysbench("oltp_read_write", "--threads=2", "prepare")[1:]...).CombinedOutput()
+	if err != nil {
+		return 1, fmt.Errorf("prepare tables: %w\n%s", err, out)
+	}
+	return m.Run(), nil
+}
+
+// sysbench returns a command line for tables of 50 MB together.
+func sysbench(args ...string) []string {
+	return append([]string{"sysbench", "--config-file=" + filepath.Join(env.server.Dir, "sysbench.cnf"), "--tables=2", "--table-size=100000", "--report-interval=1"}, args...)
+}
+
+// must fails the test if something that a test does to a server fails.
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// set changes a global variable of the server for as long as the test lasts.
+func set(t *testing.T, name, value string) {
+	t.Helper()
+	query := func(statement string) [][]string {
+		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+		defer cancel()
+		rows, err := env.server.Query(ctx, 1, statement)
+		must(t, err)
+		return rows
+	}
+	before := query("SELECT @@GLOBAL." + name)[0][0]
+	query("SET GLOBAL " + name + " = " + value)
+	t.Cleanup(func() { query("SET GLOBAL " + name + " = " + before) })
+}
