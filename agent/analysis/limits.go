@@ -519,6 +519,9 @@ func (f *finder) network() {
 	if !(f.e.RoundTrip > 0) || !(f.e.Statements > 0) || !(f.e.Throughput > 0) || !(f.e.Threads > 0) {
 		return
 	}
+	if f.e.RoundTrip < busyRoundTrip && slices.ContainsFunc(f.e.Machines, func(m MachineEvidence) bool { return m.CPU.High >= 0.5 }) {
+		return // waiting for a core, which is found by itself
+	}
 	share := f.e.RoundTrip * f.e.Statements * f.e.Throughput / f.e.Threads
 	if share > orOne(f.outside)+0.1 {
 		return // they would spend more time outside than they did
@@ -526,6 +529,10 @@ func (f *finder) network() {
 	f.add(LimitRoundTrip, share, series.Unknown(), "repeat with the tool nearer to the servers, or with more threads",
 		"each of %s statements of a transaction takes a round trip of at least %.2g ms to %s: %s of the clients' time", number(f.e.Statements), f.e.RoundTrip*1000, f.e.RoundTripTo, percent(share))
 }
+
+// busyRoundTrip is the length in seconds from which on a round trip to or from a machine
+// whose cores are all busy is the network's.
+const busyRoundTrip = 0.001
 
 // longLag is the lag in seconds from which on the run's rate can't be kept up.
 const longLag = 5

@@ -72,13 +72,13 @@ func (l *lab) one(t *testing.T, id string, during func(meta rundir.Meta), comman
 	if err != nil {
 		t.Fatalf("report: %v", err)
 	}
-	var reports []struct {
-		Limits *analysis.Verdict `json:"limits"`
+	var report struct {
+		Runs []struct{ Limits *analysis.Verdict }
 	}
-	if err := json.Unmarshal(out, &reports); err != nil || len(reports) != 1 || reports[0].Limits == nil {
+	if err := json.Unmarshal(out, &report); err != nil || len(report.Runs) != 1 || report.Runs[0].Limits == nil {
 		t.Fatalf("no verdict (%v); benchwatch run exited with %d:\n%s", err, status, wrapper.Output(t))
 	}
-	return *reports[0].Limits, u.foreign(seconds, cores())
+	return *report.Runs[0].Limits, u.foreign(seconds, cores())
 }
 
 func cores() int {
@@ -159,7 +159,7 @@ func TestFirstFinding(t *testing.T) {
 			before: func(t *testing.T) {
 				set(t, "sync_binlog", "1")
 				set(t, "innodb_flush_log_at_trx_commit", "1")
-				limitDisk(t, 0, 60)
+				limitDisk(t, 0, 200)
 			},
 		},
 		{name: "round trip", want: analysis.LimitRoundTrip, noise: true, text: "round trip of at least 6", far: 3 * time.Millisecond, args: []string{"oltp_point_select", "--threads=2", "--time=8"}},
