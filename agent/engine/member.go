@@ -22,12 +22,14 @@ var sourcePort = regexp.MustCompile(`:\d+->`)
 const repeatAfter = time.Minute
 
 // member is one target of a sampler. Its goroutine owns the fields from prober
-// to downSince; those below are guarded by the sampler's mutex.
+// to answers; those below are guarded by the sampler's mutex.
 type member struct {
 	sampler *Sampler
 	target  *Target
 	log     *slog.Logger
 	ticks   chan tick
+	// requests are for readings of statements.
+	requests chan *statementsRequest
 
 	prober    Prober
 	password  Secret               // of the prober, or of the next one
@@ -36,6 +38,8 @@ type member struct {
 	failing   string               // the error now
 	announced bool                 // an error was logged since the last recovery
 	downSince time.Time
+	pending   []*statementsRequest
+	answers   bool // the last probe succeeded
 
 	cancel   context.CancelFunc // ends the goroutine, without waiting for it
 	busy     bool
@@ -56,6 +60,7 @@ func newMember(s *Sampler, t Target) *member {
 		password: t.Password,
 		log:      s.log.With("target", t.Name),
 		ticks:    make(chan tick, 1),
+		requests: make(chan *statementsRequest, maxRequests),
 		missing:  map[string]bool{},
 		logged:   map[string]time.Time{},
 		cancel:   func() {},
@@ -67,20 +72,28 @@ func newMember(s *Sampler, t Target) *member {
 // run probes at each tick that it is given.
 func (m *member) run(ctx context.Context) {
 	defer m.close()
+	var last tick
 	for {
 		select {
 		case <-ctx.Done():
 			return
+		case r := <-m.requests:
+			if len(m.pending) < maxRequests {
+				m.pending = append(m.pending, r)
+			}
+			m.readStatements(ctx, last)
 		case t := <-m.ticks:
+			last = t
 			sample := m.probe(ctx, t)
 			if ctx.Err() != nil {
 				return // stopped: the error is not the target's
 			}
 			m.report(&sample)
 			m.sampler.answered(m, sample)
-			if sample.Err == nil && !t.extra {
+			if m.answers = sample.Err == nil; m.answers && !t.extra {
 				m.readSettings(ctx, t.at)
 			}
+			m.readStatements(ctx, t)
 		}
 	}
 }

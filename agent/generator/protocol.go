@@ -65,7 +65,7 @@ type part struct {
 
 // mirroredFiles are only appended to. A run's markers are not among them: the group has
 // its own.
-var mirroredFiles = []string{rundir.StdoutFile, rundir.StderrFile, rundir.StatusFile, host.File, history.SettingsFile}
+var mirroredFiles = []string{rundir.StdoutFile, rundir.StderrFile, rundir.StatusFile, host.File, history.SettingsFile, history.StatementsFile}
 
 // partSize bounds what is sent of a file at a time.
 const partSize = 512 << 10

@@ -43,6 +43,8 @@ type History struct {
 	// Settings are how the servers were configured; empty if that was not
 	// recorded.
 	Settings SettingsHistory
+	// Statements are what the servers executed; empty if that was not recorded.
+	Statements []ServerStatements
 	// Markers are in the order of their times, without the run's own region.
 	Markers []marker.Marker
 
@@ -221,6 +223,9 @@ func ReadOutput(ctx context.Context, dir rundir.Directory, t *tool.Tool, part se
 		h.Damage.Problems = append(h.Damage.Problems, err.Error())
 	}
 	if h.Settings, err = ReadSettings(dir); err != nil {
+		h.Damage.Problems = append(h.Damage.Problems, err.Error())
+	}
+	if h.Statements, err = ReadStatements(dir); err != nil {
 		h.Damage.Problems = append(h.Damage.Problems, err.Error())
 	}
 	if h.Markers, err = marker.Read(dir); err != nil {

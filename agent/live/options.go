@@ -1,6 +1,7 @@
 package live
 
 import (
+	"context"
 	"log/slog"
 	"time"
 
@@ -27,6 +28,9 @@ type Options struct {
 	Machine *topology.Machine
 	// ReadSettings has the targets' settings read at the next tick.
 	ReadSettings func()
+	// ReadStatements returns what targets count by statement, see
+	// [engine.Sampler.ReadStatements].
+	ReadStatements func(context.Context, map[string]*engine.StatementReading) map[string]engine.StatementsAnswer
 	// Clock is that of this machine; nil: clock.System. Samples is the axis of the
 	// frames, the wall clock if it is zero.
 	Clock   *clock.Clock
@@ -138,6 +142,11 @@ func (o *Options) defaults() {
 	}
 	if o.ReadSettings == nil {
 		o.ReadSettings = func() {}
+	}
+	if o.ReadStatements == nil {
+		o.ReadStatements = func(context.Context, map[string]*engine.StatementReading) map[string]engine.StatementsAnswer {
+			return nil
+		}
 	}
 	if o.SampleNow == nil {
 		o.SampleNow = func() {}

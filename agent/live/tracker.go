@@ -38,7 +38,8 @@ type tracker struct {
 	// metaFile is run.json as it was last read. Only follow uses it.
 	metaFile os.FileInfo
 
-	diskLow bool // of the goroutine that records: the servers are not recorded
+	statements statements // of follow's goroutine
+	diskLow    bool       // of the goroutine that records: the servers are not recorded
 
 	mu    sync.Mutex
 	axis  clock.Axis    // of the run's times
@@ -89,6 +90,7 @@ func (t *tracker) follow(ctx context.Context, notifier *follow.Notifier) {
 	var readers sync.WaitGroup
 	readCtx, stop := context.WithCancel(ctx)
 	defer readers.Wait()
+	defer t.statements.running.Wait()
 	defer stop()
 	t.read(readCtx, &readers, notifier)
 	defer t.release()
@@ -106,6 +108,7 @@ func (t *tracker) follow(ctx context.Context, notifier *follow.Notifier) {
 		}
 		t.watchClock()
 		t.identify(ctx)
+		t.beginStatements(readCtx)
 		t.recordClock()
 		if time.Since(asked) >= history.SettingsEvery {
 			t.opts.ReadSettings()
@@ -113,6 +116,7 @@ func (t *tracker) follow(ctx context.Context, notifier *follow.Notifier) {
 		}
 		if t.ended() {
 			t.beginDrain()
+			t.endStatements(readCtx)
 			close(t.finish)
 			readers.Wait()
 			if ctx.Err() == nil {
@@ -317,6 +321,7 @@ func (t *tracker) awaitDrain(ctx context.Context) {
 		}
 		t.watchClock()
 		t.identify(ctx)
+		t.endStatements(ctx)
 		t.mu.Lock()
 		closed, owner := t.meta.Closed(), t.owner != nil
 		finished := t.drain == nil || t.skipDrain || t.drain.finished() || t.drainTimedOut()
@@ -324,7 +329,7 @@ func (t *tracker) awaitDrain(ctx context.Context) {
 		if closed {
 			return
 		}
-		if owner && finished && t.close() {
+		if owner && finished && t.statementsRecorded() && t.close() {
 			return
 		}
 		select {

@@ -56,6 +56,7 @@ type Source interface {
 	Latest() engine.Frame
 	MissedTicks() uint64
 	ReadSettings()
+	ReadStatements(context.Context, map[string]*engine.StatementReading) map[string]engine.StatementsAnswer
 	SampleNow()
 	Update([]engine.Target)
 }
@@ -121,7 +122,7 @@ func New(opts Options) (*Observer, error) {
 	o.watcher = live.NewWatcher(live.Options{
 		DataDir: opts.Config.DataDir, Only: opts.Only,
 		Tools:    o.tools,
-		Topology: o.currentTopology, ReadSettings: o.readSettings, SampleNow: o.sampler.SampleNow, Clock: opts.Clock, Samples: axis, Host: opts.Host, Logs: o.logs,
+		Topology: o.currentTopology, ReadSettings: o.readSettings, ReadStatements: o.sampler.ReadStatements, SampleNow: o.sampler.SampleNow, Clock: opts.Clock, Samples: axis, Host: opts.Host, Logs: o.logs,
 		Sink:   sink{o.markers, o.alerts, o.page},
 		Limits: o.limits, Logger: opts.Logger,
 	})

@@ -288,6 +288,11 @@ func (p *Player) MissedTicks() uint64 { return 0 }
 // ReadSettings does nothing: settings come when they were read.
 func (p *Player) ReadSettings() {}
 
+// ReadStatements returns nothing: what a run's servers executed is in its record.
+func (p *Player) ReadStatements(context.Context, map[string]*engine.StatementReading) map[string]engine.StatementsAnswer {
+	return nil
+}
+
 // SampleNow does nothing.
 func (p *Player) SampleNow() {}
 

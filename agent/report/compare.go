@@ -41,6 +41,8 @@ type Comparison struct {
 	// but not between them.
 	ServerSettings []Difference  `json:"server_settings,omitempty"`
 	Lines          []CompareLine `json:"lines"`
+	// Statements are those of the servers by the difference of their time per transaction.
+	Statements []StatementDifference `json:"statements,omitempty"`
 	// Limits are what [Comparison.Check] found.
 	Limits []LimitResult `json:"limits,omitempty"`
 	// Notes are what the reader has to know about the comparison as a whole.
@@ -153,6 +155,7 @@ func Compare(groups []Group, selected []string) Comparison {
 	c.addNotes()
 	c.Notes = append(limitNotes(groups), c.Notes...)
 	c.compareSettings(groups)
+	c.Statements = compareStatements(groups)
 	return c
 }
 
@@ -463,6 +466,9 @@ func (c *Comparison) addTo(doc *table.Document) {
 	add("", c.Differs)
 	add("server setting ", c.ServerSettings)
 	doc.List(append(items, c.Notes...)...)
+	if len(c.Statements) > 0 {
+		doc.Section(3, "Statements by the difference of their time", func() { doc.Table(c.clippedStatements()) })
+	}
 }
 
 // Text writes the comparison for a terminal.

@@ -40,10 +40,12 @@ type Bucket struct {
 	N    uint64                   `json:"count"`
 }
 
-var distributionStats = []struct {
+type distributionStat struct {
 	name  string
 	share float64
-}{{"p50", .5}, {"p75", .75}, {"p90", .9}, {"p95", .95}, {"p99", .99}, {"p99.9", .999}, {"p99.99", .9999}, {"max", 1}}
+}
+
+var distributionStats = []distributionStat{{"p50", .5}, {"p75", .75}, {"p90", .9}, {"p95", .95}, {"p99", .99}, {"p99.9", .999}, {"p99.99", .9999}, {"max", 1}}
 
 func bounded(v float64) series.Optional[float64] {
 	if math.IsInf(v, 0) {
@@ -59,23 +61,34 @@ func distributions(s *ingest.Summary) []Distribution {
 	}
 	var all []Distribution
 	for _, d := range s.Histograms {
-		one := Distribution{Operation: d.Operation, Count: d.Count(), h: d.Histogram}
-		if one.Count == 0 {
+		if d.Count() == 0 {
 			continue
 		}
+		one := newDistribution(d.Operation, d.Histogram)
 		if n := s.Report().Count(d.Operation); n.Known {
 			one.Of = series.Some(float64(n.Value))
 		}
-		for _, p := range distributionStats {
-			// A percentile of fewer values than it needs would be the maximum.
-			if r, ok := d.Quantile(p.share); ok && (p.share == 1 || float64(one.Count)*(1-p.share) >= 1) {
-				one.Percentiles = append(one.Percentiles, Percentile{p.name, r.Low, bounded(r.High)})
-			}
-		}
-		for _, b := range d.Buckets() {
-			one.Buckets = append(one.Buckets, Bucket{b.Low, bounded(b.High), b.N})
-		}
 		all = append(all, one)
+	}
+	return all
+}
+
+func newDistribution(name string, h *histogram.Histogram) Distribution {
+	d := Distribution{Operation: name, Count: h.Count(), Percentiles: percentiles(h, distributionStats), h: h}
+	for _, b := range h.Buckets() {
+		d.Buckets = append(d.Buckets, Bucket{b.Low, bounded(b.High), b.N})
+	}
+	return d
+}
+
+// percentiles returns those for which there are enough values: a percentile of fewer than it
+// needs would be the maximum.
+func percentiles(h *histogram.Histogram, stats []distributionStat) []Percentile {
+	var all []Percentile
+	for _, p := range stats {
+		if r, ok := h.Quantile(p.share); ok && (p.share == 1 || float64(h.Count())*(1-p.share) >= 1) {
+			all = append(all, Percentile{p.name, r.Low, bounded(r.High)})
+		}
 	}
 	return all
 }

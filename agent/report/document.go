@@ -45,9 +45,11 @@ type Report struct {
 	Operations []Operation `json:"operations,omitempty"`
 	// Distributions are the tool's own histograms.
 	Distributions []Distribution `json:"latency_distributions,omitempty"`
-	Observed      []string       `json:"observed,omitempty"`
-	Trust         []Finding      `json:"trust,omitempty"`
-	Messages      []string       `json:"messages,omitempty"`
+	// Statements are absent if the servers' were not recorded.
+	Statements *Statements `json:"statements,omitempty"`
+	Observed   []string    `json:"observed,omitempty"`
+	Trust      []Finding   `json:"trust,omitempty"`
+	Messages   []string    `json:"messages,omitempty"`
 	// Settings are those of the servers when the run began, SettingChanges what
 	// changed during the run. SettingsUnknown names the servers whose settings are
 	// unknown, with the reason.
@@ -99,6 +101,7 @@ func New(h *history.History, others ...rundir.Meta) Report {
 		Charts: Charts(h), Settings: SettingsByCluster(h.Settings), SettingChanges: settingChanges(h), SettingsUnknown: unknownSettings(h),
 	}
 	r.Limits = limits(h, &r.Row, others)
+	r.Statements = r.statements
 	r.Parameters = parameters(&r.Row, m)
 	for _, c := range r.SettingChanges {
 		r.Observed = append(r.Observed, c.Text())
@@ -210,6 +213,14 @@ func (d *Document) Markdown(w io.Writer) error {
 	return doc.Markdown(w)
 }
 
+// allDistributions are the tool's and that of the servers.
+func (r *Report) allDistributions() []Distribution {
+	if r.Statements == nil || r.Statements.Distribution == nil {
+		return r.Distributions
+	}
+	return append(slices.Clone(r.Distributions), *r.Statements.Distribution)
+}
+
 func (r *Report) add(doc *table.Document) {
 	doc.Heading(2, r.Title)
 	doc.Paragraph(table.Line{Text: r.ID + ", started " + r.StartedAt.UTC().Format("2006-01-02 15:04:05 MST") + ", " + table.Duration(r.DurationSeconds) + ", ", Strong: r.Status()})
@@ -221,9 +232,9 @@ func (r *Report) add(doc *table.Document) {
 	doc.Section(3, "What limited this run", func() { doc.Lines(limitLines(r.Limits)) })
 	doc.Table(operationTable(r.Operations))
 	doc.Section(3, "Distribution of the latencies", func() {
-		if len(r.Distributions) > 0 {
-			doc.Table(distributionTable(r.Distributions))
-			doc.List(distributionNotes(r.Distributions)...)
+		if all := r.allDistributions(); len(all) > 0 {
+			doc.Table(distributionTable(all))
+			doc.List(distributionNotes(all)...)
 		}
 	})
 	doc.Section(3, "What was observed", func() { doc.List(r.Observed...) })
@@ -254,6 +265,12 @@ func (r *Report) add(doc *table.Document) {
 		}
 	})
 	doc.Section(3, "Cost per transaction", func() { doc.Table(costTable(r.Costs)) })
+	doc.Section(3, "Statements", func() {
+		doc.List(statementNotes(r.Statements)...)
+		if t := statementTable(r.Statements, statementsInPage); len(t.Rows) > 0 {
+			doc.Fold(table.Plural(len(t.Rows), "statement"), func() { doc.Table(t) })
+		}
+	})
 	for i := range r.Settings {
 		s := &r.Settings[i]
 		doc.Section(3, "Settings of "+s.Title(), func() {
@@ -291,6 +308,7 @@ var reportHTML string
 var page = template.Must(template.New("report").Funcs(template.FuncMap{
 	"instant": table.Instant, "duration": table.Duration, "clock": table.Clock, "command": commandLine,
 	"figures": figures, "hasBand": hasBand, "operationTable": operationTable, "serverTable": serverTable, "machineTable": machineTable, "costTable": costTable, "limitLines": limitLines,
+	"statementTable": func(all *Statements) *table.Table { return statementTable(all, statementsInPage) }, "statementNotes": statementNotes, "allDistributions": func(r Report) []Distribution { return r.allDistributions() },
 	"distributionTable": distributionTable, "distributionNotes": distributionNotes, "distributionPlots": DistributionPlots,
 }).Parse(reportHTML))
 

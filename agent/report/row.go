@@ -76,6 +76,8 @@ type Row struct {
 	latencies []tool.Latency
 	// settings are the servers', for comparisons. NewRow leaves them out.
 	settings map[string]string
+	// statements are what the servers executed; nil: not recorded. NewRow leaves them out.
+	statements *Statements
 	// batches are what the intervals prove within the run, by the field of a measure
 	// and in its base unit. NewRow leaves them out.
 	batches map[string][]float64
@@ -128,7 +130,7 @@ func NewObservedRow(h *history.History) Row {
 	r.Servers, r.Machines = servers(h), machines(h)
 	r.Limits = limits(h, &r, nil)
 	r.Costs = costs(&r, machineRates(h), serverRates(h))
-	r.settings = settingsOfRun(h.Settings)
+	r.settings, r.statements = settingsOfRun(h.Settings), statementsOf(h)
 	r.batches = r.batchesOf(&h.Intervals)
 	return r
 }

@@ -75,11 +75,13 @@ func (r *Report) text(w *textWriter) {
 		}
 	}
 	w.table("Operations", operationTable(r.Operations))
-	w.table("Distribution of the latencies", distributionTable(r.Distributions))
+	w.table("Distribution of the latencies", distributionTable(r.allDistributions()))
 	w.list("What the distribution leaves out", distributionNotes(r.Distributions))
 	w.table("Servers", serverTable(r.Servers))
 	w.table("Machines", machineTable(r.Machines))
 	w.table("Cost per transaction", costTable(r.Costs))
+	w.table("Statements by their time in the servers", shortStatements(r.Statements, w.t.Width))
+	w.list("About the statements", statementNotes(r.Statements))
 	w.list("What was observed", r.Observed)
 	w.heading("How far to trust this")
 	for _, f := range r.Trust {

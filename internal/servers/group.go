@@ -73,6 +73,8 @@ type Options struct {
 	Servers int
 	// Attached: the kernel ends the servers when the caller dies.
 	Attached bool
+	// Settings are more lines of the servers' configuration.
+	Settings []string
 }
 
 // Group is a set of servers that replicate from each other. Its folder has a folder n1,
@@ -85,6 +87,7 @@ type Group struct {
 	N    int
 
 	attached bool
+	settings []string
 	system   system
 }
 
@@ -122,7 +125,7 @@ func Start(ctx context.Context, dir string, kind Kind, o Options) (_ *Group, err
 	case o.Port != 0 && (o.Port < 1000 || o.Port > 65000):
 		return nil, fmt.Errorf("a base port between 1000 and 65000 expected, not %d", o.Port)
 	}
-	g := &Group{Dir: dir, Kind: kind, Port: o.Port, N: max(o.Servers, 1), attached: o.Attached}
+	g := &Group{Dir: dir, Kind: kind, Port: o.Port, N: max(o.Servers, 1), attached: o.Attached, settings: o.Settings}
 	if s.Complete {
 		g.N = s.Servers
 		if g.Port == 0 {
@@ -302,6 +305,9 @@ func (g *Group) configure(n int) error {
 	text, err := g.system.config(n)
 	if err != nil {
 		return err
+	}
+	for _, line := range g.settings {
+		text += line + "\n"
 	}
 	return writeFile(filepath.Join(g.folder(n), "my.cnf"), text, 0o644)
 }

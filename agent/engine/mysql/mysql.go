@@ -25,6 +25,13 @@ type Detail interface {
 	Read(ctx context.Context, q Querier, tick *Tick, out *engine.Status) error
 }
 
+// StatementDetail is a Detail that reads what the server counts by statement, see
+// [engine.StatementReader].
+type StatementDetail interface {
+	Detail
+	ReadStatements(ctx context.Context, q Querier, target *engine.Target, server *Server, before *engine.StatementReading) (*engine.StatementReading, error)
+}
+
 // Needs is what a detail reads. The names of all details are read by one
 // statement of each kind.
 type Needs struct {

@@ -59,6 +59,34 @@ func (p *prober) Settings(ctx context.Context) (engine.Settings, error) {
 	return DecodeSettings(p.conn.server, variables, p.details), nil
 }
 
+// Statements implements engine.StatementReader.
+func (p *prober) Statements(ctx context.Context, before *engine.StatementReading) (*engine.StatementReading, error) {
+	if p.conn == nil || p.conn.server == nil {
+		return nil, errNotConnected
+	}
+	p.budget.Renew()
+	for _, d := range p.details {
+		reader, ok := d.(StatementDetail)
+		if !ok {
+			continue
+		}
+		r, err := reader.ReadStatements(ctx, p.conn, &p.target, p.conn.server, before)
+		if errors.Is(err, engine.ErrSwitchedOff) {
+			continue
+		}
+		if _, missing := errors.AsType[engine.MissingError](err); err == nil || missing {
+			return r, err
+		}
+		err = p.budget.Check(err)
+		at := p.progress
+		if !answered(err) {
+			p.drop()
+		}
+		return nil, explain(&p.target, at, err)
+	}
+	return nil, engine.ErrSwitchedOff
+}
+
 // DecodeSettings returns the settings among a server's variables.
 func DecodeSettings(server *Server, variables Values, details []Detail) engine.Settings {
 	out := engine.Settings{}

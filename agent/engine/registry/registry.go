@@ -11,6 +11,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/engine/mysql"
 	"github.com/benchwatch/benchwatch/agent/engine/replication"
 	"github.com/benchwatch/benchwatch/agent/engine/sessions"
+	"github.com/benchwatch/benchwatch/agent/engine/statements"
 	"github.com/benchwatch/benchwatch/agent/engine/tidb"
 )
 
@@ -22,6 +23,7 @@ var Engines = []*engine.Engine{
 		groupreplication.New,
 		replication.New,
 		sessions.New,
+		statements.New,
 		tidb.New,
 	),
 	mongodb.Engine,

@@ -34,11 +34,12 @@ func main() {
 		dir := c.Arg("dir", "Folder of the servers.").Required().String()
 		port := c.Flag("port", "Base port; default: a free one.").Int()
 		n := c.Flag("servers", "How many servers; default: 3 in a cluster or group, 2 with mysql9, else 1.").Int()
+		settings := c.Flag("set", "Line of the servers' configuration, such as performance_schema=ON; repeatable.").Strings()
 		return func() error {
 			if *n == 0 {
 				*n = map[servers.Kind]int{servers.Galera: 3, servers.MySQL9Group: 3, servers.MySQL9: 2}[servers.Kind(*kind)]
 			}
-			g, err := servers.Start(ctx, *dir, servers.Kind(*kind), servers.Options{Port: *port, Servers: *n})
+			g, err := servers.Start(ctx, *dir, servers.Kind(*kind), servers.Options{Port: *port, Servers: *n, Settings: *settings})
 			if err != nil {
 				return err
 			}

@@ -32,6 +32,12 @@ type group struct{ *servers.Group }
 // start runs n servers for as long as the test lasts.
 func start(t *testing.T, kind servers.Kind, n int) group {
 	t.Helper()
+	return startWith(t, kind, servers.Options{Servers: n})
+}
+
+func startWith(t *testing.T, kind servers.Kind, o servers.Options) group {
+	t.Helper()
+	o.Attached = true
 	dir, err := os.MkdirTemp("", "benchwatch-engines.")
 	if err != nil {
 		t.Fatal(err)
@@ -41,7 +47,7 @@ func start(t *testing.T, kind servers.Kind, n int) group {
 	if err := os.Chmod(dir, 0o711); err != nil {
 		t.Fatal(err)
 	}
-	g, err := servers.Start(t.Context(), filepath.Join(dir, "servers"), kind, servers.Options{Servers: n, Attached: true})
+	g, err := servers.Start(t.Context(), filepath.Join(dir, "servers"), kind, o)
 	if err != nil {
 		t.Fatal(err)
 	}

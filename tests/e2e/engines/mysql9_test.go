@@ -215,3 +215,14 @@ func TestMySQL9Group(t *testing.T) {
 		})
 	})
 }
+
+func TestMySQL9StatementsAndWaits(t *testing.T) {
+	s := start(t, servers.MySQL9, 1)
+	t.Run("statements", func(t *testing.T) {
+		checkStatements(t, s, true, "SELECT ON performance_schema.events_statements_summary_by_digest",
+			"SELECT ON performance_schema.events_statements_histogram_global", "SELECT ON performance_schema.events_statements_histogram_by_digest")
+	})
+	t.Run("waits", func(t *testing.T) {
+		checkRowLockWait(t, s, s.account(t, "waits", "SELECT ON performance_schema.threads", "SELECT ON performance_schema.events_waits_current"))
+	})
+}

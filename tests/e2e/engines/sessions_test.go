@@ -13,19 +13,6 @@ import (
 	"github.com/benchwatch/benchwatch/internal/servers"
 )
 
-// sessionsOf returns how many sessions of a class a sample has.
-func sessionsOf(s *engine.Sample, class string) (n float64, known bool) {
-	if !s.Up() {
-		return 0, false
-	}
-	for i := range s.Status.Values {
-		if v := &s.Status.Values[i]; v.Metric == engine.ActiveSessions && v.Labels[0] == class {
-			n, known = n+v.V, true
-		}
-	}
-	return n, known
-}
-
 // TestSessions guards that a session that waits for a row lock counts as that while it
 // waits and no longer, that idle ones never count, and what an account without rights gets.
 func TestSessions(t *testing.T) {
@@ -84,4 +71,21 @@ func TestSessions(t *testing.T) {
 func wait(db *sql.DB) error {
 	_, err := db.Exec("UPDATE sbtest.hot SET n = n + 1")
 	return err
+}
+
+// TestStatementsAndWaits is for MariaDB with performance_schema.
+func TestStatementsAndWaits(t *testing.T) {
+	s := startWith(t, servers.MariaDB, servers.Options{Servers: 1, Settings: []string{"performance_schema=ON"}})
+	t.Run("statements", func(t *testing.T) {
+		checkStatements(t, s, false, "SELECT ON performance_schema.events_statements_summary_by_digest", "SELECT ON performance_schema.events_statements_summary_global_by_event_name")
+	})
+	t.Run("waits by performance_schema", func(t *testing.T) {
+		checkRowLockWait(t, s, s.account(t, "waits", "SELECT ON performance_schema.threads", "SELECT ON performance_schema.events_waits_current"))
+	})
+}
+
+// TestWaits is for MariaDB without it.
+func TestWaits(t *testing.T) {
+	s := start(t, servers.MariaDB, 1)
+	checkRowLockWait(t, s, s.account(t, "list", "PROCESS ON *.*"))
 }
