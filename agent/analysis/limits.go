@@ -523,9 +523,7 @@ func (f *finder) network() {
 		return // waiting for a core, which is found by itself
 	}
 	share := f.e.RoundTrip * f.e.Statements * f.e.Throughput / f.e.Threads
-	if share > orOne(f.outside)+0.1 {
-		return // they would spend more time outside than they did
-	}
+	share = min(share, orOne(f.outside)) // it is spent outside of the servers
 	f.add(LimitRoundTrip, share, series.Unknown(), "repeat with the tool nearer to the servers, or with more threads",
 		"each of %s statements of a transaction takes a round trip of at least %.2g ms to %s: %s of the clients' time", number(f.e.Statements), f.e.RoundTrip*1000, f.e.RoundTripTo, percent(share))
 }

@@ -96,9 +96,9 @@ var (
 	Cores = measure.New(measure.Measure{
 		ID: "cores", Title: "CPU cores", Note: "online", Unit: measure.Count, Scope: measure.Host, Summary: measure.Last, NoChart: true, Rank: 5,
 	}).Or(measure.ValueOf(cores))
-	_ = inTables(40, "cpu_user", "CPU of programs", "share of all cores", measure.Ratio, shareOfCPU(cpuUser))
-	_ = inTables(41, "cpu_system", "CPU of the kernel", "share of all cores, without interrupts", measure.Ratio, shareOfCPU(cpuSystem))
-	_ = inTables(42, "cpu_softirq", "CPU of soft interrupts", "share of all cores, mostly for the network", measure.Ratio, shareOfCPU(cpuSoftIRQ))
+	_       = inTables(40, "cpu_user", "CPU of programs", "share of all cores", measure.Ratio, shareOfCPU(cpuUser))
+	_       = inTables(41, "cpu_system", "CPU of the kernel", "share of all cores, without interrupts", measure.Ratio, shareOfCPU(cpuSystem))
+	SoftIRQ = inTables(42, "cpu_softirq", "CPU of soft interrupts", "share of all cores, mostly for the network", measure.Ratio, shareOfCPU(cpuSoftIRQ))
 
 	_        = charted(50, "context_switches", "Context switches", "per second", measure.PerSecond, measure.RateOf(switches))
 	CPUStall = measure.New(measure.Measure{

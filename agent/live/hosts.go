@@ -2,6 +2,7 @@ package live
 
 import (
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 
@@ -22,6 +23,7 @@ func (t *tracker) hostFrame(f engine.Frame) {
 		return
 	}
 	f = t.ownHosts(f)
+	t.addLimits(&f)
 	id, recorder := t.meta.ID, t.recorder
 	t.mu.Unlock()
 	if len(f.Samples) == 0 {
@@ -30,6 +32,30 @@ func (t *tracker) hostFrame(f engine.Frame) {
 	t.opts.Sink.Hosts(id, f)
 	if err := recorder.RecordHosts(f); err != nil && !errors.Is(err, history.ErrDiskLow) {
 		t.fault("record what the machines did", err)
+	}
+}
+
+// addLimits adds the limits of the tool's process to what is recorded of its machine. The
+// caller holds mu.
+func (t *tracker) addLimits(f *engine.Frame) {
+	if t.meta.PID == 0 || t.meta.IsElsewhere() {
+		return
+	}
+	for i := range f.Samples {
+		s := &f.Samples[i]
+		if s.Target.Engine != host.Procfs || s.Settings == nil || s.Settings.Err != nil {
+			continue
+		}
+		if t.toolLimits == nil && t.dir.Running(&t.meta) {
+			t.toolLimits = host.ProcessLimits(t.meta.PID)
+		}
+		if t.limited.read != s.Settings { // the recorder knows a reading by its address
+			with := *s.Settings
+			with.Settings = maps.Clone(s.Settings.Settings)
+			maps.Copy(with.Settings, t.toolLimits)
+			t.limited.read, t.limited.with = s.Settings, &with
+		}
+		s.Settings = t.limited.with
 	}
 }
 

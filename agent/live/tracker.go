@@ -53,6 +53,10 @@ type tracker struct {
 	last       engine.Frame // the newest, which may lie before the tool's end
 	recorder   *history.Recorder
 	servers
+	// toolLimits are those of the tool's process, nil before they are known; limited is what
+	// was read of its machine last, without and with them.
+	toolLimits engine.Settings
+	limited    struct{ read, with *engine.SettingsReading }
 	// skipDrain: close the run without waiting for replicas.
 	skipDrain bool
 	faults    uint64

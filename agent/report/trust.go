@@ -3,8 +3,10 @@ package report
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/benchwatch/benchwatch/agent/history"
@@ -228,11 +230,63 @@ func (j *judge) servers() {
 func (j *judge) machine() {
 	for _, s := range j.h.Settings {
 		name, ok := strings.CutPrefix(s.Target, history.MachineSettings)
-		if governor := s.Settings[host.Governor]; ok && governor == "powersave" {
+		if !ok {
+			continue
+		}
+		if governor := s.Settings[host.Governor]; governor == "powersave" {
 			j.add(Warning, "the CPU governor of %s was %s: its cores may have been slower than they can be", name, governor)
+		}
+		if j.isGenerator(name) {
+			j.connections(s.Settings)
+		}
+		j.queues(name, s.Settings)
+	}
+}
+
+// isGenerator reports whether the load was made on a machine.
+func (j *judge) isGenerator(name string) bool {
+	return slices.ContainsFunc(j.h.Hosts, func(one *history.Host) bool { return one.Target == name && one.Has(rundir.GeneratorHost) })
+}
+
+// otherFiles is how many files a tool has open beside its connections, at least.
+const otherFiles = 16
+
+// connections holds the connections of the tool, one for each thread, against what its
+// machine allows.
+func (j *judge) connections(facts map[string]string) {
+	wanted := j.row.Threads
+	if files, err := strconv.Atoi(facts[host.OpenFiles]); err == nil && wanted+otherFiles > files {
+		j.add(Warning, "the tool was allowed to open %s (ulimit -n), too few for %s", table.Plural(files, "file"), table.Plural(wanted, "connection"))
+	}
+	if processes, err := strconv.Atoi(facts[host.Processes]); err == nil && wanted > processes {
+		j.add(Warning, "the tool's user was allowed to have %s (ulimit -u), too few for %s", table.Plural(processes, "thread"), table.Plural(wanted, "thread"))
+	}
+	var first, last int
+	if n, err := fmt.Sscan(facts[host.PortRange], &first, &last); err == nil && n == 2 && wanted > last-first+1 {
+		j.add(Warning, "the generator had %s for outgoing connections (%s), too few for %s", table.Plural(last-first+1, "port"), host.PortRange, table.Plural(wanted, "connection"))
+	}
+}
+
+// queues reports a network interface whose packets one core handles, if one core was full.
+func (j *judge) queues(name string, facts map[string]string) {
+	i := slices.IndexFunc(j.h.Hosts, func(one *history.Host) bool { return one.Target == name })
+	if i < 0 || j.h.Hosts[i].Cores < 2 {
+		return
+	}
+	core, irq := j.h.Hosts[i].Tally(host.BusiestCore), j.h.Hosts[i].Tally(host.SoftIRQ)
+	// The share of all cores that is half of one.
+	if !(core.Share(fullCore) >= 0.1) || !(irq.Mean() >= 0.5/float64(j.h.Hosts[i].Cores)) {
+		return
+	}
+	for _, fact := range slices.Sorted(maps.Keys(facts)) {
+		if link, ok := strings.CutPrefix(fact, host.ReceiveQueues); ok && facts[fact] == host.OneQueue {
+			j.add(Warning, "one core of %s handled all packets that %s received, and a core was full: it has one queue and no RPS", name, link)
 		}
 	}
 }
+
+// fullCore is the use from which on a core has no time left.
+const fullCore = 0.95
 
 // generator looks at whether the machine that made the load was itself the limit.
 func (j *judge) generator() {

@@ -12,7 +12,7 @@ import (
 // settingNames are the system variables of MySQL, MariaDB and Percona Server
 // that change what a benchmark measures. A server reports those that it has.
 var settingNames = []string{
-	"innodb_buffer_pool_size", "innodb_buffer_pool_instances", "innodb_dedicated_server", "innodb_page_size",
+	"datadir", "innodb_buffer_pool_size", "innodb_buffer_pool_instances", "innodb_dedicated_server", "innodb_page_size",
 	"innodb_flush_log_at_trx_commit", "innodb_flush_method", "innodb_flush_neighbors", "innodb_doublewrite", "innodb_use_native_aio",
 	"innodb_redo_log_capacity", "innodb_log_file_size", "innodb_log_files_in_group", "innodb_log_buffer_size",
 	"innodb_log_writer_threads", "innodb_log_file_buffering", "innodb_data_file_buffering", "innodb_log_write_ahead_size",

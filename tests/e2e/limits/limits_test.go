@@ -162,7 +162,7 @@ func TestFirstFinding(t *testing.T) {
 				limitDisk(t, 0, 200)
 			},
 		},
-		{name: "round trip", want: analysis.LimitRoundTrip, noise: true, text: "round trip of at least 6", far: 3 * time.Millisecond, args: []string{"oltp_point_select", "--threads=2", "--time=8"}},
+		{name: "round trip", want: analysis.LimitRoundTrip, text: "round trip of at least 6", far: 3 * time.Millisecond, args: []string{"oltp_point_select", "--threads=2", "--time=8"}},
 		{name: "too few clients", want: analysis.LimitClients, text: "1 client, each of which waits", args: []string{"oltp_point_select", "--threads=1", "--time=8"}},
 		{
 			name: "max_connections", want: analysis.LimitConnections, noise: true, text: "Too many connections", args: []string{"oltp_point_select", "--threads=32", "--time=8"},
