@@ -31,6 +31,7 @@ export const liveRun: Page = {
     run.latencyByOperation(8),
     run.errorsOverTime(8),
     row('Servers'),
+    server.sessions(24),
     server.threads(8),
     server.queries(8),
     server.lockWaits(8),

@@ -121,6 +121,7 @@ export const mysql: Page = {
       queries: [now(live(bufferPoolHits('15s')), `${server} now`), now(over(bufferPoolHits('$__range')), `${server} mean of the run`)],
     }),
     row('Load'),
+    panels.sessions(24, kind),
     graph({
       title: 'Queries by server',
       unit: unit.perSecond,

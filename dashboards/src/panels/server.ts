@@ -1,7 +1,7 @@
 // Panels about database servers of any kind, from the agent's samples. `of`
 // contains label matchers that restrict them to one kind of server.
 
-import { commitRate, server, serverGauge, serverRate } from '../metrics';
+import { commitRate, perServer, server, serverGauge, serverRate, servers } from '../metrics';
 import { type AnyPanel, graph, set, states, timeline, unit } from '../panel';
 import { agent } from '../query';
 
@@ -45,6 +45,35 @@ export function threads(span: number, of = ''): AnyPanel {
       agent(serverGauge('benchwatch_db_connections', of), `${server} connected`),
     ],
     overrides: [{ series: /.* connected$/, set: [set.dashed(), set.noFill()] }],
+  });
+}
+
+/** What sessions wait for, by class, in colours that do not depend on which of them a server has. */
+const classes: [string, string][] = [
+  ['running', 'green'],
+  ['row_lock', 'red'],
+  ['lock', 'dark-red'],
+  ['commit', 'orange'],
+  ['flow_control', 'purple'],
+  ['replication', 'blue'],
+  ['disk', 'yellow'],
+  ['latch', 'dark-orange'],
+  ['network', 'light-blue'],
+  ['other', '#8e8e8e'],
+];
+
+export function sessions(span: number, of = ''): AnyPanel {
+  const sampled = `avg_over_time(benchwatch_db_active_sessions{${servers}${of && `, ${of}`}}[$__rate_interval])`;
+  return graph({
+    title: 'Average active sessions by wait class',
+    description:
+      'Client sessions that execute a statement, on average of the samples, by what they wait for, all selected servers. running is not known to wait. The height is at most the number of clients; what is missing to that is time in the tool and on the network. A large class is what limits the load. The session of the agent is left out. MySQL and MariaDB, with the right PROCESS. From benchwatch_db_active_sessions.',
+    unit: unit.count,
+    noData: 'No MySQL or MariaDB server of the selected run shows its sessions: the right PROCESS is missing',
+    span,
+    stacked: true,
+    queries: [agent(`sum by (class) (${perServer(sampled, 'class', 'event')})`, '{{class}}')],
+    overrides: classes.map(([name, color]) => ({ series: new RegExp(`^${name}$`), set: [set.color(color)] })),
   });
 }
 
