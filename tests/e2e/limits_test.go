@@ -1,0 +1,49 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/benchwatch/benchwatch/agent/analysis"
+	"github.com/benchwatch/benchwatch/internal/agents"
+)
+
+// A node of Galera with slow appliers is what limits the run: flow control is the first
+// finding, and names the node that asked for it.
+func TestSlowNodeIsTheLimit(t *testing.T) {
+	const id = "slow-node"
+	waitSynced(t)
+	a := startAgent(t, clusterTargets())
+	must(t, env.cluster.Limit(t.Context(), 3, 5))
+	defer waitSynced(t)
+	defer func() { must(t, env.cluster.Unlimit(context.Background(), 3)) }()
+	wrapper := a.Run(t, id, sysbench("oltp_write_only", "--threads=8", "--report-interval=1", "--time=12", "run")...)
+	agents.Wait(t, 60*time.Second, "the tool's end", func() error { // the node would drain for long
+		if a.Meta(t, id).EndedAt == nil {
+			return errors.New("it runs")
+		}
+		return nil
+	})
+	must(t, env.cluster.Unlimit(t.Context(), 3))
+	if status := wrapper.Status(t, 60*time.Second); status != 0 {
+		t.Fatalf("benchwatch run exited with %d:\n%s", status, wrapper.Output(t))
+	}
+	out, err := exec.Command(env.binary, "report", id, "--data-dir="+a.DataDir, "--format=json").Output()
+	must(t, err)
+	var report struct {
+		Runs []struct{ Limits analysis.Verdict }
+	}
+	must(t, json.Unmarshal(out, &report))
+	found := report.Runs[0].Limits.Findings
+	if len(found) == 0 || found[0].Limit != analysis.LimitFlowControl || !strings.Contains(found[0].Evidence, "n3 asked for it") {
+		t.Errorf("found %+v", found)
+	}
+	t.Logf("%+v", found)
+}
