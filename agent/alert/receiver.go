@@ -235,7 +235,7 @@ func (rec *Receiver) readRuns(now time.Time) error {
 		r := rec.runs[id]
 		if !r.closed || !r.written.Equal(info.ModTime()) {
 			meta, err := dir.Load()
-			if err != nil {
+			if err != nil || meta.IsCopy() { // a copy has the markers that its peer has set
 				continue
 			}
 			r = newRun(dir, &meta, now)

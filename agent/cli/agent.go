@@ -46,7 +46,7 @@ func runAgent(s Streams, o *observing) error {
 		return withHint(err, hintDataDir)
 	}
 	defer claim.Close()
-	b, err := observer.New(observer.Options{Config: c, Logger: log})
+	b, err := observer.New(observer.Options{Config: c, Logger: log, Authenticated: o.authenticated})
 	if err != nil {
 		return err
 	}

@@ -133,6 +133,10 @@ func authenticates(file string) bool {
 	return len(c.Users) > 0 || c.TLS.ClientAuth == "RequireAndVerifyClientCert"
 }
 
+// authenticated reports whether all requests have a password or a certificate. The file
+// is read at each request, as the server does.
+func (o *observing) authenticated() bool { return authenticates(*o.webConfig) }
+
 // encrypts reports whether a file for --web.config.file enables TLS.
 func encrypts(file string) bool {
 	c := readWebConfig(file)

@@ -126,12 +126,15 @@ func (m *markCommand) runsToMark(dataDir string) ([]string, error) {
 		if err := rundir.CheckID(id); err != nil {
 			return nil, &exitError{Status: exitUsage, Err: err, Hint: activeHint(dataDir)}
 		}
-		_, err := rundir.At(dataDir, id).Load()
+		meta, err := rundir.At(dataDir, id).Load()
 		if errors.Is(err, fs.ErrNotExist) {
 			err = fmt.Errorf("no run %s in %s", id, dataDir)
 		}
 		if err != nil {
 			return nil, withHint(err, activeHint(dataDir))
+		}
+		if meta.IsCopy() {
+			return nil, withHint(fmt.Errorf("run %s is a copy of one that %s records", id, meta.Mirror.Host), "set the marker there")
 		}
 		if !slices.Contains(ids, id) {
 			ids = append(ids, id)

@@ -134,6 +134,7 @@ func (o *observing) begin(ctx context.Context, own *observation, opts observer.O
 	if err != nil {
 		return err
 	}
+	opts.Authenticated = o.authenticated
 	b, err := observer.New(opts)
 	if err != nil {
 		ls[0].Close()

@@ -48,6 +48,7 @@ type Config struct {
 	Grafana          Grafana
 	Prometheus       Prometheus
 	Archive          Archive
+	Peers            []Peer
 	WebhookTokenFile string
 
 	described []*tool.Tool // made from Tools
@@ -96,6 +97,10 @@ func (c *Config) keys() []key {
 		{name: "prometheus", to: subsection{&c.Prometheus}, doc: "The Prometheus that has the recorded series, for reports"},
 		{
 			name: "archive", to: shorthand{subsection{&c.Archive}, "url", text(&c.Archive.URL)}, doc: "The [archive of the team](archive.md), to which the agent uploads closed runs. The address alone can be written in place of the keys",
+		},
+		{
+			name: "peers", to: list[Peer, *Peer]{&c.Peers}, doc: "Other agents whose runs this one mirrors while they are written, see [groups.md](groups.md#peers)",
+			check: c.checkPeers,
 		},
 		{
 			name: "webhook_token_file", to: file(&c.WebhookTokenFile),

@@ -56,6 +56,9 @@ func TestGoodFile(t *testing.T) {
 	if a := c.Archive; a.URL != "s3://bucket/team?endpoint=http://127.0.0.1:9000" || !a.Upload || !a.Output || a.Compression != "zstd" {
 		t.Errorf("archive %+v", a)
 	}
+	if p := c.Peers; len(p) != 1 || p[0].name() != "gen1:9838" || p[0].Output || p[0].Metrics || p[0].MaxAge != "24h" || p[0].TLS == nil {
+		t.Errorf("peers %+v", p)
+	}
 	prepared, err := c.Targets[0].prepare()
 	if err != nil {
 		t.Fatal(err)

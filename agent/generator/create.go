@@ -23,6 +23,9 @@ func Find(dataDir, name string) (rundir.Directory, error) {
 		if !meta.IsGroup() {
 			return "", fmt.Errorf("run %s is no group", name)
 		}
+		if meta.IsCopy() {
+			return "", fmt.Errorf("group %s is recorded by %s: attach to it there", name, meta.Mirror.Host)
+		}
 		return dir, nil
 	}
 	ids, err := rundir.List(dataDir)

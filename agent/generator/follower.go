@@ -91,6 +91,9 @@ func (f *Follower) Run(ctx context.Context) error {
 	if !f.meta.IsGroup() {
 		return fmt.Errorf("run %s is no group", f.Dir.ID())
 	}
+	if f.meta.IsCopy() {
+		return fmt.Errorf("group %s is recorded by %s", f.Dir.ID(), f.meta.Mirror.Host)
+	}
 	if f.meta.Ended() {
 		return nil
 	}

@@ -1,11 +1,9 @@
 package generator
 
 import (
-	"encoding/json"
+	"slices"
 
-	"github.com/benchwatch/benchwatch/agent/history"
-	"github.com/benchwatch/benchwatch/agent/host"
-	"github.com/benchwatch/benchwatch/agent/rundir"
+	"github.com/benchwatch/benchwatch/agent/mirror"
 )
 
 // What follows goes over the connection to a generator's machine, a JSON object a line:
@@ -21,9 +19,8 @@ type request struct {
 	Run string `json:"run,omitempty"`
 	// StartAt is when its tool starts by that machine's clock, in nanoseconds.
 	StartAt int64 `json:"start_at,omitempty"`
-	// Sizes are how many bytes of its files are known; Meta the hash of its run.json.
-	Sizes map[string]int64 `json:"sizes,omitempty"`
-	Meta  string           `json:"meta,omitempty"`
+	// Have is what is known of it.
+	Have *mirror.Have `json:"have,omitempty"`
 	// Signal is passed to its tool.
 	Signal int `json:"signal,omitempty"`
 }
@@ -48,27 +45,12 @@ type answer struct {
 	Clock int64 `json:"clock,omitempty"`
 	// Scraped: an agent follows the runs there.
 	Scraped bool `json:"scraped,omitempty"`
-	// Files are the next bytes of files, Meta the run.json if it has changed, once no
-	// file has more.
-	Files []part          `json:"files,omitempty"`
-	Meta  json.RawMessage `json:"meta,omitempty"`
-	More  bool            `json:"more,omitempty"`
-	// Gone: there is no such run any more.
-	Gone bool `json:"gone,omitempty"`
+	mirror.News
 }
 
-// part is what is new of a file.
-type part struct {
-	Name string `json:"name"`
-	Data []byte `json:"data"`
-}
-
-// mirroredFiles are only appended to. A run's markers are not among them: the group has
-// its own.
-var mirroredFiles = []string{rundir.StdoutFile, rundir.StderrFile, rundir.StatusFile, host.File, history.SettingsFile, history.StatementsFile}
-
-// partSize bounds what is sent of a file at a time.
-const partSize = 512 << 10
+// mirrored are the files of a run that are copied. Its markers are not among them: the
+// group has its own.
+var mirrored = slices.Concat(mirror.Outputs, mirror.Records)
 
 // longestMessage bounds a line of the protocol.
 const longestMessage = 64 << 20

@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/benchwatch/benchwatch/agent/mirror"
 	"github.com/benchwatch/benchwatch/agent/rundir"
 )
 
@@ -169,7 +170,7 @@ func (r *Remote) Signal(sig syscall.Signal) {
 // mirror copies one generator's run directory.
 func (r *Remote) mirror(ctx context.Context, i int) error {
 	name := rundir.GeneratorName(i+1, r.Hosts[i])
-	m := &Mirror{dir: rundir.At(r.DataDir, r.run(i)), from: rundir.Mirror{Host: r.Hosts[i]}}
+	m := &mirror.Mirror{Dir: rundir.At(r.DataDir, r.run(i)), From: rundir.Mirror{Host: r.Hosts[i]}, Files: mirrored}
 	tick := time.NewTicker(mirrorInterval)
 	defer tick.Stop()
 	for lost := ""; ; {
@@ -183,10 +184,10 @@ func (r *Remote) mirror(ctx context.Context, i int) error {
 			}
 			lost = err.Error()
 			r.drop(i)
-		case errors.Is(err, errGone):
+		case errors.Is(err, mirror.ErrGone):
 			r.Notice("%s: %v", name, err)
-			return m.abandon(err.Error())
-		case errors.Is(err, errForeign):
+			return m.Abandon(err.Error())
+		case errors.Is(err, mirror.ErrForeign):
 			return named(r.Hosts[i], err)
 		case err != nil: // such as a full disk: tried again
 			if lost != err.Error() {
@@ -217,7 +218,7 @@ func (r *Remote) mirror(ctx context.Context, i int) error {
 	}
 }
 
-func (r *Remote) update(ctx context.Context, i int, m *Mirror) (over bool, err error) {
+func (r *Remote) update(ctx context.Context, i int, m *mirror.Mirror) (over bool, err error) {
 	if r.sessions[i] == nil {
 		s, err := connect(ctx, r.Hosts[i], &r.Connection)
 		if err != nil {
@@ -225,13 +226,18 @@ func (r *Remote) update(ctx context.Context, i int, m *Mirror) (over bool, err e
 		}
 		r.sessions[i] = s
 	}
-	m.from.Scraped = r.sessions[i].scraped
-	return m.update(ctx, r.sessions[i])
+	m.From.Scraped = r.sessions[i].scraped
+	for {
+		over, more, err := m.Update(ctx, r.sessions[i])
+		if err != nil || !more {
+			return over, err
+		}
+	}
 }
 
 // judge looks at how a generator ended.
-func (r *Remote) judge(name string, m *Mirror) error {
-	meta, err := m.dir.Load()
+func (r *Remote) judge(name string, m *mirror.Mirror) error {
+	meta, err := m.Dir.Load()
 	if err != nil {
 		return err
 	}

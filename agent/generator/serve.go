@@ -3,8 +3,6 @@ package generator
 import (
 	"bufio"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -21,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/benchwatch/benchwatch/agent/live"
+	"github.com/benchwatch/benchwatch/agent/mirror"
 	"github.com/benchwatch/benchwatch/agent/rundir"
 	"github.com/benchwatch/benchwatch/agent/table"
 	"github.com/benchwatch/benchwatch/agent/tool"
@@ -93,10 +92,10 @@ func (s *Server) answer(ctx context.Context, r *request) (a answer) {
 	case r.Signal != 0:
 		err = signalRun(dir, syscall.Signal(r.Signal))
 	default:
-		a, err = s.news(ctx, dir, r)
+		a.News, err = s.news(ctx, dir, r)
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return answer{Gone: true}
+		return answer{News: mirror.News{Gone: true}}
 	}
 	if err != nil {
 		return fail(err)
@@ -176,58 +175,23 @@ func lastNotice(log *os.File, err error) error {
 	return h
 }
 
-// news returns what the other side does not have of a run. Its run.json comes last: when
-// it shows the end, the outputs are complete.
-func (s *Server) news(ctx context.Context, dir rundir.Directory, r *request) (answer, error) {
+// news returns what the other side does not have of a run.
+func (s *Server) news(ctx context.Context, dir rundir.Directory, r *request) (mirror.News, error) {
 	meta, err := dir.Load()
 	if err != nil {
-		return answer{}, err
+		return mirror.News{}, err
 	}
 	if meta.Closed() || !dir.Busy(&meta) {
 		// Its wrapper may have been killed.
 		if meta, err = live.CloseOrphan(ctx, dir, s.Tools.ByName(meta.Tool)); err != nil {
-			return answer{}, err
+			return mirror.News{}, err
 		}
 	}
-	raw, err := json.Marshal(meta)
-	if err != nil {
-		return answer{}, err
+	have := r.Have
+	if have == nil {
+		have = &mirror.Have{}
 	}
-	var a answer
-	for _, name := range mirroredFiles {
-		data, more, err := readFrom(dir.Path(name), r.Sizes[name])
-		if err != nil {
-			return answer{}, err
-		}
-		if len(data) > 0 {
-			a.Files = append(a.Files, part{name, data})
-		}
-		a.More = a.More || more
-	}
-	if hash(raw) != r.Meta && (!a.More || r.Meta == "") {
-		a.Meta = raw
-	}
-	return a, nil
-}
-
-func hash(data []byte) string {
-	sum := sha256.Sum256(data)
-	return hex.EncodeToString(sum[:8])
-}
-
-// readFrom returns the next bytes of a file, none if there is no such file. more: it has
-// still others.
-func readFrom(path string, offset int64) (data []byte, more bool, err error) {
-	f, err := rundir.Open(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, false, nil
-	}
-	if err != nil {
-		return nil, false, err
-	}
-	defer f.Close()
-	data, err = io.ReadAll(io.NewSectionReader(f, offset, partSize))
-	return data, len(data) == partSize, err
+	return mirror.Read(dir, &meta, mirrored, have)
 }
 
 // signalRun passes a signal to a run: to its wrapper, which records that it was asked to

@@ -16,6 +16,7 @@ import (
 
 	"github.com/prometheus/common/version"
 
+	"github.com/benchwatch/benchwatch/agent/mirror"
 	"github.com/benchwatch/benchwatch/agent/rundir"
 	"github.com/benchwatch/benchwatch/agent/table"
 )
@@ -171,6 +172,12 @@ func (s *session) ask(ctx context.Context, r *request) (answer, error) {
 		err = &Error{s.host, a.Error, a.Hint}
 	}
 	return a, err
+}
+
+// News implements mirror.Source.
+func (s *session) News(ctx context.Context, dir rundir.Directory, have *mirror.Have) (mirror.News, error) {
+	a, err := s.ask(ctx, &request{Run: dir.ID(), Have: have})
+	return a.News, err
 }
 
 // receive returns the next answer.

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 	"time"
@@ -176,7 +177,10 @@ func (d *Deliverer) scan() {
 	shown := map[string]bool{}
 	watch := func(dir rundir.Directory, isShown bool) {
 		q := newQueue(dir)
-		if d.queues[q.path] == nil {
+		if known := d.queues[q.path]; known != nil {
+			q = known
+		} else {
+			q.copied = isCopy(dir)
 			d.queues[q.path] = q
 		}
 		shown[q.path] = isShown
@@ -203,6 +207,12 @@ func (d *Deliverer) scan() {
 		if !needed && !all {
 			continue
 		}
+		if q.copied {
+			if _, err := os.Lstat(filepath.Dir(path)); errors.Is(err, fs.ErrNotExist) {
+				delete(d.queues, path)
+			}
+			continue
+		}
 		d.refresh(q, shown[path])
 		if !d.scanned {
 			q.doubt(now)
@@ -217,6 +227,12 @@ func (d *Deliverer) scan() {
 		}
 	}
 	d.scanned = true
+}
+
+// isCopy reports whether a run is recorded by a peer, which delivers its markers.
+func isCopy(dir rundir.Directory) bool {
+	meta, err := dir.Load()
+	return err == nil && meta.IsCopy()
 }
 
 // refresh reads what was appended to a queue and writes what could not be

@@ -188,6 +188,7 @@ type queue struct {
 	points     []Marker // see newestPoints
 	unrecorded []entry  // applied, but not written yet: the disk is full
 	complaint  string   // what was logged about the file
+	copied     bool     // a peer delivers the markers
 }
 
 // fold is what the lines of a queue file add up to.

@@ -18,6 +18,12 @@ var (
 	archiveUploads   = family("archive_uploads_total", "Runs that this agent tried to upload to the archive, by result: uploaded, failed.", "result")
 	archiveFailing   = stateFamily("archive_upload_failing", "1 if the last attempt to upload to the archive failed, else 0. Absent without an archive.")
 	archiveSuccess   = family("archive_last_upload_timestamp_seconds", "When a run was last uploaded to the archive, as Unix time. Absent before the first.")
+	peerInfo         = stateFamily("peer_info", "A peer whose runs are mirrored, with its version; value 1. Absent until it has answered.", "peer", "version")
+	peerUp           = stateFamily("peer_up", "1 if everything new of the peer's runs could be copied at the last attempt, else 0.", "peer")
+	peerSuccess      = family("peer_last_success_timestamp_seconds", "When everything new of the peer's runs was last copied, as Unix time. Absent before the first time.", "peer")
+	peerBytes        = family("peer_received_bytes_total", "Bytes of run directories that were received from the peer.", "peer")
+	peerErrors       = family("peer_errors_total", "Attempts to copy from the peer that failed, those of single runs among them.", "peer")
+	peerRuns         = family("peer_runs", "Runs of the peer by state: live, those that are copied while they last; refused, those that are not copied, since they are in conflict with another run or damaged.", "peer", "state")
 	markerTime       = family("marker_timestamp_seconds", "Time of a marker, as Unix time.", "run", "text")
 )
 
@@ -35,6 +41,26 @@ func (c *Collector) uploads(emit emit) {
 	emit(archiveFailing, truth(u.Failing))
 	if !u.LastSuccess.IsZero() {
 		emit(archiveSuccess, seconds(u.LastSuccess))
+	}
+}
+
+func (c *Collector) peers(emit emit) {
+	if c.sources.Peers == nil {
+		return
+	}
+	for _, p := range c.sources.Peers() {
+		name := label(p.Name)
+		if p.Version != "" {
+			emit(peerInfo, 1, name, label(p.Version))
+		}
+		emit(peerUp, truth(p.Up), name)
+		if !p.LastSuccess.IsZero() {
+			emit(peerSuccess, seconds(p.LastSuccess), name)
+		}
+		emit(peerBytes, float64(p.Bytes), name)
+		emit(peerErrors, float64(p.Errors), name)
+		emit(peerRuns, float64(p.Live), name, "live")
+		emit(peerRuns, float64(p.Refused), name, "refused")
 	}
 }
 

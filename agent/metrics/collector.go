@@ -16,6 +16,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/histogram"
 	"github.com/benchwatch/benchwatch/agent/ingest"
 	"github.com/benchwatch/benchwatch/agent/marker"
+	"github.com/benchwatch/benchwatch/agent/peer"
 	"github.com/benchwatch/benchwatch/agent/rundir"
 )
 
@@ -37,7 +38,9 @@ type Sources struct {
 	Deliveries func() marker.Stats
 	// Uploads are those to the archive.
 	Uploads func() archive.Stats
-	Points  func() []marker.Marker
+	// Peers are those whose runs are mirrored.
+	Peers  func() []peer.Stats
+	Points func() []marker.Marker
 	// Now is the clock of the runs; nil: time.Now.
 	Now func() time.Time
 }
@@ -109,6 +112,7 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 		emit(missedTicks, float64(c.sources.MissedTicks()))
 	}
 	c.uploads(emit)
+	c.peers(emit)
 	c.markers(emit)
 }
 

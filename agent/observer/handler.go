@@ -38,6 +38,7 @@ func (o *Observer) Handler() http.Handler {
 	mux.HandleFunc("GET /-/healthy", ok("benchwatch is healthy"))
 	mux.HandleFunc("GET /-/ready", ok("benchwatch is ready"))
 	o.page.Register(mux)
+	o.served.Register(mux)
 	mux.Handle("POST /api/v1/alerts", o.alerts)
 	return withoutWaiting(mux)
 }

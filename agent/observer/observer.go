@@ -28,6 +28,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/live"
 	"github.com/benchwatch/benchwatch/agent/marker"
 	"github.com/benchwatch/benchwatch/agent/metrics"
+	"github.com/benchwatch/benchwatch/agent/peer"
 	"github.com/benchwatch/benchwatch/agent/rundir"
 	"github.com/benchwatch/benchwatch/agent/tool"
 	"github.com/benchwatch/benchwatch/agent/topology"
@@ -47,6 +48,9 @@ type Options struct {
 	// did; nil: as the system reports it. They belong to Source.
 	Clock *clock.Clock
 	Host  func(time.Time) *host.Sample
+	// Authenticated reports whether all who reach the Handler have shown a password or a
+	// certificate; nil: they have not. Without it the tools' output is not served.
+	Authenticated func() bool
 }
 
 // Source is what an Observer needs of an engine.Sampler.
@@ -74,6 +78,8 @@ type Observer struct {
 	alerts   *alert.Receiver
 	page     *web.Page
 	uploader *archive.Uploader // nil: only some runs are observed
+	peers    *peer.Set         // nil: only some runs are observed
+	served   *peer.Server
 	registry *prometheus.Registry
 
 	mu       sync.Mutex
@@ -131,6 +137,16 @@ func New(opts Options) (*Observer, error) {
 		o.uploader = archive.NewUploader(archive.UploaderOptions{DataDir: o.dataDir, Open: o.archive, Busy: o.busy, Log: o.log})
 		uploads = o.uploader.Stats
 	}
+	var peers func() []peer.Stats
+	if len(opts.Only) == 0 {
+		o.peers = peer.NewSet(o.dataDir, opts.Logger)
+		o.peers.Update(opts.Config.PeerConfigs(opts.Logger))
+		peers = o.peers.Stats
+	}
+	o.served = &peer.Server{
+		DataDir: o.dataDir, Runs: o.watcher.Snapshots,
+		Output: func() bool { return opts.Authenticated != nil && opts.Authenticated() },
+	}
 	o.registry = prometheus.NewRegistry()
 	o.registry.MustRegister(
 		collectors.NewGoCollector(),
@@ -139,6 +155,7 @@ func New(opts Options) (*Observer, error) {
 		metrics.NewCollector(metrics.Sources{
 			Runs: o.watcher.Snapshots, WaitingRuns: o.watcher.Waiting, Samples: o.sampler.Latest, MissedTicks: o.sampler.MissedTicks,
 			Uploads:    uploads,
+			Peers:      peers,
 			Deliveries: o.markers.Stats, Points: o.markers.Points, Now: now,
 			Space: func() (rundir.Space, error) { return rundir.SpaceOf(o.dataDir) },
 		}),
@@ -193,6 +210,9 @@ func (o *Observer) Run(ctx context.Context) error {
 	}
 	if o.uploader != nil {
 		parts.Go(func() { o.uploader.Run(ctx) })
+	}
+	if o.peers != nil {
+		parts.Go(func() { o.peers.Run(ctx) })
 	}
 	if err := o.sampler.Run(ctx); err != nil && ctx.Err() == nil {
 		return fmt.Errorf("sample servers: %w", err)
@@ -250,6 +270,9 @@ func (o *Observer) Reload(c *config.Config) error {
 	o.sampler.Update(targets)
 	if o.uploader != nil {
 		o.uploader.Kick()
+	}
+	if o.peers != nil {
+		o.peers.Update(c.PeerConfigs(o.log))
 	}
 	if o.hostsSampled {
 		o.hosts.Update(c.HostTargets())

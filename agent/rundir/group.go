@@ -86,6 +86,13 @@ type Mirror struct {
 	Host string `json:"host"`
 	// Scraped: an agent follows the run there and serves its metrics.
 	Scraped bool `json:"scraped,omitempty"`
+	// Peer: Host is a peer of the agent, which mirrors all of its runs, with their
+	// markers.
+	Peer bool `json:"peer,omitempty"`
+	// NoOutput: the tool's output is not copied.
+	NoOutput bool `json:"no_output,omitempty"`
+	// Log identifies the part of a log file that the run is there.
+	Log string `json:"log,omitempty"`
 }
 
 // GeneratorID returns the id of a generator's run, so that the runs of a group are
@@ -115,6 +122,48 @@ func (m *Meta) IsGroup() bool { return m.Group != nil && m.Group.Generator == 0 
 
 // IsGenerator reports whether the run is one of a group's.
 func (m *Meta) IsGenerator() bool { return m.Group != nil && m.Group.Generator > 0 }
+
+// IsCopy reports whether the run is recorded by a peer, which also marks and ends it.
+func (m *Meta) IsCopy() bool { return m.Mirror != nil && m.Mirror.Peer }
+
+// SameRun reports whether two records of the same id can be of one run: what identifies
+// it, as far as both know that already, is equal.
+func (m *Meta) SameRun(o *Meta) bool {
+	a, b := m.identity(), o.identity()
+	for i := range a {
+		if a[i] != "" && b[i] != "" && a[i] != b[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// identity is what distinguishes a run from others of the same id; empty if it is not
+// known, or not yet.
+func (m *Meta) identity() []string {
+	number := func(n uint64) string {
+		if n == 0 {
+			return ""
+		}
+		return strconv.FormatUint(n, 10)
+	}
+	own := []string{m.Generator, m.BootID, number(uint64(m.PID)), number(m.PIDStartTicks), m.Tool, "", "", "", ""}
+	if m.Import != nil {
+		own[5] = m.Import.SHA256
+	}
+	if m.Log != nil {
+		own[6] = m.Log.Identity()
+	} else if m.Mirror != nil {
+		own[6] = m.Mirror.Log
+	}
+	if m.Group != nil {
+		own[7] = fmt.Sprint(m.Group.Name, " ", m.Group.Generators, " ", m.Group.Generator)
+		if at := m.Group.StartAt; at != nil && m.IsGroup() {
+			own[8] = at.UTC().Format(time.RFC3339Nano)
+		}
+	}
+	return own
+}
 
 func (g *Group) name() string {
 	if g == nil {

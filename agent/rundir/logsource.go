@@ -133,3 +133,12 @@ func digest(p []byte) string {
 	sum := sha256.Sum256(p)
 	return hex.EncodeToString(sum[:])
 }
+
+// Identity distinguishes the part of a log file from all others of its machine, also
+// after the file was rotated.
+func (s *LogSource) Identity() string {
+	if len(s.Earlier) > 0 {
+		s = &s.Earlier[0]
+	}
+	return fmt.Sprintf("%d:%d:%d", s.Device, s.Inode, s.Offset)
+}

@@ -10,9 +10,9 @@ func (d Directory) Running(m *Meta) bool {
 }
 
 // ToolAlive looks up the process in run.json. The number alone could belong to
-// another one by now.
+// another one by now, and in a copy it is one of another machine.
 func (m *Meta) ToolAlive() bool {
-	if m.PID <= 0 || m.PIDStartTicks == 0 || m.BootID != clock.BootID() {
+	if m.Mirror != nil || m.PID <= 0 || m.PIDStartTicks == 0 || m.BootID != clock.BootID() {
 		return false
 	}
 	ticks, alive := StartTicks(m.PID)

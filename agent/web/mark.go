@@ -43,6 +43,10 @@ func (p *Page) serveMark(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusBadRequest, "a marker needs a text")
 		return
 	}
+	if s.Meta.IsCopy() {
+		refuse(w, http.StatusConflict, "the run is recorded by "+s.Meta.Mirror.Host+": set markers there")
+		return
+	}
 	dir := rundir.At(p.opts.DataDir, s.Meta.ID)
 	err := marker.Append(dir, marker.Marker{Kind: marker.Point, Run: s.Meta.ID, Text: m.Text, Start: dir.OnAxis(time.Now())})
 	if err != nil {
