@@ -74,8 +74,8 @@ var (
 	ErrGone = errors.New("was removed there")
 	// ErrReplaced is returned for a file that was not only appended to.
 	ErrReplaced = errors.New("was replaced there")
-	// errMoved is returned if another process added to the copy meanwhile.
-	errMoved = errors.New("has changed meanwhile")
+	// ErrMoved is returned if another process added to the copy meanwhile.
+	ErrMoved = errors.New("has changed meanwhile")
 )
 
 // Hash identifies the content of a run.json.
@@ -321,7 +321,7 @@ func (m *Mirror) add(p Part) error {
 	switch {
 	case err != nil:
 	case info.Size() != p.Offset:
-		err = fmt.Errorf("run %s: %s %w", m.Dir.ID(), p.Name, errMoved)
+		err = fmt.Errorf("run %s: %s %w", m.Dir.ID(), p.Name, ErrMoved)
 	default:
 		_, err = f.Write(p.Data)
 	}

@@ -376,7 +376,7 @@ func (p *peer) take(ctx context.Context, e *entry) (more bool, err error) {
 		return more, nil
 	case ctx.Err() != nil:
 		return false, ctx.Err()
-	case errors.Is(err, fs.ErrExist): // another peer was faster
+	case errors.Is(err, fs.ErrExist), errors.Is(err, mirror.ErrMoved): // another peer was faster
 		delete(p.copies, c.id)
 		return false, nil
 	case errors.Is(err, mirror.ErrGone):
