@@ -24,6 +24,8 @@ type Evidence struct {
 	// the tool connects to, and back. What others took longer was waiting for a CPU.
 	RoundTrip   float64
 	RoundTripTo string
+	// MeanRoundTrip is that of all samples.
+	MeanRoundTrip float64
 	// RefusedByServer is a message of the tool about connections that a server refused.
 	RefusedByServer string
 	// OtherLoad names other runs on the same servers, or describes what else used them;
@@ -244,10 +246,34 @@ func (f *finder) divide() {
 		f.byClass[class] = n / threads
 	}
 	f.running, f.outside = f.byClass["running"], max(0, 1-total/threads)
-	if slices.ContainsFunc(f.e.Machines, func(m MachineEvidence) bool { return m.Server && m.CPU.High >= 0.5 }) {
-		// Who sends to its client waits for a core as others do.
+	if slices.ContainsFunc(f.e.Machines, func(m MachineEvidence) bool { return m.Server && (m.Generator || m.CPU.High >= 0.5) }) {
+		// Who sends to its client waits for a core as others do; there is no network.
 		f.running += f.byClass["network"]
 		delete(f.byClass, "network")
+	}
+	f.unread()
+}
+
+// unread moves the time in which requests wait for a server that has no CPU to read them from
+// outside to running: the sessions do not show them. A ping waits as long as they do. If the
+// agent's machine had no CPU either, the ping may have waited there.
+func (f *finder) unread() {
+	waited := f.e.MeanRoundTrip - f.e.RoundTrip
+	if !(waited > 0) || !(f.e.Statements > 0) || !(f.e.Throughput > 0) {
+		return
+	}
+	short := func(m *MachineEvidence) bool { return m.CPU.High >= 0.5 || m.held() }
+	servers := false
+	for i := range f.e.Machines {
+		m := &f.e.Machines[i]
+		if m.Generator && !m.Server && short(m) {
+			return
+		}
+		servers = servers || m.Server && short(m)
+	}
+	if servers {
+		moved := min(f.outside, waited*f.e.Statements*f.e.Throughput/f.e.Threads)
+		f.outside, f.running = f.outside-moved, f.running+moved
 	}
 }
 
@@ -477,12 +503,16 @@ func (f *finder) cpu() {
 // is a limit.
 const idleStall = 0.2
 
+// held reports whether tasks waited for a core while there were idle ones.
+func (m *MachineEvidence) held() bool {
+	return m.Stalled.Mean-m.CPU.Mean >= idleStall && m.Stalled.High >= 0.5
+}
+
 // quota finds that tasks waited for a core while there were idle ones: as the threads of a
 // program do that a control group holds to a quota, or that may use some cores only. Else
 // tasks wait only while all cores are in use, which is for at most their mean use of the time.
 func (f *finder) quota(m *MachineEvidence, what string) bool {
-	idle := m.Stalled.Mean - m.CPU.Mean
-	if !(idle >= idleStall) || !(m.Stalled.High >= 0.5) {
+	if !m.held() {
 		return false
 	}
 	limit, share, whose := LimitServerCPU, f.computing(), "of the server"
@@ -519,8 +549,10 @@ func (f *finder) network() {
 	if !(f.e.RoundTrip > 0) || !(f.e.Statements > 0) || !(f.e.Throughput > 0) || !(f.e.Threads > 0) {
 		return
 	}
-	if f.e.RoundTrip < busyRoundTrip && slices.ContainsFunc(f.e.Machines, func(m MachineEvidence) bool { return m.CPU.High >= 0.5 }) {
-		return // waiting for a core, which is found by itself
+	if f.e.RoundTrip < localRoundTrip && slices.ContainsFunc(f.e.Machines, func(m MachineEvidence) bool {
+		return m.CPU.High >= 0.5 || m.held() || m.Generator && m.Server
+	}) {
+		return // no network's: waiting for a core, which is found by itself, or being woken
 	}
 	share := f.e.RoundTrip * f.e.Statements * f.e.Throughput / f.e.Threads
 	share = min(share, orOne(f.outside)) // it is spent outside of the servers
@@ -528,9 +560,9 @@ func (f *finder) network() {
 		"each of %s statements of a transaction takes a round trip of at least %.2g ms to %s: %s of the clients' time", number(f.e.Statements), f.e.RoundTrip*1000, f.e.RoundTripTo, percent(share))
 }
 
-// busyRoundTrip is the length in seconds from which on a round trip to or from a machine
-// whose cores are all busy is the network's.
-const busyRoundTrip = 0.001
+// localRoundTrip is the length in seconds from which on a round trip within one machine, or
+// beside busy cores, is that of a proxy or a network.
+const localRoundTrip = 0.001
 
 // longLag is the lag in seconds from which on the run's rate can't be kept up.
 const longLag = 5

@@ -29,7 +29,7 @@ func server(name string, sessions map[string]float64) ServerEvidence {
 // quiet is a run of 32 clients in which nothing is at its limit but their number.
 func quiet(change func(*Evidence)) *Evidence {
 	e := &Evidence{
-		Seconds: 120, Threads: 32, Rate: nan, Throughput: 4000, Statements: 20, RoundTrip: nan, ForeignShare: nan,
+		Seconds: 120, Threads: 32, Rate: nan, Throughput: 4000, Statements: 20, RoundTrip: nan, MeanRoundTrip: nan, ForeignShare: nan,
 		Machines: []MachineEvidence{machine("gen", true, false), machine("db1", false, true, "n1")},
 		Servers:  []ServerEvidence{server("n1", map[string]float64{"running": 6, "row_lock": 0.1})},
 	}
@@ -101,6 +101,18 @@ func TestFindLimits(t *testing.T) {
 			e.Servers[0] = server("n1", map[string]float64{"running": 28})
 			e.Machines[1].Stalled = Level{0.93, 1}
 		}, LimitServerCPU, "tasks of db1 (n1) waited for a core for 93 % of the time, though all cores were in use for at most 20 %", 120},
+		// Of a MariaDB with 40 % of a core: most requests are not read when the sessions are.
+		"quota of the server, requests not read": {func(e *Evidence) {
+			e.Threads, e.Throughput, e.Statements, e.RoundTrip, e.MeanRoundTrip = 8, 40, 16, 0.0007, 0.03
+			e.Servers[0] = server("n1", map[string]float64{"running": 2.2, "network": 2.5})
+			e.Machines = []MachineEvidence{machine("vm", true, true, "n1")}
+			e.Machines[0].Stalled = Level{0.99, 1}
+		}, LimitServerCPU, "tasks of vm (n1) waited for a core", 120},
+		"local round trip": {func(e *Evidence) {
+			e.Threads, e.Throughput, e.Statements, e.RoundTrip, e.MeanRoundTrip = 1, 10000, 1, 0.00006, 0.00007
+			e.Servers[0] = server("n1", map[string]float64{"running": 0.3, "network": 0.2})
+			e.Machines = []MachineEvidence{machine("vm", true, true, "n1")}
+		}, LimitClients, "1 client, each of which", 120},
 		"quota of the tool": {func(e *Evidence) {
 			e.Machines = []MachineEvidence{machine("vm", true, true, "n1")}
 			e.Machines[0].Stalled = Level{0.9, 1}

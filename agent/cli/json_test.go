@@ -43,7 +43,7 @@ var printed = []struct {
 	{"doctor", setup.Diagnosis{}, ""},
 	{"dashboards import", dashboardsImported{}, ""},
 	{"health", health{}, "Nothing if the agent is not healthy; the exit status is 1 then."},
-	{"status", statusLine{}, "An object a line for each target and tick. Of a target that answered it also has the server's measures that are known, such as `queries_per_second`."},
+	{"status", statusLine{}, "An object a line for each target and tick. Of a target that answered it also has the server's measures that are known, such as `queries_per_second`. With `--hosts` also one for each machine, with `host` and the machine's measures."},
 	{"parse", parsedLine{}, "Without `--format`: an object a line for each thing that the tool reported."},
 	{"export", report.ExportLine{}, "An object a line for each run, interval, sample and marker."},
 }

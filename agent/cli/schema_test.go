@@ -354,6 +354,13 @@ func (d *definer) fields(s *definition, of reflect.Type) {
 			}
 		}
 	}
+	if of == reflect.TypeFor[statusLine]() {
+		for _, m := range measure.All(measure.Host) {
+			if m.Summary != measure.Cost {
+				s.Properties = append(s.Properties, property{m.Field(), &definition{Type: "number", Description: "Of a machine: " + strings.TrimSuffix(m.Title+": "+m.Note, ": ")}, true})
+			}
+		}
+	}
 	for _, m := range measure.All(measure.Server) {
 		if m.Summary == measure.Cost {
 			continue

@@ -19,6 +19,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/config"
 	"github.com/benchwatch/benchwatch/agent/engine"
 	engines "github.com/benchwatch/benchwatch/agent/engine/registry"
+	"github.com/benchwatch/benchwatch/agent/host"
 	"github.com/benchwatch/benchwatch/agent/measure"
 	"github.com/benchwatch/benchwatch/agent/series"
 	"github.com/benchwatch/benchwatch/agent/table"
@@ -35,6 +36,7 @@ type statusCommand struct {
 	target   config.Target
 	interval *time.Duration
 	once     *bool
+	hosts    *bool
 	format   *string
 }
 
@@ -48,6 +50,7 @@ func addStatus(app *kingpin.Application) (string, action) {
 	cmd.Flag("password-file", "File with the password of the user").PlaceHolder("FILE").StringVar(&s.target.PasswordFile)
 	s.interval = cmd.Flag("interval", "Time between two lines; at least 100ms").Short('i').Default("1s").Duration()
 	s.once = cmd.Flag("once", "Print one line per target and exit").Bool()
+	s.hosts = cmd.Flag("hosts", "Print a line for each machine, too: those with a node_exporter in the configuration and this one").Bool()
 	s.format = addFormat(cmd, text, jsonFormat)
 	return cmd.FullCommand(), s.run
 }
@@ -85,17 +88,51 @@ func (c *statusCommand) run(s Streams) error {
 	defer sampling.Wait()
 	defer cancel()
 	sampling.Go(func() { _ = sampler.Run(ctx) }) // it ends with ctx
-	return c.print(frames, s.Out)
+	var hostFrames <-chan engine.Frame
+	if *c.hosts {
+		hosts := engine.NewSampler(conf.HostTargets(), func(t engine.Target) (engine.Prober, error) { return host.Open(t, log) }, *c.interval, engine.Options{Logger: log})
+		var unsubscribe func()
+		hostFrames, unsubscribe = hosts.Subscribe(4)
+		defer unsubscribe()
+		sampling.Go(func() { _ = hosts.Run(ctx) }) // it ends with ctx
+	}
+	return c.print(frames, hostFrames, s.Out)
 }
 
-// print writes a line for each target and frame, rates against the previous frame.
-func (c *statusCommand) print(frames <-chan engine.Frame, out io.Writer) error {
-	var before engine.Frame
+// print writes a line for each target and frame, rates against the previous frame, and
+// for each machine if hosts is not nil.
+func (c *statusCommand) print(frames, hosts <-chan engine.Frame, out io.Writer) error {
+	var before, hostsBefore engine.Frame
 	printed := 0
-	for frame := range frames {
+	var failed error // of --once
+	for {
+		var frame engine.Frame
+		open := true
+		select {
+		case frame, open = <-frames:
+		case frame, open = <-hosts:
+			if open {
+				if hostsBefore.Samples != nil && !c.printHosts(&hostsBefore, &frame, out) {
+					return nil
+				}
+				if hostsBefore.Samples != nil && *c.once {
+					if hosts = nil; printed > 0 {
+						return failed
+					}
+				}
+				hostsBefore = frame
+				continue
+			}
+		}
+		if !open {
+			return nil
+		}
 		if before.Samples == nil { // a rate needs two
 			before = frame
 			continue
+		}
+		if *c.once && printed > 0 {
+			continue // the machines are not printed yet
 		}
 		var b strings.Builder
 		if *c.format == text && printed%linesPerHeader == 0 {
@@ -119,13 +156,34 @@ func (c *statusCommand) print(frames <-chan engine.Frame, out io.Writer) error {
 		if printed++; *c.once {
 			up := func(s engine.Sample) bool { return s.Up() }
 			if !slices.ContainsFunc(frame.Samples, up) {
-				return errors.New("no server answered")
+				failed = errors.New("no server answered")
 			}
-			return nil
+			if hosts == nil {
+				return failed
+			}
 		}
 		before = frame
 	}
-	return nil
+}
+
+// printHosts writes a line for each machine, and reports whether somebody reads it.
+func (c *statusCommand) printHosts(before, frame *engine.Frame, out io.Writer) bool {
+	var b strings.Builder
+	for i := range frame.Samples {
+		line := newStatusLine(find(*before, frame.Samples[i].Target.Name), &frame.Samples[i])
+		line.Target, line.Host = "", line.Target
+		if *c.format == jsonFormat {
+			data, err := json.Marshal(line)
+			if err != nil {
+				continue // its values are numbers
+			}
+			b.Write(append(data, '\n'))
+		} else {
+			line.writeHost(&b)
+		}
+	}
+	_, err := io.WriteString(out, b.String())
+	return err == nil
 }
 
 func find(f engine.Frame, target string) *engine.Sample {
@@ -141,9 +199,11 @@ func find(f engine.Frame, target string) *engine.Sample {
 // that is known, see [measure.Measure.Field].
 type statusLine struct {
 	Time   time.Time `json:"time"`
-	Target string    `json:"target"`
-	Up     bool      `json:"up"`
-	Error  string    `json:"error,omitempty"`
+	Target string    `json:"target,omitempty"`
+	// Host is a machine's name, of the lines of --hosts. These have no target.
+	Host  string `json:"host,omitempty"`
+	Up    bool   `json:"up"`
+	Error string `json:"error,omitempty"`
 
 	now *engine.Window
 }
@@ -164,7 +224,11 @@ func (l statusLine) MarshalJSON() ([]byte, error) {
 		return data, err
 	}
 	var fields []table.Field
-	for _, m := range measure.All(measure.Server) {
+	scope := measure.Server
+	if l.Host != "" {
+		scope = measure.Host
+	}
+	for _, m := range measure.All(scope) {
 		if m != engine.Answered && m.Summary != measure.Cost { // Up
 			fields = append(fields, table.Field{Name: m.Field(), Value: series.Number(l.now.Now(m))})
 		}
@@ -209,6 +273,28 @@ func (l *statusLine) write(b *strings.Builder, width int) {
 	}
 	for _, m := range statusMeasures() {
 		fmt.Fprintf(b, " %*s", columnWidth(m), statusCell(m, l.now.Now(m)))
+	}
+	b.WriteByte('\n')
+}
+
+// writeHost writes what a machine does, each value with its name.
+func (l *statusLine) writeHost(b *strings.Builder) {
+	fmt.Fprintf(b, "%-8s  host %s:", l.Time.Local().Format("15:04:05"), l.Host)
+	if !l.Up {
+		fmt.Fprintf(b, " down: %s\n", l.Error)
+		return
+	}
+	separator := " "
+	for _, m := range measure.All(measure.Host) {
+		v := l.now.Now(m)
+		if !v.Known || m.NoChart && m != host.SoftIRQ || m.Summary == measure.Cost || v.Value == 0 && m != host.Busy {
+			continue
+		}
+		fmt.Fprintf(b, "%s%s %s", separator, m.Label(), table.UnitOf(m).Signed(v.Value))
+		if m.Unit == measure.Bytes && m.Note == "per second" {
+			b.WriteString("/s")
+		}
+		separator = ", "
 	}
 	b.WriteByte('\n')
 }

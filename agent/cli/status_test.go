@@ -1,7 +1,10 @@
 package cli
 
 import (
+	"bytes"
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -68,5 +71,47 @@ func TestStatusLine(t *testing.T) {
 	}
 	if fields := strings.Fields(row); strings.Join(fields[1:], " ") != "n1 1000 50 0 50 12 - - 100.0% - - -" {
 		t.Errorf("row %q", row)
+	}
+}
+
+// TestStatusOfHosts guards that --hosts prints a line of this machine beside the servers',
+// as text and as JSON, once with --once, also if the server is down.
+func TestStatusOfHosts(t *testing.T) {
+	for _, format := range []string{"text", "json"} {
+		config := filepath.Join(t.TempDir(), "benchwatch.yml")
+		if err := os.WriteFile(config, []byte("targets:\n  - {name: dead, engine: mysql, address: '127.0.0.1:1', user: x}\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var out, failed bytes.Buffer
+		status := Main([]string{"status", "--config.file=" + config, "--hosts", "--interval=200ms", "--once", "--format=" + format}, Streams{Out: &out, Err: &failed})
+		lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+		of := func(mark string) (found []string) {
+			for _, l := range lines {
+				if strings.Contains(l, mark) {
+					found = append(found, l)
+				}
+			}
+			return found
+		}
+		if status == 0 || len(of("dead")) != 1 {
+			t.Errorf("%s: exit status %d\n%s%s", format, status, &out, &failed)
+		}
+		switch format {
+		case "text":
+			if hosts := of("  host "); len(hosts) != 1 || !strings.Contains(hosts[0], ": busy ") || !strings.Contains(hosts[0], " %") {
+				t.Errorf("%s", &out)
+			}
+		default:
+			hosts := of(`"host":`)
+			if len(hosts) != 1 {
+				t.Fatalf("%s", &out)
+			}
+			if _, err := conforms("status", []byte(hosts[0])); err != nil {
+				t.Error(err)
+			}
+			if !strings.Contains(hosts[0], `"cpu_busy_ratio":`) || strings.Contains(hosts[0], `"target"`) {
+				t.Error(hosts[0])
+			}
+		}
 	}
 }

@@ -34,7 +34,7 @@ func limits(h *history.History, r *Row, others []rundir.Meta) *analysis.Verdict 
 	if lines := append(otherRuns(h, others), foreignStatements(h, r)...); len(lines) > 0 {
 		e.OtherLoad = lines[0]
 	}
-	e.RoundTrip, e.RoundTripTo = roundTrip(h)
+	e.RoundTrip, e.MeanRoundTrip, e.RoundTripTo = roundTrip(h)
 	for _, one := range h.Hosts {
 		e.Machines = append(e.Machines, machineEvidence(one))
 	}
@@ -74,11 +74,11 @@ func levelOf(t series.Tally, high float64) analysis.Level {
 	return analysis.Level{Mean: t.Mean(), High: t.Share(high)}
 }
 
-// roundTrip returns the least time to the server or proxy that the tool connects to, the
+// roundTrip returns the least and the mean time to the server or proxy that the tool connects to, the
 // farthest one if it connects to several. If that is not known, the nearest server counts: no
 // statement takes less.
-func roundTrip(h *history.History) (seconds float64, to string) {
-	seconds = series.Unknown()
+func roundTrip(h *history.History) (seconds, mean float64, to string) {
+	seconds, mean = series.Unknown(), series.Unknown()
 	connected := false
 	for _, s := range h.Servers {
 		server := h.Snapshot.Meta.Servers.Server(s.Target)
@@ -89,10 +89,10 @@ func roundTrip(h *history.History) (seconds float64, to string) {
 		switch least := t.Min; {
 		case !series.IsKnown(least):
 		case server.Connected && (!connected || least > seconds), !server.Connected && !(least >= seconds):
-			seconds, to, connected = least, s.Target, server.Connected
+			seconds, mean, to, connected = least, t.Mean(), s.Target, server.Connected
 		}
 	}
-	return seconds, to
+	return seconds, mean, to
 }
 
 func machineEvidence(one *history.Host) analysis.MachineEvidence {
