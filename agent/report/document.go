@@ -266,8 +266,8 @@ func (r *Report) add(doc *table.Document) {
 	})
 	doc.Section(3, "Cost per transaction", func() { doc.Table(costTable(r.Costs)) })
 	doc.Section(3, "Statements", func() {
-		doc.List(statementNotes(r.Statements)...)
-		if t := statementTable(r.Statements, statementsInPage); len(t.Rows) > 0 {
+		doc.List(r.StatementNotes()...)
+		if t := r.StatementTable(); len(t.Rows) > 0 {
 			doc.Fold(table.Plural(len(t.Rows), "statement"), func() { doc.Table(t) })
 		}
 	})
@@ -308,7 +308,7 @@ var reportHTML string
 var page = template.Must(template.New("report").Funcs(template.FuncMap{
 	"instant": table.Instant, "duration": table.Duration, "clock": table.Clock, "command": commandLine,
 	"figures": figures, "hasBand": hasBand, "operationTable": operationTable, "serverTable": serverTable, "machineTable": machineTable, "costTable": costTable, "limitLines": limitLines,
-	"statementTable": func(all *Statements) *table.Table { return statementTable(all, statementsInPage) }, "statementNotes": statementNotes, "allDistributions": func(r Report) []Distribution { return r.allDistributions() },
+	"statementTable": func(r Report) *table.Table { return r.StatementTable() }, "statementNotes": statementNotes, "allDistributions": func(r Report) []Distribution { return r.allDistributions() },
 	"distributionTable": distributionTable, "distributionNotes": distributionNotes, "distributionPlots": DistributionPlots,
 }).Parse(reportHTML))
 

@@ -204,6 +204,15 @@ func statementTable(all *Statements, rows int) *table.Table {
 	return t
 }
 
+// StatementTable has a row for each of the statements that took the most time, none if they
+// were not recorded.
+func (r *Report) StatementTable() *table.Table {
+	return statementTable(r.Statements, statementsInPage)
+}
+
+// StatementNotes are what the reader of StatementTable has to know.
+func (r *Report) StatementNotes() []string { return statementNotes(r.Statements) }
+
 // shortStatements is the table for a terminal of some width, 0 for any: texts are cut.
 func shortStatements(all *Statements, width int) *table.Table {
 	t := statementTable(all, statementsInText)
@@ -351,9 +360,6 @@ func (r *Row) countedTransactions() float64 {
 func (c *Comparison) StatementTable() *table.Table {
 	t := table.New(table.Column{Name: "statement"})
 	for _, g := range c.Groups {
-		t.Columns = append(t.Columns, table.Named(g+" mean ms")...)
-	}
-	for _, g := range c.Groups {
 		t.Columns = append(t.Columns, table.Named(g+" ms/trx")...)
 	}
 	for _, g := range c.Groups[1:] {
@@ -361,18 +367,15 @@ func (c *Comparison) StatementTable() *table.Table {
 		if len(c.Groups) > 2 {
 			suffix = " " + g
 		}
-		t.Columns = append(t.Columns, table.Named("difference ms/trx"+suffix)...)
+		t.Columns = append(t.Columns, table.Named("difference"+suffix)...)
 	}
-	for _, g := range c.Groups {
-		t.Columns = append(t.Columns, table.Named(g+" rows read")...)
-	}
+	t.Columns = append(t.Columns, table.Named("mean ms", "rows read")...)
 	for _, d := range c.Statements {
 		row := []table.Cell{table.Text(d.Text)}
-		for _, g := range d.Groups {
-			row = append(row, table.Optional(g.MeanSeconds, table.Milliseconds))
-		}
+		var means, rows []string
 		for _, g := range d.Groups {
 			row = append(row, table.Optional(g.Seconds, table.Milliseconds))
+			means, rows = append(means, table.Optional(g.MeanSeconds, table.Milliseconds).String()), append(rows, table.Optional(g.RowsExamined, table.Digits).String())
 		}
 		for _, g := range d.Groups[1:] {
 			change := g.Seconds.Value - d.Groups[0].Seconds.Value
@@ -382,10 +385,7 @@ func (c *Comparison) StatementTable() *table.Table {
 			}
 			row = append(row, cell)
 		}
-		for _, g := range d.Groups {
-			row = append(row, table.Optional(g.RowsExamined, table.Digits))
-		}
-		t.Add(row...)
+		t.Add(append(row, table.Text(strings.Join(means, " → ")), table.Text(strings.Join(rows, " → ")))...)
 	}
 	return t
 }

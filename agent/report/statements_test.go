@@ -100,7 +100,7 @@ func TestCompareStatements(t *testing.T) {
 	if err := c.StatementTable().Text(&b); err != nil {
 		t.Fatal(err)
 	}
-	want := "COMMIT         10.00       1.00     10.00      1.00              -9.00"
+	want := "COMMIT        10.00      1.00       -9.00  10.00 → 1.00  2.00 → 2.00"
 	if !strings.Contains(b.String(), want) {
 		t.Errorf("\n%s", b.String())
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/ingest"
 	"github.com/benchwatch/benchwatch/agent/report"
 	"github.com/benchwatch/benchwatch/agent/rundir"
+	documents "github.com/benchwatch/benchwatch/agent/table"
 )
 
 // findingsView is what a reader of a run's numbers should know.
@@ -24,6 +25,32 @@ type findingsView struct {
 	Limits   []limitView      `json:"limits"`
 	Observed []string         `json:"observed"`
 	Trust    []report.Finding `json:"trust"`
+	// Statements are what the servers executed, as people read it.
+	Statements statementsView `json:"statements"`
+}
+
+// statementsView is a table of statements.
+type statementsView struct {
+	Head  []string   `json:"head"`
+	Rows  [][]string `json:"rows"`
+	Notes []string   `json:"notes"`
+}
+
+func newStatementsView(t *documents.Table, notes []string) statementsView {
+	return statementsView{Head: t.Head(), Rows: cellTexts(t), Notes: append([]string{}, notes...)}
+}
+
+// cellTexts returns the cells of a table as people read them.
+func cellTexts(t *documents.Table) [][]string {
+	rows := [][]string{}
+	for _, cells := range t.Rows {
+		row := make([]string, len(cells))
+		for i, cell := range cells {
+			row[i] = cell.String()
+		}
+		rows = append(rows, row)
+	}
+	return rows
 }
 
 // limitView is a line of the verdict: its name and the evidence.
@@ -44,6 +71,8 @@ type compareView struct {
 	// the groups.
 	Differs  []report.Difference `json:"differs"`
 	Settings []report.Difference `json:"settings"`
+	// Statements are by the difference of their time per transaction.
+	Statements statementsView `json:"statements"`
 }
 
 type groupView struct {
@@ -97,7 +126,7 @@ func (p *Page) serveFindings(w http.ResponseWriter, r *http.Request) {
 		for _, l := range one.LimitLines() {
 			limits = append(limits, limitView{l.Strong, l.Rest})
 		}
-		answer(w, r, encode(findingsView{limits, append([]string{}, one.Observed...), append([]report.Finding{}, one.Trust...)}))
+		answer(w, r, encode(findingsView{limits, append([]string{}, one.Observed...), append([]report.Finding{}, one.Trust...), newStatementsView(one.StatementTable(), one.StatementNotes())}))
 	}
 }
 
@@ -187,7 +216,7 @@ func (p *Page) serveCompare(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	groups := make([]report.Group, len(lists))
-	view := compareView{Head: []string{}, Rows: [][]string{}}
+	view := compareView{}
 	for i, list := range lists {
 		g := groupView{Runs: []runView{}}
 		for id := range strings.SplitSeq(list, ",") {
@@ -209,14 +238,8 @@ func (p *Page) serveCompare(w http.ResponseWriter, r *http.Request) {
 	}
 	c := report.Compare(groups, nil)
 	t := c.Table()
-	view.Head = t.Head()
-	for _, cells := range t.Rows {
-		var row []string
-		for _, cell := range cells {
-			row = append(row, cell.String())
-		}
-		view.Rows = append(view.Rows, row)
-	}
+	view.Head, view.Rows = t.Head(), cellTexts(t)
+	view.Statements = newStatementsView(c.StatementTable(), nil)
 	view.Notes, view.Differs, view.Settings = append([]string{}, c.Notes...), append([]report.Difference{}, c.Differs...), append([]report.Difference{}, c.ServerSettings...)
 	answer(w, r, encode(view))
 }

@@ -7,6 +7,7 @@ import * as format from './format';
 import { factOrLabel, plural } from './list';
 import { address, place, remember } from './place';
 import type { Spec } from './specs';
+import { statementTable } from './statements';
 import { Table } from './table';
 import { colour, readTheme } from './theme';
 
@@ -156,6 +157,13 @@ export class CompareView {
           table(c.head, rows),
           el('ul', { class: 'notes' }, ...c.notes.map((n) => el('li', {}, n))),
         ),
+        c.statements.rows.length > 0 &&
+          el(
+            'section',
+            { class: 'panel statements' },
+            el('h2', {}, 'Statements', el('small', {}, 'by the difference of their time in the servers per transaction')),
+            statementTable(c.statements, 10),
+          ),
         differences('What differs', c.differs),
         differences('Settings of the servers that differ', c.settings),
       ].filter((e): e is HTMLElement => e instanceof HTMLElement),

@@ -10,6 +10,7 @@ import {
   type Run,
   type RunDetail,
   type Settings,
+  type Statements,
   type TableName,
   tableNames,
 } from './api';
@@ -22,6 +23,7 @@ import { markForm } from './mark';
 import { address, place, remember } from './place';
 import { settings } from './settings';
 import type { Spec } from './specs';
+import { statementTable } from './statements';
 import { Table } from './table';
 import { Tiles } from './tiles';
 
@@ -419,7 +421,19 @@ function findingPanels(f: Findings, again: HTMLElement | null): HTMLElement[] {
       rest.length > 0 && el('details', {}, el('summary', {}, `${rest.length} note${rest.length === 1 ? '' : 's'}`), el('ul', {}, ...rest.map(item))),
       again,
     ),
+    ...(f.statements.rows.length > 0 || f.statements.notes.length > 0 ? [statements(f.statements)] : []),
   ];
+}
+
+/** What the servers executed, the statements that took the most time first. */
+function statements(s: Statements): HTMLElement {
+  return el(
+    'section',
+    { class: 'panel statements' },
+    el('h2', {}, 'Statements', el('small', {}, 'by their time in the servers')),
+    s.rows.length > 0 && statementTable(s, 10),
+    s.notes.length > 0 && el('ul', { class: 'notes' }, ...s.notes.map((n) => el('li', {}, n))),
+  );
 }
 
 function command(r: RunDetail): HTMLElement | null {

@@ -197,10 +197,17 @@ export interface Finding {
   text: string;
 }
 
+export interface Statements {
+  head: string[];
+  rows: string[][];
+  notes: string[];
+}
+
 export interface Findings {
   limits: Limit[];
   observed: string[];
   trust: Finding[];
+  statements: Statements;
 }
 
 export interface Group {
@@ -220,6 +227,7 @@ export interface Compare {
   notes: string[];
   differs: Difference[];
   settings: Difference[];
+  statements: Statements;
 }
 
 export interface Hello {

@@ -1,0 +1,25 @@
+import type { Statements } from './api';
+import { el } from './dom';
+
+/** A table of statements: the first ones, and the others folded. */
+export function statementTable(s: Statements, first: number): HTMLElement {
+  const row = (cells: string[]) => el('tr', {}, el('th', { scope: 'row' }, cells[0]!), ...cells.slice(1).map((c) => el('td', {}, c)));
+  const table = (rows: string[][]) =>
+    el(
+      'div',
+      { class: 'wide' },
+      el(
+        'table',
+        { class: 'numbers' },
+        el('thead', {}, el('tr', {}, ...s.head.map((h) => el('th', { scope: 'col' }, h)))),
+        el('tbody', {}, ...rows.map(row)),
+      ),
+    );
+  if (s.rows.length <= first + 2) return table(s.rows);
+  return el(
+    'div',
+    {},
+    table(s.rows.slice(0, first)),
+    el('details', {}, el('summary', {}, `${s.rows.length - first} more`), table(s.rows.slice(first))),
+  );
+}
