@@ -180,6 +180,9 @@ func (f *Feed) Snapshot(meta rundir.Meta, now time.Time) Snapshot {
 	defer f.mu.Unlock()
 	snap := f.state.snapshot(meta, now)
 	snap.CatchingUp = f.behind > 0
+	if g, ok := f.parser.(*groupParser); ok {
+		snap.Generators = g.states()
+	}
 	return snap
 }
 

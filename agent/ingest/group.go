@@ -32,11 +32,52 @@ type groupParser struct {
 type generator struct {
 	parser      tool.Parser
 	state       *state
+	begun       bool // its tool has started
 	ended, late bool
 	shift       int // intervals by which it started after the group
 	last        int // the newest interval that it reported
 	run, base   int // of the tool's runs within one output
 	reports     map[int]*tool.Report
+}
+
+// Generator is what a group knows of one of its generators.
+type Generator struct {
+	State GeneratorState
+	// Throughput is that of its last interval, while it runs.
+	Throughput series.Optional[float64]
+}
+
+// GeneratorState is what a generator of a group does.
+type GeneratorState string
+
+const (
+	GeneratorWaiting GeneratorState = "waiting" // its tool has not started
+	GeneratorRunning GeneratorState = "running"
+	// GeneratorSilent has not ended, and has not reported for more than two intervals
+	// while others have: it stalls, was killed with its agent, or is not reached.
+	GeneratorSilent GeneratorState = "silent"
+	GeneratorEnded  GeneratorState = "ended"
+)
+
+// states returns what the generators do now.
+func (p *groupParser) states() []Generator {
+	all := make([]Generator, len(p.generators))
+	for i, g := range p.generators {
+		switch {
+		case g.ended:
+			all[i].State = GeneratorEnded
+		case !g.begun:
+			all[i].State = GeneratorWaiting
+		case g.late:
+			all[i].State = GeneratorSilent
+		default:
+			all[i].State = GeneratorRunning
+			if r := g.state.interval; r != nil {
+				all[i].Throughput = r.Rate(tool.Transaction)
+			}
+		}
+	}
+	return all
 }
 
 // newGroupParser returns the parser of a group of the runs of t.
@@ -83,6 +124,7 @@ func (p *groupParser) control(n int, text string, emit func(*tool.Report)) tool.
 		if err != nil || math.IsNaN(seconds) || math.Abs(seconds) > 1e6 {
 			return tool.Malformed
 		}
+		g.begun = true
 		if p.seconds > 0 {
 			g.shift = max(0, int(math.Round(seconds/p.seconds)))
 		}

@@ -45,6 +45,9 @@ type Snapshot struct {
 	// Summary is nil until the tool has ended, and if it reported nothing.
 	Summary *Summary
 
+	// Generators are those of a group, in their order.
+	Generators []Generator
+
 	// ClockAhead is by how much the wall clock is ahead of the run's times, because
 	// it was set since the run began.
 	ClockAhead time.Duration

@@ -53,9 +53,10 @@ var (
 // Generators of a group, kept with its summary. The generators' own runs have the
 // group's name in benchwatch_run_info too.
 var (
-	runGenerators = stateFamily("run_generators", "Generators of a group.", "run")
-	generatorInfo = stateFamily("run_generator_info", "A generator of a group, by its number: its own run, and the machine as the user named it; value 1.", "run", "generator_run", "number", "host")
-	generatorLate = stateFamily("run_generator_start_delay_seconds", "When the tool of a generator started after the group, by the clock of the machine that combines them; absent until it has.", "run", "generator_run")
+	runGenerators  = stateFamily("run_generators", "Generators of a group.", "run")
+	generatorInfo  = stateFamily("run_generator_info", "A generator of a group, by its number: its own run, and the machine as the user named it; value 1.", "run", "generator_run", "number", "host")
+	generatorState = stateFamily("run_generator_state", "What a generator does while its group is active, value 1: waiting, its tool has not started; running; silent, it has not reported for more than two intervals while others have; ended.", "run", "generator_run", "state")
+	generatorLate  = stateFamily("run_generator_start_delay_seconds", "When the tool of a generator started after the group, by the clock of the machine that combines them; absent until it has.", "run", "generator_run")
 )
 
 // What is left of a run.
@@ -129,6 +130,9 @@ func emitIdentity(emit emit, m *rundir.Meta) {
 
 // emitActive emits what is true only while the tool runs.
 func emitActive(emit emit, s *ingest.Snapshot, id string) {
+	for i, g := range s.Generators {
+		emit(generatorState, 1, id, rundir.GeneratorID(s.Meta.Group.Name, i+1), string(g.State))
+	}
 	if s.Threads.Known {
 		emit(runThreads, float64(s.Threads.Value), id)
 	}

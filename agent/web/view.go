@@ -70,6 +70,9 @@ type generatorView struct {
 	Reason             string         `json:"reason,omitempty"`
 	// Absent: it never started.
 	Absent bool `json:"absent,omitempty"`
+	// State is what it does while the group is active, Throughput its own then.
+	State      ingest.GeneratorState    `json:"state,omitempty"`
+	Throughput series.Optional[float64] `json:"throughput,omitzero"`
 }
 
 type factView struct {
@@ -162,7 +165,14 @@ func newRunView(s *ingest.Snapshot) runView {
 	}
 	if m.IsGroup() {
 		for i, o := range m.Group.Members {
-			v.Generators = append(v.Generators, generatorView{rundir.GeneratorID(m.Group.Name, i+1), o.Host, o.StartSeconds, o.ClockOffsetSeconds, o.Outcome, o.Reason, o.Absent})
+			g := generatorView{
+				Run: rundir.GeneratorID(m.Group.Name, i+1), Host: o.Host, StartSeconds: o.StartSeconds, ClockOffsetSeconds: o.ClockOffsetSeconds,
+				Result: o.Outcome, Reason: o.Reason, Absent: o.Absent,
+			}
+			if s.Active() && i < len(s.Generators) {
+				g.State, g.Throughput = s.Generators[i].State, s.Generators[i].Throughput
+			}
+			v.Generators = append(v.Generators, g)
 		}
 	}
 	for _, f := range m.OwnFacts() {

@@ -119,11 +119,13 @@ export function generators(r: Run): HTMLElement | null {
   const first = Math.min(...started);
   const offset = all.some((g) => g.clock_offset_seconds !== undefined);
   const state = (g: (typeof all)[number]): HTMLElement => {
-    const text = g.absent ? 'never started' : (g.result ?? (g.start_seconds === undefined ? 'not started' : 'running'));
-    const bad = g.absent || (g.result !== undefined && g.result !== 'succeeded');
+    const silent = g.state === 'silent' && g.result === undefined;
+    const text = g.absent ? 'never started' : (g.result ?? (silent ? 'silent' : g.start_seconds === undefined ? 'not started' : 'running'));
+    const bad = g.absent || silent || (g.result !== undefined && g.result !== 'succeeded');
     return el('span', { class: `badge ${bad ? 'bad' : g.result ? 'good' : g.start_seconds === undefined ? 'wait' : 'live'}` }, text);
   };
-  const head = ['Generator', 'Machine', 'State', 'Started', ...(offset ? ['Clock'] : [])];
+  const going = all.some((g) => g.throughput !== undefined);
+  const head = ['Generator', 'Machine', 'State', ...(going ? ['Transactions/s'] : []), 'Started', ...(offset ? ['Clock'] : [])];
   const milliseconds = (s: number | undefined) => (s === undefined ? '–' : `${s >= 0 ? '+' : '−'}${Math.abs(s * 1000).toFixed(1)} ms`);
   return el(
     'section',
@@ -146,6 +148,7 @@ export function generators(r: Run): HTMLElement | null {
               el('th', { scope: 'row' }, el('a', { href: `#/runs/${encodeURIComponent(g.run)}` }, g.run)),
               el('td', {}, g.host ?? ''),
               el('td', {}, state(g), g.reason ? ` ${g.reason}` : ''),
+              going && el('td', {}, format.number(g.throughput)),
               el('td', {}, milliseconds(g.start_seconds === undefined ? undefined : g.start_seconds - first)),
               offset && el('td', {}, milliseconds(g.clock_offset_seconds)),
             ),
@@ -153,7 +156,7 @@ export function generators(r: Run): HTMLElement | null {
         ),
       ),
     ),
-    el('p', { class: 'hint' }, 'Percentiles of the group are the worst generator’s. A second without a generator that still runs has no values.'),
+    el('p', { class: 'hint' }, 'Percentiles of the group are the worst generator’s. A second without a generator that still runs has no values; a silent one has not reported for more than two intervals.'),
   );
 }
 

@@ -46,6 +46,8 @@ export interface Generator {
   result?: 'succeeded' | 'failed' | 'interrupted' | 'lost';
   reason?: string;
   absent?: boolean;
+  state?: string;
+  throughput?: number;
 }
 
 export interface Run {
