@@ -444,6 +444,7 @@ func (f *Follower) conclude() error {
 		for _, m := range f.members {
 			if at := m.number - 1; !m.found && at < len(meta.Group.Members) {
 				meta.Group.Members[at].Absent = true
+				code = max(code, 1)
 				continue
 			}
 			if m.meta.EndedAt != nil {

@@ -33,6 +33,7 @@ type generator struct {
 	parser      tool.Parser
 	state       *state
 	begun       bool // its tool has started
+	absent      bool // it is known that it never did: the group is the others
 	ended, late bool
 	shift       int // intervals by which it started after the group
 	last        int // the newest interval that it reported
@@ -87,8 +88,10 @@ func newGroupParser(t *tool.Tool, meta *rundir.Meta) *groupParser {
 	if n := meta.Group.Generators; d.Threads > 0 {
 		d.Threads = max(1, d.Threads/n)
 	}
-	for range meta.Group.Generators {
+	for i := range meta.Group.Generators {
 		g := &generator{parser: t.NewParser(d), state: newState(), reports: map[int]*tool.Report{}}
+		g.absent = i < len(meta.Group.Members) && meta.Group.Members[i].Absent
+		g.ended = g.absent
 		g.state.setTool(t, meta.Verb)
 		p.generators = append(p.generators, g)
 	}
@@ -314,7 +317,8 @@ func (p *groupParser) summarize(emit func(*tool.Report)) {
 // which each generator that had them printed one.
 func (p *groupParser) histograms() []tool.Report {
 	var all []tool.Report
-	for _, g := range p.generators {
+	present := slices.DeleteFunc(slices.Clone(p.generators), func(g *generator) bool { return g.absent })
+	for _, g := range present {
 		m := g.state.final()
 		if m == nil {
 			return nil
@@ -331,7 +335,7 @@ func (p *groupParser) histograms() []tool.Report {
 		}
 	}
 	return slices.DeleteFunc(all, func(r tool.Report) bool {
-		return slices.ContainsFunc(p.generators, func(g *generator) bool {
+		return slices.ContainsFunc(present, func(g *generator) bool {
 			has := slices.ContainsFunc(g.state.final().Histograms, func(d Distribution) bool { return d.Operation == r.Operation })
 			n := g.state.final().Report().Count(r.Operation)
 			return !has && !(n.Known && n.Value == 0)

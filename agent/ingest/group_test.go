@@ -76,6 +76,46 @@ func TestGroupWithoutAGenerator(t *testing.T) {
 	}
 }
 
+// Of a generator that never started it is known in the end: the group is the others.
+func TestGroupWithAGeneratorThatNeverStarted(t *testing.T) {
+	for absent, want := range map[bool]string{false: "[]", true: "[100 110]"} {
+		meta := groupMeta(2)
+		meta.Group.Members = []rundir.Member{{}, {Absent: absent}}
+		f := NewFeed(sysbench.Tool, meta)
+		f.Series = &Intervals{}
+		for _, line := range []string{"1# start 0", "1> " + printed(1, 100, 5), "2# late", "1> " + printed(2, 110, 4), "1# end"} {
+			f.line(tool.Line{Text: []byte(line)}, time.Unix(0, 0), true)
+		}
+		f.Close(time.Unix(0, 0))
+		if got := fmt.Sprint(f.Series.Rate(tool.Transaction)); got != want {
+			t.Errorf("absent %t: rates %s, want %s", absent, got, want)
+		}
+	}
+}
+
+// What each generator does is known at each line.
+func TestGeneratorStates(t *testing.T) {
+	meta := groupMeta(2)
+	f := NewFeed(sysbench.Tool, meta)
+	for _, step := range []struct{ line, want string }{
+		{"1# start 0", "running waiting"},
+		{"2# start 0", "running running"},
+		{"2> " + printed(1, 50, 9), "running running"},
+		{"2# late", "running silent"},
+		{"2> " + printed(2, 70, 9), "running running"},
+		{"2# end", "running ended"},
+	} {
+		f.line(tool.Line{Text: []byte(step.line)}, time.Unix(0, 0), true)
+		g := f.Snapshot(*meta, time.Unix(0, 0)).Generators
+		if got := fmt.Sprint(g[0].State, " ", g[1].State); got != step.want {
+			t.Errorf("after %q: %s, want %s", step.line, got, step.want)
+		}
+		if strings.HasPrefix(step.line, "2> ") && !g[1].Throughput.Known {
+			t.Errorf("after %q: no throughput", step.line)
+		}
+	}
+}
+
 // A generator that starts late is missing before, and its first second is the group's
 // of that time.
 func TestGroupStartedLate(t *testing.T) {

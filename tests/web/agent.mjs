@@ -1,7 +1,7 @@
 // A benchwatch of this clone on a data directory of its own.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { appendFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { appendFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
@@ -54,6 +54,20 @@ export class Agent {
     const run = this.#spawn('run.log', ['run', `--data-dir=${this.folder}`, `--title=${title}`, ...flags, '--', ...tool]);
     this.#runs.push(run);
     return run;
+  }
+
+  /** Runs one of the generators of a group. */
+  generator(group, number, generators, seconds) {
+    const tool = ['sysbench', 'cpu', `--rate=${20 * number}`, '--threads=2', `--time=${seconds}`, '--report-interval=1', 'run'];
+    const flags = [`--group=${group}`, `--generators=${generators}`, `--generator=${number}`, '--linger=0s'];
+    const run = this.#spawn('run.log', ['run', `--data-dir=${this.folder}`, ...flags, '--', ...tool]);
+    this.#runs.push(run);
+    return run;
+  }
+
+  /** What run.json has. */
+  meta(id) {
+    return JSON.parse(readFileSync(join(this.folder, 'runs', id, 'run.json'), 'utf8'));
   }
 
   /** Posts JSON with the token and returns the status. */

@@ -116,6 +116,29 @@ test('a live run appears, moves, is marked and ends, without a reload', async ()
   await page.close();
 });
 
+test('a live group shows which generator is silent and which is missing', async () => {
+  agent.generator('team', 1, 3, 300);
+  agent.generator('team', 2, 3, 300); // the third one never comes
+  const page = await open('#/runs/team');
+  const state = (number) => page.locator('tr', { has: page.getByRole('link', { name: `team-g${number}` }) });
+  await state(1).getByText('running').waitFor();
+  await state(2).getByText('running').waitFor();
+  await state(3).getByText('not started').waitFor();
+  await state(1).getByText(/^\d+(\.\d)?$/).waitFor(); // its own throughput
+  assert.equal(await tile(page, 'throughput').innerText(), '–'); // the sum of two of three would be too low
+  const tool = agent.meta('team-g2').pid;
+  process.kill(tool, 'SIGSTOP');
+  await state(2).getByText('silent').waitFor();
+  await state(1).getByText('running').waitFor();
+  assert.match(await legend(page, 'run-generators').innerText(), /generators\s*[12]/);
+  process.kill(tool, 'SIGCONT');
+  await state(2).getByText('running').waitFor();
+  // On a phone the table scrolls by itself, and the page does not.
+  await page.setViewportSize({ width: 390, height: 800 });
+  assert.equal(await page.evaluate(() => document.documentElement.scrollWidth <= document.documentElement.clientWidth), true);
+  await page.close();
+});
+
 test('the agent is restarted: the page says so, comes back and shows what it missed', async () => {
   const page = await open();
   const begin = Date.now();

@@ -125,7 +125,8 @@ export function generators(r: Run): HTMLElement | null {
     return el('span', { class: `badge ${bad ? 'bad' : g.result ? 'good' : g.start_seconds === undefined ? 'wait' : 'live'}` }, text);
   };
   const going = all.some((g) => g.throughput !== undefined);
-  const head = ['Generator', 'Machine', 'State', ...(going ? ['Transactions/s'] : []), 'Started', ...(offset ? ['Clock'] : [])];
+  const named = all.some((g) => g.host);
+  const head = ['Generator', ...(named ? ['Machine'] : []), 'State', ...(going ? ['Transactions/s'] : []), 'Started', ...(offset ? ['Clock'] : [])];
   const milliseconds = (s: number | undefined) => (s === undefined ? '–' : `${s >= 0 ? '+' : '−'}${Math.abs(s * 1000).toFixed(1)} ms`);
   return el(
     'section',
@@ -146,7 +147,7 @@ export function generators(r: Run): HTMLElement | null {
               'tr',
               {},
               el('th', { scope: 'row' }, el('a', { href: `#/runs/${encodeURIComponent(g.run)}` }, g.run)),
-              el('td', {}, g.host ?? ''),
+              named && el('td', {}, g.host ?? ''),
               el('td', {}, state(g), g.reason ? ` ${g.reason}` : ''),
               going && el('td', {}, format.number(g.throughput)),
               el('td', {}, milliseconds(g.start_seconds === undefined ? undefined : g.start_seconds - first)),

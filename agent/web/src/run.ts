@@ -58,6 +58,7 @@ export class RunView {
   private readonly first = el('div'); // why a run failed
   private readonly firing = el('div');
   private readonly tiles = new Tiles();
+  private readonly team = el('div'); // the generators of a group
   private readonly findings = el('div', { class: 'findings' });
   private findingsOf = ''; // the state that was judged last
   private marking: HTMLElement | null = null;
@@ -89,6 +90,7 @@ export class RunView {
       this.first,
       this.firing,
       this.tiles.root,
+      this.team,
       this.findings,
       this.charts.root,
       this.marks,
@@ -350,8 +352,10 @@ export class RunView {
     this.showFiring();
     const said = messages(r);
     this.first.replaceChildren(...(failed(r) && said ? [said] : []));
+    const team = generators(r);
+    this.team.replaceChildren(...(team ? [team] : []));
     this.about.replaceChildren(
-      ...[generators(r), summary(r), drain(r), failed(r) ? null : said, this.damaged(), command(r)].filter((e) => e !== null),
+      ...[summary(r), drain(r), failed(r) ? null : said, this.damaged(), command(r)].filter((e) => e !== null),
     );
   }
 
