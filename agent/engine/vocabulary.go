@@ -89,7 +89,8 @@ var (
 	PageMisses         = NewMeasure(600, "buffer_pool_misses", "InnoDB buffer pool misses", "share of page reads that went to disk", measure.Ratio, measure.Mean)
 	RefusedConnections = NewMeasure(630, "connections_refused", "Connections refused", "per second, since the server's limit was reached", measure.PerSecond, measure.Increase)
 
-	_ = NewCost(690, "cost_client_bytes", "Bytes from and to clients", "of the database's protocol", measure.Bytes, measure.RateOf(BytesTotal))
+	// ClientBytes is the traffic of the database's protocol.
+	ClientBytes = NewCost(690, "cost_client_bytes", "Bytes from and to clients", "of the database's protocol", measure.Bytes, measure.RateOf(BytesTotal))
 
 	Answered        = uncharted(NewMeasure(900, "up", "Samples answered", "1 if the server answered, else 0", measure.Ratio, measure.Mean, measure.ValueOf(Up)))
 	Restarts        = uncharted(NewMeasure(910, "restarts", "Restarts", "restarts of the server", measure.Count, measure.Increase, measure.ValueOf(RestartsTotal)))
@@ -99,6 +100,27 @@ var (
 	ClusterSize = changing(NewMeasure(930, "cluster_size", "Cluster size", "members in the server's view of its cluster", measure.Count, measure.Last))
 	Primary     = changing(NewMeasure(935, "primary_component", "Primary component", "1 if the server is in the part of its cluster that can commit, else 0", measure.Count, measure.Last))
 )
+
+// Who took the load of a run.
+var (
+	_ = NewImbalance(10, "imbalance_operations", "operations", "", QueryRate)
+	_ = NewImbalance(20, "imbalance_bytes", "bytes", "", ClientBytes)
+	_ = NewImbalance(30, "imbalance_cpu", "CPU", "", ServerCPU)
+)
+
+// NewImbalance declares how unevenly the servers of a run, or the values of a label of the
+// metrics of one, share a load: by how much the one with the most exceeds the mean.
+func NewImbalance(rank int, id, load, label string, of *measure.Measure) *measure.Measure {
+	parts := "servers"
+	if label != "" {
+		parts = label + "s"
+	}
+	return measure.New(measure.Measure{
+		ID: id, Title: "Imbalance of " + load + " between " + parts, Short: "imbalance of " + load + " between " + parts, Line: load,
+		Note: "by how much the one with the most exceeds the mean: 0 if all have the same, 2 if one of three has all",
+		Unit: measure.Ratio, Scope: measure.Cluster, Summary: measure.Mean, Rank: rank, NoChart: true, Of: of, By: label,
+	})
+}
 
 // NewMeasure declares a measure of servers. One whose summary is measure.Last is
 // not charted.

@@ -63,6 +63,22 @@ func (s *Server) Increase(m *measure.Measure) float64 {
 	return sum
 }
 
+// IncreaseBy is Increase for each value of a label of the measure's metric.
+func (s *Server) IncreaseBy(m *measure.Measure, label string) map[string]float64 {
+	source, ok := s.Source(m)
+	if !ok {
+		return nil
+	}
+	sums := map[string]float64{}
+	for _, name := range source.Columns(s.rows) {
+		g := s.grown[name]
+		if value, has := measure.LabelOf(name, label); has && g != nil && series.IsKnown(g.Sum()) {
+			sums[value] += g.Sum()
+		}
+	}
+	return sums
+}
+
 // add sums up the rows from Begin.
 func (s *Server) add(toolEnd float64) {
 	s.Answered = s.Answered || series.AnyKnown(s.rows.Answered)
@@ -91,7 +107,11 @@ func (s *Server) add(toolEnd float64) {
 		s.Restarts = grown
 	}
 	names := map[string]bool{}
-	for _, m := range measure.All(s.scope) {
+	all := measure.All(s.scope)
+	for _, m := range measure.All(measure.Cluster) {
+		all = append(all, m.Of)
+	}
+	for _, m := range all {
 		if m.Summary != measure.Increase && m.Summary != measure.Cost {
 			continue
 		}

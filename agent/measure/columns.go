@@ -94,3 +94,14 @@ func isName(s string) bool {
 	}
 	return s != ""
 }
+
+// LabelOf returns the value of a label in the name of a column; false if it has none.
+func LabelOf(column, label string) (string, bool) {
+	_, labels, ok := ParseColumn(column)
+	for i := 0; ok && i+1 < len(labels); i += 2 {
+		if labels[i] == label {
+			return labels[i+1], true
+		}
+	}
+	return "", false
+}

@@ -30,6 +30,8 @@ const (
 	Run    Scope = "run"    // what the benchmark tool reports
 	Server Scope = "server" // one sampled target
 	Host   Scope = "host"   // one machine
+	// Cluster is all servers of a run, or the shards behind them, against each other.
+	Cluster Scope = "cluster"
 )
 
 // Unit is the unit of a measure's values, always a base unit.
@@ -100,6 +102,11 @@ type Measure struct {
 	Stacked bool
 	// Spread is set if it is of interest how long the values were above a limit.
 	Spread bool
+	// Of is the measure of servers whose imbalance this one of a cluster is: by how much the part
+	// with the most exceeds the mean. By is the label of its metric by which the parts differ;
+	// empty: they are the servers.
+	Of *Measure
+	By string
 	// Line is its name in a chart of several measures; default: Short, else the title.
 	Line string
 	// Rank orders measures within their scope, smallest first.

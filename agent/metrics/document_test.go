@@ -68,13 +68,21 @@ for a whole run in tables.
 | measure | of | title | meaning | unit | summary | sources |
 |---|---|---|---|---|---|---|
 `)
-	for _, scope := range []measure.Scope{measure.Run, measure.Server, measure.Host} {
+	for _, scope := range []measure.Scope{measure.Run, measure.Server, measure.Host, measure.Cluster} {
 		for _, m := range measure.All(scope) {
 			var sources []string
 			for _, s := range m.Sources() {
 				if text := sourceText(&s); !slices.Contains(sources, text) {
 					sources = append(sources, text)
 				}
+			}
+			switch {
+			case m.By != "":
+				for _, s := range m.Of.Sources() {
+					sources = append(sources, sourceText(&s)+" by "+m.By)
+				}
+			case m.Of != nil:
+				sources = append(sources, "measure `"+m.Of.ID+"`")
 			}
 			fmt.Fprintf(b, "| `%s` | %s | %s | %s | %s | %s | %s |\n", m.ID, scope, m.Title, m.Note, m.Unit, m.Summary, strings.Join(sources, "; "))
 		}

@@ -258,6 +258,7 @@ func (r *Report) add(doc *table.Document) {
 			doc.Fold(table.Plural(len(t.Rows), "measure")+" of "+table.Plural(len(r.Servers), "server"), func() { doc.Table(t) })
 		}
 	})
+	doc.Section(3, "Who took the load", func() { doc.Table(balanceTable(r.Balances)) })
 	doc.Section(3, "Machines", func() {
 		if len(r.Machines) > 0 {
 			t := machineTable(r.Machines)
@@ -307,7 +308,7 @@ var reportHTML string
 // page holds the templates of all HTML that this package writes.
 var page = template.Must(template.New("report").Funcs(template.FuncMap{
 	"instant": table.Instant, "duration": table.Duration, "clock": table.Clock, "command": commandLine,
-	"figures": figures, "hasBand": hasBand, "operationTable": operationTable, "serverTable": serverTable, "machineTable": machineTable, "costTable": costTable, "limitLines": limitLines,
+	"figures": figures, "hasBand": hasBand, "operationTable": operationTable, "serverTable": serverTable, "machineTable": machineTable, "costTable": costTable, "balanceTable": balanceTable, "limitLines": limitLines,
 	"statementTable": func(r Report) *table.Table { return r.StatementTable() }, "statementNotes": statementNotes, "allDistributions": func(r Report) []Distribution { return r.allDistributions() },
 	"distributionTable": distributionTable, "distributionNotes": distributionNotes, "distributionPlots": DistributionPlots,
 }).Parse(reportHTML))

@@ -48,8 +48,31 @@ func limits(h *history.History, r *Row, others []rundir.Meta) *analysis.Verdict 
 	if len(v.Findings) == 0 && !series.IsKnown(e.Throughput) {
 		return nil // of a run that did nothing, nothing was limited
 	}
+	nameStatement(&v, r.statements)
 	return &v
 }
+
+// mostOfTheTime is the share of the servers' time from which on a statement is named.
+const mostOfTheTime = 0.2
+
+// nameStatement adds to the findings about what statements do in the servers which one took the
+// most time there.
+func nameStatement(v *analysis.Verdict, s *Statements) {
+	if s == nil || len(s.Kinds) == 0 || s.Kinds[0].Share < mostOfTheTime || s.Kinds[0].unnamed() {
+		return
+	}
+	k := &s.Kinds[0]
+	for i := range v.Findings {
+		f := &v.Findings[i]
+		switch f.Limit {
+		case analysis.LimitRowLocks, analysis.LimitLocks, analysis.LimitLatches, analysis.LimitServerCPU, analysis.LimitDisk, analysis.LimitPool, analysis.LimitCommit:
+			f.Evidence += fmt.Sprintf("; %.0f %% of the statements' time in the servers was in %s, %s on average", k.Share*100, table.Clip(k.Text, longestStatement), table.Milliseconds.Signed(k.MeanSeconds))
+		}
+	}
+}
+
+// longestStatement bounds a statement within a sentence.
+const longestStatement = 80
 
 func threadsOf(r *Row) float64 {
 	if r.Threads == 0 {

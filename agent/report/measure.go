@@ -53,7 +53,7 @@ func (m *Measure) Cell(r *Row) table.Cell { return table.Number(m.Value(r), m.Un
 // of tables: the tool's, with the headline latency's operation first, then the
 // servers'.
 func Measures(rows []Row) []Measure {
-	all := slices.Concat(toolMeasures(rows), serverMeasures(rows), machineMeasures(rows), costMeasures(rows))
+	all := slices.Concat(toolMeasures(rows), serverMeasures(rows), balanceMeasures(rows), machineMeasures(rows), costMeasures(rows))
 	return slices.DeleteFunc(all, func(m Measure) bool {
 		return !slices.ContainsFunc(rows, func(r Row) bool { return series.IsKnown(m.Value(&r)) })
 	})

@@ -69,6 +69,8 @@ type Row struct {
 	// NewRow leaves both out.
 	Machines []Machine `json:"machines,omitempty"`
 	Costs    []Cost    `json:"costs,omitempty"`
+	// Balances are who took the load. NewRow leaves them out.
+	Balances []Balance `json:"balances,omitempty"`
 	// Limits is what limited the run; absent while it is in progress. NewRow leaves it out.
 	Limits *analysis.Verdict `json:"limits,omitempty"`
 
@@ -128,9 +130,11 @@ func RestoreRow(data []byte, meta *rundir.Meta) (Row, error) {
 func NewObservedRow(h *history.History) Row {
 	r := NewRow(&h.Snapshot)
 	r.Servers, r.Machines = servers(h), machines(h)
+	r.statements = statementsOf(h)
 	r.Limits = limits(h, &r, nil)
 	r.Costs = costs(&r, machineRates(h), serverRates(h))
-	r.settings, r.statements = settingsOfRun(h.Settings), statementsOf(h)
+	r.Balances = balances(h)
+	r.settings = settingsOfRun(h.Settings)
 	r.batches = r.batchesOf(&h.Intervals)
 	return r
 }

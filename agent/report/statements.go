@@ -61,6 +61,9 @@ type StatementKind struct {
 	histogram *histogram.Histogram
 }
 
+// unnamed reports whether the kind is a sum of others.
+func (k *StatementKind) unnamed() bool { return k.Text == textPrepared || k.Text == textOthers }
+
 const (
 	textPrepared = "(prepared statements, which this server does not count by text)"
 	textOthers   = "(statements beyond the server's table of digests)"

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/benchwatch/benchwatch/agent/analysis"
 	"github.com/benchwatch/benchwatch/agent/engine"
 	"github.com/benchwatch/benchwatch/agent/history"
 	"github.com/benchwatch/benchwatch/agent/ingest"
@@ -78,6 +79,24 @@ func TestStatements(t *testing.T) {
 	}
 	if statementsOf(countedRun()) != nil {
 		t.Error("statements of a run without")
+	}
+}
+
+// TestLimitNamesStatement guards that a finding about the servers names the statement that took
+// most of the time, and no other finding does.
+func TestLimitNamesStatement(t *testing.T) {
+	verdict := func(share float64, text string) string {
+		v := &analysis.Verdict{Findings: []analysis.LimitFinding{{Limit: analysis.LimitRowLocks, Evidence: "x"}, {Limit: analysis.LimitRoundTrip, Evidence: "y"}}}
+		nameStatement(v, &Statements{Kinds: []StatementKind{{Text: text, Share: share, MeanSeconds: 0.008}}})
+		return v.Findings[0].Evidence + " " + v.Findings[1].Evidence
+	}
+	if got, want := verdict(0.7, "UPDATE a"), "x; 70 % of the statements' time in the servers was in UPDATE a, 8.00 ms on average y"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	for _, got := range []string{verdict(0.1, "UPDATE a"), verdict(0.9, textPrepared), verdict(0.9, textOthers)} {
+		if got != "x y" {
+			t.Error(got)
+		}
 	}
 }
 

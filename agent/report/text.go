@@ -78,6 +78,7 @@ func (r *Report) text(w *textWriter) {
 	w.table("Distribution of the latencies", distributionTable(r.allDistributions()))
 	w.list("What the distribution leaves out", distributionNotes(r.Distributions))
 	w.table("Servers", serverTable(r.Servers))
+	w.table("Who took the load", balanceTable(r.Balances))
 	w.table("Machines", machineTable(r.Machines))
 	w.table("Cost per transaction", costTable(r.Costs))
 	w.table("Statements by their time in the servers", shortStatements(r.Statements, w.t.Width))

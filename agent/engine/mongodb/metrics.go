@@ -129,6 +129,10 @@ var (
 	_ = engine.ServerMemory.Or(measure.ValueOf(residentMemory))
 	_ = engine.ClusterSize.Or(measure.ValueOf(setMembers))
 
+	// Each router reports all shards, so that its operations are no cost of the router.
+	_ = engine.NewImbalance(40, "imbalance_shard_operations", "operations", "shard",
+		(&measure.Measure{ID: "shard_operations", Unit: measure.PerSecond, Scope: measure.Server, Summary: measure.Cost}).Or(measure.RateOf(shardOperations)))
+
 	_ = engine.NewMeasure(500, "queued_operations", "Queued operations", "operations waiting for a lock or a ticket", measure.Count, measure.Max,
 		measure.ValueOf(queuedOperations))
 	_ = engine.NewMeasure(510, "write_conflicts", "Write conflicts", "writes tried again per second", measure.PerSecond, measure.Increase,
