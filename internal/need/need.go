@@ -4,6 +4,8 @@ package need
 import (
 	"os"
 	"os/exec"
+	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -22,4 +24,22 @@ func Program(t testing.TB, name string) {
 		t.Fatal(err)
 	}
 	t.Skip(err)
+}
+
+// GoTool returns the path of a program that scripts/gotool.sh builds once, see there for
+// the arguments. The test is skipped, on continuous integration failed, if that fails.
+func GoTool(t testing.TB, root string, args ...string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), filepath.Join(root, "scripts", "gotool.sh"), args...)
+	var log strings.Builder
+	cmd.Stderr = &log
+	out, err := cmd.Output()
+	if err == nil {
+		return strings.TrimSpace(string(out))
+	}
+	if os.Getenv("CI") != "" {
+		t.Fatalf("build %s: %v\n%s", args[0], err, log.String())
+	}
+	t.Skipf("%s can't be built: %v\n%s", args[0], err, log.String())
+	return ""
 }

@@ -17,6 +17,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/benchwatch/benchwatch/agent/config"
+	"github.com/benchwatch/benchwatch/internal/need"
 )
 
 // Programs and schemas, all of them Go modules.
@@ -62,15 +63,6 @@ dashboards: {enabled: true, annotations: {folder: benchwatch}}
 imagePullSecrets: [{name: registry}]
 `
 
-func program(t *testing.T, module string) string {
-	t.Helper()
-	out, err := exec.CommandContext(t.Context(), "../../scripts/gotool.sh", module).Output()
-	if err != nil {
-		t.Skipf("%s can't be built: %v", module, err)
-	}
-	return strings.TrimSpace(string(out))
-}
-
 // chart is the complete chart, made once for all tests.
 var chart = sync.OnceValues(func() (string, error) {
 	out, err := filepath.Abs("../../build/chart")
@@ -91,7 +83,7 @@ func render(t *testing.T, values string) []byte {
 	if err := os.WriteFile(file, []byte(values), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	helm := program(t, helm)
+	helm := need.GoTool(t, "../..", helm)
 	chart, err := chart()
 	if err != nil {
 		t.Fatal(err)
@@ -128,7 +120,7 @@ func objects(t *testing.T, manifest []byte) map[string]object {
 // TestManifestsAreValid guards that Kubernetes and the Prometheus Operator know every
 // field.
 func TestManifestsAreValid(t *testing.T) {
-	check := program(t, kubeconform)
+	check := need.GoTool(t, "../..", kubeconform)
 	location := schemas(t)
 	for name, values := range map[string]string{"defaults": "{}", "everything": all, "without volume": "agent: {persistence: {enabled: false}}"} {
 		manifest := render(t, values)

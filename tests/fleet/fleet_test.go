@@ -1,8 +1,9 @@
 //go:build fleet
 
 // Package fleet tests many agents behind a Prometheus in agent mode, which writes all
-// of it into two engines. `make fleet-test` runs it and prints its figures; FLEET_AGENTS
-// is the list of the numbers of agents, FLEET_INTERVAL the scrape interval.
+// of it into several engines. `make fleet-test` runs it and prints its figures.
+// FLEET_ENGINES lists the engines (thanos,prometheus,victoriametrics), FLEET_AGENTS the
+// numbers of agents (10,100,1000), FLEET_INTERVAL is their scrape interval (10s).
 package fleet
 
 import (
@@ -13,15 +14,16 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/benchwatch/benchwatch/internal/agents"
+	"github.com/benchwatch/benchwatch/internal/need"
 	"github.com/benchwatch/benchwatch/internal/servers"
 )
 
@@ -53,34 +55,47 @@ func (s *simulator) total() (n int64) {
 	return n
 }
 
-// startAgent starts a real agent that follows two runs, and reads what it exposes.
-func startAgent(t *testing.T, binary string, s *simulator) {
+// startAgent starts a real agent that follows so many runs, to which a line is added
+// every second, and returns its address.
+func startAgent(t *testing.T, binary string, runs int) string {
 	t.Helper()
 	dir := t.TempDir()
 	a := agents.New(t, binary, fmt.Sprintf("logs: [{path: %s/*.log, tool: sysbench}]\n", dir))
 	a.Again(t)
 	var logs []*os.File
-	for _, name := range []string{"one.log", "two.log"} {
-		f, err := os.Create(filepath.Join(dir, name))
+	for i := range runs {
+		f, err := os.Create(filepath.Join(dir, fmt.Sprintf("run%d.log", i)))
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { f.Close() })
-		fmt.Fprint(f, "sysbench 1.0.20 (using system LuaJIT 2.1.0-beta3)\n\nRunning the test with following options:\nNumber of threads: 16\n\nThreads started!\n\n")
+		fmt.Fprintf(f, "sysbench 1.0.20 (using system LuaJIT 2.1.0-beta3)\n\nRunning the test with following options:\nNumber of threads: %d\n\nThreads started!\n\n", 8+i)
 		logs = append(logs, f)
 	}
+	every(t, time.Second, func(n int) {
+		for i, f := range logs {
+			fmt.Fprintf(f, "[ %ds ] thds: %d tps: %d.00 qps: 20.00 (r/w/o: 1.00/1.00/1.00) lat (ms,95%%): %d.50 err/s: 0.00 reconn/s: 0.00\n", n, 8+i, 1000*(i+1)+n, n%7+1)
+		}
+	})
+	agents.Wait(t, 30*time.Second, "the agent's runs", func() error {
+		text, err := agents.Get("http://" + a.Address + "/metrics")
+		if err == nil && strings.Count(text, "\nbenchwatch_run_active{") < runs {
+			err = fmt.Errorf("not there yet")
+		}
+		return err
+	})
+	return a.Address
+}
+
+// every calls do at once and then regularly until the test ends.
+func every(t *testing.T, period time.Duration, do func(n int)) {
 	ctx, stop := context.WithCancel(t.Context())
 	var done sync.WaitGroup
 	done.Go(func() {
-		tick := time.NewTicker(time.Second)
+		tick := time.NewTicker(period)
 		defer tick.Stop()
 		for n := 1; ; n++ {
-			for _, f := range logs {
-				fmt.Fprintf(f, "[ %ds ] thds: 16 tps: %d.00 qps: 20.00 (r/w/o: 1.00/1.00/1.00) lat (ms,95%%): 2.50 err/s: 0.00 reconn/s: 0.00\n", n, 1000+n)
-			}
-			if text, err := agents.Get("http://" + a.Address + "/metrics"); err == nil {
-				s.text.Store(&text)
-			}
+			do(n)
 			select {
 			case <-ctx.Done():
 				return
@@ -89,161 +104,193 @@ func startAgent(t *testing.T, binary string, s *simulator) {
 		}
 	})
 	t.Cleanup(func() { stop(); done.Wait() })
-	agents.Wait(t, 30*time.Second, "the agent's runs", func() error {
-		if text := s.text.Load(); text == nil || strings.Count(*text, "benchwatch_run_operations_per_second{") < 2 {
-			return fmt.Errorf("not there yet")
+}
+
+// follow lets the simulator serve what an agent exposes now.
+func (s *simulator) follow(t *testing.T, address string) {
+	t.Helper()
+	every(t, time.Second, func(int) {
+		if text, err := agents.Get("http://" + address + "/metrics"); err == nil {
+			s.text.Store(&text)
+		}
+	})
+	agents.Wait(t, 30*time.Second, "the simulator's text", func() error {
+		if s.text.Load() == nil {
+			return fmt.Errorf("none")
 		}
 		return nil
 	})
 }
 
-// engine is a receiver of remote write that can be killed.
-type engine struct {
-	agents.Prometheus
-	name  string
-	args  []string
-	write string // URL
-	// end is the signal that it survives: VictoriaMetrics has no write-ahead log, and
-	// loses the last seconds that it has confirmed when it is killed.
-	end syscall.Signal
-	*agents.Process
-}
+const (
+	// realLogs and realReplays make 20 real runs: logs that grow, and the example of
+	// this program, a Galera cluster with a slow node.
+	realLogs    = 16
+	realReplays = 4
+)
 
-func (e *engine) start(t *testing.T) {
+// startReal starts agents with real runs and returns the addresses of their metrics.
+func startReal(t *testing.T, binary string) []string {
 	t.Helper()
-	e.Process = agents.Start(t, e.args[0], e.args[1:]...)
-	agents.Wait(t, 60*time.Second, e.name, func() error {
-		_, err := e.Query("vector(1)")
-		return err
-	})
-}
-
-// own is one of the engine's metrics about itself.
-func own(t *testing.T, address, metric string) float64 {
-	t.Helper()
-	text, err := agents.Get("http://" + address + "/metrics")
-	if err != nil {
-		t.Fatal(err)
+	addresses := []string{startAgent(t, binary, realLogs)}
+	for range realReplays {
+		address := agents.FreeAddress(t)
+		agents.Start(t, binary, "replay", "--linger=1h", "--web.listen-address="+address)
+		addresses = append(addresses, address)
 	}
-	sum := 0.0
-	for line := range strings.Lines(text) {
-		if rest, ok := strings.CutPrefix(line, metric); ok && (rest[0] == ' ' || rest[0] == '{') {
-			fields := strings.Fields(rest)
-			v, err := strconv.ParseFloat(fields[len(fields)-1], 64)
-			if err == nil {
-				sum += v
+	for _, address := range addresses {
+		agents.Wait(t, time.Minute, "real runs", func() error {
+			text, err := agents.Get("http://" + address + "/metrics")
+			if err == nil && !strings.Contains(text, "\nbenchwatch_run_active{") {
+				err = fmt.Errorf("none yet")
 			}
-		}
+			return err
+		})
 	}
-	return sum
-}
-
-func engines(t *testing.T, root string) []*engine {
-	dir := t.TempDir()
-	config := filepath.Join(dir, "prometheus.yml")
-	rules := filepath.Join(root, "prometheus/rules/*.yml") + ", " + filepath.Join(root, "alerts/*.rules.yml")
-	if err := os.WriteFile(config, []byte("global: {evaluation_interval: 5s}\nrule_files: ["+rules+"]\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	p, v := agents.FreeAddress(t), agents.FreeAddress(t)
-	return []*engine{
-		{
-			name: "Prometheus", end: syscall.SIGKILL, Prometheus: agents.Prometheus{Address: p}, write: "http://" + p + "/api/v1/write",
-			args: []string{"prometheus", "--config.file=" + config, "--storage.tsdb.path=" + filepath.Join(dir, "prometheus"), "--web.listen-address=" + p, "--web.enable-remote-write-receiver", "--log.level=error"},
-		},
-		{
-			name: "VictoriaMetrics", end: syscall.SIGTERM, Prometheus: agents.Prometheus{Address: v}, write: "http://" + v + "/api/v1/write",
-			args: []string{"victoria-metrics", "-httpListenAddr=" + v, "-storageDataPath=" + filepath.Join(dir, "victoria"), "-search.latencyOffset=0s", "-search.disableCache", "-loggerLevel=ERROR"},
-		},
-	}
-}
-
-// startForwarder starts a Prometheus in agent mode.
-func startForwarder(t *testing.T, s *httptest.Server, n int, interval time.Duration, to []*engine) string {
-	t.Helper()
-	dir := t.TempDir()
-	var b strings.Builder
-	fmt.Fprintf(&b, "global: {scrape_interval: %v, scrape_timeout: %v}\nremote_write:\n", interval, interval)
-	for _, e := range to {
-		fmt.Fprintf(&b, "  - {url: %q, queue_config: {max_backoff: 1s, batch_send_deadline: 1s}}\n", e.write)
-	}
-	b.WriteString("scrape_configs:\n  - job_name: benchwatch\n    static_configs:\n")
-	for i := range n {
-		fmt.Fprintf(&b, "      - {targets: [%q], labels: {__metrics_path__: /%d, instance: agent%d}}\n", strings.TrimPrefix(s.URL, "http://"), i, i)
-	}
-	config := filepath.Join(dir, "prometheus.yml")
-	if err := os.WriteFile(config, []byte(b.String()), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	address := agents.FreeAddress(t)
-	agents.Start(t, "prometheus", "--enable-feature=agent", "--config.file="+config, "--storage.agent.path="+filepath.Join(dir, "wal"), "--web.listen-address="+address, "--log.level=error")
-	return address
+	return addresses
 }
 
 // TestFleet guards that every answer of every agent is in each engine exactly once,
-// also if both engines are away meanwhile.
+// although a part of each engine is away meanwhile and Thanos' object store hangs, and
+// that Thanos answers as one Prometheus that has the same samples.
 func TestFleet(t *testing.T) {
 	root, err := servers.Repository()
 	if err != nil {
 		t.Fatal(err)
 	}
+	names := chosen(t)
+	for name, program := range map[string]string{prometheusName: "prometheus", victoriaName: "victoria-metrics"} {
+		if slices.Contains(names, name) {
+			need.Program(t, program)
+		}
+	}
 	binary := filepath.Join(t.TempDir(), "benchwatch")
 	if err := agents.Build(binary, "agent"); err != nil {
 		t.Fatal(err)
 	}
-	interval, err := time.ParseDuration(cmp.Or(os.Getenv("FLEET_INTERVAL"), "5s"))
+	interval, err := time.ParseDuration(cmp.Or(os.Getenv("FLEET_INTERVAL"), "10s"))
 	if err != nil {
 		t.Fatal(err)
 	}
+	var sizes []int
 	for size := range strings.SplitSeq(cmp.Or(os.Getenv("FLEET_AGENTS"), "10,100,1000"), ",") {
 		n, err := strconv.Atoi(size)
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Run(size, func(t *testing.T) { testFleet(t, root, binary, n, interval) })
+		sizes = append(sizes, n)
+	}
+	for i, n := range sizes {
+		f := &fleet{root: root, binary: binary, n: n, interval: interval, hang: i == len(sizes)-1}
+		t.Run(strconv.Itoa(n), func(t *testing.T) { f.test(t, names) })
 	}
 }
 
-func testFleet(t *testing.T, root, binary string, n int, interval time.Duration) {
-	s := &simulator{answers: make([]atomic.Int64, n)}
-	startAgent(t, binary, s)
-	web := httptest.NewServer(s)
-	defer web.Close()
-	all := engines(t, root)
-	for _, e := range all {
-		e.start(t)
-	}
-	forwarder := startForwarder(t, web, n, interval, all)
+// fleet is one test with a number of agents.
+type fleet struct {
+	root, binary string
+	n            int
+	interval     time.Duration
+	hang         bool // the object store, for a minute
 
-	answered := func(rounds int64) {
-		t.Helper()
-		want := s.total() + rounds*int64(n)
-		agents.Wait(t, time.Duration(rounds+20)*interval, "scrapes", func() error {
-			if got := s.total(); got < want {
-				return fmt.Errorf("%d of %d", got, want)
-			}
-			return nil
-		})
+	simulator *simulator
+	forwarder *part
+	engines   []*engine
+	thanos    *thanos // one of engines, or nil
+	reference *engine // the Prometheus that Thanos is compared with
+}
+
+func (f *fleet) test(t *testing.T, names []string) {
+	f.start(t, names)
+	began := time.Now()
+	f.answered(t, 2)
+	f.measure(t, 6)
+	// A part of each ends and comes back; the write-ahead log of the agent mode has what
+	// an engine missed, two other receivers have what one missed.
+	gone := time.Now()
+	for _, e := range f.engines {
+		e.faulty.Signal(t, e.end)
+		<-e.faulty.Exited
 	}
-	answered(2)
-	const rounds = 6
+	f.answered(t, 2)
+	for _, e := range f.engines {
+		e.faulty.start(t)
+	}
+	t.Logf("  a part of each engine was away for %v", time.Since(gone).Round(time.Second))
+	f.answered(t, 2)
+	if f.thanos != nil && f.hang {
+		f.hangStore(t)
+	}
+	f.simulator.closed.Store(true)
+	ended := time.Now()
+	for _, e := range f.engines {
+		f.complete(t, e.name, e.Prometheus, 2*time.Minute)
+		t.Logf("  %s: all %d scrapes there once, %v after the last", e.name, f.simulator.total(), time.Since(ended).Round(100*time.Millisecond))
+	}
+	if f.thanos == nil {
+		return
+	}
+	f.compare(t, began, ended)
 	begin := time.Now()
-	cpu := map[string]float64{}
-	for _, e := range all {
-		cpu[e.name] = own(t, e.Address, "process_cpu_seconds_total")
+	blocks, _, _ := f.thanos.blocks(t)
+	f.complete(t, "the bucket", f.thanos.fromBucket(t), 2*time.Minute)
+	all, samples, bytes := f.thanos.blocks(t)
+	t.Logf("  bucket: %d blocks, %d after the receivers have ended, %.2f bytes/sample; it has all scrapes once, %v after", blocks, all, float64(bytes)/float64(samples), time.Since(begin).Round(time.Second))
+}
+
+func (f *fleet) start(t *testing.T, names []string) {
+	f.simulator = &simulator{answers: make([]atomic.Int64, f.n)}
+	f.simulator.follow(t, startAgent(t, f.binary, 2))
+	web := httptest.NewServer(f.simulator)
+	t.Cleanup(web.Close)
+	real := startReal(t, f.binary)
+	for _, name := range names {
+		switch name {
+		case thanosName:
+			f.thanos = startThanos(t, f.root)
+			f.engines = append(f.engines, f.thanos.engine)
+		case prometheusName:
+			f.reference = startPrometheus(t, f.root, !slices.Contains(names, thanosName))
+			f.engines = append(f.engines, f.reference)
+		case victoriaName:
+			f.engines = append(f.engines, startVictoria(t))
+		}
 	}
-	cpu["agent mode"] = own(t, forwarder, "process_cpu_seconds_total")
-	samples := own(t, forwarder, "prometheus_remote_storage_samples_total")
-	answered(rounds)
+	f.forwarder = startForwarder(t, web.URL, f.n, f.interval, real, f.engines)
+}
+
+// answered waits for scrapes of all agents.
+func (f *fleet) answered(t *testing.T, rounds int64) {
+	t.Helper()
+	want := f.simulator.total() + rounds*int64(f.n)
+	agents.Wait(t, time.Duration(rounds+20)*f.interval, "scrapes", func() error {
+		if got := f.simulator.total(); got < want {
+			return fmt.Errorf("%d of %d", got, want)
+		}
+		return nil
+	})
+}
+
+// measure prints what each process needs, and how long queries take.
+func (f *fleet) measure(t *testing.T, rounds int64) {
+	t.Helper()
+	parts := []*part{f.forwarder}
+	for _, e := range f.engines {
+		parts = append(parts, e.parts...)
+	}
+	const sent = "prometheus_remote_storage_samples_total"
+	begin, cpu, samples := time.Now(), map[*part]float64{}, f.forwarder.own(t, sent)
+	for _, p := range parts {
+		cpu[p] = p.own(t, cpuSeconds)
+	}
+	f.answered(t, rounds)
 	took := time.Since(begin).Seconds()
-	rate := (own(t, forwarder, "prometheus_remote_storage_samples_total") - samples) / took / float64(len(all))
-	t.Logf("%d agents, every %v: %.0f samples/s", n, interval, rate)
-	figures := func(name, address string) {
-		t.Logf("  %s: %.0f %% of a core, %.0f MiB", name, (own(t, address, "process_cpu_seconds_total")-cpu[name])/took*100, own(t, address, "process_resident_memory_bytes")/(1<<20))
+	rate := (f.forwarder.own(t, sent) - samples) / took / float64(len(f.engines))
+	t.Logf("%d agents every %v, %d real runs every 1s: %.0f samples/s", f.n, f.interval, realLogs+realReplays, rate)
+	for _, p := range parts {
+		t.Logf("  %s: %.1f %% of a core, %.0f MiB", p.name, (p.own(t, cpuSeconds)-cpu[p])/took*100, p.own(t, memory)/(1<<20))
 	}
-	figures("agent mode", forwarder)
-	for _, e := range all {
-		figures(e.name, e.Address)
+	for _, e := range f.engines {
 		for title, query := range map[string]string{"runs": "benchwatch_run_info", "live run": `benchwatch_run_operations_per_second{run=~"a0-.*"}`} {
 			asked := time.Now()
 			v, err := e.Query(query)
@@ -252,39 +299,63 @@ func testFleet(t *testing.T, root, binary string, n int, interval time.Duration)
 			}
 			t.Logf("  %s: query of %s in %v, %d series", e.name, title, time.Since(asked).Round(time.Millisecond), len(v))
 		}
+		if failed := e.parts[0].own(t, "prometheus_rule_evaluation_failures_total"); failed > 0 {
+			t.Errorf("%s: %.0f rules failed", e.name, failed)
+		}
 	}
-	if failed := own(t, all[0].Address, "prometheus_rule_evaluation_failures_total"); failed > 0 {
-		t.Errorf("%.0f rules failed", failed)
-	}
+}
 
-	// Both end and come back; the write-ahead log of the agent mode has what they missed.
-	for _, e := range all {
-		e.Signal(t, e.end)
-		<-e.Exited
-	}
-	answered(2)
-	for _, e := range all {
-		e.start(t)
-	}
-	answered(2)
-	s.closed.Store(true)
-	for _, e := range all {
-		begin := time.Now()
-		agents.Wait(t, 2*time.Minute, e.name+" has every sample", func() error {
-			for query, want := range map[string]int64{
-				// No answer is missing and none is there twice.
-				"sum(count_over_time(fleet_answers_total[1h]))":                                                                               s.total(),
-				"sum(max_over_time(fleet_answers_total[1h]))":                                                                                 s.total(),
-				"count(count_over_time(fleet_answers_total[1h]) == last_over_time(fleet_answers_total[1h]))":                                  int64(n),
-				`count(count_over_time(benchwatch_run_active{run=~".*one.*"}[1h]) == on (instance) count_over_time(fleet_answers_total[1h]))`: int64(n),
-			} {
-				v, err := e.Query(query)
-				if err != nil || len(v) != 1 || int64(v[0]) != want {
-					return fmt.Errorf("%s is %v, want %d, %v", query, v, want, err)
-				}
+// complete waits until an engine has every answer of every agent once.
+func (f *fleet) complete(t *testing.T, name string, p agents.Prometheus, limit time.Duration) {
+	t.Helper()
+	agents.Wait(t, limit, name+" has every sample", func() error {
+		for query, want := range map[string]int64{
+			// No answer is missing and none is there twice.
+			"sum(count_over_time(fleet_answers_total[1h]))":                                                                                 f.simulator.total(),
+			"sum(max_over_time(fleet_answers_total[1h]))":                                                                                   f.simulator.total(),
+			"count(count_over_time(fleet_answers_total[1h]) == last_over_time(fleet_answers_total[1h]))":                                    int64(f.n),
+			`count(count_over_time(benchwatch_run_active{run=~"a.*run0.*"}[1h]) == on (instance) count_over_time(fleet_answers_total[1h]))`: int64(f.n),
+		} {
+			v, err := p.Query(query)
+			if err != nil || len(v) != 1 || int64(v[0]) != want {
+				return fmt.Errorf("%s is %v, want %d, %v", query, v, want, err)
 			}
-			return nil
-		})
-		t.Logf("  %s: gone and back, all %d scrapes there once, %v after the last", e.name, s.total(), time.Since(begin).Round(100*time.Millisecond))
-	}
+		}
+		return nil
+	})
+}
+
+// hangStore lets the object store hang for a minute while blocks are uploaded.
+// Meanwhile queries of what is new are answered, and then the bucket gets what it missed.
+func (f *fleet) hangStore(t *testing.T) {
+	t.Helper()
+	agents.Wait(t, 5*time.Minute, "the first block of receivers in the bucket", func() error {
+		if n, _, _ := f.thanos.blocks(t); n == 0 {
+			return fmt.Errorf("none")
+		}
+		return nil
+	})
+	before, _, _ := f.thanos.blocks(t)
+	f.thanos.store.Hang(t)
+	begin, slowest, asked := time.Now(), time.Duration(0), 0
+	agents.Wait(t, 5*time.Minute, "a minute with a store that hangs", func() error {
+		at := time.Now()
+		if _, err := f.thanos.Query(`benchwatch_run_operations_per_second{run=~"a0-.*"}`); err != nil {
+			t.Errorf("while the object store hangs: %v", err)
+		}
+		asked, slowest = asked+1, max(slowest, time.Since(at))
+		if time.Since(begin) < time.Minute {
+			return fmt.Errorf("not over")
+		}
+		return nil
+	})
+	f.thanos.store.Resume(t)
+	agents.Wait(t, 2*time.Minute, "uploads after the object store has hung", func() error {
+		if n, _, _ := f.thanos.blocks(t); n <= before {
+			return fmt.Errorf("still %d blocks", n)
+		}
+		return nil
+	})
+	after, _, _ := f.thanos.blocks(t)
+	t.Logf("  object store hung for %v: %d queries of live data without error, the slowest in %v; %d blocks before, %d after", time.Minute, asked, slowest.Round(time.Millisecond), before, after)
 }

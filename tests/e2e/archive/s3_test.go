@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -31,79 +30,15 @@ import (
 	"github.com/benchwatch/benchwatch/agent/rundir"
 	"github.com/benchwatch/benchwatch/agent/tool/registry"
 	"github.com/benchwatch/benchwatch/internal/agents"
-	"github.com/benchwatch/benchwatch/internal/servers"
+	"github.com/benchwatch/benchwatch/internal/s3server"
 )
 
-const (
-	gateway = "github.com/versity/versitygw/cmd/versitygw@v1.8.0"
-	key     = "benchwatch"
-	secret  = "geheim-geheim"
-)
-
-// server is an S3 server that keeps the objects of a bucket in a folder.
-type server struct {
-	program, folder, address string
-	process                  *exec.Cmd
-}
-
-func startServer(t *testing.T) *server {
+func startServer(t *testing.T) *s3server.Server {
 	t.Helper()
-	out, err := exec.CommandContext(t.Context(), "../../../scripts/gotool.sh", gateway).Output()
-	if err != nil {
-		t.Skipf("%s can't be built: %v", gateway, err)
-	}
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	free.Close()
-	s := &server{program: strings.TrimSpace(string(out)), folder: t.TempDir(), address: free.Addr().String()}
-	if err := os.MkdirAll(filepath.Join(s.folder, "team"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	s.start(t)
-	t.Cleanup(s.kill)
-	t.Setenv("AWS_ACCESS_KEY_ID", key)
-	t.Setenv("AWS_SECRET_ACCESS_KEY", secret)
+	s := s3server.Start(t, "team")
+	t.Setenv("AWS_ACCESS_KEY_ID", s3server.Key)
+	t.Setenv("AWS_SECRET_ACCESS_KEY", s3server.Secret)
 	return s
-}
-
-func (s *server) start(t *testing.T) {
-	t.Helper()
-	s.process = exec.Command(s.program, "--access", key, "--secret", secret, "--port", s.address, "--quiet", "posix", s.folder)
-	if err := servers.StartAttached(s.process); err != nil {
-		t.Fatal(err)
-	}
-	until(t, "the S3 server", func() bool {
-		c, err := net.Dial("tcp", s.address)
-		if err == nil {
-			c.Close()
-		}
-		return err == nil
-	})
-}
-
-// kill ends the server at once.
-func (s *server) kill() {
-	if s.process != nil {
-		_ = s.process.Process.Kill()
-		_ = s.process.Wait()
-		s.process = nil
-	}
-}
-
-func until(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	deadline := time.After(time.Minute)
-	for !ok() {
-		select {
-		case <-tick.C:
-		case <-deadline:
-			t.Fatal("waited in vain for " + what)
-		}
-	}
 }
 
 // proxy passes requests on to a server, or does something else with them.
@@ -113,10 +48,10 @@ type proxy struct {
 	hung  chan struct{} // closed: those that hang end
 }
 
-func startProxy(t *testing.T, s *server) *proxy {
+func startProxy(t *testing.T, s *s3server.Server) *proxy {
 	p := &proxy{hung: make(chan struct{})}
 	pass := &httputil.ReverseProxy{
-		Rewrite:      func(r *httputil.ProxyRequest) { r.Out.URL.Scheme, r.Out.URL.Host = "http", s.address }, // the Host is signed
+		Rewrite:      func(r *httputil.ProxyRequest) { r.Out.URL.Scheme, r.Out.URL.Host = "http", s.Address }, // the Host is signed
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, _ error) { panic(http.ErrAbortHandler) },
 	}
 	p.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -207,9 +142,9 @@ func TestFaults(t *testing.T) {
 		"read-only":  {func() { p.set(answers(403, "AccessDenied", http.MethodPut)) }, nil, proxied, "team", "access denied: the account lacks the right, or its keys are wrong"},
 		"hung":       {func() { p.set(hang) }, nil, proxied, "team", "no answer within 300ms"},
 		"cut":        {func() { p.set(cut) }, nil, proxied, "team", "the connection broke"},
-		"killed":     {s.kill, func() { s.start(t) }, s.address, "team", "nothing is listening there"},
-		"no bucket":  {nil, func() { _ = os.Mkdir(filepath.Join(s.folder, "later"), 0o755) }, s.address, "later", "the bucket does not exist"},
-		"wrong keys": {func() { t.Setenv("AWS_SECRET_ACCESS_KEY", "wrong-secret") }, func() { t.Setenv("AWS_SECRET_ACCESS_KEY", secret) }, s.address, "team", "access denied: the account lacks the right, or its keys are wrong"},
+		"killed":     {func() { s.Kill(t) }, func() { s.Again(t) }, s.Address, "team", "nothing is listening there"},
+		"no bucket":  {nil, func() { _ = os.Mkdir(filepath.Join(s.Folder, "later"), 0o755) }, s.Address, "later", "the bucket does not exist"},
+		"wrong keys": {func() { t.Setenv("AWS_SECRET_ACCESS_KEY", "wrong-secret") }, func() { t.Setenv("AWS_SECRET_ACCESS_KEY", s3server.Secret) }, s.Address, "team", "access denied: the account lacks the right, or its keys are wrong"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			id := strings.ReplaceAll(name, " ", "-")
@@ -222,11 +157,11 @@ func TestFaults(t *testing.T) {
 				t.Errorf("got %v, want …%s", err, fault.want)
 			}
 			if name == "wrong keys" { // a HEAD has no answer that says which
-				if _, err := open(t, s.address, "team").Entries(t.Context()); err == nil || !strings.HasSuffix(err.Error(), "the credentials are refused (SignatureDoesNotMatch)") {
+				if _, err := open(t, s.Address, "team").Entries(t.Context()); err == nil || !strings.HasSuffix(err.Error(), "the credentials are refused (SignatureDoesNotMatch)") {
 					t.Error(err)
 				}
 			}
-			for _, text := range []string{secret, "wrong-secret", "Signature=", "Authorization"} {
+			for _, text := range []string{s3server.Secret, "wrong-secret", "Signature=", "Authorization"} {
 				if err != nil && strings.Contains(err.Error(), text) {
 					t.Errorf("the error has a secret: %v", err)
 				}
@@ -304,7 +239,7 @@ func TestKilledWriters(t *testing.T) {
 		id := fmt.Sprintf("run%d", i)
 		want[id] = newRun(t, data[machine], id, fmt.Sprintf("gen%d", machine), 20_000)
 	}
-	address := "s3://team/runs?endpoint=http://" + s.address
+	address := "s3://team/runs?endpoint=http://" + s.Address
 	var kills atomic.Int64
 	var machines sync.WaitGroup
 	begin := time.Now()
@@ -334,7 +269,7 @@ func TestKilledWriters(t *testing.T) {
 	if kills.Load() == 0 {
 		t.Error("nothing was killed")
 	}
-	a := open(t, s.address, "team")
+	a := open(t, s.Address, "team")
 	begin = time.Now()
 	if all, err := a.List(t.Context(), func(err error) { t.Error(err) }); err != nil || len(all) != runs {
 		t.Errorf("%d runs listed, %v", len(all), err)
