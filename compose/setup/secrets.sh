@@ -35,6 +35,7 @@ secret benchmark-password $agent:$server 0440
 secret replication-password $server:$server 0400
 secret root-password $server:$server 0400
 secret mongodb-key $server:$server 0400
+secret objects-password 0:0 0400
 
 monitor=$(cat monitor-password) benchmark=$(cat benchmark-password)
 replication=$(cat replication-password) root=$(cat root-password)
@@ -76,6 +77,17 @@ mysql_variables = {
 }
 mysql_servers = ( { address = "mysql", port = 3306, hostgroup = 0, max_connections = 4096, use_ssl = 1 } )
 mysql_users = ( { username = "benchmark", password = "$benchmark", default_hostgroup = 0 } )
+END
+
+# For Thanos: its bucket on the server of the profile fleet.
+put bucket.yml 0:0 0400 <<END
+type: S3
+config:
+  bucket: blocks
+  endpoint: fleet-objects:7070
+  access_key: benchwatch
+  secret_key: $(cat objects-password)
+  insecure: true
 END
 
 # For the load generator, to keep passwords off the command line.

@@ -22,7 +22,7 @@ const (
 	folder = root + "/compose"
 )
 
-var profiles = []string{"mysql", "galera", "group-replication", "replication", "proxy", "mongodb", "mongodb-sharded", "tidb", "tidb-balanced", "aurora"}
+var profiles = []string{"mysql", "galera", "group-replication", "replication", "proxy", "mongodb", "mongodb-sharded", "tidb", "tidb-balanced", "aurora", "fleet"}
 
 // load reads compose.yaml as docker compose does. Unknown keys, services, volumes and
 // cycles in depends_on are errors of the library. A variable that is not set and has no
@@ -93,6 +93,8 @@ func TestProfiles(t *testing.T) {
 		"tidb":          {"pd", "tikv1", "tikv2", "tikv3", "tidb"},
 		"tidb-balanced": {"pd", "tikv1", "tikv2", "tikv3", "tidb", "tidb2", "tidb3", "tidb-balancer"},
 		"aurora":        {"cloudwatch-config", "cloudwatch-exporter"},
+		"fleet": {"fleet-objects", "forwarder", "thanos-receiver1", "thanos-receiver2", "thanos-receiver3", "thanos-router",
+			"thanos-querier", "thanos-ruler", "thanos-store", "thanos-compactor"},
 	} {
 		t.Run("profile "+profile, func(t *testing.T) {
 			want = append(want, core...)
@@ -276,6 +278,8 @@ func TestVolumes(t *testing.T) {
 		"shard2a": "/data/db", "shard2b": "/data/db", "arbiter2": "/data/db",
 		"shard3a": "/data/db", "shard3b": "/data/db", "arbiter3": "/data/db",
 		"pd": "/data", "tikv1": "/data", "tikv2": "/data", "tikv3": "/data",
+		"forwarder": "/prometheus", "thanos-receiver1": "/thanos", "thanos-receiver2": "/thanos", "thanos-receiver3": "/thanos",
+		"thanos-ruler": "/thanos", "thanos-store": "/thanos", "thanos-compactor": "/thanos", "fleet-objects": "/objects",
 	} {
 		owners := map[string]string{}
 		found := slices.ContainsFunc(services[name].Volumes, func(v types.ServiceVolumeConfig) bool {

@@ -193,7 +193,7 @@ func TestPrometheusMounts(t *testing.T) {
 func TestAgentTargets(t *testing.T) {
 	text := read(t, folder+"/agent/benchwatch.yml")
 	fragments, err := filepath.Glob(folder + "/agent/targets/*.yml")
-	if err != nil || len(fragments) != len(profiles)-2 { // Aurora's servers are elsewhere, proxy uses mysql's
+	if err != nil || len(fragments) != len(profiles)-3 { // Aurora's servers are elsewhere, proxy uses mysql's, fleet has none
 		t.Fatalf("%v, %v", fragments, err)
 	}
 	for _, file := range fragments {
@@ -253,6 +253,64 @@ func TestAgentProxies(t *testing.T) {
 	}
 	if len(c.Proxies) != len(fragments) {
 		t.Errorf("%d proxies in %d files", len(c.Proxies), len(fragments))
+	}
+}
+
+// Agent mode accepts what setup/forwarder.sh makes, which has all jobs and no rules.
+func TestForwarder(t *testing.T) {
+	need.Program(t, "promtool")
+	out, err := exec.CommandContext(t.Context(), "sh", folder+"/setup/forwarder.sh", folder+"/prometheus/prometheus.yml", "http://thanos-router:19291/api/v1/receive").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "forwarder.yml")
+	if err := os.WriteFile(path, out, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.CommandContext(t.Context(), "promtool", "check", "config", "--agent", "--syntax-only", path).CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+	got, want := prometheus(t, path), prometheus(t, folder+"/prometheus/prometheus.yml")
+	if len(got.Jobs) == 0 || len(got.Jobs) != len(want.Jobs) || len(got.RuleFiles) > 0 || len(got.Alerting.Alertmanagers) > 0 {
+		t.Errorf("%d jobs of %d, rules %v", len(got.Jobs), len(want.Jobs), got.RuleFiles)
+	}
+	if strings.Contains(string(out), `"targets/`) {
+		t.Error("a folder that is relative to the new file")
+	}
+}
+
+// The router knows all receivers, and the querier all that have samples.
+func TestFleetAddresses(t *testing.T) {
+	services := everything(t).Services
+	address := regexp.MustCompile(`(?:"|--endpoint=|//)([a-z0-9-]+):(\d+)`)
+	ports := map[string][]string{"alertmanager": {"9093"}}
+	for name := range services {
+		if strings.HasPrefix(name, "thanos-") {
+			ports[name] = []string{"10901", "10902", "19291"}
+		}
+	}
+	asked := map[string][]string{}
+	for name, s := range services {
+		if name != "forwarder" && !strings.HasPrefix(name, "thanos-") {
+			continue
+		}
+		for _, word := range append(slices.Clone(s.Entrypoint), s.Command...) {
+			for _, m := range address.FindAllStringSubmatch(word, -1) {
+				if !slices.Contains(ports[m[1]], m[2]) {
+					t.Errorf("%s: nothing listens on %s:%s", name, m[1], m[2])
+				}
+				asked[name] = append(asked[name], m[1])
+			}
+		}
+	}
+	receivers := []string{"thanos-receiver1", "thanos-receiver2", "thanos-receiver3"}
+	for name, want := range map[string][]string{
+		"forwarder": {"thanos-router"}, "thanos-router": receivers,
+		"thanos-querier": append(slices.Clone(receivers), "thanos-ruler", "thanos-store"), "thanos-ruler": {"thanos-querier", "alertmanager"},
+	} {
+		if !slices.Equal(asked[name], want) {
+			t.Errorf("%s asks %v, want %v", name, asked[name], want)
+		}
 	}
 }
 
