@@ -45,7 +45,7 @@ type part struct {
 
 // start starts the process and waits until it is ready. One that ends instead is started
 // again, as its supervisor would: Thanos Receive 0.42.4 has a nil pointer if it starts in
-// a minute in which it prunes (MultiTSDB.Prune), every second one with blocks so short.
+// a minute in which it prunes (MultiTSDB.Prune), every fourth one with blocks so short.
 func (p *part) start(t *testing.T) {
 	t.Helper()
 	p.Process = agents.Start(t, p.args[0], p.args[1:]...)

@@ -30,7 +30,7 @@ const (
 	// ruleOffset is how long the ruler waits for what is scraped now.
 	ruleOffset = 10 * time.Second
 	// blockRange is short, so that blocks are uploaded while the store hangs.
-	blockRange = time.Minute
+	blockRange = 2 * time.Minute
 )
 
 // thanos is a router, receivers behind it, a querier, a ruler and a store gateway.
