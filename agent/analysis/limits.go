@@ -49,6 +49,7 @@ type MachineEvidence struct {
 	Servers               []string
 	CPU, BusiestCore      Level   // high: from BusyCPU, BusyCore
 	Stalled               Level   // a task waited for a core; high: from Stall
+	ToolHeld              float64 // share of time in which a CPU quota held the tool
 	Steal, Disk, Network  Level   // high: from HighSteal, BusyDisk, BusyNetwork
 	DiskWait              float64 // seconds of a read or write
 	DiskReadWait          float64 // seconds of a read
@@ -442,7 +443,7 @@ func (f *finder) within(m *MachineEvidence) float64 {
 		share += f.computing()
 	}
 	if m.Generator {
-		share += f.outside
+		share += max(0, f.outside-f.travelled())
 	}
 	return share
 }
@@ -515,9 +516,20 @@ func (f *finder) quota(m *MachineEvidence, what string) bool {
 	if !m.held() {
 		return false
 	}
-	limit, share, whose := LimitServerCPU, f.computing(), "of the server"
-	if m.Generator && (!m.Server || series.IsKnown(f.running) && f.outside > share) {
-		limit, share, whose = LimitGeneratorCPU, f.outside, "of the tool"
+	// What is outside is not spent in a tool that may run on idle cores: but for the network, the
+	// server has not read those requests.
+	limit, share, whose := LimitServerCPU, f.computing()+max(0, f.outside-f.travelled()), "of the server"
+	tool := m.ToolHeld >= idleStall
+	if !series.IsKnown(m.ToolHeld) { // which of both the sessions show
+		tool, share = series.IsKnown(f.running) && f.outside > f.computing(), f.computing()
+	}
+	if m.Generator && (!m.Server || tool) {
+		limit, share, whose = LimitGeneratorCPU, max(orZero(f.outside)-f.travelled(), orZero(m.ToolHeld)), "of the tool"
+		if !series.IsKnown(f.running) {
+			share = 1
+		}
+	} else if !m.Generator {
+		share = f.computing()
 	}
 	f.add(limit, orOne(share)*min(1, m.Stalled.Mean), m.Stalled.High, "raise the CPU quota or the cores "+whose+" (cgroup cpu.max, limits of its container, taskset)",
 		"tasks of %s waited for a core for %s of the time, though all cores were in use for at most %s: a quota holds them, or they may use some cores only", what, percent(m.Stalled.Mean), percent(m.CPU.Mean))
@@ -546,18 +558,26 @@ func (f *finder) network() {
 				m.Name, percent(m.Network.Mean), percent(BusyNetwork), percent(m.Network.High))
 		}
 	}
-	if !(f.e.RoundTrip > 0) || !(f.e.Statements > 0) || !(f.e.Throughput > 0) || !(f.e.Threads > 0) {
-		return
-	}
-	if f.e.RoundTrip < localRoundTrip && slices.ContainsFunc(f.e.Machines, func(m MachineEvidence) bool {
-		return m.CPU.High >= 0.5 || m.held() || m.Generator && m.Server
-	}) {
-		return // no network's: waiting for a core, which is found by itself, or being woken
-	}
-	share := f.e.RoundTrip * f.e.Statements * f.e.Throughput / f.e.Threads
-	share = min(share, orOne(f.outside)) // it is spent outside of the servers
+	share := f.travelled()
 	f.add(LimitRoundTrip, share, series.Unknown(), "repeat with the tool nearer to the servers, or with more threads",
 		"each of %s statements of a transaction takes a round trip of at least %.2g ms to %s: %s of the clients' time", number(f.e.Statements), f.e.RoundTrip*1000, f.e.RoundTripTo, percent(share))
+}
+
+// travelled is the share of the clients' time that their statements were on their way to the
+// server and back, 0 if that is not known. It is spent outside.
+func (f *finder) travelled() float64 {
+	if !(f.e.RoundTrip > 0) || !(f.e.Statements > 0) || !(f.e.Throughput > 0) || !(f.e.Threads > 0) {
+		return 0
+	}
+	for i := range f.e.Machines {
+		switch m := &f.e.Machines[i]; {
+		case m.Server && m.held() && !(m.ToolHeld >= idleStall):
+			return 0 // the server answers pings when its quota lets it
+		case f.e.RoundTrip < localRoundTrip && (m.CPU.High >= 0.5 || m.Generator && m.Server):
+			return 0 // no network's: waiting for a core, which is found by itself, or being woken
+		}
+	}
+	return min(f.e.RoundTrip*f.e.Statements*f.e.Throughput/f.e.Threads, orOne(f.outside))
 }
 
 // localRoundTrip is the length in seconds from which on a round trip within one machine, or

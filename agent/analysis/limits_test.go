@@ -11,7 +11,7 @@ var nan = math.NaN()
 // machine returns one with everything known and nothing busy.
 func machine(name string, generator, server bool, targets ...string) MachineEvidence {
 	quiet := Level{0.2, 0}
-	return MachineEvidence{Name: name, Generator: generator, Server: server, Servers: targets, Cores: 8, CPU: quiet, BusiestCore: quiet, Stalled: Level{0.1, 0}, Steal: Level{0, 0}, Disk: Level{0.1, 0}, Network: Level{nan, nan}, DiskWait: 0.0002, DiskReadWait: 0.0002}
+	return MachineEvidence{Name: name, Generator: generator, Server: server, Servers: targets, Cores: 8, CPU: quiet, BusiestCore: quiet, Stalled: Level{0.1, 0}, ToolHeld: nan, Steal: Level{0, 0}, Disk: Level{0.1, 0}, Network: Level{nan, nan}, DiskWait: 0.0002, DiskReadWait: 0.0002}
 }
 
 // server returns one of which everything is known.
@@ -108,6 +108,27 @@ func TestFindLimits(t *testing.T) {
 			e.Machines = []MachineEvidence{machine("vm", true, true, "n1")}
 			e.Machines[0].Stalled = Level{0.99, 1}
 		}, LimitServerCPU, "tasks of vm (n1) waited for a core", 120},
+		// The quota's periods of 100 ms are in step with the ticks: of one tool all sessions run at
+		// each tick, of another one none.
+		"quota of the tool, in step": {func(e *Evidence) {
+			e.Threads = 8
+			e.Servers[0] = server("n1", map[string]float64{"running": 7.5})
+			e.Machines = []MachineEvidence{machine("vm", true, true, "n1")}
+			e.Machines[0].Stalled, e.Machines[0].ToolHeld = Level{0.9, 1}, 0.97
+		}, LimitGeneratorCPU, "tasks of vm (n1) waited for a core", 120},
+		"quota of the server, in step": {func(e *Evidence) {
+			e.Threads = 8
+			e.Throughput, e.Statements, e.RoundTrip, e.MeanRoundTrip = 10, 16, 0.05, 0.055
+			e.Servers[0] = server("n1", map[string]float64{"running": 0.5})
+			e.Machines = []MachineEvidence{machine("vm", true, true, "n1")}
+			e.Machines[0].Stalled, e.Machines[0].ToolHeld = Level{0.9, 1}, 0
+		}, LimitServerCPU, "tasks of vm (n1) waited for a core", 120},
+		"round trip beside others' load": {func(e *Evidence) {
+			e.Threads, e.Throughput, e.Statements, e.RoundTrip, e.MeanRoundTrip = 8, 900, 1, 0.007, 0.008
+			e.Servers[0] = server("n1", map[string]float64{"running": 0.5})
+			e.Machines = []MachineEvidence{machine("vm", true, true, "n1")}
+			e.Machines[0].CPU = Level{1, 1}
+		}, LimitRoundTrip, "a round trip of at least 7 ms", 0},
 		"local round trip": {func(e *Evidence) {
 			e.Threads, e.Throughput, e.Statements, e.RoundTrip, e.MeanRoundTrip = 1, 10000, 1, 0.00006, 0.00007
 			e.Servers[0] = server("n1", map[string]float64{"running": 0.3, "network": 0.2})

@@ -57,6 +57,9 @@ var (
 	conntrack   = gauge("host_conntrack_entries")
 	conntracks  = gauge("host_conntrack_limit")
 
+	// toolHeld is of the machine on which the tool was started, see Quota.
+	toolHeld = gauge("host_tool_held_ratio")
+
 	pressureCPU    = counter("host_pressure_cpu_seconds_total")
 	pressureIO     = counter("host_pressure_io_seconds_total")
 	pressureMemory = counter("host_pressure_memory_seconds_total")
@@ -105,8 +108,10 @@ var (
 		ID: "pressure_cpu", Title: "Waiting for CPU", Note: "share of the time in which a task waited for a core",
 		Unit: measure.Ratio, Scope: measure.Host, Summary: measure.Mean, Spread: true, Rank: 60,
 	}).Or(measure.ShareOf(pressureCPU))
-	_ = charted(61, "pressure_io", "Waiting for disks", "share of the time in which a task waited for a disk", measure.Ratio, measure.ShareOf(pressureIO))
-	_ = charted(62, "pressure_memory", "Waiting for memory", "share of the time in which a task waited for memory", measure.Ratio, measure.ShareOf(pressureMemory))
+	// ToolHeld is unknown where the tool's process is not known.
+	ToolHeld = inTables(63, "tool_held", "Tool held by a CPU quota", "share of the periods of its control group", measure.Ratio, measure.ValueOf(toolHeld))
+	_        = charted(61, "pressure_io", "Waiting for disks", "share of the time in which a task waited for a disk", measure.Ratio, measure.ShareOf(pressureIO))
+	_        = charted(62, "pressure_memory", "Waiting for memory", "share of the time in which a task waited for memory", measure.Ratio, measure.ShareOf(pressureMemory))
 
 	_ = charted(70, "memory_used", "Memory", "share in use, without what is available to programs", measure.Ratio, measure.ValueOf(memoryUsed).Over(memoryTotal))
 	_ = inTables(71, "swap_used", "Swap", "in use", measure.Bytes, measure.ValueOf(swapUsed))

@@ -180,18 +180,23 @@ func numberIn(path string) (float64, bool) {
 
 // numbers returns lines of the form "name value" of a file.
 func numbers(path string, names ...string) map[string]float64 {
-	found := map[string]float64{}
 	data, err := os.ReadFile(path)
 	if err != nil {
-		return found
+		return nil
 	}
+	return numbersOf(string(data), names...)
+}
+
+// numbersOf returns lines of the form "name value", except for the first line.
+func numbersOf(data string, names ...string) map[string]float64 {
+	found := map[string]float64{}
 	for _, name := range names {
-		_, rest, ok := bytes.Cut(data, []byte("\n"+name+" "))
+		_, rest, ok := strings.Cut(data, "\n"+name+" ")
 		if !ok {
 			continue
 		}
-		value, _, _ := bytes.Cut(rest, []byte("\n"))
-		if v, err := strconv.ParseFloat(string(value), 64); err == nil {
+		value, _, _ := strings.Cut(rest, "\n")
+		if v, err := strconv.ParseFloat(value, 64); err == nil {
 			found[name] = v
 		}
 	}

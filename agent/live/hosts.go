@@ -23,7 +23,7 @@ func (t *tracker) hostFrame(f engine.Frame) {
 		return
 	}
 	f = t.ownHosts(f)
-	t.addLimits(&f)
+	t.addTool(&f)
 	id, recorder := t.meta.ID, t.recorder
 	t.mu.Unlock()
 	if len(f.Samples) == 0 {
@@ -35,18 +35,28 @@ func (t *tracker) hostFrame(f engine.Frame) {
 	}
 }
 
-// addLimits adds the limits of the tool's process to what is recorded of its machine. The
-// caller holds mu.
-func (t *tracker) addLimits(f *engine.Frame) {
+// addTool adds the limits of the tool's process, and how its CPU quota holds it, to what is
+// recorded of its machine. The caller holds mu.
+func (t *tracker) addTool(f *engine.Frame) {
 	if t.meta.PID == 0 || t.meta.IsElsewhere() {
 		return
 	}
 	for i := range f.Samples {
 		s := &f.Samples[i]
-		if s.Target.Engine != host.Procfs || s.Settings == nil || s.Settings.Err != nil {
+		if s.Target.Engine != host.Procfs {
 			continue
 		}
-		if t.toolLimits == nil && t.dir.Running(&t.meta) {
+		running := !t.meta.Ended() && t.dir.Running(&t.meta)
+		if running && s.Up() {
+			status := *s.Status // other runs have the same one
+			status.Values = slices.Clone(status.Values)
+			t.quota.Read(t.meta.PID, &status)
+			s.Status = &status
+		}
+		if s.Settings == nil || s.Settings.Err != nil {
+			continue
+		}
+		if t.toolLimits == nil && running {
 			t.toolLimits = host.ProcessLimits(t.meta.PID)
 		}
 		if t.limited.read != s.Settings { // the recorder knows a reading by its address

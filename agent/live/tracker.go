@@ -57,6 +57,7 @@ type tracker struct {
 	// was read of its machine last, without and with them.
 	toolLimits engine.Settings
 	limited    struct{ read, with *engine.SettingsReading }
+	quota      host.Quota // of the tool's process
 	// skipDrain: close the run without waiting for replicas.
 	skipDrain bool
 	faults    uint64

@@ -120,11 +120,11 @@ func roundTrip(h *history.History) (seconds, mean float64, to string) {
 
 func machineEvidence(one *history.Host) analysis.MachineEvidence {
 	of := func(m *measure.Measure, high float64) analysis.Level { return levelOf(one.Tally(m), high) }
-	wait, reads := one.Tally(host.DiskWait), one.Tally(host.DiskReadWait)
+	wait, reads, held := one.Tally(host.DiskWait), one.Tally(host.DiskReadWait), one.Tally(host.ToolHeld)
 	m := analysis.MachineEvidence{
 		Name: one.Host, Cores: one.Cores, Generator: one.Has(rundir.GeneratorHost), Server: one.Has(rundir.ServerHost), Servers: one.Targets,
 		CPU: of(host.Busy, analysis.BusyCPU), BusiestCore: of(host.BusiestCore, analysis.BusyCore), Steal: of(host.Steal, analysis.HighSteal),
-		Stalled: of(host.CPUStall, analysis.Stall), Disk: of(host.DiskBusy, analysis.BusyDisk), Network: of(host.NetworkBusy, analysis.BusyNetwork),
+		Stalled: of(host.CPUStall, analysis.Stall), ToolHeld: held.Mean(), Disk: of(host.DiskBusy, analysis.BusyDisk), Network: of(host.NetworkBusy, analysis.BusyNetwork),
 		DiskWait: wait.Mean(), DiskReadWait: reads.Mean(),
 		Retransmits: one.Increase(host.Retransmits), ListenDrops: one.Increase(host.ListenDrops), NetDrops: one.Increase(host.Drops),
 	}

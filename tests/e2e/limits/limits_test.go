@@ -161,7 +161,7 @@ func TestFirstFinding(t *testing.T) {
 				limitDisk(t, 0, 200)
 			},
 		},
-		{name: "round trip", want: analysis.LimitRoundTrip, noise: 0.5, text: "round trip of at least 6", far: 3 * time.Millisecond, args: []string{"oltp_point_select", "--threads=2", "--time=8"}},
+		{name: "round trip", want: analysis.LimitRoundTrip, noise: 0.7, text: "a round trip of at least", far: 3 * time.Millisecond, args: []string{"oltp_point_select", "--threads=2", "--time=8"}},
 		{name: "too few clients", want: analysis.LimitClients, noise: 0.2, text: "1 client, each of which waits", args: []string{"oltp_point_select", "--threads=1", "--time=8"}},
 		{
 			name: "max_connections", want: analysis.LimitConnections, noise: anyNoise, text: "Too many connections", args: []string{"oltp_point_select", "--threads=32", "--time=8"},
