@@ -62,7 +62,7 @@ type Archive struct {
 func Open(opts Options) (*Archive, error) {
 	l, err := parse(opts.URL)
 	if err != nil {
-		return nil, fmt.Errorf("the address of the archive %w", err)
+		return nil, fmt.Errorf("address of the archive: %w", err)
 	}
 	b, err := l.open(opts.CredentialsFile)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -15,6 +16,8 @@ import (
 	"github.com/alecthomas/kingpin/v2"
 
 	"github.com/benchwatch/benchwatch/agent/config"
+	"github.com/benchwatch/benchwatch/agent/history"
+	"github.com/benchwatch/benchwatch/agent/host"
 	"github.com/benchwatch/benchwatch/agent/ingest"
 	"github.com/benchwatch/benchwatch/agent/rundir"
 	"github.com/benchwatch/benchwatch/agent/secret"
@@ -115,6 +118,8 @@ type imported struct {
 	DurationSeconds float64   `json:"duration_seconds"`
 	// Start is where the start comes from: log, option, name or file.
 	Start rundir.StartSource `json:"start,omitempty"`
+	// MonitorLogs are the files from which it is known what the machine did.
+	MonitorLogs []string `json:"monitor_logs,omitempty"`
 }
 
 func newImported(path string, m *ingest.Imported) imported {
@@ -176,10 +181,16 @@ func (r *importCommand) run(s Streams) error {
 		if r.pattern != nil {
 			path, _ = r.pattern.Match(log.Path)
 		}
-		made, err := r.importLog(r.dataDir, log, r.startOf(i), path)
+		var used []host.MonitorLog
+		made, err := r.importLog(r.dataDir, log, r.startOf(i), path, r.completion(s, r.monitorLogs(s, logs, log.Path), &used))
 		for i := range made {
 			line := importLine(log.Path, &made[i])
-			all = append(all, newImported(log.Path, &made[i]))
+			one := newImported(log.Path, &made[i])
+			for _, m := range used {
+				one.MonitorLogs = append(one.MonitorLogs, m.Path)
+				line += ", " + m.Program
+			}
+			all = append(all, one)
 			if made[i].Existing {
 				s.notice("%s", line)
 			} else if *r.format == text {
@@ -208,6 +219,37 @@ func (r *importCommand) run(s Streams) error {
 	return nil
 }
 
+// monitorLogs returns what vmstat, iostat, mpstat and dstat printed beside a log.
+func (r *importCommand) monitorLogs(s Streams, logs []ingest.Log, path string) []host.MonitorLog {
+	folder := filepath.Dir(path)
+	others := slices.ContainsFunc(logs, func(l ingest.Log) bool { return l.Path != path && filepath.Dir(l.Path) == folder })
+	found, err := host.MonitorLogsBeside(path, !others)
+	if err != nil {
+		s.notice("%v", err)
+	}
+	return found
+}
+
+// completion records what the machine did. Monitor logs that can't be read are left out
+// with a notice: they must not keep a run from being imported. used gets those with values.
+func (r *importCommand) completion(s Streams, logs []host.MonitorLog, used *[]host.MonitorLog) func(context.Context, rundir.Directory, time.Time, float64) error {
+	if len(logs) == 0 {
+		return nil
+	}
+	return func(ctx context.Context, dir rundir.Directory, start time.Time, seconds float64) error {
+		found, err := history.RecordMonitorLogs(ctx, dir, start, seconds, logs)
+		if err == nil || ctx.Err() != nil {
+			*used = found
+			return ctx.Err()
+		}
+		s.notice("without what the machine did: %v", err)
+		if err := os.Remove(dir.Path(host.File)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		return nil
+	}
+}
+
 // logs returns the logs that the arguments name. Those in folders are the ones that match
 // --label-from and that a tool has written.
 func (r *importCommand) logs(s Streams) (logs []ingest.Log, failed []error) {
@@ -223,6 +265,9 @@ func (r *importCommand) logs(s Streams) (logs []ingest.Log, failed []error) {
 		}
 		unmatched, unknown := 0, 0
 		for _, file := range files {
+			if !listed && host.IsMonitorLog(file) {
+				continue // belongs to a log beside it, or to none
+			}
 			if r.pattern != nil {
 				if _, ok := r.pattern.Match(file); !ok {
 					if listed {
@@ -281,9 +326,11 @@ func logsBelow(path string) ([]string, error) {
 }
 
 // importLog makes runs of one log. path is what its path shows. With an error it returns
-// those that were made.
-func (o *logOptions) importLog(dataDir string, log ingest.Log, start time.Time, path map[string]string) ([]ingest.Imported, error) {
-	im := ingest.Import{DataDir: dataDir, Log: log, Start: start, Title: *o.title, Labels: map[string]string{}, Selection: o.selection(), Servers: o.servers}
+// those that were made. complete adds to the only run of the log; nil: nothing.
+func (o *logOptions) importLog(dataDir string, log ingest.Log, start time.Time, path map[string]string,
+	complete func(context.Context, rundir.Directory, time.Time, float64) error,
+) ([]ingest.Imported, error) {
+	im := ingest.Import{DataDir: dataDir, Complete: complete, Log: log, Start: start, Title: *o.title, Labels: map[string]string{}, Selection: o.selection(), Servers: o.servers}
 	for name, value := range path {
 		switch name {
 		case "workload":

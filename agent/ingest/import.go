@@ -39,6 +39,9 @@ type Import struct {
 	// Selection and Servers are those of the runs; nil: not known.
 	Selection *rundir.Selection
 	Servers   *rundir.Servers
+	// Complete adds to the directory of the only run of a log before that is visible;
+	// nil: nothing.
+	Complete func(ctx context.Context, dir rundir.Directory, start time.Time, seconds float64) error
 }
 
 // Imported is a run that was found in a log.
@@ -88,7 +91,7 @@ func (im *Import) Run(ctx context.Context) ([]Imported, error) {
 	}
 	var made []Imported
 	for i, start := range Starts(parts, im.Start, namedTime(im.Path), info.ModTime()) {
-		m, err := im.part(parts[i], start)
+		m, err := im.part(ctx, parts[i], start, len(parts) == 1)
 		if err != nil {
 			return made, fmt.Errorf("%s: %w", im.Path, err)
 		}
@@ -147,7 +150,7 @@ func Describe(path string, t *tool.Tool, version, workload string, threads serie
 }
 
 // part makes a run of one part, unless that was done before.
-func (im *Import) part(p *Part, start Start) (Imported, error) {
+func (im *Import) part(ctx context.Context, p *Part, start Start, only bool) (Imported, error) {
 	sum, err := fingerprint(im.Path, p.Offset, p.End)
 	if err != nil {
 		return Imported{}, err
@@ -183,6 +186,9 @@ func (im *Import) part(p *Part, start Start) (Imported, error) {
 		err := copyTo(d, rundir.StdoutFile, im.Path, p.Offset, p.End)
 		if err == nil && im.Stderr != "" {
 			err = copyTo(d, rundir.StderrFile, im.Stderr, 0, math.MaxInt64)
+		}
+		if err == nil && only && im.Complete != nil {
+			err = im.Complete(ctx, d, meta.StartedAt, p.Seconds)
 		}
 		return err
 	})

@@ -60,6 +60,7 @@ func trust(h *history.History, row *Row) []Finding {
 	j := &judge{h: h, row: row}
 	j.outcome()
 	j.errors()
+	j.machines()
 	j.intervals()
 	j.length()
 	j.steadiness()
@@ -111,6 +112,15 @@ func (j *judge) outcome() {
 	}
 	if m.StartEstimated {
 		j.add(Note, "the start of the run is estimated: times of day may be off")
+	}
+}
+
+// machines says where what the machines did comes from, if benchwatch did not measure it.
+func (j *judge) machines() {
+	for _, one := range j.h.Hosts {
+		if one.Engine == host.MonitorEngine {
+			j.add(Note, "what %s did is from the output of %s, which is taken to have begun with the tool", one.Target, strings.Join(one.Versions, ", "))
+		}
 	}
 }
 
