@@ -95,7 +95,9 @@ func BenchmarkParse(b *testing.B) {
 func BenchmarkParseCommand(b *testing.B) {
 	path := longLog(b, intervalLines)
 	builds(func(program, binary string) {
-		measure(b, program, func(b *testing.B) values { return reading(b, outputs[0], intervalLines, path, binary, "parse", "--tool=sysbench") })
+		measure(b, program, func(b *testing.B) values {
+			return reading(b, outputs[0], intervalLines, path, binary, "parse", "--tool=sysbench")
+		})
 	})
 	measure(b, "mtail", func(b *testing.B) values { return mtail(b, intervalLines, path, outputs[0]) })
 }
