@@ -305,8 +305,14 @@ func plural(n float64, one string) string {
 func (f *finder) waits() {
 	for _, c := range classes {
 		share := f.byClass[c.class]
-		if c.class == "disk" {
+		switch c.class {
+		case "disk":
 			share -= f.pooled
+		case "replication":
+			// While writes are held back, those who wait for the group wait for that.
+			if held := f.paused(); held != nil {
+				share *= 1 - held.FlowControl.Mean
+			}
 		}
 		if share <= 0 {
 			continue
@@ -355,13 +361,23 @@ func (f *finder) connections() {
 	}
 }
 
-func (f *finder) flowControl() {
-	var paused, asked *ServerEvidence
+// paused returns the server whose writes were held back for longest, nil if that is not
+// known of any.
+func (f *finder) paused() *ServerEvidence {
+	var most *ServerEvidence
 	for i := range f.e.Servers {
 		s := &f.e.Servers[i]
-		if series.IsKnown(s.FlowControl.Mean) && (paused == nil || s.FlowControl.Mean > paused.FlowControl.Mean) {
-			paused = s
+		if series.IsKnown(s.FlowControl.Mean) && (most == nil || s.FlowControl.Mean > most.FlowControl.Mean) {
+			most = s
 		}
+	}
+	return most
+}
+
+func (f *finder) flowControl() {
+	paused, asked := f.paused(), (*ServerEvidence)(nil)
+	for i := range f.e.Servers {
+		s := &f.e.Servers[i]
 		if s.FlowControlSent > 0 && (asked == nil || s.FlowControlSent > asked.FlowControlSent) {
 			asked = s
 		}

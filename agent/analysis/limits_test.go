@@ -78,6 +78,14 @@ func TestFindLimits(t *testing.T) {
 			e.Servers[2].FlowControlSent = 214
 			e.Machines[1].Servers = []string{"n1", "n2", "n3"}
 		}, LimitFlowControl, "writes were held back for 71 % of the time; n3 asked for it 214 times", 108},
+		// Of a Galera cluster on a busy machine: the sessions show certification, not flow control.
+		"flow control in certification": {func(e *Evidence) {
+			e.Threads = 8
+			e.Servers = []ServerEvidence{server("n1", map[string]float64{"running": 0.5, "replication": 5.9, "row_lock": 1.4}), server("n3", map[string]float64{})}
+			e.Servers[0].FlowControl, e.Servers[1].FlowControl = Level{0.61, 1}, Level{0.61, 1}
+			e.Servers[1].FlowControlSent = 286
+			e.Machines[1].Servers = []string{"n1", "n3"}
+		}, LimitFlowControl, "writes were held back for 61 % of the time; n3 asked for it 286 times", 120},
 		"commit": {func(e *Evidence) {
 			e.Servers[0] = server("n1", map[string]float64{"running": 1, "commit": 29})
 		}, LimitCommit, "29 of 32 clients waited in commit", 108},
