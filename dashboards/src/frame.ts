@@ -54,15 +54,19 @@ export const fromLabel = (name: string, label: string, description: string, text
 /**
  * A variable with runs, shown by their titles: running ones first, then the
  * newest. `preferred` matches runs that come before all others, `none` adds a
- * first entry for no run.
+ * first entry for no run, `having` leaves those without a metric out.
  */
 export function fromRuns(
   name: string,
   label: string,
   description: string,
-  o: { matchers?: string; preferred?: string; none?: boolean } = {},
+  o: { matchers?: string; preferred?: string; none?: boolean; having?: string } = {},
 ): QueryVariableBuilder {
-  const info = (matchers: string) => `max by (run, title) (last_over_time(benchwatch_run_info{${matchers}}[$__range]))`;
+  const has = o.having ? ` and on (run) last_over_time(${o.having}[$__range])` : '';
+  const info = (matchers: string) =>
+    has
+      ? `(max by (run, title) (last_over_time(benchwatch_run_info{${matchers}}[$__range]))${has})`
+      : `max by (run, title) (last_over_time(benchwatch_run_info{${matchers}}[$__range]))`;
   const start = 'max by (run) (last_over_time(benchwatch_run_start_timestamp_seconds[$__range]))';
   const first = (expr: string) => `on (run) group_left () (1e11 * ${expr} or 0 * ${start})`;
   let order = `${info(o.matchers ?? '')} * on (run) group_left () ${start} + ${first('max by (run) (benchwatch_run_active == 1)')}`;

@@ -7,6 +7,7 @@ import { agentPage } from './agent';
 import { aurora } from './aurora';
 import { dashboard } from './frame';
 import { galera } from './galera';
+import { groupPage } from './group';
 import { liveRun } from './live-run';
 import { mongodb } from './mongodb';
 import { mysql } from './mysql';
@@ -15,7 +16,7 @@ import { replicationPage } from './replication';
 import { runsPage } from './runs';
 import { tidb } from './tidb';
 
-const pages = [liveRun, runsPage, mysql, galera, replicationPage, mongodb, tidb, aurora, proxy, agentPage];
+const pages = [liveRun, runsPage, groupPage, mysql, galera, replicationPage, mongodb, tidb, aurora, proxy, agentPage];
 
 const folder = process.argv[2] ?? join(__dirname, '../..');
 for (const page of pages) {

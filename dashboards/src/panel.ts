@@ -222,6 +222,7 @@ function reasonQuery(queries: Query[]): DataqueryBuilder {
     const [metric = ''] = /\b(benchwatch|haproxy|proxysql|up)[a-z_]*(\{[^}]*\})?/.exec(q.expr) ?? [];
     const found = inRange(metric);
     if (metric.startsWith('up')) return found;
+    if (metric.startsWith('benchwatch_run_')) return found; // it has the label of the run
     return metric.startsWith('benchwatch_') ? ofRunServers(found) : ofRunClusters(found);
   });
   return build(
