@@ -78,7 +78,7 @@ export const groupPage: Page = {
         3: { text: 'silent', color: 'red' },
         4: { text: 'ended', color: 'gray' },
       }),
-      queries: [agent(`${does('waiting')} or 2 * ${does('running')} or 3 * ${does('silent')} or 4 * ${does('ended')}`, legend)],
+      queries: [agent(`2 * ${does('running')} or ${does('waiting')} or 3 * ${does('silent')} or 4 * ${does('ended')}`, legend)],
     }),
     graph({
       title: 'Throughput of the generators',
