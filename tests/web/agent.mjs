@@ -82,6 +82,26 @@ export class Agent {
     if (code !== 0) throw new Error(`mark: exit status ${code}`);
   }
 
+  /** What server n1 executed in a run that was laid down: texts with their seconds, 1000 executions each. */
+  executed(id, statements) {
+    const line = {
+      target: 'n1',
+      engine: 'mysql',
+      from: '2026-11-20T01:00:01Z',
+      to: '2026-11-20T01:00:20Z',
+      questions: 1000 * Object.keys(statements).length,
+      statements: Object.entries(statements).map(([text, seconds]) => ({
+        digest: text,
+        text,
+        executions: 1000,
+        seconds,
+        rows_examined: 5000,
+        rows_sent: 1000,
+      })),
+    };
+    writeFileSync(join(this.folder, 'runs', id, 'statements.jsonl'), `${JSON.stringify(line)}\n`);
+  }
+
   /** Lays down an ended run as the agent would have left it: its tool's output, two servers' records, the machine's CPU; seconds without a throughput are missing. */
   ended(id, seconds, throughput, more = {}) {
     const dir = join(this.folder, 'runs', id);

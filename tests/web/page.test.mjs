@@ -124,7 +124,9 @@ test('a live group shows which generator is silent and which is missing', async 
   await state(1).getByText('running').waitFor();
   await state(2).getByText('running').waitFor();
   await state(3).getByText('not started').waitFor();
-  await state(1).getByText(/^\d+(\.\d)?$/).waitFor(); // its own throughput
+  await state(1)
+    .getByText(/^\d+(\.\d)?$/)
+    .waitFor(); // its own throughput
   assert.equal(await tile(page, 'throughput').innerText(), '–'); // the sum of two of three would be too low
   const tool = agent.meta('team-g2').pid;
   process.kill(tool, 'SIGSTOP');
@@ -450,6 +452,45 @@ test('what was observed and how far to trust it is shown; report and export open
     assert.ok(body.startsWith(text), `${name}: ${body.slice(0, 60)}`);
   }
   await page.close();
+});
+
+test('the statements of a run are shown, the first ones at once, and compared', async () => {
+  const executed = (slow) => ({
+    'SELECT `c` FROM `sbtest1` WHERE `id` = ? AND "<b>" < ?': slow,
+    ...Object.fromEntries(
+      Array.from({ length: 20 }, (_, i) => [`UPDATE \`sbtest${i}\` SET \`k\` = \`k\` + ? WHERE \`id\` IN (...) AND \`other_long_name\` = ?`, 0.1]),
+    ),
+  });
+  for (const [id, slow] of [
+    ['20261120T050000Z-fast', 2],
+    ['20261120T050001Z-slow', 50],
+  ]) {
+    agent.ended(id, 20, () => 100, { title: id });
+    agent.executed(id, executed(slow));
+  }
+  const page = await open('#/runs/20261120T050001Z-slow', { viewport: { width: 1200, height: 900 } });
+  const panel = page.locator('.statements');
+  await panel.getByText('AND "<b>" < ?').waitFor();
+  assert.match(await panel.innerText(), /AND "<b>" < \?\s+1000\s+96\.15\s+50\.00\s+5\.00\s+1\.00/);
+  assert.match(await panel.innerText(), /n1 counted 21000 executions from 0:01 to 0:20, 100\.0 % of the statements/);
+  assert.equal(await panel.locator('details[open]').count(), 0);
+  await panel.getByText('11 more').click();
+  assert.deepEqual(await findings(page), []);
+  if (process.env.PICTURES) await page.screenshot({ path: `${process.env.PICTURES}/statements.png`, fullPage: true });
+  await page.setViewportSize({ width: 390, height: 844 });
+  assert.ok(await page.evaluate(() => document.scrollingElement.scrollWidth <= innerWidth), 'the run is wider than the screen');
+  await page.goto(`${agent.url}runs/20261120T050001Z-slow/report`);
+  await page.setViewportSize({ width: 1200, height: 900 });
+  const cut = await page.locator('.scroll').evaluateAll((all) => all.filter((e) => e.scrollWidth > e.clientWidth).map((e) => e.innerText));
+  assert.deepEqual(cut, []);
+  await page.close();
+
+  const comparison = await open('#/compare?runs=20261120T050000Z-fast,20261120T050001Z-slow');
+  const difference = comparison.locator('.statements tbody tr').first();
+  await difference.waitFor();
+  assert.match(await difference.innerText(), /AND "<b>" < \?\s+1\.11\s+27\.70\s+\+26\.59\s+2\.00 → 50\.00/);
+  if (process.env.PICTURES) await comparison.screenshot({ path: `${process.env.PICTURES}/compare.png`, fullPage: true });
+  await comparison.close();
 });
 
 test('alerts fire on the page until they are resolved, and a marker is set with the token', async () => {

@@ -157,7 +157,11 @@ export function generators(r: Run): HTMLElement | null {
         ),
       ),
     ),
-    el('p', { class: 'hint' }, 'Percentiles of the group are the worst generator’s. A second without a generator that still runs has no values; a silent one has not reported for more than two intervals.'),
+    el(
+      'p',
+      { class: 'hint' },
+      'Percentiles of the group are the worst generator’s. A second without a generator that still runs has no values; a silent one has not reported for more than two intervals.',
+    ),
   );
 }
 

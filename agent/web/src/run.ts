@@ -63,6 +63,7 @@ export class RunView {
   private findingsOf = ''; // the state that was judged last
   private marking: HTMLElement | null = null;
   private readonly charts: Charts;
+  private readonly executed = el('div'); // statements
   private readonly marks = el('div');
   private readonly about = el('div', { class: 'about' });
   private readonly configuration = el('div');
@@ -93,6 +94,7 @@ export class RunView {
       this.team,
       this.findings,
       this.charts.root,
+      this.executed,
       this.marks,
       this.about,
       this.configuration,
@@ -171,7 +173,10 @@ export class RunView {
     this.findingsOf = state;
     const read = () => {
       const shown = getFindings(this.id)
-        .then((f) => this.findings.replaceChildren(...findingPanels(f, this.run?.phase === 'over' ? null : ask())))
+        .then((f) => {
+          this.findings.replaceChildren(...findingPanels(f, this.run?.phase === 'over' ? null : ask()));
+          this.executed.replaceChildren(...(f.statements.rows.length > 0 || f.statements.notes.length > 0 ? [statements(f.statements)] : []));
+        })
         .catch((e: unknown) =>
           this.findings.replaceChildren(el('p', { class: 'hint' }, `Not judged: ${e instanceof Error ? e.message : String(e)}`)),
         );
@@ -354,9 +359,7 @@ export class RunView {
     this.first.replaceChildren(...(failed(r) && said ? [said] : []));
     const team = generators(r);
     this.team.replaceChildren(...(team ? [team] : []));
-    this.about.replaceChildren(
-      ...[summary(r), drain(r), failed(r) ? null : said, this.damaged(), command(r)].filter((e) => e !== null),
-    );
+    this.about.replaceChildren(...[summary(r), drain(r), failed(r) ? null : said, this.damaged(), command(r)].filter((e) => e !== null));
   }
 
   private damaged(): HTMLElement | null {
@@ -425,7 +428,6 @@ function findingPanels(f: Findings, again: HTMLElement | null): HTMLElement[] {
       rest.length > 0 && el('details', {}, el('summary', {}, `${rest.length} note${rest.length === 1 ? '' : 's'}`), el('ul', {}, ...rest.map(item))),
       again,
     ),
-    ...(f.statements.rows.length > 0 || f.statements.notes.length > 0 ? [statements(f.statements)] : []),
   ];
 }
 

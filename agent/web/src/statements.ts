@@ -4,10 +4,10 @@ import { el } from './dom';
 /** A table of statements: the first ones, and the others folded. */
 export function statementTable(s: Statements, first: number): HTMLElement {
   const row = (cells: string[]) => el('tr', {}, el('th', { scope: 'row' }, cells[0]!), ...cells.slice(1).map((c) => el('td', {}, c)));
-  const table = (rows: string[][]) =>
+  const table = (rows: string[][], label: string) =>
     el(
       'div',
-      { class: 'wide' },
+      { class: 'wide', role: 'region', tabindex: '0', 'aria-label': label },
       el(
         'table',
         { class: 'numbers' },
@@ -15,11 +15,11 @@ export function statementTable(s: Statements, first: number): HTMLElement {
         el('tbody', {}, ...rows.map(row)),
       ),
     );
-  if (s.rows.length <= first + 2) return table(s.rows);
+  if (s.rows.length <= first + 2) return table(s.rows, 'Statements');
   return el(
     'div',
     {},
-    table(s.rows.slice(0, first)),
-    el('details', {}, el('summary', {}, `${s.rows.length - first} more`), table(s.rows.slice(first))),
+    table(s.rows.slice(0, first), 'First statements'),
+    el('details', {}, el('summary', {}, `${s.rows.length - first} more`), table(s.rows.slice(first), 'Other statements')),
   );
 }
