@@ -5,6 +5,7 @@ package fleet
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -219,7 +220,8 @@ func (f *fleet) test(t *testing.T, names []string) {
 	}
 	f.simulator.closed.Store(true)
 	ended := time.Now()
-	for _, e := range f.engines {
+	// Thanos last: if another one lacks a sample, it was not scraped.
+	for _, e := range slices.Backward(f.engines) {
 		f.complete(t, e.name, e.Prometheus, 2*time.Minute)
 		t.Logf("  %s: all %d scrapes there once, %v after the last", e.name, f.simulator.total(), time.Since(ended).Round(100*time.Millisecond))
 	}
@@ -305,6 +307,7 @@ func (f *fleet) measure(t *testing.T, rounds int64) {
 func (f *fleet) complete(t *testing.T, name string, p agents.Prometheus, limit time.Duration) {
 	t.Helper()
 	agents.Wait(t, limit, name+" has every sample", func() error {
+		var wrong []error
 		for query, want := range map[string]int64{
 			// No answer is missing and none is there twice.
 			"sum(count_over_time(fleet_answers_total[1h]))":                                                                                 f.simulator.total(),
@@ -314,10 +317,10 @@ func (f *fleet) complete(t *testing.T, name string, p agents.Prometheus, limit t
 		} {
 			v, err := p.Query(query)
 			if err != nil || len(v) != 1 || int64(v[0]) != want {
-				return fmt.Errorf("%s is %v, want %d, %v", query, v, want, err)
+				wrong = append(wrong, fmt.Errorf("%s is %v, want %d, %v", query, v, want, err))
 			}
 		}
-		return nil
+		return errors.Join(wrong...)
 	})
 }
 
