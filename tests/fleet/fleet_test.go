@@ -222,7 +222,7 @@ func (f *fleet) test(t *testing.T, names []string) {
 	ended := time.Now()
 	// Thanos last: if another one lacks a sample, it was not scraped.
 	for _, e := range slices.Backward(f.engines) {
-		f.complete(t, e.name, e.Prometheus, 2*time.Minute)
+		f.complete(t, e.name, e.Prometheus, 5*time.Minute) // what agent mode has kept
 		t.Logf("  %s: all %d scrapes there once, %v after the last", e.name, f.simulator.total(), time.Since(ended).Round(100*time.Millisecond))
 	}
 	if f.thanos == nil {
