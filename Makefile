@@ -70,6 +70,11 @@ compose-test: ## tests of compose/ on a Docker engine, with stand-in images
 e2e: ## tests on real servers: MariaDB, Galera, Prometheus
 	$(GO) test -tags e2e -count 1 -p 1 -timeout 15m ./tests/e2e/... ./tests/tutorials
 
+.PHONY: limits-test
+limits-test: ## runs that one thing limits each, and what is reported to have limited them; on a quiet machine
+	@scripts/packages.sh test
+	$(GO) test -tags limits -count 1 -v -timeout 15m ./tests/limits
+
 .PHONY: test-mysql9
 test-mysql9: ## tests on MySQL 9, replicas and groups, from Debian sid (100 MB)
 	$(GO) run ./internal/servers/cmd unpack-mysql9

@@ -150,7 +150,7 @@ func charted(rank int, id, title, note string, unit measure.Unit, sources ...mea
 }
 
 // inTables declares a measure without a chart.
-func inTables(rank int, id, title, note string, unit measure.Unit, sources ...measure.Source) *measure.Measure { //nolint:unparam // as those beside it
+func inTables(rank int, id, title, note string, unit measure.Unit, sources ...measure.Source) *measure.Measure {
 	return measure.New(measure.Measure{ID: id, Title: title, Note: note, Unit: unit, Scope: measure.Host, Summary: measure.Mean, NoChart: true, Rank: rank}).Or(sources...)
 }
 

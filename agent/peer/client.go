@@ -148,7 +148,7 @@ func (c *client) list(ctx context.Context, recent time.Duration) (list, error) {
 	if recent > 0 {
 		path += "?closed=" + strconv.FormatInt(int64(recent.Seconds()), 10)
 	}
-	response, body, err := c.get(ctx, path, nil, maxList)
+	response, body, err := c.get(ctx, path, nil, maxList) //nolint:bodyclose // get reads and closes it
 	if err != nil {
 		return list{}, err
 	}
@@ -174,7 +174,7 @@ func (c *client) list(ctx context.Context, recent time.Duration) (list, error) {
 // meta returns a run.json unless it has the hash known. The error matches
 // fs.ErrNotExist if the peer has no such run.
 func (c *client) meta(ctx context.Context, id, known string) ([]byte, error) {
-	response, body, err := c.get(ctx, filePath(id, rundir.MetaFile), http.Header{"If-None-Match": {`"` + known + `"`}}, maxMeta)
+	response, body, err := c.get(ctx, filePath(id, rundir.MetaFile), http.Header{"If-None-Match": {`"` + known + `"`}}, maxMeta) //nolint:bodyclose // get reads and closes it
 	switch {
 	case err != nil:
 		return nil, err
@@ -253,7 +253,7 @@ func (s *source) part(ctx context.Context, dir rundir.Directory, name string, at
 		}
 	}
 	header.Set("Range", fmt.Sprintf("bytes=%d-%d", from, at+mirror.PartSize-1))
-	response, body, err := s.get(ctx, filePath(dir.ID(), name), header, mirror.PartSize+overlap)
+	response, body, err := s.get(ctx, filePath(dir.ID(), name), header, mirror.PartSize+overlap) //nolint:bodyclose // get reads and closes it
 	if err != nil {
 		return p, false, err
 	}

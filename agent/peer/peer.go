@@ -380,7 +380,7 @@ func (p *peer) take(ctx context.Context, e *entry) (more bool, err error) {
 		delete(p.copies, c.id)
 		return false, nil
 	case errors.Is(err, mirror.ErrGone):
-		return false, p.abandon(c, err)
+		return false, p.abandon(c)
 	case errors.Is(err, mirror.ErrForeign), errors.Is(err, mirror.ErrReplaced):
 		c.ignored = true
 		p.complain(c, err)
@@ -499,7 +499,7 @@ func (p *peer) copy(ctx context.Context, c *copied, e *entry) (more bool, err er
 }
 
 // abandon ends a copy whose run the peer has no more.
-func (p *peer) abandon(c *copied, err error) error {
+func (p *peer) abandon(c *copied) error {
 	c.ignored = true
 	if c.staged {
 		return os.RemoveAll(string(c.mirror.Dir))

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -278,9 +279,7 @@ func TestMirrorIsResumed(t *testing.T) {
 		cuts++
 		recorder := httptest.NewRecorder()
 		(&Server{DataDir: m.dataDir, Output: func() bool { return true }, answers: make(chan struct{}, 1)}).serveAs(recorder, r)
-		for name, values := range recorder.Header() {
-			w.Header()[name] = values
-		}
+		maps.Copy(w.Header(), recorder.Header())
 		body := recorder.Body.Bytes()
 		w.Header().Set("Content-Length", fmt.Sprint(len(body)+1))
 		w.WriteHeader(recorder.Code)

@@ -196,7 +196,7 @@ func tagOf(f *os.File) string {
 	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
 		return ""
 	}
-	return fmt.Sprintf(`"%x-%x"`, uint64(st.Dev), st.Ino)
+	return fmt.Sprintf(`"%x-%x"`, st.Dev, st.Ino)
 }
 
 func refuseFile(w http.ResponseWriter, err error) {

@@ -116,10 +116,7 @@ export const groupPage: Page = {
       noData: noGroup,
       span: 8,
       queries: [
-        agent(
-          `(${ofEach(throughput)}) / on (run) group_left () (${sum} / on (run) max by (run) (benchwatch_run_generators{${runs}}) > 0)`,
-          legend,
-        ),
+        agent(`(${ofEach(throughput)}) / on (run) group_left () (${sum} / on (run) max by (run) (benchwatch_run_generators{${runs}}) > 0)`, legend),
       ],
     }),
     graph({

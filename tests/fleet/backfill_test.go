@@ -68,8 +68,11 @@ func (l *oldLog) check(t *testing.T, p agents.Prometheus, limit time.Duration) {
 		} {
 			at := end.Unix()
 			v, err := p.Query(fmt.Sprintf(expression, at))
-			if err != nil || !slices.EqualFunc(v, want, equal) {
-				return fmt.Errorf("%s is %v, want %v, %v", fmt.Sprintf(expression, at), v, want, err)
+			if err != nil {
+				return err
+			}
+			if !slices.EqualFunc(v, want, equal) {
+				return fmt.Errorf("%s is %v, want %v", fmt.Sprintf(expression, at), v, want)
 			}
 		}
 		return nil

@@ -147,8 +147,8 @@ func startVictoria(t *testing.T) *engine {
 }
 
 // startForwarder starts a Prometheus in agent mode, which scrapes n simulated agents at
-// a URL, and the real ones every second.
-func startForwarder(t *testing.T, url string, n int, interval time.Duration, real []string, to []*engine) *part {
+// a URL, and those with real runs every second.
+func startForwarder(t *testing.T, url string, n int, interval time.Duration, runs []string, to []*engine) *part {
 	t.Helper()
 	dir := t.TempDir()
 	var b strings.Builder
@@ -160,7 +160,7 @@ func startForwarder(t *testing.T, url string, n int, interval time.Duration, rea
 	for i := range n {
 		fmt.Fprintf(&b, "      - {targets: [%q], labels: {__metrics_path__: /%d, instance: agent%d}}\n", strings.TrimPrefix(url, "http://"), i, i)
 	}
-	for i, address := range real {
+	for i, address := range runs {
 		fmt.Fprintf(&b, "      - {targets: [%q], labels: {__scrape_interval__: 1s, __scrape_timeout__: 900ms, instance: real%d}}\n", address, i)
 	}
 	config := filepath.Join(dir, "prometheus.yml")

@@ -241,7 +241,7 @@ func (f *fleet) start(t *testing.T, names []string) {
 	f.simulator.follow(t, startAgent(t, f.binary, 2))
 	web := httptest.NewServer(f.simulator)
 	t.Cleanup(web.Close)
-	real := startReal(t, f.binary)
+	runs := startReal(t, f.binary)
 	for _, name := range names {
 		switch name {
 		case thanosName:
@@ -254,7 +254,7 @@ func (f *fleet) start(t *testing.T, names []string) {
 			f.engines = append(f.engines, startVictoria(t))
 		}
 	}
-	f.forwarder = startForwarder(t, web.URL, f.n, f.interval, real, f.engines)
+	f.forwarder = startForwarder(t, web.URL, f.n, f.interval, runs, f.engines)
 }
 
 // answered waits for scrapes of all agents.
@@ -316,8 +316,10 @@ func (f *fleet) complete(t *testing.T, name string, p agents.Prometheus, limit t
 			`count(count_over_time(benchwatch_run_active{run=~"a.*run0.*"}[1h]) == on (instance) count_over_time(fleet_answers_total[1h]))`: int64(f.n),
 		} {
 			v, err := p.Query(query)
-			if err != nil || len(v) != 1 || int64(v[0]) != want {
-				wrong = append(wrong, fmt.Errorf("%s is %v, want %d, %v", query, v, want, err))
+			if err != nil {
+				wrong = append(wrong, err)
+			} else if len(v) != 1 || int64(v[0]) != want {
+				wrong = append(wrong, fmt.Errorf("%s is %v, want %d", query, v, want))
 			}
 		}
 		return errors.Join(wrong...)

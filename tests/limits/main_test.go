@@ -1,4 +1,4 @@
-//go:build e2e
+//go:build limits
 
 package limits
 
@@ -25,7 +25,7 @@ var env struct {
 func TestMain(m *testing.M) {
 	code, err := runTests(m)
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "e2e/limits:", err)
+		fmt.Fprintln(os.Stderr, "limits:", err)
 		code = 1
 	}
 	os.Exit(code)

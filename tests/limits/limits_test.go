@@ -1,4 +1,4 @@
-//go:build e2e
+//go:build limits
 
 package limits
 
@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -48,7 +49,7 @@ func (l *lab) one(t *testing.T, id string, during func(meta rundir.Meta), comman
 	t.Helper()
 	host, port, err := net.SplitHostPort(l.address)
 	must(t, err)
-	command = append(command[:len(command):len(command)], "--mysql-host="+host, "--mysql-port="+port, "run")
+	command = append(slices.Clip(command), "--mysql-host="+host, "--mysql-port="+port, "run")
 	begin, before := time.Now(), busy(t)
 	own := cpuOf(t, env.server.PID(1)) + cpuOf(t, l.Cmd.Process.Pid) + cpuOf(t, os.Getpid())
 	wrapper := agents.StartCommand(t, l.Command([]string{"--run-id=" + id}, command...))

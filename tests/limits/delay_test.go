@@ -1,8 +1,9 @@
-//go:build e2e
+//go:build limits
 
 package limits
 
 import (
+	"errors"
 	"io"
 	"net"
 	"sync"
@@ -73,7 +74,7 @@ func passOn(from, to net.Conn, delay time.Duration) {
 			pieces <- piece{time.Now(), b[:n]}
 		}
 		if err != nil {
-			if err != io.EOF {
+			if !errors.Is(err, io.EOF) {
 				_ = from.Close()
 			}
 			break

@@ -1,0 +1,4 @@
+// Package limits tests what is reported to have limited a run, with runs on a real server
+// that one thing limits each (`make limits-test`). They measure, so they have a target of their
+// own: what else runs on the machine limits a run, too.
+package limits
