@@ -32,7 +32,7 @@ unit: ## Go tests that need no installation; nothing is installed
 
 .PHONY: race
 race: ## those of the agent under the race detector
-	$(GO) test -race ./agent/... ./internal/...
+	$(GO) test -race -timeout 40m ./agent/... ./internal/...
 
 .PHONY: lint
 lint: ## golangci-lint, shellcheck, Biome

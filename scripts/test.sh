@@ -46,7 +46,11 @@ go_suite() {
 "$here/packages.sh" test
 
 suite lint "$here/lint.sh"
-suite unit go_suite -race ./agent/... ./internal/...
+# The scripts of the command line start it some thousand times, which takes minutes with the
+# race detector: `make race` does that.
+mapfile -t units < <(go list ./agent/... ./internal/... | grep -v '/agent/cli$')
+suite unit go_suite -race -timeout 20m "${units[@]}"
+suite cli go_suite -timeout 20m ./agent/cli
 suite shipped go_suite ./tests/... # rules, dashboards, containers: promtool has no data races of ours
 suite page tests/web/run.sh
 suite e2e go_suite -tags e2e -count 1 -p 1 -timeout 15m ./tests/e2e/... ./tests/tutorials

@@ -171,7 +171,7 @@ var (
 const restartSlack = 3
 
 // StatementsBetween returns what was executed between two readings. It fails if the
-// counters did not go on in between.
+// counters began anew in between.
 func StatementsBetween(before, after *StatementReading) (*StatementsDelta, error) {
 	if after.UptimeSeconds+restartSlack < before.UptimeSeconds+after.At.Sub(before.At).Seconds() {
 		return nil, ErrStatementsRestart

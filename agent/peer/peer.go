@@ -164,7 +164,7 @@ type copied struct {
 	staged bool
 	// done: it is closed and complete. ignored: it is recorded here, or is in conflict.
 	done, ignored bool
-	// standby is the peer that brings the run; this one continues when that is away.
+	// standby is the peer from which the run is copied; this one continues when that is away.
 	standby string
 	changed int64 // of run.json, when the copy was last complete
 	sizes   map[string]int64

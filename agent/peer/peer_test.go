@@ -383,7 +383,7 @@ func TestCircle(t *testing.T) {
 	}
 }
 
-// The same run from two peers is taken once. When the one that brings it is away, the
+// The same run from two peers is taken once. When the one that it is copied from is away, the
 // other continues.
 func TestTwoPeersOneRun(t *testing.T) {
 	a, b, to := newMachine(t), newMachine(t), t.TempDir()
@@ -461,7 +461,7 @@ func TestConflict(t *testing.T) {
 func TestReplacedFile(t *testing.T) {
 	for name, change := range map[string]func(path string) error{
 		"replaced": func(path string) error {
-			if err := os.WriteFile(path+".new", []byte("another file that is longer than the one before\n"), 0o600); err != nil {
+			if err := os.WriteFile(path+".new", []byte("another file that is longer than the previous one\n"), 0o600); err != nil {
 				return err
 			}
 			return os.Rename(path+".new", path)
