@@ -14,6 +14,6 @@
   "",
   ($failed[] as $f
   | "FAIL \($f.Package) \($f.Test)",
-    ([$events[] | select(.Action == "output" and .Package == $f.Package and .Test == $f.Test).Output | select(test("^ *[a-z0-9_]+\\.go:[0-9]+: "))][0:3][] | rtrimstr("\n"))),
+    ([$events[] | select(.Action == "output" and .Package == $f.Package and .Test == $f.Test).Output | select(test("^ *([a-z0-9_]+\\.go:[0-9]+: (?!WORK=)|FAIL: )"))][0:3][] | rtrimstr("\n"))),
   ($broken[] | "FAIL \(.Package)"),
   "\($passed | length) passed, \(($failed | length) + ($broken | length)) failed, \($skipped | length) skipped"

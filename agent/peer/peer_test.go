@@ -14,6 +14,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -408,6 +409,9 @@ func TestTwoPeersOneRun(t *testing.T) {
 		first = b
 	}
 	first.down()
+	until(t, "the first one is away", func() bool { // an answer may be on its way
+		return slices.ContainsFunc(s.Stats(), func(one Stats) bool { return one.Name == first.address && !one.Up })
+	})
 	appendTo(t, run, rundir.StdoutFile, "two\n")
 	until(t, "the second line, by the other one", func() bool { return text() == "one\ntwo\n" })
 	first.up()
