@@ -50,7 +50,7 @@ func (l *lab) one(t *testing.T, id string, during func(meta rundir.Meta), comman
 	host, port, err := net.SplitHostPort(l.address)
 	must(t, err)
 	command = append(slices.Clip(command), "--mysql-host="+host, "--mysql-port="+port, "run")
-	begin, before := time.Now(), busy(t)
+	begin, before := time.Now(), taken(t)
 	own := cpuOf(t, env.server.PID(1)) + cpuOf(t, l.Cmd.Process.Pid) + cpuOf(t, os.Getpid())
 	wrapper := agents.StartCommand(t, l.Command([]string{"--run-id=" + id}, command...))
 	t.Cleanup(func() { l.EndTool(id) })
@@ -66,7 +66,7 @@ func (l *lab) one(t *testing.T, id string, during func(meta rundir.Meta), comman
 	}
 	status := wrapper.Status(t, 60*time.Second)
 	seconds := time.Since(begin).Seconds()
-	u := used{all: busy(t) - before, own: cpuOf(t, env.server.PID(1)) + cpuOf(t, l.Cmd.Process.Pid) + cpuOf(t, os.Getpid()) - own}
+	u := used{all: taken(t) - before, own: cpuOf(t, env.server.PID(1)) + cpuOf(t, l.Cmd.Process.Pid) + cpuOf(t, os.Getpid()) - own}
 	u.own += (wrapper.Cmd.ProcessState.UserTime() + wrapper.Cmd.ProcessState.SystemTime()).Seconds() // the tool's included
 	l.Closed(t, id, 30*time.Second)
 	out, err := exec.Command(env.binary, "report", id, "--config.file="+l.Config, "--format=json").Output()
@@ -90,19 +90,32 @@ func cores() int {
 // ticks are the kernel's, of a hundredth of a second on all of Debian's machines.
 const ticks = 100
 
-// busy returns the seconds for which the cores were in use.
-func busy(t *testing.T) float64 {
+// busy returns the seconds for which the cores were in use, and those that other virtual
+// machines took.
+func busy(t *testing.T) (used, stolen float64) {
 	t.Helper()
 	text, err := os.ReadFile("/proc/stat")
 	must(t, err)
 	line, _, _ := strings.Cut(string(text), "\n")
-	sum := 0.0
 	for i, field := range strings.Fields(line)[1:9] {
-		if v, err := strconv.ParseFloat(field, 64); err == nil && i != 3 && i != 4 { // idle, iowait
-			sum += v
+		v, err := strconv.ParseFloat(field, 64)
+		must(t, err)
+		switch i {
+		case 3, 4: // idle, iowait
+		case 7:
+			stolen += v
+		default:
+			used += v
 		}
 	}
-	return sum / ticks
+	return used / ticks, stolen / ticks
+}
+
+// taken returns the seconds for which nothing else could have used the cores.
+func taken(t *testing.T) float64 {
+	t.Helper()
+	used, stolen := busy(t)
+	return used + stolen
 }
 
 // cpuOf returns the seconds of CPU of a process.
