@@ -269,7 +269,9 @@ type cursor struct {
 	n    int // samples so far
 	s    monitorSample
 	at   float64
-	more bool
+	// seconds are the length of the interval that s is about.
+	seconds float64
+	more    bool
 }
 
 func (m *monitorMerge) run(ctx context.Context, duration float64, visit func(elapsed, interval float64, s *engine.Status) error) error {
@@ -286,6 +288,7 @@ func (m *monitorMerge) run(ctx context.Context, duration float64, visit func(ela
 		if !s.at.IsZero() && !m.logs[i].first.IsZero() {
 			c.at = s.at.Sub(m.logs[i].first).Seconds()
 		}
+		c.seconds = c.at - previous
 		if c.n++; c.n > 1 && c.at <= previous {
 			c.s.values, c.at = nil, previous // the clock was set back: nothing is known
 		}
@@ -314,7 +317,7 @@ func (m *monitorMerge) run(ctx context.Context, duration float64, visit func(ela
 		now := map[valueKey]float64{}
 		for i := range cursors {
 			for c := &cursors[i]; c.more && c.at < next+m.interval/2; {
-				m.add(i, c.s.values, m.logs[i].interval, now)
+				m.add(i, c.s.values, c.seconds, now)
 				if err := advance(i); err != nil {
 					return err
 				}
@@ -333,7 +336,7 @@ func (m *monitorMerge) add(log int, values map[valueKey]float64, seconds float64
 		if m.owner[groupOf[key.metric]] != log {
 			continue
 		}
-		if key.metric.Kind == measure.Counter {
+		if key.metric.Kind == measure.Counter && (m.cores > 0 || groupOf[key.metric] != cpuGroup) {
 			v = m.totals[key] + v*seconds
 			m.totals[key] = v
 		}
@@ -360,10 +363,13 @@ func (m *monitorMerge) status(now map[valueKey]float64) *engine.Status {
 		case key.device != "":
 			out.Set(key.metric, v, key.device)
 		case groupOf[key.metric] == cpuGroup:
-			out.Set(key.metric, v*float64(max(m.cores, 1)))
+			out.Set(key.metric, v*float64(m.cores))
 		default:
 			out.Set(key.metric, v)
 		}
+	}
+	if m.cores == 0 {
+		setShares(out, now)
 	}
 	for _, metric := range []*measure.Metric{busiestCore, busiestDisk} {
 		if v, ok := now[valueKey{metric: metric}]; ok {
@@ -371,6 +377,21 @@ func (m *monitorMerge) status(now map[valueKey]float64) *engine.Status {
 		}
 	}
 	return out
+}
+
+// setShares sets the shares of CPU time in use, waiting for disks and stolen.
+func setShares(out *engine.Status, now map[valueKey]float64) {
+	of := func(metrics ...*measure.Metric) (sum float64) {
+		for _, m := range metrics {
+			sum += now[valueKey{metric: m}]
+		}
+		return sum
+	}
+	if all := of(cpuTimes...); all > 0 {
+		out.Set(busy, of(cpuUser, cpuSystem, cpuIRQ, cpuSoftIRQ, cpuSteal)/all)
+		out.Set(iowait, of(cpuIOWait)/all)
+		out.Set(steal, of(cpuSteal)/all)
+	}
 }
 
 // monitorParser reads the lines of one program.
@@ -452,7 +473,7 @@ func (p *monitorParser) vmstat(line string) {
 	v := valuesOf(p.head, fields)
 	p.cpu(v["us"]+v["gu"], v["sy"], 0, 0, v["st"], v["wa"], v["id"])
 	p.set(switches, "", v["cs"])
-	p.set(swapped, "", (v["si"]+v["so"])*1024/float64(os.Getpagesize()))
+	p.set(swapped, "", (v["si"]+v["so"])/4) // KiB as pages of 4 KiB
 	p.set(diskRead, "all", v["bi"]*1024)
 	p.set(diskWritten, "all", v["bo"]*1024)
 }

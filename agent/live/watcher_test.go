@@ -248,7 +248,7 @@ func TestRestartOfTheAgent(t *testing.T) {
 	}
 }
 
-// A killed wrapper tells no exit status. The tool continues, and the run ends
+// A killed wrapper records no exit status. The tool continues, and the run ends
 // when the tool does.
 func TestKilledWrapper(t *testing.T) {
 	for name, tt := range map[string]struct {

@@ -393,8 +393,8 @@ func (c *Comparison) StatementTable() *table.Table {
 	return t
 }
 
-// clippedStatements is StatementTable with texts that are cut, and without differences that
-// nobody would look for: below 1 % of the time of all.
+// clippedStatements is StatementTable with texts that are cut, and without differences below
+// 1 % of the time of all statements.
 func (c *Comparison) clippedStatements() *table.Table {
 	t := c.StatementTable()
 	total := 0.0
