@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -102,7 +104,8 @@ func (t *tracker) endStatements(ctx context.Context) {
 			return
 		}
 		var all []history.ServerStatements
-		for name, b := range begun {
+		for _, name := range slices.Sorted(maps.Keys(begun)) { // the record has an order
+			b := begun[name]
 			a, ok := answers[name]
 			switch {
 			case late:
