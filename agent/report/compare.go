@@ -153,9 +153,9 @@ func Compare(groups []Group, selected []string) Comparison {
 		}
 	}
 	c.addNotes()
-	c.Notes = append(limitNotes(groups), c.Notes...)
-	c.compareSettings(groups)
 	c.Statements = compareStatements(groups)
+	c.Notes = slices.Concat(limitNotes(groups), c.paidNotes(), c.Notes)
+	c.compareSettings(groups)
 	return c
 }
 

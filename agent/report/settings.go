@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -44,7 +45,8 @@ func (c SettingChange) Text() string {
 	return fmt.Sprintf("%s: %s was changed from %s to %s by %s", c.Server, c.Name, table.Dash(c.Before), table.Dash(c.After), table.Clock(c.ElapsedSeconds))
 }
 
-// SettingsByCluster groups known settings by cluster, those that differ first.
+// SettingsByCluster groups known settings by cluster, those that differ first. The clusters are
+// in the order of their titles, whichever was recorded first, and machines follow.
 func SettingsByCluster(all history.SettingsHistory) []ClusterSettings {
 	var clusters [][]history.TargetSettings
 	for _, t := range all {
@@ -62,7 +64,18 @@ func SettingsByCluster(all history.SettingsHistory) []ClusterSettings {
 	for i, servers := range clusters {
 		tables[i] = settingsTable(servers)
 	}
+	slices.SortStableFunc(tables, func(a, b ClusterSettings) int {
+		return cmp.Or(a.machine()-b.machine(), strings.Compare(a.Title(), b.Title()))
+	})
 	return tables
+}
+
+// machine is 1 for the settings of a machine, else 0.
+func (c *ClusterSettings) machine() int {
+	if strings.HasPrefix(c.Servers[0], history.MachineSettings) {
+		return 1
+	}
+	return 0
 }
 
 func settingsTable(servers []history.TargetSettings) ClusterSettings {

@@ -118,3 +118,21 @@ func TestUnknownSettings(t *testing.T) {
 		t.Error("not on the page")
 	}
 }
+
+// TestSettingsInOrder guards that runs with the same settings are the same in a comparison,
+// whichever of their servers and machines answered first.
+func TestSettingsInOrder(t *testing.T) {
+	all := history.SettingsHistory{}
+	for target, version := range map[string]string{"db1": "10.11", "db2": "11.8", history.MachineSettings + "vm": "6.18"} {
+		all = append(all, history.TargetSettings{ServerSettings: history.ServerSettings{Target: target, Version: version}})
+	}
+	slices.SortFunc(all, func(a, b history.TargetSettings) int { return strings.Compare(a.Target, b.Target) })
+	want := settingsOfRun(all)[history.VersionSetting]
+	if !strings.HasPrefix(want, "10.11") || !strings.HasSuffix(want, "machine vm 6.18") {
+		t.Errorf("%q", want)
+	}
+	slices.Reverse(all)
+	if got := settingsOfRun(all)[history.VersionSetting]; got != want {
+		t.Errorf("%q, before %q", got, want)
+	}
+}

@@ -273,12 +273,13 @@ type StatementDifference struct {
 // StatementGroup is one kind of statement in the runs of a group that recorded statements, all
 // together. It is unknown in a group without such a run.
 type StatementGroup struct {
-	// Executions and Seconds are per transaction of the tool, MeanSeconds and RowsExamined per
-	// execution.
+	// Executions and Seconds are per transaction of the tool; MeanSeconds, RowsExamined and
+	// FullScans, the share of executions without an index, per execution.
 	Executions   series.Optional[float64] `json:"executions,omitzero"`
 	Seconds      series.Optional[float64] `json:"seconds,omitzero"`
 	MeanSeconds  series.Optional[float64] `json:"mean_seconds,omitzero"`
 	RowsExamined series.Optional[float64] `json:"rows_examined,omitzero"`
+	FullScans    series.Optional[float64] `json:"full_scans,omitzero"`
 }
 
 // comparedStatements bounds the differences that are kept.
@@ -320,7 +321,7 @@ func compareStatements(groups []Group) []StatementDifference {
 		for i, s := range sums {
 			g := StatementGroup{Executions: series.Some(s.Executions / transactions[i]), Seconds: series.Some(s.Seconds / transactions[i])}
 			if s.known && s.Executions > 0 {
-				g.MeanSeconds, g.RowsExamined = series.Some(s.Seconds/s.Executions), series.Some(s.RowsExamined/s.Executions)
+				g.MeanSeconds, g.RowsExamined, g.FullScans = series.Some(s.Seconds/s.Executions), series.Some(s.RowsExamined/s.Executions), series.Some(s.FullScans/s.Executions)
 			}
 			d.Groups = append(d.Groups, g)
 		}
@@ -332,11 +333,80 @@ func compareStatements(groups []Group) []StatementDifference {
 	return all[:min(len(all), comparedStatements)]
 }
 
+const (
+	// paidChange is the smallest change of the time of all statements for which one of them is
+	// named, paidShare the smallest share of it that this one has.
+	paidChange, paidShare = 0.05, 0.25
+	// otherRows is how many times the rows of an execution must have become more or fewer to be
+	// part of the sentence.
+	otherRows = 1.5
+)
+
+// paidNotes names, for each group but the first, the statement that made the servers' time for
+// a transaction longer or shorter, as far as one did.
+func (c *Comparison) paidNotes() []string {
+	var notes []string
+	for i := 1; i < len(c.Groups) && len(c.Statements) > 0; i++ {
+		before, change := 0.0, 0.0
+		for _, d := range c.Statements {
+			before += d.Groups[0].Seconds.Value
+			change += d.change(i)
+		}
+		if !(math.Abs(change) >= paidChange*before) {
+			continue
+		}
+		paid := slices.MaxFunc(c.Statements, func(a, b StatementDifference) int {
+			return cmp.Or(cmp.Compare(a.change(i)/change, b.change(i)/change), strings.Compare(b.Text, a.Text))
+		})
+		if share := paid.change(i) / change; share < paidShare {
+			continue
+		}
+		direction := "more"
+		if change < 0 {
+			direction = "less"
+		}
+		text := fmt.Sprintf("%s spent %s ms %s in statements per transaction than %s, of which %s ms in %s", c.Groups[i], table.Milliseconds.Format(math.Abs(change)), direction, c.Groups[0],
+			table.Milliseconds.Format(math.Abs(paid.change(i))), table.Clip(paid.Text, 120))
+		if why := paid.reads(i); why != "" {
+			text += ", which " + why
+		}
+		notes = append(notes, text)
+	}
+	return notes
+}
+
+// change is that of the time per transaction from the first group to group i.
+func (d *StatementDifference) change(i int) float64 {
+	return d.Groups[i].Seconds.Value - d.Groups[0].Seconds.Value
+}
+
+// reads describes how an execution in group i reads other rows than one in the first group;
+// empty if it does not.
+func (d *StatementDifference) reads(i int) string {
+	was, is := d.Groups[0], d.Groups[i]
+	if !was.RowsExamined.Known || !is.RowsExamined.Known {
+		return ""
+	}
+	text := ""
+	if few, many := min(was.RowsExamined.Value, is.RowsExamined.Value), max(was.RowsExamined.Value, is.RowsExamined.Value); many >= 1 && many > otherRows*few {
+		text = fmt.Sprintf("read %s rows instead of %s", table.Digits.Format(is.RowsExamined.Value), table.Digits.Format(was.RowsExamined.Value))
+	}
+	const most, least = 0.9, 0.1 // shares of the executions
+	switch {
+	case text == "":
+	case is.FullScans.Value > most && was.FullScans.Value < least:
+		text += ", now without an index"
+	case is.FullScans.Value < least && was.FullScans.Value > most:
+		text += ", before without an index"
+	}
+	return text
+}
+
 // largest is the largest difference of the time per transaction.
 func (d *StatementDifference) largest() float64 {
 	most := 0.0
-	for _, g := range d.Groups[1:] {
-		most = max(most, math.Abs(g.Seconds.Value-d.Groups[0].Seconds.Value))
+	for i := range d.Groups {
+		most = max(most, math.Abs(d.change(i)))
 	}
 	return most
 }
@@ -380,8 +450,8 @@ func (c *Comparison) StatementTable() *table.Table {
 			row = append(row, table.Optional(g.Seconds, table.Milliseconds))
 			means, rows = append(means, table.Optional(g.MeanSeconds, table.Milliseconds).String()), append(rows, table.Optional(g.RowsExamined, table.Digits).String())
 		}
-		for _, g := range d.Groups[1:] {
-			change := g.Seconds.Value - d.Groups[0].Seconds.Value
+		for i := range d.Groups[1:] {
+			change := d.change(i + 1)
 			cell := table.Number(change, table.Milliseconds)
 			if change > 0 {
 				cell = cell.As("+" + cell.String())

@@ -128,3 +128,41 @@ func TestCompareStatements(t *testing.T) {
 		t.Error("compared with a run without statements")
 	}
 }
+
+// TestPaidNotes guards that a comparison names the statement that made transactions slower, and
+// why if it reads other rows; and none where all statements changed a little.
+func TestPaidNotes(t *testing.T) {
+	statement := func(text string, executions, seconds, rows, scans float64) engine.Statement {
+		s := serverStatement(text, executions, seconds)
+		s.RowsExamined, s.FullScans = rows, scans
+		return s
+	}
+	compared := func(after ...engine.Statement) []string {
+		row := func(all ...engine.Statement) Row {
+			return Row{DurationSeconds: 60, TPS: series.Some(10.), statements: statementsOf(countedRun(history.ServerStatements{Target: "n1", Statements: all}))}
+		}
+		groups := []Group{
+			{"a", []Row{row(statement("SELECT a", 590, 0.59, 590, 0), statement("UPDATE b", 590, 0.59, 590, 0))}},
+			{"b", []Row{row(after...)}},
+		}
+		c := Comparison{Groups: []string{"a", "b"}, Statements: compareStatements(groups)}
+		return c.paidNotes()
+	}
+	for _, c := range []struct {
+		after []engine.Statement
+		want  string
+	}{
+		{[]engine.Statement{statement("SELECT a", 590, 59, 59e6, 590), statement("UPDATE b", 590, 0.649, 590, 0)},
+			"b spent 99.10 ms more in statements per transaction than a, of which 99.00 ms in SELECT a, which read 100000 rows instead of 1.00, now without an index"},
+		{[]engine.Statement{statement("SELECT a", 590, 0.59, 590, 0), statement("UPDATE b", 590, 0.295, 590, 0)},
+			"b spent 0.50 ms less in statements per transaction than a, of which 0.50 ms in UPDATE b"},
+		{[]engine.Statement{statement("SELECT a", 590, 0.6, 590, 0), statement("UPDATE b", 590, 0.58, 590, 0)}, ""},
+		// One that got faster did not make it slower.
+		{[]engine.Statement{statement("SELECT a", 590, 0.295, 590, 0), statement("UPDATE b", 590, 1.77, 590, 0)},
+			"b spent 1.50 ms more in statements per transaction than a, of which 2.00 ms in UPDATE b"},
+	} {
+		if got := strings.Join(compared(c.after...), "\n"); got != c.want {
+			t.Errorf("%q, want %q", got, c.want)
+		}
+	}
+}
