@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,6 +30,7 @@ type compareCommand struct {
 	x       *string
 	lines   *string
 	measure *string
+	mean    *bool
 
 	streams Streams
 }
@@ -43,9 +43,10 @@ func addCompare(app *kingpin.Application) (string, action) {
 	r.format = cmd.Flag("format", "Format of the comparison: text, markdown, csv, json, html, svg (one figure over --x) or junit").Default("text").Enum("text", "markdown", "csv", "json", "html", "svg", "junit")
 	r.failIf = cmd.Flag("fail-if", "Exit with status 3 if a group is beyond this limit by more than noise: tps<-5%, p99>+10% (relative to the baseline), lag>10s, errors>1%; repeatable").PlaceHolder("LIMIT").Strings()
 	r.strict = cmd.Flag("strict", "Exit with status 4 if the runs can't tell whether a limit of --fail-if is broken").Bool()
-	r.x = cmd.Flag("x", "Fact or label along the axis of the figures in html and svg (default: the one that varies, threads before others); with it one group is enough").PlaceHolder("NAME").String()
-	r.lines = cmd.Flag("lines", "Facts or labels whose values make a line each, besides the groups (default: all that vary)").PlaceHolder("NAME,NAME…").String()
-	r.measure = cmd.Flag("measure", "Measure of the figures: tps, qps, tpmc, a statistic of the latency, lag … (default: all in html, tps in svg)").PlaceHolder("NAME").String()
+	r.x = cmd.Flag("x", "Fact, label or setting of the servers along the axis of the figures (default: the one that varies, threads before others); with it one group is enough, and the other formats have the figures' table").PlaceHolder("NAME").String()
+	r.lines = cmd.Flag("lines", "Facts, labels or settings whose values make a line each, besides the groups (default: all that vary); run makes a line of each run").PlaceHolder("NAME,NAME…").String()
+	r.measure = cmd.Flag("measure", "Measures of the figures and of their table: tps, qps, tpmc, duration, a statistic of the latency, one of an operation (read_avg, read_count), cpu, lag, n1_queries … (default: all, tps in svg)").PlaceHolder("NAME,NAME…").String()
+	r.mean = cmd.Flag("mean", "Means of repeated runs in the figures and their table, not medians").Bool()
 	r.output = addOutput(cmd)
 	r.store = addReadingStore(cmd)
 	return cmd.FullCommand(), func(s Streams) error {
@@ -55,8 +56,7 @@ func addCompare(app *kingpin.Application) (string, action) {
 }
 
 func (r *compareCommand) run() error {
-	drawn := *r.format == "html" || *r.format == "svg"
-	if len(*r.specs) < 2 && !(drawn && *r.x != "") {
+	if len(*r.specs) < 2 && *r.x == "" {
 		return &exitError{Status: exitUsage, Err: errors.New("two runs or groups are needed"), Hint: "benchwatch compare via=direct via=atlas"}
 	}
 	limits, err := r.limits()
@@ -129,14 +129,34 @@ func (r *compareCommand) limits() ([]*report.Condition, error) {
 	return limits, nil
 }
 
-// figures are the options of the figures.
-func (r *compareCommand) figures() report.FigureOptions {
-	return report.FigureOptions{X: *r.x, Lines: strings.FieldsFunc(*r.lines, func(c rune) bool { return c == ',' || c == ' ' }), Measure: *r.measure}
+// figures arranges the runs for figures and their table.
+func (r *compareCommand) figures(c *report.Comparison, groups []report.Group, measures ...string) (*report.FigureSet, error) {
+	o := report.FigureOptions{X: *r.x, Lines: list(*r.lines), Measures: list(*r.measure)}
+	if len(o.Measures) == 0 {
+		o.Measures = measures
+	}
+	if *r.mean {
+		o.Average = report.ByMean
+	}
+	return report.NewFigureSet(c, groups, o)
 }
 
-// write writes the comparison in the format asked for.
+// list returns the names in a list with commas.
+func list(text string) []string {
+	return strings.FieldsFunc(text, func(c rune) bool { return c == ',' || c == ' ' })
+}
+
+// write writes the comparison in the format asked for or, over a parameter, the table of the
+// figures.
 func (r *compareCommand) write(c *report.Comparison, groups []report.Group, histories [][]*history.History) error {
 	return r.document(r.streams, func(w io.Writer) error {
+		if *r.x != "" && *r.format != "svg" && *r.format != "junit" {
+			set, err := r.figures(c, groups)
+			if err != nil {
+				return err
+			}
+			c.Over(set)
+		}
 		switch *r.format {
 		case "markdown":
 			return c.Markdown(w)
@@ -147,23 +167,21 @@ func (r *compareCommand) write(c *report.Comparison, groups []report.Group, hist
 		case "junit":
 			return c.JUnit(w, *r.strict)
 		case "html":
-			figures, err := report.Figures(c, groups, r.figures())
+			set, err := r.figures(c, groups)
 			if err != nil {
 				return err
 			}
-			p := report.ComparisonPage{Comparison: *c, Made: time.Now(), Version: version.Version, Figures: figures}
+			p := report.ComparisonPage{Comparison: *c, Made: time.Now(), Version: version.Version, Plots: set.Plots()}
 			if *r.x == "" {
 				p.Charts = report.CompareCharts(c, groups, histories)
 			}
 			return p.HTML(w)
 		case "svg":
-			o := r.figures()
-			o.Measure = cmp.Or(o.Measure, "tps")
-			figures, err := report.Figures(c, groups, o)
+			set, err := r.figures(c, groups, "tps")
 			if err != nil {
 				return err
 			}
-			return writeFigure(w, figures)
+			return writeFigure(w, set.Plots())
 		default:
 			return c.Text(w)
 		}

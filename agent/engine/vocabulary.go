@@ -66,6 +66,10 @@ var (
 	ReplicationQueue = column("Queue", measure.NoColumn, NewMeasure(230, "replication_queue", "Replication queue", "transactions received and waiting to be applied", measure.Count, measure.Max,
 		measure.ValueOf(ReplicationQueueTransactions)))
 
+	// Replicated is how many transactions of its cluster a server applied while the tool ran,
+	// warm-up included.
+	Replicated = uncharted(NewMeasure(225, "trx", "Transactions applied", "those of all servers of the cluster, warm-up included", measure.PerSecond, measure.Increase))
+
 	// The sessions by class; the chart is named after the whole.
 	RunningSessions     = sessions(240, "sessions_running", "running", Running)
 	RowLockSessions     = sessions(241, "sessions_row_lock", "row lock", RowLock)

@@ -45,10 +45,13 @@ type Comparison struct {
 	Statements []StatementDifference `json:"statements,omitempty"`
 	// Limits are what [Comparison.Check] found.
 	Limits []LimitResult `json:"limits,omitempty"`
+	// Figures are the runs over a parameter, see [Comparison.Over].
+	Figures []FigureData `json:"figures,omitempty"`
 	// Notes are what the reader has to know about the comparison as a whole.
 	Notes []string `json:"notes,omitempty"`
 
 	combinations []combination
+	over         *FigureSet
 }
 
 // combination is values of the varied facts, and the runs of each group, by index,
@@ -313,13 +316,31 @@ func compareText(a, b string) int {
 	return strings.Compare(a, b)
 }
 
-// Spread is the median, the smallest and the largest of some values; N is 0 if there
-// are none.
+// Spread is the median, the mean, the smallest and the largest of some values; N is 0 if
+// there are none.
 type Spread struct {
 	N      int     `json:"n"`
 	Median float64 `json:"median"`
+	Mean   float64 `json:"mean"`
 	Min    float64 `json:"min"`
 	Max    float64 `json:"max"`
+}
+
+// Average is the one value that stands for several.
+type Average string
+
+// The averages. Medians are the default: one odd run does not move them.
+const (
+	ByMedian Average = "median"
+	ByMean   Average = "mean"
+)
+
+// Average returns the median or the mean.
+func (s Spread) Average(a Average) float64 {
+	if a == ByMean {
+		return s.Mean
+	}
+	return s.Median
 }
 
 // NewSpread sums up those of the values that are known.
@@ -329,15 +350,19 @@ func NewSpread(values []float64) Spread {
 	if n == 0 {
 		return Spread{}
 	}
-	return Spread{N: n, Median: series.Median(v), Min: slices.Min(v), Max: slices.Max(v)}
+	mean := 0.0
+	for _, x := range v {
+		mean += x / float64(n)
+	}
+	return Spread{N: n, Median: series.Median(v), Mean: mean, Min: slices.Min(v), Max: slices.Max(v)}
 }
 
-// Text returns the median in a unit, with the extremes if there are several values.
-func (s Spread) Text(u table.Unit) string {
+// Text returns the average in a unit, with the extremes if there are several values.
+func (s Spread) Text(u table.Unit, a Average) string {
 	if s.N < 2 {
 		return u.Format(s.Median)
 	}
-	return fmt.Sprintf("%s [%s … %s]", u.Format(s.Median), u.Format(s.Min), u.Format(s.Max))
+	return fmt.Sprintf("%s [%s … %s]", u.Format(s.Average(a)), u.Format(s.Min), u.Format(s.Max))
 }
 
 // judge compares each group's sample with the first one's.
@@ -451,7 +476,22 @@ func (c *Comparison) document() *table.Document {
 	return doc
 }
 
+// Over lets the table of figures take the place of the comparison's own.
+func (c *Comparison) Over(s *FigureSet) { c.over, c.Figures = s, s.Data() }
+
+// OverTable is the table of the figures, nil if there is none.
+func (c *Comparison) OverTable() *table.Table {
+	if c.over == nil {
+		return nil
+	}
+	return c.over.Table()
+}
+
 func (c *Comparison) addTo(doc *table.Document) {
+	if c.over != nil {
+		c.over.Document(doc)
+		return
+	}
 	doc.Table(c.Table())
 	var items []string
 	add := func(prefix string, all []Difference) {
@@ -511,8 +551,12 @@ func (c *Comparison) Table() *table.Table {
 	return t
 }
 
-// CSV writes a line for each measure, combination and group.
+// CSV writes a line for each measure, combination and group or, over a parameter, for each
+// point.
 func (c *Comparison) CSV(w io.Writer) error {
+	if c.over != nil {
+		return c.over.CSV(w)
+	}
 	t := table.New(table.Named(append(slices.Clone(c.Varied), "measure", "unit", "group", "n", "median", "min", "max", "ratio", "p", "verdict")...)...)
 	for i := range c.Lines {
 		l := &c.Lines[i]
@@ -543,7 +587,7 @@ func (s *Sample) cell() table.Cell {
 	case 1:
 		return number(s.Median)
 	}
-	return number(s.Median).As(fmt.Sprintf("%s n=%d", s.Text(table.Digits), s.N))
+	return number(s.Median).As(fmt.Sprintf("%s n=%d", s.Text(table.Digits, ByMedian), s.N))
 }
 
 // difference returns the difference and how sure it is; never a bare percentage
@@ -574,9 +618,9 @@ type ComparisonPage struct {
 	Comparison
 	Made    time.Time
 	Version string
-	// Figures are over a parameter, Charts over elapsed seconds.
-	Figures []*Plot
-	Charts  []Chart
+	// Plots are over a parameter, Charts over elapsed seconds.
+	Plots  []*Plot
+	Charts []Chart
 }
 
 // HTML writes one file that needs nothing else.

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/benchwatch/benchwatch/agent/measure"
-	"github.com/benchwatch/benchwatch/agent/series"
 	"github.com/benchwatch/benchwatch/agent/table"
 	"github.com/benchwatch/benchwatch/agent/tool"
 )
@@ -28,11 +27,11 @@ type FigurePoint struct {
 	Spread
 }
 
-// NewFigure draws a measure over a parameter: the medians, with the extremes of the runs.
+// NewFigure draws a measure over a parameter: the averages, with the extremes of the runs.
 // Values that are numbers are placed by their size, on a logarithmic axis if they double
 // rather than add up; others stand side by side. Of a throughput the best point of each
 // line and its knee are marked.
-func NewFigure(m *Measure, x string, points []FigurePoint) *Plot {
+func NewFigure(m *Measure, x string, points []FigurePoint, average Average) *Plot {
 	points = slices.DeleteFunc(slices.Clone(points), func(p FigurePoint) bool { return p.N == 0 || p.X == "" })
 	p := &Plot{Title: m.Name + " by " + x, X: Axis{Title: x}}
 	var notes []string
@@ -44,7 +43,7 @@ func NewFigure(m *Measure, x string, points []FigurePoint) *Plot {
 		notes = append(notes, m.Unit.Sign)
 	}
 	if slices.ContainsFunc(points, func(q FigurePoint) bool { return q.N > 1 }) {
-		notes = append(notes, "median with the smallest and the largest run")
+		notes = append(notes, string(average)+" with the smallest and the largest run")
 	}
 	p.Unit = strings.Join(notes, ", ")
 	var texts, names []string
@@ -67,7 +66,7 @@ func NewFigure(m *Measure, x string, points []FigurePoint) *Plot {
 		for _, q := range points {
 			if q.Line == name {
 				f := m.Unit.Factor
-				line.Points = append(line.Points, Point{X: places[q.X], Y: q.Median * f, Low: q.Min * f, High: q.Max * f})
+				line.Points = append(line.Points, Point{X: places[q.X], Y: q.Average(average) * f, Low: q.Min * f, High: q.Max * f})
 			}
 		}
 		sortPoints(line.Points)
@@ -171,119 +170,6 @@ func placesOf(texts []string) (places map[string]float64, numbers bool) {
 func doubles(texts []string, places map[string]float64) bool {
 	n := len(texts)
 	return n > 2 && places[texts[0]] > 0 && places[texts[n-1]]/places[texts[0]] >= 2*float64(n-1)
-}
-
-// FigureRows returns the points of a measure of runs: the line's name is made of what
-// lineOf returns.
-func FigureRows(rows []Row, m *Measure, x string, lineOf func(i int) string) []FigurePoint {
-	type key struct{ line, x string }
-	values := map[key][]float64{}
-	var order []key
-	for i := range rows {
-		k := key{lineOf(i), factOf(&rows[i], x)}
-		if v := m.Value(&rows[i]); series.IsKnown(v) {
-			if values[k] == nil {
-				order = append(order, k)
-			}
-			values[k] = append(values[k], v)
-		}
-	}
-	var points []FigurePoint
-	for _, k := range order {
-		points = append(points, FigurePoint{Line: k.line, X: k.x, Spread: NewSpread(values[k])})
-	}
-	return points
-}
-
-// FigureMeasures are those that figures show if none are named: throughput, the
-// mean and the headline statistics of the latency, then the worst of the servers.
-func FigureMeasures(rows []Row) []Measure {
-	return slices.DeleteFunc(Measures(rows), func(m Measure) bool {
-		if m.Server {
-			return m.Condition == ""
-		}
-		if m.Condition == "errors" || m.Condition == "min" || m.Condition == "max" {
-			return true
-		}
-		if m.Condition == "qps" { // the same line again if an event is one statement
-			return !slices.ContainsFunc(rows, func(r Row) bool { return r.QPS.Known && r.TPS.Known && r.QPS.Value > 1.001*r.TPS.Value })
-		}
-		return false
-	})
-}
-
-// MeasureNamed returns the measure of these runs that a condition would name so.
-func MeasureNamed(rows []Row, name string) (Measure, error) {
-	c, err := ParseName(name)
-	if err != nil {
-		return Measure{}, err
-	}
-	m, ok := c.measure(rows)
-	if !ok {
-		return Measure{}, fmt.Errorf("no run has the measure %s", name)
-	}
-	return m, nil
-}
-
-// FigureOptions are what the figures of a comparison show.
-type FigureOptions struct {
-	// X is the fact along the axis; empty: the one that varies, threads before others.
-	X string
-	// Lines are facts whose values make a line each, besides the groups.
-	Lines []string
-	// Measure names one, as conditions do; empty: those of FigureMeasures.
-	Measure string
-}
-
-// Figures returns the figures of groups of runs over a fact that varies, and none if none
-// varies.
-func Figures(c *Comparison, groups []Group, o FigureOptions) ([]*Plot, error) {
-	x := o.X
-	if x == "" {
-		for _, name := range c.Varied {
-			if x == "" || name == "threads" {
-				x = name
-			}
-		}
-	}
-	if x == "" {
-		return nil, nil
-	}
-	var rows []Row
-	var lines []string
-	for _, g := range groups {
-		for i := range g.Runs {
-			var words []string
-			if len(groups) > 1 && !strings.Contains(g.Name, x+"=") { // else it is along the axis
-				words = append(words, g.Name)
-			}
-			for _, name := range slices.Concat(o.Lines, c.Varied) {
-				if v := factOf(&g.Runs[i], name); name != x && v != "" && (slices.Contains(o.Lines, name) || len(o.Lines) == 0) {
-					words = append(words, name+" "+v)
-				}
-			}
-			rows, lines = append(rows, g.Runs[i]), append(lines, strings.Join(words, ", "))
-		}
-	}
-	if !slices.ContainsFunc(rows, func(r Row) bool { return factOf(&r, x) != "" }) {
-		return nil, fmt.Errorf("no run has %s", x)
-	}
-	measures := FigureMeasures(rows)
-	if o.Measure != "" {
-		m, err := MeasureNamed(rows, o.Measure)
-		if err != nil {
-			return nil, err
-		}
-		measures = []Measure{m}
-	}
-	var plots []*Plot
-	for i := range measures {
-		p := NewFigure(&measures[i], x, FigureRows(rows, &measures[i], x, func(j int) string { return lines[j] }))
-		if !p.Empty() && (o.X != "" || len(p.X.Ticks) > 1) {
-			plots = append(plots, p)
-		}
-	}
-	return plots, nil
 }
 
 // FigurePage is figures with a table and lists of findings, as one file that needs nothing

@@ -43,12 +43,16 @@ func TestFigures(t *testing.T) {
 		groups[i].Runs = append(groups[i].Runs, r)
 	}
 	c := Compare(groups, []string{"via"})
-	plots, err := Figures(&c, groups, FigureOptions{Lines: []string{"via"}})
-	if err != nil || len(plots) != 2 {
-		t.Fatalf("%d figures, %v", len(plots), err)
+	set, err := NewFigureSet(&c, groups, FigureOptions{Lines: []string{"via"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	plots := set.Plots()
+	if len(plots) != 2 {
+		t.Fatalf("%d figures", len(plots))
 	}
 	p := plots[0]
-	if p.X.Title != "threads" || !p.X.Log || len(p.Lines) != 2 || p.Lines[0].Name != "via=direct, via direct" {
+	if p.X.Title != "threads" || !p.X.Log || len(p.Lines) != 2 || p.Lines[0].Name != "via=direct" {
 		t.Errorf("%s, %+v, %d lines, %s", p.Title, p.X, len(p.Lines), p.Lines[0].Name)
 	}
 	if q := p.Lines[0].Points[3]; q.X != 8 || q.Low != 400 || q.High != 404 || q.Y != 402 {
@@ -58,13 +62,13 @@ func TestFigures(t *testing.T) {
 	for _, m := range p.Marks {
 		marks = append(marks, m.Text)
 	}
-	if want := []string{"via=direct, via direct: best, 402.00 tps at threads 8", "via=atlas, via atlas: best, 241.20 tps at threads 8"}; !slices.Equal(marks, want) {
+	if want := []string{"via=direct: best, 402.00 tps at threads 8", "via=atlas: best, 241.20 tps at threads 8"}; !slices.Equal(marks, want) {
 		t.Errorf("%q", marks)
 	}
-	if _, err := Figures(&c, groups, FigureOptions{X: "nothing"}); err == nil {
+	if _, err := NewFigureSet(&c, groups, FigureOptions{X: "nothing"}); err == nil {
 		t.Error("a fact that no run has is accepted")
 	}
-	if _, err := Figures(&c, groups, FigureOptions{Measure: "p99"}); err == nil {
+	if _, err := NewFigureSet(&c, groups, FigureOptions{Measures: []string{"p99"}}); err == nil {
 		t.Error("a measure that no run has is accepted")
 	}
 }
@@ -76,11 +80,11 @@ func TestFigureAxes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := NewFigure(&m, "buffer_pool", FigureRows(rows, &m, "buffer_pool", func(int) string { return "" }))
+	p := NewFigure(&m, "buffer_pool", FigureRows(rows, &m, "buffer_pool", func(int) string { return "" }), ByMedian)
 	if p.X.Ticks[0].Text != "512M" || p.X.Ticks[1].At != 2<<30 || p.X.Log {
 		t.Errorf("%+v", p.X)
 	}
-	p = NewFigure(&m, "via", FigureRows(rows, &m, "via", func(int) string { return "" }))
+	p = NewFigure(&m, "via", FigureRows(rows, &m, "via", func(int) string { return "" }), ByMedian)
 	if len(p.X.Ticks) != 2 || p.X.Ticks[1].At != 1 || len(p.Marks) != 1 {
 		t.Errorf("%+v %+v", p.X, p.Marks)
 	}
@@ -88,7 +92,7 @@ func TestFigureAxes(t *testing.T) {
 	for i, tps := range []float64{100, 390, 400, 401} {
 		points = append(points, FigurePoint{X: fmt.Sprint(1 << i), Spread: NewSpread([]float64{tps})})
 	}
-	p = NewFigure(&m, "threads", points)
+	p = NewFigure(&m, "threads", points, ByMedian)
 	if len(p.Marks) != 2 || p.Marks[1].X != 2 || p.Marks[1].Text != "knee, 97.3 % of the best at threads 2" {
 		t.Errorf("%+v", p.Marks)
 	}
@@ -101,7 +105,7 @@ func TestFigureIsXML(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := NewFigure(&m, `<threads> & "more"`, FigureRows(rows, &m, "threads", func(i int) string { return rows[i].Labels["via"] + ` <&">` }))
+	p := NewFigure(&m, `<threads> & "more"`, FigureRows(rows, &m, "threads", func(i int) string { return rows[i].Labels["via"] + ` <&">` }), ByMedian)
 	var b bytes.Buffer
 	if err := p.WriteSVG(&b); err != nil {
 		t.Fatal(err)

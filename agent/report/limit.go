@@ -90,7 +90,7 @@ func checkValues(limit *Condition, g *Group, runs []int) (Result, string) {
 			exceeding++
 		}
 	}
-	text := m.Name + " " + NewSpread(values).Text(m.Unit)
+	text := m.Name + " " + NewSpread(values).Text(m.Unit, ByMedian)
 	if sign := m.Unit.Sign; sign != "" {
 		text += " " + sign
 	}

@@ -119,12 +119,7 @@ func (r *Row) latency(operation, stat string) float64 {
 	if operation == "" {
 		operation = tool.Transaction
 	}
-	for _, l := range r.latencies {
-		if l.Operation == operation && l.Stat == stat {
-			return l.Seconds
-		}
-	}
-	return series.Unknown()
+	return r.latencyOf(operation, stat)
 }
 
 // serverColumns is how many servers get columns of their own: people no longer

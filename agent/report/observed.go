@@ -229,7 +229,7 @@ func observations(all []Server) []string {
 		add("flow control held back writes for %s of the time (most on %s)", percent(v.Value), s.Target)
 	}
 	for _, m := range measure.All(measure.Server) {
-		if m.Summary != measure.Increase {
+		if m.Summary != measure.Increase || m == engine.Replicated { // that is the work, no event
 			continue
 		}
 		var counts []string

@@ -146,6 +146,9 @@ func newScale(a *Axis, values []float64, begin, end float64, toZero bool) plotSc
 
 const plotHeight = 230.0
 
+// textWidth is about that of a digit.
+const textWidth = 6.7
+
 // SVG draws the plot. All text in it is escaped.
 func (p *Plot) SVG() template.HTML {
 	var b strings.Builder
@@ -200,22 +203,31 @@ func (p *Plot) draw(b *strings.Builder, style string) {
 		at := y.at(t.At)
 		fmt.Fprintf(b, `<path class="grid" d="M%g %.1fH%g"/><text class="y" x="%g" y="%.1f">%s</text>`, marginLeft, at, chartWidth-marginRight, marginLeft-6, at+4, escape(t.Text))
 	}
-	last := math.Inf(-1)
+	free := math.Inf(-1) // where the text before ends
 	for _, t := range x.ticks {
 		at := x.at(t.At)
 		fmt.Fprintf(b, `<path class="grid" d="M%.1f %gV%g"/>`, at, top, foot)
-		if at-last > 7*float64(len([]rune(t.Text))) { // no text over another
+		if half := textWidth * float64(len([]rune(t.Text))) / 2; at-half > free { // no text over another
 			fmt.Fprintf(b, `<text class="x" x="%.1f" y="%g">%s</text>`, at, foot+14, escape(t.Text))
-			last = at
+			free = at + half + textWidth
 		}
 	}
 	fmt.Fprintf(b, `<text class="x" x="%.1f" y="%g">%s</text>`, (marginLeft+chartWidth-marginRight)/2, foot+28, escape(p.X.Title))
 	for i := range p.Lines {
 		p.drawLine(b, i, &x, &y, foot)
 	}
+	var numbers [][2]float64
 	for i, m := range p.Marks {
-		fmt.Fprintf(b, `<circle class="line c%d" cx="%.1f" cy="%.1f" r="7"/><text class="m" x="%.1f" y="%.1f">%d</text>`,
-			m.Line%colours, x.at(m.X), y.at(m.Y), x.at(m.X), max(y.at(m.Y)-10, 10), i+1)
+		mx, my := x.at(m.X), y.at(m.Y)
+		taken := numbers
+		for j, other := range p.Marks {
+			if j != i {
+				taken = append(slices.Clip(taken), [2]float64{x.at(other.X), y.at(other.Y) + 4})
+			}
+		}
+		at := numberPlace(mx, my, taken)
+		numbers = append(numbers, at)
+		fmt.Fprintf(b, `<circle class="line c%d" cx="%.1f" cy="%.1f" r="7"/><text class="m" x="%.1f" y="%.1f">%d</text>`, m.Line%colours, mx, my, at[0], at[1], i+1)
 	}
 	if alone {
 		at := foot + 44
@@ -229,6 +241,18 @@ func (p *Plot) draw(b *strings.Builder, style string) {
 		}
 	}
 	b.WriteString(`</svg>`)
+}
+
+// numberPlace returns where the number of a mark is written: above it or, if that is taken,
+// beside or below it.
+func numberPlace(x, y float64, taken [][2]float64) [2]float64 {
+	places := [][2]float64{{x, max(y-10, 10)}, {x - 14, y + 4}, {x + 14, y + 4}, {x, y + 18}, {x - 14, y - 8}, {x + 14, y - 8}, {x - 28, y + 4}}
+	for _, at := range places {
+		if !slices.ContainsFunc(taken, func(t [2]float64) bool { return math.Abs(t[0]-at[0]) < 12 && math.Abs(t[1]-at[1]) < 11 }) {
+			return at
+		}
+	}
+	return places[0]
 }
 
 func (p *Plot) drawLine(b *strings.Builder, i int, x, y *plotScale, foot float64) {

@@ -76,6 +76,9 @@ type Row struct {
 
 	headline  series.Optional[tool.Latency]
 	latencies []tool.Latency
+	// rates and counts are of the operations that the tool distinguishes.
+	rates  []tool.Rate
+	counts []tool.Count
 	// settings are the servers', for comparisons. NewRow leaves them out.
 	settings map[string]string
 	// statements are what the servers executed; nil: not recorded. NewRow leaves them out.
@@ -142,6 +145,7 @@ func NewObservedRow(h *history.History) Row {
 // setValues takes the values of an interval or a summary.
 func (r *Row) setValues(v *tool.Report) {
 	r.TPS, r.QPS, r.TpmC, r.Errors = v.Value(tool.Throughput), v.Value(tool.QueryRate), v.Value(tool.TpmC), v.Value(tool.Errors)
+	r.rates, r.counts = v.Rates, v.Counts
 	r.SetLatencies(v)
 }
 

@@ -35,7 +35,7 @@ func (r *Result) Figures(name string) ([]*report.Plot, error) {
 			}
 			points = append(points, report.FigurePoint{Line: r.describe(others), X: c.Values[r.scale], Spread: c.spreads[measures[i].Field]})
 		}
-		p := report.NewFigure(&measures[i], r.scale, points)
+		p := report.NewFigure(&measures[i], r.scale, points, report.ByMedian)
 		if measures[i].Condition == "tps" {
 			r.addLaws(p)
 		}

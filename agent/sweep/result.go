@@ -390,7 +390,7 @@ func (r *Result) table() *table.Table {
 			case !ok:
 				cell = table.Cell{}
 			case isThroughput(m):
-				cell = cell.As(s.Text(m.Unit))
+				cell = cell.As(s.Text(m.Unit, report.ByMedian))
 			}
 			row = append(row, cell)
 		}

@@ -72,6 +72,7 @@ var (
 		Supersedes: engine.QueryRate, // all nodes do the work of the statements that one is asked
 		Rank:       500,
 	}).Or(measure.RateOf(lastCommitted))
+	_ = engine.Replicated.Or(measure.RateOf(lastCommitted))
 	_ = engine.FlowControlSent.Or(measure.RateOf(flowControlSent))
 	_ = engine.NewMeasure(510, "send_queue", "Send queue", "write sets waiting to be sent", measure.Count, measure.Max, measure.ValueOf(sendQueue))
 	_ = engine.NewMeasure(520, "brute_force_aborts", "Brute force aborts", "local transactions aborted by an applier per second", measure.PerSecond, measure.Increase,
