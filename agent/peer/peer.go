@@ -485,6 +485,9 @@ func (p *peer) copy(ctx context.Context, c *copied, e *entry) (more bool, err er
 		}
 		if more = again; !more {
 			if over && c.staged {
+				if err := os.MkdirAll(rundir.Root(p.set.dataDir), 0o755); err != nil { // this may be the first run here
+					return false, err
+				}
 				if err := os.Rename(string(c.mirror.Dir), string(rundir.At(p.set.dataDir, c.id))); err != nil {
 					return false, err
 				}

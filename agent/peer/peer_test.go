@@ -252,6 +252,21 @@ func TestMirror(t *testing.T) {
 	}
 }
 
+// Runs that have all ended are copied also where no run has been yet.
+func TestOnlyEndedRuns(t *testing.T) {
+	m, to := newMachine(t), t.TempDir()
+	run := m.record("run")
+	appendTo(t, run, rundir.StdoutFile, "a line\n")
+	closeRun(t, run)
+	_, log, _ := gather(t, to, m.config())
+	copied := rundir.At(to, "run")
+	until(t, "the copy", func() bool { return closedCopy(copied)() || strings.Contains(log.String(), "ERROR") })
+	equalFiles(t, run, copied, rundir.StdoutFile)
+	if strings.Contains(log.String(), "ERROR") {
+		t.Error(log)
+	}
+}
+
 // A peer that is cut off at random bytes, and an agent that is ended at random moments,
 // lose and double nothing.
 func TestMirrorIsResumed(t *testing.T) {
