@@ -68,7 +68,7 @@ compose-test: ## tests of compose/ on a Docker engine, with stand-in images
 
 .PHONY: e2e
 e2e: ## tests on real servers: MariaDB, Galera, Prometheus
-	$(GO) test -tags e2e -count 1 -p 1 -timeout 15m ./tests/e2e/... ./tests/tutorials
+	$(GO) test -tags e2e -count 1 -p 2 -timeout 20m ./tests/e2e/... ./tests/tutorials
 
 .PHONY: limits-test
 limits-test: ## runs that one thing limits each, and what is reported to have limited them; on a quiet machine

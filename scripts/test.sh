@@ -53,7 +53,8 @@ suite unit go_suite -race -timeout 20m "${units[@]}"
 suite cli go_suite -timeout 20m ./agent/cli
 suite shipped go_suite ./tests/... # rules, dashboards, containers: promtool has no data races of ours
 suite page tests/web/run.sh
-suite e2e go_suite -tags e2e -count 1 -p 1 -timeout 15m ./tests/e2e/... ./tests/tutorials
+# Two packages at once: most of their time they wait for what servers report.
+suite e2e go_suite -tags e2e -count 1 -p 2 -timeout 20m ./tests/e2e/... ./tests/tutorials
 
 printf '%s' "$failures"
 printf '%s passed, %s failed, %s skipped\n' "$passed" "$failed" "$skipped"

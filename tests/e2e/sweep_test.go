@@ -35,7 +35,7 @@ func TestSweepOverServerSetting(t *testing.T) {
 		}
 	})
 	args := []string{"sweep", "--config.file=" + config, "--set=fc_limit=24,240", "--before=" + hook, "--format=json", "--"}
-	out, err := exec.Command(env.binary, append(args, load(4)...)...).Output()
+	out, err := exec.Command(env.binary, append(args, load(7)...)...).Output()
 	if err != nil {
 		t.Fatalf("sweep: %v\n%s", err, out)
 	}

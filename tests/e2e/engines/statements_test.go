@@ -211,9 +211,13 @@ func checkRowLockWait(t *testing.T, s group, target engine.Target) {
 	must(t, err)
 	must(t, tx.Commit())
 	end := <-ended
-	within, after := 0, 0
+	within, after, unknown := 0, 0, 0
 	for after < 3 {
 		f := w.next()
+		if len(f.Samples) == 0 || !f.Samples[0].Up() { // the machine was too slow for the server to answer
+			unknown++
+			continue
+		}
 		n, known := sessionsOf(&f.Samples[0], engine.RowLock)
 		switch asked := f.Samples[0].Asked; {
 		case asked.After(end):
@@ -226,7 +230,7 @@ func checkRowLockWait(t *testing.T, s group, target engine.Target) {
 			t.Errorf("%v sessions wait, of one", n)
 		}
 	}
-	if seconds := end.Sub(began).Seconds(); math.Abs(float64(within)-seconds) > 1.2 || within < 9 {
-		t.Errorf("%d samples of a wait of %.1f s", within, seconds)
+	if seconds := end.Sub(began).Seconds(); float64(within)-seconds > 1.2 || seconds-float64(within+unknown) > 1.2 || within+unknown < 9 || unknown > 3 {
+		t.Errorf("%d samples of a wait of %.1f s, and %d without an answer", within, seconds, unknown)
 	}
 }
