@@ -76,7 +76,7 @@ func (m *mariadb) installAlone(ctx context.Context, args ...string) error {
 	if err := m.launch(1, m.command(1, args...)...); err != nil {
 		return err
 	}
-	if err := m.wait(ctx, 1, func() bool { return m.answers(ctx, 1) }); err != nil {
+	if err := m.waitUsable(ctx, 1); err != nil {
 		return err
 	}
 	bench, err := m.Password("bench")
