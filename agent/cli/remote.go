@@ -20,6 +20,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/rundir"
 	"github.com/benchwatch/benchwatch/agent/table"
 	"github.com/benchwatch/benchwatch/agent/tool"
+	"github.com/benchwatch/benchwatch/agent/tool/commandline"
 )
 
 // connecting are the flags of how generators on other machines are reached.
@@ -141,7 +142,12 @@ func (r *runCommand) runOn() error {
 	one := meta
 	one.Group = &rundir.Group{Name: remote.Name, Generators: len(hosts), Generator: 1}
 	of := generator.Meta(&one, remote.Name)
+	of.Threads, of.RatePerSecond = r.together(len(hosts))
 	of.Title = generator.Title(meta.Title, len(hosts))
+	if *r.title == "" && of.Threads != meta.Threads*len(hosts) {
+		command.Description.Threads = of.Threads
+		of.Title = generator.Title(command.Title(), len(hosts))
+	}
 	of.Group.Connection, of.Group.OnFailure, of.Group.Members = &remote.Connection, remote.OnFailure, remote.Members()
 	at := remote.NextStart()
 	of.StartedAt, of.Group.StartAt = at, &at
@@ -168,6 +174,16 @@ func (r *runCommand) runOn() error {
 		own = &observation{}
 	}
 	return r.followGroup(ctx, remote, own, signals)
+}
+
+// together returns the threads and the rate of all generators, each by its own command.
+func (r *runCommand) together(generators int) (threads, rate int) {
+	tools := r.config.ToolSet()
+	for i := range generators {
+		d := commandline.Read(rundir.FillPlaceholders(*r.command, i+1, generators), tools, commandline.OS()).Description
+		threads, rate = threads+d.Threads, rate+d.Rate
+	}
+	return threads, rate
 }
 
 // groupName returns the name that the user chose, or one like the id of a run.

@@ -3,6 +3,7 @@ package generator
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/benchwatch/benchwatch/agent/rundir"
@@ -32,7 +33,7 @@ func Find(dataDir, name string) (rundir.Directory, error) {
 	if err != nil {
 		return "", err
 	}
-	var first *rundir.Meta
+	var all []rundir.Meta
 	for _, id := range ids {
 		if !strings.HasPrefix(id, rundir.GeneratorID(name, 0)[:len(name)+2]) {
 			continue
@@ -41,14 +42,15 @@ func Find(dataDir, name string) (rundir.Directory, error) {
 		if err != nil || !m.IsGenerator() || m.Group.Name != name {
 			continue
 		}
-		if first == nil || m.StartedAt.Before(first.StartedAt) {
-			first = &m
-		}
+		all = append(all, m)
 	}
-	if first == nil {
+	if len(all) == 0 {
 		return "", fmt.Errorf("%w %s in %s", ErrNoGroup, name, dataDir)
 	}
-	dir, claim, err := rundir.Create(dataDir, Meta(first, name))
+	slices.SortStableFunc(all, func(a, b rundir.Meta) int { return a.StartedAt.Compare(b.StartedAt) })
+	of := Meta(&all[0], name)
+	of.Threads, of.RatePerSecond = together(all)
+	dir, claim, err := rundir.Create(dataDir, of)
 	if errors.Is(err, rundir.ErrExists) {
 		return rundir.At(dataDir, name), nil // by another process
 	}
@@ -59,12 +61,30 @@ func Find(dataDir, name string) (rundir.Directory, error) {
 	return dir, nil
 }
 
-// Meta returns the facts of a group by those of one of its generators.
+// together returns the threads and the rate of a group; unknown, which is 0, if its
+// generators have different ones and some have no run yet.
+func together(known []rundir.Meta) (threads, rate int) {
+	n, one, equal := known[0].Group.Generators, &known[0], true
+	for i := range known {
+		threads, rate = threads+known[i].Threads, rate+known[i].RatePerSecond
+		equal = equal && known[i].Threads == one.Threads && known[i].RatePerSecond == one.RatePerSecond
+	}
+	switch {
+	case len(known) == n:
+		return threads, rate
+	case equal:
+		return one.Threads * n, one.RatePerSecond * n
+	}
+	return 0, 0
+}
+
+// Meta returns the facts of a group by those of one of its generators, without what these
+// add up to.
 func Meta(one *rundir.Meta, name string) rundir.Meta {
 	n := one.Group.Generators
 	g := rundir.Meta{
 		ID: name, Title: Title(strings.TrimSuffix(one.Title, TitleOf("", one.Group.Generator, n)), n), Labels: one.Labels, Tool: one.Tool, Verb: one.Verb, Workload: one.Workload,
-		Threads: one.Threads * n, DurationSeconds: one.DurationSeconds, RatePerSecond: one.RatePerSecond * n,
+		DurationSeconds:       one.DurationSeconds,
 		ReportIntervalSeconds: one.ReportIntervalSeconds, LatencyPercentile: one.LatencyPercentile,
 		Target: one.Target, Database: one.Database, Place: one.Place, Selection: one.Selection, Command: one.Command,
 		DrainTimeoutSeconds: one.DrainTimeoutSeconds, StartedAt: one.StartedAt, Clock: one.Clock,

@@ -199,6 +199,33 @@ func (l *lab) dir(number int) rundir.Directory {
 	return rundir.At(l.dataDir, rundir.GeneratorID("g", number))
 }
 
+// The threads of a group are those of all its generators, or unknown.
+func TestThreadsOfAGroup(t *testing.T) {
+	for _, tt := range []struct {
+		threads []int // of the generators that have a run
+		of      int   // generators
+		want    int
+	}{
+		{[]int{1, 2, 3, 4}, 4, 10},
+		{[]int{4, 4}, 4, 16},
+		{[]int{1, 2}, 4, 0},
+	} {
+		l := newLab(t, tt.of)
+		for i, n := range tt.threads {
+			if _, err := l.add(i + 1).Update(func(m *rundir.Meta) { m.Threads = n }); err != nil {
+				t.Fatal(err)
+			}
+		}
+		dir, err := Find(l.dataDir, "g")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m, err := dir.Load(); err != nil || m.Threads != tt.want {
+			t.Errorf("%v of %d: %d threads, %v", tt.threads, tt.of, m.Threads, err)
+		}
+	}
+}
+
 // Only one process combines a group.
 func TestOneFollower(t *testing.T) {
 	l := newLab(t, 1)

@@ -314,6 +314,22 @@ func TestArgumentsAreNotForAShell(t *testing.T) {
 	}
 }
 
+// Generators of one group may have different numbers of threads: it has all of them.
+func TestThreadsOfEachGenerator(t *testing.T) {
+	l := newLab(t)
+	args := append(l.flags("unequal"), "--")
+	for _, a := range load(3) {
+		args = append(args, strings.Replace(a, "--threads=2", "--threads={i}", 1))
+	}
+	c := benchwatch(t.Context(), args...)
+	if err := c.Run(); err != nil {
+		t.Fatalf("%v\n%s", err, c.err.String())
+	}
+	if m := l.load(t, "unequal"); m.Threads != 10 || !strings.Contains(m.Title, "10 threads") {
+		t.Errorf("%d threads, %q", m.Threads, m.Title)
+	}
+}
+
 // Each step of a sweep can be a group: one table.
 func TestSweepOverGroups(t *testing.T) {
 	l := newLab(t)
