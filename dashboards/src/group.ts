@@ -86,6 +86,7 @@ export const groupPage: Page = {
       unit: unit.transactions,
       noData: noGroup,
       span: 12,
+      height: 11,
       queries: [agent(ofEach(throughput), legend), agent(sum, 'sum of {{run}}')],
       overrides: [{ series: /^sum of/, set: [set.bold()] }],
     }),
@@ -95,6 +96,7 @@ export const groupPage: Page = {
       unit: unit.seconds,
       noData: 'No group, or its tool prints no percentiles',
       span: 12,
+      height: 11,
       log: true,
       percentiles: true,
       queries: [

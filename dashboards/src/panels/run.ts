@@ -67,8 +67,9 @@ export function throughput(): AnyPanel {
   });
 }
 
-/** The tool's transaction needs no name in a tile. */
-const tileOp = (expr: string): string => `label_replace(${expr}, "op", "", "op", "transaction")`;
+/** The tool's transaction needs no name in a tile; of a group the percentile is the worst generator's. */
+const tileOp = (expr: string): string =>
+  `label_replace(label_replace(${expr}, "op", "", "op", "transaction"), "stat", "worst generator's $1", "stat", "(.*)_worst")`;
 
 export function latency(): AnyPanel {
   return stat({
