@@ -66,6 +66,27 @@ func (c OptionChecks) Check(t *Target) error {
 	return nil
 }
 
+// What a target can have switched off, of the engines that have it.
+const (
+	// OptionSessions is for the sampling of what clients' sessions wait for.
+	OptionSessions = "sessions"
+	// OptionStatements is for the reading of what the server counts by statement.
+	OptionStatements = "statements"
+	// Off switches it off, On on. Cluster is On, of a server that answers for all
+	// servers of its cluster.
+	On, Off, Cluster = "on", "off", "cluster"
+)
+
+// OneOf checks that an option has one of some values.
+func OneOf(values ...string) func(value string) error {
+	return func(value string) error {
+		if !slices.Contains(values, value) {
+			return fmt.Errorf("expected %s, found %q", strings.Join(values, " or "), value)
+		}
+		return nil
+	}
+}
+
 // Secret is a value that must not be printed.
 type Secret string
 

@@ -10,7 +10,6 @@ package sessions
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -20,9 +19,6 @@ import (
 
 // mostSeries bounds the label sets of one server.
 const mostSeries = 32
-
-// Option is the option of a target that switches the sampling of sessions off.
-const Option = "sessions"
 
 const (
 	// own is this connection's session, which is left out; those of replication,
@@ -55,18 +51,13 @@ func (d *Detail) Needs() mysql.Needs {
 	return mysql.Needs{
 		Status:    []string{"Innodb_row_lock_current_waits", "Innodb_data_pending_reads", "Threads_connected"},
 		Variables: []string{"performance_schema"},
-		Options: engine.OptionChecks{Option: func(value string) error {
-			if value != "on" && value != "off" {
-				return fmt.Errorf("expected on or off, found %q", value)
-			}
-			return nil
-		}},
+		Options:   engine.OptionChecks{engine.OptionSessions: engine.OneOf(engine.On, engine.Off, engine.Cluster)},
 	}
 }
 
 // Read implements mysql.Detail.
 func (d *Detail) Read(ctx context.Context, q mysql.Querier, tick *mysql.Tick, out *engine.Status) error {
-	if tick.Target.Options[Option] == "off" || tick.Server.Flavour == "tidb" {
+	if tick.Target.Options[engine.OptionSessions] == engine.Off || tick.Server.Flavour == "tidb" { // package tidb samples its own
 		return nil
 	}
 	ctx, cancel := engine.WithShare(ctx, 0.5)

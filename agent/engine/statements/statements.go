@@ -18,12 +18,9 @@ import (
 	"github.com/benchwatch/benchwatch/agent/series"
 )
 
-// Option is the option of a target that switches the reading of statements off.
-const Option = "statements"
-
 const (
-	// most bounds the digests that are read. The servers' own table has 10,000 by default.
-	most = 20_000
+	// Most bounds the digests that are read. The servers' own table has 10,000 by default.
+	Most = 20_000
 	// texts is of how many statements the text is read, histograms of how many the
 	// distribution of latencies, which has 450 rows each.
 	texts, histograms = 50, 10
@@ -61,12 +58,7 @@ func New() mysql.Detail { return &Detail{} }
 func (*Detail) Needs() mysql.Needs {
 	return mysql.Needs{
 		Variables: []string{"performance_schema"},
-		Options: engine.OptionChecks{Option: func(value string) error {
-			if value != "on" && value != "off" {
-				return fmt.Errorf("expected on or off, found %q", value)
-			}
-			return nil
-		}},
+		Options:   engine.OptionChecks{engine.OptionStatements: engine.OneOf(engine.On, engine.Off, engine.Cluster)},
 	}
 }
 
@@ -75,7 +67,7 @@ func (*Detail) Read(context.Context, mysql.Querier, *mysql.Tick, *engine.Status)
 
 // ReadStatements implements mysql.StatementDetail.
 func (*Detail) ReadStatements(ctx context.Context, q mysql.Querier, target *engine.Target, server *mysql.Server, before *engine.StatementReading) (*engine.StatementReading, error) {
-	if target.Options[Option] == "off" || server.Flavour == "tidb" {
+	if target.Options[engine.OptionStatements] == engine.Off || server.Flavour == "tidb" { // package tidb reads its own
 		return nil, engine.ErrSwitchedOff
 	}
 	if on, known := server.Variables.Bool("performance_schema"); known && !on {
@@ -96,9 +88,9 @@ func (*Detail) ReadStatements(ctx context.Context, q mysql.Querier, target *engi
 	} else if err != nil && !mysql.Refused(err) {
 		return nil, err
 	}
-	top := topOf(r, before)
+	top := Top(r, before)
 	if before != nil {
-		if err := readTexts(ctx, q, top); err != nil {
+		if err := ReadTexts(ctx, q, "performance_schema.events_statements_summary_by_digest", top); err != nil {
 			return nil, err
 		}
 	}
@@ -141,7 +133,7 @@ func readDigests(ctx context.Context, q mysql.Querier, server *mysql.Server, bef
 		where = fmt.Sprintf(" WHERE LAST_SEEN >= FROM_UNIXTIME(UNIX_TIMESTAMP() - %.0f)", math.Ceil(time.Since(before.At).Seconds()+slack))
 	}
 	rows, err := q.Rows(ctx, bounded(server, "SCHEMA_NAME AS name, DIGEST AS digest, UNIX_TIMESTAMP(FIRST_SEEN) AS first, "+counters+
-		fmt.Sprintf(" FROM performance_schema.events_statements_summary_by_digest%s LIMIT %d", where, most)))
+		fmt.Sprintf(" FROM performance_schema.events_statements_summary_by_digest%s LIMIT %d", where, Most)))
 	switch {
 	case mysql.Refused(err):
 		return nil, engine.MissingError(missingDigests)
@@ -188,8 +180,8 @@ func countsOf(row mysql.Row) engine.StatementCounts {
 // isDigest are the hashes that are put into statements.
 var isDigest = regexp.MustCompile(`^[0-9a-fA-F]{16,64}$`)
 
-// topOf returns the statements that took the most time since the reading before, or so far.
-func topOf(r, before *engine.StatementReading) []*engine.Statement {
+// Top returns the statements that took the most time since the reading before, or so far.
+func Top(r, before *engine.StatementReading) []*engine.Statement {
 	seconds := map[*engine.Statement]float64{}
 	was := map[[2]string]float64{}
 	if before != nil {
@@ -210,8 +202,8 @@ func topOf(r, before *engine.StatementReading) []*engine.Statement {
 	return all[:min(len(all), texts)]
 }
 
-// readTexts completes statements with their texts.
-func readTexts(ctx context.Context, q mysql.Querier, top []*engine.Statement) error {
+// ReadTexts completes statements with their texts from one of the tables of a server.
+func ReadTexts(ctx context.Context, q mysql.Querier, table string, top []*engine.Statement) error {
 	if len(top) == 0 {
 		return nil
 	}
@@ -219,8 +211,8 @@ func readTexts(ctx context.Context, q mysql.Querier, top []*engine.Statement) er
 	for i, s := range top {
 		digests[i] = "'" + s.Digest + "'"
 	}
-	rows, err := q.Rows(ctx, fmt.Sprintf("SELECT SCHEMA_NAME AS name, DIGEST AS digest, LEFT(DIGEST_TEXT, %d) AS text FROM performance_schema.events_statements_summary_by_digest WHERE DIGEST IN (%s)",
-		longestText, strings.Join(digests, ",")))
+	rows, err := q.Rows(ctx, fmt.Sprintf("SELECT SCHEMA_NAME AS name, DIGEST AS digest, LEFT(DIGEST_TEXT, %d) AS text FROM %s WHERE DIGEST IN (%s)",
+		longestText, table, strings.Join(digests, ",")))
 	if err != nil {
 		return err
 	}

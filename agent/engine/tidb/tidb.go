@@ -39,9 +39,10 @@ var settingNames = []string{
 
 // Detail reads the status port and the cluster's tables.
 type Detail struct {
-	client  *http.Client // nil: not used yet
-	metrics metrics
-	members members
+	client   *http.Client // nil: not used yet
+	metrics  metrics
+	members  members
+	sessions sessions
 }
 
 // New returns the detail for one prober.
@@ -80,6 +81,9 @@ func (d *Detail) Read(ctx context.Context, q mysql.Querier, tick *mysql.Tick, ou
 	}
 	now := time.Now()
 	if err := d.members.read(ctx, q, now, out); err != nil {
+		return err
+	}
+	if err := d.sessions.read(ctx, q, tick.Target, d.members.denied, out); err != nil {
 		return err
 	}
 	address, err := d.statusURL(tick.Target)
