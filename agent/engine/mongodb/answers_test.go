@@ -186,14 +186,18 @@ func TestArbiterWithUser(t *testing.T) {
 // What a tick costs the server, as documented.
 func TestCommandsPerTick(t *testing.T) {
 	cases := map[string]map[string]int{
-		"standalone":    {"serverStatus": 1},
-		"pss-secondary": {"serverStatus": 1, "replSetGetStatus": 1},
-		"mongos":        {"serverStatus": 1},
+		"standalone":    {"serverStatus": 1, "aggregate": 1, "ping": 1},
+		"pss-secondary": {"serverStatus": 1, "aggregate": 1, "ping": 1, "replSetGetStatus": 1},
+		"mongos":        {"serverStatus": 1, "aggregate": 1, "ping": 1},
 	}
 	for role, want := range cases {
 		t.Run(role, func(t *testing.T) {
 			f := newFake(t)
 			serve(t, f, 1, composed, "8.0", role)
+			f.answer("ping", bson.D{})
+			if role != "mongos" {
+				f.answer("aggregate", cursor("admin.$cmd.aggregate"))
+			}
 			p := openFake(t, f)
 			mustProbe(t, p)
 			before := f.commands()
@@ -254,6 +258,8 @@ func FuzzAnswers(f *testing.F) {
 		readBalancer(&s, d)
 		readChunks(&s, []document{d})
 		readLoad(&s, "a.b", []document{d})
+		stateOf(d)
+		readTop(d)
 		for _, v := range s.Values {
 			if math.IsNaN(v.V) || math.IsInf(v.V, 0) {
 				t.Errorf("%s is %v", v.Metric.Name, v.V)

@@ -110,10 +110,12 @@ const (
 // that it can't answer now.
 var refusals = []int32{
 	codeUnauthorized, codeCommandNotFound, codeAtlasError,
-	76,  // no replication
-	94,  // not yet initialized
-	115, // command not supported
-	166, // command not supported on a view
+	76,    // no replication
+	94,    // not yet initialized
+	115,   // command not supported
+	166,   // command not supported on a view
+	238,   // not implemented, of servers that only have the protocol
+	40324, // unknown stage of a pipeline
 }
 
 // refusal returns the code with which the server refused a command; false for

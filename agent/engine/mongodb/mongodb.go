@@ -48,7 +48,10 @@ func open(t engine.Target, log *slog.Logger) (engine.Prober, error) {
 		}
 		return fmt.Errorf("unknown mechanism %q; known are %s", value, strings.Join(mechanisms, ", "))
 	}
-	if err := (engine.OptionChecks{optionAuthSource: nil, optionAuthMechanism: isMechanism}).Check(&t); err != nil {
+	if err := (engine.OptionChecks{
+		optionAuthSource: nil, optionAuthMechanism: isMechanism,
+		engine.OptionSessions: engine.OneOf(engine.On, engine.Off), engine.OptionStatements: engine.OneOf(engine.On, engine.Off),
+	}).Check(&t); err != nil {
 		return nil, fmt.Errorf("mongodb: %w", err)
 	}
 	p := &prober{target: t, log: log}

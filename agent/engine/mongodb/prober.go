@@ -39,6 +39,7 @@ type prober struct {
 	denied     map[string]denial // by command
 	statements uint64            // sent so far, heartbeats not counted
 	slow       slowAnswers
+	sessions   engine.SessionStates
 }
 
 // denial is a command that the server refused.
@@ -85,8 +86,8 @@ func (a slowAnswers) add(s *engine.Status, now time.Time) {
 	}
 }
 
-// Probe reads the server once: two round trips to a standalone server or a
-// mongos, of which one is a ping, three to a member of a replica set, and a few more
+// Probe reads the server once: three round trips to a standalone server or a
+// mongos, of which one is a ping, four to a member of a replica set, and a few more
 // every ten seconds.
 func (p *prober) Probe(ctx context.Context) (*engine.Status, error) {
 	p.budget.Renew()
@@ -156,6 +157,11 @@ func (p *prober) probe(ctx context.Context) (*engine.Status, error) {
 		}
 		p.probeOplog(ctx, s, d, now)
 	}
+	if member.state != stateArbiter {
+		if err := p.probeSessions(ctx, s, member.router); err != nil {
+			return nil, err
+		}
+	}
 	asked := time.Now()
 	if pong, err := p.ask(ctx, "ping", ""); err != nil {
 		return nil, err
@@ -210,10 +216,15 @@ func (p *prober) update(repl greeting) greeting {
 // ask runs a command that a server may refuse: then the answer is nil, and
 // the command is left alone for a while. Other errors are the caller's.
 func (p *prober) ask(ctx context.Context, name, right string, options ...bson.E) (document, error) {
+	return p.attempt(name, right, func() (document, error) { return p.command(ctx, name, options...) })
+}
+
+// attempt is ask for a command that differs from others of the same name.
+func (p *prober) attempt(name, right string, ask func() (document, error)) (document, error) {
 	if d, ok := p.denied[name]; ok && time.Since(d.at) < slowInterval {
 		return nil, nil
 	}
-	d, err := p.command(ctx, name, options...)
+	d, err := ask()
 	if _, refused := refusal(err); err != nil && !refused {
 		return nil, err
 	}

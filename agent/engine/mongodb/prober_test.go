@@ -82,7 +82,10 @@ func serve(t *testing.T, f *fakeServer, sample int, path ...string) {
 		chunks := fixtures(t, file("chunks-per-shard.json")...)
 		load := fixtures(t, file("aggregate-collStats-usertable.json")...)
 		f.answerFunc("aggregate", func(cmd bson.Raw) bson.D {
-			if cmd.Lookup("aggregate").StringValue() == "chunks" {
+			switch of, _ := cmd.Lookup("aggregate").StringValueOK(); of {
+			case "":
+				return cursor("admin.$cmd.aggregate")
+			case "chunks":
 				return cursor("config.chunks", chunks...)
 			}
 			return cursor("ycsb.usertable", load...)

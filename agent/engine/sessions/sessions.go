@@ -17,9 +17,6 @@ import (
 	"github.com/benchwatch/benchwatch/agent/engine/mysql"
 )
 
-// mostSeries bounds the label sets of one server.
-const mostSeries = 32
-
 const (
 	// own is this connection's session, which is left out; those of replication,
 	// events and dumps are no clients.
@@ -37,11 +34,9 @@ FROM information_schema.PROCESSLIST WHERE USER NOT IN ('system user', 'event_sch
 const missing = "active sessions: the right PROCESS, or with performance_schema SELECT on its threads and events_waits_current"
 
 // Detail samples the sessions of one server.
-type Detail struct {
-	seen []series // in the order in which they came
-}
+type Detail struct{ states engine.SessionStates }
 
-type series struct{ class, event string }
+type state = engine.SessionState
 
 // New returns the detail of one prober.
 func New() mysql.Detail { return &Detail{} }
@@ -71,7 +66,7 @@ func (d *Detail) Read(ctx context.Context, q mysql.Querier, tick *mysql.Tick, ou
 		return err
 	}
 	visible, listed := 0.0, false
-	counts := map[series]float64{}
+	counts := map[state]float64{}
 	for _, row := range rows {
 		if n, ok := row.Number("seen"); ok {
 			visible, listed = visible+n, true
@@ -81,7 +76,7 @@ func (d *Detail) Read(ctx context.Context, q mysql.Querier, tick *mysql.Tick, ou
 			continue
 		}
 		class, event := classify(row.Text("state"), row.Text("event"))
-		counts[d.series(class, event)] += n
+		counts[d.states.Known(state{Class: class, Event: event})] += n
 	}
 	// Without the right only one's own sessions are in the list, and no error is reported.
 	if connected, ok := tick.Status.Number("Threads_connected"); ok && listed && visible <= 1 && connected > 2 {
@@ -89,20 +84,17 @@ func (d *Detail) Read(ctx context.Context, q mysql.Querier, tick *mysql.Tick, ou
 		return nil
 	}
 	if n, ok := tick.Status.Number("Innodb_row_lock_current_waits"); ok {
-		d.move(counts, n, series{engine.RowLock, rowLockWait}, lockRank)
+		d.move(counts, n, state{Class: engine.RowLock, Event: rowLockWait}, lockRank)
 	}
 	if n, ok := tick.Status.Number("Innodb_data_pending_reads"); ok {
 		for s, seen := range counts { // those that performance_schema shows
-			if s.class == engine.Disk {
+			if s.Class == engine.Disk {
 				n -= seen
 			}
 		}
-		d.move(counts, n, series{engine.Disk, pageReadWait}, readRank)
+		d.move(counts, n, state{Class: engine.Disk, Event: pageReadWait}, readRank)
 	}
-	d.series(engine.Running, engine.Running)
-	for _, s := range d.seen {
-		out.Set(engine.ActiveSessions, counts[s], s.class, s.event)
-	}
+	d.states.Set(out, counts)
 	return nil
 }
 
@@ -117,20 +109,6 @@ func (d *Detail) ask(ctx context.Context, q mysql.Querier, tick *mysql.Tick) ([]
 	return q.Rows(ctx, fromList)
 }
 
-// series returns a label set, that of all others if there are too many.
-func (d *Detail) series(class, event string) series {
-	s := series{class, event}
-	if !slices.Contains(d.seen, s) {
-		if len(d.seen) >= mostSeries-1 {
-			s = series{engine.Other, engine.Other}
-		}
-		if !slices.Contains(d.seen, s) {
-			d.seen = append(d.seen, s)
-		}
-	}
-	return s
-}
-
 // What sessions wait for that only a status variable shows.
 const (
 	rowLockWait  = "innodb row lock"
@@ -139,16 +117,16 @@ const (
 
 // move makes n of the sessions that seem to run those that wait, the ones of the lowest rank
 // first. What waits beyond them are no clients: appliers of replication, reading ahead.
-func (d *Detail) move(counts map[series]float64, n float64, wait series, rank func(state string) int) {
-	wait = d.series(wait.class, wait.event)
-	var running []series
+func (d *Detail) move(counts map[state]float64, n float64, wait state, rank func(event string) int) {
+	wait = d.states.Known(wait)
+	var running []state
 	for s := range counts {
-		if s.class == engine.Running {
+		if s.Class == engine.Running {
 			running = append(running, s)
 		}
 	}
-	slices.SortFunc(running, func(a, b series) int {
-		return cmp.Or(cmp.Compare(rank(a.event), rank(b.event)), cmp.Compare(counts[b], counts[a]), strings.Compare(a.event, b.event))
+	slices.SortFunc(running, func(a, b state) int {
+		return cmp.Or(cmp.Compare(rank(a.Event), rank(b.Event)), cmp.Compare(counts[b], counts[a]), strings.Compare(a.Event, b.Event))
 	})
 	for _, s := range running {
 		moved := min(n, counts[s])
@@ -173,8 +151,8 @@ func lockRank(event string) int {
 }
 
 // readRank: pages are read by statements that look for rows.
-func readRank(state string) int {
-	switch state {
+func readRank(event string) int {
+	switch event {
 	case "statistics", "sending data", "executing", "updating", "update", "reading", "init for update":
 		return 0
 	}
@@ -236,7 +214,7 @@ var stateRules = []rule{
 }
 
 // classify returns the class of a session by its wait or, without one, by its state.
-func classify(state, event string) (class, name string) {
+func classify(text, event string) (class, name string) {
 	if event != "" {
 		event = strings.ToLower(event)
 		for _, r := range eventRules {
@@ -246,19 +224,19 @@ func classify(state, event string) (class, name string) {
 		}
 		return engine.Other, strings.TrimPrefix(event, "wait/")
 	}
-	state = strings.ToLower(strings.TrimSpace(state))
+	text = strings.ToLower(strings.TrimSpace(text))
 	for _, r := range stateRules {
-		if strings.HasPrefix(state, r.prefix) {
-			return r.class, state
+		if strings.HasPrefix(text, r.prefix) {
+			return r.class, text
 		}
 	}
 	switch {
-	case strings.Contains(state, "metadata lock"):
-		return engine.Lock, state
-	case strings.HasPrefix(state, "waiting"):
-		return engine.Other, state
-	case state == "" || len(state) > 40:
+	case strings.Contains(text, "metadata lock"):
+		return engine.Lock, text
+	case strings.HasPrefix(text, "waiting"):
+		return engine.Other, text
+	case text == "" || len(text) > 40:
 		return engine.Running, engine.Running
 	}
-	return engine.Running, state
+	return engine.Running, text
 }

@@ -36,27 +36,16 @@ func TestClasses(t *testing.T) {
 // that more waits than sessions, those of appliers, make no sessions.
 func TestRowLocks(t *testing.T) {
 	d := &Detail{}
-	counts := map[series]float64{
-		{engine.Running, "updating"}: 3, {engine.Running, "statistics"}: 2, {engine.Running, engine.Running}: 4, {engine.Commit, "commit"}: 1,
+	counts := map[state]float64{
+		{Class: engine.Running, Event: "updating"}: 3, {Class: engine.Running, Event: "statistics"}: 2, {Class: engine.Running, Event: engine.Running}: 4, {Class: engine.Commit, Event: "commit"}: 1,
 	}
-	d.move(counts, 4, series{engine.RowLock, rowLockWait}, lockRank)
-	lock := series{engine.RowLock, "innodb row lock"}
-	if counts[lock] != 4 || counts[series{engine.Running, "updating"}] != 0 || counts[series{engine.Running, "statistics"}] != 1 {
+	d.move(counts, 4, state{Class: engine.RowLock, Event: rowLockWait}, lockRank)
+	lock := state{Class: engine.RowLock, Event: "innodb row lock"}
+	if counts[lock] != 4 || counts[state{Class: engine.Running, Event: "updating"}] != 0 || counts[state{Class: engine.Running, Event: "statistics"}] != 1 {
 		t.Errorf("%v", counts)
 	}
-	d.move(counts, 50, series{engine.RowLock, rowLockWait}, lockRank)
-	if counts[lock] != 9 || counts[series{engine.Commit, "commit"}] != 1 {
+	d.move(counts, 50, state{Class: engine.RowLock, Event: rowLockWait}, lockRank)
+	if counts[lock] != 9 || counts[state{Class: engine.Commit, Event: "commit"}] != 1 {
 		t.Errorf("%v", counts)
-	}
-}
-
-// TestBounded guards that a server with ever new states makes no more series.
-func TestBounded(t *testing.T) {
-	d := &Detail{}
-	for i := range 1000 {
-		d.series(engine.Running, string(rune('a'+i)))
-	}
-	if len(d.seen) > mostSeries {
-		t.Errorf("%d series", len(d.seen))
 	}
 }

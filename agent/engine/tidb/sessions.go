@@ -23,7 +23,7 @@ LEFT JOIN information_schema.%[1]sTIDB_TRX t ON t.SESSION_ID = p.ID%[2]s WHERE `
 const missingSessions = "active sessions: the right PROCESS"
 
 // sessions samples what the sessions of clients are doing.
-type sessions struct{ seen map[string]bool } // by state
+type sessions struct{ states engine.SessionStates }
 
 // clusterPrefix is what the names of the tables begin with that have all servers of the cluster.
 func clusterPrefix(t *engine.Target, option string) string {
@@ -53,40 +53,29 @@ func (s *sessions) read(ctx context.Context, q mysql.Querier, target *engine.Tar
 	if err != nil {
 		return mysql.Optional(err, out, missingSessions)
 	}
-	counts := map[string]float64{}
+	counts := map[engine.SessionState]float64{}
 	for _, row := range rows {
 		if n, ok := row.Number("n"); ok {
-			counts[classOf(row.Text("state"))] += n
+			counts[stateOf(row.Text("state"))] += n
 		}
 	}
-	if s.seen == nil {
-		s.seen = map[string]bool{engine.Running: true}
-	}
-	for event, n := range counts {
-		s.seen[event] = s.seen[event] || n > 0
-	}
-	for event := range s.seen {
-		out.Set(engine.ActiveSessions, counts[event], classes[event], event)
-	}
+	s.states.Set(out, counts)
 	return nil
 }
 
 // The states of transactions (TiDB 5.1 to 8.5) that are no work of a statement.
 const lockWaiting, committing, rollingBack = "lockwaiting", "committing", "rollingback"
 
-var classes = map[string]string{
-	engine.Running: engine.Running,
-	lockWaiting:    engine.RowLock,
-	committing:     engine.Commit,
-	rollingBack:    engine.Other,
-}
-
-// classOf returns the event of a transaction's state. A session whose transaction is idle, or
-// that has none, runs if it executes a statement.
-func classOf(state string) string {
-	state = strings.ToLower(strings.TrimSpace(state))
-	if classes[state] == "" {
-		return engine.Running
+// stateOf returns the state of a session by that of its transaction. One whose transaction is
+// idle, or that has none, runs if it executes a statement.
+func stateOf(transaction string) engine.SessionState {
+	switch event := strings.ToLower(strings.TrimSpace(transaction)); event {
+	case lockWaiting:
+		return engine.SessionState{Class: engine.RowLock, Event: event}
+	case committing:
+		return engine.SessionState{Class: engine.Commit, Event: event}
+	case rollingBack:
+		return engine.SessionState{Class: engine.Other, Event: event}
 	}
-	return state
+	return engine.SessionState{Class: engine.Running, Event: engine.Running}
 }

@@ -1,0 +1,103 @@
+package mongodb
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/benchwatch/benchwatch/agent/engine"
+)
+
+// counted is what `top` reports of one collection.
+func counted(of map[string][2]int64) bson.D {
+	d := bson.D{}
+	for kind, v := range of {
+		d = append(d, bson.E{Key: kind, Value: bson.D{{Key: "time", Value: v[0]}, {Key: "count", Value: v[1]}}})
+	}
+	return d
+}
+
+func top(collections ...bson.E) bson.D {
+	return bson.D{{Key: "totals", Value: append(bson.D{{Key: "note", Value: "all times in microseconds"}}, collections...)}}
+}
+
+// TestStatements guards the operations of a run by collection and command. The answers are
+// composed after MongoDB's manual.
+func TestStatements(t *testing.T) {
+	f := newFake(t)
+	serve(t, f, 1, composed, "8.0", "standalone")
+	p := openFake(t, f)
+	if _, err := p.Statements(probeContext(t), nil); err == nil {
+		t.Error("not connected, and no error")
+	}
+	mustProbe(t, p)
+	read := func(at time.Time, before *engine.StatementReading, answer bson.D) *engine.StatementReading {
+		t.Helper()
+		f.answer("top", answer)
+		r, err := p.Statements(probeContext(t), before)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.At = at
+		return r
+	}
+	begin := time.Unix(1_800_000_000, 0)
+	internal := bson.E{Key: "local.oplog.rs", Value: counted(map[string][2]int64{"getmore": {1, 1}})}
+	before := read(begin, nil, top(internal, bson.E{Key: "ycsb.usertable", Value: counted(map[string][2]int64{
+		"total": {9_000, 30}, "readLock": {9, 9}, "queries": {1_000_000, 100}, "update": {5, 1}, "insert": {0, 0}})}))
+	if len(before.Statements) != 2 || before.UptimeSeconds < 7200 || before.Questions.Known {
+		t.Errorf("%+v", before)
+	}
+	serve(t, f, 2, composed, "8.0", "standalone") // ten seconds later
+	after := read(begin.Add(10*time.Second), before, top(internal, bson.E{Key: "ycsb.usertable", Value: counted(map[string][2]int64{
+		"queries": {3_000_000, 1100}, "update": {5, 1}, "insert": {70_000, 7}})}))
+	delta, err := engine.StatementsBetween(before, after)
+	if err != nil || len(delta.Statements) != 2 {
+		t.Fatalf("%+v, %v", delta, err)
+	}
+	if s := delta.Statements[0]; s.Text != "find ycsb.usertable" || s.Schema != "ycsb" || s.Executions != 1000 || s.Seconds != 2 {
+		t.Errorf("%+v", s)
+	}
+	if s := delta.Statements[1]; s.Text != "insert ycsb.usertable" || s.Executions != 7 || s.Seconds != 0.07 {
+		t.Errorf("%+v", s)
+	}
+	dropped := read(begin.Add(10*time.Second), before, top(bson.E{Key: "ycsb.usertable", Value: counted(map[string][2]int64{"queries": {30, 1}})}))
+	if _, err := engine.StatementsBetween(before, dropped); !errors.Is(err, engine.ErrStatementsReset) {
+		t.Error(err)
+	}
+}
+
+// TestNoStatements guards why nothing is known.
+func TestNoStatements(t *testing.T) {
+	off := func(target *engine.Target) { target.Options = map[string]string{engine.OptionStatements: engine.Off} }
+	for name, c := range map[string]struct {
+		role    string
+		refuse  string
+		code    int32
+		changes []func(*engine.Target)
+		want    error
+	}{
+		"off":                    {role: "standalone", changes: []func(*engine.Target){off}, want: engine.ErrSwitchedOff},
+		"mongos":                 {role: "mongos", want: engine.ErrSwitchedOff},
+		"arbiter":                {role: "psa-arbiter", want: engine.ErrSwitchedOff},
+		"no command":             {role: "standalone", refuse: "top", code: 59, want: engine.ErrSwitchedOff},
+		"no right":               {role: "standalone", refuse: "top", code: 13, want: engine.MissingError(missingTop)},
+		"no right to the uptime": {role: "standalone", refuse: "serverStatus", code: 13, want: engine.MissingError(missingUptime)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFake(t)
+			serve(t, f, 1, composed, "8.0", c.role)
+			f.answer("top", top())
+			p := openFake(t, f, c.changes...)
+			mustProbe(t, p)
+			if c.refuse != "" {
+				f.refuse(c.refuse, c.code, "x", "refused")
+			}
+			if _, err := p.Statements(probeContext(t), nil); !errors.Is(err, c.want) {
+				t.Error(err)
+			}
+		})
+	}
+}
