@@ -152,7 +152,7 @@ const textWidth = 6.7
 // SVG draws the plot. All text in it is escaped.
 func (p *Plot) SVG() template.HTML {
 	var b strings.Builder
-	p.draw(&b, "")
+	p.writeSVG(&b, "")
 	return template.HTML(b.String()) //nolint:gosec // built from numbers and escaped texts
 }
 
@@ -162,19 +162,45 @@ func (p *Plot) WriteSVG(w io.Writer) error {
 	if err := page.ExecuteTemplate(&style, "style", nil); err != nil {
 		return err
 	}
-	p.draw(&b, `<style>svg { background: var(--back); font: 11px system-ui, sans-serif; } .title { font-weight: 600; fill: var(--text) !important; font-size: 13px !important; }`+
+	p.writeSVG(&b, `<style>svg { background: var(--back); font: 11px system-ui, sans-serif; } .title { font-weight: 600; fill: var(--text) !important; font-size: 13px !important; }`+
 		template.HTMLEscapeString(style.String())+`</style>`)
 	_, err := io.WriteString(w, b.String()+"\n")
 	return err
 }
 
-// draw writes the drawing. With a style it stands alone and has its title and legend in it.
-func (p *Plot) draw(b *strings.Builder, style string) {
-	top, height := marginTop, plotHeight
-	alone := style != ""
+// writeSVG writes the drawing, with a style as one that stands alone.
+func (p *Plot) writeSVG(b *strings.Builder, style string) {
+	fmt.Fprintf(b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %g %g" role="img" aria-label="%s">%s`, chartWidth, p.height(style != ""), template.HTMLEscapeString(p.Title), style)
+	p.draw(svgCanvas{b}, style != "")
+	b.WriteString(`</svg>`)
+}
+
+// WritePNG writes the plot as a picture, the same as WriteSVG in light colours.
+func (p *Plot) WritePNG(w io.Writer) error {
+	c, err := newPNGCanvas(chartWidth, p.height(true))
+	if err != nil {
+		return err
+	}
+	p.draw(c, true)
+	return c.encode(w)
+}
+
+// head is the height of the title of a drawing that stands alone, row that of a line below it.
+const head, row = 34.0, 15.0
+
+// height is that of the drawing.
+func (p *Plot) height(alone bool) float64 {
+	if !alone {
+		return plotHeight
+	}
+	return plotHeight + head + row*float64(len(p.Legend())+len(p.notes()))
+}
+
+// draw draws the plot, alone with its title and legend.
+func (p *Plot) draw(c canvas, alone bool) {
+	top := marginTop
 	if alone {
-		top += 34
-		height += 34 + 15*float64(len(p.Legend())+len(p.notes()))
+		top += head
 	}
 	foot := plotHeight + top - marginTop - marginFoot - 12
 	var xs, ys []float64
@@ -194,27 +220,27 @@ func (p *Plot) draw(b *strings.Builder, style string) {
 	}
 	x := newScale(&p.X, xs, marginLeft+inset, chartWidth-marginRight-inset, false)
 	y := newScale(&p.Y, ys, foot, top, true)
-	escape := template.HTMLEscapeString
-	fmt.Fprintf(b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %g %g" role="img" aria-label="%s">%s`, chartWidth, height, escape(p.Title), style)
 	if alone {
-		fmt.Fprintf(b, `<text class="title" x="%g" y="16">%s</text><text x="%g" y="31">%s</text>`, marginLeft, escape(p.Title), marginLeft, escape(p.Unit))
+		c.text(titleText, spot{marginLeft, 16}, clip(p.Title, chartWidth-marginLeft))
+		c.text(plainText, spot{marginLeft, 31}, clip(p.Unit, chartWidth-marginLeft))
 	}
 	for _, t := range y.ticks {
 		at := y.at(t.At)
-		fmt.Fprintf(b, `<path class="grid" d="M%g %.1fH%g"/><text class="y" x="%g" y="%.1f">%s</text>`, marginLeft, at, chartWidth-marginRight, marginLeft-6, at+4, escape(t.Text))
+		c.grid(spot{marginLeft, at}, spot{chartWidth - marginRight, at})
+		c.text(yText, spot{marginLeft - 6, at + 4}, t.Text)
 	}
 	free := math.Inf(-1) // where the text before ends
 	for _, t := range x.ticks {
 		at := x.at(t.At)
-		fmt.Fprintf(b, `<path class="grid" d="M%.1f %gV%g"/>`, at, top, foot)
+		c.grid(spot{at, top}, spot{at, foot})
 		if half := textWidth * float64(len([]rune(t.Text))) / 2; at-half > free { // no text over another
-			fmt.Fprintf(b, `<text class="x" x="%.1f" y="%g">%s</text>`, at, foot+14, escape(t.Text))
+			c.text(xText, spot{at, foot + 14}, t.Text)
 			free = at + half + textWidth
 		}
 	}
-	fmt.Fprintf(b, `<text class="x" x="%.1f" y="%g">%s</text>`, (marginLeft+chartWidth-marginRight)/2, foot+28, escape(p.X.Title))
+	c.text(xText, spot{(marginLeft + chartWidth - marginRight) / 2, foot + 28}, p.X.Title)
 	for i := range p.Lines {
-		p.drawLine(b, i, &x, &y, foot)
+		p.drawLine(c, i, &x, &y, foot)
 	}
 	var numbers [][2]float64
 	for i, m := range p.Marks {
@@ -227,21 +253,28 @@ func (p *Plot) draw(b *strings.Builder, style string) {
 		}
 		at := numberPlace(mx, my, taken)
 		numbers = append(numbers, at)
-		fmt.Fprintf(b, `<circle class="line c%d" cx="%.1f" cy="%.1f" r="7"/><text class="m" x="%.1f" y="%.1f">%d</text>`, m.Line%colours, mx, my, at[0], at[1], i+1)
+		c.ring(stroke{colour: m.Line % colours}, spot{mx, my})
+		c.text(markText, spot{at[0], at[1]}, strconv.Itoa(i+1))
 	}
-	if alone {
-		at := foot + 44
-		for _, l := range p.Legend() {
-			fmt.Fprintf(b, `<path class="line %s" d="M%g %gh24"/><text x="%g" y="%g">%s</text>`, l.Class, marginLeft, at-4, marginLeft+30, at, escape(l.Name))
-			at += 15
-		}
-		for _, n := range p.notes() {
-			fmt.Fprintf(b, `<text x="%g" y="%g">%s</text>`, marginLeft, at, escape(n))
-			at += 15
+	if !alone {
+		return
+	}
+	at := foot + 44
+	for i := range p.Lines {
+		if l := &p.Lines[i]; l.Name != "" && len(l.Points) > 0 {
+			c.line(p.stroke(i), spot{marginLeft, at - 4}, spot{marginLeft + 24, at - 4})
+			c.text(plainText, spot{marginLeft + 30, at}, clip(l.Name, chartWidth-marginLeft-30))
+			at += row
 		}
 	}
-	b.WriteString(`</svg>`)
+	for _, n := range p.notes() {
+		c.text(plainText, spot{marginLeft, at}, clip(n, chartWidth-marginLeft))
+		at += row
+	}
 }
+
+// clip cuts a text that is wider than the room it has.
+func clip(text string, room float64) string { return table.Clip(text, int(room/textWidth)) }
 
 // numberPlace returns where the number of a mark is written: above it or, if that is taken,
 // beside or below it.
@@ -255,61 +288,62 @@ func numberPlace(x, y float64, taken [][2]float64) [2]float64 {
 	return places[0]
 }
 
-func (p *Plot) drawLine(b *strings.Builder, i int, x, y *plotScale, foot float64) {
+func (p *Plot) drawLine(c canvas, i int, x, y *plotScale, foot float64) {
 	l := &p.Lines[i]
-	class := p.class(i)
+	s := p.stroke(i)
 	if l.Bars {
 		for _, q := range l.Points {
 			left, right, up := x.at(q.X), x.at(q.Width), y.at(q.Y)
-			fmt.Fprintf(b, `<rect class="bar %s" x="%.1f" y="%.1f" width="%.1f" height="%.1f"/>`, class, left, up, max(right-left, 0.5), max(foot-up, 0))
+			c.bar(s, spot{left, up}, max(right-left, 0.5), max(foot-up, 0))
 		}
 		return
 	}
-	var line strings.Builder
-	pen := "M"
+	var through []spot
+	end := func() {
+		if len(through) > 1 {
+			c.line(s, through...)
+		}
+		through = nil
+	}
 	for _, q := range l.Points {
 		if !series.IsKnown(q.Y) || math.IsInf(q.Y, 0) || y.log && q.Y <= 0 {
-			pen = "M"
+			end()
 			continue
 		}
-		fmt.Fprintf(&line, "%s%.1f %.1f", pen, x.at(q.X), y.at(q.Y))
-		pen = "L"
+		through = append(through, spot{x.at(q.X), y.at(q.Y)})
 	}
-	if line.Len() == 0 {
+	end()
+	if l.Fit || len(l.Points) > 100 {
 		return
 	}
-	fmt.Fprintf(b, `<path class="line %s" d="%s"/>`, class, line.String())
-	if l.Fit {
-		return
-	}
-	if len(l.Points) <= 100 {
-		for _, q := range l.Points {
-			if !series.IsKnown(q.Y) || y.log && (q.Y <= 0 || q.Low <= 0) {
-				continue
-			}
-			px := x.at(q.X)
-			if q.Low < q.High {
-				fmt.Fprintf(b, `<path class="line %s" d="M%.1f %.1fh6m-3 0V%.1fm-3 0h6"/>`, class, px-3, y.at(q.Low), y.at(q.High))
-			}
-			fmt.Fprintf(b, `<circle class="dot %s" cx="%.1f" cy="%.1f" r="2.6"/>`, class, px, y.at(q.Y))
+	for _, q := range l.Points {
+		if !series.IsKnown(q.Y) || y.log && (q.Y <= 0 || q.Low <= 0) {
+			continue
 		}
+		px := x.at(q.X)
+		if q.Low < q.High {
+			low, high := y.at(q.Low), y.at(q.High)
+			spread := stroke{colour: s.colour}
+			c.line(spread, spot{px - 3, low}, spot{px + 3, low})
+			c.line(spread, spot{px, low}, spot{px, high})
+			c.line(spread, spot{px - 3, high}, spot{px + 3, high})
+		}
+		c.dot(stroke{colour: s.colour}, spot{px, y.at(q.Y)})
 	}
 }
 
-func (p *Plot) class(i int) string {
+// stroke is how a line is drawn.
+func (p *Plot) stroke(i int) stroke {
 	l := &p.Lines[i]
-	colour := i
-	if l.Colour > 0 {
-		colour = l.Colour - 1
-	}
-	class := "c" + strconv.Itoa(colour%colours)
 	switch {
+	case l.Colour > 0 && l.Fit:
+		return stroke{(l.Colour - 1) % colours, 2}
+	case l.Colour > 0:
+		return stroke{(l.Colour - 1) % colours, 0}
 	case l.Fit:
-		class += " d2"
-	case l.Colour == 0:
-		class += " d" + strconv.Itoa(i/colours%3)
+		return stroke{i % colours, 2}
 	}
-	return class
+	return stroke{i % colours, i / colours % 3}
 }
 
 // Legend returns an entry for each line.
@@ -317,7 +351,7 @@ func (p *Plot) Legend() []LegendEntry {
 	var all []LegendEntry
 	for i := range p.Lines {
 		if p.Lines[i].Name != "" && len(p.Lines[i].Points) > 0 {
-			all = append(all, LegendEntry{Class: p.class(i), Name: p.Lines[i].Name})
+			all = append(all, LegendEntry{Class: p.stroke(i).String(), Name: p.Lines[i].Name})
 		}
 	}
 	return all

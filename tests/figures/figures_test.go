@@ -56,7 +56,7 @@ func (l *lab) run(args ...string) string {
 // figure draws a chart under a name as SVG and as PNG.
 func (l *lab) figure(name string, args ...string) {
 	l.Helper()
-	for _, format := range []string{"svg"} {
+	for _, format := range []string{"svg", "png"} {
 		drawn := l.run(append(args, "--format="+format)...)
 		if *keep != "" {
 			if err := os.WriteFile(filepath.Join(*keep, name+"."+format), []byte(drawn), 0o644); err != nil {
