@@ -127,7 +127,9 @@ func newest(all []Entry) []Entry {
 	return kept
 }
 
-// Indexes reads the indexes of entries, in their order. What can't be read of one run
+// Indexes reads the indexes of entries, in their order, from the cache, from bundles, and
+// singly what is in neither. A cached file has the time of the object: a later upload of
+// the same name is read again. What can't be read of one run
 // is passed to problem, and the others continue; the error is that of the archive itself
 // or of ctx.
 func (a *Archive) Indexes(ctx context.Context, entries []Entry, problem func(error)) ([]*Index, error) {
@@ -139,27 +141,25 @@ func (a *Archive) Indexes(ctx context.Context, entries []Entry, problem func(err
 	defer stop(nil)
 	found := make([]*Index, len(entries))
 	problems := make([]error, len(entries))
-	next := make(chan int)
-	var workers sync.WaitGroup
-	for range min(listWorkers, len(entries)) {
-		workers.Go(func() {
-			for i := range next {
-				x, err := a.index(ctx, cache, entries[i])
-				if errors.Is(err, ErrUnavailable) {
-					stop(err)
-				}
-				found[i], problems[i] = x, err
-			}
-		})
+	inParallel(ctx, len(entries), func(i int) {
+		found[i], _ = cachedIndex(filepath.Join(cache, entries[i].base()), entries[i])
+	})
+	if err := a.fromBundles(ctx, cache, entries, found); err != nil {
+		return nil, err
 	}
-	for i := range entries {
-		if ctx.Err() != nil {
-			break
+	inParallel(ctx, len(entries), func(i int) {
+		if found[i] != nil {
+			return
 		}
-		next <- i
-	}
-	close(next)
-	workers.Wait()
+		x, data, err := a.fetchIndex(ctx, entries[i])
+		switch {
+		case err == nil:
+			storeIndex(filepath.Join(cache, entries[i].base()), entries[i], data)
+		case errors.Is(err, ErrUnavailable):
+			stop(err)
+		}
+		found[i], problems[i] = x, err
+	})
 	if err := context.Cause(ctx); err != nil {
 		return nil, err
 	}
@@ -171,18 +171,25 @@ func (a *Archive) Indexes(ctx context.Context, entries []Entry, problem func(err
 	return slices.DeleteFunc(found, func(x *Index) bool { return x == nil }), nil
 }
 
-// index reads an index from the cache or the archive. The cached file has the time of
-// the object: a later upload of the same name is read again.
-func (a *Archive) index(ctx context.Context, cache string, e Entry) (*Index, error) {
-	file := filepath.Join(cache, filepath.Base(e.object()))
-	if x := cachedIndex(file, e); x != nil {
-		return x, nil
+// inParallel calls do with 0 to n-1, listWorkers at once, until ctx is done.
+func inParallel(ctx context.Context, n int, do func(int)) {
+	next := make(chan int)
+	var workers sync.WaitGroup
+	for range min(listWorkers, n) {
+		workers.Go(func() {
+			for i := range next {
+				do(i)
+			}
+		})
 	}
-	x, data, err := a.fetchIndex(ctx, e)
-	if err == nil {
-		storeIndex(file, e, data)
+	for i := range n {
+		if ctx.Err() != nil {
+			break
+		}
+		next <- i
 	}
-	return x, err
+	close(next)
+	workers.Wait()
 }
 
 func (a *Archive) fetchIndex(ctx context.Context, e Entry) (*Index, []byte, error) {

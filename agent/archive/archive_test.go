@@ -3,6 +3,7 @@ package archive
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -231,6 +232,7 @@ func TestManyRuns(t *testing.T) {
 	for i := range runs - 1 {
 		e := x.Entry
 		e.ID = fmt.Sprintf("run%d", i)
+		e.Content = digest([]byte(e.ID))[:hashLength]
 		data, err := encodeIndex(bytes.Replace(run, []byte(`"one"`), []byte(strconv.Quote(e.ID)), 1), &x.Row, x.Files)
 		if err == nil {
 			err = os.WriteFile(filepath.Join(root, e.object()), data, 0o644)
@@ -242,6 +244,11 @@ func TestManyRuns(t *testing.T) {
 	if url := os.Getenv("BENCHWATCH_ARCHIVE"); url != "" {
 		a = newArchive(t, url)
 	}
+	began := time.Now()
+	if err := newArchiveOf(t, a).Bundle(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("bundled in %v", time.Since(began))
 	for range 2 {
 		began := time.Now()
 		if n := len(list(t, a)); n != runs {
@@ -327,6 +334,124 @@ func TestLaterMarker(t *testing.T) {
 	same(t, dir, got)
 	if problems := a.Verify(t.Context(), all[0]); problems != nil {
 		t.Error(problems)
+	}
+}
+
+// newArchiveOf returns the same archive with a cache of its own.
+func newArchiveOf(t testing.TB, a *Archive) *Archive { return newArchive(t, a.URL) }
+
+// counting counts the objects that are read, by their folder.
+type counting struct {
+	bucket
+	mu  sync.Mutex
+	got map[string]int
+}
+
+func (c *counting) get(ctx context.Context, name string, limit int64) ([]byte, error) {
+	c.mu.Lock()
+	c.got[strings.SplitAfter(name, "/")[0]]++
+	c.mu.Unlock()
+	return c.bucket.get(ctx, name, limit)
+}
+
+// TestBundles guards that a listing reads bundles in place of the index objects that are in
+// them, the rest singly, and nothing that is not listed or was uploaded again.
+func TestBundles(t *testing.T) {
+	root := t.TempDir()
+	a := newArchive(t, root)
+	push(t, a, newRun(t, t.TempDir(), "one", "gen1"))
+	x := list(t, a)[0]
+	add := func(id string) Entry {
+		t.Helper()
+		e := x.Entry
+		e.ID = id
+		e.Content = "aa" + digest([]byte(id))[:hashLength-2]
+		meta := x.Meta
+		meta.ID = id
+		text, err := json.Marshal(meta)
+		if err != nil {
+			t.Fatal(err)
+		}
+		data, err := encodeIndex(text, &x.Row, x.Files)
+		if err == nil {
+			err = os.WriteFile(filepath.Join(root, e.object()), data, 0o644)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return e
+	}
+	bundle := func() {
+		t.Helper()
+		if err := newArchiveOf(t, a).Bundle(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	read := func() ([]*Index, map[string]int) {
+		t.Helper()
+		b := newArchiveOf(t, a)
+		c := &counting{bucket: b.bucket, got: map[string]int{}}
+		b.bucket = c
+		return list(t, b), c.got
+	}
+	var entries []Entry
+	for i := range 20 {
+		entries = append(entries, add(fmt.Sprintf("run%02d", i)))
+	}
+	bundle()
+	bundle() // nothing new
+	if all, got := read(); len(all) != 21 || got[indexFolder] != 1 || got[bundlesFolder] != 1 {
+		t.Errorf("%d runs, read %v", len(all), got)
+	}
+	// New ones are read singly, until they are worth a bundle; one that was uploaded again, too.
+	for i := range 7 {
+		add(fmt.Sprintf("more%d", i))
+	}
+	later := time.Now().Add(time.Hour)
+	if err := os.Chtimes(filepath.Join(root, entries[0].object()), later, later); err != nil {
+		t.Fatal(err)
+	}
+	bundle()
+	if all, got := read(); len(all) != 28 || got[indexFolder] != 1+7+1 || got[bundlesFolder] != 1 {
+		t.Errorf("%d runs, read %v", len(all), got)
+	}
+	add("last")
+	bundle()
+	all, got := read()
+	if len(all) != 29 || got[indexFolder] != 2 || got[bundlesFolder] != 1 {
+		t.Errorf("%d runs, read %v", len(all), got)
+	}
+	for _, one := range all {
+		if one.Meta.ID != one.ID {
+			t.Errorf("%s is %s", one.ID, one.Meta.ID)
+		}
+	}
+	// A damaged bundle costs requests, nothing else.
+	files, err := filepath.Glob(filepath.Join(root, bundlesFolder, "*"))
+	if err != nil || len(files) != 2 {
+		t.Fatal(files, err)
+	}
+	for _, file := range files {
+		if err := os.WriteFile(file, []byte("x"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if all, got := read(); len(all) != 29 || got[indexFolder] != 29 {
+		t.Errorf("%d runs, read %v", len(all), got)
+	}
+	// Pruning removes those that another one has replaced, and those with removed runs.
+	plan, err := a.PlanPrune(t.Context(), time.Time{}, time.Now().Add(2*leftover), func(err error) { t.Error(err) })
+	if err != nil || len(plan.Leftovers) != 1 || !strings.HasPrefix(plan.Leftovers[0], bundlesFolder) {
+		t.Errorf("%+v %v", plan, err)
+	}
+	if plan, err = a.PlanPrune(t.Context(), later, time.Now(), func(err error) { t.Error(err) }); err != nil || len(plan.Runs) != 29 {
+		t.Fatalf("%+v %v", plan, err)
+	}
+	if err := a.Prune(t.Context(), plan); err != nil {
+		t.Fatal(err)
+	}
+	if files, _ := filepath.Glob(filepath.Join(root, bundlesFolder, "*")); len(files) > 0 {
+		t.Error(files)
 	}
 }
 

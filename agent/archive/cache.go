@@ -20,26 +20,27 @@ func (a *Archive) cacheFolder(name string) (string, error) {
 	return dir, nil
 }
 
-// cachedIndex returns nil if the file is missing, damaged or of another upload.
-func cachedIndex(file string, e Entry) *Index {
+// cachedIndex returns an index and its object; nil if the file is missing, damaged or of
+// another upload.
+func cachedIndex(file string, e Entry) (*Index, []byte) {
 	f, err := rundir.Open(file)
 	if err != nil {
-		return nil
+		return nil, nil
 	}
 	defer f.Close()
 	info, err := f.Stat()
 	if err != nil || !info.ModTime().Equal(cacheTime(e)) {
-		return nil
+		return nil, nil
 	}
 	data, err := readAtMost(f, maxIndex)
 	if err != nil {
-		return nil
+		return nil, nil
 	}
 	x, err := decodeIndex(e, data)
 	if err != nil {
-		return nil
+		return nil, nil
 	}
-	return x
+	return x, data
 }
 
 // cacheTime is in whole seconds, which every file system keeps.

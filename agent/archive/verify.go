@@ -98,6 +98,15 @@ func (a *Archive) PlanPrune(ctx context.Context, before, now time.Time, problem 
 			keepFolder[e.folder()] = true
 		}
 	}
+	_, others, err := a.bundles(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, b := range others {
+		if now.Sub(b.changed) > leftover { // else it may be read
+			plan.Leftovers = append(plan.Leftovers, b.name)
+		}
+	}
 	going := map[string]bool{}
 	for _, x := range plan.Runs {
 		for _, name := range x.objects() {
@@ -144,10 +153,15 @@ func (a *Archive) Prune(ctx context.Context, plan *Pruning) error {
 	for _, e := range plan.Superseded {
 		gone[e] = true
 	}
+	digits := map[string]bool{}
 	for e := range gone {
+		digits[e.digits()] = true
 		if err := a.bucket.remove(ctx, e.object()); err != nil {
 			return err
 		}
+	}
+	if err := a.removeBundles(ctx, digits); err != nil {
+		return err
 	}
 	now, err := a.Versions(ctx)
 	if err != nil {

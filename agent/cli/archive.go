@@ -108,6 +108,11 @@ func (c *archiveCommand) push(s Streams) error {
 		}
 	}
 	progress.Clear()
+	if down == nil && len(done.Uploaded) > 0 {
+		if err := c.archived.archive.Bundle(ctx); err != nil {
+			s.notice("the runs are in the archive, but a list of them will take longer: %v", err)
+		}
+	}
 	if *c.format == jsonFormat {
 		if err := table.JSON(s.Out, done); err != nil {
 			return err
