@@ -243,7 +243,7 @@ func (r *compareCommand) add(g *report.Group, histories *[]*history.History, dir
 	m := &h.Snapshot.Meta
 	row := report.NewObservedRow(h)
 	switch {
-	case !named && isPreparation(m):
+	case !named && m.IsPreparation():
 		return nil
 	case m.Outcome != rundir.Succeeded && !named:
 		r.streams.notice("%s: skipped run %s: it %s", g.Name, m.ID, row.Outcome())

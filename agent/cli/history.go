@@ -2,20 +2,23 @@ package cli
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/alecthomas/kingpin/v2"
 	"github.com/prometheus/common/version"
 
-	"github.com/benchwatch/benchwatch/agent/history"
+	"github.com/benchwatch/benchwatch/agent/marker"
 	"github.com/benchwatch/benchwatch/agent/report"
 	"github.com/benchwatch/benchwatch/agent/rundir"
 	"github.com/benchwatch/benchwatch/agent/table"
+	"github.com/benchwatch/benchwatch/agent/trend"
 )
 
 // historyCommand is one `benchwatch history`.
@@ -25,6 +28,7 @@ type historyCommand struct {
 	runFilter
 	measure *string
 	by      *string
+	mark    *bool
 	format  *string
 }
 
@@ -34,6 +38,7 @@ func addHistory(app *kingpin.Application) (string, action) {
 	r := &historyCommand{runFilter: addRunFilter(cmd)}
 	r.measure = cmd.Flag("measure", "Measure: tps, qps, tpmc, errors, a statistic of the latency (avg, p95 …), lag, flow_control or drain").Default("tps").PlaceHolder("NAME").String()
 	r.by = cmd.Flag("by", "Labels and facts whose values are a series each, besides tool, workload, threads and verb").PlaceHolder("NAME,NAME…").String()
+	r.mark = cmd.Flag("mark", "Put a marker at the beginning of the first run of each new level").Bool()
 	r.format = cmd.Flag("format", "Format of the result: text, markdown, html, csv or json").Default("text").Enum("text", "markdown", "html", "csv", "json")
 	r.output = addOutput(cmd)
 	r.store = addReadingStore(cmd)
@@ -44,6 +49,9 @@ func (r *historyCommand) run(s Streams) error {
 	now := time.Now()
 	if err := r.runFilter.check(now); err != nil {
 		return err
+	}
+	if *r.mark && r.archived.is() {
+		return &exitError{Status: exitUsage, Err: errors.New("--mark: runs in the archive can't be marked")}
 	}
 	if err := r.openToRead(s); err != nil {
 		return err
@@ -59,7 +67,7 @@ func (r *historyCommand) run(s Streams) error {
 		return &exitError{Status: exitUsage, Err: err}
 	}
 	dirs, err := r.selectRuns(s, func(m *rundir.Meta) bool {
-		return m.Outcome == rundir.Succeeded && !isPreparation(m) && r.wanted(m)
+		return trend.Counts(m) && r.wanted(m)
 	})
 	if err != nil {
 		return err
@@ -81,25 +89,29 @@ func (r *historyCommand) run(s Streams) error {
 	if len(rows) == 0 {
 		return withHint(errors.New("no run matches"), "benchwatch runs lists them; only those that succeeded count")
 	}
-	by := slices.Clone(report.KindFacts)
-	by = append(by, strings.FieldsFunc(*r.by, func(c rune) bool { return c == ',' || c == ' ' })...)
-	trend, err := report.NewTrend(rows, report.TrendOptions{Measure: *r.measure, By: by, Settings: func(id string) map[string]string { return settingsOf(places[id]) }})
+	by := trend.KindOf(strings.FieldsFunc(*r.by, func(c rune) bool { return c == ',' || c == ' ' }))
+	found, err := report.NewTrend(rows, report.TrendOptions{Measure: *r.measure, By: by, Settings: func(id string) map[string]string { return trend.SettingsIn(places[id]) }})
 	if err != nil {
 		return err
+	}
+	if *r.mark {
+		if err := markChanges(s, found, places); err != nil {
+			return err
+		}
 	}
 	return r.document(s, func(w io.Writer) error {
 		switch *r.format {
 		case "markdown":
-			return trend.Markdown(w)
+			return found.Markdown(w)
 		case "html":
-			p := report.TrendPage{Trend: trend, Made: now, Version: version.Version}
+			p := report.TrendPage{Trend: found, Made: now, Version: version.Version}
 			return p.HTML(w)
 		case "csv":
-			return trend.CSV(w)
+			return found.CSV(w)
 		case "json":
-			return table.JSON(w, trend)
+			return table.JSON(w, found)
 		default:
-			return trend.WriteText(w)
+			return found.WriteText(w)
 		}
 	})
 }
@@ -117,16 +129,31 @@ func (r *historyCommand) row(dir rundir.Directory, servers bool) (report.Row, er
 	return report.NewObservedRow(h), nil
 }
 
-// settingsOf returns the settings of a run's servers, nil if none were recorded.
-func settingsOf(dir rundir.Directory) map[string]string {
-	recorded, err := history.ReadSettings(dir)
-	if err != nil {
-		return nil
+// markChanges puts a marker at each change. One that is there already is replaced if it
+// has changed, so that marking again adds nothing.
+func markChanges(s Streams, t *report.Trend, places map[string]rundir.Directory) error {
+	for i := range t.Series {
+		one := &t.Series[i]
+		for j := range one.Changes {
+			c := &one.Changes[j]
+			dir := places[c.After]
+			meta, err := dir.Load()
+			if err != nil {
+				return err
+			}
+			if meta.IsCopy() {
+				s.notice("run %s is a copy of one that %s records: set the marker there", c.After, meta.Mirror.Host)
+				continue
+			}
+			sum := sha256.Sum256([]byte(t.Measure + "\n" + c.After))
+			err = marker.Append(dir, marker.Marker{
+				ID: "level-" + hex.EncodeToString(sum[:8]), Kind: marker.Point, Run: c.After, Start: c.At,
+				Text: fmt.Sprintf("%s changed by %+.1f %% (%s): %s", t.Measure, c.ChangePercent, one.Title(), c.Text()), Tags: []string{"history", "measure:" + t.Measure},
+			})
+			if err != nil {
+				return err
+			}
+		}
 	}
-	return report.SettingsOf(recorded)
-}
-
-// isPreparation reports whether a run fills or empties tables.
-func isPreparation(m *rundir.Meta) bool {
-	return m.Verb == "prepare" || m.Verb == "cleanup" || m.Verb == "load"
+	return nil
 }

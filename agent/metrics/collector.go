@@ -18,6 +18,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/marker"
 	"github.com/benchwatch/benchwatch/agent/peer"
 	"github.com/benchwatch/benchwatch/agent/rundir"
+	"github.com/benchwatch/benchwatch/agent/trend"
 )
 
 const (
@@ -41,6 +42,9 @@ type Sources struct {
 	// Peers are those whose runs are mirrored.
 	Peers  func() []peer.Stats
 	Points func() []marker.Marker
+	// Levels are those of the tracked measures over months, and how many series were left
+	// out.
+	Levels func() ([]trend.Level, int)
 	// Now is the clock of the runs; nil: time.Now.
 	Now func() time.Time
 }
@@ -114,6 +118,7 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 	c.uploads(emit)
 	c.peers(emit)
 	c.markers(emit)
+	c.history(emit)
 }
 
 var runInfo = stateFamily("run_info", "Facts about a run as labels, the user's own labels among them; value 1. Kept as long as the run's summary.",

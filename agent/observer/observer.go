@@ -32,6 +32,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/rundir"
 	"github.com/benchwatch/benchwatch/agent/tool"
 	"github.com/benchwatch/benchwatch/agent/topology"
+	"github.com/benchwatch/benchwatch/agent/trend"
 	"github.com/benchwatch/benchwatch/agent/web"
 )
 
@@ -77,6 +78,7 @@ type Observer struct {
 	markers  *marker.Deliverer
 	alerts   *alert.Receiver
 	page     *web.Page
+	trends   *trend.Tracker    // nil: only some runs are observed
 	uploader *archive.Uploader // nil: only some runs are observed
 	peers    *peer.Set         // nil: only some runs are observed
 	served   *peer.Server
@@ -121,7 +123,9 @@ func New(opts Options) (*Observer, error) {
 		DataDir: o.dataDir, TokenFile: o.tokenFile,
 		Marked: o.markers.Kick, Log: o.log,
 	}
+	runs := trend.NewReader(o.dataDir, o.only, o.tools)
 	o.page = web.New(web.Options{
+		Trends:  runs,
 		DataDir: opts.Config.DataDir, Only: opts.Only, Runs: o.Snapshots, Tools: o.tools, Now: now, Logger: opts.Logger,
 		Health: o.health, TokenFile: o.tokenFile, Marked: o.markers.Kick,
 	})
@@ -136,6 +140,13 @@ func New(opts Options) (*Observer, error) {
 	if len(opts.Only) == 0 {
 		o.uploader = archive.NewUploader(archive.UploaderOptions{DataDir: o.dataDir, Open: o.archive, Busy: o.busy, Log: o.log})
 		uploads = o.uploader.Stats
+	}
+	var levels func() ([]trend.Level, int)
+	if len(opts.Only) == 0 {
+		o.trends = trend.NewTracker(trend.TrackerOptions{
+			Reader: runs, Config: func() trend.Config { return o.current().History.Config }, Busy: o.busy, Ended: o.ended, Log: o.log,
+		})
+		levels = o.trends.Levels
 	}
 	var peers func() []peer.Stats
 	if len(opts.Only) == 0 {
@@ -156,6 +167,7 @@ func New(opts Options) (*Observer, error) {
 			Runs: o.watcher.Snapshots, WaitingRuns: o.watcher.Waiting, Samples: o.sampler.Latest, MissedTicks: o.sampler.MissedTicks,
 			Uploads:    uploads,
 			Peers:      peers,
+			Levels:     levels,
 			Deliveries: o.markers.Stats, Points: o.markers.Points, Now: now,
 			Space: func() (rundir.Space, error) { return rundir.SpaceOf(o.dataDir) },
 		}),
@@ -213,6 +225,9 @@ func (o *Observer) Run(ctx context.Context) error {
 	}
 	if o.peers != nil {
 		parts.Go(func() { o.peers.Run(ctx) })
+	}
+	if o.trends != nil {
+		parts.Go(func() { o.trends.Run(ctx) })
 	}
 	if err := o.sampler.Run(ctx); err != nil && ctx.Err() == nil {
 		return fmt.Errorf("sample servers: %w", err)
@@ -292,6 +307,19 @@ func (o *Observer) archive() (*archive.Archive, error) {
 // busy reports whether a run is in progress, its drain included.
 func (o *Observer) busy() bool {
 	return slices.ContainsFunc(o.watcher.Snapshots(), func(s ingest.Snapshot) bool { return s.Phase != ingest.Over })
+}
+
+// ended returns how many ended runs are known, and when the last one was closed.
+func (o *Observer) ended() (n int, last time.Time) {
+	for _, s := range o.watcher.Snapshots() {
+		if at := s.Meta.ClosedAt; at != nil {
+			n++
+			if at.After(last) {
+				last = *at
+			}
+		}
+	}
+	return n, last
 }
 
 // Snapshots returns the live runs and the kept ended ones, oldest first.

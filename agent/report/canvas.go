@@ -29,7 +29,7 @@ type canvas interface {
 	// line draws through spots, bar fills a rectangle, dot a point; ring draws around one.
 	line(s stroke, through ...spot)
 	bar(s stroke, corner spot, width, height float64)
-	dot(s stroke, at spot)
+	dot(s stroke, at spot, of *Point)
 	ring(s stroke, at spot)
 	// text writes at a place of the base line.
 	text(k textKind, at spot, text string)
@@ -90,8 +90,17 @@ func (c svgCanvas) bar(s stroke, corner spot, width, height float64) {
 	fmt.Fprintf(c, `<rect class="bar %s" x="%.1f" y="%.1f" width="%.1f" height="%.1f"/>`, s, corner.x, corner.y, width, height)
 }
 
-func (c svgCanvas) dot(s stroke, at spot) {
-	fmt.Fprintf(c, `<circle class="dot %s" cx="%.1f" cy="%.1f" r="%g"/>`, s, at.x, at.y, dotRadius)
+func (c svgCanvas) dot(s stroke, at spot, of *Point) {
+	if of.Link != "" {
+		fmt.Fprintf(c, `<a href="%s" tabindex="-1">`, template.HTMLEscapeString(of.Link))
+		defer c.WriteString(`</a>`)
+	}
+	fmt.Fprintf(c, `<circle class="dot %s" cx="%.1f" cy="%.1f" r="%g"`, s, at.x, at.y, dotRadius)
+	if of.Title == "" {
+		c.WriteString(`/>`)
+		return
+	}
+	fmt.Fprintf(c, `><title>%s</title></circle>`, template.HTMLEscapeString(of.Title))
 }
 
 func (c svgCanvas) ring(s stroke, at spot) {
@@ -266,7 +275,7 @@ func (c *pngCanvas) bar(s stroke, corner spot, width, height float64) {
 	c.fill(faint, []spot{corner, {corner.x + width, corner.y}, {corner.x + width, corner.y + height}, {corner.x, corner.y + height}})
 }
 
-func (c *pngCanvas) dot(s stroke, at spot) { c.fill(c.colour(s), disc(at, dotRadius)) }
+func (c *pngCanvas) dot(s stroke, at spot, _ *Point) { c.fill(c.colour(s), disc(at, dotRadius)) }
 
 func (c *pngCanvas) ring(s stroke, at spot) {
 	around := disc(at, ringRadius)

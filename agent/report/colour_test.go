@@ -74,14 +74,18 @@ func TestColours(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	series := regexp.MustCompile(`--series: ([^;]*);`).FindAllSubmatch(css, -1)
-	drawn := regexp.MustCompile(`--c[0-9]: (#[0-9a-f]{6});`).FindAllStringSubmatch(reportHTML, -1)
-	if len(series) != 2 || len(drawn) != 2*colours {
-		t.Fatalf("%d palettes in the page, %d colours in the report", len(series), len(drawn))
+	colour := regexp.MustCompile(`--c[0-9]: (#[0-9a-f]{6});`)
+	shown := colour.FindAllStringSubmatch(string(css), -1)
+	drawn := colour.FindAllStringSubmatch(reportHTML, -1)
+	if len(shown) != 2*colours || len(drawn) != 2*colours {
+		t.Fatalf("%d colours in the page, %d in the report", len(shown), len(drawn))
 	}
 	const apart, contrast = 0.09, 2.8 // in Oklab; that of two neighbours in a grey scale of ten is 0.1
 	for i, back := range []string{"#ffffff", "#1a1f28"} {
-		palette := strings.Fields(string(series[i][1]))
+		var palette []string
+		for _, c := range shown[i*colours : (i+1)*colours] {
+			palette = append(palette, c[1])
+		}
 		for j, name := range palette {
 			if report := drawn[i*colours+j][1]; report != name {
 				t.Errorf("colour %d is %s in the page, %s in the report", j, name, report)

@@ -27,6 +27,9 @@ type Plot struct {
 	Marks []PlotMark
 	// Notes are shown below the legend.
 	Notes []string
+	// Width is how wide the drawing is in its own units, of which a text is 11 high; 0:
+	// as wide as a chart.
+	Width float64
 }
 
 // Axis of a plot. Its ends are those of the values.
@@ -62,6 +65,9 @@ type Point struct {
 	X, Y, Low, High float64
 	// Width is where a bar ends.
 	Width float64
+	// Title describes the point to those who point at it, Link is where it leads; both may
+	// be empty.
+	Title, Link string
 }
 
 // PlotMark is a point of interest.
@@ -170,14 +176,18 @@ func (p *Plot) WriteSVG(w io.Writer) error {
 
 // writeSVG writes the drawing, with a style as one that stands alone.
 func (p *Plot) writeSVG(b *strings.Builder, style string) {
-	fmt.Fprintf(b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %g %g" role="img" aria-label="%s">%s`, chartWidth, p.height(style != ""), template.HTMLEscapeString(p.Title), style)
+	role := "img"
+	if slices.ContainsFunc(p.Lines, func(l PlotLine) bool { return len(l.Points) > 0 && l.Points[0].Link != "" }) {
+		role = "group" // nothing in an image can be reached
+	}
+	fmt.Fprintf(b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %g %g" role="%s" aria-label="%s">%s`, p.width(), p.height(style != ""), role, template.HTMLEscapeString(p.Title), style)
 	p.draw(svgCanvas{b}, style != "")
 	b.WriteString(`</svg>`)
 }
 
 // WritePNG writes the plot as a picture, the same as WriteSVG in light colours.
 func (p *Plot) WritePNG(w io.Writer) error {
-	c, err := newPNGCanvas(chartWidth, p.height(true))
+	c, err := newPNGCanvas(p.width(), p.height(true))
 	if err != nil {
 		return err
 	}
@@ -187,6 +197,9 @@ func (p *Plot) WritePNG(w io.Writer) error {
 
 // head is the height of the title of a drawing that stands alone, row that of a line below it.
 const head, row = 34.0, 15.0
+
+// width is that of the drawing.
+func (p *Plot) width() float64 { return cmp.Or(p.Width, chartWidth) }
 
 // height is that of the drawing.
 func (p *Plot) height(alone bool) float64 {
@@ -198,7 +211,7 @@ func (p *Plot) height(alone bool) float64 {
 
 // draw draws the plot, alone with its title and legend.
 func (p *Plot) draw(c canvas, alone bool) {
-	top := marginTop
+	top, width := marginTop, p.width()
 	if alone {
 		top += head
 	}
@@ -218,15 +231,15 @@ func (p *Plot) draw(c canvas, alone bool) {
 	if bars {
 		inset = 0
 	}
-	x := newScale(&p.X, xs, marginLeft+inset, chartWidth-marginRight-inset, false)
+	x := newScale(&p.X, xs, marginLeft+inset, width-marginRight-inset, false)
 	y := newScale(&p.Y, ys, foot, top, true)
 	if alone {
-		c.text(titleText, spot{marginLeft, 16}, clip(p.Title, chartWidth-marginLeft))
-		c.text(plainText, spot{marginLeft, 31}, clip(p.Unit, chartWidth-marginLeft))
+		c.text(titleText, spot{marginLeft, 16}, clip(p.Title, width-marginLeft))
+		c.text(plainText, spot{marginLeft, 31}, clip(p.Unit, width-marginLeft))
 	}
 	for _, t := range y.ticks {
 		at := y.at(t.At)
-		c.grid(spot{marginLeft, at}, spot{chartWidth - marginRight, at})
+		c.grid(spot{marginLeft, at}, spot{width - marginRight, at})
 		c.text(yText, spot{marginLeft - 6, at + 4}, t.Text)
 	}
 	free := math.Inf(-1) // where the text before ends
@@ -238,7 +251,7 @@ func (p *Plot) draw(c canvas, alone bool) {
 			free = at + half + textWidth
 		}
 	}
-	c.text(xText, spot{(marginLeft + chartWidth - marginRight) / 2, foot + 28}, p.X.Title)
+	c.text(xText, spot{(marginLeft + width - marginRight) / 2, foot + 28}, p.X.Title)
 	for i := range p.Lines {
 		p.drawLine(c, i, &x, &y, foot)
 	}
@@ -263,12 +276,12 @@ func (p *Plot) draw(c canvas, alone bool) {
 	for i := range p.Lines {
 		if l := &p.Lines[i]; l.Name != "" && len(l.Points) > 0 {
 			c.line(p.stroke(i), spot{marginLeft, at - 4}, spot{marginLeft + 24, at - 4})
-			c.text(plainText, spot{marginLeft + 30, at}, clip(l.Name, chartWidth-marginLeft-30))
+			c.text(plainText, spot{marginLeft + 30, at}, clip(l.Name, width-marginLeft-30))
 			at += row
 		}
 	}
 	for _, n := range p.notes() {
-		c.text(plainText, spot{marginLeft, at}, clip(n, chartWidth-marginLeft))
+		c.text(plainText, spot{marginLeft, at}, clip(n, width-marginLeft))
 		at += row
 	}
 }
@@ -313,7 +326,7 @@ func (p *Plot) drawLine(c canvas, i int, x, y *plotScale, foot float64) {
 		through = append(through, spot{x.at(q.X), y.at(q.Y)})
 	}
 	end()
-	if l.Fit || len(l.Points) > 100 {
+	if l.Fit || len(l.Points) > 100 && l.Points[0].Title == "" {
 		return
 	}
 	for _, q := range l.Points {
@@ -328,7 +341,7 @@ func (p *Plot) drawLine(c canvas, i int, x, y *plotScale, foot float64) {
 			c.line(spread, spot{px, low}, spot{px, high})
 			c.line(spread, spot{px - 3, high}, spot{px + 3, high})
 		}
-		c.dot(stroke{colour: s.colour}, spot{px, y.at(q.Y)})
+		c.dot(stroke{colour: s.colour}, spot{px, y.at(q.Y)}, &q)
 	}
 }
 

@@ -214,6 +214,13 @@ func (r *Row) facts() []rundir.Fact {
 	return m.Facts()
 }
 
+// Essence returns the row without what only reports and comparisons show, to be kept in
+// memory with many others.
+func (r Row) Essence() Row {
+	r.Limits, r.Machines, r.Costs, r.Balances, r.settings, r.statements, r.batches = nil, nil, nil, nil, nil, nil, nil
+	return r
+}
+
 // State returns the result or, of an active run, its phase.
 func (r *Row) State() string {
 	if r.Result != "" {

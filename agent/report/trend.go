@@ -25,6 +25,8 @@ type Trend struct {
 	Series []TrendSeries `json:"series"`
 	// Notes are what a reader should know of the result.
 	Notes []string `json:"notes,omitempty"`
+	// Link returns where a run is shown; nil: nowhere.
+	Link func(id string) string `json:"-"`
 
 	unit table.Unit
 }
@@ -92,6 +94,8 @@ type TrendOptions struct {
 	By []string
 	// Settings returns the settings of a run's servers; nil: none are known.
 	Settings func(id string) map[string]string
+	// KeepFacts keeps the facts that all series have in common.
+	KeepFacts bool
 }
 
 // KindFacts are the facts that make runs comparable at all.
@@ -141,7 +145,9 @@ func NewTrend(rows []Row, o TrendOptions) (*Trend, error) {
 	for i := range t.Series {
 		t.Series[i].find(o.Settings)
 	}
-	t.dropCommonFacts()
+	if !o.KeepFacts {
+		t.dropCommonFacts()
+	}
 	slices.SortStableFunc(t.Series, func(a, b TrendSeries) int {
 		for i := range a.Facts {
 			if c := compareText(a.Facts[i].Value, b.Facts[i].Value); c != 0 {
@@ -161,6 +167,25 @@ func NewTrend(rows []Row, o TrendOptions) (*Trend, error) {
 	}
 	return t, nil
 }
+
+// TrendMeasures returns the names of the measures of which runs may have a trend: those of the
+// tool that at least one run has, and those of servers.
+func TrendMeasures(rows []Row) []string {
+	var names []string
+	add := func(all []Measure) {
+		for _, m := range all {
+			if m.Condition != "" && !slices.Contains(names, m.Condition) {
+				names = append(names, m.Condition)
+			}
+		}
+	}
+	add(slices.DeleteFunc(Measures(rows), func(m Measure) bool { return m.Server }))
+	add(serverMeasures(nil))
+	return names
+}
+
+// Base returns a value of the trend in the base unit: seconds, a share of 1.
+func (t *Trend) Base(v float64) float64 { return v / t.unit.Factor }
 
 // dropCommonFacts leaves out of the series' names what all have.
 func (t *Trend) dropCommonFacts() {
@@ -198,7 +223,12 @@ func (s *TrendSeries) find(settings func(string) map[string]string) {
 		}
 		c.Differs = s.differences(parts[i-1], p)
 		if settings != nil {
-			c.Differs = append(c.Differs, changedSettings(settings(before.ID), settings(after.ID))...)
+			for _, d := range changedSettings(settings(before.ID), settings(after.ID)) {
+				// The version of the server may be a label, too.
+				if !slices.ContainsFunc(c.Differs, func(f FactChange) bool { return f.Name == d.Name && f.Before == d.Before && f.After == d.After }) {
+					c.Differs = append(c.Differs, d)
+				}
+			}
 		}
 		s.Changes = append(s.Changes, c)
 	}
@@ -271,14 +301,15 @@ func (c *TrendChange) Text() string {
 	return cmp.Or(strings.Join(words, "; "), "nothing that was recorded")
 }
 
-func (t *Trend) head() string {
+// Head returns the name of the measure with its unit.
+func (t *Trend) Head() string {
 	m := Measure{Name: t.Measure, Unit: t.unit}
 	return m.Head()
 }
 
 // changeTable has a row for each change of a series.
 func (t *Trend) changeTable(s *TrendSeries) *table.Table {
-	out := table.New(table.Named("since", "first run", "runs before", "runs after", t.head()+" before", "after", "change", "what differs")...)
+	out := table.New(table.Named("since", "first run", "runs before", "runs after", t.Head()+" before", "after", "change", "what differs")...)
 	for i := range s.Changes {
 		c := &s.Changes[i]
 		out.Add(table.Text(table.Instant(c.At)), table.Text(c.After), table.Whole(s.Levels[i].Runs), table.Whole(s.Levels[i+1].Runs),
@@ -287,14 +318,21 @@ func (t *Trend) changeTable(s *TrendSeries) *table.Table {
 	return out
 }
 
-// levelText describes a series without changes, or its present level.
-func (t *Trend) levelText(s *TrendSeries) string {
+// ChangeText describes by how much a level changed.
+func (t *Trend) ChangeText(s *TrendSeries, i int) string {
+	c := &s.Changes[i]
+	return fmt.Sprintf("%s: %+.1f %%, from %s in %s to %s %s in %s", table.Instant(c.At), c.ChangePercent, table.Digits.Format(c.From), table.Plural(s.Levels[i].Runs, "run"),
+		table.Digits.Format(c.To), t.Head(), table.Plural(s.Levels[i+1].Runs, "run"))
+}
+
+// LevelText describes a series without changes, or its present level.
+func (t *Trend) LevelText(s *TrendSeries) string {
 	last := s.Levels[len(s.Levels)-1]
 	text := fmt.Sprintf("%s, %s to %s", table.Plural(len(s.Runs), "run"), table.Instant(s.Runs[0].StartedAt), table.Instant(s.Runs[len(s.Runs)-1].StartedAt))
 	if len(s.Changes) == 0 {
-		return fmt.Sprintf("%s: no change, mean %s %s", text, table.Digits.Format(last.Mean), t.head())
+		return fmt.Sprintf("%s: no change, mean %s %s", text, table.Digits.Format(last.Mean), t.Head())
 	}
-	return fmt.Sprintf("%s: %s, now %s %s in the last %s", text, table.Plural(len(s.Changes), "change"), table.Digits.Format(last.Mean), t.head(), table.Plural(last.Runs, "run"))
+	return fmt.Sprintf("%s: %s, now %s %s in the last %s", text, table.Plural(len(s.Changes), "change"), table.Digits.Format(last.Mean), t.Head(), table.Plural(last.Runs, "run"))
 }
 
 func (t *Trend) document() *table.Document {
@@ -302,7 +340,7 @@ func (t *Trend) document() *table.Document {
 	for i := range t.Series {
 		s := &t.Series[i]
 		doc.Heading(3, s.Title())
-		doc.Paragraph(table.Line{Text: t.levelText(s)})
+		doc.Paragraph(table.Line{Text: t.LevelText(s)})
 		if len(s.Changes) > 0 {
 			doc.Table(t.changeTable(s))
 		}
@@ -339,11 +377,15 @@ func (t *Trend) CSV(w io.Writer) error {
 
 // Plot draws a series over time with its levels and changes.
 func (t *Trend) Plot(s *TrendSeries) *Plot {
-	p := &Plot{Title: s.Title(), Unit: t.head(), X: Axis{Title: "start of the run"}}
+	p := &Plot{Title: s.Title(), Unit: t.Head(), X: Axis{Title: "start of the run"}}
 	day := func(at time.Time) float64 { return float64(at.Unix()) / 86400 }
 	values := PlotLine{Name: "runs"}
 	for _, r := range s.Runs {
-		values.Points = append(values.Points, Point{X: day(r.StartedAt), Y: r.Value, Low: r.Value, High: r.Value})
+		q := Point{X: day(r.StartedAt), Y: r.Value, Low: r.Value, High: r.Value, Title: fmt.Sprintf("%s, %s: %s", table.Instant(r.StartedAt), r.ID, strings.TrimSpace(table.Digits.Format(r.Value)+" "+t.Unit))}
+		if t.Link != nil {
+			q.Link = t.Link(r.ID)
+		}
+		values.Points = append(values.Points, q)
 	}
 	levels := PlotLine{Name: "levels", Fit: true}
 	for _, l := range s.Levels {
@@ -396,7 +438,7 @@ func (p *TrendPage) Tables() []TitledTable {
 	var all []TitledTable
 	for i := range p.Series {
 		s := &p.Series[i]
-		all = append(all, TitledTable{s.Title(), p.levelText(s), p.changeTable(s)})
+		all = append(all, TitledTable{s.Title(), p.LevelText(s), p.changeTable(s)})
 	}
 	return all
 }

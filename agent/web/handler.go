@@ -43,6 +43,7 @@ func (p *Page) Register(mux *http.ServeMux) {
 	mux.HandleFunc("GET /api/runs/{id}/findings", p.serveFindings)
 	mux.HandleFunc("POST /api/runs/{id}/markers", p.serveMark)
 	mux.HandleFunc("GET /api/compare", p.serveCompare)
+	mux.HandleFunc("GET /api/trend", p.serveTrend)
 	mux.HandleFunc("GET /runs/{id}/report", p.serveReport)
 	mux.HandleFunc("GET /runs/{id}/export", p.serveExport)
 	mux.HandleFunc("GET /api/events", p.serveEvents)

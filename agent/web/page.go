@@ -15,6 +15,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/ingest"
 	"github.com/benchwatch/benchwatch/agent/measure"
 	"github.com/benchwatch/benchwatch/agent/tool"
+	"github.com/benchwatch/benchwatch/agent/trend"
 )
 
 const (
@@ -32,6 +33,8 @@ type Options struct {
 	Only []string
 	// Runs returns the live and the kept runs.
 	Runs func() []ingest.Snapshot
+	// Trends reads the runs of the data directory, also those that are not kept.
+	Trends *trend.Reader
 	// Tools returns those whose output can be read.
 	Tools func() tool.Set
 	// Health returns how the agent is; the page knows when it started and whether

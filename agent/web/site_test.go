@@ -22,6 +22,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/rundir"
 	"github.com/benchwatch/benchwatch/agent/tool"
 	"github.com/benchwatch/benchwatch/agent/tool/sysbench"
+	"github.com/benchwatch/benchwatch/agent/trend"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -59,6 +60,7 @@ func newSite(t testing.TB, only ...string) *site {
 	quiet := slog.New(slog.DiscardHandler)
 	s.page = New(Options{
 		DataDir: s.dataDir, Only: only, Tools: tools, Logger: quiet,
+		Trends: trend.NewReader(s.dataDir, only, tools),
 		Runs:   func() []ingest.Snapshot { return s.watcher.Snapshots() },
 		Health: func() Health { return Health{} }, TokenFile: func() string { return s.token }, Marked: func() {},
 	})

@@ -23,7 +23,7 @@ var update = flag.Bool("update", false, "write src/types.ts")
 // them: src/types.ts is generated from them by `go test ./agent/web -update`.
 func TestTypes(t *testing.T) {
 	const file = "src/types.ts"
-	want := typeScript(measuresView{}, runsView{}, agentView{}, historyView{}, findingsView{}, compareView{}, helloView{})
+	want := typeScript(measuresView{}, runsView{}, agentView{}, historyView{}, findingsView{}, compareView{}, trendView{}, helloView{})
 	if *update {
 		if err := os.WriteFile(file, []byte(want), 0o644); err != nil {
 			t.Fatal(err)
@@ -134,7 +134,7 @@ func (g *generator) typeOf(t reflect.Type) string {
 func TestNoNull(t *testing.T) {
 	s := newSite(t)
 	s.ended(rundir.Meta{ID: "one"}, "")
-	for _, path := range []string{"/api/measures", "/api/runs", "/api/runs/one", "/api/runs/one/history", "/api/agent", "/api/runs/one/findings"} {
+	for _, path := range []string{"/api/measures", "/api/runs", "/api/runs/one", "/api/runs/one/history", "/api/agent", "/api/runs/one/findings", "/api/trend"} {
 		if code, body := s.get(path); code != 200 || strings.Contains(string(body), "null") {
 			t.Errorf("%s: %d %s", path, code, body)
 		}

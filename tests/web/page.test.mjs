@@ -538,6 +538,37 @@ test('alerts fire on the page until they are resolved, and a marker is set with 
   await page.close();
 });
 
+test('the history shows where a level changed, is in the address and leads to the runs', async () => {
+  for (let i = 0; i < 20; i++) {
+    const start = new Date(Date.UTC(2026, 0, 1 + i)).toISOString();
+    const end = new Date(Date.UTC(2026, 0, 1 + i, 0, 0, 5)).toISOString();
+    const labels = { build: i < 10 ? 'old' : '<b>new</b>' };
+    const more = { workload: 'months', labels, started_at: start, clock_started_at: start, ended_at: end, closed_at: end };
+    agent.ended(`202601${String(i + 1).padStart(2, '0')}T000000Z-months`, 5, (s) => (i < 10 ? 1000 : 700) + ((i + s) % 3), more);
+  }
+  const page = await open();
+  await page.getByRole('link', { name: 'History' }).click();
+  await page.getByLabel('Only runs with').fill('workload=months');
+  await page.locator('.trend[aria-busy=false] .changes li').waitFor();
+  await page.waitForFunction(() => document.querySelectorAll('.drawn').length === 1);
+  assert.match(await page.locator('.changes').innerText(), /-30\.\d %[\s\S]*build old → <b>new<\/b>/);
+  assert.equal(await page.locator('.drawn a').count(), 20);
+  assert.match(page.url(), /#\/history\?where=workload%3Dmonths$/);
+  await page.getByLabel('A series for each').selectOption('build');
+  await page.waitForFunction(() => document.querySelectorAll('.drawn').length === 2);
+  assert.match(page.url(), /by=build/);
+  await page.goBack();
+  await page.goForward();
+  await page.waitForFunction(() => document.querySelectorAll('.drawn').length === 2);
+  await page.setViewportSize({ width: 390, height: 800 });
+  await page.waitForFunction(() => Number(document.querySelector('.drawn > svg')?.getAttribute('viewBox').split(' ')[2]) < 390);
+  assert.equal(await page.evaluate(() => document.documentElement.scrollWidth <= document.documentElement.clientWidth), true);
+  await page.locator('.drawn a').first().click();
+  await page.locator('.run h1').waitFor();
+  assert.match(page.url(), /#\/runs\/202601/);
+  await page.close();
+});
+
 test('axe-core finds nothing serious, and each chart says in words what it shows', async () => {
   for (const hash of [
     '',
@@ -545,6 +576,7 @@ test('axe-core finds nothing serious, and each chart says in words what it shows
     '#/runs/20261120T010000Z-long',
     '#/runs/20261120T030000Z-failed',
     '#/compare?runs=20261101T010000Z-many,20261101T010001Z-many,20261101T010002Z-many&by=via',
+    '#/history?where=workload%3Dmonths',
     '#/runs/none',
   ]) {
     for (const colorScheme of ['light', 'dark']) {

@@ -1,7 +1,7 @@
 // The agent's API. types.ts has what it sends; tables and their rows, which the
 // agent writes by hand, are here. Times are milliseconds since 1970.
 
-import type { Agent, Compare, Findings, History as HistoryHead, Measures, Run, Runs } from './types';
+import type { Agent, Compare, Findings, History as HistoryHead, Measures, Run, Runs, Trend } from './types';
 
 export type * from './types';
 
@@ -60,6 +60,13 @@ export function getComparison(groups: Chosen[]): Promise<Compare> {
     query.append('name', g.name);
   }
   return get(`api/compare?${query}`);
+}
+
+/** A measure of all runs over months; where has name=value each. */
+export function getTrend(measure: string, by: string, where: string[], width: number, signal: AbortSignal): Promise<Trend> {
+  const query = new URLSearchParams({ measure, by, width: String(width) });
+  for (const w of where) query.append('where', w);
+  return get(`api/trend?${query}`, signal);
 }
 
 /** Where a document about a run is. */

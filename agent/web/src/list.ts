@@ -75,7 +75,16 @@ export class ListView {
       el('h1', {}, 'Live runs'),
       this.live,
       el('h1', {}, 'Recent runs'),
-      el('div', { class: 'tools' }, this.filter, el('label', {}, 'Group by ', this.groupBy), this.compare, this.none, this.count),
+      el(
+        'div',
+        { class: 'tools' },
+        this.filter,
+        el('label', {}, 'Group by ', this.groupBy),
+        this.compare,
+        this.none,
+        el('a', { class: 'button', href: address(['history']) }, 'History'),
+        this.count,
+      ),
       this.recent,
     );
     this.readAgent();

@@ -6,6 +6,7 @@ import { place } from './place';
 import { RunView } from './run';
 import { type Spec, specOf } from './specs';
 import { type Listener, Stream } from './stream';
+import { TrendView } from './trend';
 
 const main = document.getElementById('main')!;
 const connection = document.getElementById('connection')!;
@@ -14,7 +15,7 @@ const connection = document.getElementById('connection')!;
 class Page implements Listener {
   private readonly runs = new Map<string, Run>();
   private total = 0;
-  private view: ListView | RunView | CompareView | null = null;
+  private view: ListView | RunView | CompareView | TrendView | null = null;
   private version: string | null = null;
   private offset = 0; // of the agent's clock from the browser's
   private redraw = 0;
@@ -37,6 +38,12 @@ class Page implements Listener {
         return;
       }
       this.view.destroy();
+    } else if (this.view instanceof TrendView) {
+      if (kind === 'history') {
+        this.view.restore();
+        return;
+      }
+      this.view.destroy();
     } else if (this.view instanceof CompareView) {
       this.view.destroy();
     } else if (this.view && kind === undefined) {
@@ -50,6 +57,10 @@ class Page implements Listener {
     } else if (kind === 'compare') {
       this.view = new CompareView(this.specs);
       this.view.load();
+    } else if (kind === 'history') {
+      const view = new TrendView();
+      this.view = view;
+      requestAnimationFrame(() => view.load()); // its width is known then
     } else {
       const list = new ListView(this.now);
       list.show(this.runs.values(), this.total);

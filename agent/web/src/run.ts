@@ -1,6 +1,7 @@
 import {
   documentOf,
   type Findings,
+  fact,
   getAgent,
   getFindings,
   getHistory,
@@ -402,9 +403,17 @@ function links(r: RunDetail, marking: HTMLElement | null): HTMLElement {
     link('CSV of the servers', 'export?format=servers'),
     link('JSON', 'export?format=json'),
     el('a', { href: address([], { select: r.id }) }, 'Compare with …'),
+    el('a', { href: address(['history'], { where: kind(r) }) }, 'History of such runs'),
     marking,
   );
 }
+
+/** What distinguishes runs of this kind, as the history takes it. */
+const kind = (r: Run): string =>
+  ['tool', 'workload', 'threads']
+    .filter((name) => /^\S+$/.test(fact(r, name) ?? ''))
+    .map((name) => `${name}=${fact(r, name)}`)
+    .join(' ');
 
 /** What was observed, and how far to trust the numbers: what limits them first, the rest folded. */
 function findingPanels(f: Findings, again: HTMLElement | null): HTMLElement[] {

@@ -232,6 +232,41 @@ export interface Compare {
   statements: Statements;
 }
 
+export interface Legend {
+  class: string;
+  name: string;
+}
+
+export interface Plot {
+  title: string;
+  unit: string;
+  svg: string;
+  legend: Legend[];
+  notes: string[];
+}
+
+export interface Change {
+  before: string;
+  after: string;
+  level: string;
+  text: string;
+}
+
+export interface TrendSeries {
+  title: string;
+  text: string;
+  plot: Plot;
+  changes: Change[];
+}
+
+export interface Trend {
+  measure: string;
+  measures: string[];
+  names: string[];
+  series: TrendSeries[];
+  notes: string[];
+}
+
 export interface Hello {
   version: string;
   agent: number;

@@ -1,0 +1,24 @@
+import type { Plot } from './api';
+import { el } from './dom';
+
+/** How wide a drawing in this container is: the width of a text stays the same on a phone. */
+export const plotWidth = (container: Element): string => String(Math.round(container.clientWidth || 520));
+
+/** A drawing of the agent with its legend and notes. The agent escapes all that is foreign in it. */
+export function plot(p: Plot): HTMLElement {
+  const legend = p.legend.map((l) => el('li', {}, drawing(`<svg viewBox="0 0 24 8"><path class="line ${l.class}" d="M0 4H24"/></svg>`), l.name));
+  return el(
+    'figure',
+    { class: 'drawn' },
+    el('h3', {}, p.title, el('small', {}, p.unit)),
+    drawing(p.svg),
+    legend.length > 0 && el('ul', { class: 'legend' }, ...legend),
+    ...p.notes.map((n) => el('p', { class: 'hint' }, n)),
+  );
+}
+
+/** Scripts in a parsed document never run, and the page's policy forbids them. */
+function drawing(svg: string): Node | null {
+  const found = new DOMParser().parseFromString(svg, 'text/html').querySelector('svg');
+  return found && document.importNode(found, true);
+}
