@@ -16,6 +16,7 @@ import (
 	"github.com/alecthomas/kingpin/v2"
 
 	"github.com/benchwatch/benchwatch/agent/config"
+	"github.com/benchwatch/benchwatch/agent/dump"
 	"github.com/benchwatch/benchwatch/agent/history"
 	"github.com/benchwatch/benchwatch/agent/host"
 	"github.com/benchwatch/benchwatch/agent/ingest"
@@ -120,6 +121,8 @@ type imported struct {
 	Start rundir.StartSource `json:"start,omitempty"`
 	// MonitorLogs are the files from which it is known what the machine did.
 	MonitorLogs []string `json:"monitor_logs,omitempty"`
+	// Dumps are the files with the status and the variables of the server.
+	Dumps []string `json:"dumps,omitempty"`
 }
 
 func newImported(path string, m *ingest.Imported) imported {
@@ -182,13 +185,21 @@ func (r *importCommand) run(s Streams) error {
 			path, _ = r.pattern.Match(log.Path)
 		}
 		var used []host.MonitorLog
-		made, err := r.importLog(r.dataDir, log, r.startOf(i), path, r.completion(s, r.monitorLogs(s, logs, log.Path), &used))
+		alone := !slices.ContainsFunc(logs, func(l ingest.Log) bool {
+			return l.Path != log.Path && filepath.Dir(l.Path) == filepath.Dir(log.Path)
+		})
+		server := dumps(s, log.Path, alone)
+		made, err := r.importLog(r.dataDir, log, r.startOf(i), path, r.completion(s, monitorLogs(s, log.Path, alone), &used, &server))
 		for i := range made {
 			line := importLine(log.Path, &made[i])
 			one := newImported(log.Path, &made[i])
 			for _, m := range used {
 				one.MonitorLogs = append(one.MonitorLogs, m.Path)
 				line += ", " + m.Program
+			}
+			if server != nil && len(made) == 1 {
+				one.Dumps = server.Paths
+				line += ", " + table.Plural(len(server.Paths), "dump")
 			}
 			all = append(all, one)
 			if made[i].Existing {
@@ -219,34 +230,63 @@ func (r *importCommand) run(s Streams) error {
 	return nil
 }
 
-// monitorLogs returns what vmstat, iostat, mpstat and dstat printed beside a log.
-func (r *importCommand) monitorLogs(s Streams, logs []ingest.Log, path string) []host.MonitorLog {
-	folder := filepath.Dir(path)
-	others := slices.ContainsFunc(logs, func(l ingest.Log) bool { return l.Path != path && filepath.Dir(l.Path) == folder })
-	found, err := host.MonitorLogsBeside(path, !others)
+// monitorLogs returns what vmstat, iostat, mpstat and dstat printed beside a log, which is the
+// only one in its folder or not.
+func monitorLogs(s Streams, path string, alone bool) []host.MonitorLog {
+	found, err := host.MonitorLogsBeside(path, alone)
 	if err != nil {
 		s.notice("%v", err)
 	}
 	return found
 }
 
-// completion records what the machine did. Monitor logs that can't be read are left out
-// with a notice: they must not keep a run from being imported. used gets those with values.
-func (r *importCommand) completion(s Streams, logs []host.MonitorLog, used *[]host.MonitorLog) func(context.Context, rundir.Directory, time.Time, float64) error {
-	if len(logs) == 0 {
+// dumps returns what dumps beside a log show of the server, nil if there are none.
+func dumps(s Streams, path string, alone bool) *dump.Server {
+	server, err := dump.Beside(path, alone)
+	if err != nil {
+		s.notice("%s: without what the server did: %v", path, err)
+		return nil
+	}
+	if server != nil && server.Problem != "" {
+		s.notice("%s: without the server's counters: %s", path, server.Problem)
+	}
+	return server
+}
+
+// completion records what the machine and the server did. Logs and dumps that can't be read
+// are left out with a notice: they must not keep a run from being imported. used gets those
+// with values; server becomes nil if it was not recorded.
+func (r *importCommand) completion(s Streams, logs []host.MonitorLog, used *[]host.MonitorLog, server **dump.Server) func(context.Context, rundir.Directory, time.Time, float64) error {
+	if len(logs) == 0 && *server == nil {
+		return nil
+	}
+	left := func(dir rundir.Directory, what string, err error, names ...string) error {
+		s.notice("without what the %s did: %v", what, err)
+		for _, name := range names {
+			if err := os.Remove(dir.Path(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
+		}
 		return nil
 	}
 	return func(ctx context.Context, dir rundir.Directory, start time.Time, seconds float64) error {
+		if *server != nil {
+			if err := history.RecordDumps(dir, start, seconds, *server); err != nil {
+				*server = nil
+				if err := left(dir, "server", err, rundir.StatusFile, history.SettingsFile); err != nil {
+					return err
+				}
+			}
+		}
+		if len(logs) == 0 {
+			return ctx.Err()
+		}
 		found, err := history.RecordMonitorLogs(ctx, dir, start, seconds, logs)
 		if err == nil || ctx.Err() != nil {
 			*used = found
 			return ctx.Err()
 		}
-		s.notice("without what the machine did: %v", err)
-		if err := os.Remove(dir.Path(host.File)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-		return nil
+		return left(dir, "machine", err, host.File)
 	}
 }
 
@@ -265,7 +305,7 @@ func (r *importCommand) logs(s Streams) (logs []ingest.Log, failed []error) {
 		}
 		unmatched, unknown := 0, 0
 		for _, file := range files {
-			if !listed && host.IsMonitorLog(file) {
+			if !listed && (host.IsMonitorLog(file) || dump.IsDump(file)) {
 				continue // belongs to a log beside it, or to none
 			}
 			if r.pattern != nil {

@@ -51,11 +51,11 @@ func MonitorLogsBeside(path string, alone bool) ([]MonitorLog, error) {
 	if err != nil {
 		return nil, fmt.Errorf("look for monitor logs: %w", err)
 	}
-	own := nameWords(filepath.Base(path))
+	own := NameWords(filepath.Base(path))
 	var found []MonitorLog
 	for _, p := range monitorPrograms {
 		for _, e := range entries {
-			words := nameWords(e.Name())
+			words := NameWords(e.Name())
 			i := slices.Index(words, p.name)
 			if i < 0 || !e.Type().IsRegular() {
 				continue
@@ -72,12 +72,12 @@ func MonitorLogsBeside(path string, alone bool) ([]MonitorLog, error) {
 
 // IsMonitorLog reports whether a file's name is that of a monitor log.
 func IsMonitorLog(path string) bool {
-	words := nameWords(filepath.Base(path))
+	words := NameWords(filepath.Base(path))
 	return slices.ContainsFunc(words, func(w string) bool { return readerOf(w) != nil })
 }
 
-// nameWords returns the words of a file's name without those that say what kind of file it is.
-func nameWords(name string) []string {
+// NameWords returns the words of a file's name without those that say what kind of file it is.
+func NameWords(name string) []string {
 	words := strings.FieldsFunc(strings.ToLower(name), func(r rune) bool { return strings.ContainsRune("._- ", r) })
 	return slices.DeleteFunc(words, func(w string) bool {
 		return slices.Contains([]string{"txt", "log", "out", "stdout", "output", "sysbench", "ycsb", "tpcc", "gotpc", "goycsb"}, w)

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/benchwatch/benchwatch/agent/dump"
 	"github.com/benchwatch/benchwatch/agent/history"
 	"github.com/benchwatch/benchwatch/agent/host"
 	"github.com/benchwatch/benchwatch/agent/ingest"
@@ -231,7 +232,15 @@ func (j *judge) servers() {
 			j.add(Warning, "%s changed its version during the run: %s", s.Target, strings.Join(s.Versions, ", "))
 		}
 	}
-	if len(j.row.Servers) > 0 {
+	sampled := false
+	for i := range j.row.Servers {
+		s := &j.row.Servers[i]
+		sampled = sampled || s.Engine != dump.Engine
+		if s.Engine == dump.Engine {
+			j.add(Note, "what %s did is the difference of two dumps of its status, as if they were of the begin and the end of the run: means only, with all that happened between them", s.Target)
+		}
+	}
+	if sampled {
 		j.add(Good, "reports and samples are aligned by one clock, that of the agent's machine")
 	}
 }

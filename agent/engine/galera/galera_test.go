@@ -42,7 +42,7 @@ func TestNonPrimary(t *testing.T) {
 	if _, ok := out.Get(configurationID); ok {
 		t.Error("2^64-1 shown as a configuration")
 	}
-	for m, want := range map[*measure.Metric]float64{primary: 0, ready: 0, connected: 1, localState: 0, lastCommitted: 4711} {
+	for m, want := range map[*measure.Metric]float64{primary: 0, ready: 0, connected: 1, localState: 0, LastCommitted: 4711} {
 		if got, ok := out.Get(m); !ok || got != want {
 			t.Errorf("%s is %v %v, want %v", m.Name, got, ok, want)
 		}
@@ -64,7 +64,7 @@ func TestNoStateYet(t *testing.T) {
 		if out.Position != nil || out.Replicating {
 			t.Errorf("%v gives position %v", status, out.Position)
 		}
-		if _, ok := out.Get(lastCommitted); ok && status["wsrep_last_committed"] != "0" {
+		if _, ok := out.Get(LastCommitted); ok && status["wsrep_last_committed"] != "0" {
 			t.Errorf("%v gives a sequence number", status)
 		}
 	}

@@ -1,0 +1,98 @@
+package dump
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/benchwatch/benchwatch/agent/engine"
+)
+
+// lay copies recorded dumps of a MariaDB 10.11 around a run of sysbench, each under a name.
+func lay(t *testing.T, names map[string]string) string {
+	t.Helper()
+	folder := t.TempDir()
+	for name, recorded := range names {
+		data, err := os.ReadFile(filepath.Join("testdata", recorded))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(folder, name), data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return folder
+}
+
+// All three forms of the output give the same counters, of which the run's 1279 transactions
+// are the difference.
+func TestBeside(t *testing.T) {
+	for _, names := range []map[string]string{
+		{"run-8.status.before.txt": "before.tsv", "run-8.status.after.txt": "after.tsv", "run-8.variables.txt": "variables.tsv"},
+		{"run-8_global_status_start.tsv": "before.vertical", "run-8_global_status_end.tsv": "after.table", "mysql-variables-run-8.log": "variables.tsv"},
+		{"status.1": "before.tsv", "status.2": "after.table", "variables.log": "variables.tsv"},
+		{"mysqladmin_extended-status_pre.out": "before.vertical", "mysqladmin_extended-status_post.out": "after.tsv", "vars": "variables.tsv"},
+	} {
+		folder := lay(t, names)
+		s, err := Beside(filepath.Join(folder, "run-8.log"), true)
+		if err != nil || s == nil || s.Before == nil {
+			t.Errorf("%v: %+v, %v", names, s, err)
+			continue
+		}
+		if len(s.Paths) != 3 || s.Name != "vm" || s.Flavour != "mariadb" || s.Settings["innodb_buffer_pool_size"] != "134217728" {
+			t.Errorf("%v: %+v", names, s)
+		}
+		before, _ := s.Before.Get(engine.CommitsTotal)
+		after, _ := s.After.Get(engine.CommitsTotal)
+		if after-before != 1279 {
+			t.Errorf("%v: %v to %v commits", names, before, after)
+		}
+		if _, known := s.After.Get(engine.ThreadsRunning); known {
+			t.Errorf("%v: a value of an instant after the run is used", names)
+		}
+	}
+}
+
+// What can't be compared is left out, and says why.
+func TestBesideProblems(t *testing.T) {
+	for _, c := range []struct {
+		names   map[string]string
+		problem string
+	}{
+		{map[string]string{"status.before": "after.tsv", "status.after": "before.tsv"}, "the uptime"},
+		{map[string]string{"status": "after.tsv"}, "there is only one status"},
+		{map[string]string{"variables": "variables.tsv"}, ""},
+	} {
+		s, err := Beside(filepath.Join(lay(t, c.names), "run.log"), true)
+		if err != nil || s == nil || s.Before != nil || !strings.HasPrefix(s.Problem, c.problem) || c.problem == "" && s.Problem != "" {
+			t.Errorf("%v: %+v, %v", c.names, s, err)
+		}
+	}
+	folder := lay(t, map[string]string{"other.status.before": "before.tsv", "status": "run.log", "run.variables": "run.log"})
+	if s, err := Beside(filepath.Join(folder, "run.log"), false); err != nil || s != nil {
+		t.Errorf("%+v, %v", s, err)
+	}
+	for name, want := range map[string]bool{"other.status.before": true, "status": false, "run.variables": false, "none": false} {
+		if got := IsDump(filepath.Join(folder, name)); got != want {
+			t.Errorf("%s is a dump: %v", name, got)
+		}
+	}
+}
+
+// Whatever is in a file called so, it does no harm.
+func FuzzRead(f *testing.F) {
+	f.Add("Variable_name\tValue\nUptime\t1\nQuestions\t2\n")
+	f.Add("| version | 8 |\n| max_connections | 1 |\n")
+	f.Add("Variable_name: Uptime\n        Value: 1\nVariable_name: Uptime")
+	f.Fuzz(func(t *testing.T, text string) {
+		path := filepath.Join(t.TempDir(), "status.before")
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s, err := Beside(filepath.Join(filepath.Dir(path), "run.log"), true)
+		if err == nil && s != nil && len(s.Paths) == 0 {
+			t.Error("something of no file")
+		}
+	})
+}
