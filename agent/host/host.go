@@ -13,8 +13,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/prometheus/procfs"
-
 	"github.com/benchwatch/benchwatch/agent/rundir"
 	"github.com/benchwatch/benchwatch/agent/series"
 )
@@ -118,48 +116,34 @@ func Read(path string, zero time.Time, rows int, visit func(*History)) error {
 // Reader reads this machine's CPU. It may be used by several goroutines.
 type Reader struct {
 	mu       sync.Mutex
-	fs       procfs.FS
-	err      error
-	previous procfs.CPUStat
+	previous cpuTime
 }
 
 // NewReader returns a Reader of /proc.
-func NewReader() *Reader {
-	r := &Reader{}
-	r.fs, r.err = procfs.NewDefaultFS()
-	return r
-}
+func NewReader() *Reader { return &Reader{} }
 
 // Read returns what the machine did since the previous reading; nil for the first
 // one and where there is no /proc.
 func (r *Reader) Read(now time.Time) *Sample {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.err != nil {
-		return nil
-	}
-	stat, err := r.fs.Stat()
+	stat, err := readStat()
 	if err != nil {
-		r.previous = procfs.CPUStat{}
+		r.previous = cpuTime{}
 		return nil
 	}
-	was, is := r.previous, stat.CPUTotal
+	was, is := r.previous, stat.all
 	r.previous = is
-	total := timeOf(is) - timeOf(was)
-	if timeOf(was) == 0 || total <= 0 {
+	total := is.total() - was.total()
+	if was.total() == 0 || total <= 0 {
 		return nil
 	}
 	share := func(is, was float64) float64 {
 		return math.Round(min(1, max(0, (is-was)/total))*1e4) / 1e4
 	}
 	return &Sample{
-		At: now.UTC().Truncate(time.Millisecond), Cores: len(stat.CPU),
-		Busy:   math.Round((1-share(is.Idle+is.Iowait, was.Idle+was.Iowait))*1e4) / 1e4,
-		IOWait: share(is.Iowait, was.Iowait), Steal: share(is.Steal, was.Steal),
+		At: now.UTC().Truncate(time.Millisecond), Cores: len(stat.cores),
+		Busy:   math.Round((1-share(is.idle+is.iowait, was.idle+was.iowait))*1e4) / 1e4,
+		IOWait: share(is.iowait, was.iowait), Steal: share(is.steal, was.steal),
 	}
-}
-
-// timeOf is all the time that all CPUs had. Guest time is in user and nice.
-func timeOf(c procfs.CPUStat) float64 {
-	return c.User + c.Nice + c.System + c.Idle + c.Iowait + c.IRQ + c.SoftIRQ + c.Steal
 }

@@ -51,18 +51,18 @@ func (p *procfsProber) Close() error { return nil }
 
 // Probe implements engine.Prober.
 func (p *procfsProber) Probe(context.Context) (*engine.Status, error) {
-	stat, err := p.fs.Stat()
+	stat, err := readStat()
 	if err != nil {
 		return nil, err
 	}
 	r := newReading()
 	now := time.Now()
 	r.nodename, r.release = p.nodename, p.release
-	r.at, r.booted = float64(now.UnixMicro())/1e6, float64(stat.BootTime)
-	for i, c := range stat.CPU {
-		*r.cpu(strconv.FormatInt(i, 10)) = cpuTime{user: c.User + c.Nice, system: c.System, softirq: c.SoftIRQ, irq: c.IRQ, steal: c.Steal, iowait: c.Iowait, idle: c.Idle}
+	r.at, r.booted = float64(now.UnixMicro())/1e6, stat.booted
+	for core, c := range stat.cores {
+		*r.cpu(core) = c
 	}
-	r.single[switches] = float64(stat.ContextSwitches)
+	r.single[switches] = stat.switches
 	p.readMemory(r)
 	p.readDisks(r)
 	p.readNetwork(r, now)

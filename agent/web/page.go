@@ -20,7 +20,8 @@ import (
 
 const (
 	// pollInterval is how often files of live runs are checked while a browser is
-	// connected, and the shortest time between two checks of the runs.
+	// connected, and the shortest time between two checks of the runs. Without a
+	// browser the page wakes up once in idleInterval.
 	pollInterval = 100 * time.Millisecond
 	// idleInterval is how often the runs are checked if nothing reports a change.
 	idleInterval = time.Second
@@ -99,12 +100,21 @@ func (p *Page) Changed() {
 // Run sends events until ctx is done. Then it ends the streams.
 func (p *Page) Run(ctx context.Context) {
 	defer p.hub.close()
-	tick := time.NewTicker(pollInterval)
+	pace := pollInterval
+	tick := time.NewTicker(pace)
 	defer tick.Stop()
 	watch := newWatch(p)
 	var second, runs time.Time
 	dirty := true
 	for {
+		wanted := pollInterval
+		if p.hub.empty() {
+			wanted = idleInterval
+		}
+		if pace != wanted {
+			pace = wanted
+			tick.Reset(pace)
+		}
 		select {
 		case <-ctx.Done():
 			return
@@ -116,7 +126,7 @@ func (p *Page) Run(ctx context.Context) {
 		case <-tick.C:
 		}
 		now := time.Now()
-		if dirty || now.Sub(runs) >= idleInterval {
+		if dirty || now.Sub(runs) >= idleInterval-pollInterval/2 {
 			watch.sendRuns()
 			runs, dirty = now, false
 		}

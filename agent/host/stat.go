@@ -1,0 +1,70 @@
+package host
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"strconv"
+)
+
+// kernelStat is what is read of /proc/stat. Package procfs reads all of it, of which the
+// interrupts of a machine with many cores are thousands of numbers.
+type kernelStat struct {
+	all      cpuTime // of all cores
+	cores    map[string]cpuTime
+	switches float64
+	booted   float64 // seconds of Unix time
+}
+
+// jiffies are what /proc counts in, a hundredth of a second on all machines that Go runs on.
+const jiffies = 100
+
+func readStat() (*kernelStat, error) {
+	text, err := os.ReadFile("/proc/stat")
+	if err != nil {
+		return nil, err
+	}
+	return parseStat(text)
+}
+
+func parseStat(text []byte) (*kernelStat, error) {
+	s := &kernelStat{cores: map[string]cpuTime{}}
+	for line := range bytes.Lines(text) {
+		name, rest, _ := bytes.Cut(line, []byte(" "))
+		switch {
+		case bytes.HasPrefix(name, []byte("cpu")):
+			if core := string(name[len("cpu"):]); core == "" {
+				s.all = coreTime(rest)
+			} else {
+				s.cores[core] = coreTime(rest)
+			}
+		case string(name) == "ctxt":
+			s.switches, _ = strconv.ParseFloat(string(bytes.TrimSpace(rest)), 64)
+		case string(name) == "btime":
+			s.booted, _ = strconv.ParseFloat(string(bytes.TrimSpace(rest)), 64)
+		}
+	}
+	if len(s.cores) == 0 {
+		return nil, errors.New("/proc/stat has no cores")
+	}
+	return s, nil
+}
+
+// coreTime reads the numbers of a line: user, nice, system, idle, iowait, irq, softirq, steal.
+// Guest time, which follows, is in user and nice. What an old kernel lacks is 0.
+func coreTime(line []byte) cpuTime {
+	var v [8]float64
+	for i := range v {
+		line = bytes.TrimLeft(line, " ")
+		end := bytes.IndexAny(line, " \n")
+		if end < 0 {
+			end = len(line)
+		}
+		n, err := strconv.ParseUint(string(line[:end]), 10, 64)
+		if err != nil {
+			break
+		}
+		v[i], line = float64(n)/jiffies, line[end:]
+	}
+	return cpuTime{user: v[0] + v[1], system: v[2], idle: v[3], iowait: v[4], irq: v[5], softirq: v[6], steal: v[7]}
+}
