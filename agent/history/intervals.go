@@ -3,6 +3,7 @@ package history
 import (
 	"math"
 
+	"github.com/benchwatch/benchwatch/agent/histogram"
 	"github.com/benchwatch/benchwatch/agent/ingest"
 	"github.com/benchwatch/benchwatch/agent/series"
 	"github.com/benchwatch/benchwatch/agent/tool"
@@ -27,6 +28,9 @@ type Intervals struct {
 	// clock began.
 	Warmup      []series.Span
 	QuietWarmup bool
+	// Distributions are the histograms of the intervals by operation, of a tool that prints
+	// them.
+	Distributions map[string]*histogram.OverTime
 	// Misplaced counts reports that have no place on the axis.
 	Misplaced int
 
@@ -57,7 +61,7 @@ func (v *Intervals) Of(kind ingest.Kind) []ingest.Column {
 
 // add adds rows. Those outside of a part of the axis are not drawn.
 func (v *Intervals) add(rows *ingest.Intervals, part series.Span) {
-	v.QuietWarmup, v.Misplaced = rows.QuietWarmup, rows.Misplaced
+	v.QuietWarmup, v.Misplaced, v.Distributions = rows.QuietWarmup, rows.Misplaced, rows.Distributions
 	var columns []int
 	var values [][]float64
 	for _, key := range rows.Keys() {

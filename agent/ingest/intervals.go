@@ -3,6 +3,7 @@ package ingest
 import (
 	"math"
 
+	"github.com/benchwatch/benchwatch/agent/histogram"
 	"github.com/benchwatch/benchwatch/agent/measure"
 	"github.com/benchwatch/benchwatch/agent/series"
 	"github.com/benchwatch/benchwatch/agent/tool"
@@ -90,6 +91,10 @@ type Intervals struct {
 	// or lies before the previous report.
 	Misplaced int
 
+	// Distributions are the histograms of intervals, of a tool that prints them, by
+	// operation; at most maxDistributions.
+	Distributions map[string]*histogram.OverTime
+
 	axis       axis
 	operations []string // those that are counted, sorted
 	fresh      bool     // the line that completed the last row is not counted yet
@@ -130,6 +135,9 @@ func (v *Intervals) add(r *tool.Report, s *state) {
 	if v != nil && r.Kind == tool.Start && r.Phase == tool.Warmup && !v.axis.placed {
 		v.QuietWarmup = true
 	}
+	if v != nil && r.Kind == tool.Histogram && !r.Cumulative {
+		v.addDistribution(r)
+	}
 	if v == nil || r.Kind != tool.Interval {
 		return
 	}
@@ -168,6 +176,26 @@ func (v *Intervals) add(r *tool.Report, s *state) {
 	v.setCounters(s)
 }
 
+// maxDistributions bounds the operations whose distribution over time is kept.
+const maxDistributions = 8
+
+// addDistribution adds the histogram of one interval.
+func (v *Intervals) addDistribution(r *tool.Report) {
+	o := v.Distributions[r.Operation]
+	if !r.ElapsedSeconds.Known || !r.IntervalSeconds.Known || o == nil && len(v.Distributions) >= maxDistributions {
+		return
+	}
+	if o == nil {
+		o = &histogram.OverTime{}
+		if v.Distributions == nil {
+			v.Distributions = map[string]*histogram.OverTime{}
+		}
+		v.Distributions[r.Operation] = o
+	}
+	end := v.axis.offsetOf(r) + r.ElapsedSeconds.Value
+	o.Add(end-r.IntervalSeconds.Value, end, r.Distribution())
+}
+
 // count brings the last row's counters up to date with the line that completed
 // it.
 func (v *Intervals) count(s *state) {
@@ -194,12 +222,18 @@ type axis struct {
 	last, offset float64
 }
 
+// offsetOf returns where the clock of the report's run is 0.
+func (a *axis) offsetOf(r *tool.Report) float64 {
+	if a.placed && r.Run != a.part {
+		return a.last
+	}
+	return a.offset
+}
+
 // place is where a report's interval ends on the axis; false if that is unknown
 // or lies before the previous report.
 func (a *axis) place(r *tool.Report) (float64, bool) {
-	if a.placed && r.Run != a.part {
-		a.offset = a.last
-	}
+	a.offset = a.offsetOf(r)
 	at := 0.0
 	switch {
 	case r.ElapsedSeconds.Known:

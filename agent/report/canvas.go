@@ -26,6 +26,8 @@ import (
 type canvas interface {
 	// grid draws a line behind everything.
 	grid(from, to spot)
+	// cell fills a rectangle of a heat map, the stronger the larger share is, from 0 to 1.
+	cell(share float64, corner spot, width, height float64)
 	// line draws through spots, bar fills a rectangle, dot a point; ring draws around one.
 	line(s stroke, through ...spot)
 	bar(s stroke, corner spot, width, height float64)
@@ -76,6 +78,10 @@ type svgCanvas struct{ *strings.Builder }
 
 func (c svgCanvas) grid(from, to spot) {
 	fmt.Fprintf(c, `<path class="grid" d="M%.1f %.1fL%.1f %.1f"/>`, from.x, from.y, to.x, to.y)
+}
+
+func (c svgCanvas) cell(share float64, corner spot, width, height float64) {
+	fmt.Fprintf(c, `<rect class="cell" fill-opacity="%.2f" x="%.1f" y="%.1f" width="%.1f" height="%.1f"/>`, share, corner.x, corner.y, width, height)
 }
 
 func (c svgCanvas) line(s stroke, through ...spot) {
@@ -235,6 +241,12 @@ func (c *pngCanvas) colour(s stroke) color.Color {
 
 func (c *pngCanvas) grid(from, to spot) {
 	c.fill(lightColours()["line"], thick(from, to, 1))
+}
+
+func (c *pngCanvas) cell(share float64, corner spot, width, height float64) {
+	r, g, b, _ := c.colour(stroke{}).RGBA()
+	faint := color.NRGBA{uint8(r >> 8), uint8(g >> 8), uint8(b >> 8), uint8(share * 255)} //nolint:gosec // bytes
+	c.fill(faint, []spot{corner, {corner.x + width, corner.y}, {corner.x + width, corner.y + height}, {corner.x, corner.y + height}})
 }
 
 func (c *pngCanvas) line(s stroke, through ...spot) {

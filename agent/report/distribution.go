@@ -2,7 +2,9 @@ package report
 
 import (
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/benchwatch/benchwatch/agent/histogram"
@@ -191,27 +193,77 @@ func curvePoints(h *histogram.Histogram) []Point {
 	return points
 }
 
-// binsPerDecade is how fine the bucket chart is: bars whose bounds differ by 10 %.
-const binsPerDecade = 24
-
 // bucketPlot counts in bins of one ratio, each bucket where its middle is.
 func bucketPlot(d *Distribution) *Plot {
 	bins := map[int]uint64{}
 	for _, b := range d.h.Buckets() {
-		high := b.High
-		if math.IsInf(high, 1) {
-			high = b.Low
-		}
-		low := max(b.Low, high/2)
-		bins[int(math.Floor(math.Log10(max(math.Sqrt(low*high)*1e3, 1e-6))*binsPerDecade))] += b.N
+		bins[histogram.Bin(b)] += b.N
 	}
 	line := PlotLine{Bars: true}
 	for bin, n := range bins {
 		y := 100 * float64(n) / float64(d.Count)
+		low, high := histogram.BinBounds(bin)
 		line.Points = append(line.Points, Point{
-			X: math.Pow(10, float64(bin)/binsPerDecade), Width: math.Pow(10, float64(bin+1)/binsPerDecade), Y: y, Low: y, High: y,
+			X: low * 1e3, Width: high * 1e3, Y: y, Low: y, High: y,
 		})
 	}
 	sortPoints(line.Points)
 	return &Plot{Title: "Distribution of " + d.Operation, Unit: "% of the operations in each bar; bars differ by 10 %", X: Axis{Title: "latency, ms", Log: true}, Lines: []PlotLine{line}}
+}
+
+// DistributionPlots returns the drawings of all distributions of the run, those of the
+// tool and that of its servers.
+func (r *Report) DistributionPlots() []*Plot {
+	return append(DistributionPlots(r.allDistributions()), r.HeatMaps()...)
+}
+
+// DistributionTable returns their percentiles, with notes on what they do not cover.
+func (r *Report) DistributionTable() (*table.Table, []string) {
+	all := r.allDistributions()
+	return distributionTable(all), distributionNotes(all)
+}
+
+// HeatMaps are how the distributions changed over time, of a tool that prints a histogram
+// of each interval; none of a run with a single slice of time.
+func (r *Report) HeatMaps() []*Plot {
+	var plots []*Plot
+	for _, operation := range slices.Sorted(maps.Keys(r.overTime)) {
+		if p := heatMap(operation, r.overTime[operation]); p != nil {
+			plots = append(plots, p)
+		}
+	}
+	return plots
+}
+
+// heatMap draws a distribution over time: the strength of a cell is the square root of its
+// share of the fullest one, so that few values are seen beside many.
+func heatMap(operation string, o *histogram.OverTime) *Plot {
+	if len(o.Slices) < 2 {
+		return nil
+	}
+	// Slices need not be equally long: what is compared are values per second.
+	most, longest := 0.0, 0.0
+	for _, s := range o.Slices {
+		longest = max(longest, s.To-s.From)
+		for _, n := range s.Bins {
+			if s.To > s.From {
+				most = max(most, float64(n)/(s.To-s.From))
+			}
+		}
+	}
+	p := &Plot{Title: "Latency of " + operation + " over time", Unit: "ms, logarithmic", X: Axis{Title: "elapsed seconds"}, Y: Axis{Log: true}}
+	for _, s := range o.Slices {
+		for _, bin := range slices.Sorted(maps.Keys(s.Bins)) {
+			if n := s.Bins[bin]; n > 0 && s.To > s.From {
+				low, high := histogram.BinBounds(bin)
+				p.Cells = append(p.Cells, PlotCell{s.From, low * 1e3, s.To, high * 1e3, 0.05 + 0.95*math.Sqrt(float64(n)/(s.To-s.From)/most)})
+			}
+		}
+	}
+	if len(p.Cells) == 0 {
+		return nil
+	}
+	p.Notes = []string{fmt.Sprintf("the strongest cell has %s values per second, a column is up to %s long; a value is drawn where the middle of its bucket is",
+		table.Digits.Format(most), table.Duration(longest))}
+	return p
 }

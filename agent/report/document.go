@@ -17,6 +17,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/benchwatch/benchwatch/agent/histogram"
 	"github.com/benchwatch/benchwatch/agent/history"
 	"github.com/benchwatch/benchwatch/agent/ingest"
 	"github.com/benchwatch/benchwatch/agent/rundir"
@@ -45,6 +46,7 @@ type Report struct {
 	Operations []Operation `json:"operations,omitempty"`
 	// Distributions are the tool's own histograms.
 	Distributions []Distribution `json:"latency_distributions,omitempty"`
+	overTime      map[string]*histogram.OverTime
 	// Statements are absent if the servers' were not recorded.
 	Statements *Statements `json:"statements,omitempty"`
 	Observed   []string    `json:"observed,omitempty"`
@@ -100,6 +102,7 @@ func New(h *history.History, others ...rundir.Meta) Report {
 		Row: NewObservedRow(h), Failure: failure(&h.Snapshot), Command: m.Command, Operations: operations(h.Snapshot.Summary), Distributions: distributions(h.Snapshot.Summary), Messages: h.Snapshot.Messages,
 		Charts: Charts(h), Settings: SettingsByCluster(h.Settings), SettingChanges: settingChanges(h), SettingsUnknown: unknownSettings(h),
 	}
+	r.overTime = h.Intervals.Distributions
 	r.Limits = limits(h, &r.Row, others)
 	r.Statements = r.statements
 	r.Parameters = parameters(&r.Row, m)

@@ -23,6 +23,8 @@ type Plot struct {
 	X, Y Axis
 	// Lines are drawn in the order of their colours.
 	Lines []PlotLine
+	// Cells are areas of a heat map.
+	Cells []PlotCell
 	// Marks are points of interest, numbered in the drawing.
 	Marks []PlotMark
 	// Notes are shown below the legend.
@@ -70,6 +72,10 @@ type Point struct {
 	Title, Link string
 }
 
+// PlotCell is an area from one corner to the other, drawn the stronger the larger its
+// Share, from 0 to 1, is.
+type PlotCell struct{ X, Y, ToX, ToY, Share float64 }
+
 // PlotMark is a point of interest.
 type PlotMark struct {
 	X, Y float64
@@ -79,7 +85,7 @@ type PlotMark struct {
 
 // Empty reports whether nothing is drawn.
 func (p *Plot) Empty() bool {
-	return !slices.ContainsFunc(p.Lines, func(l PlotLine) bool { return len(l.Points) > 0 })
+	return len(p.Cells) == 0 && !slices.ContainsFunc(p.Lines, func(l PlotLine) bool { return len(l.Points) > 0 })
 }
 
 // plotScale turns values into places between two ends of the drawing.
@@ -227,8 +233,11 @@ func (p *Plot) draw(c canvas, alone bool) {
 			}
 		}
 	}
+	for _, c := range p.Cells {
+		xs, ys = append(xs, c.X, c.ToX), append(ys, c.Y, c.ToY)
+	}
 	inset := 8.0
-	if bars {
+	if bars || len(p.Cells) > 0 {
 		inset = 0
 	}
 	x := newScale(&p.X, xs, marginLeft+inset, width-marginRight-inset, false)
@@ -252,6 +261,10 @@ func (p *Plot) draw(c canvas, alone bool) {
 		}
 	}
 	c.text(xText, spot{(marginLeft + width - marginRight) / 2, foot + 28}, p.X.Title)
+	for _, cell := range p.Cells {
+		left, right, up, down := x.at(cell.X), x.at(cell.ToX), y.at(cell.ToY), y.at(cell.Y)
+		c.cell(cell.Share, spot{left, up}, right-left, down-up)
+	}
 	for i := range p.Lines {
 		p.drawLine(c, i, &x, &y, foot)
 	}

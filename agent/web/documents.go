@@ -27,6 +27,25 @@ type findingsView struct {
 	Trust    []report.Finding `json:"trust"`
 	// Statements are what the servers executed, as people read it.
 	Statements statementsView `json:"statements"`
+	// Distributions is how the latencies are distributed.
+	Distributions distributionsView `json:"distributions"`
+}
+
+// distributionsView is how latencies are distributed, with a table of percentiles.
+type distributionsView struct {
+	Plots []plotView `json:"plots"`
+	Head  []string   `json:"head"`
+	Rows  [][]string `json:"rows"`
+	Notes []string   `json:"notes"`
+}
+
+func newDistributionsView(r *report.Report, width float64) distributionsView {
+	t, notes := r.DistributionTable()
+	v := distributionsView{Plots: []plotView{}, Head: t.Head(), Rows: cellTexts(t), Notes: append([]string{}, notes...)}
+	for _, p := range r.DistributionPlots() {
+		v.Plots = append(v.Plots, newPlotView(p, width))
+	}
+	return v
 }
 
 // statementsView is a table of statements.
@@ -120,13 +139,18 @@ func (p *Page) newReport(h *history.History) report.Report {
 }
 
 func (p *Page) serveFindings(w http.ResponseWriter, r *http.Request) {
+	width, err := plotWidth(r.URL.Query())
+	if err != nil {
+		refuse(w, http.StatusBadRequest, err.Error())
+		return
+	}
 	if h, ok := p.readWhole(w, r, r.PathValue("id")); ok {
 		one := p.newReport(h)
 		limits := []limitView{}
 		for _, l := range one.LimitLines() {
 			limits = append(limits, limitView{l.Strong, l.Rest})
 		}
-		answer(w, r, encode(findingsView{limits, append([]string{}, one.Observed...), append([]report.Finding{}, one.Trust...), newStatementsView(one.StatementTable(), one.StatementNotes())}))
+		answer(w, r, encode(findingsView{limits, append([]string{}, one.Observed...), append([]report.Finding{}, one.Trust...), newStatementsView(one.StatementTable(), one.StatementNotes()), newDistributionsView(&one, width)}))
 	}
 }
 

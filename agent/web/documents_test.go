@@ -160,3 +160,25 @@ func TestAlerts(t *testing.T) {
 		t.Errorf("%s", body)
 	}
 }
+
+// TestDistributions guards that the page gets the drawings and percentiles of the report.
+func TestDistributions(t *testing.T) {
+	s := newSite(t)
+	output, err := os.ReadFile("../tool/sysbench/testdata/1.0.20/oltp_point_select-th4-histogram.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.ended(rundir.Meta{ID: "one"}, string(output))
+	code, body := s.get("/api/runs/one/findings?width=400")
+	var v findingsView
+	if err := json.Unmarshal(body, &v); code != http.StatusOK || err != nil {
+		t.Fatal(code, err)
+	}
+	d := v.Distributions
+	if len(d.Plots) != 2 || !strings.Contains(d.Plots[1].SVG, `viewBox="0 0 400 `) || len(d.Rows) != 8 || strings.Join(d.Rows[3][:2], " ") != "transaction p95" {
+		t.Errorf("distributions: %d plots, %q", len(d.Plots), d.Rows)
+	}
+	if code, _ := s.get("/api/runs/one/findings?width=x"); code != http.StatusBadRequest {
+		t.Errorf("no width: %d", code)
+	}
+}

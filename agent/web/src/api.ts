@@ -45,7 +45,7 @@ export const getAgent = (): Promise<Agent> => get('api/agent');
 
 export const getRuns = (signal?: AbortSignal): Promise<Runs> => get('api/runs', signal);
 
-export const getFindings = (id: string): Promise<Findings> => get(`api/runs/${encodeURIComponent(id)}/findings`);
+export const getFindings = (id: string, width: number): Promise<Findings> => get(`api/runs/${encodeURIComponent(id)}/findings?width=${width}`);
 
 /** A group of runs to compare. */
 export interface Chosen {

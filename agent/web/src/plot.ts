@@ -1,8 +1,11 @@
 import type { Plot } from './api';
 import { el } from './dom';
 
-/** How wide a drawing in this container is: the width of a text stays the same on a phone. */
-export const plotWidth = (container: Element): string => String(Math.round(container.clientWidth || 520));
+/** How wide a drawing is of which two stand side by side on a wide screen; as in page.css. */
+export function plotWidth(container: Element): number {
+  const whole = container.clientWidth || 520;
+  return Math.round(whole > 1000 ? (whole - 16) / 2 - 26 : whole - 26);
+}
 
 /** A drawing of the agent with its legend and notes. The agent escapes all that is foreign in it. */
 export function plot(p: Plot): HTMLElement {

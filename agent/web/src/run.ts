@@ -1,4 +1,5 @@
 import {
+  type Distributions,
   documentOf,
   type Findings,
   fact,
@@ -22,6 +23,7 @@ import { badge, drain, failed, generators, live, messages, notice, parameters, s
 import * as format from './format';
 import { markForm } from './mark';
 import { address, place, remember } from './place';
+import { plot, plotWidth } from './plot';
 import { settings } from './settings';
 import type { Spec } from './specs';
 import { statementTable } from './statements';
@@ -64,6 +66,7 @@ export class RunView {
   private findingsOf = ''; // the state that was judged last
   private marking: HTMLElement | null = null;
   private readonly charts: Charts;
+  private readonly latencies = el('div'); // their distribution
   private readonly executed = el('div'); // statements
   private readonly marks = el('div');
   private readonly about = el('div', { class: 'about' });
@@ -95,6 +98,7 @@ export class RunView {
       this.team,
       this.findings,
       this.charts.root,
+      this.latencies,
       this.executed,
       this.marks,
       this.about,
@@ -173,9 +177,10 @@ export class RunView {
     if (this.findingsOf === state) return;
     this.findingsOf = state;
     const read = () => {
-      const shown = getFindings(this.id)
+      const shown = getFindings(this.id, plotWidth(this.root))
         .then((f) => {
           this.findings.replaceChildren(...findingPanels(f, this.run?.phase === 'over' ? null : ask()));
+          this.latencies.replaceChildren(...(f.distributions.plots.length > 0 ? [distributions(f.distributions)] : []));
           this.executed.replaceChildren(...(f.statements.rows.length > 0 || f.statements.notes.length > 0 ? [statements(f.statements)] : []));
         })
         .catch((e: unknown) =>
@@ -405,6 +410,33 @@ function links(r: RunDetail, marking: HTMLElement | null): HTMLElement {
     el('a', { href: address([], { select: r.id }) }, 'Compare with …'),
     el('a', { href: address(['history'], { where: kind(r) }) }, 'History of such runs'),
     marking,
+  );
+}
+
+/** How the latencies are distributed: drawings, and the percentiles with their bounds. */
+function distributions(d: Distributions): HTMLElement {
+  const row = (cells: string[]) => el('tr', {}, ...cells.map((c, i) => el(i === 0 ? 'th' : 'td', i === 0 ? { scope: 'row' } : {}, c)));
+  return el(
+    'section',
+    { class: 'latencies' },
+    el('h2', {}, 'Distribution of the latencies'),
+    el('div', { class: 'drawings' }, ...d.plots.map((p) => el('section', { class: 'panel' }, plot(p)))),
+    el(
+      'details',
+      { class: 'panel' },
+      el('summary', {}, 'Percentiles, with the bounds between which each is known'),
+      ...d.notes.map((n) => el('p', { class: 'hint' }, n)),
+      el(
+        'div',
+        { class: 'wide', tabindex: '0' },
+        el(
+          'table',
+          { class: 'numbers' },
+          el('thead', {}, el('tr', {}, ...d.head.map((h) => el('th', { scope: 'col' }, h)))),
+          el('tbody', {}, ...d.rows.map(row)),
+        ),
+      ),
+    ),
   );
 }
 

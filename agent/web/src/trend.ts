@@ -1,7 +1,7 @@
 import { getTrend, type Trend, type TrendSeries } from './api';
 import { el } from './dom';
 import { address, place, remember } from './place';
-import { plot } from './plot';
+import { plot, plotWidth } from './plot';
 
 /** A measure of all recorded runs over months, with the places where its level changed. */
 export class TrendView {
@@ -19,7 +19,7 @@ export class TrendView {
   private waiting = 0;
   private width = 0;
   private readonly resizer = new ResizeObserver(() => {
-    if (this.width > 0 && this.columnWidth() !== this.width) this.loadSoon(200);
+    if (this.width > 0 && plotWidth(this.body) !== this.width) this.loadSoon(200);
   });
 
   constructor() {
@@ -70,18 +70,12 @@ export class TrendView {
     this.waiting = window.setTimeout(() => this.load(), after);
   }
 
-  /** As in page.css: two columns from 70rem on. */
-  private columnWidth(): number {
-    const whole = this.body.clientWidth || 520;
-    return Math.round(whole > 1000 ? (whole - 16) / 2 - 26 : whole - 26);
-  }
-
   load(): void {
     clearTimeout(this.waiting);
     this.loading?.abort();
     const loading = new AbortController();
     this.loading = loading;
-    this.width = this.columnWidth();
+    this.width = plotWidth(this.body);
     this.root.setAttribute('aria-busy', 'true');
     const { query } = place();
     const where = (query.get('where') ?? '').split(/\s+/).filter((w) => w.includes('='));

@@ -205,11 +205,32 @@ export interface Statements {
   notes: string[];
 }
 
+export interface Legend {
+  class: string;
+  name: string;
+}
+
+export interface Plot {
+  title: string;
+  unit: string;
+  svg: string;
+  legend: Legend[];
+  notes: string[];
+}
+
+export interface Distributions {
+  plots: Plot[];
+  head: string[];
+  rows: string[][];
+  notes: string[];
+}
+
 export interface Findings {
   limits: Limit[];
   observed: string[];
   trust: Finding[];
   statements: Statements;
+  distributions: Distributions;
 }
 
 export interface Group {
@@ -230,19 +251,6 @@ export interface Compare {
   differs: Difference[];
   settings: Difference[];
   statements: Statements;
-}
-
-export interface Legend {
-  class: string;
-  name: string;
-}
-
-export interface Plot {
-  title: string;
-  unit: string;
-  svg: string;
-  legend: Legend[];
-  notes: string[];
 }
 
 export interface Change {
