@@ -199,7 +199,7 @@ func (m *monitored) slowed(t *testing.T, id string) {
 	if out, err := exec.Command(env.binary, "mark", "--config.file="+m.Config, "--run="+id, "n3 becomes slow").CombinedOutput(); err != nil {
 		t.Fatalf("mark: %v\n%s", err, out)
 	}
-	must(t, env.cluster.Limit(t.Context(), 3, 5))
+	must(t, env.cluster.Limit(t.Context(), 3, 2))
 	defer func() { must(t, env.cluster.Unlimit(t.Context(), 3)) }()
 	m.has(t, `target:benchwatch_galera_flow_control_sent:share_rate30s{target="n3"} > 0.5`)
 	m.has(t, `ALERTS{alertname="GaleraFlowControlHigh",alertstate="firing"}`)
