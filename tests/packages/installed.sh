@@ -68,7 +68,7 @@ folders() {
 		mode /var/lib/benchwatch/sweeps 'drwxrwxrwt benchwatch benchwatch'
 }
 account() { [[ $(getent passwd benchwatch) == *:/var/lib/benchwatch:*/nologin ]] && [[ $(id -Gn benchwatch) == benchwatch ]]; }
-documented() { zcat /usr/share/man/man1/benchwatch.1.gz | grep -q '^.TH BENCHWATCH' && benchwatch --version | grep -q "version $(<VERSION) "; }
+documented() { [[ $(zcat /usr/share/man/man1/benchwatch.1.gz) == '.TH BENCHWATCH'* && $(benchwatch --version) == *"version $(<VERSION) "* ]]; }
 completes() { bash -c '. /usr/share/bash-completion/completions/benchwatch; COMP_LINE="benchwatch repo"; COMP_POINT=15; _benchwatch; [[ ${COMPREPLY[*]} == report ]]'; }
 of_repository() {
 	local folder
