@@ -258,6 +258,7 @@ func FuzzAnswers(f *testing.F) {
 		readBalancer(&s, d)
 		readChunks(&s, []document{d})
 		readLoad(&s, "a.b", []document{d})
+		readDatabases(&s, []document{d})
 		stateOf(d)
 		readTop(d)
 		for _, v := range s.Values {

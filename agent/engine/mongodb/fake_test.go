@@ -69,6 +69,18 @@ func (f *fakeServer) commands() map[string]int {
 	return n
 }
 
+// all returns the commands of that name.
+func (f *fakeServer) all(command string) (found []bson.Raw) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, cmd := range f.asked {
+		if commandName(cmd) == command {
+			found = append(found, cmd)
+		}
+	}
+	return found
+}
+
 // last returns the last command of that name.
 func (f *fakeServer) last(command string) bson.Raw {
 	f.mu.Lock()

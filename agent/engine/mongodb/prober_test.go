@@ -90,7 +90,12 @@ func serve(t *testing.T, f *fakeServer, sample int, path ...string) {
 			}
 			return cursor("ycsb.usertable", load...)
 		})
-		f.answer("find", cursor("config.collections", bson.D{{Key: "_id", Value: "ycsb.usertable"}}, bson.D{{Key: "_id", Value: "config.system.sessions"}}))
+		f.answerFunc("find", func(cmd bson.Raw) bson.D {
+			if cmd.Lookup("find").StringValue() == "databases" {
+				return cursor("config.databases", bson.D{{Key: "_id", Value: "config"}, {Key: "primary", Value: "config"}}, bson.D{{Key: "_id", Value: "ycsb"}, {Key: "primary", Value: "shard02"}})
+			}
+			return cursor("config.collections", bson.D{{Key: "_id", Value: "ycsb.usertable"}}, bson.D{{Key: "_id", Value: "config.system.sessions"}})
+		})
 		return
 	}
 	f.answer("find", cursor("local.oplog.rs", bson.D{{Key: "ts", Value: bson.Timestamp{T: 1767175199, I: 7}}}))
@@ -218,4 +223,36 @@ func TestMeasures(t *testing.T) {
 	enginetest.Measures(t, first, second, "queries", "commits", "rollbacks", "connections", "threads_running", "server_latency", "flow_control",
 		"server_cpu", "server_memory", "cluster_size", "queued_operations", "write_conflicts", "cache_dirty", "cache_evictions", "checkpoint_duration",
 		"cache_limit")
+}
+
+// TestUnshardedCollection guards that the load of a collection that is not sharded is that of the
+// shard which holds it. The answers are composed.
+func TestUnshardedCollection(t *testing.T) {
+	f := newFake(t)
+	serve(t, f, 1, composed, "8.0", "mongos")
+	f.answer("listCollections", cursor("ycsb.$cmd.listCollections", bson.D{{Key: "name", Value: "usertable"}, {Key: "type", Value: "collection"}},
+		bson.D{{Key: "name", Value: "system.views"}, {Key: "type", Value: "collection"}}, bson.D{{Key: "name", Value: "loose"}, {Key: "type", Value: "collection"}}))
+	f.answerFunc("aggregate", func(cmd bson.Raw) bson.D {
+		if of, _ := cmd.Lookup("aggregate").StringValueOK(); of != "loose" {
+			return cursor("x")
+		}
+		return cursor("ycsb.loose", bson.D{{Key: "shard", Value: "shard02"}, {Key: "latencyStats", Value: bson.D{
+			{Key: "reads", Value: bson.D{{Key: "latency", Value: int64(5_000_000)}, {Key: "ops", Value: int64(70)}}}}}})
+	})
+	s := mustProbe(t, openFake(t, f))
+	enginetest.Want(t, s, 1, databasePrimary, "ycsb", "shard02")
+	enginetest.Absent(t, s, databasePrimary, "config", "config")
+	enginetest.Want(t, s, 70, shardOperations, "shard02", "ycsb.loose", "reads")
+	stats := 0
+	for _, cmd := range f.all("aggregate") {
+		if of, _ := cmd.Lookup("aggregate").StringValueOK(); of == "usertable" {
+			stats++
+		}
+		if of, _ := cmd.Lookup("aggregate").StringValueOK(); of == "system.views" {
+			t.Error("asked for the server's own collection")
+		}
+	}
+	if stats != 1 {
+		t.Errorf("the statistics of a sharded collection were asked for %d times", stats)
+	}
 }

@@ -17,9 +17,11 @@ const (
 	// chunkInterval is the pace of counting chunks, which reads an index of
 	// the config servers.
 	chunkInterval = time.Minute
-	// maxCollections bounds the collections whose load per shard is read; each
-	// costs one query to all shards every slowInterval.
+	// maxCollections bounds the collections whose load per shard is read, sharded
+	// ones before others; each costs one query to all shards every slowInterval.
 	maxCollections = 8
+	// maxDatabases bounds the databases whose primary shard is shown.
+	maxDatabases = 20
 )
 
 // probeShards reads the load of the shards as the router sees it, less often than
@@ -59,7 +61,16 @@ func (p *prober) askShards(ctx context.Context, now time.Time) {
 	}
 	collections, err := p.shardedCollections(ctx)
 	p.allowed("collections", rightShards, err)
-	for _, name := range collections {
+	var databases []string
+	keep("databases", rightShards, slowInterval, func(s *engine.Status) error {
+		docs, err := p.databases(ctx)
+		databases = readDatabases(s, docs)
+		return err
+	})
+	others, err := p.collections(ctx, databases)
+	p.allowed("listCollections", rightCollStats, err)
+	collections = append(collections, slices.DeleteFunc(others, func(name string) bool { return slices.Contains(collections, name) })...)
+	for _, name := range collections[:min(len(collections), maxCollections)] {
 		docs, err := p.load(ctx, name)
 		if p.allowed("collStats", rightCollStats, err) {
 			var s engine.Status
@@ -96,6 +107,49 @@ func (p *prober) shardedCollections(ctx context.Context) ([]string, error) {
 	}
 	slices.Sort(names)
 	return names[:min(len(names), maxCollections)], nil
+}
+
+// databases returns the databases of clients, each with the shard that holds its collections
+// unless they are sharded or were moved.
+func (p *prober) databases(ctx context.Context) ([]document, error) {
+	cursor, err := p.client.Database("config").Collection("databases").Find(ctx, bson.M{},
+		options.Find().SetProjection(bson.M{"_id": 1, "primary": 1}).SetSort(bson.M{"_id": 1}).SetLimit(maxDatabases))
+	return p.all(ctx, cursor, err)
+}
+
+// readDatabases sets the primary shard of each database, and returns their names.
+func readDatabases(s *engine.Status, docs []document) (names []string) {
+	for _, d := range docs {
+		name, shard := d.text("_id"), d.text("primary")
+		if _, set := s.Get(databasePrimary, name, shard); set || name == "" || shard == "" || name == "config" || name == "admin" {
+			continue
+		}
+		s.Set(databasePrimary, 1, name, shard)
+		names = append(names, name)
+	}
+	return names
+}
+
+// collections returns the names of the first few collections of some databases that the user can
+// see, sharded or not.
+func (p *prober) collections(ctx context.Context, databases []string) (names []string, err error) {
+	for _, database := range databases {
+		if len(names) >= maxCollections {
+			break
+		}
+		p.statements++
+		found, err := p.client.Database(database).ListCollectionNames(ctx, bson.M{"type": "collection"}, options.ListCollections().SetAuthorizedCollections(true))
+		if err != nil {
+			return names, err
+		}
+		slices.Sort(found)
+		for _, collection := range found {
+			if !strings.HasPrefix(collection, "system.") {
+				names = append(names, database+"."+collection)
+			}
+		}
+	}
+	return names, nil
 }
 
 // load asks all shards for the statistics of one collection.
