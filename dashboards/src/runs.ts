@@ -4,7 +4,7 @@ import { TextBoxVariableBuilder } from '@grafana/grafana-foundation-sdk/dashboar
 import { fromLabel, fromRuns, type Page } from './frame';
 import { runs } from './metrics';
 import { row, set, unit } from './panel';
-import { overElapsed, overThreads } from './panels/elapsed';
+import { distribution, overElapsed, overThreads } from './panels/elapsed';
 import {
   type Column,
   colored,
@@ -155,6 +155,13 @@ export const runsPage: Page = {
       `max by (run) (run:benchwatch_run_latency_seconds:headline{${runs}})`,
       'p95 (or the percentile that the tool prints) of each selected run over the time since its start. Compare only runs with the same tool and percentile. Lower is better. From run:benchwatch_run_latency_seconds:headline and benchwatch_run_elapsed_seconds.',
       ofSelected,
+    ),
+    row('Distribution of latencies'),
+    distribution(
+      'Share of operations by latency',
+      'benchwatch_run_summary_latency_distribution_seconds',
+      'The share of the operations of each selected run that took no longer than a latency. A line that rises further to the left is better; a step to the right is a group of slow operations. Only of tools that print a histogram (sysbench --histogram, YCSB, HdrHistogram logs). The points are the bounds of the histogram, between which nothing is known. From benchwatch_run_summary_latency_distribution_seconds.',
+      ofFinished,
     ),
     row('Scaling'),
     overThreads(

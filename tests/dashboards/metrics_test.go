@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/benchwatch/benchwatch/tests/rules"
@@ -32,7 +33,7 @@ func Known(root string) (map[string][]string, error) {
 	return known, recorded(root, known)
 }
 
-var documented = regexp.MustCompile("^\\| `([a-z_:]+)` \\| (?:gauge|counter|untyped) \\| ([^|]*) \\|")
+var documented = regexp.MustCompile("^\\| `([a-z_:]+)` \\| (gauge|counter|untyped|histogram) \\| ([^|]*) \\|")
 
 // agentMetrics reads the table that is generated from the agent's code.
 func agentMetrics(path string, known map[string][]string) error {
@@ -42,12 +43,17 @@ func agentMetrics(path string, known map[string][]string) error {
 			return
 		}
 		names := []string{"job", "instance"}
-		for label := range strings.SplitSeq(row[2], ",") {
+		for label := range strings.SplitSeq(row[3], ",") {
 			if label = strings.TrimSpace(label); label != "" {
 				names = append(names, label)
 			}
 		}
-		known[row[1]] = names
+		if row[2] != "histogram" {
+			known[row[1]] = names
+			return
+		}
+		known[row[1]+"_bucket"] = append(slices.Clip(names), "le")
+		known[row[1]+"_count"], known[row[1]+"_sum"] = names, names
 	})
 }
 

@@ -118,3 +118,23 @@ export function overThreads(
     points: VisibilityMode.Always,
   });
 }
+
+/** One line per run and operation: the share of its operations that took no longer than each bound of the histogram. Nothing is interpolated. */
+export function distribution(title: string, histogram: string, description: string, only: (expr: string) => string): AnyPanel {
+  const x = 'Latency of a run with a histogram in this time range';
+  const share = `max by (run, op, le) (${histogram}_bucket{le!="+Inf", ${runs}}) / on (run, op) group_left () max by (run, op) (${histogram}_count{${runs}})`;
+  return chart({
+    title,
+    description: `${description} Lines are named by title, threads and operation.`,
+    yUnit: unit.share,
+    x,
+    xProperties: [
+      set.unit(unit.seconds),
+      label('latency, logarithmic'),
+      { id: 'custom.scaleDistribution', value: { type: ScaleDistribution.Log, log: 10 } },
+    ],
+    queries: [rows(`label_join(${lined(only(share))}, "line", " ", "line", "op")`)],
+    transformations: columnPerLine(x, 'le', 'Value'),
+    points: VisibilityMode.Always,
+  });
+}
