@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/prometheus/procfs"
-	"github.com/prometheus/procfs/blockdevice"
 
 	"github.com/benchwatch/benchwatch/agent/engine"
 	"github.com/benchwatch/benchwatch/agent/measure"
@@ -20,8 +19,6 @@ import (
 // pressure, is absent.
 type procfsProber struct {
 	fs       procfs.FS
-	disks    blockdevice.FS
-	hasDisks bool
 	nodename string
 	release  string
 	speeds   map[string]float64 // of links, in bytes per second
@@ -38,8 +35,6 @@ func newProcfsProber() (*procfsProber, error) {
 	if p.fs, err = procfs.NewDefaultFS(); err != nil {
 		return nil, err
 	}
-	p.disks, err = blockdevice.NewDefaultFS()
-	p.hasDisks = err == nil
 	p.nodename, _ = os.Hostname() // an unknown name is no one's
 	release, _ := os.ReadFile("/proc/sys/kernel/osrelease")
 	p.release = strings.TrimSpace(string(release))
@@ -64,7 +59,9 @@ func (p *procfsProber) Probe(context.Context) (*engine.Status, error) {
 	}
 	r.single[switches] = stat.switches
 	p.readMemory(r)
-	p.readDisks(r)
+	if text, err := os.ReadFile("/proc/diskstats"); err == nil {
+		r.setDisks(text)
+	}
 	p.readNetwork(r, now)
 	for name, m := range map[string]*measure.Metric{"cpu": pressureCPU, "io": pressureIO, "memory": pressureMemory} {
 		if psi, err := p.fs.PSIStatsForResource(name); err == nil && psi.Some != nil {
@@ -95,31 +92,6 @@ func (p *procfsProber) readMemory(r *reading) {
 	}
 }
 
-func (p *procfsProber) readDisks(r *reading) {
-	if !p.hasDisks {
-		return
-	}
-	all, err := p.disks.ProcDiskstats()
-	if err != nil {
-		return
-	}
-	const sector = 512
-	for _, d := range all {
-		set := func(m *measure.Metric, v float64) { r.setDisk(d.DeviceName, m, v) }
-		set(diskRead, float64(d.ReadSectors)*sector)
-		set(diskWritten, float64(d.WriteSectors)*sector)
-		set(diskReads, float64(d.ReadIOs))
-		set(diskWrites, float64(d.WriteIOs))
-		set(diskReadTime, float64(d.ReadTicks)/1e3)
-		set(diskWriteTime, float64(d.WriteTicks)/1e3)
-		set(diskBusyTime, float64(d.IOsTotalTicks)/1e3)
-		set(diskQueueTime, float64(d.WeightedIOTicks)/1e3)
-		if d.IoStatsCount >= 20 {
-			set(diskFlushes, float64(d.FlushRequestsCompleted))
-		}
-	}
-}
-
 func (p *procfsProber) readNetwork(r *reading, now time.Time) {
 	if all, err := p.fs.NetDev(); err == nil {
 		if now.Sub(p.speedsAt) >= linkEvery {
@@ -131,14 +103,17 @@ func (p *procfsProber) readNetwork(r *reading, now time.Time) {
 			}
 		}
 		for name, d := range all {
-			set := func(m *measure.Metric, v uint64) { r.setNetwork(name, m, float64(v)) }
+			if notLinks.MatchString(name) {
+				continue
+			}
+			set := func(m *measure.Metric, v uint64) { r.set(r.networks, name, m, float64(v)) }
 			set(netReceived, d.RxBytes)
 			set(netSent, d.TxBytes)
 			set(netReceivedPackets, d.RxPackets)
 			set(netSentPackets, d.TxPackets)
 			set(netDrops, d.RxDropped+d.TxDropped)
 			if v := p.speeds[name]; v > 0 {
-				r.setNetwork(name, netSpeed, v)
+				r.set(r.networks, name, netSpeed, v)
 			}
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"os"
 	"strconv"
+
+	"github.com/benchwatch/benchwatch/agent/measure"
 )
 
 // kernelStat is what is read of /proc/stat. Package procfs reads all of it, of which the
@@ -67,4 +69,37 @@ func coreTime(line []byte) cpuTime {
 		v[i], line = float64(n)/jiffies, line[end:]
 	}
 	return cpuTime{user: v[0] + v[1], system: v[2], idle: v[3], iowait: v[4], irq: v[5], softirq: v[6], steal: v[7]}
+}
+
+// setDisks reads /proc/diskstats: two numbers of the device and its name, then counters, of which
+// kernels before 5.5 lack the last two.
+func (r *reading) setDisks(text []byte) {
+	const sector, names, least = 512, 3, 11
+	factors := []struct {
+		metric *measure.Metric
+		factor float64
+	}{
+		{diskReads, 1}, {}, {diskRead, sector}, {diskReadTime, 1e-3},
+		{diskWrites, 1}, {}, {diskWritten, sector}, {diskWriteTime, 1e-3},
+		{}, {diskBusyTime, 1e-3}, {diskQueueTime, 1e-3},
+		{}, {}, {}, {}, {diskFlushes, 1},
+	}
+	for line := range bytes.Lines(text) {
+		fields := bytes.Fields(line)
+		if len(fields) < names+least {
+			continue
+		}
+		device := string(fields[names-1])
+		if notDisks.MatchString(device) {
+			continue
+		}
+		for i, f := range fields[names:min(len(fields), names+len(factors))] {
+			if factors[i].metric == nil {
+				continue
+			}
+			if n, err := strconv.ParseUint(string(f), 10, 64); err == nil {
+				r.set(r.disks, device, factors[i].metric, float64(n)*factors[i].factor)
+			}
+		}
+	}
 }

@@ -4,10 +4,15 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/prometheus/procfs"
+	"github.com/prometheus/procfs/blockdevice"
+
+	"github.com/benchwatch/benchwatch/agent/measure"
 )
 
 // TestStat guards that what is read of /proc/stat is what package procfs reads of it.
@@ -67,7 +72,9 @@ func TestStat(t *testing.T) {
 
 func FuzzStat(f *testing.F) {
 	f.Add([]byte("cpu  1 2 3 4 5 6 7 8 9 10\ncpu0 1 x\nctxt 5"))
+	f.Add([]byte(" 253 0 vda 100 2 3000 400 500 6 70000 800 9 1000 11000\n"))
 	f.Fuzz(func(t *testing.T, text []byte) {
+		newReading().setDisks(text)
 		s, err := parseStat(text)
 		if err == nil && (s.all.total() < 0 || math.IsNaN(s.all.total())) {
 			t.Errorf("%+v", s)
@@ -86,5 +93,45 @@ func BenchmarkStat(b *testing.B) {
 		if _, err := parseStat(text); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+// TestDisks guards that what is read of /proc/diskstats is what package procfs reads of it.
+func TestDisks(t *testing.T) {
+	const text = `   7       0 loop0 1 2 3 4 5 6 7 8 9 10 11 0 0 0 0 0 0
+ 259       0 nvme0n1 47114 4 4643973 21650 1078320 43950 39451633 1011053 0 222766 1032546 3 1 9 8 5000 77
+ 253       0 vda 100 2 3000 400 500 6 70000 800 9 1000 11000
+   8       1 sda1 1 2 3
+`
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "diskstats"), []byte(text[:strings.LastIndex(text, "   8 ")]), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	fs, err := blockdevice.NewFS(dir, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := fs.ProcDiskstats()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, want := newReading(), newReading()
+	got.setDisks([]byte(text))
+	for _, d := range all {
+		set := func(m *measure.Metric, v float64) { want.setDisk(d.DeviceName, m, v) }
+		set(diskRead, float64(d.ReadSectors)*512)
+		set(diskWritten, float64(d.WriteSectors)*512)
+		set(diskReads, float64(d.ReadIOs))
+		set(diskWrites, float64(d.WriteIOs))
+		set(diskReadTime, float64(d.ReadTicks)*1e-3)
+		set(diskWriteTime, float64(d.WriteTicks)*1e-3)
+		set(diskBusyTime, float64(d.IOsTotalTicks)*1e-3)
+		set(diskQueueTime, float64(d.WeightedIOTicks)*1e-3)
+		if d.IoStatsCount >= 20 {
+			set(diskFlushes, float64(d.FlushRequestsCompleted))
+		}
+	}
+	if len(want.disks) < 2 || !reflect.DeepEqual(got.disks, want.disks) {
+		t.Errorf("%v, want %v", got.disks, want.disks)
 	}
 }
