@@ -141,7 +141,7 @@ func addRunsImport(app *kingpin.Application) (string, action) {
 		"benchwatch runs import --label-from='{engine}/{buffer_pool}/threads-{threads}.log' results")
 	r := &importCommand{}
 	r.files = cmd.Arg("LOGFILE", "Output of a benchmark tool with one or more runs, or a folder with such logs in it and below").Required().Strings()
-	r.fromPath = cmd.Flag("label-from", "Labels from the end of each log's path, such as '{engine}/{buffer_pool}/threads-{threads}.log'; * is anything, {workload} and {threads} are used if the log does not show them; in folders, other files are left out").PlaceHolder("PATTERN").String()
+	r.fromPath = cmd.Flag("label-from", "Labels from the end of each log's path, such as '{engine}/{buffer_pool}/threads-{threads}.log'; * is anything, {workload} and {threads} are used if the log does not show them, logs that differ in {generator} only are one run; in folders, other files are left out").PlaceHolder("PATTERN").String()
 	r.format = addFormat(cmd, text, jsonFormat)
 	r.logOptions = addLogOptions(cmd)
 	r.store = addStore(cmd)
@@ -170,6 +170,9 @@ func (r *importCommand) run(s Streams) error {
 	if err != nil {
 		return err
 	}
+	if r.pattern != nil {
+		logs = ingest.GeneratorsOf(logs, r.pattern)
+	}
 	if len(failed) == 0 {
 		if err := r.checkStarts(len(logs)); err != nil {
 			return err
@@ -186,7 +189,7 @@ func (r *importCommand) run(s Streams) error {
 		}
 		var used []host.MonitorLog
 		alone := !slices.ContainsFunc(logs, func(l ingest.Log) bool {
-			return l.Path != log.Path && filepath.Dir(l.Path) == filepath.Dir(log.Path)
+			return l.Path != log.Path && filepath.Dir(l.Path) == filepath.Dir(log.Path) // those of generators are no others
 		})
 		server := dumps(s, log.Path, alone)
 		made, err := r.importLog(r.dataDir, log, r.startOf(i), path, r.completion(s, monitorLogs(s, log.Path, alone), &used, &server))
@@ -375,6 +378,7 @@ func (o *logOptions) importLog(dataDir string, log ingest.Log, start time.Time, 
 		switch name {
 		case "workload":
 			im.Workload = value
+		case "generator": // it is no label of their group
 		case "threads":
 			im.Threads, _ = strconv.Atoi(value) // else the log shows it, or it is unknown
 		default:

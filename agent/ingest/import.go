@@ -76,12 +76,17 @@ func (im *Import) Run(ctx context.Context) ([]Imported, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read log: %w", err)
 	}
-	var parts []*Part
-	if im.Stderr == "" {
-		parts, err = splitFile(ctx, im.Path, im.Tool)
-	} else {
-		parts = make([]*Part, 1)
+	parts, bytes := make([]*Part, 1), im.Path
+	switch {
+	case len(im.Generators) > 0:
+		bytes, parts[0], err = im.journal(ctx)
+		if err == nil {
+			defer os.Remove(bytes)
+		}
+	case im.Stderr != "":
 		parts[0], err = im.join(ctx, info.Size())
+	default:
+		parts, err = splitFile(ctx, im.Path, im.Tool)
 	}
 	if err != nil {
 		return nil, err
@@ -91,7 +96,7 @@ func (im *Import) Run(ctx context.Context) ([]Imported, error) {
 	}
 	var made []Imported
 	for i, start := range Starts(parts, im.Start, namedTime(im.Path), info.ModTime()) {
-		m, err := im.part(ctx, parts[i], start, len(parts) == 1)
+		m, err := im.part(ctx, bytes, parts[i], start, len(parts) == 1)
 		if err != nil {
 			return made, fmt.Errorf("%s: %w", im.Path, err)
 		}
@@ -149,9 +154,9 @@ func Describe(path string, t *tool.Tool, version, workload string, threads serie
 	return m
 }
 
-// part makes a run of one part, unless that was done before.
-func (im *Import) part(ctx context.Context, p *Part, start Start, only bool) (Imported, error) {
-	sum, err := fingerprint(im.Path, p.Offset, p.End)
+// part makes a run of one part of the file bytes, unless that was done before.
+func (im *Import) part(ctx context.Context, bytes string, p *Part, start Start, only bool) (Imported, error) {
+	sum, err := fingerprint(bytes, p.Offset, p.End)
 	if err != nil {
 		return Imported{}, err
 	}
@@ -177,13 +182,19 @@ func (im *Import) part(ctx context.Context, p *Part, start Start, only bool) (Im
 		meta.Title = im.Title
 	}
 	meta.Labels, meta.Selection, meta.Servers = maps.Clone(im.Labels), im.Selection, im.Servers
+	if n := len(im.Generators); n > 0 {
+		if im.Title == "" {
+			meta.Title += fmt.Sprintf(", %d generators", n+1)
+		}
+		meta.Group = &rundir.Group{Generators: n + 1, Members: make([]rundir.Member, n+1)}
+	}
 	meta.StartedAt, meta.StartEstimated = start.At.UTC().Truncate(time.Millisecond), start.Source == rundir.StartFromFile
 	end := meta.StartedAt.Add(time.Duration(p.Seconds * float64(time.Second)))
 	meta.EndedAt, meta.ClosedAt = &end, &end
 	meta.Conclude(p.Feed.Output())
 	meta.Import = &rundir.ImportSource{Path: abs, Stderr: stderr, Offset: p.Offset, Size: p.End - p.Offset, SHA256: sum, Start: start.Source}
 	dir, claim, err := rundir.CreateWith(im.DataDir, meta, func(d rundir.Directory) error {
-		err := copyTo(d, rundir.StdoutFile, im.Path, p.Offset, p.End)
+		err := copyTo(d, rundir.StdoutFile, bytes, p.Offset, p.End)
 		if err == nil && im.Stderr != "" {
 			err = copyTo(d, rundir.StderrFile, im.Stderr, 0, math.MaxInt64)
 		}
@@ -197,6 +208,9 @@ func (im *Import) part(ctx context.Context, p *Part, start Start, only bool) (Im
 	}
 	claim.Release()
 	meta.ID = dir.ID()
+	if meta.IsGroup() {
+		meta.Group.Name = meta.ID
+	}
 	return Imported{Meta: meta, Part: p}, nil
 }
 

@@ -17,6 +17,8 @@ type Log struct {
 	// Stderr is the file with what the tool printed on standard error; empty: Path
 	// has everything.
 	Stderr string
+	// Generators are the logs of the other generators of the same run.
+	Generators []string
 }
 
 // Pair joins the logs that are the two streams of one run: of one of them only the

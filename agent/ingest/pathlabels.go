@@ -18,8 +18,8 @@ type PathLabels struct {
 	parts []*regexp.Regexp
 }
 
-// facts that a path may name, besides labels.
-const workloadFact, threadsFact = "workload", "threads"
+// facts that a path may name, besides labels; see [GeneratorsOf] for generators.
+const workloadFact, threadsFact, generatorFact = "workload", "threads", "generator"
 
 var pathPlaceholder = regexp.MustCompile(`\{([^{}]*)\}|\*`)
 
@@ -40,7 +40,7 @@ func ParsePathLabels(text string) (*PathLabels, error) {
 				continue
 			}
 			name := part[m[2]:m[3]]
-			if name != workloadFact && name != threadsFact {
+			if name != workloadFact && name != threadsFact && name != generatorFact {
 				if err := rundir.CheckLabel(name); err != nil {
 					return nil, fmt.Errorf("%q: %w", text, err)
 				}
@@ -66,7 +66,7 @@ func ParsePathLabels(text string) (*PathLabels, error) {
 // String returns the pattern.
 func (p *PathLabels) String() string { return p.text }
 
-// Match returns the labels of a path, and {workload} and {threads} by these names; false if
+// Match returns the labels of a path, and {workload}, {threads} and {generator} by these names; false if
 // the path does not match.
 func (p *PathLabels) Match(path string) (map[string]string, bool) {
 	parts := strings.Split(filepath.ToSlash(filepath.Clean(path)), "/")
@@ -86,4 +86,22 @@ func (p *PathLabels) Match(path string) (map[string]string, bool) {
 		}
 	}
 	return labels, true
+}
+
+// withoutGenerator returns a path without what {generator} stands for in it; false if the
+// pattern has none or the path does not match.
+func (p *PathLabels) withoutGenerator(path string) (string, bool) {
+	if _, ok := p.Match(path); !ok {
+		return "", false
+	}
+	parts := strings.Split(filepath.ToSlash(filepath.Clean(path)), "/")
+	own := parts[len(parts)-len(p.parts):]
+	for i, e := range p.parts {
+		if at := e.SubexpIndex(generatorFact); at >= 0 {
+			m := e.FindStringSubmatchIndex(own[i])
+			own[i] = own[i][:m[2*at]] + "{}" + own[i][m[2*at+1]:]
+			return strings.Join(parts, "/"), true
+		}
+	}
+	return "", false
 }

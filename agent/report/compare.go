@@ -193,9 +193,12 @@ func limitNotes(groups []Group) []string {
 	return []string{"what limited the runs most: " + strings.Join(parts, "; ")}
 }
 
-// factsOf returns the facts that distinguish runs, without bookkeeping.
+// factsOf returns the facts that distinguish runs, without bookkeeping. The name of a group
+// is the id of its own run, and says nothing about how that was made.
 func factsOf(r *Row) []rundir.Fact {
-	return slices.DeleteFunc(r.facts(), func(f rundir.Fact) bool { return slices.Contains(bookkeeping, f.Name) })
+	return slices.DeleteFunc(r.facts(), func(f rundir.Fact) bool {
+		return slices.Contains(bookkeeping, f.Name) || f.Name == "group" && f.Value == r.ID
+	})
 }
 
 func factOf(r *Row, name string) string {

@@ -251,11 +251,15 @@ func (p *Plot) draw(c canvas, alone bool) {
 		c.grid(spot{marginLeft, at}, spot{width - marginRight, at})
 		c.text(yText, spot{marginLeft - 6, at + 4}, t.Text)
 	}
-	free := math.Inf(-1) // where the text before ends
-	for _, t := range x.ticks {
+	half := func(t Tick) float64 { return textWidth * float64(len([]rune(t.Text))) / 2 }
+	free, rest := math.Inf(-1), math.Inf(1) // where the text before ends, and where the last one begins
+	if n := len(x.ticks); n > 0 {
+		rest = x.at(x.ticks[n-1].At) - half(x.ticks[n-1]) - textWidth
+	}
+	for i, t := range x.ticks {
 		at := x.at(t.At)
 		c.grid(spot{at, top}, spot{at, foot})
-		if half := textWidth * float64(len([]rune(t.Text))) / 2; at-half > free { // no text over another
+		if half := half(t); at-half > free && (at+half < rest || i == len(x.ticks)-1) { // no text over another
 			c.text(xText, spot{at, foot + 14}, t.Text)
 			free = at + half + textWidth
 		}

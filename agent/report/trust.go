@@ -348,6 +348,9 @@ func (j *judge) group(g *rundir.Group) {
 	if v := j.h.Intervals.Tally(ingest.Column{Kind: ingest.Generators}); v.Min < float64(g.Generators) {
 		j.add(Warning, "not all generators reported all intervals, at least %.0f of %d: an interval without one that still ran has no sum, and after the end of one the sum is of the others", v.Min, g.Generators)
 	}
+	if j.h.Snapshot.Meta.Import != nil { // only their logs are known
+		return
+	}
 	j.add(Note, "how busy the generators were is in their own runs, %s to %s", rundir.GeneratorID(g.Name, 1), rundir.GeneratorID(g.Name, g.Generators))
 }
 

@@ -107,6 +107,9 @@ func CreateWith(dataDir string, meta Meta, fill func(Directory) error) (Director
 	var claim *Claim
 	err := CreateNew(meta.StartedAt, meta.idName(), meta.Threads, func(id string) (err error) {
 		meta.ID = id
+		if meta.IsGroup() {
+			meta.Group.Name = id
+		}
 		dir, claim, err = create(root, &meta, fill)
 		return err
 	})
