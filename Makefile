@@ -100,6 +100,11 @@ fleet-test: ## FLEET_AGENTS (10,100,1000) simulated agents and 20 real runs into
 	@$(GO) test -tags fleet -count 1 -timeout 1h -run '^TestTools$$' ./tests/fleet
 	$(GO) test -tags fleet -count 1 -v -timeout 15m ./tests/fleet
 
+.PHONY: aa
+aa: ## compare 100 real runs with themselves: AA_LOGS is a folder of logs of sysbench, ten minutes and more each
+	@test -d '$(AA_LOGS)' || { echo 'set AA_LOGS to a folder of logs' >&2; exit 1; }
+	BENCHWATCH_AA_LOGS="$(abspath $(AA_LOGS))" $(GO) test -count 1 -v -run '^TestSplitsOfRealRuns$$' ./agent/report
+
 .PHONY: bench
 bench: build ## measure what observing costs; BENCHWATCH_BEFORE=FILE adds another benchwatch
 	@scripts/toolchain.sh go
