@@ -71,7 +71,7 @@ e2e: ## tests on real servers: MariaDB, Galera, Prometheus
 	$(GO) test -tags e2e -count 1 -p 2 -timeout 20m ./tests/e2e/... ./tests/tutorials
 
 .PHONY: limits-test
-limits-test: ## runs that one thing limits each, and what is reported to have limited them; on a quiet machine
+limits-test: ## runs that one thing limits each or that differ in one, and what is reported of them; on a quiet machine
 	@scripts/packages.sh test
 	$(GO) test -tags limits -count 1 -v -timeout 15m ./tests/limits
 
