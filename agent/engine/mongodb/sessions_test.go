@@ -45,10 +45,10 @@ func TestSessions(t *testing.T) {
 	enginetest.Want(t, s, 0, engine.ActiveSessions, engine.Lock, "lock")
 
 	stages, _ := f.last("aggregate").Lookup("pipeline").Array().Values()
-	if own, err := bson.Raw(stages[1].Document()).LookupErr("$match", "appName", "$ne"); err != nil || own.StringValue() != appName {
+	if own, err := stages[1].Document().LookupErr("$match", "appName", "$ne"); err != nil || own.StringValue() != appName {
 		t.Errorf("the agent's own operations are not left out: %s", stages[1])
 	}
-	if _, err := bson.Raw(stages[0].Document()).LookupErr("$currentOp", "localOps"); err == nil {
+	if _, err := stages[0].Document().LookupErr("$currentOp", "localOps"); err == nil {
 		t.Error("localOps is for a mongos")
 	}
 }

@@ -36,24 +36,24 @@ func (p *prober) probeShards(ctx context.Context, now time.Time) {
 }
 
 func (p *prober) askShards(ctx context.Context, now time.Time) {
-	keep := func(name, right string, interval time.Duration, read func(*engine.Status) error) {
+	keep := func(name string, interval time.Duration, read func(*engine.Status) error) {
 		var s engine.Status
-		if p.allowed(name, right, read(&s)) {
+		if p.allowed(name, rightShards, read(&s)) {
 			p.slow.keep(name, now, interval, &s)
 		}
 	}
-	keep("listShards", rightShards, slowInterval, func(s *engine.Status) error {
+	keep("listShards", slowInterval, func(s *engine.Status) error {
 		d, err := p.command(ctx, "listShards")
 		readShards(s, d)
 		return err
 	})
-	keep("balancerStatus", rightShards, slowInterval, func(s *engine.Status) error {
+	keep("balancerStatus", slowInterval, func(s *engine.Status) error {
 		d, err := p.command(ctx, "balancerStatus")
 		readBalancer(s, d)
 		return err
 	})
 	if p.slow.due("chunks", now, chunkInterval) {
-		keep("chunks", rightShards, chunkInterval, func(s *engine.Status) error {
+		keep("chunks", chunkInterval, func(s *engine.Status) error {
 			docs, err := p.chunks(ctx)
 			readChunks(s, docs)
 			return err
@@ -62,7 +62,7 @@ func (p *prober) askShards(ctx context.Context, now time.Time) {
 	collections, err := p.shardedCollections(ctx)
 	p.allowed("collections", rightShards, err)
 	var databases []string
-	keep("databases", rightShards, slowInterval, func(s *engine.Status) error {
+	keep("databases", slowInterval, func(s *engine.Status) error {
 		docs, err := p.databases(ctx)
 		databases = readDatabases(s, docs)
 		return err

@@ -116,14 +116,14 @@ func TestRoundedMeans(t *testing.T) {
 // TestNoStatements guards why there are none.
 func TestNoStatements(t *testing.T) {
 	d := newDetail(t)
-	if _, _, err := reading(t, d, nil, time.Time{}, nil, "1", nil, nil); err != engine.MissingError(notCounted) {
+	if _, _, err := reading(t, d, nil, time.Time{}, nil, "1", nil, nil); !errors.Is(err, engine.MissingError(notCounted)) {
 		t.Error(err)
 	}
 	if _, _, err := reading(t, d, map[string]string{engine.OptionStatements: engine.Off}, time.Time{}, nil, "1", nil, nil); !errors.Is(err, engine.ErrSwitchedOff) {
 		t.Error(err)
 	}
 	d.members.denied = true
-	if _, _, err := reading(t, d, nil, time.Time{}, nil, "1", nil, nil); err != engine.MissingError(missingStatements) {
+	if _, _, err := reading(t, d, nil, time.Time{}, nil, "1", nil, nil); !errors.Is(err, engine.MissingError(missingStatements)) {
 		t.Error(err)
 	}
 }

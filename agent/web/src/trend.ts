@@ -125,7 +125,7 @@ function series(s: TrendSeries): HTMLElement {
       ' ',
       el('a', { href: address(['runs', c.after]) }, 'first run'),
       ' ',
-      el('a', { href: address(['compare'], { runs: `${c.before},${c.after}` }) }, 'compare with the run before it'),
+      el('a', { href: address(['compare'], { runs: `${c.before},${c.after}` }) }, 'compare with the previous run'),
     );
   return el(
     'section',
