@@ -168,7 +168,7 @@ test('the agent is restarted: the page says so, comes back and shows what it mis
     seconds.map((_, i) => i + 1),
     'no second is missing',
   );
-  assert.match(await legend(page, 'host-cpu_busy').innerText(), new RegExp(`${hostname()}\\s+\\d+ %`));
+  assert.match(await legend(page, 'host-cpu_busy').innerText(), new RegExp(`${hostname()}\\s+[\\d.]+ %`));
   const cpu = await page.evaluate(async () => {
     const id = decodeURIComponent(location.hash.split('/')[2]);
     const h = await (await fetch(`api/runs/${id}/history`)).json();
