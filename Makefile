@@ -95,10 +95,10 @@ soak: ## run an agent with 10,000 runs and 200 targets for SOAK_TIME (20m), and 
 	$(GO) test -tags soak -count 1 -v -timeout 0 ./tests/soak
 
 .PHONY: fleet-test
-fleet-test: ## FLEET_AGENTS (10,100,1000) simulated agents and 20 real runs into FLEET_ENGINES (thanos,prometheus,victoriametrics)
+fleet-test: ## FLEET_AGENTS (10,1000) simulated agents and 20 real runs into FLEET_ENGINES (thanos,prometheus,victoriametrics)
 	@scripts/packages.sh fleet
 	@$(GO) test -tags fleet -count 1 -timeout 1h -run '^TestTools$$' ./tests/fleet
-	$(GO) test -tags fleet -count 1 -v -timeout 15m ./tests/fleet
+	$(GO) test -tags fleet -count 1 -v -timeout 30m ./tests/fleet
 
 .PHONY: aa
 aa: ## compare 100 real runs with themselves: AA_LOGS is a folder of logs of sysbench, ten minutes and more each
