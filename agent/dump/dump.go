@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -18,6 +19,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/engine"
 	"github.com/benchwatch/benchwatch/agent/engine/galera"
 	"github.com/benchwatch/benchwatch/agent/engine/mysql"
+	"github.com/benchwatch/benchwatch/agent/follow"
 	"github.com/benchwatch/benchwatch/agent/host"
 	"github.com/benchwatch/benchwatch/agent/measure"
 )
@@ -44,11 +46,17 @@ type Server struct {
 // kinds are the words that make a file's name one of a dump, moments those for its place in
 // the order of several; noise can be in such a name too.
 var (
-	kinds   = []string{"status", "variables", "vars"}
-	first   = []string{"before", "begin", "start", "pre"}
-	last    = []string{"after", "end", "post"}
-	noise   = []string{"mysql", "mariadb", "mysqladmin", "show", "global", "extended", "tsv", "csv"}
-	longest = 1 << 20
+	kinds = []string{"status", "variables", "vars"}
+	first = []string{"before", "begin", "start", "pre"}
+	last  = []string{"after", "end", "post"}
+	noise = []string{"mysql", "mariadb", "mysqladmin", "show", "global", "extended", "tsv", "csv"}
+)
+
+const (
+	// maxLine is longer than any line of a dump, in bytes.
+	maxLine = 1 << 20
+	// maxDump is longer than thousands of snapshots, maxHead than one.
+	maxDump, maxHead = 128 << 20, 1 << 20
 )
 
 // file is a dump by its name.
@@ -91,7 +99,7 @@ func IsDump(path string) bool {
 		return false
 	}
 	found := false
-	_ = read(path, func(mysql.Values) bool {
+	_ = read(path, maxHead, func(mysql.Values) bool {
 		found = true
 		return false
 	})
@@ -124,7 +132,7 @@ func readAll(files []file) (*Server, error) {
 	s := &Server{Name: "server"}
 	for _, f := range files {
 		used := false
-		err := read(f.path, func(v mysql.Values) bool {
+		err := read(f.path, maxDump, func(v mysql.Values) bool {
 			switch _, status := v["Uptime"]; {
 			case !status && variables == nil:
 				variables, used = v, true
@@ -206,27 +214,27 @@ func (refusing) Rows(context.Context, string) ([]mysql.Row, error) {
 const mostVariables = 10000
 
 // read calls visit for each snapshot in a file that is one of a status or of variables, until
-// it returns false.
-func read(path string, visit func(mysql.Values) bool) error {
-	in, err := os.Open(path)
+// it returns false, and reads no more than limit bytes.
+func read(path string, limit int64, visit func(mysql.Values) bool) error {
+	in, err := follow.OpenFile(path)
 	if err != nil {
 		return fmt.Errorf("read dump: %w", err)
 	}
 	defer in.Close()
-	lines := bufio.NewScanner(in)
-	lines.Buffer(nil, longest)
-	values, vertical, goOn := mysql.Values{}, "", true
+	lines := bufio.NewScanner(io.LimitReader(in, limit))
+	lines.Buffer(nil, maxLine)
+	values, vertical, more := mysql.Values{}, "", true
 	end := func() {
 		_, status := values["Uptime"]
 		_, questions := values["Questions"]
 		_, version := values["version"]
 		_, connections := values["max_connections"]
-		if goOn && (status && questions || version && connections) {
-			goOn = visit(values)
+		if more && (status && questions || version && connections) {
+			more = visit(values)
 		}
 		values = mysql.Values{}
 	}
-	for goOn && lines.Scan() {
+	for more && lines.Scan() {
 		name, value, ok := row(lines.Text(), &vertical)
 		if !ok {
 			continue

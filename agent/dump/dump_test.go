@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/benchwatch/benchwatch/agent/engine"
 )
 
@@ -95,4 +97,18 @@ func FuzzRead(f *testing.F) {
 			t.Error("something of no file")
 		}
 	})
+}
+
+// What is no regular file is not opened: a pipe would wait for a writer.
+func TestPipeIsNoDump(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "run.status.before")
+	if err := unix.Mkfifo(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if IsDump(path) {
+		t.Error("a pipe is a dump")
+	}
+	if s, err := Beside(filepath.Join(filepath.Dir(path), "run.log"), true); s != nil || err != nil {
+		t.Errorf("%+v %v", s, err)
+	}
 }

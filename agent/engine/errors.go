@@ -63,9 +63,9 @@ func ExplainConnection(address string, err error) error {
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return Explain(err, "nothing is listening on %s: %v", address, syscall.ECONNREFUSED)
 	case errors.As(err, &authority):
-		return Explain(err, "the certificate of %s is signed by an unknown authority: name its CA file in the target's tls", address)
+		return Explain(err, "the certificate of %s is signed by an unknown authority: set tls.ca_file", address)
 	case errors.As(err, &hostname):
-		return Explain(err, "the certificate of %s is for another name (%v): set the server name in the target's tls", address, hostname)
+		return Explain(err, "the certificate of %s is for another name (%v): set tls.server_name", address, hostname)
 	case errors.As(err, &invalid):
 		return Explain(err, "the certificate of %s is not valid: %v", address, invalid)
 	}

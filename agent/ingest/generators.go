@@ -61,7 +61,7 @@ func (im *Import) journal(ctx context.Context) (path string, p *Part, err error)
 	if err != nil {
 		return "", nil, fmt.Errorf("write journal: %w", err)
 	}
-	err = writeJournal(out, paths)
+	err = writeJournal(ctx, out, paths)
 	if closeErr := out.Close(); err == nil {
 		err = closeErr
 	}
@@ -90,7 +90,7 @@ func (im *Import) followJournal(ctx context.Context, path string, p *Part, gener
 	return nil
 }
 
-func writeJournal(w io.Writer, paths []string) error {
+func writeJournal(ctx context.Context, w io.Writer, paths []string) error {
 	out := bufio.NewWriter(w)
 	logs := make([]*bufio.Scanner, len(paths))
 	for i, path := range paths {
@@ -104,6 +104,9 @@ func writeJournal(w io.Writer, paths []string) error {
 		_, _ = out.Write(group.AppendStart(nil, i+1, 0)) // the error stays in out
 	}
 	for left := len(logs); left > 0; {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		for i, lines := range logs {
 			switch {
 			case lines == nil:

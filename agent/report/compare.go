@@ -45,7 +45,7 @@ type Comparison struct {
 	Statements []StatementDifference `json:"statements,omitempty"`
 	// Limits are what [Comparison.Check] found.
 	Limits []LimitResult `json:"limits,omitempty"`
-	// Figures are the runs over a parameter, see [Comparison.Over].
+	// Figures are the runs over a parameter, as compare --x asks for.
 	Figures []FigureData `json:"figures,omitempty"`
 	// Notes are what the reader has to know about the comparison as a whole.
 	Notes []string `json:"notes,omitempty"`
@@ -479,7 +479,7 @@ func (c *Comparison) document() *table.Document {
 	return doc
 }
 
-// Over lets the table of figures take the place of the comparison's own.
+// Over replaces the comparison's own table by that of the figures.
 func (c *Comparison) Over(s *FigureSet) { c.over, c.Figures = s, s.Data() }
 
 // OverTable is the table of the figures, nil if there is none.

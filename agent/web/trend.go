@@ -21,7 +21,7 @@ type trendView struct {
 	// Measure is the one that is shown, Measures are those that can be.
 	Measure  string   `json:"measure"`
 	Measures []string `json:"measures"`
-	// Names are the labels and facts by which runs can be told apart.
+	// Names are the labels and facts that distinguish runs.
 	Names  []string          `json:"names"`
 	Series []trendSeriesView `json:"series"`
 	Notes  []string          `json:"notes"`
