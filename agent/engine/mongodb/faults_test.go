@@ -167,7 +167,7 @@ func TestCertificates(t *testing.T) {
 	with := func(c *tls.Config) *prober {
 		return openFake(t, secured, func(target *engine.Target) { target.TLS = c })
 	}
-	probeError(t, with(&tls.Config{ServerName: "example.com"}), "unknown authority", "CA file")
+	probeError(t, with(&tls.Config{ServerName: "example.com"}), "unknown authority", "set tls.ca_file")
 	probeError(t, with(&tls.Config{ServerName: "db1", RootCAs: roots}), "another name")
 	mustProbe(t, with(&tls.Config{ServerName: "example.com", RootCAs: roots}))
 }
