@@ -315,6 +315,7 @@ func (r *dashboardsCommand) run(s Streams) error {
 	if err != nil {
 		return err
 	}
+	defer g.Close()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	all, err := g.ImportDashboards(ctx, *r.folder)

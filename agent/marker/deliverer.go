@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/benchwatch/benchwatch/agent/grafana"
 	"github.com/benchwatch/benchwatch/agent/rundir"
 )
 
@@ -307,7 +308,7 @@ type delivery struct {
 // nothing to do. The newest runs come first: people look at them.
 func (d *Deliverer) next(now time.Time) *delivery {
 	g := d.grafana
-	if g == nil || !d.backoff.over(now, g.tokenFile) {
+	if g == nil || !d.backoff.over(now, g.client.TokenFile()) {
 		return nil
 	}
 	paths := slices.Sorted(maps.Keys(d.queues))
@@ -360,9 +361,11 @@ func (d *Deliverer) finish(s *delivery, now time.Time) {
 		}
 		return
 	}
-	e := &requestError{op: "deliver", err: s.err}
-	errors.As(s.err, &e)
-	if e.problem == refused {
+	e, ok := errors.AsType[*requestError](s.err)
+	if !ok {
+		e = newRequestError("deliver", s.err)
+	}
+	if e.Problem == grafana.Refused {
 		d.backoff = backoff{}
 		if it.version == s.version { // else new content is waiting
 			it.notBefore = now.Add(min(firstRefusedRetry<<min(it.refusals, 10), maxRefusedRetry))
@@ -382,8 +385,8 @@ func (d *Deliverer) finish(s *delivery, now time.Time) {
 		}
 	}
 	d.stats.Retried++
-	if d.backoff.add(e, now, s.grafana.tokenFile) {
-		args := []any{"url", s.grafana.base.Redacted(), "err", e}
+	if d.backoff.add(e, now, s.grafana.client.TokenFile()) {
+		args := []any{"url", s.grafana.client.Address(), "err", e}
 		if hint := e.hint(); hint != "" {
 			args = append(args, "hint", hint)
 		}
@@ -410,23 +413,23 @@ type backoff struct {
 // over reports whether it is time for the next attempt. A token file that was
 // written since its token was refused ends the wait.
 func (b *backoff) over(now time.Time, tokenFile string) bool {
-	return !now.Before(b.until) || b.last.problem == unauthorised && !modified(tokenFile).Equal(b.token)
+	return !now.Before(b.until) || b.last.Problem == grafana.Unauthorised && !modified(tokenFile).Equal(b.token)
 }
 
 // add notes a failure and reports whether its kind differs from the previous one's.
 func (b *backoff) add(e *requestError, now time.Time, tokenFile string) (isNew bool) {
-	isNew = b.last == nil || b.last.problem != e.problem || b.last.status != e.status
+	isNew = b.last == nil || b.last.Problem != e.Problem || b.last.Status != e.Status
 	b.last = e
 	limit := maxBackoff
 	if e.nothingListens() {
 		limit = maxBackoffRefused
 	}
 	pause := min(minBackoff<<min(b.failures, 10), limit)
-	if e.problem == unauthorised {
+	if e.Problem == grafana.Unauthorised {
 		pause = maxBackoff // asking more often does not help
 		b.token = modified(tokenFile)
 	}
-	b.until = now.Add(max(pause-rand.N(pause/4+1), e.retryAfter))
+	b.until = now.Add(max(pause-rand.N(pause/4+1), e.RetryAfter))
 	b.failures++
 	return isNew
 }

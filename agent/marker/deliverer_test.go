@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/benchwatch/benchwatch/agent/grafana"
 	"github.com/benchwatch/benchwatch/agent/rundir"
 	"github.com/benchwatch/benchwatch/internal/fakegrafana"
 )
@@ -77,7 +78,7 @@ func TestFaults(t *testing.T) {
 		"garbage after":                          fakegrafana.After(fakegrafana.Status(200, "Content-Type: application/json", `{"id":`)),
 		"wrong JSON after":                       fakegrafana.After(fakegrafana.Status(200, "Content-Type: application/json", `"ok"`)),
 		"empty after":                            fakegrafana.After(fakegrafana.Status(200, "", "")),
-		"endless answer":                         fakegrafana.After(fakegrafana.Status(200, "", strings.Repeat("[", maxAnswer+10))),
+		"endless answer":                         fakegrafana.After(fakegrafana.Status(200, "", strings.Repeat("[", grafana.MaxAnswer+10))),
 		"redirect":                               fakegrafana.Before(fakegrafana.Status(302, "Location: http://login.test/?token=1", "")),
 		"400 of a proxy":                         fakegrafana.Before(fakegrafana.Status(400, "Content-Type: text/html", "<html>The plain HTTP request was sent to HTTPS port</html>")),
 		"404 of a proxy":                         fakegrafana.Before(fakegrafana.Status(404, "", "404 page not found")),
@@ -86,11 +87,11 @@ func TestFaults(t *testing.T) {
 		"403":                                    fakegrafana.Before(fakegrafana.Status(403, "", `{"message":"You'll need additional permissions"}`)),
 		"405":                                    fakegrafana.Before(fakegrafana.Status(405, "", "")),
 		"cut":                                    fakegrafana.Cut,
-		"slow, carried out at once":              fakegrafana.Slow(2*requestTimeout, false),
-		"slow, carried out when it was given up": fakegrafana.Slow(requestTimeout+time.Second, true),
-		"slow, carried out much later":           fakegrafana.Slow(2*requestTimeout, true),
-		"slow, carried out after another try worked": fakegrafana.Slow(requestTimeout+settleTime+5*time.Second, true),
-		"slow but in time":                           fakegrafana.Slow(requestTimeout-time.Second, true),
+		"slow, carried out at once":              fakegrafana.Slow(2*grafana.RequestTimeout, false),
+		"slow, carried out when it was given up": fakegrafana.Slow(grafana.RequestTimeout+time.Second, true),
+		"slow, carried out much later":           fakegrafana.Slow(2*grafana.RequestTimeout, true),
+		"slow, carried out after another try worked": fakegrafana.Slow(grafana.RequestTimeout+settleTime+5*time.Second, true),
+		"slow but in time":                           fakegrafana.Slow(grafana.RequestTimeout-time.Second, true),
 	}
 	for name, f := range faults {
 		for _, method := range []string{"GET", "POST", "PATCH", "DELETE"} {
@@ -152,14 +153,14 @@ func TestSettles(t *testing.T) {
 		l := newLab(t)
 		l.grafana.SetFault(func(m string, n int) fakegrafana.Fault {
 			if m == "POST" && n == 0 {
-				return fakegrafana.Slow(requestTimeout+settleTime/2, true)
+				return fakegrafana.Slow(grafana.RequestTimeout+settleTime/2, true)
 			}
 			return nil
 		})
 		l.add(openRun)
 		d, stop := l.deliverer()
 		defer stop()
-		l.flush(d, 2*requestTimeout)
+		l.flush(d, 2*grafana.RequestTimeout)
 		l.check()
 		if n := l.grafana.Made("POST"); n != 1 {
 			t.Errorf("sent %d times", n)
@@ -296,7 +297,7 @@ func TestAnotherGrafana(t *testing.T) {
 		time.Sleep(2 * listEvery)
 		another := &fakegrafana.Grafana{}
 		g := l.client("http://another.test")
-		g.http.Transport = &fakegrafana.Transport{Handler: another}
+		g.client.HTTP.Transport = &fakegrafana.Transport{Handler: another}
 		l.use(g)
 		d.Kick()
 		time.Sleep(time.Second)

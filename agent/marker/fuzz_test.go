@@ -54,7 +54,7 @@ func FuzzGrafana(f *testing.F) {
 			t.Fatal(err)
 		}
 		fake := &answering{status: status, body: body, retryAfter: retryAfter, location: header}
-		g.http.Transport = fake
+		g.client.HTTP.Transport = fake
 		m := Marker{ID: "x", Kind: Point, Run: "one", Text: "x", Start: time.Unix(1, 0)}
 		id, err := g.upsert(context.Background(), &m, false, slog.New(slog.DiscardHandler))
 		if fake.asked > maxFound+10 {

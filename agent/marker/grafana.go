@@ -1,13 +1,8 @@
 package marker
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -17,17 +12,11 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/prometheus/common/version"
-
-	"github.com/benchwatch/benchwatch/agent/secret"
+	"github.com/benchwatch/benchwatch/agent/grafana"
 )
 
 const (
-	// requestTimeout is generous: Grafana may still carry out a create that was
-	// given up, and nobody waits for a marker.
-	requestTimeout = 20 * time.Second
-	maxAnswer      = 4 << 20 // bytes
-	maxFound       = 1000
+	maxFound = 1000
 	// searchMargin makes the search for a marker wide, because people move
 	// annotations and set clocks, but bounded, because Grafana's index is by time.
 	searchMargin = 48 * time.Hour
@@ -43,42 +32,22 @@ const (
 
 // Grafana is a client for the annotations of the organisation that the token
 // belongs to. It is safe for concurrent use.
-type Grafana struct {
-	base      *url.URL
-	tokenFile string
-	http      *http.Client
-}
+type Grafana struct{ client *grafana.Client }
 
-// NewGrafana returns a client for the Grafana at rawURL, which may have a path.
-// It reads the token from tokenFile at each request, so that a new one counts at
-// once; without a file it sends none. The error is for a URL that can't be the
-// address of a Grafana.
-func NewGrafana(rawURL, tokenFile string) (*Grafana, error) {
-	base, err := url.Parse(rawURL)
+// NewGrafana returns a client for the Grafana at address, with the token in tokenFile;
+// see grafana.New.
+func NewGrafana(address, tokenFile string) (*Grafana, error) {
+	client, err := grafana.New(address, tokenFile)
 	if err != nil {
-		// url.Error repeats the URL, which may hold a password.
-		return nil, errors.New("grafana url can't be read: use http://host:port or https://host/path")
+		return nil, err
 	}
-	switch {
-	case base.User != nil:
-		return nil, errors.New("grafana url holds a user name or password: leave them out and give a service account's token in a file")
-	case base.Scheme != "http" && base.Scheme != "https":
-		return nil, fmt.Errorf("grafana url begins with %q: use http or https", base.Scheme+":")
-	case base.Hostname() == "":
-		return nil, errors.New("grafana url has no host: use http://host:port")
-	case base.RawQuery != "" || base.Fragment != "":
-		return nil, errors.New("grafana url has a query or fragment: give the address of Grafana's home page only")
-	}
-	// A redirect is a wrong address or a login page: the token goes only where
-	// the user said.
-	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	return &Grafana{base, tokenFile, &http.Client{Transport: http.DefaultTransport.(*http.Transport).Clone(), CheckRedirect: stay}}, nil
+	return &Grafana{client}, nil
 }
 
 // Close closes idle connections. Of nil it closes nothing.
 func (g *Grafana) Close() {
 	if g != nil {
-		g.http.CloseIdleConnections()
+		g.client.Close()
 	}
 }
 
@@ -155,7 +124,7 @@ func (g *Grafana) create(ctx context.Context, a annotation) (int64, error) {
 	}
 	err := g.do(ctx, http.MethodPost, "create", "", a, &answer)
 	if err == nil && answer.ID <= 0 {
-		err = &requestError{op: "create", problem: notGrafana, message: "the answer has no id"}
+		err = newRequestError("create", &grafana.RequestError{Problem: grafana.NotGrafana, Message: "the answer has no id"})
 	}
 	return answer.ID, err
 }
@@ -170,53 +139,9 @@ func (g *Grafana) remove(ctx context.Context, id int64) error {
 }
 
 // do makes one request to /api/annotations followed by rest. Errors are *requestError.
-func (g *Grafana) do(ctx context.Context, method, op, rest string, body, answer any) error {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
-	var token string
-	if g.tokenFile != "" {
-		var err error
-		if token, err = secret.ReadToken(g.tokenFile); err != nil {
-			return &requestError{op: op, problem: unauthorised, err: err}
-		}
-	}
-	var content bytes.Buffer
-	if body != nil {
-		if err := json.NewEncoder(&content).Encode(body); err != nil {
-			return &requestError{op: op, problem: refused, err: err}
-		}
-	}
-	address := strings.TrimRight(g.base.String(), "/") + "/api/annotations" + rest
-	req, err := http.NewRequestWithContext(ctx, method, address, &content)
-	if err != nil {
-		return &requestError{op: op, problem: notGrafana, err: err}
-	}
-	req.Header.Set("Accept", "application/json")
-	req.Header.Set("User-Agent", "benchwatch/"+version.Version)
-	if body != nil {
-		req.Header.Set("Content-Type", "application/json")
-	}
-	if token != "" {
-		req.Header.Set("Authorization", "Bearer "+token)
-	}
-	res, err := g.http.Do(req)
-	if err != nil {
-		return unreachableError(op, err)
-	}
-	defer res.Body.Close()
-	data, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer+1))
-	redactor := secret.New(token)
-	switch {
-	case res.StatusCode/100 != 2:
-		return statusError(op, res, data, redactor)
-	case err != nil:
-		return unreachableError(op, err)
-	case len(data) > maxAnswer:
-		return &requestError{op: op, problem: notGrafana, message: fmt.Sprintf("the answer is longer than %d bytes", maxAnswer)}
-	}
-	if err := json.Unmarshal(data, answer); err != nil {
-		kind := redactor.Text(shorten(plain(res.Header.Get("Content-Type")), 60))
-		return &requestError{op: op, problem: notGrafana, message: "the answer is not an annotation but " + kind, err: err}
+func (g *Grafana) do(ctx context.Context, method, op, rest string, in, out any) error {
+	if err := g.client.Do(ctx, method, "/api/annotations"+rest, in, out); err != nil {
+		return newRequestError(op, err)
 	}
 	return nil
 }

@@ -113,7 +113,7 @@ func (l *lab) client(url string) *Grafana {
 		l.t.Fatal(err)
 	}
 	if url == "" {
-		g.http.Transport = l.transport
+		g.client.HTTP.Transport = l.transport
 	}
 	return g
 }

@@ -46,7 +46,7 @@ func TestRealGrafana(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g.http.Transport = losing
+	g.client.HTTP.Transport = losing
 	dir := rundir.Directory(t.TempDir())
 	runID := "grafana-test-" + rand.Text()
 	began := time.Now().Add(-time.Minute).UTC().Truncate(time.Millisecond)

@@ -120,9 +120,8 @@ func (d *doctor) agent(ctx context.Context) {
 		info.URL = "http://" + info.Address + "/"
 	}
 	at, err := get(ctx, info.URL+"-/healthy", nil)
-	var status *statusError
 	switch {
-	case errors.As(err, &status) && status.status == http.StatusUnauthorized:
+	case errors.Is(err, errNoLogin):
 		d.add("agent", OK, "agent", "answers at "+info.URL+" and asks for a login", "")
 	case err != nil:
 		d.add("agent", Failed, "agent", err.Error(), "look at the agent's log")
@@ -350,7 +349,8 @@ func (d *doctor) grafana(ctx context.Context) {
 		d.add("grafana", Failed, "grafana", err.Error(), "check url and token_file under grafana")
 		return
 	}
-	at, err := get(ctx, g.url+"/api/health", nil)
+	defer g.Close()
+	at, err := get(ctx, g.Address()+"/api/health", nil)
 	if err != nil {
 		d.add("grafana", Failed, "grafana", err.Error(), "check url under grafana")
 		return
@@ -381,6 +381,19 @@ func (d *doctor) grafana(ctx context.Context) {
 	}
 }
 
+// getClient follows no redirect: the configuration names the address.
+var getClient = http.Client{
+	Timeout:       15 * time.Second,
+	Transport:     &http.Transport{Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true},
+	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+}
+
+// maxAnswer bounds an answer, in bytes.
+const maxAnswer = 16 << 20
+
+// errNoLogin is returned by get for a server that requires a login.
+var errNoLogin = errors.New("a login is required")
+
 // get reads JSON from an address, or only asks if into is nil, and returns the date of
 // the answer by the other side's clock.
 func get(ctx context.Context, address string, into any) (at time.Time, err error) {
@@ -388,8 +401,7 @@ func get(ctx context.Context, address string, into any) (at time.Time, err error
 	if err != nil {
 		return at, err
 	}
-	client := newClient()
-	response, err := client.Do(request)
+	response, err := getClient.Do(request)
 	if err != nil {
 		return at, err
 	}
@@ -398,8 +410,12 @@ func get(ctx context.Context, address string, into any) (at time.Time, err error
 	if err != nil {
 		return at, err
 	}
-	if response.StatusCode != http.StatusOK {
-		return at, fmt.Errorf("%s %w", address, &statusError{status: response.StatusCode})
+	switch response.StatusCode {
+	case http.StatusOK:
+	case http.StatusUnauthorized:
+		return at, fmt.Errorf("%s: %w", address, errNoLogin)
+	default:
+		return at, fmt.Errorf("%s answers %s", address, response.Status)
 	}
 	at, _ = http.ParseTime(response.Header.Get("Date")) // zero if there is none
 	if into == nil {

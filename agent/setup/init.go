@@ -16,6 +16,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/benchwatch/benchwatch/agent/config"
+	"github.com/benchwatch/benchwatch/agent/grafana"
 	"github.com/benchwatch/benchwatch/agent/rundir"
 	"github.com/benchwatch/benchwatch/agent/secret"
 )
@@ -140,11 +141,12 @@ func (p *Plan) grafana(ctx context.Context, done *Done) error {
 		}
 		return nil
 	}
-	admin, err := NewGrafanaAdmin(g.URL, g.User, g.Password)
+	admin, err := grafana.NewLogin(g.URL, g.User, g.Password)
 	if err != nil {
 		return err
 	}
-	token, err := admin.CreateToken(ctx)
+	defer admin.Close()
+	token, err := Grafana{admin}.CreateToken(ctx)
 	if err != nil {
 		done.Problems = append(done.Problems, "make a service account: "+err.Error())
 		g.URL = ""
@@ -160,6 +162,7 @@ func (p *Plan) dashboards(ctx context.Context, c *config.Config, done *Done) {
 	}
 	g, err := NewGrafana(c.Grafana.URL, c.Grafana.TokenFile)
 	if err == nil {
+		defer g.Close()
 		done.Dashboards, err = g.ImportDashboards(ctx, p.Grafana.Folder)
 	}
 	if err != nil {

@@ -25,7 +25,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // grafana is one that keeps dashboards and makes tokens: the admin's password is
 // geheim, the token is the one that it made.
-type grafana struct {
+type grafanaServer struct {
 	*httptest.Server
 	mu     sync.Mutex
 	boards map[string]any
@@ -33,8 +33,8 @@ type grafana struct {
 	writes int
 }
 
-func newGrafana(t *testing.T) *grafana {
-	g := &grafana{boards: map[string]any{}}
+func newGrafana(t *testing.T) *grafanaServer {
+	g := &grafanaServer{boards: map[string]any{}}
 	answer := func(w http.ResponseWriter, status int, v any) {
 		w.WriteHeader(status)
 		_ = json.NewEncoder(w).Encode(v)
