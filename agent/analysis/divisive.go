@@ -15,7 +15,7 @@ import (
 const (
 	window       = 50
 	weak, strong = 0.01, 0.001
-	noisy        = 0.005
+	noisy        = 0.0075
 	shuffles     = 399
 )
 
@@ -176,8 +176,9 @@ func around(values []float64, changes []int, i int) (begin, end int) {
 	return begin, end
 }
 
-// mergeWeak removes the weakest change until all are significant between their
-// neighbours.
+// mergeWeak removes the weakest change until all are significant. As in Hunter and Otava
+// (merge in otava/analysis.py, 0.8) those after a removed change are tested again, and the
+// one before it is not: it was significant up to the place that has been removed.
 func mergeWeak(values []float64, changes []int) []int {
 	p := make([]float64, len(changes))
 	judge := func(i int) {
@@ -200,8 +201,8 @@ func mergeWeak(values []float64, changes []int) []int {
 			break
 		}
 		changes, p = slices.Delete(changes, weakest, weakest+1), slices.Delete(p, weakest, weakest+1)
-		judge(weakest - 1)
 		judge(weakest)
+		judge(weakest + 1)
 	}
 	return changes
 }

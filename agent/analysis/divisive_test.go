@@ -10,8 +10,9 @@ import (
 	"testing"
 )
 
-// generated is a series made with PyPI's otava-test-data 0.1.9, the changes that Apache
-// Otava 0.7 finds in it (max_pvalue 0.001, window 50) and those that were put into it.
+// generated is a series of PyPI's otava-test-data 0.1.9 as `otava-gen generate` makes them
+// (50 and 500 values, seed 42, rounded to two decimals), the changes that Apache Otava 0.8
+// finds in it (max_pvalue 0.001, window 50) and those that were put into it.
 type generated struct {
 	Name    string
 	Values  []float64
@@ -27,14 +28,15 @@ func readGenerated(t *testing.T) []generated {
 	}
 	defer f.Close()
 	var all []generated
-	for lines := bufio.NewScanner(f); lines.Scan(); {
+	lines := bufio.NewScanner(f)
+	for lines.Scan() {
 		var g generated
 		if err := json.Unmarshal(lines.Bytes(), &g); err != nil {
 			t.Fatal(err)
 		}
 		all = append(all, g)
 	}
-	if len(all) < 25 {
+	if len(all) != 110 {
 		t.Fatalf("%d series", len(all))
 	}
 	return all
@@ -48,14 +50,11 @@ func changesOf(values []float64) []int {
 	return changes
 }
 
-// The changes are those that Otava finds, at the same place. Those that it finds in series
-// whose mean does not change (noise, outliers, another variance) do not count.
+// The changes are those that Otava finds, at the same place. The rest are changes that it
+// finds in series that are noise.
 func TestLevelsAreOtavas(t *testing.T) {
 	found, missed, added := 0, 0, 0
 	for _, g := range readGenerated(t) {
-		if len(g.Changes) == 0 {
-			continue
-		}
 		got := changesOf(g.Values)
 		for _, c := range g.Otava {
 			if slices.Contains(got, c) {
@@ -70,8 +69,10 @@ func TestLevelsAreOtavas(t *testing.T) {
 			}
 		}
 	}
-	if f1 := 2 * float64(found) / float64(2*found+missed+added); f1 < 0.95 || found < 20 {
-		t.Errorf("F1 %.3f: %d found, %d missed, %d added", f1, found, missed, added)
+	f1 := 2 * float64(found) / float64(2*found+missed+added)
+	t.Logf("F1 %.3f: %d found, %d missed, %d added", f1, found, missed, added)
+	if f1 < 0.95 || found < 100 {
+		t.Errorf("F1 %.3f of %d changes", f1, found)
 	}
 }
 
@@ -99,6 +100,7 @@ func TestShuffledSeriesDoNotChange(t *testing.T) {
 			}
 		}
 	}
+	t.Logf("%d of %d", alarms, n)
 	if alarms*100 > n {
 		t.Errorf("%d of %d shuffled series seem to change", alarms, n)
 	}
