@@ -1,6 +1,7 @@
 package histogram
 
 import (
+	"maps"
 	"math"
 	"math/bits"
 )
@@ -52,6 +53,9 @@ func (r *Recorder) Histogram() *Histogram {
 	}
 	return New(buckets...)
 }
+
+// Clone returns a copy.
+func (r *Recorder) Clone() Recorder { return Recorder{r.Unit, maps.Clone(r.counts)} }
 
 // Seconds returns a whole number of a unit of at most a second as the nearest number
 // to its decimal: 7 µs are 0.000007.

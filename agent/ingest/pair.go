@@ -41,7 +41,7 @@ func Pair(ctx context.Context, logs []Log) ([]Log, error) {
 	}
 	paired := map[int]bool{}
 	for out, snap := range heads {
-		if snap == nil || snap.Threads.Known || !hasSummary(snap) {
+		if snap == nil || snap.IntervalSeconds.Known || !hasSummary(snap) {
 			continue
 		}
 		same := func(err int) bool {

@@ -22,12 +22,12 @@ type Part struct {
 	Feed *Feed
 	// Seconds is the latest time on the tool's own clock.
 	Seconds float64
-	// Began is when the run began according to times in the log's own lines,
-	// such as YCSB's status lines; zero if they have none. A time without a zone
-	// is local.
+	// Began is when the run began according to its reports or to times in the log's
+	// own lines, such as YCSB's status lines; zero if they have none. A time without a
+	// zone is local.
 	Began time.Time
 
-	timed bool    // Began comes from an interval's line
+	timed bool    // Began comes from a report or an interval's line
 	ends  []int64 // of the lines up to the one that completed the last report
 }
 
@@ -201,6 +201,9 @@ func (s *Splitter) report(r *tool.Report) {
 		}
 	}
 	p.Feed.add(r, s.at, s.fresh)
+	if !p.timed && !r.Began.IsZero() {
+		p.Began, p.timed = r.Began, true
+	}
 	if r.ElapsedSeconds.Known {
 		p.Seconds = max(p.Seconds, r.ElapsedSeconds.Value)
 		if r.Kind == tool.Interval && !p.timed && !s.stamp.IsZero() {

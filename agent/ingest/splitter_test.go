@@ -21,12 +21,13 @@ import (
 	"github.com/benchwatch/benchwatch/agent/tool/gotpc"
 	"github.com/benchwatch/benchwatch/agent/tool/goycsb"
 	"github.com/benchwatch/benchwatch/agent/tool/mysqlslap"
+	"github.com/benchwatch/benchwatch/agent/tool/pgbench"
 	"github.com/benchwatch/benchwatch/agent/tool/sysbench"
 	"github.com/benchwatch/benchwatch/agent/tool/tpccmysql"
 	"github.com/benchwatch/benchwatch/agent/tool/ycsb"
 )
 
-var allTools = []*tool.Tool{sysbench.Tool, ycsb.Tool, goycsb.Tool, tpccmysql.Tool, gotpc.Tool, mysqlslap.Tool}
+var allTools = []*tool.Tool{sysbench.Tool, ycsb.Tool, goycsb.Tool, tpccmysql.Tool, gotpc.Tool, mysqlslap.Tool, pgbench.Tool}
 
 // recordings are the outputs in a tool's own tests, as 2>&1 would write them.
 func recordings(t *testing.T, tl *tool.Tool) [][]byte {

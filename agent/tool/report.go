@@ -9,6 +9,8 @@
 package tool
 
 import (
+	"time"
+
 	"github.com/benchwatch/benchwatch/agent/histogram"
 	"github.com/benchwatch/benchwatch/agent/series"
 )
@@ -106,6 +108,10 @@ type Report struct {
 	// Command is the tool's own verb (load, run …); Start only, when the output
 	// names it.
 	Command string
+
+	// Began is when the run began by the wall clock, as far as the output shows that; of a
+	// Start or an Interval, and zero in others.
+	Began time.Time
 
 	Threads series.Optional[int]
 	// Phase of an Interval, or with which a Start begins.

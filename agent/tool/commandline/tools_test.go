@@ -25,6 +25,9 @@ func TestTools(t *testing.T) {
 		{"tpcc-mysql", "tpcc_load db1 tpcc root hunter2 10", "tpcc load db1:3306"},
 		{"go-tpc", "go-tpc tpcc -H db1 -p hunter2 -T 8 run", "tpcc 8 threads db1:4000"},
 		{"go-tpc", "go-tpc -phunter2 tpcc prepare --password=hunter2 --conn-params password=hunter2", "tpcc prepare 1 thread 127.0.0.1:4000"},
+		{"pgbench", "pgbench -h db1 -c 8 password=hunter2", "tpcb-like 8 threads db1:5432"},
+		{"pgbench", "/usr/lib/postgresql/15/bin/pgbench -P1 -Sd postgresql://u:hunter2@db1/bench", "select-only 1 thread db1:5432"},
+		{"pgbench", "env PGPASSWORD=hunter2 pgbench -i -s 10 bench", ""},
 		{"mysqlslap", "mariadb-slap -hdb1 -phunter2 --concurrency=4 -a", "mixed 4 threads db1:3306"},
 		{"mysqlslap", "env MYSQL_PWD=hunter2 mysqlslap --password=hunter2 --query=x", "query 1 thread localhost:3306"},
 	}

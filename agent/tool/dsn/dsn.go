@@ -1,5 +1,5 @@
 // Package dsn reads the connection strings that benchmark tools take: URLs as
-// those of MongoDB and Redis, JDBC URLs.
+// those of MongoDB and Redis, JDBC URLs, the keywords of PostgreSQL.
 package dsn
 
 import "strings"
@@ -82,4 +82,36 @@ func oracle(s string) (a Address) {
 	}
 	a.Hosts, a.Database, _ = strings.Cut(strings.TrimLeft(s[i+1:], "/"), "/")
 	return a
+}
+
+// Keywords reads a connection string of PostgreSQL's library, such as
+// `host=db1 port=5432 application_name='my bench'`. What it can't read is left out.
+func Keywords(s string) map[string]string {
+	values := map[string]string{}
+	for {
+		key, rest, found := strings.Cut(s, "=")
+		if !found {
+			return values
+		}
+		rest = strings.TrimLeft(rest, " \t\n")
+		var value strings.Builder
+		quoted := strings.HasPrefix(rest, "'")
+		i := 0
+		if quoted {
+			i = 1
+		}
+		for ; i < len(rest); i++ {
+			c := rest[i]
+			if quoted && c == '\'' || !quoted && strings.IndexByte(" \t\n", c) >= 0 {
+				i++
+				break
+			}
+			if c == '\\' && i+1 < len(rest) {
+				i++
+			}
+			value.WriteByte(rest[i])
+		}
+		values[strings.TrimSpace(key)] = value.String()
+		s = rest[min(i, len(rest)):]
+	}
 }

@@ -49,10 +49,28 @@ func TestLogin(t *testing.T) {
 	}
 }
 
+func TestKeywords(t *testing.T) {
+	for s, want := range map[string]map[string]string{
+		"":                     {},
+		"bench":                {},
+		"host=db1 port = 5432": {"host": "db1", "port": "5432"},
+		`application_name='my \'bench' dbname=a\ b`: {"application_name": "my 'bench", "dbname": "a b"},
+		"host='db1":     {"host": "db1"},
+		"a= b= c":       {"a": "b="},
+		"host=h dbname": {"host": "h"},
+		`x=\`:           {"x": `\`},
+	} {
+		if diff := cmp.Diff(want, Keywords(s)); diff != "" {
+			t.Errorf("Keywords(%q):\n%s", s, diff)
+		}
+	}
+}
+
 func FuzzParse(f *testing.F) {
 	f.Add("mongodb://u:p%40ss@a:1,b:2/db?x=y")
 	f.Add("jdbc:mysql://h1/a?password=x;jdbc:mysql://h2/a")
 	f.Fuzz(func(t *testing.T, s string) {
+		Keywords(s)
 		a := Parse(s)
 		if strings.Contains(a.Hosts, "@") {
 			t.Errorf("Parse(%q): credentials in hosts %q", s, a.Hosts)

@@ -197,7 +197,7 @@ func FuzzConfig(f *testing.F) {
 
 // Whatever the output: no panic, no number that is none.
 func FuzzParser(f *testing.F) {
-	for _, dir := range tooltest.Cases(f, "testdata/pgbench/*") {
+	for _, dir := range tooltest.Cases(f, "testdata/dbbench/*") {
 		for _, name := range []string{"/stdout.txt", "/stderr.txt"} {
 			for _, l := range tooltest.Read(f, tool.Stdout, dir+name) {
 				f.Add(slices.Clone(l.Text))

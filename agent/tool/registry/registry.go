@@ -8,6 +8,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/tool/goycsb"
 	"github.com/benchwatch/benchwatch/agent/tool/hdrlog"
 	"github.com/benchwatch/benchwatch/agent/tool/mysqlslap"
+	"github.com/benchwatch/benchwatch/agent/tool/pgbench"
 	"github.com/benchwatch/benchwatch/agent/tool/sysbench"
 	"github.com/benchwatch/benchwatch/agent/tool/tpccmysql"
 	"github.com/benchwatch/benchwatch/agent/tool/ycsb"
@@ -21,5 +22,6 @@ var Tools = tool.Set{
 	tpccmysql.Tool,
 	gotpc.Tool,
 	mysqlslap.Tool,
+	pgbench.Tool,
 	hdrlog.Tool,
 }
