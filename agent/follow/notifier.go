@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"slices"
 	"sync"
 
 	"github.com/fsnotify/fsnotify"
@@ -21,7 +22,7 @@ type Notifier struct {
 	log     *slog.Logger
 
 	mu      sync.Mutex
-	waiting map[string]map[chan struct{}]struct{} // by folder
+	waiting map[string]map[chan struct{}][]string // by folder: the files, none: all
 }
 
 // NewNotifier starts watching nothing. The error names the kernel's limit,
@@ -31,7 +32,7 @@ func NewNotifier(log *slog.Logger) (*Notifier, error) {
 	if err != nil {
 		return nil, fmt.Errorf("watch for file changes: %w", err)
 	}
-	return &Notifier{watcher: w, log: log, waiting: map[string]map[chan struct{}]struct{}{}}, nil
+	return &Notifier{watcher: w, log: log, waiting: map[string]map[chan struct{}][]string{}}, nil
 }
 
 // Run hands out wake-ups until ctx is done, then closes the watcher.
@@ -45,8 +46,8 @@ func (n *Notifier) Run(ctx context.Context) {
 			if !ok {
 				return
 			}
-			n.wake(filepath.Dir(ev.Name))
-			n.wake(ev.Name) // the folder itself was removed or renamed
+			n.wake(filepath.Dir(ev.Name), filepath.Base(ev.Name))
+			n.wake(ev.Name, "") // the folder itself was removed or renamed
 		case err, ok := <-n.watcher.Errors:
 			if !ok {
 				return
@@ -58,26 +59,27 @@ func (n *Notifier) Run(ctx context.Context) {
 	}
 }
 
-// Subscribe returns a channel that receives after something in folder changed,
-// and a function that ends the subscription.
-func (n *Notifier) Subscribe(folder string) (<-chan struct{}, func()) {
+// Subscribe returns a channel that receives after something in folder changed, or
+// only after one of the named files in it did, and a function that ends the
+// subscription.
+func (n *Notifier) Subscribe(folder string, files ...string) (<-chan struct{}, func()) {
 	ch := make(chan struct{}, 1)
-	return ch, n.Wake(ch, folder)
+	return ch, n.Wake(ch, folder, files...)
 }
 
 // Wake is Subscribe with a channel that has room for one wake-up and may serve
 // several folders.
-func (n *Notifier) Wake(ch chan struct{}, folder string) (cancel func()) {
+func (n *Notifier) Wake(ch chan struct{}, folder string, files ...string) (cancel func()) {
 	folder = filepath.Clean(folder)
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.waiting[folder] == nil {
-		n.waiting[folder] = map[chan struct{}]struct{}{}
+		n.waiting[folder] = map[chan struct{}][]string{}
 		if err := n.watcher.Add(folder); err != nil {
 			n.log.Debug("no change events, polling instead", "folder", folder, "err", err)
 		}
 	}
-	n.waiting[folder][ch] = struct{}{}
+	n.waiting[folder][ch] = files
 	return func() { n.unsubscribe(folder, ch) }
 }
 
@@ -91,10 +93,14 @@ func (n *Notifier) unsubscribe(folder string, ch chan struct{}) {
 	}
 }
 
-func (n *Notifier) wake(folder string) {
+// wake wakes who waits for a file in folder, all if the file is not known.
+func (n *Notifier) wake(folder, file string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	for ch := range n.waiting[folder] {
+	for ch, files := range n.waiting[folder] {
+		if file != "" && len(files) > 0 && !slices.Contains(files, file) {
+			continue
+		}
 		select {
 		case ch <- struct{}{}:
 		default: // a wake-up is already waiting
@@ -110,6 +116,6 @@ func (n *Notifier) wakeAll() {
 	}
 	n.mu.Unlock()
 	for _, f := range folders {
-		n.wake(f)
+		n.wake(f, "")
 	}
 }

@@ -21,8 +21,10 @@ import (
 const (
 	// DefaultMaxLine is the longest line that is delivered whole.
 	DefaultMaxLine = 1 << 20
-	// DefaultPoll is how often a file is checked if there is no event.
-	DefaultPoll = 250 * time.Millisecond
+	// DefaultPoll is how often a file is checked without events, notifiedPoll with them, in
+	// case one is lost.
+	DefaultPoll  = 250 * time.Millisecond
+	notifiedPoll = time.Second
 
 	chunk       = 64 << 10
 	fingerprint = 1 << 10
@@ -32,9 +34,9 @@ const (
 type Options struct {
 	Offset   int64         // where to start; must be at the beginning of a line
 	MaxLine  int           // bytes; 0 means DefaultMaxLine
-	Poll     time.Duration // 0 means DefaultPoll
+	Poll     time.Duration // 0: DefaultPoll, with a Notifier a second
 	Notifier *Notifier     // nil: polling only
-	// Direct: path is no symbolic link, as a run's output is.
+	// Direct: path is no symbolic link and keeps its name, as a run's output does.
 	Direct bool
 	// Copy, if not nil, gets each byte before a line with it is returned. After an
 	// error, which Next returns, it gets the same bytes again.
@@ -136,7 +138,11 @@ func NewReader(file *os.File, opts Options) (*Reader, error) {
 	if opts.MaxLine <= 0 {
 		opts.MaxLine = DefaultMaxLine
 	}
-	if opts.Poll <= 0 {
+	switch {
+	case opts.Poll > 0:
+	case opts.Notifier != nil:
+		opts.Poll = notifiedPoll
+	default:
 		opts.Poll = DefaultPoll
 	}
 	r := &Reader{path: file.Name(), opts: opts, file: file, finish: make(chan struct{})}
@@ -146,7 +152,11 @@ func NewReader(file *os.File, opts Options) (*Reader, error) {
 	}
 	r.cancel = func() {}
 	if opts.Notifier != nil {
-		r.wake, r.cancel = opts.Notifier.Subscribe(filepath.Dir(r.path))
+		var files []string // any: the file may be renamed, or be elsewhere
+		if opts.Direct {
+			files = []string{filepath.Base(r.path)}
+		}
+		r.wake, r.cancel = opts.Notifier.Subscribe(filepath.Dir(r.path), files...)
 	}
 	return r, nil
 }

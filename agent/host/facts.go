@@ -133,10 +133,10 @@ func diskFacts(folder string) string {
 	if model := text(folder + "/device/model"); model != "" {
 		facts = append(facts, model)
 	}
-	if sectors, ok := numberIn(folder + "/size"); ok {
+	if sectors, ok := new(files).number(folder + "/size"); ok {
 		facts = append(facts, strconv.FormatFloat(sectors*512, 'f', 0, 64)+" bytes")
 	}
-	if kind, ok := numberIn(folder + "/queue/rotational"); ok && kind == 1 {
+	if kind, ok := new(files).number(folder + "/queue/rotational"); ok && kind == 1 {
 		facts = append(facts, "rotational")
 	}
 	if scheduler := text(folder + "/queue/scheduler"); scheduler != "" {

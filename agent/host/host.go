@@ -116,6 +116,7 @@ func Read(path string, zero time.Time, rows int, visit func(*History)) error {
 // Reader reads this machine's CPU. It may be used by several goroutines.
 type Reader struct {
 	mu       sync.Mutex
+	files    files
 	previous cpuTime
 }
 
@@ -127,7 +128,7 @@ func NewReader() *Reader { return &Reader{} }
 func (r *Reader) Read(now time.Time) *Sample {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	stat, err := readStat()
+	stat, err := readStat(&r.files)
 	if err != nil {
 		r.previous = cpuTime{}
 		return nil

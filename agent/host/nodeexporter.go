@@ -28,7 +28,7 @@ const (
 func Open(t engine.Target, _ *slog.Logger) (engine.Prober, error) {
 	switch t.Engine {
 	case Procfs:
-		return newProcfsProber()
+		return newProcfsProber(), nil
 	case NodeExporter:
 		return newExporterProber(t.Address)
 	}

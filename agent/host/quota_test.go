@@ -31,7 +31,7 @@ func TestThrottling(t *testing.T) {
 		"":                                  {0, 0, 0},
 		"nonsense":                          {0, 0, 0},
 	} {
-		periods, throttled, ok := throttling(groups, root)
+		periods, throttled, ok := new(files).throttling(groups, root)
 		if periods != want[0] || throttled != want[1] || ok != (want[2] == 1) {
 			t.Errorf("%q: %v of %v periods, %t", groups, throttled, periods, ok)
 		}

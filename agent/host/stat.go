@@ -3,7 +3,6 @@ package host
 import (
 	"bytes"
 	"errors"
-	"os"
 	"strconv"
 
 	"github.com/benchwatch/benchwatch/agent/measure"
@@ -21,8 +20,8 @@ type kernelStat struct {
 // jiffies are what /proc counts in, a hundredth of a second on all machines that Go runs on.
 const jiffies = 100
 
-func readStat() (*kernelStat, error) {
-	text, err := os.ReadFile("/proc/stat")
+func readStat(f *files) (*kernelStat, error) {
+	text, err := f.read("/proc/stat")
 	if err != nil {
 		return nil, err
 	}
@@ -99,6 +98,30 @@ func (r *reading) setDisks(text []byte) {
 			}
 			if n, err := strconv.ParseUint(string(f), 10, 64); err == nil {
 				r.set(r.disks, device, factors[i].metric, float64(n)*factors[i].factor)
+			}
+		}
+	}
+}
+
+// setNetworks reads /proc/net/dev: after two lines of titles an interface a line, with eight
+// counters of what was received and eight of what was sent.
+func (r *reading) setNetworks(text []byte) {
+	counters := []*measure.Metric{
+		netReceived, netReceivedPackets, nil, netDrops, nil, nil, nil, nil,
+		netSent, netSentPackets, nil, netDrops,
+	}
+	for line := range bytes.Lines(text) {
+		at := bytes.LastIndexByte(line, ':')
+		name := string(bytes.TrimSpace(line[:max(at, 0)]))
+		if name == "" || notLinks.MatchString(name) {
+			continue
+		}
+		for i, f := range bytes.Fields(line[at+1:]) {
+			if i >= len(counters) || counters[i] == nil {
+				continue
+			}
+			if n, err := strconv.ParseUint(string(f), 10, 64); err == nil {
+				r.set(r.networks, name, counters[i], float64(n))
 			}
 		}
 	}

@@ -135,3 +135,79 @@ func TestDisks(t *testing.T) {
 		t.Errorf("%v, want %v", got.disks, want.disks)
 	}
 }
+
+// TestNetworks guards that what is read of /proc/net/dev is what package procfs reads of it.
+func TestNetworks(t *testing.T) {
+	const text = `Inter-|   Receive                                                |  Transmit
+ face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls carrier compressed
+    lo: 9 8 7 6 5 4 3 2 9 8 7 6 5 4 3 2
+  eth0: 101 2 3 4 5 6 7 8 109 10 11 12 13 14 15 16
+enp1s0f0:18446744073709551615 2 0 0 0 0 0 0 21 22 23 24 25 26 27 28
+`
+	dir := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(dir, "net"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "net", "dev"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	fs, err := procfs.NewFS(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := fs.NetDev()
+	if err != nil {
+		t.Fatal(err)
+	}
+	delete(all, "lo")
+	got, want := newReading(), newReading()
+	got.setNetworks([]byte(text))
+	for name, d := range all {
+		for m, v := range map[*measure.Metric]uint64{
+			netReceived: d.RxBytes, netReceivedPackets: d.RxPackets, netSent: d.TxBytes, netSentPackets: d.TxPackets, netDrops: d.RxDropped + d.TxDropped,
+		} {
+			want.set(want.networks, name, m, float64(v))
+		}
+	}
+	if len(want.networks) != 2 || !reflect.DeepEqual(got.networks, want.networks) {
+		t.Errorf("%v, want %v", got.networks, want.networks)
+	}
+}
+
+// TestProcfs guards that this machine's memory and pressure are what package procfs reads.
+func TestProcfs(t *testing.T) {
+	fs, err := procfs.NewDefaultFS()
+	if err != nil {
+		t.Skip(err)
+	}
+	memory, err := fs.Meminfo()
+	if err != nil {
+		t.Fatal(err)
+	}
+	status, err := newProcfsProber().Probe(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := map[*measure.Metric]float64{}
+	for _, v := range status.Values {
+		values[v.Metric] = v.V
+	}
+	if values[memoryTotal] != float64(*memory.MemTotalBytes) || !(values[memoryUsed] > 0) {
+		t.Errorf("%v bytes of memory, %v used, want %d", values[memoryTotal], values[memoryUsed], *memory.MemTotalBytes)
+	}
+	for name, m := range map[string]*measure.Metric{"cpu": pressureCPU, "io": pressureIO, "memory": pressureMemory} {
+		psi, err := fs.PSIStatsForResource(name)
+		if err != nil {
+			continue
+		}
+		now := float64(psi.Some.Total) / 1e6
+		if v, ok := values[m]; !ok || v > now || v < now-60 {
+			t.Errorf("the pressure of %s is %v s, want %v", name, v, now)
+		}
+	}
+	for _, m := range []*measure.Metric{swapped, retransmits, listenDrops} {
+		if _, ok := values[m]; !ok {
+			t.Errorf("no %s", m.Name)
+		}
+	}
+}

@@ -37,7 +37,7 @@ func Mirror(ctx context.Context, dir rundir.Directory, out, errw io.Writer, log 
 		ctx, stop = context.WithCancel(ctx)
 		defer stop()
 		running.Go(func() { notifier.Run(ctx) })
-		wake, cancel = notifier.Subscribe(string(dir))
+		wake, cancel = notifier.Subscribe(string(dir), rundir.StdoutFile, rundir.StderrFile)
 		defer cancel()
 	}
 	tick := time.NewTicker(follow.DefaultPoll)

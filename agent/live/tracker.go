@@ -169,7 +169,7 @@ func (t *tracker) subscribe(notifier *follow.Notifier) (<-chan struct{}, func())
 	if notifier == nil {
 		return nil, func() {}
 	}
-	return notifier.Subscribe(string(t.dir))
+	return notifier.Subscribe(string(t.dir), rundir.MetaFile)
 }
 
 // claim tries to become the owner: the one process that records, marks and closes

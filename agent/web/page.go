@@ -120,7 +120,7 @@ func (p *Page) Run(ctx context.Context) {
 			return
 		case <-p.changed:
 			dirty = true
-			if time.Since(runs) < pollInterval {
+			if p.hub.empty() || time.Since(runs) < pollInterval {
 				continue // the next tick does it
 			}
 		case <-tick.C:

@@ -1,0 +1,88 @@
+package host
+
+import (
+	"bytes"
+	"io/fs"
+	"slices"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// files reads the small files of a kernel, into one buffer. Package os takes three times as
+// many system calls for one: it has the file polled, and begins with 512 bytes.
+type files struct{ buffer []byte }
+
+// read returns what a file has, valid until the next call.
+func (f *files) read(path string) ([]byte, error) {
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
+	}
+	defer unix.Close(fd)
+	f.buffer = f.buffer[:0]
+	for {
+		f.buffer = slices.Grow(f.buffer, 8<<10)
+		n, err := unix.Read(fd, f.buffer[len(f.buffer):cap(f.buffer)])
+		switch {
+		case err == unix.EINTR:
+		case err != nil:
+			return nil, &fs.PathError{Op: "read", Path: path, Err: err}
+		case n == 0:
+			return f.buffer, nil
+		default:
+			f.buffer = f.buffer[:len(f.buffer)+n]
+		}
+	}
+}
+
+// number returns the number that a file consists of.
+func (f *files) number(path string) (float64, bool) {
+	data, err := f.read(path)
+	if err != nil {
+		return 0, false
+	}
+	return firstNumber(data)
+}
+
+// named returns the number after a name and a separator in a line of a file.
+func named(data []byte, name string) (float64, bool) {
+	for line := range bytes.Lines(data) {
+		if len(line) > len(name) && string(line[:len(name)]) == name {
+			return firstNumber(line[len(name)+1:])
+		}
+	}
+	return 0, false
+}
+
+// paired returns a value of a file whose lines come in pairs, one of names and one of values,
+// both with the same prefix.
+func paired(data []byte, prefix, name string) (float64, bool) {
+	var names [][]byte
+	for line := range bytes.Lines(data) {
+		if !bytes.HasPrefix(line, []byte(prefix)) {
+			continue
+		}
+		fields := bytes.Fields(line)
+		if names == nil {
+			names = fields
+			continue
+		}
+		i := slices.IndexFunc(names, func(n []byte) bool { return string(n) == name })
+		if i < 0 || i >= len(fields) {
+			return 0, false
+		}
+		return firstNumber(fields[i])
+	}
+	return 0, false
+}
+
+// firstNumber returns the number with which a text begins.
+func firstNumber(text []byte) (float64, bool) {
+	text = bytes.TrimLeft(text, " \t")
+	if end := bytes.IndexAny(text, " \n"); end >= 0 {
+		text = text[:end]
+	}
+	v, err := strconv.ParseFloat(string(text), 64)
+	return v, err == nil
+}
