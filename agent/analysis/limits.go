@@ -631,18 +631,19 @@ func (f *finder) clients() {
 			busiest, name = orZero(m.CPU.Mean), m.Name
 		}
 	}
-	explained := 0.0
-	for _, one := range f.v.Findings {
-		if one.Limit != LimitLag {
-			explained += one.Share
-		}
-	}
+	explained := f.explained()
 	if busiest >= spareCPU || explained >= 0.5 || name == "" {
 		return
 	}
-	if running, used := orZero(f.computing())*f.e.Threads, f.serverCores(); running-used >= f.e.Threads/2 {
+	if running, used := orZero(f.computing())*f.e.Threads, f.cores(func(m *MachineEvidence) bool { return m.Server }); running-used >= f.e.Threads/2 {
 		f.v.Unknown = append(f.v.Unknown, fmt.Sprintf("what %s of %s waited for: they executed statements, but the servers used %s only. Waits of performance_schema would show more, as would the kernel's pressure stall information (psi=1) of a CPU quota",
 			number(running), plural(f.e.Threads, "client"), plural(used, "core")))
+		return
+	}
+	tool := min(1, f.cores(func(m *MachineEvidence) bool { return m.Generator })/f.e.Threads)
+	if between := f.outside - tool; between >= 0.5 && f.travelled() < leastShare && f.e.Threads*f.e.Seconds >= leastClientSeconds {
+		f.add(LimitRoundTrip, between, series.Unknown(), "repeat with the tool on the server's machine, without a proxy, or with more threads",
+			"for %s of their time the clients had no statement in a server, of which the tool's CPU explains at most %s: they waited for the network or a proxy, unless the tool pauses by itself", percent(f.outside), percent(tool))
 		return
 	}
 	f.add(LimitClients, 1-explained, 1, "repeat with twice the threads: the throughput rises if it is right",
@@ -650,11 +651,25 @@ func (f *finder) clients() {
 		plural(f.e.Threads, "client"), number(f.e.Throughput), f.e.Threads/f.e.Throughput*1000, name, percent(busiest))
 }
 
-// serverCores returns how many cores were in use on the servers' machines.
-func (f *finder) serverCores() float64 {
+// explained is the share of the clients' time that the findings explain together.
+func (f *finder) explained() float64 {
+	sum := 0.0
+	for _, one := range f.v.Findings {
+		if one.Limit != LimitLag {
+			sum += one.Share
+		}
+	}
+	return min(1, sum)
+}
+
+// leastClientSeconds is how many samples of a client it takes to say where clients were.
+const leastClientSeconds = 30
+
+// cores returns how many cores were in use on some of the machines.
+func (f *finder) cores(on func(*MachineEvidence) bool) float64 {
 	sum := 0.0
 	for i := range f.e.Machines {
-		if m := &f.e.Machines[i]; m.Server {
+		if m := &f.e.Machines[i]; on(m) {
 			sum += orZero(m.CPU.Mean) * float64(m.Cores)
 		}
 	}
@@ -680,9 +695,8 @@ func (f *finder) rate() {
 		f.v.Unlimited = fmt.Sprintf("the run made %s of the %s transactions/s that it was asked for", number(f.e.Throughput), number(f.e.Rate))
 		return
 	}
-	if len(f.v.Findings) == 0 {
-		f.add(LimitRate, 1-f.e.Throughput/f.e.Rate, series.Unknown(), "repeat with more threads, or a lower rate", "the tool made %s of %s transactions/s: the others queued in it", number(f.e.Throughput), number(f.e.Rate))
-	}
+	f.add(LimitRate, max(leastShare, 1-f.explained()), series.Unknown(), "repeat with more threads, or a lower rate",
+		"the tool made %s of %s transactions/s: the others queued in it, as all of its threads were busy", number(f.e.Throughput), number(f.e.Rate))
 }
 
 // missing lists evidence that there is none of.

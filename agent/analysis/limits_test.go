@@ -31,7 +31,7 @@ func quiet(change func(*Evidence)) *Evidence {
 	e := &Evidence{
 		Seconds: 120, Threads: 32, Rate: nan, Throughput: 4000, Statements: 20, RoundTrip: nan, MeanRoundTrip: nan, ForeignShare: nan,
 		Machines: []MachineEvidence{machine("gen", true, false), machine("db1", false, true, "n1")},
-		Servers:  []ServerEvidence{server("n1", map[string]float64{"running": 6, "row_lock": 0.1})},
+		Servers:  []ServerEvidence{server("n1", map[string]float64{"running": 15, "row_lock": 0.1})},
 	}
 	change(e)
 	return e
@@ -143,6 +143,7 @@ func TestFindLimits(t *testing.T) {
 			e.Machines = []MachineEvidence{machine("vm", true, true, "n1")}
 		}, LimitClients, "1 client, each of which", 120},
 		"quota of the tool": {func(e *Evidence) {
+			e.Servers[0] = server("n1", map[string]float64{"running": 6})
 			e.Machines = []MachineEvidence{machine("vm", true, true, "n1")}
 			e.Machines[0].Stalled = Level{0.9, 1}
 		}, LimitGeneratorCPU, "tasks of vm (n1) waited for a core", 120},
@@ -150,11 +151,27 @@ func TestFindLimits(t *testing.T) {
 		"refused at once": {func(e *Evidence) {
 			*e = Evidence{Seconds: 0.1, Threads: 64, Rate: nan, Throughput: nan, Statements: nan, ForeignShare: nan, RefusedByServer: "error 1040: Too many connections"}
 		}, LimitConnections, "error 1040", 0},
-		"round trip": {func(e *Evidence) { e.RoundTrip, e.RoundTripTo = 0.0003, "n1" }, LimitRoundTrip, "a round trip of at least 0.3 ms to n1: 75 %", 0},
-		"link":       {func(e *Evidence) { e.Machines[1].Network = Level{0.93, 0.95} }, LimitNetwork, "the link of db1 was used by 93 %", 114},
+		"round trip": {func(e *Evidence) {
+			e.RoundTrip, e.RoundTripTo = 0.0003, "n1"
+			e.Servers[0] = server("n1", map[string]float64{"running": 6})
+		}, LimitRoundTrip, "a round trip of at least 0.3 ms to n1: 75 %", 0},
+		// The tool goes through a proxy that is no target, and the agent does not.
+		"round trip of others than the agent": {func(e *Evidence) {
+			e.RoundTrip, e.RoundTripTo = 0.00005, "n1"
+			e.Servers[0] = server("n1", map[string]float64{"running": 3})
+		}, LimitRoundTrip, "for 91 % of their time the clients had no statement in a server, of which the tool's CPU explains at most 5 %", 0},
+		"link": {func(e *Evidence) { e.Machines[1].Network = Level{0.93, 0.95} }, LimitNetwork, "the link of db1 was used by 93 %", 114},
 		"slower than asked": {func(e *Evidence) {
 			e.Rate, e.Throughput = 8000, 4000
 		}, LimitRate, "4000 of 8000 transactions/s", 0},
+		"slower than asked, and some commits": {func(e *Evidence) {
+			e.Rate, e.Throughput = 8000, 4000
+			e.Servers[0] = server("n1", map[string]float64{"running": 6, "commit": 7})
+		}, LimitRate, "4000 of 8000 transactions/s", 0},
+		"slower than asked for a reason": {func(e *Evidence) {
+			e.Rate, e.Throughput = 800000, 4000
+			e.Servers[0] = server("n1", map[string]float64{"running": 6, "commit": 24})
+		}, LimitCommit, "24 of 32 clients waited in commit", 108},
 	} {
 		v := FindLimits(quiet(c.change))
 		if len(v.Findings) == 0 {
