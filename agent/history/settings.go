@@ -90,30 +90,39 @@ func (r *settingsRecorder) record(f engine.Frame) error {
 	return r.file.appendJSON(lines...)
 }
 
-// readSettings reads settings.jsonl. A line that is damaged, as after a crash, is
-// left out.
-func readSettings(path string) ([]ServerSettings, error) {
+// readSettings reads settings.jsonl.
+func readSettings(path string) (all []ServerSettings, err error) {
+	err = eachLine(path, func(line ServerSettings) {
+		if line.Target != "" && !line.At.IsZero() && len(all) < maxServers*keptAnswers {
+			all = append(all, line)
+		}
+	})
+	if err != nil {
+		err = fmt.Errorf("read settings: %w", err)
+	}
+	return all, err
+}
+
+// eachLine calls take for each line of a file of JSON objects; a file that does not exist
+// has none. It skips damaged lines, such as the last one after a crash.
+func eachLine[T any](path string, take func(T)) error {
 	f, err := rundir.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+		return nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read settings: %w", err)
+		return err
 	}
 	defer f.Close()
-	var all []ServerSettings
 	lines := bufio.NewScanner(f)
 	lines.Buffer(nil, LongestStatus)
 	for lines.Scan() {
-		var line ServerSettings
-		if json.Unmarshal(lines.Bytes(), &line) == nil && line.Target != "" && !line.At.IsZero() && len(all) < maxServers*keptAnswers {
-			all = append(all, line)
+		var line T
+		if json.Unmarshal(lines.Bytes(), &line) == nil {
+			take(line)
 		}
 	}
-	if err := lines.Err(); err != nil {
-		return all, fmt.Errorf("read settings: %w", err)
-	}
-	return all, nil
+	return lines.Err()
 }
 
 // ReadSettings returns the servers' settings in a run's directory, nothing if none

@@ -1,7 +1,6 @@
 package history
 
 import (
-	"bufio"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -157,22 +156,10 @@ func (s *ServerStatements) Total() engine.StatementCounts {
 // ReadStatements returns what the servers executed, in the order of their names; nothing if
 // that was not recorded. Damaged lines are left out. The error is for a file that can't be
 // read.
-func ReadStatements(d rundir.Directory) ([]ServerStatements, error) {
-	f, err := rundir.Open(d.Path(StatementsFile))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read statements: %w", err)
-	}
-	defer f.Close()
-	var all []ServerStatements
-	lines := bufio.NewScanner(f)
-	lines.Buffer(nil, LongestStatus)
-	for lines.Scan() {
-		var line ServerStatements
-		if json.Unmarshal(lines.Bytes(), &line) != nil || line.Target == "" || len(all) == maxServers {
-			continue
+func ReadStatements(d rundir.Directory) (all []ServerStatements, err error) {
+	err = eachLine(d.Path(StatementsFile), func(line ServerStatements) {
+		if line.Target == "" || len(all) == maxServers {
+			return
 		}
 		line.Statements = line.Statements[:min(len(line.Statements), keptStatements+2)]
 		if i := slices.IndexFunc(all, func(s ServerStatements) bool { return s.Target == line.Target }); i >= 0 {
@@ -180,10 +167,10 @@ func ReadStatements(d rundir.Directory) ([]ServerStatements, error) {
 		} else {
 			all = append(all, line)
 		}
-	}
+	})
 	slices.SortFunc(all, func(a, b ServerStatements) int { return strings.Compare(a.Target, b.Target) })
-	if err := lines.Err(); err != nil {
-		return all, fmt.Errorf("read statements: %w", err)
+	if err != nil {
+		err = fmt.Errorf("read statements: %w", err)
 	}
-	return all, nil
+	return all, err
 }

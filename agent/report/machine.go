@@ -75,50 +75,68 @@ func machines(h *history.History) []Machine {
 	return all
 }
 
-// machineTable has a row for each measure and a column for each machine. Measures that
-// are 0 on all machines are left out.
+// machineTable has a row for each fact and measure and a column for each machine.
 func machineTable(all []Machine) *table.Table {
-	t := table.New(table.Column{Name: "measure"})
-	for i := range all {
-		t.Columns = append(t.Columns, table.Column{Name: all[i].Host})
-	}
-	add := func(head string, cell func(*Machine) table.Cell) {
-		row := []table.Cell{table.Text(head)}
-		for i := range all {
-			row = append(row, cell(&all[i]))
-		}
-		if slices.ContainsFunc(row[1:], func(c table.Cell) bool { return !c.IsUnknown() }) {
-			t.Add(row...)
-		}
-	}
-	add("role", func(m *Machine) table.Cell { return table.Text(m.Role()) })
-	add("servers", func(m *Machine) table.Cell { return table.Text(table.Join(m.Targets)) })
-	add("cores", func(m *Machine) table.Cell {
+	t := newSideBySide(all, func(m *Machine) string { return m.Host })
+	t.add("role", func(m *Machine) table.Cell { return table.Text(m.Role()) })
+	t.add("servers", func(m *Machine) table.Cell { return table.Text(table.Join(m.Targets)) })
+	t.add("cores", func(m *Machine) table.Cell {
 		if m.Cores == 0 {
 			return table.Cell{}
 		}
 		return table.Whole(m.Cores)
 	})
-	for _, m := range measure.All(measure.Host) {
-		if m.Summary == measure.Cost || !slices.ContainsFunc(all, func(one Machine) bool { v := one.Value(m); return series.IsKnown(v) && v != 0 }) {
+	measures := slices.DeleteFunc(slices.Clone(measure.All(measure.Host)), func(m *measure.Measure) bool { return m.Summary == measure.Cost })
+	t.addMeasures(measures, (*Machine).Value)
+	t.add("Samples without an answer", func(m *Machine) table.Cell {
+		if m.Unanswered == 0 {
+			return table.Cell{}
+		}
+		return table.Whole(m.Unanswered)
+	})
+	return t.table
+}
+
+// sideBySide is a table with a column for each server or machine.
+type sideBySide[T any] struct {
+	table *table.Table
+	all   []T
+}
+
+func newSideBySide[T any](all []T, name func(*T) string) *sideBySide[T] {
+	t := table.New(table.Column{Name: "measure"})
+	for i := range all {
+		t.Columns = append(t.Columns, table.Column{Name: name(&all[i])})
+	}
+	return &sideBySide[T]{t, all}
+}
+
+// add adds a row, unless all of its cells are unknown.
+func (t *sideBySide[T]) add(head string, cell func(*T) table.Cell) {
+	row := []table.Cell{table.Text(head)}
+	for i := range t.all {
+		row = append(row, cell(&t.all[i]))
+	}
+	if slices.ContainsFunc(row[1:], func(c table.Cell) bool { return !c.IsUnknown() }) {
+		t.table.Add(row...)
+	}
+}
+
+// addMeasures adds a row for each measure that is not 0 or unknown everywhere.
+func (t *sideBySide[T]) addMeasures(measures []*measure.Measure, value func(*T, *measure.Measure) float64) {
+	for _, m := range measures {
+		if !slices.ContainsFunc(t.all, func(one T) bool { v := value(&one, m); return series.IsKnown(v) && v != 0 }) {
 			continue
 		}
 		head, unit := headOf(m)
-		add(head, func(one *Machine) table.Cell {
-			cell := table.Number(one.Value(m), unit)
+		t.add(head, func(one *T) table.Cell {
+			cell := table.Number(value(one, m), unit)
 			if unit.Sign == table.PerSecond.Sign {
 				return cell
 			}
 			return cell.Signed()
 		})
 	}
-	add("Samples without an answer", func(m *Machine) table.Cell {
-		if m.Unanswered == 0 {
-			return table.Cell{}
-		}
-		return table.Whole(m.Unanswered)
-	})
-	return t
 }
 
 // headOf returns a measure's title in a table of several measures, and its unit.

@@ -175,45 +175,20 @@ func sumUp(m *measure.Measure, t series.Tally, s *history.Server) Value {
 }
 
 // serverTable has a row for each fact and measure and a column for each server.
-// Measures that are 0 on all servers are left out.
 func serverTable(all []Server) *table.Table {
-	t := table.New(table.Column{Name: "measure"})
-	add := func(head string, cell func(*Server) table.Cell) {
-		row := []table.Cell{table.Text(head)}
-		for i := range all {
-			row = append(row, cell(&all[i]))
-		}
-		if slices.ContainsFunc(row[1:], func(c table.Cell) bool { return !c.IsUnknown() }) {
-			t.Add(row...)
-		}
-	}
-	for i := range all {
-		t.Columns = append(t.Columns, table.Column{Name: all[i].Target})
-	}
-	add("role", func(s *Server) table.Cell { return table.Text(s.Role) })
-	add("version", func(s *Server) table.Cell { return table.Text(table.Join(s.Versions)) })
-	for _, m := range measure.All(measure.Server) {
-		if !slices.ContainsFunc(all, func(s Server) bool { v := s.Value(m); return series.IsKnown(v) && v != 0 }) {
-			continue
-		}
-		head, unit := headOf(m)
-		add(head, func(s *Server) table.Cell {
-			cell := table.Number(s.Value(m), unit)
-			if unit.Sign == table.PerSecond.Sign {
-				return cell
-			}
-			return cell.Signed()
-		})
-	}
-	add("Drain", func(s *Server) table.Cell {
+	t := newSideBySide(all, func(s *Server) string { return s.Target })
+	t.add("role", func(s *Server) table.Cell { return table.Text(s.Role) })
+	t.add("version", func(s *Server) table.Cell { return table.Text(table.Join(s.Versions)) })
+	t.addMeasures(measure.All(measure.Server), (*Server).Value)
+	t.add("Drain", func(s *Server) table.Cell {
 		if !s.DrainTimedOut && !s.DrainSeconds.Known {
 			return table.Text("")
 		}
 		return table.Text(s.drain().String())
 	})
-	add("Restarts", func(s *Server) table.Cell { return table.Number(s.Restarts, table.Count) })
-	add("Samples without an answer", func(s *Server) table.Cell { return table.Whole(s.Unanswered) })
-	return t
+	t.add("Restarts", func(s *Server) table.Cell { return table.Number(s.Restarts, table.Count) })
+	t.add("Samples without an answer", func(s *Server) table.Cell { return table.Whole(s.Unanswered) })
+	return t.table
 }
 
 // highest returns the server with the largest value of m, nil if none has one.
