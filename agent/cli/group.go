@@ -57,8 +57,7 @@ func (r *runCommand) attach(s Streams, name string) (err error) {
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
-	signals := make(chan os.Signal, 8)
-	notify(signals)
+	signals := catchSignals()
 	defer signal.Stop(signals)
 	own, err := r.observe(ctx)
 	if err != nil {

@@ -164,24 +164,28 @@ func parseTime(value string, now time.Time) (time.Time, error) {
 		}
 		return now.Add(ago), nil
 	}
+	at, timeOfDay, ok := parseMoment(value, now)
+	switch {
+	case !ok:
+		return now, fmt.Errorf("--at %s is not a time", value)
+	case timeOfDay && at.After(now):
+		return at.AddDate(0, 0, -1), nil
+	}
+	return at, nil
+}
+
+// parseMoment parses an absolute time, or a time of day as that of the day of now. Both are
+// in the location of now, unless they name another.
+func parseMoment(value string, now time.Time) (at time.Time, timeOfDay, ok bool) {
 	for _, layout := range []string{time.RFC3339, "2006-01-02T15:04:05", time.DateTime} {
 		if t, err := time.ParseInLocation(layout, value, now.Location()); err == nil {
-			return t, nil
+			return t, false, true
 		}
 	}
 	for _, layout := range []string{time.TimeOnly, "15:04"} {
-		t, err := time.Parse(layout, value)
-		if err != nil {
-			continue
-		}
-		day := now
-		for range 2 {
-			at := time.Date(day.Year(), day.Month(), day.Day(), t.Hour(), t.Minute(), t.Second(), 0, now.Location())
-			if !at.After(now) {
-				return at, nil
-			}
-			day = now.AddDate(0, 0, -1)
+		if t, err := time.Parse(layout, value); err == nil {
+			return time.Date(now.Year(), now.Month(), now.Day(), t.Hour(), t.Minute(), t.Second(), 0, now.Location()), true, true
 		}
 	}
-	return now, fmt.Errorf("--at %s is not a time", value)
+	return now, false, false
 }

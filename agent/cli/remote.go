@@ -119,8 +119,7 @@ func (r *runCommand) runOn() error {
 
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
-	signals := make(chan os.Signal, 8)
-	notify(signals)
+	signals := catchSignals()
 	defer signal.Stop(signals)
 	starting, started := context.WithCancel(ctx)
 	defer started()

@@ -151,8 +151,7 @@ func (r *runCommand) run() error {
 
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
-	signals := make(chan os.Signal, 8)
-	notify(signals)
+	signals := catchSignals()
 	defer signal.Stop(signals)
 
 	own, err := r.observe(ctx)
@@ -398,16 +397,18 @@ func (r *runCommand) pipe(ctx context.Context, signals <-chan os.Signal) error {
 	return nil
 }
 
-// notify asks for the signals that are passed on to the tool. One that was
-// ignored when we were started (nohup, a background job) stays ignored, for
+// catchSignals receives the signals that are passed on to the tool, until signal.Stop. One
+// that was ignored when the process started (nohup, a background job) stays ignored, for
 // the tool as well.
-func notify(signals chan<- os.Signal) {
+func catchSignals() chan os.Signal {
+	signals := make(chan os.Signal, 8)
 	for _, sig := range []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2} {
 		if !signal.Ignored(sig) {
 			signal.Notify(signals, sig)
 		}
 	}
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) // a closed terminal is an error of write, not our end
+	return signals
 }
 
 func cantStart(err error) error {

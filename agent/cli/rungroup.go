@@ -78,23 +78,14 @@ func (g *grouping) check(now time.Time) (err error) {
 // parseStart reads --start-at. A time of day is that of today, or of tomorrow if it was
 // more than half a day ago.
 func parseStart(value string, now time.Time) (time.Time, error) {
-	for _, layout := range []string{time.RFC3339Nano, "2006-01-02T15:04:05", time.DateTime} {
-		if t, err := time.ParseInLocation(layout, value, now.Location()); err == nil {
-			return t, nil
-		}
+	at, timeOfDay, ok := parseMoment(value, now)
+	switch {
+	case !ok:
+		return at, fmt.Errorf("--start-at %s is not a time", value)
+	case timeOfDay && now.Sub(at) > 12*time.Hour:
+		return at.AddDate(0, 0, 1), nil
 	}
-	for _, layout := range []string{time.TimeOnly, "15:04"} {
-		t, err := time.Parse(layout, value)
-		if err != nil {
-			continue
-		}
-		at := time.Date(now.Year(), now.Month(), now.Day(), t.Hour(), t.Minute(), t.Second(), 0, now.Location())
-		if now.Sub(at) > 12*time.Hour {
-			at = at.AddDate(0, 0, 1)
-		}
-		return at, nil
-	}
-	return time.Time{}, fmt.Errorf("--start-at %s is not a time", value)
+	return at, nil
 }
 
 // fill returns the command with its placeholders replaced.

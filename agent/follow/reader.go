@@ -198,9 +198,6 @@ func (r *Reader) End() int64 { return r.lines.end() }
 // look have been delivered.
 func (r *Reader) Idle() bool { return r.lines.idle() }
 
-// Rest takes what was read of a last line that has no end, if there is any.
-func (r *Reader) Rest() (Line, bool) { return r.lines.rest() }
-
 // Next returns the next line and waits for it until ctx is done. The error is
 // io.EOF after Finish, and may be ErrRewritten.
 func (r *Reader) Next(ctx context.Context) (Line, error) {

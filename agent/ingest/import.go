@@ -15,7 +15,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/benchwatch/benchwatch/agent/follow"
 	"github.com/benchwatch/benchwatch/agent/rundir"
 	"github.com/benchwatch/benchwatch/agent/series"
 	"github.com/benchwatch/benchwatch/agent/table"
@@ -67,15 +66,11 @@ func (e *GrownError) Error() string {
 // those that were made before it. The error may match ErrNoRuns, GrownError and
 // fs.ErrNotExist.
 func (im *Import) Run(ctx context.Context) ([]Imported, error) {
-	file, err := follow.OpenFile(im.Path)
+	file, info, err := openLog(im.Path)
 	if err != nil {
-		return nil, fmt.Errorf("read log: %w", err)
+		return nil, err
 	}
 	defer file.Close()
-	info, err := file.Stat()
-	if err != nil {
-		return nil, fmt.Errorf("read log: %w", err)
-	}
 	parts, bytes := make([]*Part, 1), im.Path
 	switch {
 	case len(im.Generators) > 0:

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
+	"os"
 	"slices"
 	"time"
 
@@ -91,9 +93,6 @@ func NewSplitter(ctx context.Context, t *tool.Tool, content io.ReaderAt, offset,
 	s.emit = s.report
 	return s
 }
-
-// Current returns the part that has begun and not ended, or nil.
-func (s *Splitter) Current() *Part { return s.part }
 
 // Boundary is where the next part begins, as far as is known.
 func (s *Splitter) Boundary() int64 {
@@ -345,16 +344,26 @@ func SplitLog(ctx context.Context, log *io.SectionReader, t *tool.Tool, offset i
 
 // splitFile is SplitLog of a whole file.
 func splitFile(ctx context.Context, path string, t *tool.Tool) ([]*Part, error) {
-	file, err := follow.OpenFile(path)
+	file, info, err := openLog(path)
 	if err != nil {
-		return nil, fmt.Errorf("read log: %w", err)
+		return nil, err
 	}
 	defer file.Close()
+	return SplitLog(ctx, io.NewSectionReader(file, 0, info.Size()), t, 0)
+}
+
+// openLog opens a regular file.
+func openLog(path string) (*os.File, fs.FileInfo, error) {
+	file, err := follow.OpenFile(path)
+	if err != nil {
+		return nil, nil, fmt.Errorf("read log: %w", err)
+	}
 	info, err := file.Stat()
 	if err != nil {
-		return nil, fmt.Errorf("read log: %w", err)
+		file.Close()
+		return nil, nil, fmt.Errorf("read log: %w", err)
 	}
-	return SplitLog(ctx, io.NewSectionReader(file, 0, info.Size()), t, 0)
+	return file, info, nil
 }
 
 // sniffed is how many bytes of a log show which tool wrote it.

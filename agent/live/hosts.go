@@ -15,10 +15,8 @@ import (
 // hostFrame records what the run's machines did at a tick.
 func (t *tracker) hostFrame(f engine.Frame) {
 	t.mu.Lock()
-	if ahead := t.axis.AheadOf(t.opts.Samples); ahead != 0 {
-		f, _ = shifted(f, nil, ahead)
-	}
-	if t.meta.Closed() || f.Tick.Before(t.meta.StartedAt) {
+	f, _, ok := t.onAxis(f, nil)
+	if !ok {
 		t.mu.Unlock()
 		return
 	}

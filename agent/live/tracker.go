@@ -391,10 +391,8 @@ func (t *tracker) frame(f engine.Frame, host *host.Sample) {
 		t.mu.Unlock()
 		return
 	}
-	if ahead := t.axis.AheadOf(t.opts.Samples); ahead != 0 {
-		f, host = shifted(f, host, ahead)
-	}
-	if t.meta.Closed() || f.Tick.Before(t.meta.StartedAt) {
+	f, host, ok := t.onAxis(f, host)
+	if !ok {
 		t.mu.Unlock()
 		return
 	}
@@ -433,6 +431,15 @@ func (t *tracker) watchDisk(low bool) {
 	if err := marker.Append(t.dir, marker.Marker{Kind: marker.Point, Run: t.dir.ID(), Text: text, Start: at}); err != nil {
 		t.fault("mark that the disk is nearly full", err)
 	}
+}
+
+// onAxis returns what was sampled with times of the run's axis; false if the run had not
+// begun or is closed. The caller holds mu.
+func (t *tracker) onAxis(f engine.Frame, machine *host.Sample) (engine.Frame, *host.Sample, bool) {
+	if ahead := t.axis.AheadOf(t.opts.Samples); ahead != 0 {
+		f, machine = shifted(f, machine, ahead)
+	}
+	return f, machine, !t.meta.Closed() && !f.Tick.Before(t.meta.StartedAt)
 }
 
 // shifted returns a frame, and a sample of the machine, with other times.

@@ -3,7 +3,6 @@ package agents
 import (
 	"context"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -289,13 +288,6 @@ func (w *Watch) Counter(series string) (float64, bool) {
 	defer w.mu.Unlock()
 	v, ok := w.last[series]
 	return v, ok
-}
-
-// Counters returns all of them.
-func (w *Watch) Counters() map[string]float64 {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return maps.Clone(w.last)
 }
 
 // Footprint is what a process needs.
