@@ -1,6 +1,7 @@
 package compose
 
 import (
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -88,6 +89,30 @@ func TestMirrors(t *testing.T) {
 	for name := range args {
 		if !strings.Contains(text, "\nARG "+name+"=") {
 			t.Errorf("the Dockerfile has no argument %s", name)
+		}
+	}
+}
+
+// The folder of each package of the agent is copied into the stage that builds it.
+func TestSourceIsCopied(t *testing.T) {
+	list := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", `{{with .Module}}{{if .Main}}{{$.Dir}}{{end}}{{end}}`, "./agent")
+	list.Dir = root
+	out, err := list.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	top, err := filepath.Abs(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dockerfile, ignored := read(t, folder+"/Dockerfile"), read(t, folder+"/Dockerfile.dockerignore")
+	for dir := range strings.FieldsSeq(string(out)) {
+		first, _, _ := strings.Cut(strings.TrimPrefix(dir, top+"/"), "/")
+		if !strings.Contains(dockerfile, "\nCOPY "+first+" "+first+"\n") {
+			t.Errorf("the Dockerfile does not copy %s, which the agent imports", first)
+		}
+		if !strings.Contains(ignored, "\n!"+first+"\n") {
+			t.Errorf("Dockerfile.dockerignore leaves out %s", first)
 		}
 	}
 }
