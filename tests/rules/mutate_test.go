@@ -265,7 +265,7 @@ func (e *expression) change(node parser.Node, at string) {
 		}
 	case *parser.BinaryExpr:
 		for _, other := range otherOperators[n.Op] {
-			if n.Op == parser.MUL && (isNumber(n.LHS, 0) || isGroup(n.RHS)) {
+			if n.Op == parser.MUL && (isNumber(n.LHS, 0) || isOne(n.RHS)) {
 				continue // 0 and x/1 are what they were
 			}
 			try(e, fmt.Sprintf("%s becomes %s%s", n.Op, other, at), &n.Op, other)
@@ -323,10 +323,15 @@ func isNumber(e parser.Expr, value float64) bool {
 	return ok && n.Val == value
 }
 
-// isGroup reports whether all values of an expression are 1.
-func isGroup(e parser.Expr) bool {
-	a, ok := e.(*parser.AggregateExpr)
-	return ok && a.Op == parser.GROUP
+// isOne reports whether all values of an expression are 1.
+func isOne(e parser.Expr) bool {
+	switch e := e.(type) {
+	case *parser.AggregateExpr:
+		return e.Op == parser.GROUP
+	case *parser.VectorSelector:
+		return strings.HasSuffix(e.Name, "_info")
+	}
+	return false
 }
 
 func TestMutationsReachEveryPartOfARule(t *testing.T) {
