@@ -120,6 +120,10 @@ func grafanaCall(ctx context.Context, url string, authorize func(*http.Request),
 
 // fillGrafana makes a data source, and the dashboards in a folder of their own.
 func (m *Monitoring) fillGrafana(ctx context.Context, g Grafana) error {
+	// What is there may belong to a demo that runs, so it isn't replaced.
+	if g.call(ctx, http.MethodGet, "/api/datasources/uid/"+grafanaUID, nil) == nil {
+		return fmt.Errorf("grafana has the data source %q of another demo: stop that demo, or delete the data source and the folder %[1]q", grafanaName)
+	}
 	err := g.call(ctx, http.MethodPost, "/api/datasources", object{"uid": grafanaUID, "name": grafanaName, "type": "prometheus",
 		"access": "proxy", "url": "http://" + m.Prometheus(), "jsonData": object{"timeInterval": "1s"}})
 	if err != nil {

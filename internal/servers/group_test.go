@@ -113,12 +113,18 @@ func TestGrafana(t *testing.T) {
 		defer mu.Unlock()
 		key := r.Method + " " + r.URL.Path
 		requests[key] = append(requests[key], body.String())
+		if r.Method == http.MethodGet && len(requests["POST /api/datasources"]) == 0 {
+			http.NotFound(w, r)
+		}
 	}))
 	defer server.Close()
 	m := &Monitoring{Dir: t.TempDir(), Port: 12345}
 	g := Grafana{URL: server.URL, Token: "secret", Fill: true}
 	if err := m.fillGrafana(t.Context(), g); err != nil {
 		t.Fatal(err)
+	}
+	if err := m.fillGrafana(t.Context(), g); err == nil || !strings.Contains(err.Error(), "of another demo") {
+		t.Errorf("a second demo in one Grafana: %v", err)
 	}
 	if sent := requests["POST /api/datasources"]; len(sent) != 1 || !strings.Contains(sent[0], `"url":"http://127.0.0.1:12345"`) {
 		t.Errorf("data source: %q", sent)
