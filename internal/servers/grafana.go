@@ -118,12 +118,17 @@ func grafanaCall(ctx context.Context, url string, authorize func(*http.Request),
 	return json.NewDecoder(res.Body).Decode(answer)
 }
 
+// expectNoDemo returns an error if Grafana has what another demo put there: it may still
+// run, so nothing of it is replaced.
+func (g Grafana) expectNoDemo(ctx context.Context) error {
+	if g.call(ctx, http.MethodGet, "/api/datasources/uid/"+grafanaUID, nil) != nil {
+		return nil
+	}
+	return fmt.Errorf("grafana has the data source %q of another demo: stop that demo, or delete the data source and the folder %[1]q", grafanaName)
+}
+
 // fillGrafana makes a data source, and the dashboards in a folder of their own.
 func (m *Monitoring) fillGrafana(ctx context.Context, g Grafana) error {
-	// What is there may belong to a demo that runs, so it isn't replaced.
-	if g.call(ctx, http.MethodGet, "/api/datasources/uid/"+grafanaUID, nil) == nil {
-		return fmt.Errorf("grafana has the data source %q of another demo: stop that demo, or delete the data source and the folder %[1]q", grafanaName)
-	}
 	err := g.call(ctx, http.MethodPost, "/api/datasources", object{"uid": grafanaUID, "name": grafanaName, "type": "prometheus",
 		"access": "proxy", "url": "http://" + m.Prometheus(), "jsonData": object{"timeInterval": "1s"}})
 	if err != nil {

@@ -3,6 +3,7 @@ package servers
 import (
 	"bytes"
 	"context"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -120,10 +121,10 @@ func TestGrafana(t *testing.T) {
 	defer server.Close()
 	m := &Monitoring{Dir: t.TempDir(), Port: 12345}
 	g := Grafana{URL: server.URL, Token: "secret", Fill: true}
-	if err := m.fillGrafana(t.Context(), g); err != nil {
+	if err := errors.Join(g.expectNoDemo(t.Context()), m.fillGrafana(t.Context(), g)); err != nil {
 		t.Fatal(err)
 	}
-	if err := m.fillGrafana(t.Context(), g); err == nil || !strings.Contains(err.Error(), "of another demo") {
+	if err := g.expectNoDemo(t.Context()); err == nil || !strings.Contains(err.Error(), "of another demo") {
 		t.Errorf("a second demo in one Grafana: %v", err)
 	}
 	if sent := requests["POST /api/datasources"]; len(sent) != 1 || !strings.Contains(sent[0], `"url":"http://127.0.0.1:12345"`) {

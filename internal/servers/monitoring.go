@@ -101,6 +101,9 @@ func StartMonitoring(ctx context.Context, dir string, g *Group, o MonitoringOpti
 	if !o.Grafana.Fill {
 		return m, nil
 	}
+	if err := o.Grafana.expectNoDemo(ctx); err != nil {
+		return m, err
+	}
 	state.Filled = !o.Grafana.own
 	return m, errors.Join(writeState(dir, state), m.fillGrafana(ctx, o.Grafana))
 }
