@@ -2,10 +2,13 @@
 
 import {
   GraphDrawStyle,
+  LegendDisplayMode,
+  LegendPlacement,
   ScaleDistribution,
   SortOrder,
   TooltipDisplayMode,
   VisibilityMode,
+  VizLegendOptionsBuilder,
   VizTooltipOptionsBuilder,
 } from '@grafana/grafana-foundation-sdk/common';
 import type { DataTransformerConfig, DynamicConfigValue } from '@grafana/grafana-foundation-sdk/dashboard';
@@ -30,7 +33,7 @@ interface Chart {
 }
 
 /** Lines over an x axis that is not time. Seconds are latencies: percentiles on a logarithmic axis. */
-function chart(o: Chart): AnyPanel {
+function chart(o: Chart): TrendBuilder {
   const latency = o.yUnit === unit.seconds;
   const panel = new TrendBuilder()
     .title(o.title)
@@ -136,5 +139,7 @@ export function distribution(title: string, histogram: string, description: stri
     queries: [rows(`label_join(${lined(only(share))}, "line", " ", "line", "op")`)],
     transformations: columnPerLine(x, 'le', 'Value'),
     points: VisibilityMode.Always,
-  });
+  })
+    .legend(new VizLegendOptionsBuilder().displayMode(LegendDisplayMode.List).placement(LegendPlacement.Bottom).showLegend(true).calcs([]))
+    .span(24);
 }
