@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 
 	"github.com/benchwatch/benchwatch/agent/follow"
 	"github.com/benchwatch/benchwatch/agent/group"
@@ -50,6 +51,13 @@ func (im *Import) journal(ctx context.Context) (path string, p *Part, err error)
 			return "", nil, fmt.Errorf("the log of a generator must have one run, and %s has %d", log, len(parts))
 		}
 		p.Seconds = max(p.Seconds, parts[0].Seconds)
+		abs, err := filepath.Abs(log)
+		if err != nil {
+			return "", nil, err
+		}
+		var one rundir.Meta
+		one.Conclude(parts[0].Feed.Output())
+		p.members = append(p.members, rundir.Member{Log: abs, Outcome: one.Outcome, Reason: one.Reason})
 		if began := parts[0].Began; !began.IsZero() && (p.Began.IsZero() || began.Before(p.Began)) {
 			p.Began = began
 		}

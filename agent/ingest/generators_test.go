@@ -1,10 +1,12 @@
 package ingest
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/benchwatch/benchwatch/agent/rundir"
@@ -51,6 +53,11 @@ func TestImportGenerators(t *testing.T) {
 		if err != nil || len(made) != 1 || made[0].Existing != existing || made[0].Meta.Threads != 6 || made[0].Meta.Group.Name != made[0].Meta.ID {
 			t.Fatalf("%+v, %v", made, err)
 		}
+		for i, m := range made[0].Meta.Group.Members {
+			if m.Log != paths[i] || m.Outcome != rundir.Succeeded {
+				t.Errorf("generator %d is %+v", i+1, m)
+			}
+		}
 		snap := made[0].Part.Snapshot()
 		if tps := snap.Summary.Report().Rate(tool.Transaction); tps.Value != 303 || snap.Totals[tool.Transaction] != 909 {
 			t.Errorf("%+v transactions per second, %v", tps, snap.Totals)
@@ -65,6 +72,14 @@ func TestImportGenerators(t *testing.T) {
 	one, err := os.ReadFile(paths[2])
 	if err != nil {
 		t.Fatal(err)
+	}
+	cut, _, _ := bytes.Cut(one, []byte("SQL statistics"))
+	if err := os.WriteFile(paths[2], cut, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	made, err := im.Run(t.Context())
+	if err != nil || made[0].Meta.Outcome != rundir.Failed || !strings.HasPrefix(made[0].Meta.Reason, "generator 3 was lost: ") {
+		t.Errorf("with a generator that was lost: %+v, %v", made, err)
 	}
 	if err := os.WriteFile(paths[2], append(one, one...), 0o600); err != nil {
 		t.Fatal(err)

@@ -181,7 +181,7 @@ func (im *Import) part(ctx context.Context, bytes string, p *Part, start Start, 
 		if im.Title == "" {
 			meta.Title += fmt.Sprintf(", %d generators", n+1)
 		}
-		meta.Group = &rundir.Group{Generators: n + 1, Members: make([]rundir.Member, n+1)}
+		meta.Group = &rundir.Group{Generators: n + 1, Members: p.members}
 	}
 	meta.StartedAt, meta.StartEstimated = start.At.UTC().Truncate(time.Millisecond), start.Source == rundir.StartFromFile
 	end := meta.StartedAt.Add(time.Duration(p.Seconds * float64(time.Second)))

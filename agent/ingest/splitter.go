@@ -31,6 +31,8 @@ type Part struct {
 
 	timed bool    // Began comes from a report or an interval's line
 	ends  []int64 // of the lines up to the one that completed the last report
+
+	members []rundir.Member // the generators whose logs were joined
 }
 
 // Snapshot is what the part shows of its run, as of an ended one.

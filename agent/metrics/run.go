@@ -117,7 +117,9 @@ func emitIdentity(emit emit, m *rundir.Meta) {
 		emit(runGenerators, float64(m.Group.Generators), m.ID)
 		for i := range m.Group.Members {
 			o, id := &m.Group.Members[i], rundir.GeneratorID(m.Group.Name, i+1)
-			emit(generatorInfo, 1, m.ID, id, strconv.Itoa(i+1), label(o.Host))
+			if o.Log == "" { // it has a run of its own
+				emit(generatorInfo, 1, m.ID, id, strconv.Itoa(i+1), label(o.Host))
+			}
 			if o.StartSeconds != nil {
 				emit(generatorLate, *o.StartSeconds, m.ID, id)
 			}

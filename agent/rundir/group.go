@@ -65,6 +65,8 @@ type Member struct {
 	// Host is where it was started, as the user named the machine; empty if it was
 	// started there.
 	Host string `json:"host,omitempty"`
+	// Log is the file that it was imported from: such a generator has no run of its own.
+	Log string `json:"log,omitempty"`
 	// ClockOffsetSeconds is by how much its clock is ahead of this machine's, and
 	// ClockUncertaintySeconds half of the shortest round trip of the measurement. Both
 	// are absent if that was not measured.

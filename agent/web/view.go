@@ -2,6 +2,7 @@ package web
 
 import (
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -59,8 +60,10 @@ type runView struct {
 
 // generatorView is a generator of a group.
 type generatorView struct {
-	// Run is the id of its own run, Host its machine as the user named it.
-	Run  string `json:"run"`
+	// Run is the id of its own run, or Log the name of the file that it was imported
+	// from. Host is its machine as the user named it.
+	Run  string `json:"run,omitempty"`
+	Log  string `json:"log,omitempty"`
 	Host string `json:"host,omitempty"`
 	// StartSeconds is when its tool started after the group.
 	StartSeconds *float64 `json:"start_seconds,omitempty"`
@@ -166,8 +169,13 @@ func newRunView(s *ingest.Snapshot) runView {
 	if m.IsGroup() {
 		for i, o := range m.Group.Members {
 			g := generatorView{
-				Run: rundir.GeneratorID(m.Group.Name, i+1), Host: o.Host, StartSeconds: o.StartSeconds, ClockOffsetSeconds: o.ClockOffsetSeconds,
+				Host: o.Host, StartSeconds: o.StartSeconds, ClockOffsetSeconds: o.ClockOffsetSeconds,
 				Result: o.Outcome, Reason: o.Reason, Absent: o.Absent,
+			}
+			if o.Log != "" {
+				g.Log = filepath.Base(o.Log)
+			} else {
+				g.Run = rundir.GeneratorID(m.Group.Name, i+1)
 			}
 			if s.Active() && i < len(s.Generators) {
 				g.State, g.Throughput = s.Generators[i].State, s.Generators[i].Throughput

@@ -126,7 +126,14 @@ export function generators(r: Run): HTMLElement | null {
   };
   const going = all.some((g) => g.throughput !== undefined);
   const named = all.some((g) => g.host);
-  const head = ['Generator', ...(named ? ['Machine'] : []), 'State', ...(going ? ['Transactions/s'] : []), 'Started', ...(offset ? ['Clock'] : [])];
+  const head = [
+    'Generator',
+    ...(named ? ['Machine'] : []),
+    'State',
+    ...(going ? ['Transactions/s'] : []),
+    ...(started.length > 0 ? ['Started'] : []),
+    ...(offset ? ['Clock'] : []),
+  ];
   const milliseconds = (s: number | undefined) => (s === undefined ? '–' : `${s >= 0 ? '+' : '−'}${Math.abs(s * 1000).toFixed(1)} ms`);
   return el(
     'section',
@@ -146,11 +153,11 @@ export function generators(r: Run): HTMLElement | null {
             el(
               'tr',
               {},
-              el('th', { scope: 'row' }, el('a', { href: `#/runs/${encodeURIComponent(g.run)}` }, g.run)),
+              el('th', { scope: 'row' }, g.run ? el('a', { href: `#/runs/${encodeURIComponent(g.run)}` }, g.run) : (g.log ?? '')),
               named && el('td', {}, g.host ?? ''),
               el('td', {}, state(g), g.reason ? ` ${g.reason}` : ''),
               going && el('td', {}, format.number(g.throughput)),
-              el('td', {}, milliseconds(g.start_seconds === undefined ? undefined : g.start_seconds - first)),
+              started.length > 0 && el('td', {}, milliseconds(g.start_seconds === undefined ? undefined : g.start_seconds - first)),
               offset && el('td', {}, milliseconds(g.clock_offset_seconds)),
             ),
           ),

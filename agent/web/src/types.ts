@@ -39,7 +39,8 @@ export interface Drain {
 }
 
 export interface Generator {
-  run: string;
+  run?: string;
+  log?: string;
   host?: string;
   start_seconds?: number;
   clock_offset_seconds?: number;
