@@ -67,7 +67,7 @@ compose-test: ## tests of compose/ on a Docker engine, with stand-in images
 	@tests/compose/stack.sh
 
 .PHONY: e2e
-e2e: ## tests on real servers: MariaDB, Galera, Prometheus
+e2e: ## tests on real servers: MariaDB, Galera, PostgreSQL, Prometheus
 	$(GO) test -tags e2e -count 1 -p 2 -timeout 20m ./tests/e2e/... ./tests/tutorials
 
 .PHONY: limits-test

@@ -34,6 +34,8 @@ var secretRuns = []struct{ command, prints string }{
 	{"tpcc_start -dmysql://u:§@h/d -hdb1 -p§ -w1 -c1", "mysql://u:§@h/d: error 1045"},
 	{"go-tpc tpcc -H u:§@h -D mysql://u:§@h/d -p § run", "panic: dial u:§@tcp(h:4000)/test"},
 	{"mysqlslap -vp§ --create-schema=mysql://u:§@h/d", "mysqlslap: Error when connecting to mysql://u:§@h/"},
+	{"pgbench -c 4 host=h·user=u·password=§·dbname=d", "pgbench: error: connection to server failed: password=§"},
+	{"pgbench -P1 -d postgresql://u:§@h:5432/d", "pgbench: error: invalid URI \"postgresql://u:§@h:x/d\""},
 	{"ycsb run mongodb -P CONFIG -p hosts=u:§@h -p mongodb.url=mongodb://u:§@h:1/d", "site.ycsb.DBException: mongodb://u:§@h:1/d"},
 	{"go-ycsb run mysql -P CONFIG -p mysql.password=§ -p mysql.host=u:§@h", "panic: u:§@tcp(h:3306)/d"},
 	{"unknown --auth=user:§ -u user:§ --token § u:§@h --header=Authorization:·Bearer·§", "Authorization: Bearer §"},
@@ -128,7 +130,7 @@ func TestNoSecretAnywhere(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, tool := range []string{"sysbench", "tpcc_start", "go-tpc", "mysqlslap", "ycsb", "go-ycsb", "unknown"} {
+	for _, tool := range []string{"sysbench", "tpcc_start", "go-tpc", "mysqlslap", "pgbench", "ycsb", "go-ycsb", "unknown"} {
 		write(tool, "#!/bin/sh\nprintf '%s\\n' \"$PRINTS\"\nprintf '%s\\n' \"$PRINTS\" >&2\nexit 1\n", 0o755)
 	}
 	_, fill := s.secret()
