@@ -128,7 +128,7 @@ type LimitFinding struct {
 	Share float64 `json:"share"`
 }
 
-// Verdict is what limited a run.
+// Verdict is the result of the search for what limited a run.
 type Verdict struct {
 	// Findings are ranked, the one that explains most first; none if nothing is known to
 	// have limited the run.

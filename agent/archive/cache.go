@@ -46,7 +46,7 @@ func cachedIndex(file string, e Entry) (*Index, []byte) {
 // cacheTime is in whole seconds, which every file system keeps.
 func cacheTime(e Entry) time.Time { return e.Uploaded.Truncate(time.Second) }
 
-// storeIndex does without the cache if it can't be written.
+// storeIndex ignores a cache that can't be written.
 func storeIndex(file string, e Entry, data []byte) {
 	temp, err := os.CreateTemp(filepath.Dir(file), ".new-")
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 )
 
 func addAgent(app *kingpin.Application) (string, action) {
-	cmd := addCommand(app, "agent", "Follow runs and log files, sample the targets and serve metrics until a signal ends it; SIGHUP reloads the configuration.",
+	cmd := addCommand(app, "agent", "Follow runs and log files, sample the targets and serve metrics until terminated by a signal; SIGHUP reloads the configuration.",
 		"benchwatch agent --config.file=/etc/benchwatch/benchwatch.yml")
 	o := addObserving(cmd, "info")
 	return cmd.FullCommand(), func(s Streams) error { return runAgent(s, o) }

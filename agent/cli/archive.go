@@ -62,7 +62,7 @@ type pushed struct {
 func addArchivePush(app *kingpin.Application) (string, action) {
 	cmd, c := addArchiveCommand(app, "push", "Upload closed runs that the archive does not have.", "benchwatch archive push last",
 		"Id of a run, the beginning of one, or last (default: all closed runs)")
-	c.repair = cmd.Flag("repair", "Upload also what the archive has, in place of what may be damaged there").Bool()
+	c.repair = cmd.Flag("repair", "Upload existing runs again to replace damaged copies").Bool()
 	return cmd.FullCommand(), c.push
 }
 

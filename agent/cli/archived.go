@@ -202,7 +202,7 @@ func (a *archived) metas() []rundir.Meta {
 	return metas
 }
 
-// selectRuns fetches the runs whose facts are wanted. A damaged one is skipped.
+// selectRuns fetches the runs that the filters select. A damaged one is skipped.
 func (a *archived) selectRuns(wanted func(*rundir.Meta) bool) ([]rundir.Directory, error) {
 	all, err := a.list()
 	if err != nil {

@@ -46,14 +46,14 @@ type exportCommand struct {
 }
 
 func addExport(app *kingpin.Application) (string, action) {
-	cmd := addCommand(app, "export", "Export everything that was recorded of runs with its timestamps: for Prometheus (see scripts/backfill.sh), a spreadsheet or a program.",
+	cmd := addCommand(app, "export", "Export all recorded data of runs with timestamps: for Prometheus (see scripts/backfill.sh), a spreadsheet or a program.",
 		"benchwatch export last --format=csv --output=run.csv")
 	r := &exportCommand{}
 	r.names = cmd.Arg("RUN|LOGFILE", "Id of a run, the beginning of one, last, or a log file").Required().Strings()
 	r.format = cmd.Flag("format", "Format of the export: openmetrics, blocks (of Prometheus' data directory, written into the folder --output), csv or json (one object per line)").Default("openmetrics").Enum("openmetrics", "blocks", "csv", "json")
 	r.servers = cmd.Flag("servers", "With --format=csv, export the samples of the servers instead of the intervals of the tool").Bool()
-	r.remote = cmd.Flag("remote-write", "Send the export to this URL by Prometheus' remote write, in place of --format: a Prometheus, Thanos Receive, Mimir or VictoriaMetrics that takes samples of that age").PlaceHolder("URL").String()
-	r.client = cmd.Flag("remote-write.http-config", "File with the login, TLS and headers for --remote-write, as Prometheus' HTTP clients are configured").PlaceHolder("FILE").String()
+	r.remote = cmd.Flag("remote-write", "Send the export to this URL by Prometheus' remote write, instead of --format: a Prometheus, Thanos Receive, Mimir or VictoriaMetrics that accepts samples of that age").PlaceHolder("URL").String()
+	r.client = cmd.Flag("remote-write.http-config", "File with the login, TLS settings and headers for --remote-write, in the format of Prometheus' http_config").PlaceHolder("FILE").String()
 	r.logOptions = addLogOptions(cmd)
 	r.output = addOutput(cmd)
 	r.store = addReadingStore(cmd)

@@ -17,7 +17,7 @@ import (
 // addGroup adds `group attach`.
 func addGroup(app *kingpin.Application) (string, action) {
 	parent := app.Command("group", "Follow the generators of a group.")
-	cmd := addCommand(parent, "attach", "Follow a group to its end: one that was started by `run --on`, also if the connection broke, or one whose generators record in this data directory.",
+	cmd := addCommand(parent, "attach", "Follow a group to its end: one that `run --on` started, even after a lost connection, or one whose generators record in this data directory.",
 		"benchwatch group attach 20261121T021403Z-oltp_read_write-t16")
 	linger := cmd.Flag("linger", "Serve metrics this long after the end of the group, if no agent is running").Default("0s").Duration()
 	none, empty, inject := false, "", true

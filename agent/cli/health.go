@@ -30,7 +30,7 @@ type health struct {
 }
 
 func addHealth(app *kingpin.Application) (string, action) {
-	cmd := addCommand(app, "health", "Check that an agent is healthy, for health checks of containers: exits with 0 if it is, else with 1.",
+	cmd := addCommand(app, "health", "Check that an agent is healthy: exits with 0 if it is, else with 1. For container health checks.",
 		"benchwatch health --address=127.0.0.1:9838")
 	h := &healthCommand{}
 	h.address = cmd.Flag("address", "Address of the agent: host:port or a URL").Default("127.0.0.1:9838").String()

@@ -43,7 +43,7 @@ type logOptions struct {
 func addLogOptions(cmd *kingpin.CmdClause) *logOptions {
 	o := &logOptions{labels: map[string]string{}}
 	o.tool = cmd.Flag("tool", "Tool that wrote the logs (default: recognised from the content)").PlaceHolder("NAME").String()
-	o.start = cmd.Flag("start", "Start of the first run in the log, such as 2026-11-21T14:03:00Z or 14:03; of several logs a list with commas, or repeated (default: times in the log, else a time in its name, else its modification time minus the duration of its runs)").PlaceHolder("TIME").Strings()
+	o.start = cmd.Flag("start", "Start of the first run in the log, such as 2026-11-21T14:03:00Z or 14:03; for several logs, comma-separated or repeated (default: times in the log, else a time in its name, else its modification time minus the duration of its runs)").PlaceHolder("TIME").Strings()
 	cmd.Flag("label", "Label of the runs in a log; repeatable").PlaceHolder("K=V").StringMapVar(&o.labels)
 	o.title = cmd.Flag("title", "Title of the runs in a log (default: file name and threads)").PlaceHolder("TEXT").String()
 	o.selecting = addSelecting(cmd)
@@ -140,8 +140,8 @@ func addRunsImport(app *kingpin.Application) (string, action) {
 	cmd := addCommand(app.GetCommand("runs"), "import", "Import logs of earlier benchmarks: each run in a log becomes a run directory with a copy of its bytes.",
 		"benchwatch runs import --label-from='{engine}/{buffer_pool}/threads-{threads}.log' results")
 	r := &importCommand{}
-	r.files = cmd.Arg("LOGFILE", "Output of a benchmark tool with one or more runs, or a folder with such logs in it and below").Required().Strings()
-	r.fromPath = cmd.Flag("label-from", "Labels from the end of each log's path, such as '{engine}/{buffer_pool}/threads-{threads}.log'; * is anything, {workload} and {threads} are used if the log does not show them, logs that differ in {generator} only are one run; in folders, other files are left out").PlaceHolder("PATTERN").String()
+	r.files = cmd.Arg("LOGFILE", "Output of a benchmark tool with one or more runs, or a folder that is searched recursively for such logs").Required().Strings()
+	r.fromPath = cmd.Flag("label-from", "Labels from the end of each log's path, such as '{engine}/{buffer_pool}/threads-{threads}.log'; * matches anything; {workload} and {threads} are used if the log does not show them; logs that differ only in {generator} are one run; other files in folders are skipped").PlaceHolder("PATTERN").String()
 	r.format = addFormat(cmd, text, jsonFormat)
 	r.logOptions = addLogOptions(cmd)
 	r.store = addStore(cmd)

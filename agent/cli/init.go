@@ -34,7 +34,7 @@ type initCommand struct {
 }
 
 func addInit(app *kingpin.Application) (string, action) {
-	cmd := addCommand(app, "init", "Write a configuration: ask for data directory, servers, Grafana and Prometheus, or take them from the flags; test the servers' logins, make Grafana's token, import the dashboards.",
+	cmd := addCommand(app, "init", "Write a configuration: prompt for data directory, servers, Grafana and Prometheus, or take them from flags; test the logins, create a Grafana token, import the dashboards.",
 		"benchwatch init --target=mysql://monitor@10.0.0.1?cluster=blue --password-file=monitor.password --yes")
 	r := &initCommand{}
 	cmd.Flag("config.file", "File to write").Default("benchwatch.yml").PlaceHolder("FILE").StringVar(&r.plan.File)
@@ -42,13 +42,13 @@ func addInit(app *kingpin.Application) (string, action) {
 	r.targets = cmd.Flag("target", "Server to sample, ENGINE://USER@HOST[:PORT][?cluster=NAME&name=NAME]; repeatable").PlaceHolder("URL").Strings()
 	r.passwordFile = cmd.Flag("password-file", "File with the password of the servers of --target").PlaceHolder("FILE").String()
 	cmd.Flag("grafana.url", "Grafana that gets markers and dashboards (default: none)").PlaceHolder("URL").StringVar(&r.plan.Grafana.URL)
-	cmd.Flag("grafana.token-file", "File with the token of a service account of it").PlaceHolder("FILE").StringVar(&r.plan.Grafana.TokenFile)
-	cmd.Flag("grafana.user", "User who may make a service account, if there is no token").PlaceHolder("NAME").StringVar(&r.plan.Grafana.User)
+	cmd.Flag("grafana.token-file", "File with the token of a Grafana service account").PlaceHolder("FILE").StringVar(&r.plan.Grafana.TokenFile)
+	cmd.Flag("grafana.user", "Grafana user that can create a service account, if there is no token").PlaceHolder("NAME").StringVar(&r.plan.Grafana.User)
 	r.adminFile = cmd.Flag("grafana.password-file", "File with the password of that user").PlaceHolder("FILE").String()
 	cmd.Flag("grafana.folder", "Folder for the dashboards; empty: import none").Default("benchwatch").PlaceHolder("NAME").StringVar(&r.plan.Grafana.Folder)
 	cmd.Flag("prometheus.url", "Prometheus that scrapes the agent (default: none)").PlaceHolder("URL").StringVar(&r.plan.Prometheus)
-	cmd.Flag("force", "Replace a configuration that is there").BoolVar(&r.plan.Replace)
-	r.ask = cmd.Flag("yes", "Ask nothing; the default without a terminal").Short('y').Bool()
+	cmd.Flag("force", "Overwrite an existing configuration").BoolVar(&r.plan.Replace)
+	r.ask = cmd.Flag("yes", "Do not prompt (the default without a terminal)").Short('y').Bool()
 	r.format = addFormat(cmd, text, jsonFormat)
 	return cmd.FullCommand(), func(s Streams) error {
 		r.streams, r.in = s, bufio.NewReader(s.In)
@@ -222,7 +222,7 @@ type doctorCommand struct {
 }
 
 func addDoctor(app *kingpin.Application) (string, action) {
-	cmd := addCommand(app, "doctor", "Check a set-up: data directory, agent, servers and their rights, Prometheus and its rules, Grafana's token and dashboards, clocks.",
+	cmd := addCommand(app, "doctor", "Check an installation: data directory, agent, servers and their privileges, Prometheus and its rules, Grafana's token and dashboards, clocks.",
 		"benchwatch doctor --config.file=benchwatch.yml")
 	r := &doctorCommand{dataFlags: addDataFlags(cmd), format: addFormat(cmd, text, jsonFormat)}
 	return cmd.FullCommand(), r.run
@@ -284,7 +284,7 @@ type dashboardsImported struct {
 
 func addDashboardsImport(app *kingpin.Application) (string, action) {
 	parent := app.Command("dashboards", "Import the dashboards into a Grafana.")
-	cmd := addCommand(parent, "import", "Import the dashboards that are part of the program into a Grafana, over those of another version.",
+	cmd := addCommand(parent, "import", "Import the embedded dashboards into a Grafana and replace those of other versions.",
 		"benchwatch dashboards import --config.file=benchwatch.yml")
 	r := &dashboardsCommand{configFlags: addConfigFlags(cmd)}
 	r.url = cmd.Flag("grafana.url", "Grafana (default: that of the configuration)").PlaceHolder("URL").String()

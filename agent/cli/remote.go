@@ -34,7 +34,7 @@ type connecting struct {
 func addConnecting(cmd *kingpin.CmdClause) *connecting {
 	return &connecting{
 		on:         cmd.Flag("on", "Machines to start the command on, as a group, with one common start; ssh connects to them. Comma-separated or repeated").PlaceHolder("HOST,…").Strings(),
-		onFailure:  cmd.Flag("on-failure", "What the other generators do if one fails: stop or continue").Default(string(rundir.StopOthers)).Enum(string(rundir.StopOthers), string(rundir.Continue)),
+		onFailure:  cmd.Flag("on-failure", "What to do with the other generators if one fails: stop or continue").Default(string(rundir.StopOthers)).Enum(string(rundir.StopOthers), string(rundir.Continue)),
 		ssh:        cmd.Flag("ssh", "Command that connects to the machines, with its options").Default("ssh").String(),
 		benchwatch: cmd.Flag("remote-benchwatch", "Path of benchwatch on the machines").Default("benchwatch").String(),
 	}

@@ -33,12 +33,12 @@ type replayCommand struct {
 }
 
 func addReplay(app *kingpin.Application) (string, action) {
-	cmd := addCommand(app, "replay", "Play a recorded run as if it were live: on the page, in the metrics and as markers. Without a run it plays an example that needs no database.",
+	cmd := addCommand(app, "replay", "Play a recorded run as if it were live: on the page, in the metrics and as markers. The default is an embedded example, which needs no database.",
 		"benchwatch replay --speed=4")
 	r := &replayCommand{observing: addObserving(cmd, "warn")}
 	r.store = &store{dataFlags: r.dataFlags}
 	r.name = cmd.Arg("RUN", "Id of a run, the beginning of one, or last (default: a run on a Galera cluster with a slow node, which is part of this program)").String()
-	r.speed = cmd.Flag("speed", "How many recorded seconds pass in a second; rates that Prometheus computes are right at 1 only").Default("1").PlaceHolder("N").Float64()
+	r.speed = cmd.Flag("speed", "Playback speed in recorded seconds per second; rates that Prometheus computes are correct only at 1").Default("1").PlaceHolder("N").Float64()
 	r.linger = cmd.Flag("linger", "Serve page and metrics this long after the end (default: until Ctrl-C on a terminal, else 0s)").PlaceHolder("DURATION").IsSetByUser(&r.lingerSet).Duration()
 	r.format = addFormat(cmd, text, jsonFormat)
 	return cmd.FullCommand(), func(s Streams) error {

@@ -23,7 +23,7 @@ type reportCommand struct {
 }
 
 func addReport(app *kingpin.Application) (string, action) {
-	cmd := addCommand(app, "report", "Write a report about runs: text on a terminal, else a self-contained HTML file; or its tables as Markdown, CSV or JSON.",
+	cmd := addCommand(app, "report", "Write a report about runs: text on a terminal, else a self-contained HTML file; or its tables in Markdown, CSV or JSON.",
 		"benchwatch report last --output=report.html")
 	r := &reportCommand{}
 	r.names = cmd.Arg("RUN", "Id of a run, the beginning of one, or last").Required().Strings()

@@ -27,8 +27,8 @@ type grouping struct {
 
 func addGrouping(cmd *kingpin.CmdClause) *grouping {
 	return &grouping{
-		name:       cmd.Flag("group", "Name of the group of which this run is a generator; {i} and {n} in the command are the generator's number and how many there are").PlaceHolder("NAME").String(),
-		generators: cmd.Flag("generators", "How many generators the group has").PlaceHolder("N").Int(),
+		name:       cmd.Flag("group", "Name of the group to which this run belongs; {i} and {n} in the command are the generator's number and the number of generators").PlaceHolder("NAME").String(),
+		generators: cmd.Flag("generators", "Number of generators in the group").PlaceHolder("N").Int(),
 		number:     cmd.Flag("generator", "Number of this generator, from 1 (default: that of a Kubernetes or Slurm job)").PlaceHolder("I").Int(),
 		startAt:    cmd.Flag("start-at", "Start the tool at this time: 2026-11-21T14:03:00Z, 14:03 or 14:03:20").PlaceHolder("TIME").String(),
 		await:      cmd.Flag("await-start", "Wait until another process sets the start").Hidden().Bool(),

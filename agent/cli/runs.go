@@ -222,7 +222,7 @@ type removed struct {
 }
 
 func addRunsRemove(app *kingpin.Application) (string, action) {
-	cmd := addCommand(app.GetCommand("runs"), "rm", "Remove runs with everything that was recorded of them.",
+	cmd := addCommand(app.GetCommand("runs"), "rm", "Remove runs with all recorded data.",
 		"benchwatch runs rm 20261121T021403Z-oltp_read_write-t16")
 	r := &runsRemoveCommand{}
 	r.names = cmd.Arg("RUN", "Id of a run or the beginning of one").Required().Strings()

@@ -20,15 +20,15 @@ type seekCommand struct {
 }
 
 func addSeek(app *kingpin.Application) (string, action) {
-	cmd := addCommand(app, "seek", "Find the highest rate or number of threads at which conditions hold, by runs one after the other.",
+	cmd := addCommand(app, "seek", "Find the highest rate or number of threads at which conditions hold, with consecutive runs.",
 		"benchwatch seek --max rate --subject-to 'p99 < 20ms, lag < 5s' -- sysbench oltp_read_write --rate={rate} --percentile=99 run")
 	r := &seekCommand{sweepCommand: &sweepCommand{labels: map[string]string{}, example: "benchwatch seek --max rate --subject-to 'p99 < 20ms' -- sysbench … --rate={rate} run"}}
 	r.max = cmd.Flag("max", "What to maximise: the placeholder {NAME} in the command, such as rate or threads").Default("rate").PlaceHolder("NAME").String()
-	r.subjectTo = cmd.Flag("subject-to", "Conditions that have to hold, separated by commas: 'p99 < 20ms, lag < 5s, errors < 0.1%'").PlaceHolder("CONDITIONS").String()
+	r.subjectTo = cmd.Flag("subject-to", "Conditions that must hold, separated by commas: 'p99 < 20ms, lag < 5s, errors < 0.1%'").PlaceHolder("CONDITIONS").String()
 	r.from = cmd.Flag("from", "First value, which is doubled until a condition does not hold (default: 1 for threads, else 100)").PlaceHolder("N").Int()
 	r.to = cmd.Flag("to", "Largest value to try (default: no limit)").PlaceHolder("N").Int()
-	r.precision = cmd.Flag("precision", "End when the lowest value beyond the conditions is at most this share above the highest one within").Default("0.05").PlaceHolder("SHARE").Float64()
-	r.repeat = cmd.Flag("repeat", "Number of trials of each value, of which more than half decide").Default("1").Int()
+	r.precision = cmd.Flag("precision", "End when the lowest value that violates a condition is at most this share above the highest one that meets all").Default("0.05").PlaceHolder("SHARE").Float64()
+	r.repeat = cmd.Flag("repeat", "Number of trials of each value; the majority decides").Default("1").Int()
 	r.addRunning(cmd)
 	return cmd.FullCommand(), func(s Streams) error {
 		r.streams = s

@@ -41,7 +41,7 @@ type statusCommand struct {
 }
 
 func addStatus(app *kingpin.Application) (string, action) {
-	cmd := addCommand(app, "status", "Print one line per target and second: queries, commits, rollbacks, connections, flow control, lag.",
+	cmd := addCommand(app, "status", "Print one line per target every second: queries, commits, rollbacks, connections, flow control, lag.",
 		"benchwatch status --engine=mysql --address=127.0.0.1:3306 --user=monitor --password-file=monitor.password")
 	s := &statusCommand{configFlags: addConfigFlags(cmd), logFlags: addLogFlags(cmd, "error")}
 	cmd.Flag("engine", "Engine of a server that is not in the configuration").PlaceHolder("ENGINE").StringVar(&s.target.Engine)
@@ -50,7 +50,7 @@ func addStatus(app *kingpin.Application) (string, action) {
 	cmd.Flag("password-file", "File with the password of the user").PlaceHolder("FILE").StringVar(&s.target.PasswordFile)
 	s.interval = cmd.Flag("interval", "Time between two lines; at least 100ms").Short('i').Default("1s").Duration()
 	s.once = cmd.Flag("once", "Print one line per target and exit").Bool()
-	s.hosts = cmd.Flag("hosts", "Print a line for each machine, too: those with a node_exporter in the configuration and this one").Bool()
+	s.hosts = cmd.Flag("hosts", "Also print a line for each machine: this one and those with a node_exporter in the configuration").Bool()
 	s.format = addFormat(cmd, text, jsonFormat)
 	return cmd.FullCommand(), s.run
 }

@@ -80,7 +80,7 @@ func (s *store) loadToRead(streams Streams) error {
 	return s.openRuns(streams)
 }
 
-// exists checks that the data directory is there.
+// exists checks that the data directory exists.
 func (s *store) exists() error {
 	info, err := os.Stat(s.dataDir)
 	switch {
@@ -165,7 +165,7 @@ func (s *store) metas() []rundir.Meta {
 	return all
 }
 
-// selectRuns returns the runs whose facts are wanted. What is damaged is skipped.
+// selectRuns returns the runs that the filters select. What is damaged is skipped.
 func (s *store) selectRuns(streams Streams, wanted func(*rundir.Meta) bool) ([]rundir.Directory, error) {
 	if s.archived.is() {
 		return s.archived.selectRuns(wanted)

@@ -55,10 +55,10 @@ type sweepCommand struct {
 }
 
 func addSweep(app *kingpin.Application) (string, action) {
-	cmd := addCommand(app, "sweep", "Run a benchmark with every combination of some parameters, one run after the other.",
+	cmd := addCommand(app, "sweep", "Run a benchmark with every combination of parameter values, one run after the other.",
 		"benchwatch sweep --set threads=1,2,4,8 -- sysbench oltp_read_write --threads={threads} run")
 	r := &sweepCommand{labels: map[string]string{}, example: "benchwatch sweep --set threads=1,2,4,8 -- sysbench … --threads={threads} run"}
-	r.sets = cmd.Flag("set", "Values for the placeholder {NAME} in the command and the hooks; several flags give all combinations").PlaceHolder("NAME=V,V…").Strings()
+	r.sets = cmd.Flag("set", "Values for the placeholder {NAME} in the command and the hooks; repeat the flag to run all combinations").PlaceHolder("NAME=V,V…").Strings()
 	r.repeat = cmd.Flag("repeat", "Number of trials per combination; each round runs all combinations once").Default("1").Int()
 	r.warmup = cmd.Flag("warmup-run", "First run the first combination once without counting it").Bool()
 	r.order = cmd.Flag("order", "Order of the combinations in each round: given or random").Default("given").Enum("given", "random")

@@ -171,7 +171,7 @@ var (
 const restartSlack = 3
 
 // StatementsBetween returns what was executed between two readings. It fails if the
-// counters began anew in between.
+// counters were reset in between.
 func StatementsBetween(before, after *StatementReading) (*StatementsDelta, error) {
 	if after.UptimeSeconds+restartSlack < before.UptimeSeconds+after.At.Sub(before.At).Seconds() {
 		return nil, ErrStatementsRestart
@@ -222,7 +222,7 @@ func (d *StatementsDelta) dropPrepared() {
 	}
 }
 
-// Total is what all statements come to.
+// Total is the sum over all statements.
 func (d *StatementsDelta) Total() StatementCounts {
 	var total StatementCounts
 	for i := range d.Statements {

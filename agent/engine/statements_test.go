@@ -104,7 +104,7 @@ func counted(digest string, first, executions, seconds float64) Statement {
 }
 
 // TestStatementsBetween guards that only what was executed in between counts, and that
-// counters that began anew are noticed.
+// counter that was reset are noticed.
 func TestStatementsBetween(t *testing.T) {
 	before := reading(100, counted("old", 1, 10, 5), counted("idle", 1, 100, 50))
 	d, err := StatementsBetween(before, reading(160, counted("new", 120, 3, 9), counted("old", 1, 15, 6), counted("idle", 1, 100, 50)))

@@ -56,7 +56,7 @@ var (
 	RoundTrip = column("RTT(ms)", measure.WorstOfAll, NewMeasure(165, "round_trip", "Round trip", "time of a ping from the agent's machine to the server and back", measure.Seconds, measure.Mean,
 		measure.ValueOf(RoundTripSeconds)))
 
-	// FlowControlSent is who asks for it.
+	// FlowControlSent shows which node requests it.
 	FlowControlSent = NewMeasure(205, "flow_control_sent", "Flow control requested", "pauses that the node requested per second", measure.PerSecond, measure.Increase)
 	FlowControl     = spread(column("Paused", measure.WorstOfAll, NewMeasure(200, "flow_control", "Flow control", "share of the time in which writes were held back", measure.Ratio, measure.Mean)))
 	LagSeconds      = column("Lag(s)", measure.WorstOfAll, NewMeasure(220, "lag_seconds", "Replication lag", "seconds behind the most advanced server of the cluster", measure.Seconds, measure.Max,

@@ -47,7 +47,7 @@ var (
 	// ErrQuiet is returned by NextWithin if no line came in time.
 	ErrQuiet = errors.New("no new line")
 	// ErrRewritten is returned by Next if bytes that were read are not in the file
-	// any more: it was truncated or written anew. Restart continues.
+	// any more: it was truncated or rewritten. Restart continues.
 	ErrRewritten = errors.New("the file was truncated or rewritten")
 	// ErrNotRegular is returned for what can't be followed: named pipes, devices,
 	// sockets and folders.
@@ -254,7 +254,7 @@ func (r *Reader) finished() bool {
 	}
 }
 
-// wait waits for a sign that the file has changed.
+// wait waits for a notification that the file has changed.
 func (r *Reader) wait(ctx context.Context) error {
 	t := time.NewTimer(r.opts.Poll)
 	defer t.Stop()

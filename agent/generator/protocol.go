@@ -19,7 +19,7 @@ type request struct {
 	Run string `json:"run,omitempty"`
 	// StartAt is when its tool starts by that machine's clock, in nanoseconds.
 	StartAt int64 `json:"start_at,omitempty"`
-	// Have is what is known of it.
+	// Have describes it.
 	Have *mirror.Have `json:"have,omitempty"`
 	// Signal is passed to its tool.
 	Signal int `json:"signal,omitempty"`

@@ -115,7 +115,7 @@ func (r *Remote) Abandon() {
 
 func (r *Remote) run(i int) string { return rundir.GeneratorID(r.Name, i+1) }
 
-// Members returns what is known of the generators before the start.
+// Members returns the generators as known before the start.
 func (r *Remote) Members() []rundir.Member {
 	members := make([]rundir.Member, len(r.Hosts))
 	for i, s := range r.sessions {

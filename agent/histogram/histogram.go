@@ -80,7 +80,7 @@ func (h *Histogram) Count() uint64 {
 // Equal reports whether two histograms have the same buckets.
 func (h *Histogram) Equal(o *Histogram) bool { return slices.Equal(h.Buckets(), o.Buckets()) }
 
-// Range is what is known of a value: it is from Low to High.
+// Range bounds a value: it is from Low to High.
 type Range struct{ Low, High float64 }
 
 // Width returns the length of the range; +Inf if there is no upper bound.

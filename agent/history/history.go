@@ -20,7 +20,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/tool"
 )
 
-// History is what is known of one run on one time axis: seconds since Zero. The raw
+// History is the record of one run on one time axis: seconds since Zero. The raw
 // output is read by the same parser as live. Its memory does not grow with the length
 // of the run: what is drawn is thinned, what depends on each row is summed up. Intervals
 // and samples themselves are read part by part, by EachInterval and EachSample.

@@ -37,7 +37,7 @@ func (h *Host) Values(m *measure.Measure) []float64 {
 	return h.samples.Values(h.key(m))
 }
 
-// Tally returns what all values of a measure come to.
+// Tally returns the tally of all values of a measure.
 func (h *Host) Tally(m *measure.Measure) series.Tally {
 	if h.samples == nil {
 		return series.NewTally(false)

@@ -143,7 +143,7 @@ func NewServerStatements(target string, begun *StatementsBegun, end engine.State
 	return s
 }
 
-// Total is what all statements come to.
+// Total is the sum over all statements.
 func (s *ServerStatements) Total() engine.StatementCounts {
 	d := engine.StatementsDelta{Statements: s.Statements}
 	total := d.Total()

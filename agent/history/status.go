@@ -38,7 +38,7 @@ import (
 //	["n1",1795227244,0,"connection refused"]
 //
 // A row depends on nothing but the newest header of its target in the same file.
-// The recorder writes all headers again when it was started anew or a write
+// The recorder writes all headers again when it was restarted or a write
 // failed, so every whole line stays readable, wherever a crash cut the file.
 type statusHeader struct {
 	Target  string `json:"target"`

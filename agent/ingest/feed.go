@@ -174,7 +174,7 @@ func (f *Feed) Output() rundir.Output {
 	return f.state.output()
 }
 
-// Snapshot is what is known of the run now.
+// Snapshot returns the current state of the run.
 func (f *Feed) Snapshot(meta rundir.Meta, now time.Time) Snapshot {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -175,7 +175,7 @@ func (p *groupParser) interval(g *generator, r *tool.Report, emit func(*tool.Rep
 	if p.seconds == 0 && r.IntervalSeconds.Value > 0 {
 		p.seconds = r.IntervalSeconds.Value
 	}
-	if r.Run != g.run { // the tool's clock starts anew
+	if r.Run != g.run { // the tool's clock restarts
 		g.run, g.base = r.Run, g.last
 	}
 	at := g.last + 1

@@ -215,7 +215,7 @@ func (v *Intervals) setCounters(s *state) {
 }
 
 // axis appends the interval reports of one output to each other. Each run in
-// it starts the tool's clock anew.
+// it resets the tool's clock.
 type axis struct {
 	placed       bool // any report
 	part         int

@@ -11,7 +11,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/tool"
 )
 
-// Snapshot is what is known of a run at one instant. It shares nothing with
+// Snapshot is the state of a run at one instant. It shares nothing with
 // the run and can be kept.
 type Snapshot struct {
 	Meta  rundir.Meta

@@ -112,7 +112,7 @@ type Summary struct {
 	// Parts is how many summaries it is made of.
 	Parts int
 	// Histograms are the tool's own of the whole run, an operation each. They may count
-	// fewer operations than the run had: after a checkpoint sysbench counts anew.
+	// fewer operations than the run had: after a checkpoint sysbench resets its counts.
 	Histograms []Distribution
 	// FromIntervals: the tool printed no summary (it was killed); counts and
 	// rates are integrated from its interval reports.

@@ -77,7 +77,7 @@ func (c *logCopy) forget(before int64) {
 	}
 }
 
-// ReadAt reads the bytes of the present run or of the previous one.
+// ReadAt reads the bytes of the current run or of the previous one.
 func (c *logCopy) ReadAt(p []byte, at int64) (int, error) {
 	switch {
 	case at < c.start && c.previous != nil:
@@ -120,7 +120,7 @@ func (c *logCopy) attach(file *os.File, offset int64) {
 	c.file, c.start, c.pending, c.dirty = file, offset, nil, true
 }
 
-// cut ends the present run at the offset. It returns the run's file, to be synced
+// cut ends the current run at the offset. It returns the run's file, to be synced
 // and closed, or nil if it has none. What was read after that is kept.
 func (c *logCopy) cut(end int64) (*os.File, error) {
 	c.mu.Lock()

@@ -52,7 +52,7 @@ type logFile struct {
 	existing bool           // the file existed before the Watcher
 
 	reader   *follow.Reader
-	source   rundir.LogSource // the present file
+	source   rundir.LogSource // the current file
 	base     int64
 	copy     *logCopy
 	splitter *ingest.Splitter
@@ -145,7 +145,7 @@ func (f *logFile) close() {
 	}
 }
 
-// line passes a line of the present file on.
+// line passes a line of the current file on.
 func (f *logFile) line(l follow.Line) {
 	l.Offset += f.base
 	f.passed = l.Offset + l.Size
@@ -161,7 +161,7 @@ func (f *logFile) line(l follow.Line) {
 // errHole is returned instead of copying bytes that are only NUL.
 var errHole = errors.New("the log has a hole")
 
-// record copies bytes of the present file.
+// record copies bytes of the current file.
 func (f *logFile) record(offset int64, p []byte) error {
 	if len(p) >= 4<<10 && p[0] == 0 && len(bytes.TrimLeft(p, "\x00")) == 0 && f.reader.Offset() == offset {
 		return errHole
@@ -294,7 +294,7 @@ func (f *logFile) plan(ctx context.Context, size int64) error {
 	return err
 }
 
-// restart reads the present file from a line's beginning.
+// restart reads the current file from a line's beginning.
 func (f *logFile) restart(offset int64) error {
 	err := f.reader.Restart(offset)
 	if errors.Is(err, follow.ErrRewritten) { // since it was located
@@ -427,7 +427,7 @@ func (f *logFile) idleAfter() time.Duration {
 	return max(f.watcher.recent, time.Duration(10*interval.Value*float64(time.Second)))
 }
 
-// rewritten continues after the present file was truncated or written anew. What
+// rewritten continues after the current file was truncated or rewritten. What
 // was added before that may be in a copy beside it, as logrotate's copytruncate
 // makes one.
 func (f *logFile) rewritten(ctx context.Context) error {
@@ -526,7 +526,7 @@ func beginAlike(a, b []byte) bool {
 	return bytes.Equal(a[:n], b[:n])
 }
 
-// read is how far the present file was copied.
+// read is how far the current file was copied.
 func (f *logFile) read() int64 { return f.copy.end - f.base }
 
 // heldBy reports whether another file has all that was read of the present one.
@@ -571,7 +571,7 @@ func (f *logFile) readRest(ctx context.Context, next func(context.Context) (foll
 }
 
 // shortened reports whether the file lost only its end, within a line, and returns
-// where. A file that is written anew may begin like the old one too, but that is
+// where. A file that is rewritten may begin like the old one too, but that is
 // less than half of it.
 func (f *logFile) shortened(ctx context.Context) (size int64, ok bool) {
 	file := f.reader.File()

@@ -152,7 +152,7 @@ func TestOldLogIsLeftAlone(t *testing.T) {
 	}
 }
 
-// Of a log that is being written when the agent starts the present run counts,
+// Of a log that is being written when the agent starts the current run counts,
 // from its beginning.
 func TestLiveLogIsPickedUp(t *testing.T) {
 	l := newLogging(t)

@@ -81,7 +81,7 @@ func (s *Set) Run(ctx context.Context) {
 	s.stopped.Wait()
 }
 
-// Update replaces the peers. Those whose configuration is new begin anew.
+// Update replaces the peers. Those whose configuration is new restart.
 func (s *Set) Update(configs []Config) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

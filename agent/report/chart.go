@@ -234,7 +234,7 @@ func operationRank(c ingest.Column) int {
 	return 1
 }
 
-// fit brings the values from base units into those that people read.
+// fit brings the values from base units into the human-readable ones.
 func (c *Chart) fit() {
 	factor, unit := 1.0, ""
 	switch c.base {
@@ -571,7 +571,7 @@ func niceStep(v float64) float64 {
 	return 10 * power
 }
 
-// niceTime is a step of seconds that people read well.
+// niceTime is a readable step of seconds.
 func niceTime(v float64) float64 {
 	for _, s := range []float64{1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 4 * 3600, 6 * 3600, 12 * 3600} {
 		if s >= v {

@@ -96,7 +96,7 @@ type Sample struct {
 	Verdict Verdict `json:"verdict,omitempty"`
 }
 
-// Verdict is how sure a difference is.
+// Verdict is the significance of a difference.
 type Verdict string
 
 const (
@@ -277,7 +277,7 @@ func sameFacts(groups []Group, a, b string) bool {
 	return true
 }
 
-// factRank puts first what people read a table by.
+// factRank orders the facts of a table by importance.
 func factRank(name string) int {
 	switch name {
 	case "workload":
@@ -517,7 +517,7 @@ func (c *Comparison) addTo(doc *table.Document) {
 // Text writes the comparison for a terminal.
 func (c *Comparison) Text(w io.Writer) error { return c.document().Text(w) }
 
-// Markdown writes the comparison as one would paste it.
+// Markdown writes the comparison as Markdown.
 func (c *Comparison) Markdown(w io.Writer) error { return c.document().Markdown(w) }
 
 // Table has a row for each line: the combination, the measure, each group's sample
@@ -593,7 +593,7 @@ func (s *Sample) cell() table.Cell {
 	return number(s.Median).As(fmt.Sprintf("%s n=%d", s.Text(table.Digits, ByMedian), s.N))
 }
 
-// difference returns the difference and how sure it is; never a bare percentage
+// difference returns the difference and its significance; never a bare percentage
 // if that is unknown.
 func (s *Sample) difference() string {
 	if !s.Ratio.Known {

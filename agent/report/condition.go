@@ -252,7 +252,7 @@ func (c *Condition) exceeds(v float64) bool {
 	return v <= c.bound
 }
 
-// Met reports whether a run meets the condition, and returns the value in words. An
+// Met reports whether a run meets the condition, and returns the value as text. An
 // unknown value meets nothing; the words are then empty.
 func (c *Condition) Met(r *Row) (string, bool) {
 	m, ok := c.measure([]Row{*r})

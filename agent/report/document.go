@@ -207,7 +207,7 @@ func operationTable(all []Operation) *table.Table {
 	return t
 }
 
-// Markdown writes the tables and findings as one would paste them.
+// Markdown writes the tables and findings as Markdown.
 func (d *Document) Markdown(w io.Writer) error {
 	var doc table.Document
 	for i := range d.Runs {

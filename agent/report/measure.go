@@ -21,7 +21,7 @@ type Measure struct {
 	// Condition is how a [Condition] names the measure, empty for one that it can't.
 	Condition string
 	// Base is the unit of Value, empty for a measure of the tool, whose Field has it;
-	// Unit is the one that people read.
+	// Unit is the human-readable one.
 	Base measure.Unit
 	Unit table.Unit
 	// Server measures were observed on servers, not reported by the tool.

@@ -135,7 +135,7 @@ func steps(changes []series.Change) string {
 }
 
 // commits compares the transactions of a group's generators with those that the servers
-// committed, replicas left out. It is for groups: the sum is nobody's own figure.
+// committed, replicas left out. It is for groups: the sum belongs to no single server.
 func commits(h *history.History, r *Row) []string {
 	m := &h.Snapshot.Meta
 	if !m.IsGroup() || r.Result == "" {

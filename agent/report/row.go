@@ -307,7 +307,7 @@ func list(rows []Row, longest int) *table.Table {
 	return t
 }
 
-// zone is the name of the time zone in which people read a time.
+// zone is the name of the time zone in which times are displayed.
 func zone(t time.Time) string {
 	name, _ := t.Local().Zone()
 	return name
@@ -451,7 +451,7 @@ func WriteOutcome(w io.Writer, h *history.History, t terminal.Terminal) error {
 	return err
 }
 
-// Stats returns statistics of latency in the order in which people read them:
+// Stats returns statistics of latency in display order:
 // min, avg, the percentiles, max.
 func Stats(latency map[string]float64) []string {
 	return slices.SortedFunc(maps.Keys(latency), func(a, b string) int {

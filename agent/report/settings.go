@@ -40,7 +40,7 @@ type SettingChange struct {
 	ElapsedSeconds float64   `json:"elapsed_seconds"`
 }
 
-// Text returns the change in words.
+// Text returns the change as text.
 func (c SettingChange) Text() string {
 	return fmt.Sprintf("%s: %s was changed from %s to %s by %s", c.Server, c.Name, table.Dash(c.Before), table.Dash(c.After), table.Clock(c.ElapsedSeconds))
 }

@@ -19,12 +19,12 @@ import (
 type Statements struct {
 	// Servers are those that were asked, each with its own time.
 	Servers []CountedServer `json:"servers"`
-	// Total is what all statements come to.
+	// Total is the sum over all statements.
 	Total engine.StatementCounts `json:"total"`
 	// Kinds are the statements that took the most time, on all servers together; statements
 	// that differ only in literals are one.
 	Kinds []StatementKind `json:"kinds,omitempty"`
-	// Rest is what all others come to.
+	// Rest is the sum over all other statements.
 	Rest *engine.StatementCounts `json:"rest,omitempty"`
 	// Distribution is how long the statements took in the servers.
 	Distribution *Distribution `json:"latency_distribution,omitempty"`

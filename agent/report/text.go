@@ -11,7 +11,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/terminal"
 )
 
-// Text writes what people read in a terminal: everything but charts and settings that
+// Text writes the report for a terminal: everything but charts and settings that
 // are the same on all servers.
 func (d *Document) Text(w io.Writer, t terminal.Terminal) error {
 	var b bytes.Buffer

@@ -292,7 +292,7 @@ func (s *TrendSeries) Title() string {
 	return cmp.Or(strings.Join(words, ", "), "all runs")
 }
 
-// Text returns what differs in words.
+// Text returns the differences as text.
 func (c *TrendChange) Text() string {
 	words := make([]string, len(c.Differs))
 	for i, d := range c.Differs {
@@ -325,7 +325,7 @@ func (t *Trend) ChangeText(s *TrendSeries, i int) string {
 		table.Digits.Format(c.To), t.Head(), table.Plural(s.Levels[i+1].Runs, "run"))
 }
 
-// LevelText describes a series without changes, or its present level.
+// LevelText describes a series without changes, or its current level.
 func (t *Trend) LevelText(s *TrendSeries) string {
 	last := s.Levels[len(s.Levels)-1]
 	text := fmt.Sprintf("%s, %s to %s", table.Plural(len(s.Runs), "run"), table.Instant(s.Runs[0].StartedAt), table.Instant(s.Runs[len(s.Runs)-1].StartedAt))
@@ -352,7 +352,7 @@ func (t *Trend) document() *table.Document {
 // WriteText writes the trend for a terminal.
 func (t *Trend) WriteText(w io.Writer) error { return t.document().Text(w) }
 
-// Markdown writes the trend as one would paste it.
+// Markdown writes the trend as Markdown.
 func (t *Trend) Markdown(w io.Writer) error { return t.document().Markdown(w) }
 
 // CSV writes a line for each run.
@@ -443,7 +443,7 @@ func (p *TrendPage) Tables() []TitledTable {
 	return all
 }
 
-// TitledTable is a table with what is said about it.
+// TitledTable is a table with its title and notes.
 type TitledTable struct {
 	Title, Text string
 	Table       *table.Table

@@ -13,7 +13,7 @@ func PerSecond(before, after, seconds float64) float64 {
 
 // Rates returns PerSecond of each row of a counter against the previous row; the
 // first is unknown. times are the readings' own, in seconds. restarts counts the
-// server's restarts up to each row: a counter that began anew may have overtaken
+// server's restarts up to each row: a counter that was reset may have overtaken
 // its previous reading. It may be nil.
 func Rates(values, times, restarts []float64) []float64 {
 	rates := make([]float64, len(values))

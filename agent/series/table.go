@@ -105,7 +105,7 @@ func (t *Table[K]) SetAt(column int, v float64) {
 	}
 }
 
-// Replace sets a value in the last row in place of what is there.
+// Replace overwrites a value in the last row.
 func (t *Table[K]) Replace(key K, v float64) {
 	if column := t.Column(key); column >= 0 {
 		t.columns[column][len(t.Elapsed)-1] = v

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Tally is what the finite values of a column come to, however many there are.
+// Tally summarises any number of finite values of a column.
 // Without any, all but the counts is unknown.
 type Tally struct {
 	Count    int

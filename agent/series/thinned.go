@@ -137,7 +137,7 @@ func (t *Thinned[K]) Weight(begin, end int) int {
 	return sum
 }
 
-// Tally returns what all rows of a column come to.
+// Tally returns the tally of all rows of a column.
 func (t *Thinned[K]) Tally(key K) Tally {
 	if i, ok := t.index[key]; ok && i < len(t.tallies) {
 		return t.tallies[i]

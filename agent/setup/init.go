@@ -59,13 +59,13 @@ type Done struct {
 	Secrets []string `json:"secrets,omitempty"`
 	// Dashboards are those of the Grafana before they were imported.
 	Dashboards []Dashboard `json:"dashboards,omitempty"`
-	// Problems are what has to be done by hand.
+	// Problems are the steps that failed and are left to the user.
 	Problems []string `json:"problems,omitempty"`
 	// ScrapeConfig is what Prometheus needs.
 	ScrapeConfig string `json:"scrape_config"`
 }
 
-// ErrExists is returned by Write for a configuration that is there.
+// ErrExists is returned by Write if the configuration exists.
 var ErrExists = errors.New("the file exists")
 
 // Write writes the configuration and the files that it names, tests it, and imports the

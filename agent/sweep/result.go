@@ -79,7 +79,7 @@ type Advice struct {
 	Best   Point             `json:"best"`
 	Knee   *Point            `json:"knee,omitempty"`
 	USL    *USL              `json:"usl,omitempty"`
-	// Lines are the same in words, and more.
+	// Lines are the same as text, with further notes.
 	Lines []string `json:"lines"`
 }
 
@@ -363,7 +363,7 @@ func (r *Result) describe(values map[string]string) string {
 // Text writes the result for a terminal.
 func (r *Result) Text(w io.Writer) error { return r.document().Text(w) }
 
-// Markdown writes the result as one would paste it.
+// Markdown writes the result as Markdown.
 func (r *Result) Markdown(w io.Writer) error { return r.document().Markdown(w) }
 
 // table has a row for each combination.

@@ -206,7 +206,7 @@ type Found struct {
 	// Beyond is the lowest one above it that is not; 0 if none was tried.
 	Beyond    int      `json:"beyond,omitempty"`
 	SubjectTo []string `json:"subject_to"`
-	// Lines are the same in words.
+	// Lines are the same as text.
 	Lines []string `json:"lines"`
 }
 

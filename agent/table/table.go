@@ -70,7 +70,7 @@ func (c Cell) Signed() Cell {
 // IsUnknown reports whether the cell has no value.
 func (c Cell) IsUnknown() bool { return c.text == "" && !(c.number && finite(c.value)) }
 
-// String returns the cell as people read it.
+// String returns the cell in human-readable form.
 func (c Cell) String() string {
 	switch {
 	case c.text != "":
@@ -229,7 +229,7 @@ func (t *Table) numeric() []bool {
 	return all
 }
 
-// Markdown writes the table as one would paste it. All text in it is escaped.
+// Markdown writes the table as Markdown. All text in it is escaped.
 func (t *Table) Markdown(w io.Writer) error {
 	out := bufio.NewWriter(w)
 	line := func(cells []string) { out.WriteString("| " + strings.Join(cells, " | ") + " |\n") }

@@ -13,7 +13,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/measure"
 )
 
-// Unit is how people read numbers that are kept in base units.
+// Unit is the human-readable unit of numbers that are kept in base units.
 type Unit struct {
 	// Sign is shown after a number or in a column's head; empty for counts.
 	Sign string
@@ -37,7 +37,7 @@ var (
 	Mebibytes    = Unit{"MiB", 1.0 / (1 << 20), fourDigits}
 )
 
-// UnitOf returns the unit in which people read m: latencies, which are
+// UnitOf returns the human-readable unit of m: latencies, which are
 // mean times or percentiles, in milliseconds, others in seconds.
 func UnitOf(m *measure.Measure) Unit {
 	switch m.Unit {
@@ -70,7 +70,7 @@ func UnitOf(m *measure.Measure) Unit {
 	return Count
 }
 
-// Format returns v, in the base unit, as people read it, without the sign.
+// Format returns v, in the base unit, in human-readable form, without the sign.
 func (u Unit) Format(v float64) string {
 	if !finite(v) {
 		return Unknown
@@ -183,7 +183,7 @@ func printable(r rune) rune {
 	return r
 }
 
-// PlainWriter writes to W what is written to it with blanks in place of what could harm
+// PlainWriter writes to W what is written to it with blanks in place of what could affect
 // a terminal: documents can be printed on one.
 type PlainWriter struct{ W io.Writer }
 

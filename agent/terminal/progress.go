@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Progress is a line at the bottom of a terminal that is written anew while other
+// Progress is a line at the bottom of a terminal that is rewritten while other
 // lines are printed above it. On anything else than a terminal it prints nothing. Its
 // methods can be called at the same time.
 type Progress struct {

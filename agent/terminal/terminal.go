@@ -14,7 +14,7 @@ import (
 
 // Terminal is what an output can show. The zero value is a file or a pipe.
 type Terminal struct {
-	// Is reports that people read the output as it is written.
+	// Is reports whether the output goes to a terminal.
 	Is bool
 	// Width in characters; 0: unlimited.
 	Width int
@@ -22,7 +22,7 @@ type Terminal struct {
 	Color bool
 }
 
-// usualWidth is that of a terminal that does not tell its own.
+// usualWidth is that of a terminal of unknown width.
 const usualWidth = 80
 
 // Of returns what w can show.

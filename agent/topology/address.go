@@ -55,7 +55,7 @@ func (e endpoint) isLoopback() bool {
 	return e.socket != "" || e.host == localhost || err == nil && ip.IsLoopback()
 }
 
-// Machine is what is known of this machine's names, and how others are resolved.
+// Machine holds the names of this machine and resolves those of others.
 type Machine struct {
 	Hostname  string
 	Addresses []netip.Addr // of its network interfaces, without loopback

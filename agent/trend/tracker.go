@@ -26,7 +26,7 @@ type Config struct {
 	MaxSeries int
 }
 
-// Level is the present level of a measure of one kind of runs, in the base unit.
+// Level is the current level of a measure of one kind of runs, in the base unit.
 type Level struct {
 	Measure string
 	// Facts are those that distinguish the kinds: report.KindFacts, then Config.By.

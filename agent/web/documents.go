@@ -25,7 +25,7 @@ type findingsView struct {
 	Limits   []limitView      `json:"limits"`
 	Observed []string         `json:"observed"`
 	Trust    []report.Finding `json:"trust"`
-	// Statements are what the servers executed, as people read it.
+	// Statements are what the servers executed, in human-readable form.
 	Statements statementsView `json:"statements"`
 	// Distributions is how the latencies are distributed.
 	Distributions distributionsView `json:"distributions"`
@@ -59,7 +59,7 @@ func newStatementsView(t *documents.Table, notes []string) statementsView {
 	return statementsView{Head: t.Head(), Rows: cellTexts(t), Notes: append([]string{}, notes...)}
 }
 
-// cellTexts returns the cells of a table as people read them.
+// cellTexts returns the cells of a table in human-readable form.
 func cellTexts(t *documents.Table) [][]string {
 	rows := [][]string{}
 	for _, cells := range t.Rows {
@@ -82,7 +82,7 @@ type limitView struct {
 type compareView struct {
 	// Groups has the name and the runs of each group; the first is the baseline.
 	Groups []groupView `json:"groups"`
-	// Head and Rows are the table, as people read it.
+	// Head and Rows are the table, in human-readable form.
 	Head  []string   `json:"head"`
 	Rows  [][]string `json:"rows"`
 	Notes []string   `json:"notes"`

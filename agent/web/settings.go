@@ -20,7 +20,7 @@ type settingChangeView struct {
 	At     int64  `json:"at"`
 }
 
-// unknownView is a server that did not tell its settings.
+// unknownView is a server whose settings are unknown.
 type unknownView struct {
 	Server string `json:"server"`
 	Why    string `json:"why"`

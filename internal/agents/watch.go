@@ -85,7 +85,7 @@ func (w *Watch) Stop() {
 }
 
 // Disturb does something to the agent that keeps it from answering. With restarted,
-// another process answers afterwards, whose own counters begin anew.
+// another process answers afterwards, whose own counters restart.
 func (w *Watch) Disturb(restarted bool, f func()) {
 	step := func(f func()) {
 		w.mu.Lock()
@@ -225,7 +225,7 @@ func (w *Watch) count(families Exposition, calm bool) {
 			switch {
 			case labels["run"] != "" && name != "benchwatch_run_record_failures_total":
 				seen = w.last
-			case labels["target"] != "": // a server's own, which begin anew when it is restarted
+			case labels["target"] != "": // a server's own, which restart when it is restarted
 				continue
 			case !calm: // of which process is not known
 				continue

@@ -57,7 +57,7 @@ func (a *autocommits) read(server *Server, status Values) (float64, bool) {
 	a.last = now
 	if !was.known || now.uptime < was.uptime || now.commits < was.commits || now.logged < was.logged {
 		a.ahead = 0
-		return a.total, true // the first sample, or the counters began anew
+		return a.total, true // the first sample, or the counters were reset
 	}
 	if logBin, _ := boolean(server.Variables["log_bin"]); !logBin {
 		if now.commits == was.commits && now.begins == was.begins {

@@ -18,7 +18,7 @@ import (
 // and kind for that.
 type Parser struct {
 	interval float64 // seconds, from the command line; 0 if unknown
-	number   int     // of the present run, 0 before the first
+	number   int     // of the current run, 0 before the first
 	run      run
 	report   tool.Report
 
@@ -32,7 +32,7 @@ type Parser struct {
 	totals    bool // the table is the one below the summary
 }
 
-// run is what is known of the present run.
+// run is the state of the current run.
 type run struct {
 	finished     bool    // "Finished" was seen
 	ended        bool    // rows of its summary were seen
@@ -178,7 +178,7 @@ func (p *Parser) stderr(text []byte, emit func(*tool.Report)) tool.Verdict {
 	return tool.Reported
 }
 
-// fail reports an error of the present run.
+// fail reports an error of the current run.
 func (p *Parser) fail(text []byte, failed bool, emit func(*tool.Report)) tool.Verdict {
 	if p.over() {
 		p.open("", "", emit)

@@ -11,7 +11,7 @@ import (
 
 // Parser reads mysqlslap's output. Each concurrency is a run of its own.
 type Parser struct {
-	number int // of the present run, 0 before the first
+	number int // of the current run, 0 before the first
 	report tool.Report
 	block  block
 	csv    bool // the last run was a row of CSV

@@ -17,7 +17,7 @@ type parser struct {
 	report  tool.Report
 }
 
-// stream is what is known of one stream.
+// stream is the state of one stream.
 type stream struct {
 	run     int
 	elapsed series.Optional[float64] // of the last interval

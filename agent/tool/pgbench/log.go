@@ -10,7 +10,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/tool/scan"
 )
 
-// log is what is known of a file of --log, of one thread of pgbench. Latencies are in
+// log is the state of one file of --log, which one thread of pgbench writes. Latencies are in
 // microseconds. Its memory does not grow with the file.
 type log struct {
 	transactions transactions

@@ -25,7 +25,7 @@ type parser struct {
 	streams [2]stream
 }
 
-// stream is what is known of one stream. Nothing of it depends on the other.
+// stream is the state of one stream. Nothing of it depends on the other.
 type stream struct {
 	run     int // 0 until something was recognised
 	started bool

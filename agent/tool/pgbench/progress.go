@@ -9,7 +9,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/tool/scan"
 )
 
-// progress is what is known of the progress lines of a run.
+// progress is the state of the progress lines of a run.
 type progress struct {
 	seen bool
 	last float64 // time of the last line

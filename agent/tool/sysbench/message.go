@@ -108,7 +108,7 @@ func (p *Parser) stderr(text []byte, emit func(*tool.Report)) tool.Verdict {
 	return tool.Reported
 }
 
-// fail reports an error of the present run that was printed n times. A count is
+// fail reports an error of the current run that was printed n times. A count is
 // set when n is not 1.
 func (p *Parser) fail(said string, n uint64, emit func(*tool.Report)) {
 	p.start(emit)

@@ -38,7 +38,7 @@ func parseOptions(in tool.Invocation) *options {
 		switch {
 		case assigned:
 		case i+1 < len(in.Args) && in.Args[i+1] == secret.Blank:
-			i++ // sysbench requires `=`; people write a blank all the same
+			i++ // sysbench requires `=`; users write a blank nevertheless
 			value = in.Args[i]
 		default:
 			value = "on"

@@ -15,7 +15,7 @@ import (
 
 // Parser reads sysbench's output. An interval is reported with its last line.
 type Parser struct {
-	number int // of the present run, 0 before the first
+	number int // of the current run, 0 before the first
 	run    run
 
 	scratch *tool.Report // the interval being read
@@ -30,7 +30,7 @@ type Parser struct {
 	lastMessage  string // the error that a `repeated` note would be about
 }
 
-// run is what is known of the present run.
+// run is the state of the current run.
 type run struct {
 	banner   bool // its first line was seen
 	listed   bool // its options were seen: it is a `run`, not prepare or cleanup
@@ -232,7 +232,7 @@ func (p *Parser) hint(h hint, emit func(*tool.Report)) {
 	}
 }
 
-// open ends the present run and begins the next one.
+// open ends the current run and begins the next one.
 func (p *Parser) open(emit func(*tool.Report)) {
 	p.end(emit)
 	p.number++
@@ -243,7 +243,7 @@ func (p *Parser) open(emit func(*tool.Report)) {
 	p.lastMessage = ""
 }
 
-// end reports what the present run still holds back.
+// end reports what the current run still holds back.
 func (p *Parser) end(emit func(*tool.Report)) {
 	if p.number == 0 {
 		return
@@ -348,7 +348,7 @@ func (p *Parser) length(f form, seconds int) series.Optional[float64] {
 	var n int
 	switch {
 	case r.reset && f.legacy:
-		// 0.x counts anew from a checkpoint on, somewhere in this second.
+		// 0.x resets its counts at a checkpoint, somewhere in this second.
 		return series.Optional[float64]{}
 	case r.gap:
 		n = r.every

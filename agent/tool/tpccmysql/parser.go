@@ -32,13 +32,13 @@ const opRetry = "retry"
 // Parser reads the output of tpcc_start and tpcc_load. It holds back only the start
 // of a run, until the output has named the number of connections.
 type Parser struct {
-	number  int // of the present run, 0 before the first
+	number  int // of the current run, 0 before the first
 	run     run
 	report  tool.Report
 	results results
 }
 
-// run is what is known of the present run.
+// run is the state of the current run.
 type run struct {
 	banner  bool // its first line was seen
 	loader  bool // it is tpcc_load
@@ -188,7 +188,7 @@ func serverError(text []byte) bool {
 	return l.Literal(", ") || l.Literal(",") && l.End()
 }
 
-// fail reports an error of the present run.
+// fail reports an error of the current run.
 func (p *Parser) fail(text []byte, failed bool, emit func(*tool.Report)) tool.Verdict {
 	p.start(emit)
 	r := &p.report
@@ -200,7 +200,7 @@ func (p *Parser) fail(text []byte, failed bool, emit func(*tool.Report)) tool.Ve
 	return tool.Reported
 }
 
-// open ends the present run and begins the next one.
+// open ends the current run and begins the next one.
 func (p *Parser) open(emit func(*tool.Report)) {
 	p.Close(emit)
 	p.number++

@@ -12,7 +12,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/tool/scan"
 )
 
-// stream is what is known of one stream. Nothing of it depends on the other.
+// stream is the state of one stream. Nothing of it depends on the other.
 type stream struct {
 	stdout bool
 	// mixed: stdout with stderr's lines in it.

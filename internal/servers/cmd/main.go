@@ -1,4 +1,4 @@
-// Command cmd starts and stops database servers and monitoring by hand, each in a folder of
+// Command cmd starts and stops database servers and monitoring, each in a folder of
 // its own on loopback. The demo uses it, too.
 package main
 
