@@ -286,7 +286,9 @@ func (s *source) part(ctx context.Context, dir rundir.Directory, name string, at
 	if len(body) < len(before) || !bytes.Equal(body[:len(before)], before) {
 		return p, false, mirror.ErrReplaced
 	}
-	p.Data = body[len(before):]
+	if p.Data = body[len(before):]; len(p.Data) == 0 && at < total { // would be asked for again at once
+		return p, false, errors.New("the answer is not the part that was asked for")
+	}
 	s.tags[name] = response.Header.Get("ETag")
 	s.received(len(p.Data))
 	return p, at+int64(len(p.Data)) < total, nil
