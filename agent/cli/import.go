@@ -8,6 +8,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -178,6 +179,12 @@ func (r *importCommand) run(s Streams) error {
 			return err
 		}
 	}
+	earlier, err := ingest.ReadEarlier(r.dataDir)
+	if err != nil {
+		return err
+	}
+	// The heap is small: at 100 % it would be collected many times for each log.
+	defer debug.SetGCPercent(debug.SetGCPercent(800))
 	all := []imported{}
 	progress := terminal.NewProgress(s.Err)
 	s = Streams{In: s.In, Out: progress.Above(s.Out), Err: progress.Above(s.Err)}
@@ -192,7 +199,7 @@ func (r *importCommand) run(s Streams) error {
 			return l.Path != log.Path && filepath.Dir(l.Path) == filepath.Dir(log.Path) // those of generators are no others
 		})
 		server := dumps(s, log.Path, alone)
-		made, err := r.importLog(r.dataDir, log, r.startOf(i), path, r.completion(s, monitorLogs(s, log.Path, alone), &used, &server))
+		made, err := r.importLog(r.dataDir, earlier, log, r.startOf(i), path, r.completion(s, monitorLogs(s, log.Path, alone), &used, &server))
 		for i := range made {
 			line := importLine(log.Path, &made[i])
 			one := newImported(log.Path, &made[i])
@@ -368,12 +375,13 @@ func logsBelow(path string) ([]string, error) {
 	return files, nil
 }
 
-// importLog makes runs of one log. path is what its path shows. With an error it returns
+// importLog makes runs of one log. earlier are the imported runs, nil: they are read. path is
+// what its path shows. With an error it returns
 // those that were made. complete adds to the only run of the log; nil: nothing.
-func (o *logOptions) importLog(dataDir string, log ingest.Log, start time.Time, path map[string]string,
+func (o *logOptions) importLog(dataDir string, earlier *ingest.Earlier, log ingest.Log, start time.Time, path map[string]string,
 	complete func(context.Context, rundir.Directory, time.Time, float64) error,
 ) ([]ingest.Imported, error) {
-	im := ingest.Import{DataDir: dataDir, Complete: complete, Log: log, Start: start, Title: *o.title, Labels: map[string]string{}, Selection: o.selection(), Servers: o.servers}
+	im := ingest.Import{DataDir: dataDir, Earlier: earlier, Complete: complete, Log: log, Start: start, Title: *o.title, Labels: map[string]string{}, Selection: o.selection(), Servers: o.servers}
 	for name, value := range path {
 		switch name {
 		case "workload":

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -91,7 +90,7 @@ func NameWords(name string) []string {
 // duration. What vmstat, iostat and dstat print first is about the time since the machine
 // started, and is left out. It returns the logs that had values.
 func ReadMonitorLogs(ctx context.Context, logs []MonitorLog, duration float64, visit func(elapsed, interval float64, s *engine.Status) error) (used []MonitorLog, err error) {
-	m := monitorMerge{owner: map[valueGroup]int{}, totals: map[valueKey]float64{}}
+	m := monitorMerge{owner: map[valueGroup]int{}, index: map[valueKey]int{}}
 	for _, log := range logs {
 		parsed, err := surveyMonitorLog(ctx, log, duration)
 		if err != nil {
@@ -153,8 +152,10 @@ var groupOf = map[*measure.Metric]valueGroup{
 // monitorSample is what a program printed about an interval: of counters what they grew by
 // per second, of CPU times the share of all cores.
 type monitorSample struct {
-	at     time.Time // zero if the program prints no times
-	values map[valueKey]float64
+	at time.Time // zero if the program prints no times
+	// values are those of the parser's keys, NaN where unknown; nil: none. They are valid
+	// until the next sample is asked for.
+	values []float64
 }
 
 // monitorLog is a log of which the shape is known.
@@ -183,8 +184,10 @@ func surveyMonitorLog(ctx context.Context, log MonitorLog, duration float64) (*m
 			distances = append(distances, d)
 		}
 		last = s.at
-		for key := range s.values {
-			out.groups[groupOf[key.metric]] = true
+		for i, v := range s.values {
+			if !math.IsNaN(v) {
+				out.groups[groupOf[parser.keys[i].metric]] = true
+			}
 		}
 	}
 	out.cores, out.nodename = parser.cores, parser.nodename
@@ -227,6 +230,9 @@ func monitorSamples(ctx context.Context, log MonitorLog, p *monitorParser) iter.
 				if !yield(s, nil) {
 					return
 				}
+				if s.values != nil {
+					p.free = s.values[:0]
+				}
 			}
 			p.done = p.done[:0]
 		}
@@ -256,19 +262,35 @@ type monitorMerge struct {
 	logs     []*monitorLog
 	programs []string
 	owner    map[valueGroup]int
-	totals   map[valueKey]float64
-	order    []valueKey // of totals
+	// merged are the values that count, by index; order are the counters among them, by name.
+	merged   []mergedValue
+	index    map[valueKey]int
+	order    []int
 	cores    int
 	nodename string
 	interval float64
 }
 
+// mergedValue is a value of the machine: a counter, or a gauge.
+type mergedValue struct {
+	valueKey
+	labels []string
+	group  valueGroup
+	counts bool
+	total  float64 // of a counter
+	now    float64 // NaN if unknown
+}
+
 // cursor is how far a log has been read.
 type cursor struct {
-	next func() (monitorSample, error, bool)
-	n    int // samples so far
-	s    monitorSample
-	at   float64
+	next   func() (monitorSample, error, bool)
+	parser *monitorParser
+	// merged are the places of the parser's keys in those of the merge, -1 for those that
+	// another program counts for.
+	merged []int
+	n      int // samples so far
+	s      monitorSample
+	at     float64
 	// seconds are the length of the interval that s is about.
 	seconds float64
 	more    bool
@@ -295,9 +317,10 @@ func (m *monitorMerge) run(ctx context.Context, duration float64, visit func(ela
 		return nil
 	}
 	for i, log := range m.logs {
-		next, stop := iter.Pull2(monitorSamples(ctx, log.MonitorLog, &monitorParser{}))
+		parser := &monitorParser{}
+		next, stop := iter.Pull2(monitorSamples(ctx, log.MonitorLog, parser))
 		defer stop()
-		cursors[i].next = next
+		cursors[i].next, cursors[i].parser = next, parser
 		for range 2 { // the first sample is about another time
 			if err := advance(i); err != nil {
 				return err
@@ -314,65 +337,101 @@ func (m *monitorMerge) run(ctx context.Context, duration float64, visit func(ela
 		if next > duration+m.interval/2 {
 			return nil
 		}
-		now := map[valueKey]float64{}
+		for i := range m.merged {
+			m.merged[i].now = math.NaN()
+		}
 		for i := range cursors {
 			for c := &cursors[i]; c.more && c.at < next+m.interval/2; {
-				m.add(i, c.s.values, c.seconds, now)
+				m.add(i, c)
 				if err := advance(i); err != nil {
 					return err
 				}
 			}
 		}
-		if err := visit(next, m.interval, m.status(now)); err != nil {
+		if err := visit(next, m.interval, m.status()); err != nil {
 			return err
 		}
 	}
 }
 
-// add adds the values of one log's interval of some seconds to the totals, and puts what
-// is known now into now.
-func (m *monitorMerge) add(log int, values map[valueKey]float64, seconds float64, now map[valueKey]float64) {
-	for key, v := range values {
-		if m.owner[groupOf[key.metric]] != log {
+// add adds what one log's present sample says to the totals and to what is known now.
+func (m *monitorMerge) add(log int, c *cursor) {
+	for i, v := range c.s.values {
+		if math.IsNaN(v) {
 			continue
 		}
-		if key.metric.Kind == measure.Counter && (m.cores > 0 || groupOf[key.metric] != cpuGroup) {
-			v = m.totals[key] + v*seconds
-			m.totals[key] = v
+		for len(c.merged) <= i {
+			c.merged = append(c.merged, m.place(log, c.parser.keys[len(c.merged)]))
 		}
-		now[key] = v
+		if c.merged[i] < 0 {
+			continue
+		}
+		to := &m.merged[c.merged[i]]
+		if to.counts {
+			to.total += v * c.seconds
+			v = to.total
+		}
+		to.now = v
 	}
+}
+
+// place returns where the values of a key of one log are merged, -1 if another log counts.
+func (m *monitorMerge) place(log int, key valueKey) int {
+	group := groupOf[key.metric]
+	if m.owner[group] != log {
+		return -1
+	}
+	at, ok := m.index[key]
+	if !ok {
+		at = len(m.merged)
+		m.index[key] = at
+		one := mergedValue{valueKey: key, group: group, now: math.NaN()}
+		one.counts = key.metric.Kind == measure.Counter && (m.cores > 0 || group != cpuGroup)
+		if key.device != "" {
+			one.labels = []string{key.device}
+		}
+		m.merged = append(m.merged, one)
+		if one.counts {
+			m.order = append(m.order, at)
+			slices.SortFunc(m.order, func(i, j int) int {
+				a, b := &m.merged[i], &m.merged[j]
+				return cmp.Or(strings.Compare(a.metric.Name, b.metric.Name), strings.Compare(a.device, b.device))
+			})
+		}
+	}
+	return at
+}
+
+// value returns the present value of a metric, NaN if it is unknown.
+func (m *monitorMerge) value(metric *measure.Metric) float64 {
+	if i, ok := m.index[valueKey{metric: metric}]; ok {
+		return m.merged[i].now
+	}
+	return math.NaN()
 }
 
 // status returns the values of one moment. Without the number of cores only the shares of
 // CPU time are known.
-func (m *monitorMerge) status(now map[valueKey]float64) *engine.Status {
-	out := &engine.Status{Version: strings.Join(m.programs, ", "), Nodename: m.nodename}
+func (m *monitorMerge) status() *engine.Status {
+	out := &engine.Status{Version: strings.Join(m.programs, ", "), Nodename: m.nodename, Values: make([]engine.Value, 0, len(m.order)+3)}
 	if m.cores > 0 {
 		out.Set(cores, float64(m.cores))
 	}
-	if len(m.order) != len(m.totals) { // there is something new
-		m.order = slices.SortedFunc(maps.Keys(m.totals), func(a, b valueKey) int {
-			return cmp.Or(strings.Compare(a.metric.Name, b.metric.Name), strings.Compare(a.device, b.device))
-		})
-	}
-	for _, key := range m.order {
-		v, ok := now[key]
+	for _, i := range m.order {
+		v := &m.merged[i]
 		switch {
-		case !ok:
-		case key.device != "":
-			out.Set(key.metric, v, key.device)
-		case groupOf[key.metric] == cpuGroup:
-			out.Set(key.metric, v*float64(m.cores))
+		case math.IsNaN(v.now):
+		case v.group == cpuGroup:
+			out.Set(v.metric, v.now*float64(m.cores))
 		default:
-			out.Set(key.metric, v)
+			out.Set(v.metric, v.now, v.labels...)
 		}
 	}
 	if m.cores == 0 {
-		setShares(out, now)
+		m.setShares(out)
 	}
 	for _, metric := range []*measure.Metric{busiestCore, busiestDisk} {
-		if v, ok := now[valueKey{metric: metric}]; ok {
+		if v := m.value(metric); !math.IsNaN(v) {
 			out.Set(metric, v)
 		}
 	}
@@ -380,10 +439,12 @@ func (m *monitorMerge) status(now map[valueKey]float64) *engine.Status {
 }
 
 // setShares sets the shares of CPU time in use, waiting for disks and stolen.
-func setShares(out *engine.Status, now map[valueKey]float64) {
+func (m *monitorMerge) setShares(out *engine.Status) {
 	of := func(metrics ...*measure.Metric) (sum float64) {
-		for _, m := range metrics {
-			sum += now[valueKey{metric: m}]
+		for _, metric := range metrics {
+			if v := m.value(metric); !math.IsNaN(v) {
+				sum += v
+			}
 		}
 		return sum
 	}
@@ -399,7 +460,16 @@ type monitorParser struct {
 	cores    int
 	nodename string
 	head     []string
-	current  *monitorSample // the report that is being read
+	columns  map[string]int     // of head
+	headings map[string]heading // by line
+	fields   []string           // of the present line
+	groups   [][]string         // the heads of dstat's columns, in groups
+	row      map[string]float64 // what dstat printed in a line
+	keys     []valueKey         // in the order in which they came
+	slots    map[valueKey]int
+	disks    map[string]bool // whether a device is one whose values count
+	free     []float64       // for the values of another sample
+	current  *monitorSample  // the report that is being read
 	done     []monitorSample
 	// hasCPU and hasDisks are of the current report.
 	hasCPU, hasDisks bool
@@ -416,7 +486,10 @@ func (p *monitorParser) begin(at time.Time) {
 	p.hasCPU, p.hasDisks = false, false
 	p.reports++
 	if !p.skips() {
-		p.current.values = make(map[valueKey]float64, 32)
+		p.current.values, p.free = p.free[:0], nil
+		if p.current.values == nil {
+			p.current.values = make([]float64, 0, 64)
+		}
 	}
 }
 
@@ -431,9 +504,72 @@ func (p *monitorParser) end() {
 }
 
 func (p *monitorParser) set(m *measure.Metric, device string, v float64) {
-	if p.current != nil && p.current.values != nil && v >= 0 && !math.IsInf(v, 0) {
-		p.current.values[valueKey{m, device}] = v
+	if p.current == nil || p.current.values == nil || !(v >= 0) || math.IsInf(v, 0) {
+		return
 	}
+	slot, ok := p.slots[valueKey{m, device}]
+	if !ok {
+		if p.slots == nil {
+			p.slots = map[valueKey]int{}
+		}
+		slot, device = len(p.keys), strings.Clone(device) // else it holds its line
+		p.slots[valueKey{m, device}] = slot
+		p.keys = append(p.keys, valueKey{m, device})
+	}
+	for len(p.current.values) <= slot {
+		p.current.values = append(p.current.values, math.NaN())
+	}
+	p.current.values[slot] = v
+}
+
+// raise sets a value to the largest one of a report, at most 1.
+func (p *monitorParser) raise(m *measure.Metric, v float64) {
+	if slot, ok := p.slots[valueKey{metric: m}]; ok && p.current != nil && slot < len(p.current.values) && p.current.values[slot] > v {
+		return
+	}
+	p.set(m, "", max(0, min(1, v)))
+}
+
+// heading is the heads of columns and the places of these.
+type heading struct {
+	heads   []string
+	columns map[string]int
+}
+
+// setHead sets the heads of the columns, which a line has.
+func (p *monitorParser) setHead(line string) {
+	h, ok := p.headings[line]
+	if !ok {
+		h.heads, h.columns = strings.Fields(line), map[string]int{}
+		for i, name := range h.heads {
+			h.columns[name] = i
+		}
+		if p.headings == nil {
+			p.headings = map[string]heading{}
+		}
+		p.headings[line] = h
+	}
+	p.head, p.columns = h.heads, h.columns
+}
+
+// number returns the number below a head, NaN if there is none. shift is by how much the
+// line has fewer fields before it than the head.
+func (p *monitorParser) number(name string, shift int) float64 {
+	i, ok := p.columns[name]
+	if i -= shift; !ok || i < 0 || i >= len(p.fields) {
+		return math.NaN()
+	}
+	return numberOf(p.fields[i])
+}
+
+// sum returns the sum of the numbers below some heads; a missing one adds nothing.
+func (p *monitorParser) sum(shift int, names ...string) (sum float64) {
+	for _, name := range names {
+		if v := p.number(name, shift); !math.IsNaN(v) {
+			sum += v
+		}
+	}
+	return sum
 }
 
 // banner reads the line that iostat and mpstat begin with:
@@ -454,9 +590,9 @@ func (p *monitorParser) banner(line string) bool {
 
 // vmstat reads a line such as " 1  0      0 551396 1342476 20227152    0    0   180 …".
 func (p *monitorParser) vmstat(line string) {
-	fields := strings.Fields(line)
+	fields := p.split(line)
 	if slices.Contains(fields, "us") && slices.Contains(fields, "cs") {
-		p.head = fields
+		p.setHead(line)
 		return
 	}
 	if len(p.head) == 0 || len(fields) < len(p.head)-1 || !isNumber(fields[0]) {
@@ -470,12 +606,11 @@ func (p *monitorParser) vmstat(line string) {
 	if p.skips() {
 		return
 	}
-	v := valuesOf(p.head, fields)
-	p.cpu(v["us"]+v["gu"], v["sy"], 0, 0, v["st"], v["wa"], v["id"])
-	p.set(switches, "", v["cs"])
-	p.set(swapped, "", (v["si"]+v["so"])/4) // KiB as pages of 4 KiB
-	p.set(diskRead, "all", v["bi"]*1024)
-	p.set(diskWritten, "all", v["bo"]*1024)
+	p.cpu(p.sum(0, "us", "gu"), p.sum(0, "sy"), 0, 0, p.sum(0, "st"), p.sum(0, "wa"), p.sum(0, "id"))
+	p.set(switches, "", p.sum(0, "cs"))
+	p.set(swapped, "", p.sum(0, "si", "so")/4) // KiB as pages of 4 KiB
+	p.set(diskRead, "all", p.sum(0, "bi")*1024)
+	p.set(diskWritten, "all", p.sum(0, "bo")*1024)
 }
 
 // cpu sets the shares of CPU time, which are given in percent.
@@ -483,7 +618,7 @@ func (p *monitorParser) cpu(user, system, irq, softirq, steal, iowait, idle floa
 	if user+system+irq+softirq+steal+iowait+idle <= 0 {
 		return
 	}
-	for i, v := range []float64{user, system, softirq, irq, steal, iowait, idle} {
+	for i, v := range [...]float64{user, system, softirq, irq, steal, iowait, idle} {
 		p.set(cpuTimes[i], "", v/100)
 	}
 }
@@ -497,13 +632,15 @@ func (p *monitorParser) iostat(line string) {
 		if p.current == nil || p.hasCPU || p.hasDisks {
 			p.begin(time.Time{})
 		}
-		p.hasCPU, p.head = true, strings.Fields(line)
+		p.hasCPU = true
+		p.setHead(line)
 		return
 	case strings.HasPrefix(line, "Device"):
 		if p.current == nil || p.hasDisks {
 			p.begin(time.Time{})
 		}
-		p.hasDisks, p.head = true, strings.Fields(line)
+		p.hasDisks = true
+		p.setHead(line)
 		return
 	}
 	if at := monitorTime(line); !at.IsZero() {
@@ -513,14 +650,25 @@ func (p *monitorParser) iostat(line string) {
 	if len(p.head) == 0 || p.current == nil || p.skips() {
 		return
 	}
-	fields := strings.Fields(line)
+	fields := p.split(line)
 	switch {
 	case p.head[0] == "avg-cpu:" && len(fields) == len(p.head)-1:
-		v := valuesOf(p.head[1:], fields)
-		p.cpu(v["%user"]+v["%nice"], v["%system"], 0, 0, v["%steal"], v["%iowait"], v["%idle"])
-	case len(fields) == len(p.head) && !notDisks.MatchString(fields[0]):
-		p.disk(fields[0], valuesOf(p.head[1:], fields[1:]))
+		p.cpu(p.sum(1, "%user", "%nice"), p.sum(1, "%system"), 0, 0, p.sum(1, "%steal"), p.sum(1, "%iowait"), p.sum(1, "%idle"))
+	case len(fields) == len(p.head) && p.isDisk(fields[0]):
+		p.disk(fields[0])
 	}
+}
+
+func (p *monitorParser) isDisk(device string) bool {
+	is, ok := p.disks[device]
+	if !ok {
+		if p.disks == nil {
+			p.disks = map[string]bool{}
+		}
+		is = !notDisks.MatchString(device)
+		p.disks[strings.Clone(device)] = is
+	}
+	return is
 }
 
 // iostatColumns are the columns that are rates of a device, with the factor to base units.
@@ -534,30 +682,32 @@ var iostatColumns = map[string]struct {
 	"aqu-sz": {diskQueueTime, 1}, "avgqu-sz": {diskQueueTime, 1}, "%util": {diskBusyTime, 0.01},
 }
 
-// disk sets the values of one device.
-func (p *monitorParser) disk(name string, v map[string]float64) {
-	for column, x := range v {
+// disk sets the values of one device from the present line.
+func (p *monitorParser) disk(name string) {
+	for i, column := range p.head {
 		if to, ok := iostatColumns[column]; ok {
-			p.set(to.metric, name, x*to.factor)
+			p.set(to.metric, name, numberOf(p.fields[i])*to.factor)
 		}
 	}
-	for wait, of := range map[string]*measure.Metric{"r_await": diskReadTime, "w_await": diskWriteTime} {
-		x, ok := v[wait]
-		if !ok {
-			x, ok = v["await"] // of reads and writes together, in older versions
+	wait := func(m *measure.Metric, wait, count string) {
+		x := p.number(wait, 0)
+		if math.IsNaN(x) {
+			x = p.number("await", 0) // of reads and writes together, in older versions
 		}
-		if ok {
-			p.set(of, name, x/1000*v[wait[:1]+"/s"])
+		if !math.IsNaN(x) {
+			p.set(m, name, x/1000*p.sum(0, count))
 		}
 	}
-	if x, ok := v["%util"]; ok {
-		p.set(busiestDisk, "", max(p.current.values[valueKey{metric: busiestDisk}], min(1, x/100)))
+	wait(diskReadTime, "r_await", "r/s")
+	wait(diskWriteTime, "w_await", "w/s")
+	if x := p.number("%util", 0); !math.IsNaN(x) {
+		p.raise(busiestDisk, x/100)
 	}
 }
 
 // mpstat reads a line of all cores or of one: "20:09:22     all   23.62    3.52 …".
 func (p *monitorParser) mpstat(line string) {
-	fields := strings.Fields(line)
+	fields := p.split(line)
 	if len(fields) == 0 || fields[0] == "Average:" || p.banner(line) {
 		return
 	}
@@ -565,7 +715,7 @@ func (p *monitorParser) mpstat(line string) {
 		if p.head == nil { // the line has the time at which mpstat began
 			p.begin(p.clock(strings.Join(fields[:i], " ")))
 		}
-		p.head = fields[i:]
+		p.setHead(strings.Join(fields[i:], " "))
 		return
 	}
 	i := len(fields) - len(p.head)
@@ -576,66 +726,91 @@ func (p *monitorParser) mpstat(line string) {
 	if p.current == nil || !at.Equal(p.current.at) || at.IsZero() && fields[i] == "all" {
 		p.begin(at)
 	}
-	v := valuesOf(p.head[1:], fields[i+1:])
 	if fields[i] == "all" {
-		p.cpu(v["%usr"]+v["%user"]+v["%nice"]+v["%guest"]+v["%gnice"], v["%sys"], v["%irq"], v["%soft"], v["%steal"], v["%iowait"], v["%idle"])
+		p.cpu(p.sum(-i, "%usr", "%user", "%nice", "%guest", "%gnice"), p.sum(-i, "%sys"), p.sum(-i, "%irq"), p.sum(-i, "%soft"),
+			p.sum(-i, "%steal"), p.sum(-i, "%iowait"), p.sum(-i, "%idle"))
 		return
 	}
-	if idle, ok := v["%idle"]; ok && isNumber(fields[i]) {
-		p.set(busiestCore, "", max(p.current.values[valueKey{metric: busiestCore}], min(1, 1-(idle+v["%iowait"])/100)))
+	if idle := p.number("%idle", -i); !math.IsNaN(idle) && isNumber(fields[i]) {
+		p.raise(busiestCore, 1-(idle+p.sum(-i, "%iowait"))/100)
 	}
 }
 
 // dstat reads a line such as " 67  11  20   0   1| 505k 6797k|   0     0 |…", whose columns
 // are headed by those of their groups.
 func (p *monitorParser) dstat(line string) {
-	groups := strings.Split(line, "|")
 	if strings.Contains(line, "usr") && strings.Contains(line, "idl") {
-		p.head = groups
-		return
-	}
-	if len(p.head) == 0 || len(groups) != len(p.head) {
-		return
-	}
-	v, at := map[string]float64{}, time.Time{}
-	for i, group := range groups {
-		names, values := strings.Fields(p.head[i]), strings.Fields(group)
-		if slices.Equal(names, []string{"time"}) {
-			at = p.clock(strings.Join(values, " "))
-			continue
+		p.groups = p.groups[:0]
+		for group := range strings.SplitSeq(line, "|") {
+			p.groups = append(p.groups, strings.Fields(group))
 		}
-		if len(values) != len(names) {
+		return
+	}
+	if len(p.groups) == 0 || strings.Count(line, "|") != len(p.groups)-1 {
+		return
+	}
+	var at time.Time
+	for i, rest := 0, line; i < len(p.groups); i++ {
+		var group string
+		group, rest, _ = strings.Cut(rest, "|")
+		if len(p.groups[i]) == 1 && p.groups[i][0] == "time" {
+			at = p.clock(strings.Join(p.split(group), " "))
+		}
+	}
+	p.begin(at)
+	if p.skips() {
+		return
+	}
+	clear(p.row)
+	for i, rest := 0, line; i < len(p.groups); i++ {
+		var group string
+		group, rest, _ = strings.Cut(rest, "|")
+		names, values := p.groups[i], p.split(group)
+		if len(names) == 0 || len(values) != len(names) || names[0] == "time" {
 			continue // pcp's dstat begins with an empty row
 		}
 		for j, name := range names {
 			if x, ok := shortNumber(values[j]); ok {
-				v[name] = x
+				if p.row == nil {
+					p.row = map[string]float64{}
+				}
+				p.row[name] = x
 			}
 		}
 	}
-	p.begin(at)
+	v := p.row
 	p.cpu(v["usr"], v["sys"], v["hiq"], v["siq"], v["stl"], v["wai"], v["idl"])
-	for name, key := range map[string]valueKey{
-		"csw": {metric: switches}, "read": {diskRead, "all"}, "writ": {diskWritten, "all"}, "recv": {netReceived, "all"}, "send": {netSent, "all"},
-	} {
-		if x, ok := v[name]; ok {
-			p.set(key.metric, key.device, x)
+	for _, of := range dstatColumns {
+		if x, ok := v[of.name]; ok {
+			p.set(of.metric, of.device, x)
 		}
 	}
 }
 
-// valuesOf returns numbers by the heads of their columns.
-func valuesOf(heads, fields []string) map[string]float64 {
-	v := make(map[string]float64, len(heads))
-	for i, head := range heads {
-		if i >= len(fields) {
-			break
-		}
-		if x := numberOf(fields[i]); !math.IsNaN(x) {
-			v[head] = x
+// dstatColumns are the columns of dstat besides those of CPU time.
+var dstatColumns = []struct {
+	name   string
+	metric *measure.Metric
+	device string
+}{{"csw", switches, ""}, {"read", diskRead, "all"}, {"writ", diskWritten, "all"}, {"recv", netReceived, "all"}, {"send", netSent, "all"}}
+
+// split returns the fields of a line, which the next call overwrites.
+func (p *monitorParser) split(line string) []string {
+	p.fields = p.fields[:0]
+	begin := -1
+	for i := range len(line) {
+		switch space := line[i] == ' ' || line[i] == '\t' || line[i] == '\r'; {
+		case space && begin >= 0:
+			p.fields = append(p.fields, line[begin:i])
+			begin = -1
+		case !space && begin < 0:
+			begin = i
 		}
 	}
-	return v
+	if begin >= 0 {
+		p.fields = append(p.fields, line[begin:])
+	}
+	return p.fields
 }
 
 // numberOf returns a number that may have a decimal comma; NaN if it is none.

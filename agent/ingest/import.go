@@ -12,7 +12,6 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"github.com/benchwatch/benchwatch/agent/rundir"
@@ -24,6 +23,9 @@ import (
 // Import makes runs of an old log.
 type Import struct {
 	DataDir string
+	// Earlier are the runs of DataDir that were imported, which several imports share;
+	// nil: Run reads them.
+	Earlier *Earlier
 	Log
 	// Start is when the first run began. If it is zero, times in the log, in the
 	// file's name or the file's last change show it.
@@ -88,6 +90,11 @@ func (im *Import) Run(ctx context.Context) ([]Imported, error) {
 	}
 	if len(parts) == 0 {
 		return nil, ErrNoRuns
+	}
+	if im.Earlier == nil {
+		if im.Earlier, err = ReadEarlier(im.DataDir); err != nil {
+			return nil, err
+		}
 	}
 	var made []Imported
 	for i, start := range Starts(parts, im.Start, namedTime(im.Path), info.ModTime()) {
@@ -155,10 +162,6 @@ func (im *Import) part(ctx context.Context, bytes string, p *Part, start Start, 
 	if err != nil {
 		return Imported{}, err
 	}
-	existing, found, err := im.find(p, sum)
-	if err != nil || found {
-		return Imported{Meta: existing, Part: p, Existing: found}, err
-	}
 	abs, err := filepath.Abs(im.Path)
 	stderr := im.Stderr
 	if err == nil && stderr != "" {
@@ -166,6 +169,9 @@ func (im *Import) part(ctx context.Context, bytes string, p *Part, start Start, 
 	}
 	if err != nil {
 		return Imported{}, err
+	}
+	if existing, found, err := im.Earlier.find(abs, p, sum); err != nil || found {
+		return Imported{Meta: existing, Part: p, Existing: found}, err
 	}
 	snap := p.Snapshot()
 	threads := snap.Threads
@@ -206,6 +212,7 @@ func (im *Import) part(ctx context.Context, bytes string, p *Part, start Start, 
 	if meta.IsGroup() {
 		meta.Group.Name = meta.ID
 	}
+	im.Earlier.add(meta)
 	return Imported{Meta: meta, Part: p}, nil
 }
 
@@ -227,35 +234,53 @@ func copyTo(d rundir.Directory, name, path string, offset, end int64) error {
 	return errors.Join(err, out.Close())
 }
 
+// Earlier are the runs of a data directory that were imported.
+type Earlier struct {
+	bySum  map[string]rundir.Meta // the newest of each fingerprint
+	byPart map[logPart][]rundir.Meta
+}
+
+// logPart is where a run begins in a log.
+type logPart struct {
+	path   string
+	offset int64
+}
+
+// ReadEarlier reads which runs of a data directory were imported. Damaged runs are left
+// out: they are reported elsewhere.
+func ReadEarlier(dataDir string) (*Earlier, error) {
+	ids, err := rundir.List(dataDir)
+	if err != nil {
+		return nil, err
+	}
+	e := &Earlier{bySum: map[string]rundir.Meta{}, byPart: map[logPart][]rundir.Meta{}}
+	for _, id := range ids {
+		if m, err := rundir.At(dataDir, id).Load(); err == nil && m.Import != nil {
+			e.add(m)
+		}
+	}
+	return e, nil
+}
+
+func (e *Earlier) add(m rundir.Meta) {
+	e.bySum[m.Import.SHA256] = m
+	part := logPart{m.Import.Path, m.Import.Offset}
+	e.byPart[part] = append(e.byPart[part], m)
+}
+
 // find returns the run that was made of the same bytes. The error is a GrownError
 // if one was made of the first of these bytes.
-func (im *Import) find(p *Part, sum string) (_ rundir.Meta, found bool, err error) {
-	ids, err := rundir.List(im.DataDir)
-	if err != nil {
-		return rundir.Meta{}, false, err
+func (e *Earlier) find(path string, p *Part, sum string) (_ rundir.Meta, found bool, err error) {
+	if m, ok := e.bySum[sum]; ok {
+		return m, true, nil
 	}
-	path := im.Path
-	if abs, err := filepath.Abs(path); err == nil {
-		path = abs
-	}
-	grown := ""
-	for _, id := range slices.Backward(ids) {
-		m, err := rundir.At(im.DataDir, id).Load()
-		if err != nil || m.Import == nil {
-			continue // a damaged run is reported elsewhere
-		}
-		if m.Import.SHA256 == sum {
-			return m, true, nil
-		}
-		if m.Import.Path != path || m.Import.Offset != p.Offset || m.Import.Size >= p.End-p.Offset {
+	for _, m := range e.byPart[logPart{path, p.Offset}] {
+		if m.Import.Size >= p.End-p.Offset {
 			continue
 		}
 		if begun, err := fingerprint(path, p.Offset, p.Offset+m.Import.Size); err == nil && begun == m.Import.SHA256 {
-			grown = id
+			return rundir.Meta{}, false, &GrownError{m.ID}
 		}
-	}
-	if grown != "" {
-		return rundir.Meta{}, false, &GrownError{grown}
 	}
 	return rundir.Meta{}, false, nil
 }
