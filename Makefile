@@ -43,8 +43,8 @@ rules: ## promtool's tests of the alert and recording rules
 	$(GO) test ./tests/rules
 
 .PHONY: mutate
-mutate: ## change every rule in many ways and expect its tests to fail
-	$(GO) test ./tests/rules -count 1 -timeout 1h -mutate -run TestMutations
+mutate: ## change every rule in many ways and expect its tests to fail; an hour
+	$(GO) test ./tests/rules -count 1 -timeout 3h -mutate -run TestMutations
 
 .PHONY: dashboards
 dashboards: ## tests of the dashboards, also on the Prometheus of PROMETHEUS_URL

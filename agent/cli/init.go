@@ -151,7 +151,7 @@ func (r *initCommand) questions() error {
 	}
 	if r.plan.Grafana.URL == "" {
 		if r.plan.Grafana.URL = r.question("URL of a Grafana for markers and dashboards (empty: none)", ""); r.plan.Grafana.URL != "" {
-			r.plan.Grafana.User = r.question("User who may make a service account", "admin")
+			r.plan.Grafana.User = r.question("Grafana user that can create a service account", "admin")
 			r.plan.Grafana.Password = r.secretQuestion("Password of " + r.plan.Grafana.User)
 		}
 	}

@@ -67,7 +67,7 @@ func (g *grouping) check(now time.Time) (err error) {
 		}
 	}
 	if *g.number == 0 {
-		return usage("add --generator=1 for the first one, and so on", "which generator of the group this is is not known")
+		return usage("add --generator=1 for the first one, and so on", "the number of this generator is unknown")
 	}
 	if *g.number < 1 || *g.number > *g.generators {
 		return usage("", "generator %d: the group has %d, numbered from 1", *g.number, *g.generators)

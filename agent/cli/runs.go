@@ -246,7 +246,7 @@ func (r *runsRemoveCommand) run(s Streams) error {
 		}
 		meta, err := dir.Load()
 		if err != nil {
-			return withHint(fmt.Errorf("%w: nothing was removed", err), "what is damaged is not removed; remove "+string(dir)+" by hand")
+			return withHint(fmt.Errorf("%w: nothing was removed", err), "damaged runs are not removed; delete "+string(dir)+" manually")
 		}
 		if dir.Busy(&meta) {
 			return withHint(fmt.Errorf("run %s is still active: nothing was removed", dir.ID()), "end it first")

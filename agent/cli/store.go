@@ -105,7 +105,7 @@ func (s *store) findRun(name string) (rundir.Directory, error) {
 		if _, err := os.Stat(dir.Path(rundir.MetaFile)); err != nil {
 			hint := "a run directory contains a run.json"
 			if info, err := os.Stat(name); err == nil && info.Mode().IsRegular() {
-				hint = "benchwatch runs import makes a run of a log"
+				hint = "benchwatch runs import creates a run from a log"
 			}
 			return "", withHint(fmt.Errorf("no run in %s", name), hint)
 		}

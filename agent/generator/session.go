@@ -110,7 +110,7 @@ func (s *session) hello(ctx context.Context) error {
 		hint := ""
 		switch text := s.printed.text(); {
 		case strings.Contains(text, "Host key verification failed"), strings.Contains(text, "REMOTE HOST IDENTIFICATION HAS CHANGED"):
-			hint = "check the machine's host key, then connect once by hand: ssh " + s.host
+			hint = "check the machine's host key, then connect once manually: ssh " + s.host
 		case strings.Contains(text, "Permission denied"):
 			hint = "benchwatch asks for no password: use a key or an agent that ssh " + s.host + " works with"
 		case strings.Contains(text, "resolve hostname"):

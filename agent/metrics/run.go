@@ -47,7 +47,7 @@ var (
 // Which servers and machines take part in a run, kept with its summary.
 var (
 	runTarget = stateFamily("run_target_info", "A server that takes part in the run, or a sampled proxy between tool and servers; value 1. Absent if the servers are not known.", "run", "target", "cluster", "engine")
-	runHost   = stateFamily("run_host_info", "A machine that takes part in the run as generator, server or proxy, by its name in node_uname_info; value 1. Absent if the name is not known.", "run", "nodename", "role")
+	runHost   = stateFamily("run_host_info", "A machine that takes part in the run as generator, server or proxy, by its name in node_uname_info; value 1. Absent if the name is unknown.", "run", "nodename", "role")
 )
 
 // Generators of a group, kept with its summary. The generators' own runs have the

@@ -120,7 +120,7 @@ func (j *judge) outcome() {
 func (j *judge) machines() {
 	for _, one := range j.h.Hosts {
 		if one.Engine == host.MonitorEngine {
-			j.add(Note, "what %s did is from the output of %s, which is taken to have begun with the tool", one.Target, strings.Join(one.Versions, ", "))
+			j.add(Note, "what %s did is from the output of %s, which is assumed to have started with the tool", one.Target, strings.Join(one.Versions, ", "))
 		}
 	}
 }

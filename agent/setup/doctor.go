@@ -357,7 +357,7 @@ func (d *doctor) grafana(ctx context.Context) {
 	}
 	d.clock("grafana", "clock of Grafana", at)
 	if err := g.CanMark(ctx); err != nil {
-		d.add("grafana", Failed, "grafana token", err.Error(), "make a token of a service account with the role Editor: benchwatch init does that")
+		d.add("grafana", Failed, "grafana token", err.Error(), "create a token for a service account with the role Editor, for example with benchwatch init")
 		return
 	}
 	d.add("grafana", OK, "grafana token", "may read and write annotations", "")

@@ -136,7 +136,7 @@ func (p *Plan) grafana(ctx context.Context, done *Done) error {
 	g := &p.Grafana
 	if g.URL == "" || g.TokenFile != "" || g.User == "" {
 		if g.URL != "" && g.TokenFile == "" {
-			done.Problems = append(done.Problems, "grafana has no token: make a service account with the role Editor, put its token into a file and add url and token_file under grafana")
+			done.Problems = append(done.Problems, "grafana has no token: create a service account with the role Editor, save its token in a file and set url and token_file under grafana")
 			g.URL = ""
 		}
 		return nil
@@ -148,7 +148,7 @@ func (p *Plan) grafana(ctx context.Context, done *Done) error {
 	defer admin.Close()
 	token, err := Grafana{admin}.CreateToken(ctx)
 	if err != nil {
-		done.Problems = append(done.Problems, "make a service account: "+err.Error())
+		done.Problems = append(done.Problems, "create a service account: "+err.Error())
 		g.URL = ""
 		return nil
 	}

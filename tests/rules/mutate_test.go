@@ -22,7 +22,7 @@ import (
 	"github.com/benchwatch/benchwatch/internal/need"
 )
 
-var mutate = flag.Bool("mutate", false, "break every rule in many ways and expect a test of it to fail; minutes")
+var mutate = flag.Bool("mutate", false, "break every rule in many ways and expect a test of it to fail; an hour")
 
 // tolerated are mutations that no test can notice, as "RULE: MUTATION", with the reason.
 var tolerated = map[string]string{
@@ -40,7 +40,7 @@ const sameHost = "a host with two roles has the same value in both"
 //	go test ./tests/rules -run TestMutations/GaleraNodeLagging -mutate
 func TestMutations(t *testing.T) {
 	if !*mutate {
-		t.Skip("takes minutes: run it with -mutate")
+		t.Skip("takes an hour: run it with -mutate")
 	}
 	need.Program(t, promtool)
 	files, err := Load(root)
