@@ -304,7 +304,7 @@ func plural(n float64, one string) string {
 // waits are those that the sessions themselves report.
 func (f *finder) waits() {
 	for _, c := range classes {
-		share := f.byClass[c.class]
+		share, also := f.byClass[c.class], ""
 		switch c.class {
 		case "disk":
 			share -= f.pooled
@@ -312,14 +312,17 @@ func (f *finder) waits() {
 			// While writes are held back, those who wait for the group wait for that.
 			if held := f.paused(); held != nil {
 				share *= 1 - held.FlowControl.Mean
+				if asked := f.askedForFlowControl(); asked != nil && held.FlowControl.Mean < leastShare {
+					also = fmt.Sprintf("; %s asked for flow control %s, which held writes back for %s of the time", asked.Name, times(asked.FlowControlSent), percent(held.FlowControl.Mean))
+				}
 			}
 		}
 		if share <= 0 {
 			continue
 		}
 		names, held := f.where(c.class)
-		f.add(c.limit, share, held, c.test, "on average %s of %s %s (%s of their time), on %s",
-			number(share*f.e.Threads), plural(f.e.Threads, "client"), c.waits, percent(share), names)
+		f.add(c.limit, share, held, c.test, "on average %s of %s %s (%s of their time), on %s%s",
+			number(share*f.e.Threads), plural(f.e.Threads, "client"), c.waits, percent(share), names, also)
 	}
 }
 
@@ -374,14 +377,20 @@ func (f *finder) paused() *ServerEvidence {
 	return most
 }
 
-func (f *finder) flowControl() {
-	paused, asked := f.paused(), (*ServerEvidence)(nil)
+// askedForFlowControl returns the server that asked most often, nil if none did.
+func (f *finder) askedForFlowControl() *ServerEvidence {
+	var asked *ServerEvidence
 	for i := range f.e.Servers {
 		s := &f.e.Servers[i]
 		if s.FlowControlSent > 0 && (asked == nil || s.FlowControlSent > asked.FlowControlSent) {
 			asked = s
 		}
 	}
+	return asked
+}
+
+func (f *finder) flowControl() {
+	paused, asked := f.paused(), f.askedForFlowControl()
 	share := f.byClass["flow_control"]
 	who := ""
 	if asked != nil {

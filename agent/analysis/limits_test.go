@@ -86,6 +86,14 @@ func TestFindLimits(t *testing.T) {
 			e.Servers[1].FlowControlSent = 286
 			e.Machines[1].Servers = []string{"n1", "n3"}
 		}, LimitFlowControl, "writes were held back for 61 % of the time; n3 asked for it 286 times", 120},
+		// Of a Galera node whose appliers have 3 % of a core, which is nearly enough.
+		"certification with some flow control": {func(e *Evidence) {
+			e.Threads = 6
+			e.Servers = []ServerEvidence{server("n1", map[string]float64{"replication": 5.15}), server("n3", map[string]float64{})}
+			e.Servers[0].FlowControl, e.Servers[1].FlowControl = Level{0.13, 0.1}, Level{0.13, 0.1}
+			e.Servers[1].FlowControlSent = 91
+			e.Machines[1].Servers = []string{"n1", "n3"}
+		}, LimitReplication, "4.5 of 6 clients waited for certification or for the acknowledgement of other servers (75 % of their time), on n1; n3 asked for flow control 91 times, which held writes back for 13 % of the time", 108},
 		"commit": {func(e *Evidence) {
 			e.Servers[0] = server("n1", map[string]float64{"running": 1, "commit": 29})
 		}, LimitCommit, "29 of 32 clients waited in commit", 108},

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/benchwatch/benchwatch/agent/analysis"
@@ -146,7 +147,7 @@ func serverEvidence(h *history.History, s *history.Server, threads float64) anal
 	last := func(m *measure.Measure) float64 { t := tally(m); return t.Last }
 	out := analysis.ServerEvidence{
 		Name: s.Target, FlowControl: levelOf(tally(engine.FlowControl), analysis.Paused), FlowControlSent: s.Increase(engine.FlowControlSent),
-		LagSeconds: largest(engine.LagSeconds), Connections: largest(engine.OpenConnections), ConnectionLimit: last(engine.ConnectionLimit),
+		LagSeconds: largest(engine.LagSeconds), Connections: largest(engine.OpenConnections), ConnectionLimit: connectionLimit(h, s.Target, last(engine.ConnectionLimit)),
 		Refused: s.Increase(engine.RefusedConnections), PoolReads: mean(engine.PagesRead), PoolMisses: mean(engine.PageMisses),
 	}
 	for _, m := range engine.SessionMeasures() {
@@ -163,6 +164,19 @@ func serverEvidence(h *history.History, s *history.Server, threads float64) anal
 		}
 	}
 	return out
+}
+
+// connectionLimit returns a server's limit when the run began; where that is not recorded, the
+// one of the samples, which is up to a minute old.
+func connectionLimit(h *history.History, target string, sampled float64) float64 {
+	for i := range h.Settings {
+		if s := &h.Settings[i]; s.Target == target {
+			if v, err := strconv.ParseFloat(s.Settings[string(analysis.LimitConnections)], 64); err == nil {
+				return v
+			}
+		}
+	}
+	return sampled
 }
 
 // limitLines are the verdict in sentences, the findings first.
