@@ -29,7 +29,7 @@ type Evidence struct {
 	// RefusedByServer is a message of the tool about connections that a server refused.
 	RefusedByServer string
 	// OtherLoad names other runs on the same servers, or describes what else used them;
-	// ForeignShare is its share of the statements.
+	// ForeignShare is the share of statements that the tool did not send.
 	OtherLoad    string
 	ForeignShare float64
 	Machines     []MachineEvidence
@@ -621,11 +621,24 @@ func (f *finder) lag() {
 	}
 }
 
+// ofServers are limits that another load on the servers reaches, too: a share of them is its.
+var ofServers = []Limit{
+	LimitServerCPU, LimitSharedCPU, LimitServerCore, LimitRowLocks, LimitLocks, LimitLatches, LimitFlowControl, LimitReplication,
+	LimitCommit, LimitDisk, LimitPool, LimitNetwork,
+}
+
 func (f *finder) others() {
 	if f.e.OtherLoad == "" {
 		return
 	}
-	share := max(orZero(f.e.ForeignShare), leastShare)
+	share, foreign := 0.0, orZero(f.e.ForeignShare)
+	for i := range f.v.Findings {
+		if one := &f.v.Findings[i]; slices.Contains(ofServers, one.Limit) {
+			share += foreign * one.Share
+			one.Share = math.Round(one.Share*(1-foreign)*1000) / 1000
+		}
+	}
+	share = max(share, leastShare)
 	f.add(LimitOtherLoad, share, series.Unknown(), "repeat while nothing else uses the servers", "%s", f.e.OtherLoad)
 }
 

@@ -168,6 +168,16 @@ func TestFindLimits(t *testing.T) {
 			e.RoundTrip, e.RoundTripTo = 0.00005, "n1"
 			e.Servers[0] = server("n1", map[string]float64{"running": 3})
 		}, LimitRoundTrip, "for 91 % of their time the clients had no statement in a server, of which the tool's CPU explains at most 5 %", 0},
+		"another load": {func(e *Evidence) {
+			e.OtherLoad, e.ForeignShare = "the servers executed 80000 statements/s, the tool sent 10000", 0.875
+			e.Servers[0] = server("n1", map[string]float64{"running": 30})
+			e.Machines[1].CPU = Level{0.97, 0.95}
+		}, LimitOtherLoad, "executed 80000", 0},
+		"a little other load": {func(e *Evidence) {
+			e.OtherLoad, e.ForeignShare = "the servers executed 13000 statements/s, the tool sent 10000", 0.23
+			e.Servers[0] = server("n1", map[string]float64{"running": 30})
+			e.Machines[1].CPU = Level{0.97, 0.95}
+		}, LimitServerCPU, "8 cores of db1 (n1) were 97 % busy", 114},
 		"link": {func(e *Evidence) { e.Machines[1].Network = Level{0.93, 0.95} }, LimitNetwork, "the link of db1 was used by 93 %", 114},
 		"slower than asked": {func(e *Evidence) {
 			e.Rate, e.Throughput = 8000, 4000

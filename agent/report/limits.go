@@ -27,12 +27,13 @@ func limits(h *history.History, r *Row, others []rundir.Meta) *analysis.Verdict 
 	e := analysis.Evidence{
 		Seconds: r.DurationSeconds, Threads: threadsOf(r), Rate: series.Unknown(),
 		Throughput: series.Number(r.TPS), Statements: series.Number(r.QPS) / series.Number(r.TPS),
-		RefusedByServer: refusal(&h.Snapshot), ForeignShare: series.Unknown(),
+		RefusedByServer: refusal(&h.Snapshot),
 	}
 	if rate := h.Snapshot.Meta.RatePerSecond; rate > 0 {
 		e.Rate = float64(rate)
 	}
-	if lines := append(otherRuns(h, others), foreignStatements(h, r)...); len(lines) > 0 {
+	e.OtherLoad, e.ForeignShare = foreignStatements(h, r)
+	if lines := otherRuns(h, others); len(lines) > 0 {
 		e.OtherLoad = lines[0]
 	}
 	e.RoundTrip, e.MeanRoundTrip, e.RoundTripTo = roundTrip(h)

@@ -35,7 +35,9 @@ func observed(h *history.History, r *Row, others []rundir.Meta) []string {
 	lines := otherRuns(h, others)
 	lines = append(lines, membership(h)...)
 	lines = append(lines, commits(h, r)...)
-	lines = append(lines, foreignStatements(h, r)...)
+	if line, _ := foreignStatements(h, r); line != "" {
+		lines = append(lines, line)
+	}
 	lines = append(lines, observations(r.Servers)...)
 	if len(r.Servers) == 0 && h.Snapshot.Meta.Servers.Notice() == "" { // which is shown with what can be trusted
 		lines = append(lines, "no server was sampled during this run")
@@ -176,10 +178,10 @@ func commits(h *history.History, r *Row) []string {
 const sameCommits = 0.02
 
 // foreignStatements reports servers that executed far more than the tool asked for
-// in the same time: something else used them.
-func foreignStatements(h *history.History, r *Row) []string {
+// in the same time, and the share of that: something else used them.
+func foreignStatements(h *history.History, r *Row) (line string, share float64) {
 	if r.Result == "" {
-		return nil
+		return "", series.Unknown()
 	}
 	executed, ticks := 0.0, 0
 	span := series.Span{From: math.Inf(1)} // in which they were sampled
@@ -195,14 +197,14 @@ func foreignStatements(h *history.History, r *Row) []string {
 		span.From, span.To = min(span.From, sampled.From), max(span.To, sampled.To)
 	}
 	if ticks < fewTicks {
-		return nil
+		return "", series.Unknown()
 	}
 	asked := sent(h, r, span)
 	if !series.IsKnown(asked) || executed < foreignLoad*asked || executed-asked < foreignRate {
-		return nil
+		return "", series.Unknown()
 	}
 	text := "the servers executed " + table.Digits.Format(executed) + " statements/s, the tool sent " + table.Digits.Format(asked)
-	return []string{text + ": something else used them"}
+	return text + ": something else used them", 1 - asked/executed
 }
 
 // sent returns how many statements a second the tool reported for a span: its mean over
