@@ -21,8 +21,8 @@ import (
 const (
 	// DefaultMaxLine is the longest line that is delivered whole.
 	DefaultMaxLine = 1 << 20
-	// DefaultPoll is how often a file is checked without events, notifiedPoll with them, in
-	// case one is lost.
+	// DefaultPoll is how often a file is checked whose events may not come, notifiedPoll one
+	// whose events do, in case one is lost.
 	DefaultPoll  = 250 * time.Millisecond
 	notifiedPoll = time.Second
 
@@ -34,7 +34,7 @@ const (
 type Options struct {
 	Offset   int64         // where to start; must be at the beginning of a line
 	MaxLine  int           // bytes; 0 means DefaultMaxLine
-	Poll     time.Duration // 0: DefaultPoll, with a Notifier a second
+	Poll     time.Duration // 0: DefaultPoll, a second if events come
 	Notifier *Notifier     // nil: polling only
 	// Direct: path is no symbolic link and keeps its name, as a run's output does.
 	Direct bool
@@ -140,7 +140,7 @@ func NewReader(file *os.File, opts Options) (*Reader, error) {
 	}
 	switch {
 	case opts.Poll > 0:
-	case opts.Notifier != nil:
+	case opts.Notifier != nil && opts.Direct: // events of a file elsewhere do not come
 		opts.Poll = notifiedPoll
 	default:
 		opts.Poll = DefaultPoll
