@@ -189,7 +189,8 @@ func (j *judge) omission() {
 	if len(j.row.Latency) == 0 && len(j.h.Intervals.Of(ingest.Latency)) == 0 {
 		return
 	}
-	if t := registry.Tools.ByName(m.Tool); t != nil && t.OpenLoop != nil && t.OpenLoop(j.row.Version, m.RatePerSecond) {
+	t := registry.Tools.ByName(m.Tool)
+	if t != nil && t.OpenLoop != nil && t.OpenLoop(j.row.Version, m.RatePerSecond) {
 		j.add(Good, "an open loop: latency counts from when an event was due, waiting included")
 		return
 	}
@@ -198,6 +199,10 @@ func (j *judge) omission() {
 			j.add(Good, "latencies named %s… count from when an operation was due, waiting included; the others don't", tool.IntendedPrefix)
 			return
 		}
+	}
+	if t != nil && t.AnyProgram {
+		j.add(Unknown, "the log does not say whether its latencies include the time that operations waited for their turn")
+		return
 	}
 	j.add(Note, "a closed loop: while the database stalled the tool asked nothing new, so the latency leaves out what would have waited (coordinated omission). Read percentiles as a lower bound")
 }

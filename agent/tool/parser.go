@@ -88,6 +88,9 @@ type Tool struct {
 	// means never: latencies count from when an operation began. Operations named
 	// with IntendedPrefix include the waiting in any case.
 	OpenLoop func(version string, rate int) bool
+	// AnyProgram means that the output is of a format, not of one tool, so it is not known
+	// from when its latencies count.
+	AnyProgram bool
 
 	// CountsFailures reports whether the transactions that a run with this verb
 	// reports include the failed ones. Nil means never.

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"math"
 	"strings"
+	"time"
 
 	"github.com/benchwatch/benchwatch/agent/histogram"
 	"github.com/benchwatch/benchwatch/agent/series"
@@ -20,9 +21,10 @@ const Name = "hdrlog"
 
 // Tool is any program that writes such a log. None is started by it.
 var Tool = &tool.Tool{
-	Name:      Name,
-	Describe:  func(tool.Invocation) tool.Description { return tool.Description{} },
-	NewParser: func(tool.Description) tool.Parser { return &parser{} },
+	Name:       Name,
+	AnyProgram: true,
+	Describe:   func(tool.Invocation) tool.Description { return tool.Description{} },
+	NewParser:  func(tool.Description) tool.Parser { return &parser{} },
 	Sniff: func(head []byte) int {
 		switch {
 		case bytes.Contains(head, []byte(versionText)), bytes.Contains(head, []byte(`"Interval_Compressed_Histogram"`)):
@@ -47,6 +49,8 @@ type parser struct {
 	started   bool
 	name      string // of the operation without a tag
 	unit      float64
+	logged    series.Optional[float64] // StartTime of the log, seconds of the Unix epoch
+	base      series.Optional[float64] // BaseTime, to which beginnings are relative
 	from      series.Optional[float64] // the first interval's beginning
 	elapsed   float64
 	tags      []*tagged
@@ -92,10 +96,40 @@ func (p *parser) comment(text string, emit func(*tool.Report)) tool.Verdict {
 		*p = parser{run: p.run + 1, unit: 1e-9, name: tool.Transaction}
 	}
 	p.begin()
+	if at, ok := strings.CutPrefix(text, "#[StartTime: "); ok {
+		p.logged = seconds(at)
+	} else if at, ok := strings.CutPrefix(text, "#[BaseTime: "); ok {
+		p.base = seconds(at)
+	}
 	if isYCSB {
 		p.unit, p.name = 1e-6, operationName(strings.TrimSuffix(name, "]"))
 	}
 	return tool.Ignored
+}
+
+// seconds reads "1441812279.474 (seconds since epoch), …".
+func seconds(text string) series.Optional[float64] {
+	number, _, _ := strings.Cut(text, " ")
+	v, ok := decimal.Parse([]byte(strings.TrimSuffix(number, "]")), 0)
+	return series.Optional[float64]{Value: v, Known: ok}
+}
+
+// began returns the wall-clock time of an interval's beginning as HistogramLogReader does:
+// it is relative to BaseTime, or without one to StartTime if it is more than a year earlier.
+// Zero if it is no time of this century.
+func (p *parser) began(beginning float64) time.Time {
+	const year = 365 * 24 * 3600.0
+	at := beginning
+	switch {
+	case p.base.Known:
+		at += p.base.Value
+	case p.logged.Known && beginning < p.logged.Value-year:
+		at += p.logged.Value
+	}
+	if at < 30*year || at > 130*year {
+		return time.Time{}
+	}
+	return time.UnixMicro(int64(math.Round(at * 1e6)))
 }
 
 // operationName makes an operation of a tag.
@@ -138,7 +172,7 @@ func (p *parser) interval(text []byte, emit func(*tool.Report)) tool.Verdict {
 		return tool.Malformed
 	}
 	p.begin()
-	p.start(emit)
+	p.start(p.began(begin), emit)
 	name := p.name
 	if isTagged {
 		name = operationName(string(tag))
@@ -179,13 +213,13 @@ func (p *parser) interval(text []byte, emit func(*tool.Report)) tool.Verdict {
 
 func round(seconds float64) float64 { return math.Round(seconds*1e6) / 1e6 }
 
-func (p *parser) start(emit func(*tool.Report)) {
+func (p *parser) start(began time.Time, emit func(*tool.Report)) {
 	if p.started {
 		return
 	}
 	p.started = true
 	p.report.Reset(tool.Start, p.run)
-	p.report.Tool = Name
+	p.report.Tool, p.report.Began = Name, began
 	emit(&p.report)
 }
 

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
@@ -31,6 +32,35 @@ func TestGolden(t *testing.T) {
 			t.Errorf("%s: %d malformed lines", path, res.Malformed)
 		}
 		tooltest.Golden(t, strings.TrimSuffix(path, ".txt")+".golden", res.JSON())
+	}
+}
+
+// The run began with the first interval, whose beginning is relative to the base of the log,
+// to its start, or absolute.
+func TestBegan(t *testing.T) {
+	const start, base = "#[StartTime: 1441812279.474 (seconds since epoch), Wed Sep 09 08:24:39 PDT 2015]\n", "#[BaseTime: 1441812000.250 (seconds since epoch)]\n"
+	line, err := os.ReadFile("testdata/jHiccup-2.0.7S.logV2.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, encoded, _ := bytes.Cut(line, []byte("\n0.127,"))
+	encoded, _, _ = bytes.Cut(encoded, []byte("\n"))
+	for _, c := range []struct{ header, at, want string }{
+		{start, "0.127", "2015-09-09T15:24:39.601Z"},
+		{start + base, "0.127", "2015-09-09T15:20:00.377Z"},
+		{start, "1441812280.5", "2015-09-09T15:24:40.5Z"},
+		{"", "1441812280.5", "2015-09-09T15:24:40.5Z"},
+		{"", "0.127", "0001-01-01T00:00:00Z"},
+		{"#[StartTime: never]\n", "0.127", "0001-01-01T00:00:00Z"},
+		{"#[BaseTime: 9e300]\n", "0.127", "0001-01-01T00:00:00Z"},
+	} {
+		text := "#[Histogram log format version 1.3]\n" + c.header + c.at + "," + string(encoded) + "\n"
+		res := tooltest.Parse(Tool, tooltest.Lines(tool.Stdout, []byte(text)))
+		if len(res.Reports) == 0 || res.Reports[0].Kind != tool.Start {
+			t.Errorf("%s%s: no start", c.header, c.at)
+		} else if got := res.Reports[0].Began.UTC().Format(time.RFC3339Nano); got != c.want {
+			t.Errorf("%s%s: began %s, want %s", c.header, c.at, got, c.want)
+		}
 	}
 }
 
