@@ -5,7 +5,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/benchwatch/benchwatch/agent/history"
 	"github.com/benchwatch/benchwatch/agent/rundir"
+	"github.com/benchwatch/benchwatch/agent/tool/registry"
 )
 
 // That a loop is closed is known of a tool, and not of a format that any program writes.
@@ -24,8 +26,12 @@ func TestLoop(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+		h, err := history.Read(t.Context(), dir, registry.Tools.ByName(tool))
+		if err != nil {
+			t.Fatal(err)
+		}
 		var said []string
-		for _, f := range New(readHistory(t, dir)).Trust {
+		for _, f := range New(h).Trust {
 			if strings.Contains(f.Text, "closed loop") || strings.HasPrefix(f.Text, want) {
 				said = append(said, f.Text)
 			}
