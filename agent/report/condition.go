@@ -230,6 +230,9 @@ func (c *Condition) measure(rows []Row) (Measure, bool) {
 	}
 	all := Measures(rows)
 	i := slices.IndexFunc(all, func(m Measure) bool { return m.Condition == c.name })
+	if i < 0 && isStatistic(c.name) { // of groups
+		i = slices.IndexFunc(all, func(m Measure) bool { return m.Condition == tool.Worst(c.name) })
+	}
 	if i < 0 {
 		return Measure{}, false
 	}
@@ -267,7 +270,11 @@ func (c *Condition) Met(r *Row) (string, bool) {
 	if !m.Server && !isStatistic(c.name) && c.unit == "" { // a rate goes without saying
 		value = m.Unit.Format(v)
 	}
-	if r.LatencyOperation != "" && isStatistic(c.name) {
+	switch {
+	case !isStatistic(c.name):
+	case m.Condition != c.name:
+		value += " (" + m.Name + ")"
+	case r.LatencyOperation != "":
 		value += " (" + r.LatencyOperation + ")"
 	}
 	return c.text + ": " + value, c.exceeds(v)

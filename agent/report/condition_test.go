@@ -45,6 +45,21 @@ func TestConditionOfOperations(t *testing.T) {
 	}
 }
 
+// Of a group a percentile is that of the worst generator.
+func TestConditionOfGroup(t *testing.T) {
+	row := Row{Latency: map[string]float64{"avg": 0.05, "p95_worst": 0.101}}
+	c, err := ParseCondition("p95>100ms")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, met := c.Met(&row); !met || got != "p95>100ms: 101.00 ms (worst generator's p95)" {
+		t.Errorf("%v, %q", met, got)
+	}
+	if m, err := MeasureNamed([]Row{row}, "p95"); err != nil || m.Name != "worst generator's p95" {
+		t.Errorf("%q, %v", m.Name, err)
+	}
+}
+
 // TestConditionsOfServers guards that a condition sees the worst of the servers, and
 // no more of them than are known.
 func TestConditionsOfServers(t *testing.T) {
