@@ -73,7 +73,7 @@ e2e: ## tests on real servers: MariaDB, Galera, PostgreSQL, Prometheus
 .PHONY: limits-test
 limits-test: ## runs that one thing limits each or that differ in one, and what is reported of them; on a quiet machine
 	@scripts/packages.sh test
-	$(GO) test -tags limits -count 1 -v -timeout 15m ./tests/limits
+	$(GO) test -tags limits -count 1 -v -timeout 20m ./tests/limits
 
 .PHONY: test-mysql9
 test-mysql9: ## tests on MySQL 9, replicas and groups, from Debian sid (100 MB)
