@@ -88,3 +88,12 @@ func TestImportGenerators(t *testing.T) {
 		t.Errorf("two runs of one generator are %+v", made)
 	}
 }
+
+// The rate that an open loop asks for is in the output, too.
+func TestImportOfRate(t *testing.T) {
+	im := Import{DataDir: t.TempDir(), Log: Log{Path: "../tool/sysbench/testdata/1.0.20/oltp_read_write-th4-rate200.txt", Tool: sysbench.Tool}}
+	made, err := im.Run(t.Context())
+	if err != nil || len(made) != 1 || made[0].Meta.RatePerSecond != 200 {
+		t.Errorf("%+v, %v", made, err)
+	}
+}

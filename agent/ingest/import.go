@@ -179,6 +179,7 @@ func (im *Import) part(ctx context.Context, bytes string, p *Part, start Start, 
 		threads = series.Some(im.Threads)
 	}
 	meta := Describe(im.Path, im.Tool, snap.Meta.ToolVersion, cmp.Or(snap.Meta.Workload, im.Workload), threads)
+	meta.RatePerSecond = snap.Meta.RatePerSecond
 	if im.Title != "" {
 		meta.Title = im.Title
 	}

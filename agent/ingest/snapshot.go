@@ -112,6 +112,9 @@ func (s *state) snapshot(meta rundir.Meta, now time.Time) Snapshot {
 	if meta.Workload == "" {
 		snap.Meta.Workload = s.workload
 	}
+	if meta.RatePerSecond == 0 {
+		snap.Meta.RatePerSecond = s.targetRate
+	}
 	if !snap.Threads.Known && meta.Threads > 0 {
 		snap.Threads = series.Some(meta.Threads)
 	}

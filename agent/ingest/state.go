@@ -39,6 +39,7 @@ func StaleAfter(intervalSeconds float64) time.Duration {
 // alone, not on when they are read, so a restart arrives at the same totals.
 type state struct {
 	version, workload string
+	targetRate        int
 	threads           series.Optional[int]
 
 	interval   *tool.Report // the last one
@@ -168,6 +169,9 @@ func (s *state) start(r *tool.Report) {
 	}
 	if r.Threads.Known {
 		s.threads = r.Threads
+	}
+	if r.TargetRate > 0 {
+		s.targetRate = r.TargetRate
 	}
 }
 

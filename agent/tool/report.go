@@ -52,6 +52,9 @@ const (
 	Read        = "read"
 	Write       = "write"
 	Other       = "other"
+	// ScheduleLag is how late the transactions of an open loop began. A latency of it shows
+	// that the others count from when a transaction was due.
+	ScheduleLag = "schedule_lag"
 	// NewOrder is the transaction by which TPC-C measures throughput and latency.
 	NewOrder = "new_order"
 	// IntendedPrefix begins the names of YCSB's operations whose latencies count
@@ -114,6 +117,9 @@ type Report struct {
 	Began time.Time
 
 	Threads series.Optional[int]
+	// TargetRate is the operations per second that an open loop asks for; Start only, 0 if
+	// the output shows none.
+	TargetRate int
 	// Phase of an Interval, or with which a Start begins.
 	Phase Phase
 

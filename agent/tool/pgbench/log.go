@@ -309,8 +309,8 @@ func (t *transactions) fill(r *tool.Report, n *tally, seconds float64) {
 	}
 	addMicroseconds(r, tool.Transaction, "max", n.high)
 	if n.lagged > 0 {
-		addMicroseconds(r, opLag, "avg", n.lag/float64(n.lagged))
-		addMicroseconds(r, opLag, "max", n.mostLag)
+		addMicroseconds(r, tool.ScheduleLag, "avg", n.lag/float64(n.lagged))
+		addMicroseconds(r, tool.ScheduleLag, "max", n.mostLag)
 	}
 }
 
@@ -438,8 +438,8 @@ func (a *aggregate) fill(r *tool.Report) {
 	addMicroseconds(r, tool.Transaction, statStddev, math.Sqrt(max(0, a.squares/n-mean*mean)))
 	addMicroseconds(r, tool.Transaction, "max", a.high)
 	if a.lag > 0 {
-		addMicroseconds(r, opLag, "avg", a.lag/n)
-		addMicroseconds(r, opLag, "max", a.mostLag)
+		addMicroseconds(r, tool.ScheduleLag, "avg", a.lag/n)
+		addMicroseconds(r, tool.ScheduleLag, "max", a.mostLag)
 	}
 }
 

@@ -15,7 +15,6 @@ const (
 	opRetried  = "retried"          // executed more than once
 	opRetry    = "retry"            // executions after the first
 	opLate     = "transaction_late" // took longer than --latency-limit
-	opLag      = "schedule_lag"     // of --rate: how late transactions began
 	statStddev = "stddev"
 )
 

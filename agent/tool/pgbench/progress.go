@@ -142,7 +142,7 @@ func (p *progressLine) fill(r *tool.Report) {
 		addLatency(r, tool.Transaction, "avg", p.mean)
 		addLatency(r, tool.Transaction, statStddev, p.stddev)
 		if p.lag.Known {
-			addLatency(r, opLag, "avg", p.lag.Value)
+			addLatency(r, tool.ScheduleLag, "avg", p.lag.Value)
 		}
 	}
 	for _, c := range []struct {

@@ -349,7 +349,7 @@ func (t *summary) fill(r *tool.Report) {
 	for _, v := range []struct {
 		operation, stat string
 		seconds         series.Optional[float64]
-	}{{tool.Transaction, "avg", t.mean}, {tool.Transaction, statStddev, t.stddev}, {opLag, "avg", t.lag}, {opLag, "max", t.maxLag}} {
+	}{{tool.Transaction, "avg", t.mean}, {tool.Transaction, statStddev, t.stddev}, {tool.ScheduleLag, "avg", t.lag}, {tool.ScheduleLag, "max", t.maxLag}} {
 		if v.seconds.Known && n > 0 {
 			r.AddLatency(v.operation, v.stat, v.seconds.Value)
 		}

@@ -42,6 +42,7 @@ type run struct {
 	threads  series.Optional[int]
 	every    int  // report interval in seconds, 0 if none or unknown
 	queues   bool // queue lines are expected
+	rate     int  // of events per second that is asked for, 0 without one
 
 	clock    series.Optional[int] // of the last interval
 	step     int                  // distance of the first two intervals
@@ -189,6 +190,7 @@ func (p *Parser) option(text []byte, emit func(*tool.Report)) (tool.Verdict, boo
 		return tool.Ignored, true
 	case s.Literal("Target transaction rate: "):
 		p.run.queues = true
+		p.run.rate, _ = s.Int()
 		return tool.Ignored, true
 	case s.Literal("Initializing worker threads..."), s.Literal("Threads started!"):
 		p.start(emit)
@@ -266,6 +268,7 @@ func (p *Parser) start(emit func(*tool.Report)) {
 	r := &p.report
 	r.Reset(tool.Start, p.number)
 	r.Tool, r.Version, r.Workload, r.Command, r.Threads = Name, p.run.version, p.run.workload, p.run.command, p.run.threads
+	r.TargetRate = p.run.rate
 	emit(r)
 }
 
