@@ -39,6 +39,20 @@ func Batches(values []float64) []float64 {
 	return nil
 }
 
+// minBulk is the number of values below which it is not known where most of them are.
+const minBulk = 40
+
+// Bulk returns the bounds of the middle 90 % of values, and false if they are too few. It
+// describes values that depend on each other, of which Batches can make nothing.
+func Bulk(values []float64) (low, high float64, ok bool) {
+	if len(values) < minBulk {
+		return 0, 0, false
+	}
+	sorted := slices.Sorted(slices.Values(values))
+	out := len(sorted) / 20
+	return sorted[out], sorted[len(sorted)-1-out], true
+}
+
 // medians returns the medians of groups of size values; a smaller last group is left
 // out.
 func medians(values []float64, size int) []float64 {

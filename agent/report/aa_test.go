@@ -57,12 +57,12 @@ func TestSplitsOfRealRuns(t *testing.T) {
 			continue
 		}
 		pairs++
-		if rows[0].batches[tool.Throughput.Field()] != nil && rows[1].batches[tool.Throughput.Field()] != nil {
+		if rows[0].within[tool.Throughput.Field()].batches != nil && rows[1].within[tool.Throughput.Field()].batches != nil {
 			judged++
 		}
 		c := Compare([]Group{{Name: "odd", Runs: rows[:1]}, {Name: "even", Runs: rows[1:]}}, nil)
 		for _, line := range c.Lines[:1] { // the throughput
-			if line.Samples[1].Verdict == RunsDiffer {
+			if v := line.Samples[1].Verdict; v == RunsDiffer || v == RunsApart {
 				different++
 				t.Logf("%s: %s", log, line.Samples[1].difference())
 			}

@@ -76,10 +76,11 @@ type CompareLine struct {
 	Unit    string   `json:"unit,omitempty"`
 	Samples []Sample `json:"samples"`
 
-	// values are the runs' values by group, batches those of the intervals of a
-	// group's only run; both in the unit of the line.
-	values, batches [][]float64
-	condition       string // Measure.Condition
+	// values are the runs' values by group, within what the intervals of a group's only
+	// run prove; both in the unit of the line.
+	values    [][]float64
+	within    []within
+	condition string // Measure.Condition
 }
 
 // Sample is one group's values of a measure, in the unit of the line.
@@ -109,6 +110,9 @@ const (
 	// RunsDiffer: two single runs differ by more than the noise within them, at the
 	// 1 % level. Whether another pair would is unknown.
 	RunsDiffer Verdict = "these runs differ"
+	// RunsApart: two single runs whose intervals depend too much on each other for a test,
+	// but of which 90 % of one are above 90 % of the other.
+	RunsApart Verdict = "these runs do not overlap"
 	// RunsAlike: two single runs differ by no more than the noise within them.
 	RunsAlike Verdict = "these runs are alike"
 	// Single: a group has only one run, and nothing is known of the noise within it.
@@ -137,12 +141,12 @@ func Compare(groups []Group, selected []string) Comparison {
 	for _, m := range Measures(rows) {
 		for _, x := range c.combinations {
 			line := CompareLine{Combination: x.values, Measure: m.Name, Unit: m.Unit.Sign, condition: m.Condition}
-			line.values, line.batches = make([][]float64, len(groups)), make([][]float64, len(groups))
+			line.values, line.within = make([][]float64, len(groups)), make([]within, len(groups))
 			for i := range groups {
 				for _, j := range x.runs[i] {
 					if v := m.Value(&groups[i].Runs[j]); series.IsKnown(v) {
 						line.values[i] = append(line.values[i], v*m.Unit.Factor)
-						line.batches[i] = scaled(groups[i].Runs[j].batches[m.Field], m.Unit.Factor)
+						line.within[i] = groups[i].Runs[j].within[m.Field].times(m.Unit.Factor)
 					}
 				}
 				line.Samples = append(line.Samples, Sample{Spread: NewSpread(line.values[i])})
@@ -384,7 +388,7 @@ func (l *CompareLine) judge() {
 		}
 		e := l.evidence(i, 1)
 		s.Verdict = e.verdict
-		if e.verdict != Single {
+		if e.verdict != Single && e.verdict != RunsApart {
 			s.P = series.Some(e.p)
 		}
 	}
@@ -399,7 +403,9 @@ type evidence struct {
 }
 
 // proven reports whether there is a difference.
-func (e evidence) proven() bool { return e.verdict == Different || e.verdict == RunsDiffer }
+func (e evidence) proven() bool {
+	return e.verdict == Different || e.verdict == RunsDiffer || e.verdict == RunsApart
+}
 
 // evidence compares group i with the first group, whose values are multiplied by
 // factor.
@@ -416,10 +422,18 @@ func (l *CompareLine) evidence(i int, factor float64) evidence {
 			e.verdict = Same
 		}
 		return e
-	case l.Samples[0].N != 1 || l.Samples[i].N != 1 || len(l.batches[0]) == 0 || len(l.batches[i]) == 0:
+	case l.Samples[0].N != 1 || l.Samples[i].N != 1:
 		return evidence{verdict: Single}
 	}
-	e, _ := compareValues(scaled(l.batches[0], factor), l.batches[i], alphaWithin)
+	before, after := l.within[0].times(factor), l.within[i]
+	switch {
+	case len(before.batches) > 0 && len(after.batches) > 0:
+	case before.isBounded && after.isBounded && (after.high < before.low || before.high < after.low):
+		return evidence{verdict: RunsApart, lower: after.high < before.low}
+	default:
+		return evidence{verdict: Single}
+	}
+	e, _ := compareValues(before.batches, after.batches, alphaWithin)
 	if e.p <= alphaWithin && e.verdict != Same {
 		e.verdict = RunsDiffer
 	} else {
@@ -450,6 +464,9 @@ func (c *Comparison) addNotes() {
 	}
 	if verdicts[RunsDiffer] || verdicts[RunsAlike] {
 		c.Notes = append(c.Notes, "one run each: (these runs p=…) compares batches of intervals within the two runs, by the Mann-Whitney U test at the 1 % level. It proves that these two runs differ, not that the next two would: repeat the runs, at least 4 for each group")
+	}
+	if verdicts[RunsApart] {
+		c.Notes = append(c.Notes, "one run each: (these runs do not overlap) is said of runs with a trend, to which no test applies: 90 % of the intervals of one are above 90 % of the other's. Repeat the runs, at least 4 for each group")
 	}
 	if verdicts[Single] {
 		c.Notes = append(c.Notes, "one run says nothing about spread: where a group has one run, the difference may be noise. Repeat the runs, at least 4 for each group")
@@ -609,6 +626,8 @@ func (s *Sample) difference() string {
 		return fmt.Sprintf("%s ? too few runs (p=%.3f)", change, s.P.Value)
 	case RunsDiffer:
 		return fmt.Sprintf("%s (these runs p=%.3f)", change, s.P.Value)
+	case RunsApart:
+		return change + " (these runs do not overlap)"
 	case RunsAlike:
 		return fmt.Sprintf("~ noise (these runs p=%.3f)", s.P.Value)
 	default:

@@ -119,14 +119,17 @@ func (c *Comparison) checkChange(limit *Condition, group int, x combination) (Re
 	text = strings.ReplaceAll(text, " ,", ",")
 	switch {
 	case e.verdict == Single:
-		return Unclear, text + "; one run each without enough intervals proves nothing, repeat the runs"
+		return Unclear, text + "; one run each, with too few intervals or with a trend, does not prove it: repeat the runs"
 	case e.verdict == TooFew:
 		return Unclear, text + "; too few runs, at least 4 for each group are needed"
 	case !e.proven():
 		return Unclear, fmt.Sprintf("%s; the noise is too large to say (p=%.3f)", text, e.p)
 	}
 	proof := fmt.Sprintf("; %d and %d runs, p=%.3f", e.n[0], e.n[1], e.p)
-	if e.verdict == RunsDiffer {
+	switch e.verdict {
+	case RunsApart:
+		proof = "; 90 % of the intervals of these two runs do not overlap"
+	case RunsDiffer:
 		proof = fmt.Sprintf("; within these two runs, %d and %d batches, p=%.3f", e.n[0], e.n[1], e.p)
 	}
 	if e.lower == (limit.compare[0] == '<') {

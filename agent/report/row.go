@@ -83,9 +83,9 @@ type Row struct {
 	settings map[string]string
 	// statements are what the servers executed; nil: not recorded. NewRow leaves them out.
 	statements *Statements
-	// batches are what the intervals prove within the run, by the field of a measure
-	// and in its base unit. NewRow leaves them out.
-	batches map[string][]float64
+	// within is what the intervals prove, by the field of a measure and in its base unit.
+	// NewRow leaves it out.
+	within map[string]within
 }
 
 // NewRow returns a run without its servers.
@@ -138,7 +138,7 @@ func NewObservedRow(h *history.History) Row {
 	r.Costs = costs(&r, machineRates(h), serverRates(h))
 	r.Balances = balances(h)
 	r.settings = settingsOfRun(h.Settings)
-	r.batches = r.batchesOf(&h.Intervals)
+	r.within = r.withinOf(&h.Intervals)
 	return r
 }
 
@@ -217,7 +217,7 @@ func (r *Row) facts() []rundir.Fact {
 // Essence returns the row without what only reports and comparisons show, to be kept in
 // memory with many others.
 func (r Row) Essence() Row {
-	r.Limits, r.Machines, r.Costs, r.Balances, r.settings, r.statements, r.batches = nil, nil, nil, nil, nil, nil, nil
+	r.Limits, r.Machines, r.Costs, r.Balances, r.settings, r.statements, r.within = nil, nil, nil, nil, nil, nil, nil
 	return r
 }
 

@@ -146,18 +146,26 @@ func markerAt(h *history.History, begin, end float64) *marker.Marker {
 	return found
 }
 
-// batchesOf returns what the intervals prove of the throughput and of each statistic
-// of the headline latency: values that can be tested as if they were independent.
-func (r *Row) batchesOf(v *history.Intervals) map[string][]float64 {
-	all := map[string][]float64{}
+// within is what the intervals of one run prove of a measure.
+type within struct {
+	// batches can be tested as if they were independent; empty if there are too few
+	// intervals or all depend on each other, as in a run with a trend.
+	batches []float64
+	// low and high bound the middle 90 % of the intervals, if isBounded.
+	low, high float64
+	isBounded bool
+}
+
+// withinOf returns what the intervals prove of the throughput and of each statistic of the
+// headline latency.
+func (r *Row) withinOf(v *history.Intervals) map[string]within {
+	all := map[string]within{}
 	add := func(field string, levels []series.Level) {
 		values := make([]float64, len(levels))
 		for i, l := range levels {
 			values[i] = l.Some
 		}
-		if b := analysis.Batches(values); b != nil {
-			all[field] = b
-		}
+		all[field] = newWithin(values)
 	}
 	add(tool.Throughput.Field(), v.Throughput.All(v.Lengths.Median()))
 	operation := cmp.Or(r.LatencyOperation, tool.Transaction)
@@ -167,4 +175,17 @@ func (r *Row) batchesOf(v *history.Intervals) map[string][]float64 {
 		}
 	}
 	return all
+}
+
+func newWithin(values []float64) within {
+	w := within{batches: analysis.Batches(values)}
+	w.low, w.high, w.isBounded = analysis.Bulk(values)
+	return w
+}
+
+// times returns w in another unit.
+func (w within) times(factor float64) within {
+	w.batches = scaled(w.batches, factor)
+	w.low, w.high = w.low*factor, w.high*factor
+	return w
 }
