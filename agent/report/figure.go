@@ -108,7 +108,7 @@ func (p *Plot) mark(i int, m *Measure, numbers bool) {
 		j := slices.IndexFunc(p.X.Ticks, func(t Tick) bool { return t.At == q.X })
 		return p.X.Title + " " + p.X.Ticks[j].Text
 	}
-	p.Marks = append(p.Marks, PlotMark{best.X, best.Y, fmt.Sprintf("%sbest, %s %s at %s", name, m.Unit.Format(best.Y/m.Unit.Factor), m.Name, at(best)), i})
+	p.Marks = append(p.Marks, PlotMark{best.X, best.Y, fmt.Sprintf("%sbest, %s %s at %s", name, table.Digits.Format(best.Y), m.Name, at(best)), i})
 	if !numbers {
 		return
 	}

@@ -62,7 +62,7 @@ func TestFigures(t *testing.T) {
 	for _, m := range p.Marks {
 		marks = append(marks, m.Text)
 	}
-	if want := []string{"via=direct: best, 402.00 tps at threads 8", "via=atlas: best, 241.20 tps at threads 8"}; !slices.Equal(marks, want) {
+	if want := []string{"via=direct: best, 402.0 tps at threads 8", "via=atlas: best, 241.2 tps at threads 8"}; !slices.Equal(marks, want) {
 		t.Errorf("%q", marks)
 	}
 	if _, err := NewFigureSet(&c, groups, FigureOptions{X: "nothing"}); err == nil {
