@@ -36,6 +36,8 @@ secret replication-password $server:$server 0400
 secret root-password $server:$server 0400
 secret mongodb-key $server:$server 0400
 secret objects-password 0:0 0400
+# grafana-token.sh fills it when Grafana runs; the agent starts before that.
+[ -e grafana-token ] || put grafana-token $agent:$agent 0400 </dev/null
 
 monitor=$(cat monitor-password) benchmark=$(cat benchmark-password)
 replication=$(cat replication-password) root=$(cat root-password)
