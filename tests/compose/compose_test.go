@@ -363,3 +363,24 @@ func read(t *testing.T, path string) string {
 	}
 	return string(data)
 }
+
+// The agent starts only if the files of its configuration exist, so setup/secrets.sh, which
+// runs before everything else, makes them all.
+func TestSecretsOfAgentExist(t *testing.T) {
+	made := read(t, folder+"/setup/secrets.sh")
+	files := 0
+	for _, source := range sources(t) {
+		if !strings.HasPrefix(source, folder+"/agent/") {
+			continue
+		}
+		for _, m := range regexp.MustCompile(`: /secrets/([a-z-]+)`).FindAllStringSubmatch(read(t, source), -1) {
+			files++
+			if !regexp.MustCompile(`(?m)^(\[ -e .* \|\| )?(secret|put) ` + m[1] + ` `).MatchString(made) {
+				t.Errorf("%s names /secrets/%s, which setup/secrets.sh does not make", source, m[1])
+			}
+		}
+	}
+	if files < 10 {
+		t.Errorf("only %d files", files)
+	}
+}
