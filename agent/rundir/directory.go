@@ -166,8 +166,13 @@ func create(root string, meta *Meta, fill func(Directory) error) (Directory, *Cl
 	if err := CheckID(meta.ID); err != nil {
 		return "", nil, err
 	}
-	tmp := Directory(filepath.Join(root, ".new-"+rand.Text()))
 	dir := Directory(filepath.Join(root, meta.ID))
+	// Checked first because fill may read a large log: an import of logs with one name
+	// and time takes many ids. place decides if another process takes the id now.
+	if _, err := os.Lstat(string(dir)); err == nil {
+		return "", nil, fmt.Errorf("%w: %s", ErrExists, meta.ID)
+	}
+	tmp := Directory(filepath.Join(root, ".new-"+rand.Text()))
 	if err := makeDir(string(tmp)); err != nil {
 		return "", nil, fmt.Errorf("create run directory: %w", err)
 	}

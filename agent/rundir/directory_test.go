@@ -159,3 +159,19 @@ func TestOpenRecordFollowsNoLink(t *testing.T) {
 		t.Error("opened a symbolic link")
 	}
 }
+
+func TestCreateFillsOnce(t *testing.T) {
+	dataDir := t.TempDir()
+	meta := Meta{StartedAt: time.Date(2026, 11, 23, 5, 0, 0, 0, time.UTC), Title: "oltp"}
+	for range 3 {
+		filled := 0
+		_, claim, err := CreateWith(dataDir, meta, func(Directory) error { filled++; return nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		claim.Release()
+		if filled != 1 {
+			t.Errorf("filled %d times, want once whatever ids are taken", filled)
+		}
+	}
+}
