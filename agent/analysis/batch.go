@@ -39,18 +39,19 @@ func Batches(values []float64) []float64 {
 	return nil
 }
 
-// minBulk is the number of values below which it is not known where most of them are.
-const minBulk = 40
+// minEighth is the number of values below which the median of an eighth of them is not known.
+const minEighth = 5
 
-// Bulk returns the bounds of the middle 90 % of values, and false if they are too few. It
-// describes values that depend on each other, of which Batches can make nothing.
-func Bulk(values []float64) (low, high float64, ok bool) {
-	if len(values) < minBulk {
+// Eighths returns the least and the greatest median of the eighths of a run, and false if it
+// has too few values. It describes values that depend on each other, of which Batches can make
+// nothing: over a trend, the medians leave out stalls and the spread of single intervals.
+func Eighths(values []float64) (low, high float64, ok bool) {
+	size := len(values) / minBatches
+	if size < minEighth {
 		return 0, 0, false
 	}
-	sorted := slices.Sorted(slices.Values(values))
-	out := len(sorted) / 20
-	return sorted[out], sorted[len(sorted)-1-out], true
+	all := medians(values, size)
+	return slices.Min(all), slices.Max(all), true
 }
 
 // medians returns the medians of groups of size values; a smaller last group is left

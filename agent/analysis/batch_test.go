@@ -58,3 +58,25 @@ func TestBatchesOfTooLittle(t *testing.T) {
 		t.Errorf("eight equal values: %d batches", len(b))
 	}
 }
+
+// The stalls and the spread of single seconds do not hide the level of a run with a trend.
+func TestEighths(t *testing.T) {
+	run := func(from float64) (values []float64) {
+		for i := range 900 {
+			v := from - float64(i)/5 + float64(i%7)*40 // down by 180, spread by 240
+			if i%10 == 0 {
+				v = 0
+			}
+			values = append(values, v)
+		}
+		return values
+	}
+	low, high, ok := Eighths(run(600))
+	other, _, _ := Eighths(run(1000))
+	if !ok || low < 520 || high > 730 || low >= high || other <= high {
+		t.Errorf("%v to %v, %v; the other from %v", low, high, ok, other)
+	}
+	if _, _, ok := Eighths(make([]float64, 39)); ok {
+		t.Error("39 values have eighths of five")
+	}
+}

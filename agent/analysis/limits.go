@@ -81,7 +81,7 @@ type ServerEvidence struct {
 	FlowControlSent float64
 	LagSeconds      float64 // the highest
 	Connections     float64 // the most
-	ConnectionLimit float64
+	ConnectionLimit float64 // unknown if it was not read during the run
 	Refused         float64 // connections
 	PoolReads       float64 // pages read from disk per second
 	PoolMisses      float64 // share of the pages that were asked for
@@ -347,12 +347,16 @@ func (f *finder) where(class string) (names string, held float64) {
 }
 
 func (f *finder) connections() {
+	const test = "raise max_connections above the threads and what else connects, or lower the threads"
 	for i := range f.e.Servers {
 		s := &f.e.Servers[i]
-		test := "raise max_connections above the threads and what else connects, or lower the threads"
+		limit := "its max_connections"
+		if s.ConnectionLimit > 0 {
+			limit += " of " + number(s.ConnectionLimit)
+		}
 		switch {
 		case s.Refused > 0:
-			f.add(LimitConnections, 1, series.Unknown(), test, "%s refused %s since its max_connections of %s was reached", s.Name, plural(s.Refused, "connection"), number(s.ConnectionLimit))
+			f.add(LimitConnections, 1, series.Unknown(), test, "%s refused %s since %s was reached", s.Name, plural(s.Refused, "connection"), limit)
 			return
 		case f.e.RefusedByServer != "" && s.ConnectionLimit > 0:
 			f.add(LimitConnections, 1, series.Unknown(), test, "a server refused connections (%s); the max_connections of %s is %s", f.e.RefusedByServer, s.Name, number(s.ConnectionLimit))
@@ -360,7 +364,7 @@ func (f *finder) connections() {
 		}
 	}
 	if f.e.RefusedByServer != "" {
-		f.add(LimitConnections, 1, series.Unknown(), "raise max_connections above the threads and what else connects, or lower the threads", "a server refused connections: %s", f.e.RefusedByServer)
+		f.add(LimitConnections, 1, series.Unknown(), test, "a server refused connections: %s", f.e.RefusedByServer)
 	}
 }
 
@@ -701,18 +705,23 @@ func (f *finder) cores(on func(*MachineEvidence) bool) float64 {
 // spareCPU is the mean use of CPU below which there is enough for more clients.
 const spareCPU = 0.75
 
+// MadeRate reports whether a run of some seconds made the transactions per second that it
+// was asked for. Tools may choose the intervals between transactions at random: their
+// number then has the spread of Poisson's distribution.
+func MadeRate(throughput, rate, seconds float64) bool {
+	least := sameRate * rate
+	if n := rate * seconds; n > 0 {
+		least = min(least, rate*(1-3/math.Sqrt(n)))
+	}
+	return throughput >= least
+}
+
 // rate compares the throughput with the one that was asked for.
 func (f *finder) rate() {
 	if !(f.e.Rate > 0) || !series.IsKnown(f.e.Throughput) {
 		return
 	}
-	// Tools may draw the distances of transactions at random: the number of a run then has
-	// the spread of Poisson's distribution.
-	least := sameRate * f.e.Rate
-	if n := f.e.Rate * f.e.Seconds; n > 0 {
-		least = min(least, f.e.Rate*(1-3/math.Sqrt(n)))
-	}
-	if f.e.Throughput >= least {
+	if MadeRate(f.e.Throughput, f.e.Rate, f.e.Seconds) {
 		f.v.Findings = slices.DeleteFunc(f.v.Findings, func(l LimitFinding) bool { return l.Limit != LimitLag && l.Limit != LimitConnections })
 		f.v.Unlimited = fmt.Sprintf("the run made %s of the %s transactions/s that it was asked for", number(f.e.Throughput), number(f.e.Rate))
 		return

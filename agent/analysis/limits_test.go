@@ -155,7 +155,8 @@ func TestFindLimits(t *testing.T) {
 			e.Machines = []MachineEvidence{machine("vm", true, true, "n1")}
 			e.Machines[0].Stalled = Level{0.9, 1}
 		}, LimitGeneratorCPU, "tasks of vm (n1) waited for a core", 120},
-		"max_connections": {func(e *Evidence) { e.Servers[0].Refused = 12 }, LimitConnections, "n1 refused 12 connections since its max_connections of 200 was reached", 0},
+		"max_connections":               {func(e *Evidence) { e.Servers[0].Refused = 12 }, LimitConnections, "n1 refused 12 connections since its max_connections of 200 was reached", 0},
+		"limit of connections not read": {func(e *Evidence) { e.Servers[0].Refused, e.Servers[0].ConnectionLimit = 1, nan }, LimitConnections, "n1 refused 1 connection since its max_connections was reached", 0},
 		"refused at once": {func(e *Evidence) {
 			*e = Evidence{Seconds: 0.1, Threads: 64, Rate: nan, Throughput: nan, Statements: nan, ForeignShare: nan, RefusedByServer: "error 1040: Too many connections"}
 		}, LimitConnections, "error 1040", 0},

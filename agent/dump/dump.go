@@ -65,6 +65,10 @@ type file struct {
 	// moment is 0 for one from before the run, 2 for one from after it, else 1; number is
 	// for several in between.
 	moment, number int
+	// settings: its name is one of variables.
+	settings bool
+	// shared: it belongs to several logs, and only variables in it are used.
+	shared bool
 }
 
 // split takes a name apart: the words that the log's own name has, and the rest. ok is false
@@ -78,7 +82,7 @@ func split(path string) (own []string, f file, ok bool) {
 		numbered = slices.Contains(kinds, word)
 		switch {
 		case numbered:
-			ok = true
+			ok, f.settings = true, f.settings || word != "status"
 		case slices.Contains(noise, word):
 		case slices.Contains(first, word):
 			f.moment = 0
@@ -109,6 +113,8 @@ func IsDump(path string) bool {
 // Beside returns what the dumps beside a benchmark's log show, nil if there are none:
 // run-8.status.before.txt, run-8.status.after.txt and run-8.variables.txt beside run-8.log.
 // alone: the folder has no other benchmark's log, and status.before.txt belongs to it.
+// Variables can belong to several logs, whose names begin with theirs: Tier12G.vars.txt to
+// Tier12G_RW_16th.log.
 func Beside(path string, alone bool) (*Server, error) {
 	entries, err := os.ReadDir(filepath.Dir(path))
 	if err != nil {
@@ -116,13 +122,24 @@ func Beside(path string, alone bool) (*Server, error) {
 	}
 	want := slices.DeleteFunc(host.NameWords(filepath.Base(path)), func(w string) bool { return slices.Contains(noise, w) })
 	var files []file
+	closest := file{shared: true}
+	words := 0 // of closest
 	for _, e := range entries {
 		own, f, ok := split(filepath.Join(filepath.Dir(path), e.Name()))
-		if ok && e.Type().IsRegular() && f.path != path && (len(own) == 0 && alone || len(own) > 0 && slices.Equal(own, want)) {
+		if !ok || !e.Type().IsRegular() || f.path == path {
+			continue
+		}
+		switch n := len(own); {
+		case n == 0 && alone || n > 0 && slices.Equal(own, want):
 			files = append(files, f)
+		case n > words && n < len(want) && slices.Equal(own, want[:n]) && f.settings:
+			closest.path, words = f.path, n
 		}
 	}
 	slices.SortStableFunc(files, func(a, b file) int { return cmp.Or(a.moment-b.moment, a.number-b.number) })
+	if words > 0 {
+		files = append(files, closest) // last: those of the log itself are preferred
+	}
 	return readAll(files)
 }
 
@@ -134,6 +151,7 @@ func readAll(files []file) (*Server, error) {
 		used := false
 		err := read(f.path, maxDump, func(v mysql.Values) bool {
 			switch _, status := v["Uptime"]; {
+			case status && f.shared:
 			case !status && variables == nil:
 				variables, used = v, true
 			case status && before == nil:

@@ -56,6 +56,33 @@ func TestBeside(t *testing.T) {
 	}
 }
 
+// Variables of several logs have the first words of their names. The longest such name is
+// used, and never a status, which is of no single run.
+func TestBesideSeveralLogs(t *testing.T) {
+	folder := lay(t, map[string]string{
+		"Tier12G.vars.txt": "variables.tsv", "Tier12G.status.txt": "before.tsv", "Tier12G_RO.vars.txt": "run.log",
+		"Tier12.vars.txt": "variables.tsv", "vars.txt": "variables.tsv",
+	})
+	for name, want := range map[string]string{
+		"Tier12G_RW_16th.sysbench.txt": "Tier12G.vars.txt", "Tier2G_RW_16th.sysbench.txt": "", "Tier12G_RO_16th.sysbench.txt": "",
+	} {
+		s, err := Beside(filepath.Join(folder, name), false)
+		switch {
+		case err != nil || (s != nil) != (want != ""):
+			t.Errorf("%s: %+v, %v", name, s, err)
+		case s != nil && (len(s.Paths) != 1 || filepath.Base(s.Paths[0]) != want || s.Settings["max_connections"] == "" || s.Before != nil || s.Problem != ""):
+			t.Errorf("%s: %+v", name, s)
+		}
+	}
+	own := filepath.Join(folder, "Tier12G_RW_16th.vars.txt")
+	if err := os.WriteFile(own, []byte("version\t8.0.1\nmax_connections\t7\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if s, err := Beside(filepath.Join(folder, "Tier12G_RW_16th.sysbench.txt"), false); err != nil || s == nil || len(s.Paths) != 1 || s.Paths[0] != own {
+		t.Errorf("the log's own variables are not preferred: %+v, %v", s, err)
+	}
+}
+
 // What can't be compared is left out, and says why.
 func TestBesideProblems(t *testing.T) {
 	for _, c := range []struct {

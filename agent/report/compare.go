@@ -111,7 +111,7 @@ const (
 	// 1 % level. Whether another pair would is unknown.
 	RunsDiffer Verdict = "these runs differ"
 	// RunsApart: two single runs whose intervals depend too much on each other for a test,
-	// but of which 90 % of one are above 90 % of the other.
+	// but each eighth of one run is above each eighth of the other.
 	RunsApart Verdict = "these runs do not overlap"
 	// RunsAlike: two single runs differ by no more than the noise within them.
 	RunsAlike Verdict = "these runs are alike"
@@ -466,7 +466,7 @@ func (c *Comparison) addNotes() {
 		c.Notes = append(c.Notes, "one run each: (these runs p=…) compares batches of intervals within the two runs, by the Mann-Whitney U test at the 1 % level. It proves that these two runs differ, not that the next two would: repeat the runs, at least 4 for each group")
 	}
 	if verdicts[RunsApart] {
-		c.Notes = append(c.Notes, "one run each: (these runs do not overlap) is said of runs with a trend, to which no test applies: 90 % of the intervals of one are above 90 % of the other's. Repeat the runs, at least 4 for each group")
+		c.Notes = append(c.Notes, "one run each: (these runs do not overlap) is said of runs with a trend, to which no test applies: the median of each eighth of one is above those of the other. It is no test: repeat the runs, at least 4 for each group")
 	}
 	if verdicts[Single] {
 		c.Notes = append(c.Notes, "one run says nothing about spread: where a group has one run, the difference may be noise. Repeat the runs, at least 4 for each group")

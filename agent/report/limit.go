@@ -128,7 +128,7 @@ func (c *Comparison) checkChange(limit *Condition, group int, x combination) (Re
 	proof := fmt.Sprintf("; %d and %d runs, p=%.3f", e.n[0], e.n[1], e.p)
 	switch e.verdict {
 	case RunsApart:
-		proof = "; 90 % of the intervals of these two runs do not overlap"
+		proof = "; each eighth of one of these two runs is above each eighth of the other"
 	case RunsDiffer:
 		proof = fmt.Sprintf("; within these two runs, %d and %d batches, p=%.3f", e.n[0], e.n[1], e.p)
 	}

@@ -145,10 +145,9 @@ func serverEvidence(h *history.History, s *history.Server, threads float64) anal
 	}
 	largest := func(m *measure.Measure) float64 { t := tally(m); return t.Max }
 	mean := func(m *measure.Measure) float64 { t := tally(m); return t.Mean() }
-	last := func(m *measure.Measure) float64 { t := tally(m); return t.Last }
 	out := analysis.ServerEvidence{
 		Name: s.Target, FlowControl: levelOf(tally(engine.FlowControl), analysis.Paused), FlowControlSent: s.Increase(engine.FlowControlSent),
-		LagSeconds: largest(engine.LagSeconds), Connections: largest(engine.OpenConnections), ConnectionLimit: connectionLimit(h, s.Target, last(engine.ConnectionLimit)),
+		LagSeconds: largest(engine.LagSeconds), Connections: largest(engine.OpenConnections), ConnectionLimit: connectionLimit(h, s.Target),
 		Refused: s.Increase(engine.RefusedConnections), PoolReads: mean(engine.PagesRead), PoolMisses: mean(engine.PageMisses),
 	}
 	for _, m := range engine.SessionMeasures() {
@@ -167,9 +166,9 @@ func serverEvidence(h *history.History, s *history.Server, threads float64) anal
 	return out
 }
 
-// connectionLimit returns a server's limit when the run began; where that is not recorded, the
-// one of the samples, which is up to a minute old.
-func connectionLimit(h *history.History, target string, sampled float64) float64 {
+// connectionLimit returns the limit that was read from a server during the run, unknown if
+// the run was too short for that: the one of the samples can be a minute old.
+func connectionLimit(h *history.History, target string) float64 {
 	for i := range h.Settings {
 		if s := &h.Settings[i]; s.Target == target {
 			if v, err := strconv.ParseFloat(s.Settings[string(analysis.LimitConnections)], 64); err == nil {
@@ -177,7 +176,7 @@ func connectionLimit(h *history.History, target string, sampled float64) float64
 			}
 		}
 	}
-	return sampled
+	return series.Unknown()
 }
 
 // limitLines are the verdict in sentences, the findings first.

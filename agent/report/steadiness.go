@@ -151,7 +151,7 @@ type within struct {
 	// batches can be tested as if they were independent; empty if there are too few
 	// intervals or all depend on each other, as in a run with a trend.
 	batches []float64
-	// low and high bound the middle 90 % of the intervals, if isBounded.
+	// low and high bound the medians of the eighths of the run, if isBounded.
 	low, high float64
 	isBounded bool
 }
@@ -179,7 +179,7 @@ func (r *Row) withinOf(v *history.Intervals) map[string]within {
 
 func newWithin(values []float64) within {
 	w := within{batches: analysis.Batches(values)}
-	w.low, w.high, w.isBounded = analysis.Bulk(values)
+	w.low, w.high, w.isBounded = analysis.Eighths(values)
 	return w
 }
 

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/benchwatch/benchwatch/agent/analysis"
 	"github.com/benchwatch/benchwatch/agent/report"
 	"github.com/benchwatch/benchwatch/agent/table"
 )
@@ -36,10 +37,6 @@ const (
 	// was to generate.
 	Beyond Judgement = "beyond"
 )
-
-// reached is the share of the requested rate that a run must reach to be within its
-// conditions: the latency of one that falls behind says nothing about that rate.
-const reached = 0.95
 
 // ParseSubjectTo reads conditions separated by commas, such as
 // p99 < 20ms, lag < 5s, errors < 0.1%.
@@ -93,7 +90,7 @@ func (k *Seek) judge(step *Step, row *report.Row, requested int) error {
 		}
 		words = append(words, value)
 	}
-	if tps := row.TPS; requested > 0 && tps.Known && tps.Value < reached*float64(requested) {
+	if tps := row.TPS; requested > 0 && tps.Known && !analysis.MadeRate(tps.Value, float64(requested), row.DurationSeconds) {
 		step.Judgement = Beyond
 		words = append(words, fmt.Sprintf("%.2f of %d tps reached", tps.Value, requested))
 	}

@@ -77,7 +77,7 @@ func TestSeekJudges(t *testing.T) {
 	}
 	k := Seek{SubjectTo: conditions}
 	row := func(tps, p99, failed float64) report.Row {
-		return report.Row{TPS: series.Some(tps), Latency: map[string]float64{"p99": p99}, FailedShare: series.Some(failed)}
+		return report.Row{DurationSeconds: 10, TPS: series.Some(tps), Latency: map[string]float64{"p99": p99}, FailedShare: series.Some(failed)}
 	}
 	for name, c := range map[string]struct {
 		row  report.Row
@@ -87,6 +87,7 @@ func TestSeekJudges(t *testing.T) {
 		"within":       {row(999, 0.019, 0.0005), Within, "p99 < 20ms: 19.00 ms, errors < 0.1%: 0.05 %"},
 		"slow":         {row(999, 0.021, 0), Beyond, "p99 < 20ms: 21.00 ms, errors < 0.1%: 0.00 %"},
 		"errors":       {row(999, 0.001, 0.01), Beyond, "p99 < 20ms: 1.00 ms, errors < 0.1%: 1.00 %"},
+		"by chance":    {row(975, 0.001, 0), Within, "p99 < 20ms: 1.00 ms, errors < 0.1%: 0.00 %"},
 		"falls behind": {row(900, 0.001, 0), Beyond, "p99 < 20ms: 1.00 ms, errors < 0.1%: 0.00 %, 900.00 of 1000 tps reached"},
 	} {
 		step := Step{}
