@@ -7,13 +7,14 @@ import (
 	"io"
 	"net"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
 
 // delayed returns an address at which the server is a while away: each piece of data is
-// passed on that much later, in both directions.
-func delayed(t *testing.T, server string, delay time.Duration) string {
+// passed on that much later, in nanoseconds, in both directions.
+func delayed(t *testing.T, server string, delay *atomic.Int64) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
@@ -51,18 +52,25 @@ func delayed(t *testing.T, server string, delay time.Duration) string {
 	return listener.Addr().String()
 }
 
+// always returns a delay that does not change.
+func always(d time.Duration) *atomic.Int64 {
+	var delay atomic.Int64
+	delay.Store(int64(d))
+	return &delay
+}
+
 // piece is what was read at a time.
 type piece struct {
 	at   time.Time
 	data []byte
 }
 
-func passOn(from, to net.Conn, delay time.Duration) {
+func passOn(from, to net.Conn, delay *atomic.Int64) {
 	pieces := make(chan piece, 1000)
 	var writing sync.WaitGroup
 	writing.Go(func() {
 		for p := range pieces {
-			<-time.After(time.Until(p.at.Add(delay)))
+			<-time.After(time.Until(p.at.Add(time.Duration(delay.Load()))))
 			_, _ = to.Write(p.data) // its reader notices the end
 		}
 		_ = to.Close()

@@ -193,7 +193,7 @@ func TestFirstFinding(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			l := near
 			if c.far > 0 {
-				l = newLab(t, delayed(t, env.server.Address(1), c.far))
+				l = newLab(t, delayed(t, env.server.Address(1), always(c.far)))
 			}
 			if c.before != nil {
 				c.before(t)
