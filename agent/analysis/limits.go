@@ -46,16 +46,69 @@ type MachineEvidence struct {
 	Generator, Server bool
 	Cores             int
 	// Servers are the run's servers on it.
-	Servers               []string
-	CPU, BusiestCore      Level   // high: from BusyCPU, BusyCore
-	Stalled               Level   // a task waited for a core; high: from Stall
-	ToolHeld              float64 // share of time in which a CPU quota held the tool
-	Steal, Disk, Network  Level   // high: from HighSteal, BusyDisk, BusyNetwork
-	DiskWait              float64 // seconds of a read or write
-	DiskReadWait          float64 // seconds of a read
-	Retransmits           float64 // during the run
-	ListenDrops, NetDrops float64
+	Servers              []string
+	CPU, BusiestCore     Level   // high: from BusyCPU, BusyCore
+	Stalled              Level   // a task waited for a core; high: from Stall
+	ToolHeld             float64 // share of time in which a CPU quota held the tool
+	Steal, Disk, Network Level   // high: from HighSteal, BusyDisk, BusyNetwork
+	DiskWait             float64 // seconds of a read or write
+	DiskReadWait         float64 // seconds of a read
+	// ToolCPU, ServersCPU and OthersCPU are the seconds of CPU that the tool, servers with their
+	// proxies, and other programs used; OtherPrograms has those that used most.
+	ToolCPU, ServersCPU, OthersCPU float64
+	OtherPrograms                  []ProgramEvidence
+	Retransmits                    float64 // during the run
+	ListenDrops, NetDrops          float64
 }
+
+// ProgramEvidence is what one program used.
+type ProgramEvidence struct {
+	Name string
+	CPU  float64 // seconds
+}
+
+// foreign is the share of other programs in what programs used of the CPU. It is unknown if the
+// processes of the tool, or of the servers on the machine, are.
+func (m *MachineEvidence) foreign() float64 {
+	own := m.ToolCPU + m.ServersCPU
+	if !m.Server {
+		own = m.ToolCPU + orZero(m.ServersCPU)
+	}
+	if !(own+m.OthersCPU > 0) {
+		return series.Unknown()
+	}
+	return m.OthersCPU / (own + m.OthersCPU)
+}
+
+// programs describes who used the CPU, after a semicolon; empty if that is not known.
+func (m *MachineEvidence) programs() string {
+	foreign := m.foreign()
+	if !series.IsKnown(foreign) {
+		return ""
+	}
+	all := m.ToolCPU + orZero(m.ServersCPU) + m.OthersCPU
+	var names []string
+	for _, p := range m.OtherPrograms {
+		if share := p.CPU / all; share >= namedProgram && len(names) < mostPrograms {
+			names = append(names, p.Name+" "+percent(share))
+		}
+	}
+	others := percent(foreign)
+	if len(names) > 0 {
+		others += " (" + strings.Join(names, ", ") + ")"
+	}
+	text := percent(m.ToolCPU / all)
+	if m.ServersCPU > 0 {
+		text += ", servers " + percent(m.ServersCPU/all)
+	}
+	return "; of what programs used, the tool took " + text + ", other programs " + others
+}
+
+const (
+	// namedProgram is the share of the CPU from which on a program is named; at most mostPrograms are.
+	namedProgram = 0.05
+	mostPrograms = 3
+)
 
 // From where on a level is high.
 const (
@@ -501,7 +554,8 @@ func (f *finder) cpu() {
 			limit, test = LimitGeneratorCPU, "add a generator, or take a faster one: the throughput rises if it is right"
 		}
 		used := m.CPU.Mean * float64(m.Cores)
-		if clients := f.e.Threads; m.CPU.High >= 0.5 && clients < float64(m.Cores) && used > 1.5*clients {
+		foreign, programs := m.foreign(), m.programs()
+		if clients := f.e.Threads; programs == "" && m.CPU.High >= 0.5 && clients < float64(m.Cores) && used > 1.5*clients {
 			// A client is in the tool or in a server, and takes one core at a time.
 			f.add(LimitNeighbours, m.CPU.High*max(f.within(m), 1-clients/used), m.CPU.High, "repeat while nothing else runs on "+m.Name,
 				"%s can use at most as many cores, but %s of %s were in use on %s", plural(clients, "client"), number(used), number(float64(m.Cores)), what)
@@ -510,8 +564,10 @@ func (f *finder) cpu() {
 		if f.quota(m, what) {
 			continue
 		}
-		f.add(limit, m.CPU.High*f.within(m), m.CPU.High, test, "%s of %s were %s busy on average, and at least %s for %s of the time",
-			plural(float64(m.Cores), "core"), what, percent(m.CPU.Mean), percent(BusyCPU), percent(m.CPU.High))
+		share, text := m.CPU.High*f.within(m), fmt.Sprintf("%s of %s were %s busy on average, and at least %s for %s of the time%s",
+			plural(float64(m.Cores), "core"), what, percent(m.CPU.Mean), percent(BusyCPU), percent(m.CPU.High), programs)
+		f.add(LimitNeighbours, share*orZero(foreign), m.CPU.High, "repeat while nothing else runs on "+m.Name, "%s", text)
+		f.add(limit, share*(1-orZero(foreign)), m.CPU.High, test, "%s", text)
 		if one := m.BusiestCore; m.Cores > 1 && orZero(m.CPU.High) < 0.5 && one.High >= 0.5 && m.Generator != m.Server {
 			limit, test = LimitServerCore, "look for a single thread: replication, interrupts of one queue, a purge"
 			if m.Generator {

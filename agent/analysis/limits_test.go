@@ -11,7 +11,7 @@ var nan = math.NaN()
 // machine returns one with everything known and nothing busy.
 func machine(name string, generator, server bool, targets ...string) MachineEvidence {
 	quiet := Level{0.2, 0}
-	return MachineEvidence{Name: name, Generator: generator, Server: server, Servers: targets, Cores: 8, CPU: quiet, BusiestCore: quiet, Stalled: Level{0.1, 0}, ToolHeld: nan, Steal: Level{0, 0}, Disk: Level{0.1, 0}, Network: Level{nan, nan}, DiskWait: 0.0002, DiskReadWait: 0.0002}
+	return MachineEvidence{Name: name, Generator: generator, Server: server, Servers: targets, Cores: 8, CPU: quiet, BusiestCore: quiet, Stalled: Level{0.1, 0}, ToolHeld: nan, Steal: Level{0, 0}, Disk: Level{0.1, 0}, Network: Level{nan, nan}, DiskWait: 0.0002, DiskReadWait: 0.0002, ToolCPU: nan, ServersCPU: nan, OthersCPU: nan}
 }
 
 // server returns one of which everything is known.
@@ -65,6 +65,34 @@ func TestFindLimits(t *testing.T) {
 			e.Machines = []MachineEvidence{machine("vm", true, true, "n1")}
 			e.Machines[0].CPU = Level{1, 1}
 		}, LimitSharedCPU, "8 cores of vm (n1)", 120},
+		// Of a VM on which compilers run beside the benchmark.
+		"other programs of many clients": {func(e *Evidence) {
+			e.Machines = []MachineEvidence{machine("vm", true, true, "n1")}
+			m := &e.Machines[0]
+			m.CPU, m.ToolCPU, m.ServersCPU, m.OthersCPU = Level{1, 1}, 100, 200, 660
+			m.OtherPrograms = []ProgramEvidence{{"make", 600}, {"python3", 48}, {"cron", 1}}
+		}, LimitNeighbours, "8 cores of vm (n1) were 100 % busy on average, and at least 90 % for 100 % of the time; of what programs used, the tool took 10 %, servers 21 %, other programs 69 % (make 62 %, python3 5 %)", 120},
+		"few other programs": {func(e *Evidence) {
+			e.Machines = []MachineEvidence{machine("vm", true, true, "n1")}
+			m := &e.Machines[0]
+			m.CPU, m.ToolCPU, m.ServersCPU, m.OthersCPU = Level{1, 1}, 300, 600, 20
+		}, LimitSharedCPU, "the tool took 33 %, servers 65 %, other programs 2 %", 120},
+		"programs of which the servers are unknown": {func(e *Evidence) {
+			e.Machines = []MachineEvidence{machine("vm", true, true, "n1")}
+			m := &e.Machines[0]
+			m.CPU, m.ToolCPU, m.OthersCPU = Level{1, 1}, 100, 860
+		}, LimitSharedCPU, "at least 90 % for 100 % of the time", 120},
+		"other programs on the generator": {func(e *Evidence) {
+			m := &e.Machines[0]
+			m.CPU, m.ToolCPU, m.OthersCPU = Level{1, 1}, 100, 860
+		}, LimitNeighbours, "the tool took 10 %, other programs 90 %", 120},
+		// A client can't use two cores itself, but its server does.
+		"no other programs": {func(e *Evidence) {
+			e.Threads, e.Machines = 1, []MachineEvidence{machine("vm", true, true, "n1")}
+			m := &e.Machines[0]
+			m.CPU, m.ToolCPU, m.ServersCPU, m.OthersCPU = Level{1, 1}, 10, 900, 5
+			e.Servers[0] = server("n1", map[string]float64{"running": 0.9})
+		}, LimitSharedCPU, "servers 98 %", 120},
 		"other programs": {func(e *Evidence) {
 			e.Threads, e.Machines = 1, []MachineEvidence{machine("vm", true, true, "n1")}
 			e.Machines[0].CPU = Level{1, 1}

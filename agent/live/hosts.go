@@ -33,15 +33,15 @@ func (t *tracker) hostFrame(f engine.Frame) {
 	}
 }
 
-// addTool adds the limits of the tool's process, and how its CPU quota holds it, to what is
-// recorded of its machine. The caller holds mu.
+// addTool adds the limits of the tool's process, how its CPU quota holds it, and which programs
+// use the CPU, to what is recorded of its machine. The caller holds mu.
 func (t *tracker) addTool(f *engine.Frame) {
 	if t.meta.PID == 0 || t.meta.IsElsewhere() {
 		return
 	}
 	for i := range f.Samples {
 		s := &f.Samples[i]
-		if s.Target.Engine != host.Procfs {
+		if s.Target.Engine != host.Procfs && !(s.Up() && s.Status.Nodename != "" && s.Status.Nodename == t.meta.Generator) {
 			continue
 		}
 		running := !t.meta.Ended() && t.dir.Running(&t.meta)
@@ -49,6 +49,7 @@ func (t *tracker) addTool(f *engine.Frame) {
 			status := *s.Status // other runs have the same one
 			status.Values = slices.Clone(status.Values)
 			t.quota.Read(t.meta.PID, &status)
+			t.programs.Read(t.meta.PID, f.Tick, &status)
 			s.Status = &status
 		}
 		if s.Settings == nil || s.Settings.Err != nil {

@@ -57,7 +57,8 @@ type tracker struct {
 	// was read of its machine last, without and with them.
 	toolLimits engine.Settings
 	limited    struct{ read, with *engine.SettingsReading }
-	quota      host.Quota // of the tool's process
+	quota      host.Quota    // of the tool's process
+	programs   host.Programs // on its machine
 	// skipDrain: close the run without waiting for replicas.
 	skipDrain bool
 	faults    uint64

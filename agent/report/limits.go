@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -130,6 +131,15 @@ func machineEvidence(one *history.Host) analysis.MachineEvidence {
 		DiskWait: wait.Mean(), DiskReadWait: reads.Mean(),
 		Retransmits: one.Increase(host.Retransmits), ListenDrops: one.Increase(host.ListenDrops), NetDrops: one.Increase(host.Drops),
 	}
+	m.ToolCPU, m.ServersCPU, m.OthersCPU = one.Increase(host.ToolCPU), one.Increase(host.ServersCPU), one.Increase(host.OthersCPU)
+	for name, used := range one.IncreaseBy(host.OthersCPU, host.Program) {
+		if name != host.OtherPrograms {
+			m.OtherPrograms = append(m.OtherPrograms, analysis.ProgramEvidence{Name: name, CPU: used})
+		}
+	}
+	slices.SortFunc(m.OtherPrograms, func(a, b analysis.ProgramEvidence) int {
+		return cmp.Or(cmp.Compare(b.CPU, a.CPU), strings.Compare(a.Name, b.Name))
+	})
 	if m.Name == "" {
 		m.Name = one.Nodename
 	}

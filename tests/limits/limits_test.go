@@ -165,7 +165,11 @@ func TestFirstFinding(t *testing.T) {
 				t.Cleanup(func() { must(t, release()) })
 			},
 		},
-		{name: "generator and server", want: analysis.LimitSharedCPU, noise: anyNoise, args: []string{"oltp_read_only", "--threads=32", "--time=8"}},
+		{name: "generator and server", want: analysis.LimitSharedCPU, noise: 0.3, text: "other programs", args: []string{"oltp_read_only", "--threads=32", "--time=8"}},
+		{
+			name: "other programs", want: analysis.LimitNeighbours, noise: anyNoise, text: "(sh ", args: []string{"oltp_read_only", "--threads=8", "--time=12"},
+			before: func(t *testing.T) { burn(t, 8*cores()) },
+		},
 		{name: "hot row", want: analysis.LimitRowLocks, noise: anyNoise, text: "waited for a row lock", args: []string{"oltp_update_non_index", "--tables=1", "--table-size=1", "--threads=16", "--time=8"}},
 		{
 			name: "fsync", want: analysis.LimitCommit, noise: anyNoise, args: []string{"oltp_update_non_index", "--threads=8", "--time=10"},
@@ -222,6 +226,19 @@ func TestFirstFinding(t *testing.T) {
 			case len(v.Findings) == 0 || v.Findings[0].Limit != c.want || !strings.Contains(v.Findings[0].Evidence, c.text):
 				t.Errorf("want %s", c.want)
 			}
+		})
+	}
+}
+
+// burn has as many processes use the CPU for as long as the test lasts.
+func burn(t *testing.T, processes int) {
+	t.Helper()
+	for range processes {
+		cmd := exec.Command("sh", "-c", "while :; do :; done")
+		must(t, cmd.Start())
+		t.Cleanup(func() {
+			must(t, cmd.Process.Kill())
+			_ = cmd.Wait() // it was killed
 		})
 	}
 }
