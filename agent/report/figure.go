@@ -27,11 +27,48 @@ type FigurePoint struct {
 	Spread
 }
 
-// NewFigure draws a measure over a parameter: the averages, with the extremes of the runs.
+// Figure is the measures that one figure shows: one, or that of each machine.
+type Figure []Measure
+
+// Figures groups measures by the figures that show them.
+func Figures(measures []Measure) []Figure {
+	var all []Figure
+	for _, m := range measures {
+		i := slices.IndexFunc(all, func(f Figure) bool { return m.Figure != "" && f[0].Figure == m.Figure })
+		if i < 0 {
+			all = append(all, Figure{m})
+			continue
+		}
+		all[i] = append(all[i], m)
+	}
+	return all
+}
+
+// Plot draws the figure over a parameter; points returns those of one of its measures.
+func (f Figure) Plot(x string, average Average, points func(*Measure) []FigurePoint) *Plot {
+	var all []FigurePoint
+	for i := range f {
+		m := &f[i]
+		for _, p := range points(m) {
+			switch {
+			case p.Line == "":
+				p.Line = m.Line
+			case m.Line != "":
+				p.Line += ", " + m.Line
+			}
+			all = append(all, p)
+		}
+	}
+	m := f[0]
+	m.Name = cmp.Or(m.Figure, m.Name)
+	return newFigure(&m, x, all, average)
+}
+
+// newFigure draws a measure over a parameter: the averages, with the extremes of the runs.
 // Values that are numbers are placed by their size, on a logarithmic axis if they double
 // rather than add up; others stand side by side. Of a throughput the best point of each
 // line and its knee are marked.
-func NewFigure(m *Measure, x string, points []FigurePoint, average Average) *Plot {
+func newFigure(m *Measure, x string, points []FigurePoint, average Average) *Plot {
 	points = slices.DeleteFunc(slices.Clone(points), func(p FigurePoint) bool { return p.N == 0 || p.X == "" })
 	p := &Plot{Title: m.Name + " by " + x, X: Axis{Title: x}}
 	var notes []string

@@ -80,11 +80,11 @@ func TestFigureAxes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := NewFigure(&m, "buffer_pool", FigureRows(rows, &m, "buffer_pool", func(int) string { return "" }), ByMedian)
+	p := newFigure(&m, "buffer_pool", FigureRows(rows, &m, "buffer_pool", func(int) string { return "" }), ByMedian)
 	if p.X.Ticks[0].Text != "512M" || p.X.Ticks[1].At != 2<<30 || p.X.Log {
 		t.Errorf("%+v", p.X)
 	}
-	p = NewFigure(&m, "via", FigureRows(rows, &m, "via", func(int) string { return "" }), ByMedian)
+	p = newFigure(&m, "via", FigureRows(rows, &m, "via", func(int) string { return "" }), ByMedian)
 	if len(p.X.Ticks) != 2 || p.X.Ticks[1].At != 1 || len(p.Marks) != 1 {
 		t.Errorf("%+v %+v", p.X, p.Marks)
 	}
@@ -92,7 +92,7 @@ func TestFigureAxes(t *testing.T) {
 	for i, tps := range []float64{100, 390, 400, 401} {
 		points = append(points, FigurePoint{X: fmt.Sprint(1 << i), Spread: NewSpread([]float64{tps})})
 	}
-	p = NewFigure(&m, "threads", points, ByMedian)
+	p = newFigure(&m, "threads", points, ByMedian)
 	if len(p.Marks) != 2 || p.Marks[1].X != 2 || p.Marks[1].Text != "knee, 97.3 % of the best at threads 2" {
 		t.Errorf("%+v", p.Marks)
 	}
@@ -105,7 +105,7 @@ func TestFigureIsXML(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := NewFigure(&m, `<threads> & "more"`, FigureRows(rows, &m, "threads", func(i int) string { return rows[i].Labels["via"] + ` <&">` }), ByMedian)
+	p := newFigure(&m, `<threads> & "more"`, FigureRows(rows, &m, "threads", func(i int) string { return rows[i].Labels["via"] + ` <&">` }), ByMedian)
 	var b bytes.Buffer
 	if err := p.WriteSVG(&b); err != nil {
 		t.Fatal(err)

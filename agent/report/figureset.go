@@ -104,11 +104,11 @@ func NewFigureSet(c *Comparison, groups []Group, o FigureOptions) (*FigureSet, e
 		}
 	}
 	for _, name := range o.Measures {
-		m, err := MeasureNamed(s.rows, name)
+		measures, err := MeasuresNamed(s.rows, name)
 		if err != nil {
 			return nil, err
 		}
-		s.named = append(s.named, m)
+		s.named = append(s.named, measures...)
 	}
 	return s, nil
 }
@@ -158,8 +158,8 @@ func (s *FigureSet) Plots() []*Plot {
 		measures = FigureMeasures(s.rows)
 	}
 	var plots []*Plot
-	for i := range measures {
-		p := NewFigure(&measures[i], s.x, s.points(&measures[i]), s.average)
+	for _, f := range Figures(measures) {
+		p := f.Plot(s.x, s.average, s.points)
 		if !p.Empty() && (s.given || len(p.X.Ticks) > 1) {
 			plots = append(plots, p)
 		}
@@ -348,9 +348,10 @@ func (s *FigureSet) CSV(w io.Writer) error {
 }
 
 // FigureMeasures are those that figures show if none are named: throughput, the
-// mean and the headline statistics of the latency, then the worst of the servers.
+// mean and the headline statistics of the latency, then the worst of the servers and the
+// CPU of each machine.
 func FigureMeasures(rows []Row) []Measure {
-	return slices.DeleteFunc(Measures(rows), func(m Measure) bool {
+	all := slices.DeleteFunc(Measures(rows), func(m Measure) bool {
 		if m.Server {
 			return m.Condition == ""
 		}
@@ -362,6 +363,18 @@ func FigureMeasures(rows []Row) []Measure {
 		}
 		return false
 	})
+	return append(all, measuresOfMachines(machinesOf(rows))...)
+}
+
+// MeasuresNamed returns the measure that [MeasureNamed] does or, for the name of a figure of
+// machines, such as cpu_busy, that of each machine.
+func MeasuresNamed(rows []Row, name string) ([]Measure, error) {
+	each := slices.DeleteFunc(measuresOfMachines(machinesOf(rows)), func(m Measure) bool { return underscored(m.Figure) != name })
+	if len(each) > 0 {
+		return each, nil
+	}
+	m, err := MeasureNamed(rows, name)
+	return []Measure{m}, err
 }
 
 // MeasureNamed returns the measure of these runs that a condition would name so or, with _

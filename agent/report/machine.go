@@ -153,6 +153,15 @@ func headOf(m *measure.Measure) (string, table.Unit) {
 
 // machineMeasures returns the measures of machines that have a column.
 func machineMeasures(rows []Row) []Measure {
+	names := machinesOf(rows)
+	if len(names) > serverColumns {
+		return nil
+	}
+	return measuresOfMachines(names)
+}
+
+// machinesOf returns the machines' names in the order in which the runs have them.
+func machinesOf(rows []Row) []string {
 	var names []string
 	for i := range rows {
 		for j := range rows[i].Machines {
@@ -161,22 +170,27 @@ func machineMeasures(rows []Row) []Measure {
 			}
 		}
 	}
-	if len(names) > serverColumns {
-		names = nil
-	}
+	return names
+}
+
+// measuresOfMachines returns the measures that have a column for each machine, of these
+// machines.
+func measuresOfMachines(names []string) []Measure {
 	var all []Measure
 	for _, name := range names {
 		for _, m := range measure.All(measure.Host) {
 			if m.Column != measure.EachHost {
 				continue
 			}
-			all = append(all, newServerMeasure(strings.TrimSpace(name+" "+m.Name()), m.Unit, table.UnitOf(m), func(r *Row) float64 {
+			one := newServerMeasure(strings.TrimSpace(name+" "+m.Name()), m.Unit, table.UnitOf(m), func(r *Row) float64 {
 				i := slices.IndexFunc(r.Machines, func(one Machine) bool { return one.Host == name })
 				if i < 0 {
 					return series.Unknown()
 				}
 				return r.Machines[i].Value(m)
-			}))
+			})
+			one.Figure, one.Line = m.Name(), name
+			all = append(all, one)
 		}
 	}
 	return all

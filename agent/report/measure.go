@@ -26,6 +26,9 @@ type Measure struct {
 	Unit table.Unit
 	// Server measures were observed on servers, not reported by the tool.
 	Server bool
+	// Figure names the figure that the measure shares with those of other machines, Line is its
+	// line there; both are empty if it has a figure of its own.
+	Figure, Line string
 	// IsCost: it is what a transaction took.
 	IsCost bool
 	// Value returns the run's value in the base unit, [series.Unknown] if it has

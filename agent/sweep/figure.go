@@ -16,27 +16,15 @@ import (
 func (r *Result) Figures(name string) ([]*report.Plot, error) {
 	measures := report.FigureMeasures(r.rows)
 	if name != "" {
-		m, err := report.MeasureNamed(r.rows, name)
-		if err != nil {
+		var err error
+		if measures, err = report.MeasuresNamed(r.rows, name); err != nil {
 			return nil, err
 		}
-		measures = []report.Measure{m}
 	}
 	var plots []*report.Plot
-	for i := range measures {
-		var points []report.FigurePoint
-		for j := range r.Combinations {
-			c := &r.Combinations[j]
-			others := map[string]string{}
-			for set, v := range c.Values {
-				if set != r.scale {
-					others[set] = v
-				}
-			}
-			points = append(points, report.FigurePoint{Line: r.describe(others), X: c.Values[r.scale], Spread: c.spreads[measures[i].Field]})
-		}
-		p := report.NewFigure(&measures[i], r.scale, points, report.ByMedian)
-		if measures[i].Condition == "tps" {
+	for _, f := range report.Figures(measures) {
+		p := f.Plot(r.scale, report.ByMedian, r.points)
+		if f[0].Condition == "tps" {
 			r.addLaws(p)
 		}
 		if !p.Empty() {
@@ -44,6 +32,22 @@ func (r *Result) Figures(name string) ([]*report.Plot, error) {
 		}
 	}
 	return plots, nil
+}
+
+// points returns the points of a measure.
+func (r *Result) points(m *report.Measure) []report.FigurePoint {
+	var points []report.FigurePoint
+	for i := range r.Combinations {
+		c := &r.Combinations[i]
+		others := map[string]string{}
+		for set, v := range c.Values {
+			if set != r.scale {
+				others[set] = v
+			}
+		}
+		points = append(points, report.FigurePoint{Line: r.describe(others), X: c.Values[r.scale], Spread: spreadOf(m, c.rows)})
+	}
+	return points
 }
 
 // fitPoints is how many points a curve has.

@@ -53,7 +53,8 @@ type Combination struct {
 	Servers []Observed `json:"servers,omitempty"`
 	Reason  string     `json:"reason,omitempty"`
 
-	// spreads are by the measures' fields, in base units.
+	rows []report.Row
+	// spreads are those of the tables' measures by their fields, in base units.
 	spreads map[string]report.Spread
 }
 
@@ -126,6 +127,7 @@ func (s *Sweep) combination(values map[string]string, rows map[string]report.Row
 			done = append(done, row)
 		}
 	}
+	out.rows = done
 	for i := range done {
 		for stat := range done[i].Latency {
 			if out.Latency == nil {
@@ -135,11 +137,7 @@ func (s *Sweep) combination(values map[string]string, rows map[string]report.Row
 		}
 	}
 	for _, m := range measures {
-		var of []float64
-		for i := range done {
-			of = append(of, m.Value(&done[i]))
-		}
-		spread := report.NewSpread(of)
+		spread := spreadOf(&m, done)
 		if spread.N == 0 {
 			continue
 		}
@@ -156,6 +154,15 @@ func (s *Sweep) combination(values map[string]string, rows map[string]report.Row
 		out.Errors = series.Some(errors.Value.Median)
 	}
 	return out
+}
+
+// spreadOf sums up a measure over runs, in its base unit.
+func spreadOf(m *report.Measure, rows []report.Row) report.Spread {
+	values := make([]float64, len(rows))
+	for i := range rows {
+		values[i] = m.Value(&rows[i])
+	}
+	return report.NewSpread(values)
 }
 
 // advise looks at each combination of the other sets by itself.

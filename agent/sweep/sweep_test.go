@@ -15,7 +15,9 @@ import (
 	"time"
 
 	"github.com/benchwatch/benchwatch/agent/engine"
+	"github.com/benchwatch/benchwatch/agent/host"
 	"github.com/benchwatch/benchwatch/agent/report"
+	"github.com/benchwatch/benchwatch/agent/rundir"
 	"github.com/benchwatch/benchwatch/agent/series"
 	"github.com/benchwatch/benchwatch/agent/table"
 )
@@ -273,6 +275,65 @@ func TestServersInResults(t *testing.T) {
 		if !strings.Contains(data.String(), want) {
 			t.Errorf("missing %s in %s", want, data.String())
 		}
+	}
+}
+
+// TestMachinesInFigures guards that the CPU of each machine is a line of one figure over the
+// set that is scaled up, also of more machines than a table has columns for, and that a
+// measure that no table has is drawn if it is named.
+func TestMachinesInFigures(t *testing.T) {
+	const machines = 7
+	s := &Sweep{Sets: []Set{set(t, "threads=1,4"), set(t, "via=direct,proxy")}}
+	s.Steps, _ = Plan(s.Sets, 1, Given, false)
+	rows := map[string]report.Row{}
+	for i := range s.Steps {
+		step := &s.Steps[i]
+		s.NewAttempt(step)
+		step.State = Done
+		row := report.Row{TPS: series.Some(100.0)}
+		for n := range machines {
+			row.Machines = append(row.Machines, report.Machine{
+				Machine: rundir.Machine{Host: fmt.Sprint("db", n+1)},
+				Values:  []report.Value{{Measure: host.Busy, Value: float64(i*10+n) / 100}},
+			})
+		}
+		rows[step.RunID] = row
+	}
+	r := s.Results(rows)
+	all, err := r.Figures("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var titles []string
+	for _, p := range all {
+		titles = append(titles, p.Title)
+	}
+	if want := []string{"tps by threads", "cpu busy by threads"}; !slices.Equal(titles, want) {
+		t.Fatalf("figures %q, want %q", titles, want)
+	}
+	named, err := r.Figures("cpu_busy")
+	if err != nil || len(named) != 1 {
+		t.Fatalf("%d figures of cpu_busy: %v", len(named), err)
+	}
+	for _, p := range []*report.Plot{all[1], named[0]} {
+		if len(p.Lines) != 2*machines || p.Lines[1].Name != "via=proxy, db1" || p.Unit != "%" {
+			t.Fatalf("%d lines in %s, the second is %s", len(p.Lines), p.Unit, p.Lines[1].Name)
+		}
+		// The steps are threads=1 via=direct, threads=1 via=proxy, threads=4 via=direct …
+		if last := p.Lines[2*machines-1].Points; len(last) != 2 || last[1].X != 4 || math.Abs(last[1].Y-36) > 1e-9 {
+			t.Errorf("the last machine through the proxy has %+v", last)
+		}
+	}
+	busiest, err := r.Figures("cpu")
+	if err != nil || len(busiest) != 1 || len(busiest[0].Lines) != 2 || math.Abs(busiest[0].Lines[0].Points[0].Y-6) > 1e-9 {
+		t.Errorf("the busiest machine: %+v, %v", busiest, err)
+	}
+	var page bytes.Buffer
+	if err := r.HTML(&page, time.Now(), ""); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(page.String(), "via=proxy, db7") {
+		t.Error("the page has no line of the last machine")
 	}
 }
 

@@ -76,6 +76,11 @@ func TestSweepHasCPUOfEachNode(t *testing.T) {
 		t.Fatalf("%d combinations, %d lines of CSV", len(result.Combinations), len(lines))
 	}
 	page := string(sweep("--resume=last", "--format=html"))
+	_, figure, found := strings.Cut(page, "<figcaption>cpu busy by threads")
+	figure, _, _ = strings.Cut(figure, "</figure>")
+	if !found {
+		t.Error("the HTML page has no figure of the CPU")
+	}
 	for i, c := range result.Combinations {
 		run := rundir.At(filepath.Join(dir, "data"), c.Runs[0])
 		h, err := history.Read(t.Context(), run, registry.Tools.ByName("sysbench"))
@@ -106,6 +111,9 @@ func TestSweepHasCPUOfEachNode(t *testing.T) {
 			}
 			if !regexp.MustCompile(`>` + name + ` cpu busy %<`).MatchString(page) {
 				t.Errorf("the HTML page has no column of %s", name)
+			}
+			if !strings.Contains(figure, "</svg>"+name+"</li>") {
+				t.Errorf("the figure of the CPU has no line of %s", name)
 			}
 		}
 		// The tool writes to the first node, the others only apply.
