@@ -30,7 +30,7 @@ type compareCommand struct {
 	x       *string
 	lines   *string
 	measure *string
-	mean    *bool
+	averaging
 
 	streams Streams
 }
@@ -46,7 +46,7 @@ func addCompare(app *kingpin.Application) (string, action) {
 	r.x = cmd.Flag("x", "Fact, label or setting of the servers along the axis of the figures (default: the one that varies, threads before others); with it, one group is enough, and the other formats contain the figures' table").PlaceHolder("NAME").String()
 	r.lines = cmd.Flag("lines", "Facts, labels or settings with one line per value, in addition to the groups (default: all that vary); run draws a line for each run").PlaceHolder("NAME,NAME…").String()
 	r.measure = cmd.Flag("measure", "Measures of the figures and of their table: tps, qps, tpmc, duration, a statistic of the latency, one of an operation (read_avg, read_count), cpu, lag, n1_queries … (default: all, tps in svg and png)").PlaceHolder("NAME,NAME…").String()
-	r.mean = cmd.Flag("mean", "Use means of repeated runs in the figures and their table instead of medians").Bool()
+	r.averaging = addAveraging(cmd)
 	r.output = addOutput(cmd)
 	r.store = addReadingStore(cmd)
 	return cmd.FullCommand(), func(s Streams) error {
@@ -131,12 +131,9 @@ func (r *compareCommand) limits() ([]*report.Condition, error) {
 
 // figures arranges the runs for figures and their table.
 func (r *compareCommand) figures(c *report.Comparison, groups []report.Group, measures ...string) (*report.FigureSet, error) {
-	o := report.FigureOptions{X: *r.x, Lines: list(*r.lines), Measures: list(*r.measure)}
+	o := report.FigureOptions{X: *r.x, Lines: list(*r.lines), Measures: list(*r.measure), Average: r.average()}
 	if len(o.Measures) == 0 {
 		o.Measures = measures
-	}
-	if *r.mean {
-		o.Average = report.ByMean
 	}
 	return report.NewFigureSet(c, groups, o)
 }

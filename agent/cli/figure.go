@@ -4,8 +4,24 @@ import (
 	"errors"
 	"io"
 
+	"github.com/alecthomas/kingpin/v2"
+
 	"github.com/benchwatch/benchwatch/agent/report"
 )
+
+// averaging is the flag that decides which value stands for repeated runs.
+type averaging struct{ mean *bool }
+
+func addAveraging(cmd *kingpin.CmdClause) averaging {
+	return averaging{cmd.Flag("mean", "Use means of repeated runs in the figures and their table instead of medians").Bool()}
+}
+
+func (a averaging) average() report.Average {
+	if *a.mean {
+		return report.ByMean
+	}
+	return report.ByMedian
+}
 
 // writeFigure writes the first figure as a file of its own, as SVG or as PNG.
 func writeFigure(w io.Writer, plots []*report.Plot, format string) error {

@@ -47,6 +47,7 @@ type sweepCommand struct {
 	verbose *bool
 	format  *string
 	measure *string
+	averaging
 	command *[]string
 	// example is the hint for a wrong command line.
 	example string
@@ -87,6 +88,7 @@ func (r *sweepCommand) addRunning(cmd *kingpin.CmdClause) {
 	r.verbose = cmd.Flag("verbose", "Show the output of the tool").Short('v').Bool()
 	r.format = cmd.Flag("format", "Format of the result: text, markdown, html, svg or png (one figure), csv or json").Default("text").Enum("text", "markdown", "html", "svg", "png", "csv", "json")
 	r.measure = cmd.Flag("measure", "Measure of the figure of --format=svg and png: tps, qps, tpmc, a statistic of the latency, lag …").Default("tps").PlaceHolder("NAME").String()
+	r.averaging = addAveraging(cmd)
 	r.output = addOutput(cmd)
 	r.store = addStore(cmd)
 	r.command = cmd.Arg("command", "Command line of the benchmark with placeholders, after --").Strings()
@@ -169,7 +171,7 @@ func (r *sweepCommand) result(s *sweep.Sweep) error {
 		}
 		rows[step.RunID] = report.NewObservedRow(h)
 	}
-	result := s.Results(rows)
+	result := s.Results(rows, r.average())
 	err := r.document(r.streams, func(w io.Writer) error {
 		switch *r.format {
 		case "markdown":

@@ -342,6 +342,9 @@ const (
 	ByMean   Average = "mean"
 )
 
+// Note says what the cells of a table are that have several runs.
+func (a Average) Note() string { return string(a) + " [smallest … largest] of the runs" }
+
 // Average returns the median or the mean.
 func (s Spread) Average(a Average) float64 {
 	if a == ByMean {

@@ -218,6 +218,8 @@ type FigurePage struct {
 	Figures []*Plot
 	Lists   []FigureList
 	Table   *table.Table
+	// Note is shown below the table.
+	Note string
 }
 
 // FigureList is findings about a part of the runs; an empty title is about all.

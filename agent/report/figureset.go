@@ -48,10 +48,7 @@ type FigureSet struct {
 // NewFigureSet arranges groups of runs over a fact; if none is asked for and none varies it
 // is empty.
 func NewFigureSet(c *Comparison, groups []Group, o FigureOptions) (*FigureSet, error) {
-	s := &FigureSet{x: o.X, given: o.X != "", each: slices.Contains(o.Lines, EachRun), average: o.Average}
-	if s.average == "" {
-		s.average = ByMedian
-	}
+	s := &FigureSet{x: o.X, given: o.X != "", each: slices.Contains(o.Lines, EachRun), average: cmp.Or(o.Average, ByMedian)}
 	if s.x == "" {
 		for _, name := range c.Varied {
 			if s.x == "" || name == "threads" {
@@ -319,7 +316,7 @@ func sizeCell(x string) table.Cell {
 func (s *FigureSet) Note() string {
 	for _, p := range s.table().at {
 		if p.N > 1 {
-			return string(s.average) + " [smallest … largest] of the runs"
+			return s.average.Note()
 		}
 	}
 	return ""

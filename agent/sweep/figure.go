@@ -23,7 +23,7 @@ func (r *Result) Figures(name string) ([]*report.Plot, error) {
 	}
 	var plots []*report.Plot
 	for _, f := range report.Figures(measures) {
-		p := f.Plot(r.scale, report.ByMedian, r.points)
+		p := f.Plot(r.scale, r.Average, r.points)
 		if f[0].Condition == "tps" {
 			r.addLaws(p)
 		}
@@ -78,7 +78,7 @@ func (r *Result) HTML(w io.Writer, made time.Time, version string) error {
 	if err != nil {
 		return err
 	}
-	page := report.FigurePage{Title: "Sweep " + r.ID, Made: made, Version: version, Figures: plots, Table: r.table()}
+	page := report.FigurePage{Title: "Sweep " + r.ID, Made: made, Version: version, Figures: plots, Table: r.table(), Note: r.note()}
 	if r.Found != nil {
 		page.Lists = append(page.Lists, report.FigureList{Lines: r.Found.Lines})
 	}

@@ -17,9 +17,11 @@ import (
 
 // Result is what a sweep measured.
 type Result struct {
-	ID           string        `json:"id"`
-	Combinations []Combination `json:"settings"`
-	Advice       []Advice      `json:"advice,omitempty"`
+	ID string `json:"id"`
+	// Average is what stands for repeated runs: their median or, with --mean, their mean.
+	Average      report.Average `json:"average"`
+	Combinations []Combination  `json:"settings"`
+	Advice       []Advice       `json:"advice,omitempty"`
 	// Found is the result of a search.
 	Found *Found `json:"found,omitempty"`
 	// Failed are steps without a result.
@@ -32,24 +34,24 @@ type Result struct {
 }
 
 // Combination is values of the sets with the runs that had them. Its measures are
-// those of [report.Measures], summed up over the runs; the medians of the servers' are
-// a list.
+// those of [report.Measures], summed up over the runs; the medians or means of the
+// servers' are a list.
 type Combination struct {
 	Values map[string]string `json:"values"`
 	Runs   []string          `json:"runs"`
 	// State is done, or skipped or pending if there is no run.
 	State State `json:"state"`
-	// Latency are medians, in seconds by statistic, of LatencyOperation or, if
-	// that is empty, of transactions.
+	// Latency are medians or means, in seconds by statistic, of LatencyOperation or,
+	// if that is empty, of transactions.
 	Latency          map[string]float64 `json:"latency_seconds,omitempty"`
 	LatencyOperation string             `json:"latency_operation,omitempty"`
 
 	TPS  series.Optional[report.Spread] `json:"transactions_per_second,omitzero"`
 	QPS  series.Optional[report.Spread] `json:"queries_per_second,omitzero"`
 	TpmC series.Optional[report.Spread] `json:"tpmc,omitzero"`
-	// Errors is the median of their numbers.
+	// Errors is the median or mean of their numbers.
 	Errors series.Optional[float64] `json:"errors,omitzero"`
-	// Servers are the medians of what was observed of the servers.
+	// Servers are medians or means of what was observed of the servers.
 	Servers []Observed `json:"servers,omitempty"`
 	Reason  string     `json:"reason,omitempty"`
 
@@ -58,7 +60,7 @@ type Combination struct {
 	spreads map[string]report.Spread
 }
 
-// Observed is the median of a measure of the servers in its base unit.
+// Observed is the median or mean of a measure of the servers in its base unit.
 type Observed struct {
 	Name  string  `json:"name"`
 	Unit  string  `json:"unit"`
@@ -85,8 +87,8 @@ type Advice struct {
 }
 
 // Results sums the sweep up. rows are its runs by id.
-func (s *Sweep) Results(rows map[string]report.Row) Result {
-	r := Result{ID: s.ID, sets: s.Sets, scale: s.Scale(), Found: s.found()}
+func (s *Sweep) Results(rows map[string]report.Row, average report.Average) Result {
+	r := Result{ID: s.ID, Average: average, sets: s.Sets, scale: s.Scale(), Found: s.found()}
 	sets := s.Sets
 	if s.Seek != nil {
 		sets = []Set{{Name: s.Sets[0].Name, Values: sortValues(s.Sets[0].Values)}}
@@ -102,13 +104,13 @@ func (s *Sweep) Results(rows map[string]report.Row) Result {
 	}
 	r.measures, r.rows = report.Measures(all), all
 	for _, values := range combinations(sets) {
-		r.Combinations = append(r.Combinations, s.combination(values, rows, r.measures))
+		r.Combinations = append(r.Combinations, s.combination(values, rows, r.measures, average))
 	}
-	r.Advice = s.advise(r.Combinations)
+	r.Advice = s.advise(r.Combinations, average)
 	return r
 }
 
-func (s *Sweep) combination(values map[string]string, rows map[string]report.Row, measures []report.Measure) Combination {
+func (s *Sweep) combination(values map[string]string, rows map[string]report.Row, measures []report.Measure, average report.Average) Combination {
 	out := Combination{Values: values, Runs: []string{}, State: Pending, spreads: map[string]report.Spread{}}
 	var done []report.Row
 	for _, step := range s.Steps {
@@ -143,15 +145,15 @@ func (s *Sweep) combination(values map[string]string, rows map[string]report.Row
 		}
 		out.spreads[m.Field] = spread
 		if m.Server {
-			out.Servers = append(out.Servers, Observed{m.Name, string(m.Base), spread.Median})
+			out.Servers = append(out.Servers, Observed{m.Name, string(m.Base), spread.Average(average)})
 		}
 	}
 	for stat := range out.Latency {
-		out.Latency[stat] = out.spreads[report.LatencyField(out.LatencyOperation, stat)].Median
+		out.Latency[stat] = out.spreads[report.LatencyField(out.LatencyOperation, stat)].Average(average)
 	}
 	out.TPS, out.QPS, out.TpmC = out.spread(tool.Throughput), out.spread(tool.QueryRate), out.spread(tool.TpmC)
 	if errors := out.spread(tool.Errors); errors.Known {
-		out.Errors = series.Some(errors.Value.Median)
+		out.Errors = series.Some(errors.Value.Average(average))
 	}
 	return out
 }
@@ -166,7 +168,7 @@ func spreadOf(m *report.Measure, rows []report.Row) report.Spread {
 }
 
 // advise looks at each combination of the other sets by itself.
-func (s *Sweep) advise(all []Combination) []Advice {
+func (s *Sweep) advise(all []Combination, average report.Average) []Advice {
 	scale := s.scale()
 	if scale.Name != ThreadsSet {
 		return nil
@@ -189,7 +191,7 @@ func (s *Sweep) advise(all []Combination) []Advice {
 			continue
 		}
 		slices.SortFunc(measured, func(a, b Combination) int { return int(threadsOf(&a) - threadsOf(&b)) })
-		a := advice(measured)
+		a := advice(measured, average)
 		if len(others) > 0 {
 			a.Others = fixed
 		}
@@ -205,11 +207,11 @@ func threadsOf(x *Combination) float64 {
 
 // advice looks for the best number of threads and the knee, and fits the law.
 // measured are in the order of threads.
-func advice(measured []Combination) Advice {
+func advice(measured []Combination, average report.Average) Advice {
 	points := make([]Point, len(measured))
 	for i := range measured {
 		tps, _ := measured[i].tps()
-		points[i] = Point{threadsOf(&measured[i]), tps.Median}
+		points[i] = Point{threadsOf(&measured[i]), tps.Average(average)}
 	}
 	a := Advice{Best: most(points)}
 	best := &measured[slices.Index(points, a.Best)]
@@ -304,7 +306,7 @@ func (a *Advice) addLaw(points []Point) {
 	}
 }
 
-// headline returns the median of the headline latency, with a comma before it;
+// headline returns the median or mean of the headline latency, with a comma before it;
 // empty if it is unknown.
 func (c *Combination) headline() string {
 	operation := c.LatencyOperation
@@ -327,6 +329,9 @@ func (c *Combination) headline() string {
 func (r *Result) document() *table.Document {
 	doc := &table.Document{}
 	doc.Table(r.table())
+	if note := r.note(); note != "" {
+		doc.Paragraph(table.Line{Text: note})
+	}
 	if r.Found != nil {
 		doc.List(r.Found.Lines...)
 	}
@@ -373,6 +378,14 @@ func (r *Result) Text(w io.Writer) error { return r.document().Text(w) }
 // Markdown writes the result as Markdown.
 func (r *Result) Markdown(w io.Writer) error { return r.document().Markdown(w) }
 
+// note says what the table's cells are, empty if each is of one run.
+func (r *Result) note() string {
+	if slices.ContainsFunc(r.Combinations, func(c Combination) bool { return len(c.Runs) > 1 }) {
+		return r.Average.Note()
+	}
+	return ""
+}
+
 // table has a row for each combination.
 func (r *Result) table() *table.Table {
 	t := r.combinationTable("runs")
@@ -392,12 +405,12 @@ func (r *Result) table() *table.Table {
 		row := append(t.Rows[i], runs)
 		for _, m := range r.measures {
 			s, ok := c.spreads[m.Field]
-			cell := table.Number(s.Median, m.Unit)
+			cell := table.Number(s.Average(r.Average), m.Unit)
 			switch {
 			case !ok:
 				cell = table.Cell{}
 			case isThroughput(m):
-				cell = cell.As(s.Text(m.Unit, report.ByMedian))
+				cell = cell.As(s.Text(m.Unit, r.Average))
 			}
 			row = append(row, cell)
 		}
@@ -421,9 +434,9 @@ func (r *Result) CSV(w io.Writer) error {
 		for _, m := range r.measures {
 			s, ok := c.spreads[m.Field]
 			if !ok {
-				s = report.Spread{Median: series.Unknown(), Min: series.Unknown(), Max: series.Unknown()}
+				s = report.Spread{Median: series.Unknown(), Mean: series.Unknown(), Min: series.Unknown(), Max: series.Unknown()}
 			}
-			row = append(row, table.Number(s.Median, m.Unit))
+			row = append(row, table.Number(s.Average(r.Average), m.Unit))
 			if isThroughput(m) {
 				row = append(row, table.Number(s.Min, m.Unit), table.Number(s.Max, m.Unit))
 			}

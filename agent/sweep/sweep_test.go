@@ -176,7 +176,7 @@ func measured(t *testing.T, repeat int, tps map[int]float64) Result {
 		v := tps[n] + float64(step.Repeat)
 		rows[step.RunID] = report.Row{TPS: series.Some(v), Latency: map[string]float64{"p95": float64(n) / 1000}}
 	}
-	return s.Results(rows)
+	return s.Results(rows, report.ByMedian)
 }
 
 // TestAdvice guards the sentences about the number of threads.
@@ -260,7 +260,7 @@ func TestServersInResults(t *testing.T) {
 	r := s.Results(map[string]report.Row{
 		"a": {Servers: []report.Server{{Target: "n1", Values: []report.Value{{Measure: engine.FlowControl, Value: 0.25}}}}},
 		"b": {TpmC: series.Some(1200.0), Servers: []report.Server{{Target: "n1", DrainSeconds: series.Some(3.0)}}},
-	})
+	}, report.ByMedian)
 	var text, csv, data bytes.Buffer
 	if err := errors.Join(r.Text(&text), r.CSV(&csv), table.JSON(&data, r)); err != nil {
 		t.Fatal(err)
@@ -299,7 +299,7 @@ func TestMachinesInFigures(t *testing.T) {
 		}
 		rows[step.RunID] = row
 	}
-	r := s.Results(rows)
+	r := s.Results(rows, report.ByMedian)
 	all, err := r.Figures("")
 	if err != nil {
 		t.Fatal(err)
