@@ -236,12 +236,15 @@ func settingsOfRun(recorded history.SettingsHistory) map[string]string {
 	return facts
 }
 
+// mostSettings is how many settings a note names: servers of other versions differ in dozens.
+const mostSettings = 12
+
 // compareSettings finds the settings of servers that are the same in all runs of each
 // group but not between the groups, and adds a note if some are unknown.
 func (c *Comparison) compareSettings(groups []Group) {
 	names := map[string]bool{}
 	var unknown, unsteady []string
-	some := false
+	partial, some := 0, false
 	for _, g := range groups {
 		known := true
 		for i := range g.Runs {
@@ -265,7 +268,13 @@ func (c *Comparison) compareSettings(groups []Group) {
 		values, within := groupValues(groups, func(r *Row) string { return r.settings[name] })
 		switch {
 		case within:
-			unsteady = append(unsteady, name)
+			if !slices.ContainsFunc(groups, func(g Group) bool {
+				return slices.ContainsFunc(g.Runs, func(r Row) bool { return r.settings[name] == "" })
+			}) {
+				unsteady = append(unsteady, name)
+			} else {
+				partial++
+			}
 		case differ(values):
 			for i := range values {
 				values[i] = settingText(values[i])
@@ -273,7 +282,13 @@ func (c *Comparison) compareSettings(groups []Group) {
 			c.ServerSettings = append(c.ServerSettings, Difference{name, values})
 		}
 	}
-	if len(unsteady) > 0 {
+	if partial > 0 {
+		unsteady = append(unsteady, fmt.Sprintf("%d that some of the servers do not have", partial))
+	}
+	if n := len(unsteady); n > 0 {
+		if n > mostSettings+1 {
+			unsteady = append(unsteady[:mostSettings], fmt.Sprintf("%d more", n-mostSettings))
+		}
 		c.Notes = append(c.Notes, "server settings that are not the same in all runs of a group: "+table.Join(unsteady))
 	}
 }
