@@ -5,11 +5,15 @@ package abort
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/benchwatch/benchwatch/agent/history"
+	"github.com/benchwatch/benchwatch/agent/host"
 	"github.com/benchwatch/benchwatch/agent/ingest"
+	"github.com/benchwatch/benchwatch/agent/measure"
 	"github.com/benchwatch/benchwatch/agent/report"
 	"github.com/benchwatch/benchwatch/agent/rundir"
 	"github.com/benchwatch/benchwatch/agent/tool"
@@ -23,21 +27,23 @@ const poll = 250 * time.Millisecond
 type Watch struct {
 	Dir        rundir.Directory
 	Meta       rundir.Meta
-	Tool       *tool.Tool // nil: only servers can meet a condition
-	Conditions []*report.Condition
+	Tool       *tool.Tool // nil: the tool meets no condition
+	Conditions []*Condition
+	Prometheus *Prometheus // nil: there are no queries among the conditions
 
 	mu     sync.Mutex
 	latest *report.Row // of the newest interval; nil: none since it was read
 	since  []time.Time // when each condition began to hold
 	words  []string    // the values, then
 	known  []bool      // a value was known
+	errs   []error     // why the last one was not, of queries
 }
 
 // Wait returns the condition that holds, with the value, or an empty text once ctx is
 // done. An interval of the warm-up meets no condition, nor does an unknown value.
 func (w *Watch) Wait(ctx context.Context) string {
 	w.since, w.words = make([]time.Time, len(w.Conditions)), make([]string, len(w.Conditions))
-	w.known = make([]bool, len(w.Conditions))
+	w.known, w.errs = make([]bool, len(w.Conditions)), make([]error, len(w.Conditions))
 	ctx, stop := context.WithCancel(ctx)
 	var readers sync.WaitGroup
 	defer readers.Wait()
@@ -45,7 +51,13 @@ func (w *Watch) Wait(ctx context.Context) string {
 	arrived := make(chan struct{}, 1)
 	w.read(ctx, &readers, arrived)
 
-	servers := history.NewNewest(w.Dir)
+	answers := make(chan answer)
+	for i, c := range w.Conditions {
+		if c.IsQuery() {
+			readers.Go(func() { w.ask(ctx, i, answers) })
+		}
+	}
+	servers, machines := history.NewNewest(w.Dir.Path(rundir.StatusFile)), history.NewNewest(w.Dir.Path(host.File))
 	tick := time.NewTicker(poll)
 	defer tick.Stop()
 	for {
@@ -58,16 +70,23 @@ func (w *Watch) Wait(ctx context.Context) string {
 			w.latest = nil
 			w.mu.Unlock()
 			if row != nil {
-				w.apply(row, false)
+				w.apply(row, measure.Run)
 			}
+		case a := <-answers:
+			if w.errs[a.condition] = a.err; a.err == nil {
+				w.known[a.condition] = true
+			}
+			w.set(a.condition, a.holds, w.Conditions[a.condition].text+": "+a.text)
 		case <-tick.C:
-			rows, err := servers.Read()
-			if row := report.NewestRow(rows); err == nil && len(row.Servers) > 0 {
-				w.apply(&row, true)
+			for scope, newest := range map[measure.Scope]*history.Newest{measure.Server: servers, measure.Host: machines} {
+				rows, err := newest.Read()
+				if row := report.NewestRow(scope, rows); err == nil && row != nil {
+					w.apply(row, scope)
+				}
 			}
 		}
 		for i, c := range w.Conditions {
-			if since := w.since[i]; !since.IsZero() && time.Since(since) >= c.Lasting() {
+			if since := w.since[i]; !since.IsZero() && time.Since(since) >= c.lasting {
 				return w.words[i]
 			}
 		}
@@ -103,31 +122,43 @@ func (w *Watch) read(ctx context.Context, readers *sync.WaitGroup, arrived chan<
 	}
 }
 
-// apply applies the conditions about servers, or those about the tool, to their newest values.
-func (w *Watch) apply(row *report.Row, servers bool) {
+// apply applies the conditions about the tool, servers or machines to their newest values.
+func (w *Watch) apply(row *report.Row, scope measure.Scope) {
 	for i, c := range w.Conditions {
-		if c.OfServers() != servers {
+		if c.IsQuery() || c.measure.Scope() != scope {
 			continue
 		}
-		words, met := c.Met(row)
-		switch {
-		case !met:
-			w.since[i] = time.Time{}
-		case w.since[i].IsZero():
-			w.since[i] = time.Now()
+		words, met := c.measure.Met(row)
+		if words != "" {
+			w.known[i] = true
+			words = c.text + strings.TrimPrefix(words, c.measure.String())
 		}
-		w.words[i] = words
-		w.known[i] = w.known[i] || words != ""
+		w.set(i, met, words)
 	}
 }
 
-// Unknown returns the conditions of whose measure no value was known, after Wait has
-// returned.
-func (w *Watch) Unknown() []*report.Condition {
-	var all []*report.Condition
+// set notes whether a condition holds.
+func (w *Watch) set(i int, holds bool, words string) {
+	switch {
+	case !holds:
+		w.since[i] = time.Time{}
+	case w.since[i].IsZero():
+		w.since[i] = time.Now()
+	}
+	w.words[i] = words
+}
+
+// Unknown returns the conditions of which no value was known and, after a colon, why if that is
+// known, after Wait has returned.
+func (w *Watch) Unknown() []string {
+	var all []string
 	for i, c := range w.Conditions {
-		if i < len(w.known) && !w.known[i] {
-			all = append(all, c)
+		switch {
+		case i >= len(w.known) || w.known[i]:
+		case w.errs[i] != nil:
+			all = append(all, fmt.Sprintf("%s: %v", c, w.errs[i]))
+		default:
+			all = append(all, c.String())
 		}
 	}
 	return all

@@ -11,7 +11,7 @@ import (
 
 	"github.com/benchwatch/benchwatch/agent/engine"
 	"github.com/benchwatch/benchwatch/agent/history"
-	"github.com/benchwatch/benchwatch/agent/report"
+	"github.com/benchwatch/benchwatch/agent/host"
 	"github.com/benchwatch/benchwatch/agent/rundir"
 	"github.com/benchwatch/benchwatch/agent/tool/sysbench"
 )
@@ -50,7 +50,7 @@ func watch(t *testing.T, output string, conditions ...string) (*watched, *Watch)
 	w.print(head + output)
 	watch := &Watch{Dir: dir, Meta: w.meta, Tool: sysbench.Tool}
 	for _, text := range conditions {
-		c, err := report.ParseAbort(text)
+		c, err := Parse(text)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -107,6 +107,26 @@ func TestServers(t *testing.T) {
 	}
 }
 
+// Any measure of a machine can be bounded, and holds for as long as it has to.
+func TestMachines(t *testing.T) {
+	w, _ := watch(t, "", "cpu_busiest_core>90% for 1ms", "threads_running>5")
+	recorder := history.NewRecorder(w.dir, w.meta.StartedAt)
+	defer recorder.Close()
+	tick := w.meta.StartedAt.Truncate(time.Second)
+	for i, busy := range []float64{0.1, 0.5, 0.98, 0.98} {
+		status := engine.Status{}
+		status.Set(host.BusiestCore.Sources()[0].Metric, busy)
+		at := tick.Add(time.Duration(i) * time.Second)
+		frame := engine.Frame{Tick: at, Interval: time.Second, Samples: []engine.Sample{{Target: &engine.Target{Name: "db1", Engine: "host"}, Tick: at, Asked: at, Answered: at, Status: &status}}}
+		if err := recorder.RecordHosts(frame); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := <-w.ended; !strings.HasPrefix(got, "cpu_busiest_core>90% for 1ms: 98.00 %") {
+		t.Errorf("%q", got)
+	}
+}
+
 // What never had a value is named, so that a misspelled expectation does not pass for
 // a condition that never held.
 func TestUnknown(t *testing.T) {
@@ -115,15 +135,37 @@ func TestUnknown(t *testing.T) {
 	if got := <-w.ended; got != "tps<100: 10.00" {
 		t.Errorf("%q", got)
 	}
-	if u := watching.Unknown(); len(u) != 1 || u[0].String() != "lag>10s" {
+	if u := watching.Unknown(); len(u) != 1 || u[0] != "lag>10s" {
 		t.Errorf("unknown: %v", u)
 	}
 }
 
 func TestParse(t *testing.T) {
-	for _, bad := range []string{"drain>1s", "tpmc<5", "lag>10s for ever", "lag>10s for -1s", "tps<-5%", "lag"} {
-		if _, err := report.ParseAbort(bad); err == nil {
+	for _, bad := range []string{"drain>1s", "tpmc<5", "lag>10s for ever", "lag>10s for -1s", "tps<-5%", "lag", "promql:", "promql: for 5s", "deadlocks>5", "cpu_busy>0.5", "checkpoint_age>5"} {
+		if _, err := Parse(bad); err == nil {
 			t.Errorf("%s is accepted", bad)
+		}
+	}
+}
+
+func TestParseQuery(t *testing.T) {
+	for text, want := range map[string]struct {
+		query   string
+		lasting time.Duration
+	}{
+		"promql:up == 0":                   {"up == 0", 0},
+		" promql: up == 0 for 5s ":         {"up == 0", 5 * time.Second},
+		`promql:x{a="time for 5s"} > 0`:    {`x{a="time for 5s"} > 0`, 0},
+		`promql:x{a="wait for it"} for 1m`: {`x{a="wait for it"}`, time.Minute},
+	} {
+		c, err := Parse(text)
+		if err != nil || !c.IsQuery() || c.query != want.query || c.lasting != want.lasting {
+			t.Errorf("%q: %+v, %v", text, c, err)
+		}
+	}
+	for _, text := range []string{"cpu_busy > 95 % for 10s", "checkpoint_age>512MiB", "sessions_row_lock>3", "disk_wait>20ms"} {
+		if _, err := Parse(text); err != nil {
+			t.Error(err)
 		}
 	}
 }

@@ -11,29 +11,49 @@ import (
 	"github.com/alecthomas/kingpin/v2"
 
 	"github.com/benchwatch/benchwatch/agent/abort"
-	"github.com/benchwatch/benchwatch/agent/report"
 	"github.com/benchwatch/benchwatch/agent/rundir"
 )
 
 // aborting are the conditions of --abort-when.
 type aborting struct {
 	texts      *[]string
-	conditions []*report.Condition
+	conditions []*abort.Condition
+	prometheus *abort.Prometheus // nil: there is no query
 }
 
 func addAborting(cmd *kingpin.CmdClause) *aborting {
-	return &aborting{texts: cmd.Flag("abort-when", "End the run when this holds, such as lag>10s, flow_control>40%, errors>1% or 'p99>1s for 5s'; repeatable").PlaceHolder("CONDITION").Strings()}
+	return &aborting{texts: cmd.Flag("abort-when", "End the run when this holds, such as lag>10s, flow_control>40%, errors>1%, 'p99>1s for 5s' or 'promql:EXPRESSION'; repeatable").PlaceHolder("CONDITION").Strings()}
 }
 
 // check reads the conditions.
 func (a *aborting) check() error {
 	a.conditions = nil
 	for _, text := range *a.texts {
-		c, err := report.ParseAbort(text)
+		c, err := abort.Parse(text)
 		if err != nil {
 			return &exitError{Status: exitUsage, Err: fmt.Errorf("--abort-when %w", err)}
 		}
 		a.conditions = append(a.conditions, c)
+	}
+	return nil
+}
+
+// connect evaluates the queries once, so that a run does not start with one that can't hold.
+// address is that of the Prometheus, empty if the configuration has none.
+func (a *aborting) connect(ctx context.Context, address string) error {
+	for _, c := range a.conditions {
+		if !c.IsQuery() {
+			continue
+		}
+		if address == "" {
+			return &exitError{Status: exitUsage, Err: fmt.Errorf("--abort-when %q: the configuration names no Prometheus", c), Hint: "add url under prometheus in benchwatch.yml"}
+		}
+		if a.prometheus == nil {
+			a.prometheus = abort.NewPrometheus(address)
+		}
+		if err := a.prometheus.Check(ctx, c); err != nil {
+			return ownFailure(fmt.Errorf("--abort-when %q: %w", c, err), "")
+		}
 	}
 	return nil
 }
@@ -49,7 +69,7 @@ func (r *runCommand) watchToAbort(ctx context.Context, signals <-chan os.Signal,
 		return signals
 	}
 	ctx, stop := context.WithCancel(ctx)
-	watch := &abort.Watch{Dir: r.dir, Meta: meta, Tool: r.config.ToolSet().ByName(meta.Tool), Conditions: r.abort.conditions}
+	watch := &abort.Watch{Dir: r.dir, Meta: meta, Tool: r.config.ToolSet().ByName(meta.Tool), Conditions: r.abort.conditions, Prometheus: r.abort.prometheus}
 	held := make(chan string, 1)
 	parts.Go(func() { held <- watch.Wait(ctx) })
 	passed := make(chan os.Signal, cap(signals)+2)

@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/common/version"
 
 	"github.com/benchwatch/benchwatch/agent/marker"
+	"github.com/benchwatch/benchwatch/agent/measure"
 	"github.com/benchwatch/benchwatch/agent/report"
 	"github.com/benchwatch/benchwatch/agent/rundir"
 	"github.com/benchwatch/benchwatch/agent/table"
@@ -75,7 +76,7 @@ func (r *historyCommand) run(s Streams) error {
 	var rows []report.Row
 	places := map[string]rundir.Directory{}
 	for _, dir := range dirs {
-		row, err := r.row(dir, c.OfServers())
+		row, err := r.row(dir, c.Scope() != measure.Run)
 		switch {
 		case errors.Is(err, fs.ErrPermission):
 			s.notice("run %s: its output belongs to another user", dir.ID())
@@ -116,9 +117,9 @@ func (r *historyCommand) run(s Streams) error {
 	})
 }
 
-// row reads a run, its servers only if they are needed.
-func (r *historyCommand) row(dir rundir.Directory, servers bool) (report.Row, error) {
-	if !servers {
+// row reads a run, what was observed of servers and machines only if it is needed.
+func (r *historyCommand) row(dir rundir.Directory, observed bool) (report.Row, error) {
+	if !observed {
 		snap, err := r.read(context.Background(), dir)
 		return report.NewRow(&snap), err
 	}

@@ -123,6 +123,9 @@ func (r *runCommand) run() error {
 	if r.config, err = r.load(); err != nil {
 		return ownFailure(err, "")
 	}
+	if err := r.abort.connect(context.Background(), r.config.Prometheus.URL); err != nil {
+		return err
+	}
 	command, meta, err := r.describe()
 	if err != nil {
 		return err

@@ -269,6 +269,9 @@ func (r *sweepCommand) checkCommands(sets []sweep.Set) error {
 	if err := r.abort.check(); err != nil {
 		return err
 	}
+	if err := r.abort.connect(context.Background(), r.prometheus); err != nil {
+		return err
+	}
 	return r.checkRun(sets)
 }
 

@@ -100,7 +100,7 @@ func (c *Config) keys() []key {
 			check: c.checkTools,
 		},
 		{name: "grafana", to: subsection{&c.Grafana}, doc: "The Grafana that gets markers as annotations"},
-		{name: "prometheus", to: subsection{&c.Prometheus}, doc: "The Prometheus that has the recorded series, for reports"},
+		{name: "prometheus", to: subsection{&c.Prometheus}, doc: "The Prometheus that has the recorded series, for reports and `--abort-when`"},
 		{
 			name: "archive", to: shorthand{subsection{&c.Archive}, "url", text(&c.Archive.URL)}, doc: "The [archive of the team](archive.md), to which the agent uploads closed runs. The address alone can be written in place of the keys",
 		},

@@ -12,7 +12,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/rundir"
 )
 
-// Newest reads the samples of a run's servers as they are recorded.
+// Newest reads the samples of a run's servers or machines as they are recorded.
 type Newest struct {
 	path   string
 	offset int64
@@ -20,9 +20,9 @@ type Newest struct {
 	buffer []byte
 }
 
-// NewNewest returns a Newest that has read nothing yet.
-func NewNewest(dir rundir.Directory) *Newest {
-	n := &Newest{path: dir.Path(rundir.StatusFile)}
+// NewNewest returns a Newest of a record that has read nothing yet.
+func NewNewest(path string) *Newest {
+	n := &Newest{path: path}
 	n.reader = statusReader{zero: time.Unix(0, 0), rows: math.MaxInt, targets: map[string]*readTarget{}}
 	return n
 }

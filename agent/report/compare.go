@@ -78,9 +78,8 @@ type CompareLine struct {
 
 	// values are the runs' values by group, within what the intervals of a group's only
 	// run prove; both in the unit of the line.
-	values    [][]float64
-	within    []within
-	condition string // Measure.Condition
+	values [][]float64
+	within []within
 }
 
 // Sample is one group's values of a measure, in the unit of the line.
@@ -140,21 +139,10 @@ func Compare(groups []Group, selected []string) Comparison {
 	c.combinations = c.combine(groups)
 	for _, m := range Measures(rows) {
 		for _, x := range c.combinations {
-			line := CompareLine{Combination: x.values, Measure: m.Name, Unit: m.Unit.Sign, condition: m.Condition}
-			line.values, line.within = make([][]float64, len(groups)), make([]within, len(groups))
-			for i := range groups {
-				for _, j := range x.runs[i] {
-					if v := m.Value(&groups[i].Runs[j]); series.IsKnown(v) {
-						line.values[i] = append(line.values[i], v*m.Unit.Factor)
-						line.within[i] = groups[i].Runs[j].within[m.Field].times(m.Unit.Factor)
-					}
-				}
-				line.Samples = append(line.Samples, Sample{Spread: NewSpread(line.values[i])})
-			}
+			line := newCompareLine(&m, groups, x)
 			// What the tool reports as 0 everywhere, such as errors, needs no line. That
 			// flow control or lag was 0 is worth one.
 			if slices.ContainsFunc(line.Samples, func(s Sample) bool { return s.N > 0 && (m.Server || s.Min != 0 || s.Max != 0) }) {
-				line.judge()
 				c.Lines = append(c.Lines, line)
 			}
 		}
@@ -164,6 +152,23 @@ func Compare(groups []Group, selected []string) Comparison {
 	c.Notes = slices.Concat(limitNotes(groups), c.paidNotes(), c.Notes)
 	c.compareSettings(groups)
 	return c
+}
+
+// newCompareLine compares the groups by a measure in one combination.
+func newCompareLine(m *Measure, groups []Group, x combination) CompareLine {
+	line := CompareLine{Combination: x.values, Measure: m.Name, Unit: m.Unit.Sign}
+	line.values, line.within = make([][]float64, len(groups)), make([]within, len(groups))
+	for i := range groups {
+		for _, j := range x.runs[i] {
+			if v := m.Value(&groups[i].Runs[j]); series.IsKnown(v) {
+				line.values[i] = append(line.values[i], v*m.Unit.Factor)
+				line.within[i] = groups[i].Runs[j].within[m.Field].times(m.Unit.Factor)
+			}
+		}
+		line.Samples = append(line.Samples, Sample{Spread: NewSpread(line.values[i])})
+	}
+	line.judge()
+	return line
 }
 
 // limitNotes reports what limited the runs of each group.

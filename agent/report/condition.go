@@ -1,15 +1,16 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/benchwatch/benchwatch/agent/history"
 	"github.com/benchwatch/benchwatch/agent/measure"
+	"github.com/benchwatch/benchwatch/agent/rundir"
 	"github.com/benchwatch/benchwatch/agent/series"
 	"github.com/benchwatch/benchwatch/agent/table"
 	"github.com/benchwatch/benchwatch/agent/tool"
@@ -25,10 +26,9 @@ type Condition struct {
 	bound    float64
 	relative bool
 	unit     string // as it was written
-	lasting  time.Duration
 }
 
-var conditionText = regexp.MustCompile(`^\s*([a-z][a-z0-9_.]*)\s*(<=|>=|<|>)\s*([+-]?)([0-9]+(?:\.[0-9]*)?(?:[eE][+-]?\d+)?)\s*(us|µs|ms|s|%)?\s*$`)
+var conditionText = regexp.MustCompile(`^\s*([a-z][a-z0-9_.]*)\s*(<=|>=|<|>)\s*([+-]?)([0-9]+(?:\.[0-9]*)?(?:[eE][+-]?\d+)?)\s*(us|µs|ms|s|%|B|KiB|MiB|GiB)?\s*$`)
 
 // ParseCondition reads tps<1000, p95>100ms, lag>10s, errors>1% and the like.
 func ParseCondition(text string) (*Condition, error) {
@@ -39,35 +39,25 @@ func ParseCondition(text string) (*Condition, error) {
 	return c, err
 }
 
-// ParseAbort reads a condition about a run in progress, such as lag>10s, and perhaps for how
-// long it has to hold: flow_control>40% for 5s.
-func ParseAbort(text string) (*Condition, error) {
-	condition, lasting, ok := strings.Cut(text, " for ")
-	c, err := ParseCondition(condition)
-	if err != nil {
-		return nil, err
-	}
-	c.text = strings.TrimSpace(text)
-	if c.name == "drain" || c.name == "tpmc" {
-		return nil, fmt.Errorf("%q: %s is known only at the end of a run", c.text, c.name)
-	}
-	if ok {
-		if c.lasting, err = time.ParseDuration(strings.TrimSpace(lasting)); err != nil || c.lasting <= 0 {
-			return nil, fmt.Errorf("%q: %s is not a duration such as 5s", c.text, strings.TrimSpace(lasting))
-		}
-	}
-	return c, nil
-}
-
-// Lasting returns how long the condition has to hold.
-func (c *Condition) Lasting() time.Duration { return c.lasting }
-
 // String returns the condition as it was written.
 func (c *Condition) String() string { return c.text }
 
-// OfServers reports whether the condition is about servers, not about the tool.
-func (c *Condition) OfServers() bool {
-	return slices.ContainsFunc(serverMeasures(nil), func(m Measure) bool { return m.Condition == c.name })
+// Scope returns what the condition is about: the tool, servers or machines.
+func (c *Condition) Scope() measure.Scope {
+	for _, m := range conditionMeasures() {
+		if m.Condition == c.name {
+			return cmp.Or(m.scope, measure.Run)
+		}
+	}
+	return measure.Run // a statistic of the latency
+}
+
+// Name returns the name of the measure.
+func (c *Condition) Name() string { return c.name }
+
+// AtEnd reports whether the value is known only at the end of a run.
+func (c *Condition) AtEnd() bool {
+	return c.name == tool.TpmC.ID || slices.ContainsFunc(conditionMeasures(), func(m Measure) bool { return m.Condition == c.name && m.atEnd })
 }
 
 // IntervalRow returns what the tool printed of one interval as a row, whose share of
@@ -91,25 +81,32 @@ func IntervalRow(r *tool.Report, countsFailures bool) Row {
 	return row
 }
 
-// NewestRow returns the newest values of servers as a row; those that did not answer
-// then have none.
-func NewestRow(servers []*history.ServerRows) Row {
-	row := Row{}
-	for _, s := range servers {
+// NewestRow returns the newest values of servers or machines as a row, nil if there are
+// none; those that did not answer then have none.
+func NewestRow(scope measure.Scope, rows []*history.ServerRows) *Row {
+	row := &Row{}
+	for _, s := range rows {
 		last := len(s.Elapsed) - 1
 		if last < s.Begin {
 			continue
 		}
-		one := Server{Target: s.Target}
-		for _, m := range measure.All(measure.Server) {
-			if m.Column != measure.WorstOfAll || m.Summary == measure.Increase {
+		var found []Value
+		for _, m := range measure.All(scope) {
+			if m.Summary == measure.Increase || m.Summary == measure.Cost {
 				continue
 			}
 			if values := m.Values(s); values != nil && series.IsKnown(values[last]) {
-				one.Values = append(one.Values, Value{Measure: m, Value: values[last]})
+				found = append(found, Value{Measure: m, Value: values[last]})
 			}
 		}
-		row.Servers = append(row.Servers, one)
+		if scope == measure.Host {
+			row.Machines = append(row.Machines, Machine{Machine: rundir.Machine{Host: s.Target}, Values: found})
+		} else {
+			row.Servers = append(row.Servers, Server{Target: s.Target, Values: found})
+		}
+	}
+	if len(row.Servers)+len(row.Machines) == 0 {
+		return nil
 	}
 	return row
 }
@@ -147,7 +144,7 @@ func parseCondition(text string) (*Condition, error) {
 		return nil, fmt.Errorf("%q: nothing decreases by 100 %% or more", c.text)
 	}
 	c.relative = m[3] != ""
-	c.bound = bound / map[string]float64{"": 1, "s": 1, "ms": 1e3, "us": 1e6, "µs": 1e6, "%": 100}[c.unit]
+	c.bound = bound / map[string]float64{"": 1, "s": 1, "ms": 1e3, "us": 1e6, "µs": 1e6, "%": 100, "B": 1, "KiB": 1.0 / (1 << 10), "MiB": 1.0 / (1 << 20), "GiB": 1.0 / (1 << 30)}[c.unit]
 	if c.relative {
 		if m[3] == "-" {
 			c.bound = -c.bound
@@ -160,12 +157,13 @@ func parseCondition(text string) (*Condition, error) {
 // checkUnit refuses names that no measure has, and units that are not its own.
 func (c *Condition) checkUnit() error {
 	if c.relative {
-		if !isStatistic(c.name) && !slices.Contains(conditionNames(), c.name) {
+		if _, known := c.wanted(); !known {
 			return c.unknown()
 		}
 		return nil
 	}
-	isTime := map[string]bool{"s": true, "ms": true, "us": true, "µs": true}[c.unit]
+	isTime := slices.Contains([]string{"s", "ms", "us", "µs"}, c.unit)
+	isSize := slices.Contains([]string{"B", "KiB", "MiB", "GiB"}, c.unit)
 	switch wanted, known := c.wanted(); {
 	case !known:
 		return c.unknown()
@@ -173,6 +171,8 @@ func (c *Condition) checkUnit() error {
 		return fmt.Errorf("%q: %s needs its unit, as %s%s5ms", c.text, c.name, c.name, c.compare)
 	case wanted == "%" && c.unit != "%":
 		return fmt.Errorf("%q: %s is a share, as %s%s40%%", c.text, c.name, c.name, c.compare)
+	case wanted == "B" && !isSize:
+		return fmt.Errorf("%q: %s needs its unit, as %s%s512MiB", c.text, c.name, c.name, c.compare)
 	case wanted == "" && c.unit != "" && (c.name != "errors" || c.unit != "%"):
 		return fmt.Errorf("%q: %s has no unit", c.text, c.name)
 	}
@@ -180,10 +180,16 @@ func (c *Condition) checkUnit() error {
 }
 
 func (c *Condition) unknown() error {
-	return fmt.Errorf("%q: there is no measure %s: use %s or a statistic of the latency (avg, p95, p99 …)", c.text, c.name, strings.Join(conditionNames(), ", "))
+	var names []string
+	for _, m := range slices.Concat(toolMeasures(nil), serverMeasures(nil)) {
+		if m.Condition != "" {
+			names = append(names, m.Condition)
+		}
+	}
+	return fmt.Errorf("%q: there is no measure %s: use %s, a statistic of the latency (avg, p95, p99 …) or the id of another measure of servers or machines, such as threads_running or cpu_busy", c.text, c.name, strings.Join(names, ", "))
 }
 
-// wanted returns the unit that the measure needs: s, % or none.
+// wanted returns the unit that the measure needs: s, %, B or none.
 func (c *Condition) wanted() (unit string, known bool) {
 	if isStatistic(c.name) {
 		return "s", true
@@ -197,6 +203,8 @@ func (c *Condition) wanted() (unit string, known bool) {
 			return "s", true
 		case table.Percent.Sign:
 			return "%", true
+		case table.Mebibytes.Sign:
+			return "B", true
 		}
 		return "", true
 	}
@@ -210,16 +218,8 @@ func isStatistic(name string) bool { return statistic.MatchString(name) }
 // conditionMeasures are those that a condition can name beside statistics of the
 // latency.
 func conditionMeasures() []Measure {
-	all := append(toolMeasures(nil), serverMeasures(nil)...)
+	all := slices.Concat(toolMeasures(nil), serverMeasures(nil), largestMeasures())
 	return slices.DeleteFunc(all, func(m Measure) bool { return m.Condition == "" })
-}
-
-func conditionNames() []string {
-	var names []string
-	for _, m := range conditionMeasures() {
-		names = append(names, m.Condition)
-	}
-	return names
 }
 
 // measure returns the measure that the condition names of these runs: of a latency
@@ -233,10 +233,15 @@ func (c *Condition) measure(rows []Row) (Measure, bool) {
 	if i < 0 && isStatistic(c.name) { // of groups
 		i = slices.IndexFunc(all, func(m Measure) bool { return m.Condition == tool.Worst(c.name) })
 	}
-	if i < 0 {
-		return Measure{}, false
+	if i >= 0 {
+		return all[i], true
 	}
-	return all[i], true
+	for _, m := range largestMeasures() {
+		if m.Condition == c.name {
+			return m, slices.ContainsFunc(rows, func(r Row) bool { return series.IsKnown(m.Value(&r)) })
+		}
+	}
+	return Measure{}, false
 }
 
 // failedShare is of the transactions, each attempt counted.

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/benchwatch/benchwatch/agent/engine"
+	"github.com/benchwatch/benchwatch/agent/host"
 	"github.com/benchwatch/benchwatch/agent/series"
 )
 
@@ -77,5 +78,41 @@ func TestConditionsOfServers(t *testing.T) {
 		if got, met := c.Met(row); met != (want != "") || met && got != want {
 			t.Errorf("%s: %v, %q", text, met, got)
 		}
+	}
+}
+
+// Any measure of servers and machines can be named by its id: the largest value counts, in
+// a bound, as a change between groups, over time and in a figure.
+func TestConditionsOfAnyMeasure(t *testing.T) {
+	with := func(name string, busy float64) Group {
+		g := group(name, 4, 100, 101, 102, 103)
+		for i := range g.Runs {
+			noise := 1 + float64(i)/100
+			g.Runs[i].Machines = []Machine{{Values: []Value{{Measure: host.Busy, Value: busy / 2}}}, {Values: []Value{{Measure: host.Busy, Value: busy * noise}}}}
+			g.Runs[i].Servers = []Server{{Values: []Value{{Measure: engine.RunningThreads, Value: 7 * noise}}}}
+		}
+		return g
+	}
+	groups := []Group{with("a", 0.5), with("b", 0.6)}
+	for text, want := range map[string]Result{
+		"cpu_busy>+5%": Broken, "cpu_busy>+50%": Held, "cpu_busy>55%": Broken, "cpu_busy>70%": Held, "threads_running>7": Unclear,
+		"cpu_iowait>1%": Unclear, "cpu_iowait>+1%": Unclear,
+	} {
+		limit, err := ParseLimit(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := Compare(groups, nil)
+		c.Check([]*Condition{limit}, groups)
+		if got := c.Limits[0]; got.Result != want {
+			t.Errorf("%s: %s (%s), want %s", text, got.Result, got.Reason, want)
+		}
+	}
+	if m, err := MeasureNamed(groups[0].Runs, "cpu_busy"); err != nil || m.Value(&groups[0].Runs[0]) != 0.5 {
+		t.Errorf("%v, %v", m.Name, err)
+	}
+	trend, err := NewTrend(groups[1].Runs, TrendOptions{Measure: "threads_running", By: KindFacts})
+	if err != nil || len(trend.Series) != 1 || trend.Series[0].Runs[0].Value != 7 {
+		t.Errorf("%+v, %v", trend, err)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"encoding/xml"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	"github.com/benchwatch/benchwatch/agent/series"
@@ -44,7 +43,7 @@ func (c *Comparison) Check(limits []*Condition, groups []Group) {
 			for _, x := range c.combinations {
 				r := LimitResult{Limit: limit.text, Group: groups[i].Name, Combination: x.values}
 				if limit.relative {
-					r.Result, r.Reason = c.checkChange(limit, i, x)
+					r.Result, r.Reason = checkChange(limit, groups, i, x)
 				} else {
 					r.Result, r.Reason = checkValues(limit, &groups[i], x.runs[i])
 				}
@@ -105,9 +104,17 @@ func checkValues(limit *Condition, g *Group, runs []int) (Result, string) {
 	return Unclear, fmt.Sprintf("%s: %d of %s exceed it", text, exceeding, table.Plural(known, "run"))
 }
 
-func (c *Comparison) checkChange(limit *Condition, group int, x combination) (Result, string) {
-	l := c.lineOf(limit.name, x)
-	if l == nil || l.Samples[0].N == 0 || l.Samples[group].N == 0 {
+func checkChange(limit *Condition, groups []Group, group int, x combination) (Result, string) {
+	var rows []Row
+	for i := range groups {
+		rows = append(rows, groups[i].Runs...)
+	}
+	m, ok := limit.measure(rows)
+	if !ok {
+		return Unclear, "the runs have no such value"
+	}
+	l := newCompareLine(&m, groups, x)
+	if l.Samples[0].N == 0 || l.Samples[group].N == 0 {
 		return Unclear, "the baseline or the group has no such value"
 	}
 	s := &l.Samples[group]
@@ -136,16 +143,6 @@ func (c *Comparison) checkChange(limit *Condition, group int, x combination) (Re
 		return Broken, text + proof
 	}
 	return Held, text + proof
-}
-
-// lineOf returns the line of the measure that a condition names, nil if there is none.
-func (c *Comparison) lineOf(name string, x combination) *CompareLine {
-	for i := range c.Lines {
-		if l := &c.Lines[i]; l.condition == name && slices.Equal(l.Combination, x.values) {
-			return l
-		}
-	}
-	return nil
 }
 
 // JUnit writes the limits as the XML that continuous integration systems show: a test

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/benchwatch/benchwatch/agent/engine"
 	"github.com/benchwatch/benchwatch/agent/measure"
 	"github.com/benchwatch/benchwatch/agent/series"
 	"github.com/benchwatch/benchwatch/agent/table"
@@ -31,6 +32,10 @@ type Measure struct {
 	Figure, Line string
 	// IsCost: it is what a transaction took.
 	IsCost bool
+	// scope is what a condition about it is about, empty for the tool; atEnd is set if it has
+	// no value while a run is in progress.
+	scope measure.Scope
+	atEnd bool
 	// Value returns the run's value in the base unit, [series.Unknown] if it has
 	// none.
 	Value func(*Row) float64
@@ -153,9 +158,48 @@ func serverMeasures(rows []Row) []Measure {
 		}
 	}
 	// A drain that was given up has no length.
-	return append(all, worst("drain", "drain", measure.Seconds, table.Seconds, func(s *Server) (float64, bool) {
+	drain := worst("drain", "drain", measure.Seconds, table.Seconds, func(s *Server) (float64, bool) {
 		return series.Number(s.DrainSeconds), !s.DrainTimedOut
-	}))
+	})
+	drain.atEnd = true
+	return append(all, drain)
+}
+
+// largestMeasures are those of servers and machines that serverMeasures has no worst value of:
+// the largest of all of them, which conditions and trends name by the id.
+func largestMeasures() []Measure {
+	var all []Measure
+	add := func(m *measure.Measure, value func(*Row) float64) {
+		one := newServerMeasure("largest "+m.Name(), m.Unit, table.UnitOf(m), value)
+		one.Condition, one.scope, one.atEnd = m.ID, m.Scope, m.Summary == measure.Increase
+		all = append(all, one)
+	}
+	for _, m := range measure.All(measure.Server) {
+		if m.Column != measure.WorstOfAll && m.Summary != measure.Cost && m != engine.Answered && m != engine.Restarts {
+			add(m, func(r *Row) float64 {
+				return largest(r.Servers, func(s *Server) float64 { return s.Value(m) })
+			})
+		}
+	}
+	for _, m := range measure.All(measure.Host) {
+		if m.Summary != measure.Cost {
+			add(m, func(r *Row) float64 {
+				return largest(r.Machines, func(one *Machine) float64 { return one.Value(m) })
+			})
+		}
+	}
+	return all
+}
+
+// largest returns the largest known value.
+func largest[T any](all []T, value func(*T) float64) float64 {
+	most := series.Unknown()
+	for i := range all {
+		if v := value(&all[i]); series.IsKnown(v) && !(v <= most) {
+			most = v
+		}
+	}
+	return most
 }
 
 // targetsOf returns the servers' names in the order in which the runs have them.
@@ -197,7 +241,7 @@ func worst(name, condition string, base measure.Unit, unit table.Unit, get func(
 		}
 		return most
 	})
-	m.Condition = condition
+	m.Condition, m.scope = condition, measure.Server
 	return m
 }
 

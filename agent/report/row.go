@@ -217,7 +217,7 @@ func (r *Row) facts() []rundir.Fact {
 // Essence returns the row without what only reports and comparisons show, to be kept in
 // memory with many others.
 func (r Row) Essence() Row {
-	r.Limits, r.Machines, r.Costs, r.Balances, r.settings, r.statements, r.within = nil, nil, nil, nil, nil, nil, nil
+	r.Limits, r.Costs, r.Balances, r.settings, r.statements, r.within = nil, nil, nil, nil, nil, nil
 	return r
 }
 

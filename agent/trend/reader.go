@@ -44,7 +44,7 @@ type run struct {
 	at     time.Time
 	meta   rundir.Meta
 	row    *report.Row // nil: not read
-	whole  bool        // row has the servers
+	whole  bool        // row has what was observed
 	failed bool        // it can't be read
 }
 
@@ -57,8 +57,8 @@ func NewReader(dataDir string, only []string, tools func() tool.Set) *Reader {
 type Query struct {
 	// Wanted chooses by a run's facts, beside Counts; nil: all.
 	Wanted func(*rundir.Meta) bool
-	// Servers: the rows have what was observed of the servers.
-	Servers bool
+	// Observed: the rows have what was observed of servers and machines.
+	Observed bool
 	// Newest is how many are returned at most; 0: MaxRuns.
 	Newest int
 	// Stop, if not nil, is asked before each run that has to be read: if it returns true,
@@ -94,11 +94,11 @@ func (r *Reader) Rows(ctx context.Context, q Query) (rows []report.Row, older in
 		if one.failed {
 			continue
 		}
-		if one.row == nil || q.Servers && !one.whole {
+		if one.row == nil || q.Observed && !one.whole {
 			if q.Stop != nil && q.Stop() {
 				return nil, 0, ErrStopped
 			}
-			row, err := r.read(ctx, id, one.meta.Tool, q.Servers)
+			row, err := r.read(ctx, id, one.meta.Tool, q.Observed)
 			if ctx.Err() != nil {
 				return nil, 0, ctx.Err()
 			}
@@ -106,7 +106,7 @@ func (r *Reader) Rows(ctx context.Context, q Query) (rows []report.Row, older in
 				one.failed = true
 				continue
 			}
-			one.row, one.whole = &row, q.Servers
+			one.row, one.whole = &row, q.Observed
 		}
 		rows = append(rows, *one.row)
 	}
@@ -141,9 +141,9 @@ func (r *Reader) list() error {
 	return nil
 }
 
-func (r *Reader) read(ctx context.Context, id, toolName string, servers bool) (report.Row, error) {
+func (r *Reader) read(ctx context.Context, id, toolName string, observed bool) (report.Row, error) {
 	dir, t := rundir.At(r.dataDir, id), r.tools().ByName(toolName)
-	if !servers {
+	if !observed {
 		snap, err := ingest.Read(ctx, dir, t)
 		return report.NewRow(&snap), err
 	}

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/benchwatch/benchwatch/agent/measure"
 	"github.com/benchwatch/benchwatch/agent/report"
 	"github.com/benchwatch/benchwatch/agent/rundir"
 	"github.com/benchwatch/benchwatch/agent/series"
@@ -123,7 +124,7 @@ func (r *Reader) Levels(ctx context.Context, c Config, stop func() bool) (levels
 		if err != nil {
 			return nil, 0, err
 		}
-		rows, _, err := r.Rows(ctx, Query{Servers: condition.OfServers(), Stop: stop})
+		rows, _, err := r.Rows(ctx, Query{Observed: condition.Scope() != measure.Run, Stop: stop})
 		if err != nil {
 			return nil, 0, err
 		}

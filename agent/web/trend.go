@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/benchwatch/benchwatch/agent/measure"
 	"github.com/benchwatch/benchwatch/agent/report"
 	"github.com/benchwatch/benchwatch/agent/rundir"
 	documents "github.com/benchwatch/benchwatch/agent/table"
@@ -122,7 +123,7 @@ func (p *Page) serveTrend(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	names := map[string]bool{}
-	rows, older, err := p.opts.Trends.Rows(r.Context(), trend.Query{Servers: condition.OfServers(), Newest: newest, Wanted: func(m *rundir.Meta) bool {
+	rows, older, err := p.opts.Trends.Rows(r.Context(), trend.Query{Observed: condition.Scope() != measure.Run, Newest: newest, Wanted: func(m *rundir.Meta) bool {
 		for _, f := range m.Facts() {
 			if f.Value != "" {
 				names[f.Name] = true

@@ -3,10 +3,14 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
+	"os"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/benchwatch/benchwatch/agent/rundir"
 	"github.com/benchwatch/benchwatch/internal/agents"
 )
 
@@ -44,4 +48,37 @@ func TestShortRunInPrometheus(t *testing.T) {
 		}
 		return err
 	})
+}
+
+// A condition that Prometheus evaluates ends a run, and one that it refuses keeps a run from
+// starting.
+func TestAbortByPrometheus(t *testing.T) {
+	a := startAgent(t, clusterTargets())
+	p := agents.StartPrometheus(t, a.Agent)
+	config, err := os.OpenFile(a.Config, os.O_APPEND|os.O_WRONLY, 0)
+	must(t, err)
+	_, err = fmt.Fprintf(config, "\nprometheus: {url: 'http://%s'}\n", p.Address)
+	must(t, errors.Join(err, config.Close()))
+
+	const id = "by-prometheus"
+	const condition = `promql:benchwatch_run_operations_per_second{run="by-prometheus",op="transaction"} > 0 for 1s`
+	wrapper := agents.StartCommand(t, a.Command([]string{"--run-id=" + id, "--abort-when=" + condition}, load(120)...))
+	if status := wrapper.Status(t, 60*time.Second); status != 5 {
+		t.Fatalf("benchwatch run exited with %d:\n%s", status, wrapper.Output(t))
+	}
+	a.Closed(t, id, 30*time.Second)
+	meta, err := rundir.At(a.DataDir, id).Load()
+	must(t, err)
+	if meta.Outcome != rundir.Aborted || !strings.HasPrefix(meta.Reason, condition+": ") || !strings.Contains(meta.Reason, " of benchwatch_run_operations_per_second{") {
+		t.Errorf("%s: %s", meta.Outcome, meta.Reason)
+	}
+
+	const refused = "refused"
+	wrapper = agents.StartCommand(t, a.Command([]string{"--run-id=" + refused, "--abort-when=promql:up =="}, load(120)...))
+	if status := wrapper.Status(t, 30*time.Second); status == 0 || !strings.Contains(wrapper.Output(t), "parse error") {
+		t.Errorf("benchwatch run exited with %d:\n%s", status, wrapper.Output(t))
+	}
+	if _, err := rundir.At(a.DataDir, refused).Load(); err == nil {
+		t.Error("a run was made")
+	}
 }
