@@ -1,6 +1,7 @@
 package live
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -14,11 +15,11 @@ import (
 type servers struct {
 	// topology is the one in which they were looked for last.
 	topology *topology.Topology
-	// nodenames are those that servers reported, by target.
-	nodenames map[string]string
+	// places are what servers reported, by target.
+	places map[string]place
 	// machines are those of the run whose samples come.
 	machines []rundir.Machine
-	// unrecorded: run.json lacks some of nodenames or machines.
+	// unrecorded: run.json lacks some of places or machines.
 	unrecorded bool
 }
 
@@ -49,7 +50,7 @@ func (t *tracker) identify(ctx context.Context) {
 	}
 	t.mu.Lock()
 	t.servers.topology, t.unrecorded = now, false
-	next = withMachines(withNodenames(next, t.nodenames), t.machines)
+	next = withMachines(withPlaces(next, t.places), t.machines)
 	t.mu.Unlock()
 	if notice := next.Notice(); notice != "" && notice != meta.Servers.Notice() {
 		t.log.Warn(notice)
@@ -69,15 +70,18 @@ func (t *tracker) identify(ctx context.Context) {
 	t.setMeta(changed)
 }
 
-// withNodenames returns s with the names that the servers reported. Configured
-// ones, which s has, come first.
-func withNodenames(s *rundir.Servers, reported map[string]string) *rundir.Servers {
+// place is a server's machine and region.
+type place struct{ nodename, region string }
+
+// withPlaces returns s with what the servers reported. What is configured, which s has,
+// comes first.
+func withPlaces(s *rundir.Servers, reported map[string]place) *rundir.Servers {
 	c := *s
 	c.Targets = slices.Clone(s.Targets)
 	for i := range c.Targets {
-		if o := &c.Targets[i]; o.Nodename == "" {
-			o.Nodename = reported[o.Target]
-		}
+		o := &c.Targets[i]
+		o.Nodename = cmp.Or(o.Nodename, reported[o.Target].nodename)
+		o.Region = cmp.Or(o.Region, reported[o.Target].region)
 	}
 	return &c
 }
@@ -87,7 +91,7 @@ func equalServers(a, b *rundir.Servers) bool {
 }
 
 // own returns the samples of the run's servers, and notes the names of their
-// machines. The caller holds mu.
+// machines and their regions. The caller holds mu.
 func (t *tracker) own(f engine.Frame) engine.Frame {
 	own := f
 	own.Samples = nil
@@ -98,13 +102,18 @@ func (t *tracker) own(f engine.Frame) engine.Frame {
 			continue
 		}
 		own.Samples = append(own.Samples, *s)
-		if server.Nodename != "" || !s.Up() || s.Status.Nodename == "" || t.nodenames[server.Target] == s.Status.Nodename {
+		if !s.Up() {
 			continue
 		}
-		if t.nodenames == nil {
-			t.nodenames = map[string]string{}
+		was := t.places[server.Target]
+		now := place{cmp.Or(s.Status.Nodename, was.nodename), cmp.Or(s.Status.Region, was.region)}
+		if (server.Nodename != "" || now.nodename == was.nodename) && (server.Region != "" || now.region == was.region) {
+			continue
 		}
-		t.nodenames[server.Target], t.unrecorded = s.Status.Nodename, true
+		if t.places == nil {
+			t.places = map[string]place{}
+		}
+		t.places[server.Target], t.unrecorded = now, true
 	}
 	return own
 }

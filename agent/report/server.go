@@ -14,9 +14,11 @@ import (
 
 // Server is what was observed of one server during a run.
 type Server struct {
-	Target   string   `json:"target"`
-	Engine   string   `json:"engine"`
-	Role     string   `json:"role,omitempty"`
+	Target string `json:"target"`
+	Engine string `json:"engine"`
+	Role   string `json:"role,omitempty"`
+	// Region is where it is; absent if that is unknown.
+	Region   string   `json:"region,omitempty"`
 	Versions []string `json:"versions,omitempty"`
 
 	// Values sum up the measures that the server has, in the catalogue's order. In
@@ -129,6 +131,9 @@ func newServer(h *history.History, s *history.Server) Server {
 		Target: s.Target, Engine: s.Engine, Role: s.Role, Versions: s.Versions, Errors: s.Errors,
 		Ticks: s.Ticks, Unanswered: s.Unanswered, Missed: s.Missed, Restarts: s.Restarts,
 	}
+	if one := h.Snapshot.Meta.Servers.Server(s.Target); one != nil {
+		out.Region = one.Region
+	}
 	if d, ok := h.Snapshot.Meta.Drain[s.Target]; ok {
 		out.DrainTimedOut, out.DrainResolution = d.TimedOut, d.ResolutionSeconds
 		if d.Seconds != nil {
@@ -178,6 +183,7 @@ func sumUp(m *measure.Measure, t series.Tally, s *history.Server) Value {
 func serverTable(all []Server) *table.Table {
 	t := newSideBySide(all, func(s *Server) string { return s.Target })
 	t.add("role", func(s *Server) table.Cell { return table.Text(s.Role) })
+	t.add("region", func(s *Server) table.Cell { return table.Text(s.Region) })
 	t.add("version", func(s *Server) table.Cell { return table.Text(table.Join(s.Versions)) })
 	t.addMeasures(measure.All(measure.Server), (*Server).Value)
 	t.add("Drain", func(s *Server) table.Cell {

@@ -25,6 +25,8 @@ type findingsView struct {
 	Limits   []limitView      `json:"limits"`
 	Observed []string         `json:"observed"`
 	Trust    []report.Finding `json:"trust"`
+	// Balances are who took the load.
+	Balances tableView `json:"balances"`
 	// Statements are what the servers executed, in human-readable form.
 	Statements statementsView `json:"statements"`
 	// Distributions is how the latencies are distributed.
@@ -46,6 +48,12 @@ func newDistributionsView(r *report.Report, width float64) distributionsView {
 		v.Plots = append(v.Plots, newPlotView(p, width))
 	}
 	return v
+}
+
+// tableView is a table whose cells are texts.
+type tableView struct {
+	Head []string   `json:"head"`
+	Rows [][]string `json:"rows"`
 }
 
 // statementsView is a table of statements.
@@ -150,7 +158,7 @@ func (p *Page) serveFindings(w http.ResponseWriter, r *http.Request) {
 		for _, l := range one.LimitLines() {
 			limits = append(limits, limitView{l.Strong, l.Rest})
 		}
-		answer(w, r, encode(findingsView{limits, append([]string{}, one.Observed...), append([]report.Finding{}, one.Trust...), newStatementsView(one.StatementTable(), one.StatementNotes()), newDistributionsView(&one, width)}))
+		answer(w, r, encode(findingsView{limits, append([]string{}, one.Observed...), append([]report.Finding{}, one.Trust...), tableView{one.BalanceTable().Head(), cellTexts(one.BalanceTable())}, newStatementsView(one.StatementTable(), one.StatementNotes()), newDistributionsView(&one, width)}))
 	}
 }
 

@@ -206,7 +206,7 @@ func (p *prober) update(repl greeting) greeting {
 	if repl.config != p.hello.config || repl.set != p.hello.set {
 		p.helloAt = time.Time{}
 	}
-	repl.delay = p.hello.delay
+	repl.delay, repl.region = p.hello.delay, p.hello.region
 	if repl.state == stateUnknown && p.hello.state == stateArbiter {
 		repl.state = stateArbiter
 	}

@@ -47,6 +47,7 @@ type greeting struct {
 	state  int    // a state constant; stateUnknown if hello has none
 	delay  time.Duration
 	config float64 // version of the set's configuration
+	region string  // of the member's tags
 	// lastWrite is the last operation applied.
 	lastWrite    optime
 	hasLastWrite bool
@@ -70,6 +71,9 @@ func readGreeting(d document) greeting {
 		}
 	}
 	g.config, _ = d.number("setVersion")
+	tags := map[string]string{}
+	d.texts(func(name, value string) { tags[name] = value }, "tags")
+	g.region = engine.RegionIn(tags)
 	g.lastWrite, g.hasLastWrite = optimeAt(g.set, d, "lastWrite", "opTime")
 	g.lastWrite = g.lastWrite.at(d, "lastWrite", "lastWriteDate")
 	return g
@@ -90,7 +94,7 @@ func (g *greeting) role() string {
 
 // applyGreeting sets role and position.
 func applyGreeting(s *engine.Status, g *greeting) {
-	s.Role = g.role()
+	s.Role, s.Region = g.role(), g.region
 	if g.set == "" || g.router {
 		return
 	}

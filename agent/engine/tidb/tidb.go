@@ -25,6 +25,8 @@ const (
 	// if the user has PROCESS, or else port 10080 of the server's host.
 	optionStatusAddress = "status_address"
 	defaultStatusPort   = "10080"
+
+	metricsPath, infoPath = "/metrics", "/info"
 )
 
 // settingNames are the variables that matter on TiDB, which has MySQL's in name
@@ -43,6 +45,7 @@ type Detail struct {
 	metrics  metrics
 	members  members
 	sessions sessions
+	labels   labels
 }
 
 // New returns the detail for one prober.
@@ -95,6 +98,9 @@ func (d *Detail) Read(ctx context.Context, q mysql.Querier, tick *mysql.Tick, ou
 		d.client = newClient(tick.Target)
 	}
 	d.metrics.read(ctx, d.client, address, now, out)
+	if d.metrics.problem == "" {
+		out.Region = d.labels.region(ctx, d.client, strings.TrimSuffix(address, metricsPath)+infoPath, now)
+	}
 	return nil
 }
 
@@ -138,7 +144,7 @@ func statusURL(address string) (string, error) {
 	if n, err := strconv.ParseUint(port, 10, 16); host == "" || err != nil || n == 0 {
 		return "", errors.New("no host, or no port")
 	}
-	return u.Scheme + "://" + u.Host + "/metrics", nil
+	return u.Scheme + "://" + u.Host + metricsPath, nil
 }
 
 // newClient returns a client that keeps one connection. It does not ask for

@@ -26,7 +26,7 @@ import { address, place, remember } from './place';
 import { plot, plotWidth } from './plot';
 import { settings } from './settings';
 import type { Spec } from './specs';
-import { statementTable } from './statements';
+import { numbersTable, statementTable } from './statements';
 import { Table } from './table';
 import { Tiles } from './tiles';
 
@@ -461,6 +461,9 @@ function findingPanels(f: Findings, again: HTMLElement | null): HTMLElement[] {
       el('h2', {}, 'What was observed'),
       f.observed.length > 0 ? el('ul', {}, ...f.observed.map((o) => el('li', {}, o))) : el('p', { class: 'hint' }, 'Nothing stood out.'),
     ),
+    ...(f.balances.rows.length > 0
+      ? [el('section', { class: 'panel' }, el('h2', {}, 'Who took the load'), numbersTable(f.balances.head, f.balances.rows, 'Who took the load'))]
+      : []),
     el(
       'section',
       { class: 'panel trust' },

@@ -95,6 +95,7 @@ export interface Server {
   name: string;
   engine: string;
   cluster?: string;
+  region?: string;
   state: string;
   version?: string;
   up: boolean;
@@ -200,6 +201,11 @@ export interface Finding {
   text: string;
 }
 
+export interface Table {
+  head: string[];
+  rows: string[][];
+}
+
 export interface Statements {
   head: string[];
   rows: string[][];
@@ -230,6 +236,7 @@ export interface Findings {
   limits: Limit[];
   observed: string[];
   trust: Finding[];
+  balances: Table;
   statements: Statements;
   distributions: Distributions;
 }
