@@ -53,7 +53,7 @@ func readServerStatus(s *engine.Status, d document) {
 	}
 	fields.Read(s, func(path string) (float64, bool) { return d.number(strings.Split(path, ".")...) })
 	readCommon(s, d)
-	readLatencies(s, d, "opLatencies", latencySeconds, latencyOperations)
+	readLatencies(s, d, latencies, latencySeconds, latencyOperations)
 	if rate, ok := d.number("flowControl", "targetRateLimit"); ok && rate < unlimitedTickets {
 		s.Set(flowControlTarget, rate)
 	}

@@ -3,12 +3,15 @@ package mongodb
 import (
 	"context"
 	"errors"
+	"math"
+	"slices"
 	"strings"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/benchwatch/benchwatch/agent/engine"
+	"github.com/benchwatch/benchwatch/agent/histogram"
 )
 
 // The rights that are needed.
@@ -26,8 +29,11 @@ var kinds = []struct{ field, name string }{
 // mostNamespaces bounds what is read of the answer to `top`.
 const mostNamespaces = 5000
 
-// Statements implements engine.StatementReader: what `top` counts by collection and command. A
-// mongos has none, its shards do.
+// latencies is the section of serverStatus with the latency of all clients' operations.
+const latencies = "opLatencies"
+
+// Statements implements engine.StatementReader: what `top` counts by collection and command, and
+// how long reads and writes took. A mongos has none, its shards do.
 func (p *prober) Statements(ctx context.Context, _ *engine.StatementReading) (*engine.StatementReading, error) {
 	switch {
 	case p.target.Options[engine.OptionStatements] == engine.Off || p.hello.router || p.hello.state == stateArbiter:
@@ -39,13 +45,13 @@ func (p *prober) Statements(ctx context.Context, _ *engine.StatementReading) (*e
 	watched, release := p.heartbeats.watch(ctx)
 	defer release()
 	r := &engine.StatementReading{}
-	status, err := p.command(watched, "serverStatus", statusSections(false)...)
+	status, err := p.command(watched, "serverStatus", append(statusSections(false), bson.E{Key: latencies, Value: bson.D{{Key: "histograms", Value: true}}})...)
 	if err != nil {
 		return nil, p.unreadable(err, missingUptime)
 	}
 	var s engine.Status
 	readServerStatus(&s, status)
-	r.UptimeSeconds = s.Uptime.Seconds()
+	r.UptimeSeconds, r.Latency = s.Uptime.Seconds(), readHistograms(status)
 	top, err := p.command(watched, "top")
 	if err != nil {
 		return nil, p.unreadable(err, missingTop)
@@ -63,6 +69,50 @@ func (p *prober) unreadable(err error, right string) error {
 		return engine.ErrSwitchedOff
 	}
 	return p.explain(p.budget.Check(err))
+}
+
+// lowerBounds are those of the buckets of MongoDB's histograms in microseconds
+// (operation_latency_histogram.cpp, 3.4 to 8.0): powers of two, with halves from 2 ms to 2 s.
+var lowerBounds = func() []float64 {
+	bounds := []float64{0}
+	for power := 1; power <= 40; power++ {
+		low := math.Ldexp(1, power)
+		if bounds = append(bounds, low); power >= 11 && power < 21 {
+			bounds = append(bounds, 1.5*low)
+		}
+	}
+	return bounds
+}()
+
+// readHistograms returns how long the server took for reads and writes of its clients: other
+// commands are those that drivers and monitoring send, and transactions consist of the others.
+// It is nil if the server reports no histograms. A bucket has its lower bound only, and those
+// without a value are left out.
+func readHistograms(d document) engine.LatencyBuckets {
+	var buckets []histogram.Bucket
+	known := false
+	for _, kind := range []string{"reads", "writes"} {
+		if _, has := d.value(latencies, kind, "histogram").ArrayOK(); !has {
+			continue
+		}
+		known = true
+		for _, b := range d.list(latencies, kind, "histogram") {
+			low, ok1 := b.number("micros")
+			n, ok2 := b.number("count")
+			if !ok1 || !ok2 || low < 0 || n < 0 || n > math.MaxInt64 {
+				return nil
+			}
+			high := math.Inf(1)
+			if i := slices.IndexFunc(lowerBounds, func(bound float64) bool { return bound > low }); i >= 0 {
+				high = lowerBounds[i] / micro
+			}
+			buckets = append(buckets, histogram.Bucket{Low: low / micro, High: high, N: uint64(n)})
+		}
+	}
+	if !known {
+		return nil
+	}
+	return append(engine.LatencyBuckets{}, histogram.New(buckets...).Buckets()...)
 }
 
 // readTop returns what was counted of each collection but the server's own.
