@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/report"
 	"github.com/benchwatch/benchwatch/agent/rundir"
 	"github.com/benchwatch/benchwatch/agent/table"
+	"github.com/benchwatch/benchwatch/agent/trend"
 )
 
 // compareCommand is one `benchwatch compare`.
@@ -39,7 +41,7 @@ func addCompare(app *kingpin.Application) (string, action) {
 	cmd := addCommand(app, "compare", "Compare runs or groups of runs.",
 		"benchwatch compare version=1.2 version=1.3 --fail-if 'tps<-5%' --fail-if 'p99>+10%'")
 	r := &compareCommand{}
-	r.specs = cmd.Arg("GROUP", "Id of a run, several ids with commas, or labels k=v[,k=v] of runs; the first group is the baseline").Required().Strings()
+	r.specs = cmd.Arg("GROUP", "Id of a run, several ids with commas, labels k=v[,k=v] of runs, or last=N and labels: the N newest runs that succeeded and are in no other group, of each kind that the others have; the first group is the baseline").Required().Strings()
 	r.format = cmd.Flag("format", "Format of the comparison: text, markdown, csv, json, html, svg or png (one figure over --x), or junit").Default("text").Enum("text", "markdown", "csv", "json", "html", "svg", "png", "junit")
 	r.failIf = cmd.Flag("fail-if", "Exit with status 3 if a group is beyond this limit by more than noise: tps<-5%, p99>+10% (relative to the baseline), lag>10s, errors>1%; repeatable").PlaceHolder("LIMIT").Strings()
 	r.strict = cmd.Flag("strict", "Exit with status 4 if the runs don't show whether a limit of --fail-if is broken").Bool()
@@ -69,23 +71,24 @@ func (r *compareCommand) run() error {
 	if err := r.check(); err != nil {
 		return err
 	}
-	groups := make([]report.Group, len(*r.specs))
+	choices, err := r.choose()
+	if err != nil {
+		return err
+	}
+	groups := make([]report.Group, len(choices))
 	histories := make([][]*history.History, len(groups))
 	var selected []string
-	for i, spec := range *r.specs {
-		dirs, names, err := r.group(spec)
-		if err != nil {
-			return err
-		}
-		selected = append(selected, names...)
-		groups[i].Name = shortName(spec, *r.specs)
-		for _, dir := range dirs {
-			if err := r.add(&groups[i], &histories[i], dir, len(names) == 0); err != nil {
+	for i := range choices {
+		one := &choices[i]
+		selected = append(selected, one.names...)
+		groups[i].Name = shortName(one.spec, *r.specs)
+		for _, dir := range one.dirs {
+			if err := r.add(&groups[i], &histories[i], dir, one.named()); err != nil {
 				return err
 			}
 		}
 		if len(groups[i].Runs) == 0 {
-			return withHint(fmt.Errorf("no ended run in group %s", spec), "benchwatch runs lists them")
+			return withHint(fmt.Errorf("no ended run in group %s", one.spec), "benchwatch runs lists them")
 		}
 	}
 	c := report.Compare(groups, selected)
@@ -185,31 +188,124 @@ func (r *compareCommand) write(c *report.Comparison, groups []report.Group, hist
 	})
 }
 
-// group returns the runs that an argument names and, if it has labels, the labels'
-// names.
-func (r *compareCommand) group(spec string) ([]rundir.Directory, []string, error) {
+// choice is a group as an argument chooses it.
+type choice struct {
+	spec   string
+	labels map[string]string // nil: it names runs by id
+	names  []string          // of the labels
+	last   int               // how many of the newest runs; 0: all
+	dirs   []rundir.Directory
+}
+
+// named reports whether the runs are named by id.
+func (c *choice) named() bool { return c.labels == nil }
+
+func newChoice(spec string) (choice, error) {
+	c := choice{spec: spec}
 	if !strings.Contains(spec, "=") || strings.Contains(spec, "/") {
-		dirs, err := r.findRuns(strings.Split(spec, ","))
-		return dirs, nil, err
+		return c, nil
 	}
-	labels := map[string]string{}
-	var names []string
+	c.labels = map[string]string{}
 	for part := range strings.SplitSeq(spec, ",") {
 		name, value, ok := strings.Cut(part, "=")
-		if !ok || name == "" {
-			return nil, nil, &exitError{Status: exitUsage, Err: fmt.Errorf("group %q is not k=v[,k=v]", spec), Hint: "benchwatch compare via=direct,threads=16 via=atlas,threads=16"}
+		switch {
+		case !ok || name == "":
+			return c, &exitError{Status: exitUsage, Err: fmt.Errorf("group %q is not k=v[,k=v]", spec), Hint: "benchwatch compare via=direct,threads=16 via=atlas,threads=16"}
+		case name == "last":
+			n, err := strconv.Atoi(value)
+			if err != nil || n < 1 {
+				return c, &exitError{Status: exitUsage, Err: fmt.Errorf("group %q: last needs a number of runs", spec), Hint: "benchwatch compare last=5,version=1.2 version=1.3"}
+			}
+			c.last = n
+		default:
+			c.labels[name] = value
+			c.names = append(c.names, name)
 		}
-		labels[name] = value
-		names = append(names, name)
 	}
-	dirs, err := r.selectRuns(r.streams, func(m *rundir.Meta) bool { return hasLabels(m, labels) && (!m.IsGenerator() || labels["group"] != "") })
-	if err != nil {
-		return nil, nil, err
+	return c, nil
+}
+
+// has reports whether a run has the labels, and is of a kind that groups consist of.
+func (c *choice) has(m *rundir.Meta) bool {
+	return hasLabels(m, c.labels) && (!m.IsGenerator() || c.labels["group"] != "")
+}
+
+// choose returns the runs of all groups. Those that are the newest of others are found last.
+func (r *compareCommand) choose() ([]choice, error) {
+	all := make([]choice, len(*r.specs))
+	for i, spec := range *r.specs {
+		one, err := newChoice(spec)
+		switch {
+		case err != nil:
+			return nil, err
+		case one.named():
+			one.dirs, err = r.findRuns(strings.Split(spec, ","))
+		case one.last == 0:
+			if one.dirs, err = r.selectRuns(r.streams, one.has); err == nil && len(one.dirs) == 0 {
+				err = withHint(fmt.Errorf("no run has %s", spec), "benchwatch runs --json shows the labels")
+			}
+		}
+		if err != nil {
+			return nil, err
+		}
+		all[i] = one
 	}
-	if len(dirs) == 0 {
-		return nil, nil, withHint(fmt.Errorf("no run has %s", spec), "benchwatch runs --json shows the labels")
+	taken, kinds := map[string]bool{}, map[string]bool{}
+	for i := range all {
+		for _, dir := range all[i].dirs {
+			m, err := dir.Load()
+			if err != nil {
+				return nil, err
+			}
+			taken[m.ID], kinds[runKind(&m)] = true, true
+		}
 	}
-	return dirs, names, nil
+	for i := range all {
+		if err := r.chooseLast(&all[i], taken, kinds); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// runKind returns what runs must have in common to be comparable at all.
+func runKind(m *rundir.Meta) string {
+	var values []string
+	for _, name := range report.KindFacts {
+		values = append(values, m.Fact(name))
+	}
+	return fmt.Sprintf("%q", values)
+}
+
+// chooseLast finds the newest runs that succeeded and are not taken, of each of these kinds,
+// or of all if there are none.
+func (r *compareCommand) chooseLast(c *choice, taken, kinds map[string]bool) error {
+	if c.last == 0 {
+		return nil
+	}
+	var found []rundir.Meta
+	if _, err := r.selectRuns(r.streams, func(m *rundir.Meta) bool { // chosen below: an archive fetches those that it returns
+		if trend.Counts(m) && c.has(m) && !taken[m.ID] && (len(kinds) == 0 || kinds[runKind(m)]) {
+			found = append(found, *m)
+		}
+		return false
+	}); err != nil {
+		return err
+	}
+	slices.SortStableFunc(found, func(a, b rundir.Meta) int { return b.StartedAt.Compare(a.StartedAt) })
+	wanted, count := map[string]bool{}, map[string]int{}
+	for i := range found {
+		if kind := runKind(&found[i]); count[kind] < c.last {
+			count[kind]++
+			wanted[found[i].ID], taken[found[i].ID] = true, true
+		}
+	}
+	if len(wanted) == 0 {
+		return withHint(fmt.Errorf("%s: no other run that succeeded is of the same tool, workload and threads", c.spec), "benchwatch runs lists them")
+	}
+	var err error
+	c.dirs, err = r.selectRuns(r.streams, func(m *rundir.Meta) bool { return wanted[m.ID] })
+	return err
 }
 
 // shortName returns a group's labels without those that all groups have.
