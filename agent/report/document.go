@@ -313,6 +313,7 @@ var page = template.Must(template.New("report").Funcs(template.FuncMap{
 	"instant": table.Instant, "duration": table.Duration, "clock": table.Clock, "command": commandLine,
 	"figures": figures, "hasBand": hasBand, "operationTable": operationTable, "serverTable": serverTable, "machineTable": machineTable, "costTable": costTable, "balanceTable": balanceTable, "limitLines": limitLines,
 	"statementTable": func(r Report) *table.Table { return r.StatementTable() }, "statementNotes": statementNotes, "allDistributions": func(r Report) []Distribution { return r.allDistributions() },
+	"unbroken":          func(c table.Cell) string { return strings.ReplaceAll(c.String(), " … ", "\u00a0…\u00a0") }, // a range is on one line
 	"distributionTable": distributionTable, "distributionNotes": distributionNotes, "distributionPlots": DistributionPlots,
 }).Parse(reportHTML))
 

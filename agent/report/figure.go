@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -94,8 +95,9 @@ func newFigure(m *Measure, x string, points []FigurePoint, average Average) *Plo
 	}
 	slices.SortStableFunc(texts, compareSizes)
 	places, numbers := placesOf(texts)
+	short := shortSizes(x, texts)
 	for _, text := range texts {
-		p.X.Ticks = append(p.X.Ticks, Tick{places[text], text})
+		p.X.Ticks = append(p.X.Ticks, Tick{places[text], short(text)})
 	}
 	p.X.Log = numbers && doubles(texts, places)
 	for _, name := range names[:min(len(names), maxLines)] {
@@ -159,14 +161,36 @@ func (p *Plot) mark(i int, m *Measure, numbers bool) {
 	}
 }
 
-// numberOf reads a value such as 16, 0.5, 8G or 128MiB.
+// counted are parameters whose values count something, however large: the size of a table is
+// its rows.
+var counted = regexp.MustCompile(`^table_size$|rows|record|count|events|operations|rate$|threads|connections`)
+
+// shortSizes returns how figures write the values of a parameter: sizes that are plain numbers
+// of bytes, such as a server's 134217728, as 128 MiB, and others as they are. Of one number it
+// can't be known, so all of them have to be whole MiB.
+func shortSizes(name string, values []string) func(string) string {
+	as := map[string]string{}
+	for _, v := range values {
+		if _, err := strconv.ParseFloat(v, 64); err != nil || v == "0" {
+			continue // a text, or one with a unit
+		}
+		short, ok := shortSize(v)
+		if !ok || counted.MatchString(strings.ToLower(name)) {
+			return func(v string) string { return v }
+		}
+		as[v] = short
+	}
+	return func(v string) string { return cmp.Or(as[v], v) }
+}
+
+// numberOf reads a value such as 16, 0.5, 8G, 512mb or 128 MiB.
 func numberOf(text string) (float64, bool) {
-	digits := strings.TrimRight(text, "KMGTkmgtiB")
-	v, err := strconv.ParseFloat(digits, 64)
+	digits := strings.TrimRight(text, "KMGTkmgtiIbB")
+	v, err := strconv.ParseFloat(strings.TrimSuffix(digits, " "), 64)
 	if err != nil || math.IsInf(v, 0) || math.IsNaN(v) {
 		return 0, false
 	}
-	switch unit := strings.ToUpper(strings.TrimSuffix(strings.TrimSuffix(text[len(digits):], "B"), "i")); unit {
+	switch unit := strings.TrimSuffix(strings.TrimSuffix(strings.ToUpper(text[len(digits):]), "B"), "I"); unit {
 	case "":
 		return v, true
 	case "K", "M", "G", "T":
@@ -175,12 +199,17 @@ func numberOf(text string) (float64, bool) {
 	return 0, false
 }
 
-// compareSizes orders numbers by size and other texts by letters.
+// compareSizes orders numbers by size, and after them other texts by letters.
 func compareSizes(a, b string) int {
 	x, okX := numberOf(a)
 	y, okY := numberOf(b)
-	if okX && okY {
+	switch {
+	case okX && okY:
 		return cmp.Compare(x, y)
+	case okX:
+		return -1
+	case okY:
+		return 1
 	}
 	return compareText(a, b)
 }

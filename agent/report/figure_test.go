@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/benchwatch/benchwatch/agent/series"
+	"github.com/benchwatch/benchwatch/agent/table"
 )
 
 // sweptRows are two repeats at each number of threads, of two kinds.
@@ -95,6 +96,83 @@ func TestFigureAxes(t *testing.T) {
 	p = newFigure(&m, "threads", points, ByMedian)
 	if len(p.Marks) != 2 || p.Marks[1].X != 2 || p.Marks[1].Text != "knee, 97.3 % of the best at threads 2" {
 		t.Errorf("%+v", p.Marks)
+	}
+}
+
+// Sizes in bytes are ordered by size. Plain numbers are written as MiB or GiB, others as they
+// are, and numbers that count something as numbers.
+func TestFigureSizes(t *testing.T) {
+	m := Measure{Name: "tps", Unit: table.PerSecond}
+	for _, c := range []struct {
+		name         string
+		values, want []string
+	}{
+		{"buffer_pool", []string{"12G", "512M", "1g", "128MiB", "2gb"}, []string{"128MiB", "512M", "1g", "2gb", "12G"}},
+		{"innodb_buffer_pool_size", []string{"12884901888", "134217728", "1610612736"}, []string{"128 MiB", "1536 MiB", "12 GiB"}},
+		{"bp", []string{"8G", "134217728", "0"}, []string{"0", "128 MiB", "8G"}},
+		{"innodb_log_buffer_size", []string{"1048576", "1500000"}, []string{"1048576", "1500000"}},
+		{"table_size", []string{"2097152", "1048576"}, []string{"1048576", "2097152"}},
+		{"tmp_table_size", []string{"16777216", "33554432"}, []string{"16 MiB", "32 MiB"}},
+		{"threads", []string{"1024", "64"}, []string{"64", "1024"}},
+		{"gcache", []string{"off", "1G", "128M"}, []string{"128M", "1G", "off"}},
+	} {
+		var points []FigurePoint
+		for _, v := range c.values {
+			points = append(points, FigurePoint{X: v, Spread: NewSpread([]float64{1})})
+		}
+		p := newFigure(&m, c.name, points, ByMedian)
+		var texts []string
+		for i, tick := range p.X.Ticks {
+			texts = append(texts, tick.Text)
+			if i > 0 && tick.At <= p.X.Ticks[i-1].At {
+				t.Errorf("%s: %s is not to the right of %s", c.name, tick.Text, p.X.Ticks[i-1].Text)
+			}
+		}
+		if !slices.Equal(texts, c.want) {
+			t.Errorf("%s: ticks %q, want %q", c.name, texts, c.want)
+		}
+		var b bytes.Buffer
+		if err := p.WriteSVG(&b); err != nil {
+			t.Fatal(err)
+		}
+		for _, text := range []string{c.want[0], c.want[len(c.want)-1]} {
+			if !strings.Contains(b.String(), ">"+text+"</text>") {
+				t.Errorf("%s: the drawing has no %s", c.name, text)
+			}
+		}
+	}
+}
+
+// Over a setting of the servers, the label of a sweep that set it makes no line of each value;
+// lines by the setting are named by short sizes.
+func TestFigureLinesOfSizes(t *testing.T) {
+	var g Group
+	for _, pool := range []string{"128M", "2G"} {
+		bytes := map[string]string{"128M": "134217728", "2G": "2147483648"}[pool]
+		for _, threads := range []int{1, 4} {
+			g.Runs = append(g.Runs, Row{Threads: threads, TPS: series.Some(100.0), Labels: map[string]string{"bp": pool}, settings: map[string]string{"innodb_buffer_pool_size": bytes}})
+		}
+	}
+	groups := []Group{g}
+	c := Compare(groups, nil)
+	for _, test := range []struct {
+		o    FigureOptions
+		want []string
+	}{
+		{FigureOptions{X: "innodb_buffer_pool_size"}, []string{"threads 1", "threads 4"}},
+		{FigureOptions{X: "threads", Lines: []string{"innodb_buffer_pool_size"}}, []string{"innodb_buffer_pool_size 128 MiB", "innodb_buffer_pool_size 2 GiB"}},
+	} {
+		set, err := NewFigureSet(&c, groups, test.o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var names []string
+		for _, l := range set.Plots()[0].Lines {
+			names = append(names, l.Name)
+		}
+		if !slices.Equal(names, test.want) {
+			t.Errorf("over %s: lines %q, want %q", test.o.X, names, test.want)
+		}
 	}
 }
 

@@ -61,7 +61,17 @@ func NewFigureSet(c *Comparison, groups []Group, o FigureOptions) (*FigureSet, e
 	}
 	names := o.Lines
 	if len(names) == 0 {
-		names = c.Varied
+		names = slices.DeleteFunc(slices.Clone(c.Varied), func(name string) bool { return sameNumbers(groups, name, s.x) })
+	}
+	short := map[string]func(string) string{}
+	for _, name := range names {
+		var values []string
+		for _, g := range groups {
+			for i := range g.Runs {
+				values = append(values, figureFact(&g.Runs[i], name))
+			}
+		}
+		short[name] = shortSizes(name, values)
 	}
 	for _, g := range groups {
 		own := strings.Split(g.Name, ",")
@@ -87,7 +97,7 @@ func NewFigureSet(c *Comparison, groups []Group, o FigureOptions) (*FigureSet, e
 					words = append(words, v)
 				case name == s.x || v == "" || len(words) > 0 && slices.Contains(own, name+"="+v):
 				case number:
-					words = append(words, name+" "+v)
+					words = append(words, name+" "+short[name](v))
 				default: // the value names itself
 					words = append(words, v)
 				}
@@ -108,6 +118,21 @@ func NewFigureSet(c *Comparison, groups []Group, o FigureOptions) (*FigureSet, e
 		s.named = append(s.named, measures...)
 	}
 	return s, nil
+}
+
+// sameNumbers reports whether two facts have the same number in each run, such as a label 2G and
+// the setting that it stands for. Lines by one of them over the other have a point each.
+func sameNumbers(groups []Group, a, b string) bool {
+	for _, g := range groups {
+		for i := range g.Runs {
+			x, okX := numberOf(figureFact(&g.Runs[i], a))
+			y, okY := numberOf(figureFact(&g.Runs[i], b))
+			if !okX || !okY || x != y {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // figureFact returns a fact of a run or a setting of its servers.

@@ -155,18 +155,26 @@ func (c *ClusterSettings) Same() *table.Table {
 // settingText adds MiB or GiB to a large number of bytes, and leaves out zeros at the
 // end of a decimal fraction.
 func settingText(v string) string {
-	const mebibyte = 1 << 20
 	if f, err := strconv.ParseFloat(v, 64); err == nil && strings.Contains(v, ".") {
 		return strconv.FormatFloat(f, 'f', -1, 64)
 	}
+	if short, ok := shortSize(v); ok {
+		return v + " (" + short + ")"
+	}
+	return table.Dash(v)
+}
+
+// shortSize returns a number of bytes in MiB or GiB; false if it is no whole number of them.
+func shortSize(v string) (string, bool) {
+	const mebibyte = 1 << 20
 	n, err := strconv.ParseUint(v, 10, 63)
-	if err != nil || n == 0 || n%mebibyte != 0 {
-		return table.Dash(v)
+	switch {
+	case err != nil || n == 0 || n%mebibyte != 0:
+		return "", false
+	case n%(mebibyte<<10) == 0:
+		return fmt.Sprintf("%d GiB", n/(mebibyte<<10)), true
 	}
-	if n%(mebibyte<<10) == 0 {
-		return fmt.Sprintf("%s (%d GiB)", v, n/(mebibyte<<10))
-	}
-	return fmt.Sprintf("%s (%d MiB)", v, n/mebibyte)
+	return fmt.Sprintf("%d MiB", n/mebibyte), true
 }
 
 // settingChanges returns those of all servers in the order of their times.
