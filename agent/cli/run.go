@@ -22,6 +22,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/clock"
 	"github.com/benchwatch/benchwatch/agent/config"
 	"github.com/benchwatch/benchwatch/agent/history"
+	"github.com/benchwatch/benchwatch/agent/ingest"
 	"github.com/benchwatch/benchwatch/agent/launch"
 	"github.com/benchwatch/benchwatch/agent/observer"
 	"github.com/benchwatch/benchwatch/agent/report"
@@ -167,7 +168,7 @@ func (r *runCommand) run() error {
 		r.remove()
 		return ownFailure(err, "")
 	}
-	status, err := r.execute(ctx, command.Start, signals)
+	status, err := r.execute(ctx, &command, signals)
 	if err != nil {
 		own.stop()
 		return err
@@ -325,18 +326,27 @@ func (r *runCommand) remove() {
 
 // execute runs the tool to its end, or reads its output to the end, and returns
 // its exit status. An error means that nothing was run.
-func (r *runCommand) execute(ctx context.Context, args []string, signals <-chan os.Signal) (int, error) {
+func (r *runCommand) execute(ctx context.Context, command *commandline.Command, signals <-chan os.Signal) (int, error) {
 	if r.isPiped() {
 		return 0, r.pipe(ctx, signals)
 	}
-	return r.start(ctx, args, signals)
+	return r.start(ctx, command, signals)
 }
 
-func (r *runCommand) start(ctx context.Context, args []string, signals <-chan os.Signal) (int, error) {
-	process, err := launch.Start(r.dir, args)
+func (r *runCommand) start(ctx context.Context, command *commandline.Command, signals <-chan os.Signal) (int, error) {
+	began := time.Now()
+	process, err := launch.Start(r.dir, command.Start)
 	if err != nil {
 		r.remove()
 		return 0, cantStart(err)
+	}
+	if logs := command.Description.LatencyLogs; len(logs) > 0 && command.Place == tool.PlaceHere {
+		files := ingest.Latencies{Tool: command.Tool, Patterns: logs, PID: process.Cmd.Process.Pid, Since: began}
+		process.OnEnd = func(ctx context.Context) {
+			if err := files.Keep(ctx, r.dir); err != nil {
+				r.streams.notice("note: the run has no histogram of its latencies: %v", err)
+			}
+		}
 	}
 	finish := make(chan struct{})
 	var mirror sync.WaitGroup

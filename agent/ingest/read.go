@@ -49,7 +49,7 @@ func (f *Feed) ReadAll(ctx context.Context, dir rundir.Directory, meta *rundir.M
 		}
 		err = errors.Join(err, e)
 	}
-	return err
+	return errors.Join(err, f.ReadLatencies(ctx, dir))
 }
 
 // readPart reads a run of an earlier version, which has no copy of its part of the

@@ -31,6 +31,10 @@ type Process struct {
 	asked bool               // an ending signal was passed on
 	end   func(*rundir.Meta) // what record writes, once the tool has ended
 
+	// OnEnd, if not nil, is called when the tool has ended, before that is written into
+	// run.json. Its ctx is done when a signal comes.
+	OnEnd func(ctx context.Context)
+
 	reserved []*rundir.Reservation // of the output files
 }
 
@@ -125,15 +129,16 @@ func (p *Process) Wait(signals <-chan os.Signal) (int, error) {
 			if err != nil && !errors.As(err, &exit) {
 				return 125, fmt.Errorf("wait for the benchmark tool: %w", err)
 			}
-			return p.ended(p.Cmd.ProcessState.Sys().(syscall.WaitStatus))
+			return p.ended(p.Cmd.ProcessState.Sys().(syscall.WaitStatus), signals)
 		}
 	}
 }
 
-func (p *Process) ended(status syscall.WaitStatus) (int, error) {
+func (p *Process) ended(status syscall.WaitStatus, signals <-chan os.Signal) (int, error) {
 	boot := clock.System.Boot()
 	code := status.ExitStatus()
 	lost := p.releaseReserve()
+	p.callOnEnd(signals)
 	p.end = func(m *rundir.Meta) {
 		now := m.Axis(clock.System).At(boot).UTC()
 		m.EndedAt = &now
@@ -153,6 +158,27 @@ func (p *Process) ended(status syscall.WaitStatus) (int, error) {
 		return 128 + int(status.Signal()), err
 	}
 	return code, err
+}
+
+func (p *Process) callOnEnd(signals <-chan os.Signal) {
+	if p.OnEnd == nil {
+		return
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		p.OnEnd(ctx)
+	}()
+	for {
+		select {
+		case <-done:
+			return
+		case <-signals:
+			stop()
+		}
+	}
 }
 
 // releaseReserve gives back the space that the tool did not need, and reports whether

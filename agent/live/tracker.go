@@ -127,6 +127,9 @@ func (t *tracker) follow(ctx context.Context, notifier *follow.Notifier) {
 			readers.Wait()
 			if ctx.Err() == nil {
 				t.recordClock()
+				if err := t.feed.ReadLatencies(ctx, t.dir); err != nil {
+					t.fault("read the tool's latencies", err)
+				}
 				t.feed.Close(t.now())
 				t.settle()
 				t.awaitDrain(ctx)

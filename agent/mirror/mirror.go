@@ -35,7 +35,7 @@ const maxRun = 4 << 30
 // them, without the markers. All of them are only appended to.
 var (
 	Outputs = []string{rundir.StdoutFile, rundir.StderrFile}
-	Records = []string{rundir.StatusFile, host.File, history.SettingsFile, history.StatementsFile}
+	Records = []string{rundir.StatusFile, rundir.LatenciesFile, host.File, history.SettingsFile, history.StatementsFile}
 )
 
 // Have is what a copy has: the sizes of its files, and the Hash of the run.json.

@@ -21,6 +21,9 @@ const (
 	StderrFile  = "stderr.log"
 	StatusFile  = "status.jsonl"
 	MarkersFile = "markers.jsonl"
+	// LatenciesFile is an HdrHistogram log of the latencies that the tool wrote into files of
+	// its own, made when it has ended.
+	LatenciesFile = "latencies.hlog"
 
 	// metaLock guards run.json. ToolLock is held by the tool and everything it
 	// starts, wrapperLock by `benchwatch run`, and ObserverLock by the process

@@ -41,6 +41,9 @@ const (
 	PlaceElsewhere Place = "elsewhere" // on another machine
 )
 
+// PID stands for the tool's process id in the name of a file.
+const PID = "{pid}"
+
 // Insertion is arguments that are missing for live reports, and the index in
 // Invocation.Args before which they go.
 type Insertion struct {
@@ -79,6 +82,10 @@ type Description struct {
 	// Labels are further facts, such as tables, table_size, events, rate,
 	// warehouses, in lower case with underscores.
 	Labels map[string]string
+
+	// LatencyLogs are patterns of the files into which the tool writes the latency of each
+	// operation, from the folder in which it runs; [PID] stands for its process id.
+	LatencyLogs []string
 
 	// Insert is what to add for live reports; empty if nothing is needed or the
 	// user chose otherwise.

@@ -69,11 +69,31 @@ func describe(in tool.Invocation) tool.Description {
 		d.Rate = int(rate)
 	}
 	d.ReportInterval = time.Duration(o.Number("progress", 0)) * time.Second
+	if o.Has("log") {
+		logs(&d, o)
+	}
 	if !o.Has("progress", "help", "version", "show-script") && o.Values["builtin"] != "list" {
 		d.Insert = []tool.Insertion{{At: 0, Args: []string{"-P", "1"}}}
 	}
 	return d
 }
+
+// logs names the files of --log, one for each thread of pgbench: prefix.PID, prefix.PID.1 …
+func logs(d *tool.Description, o *option.Set) {
+	if o.Has("aggregate-interval") {
+		d.Notes = append(d.Notes, "--aggregate-interval: the log has no latencies of single transactions, so the run has no histogram")
+		return
+	}
+	prefix := "pgbench_log"
+	if o.Has("log-prefix") {
+		prefix = pattern.Replace(o.Values["log-prefix"])
+	}
+	first := prefix + "." + tool.PID
+	d.LatencyLogs = []string{first, first + ".[0-9]*"}
+}
+
+// pattern makes a pattern of a path that matches that path alone.
+var pattern = strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`)
 
 // read splits args as getopt does, and returns the scripts that are executed.
 func read(args []string) (o *option.Set, scripts []string) {

@@ -26,7 +26,7 @@ func TestDescribe(t *testing.T) {
 		}},
 		{"glued and joined short options, scripts with weights", "-Srlc8 -btpcb@3 -f /srv/transfer.sql@2 --rate=99.5 -L 10 -d bench", "", tool.Description{
 			Command: "run", Workload: "select-only+tpcb-like+transfer.sql", Threads: 8, Rate: 99, Target: "localhost:5432", Database: "bench",
-			Labels: map[string]string{"rate": "99.5", "latency_limit": "10"}, Insert: progress,
+			Labels: map[string]string{"rate": "99.5", "latency_limit": "10"}, Insert: progress, LatencyLogs: []string{"pgbench_log.{pid}", "pgbench_log.{pid}.[0-9]*"},
 		}},
 		{"long options, shortened", "--cl=4 --progress=1 --skip --transac=100 --max-tries 3 --progress-timestamp bench", "", tool.Description{
 			Command: "run", Workload: "simple-update", Threads: 4, ReportInterval: time.Second, Target: "localhost:5432", Database: "bench",
@@ -50,6 +50,14 @@ func TestDescribe(t *testing.T) {
 		}},
 		{"hosts with their ports", "-P1 host=db1,db2·port=6000,6001 -- ", "", tool.Description{
 			Command: "run", Workload: "tpcb-like", Threads: 1, ReportInterval: time.Second, Target: "db1:6000,db2:6001",
+		}},
+		{"logs elsewhere", "--log --log-pre=/srv/[1]/*a -P1", "", tool.Description{
+			Command: "run", Workload: "tpcb-like", Threads: 1, ReportInterval: time.Second, Target: "localhost:5432",
+			LatencyLogs: []string{`/srv/\[1]/\*a.{pid}`, `/srv/\[1]/\*a.{pid}.[0-9]*`},
+		}},
+		{"aggregates", "-l --aggregate-interval=5 -P1", "", tool.Description{
+			Command: "run", Workload: "tpcb-like", Threads: 1, ReportInterval: time.Second, Target: "localhost:5432",
+			Notes: []string{"--aggregate-interval: the log has no latencies of single transactions, so the run has no histogram"},
 		}},
 		{"no run", "--version", "", tool.Description{Command: "run", Workload: "tpcb-like", Threads: 1, Target: "localhost:5432"}},
 	}

@@ -142,6 +142,7 @@ func TestPgbench(t *testing.T) {
 	b.run("run", "--run-id=init", "--", pgbench, "-i", "-s", "1", connect)
 	out := b.run("run", "--run-id=real", "--", pgbench, "-c", "4", "-j", "2", "-T", "5", "-l", connect)
 	b.run("runs", "import", "--label-from=pgbench_log.{generator}", b.dir)
+	b.run("run", "--run-id=scripts", "--", pgbench, "-b", "select-only", "-b", "simple-update", "-c", "2", "-j", "2", "-T", "3", "-l", "--log-prefix="+filepath.Join(dir, "other"), connect)
 	url := fmt.Sprintf("postgresql://bench:%s@%s/postgres", server.Password, server.Address())
 	b.run("run", "--run-id=rate", "--", pgbench, "-S", "-c", "2", "-T", "2", "-R", "200", url)
 
@@ -156,7 +157,7 @@ func TestPgbench(t *testing.T) {
 		}
 		runs[id] = r
 	}
-	if len(runs) != 4 {
+	if len(runs) != 5 {
 		t.Fatalf("runs: %+v", runs)
 	}
 	if r := runs["init"]; r.Verb != "prepare" {
@@ -165,8 +166,11 @@ func TestPgbench(t *testing.T) {
 	count := uint64(printed(t, out, `number of transactions actually processed: (\d+)`))
 	tps, mean := printed(t, out, `tps = ([\d.]+) \(without`), printed(t, out, `latency average = ([\d.]+) ms`)/1e3
 	r := runs["real"]
-	if n, _ := b.transactions("real"); n != count || r.TransactionsPerSecond != tps || !near(r.LatencySeconds["avg"], mean, 1e-9) {
-		t.Errorf("%d transactions, %+v\nof\n%s", n, r, out)
+	if n, distributed := b.transactions("real"); n != count || distributed != count || r.TransactionsPerSecond != tps || !near(r.LatencySeconds["avg"], mean, 1e-9) {
+		t.Errorf("%d transactions, %d in the histogram, %+v\nof\n%s", n, distributed, r, out)
+	}
+	if n, distributed := b.transactions("scripts"); n == 0 || distributed != n {
+		t.Errorf("%d transactions of two scripts, %d in the histogram", n, distributed)
 	}
 	if r.Workload != "tpcb-like" || r.Threads != 4 || r.Target != server.Address() || r.Database != "postgres" || r.ToolVersion == "" {
 		t.Errorf("facts of %+v", r)
