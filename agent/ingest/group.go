@@ -329,9 +329,7 @@ func (p *groupParser) histograms() []tool.Report {
 				i = len(all)
 				all = append(all, tool.Report{Kind: tool.Histogram, Run: 1, Operation: d.Operation, Cumulative: true})
 			}
-			for _, b := range d.Buckets() {
-				all[i].Buckets = append(all[i].Buckets, tool.Bucket{Bound: b.High, Bucket: b})
-			}
+			all[i].AddBuckets(d.Histogram)
 		}
 	}
 	return slices.DeleteFunc(all, func(r tool.Report) bool {

@@ -188,6 +188,26 @@ func (r *Report) AddLatency(operation, stat string, seconds float64) {
 	r.Latencies = append(r.Latencies, Latency{operation, stat, seconds})
 }
 
+// AddPercentiles adds those of an operation that HdrHistogram's logs have: the upper bound of
+// the bucket in which each lies, and at most the highest latency, in seconds.
+func (r *Report) AddPercentiles(operation string, h *histogram.Histogram, highest float64) {
+	for _, p := range []struct {
+		stat  string
+		share float64
+	}{{"p50", 0.5}, {"p95", 0.95}, {"p99", 0.99}, {"p99.9", 0.999}} {
+		if v, ok := h.Quantile(p.share); ok {
+			r.AddLatency(operation, p.stat, min(v.High, highest))
+		}
+	}
+}
+
+// AddBuckets adds the buckets of a histogram, whose upper bounds are the tool's own numbers.
+func (r *Report) AddBuckets(h *histogram.Histogram) {
+	for _, b := range h.Buckets() {
+		r.Buckets = append(r.Buckets, Bucket{Bound: b.High, Bucket: b})
+	}
+}
+
 // Distribution returns the buckets of a Histogram.
 func (r *Report) Distribution() *histogram.Histogram {
 	buckets := make([]histogram.Bucket, len(r.Buckets))

@@ -284,9 +284,7 @@ func (p *parser) distributions(emit func(*tool.Report)) {
 		r := &p.report
 		r.Reset(tool.Histogram, p.run)
 		r.Operation, r.Cumulative = p.samples[i].op.name, true
-		for _, b := range p.samples[i].latencies.Histogram().Buckets() {
-			r.Buckets = append(r.Buckets, tool.Bucket{Bound: b.High, Bucket: b})
-		}
+		r.AddBuckets(p.samples[i].latencies.Histogram())
 		emit(r)
 	}
 }

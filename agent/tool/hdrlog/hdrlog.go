@@ -186,9 +186,9 @@ func (p *parser) interval(text []byte, emit func(*tool.Report)) tool.Verdict {
 	buckets := make([]histogram.Bucket, len(bars))
 	for i, b := range bars {
 		buckets[i] = histogram.Bucket{Low: histogram.Seconds(b.low, p.unit), High: histogram.Seconds(b.high, p.unit), N: b.n}
-		r.Buckets = append(r.Buckets, tool.Bucket{Bound: buckets[i].High, Bucket: buckets[i]})
 	}
 	h := histogram.New(buckets...)
+	r.AddBuckets(h)
 	if len(h.Buckets())+len(t.sum.Buckets()) > maxBuckets {
 		return tool.Malformed
 	}
@@ -258,21 +258,16 @@ func (p *parser) emitInterval(name string, h *histogram.Histogram, end, length f
 	emit(r)
 }
 
-// addLatencies adds the percentiles as HdrHistogram gives them: the upper bound of the
-// bucket.
+// addLatencies adds the bounds of the buckets: nothing more exact is in the log.
 func addLatencies(r *tool.Report, name string, h *histogram.Histogram) {
 	all := h.Buckets()
 	if len(all) == 0 {
 		return
 	}
+	highest, _ := h.Quantile(1)
 	r.AddLatency(name, "min", all[0].Low)
-	for _, p := range []struct {
-		stat  string
-		share float64
-	}{{"p50", 0.5}, {"p95", 0.95}, {"p99", 0.99}, {"p99.9", 0.999}, {"max", 1}} {
-		v, _ := h.Quantile(p.share)
-		r.AddLatency(name, p.stat, v.High)
-	}
+	r.AddPercentiles(name, h, highest.High)
+	r.AddLatency(name, "max", highest.High)
 }
 
 // Close implements tool.Parser: it reports what the intervals add up to.
@@ -289,9 +284,7 @@ func (p *parser) Close(emit func(*tool.Report)) {
 		}
 		r.Reset(tool.Histogram, p.run)
 		r.Operation, r.Cumulative = t.operation, true
-		for _, b := range t.sum.Buckets() {
-			r.Buckets = append(r.Buckets, tool.Bucket{Bound: b.High, Bucket: b})
-		}
+		r.AddBuckets(t.sum)
 		emit(r)
 	}
 	r.Reset(tool.Summary, p.run)

@@ -267,19 +267,11 @@ func emitHistogram(s *stream, operation string, latencies *histogram.Recorder, e
 	if r.ElapsedSeconds = end; end.Known {
 		r.IntervalSeconds = series.Some(1.0)
 	}
-	for _, b := range latencies.Histogram().Buckets() {
-		r.Buckets = append(r.Buckets, tool.Bucket{Bound: b.High, Bucket: b})
-	}
+	r.AddBuckets(latencies.Histogram())
 	if len(r.Buckets) > 0 {
 		emit(r)
 	}
 }
-
-// percentiles are those of HdrHistogram's logs.
-var percentiles = []struct {
-	stat  string
-	share float64
-}{{"p50", 0.5}, {"p95", 0.95}, {"p99", 0.99}, {"p99.9", 0.999}}
 
 // fill adds a tally to r. A percentile is the upper bound of the bucket in which it lies, and
 // at most the maximum.
@@ -302,11 +294,7 @@ func (t *transactions) fill(r *tool.Report, n *tally, seconds float64) {
 	}
 	addMicroseconds(r, tool.Transaction, "min", n.low)
 	addMicroseconds(r, tool.Transaction, "avg", n.sum/float64(n.n))
-	h := n.latencies.Histogram()
-	for _, p := range percentiles {
-		v, _ := h.Quantile(p.share)
-		addMicroseconds(r, tool.Transaction, p.stat, min(v.High*1e6, n.high))
-	}
+	r.AddPercentiles(tool.Transaction, n.latencies.Histogram(), n.high/1e6)
 	addMicroseconds(r, tool.Transaction, "max", n.high)
 	if n.lagged > 0 {
 		addMicroseconds(r, tool.ScheduleLag, "avg", n.lag/float64(n.lagged))
