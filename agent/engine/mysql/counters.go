@@ -55,12 +55,14 @@ var (
 	_             = variables.Map(measure.NewCounter("mysql_binlog_commits_total", "Transactions written to the binary log (Binlog_commits; MariaDB)."), "Binlog_commits")
 	_             = variables.Map(measure.NewCounter("mysql_binlog_group_commits_total", "Group commits to the binary log (Binlog_group_commits; MariaDB)."), "Binlog_group_commits")
 	binlogBytes   = variables.Map(measure.NewCounter("mysql_binlog_written_bytes_total", "Bytes written to the binary log (Binlog_bytes_written; MariaDB)."), "Binlog_bytes_written")
-	_             = variables.Map(measure.NewCounter("mysql_connection_attempts_total", "Attempts to connect, successful or not (Connections)."), "Connections")
-	_             = variables.Map(measure.NewCounter("mysql_aborted_connects_total", "Failed attempts to connect (Aborted_connects)."), "Aborted_connects")
-	refused       = variables.Map(measure.NewCounter("mysql_connection_errors_max_connections_total", "Connections refused because max_connections was reached (Connection_errors_max_connections)."), "Connection_errors_max_connections")
-	_             = variables.Map(measure.NewCounter("mysql_threads_created_total", "Threads created for connections (Threads_created)."), "Threads_created")
-	_             = variables.Map(measure.NewCounter("mysql_slow_queries_total", "Statements that took longer than long_query_time (Slow_queries)."), "Slow_queries")
-	_             = variables.Map(measure.NewCounter("mysql_temporary_tables_total", "Internal temporary tables (Created_tmp_tables, of which Created_tmp_disk_tables on disk).", "where"),
+	// Of doublewriteNames, whose product it is.
+	doublewriteBytes = measure.NewCounter("mysql_innodb_doublewrite_bytes_total", "Bytes written to the doublewrite buffer (Innodb_dblwr_pages_written times Innodb_page_size).")
+	_                = variables.Map(measure.NewCounter("mysql_connection_attempts_total", "Attempts to connect, successful or not (Connections)."), "Connections")
+	_                = variables.Map(measure.NewCounter("mysql_aborted_connects_total", "Failed attempts to connect (Aborted_connects)."), "Aborted_connects")
+	refused          = variables.Map(measure.NewCounter("mysql_connection_errors_max_connections_total", "Connections refused because max_connections was reached (Connection_errors_max_connections)."), "Connection_errors_max_connections")
+	_                = variables.Map(measure.NewCounter("mysql_threads_created_total", "Threads created for connections (Threads_created)."), "Threads_created")
+	_                = variables.Map(measure.NewCounter("mysql_slow_queries_total", "Statements that took longer than long_query_time (Slow_queries)."), "Slow_queries")
+	_                = variables.Map(measure.NewCounter("mysql_temporary_tables_total", "Internal temporary tables (Created_tmp_tables, of which Created_tmp_disk_tables on disk).", "where"),
 		"all: Created_tmp_tables", "disk: Created_tmp_disk_tables")
 	_ = variables.Map(measure.NewCounter("mysql_table_lock_waits_total", "Waits for table locks (Table_locks_waited)."), "Table_locks_waited")
 	_ = variables.Map(measure.NewCounter("mysql_prepared_statement_commands_total", "Commands of prepared statements (Com_stmt_*): shows whether a benchmark uses them.", "command"),
@@ -87,10 +89,14 @@ var (
 	_ = engine.NewCost(710, "cost_buffer_pool_misses", "Buffer pool misses", "pages read from disk", measure.Count, measure.RateOf(poolReads))
 	_ = engine.NewCost(720, "cost_redo", "Redo log", "bytes", measure.Bytes, measure.RateOf(redoBytes))
 	_ = engine.NewCost(730, "cost_binlog", "Binary log", "bytes", measure.Bytes, measure.RateOf(binlogBytes))
+	_ = engine.NewCost(735, "cost_doublewrite", "Doublewrite buffer", "bytes", measure.Bytes, measure.RateOf(doublewriteBytes))
 	_ = engine.NewCost(740, "cost_innodb_writes", "InnoDB writes", "operations", measure.Count, measure.RateOf(innodbOperations).On("op", "write"))
 	_ = engine.NewCost(750, "cost_innodb_fsyncs", "InnoDB fsyncs", "operations, without those of the redo log on MariaDB", measure.Count, measure.RateOf(innodbOperations).On("op", "fsync"))
 	_ = engine.NewCost(760, "cost_redo_fsyncs", "Redo log fsyncs", "operations", measure.Count, measure.RateOf(redoFsyncs))
 )
+
+// doublewriteNames are the variables of which doublewriteBytes are the product.
+var doublewriteNames = []string{"Innodb_dblwr_pages_written", "Innodb_page_size"}
 
 // readVariables sets the metrics that any server of the family may have. One
 // that a server does not report is absent.
@@ -99,6 +105,10 @@ func readVariables(tick *Tick, out *engine.Status) {
 		out.Values = make([]engine.Value, 0, len(variables)+32)
 	}
 	variables.Read(out, tick.Status.Number)
+	pages, ok := tick.Status.Number(doublewriteNames[0])
+	if size, sized := tick.Status.Number(doublewriteNames[1]); ok && sized {
+		out.Set(doublewriteBytes, pages*size)
+	}
 	// 0 is unlimited on some clones, and never a limit.
 	if limit, ok := tick.Server.Variables.Number("max_connections"); ok && limit > 0 {
 		out.Set(engine.ConnectionsLimit, limit)

@@ -112,6 +112,7 @@ func TestCounters(t *testing.T) {
 	out := decode(t, Values{
 		"Uptime": "1525", "Questions": "2454", "Queries": "149296", "Com_update": "58640", "Com_update_multi": "2",
 		"Innodb_row_lock_time": "1500", "Innodb_row_lock_current_waits": "18446744073709551615", "Threads_running": "", "Com_commit": "ON",
+		"Innodb_dblwr_pages_written": "10", "Innodb_page_size": "16384",
 	})
 	if out.Uptime != 1525*time.Second || out.Flavour != "mysql" || out.Version != "8.4.3" {
 		t.Errorf("%+v", out)
@@ -126,12 +127,13 @@ func TestCounters(t *testing.T) {
 		{engine.OperationsTotal, []string{"update"}, 58642},
 		{engine.LockWaitSeconds, nil, 1.5},
 		{engine.ConnectionsLimit, nil, 151},
+		{doublewriteBytes, nil, 163840},
 	} {
 		if got, ok := out.Get(tt.metric, tt.labels...); !ok || got != tt.want {
 			t.Errorf("%s%q is %v %v, want %v", tt.metric.Name, tt.labels, got, ok, tt.want)
 		}
 	}
-	if len(out.Values) != 5 {
+	if len(out.Values) != 6 {
 		t.Errorf("invented values: %+v", out.Values)
 	}
 }
