@@ -244,6 +244,6 @@ const Program = "program"
 
 func used(rank int, id, title string, m *measure.Metric) *measure.Measure {
 	one := counted(rank, id, title, measure.RateOf(m))
-	one.Note, one.NoChart = "while the tool ran", true
+	one.Note, one.NoChart = "between the first and the last reading of all processes while the tool ran", true
 	return one
 }
