@@ -70,7 +70,9 @@ type parsedLine struct {
 	// Counts are by operation.
 	Counts map[string]int `json:"counts,omitempty"`
 	// Latency is by operation and statistic.
-	Latency     map[string]map[string]float64 `json:"latency_seconds,omitempty"`
+	Latency map[string]map[string]float64 `json:"latency_seconds,omitempty"`
+	// Within is the width of the bucket whose upper bound a latency is, of those that were derived from a histogram.
+	Within      map[string]map[string]float64 `json:"latency_within_seconds,omitempty"`
 	Errors      float64                       `json:"errors_per_second,omitempty"`
 	Reconnects  float64                       `json:"reconnects_per_second,omitempty"`
 	QueueLength int                           `json:"queue_length,omitempty"`

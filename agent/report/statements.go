@@ -257,8 +257,16 @@ func statementNotes(all *Statements) []string {
 	if i := slices.IndexFunc(all.Kinds, func(k StatementKind) bool { return k.Text == textPrepared }); i >= 0 && all.Kinds[i].Share > 0.1 {
 		notes = append(notes, "MariaDB does not count executions of prepared statements by text: with sysbench, --db-ps-mode=disable makes its statements visible")
 	}
-	if slices.ContainsFunc(all.Kinds, func(k StatementKind) bool { return len(k.Percentiles) > 0 }) {
-		notes = append(notes, "percentiles are upper bounds of the server's buckets, over the time of the run only")
+	widest := 0.0
+	for _, k := range all.Kinds {
+		for _, p := range k.Percentiles {
+			if p.High.Value > 0 {
+				widest = max(widest, (p.High.Value-p.Low)/p.High.Value)
+			}
+		}
+	}
+	if widest > 0 {
+		notes = append(notes, "percentiles are upper bounds of the server's buckets, over the time of the run only: the true ones are lower by at most "+table.Percent.Signed(widest))
 	}
 	return notes
 }

@@ -35,7 +35,8 @@ func AppendJSON(dst []byte, r *Report) []byte {
 	}
 	o.rates(r.Rates)
 	o.counts(r.Counts)
-	o.latencies(r.Latencies)
+	o.latencies("latency_seconds", r.Latencies)
+	o.latencies("latency_within_seconds", r.Within)
 	o.number("errors_per_second", r.ErrorsPerSecond)
 	o.number("reconnects_per_second", r.ReconnectsPerSecond)
 	o.optionalInteger("queue_length", r.QueueLength)
@@ -148,12 +149,12 @@ func (o *object) counts(counts []Count) {
 	o.shut(in)
 }
 
-func (o *object) latencies(all []Latency) {
+func (o *object) latencies(name string, all []Latency) {
 	all = slices.DeleteFunc(slices.Clone(all), func(l Latency) bool { return !finite(l.Seconds) })
 	if len(all) == 0 {
 		return
 	}
-	operations := o.open("latency_seconds")
+	operations := o.open(name)
 	for i, first := range all {
 		if slices.ContainsFunc(all[:i], func(b Latency) bool { return b.Operation == first.Operation }) {
 			continue

@@ -9,6 +9,7 @@
 package tool
 
 import (
+	"math"
 	"time"
 
 	"github.com/benchwatch/benchwatch/agent/histogram"
@@ -133,6 +134,9 @@ type Report struct {
 	Rates     []Rate
 	Counts    []Count // of the interval, or of the run in a Summary
 	Latencies []Latency
+	// Within is how long the ranges are in which latencies lie that are upper bounds of a
+	// histogram's buckets, by the same operation and statistic, in seconds.
+	Within []Latency
 
 	ErrorsPerSecond     series.Optional[float64]
 	ReconnectsPerSecond series.Optional[float64]
@@ -164,7 +168,7 @@ type Report struct {
 
 // Reset empties r for reuse; the slices keep their memory.
 func (r *Report) Reset(kind Kind, run int) {
-	*r = Report{Kind: kind, Run: run, Rates: r.Rates[:0], Counts: r.Counts[:0], Latencies: r.Latencies[:0], Buckets: r.Buckets[:0]}
+	*r = Report{Kind: kind, Run: run, Rates: r.Rates[:0], Counts: r.Counts[:0], Latencies: r.Latencies[:0], Within: r.Within[:0], Buckets: r.Buckets[:0]}
 }
 
 // ResetError empties r for reuse as an Error of a run.
@@ -196,9 +200,16 @@ func (r *Report) AddPercentiles(operation string, h *histogram.Histogram, highes
 		share float64
 	}{{"p50", 0.5}, {"p95", 0.95}, {"p99", 0.99}, {"p99.9", 0.999}} {
 		if v, ok := h.Quantile(p.share); ok {
-			r.AddLatency(operation, p.stat, min(v.High, highest))
+			v.High = min(v.High, highest)
+			r.AddRange(operation, p.stat, v)
 		}
 	}
+}
+
+// AddRange appends the upper bound of the range in which a latency lies, and how long that is.
+func (r *Report) AddRange(operation, stat string, v histogram.Range) {
+	r.AddLatency(operation, stat, v.High)
+	r.Within = append(r.Within, Latency{operation, stat, math.Round(v.Width()*1e9) / 1e9})
 }
 
 // AddBuckets adds the buckets of a histogram, whose upper bounds are the tool's own numbers.
@@ -253,6 +264,7 @@ func (r *Report) Clone() *Report {
 	c.Rates = append([]Rate(nil), r.Rates...)
 	c.Counts = append([]Count(nil), r.Counts...)
 	c.Latencies = append([]Latency(nil), r.Latencies...)
+	c.Within = append([]Latency(nil), r.Within...)
 	c.Buckets = append([]Bucket(nil), r.Buckets...)
 	return &c
 }

@@ -267,7 +267,7 @@ func addLatencies(r *tool.Report, name string, h *histogram.Histogram) {
 	highest, _ := h.Quantile(1)
 	r.AddLatency(name, "min", all[0].Low)
 	r.AddPercentiles(name, h, highest.High)
-	r.AddLatency(name, "max", highest.High)
+	r.AddRange(name, "max", highest)
 }
 
 // Close implements tool.Parser: it reports what the intervals add up to.
