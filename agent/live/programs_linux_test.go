@@ -1,0 +1,107 @@
+package live
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/benchwatch/benchwatch/agent/clock"
+	"github.com/benchwatch/benchwatch/agent/engine"
+	"github.com/benchwatch/benchwatch/agent/host"
+	"github.com/benchwatch/benchwatch/agent/ingest"
+	"github.com/benchwatch/benchwatch/agent/rundir"
+	"github.com/benchwatch/benchwatch/agent/topology"
+)
+
+// burner starts a process that uses the CPU, in a session of its own.
+func burner(t *testing.T) *exec.Cmd {
+	t.Helper()
+	cmd := exec.Command("sh", "-c", "while :; do :; done")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := cmd.Process.Kill(); err != nil {
+			t.Error(err)
+		}
+		_ = cmd.Wait() // it was killed
+	})
+	return cmd
+}
+
+// TestProgramsAreRecorded guards that the CPU of the tool's session and that of another program
+// are recorded with the machine on which the tool runs, also if a node_exporter reads that.
+func TestProgramsAreRecorded(t *testing.T) {
+	tool, _ := burner(t), burner(t)
+	ticks, alive := rundir.StartTicks(tool.Process.Pid)
+	if !alive {
+		t.Fatal("the process has no start")
+	}
+	data, began := t.TempDir(), time.Now().Add(-time.Minute).UTC()
+	dir, claim, err := rundir.Create(data, rundir.Meta{ID: "one", Tool: "sysbench", StartedAt: began, PID: tool.Process.Pid, PIDStartTicks: ticks, BootID: clock.BootID(), Generator: "load1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(claim.Release)
+	places := &topology.Topology{Hosts: []topology.Host{{Name: "exporter"}}}
+	w := watch(t, Options{DataDir: data, Topology: func() *topology.Topology { return places }})
+	w.until("one", "followed", func(ingest.Snapshot) bool { return true })
+	machine := &engine.Target{Name: "exporter", Engine: host.NodeExporter}
+	used := 0
+	for _, second := range []int{10, 11, 16, 21} {
+		waitForCPU(t, tool.Process.Pid, used+20)
+		used = cpuTicks(t, tool.Process.Pid)
+		at := began.Add(time.Duration(second) * time.Second)
+		w.HostFrame(engine.Frame{Tick: at, Interval: time.Second, Samples: []engine.Sample{{Target: machine, Tick: at, Asked: at, Answered: at, Status: &engine.Status{Nodename: "load1"}}}})
+	}
+	w.stop()
+	h := readHistory(t, dir)
+	if len(h.Hosts) != 1 {
+		t.Fatalf("%d machines", len(h.Hosts))
+	}
+	one := h.Hosts[0]
+	if tool, others := one.Increase(host.ToolCPU), one.Increase(host.OthersCPU); !(tool >= 0.6) || !(others > 0) {
+		t.Errorf("the tool used %v s of CPU, other programs %v s", tool, others)
+	}
+}
+
+// cpuTicks is the CPU that a process used, in hundredths of a second.
+func cpuTicks(t *testing.T, pid int) int {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(text), ") ")
+	fields := strings.Fields(rest)
+	used := 0
+	for _, field := range fields[11:13] {
+		n, err := strconv.Atoi(field)
+		if err != nil {
+			t.Fatal(err)
+		}
+		used += n
+	}
+	return used
+}
+
+// waitForCPU waits until a process has used some CPU.
+func waitForCPU(t *testing.T, pid, least int) {
+	t.Helper()
+	deadline := time.After(60 * time.Second)
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for cpuTicks(t, pid) < least {
+		select {
+		case <-deadline:
+			t.Fatal("the process gets no CPU")
+		case <-tick.C:
+		}
+	}
+}
