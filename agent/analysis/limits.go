@@ -28,6 +28,9 @@ type Evidence struct {
 	MeanRoundTrip float64
 	// RefusedByServer is a message of the tool about connections that a server refused.
 	RefusedByServer string
+	// NoPort and NoFile are messages of the tool about connections for which its machine had
+	// no port, or its process no file.
+	NoPort, NoFile string
 	// OtherLoad names other runs on the same servers, or describes what else used them;
 	// ForeignShare is the share of statements that the tool did not send.
 	OtherLoad    string
@@ -120,7 +123,24 @@ const (
 	Stall       = 0.5
 	Paused      = 0.2 // of flow control
 	lowSteal    = 0.05
+	// HighCheckpoint is a share of the limit of the checkpoint age.
+	HighCheckpoint = 0.8
 )
+
+// Slowdown compares the throughput while a server was in a state with that of the rest of
+// the run.
+type Slowdown struct {
+	// Held is the share of the run's intervals in that state.
+	Held float64
+	// During and Otherwise are transactions per second, unknown if there are too few
+	// intervals for a mean.
+	During, Otherwise float64
+}
+
+// lost returns the share of the clients' time that the state cost, unknown if that is.
+func (s *Slowdown) lost() float64 {
+	return s.Held * max(0, 1-s.During/s.Otherwise)
+}
 
 // ServerEvidence is what one server reported.
 type ServerEvidence struct {
@@ -138,6 +158,10 @@ type ServerEvidence struct {
 	Refused         float64 // connections
 	PoolReads       float64 // pages read from disk per second
 	PoolMisses      float64 // share of the pages that were asked for
+	// Checkpoint: the checkpoint age was HighCheckpoint of its limit or more. Purge: the
+	// history list was longer than PurgeLimit, from which on writes are delayed.
+	Checkpoint, Purge Slowdown
+	PurgeLimit        float64
 }
 
 // Limit is what can limit a run.
@@ -160,7 +184,11 @@ const (
 	LimitCommit       Limit = "commits"
 	LimitDisk         Limit = "disk"
 	LimitPool         Limit = "buffer pool"
+	LimitCheckpoint   Limit = "checkpoints"
+	LimitPurge        Limit = "purge"
 	LimitConnections  Limit = "max_connections"
+	LimitPorts        Limit = "ports of the generator"
+	LimitFiles        Limit = "open files of the generator"
 	LimitNetwork      Limit = "network"
 	LimitRoundTrip    Limit = "round trip"
 	LimitSteal        Limit = "other virtual machines"
@@ -225,6 +253,8 @@ func FindLimits(e *Evidence) Verdict {
 	f := &finder{e: e}
 	f.divide()
 	f.connections()
+	f.generator()
+	f.stalls()
 	f.pool()
 	f.waits()
 	f.flowControl()
@@ -418,6 +448,35 @@ func (f *finder) connections() {
 	}
 	if f.e.RefusedByServer != "" {
 		f.add(LimitConnections, 1, series.Unknown(), test, "a server refused connections: %s", f.e.RefusedByServer)
+	}
+}
+
+// generator finds what the tool could not get from its machine.
+func (f *finder) generator() {
+	if f.e.NoPort != "" {
+		f.add(LimitPorts, 1, series.Unknown(), "widen net.ipv4.ip_local_port_range, or use connections again instead of opening new ones", "the tool's machine had no port left for a connection: %s", f.e.NoPort)
+	}
+	if f.e.NoFile != "" {
+		f.add(LimitFiles, 1, series.Unknown(), "raise the tool's limit of open files (ulimit -n)", "the tool could open no more files, of which a connection needs one: %s", f.e.NoFile)
+	}
+}
+
+// stalls finds states of a server in which it does less. The sessions look as if they ran: what
+// they wait for is no wait of their own.
+func (f *finder) stalls() {
+	stall := func(limit Limit, s *Slowdown, test, state string) {
+		share := s.lost()
+		f.add(limit, share, s.Held, test, "%s for %s of the time: %s transactions/s then, %s otherwise", state, percent(s.Held), number(s.During), number(s.Otherwise))
+		if share >= leastShare && series.IsKnown(f.running) {
+			f.running = max(0, f.running-share)
+		}
+	}
+	for i := range f.e.Servers {
+		s := &f.e.Servers[i]
+		stall(LimitCheckpoint, &s.Checkpoint, "repeat with a larger redo log (innodb_log_file_size, innodb_redo_log_capacity), or with more I/O capacity to flush pages",
+			fmt.Sprintf("the redo log of %s that no checkpoint covers was at %s of its limit or more", s.Name, percent(HighCheckpoint)))
+		stall(LimitPurge, &s.Purge, "repeat with more innodb_purge_threads, or without innodb_max_purge_lag",
+			fmt.Sprintf("the history list of %s was longer than its innodb_max_purge_lag of %s", s.Name, number(s.PurgeLimit)))
 	}
 }
 
@@ -778,7 +837,9 @@ func (f *finder) rate() {
 		return
 	}
 	if MadeRate(f.e.Throughput, f.e.Rate, f.e.Seconds) {
-		f.v.Findings = slices.DeleteFunc(f.v.Findings, func(l LimitFinding) bool { return l.Limit != LimitLag && l.Limit != LimitConnections })
+		f.v.Findings = slices.DeleteFunc(f.v.Findings, func(l LimitFinding) bool {
+			return !slices.Contains([]Limit{LimitLag, LimitConnections, LimitPorts, LimitFiles}, l.Limit)
+		})
 		f.v.Unlimited = fmt.Sprintf("the run made %s of the %s transactions/s that it was asked for", number(f.e.Throughput), number(f.e.Rate))
 		return
 	}

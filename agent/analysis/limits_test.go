@@ -185,6 +185,16 @@ func TestFindLimits(t *testing.T) {
 		}, LimitGeneratorCPU, "tasks of vm (n1) waited for a core", 120},
 		"max_connections":               {func(e *Evidence) { e.Servers[0].Refused = 12 }, LimitConnections, "n1 refused 12 connections since its max_connections of 200 was reached", 0},
 		"limit of connections not read": {func(e *Evidence) { e.Servers[0].Refused, e.Servers[0].ConnectionLimit = 1, nan }, LimitConnections, "n1 refused 1 connection since its max_connections was reached", 0},
+		"checkpoint": {func(e *Evidence) {
+			e.Servers[0] = server("n1", map[string]float64{"running": 31})
+			e.Servers[0].Checkpoint = Slowdown{Held: 0.9, During: 100, Otherwise: 1000}
+		}, LimitCheckpoint, "no checkpoint covers was at 80 % of its limit or more for 90 % of the time: 100 transactions/s then, 1000 otherwise", 108},
+		"purge": {func(e *Evidence) {
+			e.Servers[0] = server("n1", map[string]float64{"running": 31})
+			e.Servers[0].Purge, e.Servers[0].PurgeLimit = Slowdown{Held: 0.9, During: 250, Otherwise: 1000}, 100000
+		}, LimitPurge, "history list of n1 was longer than its innodb_max_purge_lag of 100000 for 90 % of the time", 108},
+		"no port": {func(e *Evidence) { e.NoPort = "Can't connect to server on 'h' (99)" }, LimitPorts, "no port left for a connection: Can't connect to server on 'h' (99)", 0},
+		"no file": {func(e *Evidence) { e.NoFile = "Can't create TCP/IP socket (24)" }, LimitFiles, "could open no more files, of which a connection needs one: Can't", 0},
 		"refused at once": {func(e *Evidence) {
 			*e = Evidence{Seconds: 0.1, Threads: 64, Rate: nan, Throughput: nan, Statements: nan, ForeignShare: nan, RefusedByServer: "error 1040: Too many connections"}
 		}, LimitConnections, "error 1040", 0},

@@ -89,8 +89,11 @@ var (
 	ServerMemory          = NewMeasure(410, "server_memory", "Memory of the server's process", "resident", measure.Bytes, measure.Max)
 
 	// PagesRead and PageMisses are of the cache of pages.
-	PagesRead          = NewMeasure(606, "buffer_pool_reads", "Pages read from disk", "per second, since they were not in the buffer pool", measure.PerSecond, measure.Mean)
-	PageMisses         = NewMeasure(600, "buffer_pool_misses", "InnoDB buffer pool misses", "share of page reads that went to disk", measure.Ratio, measure.Mean)
+	PagesRead  = NewMeasure(606, "buffer_pool_reads", "Pages read from disk", "per second, since they were not in the buffer pool", measure.PerSecond, measure.Mean)
+	PageMisses = NewMeasure(600, "buffer_pool_misses", "InnoDB buffer pool misses", "share of page reads that went to disk", measure.Ratio, measure.Mean)
+	// CheckpointAge and HistoryList are InnoDB's.
+	CheckpointAge      = NewMeasure(612, "checkpoint_age_share", "InnoDB checkpoint age, of its limit", "redo log not yet covered by a checkpoint; writes wait for flushed pages before all of the log is used", measure.Ratio, measure.Max)
+	HistoryList        = NewMeasure(620, "history_list", "InnoDB history list", "undo logs not purged yet", measure.Count, measure.Max)
 	RefusedConnections = NewMeasure(630, "connections_refused", "Connections refused", "per second, since the server's limit was reached", measure.PerSecond, measure.Increase)
 
 	// ClientBytes is the traffic of the database's protocol.

@@ -28,7 +28,9 @@ func limits(h *history.History, r *Row, others []rundir.Meta) *analysis.Verdict 
 	e := analysis.Evidence{
 		Seconds: r.DurationSeconds, Threads: threadsOf(r), Rate: series.Unknown(),
 		Throughput: series.Number(r.TPS), Statements: series.Number(r.QPS) / series.Number(r.TPS),
-		RefusedByServer: refusal(&h.Snapshot),
+		RefusedByServer: messageWith(&h.Snapshot, "Too many connections", "max_user_connections"),
+		NoPort:          messageWith(&h.Snapshot, "annot assign requested address", "' (99)"),
+		NoFile:          messageWith(&h.Snapshot, "oo many open files", "socket (24)"),
 	}
 	if rate := h.Snapshot.Meta.RatePerSecond; rate > 0 {
 		e.Rate = float64(rate)
@@ -84,11 +86,11 @@ func threadsOf(r *Row) float64 {
 	return float64(r.Threads)
 }
 
-// refusal returns the tool's message of a connection that a server refused for want of
-// room; empty if it printed none.
-func refusal(s *ingest.Snapshot) string {
+// messageWith returns the tool's message with one of these texts; empty if it printed none. Clients
+// in C print the number of the system's error only.
+func messageWith(s *ingest.Snapshot, texts ...string) string {
 	for _, m := range slices.Concat(s.Messages, []string{s.LastMessage}) {
-		if strings.Contains(m, "Too many connections") || strings.Contains(m, "max_user_connections") {
+		if slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(m, text) }) {
 			return table.Clip(table.Plain(m), longestMessage)
 		}
 	}
@@ -157,8 +159,12 @@ func serverEvidence(h *history.History, s *history.Server, threads float64) anal
 	mean := func(m *measure.Measure) float64 { t := tally(m); return t.Mean() }
 	out := analysis.ServerEvidence{
 		Name: s.Target, FlowControl: levelOf(tally(engine.FlowControl), analysis.Paused), FlowControlSent: s.Increase(engine.FlowControlSent),
-		LagSeconds: largest(engine.LagSeconds), Connections: largest(engine.OpenConnections), ConnectionLimit: connectionLimit(h, s.Target),
+		LagSeconds: largest(engine.LagSeconds), Connections: largest(engine.OpenConnections), ConnectionLimit: settingOf(h, s.Target, string(analysis.LimitConnections)),
 		Refused: s.Increase(engine.RefusedConnections), PoolReads: mean(engine.PagesRead), PoolMisses: mean(engine.PageMisses),
+	}
+	out.Checkpoint = slowdown(h, s.Target, engine.CheckpointAge, analysis.HighCheckpoint)
+	if out.PurgeLimit = settingOf(h, s.Target, "innodb_max_purge_lag"); out.PurgeLimit > 0 {
+		out.Purge = slowdown(h, s.Target, engine.HistoryList, out.PurgeLimit)
 	}
 	for _, m := range engine.SessionMeasures() {
 		t := tally(m)
@@ -176,17 +182,47 @@ func serverEvidence(h *history.History, s *history.Server, threads float64) anal
 	return out
 }
 
-// connectionLimit returns the limit that was read from a server during the run, unknown if
-// the run was too short for that: the one of the samples can be a minute old.
-func connectionLimit(h *history.History, target string) float64 {
+// settingOf returns a number among the settings that were read from a server during the run,
+// unknown if it is none or the run was too short for that: those of the samples can be a
+// minute old.
+func settingOf(h *history.History, target, name string) float64 {
 	for i := range h.Settings {
 		if s := &h.Settings[i]; s.Target == target {
-			if v, err := strconv.ParseFloat(s.Settings[string(analysis.LimitConnections)], 64); err == nil {
+			if v, err := strconv.ParseFloat(s.Settings[name], 64); err == nil {
 				return v
 			}
 		}
 	}
 	return series.Unknown()
+}
+
+// leastIntervals is the number of intervals of which a mean says something.
+const leastIntervals = 2
+
+// slowdown compares the throughput of the intervals in whose middle a server's value was high
+// with that of the others.
+func slowdown(h *history.History, target string, m *measure.Measure, high float64) analysis.Slowdown {
+	out := analysis.Slowdown{Held: series.Unknown(), During: series.Unknown(), Otherwise: series.Unknown()}
+	values := h.Samples.Values(history.ServerMeasure{Target: target, Measure: m})
+	if values == nil {
+		return out
+	}
+	var sum, n [2]float64 // of the intervals with a lower value, and of those with a high one
+	for _, level := range h.Intervals.Throughput.All(h.Intervals.Lengths.Median()) {
+		i, _ := slices.BinarySearch(h.Samples.Elapsed, (level.From+level.To)/2)
+		if i >= len(values) || !series.IsKnown(values[i]) {
+			continue
+		}
+		in := 0
+		if values[i] >= high {
+			in = 1
+		}
+		sum[in], n[in] = sum[in]+level.Mean, n[in]+1
+	}
+	if n[0] < leastIntervals || n[1] < leastIntervals {
+		return out
+	}
+	return analysis.Slowdown{Held: n[1] / (n[0] + n[1]), During: sum[1] / n[1], Otherwise: sum[0] / n[0]}
 }
 
 // limitLines are the verdict in sentences, the findings first.

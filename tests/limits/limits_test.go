@@ -16,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/benchwatch/benchwatch/agent/analysis"
 	"github.com/benchwatch/benchwatch/agent/rundir"
 	"github.com/benchwatch/benchwatch/internal/agents"
@@ -191,6 +193,25 @@ func TestFirstFinding(t *testing.T) {
 			before: func(t *testing.T) {
 				set(t, "innodb_buffer_pool_size", strconv.Itoa(16<<20))
 				limitDisk(t, 300, 0)
+			},
+		},
+		{
+			name: "open files", want: analysis.LimitFiles, noise: anyNoise, text: "(24)", args: []string{"oltp_point_select", "--threads=100", "--time=8"},
+			before: func(t *testing.T) {
+				var old unix.Rlimit
+				must(t, unix.Getrlimit(unix.RLIMIT_NOFILE, &old))
+				// The tool inherits it; benchwatch raises its own again, as Go's programs do.
+				must(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 64, Max: old.Max}))
+				t.Cleanup(func() { must(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &old)) })
+			},
+		},
+		{
+			name: "checkpoint", want: analysis.LimitCheckpoint, noise: 0.7, text: "redo log", args: []string{"oltp_update_index", "--rand-type=uniform", "--threads=8", "--time=20"},
+			before: func(t *testing.T) {
+				set(t, "innodb_flush_log_at_trx_commit", "0")
+				set(t, "sync_binlog", "0")
+				set(t, "innodb_log_file_size", strconv.Itoa(16<<20))
+				limitDisk(t, 0, 150)
 			},
 		},
 		{name: "rate", args: []string{"oltp_point_select", "--threads=4", "--rate=100", "--time=8"}, noise: anyNoise},

@@ -50,12 +50,13 @@ var (
 		"read: Innodb_data_reads", "write: Innodb_data_writes", "fsync: Innodb_data_fsyncs")
 	_ = variables.Map(measure.NewCounter("mysql_innodb_data_bytes_total", "Bytes that InnoDB read and wrote (Innodb_data_read, _written).", "op"),
 		"read: Innodb_data_read", "write: Innodb_data_written")
-	checkpointAge = variables.Map(measure.NewGauge("mysql_innodb_checkpoint_age_bytes", "Redo log not yet covered by a checkpoint (Innodb_checkpoint_age; MariaDB and Percona Server)."), "Innodb_checkpoint_age")
-	historyLength = variables.Map(measure.NewGauge("mysql_innodb_history_list_length", "Undo log entries not purged yet (Innodb_history_list_length; MariaDB and Percona Server)."), "Innodb_history_list_length")
-	_             = variables.Map(measure.NewCounter("mysql_binlog_commits_total", "Transactions written to the binary log (Binlog_commits; MariaDB)."), "Binlog_commits")
-	_             = variables.Map(measure.NewCounter("mysql_binlog_group_commits_total", "Group commits to the binary log (Binlog_group_commits; MariaDB)."), "Binlog_group_commits")
-	binlogBytes   = variables.Map(measure.NewCounter("mysql_binlog_written_bytes_total", "Bytes written to the binary log (Binlog_bytes_written; MariaDB)."), "Binlog_bytes_written")
-	// Of doublewriteNames, whose product it is.
+	checkpointAge = variables.Map(measure.NewGauge("mysql_innodb_checkpoint_age_bytes", "Redo log not yet covered by a checkpoint (Innodb_checkpoint_age; MySQL 8.0.30 and later: Innodb_redo_log_current_lsn minus Innodb_redo_log_checkpoint_lsn)."), "Innodb_checkpoint_age")
+	// Writes wait from about 85 % of MySQL's capacity on, which is the physical one.
+	checkpointLimit  = variables.Map(measure.NewGauge("mysql_innodb_checkpoint_age_limit_bytes", "Limit of the checkpoint age (Innodb_checkpoint_max_age; MySQL 8.0.30 and later: Innodb_redo_log_capacity_resized)."), "Innodb_checkpoint_max_age | Innodb_redo_log_capacity_resized")
+	historyLength    = variables.Map(measure.NewGauge("mysql_innodb_history_list_length", "Undo log entries not purged yet (Innodb_history_list_length; MariaDB and Percona Server)."), "Innodb_history_list_length")
+	_                = variables.Map(measure.NewCounter("mysql_binlog_commits_total", "Transactions written to the binary log (Binlog_commits; MariaDB)."), "Binlog_commits")
+	_                = variables.Map(measure.NewCounter("mysql_binlog_group_commits_total", "Group commits to the binary log (Binlog_group_commits; MariaDB)."), "Binlog_group_commits")
+	binlogBytes      = variables.Map(measure.NewCounter("mysql_binlog_written_bytes_total", "Bytes written to the binary log (Binlog_bytes_written; MariaDB)."), "Binlog_bytes_written")
 	doublewriteBytes = measure.NewCounter("mysql_innodb_doublewrite_bytes_total", "Bytes written to the doublewrite buffer (Innodb_dblwr_pages_written times Innodb_page_size).")
 	_                = variables.Map(measure.NewCounter("mysql_connection_attempts_total", "Attempts to connect, successful or not (Connections)."), "Connections")
 	_                = variables.Map(measure.NewCounter("mysql_aborted_connects_total", "Failed attempts to connect (Aborted_connects)."), "Aborted_connects")
@@ -80,7 +81,8 @@ var (
 		measure.RateOf(poolWaits))
 	_ = engine.NewMeasure(610, "checkpoint_age", "InnoDB checkpoint age", "redo log not yet covered by a checkpoint", measure.Bytes, measure.Max,
 		measure.ValueOf(checkpointAge))
-	_ = engine.NewMeasure(620, "history_list", "InnoDB history list", "undo logs not purged yet", measure.Count, measure.Max, measure.ValueOf(historyLength))
+	_ = engine.CheckpointAge.Or(measure.ValueOf(checkpointAge).Over(checkpointLimit))
+	_ = engine.HistoryList.Or(measure.ValueOf(historyLength))
 )
 
 // What a transaction of the run takes of a server.
@@ -95,8 +97,8 @@ var (
 	_ = engine.NewCost(760, "cost_redo_fsyncs", "Redo log fsyncs", "operations", measure.Count, measure.RateOf(redoFsyncs))
 )
 
-// doublewriteNames are the variables of which doublewriteBytes are the product.
-var doublewriteNames = []string{"Innodb_dblwr_pages_written", "Innodb_page_size"}
+// combinedNames are the variables that are no metric by themselves.
+var combinedNames = []string{"Innodb_dblwr_pages_written", "Innodb_page_size", "Innodb_redo_log_current_lsn", "Innodb_redo_log_checkpoint_lsn"}
 
 // readVariables sets the metrics that any server of the family may have. One
 // that a server does not report is absent.
@@ -105,9 +107,13 @@ func readVariables(tick *Tick, out *engine.Status) {
 		out.Values = make([]engine.Value, 0, len(variables)+32)
 	}
 	variables.Read(out, tick.Status.Number)
-	pages, ok := tick.Status.Number(doublewriteNames[0])
-	if size, sized := tick.Status.Number(doublewriteNames[1]); ok && sized {
+	pages, ok := tick.Status.Number("Innodb_dblwr_pages_written")
+	if size, sized := tick.Status.Number("Innodb_page_size"); ok && sized {
 		out.Set(doublewriteBytes, pages*size)
+	}
+	current, ok := tick.Status.Number("Innodb_redo_log_current_lsn")
+	if checkpoint, covered := tick.Status.Number("Innodb_redo_log_checkpoint_lsn"); ok && covered && checkpoint <= current {
+		out.Set(checkpointAge, current-checkpoint)
 	}
 	// 0 is unlimited on some clones, and never a limit.
 	if limit, ok := tick.Server.Variables.Number("max_connections"); ok && limit > 0 {

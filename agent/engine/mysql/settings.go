@@ -17,7 +17,7 @@ var settingNames = []string{
 	"innodb_redo_log_capacity", "innodb_log_file_size", "innodb_log_files_in_group", "innodb_log_buffer_size",
 	"innodb_log_writer_threads", "innodb_log_file_buffering", "innodb_data_file_buffering", "innodb_log_write_ahead_size",
 	"innodb_io_capacity", "innodb_io_capacity_max", "innodb_read_io_threads", "innodb_write_io_threads",
-	"innodb_purge_threads", "innodb_page_cleaners", "innodb_lru_scan_depth", "innodb_max_dirty_pages_pct", "innodb_max_dirty_pages_pct_lwm",
+	"innodb_purge_threads", "innodb_max_purge_lag", "innodb_page_cleaners", "innodb_lru_scan_depth", "innodb_max_dirty_pages_pct", "innodb_max_dirty_pages_pct_lwm",
 	"innodb_thread_concurrency", "innodb_adaptive_hash_index", "innodb_change_buffering", "innodb_autoinc_lock_mode",
 	"innodb_deadlock_detect", "innodb_lock_wait_timeout", "innodb_file_per_table", "innodb_numa_interleave", "innodb_encrypt_tables",
 

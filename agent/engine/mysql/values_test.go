@@ -113,6 +113,7 @@ func TestCounters(t *testing.T) {
 		"Uptime": "1525", "Questions": "2454", "Queries": "149296", "Com_update": "58640", "Com_update_multi": "2",
 		"Innodb_row_lock_time": "1500", "Innodb_row_lock_current_waits": "18446744073709551615", "Threads_running": "", "Com_commit": "ON",
 		"Innodb_dblwr_pages_written": "10", "Innodb_page_size": "16384",
+		"Innodb_redo_log_current_lsn": "1000", "Innodb_redo_log_checkpoint_lsn": "400", "Innodb_redo_log_capacity_resized": "104857600",
 	})
 	if out.Uptime != 1525*time.Second || out.Flavour != "mysql" || out.Version != "8.4.3" {
 		t.Errorf("%+v", out)
@@ -128,12 +129,14 @@ func TestCounters(t *testing.T) {
 		{engine.LockWaitSeconds, nil, 1.5},
 		{engine.ConnectionsLimit, nil, 151},
 		{doublewriteBytes, nil, 163840},
+		{checkpointAge, nil, 600},
+		{checkpointLimit, nil, 104857600},
 	} {
 		if got, ok := out.Get(tt.metric, tt.labels...); !ok || got != tt.want {
 			t.Errorf("%s%q is %v %v, want %v", tt.metric.Name, tt.labels, got, ok, tt.want)
 		}
 	}
-	if len(out.Values) != 6 {
+	if len(out.Values) != 8 {
 		t.Errorf("invented values: %+v", out.Values)
 	}
 }
