@@ -39,9 +39,12 @@ type aborting struct {
 	cause, undo func(t *testing.T)
 	// printed recognises the tool's line by which the condition holds. The tool reports once a
 	// second, so what it prints can't be known before. Without it, the condition holds since
-	// cause returned, and after more: the agent's samples, once a second, are part of the time.
+	// cause began, and after more: the agent's samples, once a second, are part of the time.
 	printed *regexp.Regexp
 	after   time.Duration
+	// query is an expression that has a result since the condition holds: what Prometheus has
+	// not scraped, once a second, it can't know.
+	query string
 }
 
 // TestAbort guards that a tool has ended 2 s after a condition of --abort-when held, and that
@@ -94,6 +97,25 @@ func TestAbort(t *testing.T) {
 				undo:  func(t *testing.T) { do(t, admin, "UNLOCK TABLES") },
 			}
 		}},
+		{"waiting sessions", func(t *testing.T) aborting {
+			admin := session(t, env.server, 1)
+			return aborting{
+				condition: "sessions_row_lock>3", targets: one, command: append(sysbench("oltp_update_non_index", "--table-size=1000", "--threads=4", "--time=60"), "run"),
+				cause: func(t *testing.T) {
+					do(t, admin, "BEGIN; SELECT COUNT(k) FROM sbtest.sbtest1 WHERE id <= 1000 FOR UPDATE; SELECT COUNT(k) FROM sbtest.sbtest2 WHERE id <= 1000 FOR UPDATE")
+				},
+				undo: func(t *testing.T) { do(t, admin, "ROLLBACK") },
+			}
+		}},
+		{"Prometheus", func(t *testing.T) aborting {
+			admin := session(t, env.server, 1)
+			const query = `benchwatch_run_operations_per_second{op="transaction"} < 5`
+			return aborting{
+				condition: "promql:" + query, query: query, targets: one, command: append(points, "run"),
+				cause: func(t *testing.T) { do(t, admin, "LOCK TABLES sbtest.sbtest1 WRITE, sbtest.sbtest2 WRITE") },
+				undo:  func(t *testing.T) { do(t, admin, "UNLOCK TABLES") },
+			}
+		}},
 		{"latency", func(t *testing.T) aborting {
 			var delay atomic.Int64
 			host, port, err := net.SplitHostPort(delayed(t, env.server.Address(1), &delay))
@@ -109,6 +131,9 @@ func TestAbort(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			run := c.make(t)
 			for i, how := range []string{"run", "run without agent", "sweep"} {
+				if run.query != "" && how == "run without agent" {
+					continue // it has no metrics before it runs
+				}
 				t.Run(how, func(t *testing.T) {
 					// The causes come at different times of the second.
 					run.measure(t, how, time.Duration(i)*300*time.Millisecond)
@@ -135,6 +160,11 @@ func (c aborting) measure(t *testing.T, how string, phase time.Duration) {
 	}
 	if !strings.HasSuffix(how, "without agent") {
 		a.Again(t)
+	}
+	var prometheus agents.Prometheus
+	if c.query != "" {
+		prometheus = agents.StartPrometheus(t, a)
+		a.Configure(t, c.targets+fmt.Sprintf("prometheus: {url: 'http://%s'}\n", prometheus.Address))
 	}
 	wrapper := agents.StartCommand(t, exec.Command(env.binary, append(append(flags, "--"), command...)...))
 	var dir rundir.Directory
@@ -168,16 +198,24 @@ func (c aborting) measure(t *testing.T, how string, phase time.Duration) {
 	}
 	undo := sync.OnceFunc(func() { c.undo(t) })
 	t.Cleanup(undo)
-	c.cause(t)
 	caused := time.Now()
+	c.cause(t)
 	held := caused.Add(c.after)
 	var ended time.Time
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
-	for known := c.printed == nil; ended.IsZero(); {
+	for known := c.printed == nil && c.query == ""; ended.IsZero(); {
 		<-tick.C
-		if !known && c.printed.Match(output(t, dir)) {
+		if !known && c.printed != nil && c.printed.Match(output(t, dir)) {
 			known, held = true, time.Now()
+		}
+		if !known && c.query != "" {
+			asked := time.Now()
+			result, err := prometheus.Query(c.query)
+			must(t, err)
+			if len(result) > 0 {
+				known, held = true, asked
+			}
 		}
 		if errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
 			ended = time.Now()
@@ -195,12 +233,13 @@ func (c aborting) measure(t *testing.T, how string, phase time.Duration) {
 		t.Errorf("exit status %d", status)
 	}
 	meta := a.Closed(t, dir.ID(), time.Minute)
+	t.Log(meta.Reason)
 	if meta.Outcome != rundir.Aborted || !strings.HasPrefix(meta.Aborted, c.condition+": ") || meta.Reason != meta.Aborted {
 		t.Errorf("%s, aborted %q, reason %q", meta.Outcome, meta.Aborted, meta.Reason)
 	}
 	agents.Wait(t, 10*time.Second, "the reason on the marker", func() error {
 		markers, err := os.ReadFile(dir.Path(rundir.MarkersFile))
-		if err == nil && !strings.Contains(string(markers), "aborted: "+meta.Reason) {
+		if err == nil && !strings.Contains(string(markers), "aborted: "+strings.ReplaceAll(meta.Reason, `"`, `\"`)) {
 			err = fmt.Errorf("not %q in\n%s", meta.Reason, markers)
 		}
 		return err
