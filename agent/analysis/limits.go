@@ -133,7 +133,7 @@ type Slowdown struct {
 	// Held is the share of the run's intervals in that state.
 	Held float64
 	// During and Otherwise are transactions per second, unknown if there are too few
-	// intervals for a mean.
+	// intervals of one of them.
 	During, Otherwise float64
 }
 

@@ -196,11 +196,12 @@ func settingOf(h *history.History, target, name string) float64 {
 	return series.Unknown()
 }
 
-// leastIntervals is the number of intervals of which a mean says something.
-const leastIntervals = 2
+// leastHigh is the number of intervals below which a state is passing. For the rest of the run one
+// is enough: a log that is full after a second stays so.
+const leastHigh = 2
 
-// slowdown compares the throughput of the intervals in whose middle a server's value was high
-// with that of the others.
+// slowdown compares the throughput of the intervals around whose middle a server's value was
+// high, in the sample before it and in the one after it, with that of the others.
 func slowdown(h *history.History, target string, m *measure.Measure, high float64) analysis.Slowdown {
 	out := analysis.Slowdown{Held: series.Unknown(), During: series.Unknown(), Otherwise: series.Unknown()}
 	values := h.Samples.Values(history.ServerMeasure{Target: target, Measure: m})
@@ -214,12 +215,12 @@ func slowdown(h *history.History, target string, m *measure.Measure, high float6
 			continue
 		}
 		in := 0
-		if values[i] >= high {
+		if values[i] >= high && (i == 0 || values[i-1] >= high) {
 			in = 1
 		}
 		sum[in], n[in] = sum[in]+level.Mean, n[in]+1
 	}
-	if n[0] < leastIntervals || n[1] < leastIntervals {
+	if n[0] == 0 || n[1] < leastHigh {
 		return out
 	}
 	return analysis.Slowdown{Held: n[1] / (n[0] + n[1]), During: sum[1] / n[1], Otherwise: sum[0] / n[0]}

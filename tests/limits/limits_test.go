@@ -210,7 +210,7 @@ func TestFirstFinding(t *testing.T) {
 			before: func(t *testing.T) {
 				set(t, "innodb_flush_log_at_trx_commit", "0")
 				set(t, "sync_binlog", "0")
-				set(t, "innodb_log_file_size", strconv.Itoa(16<<20))
+				set(t, "innodb_log_file_size", strconv.Itoa(16<<20)) // two seconds of writes
 				limitDisk(t, 0, 150)
 			},
 		},

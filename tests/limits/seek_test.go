@@ -28,7 +28,8 @@ type outcome struct {
 
 // The highest rate that seek finds is within 5 % of that of an exhaustive sweep, in a third
 // of its time, twice. The server is 10 ms away, so that four threads reach a rate which
-// other load on the machine hardly changes.
+// other load on the machine hardly changes; of three runs two decide, as chance and the stalls of
+// a virtual machine move a single one by more than 5 %.
 func TestSeekFindsTheRateOfASweep(t *testing.T) {
 	const seconds = 4
 	host, port, err := net.SplitHostPort(delayed(t, env.server.Address(1), always(10*time.Millisecond)))
@@ -38,7 +39,7 @@ func TestSeekFindsTheRateOfASweep(t *testing.T) {
 	result := func(data string, args ...string) (out outcome, took time.Duration) {
 		t.Helper()
 		began := time.Now()
-		cmd := exec.Command(env.binary, append(append(args, "--data-dir="+data, "--format=json", "--"), tool...)...)
+		cmd := exec.Command(env.binary, append(append(args, "--repeat=3", "--data-dir="+data, "--format=json", "--"), tool...)...)
 		var messages strings.Builder
 		cmd.Stderr = &messages
 		text, err := cmd.Output()
