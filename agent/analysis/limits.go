@@ -135,11 +135,26 @@ type Slowdown struct {
 	// During and Otherwise are transactions per second, unknown if there are too few
 	// intervals of one of them.
 	During, Otherwise float64
+	// Stopped is the share of the run's intervals in that state in which no transaction ended.
+	Stopped float64
 }
 
 // lost returns the share of the clients' time that the state cost, unknown if that is.
 func (s *Slowdown) lost() float64 {
-	return s.Held * max(0, 1-s.During/s.Otherwise)
+	slower := s.Held * max(0, 1-s.During/s.Otherwise)
+	if !series.IsKnown(slower) {
+		return s.Stopped
+	}
+	return max(slower, orZero(s.Stopped))
+}
+
+// text is what the transactions show of the state.
+func (s *Slowdown) text() string {
+	text := fmt.Sprintf(" for %s of the time", percent(s.Held))
+	if s.During < s.Otherwise { // neither is unknown
+		return text + fmt.Sprintf(": %s transactions/s then, %s otherwise", number(s.During), number(s.Otherwise))
+	}
+	return text + fmt.Sprintf(": in %s of the time no transaction ended", percent(s.Stopped))
 }
 
 // ServerEvidence is what one server reported.
@@ -466,7 +481,7 @@ func (f *finder) generator() {
 func (f *finder) stalls() {
 	stall := func(limit Limit, s *Slowdown, test, state string) {
 		share := s.lost()
-		f.add(limit, share, s.Held, test, "%s for %s of the time: %s transactions/s then, %s otherwise", state, percent(s.Held), number(s.During), number(s.Otherwise))
+		f.add(limit, share, s.Held, test, "%s%s", state, s.text())
 		if share >= leastShare && series.IsKnown(f.running) {
 			f.running = max(0, f.running-share)
 		}

@@ -189,6 +189,11 @@ func TestFindLimits(t *testing.T) {
 			e.Servers[0] = server("n1", map[string]float64{"running": 31})
 			e.Servers[0].Checkpoint = Slowdown{Held: 0.9, During: 100, Otherwise: 1000}
 		}, LimitCheckpoint, "no checkpoint covers was at 80 % of its limit or more for 90 % of the time: 100 transactions/s then, 1000 otherwise", 108},
+		"checkpoint all the time": {func(e *Evidence) {
+			e.Servers[0] = server("n1", map[string]float64{"running": 31})
+			e.Servers[0].Checkpoint = Slowdown{Held: 1, During: nan, Otherwise: nan, Stopped: 0.8}
+			e.Machines[0].CPU = Level{0.8, 0.77}
+		}, LimitCheckpoint, "of its limit or more for 100 % of the time: in 80 % of the time no transaction ended", 120},
 		"purge": {func(e *Evidence) {
 			e.Servers[0] = server("n1", map[string]float64{"running": 31})
 			e.Servers[0].Purge, e.Servers[0].PurgeLimit = Slowdown{Held: 0.9, During: 250, Otherwise: 1000}, 100000

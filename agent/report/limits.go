@@ -203,12 +203,13 @@ const leastHigh = 2
 // slowdown compares the throughput of the intervals around whose middle a server's value was
 // high, in the sample before it and in the one after it, with that of the others.
 func slowdown(h *history.History, target string, m *measure.Measure, high float64) analysis.Slowdown {
-	out := analysis.Slowdown{Held: series.Unknown(), During: series.Unknown(), Otherwise: series.Unknown()}
+	out := analysis.Slowdown{Held: series.Unknown(), During: series.Unknown(), Otherwise: series.Unknown(), Stopped: series.Unknown()}
 	values := h.Samples.Values(history.ServerMeasure{Target: target, Measure: m})
 	if values == nil {
 		return out
 	}
 	var sum, n [2]float64 // of the intervals with a lower value, and of those with a high one
+	stopped := 0.0
 	for _, level := range h.Intervals.Throughput.All(h.Intervals.Lengths.Median()) {
 		i, _ := slices.BinarySearch(h.Samples.Elapsed, (level.From+level.To)/2)
 		if i >= len(values) || !series.IsKnown(values[i]) {
@@ -219,11 +220,18 @@ func slowdown(h *history.History, target string, m *measure.Measure, high float6
 			in = 1
 		}
 		sum[in], n[in] = sum[in]+level.Mean, n[in]+1
+		if in == 1 && level.Mean == 0 {
+			stopped++
+		}
 	}
-	if n[0] == 0 || n[1] < leastHigh {
+	if n[1] < leastHigh {
 		return out
 	}
-	return analysis.Slowdown{Held: n[1] / (n[0] + n[1]), During: sum[1] / n[1], Otherwise: sum[0] / n[0]}
+	out.Held, out.Stopped = n[1]/(n[0]+n[1]), stopped/(n[0]+n[1])
+	if n[0] > 0 {
+		out.During, out.Otherwise = sum[1]/n[1], sum[0]/n[0]
+	}
+	return out
 }
 
 // limitLines are the verdict in sentences, the findings first.
