@@ -96,7 +96,7 @@ func judge(answer []byte) (holds bool, value string, err error) {
 		return false, "", err
 	}
 	if a.Status != "success" {
-		return false, "", errors.New(table.Clip(table.Plain(cmp.Or(a.Error, "the answer is none of Prometheus")), 300))
+		return false, "", errors.New(table.Clip(table.Plain(cmp.Or(a.Error, "not an answer of Prometheus")), 300))
 	}
 	switch a.Data.ResultType {
 	case model.ValVector.String():

@@ -20,8 +20,8 @@ var answers = []struct {
 	{`{"status":"success","data":{"resultType":"matrix","result":[]}}`, false, "", "the expression returns neither an instant vector nor a scalar"},
 	{`{"status":"success","data":{"resultType":"string","result":[1795412584.75,"text"]}}`, false, "", "the expression returns neither an instant vector nor a scalar"},
 	{`{"status":"error","errorType":"bad_data","error":"invalid parameter \"query\": 1:6: parse error: unexpected end of input"}`, false, "", `invalid parameter "query": 1:6: parse error: unexpected end of input`},
-	{`{"status":"up"}`, false, "", "the answer is none of Prometheus"},
-	{`null`, false, "", "the answer is none of Prometheus"},
+	{`{"status":"up"}`, false, "", "not an answer of Prometheus"},
+	{`null`, false, "", "not an answer of Prometheus"},
 }
 
 func TestJudge(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/report"
 )
 
-// averaging is the flag that decides which value stands for repeated runs.
+// averaging is the flag that decides which value represents repeated runs.
 type averaging struct{ mean *bool }
 
 func addAveraging(cmd *kingpin.CmdClause) averaging {

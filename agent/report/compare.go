@@ -338,7 +338,7 @@ type Spread struct {
 	Max    float64 `json:"max"`
 }
 
-// Average is the one value that stands for several.
+// Average is the one value that represents several.
 type Average string
 
 // The averages. Medians are the default: one odd run does not move them.

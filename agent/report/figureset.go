@@ -121,7 +121,7 @@ func NewFigureSet(c *Comparison, groups []Group, o FigureOptions) (*FigureSet, e
 }
 
 // sameNumbers reports whether two facts have the same number in each run, such as a label 2G and
-// the setting that it stands for. Lines by one of them over the other have a point each.
+// the setting that it sets. Lines by one of them over the other have a point each.
 func sameNumbers(groups []Group, a, b string) bool {
 	for _, g := range groups {
 		for i := range g.Runs {

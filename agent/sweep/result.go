@@ -18,7 +18,7 @@ import (
 // Result is what a sweep measured.
 type Result struct {
 	ID string `json:"id"`
-	// Average is what stands for repeated runs: their median or, with --mean, their mean.
+	// Average is what represents repeated runs: their median or, with --mean, their mean.
 	Average      report.Average `json:"average"`
 	Combinations []Combination  `json:"settings"`
 	Advice       []Advice       `json:"advice,omitempty"`

@@ -41,7 +41,7 @@ const (
 	PlaceElsewhere Place = "elsewhere" // on another machine
 )
 
-// PID stands for the tool's process id in the name of a file.
+// PID is replaced by the tool's process id in the name of a file.
 const PID = "{pid}"
 
 // Insertion is arguments that are missing for live reports, and the index in
@@ -84,7 +84,7 @@ type Description struct {
 	Labels map[string]string
 
 	// LatencyLogs are patterns of the files into which the tool writes the latency of each
-	// operation, from the folder in which it runs; [PID] stands for its process id.
+	// operation, from the folder in which it runs; [PID] is replaced by its process id.
 	LatencyLogs []string
 
 	// Insert is what to add for live reports; empty if nothing is needed or the

@@ -143,7 +143,7 @@ func TestAbort(t *testing.T) {
 	}
 }
 
-// measure starts a run, makes the condition hold and measures how long the tool goes on.
+// measure starts a run, makes the condition hold and measures how long the tool continues.
 func (c aborting) measure(t *testing.T, how string, phase time.Duration) {
 	t.Helper()
 	a := agents.New(t, env.binary, c.targets)
