@@ -162,7 +162,7 @@ func TestCrashAtAnyByte(t *testing.T) {
 			if s == nil {
 				return
 			}
-			s.annotation, s.err = s.grafana.upsert(context.Background(), &s.marker, s.verify, d.log)
+			s.annotation, s.err = s.grafana.upsert(context.Background(), &s.marker, s.verify, s.creating(d.write), d.log)
 			if s.err != nil {
 				t.Fatal(s.err)
 			}

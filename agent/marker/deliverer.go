@@ -81,7 +81,6 @@ type Deliverer struct {
 	grafana  *Grafana
 	stats    Stats
 	queues   map[string]*queue // by path
-	scanned  bool              // the queues have been read once
 	nextList time.Time
 	sending  *delivery
 	backoff  backoff
@@ -141,7 +140,7 @@ func (d *Deliverer) Run(ctx context.Context) {
 			}
 			if s := d.sending; s != nil {
 				go func() {
-					s.annotation, s.err = s.grafana.upsert(sendCtx, &s.marker, s.verify, d.log)
+					s.annotation, s.err = s.grafana.upsert(sendCtx, &s.marker, s.verify, s.creating(d.write), d.log)
 					sent <- s
 				}()
 			}
@@ -215,9 +214,6 @@ func (d *Deliverer) scan() {
 			continue
 		}
 		d.refresh(q, shown[path])
-		if !d.scanned {
-			q.doubt(now)
-		}
 		busy := d.sending != nil && d.sending.queue == q
 		switch {
 		case shown[path] || busy || d.grafana != nil && q.pending():
@@ -227,7 +223,6 @@ func (d *Deliverer) scan() {
 			q.unload()
 		}
 	}
-	d.scanned = true
 }
 
 // isCopy reports whether a run is recorded by a peer, which delivers its markers.
@@ -299,9 +294,24 @@ type delivery struct {
 	marker  Marker
 	version string
 	verify  bool // it was delivered: only remove duplicates
+	// doubtful: Grafana may yet carry out a request before this one.
+	doubtful bool
 
 	annotation int64
 	err        error
+	writeErr   error // of the queue file
+}
+
+// creating returns what notes in the queue file that the marker is about to be created.
+// Whoever reads the file then knows that Grafana may do so without an answer. A full
+// disk does not keep the marker back.
+func (s *delivery) creating(write func(string, entry) error) func() {
+	if s.doubtful {
+		return func() {}
+	}
+	return func() {
+		s.writeErr = write(s.queue.path, entry{Creating: &receipt{ID: s.marker.ID, Version: s.version, At: time.Now().UTC()}})
+	}
 }
 
 // next picks what to send now and takes the lock of its queue; nil if there is
@@ -322,14 +332,13 @@ func (d *Deliverer) next(now time.Time) *delivery {
 			if !errors.Is(err, rundir.ErrLocked) && !errors.Is(err, fs.ErrNotExist) {
 				d.complain(q, err)
 			}
-			q.doubt(now) // the process that has the lock may die while it sends
 			continue
 		}
 		// Another process may have delivered it before it released the lock.
 		d.refresh(q, true)
 		if it := q.due(now); it != nil {
 			return &delivery{
-				queue: q, lock: lock, grafana: g, marker: it.Marker, version: it.version, verify: it.delivered(),
+				queue: q, lock: lock, grafana: g, marker: it.Marker, version: it.version, verify: it.delivered(), doubtful: it.doubtful,
 			}
 		}
 		lock.Close()
@@ -345,20 +354,20 @@ func (d *Deliverer) finish(s *delivery, now time.Time) {
 	if it == nil { // the run was removed meanwhile
 		it = &item{}
 	}
-	answer := &receipt{ID: s.marker.ID, Version: s.version, Annotation: s.annotation, At: now.UTC()}
+	if s.writeErr != nil {
+		d.complain(s.queue, s.writeErr)
+	}
+	answer := &receipt{ID: s.marker.ID, Version: s.version, Annotation: s.annotation, At: now.UTC(), Doubtful: s.doubtful && !s.verify}
 	if s.err == nil {
 		if d.backoff.last != nil {
 			d.log.Info("grafana accepts markers again")
 		}
 		d.backoff = backoff{}
-		it.notBefore, it.refusals, it.verify = time.Time{}, 0, time.Time{}
-		if it.doubtful {
-			it.doubtful, it.verify = false, now.Add(verifyAfter)
-		}
+		it.notBefore, it.refusals = time.Time{}, 0
 		if !s.verify {
 			d.stats.Delivered++
-			d.record(s.queue, entry{Delivered: answer})
 		}
+		d.record(s.queue, entry{Delivered: answer})
 		return
 	}
 	e, ok := errors.AsType[*requestError](s.err)
@@ -381,7 +390,7 @@ func (d *Deliverer) finish(s *delivery, now time.Time) {
 	if e.ambiguous() {
 		it.doubtful = true
 		if e.timedOut() {
-			it.notBefore = now.Add(settleTime)
+			it.notBefore, it.refusals = now.Add(settleTime), 0
 		}
 	}
 	d.stats.Retried++

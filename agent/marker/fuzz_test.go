@@ -56,7 +56,7 @@ func FuzzGrafana(f *testing.F) {
 		fake := &answering{status: status, body: body, retryAfter: retryAfter, location: header}
 		g.client.HTTP.Transport = fake
 		m := Marker{ID: "x", Kind: Point, Run: "one", Text: "x", Start: time.Unix(1, 0)}
-		id, err := g.upsert(context.Background(), &m, false, slog.New(slog.DiscardHandler))
+		id, err := g.upsert(context.Background(), &m, false, func() {}, slog.New(slog.DiscardHandler))
 		if fake.asked > maxFound+10 {
 			t.Errorf("%d requests", fake.asked)
 		}

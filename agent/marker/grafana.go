@@ -3,6 +3,7 @@ package marker
 import (
 	"cmp"
 	"context"
+	"errors"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -54,7 +55,8 @@ func (g *Grafana) Close() {
 // upsert makes Grafana have m exactly once and returns the annotation's id. It
 // first asks what Grafana has, so it can be repeated whatever happened before.
 // With verify it only removes duplicates: what somebody deleted stays deleted.
-func (g *Grafana) upsert(ctx context.Context, m *Marker, verify bool, log *slog.Logger) (int64, error) {
+// It calls creating before the only request whose repetition makes a duplicate.
+func (g *Grafana) upsert(ctx context.Context, m *Marker, verify bool, creating func(), log *slog.Logger) (int64, error) {
 	found, err := g.find(ctx, m)
 	if err != nil {
 		return 0, err
@@ -64,10 +66,15 @@ func (g *Grafana) upsert(ctx context.Context, m *Marker, verify bool, log *slog.
 		if verify {
 			return 0, nil
 		}
+		creating()
 		return g.create(ctx, want)
 	}
 	for _, extra := range found[1:] {
-		if err := g.remove(ctx, extra.ID); err != nil {
+		err := g.remove(ctx, extra.ID)
+		if e, ok := errors.AsType[*requestError](err); ok && (e.Problem == grafana.Unreachable || e.Problem == grafana.Busy) {
+			return 0, err
+		}
+		if err != nil && !grafana.IsStatus(err, http.StatusNotFound) { // without the permission it can't be deleted later either
 			log.Warn("duplicate annotation not deleted", "marker", m, "err", err)
 		}
 	}

@@ -29,18 +29,24 @@ const (
 // entry is one line of a queue file. Exactly one field is set.
 type entry struct {
 	// Marker adds a marker or replaces the content of the one with its id.
-	Marker    *Marker  `json:"marker,omitempty"`
+	Marker *Marker `json:"marker,omitempty"`
+	// Creating precedes the request that makes an annotation. Until an answer to it
+	// follows, Grafana may yet carry out the request.
+	Creating  *receipt `json:"creating,omitempty"`
 	Delivered *receipt `json:"delivered,omitempty"`
 	Rejected  *receipt `json:"rejected,omitempty"`
 }
 
-// receipt is Grafana's answer to one version of a marker.
+// receipt is Grafana's answer to one version of a marker, or the request for one.
 type receipt struct {
 	ID         string    `json:"id"`
 	Version    string    `json:"version"`
 	Annotation int64     `json:"annotation,omitempty"` // Grafana's id, for people who read the file
 	Reason     string    `json:"reason,omitempty"`     // why Grafana refused it
 	At         time.Time `json:"at"`
+	// Doubtful: Grafana may yet carry out an earlier request, too, so that a duplicate
+	// is to be looked for. A second receipt without it follows when that was done.
+	Doubtful bool `json:"doubtful,omitempty"`
 }
 
 // parseEntry reads a line. It ignores fields that a later version may add.
@@ -49,7 +55,7 @@ func parseEntry(line []byte) (e entry, err error) {
 		return e, err
 	}
 	set := 0
-	for _, is := range []bool{e.Marker != nil, e.Delivered != nil, e.Rejected != nil} {
+	for _, is := range []bool{e.Marker != nil, e.Creating != nil, e.Delivered != nil, e.Rejected != nil} {
 		if is {
 			set++
 		}
@@ -153,12 +159,11 @@ type item struct {
 	version  string  // of the content
 	receipt  receipt // Grafana's last answer, perhaps to an earlier version
 	rejected bool    // what that answer was
+	doubtful bool    // Grafana may yet carry out a request that had no answer
 
 	// Only in memory: what this process has tried.
 	notBefore time.Time // when it may be sent again
 	refusals  int
-	doubtful  bool      // Grafana may yet carry out a request that failed
-	verify    time.Time // when to look for a duplicate; zero: no need
 }
 
 func (it *item) delivered() bool { return it.receipt.Version == it.version && !it.rejected }
@@ -173,7 +178,7 @@ func (it *item) replaceableBy(m *Marker) bool {
 func (it *item) due(now time.Time) bool {
 	switch {
 	case it.delivered():
-		return !it.verify.IsZero() && !now.Before(it.verify)
+		return it.doubtful && now.Sub(it.receipt.At).Abs() >= verifyAfter && !now.Before(it.notBefore)
 	case it.refused() && now.Sub(it.receipt.At).Abs() > giveUpAfter:
 		return false
 	}
@@ -218,9 +223,15 @@ func (f *fold) apply(e entry) {
 	if e.Rejected != nil {
 		answer, rejected = e.Rejected, true
 	}
-	if answer != nil {
+	switch {
+	case e.Creating != nil:
+		if it := f.byID[e.Creating.ID]; it != nil {
+			it.doubtful = true
+		}
+		return
+	case answer != nil:
 		if it := f.byID[answer.ID]; it != nil {
-			it.receipt, it.rejected = *answer, rejected
+			it.receipt, it.rejected, it.doubtful = *answer, rejected, answer.Doubtful
 		}
 		return
 	}
@@ -239,7 +250,7 @@ func (f *fold) apply(e entry) {
 	}
 	m.ID = it.ID
 	version := m.version()
-	if version != it.version && !it.doubtful {
+	if version != it.version && it.refusals > 0 { // else a request that was given up settles
 		it.notBefore, it.refusals = time.Time{}, 0
 	}
 	it.Marker, it.version = m, version
@@ -331,20 +342,7 @@ func (q *queue) waiting() int {
 // pending reports whether there is anything to send or to record, now or later.
 func (q *queue) pending() bool {
 	return len(q.unrecorded) > 0 || q.waiting() > 0 ||
-		slices.ContainsFunc(q.items, func(it *item) bool { return !it.verify.IsZero() })
-}
-
-// doubt takes into account that another process was delivering these markers and was
-// killed: Grafana may yet carry out its last request.
-func (q *queue) doubt(now time.Time) {
-	for _, it := range q.items {
-		switch {
-		case !it.delivered():
-			it.doubtful = true
-		case it.verify.IsZero() && now.Sub(it.receipt.At).Abs() < 2*verifyAfter:
-			it.verify = now.Add(verifyAfter - max(0, now.Sub(it.receipt.At)))
-		}
-	}
+		slices.ContainsFunc(q.items, func(it *item) bool { return it.delivered() && it.doubtful })
 }
 
 // due returns the first marker to send now, or nil.
