@@ -862,6 +862,9 @@ func (f *finder) rate() {
 		"the tool made %s of %s transactions/s: the others queued in it, as all of its threads were busy", number(f.e.Throughput), number(f.e.Rate))
 }
 
+// NoServer is among what is not known if there is no evidence of a server.
+const NoServer = "what the servers did: none was sampled"
+
 // missing lists evidence that there is none of.
 func (f *finder) missing() {
 	add := func(format string, args ...any) { f.v.Unknown = append(f.v.Unknown, fmt.Sprintf(format, args...)) }
@@ -882,7 +885,7 @@ func (f *finder) missing() {
 		add("the CPU of the generator: start the tool with benchwatch run where the agent is, or name its node_exporter in hosts with the role generator")
 	}
 	if len(f.e.Servers) == 0 {
-		add("what the servers did: none was sampled")
+		add(NoServer)
 		return
 	}
 	var machines, sessions []string

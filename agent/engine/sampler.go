@@ -56,6 +56,8 @@ type Sampler struct {
 	current     *openFrame // nil between frames
 	complete    chan struct{}
 	missed      uint64                  // ticks at which the sampler did not run
+	late        time.Duration           // for which ticks were due and not begun
+	due         time.Time               // of the next tick; zero: unknown
 	trackers    map[string]*lagTracker  // by cluster
 	subscribers map[chan Frame]struct{} // closed while mu is held
 	ended       bool
@@ -168,6 +170,18 @@ func (s *Sampler) MissedTicks() uint64 {
 	return s.missed
 }
 
+// Late is for how long ticks were due and not begun since the sampler began, the one that is due
+// now among them: this process had no core, or its machine stood still.
+func (s *Sampler) Late() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	late := s.late
+	if !s.due.IsZero() {
+		late += max(0, s.now().Sub(s.due))
+	}
+	return late
+}
+
 // awaitTick sleeps until the next whole interval, or until SampleNow. A tick that
 // it wakes up for too late, since the machine was suspended or the process
 // stopped, is missed.
@@ -212,6 +226,12 @@ func (s *Sampler) begin(t tick) {
 	s.current = f
 	s.missed += uint64(t.missed)
 	now := s.now()
+	if !t.extra {
+		if !s.due.IsZero() {
+			s.late += max(0, now.Sub(s.due))
+		}
+		s.due = t.at.Add(s.interval)
+	}
 	for _, m := range f.members {
 		switch {
 		case t.extra && (m.busy || m.failures > 0):

@@ -505,6 +505,9 @@ func TestMissedTicksAreTheSamplersOwn(t *testing.T) {
 		if n := s.MissedTicks(); n != 5 || fmt.Sprint(ticks) != "[1 2 3 8 9 10]" {
 			t.Errorf("%d ticks missed; frames of the seconds %v", n, ticks)
 		}
+		if late := s.Late(); late < 4*time.Second || late > 4100*time.Millisecond { // the tick of the second 4
+			t.Errorf("ticks were late for %v", late)
+		}
 	})
 }
 

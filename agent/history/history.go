@@ -147,6 +147,8 @@ func (h *History) ReadServers(ctx context.Context, keep func(metric string) bool
 		return nil
 	})
 	h.Samples.Settle()
+	cover(h.Servers, h.Samples.ToolEnd)
+	h.Samples.KeepExtents(unrepresented(h.Servers))
 	if err != nil {
 		h.Damage.Problems = append(h.Damage.Problems, err.Error())
 	}

@@ -66,6 +66,9 @@ func (h *History) readHosts(ctx context.Context) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
+	h.HostSamples.Settle()
+	cover(servers, h.HostSamples.ToolEnd)
+	h.HostSamples.KeepExtents(unrepresented(servers))
 	for _, s := range servers {
 		one := &Host{Server: s, Machine: h.machine(s.Target), samples: &h.HostSamples}
 		if t := h.HostSamples.Tally(one.key(host.Cores)); t.Count > 0 {

@@ -1,6 +1,9 @@
 package history
 
 import (
+	"fmt"
+	"math"
+
 	"github.com/benchwatch/benchwatch/agent/measure"
 	"github.com/benchwatch/benchwatch/agent/series"
 )
@@ -16,8 +19,11 @@ type ServerMeasure struct {
 type Server struct {
 	*ServerFacts
 	// Ticks are the samples taken while the tool ran, Unanswered those without an
-	// answer, Missed those that the agent did not take.
+	// answer, Missed those that the agent did not take, also before the first and after
+	// the last one.
 	Ticks, Unanswered, Missed int
+	// Coverage is for how much of the run there are samples.
+	Coverage Coverage
 	// Sampled is from the first to the last tick while the tool ran.
 	Sampled series.Span
 	// Answered is set if it ever answered.
@@ -27,6 +33,7 @@ type Server struct {
 
 	scope    measure.Scope
 	rows     *ServerRows // whose columns remain
+	first    float64     // tick, unknown without one
 	restarts series.Growth
 	grown    map[string]*series.Growth // by column
 }
@@ -43,11 +50,11 @@ func (s *Server) Source(m *measure.Measure) (measure.Source, bool) {
 }
 
 // Increase returns how much the counters of a measure grew while the tool ran,
-// unknown if none of them was read twice.
+// unknown if none of them was read twice or too little of the run was sampled.
 func (s *Server) Increase(m *measure.Measure) float64 {
 	sum := series.Unknown()
 	source, ok := s.Source(m)
-	if !ok {
+	if !ok || !s.Coverage.Represents() {
 		return sum
 	}
 	for _, name := range source.Columns(s.rows) {
@@ -66,7 +73,7 @@ func (s *Server) Increase(m *measure.Measure) float64 {
 // IncreaseBy is Increase for each value of a label of the measure's metric.
 func (s *Server) IncreaseBy(m *measure.Measure, label string) map[string]float64 {
 	source, ok := s.Source(m)
-	if !ok {
+	if !ok || !s.Coverage.Represents() {
 		return nil
 	}
 	sums := map[string]float64{}
@@ -82,6 +89,9 @@ func (s *Server) IncreaseBy(m *measure.Measure, label string) map[string]float64
 // add sums up the rows from Begin.
 func (s *Server) add(toolEnd float64) {
 	s.Answered = s.Answered || series.AnyKnown(s.rows.Answered)
+	if len(s.rows.Elapsed) > 0 && !series.IsKnown(s.first) {
+		s.first = s.rows.Elapsed[0]
+	}
 	begin, end := series.Running(s.rows.Elapsed[s.rows.Begin:], toolEnd)
 	if ticks := s.rows.Elapsed[s.rows.Begin:][begin:end]; len(ticks) > 0 {
 		if s.Sampled.To == 0 {
@@ -139,6 +149,73 @@ func (s *Server) addGrowth(name string, toolEnd float64) {
 	}
 }
 
+// Coverage is for how many seconds of a run a server or machine answered.
+type Coverage struct{ Seconds, Of float64 }
+
+// enoughOfTheRun is the share of a run's seconds below which those that were sampled do not
+// represent it.
+const enoughOfTheRun = 0.5
+
+// Represents reports whether rates, means and extremes of the sampled seconds may stand for the
+// run.
+func (c Coverage) Represents() bool { return c.Seconds >= enoughOfTheRun*c.Of }
+
+// IsWhole reports whether no second is missing.
+func (c Coverage) IsWhole() bool { return c.Seconds >= c.Of }
+
+// Share is the part of the run that was sampled, 1 of a run without length.
+func (c Coverage) Share() float64 {
+	if !(c.Of > 0) {
+		return 1
+	}
+	return c.Seconds / c.Of
+}
+
+// String returns "2 of 5 s".
+func (c Coverage) String() string {
+	decimals := 0
+	if c.Of < 2 {
+		decimals = 1
+	}
+	return fmt.Sprintf("%.*f of %.*f s", decimals, c.Seconds, decimals, c.Of)
+}
+
+// cover counts the ticks that were missed before the first and after the last sample, and
+// works out the coverage. It is called once, after all rows. Of a run in progress the seconds until
+// the last tick of all servers count.
+func cover(servers []*Server, toolEnd float64) {
+	end := toolEnd
+	if math.IsInf(end, 1) {
+		end = 0
+		for _, s := range servers {
+			if n := len(s.rows.Elapsed); n > 0 {
+				end = max(end, s.rows.Elapsed[n-1])
+			}
+		}
+	}
+	for _, s := range servers {
+		step, n := s.rows.interval, len(s.rows.Elapsed)
+		if s.Coverage = (Coverage{end, end}); !(step > 0) || n == 0 { // of version 0.1
+			continue
+		}
+		last := s.rows.Elapsed[n-1]
+		before := gap{s.first - (math.Floor(max(0, s.first)/step)+1)*step, s.first, step}
+		after := gap{last, last + (math.Floor(max(0, end-last)/step)+1)*step, step}
+		s.Missed += before.missed(end) + after.missed(end)
+		s.Coverage.Seconds = max(0, end-step*float64(s.Missed+s.Unanswered))
+	}
+}
+
+// unrepresented returns a function that reports whether a column belongs to a server of which
+// too little was sampled.
+func unrepresented(servers []*Server) func(ServerMeasure) bool {
+	targets := map[string]bool{}
+	for _, s := range servers {
+		targets[s.Target] = !s.Coverage.Represents()
+	}
+	return func(k ServerMeasure) bool { return targets[k.Target] }
+}
+
 // addSamples adds the rows of all servers.
 func (h *History) addSamples(rows []*ServerRows) {
 	h.Servers = addServers(measure.Server, h.Servers, &h.Samples, rows, h.part)
@@ -148,7 +225,7 @@ func (h *History) addSamples(rows []*ServerRows) {
 // measures of a scope to samples.
 func addServers(scope measure.Scope, servers []*Server, samples *series.Thinned[ServerMeasure], all []*ServerRows, part series.Span) []*Server {
 	for _, rows := range all[len(servers):] {
-		servers = append(servers, &Server{ServerFacts: rows.ServerFacts, rows: rows, scope: scope, grown: map[string]*series.Growth{}})
+		servers = append(servers, &Server{ServerFacts: rows.ServerFacts, rows: rows, scope: scope, first: series.Unknown(), grown: map[string]*series.Growth{}})
 	}
 	var ticks []float64
 	for _, s := range servers {

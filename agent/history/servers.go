@@ -1,6 +1,7 @@
 package history
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"sort"
@@ -37,7 +38,8 @@ type ServerRows struct {
 	// RoleAt and VersionAt are by row; a server that is down keeps its role.
 	RoleAt, VersionAt Timeline
 
-	gaps []gap // of this part
+	gaps     []gap   // of this part
+	interval float64 // the newest distance of ticks in seconds; 0: unknown
 }
 
 // own are the columns that the sampler adds to what an engine reports.
@@ -121,6 +123,7 @@ func (s *ServerRows) row(a *tickAnswer, zero time.Time) bool {
 	if !s.IsNext(elapsed) {
 		return false
 	}
+	s.interval = cmp.Or(a.interval, s.interval)
 	if n := len(s.Elapsed); n > 0 {
 		breaks := series.Breaks([]float64{s.Elapsed[n-1], elapsed}, a.interval)
 		if len(breaks) > 0 {

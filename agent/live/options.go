@@ -40,6 +40,8 @@ type Options struct {
 	Host func(time.Time) *host.Sample
 	// SampleNow has the servers sampled between two ticks.
 	SampleNow func()
+	// SamplerLate is for how long samples were due and not begun, see [engine.Sampler.Late].
+	SamplerLate func() time.Duration
 	// Logs returns the files that tools write by themselves.
 	Logs func() []Log
 	// Sink receives what happens to the runs; nil: nothing does.

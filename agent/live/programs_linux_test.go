@@ -54,11 +54,11 @@ func TestProgramsAreRecorded(t *testing.T) {
 	w.until("one", "followed", func(ingest.Snapshot) bool { return true })
 	machine := &engine.Target{Name: "exporter", Engine: host.NodeExporter}
 	used := 0
-	for _, second := range []int{10, 11, 16, 21} {
+	for _, second := range []int{5, 10, 15, 20} {
 		waitForCPU(t, tool.Process.Pid, used+20)
 		used = cpuTicks(t, tool.Process.Pid)
 		at := began.Add(time.Duration(second) * time.Second)
-		w.HostFrame(engine.Frame{Tick: at, Interval: time.Second, Samples: []engine.Sample{{Target: machine, Tick: at, Asked: at, Answered: at, Status: &engine.Status{Nodename: "load1"}}}})
+		w.HostFrame(engine.Frame{Tick: at, Interval: 5 * time.Second, Samples: []engine.Sample{{Target: machine, Tick: at, Asked: at, Answered: at, Status: &engine.Status{Nodename: "load1"}}}})
 	}
 	w.stop()
 	h := readHistory(t, dir)

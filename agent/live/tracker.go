@@ -20,6 +20,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/ingest"
 	"github.com/benchwatch/benchwatch/agent/marker"
 	"github.com/benchwatch/benchwatch/agent/rundir"
+	"github.com/benchwatch/benchwatch/agent/series"
 	"github.com/benchwatch/benchwatch/agent/tool"
 )
 
@@ -59,6 +60,8 @@ type tracker struct {
 	limited    struct{ read, with *engine.SettingsReading }
 	quota      host.Quota    // of the tool's process
 	programs   host.Programs // on its machine
+	// lateBefore is opts.SamplerLate when the run was found.
+	lateBefore time.Duration
 	// skipDrain: close the run without waiting for replicas.
 	skipDrain bool
 	faults    uint64
@@ -88,6 +91,9 @@ func newTracker(dir rundir.Directory, meta rundir.Meta, feed *ingest.Feed, opts 
 		}
 	}
 	feed.Now = t.now
+	if opts.SamplerLate != nil {
+		t.lateBefore = opts.SamplerLate()
+	}
 	return t
 }
 
@@ -286,6 +292,9 @@ func (t *tracker) settle() {
 	output := t.feed.Output()
 	meta, err := t.dir.Update(func(m *rundir.Meta) {
 		m.ToolVersion, m.Workload = snap.Meta.ToolVersion, snap.Meta.Workload
+		if t.opts.SamplerLate != nil && m.Mirror == nil && !m.SamplerLateSeconds.Known {
+			m.SamplerLateSeconds = series.Some((t.opts.SamplerLate() - t.lateBefore).Round(time.Millisecond).Seconds())
+		}
 		if m.Threads == 0 && snap.Threads.Known {
 			m.Threads = snap.Threads.Value
 		}

@@ -10,6 +10,7 @@ import (
 var (
 	runsWaiting      = family("runs_waiting", "Live runs that are not followed because the limit is reached.")
 	missedTicks      = family("agent_missed_ticks_total", "Ticks at which the agent sampled no server because it, or its machine, stood still. The servers' series have gaps there.")
+	samplerLate      = family("agent_sampler_late_seconds_total", "Time for which a sample of the servers was due and not begun because the agent had no core, or its machine stood still. A few milliseconds for each sample are usual.")
 	dataFree         = family("data_free_bytes", "Free space of the file system with the data directory. Below 64 MiB, or 5 % of a small one, only the output of tools is recorded.")
 	dataSize         = family("data_size_bytes", "Size of the file system with the data directory.")
 	markerQueue      = family("marker_queue_length", "Markers that wait for delivery to Grafana.")

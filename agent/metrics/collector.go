@@ -34,6 +34,7 @@ type Sources struct {
 	WaitingRuns func() int
 	Samples     func() engine.Frame
 	MissedTicks func() uint64
+	SamplerLate func() time.Duration
 	// Space is the room on the file system of the data directory.
 	Space      func() (rundir.Space, error)
 	Deliveries func() marker.Stats
@@ -114,6 +115,9 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 	}
 	if c.sources.MissedTicks != nil {
 		emit(missedTicks, float64(c.sources.MissedTicks()))
+	}
+	if c.sources.SamplerLate != nil {
+		emit(samplerLate, c.sources.SamplerLate().Seconds())
 	}
 	c.uploads(emit)
 	c.peers(emit)

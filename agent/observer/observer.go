@@ -60,6 +60,7 @@ type Source interface {
 	Subscribe(buffer int) (<-chan engine.Frame, func())
 	Latest() engine.Frame
 	MissedTicks() uint64
+	Late() time.Duration
 	ReadSettings()
 	ReadStatements(context.Context, map[string]*engine.StatementReading) map[string]engine.StatementsAnswer
 	SampleNow()
@@ -132,7 +133,7 @@ func New(opts Options) (*Observer, error) {
 	o.watcher = live.NewWatcher(live.Options{
 		DataDir: opts.Config.DataDir, Only: opts.Only,
 		Tools:    o.tools,
-		Topology: o.currentTopology, ReadSettings: o.readSettings, ReadStatements: o.sampler.ReadStatements, SampleNow: o.sampler.SampleNow, Clock: opts.Clock, Samples: axis, Host: opts.Host, Logs: o.logs,
+		Topology: o.currentTopology, ReadSettings: o.readSettings, ReadStatements: o.sampler.ReadStatements, SampleNow: o.sampler.SampleNow, SamplerLate: o.sampler.Late, Clock: opts.Clock, Samples: axis, Host: opts.Host, Logs: o.logs,
 		Sink:   sink{o.markers, o.alerts, o.page},
 		Limits: o.limits, Logger: opts.Logger,
 	})
@@ -164,7 +165,7 @@ func New(opts Options) (*Observer, error) {
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		versioncollector.NewCollector("benchwatch"),
 		metrics.NewCollector(metrics.Sources{
-			Runs: o.watcher.Snapshots, WaitingRuns: o.watcher.Waiting, Samples: o.sampler.Latest, MissedTicks: o.sampler.MissedTicks,
+			Runs: o.watcher.Snapshots, WaitingRuns: o.watcher.Waiting, Samples: o.sampler.Latest, MissedTicks: o.sampler.MissedTicks, SamplerLate: o.sampler.Late,
 			Uploads:    uploads,
 			Peers:      peers,
 			Levels:     levels,

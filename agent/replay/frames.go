@@ -285,6 +285,9 @@ func (p *Player) Host(time.Time) *host.Sample {
 // MissedTicks is 0: ticks that were missed while the run was recorded are gaps of it.
 func (p *Player) MissedTicks() uint64 { return 0 }
 
+// Late is 0: how late the samples were is in the record.
+func (p *Player) Late() time.Duration { return 0 }
+
 // ReadSettings does nothing: settings come when they were read.
 func (p *Player) ReadSettings() {}
 

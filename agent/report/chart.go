@@ -351,7 +351,7 @@ const (
 type LegendEntry struct {
 	Class             string
 	Name              string
-	Typical, Min, Max string
+	Typical, Min, Max string // empty without a mean, as of a server that was hardly sampled
 }
 
 // Legend returns an entry for each line.
@@ -361,8 +361,12 @@ func (c *Chart) Legend() []LegendEntry {
 		l := &c.Lines[i]
 		if t := &l.tally; t.Count > 0 {
 			typical := "mean " + table.Digits.Format(t.Mean()*l.factor)
-			if c.medians {
+			switch {
+			case c.medians:
 				typical = "median of the intervals " + table.Digits.Format(t.Median()*l.factor)
+			case !series.IsKnown(t.Mean()):
+				all = append(all, LegendEntry{Class: c.lineClass(i), Name: l.Name})
+				continue
 			}
 			all = append(all, LegendEntry{c.lineClass(i), l.Name, typical, table.Digits.Format(t.Min * l.factor), table.Digits.Format(t.Max * l.factor)})
 		}

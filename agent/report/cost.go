@@ -22,25 +22,19 @@ type Cost struct {
 	Value float64      `json:"value"`
 
 	measure *measure.Measure
+	sampled history.Coverage // the least of the servers or machines
 }
 
-// costs divides what servers and machines did a second by the transactions of a second. A
-// value that one of them lacks is left out: a part would look like the whole.
-func costs(r *Row, machineRates, serverRates map[*measure.Measure]map[string][]float64) []Cost {
-	tps := series.Number(r.TPS)
-	if !(tps > 0) {
-		return nil
-	}
+// costs adds up what a transaction took of the servers and of the machines. A value that one of
+// them lacks is left out: a part would look like the whole.
+func costs(h *history.History, r *Row) []Cost {
 	var all []Cost
-	for scope, rates := range map[measure.Scope]map[*measure.Measure]map[string][]float64{measure.Host: machineRates, measure.Server: serverRates} {
+	for _, scope := range []measure.Scope{measure.Host, measure.Server} {
+		parts := costParts(h, r, scope)
 		for _, m := range measure.All(scope) {
-			for of, values := range rates[m] {
-				sum := 0.0
-				for _, v := range values {
-					sum += v
-				}
-				if series.IsKnown(sum) {
-					all = append(all, Cost{Name: m.Title + suffix(m), Of: of, Unit: m.Unit, Value: sum / tps, measure: m})
+			for of, part := range parts[m] {
+				if series.IsKnown(part.sum) {
+					all = append(all, Cost{Name: m.Title + suffix(m), Of: of, Unit: m.Unit, Value: part.sum, measure: m, sampled: part.sampled})
 				}
 			}
 		}
@@ -67,7 +61,14 @@ func costTable(all []Cost) *table.Table {
 			of = append(of, c.Of)
 		}
 	}
-	t := table.New(append(table.Named("per transaction"), table.Named(of...)...)...)
+	t := table.New(table.Named("per transaction")...)
+	for _, name := range of {
+		i := slices.IndexFunc(all, func(c Cost) bool { return c.Of == name })
+		if !all[i].sampled.IsWhole() {
+			name += ", " + all[i].sampled.String()
+		}
+		t.Columns = append(t.Columns, table.Column{Name: name})
+	}
 	for i, c := range all {
 		if slices.ContainsFunc(all[:i], func(o Cost) bool { return o.measure == c.measure }) {
 			continue
@@ -130,42 +131,59 @@ func roleOf(name string) string {
 	return "" // servers
 }
 
-// machineRates returns what costs are made of, by the machines' role.
-func machineRates(h *history.History) map[*measure.Measure]map[string][]float64 {
-	rates := map[*measure.Measure]map[string][]float64{}
-	for _, one := range h.Hosts {
-		m := Machine{Machine: one.Machine}
-		addRates(rates, measure.Host, one.Server, m.Role())
-	}
-	return rates
+// costPart is what a transaction took of servers, or of machines with the same roles.
+type costPart struct {
+	sum     float64
+	sampled history.Coverage
 }
 
-// serverRates returns what costs are made of, of all servers but proxies.
-func serverRates(h *history.History) map[*measure.Measure]map[string][]float64 {
-	rates := map[*measure.Measure]map[string][]float64{}
+// costParts adds up the costs of all machines by their role, or of all servers but proxies.
+func costParts(h *history.History, r *Row, scope measure.Scope) map[*measure.Measure]map[string]costPart {
+	parts := map[*measure.Measure]map[string]costPart{}
+	add := func(s *history.Server, of string) {
+		seconds := s.Sampled.To - s.Sampled.From
+		transactions := transactionRate(h, r, s) * seconds
+		if !(transactions > 0) || of == "" {
+			return
+		}
+		for _, m := range measure.All(scope) {
+			if _, has := s.Source(m); !has || m.Summary != measure.Cost {
+				continue
+			}
+			if parts[m] == nil {
+				parts[m] = map[string]costPart{}
+			}
+			part, has := parts[m][of]
+			if part.sum += s.Increase(m) / transactions; !has || s.Coverage.Share() < part.sampled.Share() {
+				part.sampled = s.Coverage
+			}
+			parts[m][of] = part
+		}
+	}
+	if scope == measure.Host {
+		for _, one := range h.Hosts {
+			m := Machine{Machine: one.Machine}
+			add(one.Server, m.Role())
+		}
+		return parts
+	}
 	for _, s := range h.Servers {
 		if server := h.Snapshot.Meta.Servers.Server(s.Target); server == nil || !server.Proxy {
-			addRates(rates, measure.Server, s, "servers")
+			add(s, "servers")
 		}
 	}
-	return rates
+	return parts
 }
 
-// addRates adds how much a server or machine did a second while the tool ran.
-func addRates(rates map[*measure.Measure]map[string][]float64, scope measure.Scope, s *history.Server, of string) {
-	seconds := s.Sampled.To - s.Sampled.From
-	if !(seconds > 0) || of == "" {
-		return
+// transactionRate returns the transactions a second of the time in which a server was sampled: those
+// of the summary if that is the whole run.
+func transactionRate(h *history.History, r *Row, s *history.Server) float64 {
+	whole := series.Number(r.TPS)
+	if s.Coverage.IsWhole() {
+		return whole
 	}
-	for _, m := range measure.All(scope) {
-		if m.Summary != measure.Cost {
-			continue
-		}
-		if _, has := s.Source(m); has {
-			if rates[m] == nil {
-				rates[m] = map[string][]float64{}
-			}
-			rates[m][of] = append(rates[m][of], s.Increase(m)/seconds)
-		}
+	if v := h.Intervals.Throughput.During(s.Sampled, h.Intervals.Lengths.Median()); series.IsKnown(v) {
+		return v
 	}
+	return whole
 }

@@ -40,16 +40,30 @@ func limits(h *history.History, r *Row, others []rundir.Meta) *analysis.Verdict 
 		e.OtherLoad = lines[0]
 	}
 	e.RoundTrip, e.MeanRoundTrip, e.RoundTripTo = roundTrip(h)
+	var unknown []string
+	represents := func(s *history.Server) bool {
+		if !s.Coverage.Represents() {
+			unknown = append(unknown, fmt.Sprintf("what %s did: it was sampled for %s", s.Target, s.Coverage))
+			return false
+		}
+		return true
+	}
 	for _, one := range h.Hosts {
-		e.Machines = append(e.Machines, machineEvidence(one))
+		if represents(one.Server) {
+			e.Machines = append(e.Machines, machineEvidence(one))
+		}
 	}
 	for _, s := range h.Servers {
 		server := h.Snapshot.Meta.Servers.Server(s.Target)
-		if server != nil && !server.Proxy {
+		if server != nil && !server.Proxy && represents(s) {
 			e.Servers = append(e.Servers, serverEvidence(h, s, e.Threads))
 		}
 	}
 	v := analysis.FindLimits(&e)
+	if len(unknown) > 0 { // they are named
+		v.Unknown = slices.DeleteFunc(v.Unknown, func(text string) bool { return text == analysis.NoServer })
+	}
+	v.Unknown = append(v.Unknown, unknown...)
 	if len(v.Findings) == 0 && !series.IsKnown(e.Throughput) {
 		return nil // of a run that did nothing, nothing was limited
 	}
@@ -110,7 +124,7 @@ func roundTrip(h *history.History) (seconds, mean float64, to string) {
 	connected := false
 	for _, s := range h.Servers {
 		server := h.Snapshot.Meta.Servers.Server(s.Target)
-		if server == nil || connected && !server.Connected {
+		if server == nil || connected && !server.Connected || !s.Coverage.Represents() {
 			continue
 		}
 		t := h.Samples.Tally(history.ServerMeasure{Target: s.Target, Measure: engine.RoundTrip})

@@ -23,6 +23,10 @@ type Machine struct {
 	Ticks      int      `json:"ticks,omitempty"`
 	Unanswered int      `json:"unanswered,omitempty"`
 	Errors     []string `json:"errors,omitempty"`
+	// SampledSeconds is for how much of the run the machine answered, as that of a server.
+	SampledSeconds float64 `json:"sampled_seconds,omitempty"`
+
+	coverage history.Coverage
 }
 
 // Value returns the machine's value of m, [series.Unknown] if it has none.
@@ -58,7 +62,7 @@ func (m Machine) MarshalJSON() ([]byte, error) {
 func machines(h *history.History) []Machine {
 	var all []Machine
 	for _, one := range h.Hosts {
-		out := Machine{Machine: one.Machine, Cores: one.Cores, Ticks: one.Ticks, Unanswered: one.Unanswered, Errors: one.Errors}
+		out := Machine{Machine: one.Machine, Cores: one.Cores, Ticks: one.Ticks, Unanswered: one.Unanswered, Errors: one.Errors, SampledSeconds: one.Coverage.Seconds, coverage: one.Coverage}
 		if out.Host == "" {
 			out.Host = one.Nodename
 		}
@@ -86,6 +90,7 @@ func machineTable(all []Machine) *table.Table {
 		}
 		return table.Whole(m.Cores)
 	})
+	t.add("sampled", func(m *Machine) table.Cell { return coverageCell(m.coverage) })
 	measures := slices.DeleteFunc(slices.Clone(measure.All(measure.Host)), func(m *measure.Measure) bool { return m.Summary == measure.Cost })
 	t.addMeasures(measures, (*Machine).Value)
 	t.add("Samples without an answer", func(m *Machine) table.Cell {

@@ -265,20 +265,7 @@ func observations(all []Server) []string {
 			add("%s ran %.0f threads; its limit is %s", s.Target, running, table.Plural(int(limit), "connection"))
 		}
 	}
-	if n := missedSamples(all); n > 0 {
-		add("the agent missed %s", table.Plural(n, "sample"))
-	}
 	return lines
-}
-
-// missedSamples is how many ticks passed without samples because the agent, or its
-// machine, stood still or was not running.
-func missedSamples(all []Server) int {
-	most := 0
-	for i := range all {
-		most = max(most, all[i].Missed)
-	}
-	return most
 }
 
 // percent prints a share with one decimal.

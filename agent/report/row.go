@@ -135,7 +135,7 @@ func NewObservedRow(h *history.History) Row {
 	r.Servers, r.Machines = servers(h), machines(h)
 	r.statements = statementsOf(h)
 	r.Limits = limits(h, &r, nil)
-	r.Costs = costs(&r, machineRates(h), serverRates(h))
+	r.Costs = costs(h, &r)
 	r.Balances = balances(h)
 	r.settings = settingsOfRun(h.Settings)
 	r.within = r.withinOf(&h.Intervals)

@@ -33,12 +33,17 @@ type Server struct {
 	Restarts float64 `json:"restarts"`
 	// Ticks are the samples taken while the tool ran, Unanswered those without
 	// an answer. Missed are the samples that the agent did not take.
-	Ticks      int      `json:"ticks"`
-	Unanswered int      `json:"unanswered"`
-	Missed     int      `json:"missed,omitempty"`
-	Errors     []string `json:"errors,omitempty"`
+	Ticks      int `json:"ticks"`
+	Unanswered int `json:"unanswered"`
+	Missed     int `json:"missed,omitempty"`
+	// SampledSeconds is for how much of the run the server answered. Its rates, means and
+	// costs are of these seconds; below half of the run they are absent.
+	SampledSeconds float64  `json:"sampled_seconds"`
+	Errors         []string `json:"errors,omitempty"`
 	// Settings are the values that hardly change, by the name of the metric.
 	Settings map[string]float64 `json:"settings,omitempty"`
+
+	coverage history.Coverage
 }
 
 // Value is one number for a measure's values over a run.
@@ -130,6 +135,7 @@ func newServer(h *history.History, s *history.Server) Server {
 	out := Server{
 		Target: s.Target, Engine: s.Engine, Role: s.Role, Versions: s.Versions, Errors: s.Errors,
 		Ticks: s.Ticks, Unanswered: s.Unanswered, Missed: s.Missed, Restarts: s.Restarts,
+		SampledSeconds: s.Coverage.Seconds, coverage: s.Coverage,
 	}
 	if one := h.Snapshot.Meta.Servers.Server(s.Target); one != nil {
 		out.Region = one.Region
@@ -165,7 +171,12 @@ func summarize(m *measure.Measure, h *history.History, s *history.Server) Value 
 	return sumUp(m, h.Samples.Tally(history.ServerMeasure{Target: s.Target, Measure: m}), s)
 }
 
+// sumUp has no value of a server or machine of which too little was sampled, but for what hardly
+// changes.
 func sumUp(m *measure.Measure, t series.Tally, s *history.Server) Value {
+	if m.Summary != measure.Last && !s.Coverage.Represents() {
+		return Value{Measure: m, Value: series.Unknown()}
+	}
 	switch m.Summary {
 	case measure.Mean:
 		return Value{Measure: m, Value: t.Mean()}
@@ -185,6 +196,7 @@ func serverTable(all []Server) *table.Table {
 	t.add("role", func(s *Server) table.Cell { return table.Text(s.Role) })
 	t.add("region", func(s *Server) table.Cell { return table.Text(s.Region) })
 	t.add("version", func(s *Server) table.Cell { return table.Text(table.Join(s.Versions)) })
+	t.add("sampled", func(s *Server) table.Cell { return coverageCell(s.coverage) })
 	t.addMeasures(measure.All(measure.Server), (*Server).Value)
 	t.add("Drain", func(s *Server) table.Cell {
 		if !s.DrainTimedOut && !s.DrainSeconds.Known {
@@ -195,6 +207,14 @@ func serverTable(all []Server) *table.Table {
 	t.add("Restarts", func(s *Server) table.Cell { return table.Number(s.Restarts, table.Count) })
 	t.add("Samples without an answer", func(s *Server) table.Cell { return table.Whole(s.Unanswered) })
 	return t.table
+}
+
+// coverageCell is empty if everything was sampled.
+func coverageCell(c history.Coverage) table.Cell {
+	if c.IsWhole() {
+		return table.Text("")
+	}
+	return table.Text(c.String())
 }
 
 // highest returns the server with the largest value of m, nil if none has one.

@@ -151,7 +151,7 @@ func TestMeasuresOfEveryEngine(t *testing.T) {
 func TestGaps(t *testing.T) {
 	dir := captured(t)
 	status := `{"target":"n1","engine":"mysql","interval":1,"columns":["db_threads_running"]}` + "\n"
-	for _, second := range []int{39, 40, 41, 45, 46} {
+	for _, second := range []int{39, 40, 41, 45, 46, 47, 48, 49, 50, 51, 52, 53} {
 		status += fmt.Sprintf(`["n1",%d,0,0,0,"",8]`+"\n", time.Date(2026, 11, 21, 11, 15, second, 0, time.UTC).Unix())
 	}
 	stdout, err := os.ReadFile(dir.Path(rundir.StdoutFile))
@@ -182,7 +182,7 @@ func TestGaps(t *testing.T) {
 	if gaps != 2 {
 		t.Errorf("%d charts, want throughput and threads running", gaps)
 	}
-	if s := r.Servers[0]; s.Missed != 3 || s.Unanswered != 0 || s.Ticks != 5 {
+	if s := r.Servers[0]; s.Missed != 3 || s.Unanswered != 0 || s.Ticks != 12 {
 		t.Errorf("missed %d, unanswered %d of %d", s.Missed, s.Unanswered, s.Ticks)
 	}
 	said := fmt.Sprint(r.Trust, r.Observed)

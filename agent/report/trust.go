@@ -228,9 +228,7 @@ func (j *judge) servers() {
 	if notice := j.h.Snapshot.Meta.Servers.Notice(); notice != "" {
 		j.add(Unknown, "%s", notice)
 	}
-	if n := missedSamples(j.row.Servers); n > 0 {
-		j.add(Warning, "the agent missed %s, because it or its machine stood still, or it was restarted: the servers' lines have gaps", table.Plural(n, "sample"))
-	}
+	j.coverage()
 	for i := range j.row.Servers {
 		s := &j.row.Servers[i]
 		if s.Unanswered > 0 {
@@ -253,6 +251,63 @@ func (j *judge) servers() {
 	}
 	if sampled {
 		j.add(Good, "reports and samples are aligned by one clock, that of the agent's machine")
+	}
+}
+
+// lateSampler is the share of a run for which samples of the agent were due and not begun, from
+// which on it is said.
+const lateSampler = 0.05
+
+// coverage looks at the seconds in which servers and machines were sampled, and at whether the
+// agent had time to sample them.
+func (j *judge) coverage() {
+	all := slices.Clone(j.h.Servers)
+	for _, one := range j.h.Hosts {
+		all = append(all, one.Server)
+	}
+	// A tick is missed at the begin of a run that the agent finds a moment later.
+	all = slices.DeleteFunc(all, func(s *history.Server) bool { return s.Missed <= 1 && s.Coverage.Represents() })
+	late := ""
+	if seconds := j.h.Snapshot.Meta.SamplerLateSeconds; seconds.Value >= lateSampler*j.row.DurationSeconds {
+		late = fmt.Sprintf("for %.1f s a sample was due and not begun: the agent had no core, or its machine stood still", seconds.Value)
+	}
+	for len(all) > 0 {
+		first := all[0]
+		var names []string
+		all = slices.DeleteFunc(all, func(s *history.Server) bool {
+			same := s.Coverage == first.Coverage && s.Missed == first.Missed
+			if same {
+				names = append(names, s.Target)
+			}
+			return same
+		})
+		verb := " was"
+		if len(names) > 1 {
+			verb = " were"
+		}
+		text := table.Join(names) + verb + " sampled for " + first.Coverage.String()
+		if first.Missed > 0 {
+			text += fmt.Sprintf("; the agent missed %s", table.Plural(first.Missed, "sample"))
+			if late == "" {
+				text += ", because it or its machine stood still, or it did not follow the run all the time"
+			}
+		}
+		if first.Coverage.Represents() {
+			text += ": rates, means and costs are of these seconds"
+		} else {
+			text += ": that is too little for rates, means and costs, which are left out"
+		}
+		j.add(Warning, "%s", text)
+	}
+	if late != "" {
+		j.add(Warning, "%s; round trips and latencies of servers may be the agent's own", late)
+	}
+	if servers := j.h.Snapshot.Meta.Servers; servers != nil && len(j.h.Servers) > 0 {
+		for _, target := range servers.Targets {
+			if j.h.Server(target.Target) == nil {
+				j.add(Warning, "%s was not sampled", target.Target)
+			}
+		}
 	}
 }
 
@@ -328,6 +383,9 @@ func (j *judge) generator() {
 	busy, steal := v.Tally(host.Busy), v.Tally(host.Steal)
 	share := busy.Share(busyHost)
 	if !series.IsKnown(share) {
+		if busy.Count > 0 { // which coverage has said
+			return
+		}
 		j.add(Unknown, "the CPU of the generator was not recorded: if it was busy, the numbers are the generator's, not the database's")
 		return
 	}

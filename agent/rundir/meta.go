@@ -83,6 +83,10 @@ type Meta struct {
 	// clock alone, as in a log file.
 	Clock *Clock `json:"clock,omitempty"`
 
+	// SamplerLateSeconds is for how long samples of the agent were due during the run and not
+	// begun: it had no core, or its machine stood still.
+	SamplerLateSeconds series.Optional[float64] `json:"sampler_late_seconds,omitzero"`
+
 	StartedAt time.Time `json:"started_at"`
 	// StartEstimated: StartedAt was worked out from the first report seen.
 	StartEstimated bool `json:"start_estimated,omitempty"`

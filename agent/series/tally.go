@@ -102,6 +102,13 @@ func (t *Tally) Mean() float64 {
 	return t.sum / float64(t.whole)
 }
 
+// Extent returns the tally without what stands for all of the time in which the tool ran: its
+// mean, median and shares are unknown.
+func (t Tally) Extent() Tally {
+	t.sum, t.whole, t.sorted = 0, 0, nil
+	return t
+}
+
 // Median returns the median of the values in the time in which the tool ran. Of more
 // than mostRows values it is right to 0.1 %. It is unknown of a column that is not
 // sorted.

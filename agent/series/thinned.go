@@ -145,6 +145,15 @@ func (t *Thinned[K]) Tally(key K) Tally {
 	return NewTally(false)
 }
 
+// KeepExtents makes the means, medians and shares of some columns unknown, see [Tally.Extent].
+func (t *Thinned[K]) KeepExtents(of func(K) bool) {
+	for i, key := range t.keys {
+		if i < len(t.tallies) && of(key) {
+			t.tallies[i] = t.tallies[i].Extent()
+		}
+	}
+}
+
 // Snapshot returns a copy that appending rows to t does not change.
 func (t *Thinned[K]) Snapshot() Thinned[K] {
 	c := *t
