@@ -57,8 +57,12 @@ var (
 	conntrack   = gauge("host_conntrack_entries")
 	conntracks  = gauge("host_conntrack_limit")
 
-	// toolHeld is of the machine on which the tool was started, see Quota.
-	toolHeld = gauge("host_tool_held_ratio")
+	// These are of the machine on which the tool was started, see Programs.
+	toolHeld    = gauge("host_tool_held_ratio")
+	serversHeld = gauge("host_servers_held_ratio")
+
+	// cpuWaiting is what all tasks waited for a core, together, which node_exporter has of most kernels.
+	cpuWaiting = counter("host_cpu_waiting_seconds_total")
 
 	pressureCPU    = counter("host_pressure_cpu_seconds_total")
 	pressureIO     = counter("host_pressure_io_seconds_total")
@@ -108,10 +112,13 @@ var (
 		ID: "pressure_cpu", Title: "Waiting for CPU", Note: "share of the time in which a task waited for a core",
 		Unit: measure.Ratio, Scope: measure.Host, Summary: measure.Mean, Spread: true, Rank: 60,
 	}).Or(measure.ShareOf(pressureCPU))
-	// ToolHeld is unknown where the tool's process is not known.
-	ToolHeld = inTables(63, "tool_held", "Tool held by a CPU quota", "share of the periods of its control group", measure.Ratio, measure.ValueOf(toolHeld))
-	_        = charted(61, "pressure_io", "Waiting for disks", "share of the time in which a task waited for a disk", measure.Ratio, measure.ShareOf(pressureIO))
-	_        = charted(62, "pressure_memory", "Waiting for memory", "share of the time in which a task waited for memory", measure.Ratio, measure.ShareOf(pressureMemory))
+	// Waiting is known of machines that a node_exporter samples.
+	Waiting = inTables(59, "tasks_waiting", "Tasks that wait for a core", "on average", measure.Count, measure.RateOf(cpuWaiting))
+	// ToolHeld and ServersHeld are unknown where the tool's process is not known.
+	ToolHeld    = inTables(63, "tool_held", "Tool held by a CPU quota", "share of the time", measure.Ratio, measure.ValueOf(toolHeld))
+	ServersHeld = inTables(63, "servers_held", "Servers held by a CPU quota", "share of the time, of the server that is held most", measure.Ratio, measure.ValueOf(serversHeld))
+	_           = charted(61, "pressure_io", "Waiting for disks", "share of the time in which a task waited for a disk", measure.Ratio, measure.ShareOf(pressureIO))
+	_           = charted(62, "pressure_memory", "Waiting for memory", "share of the time in which a task waited for memory", measure.Ratio, measure.ShareOf(pressureMemory))
 
 	_ = charted(70, "memory_used", "Memory", "share in use, without what is available to programs", measure.Ratio, measure.ValueOf(memoryUsed).Over(memoryTotal))
 	_ = inTables(71, "swap_used", "Swap", "in use", measure.Bytes, measure.ValueOf(swapUsed))

@@ -42,7 +42,7 @@ const maxAnswer = 8 << 20
 // collectors are asked for alone: the others would cost the server's machine CPU for nothing.
 // A node_exporter in which one of them is switched off refuses the request; it is then
 // asked for all it has.
-var collectors = []string{"conntrack", "cpu", "diskstats", "meminfo", "netclass", "netdev", "netstat", "pressure", "stat", "time", "uname", "vmstat"}
+var collectors = []string{"conntrack", "cpu", "diskstats", "meminfo", "netclass", "netdev", "netstat", "pressure", "schedstat", "stat", "time", "uname", "vmstat"}
 
 // exporterProber reads one node_exporter through one connection.
 type exporterProber struct {
@@ -188,6 +188,7 @@ var families = map[string]family{
 	"node_netstat_TcpExt_ListenDrops":            {listenDrops, plain},
 	"node_nf_conntrack_entries":                  {conntrack, plain},
 	"node_nf_conntrack_entries_limit":            {conntracks, plain},
+	"node_schedstat_waiting_seconds_total":       {cpuWaiting, plain},
 	"node_pressure_cpu_waiting_seconds_total":    {pressureCPU, plain},
 	"node_pressure_io_waiting_seconds_total":     {pressureIO, plain},
 	"node_pressure_memory_waiting_seconds_total": {pressureMemory, plain},

@@ -35,7 +35,7 @@ const (
 )
 
 // Programs adds up what CPU the tool, the servers and other programs used on the agent's own
-// machine. The agent itself and threads of the kernel are none of them. The zero Programs has
+// machine, and how long the tool and the servers waited for it. The agent itself and threads of the kernel are none of them. The zero Programs has
 // read nothing.
 type Programs struct {
 	files     files
@@ -47,6 +47,11 @@ type Programs struct {
 	tool, servers float64
 	server        bool // a process of a server was seen
 	others        map[string]float64
+	// toolPIDs and serverPIDs are those processes at the last reading of all, whose threads are read
+	// at each tick.
+	toolPIDs, serverPIDs       []int
+	toolThreads, serverThreads threads
+	quotas                     map[int]*quota // of these processes
 }
 
 // process is one at a reading, its times in seconds.
@@ -56,9 +61,30 @@ type process struct {
 	own, children, started float64
 }
 
-// Read adds to a sample of this machine what CPU was used since the first reading, if it is
-// time to read it again. tool is the tool's process, which leads a session.
+// Read adds to a sample of this machine for how long the threads of tool and servers ran and waited
+// for a core since the first reading, the share of the time since the previous one in which a quota
+// held them, and, if it is time to read that again, what CPU all programs used. tool is the tool's
+// process, which leads a session.
 func (p *Programs) Read(tool int, now time.Time, out *engine.Status) {
+	p.readPrograms(tool, now, out)
+	root := p.proc()
+	if p.toolThreads.read(&p.files, root, p.toolPIDs) {
+		p.toolThreads.set(out, toolRunning, toolWaiting)
+	}
+	if p.serverThreads.read(&p.files, root, p.serverPIDs) {
+		p.serverThreads.set(out, serversRunning, serversWaiting)
+	}
+	p.readQuotas(tool, now, out)
+}
+
+func (p *Programs) proc() string {
+	if p.root == "" {
+		return "/proc"
+	}
+	return p.root
+}
+
+func (p *Programs) readPrograms(tool int, now time.Time, out *engine.Status) {
 	every := max(programsEvery, time.Duration(len(p.processes))*processEvery)
 	if !p.again {
 		every = firstPrograms
@@ -76,8 +102,14 @@ func (p *Programs) Read(tool int, now time.Time, out *engine.Status) {
 	} else {
 		p.others = map[string]float64{OtherPrograms: 0}
 	}
-	for _, one := range read {
-		p.server = p.server || slices.Contains(serverPrograms, one.name)
+	p.toolPIDs, p.serverPIDs = nil, nil
+	for pid, one := range read {
+		switch {
+		case one.session == tool || isBelow(read, pid, tool):
+			p.toolPIDs = append(p.toolPIDs, pid)
+		case slices.Contains(serverPrograms, one.name):
+			p.serverPIDs, p.server = append(p.serverPIDs, pid), true
+		}
 	}
 	p.at, p.processes = now, read
 	out.Set(toolCPU, p.tool)
@@ -161,10 +193,7 @@ func isBelow(all map[int]process, pid, ancestor int) bool {
 
 // readAll reads all processes; nil where there is no /proc.
 func (p *Programs) readAll() map[int]process {
-	root := p.root
-	if root == "" {
-		root = "/proc"
-	}
+	root := p.proc()
 	dir, err := os.Open(root)
 	if err != nil {
 		return nil

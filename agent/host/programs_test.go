@@ -5,6 +5,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"testing"
 	"time"
@@ -118,4 +119,72 @@ func BenchmarkPrograms(b *testing.B) {
 		p.Read(1, at, &engine.Status{})
 	}
 	b.ReportMetric(float64(len(p.processes)), "processes")
+}
+
+// TestThreads guards that the time for which threads ran and waited is added up over a reading to
+// the next, those that begin included, and that of many threads a part stands for all.
+func TestThreads(t *testing.T) {
+	root, f := t.TempDir(), &files{}
+	set := func(pid, tid, ran, waited int) {
+		t.Helper()
+		dir := filepath.Join(root, strconv.Itoa(pid), "task", strconv.Itoa(tid))
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, "schedstat"), fmt.Appendf(nil, "%d %d %d\n", ran*1e6, waited*1e6, ran), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	expect := func(all *threads, ran, waited, within float64) {
+		t.Helper()
+		if math.Abs(all.running-ran) > within*ran+1e-9 || math.Abs(all.waited-waited) > within*waited+1e-9 {
+			t.Errorf("ran for %v s and waited for %v s, want %v and %v", all.running, all.waited, ran, waited)
+		}
+	}
+	var all threads
+	if all.read(f, root, []int{100}) {
+		t.Error("statistics of a process that has ended")
+	}
+	set(100, 100, 0, 0)
+	if new(threads).read(f, root, []int{100}) {
+		t.Error("statistics of a kernel that has none")
+	}
+	set(100, 100, 5000, 700)
+	all.read(f, root, []int{100})
+	expect(&all, 0, 0, 0)
+	set(100, 100, 5100, 750)
+	set(100, 101, 30, 10)
+	set(200, 200, 40, 20)
+	all.read(f, root, []int{100, 200})
+	expect(&all, 0.17, 0.08, 0)
+	for tid := range 1000 {
+		set(300, 1000+tid, 1000, 9000)
+	}
+	all.read(f, root, []int{300})
+	began := all
+	for tid := range 1000 {
+		set(300, 1000+tid, 1010, 9090)
+	}
+	all.read(f, root, []int{300})
+	if len(all.known) > mostThreads || len(all.known) < mostThreads/4 {
+		t.Errorf("%d threads were read", len(all.known))
+	}
+	all.running, all.waited = all.running-began.running, all.waited-began.waited
+	expect(&all, 10, 90, 0.25)
+}
+
+// BenchmarkThreads reads what a thread did, for as many threads as are read at most.
+func BenchmarkThreads(b *testing.B) {
+	stop := make(chan struct{})
+	defer close(stop)
+	for range 500 {
+		go func() { runtime.LockOSThread(); <-stop }()
+	}
+	var all threads
+	for b.Loop() {
+		if !all.read(&files{}, "/proc", []int{os.Getpid()}) {
+			b.Skip("the kernel has no statistics of the scheduler")
+		}
+	}
+	b.ReportMetric(float64(len(all.known)), "threads")
 }

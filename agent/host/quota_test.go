@@ -1,9 +1,11 @@
 package host
 
 import (
+	"math"
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 )
 
 // TestThrottling guards both versions of control groups, and that the quota that holds
@@ -12,8 +14,8 @@ func TestThrottling(t *testing.T) {
 	root := t.TempDir()
 	for file, stat := range map[string]string{
 		"cpu/a/b/cpu.stat": "nr_periods 0\nnr_throttled 0\nthrottled_time 0\n",
-		"cpu/a/cpu.stat":   "nr_periods 50\nnr_throttled 40\nthrottled_time 9\n",
-		"c/cpu.stat":       "usage_usec 100\nnr_periods 30\nnr_throttled 3\n",
+		"cpu/a/cpu.stat":   "nr_periods 50\nnr_throttled 40\nthrottled_time 9000000000\n",
+		"c/cpu.stat":       "usage_usec 100\nnr_periods 30\nnr_throttled 3\nthrottled_usec 250000\n",
 		"d/cpu.stat":       "usage_usec 100\n",
 	} {
 		if err := os.MkdirAll(filepath.Dir(filepath.Join(root, file)), 0o755); err != nil {
@@ -23,17 +25,48 @@ func TestThrottling(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for groups, want := range map[string][3]float64{
-		"5:memory:/x\n4:cpu,cpuacct:/a/b\n": {50, 40, 1},
-		"0::/c\n":                           {30, 3, 1},
-		"0::/d\n":                           {0, 0, 1},
-		"0::/gone\n":                        {0, 0, 1},
-		"":                                  {0, 0, 0},
-		"nonsense":                          {0, 0, 0},
+	for groups, want := range map[string]struct {
+		throttling
+		ok bool
+	}{
+		"5:memory:/x\n4:cpu,cpuacct:/a/b\n": {throttling{50, 40, 9}, true},
+		"0::/c\n":                           {throttling{30, 3, 0.25}, true},
+		"0::/d\n":                           {throttling{}, true},
+		"0::/gone\n":                        {throttling{}, true},
+		"":                                  {throttling{}, false},
+		"nonsense":                          {throttling{}, false},
 	} {
-		periods, throttled, ok := new(files).throttling(groups, root)
-		if periods != want[0] || throttled != want[1] || ok != (want[2] == 1) {
-			t.Errorf("%q: %v of %v periods, %t", groups, throttled, periods, ok)
+		got, ok := new(files).throttling(groups, root)
+		if got != want.throttling || ok != want.ok {
+			t.Errorf("%q: %+v, %t", groups, got, ok)
 		}
+	}
+}
+
+// TestQuotaHeld guards that the share is of the time: a quota that ends each period for a short while
+// holds for that while, and one that holds two cores at once does not hold for longer than the time.
+func TestQuotaHeld(t *testing.T) {
+	proc, begin := t.TempDir(), time.Date(2026, 11, 23, 6, 0, 0, 0, time.UTC)
+	f := &files{}
+	q := quota{at: begin, last: throttling{100, 10, 2}}
+	for _, c := range []struct {
+		now  throttling
+		want float64
+	}{
+		{throttling{110, 20, 2.05}, 0.05},
+		{throttling{120, 30, 3.85}, 1},
+		{throttling{120, 30, 3.85}, 0},
+		{throttling{130, 33, 4.45}, 0.3},
+	} {
+		begin = begin.Add(time.Second)
+		if held, ok := q.since(c.now, begin); !ok || math.Abs(held-c.want) > 1e-9 {
+			t.Errorf("%+v: %v, %t", c.now, held, ok)
+		}
+	}
+	if _, ok := q.since(throttling{1, 0, 0}, begin.Add(time.Second)); ok {
+		t.Error("a share after the process has moved to another group")
+	}
+	if _, ok := new(quota).read(f, proc, 1, begin); ok {
+		t.Error("a share of a process that has ended")
 	}
 }

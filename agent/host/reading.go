@@ -94,7 +94,7 @@ const maxCores = 4096
 
 // The order in which values are set is always the same, which the record is fastest with.
 var (
-	singles      = []*measure.Metric{switches, memoryTotal, memoryUsed, swapUsed, swapped, retransmits, listenDrops, conntrack, conntracks, pressureCPU, pressureIO, pressureMemory}
+	singles      = []*measure.Metric{switches, memoryTotal, memoryUsed, swapUsed, swapped, retransmits, listenDrops, conntrack, conntracks, cpuWaiting, pressureCPU, pressureIO, pressureMemory}
 	ofDisks      = []*measure.Metric{diskRead, diskWritten, diskReads, diskWrites, diskFlushes, diskReadTime, diskWriteTime, diskBusyTime, diskQueueTime}
 	ofInterfaces = []*measure.Metric{netReceived, netSent, netReceivedPackets, netSentPackets, netDrops, netSpeed}
 )

@@ -33,8 +33,8 @@ func (t *tracker) hostFrame(f engine.Frame) {
 	}
 }
 
-// addTool adds the limits of the tool's process, how its CPU quota holds it, and which programs
-// use the CPU, to what is recorded of its machine. The caller holds mu.
+// addTool adds the limits of the tool's process, how long tool and servers wait for the CPU,
+// and which programs use it, to what is recorded of its machine. The caller holds mu.
 func (t *tracker) addTool(f *engine.Frame) {
 	if t.meta.PID == 0 || t.meta.IsElsewhere() {
 		return
@@ -48,7 +48,6 @@ func (t *tracker) addTool(f *engine.Frame) {
 		if running && s.Up() {
 			status := *s.Status // other runs have the same one
 			status.Values = slices.Clone(status.Values)
-			t.quota.Read(t.meta.PID, &status)
 			t.programs.Read(t.meta.PID, f.Tick, &status)
 			s.Status = &status
 		}

@@ -58,8 +58,7 @@ type tracker struct {
 	// was read of its machine last, without and with them.
 	toolLimits engine.Settings
 	limited    struct{ read, with *engine.SettingsReading }
-	quota      host.Quota    // of the tool's process
-	programs   host.Programs // on its machine
+	programs   host.Programs // on the tool's machine
 	// lateBefore is opts.SamplerLate when the run was found.
 	lateBefore time.Duration
 	// skipDrain: close the run without waiting for replicas.
