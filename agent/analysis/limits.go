@@ -20,12 +20,13 @@ type Evidence struct {
 	Threads, Rate float64
 	// Throughput is in transactions per second, Statements for each transaction.
 	Throughput, Statements float64
+	// MinLatency is the tool's own, of a transaction, in seconds.
+	MinLatency float64
 	// RoundTrip is the least time in seconds from the agent's machine to RoundTripTo, which
-	// the tool connects to, and back. What others took longer was waiting for a CPU.
-	RoundTrip   float64
-	RoundTripTo string
-	// MeanRoundTrip is that of all samples.
-	MeanRoundTrip float64
+	// the tool connects to, and back; MeanRoundTrip is that of all RoundTrips.
+	RoundTrip, MeanRoundTrip float64
+	RoundTrips               int
+	RoundTripTo              string
 	// RefusedByServer is a message of the tool about connections that a server refused.
 	RefusedByServer string
 	// NoPort and NoFile are messages of the tool about connections for which its machine had
@@ -43,19 +44,29 @@ type Evidence struct {
 // high that it limits.
 type Level struct{ Mean, High float64 }
 
+// LeastSamples is how many samples it takes to say what a server or a machine did.
+const LeastSamples = 4
+
+// ThreadsEvidence is what the threads of some processes did: how many ran and how many waited for
+// a core on average, and the share of the time in which a CPU quota held them.
+type ThreadsEvidence struct{ Running, Waiting, Held float64 }
+
 // MachineEvidence is what one machine did. Shares are from 0 to 1.
 type MachineEvidence struct {
 	Name              string
+	Samples           int
 	Generator, Server bool
 	Cores             int
 	// Servers are the run's servers on it.
 	Servers              []string
 	CPU, BusiestCore     Level   // high: from BusyCPU, BusyCore
-	Stalled              Level   // a task waited for a core; high: from Stall
-	ToolHeld             float64 // share of time in which a CPU quota held the tool
 	Steal, Disk, Network Level   // high: from HighSteal, BusyDisk, BusyNetwork
 	DiskWait             float64 // seconds of a read or write
 	DiskReadWait         float64 // seconds of a read
+	// Tool and Local are the threads of the tool, and of servers and proxies beside it. Waiting is how
+	// many tasks of the machine waited for a core, on average.
+	Tool, Local ThreadsEvidence
+	Waiting     float64
 	// ToolCPU, ServersCPU and OthersCPU are the seconds of CPU that the tool, servers with their
 	// proxies, and other programs used; OtherPrograms has those that used most.
 	ToolCPU, ServersCPU, OthersCPU float64
@@ -120,7 +131,6 @@ const (
 	HighSteal   = 0.1
 	BusyDisk    = 0.9
 	BusyNetwork = 0.8
-	Stall       = 0.5
 	Paused      = 0.2 // of flow control
 	lowSteal    = 0.05
 	// HighCheckpoint is a share of the limit of the checkpoint age.
@@ -159,7 +169,8 @@ func (s *Slowdown) text() string {
 
 // ServerEvidence is what one server reported.
 type ServerEvidence struct {
-	Name string
+	Name    string
+	Samples int
 	// Sessions are the active ones on average, by class, nil if they are unknown. Held is the
 	// share of the time in which at least a quarter of the threads were in a class.
 	Sessions, Held map[string]float64
@@ -184,9 +195,11 @@ type Limit string
 
 // The limits that are looked for.
 const (
-	LimitServerCPU    Limit = "server CPU"
+	LimitServerCPU    Limit = "CPU of a server's machine"
 	LimitSharedCPU    Limit = "CPU of generator and servers on one machine"
-	LimitGeneratorCPU Limit = "generator CPU"
+	LimitGeneratorCPU Limit = "CPU of the generator's machine"
+	LimitToolCPU      Limit = "CPU of the tool"
+	LimitProcessCPU   Limit = "CPU of a server"
 	LimitOneCore      Limit = "one core of the generator"
 	LimitServerCore   Limit = "one core of a server"
 	LimitClients      Limit = "too few clients"
@@ -206,6 +219,7 @@ const (
 	LimitFiles        Limit = "open files of the generator"
 	LimitNetwork      Limit = "network"
 	LimitRoundTrip    Limit = "round trip"
+	LimitOutside      Limit = "network, proxy or pause of the tool"
 	LimitSteal        Limit = "other virtual machines"
 	LimitOtherLoad    Limit = "another load on the servers"
 	LimitNeighbours   Limit = "other programs on the machine"
@@ -224,15 +238,31 @@ type LimitFinding struct {
 	Share float64 `json:"share"`
 }
 
+// Unexplained is the clients' time that no evidence explains.
+type Unexplained struct {
+	// Share is of the clients' time, from 0 to 1.
+	Share float64 `json:"share"`
+	// Evidence is where the clients were then, and what may be the reason.
+	Evidence string `json:"evidence"`
+}
+
 // Verdict is the result of the search for what limited a run.
 type Verdict struct {
 	// Findings are ranked, the one that explains most first; none if nothing is known to
 	// have limited the run.
 	Findings []LimitFinding `json:"findings,omitempty"`
+	// Unexplained is absent if it is less than what a finding must explain, or if nothing is known
+	// of how the clients spent their time.
+	Unexplained *Unexplained `json:"unexplained,omitempty"`
 	// Unlimited is set if the run did all that it was asked to.
 	Unlimited string `json:"unlimited,omitempty"`
 	// Unknown is evidence that is missing, with what to configure.
 	Unknown []string `json:"unknown,omitempty"`
+}
+
+// MostlyUnknown reports whether more of the clients' time is unexplained than any finding explains.
+func (v *Verdict) MostlyUnknown() bool {
+	return v.Unexplained != nil && (len(v.Findings) == 0 || v.Unexplained.Share > v.Findings[0].Share)
 }
 
 const (
@@ -242,6 +272,8 @@ const (
 	sameRate = 0.98
 	// whole is a share that leaves nothing to explain.
 	whole = 0.9
+	// busy is the share of the time from which on a machine without a free core is worth a mention.
+	busy = 0.5
 	// mostFindings bounds the list.
 	mostFindings = 5
 )
@@ -265,21 +297,11 @@ var classes = []struct {
 // client is either in a server, running or waiting for something there, or outside, in the
 // tool or on the network.
 func FindLimits(e *Evidence) Verdict {
-	f := &finder{e: e}
+	f := &finder{e: e.enough()}
 	f.divide()
-	f.connections()
-	f.generator()
-	f.stalls()
-	f.pool()
-	f.waits()
-	f.flowControl()
-	f.cpu()
-	f.network()
-	f.lag()
-	f.others()
-	f.missing()
-	f.clients()
-	f.rate()
+	for _, rule := range rules {
+		rule(f)
+	}
 	slices.SortStableFunc(f.v.Findings, func(a, b LimitFinding) int { return cmp.Compare(b.Share, a.Share) })
 	if len(f.v.Findings) > 0 && f.v.Findings[0].Share >= whole {
 		f.v.Unknown = nil
@@ -290,15 +312,53 @@ func FindLimits(e *Evidence) Verdict {
 	return f.v
 }
 
+// rules are in an order: each one finds less than is left of the clients' time by those before it.
+var rules = []func(*finder){
+	(*finder).connections, (*finder).generator, (*finder).stalls, (*finder).pool, (*finder).waits, (*finder).flowControl, (*finder).cpu,
+	(*finder).network, (*finder).lag, (*finder).others, (*finder).missing, (*finder).clients, (*finder).rate, (*finder).unexplained,
+}
+
+// enough returns the evidence without what has too few samples.
+func (e *Evidence) enough() *Evidence {
+	out, unknown := *e, series.Unknown()
+	out.Machines, out.Servers = slices.Clone(e.Machines), slices.Clone(e.Servers)
+	for i := range out.Machines {
+		if m := &out.Machines[i]; m.Samples < LeastSamples {
+			none, level := ThreadsEvidence{unknown, unknown, unknown}, Level{unknown, unknown}
+			m.CPU, m.BusiestCore, m.Steal, m.Disk, m.Network, m.Tool, m.Local, m.Waiting = level, level, level, level, level, none, none, unknown
+		}
+	}
+	for i := range out.Servers {
+		if s := &out.Servers[i]; s.Samples < LeastSamples {
+			s.Sessions, s.Held, s.PoolReads, s.FlowControl = nil, nil, unknown, Level{unknown, unknown}
+		}
+	}
+	if e.RoundTrips < LeastSamples {
+		out.RoundTrip = unknown
+	}
+	return &out
+}
+
 type finder struct {
 	e *Evidence
 	v Verdict
-	// Shares of the clients' time: running in a server, and outside; both are unknown
-	// without sessions. byClass has all.
+	// Shares of the clients' time that nothing explains yet: running in a server, and outside. Without
+	// sessions all of it is outside. byClass has what sessions waited for.
 	running, outside float64
+	sampled          bool
 	byClass          map[string]float64
 	pooled           float64 // of running: reading pages
+	tool, local      []share // of the CPU, by machine
 }
+
+// share is what the threads of a machine's tool or servers did, in shares of the clients' time; both
+// are unknown if that is.
+type share struct{ worked, waited float64 }
+
+// known reports whether there are statistics of the threads.
+func (s share) known() bool { return series.IsKnown(s.waited) }
+
+func (s share) sum() float64 { return orZero(s.worked) + orZero(s.waited) }
 
 // orZero returns v, 0 if it is unknown.
 func orZero(v float64) float64 {
@@ -319,9 +379,49 @@ func (f *finder) add(limit Limit, share, held float64, test, format string, args
 	f.v.Findings = append(f.v.Findings, LimitFinding{Limit: limit, Evidence: fmt.Sprintf(format, args...), Test: test, Seconds: seconds, Share: math.Round(min(1, share)*1000) / 1000})
 }
 
-// divide divides the clients' time.
+// take takes a share of the clients' time from what is left in one place, then from the other.
+func take(wanted float64, from, then *float64) float64 {
+	wanted = orZero(wanted)
+	first := max(0, min(wanted, *from))
+	*from -= first
+	second := max(0, min(wanted-first, *then))
+	*then -= second
+	return first + second
+}
+
+// divide divides the clients' time. The threads of tool and servers show when clients had a core or
+// waited for one: sessions do not, and a request that a server has not read is in none.
 func (f *finder) divide() {
-	f.running, f.outside = series.Unknown(), series.Unknown()
+	f.sessions()
+	n := len(f.e.Machines)
+	generator := slices.ContainsFunc(f.e.Machines, func(m MachineEvidence) bool { return m.Generator }) // else it may be any of them
+	f.tool, f.local = make([]share, n), make([]share, n)
+	for i := range f.e.Machines {
+		m := &f.e.Machines[i]
+		tool, local := m.Tool, m.Local
+		if all := (ThreadsEvidence{m.CPU.Mean * float64(m.Cores), m.Waiting, series.Unknown()}); generator && m.Generator != m.Server {
+			switch { // the machine has one role: its tasks are those of the program, more or less
+			case m.Generator && !series.IsKnown(tool.Waiting):
+				tool = all
+			case m.Server && !series.IsKnown(local.Waiting):
+				local = all
+			}
+		}
+		spend := func(t ThreadsEvidence, of bool, from, then *float64) share {
+			if !of || !series.IsKnown(t.Waiting) || !(f.e.Threads > 0) {
+				return share{series.Unknown(), series.Unknown()}
+			}
+			worked := take(t.Running/f.e.Threads, from, then)
+			return share{worked, take(t.Waiting/f.e.Threads, from, then)}
+		}
+		f.local[i] = spend(local, m.Server, &f.running, &f.outside)
+		f.tool[i] = spend(tool, m.Generator, &f.outside, &f.running)
+	}
+}
+
+// sessions divides the clients' time by what their sessions did.
+func (f *finder) sessions() {
+	f.outside = 1
 	if !(f.e.Threads > 0) {
 		return
 	}
@@ -344,35 +444,11 @@ func (f *finder) divide() {
 	for class, n := range sum {
 		f.byClass[class] = n / threads
 	}
-	f.running, f.outside = f.byClass["running"], max(0, 1-total/threads)
-	if slices.ContainsFunc(f.e.Machines, func(m MachineEvidence) bool { return m.Server && (m.Generator || m.CPU.High >= 0.5) }) {
+	f.sampled, f.running, f.outside = true, f.byClass["running"], max(0, 1-total/threads)
+	if slices.ContainsFunc(f.e.Machines, func(m MachineEvidence) bool { return m.Server && (m.Generator || m.CPU.High >= busy) }) {
 		// Who sends to its client waits for a core as others do; there is no network.
 		f.running += f.byClass["network"]
 		delete(f.byClass, "network")
-	}
-	f.unread()
-}
-
-// unread moves the time in which requests wait for a server that has no CPU to read them from
-// outside to running: the sessions do not show them. A ping waits as long as they do. If the
-// agent's machine had no CPU either, the ping may have waited there.
-func (f *finder) unread() {
-	waited := f.e.MeanRoundTrip - f.e.RoundTrip
-	if !(waited > 0) || !(f.e.Statements > 0) || !(f.e.Throughput > 0) {
-		return
-	}
-	short := func(m *MachineEvidence) bool { return m.CPU.High >= 0.5 || m.held() }
-	servers := false
-	for i := range f.e.Machines {
-		m := &f.e.Machines[i]
-		if m.Generator && !m.Server && short(m) {
-			return
-		}
-		servers = servers || m.Server && short(m)
-	}
-	if servers {
-		moved := min(f.outside, waited*f.e.Statements*f.e.Throughput/f.e.Threads)
-		f.outside, f.running = f.outside-moved, f.running+moved
 	}
 }
 
@@ -482,8 +558,8 @@ func (f *finder) stalls() {
 	stall := func(limit Limit, s *Slowdown, test, state string) {
 		share := s.lost()
 		f.add(limit, share, s.Held, test, "%s%s", state, s.text())
-		if share >= leastShare && series.IsKnown(f.running) {
-			f.running = max(0, f.running-share)
+		if share >= leastShare {
+			take(share, &f.running, &f.outside)
 		}
 	}
 	for i := range f.e.Servers {
@@ -531,6 +607,9 @@ func (f *finder) flowControl() {
 	if asked != nil {
 		test += " of " + asked.Name + ", or run without that node"
 	}
+	if paused != nil { // beyond what the sessions show
+		take(paused.FlowControl.Mean*(1-f.byClass["replication"])-share, &f.running, &f.outside)
+	}
 	switch {
 	case paused != nil && paused.FlowControl.Mean >= share:
 		f.add(LimitFlowControl, paused.FlowControl.Mean, paused.FlowControl.High, test, "writes were held back for %s of the time%s", percent(paused.FlowControl.Mean), who)
@@ -574,6 +653,7 @@ func (f *finder) pool() {
 			share = min(0.9, estimatedMisses*s.PoolMisses)
 			text = fmt.Sprintf(": an estimate of %s of the clients' time, since neither waits for pages nor disks were observed", percent(share))
 		}
+		take(share-max(f.pooled, f.byClass["disk"]), &f.running, &f.outside)
 		f.pooled = max(f.pooled, share)
 		f.add(LimitPool, share, series.Unknown(), "repeat with a larger innodb_buffer_pool_size, or with less data: the throughput rises if it is right",
 			"%s read %s pages/s from disk, %s of those that were asked for%s%s", s.Name, number(s.PoolReads), percent(s.PoolMisses), reads, text)
@@ -588,26 +668,17 @@ const (
 	estimatedMisses = 10
 )
 
-// within returns the share of the clients' time in which CPU is what they need: running
-// in a server, outside of it, or both.
-func (f *finder) within(m *MachineEvidence) float64 {
-	if !series.IsKnown(f.running) {
-		return 1
-	}
-	share := 0.0
+// within returns the share of the clients' time that a machine's cores or disks may explain: what is
+// left of the time in a server, outside of it, or both, and that in which threads had a core or waited.
+func (f *finder) within(i int) float64 {
+	m, sum := &f.e.Machines[i], 0.0
 	if m.Server {
-		share += f.computing()
+		sum += f.running + f.local[i].sum()
 	}
 	if m.Generator {
-		share += max(0, f.outside-f.travelled())
+		sum += f.outside + f.tool[i].sum()
 	}
-	return share
-}
-
-// computing is the share of the clients' time in which they run in a server and do not read
-// pages. Sessions that are known to read are none that run.
-func (f *finder) computing() float64 {
-	return max(0, f.running-max(0, f.pooled-f.byClass["disk"]))
+	return sum
 }
 
 func (f *finder) cpu() {
@@ -620,79 +691,85 @@ func (f *finder) cpu() {
 		if len(m.Servers) > 0 && !(len(m.Servers) == 1 && m.Servers[0] == m.Name) {
 			what += " (" + strings.Join(m.Servers, ", ") + ")"
 		}
-		limit, test := LimitServerCPU, "repeat on more or faster cores, or with cheaper statements"
-		switch {
-		case m.Generator && m.Server:
-			limit, test = LimitSharedCPU, "move the tool to a machine of its own"
-		case m.Generator:
-			limit, test = LimitGeneratorCPU, "add a generator, or take a faster one: the throughput rises if it is right"
-		}
-		used := m.CPU.Mean * float64(m.Cores)
-		foreign, programs := m.foreign(), m.programs()
-		if clients := f.e.Threads; programs == "" && m.CPU.High >= 0.5 && clients < float64(m.Cores) && used > 1.5*clients {
-			// A client is in the tool or in a server, and takes one core at a time.
-			f.add(LimitNeighbours, m.CPU.High*max(f.within(m), 1-clients/used), m.CPU.High, "repeat while nothing else runs on "+m.Name,
-				"%s can use at most as many cores, but %s of %s were in use on %s", plural(clients, "client"), number(used), number(float64(m.Cores)), what)
-			continue
-		}
-		if f.quota(m, what) {
-			continue
-		}
-		share, text := m.CPU.High*f.within(m), fmt.Sprintf("%s of %s were %s busy on average, and at least %s for %s of the time%s",
-			plural(float64(m.Cores), "core"), what, percent(m.CPU.Mean), percent(BusyCPU), percent(m.CPU.High), programs)
-		f.add(LimitNeighbours, share*orZero(foreign), m.CPU.High, "repeat while nothing else runs on "+m.Name, "%s", text)
-		f.add(limit, share*(1-orZero(foreign)), m.CPU.High, test, "%s", text)
-		if one := m.BusiestCore; m.Cores > 1 && orZero(m.CPU.High) < 0.5 && one.High >= 0.5 && m.Generator != m.Server {
-			limit, test = LimitServerCore, "look for a single thread: replication, interrupts of one queue, a purge"
+		f.cores(i, what)
+		if one := m.BusiestCore; m.Cores > 1 && orZero(m.CPU.High) < busy && one.High >= busy && m.Generator != m.Server {
+			limit, test := LimitServerCore, "look for a single thread: replication, interrupts of one queue, a purge"
 			if m.Generator {
 				limit, test = LimitOneCore, "start a second process of the tool, or spread the interrupts of the network over the cores"
 			}
-			f.add(limit, one.High*f.within(m), one.High, test, "one core of %s was full for %s of the time, while all were %s busy", what, percent(one.High), percent(m.CPU.Mean))
+			explained := one.High * f.within(i)
+			take(explained-f.tool[i].sum()-f.local[i].sum(), &f.outside, &f.running)
+			f.add(limit, explained, one.High, test, "one core of %s was full for %s of the time, while all were %s busy", what, percent(one.High), percent(m.CPU.Mean))
 		}
 		if m.Steal.Mean >= lowSteal {
 			f.add(LimitSteal, max(m.Steal.Mean, leastShare), m.Steal.High, "repeat on a machine of its own, or at another time", "other virtual machines took %s of the CPU of %s", percent(m.Steal.Mean), what)
 		}
-		if m.Server && m.Disk.High >= 0.5 && f.byClass["disk"] < leastShare {
-			f.add(LimitDisk, m.Disk.High*min(1, orOne(f.running)+f.byClass["commit"]), m.Disk.High, "repeat with a faster disk, a larger buffer pool or fewer fsyncs",
+		if m.Server && m.Disk.High >= busy && f.byClass["disk"] < leastShare {
+			f.add(LimitDisk, m.Disk.High*(take(f.running, &f.running, &f.outside)+f.byClass["commit"]), m.Disk.High, "repeat with a faster disk, a larger buffer pool or fewer fsyncs",
 				"a disk of %s was busy for %s of the time on average%s", what, percent(m.Disk.Mean), waitText(m.DiskWait))
 		}
 	}
 }
 
-// idleStall is the share of time from which on waiting for a core while another one was idle
-// is a limit.
-const idleStall = 0.2
+// heldShare is the share of the time from which on a quota is a reason to wait for a core.
+const heldShare = 0.05
 
-// held reports whether tasks waited for a core while there were idle ones.
-func (m *MachineEvidence) held() bool {
-	return m.Stalled.Mean-m.CPU.Mean >= idleStall && m.Stalled.High >= 0.5
-}
-
-// quota finds that tasks waited for a core while there were idle ones: as the threads of a
-// program do that a control group holds to a quota, or that may use some cores only. Else
-// tasks wait only while all cores are in use, which is for at most their mean use of the time.
-func (f *finder) quota(m *MachineEvidence, what string) bool {
-	if !m.held() {
-		return false
-	}
-	// What is outside is not spent in a tool that may run on idle cores: but for the network, the
-	// server has not read those requests.
-	limit, share, whose := LimitServerCPU, f.computing()+max(0, f.outside-f.travelled()), "of the server"
-	tool := m.ToolHeld >= idleStall
-	if !series.IsKnown(m.ToolHeld) { // which of both the sessions show
-		tool, share = series.IsKnown(f.running) && f.outside > f.computing(), f.computing()
-	}
-	if m.Generator && (!m.Server || tool) {
-		limit, share, whose = LimitGeneratorCPU, max(orZero(f.outside)-f.travelled(), orZero(m.ToolHeld)), "of the tool"
-		if !series.IsKnown(f.running) {
-			share = 1
+// cores finds what clients waited for while their threads, or those that served them, waited for a
+// core: a quota, cores that others used, or that all were in use. A wait while cores are idle is that
+// of threads that may use some cores only.
+func (f *finder) cores(i int, what string) {
+	m := &f.e.Machines[i]
+	full := m.CPU.High >= busy
+	rest, worked := 0.0, 0.0
+	for _, p := range []struct {
+		share
+		held       float64
+		limit      Limit
+		who, whose string
+	}{{f.tool[i], m.Tool.Held, LimitToolCPU, "the tool", "its"}, {f.local[i], m.Local.Held, LimitProcessCPU, "the servers", "their"}} {
+		if !p.known() {
+			continue
 		}
-	} else if !m.Generator {
-		share = f.computing()
+		worked += p.worked
+		ofQuota, test := 0.0, "raise the CPU quota of "+p.who+" (cgroup cpu.max, limits of "+p.whose+" container)"
+		text := fmt.Sprintf("threads of %s waited for a core for %s of the clients' time; a CPU quota held them for %s of the time", p.who, percent(p.waited), percent(p.held))
+		switch {
+		case p.held >= heldShare && full:
+			ofQuota = p.waited * p.held
+		case p.held >= heldShare:
+			ofQuota = p.waited
+		case !full && m.CPU.Mean < spareCPU:
+			ofQuota, test = p.waited, "look for pinned cores of "+p.who+" (taskset, cpuset of "+p.whose+" container), or repeat with more of them"
+			text = fmt.Sprintf("threads of %s waited for a core for %s of the clients' time, though all cores of %s were in use for at most %s of the time: they may use some cores only",
+				p.who, percent(p.waited), what, percent(m.CPU.Mean))
+		}
+		f.add(p.limit, ofQuota, p.held, test, "%s", text)
+		rest += p.waited - ofQuota
 	}
-	f.add(limit, orOne(share)*min(1, m.Stalled.Mean), m.Stalled.High, "raise the CPU quota or the cores "+whose+" (cgroup cpu.max, limits of its container, taskset)",
-		"tasks of %s waited for a core for %s of the time, though all cores were in use for at most %s: a quota holds them, or they may use some cores only", what, percent(m.Stalled.Mean), percent(m.CPU.Mean))
-	return true
+	if rest+worked == 0 {
+		return
+	}
+	limit, test := LimitServerCPU, "repeat on more or faster cores, or with cheaper statements"
+	switch {
+	case m.Generator && m.Server:
+		limit, test = LimitSharedCPU, "move the tool to a machine of its own"
+	case m.Generator:
+		limit, test = LimitGeneratorCPU, "add a generator, or take a faster one: the throughput rises if it is right"
+	}
+	text := fmt.Sprintf("for %s of their time clients waited for a core of %s", percent(rest), what)
+	if m.Cores > 0 {
+		text += fmt.Sprintf(", whose %s were %s busy on average, and at least %s for %s of the time", plural(float64(m.Cores), "core"), percent(m.CPU.Mean), percent(BusyCPU), percent(m.CPU.High))
+	}
+	text += m.programs()
+	foreign := orZero(m.foreign())
+	if rest*foreign > rest*(1-foreign)+worked*orZero(m.CPU.High) {
+		f.add(LimitNeighbours, rest, m.CPU.High, "repeat while nothing else runs on "+m.Name, "%s", text)
+		return
+	}
+	if full {
+		rest += worked * m.CPU.High
+	}
+	f.add(limit, rest, m.CPU.High, test, "%s", text)
 }
 
 func waitText(seconds float64) string {
@@ -700,13 +777,6 @@ func waitText(seconds float64) string {
 		return ""
 	}
 	return fmt.Sprintf("; an operation took %.2g ms", seconds*1000)
-}
-
-func orOne(v float64) float64 {
-	if series.IsKnown(v) {
-		return v
-	}
-	return 1
 }
 
 func (f *finder) network() {
@@ -718,30 +788,42 @@ func (f *finder) network() {
 		}
 	}
 	share := f.travelled()
-	f.add(LimitRoundTrip, share, series.Unknown(), "repeat with the tool nearer to the servers, or with more threads",
-		"each of %s statements of a transaction takes a round trip of at least %.2g ms to %s: %s of the clients' time", number(f.e.Statements), f.e.RoundTrip*1000, f.e.RoundTripTo, percent(share))
+	if f.e.RoundTrip >= localRoundTrip || !f.beside(f.e.RoundTripTo) {
+		f.add(LimitRoundTrip, share, series.Unknown(), "repeat with the tool nearer to the servers, or with more threads",
+			"each of %s statements of a transaction takes a round trip of at least %.2g ms to %s: %s of the clients' time", number(f.e.Statements), f.e.RoundTrip*1000, f.e.RoundTripTo, percent(share))
+	}
+	take(share, &f.outside, &f.running)
 }
 
 // travelled is the share of the clients' time that their statements were on their way to the
-// server and back, 0 if that is not known. It is spent outside.
+// server and back, 0 if that is not known. It is spent outside. More than is left there refutes it, as
+// does a transaction that took less: then the pings waited for a core, not the statements.
 func (f *finder) travelled() float64 {
-	if !(f.e.RoundTrip > 0) || !(f.e.Statements > 0) || !(f.e.Throughput > 0) || !(f.e.Threads > 0) {
+	share := f.e.RoundTrip * f.e.Statements * f.e.Throughput / f.e.Threads
+	switch {
+	case !(share > 0) || share > 1 || f.sampled && share > f.outside+aboutSame || f.e.MinLatency < f.e.RoundTrip:
+		return 0
+	case f.beside(f.e.RoundTripTo) && f.e.RoundTrip < steadyPing*f.e.MeanRoundTrip && f.e.RoundTrip >= localRoundTrip:
 		return 0
 	}
-	for i := range f.e.Machines {
-		switch m := &f.e.Machines[i]; {
-		case m.Server && m.held() && !(m.ToolHeld >= idleStall):
-			return 0 // the server answers pings when its quota lets it
-		case f.e.RoundTrip < localRoundTrip && (m.CPU.High >= 0.5 || m.Generator && m.Server):
-			return 0 // no network's: waiting for a core, which is found by itself, or being woken
-		}
-	}
-	return min(f.e.RoundTrip*f.e.Statements*f.e.Throughput/f.e.Threads, orOne(f.outside))
+	return min(share, f.outside)
 }
 
-// localRoundTrip is the length in seconds from which on a round trip within one machine, or
-// beside busy cores, is that of a proxy or a network.
-const localRoundTrip = 0.001
+const (
+	// localRoundTrip is the length in seconds from which on a round trip within one machine is that of
+	// a proxy: without one it is the time to be woken.
+	localRoundTrip = 0.001
+	// steadyPing is the share of the mean round trip that the least one has at least if a proxy delays
+	// all: a wait for a core differs from one to the next.
+	steadyPing = 0.5
+	// aboutSame is what shares that are measured in different ways differ by.
+	aboutSame = 0.1
+)
+
+// beside reports whether the tool runs on a server's machine.
+func (f *finder) beside(server string) bool {
+	return slices.ContainsFunc(f.e.Machines, func(m MachineEvidence) bool { return m.Generator && slices.Contains(m.Servers, server) })
+}
 
 // longLag is the lag in seconds from which on the run's rate can't be kept up.
 const longLag = 5
@@ -757,7 +839,7 @@ func (f *finder) lag() {
 
 // ofServers are limits that another load on the servers reaches, too: a share of them is its.
 var ofServers = []Limit{
-	LimitServerCPU, LimitSharedCPU, LimitServerCore, LimitRowLocks, LimitLocks, LimitLatches, LimitFlowControl, LimitReplication,
+	LimitServerCPU, LimitSharedCPU, LimitProcessCPU, LimitServerCore, LimitRowLocks, LimitLocks, LimitLatches, LimitFlowControl, LimitReplication,
 	LimitCommit, LimitDisk, LimitPool, LimitNetwork,
 }
 
@@ -776,10 +858,17 @@ func (f *finder) others() {
 	f.add(LimitOtherLoad, share, series.Unknown(), "repeat while nothing else uses the servers", "%s", f.e.OtherLoad)
 }
 
-// clients finds that there were too few, if everything is known and nothing was at its limit.
+// clients finds that clients were outside for a time that even the fastest transaction took, or
+// that there were too few of them, if everything is known and nothing was at its limit.
 func (f *finder) clients() {
-	if series.IsKnown(f.e.Rate) || !(f.e.Threads > 0) || !(f.e.Throughput > 0) || len(f.v.Unknown) > 0 {
+	if series.IsKnown(f.e.Rate) || !(f.e.Threads > 0) || !(f.e.Throughput > 0) || len(f.v.Unknown) > 0 || !f.sampled {
 		return
+	}
+	if fixed := min(f.outside, f.e.MinLatency*f.e.Throughput/f.e.Threads); fixed >= leastShare && f.e.Threads*f.e.Seconds >= leastClientSeconds && f.toolKnown() {
+		f.add(LimitOutside, fixed, series.Unknown(), "repeat with the tool on the server's machine, without a proxy and without think time, or with more threads",
+			"for %s of their time the clients had no statement in a server, and the tool's threads neither ran nor waited for a core; even the fastest transaction took %.3g ms of %.3g ms on average", percent(f.outside),
+			f.e.MinLatency*1000, f.e.Threads/f.e.Throughput*1000)
+		f.outside -= fixed
 	}
 	busiest, name := 0.0, ""
 	for i := range f.e.Machines {
@@ -788,23 +877,54 @@ func (f *finder) clients() {
 		}
 	}
 	explained := f.explained()
-	if busiest >= spareCPU || explained >= 0.5 || name == "" {
-		return
-	}
-	if running, used := orZero(f.computing())*f.e.Threads, f.cores(func(m *MachineEvidence) bool { return m.Server }); running-used >= f.e.Threads/2 {
-		f.v.Unknown = append(f.v.Unknown, fmt.Sprintf("what %s of %s waited for: they executed statements, but the servers used %s only. Waits of performance_schema would show more, as would the kernel's pressure stall information (psi=1) of a CPU quota",
-			number(running), plural(f.e.Threads, "client"), plural(used, "core")))
-		return
-	}
-	tool := min(1, f.cores(func(m *MachineEvidence) bool { return m.Generator })/f.e.Threads)
-	if between := f.outside - tool; between >= 0.5 && f.travelled() < leastShare && f.e.Threads*f.e.Seconds >= leastClientSeconds {
-		f.add(LimitRoundTrip, between, series.Unknown(), "repeat with the tool on the server's machine, without a proxy, or with more threads",
-			"for %s of their time the clients had no statement in a server, of which the tool's CPU explains at most %s: they waited for the network or a proxy, unless the tool pauses by itself", percent(f.outside), percent(tool))
+	if busiest >= spareCPU || explained >= 0.5 || name == "" || f.running+f.byClass["other"] >= 0.5 || f.outside >= 0.5 {
 		return
 	}
 	f.add(LimitClients, 1-explained, 1, "repeat with twice the threads: the throughput rises if it is right",
 		"%s, each of which waits for its answer, make %s transactions/s of %.3g ms; nothing was at its limit, the busiest CPU (%s) at %s",
 		plural(f.e.Threads, "client"), number(f.e.Throughput), f.e.Threads/f.e.Throughput*1000, name, percent(busiest))
+	f.running, f.outside = 0, 0
+}
+
+// toolKnown reports whether it is known how long the threads of the tool had a core or waited.
+func (f *finder) toolKnown() bool {
+	return slices.ContainsFunc(f.tool, share.known)
+}
+
+// unexplained adds the time that is left, with what is known of it.
+func (f *finder) unexplained() {
+	left := f.running + f.outside + f.byClass["other"]
+	if !(f.e.Threads > 0) || f.v.Unlimited != "" || !f.sampled && len(f.v.Findings) == 0 || f.explained() >= whole || left < leastShare {
+		return
+	}
+	if !f.sampled {
+		left = min(left, 1-f.explained())
+	}
+	var parts []string
+	add := func(share float64, format string, args ...any) {
+		if share >= aboutSame/2 {
+			parts = append(parts, fmt.Sprintf("%s of it ", percent(share))+fmt.Sprintf(format, args...))
+		}
+	}
+	if f.sampled {
+		reason := "the tool's threads neither ran nor waited for a core: the network, a proxy, a pause of the tool, or requests that a server had not read"
+		if !f.toolKnown() {
+			reason = "whether the tool ran or waited for a core is not known"
+		}
+		add(f.outside, "without a statement in a server (%s)", reason)
+		reason = "their threads neither ran nor waited for a core: a wait that they do not show. Those of performance_schema show more"
+		if !slices.ContainsFunc(f.local, share.known) {
+			reason = "whether they ran or waited for a core is not known"
+		}
+		add(f.running, "in sessions that execute a statement (%s)", reason)
+		add(f.byClass["other"], "in sessions in other states")
+	}
+	for i := range f.e.Machines {
+		if m := &f.e.Machines[i]; m.CPU.High >= busy && (m.Server && !f.local[i].known() || m.Generator && !f.tool[i].known()) {
+			parts = append(parts, fmt.Sprintf("the cores of %s are suspected: they were %s busy, but there are no statistics of who waited for them", m.Name, percent(m.CPU.Mean)))
+		}
+	}
+	f.v.Unexplained = &Unexplained{Share: math.Round(min(1, left)*1000) / 1000, Evidence: strings.Join(parts, "; ")}
 }
 
 // explained is the share of the clients' time that the findings explain together.
@@ -820,17 +940,6 @@ func (f *finder) explained() float64 {
 
 // leastClientSeconds is how many samples of a client it takes to say where clients were.
 const leastClientSeconds = 30
-
-// cores returns how many cores were in use on some of the machines.
-func (f *finder) cores(on func(*MachineEvidence) bool) float64 {
-	sum := 0.0
-	for i := range f.e.Machines {
-		if m := &f.e.Machines[i]; on(m) {
-			sum += orZero(m.CPU.Mean) * float64(m.Cores)
-		}
-	}
-	return sum
-}
 
 // spareCPU is the mean use of CPU below which there is enough for more clients.
 const spareCPU = 0.75
@@ -881,6 +990,12 @@ func (f *finder) missing() {
 		generator = generator || m.Generator
 		hosted = append(hosted, m.Servers...)
 	}
+	for i := range f.e.Machines {
+		if m := &f.e.Machines[i]; m.Samples > 0 && m.Samples < LeastSamples {
+			generator, hosted = generator || m.Generator, append(hosted, m.Servers...)
+			add("what %s did: %s while the tool ran, at least %d are needed", m.Name, plural(float64(m.Samples), "sample"), LeastSamples)
+		}
+	}
 	if !generator {
 		add("the CPU of the generator: start the tool with benchwatch run where the agent is, or name its node_exporter in hosts with the role generator")
 	}
@@ -894,7 +1009,10 @@ func (f *finder) missing() {
 		if !slices.Contains(hosted, s.Name) {
 			machines = append(machines, s.Name)
 		}
-		if s.Sessions == nil {
+		switch {
+		case s.Samples > 0 && s.Samples < LeastSamples:
+			add("what %s did: %s while the tool ran, at least %d are needed", s.Name, plural(float64(s.Samples), "sample"), LeastSamples)
+		case s.Sessions == nil:
 			sessions = append(sessions, s.Name)
 		}
 	}

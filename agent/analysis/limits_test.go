@@ -10,8 +10,8 @@ var nan = math.NaN()
 
 // machine returns one with everything known and nothing busy.
 func machine(name string, generator, server bool, targets ...string) MachineEvidence {
-	quiet := Level{0.2, 0}
-	return MachineEvidence{Name: name, Generator: generator, Server: server, Servers: targets, Cores: 8, CPU: quiet, BusiestCore: quiet, Stalled: Level{0.1, 0}, ToolHeld: nan, Steal: Level{0, 0}, Disk: Level{0.1, 0}, Network: Level{nan, nan}, DiskWait: 0.0002, DiskReadWait: 0.0002, ToolCPU: nan, ServersCPU: nan, OthersCPU: nan}
+	quiet, unknown := Level{0.2, 0}, ThreadsEvidence{nan, nan, nan}
+	return MachineEvidence{Name: name, Samples: 120, Generator: generator, Server: server, Servers: targets, Cores: 8, CPU: quiet, BusiestCore: quiet, Tool: unknown, Local: unknown, Waiting: 0.1, Steal: Level{0, 0}, Disk: Level{0.1, 0}, Network: Level{nan, nan}, DiskWait: 0.0002, DiskReadWait: 0.0002, ToolCPU: nan, ServersCPU: nan, OthersCPU: nan}
 }
 
 // server returns one of which everything is known.
@@ -21,15 +21,24 @@ func server(name string, sessions map[string]float64) ServerEvidence {
 		held[class] = 0.9
 	}
 	return ServerEvidence{
-		Name: name, Sessions: sessions, Held: held, FlowControl: Level{nan, nan}, FlowControlSent: nan, LagSeconds: nan,
+		Name: name, Samples: 120, Sessions: sessions, Held: held, FlowControl: Level{nan, nan}, FlowControlSent: nan, LagSeconds: nan,
 		Connections: 33, ConnectionLimit: 200, Refused: 0, PoolReads: 10, PoolMisses: 0.0001,
 	}
+}
+
+// shared makes all servers and the tool run on one machine of 8 cores, of which the programs of both are
+// known, in threads that run and that wait for a core on average.
+func (e *Evidence) shared(tool, local ThreadsEvidence) *MachineEvidence {
+	e.Machines = []MachineEvidence{machine("vm", true, true, "n1")}
+	m := &e.Machines[0]
+	m.Tool, m.Local = tool, local
+	return m
 }
 
 // quiet is a run of 32 clients in which nothing is at its limit but their number.
 func quiet(change func(*Evidence)) *Evidence {
 	e := &Evidence{
-		Seconds: 120, Threads: 32, Rate: nan, Throughput: 4000, Statements: 20, RoundTrip: nan, MeanRoundTrip: nan, ForeignShare: nan,
+		Seconds: 120, Threads: 32, Rate: nan, Throughput: 4000, Statements: 20, RoundTrip: nan, RoundTrips: 120, MeanRoundTrip: nan, MinLatency: nan, ForeignShare: nan,
 		Machines: []MachineEvidence{machine("gen", true, false), machine("db1", false, true, "n1")},
 		Servers:  []ServerEvidence{server("n1", map[string]float64{"running": 15, "row_lock": 0.1})},
 	}
@@ -55,49 +64,49 @@ func TestFindLimits(t *testing.T) {
 		}, LimitRowLocks, "on average 15 of 16 clients waited for a row lock (91 % of their time), on n1", 108},
 		"server CPU": {func(e *Evidence) {
 			e.Servers[0] = server("n1", map[string]float64{"running": 28})
-			e.Machines[1].CPU = Level{0.97, 0.95}
-		}, LimitServerCPU, "8 cores of db1 (n1) were 97 % busy on average", 114},
-		"generator CPU": {func(e *Evidence) { e.Machines[0].CPU = Level{0.98, 1} }, LimitGeneratorCPU, "8 cores of gen were 98 % busy", 120},
+			e.Machines[1].CPU, e.Machines[1].Waiting = Level{0.97, 0.95}, 19
+		}, LimitServerCPU, "for 59 % of their time clients waited for a core of db1 (n1), whose 8 cores were 97 % busy on average", 114},
+		"generator CPU": {func(e *Evidence) { e.Machines[0].CPU, e.Machines[0].Tool = Level{0.98, 1}, ThreadsEvidence{7.8, 9, 0} }, LimitGeneratorCPU, "8 cores were 98 % busy", 120},
 		"one core of the generator": {func(e *Evidence) {
 			e.Machines[0].CPU, e.Machines[0].BusiestCore = Level{0.13, 0}, Level{0.99, 1}
 		}, LimitOneCore, "one core of gen was full for 100 % of the time, while all were 13 % busy", 120},
 		"generator and server on one machine": {func(e *Evidence) {
-			e.Machines = []MachineEvidence{machine("vm", true, true, "n1")}
-			e.Machines[0].CPU = Level{1, 1}
-		}, LimitSharedCPU, "8 cores of vm (n1)", 120},
+			e.shared(ThreadsEvidence{3, 8, 0}, ThreadsEvidence{5, 15, 0}).CPU = Level{1, 1}
+		}, LimitSharedCPU, "for 72 % of their time clients waited for a core of vm (n1), whose 8 cores", 120},
 		// Of a VM on which compilers run beside the benchmark.
 		"other programs of many clients": {func(e *Evidence) {
-			e.Machines = []MachineEvidence{machine("vm", true, true, "n1")}
-			m := &e.Machines[0]
+			m := e.shared(ThreadsEvidence{0.8, 9, 0}, ThreadsEvidence{1.7, 18, 0})
 			m.CPU, m.ToolCPU, m.ServersCPU, m.OthersCPU = Level{1, 1}, 100, 200, 660
 			m.OtherPrograms = []ProgramEvidence{{"make", 600}, {"python3", 48}, {"cron", 1}}
-		}, LimitNeighbours, "8 cores of vm (n1) were 100 % busy on average, and at least 90 % for 100 % of the time; of what programs used, the tool took 10 %, servers 21 %, other programs 69 % (make 62 %, python3 5 %)", 120},
+		}, LimitNeighbours, "vm (n1), whose 8 cores were 100 % busy on average, and at least 90 % for 100 % of the time; of what programs used, the tool took 10 %, servers 21 %, other programs 69 % (make 62 %, python3 5 %)", 120},
 		"few other programs": {func(e *Evidence) {
-			e.Machines = []MachineEvidence{machine("vm", true, true, "n1")}
-			m := &e.Machines[0]
+			m := e.shared(ThreadsEvidence{2.5, 9, 0}, ThreadsEvidence{5.2, 15, 0})
 			m.CPU, m.ToolCPU, m.ServersCPU, m.OthersCPU = Level{1, 1}, 300, 600, 20
 		}, LimitSharedCPU, "the tool took 33 %, servers 65 %, other programs 2 %", 120},
-		"programs of which the servers are unknown": {func(e *Evidence) {
-			e.Machines = []MachineEvidence{machine("vm", true, true, "n1")}
-			m := &e.Machines[0]
-			m.CPU, m.ToolCPU, m.OthersCPU = Level{1, 1}, 100, 860
-		}, LimitSharedCPU, "at least 90 % for 100 % of the time", 120},
 		"other programs on the generator": {func(e *Evidence) {
 			m := &e.Machines[0]
-			m.CPU, m.ToolCPU, m.OthersCPU = Level{1, 1}, 100, 860
+			m.CPU, m.ToolCPU, m.OthersCPU, m.Tool = Level{1, 1}, 100, 860, ThreadsEvidence{0.8, 12, 0}
 		}, LimitNeighbours, "the tool took 10 %, other programs 90 %", 120},
+		"quota beside other programs": {func(e *Evidence) {
+			m := e.shared(ThreadsEvidence{0.1, 2, 0}, ThreadsEvidence{0.2, 28, 0.9})
+			m.CPU, m.ToolCPU, m.ServersCPU, m.OthersCPU = Level{1, 1}, 10, 20, 900
+			e.Servers[0] = server("n1", map[string]float64{"running": 12})
+		}, LimitProcessCPU, "threads of the servers waited for a core for 88 % of the clients' time; a CPU quota held them for 90 % of the time", 108},
+		"quota of the tool beside other programs": {func(e *Evidence) {
+			m := e.shared(ThreadsEvidence{0.1, 28, 0.9}, ThreadsEvidence{0.2, 2, 0})
+			m.CPU, m.ToolCPU, m.ServersCPU, m.OthersCPU = Level{1, 1}, 10, 20, 900
+			e.Servers[0] = server("n1", map[string]float64{"running": 12})
+		}, LimitToolCPU, "threads of the tool waited for a core for 88 % of the clients' time; a CPU quota held them for 90 % of the time", 108},
+		"pinned servers": {func(e *Evidence) {
+			e.shared(ThreadsEvidence{0.4, 0.1, 0}, ThreadsEvidence{1, 25, 0})
+		}, LimitProcessCPU, "threads of the servers waited for a core for 78 % of the clients' time, though all cores of vm (n1) were in use for at most 20 % of the time", 0},
 		// A client can't use two cores itself, but its server does.
 		"no other programs": {func(e *Evidence) {
-			e.Threads, e.Machines = 1, []MachineEvidence{machine("vm", true, true, "n1")}
-			m := &e.Machines[0]
+			e.Threads = 1
+			m := e.shared(ThreadsEvidence{0.1, 0, 0}, ThreadsEvidence{7, 0.1, 0})
 			m.CPU, m.ToolCPU, m.ServersCPU, m.OthersCPU = Level{1, 1}, 10, 900, 5
 			e.Servers[0] = server("n1", map[string]float64{"running": 0.9})
 		}, LimitSharedCPU, "servers 98 %", 120},
-		"other programs": {func(e *Evidence) {
-			e.Threads, e.Machines = 1, []MachineEvidence{machine("vm", true, true, "n1")}
-			e.Machines[0].CPU = Level{1, 1}
-			e.Servers[0] = server("n1", map[string]float64{"running": 0.6})
-		}, LimitNeighbours, "1 client can use at most as many cores, but 8 of 8 were in use", 120},
 		"flow control": {func(e *Evidence) {
 			e.Servers = []ServerEvidence{server("n1", map[string]float64{"running": 3, "flow_control": 20}), server("n2", map[string]float64{}), server("n3", map[string]float64{})}
 			for i := range e.Servers {
@@ -141,48 +150,36 @@ func TestFindLimits(t *testing.T) {
 			e.Servers[0] = server("n1", map[string]float64{"running": 30})
 			e.Servers[0].PoolReads, e.Servers[0].PoolMisses, e.Machines = 9000, 0.06, e.Machines[:1]
 		}, LimitPool, "an estimate of 60 % of the clients' time", 0},
-		"quota of the server": {func(e *Evidence) {
-			e.Servers[0] = server("n1", map[string]float64{"running": 28})
-			e.Machines[1].Stalled = Level{0.93, 1}
-		}, LimitServerCPU, "tasks of db1 (n1) waited for a core for 93 % of the time, though all cores were in use for at most 20 %", 120},
 		// Of a MariaDB with 40 % of a core: most requests are not read when the sessions are.
 		"quota of the server, requests not read": {func(e *Evidence) {
 			e.Threads, e.Throughput, e.Statements, e.RoundTrip, e.MeanRoundTrip = 8, 40, 16, 0.0007, 0.03
+			e.shared(ThreadsEvidence{0.1, 0.1, 0}, ThreadsEvidence{0.4, 7, 0.9})
 			e.Servers[0] = server("n1", map[string]float64{"running": 2.2, "network": 2.5})
-			e.Machines = []MachineEvidence{machine("vm", true, true, "n1")}
-			e.Machines[0].Stalled = Level{0.99, 1}
-		}, LimitServerCPU, "tasks of vm (n1) waited for a core", 120},
+		}, LimitProcessCPU, "threads of the servers waited for a core for 88 % of the clients' time; a CPU quota", 108},
 		// The quota's periods of 100 ms are in step with the ticks: of one tool all sessions run at
 		// each tick, of another one none.
 		"quota of the tool, in step": {func(e *Evidence) {
 			e.Threads = 8
+			e.shared(ThreadsEvidence{0.1, 7, 0.9}, ThreadsEvidence{0.2, 0.1, 0})
 			e.Servers[0] = server("n1", map[string]float64{"running": 7.5})
-			e.Machines = []MachineEvidence{machine("vm", true, true, "n1")}
-			e.Machines[0].Stalled, e.Machines[0].ToolHeld = Level{0.9, 1}, 0.97
-		}, LimitGeneratorCPU, "tasks of vm (n1) waited for a core", 120},
+		}, LimitToolCPU, "threads of the tool waited for a core", 108},
 		"quota of the server, in step": {func(e *Evidence) {
 			e.Threads = 8
 			e.Throughput, e.Statements, e.RoundTrip, e.MeanRoundTrip = 10, 16, 0.05, 0.055
+			e.shared(ThreadsEvidence{0.1, 0.1, 0}, ThreadsEvidence{0.4, 7, 0.9})
 			e.Servers[0] = server("n1", map[string]float64{"running": 0.5})
-			e.Machines = []MachineEvidence{machine("vm", true, true, "n1")}
-			e.Machines[0].Stalled, e.Machines[0].ToolHeld = Level{0.9, 1}, 0
-		}, LimitServerCPU, "tasks of vm (n1) waited for a core", 120},
+		}, LimitProcessCPU, "threads of the servers waited for a core", 108},
 		"round trip beside others' load": {func(e *Evidence) {
 			e.Threads, e.Throughput, e.Statements, e.RoundTrip, e.MeanRoundTrip = 8, 900, 1, 0.007, 0.008
-			e.Servers[0] = server("n1", map[string]float64{"running": 0.5})
-			e.Machines = []MachineEvidence{machine("vm", true, true, "n1")}
-			e.Machines[0].CPU = Level{1, 1}
+			e.Servers[0], e.RoundTripTo, e.MinLatency = server("n1", map[string]float64{"running": 0.5}), "n1", 0.0075
+			e.shared(ThreadsEvidence{0.1, 0.4, 0}, ThreadsEvidence{0.2, 0.4, 0}).CPU = Level{1, 1}
 		}, LimitRoundTrip, "a round trip of at least 7 ms", 0},
 		"local round trip": {func(e *Evidence) {
 			e.Threads, e.Throughput, e.Statements, e.RoundTrip, e.MeanRoundTrip = 1, 10000, 1, 0.00006, 0.00007
 			e.Servers[0] = server("n1", map[string]float64{"running": 0.3, "network": 0.2})
-			e.Machines = []MachineEvidence{machine("vm", true, true, "n1")}
+			e.RoundTripTo = "n1"
+			e.shared(ThreadsEvidence{0.2, 0.01, 0}, ThreadsEvidence{0.3, 0.01, 0})
 		}, LimitClients, "1 client, each of which", 120},
-		"quota of the tool": {func(e *Evidence) {
-			e.Servers[0] = server("n1", map[string]float64{"running": 6})
-			e.Machines = []MachineEvidence{machine("vm", true, true, "n1")}
-			e.Machines[0].Stalled = Level{0.9, 1}
-		}, LimitGeneratorCPU, "tasks of vm (n1) waited for a core", 120},
 		"max_connections":               {func(e *Evidence) { e.Servers[0].Refused = 12 }, LimitConnections, "n1 refused 12 connections since its max_connections of 200 was reached", 0},
 		"limit of connections not read": {func(e *Evidence) { e.Servers[0].Refused, e.Servers[0].ConnectionLimit = 1, nan }, LimitConnections, "n1 refused 1 connection since its max_connections was reached", 0},
 		"checkpoint": {func(e *Evidence) {
@@ -209,19 +206,19 @@ func TestFindLimits(t *testing.T) {
 		}, LimitRoundTrip, "a round trip of at least 0.3 ms to n1: 75 %", 0},
 		// The tool goes through a proxy that is no target, and the agent does not.
 		"round trip of others than the agent": {func(e *Evidence) {
-			e.RoundTrip, e.RoundTripTo = 0.00005, "n1"
+			e.RoundTrip, e.RoundTripTo, e.MinLatency = 0.00005, "n1", 0.006
 			e.Servers[0] = server("n1", map[string]float64{"running": 3})
-		}, LimitRoundTrip, "for 91 % of their time the clients had no statement in a server, of which the tool's CPU explains at most 5 %", 0},
+		}, LimitOutside, "the tool's threads neither ran nor waited for a core; even the fastest transaction took 6 ms of 8 ms on average", 0},
 		"another load": {func(e *Evidence) {
 			e.OtherLoad, e.ForeignShare = "the servers executed 80000 statements/s, the tool sent 10000", 0.875
 			e.Servers[0] = server("n1", map[string]float64{"running": 30})
-			e.Machines[1].CPU = Level{0.97, 0.95}
+			e.Machines[1].CPU, e.Machines[1].Waiting = Level{0.97, 0.95}, 19
 		}, LimitOtherLoad, "executed 80000", 0},
 		"a little other load": {func(e *Evidence) {
 			e.OtherLoad, e.ForeignShare = "the servers executed 13000 statements/s, the tool sent 10000", 0.23
 			e.Servers[0] = server("n1", map[string]float64{"running": 30})
-			e.Machines[1].CPU = Level{0.97, 0.95}
-		}, LimitServerCPU, "8 cores of db1 (n1) were 97 % busy", 114},
+			e.Machines[1].CPU, e.Machines[1].Waiting = Level{0.97, 0.95}, 22
+		}, LimitServerCPU, "for 69 % of their time clients waited for a core of db1", 114},
 		"link": {func(e *Evidence) { e.Machines[1].Network = Level{0.93, 0.95} }, LimitNetwork, "the link of db1 was used by 93 %", 114},
 		"slower than asked": {func(e *Evidence) {
 			e.Rate, e.Throughput = 8000, 4000
@@ -264,12 +261,13 @@ func TestNoInventedLimit(t *testing.T) {
 		"no servers":  {func(e *Evidence) { e.Servers = nil }, "what the servers did"},
 		"no sessions": {func(e *Evidence) { e.Servers[0].Sessions = nil }, "rights for active sessions"},
 		"no threads":  {func(e *Evidence) { e.Threads = nan }, "how many clients"},
-		"sessions that neither wait nor compute": {func(e *Evidence) {
-			e.Servers[0] = server("n1", map[string]float64{"running": 28})
-		}, "what 28 of 32 clients waited for"},
 		"the machine did not answer": {func(e *Evidence) {
 			e.Machines[1].CPU, e.Machines[1].BusiestCore = Level{nan, nan}, Level{nan, nan}
 		}, "CPU and disks of n1"},
+		"one sample": {func(e *Evidence) {
+			e.Servers[0] = server("n1", map[string]float64{"running": 1, "row_lock": 30})
+			e.Servers[0].Samples = 1
+		}, "what n1 did: 1 sample while the tool ran"},
 	} {
 		v := FindLimits(quiet(c.change))
 		if len(v.Findings) > 0 || !strings.Contains(strings.Join(v.Unknown, "\n"), c.what) {
@@ -278,6 +276,66 @@ func TestNoInventedLimit(t *testing.T) {
 	}
 	if v := FindLimits(&Evidence{Seconds: nan, Threads: nan, Rate: nan, Throughput: nan, Statements: nan, ForeignShare: nan}); len(v.Findings) > 0 || len(v.Unknown) == 0 {
 		t.Errorf("of nothing: %+v", v)
+	}
+}
+
+// TestUnexplainedTime guards that time of the clients which no evidence explains is reported as such
+// with its share, and given to nothing that happens to be busy: each case once misled.
+func TestUnexplainedTime(t *testing.T) {
+	full := func(m *MachineEvidence) {
+		m.CPU, m.ToolCPU, m.ServersCPU, m.OthersCPU = Level{1, 1}, 5, 10, 900
+	}
+	for name, c := range map[string]struct {
+		change func(*Evidence)
+		least  float64 // of the share
+		text   string
+	}{
+		"pauses of the tool beside other programs": {func(e *Evidence) {
+			e.Threads, e.Throughput = 8, 330
+			full(e.shared(ThreadsEvidence{0.1, 0.8, 0}, ThreadsEvidence{0.2, 0.5, 0}))
+			e.Servers[0] = server("n1", map[string]float64{"running": 0.5})
+		}, 0.75, "neither ran nor waited for a core: the network, a proxy, a pause of the tool"},
+		"a wait that sessions do not show, beside other programs": {func(e *Evidence) {
+			e.Threads = 8
+			full(e.shared(ThreadsEvidence{0.1, 0.5, 0}, ThreadsEvidence{0.2, 0.5, 0}))
+			e.Servers[0] = server("n1", map[string]float64{"running": 7})
+		}, 0.75, "in sessions that execute a statement (their threads neither ran nor waited"},
+		"sessions that neither wait nor compute": {func(e *Evidence) {
+			e.Servers[0] = server("n1", map[string]float64{"running": 28})
+		}, 0.8, "in sessions that execute a statement"},
+		"sessions in a state that is no wait": {func(e *Evidence) {
+			e.Servers[0] = server("n1", map[string]float64{"running": 1, "other": 26})
+		}, 0.8, "81 % of it in sessions in other states"},
+		"a full machine without statistics": {func(e *Evidence) {
+			e.Servers[0] = server("n1", map[string]float64{"running": 28})
+			e.Machines[1].CPU, e.Machines[1].Waiting = Level{0.97, 0.95}, nan
+		}, 0.8, "the cores of db1 are suspected: they were 97 % busy"},
+		// Of four generators, of which the agent knows nothing, on the server's machine.
+		"generators that are not known": {func(e *Evidence) {
+			e.Machines = e.Machines[1:]
+			e.Machines[0].CPU, e.Machines[0].Waiting = Level{1, 1}, 25
+			e.Servers[0] = server("n1", map[string]float64{"running": 10})
+		}, 0.9, "whether the tool ran or waited for a core is not known"},
+		// Of a sweep on a busy machine: two samples, 16 statements of 30 ms in 27 ms.
+		"round trips longer than the transaction": {func(e *Evidence) {
+			e.Threads, e.Throughput, e.Statements, e.RoundTrip, e.MeanRoundTrip, e.RoundTripTo = 32, 1170, 16, 0.03, 0.05, "n1"
+			full(e.shared(ThreadsEvidence{0.1, 1, 0}, ThreadsEvidence{0.2, 1, 0}))
+			e.Servers[0] = server("n1", map[string]float64{"running": 4, "network": 10})
+		}, 0.8, ""},
+		"round trips longer than the fastest transaction": {func(e *Evidence) {
+			e.Threads, e.Throughput, e.Statements, e.RoundTrip, e.MeanRoundTrip, e.MinLatency = 32, 100, 2, 0.1, 0.11, 0.02
+			e.Servers[0] = server("n1", map[string]float64{"running": 4})
+		}, 0.7, ""},
+	} {
+		v := FindLimits(quiet(c.change))
+		if u := v.Unexplained; u == nil || u.Share < c.least || !strings.Contains(u.Evidence, c.text) || !v.MostlyUnknown() {
+			t.Errorf("%s: %+v, %+v", name, u, v.Findings)
+		}
+		for _, f := range v.Findings {
+			if f.Share > 0.25 {
+				t.Errorf("%s: invented %+v", name, f)
+			}
+		}
 	}
 }
 

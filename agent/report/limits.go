@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/benchwatch/benchwatch/agent/analysis"
+	"github.com/benchwatch/benchwatch/agent/dump"
 	"github.com/benchwatch/benchwatch/agent/engine"
 	"github.com/benchwatch/benchwatch/agent/history"
 	"github.com/benchwatch/benchwatch/agent/host"
@@ -17,6 +18,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/rundir"
 	"github.com/benchwatch/benchwatch/agent/series"
 	"github.com/benchwatch/benchwatch/agent/table"
+	"github.com/benchwatch/benchwatch/agent/tool"
 )
 
 // limits returns what limited a run, by its own servers and machines alone. others are
@@ -39,7 +41,8 @@ func limits(h *history.History, r *Row, others []rundir.Meta) *analysis.Verdict 
 	if lines := otherRuns(h, others); len(lines) > 0 {
 		e.OtherLoad = lines[0]
 	}
-	e.RoundTrip, e.MeanRoundTrip, e.RoundTripTo = roundTrip(h)
+	e.MinLatency = minLatency(r)
+	addRoundTrip(&e, h)
 	var unknown []string
 	represents := func(s *history.Server) bool {
 		if !s.Coverage.Represents() {
@@ -50,7 +53,7 @@ func limits(h *history.History, r *Row, others []rundir.Meta) *analysis.Verdict 
 	}
 	for _, one := range h.Hosts {
 		if represents(one.Server) {
-			e.Machines = append(e.Machines, machineEvidence(one))
+			e.Machines = append(e.Machines, machineEvidence(h, one))
 		}
 	}
 	for _, s := range h.Servers {
@@ -84,7 +87,7 @@ func nameStatement(v *analysis.Verdict, s *Statements) {
 	for i := range v.Findings {
 		f := &v.Findings[i]
 		switch f.Limit {
-		case analysis.LimitRowLocks, analysis.LimitLocks, analysis.LimitLatches, analysis.LimitServerCPU, analysis.LimitDisk, analysis.LimitPool, analysis.LimitCommit:
+		case analysis.LimitRowLocks, analysis.LimitLocks, analysis.LimitLatches, analysis.LimitServerCPU, analysis.LimitSharedCPU, analysis.LimitProcessCPU, analysis.LimitDisk, analysis.LimitPool, analysis.LimitCommit:
 			f.Evidence += fmt.Sprintf("; %.0f %% of the statements' time in the servers was in %s, %s on average", k.Share*100, table.Clip(k.Text, longestStatement), table.Milliseconds.Signed(k.MeanSeconds))
 		}
 	}
@@ -116,11 +119,19 @@ func levelOf(t series.Tally, high float64) analysis.Level {
 	return analysis.Level{Mean: t.Mean(), High: t.Share(high)}
 }
 
-// roundTrip returns the least and the mean time to the server or proxy that the tool connects to, the
+// minLatency returns the least time that a transaction took.
+func minLatency(r *Row) float64 {
+	if v, known := r.Latency["min"]; known && r.headline.Known && r.headline.Value.Operation == tool.Transaction {
+		return v
+	}
+	return series.Unknown()
+}
+
+// addRoundTrip adds the least and the mean time to the server or proxy that the tool connects to, the
 // farthest one if it connects to several. If that is not known, the nearest server counts: no
 // statement takes less.
-func roundTrip(h *history.History) (seconds, mean float64, to string) {
-	seconds, mean = series.Unknown(), series.Unknown()
+func addRoundTrip(e *analysis.Evidence, h *history.History) {
+	e.RoundTrip, e.MeanRoundTrip = series.Unknown(), series.Unknown()
 	connected := false
 	for _, s := range h.Servers {
 		server := h.Snapshot.Meta.Servers.Server(s.Target)
@@ -130,22 +141,31 @@ func roundTrip(h *history.History) (seconds, mean float64, to string) {
 		t := h.Samples.Tally(history.ServerMeasure{Target: s.Target, Measure: engine.RoundTrip})
 		switch least := t.Min; {
 		case !series.IsKnown(least):
-		case server.Connected && (!connected || least > seconds), !server.Connected && !(least >= seconds):
-			seconds, mean, to, connected = least, t.Mean(), s.Target, server.Connected
+		case server.Connected && (!connected || least > e.RoundTrip), !server.Connected && !(least >= e.RoundTrip):
+			e.RoundTrip, e.MeanRoundTrip, e.RoundTrips, e.RoundTripTo, connected = least, t.Mean(), t.Whole(), s.Target, server.Connected
 		}
 	}
-	return seconds, mean, to
 }
 
-func machineEvidence(one *history.Host) analysis.MachineEvidence {
+func machineEvidence(h *history.History, one *history.Host) analysis.MachineEvidence {
 	of := func(m *measure.Measure, high float64) analysis.Level { return levelOf(one.Tally(m), high) }
-	wait, reads, held := one.Tally(host.DiskWait), one.Tally(host.DiskReadWait), one.Tally(host.ToolHeld)
+	mean := func(m *measure.Measure) float64 { t := one.Tally(m); return t.Mean() }
+	samples := one.Tally(host.Busy)
 	m := analysis.MachineEvidence{
-		Name: one.Host, Cores: one.Cores, Generator: one.Has(rundir.GeneratorHost), Server: one.Has(rundir.ServerHost), Servers: one.Targets,
+		Name: one.Host, Samples: samples.Whole(), Cores: one.Cores, Generator: one.Has(rundir.GeneratorHost), Server: one.Has(rundir.ServerHost), Servers: one.Targets,
 		CPU: of(host.Busy, analysis.BusyCPU), BusiestCore: of(host.BusiestCore, analysis.BusyCore), Steal: of(host.Steal, analysis.HighSteal),
-		Stalled: of(host.CPUStall, analysis.Stall), ToolHeld: held.Mean(), Disk: of(host.DiskBusy, analysis.BusyDisk), Network: of(host.NetworkBusy, analysis.BusyNetwork),
-		DiskWait: wait.Mean(), DiskReadWait: reads.Mean(),
+		Tool:    analysis.ThreadsEvidence{Running: mean(host.ToolRunning), Waiting: mean(host.ToolWaiting), Held: mean(host.ToolHeld)},
+		Local:   analysis.ThreadsEvidence{Running: mean(host.ServersRunning), Waiting: mean(host.ServersWaiting), Held: mean(host.ServersHeld)},
+		Waiting: mean(host.Waiting), Disk: of(host.DiskBusy, analysis.BusyDisk), Network: of(host.NetworkBusy, analysis.BusyNetwork),
+		DiskWait: mean(host.DiskWait), DiskReadWait: mean(host.DiskReadWait),
 		Retransmits: one.Increase(host.Retransmits), ListenDrops: one.Increase(host.ListenDrops), NetDrops: one.Increase(host.Drops),
+	}
+	if servers := h.Snapshot.Meta.Servers; servers != nil && one.Nodename != "" {
+		for _, s := range servers.Targets { // its name may have become known after the machine's last sample
+			if s.Nodename == one.Nodename && !s.Proxy && !slices.Contains(m.Servers, s.Target) {
+				m.Server, m.Servers = true, append(slices.Clip(m.Servers), s.Target)
+			}
+		}
 	}
 	m.ToolCPU, m.ServersCPU, m.OthersCPU = one.Increase(host.ToolCPU), one.Increase(host.ServersCPU), one.Increase(host.OthersCPU)
 	for name, used := range one.IncreaseBy(host.OthersCPU, host.Program) {
@@ -171,10 +191,14 @@ func serverEvidence(h *history.History, s *history.Server, threads float64) anal
 	}
 	largest := func(m *measure.Measure) float64 { t := tally(m); return t.Max }
 	mean := func(m *measure.Measure) float64 { t := tally(m); return t.Mean() }
+	samples := tally(engine.OpenConnections)
 	out := analysis.ServerEvidence{
-		Name: s.Target, FlowControl: levelOf(tally(engine.FlowControl), analysis.Paused), FlowControlSent: s.Increase(engine.FlowControlSent),
+		Name: s.Target, Samples: samples.Whole(), FlowControl: levelOf(tally(engine.FlowControl), analysis.Paused), FlowControlSent: s.Increase(engine.FlowControlSent),
 		LagSeconds: largest(engine.LagSeconds), Connections: largest(engine.OpenConnections), ConnectionLimit: settingOf(h, s.Target, string(analysis.LimitConnections)),
 		Refused: s.Increase(engine.RefusedConnections), PoolReads: mean(engine.PagesRead), PoolMisses: mean(engine.PageMisses),
+	}
+	if s.Engine == dump.Engine { // one difference, of all of the run
+		out.Samples = analysis.LeastSamples
 	}
 	out.Checkpoint = slowdown(h, s.Target, engine.CheckpointAge, analysis.HighCheckpoint)
 	if out.PurgeLimit = settingOf(h, s.Target, "innodb_max_purge_lag"); out.PurgeLimit > 0 {
@@ -187,6 +211,7 @@ func serverEvidence(h *history.History, s *history.Server, threads float64) anal
 				out.Sessions, out.Held = map[string]float64{}, map[string]float64{}
 			}
 			class := engine.SessionClass(m)
+			out.Samples = max(out.Samples, t.Whole())
 			out.Sessions[class] = v
 			if series.IsKnown(threads) {
 				out.Held[class] = t.Share(math.Max(1, threads/4))
@@ -254,6 +279,9 @@ func limitLines(v *analysis.Verdict) []table.Line {
 		return nil
 	}
 	var lines []table.Line
+	if u := v.Unexplained; u != nil {
+		lines = append(lines, table.Line{Strong: notKnown, Rest: fmt.Sprintf(" for %.0f %% of the clients' time: %s.", u.Share*100, u.Evidence)})
+	}
 	for _, f := range v.Findings {
 		text := ": " + f.Evidence
 		if f.Seconds > 0 {
@@ -264,11 +292,13 @@ func limitLines(v *analysis.Verdict) []table.Line {
 	switch {
 	case v.Unlimited != "":
 		lines = append(lines, table.Line{Strong: "no limit", Rest: ": " + v.Unlimited + "."})
-	case len(v.Findings) == 0:
-		lines = append(lines, table.Line{Strong: "not known", Rest: ": nothing that was observed explains it."})
+	case len(v.Findings) == 0 && v.Unexplained == nil:
+		lines = append(lines, table.Line{Strong: notKnown, Rest: ": nothing that was observed explains it."})
+	case v.Unexplained != nil && !v.MostlyUnknown(): // after what explains more
+		lines = append(lines[1:], lines[0])
 	}
 	for _, u := range v.Unknown {
-		lines = append(lines, table.Line{Strong: "not known", Rest: " " + u + "."})
+		lines = append(lines, table.Line{Strong: notKnown, Rest: " " + u + "."})
 	}
 	return lines
 }
@@ -278,6 +308,8 @@ func limitText(v *analysis.Verdict) string {
 	switch {
 	case v == nil:
 		return ""
+	case v.MostlyUnknown():
+		return notKnown
 	case len(v.Findings) > 0:
 		return string(v.Findings[0].Limit)
 	case v.Unlimited != "":

@@ -109,6 +109,9 @@ func (t Tally) Extent() Tally {
 	return t
 }
 
+// Whole returns how many values Mean is of.
+func (t *Tally) Whole() int { return t.whole }
+
 // Median returns the median of the values in the time in which the tool ran. Of more
 // than mostRows values it is right to 0.1 %. It is unknown of a column that is not
 // sorted.
