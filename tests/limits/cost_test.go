@@ -62,7 +62,7 @@ func read(t *testing.T, pid int) reading {
 func TestCost(t *testing.T) {
 	const id, tolerance = "cost", 0.01
 	set(t, "innodb_flush_log_at_trx_commit", "1")
-	l := newLab(t, env.server.Address(1))
+	l := onShared(nil)(t)
 	ctx, stop := context.WithCancel(t.Context())
 	pid := env.server.PID(1)
 	var all []reading

@@ -16,6 +16,33 @@ import (
 // passed on that much later, in nanoseconds, in both directions.
 func delayed(t *testing.T, server string, delay *atomic.Int64) string {
 	t.Helper()
+	return between(t, server, func(from, to net.Conn) { passOn(from, to, delay) })
+}
+
+// narrow returns an address at which the server sends so many bytes a second at most, on each
+// connection.
+func narrow(t *testing.T, server string, bytes int) string {
+	t.Helper()
+	return between(t, server, func(from, to net.Conn) {
+		b := make([]byte, 16<<10)
+		for {
+			n, err := from.Read(b)
+			if n > 0 {
+				<-time.After(time.Duration(n) * time.Second / time.Duration(bytes))
+				_, _ = to.Write(b[:n]) // its reader notices the end
+			}
+			if err != nil {
+				_, _ = to.Close(), from.Close()
+				return
+			}
+		}
+	})
+}
+
+// between returns an address from which connections to the server are passed on, each direction by
+// a function that returns at its end.
+func between(t *testing.T, server string, pass func(from, to net.Conn)) string {
+	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
 	var running sync.WaitGroup
@@ -45,7 +72,7 @@ func delayed(t *testing.T, server string, delay *atomic.Int64) string {
 			open = append(open, client, behind)
 			mu.Unlock()
 			for _, way := range [][2]net.Conn{{client, behind}, {behind, client}} {
-				running.Go(func() { passOn(way[0], way[1], delay) })
+				running.Go(func() { pass(way[0], way[1]) })
 			}
 		}
 	})

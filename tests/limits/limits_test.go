@@ -4,6 +4,7 @@ package limits
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"net"
@@ -24,18 +25,27 @@ import (
 	"github.com/benchwatch/benchwatch/internal/servers"
 )
 
-// lab is an agent that samples the server at one address.
+// lab is an agent that samples the servers of a group, by another address if it has one.
 type lab struct {
 	*agents.Agent
-	address string
+	group *servers.Group
+	// sampled and used are the addresses of the first server for the agent and for the tool.
+	sampled, used string
 }
 
-func newLab(t *testing.T, address string) *lab {
+func newLab(t *testing.T, g *servers.Group, sampled, used string) *lab {
 	t.Helper()
-	a := agents.New(t, env.binary, fmt.Sprintf("targets:\n  - {name: db1, engine: mysql, cluster: one, address: '%s', user: monitor, password_file: %s/monitor.password}\n",
-		address, env.server.Dir))
+	targets := "targets:\n"
+	for n := 1; n <= g.N; n++ {
+		address := g.Address(n)
+		if n == 1 {
+			address = sampled
+		}
+		targets += fmt.Sprintf("  - {name: db%d, engine: mysql, cluster: one, address: '%s', user: monitor, password_file: %s/monitor.password}\n", n, address, g.Dir)
+	}
+	a := agents.New(t, env.binary, targets)
 	a.Again(t)
-	return &lab{a, address}
+	return &lab{a, g, sampled, used}
 }
 
 // used is what a run took of the machine's CPU, as the kernel reports it.
@@ -48,14 +58,23 @@ func (u used) foreign(seconds float64, cores int) float64 {
 
 // one runs a benchmark to its end, and returns its verdict. during is called when the tool
 // has started.
-func (l *lab) one(t *testing.T, id string, during func(meta rundir.Meta), command ...string) (v analysis.Verdict, foreign float64) {
+func (l *lab) one(t *testing.T, id string, during func(meta rundir.Meta), args ...string) (v analysis.Verdict, foreign float64) {
 	t.Helper()
-	host, port, err := net.SplitHostPort(l.address)
+	host, port, err := net.SplitHostPort(l.used)
 	must(t, err)
-	command = append(slices.Clip(command), "--mysql-host="+host, "--mysql-port="+port, "run")
-	begin, before := time.Now(), taken(t)
-	own := cpuOf(t, env.server.PID(1)) + cpuOf(t, l.Cmd.Process.Pid) + cpuOf(t, os.Getpid())
-	wrapper := agents.StartCommand(t, l.Command([]string{"--run-id=" + id}, command...))
+	command := append(sysbenchOn(l.group, args...), "--mysql-host="+host, "--mysql-port="+port)
+	flags := []string{"--run-id=" + id}
+	if l.used != l.sampled {
+		flags = append(flags, "--targets=db1")
+	}
+	own := func() (sum float64) {
+		for n := 1; n <= l.group.N; n++ {
+			sum += cpuOf(t, l.group.PID(n))
+		}
+		return sum + cpuOf(t, l.Cmd.Process.Pid) + cpuOf(t, os.Getpid())
+	}
+	begin, before, ownBefore := time.Now(), taken(t), own()
+	wrapper := agents.StartCommand(t, l.Command(flags, append(command, "run")...))
 	t.Cleanup(func() { l.EndTool(id) })
 	if during != nil {
 		var meta rundir.Meta
@@ -67,11 +86,11 @@ func (l *lab) one(t *testing.T, id string, during func(meta rundir.Meta), comman
 		})
 		during(meta)
 	}
-	status := wrapper.Status(t, 60*time.Second)
+	status := wrapper.Status(t, 90*time.Second)
 	seconds := time.Since(begin).Seconds()
-	u := used{all: taken(t) - before, own: cpuOf(t, env.server.PID(1)) + cpuOf(t, l.Cmd.Process.Pid) + cpuOf(t, os.Getpid()) - own}
+	u := used{all: taken(t) - before, own: own() - ownBefore}
 	u.own += (wrapper.Cmd.ProcessState.UserTime() + wrapper.Cmd.ProcessState.SystemTime()).Seconds() // the tool's included
-	l.Closed(t, id, 30*time.Second)
+	l.Closed(t, id, 60*time.Second)
 	out, err := exec.Command(env.binary, "report", id, "--config.file="+l.Config, "--format=json").Output()
 	if err != nil {
 		t.Fatalf("report: %v", err)
@@ -135,121 +154,298 @@ func cpuOf(t *testing.T, pid int) float64 {
 	return (user + system) / ticks
 }
 
+// limited is a run that one thing limits.
+type limited struct {
+	name string
+	// want are the findings that name the thing, text is in the evidence of the first of them; none
+	// if nothing limits the run.
+	want []analysis.Limit
+	text string
+	// noise: if other programs take more of the CPU, they limit the run themselves.
+	noise float64
+	// setup prepares the server and returns what to run; nil: the shared server.
+	setup  func(t *testing.T) *lab
+	during func(t *testing.T, l *lab, meta rundir.Meta)
+	args   []string
+}
+
 // anyNoise: the finding does not depend on what else uses the CPU.
 const anyNoise = 1
 
-// TestFirstFinding guards that the first finding is the thing that limited the run.
-func TestFirstFinding(t *testing.T) {
-	near := newLab(t, env.server.Address(1))
-	for _, c := range []struct {
-		name   string
-		want   analysis.Limit
-		text   string  // in the evidence
-		noise  float64 // if other programs take more of the CPU, they limit the run themselves
-		far    time.Duration
-		before func(t *testing.T)
-		during func(t *testing.T, meta rundir.Meta)
-		args   []string
-	}{
-		{
-			name: "server CPU", want: analysis.LimitServerCPU, noise: 0.4, args: []string{"oltp_read_only", "--threads=8", "--time=8"},
-			before: func(t *testing.T) {
-				must(t, env.server.Limit(t.Context(), 1, 40))
-				t.Cleanup(func() { must(t, env.server.Unlimit(t.Context(), 1)) })
-			},
-		},
-		{
-			name: "generator CPU", want: analysis.LimitGeneratorCPU, noise: 0.4, args: []string{"oltp_point_select", "--threads=8", "--time=8"},
-			during: func(t *testing.T, meta rundir.Meta) {
-				release, err := servers.LimitProcess(meta.PID, 20)
-				if err != nil {
-					t.Skipf("the tool can't be limited: %v", err)
-				}
-				t.Cleanup(func() { must(t, release()) })
-			},
-		},
-		{name: "generator and server", want: analysis.LimitSharedCPU, noise: 0.3, text: "other programs", args: []string{"oltp_read_only", "--threads=32", "--time=8"}},
-		{
-			name: "other programs", want: analysis.LimitNeighbours, noise: anyNoise, text: "cpu-burner ", args: []string{"oltp_read_only", "--threads=8", "--time=12"},
-			before: func(t *testing.T) { burn(t, 8*cores()) },
-		},
-		{name: "hot row", want: analysis.LimitRowLocks, noise: anyNoise, text: "waited for a row lock", args: []string{"oltp_update_non_index", "--tables=1", "--table-size=1", "--threads=16", "--time=8"}},
-		{
-			name: "fsync", want: analysis.LimitCommit, noise: anyNoise, args: []string{"oltp_update_non_index", "--threads=8", "--time=10"},
-			before: func(t *testing.T) {
-				set(t, "sync_binlog", "1")
-				set(t, "innodb_flush_log_at_trx_commit", "1")
-				limitDisk(t, 0, 200)
-			},
-		},
-		{name: "round trip", want: analysis.LimitRoundTrip, noise: 0.7, text: "a round trip of at least", far: 3 * time.Millisecond, args: []string{"oltp_point_select", "--threads=2", "--time=8"}},
-		{name: "too few clients", want: analysis.LimitClients, noise: 0.2, text: "1 client, each of which waits", args: []string{"oltp_point_select", "--threads=1", "--time=8"}},
-		{
-			name: "max_connections", want: analysis.LimitConnections, noise: anyNoise, text: "Too many connections", args: []string{"oltp_point_select", "--threads=32", "--time=8"},
-			before: func(t *testing.T) { set(t, "max_connections", "10") },
-		},
-		{
-			name: "small buffer pool", want: analysis.LimitPool, noise: 0.7, text: "pages/s from disk", args: []string{"oltp_point_select", "--rand-type=uniform", "--threads=8", "--time=10"},
-			before: func(t *testing.T) {
-				set(t, "innodb_buffer_pool_size", strconv.Itoa(16<<20))
-				limitDisk(t, 300, 0)
-			},
-		},
-		{
-			name: "open files", want: analysis.LimitFiles, noise: anyNoise, text: "(24)", args: []string{"oltp_point_select", "--threads=100", "--time=8"},
-			before: func(t *testing.T) {
-				var old unix.Rlimit
-				must(t, unix.Getrlimit(unix.RLIMIT_NOFILE, &old))
-				// The tool inherits it; benchwatch raises its own again, as Go's programs do.
-				must(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 64, Max: old.Max}))
-				t.Cleanup(func() { must(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &old)) })
-			},
-		},
-		{
-			name: "checkpoint", want: analysis.LimitCheckpoint, noise: 0.7, text: "redo log", args: []string{"oltp_update_index", "--rand-type=uniform", "--threads=8", "--time=20"},
-			before: func(t *testing.T) {
-				set(t, "innodb_flush_log_at_trx_commit", "0")
-				set(t, "sync_binlog", "0")
-				set(t, "innodb_log_file_size", strconv.Itoa(16<<20)) // two seconds of writes
-				limitDisk(t, 0, 150)
-			},
-		},
-		{name: "rate", args: []string{"oltp_point_select", "--threads=4", "--rate=100", "--time=8"}, noise: anyNoise},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			l := near
-			if c.far > 0 {
-				l = newLab(t, delayed(t, env.server.Address(1), always(c.far)))
-			}
-			if c.before != nil {
-				c.before(t)
-			}
-			id := strings.ReplaceAll(c.name, " ", "-")
-			var during func(rundir.Meta)
-			if c.during != nil {
-				during = func(meta rundir.Meta) { c.during(t, meta) }
-			}
-			v, foreign := l.one(t, id, during, sysbench(c.args...)...)
-			text := fmt.Sprintf("other programs took %.0f %% of the CPU", foreign*100)
-			for _, f := range v.Findings {
-				text += fmt.Sprintf("\n%s (%.2f, %g s): %s", f.Limit, f.Share, f.Seconds, f.Evidence)
-			}
-			text += fmt.Sprintf("\nunlimited %q, not known %q", v.Unlimited, v.Unknown)
-			t.Log(text)
-			if foreign > c.noise {
-				t.Skipf("the machine is not quiet: other programs took %.0f %% of its CPU", foreign*100)
-			}
-			switch {
-			case c.want == "" && (len(v.Findings) > 0 || v.Unlimited == ""):
-				t.Error("a limit was found of a run that did all it was asked to")
-			case c.want == "":
-			case strings.Contains(text, "max_connections of db1 is") && !strings.Contains(text, "is 10"):
-				t.Error("a value from before the run is named")
-			case len(v.Findings) == 0 || v.Findings[0].Limit != c.want || !strings.Contains(v.Findings[0].Evidence, c.text):
-				t.Errorf("want %s", c.want)
-			}
-		})
+func one(limits ...analysis.Limit) []analysis.Limit { return limits }
+
+// onShared returns the setup of a lab on the shared server, after changing it.
+func onShared(change func(t *testing.T)) func(t *testing.T) *lab {
+	return func(t *testing.T) *lab {
+		if change != nil {
+			change(t)
+		}
+		return newLab(t, env.server, env.server.Address(1), env.server.Address(1))
 	}
+}
+
+// own returns the setup of a lab on a server of its own.
+func own(kind servers.Kind, n int, settings ...string) func(t *testing.T) *lab {
+	return func(t *testing.T) *lab {
+		g := started(t, kind, n, settings...)
+		return newLab(t, g, g.Address(1), g.Address(1))
+	}
+}
+
+// script returns the arguments for a transaction in Lua; con is its connection.
+func script(t *testing.T, event string, args ...string) []string {
+	t.Helper()
+	file := filepath.Join(env.dir, filepath.Base(t.Name())+".lua")
+	must(t, os.WriteFile(file, []byte(""+pausing+"function thread_init()\n con = sysbench.sql.driver():connect()\nend\nfunction event()\n "+event+"\nend\n"), 0o644))
+	return append([]string{file}, args...)
+}
+
+// holding executes statements on a connection to the shared server for as long as a run lasts.
+func holding(statements ...string) func(t *testing.T, l *lab, meta rundir.Meta) {
+	return func(t *testing.T, l *lab, _ rundir.Meta) {
+		t.Helper()
+		db, err := l.group.Admin(1)
+		must(t, err)
+		t.Cleanup(func() { must(t, db.Close()) })
+		con, err := db.Conn(context.Background())
+		must(t, err)
+		t.Cleanup(func() { must(t, con.Close()) })
+		for _, s := range statements {
+			_, err := con.ExecContext(context.Background(), s)
+			must(t, err)
+		}
+	}
+}
+
+// events are transactions in Lua, by the name of the case.
+var events = map[string]string{
+	"row locks in a transaction": `con:query("BEGIN")
+ con:query("UPDATE sbtest1 SET k = k + 1 WHERE id = 1")
+ for i = 1, 9 do con:query("SELECT c FROM sbtest2 WHERE id = " .. i) end
+ con:query("COMMIT")`,
+	"user-level lock": `con:query("SELECT GET_LOCK('one', 60)")
+ con:query("SELECT SLEEP(0.01)")
+ con:query("SELECT RELEASE_LOCK('one')")`,
+	"pauses of the tool": `con:query("SELECT c FROM sbtest1 WHERE id = " .. sysbench.rand.uniform(1, 100000))
+ sleep(20)`,
+	"sleep in the server": `con:query("SELECT SLEEP(0.02)")`,
+	"pool of threads":     `con:query("SELECT SLEEP(0.02)")`,
+	"lost index":          `con:query("SELECT COUNT(*) FROM sbtest1 WHERE c LIKE '" .. sysbench.rand.uniform(1, 99999) .. "%'")`,
+	"MyISAM":              `con:query("UPDATE slow SET v = v + 1 WHERE id > " .. sysbench.rand.uniform(1, 1000))`,
+	"large results":       `con:query("SELECT c, pad FROM sbtest1 WHERE id < 3000")`,
+}
+
+// pausing is what the event "pauses of the tool" sleeps with.
+const pausing = `
+local ffi = require("ffi")
+ffi.cdef("int usleep(unsigned int us);")
+function sleep(ms) ffi.C.usleep(ms * 1000) end
+`
+
+// cases are all that limits a run.
+var cases = []limited{
+	{name: "server CPU quota", want: one(analysis.LimitProcessCPU), noise: anyNoise, text: "a CPU quota held them", args: []string{"oltp_read_only", "--threads=8", "--time=12"},
+		setup: onShared(func(t *testing.T) {
+			must(t, env.server.Limit(t.Context(), 1, 15))
+			t.Cleanup(func() { must(t, env.server.Unlimit(context.Background(), 1)) })
+		})},
+	{name: "tool CPU quota", want: one(analysis.LimitToolCPU), noise: anyNoise, text: "a CPU quota held them", args: []string{"oltp_point_select", "--threads=8", "--time=12"},
+		during: func(t *testing.T, _ *lab, meta rundir.Meta) {
+			release, err := servers.LimitProcess(meta.PID, 12)
+			if err != nil {
+				t.Skipf("the tool can't be limited: %v", err)
+			}
+			t.Cleanup(func() { must(t, release()) })
+		}},
+	{name: "pinned server", want: one(analysis.LimitProcessCPU, analysis.LimitSharedCPU, analysis.LimitNeighbours), noise: anyNoise, args: []string{"oltp_read_only", "--threads=16", "--time=12"},
+		setup: onShared(func(t *testing.T) { pin(t, env.server.PID(1)) })},
+	{name: "pinned tool", want: one(analysis.LimitToolCPU, analysis.LimitSharedCPU, analysis.LimitNeighbours), noise: anyNoise, args: []string{"oltp_point_select", "--threads=16", "--time=12"},
+		during: func(t *testing.T, _ *lab, meta rundir.Meta) { pin(t, meta.PID) }},
+	{name: "generator and server", want: one(analysis.LimitSharedCPU, analysis.LimitNeighbours), noise: anyNoise, text: "other programs", args: []string{"oltp_read_only", "--threads=32", "--time=12"}},
+	{name: "other programs", want: one(analysis.LimitNeighbours), noise: anyNoise, text: "cpu-burner ", args: []string{"oltp_read_only", "--threads=8", "--time=12"},
+		setup: onShared(func(t *testing.T) { burn(t, 8*cores()) })},
+	{name: "hot row", want: one(analysis.LimitRowLocks), noise: anyNoise, text: "waited for a row lock", args: []string{"oltp_update_non_index", "--tables=1", "--table-size=1", "--threads=16", "--time=12"}},
+	{name: "row locks in a transaction", want: one(analysis.LimitRowLocks), noise: anyNoise, args: []string{"--threads=16", "--time=12"}},
+	{name: "binary log fsync", want: one(analysis.LimitCommit), noise: anyNoise, args: []string{"oltp_update_non_index", "--threads=8", "--time=12"},
+		setup: func(t *testing.T) *lab {
+			g := syncing(t, "/bin.", 20*time.Millisecond, "sync_binlog=1", "innodb_flush_log_at_trx_commit=0")
+			return newLab(t, g, g.Address(1), g.Address(1))
+		}},
+	{name: "redo fsync", want: one(analysis.LimitCommit), noise: anyNoise, args: []string{"oltp_update_index", "--threads=8", "--time=12"},
+		setup: func(t *testing.T) *lab {
+			g := syncing(t, "ib_logfile", 20*time.Millisecond, "skip_log_bin", "innodb_flush_log_at_trx_commit=1")
+			return newLab(t, g, g.Address(1), g.Address(1))
+		}},
+	{name: "few writes a second", want: one(analysis.LimitCommit), noise: anyNoise, args: []string{"oltp_update_non_index", "--threads=8", "--time=12"},
+		setup: onShared(func(t *testing.T) {
+			set(t, "sync_binlog", "1")
+			set(t, "innodb_flush_log_at_trx_commit", "1")
+			limitDisk(t, 0, 200)
+		})},
+	{name: "LOCK TABLES", want: one(analysis.LimitLocks), noise: anyNoise, args: []string{"oltp_read_write", "--threads=8", "--time=12"},
+		during: holding("LOCK TABLES sbtest.sbtest1 READ, sbtest.sbtest2 READ", "DO SLEEP(9)", "UNLOCK TABLES")},
+	{name: "backup", want: one(analysis.LimitLocks), noise: anyNoise, args: []string{"oltp_update_index", "--threads=8", "--time=12"},
+		during: holding("FLUSH TABLES WITH READ LOCK", "DO SLEEP(9)", "UNLOCK TABLES")},
+	{name: "user-level lock", want: one(analysis.LimitLocks), noise: anyNoise, args: []string{"--threads=8", "--time=12"}},
+	{name: "MyISAM", want: one(analysis.LimitLocks), noise: anyNoise, args: []string{"--threads=8", "--time=12"},
+		setup: onShared(func(t *testing.T) {
+			query(t, "CREATE TABLE sbtest.slow (id INT PRIMARY KEY, v INT) ENGINE=MyISAM SELECT id, k v FROM sbtest.sbtest1 WHERE id <= 20000")
+			t.Cleanup(func() { query(t, "DROP TABLE sbtest.slow") })
+		})},
+	{name: "slow Galera node", want: one(analysis.LimitFlowControl, analysis.LimitReplication), noise: anyNoise, args: []string{"oltp_update_non_index", "--threads=8", "--time=15"},
+		setup: func(t *testing.T) *lab {
+			l := own(servers.Galera, 3)(t)
+			must(t, l.group.Limit(t.Context(), 3, 3))
+			return l
+		}},
+	{name: "round trip", want: one(analysis.LimitRoundTrip), noise: anyNoise, text: "a round trip of at least", args: []string{"oltp_point_select", "--threads=4", "--time=12"},
+		setup: func(t *testing.T) *lab {
+			address := delayed(t, env.server.Address(1), always(5*time.Millisecond))
+			return newLab(t, env.server, address, address)
+		}},
+	{name: "proxy", want: one(analysis.LimitOutside), noise: anyNoise, args: []string{"oltp_point_select", "--threads=8", "--time=12"},
+		setup: func(t *testing.T) *lab {
+			return newLab(t, env.server, env.server.Address(1), delayed(t, env.server.Address(1), always(5*time.Millisecond)))
+		}},
+	{name: "pauses of the tool", want: one(analysis.LimitOutside), noise: anyNoise, args: []string{"--threads=8", "--time=12"}},
+	{name: "sleep in the server", want: nil, noise: anyNoise, args: []string{"--threads=8", "--time=12"}},
+	{name: "pool of threads", want: nil, noise: anyNoise, args: []string{"--threads=16", "--time=12"},
+		setup: own(servers.MariaDB, 1, "thread_handling=pool-of-threads", "thread_pool_size=1", "thread_pool_max_threads=2")},
+	{name: "large results", want: one(analysis.LimitNetwork, analysis.LimitOutside), noise: anyNoise, args: []string{"--threads=4", "--time=12"},
+		setup: func(t *testing.T) *lab {
+			return newLab(t, env.server, env.server.Address(1), narrow(t, env.server.Address(1), 1<<20))
+		}},
+	{name: "lost index", want: one(analysis.LimitSharedCPU, analysis.LimitServerCPU, analysis.LimitNeighbours), noise: anyNoise, args: []string{"--threads=8", "--time=12"}},
+	{name: "new connection for each transaction", want: one(analysis.LimitSharedCPU, analysis.LimitNeighbours), noise: anyNoise, args: []string{"oltp_point_select", "--reconnect=1", "--threads=8", "--time=12"}},
+	{name: "too few clients", want: one(analysis.LimitClients), noise: 0.2, text: "1 client, each of which waits", args: []string{"oltp_point_select", "--threads=1", "--time=12"}},
+	{name: "max_connections", want: one(analysis.LimitConnections), noise: anyNoise, text: "Too many connections", args: []string{"oltp_point_select", "--threads=32", "--time=8"},
+		setup: onShared(func(t *testing.T) { set(t, "max_connections", "10") })},
+	{name: "small buffer pool", want: one(analysis.LimitPool), noise: anyNoise, text: "pages/s from disk", args: []string{"oltp_point_select", "--rand-type=uniform", "--threads=8", "--time=12"},
+		setup: onShared(func(t *testing.T) {
+			set(t, "innodb_buffer_pool_size", strconv.Itoa(16<<20))
+			limitDisk(t, 300, 0)
+		})},
+	{name: "open files", want: one(analysis.LimitFiles), noise: anyNoise, text: "(24)", args: []string{"oltp_point_select", "--threads=100", "--time=8"},
+		setup: onShared(func(t *testing.T) {
+			var old unix.Rlimit
+			must(t, unix.Getrlimit(unix.RLIMIT_NOFILE, &old))
+			// The tool inherits it; benchwatch raises its own again, as Go's programs do.
+			must(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 64, Max: old.Max}))
+			t.Cleanup(func() { must(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &old)) })
+		})},
+	{name: "checkpoint", want: one(analysis.LimitCheckpoint, analysis.LimitCommit, analysis.LimitDisk), noise: anyNoise, args: []string{"oltp_update_index", "--rand-type=uniform", "--threads=8", "--time=20"},
+		setup: onShared(func(t *testing.T) {
+			set(t, "innodb_flush_log_at_trx_commit", "0")
+			set(t, "sync_binlog", "0")
+			set(t, "innodb_log_file_size", strconv.Itoa(16<<20)) // two seconds of writes
+			limitDisk(t, 0, 150)
+		})},
+	{name: "purge", want: one(analysis.LimitPurge), noise: anyNoise, args: []string{"oltp_update_index", "--rand-type=uniform", "--threads=8", "--time=16"},
+		setup: onShared(func(t *testing.T) {
+			set(t, "innodb_max_purge_lag_delay", "20000")
+			set(t, "innodb_max_purge_lag", "3000")
+		}),
+		during: holding("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ", "START TRANSACTION WITH CONSISTENT SNAPSHOT", "SELECT COUNT(*) FROM sbtest.sbtest1")},
+	{name: "rate", args: []string{"oltp_point_select", "--threads=4", "--rate=100", "--time=8"}, noise: anyNoise},
+}
+
+// beside is how many programs use the CPU in the second run of each case.
+var beside = cores()
+
+// TestFirstFinding guards that the first finding is the thing that limited the run, on a machine that
+// has nothing else to do, and that on one with all cores in use it is that thing, or time that is
+// unknown: never another one that is said to explain more than half.
+func TestFirstFinding(t *testing.T) {
+	for _, c := range cases {
+		for _, load := range []struct {
+			name   string
+			beside int
+		}{{"idle", 0}, {"busy", beside}} {
+			if c.name == "other programs" && load.beside > 0 {
+				continue
+			}
+			t.Run(strings.ReplaceAll(load.name+" "+c.name, " ", "-"), func(t *testing.T) {
+				setup := c.setup
+				if setup == nil {
+					setup = onShared(nil)
+				}
+				l := setup(t)
+				args := c.args
+				if event := events[c.name]; event != "" {
+					args = script(t, event, args...)
+				}
+				var during func(rundir.Meta)
+				if c.during != nil {
+					during = func(meta rundir.Meta) { c.during(t, l, meta) }
+				}
+				burn(t, load.beside)
+				v, foreign := l.one(t, "one", during, args...)
+				c.judge(t, &v, foreign, load.beside > 0)
+			})
+		}
+	}
+}
+
+// judge fails the test if the verdict is not that of a case.
+func (c *limited) judge(t *testing.T, v *analysis.Verdict, foreign float64, loaded bool) {
+	t.Helper()
+	first, share, unknown := "none", 0.0, 0.0
+	if len(v.Findings) > 0 {
+		first, share = string(v.Findings[0].Limit), v.Findings[0].Share
+	}
+	text := ""
+	if v.Unexplained != nil {
+		unknown = v.Unexplained.Share
+		text += "\nunexplained: " + v.Unexplained.Evidence
+	}
+	for _, f := range v.Findings {
+		text += fmt.Sprintf("\n%s (%.2f, %g s): %s", f.Limit, f.Share, f.Seconds, f.Evidence)
+	}
+	t.Logf("VERDICT first: %s %.0f %%, unknown %.0f %%, other programs %.0f %% of the CPU%s\nunlimited %q, not known %q", first, share*100, unknown*100, foreign*100, text, v.Unlimited, v.Unknown)
+	right := len(v.Findings) > 0 && slices.Contains(c.want, v.Findings[0].Limit) && (v.Findings[0].Limit != c.want[0] || strings.Contains(v.Findings[0].Evidence, c.text))
+	switch {
+	case c.name == "rate":
+		if len(v.Findings) > 0 || v.Unlimited == "" {
+			t.Error("a limit was found of a run that did all it was asked to")
+		}
+	case strings.Contains(text, "max_connections of db1 is") && !strings.Contains(text, "is 10"):
+		t.Error("a value from before the run is named")
+	case right, len(v.Findings) == 0, v.MostlyUnknown() && share <= 0.5:
+	case loaded && share <= 0.5:
+		// On a busy machine the cause may cost less than the others do: no wrong thing explains most.
+	case foreign > c.noise:
+		t.Skipf("the machine is not quiet: other programs took %.0f %% of its CPU", foreign*100)
+	default:
+		t.Errorf("want %v first, or unknown", c.want)
+	}
+}
+
+// query executes a statement on the shared server.
+func query(t *testing.T, statement string) [][]string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	rows, err := env.server.Query(ctx, 1, statement)
+	must(t, err)
+	return rows
+}
+
+// pin lets the threads of a process use the first core only, for as long as the test lasts.
+func pin(t *testing.T, pid int) {
+	t.Helper()
+	var all, first unix.CPUSet
+	must(t, unix.SchedGetaffinity(pid, &all))
+	first.Set(0)
+	each := func(set *unix.CPUSet) {
+		tasks, _ := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid)) // none if it has ended
+		for _, task := range tasks {
+			if tid, err := strconv.Atoi(task.Name()); err == nil {
+				_ = unix.SchedSetaffinity(tid, set) // it may have ended
+			}
+		}
+	}
+	each(&first)
+	t.Cleanup(func() { each(&all) })
 }
 
 // burn has as many processes use the CPU for as long as the test lasts.

@@ -7,10 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/benchwatch/benchwatch/internal/agents"
 	"github.com/benchwatch/benchwatch/internal/servers"
@@ -50,16 +48,17 @@ func runTests(m *testing.M) (code int, err error) {
 		return 1, err
 	}
 	defer func() { err = errors.Join(err, env.server.UnlimitDisk(1), env.server.Stop(ctx)) }()
-	out, err := exec.Command("sysbench", sysbench("oltp_read_write", "--threads=2", "prepare")[1:]...).CombinedOutput()
-	if err != nil {
-		return 1, fmt.Errorf("prepare tables: %w\n%s", err, out)
+	if err := prepare(env.server); err != nil {
+		return 1, err
 	}
 	return m.Run(), nil
 }
 
-// sysbench returns a command line for tables of 50 MB together.
-func sysbench(args ...string) []string {
-	return append([]string{"sysbench", "--config-file=" + filepath.Join(env.server.Dir, "sysbench.cnf"), "--tables=2", "--table-size=100000", "--report-interval=1"}, args...)
+// sysbench returns a command line for tables of 50 MB together, on the shared server.
+func sysbench(args ...string) []string { return sysbenchOn(env.server, args...) }
+
+func sysbenchOn(g *servers.Group, args ...string) []string {
+	return append([]string{"sysbench", "--config-file=" + filepath.Join(g.Dir, "sysbench.cnf"), "--tables=2", "--table-size=100000", "--report-interval=1"}, args...)
 }
 
 // must fails the test if something that a test does to a server fails.
@@ -73,14 +72,7 @@ func must(t *testing.T, err error) {
 // set changes a global variable of the server for as long as the test lasts.
 func set(t *testing.T, name, value string) {
 	t.Helper()
-	query := func(statement string) [][]string {
-		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-		defer cancel()
-		rows, err := env.server.Query(ctx, 1, statement)
-		must(t, err)
-		return rows
-	}
-	before := query("SELECT @@GLOBAL." + name)[0][0]
-	query("SET GLOBAL " + name + " = " + value)
-	t.Cleanup(func() { query("SET GLOBAL " + name + " = " + before) })
+	before := query(t, "SELECT @@GLOBAL."+name)[0][0]
+	query(t, "SET GLOBAL "+name+" = "+value)
+	t.Cleanup(func() { query(t, "SET GLOBAL "+name+" = "+before) })
 }
