@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/benchwatch/benchwatch/agent/analysis"
 	"github.com/benchwatch/benchwatch/agent/dump"
 	"github.com/benchwatch/benchwatch/agent/history"
 	"github.com/benchwatch/benchwatch/agent/host"
@@ -389,16 +390,37 @@ func (j *judge) generator() {
 		j.add(Unknown, "the CPU of the generator was not recorded: if it was busy, the numbers are the generator's, not the database's")
 		return
 	}
-	text := fmt.Sprintf("the generator (%s) was %.0f %% busy", table.Plural(v.Cores, "core"), busy.Mean()*100)
+	text := fmt.Sprintf("the generator's machine (%s) was %.0f %% busy", table.Plural(v.Cores, "core"), busy.Mean()*100)
 	switch {
 	case share >= 0.1:
-		j.add(Warning, "%s, and full %.0f %% of the time: the numbers may be its limit, not the database's", text, share*100)
+		text += fmt.Sprintf(", and full %.0f %% of the time", share*100)
+		switch waited := j.toolWaited(); {
+		case waited < leastWait:
+			j.add(Note, "%s, but the tool waited for a core for %.1f %% of the clients' time only: the numbers are not its limit", text, waited*100)
+		case series.IsKnown(waited):
+			j.add(Warning, "%s; the tool waited for a core for %.0f %% of the clients' time: by that the numbers are the machine's limit, not the database's", text, waited*100)
+		default:
+			j.add(Warning, "%s: the numbers may be the machine's limit, not the database's", text)
+		}
 	default:
 		j.add(Good, "%s: it had CPU to spare", text)
 	}
 	if stolen := steal.Mean(); stolen >= stolenHost {
-		j.add(Warning, "other virtual machines took %.0f %% of the generator's CPU", stolen*100)
+		j.add(Warning, "other virtual machines took %.0f %% of the CPU of the generator's machine", stolen*100)
 	}
+}
+
+// leastWait is the share of the clients' time from which on the tool's wait for a core matters.
+const leastWait = 0.05
+
+// toolWaited returns the share of the clients' time in which a thread of the tool waited for a core.
+func (j *judge) toolWaited() float64 {
+	for _, one := range j.h.Hosts {
+		if t := one.Tally(host.ToolWaiting); one.Has(rundir.GeneratorHost) && t.Whole() >= analysis.LeastSamples && j.row.Threads > 0 {
+			return min(1, t.Mean()/float64(j.row.Threads))
+		}
+	}
+	return series.Unknown()
 }
 
 // group looks at whether the generators made one load.
