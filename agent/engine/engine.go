@@ -155,6 +155,9 @@ type Status struct {
 	// Position is how far the server is in the history that its cluster
 	// shares; nil if it has none.
 	Position Position
+	// Received is how far the only server that it replicates from was, by what it has
+	// received from there; nil if that is unknown or the connection is lost.
+	Received Position
 	// Replicating is false for a node that is up but not comparable with the
 	// others now (joining, partitioned): no lag is computed for it.
 	Replicating bool

@@ -29,6 +29,9 @@ func (t *lagTracker) measure(samples []*Sample) {
 		if source != nil {
 			source.Source = true
 		}
+		if source == nil {
+			t.addReceived(group)
+		}
 		if len(group) < 2 {
 			continue
 		}
@@ -48,6 +51,18 @@ func (t *lagTracker) measure(samples []*Sample) {
 			}
 			if lag, ok := h.lag(s.Status.Position, s.Answered); ok {
 				s.LagSeconds = series.Some(max(0, lag-s.Status.Delay).Seconds())
+			}
+		}
+	}
+}
+
+// addReceived adds where a source that does not answer is by what its replicas have received.
+// Without that, it would seem to have moved all the time when it answers again.
+func (t *lagTracker) addReceived(group []*Sample) {
+	for _, s := range group {
+		for _, h := range t.histories {
+			if p := s.Status.Received; p != nil && h.has(p) {
+				h.add(p, s.Answered, false)
 			}
 		}
 	}

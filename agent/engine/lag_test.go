@@ -223,6 +223,33 @@ func TestHistoryOutlivesAnAbsentLeader(t *testing.T) {
 	want(t, "leader back", b, 1000, 10)
 }
 
+// What a replica received while its source did not answer shows that the source stood still, or
+// that it went on.
+func TestHistoryGoesByWhatWasReceived(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		rate uint64 // of the source while it does not answer
+		want float64
+	}{{"stood still", 0, 1}, {"went on", 100, 11}} {
+		var tr lagTracker
+		for i := range 10 {
+			tr.measure([]*Sample{at(float64(i), uint64(100*i)), at(float64(i), uint64(100*i))})
+		}
+		for i := range 10 {
+			b := at(float64(10+i), 900)
+			b.Status.Received = seqno{"c", 900 + c.rate*uint64(i+1)}
+			tr.measure([]*Sample{{Err: errors.New("stopped")}, b})
+		}
+		reached := 900 + 10*c.rate
+		tr.measure([]*Sample{at(20, reached+100), at(20, 900)})
+		b := at(21, 900)
+		tr.measure([]*Sample{at(21, reached+200), b})
+		if got := b.LagSeconds; !got.Known || math.Abs(got.Value-c.want) > 1.01 {
+			t.Errorf("%s: lag %v, want about %v s", c.name, got, c.want)
+		}
+	}
+}
+
 // A cluster that was set up from an older state goes back; so does its history.
 func TestHistoryFollowsAClusterThatWentBack(t *testing.T) {
 	var tr lagTracker

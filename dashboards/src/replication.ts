@@ -79,7 +79,7 @@ export const replicationPage: Page = {
     stat({
       title: 'Flow control',
       description:
-        'Throttled share of the time of running threads over 15 s or over a finished run, on the most throttled member. Zero is good. GroupReplicationFlowControlHigh fires over 10 %. From benchwatch_group_replication_flow_control_throttled_seconds_total, which requires the component group_replication_flow_control_stats.',
+        'Throttled share of the time of running threads over 15 s or over a finished run, on the most throttled member. Zero is good. GroupReplicationFlowControlHigh fires over 10 %. From benchwatch_group_replication_flow_control_throttled_seconds_total, which requires the component group_replication_flow_control_stats (MySQL Enterprise from 9.1, all editions from 9.7).',
       unit: unit.share,
       decimals: 0,
       noData: 'Not counted',
@@ -226,7 +226,7 @@ export const replicationPage: Page = {
       graph({
         title: 'Flow control',
         description:
-          'Throttled sessions, on average (seconds throttled per second). Zero is good. The number of clients means that all of them wait all the time. From benchwatch_group_replication_flow_control_throttled_seconds_total, which requires the component group_replication_flow_control_stats.',
+          'Throttled sessions, on average (seconds throttled per second). Zero is good. The number of clients means that all of them wait all the time. From benchwatch_group_replication_flow_control_throttled_seconds_total, which requires the component group_replication_flow_control_stats (MySQL Enterprise from 9.1, all editions from 9.7).',
         unit: unit.count,
         noData: 'No group, or the component is not installed',
         span: 8,

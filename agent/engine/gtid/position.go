@@ -58,6 +58,18 @@ func (p *Position) missing(other Set) uint64 {
 	return n
 }
 
+// With returns the position with more transactions of the server's peers executed. It has
+// none of the server's own.
+func (p *Position) With(more Set) *Position {
+	all := Set{}
+	for _, set := range []Set{p.Executed, more} {
+		for origin, intervals := range set {
+			all[origin] = normalize(slices.Concat(all[origin], intervals))
+		}
+	}
+	return &Position{Kind: p.Kind, Executed: all, Text: p.Text}
+}
+
 // related reports whether two servers have an origin in common. A server that
 // has executed nothing yet is related to all.
 func related(a, b *Position) bool {

@@ -76,6 +76,11 @@ func readBinlogPosition(ctx context.Context, q mysql.Querier, server *mysql.Serv
 		offset, known := channels[0].row.Uint("Exec_Source_Log_Pos", "Exec_Master_Log_Pos")
 		p, ok = newBinlogPosition(channels[0].source, file, offset)
 		ok = ok && known
+		file = channels[0].row.Text("Source_Log_File", "Master_Log_File")
+		offset, known = channels[0].row.Uint("Read_Source_Log_Pos", "Read_Master_Log_Pos")
+		if received, valid := newBinlogPosition(channels[0].source, file, offset); valid && known && channels[0].receiving {
+			out.Received = received
+		}
 	}
 	if ok { // of several sources there is no one position
 		out.Position, out.Replicating = p, true

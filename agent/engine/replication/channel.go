@@ -62,6 +62,24 @@ func newChannel(row mysql.Row) channel {
 	return c
 }
 
+// received returns the transactions that were received; false while the channel is not
+// connected, or if it does not replicate by GTIDs.
+func (c *channel) received() (gtid.Set, bool) {
+	if !c.receiving || !c.usesID || c.waiting == "" {
+		return nil, false
+	}
+	set, err := c.parse(c.waiting)
+	return set, err == nil
+}
+
+// parse reads transactions in the server's notation.
+func (c *channel) parse(text string) (gtid.Set, error) {
+	if c.row.Has("Using_Gtid") {
+		return gtid.ParsePosition(text)
+	}
+	return gtid.ParseSet(text)
+}
+
 // report sets the channel's own series.
 func (c *channel) report(out *engine.Status) {
 	out.SetBool(engine.ReplicationRunning, c.receiving, c.name, "receiver")
@@ -117,12 +135,8 @@ func reportQueue(channels []channel, out *engine.Status) {
 		if !c.usesID || c.waiting == "" {
 			return
 		}
-		parse := gtid.ParseSet
-		if c.row.Has("Using_Gtid") {
-			parse = gtid.ParsePosition
-		}
-		received, err1 := parse(c.waiting)
-		executed, err2 := parse(c.done)
+		received, err1 := c.parse(c.waiting)
+		executed, err2 := c.parse(c.done)
 		if err1 != nil || err2 != nil {
 			return
 		}

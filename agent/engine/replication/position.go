@@ -37,6 +37,11 @@ func readPosition(ctx context.Context, q mysql.Querier, server *mysql.Server, ch
 		p.Sources = append(p.Sources, channels[i].source)
 	}
 	out.Position, out.Replicating = p, true
+	if len(channels) == 1 {
+		if set, ok := channels[0].received(); ok {
+			out.Received = p.With(set)
+		}
+	}
 	return nil
 }
 

@@ -122,3 +122,36 @@ func TestMariaDBHeldByALock(t *testing.T) {
 	}
 	enginetest.Lag(t, replica(frames, first, 1795226608), 3, 0.002, 0.005)
 }
+
+// A source was stopped for 9 s (SIGSTOP) and committed nothing meanwhile, so that its replica
+// with a delay of 5 s, which counts whole seconds, is not behind when the source continues.
+func TestDelayedReplicaOfASourceThatStoodStill(t *testing.T) {
+	for _, c := range []struct {
+		scenario  string
+		variables mysql.Values
+		source    string
+	}{
+		{"mariadb-delay5-sigstop", mariaDB, "primary"},
+		{"mysql-delay5-sigstop", mySQL, "source"},
+	} {
+		t.Run(c.scenario, func(t *testing.T) {
+			frames, first := play(t, c.scenario, c.variables, c.source, "replica")
+			stopped, known := 0, 0
+			for i, f := range frames {
+				s := &f.Samples[1]
+				switch {
+				case !f.Samples[0].Up():
+					stopped++
+				case stopped == 0:
+				case s.LagSeconds.Value > 1.1:
+					t.Errorf("%d: %.2f s behind, beyond the delay", first+int64(i), s.LagSeconds.Value)
+				case s.LagSeconds.Known:
+					known++
+				}
+			}
+			if stopped < 5 || known < 15 {
+				t.Errorf("the source is down in %d samples, and the lag known in %d later ones", stopped, known)
+			}
+		})
+	}
+}
