@@ -185,7 +185,8 @@ func (r *exportCommand) resolve(name string) ([]rundir.Directory, error) {
 	var dirs []rundir.Directory
 	for i, m := range made {
 		if !m.Existing {
-			r.streams.notice("%s", importLine(name, &made[i]))
+			one := newImported(name, &made[i])
+			r.streams.notice("%s", importLine(&made[i], &one, nil))
 			dirs = append(dirs, rundir.At(r.temp, m.Meta.ID))
 		}
 	}

@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -120,6 +119,8 @@ type imported struct {
 	DurationSeconds float64   `json:"duration_seconds"`
 	// Start is where the start comes from: log, option, name or file.
 	Start rundir.StartSource `json:"start,omitempty"`
+	// Latencies are the files from which it is known how the latencies are distributed.
+	Latencies []string `json:"latency_logs,omitempty"`
 	// MonitorLogs are the files from which it is known what the machine did.
 	MonitorLogs []string `json:"monitor_logs,omitempty"`
 	// Dumps are the files with the status and the variables of the server.
@@ -162,7 +163,7 @@ func (r *importCommand) run(s Streams) error {
 			return &exitError{Status: exitUsage, Err: fmt.Errorf("--label-from %w", err), Hint: "--label-from='{engine}/threads-{threads}.log'"}
 		}
 	}
-	logs, failed := r.logs(s)
+	logs, folders, failed := r.search()
 	if len(failed) > 0 && len(r.began) > 0 { // which start would be whose?
 		return failed[0]
 	}
@@ -186,6 +187,7 @@ func (r *importCommand) run(s Streams) error {
 	// The heap is small: at 100 % it would be collected many times for each log.
 	defer debug.SetGCPercent(debug.SetGCPercent(800))
 	all := []imported{}
+	beside := newBeside(logs)
 	progress := terminal.NewProgress(s.Err)
 	s = Streams{In: s.In, Out: progress.Above(s.Out), Err: progress.Above(s.Err)}
 	for i, log := range logs {
@@ -195,31 +197,49 @@ func (r *importCommand) run(s Streams) error {
 			path, _ = r.pattern.Match(log.Path)
 		}
 		var used []host.MonitorLog
-		alone := !slices.ContainsFunc(logs, func(l ingest.Log) bool {
-			return l.Path != log.Path && filepath.Dir(l.Path) == filepath.Dir(log.Path) // those of generators are no others
-		})
-		server := dumps(s, log.Path, alone)
-		made, err := r.importLog(r.dataDir, earlier, log, r.startOf(i), path, r.completion(s, monitorLogs(s, log.Path, alone), &used, &server))
+		monitors, server := beside.of(s, log.Path)
+		made, err := r.importLog(r.dataDir, earlier, log, r.startOf(i), path, r.completion(s, monitors, &used, &server))
 		for i := range made {
-			line := importLine(log.Path, &made[i])
 			one := newImported(log.Path, &made[i])
-			for _, m := range used {
-				one.MonitorLogs = append(one.MonitorLogs, m.Path)
-				line += ", " + m.Program
-			}
-			if server != nil && len(made) == 1 {
-				one.Dumps = server.Paths
-				line += ", " + table.Plural(len(server.Paths), "dump")
+			if len(made) == 1 {
+				one.Latencies = log.Latencies
+				for _, m := range used {
+					one.MonitorLogs = append(one.MonitorLogs, m.Path)
+				}
+				if server != nil {
+					one.Dumps = server.Paths
+				}
+				beside.use(one.MonitorLogs, one.Dumps)
+				if made[i].Existing { // they were recorded when it was imported
+					for _, m := range monitors {
+						beside.use([]string{m.Path})
+					}
+				}
 			}
 			all = append(all, one)
+			line := importLine(&made[i], &one, used)
 			if made[i].Existing {
 				s.notice("%s", line)
 			} else if *r.format == text {
 				fmt.Fprintln(s.Out, line)
 			}
 		}
-		if err != nil {
+		switch folder := folderOf(folders, log.Path); {
+		case errors.Is(err, ingest.ErrNoRuns) && folder != nil:
+			folder.Left[ingest.WithoutRun]++
+		case err != nil:
 			failed = append(failed, err)
+		}
+	}
+	for _, f := range folders {
+		f.Left[ingest.NotBeside] = beside.unused(f.Beside)
+		for _, reason := range ingest.Reasons {
+			if n := f.Left[reason]; n > 0 {
+				s.notice("%s: left out %s %s", f.path, table.Plural(n, "file"), reason)
+			}
+		}
+		if len(f.Logs) == f.Left[ingest.WithoutRun] {
+			failed = append(failed, fmt.Errorf("no log in %s", f.path))
 		}
 	}
 	progress.Clear()
@@ -240,27 +260,85 @@ func (r *importCommand) run(s Streams) error {
 	return nil
 }
 
-// monitorLogs returns what vmstat, iostat, mpstat and dstat printed beside a log, which is the
-// only one in its folder or not.
-func monitorLogs(s Streams, path string, alone bool) []host.MonitorLog {
-	found, err := host.MonitorLogsBeside(path, alone)
-	if err != nil {
-		s.notice("%v", err)
-	}
-	return found
+// besideLogs are the files in the folders of logs that belong to them.
+type besideLogs struct {
+	logs     map[string]int // in a folder
+	monitors map[string]*host.MonitorFolder
+	dumps    map[string]*dump.Folder
+	used     map[string]bool // paths of those that were recorded with a run
 }
 
-// dumps returns what dumps beside a log show of the server, nil if there are none.
-func dumps(s Streams, path string, alone bool) *dump.Server {
-	server, err := dump.Beside(path, alone)
+func newBeside(logs []ingest.Log) *besideLogs {
+	b := &besideLogs{logs: map[string]int{}, monitors: map[string]*host.MonitorFolder{}, dumps: map[string]*dump.Folder{}, used: map[string]bool{}}
+	seen := map[string]bool{}
+	for _, l := range logs { // those of generators are no others
+		if !seen[l.Path] {
+			b.logs[filepath.Dir(l.Path)]++
+		}
+		seen[l.Path] = true
+	}
+	return b
+}
+
+// of returns what vmstat, iostat, mpstat and dstat printed beside a log, and what dumps beside
+// it show of the server, nil if there are none.
+func (b *besideLogs) of(s Streams, path string) ([]host.MonitorLog, *dump.Server) {
+	folder, name := filepath.Split(path)
+	folder = filepath.Clean(folder)
+	monitors, dumps := b.monitors[folder], b.dumps[folder]
+	if monitors == nil || dumps == nil {
+		var err, dumpErr error
+		monitors, err = host.ListMonitorLogs(folder)
+		dumps, dumpErr = dump.List(folder)
+		if err := errors.Join(err, dumpErr); err != nil {
+			s.notice("%v", err)
+			return nil, nil
+		}
+		b.monitors[folder], b.dumps[folder] = monitors, dumps
+	}
+	alone := b.logs[folder] == 1
+	server, err := dumps.Beside(name, alone)
 	if err != nil {
 		s.notice("%s: without what the server did: %v", path, err)
-		return nil
-	}
-	if server != nil && server.Problem != "" {
+	} else if server != nil && server.Problem != "" {
 		s.notice("%s: without the server's counters: %s", path, server.Problem)
 	}
-	return server
+	return monitors.Beside(name, alone), server
+}
+
+func (b *besideLogs) use(paths ...[]string) {
+	for _, list := range paths {
+		for _, path := range list {
+			b.used[filepath.Clean(path)] = true
+		}
+	}
+}
+
+// unused counts the files that were recorded with no run.
+func (b *besideLogs) unused(files []string) int {
+	n := 0
+	for _, path := range files {
+		if !b.used[filepath.Clean(path)] {
+			n++
+		}
+	}
+	return n
+}
+
+// foundFolder is a folder that an argument names.
+type foundFolder struct {
+	path string
+	*ingest.Folder
+}
+
+// folderOf returns the folder in which a log was found; nil for one that an argument names.
+func folderOf(folders []foundFolder, path string) *foundFolder {
+	for i := range folders {
+		if folders[i].Has(path) {
+			return &folders[i]
+		}
+	}
+	return nil
 }
 
 // completion records what the machine and the server did. Logs and dumps that can't be read
@@ -300,79 +378,33 @@ func (r *importCommand) completion(s Streams, logs []host.MonitorLog, used *[]ho
 	}
 }
 
-// logs returns the logs that the arguments name. Those in folders are the ones that match
-// --label-from and that a tool has written.
-func (r *importCommand) logs(s Streams) (logs []ingest.Log, failed []error) {
+// search returns the logs that the arguments name, and what was found in folders.
+func (r *importCommand) search() (logs []ingest.Log, folders []foundFolder, failed []error) {
 	for _, name := range *r.files {
-		files, err := logsBelow(name)
+		if info, err := os.Stat(name); err == nil && info.IsDir() {
+			found, err := ingest.Search(name, r.tools, r.tools.ByName(*r.tool), r.pattern)
+			if err != nil {
+				failed = append(failed, err)
+				continue
+			}
+			folders = append(folders, foundFolder{name, found})
+			logs = append(logs, found.Logs...)
+			continue
+		}
+		if r.pattern != nil {
+			if _, ok := r.pattern.Match(name); !ok {
+				failed = append(failed, fmt.Errorf("%s does not match --label-from %s", name, r.pattern))
+				continue
+			}
+		}
+		t, err := recognise(r.tools, name, *r.tool)
 		if err != nil {
 			failed = append(failed, err)
 			continue
 		}
-		listed := files == nil
-		if listed {
-			files = []string{name}
-		}
-		unmatched, unknown := 0, 0
-		for _, file := range files {
-			if !listed && (host.IsMonitorLog(file) || dump.IsDump(file)) {
-				continue // belongs to a log beside it, or to none
-			}
-			if r.pattern != nil {
-				if _, ok := r.pattern.Match(file); !ok {
-					if listed {
-						failed = append(failed, fmt.Errorf("%s does not match --label-from %s", file, r.pattern))
-					}
-					unmatched++
-					continue
-				}
-			}
-			t, err := recognise(r.tools, file, *r.tool)
-			switch {
-			case err == nil:
-				logs = append(logs, ingest.Log{Path: file, Tool: t})
-			case listed:
-				failed = append(failed, err)
-			default:
-				unknown++
-			}
-		}
-		if !listed && unmatched > 0 {
-			s.notice("%s: left out %s not matching --label-from", name, table.Plural(unmatched, "file"))
-		}
-		if !listed && unknown > 0 {
-			s.notice("%s: left out %s in which no tool's output was recognised", name, table.Plural(unknown, "file"))
-		}
-		if !listed && len(files) == unmatched+unknown {
-			failed = append(failed, fmt.Errorf("no log in %s", name))
-		}
+		logs = append(logs, ingest.Log{Path: name, Tool: t})
 	}
-	return logs, failed
-}
-
-// logsBelow returns the regular files in a folder and below, by name, without hidden ones;
-// nil if path is no folder.
-func logsBelow(path string) ([]string, error) {
-	if info, err := os.Stat(path); err != nil || !info.IsDir() {
-		return nil, nil //nolint:nilerr // a file that can't be read is named when it is opened
-	}
-	files := []string{}
-	err := filepath.WalkDir(path, func(file string, d fs.DirEntry, err error) error {
-		hidden := file != path && strings.HasPrefix(d.Name(), ".")
-		switch {
-		case err != nil:
-			return err
-		case hidden && d.IsDir():
-			return fs.SkipDir
-		case !hidden && d.Type().IsRegular():
-			files = append(files, file)
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, fmt.Errorf("import: %w", err)
-	}
-	return files, nil
+	return logs, folders, failed
 }
 
 // importLog makes runs of one log. earlier are the imported runs, nil: they are read. path is
@@ -398,7 +430,7 @@ func (o *logOptions) importLog(dataDir string, earlier *ingest.Earlier, log inge
 	var grown *ingest.GrownError
 	switch {
 	case errors.Is(err, ingest.ErrNoRuns):
-		err = withHint(fmt.Errorf("no run of %s in %s", log.Tool.Name, log.Path), "name the tool that wrote it with --tool")
+		err = withHint(fmt.Errorf("%w of %s in %s", ingest.ErrNoRuns, log.Tool.Name, log.Path), "name the tool that wrote it with --tool")
 	case errors.As(err, &grown):
 		err = withHint(err, "benchwatch runs rm "+grown.ID+", and import again")
 	}
@@ -406,12 +438,24 @@ func (o *logOptions) importLog(dataDir string, earlier *ingest.Earlier, log inge
 }
 
 // importLine is what a user reads about a run that is imported.
-func importLine(path string, m *ingest.Imported) string {
+func importLine(m *ingest.Imported, one *imported, used []host.MonitorLog) string {
+	line := ""
 	if m.Existing {
-		return fmt.Sprintf("bytes %d to %d of %s are run %s already", m.Part.Offset, m.Part.End, path, m.Meta.ID)
+		line = fmt.Sprintf("bytes %d to %d of %s are run %s already", m.Part.Offset, m.Part.End, one.Log, m.Meta.ID)
+	} else {
+		line = fmt.Sprintf("imported %s  %s, %.1f s, began %s (%s)", m.Meta.ID, table.Clip(m.Meta.Title, 60),
+			m.Part.Seconds, m.Meta.StartedAt.Local().Format(time.DateTime), startWords[m.Meta.Import.Start])
 	}
-	return fmt.Sprintf("imported %s  %s, %.1f s, began %s (%s)", m.Meta.ID, table.Clip(m.Meta.Title, 60),
-		m.Part.Seconds, m.Meta.StartedAt.Local().Format(time.DateTime), startWords[m.Meta.Import.Start])
+	if n := len(one.Latencies); n > 0 {
+		line += ", " + table.Plural(n, "file") + " of latencies"
+	}
+	for _, m := range used {
+		line += ", " + m.Program
+	}
+	if n := len(one.Dumps); n > 0 {
+		line += ", " + table.Plural(n, "dump")
+	}
+	return line
 }
 
 // startWords is where a start comes from.

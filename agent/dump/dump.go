@@ -110,35 +110,53 @@ func IsDump(path string) bool {
 	return found
 }
 
-// Beside returns what the dumps beside a benchmark's log show, nil if there are none:
-// run-8.status.before.txt, run-8.status.after.txt and run-8.variables.txt beside run-8.log.
-// alone: the folder has no other benchmark's log, and status.before.txt belongs to it.
-// Variables can belong to several logs, whose names begin with theirs: Tier12G.vars.txt to
-// Tier12G_RW_16th.log.
-func Beside(path string, alone bool) (*Server, error) {
-	entries, err := os.ReadDir(filepath.Dir(path))
+// Folder is the files of a folder that are dumps by their names. It is listed once for all
+// logs in it.
+type Folder struct {
+	// files are by the words that their names share with a log's.
+	files map[string][]file
+}
+
+// List lists the dumps in a folder.
+func List(folder string) (*Folder, error) {
+	entries, err := os.ReadDir(folder)
 	if err != nil {
 		return nil, fmt.Errorf("look for dumps: %w", err)
 	}
-	want := slices.DeleteFunc(host.NameWords(filepath.Base(path)), func(w string) bool { return slices.Contains(noise, w) })
-	var files []file
-	closest := file{shared: true}
-	words := 0 // of closest
+	d := &Folder{files: map[string][]file{}}
 	for _, e := range entries {
-		own, f, ok := split(filepath.Join(filepath.Dir(path), e.Name()))
-		if !ok || !e.Type().IsRegular() || f.path == path {
-			continue
-		}
-		switch n := len(own); {
-		case n == 0 && alone || n > 0 && slices.Equal(own, want):
-			files = append(files, f)
-		case n > words && n < len(want) && slices.Equal(own, want[:n]) && f.settings:
-			closest.path, words = f.path, n
+		if own, f, ok := split(filepath.Join(folder, e.Name())); ok && e.Type().IsRegular() {
+			name := strings.Join(own, " ")
+			d.files[name] = append(d.files[name], f)
 		}
 	}
+	return d, nil
+}
+
+// Beside returns what the dumps show that belong to a log of the folder, nil if there are none:
+// run-8.status.before.txt, run-8.status.after.txt and run-8.variables.txt for run-8.log.
+// alone: the folder has no other benchmark's log, and status.before.txt belongs to it.
+// Variables can belong to several logs, whose names begin with theirs: Tier12G.vars.txt to
+// Tier12G_RW_16th.log.
+func (d *Folder) Beside(name string, alone bool) (*Server, error) {
+	want := slices.DeleteFunc(host.NameWords(name), func(w string) bool { return slices.Contains(noise, w) })
+	var files []file
+	if len(want) > 0 {
+		files = append(files, d.files[strings.Join(want, " ")]...)
+	}
+	if alone {
+		files = append(files, d.files[""]...)
+	}
+	files = slices.DeleteFunc(files, func(f file) bool { return filepath.Base(f.path) == name })
 	slices.SortStableFunc(files, func(a, b file) int { return cmp.Or(a.moment-b.moment, a.number-b.number) })
-	if words > 0 {
-		files = append(files, closest) // last: those of the log itself are preferred
+	for n := len(want) - 1; n > 0; n-- {
+		shared := d.files[strings.Join(want[:n], " ")]
+		if i := slices.IndexFunc(shared, func(f file) bool { return f.settings && filepath.Base(f.path) != name }); i >= 0 {
+			closest := shared[i]
+			closest.shared = true
+			files = append(files, closest) // last: those of the log itself are preferred
+			break
+		}
 	}
 	return readAll(files)
 }

@@ -27,6 +27,14 @@ func lay(t *testing.T, names map[string]string) string {
 	return folder
 }
 
+func beside(path string, alone bool) (*Server, error) {
+	folder, err := List(filepath.Dir(path))
+	if err != nil {
+		return nil, err
+	}
+	return folder.Beside(filepath.Base(path), alone)
+}
+
 // All three forms of the output give the same counters, of which the run's 1279 transactions
 // are the difference.
 func TestBeside(t *testing.T) {
@@ -37,7 +45,7 @@ func TestBeside(t *testing.T) {
 		{"mysqladmin_extended-status_pre.out": "before.vertical", "mysqladmin_extended-status_post.out": "after.tsv", "vars": "variables.tsv"},
 	} {
 		folder := lay(t, names)
-		s, err := Beside(filepath.Join(folder, "run-8.log"), true)
+		s, err := beside(filepath.Join(folder, "run-8.log"), true)
 		if err != nil || s == nil || s.Before == nil {
 			t.Errorf("%v: %+v, %v", names, s, err)
 			continue
@@ -66,7 +74,7 @@ func TestBesideSeveralLogs(t *testing.T) {
 	for name, want := range map[string]string{
 		"Tier12G_RW_16th.sysbench.txt": "Tier12G.vars.txt", "Tier2G_RW_16th.sysbench.txt": "", "Tier12G_RO_16th.sysbench.txt": "",
 	} {
-		s, err := Beside(filepath.Join(folder, name), false)
+		s, err := beside(filepath.Join(folder, name), false)
 		switch {
 		case err != nil || (s != nil) != (want != ""):
 			t.Errorf("%s: %+v, %v", name, s, err)
@@ -78,7 +86,7 @@ func TestBesideSeveralLogs(t *testing.T) {
 	if err := os.WriteFile(own, []byte("version\t8.0.1\nmax_connections\t7\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if s, err := Beside(filepath.Join(folder, "Tier12G_RW_16th.sysbench.txt"), false); err != nil || s == nil || len(s.Paths) != 1 || s.Paths[0] != own {
+	if s, err := beside(filepath.Join(folder, "Tier12G_RW_16th.sysbench.txt"), false); err != nil || s == nil || len(s.Paths) != 1 || s.Paths[0] != own {
 		t.Errorf("the log's own variables are not preferred: %+v, %v", s, err)
 	}
 }
@@ -93,13 +101,13 @@ func TestBesideProblems(t *testing.T) {
 		{map[string]string{"status": "after.tsv"}, "there is only one status"},
 		{map[string]string{"variables": "variables.tsv"}, ""},
 	} {
-		s, err := Beside(filepath.Join(lay(t, c.names), "run.log"), true)
+		s, err := beside(filepath.Join(lay(t, c.names), "run.log"), true)
 		if err != nil || s == nil || s.Before != nil || !strings.HasPrefix(s.Problem, c.problem) || c.problem == "" && s.Problem != "" {
 			t.Errorf("%v: %+v, %v", c.names, s, err)
 		}
 	}
 	folder := lay(t, map[string]string{"other.status.before": "before.tsv", "status": "run.log", "run.variables": "run.log"})
-	if s, err := Beside(filepath.Join(folder, "run.log"), false); err != nil || s != nil {
+	if s, err := beside(filepath.Join(folder, "run.log"), false); err != nil || s != nil {
 		t.Errorf("%+v, %v", s, err)
 	}
 	for name, want := range map[string]bool{"other.status.before": true, "status": false, "run.variables": false, "none": false} {
@@ -119,7 +127,7 @@ func FuzzRead(f *testing.F) {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		s, err := Beside(filepath.Join(filepath.Dir(path), "run.log"), true)
+		s, err := beside(filepath.Join(filepath.Dir(path), "run.log"), true)
 		if err == nil && s != nil && len(s.Paths) == 0 {
 			t.Error("something of no file")
 		}
@@ -135,7 +143,7 @@ func TestPipeIsNoDump(t *testing.T) {
 	if IsDump(path) {
 		t.Error("a pipe is a dump")
 	}
-	if s, err := Beside(filepath.Join(filepath.Dir(path), "run.log"), true); s != nil || err != nil {
+	if s, err := beside(filepath.Join(filepath.Dir(path), "run.log"), true); s != nil || err != nil {
 		t.Errorf("%+v %v", s, err)
 	}
 }

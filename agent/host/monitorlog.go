@@ -42,31 +42,60 @@ var monitorPrograms = []struct {
 	{"dstat", (*monitorParser).dstat},
 }
 
-// MonitorLogsBeside returns the monitor logs in the folder of a benchmark's log that have
-// its name but for the name of the program: run-8.vmstat.txt beside run-8.sysbench.txt or
-// run-8.log. alone: the folder has no other benchmark's log, and vmstat.txt belongs to it.
-func MonitorLogsBeside(path string, alone bool) ([]MonitorLog, error) {
-	entries, err := os.ReadDir(filepath.Dir(path))
+// MonitorFolder is the monitor logs of a folder, which is listed once for all benchmarks' logs
+// in it.
+type MonitorFolder struct {
+	// files are by the program and the words that the name has besides it, in one string.
+	files map[string]MonitorLog
+}
+
+// ListMonitorLogs lists the monitor logs in a folder.
+func ListMonitorLogs(folder string) (*MonitorFolder, error) {
+	entries, err := os.ReadDir(folder)
 	if err != nil {
 		return nil, fmt.Errorf("look for monitor logs: %w", err)
 	}
-	own := NameWords(filepath.Base(path))
-	var found []MonitorLog
-	for _, p := range monitorPrograms {
-		for _, e := range entries {
-			words := NameWords(e.Name())
+	f := &MonitorFolder{files: map[string]MonitorLog{}}
+	for _, e := range entries {
+		if !e.Type().IsRegular() {
+			continue
+		}
+		words := NameWords(e.Name())
+		for _, p := range monitorPrograms {
 			i := slices.Index(words, p.name)
-			if i < 0 || !e.Type().IsRegular() {
+			if i < 0 {
 				continue
 			}
-			rest := slices.Delete(words, i, i+1)
-			if len(rest) == 0 && alone || len(rest) > 0 && slices.Equal(rest, own) {
-				found = append(found, MonitorLog{p.name, filepath.Join(filepath.Dir(path), e.Name())})
-				break
+			name := monitorKey(p.name, slices.Delete(slices.Clone(words), i, i+1))
+			if _, known := f.files[name]; !known {
+				f.files[name] = MonitorLog{p.name, filepath.Join(folder, e.Name())}
 			}
 		}
 	}
-	return found, nil
+	return f, nil
+}
+
+func monitorKey(program string, words []string) string {
+	return program + " " + strings.Join(words, " ")
+}
+
+// Beside returns the monitor logs that have the name of the folder's benchmark log but for the
+// name of the program: run-8.vmstat.txt beside run-8.sysbench.txt or run-8.log. alone: the
+// folder has no other benchmark's log, and vmstat.txt belongs to it.
+func (f *MonitorFolder) Beside(name string, alone bool) []MonitorLog {
+	own := NameWords(name)
+	var found []MonitorLog
+	for _, p := range monitorPrograms {
+		log, known := f.files[monitorKey(p.name, own)]
+		if len(own) == 0 || !known {
+			log, known = f.files[monitorKey(p.name, nil)]
+			known = known && alone
+		}
+		if known {
+			found = append(found, log)
+		}
+	}
+	return found
 }
 
 // IsMonitorLog reports whether a file's name is that of a monitor log.

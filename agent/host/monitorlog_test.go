@@ -141,6 +141,10 @@ func TestMonitorLogsBeside(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	folder, err := ListMonitorLogs(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, tt := range []struct {
 		log   string
 		alone bool
@@ -150,12 +154,8 @@ func TestMonitorLogsBeside(t *testing.T) {
 		{"other.log", false, nil},
 		{"other.log", true, []string{"dstat.txt"}},
 	} {
-		found, err := MonitorLogsBeside(filepath.Join(dir, tt.log), tt.alone)
-		if err != nil {
-			t.Fatal(err)
-		}
 		var names []string
-		for _, l := range found {
+		for _, l := range folder.Beside(tt.log, tt.alone) {
 			names = append(names, filepath.Base(l.Path))
 		}
 		if !slices.Equal(names, tt.want) {

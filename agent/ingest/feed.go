@@ -40,6 +40,7 @@ type Feed struct {
 	axis   axis
 	clock  time.Time
 	torn   bool
+	kept   keptIntervals
 	// behind counts the outputs that are read from before this process, and not
 	// yet up to where they were then.
 	behind int
@@ -120,6 +121,7 @@ func (f *Feed) Close(at time.Time) {
 		f.at, f.state.stream = at, tool.Stdout
 		f.parser.Close(f.emit)
 	}
+	f.addKept()
 }
 
 // add takes a report from a parser that splits a log.

@@ -54,7 +54,7 @@ type Imported struct {
 }
 
 // ErrNoRuns is returned for a log in which the tool's parser finds no run.
-var ErrNoRuns = errors.New("no run found")
+var ErrNoRuns = errors.New("no run")
 
 // GrownError is returned for a log of which a run was made before it had all of
 // its bytes.
@@ -90,6 +90,9 @@ func (im *Import) Run(ctx context.Context) ([]Imported, error) {
 	}
 	if len(parts) == 0 {
 		return nil, ErrNoRuns
+	}
+	if len(parts) == 1 && parts[0].Began.IsZero() {
+		parts[0].Began = im.began
 	}
 	if im.Earlier == nil {
 		if im.Earlier, err = ReadEarlier(im.DataDir); err != nil {
@@ -199,6 +202,9 @@ func (im *Import) part(ctx context.Context, bytes string, p *Part, start Start, 
 		err := copyTo(d, rundir.StdoutFile, bytes, p.Offset, p.End)
 		if err == nil && im.Stderr != "" {
 			err = copyTo(d, rundir.StderrFile, im.Stderr, 0, math.MaxInt64)
+		}
+		if err == nil && only && len(im.Latencies) > 0 {
+			err = keepLatencies(ctx, d, im.Tool, im.Latencies)
 		}
 		if err == nil && only && im.Complete != nil {
 			err = im.Complete(ctx, d, meta.StartedAt, p.Seconds)

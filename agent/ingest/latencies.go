@@ -20,6 +20,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/follow"
 	"github.com/benchwatch/benchwatch/agent/histogram"
 	"github.com/benchwatch/benchwatch/agent/rundir"
+	"github.com/benchwatch/benchwatch/agent/series"
 	"github.com/benchwatch/benchwatch/agent/tool"
 	"github.com/benchwatch/benchwatch/agent/tool/hdrlog"
 )
@@ -44,9 +45,14 @@ func (l *Latencies) Keep(ctx context.Context, dir rundir.Directory) error {
 	if err != nil {
 		return err
 	}
+	return keepLatencies(ctx, dir, l.Tool, paths)
+}
+
+// keepLatencies keeps the histograms of the latencies in files.
+func keepLatencies(ctx context.Context, dir rundir.Directory, t *tool.Tool, paths []string) error {
 	sum := distributions{length: 1, parts: map[string][]*histogram.Histogram{}, whole: map[string]*histogram.Histogram{}}
 	for _, path := range paths {
-		if err := l.read(ctx, path, &sum); err != nil {
+		if err := sum.read(ctx, path, t); err != nil {
 			return fmt.Errorf("read %s: %w", path, err)
 		}
 	}
@@ -79,25 +85,25 @@ func (l *Latencies) paths() ([]string, error) {
 	return paths, nil
 }
 
-func (l *Latencies) read(ctx context.Context, path string, sum *distributions) error {
+func (d *distributions) read(ctx context.Context, path string, t *tool.Tool) error {
 	file, err := os.Open(path)
 	if err != nil {
 		return err
 	}
 	defer file.Close()
-	parser := l.Tool.NewParser(tool.Description{})
+	parser := t.NewParser(tool.Description{})
 	shift := 0.0 // of the file's axis
 	take := func(r *tool.Report) {
 		switch r.Kind {
 		case tool.Start:
-			if sum.began.IsZero() {
-				sum.began = r.Began
+			if d.began.IsZero() {
+				d.began = r.Began
 			}
-			shift = r.Began.Sub(sum.began).Seconds()
+			shift = r.Began.Sub(d.began).Seconds()
 		case tool.Histogram:
-			sum.add(r, shift)
+			d.add(r, shift)
 		case tool.Summary:
-			sum.end = max(sum.end, shift+r.ElapsedSeconds.Value)
+			d.end = max(d.end, shift+r.ElapsedSeconds.Value)
 		}
 	}
 	if err := eachLine(ctx, file, func(text []byte) { parser.Parse(tool.Line{Text: text}, take) }); err != nil {
@@ -183,7 +189,9 @@ func (d *distributions) write(w io.Writer) error {
 			*last, rest = histogram.Merge(*last, rest), nil
 		}
 		for i, h := range parts {
-			if i > 0 && h.Count() == 0 { // times count from the first line
+			// Times count from the first line, and a second without a transaction is one with
+			// a rate of 0.
+			if i > 0 && h.Count() == 0 && operation != tool.Transaction {
 				continue
 			}
 			if err := writeHistogram(w, operation, float64(i)*d.length, d.length, h); err != nil {
@@ -240,7 +248,7 @@ func writeHistogram(w io.Writer, operation string, from, length float64, h *hist
 }
 
 // ReadLatencies adds the latencies that Keep has kept to what the output shows; nothing if
-// there are none. It is called once, when the tool has ended.
+// there are none. It is called once, when the tool has ended, and before Close.
 func (f *Feed) ReadLatencies(ctx context.Context, dir rundir.Directory) error {
 	file, err := rundir.Open(dir.Path(rundir.LatenciesFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -254,9 +262,14 @@ func (f *Feed) ReadLatencies(ctx context.Context, dir rundir.Directory) error {
 	defer f.mu.Unlock()
 	parser := hdrlog.Tool.NewParser(tool.Description{})
 	take := func(r *tool.Report) {
-		if r.Kind == tool.Histogram {
+		switch r.Kind {
+		case tool.Histogram:
 			f.state.apply(r, time.Time{})
 			f.Series.add(r, f.state)
+		case tool.Interval:
+			f.kept.intervals = append(f.kept.intervals, r.Clone())
+		case tool.Summary:
+			f.kept.transactions = r.Count(tool.Transaction)
 		}
 	}
 	if err := eachLine(ctx, file, func(text []byte) { parser.Parse(tool.Line{Text: text}, take) }); err != nil {
@@ -264,4 +277,23 @@ func (f *Feed) ReadLatencies(ctx context.Context, dir rundir.Directory) error {
 	}
 	parser.Close(take)
 	return nil
+}
+
+// keptIntervals are those in which the latencies were kept, and how many transactions they are of.
+type keptIntervals struct {
+	intervals    []*tool.Report
+	transactions series.Optional[uint64]
+}
+
+// addKept takes the intervals of the latencies for those of an output that has none, unless
+// they are of a sample of its transactions. mu is held.
+func (f *Feed) addKept() {
+	s := f.state
+	if s.interval != nil || s.summary == nil || s.summary.Report().Count(tool.Transaction) != f.kept.transactions {
+		return
+	}
+	for _, r := range f.kept.intervals {
+		s.apply(r, time.Time{})
+		f.Series.add(r, s)
+	}
 }

@@ -367,22 +367,3 @@ func openLog(path string) (*os.File, fs.FileInfo, error) {
 	}
 	return file, info, nil
 }
-
-// sniffed is how many bytes of a log show which tool wrote it.
-const sniffed = 64 << 10
-
-// Recognise returns the tool that a log's content shows; nil if it shows none. The
-// error may be follow.ErrNotRegular.
-func Recognise(path string, tools tool.Set) (*tool.Tool, error) {
-	f, err := follow.OpenFile(path)
-	if err != nil {
-		return nil, fmt.Errorf("read log: %w", err)
-	}
-	defer f.Close()
-	head := make([]byte, sniffed)
-	n, err := io.ReadFull(f, head)
-	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
-		return nil, fmt.Errorf("read log: %w", err)
-	}
-	return tools.Sniff(head[:n]), nil
-}

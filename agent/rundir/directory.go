@@ -108,7 +108,7 @@ func CreateWith(dataDir string, meta Meta, fill func(Directory) error) (Director
 	}
 	var dir Directory
 	var claim *Claim
-	err := CreateNew(meta.StartedAt, meta.idName(), meta.Threads, func(id string) (err error) {
+	err := CreateNew(root, meta.StartedAt, meta.idName(), meta.Threads, func(id string) (err error) {
 		meta.ID = id
 		if meta.IsGroup() {
 			meta.Group.Name = id
@@ -170,8 +170,8 @@ func create(root string, meta *Meta, fill func(Directory) error) (Directory, *Cl
 		return "", nil, err
 	}
 	dir := Directory(filepath.Join(root, meta.ID))
-	// Checked first because fill may read a large log: an import of logs with one name
-	// and time takes many ids. place decides if another process takes the id now.
+	// Checked first because fill may read a large log. place decides if another process
+	// takes the id now.
 	if _, err := os.Lstat(string(dir)); err == nil {
 		return "", nil, fmt.Errorf("%w: %s", ErrExists, meta.ID)
 	}

@@ -4,6 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
+	"path/filepath"
+	"sort"
 	"strings"
 	"time"
 )
@@ -26,10 +29,22 @@ func NewID(start time.Time, workload string, threads, n int) string {
 	return id
 }
 
-// CreateNew calls create with readable ids, as NewID makes them, until one is not
-// taken: create then returns neither ErrExists nor fs.ErrExist.
-func CreateNew(start time.Time, name string, threads int, create func(id string) error) error {
-	for n := 1; ; n++ {
+// CreateNew calls create with readable ids, as NewID makes them, until one is not taken in
+// the folder root: create then returns neither ErrExists nor fs.ErrExist. Of n taken ids it
+// looks at about 2 log n: logs without times that were copied together have one start.
+func CreateNew(root string, start time.Time, name string, threads int, create func(id string) error) error {
+	taken := func(id string) bool {
+		_, err := os.Lstat(filepath.Join(root, id))
+		return err == nil
+	}
+	free := 1
+	for taken(NewID(start, name, threads, free)) {
+		free *= 2
+	}
+	n := free/2 + 1 + sort.Search(free-free/2-1, func(i int) bool {
+		return !taken(NewID(start, name, threads, free/2+1+i))
+	})
+	for ; ; n++ {
 		err := create(NewID(start, name, threads, n))
 		if !errors.Is(err, ErrExists) && !errors.Is(err, fs.ErrExist) {
 			return err

@@ -147,7 +147,7 @@ const abandoned = time.Minute
 // Create writes a new sweep, with an id of its time of creation and name. Its folder
 // appears with the state in it or not at all.
 func Create(dataDir, name string, s *Sweep) error {
-	return rundir.CreateNew(s.CreatedAt, name, 0, func(id string) error {
+	return rundir.CreateNew(Root(dataDir), s.CreatedAt, name, 0, func(id string) error {
 		s.ID = id
 		return create(dataDir, s)
 	})

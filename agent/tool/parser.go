@@ -96,6 +96,11 @@ type Tool struct {
 	// reports include the failed ones. Nil means never.
 	CountsFailures func(verb string) bool
 
+	// ThreadLog returns what the names of the files have in common that the threads of one
+	// process wrote, of which a file with this name and beginning is one; empty if it is none.
+	// Nil: the tool's threads write none.
+	ThreadLog func(name string, head []byte) string
+
 	// Sniff returns how certain it is, from 0 (not this tool's) to 100, that an
 	// output that begins with head is this tool's.
 	Sniff func(head []byte) int

@@ -88,7 +88,8 @@ func (p *Parser) Flush(emit func(*tool.Report)) {
 // Close reports what was held back.
 func (p *Parser) Close(emit func(*tool.Report)) { p.settle(emit) }
 
-// hints are lines that show the verb of an output.
+// hints begin lines that show the verb of an output. After them only names and numbers follow:
+// SQL that drops a table ends with a semicolon, at least.
 var hints = []struct{ text, workload, command string }{
 	{"creating table warehouse", "tpcc", "prepare"},
 	{"load to ", "tpcc", "prepare"},
@@ -131,7 +132,7 @@ func (p *Parser) word(text []byte, emit func(*tool.Report)) tool.Verdict {
 		return p.fail(text, true, emit)
 	}
 	for _, h := range hints {
-		if bytes.HasPrefix(text, []byte(h.text)) {
+		if rest, ok := bytes.CutPrefix(text, []byte(h.text)); ok && isNames(rest) {
 			if p.over() {
 				p.open(h.workload, h.command, emit)
 				return tool.Reported
@@ -140,6 +141,12 @@ func (p *Parser) word(text []byte, emit func(*tool.Report)) tool.Verdict {
 		}
 	}
 	return tool.Ignored
+}
+
+func isNames(text []byte) bool {
+	return bytes.IndexFunc(text, func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '_' && r != ' '
+	}) < 0
 }
 
 // stampedFailure recognises "[2026-11-21 02:00:18] execute run failed, err …".

@@ -272,7 +272,7 @@ func TestFailures(t *testing.T) {
 
 func TestSniff(t *testing.T) {
 	tooltest.Sniffs(t, Tool, 60, tooltest.Cases(t, "testdata/*/*/stdout.txt"),
-		"Finished\n", "panic: x\n", "READ   - Takes(s): 1.0, Count: 97, OPS: 97.5, Avg(us): 22\n",
+		"Finished\n", "panic: x\n", "DROP TABLE IF EXISTS tests CASCADE;\n", "DROP TABLE IF EXISTS `item`;\n", "READ   - Takes(s): 1.0, Count: 97, OPS: 97.5, Avg(us): 22\n",
 		"+-----------+----------+\n| OPERATION | TAKES(S) |\n+-----------+----------+\n| READ | 1.0 |\n", `[{"Operation":"READ","Count":"5","Takes(s)":"1.0"}]`,
 	)
 }

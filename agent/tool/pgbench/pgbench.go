@@ -6,6 +6,7 @@ package pgbench
 
 import (
 	"bytes"
+	"regexp"
 
 	"github.com/benchwatch/benchwatch/agent/tool"
 )
@@ -21,8 +22,27 @@ var Tool = &tool.Tool{
 	NewParser:       func(d tool.Description) tool.Parser { return newParser(d) },
 	Sniff:           sniff,
 	ReportsOnStderr: true,
+	ThreadLog:       threadLog,
 	// With --rate, latencies count from the time for which a transaction was scheduled.
 	OpenLoop: func(_ string, rate int) bool { return rate > 0 },
+}
+
+// threadLogName is prefix.PID of the first thread, prefix.PID.N of another one.
+var threadLogName = regexp.MustCompile(`^(.+?\.[0-9]+)(\.[0-9]+)?$`)
+
+// threadLog recognises a file of --log.
+func threadLog(name string, head []byte) string {
+	m := threadLogName.FindStringSubmatch(name)
+	if m == nil {
+		return ""
+	}
+	p := newParser(tool.Description{})
+	line, _, _ := bytes.Cut(head, []byte("\n"))
+	p.Parse(tool.Line{Text: line}, func(*tool.Report) {})
+	if !p.streams[tool.Stdout].log.active() {
+		return ""
+	}
+	return m[1]
 }
 
 // sniff looks for texts that only pgbench prints, on either stream, or for lines of its log.
