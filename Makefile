@@ -105,6 +105,10 @@ aa: ## compare 100 real runs with themselves: AA_LOGS is a folder of logs of sys
 	@test -d '$(AA_LOGS)' || { echo 'set AA_LOGS to a folder of logs' >&2; exit 1; }
 	BENCHWATCH_AA_LOGS="$(abspath $(AA_LOGS))" $(GO) test -count 1 -v -run '^TestSplitsOfRealRuns$$' ./agent/report
 
+.PHONY: simulations
+simulations: ## compare simulated runs: how often a difference is found, and one that is none called so
+	BENCHWATCH_SIMULATIONS=$(or $(SIMULATIONS),1000) $(GO) test -count 1 -v -timeout 2h -run 'SameProcess|RegressionsOf|RatioBounds' ./agent/analysis ./agent/report
+
 .PHONY: bench
 bench: build ## measure what observing costs; BENCHWATCH_BEFORE=FILE adds another benchwatch
 	@scripts/toolchain.sh go

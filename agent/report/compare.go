@@ -10,8 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/perf/benchmath"
-
 	"github.com/benchwatch/benchwatch/agent/history"
 	"github.com/benchwatch/benchwatch/agent/ingest"
 	"github.com/benchwatch/benchwatch/agent/rundir"
@@ -80,6 +78,8 @@ type CompareLine struct {
 	// run prove; both in the unit of the line.
 	values [][]float64
 	within []within
+	// isThroughput is set if the intervals add up to the value of the run.
+	isThroughput bool
 }
 
 // Sample is one group's values of a measure, in the unit of the line.
@@ -88,39 +88,20 @@ type Sample struct {
 	// Ratio is to the first group's median. It is unknown for the first group
 	// itself, and if either median is unknown or the first is 0.
 	Ratio series.Optional[float64] `json:"ratio,omitzero"`
-	// P is the probability of a difference at least as large if there were none
-	// (Mann-Whitney U test). Of two single runs it compares batches of their
-	// intervals; it is unknown if they have too few, or only one group has one run.
+	// Low and High bound the ratio of the intervals of two single runs with 99 % confidence.
+	Low  series.Optional[float64] `json:"low,omitzero"`
+	High series.Optional[float64] `json:"high,omitzero"`
+	// P is the probability of a difference at least as large if there were none: of repeated
+	// runs by the Mann-Whitney U test, of two single runs by their intervals. It is unknown if
+	// these are too few, or only one group has one run.
 	P series.Optional[float64] `json:"p,omitzero"`
 	// Verdict says whether the difference is more than noise.
 	Verdict Verdict `json:"verdict,omitempty"`
+	// Reason says why the runs can't tell.
+	Reason string `json:"reason,omitempty"`
+	// Shape says in which way the throughput of two single runs differs.
+	Shape *Shape `json:"shape,omitempty"`
 }
-
-// Verdict is the significance of a difference.
-type Verdict string
-
-const (
-	// Different: more than noise, at the 5 % level.
-	Different Verdict = "different"
-	// Same: no more than noise.
-	Same Verdict = "noise"
-	// TooFew: with so few runs the test can't distinguish any difference from noise.
-	TooFew Verdict = "too few runs"
-	// RunsDiffer: two single runs differ by more than the noise within them, at the
-	// 1 % level. Whether another pair would is unknown.
-	RunsDiffer Verdict = "these runs differ"
-	// RunsApart: two single runs whose intervals depend too much on each other for a test,
-	// but each eighth of one run is above each eighth of the other.
-	RunsApart Verdict = "these runs do not overlap"
-	// RunsAlike: two single runs differ by no more than the noise within them.
-	RunsAlike Verdict = "these runs are alike"
-	// Single: a group has only one run, and nothing is known of the noise within it.
-	Single Verdict = "one run"
-)
-
-// alpha is the level of the test between repeated runs, benchstat's; alphaWithin that
-// of the test of two single runs.
-const alpha, alphaWithin = 0.05, 0.01
 
 // bookkeeping are labels that number runs and have nothing to do with how they
 // were made.
@@ -156,7 +137,7 @@ func Compare(groups []Group, selected []string) Comparison {
 
 // newCompareLine compares the groups by a measure in one combination.
 func newCompareLine(m *Measure, groups []Group, x combination) CompareLine {
-	line := CompareLine{Combination: x.values, Measure: m.Name, Unit: m.Unit.Sign}
+	line := CompareLine{Combination: x.values, Measure: m.Name, Unit: m.Unit.Sign, isThroughput: m.Field == tool.Throughput.Field()}
 	line.values, line.within = make([][]float64, len(groups)), make([]within, len(groups))
 	for i := range groups {
 		for _, j := range x.runs[i] {
@@ -394,73 +375,28 @@ func (l *CompareLine) judge() {
 		if base.Median != 0 {
 			s.Ratio = series.Some(s.Median / base.Median)
 		}
-		e := l.evidence(i, 1)
-		s.Verdict = e.verdict
-		if e.verdict != Single && e.verdict != RunsApart {
-			s.P = series.Some(e.p)
-		}
+		l.conclude(i, s)
 	}
 }
 
-// evidence is what the runs of a group prove of its difference from the first group.
-type evidence struct {
-	verdict Verdict
-	p       float64
-	lower   bool // the group is lower, if it differs
-	n       [2]int
-}
-
-// proven reports whether there is a difference.
-func (e evidence) proven() bool {
-	return e.verdict == Different || e.verdict == RunsDiffer || e.verdict == RunsApart
-}
-
-// evidence compares group i with the first group, whose values are multiplied by
-// factor.
-func (l *CompareLine) evidence(i int, factor float64) evidence {
-	switch {
-	case l.Samples[0].N >= 2 && l.Samples[i].N >= 2:
-		e, few := compareValues(scaled(l.values[0], factor), l.values[i], alpha)
-		switch {
-		case e.p <= alpha && e.verdict != Same:
-			e.verdict = Different
-		case few && e.verdict != Same:
-			e.verdict = TooFew
-		default:
-			e.verdict = Same
-		}
-		return e
-	case l.Samples[0].N != 1 || l.Samples[i].N != 1:
-		return evidence{verdict: Single}
+// conclude sets what the runs prove of group i's difference.
+func (l *CompareLine) conclude(i int, s *Sample) {
+	e := l.evidence(i, 1)
+	s.Verdict, s.Reason = e.verdict, e.reason
+	if e.isTested() {
+		s.P = series.Some(e.sides.Both())
 	}
-	before, after := l.within[0].times(factor), l.within[i]
-	switch {
-	case len(before.batches) > 0 && len(after.batches) > 0:
-	case before.isBounded && after.isBounded && (after.high < before.low || before.high < after.low):
-		return evidence{verdict: RunsApart, lower: after.high < before.low}
-	default:
-		return evidence{verdict: Single}
+	if e.high > 0 {
+		s.Low, s.High = series.Some(e.low), series.Some(e.high)
 	}
-	e, _ := compareValues(before.batches, after.batches, alphaWithin)
-	if e.p <= alphaWithin && e.verdict != Same {
-		e.verdict = RunsDiffer
-	} else {
-		e.verdict = RunsAlike
+	if !l.isThroughput || l.Samples[0].N != 1 || s.N != 1 {
+		return
 	}
-	return e
-}
-
-// compareValues tests whether two samples differ. Its verdict is Same if their medians
-// are equal, else empty; few is set if so few values can't differ by this test.
-func compareValues(before, after []float64, level float64) (e evidence, few bool) {
-	thresholds := benchmath.DefaultThresholds
-	thresholds.CompareAlpha = level
-	result := benchmath.AssumeNothing.Compare(benchmath.NewSample(before, &thresholds), benchmath.NewSample(after, &thresholds))
-	e = evidence{p: result.P, lower: series.Median(after) < series.Median(before), n: [2]int{len(before), len(after)}}
-	if series.Median(after) == series.Median(before) {
-		e.verdict = Same
+	s.Shape = newShape(l.within[0], l.within[i])
+	undecided := e.verdict == RunsUnclear || e.verdict == TooShort
+	if undecided && s.stalls() {
+		s.Verdict, s.Reason = RunsStall, oneSidedStalls
 	}
-	return e, result.P > level && len(result.Warnings) > 0
 }
 
 func (c *Comparison) addNotes() {
@@ -470,11 +406,14 @@ func (c *Comparison) addNotes() {
 			verdicts[s.Verdict] = true
 		}
 	}
-	if verdicts[RunsDiffer] || verdicts[RunsAlike] {
-		c.Notes = append(c.Notes, "one run each: (these runs p=…) compares batches of intervals within the two runs, by the Mann-Whitney U test at the 1 % level. It proves that these two runs differ, not that the next two would: repeat the runs, at least 4 for each group")
+	if verdicts[RunsDiffer] || verdicts[RunsAlike] || verdicts[RunsUnclear] {
+		c.Notes = append(c.Notes, "one run each: (these runs p=…) compares the means of the intervals within the two runs, at the 1 % level. It proves that these two runs differ, not that the next two would: repeat the runs, at least 4 for each group")
 	}
-	if verdicts[RunsApart] {
-		c.Notes = append(c.Notes, "one run each: (these runs do not overlap) is said of runs with a trend, to which no test applies: the median of each eighth of one is above those of the other. It is no test: repeat the runs, at least 4 for each group")
+	if verdicts[RunsStall] {
+		c.Notes = append(c.Notes, "one of these runs has stalls that the other lacks. They are too few to know whether they recur: repeat the runs, at least 4 for each group")
+	}
+	if verdicts[TooShort] {
+		c.Notes = append(c.Notes, "too short to tell: the intervals of a run depend so much on each other, for instance in slow waves, that there are too few for a test. Repeat the runs, at least 4 for each group, or make them longer")
 	}
 	if verdicts[Single] {
 		c.Notes = append(c.Notes, "one run says nothing about spread: where a group has one run, the difference may be noise. Repeat the runs, at least 4 for each group")
@@ -482,7 +421,7 @@ func (c *Comparison) addNotes() {
 	if verdicts[TooFew] {
 		c.Notes = append(c.Notes, "too few runs: with fewer than 4 in each group, no difference can be distinguished from noise at the 5 % level")
 	}
-	if verdicts[Different] || verdicts[Same] {
+	if verdicts[Different] || verdicts[NotProven] {
 		c.Notes = append(c.Notes, "(p=…) is the probability by the Mann-Whitney U test, at the 5 % level; cells are medians with the smallest and the largest run")
 	}
 	for _, d := range c.Differs {
@@ -616,31 +555,6 @@ func (s *Sample) cell() table.Cell {
 		return number(s.Median)
 	}
 	return number(s.Median).As(fmt.Sprintf("%s n=%d", s.Text(table.Digits, ByMedian), s.N))
-}
-
-// difference returns the difference and its significance; never a bare percentage
-// if that is unknown.
-func (s *Sample) difference() string {
-	if !s.Ratio.Known {
-		return ""
-	}
-	change := fmt.Sprintf("%+.1f %%", (s.Ratio.Value-1)*100)
-	switch s.Verdict {
-	case Different:
-		return fmt.Sprintf("%s (p=%.3f)", change, s.P.Value)
-	case Same:
-		return fmt.Sprintf("~ noise (p=%.3f)", s.P.Value)
-	case TooFew:
-		return fmt.Sprintf("%s ? too few runs (p=%.3f)", change, s.P.Value)
-	case RunsDiffer:
-		return fmt.Sprintf("%s (these runs p=%.3f)", change, s.P.Value)
-	case RunsApart:
-		return change + " (these runs do not overlap)"
-	case RunsAlike:
-		return fmt.Sprintf("~ noise (these runs p=%.3f)", s.P.Value)
-	default:
-		return change + " ? one run, may be noise"
-	}
 }
 
 // ComparisonPage is a comparison with charts of its runs.

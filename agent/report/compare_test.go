@@ -48,12 +48,12 @@ func TestCompareVerdicts(t *testing.T) {
 		verdict Verdict
 		text    string
 	}{
-		"one run each":    {[]float64{1000}, []float64{900}, Single, "-10.0 % ? one run, may be noise"},
-		"one against ten": {[]float64{1000, 1001, 1002, 1003, 1004, 1005}, []float64{900}, Single, "? one run"},
-		"three each":      {[]float64{1000, 1001, 1002}, []float64{900, 901, 902}, TooFew, "-10.0 % ? too few runs (p=0.100)"},
+		"one run each":    {[]float64{1000}, []float64{900}, Single, "-10.0 %, one run, may be noise"},
+		"one against ten": {[]float64{1000, 1001, 1002, 1003, 1004, 1005}, []float64{900}, Single, "one run"},
+		"three each":      {[]float64{1000, 1001, 1002}, []float64{900, 901, 902}, TooFew, "-10.0 %, too few runs (p=0.100)"},
 		"four each":       {[]float64{1000, 1001, 1002, 1003}, []float64{900, 901, 902, 903}, Different, "-10.0 % (p=0.029)"},
-		"overlapping":     {[]float64{1000, 950, 1050, 990}, []float64{1010, 940, 1040, 980}, Same, "~ noise (p="},
-		"all the same":    {[]float64{1000, 1000, 1000, 1000}, []float64{1000, 1000, 1000, 1000}, Same, "~ noise"},
+		"overlapping":     {[]float64{1000, 950, 1050, 990}, []float64{1010, 940, 1040, 980}, NotProven, ", not proven (p="},
+		"all the same":    {[]float64{1000, 1000, 1000, 1000}, []float64{1000, 1000, 1000, 1000}, NotProven, "+0.0 %, not proven (p=1.000)"},
 	} {
 		got := Compare([]Group{group("direct", 16, c.a...), group("atlas", 16, c.b...)}, []string{"via"})
 		s := got.Lines[0].Samples[1]

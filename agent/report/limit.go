@@ -33,8 +33,8 @@ type LimitResult struct {
 }
 
 // Check applies limits to every group but the first, combination by combination. A
-// relative limit is broken if the group would differ from the baseline even if the
-// baseline were worse by the whole limit; it holds if the group is better than that
+// relative limit is broken if the group is worse, by more than noise, than the
+// baseline would be if it were worse by the whole limit; it holds if the group is better than that
 // baseline. An absolute one is broken if all runs of the group exceed it, and holds
 // if none does. A limit whose measure a group lacks is unclear.
 func (c *Comparison) Check(limits []*Condition, groups []Group) {
@@ -121,28 +121,44 @@ func checkChange(limit *Condition, groups []Group, group int, x combination) (Re
 	if !s.Ratio.Known {
 		return Unclear, fmt.Sprintf("%s was 0 in the baseline: a change of it has no percentage", l.Measure)
 	}
-	e := l.evidence(group, limit.bound)
 	text := fmt.Sprintf("%s %s to %s %s, %+.1f %%", l.Measure, table.Digits.Format(l.Samples[0].Median), table.Digits.Format(s.Median), l.Unit, (s.Ratio.Value-1)*100)
 	text = strings.ReplaceAll(text, " ,", ",")
+	if s.Shape != nil && s.Shape.Kind != "" {
+		text += ": " + s.Shape.String()
+	}
+	result, proof := decide(limit, &l, group)
+	return result, text + "; " + proof
+}
+
+// decide applies a relative limit to a group. The test is of one side, as the limit is. A value
+// beyond the limit is never held, and one within it never broken.
+func decide(limit *Condition, l *CompareLine, group int) (Result, string) {
+	s, e := &l.Samples[group], l.evidence(group, limit.bound)
+	isBeyond := limit.exceeds(s.Ratio.Value)
+	p, side, result := e.sides.Lower, "lower", Held
+	if (limit.compare[0] == '<') != isBeyond {
+		p, side = e.sides.Higher, "higher"
+	}
+	if isBeyond {
+		result = Broken
+	}
+	level, runs := alpha, fmt.Sprintf("%d and %d runs", e.n[0], e.n[1])
+	if s.N == 1 {
+		level, runs = alphaWithin, fmt.Sprintf("within these two runs, %d and %d intervals", e.n[0], e.n[1])
+	}
 	switch {
+	case e.isTested() && p <= level:
+		return result, fmt.Sprintf("%s than the limit: %s, %s", side, runs, probability(p))
+	case s.stalls() && isBeyond:
+		return Broken, oneSidedStalls
 	case e.verdict == Single:
-		return Unclear, text + "; one run each, with too few intervals or with a trend, does not prove it: repeat the runs"
-	case e.verdict == TooFew:
-		return Unclear, text + "; too few runs, at least 4 for each group are needed"
-	case !e.proven():
-		return Unclear, fmt.Sprintf("%s; the noise is too large to say (p=%.3f)", text, e.p)
+		return Unclear, "one run each without enough intervals does not prove it: repeat the runs"
+	case e.verdict == TooShort:
+		return Unclear, e.reason + ": repeat the runs"
+	case s.N > 1 && fewest(e.n[0], e.n[1]) > level:
+		return Unclear, "too few runs, at least 4 for each group are needed"
 	}
-	proof := fmt.Sprintf("; %d and %d runs, p=%.3f", e.n[0], e.n[1], e.p)
-	switch e.verdict {
-	case RunsApart:
-		proof = "; each eighth of one of these two runs is above each eighth of the other"
-	case RunsDiffer:
-		proof = fmt.Sprintf("; within these two runs, %d and %d batches, p=%.3f", e.n[0], e.n[1], e.p)
-	}
-	if e.lower == (limit.compare[0] == '<') {
-		return Broken, text + proof
-	}
-	return Held, text + proof
+	return Unclear, fmt.Sprintf("the noise is too large to say (%s)", probability(p))
 }
 
 // JUnit writes the limits as the XML that continuous integration systems show: a test

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/benchwatch/benchwatch/agent/analysis"
+	"github.com/benchwatch/benchwatch/agent/series"
 	"github.com/benchwatch/benchwatch/agent/tool"
 )
 
@@ -54,10 +55,20 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// single returns a group of one run with the batches of these intervals.
+// single returns a group of one run with these intervals, of one second each.
 func single(name string, rates []float64) Group {
 	g := group(name, 16, analysis.Parts(rates, 1)[0].Mean)
-	g.Runs[0].within = map[string]within{tool.Throughput.Field(): newWithin(rates)}
+	g.Runs[0].within = map[string]within{tool.Throughput.Field(): {values: rates, seconds: 1}}
+	return g
+}
+
+// singleLatency returns a group of one run whose intervals have these values as p95; that of the
+// run is their median.
+func singleLatency(name string, milliseconds []float64) Group {
+	g := group(name, 16, 1000)
+	field := LatencyField("", "p95")
+	g.Runs[0].Latency = map[string]float64{"p95": series.Median(milliseconds) / 1000}
+	g.Runs[0].within = map[string]within{field: {values: scaled(milliseconds, 0.001), seconds: 1, isQuantile: true}}
 	return g
 }
 
@@ -95,37 +106,6 @@ func TestSingleRuns(t *testing.T) {
 	}
 	if differ > 5 {
 		t.Errorf("%d of 100 pairs of the same process differ", differ)
-	}
-}
-
-// Of runs with a trend no batches are independent: they differ only if they do not overlap.
-func TestRunsWithTrend(t *testing.T) {
-	random := rand.New(rand.NewPCG(5, 11))
-	trend := func(from float64) []float64 {
-		values := noisy1800(random, from, 0.01)
-		for i := range values {
-			values[i] *= 1 + 0.2*float64(i)/float64(len(values))
-		}
-		return values
-	}
-	limit, err := ParseLimit("tps<-5%")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range []struct {
-		after  float64
-		want   Verdict
-		result Result
-	}{
-		{500, RunsApart, Broken}, {900, Single, Unclear}, {2000, RunsApart, Held},
-		{835, RunsApart, Unclear}, // apart, and not by 5 % more
-	} {
-		groups := []Group{single("direct", trend(1000)), single("atlas", trend(c.after))}
-		got := Compare(groups, []string{"via"})
-		got.Check([]*Condition{limit}, groups)
-		if s := got.Lines[0].Samples[1]; s.Verdict != c.want || s.P.Known || got.Limits[0].Result != c.result {
-			t.Errorf("%v: %s, %+v, want %s, %s", c.after, s.difference(), got.Limits, c.want, c.result)
-		}
 	}
 }
 

@@ -1,7 +1,6 @@
 package report
 
 import (
-	"cmp"
 	"fmt"
 	"strings"
 
@@ -10,7 +9,6 @@ import (
 	"github.com/benchwatch/benchwatch/agent/marker"
 	"github.com/benchwatch/benchwatch/agent/series"
 	"github.com/benchwatch/benchwatch/agent/table"
-	"github.com/benchwatch/benchwatch/agent/tool"
 )
 
 const (
@@ -144,48 +142,4 @@ func markerAt(h *history.History, begin, end float64) *marker.Marker {
 		}
 	}
 	return found
-}
-
-// within is what the intervals of one run prove of a measure.
-type within struct {
-	// batches can be tested as if they were independent; empty if there are too few
-	// intervals or all depend on each other, as in a run with a trend.
-	batches []float64
-	// low and high bound the medians of the eighths of the run, if isBounded.
-	low, high float64
-	isBounded bool
-}
-
-// withinOf returns what the intervals prove of the throughput and of each statistic of the
-// headline latency.
-func (r *Row) withinOf(v *history.Intervals) map[string]within {
-	all := map[string]within{}
-	add := func(field string, levels []series.Level) {
-		values := make([]float64, len(levels))
-		for i, l := range levels {
-			values[i] = l.Some
-		}
-		all[field] = newWithin(values)
-	}
-	add(tool.Throughput.Field(), v.Throughput.All(v.Lengths.Median()))
-	operation := cmp.Or(r.LatencyOperation, tool.Transaction)
-	for c, levels := range v.Latencies {
-		if c.Operation == operation {
-			add(LatencyField(r.LatencyOperation, c.Stat), levels.All(0))
-		}
-	}
-	return all
-}
-
-func newWithin(values []float64) within {
-	w := within{batches: analysis.Batches(values)}
-	w.low, w.high, w.isBounded = analysis.Eighths(values)
-	return w
-}
-
-// times returns w in another unit.
-func (w within) times(factor float64) within {
-	w.batches = scaled(w.batches, factor)
-	w.low, w.high = w.low*factor, w.high*factor
-	return w
 }

@@ -1,0 +1,188 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"testing"
+)
+
+// simulation makes runs of which the truth is known.
+type simulation struct {
+	*rand.Rand
+	n         int
+	phi, cv   float64
+	isLatency bool // lognormal
+}
+
+const simulatedLevel = 1000
+
+// run returns the values of one run: an autoregressive process of order 1 around a level.
+func (s *simulation) run() []float64 {
+	values, state := make([]float64, s.n), s.NormFloat64()
+	for i := range values {
+		if i > 0 {
+			state = s.phi*state + math.Sqrt(1-s.phi*s.phi)*s.NormFloat64()
+		}
+		if s.isLatency {
+			values[i] = simulatedLevel * math.Exp(s.cv*state)
+		} else {
+			values[i] = simulatedLevel * (1 + s.cv*state)
+		}
+	}
+	return values
+}
+
+// phases multiplies length of every period values by factor, from a random one on.
+func (s *simulation) phases(values []float64, length, period int, factor float64) []float64 {
+	start := s.IntN(period)
+	for i := range values {
+		if (i+start)%period < length {
+			values[i] *= factor
+		}
+	}
+	return values
+}
+
+// event multiplies one stretch of values at a random place by factor.
+func (s *simulation) event(values []float64, length int, factor float64) []float64 {
+	start := s.IntN(len(values) - length + 1)
+	for i := range length {
+		values[start+i] *= factor
+	}
+	return values
+}
+
+// trend multiplies values by a factor that goes from 1 to last.
+func trend(values []float64, last float64) []float64 {
+	for i := range values {
+		values[i] *= 1 + (last-1)*float64(i)/float64(len(values)-1)
+	}
+	return values
+}
+
+// regressions lower the throughput of 600 seconds.
+var regressions = []struct {
+	name string
+	make func(*simulation) []float64
+}{
+	{"evenly, -5 %", func(s *simulation) []float64 { return times(s.run(), 0.95) }},
+	{"evenly, -10 %", func(s *simulation) []float64 { return times(s.run(), 0.90) }},
+	{"4 s of 50 at 0", func(s *simulation) []float64 { return s.phases(s.run(), 4, 50, 0) }},
+	{"10 s of 100 at 0", func(s *simulation) []float64 { return s.phases(s.run(), 10, 100, 0) }},
+	{"one stall of 60 s", func(s *simulation) []float64 { return s.event(s.run(), 60, 0) }},
+	{"half speed, 12 s a minute", func(s *simulation) []float64 { return s.phases(s.run(), 12, 60, 0.5) }},
+	{"six slow phases of 20 s", func(s *simulation) []float64 {
+		values := s.run()
+		for i := range 6 { // one in each sixth, at random
+			copy(values[i*100:], s.event(values[i*100:(i+1)*100], 20, 0.5))
+		}
+		return values
+	}},
+	{"a trend to -20 %", func(s *simulation) []float64 { return trend(s.run(), 0.8) }},
+}
+
+func times(values []float64, factor float64) []float64 {
+	for i := range values {
+		values[i] *= factor
+	}
+	return values
+}
+
+// simulations is how many pairs of runs each line of the tables has: BENCHWATCH_SIMULATIONS, as
+// make simulations sets it, or few.
+func simulations(t *testing.T, few int) int {
+	t.Helper()
+	text := os.Getenv("BENCHWATCH_SIMULATIONS")
+	if text == "" {
+		return few
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// checked compares two runs and applies a limit.
+func checked(t *testing.T, before, after Group, text string) (Sample, LimitResult) {
+	t.Helper()
+	limit, err := ParseLimit(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	groups := []Group{before, after}
+	c := Compare(groups, []string{"via"})
+	c.Check([]*Condition{limit}, groups)
+	for _, l := range c.Lines {
+		if l.Measure == limit.name {
+			return l.Samples[1], c.Limits[0]
+		}
+	}
+	t.Fatalf("no %s in %+v", limit.name, c.Lines)
+	return Sample{}, LimitResult{}
+}
+
+// Regressions of two single runs of 600 s are found and break a limit of 3 %, whatever their
+// shape, if the seconds depend on each other as those of three of four public runs do: in
+// nine of ten pairs those of 8 % and more. None is called alike or held.
+func TestRegressionsOfSingleRuns(t *testing.T) {
+	repeat := simulations(t, 10)
+	for _, phi := range []float64{0.3, 0.8} {
+		for _, r := range regressions {
+			s := &simulation{Rand: rand.New(rand.NewPCG(1, 2)), n: 600, phi: phi, cv: 0.04}
+			verdicts, results := map[Verdict]int{}, map[Result]int{}
+			for range repeat {
+				sample, limit := checked(t, single("before", s.run()), single("after", r.make(s)), "tps<-3%")
+				verdicts[sample.Verdict]++
+				results[limit.Result]++
+			}
+			line := fmt.Sprintf("%s, phi %.1f: %v, %v", r.name, phi, verdicts, results)
+			t.Log(line)
+			if verdicts[RunsAlike] > 0 || results[Held] > 0 || 10*(verdicts[RunsDiffer]+verdicts[RunsStall]) < 9*repeat {
+				t.Errorf("not found: %s", line)
+			}
+			if r.name != regressions[0].name && 10*results[Broken] < 9*repeat {
+				t.Errorf("not broken: %s", line)
+			}
+		}
+	}
+}
+
+// Two runs of the same process differ in 1 % of the pairs at most, and break a limit of 3 % in no
+// more; latencies too, whose tail is heavy.
+func TestSingleRunsOfTheSameProcess(t *testing.T) {
+	repeat, all, different, broken := simulations(t, 5), 0, 0, 0
+	for _, isLatency := range []bool{false, true} {
+		cv, limit := 0.04, "tps<-3%"
+		if isLatency {
+			cv, limit = 0.3, "p95>+3%"
+		}
+		for _, n := range []int{60, 120, 300, 600, 900} {
+			for _, phi := range []float64{0, 0.28, 0.53, 0.83, 0.9, 0.95} {
+				s := &simulation{Rand: rand.New(rand.NewPCG(uint64(n), uint64(100*phi))), n: n, phi: phi, cv: cv, isLatency: isLatency}
+				make := single
+				if isLatency {
+					make = singleLatency
+				}
+				for range repeat {
+					sample, result := checked(t, make("before", s.run()), make("after", s.run()), limit)
+					all++
+					if sample.Verdict == RunsDiffer || sample.Verdict == RunsStall {
+						different++
+					}
+					if result.Result == Broken {
+						broken++
+					}
+				}
+			}
+		}
+	}
+	most := 0.01*float64(all) + 3*math.Sqrt(0.01*0.99*float64(all))
+	t.Logf("of %d pairs %d differ, %d break a limit", all, different, broken)
+	if float64(different) > most || float64(broken) > most {
+		t.Errorf("more than %.1f", most)
+	}
+}
