@@ -749,6 +749,7 @@ func (f *finder) cores(i int, what string) {
 	if rest+worked == 0 {
 		return
 	}
+	rest = min(rest, 1-f.explained()) // threads that serve no client wait, too
 	limit, test := LimitServerCPU, "repeat on more or faster cores, or with cheaper statements"
 	switch {
 	case m.Generator && m.Server:
@@ -801,7 +802,7 @@ func (f *finder) network() {
 func (f *finder) travelled() float64 {
 	share := f.e.RoundTrip * f.e.Statements * f.e.Throughput / f.e.Threads
 	switch {
-	case !(share > 0) || share > 1 || f.sampled && share > f.outside+aboutSame || f.e.MinLatency < f.e.RoundTrip:
+	case !(share > 0) || share > 1 || f.sampled && share > f.outside+aboutSame || f.e.MinLatency < f.e.RoundTrip*(1-aboutSame):
 		return 0
 	case f.beside(f.e.RoundTripTo) && f.e.RoundTrip < steadyPing*f.e.MeanRoundTrip && f.e.RoundTrip >= localRoundTrip:
 		return 0

@@ -48,8 +48,9 @@ type Programs struct {
 	server        bool // a process of a server was seen
 	others        map[string]float64
 	// toolPIDs and serverPIDs are those processes at the last reading of all, whose threads are read
-	// at each tick.
+	// at each tick; allServers are other runs', too.
 	toolPIDs, serverPIDs       []int
+	allServers                 []int
 	toolThreads, serverThreads threads
 	quotas                     map[int]*quota // of these processes
 }
@@ -64,9 +65,10 @@ type process struct {
 // Read adds to a sample of this machine for how long the threads of tool and servers ran and waited
 // for a core since the first reading, the share of the time since the previous one in which a quota
 // held them, and, if it is time to read that again, what CPU all programs used. tool is the tool's
-// process, which leads a session.
-func (p *Programs) Read(tool int, now time.Time, out *engine.Status) {
-	p.readPrograms(tool, now, out)
+// process, which leads a session; ports are those of the run's servers and proxies: if it is known
+// which servers listen there, another one is another program.
+func (p *Programs) Read(tool int, ports []int, now time.Time, out *engine.Status) {
+	p.readPrograms(tool, ports, now, out)
 	root := p.proc()
 	if p.toolThreads.read(&p.files, root, p.toolPIDs) {
 		p.toolThreads.set(out, toolRunning, toolWaiting)
@@ -84,7 +86,7 @@ func (p *Programs) proc() string {
 	return p.root
 }
 
-func (p *Programs) readPrograms(tool int, now time.Time, out *engine.Status) {
+func (p *Programs) readPrograms(tool int, ports []int, now time.Time, out *engine.Status) {
 	every := max(programsEvery, time.Duration(len(p.processes))*processEvery)
 	if !p.again {
 		every = firstPrograms
@@ -96,20 +98,12 @@ func (p *Programs) readPrograms(tool int, now time.Time, out *engine.Status) {
 	if read == nil {
 		return
 	}
+	p.sort(tool, ports, read)
 	if p.processes != nil {
 		p.add(tool, read, now.Sub(p.at).Seconds())
 		p.again = true
 	} else {
 		p.others = map[string]float64{OtherPrograms: 0}
-	}
-	p.toolPIDs, p.serverPIDs = nil, nil
-	for pid, one := range read {
-		switch {
-		case one.session == tool || isBelow(read, pid, tool):
-			p.toolPIDs = append(p.toolPIDs, pid)
-		case slices.Contains(serverPrograms, one.name):
-			p.serverPIDs, p.server = append(p.serverPIDs, pid), true
-		}
 	}
 	p.at, p.processes = now, read
 	out.Set(toolCPU, p.tool)
@@ -119,6 +113,28 @@ func (p *Programs) readPrograms(tool int, now time.Time, out *engine.Status) {
 	for name, used := range p.others {
 		out.Set(othersCPU, used, name)
 	}
+}
+
+// sort finds which processes are the tool's and which are servers of the run.
+func (p *Programs) sort(tool int, ports []int, read map[int]process) {
+	var servers []int
+	p.toolPIDs = nil
+	for pid, one := range read {
+		switch {
+		case one.session == tool || isBelow(read, pid, tool):
+			p.toolPIDs = append(p.toolPIDs, pid)
+		case slices.Contains(serverPrograms, one.name):
+			servers = append(servers, pid)
+		}
+	}
+	slices.Sort(servers)
+	if !slices.Equal(servers, p.allServers) || len(p.serverPIDs) == 0 {
+		p.allServers, p.serverPIDs = servers, servers
+		if own := p.files.listeners(p.proc(), servers, ports); len(own) > 0 {
+			p.serverPIDs = own
+		}
+	}
+	p.server = p.server || len(p.serverPIDs) > 0
 }
 
 // add adds what was used between two readings. What a process used that ended is in the times
@@ -153,7 +169,7 @@ func (p *Programs) add(tool int, read map[int]process, seconds float64) {
 		switch {
 		case now.session == tool || isBelow(read, pid, tool):
 			p.tool += one
-		case slices.Contains(serverPrograms, now.name):
+		case slices.Contains(p.serverPIDs, pid):
 			p.servers += one
 		case now.parent == kernelThreads || pid == kernelThreads || now.name == self:
 		default:

@@ -3,9 +3,11 @@ package host
 import (
 	"fmt"
 	"math"
+	"net"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -56,7 +58,7 @@ func TestPrograms(t *testing.T) {
 	begin := time.Date(2026, 11, 23, 6, 0, 0, 0, time.UTC)
 	read := func(after time.Duration) map[string]float64 {
 		var status engine.Status
-		p.Read(tool, begin.Add(after), &status)
+		p.Read(tool, nil, begin.Add(after), &status)
 		got := map[string]float64{}
 		for _, v := range status.Values {
 			name := v.Metric.Name
@@ -116,7 +118,7 @@ func BenchmarkPrograms(b *testing.B) {
 	at := time.Now()
 	for b.Loop() {
 		at = at.Add(programsEvery)
-		p.Read(1, at, &engine.Status{})
+		p.Read(1, nil, at, &engine.Status{})
 	}
 	b.ReportMetric(float64(len(p.processes)), "processes")
 }
@@ -187,4 +189,21 @@ func BenchmarkThreads(b *testing.B) {
 		}
 	}
 	b.ReportMetric(float64(len(all.known)), "threads")
+}
+
+// TestListeners guards that of several servers those are found that listen on a run's ports.
+func TestListeners(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	port, self := listener.Addr().(*net.TCPAddr).Port, os.Getpid()
+	f := &files{}
+	if own := f.listeners("/proc", []int{1, self}, []int{1, port}); !slices.Equal(own, []int{self}) {
+		t.Errorf("%v listen on port %d", own, port)
+	}
+	if own := f.listeners("/proc", []int{1, self}, []int{1}); own != nil {
+		t.Errorf("%v listen on port 1", own)
+	}
 }

@@ -3,7 +3,9 @@ package live
 import (
 	"errors"
 	"maps"
+	"net"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/benchwatch/benchwatch/agent/engine"
@@ -48,7 +50,7 @@ func (t *tracker) addTool(f *engine.Frame) {
 		if running && s.Up() {
 			status := *s.Status // other runs have the same one
 			status.Values = slices.Clone(status.Values)
-			t.programs.Read(t.meta.PID, f.Tick, &status)
+			t.programs.Read(t.meta.PID, t.ports(), f.Tick, &status)
 			s.Status = &status
 		}
 		if s.Settings == nil || s.Settings.Err != nil {
@@ -65,6 +67,29 @@ func (t *tracker) addTool(f *engine.Frame) {
 		}
 		s.Settings = t.limited.with
 	}
+}
+
+// ports are those of the run's servers and proxies, as far as they have one. The caller holds mu.
+func (t *tracker) ports() (ports []int) {
+	if t.meta.Servers == nil {
+		return nil
+	}
+	add := func(address string) {
+		if _, port, err := net.SplitHostPort(address); err == nil {
+			if n, err := strconv.Atoi(port); err == nil {
+				ports = append(ports, n)
+			}
+		}
+	}
+	for _, target := range t.opts.Topology().Targets {
+		if t.meta.Servers.Server(target.Name) != nil {
+			add(target.Address)
+		}
+	}
+	for _, p := range t.meta.Servers.Proxies {
+		add(p.Address)
+	}
+	return ports
 }
 
 // ownHosts returns the samples of the run's machines, and notes what these are. The
