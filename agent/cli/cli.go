@@ -31,12 +31,10 @@ type Streams struct {
 // notice writes a line about the command itself to standard error. What it quotes may
 // come from anywhere, so it contains nothing that does something to the terminal.
 func (s Streams) notice(format string, args ...any) {
-	s.line("benchwatch: " + fmt.Sprintf(format, args...))
+	s.line("benchwatch: " + secret.Sprintf(format, args...))
 }
 
-func (s Streams) line(text string) {
-	fmt.Fprintln(secret.Writer{W: s.Err}, table.Plain(text))
-}
+func (s Streams) line(text string) { fmt.Fprintln(s.Err, table.Plain(text)) }
 
 // action runs a command after its flags were parsed.
 type action func(Streams) error
@@ -325,9 +323,9 @@ func fail(s Streams, err error) int {
 		exit = &exitError{Status: exitFailure, Err: err}
 	}
 	if exit.Err != nil {
-		s.notice("%s", strings.Join(strings.Fields(err.Error()), " "))
+		s.line("benchwatch: " + strings.Join(strings.Fields(secret.Error(err)), " "))
 		if exit.Hint != "" {
-			s.line("hint: " + exit.Hint)
+			s.line("hint: " + secret.Text(exit.Hint))
 		}
 	}
 	return exit.Status

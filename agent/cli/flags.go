@@ -69,10 +69,10 @@ func addLogFlags(cmd *kingpin.CmdClause, level string) logFlags {
 }
 
 func (f *logFlags) logger(s Streams) *slog.Logger {
-	c := &promslog.Config{Level: promslog.NewLevel(), Format: promslog.NewFormat(), Writer: secret.Writer{W: s.Err}}
+	c := &promslog.Config{Level: promslog.NewLevel(), Format: promslog.NewFormat(), Writer: s.Err}
 	_ = c.Level.Set(*f.logLevel) // kingpin has checked both
 	_ = c.Format.Set(*f.logFormat)
-	return promslog.New(c)
+	return slog.New(secret.NewHandler(promslog.New(c).Handler()))
 }
 
 // The formats that most commands have.

@@ -210,7 +210,7 @@ func (r *initCommand) print(done *setup.Done) {
 		fmt.Fprintf(out, "imported %s\n", table.Plural(n, "dashboard"))
 	}
 	for _, p := range done.Problems {
-		r.streams.notice("%s", p)
+		r.streams.line("benchwatch: " + p)
 	}
 	fmt.Fprintf(out, "\nPrometheus needs this in its configuration:\n\n%s\nNext:\n  benchwatch agent --config.file=%s\n  benchwatch doctor --config.file=%s\n", done.ScrapeConfig, done.File, done.File)
 }
@@ -254,7 +254,7 @@ func printChecks(s Streams, all setup.Diagnosis) {
 	const indent = len("warning  ")
 	for _, c := range all.Checks {
 		begin := t.Paint(shades[c.Level], string(c.Level)) + strings.Repeat(" ", indent-len(c.Level))
-		fmt.Fprintln(s.Out, begin+t.Wrap(table.Plain(c.Name+": "+secret.Text(c.Text)), indent, indent))
+		fmt.Fprintln(s.Out, begin+t.Wrap(table.Plain(c.Name+": "+c.Text), indent, indent))
 		if c.Hint != "" && c.Level != setup.OK {
 			fmt.Fprintln(s.Out, strings.Repeat(" ", indent)+"hint: "+t.Wrap(c.Hint, indent+6, indent+6))
 		}

@@ -18,6 +18,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/generator"
 	"github.com/benchwatch/benchwatch/agent/launch"
 	"github.com/benchwatch/benchwatch/agent/rundir"
+	"github.com/benchwatch/benchwatch/agent/secret"
 	"github.com/benchwatch/benchwatch/agent/table"
 	"github.com/benchwatch/benchwatch/agent/tool"
 	"github.com/benchwatch/benchwatch/agent/tool/commandline"
@@ -63,7 +64,7 @@ func remoteFailure(s Streams, what string, err error) error {
 		if len(all) > 1 {
 			s.notice("%s", last)
 			if last.Hint != "" {
-				s.line("hint: " + last.Hint)
+				s.line("hint: " + secret.Text(last.Hint))
 			}
 		}
 	}

@@ -69,6 +69,9 @@ func (c *statusCommand) run(s Streams) error {
 		if engines.ByName(c.target.Engine) == nil {
 			return &exitError{Status: exitUsage, Err: fmt.Errorf("unknown engine %q", c.target.Engine), Hint: "known are " + strings.Join(engines.Names(), ", ")}
 		}
+		if err := config.CheckAddress(c.target.Address); err != nil {
+			return &exitError{Status: exitUsage, Err: fmt.Errorf("--address: %w", err), Hint: "use --address=127.0.0.1:3306 --user=monitor --password-file=FILE"}
+		}
 		c.target.Name = c.target.Address
 		conf.Targets = []config.Target{c.target}
 	}

@@ -221,7 +221,7 @@ func (r *sweepCommand) fresh() (*sweep.Sweep, error) {
 	for _, set := range sets {
 		for _, v := range set.Values {
 			if secret.Value(set.Name, v) != v {
-				return nil, r.wrong(fmt.Errorf("--set %s contains a password: values are stored and shown; put it into a file or the environment", set.Name))
+				return nil, r.wrong(fmt.Errorf("--set %s contains a password, and values are stored and shown; put it into a file or the environment", set.Name))
 			}
 		}
 	}

@@ -302,7 +302,7 @@ func (p *Proxy) keys() []key {
 	return []key{
 		{
 			name: "address", to: text(&p.Address), doc: "`host:port`, `host` for all of its ports, or the path of a Unix socket, as benchmark tools are given it. Required",
-			check: func() error { return checkAddress(p.Address) },
+			check: func() error { return CheckAddress(p.Address) },
 		},
 		{
 			name: "behind", to: text(&p.Behind), doc: "The cluster that is reached there. Required",
@@ -351,7 +351,7 @@ func (t *Target) keys() []key {
 		},
 		{
 			name: "address", to: text(&t.Address), doc: "`host:port`, or `host` for the engine's usual port; for `mysql` also the path of a Unix socket. Required",
-			check: func() error { return checkAddress(t.Address) },
+			check: func() error { return CheckAddress(t.Address) },
 		},
 		{name: "cluster", to: text(&t.Cluster), doc: "Targets with the same cluster replicate from each other: lag and drain are measured among them"},
 		{name: "behind", to: text(&t.Behind), doc: "Of a proxy: the cluster of the servers behind it. Runs that connect to the proxy use these servers"},
@@ -550,9 +550,10 @@ func required(value, expected string) error {
 	return nil
 }
 
-// checkAddress refuses user information: it would be shown and logged, and nothing
-// uses it. The path of a socket can have an @.
-func checkAddress(address string) error {
+// CheckAddress reports what is wrong with the address of a server. It refuses user
+// information: it would be shown and logged, and nothing uses it. The path of a socket
+// can have an @. An error does not repeat the address.
+func CheckAddress(address string) error {
 	if strings.Contains(address, "@") && !strings.HasPrefix(address, "/") {
 		return errors.New("contains a user or password; these have their own keys, user and password_file")
 	}
@@ -564,7 +565,7 @@ func checkAddress(address string) error {
 	}
 	host, port, err := net.SplitHostPort(address)
 	if err != nil || host == "" {
-		return fmt.Errorf("expected host:port, found %q", address)
+		return errors.New("expected host:port")
 	}
 	return checkPort(port)
 }
@@ -577,7 +578,7 @@ func withoutPort(address string) bool {
 
 func checkPort(port string) error {
 	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-		return fmt.Errorf("expected a port from 1 to 65535, found %q", port)
+		return errors.New("expected a port from 1 to 65535")
 	}
 	return nil
 }
@@ -746,7 +747,7 @@ func (t *Target) prepare() (engine.Target, error) {
 	case t.PasswordEnv != "":
 		password, set := os.LookupEnv(t.PasswordEnv)
 		if !set {
-			return target, fmt.Errorf("password_env: the environment has no variable %s", t.PasswordEnv)
+			return target, fmt.Errorf("the environment has no variable %s, which password_env names", t.PasswordEnv)
 		}
 		target.Password = engine.Secret(password)
 	}

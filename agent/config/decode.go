@@ -35,6 +35,9 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s:%d: %s: %s", e.File, e.Line, e.Key, e.Problem)
 }
 
+// Unwrap returns the problem alone.
+func (e *Error) Unwrap() error { return errors.New(e.Problem) }
+
 // key is one key of a section: everything that is known about it. The decoder,
 // the defaults, the reload and the documentation read these declarations.
 type key struct {
@@ -111,7 +114,7 @@ func (d *decoder) syntax(err error) error {
 	}
 	problem := load.Message
 	if load.ContextMsg != "" {
-		problem = load.ContextMsg + ": " + problem
+		problem += ", " + load.ContextMsg
 	}
 	// What is missing at the end of a file is reported after its last line.
 	return &Error{File: d.file, Line: min(max(load.Mark.Line, 1), d.lines), Problem: problem}

@@ -36,7 +36,7 @@ func TestDefaultPort(t *testing.T) {
 		"db1": "db1:27017", "db1:1": "db1:1", "::1": "[::1]:27017", "[::1]": "[::1]:27017",
 	} {
 		target := Target{Engine: "mongodb", Address: address}
-		if err := checkAddress(address); err != nil {
+		if err := CheckAddress(address); err != nil {
 			t.Error(err)
 		}
 		if got := target.plain().Address; got != want {

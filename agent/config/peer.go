@@ -116,7 +116,7 @@ func (p *Peer) prepare() (peer.Config, error) {
 		case env != "":
 			password, set := os.LookupEnv(env)
 			if !set {
-				return "", fmt.Errorf("password_env: the environment has no variable %s", env)
+				return "", fmt.Errorf("the environment has no variable %s, which password_env names", env)
 			}
 			return password, nil
 		}

@@ -49,7 +49,7 @@ func New(address, tokenFile string) (*Client, error) {
 	}
 	switch {
 	case base.User != nil:
-		return nil, errors.New("grafana url holds a user name or password: leave them out and give a service account's token in a file")
+		return nil, errors.New("grafana url holds a user name or password; leave them out and give a service account's token in a file")
 	case base.Scheme != "http" && base.Scheme != "https":
 		return nil, fmt.Errorf("grafana url begins with %q: use http or https", base.Scheme+":")
 	case base.Hostname() == "":

@@ -282,7 +282,7 @@ func (p *peer) pass(ctx context.Context) (more bool, err error) {
 		}
 	}
 	if p.client.Output && !l.Output {
-		return false, errors.New("it serves no output of tools, since it asks for no password: set basic_auth_users or client certificates in its --web.config.file, or `output: false` here")
+		return false, errors.New("it serves no output of tools, since it asks for no password; set basic_auth_users or client certificates in its --web.config.file, or `output: false` here")
 	}
 	if recent > 0 {
 		p.all = began

@@ -42,13 +42,13 @@ func syntaxOf(program string) syntax {
 		return syntax{letter: 'p', valued: "hPuSDeR", abbreviated: true} // after "-p" is the database
 	case is("tpcc_"):
 		return syntax{letter: 'p', valued: "hPduwcrliftmoS01234n", separate: true, positional: 3}
-	case is("go-tpc"):
+	case is("go-tpc", "tiup"):
 		return syntax{letter: 'p', valued: "DHUPSTtd", separate: true}
-	case is("mongo", "pt-"), name == "sshpass", name == "mydumper", name == "myloader":
+	case is("mongo", "pt-"), name == "sshpass", name == "mydumper", name == "myloader", name == "cqlsh":
 		return syntax{letter: 'p', valued: "hudfPSD", separate: true}
 	case name == "redis-cli", name == "redis-benchmark", name == "memtier_benchmark":
 		return syntax{letter: 'a', valued: "hpsnrcdtP", separate: true}
-	case name == "sqlcmd", name == "bcp":
+	case name == "sqlcmd", name == "bcp", name == "isql":
 		return syntax{letter: 'P', valued: "SUdQqio", separate: true}
 	case name == "curl":
 		return syntax{letter: 'u', valued: "XHdoAebTFmxEKwrt", separate: true, user: true}

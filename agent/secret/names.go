@@ -26,7 +26,8 @@ func named(name string, option bool) bool {
 			return true
 		}
 	}
-	for _, part := range []string{"apikey", "accesskey", "secretkey", "privatekey", "privkey", "authkey", "encryptionkey", "accountkey"} {
+	for _, part := range []string{"apikey", "accesskey", "secretkey", "privatekey", "privkey", "authkey", "encryptionkey", "accountkey",
+		"masterkey", "primarykey", "secondarykey", "sharedkey", "signingkey", "storagekey", "subscriptionkey", "accesssignature"} {
 		if strings.Contains(strings.NewReplacer("-", "", "_", "", ".", "").Replace(n), part) {
 			return true
 		}
@@ -35,7 +36,7 @@ func named(name string, option bool) bool {
 	switch last {
 	case "askpass", "bypass", "compass", "trespass", "surpass", "overpass", "underpass":
 		return false
-	case "psw", "pswd", "authorization", "authenticate", "cookie", "jwt", "bearer", "creds":
+	case "psw", "pswd", "authorization", "authenticate", "cookie", "jwt", "bearer", "creds", "masterauth":
 		return true
 	case "key", "auth", "sig", "signature", "sas", "otp":
 		return option
@@ -51,8 +52,8 @@ var nameTriggers = triggersOf("pass", "pw", "psw", "pswd", "secret", "token", "k
 
 // textTriggers: every text that Text changes contains at least one of them.
 var textTriggers = triggersOf("@", "option p", "identified", "mysql", "mariadb", "bearer", "glsa_", "eyj", "tpc",
-	"pass", "pw", "psw", "secret", "token", "key", "cred", "auth", "cookie", "jwt", "?sig", "&sig", "signature", "sas=", "otp=",
-	"user", "login", "connect", "%3a", "%3d", "%40", "%22", "-p", "curl", "ghp_", "gho_", "ghs_", "github_pat_", "glpat-", "hvs.", "xox", "hooks")
+	"pass", "pw", "psw", "secret", "token", "key", "cred", "auth", "cookie", "jwt", "://", "sig", "signature", "sas=", "otp=",
+	"user", "login", "connect", "%3a", "%3d", "%40", "%22", "-p", "curl", "ghp_", "gho_", "ghs_", "github_pat_", "glpat-", "hvs.", "xox", "hooks", "!!", "glc_", "npg_", "pscale_", "dop_v1_", "-a", "p=", "pdo")
 
 // triggers are lower-case strings by their first byte.
 type triggers [256][]string

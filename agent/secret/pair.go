@@ -90,16 +90,20 @@ func value(s string, start, end int) (from, to int, ok bool) {
 		if colon && prose(s, start, i) {
 			return 0, 0, false
 		}
+		if colon { // the value is on the next line
+			i += len(nextLine.FindString(s[i:]))
+		}
 	case closed && entry.MatchString(s[i:]):
 		i += len(entry.FindString(s[i:]))
 	case i < len(s) && s[i] == ',' && entry.MatchString(s[i:]):
 		i += len(entry.FindString(s[i:]))
 	case i == end && i < len(s) && s[i] == '>' && start > 0 && s[start-1] == '<':
 		i++
-		if n := strings.IndexAny(s[i:], "<\r\n"); n > 0 {
-			return i, i + n, true
-		}
-		return 0, 0, false
+		return inElement(s, i)
+	case closed && i < len(s) && s[i] == '>': // <entry key="password">
+		return inElement(s, i+1)
+	case elementName.MatchString(s[i:]):
+		return inElement(s, i+len(elementName.FindString(s[i:])))
 	case name[0] == '-' && closed && i < len(s) && s[i] == ',':
 		// A list of arguments: "--password", "x".
 		for i < len(s) && (isBlank(s[i]) || s[i] == ',') {
@@ -126,12 +130,24 @@ func value(s string, start, end int) (from, to int, ok bool) {
 	return from, to, to > from
 }
 
+// nextLine is what precedes a value in YAML that begins on the next line.
+var nextLine = regexp.MustCompile(`^[|>][+-]?[ \t]*\r?\n[ \t]*`)
+
+// elementName ends the name in <name>password</name><value>x</value>.
+var elementName = regexp.MustCompile(`^</name>\s*<value>`)
+
+// inElement finds the value at i that ends where the next tag begins.
+func inElement(s string, i int) (from, to int, ok bool) {
+	n := strings.IndexAny(s[i:], "<\r\n")
+	return i, i + n, n > 0
+}
+
 // entry is what separates the name from the value in lists of both:
 // "name": "password", "value": "x".
 var entry = regexp.MustCompile(`^[\s,]*["']?value["']?\s*[:=]\s*["']?`)
 
 // linked is a word between a name and its value in prose.
-var linked = regexp.MustCompile(`^(?:is|was|are|of|to|->|\|)[ \t]+`)
+var linked = regexp.MustCompile(`^(?:is|was|are|of|to|->|\|):?[ \t]+`)
 
 // inProse finds the value at i that follows a name and a blank: user u, password "x".
 // Without quotes only what looks generated is one, since "password expired" has none.

@@ -56,8 +56,9 @@ func pass(s string) string {
 			s = r.expr.ReplaceAllString(s, r.with)
 		}
 	}
+	s = urls(s)
 	if strings.Contains(s, "@") {
-		s = logins(urls(s))
+		s = logins(s)
 	}
 	if nameTriggers.in(s) {
 		s = pairs(s)
@@ -116,6 +117,18 @@ type shape struct {
 	with     string
 }
 
+// separate is what can be between an option and its value.
+const separate = `(?:['"]?[\s,=]+)?`
+
+// optionShape is the value of a short option of programs, in a command line.
+func optionShape(programs, option string, parts ...string) shape {
+	return shape{
+		triggersOf(parts...),
+		regexp.MustCompile(`((?:^|[^\w.-])` + programs + `[\w.-]*['"]?[\s,](?:[^\n|;&]*?[\s,])?['"]?` + option + `)([^\s'"]+|'[^'\n]*'?|"[^"\n]*"?)`),
+		"${1}" + Blank,
+	}
+}
+
 var shapes = []shape{
 	{ // sysbench's --mysql-debug. A quote may be part of the password.
 		triggersOf("mysql_real_connect"),
@@ -136,6 +149,16 @@ var shapes = []shape{
 		triggersOf("identified"),
 		regexp.MustCompile(`(?i)(identified\s+(?:(?:with|via)\s+[^'";\n]{0,100}?\s)?(?:by|as|using)\s+(?:password\s+)?)` + quoted),
 		"${1}'" + Blank + "'",
+	},
+	{ // Oracle and TiDB accept a name as a password.
+		triggersOf("identified"),
+		regexp.MustCompile(`(IDENTIFIED\s+BY\s+(?:PASSWORD\s+)?)([^\s'";]+)`),
+		"${1}" + Blank,
+	},
+	{ // What mysqld --initialize logs.
+		triggersOf("temporary password"),
+		regexp.MustCompile(`(?i)(temporary password is [^\n]*: )(\S+)`),
+		"${1}" + Blank,
 	},
 	{ // SQL: IDENTIFIED BY 'x' REPLACE 'y'
 		triggersOf("identified"),
@@ -158,8 +181,8 @@ var shapes = []shape{
 		"${1}'" + Blank + "'",
 	},
 	{ // connect("host", "user", "x") of the languages of scripts.
-		triggersOf("connect"),
-		regexp.MustCompile(`(?i)(connect\w*\s*\(?\s*(?:"[^"\n]*"|'[^'\n]*')\s*,\s*(?:"[^"\n]*"|'[^'\n]*')\s*,\s*)` + quoted),
+		triggersOf("connect", "pdo"),
+		regexp.MustCompile(`(?i)((?:connect\w*|\bpdo)\s*\(?\s*(?:"[^"\n]*"|'[^'\n]*')\s*,\s*(?:"[^"\n]*"|'[^'\n]*')\s*,\s*)` + quoted),
 		"${1}'" + Blank + "'",
 	},
 	{ // user:password@tcp(host:port)/db, as the Go MySQL driver writes it.
@@ -169,7 +192,7 @@ var shapes = []shape{
 	},
 	{
 		triggersOf("authorization"),
-		regexp.MustCompile(`(?i)(authorization["']?\s*[:=]\s*["']?(?:basic|bearer|token|digest|apikey)\s+)[^\s"'][^\r\n"']*`),
+		regexp.MustCompile(`(?i)(authorization["']?\s*[:=]\s*["']?(?:basic|bearer|token|digest|apikey|negotiate|ntlm|aws4-hmac-sha256)\s+)[^\s"'][^\r\n"']*`),
 		"${1}" + Blank,
 	},
 	{
@@ -178,8 +201,8 @@ var shapes = []shape{
 		"${1}" + Blank,
 	},
 	{ // Tokens of Grafana, GitHub, GitLab, Vault and Slack and JSON web tokens, recognised by their beginning.
-		triggersOf("glsa_", "eyj", "ghp_", "gho_", "ghs_", "github_pat_", "glpat-", "hvs.", "xox"),
-		regexp.MustCompile(`\beyJ[^\s"'<>(){},;&|]{8,}\.[\w.-]*\w|\b(?:glsa_|gh[pos]_|github_pat_|glpat-|hvs\.|xox[abp]-)[^\s"'<>()\[\]{},;&|@]*\w`),
+		triggersOf("glsa_", "glc_", "eyj", "ghp_", "gho_", "ghs_", "github_pat_", "glpat-", "hvs.", "xox", "npg_", "pscale_", "dop_v1_"),
+		regexp.MustCompile(`\beyJ[^\s"'<>(){},;&|]{8,}\.[\w.-]*\w|\b(?:glsa_|glc_|npg_|pscale_|dop_v1_|gh[pos]_|github_pat_|glpat-|hvs\.|xox[abp]-)[^\s"'<>()\[\]{},;&|@]*\w`),
 		Blank,
 	},
 	{ // Addresses that are a secret as a whole.
@@ -197,19 +220,25 @@ var shapes = []shape{
 		regexp.MustCompile(`(?i)((?:option|flag|argument)s?[^\n]*?[\s'"` + "`" + `]-p=?)([^\s'"` + "`" + `]{4,})`),
 		"${1}" + Blank,
 	},
+	{ // A scalar that a YAML parser quotes.
+		triggersOf("!!"),
+		regexp.MustCompile("(cannot (?:unmarshal|construct|decode) !!\\w+ )`[^`\n]*`?"),
+		"${1}" + Blank,
+	},
 	{ // MongoDB's shell: db.auth("user", "x")
 		triggersOf("auth("),
 		regexp.MustCompile(`(\bauth\(\s*(?:"[^"\n]*"|'[^'\n]*')\s*,\s*)("[^"\n]*"?|'[^'\n]*'?)`),
 		"${1}'" + Blank + "'",
 	},
-	{ // -pX of the MySQL programs, in commands that are one string; flags can precede p.
-		triggersOf("mysql", "mariadb"),
-		regexp.MustCompile(`((?:^|[\s/'"\[])(?:mysql|mariadb)[\w.-]*['"]?[\s,](?:[^\n|;&]*?[\s,])?['"]?-[aABbCGHIjLNnorsTtvVwXz]*p)([^\s'"]+|'[^'\n]*'?|"[^"\n]*"?)`),
-		"${1}" + Blank,
-	},
-	{ // -p X and -pX of the TPC-C tools.
-		triggersOf("tpc"),
-		regexp.MustCompile(`((?:^|[\s/'"\[])(?:tpcc_start|tpcc_load|go-tpc)[\w.]*['"]?[\s,](?:[^\n|;&]*?[\s,])?['"]?-p(?:['"]?[\s,=]+)?)([^\s'"]+|'[^'\n]*'?|"[^"\n]*"?)`),
+	// Commands that are one string; in those of the MySQL programs flags can precede p.
+	optionShape(`(?:mysql|mariadb)`, `-[aABbCGHIjLNnorsTtvVwXz]*p`, "mysql", "mariadb"),
+	optionShape(`(?:tpcc_start|tpcc_load|go-tpc|tiup|mongo|cqlsh|sshpass|mydumper|myloader|docker login|podman login)`, `-p`+separate,
+		"tpc", "tiup", "mongo", "cqlsh", "sshpass", "mydumper", "myloader", "docker", "podman"),
+	optionShape(`(?:redis-cli|redis-benchmark|memtier_benchmark)`, `-a`+separate, "redis-", "memtier"),
+	optionShape(`(?:sqlcmd|bcp|isql)`, `-P`+separate, "sqlcmd", "bcp", "isql"),
+	{ // The DSN of Percona Toolkit: h=db1,u=root,p=X
+		triggersOf("p="),
+		regexp.MustCompile(`((?:^|[\s'"])(?:[A-Za-z]=[^,\s]*,)+p=)([^,\s'"]+)`),
 		"${1}" + Blank,
 	},
 	{ // tpcc_start HOST DATABASE USER X WAREHOUSES

@@ -14,14 +14,14 @@ const maxToken = 16 << 10
 func ReadToken(file string) (string, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {
-		return "", fmt.Errorf("read token file: %w", err) // "token: " would hide what follows
+		return "", fmt.Errorf("read token file: %w", err)
 	}
 	token := strings.TrimSpace(string(data))
 	if token == "" {
 		return "", fmt.Errorf("token file %s is empty", file)
 	}
 	if len(token) > maxToken || strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
-		return "", fmt.Errorf("token file %s holds no token: one line of printable characters is expected", file)
+		return "", fmt.Errorf("token file %s holds no token; one line of printable characters is expected", file)
 	}
 	return token, nil
 }

@@ -48,28 +48,41 @@ func tokenLen(s string) int {
 	return len(s)
 }
 
-// userinfo finds the secret in rest, the part of a URL after "://".
+// userinfo finds the secret in rest, the part of a URL after "://". In a URL that was cut
+// before the @ it is what follows the host and is no port.
 func userinfo(scheme, rest string) (from, to int, ok bool) {
-	to = strings.LastIndexByte(rest, '@')
-	if !strings.EqualFold(scheme, "http") && !strings.EqualFold(scheme, "https") {
-		from = strings.IndexByte(rest[:max(to, 0)], ':') + 1
-		return from, to, from > 0
-	}
-	// An @ is common in the paths and queries of web addresses.
 	authority := rest
-	if i := strings.IndexAny(rest, "/?#"); i >= 0 {
+	if i := strings.IndexAny(rest, "/?#;"); i >= 0 {
 		authority = rest[:i]
 	}
-	if at := strings.LastIndexByte(authority, '@'); at >= 0 {
+	// An @ is common in the paths and queries of web addresses.
+	to = strings.LastIndexByte(rest, '@')
+	if at := strings.LastIndexByte(authority, '@'); at >= 0 && (strings.EqualFold(scheme, "http") || strings.EqualFold(scheme, "https")) {
 		return strings.IndexByte(authority[:at], ':') + 1, at, true
 	}
 	host, port, found := strings.Cut(authority, ":")
-	return len(host) + 1, to, found && !isPort(port) && to > len(host)
+	switch {
+	case found && !strings.ContainsAny(host, "@[") && !isPort(port):
+		if to < len(host) {
+			to = len(rest)
+		}
+		return len(host) + 1, to, true
+	case to >= 0 && !strings.EqualFold(scheme, "http") && !strings.EqualFold(scheme, "https"):
+		from = strings.IndexByte(rest[:to], ':') + 1
+		return from, to, from > 0
+	}
+	return 0, 0, false
 }
 
-// isPort accepts an empty port too, as in "http://host:/".
+// isPort reports whether what follows a colon begins with a port, the word for one or
+// nothing, as in "http://host:/".
 func isPort(s string) bool {
-	return len(s) <= 5 && strings.Trim(s, "0123456789") == ""
+	rest := strings.TrimLeft(s, "0123456789")
+	digits := len(s) - len(rest)
+	if len(s) >= len("port") && strings.EqualFold(s[:len("port")], "port") {
+		rest = s[len("port"):]
+	}
+	return digits <= 5 && (rest == "" || !isWord(rest[0]) && rest[0] < 0x80 && strings.IndexByte("!$%^*+~=@", rest[0]) < 0)
 }
 
 // logins blanks the passwords of user:password@host in s, and of lists of hosts.

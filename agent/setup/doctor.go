@@ -22,6 +22,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/config"
 	"github.com/benchwatch/benchwatch/agent/engine"
 	"github.com/benchwatch/benchwatch/agent/rundir"
+	"github.com/benchwatch/benchwatch/agent/secret"
 	"github.com/benchwatch/benchwatch/agent/table"
 	"github.com/benchwatch/benchwatch/alerts"
 	"github.com/benchwatch/benchwatch/prometheus"
@@ -99,12 +100,12 @@ func Diagnose(ctx context.Context, c *config.Config) Diagnosis {
 func (d *doctor) data(context.Context) {
 	root := rundir.Root(d.c.DataDir)
 	if err := Writable(root); err != nil {
-		d.add("data", Failed, "data directory", err.Error(), "choose another data_dir, or let an agent share it: docs/configuration.md, Users")
+		d.add("data", Failed, "data directory", secret.Error(err), "choose another data_dir, or let an agent share it: docs/configuration.md, Users")
 		return
 	}
 	ids, err := rundir.List(d.c.DataDir)
 	if err != nil {
-		d.add("data", Failed, "data directory", err.Error(), "")
+		d.add("data", Failed, "data directory", secret.Error(err), "")
 		return
 	}
 	d.add("data", OK, "data directory", fmt.Sprintf("%s has %s", d.c.DataDir, table.Plural(len(ids), "run")), "")
@@ -124,7 +125,7 @@ func (d *doctor) agent(ctx context.Context) {
 	case errors.Is(err, errNoLogin):
 		d.add("agent", OK, "agent", "answers at "+info.URL+" and asks for a login", "")
 	case err != nil:
-		d.add("agent", Failed, "agent", err.Error(), "look at the agent's log")
+		d.add("agent", Failed, "agent", secret.Error(err), "look at the agent's log")
 	default:
 		d.add("agent", OK, "agent", "answers at "+info.URL, "")
 		d.clock("agent", "clock of the agent", at)
@@ -198,7 +199,7 @@ func (d *doctor) prometheus(ctx context.Context) {
 	}
 	found, at, err := d.query(ctx, "count_over_time(benchwatch_build_info[10s])")
 	if err != nil {
-		d.add("prometheus", Failed, "prometheus", err.Error(), "check url under prometheus")
+		d.add("prometheus", Failed, "prometheus", secret.Error(err), "check url under prometheus")
 		return
 	}
 	d.clock("prometheus", "clock of Prometheus", at)
@@ -231,14 +232,14 @@ func (d *doctor) scraped(ctx context.Context) {
 		}
 	}
 	if _, err := get(ctx, d.c.Prometheus.URL+"/api/v1/targets?state=active", &answer); err != nil {
-		d.add("prometheus", Failed, "scraped targets", err.Error(), "")
+		d.add("prometheus", Failed, "scraped targets", secret.Error(err), "")
 		return
 	}
 	down := false
 	for _, t := range answer.Data.Targets {
 		if t.Health == "down" {
 			down = true
-			d.add("prometheus", Warning, "scraped targets", fmt.Sprintf("%s of job %s: %s", t.Labels["instance"], t.Labels["job"], t.LastError), "start it, or remove it from scrape_configs")
+			d.add("prometheus", Warning, "scraped targets", fmt.Sprintf("%s of job %s: %s", t.Labels["instance"], t.Labels["job"], secret.Text(t.LastError)), "start it, or remove it from scrape_configs")
 		}
 	}
 	if !down {
@@ -266,12 +267,12 @@ func (d *doctor) rules(ctx context.Context) {
 		Data struct{ Groups []ruleGroup }
 	}
 	if _, err := get(ctx, d.c.Prometheus.URL+"/api/v1/rules", &answer); err != nil {
-		d.add("prometheus", Failed, "rules", err.Error(), "")
+		d.add("prometheus", Failed, "rules", secret.Error(err), "")
 		return
 	}
 	wanted, err := ruleGroups()
 	if err != nil {
-		d.add("prometheus", Failed, "rules", err.Error(), "")
+		d.add("prometheus", Failed, "rules", secret.Error(err), "")
 		return
 	}
 	var missing, different []string
@@ -286,7 +287,7 @@ func (d *doctor) rules(ctx context.Context) {
 		}
 		for _, r := range answer.Data.Groups[i].Rules {
 			if r.LastError != "" {
-				d.add("prometheus", Failed, "rules", fmt.Sprintf("%s can't be evaluated: %s", r.Name, r.LastError), "two rules or exporters may give the same series")
+				d.add("prometheus", Failed, "rules", fmt.Sprintf("%s can't be evaluated: %s", r.Name, secret.Text(r.LastError)), "two rules or exporters may give the same series")
 			}
 		}
 	}
@@ -346,24 +347,24 @@ func (d *doctor) grafana(ctx context.Context) {
 	}
 	g, err := NewGrafana(d.c.Grafana.URL, d.c.Grafana.TokenFile)
 	if err != nil {
-		d.add("grafana", Failed, "grafana", err.Error(), "check url and token_file under grafana")
+		d.add("grafana", Failed, "grafana", secret.Error(err), "check url and token_file under grafana")
 		return
 	}
 	defer g.Close()
 	at, err := get(ctx, g.Address()+"/api/health", nil)
 	if err != nil {
-		d.add("grafana", Failed, "grafana", err.Error(), "check url under grafana")
+		d.add("grafana", Failed, "grafana", secret.Error(err), "check url under grafana")
 		return
 	}
 	d.clock("grafana", "clock of Grafana", at)
 	if err := g.CanMark(ctx); err != nil {
-		d.add("grafana", Failed, "grafana token", err.Error(), "create a token for a service account with the role Editor, for example with benchwatch init")
+		d.add("grafana", Failed, "grafana token", secret.Error(err), "create a token for a service account with the role Editor, for example with benchwatch init")
 		return
 	}
 	d.add("grafana", OK, "grafana token", "may read and write annotations", "")
 	all, err := g.CompareDashboards(ctx)
 	if err != nil {
-		d.add("grafana", Warning, "dashboards", err.Error(), "")
+		d.add("grafana", Warning, "dashboards", secret.Error(err), "")
 		return
 	}
 	states := map[DashboardState][]string{}

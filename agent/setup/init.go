@@ -148,7 +148,7 @@ func (p *Plan) grafana(ctx context.Context, done *Done) error {
 	defer admin.Close()
 	token, err := Grafana{admin}.CreateToken(ctx)
 	if err != nil {
-		done.Problems = append(done.Problems, "create a service account: "+err.Error())
+		done.Problems = append(done.Problems, "create a service account: "+secret.Error(err))
 		g.URL = ""
 		return nil
 	}
@@ -166,7 +166,7 @@ func (p *Plan) dashboards(ctx context.Context, c *config.Config, done *Done) {
 		done.Dashboards, err = g.ImportDashboards(ctx, p.Grafana.Folder)
 	}
 	if err != nil {
-		done.Problems = append(done.Problems, "import the dashboards: "+err.Error())
+		done.Problems = append(done.Problems, "import the dashboards: "+secret.Error(err))
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/config"
 	"github.com/benchwatch/benchwatch/agent/engine"
 	engines "github.com/benchwatch/benchwatch/agent/engine/registry"
+	"github.com/benchwatch/benchwatch/agent/secret"
 )
 
 // ParseTarget reads a server as a URL, such as
@@ -80,13 +81,13 @@ func test(ctx context.Context, t engine.Target) Tested {
 	result := Tested{Name: t.Name, Address: t.Address}
 	prober, err := config.Open(t, slog.New(slog.DiscardHandler))
 	if err != nil {
-		result.Error = err.Error()
+		result.Error = secret.Error(err)
 		return result
 	}
 	defer prober.Close()
 	status, err := prober.Probe(ctx)
 	if err != nil {
-		result.Error = err.Error()
+		result.Error = secret.Error(err)
 		return result
 	}
 	result.Answers, result.Version, result.Role, result.Missing = true, status.Version, status.Role, status.Missing
