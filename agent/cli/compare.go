@@ -17,6 +17,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/report"
 	"github.com/benchwatch/benchwatch/agent/rundir"
 	"github.com/benchwatch/benchwatch/agent/table"
+	"github.com/benchwatch/benchwatch/agent/terminal"
 	"github.com/benchwatch/benchwatch/agent/trend"
 )
 
@@ -183,7 +184,11 @@ func (r *compareCommand) write(c *report.Comparison, groups []report.Group, hist
 			}
 			return writeFigure(w, set.Plots(), *r.format)
 		default:
-			return c.Text(w)
+			screen := terminal.Terminal{}
+			if *r.file == "" {
+				screen = terminal.Of(r.streams.Out)
+			}
+			return c.Text(w, screen)
 		}
 	})
 }

@@ -240,6 +240,7 @@ func balanceMeasures(rows []Row) []Measure {
 			}
 			return r.Balances[i].Imbalance
 		})
+		one.of, one.isDetail = m, true
 		one.Field, one.Condition = m.ID+"_ratio", ""
 		all = append(all, one)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/rundir"
 	"github.com/benchwatch/benchwatch/agent/series"
 	"github.com/benchwatch/benchwatch/agent/table"
+	"github.com/benchwatch/benchwatch/agent/terminal"
 	"github.com/benchwatch/benchwatch/agent/tool"
 )
 
@@ -37,8 +38,11 @@ type Comparison struct {
 	Differs []Difference `json:"differs,omitempty"`
 	// ServerSettings are the servers' settings that are the same within each group
 	// but not between them.
-	ServerSettings []Difference  `json:"server_settings,omitempty"`
-	Lines          []CompareLine `json:"lines"`
+	ServerSettings []Difference `json:"server_settings,omitempty"`
+	// Summary is what the comparison says first, in three sentences: what differs, what limited
+	// the runs, what paid for it.
+	Summary []string      `json:"summary,omitempty"`
+	Lines   []CompareLine `json:"lines"`
 	// Statements are those of the servers by the difference of their time per transaction.
 	Statements []StatementDifference `json:"statements,omitempty"`
 	// Limits are what [Comparison.Check] found.
@@ -80,6 +84,11 @@ type CompareLine struct {
 	within []within
 	// isThroughput is set if the intervals add up to the value of the run.
 	isThroughput bool
+	// place is where the summary has the measure, for changes of at least least.
+	place      place
+	least      float64
+	isHeadline bool
+	isDetail   bool
 }
 
 // Sample is one group's values of a measure, in the unit of the line.
@@ -130,14 +139,16 @@ func Compare(groups []Group, selected []string) Comparison {
 	}
 	c.addNotes()
 	c.Statements = compareStatements(groups)
-	c.Notes = slices.Concat(limitNotes(groups), c.paidNotes(), c.Notes)
+	c.Notes = slices.Concat(sampledNotes(groups), c.Notes)
+	c.summarize(groups)
 	c.compareSettings(groups)
 	return c
 }
 
 // newCompareLine compares the groups by a measure in one combination.
 func newCompareLine(m *Measure, groups []Group, x combination) CompareLine {
-	line := CompareLine{Combination: x.values, Measure: m.Name, Unit: m.Unit.Sign, isThroughput: m.Field == tool.Throughput.Field()}
+	line := CompareLine{Combination: x.values, Measure: m.Name, Unit: m.Unit.Sign, isThroughput: m.Field == tool.Throughput.Field(), isHeadline: m.isHeadline, isDetail: m.isDetail}
+	line.place, line.least = placeOf(m)
 	line.values, line.within = make([][]float64, len(groups)), make([]within, len(groups))
 	for i := range groups {
 		for _, j := range x.runs[i] {
@@ -150,37 +161,6 @@ func newCompareLine(m *Measure, groups []Group, x combination) CompareLine {
 	}
 	line.judge()
 	return line
-}
-
-// limitNotes reports what limited the runs of each group.
-func limitNotes(groups []Group) []string {
-	var parts []string
-	for _, g := range groups {
-		var names []string
-		count := map[string]int{}
-		for i := range g.Runs {
-			if text := limitText(g.Runs[i].Limits); text != "" {
-				if count[text]++; count[text] == 1 {
-					names = append(names, text)
-				}
-			}
-		}
-		if len(names) == 0 {
-			continue
-		}
-		for i, name := range names {
-			if len(names) > 1 {
-				names[i] = fmt.Sprintf("%s (%s)", name, table.Plural(count[name], "run"))
-			}
-		}
-		parts = append(parts, g.Name+": "+table.Join(names))
-	}
-	if !slices.ContainsFunc(groups, func(g Group) bool {
-		return slices.ContainsFunc(g.Runs, func(r Row) bool { return limitText(r.Limits) != "" && limitText(r.Limits) != notKnown })
-	}) {
-		return nil
-	}
-	return []string{"what limited the runs most: " + strings.Join(parts, "; ")}
 }
 
 // factsOf returns the facts that distinguish runs, without bookkeeping. The name of a group
@@ -431,14 +411,16 @@ func (c *Comparison) addNotes() {
 	}
 }
 
-// document has the limits, the table, then what differs and the notes.
-func (c *Comparison) document() *table.Document {
+// document has the summary, the limits, the tables, then what differs and the notes. What is wider
+// than width, if that is not 0, is made narrower.
+func (c *Comparison) document(width int) *table.Document {
 	doc := &table.Document{}
+	doc.List(c.Summary...)
 	doc.Table(c.LimitTable())
 	if len(c.Limits) > 0 {
-		doc.Fold("The comparison", func() { c.addTo(doc) })
+		doc.Fold("The comparison", func() { c.addTo(doc, width) })
 	} else {
-		c.addTo(doc)
+		c.addTo(doc, width)
 	}
 	return doc
 }
@@ -454,12 +436,20 @@ func (c *Comparison) OverTable() *table.Table {
 	return c.over.Table()
 }
 
-func (c *Comparison) addTo(doc *table.Document) {
+func (c *Comparison) addTo(doc *table.Document, width int) {
 	if c.over != nil {
 		c.over.Document(doc)
 		return
 	}
-	doc.Table(c.Table())
+	doc.Table(narrowed(c.Table(), width))
+	if text := c.FoldedLine(); text != "" {
+		doc.Paragraph(table.Line{Text: text})
+	}
+	if details := c.DetailTable(); len(details.Rows) > 0 {
+		doc.Section(3, detailTitle, func() {
+			doc.Fold(table.Plural(len(details.Rows), "row"), func() { doc.Table(narrowed(details, width)) })
+		})
+	}
 	var items []string
 	add := func(prefix string, all []Difference) {
 		for _, d := range all {
@@ -478,25 +468,65 @@ func (c *Comparison) addTo(doc *table.Document) {
 	}
 }
 
+// DetailTitle heads DetailTable.
+func (c *Comparison) DetailTitle() string { return detailTitle }
+
+// detailTitle heads the rows that explain the others.
+const detailTitle = "Cost per transaction, and each server"
+
+// narrowed leaves out the ratios of a table that is too wide: the differences have the same.
+func narrowed(t *table.Table, width int) *table.Table {
+	if width > 0 && t.Width() > width {
+		for _, head := range t.Head() {
+			if strings.HasPrefix(head, ratioHead) {
+				t.Drop(head)
+			}
+		}
+	}
+	return t
+}
+
+const ratioHead = "ratio"
+
 // Text writes the comparison for a terminal.
-func (c *Comparison) Text(w io.Writer) error { return c.document().Text(w) }
+func (c *Comparison) Text(w io.Writer, t terminal.Terminal) error {
+	doc := c.document(t.Width)
+	doc.Wrap = t.Wrap
+	return doc.Text(w)
+}
 
 // Markdown writes the comparison as Markdown.
-func (c *Comparison) Markdown(w io.Writer) error { return c.document().Markdown(w) }
+func (c *Comparison) Markdown(w io.Writer) error { return c.document(0).Markdown(w) }
 
-// Table has a row for each line: the combination, the measure, each group's sample
-// and, except for the first group's, its ratio and difference.
+// Table has a row for each line that is no detail: the combination, the measure, each group's
+// sample and, except for the first group's, its ratio and difference. What is alike in all groups
+// is left out, see [Comparison.FoldedLine].
 func (c *Comparison) Table() *table.Table {
+	return c.linesWhere(func(l *CompareLine) bool { return !l.isDetail && !c.isFolded(l) })
+}
+
+// DetailTable is Table for the details: what a transaction took, and single servers.
+func (c *Comparison) DetailTable() *table.Table {
+	return c.linesWhere(func(l *CompareLine) bool { return l.isDetail && !c.isFolded(l) })
+}
+
+// FoldedTable is Table for what is alike in all groups.
+func (c *Comparison) FoldedTable() *table.Table { return c.linesWhere(c.isFolded) }
+
+func (c *Comparison) linesWhere(wanted func(*CompareLine) bool) *table.Table {
 	t := table.New(table.Named(slices.Concat(c.Varied, []string{"measure"}, c.Groups)...)...)
 	for _, g := range c.Groups[1:] {
 		suffix := ""
 		if len(c.Groups) > 2 {
 			suffix = " " + g
 		}
-		t.Columns = append(t.Columns, table.Named("ratio"+suffix, "difference"+suffix)...)
+		t.Columns = append(t.Columns, table.Named(ratioHead+suffix, "difference"+suffix)...)
 	}
 	for i := range c.Lines {
 		l := &c.Lines[i]
+		if !wanted(l) {
+			continue
+		}
 		name := l.Measure
 		if l.Unit != table.PerSecond.Sign {
 			name += " " + l.Unit
@@ -511,7 +541,7 @@ func (c *Comparison) Table() *table.Table {
 			if s.Ratio.Known {
 				ratio = ratio.As(strconv.FormatFloat(s.Ratio.Value, 'f', 3, 64))
 			}
-			row = append(row, ratio, table.Text(s.difference()))
+			row = append(row, ratio, table.Text(l.difference(j+1)))
 		}
 		t.Add(row...)
 	}
@@ -555,6 +585,15 @@ func (s *Sample) cell() table.Cell {
 		return number(s.Median)
 	}
 	return number(s.Median).As(fmt.Sprintf("%s n=%d", s.Text(table.Digits, ByMedian), s.N))
+}
+
+// difference returns that of a group: a value that was 0 has no ratio.
+func (l *CompareLine) difference(i int) string {
+	before, s := &l.Samples[0], &l.Samples[i]
+	if !s.Ratio.Known && before.N > 0 && s.N > 0 && s.Median != before.Median {
+		return fmt.Sprintf("%s from %s, %s", brief(s.Median-before.Median), brief(before.Median), s.proof())
+	}
+	return s.difference()
 }
 
 // ComparisonPage is a comparison with charts of its runs.

@@ -11,6 +11,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/rundir"
 	"github.com/benchwatch/benchwatch/agent/series"
 	"github.com/benchwatch/benchwatch/agent/table"
+	"github.com/benchwatch/benchwatch/agent/terminal"
 )
 
 // group makes runs of one setting: threads and label, with these rates.
@@ -34,7 +35,7 @@ func join(a, b Group) Group {
 func textOf(t *testing.T, c Comparison) string {
 	t.Helper()
 	var b bytes.Buffer
-	if err := c.Text(&b); err != nil {
+	if err := c.Text(&b, terminal.Terminal{}); err != nil {
 		t.Fatal(err)
 	}
 	return b.String()

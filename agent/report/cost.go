@@ -114,7 +114,7 @@ func costMeasures(rows []Row) []Measure {
 				return r.Costs[j].Value
 			})
 			m.Field = strings.ToLower(strings.NewReplacer("/trx", "_per_transaction").Replace(m.Field))
-			m.IsCost = true
+			m.IsCost, m.isDetail, m.of = true, true, c.measure
 			all = append(all, m)
 		}
 	}

@@ -389,3 +389,34 @@ func (s *Sample) difference() string {
 		return change + ", one run, may be noise"
 	}
 }
+
+// isProven reports whether the runs prove that they differ.
+func (v Verdict) isProven() bool { return v == Different || v == RunsDiffer }
+
+// proof says in a sentence how far the difference is proven, and what of it the stalls of one run
+// explain.
+func (s *Sample) proof() string {
+	switch s.Verdict {
+	case Different:
+		return "proven (" + probability(s.P.Value) + ")"
+	case NotProven:
+		return "not proven (" + probability(s.P.Value) + ")"
+	case TooFew:
+		return "not proven, too few runs (" + probability(s.P.Value) + ")"
+	case RunsDiffer:
+		text := "proven for these two runs (" + probability(s.P.Value) + ")"
+		if s.Shape != nil && s.Shape.Kind != Even && s.Shape.Kind != "" {
+			text += ": " + s.Shape.String()
+		}
+		return text
+	case RunsStall:
+		return "not proven, but " + s.Shape.String()
+	case RunsAlike:
+		return "these runs are alike"
+	case RunsUnclear:
+		return "not proven (" + probability(s.P.Value) + ")"
+	case TooShort:
+		return "not proven, too short to tell"
+	}
+	return "not proven, one run"
+}

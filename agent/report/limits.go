@@ -313,12 +313,15 @@ func limitText(v *analysis.Verdict) string {
 	case len(v.Findings) > 0:
 		return string(v.Findings[0].Limit)
 	case v.Unlimited != "":
-		return "no limit"
+		return noLimit
 	}
 	return notKnown
 }
 
-const notKnown = "not known"
+const (
+	notKnown = "not known"
+	noLimit  = "no limit"
+)
 
 // LimitLines is what limited the run, in sentences.
 func (r *Row) LimitLines() []table.Line { return limitLines(r.Limits) }

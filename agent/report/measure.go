@@ -32,6 +32,11 @@ type Measure struct {
 	Figure, Line string
 	// IsCost: it is what a transaction took.
 	IsCost bool
+	// of is the measure of servers or machines that it shows, nil for the tool's own; isHeadline is
+	// set for throughput and the headline latency, isDetail for what explains other measures.
+	of         *measure.Measure
+	isHeadline bool
+	isDetail   bool
 	// scope is what a condition about it is about, empty for the tool; atEnd is set if it has
 	// no value while a run is in progress.
 	scope measure.Scope
@@ -76,7 +81,7 @@ func toolMeasures(rows []Row) []Measure {
 		case m == tool.HeadlineLatency:
 			all = append(all, latencyMeasures(rows)...)
 		case m.Short != "":
-			all = append(all, Measure{Name: m.Short, Field: m.Field(), Condition: strings.ToLower(m.Short), Unit: table.UnitOf(m), Value: func(r *Row) float64 { return r.value(m) }})
+			all = append(all, Measure{Name: m.Short, Field: m.Field(), isHeadline: m == tool.Throughput, Condition: strings.ToLower(m.Short), Unit: table.UnitOf(m), Value: func(r *Row) float64 { return r.value(m) }})
 		}
 	}
 	return all
@@ -99,11 +104,21 @@ func latencyMeasures(rows []Row) []Measure {
 	var all []Measure
 	for _, operation := range operations {
 		for _, stat := range Stats(stats[operation]) {
-			all = append(all, Measure{Name: latencyName(operation, stat), Field: LatencyField(operation, stat), Condition: stat, Unit: table.Milliseconds,
+			all = append(all, Measure{Name: latencyName(operation, stat), Field: LatencyField(operation, stat), isHeadline: isHeadline(rows, operation, stat), Condition: stat, Unit: table.Milliseconds,
 				Value: func(r *Row) float64 { return r.latency(operation, stat) }})
 		}
 	}
 	return all
+}
+
+// isHeadline reports whether a statistic is the headline latency of the first run that has one.
+func isHeadline(rows []Row, operation, stat string) bool {
+	for i := range rows {
+		if r := &rows[i]; r.headline.Known {
+			return r.LatencyOperation == operation && r.headline.Value.Stat == stat
+		}
+	}
+	return false
 }
 
 // LatencyField returns the field of a statistic of an operation's latency; an empty
@@ -130,6 +145,8 @@ func (r *Row) latency(operation, stat string) float64 {
 	return r.latencyOf(operation, stat)
 }
 
+const drainCondition = "drain" // how conditions name the drain
+
 // serverColumns is how many servers get columns of their own: people no longer
 // read a table with more.
 const serverColumns = 6
@@ -154,11 +171,13 @@ func serverMeasures(rows []Row) []Measure {
 			if m.Summary == measure.Max {
 				name = "worst " + name
 			}
-			all = append(all, worst(name, m.Base(), m.Unit, table.UnitOf(m), func(s *Server) (float64, bool) { return s.Value(m), true }))
+			one := worst(name, m.Base(), m.Unit, table.UnitOf(m), func(s *Server) (float64, bool) { return s.Value(m), true })
+			one.of = m
+			all = append(all, one)
 		}
 	}
 	// A drain that was given up has no length.
-	drain := worst("drain", "drain", measure.Seconds, table.Seconds, func(s *Server) (float64, bool) {
+	drain := worst("drain", drainCondition, measure.Seconds, table.Seconds, func(s *Server) (float64, bool) {
 		return series.Number(s.DrainSeconds), !s.DrainTimedOut
 	})
 	drain.atEnd = true
@@ -216,13 +235,15 @@ func targetsOf(rows []Row) []string {
 }
 
 func measureOfServer(target string, m *measure.Measure) Measure {
-	return newServerMeasure(target+" "+m.Name(), m.Unit, table.UnitOf(m), func(r *Row) float64 {
+	one := newServerMeasure(target+" "+m.Name(), m.Unit, table.UnitOf(m), func(r *Row) float64 {
 		i := slices.IndexFunc(r.Servers, func(s Server) bool { return s.Target == target })
 		if i < 0 || r.Servers[i].superseded(m) {
 			return series.Unknown()
 		}
 		return r.Servers[i].Value(m)
 	})
+	one.of, one.isDetail = m, true
+	return one
 }
 
 // worst is the largest value of all servers. It is unknown if get returns false

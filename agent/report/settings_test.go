@@ -85,7 +85,9 @@ func TestSettingsPage(t *testing.T) {
 func TestUnits(t *testing.T) {
 	g := group("a", 4, 100)
 	g.Runs[0].Servers = []Server{{Target: "n1", DrainSeconds: series.Some(2.5), Values: []Value{{Measure: engine.FlowControl, Value: 0.25}}}}
-	c := Compare([]Group{g, g}, nil)
+	other := group("b", 4, 50)
+	other.Runs[0].Servers = []Server{{Target: "n1", DrainSeconds: series.Some(5.), Values: []Value{{Measure: engine.FlowControl, Value: 0.5}}}}
+	c := Compare([]Group{g, other}, nil)
 	var got []string
 	for _, row := range c.Table().Rows {
 		got = append(got, row[0].String()+" "+row[1].String())

@@ -10,7 +10,13 @@ import (
 )
 
 // Document is headings, paragraphs, lists and tables in order.
-type Document struct{ parts []part }
+type Document struct {
+	// Wrap breaks text of Text that begins at column first, other lines at column hanging; nil: it
+	// is not broken.
+	Wrap func(text string, first, hanging int) string
+
+	parts []part
+}
 
 // Line is a paragraph or one item of a list: text, part of which may be strong.
 type Line struct{ Text, Strong, Rest string }
@@ -94,7 +100,11 @@ func (d *Document) Text(w io.Writer) error {
 			b.WriteString(Plain(p.heading) + "\n")
 		}
 		for _, l := range p.lines {
-			b.WriteString(Plain(l.Text+l.Strong+l.Rest) + "\n")
+			text := Plain(l.Text + l.Strong + l.Rest)
+			if d.Wrap != nil {
+				text = d.Wrap(text, 0, 2)
+			}
+			b.WriteString(text + "\n")
 		}
 	}
 	_, err := w.Write(b.Bytes())

@@ -90,10 +90,16 @@ type limitView struct {
 type compareView struct {
 	// Groups has the name and the runs of each group; the first is the baseline.
 	Groups []groupView `json:"groups"`
-	// Head and Rows are the table, in human-readable form.
-	Head  []string   `json:"head"`
-	Rows  [][]string `json:"rows"`
-	Notes []string   `json:"notes"`
+	// Summary is what the comparison says first.
+	Summary []string `json:"summary"`
+	// Head and Rows are the table, in human-readable form. Details explain them, Folded are
+	// rows without a difference, which FoldedLine names.
+	Head       []string   `json:"head"`
+	Rows       [][]string `json:"rows"`
+	Details    [][]string `json:"details"`
+	Folded     [][]string `json:"folded"`
+	FoldedLine string     `json:"folded_line"`
+	Notes      []string   `json:"notes"`
 	// Differs and Settings are facts and server settings that only differ between
 	// the groups.
 	Differs  []report.Difference `json:"differs"`
@@ -270,7 +276,8 @@ func (p *Page) serveCompare(w http.ResponseWriter, r *http.Request) {
 	}
 	c := report.Compare(groups, nil)
 	t := c.Table()
-	view.Head, view.Rows = t.Head(), cellTexts(t)
+	view.Head, view.Rows, view.Summary = t.Head(), cellTexts(t), append([]string{}, c.Summary...)
+	view.Details, view.Folded, view.FoldedLine = cellTexts(c.DetailTable()), cellTexts(c.FoldedTable()), c.FoldedLine()
 	view.Statements = newStatementsView(c.StatementTable(), nil)
 	view.Notes, view.Differs, view.Settings = append([]string{}, c.Notes...), append([]report.Difference{}, c.Differs...), append([]report.Difference{}, c.ServerSettings...)
 	answer(w, r, encode(view))

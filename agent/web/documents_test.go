@@ -71,7 +71,7 @@ func TestCompare(t *testing.T) {
 	if v.Groups[0].Name != "<b>" || v.Groups[1].Name != "same" || v.Groups[1].Runs[0].ID != "b" {
 		t.Errorf("groups: %+v", v.Groups)
 	}
-	if row := strings.Join(v.Rows[0], "|"); row != "tps|5.00|10.00|2.000|+100.0 % ? one run, may be noise" {
+	if row := strings.Join(v.Rows[0], "|"); row != "tps|5.00|10.00|2.000|+100.0 %, too short to tell" {
 		t.Errorf("first row: %s of %s", row, body)
 	}
 	if len(v.Differs) != 1 || v.Differs[0].Name != "via" || len(v.Notes) == 0 {

@@ -88,7 +88,7 @@ export class CompareView {
   /** The groups: the runs themselves, or those that share the value by which they are grouped. */
   private chosen(): Chosen[] {
     if (!this.by) {
-      const names = different(this.runs.map((r) => r.title));
+      const names = byLabel(this.runs) ?? different(this.runs.map((r) => r.title));
       return this.runs.map((r, i) => ({ name: names[i]!, ids: [r.id] }));
     }
     const groups = new Map<string, string[]>();
@@ -133,6 +133,7 @@ export class CompareView {
       return el('li', {}, swatch, el('b', {}, g.name), ' ', ...runs.flatMap((a, k) => [a, ' ', badge(g.runs[k]!), ' ']));
     });
     this.head.replaceChildren(
+      el('div', { class: 'summary' }, ...c.summary.map((sentence) => el('p', {}, sentence))),
       el('ul', { class: 'plain groups' }, ...legend),
       el(
         'div',
@@ -146,7 +147,12 @@ export class CompareView {
       el('tr', {}, el('th', { scope: 'row' }, d.name), ...d.values.map((v) => el('td', {}, v || '–')));
     const differences = (title: string, all: Compare['differs']) =>
       all.length > 0 && el('section', { class: 'panel' }, el('h2', {}, title), table(['', ...c.groups.map((g) => g.name)], all.map(difference)));
-    const rows = c.rows.map((row) => el('tr', {}, el('th', { scope: 'row' }, row[0]!), ...row.slice(1).map((v) => el('td', {}, v))));
+    const lines = (rows: string[][]) =>
+      table(
+        c.head,
+        rows.map((row) => el('tr', {}, el('th', { scope: 'row' }, row[0]!), ...row.slice(1).map((v) => el('td', {}, v)))),
+      );
+    const folded = (summary: string, rows: string[][]) => rows.length > 0 && el('details', {}, el('summary', {}, summary), lines(rows));
     this.body.replaceChildren(
       ...[
         this.scaling(c),
@@ -154,7 +160,9 @@ export class CompareView {
           'section',
           { class: 'panel' },
           el('h2', {}, 'Measures'),
-          table(c.head, rows),
+          lines(c.rows),
+          folded(`Cost per transaction, and each server: ${plural(c.details.length, 'row')}`, c.details),
+          folded(c.folded_line, c.folded),
           el('ul', { class: 'notes' }, ...c.notes.map((n) => el('li', {}, n))),
         ),
         c.statements.rows.length > 0 &&
@@ -254,6 +262,18 @@ export class CompareView {
     const note = groups.length > 1 ? 'transactions per second, the median of each group' : 'transactions per second';
     return el('section', { class: 'chart' }, el('h3', {}, 'Throughput by threads', el('small', {}, `${note}, of ${plural(all.length, 'run')}`)), box);
   }
+}
+
+/** Labels that number runs and do not say how they were made. */
+const bookkeeping = ['sweep', 'step', 'repeat'];
+
+/** The runs by a label that is another one in each of them, such as "fc_limit=16"; null if there is none. */
+function byLabel(runs: Run[]): string[] | null {
+  for (const name of Object.keys(runs[0]?.labels ?? {})) {
+    const values = runs.map((r) => r.labels?.[name]);
+    if (!bookkeeping.includes(name) && values.every((v) => v) && new Set(values).size === runs.length) return values.map((v) => `${name}=${v}`);
+  }
+  return null;
 }
 
 /** What distinguishes titles: their words without those that all have; empty if that says nothing. */

@@ -253,8 +253,12 @@ export interface Difference {
 
 export interface Compare {
   groups: Group[];
+  summary: string[];
   head: string[];
   rows: string[][];
+  details: string[][];
+  folded: string[][];
+  folded_line: string;
   notes: string[];
   differs: Difference[];
   settings: Difference[];
