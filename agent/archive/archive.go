@@ -56,6 +56,9 @@ type Archive struct {
 	bucket bucket
 	name   string
 	key    string
+
+	large      sync.Mutex
+	largeBytes int64 // of the large index objects that were read
 }
 
 // Open returns an archive without connecting to it.
@@ -73,7 +76,7 @@ func Open(opts Options) (*Archive, error) {
 	}
 	p := usualPatience
 	p.request = cmp.Or(opts.Timeout, p.request)
-	return &Archive{opts, &patient{b, p, l.name()}, l.name(), l.key()}, nil
+	return &Archive{Options: opts, bucket: &patient{b, p, l.name()}, name: l.name(), key: l.key()}, nil
 }
 
 // Name is the address without its options.
@@ -89,8 +92,12 @@ func DefaultCacheDir() string {
 	return filepath.Join(dir, "benchwatch", "archive")
 }
 
-// listWorkers is how many index objects are read at once.
-const listWorkers = 32
+const (
+	// listWorkers is how many index objects are read at once.
+	listWorkers = 32
+	// bundleWorkers is how many bundles are: each can have 16 MiB.
+	bundleWorkers = 3
+)
 
 // Versions returns all versions of all runs, sorted by id. It reads no index.
 func (a *Archive) Versions(ctx context.Context) ([]Entry, error) {
@@ -141,13 +148,13 @@ func (a *Archive) Indexes(ctx context.Context, entries []Entry, problem func(err
 	defer stop(nil)
 	found := make([]*Index, len(entries))
 	problems := make([]error, len(entries))
-	inParallel(ctx, len(entries), func(i int) {
+	inParallel(ctx, listWorkers, len(entries), func(i int) {
 		found[i], _ = cachedIndex(filepath.Join(cache, entries[i].base()), entries[i])
 	})
 	if err := a.fromBundles(ctx, cache, entries, found); err != nil {
 		return nil, err
 	}
-	inParallel(ctx, len(entries), func(i int) {
+	inParallel(ctx, listWorkers, len(entries), func(i int) {
 		if found[i] != nil {
 			return
 		}
@@ -171,11 +178,11 @@ func (a *Archive) Indexes(ctx context.Context, entries []Entry, problem func(err
 	return slices.DeleteFunc(found, func(x *Index) bool { return x == nil }), nil
 }
 
-// inParallel calls do with 0 to n-1, listWorkers at once, until ctx is done.
-func inParallel(ctx context.Context, n int, do func(int)) {
+// inParallel calls do with 0 to n-1, some at once, until ctx is done.
+func inParallel(ctx context.Context, atOnce, n int, do func(int)) {
 	next := make(chan int)
 	var workers sync.WaitGroup
-	for range min(listWorkers, n) {
+	for range min(atOnce, n) {
 		workers.Go(func() {
 			for i := range next {
 				do(i)
@@ -193,17 +200,34 @@ func inParallel(ctx context.Context, n int, do func(int)) {
 }
 
 func (a *Archive) fetchIndex(ctx context.Context, e Entry) (*Index, []byte, error) {
-	data, err := a.bucket.get(ctx, e.object(), maxIndex)
+	data, err := a.bucket.get(ctx, e.object(), usualIndex)
+	if errors.Is(err, errTooLong) {
+		data, err = a.getLarge(ctx, e.object())
+	}
 	switch {
 	case errors.Is(err, errNoObject):
 		return nil, nil, fmt.Errorf("run %s is no longer in the archive", e.ID)
 	case errors.Is(err, errTooLong):
 		return nil, nil, fmt.Errorf("run %s is %w: its index is too long", e.ID, ErrDamaged)
+	case errors.Is(err, errNotObject):
+		return nil, nil, fmt.Errorf("run %s is %w: its index %w", e.ID, ErrDamaged, err)
 	case err != nil:
 		return nil, nil, err
 	}
 	x, err := decodeIndex(e, data)
 	return x, data, err
+}
+
+// getLarge reads a large index object, one at a time and not too many.
+func (a *Archive) getLarge(ctx context.Context, name string) ([]byte, error) {
+	a.large.Lock()
+	defer a.large.Unlock()
+	if a.largeBytes > maxLarge {
+		return nil, errTooLong
+	}
+	data, err := a.bucket.get(ctx, name, maxIndex)
+	a.largeBytes += int64(len(data))
+	return data, err
 }
 
 // List returns the indexes of the newest versions of all runs, see Indexes.

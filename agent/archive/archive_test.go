@@ -20,6 +20,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/benchwatch/benchwatch/agent/report"
 	"github.com/benchwatch/benchwatch/agent/rundir"
 	"github.com/benchwatch/benchwatch/agent/tool/registry"
 )
@@ -270,6 +271,108 @@ func TestOpenRunIsRefused(t *testing.T) {
 }
 
 // TestSameIDFromTwoMachines guards that neither run hides the other.
+// TestPulledRunNamesNoLog: the log file that a run was read from on the machine that
+// uploaded it is not read on another one.
+func TestPulledRunNamesNoLog(t *testing.T) {
+	a := newArchive(t, t.TempDir())
+	dir := newRun(t, t.TempDir(), "one", "gen1", func(m *rundir.Meta) { m.Log = &rundir.LogSource{Path: "/etc/shadow"} })
+	if !dir.MayFollowLog() {
+		t.Error("the log of an own run is not followed")
+	}
+	push(t, a, dir)
+	pulled, _, err := a.Pull(t.Context(), list(t, a)[0], t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if pulled.MayFollowLog() {
+		t.Error("a file of this machine is read that a run from the archive names")
+	}
+}
+
+// TestImpossibleIndex: an index of a run that is not closed, or of more than a run has, is
+// damaged, however right its checksum is.
+func TestImpossibleIndex(t *testing.T) {
+	meta := rundir.Meta{ID: "one", StartedAt: time.Now(), ClosedAt: new(time.Time)}
+	sum := strings.Repeat("a", 64)
+	many := func(n int, f File) (all []File) {
+		for range n {
+			all = append(all, f)
+		}
+		return all
+	}
+	for name, tt := range map[string]struct {
+		meta  rundir.Meta
+		files []File
+	}{
+		"open":          {rundir.Meta{ID: "one"}, nil},
+		"60,000 files":  {meta, many(60_000, File{Name: "x", SHA256: sum})},
+		"20 GiB":        {meta, many(5, File{Name: "x", SHA256: sum, Size: 4 << 30, Parts: manyParts(1024, Part{SHA256: sum, Size: partSize, Stored: 9})})},
+		"60,000 pieces": {meta, many(1, File{Name: "x", SHA256: sum, Size: 60_000, Parts: manyParts(60_000, Part{SHA256: sum, Size: 1, Stored: 9})})},
+	} {
+		run, err := json.Marshal(tt.meta)
+		if err != nil {
+			t.Fatal(err)
+		}
+		data, err := encodeIndex(run, &report.Row{}, tt.files)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := decodeIndex(Entry{ID: "one"}, data); !errors.Is(err, ErrDamaged) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func manyParts(n int, p Part) (all []Part) {
+	for range n {
+		all = append(all, p)
+	}
+	return all
+}
+
+// TestWrongFileOfRightParts: the checksum of a file is checked beside those of its parts.
+func TestWrongFileOfRightParts(t *testing.T) {
+	root := t.TempDir()
+	a := newArchive(t, root)
+	dir := newRun(t, t.TempDir(), "one", "gen1")
+	big(t, dir)
+	push(t, a, dir)
+	x := list(t, a)[0]
+	files := slices.Clone(x.Files)
+	for i := range files {
+		if f := &files[i]; len(f.Parts) > 1 { // the same parts in another order
+			f.Parts = slices.Clone(f.Parts)
+			f.Parts[0], f.Parts[1] = f.Parts[1], f.Parts[0]
+		}
+	}
+	run, err := os.ReadFile(dir.Path(rundir.MetaFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := encodeIndex(run, &x.Row, files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(root, x.object()), data, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	b := newArchive(t, root)
+	x = list(t, b)[0]
+	if _, err := b.Run(t.Context(), x); !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), "does not match its checksum") {
+		t.Errorf("read: %v", err)
+	}
+	data2 := t.TempDir()
+	if _, _, err := b.Pull(t.Context(), x, data2); !errors.Is(err, ErrDamaged) {
+		t.Errorf("pulled: %v", err)
+	}
+	if ids, err := rundir.List(data2); err != nil || len(ids) != 0 {
+		t.Errorf("%v %v", ids, err)
+	}
+	if problems := b.Verify(t.Context(), x); len(problems) != 1 {
+		t.Errorf("verified: %v", problems)
+	}
+}
+
 func TestSameIDFromTwoMachines(t *testing.T) {
 	root := t.TempDir()
 	a := newArchive(t, root)

@@ -42,7 +42,10 @@ var (
 	// every run: it does not exist, does not answer, is full or refuses.
 	ErrUnavailable = errors.New("archive is unavailable")
 	errNoObject    = errors.New("no such object")
-	errTooLong     = errors.New("object is longer than recorded")
+	// errNotObject is returned for a single object that is something else.
+	errNotObject = errors.New("can't be read")
+	errTooMany   = errors.New("it lists too many objects")
+	errTooLong   = errors.New("object is longer than recorded")
 )
 
 // store is an archive's bucket in a service that objstore knows.
@@ -86,8 +89,10 @@ func (s store) has(ctx context.Context, name string) (bool, error) {
 func (s store) list(ctx context.Context, folder string, each func(object)) error {
 	return s.IterWithAttributes(ctx, s.prefix+folder, func(o objstore.IterObjectAttributes) error {
 		changed, _ := o.LastModified()
-		each(object{o.Name[len(s.prefix):], changed})
-		return nil
+		if name, ok := strings.CutPrefix(o.Name, s.prefix); ok { // else it was not asked for
+			each(object{strings.Clone(name), changed})
+		}
+		return ctx.Err()
 	}, objstore.WithRecursiveIter(), objstore.WithUpdatedAt())
 }
 
@@ -98,6 +103,13 @@ func (s store) remove(ctx context.Context, name string) error {
 	}
 	return err
 }
+
+const (
+	// maxListing bounds a listing in memory, in bytes: 300,000 objects.
+	maxListing = 48 << 20
+	// listedSize is about what an object takes beside its name.
+	listedSize = 64
+)
 
 // patience is how an archive waits for its bucket.
 type patience struct {
@@ -143,8 +155,21 @@ func (p *patient) has(ctx context.Context, name string) (found bool, err error) 
 func (p *patient) list(ctx context.Context, folder string, each func(object)) error {
 	var found []object
 	err := p.try(ctx, func(ctx context.Context) error {
+		ctx, stop := context.WithCancelCause(ctx)
+		defer stop(nil)
 		found = found[:0]
-		return p.bucket.list(ctx, folder, func(o object) { found = append(found, o) })
+		size := 0
+		err := p.bucket.list(ctx, folder, func(o object) {
+			if size += len(o.name) + listedSize; size > maxListing {
+				stop(errTooMany)
+				return
+			}
+			found = append(found, o)
+		})
+		if errors.Is(context.Cause(ctx), errTooMany) {
+			return errTooMany
+		}
+		return err
 	})
 	if err != nil {
 		return err
@@ -164,7 +189,7 @@ func (p *patient) try(ctx context.Context, do func(context.Context) error) error
 	for n := 1; ; n++ {
 		err := p.once(ctx, do)
 		switch {
-		case err == nil, ctx.Err() != nil, errors.Is(err, errNoObject), errors.Is(err, errTooLong):
+		case err == nil, ctx.Err() != nil, errors.Is(err, errNoObject), errors.Is(err, errNotObject), errors.Is(err, errTooLong):
 			return err
 		case n == p.tries || !mayPass(err):
 			return p.explain(err)
@@ -207,7 +232,7 @@ func mayPass(err error) bool {
 		return status >= 500 || status == http.StatusTooManyRequests || status == http.StatusRequestTimeout
 	}
 	var path *fs.PathError
-	return !errors.As(err, &path) && !errors.Is(err, os.ErrPermission)
+	return !errors.Is(err, errTooMany) && !errors.As(err, &path) && !errors.Is(err, os.ErrPermission)
 }
 
 // isFull reports whether there is no space: services have codes of their own for it.
@@ -233,6 +258,8 @@ func (p *patient) explain(err error) error {
 	switch {
 	case isFull(err):
 		why = "no space left"
+	case errors.Is(err, errTooMany), errors.Is(err, errLongAnswer):
+		why = cause(err).Error()
 	case code == "NoSuchBucket" || code == "ContainerNotFound":
 		why = "the bucket does not exist"
 	case errors.Is(err, errNoFolder):

@@ -1,14 +1,12 @@
 package archive
 
 import (
-	"bufio"
 	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"path"
 	"path/filepath"
@@ -186,7 +184,7 @@ func (a *Archive) fromBundles(ctx context.Context, cache string, entries []Entry
 	}
 	maps.DeleteFunc(existing, func(digits string, _ bundle) bool { return missing[digits] == nil })
 	all := slices.Collect(maps.Values(existing))
-	inParallel(ctx, len(all), func(n int) {
+	inParallel(ctx, bundleWorkers, len(all), func(n int) {
 		b, of := all[n], missing[all[n].digits]
 		a.readBundle(ctx, cache, b, func(name string) (Entry, int, bool) {
 			i, ok := of[name]
@@ -210,19 +208,17 @@ func (a *Archive) readBundle(ctx context.Context, cache string, b bundle, wanted
 	if err != nil {
 		return
 	}
-	lines := bufio.NewReader(bytes.NewReader(text))
-	for ctx.Err() == nil {
-		line, err := lines.ReadBytes('\n')
-		if err != nil && !errors.Is(err, io.EOF) || len(line) == 0 {
-			return
-		}
+	for line := range bytes.Lines(text) {
 		var one bundled
-		if json.Unmarshal(line, &one) != nil {
+		if ctx.Err() != nil || json.Unmarshal(line, &one) != nil {
 			return
 		}
 		e, i, ok := wanted(one.Name)
 		if !ok {
 			continue
+		}
+		if len(one.Index) > usualIndex {
+			continue // read singly
 		}
 		if x, err := decodeIndex(e, one.Index); err == nil {
 			found[i] = x

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"github.com/benchwatch/benchwatch/agent/rundir"
 )
@@ -43,6 +44,9 @@ func (f folder) put(ctx context.Context, name string, data []byte) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
+	if err := f.within(name); err != nil {
+		return err
+	}
 	return rundir.Replace(path, 0o644, func(w io.Writer) error {
 		_, err := w.Write(data)
 		return err
@@ -53,15 +57,37 @@ func (f folder) get(ctx context.Context, name string, limit int64) ([]byte, erro
 	if err := errors.Join(f.exists(), ctx.Err()); err != nil {
 		return nil, err
 	}
-	r, err := rundir.Open(f.path(name))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, errNoObject
-	}
-	if err != nil {
+	if err := f.within(name); err != nil {
 		return nil, err
+	}
+	r, err := rundir.Open(f.path(name))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, errNoObject
+	case errors.Is(err, syscall.EIO), errors.Is(err, syscall.ESTALE), errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
+		return nil, err // of the archive
+	case err != nil:
+		return nil, fmt.Errorf("%w: %w", errNotObject, cause(err))
 	}
 	defer r.Close()
 	return readAtMost(r, limit)
+}
+
+// within returns an error if a folder on the way to an object is a link: who may write in
+// the archive must not lead others out of it.
+func (f folder) within(name string) error {
+	for i := strings.IndexByte(name, '/'); i >= 0; {
+		info, err := os.Lstat(f.path(name[:i]))
+		if err == nil && !info.IsDir() {
+			return fmt.Errorf("%w: %s is no folder", errNotObject, f.path(name[:i]))
+		}
+		next := strings.IndexByte(name[i+1:], '/')
+		if next < 0 {
+			break
+		}
+		i += 1 + next
+	}
+	return nil
 }
 
 func (f folder) has(ctx context.Context, name string) (bool, error) {
@@ -87,7 +113,7 @@ func (f folder) list(ctx context.Context, below string, each func(object)) error
 			return err
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case d.IsDir() || strings.HasPrefix(d.Name(), "."): // being written
+		case !d.Type().IsRegular() || strings.HasPrefix(d.Name(), "."): // being written
 			return nil
 		}
 		info, err := d.Info()

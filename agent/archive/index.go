@@ -21,8 +21,16 @@ const (
 	runsFolder  = "runs/"
 )
 
-// maxIndex is longer than any index object, in bytes.
-const maxIndex = 8 << 20
+const (
+	// maxIndex is longer than any index object, in bytes. One longer than usualIndex is read
+	// while no other such is, and maxLarge bounds all of these together.
+	maxIndex   = 2 << 20
+	usualIndex = 128 << 10
+	maxLarge   = 32 << 20
+	// maxFiles is more than there are files in a run, maxRun longer than all of them.
+	maxFiles = 100
+	maxRun   = 4 << 30
+)
 
 // Entry is a version of a run in the archive, as a listing shows it.
 type Entry struct {
@@ -194,7 +202,14 @@ func decodeIndex(e Entry, data []byte) (*Index, error) {
 	if err != nil {
 		return damaged("has a damaged %s", rundir.MetaFile)
 	}
+	if !meta.Closed() {
+		return damaged("is that of a run that is not closed")
+	}
+	if len(in.Files) > maxFiles {
+		return damaged("has more than %d files", maxFiles)
+	}
 	x := &Index{Entry: e, Meta: meta, Files: in.Files}
+	total := int64(0)
 	for _, f := range in.Files {
 		if !isFile(f.Name) || f.Size < 0 || !isHash(f.SHA256, 2*sha256.Size) {
 			return damaged("has a file that can't be")
@@ -208,6 +223,9 @@ func decodeIndex(e Entry, data []byte) (*Index, error) {
 		}
 		if size != f.Size && !f.Omitted {
 			return damaged("has parts that do not make %s", f.Name)
+		}
+		if total += size; total > maxRun || int64(len(f.Parts)) > maxRun/partSize {
+			return damaged("has more than %d GiB", maxRun>>30)
 		}
 	}
 	if x.Row, err = report.RestoreRow(in.Row, &meta); err != nil {

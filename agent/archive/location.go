@@ -1,9 +1,12 @@
 package archive
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
+	"math"
 	"net/http"
 	"net/url"
 	"os"
@@ -149,7 +152,7 @@ func (l location) open(credentialsFile string) (bucket, error) {
 	if c.Endpoint, c.Insecure, err = endpointOf(endpoint); err != nil {
 		return nil, fmt.Errorf("archive %s: the address %w", l.name(), err)
 	}
-	c.HTTPConfig.Transport = transport()
+	c.HTTPConfig.Transport = transport(s3Tags)
 	c.MaxRetries = 1 // repeated by patient
 	c.DisableMultipart = true
 	key, err := l.keys(credentialsFile)
@@ -164,13 +167,63 @@ func (l location) open(credentialsFile string) (bucket, error) {
 	return store{b, l.prefix}, nil
 }
 
-// transport has no limit to how long a server may be silent: requests have one.
-func transport() *http.Transport {
+// transport has no limit to how long a server may be silent: requests have one. tags
+// bounds a page of a listing, in elements of XML.
+func transport(tags int) http.RoundTripper {
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	t.MaxIdleConnsPerHost = listWorkers
 	t.IdleConnTimeout = 10 * time.Second
 	t.DisableCompression = true // of objects that are compressed already
-	return t
+	t.MaxResponseHeaderBytes = 64 << 10
+	return &bounded{t, tags}
+}
+
+const (
+	// s3Tags and azureTags are more than a page of a listing has: 1000 and 5000 objects.
+	s3Tags, azureTags = 60_000, 400_000
+	// maxPage bounds such a page, in bytes, and maxAnswer any answer.
+	maxPage, maxAnswer = 8 << 20, 2*maxStored + 1<<20
+)
+
+// errLongAnswer is returned for an answer that is longer than any right one.
+var errLongAnswer = errors.New("it sends more than was requested")
+
+// bounded ends answers that are too long. What decodes them has no limit of its own.
+type bounded struct {
+	http.RoundTripper
+	tags int
+}
+
+// RoundTrip implements http.RoundTripper.
+func (b *bounded) RoundTrip(r *http.Request) (*http.Response, error) {
+	response, err := b.RoundTripper.RoundTrip(r)
+	if err != nil {
+		return nil, err
+	}
+	body := &boundedBody{ReadCloser: response.Body, left: maxAnswer, tags: math.MaxInt}
+	if query := r.URL.Query(); query.Has("list-type") || query.Get("comp") == "list" {
+		body.left, body.tags = maxPage, b.tags
+	}
+	response.Body = body
+	return response, nil
+}
+
+type boundedBody struct {
+	io.ReadCloser
+	left, tags int
+}
+
+// Read implements io.Reader.
+func (b *boundedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	b.left -= n
+	if b.tags < math.MaxInt {
+		b.tags -= bytes.Count(p[:n], []byte("<"))
+	}
+	if b.left < 0 || b.tags < 0 {
+		return 0, errLongAnswer
+	}
+	return n, err
 }
 
 // ErrNoCredentials is returned if neither the environment nor a file has the keys of a
@@ -222,7 +275,7 @@ func (l location) openAzure(credentialsFile string) (bucket, error) {
 	c := azure.DefaultConfig
 	c.ContainerName, c.StorageAccountName = l.bucket, l.query.Get("account")
 	c.Endpoint = cmp.Or(l.query.Get("endpoint"), c.Endpoint)
-	c.HTTPConfig.Transport = transport()
+	c.HTTPConfig.Transport = transport(azureTags)
 	c.StorageAccountKey = os.Getenv("AZURE_STORAGE_KEY")
 	if text := os.Getenv("AZURE_STORAGE_CONNECTION_STRING"); text != "" {
 		c.StorageConnectionString, c.StorageAccountKey = text, ""

@@ -194,6 +194,8 @@ func (a *Archive) part(ctx context.Context, x *Index, f *File, p Part) ([]byte, 
 		return nil, fmt.Errorf("run %s is %w: a part of %s is missing", x.ID, ErrDamaged, f.Name)
 	case errors.Is(err, errTooLong):
 		return nil, fmt.Errorf("run %s is %w: a part of %s is too long", x.ID, ErrDamaged, f.Name)
+	case errors.Is(err, errNotObject):
+		return nil, fmt.Errorf("run %s is %w: a part of %s %w", x.ID, ErrDamaged, f.Name, err)
 	case err != nil:
 		return nil, err
 	}

@@ -176,8 +176,11 @@ func (a *Archive) plan(ctx context.Context, dir rundir.Directory) (plan, error) 
 	if !p.meta.Closed() {
 		return p, ErrOpen
 	}
-	content := sha256.New()
+	content, total := sha256.New(), int64(0)
 	for _, f := range p.files {
+		if total += f.Size; total > maxRun && !f.Omitted {
+			return p, fmt.Errorf("its files have more than %d GiB", maxRun>>30)
+		}
 		fmt.Fprintf(content, "%s %d %s %t\n", f.Name, f.Size, f.SHA256, f.Omitted)
 	}
 	p.entry = Entry{ID: dir.ID(), Origin: origin(&p.meta), Content: hex.EncodeToString(content.Sum(nil))[:hashLength]}
@@ -206,6 +209,9 @@ func filesOf(dir rundir.Directory) ([]string, error) {
 		if e.Type().IsRegular() && isFile(e.Name()) {
 			names = append(names, e.Name())
 		}
+	}
+	if len(names) > maxFiles {
+		return nil, fmt.Errorf("%s has %d files: no run has more than %d", dir, len(names), maxFiles)
 	}
 	return names, nil // ReadDir sorts
 }

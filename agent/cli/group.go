@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/signal"
+	"slices"
 
 	"github.com/alecthomas/kingpin/v2"
 
@@ -48,12 +50,13 @@ func (r *runCommand) attach(s Streams, name string) (err error) {
 		return r.groupEnd(&observation{}, nil)
 	}
 	remote := &generator.Remote{DataDir: r.config.DataDir, Name: name, OnFailure: meta.Group.OnFailure, Notice: s.notice}
-	if c := meta.Group.Connection; c != nil {
-		remote.Connection = *c
-		for _, m := range meta.Group.Members {
-			remote.Hosts = append(remote.Hosts, m.Host)
-		}
+	remote.Connection, err = r.dir.LoadConnection()
+	switch {
+	case err == nil:
 		remote.Reconnect()
+	case !errors.Is(err, fs.ErrNotExist) || slices.ContainsFunc(meta.Group.Members, func(m rundir.Member) bool { return m.Host != "" }):
+		return withHint(fmt.Errorf("group %s was started by another user or on another machine: %w", name, err),
+			"attach as the user who started it, on the machine where it was started")
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()

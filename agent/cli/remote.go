@@ -108,8 +108,8 @@ func (r *runCommand) runOn() error {
 		return err
 	}
 	remote := &generator.Remote{
-		DataDir: r.config.DataDir, Name: r.groupName(&meta), Hosts: hosts, OnFailure: rundir.OnFailure(*r.onFailure),
-		Connection: rundir.Connection{SSH: strings.Fields(*r.ssh), Benchwatch: *r.benchwatch}, Notice: r.streams.notice,
+		DataDir: r.config.DataDir, Name: r.groupName(&meta), OnFailure: rundir.OnFailure(*r.onFailure),
+		Connection: rundir.Connection{SSH: strings.Fields(*r.ssh), Benchwatch: *r.benchwatch, Hosts: hosts}, Notice: r.streams.notice,
 	}
 	if err := rundir.CheckGroup(remote.Name, len(hosts)); err != nil {
 		return usage("%w", err)
@@ -148,7 +148,7 @@ func (r *runCommand) runOn() error {
 		command.Description.Threads = of.Threads
 		of.Title = generator.Title(command.Title(), len(hosts))
 	}
-	of.Group.Connection, of.Group.OnFailure, of.Group.Members = &remote.Connection, remote.OnFailure, remote.Members()
+	of.Group.OnFailure, of.Group.Members = remote.OnFailure, remote.Members()
 	at := remote.NextStart()
 	of.StartedAt, of.Group.StartAt = at, &at
 	if err := r.create(of); err != nil {
@@ -156,6 +156,9 @@ func (r *runCommand) runOn() error {
 		return err
 	}
 	defer r.claim.Release()
+	if err := r.dir.SaveConnection(remote.Connection); err != nil {
+		r.streams.notice("%v; `benchwatch group attach` will not reach the generators", err)
+	}
 	if err := remote.Start(starting, at); err != nil {
 		remote.Abandon()
 		r.remove()
@@ -220,8 +223,12 @@ func (r *runCommand) remoteArguments() []string {
 	return args
 }
 
-// followGroup follows a group to its end. The first signal ends the generators, the
-// second one only this command.
+// leaveTime is how long the generators may take to end after SIGTERM, whose sender waits
+// for this process.
+const leaveTime = 1200 * time.Millisecond
+
+// followGroup follows a group to its end. The first signal ends the generators, and the
+// second one only this command. After SIGTERM it does not wait for the second.
 func (r *runCommand) followGroup(ctx context.Context, remote *generator.Remote, own *observation, signals chan os.Signal) error {
 	defer own.stop()
 	ctx, stop := context.WithCancel(ctx)
@@ -241,7 +248,15 @@ func (r *runCommand) followGroup(ctx context.Context, remote *generator.Remote, 
 	parts.Go(func() { r.showTime(finish) })
 	ended := make(chan error, 1)
 	parts.Go(func() { ended <- r.combine(ctx) })
+	leave := func(why string) error {
+		stop()
+		close(finish)
+		parts.Wait()
+		return ownFailure(errors.New("interrupted: "+why), "benchwatch group attach "+r.dir.ID())
+	}
+	const left = "generators that were not reached, or have not ended, run on"
 	asked := false
+	var late <-chan time.Time
 	for {
 		select {
 		case err := <-ended:
@@ -250,25 +265,28 @@ func (r *runCommand) followGroup(ctx context.Context, remote *generator.Remote, 
 			if err != nil {
 				return ownFailure(err, "")
 			}
+			if late != nil { // wait neither for replicas nor for readers of metrics
+				signals <- syscall.SIGTERM
+				signals <- syscall.SIGTERM
+			}
 			return r.groupEnd(own, signals)
+		case <-late:
+			return leave(left)
 		case sig := <-signals:
 			s, _ := sig.(syscall.Signal)
 			ending := s == syscall.SIGINT || s == syscall.SIGTERM || s == syscall.SIGHUP || s == syscall.SIGQUIT
-			if ending && len(remote.Hosts) == 0 { // it started none of them
-				stop()
-				close(finish)
-				parts.Wait()
-				return ownFailure(errors.New("interrupted: the generators run on"), "benchwatch group attach "+r.dir.ID())
-			}
-			if ending && asked {
-				stop()
-				close(finish)
-				parts.Wait()
-				return ownFailure(errors.New("interrupted: generators that were not reached run on"), "benchwatch group attach "+remote.Name)
-			}
-			if asked = asked || ending; ending {
+			switch {
+			case ending && len(remote.Connection.Hosts) == 0: // it started none of them
+				return leave("the generators run on")
+			case ending && asked:
+				return leave(left)
+			case s == syscall.SIGTERM:
+				r.streams.notice("ending all generators")
+				late = time.After(leaveTime)
+			case ending:
 				r.streams.notice("ending all generators (once more to leave them)")
 			}
+			asked = asked || ending
 			remote.Signal(s)
 		}
 	}

@@ -380,6 +380,9 @@ func (r *sweepCommand) find(id string) (*sweep.Sweep, error) {
 	s, skipped, lastErr := sweep.Last(r.dataDir)
 	if id != lastRun {
 		named, err := sweep.Load(r.dataDir, id)
+		if errors.Is(err, rundir.ErrForeign) {
+			return nil, withHint(err, "a sweep names commands: only the user who began it can continue it")
+		}
 		if err != nil && s != nil {
 			return nil, withHint(err, "the newest is "+s.ID)
 		}

@@ -130,7 +130,33 @@ func Open(path string, opts Options) (*Reader, error) {
 	if err != nil {
 		return nil, fmt.Errorf("follow: %w", err)
 	}
+	if opts.Direct {
+		if err := CheckHole(f); err != nil {
+			f.Close()
+			return nil, fmt.Errorf("follow: %w", err)
+		}
+	}
 	return NewReader(f, opts)
+}
+
+const (
+	// largeFile is what takes a noticeable time to read, in bytes.
+	largeFile = 256 << 20
+	// mostCompressed is more than any file system compresses text.
+	mostCompressed = 200
+)
+
+// CheckHole returns an error for a large file that has hardly any bytes on the disk. It
+// costs its author nothing, and who reads it would be busy for hours.
+func CheckHole(f *os.File) error {
+	var st unix.Stat_t
+	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
+		return err
+	}
+	if st.Size > largeFile && st.Blocks*512 < st.Size/mostCompressed {
+		return fmt.Errorf("%s has a hole: only %d of its %d bytes are on the disk", f.Name(), st.Blocks*512, st.Size)
+	}
+	return nil
 }
 
 // NewReader follows an open file, which Close closes.

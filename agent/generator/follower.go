@@ -5,6 +5,7 @@ package generator
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -38,6 +39,8 @@ type Follower struct {
 	// OnStart, if not nil, is called when the tools of all generators have started.
 	OnStart func(*rundir.Group)
 
+	patience time.Duration // 0: startPatience
+
 	known   bool // OnStart was called
 	meta    rundir.Meta
 	journal *os.File
@@ -54,6 +57,7 @@ type member struct {
 	found          bool
 	started, ended bool
 	late           bool
+	problem        string // why its run can't be read; empty if it can
 	outputs        [2]*output
 	reported       time.Time // when it printed something last
 }
@@ -114,7 +118,7 @@ func (f *Follower) Run(ctx context.Context) error {
 		} else if silent.IsZero() {
 			silent = time.Now()
 		}
-		if over && err == nil && (!absent || time.Since(silent) > startPatience) {
+		if over && err == nil && (!absent || time.Since(silent) > cmp.Or(f.patience, startPatience)) {
 			err := f.conclude()
 			if err == nil {
 				return nil
@@ -194,33 +198,34 @@ func (f *Follower) had(line []byte) {
 }
 
 // step takes what is new. over: all generators that have a run have ended; absent:
-// some have none.
+// some have none that can be read. The error is for the group's own run.
 func (f *Follower) step() (over, absent bool, err error) {
 	over = true
 	f.out = f.out[:0]
 	var ended []*member
 	for _, m := range f.members {
-		if err := f.reload(m); err != nil {
-			return false, false, err
-		}
-		switch {
-		case !m.found && !m.ended:
-			absent = true
-			f.judge(m)
-			continue
-		case m.ended:
+		if m.ended {
+			if !m.found {
+				_ = f.reload(m) // the journal has all of it
+			}
 			continue
 		}
 		complete, err := f.read(m)
-		if err != nil {
-			return false, false, err
-		}
-		if complete && m.meta.Closed() {
+		switch {
+		case err != nil: // of this generator: the others continue
+			if m.problem != err.Error() {
+				f.Log.Error("can't read the run of a generator", "group", f.Dir.ID(), "run", m.dir.ID(), "err", err)
+			}
+			m.problem, absent = err.Error(), true
+		case !m.found:
+			absent = true
+		case complete && m.meta.Closed():
 			f.out = group.AppendLine(f.out, m.number, group.Control, []byte(group.End))
 			ended = append(ended, m)
 			continue
+		default:
+			m.problem, over = "", false
 		}
-		over = false
 		f.judge(m)
 	}
 	if len(f.out) > 0 {
@@ -251,20 +256,21 @@ func (f *Follower) write() error {
 
 // reload reads a generator's run.json if it has changed.
 func (f *Follower) reload(m *member) error {
-	info, err := os.Stat(m.dir.Path(rundir.MetaFile))
+	info, err := os.Lstat(m.dir.Path(rundir.MetaFile))
+	known := m.found
+	m.found = false
 	if errors.Is(err, fs.ErrNotExist) {
-		m.found = false
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	if m.found && m.stat != nil && os.SameFile(info, m.stat) && info.ModTime().Equal(m.stat.ModTime()) && info.Size() == m.stat.Size() {
+	if known && m.stat != nil && os.SameFile(info, m.stat) && info.ModTime().Equal(m.stat.ModTime()) && info.Size() == m.stat.Size() {
+		m.found = true
 		return nil
 	}
 	meta, err := m.dir.Load()
 	if errors.Is(err, fs.ErrNotExist) {
-		m.found = false
 		return nil
 	}
 	if err != nil {
@@ -273,6 +279,9 @@ func (f *Follower) reload(m *member) error {
 	if g := meta.Group; g == nil || g.Name != f.meta.Group.Name || g.Generator != m.number {
 		return fmt.Errorf("run %s is not generator %d of group %s", m.dir.ID(), m.number, f.meta.Group.Name)
 	}
+	if !f.Dir.MayShow(m.dir) {
+		return fmt.Errorf("run %s belongs to another user than group %s", m.dir.ID(), f.meta.Group.Name)
+	}
 	m.found, m.stat, m.meta = true, info, meta
 	return nil
 }
@@ -280,6 +289,9 @@ func (f *Follower) reload(m *member) error {
 // read adds a generator's new lines to f.out. complete: its outputs are read to their
 // ends.
 func (f *Follower) read(m *member) (complete bool, err error) {
+	if err := f.reload(m); err != nil || !m.found {
+		return false, err
+	}
 	if !m.started && (m.meta.PID != 0 || m.meta.Ended()) {
 		f.out = group.AppendStart(f.out, m.number, f.startSeconds(m))
 		m.started, m.reported = true, time.Now()
@@ -442,6 +454,11 @@ func (f *Follower) conclude() error {
 	_, err := f.Dir.Update(func(meta *rundir.Meta) {
 		end, code := meta.StartedAt, 0
 		for _, m := range f.members {
+			if at := m.number - 1; m.problem != "" && at < len(meta.Group.Members) {
+				meta.Group.Members[at].Outcome, meta.Group.Members[at].Reason = rundir.Lost, m.problem
+				code = max(code, 1)
+				continue
+			}
 			if at := m.number - 1; !m.found && at < len(meta.Group.Members) {
 				meta.Group.Members[at].Absent = true
 				code = max(code, 1)

@@ -3,6 +3,7 @@ package generator
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 
 	"github.com/benchwatch/benchwatch/agent/ingest"
 	"github.com/benchwatch/benchwatch/agent/rundir"
@@ -247,5 +249,52 @@ func TestOneFollower(t *testing.T) {
 	}
 	if _, err := Find(l.dataDir, "g-g1"); err == nil {
 		t.Error("took a generator's run for a group")
+	}
+}
+
+// A generator whose run can't be read delays its group by the patience only, and is named
+// with the reason.
+func TestFollowerLeavesOutWhatItCantRead(t *testing.T) {
+	for name, tt := range map[string]struct {
+		spoil func(l *lab, dir rundir.Directory) error
+		why   string
+	}{
+		"of another group": {func(_ *lab, dir rundir.Directory) error {
+			_, err := dir.Update(func(m *rundir.Meta) { m.Group = nil })
+			return err
+		}, "is not generator 2 of group g"},
+		"damaged": {func(_ *lab, dir rundir.Directory) error {
+			return os.WriteFile(dir.Path(rundir.MetaFile), []byte("{"), 0o644)
+		}, "damaged run.json"},
+		"a link": {func(l *lab, dir rundir.Directory) error {
+			return errors.Join(os.Remove(dir.Path(rundir.StdoutFile)), os.Symlink(l.dir(1).Path(rundir.StdoutFile), dir.Path(rundir.StdoutFile)))
+		}, "symbolic links"},
+		"a named pipe": {func(_ *lab, dir rundir.Directory) error {
+			return errors.Join(os.Remove(dir.Path(rundir.StdoutFile)), unix.Mkfifo(dir.Path(rundir.StdoutFile), 0o644))
+		}, "is not a regular file"},
+		"a hole": {func(_ *lab, dir rundir.Directory) error { return os.Truncate(dir.Path(rundir.StdoutFile), 1<<40) }, "has a hole"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newLab(t, 2)
+			for i := range l.n {
+				l.print(l.add(i+1), sysbenchOutput(i+1, 3))
+				l.end(l.dir(i+1), rundir.Succeeded, "")
+			}
+			dir, err := Find(l.dataDir, "g")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := tt.spoil(l, l.dir(2)); err != nil {
+				t.Fatal(err)
+			}
+			if err := (&Follower{Dir: dir, patience: time.Millisecond}).Run(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			meta, err := dir.Load()
+			if err != nil || meta.Outcome == rundir.Succeeded || !strings.Contains(meta.Reason, "generator 2 was lost") || !strings.Contains(meta.Reason, tt.why) {
+				t.Errorf("%v %s: %s", err, meta.Outcome, meta.Reason)
+			}
+		})
 	}
 }

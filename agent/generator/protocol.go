@@ -52,5 +52,9 @@ type answer struct {
 // group has its own.
 var mirrored = slices.Concat(mirror.Outputs, mirror.Records)
 
-// longestMessage bounds a line of the protocol.
-const longestMessage = 64 << 20
+const (
+	// longestMessage bounds a line of the protocol: a part of each file, and a run.json.
+	longestMessage = 8 << 20
+	// longestBanner bounds what the other side's shell prints.
+	longestBanner = 256 << 10
+)

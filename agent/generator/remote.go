@@ -17,6 +17,8 @@ const (
 	mirrorInterval = 200 * time.Millisecond
 	// startLead is how long before the start the generators learn of it.
 	startLead = time.Second
+	// abandonTime is how long the generators may take to learn that they do not start.
+	abandonTime = time.Second
 	// reconnectInterval is how often a lost connection is tried again.
 	reconnectInterval = 2 * time.Second
 )
@@ -25,7 +27,6 @@ const (
 type Remote struct {
 	DataDir    string
 	Name       string
-	Hosts      []string
 	Connection rundir.Connection
 	OnFailure  rundir.OnFailure
 	// Notice prints a line about a generator.
@@ -40,10 +41,10 @@ type Remote struct {
 // Connect opens the connections to all machines, at the same time. If it fails for one,
 // it closes them and the error matches all that failed, each an *Error.
 func (r *Remote) Connect(ctx context.Context) error {
-	r.sessions = make([]*session, len(r.Hosts))
+	r.sessions = make([]*session, len(r.Connection.Hosts))
 	err := r.each(func(i int) (err error) {
-		r.sessions[i], err = connect(ctx, r.Hosts[i], &r.Connection)
-		return named(r.Hosts[i], err)
+		r.sessions[i], err = connect(ctx, r.Connection.Hosts[i], &r.Connection)
+		return named(r.Connection.Hosts[i], err)
 	})
 	if err != nil {
 		r.Close()
@@ -62,9 +63,9 @@ func named(host string, err error) error {
 
 // each calls do for all generators at the same time and joins the errors.
 func (r *Remote) each(do func(i int) error) error {
-	errs := make([]error, len(r.Hosts))
+	errs := make([]error, len(r.Connection.Hosts))
 	var all sync.WaitGroup
-	for i := range r.Hosts {
+	for i := range r.Connection.Hosts {
 		all.Go(func() { errs[i] = do(i) })
 	}
 	all.Wait()
@@ -72,13 +73,15 @@ func (r *Remote) each(do func(i int) error) error {
 }
 
 // Reconnect has Mirror open the connections.
-func (r *Remote) Reconnect() { r.sessions = make([]*session, len(r.Hosts)) }
+func (r *Remote) Reconnect() { r.sessions = make([]*session, len(r.Connection.Hosts)) }
 
 // Close closes the connections. What runs on the other machines continues.
 func (r *Remote) Close() {
+	var all sync.WaitGroup
 	for i := range r.sessions {
-		r.drop(i)
+		all.Go(func() { r.drop(i) })
 	}
+	all.Wait()
 }
 
 // drop closes one connection, if there is one.
@@ -93,9 +96,9 @@ func (r *Remote) drop(i int) {
 // its start. If one fails, the others are taken back.
 func (r *Remote) Prepare(ctx context.Context, arguments, command []string) error {
 	err := r.each(func(i int) error {
-		job := Job{Group: r.Name, Generator: i + 1, Generators: len(r.Hosts), Arguments: arguments, Command: command}
+		job := Job{Group: r.Name, Generator: i + 1, Generators: len(r.Connection.Hosts), Arguments: arguments, Command: command}
 		_, err := r.sessions[i].ask(ctx, &request{Prepare: &job})
-		return named(r.Hosts[i], err)
+		return named(r.Connection.Hosts[i], err)
 	})
 	if err != nil {
 		r.Abandon()
@@ -105,7 +108,7 @@ func (r *Remote) Prepare(ctx context.Context, arguments, command []string) error
 
 // Abandon takes back what was prepared and not started.
 func (r *Remote) Abandon() {
-	ctx, cancel := context.WithTimeout(context.Background(), answerTime)
+	ctx, cancel := context.WithTimeout(context.Background(), abandonTime)
 	defer cancel()
 	_ = r.each(func(i int) error {
 		_, err := r.sessions[i].ask(ctx, &request{Run: r.run(i), Signal: int(syscall.SIGTERM)})
@@ -117,10 +120,10 @@ func (r *Remote) run(i int) string { return rundir.GeneratorID(r.Name, i+1) }
 
 // Members returns the generators as known before the start.
 func (r *Remote) Members() []rundir.Member {
-	members := make([]rundir.Member, len(r.Hosts))
+	members := make([]rundir.Member, len(r.Connection.Hosts))
 	for i, s := range r.sessions {
 		offset, uncertainty := s.offset.Seconds(), s.uncertainty.Seconds()
-		members[i] = rundir.Member{Host: r.Hosts[i], ClockOffsetSeconds: &offset, ClockUncertaintySeconds: &uncertainty}
+		members[i] = rundir.Member{Host: r.Connection.Hosts[i], ClockOffsetSeconds: &offset, ClockUncertaintySeconds: &uncertainty}
 	}
 	return members
 }
@@ -138,7 +141,7 @@ func (r *Remote) NextStart() time.Time {
 func (r *Remote) Start(ctx context.Context, at time.Time) error {
 	return r.each(func(i int) error {
 		_, err := r.sessions[i].ask(ctx, &request{Run: r.run(i), StartAt: at.Add(r.sessions[i].offset).UnixNano()})
-		return named(r.Hosts[i], err)
+		return named(r.Connection.Hosts[i], err)
 	})
 }
 
@@ -147,7 +150,7 @@ func (r *Remote) Start(ctx context.Context, at time.Time) error {
 func (r *Remote) Mirror(ctx context.Context) error {
 	r.mu.Lock()
 	r.signals = nil
-	for range r.Hosts {
+	for range r.Connection.Hosts {
 		r.signals = append(r.signals, make(chan syscall.Signal, 8))
 	}
 	r.mu.Unlock()
@@ -169,8 +172,8 @@ func (r *Remote) Signal(sig syscall.Signal) {
 
 // mirror copies one generator's run directory.
 func (r *Remote) mirror(ctx context.Context, i int) error {
-	name := rundir.GeneratorName(i+1, r.Hosts[i])
-	m := &mirror.Mirror{Dir: rundir.At(r.DataDir, r.run(i)), From: rundir.Mirror{Host: r.Hosts[i]}, Files: mirrored}
+	name := rundir.GeneratorName(i+1, r.Connection.Hosts[i])
+	m := &mirror.Mirror{Dir: rundir.At(r.DataDir, r.run(i)), From: rundir.Mirror{Host: r.Connection.Hosts[i]}, Files: mirrored}
 	tick := time.NewTicker(mirrorInterval)
 	defer tick.Stop()
 	for lost := ""; ; {
@@ -187,8 +190,8 @@ func (r *Remote) mirror(ctx context.Context, i int) error {
 		case errors.Is(err, mirror.ErrGone):
 			r.Notice("%s: %v", name, err)
 			return m.Abandon(err.Error())
-		case errors.Is(err, mirror.ErrForeign):
-			return named(r.Hosts[i], err)
+		case errors.Is(err, mirror.ErrForeign), errors.Is(err, mirror.ErrReplaced), errors.Is(err, mirror.ErrRefused):
+			return errors.Join(named(r.Connection.Hosts[i], err), m.Abandon(err.Error()))
 		case err != nil: // such as a full disk: tried again
 			if lost != err.Error() {
 				r.Notice("%s: %v", name, err)
@@ -220,7 +223,7 @@ func (r *Remote) mirror(ctx context.Context, i int) error {
 
 func (r *Remote) update(ctx context.Context, i int, m *mirror.Mirror) (over bool, err error) {
 	if r.sessions[i] == nil {
-		s, err := connect(ctx, r.Hosts[i], &r.Connection)
+		s, err := connect(ctx, r.Connection.Hosts[i], &r.Connection)
 		if err != nil {
 			return false, &lostError{err.Error()}
 		}

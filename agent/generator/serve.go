@@ -80,6 +80,9 @@ func (s *Server) answer(ctx context.Context, r *request) (a answer) {
 		return fail(err)
 	}
 	dir := rundir.At(s.DataDir, r.Run)
+	if _, err := os.Lstat(string(dir)); err == nil && !rundir.Own(string(dir)) {
+		return fail(fmt.Errorf("run %s belongs to another user", r.Run)) // it names processes
+	}
 	var err error
 	switch {
 	case r.StartAt != 0:
@@ -124,7 +127,11 @@ func (s *Server) prepare(ctx context.Context, j *Job) error {
 	if err := os.MkdirAll(logs, 0o755); err != nil {
 		return err
 	}
-	log, err := os.OpenFile(filepath.Join(logs, dir.ID()+".log"), os.O_CREATE|os.O_RDWR|os.O_TRUNC, 0o600)
+	path := filepath.Join(logs, dir.ID()+".log")
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	log, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600) // no link of another user's
 	if err != nil {
 		return err
 	}

@@ -3,11 +3,13 @@ package generator
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"strings"
 	"sync"
@@ -15,6 +17,7 @@ import (
 	"time"
 
 	"github.com/prometheus/common/version"
+	"golang.org/x/sys/unix"
 
 	"github.com/benchwatch/benchwatch/agent/mirror"
 	"github.com/benchwatch/benchwatch/agent/rundir"
@@ -22,10 +25,8 @@ import (
 )
 
 const (
-	// answerTime is how long an answer may take, startTime how long the connection and
-	// the preparation of a run.
-	answerTime = 20 * time.Second
-	startTime  = time.Minute
+	// startTime is how long an answer may take, and the whole connection.
+	startTime = time.Minute
 	// roundTrips measure a clock: the shortest counts.
 	roundTrips = 9
 )
@@ -35,8 +36,13 @@ type session struct {
 	host    string
 	cmd     *exec.Cmd
 	in      io.WriteCloser
+	out     *os.File
 	answers chan answer // closed when the connection is
+	failure error       // of the reader; set before answers is closed
 	printed lastLines   // what ssh printed
+	closing chan struct{}
+	exited  chan struct{} // the process has ended
+	once    sync.Once
 	ended   sync.WaitGroup
 
 	// scraped: an agent follows the runs there. offset is by how much its clock is
@@ -54,13 +60,40 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Host + ": " + e.Text }
 
+// read passes the answers on until the connection ends or something else than answers
+// comes: before the first one, the other side's shell may print a short banner.
+func (s *session) read() {
+	defer close(s.answers)
+	lines := bufio.NewScanner(s.out)
+	lines.Buffer(nil, longestMessage)
+	banner := 0
+	for lines.Scan() {
+		var a answer
+		if err := json.Unmarshal(lines.Bytes(), &a); err != nil {
+			if banner += len(lines.Bytes()) + 1; banner > longestBanner {
+				s.failure = fmt.Errorf("it prints something else than the answers of benchwatch, more than %d KiB", longestBanner>>10)
+				return
+			}
+			continue
+		}
+		select {
+		case s.answers <- a:
+		case <-s.closing:
+			return
+		}
+	}
+	if errors.Is(lines.Err(), bufio.ErrTooLong) {
+		s.failure = fmt.Errorf("it prints a line of more than %d MiB: that is no answer of benchwatch", longestMessage>>20)
+	}
+}
+
 // connect opens a connection through the system's ssh, checks the version and measures
 // the clock.
 func connect(ctx context.Context, host string, c *rundir.Connection) (*session, error) {
 	if host == "" || strings.HasPrefix(host, "-") {
 		return nil, &Error{host, "is not the name of a machine", "name machines as ssh knows them: --on=gen1,gen2"}
 	}
-	s := &session{host: host, answers: make(chan answer)}
+	s := &session{host: host, answers: make(chan answer), closing: make(chan struct{}), exited: make(chan struct{})}
 	args := append([]string{}, c.SSH[1:]...)
 	// ssh passes one string to the other side's shell.
 	args = append(args, "-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=15", "-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=3", "--", host,
@@ -68,33 +101,27 @@ func connect(ctx context.Context, host string, c *rundir.Connection) (*session, 
 	s.cmd = exec.Command(c.SSH[0], args...)
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C must not end the connection
 	s.cmd.Stderr = &s.printed
+	s.cmd.WaitDelay = 100 * time.Millisecond // what it started may have its standard error
 	var err error
 	if s.in, err = s.cmd.StdinPipe(); err != nil {
 		return nil, err
 	}
-	out, err := s.cmd.StdoutPipe()
-	if err != nil {
+	var out *os.File
+	if s.out, out, err = os.Pipe(); err != nil {
 		return nil, err
 	}
-	if err := s.cmd.Start(); err != nil {
+	s.cmd.Stdout = out
+	err = s.cmd.Start()
+	out.Close()
+	if err != nil {
+		s.out.Close()
 		return nil, &Error{host, err.Error(), "install an ssh client, or name one with --ssh"}
 	}
 	s.ended.Go(func() {
-		defer close(s.answers)
-		lines := bufio.NewReaderSize(out, 64<<10)
-		for {
-			line, err := lines.ReadBytes('\n')
-			if err != nil {
-				break
-			}
-			var a answer
-			if json.Unmarshal(line, &a) != nil {
-				continue // a banner that the other side's shell prints
-			}
-			s.answers <- a
-		}
-		_, _ = io.Copy(io.Discard, out)
+		_ = s.cmd.Wait() // the answers show how it ended
+		close(s.exited)
 	})
+	s.ended.Go(s.read)
 	ctx, cancel := context.WithTimeout(ctx, startTime)
 	defer cancel()
 	if err := s.hello(ctx); err != nil {
@@ -164,8 +191,12 @@ func (s *session) ask(ctx context.Context, r *request) (answer, error) {
 	if len(line) >= longestMessage {
 		return answer{}, &Error{s.host, fmt.Sprintf("the command line has %d bytes, at most %d are possible", len(line), longestMessage), ""}
 	}
+	// Who does not read blocks Write: then the end of ctx ends the connection.
+	ctx, cancel := context.WithTimeout(ctx, startTime)
+	defer cancel()
+	defer context.AfterFunc(ctx, s.kill)()
 	if _, err := s.in.Write(append(line, '\n')); err != nil {
-		return answer{}, s.lost(err)
+		return answer{}, s.lost(cmp.Or(ctx.Err(), err))
 	}
 	a, err := s.receive(ctx)
 	if err == nil && a.Error != "" {
@@ -182,17 +213,14 @@ func (s *session) News(ctx context.Context, dir rundir.Directory, have *mirror.H
 
 // receive returns the next answer.
 func (s *session) receive(ctx context.Context) (answer, error) {
-	patience := time.NewTimer(startTime)
-	defer patience.Stop()
 	select {
 	case a, ok := <-s.answers:
 		if !ok {
-			return answer{}, s.lost(io.ErrUnexpectedEOF)
+			return answer{}, s.lost(cmp.Or(ctx.Err(), s.failure, io.ErrUnexpectedEOF))
 		}
 		return a, nil
-	case <-patience.C:
-		return answer{}, s.lost(context.DeadlineExceeded)
 	case <-ctx.Done():
+		s.kill()
 		return answer{}, s.lost(ctx.Err())
 	}
 }
@@ -210,8 +238,10 @@ func (s *session) lost(err error) error {
 	if errors.Is(err, io.ErrUnexpectedEOF) {
 		s.close() // so that all that it printed is there
 	}
-	if text := s.printed.text(); text != "" {
-		return &lostError{text}
+	if s.failure == nil || !errors.Is(err, s.failure) {
+		if text := s.printed.text(); text != "" {
+			return &lostError{text}
+		}
 	}
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
@@ -222,24 +252,32 @@ func (s *session) lost(err error) error {
 	return &lostError{err.Error()}
 }
 
+// closeTime is how long ssh may take to end by itself.
+const closeTime = time.Second
+
 // close ends the connection. What was started there continues.
 func (s *session) close() {
 	s.in.Close()
-	done := make(chan struct{})
-	go func() {
-		select {
-		case <-done:
-		case <-time.After(2 * time.Second):
-			_ = s.cmd.Process.Kill()
-		}
-	}()
-	go func() {
-		for range s.answers { // so that the reader ends
-		}
-	}()
+	select {
+	case <-s.exited:
+	case <-time.After(closeTime):
+	}
+	s.kill()
 	s.ended.Wait()
-	_ = s.cmd.Wait()
-	close(done)
+}
+
+// kill ends ssh, and what it started on this machine, at once.
+func (s *session) kill() {
+	s.once.Do(func() {
+		close(s.closing)
+		select {
+		case <-s.exited:
+		default:
+			_ = unix.Kill(-s.cmd.Process.Pid, unix.SIGKILL)
+		}
+		s.out.Close() // who left its process group may still have the other end
+		s.in.Close()
+	})
 }
 
 // lastLines keeps the end of what a program prints.

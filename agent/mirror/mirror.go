@@ -3,6 +3,7 @@
 package mirror
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -28,6 +29,9 @@ const PartSize = 512 << 10
 // copyLock is held while a copy is added to.
 const copyLock = ".mirror.lock"
 
+// maxFiles is more than there are files in a run.
+const maxFiles = 100
+
 // maxRun bounds the files of a copy together, in bytes: weeks of any tool.
 const maxRun = 4 << 30
 
@@ -47,7 +51,7 @@ type Have struct {
 // News is what a copy does not have. The run.json comes last, once no file has more:
 // when it shows the end, the files are complete. Without a copy it comes first too.
 type News struct {
-	Files []Part          `json:"files,omitempty"`
+	Files Parts           `json:"files,omitempty"`
 	Meta  json.RawMessage `json:"meta,omitempty"`
 	More  bool            `json:"more,omitempty"`
 	// Gone: there is no such run any more.
@@ -59,6 +63,29 @@ type Part struct {
 	Name   string `json:"name"`
 	Offset int64  `json:"offset"`
 	Data   []byte `json:"data"`
+}
+
+// Parts is at most one of each file.
+type Parts []Part
+
+// UnmarshalJSON implements json.Unmarshaler. Empty parts would take many times the memory
+// of their text.
+func (p *Parts) UnmarshalJSON(text []byte) error {
+	in := json.NewDecoder(bytes.NewReader(text))
+	if _, err := in.Token(); err != nil {
+		return err
+	}
+	for *p = nil; in.More(); {
+		if len(*p) == maxFiles {
+			return fmt.Errorf("more than %d files", maxFiles)
+		}
+		var one Part
+		if err := in.Decode(&one); err != nil {
+			return err
+		}
+		*p = append(*p, one)
+	}
+	return nil
 }
 
 // Source is where a run is recorded.
@@ -74,6 +101,8 @@ var (
 	ErrGone = errors.New("was removed there")
 	// ErrReplaced is returned for a file that was not only appended to.
 	ErrReplaced = errors.New("was replaced there")
+	// ErrRefused is returned for something that no run has, or for too much of it.
+	ErrRefused = errors.New("is refused")
 	// ErrMoved is returned if another process added to the copy meanwhile.
 	ErrMoved = errors.New("has changed meanwhile")
 )
@@ -164,7 +193,7 @@ func (m *Mirror) Update(ctx context.Context, from Source) (over, more bool, err 
 		total += int64(len(p.Data))
 	}
 	if total > maxRun {
-		return false, false, fmt.Errorf("run %s: its files have more than %d GiB", m.Dir.ID(), maxRun>>30)
+		return false, false, fmt.Errorf("run %s %w: its files have more than %d GiB", m.Dir.ID(), ErrRefused, maxRun>>30)
 	}
 	if len(n.Meta) > 0 || m.exists() {
 		over, err = m.take(&n)
@@ -177,9 +206,16 @@ func (m *Mirror) exists() bool {
 	return err == nil
 }
 
-// Abandon ends the copy of a run of which nothing more will come.
+// Abandon ends a copy that will get no more data. A run that is not this copy stays as it
+// is.
 func (m *Mirror) Abandon(reason string) error {
+	if !m.exists() {
+		return nil
+	}
 	_, err := m.Dir.Update(func(meta *rundir.Meta) {
+		if meta.Mirror == nil || meta.Mirror.Host != m.From.Host || meta.Mirror.Peer != m.From.Peer {
+			return
+		}
 		now := time.Now().UTC()
 		if meta.EndedAt == nil {
 			meta.EndedAt = &now
@@ -197,7 +233,7 @@ func (m *Mirror) take(n *News) (over bool, err error) {
 	closed := m.closed
 	if len(n.Meta) > 0 {
 		if meta, err = rundir.ParseMeta(m.Dir.ID(), n.Meta); err != nil {
-			return false, err
+			return false, fmt.Errorf("%w: %w", ErrRefused, err)
 		}
 		m.adapt(&meta)
 		closed = meta.Closed()
@@ -239,13 +275,10 @@ func (m *Mirror) take(n *News) (over bool, err error) {
 	return m.closed && !n.More, nil
 }
 
-// adapt changes the facts of a run to those of its copy. What a peer sends names no file
-// and no program of this machine.
+// adapt changes the facts of a run to those of its copy, which names no file and no
+// process of this machine.
 func (m *Mirror) adapt(meta *rundir.Meta) {
 	meta.Mirror = &m.From
-	if !m.From.Peer {
-		return
-	}
 	if meta.Log != nil {
 		if meta.ClockStartedAt == nil { // times in a log begin with the run
 			at := meta.StartedAt
@@ -257,7 +290,7 @@ func (m *Mirror) adapt(meta *rundir.Meta) {
 	}
 	if g := meta.Group; g != nil {
 		own := *g
-		own.Connection, own.Wrapper = nil, nil
+		own.Wrapper = nil
 		meta.Group = &own
 	}
 }
@@ -307,7 +340,7 @@ func (m *Mirror) add(p Part) error {
 		return nil
 	}
 	if !slices.Contains(m.Files, p.Name) {
-		return fmt.Errorf("run %s: unexpected file %q", m.Dir.ID(), p.Name)
+		return fmt.Errorf("run %s %w: unexpected file %q", m.Dir.ID(), ErrRefused, p.Name)
 	}
 	open := rundir.OpenRecord
 	if slices.Contains(Outputs, p.Name) {

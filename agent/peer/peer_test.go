@@ -645,7 +645,7 @@ func TestMaliciousPeer(t *testing.T) {
 		}, log: "302"},
 		"programs and log file": {list: oneRun("evil"), meta: meta(func(m *rundir.Meta) {
 			m.Log = &rundir.LogSource{Path: "/etc/passwd"}
-			m.Group = &rundir.Group{Name: "evil", Generators: 1, Connection: &rundir.Connection{SSH: []string{"/bin/sh", "-c", "touch /tmp/x"}}, Wrapper: rundir.ThisProcess(os.Getpid())}
+			m.Group = &rundir.Group{Name: "evil", Generators: 1, Wrapper: rundir.ThisProcess(os.Getpid())}
 			m.PID, m.BootID = os.Getpid(), rundir.ThisProcess(os.Getpid()).BootID
 			m.PIDStartTicks = rundir.ThisProcess(os.Getpid()).StartTicks
 			m.Mirror = &rundir.Mirror{Host: "other"}
@@ -685,7 +685,7 @@ func TestMaliciousPeer(t *testing.T) {
 				t.Errorf("%v %v", entries, err)
 			}
 			if got, err := rundir.At(to, "evil").Load(); err == nil {
-				if got.Log != nil || !got.IsCopy() || got.Mirror.Host != "evil" || got.Group != nil && (got.Group.Connection != nil || got.Group.Wrapper != nil) || got.ToolAlive() {
+				if got.Log != nil || !got.IsCopy() || got.Mirror.Host != "evil" || got.Group != nil && got.Group.Wrapper != nil || got.ToolAlive() {
 					t.Errorf("%+v", got)
 				}
 			}

@@ -8,8 +8,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
-	"os"
 	"slices"
 	"sync"
 	"time"
@@ -226,12 +226,28 @@ func (p *Player) write(name string, lines []byte) error {
 	return errors.Join(err, f.Close())
 }
 
+// maxOutput bounds the output of a run that is replayed, in bytes: days of any tool.
+const maxOutput = 64 << 20
+
+func readOutput(path string) ([]byte, error) {
+	f, err := rundir.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	output, err := io.ReadAll(io.LimitReader(f, maxOutput+1))
+	if err == nil && len(output) > maxOutput {
+		err = fmt.Errorf("%s has more than %d MiB: too much to replay", path, maxOutput>>20)
+	}
+	return output, err
+}
+
 // outputs adds the tool's output: an interval when it ended, what is before the first
 // one at the start, what follows the last one at the end.
 func (p *Player) outputs(dir rundir.Directory, h *history.History, t *tool.Tool) error {
 	zero, end := h.Zero.Sub(p.recorded.StartedAt), p.recorded.EndedAt.Sub(p.recorded.StartedAt)
 	for name, stream := range map[string]tool.Stream{rundir.StdoutFile: tool.Stdout, rundir.StderrFile: tool.Stderr} {
-		output, err := os.ReadFile(dir.Path(name))
+		output, err := readOutput(dir.Path(name))
 		if err != nil {
 			return fmt.Errorf("read the tool's output: %w", err)
 		}

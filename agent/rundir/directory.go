@@ -133,7 +133,10 @@ func Adopt(dataDir, id string, fill func(Directory) error) (Directory, error) {
 	tmp := filepath.Join(root, ".new-"+rand.Text())
 	err := makeDir(tmp)
 	if err == nil {
-		if err = fill(Directory(tmp)); err == nil {
+		if err = os.WriteFile(filepath.Join(tmp, adoptedFile), nil, 0o644); err == nil {
+			err = fill(Directory(tmp))
+		}
+		if err == nil {
 			err = place(tmp, filepath.Join(root, id))
 		}
 		if err != nil {
@@ -303,6 +306,9 @@ func ParseMeta(id string, data []byte) (Meta, error) {
 	}
 	if m.ID != id {
 		return Meta{}, fmt.Errorf("read run %s: %s says it is run %q", id, MetaFile, m.ID)
+	}
+	if err := m.Group.check(id); err != nil {
+		return Meta{}, fmt.Errorf("read run %s: damaged %s: %w", id, MetaFile, err)
 	}
 	m.plain()
 	return m, nil

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/benchwatch/benchwatch/agent/follow"
 )
 
 // Replace writes a file in one step: a reader, also one after a crash, finds the old
@@ -82,8 +84,20 @@ func openFile(path string, flag int, a access) (*os.File, error) {
 // Open opens a file of a run directory to read it. Like those that create files it
 // follows no symbolic link, and it does not wait for the writer of a named pipe:
 // in a shared folder the directory may be anybody's. The error matches
-// fs.ErrNotExist if there is no such file.
-func Open(path string) (*os.File, error) { return openRegular(path, os.O_RDONLY) }
+// fs.ErrNotExist if there is no such file. A file that is little else than a hole is
+// refused, see follow.CheckHole.
+func Open(path string) (*os.File, error) {
+	f, err := openRegular(path, os.O_RDONLY)
+	if err != nil {
+		return nil, err
+	}
+	err = follow.CheckHole(f)
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
 
 func openRegular(path string, flag int) (*os.File, error) {
 	f, err := os.OpenFile(path, flag|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
@@ -99,35 +113,6 @@ func openRegular(path string, flag int) (*os.File, error) {
 		return nil, err
 	}
 	return f, nil
-}
-
-// MayFollowLog reports whether this process may read the log file that run.json
-// names. In a shared runs folder any user can write a run.json, and an agent must
-// not read for one user what belongs to another: there only this user, root and
-// the owner of the runs folder, which is the agent, may name one.
-func (d Directory) MayFollowLog() bool {
-	root := filepath.Dir(string(d))
-	if !isShared(root) {
-		return true
-	}
-	owner, err := ownerOf(string(d))
-	if err != nil {
-		return false
-	}
-	agent, err := ownerOf(root)
-	return err == nil && (owner == agent || owner == 0 || owner == uint32(os.Geteuid()))
-}
-
-// Own reports whether a file belongs to the user of this process.
-func Own(path string) bool {
-	owner, err := ownerOf(path)
-	return err == nil && owner == uint32(os.Geteuid())
-}
-
-func ownerOf(path string) (uint32, error) {
-	var st unix.Stat_t
-	err := unix.Lstat(path, &st)
-	return st.Uid, err
 }
 
 // makeOwnDir makes the folder of a run that belongs to one user, whatever the umask.

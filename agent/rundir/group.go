@@ -30,9 +30,6 @@ type Group struct {
 	Wrapper *ProcessID `json:"wrapper,omitempty"`
 	// OnFailure is what happens to the other generators if one fails.
 	OnFailure OnFailure `json:"on_failure,omitempty"`
-	// Connection is how the machine that started the group reaches the generators;
-	// absent if they were started without it.
-	Connection *Connection `json:"connection,omitempty"`
 	// Members are the generators, in the group's own directory.
 	Members []Member `json:"members,omitempty"`
 }
@@ -44,13 +41,6 @@ const (
 	StopOthers OnFailure = "stop"
 	Continue   OnFailure = "continue"
 )
-
-// Connection is how other machines are reached.
-type Connection struct {
-	// SSH is the program and its options, Benchwatch the program on the other side.
-	SSH        []string `json:"ssh"`
-	Benchwatch string   `json:"benchwatch"`
-}
 
 // ProcessID identifies a process of this machine, also after its number was given to
 // another one.
@@ -115,6 +105,25 @@ func CheckGroup(name string, generators int) error {
 			err = fmt.Errorf("it has %d characters, at most %d are allowed", len(name), maxID-len(GeneratorID("", generators)))
 		}
 		return fmt.Errorf("group %q: %s", name, strings.Replace(err.Error(), "run id", "its name", 1))
+	}
+	return nil
+}
+
+// check returns the error of a part in a group that the run id can't have. The names of
+// the generators' folders are made of it.
+func (g *Group) check(id string) error {
+	if g == nil {
+		return nil
+	}
+	if err := CheckGroup(g.Name, g.Generators); err != nil {
+		return err
+	}
+	own := g.Name
+	if g.Generator != 0 {
+		own = GeneratorID(g.Name, g.Generator)
+	}
+	if g.Generator < 0 || g.Generator > g.Generators || len(g.Members) > g.Generators || own != id {
+		return fmt.Errorf("it is not the run of generator %d of %d in group %q", g.Generator, g.Generators, g.Name)
 	}
 	return nil
 }

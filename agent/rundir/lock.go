@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -15,11 +16,24 @@ var ErrLocked = errors.New("locked by another process")
 // of the process, releases it. The error is ErrLocked if another process holds it.
 func Lock(path string) (*os.File, error) { return lockFile(path, false) }
 
+// foreignPatience is how long the lock of another user's directory is waited for, who
+// may hold it for ever.
+const foreignPatience = 2 * time.Second
+
 // Lock takes one of the directory's locks. Closing the file, or the death of all
-// processes that have it open, releases it. Without wait the error is ErrLocked if
-// another process holds it.
+// processes that have it open, releases it. With wait it waits, in another user's
+// directory for 2 s at most; the error is ErrLocked if another process still holds it.
 func (d Directory) Lock(name string, wait bool) (*os.File, error) {
-	return lockFile(d.Path(name), wait)
+	if !wait || Own(string(d)) {
+		return lockFile(d.Path(name), wait)
+	}
+	for deadline := time.Now().Add(foreignPatience); ; {
+		f, err := lockFile(d.Path(name), false)
+		if !errors.Is(err, ErrLocked) || time.Now().After(deadline) {
+			return f, err
+		}
+		<-time.After(5 * time.Millisecond)
+	}
 }
 
 // lockFile takes a lock that belongs to the open file, so that child processes inherit

@@ -189,13 +189,15 @@ func removeAbandoned(dataDir string) {
 	}
 }
 
-// Load reads a sweep. The error is [fs.ErrNotExist] if there is none of that id.
+// Load reads a sweep, which names the commands that continue it. The error is
+// [fs.ErrNotExist] if there is none of that id, and [rundir.ErrForeign] if another user
+// may have written it.
 func Load(dataDir, id string) (*Sweep, error) {
 	if err := rundir.CheckID(id); err != nil {
 		return nil, fmt.Errorf("sweep %q: %w", id, err)
 	}
 	s := &Sweep{dir: filepath.Join(Root(dataDir), id)}
-	data, err := readState(s.Path(stateFile))
+	data, err := readState(s.dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("no sweep %s in %s: %w", id, dataDir, fs.ErrNotExist)
 	}
@@ -214,16 +216,15 @@ func Load(dataDir, id string) (*Sweep, error) {
 // maxState is longer than any sweep.json, in bytes.
 const maxState = 16 << 20
 
-// readState reads a file that may be anybody's.
-func readState(path string) ([]byte, error) {
-	f, err := rundir.Open(path)
+func readState(dir string) ([]byte, error) {
+	f, err := rundir.OpenTrusted(dir, stateFile)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
 	data, err := io.ReadAll(io.LimitReader(f, maxState+1))
 	if err == nil && len(data) > maxState {
-		err = fmt.Errorf("%s is longer than %d bytes", path, maxState)
+		err = fmt.Errorf("%s is longer than %d bytes", stateFile, maxState)
 	}
 	return data, err
 }
