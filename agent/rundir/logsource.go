@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/benchwatch/benchwatch/agent/follow"
 )
 
 const (
@@ -93,11 +95,28 @@ func (s *LogSource) Holds(file io.ReaderAt, own io.ReaderAt, size int64) bool {
 	return err == nil && bytes.Equal(got, want)
 }
 
-// HasOutput reports whether the directory has the tool's output: an archive can leave it
-// out.
+// HasOutput reports whether the directory has a copy of the tool's output, which
+// those of a log that earlier versions made have not.
 func (d Directory) HasOutput() bool {
 	_, err := os.Lstat(d.Path(StdoutFile))
 	return err == nil
+}
+
+// OpenLog opens the log file of a run without a copy, as long as it is the one that
+// was followed and this process may read it for the run.
+func (d Directory) OpenLog(s *LogSource) (*os.File, error) {
+	if !d.MayFollowLog() {
+		return nil, fmt.Errorf("log file %s is named by another user's run: not read", s.Path)
+	}
+	file, err := follow.OpenFile(s.Path)
+	if err != nil {
+		return nil, fmt.Errorf("log file: %w", err)
+	}
+	if now, err := Identify(file); err != nil || !now.SameFile(s) {
+		file.Close()
+		return nil, fmt.Errorf("log file %s was replaced since it was followed", s.Path)
+	}
+	return file, nil
 }
 
 // readAt reads n bytes, or less if there are no more.
