@@ -204,6 +204,59 @@ func (c *Comparison) compareFacts(groups []Group, selected []string) {
 		}
 	}
 	c.dropEchoes(groups)
+	c.dropRepeats(groups)
+}
+
+// dropRepeats removes varied labels that only number the runs of a group, so that these are
+// repeats and not combinations of their own.
+func (c *Comparison) dropRepeats(groups []Group) {
+	if len(groups) < 2 {
+		return
+	}
+	for _, name := range slices.Clone(c.Varied) {
+		others := slices.DeleteFunc(slices.Clone(c.Varied), func(n string) bool { return n == name })
+		if !numbersRepeats(groups, name, others) {
+			continue
+		}
+		c.Varied = others
+		c.Notes = append(c.Notes, fmt.Sprintf("%s numbers the runs of a group: runs with the same %s are repeats, no pairs", name, name))
+	}
+}
+
+// numbersRepeats reports whether the values of a label are 1 to n or 0 to n-1 in each group for
+// the same values of the other facts, or another one in each run. A label of a sweep is a parameter.
+func numbersRepeats(groups []Group, name string, others []string) bool {
+	cells, used := map[string][]int{}, map[string]bool{}
+	areNumbers, areUnique := true, true
+	for i, g := range groups {
+		for j := range g.Runs {
+			r := &g.Runs[j]
+			value, isLabel := r.Labels[name]
+			if _, isSweep := r.Labels["sweep"]; isSweep || !isLabel {
+				return false
+			}
+			areUnique = areUnique && !used[value]
+			used[value] = true
+			n, err := strconv.Atoi(value)
+			areNumbers = areNumbers && err == nil
+			cell := strconv.Itoa(i)
+			for _, other := range others {
+				cell += "\x00" + factOf(r, other)
+			}
+			cells[cell] = append(cells[cell], n)
+		}
+	}
+	if areUnique {
+		return true
+	}
+	for _, numbers := range cells {
+		slices.Sort(numbers)
+		for i, n := range numbers {
+			areNumbers = areNumbers && n == numbers[0]+i
+		}
+		areNumbers = areNumbers && len(numbers) > 1 && (numbers[0] == 0 || numbers[0] == 1)
+	}
+	return areNumbers
 }
 
 // groupValues returns each group's value of something. within is true if it is not
@@ -382,8 +435,11 @@ func (l *CompareLine) conclude(i int, s *Sample) {
 func (c *Comparison) addNotes() {
 	verdicts := map[Verdict]bool{}
 	for _, l := range c.Lines {
-		for _, s := range l.Samples {
+		for i, s := range l.Samples {
 			verdicts[s.Verdict] = true
+			if text := s.shapeText(); text != "" {
+				c.Notes = append(c.Notes, strings.Join(slices.Concat(c.named(l.Combination), []string{c.Groups[i], l.Measure}), " ")+": "+text)
+			}
 		}
 	}
 	if verdicts[RunsDiffer] || verdicts[RunsAlike] || verdicts[RunsUnclear] {

@@ -139,3 +139,58 @@ func TestCompareFormats(t *testing.T) {
 		t.Errorf("%d charts", n)
 	}
 }
+
+// A label that numbers the repeats of a group does not make pairs of them.
+func TestCompareRepeats(t *testing.T) {
+	labelled := func(name string, label string, values ...string) Group {
+		rates := make([]float64, len(values))
+		for i := range rates {
+			rates[i] = 1000 + float64(i)
+		}
+		g := group(name, 16, rates...)
+		for i, v := range values {
+			delete(g.Runs[i].Labels, "sweep")
+			g.Runs[i].Labels[label] = v
+		}
+		return g
+	}
+	sweep := func(g Group) Group {
+		for i := range g.Runs {
+			g.Runs[i].Labels["sweep"] = "s"
+		}
+		return g
+	}
+	for name, c := range map[string]struct {
+		a, b   Group
+		varied string
+	}{
+		"from 1":              {labelled("a", "k", "1", "2", "3", "4", "5"), labelled("b", "k", "5", "4", "3", "2", "1"), ""},
+		"from 0, not as many": {labelled("a", "k", "0", "1", "2"), labelled("b", "k", "0", "1", "2", "3"), ""},
+		"a number of its own": {labelled("a", "build", "881", "884"), labelled("b", "build", "890", "897"), ""},
+		"a parameter":         {labelled("a", "k", "1", "2", "4"), labelled("b", "k", "1", "2", "4"), "k"},
+		"names":               {labelled("a", "mode", "x", "y"), labelled("b", "mode", "x", "y"), "mode"},
+		"of a sweep":          {sweep(labelled("a", "k", "1", "2")), sweep(labelled("b", "k", "1", "2")), "k"},
+	} {
+		got := Compare([]Group{c.a, c.b}, []string{"via"})
+		if strings.Join(got.Varied, " ") != c.varied {
+			t.Errorf("%s: varied %v", name, got.Varied)
+		}
+		if n := got.Lines[0].Samples[0].N; (n == len(c.a.Runs)) != (c.varied == "") {
+			t.Errorf("%s: %d runs in a cell", name, n)
+		}
+		if note := strings.Contains(textOf(t, got), "numbers the runs of a group"); note != (c.varied == "") {
+			t.Errorf("%s: note %v", name, note)
+		}
+	}
+	// Beside threads that vary, each number of threads has its repeats.
+	both := func(name string) Group {
+		g := join(labelled(name, "k", "1", "2"), labelled(name, "k", "1", "2"))
+		for i := range g.Runs {
+			g.Runs[i].Threads = 8 + i/2
+		}
+		return g
+	}
+	if got := Compare([]Group{both("a"), both("b")}, []string{"via"}); strings.Join(got.Varied, " ") != "threads" {
+		t.Errorf("varied %v", got.Varied)
+	}
+}

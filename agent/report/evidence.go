@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"math"
-	"strings"
 
 	"github.com/benchwatch/benchwatch/agent/analysis"
 	"github.com/benchwatch/benchwatch/agent/history"
@@ -316,12 +315,28 @@ func (s *Sample) stalls() bool {
 	return s.Ratio.Known && s.Shape.oneSided() && (s.Ratio.Value < 1) == (s.Shape.Slow[1].Lost > s.Shape.Slow[0].Lost)
 }
 
+// shapeText says in which way two single runs differ, empty if nothing is proven of that.
+func (s *Sample) shapeText() string {
+	if s.Shape == nil || !s.Ratio.Known {
+		return ""
+	}
+	change := func(ratio float64) string { return fmt.Sprintf("%+.1f %%", 100*(ratio-1)) }
+	isProven := s.Verdict == RunsDiffer || s.Verdict == RunsStall
+	if s.Shape.Kind != "" && isProven {
+		return "mean " + change(s.Ratio.Value) + ": " + s.Shape.String()
+	}
+	if p := s.Shape.TypicalP; !isProven && p.Known && p.Value <= alphaWithin/2 && math.Abs(s.Shape.Typical.Value-1) >= leastDifference {
+		return fmt.Sprintf("the typical interval differs by %s (%s), the mean not provably", change(s.Shape.Typical.Value), probability(p.Value))
+	}
+	return ""
+}
+
 // String describes the difference: "48 s of 600 stand still, 12 times; the other seconds are alike".
 func (s *Shape) String() string {
 	var text string
 	switch slow := s.slower(); {
 	case s.Kind == Even:
-		return "evenly"
+		return "all seconds differ alike"
 	case s.Kind == Drift:
 		i := 0
 		if math.Abs(s.Drift[1]) > math.Abs(s.Drift[0]) {
@@ -348,7 +363,7 @@ func (s *Shape) String() string {
 	case s.Others.Known:
 		text += fmt.Sprintf("; the other seconds differ by %+.1f %%", 100*(s.Others.Value-1))
 	}
-	return strings.ReplaceAll(text, "-", "−")
+	return text
 }
 
 func seconds(v float64) string { return fmt.Sprintf("%.0f s", v) }

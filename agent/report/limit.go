@@ -123,7 +123,7 @@ func checkChange(limit *Condition, groups []Group, group int, x combination) (Re
 	}
 	text := fmt.Sprintf("%s %s to %s %s, %+.1f %%", l.Measure, table.Digits.Format(l.Samples[0].Median), table.Digits.Format(s.Median), l.Unit, (s.Ratio.Value-1)*100)
 	text = strings.ReplaceAll(text, " ,", ",")
-	if s.Shape != nil && s.Shape.Kind != "" {
+	if (s.Verdict == RunsDiffer || s.Verdict == RunsStall) && s.Shape != nil && s.Shape.Kind != "" {
 		text += ": " + s.Shape.String()
 	}
 	result, proof := decide(limit, &l, group)

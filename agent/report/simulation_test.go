@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"strconv"
+	"strings"
 	"testing"
 )
 
@@ -184,5 +185,62 @@ func TestSingleRunsOfTheSameProcess(t *testing.T) {
 	t.Logf("of %d pairs %d differ, %d break a limit", all, different, broken)
 	if float64(different) > most || float64(broken) > most {
 		t.Errorf("more than %.1f", most)
+	}
+}
+
+// A tail that grows is found: each p99 by 10 %, or that of some intervals.
+func TestTailsOfSingleRuns(t *testing.T) {
+	repeat := simulations(t, 10)
+	for name, slower := range map[string]func(*simulation) []float64{
+		"each by 10 %":       func(s *simulation) []float64 { return times(s.run(), 1.1) },
+		"12 s a minute by 3": func(s *simulation) []float64 { return s.phases(s.run(), 12, 60, 3) },
+	} {
+		for _, phi := range []float64{0, 0.5, 0.8} {
+			s := &simulation{Rand: rand.New(rand.NewPCG(600, uint64(100*phi))), n: 600, phi: phi, cv: 0.1, isLatency: true}
+			found := map[Verdict]int{}
+			for range repeat {
+				sample, result := checked(t, singleLatency("before", s.run()), singleLatency("after", slower(s)), "p95>+3%")
+				found[sample.Verdict]++
+				if sample.Ratio.Value > 1.03 && result.Result == Held {
+					t.Errorf("held: %+v", result)
+				}
+			}
+			t.Logf("%s, phi %.1f: %v", name, phi, found)
+			if 10*found[RunsDiffer] < 9*repeat {
+				t.Errorf("%s, phi %.1f: %v", name, phi, found)
+			}
+		}
+	}
+}
+
+// The words name what makes up a difference.
+func TestShapes(t *testing.T) {
+	s := &simulation{Rand: rand.New(rand.NewPCG(1, 2)), n: 600, phi: 0.3, cv: 0.04}
+	for _, c := range []struct {
+		name          string
+		before, after []float64
+		kind          ShapeKind
+		want          string
+	}{
+		{"stalls", s.run(), s.phases(s.run(), 4, 50, 0), Stalls, "48 s of 600 s stand still, "},
+		{"one stall", s.run(), s.event(s.run(), 60, 0), Stalls, "one stall of 60 s; the other seconds are alike"},
+		{"a stall of the baseline", s.event(s.run(), 60, 0), s.run(), Stalls, "one stall of 60 s in the baseline; the other seconds are alike"},
+		{"slow phases", s.run(), s.phases(s.run(), 12, 60, 0.5), SlowPhases, "120 s of 600 s run at 50 %, 1"},
+		{"evenly", s.run(), times(s.run(), 0.9), Even, "all seconds differ alike"},
+		{"a trend", s.run(), trend(s.run(), 0.8), Drift, "the run changes by -16 % from its first to its last quarter"},
+		{"stalls and evenly", s.run(), times(s.phases(s.run(), 6, 50, 0), 0.93), Stalls, "the other seconds differ by -"},
+	} {
+		sample, limit := checked(t, single("before", c.before), single("after", c.after), "tps<-3%")
+		if sample.Shape == nil || sample.Shape.Kind != c.kind || !strings.Contains(sample.shapeText(), c.want) {
+			t.Errorf("%s: %q, %+v", c.name, sample.shapeText(), sample.Shape)
+		}
+		if !strings.Contains(limit.Reason, c.want) {
+			t.Errorf("%s: %s", c.name, limit.Reason)
+		}
+	}
+	// The typical second differs, the mean does not: most seconds are faster, some stand still.
+	sample, _ := checked(t, single("before", s.run()), single("after", times(s.phases(s.run(), 4, 50, 0), 1.087)), "tps<-3%")
+	if want := "the typical interval differs by +"; !strings.Contains(sample.shapeText(), want) {
+		t.Errorf("%q, %+v", sample.shapeText(), sample.Shape)
 	}
 }

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// fewIntervals is the number below which steadiness is unknown.
+	// fewIntervals is the number below which steadiness is unknown unless two parts do not overlap.
 	fewIntervals = 20
 	// unsteady is the share of the mean throughput by which it must change to be
 	// reported.
@@ -38,10 +38,7 @@ func (j *judge) steadiness() {
 		j.add(Good, "the tool warmed up first; its summary leaves the warm-up out")
 	}
 	n := len(levels)
-	if n < fewIntervals {
-		if n > 0 {
-			j.add(Note, "%s: too few to know whether the load was steady", table.Plural(n, "interval"))
-		}
+	if n == 0 {
 		return
 	}
 	means := make([]float64, n)
@@ -49,6 +46,10 @@ func (j *judge) steadiness() {
 		means[i] = l.Mean
 	}
 	parts := analysis.Parts(means, unsteady)
+	if n < fewIntervals && len(parts) == 1 {
+		j.add(Note, "%s: too few to know whether the load was steady", table.Plural(n, "interval"))
+		return
+	}
 	for i := 1; i < len(parts); i++ {
 		if i > listedChanges {
 			j.add(Warning, "throughput changed %s more", table.Plural(len(parts)-i, "time"))

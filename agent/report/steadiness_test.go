@@ -106,6 +106,8 @@ func TestSteadiness(t *testing.T) {
 		{"noisy", noisy, nil, Note, "throughput varied from interval to interval (coefficient of variation 25 %)", []string{"was steady", "dropped", "rose"}},
 		{"stalls", stalled, nil, Note, "in 2 of 120 intervals throughput was less than half of the mean", []string{"dropped", "rose", "was steady"}},
 		{"a stall after a drop", append(slices.Clone(drop), 1), nil, Note, "intervals throughput was less than half of the mean between two changes", []string{"was steady"}},
+		{"five against five", []float64{4740, 4700, 4655, 4630, 4611, 2091, 2060, 2000, 1990, 1951}, nil, Warning, "dropped from 4667 to 2018 transactions/s at 0:05, −57 %", []string{"too few"}},
+		{"five against four", []float64{4740, 4700, 4655, 4630, 4611, 2091, 2060, 2000, 1990}, nil, Note, "9 intervals: too few", []string{"dropped"}},
 		{"few intervals", steady[:10], nil, Note, "10 intervals: too few", []string{"throughput was"}},
 	} {
 		h := readHistory(t, sysbenchRun(t, c.rates, c.markers...))
