@@ -28,6 +28,13 @@ func TestScript(t *testing.T) {
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("XDG_DATA_HOME", env.WorkDir+"/share")
 			env.Setenv("TZ", "UTC")
+			gate, err := os.ReadFile("../../docs/ci/gate.sh")
+			if err != nil {
+				return err
+			}
+			if err := os.WriteFile(filepath.Join(env.WorkDir, "gate.sh"), gate, 0o644); err != nil {
+				return err
+			}
 			return os.CopyFS(filepath.Join(env.WorkDir, "data-0.1"), os.DirFS("testdata/0.1"))
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){"record": record, "conforms": conformScript},

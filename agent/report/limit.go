@@ -149,8 +149,8 @@ func decide(limit *Condition, l *CompareLine, group int) (Result, string) {
 	switch {
 	case e.isTested() && p <= level:
 		return result, fmt.Sprintf("%s than the limit: %s, %s", side, runs, probability(p))
-	case s.stalls() && isBeyond:
-		return Broken, oneSidedStalls
+	case isBeyond && limit.compare[0] == '<' && s.stalls() && s.Shape.Slow[1].Lost-s.Shape.Slow[0].Lost >= 1-limit.bound:
+		return Broken, fmt.Sprintf("the stalls of this run alone lose %.1f %%, those of the baseline %.1f %%", 100*s.Shape.Slow[1].Lost, 100*s.Shape.Slow[0].Lost)
 	case e.verdict == Single:
 		return Unclear, "one run each without enough intervals does not prove it: repeat the runs"
 	case e.verdict == TooShort:
