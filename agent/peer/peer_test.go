@@ -286,13 +286,11 @@ func TestMirrorIsResumed(t *testing.T) {
 			appendTo(t, run, rundir.StatusFile, fmt.Sprintf("{\"line\":%d}\n", i))
 		}
 	})
-	cuts := 0
 	m.fails(func(w http.ResponseWriter, r *http.Request) bool {
 		if rand.IntN(4) > 0 || strings.HasSuffix(r.URL.Path, listPath) {
 			return false
 		}
 		// The answer is cut at a random byte: the header announces more.
-		cuts++
 		recorder := httptest.NewRecorder()
 		(&Server{DataDir: m.dataDir, Output: func() bool { return true }, answers: make(chan struct{}, 1)}).serveAs(recorder, r)
 		maps.Copy(w.Header(), recorder.Header())
