@@ -112,10 +112,10 @@ func clockSteps(l *lab) {
 	}
 	l.counted(r)
 	l.release(r)
-	r.wrapper.Status(l.t, patience*60*time.Second)
+	r.wrapper.Status(l.t, l.limit(60*time.Second))
 	ran := time.Since(began)
 	step(steps[l.rand.IntN(len(steps))]) // while it drains
-	meta := l.agent.Closed(l.t, r.id, patience*20*time.Second)
+	meta := l.agent.Closed(l.t, r.id, l.limit(20*time.Second))
 	if length := meta.EndedAt.Sub(meta.StartedAt); length < takes-time.Second || length > ran+time.Second {
 		l.t.Errorf("a run of %v to %v took %v", takes, ran, length)
 	}

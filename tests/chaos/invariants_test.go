@@ -46,7 +46,7 @@ func (l *lab) check() {
 func (l *lab) closed() {
 	l.t.Helper()
 	for _, id := range l.ids() {
-		meta := l.agent.Closed(l.t, id, patience*90*time.Second)
+		meta := l.agent.Closed(l.t, id, l.limit(90*time.Second))
 		length := meta.EndedAt.Sub(meta.StartedAt)
 		if length < 0 || meta.ClosedAt.Before(*meta.EndedAt) {
 			l.t.Errorf("run %s: started %s, ended %s, closed %s", id, meta.StartedAt, meta.EndedAt, meta.ClosedAt)
@@ -477,7 +477,7 @@ func (l *lab) endsOnSIGTERM() {
 	starved := l.watch.Starved(func() {
 		select {
 		case <-l.agent.Exited:
-		case <-time.After(patience * 20 * time.Second):
+		case <-time.After(l.limit(20 * time.Second)):
 		}
 	})
 	took := time.Since(began)

@@ -27,12 +27,14 @@ import (
 
 // lab is an agent with everything around it, and what a scenario expects of them.
 type lab struct {
-	t     *testing.T
-	rand  *rand.Rand
-	dir   string
-	agent *agents.Agent
-	watch *agents.Watch
-	idle  agents.Footprint // of the agent before anything happened
+	t *testing.T
+	// deadline is when all waiting ends, so that other scenarios have their time.
+	deadline time.Time
+	rand     *rand.Rand
+	dir      string
+	agent    *agents.Agent
+	watch    *agents.Watch
+	idle     agents.Footprint // of the agent before anything happened
 	// secret is in everything that is told to agent, wrapper and tool.
 	secret  string
 	grafana *grafana
@@ -63,8 +65,8 @@ type options struct {
 	idle   bool     // without databases
 }
 
-func newLab(t *testing.T, seed uint64) *lab {
-	l := &lab{t: t, rand: rand.New(rand.NewPCG(seed, 1)), dir: t.TempDir()}
+func newLab(t *testing.T, seed uint64, deadline time.Time) *lab {
+	l := &lab{t: t, deadline: deadline, rand: rand.New(rand.NewPCG(seed, 1)), dir: t.TempDir()}
 	var key [12]byte
 	for i := range key {
 		key[i] = byte(l.rand.UintN(256))
@@ -137,10 +139,16 @@ func (l *lab) targets() string {
 // patience is by how much longer a busy machine may take.
 const patience = 4
 
+// limit is how long to wait for what takes d at most on a machine that is not busy: no
+// longer than the scenario has left.
+func (l *lab) limit(d time.Duration) time.Duration {
+	return min(patience*d, max(time.Until(l.deadline), 10*time.Second))
+}
+
 // until is agents.Wait.
 func (l *lab) until(limit time.Duration, what string, check func() error) {
 	l.t.Helper()
-	agents.Wait(l.t, patience*limit, what, check)
+	agents.Wait(l.t, l.limit(limit), what, check)
 }
 
 // chance is true with a probability.
@@ -251,7 +259,7 @@ func (l *lab) printed(r *run) bool {
 // could not, and does something meanwhile, or waits if that is nil.
 func (l *lab) allPrinted(meanwhile func()) {
 	l.t.Helper()
-	deadline := time.Now().Add(patience * time.Minute)
+	deadline := time.Now().Add(l.limit(time.Minute))
 	for _, r := range l.runs {
 		for !l.printed(r) && !(r.full && exited(r.wrapper)) {
 			if time.Now().After(deadline) {

@@ -159,8 +159,67 @@ func (c *tally) String() string {
 
 var total tally
 
+// schedule decides which scenario is run next and how long it may take.
+type schedule struct {
+	end   time.Time
+	order *rand.Rand
+	queue []scenario
+	first int                      // how many of the queue have not been run at all
+	took  map[string]time.Duration // the last time
+}
+
+// newSchedule has each of the scenarios once, in an order by chance.
+func newSchedule(seed uint64, limit time.Duration, only []string) *schedule {
+	s := &schedule{end: time.Now().Add(limit), order: rand.New(rand.NewPCG(seed, 0)), took: map[string]time.Duration{}}
+	for _, c := range scenarios {
+		if only[0] == "" || slices.Contains(only, c.name) {
+			s.queue = append(s.queue, c)
+		}
+	}
+	s.order.Shuffle(len(s.queue), func(i, j int) { s.queue[i], s.queue[j] = s.queue[j], s.queue[i] })
+	s.first = len(s.queue)
+	return s
+}
+
+// leastTime is what a scenario needs on a busy machine, aloneTime one that is repeated alone.
+const (
+	leastTime = 45 * time.Second
+	aloneTime = 10 * time.Minute
+)
+
+// next returns a scenario and when its waiting ends; false when the time is over. The
+// first of all are run whatever time is left; one that may not be ended in time is not
+// begun again.
+func (s *schedule) next() (scenario, time.Time, bool) {
+	if len(s.queue) == 0 {
+		for _, c := range scenarios {
+			if _, ran := s.took[c.name]; ran {
+				for range c.often {
+					s.queue = append(s.queue, c)
+				}
+			}
+		}
+		s.order.Shuffle(len(s.queue), func(i, j int) { s.queue[i], s.queue[j] = s.queue[j], s.queue[i] })
+	}
+	left := time.Until(s.end)
+	if s.first == 0 {
+		s.queue = slices.DeleteFunc(s.queue, func(c scenario) bool { return s.took[c.name] > left })
+	}
+	if len(s.queue) == 0 {
+		return scenario{}, time.Time{}, false
+	}
+	c := s.queue[0]
+	s.queue = s.queue[1:]
+	share := left
+	if s.first > 1 {
+		share = 2 * left / time.Duration(s.first)
+	}
+	s.first = max(0, s.first-1)
+	return c, time.Now().Add(max(share, leastTime)), true
+}
+
 // TestChaos runs every scenario once in an order by chance, and then others until the
-// time is over.
+// time is over. None takes the time of the others.
 func TestChaos(t *testing.T) {
 	limit, err1 := time.ParseDuration(cmp.Or(os.Getenv("CHAOS_TIME"), "15m"))
 	seed, err2 := strconv.ParseUint(cmp.Or(os.Getenv("CHAOS_SEED"), strconv.FormatInt(time.Now().UnixNano(), 10)), 10, 64)
@@ -170,49 +229,41 @@ func TestChaos(t *testing.T) {
 	only := strings.Split(os.Getenv("CHAOS_SCENARIO"), ",")
 	t.Logf("CHAOS_SEED=%d CHAOS_TIME=%s", seed, limit)
 	began := time.Now()
-	var queue []scenario
-	order := rand.New(rand.NewPCG(seed, 0))
-	first, skipped := true, map[string]bool{}
-	for n := uint64(0); n == 0 || time.Since(began) < limit; n++ {
-		if len(queue) == 0 {
-			for _, s := range scenarios {
-				times := s.often
-				if first {
-					times = max(times, 1)
-				}
-				for range times {
-					if (only[0] == "" || slices.Contains(only, s.name)) && !skipped[s.name] {
-						queue = append(queue, s)
-					}
-				}
-			}
-			first = false
-			if len(queue) == 0 {
-				t.Skipf("no scenario that can be run: %q", only)
-			}
-			order.Shuffle(len(queue), func(i, j int) { queue[i], queue[j] = queue[j], queue[i] })
+	plan := newSchedule(seed, limit, only)
+	if len(plan.queue) == 0 {
+		t.Skipf("no such scenario: %q", only)
+	}
+	alone := len(plan.queue) == 1
+	for n := uint64(0); ; n++ {
+		s, deadline, ok := plan.next()
+		if !ok {
+			break
 		}
-		s := queue[0]
-		queue = queue[1:]
+		if alone {
+			deadline = time.Now().Add(aloneTime)
+		}
 		own := seed + n
 		started, result := time.Now(), "passed"
-		ok := t.Run(s.name, func(t *testing.T) {
+		passed := t.Run(s.name, func(t *testing.T) {
 			defer func() {
 				if t.Skipped() {
-					result, skipped[s.name] = "skipped", true
+					result = "skipped"
 				}
 			}()
 			t.Logf("again: make chaos CHAOS_TIME=1s CHAOS_SCENARIO='%s' CHAOS_SEED=%d", s.name, own)
-			s.run(newLab(t, own))
+			s.run(newLab(t, own, deadline))
 		})
-		if !ok {
+		if !passed {
 			result = "FAILED"
 			total.add("scenarios failed", 1)
 		}
 		total.add("scenarios", 1)
-		fmt.Printf("%s  %s, seed %d: %s after %s\n", time.Now().Format(time.TimeOnly), s.name, own, result, time.Since(started).Round(time.Second))
+		if result != "skipped" {
+			plan.took[s.name] = time.Since(started)
+		}
+		fmt.Printf("%s  %s, seed %d: %s after %s of %s\n", time.Now().Format(time.TimeOnly), s.name, own, result, time.Since(started).Round(time.Second), deadline.Sub(started).Round(time.Second))
 	}
-	fmt.Printf("\nCHAOS_SEED=%d, %s\n%s\n", seed, time.Since(began).Round(time.Second), &total)
+	fmt.Printf("\nCHAOS_SEED=%d, %s of %s\n%s\n", seed, time.Since(began).Round(time.Second), limit, &total)
 }
 
 func repository(t *testing.T) string {
