@@ -105,6 +105,22 @@ func openFile(path string, flag int) (*os.File, error) {
 	return f, nil
 }
 
+// ErrUTF16 is returned for text that no tool's parser reads.
+var ErrUTF16 = errors.New("the text is UTF-16\nhint: convert it: iconv -f UTF-16 -t UTF-8")
+
+// IsUTF16 reports whether a text that begins with head is UTF-16, by its byte order mark
+// or by two ASCII characters.
+func IsUTF16(head []byte) bool {
+	if bytes.HasPrefix(head, []byte("\xff\xfe")) || bytes.HasPrefix(head, []byte("\xfe\xff")) {
+		return true
+	}
+	if len(head) < 4 {
+		return false
+	}
+	ascii := func(a, b byte) bool { return a == 0 && b >= ' ' && b < 0x7f }
+	return ascii(head[0], head[1]) && ascii(head[2], head[3]) || ascii(head[1], head[0]) && ascii(head[3], head[2])
+}
+
 func notRegular(path string, mode os.FileMode) error {
 	kind := "a special file"
 	switch {
@@ -189,14 +205,21 @@ func NewReader(file *os.File, opts Options) (*Reader, error) {
 
 // Restart continues at offset, such as 0 after ErrRewritten. What was read and
 // not returned is dropped.
-func (r *Reader) Restart(offset int64) error {
-	r.lines = lines{max: r.opts.MaxLine, offset: offset}
-	r.last = make([]byte, min(offset, fingerprint))
-	if n, err := r.file.ReadAt(r.last, offset-int64(len(r.last))); n < len(r.last) {
-		if errors.Is(err, io.EOF) {
-			return fmt.Errorf("follow %s: %w", r.path, ErrRewritten)
-		}
+func (r *Reader) Restart(offset int64) error { return r.Resume(offset, nil) }
+
+// Resume is Restart in a line that begins at offset and of which the first bytes, begun,
+// were read before. The error is ErrRewritten if the file does not have them.
+func (r *Reader) Resume(offset int64, begun []byte) error {
+	r.lines = lines{max: r.opts.MaxLine, offset: offset, buf: bytes.Clone(begun)}
+	end := r.lines.end()
+	r.last = make([]byte, min(end, fingerprint))
+	n, err := r.file.ReadAt(r.last, end-int64(len(r.last)))
+	same := min(len(begun), len(r.last))
+	switch {
+	case n < len(r.last) && !errors.Is(err, io.EOF):
 		return fmt.Errorf("follow %s: %w", r.path, err)
+	case n < len(r.last), !bytes.Equal(r.last[len(r.last)-same:], begun[len(begun)-same:]):
+		return fmt.Errorf("follow %s: %w", r.path, ErrRewritten)
 	}
 	return nil
 }
@@ -224,9 +247,26 @@ func (r *Reader) End() int64 { return r.lines.end() }
 // look have been delivered.
 func (r *Reader) Idle() bool { return r.lines.idle() }
 
+// Last is the last bytes that were read, at most 1 KiB.
+func (r *Reader) Last() []byte { return r.last }
+
 // Next returns the next line and waits for it until ctx is done. The error is
 // io.EOF after Finish, and may be ErrRewritten.
 func (r *Reader) Next(ctx context.Context) (Line, error) {
+	for {
+		line, err := r.Poll(ctx)
+		if !errors.Is(err, ErrQuiet) {
+			return line, err
+		}
+		if err := r.Wait(ctx); err != nil {
+			return Line{}, err
+		}
+	}
+}
+
+// Poll returns the next line that is in the file now; the error is ErrQuiet if there
+// is none, otherwise as of Next.
+func (r *Reader) Poll(ctx context.Context) (Line, error) {
 	for {
 		if line, ok := r.lines.next(); ok {
 			return line, nil
@@ -240,15 +280,13 @@ func (r *Reader) Next(ctx context.Context) (Line, error) {
 		case err != nil:
 			return Line{}, err
 		case n > 0:
-			continue
 		case finished:
 			if line, ok := r.lines.rest(); ok {
 				return line, nil
 			}
 			return Line{}, io.EOF
-		}
-		if err := r.wait(ctx); err != nil {
-			return Line{}, err
+		default:
+			return Line{}, ErrQuiet
 		}
 	}
 }
@@ -280,8 +318,8 @@ func (r *Reader) finished() bool {
 	}
 }
 
-// wait waits for a notification that the file has changed.
-func (r *Reader) wait(ctx context.Context) error {
+// Wait waits until the file may have changed, or ctx is done.
+func (r *Reader) Wait(ctx context.Context) error {
 	t := time.NewTimer(r.opts.Poll)
 	defer t.Stop()
 	select {
@@ -302,11 +340,8 @@ func (r *Reader) fill() (int, error) {
 		return 0, fmt.Errorf("read %s: %w", r.path, err)
 	}
 	// After the read: bytes of new content are then never taken for more of the old.
-	if err := r.check(n); err != nil {
+	if err := r.check(n); err != nil || n == 0 {
 		return 0, err
-	}
-	if n == 0 {
-		return 0, nil
 	}
 	if r.opts.Copy != nil {
 		if err := r.opts.Copy(r.lines.end(), space[:n]); err != nil {
@@ -317,6 +352,9 @@ func (r *Reader) fill() (int, error) {
 	r.lines.take(n)
 	return n, nil
 }
+
+// Check returns ErrRewritten unless the last bytes read are still in the file.
+func (r *Reader) Check() error { return r.check(0) }
 
 // check returns ErrRewritten unless the last bytes read are still in the file,
 // and the file ends there if no more could be read.

@@ -38,25 +38,26 @@ func RotatedName(path, name string) bool {
 }
 
 // Rotated returns the files beside path whose names show that they may have been
-// path, newest first.
-func Rotated(path string) []string {
+// path, in no order, and the times of the last write to those that are compressed.
+func Rotated(path string) (names []string, packed []time.Time) {
 	entries, err := os.ReadDir(filepath.Dir(path))
 	if err != nil {
-		return nil
+		return nil, nil
 	}
-	changed := map[string]time.Time{}
-	var names []string
 	for _, e := range entries {
 		name := filepath.Join(filepath.Dir(path), e.Name())
-		if !e.Type().IsRegular() || !RotatedName(path, name) {
-			continue
-		}
-		if info, err := e.Info(); err == nil {
-			names, changed[name] = append(names, name), info.ModTime()
+		ext := filepath.Ext(name)
+		switch {
+		case !e.Type().IsRegular():
+		case RotatedName(path, name):
+			names = append(names, name)
+		case slices.Contains(compressed, ext) && RotatedName(path, strings.TrimSuffix(name, ext)):
+			if info, err := e.Info(); err == nil {
+				packed = append(packed, info.ModTime())
+			}
 		}
 	}
-	slices.SortFunc(names, func(a, b string) int { return changed[b].Compare(changed[a]) })
-	return names
+	return names, packed
 }
 
 // Usage is whether a file is open for writing.

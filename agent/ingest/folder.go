@@ -23,6 +23,7 @@ type Reason string
 const (
 	Unmatched    Reason = "not matching --label-from"
 	Binary       Reason = "with binary content, such as archives"
+	UTF16        Reason = "with UTF-16 text, which is to be converted to UTF-8"
 	SourceCode   Reason = "with source code, SQL or a document"
 	Unrecognised Reason = "in which no tool's output was recognised"
 	WithoutRun   Reason = "in which a tool's output, but no run was recognised"
@@ -31,7 +32,7 @@ const (
 )
 
 // Reasons are all of them.
-var Reasons = []Reason{Unmatched, Binary, SourceCode, Unrecognised, WithoutRun, NotBeside, NotRegular}
+var Reasons = []Reason{Unmatched, Binary, UTF16, SourceCode, Unrecognised, WithoutRun, NotBeside, NotRegular}
 
 // Folder is what a search of a folder found. Hidden files and folders are not searched.
 type Folder struct {
@@ -97,6 +98,8 @@ func recogniseIn(path string, tools tool.Set, named *tool.Tool) (*tool.Tool, Rea
 	switch {
 	case err != nil:
 		return nil, "", err
+	case follow.IsUTF16(head):
+		return nil, UTF16, nil
 	case bytes.IndexByte(head[:min(len(head), binaryHead)], 0) >= 0:
 		return nil, Binary, nil
 	case isSource(path, head):
@@ -129,11 +132,14 @@ func isSource(path string, head []byte) bool {
 const sniffed = 64 << 10
 
 // Recognise returns the tool that a log's content shows; nil if it shows none. The
-// error may be follow.ErrNotRegular.
+// error may be follow.ErrNotRegular or follow.ErrUTF16.
 func Recognise(path string, tools tool.Set) (*tool.Tool, error) {
 	head, err := readHead(path)
 	if err != nil {
 		return nil, err
+	}
+	if follow.IsUTF16(head) {
+		return nil, fmt.Errorf("read log %s: %w", path, follow.ErrUTF16)
 	}
 	return tools.Sniff(head), nil
 }

@@ -361,9 +361,13 @@ func openLog(path string) (*os.File, fs.FileInfo, error) {
 		return nil, nil, fmt.Errorf("read log: %w", err)
 	}
 	info, err := file.Stat()
+	var head [4]byte
+	if n, _ := file.ReadAt(head[:], 0); err == nil && follow.IsUTF16(head[:n]) { // an error is an end
+		err = follow.ErrUTF16
+	}
 	if err != nil {
 		file.Close()
-		return nil, nil, fmt.Errorf("read log: %w", err)
+		return nil, nil, fmt.Errorf("read log %s: %w", path, err)
 	}
 	return file, info, nil
 }

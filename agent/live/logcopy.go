@@ -16,6 +16,7 @@ import (
 type logCopy struct {
 	previous   io.ReaderAt // the previous run, from 0 on; may be nil
 	start, end int64
+	joined     int64  // how many of the last bytes are in no file: 1 after endLine added one
 	pending    []byte // from start on, while there is no file
 
 	mu    sync.Mutex
@@ -33,6 +34,7 @@ var errCopy = errors.New("can't copy the log")
 // append adds the bytes that were read at the offset. Those that it has already it
 // leaves out.
 func (c *logCopy) append(at int64, p []byte) error {
+	c.joined = 0
 	if known := c.end - at; known > 0 {
 		p = p[min(known, int64(len(p))):]
 	}
@@ -53,10 +55,10 @@ func (c *logCopy) append(at int64, p []byte) error {
 	return nil
 }
 
-// joint ends the last line, if it has no end: what follows is from another file.
-func (c *logCopy) joint() error {
+// endLine ends the last line, if it has no end: what follows is not a part of it.
+func (c *logCopy) endLine() error {
 	var last [1]byte
-	if c.end == c.start {
+	if c.end == c.start || c.joined > 0 {
 		return nil
 	}
 	if _, err := c.ReadAt(last[:], c.end-1); err != nil {
@@ -65,7 +67,11 @@ func (c *logCopy) joint() error {
 	if last[0] == '\n' {
 		return nil
 	}
-	return c.append(c.end, []byte("\n"))
+	err := c.append(c.end, []byte("\n"))
+	if err == nil {
+		c.joined = 1
+	}
+	return err
 }
 
 // forget drops what was read before the offset and is part of no run.

@@ -2,7 +2,6 @@ package live
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,7 +9,6 @@ import (
 	"io/fs"
 	"log/slog"
 	"maps"
-	"math"
 	"os"
 	"slices"
 	"sync/atomic"
@@ -59,27 +57,32 @@ type logFile struct {
 	current  *tracker // of the splitter's current part
 	flushed  bool     // the parser holds nothing back
 
-	resume   *logRun // that had not ended when an earlier agent stopped
-	previous *logRun // the one before that, or the newest if all have ended
-	position int64   // in the file: where to read on
-	replaced bool    // what was read for resume is not in the file; the run continues there
+	resume   *logRun  // that had not ended when an earlier agent stopped
+	previous *logRun  // the one before that, or the newest if all have ended
+	lost     *passage // what was read when an earlier agent stopped, until a file is found that has it
+	position int64    // in the file: where the stream has its first byte
 
-	resumed rundir.LogSource // of the run to resume, when an earlier agent stopped
-	past    int64            // up to which content existed when the file was opened
-	written time.Time        // the last of it
+	// Where it is; see logState.
+	state     logState
+	named     bool      // the open file has the log's name
+	head      []byte    // the file's first bytes, as far as they were read
+	earlier   []passage // what was read before of other files
+	lastWrite time.Time // to the file
+
+	past    int64     // up to which content existed when the file was opened
+	written time.Time // the last of it
 	parts   []*ingest.Part
 	starts  []ingest.Start
 	behind  []*ingest.Feed // of runs that are not shown until past is reached
 	caught  atomic.Bool
 
 	passed   int64 // to the splitter
-	left     int64 // in the file, at the last move
 	seen     int64 // of the file, at the last look
 	grew     time.Time
 	looked   time.Time
 	usage    follow.Usage
 	asked    time.Time // for usage
-	detached bool      // its name belongs to another file, which has a follower
+	usageOf  func(*os.File) follow.Usage
 	failures failureLog
 }
 
@@ -90,39 +93,59 @@ func (f *logFile) follow(ctx context.Context) error {
 	}
 	for {
 		f.showIfCaughtUp()
-		l, err := f.reader.NextWithin(ctx, f.patience())
-		switch {
-		case err == nil:
-			f.line(l)
-		case errors.Is(err, follow.ErrQuiet):
-			if !f.flushed {
-				f.splitter.Flush(time.Now())
-				f.flushed = true
-			}
-		case errors.Is(err, follow.ErrRewritten):
-			if err := f.rewritten(ctx); err != nil {
-				return err
-			}
-		case errors.Is(err, errHole):
-			if err := f.skipHole(ctx); err != nil {
-				return err
-			}
-		case errors.Is(err, errCopy):
-			f.failures.report(f.log, "waiting to copy the log", err)
-			if err := pause(ctx); err != nil {
-				return err
-			}
+		var l follow.Line
+		var err error
+		switch f.state {
+		case missing:
+			err = follow.ErrRewritten
+		case superseded: // its writer has gone on
+			l, err = f.reader.Poll(ctx)
 		default:
+			l, err = f.reader.NextWithin(ctx, f.patience())
+		}
+		reader, waits := f.reader, err != nil && (f.state == missing || f.state == superseded)
+		if over, err := f.take(ctx, l, err); over || err != nil {
 			return err
 		}
-		if time.Since(f.looked) < lookEvery {
-			continue
-		}
-		f.looked = time.Now()
-		if over, err := f.look(ctx); over || err != nil {
-			return err
+		if waits && f.reader == reader {
+			if err := f.reader.Wait(ctx); err != nil {
+				return err
+			}
 		}
 	}
+}
+
+// take takes what the reader returned, and looks after the files if that is due. It
+// returns true when nothing more can come.
+func (f *logFile) take(ctx context.Context, l follow.Line, err error) (over bool, _ error) {
+	switch {
+	case err == nil:
+		f.line(l)
+	case errors.Is(err, follow.ErrQuiet), errors.Is(err, follow.ErrRewritten):
+		if !f.flushed && f.state != superseded {
+			f.splitter.Flush(time.Now())
+			f.flushed = true
+		}
+		if f.state == superseded || err != follow.ErrQuiet {
+			f.looked = time.Time{}
+		}
+	case errors.Is(err, errHole):
+		if err := f.skipHole(ctx); err != nil {
+			return false, err
+		}
+	case errors.Is(err, errCopy):
+		f.failures.report(f.log, "waiting to copy the log", err)
+		if err := pause(ctx); err != nil {
+			return false, err
+		}
+	default:
+		return false, err
+	}
+	if time.Since(f.looked) < lookEvery {
+		return false, nil
+	}
+	f.looked = time.Now()
+	return f.look(ctx)
 }
 
 func (f *logFile) patience() time.Duration {
@@ -166,6 +189,12 @@ func (f *logFile) record(offset int64, p []byte) error {
 	if len(p) >= 4<<10 && p[0] == 0 && len(bytes.TrimLeft(p, "\x00")) == 0 && f.reader.Offset() == offset {
 		return errHole
 	}
+	if offset == 0 && len(f.head) == 0 && follow.IsUTF16(p) {
+		f.log.Warn("the log's lines can't be read: its text is UTF-16", "hint", "have the tool write UTF-8")
+	}
+	if known := int64(len(f.head)); offset <= known && offset < rundir.HeadSize {
+		f.head = append(f.head[:offset], p[:min(int64(len(p)), rundir.HeadSize-offset)]...)
+	}
 	return f.copy.append(f.base+offset, p)
 }
 
@@ -182,34 +211,29 @@ func (f *logFile) begin(ctx context.Context) error {
 		return err
 	}
 	f.base = f.copy.end - f.position
+	f.head = readUpTo(file, 0, min(f.position, rundir.HeadSize))
 	f.past, f.written = f.base+info.Size(), info.ModTime()
+	if f.lost == nil {
+		f.lastWrite = info.ModTime()
+	}
 	f.splitter = ingest.NewSplitter(ctx, f.tool, f.copy, 0, first)
 	f.splitter.OnEnd = f.endRun
 	f.splitter.OnBegin = func(p *ingest.Part, r *tool.Report, at time.Time, _ bool) { f.beginRun(ctx, p, r, at) }
 	known := f.previous != nil || f.resume != nil
-	partial, err := f.readAgain(ctx)
-	if err != nil {
+	switch err := f.readAgain(ctx); {
+	case err != nil:
 		return err
-	}
-	if f.replaced { // while no agent ran: as a rotation that is seen
-		f.source, f.base = f.resumed, f.copy.end-f.resumed.Position(f.copy.end-first)
-		f.past = f.copy.end - f.position + info.Size()
-		if err := f.plan(ctx, info.Size()); err != nil {
-			return err
-		}
-		parts, starts := f.parts, f.starts
-		err := f.move(ctx, nil, f.position)
-		f.parts, f.starts = parts, starts
+	case f.lost != nil: // looked for as if it had gone just now
+		f.state = missing
+		_, err := f.look(ctx)
 		return err
-	}
-	f.position -= partial
-	if !known {
+	case !known:
 		return f.beginUnknown(ctx)
 	}
 	if err := f.plan(ctx, info.Size()); err != nil {
 		return err
 	}
-	return f.restart(f.position)
+	return f.resumeLine(f.reader, f.position)
 }
 
 // open opens the copies of the known runs and returns where the first run begins
@@ -225,7 +249,6 @@ func (f *logFile) open() (first int64, err error) {
 	}
 	first = f.copy.start
 	if r := f.resume; r != nil {
-		f.resumed = *r.meta.Log
 		own, err := r.dir.OpenCopy(0)
 		if err != nil {
 			return 0, err
@@ -236,25 +259,32 @@ func (f *logFile) open() (first int64, err error) {
 	return first, nil
 }
 
-// readAgain parses the copies of the known runs. It returns the size of the last
-// line if that has no end yet.
-func (f *logFile) readAgain(ctx context.Context) (partial int64, err error) {
+// readAgain parses the copies of the known runs, up to the last whole line.
+func (f *logFile) readAgain(ctx context.Context) error {
 	f.past, f.passed = max(f.past, f.copy.end), f.copy.end
 	r := follow.NewScanner(f.copy, 0, f.copy.end)
 	for {
 		l, err := r.Next(ctx)
 		switch {
 		case errors.Is(err, io.EOF):
-			return partial, nil
+			return nil
 		case err != nil:
-			return 0, err
+			return err
 		case l.Unterminated:
-			partial = l.Size
-			f.passed -= partial
+			f.passed -= l.Size
 		default:
 			f.splitter.Line(l, f.written, false)
 		}
 	}
+}
+
+// resumeLine has a reader continue at an offset in the line that was read in part.
+func (f *logFile) resumeLine(r *follow.Reader, offset int64) error {
+	begun, err := f.copy.slice(f.passed, f.copy.end)
+	if err != nil || len(begun) > follow.DefaultMaxLine { // its beginning was passed on
+		begun = nil
+	}
+	return ignoreRewritten(r.Resume(offset-int64(len(begun)), begun)) // if it was, the next look finds out
 }
 
 // beginUnknown starts at the beginning of a file that appeared, and of one that
@@ -325,81 +355,52 @@ func (f *logFile) showIfCaughtUp() {
 	f.behind = nil
 }
 
-// look checks whether the file still has its name and is still written. It returns
-// true when nothing more can come.
+// look checks whether the file still has its name and is still written, and continues
+// in another file if decide says so. It returns true when nothing more can come.
 func (f *logFile) look(ctx context.Context) (over bool, err error) {
-	file, now := f.reader.File(), time.Now()
+	now := time.Now()
 	if end := f.reader.End(); end != f.seen {
 		f.seen, f.grew = end, now
-		if before := f.source.HeadSize; f.source.IdentifyHead(file) == nil && f.source.HeadSize > before {
+		if before := f.source.HeadSize; f.source.IdentifyHead(f.reader.File()) == nil && f.source.HeadSize > before {
 			f.watcher.moved(f, &f.source)
 		}
 	}
-	info, err := file.Stat()
+	o, err := f.observe(ctx)
 	if err != nil {
-		return false, fmt.Errorf("log file: %w", err)
+		return errors.Is(err, follow.ErrRewritten), ignoreRewritten(err)
 	}
-	read := f.reader.Idle() && f.reader.End() >= info.Size()
-	other, named := f.nameOwner(info)
-	if other != nil {
-		if read && f.usageNow() == follow.Unused && !f.watcher.followed(other) {
-			earlier := f.reader.File()
-			if err := f.readBetween(ctx, earlier); err != nil {
-				other.Close()
-				return false, err
-			}
-			return false, f.move(ctx, other, 0)
-		}
-		theirs, err := other.Stat()
-		other.Close()
-		if read && err == nil && theirs.Size() > 0 {
-			f.detached = true
-			f.log.Info("the log's name belongs to another file: the old one is read on while it is written")
-			f.watcher.detach(f)
-		}
+	m := decide(&o)
+	if m.to != nil {
+		o.close(m.to.file)
+		return false, f.enter(ctx, &m)
 	}
-	return f.lookIdle(ctx, read, named, now.Sub(f.grew))
+	o.close(nil)
+	if m.detach {
+		f.state = detached
+		f.log.Info("the log's name belongs to another file: the old one is read on while it is written")
+		f.watcher.detach(f)
+	}
+	return f.lookIdle(ctx, o.read, now.Sub(f.grew))
 }
 
 // usageNow is whether the file is open for writing, at most a second ago.
 func (f *logFile) usageNow() follow.Usage {
 	if time.Since(f.asked) >= time.Second {
-		f.usage, f.asked = follow.UsageOf(f.reader.File()), time.Now()
+		f.usage, f.asked = f.usageOf(f.reader.File()), time.Now()
 	}
 	return f.usage
-}
-
-// nameOwner returns the file that has the name now, if that is another one, and
-// whether the followed file has it.
-func (f *logFile) nameOwner(mine os.FileInfo) (other *os.File, named bool) {
-	now, err := os.Stat(f.path)
-	if err == nil && os.SameFile(now, mine) {
-		return nil, true
-	}
-	if err != nil || f.detached {
-		return nil, false
-	}
-	other, err = follow.OpenFile(f.path)
-	if err != nil {
-		return nil, false
-	}
-	if opened, err := other.Stat(); err != nil || os.SameFile(opened, mine) {
-		other.Close()
-		return nil, false
-	}
-	return other, false
 }
 
 // lookIdle takes the last line of a file that is no longer written, ends the run
 // whose tool has stopped writing without a summary, and returns true for a file
 // without a name that is idle.
-func (f *logFile) lookIdle(ctx context.Context, read, named bool, quiet time.Duration) (over bool, err error) {
-	partial := f.copy.end > f.passed
-	if !read || quiet < f.watcher.settled || named && !partial && f.current == nil {
+func (f *logFile) lookIdle(ctx context.Context, read bool, quiet time.Duration) (over bool, err error) {
+	partial := f.copy.end > f.passed && f.state != missing
+	if !read || quiet < f.watcher.settled || f.named && !partial && f.current == nil {
 		return false, nil
 	}
 	idle := quiet >= f.idleAfter()
-	if !partial && !idle && !f.detached {
+	if !partial && !idle && f.state != detached {
 		return false, nil
 	}
 	if usage := f.usageNow(); usage == follow.Written || usage == follow.Unknown && !idle {
@@ -407,15 +408,15 @@ func (f *logFile) lookIdle(ctx context.Context, read, named bool, quiet time.Dur
 	}
 	grew := f.grew
 	if partial {
-		if err := f.move(ctx, nil, f.reader.End()); err != nil {
+		if err := f.skipTo(ctx, f.reader.End()); err != nil {
 			return false, err
 		}
 		f.grew = grew
 	}
-	if f.detached || idle {
+	if f.state == detached || idle {
 		f.splitter.Close(time.Now())
 	}
-	return f.detached || idle && !named, nil
+	return f.state == detached || idle && !f.named, nil
 }
 
 // idleAfter is how long the file must be unchanged until its run is over.
@@ -427,170 +428,8 @@ func (f *logFile) idleAfter() time.Duration {
 	return max(f.watcher.recent, time.Duration(10*interval.Value*float64(time.Second)))
 }
 
-// rewritten continues after the current file was truncated or rewritten. What
-// was added before that may be in a copy beside it, as logrotate's copytruncate
-// makes one.
-func (f *logFile) rewritten(ctx context.Context) error {
-	present := f.reader
-	copied, err := f.readCopy(ctx)
-	if err != nil {
-		return err
-	}
-	if copied != nil {
-		defer copied.Close()
-		if err := f.readBetween(ctx, copied); err != nil {
-			return err
-		}
-	} else if size, ok := f.shortened(ctx); ok {
-		return f.move(ctx, nil, size)
-	}
-	var file *os.File
-	if f.reader != present {
-		if file, err = follow.OpenFile(f.path); err != nil {
-			return fmt.Errorf("log file: %w", err)
-		}
-	}
-	offset, err := follow.FirstData(ctx, cmp.Or(file, f.reader.File()), 0)
-	if err != nil {
-		return fmt.Errorf("log file: %w", err)
-	}
-	return f.move(ctx, file, offset)
-}
-
-// readCopy reads on in a file that has all that was read of the present one, and
-// returns it, or nil if there is none.
-func (f *logFile) readCopy(ctx context.Context) (*os.File, error) {
-	for _, name := range follow.Rotated(f.path) {
-		file, err := follow.OpenFile(name)
-		if err != nil {
-			continue
-		}
-		if !f.heldBy(file) {
-			file.Close()
-			continue
-		}
-		size := f.read()
-		for {
-			r := follow.NewScanner(io.NewSectionReader(file, 0, math.MaxInt64), f.passed-f.base, math.MaxInt64)
-			r.Copy = f.record
-			err = f.readRest(ctx, r.Next)
-			if err != nil || f.read() == size {
-				return file, err
-			}
-			size = f.read() // it may have grown meanwhile
-		}
-	}
-	return nil, nil
-}
-
-// readBetween reads the files that had the log's name after an earlier one and were
-// rotated since.
-func (f *logFile) readBetween(ctx context.Context, earlier *os.File) error {
-	before, err := earlier.Stat()
-	if err != nil {
-		return fmt.Errorf("log file: %w", err)
-	}
-	head := beginning(earlier)
-	for _, name := range slices.Backward(follow.Rotated(f.path)) { // the oldest first
-		file, err := follow.OpenFile(name)
-		if err != nil {
-			continue
-		}
-		info, err := file.Stat()
-		if err != nil || !info.ModTime().After(before.ModTime()) || beginAlike(beginning(file), head) || f.watcher.followed(file) {
-			file.Close()
-			continue
-		}
-		if err := f.move(ctx, file, 0); err != nil {
-			return err
-		}
-		f.reader.Finish()
-		if err := f.readRest(ctx, f.reader.Next); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// beginning returns the first bytes of a file.
-func beginning(file *os.File) []byte {
-	head := make([]byte, 4<<10)
-	n, _ := file.ReadAt(head, 0) // an error is an end
-	return head[:n]
-}
-
-// beginAlike reports whether the beginnings of two files are the same, as far as
-// both have bytes.
-func beginAlike(a, b []byte) bool {
-	n := min(len(a), len(b))
-	return bytes.Equal(a[:n], b[:n])
-}
-
 // read is how far the current file was copied.
 func (f *logFile) read() int64 { return f.copy.end - f.base }
-
-// heldBy reports whether another file has all that was read of the present one.
-func (f *logFile) heldBy(file *os.File) bool {
-	other, err := rundir.Identify(file)
-	return err == nil && !other.SameFile(&f.source) && f.holds(file, f.read())
-}
-
-// holds reports whether a file begins as the present one did up to size, by its
-// first bytes and by those before size.
-func (f *logFile) holds(file *os.File, size int64) bool {
-	end := f.base + size
-	own, err := f.copy.slice(max(f.copy.start, f.base, end-tailSize), end)
-	s := f.source
-	s.Offset, s.Copied = size-int64(len(own)), 0
-	return err == nil && len(own) > 0 && s.Holds(file, bytes.NewReader(own), int64(len(own)))
-}
-
-// tailSize is how many bytes are compared.
-const tailSize = 4 << 10
-
-// readRest passes on the lines that next returns, up to the end.
-func (f *logFile) readRest(ctx context.Context, next func(context.Context) (follow.Line, error)) error {
-	for {
-		l, err := next(ctx)
-		switch {
-		case errors.Is(err, io.EOF):
-			return nil
-		case errors.Is(err, errCopy):
-			f.failures.report(f.log, "waiting to copy the log", err)
-			if err := pause(ctx); err != nil {
-				return err
-			}
-		case errors.Is(err, errHole), errors.Is(err, follow.ErrRewritten), l.Unterminated:
-			return nil // move takes what is left
-		case err != nil:
-			return err
-		default:
-			f.line(l)
-		}
-	}
-}
-
-// shortened reports whether the file lost only its end, within a line, and returns
-// where. A file that is rewritten may begin like the old one too, but that is
-// less than half of it.
-func (f *logFile) shortened(ctx context.Context) (size int64, ok bool) {
-	file := f.reader.File()
-	size = max(0, f.copy.start-f.base)
-	var own, now [4 << 10]byte
-	for last := byte('\n'); ; {
-		n, _ := f.copy.ReadAt(own[:], f.base+size) // an error is an end
-		m, _ := file.ReadAt(now[:], size)
-		same := 0
-		for same < min(n, m) && own[same] == now[same] {
-			last = own[same]
-			same++
-		}
-		size += int64(same)
-		if same < len(own) || ctx.Err() != nil {
-			return size, last != '\n' && size < f.read() && size >= f.read()/2 && (f.base >= f.copy.start || f.source.SameHead(file))
-		}
-	}
-}
 
 // skipHole continues where the file has bytes again.
 func (f *logFile) skipHole(ctx context.Context) error {
@@ -598,48 +437,105 @@ func (f *logFile) skipHole(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("log file: %w", err)
 	}
-	return f.move(ctx, nil, offset)
+	return f.skipTo(ctx, offset)
 }
 
-// move continues the stream at an offset of another file, or elsewhere in the
-// present one if file is nil. A run that continues records that before it gets
-// bytes of it.
-func (f *logFile) move(ctx context.Context, file *os.File, offset int64) error {
-	f.left = f.read()
-	f.takeRest()
-	same := file == nil
-	if same {
-		file = f.reader.File()
+// enter continues the stream in another file. If that changed meanwhile, the next look
+// decides again.
+func (f *logFile) enter(ctx context.Context, m *move) error {
+	r, err := f.newReader(m.to.file, m.to.at)
+	if err != nil {
+		return ignoreRewritten(err)
 	}
-	source, err := rundir.Identify(file)
+	if m.to.relation == continues {
+		err = f.resumeLine(r, m.to.at)
+	} else {
+		err = f.endLine(ctx)
+	}
+	read := f.passage()
+	kept := read.keep()
 	if err == nil {
-		err = f.retry(ctx, f.copy.joint)
-	}
-	if err == nil && f.current != nil {
-		err = f.retry(ctx, func() error { return f.recordMove(source, offset) })
-	}
-	if err == nil && !same {
-		var r *follow.Reader
-		if r, err = f.newReader(file); err == nil {
-			f.reader.Close()
-			f.reader = r
-		}
+		err = f.rebase(ctx, r, m.to.at, m.gap)
 	}
 	if err != nil {
-		if !same {
-			file.Close()
-		}
+		r.Close()
 		return err
+	}
+	f.remember(kept)
+	f.lost, f.state = nil, m.state
+	return nil
+}
+
+// remember keeps what was read of an earlier file, so that it is not read again.
+func (f *logFile) remember(p passage) {
+	f.earlier = append(f.earlier, p)
+	if n := len(f.earlier) - maxEarlier; n > 0 {
+		f.earlier = slices.Delete(f.earlier, 0, n)
+	}
+}
+
+func ignoreRewritten(err error) error {
+	if errors.Is(err, follow.ErrRewritten) {
+		return nil
+	}
+	return err
+}
+
+// skipTo continues the stream at an offset of the same file.
+func (f *logFile) skipTo(ctx context.Context, offset int64) error {
+	err := f.endLine(ctx)
+	if err == nil {
+		err = ignoreRewritten(f.reader.Restart(offset))
+	}
+	if err == nil {
+		err = f.rebase(ctx, f.reader, offset, "")
+	}
+	return err
+}
+
+// endLine passes on what was read of a last line without an end.
+func (f *logFile) endLine(ctx context.Context) error {
+	f.takeRest()
+	return f.retry(ctx, f.copy.endLine)
+}
+
+// rebase has the stream continue at an offset of a reader's file. A run that continues
+// records that before it gets bytes of it.
+func (f *logFile) rebase(ctx context.Context, r *follow.Reader, offset int64, gap string) error {
+	source, err := rundir.Identify(r.File())
+	if err == nil && f.current != nil {
+		source.Gap = gap
+		err = f.retry(ctx, func() error { return f.recordMove(source, offset) })
+	}
+	if err != nil {
+		return err
+	}
+	if gap != "" {
+		f.log.Warn("lines of the log may be missing", "cause", gap)
+		if f.current != nil {
+			f.current.mark("lines of the log may be missing: " + gap)
+		}
+	}
+	if r != f.reader {
+		f.reader.Close()
+		f.reader, f.head = r, readUpTo(r.File(), 0, min(offset, rundir.HeadSize))
 	}
 	source.Path = f.path
 	f.source, f.base, f.position = source, f.copy.end-offset, offset
 	f.watcher.moved(f, &source)
+	f.passed = f.copy.end - (r.End() - r.Offset())
+	f.seen, f.grew, f.asked = offset, time.Now(), time.Time{}
 	f.parts, f.starts = nil, nil
 	if f.caught.Load() {
 		f.past = f.copy.end
+		return nil
 	}
-	f.passed, f.seen, f.grew, f.asked = f.copy.end, offset, time.Now(), time.Time{}
-	return f.restart(offset)
+	info, err := r.File().Stat()
+	if err != nil {
+		return fmt.Errorf("log file: %w", err)
+	}
+	f.past, f.written = f.base+info.Size(), info.ModTime()
+	return f.plan(ctx, info.Size())
 }
 
 // takeRest passes on what was copied of a last line without an end.
@@ -653,22 +549,22 @@ func (f *logFile) takeRest() {
 	}
 }
 
-func (f *logFile) newReader(file *os.File) (*follow.Reader, error) {
-	return follow.NewReader(file, follow.Options{Notifier: f.watcher.notifier, Copy: f.record})
+func (f *logFile) newReader(file *os.File, offset int64) (*follow.Reader, error) {
+	return follow.NewReader(file, follow.Options{Offset: offset, Notifier: f.watcher.notifier, Copy: f.record})
 }
 
 // recordMove records in the current run that its next bytes come from elsewhere.
 func (f *logFile) recordMove(source rundir.LogSource, offset int64) error {
-	size, left := f.copy.end-f.copy.start, f.left
+	copied, read := f.copy.end-f.copy.start, f.copy.end-f.copy.start-f.copy.joined
 	head, headSize := f.source.Head, f.source.HeadSize
 	_, err := f.current.dir.Update(func(m *rundir.Meta) {
 		before := *m.Log
-		before.End, before.Earlier = left, nil
+		before.End, before.Earlier = before.Position(read), nil
 		if headSize > before.HeadSize {
 			before.Head, before.HeadSize = head, headSize
 		}
 		now := source
-		now.Path, now.Offset, now.Copied = m.Log.Path, offset, size
+		now.Path, now.Offset, now.Copied = m.Log.Path, offset, copied
 		now.Earlier = append(m.Log.Earlier, before)
 		if n := len(now.Earlier) - maxEarlier; n > 0 {
 			now.Earlier = now.Earlier[n:]

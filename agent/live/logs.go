@@ -27,7 +27,7 @@ type logs struct {
 	byPath    map[string]*logFile
 	files     map[*logFile]rundir.LogSource // what each reads
 	runs      []*logEntry                   // oldest first
-	passed    map[string]logState
+	passed    map[string]leftFile
 	patterns  map[string]*pattern
 	lastFault map[string]time.Time // by path and cause
 }
@@ -42,8 +42,8 @@ type logEntry struct {
 	follower *logFile // that reads it, or nil
 }
 
-// logState is a file that is not followed, as it was when that was decided.
-type logState struct {
+// leftFile is a file that is not followed, as it was when that was decided.
+type leftFile struct {
 	inode
 	size    int64
 	changed time.Time
@@ -59,7 +59,7 @@ type pattern struct {
 }
 
 func newLogs() logs {
-	return logs{byPath: map[string]*logFile{}, files: map[*logFile]rundir.LogSource{}, passed: map[string]logState{}, patterns: map[string]*pattern{}, lastFault: map[string]time.Time{}}
+	return logs{byPath: map[string]*logFile{}, files: map[*logFile]rundir.LogSource{}, passed: map[string]leftFile{}, patterns: map[string]*pattern{}, lastFault: map[string]time.Time{}}
 }
 
 // scanLogs starts to follow log files that are new under the globs and, at first,
@@ -144,11 +144,12 @@ func (w *Watcher) followLog(ctx context.Context, followers *sync.WaitGroup, path
 	if err == nil && state == l.passed[path] {
 		return
 	}
-	if err == nil && l.reads(state.inode) {
+	if err == nil && l.reads(state.inode, nil) {
 		return // under another name
 	}
 	l.passed[path] = state
-	f := &logFile{watcher: w, copy: &logCopy{}, path: path, spec: spec, log: w.opts.Logger.With("log", path), existing: existing}
+	f := w.newLogFile(path, spec)
+	f.existing = existing
 	if f.tool, err = w.logTool(path, spec); err == nil && f.tool == nil {
 		return // its content does not show the tool yet
 	}
@@ -162,6 +163,10 @@ func (w *Watcher) followLog(ctx context.Context, followers *sync.WaitGroup, path
 		return
 	}
 	w.runLog(ctx, followers, f)
+}
+
+func (w *Watcher) newLogFile(path string, spec Log) *logFile {
+	return &logFile{watcher: w, copy: &logCopy{}, path: path, spec: spec, log: w.opts.Logger.With("log", path), usageOf: follow.UsageOf}
 }
 
 func (w *Watcher) runLog(ctx context.Context, followers *sync.WaitGroup, f *logFile) {
@@ -199,19 +204,20 @@ func (w *Watcher) runLog(ctx context.Context, followers *sync.WaitGroup, f *logF
 // logTool returns the configured tool, or the one that the content shows; nil if
 // it shows none.
 func (w *Watcher) logTool(path string, spec Log) (*tool.Tool, error) {
-	if spec.Tool != "" {
+	shown, err := ingest.Recognise(path, w.opts.Tools())
+	if err == nil && spec.Tool != "" {
 		return w.opts.Tools().ByName(spec.Tool), nil
 	}
-	return ingest.Recognise(path, w.opts.Tools())
+	return shown, err
 }
 
-func stateOf(path string) (logState, error) {
+func stateOf(path string) (leftFile, error) {
 	info, err := os.Stat(path)
 	if err != nil {
-		return logState{}, err
+		return leftFile{}, err
 	}
 	i, changed := rundir.InodeOf(info)
-	return logState{inode{i.Device, i.Inode}, info.Size(), changed}, nil
+	return leftFile{inode{i.Device, i.Inode}, info.Size(), changed}, nil
 }
 
 // refuse logs why a file is not followed: once for what never can be, else once a
@@ -219,7 +225,7 @@ func stateOf(path string) (logState, error) {
 func (l *logs) refuse(f *logFile, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if errors.Is(err, follow.ErrNotRegular) {
+	if errors.Is(err, follow.ErrNotRegular) || errors.Is(err, follow.ErrUTF16) {
 		if l.lastFault[err.Error()].IsZero() {
 			f.log.Warn("log not followed", "err", err)
 		}
@@ -240,22 +246,16 @@ func (l *logs) complain(f *logFile, what string, err error) {
 	f.log.Error(what, "err", err)
 }
 
-// reads reports whether a follower reads the file.
-func (l *logs) reads(i inode) bool {
+// reads reports whether a follower other than the given one reads the file.
+func (l *logs) reads(i inode, except *logFile) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, read := range l.files {
-		if (inode{read.Device, read.Inode}) == i {
+	for f, read := range l.files {
+		if f != except && (inode{read.Device, read.Inode}) == i {
 			return true
 		}
 	}
 	return false
-}
-
-// followed reports whether a follower reads an open file.
-func (w *Watcher) followed(file *os.File) bool {
-	s, err := rundir.Identify(file)
-	return err == nil && w.logs.reads(inode{s.Device, s.Inode})
 }
 
 // detach frees the path of a log whose name belongs to another file now.
@@ -345,30 +345,45 @@ func (r *logRun) open(log io.ReaderAt) (io.ReaderAt, error) {
 	return io.NewSectionReader(log, r.meta.Log.Offset, r.size), nil
 }
 
-// held returns where to read a file on that still has what was read for the run,
-// and whether the run's last bytes come from it.
-func (r *logRun) held(file *os.File, now *rundir.LogSource) (position int64, last, ok bool) {
-	s := r.meta.Log
-	if !r.own {
-		info, err := file.Stat()
-		at := s.Position(r.size)
-		return at, true, err == nil && s.SameFile(now) && info.Size() >= at
-	}
+// passages returns what was read for the run, of the newest file last.
+func (r *logRun) passages() (all []passage) {
 	own, err := rundir.Open(r.dir.Path(rundir.StdoutFile))
 	if err != nil {
-		return 0, false, false
+		return nil
 	}
 	defer own.Close()
-	if s.Holds(file, own, r.size) || s.HeadSize == 0 && r.size == s.Copied && s.SameFile(now) {
-		return s.Position(r.size), true, true
-	}
-	for i := range s.Earlier {
-		e := s.Earlier[len(s.Earlier)-1-i]
-		if e.Holds(file, own, e.Copied+e.End-e.Offset) {
-			return e.End, false, true
+	last := *r.meta.Log
+	last.End = last.Position(r.size)
+	for _, s := range append(slices.Clone(last.Earlier), last) {
+		if s.End <= s.Offset {
+			continue
 		}
+		p := passage{source: s, from: s.Offset, end: s.End, content: offsetReader{own, s.Copied - s.Offset}}
+		if s.Offset == 0 {
+			p.head = readUpTo(p.content, 0, min(s.End, rundir.HeadSize))
+		}
+		all = append(all, p.keep())
 	}
-	return 0, false, false
+	return all
+}
+
+// heldBy returns where to read a file on that has what was read last for the run.
+func (r *logRun) heldBy(file *os.File) (position int64, ok bool) {
+	info, err := file.Stat()
+	if err != nil {
+		return 0, false
+	}
+	if s := r.meta.Log; !r.own {
+		now, _ := rundir.InodeOf(info)
+		at := s.Position(r.size)
+		return at, s.SameFile(&now) && info.Size() >= at
+	}
+	read := r.passages()
+	if len(read) == 0 {
+		return 0, false
+	}
+	is, at := read[len(read)-1].relate(file, info.Size(), func(int64) bool { return false })
+	return at, is == continues
 }
 
 // maxLocate bounds how many runs of a log are compared with a file.
@@ -393,7 +408,12 @@ func (w *Watcher) locate(ctx context.Context, f *logFile) (err error) {
 		if w.logs.rotatesTo(f.path, file) {
 			return nil
 		}
-		known, f.position = heldFor(runs, file)
+		for _, r := range runs {
+			if at, ok := r.heldBy(file); ok {
+				known, f.position = r, at
+				break
+			}
+		}
 		if known != nil && known.meta.Log.Path != f.path && follow.RotatedName(known.meta.Log.Path, f.path) {
 			return nil // it belongs to the log of that name
 		}
@@ -419,29 +439,32 @@ func (w *Watcher) locate(ctx context.Context, f *logFile) (err error) {
 	if file == nil {
 		return missing
 	}
-	if known == nil {
-		f.existing = f.existing && len(runs) == 0
+	switch {
+	case known != nil:
+		f.keepRead(known)
+	case len(runs) > 0:
+		f.existing, f.lost = false, f.keepRead(runs[0])
+	default:
 		if f.position, err = follow.FirstData(ctx, file, 0); err != nil {
 			return err
 		}
-		f.replaced = f.resume != nil
 	}
-	f.reader, err = f.newReader(file)
+	f.reader, err = f.newReader(file, 0)
 	return err
 }
 
-// heldFor returns the newest run whose bytes a file has, and where to read on.
-func heldFor(runs []*logRun, file *os.File) (known *logRun, position int64) {
-	now, err := rundir.Identify(file)
-	if err != nil {
-		return nil, 0
+// keepRead keeps what was read for a run when an earlier agent stopped, and returns the
+// newest of it.
+func (f *logFile) keepRead(r *logRun) *passage {
+	read := r.passages()
+	if len(read) == 0 {
+		return &passage{}
 	}
-	for _, r := range runs {
-		if at, _, ok := r.held(file, &now); ok {
-			return r, at
-		}
+	f.earlier = read[:len(read)-1]
+	if info, err := os.Stat(r.dir.Path(rundir.StdoutFile)); err == nil {
+		f.lastWrite = info.ModTime()
 	}
-	return nil, 0
+	return &read[len(read)-1]
 }
 
 // endKnown sets the known run as the one to resume, if it has not ended, or as the
@@ -505,22 +528,33 @@ func (w *Watcher) runsOf(path string, file *os.File) []*logRun {
 	return runs
 }
 
-// locateRotated finds the file that a run was read from under another name.
+// locateRotated finds the file that a run was read from under another name. Of several
+// with the same content it is the one with the same inode.
 func (w *Watcher) locateRotated(r *logRun) (file *os.File, position int64) {
-	for _, name := range follow.Rotated(r.meta.Log.Path) {
-		file, err := follow.OpenFile(name)
+	names, _ := follow.Rotated(r.meta.Log.Path)
+	for _, name := range names {
+		other, err := follow.OpenFile(name)
 		if err != nil {
 			continue
 		}
-		now, err := rundir.Identify(file)
-		if err == nil && !w.logs.reads(inode{now.Device, now.Inode}) {
-			if at, last, ok := r.held(file, &now); ok && last {
-				return file, at
-			}
+		now, err := rundir.Identify(other)
+		at, ok := int64(0), false
+		if err == nil && !w.logs.reads(inode{now.Device, now.Inode}, nil) {
+			at, ok = r.heldBy(other)
 		}
-		file.Close()
+		same := now.SameFile(r.meta.Log)
+		if !ok || file != nil && !same {
+			other.Close()
+			continue
+		}
+		if file != nil {
+			file.Close()
+		}
+		if file, position = other, at; same {
+			break
+		}
 	}
-	return nil, 0
+	return file, position
 }
 
 // endLost ends a run whose log is gone.
@@ -565,8 +599,8 @@ func (w *Watcher) followMoved(ctx context.Context, followers *sync.WaitGroup) {
 		if goesOn == nil {
 			continue
 		}
-		f := &logFile{watcher: w, copy: &logCopy{}, path: path, spec: goesOn.spec(), log: w.opts.Logger.With("log", path), tool: w.tool(&goesOn.meta)}
-		if f.tool == nil {
+		f := w.newLogFile(path, goesOn.spec())
+		if f.tool = w.tool(&goesOn.meta); f.tool == nil {
 			continue
 		}
 		if err := w.locate(ctx, f); err != nil && !errors.Is(err, fs.ErrNotExist) {

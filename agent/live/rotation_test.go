@@ -1,6 +1,7 @@
 package live
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -13,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -147,6 +149,85 @@ func (r *rotating) parsed() (reports int) {
 	return reports
 }
 
+// newRotating has a log of a form, which nothing follows yet.
+func newRotating(t *testing.T, form rotation.Form) *rotating {
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	r := &rotating{t: t, dir: t.TempDir(), rand: rand.New(rand.NewPCG(seed, 0))}
+	r.must(os.MkdirAll(filepath.Join(r.dir, "l"), 0o755))
+	r.out, r.glob = &rotation.Log{Path: filepath.Join(r.dir, "l", "a.log"), Append: form.Append}, filepath.Join(r.dir, "l", form.Glob)
+	var err error
+	r.log, err = os.Create(filepath.Join(r.dir, "follower.log"))
+	r.must(err)
+	t.Cleanup(func() {
+		r.log.Close()
+		if t.Failed() {
+			said, _ := os.ReadFile(r.log.Name())
+			t.Logf("the follower:\n%s", said)
+		}
+	})
+	return r
+}
+
+// TestRotationsWhileStopped guards that no line is lost, doubled or out of order if several
+// rotations come between two looks, because the follower is stopped meanwhile.
+// ROTATIONS is how many there are of each form.
+func TestRotationsWhileStopped(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes some seconds")
+	}
+	rotations, err := strconv.Atoi(cmp.Or(os.Getenv("ROTATIONS"), "9"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, form := range rotation.Forms {
+		if !form.Away {
+			continue // what is truncated meanwhile is lost
+		}
+		t.Run(form.Name, func(t *testing.T) {
+			t.Parallel()
+			if form.Reopens && os.Geteuid() != 0 {
+				t.Skip("whether another user's process has a file open is unknown")
+			}
+			r := newRotating(t, form)
+			r.start()
+			defer r.kill()
+			r.must(r.out.Open())
+			n := 0
+			lines := func() {
+				for range 1 + r.rand.IntN(4) {
+					n++
+					_, err := r.out.WriteString(intervalLine(n, float64(n)))
+					r.must(err)
+				}
+			}
+			_, err := r.out.WriteString(banner)
+			r.must(err)
+			for done := 0; done < rotations; {
+				lines()
+				r.caughtUp(n)
+				r.must(r.child.Process.Signal(unix.SIGSTOP))
+				for range 1 + r.rand.IntN(4) {
+					lines()
+					r.must(form.Rotate(r.out))
+					done++
+					<-time.After(10 * time.Millisecond) // files are ordered by the time of their last change
+				}
+				lines()
+				r.must(r.child.Process.Signal(unix.SIGCONT))
+			}
+			r.caughtUp(n)
+			r.must(r.out.Close())
+			if got := r.numbers(); !slices.Equal(got, slices.Collect(upTo(n))) {
+				t.Errorf("copied lines %v", got)
+			}
+			if said, err := os.ReadFile(r.log.Name()); err != nil || strings.Contains(string(said), "may be missing") {
+				t.Errorf("a gap was recorded: %v", err)
+			}
+		})
+	}
+}
+
 // TestRotations guards that no line is lost or doubled in any documented form of
 // rotation, however often and at whatever byte the follower is killed, and that a
 // run continues across it.
@@ -160,21 +241,7 @@ func TestRotations(t *testing.T) {
 			if form.Reopens && os.Geteuid() != 0 {
 				t.Skip("whether another user's process has a file open is unknown")
 			}
-			seed := uint64(time.Now().UnixNano())
-			t.Logf("seed %d", seed)
-			r := &rotating{t: t, dir: t.TempDir(), rand: rand.New(rand.NewPCG(seed, 0))}
-			r.must(os.MkdirAll(filepath.Join(r.dir, "l"), 0o755))
-			r.out, r.glob = &rotation.Log{Path: filepath.Join(r.dir, "l", "a.log"), Append: form.Append}, filepath.Join(r.dir, "l", form.Glob)
-			var err error
-			r.log, err = os.Create(filepath.Join(r.dir, "follower.log"))
-			r.must(err)
-			defer r.log.Close()
-			t.Cleanup(func() {
-				if t.Failed() {
-					said, _ := os.ReadFile(r.log.Name())
-					t.Logf("the follower:\n%s", said)
-				}
-			})
+			r := newRotating(t, form)
 			r.start()
 			defer r.kill()
 			r.must(r.out.Open())
@@ -299,6 +366,48 @@ func TestRefusedLogs(t *testing.T) {
 	if n := strings.Count(said.String(), "log not followed"); n != 3 {
 		t.Errorf("said %d times:\n%s", n, said.String())
 	}
+}
+
+// TestUTF16 guards that a log that can't be read is named, whether its tool is configured
+// or not.
+func TestUTF16(t *testing.T) {
+	for _, tool := range []string{"", "sysbench"} {
+		l := newLogging(t)
+		text := "\xff\xfe"
+		for _, c := range banner + intervalLine(1, 10) {
+			text += string(c) + "\x00"
+		}
+		l.append(text)
+		var said lockedBuilder
+		w := watch(t, Options{DataDir: l.data, Logs: func() []Log { return []Log{{Glob: l.path, Tool: tool}} }},
+			func(w *Watcher) { w.opts.Logger = slog.New(slog.NewTextHandler(&said, nil)); w.recent = 0 })
+		for deadline := time.After(30 * time.Second); !strings.Contains(said.String(), "UTF-16"); {
+			select {
+			case <-time.After(time.Millisecond):
+			case <-deadline:
+				t.Fatalf("tool %q:\n%s", tool, said.String())
+			}
+		}
+		w.stop()
+	}
+}
+
+// lockedBuilder is a strings.Builder for several goroutines.
+type lockedBuilder struct {
+	mu sync.Mutex
+	b  strings.Builder
+}
+
+func (b *lockedBuilder) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *lockedBuilder) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
 }
 
 // TestLastLineWithoutEnd guards that a summary counts whose last line has no end.

@@ -439,9 +439,14 @@ func (t *tracker) watchDisk(low bool) {
 		text = "the disk has space again: servers are recorded from here on"
 	}
 	t.log.Warn(text)
+	t.mark(text)
+}
+
+// mark adds a marker to the run.
+func (t *tracker) mark(text string) {
 	at := t.now().UTC().Truncate(time.Millisecond)
 	if err := marker.Append(t.dir, marker.Marker{Kind: marker.Point, Run: t.dir.ID(), Text: text, Start: at}); err != nil {
-		t.fault("mark that the disk is nearly full", err)
+		t.fault("mark the run", err)
 	}
 }
 

@@ -1,7 +1,6 @@
 package rundir
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -16,12 +15,8 @@ import (
 	"github.com/benchwatch/benchwatch/agent/follow"
 )
 
-const (
-	// headSize is how many of a log file's first bytes identify it, as far as it has
-	// them, and tailSize how many of those before the end of what was read.
-	headSize = 4 << 10
-	tailSize = 4 << 10
-)
+// HeadSize is how many of a log file's first bytes identify it, as far as it has them.
+const HeadSize = 4 << 10
 
 // Identify returns what identifies a log file: also after it is renamed by its
 // inode, and after it is copied by its content.
@@ -37,10 +32,10 @@ func Identify(file *os.File) (LogSource, error) {
 // IdentifyHead takes as many of the file's first bytes as there are now, unless
 // the file was rewritten.
 func (s *LogSource) IdentifyHead(file io.ReaderAt) error {
-	if s.HeadSize == headSize {
+	if s.HeadSize == HeadSize {
 		return nil
 	}
-	head, err := readAt(file, 0, headSize)
+	head, err := readAt(file, 0, HeadSize)
 	if err != nil {
 		return fmt.Errorf("log file %s: %w", s.Path, err)
 	}
@@ -71,29 +66,6 @@ func (s *LogSource) SameHead(file io.ReaderAt) bool {
 
 // Position is the offset in the log after the last byte of a copy of this size.
 func (s *LogSource) Position(size int64) int64 { return s.Offset + size - s.Copied }
-
-// Holds reports whether file still has what was read of s, by its first bytes and
-// by the last ones of the run's own copy, which has the given size. With one
-// of them unknown the other counts; with both unknown it returns false.
-func (s *LogSource) Holds(file io.ReaderAt, own io.ReaderAt, size int64) bool {
-	at := s.Position(size)
-	n := min(size-s.Copied, tailSize)
-	if n <= 0 && s.HeadSize == 0 {
-		return false
-	}
-	if s.HeadSize > 0 && !s.SameHead(file) {
-		return false
-	}
-	if n <= 0 {
-		return true
-	}
-	want, err := readAt(own, size-n, n)
-	if err != nil || int64(len(want)) < n {
-		return false
-	}
-	got, err := readAt(file, at-n, n)
-	return err == nil && bytes.Equal(got, want)
-}
 
 // HasOutput reports whether the directory has a copy of the tool's output, which
 // those of a log that earlier versions made have not.

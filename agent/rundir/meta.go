@@ -132,7 +132,9 @@ type LogSource struct {
 	End    int64 `json:"end,omitempty"`
 	// Copied is how many bytes of the copy come from Earlier, the files that had
 	// the name before this one while the run lasted.
-	Copied  int64       `json:"copied,omitempty"`
+	Copied int64 `json:"copied,omitempty"`
+	// Gap is why lines between Earlier and this file may be missing; empty if none are.
+	Gap     string      `json:"gap,omitempty"`
 	Earlier []LogSource `json:"earlier,omitempty"`
 }
 

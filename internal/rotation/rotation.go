@@ -75,6 +75,10 @@ var Forms = []Form{
 	{Name: "replaced by a copy", Rotate: func(l *Log) error {
 		return errors.Join(l.Close(), l.copyAway(), os.Rename(l.Path+".1", l.Path), l.Open())
 	}, Away: true, Glob: "a.log", Append: true},
+	{Name: "written again in place", Rotate: func(l *Log) error {
+		text, err := os.ReadFile(l.Path)
+		return errors.Join(err, l.Close(), os.WriteFile(l.Path, text, 0o644), l.Open())
+	}, Away: true, Glob: "a.log", Append: true},
 }
 
 func copyTruncate(l *Log) error { return errors.Join(l.copyAway(), os.Truncate(l.Path, 0)) }
