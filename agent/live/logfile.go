@@ -428,9 +428,6 @@ func (f *logFile) idleAfter() time.Duration {
 	return max(f.watcher.recent, time.Duration(10*interval.Value*float64(time.Second)))
 }
 
-// read is how far the current file was copied.
-func (f *logFile) read() int64 { return f.copy.end - f.base }
-
 // skipHole continues where the file has bytes again.
 func (f *logFile) skipHole(ctx context.Context) error {
 	offset, err := follow.FirstData(ctx, f.reader.File(), f.reader.End())
