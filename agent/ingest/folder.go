@@ -24,7 +24,7 @@ const (
 	Unmatched    Reason = "not matching --label-from"
 	Binary       Reason = "with binary content, such as archives"
 	UTF16        Reason = "with UTF-16 text, which is to be converted to UTF-8"
-	SourceCode   Reason = "with source code, SQL or a document"
+	SourceCode   Reason = "with source code, SQL, a document or a table"
 	Unrecognised Reason = "in which no tool's output was recognised"
 	WithoutRun   Reason = "in which a tool's output, but no run was recognised"
 	NotBeside    Reason = "of monitoring programs or with a server's status that belong to no imported log"
@@ -121,7 +121,7 @@ const binaryHead = 512
 // create what tools use, and are not written by any.
 var sourceNames = []string{
 	".bash", ".c", ".cc", ".cpp", ".css", ".go", ".h", ".hpp", ".htm", ".html", ".ipynb", ".java", ".js", ".kt", ".lua", ".md", ".markdown", ".php",
-	".pl", ".plot", ".pm", ".ps1", ".py", ".r", ".rb", ".rs", ".rst", ".scala", ".sh", ".sql", ".tcl", ".tex", ".ts", ".xml", ".yaml", ".yml",
+	".pl", ".plot", ".pm", ".ps1", ".py", ".r", ".rb", ".rs", ".rst", ".scala", ".sh", ".sql", ".tcl", ".tex", ".ts", ".tsv", ".xml", ".yaml", ".yml",
 }
 
 func isSource(path string, head []byte) bool {

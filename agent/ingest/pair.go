@@ -28,16 +28,17 @@ type Log struct {
 	began time.Time // according to Latencies; zero: unknown
 }
 
-// Pair joins the logs that are of one run. Of a tool that reports on standard error, one file
-// can have the summary and another one everything else. They belong together if they are
-// called alike, such as a.out and a.err, or count the same operations. The logs that the
+// Pair joins the logs that are of one run: two streams that are called alike, such as a.out and
+// a.err. Of a tool that reports on standard error, one file can have the summary and another
+// one everything else; they also belong together if they count the same operations. The logs that the
 // threads of a tool wrote belong to the summary in their folder that counts their transactions;
 // without one they are a run whose threads count as generators.
 func Pair(ctx context.Context, logs []Log) ([]Log, error) {
 	heads := make([]*Snapshot, len(logs)) // of one run each; nil: neither stream
 	began := make([]time.Time, len(logs))
+	named := namedPairs(logs)
 	for i, l := range logs {
-		if !l.Tool.ReportsOnStderr {
+		if !l.Tool.ReportsOnStderr && !named[i] {
 			continue
 		}
 		parts, err := splitFile(ctx, l.Path, l.Tool)
@@ -61,10 +62,25 @@ func Pair(ctx context.Context, logs []Log) ([]Log, error) {
 	return left, nil
 }
 
+// namedPairs reports which logs are called as the two streams of one run.
+func namedPairs(logs []Log) []bool {
+	at := make(map[string]int, len(logs))
+	for i, l := range logs {
+		at[filepath.Clean(l.Path)] = i
+	}
+	named := make([]bool, len(logs))
+	for i, l := range logs {
+		if out, ok := at[summaryName(l.Path)]; ok && out != i && logs[out].Tool == l.Tool {
+			named[i], named[out] = true, true
+		}
+	}
+	return named
+}
+
 // streamKey is a way in which a summary finds the log with the rest of its output.
 type streamKey struct {
 	tool  *tool.Tool
-	name  string // as the summary's file is called
+	name  string // as the summary's file is called, or its folder
 	total float64
 }
 
@@ -74,22 +90,28 @@ func pairStreams(logs []Log, heads []*Snapshot, joined []bool) {
 		if snap == nil || joined[i] || hasSummary(snap) {
 			continue
 		}
-		named := streamKey{tool: logs[i].Tool, name: summaryName(logs[i].Path)}
-		others[named] = append(others[named], i)
+		if name := summaryName(logs[i].Path); name != filepath.Clean(logs[i].Path) {
+			named := streamKey{tool: logs[i].Tool, name: name}
+			others[named] = append(others[named], i)
+		}
 		if n := snap.Totals[tool.Transaction]; n > 0 {
-			counted := streamKey{tool: logs[i].Tool, total: n}
-			others[counted] = append(others[counted], i)
+			for _, counted := range []streamKey{{logs[i].Tool, filepath.Dir(logs[i].Path), n}, {tool: logs[i].Tool, total: n}} {
+				others[counted] = append(others[counted], i)
+			}
 		}
 	}
 	for out, snap := range heads {
-		if snap == nil || joined[out] || snap.IntervalSeconds.Known || !hasSummary(snap) {
+		if snap == nil || joined[out] {
 			continue
 		}
-		for _, key := range []streamKey{
-			{tool: logs[out].Tool, name: filepath.Clean(logs[out].Path)},
-			{tool: logs[out].Tool, total: snap.Totals[tool.Transaction]},
-		} {
-			if i := only(others[key], joined); i >= 0 {
+		keys := []streamKey{{tool: logs[out].Tool, name: filepath.Clean(logs[out].Path)}}
+		if hasSummary(snap) {
+			n := snap.Totals[tool.Transaction]
+			keys = append(keys, streamKey{logs[out].Tool, filepath.Dir(logs[out].Path), n}, streamKey{tool: logs[out].Tool, total: n})
+		}
+		for _, key := range keys {
+			i := only(others[key], joined)
+			if i >= 0 && i != out && !(snap.IntervalSeconds.Known && heads[i].IntervalSeconds.Known) {
 				logs[out].Stderr = logs[i].Path
 				joined[i] = true
 				break
