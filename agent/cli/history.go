@@ -38,7 +38,7 @@ func addHistory(app *kingpin.Application) (string, action) {
 		"benchwatch history --label cluster=blue --measure p95")
 	r := &historyCommand{runFilter: addRunFilter(cmd)}
 	r.measure = cmd.Flag("measure", "Measure: tps, qps, tpmc, errors, a statistic of the latency (avg, p95 …), lag, flow_control or drain").Default("tps").PlaceHolder("NAME").String()
-	r.by = cmd.Flag("by", "Labels and facts with one series per value, in addition to tool, workload, threads and verb").PlaceHolder("NAME,NAME…").String()
+	r.by = cmd.Flag("by", "Labels and facts with one series per value, in addition to tool, workload, threads, verb, the tool's options and the parameters of sweeps").PlaceHolder("NAME,NAME…").String()
 	r.mark = cmd.Flag("mark", "Put a marker at the beginning of the first run of each new level").Bool()
 	r.format = cmd.Flag("format", "Format of the result: text, markdown, html, csv or json").Default("text").Enum("text", "markdown", "html", "csv", "json")
 	r.output = addOutput(cmd)

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -247,9 +248,10 @@ func (r *runCommand) describe() (commandline.Command, rundir.Meta, error) {
 	if meta.Title == "" {
 		meta.Title = meta.Tool
 	}
-	for k, v := range d.Labels {
+	for _, k := range slices.Sorted(maps.Keys(d.Labels)) {
 		if rundir.CheckLabel(k) == nil {
-			meta.Labels[k] = v
+			meta.Labels[k] = d.Labels[k]
+			meta.Parameters = append(meta.Parameters, k)
 		}
 	}
 	maps.Copy(meta.Labels, *r.labels)

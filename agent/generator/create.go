@@ -83,7 +83,7 @@ func together(known []rundir.Meta) (threads, rate int) {
 func Meta(one *rundir.Meta, name string) rundir.Meta {
 	n := one.Group.Generators
 	g := rundir.Meta{
-		ID: name, Title: Title(strings.TrimSuffix(one.Title, TitleOf("", one.Group.Generator, n)), n), Labels: one.Labels, Tool: one.Tool, Verb: one.Verb, Workload: one.Workload,
+		ID: name, Title: Title(strings.TrimSuffix(one.Title, TitleOf("", one.Group.Generator, n)), n), Labels: one.Labels, Parameters: one.Parameters, Tool: one.Tool, Verb: one.Verb, Workload: one.Workload,
 		DurationSeconds:       one.DurationSeconds,
 		ReportIntervalSeconds: one.ReportIntervalSeconds, LatencyPercentile: one.LatencyPercentile,
 		Target: one.Target, Database: one.Database, Place: one.Place, Selection: one.Selection, Command: one.Command,

@@ -74,6 +74,8 @@ type Row struct {
 	// Limits is what limited the run; absent while it is in progress. NewRow leaves it out.
 	Limits *analysis.Verdict `json:"limits,omitempty"`
 
+	parameters []string // names of the labels that are options of the tool
+
 	headline  series.Optional[tool.Latency]
 	latencies []tool.Latency
 	// rates and counts are of the operations that the tool distinguishes.
@@ -96,6 +98,7 @@ func NewRow(s *ingest.Snapshot) Row {
 		Threads: s.Threads.Value, Target: m.Target, Database: m.Database, Generator: m.Generator, Group: m.Fact("group"),
 		StartedAt: m.StartedAt, StartEstimated: m.StartEstimated, EndedAt: m.EndedAt, Phase: s.Phase, Result: m.Outcome, Reason: m.Reason,
 		FailedShare:     s.FailedShare,
+		parameters:      m.Parameters,
 		DurationSeconds: s.ElapsedSeconds(time.Now()),
 	}
 	switch sum := s.Summary; {

@@ -90,7 +90,8 @@ type FactChange struct {
 type TrendOptions struct {
 	// Measure is named as conditions name it: tps, p95, lag …
 	Measure string
-	// By are the facts whose values make a series each.
+	// By are the facts whose values make a series each, besides the tool's options and the
+	// parameters of sweeps.
 	By []string
 	// Settings returns the settings of a run's servers; nil: none are known.
 	Settings func(id string) map[string]string
@@ -117,6 +118,7 @@ func NewTrend(rows []Row, o TrendOptions) (*Trend, error) {
 		return nil, fmt.Errorf("no run has the measure %s", o.Measure)
 	}
 	t := &Trend{Measure: m.Name, Unit: m.Unit.Sign, Series: []TrendSeries{}, unit: m.Unit}
+	by := slices.Concat(o.By, variedParameters(rows, o.By))
 	keys := map[string]int{}
 	for i := range rows {
 		r := &rows[i]
@@ -130,7 +132,7 @@ func NewTrend(rows []Row, o TrendOptions) (*Trend, error) {
 		}
 		var own []Fact
 		key := ""
-		for _, name := range o.By {
+		for _, name := range by {
 			own = append(own, Fact{name, facts[name]})
 			key += fmt.Sprintf("%q", facts[name])
 		}
@@ -166,6 +168,47 @@ func NewTrend(rows []Row, o TrendOptions) (*Trend, error) {
 		t.Notes = append(t.Notes, fmt.Sprintf("%s with fewer than %d runs: too few to find a change in", table.Plural(short, "series"), leastRuns))
 	}
 	return t, nil
+}
+
+// variedParameters returns the names of what was set to different values on purpose, without
+// those in known: the tool's options, and what varies within a sweep.
+func variedParameters(rows []Row, known []string) []string {
+	values, sweeps := map[string]map[string]bool{}, map[string]map[string]string{}
+	note := func(name, value string) {
+		if values[name] == nil {
+			values[name] = map[string]bool{}
+		}
+		values[name][value] = true
+	}
+	options, varied := map[string]bool{}, map[string]bool{}
+	for i := range rows {
+		r := &rows[i]
+		for _, name := range r.parameters {
+			options[name] = true
+		}
+		first := sweeps[r.Labels["sweep"]]
+		if first == nil && r.Labels["sweep"] != "" {
+			sweeps[r.Labels["sweep"]] = r.Labels
+		}
+		for name, value := range first {
+			if r.Labels[name] != value {
+				varied[name] = true
+			}
+		}
+	}
+	for i := range rows {
+		for name := range options {
+			note(name, rows[i].Labels[name])
+		}
+	}
+	for name := range options {
+		if len(values[name]) > 1 {
+			varied[name] = true
+		}
+	}
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(varied)), func(name string) bool {
+		return slices.Contains(known, name) || slices.Contains(bookkeeping, name)
+	})
 }
 
 // TrendMeasures returns the names of the measures of which runs may have a trend: those of the

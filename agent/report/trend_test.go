@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -60,6 +61,41 @@ func TestTrend(t *testing.T) {
 	p := TrendPage{Trend: trend}
 	if err := p.HTML(&b); err != nil || strings.Count(b.String(), "<figure>") != 2 || strings.Contains(b.String(), "NaN") {
 		t.Errorf("page: %v\n%s", err, b.String())
+	}
+}
+
+// The combinations of a sweep, and runs with other options of the tool, are series of their own;
+// a label of the user's that changes is what a change may come from.
+func TestTrendOfParameters(t *testing.T) {
+	start := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
+	var rows []Row
+	for i := range 40 {
+		appliers := []string{"1", "4"}[i%2]
+		labels := map[string]string{"appliers": appliers, "repeat": fmt.Sprint(i/2%2 + 1), "build": fmt.Sprint(i / 20), "sweep": fmt.Sprintf("sweep-%d", i/20), "table_size": "1000", "rate": ""}
+		tps := map[string]float64{"1": 1000, "4": 2000}[appliers]
+		if i >= 36 {
+			labels["table_size"] = "9000"
+		}
+		rows = append(rows, Row{
+			ID: fmt.Sprintf("r%02d", i), Tool: "sysbench", Workload: "oltp", Threads: 8, StartedAt: start.Add(time.Duration(i) * time.Hour),
+			Labels: labels, parameters: []string{"table_size", "rate"}, TPS: series.Some(tps + float64(i%3)),
+		})
+	}
+	trend, err := NewTrend(rows, TrendOptions{Measure: "tps", By: KindFacts})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var titles []string
+	for i := range trend.Series {
+		s := &trend.Series[i]
+		titles = append(titles, fmt.Sprintf("%s: %d runs, %d changes", s.Title(), len(s.Runs), len(s.Changes)))
+	}
+	want := []string{
+		"appliers 1, table_size 1000: 18 runs, 0 changes", "appliers 1, table_size 9000: 2 runs, 0 changes",
+		"appliers 4, table_size 1000: 18 runs, 0 changes", "appliers 4, table_size 9000: 2 runs, 0 changes",
+	}
+	if !slices.Equal(titles, want) {
+		t.Errorf("%q", titles)
 	}
 }
 

@@ -22,6 +22,8 @@ type Meta struct {
 	ID     string            `json:"id"`
 	Title  string            `json:"title"`
 	Labels map[string]string `json:"labels,omitempty"`
+	// Parameters are the names of the labels that are options of the tool, not the user's own.
+	Parameters []string `json:"parameters,omitempty"`
 
 	Tool        string `json:"tool,omitempty"`
 	ToolVersion string `json:"tool_version,omitempty"`

@@ -132,6 +132,7 @@ func (r *Reader) Levels(ctx context.Context, c Config, stop func() bool) (levels
 		if err != nil {
 			continue // no run has it
 		}
+		all.Series = newestOf(all.Series, len(by))
 		newest := func(s *report.TrendSeries) time.Time { return s.Runs[len(s.Runs)-1].StartedAt }
 		slices.SortStableFunc(all.Series, func(a, b report.TrendSeries) int { return newest(&b).Compare(newest(&a)) })
 		if n := len(all.Series) - c.MaxSeries; n > 0 {
@@ -143,6 +144,26 @@ func (r *Reader) Levels(ctx context.Context, c Config, stop func() bool) (levels
 		}
 	}
 	return levels, dropped, nil
+}
+
+// newestOf returns of the series with the same first facts the one with the newest run: they
+// differ in parameters, which metrics do not have.
+func newestOf(all []report.TrendSeries, facts int) []report.TrendSeries {
+	var kept []report.TrendSeries
+	at := map[string]int{}
+	for _, s := range all {
+		s.Facts = s.Facts[:facts]
+		key := fmt.Sprintf("%q", s.Facts)
+		i, known := at[key]
+		switch {
+		case !known:
+			at[key] = len(kept)
+			kept = append(kept, s)
+		case s.Runs[len(s.Runs)-1].StartedAt.After(kept[i].Runs[len(kept[i].Runs)-1].StartedAt):
+			kept[i] = s
+		}
+	}
+	return kept
 }
 
 func level(t *report.Trend, s *report.TrendSeries, name string) Level {
