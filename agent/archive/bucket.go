@@ -64,6 +64,11 @@ func (s store) get(ctx context.Context, name string, limit int64) ([]byte, error
 		if s.IsObjNotFoundErr(err) {
 			return nil, errNoObject
 		}
+		if errors.Is(err, io.EOF) { // of an empty object, or of the connection
+			if a, about := s.Attributes(ctx, s.prefix+name); about == nil && a.Size == 0 {
+				return nil, nil
+			}
+		}
 		return nil, err
 	}
 	defer r.Close()
@@ -232,7 +237,7 @@ func mayPass(err error) bool {
 		return status >= 500 || status == http.StatusTooManyRequests || status == http.StatusRequestTimeout
 	}
 	var path *fs.PathError
-	return !errors.Is(err, errTooMany) && !errors.As(err, &path) && !errors.Is(err, os.ErrPermission)
+	return !errors.Is(err, errTooMany) && !errors.Is(err, errLongAnswer) && !errors.Is(err, errNoStore) && !errors.As(err, &path) && !errors.Is(err, os.ErrPermission)
 }
 
 // isFull reports whether there is no space: services have codes of their own for it.
@@ -258,7 +263,7 @@ func (p *patient) explain(err error) error {
 	switch {
 	case isFull(err):
 		why = "no space left"
-	case errors.Is(err, errTooMany), errors.Is(err, errLongAnswer):
+	case errors.Is(err, errTooMany), errors.Is(err, errLongAnswer), errors.Is(err, errNoStore):
 		why = cause(err).Error()
 	case code == "NoSuchBucket" || code == "ContainerNotFound":
 		why = "the bucket does not exist"

@@ -1,6 +1,7 @@
 package archive
 
 import (
+	"bufio"
 	"bytes"
 	"cmp"
 	"errors"
@@ -180,13 +181,16 @@ func transport(tags int) http.RoundTripper {
 
 const (
 	// s3Tags and azureTags are more than a page of a listing has: 1000 and 5000 objects.
-	s3Tags, azureTags = 60_000, 400_000
+	s3Tags, azureTags = 30_000, 400_000
 	// maxPage bounds such a page, in bytes, and maxAnswer any answer.
 	maxPage, maxAnswer = 8 << 20, 2*maxStored + 1<<20
 )
 
 // errLongAnswer is returned for an answer that is longer than any right one.
 var errLongAnswer = errors.New("it sends more than was requested")
+
+// errNoStore is returned for a listing that is none, such as the page of a proxy.
+var errNoStore = errors.New("the answer is not that of an object store")
 
 // bounded ends answers that are too long. What decodes them has no limit of its own.
 type bounded struct {
@@ -200,22 +204,36 @@ func (b *bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	body := &boundedBody{ReadCloser: response.Body, left: maxAnswer, tags: math.MaxInt}
+	body := &boundedBody{Reader: response.Body, Closer: response.Body, left: maxAnswer, tags: math.MaxInt}
 	if query := r.URL.Query(); query.Has("list-type") || query.Get("comp") == "list" {
 		body.left, body.tags = maxPage, b.tags
+		if response.StatusCode == http.StatusOK {
+			begin := bufio.NewReader(response.Body)
+			text, err := begin.Peek(512)
+			if err != nil && !errors.Is(err, io.EOF) {
+				response.Body.Close()
+				return nil, err
+			}
+			if !bytes.Contains(text, []byte("<ListBucketResult")) && !bytes.Contains(text, []byte("<EnumerationResults")) {
+				response.Body.Close()
+				return nil, errNoStore
+			}
+			body.Reader = begin
+		}
 	}
 	response.Body = body
 	return response, nil
 }
 
 type boundedBody struct {
-	io.ReadCloser
+	io.Reader
+	io.Closer
 	left, tags int
 }
 
 // Read implements io.Reader.
 func (b *boundedBody) Read(p []byte) (int, error) {
-	n, err := b.ReadCloser.Read(p)
+	n, err := b.Reader.Read(p)
 	b.left -= n
 	if b.tags < math.MaxInt {
 		b.tags -= bytes.Count(p[:n], []byte("<"))
