@@ -71,9 +71,9 @@ e2e: ## tests on real servers: MariaDB, Galera, PostgreSQL, Prometheus
 	$(GO) test -tags e2e -count 1 -p 2 -timeout 20m ./tests/e2e/... ./tests/tutorials
 
 .PHONY: limits-test
-limits-test: ## runs that one thing limits each or that differ in one, and what is reported of them; on a quiet machine
+limits-test: ## runs that one thing limits each, alone and beside programs that fill the CPU, or that differ in one thing, and what is reported of them
 	@scripts/packages.sh test
-	$(GO) test -tags limits -count 1 -v -timeout 20m ./tests/limits
+	$(GO) test -tags limits -count 1 -v -timeout 45m ./tests/limits
 
 .PHONY: test-mysql9
 test-mysql9: ## tests on MySQL 9, replicas and groups, from Debian sid (100 MB)

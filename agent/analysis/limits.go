@@ -200,7 +200,7 @@ const (
 	LimitGeneratorCPU Limit = "CPU of the generator's machine"
 	LimitToolCPU      Limit = "CPU of the tool"
 	LimitProcessCPU   Limit = "CPU of a server"
-	LimitOneCore      Limit = "one core of the generator"
+	LimitOneCore      Limit = "one core of the generator's machine"
 	LimitServerCore   Limit = "one core of a server"
 	LimitClients      Limit = "too few clients"
 	LimitRowLocks     Limit = "row locks"

@@ -320,6 +320,12 @@ var cases = []limited{
 		}},
 	{name: "lost index", want: one(analysis.LimitSharedCPU, analysis.LimitServerCPU, analysis.LimitNeighbours), noise: anyNoise, args: []string{"--threads=8", "--time=12"}},
 	{name: "new connection for each transaction", want: one(analysis.LimitSharedCPU, analysis.LimitNeighbours), noise: anyNoise, args: []string{"--threads=8", "--time=12"}},
+	{name: "four generators", want: one(analysis.LimitOtherLoad, analysis.LimitSharedCPU, analysis.LimitNeighbours), noise: anyNoise, args: []string{"oltp_read_only", "--threads=8", "--time=12"},
+		during: func(t *testing.T, l *lab, _ rundir.Meta) {
+			for range 3 { // of which the agent knows nothing
+				agents.StartCommand(t, exec.Command("sysbench", append(sysbenchOn(l.group, "oltp_read_only", "--threads=8", "--time=12"), "run")[1:]...))
+			}
+		}},
 	{name: "too few clients", want: one(analysis.LimitClients), noise: 0.2, text: "1 client, each of which waits", args: []string{"oltp_point_select", "--threads=1", "--time=12"}},
 	{name: "max_connections", want: one(analysis.LimitConnections), noise: anyNoise, text: "Too many connections", args: []string{"oltp_point_select", "--threads=32", "--time=8"},
 		setup: onShared(func(t *testing.T) { set(t, "max_connections", "10") })},
