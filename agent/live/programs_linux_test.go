@@ -69,6 +69,10 @@ func TestProgramsAreRecorded(t *testing.T) {
 	if tool, others := one.Increase(host.ToolCPU), one.Increase(host.OthersCPU); !(tool >= 0.6) || !(others > 0) {
 		t.Errorf("the tool used %v s of CPU, other programs %v s", tool, others)
 	}
+	running, waiting := one.Tally(host.ToolRunning), one.Tally(host.ToolWaiting)
+	if !(running.Mean() > 0) || !(waiting.Mean() >= 0) {
+		t.Errorf("%v threads of the tool ran and %v waited for a core", running.Mean(), waiting.Mean())
+	}
 }
 
 // cpuTicks is the CPU that a process used, in hundredths of a second.

@@ -437,9 +437,9 @@ func WriteOutcome(w io.Writer, h *history.History, t terminal.Terminal) error {
 	}
 	var b bytes.Buffer
 	_ = figures.Text(&b) // a Buffer takes everything
-	// What is not known, and why, is in the report.
-	if text := limitText(r.Limits); text != "" && text != notKnown {
-		known := *r.Limits
+	// What to configure for what is not known is in the report.
+	if v := r.Limits; v != nil && (len(v.Findings) > 0 || v.Unlimited != "" || v.Unexplained != nil) {
+		known := *v
 		known.Unknown = nil
 		fmt.Fprintf(&b, "  %s\n", t.Paint(terminal.Strong, "what limited this run"))
 		for _, l := range limitLines(&known) {
