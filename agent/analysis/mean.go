@@ -184,6 +184,44 @@ func CompareTypical(before, after []float64) (Sides, bool) {
 	return CompareMeans(a, b, 1), true
 }
 
+const (
+	// eighths is how many parts of a series are compared as levels; each needs fewestInEighth
+	// values.
+	eighths, fewestInEighth = 8, 5
+	// manyValues is the number of values from which on half of their spread must lie between
+	// series that are apart; of fewer, all of it. An autoregressive process of up to 0.95
+	// is then apart from itself in one of a thousand pairs (TestApart).
+	manyValues, gapOfMany, gapOfFew = 120, 0.5, 1
+)
+
+// Apart reports whether the level of one series is below that of the other over their whole
+// length, however much the values depend on each other: the means of its eighths are all below
+// those of the other, by at least half of how much these vary. isLower is set if after is below.
+func Apart(before, after []float64) (isLower, ok bool) {
+	n := min(len(before), len(after))
+	if n < eighths*fewestInEighth {
+		return false, false
+	}
+	lowBefore, highBefore := levels(before)
+	lowAfter, highAfter := levels(after)
+	gap := gapOfFew * max(highBefore-lowBefore, highAfter-lowAfter)
+	if n >= manyValues {
+		gap *= gapOfMany
+	}
+	isLower = highAfter < lowBefore
+	return isLower, isLower && lowBefore-highAfter >= gap || highBefore < lowAfter && lowAfter-highBefore >= gap
+}
+
+// levels returns the least and the greatest mean of the eighths.
+func levels(values []float64) (low, high float64) {
+	low, high = math.Inf(1), math.Inf(-1)
+	for i := range eighths {
+		m := mean(values[i*len(values)/eighths : (i+1)*len(values)/eighths])
+		low, high = min(low, m), max(high, m)
+	}
+	return low, high
+}
+
 // commonRanks returns the ranks of both among all of them; equal values have their mean rank.
 func commonRanks(before, after []float64) []float64 {
 	all := slices.Concat(before, after)

@@ -159,3 +159,37 @@ func TestSlowValues(t *testing.T) {
 		t.Errorf("%v and %v", a, b)
 	}
 }
+
+// Series of the same process, however dependent, are apart in one of a thousand pairs at most; other
+// levels are.
+func TestApart(t *testing.T) {
+	repeat := simulations(t, 200)
+	all, apart := 0, 0
+	for _, n := range []int{60, 120, 300, 600} {
+		for _, dependence := range []float64{0.83, 0.9, 0.95} {
+			random := rand.New(rand.NewPCG(uint64(n), uint64(100*dependence)))
+			for range repeat {
+				a, b := waves(random, n, 1000, 40, dependence), waves(random, n, 1000, 40, dependence)
+				all++
+				if _, ok := Apart(a, b); ok {
+					apart++
+				}
+			}
+		}
+	}
+	t.Logf("%d of %d are apart", apart, all)
+	if most := 0.001*float64(all) + 3*math.Sqrt(0.001*float64(all)); float64(apart) > most {
+		t.Errorf("%d of %d are apart", apart, all)
+	}
+	random := rand.New(rand.NewPCG(1, 2))
+	a, b := waves(random, 300, 1000, 20, 0.95), waves(random, 300, 500, 20, 0.95)
+	if isLower, ok := Apart(a, b); !ok || !isLower {
+		t.Errorf("half of it: %v, %v", isLower, ok)
+	}
+	if isLower, ok := Apart(b, a); !ok || isLower {
+		t.Errorf("twice of it: %v, %v", isLower, ok)
+	}
+	if _, ok := Apart(a[:39], b); ok {
+		t.Error("39 values have eighths")
+	}
+}

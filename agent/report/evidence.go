@@ -24,6 +24,9 @@ const (
 	// RunsDiffer: two single runs differ by more than the noise within them, at the
 	// 1 % level. Whether another pair would is unknown.
 	RunsDiffer Verdict = "these runs differ"
+	// RunsApart: the intervals of two single runs are too few for a test, as in runs that grow for
+	// minutes, but the level of one is above that of the other throughout.
+	RunsApart Verdict = "these runs do not overlap"
 	// RunsStall: one of two single runs has stalls or slow phases that the other lacks, and that
 	// make up the difference. They are too few for a test of the means.
 	RunsStall Verdict = "one of these runs stalls"
@@ -93,7 +96,8 @@ func (w within) times(factor float64) within {
 // evidence is what the runs of a group prove of its difference from the first group.
 type evidence struct {
 	verdict Verdict
-	sides   analysis.Sides // of the difference; unknown if the verdict is Single or TooShort
+	sides   analysis.Sides // of the difference, if isTested
+	isLower bool           // of runs that are apart
 	// low and high bound the ratio of two single runs, if they are not 0.
 	low, high float64
 	n         [2]int // runs, of single ones intervals
@@ -101,7 +105,9 @@ type evidence struct {
 }
 
 // isTested reports whether there is a p value.
-func (e *evidence) isTested() bool { return e.verdict != Single && e.verdict != TooShort }
+func (e *evidence) isTested() bool {
+	return e.verdict != Single && e.verdict != TooShort && e.verdict != RunsApart
+}
 
 // evidence compares group i with the first group, whose values are multiplied by factor.
 func (l *CompareLine) evidence(i int, factor float64) evidence {
@@ -114,8 +120,13 @@ func (l *CompareLine) evidence(i int, factor float64) evidence {
 	e := compareWithin(l.within[0].times(factor), l.within[i])
 	// The values of the whole runs are what is printed. If the intervals differ in the other
 	// direction, they do not prove that.
-	if isLower := l.values[i][0] < l.values[0][0]*factor; e.verdict == RunsDiffer && isLower != (e.sides.Lower < e.sides.Higher) {
-		e.verdict, e.reason = RunsUnclear, "the intervals differ in the other direction"
+	isLower := l.values[i][0] < l.values[0][0]*factor
+	const contradiction = "the intervals differ in the other direction"
+	switch {
+	case e.verdict == RunsDiffer && isLower != (e.sides.Lower < e.sides.Higher):
+		e.verdict, e.reason = RunsUnclear, contradiction
+	case e.verdict == RunsApart && isLower != e.isLower:
+		e.verdict, e.reason = TooShort, contradiction
 	}
 	return e
 }
@@ -157,6 +168,9 @@ func compareWithin(before, after within) evidence {
 		return evidence{verdict: Single, reason: "one run, may be noise"}
 	default:
 		e.verdict, e.reason = TooShort, "the intervals are too few for how much they depend on each other"
+		if isLower, ok := analysis.Apart(before.values, after.values); ok {
+			e.verdict, e.isLower = RunsApart, isLower
+		}
 		return e
 	}
 	switch {
@@ -320,13 +334,12 @@ func (s *Sample) shapeText() string {
 	if s.Shape == nil || !s.Ratio.Known {
 		return ""
 	}
-	change := func(ratio float64) string { return fmt.Sprintf("%+.1f %%", 100*(ratio-1)) }
-	isProven := s.Verdict == RunsDiffer || s.Verdict == RunsStall
+	isProven := s.Verdict == RunsDiffer || s.Verdict == RunsStall || s.Verdict == RunsApart
 	if s.Shape.Kind != "" && isProven {
-		return "mean " + change(s.Ratio.Value) + ": " + s.Shape.String()
+		return s.Shape.String()
 	}
 	if p := s.Shape.TypicalP; !isProven && p.Known && p.Value <= alphaWithin/2 && math.Abs(s.Shape.Typical.Value-1) >= leastDifference {
-		return fmt.Sprintf("the typical interval differs by %s (%s), the mean not provably", change(s.Shape.Typical.Value), probability(p.Value))
+		return fmt.Sprintf("the typical interval differs by %+.1f %% (%s), the mean not provably", 100*(s.Shape.Typical.Value-1), probability(p.Value))
 	}
 	return ""
 }
@@ -392,6 +405,8 @@ func (s *Sample) difference() string {
 		return fmt.Sprintf("%s, too few runs (%s)", change, probability(s.P.Value))
 	case RunsDiffer:
 		return fmt.Sprintf("%s (these runs %s)", change, probability(s.P.Value))
+	case RunsApart:
+		return change + " (these runs do not overlap)"
 	case RunsStall:
 		return fmt.Sprintf("%s (these runs: %s)", change, s.Shape)
 	case RunsAlike:

@@ -123,8 +123,8 @@ func checkChange(limit *Condition, groups []Group, group int, x combination) (Re
 	}
 	text := fmt.Sprintf("%s %s to %s %s, %+.1f %%", l.Measure, table.Digits.Format(l.Samples[0].Median), table.Digits.Format(s.Median), l.Unit, (s.Ratio.Value-1)*100)
 	text = strings.ReplaceAll(text, " ,", ",")
-	if (s.Verdict == RunsDiffer || s.Verdict == RunsStall) && s.Shape != nil && s.Shape.Kind != "" {
-		text += ": " + s.Shape.String()
+	if shape := s.shapeText(); shape != "" {
+		text += ": " + shape
 	}
 	result, proof := decide(limit, &l, group)
 	return result, text + "; " + proof
@@ -149,11 +149,13 @@ func decide(limit *Condition, l *CompareLine, group int) (Result, string) {
 	switch {
 	case e.isTested() && p <= level:
 		return result, fmt.Sprintf("%s than the limit: %s, %s", side, runs, probability(p))
+	case e.verdict == RunsApart && e.isLower == (side == "lower"):
+		return result, side + " than the limit: within these two runs, which do not overlap"
 	case isBeyond && limit.compare[0] == '<' && s.stalls() && s.Shape.Slow[1].Lost-s.Shape.Slow[0].Lost >= 1-limit.bound:
 		return Broken, fmt.Sprintf("the stalls of this run alone lose %.1f %%, those of the baseline %.1f %%", 100*s.Shape.Slow[1].Lost, 100*s.Shape.Slow[0].Lost)
 	case e.verdict == Single:
 		return Unclear, "one run each without enough intervals does not prove it: repeat the runs"
-	case e.verdict == TooShort:
+	case !e.isTested():
 		return Unclear, e.reason + ": repeat the runs"
 	case s.N > 1 && fewest(e.n[0], e.n[1]) > level:
 		return Unclear, "too few runs, at least 4 for each group are needed"

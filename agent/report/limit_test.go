@@ -3,6 +3,7 @@ package report
 import (
 	"bytes"
 	"encoding/xml"
+	"math"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -106,6 +107,49 @@ func TestSingleRuns(t *testing.T) {
 	}
 	if differ > 5 {
 		t.Errorf("%d of 100 pairs of the same process differ", differ)
+	}
+}
+
+// Runs whose level moves slowly are too short for a test: they differ only if they do not overlap.
+func TestRunsWithSlowWaves(t *testing.T) {
+	random := rand.New(rand.NewPCG(5, 11))
+	wave := func(level float64) []float64 {
+		values := noisy1800(random, level, 0.01)
+		for i := range values {
+			values[i] *= 1 + 0.1*math.Sin(4*math.Pi*float64(i)/float64(len(values)))
+		}
+		return values
+	}
+	for _, c := range []struct {
+		after  float64
+		want   Verdict
+		result Result
+	}{
+		{500, RunsApart, Broken}, {900, TooShort, Unclear}, {2000, RunsApart, Held},
+		{800, RunsApart, Unclear}, // apart, and not by 5 % more
+	} {
+		s, limit := checked(t, single("direct", wave(1000)), single("atlas", wave(c.after)), "tps<-5%")
+		if s.Verdict != c.want || s.P.Known || limit.Result != c.result {
+			t.Errorf("%v: %s, %+v, want %s, %s", c.after, s.difference(), limit, c.want, c.result)
+		}
+	}
+}
+
+// Few intervals of half a minute are compared by their ranks, few seconds are not.
+func TestFewLongIntervals(t *testing.T) {
+	run := func(name string, seconds float64, values ...float64) Group {
+		g := single(name, values)
+		g.Runs[0].within = map[string]within{tool.Throughput.Field(): {values: values, seconds: seconds}}
+		return g
+	}
+	high, low := []float64{4740, 4700, 4655, 4630, 4611}, []float64{2091, 2060, 2000, 1990, 1951}
+	for seconds, want := range map[float64]Verdict{30: RunsDiffer, 1: TooShort} {
+		if s, _ := checked(t, run("a", seconds, high...), run("b", seconds, low...), "tps<-5%"); s.Verdict != want {
+			t.Errorf("%v s: %s", seconds, s.difference())
+		}
+	}
+	if s, _ := checked(t, run("a", 30, high[:4]...), run("b", 30, low[:4]...), "tps<-5%"); s.Verdict != TooShort {
+		t.Errorf("four intervals: %s", s.difference())
 	}
 }
 
