@@ -10,6 +10,7 @@ package sessions
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"strings"
 
@@ -17,17 +18,38 @@ import (
 	"github.com/benchwatch/benchwatch/agent/engine/mysql"
 )
 
+// Only the sessions of clients count: not this connection's own, those of replication and
+// events, and dumps of the binary log.
 const (
-	// own is this connection's session, which is left out; those of replication,
-	// events and dumps are no clients.
-	fromSchema = `SELECT t.PROCESSLIST_STATE AS state, w.EVENT_NAME AS event, COUNT(DISTINCT t.THREAD_ID) AS n
-FROM performance_schema.threads t LEFT JOIN performance_schema.events_waits_current w
-ON w.THREAD_ID = t.THREAD_ID AND w.END_EVENT_ID IS NULL AND w.EVENT_NAME <> 'idle' AND w.EVENT_NAME NOT LIKE 'wait/io/table/%'
-WHERE t.TYPE = 'FOREGROUND' AND t.PROCESSLIST_ID <> CONNECTION_ID() AND t.PROCESSLIST_COMMAND NOT IN ('Sleep', 'Daemon', 'Binlog Dump', 'Binlog Dump GTID', 'Connect')
-AND t.PROCESSLIST_USER NOT IN ('system user', 'event_scheduler') GROUP BY 1, 2`
-	// The row without a state counts the sessions that the user can see.
-	fromList = `SELECT STATE AS state, NULL AS event, SUM(COMMAND NOT IN ('Sleep', 'Daemon', 'Binlog Dump', 'Binlog Dump GTID', 'Connect') AND ID <> CONNECTION_ID()) AS n, COUNT(*) AS seen
-FROM information_schema.PROCESSLIST WHERE USER NOT IN ('system user', 'event_scheduler') GROUP BY 1`
+	idle   = `('Sleep', 'Daemon', 'Binlog Dump', 'Binlog Dump GTID', 'Connect')`
+	system = `('system user', 'event_scheduler')`
+	// waits are those that have not ended. Of nested ones, such as one for a metadata lock with
+	// its condition variable, the first by name counts.
+	waits   = `w.END_EVENT_ID IS NULL AND w.EVENT_NAME <> 'idle' AND w.EVENT_NAME NOT LIKE 'wait/io/table/%'`
+	schema  = `performance_schema.threads t`
+	current = `performance_schema.events_waits_current w`
+
+	fromSchema = `SELECT state, event, COUNT(*) AS n FROM (
+SELECT t.THREAD_ID, MAX(IF(t.PROCESSLIST_STATE = 'starting' AND t.PROCESSLIST_INFO LIKE 'commit%', 'commit', t.PROCESSLIST_STATE)) AS state, MIN(w.EVENT_NAME) AS event
+FROM ` + schema + ` LEFT JOIN ` + current + ` ON w.THREAD_ID = t.THREAD_ID AND ` + waits + `
+WHERE t.TYPE = 'FOREGROUND' AND t.PROCESSLIST_ID <> CONNECTION_ID() AND t.PROCESSLIST_COMMAND NOT IN ` + idle + ` AND t.PROCESSLIST_USER NOT IN ` + system + `
+GROUP BY t.THREAD_ID) s GROUP BY 1, 2`
+	// A COMMIT waits in the state starting, as seen on MariaDB 10.5. The sum of seen is how many
+	// sessions the user can see.
+	fromList = `SELECT ` + listed + ` AS state, NULL AS event, ` + counted + `
+FROM information_schema.PROCESSLIST p WHERE p.USER NOT IN ` + system + ` GROUP BY 1`
+	listed  = `IF(p.STATE = 'starting' AND p.INFO LIKE 'commit%', 'commit', p.STATE)`
+	counted = `SUM(p.COMMAND NOT IN ` + idle + ` AND p.ID <> CONNECTION_ID()) AS n, COUNT(*) AS seen`
+	// The performance_schema of MariaDB has no state where the list has Updating status.
+	fromBoth = `SELECT ` + listed + ` AS state, e.event, ` + counted + `
+FROM information_schema.PROCESSLIST p LEFT JOIN (
+SELECT t.PROCESSLIST_ID AS id, MIN(w.EVENT_NAME) AS event FROM ` + current + ` JOIN ` + schema + ` ON w.THREAD_ID = t.THREAD_ID
+WHERE ` + waits + ` AND t.PROCESSLIST_ID IS NOT NULL GROUP BY 1) e ON e.id = p.ID
+WHERE p.USER NOT IN ` + system + ` GROUP BY 1, 2`
+
+	// fromPool has the requests that wait for a thread of MariaDB's thread pool (10.5). Their
+	// sessions are idle in the list.
+	fromPool = `SELECT SUM(QUEUE_LENGTH) AS n FROM information_schema.THREAD_POOL_GROUPS`
 )
 
 // missing is what a user reads whose account can't see other sessions.
@@ -45,7 +67,7 @@ func New() mysql.Detail { return &Detail{} }
 func (d *Detail) Needs() mysql.Needs {
 	return mysql.Needs{
 		Status:    []string{"Innodb_row_lock_current_waits", "Innodb_data_pending_reads", "Threads_connected"},
-		Variables: []string{"performance_schema"},
+		Variables: []string{"performance_schema", "thread_handling"},
 		Options:   engine.OptionChecks{engine.OptionSessions: engine.OneOf(engine.On, engine.Off, engine.Cluster)},
 	}
 }
@@ -59,18 +81,14 @@ func (d *Detail) Read(ctx context.Context, q mysql.Querier, tick *mysql.Tick, ou
 	defer cancel()
 	rows, err := d.ask(ctx, q, tick)
 	switch {
-	case mysql.Refused(err):
+	case mysql.Refused(err), errors.Is(err, errHidden):
 		out.Missing = append(out.Missing, missing)
 		return nil
 	case err != nil:
 		return err
 	}
-	visible, listed := 0.0, false
 	counts := map[state]float64{}
 	for _, row := range rows {
-		if n, ok := row.Number("seen"); ok {
-			visible, listed = visible+n, true
-		}
 		n, ok := row.Number("n")
 		if !ok || n <= 0 {
 			continue
@@ -78,10 +96,8 @@ func (d *Detail) Read(ctx context.Context, q mysql.Querier, tick *mysql.Tick, ou
 		class, event := classify(row.Text("state"), row.Text("event"))
 		counts[d.states.Known(state{Class: class, Event: event})] += n
 	}
-	// Without the right only one's own sessions are in the list, and no error is reported.
-	if connected, ok := tick.Status.Number("Threads_connected"); ok && listed && visible <= 1 && connected > 2 {
-		out.Missing = append(out.Missing, missing)
-		return nil
+	if err := d.addQueue(ctx, q, tick, counts); err != nil {
+		return err
 	}
 	if n, ok := tick.Status.Number("Innodb_row_lock_current_waits"); ok {
 		d.move(counts, n, state{Class: engine.RowLock, Event: rowLockWait}, lockRank)
@@ -99,20 +115,62 @@ func (d *Detail) Read(ctx context.Context, q mysql.Querier, tick *mysql.Tick, ou
 }
 
 // ask returns the sessions from where they are known best.
-func (d *Detail) ask(ctx context.Context, q mysql.Querier, tick *mysql.Tick) ([]mysql.Row, error) {
-	if on, _ := tick.Server.Variables.Bool("performance_schema"); on {
-		rows, err := q.Rows(ctx, fromSchema)
-		if !mysql.Refused(err) {
-			return rows, err
+func (d *Detail) ask(ctx context.Context, q mysql.Querier, tick *mysql.Tick) (rows []mysql.Row, err error) {
+	statements := []string{fromList}
+	if on, _ := tick.Server.Variables.Bool("performance_schema"); on && tick.Server.MariaDB() {
+		statements = []string{fromBoth, fromSchema, fromList}
+	} else if on {
+		statements = []string{fromSchema, fromList}
+	}
+	for _, s := range statements {
+		rows, err = q.Rows(ctx, s)
+		if err == nil && hidden(rows, tick) {
+			err = errHidden
+		}
+		if err == nil || !mysql.Refused(err) && !errors.Is(err, errHidden) {
+			break
 		}
 	}
-	return q.Rows(ctx, fromList)
+	return rows, err
+}
+
+// errHidden: the list of processes has only the user's own sessions, without an error.
+var errHidden = errors.New("other sessions are hidden")
+
+func hidden(rows []mysql.Row, tick *mysql.Tick) bool {
+	visible, listed := 0.0, false
+	for _, row := range rows {
+		if n, ok := row.Number("seen"); ok {
+			visible, listed = visible+n, true
+		}
+	}
+	connected, ok := tick.Status.Number("Threads_connected")
+	return ok && listed && visible <= 1 && connected > 2
+}
+
+// addQueue adds the requests that wait for a thread of the pool.
+func (d *Detail) addQueue(ctx context.Context, q mysql.Querier, tick *mysql.Tick, counts map[state]float64) error {
+	if tick.Server.Variables["thread_handling"] != "pool-of-threads" || !tick.Server.MariaDB() {
+		return nil
+	}
+	rows, err := q.Rows(ctx, fromPool)
+	if mysql.Refused(err) {
+		return nil
+	}
+	if err != nil || len(rows) == 0 {
+		return err
+	}
+	if n, ok := rows[0].Number("n"); ok && n > 0 {
+		counts[d.states.Known(state{Class: engine.Latch, Event: poolQueue})] += n
+	}
+	return nil
 }
 
 // What sessions wait for that only a status variable shows.
 const (
 	rowLockWait  = "innodb row lock"
 	pageReadWait = "innodb page read"
+	poolQueue    = "thread pool queue"
 )
 
 // move makes n of the sessions that seem to run those that wait, the ones of the lowest rank
@@ -175,6 +233,7 @@ var eventRules = []rule{
 	{"wait/synch/cond/group_rpl/", engine.Replication},
 	{"wait/synch/cond/wsrep/", engine.Replication},
 	{"wait/synch/mutex/innodb/log_", engine.Commit},
+	{"wait/synch/cond/sql/item_func_sleep", engine.Other},
 	{"wait/synch/", engine.Latch},
 	{"wait/io/file/innodb/innodb_log_file", engine.Commit},
 	{"wait/io/file/sql/binlog", engine.Commit},
@@ -183,7 +242,8 @@ var eventRules = []rule{
 	{"wait/io/lock/", engine.Lock},
 }
 
-// The states of the list of processes in lower case (MySQL 5.5 to 9, MariaDB 10.11).
+// The states of the list of processes in lower case (MySQL 5.5 to 9, MariaDB 10.5 to 11.8),
+// classified by what their threads do in them: testdata/README.md has the measurements.
 var stateRules = []rule{
 	{"waiting for flow control", engine.FlowControlWait},
 	{"waiting for certification", engine.Replication},
@@ -195,6 +255,7 @@ var stateRules = []rule{
 	{"waiting for prior transaction", engine.Commit},
 	{"waiting for gtid to be written", engine.Commit},
 	{"waiting for handler commit", engine.Commit},
+	{"updating status", engine.Commit}, // MariaDB 10.11, 11.8: waits for the redo log, if that is flushed at commit
 	{"commit", engine.Commit},
 	{"starting commit", engine.Commit},
 	{"waiting for query cache lock", engine.Latch},
@@ -204,7 +265,6 @@ var stateRules = []rule{
 	{"waiting due to global read lock", engine.Lock},
 	{"waiting for global read lock", engine.Lock},
 	{"user lock", engine.Lock},
-	{"system lock", engine.Lock},
 	{"writing to net", engine.Network},
 	{"reading from net", engine.Network},
 	{"sending to client", engine.Network},
@@ -215,22 +275,20 @@ var stateRules = []rule{
 
 // classify returns the class of a session by its wait or, without one, by its state.
 func classify(text, event string) (class, name string) {
+	text = strings.ToLower(strings.TrimSpace(text))
+	stateClass := classOf(stateRules, text)
 	if event != "" {
 		event = strings.ToLower(event)
-		for _, r := range eventRules {
-			if strings.HasPrefix(event, r.prefix) {
-				return r.class, strings.TrimPrefix(event, "wait/")
-			}
+		class = cmp.Or(classOf(eventRules, event), engine.Other)
+		// The state has the kind of the lock, and which condition a session waits for.
+		if class == stateClass && (class == engine.Lock || class == engine.Other) {
+			return class, text
 		}
-		return engine.Other, strings.TrimPrefix(event, "wait/")
-	}
-	text = strings.ToLower(strings.TrimSpace(text))
-	for _, r := range stateRules {
-		if strings.HasPrefix(text, r.prefix) {
-			return r.class, text
-		}
+		return class, strings.TrimPrefix(event, "wait/")
 	}
 	switch {
+	case stateClass != "":
+		return stateClass, text
 	case strings.Contains(text, "metadata lock"):
 		return engine.Lock, text
 	case strings.HasPrefix(text, "waiting"):
@@ -239,4 +297,14 @@ func classify(text, event string) (class, name string) {
 		return engine.Running, engine.Running
 	}
 	return engine.Running, text
+}
+
+// classOf returns the class of the first rule that fits, empty if none does.
+func classOf(rules []rule, name string) string {
+	for _, r := range rules {
+		if strings.HasPrefix(name, r.prefix) {
+			return r.class
+		}
+	}
+	return ""
 }
