@@ -3,6 +3,7 @@ package analysis
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -167,6 +168,12 @@ func (s *Slowdown) text() string {
 	return text + fmt.Sprintf(": in %s of the time no transaction ended", percent(s.Stopped))
 }
 
+// StateEvidence is how many sessions were in a state, on average.
+type StateEvidence struct {
+	Class, Name string
+	Sessions    float64
+}
+
 // ServerEvidence is what one server reported.
 type ServerEvidence struct {
 	Name    string
@@ -174,6 +181,8 @@ type ServerEvidence struct {
 	// Sessions are the active ones on average, by class, nil if they are unknown. Held is the
 	// share of the time in which at least a quarter of the threads were in a class.
 	Sessions, Held map[string]float64
+	// States are the names of what sessions of a class wait for, if they are known.
+	States []StateEvidence
 	// FlowControl is the share of time in which writes were held back, FlowControlSent how
 	// often the server asked for that.
 	FlowControl     Level
@@ -205,6 +214,10 @@ const (
 	LimitClients      Limit = "too few clients"
 	LimitRowLocks     Limit = "row locks"
 	LimitLocks        Limit = "table or metadata locks"
+	LimitUserLocks    Limit = "user-level locks"
+	LimitSleep        Limit = "sleep in the server"
+	LimitThreadPool   Limit = "thread pool"
+	LimitState        Limit = "another wait in the server"
 	LimitLatches      Limit = "latches within the server"
 	LimitFlowControl  Limit = "flow control"
 	LimitReplication  Limit = "synchronous replication"
@@ -278,19 +291,27 @@ const (
 	mostFindings = 5
 )
 
-// classes are what sessions wait for, as engines name it, with what limits then.
-var classes = []struct {
-	class, waits string
-	limit        Limit
-	test         string
-}{
-	{"row_lock", "waited for a row lock", LimitRowLocks, "spread the writes over more rows, or shorten the transactions: the throughput rises if it is right"},
-	{"lock", "waited for a lock of a table or its metadata", LimitLocks, "find the statement that holds it (DDL, LOCK TABLES, backup), and run without it"},
-	{"commit", "waited in commit, for the redo or binary log", LimitCommit, "repeat with innodb_flush_log_at_trx_commit=2 and sync_binlog=0, for the test only: the throughput rises if it is right"},
-	{"replication", "waited for certification or for the acknowledgement of other servers", LimitReplication, "repeat with one node, or without semi-synchronous replication"},
-	{"disk", "waited for a disk", LimitDisk, "repeat with a larger buffer pool or a faster disk"},
-	{"latch", "waited for a latch within the server", LimitLatches, "repeat with fewer threads: the throughput does not fall if it is right"},
-	{"network", "sent or received data", LimitNetwork, "repeat with the tool on the server's machine, or with smaller results"},
+// wait is what sessions wait for, and what limits then.
+type wait struct {
+	class, state, waits string
+	limit               Limit
+	test                string
+}
+
+// waits are what sessions wait for, as engines name it, with what limits then. A state is the
+// beginning of a name; those come before the rest of their class.
+var waits = []wait{
+	{"lock", "user lock", "waited for a user-level lock (GET_LOCK)", LimitUserLocks,
+		"find the session that holds it (IS_USED_LOCK(name), performance_schema.metadata_locks or MariaDB's METADATA_LOCK_INFO), and what it does while it holds it"},
+	{"latch", "thread pool", "waited for a thread of the server's thread pool", LimitThreadPool, "repeat with a larger thread_pool_size and thread_pool_max_threads, or with thread_handling=one-thread-per-connection"},
+	{"other", "user sleep", "slept in the server (SLEEP)", LimitSleep, "repeat with statements without SLEEP"},
+	{"row_lock", "", "waited for a row lock", LimitRowLocks, "spread the writes over more rows, or shorten the transactions: the throughput rises if it is right"},
+	{"lock", "", "waited for a lock of a table or its metadata", LimitLocks, "find the statement that holds it (DDL, LOCK TABLES, backup), and run without it"},
+	{"commit", "", "waited in commit, for the redo or binary log", LimitCommit, "repeat with innodb_flush_log_at_trx_commit=2 and sync_binlog=0, for the test only: the throughput rises if it is right"},
+	{"replication", "", "waited for certification or for the acknowledgement of other servers", LimitReplication, "repeat with one node, or without semi-synchronous replication"},
+	{"disk", "", "waited for a disk", LimitDisk, "repeat with a larger buffer pool or a faster disk"},
+	{"latch", "", "waited for a latch within the server", LimitLatches, "repeat with fewer threads: the throughput does not fall if it is right"},
+	{"network", "", "sent or received data", LimitNetwork, "repeat with the tool on the server's machine, or with smaller results"},
 }
 
 // FindLimits ranks what limited a run by how much of the clients' time it explains. A
@@ -347,8 +368,9 @@ type finder struct {
 	running, outside float64
 	sampled          bool
 	byClass          map[string]float64
-	pooled           float64 // of running: reading pages
-	tool, local      []share // of the CPU, by machine
+	byState          map[StateEvidence]float64 // by class and name
+	pooled           float64                   // of running: reading pages
+	tool, local      []share                   // of the CPU, by machine
 }
 
 // share is what the threads of a machine's tool or servers did, in shares of the clients' time; both
@@ -444,6 +466,12 @@ func (f *finder) sessions() {
 	for class, n := range sum {
 		f.byClass[class] = n / threads
 	}
+	f.byState = map[StateEvidence]float64{}
+	for i := range f.e.Servers {
+		for _, s := range f.e.Servers[i].States {
+			f.byState[StateEvidence{Class: s.Class, Name: s.Name}] += s.Sessions / threads
+		}
+	}
 	f.sampled, f.running, f.outside = true, f.byClass["running"], max(0, 1-total/threads)
 	if slices.ContainsFunc(f.e.Machines, func(m MachineEvidence) bool { return m.Server && (m.Generator || m.CPU.High >= busy) }) {
 		// Who sends to its client waits for a core as others do; there is no network.
@@ -477,8 +505,16 @@ func plural(n float64, one string) string {
 
 // waits are those that the sessions themselves report.
 func (f *finder) waits() {
-	for _, c := range classes {
-		share, also := f.byClass[c.class], ""
+	if !f.sampled {
+		return
+	}
+	left := maps.Clone(f.byClass) // by class, without the states that have a rule
+	for _, c := range waits {
+		share, also := left[c.class], ""
+		if c.state != "" {
+			share = min(share, f.inState(c.class, c.state))
+			left[c.class] -= share
+		}
 		switch c.class {
 		case "disk":
 			share -= f.pooled
@@ -497,7 +533,41 @@ func (f *finder) waits() {
 		names, held := f.where(c.class)
 		f.add(c.limit, share, held, c.test, "on average %s of %s %s (%s of their time), on %s%s",
 			number(share*f.e.Threads), plural(f.e.Threads, "client"), c.waits, percent(share), names, also)
+		if c.class == other && share >= leastShare {
+			f.byClass[other] -= share
+		}
 	}
+	if name, share := f.largest(left[other]); share >= leastShare {
+		names, held := f.where(other)
+		f.add(LimitState, share, held, "find in the server's documentation what sessions in this state wait for",
+			"on average %s of %s were in the state %q (%s of their time), on %s", number(share*f.e.Threads), plural(f.e.Threads, "client"), name, percent(share), names)
+		f.byClass[other] -= share
+	}
+}
+
+// other is the class of waits that have no class of their own.
+const other = "other"
+
+// inState is the share of the clients' time in the states of a class whose names begin so.
+func (f *finder) inState(class, prefix string) (share float64) {
+	for state, of := range f.byState {
+		if state.Class == class && strings.HasPrefix(state.Name, prefix) {
+			share += of
+		}
+	}
+	return share
+}
+
+// largest returns the state of the class other that has no rule and took most of the clients' time,
+// at most as much as is left.
+func (f *finder) largest(left float64) (name string, share float64) {
+	for state, of := range f.byState {
+		ruled := slices.ContainsFunc(waits, func(w wait) bool { return w.class == other && strings.HasPrefix(state.Name, w.state) })
+		if state.Class == other && !ruled && (of > share || of == share && state.Name < name) {
+			name, share = state.Name, of
+		}
+	}
+	return name, min(share, left)
 }
 
 // where returns the servers with most sessions of a class, and how long they had them.
@@ -840,7 +910,7 @@ func (f *finder) lag() {
 
 // ofServers are limits that another load on the servers reaches, too: a share of them is its.
 var ofServers = []Limit{
-	LimitServerCPU, LimitSharedCPU, LimitProcessCPU, LimitServerCore, LimitRowLocks, LimitLocks, LimitLatches, LimitFlowControl, LimitReplication,
+	LimitServerCPU, LimitSharedCPU, LimitProcessCPU, LimitServerCore, LimitRowLocks, LimitLocks, LimitUserLocks, LimitThreadPool, LimitLatches, LimitFlowControl, LimitReplication,
 	LimitCommit, LimitDisk, LimitPool, LimitNetwork,
 }
 
@@ -878,7 +948,7 @@ func (f *finder) clients() {
 		}
 	}
 	explained := f.explained()
-	if busiest >= spareCPU || explained >= 0.5 || name == "" || f.running+f.byClass["other"] >= 0.5 || f.outside >= 0.5 {
+	if busiest >= spareCPU || explained >= 0.5 || name == "" || f.running+f.byClass[other] >= 0.5 || f.outside >= 0.5 {
 		return
 	}
 	f.add(LimitClients, 1-explained, 1, "repeat with twice the threads: the throughput rises if it is right",
@@ -894,7 +964,7 @@ func (f *finder) toolKnown() bool {
 
 // unexplained adds the time that is left, with what is known of it.
 func (f *finder) unexplained() {
-	left := f.running + f.outside + f.byClass["other"]
+	left := f.running + f.outside + f.byClass[other]
 	if !(f.e.Threads > 0) || f.v.Unlimited != "" || !f.sampled && len(f.v.Findings) == 0 || f.explained() >= whole || left < leastShare {
 		return
 	}
@@ -918,7 +988,11 @@ func (f *finder) unexplained() {
 			reason = "whether they ran or waited for a core is not known"
 		}
 		add(f.running, "in sessions that execute a statement (%s)", reason)
-		add(f.byClass["other"], "in sessions in other states")
+		reason = "in sessions in other states"
+		if name, share := f.largest(f.byClass[other]); share > 0 {
+			reason += fmt.Sprintf(", most of it in %q", name)
+		}
+		add(f.byClass[other], "%s", reason)
 	}
 	for i := range f.e.Machines {
 		if m := &f.e.Machines[i]; m.CPU.High >= busy && (m.Server && !f.local[i].known() || m.Generator && !f.tool[i].known()) {

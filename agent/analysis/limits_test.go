@@ -349,3 +349,32 @@ func TestLagIsNamed(t *testing.T) {
 		t.Errorf("%+v", v.Findings)
 	}
 }
+
+// TestWaitsByState guards that a state with a rule is a finding of its own, and that the largest of
+// the class other is named.
+func TestWaitsByState(t *testing.T) {
+	for _, c := range []struct {
+		class, state string
+		want         Limit
+		text         string
+	}{
+		{"lock", "user lock", LimitUserLocks, "waited for a user-level lock"},
+		{"lock", "waiting for backup lock", LimitLocks, "waited for a lock of a table"},
+		{"lock", "waiting for table level lock", LimitLocks, "waited for a lock of a table"},
+		{"latch", "thread pool queue", LimitThreadPool, "thread pool"},
+		{"latch", "synch/mutex/innodb/trx_sys_mutex", LimitLatches, "latch"},
+		{"other", "user sleep", LimitSleep, "slept in the server"},
+		{"other", "waiting for someone to free space", LimitState, `in the state "waiting for someone to free space" (75 % of their time)`},
+	} {
+		v := FindLimits(&Evidence{Seconds: 60, Threads: 8, Throughput: 100, Rate: nan, Servers: []ServerEvidence{{
+			Name: "db1", Samples: LeastSamples, Sessions: map[string]float64{c.class: 6.5, "running": 1},
+			States: []StateEvidence{{c.class, c.state, 6}, {c.class, "something else", 0.5}},
+		}}})
+		if len(v.Findings) == 0 || v.Findings[0].Limit != c.want || !strings.Contains(v.Findings[0].Evidence, c.text) {
+			t.Errorf("%s: %+v, want %s first", c.state, v.Findings, c.want)
+		}
+		if c.class == "other" && v.Unexplained != nil && v.Unexplained.Share > 0.3 {
+			t.Errorf("%s: %.2f is called unknown as well: %s", c.state, v.Unexplained.Share, v.Unexplained.Evidence)
+		}
+	}
+}

@@ -16,7 +16,7 @@ var (
 	OperationsTotal      = measure.NewCounter("db_operations_total", "Operations by kind (select, insert, update, delete …).", "op")
 	BytesTotal           = measure.NewCounter("db_bytes_total", "Bytes received from and sent to clients.", "direction")
 	LockWaitSeconds      = measure.NewCounter("db_lock_wait_seconds_total", "Time that clients waited for row locks.")
-	ActiveSessions       = measure.NewGauge("db_active_sessions", "Client sessions that execute a statement at the instant of the sample, the agent's own left out, by what they wait for (class) and the server's name of it (event). The class running is not known to wait. What was seen once stays, as 0.", "class", "event")
+	ActiveSessions       = measure.NewGauge("db_active_sessions", "Client sessions that execute a statement at the instant of the sample, the agent's own left out, by what they wait for (class) and the server's name of it (event). The class running is not known to wait. What was seen once stays, as 0.", "class", SessionEvent)
 	AgentStatementsTotal = measure.NewCounter("db_agent_statements_total", "Statements that the agent itself sent to this target since it started: its share of the counters of statements.")
 
 	// The sampler itself computes these from all samples of a target or cluster.
@@ -161,6 +161,9 @@ const (
 	Network         = "network"
 	Other           = "other"
 )
+
+// SessionEvent is the label of ActiveSessions with the server's name of what sessions wait for.
+const SessionEvent = "event"
 
 // SessionMeasures are the sessions by class.
 func SessionMeasures() []*measure.Measure {

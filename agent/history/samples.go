@@ -36,6 +36,7 @@ type Server struct {
 	first    float64     // tick, unknown without one
 	restarts series.Growth
 	grown    map[string]*series.Growth // by column
+	summed   map[string]float64        // by column, of measures of which ShareBy asks
 }
 
 // Names returns the names of the values that the engine reported, as [ServerRows.Names].
@@ -86,6 +87,26 @@ func (s *Server) IncreaseBy(m *measure.Measure, label string) map[string]float64
 	return sums
 }
 
+// ShareBy returns how the sum of a stacked measure's values while the tool ran divides by the values
+// of a label of its metric; none if the measure has no values.
+func (s *Server) ShareBy(m *measure.Measure, label string) map[string]float64 {
+	source, ok := s.Source(m)
+	if !ok {
+		return nil
+	}
+	shares, all := map[string]float64{}, 0.0
+	for _, name := range source.Columns(s.rows) {
+		if value, has := measure.LabelOf(name, label); has && s.summed[name] > 0 {
+			shares[value] += s.summed[name]
+			all += s.summed[name]
+		}
+	}
+	for value := range shares {
+		shares[value] /= all
+	}
+	return shares
+}
+
 // add sums up the rows from Begin.
 func (s *Server) add(toolEnd float64) {
 	s.Answered = s.Answered || series.AnyKnown(s.rows.Answered)
@@ -133,6 +154,20 @@ func (s *Server) add(toolEnd float64) {
 	}
 	for name := range names {
 		s.addGrowth(name, toolEnd)
+	}
+	for _, m := range all {
+		if !m.Stacked {
+			continue
+		}
+		for _, source := range m.Sources() {
+			for _, name := range source.Columns(s.rows) {
+				for _, v := range s.rows.Values(name)[s.rows.Begin+begin : s.rows.Begin+end] {
+					if series.IsKnown(v) {
+						s.summed[name] += v
+					}
+				}
+			}
+		}
 	}
 }
 
@@ -225,7 +260,7 @@ func (h *History) addSamples(rows []*ServerRows) {
 // measures of a scope to samples.
 func addServers(scope measure.Scope, servers []*Server, samples *series.Thinned[ServerMeasure], all []*ServerRows, part series.Span) []*Server {
 	for _, rows := range all[len(servers):] {
-		servers = append(servers, &Server{ServerFacts: rows.ServerFacts, rows: rows, scope: scope, first: series.Unknown(), grown: map[string]*series.Growth{}})
+		servers = append(servers, &Server{ServerFacts: rows.ServerFacts, rows: rows, scope: scope, first: series.Unknown(), grown: map[string]*series.Growth{}, summed: map[string]float64{}})
 	}
 	var ticks []float64
 	for _, s := range servers {

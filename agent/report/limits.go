@@ -213,6 +213,9 @@ func serverEvidence(h *history.History, s *history.Server, threads float64) anal
 			class := engine.SessionClass(m)
 			out.Samples = max(out.Samples, t.Whole())
 			out.Sessions[class] = v
+			for name, share := range s.ShareBy(m, engine.SessionEvent) {
+				out.States = append(out.States, analysis.StateEvidence{Class: class, Name: name, Sessions: v * share})
+			}
 			if series.IsKnown(threads) {
 				out.Held[class] = t.Share(math.Max(1, threads/4))
 			}

@@ -289,7 +289,7 @@ var cases = []limited{
 		during: holding("LOCK TABLES sbtest.sbtest1 READ, sbtest.sbtest2 READ", "DO SLEEP(9)", "UNLOCK TABLES")},
 	{name: "backup", want: one(analysis.LimitLocks), noise: anyNoise, args: []string{"oltp_update_index", "--threads=8", "--time=12"},
 		during: holding("FLUSH TABLES WITH READ LOCK", "DO SLEEP(9)", "UNLOCK TABLES")},
-	{name: "user-level lock", want: one(analysis.LimitLocks), noise: anyNoise, args: []string{"--threads=8", "--time=12"}},
+	{name: "user-level lock", want: one(analysis.LimitUserLocks), text: "GET_LOCK", noise: anyNoise, args: []string{"--threads=8", "--time=12"}},
 	{name: "MyISAM", want: one(analysis.LimitLocks), noise: anyNoise, args: []string{"--threads=8", "--time=12"},
 		setup: onShared(func(t *testing.T) {
 			query(t, "CREATE TABLE sbtest.slow (id INT PRIMARY KEY, v INT) ENGINE=MyISAM SELECT id, k v FROM sbtest.sbtest1 WHERE id <= 20000")
@@ -311,8 +311,8 @@ var cases = []limited{
 			return newLab(t, env.server, env.server.Address(1), delayed(t, env.server.Address(1), always(5*time.Millisecond)))
 		}},
 	{name: "pauses of the tool", want: one(analysis.LimitOutside), noise: anyNoise, args: []string{"--threads=8", "--time=12"}},
-	{name: "sleep in the server", want: nil, noise: anyNoise, args: []string{"--threads=8", "--time=12"}},
-	{name: "pool of threads", want: nil, noise: anyNoise, args: []string{"--threads=16", "--time=12"},
+	{name: "sleep in the server", want: one(analysis.LimitSleep), noise: anyNoise, args: []string{"--threads=8", "--time=12"}},
+	{name: "pool of threads", want: one(analysis.LimitThreadPool), noise: anyNoise, args: []string{"--threads=16", "--time=12"},
 		setup: own(servers.MariaDB, 1, "thread_handling=pool-of-threads", "thread_pool_size=1", "thread_pool_max_threads=2")},
 	{name: "large results", want: one(analysis.LimitNetwork, analysis.LimitOutside), noise: anyNoise, args: []string{"--threads=4", "--time=12"},
 		setup: func(t *testing.T) *lab {
