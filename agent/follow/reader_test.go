@@ -217,6 +217,36 @@ func TestResumeAtOffset(t *testing.T) {
 	reading{t, r}.want("two", "three")
 }
 
+// TestHugeLine guards that a line of 1 GiB needs no more memory than the longest line that
+// is delivered whole.
+func TestHugeLine(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes some seconds")
+	}
+	path := filepath.Join(t.TempDir(), "log")
+	w, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	const size = 1 << 30
+	for at, text := range map[int64]string{0: "before\nx", size: "\nafter\n"} { // the rest is a hole, which takes no disk
+		if _, err := w.WriteAt([]byte(text), at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var copied int64
+	r, err := Open(path, Options{Copy: func(_ int64, p []byte) error { copied += int64(len(p)); return nil }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	reading{t, r}.want("before", "^x"+strings.Repeat("\x00", DefaultMaxLine-1), "after")
+	if have := cap(r.lines.buf); have > 3*DefaultMaxLine || copied != size+int64(len("\nafter\n")) {
+		t.Errorf("a buffer of %d bytes, %d copied", have, copied)
+	}
+}
+
 // TestNotRegular guards that nothing is opened that could block.
 func TestNotRegular(t *testing.T) {
 	dir := t.TempDir()

@@ -185,7 +185,10 @@ var operations = []struct {
 	}},
 	{"the agent is killed", false, func(m *modelled) {
 		// Without a log its run is over. Of a short file that was cut only a digest is known.
-		if !m.lossy || m.exists() && !m.wasCut {
+		// What is written to a file without a name only the agent that has it open can read.
+		var open unix.Stat_t
+		m.must(unix.Fstat(int(m.tool.Fd()), &open))
+		if !m.lossy || m.exists() && !m.wasCut && open.Nlink > 0 {
 			m.start()
 		}
 	}},
