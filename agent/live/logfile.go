@@ -728,6 +728,9 @@ func (f *logFile) endRun(p *ingest.Part, at time.Time) {
 			ended := at.UTC()
 			if past { // written at an unknown time before: as an import does
 				ended = m.StartedAt.Add(time.Duration(p.Seconds * float64(time.Second)))
+				if now := time.Now().UTC(); ended.After(now) { // the tool's clock is fast
+					ended = now
+				}
 			}
 			if ended.Before(m.StartedAt) {
 				ended = m.StartedAt
