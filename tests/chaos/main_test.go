@@ -112,6 +112,7 @@ var scenarios = []scenario{
 	{"clients", 1, clients},
 	{"databases", 1, databasesFail},
 	{"prometheus", 1, realPrometheus},
+	{"memory limit", 1, memoryLimit},
 	{"ten million lines", 0, tenMillionLines}, // once
 }
 

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -323,6 +324,66 @@ func tenMillionLines(l *lab) {
 	l.markersOnce()
 	l.terminate()
 	total.most("lines of the longest run", lines)
+}
+
+// memoryLimit: the agent may use 64 MiB and a report of a long run 128 MiB, by a control group.
+func memoryLimit(l *lab) {
+	l.start(options{})
+	l.watch.Disturb(true, func() {
+		l.agent.Kill(l.t)
+		l.agent.Within = l.limited(64 << 20)
+		l.agent.Again(l.t)
+	})
+	const lines = 1_000_000
+	r := l.run(0, &replay.Play{Recording: replay.Recording{Tool: "sysbench"}, Lines: lines})
+	l.run(5*time.Second, nil)
+	l.until(2*time.Minute, "all lines read", func() error {
+		v, err := l.agent.Scrape(l.t).Value("benchwatch_run_operations_total", "run", r.id, "op", "transaction")
+		if err == nil && v != 10*lines {
+			err = fmt.Errorf("%g of %d", v, 10*lines)
+		}
+		return err
+	})
+	l.allPrinted(nil)
+	for _, r := range l.runs {
+		l.release(r)
+	}
+	for _, r := range l.runs {
+		r.wrapper.Status(l.t, l.limit(90*time.Second))
+	}
+	l.closed()
+	within := l.limited(128 << 20)
+	cmd := exec.Command(within[0], append(within[1:], env.binary, "report", "--data-dir="+l.agent.DataDir, r.id)...)
+	if out, err := cmd.CombinedOutput(); err != nil || len(out) == 0 {
+		l.t.Errorf("report: %v: %.2000s", err, out)
+	}
+	total.add("lines with 64 MiB", lines)
+	l.terminate()
+}
+
+// limited returns a command that runs another one with a limit of its memory. It skips the
+// test where this process can't set one.
+func (l *lab) limited(bytes int) []string {
+	name := fmt.Sprintf("benchwatch-chaos-%d-%d", os.Getpid(), bytes)
+	for _, g := range []struct{ dir, limit string }{
+		{"/sys/fs/cgroup/memory", "memory.limit_in_bytes"}, {"/sys/fs/cgroup", "memory.max"},
+	} {
+		dir := filepath.Join(g.dir, name)
+		if os.Mkdir(dir, 0o755) != nil && !dirExists(dir) {
+			continue
+		}
+		l.t.Cleanup(func() { _ = os.Remove(dir) }) // not while a process is in it
+		if os.WriteFile(filepath.Join(dir, g.limit), []byte(strconv.Itoa(bytes)), 0o644) == nil {
+			return []string{"sh", "-c", "echo $$ >" + filepath.Join(dir, "cgroup.procs") + ` && exec "$@"`, "sh"}
+		}
+	}
+	l.t.Skip("no control group can be made")
+	return nil
+}
+
+func dirExists(name string) bool {
+	info, err := os.Stat(name)
+	return err == nil && info.IsDir()
 }
 
 // diskFull: the disk of the runs is full for a while.
