@@ -260,6 +260,12 @@ func realPrometheus(l *lab) {
 		l.pause(100*time.Millisecond, 900*time.Millisecond)
 		l.kill()
 	}
+	l.until(time.Minute, "all lines printed", func() error {
+		if v, _ := l.watch.Counter("benchwatch_run_operations_total op=transaction run=" + r.id); v < 10*lines {
+			return fmt.Errorf("%g of %d", v, 10*lines)
+		}
+		return nil
+	})
 	l.counted(r)
 	series := fmt.Sprintf(`benchwatch_run_operations_total{run=%q,op="transaction"}`, r.id)
 	l.query(p, series, 10*lines, 0)
