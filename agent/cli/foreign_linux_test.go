@@ -38,7 +38,7 @@ func (m *foreign) asRoot(stdin string, args ...string) string {
 	c.Stdout, c.Stderr, c.Stdin = &c.out, &c.out, strings.NewReader(stdin)
 	c.WaitDelay = time.Second
 	m.must(c.Start())
-	go func() { c.ended <- c.Wait() }()
+	go c.watch()
 	text := c.end()
 	m.check(fmt.Sprintf("%q", args), text)
 	return text

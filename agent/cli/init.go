@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -51,7 +52,7 @@ func addInit(app *kingpin.Application) (string, action) {
 	r.ask = cmd.Flag("yes", "Do not prompt (the default without a terminal)").Short('y').Bool()
 	r.format = addFormat(cmd, text, jsonFormat)
 	return cmd.FullCommand(), func(s Streams) error {
-		r.streams, r.in = s, bufio.NewReader(s.In)
+		r.streams, r.in = s, bufio.NewReader(io.LimitReader(s.In, maxAnswers))
 		return r.run()
 	}
 }
@@ -160,6 +161,9 @@ func (r *initCommand) questions() error {
 	}
 	return nil
 }
+
+// maxAnswers bounds what is read of all answers together, in bytes.
+const maxAnswers = 1 << 20
 
 // question returns the answer, or otherwise if that is empty.
 func (r *initCommand) question(text, otherwise string) string {
