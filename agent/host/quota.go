@@ -61,13 +61,13 @@ func (p *Programs) readQuotas(tool int, now time.Time, out *engine.Status) {
 	if held, ok := read(tool); ok {
 		out.Set(toolHeld, held)
 	}
-	most, any := 0.0, false
+	most, sampled := 0.0, false
 	for _, pid := range p.serverPIDs {
 		if held, ok := read(pid); ok {
-			most, any = max(most, held), true
+			most, sampled = max(most, held), true
 		}
 	}
-	if any {
+	if sampled {
 		out.Set(serversHeld, most)
 	}
 }
