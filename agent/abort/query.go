@@ -10,6 +10,7 @@ import (
 	"math"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -104,7 +105,9 @@ func judge(answer []byte) (holds bool, value string, err error) {
 		if err := json.Unmarshal(a.Data.Result, &v); err != nil {
 			return false, "", err
 		}
-		if len(v) == 0 || v[0] == nil {
+		// A ratio of two zeros is no value, unlike in an alert.
+		v = slices.DeleteFunc(v, func(s *model.Sample) bool { return s == nil || math.IsNaN(float64(s.Value)) })
+		if len(v) == 0 {
 			return false, "", nil
 		}
 		text := number(v[0].Value)

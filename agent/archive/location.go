@@ -22,6 +22,8 @@ import (
 	"github.com/minio/minio-go/v7/pkg/credentials"
 	"github.com/thanos-io/objstore/providers/azure"
 	"github.com/thanos-io/objstore/providers/s3"
+
+	"github.com/benchwatch/benchwatch/agent/secret"
 )
 
 // location is an archive's address.
@@ -43,7 +45,10 @@ var options = map[string][]string{
 // CheckURL returns what is wrong with the address of an archive. It connects to
 // nothing and reads no file.
 func CheckURL(text string) error {
-	_, err := parse(text)
+	l, err := parse(text)
+	if err == nil && l.scheme == "file" && secret.FileExists(l.prefix) == nil {
+		err = errors.New("is a file: expected a folder")
+	}
 	return err
 }
 
@@ -84,8 +89,8 @@ func parse(text string) (location, error) {
 		return location{}, fmt.Errorf("has no name of a bucket: expected %s://bucket/prefix", u.Scheme)
 	}
 	if e := query.Get("endpoint"); e != "" && u.Scheme != "azure" {
-		if _, _, err := endpointOf(e); err != nil {
-			return location{}, err
+		if _, _, err := endpointOf(e); err != nil || !strings.Contains(e, "://") {
+			return location{}, errNoEndpoint
 		}
 	}
 	if u.Scheme == "azure" && query.Get("account") == "" {
@@ -98,6 +103,8 @@ func parse(text string) (location, error) {
 	return location{u.Scheme, u.Host, prefix, query}, nil
 }
 
+var errNoEndpoint = errors.New("has an endpoint that is no http:// or https:// address")
+
 // endpointOf splits http://host:port; without a scheme it is https.
 func endpointOf(text string) (host string, insecure bool, err error) {
 	if !strings.Contains(text, "://") {
@@ -105,7 +112,7 @@ func endpointOf(text string) (host string, insecure bool, err error) {
 	}
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || u.User != nil || u.Scheme != "http" && u.Scheme != "https" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" {
-		return "", false, errors.New("has an endpoint that is no http:// or https:// address")
+		return "", false, errNoEndpoint
 	}
 	return u.Host, u.Scheme == "http", nil
 }
@@ -250,29 +257,51 @@ var ErrNoCredentials = errors.New("no credentials")
 
 // keys returns the keys of S3. The zero value leaves them to the machine's role.
 func (l location) keys(file string) (credentials.Value, error) {
-	var providers []credentials.Provider
 	if file != "" {
-		providers = []credentials.Provider{&credentials.FileAWSCredentials{Filename: file}}
-	} else {
-		providers = []credentials.Provider{&credentials.EnvAWS{}, &credentials.FileAWSCredentials{}}
+		text, err := secret.ReadFile(file)
+		if err != nil {
+			return credentials.Value{}, fmt.Errorf("archive: credentials file: %w", err)
+		}
+		v := parseKeys(string(text), cmp.Or(os.Getenv("AWS_PROFILE"), "default"))
+		if v.AccessKeyID == "" || v.SecretAccessKey == "" {
+			return v, fmt.Errorf("%w: archive %s: %s has no aws_access_key_id and aws_secret_access_key below [default]", ErrNoCredentials, l.name(), file)
+		}
+		return v, nil
 	}
-	for _, p := range providers {
+	for _, p := range []credentials.Provider{&credentials.EnvAWS{}, &credentials.FileAWSCredentials{}} {
 		v, err := p.RetrieveWithCredContext(nil)
 		if err == nil && v.AccessKeyID != "" && v.SecretAccessKey != "" {
 			return v, nil
-		}
-		if err != nil && file != "" {
-			// The error of the parser could quote a line.
-			if _, statErr := os.Stat(file); statErr != nil {
-				return v, fmt.Errorf("archive: credentials file: %w", statErr)
-			}
-			return v, fmt.Errorf("%w: archive %s: %s has no aws_access_key_id and aws_secret_access_key below [default]", ErrNoCredentials, l.name(), file)
 		}
 	}
 	if l.scheme == "s3" && hasRole() {
 		return credentials.Value{}, nil
 	}
 	return credentials.Value{}, fmt.Errorf("%w: archive %s: neither the environment nor a file has the keys of the bucket", ErrNoCredentials, l.name())
+}
+
+// parseKeys reads the keys of a profile in the format of ~/.aws/credentials.
+func parseKeys(text, profile string) (v credentials.Value) {
+	section := ""
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		if name, ok := strings.CutPrefix(line, "["); ok {
+			section = strings.TrimSpace(strings.TrimSuffix(name, "]"))
+		}
+		name, value, _ := strings.Cut(line, "=")
+		if section != profile {
+			continue
+		}
+		switch value = strings.Trim(strings.TrimSpace(value), `"'`); strings.TrimSpace(name) {
+		case "aws_access_key_id":
+			v.AccessKeyID = value
+		case "aws_secret_access_key":
+			v.SecretAccessKey = value
+		case "aws_session_token":
+			v.SessionToken = value
+		}
+	}
+	return v
 }
 
 // hasRole reports whether this is a machine or a container of Amazon's, which can get
@@ -299,7 +328,7 @@ func (l location) openAzure(credentialsFile string) (bucket, error) {
 		c.StorageConnectionString, c.StorageAccountKey = text, ""
 	}
 	if credentialsFile != "" {
-		text, err := os.ReadFile(credentialsFile)
+		text, err := secret.ReadFile(credentialsFile)
 		if err != nil {
 			return nil, fmt.Errorf("archive: credentials file: %w", err)
 		}

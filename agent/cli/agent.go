@@ -30,6 +30,8 @@ func runAgent(s Streams, o *observing) error {
 		runtime.GOMAXPROCS(1) // the machine may be the generator: leave its CPUs to the tool
 	}
 	log := o.logger(s)
+	ready := waiting(log, "the configuration and the data directory")
+	defer ready()
 	c, err := o.load()
 	if err != nil {
 		return err
@@ -50,6 +52,7 @@ func runAgent(s Streams, o *observing) error {
 	if err != nil {
 		return err
 	}
+	ready()
 	log.Info("agent started", "version", version.Info(), "data_dir", c.DataDir, "targets", len(c.Targets), "address", ls[0].Addr())
 
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
@@ -63,6 +66,11 @@ func runAgent(s Streams, o *observing) error {
 	failed := make(chan error, 2)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	parts.Go(func() {
+		for _, err := range c.UnreadableFiles() {
+			log.Error("a file of the configuration can't be read", "err", err)
+		}
+	})
 	parts.Go(func() { failed <- b.Run(ctx) })
 	parts.Go(func() { failed <- o.serve(ctx, b, ls, log) })
 	for {

@@ -22,6 +22,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/metrics"
 	"github.com/benchwatch/benchwatch/agent/report"
 	"github.com/benchwatch/benchwatch/agent/rundir"
+	"github.com/benchwatch/benchwatch/agent/secret"
 	"github.com/benchwatch/benchwatch/agent/table"
 	"github.com/benchwatch/benchwatch/agent/terminal"
 )
@@ -209,7 +210,11 @@ func (r *exportCommand) writer() (*remote.API, error) {
 	}
 	http := &commoncfg.HTTPClientConfig{}
 	if *r.client != "" {
-		loaded, _, err := commoncfg.LoadHTTPConfigFile(*r.client)
+		text, err := secret.ReadFile(*r.client)
+		if err != nil {
+			return nil, fmt.Errorf("--remote-write.http-config: %w", err)
+		}
+		loaded, err := commoncfg.LoadHTTPConfig(string(text))
 		if err != nil {
 			return nil, fmt.Errorf("--remote-write.http-config: %w", err)
 		}

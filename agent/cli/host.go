@@ -7,11 +7,14 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
+	"github.com/prometheus/exporter-toolkit/web"
 	"go.yaml.in/yaml/v4"
+
+	"github.com/benchwatch/benchwatch/agent/secret"
 )
 
 // listenerKey is the key of the listener in the context of its requests.
@@ -112,6 +115,8 @@ type webConfig struct {
 	Users map[string]string `yaml:"basic_auth_users"`
 	TLS   struct {
 		Certificate string `yaml:"cert_file"`
+		Key         string `yaml:"key_file"`
+		ClientCA    string `yaml:"client_ca_file"`
 		Inline      string `yaml:"cert"`
 		ClientAuth  string `yaml:"client_auth_type"`
 	} `yaml:"tls_server_config"`
@@ -119,11 +124,35 @@ type webConfig struct {
 
 // readWebConfig reads a file that was validated before.
 func readWebConfig(file string) (c webConfig) {
-	data, err := os.ReadFile(file)
+	data, err := secret.ReadRegular(file)
 	if err != nil || yaml.Unmarshal(data, &c) != nil {
 		return webConfig{}
 	}
 	return c
+}
+
+// checkWebConfig checks a file for --web.config.file and those that it names. They are read
+// at each request, by a package that would wait for a FIFO for ever.
+func checkWebConfig(file string) error {
+	if file == "" {
+		return nil
+	}
+	if _, err := secret.ReadRegular(file); err != nil {
+		return err
+	}
+	c := readWebConfig(file)
+	for _, name := range []string{c.TLS.Certificate, c.TLS.Key, c.TLS.ClientCA} {
+		if name == "" {
+			continue
+		}
+		if !filepath.IsAbs(name) {
+			name = filepath.Join(filepath.Dir(file), name)
+		}
+		if _, err := secret.ReadRegular(name); err != nil {
+			return err
+		}
+	}
+	return web.Validate(file)
 }
 
 // authenticates reports whether a file for --web.config.file asks clients for a password

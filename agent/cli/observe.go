@@ -48,7 +48,7 @@ func addObserving(cmd *kingpin.CmdClause, logLevel string) *observing {
 // listen opens the addresses of --web.listen-address. Without the flag it opens
 // the default port or, if others is set, the next free one.
 func (o *observing) listen(others bool) ([]net.Listener, error) {
-	if err := web.Validate(*o.webConfig); err != nil {
+	if err := checkWebConfig(*o.webConfig); err != nil {
 		return nil, fmt.Errorf("web configuration: %w", err)
 	}
 	if err := checkExternalURL(*o.externalURL); err != nil {
@@ -82,6 +82,28 @@ func (o *observing) listen(others bool) ([]net.Listener, error) {
 		}
 	}
 	return nil, withHint(fmt.Errorf("serve: %w", first), "choose another address with --web.listen-address")
+}
+
+// waitTime is after how long a wait is logged.
+const waitTime = 2 * time.Second
+
+// waiting logs what is waited for, every two seconds until the function that it returns is
+// called.
+func waiting(log *slog.Logger, what string) (done func()) {
+	began, stop := time.Now(), make(chan struct{})
+	go func() {
+		tick := time.NewTicker(waitTime)
+		defer tick.Stop()
+		for {
+			select {
+			case <-stop:
+				return
+			case <-tick.C:
+				log.Warn("still waiting", "for", what, "since", time.Since(began).Round(time.Second))
+			}
+		}
+	}()
+	return sync.OnceFunc(func() { close(stop) })
 }
 
 // serve answers on the listeners until ctx is done.
@@ -135,7 +157,9 @@ func (o *observing) begin(ctx context.Context, own *observation, opts observer.O
 		return err
 	}
 	opts.Authenticated = o.authenticated
+	ready := waiting(opts.Logger, "the files of the configuration and the data directory")
 	b, err := observer.New(opts)
+	ready()
 	if err != nil {
 		ls[0].Close()
 		return err

@@ -18,6 +18,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	commoncfg "github.com/prometheus/common/config"
@@ -54,6 +55,14 @@ type Config struct {
 	WebhookTokenFile string
 
 	described []*tool.Tool // made from Tools
+	files     []string     // that keys of the file name
+}
+
+// UnreadableFiles reads all files that keys name and returns what is wrong with them, each
+// with its key. A key is included by its declaration.
+func (c *Config) UnreadableFiles() []error {
+	_, errs := together(len(c.files), func(i int) ([]byte, error) { return secret.ReadFile(c.files[i]) })
+	return slices.DeleteFunc(errs, func(err error) bool { return err == nil })
 }
 
 func (c *Config) keys() []key {
@@ -404,6 +413,53 @@ func (t *TLS) keys() []key {
 	}
 }
 
+// load returns the settings with the certificates read from files. Those of the client are
+// read again for each connection, so that new ones count at once.
+func (t *TLS) load() (*tls.Config, error) {
+	settings, err := t.read()
+	if err != nil || t.CertFile == "" && t.KeyFile == "" {
+		return settings, err
+	}
+	first := settings.GetClientCertificate
+	settings.GetClientCertificate = func(request *tls.CertificateRequestInfo) (*tls.Certificate, error) {
+		if now, err := t.read(); err == nil {
+			return now.GetClientCertificate(request)
+		}
+		return first(request) // a pipe can be read once
+	}
+	return settings, nil
+}
+
+func (t *TLS) read() (*tls.Config, error) {
+	inline := t.TLSConfig
+	for _, f := range []struct {
+		name *string
+		keep func(string)
+	}{
+		{&inline.CAFile, func(s string) { inline.CA = s }},
+		{&inline.CertFile, func(s string) { inline.Cert = s }},
+		{&inline.KeyFile, func(s string) { inline.Key = commoncfg.Secret(s) }},
+	} {
+		if *f.name == "" {
+			continue
+		}
+		data, err := secret.ReadFile(*f.name)
+		if err == nil && len(data) == 0 {
+			err = fmt.Errorf("%s is empty", *f.name)
+		}
+		if err != nil {
+			return nil, err
+		}
+		*f.name = ""
+		f.keep(string(data))
+	}
+	settings, err := commoncfg.NewTLSConfig(&inline)
+	if err != nil {
+		return nil, fmt.Errorf("tls: %w", err)
+	}
+	return settings, nil
+}
+
 // Tool is a benchmark tool that regular expressions describe.
 type Tool struct{ pattern.Config }
 
@@ -624,7 +680,7 @@ func Default() *Config {
 // error is an *Error for a mistake in the file and wraps the error of the file
 // system, such as fs.ErrNotExist, if the file can't be read.
 func Load(path string) (*Config, error) {
-	data, err := os.ReadFile(path)
+	data, err := secret.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("read configuration: %w", err)
 	}
@@ -683,16 +739,27 @@ func (c *Config) NeedRestart(next *Config) []string {
 // certificates read from files. It logs targets whose files can't be read and
 // leaves them out.
 func (c *Config) EngineTargets(log *slog.Logger) []engine.Target {
+	prepared, errs := together(len(c.Targets), func(i int) (engine.Target, error) { return c.Targets[i].prepare() })
 	var targets []engine.Target
-	for i := range c.Targets {
-		t, err := c.Targets[i].prepare()
+	for i, err := range errs {
 		if err != nil {
 			log.Error("target left out", "target", c.Targets[i].Name, "err", err)
 			continue
 		}
-		targets = append(targets, t)
+		targets = append(targets, prepared[i])
 	}
 	return targets
+}
+
+// together calls f for 0 to n-1 at the same time: files that hang cost the time of one.
+func together[T any](n int, f func(i int) (T, error)) ([]T, []error) {
+	values, errs := make([]T, n), make([]error, n)
+	var all sync.WaitGroup
+	for i := range n {
+		all.Go(func() { values[i], errs[i] = f(i) })
+	}
+	all.Wait()
+	return values, errs
 }
 
 // Topology returns the targets, which are those of EngineTargets or a part of
@@ -752,9 +819,9 @@ func (t *Target) prepare() (engine.Target, error) {
 		target.Password = engine.Secret(password)
 	}
 	if t.TLS != nil {
-		tlsConfig, err := commoncfg.NewTLSConfig(&t.TLS.TLSConfig)
+		tlsConfig, err := t.TLS.load()
 		if err != nil {
-			return target, fmt.Errorf("tls: %w", err)
+			return target, err
 		}
 		if tlsConfig.ServerName == "" {
 			if host, _, err := net.SplitHostPort(target.Address); err == nil {

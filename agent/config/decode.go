@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	commoncfg "github.com/prometheus/common/config"
 	"go.yaml.in/yaml/v4"
@@ -76,6 +76,7 @@ type decoder struct {
 	// positions of what was read, by the path of its keys.
 	positions map[string]*yaml.Node
 	pairsRead int // merged ones included
+	files     []string
 }
 
 // maxPairs bounds the work that a small file can cause with aliases of aliases.
@@ -84,6 +85,9 @@ const maxPairs = 100_000
 // decode reads a file into s. Errors are of type *Error.
 func decode(data []byte, file string, s section) error {
 	d := &decoder{file: file, dir: filepath.Dir(file), positions: map[string]*yaml.Node{}}
+	if !utf8.Valid(data) || bytes.IndexByte(data, 0) >= 0 {
+		return &Error{File: file, Line: 1, Problem: "expected text in UTF-8, which this file is not"}
+	}
 	d.lines = max(1, len(bytes.Split(bytes.TrimRight(data, "\n"), []byte("\n"))))
 	loader, err := yaml.NewLoader(bytes.NewReader(data), yaml.WithV4Defaults())
 	if err != nil {
@@ -103,7 +107,27 @@ func decode(data []byte, file string, s section) error {
 	if n.Kind == yaml.DocumentNode && len(n.Content) > 0 {
 		n = n.Content[0]
 	}
-	return d.section(s, n, "")
+	if unknown := unknownTag(n); unknown != nil {
+		return d.problem(unknown, "", "unknown tag %s", unknown.Tag)
+	}
+	err = d.section(s, n, "")
+	if c, ok := s.(*Config); ok {
+		c.files = d.files
+	}
+	return err
+}
+
+// unknownTag returns the first node whose type is none of YAML's own, nil without one.
+func unknownTag(n *yaml.Node) *yaml.Node {
+	if tag := n.ShortTag(); !n.IsZero() && tag != "" && !slices.Contains([]string{"!!map", "!!seq", "!!str", "!!int", "!!float", "!!bool", "!!null", "!!merge", "!!timestamp"}, tag) {
+		return n
+	}
+	for _, below := range n.Content {
+		if unknown := unknownTag(below); unknown != nil {
+			return unknown
+		}
+	}
+	return nil
 }
 
 // syntax converts an error of the YAML library.
@@ -317,6 +341,12 @@ func (v scalar[T]) decode(d *decoder, n *yaml.Node, path string) error {
 		return d.expected(v, n, path)
 	}
 	*v.to = parsed
+	if name, ok := any(parsed).(string); ok && v.kinds == fileKind && name != "" {
+		secret.Configured(name, fmt.Sprintf("%s:%d: %s", d.file, n.Line, path))
+		if !slices.Contains(d.files, name) {
+			d.files = append(d.files, name)
+		}
+	}
 	return nil
 }
 
@@ -355,21 +385,26 @@ func path(to *string) value {
 // errNoFile is the error for a file that can't be read whoever reads it.
 var errNoFile = errors.New("expected a file")
 
+// fileKind is the kind of keys that name files.
+const fileKind = "a file"
+
 // file is the path of a file that exists. Whether it can be read is seen when it is
 // needed: other commands than the agent read the same configuration as other users.
 func file(to *string) value {
 	whole := path(to).(scalar[string])
 	name := whole.parse
-	whole.kinds, whole.parse = "a file", func(d *decoder, n *yaml.Node) (string, error) {
+	whole.kinds, whole.parse = fileKind, func(d *decoder, n *yaml.Node) (string, error) {
 		at, err := name(d, n)
 		if err != nil || at == "" {
 			return at, err
 		}
-		switch info, err := os.Stat(at); {
+		switch err := secret.FileExists(at); {
 		case errors.Is(err, fs.ErrNotExist):
 			return "", fmt.Errorf("%w, but there is no %s", errNoFile, at)
-		case err == nil && info.IsDir():
+		case errors.Is(err, secret.ErrFolder):
 			return "", fmt.Errorf("%w, but %s is a folder", errNoFile, at)
+		case err != nil:
+			return "", fmt.Errorf("%w, but %w", errNoFile, err)
 		}
 		return at, nil
 	}

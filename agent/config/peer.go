@@ -1,7 +1,6 @@
 package config
 
 import (
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -9,8 +8,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-
-	commoncfg "github.com/prometheus/common/config"
 
 	"github.com/benchwatch/benchwatch/agent/peer"
 	"github.com/benchwatch/benchwatch/agent/secret"
@@ -50,6 +47,8 @@ func (p *Peer) keys() []key {
 				switch {
 				case p.PasswordFile != "" && p.PasswordEnv != "":
 					return errors.New("is set besides password_file: use one of them")
+				case p.User != "" && p.PasswordFile == "" && p.PasswordEnv == "":
+					return errors.New("is missing: user needs it or password_file")
 				case p.User == "" && (p.PasswordFile != "" || p.PasswordEnv != ""):
 					return errors.New("is set without user")
 				}
@@ -90,14 +89,14 @@ func (c *Config) checkPeers() error {
 // PeerConfigs returns the peers, with their certificates read from files. It logs those
 // whose files can't be read and leaves them out.
 func (c *Config) PeerConfigs(log *slog.Logger) []peer.Config {
+	prepared, errs := together(len(c.Peers), func(i int) (peer.Config, error) { return c.Peers[i].prepare() })
 	var all []peer.Config
-	for i := range c.Peers {
-		p, err := c.Peers[i].prepare()
+	for i, err := range errs {
 		if err != nil {
 			log.Error("peer left out", "peer", c.Peers[i].name(), "err", err)
 			continue
 		}
-		all = append(all, p)
+		all = append(all, prepared[i])
 	}
 	return all
 }
@@ -123,11 +122,9 @@ func (p *Peer) prepare() (peer.Config, error) {
 		return "", nil
 	}
 	if p.TLS != nil {
-		var settings *tls.Config
-		if settings, err = commoncfg.NewTLSConfig(&p.TLS.TLSConfig); err != nil {
-			return prepared, fmt.Errorf("tls: %w", err)
+		if prepared.TLS, err = p.TLS.load(); err != nil {
+			return prepared, err
 		}
-		prepared.TLS = settings
 	}
 	return prepared, nil
 }

@@ -1,8 +1,8 @@
 package secret
 
 import (
+	"errors"
 	"fmt"
-	"os"
 	"strings"
 )
 
@@ -12,7 +12,7 @@ const maxToken = 16 << 10
 // ReadToken returns the token in a file: one line of printable characters. The
 // error names the file; it is fs.ErrNotExist if there is none.
 func ReadToken(file string) (string, error) {
-	data, err := os.ReadFile(file)
+	data, err := ReadFile(file)
 	if err != nil {
 		return "", fmt.Errorf("read token file: %w", err)
 	}
@@ -20,16 +20,24 @@ func ReadToken(file string) (string, error) {
 	if token == "" {
 		return "", fmt.Errorf("token file %s is empty", file)
 	}
-	if len(token) > maxToken || strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
-		return "", fmt.Errorf("token file %s holds no token; one line of printable characters is expected", file)
+	if err := CheckToken(token); err != nil {
+		return "", fmt.Errorf("token file %s: %w", file, err)
 	}
 	return token, nil
+}
+
+// CheckToken reports what is wrong with a token, which it does not repeat.
+func CheckToken(token string) error {
+	if token == "" || len(token) > maxToken || strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
+		return errors.New("no token; one line of printable characters is expected")
+	}
+	return nil
 }
 
 // ReadPassword returns the password in a file, without the line end. Unlike a token it
 // may be anything. The error names the file.
 func ReadPassword(file string) (string, error) {
-	data, err := os.ReadFile(file)
+	data, err := ReadFile(file)
 	if err != nil {
 		return "", fmt.Errorf("read password file: %w", err)
 	}

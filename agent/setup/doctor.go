@@ -76,7 +76,7 @@ func Diagnose(ctx context.Context, c *config.Config) Diagnosis {
 	parts := []struct {
 		name  string
 		check func(context.Context)
-	}{{"data", d.data}, {"agent", d.agent}, {"targets", d.targets}, {"prometheus", d.prometheus}, {"grafana", d.grafana}}
+	}{{"data", d.data}, {"files", d.files}, {"agent", d.agent}, {"targets", d.targets}, {"prometheus", d.prometheus}, {"grafana", d.grafana}}
 	var checking sync.WaitGroup
 	for _, p := range parts {
 		checking.Go(func() { p.check(ctx) })
@@ -109,6 +109,12 @@ func (d *doctor) data(context.Context) {
 		return
 	}
 	d.add("data", OK, "data directory", fmt.Sprintf("%s has %s", d.c.DataDir, table.Plural(len(ids), "run")), "")
+}
+
+func (d *doctor) files(context.Context) {
+	for _, err := range d.c.UnreadableFiles() {
+		d.add("files", Failed, "configuration", secret.Error(err), "")
+	}
 }
 
 func (d *doctor) agent(ctx context.Context) {

@@ -61,6 +61,9 @@ func (g Grafana) CreateToken(ctx context.Context) (string, error) {
 	if err == nil && token.Key == "" {
 		err = errors.New("grafana made no token")
 	}
+	if err == nil {
+		err = secret.CheckToken(token.Key)
+	}
 	return token.Key, err
 }
 
