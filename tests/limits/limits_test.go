@@ -265,7 +265,7 @@ var cases = []limited{
 	{name: "pinned tool", want: one(analysis.LimitToolCPU, analysis.LimitSharedCPU, analysis.LimitNeighbours), noise: anyNoise, args: []string{"oltp_point_select", "--threads=16", "--time=12"},
 		during: func(t *testing.T, _ *lab, meta rundir.Meta) { pin(t, meta.PID) }},
 	{name: "generator and server", want: one(analysis.LimitSharedCPU, analysis.LimitNeighbours), noise: anyNoise, text: "other programs", args: []string{"oltp_read_only", "--threads=32", "--time=12"}},
-	{name: "other programs", want: one(analysis.LimitNeighbours), noise: anyNoise, text: "cpu-burner ", args: []string{"oltp_read_only", "--threads=8", "--time=12"},
+	{name: "other programs", want: one(analysis.LimitNeighbours), noise: anyNoise, text: "other programs ", args: []string{"oltp_read_only", "--threads=8", "--time=12"},
 		setup: onShared(func(t *testing.T) { burn(t, 8*cores()) })},
 	{name: "hot row", want: one(analysis.LimitRowLocks), noise: anyNoise, text: "waited for a row lock", args: []string{"oltp_update_non_index", "--tables=1", "--table-size=1", "--threads=16", "--time=12"}},
 	{name: "row locks in a transaction", want: one(analysis.LimitRowLocks), noise: anyNoise, args: []string{"--threads=16", "--time=12"}},
