@@ -217,12 +217,36 @@ func (j *judge) omission() {
 func (j *judge) latencies() {
 	switch l := j.row.headline; {
 	case l.Known && l.Value.Stat != tool.StatName(l.Value.Stat):
-		j.add(Note, "percentiles of several generators can't be combined: those shown are the worst generator's, per interval and for the whole run")
+		if stat, merged := j.mergedPercentile(l.Value); merged != "" {
+			j.add(Note, "%s of all generators is %s, from their merged histograms; those called worst generator's are the largest of single generators, per interval and for the whole run", stat, merged)
+			return
+		}
+		j.add(Note, "percentiles of several generators can't be combined without their histograms: those shown are the worst generator's, per interval and for the whole run")
 	case l.Known && strings.HasPrefix(l.Value.Stat, "p"):
 		j.add(Note, "percentiles are the tool's own, from its histogram; those of intervals are not averaged into one")
 	case len(j.row.Latency) == 0 && j.row.TPS.Known:
 		j.add(Note, "the tool printed no latency for the whole run")
 	}
+}
+
+// mergedPercentile returns the name and the bounds of a percentile of all generators: the one of
+// which worst is the largest or, with too few values for it, the p95. No bounds unless the merged
+// histogram is of all operations.
+func (j *judge) mergedPercentile(worst tool.Latency) (stat, bounds string) {
+	stat, _, _ = strings.Cut(worst.Stat, "_")
+	for _, d := range distributions(j.h.Snapshot.Summary) {
+		if d.Operation != worst.Operation || d.Of != series.Some(float64(d.Count)) {
+			continue
+		}
+		for _, name := range []string{stat, "p95"} {
+			for _, p := range d.Percentiles {
+				if p.Stat == name && p.High.Known {
+					return name, fmt.Sprintf("%s to %s ms", table.Digits.Format(p.Low*1e3), table.Digits.Format(p.High.Value*1e3))
+				}
+			}
+		}
+	}
+	return stat, ""
 }
 
 func (j *judge) servers() {
