@@ -439,6 +439,8 @@ func (s *Sample) proof() string {
 			text += ": " + s.Shape.String()
 		}
 		return text
+	case RunsApart:
+		return "these two runs do not overlap"
 	case RunsStall:
 		return "not proven, but " + s.Shape.String()
 	case RunsAlike:
