@@ -126,7 +126,7 @@ func (f *logFile) take(ctx context.Context, l follow.Line, err error) (over bool
 			f.splitter.Flush(time.Now())
 			f.flushed = true
 		}
-		if f.state == superseded || err != follow.ErrQuiet {
+		if f.state == superseded || !errors.Is(err, follow.ErrQuiet) {
 			f.looked = time.Time{}
 		}
 	case errors.Is(err, errHole):
