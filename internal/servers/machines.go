@@ -139,6 +139,14 @@ func (m *Machines) Disconnect(i int) error {
 	return m.process(i).stop(10 * time.Second)
 }
 
+// Sessions is how many processes the connections to a machine have.
+func (m *Machines) Sessions(i int) int {
+	if pid := m.process(i).pid(); pid != 0 {
+		return len(descendants(pid))
+	}
+	return 0
+}
+
 // descendants returns the processes that a process started, and those that they did.
 func descendants(pid int) []int {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
