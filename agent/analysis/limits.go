@@ -1046,8 +1046,12 @@ func (f *finder) rate() {
 		"the tool made %s of %s transactions/s: the others queued in it, as all of its threads were busy", number(f.e.Throughput), number(f.e.Rate))
 }
 
-// NoServer is among what is not known if there is no evidence of a server.
-const NoServer = "what the servers did: none was sampled"
+// NoServer and NoGenerator are among what is not known if there is no evidence of a server, or of the
+// machine that makes the load.
+const (
+	NoServer    = "what the servers did: none was sampled"
+	NoGenerator = "the CPU of the generator: start the tool with benchwatch run where the agent is, or name its node_exporter in hosts with the role generator"
+)
 
 // missing lists evidence that there is none of.
 func (f *finder) missing() {
@@ -1072,7 +1076,7 @@ func (f *finder) missing() {
 		}
 	}
 	if !generator {
-		add("the CPU of the generator: start the tool with benchwatch run where the agent is, or name its node_exporter in hosts with the role generator")
+		add(NoGenerator)
 	}
 	if len(f.e.Servers) == 0 {
 		add(NoServer)

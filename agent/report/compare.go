@@ -89,6 +89,7 @@ type CompareLine struct {
 	least      float64
 	isHeadline bool
 	isDetail   bool
+	isCost     bool
 }
 
 // Sample is one group's values of a measure, in the unit of the line.
@@ -147,7 +148,7 @@ func Compare(groups []Group, selected []string) Comparison {
 
 // newCompareLine compares the groups by a measure in one combination.
 func newCompareLine(m *Measure, groups []Group, x combination) CompareLine {
-	line := CompareLine{Combination: x.values, Measure: m.Name, Unit: m.Unit.Sign, isThroughput: m.Field == tool.Throughput.Field(), isHeadline: m.isHeadline, isDetail: m.isDetail}
+	line := CompareLine{Combination: x.values, Measure: m.Name, Unit: m.Unit.Sign, isThroughput: m.Field == tool.Throughput.Field(), isHeadline: m.isHeadline, isDetail: m.isDetail, isCost: m.IsCost}
 	line.place, line.least = placeOf(m)
 	line.values, line.within = make([][]float64, len(groups)), make([]within, len(groups))
 	for i := range groups {

@@ -64,7 +64,7 @@ func limits(h *history.History, r *Row, others []rundir.Meta) *analysis.Verdict 
 	}
 	v := analysis.FindLimits(&e)
 	if len(unknown) > 0 { // they are named
-		v.Unknown = slices.DeleteFunc(v.Unknown, func(text string) bool { return text == analysis.NoServer })
+		v.Unknown = slices.DeleteFunc(v.Unknown, func(text string) bool { return text == analysis.NoServer || text == analysis.NoGenerator })
 	}
 	v.Unknown = append(v.Unknown, unknown...)
 	if len(v.Findings) == 0 && !series.IsKnown(e.Throughput) {

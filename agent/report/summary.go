@@ -72,7 +72,7 @@ func (c change) relative() float64 { return series.Number(c.sample.Ratio) - 1 }
 
 // isNotable reports whether the change is worth a place in its sentence.
 func (c change) isNotable() bool {
-	if c.line.place == inPrice && c.line.least == 0 {
+	if c.line.isCost {
 		return math.Abs(c.relative()) >= leastCostChange
 	}
 	return math.Abs(c.difference()) >= c.line.least
@@ -184,12 +184,35 @@ func (c *Comparison) summarize(groups []Group) {
 		}
 		if len(parts) == 0 {
 			parts = []string{"nothing that the tools report is known of both"}
+			if len(c.Varied) > 0 {
+				parts = []string{"no combination of " + table.Join(c.Varied) + " is in both"}
+			}
 		}
-		differs = append(differs, fmt.Sprintf("%s against %s: %s", c.Groups[i], baseline, strings.Join(parts, "; ")))
-		price = append(price, c.price(i))
+		differs = append(differs, fmt.Sprintf("%s against %s%s: %s", c.Groups[i], baseline, c.madeBy(i), strings.Join(parts, "; ")))
+		price = append(price, c.price(i, isShared(groups[0].Runs) || isShared(groups[i].Runs)))
 	}
 	price = append(price, c.paidNotes()...)
 	c.Summary = append(c.Summary, strings.Join(differs, ". ")+".", c.limited(groups)+".", strings.Join(price, ". ")+".")
+}
+
+// mostFacts is how many facts the first sentence has that differ between the groups, longestFact
+// bounds the value of each.
+const mostFacts, longestFact = 3, 20
+
+// madeBy is how group i was made in another way than the baseline, in parentheses: " (threads 8
+// against 1)". What the groups are named by is left out.
+func (c *Comparison) madeBy(i int) string {
+	var facts []string
+	for _, d := range c.Differs {
+		is, was := d.Values[i], d.Values[0]
+		if is != was && !strings.Contains(c.Groups[i], d.Name+"="+is) && len(facts) < mostFacts {
+			facts = append(facts, fmt.Sprintf("%s %s against %s", d.Name, table.Clip(table.Dash(is), longestFact), table.Clip(table.Dash(was), longestFact)))
+		}
+	}
+	if len(facts) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(facts, ", ") + ")"
 }
 
 // limited names what limited each group, and how far the pressure that servers put on each other
@@ -197,8 +220,16 @@ func (c *Comparison) summarize(groups []Group) {
 func (c *Comparison) limited(groups []Group) string {
 	var parts []string
 	known := false
+	first := map[string]bool{}
 	for i := range groups {
-		text := limitOfRuns(groups[i].Runs)
+		first[limitOfRuns(groups[i].Runs, 0).name] = true
+	}
+	for i := range groups {
+		l := limitOfRuns(groups[i].Runs, 0)
+		text := l.String()
+		if second := limitOfRuns(groups[i].Runs, 1); len(first) == 1 && second.share >= leastSecond {
+			text += " and " + second.String()
+		}
 		known = known || text != notKnown
 		switch text {
 		case notKnown:
@@ -226,50 +257,83 @@ func (c *Comparison) limited(groups []Group) string {
 	return text
 }
 
-// limitOfRuns names what limited most of the runs first, with the mean share of the clients' time
-// that it explains.
-func limitOfRuns(runs []Row) string {
-	type limit struct {
-		name  string
-		runs  int
-		share float64
+// leastSecond is the share of the clients' time that a second limit must explain to be named, where
+// the first one is the same in all groups.
+const leastSecond = 0.15
+
+// commonLimit is what limited most runs of a group, with the mean share of the clients' time that it
+// explains.
+type commonLimit struct {
+	name     string
+	share    float64
+	runs, of int
+}
+
+func (l commonLimit) String() string {
+	text := l.name
+	if l.share > 0 {
+		text += fmt.Sprintf(" (%.0f %% of the clients' time)", l.share*100)
 	}
-	var all []limit
+	if l.runs < l.of {
+		text += fmt.Sprintf(" in %d of %d runs", l.runs, l.of)
+	}
+	return text
+}
+
+// limitOfRuns returns the limit with a rank that most runs have.
+func limitOfRuns(runs []Row, rank int) commonLimit {
+	var all []commonLimit
 	for i := range runs {
-		name, share := limitText(runs[i].Limits), 0.0
-		if name == "" {
-			name = notKnown
-		} else if f := runs[i].Limits.Findings; len(f) > 0 {
-			share = f[0].Share
+		name, share := notKnown, 0.0
+		switch v := runs[i].Limits; {
+		case v != nil && len(v.Findings) > rank:
+			name, share = string(v.Findings[rank].Limit), v.Findings[rank].Share
+		case rank == 0 && limitText(v) != "":
+			name = limitText(v)
 		}
-		j := slices.IndexFunc(all, func(l limit) bool { return l.name == name })
+		j := slices.IndexFunc(all, func(l commonLimit) bool { return l.name == name })
 		if j < 0 {
-			j, all = len(all), append(all, limit{name: name})
+			j, all = len(all), append(all, commonLimit{name: name, of: len(runs)})
 		}
-		all[j].runs, all[j].share = all[j].runs+1, all[j].share+share
+		all[j].share += share
+		all[j].runs++
 	}
-	slices.SortStableFunc(all, func(a, b limit) int { return b.runs - a.runs })
-	var parts []string
-	for _, l := range all {
-		text := l.name
-		if share := l.share / float64(l.runs); share > 0 {
-			text += fmt.Sprintf(" (%.0f %% of the clients' time)", share*100)
-		}
-		if len(all) > 1 {
-			text += " in " + table.Plural(l.runs, "run")
-		}
-		parts = append(parts, text)
+	if len(all) == 0 {
+		return commonLimit{name: notKnown}
 	}
-	return table.Join(parts)
+	most := slices.MaxFunc(all, func(a, b commonLimit) int { return a.runs - b.runs })
+	most.share /= float64(most.runs)
+	return most
+}
+
+// foreignCPU is the share of what programs used of a machine's CPU from which on other programs than
+// the tool and the servers make the CPU of a transaction another thing.
+const foreignCPU = 0.1
+
+// isShared reports whether other programs used a part of the CPU of the runs' machines.
+func isShared(runs []Row) bool {
+	for i := range runs {
+		for j := range runs[i].Machines {
+			m := &runs[i].Machines[j]
+			others := m.Value(host.OthersCPU)
+			if others >= foreignCPU*(others+m.Value(host.ToolCPU)+m.Value(host.ServersCPU)) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // price names what became worse in group i where it is better, and what it got in return where it is
 // worse.
-func (c *Comparison) price(i int) string {
+func (c *Comparison) price(i int, shared bool) string {
 	name := c.Groups[i]
 	var worse, better, alike []string
 	for _, m := range byMeasure(c.changes(inPrice, i)) {
 		most := largestChange(m)
+		if most.line.isCost && shared {
+			continue
+		}
 		text := most.line.Measure + " " + most.values()
 		if len(m) > 1 && len(most.line.Combination) > 0 {
 			text += " at " + strings.Join(most.line.Combination, ", ")
@@ -285,6 +349,8 @@ func (c *Comparison) price(i int) string {
 	}
 	gain := c.gain(i)
 	switch {
+	case len(worse)+len(better)+len(alike) == 0 && shared:
+		return "What paid for it is not known: other programs used the CPU, too, and no lag was recorded on both sides"
 	case len(worse)+len(better)+len(alike) == 0:
 		return "What paid for it is not known: neither lag nor CPU was recorded on both sides"
 	case len(worse)+len(better) == 0:

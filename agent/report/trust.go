@@ -211,7 +211,7 @@ func (j *judge) omission() {
 		j.add(Unknown, "the log does not say whether its latencies include the time that operations waited for their turn")
 		return
 	}
-	j.add(Note, "a closed loop: while the database stalled the tool asked nothing new, so the latency leaves out what would have waited (coordinated omission). Read percentiles as a lower bound")
+	j.add(Note, "a closed loop: if the database stalls, the tool asks nothing new, so the latency leaves out what would have waited (coordinated omission). Read percentiles as a lower bound")
 }
 
 func (j *judge) latencies() {
