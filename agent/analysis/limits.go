@@ -537,7 +537,7 @@ func (f *finder) waits() {
 			f.byClass[other] -= share
 		}
 	}
-	if name, share := f.largest(left[other]); share >= leastShare {
+	if name, share := f.largest(left[other], true); share >= leastShare {
 		names, held := f.where(other)
 		f.add(LimitState, share, held, "find in the server's documentation what sessions in this state wait for",
 			"on average %s of %s were in the state %q (%s of their time), on %s", number(share*f.e.Threads), plural(f.e.Threads, "client"), name, percent(share), names)
@@ -558,12 +558,12 @@ func (f *finder) inState(class, prefix string) (share float64) {
 	return share
 }
 
-// largest returns the state of the class other that has no rule and took most of the clients' time,
-// at most as much as is left.
-func (f *finder) largest(left float64) (name string, share float64) {
+// largest returns the state of the class other that took most of the clients' time, at most as much
+// as is left; without those that a rule names, if that is asked for.
+func (f *finder) largest(left float64, unruled bool) (name string, share float64) {
 	for state, of := range f.byState {
 		ruled := slices.ContainsFunc(waits, func(w wait) bool { return w.class == other && strings.HasPrefix(state.Name, w.state) })
-		if state.Class == other && !ruled && (of > share || of == share && state.Name < name) {
+		if state.Class == other && !(ruled && unruled) && (of > share || of == share && state.Name < name) {
 			name, share = state.Name, of
 		}
 	}
@@ -989,7 +989,7 @@ func (f *finder) unexplained() {
 		}
 		add(f.running, "in sessions that execute a statement (%s)", reason)
 		reason = "in sessions in other states"
-		if name, share := f.largest(f.byClass[other]); share > 0 {
+		if name, share := f.largest(f.byClass[other], false); share > 0 {
 			reason += fmt.Sprintf(", most of it in %q", name)
 		}
 		add(f.byClass[other], "%s", reason)

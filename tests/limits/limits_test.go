@@ -313,7 +313,13 @@ var cases = []limited{
 	{name: "pauses of the tool", want: one(analysis.LimitOutside), noise: anyNoise, args: []string{"--threads=8", "--time=12"}},
 	{name: "sleep in the server", want: one(analysis.LimitSleep), noise: anyNoise, args: []string{"--threads=8", "--time=12"}},
 	{name: "pool of threads", want: one(analysis.LimitThreadPool), noise: anyNoise, args: []string{"--threads=16", "--time=12"},
-		setup: own(servers.MariaDB, 1, "thread_handling=pool-of-threads", "thread_pool_size=1", "thread_pool_max_threads=2")},
+		setup: func(t *testing.T) *lab {
+			port, err := servers.FreePorts(1)
+			must(t, err)
+			extra := fmt.Sprint(port + 1) // has threads of its own: the agent does not wait in the queue
+			g := started(t, servers.MariaDB, 1, "thread_handling=pool-of-threads", "thread_pool_size=1", "thread_pool_max_threads=2", "extra_port="+extra, "extra_max_connections=10")
+			return newLab(t, g, "127.0.0.1:"+extra, g.Address(1))
+		}},
 	{name: "large results", want: one(analysis.LimitNetwork, analysis.LimitOutside), noise: anyNoise, args: []string{"--threads=4", "--time=12"},
 		setup: func(t *testing.T) *lab {
 			return newLab(t, env.server, env.server.Address(1), narrow(t, env.server.Address(1), 1<<20))
