@@ -100,7 +100,7 @@ func Create(dataDir string, meta Meta) (Directory, *Claim, error) {
 func CreateWith(dataDir string, meta Meta, fill func(Directory) error) (Directory, *Claim, error) {
 	meta.redact() // the id is made of it
 	root := Root(dataDir)
-	if err := os.MkdirAll(root, 0o755); err != nil {
+	if err := errors.Join(checkRoot(root), os.MkdirAll(root, 0o755)); err != nil {
 		return "", nil, fmt.Errorf("create data directory: %w", err)
 	}
 	if meta.ID != "" {
@@ -127,7 +127,7 @@ func Adopt(dataDir, id string, fill func(Directory) error) (Directory, error) {
 		return "", err
 	}
 	root := Root(dataDir)
-	if err := os.MkdirAll(root, 0o755); err != nil {
+	if err := errors.Join(checkRoot(root), os.MkdirAll(root, 0o755)); err != nil {
 		return "", fmt.Errorf("create data directory: %w", err)
 	}
 	tmp := filepath.Join(root, ".new-"+rand.Text())
@@ -374,7 +374,11 @@ func (d Directory) Within(dataDir string) bool {
 // List returns the ids of all runs in a data directory, oldest first. A data
 // directory without runs is empty, not an error.
 func List(dataDir string) ([]string, error) {
-	ids, err := ListIDs(Root(dataDir))
+	err := checkRoot(Root(dataDir))
+	var ids []string
+	if err == nil {
+		ids, err = ListIDs(Root(dataDir))
+	}
 	if err != nil {
 		return nil, fmt.Errorf("list runs: %w", err)
 	}

@@ -175,3 +175,27 @@ func TestCreateFillsOnce(t *testing.T) {
 		}
 	}
 }
+
+// TestRunsFolderIsNoForeignLink: a link in the place of the runs folder counts only if this
+// user or root made it.
+func TestRunsFolderIsNoForeignLink(t *testing.T) {
+	data, elsewhere := t.TempDir(), t.TempDir()
+	if err := os.Symlink(elsewhere, Root(data)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := List(data); err != nil {
+		t.Error(err)
+	}
+	if os.Geteuid() != 0 {
+		t.Skip("needs root, to give the link away")
+	}
+	if err := os.Lchown(Root(data), 47603, 47603); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := List(data); !errors.Is(err, ErrForeign) {
+		t.Errorf("listed: %v", err)
+	}
+	if _, _, err := Create(data, Meta{ID: "r", StartedAt: time.Now()}); !errors.Is(err, ErrForeign) {
+		t.Errorf("created: %v", err)
+	}
+}

@@ -31,6 +31,16 @@ func ownerOf(path string) (uint32, error) {
 	return st.Uid, err
 }
 
+// checkRoot returns ErrForeign if the folder of all runs is a symbolic link of another
+// user than this one and root.
+func checkRoot(root string) error {
+	var st unix.Stat_t
+	if err := unix.Lstat(root, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFLNK || st.Uid == 0 || st.Uid == uint32(os.Geteuid()) {
+		return nil
+	}
+	return fmt.Errorf("%s is a symbolic link: %w", root, ErrForeign)
+}
+
 // OpenTrusted opens a file of a folder if only this user can have written it: both belong
 // to this user, and no other may write the file or, but for the group of a shared runs
 // folder, the folder. Else the error is ErrForeign; it matches fs.ErrNotExist if there is
