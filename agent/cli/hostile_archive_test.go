@@ -55,7 +55,7 @@ func TestHostileObjectStore(t *testing.T) {
 	t.Parallel()
 	text := func(s string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, s) }
-	} //nolint:errcheck // who asked is gone
+	}
 	hold := make(chan struct{})
 	t.Cleanup(func() { close(hold) })
 	silent := func(w http.ResponseWriter, r *http.Request) {
@@ -78,20 +78,20 @@ func TestHostileObjectStore(t *testing.T) {
 		"list of one page without end": {list: func(w http.ResponseWriter, _ *http.Request) {
 			io.WriteString(w, "<ListBucketResult>")
 			endless(w, "<Contents/>")
-		}, says: "more than was requested"}, //nolint:errcheck // see above
+		}, says: "more than was requested"},
 		"text without end": {list: func(w http.ResponseWriter, _ *http.Request) {
 			io.WriteString(w, "<ListBucketResult><Name>")
 			endless(w, "x")
-		}, says: "more than was requested"}, //nolint:errcheck // see above
+		}, says: "more than was requested"},
 		"zeros without end":        {list: func(w http.ResponseWriter, _ *http.Request) { endless(w, "\x00") }, says: "unavailable"},
 		"elements within elements": {list: func(w http.ResponseWriter, _ *http.Request) { endless(w, "<a>") }, says: "unavailable"},
 		"pages without end": {list: func(w http.ResponseWriter, _ *http.Request) {
 			page++
 			io.WriteString(w, listing(fmt.Sprint("p", page), many...))
-		}, says: "too many objects"}, //nolint:errcheck // see above
+		}, says: "too many objects"},
 		"names of a kilobyte without end": {list: func(w http.ResponseWriter, _ *http.Request) {
 			io.WriteString(w, listing("again", strings.Fields(strings.Repeat(strings.Repeat("x", 1000)+" ", 1000))...))
-		}, says: "too many objects"}, //nolint:errcheck // see above
+		}, says: "too many objects"},
 		"other keys":           {list: text(listing("", "", "x", "index", "/etc/passwd", "../../x", "index/../../x~0~0.json", "runs/"+indexName(1))), says: "no runs"},
 		"no XML":               {list: text("hello"), says: "unavailable"},
 		"a page of HTML":       {list: text("<!DOCTYPE html><html><body>sign in</body></html>"), says: "unavailable"},
@@ -99,7 +99,7 @@ func TestHostileObjectStore(t *testing.T) {
 		"less than announced": {list: func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", "100000")
 			io.WriteString(w, listing(""))
-		}, says: "unavailable"}, //nolint:errcheck // see above
+		}, says: "unavailable"},
 		"more than announced": {list: one, get: func(w http.ResponseWriter, r *http.Request) {
 			hijack(w, "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nLast-Modified: Sat, 21 Nov 2026 14:03:00 GMT\r\nETag: \"x\"\r\n\r\n"+strings.Repeat("x", 1000))
 		}, says: "damaged in the archive"},
@@ -115,7 +115,7 @@ func TestHostileObjectStore(t *testing.T) {
 		"a certificate that is not valid": {list: one, tls: true, says: "certificate"},
 		"index without end":               {list: one, get: func(w http.ResponseWriter, _ *http.Request) { object(w); endless(w, "{") }, says: "too long"},
 		"indexes without end":             {list: text(listing("", many...)), get: func(w http.ResponseWriter, _ *http.Request) { object(w); endless(w, "{") }, says: "too long"},
-		"index that is none":              {list: one, get: func(w http.ResponseWriter, _ *http.Request) { object(w); io.WriteString(w, "hello") }, says: "damaged in the archive"}, //nolint:errcheck // see above
+		"index that is none":              {list: one, get: func(w http.ResponseWriter, _ *http.Request) { object(w); io.WriteString(w, "hello") }, says: "damaged in the archive"},
 		"index of zipped zeros": {list: one, get: func(w http.ResponseWriter, _ *http.Request) {
 			object(w)
 			w.Header().Set("Content-Encoding", "gzip")

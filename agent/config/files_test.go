@@ -2,8 +2,8 @@ package config
 
 import (
 	"fmt"
-	"io"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -37,9 +37,7 @@ func withFile(t *testing.T, key, file string) string {
 	}
 	for i := len(parts) - 2; i >= 0; i-- {
 		inner := value.(map[string]any)
-		for name, v := range around[strings.Join(parts[:i+1], ".")] {
-			inner[name] = v
-		}
+		maps.Copy(inner, around[strings.Join(parts[:i+1], ".")])
 		if key == "peers[].password_file" {
 			inner["user"] = "u"
 		}
@@ -85,7 +83,7 @@ func TestFilesThatHang(t *testing.T) {
 				began := time.Now()
 				done := make(chan []error, 1)
 				go func() {
-					log := slog.New(slog.NewTextHandler(io.Discard, nil))
+					log := slog.New(slog.DiscardHandler)
 					c.EngineTargets(log)
 					c.PeerConfigs(log)
 					done <- c.UnreadableFiles()

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"log/slog"
 	"math/rand/v2"
@@ -261,7 +260,7 @@ func (m *modelled) start() {
 		m.log.close()
 	}
 	w := NewWatcher(Options{
-		DataDir: filepath.Join(m.dir, "data"), Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		DataDir: filepath.Join(m.dir, "data"), Logger: slog.New(slog.DiscardHandler),
 		Tools:  func() tool.Set { return tool.Set{sysbench.Tool} },
 		Limits: func() Limits { return Limits{MaxLive: 64, MaxKept: 64} },
 	})

@@ -164,12 +164,12 @@ func TestSingleRunsOfTheSameProcess(t *testing.T) {
 		for _, n := range []int{60, 120, 300, 600, 900} {
 			for _, phi := range []float64{0, 0.28, 0.53, 0.83, 0.9, 0.95} {
 				s := &simulation{Rand: rand.New(rand.NewPCG(uint64(n), uint64(100*phi))), n: n, phi: phi, cv: cv, isLatency: isLatency}
-				make := single
+				simulate := single
 				if isLatency {
-					make = singleLatency
+					simulate = singleLatency
 				}
 				for range repeat {
-					sample, result := checked(t, make("before", s.run()), make("after", s.run()), limit)
+					sample, result := checked(t, simulate("before", s.run()), simulate("after", s.run()), limit)
 					all++
 					if sample.Verdict == RunsDiffer || sample.Verdict == RunsStall {
 						different++

@@ -13,7 +13,7 @@ import (
 func Error(err error) string {
 	whole := err.Error()
 	var inner []error
-	switch e := err.(type) {
+	switch e := err.(type) { //nolint:errorlint // each error of the chain gets its turn
 	case interface{ Unwrap() error }:
 		inner = append(inner, e.Unwrap())
 	case interface{ Unwrap() []error }:
