@@ -89,11 +89,11 @@ func (r *exportCommand) run() error {
 	if err := r.checkStarts(len(logs)); err != nil && len(logs) > 0 {
 		return err
 	}
-	temp, err := os.MkdirTemp("", "benchwatch-export-")
+	temp, remove, err := temporaryFolder("export")
 	if err != nil {
-		return fmt.Errorf("export: %w", err)
+		return err
 	}
-	defer os.RemoveAll(temp)
+	defer remove()
 	r.temp = temp
 	var histories []*history.History
 	progress := terminal.NewProgress(r.streams.Err)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"os/signal"
 	"syscall"
 	"time"
@@ -54,11 +53,11 @@ func (r *replayCommand) run() (err error) {
 	if err := r.store.load(); err != nil {
 		return err
 	}
-	temporary, err := os.MkdirTemp("", "benchwatch-replay-")
+	temporary, remove, err := temporaryFolder("replay")
 	if err != nil {
-		return fmt.Errorf("create a folder for the replay: %w", err)
+		return err
 	}
-	defer os.RemoveAll(temporary)
+	defer remove()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 
