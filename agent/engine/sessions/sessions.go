@@ -13,6 +13,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/benchwatch/benchwatch/agent/engine"
 	"github.com/benchwatch/benchwatch/agent/engine/mysql"
@@ -33,11 +34,11 @@ const (
 SELECT t.THREAD_ID, MAX(IF(t.PROCESSLIST_STATE = 'starting' AND t.PROCESSLIST_INFO LIKE 'commit%', 'commit', t.PROCESSLIST_STATE)) AS state, MIN(w.EVENT_NAME) AS event
 FROM ` + schema + ` LEFT JOIN ` + current + ` ON w.THREAD_ID = t.THREAD_ID AND ` + waits + `
 WHERE t.TYPE = 'FOREGROUND' AND t.PROCESSLIST_ID <> CONNECTION_ID() AND t.PROCESSLIST_COMMAND NOT IN ` + idle + ` AND t.PROCESSLIST_USER NOT IN ` + system + `
-GROUP BY t.THREAD_ID) s GROUP BY 1, 2`
+GROUP BY t.THREAD_ID) s GROUP BY 1, 2` + bounded
 	// A COMMIT waits in the state starting, as seen on MariaDB 10.5. The sum of seen is how many
 	// sessions the user can see.
 	fromList = `SELECT ` + listed + ` AS state, NULL AS event, ` + counted + `
-FROM information_schema.PROCESSLIST p WHERE p.USER NOT IN ` + system + ` GROUP BY 1`
+FROM information_schema.PROCESSLIST p WHERE p.USER NOT IN ` + system + ` GROUP BY 1` + bounded
 	listed  = `IF(p.STATE = 'starting' AND p.INFO LIKE 'commit%', 'commit', p.STATE)`
 	counted = `SUM(p.COMMAND NOT IN ` + idle + ` AND p.ID <> CONNECTION_ID()) AS n, COUNT(*) AS seen`
 	// The performance_schema of MariaDB has no state where the list has Updating status.
@@ -45,18 +46,37 @@ FROM information_schema.PROCESSLIST p WHERE p.USER NOT IN ` + system + ` GROUP B
 FROM information_schema.PROCESSLIST p LEFT JOIN (
 SELECT t.PROCESSLIST_ID AS id, MIN(w.EVENT_NAME) AS event FROM ` + current + ` JOIN ` + schema + ` ON w.THREAD_ID = t.THREAD_ID
 WHERE ` + waits + ` AND t.PROCESSLIST_ID IS NOT NULL GROUP BY 1) e ON e.id = p.ID
-WHERE p.USER NOT IN ` + system + ` GROUP BY 1, 2`
+WHERE p.USER NOT IN ` + system + ` GROUP BY 1, 2` + bounded
 
 	// fromPool has the requests that wait for a thread of MariaDB's thread pool (10.5). Their
 	// sessions are idle in the list.
 	fromPool = `SELECT SUM(QUEUE_LENGTH) AS n FROM information_schema.THREAD_POOL_GROUPS`
 )
 
+// mostStates bounds an answer: the states that most sessions are in. bounded asks for one more,
+// which tells that there are others.
+const (
+	mostStates = 1000
+	bounded    = ` ORDER BY n DESC LIMIT 1001`
+)
+
+// What a user reads of sessions that are not all counted.
+const (
+	cutShort = "active sessions: those in other states than the 1000 most frequent ones"
+	tooSlow  = "active sessions: the server needs more than half of an interval to list them, and is asked once a minute"
+)
+
+// askAgain is how long a server that was too slow is not asked.
+const askAgain = time.Minute
+
 // missing is what a user reads whose account can't see other sessions.
 const missing = "active sessions: the right PROCESS, or with performance_schema SELECT on its threads and events_waits_current"
 
 // Detail samples the sessions of one server.
-type Detail struct{ states engine.SessionStates }
+type Detail struct {
+	states   engine.SessionStates
+	slowTill time.Time // zero: the server was not too slow
+}
 
 type state = engine.SessionState
 
@@ -77,15 +97,27 @@ func (d *Detail) Read(ctx context.Context, q mysql.Querier, tick *mysql.Tick, ou
 	if tick.Target.Options[engine.OptionSessions] == engine.Off || tick.Server.Flavour == "tidb" { // package tidb samples its own
 		return nil
 	}
-	ctx, cancel := engine.WithShare(ctx, 0.5)
+	if time.Now().Before(d.slowTill) {
+		out.Missing = append(out.Missing, tooSlow)
+		return nil
+	}
+	own, cancel := engine.WithShare(ctx, 0.5)
 	defer cancel()
-	rows, err := d.ask(ctx, q, tick)
+	rows, err := d.ask(own, q, tick)
 	switch {
+	case err != nil && own.Err() != nil && ctx.Err() == nil: // also the connection is lost
+		d.slowTill = time.Now().Add(askAgain)
+		out.Missing = append(out.Missing, tooSlow)
+		return nil
 	case mysql.Refused(err), errors.Is(err, errHidden):
 		out.Missing = append(out.Missing, missing)
 		return nil
 	case err != nil:
 		return err
+	}
+	if len(rows) > mostStates {
+		rows = rows[:mostStates]
+		out.Missing = append(out.Missing, cutShort)
 	}
 	counts := map[state]float64{}
 	for _, row := range rows {
@@ -96,7 +128,7 @@ func (d *Detail) Read(ctx context.Context, q mysql.Querier, tick *mysql.Tick, ou
 		class, event := classify(row.Text("state"), row.Text("event"))
 		counts[d.states.Known(state{Class: class, Event: event})] += n
 	}
-	if err := d.addQueue(ctx, q, tick, counts); err != nil {
+	if err := d.addQueue(own, q, tick, counts); err != nil {
 		return err
 	}
 	if n, ok := tick.Status.Number("Innodb_row_lock_current_waits"); ok {
