@@ -38,12 +38,12 @@ func burner(t *testing.T) *exec.Cmd {
 // TestProgramsAreRecorded guards that the CPU of the tool's session and that of another program
 // are recorded with the machine on which the tool runs, also if a node_exporter reads that.
 func TestProgramsAreRecorded(t *testing.T) {
-	tool, _ := burner(t), burner(t)
+	tool, other := burner(t), burner(t)
 	ticks, alive := rundir.StartTicks(tool.Process.Pid)
 	if !alive {
 		t.Fatal("the process has no start")
 	}
-	data, began := t.TempDir(), time.Now().Add(-time.Minute).UTC()
+	data, began := t.TempDir(), time.Now().Add(-10*time.Minute).UTC()
 	dir, claim, err := rundir.Create(data, rundir.Meta{ID: "one", Tool: "sysbench", StartedAt: began, PID: tool.Process.Pid, PIDStartTicks: ticks, BootID: clock.BootID(), Generator: "load1"})
 	if err != nil {
 		t.Fatal(err)
@@ -53,12 +53,16 @@ func TestProgramsAreRecorded(t *testing.T) {
 	w := watch(t, Options{DataDir: data, Topology: func() *topology.Topology { return places }})
 	w.until("one", "followed", func(ingest.Snapshot) bool { return true })
 	machine := &engine.Target{Name: "exporter", Engine: host.NodeExporter}
-	used := 0
-	for _, second := range []int{5, 10, 15, 20} {
-		waitForCPU(t, tool.Process.Pid, used+20)
-		used = cpuTicks(t, tool.Process.Pid)
-		at := began.Add(time.Duration(second) * time.Second)
-		w.HostFrame(engine.Frame{Tick: at, Interval: 5 * time.Second, Samples: []engine.Sample{{Target: machine, Tick: at, Asked: at, Answered: at, Status: &engine.Status{Nodename: "load1"}}}})
+	// All processes are read at each of these ticks, on a machine with up to 3000. What a process
+	// uses before a tick is read counts to it, so each share begins after the tick before.
+	const interval = time.Minute
+	usedByTool, usedByOther := 0, 0
+	for tick := range 4 {
+		waitForCPU(t, tool.Process.Pid, usedByTool+20)
+		waitForCPU(t, other.Process.Pid, usedByOther+1)
+		at := began.Add(time.Duration(tick+1) * interval)
+		w.HostFrame(engine.Frame{Tick: at, Interval: interval, Samples: []engine.Sample{{Target: machine, Tick: at, Asked: at, Answered: at, Status: &engine.Status{Nodename: "load1"}}}})
+		usedByTool, usedByOther = cpuTicks(t, tool.Process.Pid), cpuTicks(t, other.Process.Pid)
 	}
 	w.stop()
 	h := readHistory(t, dir)
