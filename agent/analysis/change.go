@@ -67,8 +67,8 @@ func Parts(values []float64, least float64) []Part {
 	return merge(values, cuts, least)
 }
 
-// separated returns the bounds of the two parts of few values that do not overlap, or those of
-// all.
+// separated returns the bounds of two parts of few values that do not overlap; if there are no such
+// parts, the bounds of all values.
 func separated(values []float64) []int {
 	for k := minPart; k <= len(values)-minPart; k++ {
 		a, b := values[:k], values[k:]

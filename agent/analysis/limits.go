@@ -827,20 +827,25 @@ func (f *finder) cores(i int, what string) {
 	case m.Generator:
 		limit, test = LimitGeneratorCPU, "add a generator, or take a faster one: the throughput rises if it is right"
 	}
+	foreign := orZero(m.foreign())
+	byOthers := rest*foreign > rest*(1-foreign)+worked*orZero(m.CPU.High)
+	ran := 0.0 // while the cores were full
+	if full && !byOthers {
+		ran = min(worked*m.CPU.High, 1-f.explained()-rest)
+	}
 	text := fmt.Sprintf("for %s of their time clients waited for a core of %s", percent(rest), what)
 	if m.Cores > 0 {
 		text += fmt.Sprintf(", whose %s were %s busy on average, and at least %s for %s of the time", plural(float64(m.Cores), "core"), percent(m.CPU.Mean), percent(BusyCPU), percent(m.CPU.High))
 	}
+	if ran > 0 {
+		text += fmt.Sprintf("; for another %s of their time clients had a core while so many were busy", percent(ran))
+	}
 	text += m.programs()
-	foreign := orZero(m.foreign())
-	if rest*foreign > rest*(1-foreign)+worked*orZero(m.CPU.High) {
+	if byOthers {
 		f.add(LimitNeighbours, rest, m.CPU.High, "repeat while nothing else runs on "+m.Name, "%s", text)
 		return
 	}
-	if full {
-		rest += worked * m.CPU.High
-	}
-	f.add(limit, rest, m.CPU.High, test, "%s", text)
+	f.add(limit, rest+ran, m.CPU.High, test, "%s", text)
 }
 
 func waitText(seconds float64) string {
@@ -923,6 +928,7 @@ func (f *finder) others() {
 		if one := &f.v.Findings[i]; slices.Contains(ofServers, one.Limit) {
 			share += foreign * one.Share
 			one.Share = math.Round(one.Share*(1-foreign)*1000) / 1000
+			one.Evidence += fmt.Sprintf("; %s of that is due to the other load", percent(foreign))
 		}
 	}
 	share = max(share, leastShare)
@@ -1040,6 +1046,9 @@ func (f *finder) rate() {
 			return !slices.Contains([]Limit{LimitLag, LimitConnections, LimitPorts, LimitFiles}, l.Limit)
 		})
 		f.v.Unlimited = fmt.Sprintf("the run made %s of the %s transactions/s that it was asked for", number(f.e.Throughput), number(f.e.Rate))
+		if f.e.Throughput < sameRate*f.e.Rate {
+			f.v.Unlimited += fmt.Sprintf("; in %s s, random intervals between transactions can make as large a difference", number(f.e.Seconds))
+		}
 		return
 	}
 	f.add(LimitRate, max(leastShare, 1-f.explained()), series.Unknown(), "repeat with more threads, or a lower rate",

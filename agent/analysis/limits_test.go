@@ -2,6 +2,7 @@ package analysis
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -240,6 +241,32 @@ func TestFindLimits(t *testing.T) {
 		if f := v.Findings[0]; f.Limit != c.limit || !strings.Contains(f.Evidence, c.text) || f.Seconds != c.held || f.Test == "" {
 			t.Errorf("%s: %+v", name, v.Findings)
 		}
+	}
+}
+
+// TestShareOfFullCores guards that the share of a finding is the sum of those in its evidence.
+func TestShareOfFullCores(t *testing.T) {
+	v := FindLimits(quiet(func(e *Evidence) {
+		e.Servers[0] = server("n1", map[string]float64{"running": 30})
+		e.Machines[1].CPU, e.Machines[1].Waiting = Level{0.97, 0.95}, 22
+	}))
+	if f := v.Findings[0]; math.Round(f.Share*100) != 92 || !strings.Contains(f.Evidence, "for 69 % of their time") || !strings.Contains(f.Evidence, "for another 23 % of their time") {
+		t.Errorf("%+v", f)
+	}
+}
+
+// TestRateByChance guards that a rate missed by no more than random intervals explain is named so.
+func TestRateByChance(t *testing.T) {
+	made := func(throughput float64) Verdict {
+		return FindLimits(quiet(func(e *Evidence) { e.Rate, e.Throughput, e.Seconds = 50, throughput, 60 }))
+	}
+	for throughput, explained := range map[float64]bool{49.5: false, 48: true} {
+		if v := made(throughput); v.Unlimited == "" || strings.Contains(v.Unlimited, "random intervals") != explained {
+			t.Errorf("%v: %+v", throughput, v)
+		}
+	}
+	if v := made(46); v.Unlimited != "" || !slices.ContainsFunc(v.Findings, func(f LimitFinding) bool { return f.Limit == LimitRate }) {
+		t.Errorf("46: %+v", v)
 	}
 }
 

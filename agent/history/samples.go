@@ -87,8 +87,8 @@ func (s *Server) IncreaseBy(m *measure.Measure, label string) map[string]float64
 	return sums
 }
 
-// ShareBy returns how the sum of a stacked measure's values while the tool ran divides by the values
-// of a label of its metric; none if the measure has no values.
+// ShareBy returns how the sum of a stacked measure's values while the tool ran is divided among the
+// values of a label of its metric; nil if the measure has no source.
 func (s *Server) ShareBy(m *measure.Measure, label string) map[string]float64 {
 	source, ok := s.Source(m)
 	if !ok {
@@ -155,13 +155,18 @@ func (s *Server) add(toolEnd float64) {
 	for name := range names {
 		s.addGrowth(name, toolEnd)
 	}
+	s.addStacked(all, s.rows.Begin+begin, s.rows.Begin+end)
+}
+
+// addStacked sums up the rows from begin to end of the stacked measures, for ShareBy.
+func (s *Server) addStacked(all []*measure.Measure, begin, end int) {
 	for _, m := range all {
 		if !m.Stacked {
 			continue
 		}
 		for _, source := range m.Sources() {
 			for _, name := range source.Columns(s.rows) {
-				for _, v := range s.rows.Values(name)[s.rows.Begin+begin : s.rows.Begin+end] {
+				for _, v := range s.rows.Values(name)[begin:end] {
 					if series.IsKnown(v) {
 						s.summed[name] += v
 					}
@@ -184,11 +189,11 @@ func (s *Server) addGrowth(name string, toolEnd float64) {
 	}
 }
 
-// Coverage is for how many seconds of a run a server or machine answered.
+// Coverage is how many Seconds of a run of Of seconds a server or machine answered.
 type Coverage struct{ Seconds, Of float64 }
 
-// enoughOfTheRun is the share of a run's seconds below which those that were sampled do not
-// represent it.
+// enoughOfTheRun is the share of a run's seconds below which the sampled seconds do not represent
+// the run.
 const enoughOfTheRun = 0.5
 
 // Represents reports whether rates, means and extremes of the sampled seconds may stand for the
@@ -198,7 +203,7 @@ func (c Coverage) Represents() bool { return c.Seconds >= enoughOfTheRun*c.Of }
 // IsWhole reports whether no second is missing.
 func (c Coverage) IsWhole() bool { return c.Seconds >= c.Of }
 
-// Share is the part of the run that was sampled, 1 of a run without length.
+// Share is the part of the run that was sampled, 1 if the run has no length.
 func (c Coverage) Share() float64 {
 	if !(c.Of > 0) {
 		return 1
@@ -215,9 +220,9 @@ func (c Coverage) String() string {
 	return fmt.Sprintf("%.*f of %.*f s", decimals, c.Seconds, decimals, c.Of)
 }
 
-// cover counts the ticks that were missed before the first and after the last sample, and
-// works out the coverage. It is called once, after all rows. Of a run in progress the seconds until
-// the last tick of all servers count.
+// cover counts the ticks that were missed before the first and after the last sample, and sets the
+// coverage. It is called once, after all rows. A run in progress counts until the last tick of all
+// servers.
 func cover(servers []*Server, toolEnd float64) {
 	end := toolEnd
 	if math.IsInf(end, 1) {
@@ -230,7 +235,7 @@ func cover(servers []*Server, toolEnd float64) {
 	}
 	for _, s := range servers {
 		step, n := s.rows.interval, len(s.rows.Elapsed)
-		if s.Coverage = (Coverage{end, end}); !(step > 0) || n == 0 { // of version 0.1
+		if s.Coverage = (Coverage{end, end}); !(step > 0) || n == 0 { // recorded by version 0.1
 			continue
 		}
 		last := s.rows.Elapsed[n-1]
@@ -241,8 +246,8 @@ func cover(servers []*Server, toolEnd float64) {
 	}
 }
 
-// unrepresented returns a function that reports whether a column belongs to a server of which
-// too little was sampled.
+// unrepresented returns a function that reports whether a column belongs to a server that
+// was sampled too little.
 func unrepresented(servers []*Server) func(ServerMeasure) bool {
 	targets := map[string]bool{}
 	for _, s := range servers {
