@@ -138,10 +138,10 @@ func Compare(groups []Group, selected []string) Comparison {
 			}
 		}
 	}
-	c.addNotes()
 	c.Statements = compareStatements(groups)
-	c.Notes = slices.Concat(sampledNotes(groups), c.Notes)
 	c.summarize(groups)
+	c.Notes = slices.Concat(sampledNotes(groups), c.Notes)
+	c.addNotes()
 	c.compareSettings(groups)
 	return c
 }
@@ -438,7 +438,7 @@ func (c *Comparison) addNotes() {
 	for _, l := range c.Lines {
 		for i, s := range l.Samples {
 			verdicts[s.Verdict] = true
-			if text := s.shapeText(); text != "" {
+			if text := s.shapeText(); text != "" && !strings.Contains(strings.Join(c.Summary, " "), text) {
 				c.Notes = append(c.Notes, strings.Join(slices.Concat(c.named(l.Combination), []string{c.Groups[i], l.Measure}), " ")+fmt.Sprintf(": mean %+.1f %%: %s", 100*(s.Ratio.Value-1), text))
 			}
 		}
@@ -447,7 +447,7 @@ func (c *Comparison) addNotes() {
 		c.Notes = append(c.Notes, "one run each: (these runs p=…) compares the means of the intervals within the two runs, at the 1 % level. It proves that these two runs differ, not that the next two would: repeat the runs, at least 4 for each group")
 	}
 	if verdicts[RunsApart] {
-		c.Notes = append(c.Notes, "one run each: (these runs do not overlap) is said of runs to which no test applies, because their level moves: the mean of each eighth of one is above those of the other, by half of their spread and more. It is no test: repeat the runs, at least 4 for each group")
+		c.Notes = append(c.Notes, "one run each: (these runs do not overlap) means that the level of each run moves too much for a test, but the mean of each eighth of one is above each of the other, by half of their spread and more. It proves that these two runs differ, not that the next two would: repeat the runs, at least 4 for each group")
 	}
 	if verdicts[RunsStall] {
 		c.Notes = append(c.Notes, "one of these runs has stalls that the other lacks. They are too few to know whether they recur: repeat the runs, at least 4 for each group")

@@ -334,11 +334,11 @@ func (s *Sample) shapeText() string {
 	if s.Shape == nil || !s.Ratio.Known {
 		return ""
 	}
-	isProven := s.Verdict == RunsDiffer || s.Verdict == RunsStall || s.Verdict == RunsApart
-	if s.Shape.Kind != "" && isProven {
+	isExplained := s.Verdict.isProven() || s.Verdict == RunsStall
+	if s.Shape.Kind != "" && isExplained {
 		return s.Shape.String()
 	}
-	if p := s.Shape.TypicalP; !isProven && p.Known && p.Value <= alphaWithin/2 && math.Abs(s.Shape.Typical.Value-1) >= leastDifference {
+	if p := s.Shape.TypicalP; !isExplained && p.Known && p.Value <= alphaWithin/2 && math.Abs(s.Shape.Typical.Value-1) >= leastDifference {
 		return fmt.Sprintf("the typical interval differs by %+.1f %% (%s), the mean not provably", 100*(s.Shape.Typical.Value-1), probability(p.Value))
 	}
 	return ""
@@ -421,11 +421,20 @@ func (s *Sample) difference() string {
 }
 
 // isProven reports whether the runs prove that they differ.
-func (v Verdict) isProven() bool { return v == Different || v == RunsDiffer }
+func (v Verdict) isProven() bool { return v == Different || v == RunsDiffer || v == RunsApart }
 
-// proof says in a sentence how far the difference is proven, and what of it the stalls of one run
-// explain.
+// proof returns how far the difference is proven, for a sentence, and in which way the seconds of two
+// single runs differ.
 func (s *Sample) proof() string {
+	text := s.proven()
+	if shape := s.shapeText(); shape != "" {
+		text += ": " + shape
+	}
+	return text
+}
+
+// proven returns how far the difference is proven.
+func (s *Sample) proven() string {
 	switch s.Verdict {
 	case Different:
 		return "proven (" + probability(s.P.Value) + ")"
@@ -434,15 +443,11 @@ func (s *Sample) proof() string {
 	case TooFew:
 		return "not proven, too few runs (" + probability(s.P.Value) + ")"
 	case RunsDiffer:
-		text := "proven for these two runs (" + probability(s.P.Value) + ")"
-		if s.Shape != nil && s.Shape.Kind != Even && s.Shape.Kind != "" {
-			text += ": " + s.Shape.String()
-		}
-		return text
+		return "proven for these two runs (" + probability(s.P.Value) + ")"
 	case RunsApart:
-		return "these two runs do not overlap"
+		return "proven for these two runs, which do not overlap"
 	case RunsStall:
-		return "not proven, but " + s.Shape.String()
+		return "not proven to recur"
 	case RunsAlike:
 		return "these runs are alike"
 	case RunsUnclear:

@@ -25,7 +25,7 @@ func ExampleCompare() {
 		fmt.Println(err)
 	}
 	// Output:
-	// via=proxy against via=direct: tps −20 %, proven in 2 of 2 combinations.
+	// via=proxy against via=direct: tps -20 %, proven in 2 of 2 combinations.
 	// What limited them is not known.
 	// What paid for it is not known: neither lag nor CPU was recorded on both sides.
 	//

@@ -2,7 +2,6 @@ package report
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/benchwatch/benchwatch/agent/analysis"
 	"github.com/benchwatch/benchwatch/agent/history"
@@ -120,7 +119,6 @@ func (j *judge) change(levels []series.Level, parts []analysis.Part, i int, warm
 	if before.Mean > 0 {
 		text += fmt.Sprintf(", %+.0f %%", (after.Mean/before.Mean-1)*100)
 	}
-	text = strings.ReplaceAll(text, ", -", ", −")
 	end := levels[after.Begin].To
 	switch p := markerAt(j.h, at, end); {
 	case p != nil:

@@ -96,7 +96,7 @@ func TestSteadiness(t *testing.T) {
 		not     []string
 	}{
 		{"a drop", drop, nil, Warning, "throughput dropped from 17", []string{"warm up", "steady"}},
-		{"its time and size", drop, nil, Warning, " transactions/s at 0:15, −6", nil},
+		{"its time and size", drop, nil, Warning, " transactions/s at 0:15, -6", nil},
 		{"a drop at a marker", drop, []marker.Marker{point("old", 2), point("n3 slow", 14.2)}, Note, `marker "n3 slow" at 0:14`, []string{"warm up", `"old"`}},
 		{"an alert is no cause", drop, []marker.Marker{{Kind: marker.Alert, Text: "TooSlow", Start: runStart.Add(15 * time.Second)}}, Warning, "at 0:15", []string{"TooSlow"}},
 		{"a slow start", slow, nil, Warning, "at 0:08, +3", nil},
@@ -106,7 +106,7 @@ func TestSteadiness(t *testing.T) {
 		{"noisy", noisy, nil, Note, "throughput varied from interval to interval (coefficient of variation 25 %)", []string{"was steady", "dropped", "rose"}},
 		{"stalls", stalled, nil, Note, "in 2 of 120 intervals throughput was less than half of the mean", []string{"dropped", "rose", "was steady"}},
 		{"a stall after a drop", append(slices.Clone(drop), 1), nil, Note, "intervals throughput was less than half of the mean between two changes", []string{"was steady"}},
-		{"five against five", []float64{4740, 4700, 4655, 4630, 4611, 2091, 2060, 2000, 1990, 1951}, nil, Warning, "dropped from 4667 to 2018 transactions/s at 0:05, −57 %", []string{"too few"}},
+		{"five against five", []float64{4740, 4700, 4655, 4630, 4611, 2091, 2060, 2000, 1990, 1951}, nil, Warning, "dropped from 4667 to 2018 transactions/s at 0:05, -57 %", []string{"too few"}},
 		{"five against four", []float64{4740, 4700, 4655, 4630, 4611, 2091, 2060, 2000, 1990}, nil, Note, "9 intervals: too few", []string{"dropped"}},
 		{"few intervals", steady[:10], nil, Note, "10 intervals: too few", []string{"throughput was"}},
 	} {

@@ -97,11 +97,11 @@ func brief(v float64) string {
 	return strconv.FormatFloat(v, 'g', 2, 64)
 }
 
-// percentChange prints a relative change: "−45 %", "+2.5 %".
+// percentChange prints a relative change: "-45 %", "+2.5 %".
 func percentChange(share float64) string {
 	sign := "+"
 	if share < 0 {
-		sign = "−"
+		sign = "-"
 	}
 	return sign + brief(math.Abs(share)*100) + " %"
 }
@@ -110,22 +110,44 @@ func percentChange(share float64) string {
 // they differ.
 const alikeChange = 0.01
 
-// text returns "p95 −34 % (55 → 36 ms), proven (p=0.029)".
-func (c change) text() string {
+// statement is a part of a sentence about a measure, such as "p95 -34 % (55 → 36 ms)", and how far it
+// is proven, such as "proven (p=0.029)"; empty if that is not worth a word.
+type statement struct{ change, proof string }
+
+func (c change) statement() statement {
 	name := c.line.Measure
 	switch {
 	case !c.sample.Ratio.Known:
-		return name + " " + c.values() + ", " + c.sample.proof()
+		return statement{name + " " + c.values(), c.sample.proof()}
 	case math.Abs(c.relative()) < alikeChange && !c.sample.Verdict.isProven():
-		return fmt.Sprintf("%s alike (%s)", name, c.values())
+		return statement{fmt.Sprintf("%s alike (%s)", name, c.values()), c.sample.shapeText()}
 	}
-	return fmt.Sprintf("%s %s (%s), %s", name, percentChange(c.relative()), c.values(), c.sample.proof())
+	return statement{fmt.Sprintf("%s %s (%s)", name, percentChange(c.relative()), c.values()), c.sample.proof()}
 }
 
-// merged returns the sentence's part about a measure in several combinations: the range of its changes.
-func merged(all []change) string {
+// joined joins statements. Neighbours with the same proof share it.
+func joined(all []statement) string {
+	var text strings.Builder
+	for i, s := range all {
+		text.WriteString(s.change)
+		switch {
+		case i+1 < len(all) && s.proof == all[i+1].proof && s.proof != "":
+			text.WriteString(" and ")
+			continue
+		case s.proof != "":
+			text.WriteString(", " + s.proof)
+		}
+		if i+1 < len(all) {
+			text.WriteString("; ")
+		}
+	}
+	return text.String()
+}
+
+// merged returns the statement about a measure in several combinations: the range of its changes.
+func merged(all []change) statement {
 	if len(all) == 1 {
-		return all[0].text()
+		return all[0].statement()
 	}
 	low, high, proven := math.Inf(1), math.Inf(-1), 0
 	for _, c := range all {
@@ -138,13 +160,15 @@ func merged(all []change) string {
 	}
 	if low > high { // from 0
 		most := largestChange(all)
-		return most.text() + " at " + strings.Join(most.line.Combination, ", ")
+		s := most.statement()
+		s.change += " at " + strings.Join(most.line.Combination, ", ")
+		return s
 	}
 	between := percentChange(low)
 	if to := percentChange(high); to != between {
 		between += " to " + to
 	}
-	return fmt.Sprintf("%s %s, proven in %d of %d combinations", all[0].line.Measure, between, proven, len(all))
+	return statement{all[0].line.Measure + " " + between, fmt.Sprintf("proven in %d of %d combinations", proven, len(all))}
 }
 
 func largestChange(all []change) change {
@@ -176,19 +200,19 @@ func (c *Comparison) summarize(groups []Group) {
 	baseline := c.Groups[0]
 	var differs, price []string
 	for i := 1; i < len(groups); i++ {
-		var parts []string
+		var parts []statement
 		for _, m := range byMeasure(c.changes(inDiffers, i)) {
 			if m[0].line.isHeadline || slices.ContainsFunc(m, change.isNotable) {
 				parts = append(parts, merged(m))
 			}
 		}
 		if len(parts) == 0 {
-			parts = []string{"nothing that the tools report is known of both"}
+			parts = []statement{{change: "the tools report nothing for both"}}
 			if len(c.Varied) > 0 {
-				parts = []string{"no combination of " + table.Join(c.Varied) + " is in both"}
+				parts = []statement{{change: "no combination of " + table.Join(c.Varied) + " is in both"}}
 			}
 		}
-		differs = append(differs, fmt.Sprintf("%s against %s%s: %s", c.Groups[i], baseline, c.madeBy(i), strings.Join(parts, "; ")))
+		differs = append(differs, fmt.Sprintf("%s against %s%s: %s", c.Groups[i], baseline, c.madeBy(i), joined(parts)))
 		price = append(price, c.price(i, isShared(groups[0].Runs) || isShared(groups[i].Runs)))
 	}
 	price = append(price, c.paidNotes()...)

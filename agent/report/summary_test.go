@@ -54,7 +54,7 @@ func TestSummary(t *testing.T) {
 	for form, said := range map[string]string{"text": plain, "markdown": markdown.String(), "html": text(root), "json": string(data)} {
 		at := 0
 		for _, want := range []string{
-			"loose against strict: ", "p95 −45 % (48 → 27 ms), not proven, one run",
+			"loose against strict: ", "p95 -45 % (48 → 27 ms), not proven, one run",
 			"What limited them: strict by flow control (41 % of the clients' time), loose by synchronous replication (52 %", "flow control 41 → 5 %",
 			"loose pays with ", "lag 0.08 → 9.9 s", "drain 0 → 3.4 s",
 		} {
@@ -105,8 +105,8 @@ func TestSummaryOfRepeats(t *testing.T) {
 		return galeraRuns(name, analysis.LimitServerCPU, 0.5, runs...)
 	}
 	for want, after := range map[string][]float64{
-		"tps −45 % (1000 → 550 /s), proven (p=0.029)": {549, 550, 550, 551},
-		"tps −44 %": {1200, 300, 320, 800},
+		"tps -45 % (1000 → 550 /s) and p95 +82 % (10 → 18 ms), proven (p=0.029).": {549, 550, 550, 551},
+		"tps -44 %": {1200, 300, 320, 800},
 	} {
 		c := Compare([]Group{group("a", 999, 1000, 1000, 1001), group("b", after...)}, nil)
 		if !strings.Contains(c.Summary[0], want) {
@@ -133,5 +133,20 @@ func TestNarrowComparison(t *testing.T) {
 	}
 	if !strings.Contains(wide.String(), "ratio") || strings.Contains(narrow.String(), "ratio") {
 		t.Errorf("%s\n%s", wide.String(), narrow.String())
+	}
+}
+
+// TestSharedProof guards that a proof that several measures share is in the sentence once, and that
+// the proof of runs that do not overlap counts as one.
+func TestSharedProof(t *testing.T) {
+	short := "not proven, too short to tell"
+	got := joined([]statement{{"tps +1 %", short}, {"p95 +2 %", short}, {"errors 0 → 3", "proven (p=0.029)"}, {"p99 alike (2 ms)", ""}, {"max alike (3 ms)", ""}})
+	if want := "tps +1 % and p95 +2 %, " + short + "; errors 0 → 3, proven (p=0.029); p99 alike (2 ms); max alike (3 ms)"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	for verdict, want := range map[Verdict]bool{Different: true, RunsDiffer: true, RunsApart: true, RunsStall: false, RunsUnclear: false, TooShort: false, Single: false} {
+		if s := (Sample{Verdict: verdict, Shape: &Shape{}}); s.Verdict.isProven() != want || strings.HasPrefix(s.proof(), "proven") != want {
+			t.Errorf("%s: %v, %q", verdict, s.Verdict.isProven(), s.proof())
+		}
 	}
 }
