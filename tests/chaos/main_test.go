@@ -113,6 +113,7 @@ var scenarios = []scenario{
 	{"databases", 1, databasesFail},
 	{"prometheus", 1, realPrometheus},
 	{"memory limit", 1, memoryLimit},
+	{"upgrades", 1, upgrades},
 	{"ten million lines", 0, tenMillionLines}, // once
 }
 

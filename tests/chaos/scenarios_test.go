@@ -367,6 +367,57 @@ func memoryLimit(l *lab) {
 	l.terminate()
 }
 
+// upgrades: the program is replaced by other builds while agent and wrappers of the one before
+// run, and the agent is stopped and started again, or killed.
+func upgrades(l *lab) {
+	builds := filepath.Join(env.dir, "builds")
+	const most = 3
+	for n := 1; n <= most; n++ {
+		if path := fmt.Sprintf("%s/%d", builds, n); !fileExists(path) {
+			l.must(agents.Build(path, "agent", fmt.Sprintf("-ldflags=-X github.com/prometheus/common/version.Version=0.0.%d", n)))
+		}
+	}
+	program := filepath.Join(l.dir, "benchwatch")
+	install := func(n int) { // as a package manager does
+		l.must(os.Link(fmt.Sprintf("%s/%d", builds, n), program+".new"))
+		l.must(os.Rename(program+".new", program))
+	}
+	runs := func(n int) {
+		version := fmt.Sprintf("0.0.%d", n)
+		if v, err := l.agent.Scrape(l.t).Value("benchwatch_build_info", "version", version); err != nil || v != 1 {
+			l.t.Errorf("the agent is not %s: %v", version, err)
+		}
+	}
+	install(1)
+	l.start(options{binary: program})
+	runs(1)
+	l.grafana.fail(l, 0.2)
+	for n := 2; n <= most; n++ {
+		l.run(l.between(8*time.Second, 14*time.Second), nil)
+		l.mark(l.runs[l.rand.IntN(len(l.runs))])
+		l.pause(500*time.Millisecond, 3*time.Second)
+		install(n)
+		l.run(l.between(4*time.Second, 8*time.Second), nil) // its wrapper is newer than the agent
+		l.alert(l.runs[l.rand.IntN(len(l.runs))])
+		if l.chance(0.3) {
+			l.kill()
+		} else {
+			l.terminate()
+		}
+		runs(n)
+		total.add("upgrades during runs", 1)
+	}
+	l.allPrinted(nil)
+	for _, r := range l.runs {
+		l.counted(r)
+		l.release(r)
+	}
+	for _, r := range l.runs {
+		r.wrapper.Status(l.t, l.limit(90*time.Second))
+	}
+	l.check()
+}
+
 // limited returns a command that runs another one with a limit of its memory. It skips the
 // test where this process can't set one.
 func (l *lab) limited(bytes int) []string {
@@ -385,6 +436,11 @@ func (l *lab) limited(bytes int) []string {
 	}
 	l.t.Skip("no control group can be made")
 	return nil
+}
+
+func fileExists(name string) bool {
+	info, err := os.Stat(name)
+	return err == nil && info.Mode().IsRegular()
 }
 
 func dirExists(name string) bool {
