@@ -146,9 +146,11 @@ const honest = "for last; do :; done\nBENCHWATCH_DATA_DIR=$PWD/there exec sh -c 
 // `run --on` with an error, in bounded memory, and what it does not print delays no end.
 func TestHostileGenerators(t *testing.T) {
 	t.Parallel()
-	hello := func(n int) string { // n right answers
+	// n right answers, then what then prints: the pipe stays open, or the rest of the answers would
+	// decide by chance whether the script goes on.
+	hello := func(n int, then string) string {
 		loop, _, _ := strings.Cut(honest, "BENCHWATCH")
-		return loop + fmt.Sprintf("BENCHWATCH_DATA_DIR=$PWD/there sh -c \"$last\" | sed -u %dq\n", n)
+		return loop + fmt.Sprintf("BENCHWATCH_DATA_DIR=$PWD/there sh -c \"$last\" | { sed -u %dq; touch waits; exec %s; }\n", n, then)
 	}
 	for name, c := range map[string]struct {
 		ssh   string
@@ -160,13 +162,13 @@ func TestHostileGenerators(t *testing.T) {
 		"lines without end":            {ssh: "exec yes banner\n", says: "something else than the answers"},
 		"answers without end":          {ssh: "exec yes '{}'\n", says: "of an unknown version"},
 		"answer of empty files":        {ssh: `printf '{"version":"x","files":['; yes '{},' | head -n 2500000 | tr -d '\n'; echo '{}]}'; sleep 1000` + "\n", says: "something else than the answers"},
-		"line without end after hello": {ssh: hello(1) + "exec cat /dev/zero\n", says: "a line of more than 8 MiB"},
-		"line without end in a run":    {ssh: hello(14) + "touch waits\nexec cat /dev/zero\n", waits: true},
+		"line without end after hello": {ssh: hello(1, "cat /dev/zero"), says: "a line of more than 8 MiB"},
+		"line without end in a run":    {ssh: hello(14, "cat /dev/zero"), waits: true},
 		"silence":                      {ssh: "touch waits\nexec sleep 1000\n", waits: true},
 		"silence of its children":      {ssh: "setsid sleep 61 &\ntouch waits\nsleep 1000\n", waits: true},
 		"silence that ignores signals": {ssh: "trap '' TERM INT HUP PIPE\ntouch waits\nwhile :; do sleep 1; done\n", waits: true},
-		"silence after hello":          {ssh: hello(2) + "touch waits\nexec sleep 1000\n", waits: true},
-		"silence in a run":             {ssh: hello(14) + "touch waits\nexec sleep 1000\n", waits: true},
+		"silence after hello":          {ssh: hello(2, "sleep 1000"), waits: true},
+		"silence in a run":             {ssh: hello(14, "sleep 1000"), waits: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
