@@ -96,6 +96,9 @@ var (
 	HistoryList        = NewMeasure(620, "history_list", "InnoDB history list", "undo logs not purged yet", measure.Count, measure.Max)
 	RefusedConnections = NewMeasure(630, "connections_refused", "Connections refused", "per second, since the server's limit was reached", measure.PerSecond, measure.Increase)
 
+	// OpenedConnections is how many connections clients opened.
+	OpenedConnections = NewMeasure(631, "connections_opened", "Connections opened", "per second, refused ones included", measure.PerSecond, measure.Mean)
+
 	// ClientBytes is the traffic of the database's protocol.
 	ClientBytes = NewCost(690, "cost_client_bytes", "Bytes from and to clients", "of the database's protocol", measure.Bytes, measure.RateOf(BytesTotal))
 

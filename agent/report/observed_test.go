@@ -11,9 +11,9 @@ import (
 	"github.com/benchwatch/benchwatch/agent/rundir"
 )
 
-// recordNodes writes a record of two nodes: queries per second of each, and by second the
-// size of the cluster and whether the node is in the primary component.
-func recordNodes(t *testing.T, dir rundir.Directory, seconds int, queries float64, size func(s int) int) {
+// recordNodes writes a record of two nodes: queries and new connections per second of each, and by
+// second the size of the cluster and whether the node is in the primary component.
+func recordNodes(t *testing.T, dir rundir.Directory, seconds int, queries, opened float64, size func(s int) int) {
 	t.Helper()
 	var b strings.Builder
 	for s := -1; s <= seconds; s++ {
@@ -24,8 +24,8 @@ func recordNodes(t *testing.T, dir rundir.Directory, seconds int, queries float6
 			if n == 1 {
 				primary = 0
 			}
-			fmt.Fprintf(&b, `{"tick":%q,"asked":%[1]q,"answered":%[1]q,"target":%q,"engine":"mysql","cluster":"c","up":true,"values":{"db_queries_total":%g,"galera_cluster_size":%d,"galera_primary":%d}}`+"\n",
-				at, target, 1e6+float64(s)*queries, n, primary)
+			fmt.Fprintf(&b, `{"tick":%q,"asked":%[1]q,"answered":%[1]q,"target":%q,"engine":"mysql","cluster":"c","up":true,"values":{"db_queries_total":%g,"mysql_connection_attempts_total":%g,"galera_cluster_size":%d,"galera_primary":%d}}`+"\n",
+				at, target, 1e6+float64(s)*queries, 1e6+float64(s)*opened, n, primary)
 		}
 	}
 	if err := os.WriteFile(dir.Path(rundir.StatusFile), []byte(b.String()), 0o644); err != nil {
@@ -78,7 +78,7 @@ func TestObserved(t *testing.T) {
 		{"a later run", 500, three, []rundir.Meta{late}, nil, []string{"run other"}},
 	} {
 		dir := sysbenchRun(t, steady)
-		recordNodes(t, dir, 30, c.queries, c.size)
+		recordNodes(t, dir, 30, c.queries, 0, c.size)
 		all := strings.Join(New(readHistory(t, dir), c.others...).Observed, "\n")
 		for _, want := range c.want {
 			if !strings.Contains(all, want) {
@@ -93,13 +93,34 @@ func TestObserved(t *testing.T) {
 	}
 }
 
+// Statements that connections begin and end with are no other load: here the tool sends 1000
+// statements a second to each of two servers.
+func TestNewConnectionsAreNoOtherLoad(t *testing.T) {
+	for name, c := range map[string]struct {
+		queries, opened float64
+		want            string
+	}{
+		"a connection for each statement": {2000, 1000, ""},
+		"two statements to connect":       {3000, 1000, ""},
+		"another load beside them":        {5000, 1000, "the servers executed 10000 statements/s, up to 4000 of them to connect, the tool sent 2000: something else used them"},
+		"another load":                    {5000, 0, "the servers executed 10000 statements/s, the tool sent 2000: something else used them"},
+	} {
+		dir := sysbenchRun(t, slices.Repeat([]float64{2000}, 30))
+		recordNodes(t, dir, 30, c.queries, c.opened, func(int) int { return 2 })
+		all := strings.Join(New(readHistory(t, dir)).Observed, "\n")
+		if !strings.Contains(all, c.want) || c.want == "" && strings.Contains(all, "something else") {
+			t.Errorf("%s: no %q in\n%s", name, c.want, all)
+		}
+	}
+}
+
 // Servers that were sampled for a part of the run are compared with what the tool sent in
 // that part.
 func TestStatementsAreComparedOverTheSameTime(t *testing.T) {
 	rates := append(slices.Repeat([]float64{20000}, 15), slices.Repeat([]float64{1000}, 15)...)
 	for queries, foreign := range map[float64]bool{10000: false, 25000: true} {
 		dir := sysbenchRun(t, rates)
-		recordNodes(t, dir, 15, queries, func(int) int { return 3 })
+		recordNodes(t, dir, 15, queries, 0, func(int) int { return 3 })
 		all := strings.Join(New(readHistory(t, dir)).Observed, "\n")
 		if strings.Contains(all, "something else used them") != foreign {
 			t.Errorf("%g statements/s of each of two servers: %s", queries, all)
@@ -135,7 +156,7 @@ func TestUnknownServersAreSaidOnce(t *testing.T) {
 func TestMembershipIsChartedWhereItChanges(t *testing.T) {
 	for changes, size := range map[bool]func(int) int{false: func(int) int { return 3 }, true: func(s int) int { return 3 - s/20 }} {
 		dir := sysbenchRun(t, slices.Repeat([]float64{1000}, 30))
-		recordNodes(t, dir, 30, 500, size)
+		recordNodes(t, dir, 30, 500, 0, size)
 		charted := slices.ContainsFunc(Charts(readHistory(t, dir)), func(c Chart) bool { return c.Title == "Cluster size" })
 		if charted != changes {
 			t.Errorf("changes %v, charted %v", changes, charted)

@@ -58,7 +58,7 @@ var (
 	_                = variables.Map(measure.NewCounter("mysql_binlog_group_commits_total", "Group commits to the binary log (Binlog_group_commits; MariaDB)."), "Binlog_group_commits")
 	binlogBytes      = variables.Map(measure.NewCounter("mysql_binlog_written_bytes_total", "Bytes written to the binary log (Binlog_bytes_written; MariaDB)."), "Binlog_bytes_written")
 	doublewriteBytes = measure.NewCounter("mysql_innodb_doublewrite_bytes_total", "Bytes written to the doublewrite buffer (Innodb_dblwr_pages_written times Innodb_page_size).")
-	_                = variables.Map(measure.NewCounter("mysql_connection_attempts_total", "Attempts to connect, successful or not (Connections)."), "Connections")
+	attempts         = variables.Map(measure.NewCounter("mysql_connection_attempts_total", "Attempts to connect, successful or not (Connections)."), "Connections")
 	_                = variables.Map(measure.NewCounter("mysql_aborted_connects_total", "Failed attempts to connect (Aborted_connects)."), "Aborted_connects")
 	refused          = variables.Map(measure.NewCounter("mysql_connection_errors_max_connections_total", "Connections refused because max_connections was reached (Connection_errors_max_connections)."), "Connection_errors_max_connections")
 	_                = variables.Map(measure.NewCounter("mysql_threads_created_total", "Threads created for connections (Threads_created)."), "Threads_created")
@@ -77,6 +77,7 @@ var (
 	_ = engine.PageMisses.Or(measure.RateOf(poolReads).Over(poolReadRequests))
 	_ = engine.PagesRead.Or(measure.RateOf(poolReads))
 	_ = engine.RefusedConnections.Or(measure.RateOf(refused))
+	_ = engine.OpenedConnections.Or(measure.RateOf(attempts))
 	_ = engine.NewMeasure(605, "buffer_pool_waits", "Waits for a free page", "per second: the buffer pool is too small or flushing too slow", measure.PerSecond, measure.Increase,
 		measure.RateOf(poolWaits))
 	_ = engine.NewMeasure(610, "checkpoint_age", "InnoDB checkpoint age", "redo log not yet covered by a checkpoint", measure.Bytes, measure.Max,
