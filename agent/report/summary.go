@@ -207,7 +207,7 @@ func (c *Comparison) summarize(groups []Group) {
 			}
 		}
 		if len(parts) == 0 {
-			parts = []statement{{change: "the tools report nothing for both"}}
+			parts = []statement{{change: "the tools reported no values for both"}}
 			if len(c.Varied) > 0 {
 				parts = []statement{{change: "no combination of " + table.Join(c.Varied) + " is in both"}}
 			}
