@@ -24,7 +24,7 @@ type Evidence struct {
 	// MinLatency is the tool's own, of a transaction, in seconds.
 	MinLatency float64
 	// RoundTrip is the least time in seconds from the agent's machine to RoundTripTo, which
-	// the tool connects to, and back; MeanRoundTrip is that of all RoundTrips.
+	// the tool connects to, and back; MeanRoundTrip is the mean of all RoundTrips.
 	RoundTrip, MeanRoundTrip float64
 	RoundTrips               int
 	RoundTripTo              string
@@ -45,7 +45,7 @@ type Evidence struct {
 // high that it limits.
 type Level struct{ Mean, High float64 }
 
-// LeastSamples is how many samples it takes to say what a server or a machine did.
+// LeastSamples is how many samples are needed to know what a server or a machine did.
 const LeastSamples = 4
 
 // ThreadsEvidence is what the threads of some processes did: how many ran and how many waited for
@@ -299,7 +299,7 @@ type wait struct {
 }
 
 // waits are what sessions wait for, as engines name it, with what limits then. A state is the
-// beginning of a name; those come before the rest of their class.
+// beginning of a name; rules with a state come before the rule for their class.
 var waits = []wait{
 	{"lock", "user lock", "waited for a user-level lock (GET_LOCK)", LimitUserLocks,
 		"find the session that holds it (IS_USED_LOCK(name), performance_schema.metadata_locks or MariaDB's METADATA_LOCK_INFO), and what it does while it holds it"},
@@ -333,7 +333,7 @@ func FindLimits(e *Evidence) Verdict {
 	return f.v
 }
 
-// rules are in an order: each one finds less than is left of the clients' time by those before it.
+// rules are in an order: each one divides the clients' time that the previous rules left.
 var rules = []func(*finder){
 	(*finder).connections, (*finder).generator, (*finder).stalls, (*finder).pool, (*finder).waits, (*finder).flowControl, (*finder).cpu,
 	(*finder).network, (*finder).lag, (*finder).others, (*finder).missing, (*finder).clients, (*finder).rate, (*finder).unexplained,
@@ -373,8 +373,8 @@ type finder struct {
 	tool, local      []share                   // of the CPU, by machine
 }
 
-// share is what the threads of a machine's tool or servers did, in shares of the clients' time; both
-// are unknown if that is.
+// share is what the threads of a machine's tool or servers did, in shares of the clients' time. Both
+// are unknown without statistics of the threads.
 type share struct{ worked, waited float64 }
 
 // known reports whether there are statistics of the threads.
@@ -412,17 +412,17 @@ func take(wanted float64, from, then *float64) float64 {
 }
 
 // divide divides the clients' time. The threads of tool and servers show when clients had a core or
-// waited for one: sessions do not, and a request that a server has not read is in none.
+// waited for one. Sessions do not, and a request that a server has not read belongs to no session.
 func (f *finder) divide() {
 	f.sessions()
 	n := len(f.e.Machines)
-	generator := slices.ContainsFunc(f.e.Machines, func(m MachineEvidence) bool { return m.Generator }) // else it may be any of them
+	generator := slices.ContainsFunc(f.e.Machines, func(m MachineEvidence) bool { return m.Generator }) // else any machine may be it
 	f.tool, f.local = make([]share, n), make([]share, n)
 	for i := range f.e.Machines {
 		m := &f.e.Machines[i]
 		tool, local := m.Tool, m.Local
 		if all := (ThreadsEvidence{m.CPU.Mean * float64(m.Cores), m.Waiting, series.Unknown()}); generator && m.Generator != m.Server {
-			switch { // the machine has one role: its tasks are those of the program, more or less
+			switch { // the machine has one role: nearly all of its tasks belong to the program
 			case m.Generator && !series.IsKnown(tool.Waiting):
 				tool = all
 			case m.Server && !series.IsKnown(local.Waiting):
@@ -545,7 +545,7 @@ func (f *finder) waits() {
 	}
 }
 
-// other is the class of waits that have no class of their own.
+// other is the class of waits that no other class has.
 const other = "other"
 
 // inState is the share of the clients' time in the states of a class whose names begin so.
@@ -559,7 +559,7 @@ func (f *finder) inState(class, prefix string) (share float64) {
 }
 
 // largest returns the state of the class other that took most of the clients' time, at most as much
-// as is left; without those that a rule names, if that is asked for.
+// as is left. With unruled it skips states that a rule names.
 func (f *finder) largest(left float64, unruled bool) (name string, share float64) {
 	for state, of := range f.byState {
 		ruled := slices.ContainsFunc(waits, func(w wait) bool { return w.class == other && strings.HasPrefix(state.Name, w.state) })
@@ -618,12 +618,12 @@ func (f *finder) generator() {
 		f.add(LimitPorts, 1, series.Unknown(), "widen net.ipv4.ip_local_port_range, or use connections again instead of opening new ones", "the tool's machine had no port left for a connection: %s", f.e.NoPort)
 	}
 	if f.e.NoFile != "" {
-		f.add(LimitFiles, 1, series.Unknown(), "raise the tool's limit of open files (ulimit -n)", "the tool could open no more files, of which a connection needs one: %s", f.e.NoFile)
+		f.add(LimitFiles, 1, series.Unknown(), "raise the tool's limit of open files (ulimit -n)", "the tool could open no more files, and each connection needs one: %s", f.e.NoFile)
 	}
 }
 
-// stalls finds states of a server in which it does less. The sessions look as if they ran: what
-// they wait for is no wait of their own.
+// stalls finds states of a server in which it does less. Its sessions look as if they ran: the server
+// reports no wait for them.
 func (f *finder) stalls() {
 	stall := func(limit Limit, s *Slowdown, test, state string) {
 		share := s.lost()
@@ -739,7 +739,8 @@ const (
 )
 
 // within returns the share of the clients' time that a machine's cores or disks may explain: what is
-// left of the time in a server, outside of it, or both, and that in which threads had a core or waited.
+// left of the time in a server, outside of it, or both, and the time in which threads had a core or
+// waited for one.
 func (f *finder) within(i int) float64 {
 	m, sum := &f.e.Machines[i], 0.0
 	if m.Server {
@@ -784,9 +785,9 @@ func (f *finder) cpu() {
 // heldShare is the share of the time from which on a quota is a reason to wait for a core.
 const heldShare = 0.05
 
-// cores finds what clients waited for while their threads, or those that served them, waited for a
-// core: a quota, cores that others used, or that all were in use. A wait while cores are idle is that
-// of threads that may use some cores only.
+// cores finds why threads of clients, or threads that served them, waited for a core: a quota, cores
+// that other programs used, or cores that were all in use. Threads that wait while cores are idle may
+// use some cores only.
 func (f *finder) cores(i int, what string) {
 	m := &f.e.Machines[i]
 	full := m.CPU.High >= busy
@@ -886,13 +887,13 @@ func (f *finder) travelled() float64 {
 }
 
 const (
-	// localRoundTrip is the length in seconds from which on a round trip within one machine is that of
-	// a proxy: without one it is the time to be woken.
+	// localRoundTrip is the length in seconds from which on a round trip within one machine shows a
+	// proxy: a shorter one is the time to be woken.
 	localRoundTrip = 0.001
-	// steadyPing is the share of the mean round trip that the least one has at least if a proxy delays
-	// all: a wait for a core differs from one to the next.
+	// steadyPing is the least ratio of the shortest round trip to the mean one if a proxy delays all: a
+	// wait for a core varies more.
 	steadyPing = 0.5
-	// aboutSame is what shares that are measured in different ways differ by.
+	// aboutSame is by how much shares may differ that are measured in different ways.
 	aboutSame = 0.1
 )
 
@@ -913,7 +914,7 @@ func (f *finder) lag() {
 	}
 }
 
-// ofServers are limits that another load on the servers reaches, too: a share of them is its.
+// ofServers are limits that another load on the servers reaches, too: it has a share of them.
 var ofServers = []Limit{
 	LimitServerCPU, LimitSharedCPU, LimitProcessCPU, LimitServerCore, LimitRowLocks, LimitLocks, LimitUserLocks, LimitThreadPool, LimitLatches, LimitFlowControl, LimitReplication,
 	LimitCommit, LimitDisk, LimitPool, LimitNetwork,
@@ -989,7 +990,7 @@ func (f *finder) unexplained() {
 			reason = "whether the tool ran or waited for a core is not known"
 		}
 		add(f.outside, "without a statement in a server (%s)", reason)
-		reason = "their threads neither ran nor waited for a core: a wait that they do not show. Those of performance_schema show more"
+		reason = "their threads neither ran nor waited for a core: a wait that these sessions do not show. Sessions of performance_schema show more"
 		if !slices.ContainsFunc(f.local, share.known) {
 			reason = "whether they ran or waited for a core is not known"
 		}
@@ -1055,14 +1056,14 @@ func (f *finder) rate() {
 		"the tool made %s of %s transactions/s: the others queued in it, as all of its threads were busy", number(f.e.Throughput), number(f.e.Rate))
 }
 
-// NoServer and NoGenerator are among what is not known if there is no evidence of a server, or of the
-// machine that makes the load.
+// NoServer and NoGenerator are in Verdict.Unknown if there is no evidence about any server, or about
+// the machine that makes the load.
 const (
 	NoServer    = "what the servers did: none was sampled"
 	NoGenerator = "the CPU of the generator: start the tool with benchwatch run where the agent is, or name its node_exporter in hosts with the role generator"
 )
 
-// missing lists evidence that there is none of.
+// missing lists the evidence that is missing.
 func (f *finder) missing() {
 	add := func(format string, args ...any) { f.v.Unknown = append(f.v.Unknown, fmt.Sprintf(format, args...)) }
 	if !(f.e.Threads > 0) {

@@ -27,7 +27,7 @@ func server(name string, sessions map[string]float64) ServerEvidence {
 	}
 }
 
-// shared makes all servers and the tool run on one machine of 8 cores, of which the programs of both are
+// shared makes all servers and the tool run on one machine of 8 cores, whose programs are
 // known, in threads that run and that wait for a core on average.
 func (e *Evidence) shared(tool, local ThreadsEvidence) *MachineEvidence {
 	e.Machines = []MachineEvidence{machine("vm", true, true, "n1")}
@@ -197,7 +197,7 @@ func TestFindLimits(t *testing.T) {
 			e.Servers[0].Purge, e.Servers[0].PurgeLimit = Slowdown{Held: 0.9, During: 250, Otherwise: 1000}, 100000
 		}, LimitPurge, "history list of n1 was longer than its innodb_max_purge_lag of 100000 for 90 % of the time", 108},
 		"no port": {func(e *Evidence) { e.NoPort = "Can't connect to server on 'h' (99)" }, LimitPorts, "no port left for a connection: Can't connect to server on 'h' (99)", 0},
-		"no file": {func(e *Evidence) { e.NoFile = "Can't create TCP/IP socket (24)" }, LimitFiles, "could open no more files, of which a connection needs one: Can't", 0},
+		"no file": {func(e *Evidence) { e.NoFile = "Can't create TCP/IP socket (24)" }, LimitFiles, "could open no more files, and each connection needs one: Can't", 0},
 		"refused at once": {func(e *Evidence) {
 			*e = Evidence{Seconds: 0.1, Threads: 64, Rate: nan, Throughput: nan, Statements: nan, ForeignShare: nan, RefusedByServer: "error 1040: Too many connections"}
 		}, LimitConnections, "error 1040", 0},
@@ -337,13 +337,13 @@ func TestUnexplainedTime(t *testing.T) {
 			e.Servers[0] = server("n1", map[string]float64{"running": 28})
 			e.Machines[1].CPU, e.Machines[1].Waiting = Level{0.97, 0.95}, nan
 		}, 0.8, "the cores of db1 are suspected: they were 97 % busy"},
-		// Of four generators, of which the agent knows nothing, on the server's machine.
+		// Four generators that the agent does not know, on the server's machine.
 		"generators that are not known": {func(e *Evidence) {
 			e.Machines = e.Machines[1:]
 			e.Machines[0].CPU, e.Machines[0].Waiting = Level{1, 1}, 25
 			e.Servers[0] = server("n1", map[string]float64{"running": 10})
 		}, 0.9, "whether the tool ran or waited for a core is not known"},
-		// Of a sweep on a busy machine: two samples, 16 statements of 30 ms in 27 ms.
+		// A step of a sweep on a busy machine: two samples, 16 statements of 30 ms in 27 ms.
 		"round trips longer than the transaction": {func(e *Evidence) {
 			e.Threads, e.Throughput, e.Statements, e.RoundTrip, e.MeanRoundTrip, e.RoundTripTo = 32, 1170, 16, 0.03, 0.05, "n1"
 			full(e.shared(ThreadsEvidence{0.1, 1, 0}, ThreadsEvidence{0.2, 1, 0}))
@@ -377,8 +377,8 @@ func TestLagIsNamed(t *testing.T) {
 	}
 }
 
-// TestWaitsByState guards that a state with a rule is a finding of its own, and that the largest of
-// the class other is named.
+// TestWaitsByState guards that a state with a rule is a separate finding, and that the largest state
+// of the class other is named.
 func TestWaitsByState(t *testing.T) {
 	for _, c := range []struct {
 		class, state string

@@ -34,9 +34,9 @@ type Mean struct {
 // most, as the equal-weighted cosine estimator with Student's distribution does (Müller: A theory
 // of robust long-run variance estimation, Journal of Econometrics 141, 2007; Lazarus, Lewis,
 // Stock, Watson: HAR inference, Journal of Business & Economic Statistics 36, 2018). The first
-// one is left out: it is that of a trend, which does not make a mean uncertain. What an
+// wave is left out: a trend makes it, which does not make a mean uncertain. What an
 // autoregressive process with the dependence of the values lacks in these waves is added; if
-// that is more than half, the values are too few.
+// this is more than half, the values are too few.
 func NewMean(values []float64) (Mean, bool) {
 	n := float64(len(values))
 	if len(values) < fewestValues {
@@ -69,8 +69,8 @@ func NewMean(values []float64) (Mean, bool) {
 	return Mean{m, math.Sqrt(variance / n), float64(waves)}, true
 }
 
-// upperDependence returns how much a value depends on its predecessor, from 0 to 1, rather
-// over- than underestimated. Slow waves under a fast noise show in the means of pieces only.
+// upperDependence returns how much a value depends on its predecessor, from 0 to 1, and rather
+// too much than too little. Slow waves under a fast noise show in the means of pieces only.
 func upperDependence(values []float64) float64 {
 	r := dependenceBeyondTrend(values, 1)
 	if len(values) < 2*pieces {
@@ -148,8 +148,8 @@ func freedom(before, after Mean, factor float64) float64 {
 	return (a + b) * (a + b) / (a*a/before.Freedom + b*b/after.Freedom)
 }
 
-// RatioBounds returns the bounds of the ratio of the means, each of which is missed with the
-// probability level; false if before may be 0.
+// RatioBounds returns the bounds of the ratio of the means; the ratio is beyond each bound with the
+// probability level. It returns false if before may be 0.
 func RatioBounds(before, after Mean, level float64) (low, high float64, ok bool) {
 	bound := func(proven func(Sides) bool, from, to float64) float64 {
 		for range 60 {
@@ -189,14 +189,14 @@ const (
 	// values.
 	eighths, fewestInEighth = 8, 5
 	// manyValues is the number of values from which on half of their spread must lie between
-	// series that are apart; of fewer, all of it. An autoregressive process of up to 0.95
+	// series that are apart; with fewer values, all of it. An autoregressive process of up to 0.95
 	// is then apart from itself in one of a thousand pairs (TestApart).
 	manyValues, gapOfMany, gapOfFew = 120, 0.5, 1
 )
 
 // Apart reports whether the level of one series is below that of the other over their whole
 // length, however much the values depend on each other: the means of its eighths are all below
-// those of the other, by at least half of how much these vary. isLower is set if after is below.
+// the other's, by at least half of how much they vary. isLower is set if after is below.
 func Apart(before, after []float64) (isLower, ok bool) {
 	n := min(len(before), len(after))
 	if n < eighths*fewestInEighth {

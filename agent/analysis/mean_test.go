@@ -24,7 +24,7 @@ func simulations(t *testing.T, few int) int {
 	return n
 }
 
-// waves returns values around a level, of which each depends on the previous one.
+// waves returns values around a level; each depends on the previous one.
 func waves(random *rand.Rand, n int, level, noise, dependence float64) []float64 {
 	values, state := make([]float64, n), random.NormFloat64()
 	for i := range values {
@@ -36,7 +36,7 @@ func waves(random *rand.Rand, n int, level, noise, dependence float64) []float64
 	return values
 }
 
-// processes are what series of which nothing differs are drawn from.
+// processes generate series without a difference.
 var processes = []struct {
 	name string
 	draw func(random *rand.Rand, n int, dependence float64) []float64

@@ -39,8 +39,8 @@ type Comparison struct {
 	// ServerSettings are the servers' settings that are the same within each group
 	// but not between them.
 	ServerSettings []Difference `json:"server_settings,omitempty"`
-	// Summary is what the comparison says first, in three sentences: what differs, what limited
-	// the runs, what paid for it.
+	// Summary begins the comparison, in three sentences: what differs, what limited the runs, what
+	// paid for it.
 	Summary []string      `json:"summary,omitempty"`
 	Lines   []CompareLine `json:"lines"`
 	// Statements are those of the servers by the difference of their time per transaction.
@@ -220,12 +220,12 @@ func (c *Comparison) dropRepeats(groups []Group) {
 			continue
 		}
 		c.Varied = others
-		c.Notes = append(c.Notes, fmt.Sprintf("%s numbers the runs of a group: runs with the same %s are repeats, no pairs", name, name))
+		c.Notes = append(c.Notes, fmt.Sprintf("%s numbers the runs of a group: runs with the same %s are repeats, not pairs", name, name))
 	}
 }
 
 // numbersRepeats reports whether the values of a label are 1 to n or 0 to n-1 in each group for
-// the same values of the other facts, or another one in each run. A label of a sweep is a parameter.
+// the same values of the other facts, or differ in each run. A label of a sweep is a parameter.
 func numbersRepeats(groups []Group, name string, others []string) bool {
 	cells, used := map[string][]int{}, map[string]bool{}
 	areNumbers, areUnique := true, true
@@ -647,7 +647,7 @@ func (s *Sample) cell() table.Cell {
 	return number(s.Median).As(fmt.Sprintf("%s n=%d", s.Text(table.Digits, ByMedian), s.N))
 }
 
-// difference returns that of a group: a value that was 0 has no ratio.
+// difference returns the text of a group's difference: a value that was 0 has no ratio.
 func (l *CompareLine) difference(i int) string {
 	before, s := &l.Samples[0], &l.Samples[i]
 	if !s.Ratio.Known && before.N > 0 && s.N > 0 && s.Median != before.Median {

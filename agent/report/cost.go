@@ -175,8 +175,8 @@ func costParts(h *history.History, r *Row, scope measure.Scope) map[*measure.Mea
 	return parts
 }
 
-// transactionRate returns the transactions a second of the time in which a server was sampled: those
-// of the summary if that is the whole run.
+// transactionRate returns the transactions a second while a server was sampled; for a whole run the
+// summary has them.
 func transactionRate(h *history.History, r *Row, s *history.Server) float64 {
 	whole := series.Number(r.TPS)
 	if s.Coverage.IsWhole() {

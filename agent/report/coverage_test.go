@@ -42,8 +42,8 @@ func forms(t *testing.T, h *history.History) map[string]string {
 	return all
 }
 
-// TestStarvedAgent is a real run of five seconds on a machine without a free core, of which the
-// agent took two samples: the servers' 5,723 queries/s of one second stood beside the tool's 18,728.
+// TestStarvedAgent is a real run of five seconds on a machine without a free core. The agent took two
+// samples: the servers' 5,723 queries/s of one second stood beside the tool's 18,728.
 func TestStarvedAgent(t *testing.T) {
 	dir := rundir.At(t.TempDir(), "20261123T171404Z-sweep-oltp_read_only-006")
 	if err := os.CopyFS(string(dir), os.DirFS(filepath.Join("testdata", "starved"))); err != nil {

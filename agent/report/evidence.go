@@ -25,7 +25,7 @@ const (
 	// 1 % level. Whether another pair would is unknown.
 	RunsDiffer Verdict = "these runs differ"
 	// RunsApart: the intervals of two single runs are too few for a test, as in runs that grow for
-	// minutes, but the level of one is above that of the other throughout.
+	// minutes, but the level of one is above the other's throughout.
 	RunsApart Verdict = "these runs do not overlap"
 	// RunsStall: one of two single runs has stalls or slow phases that the other lacks, and that
 	// make up the difference. They are too few for a test of the means.
@@ -41,7 +41,7 @@ const (
 )
 
 const (
-	// alpha is the level of the test between repeated runs, benchstat's; alphaWithin that
+	// alpha is the level of the test between repeated runs, benchstat's; alphaWithin is the level
 	// of the test of two single runs.
 	alpha, alphaWithin = 0.05, 0.01
 	// alikeWithin is how far from 1 the ratio of runs may be that are called alike.
@@ -52,7 +52,7 @@ const (
 	longInterval, fewestLong = 30, 5
 )
 
-// within is what the intervals of one run say of a measure.
+// within is what the intervals of one run show of a measure.
 type within struct {
 	values  []float64
 	seconds float64 // of an interval
@@ -182,7 +182,7 @@ func compareWithin(before, after within) evidence {
 	return e
 }
 
-// ShapeKind says in which way the intervals of one run differ from those of another.
+// ShapeKind is the way in which the intervals of two runs differ.
 type ShapeKind string
 
 const (
@@ -321,7 +321,7 @@ func (s *Shape) oneSided() bool {
 	return most >= leastLost && least <= most*lesserLost
 }
 
-// oneSidedStalls is the reason of a verdict that no test gives.
+// oneSidedStalls is the reason for a verdict without a test.
 const oneSidedStalls = "only one of these two runs has stalls, too few to know whether they recur"
 
 // stalls reports whether stalls that one run has and the other lacks make up the difference.
@@ -329,7 +329,7 @@ func (s *Sample) stalls() bool {
 	return s.Ratio.Known && s.Shape.oneSided() && (s.Ratio.Value < 1) == (s.Shape.Slow[1].Lost > s.Shape.Slow[0].Lost)
 }
 
-// shapeText says in which way two single runs differ, empty if nothing is proven of that.
+// shapeText returns in which way two single runs differ, empty if that is not proven.
 func (s *Sample) shapeText() string {
 	if s.Shape == nil || !s.Ratio.Known {
 		return ""

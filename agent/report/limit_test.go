@@ -63,8 +63,8 @@ func single(name string, rates []float64) Group {
 	return g
 }
 
-// singleLatency returns a group of one run whose intervals have these values as p95; that of the
-// run is their median.
+// singleLatency returns a group of one run whose intervals have these values as p95; the run's p95
+// is their median.
 func singleLatency(name string, milliseconds []float64) Group {
 	g := group(name, 16, 1000)
 	field := LatencyField("", "p95")

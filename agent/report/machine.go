@@ -23,7 +23,7 @@ type Machine struct {
 	Ticks      int      `json:"ticks,omitempty"`
 	Unanswered int      `json:"unanswered,omitempty"`
 	Errors     []string `json:"errors,omitempty"`
-	// SampledSeconds is for how much of the run the machine answered, as that of a server.
+	// SampledSeconds is for how much of the run the machine answered, as in Server.
 	SampledSeconds float64 `json:"sampled_seconds,omitempty"`
 
 	coverage history.Coverage

@@ -171,7 +171,7 @@ func summarize(m *measure.Measure, h *history.History, s *history.Server) Value 
 	return sumUp(m, h.Samples.Tally(history.ServerMeasure{Target: s.Target, Measure: m}), s)
 }
 
-// sumUp has no value of a server or machine of which too little was sampled, but for what hardly
+// sumUp returns no value for a server or machine that was sampled too little, unless the value hardly
 // changes.
 func sumUp(m *measure.Measure, t series.Tally, s *history.Server) Value {
 	if m.Summary != measure.Last && !s.Coverage.Represents() {

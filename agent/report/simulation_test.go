@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// simulation makes runs of which the truth is known.
+// simulation makes runs whose true difference is known.
 type simulation struct {
 	*rand.Rand
 	n         int
@@ -127,8 +127,8 @@ func checked(t *testing.T, before, after Group, text string) (Sample, LimitResul
 }
 
 // Regressions of two single runs of 600 s are found and break a limit of 3 %, whatever their
-// shape, if the seconds depend on each other as those of three of four public runs do: in
-// nine of ten pairs those of 8 % and more. None is called alike or held.
+// shape, if the seconds depend on each other as in three of four public runs: regressions of
+// 8 % and more in nine of ten pairs. None is called alike or held.
 func TestRegressionsOfSingleRuns(t *testing.T) {
 	repeat := simulations(t, 10)
 	for _, phi := range []float64{0.3, 0.8} {
@@ -188,7 +188,7 @@ func TestSingleRunsOfTheSameProcess(t *testing.T) {
 	}
 }
 
-// A tail that grows is found: each p99 by 10 %, or that of some intervals.
+// A tail that grows is found: the p99 of each interval by 10 %, or of some intervals.
 func TestTailsOfSingleRuns(t *testing.T) {
 	repeat := simulations(t, 10)
 	for name, slower := range map[string]func(*simulation) []float64{

@@ -25,7 +25,7 @@ const (
 )
 
 // placeOf returns the sentence of a measure, and the smallest change of its value in human-readable
-// units that is worth being part of it: what is less is not felt.
+// units that is worth being part of it: users do not feel a smaller one.
 func placeOf(m *Measure) (in place, least float64) {
 	switch {
 	case m.isHeadline:
@@ -42,8 +42,8 @@ func placeOf(m *Measure) (in place, least float64) {
 	return inNone, 0
 }
 
-// leastCostChange is the share by which the CPU of a transaction must differ to be a price: that
-// of single runs varies by a few percent.
+// leastCostChange is the share by which the CPU of a transaction must differ to be a price: it
+// varies by a few percent from run to run.
 const leastCostChange = 0.1
 
 // change is how a group differs from the baseline in a measure and a combination.
@@ -53,7 +53,7 @@ type change struct {
 	sample *Sample
 }
 
-// changes returns those of group i in the measures of a sentence, combination by combination.
+// changes returns the changes of group i in the measures of a sentence, combination by combination.
 func (c *Comparison) changes(in place, i int) []change {
 	var all []change
 	for j := range c.Lines {
@@ -111,7 +111,7 @@ func percentChange(share float64) string {
 const alikeChange = 0.01
 
 // statement is a part of a sentence about a measure, such as "p95 -34 % (55 → 36 ms)", and how far it
-// is proven, such as "proven (p=0.029)"; empty if that is not worth a word.
+// is proven, such as "proven (p=0.029)"; empty if the change is too small for that.
 type statement struct{ change, proof string }
 
 func (c change) statement() statement {
@@ -331,7 +331,7 @@ func limitOfRuns(runs []Row, rank int) commonLimit {
 }
 
 // foreignCPU is the share of what programs used of a machine's CPU from which on other programs than
-// the tool and the servers make the CPU of a transaction another thing.
+// the tool and the servers distort the CPU of a transaction.
 const foreignCPU = 0.1
 
 // isShared reports whether other programs used a part of the CPU of the runs' machines.
@@ -450,7 +450,7 @@ func (c *Comparison) isFolded(l *CompareLine) bool {
 	return true
 }
 
-// sampledNotes names the servers and machines of which too little was sampled for values.
+// sampledNotes names the servers and machines that were sampled too little to have values.
 func sampledNotes(groups []Group) []string {
 	var notes []string
 	for _, g := range groups {

@@ -30,8 +30,8 @@ func galeraRuns(name string, limit analysis.Limit, share float64, runs ...[5]flo
 	return g
 }
 
-// TestSummary is the pair of the Galera tutorial: what differs, what limited the runs and what paid
-// for it is said before any table, in every form.
+// TestSummary has the runs of the Galera tutorial: what differs, what limited the runs and what paid
+// for it come before any table, in every form.
 func TestSummary(t *testing.T) {
 	strict := galeraRuns("strict", analysis.LimitFlowControl, 0.41, [5]float64{950, 48.34, 0.41, 0.08, 0})
 	loose := galeraRuns("loose", analysis.LimitReplication, 0.52, [5]float64{967, 26.68, 0.05, 9.87, 3.43})
@@ -79,7 +79,7 @@ func TestSummary(t *testing.T) {
 	}
 }
 
-// TestSummaryOfAlikeRuns guards that nothing is made of nothing, and that rows without a
+// TestSummaryOfAlikeRuns guards that alike runs have no price, and that rows without a
 // difference become one line.
 func TestSummaryOfAlikeRuns(t *testing.T) {
 	run := [5]float64{950, 48, 0.41, 0.1, 0}
@@ -95,7 +95,7 @@ func TestSummaryOfAlikeRuns(t *testing.T) {
 	}
 }
 
-// TestSummaryOfRepeats guards that the size of a difference is said with how far it is proven.
+// TestSummaryOfRepeats guards that a difference is printed with how far it is proven.
 func TestSummaryOfRepeats(t *testing.T) {
 	group := func(name string, tps ...float64) Group {
 		var runs [][5]float64

@@ -230,8 +230,8 @@ func (j *judge) latencies() {
 }
 
 // mergedPercentile returns the name and the bounds of a percentile of all generators: the one of
-// which worst is the largest or, with too few values for it, the p95. No bounds unless the merged
-// histogram is of all operations.
+// which worst is the largest or, with too few values for it, the p95. There are no bounds unless the
+// merged histogram has all operations.
 func (j *judge) mergedPercentile(worst tool.Latency) (stat, bounds string) {
 	stat, _, _ = strings.Cut(worst.Stat, "_")
 	for _, d := range distributions(j.h.Snapshot.Summary) {
@@ -280,7 +280,7 @@ func (j *judge) servers() {
 }
 
 // lateSampler is the share of a run for which samples of the agent were due and not begun, from
-// which on it is said.
+// which on a line reports it.
 const lateSampler = 0.05
 
 // coverage looks at the seconds in which servers and machines were sampled, and at whether the
