@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/benchwatch/benchwatch/agent/analysis"
 	"github.com/benchwatch/benchwatch/agent/history"
@@ -56,12 +57,7 @@ func (j *judge) steadiness() {
 		}
 		j.change(levels, parts, i, warm)
 	}
-	longest := parts[0]
-	for _, p := range parts {
-		if p.End-p.Begin > longest.End-longest.Begin {
-			longest = p
-		}
-	}
+	longest := slices.MaxFunc(parts, func(a, b analysis.Part) int { return (a.End - a.Begin) - (b.End - b.Begin) })
 	if len(parts) > 1 {
 		from, to := levels[longest.Begin].From, levels[longest.End-1].To
 		j.add(Note, "the longest stretch without a change is from %s to %s, %.0f %% of the time, with a mean of %s transactions/s",
