@@ -71,7 +71,7 @@ func TestSweepOverServerSetting(t *testing.T) {
 		}
 	}
 	text = compare(t, config, "fc_limit=24", "fc_limit=240")
-	for _, want := range []string{"gcs.fc_limit", "n1 write sets", "flow control %", "drain s"} {
+	for _, want := range []string{"gcs.fc_limit", "n1 write sets", "flow control %", "drain"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("missing %q in\n%s", want, text)
 		}
