@@ -15,7 +15,7 @@ const (
 	// maxPoints bounds what the search compares; of a longer run, groups of values
 	// are compared by their means.
 	maxPoints = 240
-	// fewValues is the number below which only parts that do not overlap are told apart.
+	// fewValues is the number below which only parts that do not overlap are distinguished.
 	fewValues = 20
 	// alpha is the level of the test, permutations how often it shuffles.
 	alpha        = 0.01

@@ -196,10 +196,10 @@ const (
 // errLongAnswer is returned for an answer that is longer than any right one.
 var errLongAnswer = errors.New("it sends more than was requested")
 
-// errNoStore is returned for a listing that is none, such as the page of a proxy.
+// errNoStore is returned for an answer that is no listing, such as the page of a proxy.
 var errNoStore = errors.New("the answer is not that of an object store")
 
-// bounded ends answers that are too long. What decodes them has no limit of its own.
+// bounded ends answers that are too long. The decoder of the library has no limit.
 type bounded struct {
 	http.RoundTripper
 	tags int

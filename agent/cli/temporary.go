@@ -33,7 +33,7 @@ func temporaryFolder(command string) (path string, remove func(), err error) {
 }
 
 // removeAbandoned deletes folders whose process is gone, without an error: what can't be
-// deleted harms nobody.
+// deleted does no harm.
 func removeAbandoned(dir, prefix string) {
 	found, err := filepath.Glob(filepath.Join(dir, prefix+"*"))
 	if err != nil {

@@ -117,7 +117,7 @@ func decode(data []byte, file string, s section) error {
 	return err
 }
 
-// unknownTag returns the first node whose type is none of YAML's own, nil without one.
+// unknownTag returns the first node with a tag that YAML does not define, or nil.
 func unknownTag(n *yaml.Node) *yaml.Node {
 	if tag := n.ShortTag(); !n.IsZero() && tag != "" && !slices.Contains([]string{"!!map", "!!seq", "!!str", "!!int", "!!float", "!!bool", "!!null", "!!merge", "!!timestamp"}, tag) {
 		return n

@@ -36,7 +36,7 @@ type Server struct {
 	first    float64     // tick, unknown without one
 	restarts series.Growth
 	grown    map[string]*series.Growth // by column
-	summed   map[string]float64        // by column, of measures of which ShareBy asks
+	summed   map[string]float64        // by column, for the measures that ShareBy needs
 }
 
 // Names returns the names of the values that the engine reported, as [ServerRows.Names].

@@ -35,7 +35,7 @@ const (
 )
 
 // Programs adds up what CPU the tool, the servers and other programs used on the agent's own
-// machine, and how long the tool and the servers waited for it. The agent itself and threads of the kernel are none of them. The zero Programs has
+// machine, and how long the tool and the servers waited for it. The agent itself and threads of the kernel are left out. The zero Programs has
 // read nothing.
 type Programs struct {
 	files     files

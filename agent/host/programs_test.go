@@ -124,7 +124,7 @@ func BenchmarkPrograms(b *testing.B) {
 }
 
 // TestThreads guards that the time for which threads ran and waited is added up over a reading to
-// the next, those that begin included, and that of many threads a part stands for all.
+// the next, those that begin included, and that a part of many threads is taken for all.
 func TestThreads(t *testing.T) {
 	root, f := t.TempDir(), &files{}
 	set := func(pid, tid, ran, waited int) {

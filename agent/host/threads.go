@@ -10,7 +10,7 @@ import (
 )
 
 // mostThreads bounds the threads that are read for each of the tool and the servers at a tick: one
-// takes 5 µs. If there are more, a part of them stands for all.
+// takes 5 µs. If there are more, a part of them is taken for all.
 const mostThreads = 64
 
 // threads adds up for how long the threads of some processes ran and waited for a core, from
@@ -85,7 +85,7 @@ func (t *threads) read(f *files, root string, pids []int) bool {
 	return ran
 }
 
-// spread makes a number of a thread's, of which each bit is as likely to be set as not: threads
+// spread turns a thread's number into one in which each bit is equally likely to be set: threads
 // that do the same often have numbers that follow each other.
 func spread(tid int) int { return int(uint32(tid) * 2654435769 >> 16) }
 

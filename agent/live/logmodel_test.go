@@ -201,7 +201,7 @@ var operations = []struct {
 	}},
 	{"truncated", true, func(m *modelled) {
 		if info, err := os.Stat(m.path); err == nil && info.Size() > 0 {
-			m.look() // of a file that was never read nobody can say what it had
+			m.look() // the content of a file that was never read is unknown
 			m.append()
 			m.endLine()
 			m.must(os.Truncate(m.path, 0))
@@ -276,7 +276,7 @@ func (m *modelled) start() {
 	m.find(true)
 }
 
-// find lets the watcher follow the log, if there is one.
+// find makes the watcher follow the log, if there is one.
 func (m *modelled) find(existing bool) {
 	f := m.watcher.newLogFile(m.path, Log{Glob: m.path, Tool: "sysbench"})
 	f.existing, f.tool = existing, sysbench.Tool
@@ -305,7 +305,7 @@ func (m *modelled) find(existing bool) {
 	m.must(f.begin(m.t.Context()))
 }
 
-// look lets the follower read all that it finds.
+// look makes the follower read all that it finds.
 func (m *modelled) look() {
 	if m.log == nil {
 		if m.find(false); m.log == nil {

@@ -38,7 +38,7 @@ import (
 //	cut within its end   following → missing → following after what is left
 //	no agent meanwhile   missing at the start; what was read is in the run's directory
 //
-// What nobody can know, such as what a removed file had, is a gap that is recorded.
+// What can't be known, such as the content of a removed file, is recorded as a gap.
 type logState int
 
 const (

@@ -65,7 +65,7 @@ func TestWeek(t *testing.T) {
 			want += tps
 			lines.WriteString(intervalLine(second, tps))
 			passed.Add(int64(time.Second))
-			if second == 1 { // its reading tells when the tool's clock began
+			if second == 1 { // reading it sets the start of the tool's clock
 				say(lines.String())
 				lines.Reset()
 				w.until("one", "the first interval", func(s ingest.Snapshot) bool { return s.Meta.ClockStartedAt != nil })

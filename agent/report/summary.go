@@ -330,7 +330,7 @@ func limitOfRuns(runs []Row, rank int) commonLimit {
 	return most
 }
 
-// foreignCPU is the share of what programs used of a machine's CPU from which on other programs than
+// foreignCPU is the share of the CPU used on a machine from which on other programs than
 // the tool and the servers distort the CPU of a transaction.
 const foreignCPU = 0.1
 

@@ -134,7 +134,7 @@ const adoptedFile = ".adopted"
 // MayFollowLog reports whether this process may read the log file that run.json names.
 // In a shared runs folder any user can write a run.json, and an agent must not read for
 // one user what belongs to another: there only this user, root and the owner of the runs
-// folder, which is the agent, may name one. In a run that was adopted nobody may.
+// folder, which is the agent, may name one. In an adopted run nothing may.
 func (d Directory) MayFollowLog() bool {
 	if _, err := os.Lstat(d.Path(adoptedFile)); !errors.Is(err, fs.ErrNotExist) {
 		return false

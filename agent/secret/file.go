@@ -150,7 +150,7 @@ func readFile(name string) ([]byte, error) {
 				pipes.Store(name, data)
 			}
 			return data, nil
-		case time.Now().After(deadline): // a FIFO that nobody has opened for writing
+		case time.Now().After(deadline): // a FIFO that has no writer
 			return nil, ErrSlow
 		}
 		time.Sleep(20 * time.Millisecond)

@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-// verb is a verb of a format, besides %w: what that stands for is a part of its own.
+// verb is a verb of a format, besides %w, whose error is a separate part.
 var verb = regexp.MustCompile(`%[-+# 0]*[0-9]*(?:\.[0-9]+)?[a-vx-zA-Z]`)
 
 // TestOwnWords: blanking changes none of the words that benchwatch itself puts into errors,

@@ -102,7 +102,7 @@ func (t *Tally) Mean() float64 {
 	return t.sum / float64(t.whole)
 }
 
-// Extent returns the tally without what stands for all of the time in which the tool ran: its
+// Extent returns the tally without the values of the whole time in which the tool ran: its
 // mean, median and shares are unknown.
 func (t Tally) Extent() Tally {
 	t.sum, t.whole, t.sorted = 0, 0, nil

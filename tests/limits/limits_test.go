@@ -328,7 +328,7 @@ var cases = []limited{
 	{name: "new connection for each transaction", want: one(analysis.LimitSharedCPU, analysis.LimitNeighbours), noise: anyNoise, args: []string{"--threads=8", "--time=12"}},
 	{name: "four generators", want: one(analysis.LimitOtherLoad, analysis.LimitSharedCPU, analysis.LimitNeighbours), noise: anyNoise, args: []string{"oltp_read_only", "--threads=8", "--time=12"},
 		during: func(t *testing.T, l *lab, _ rundir.Meta) {
-			for range 3 { // of which the agent knows nothing
+			for range 3 { // generators that are unknown to the agent
 				agents.StartCommand(t, exec.Command("sysbench", append(sysbenchOn(l.group, "oltp_read_only", "--threads=8", "--time=12"), "run")[1:]...))
 			}
 		}},

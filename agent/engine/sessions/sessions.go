@@ -54,7 +54,7 @@ WHERE p.USER NOT IN ` + system + ` GROUP BY 1, 2` + bounded
 )
 
 // mostStates bounds an answer: the states that most sessions are in. bounded asks for one more,
-// which tells that there are others.
+// which shows that there are more.
 const (
 	mostStates = 1000
 	bounded    = ` ORDER BY n DESC LIMIT 1001`
