@@ -3,12 +3,14 @@
 package e2e
 
 import (
-	"os"
+		"os"
 	"regexp"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/benchwatch/benchwatch/agent/rundir"
+	"github.com/benchwatch/benchwatch/internal/agents"
 )
 
 // printed is the content of sysbench's output, read without the code under test.
@@ -52,32 +54,35 @@ func number(t *testing.T, text []byte) float64 {
 	return v
 }
 
-// counted fails the test unless the agent's live counter agrees with the log. The log grows
-// meanwhile, so it is read before and after. Each printed rate is rounded, and its interval
-// is a second plus or minus some milliseconds.
+// counted fails the test unless the agent's live counter agrees with the log. An agent that
+// has just started may have no counter yet, but never a low one: Prometheus would take it
+// for a reset. The log grows meanwhile, so it is read before and after. Each printed rate is
+// rounded, and its interval is a second plus or minus some milliseconds.
 func (a *agent) counted(t *testing.T, id string) {
 	t.Helper()
-	before := readLog(t, a.DataDir, id)
-	v, err := a.Scrape(t).Value("benchwatch_run_operations_total", "run", id, "op", "transaction")
-	after := readLog(t, a.DataDir, id)
-	if before.intervals == 0 && err != nil {
-		return
-	}
-	if err != nil {
-		t.Error(err)
-		return
-	}
-	low, high := before.transactions*0.99-float64(before.intervals), after.transactions*1.01+float64(after.intervals)
-	// The newest line may not have been read yet.
-	if before.intervals > 0 {
-		low -= before.transactions / float64(before.intervals) * 3
-	}
-	if after.total > 0 {
-		high = max(high, after.total)
-	}
-	if v < low || v > high {
-		t.Errorf("run_operations_total is %g, the log has %g to %g", v, before.transactions, after.transactions)
-	}
+	agents.Wait(t, 10*time.Second, "transactions counted", func() error {
+		before := readLog(t, a.DataDir, id)
+		v, err := a.Scrape(t).Value("benchwatch_run_operations_total", "run", id, "op", "transaction")
+		after := readLog(t, a.DataDir, id)
+		if err != nil {
+			if before.intervals == 0 {
+				return nil
+			}
+			return err
+		}
+		low, high := before.transactions*0.99-float64(before.intervals), after.transactions*1.01+float64(after.intervals)
+		// The newest line may not have been read yet.
+		if before.intervals > 0 {
+			low -= before.transactions / float64(before.intervals) * 3
+		}
+		if after.total > 0 {
+			high = max(high, after.total)
+		}
+		if v < low || v > high {
+			t.Fatalf("run_operations_total is %g, the log has %g to %g", v, before.transactions, after.transactions)
+		}
+		return nil
+	})
 }
 
 // summarised fails the test unless the run's summary equals that of the log.
