@@ -43,12 +43,12 @@ func addCompare(app *kingpin.Application) (string, action) {
 		"benchwatch compare version=1.2 version=1.3 --fail-if 'tps<-5%' --fail-if 'p99>+10%'")
 	r := &compareCommand{}
 	r.specs = cmd.Arg("GROUP", "Id of a run, several ids with commas, labels k=v[,k=v] of runs, or last=N and labels: the N newest runs that succeeded and are in no other group, of each kind that the others have; the first group is the baseline").Required().Strings()
-	r.format = cmd.Flag("format", "Format of the comparison: text, markdown, csv, json, html, svg or png (one figure over --x), or junit").Default("text").Enum("text", "markdown", "csv", "json", "html", "svg", "png", "junit")
+	r.format = cmd.Flag("format", "Format of the comparison: text, markdown, csv, json, html, svg (one figure over --x) or junit").Default("text").Enum("text", "markdown", "csv", "json", "html", "svg", "junit")
 	r.failIf = cmd.Flag("fail-if", "Exit with status 3 if a group is beyond this limit by more than noise: tps<-5%, p99>+10% (relative to the baseline), lag>10s, errors>1%; repeatable").PlaceHolder("LIMIT").Strings()
 	r.strict = cmd.Flag("strict", "Exit with status 4 if the runs don't show whether a limit of --fail-if is broken").Bool()
 	r.x = cmd.Flag("x", "Fact, label or setting of the servers along the axis of the figures (default: the one that varies, threads before others); with it, one group is enough, and the other formats contain the figures' table").PlaceHolder("NAME").String()
 	r.lines = cmd.Flag("lines", "Facts, labels or settings with one line per value, in addition to the groups (default: all that vary); run draws a line for each run").PlaceHolder("NAME,NAME…").String()
-	r.measure = cmd.Flag("measure", "Measures of the figures and of their table: tps, qps, tpmc, duration, a statistic of the latency, one of an operation (read_avg, read_count), cpu, lag, n1_queries … (default: all, tps in svg and png)").PlaceHolder("NAME,NAME…").String()
+	r.measure = cmd.Flag("measure", "Measures of the figures and of their table: tps, qps, tpmc, duration, a statistic of the latency, one of an operation (read_avg, read_count), cpu, lag, n1_queries … (default: all, tps in svg)").PlaceHolder("NAME,NAME…").String()
 	r.averaging = addAveraging(cmd)
 	r.output = addOutput(cmd)
 	r.store = addReadingStore(cmd)
@@ -151,7 +151,7 @@ func list(text string) []string {
 // figures.
 func (r *compareCommand) write(c *report.Comparison, groups []report.Group, histories [][]*history.History) error {
 	return r.document(r.streams, func(w io.Writer) error {
-		if *r.x != "" && !slices.Contains([]string{"svg", "png", "junit"}, *r.format) {
+		if *r.x != "" && !slices.Contains([]string{"svg", "junit"}, *r.format) {
 			set, err := r.figures(c, groups)
 			if err != nil {
 				return err
@@ -177,12 +177,12 @@ func (r *compareCommand) write(c *report.Comparison, groups []report.Group, hist
 				p.Charts = report.CompareCharts(c, groups, histories)
 			}
 			return p.HTML(w)
-		case "svg", "png":
+		case "svg":
 			set, err := r.figures(c, groups, "tps")
 			if err != nil {
 				return err
 			}
-			return writeFigure(w, set.Plots(), *r.format)
+			return writeFigure(w, set.Plots())
 		default:
 			screen := terminal.Terminal{}
 			if *r.file == "" {

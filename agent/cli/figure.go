@@ -23,13 +23,10 @@ func (a averaging) average() report.Average {
 	return report.ByMedian
 }
 
-// writeFigure writes the first figure as a file of its own, as SVG or as PNG.
-func writeFigure(w io.Writer, plots []*report.Plot, format string) error {
+// writeFigure writes the first figure as a file of its own.
+func writeFigure(w io.Writer, plots []*report.Plot) error {
 	if len(plots) == 0 {
 		return withHint(errors.New("nothing varies: there is no figure"), "name what is along the axis with --x")
-	}
-	if format == "png" {
-		return plots[0].WritePNG(w)
 	}
 	return plots[0].WriteSVG(w)
 }

@@ -86,8 +86,8 @@ func (r *sweepCommand) addRunning(cmd *kingpin.CmdClause) {
 	r.drain = cmd.Flag("drain-timeout", "Wait at most this long for replicas to catch up after each run (default: runs.drain_timeout of the configuration)").PlaceHolder("DURATION").Duration()
 	r.inject = cmd.Flag("inject", "Add the tool's option for a report every second if the command has no such option").Default("true").Bool()
 	r.verbose = cmd.Flag("verbose", "Show the output of the tool").Short('v').Bool()
-	r.format = cmd.Flag("format", "Format of the result: text, markdown, html, svg or png (one figure), csv or json").Default("text").Enum("text", "markdown", "html", "svg", "png", "csv", "json")
-	r.measure = cmd.Flag("measure", "Measure of the figure of --format=svg and png: tps, qps, tpmc, a statistic of the latency, lag …").Default("tps").PlaceHolder("NAME").String()
+	r.format = cmd.Flag("format", "Format of the result: text, markdown, html, svg (one figure), csv or json").Default("text").Enum("text", "markdown", "html", "svg", "csv", "json")
+	r.measure = cmd.Flag("measure", "Measure of the figure of --format=svg: tps, qps, tpmc, a statistic of the latency, lag …").Default("tps").PlaceHolder("NAME").String()
 	r.averaging = addAveraging(cmd)
 	r.output = addOutput(cmd)
 	r.store = addStore(cmd)
@@ -182,12 +182,12 @@ func (r *sweepCommand) result(s *sweep.Sweep) error {
 			return table.JSON(w, result)
 		case "html":
 			return result.HTML(w, time.Now(), version.Version)
-		case "svg", "png":
+		case "svg":
 			plots, err := result.Figures(*r.measure)
 			if err != nil {
 				return err
 			}
-			return writeFigure(w, plots, *r.format)
+			return writeFigure(w, plots)
 		default:
 			return result.Text(w)
 		}

@@ -58,7 +58,7 @@ func TestHeatMap(t *testing.T) {
 		t.Errorf("report: %v", err)
 	}
 	var picture bytes.Buffer
-	if err := maps[0].WritePNG(&picture); err != nil || picture.Len() < 5000 {
+	if err := maps[0].WriteSVG(&picture); err != nil || picture.Len() < 5000 {
 		t.Errorf("picture of %d bytes: %v", picture.Len(), err)
 	}
 }

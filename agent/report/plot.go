@@ -187,18 +187,8 @@ func (p *Plot) writeSVG(b *strings.Builder, style string) {
 		role = "group" // nothing in an image can be reached
 	}
 	fmt.Fprintf(b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %g %g" role="%s" aria-label="%s">%s`, p.width(), p.height(style != ""), role, template.HTMLEscapeString(p.Title), style)
-	p.draw(svgCanvas{b}, style != "")
+	p.draw(canvas{b}, style != "")
 	b.WriteString(`</svg>`)
-}
-
-// WritePNG writes the plot as a picture, the same as WriteSVG in light colours.
-func (p *Plot) WritePNG(w io.Writer) error {
-	c, err := newPNGCanvas(p.width(), p.height(true))
-	if err != nil {
-		return err
-	}
-	p.draw(c, true)
-	return c.encode(w)
 }
 
 // head is the height of the title of a drawing that stands alone, row that of a line below it.

@@ -53,15 +53,13 @@ func (l *lab) run(args ...string) string {
 	return out.String()
 }
 
-// figure draws a chart under a name as SVG and as PNG.
+// figure draws a chart under a name.
 func (l *lab) figure(name string, args ...string) {
 	l.Helper()
-	for _, format := range []string{"svg", "png"} {
-		drawn := l.run(append(args, "--format="+format)...)
-		if *keep != "" {
-			if err := os.WriteFile(filepath.Join(*keep, name+"."+format), []byte(drawn), 0o644); err != nil {
-				l.Fatal(err)
-			}
+	drawn := l.run(append(args, "--format=svg")...)
+	if *keep != "" {
+		if err := os.WriteFile(filepath.Join(*keep, name+".svg"), []byte(drawn), 0o644); err != nil {
+			l.Fatal(err)
 		}
 	}
 }
