@@ -21,7 +21,7 @@ var trustedReads = map[string]string{
 	"host/facts.go: os.ReadFile":             "procfs and sysfs",
 	"engine/atlas/sockets.go: os.ReadFile":   "procfs",
 	"archive/location.go: os.ReadFile":       "sysfs, and the file with the user's credentials",
-	"engine/atlas/process.go: os.ReadFile":   "a file that the configuration names",
+	"engine/atlas/process.go: os.ReadFile":   "procfs",
 	"rundir/agentlock.go: os.ReadFile":       "written by the agent of the data directory",
 	"tool/tooltest/tooltest.go: os.ReadFile": "test data",
 	"archive/cache.go: io.Copy":              "to a file, of a run that was checked",

@@ -23,17 +23,15 @@ var Engine = &engine.Engine{Name: "atlas", ClientOption: optionProxyAddress, Ope
 
 // The options of a target.
 const (
-	// optionProxyAddress is where clients connect (proxy-address). It is needed
-	// only if the agent may not read the proxy's open files, or the proxy
-	// listens on more than two ports.
+	// optionProxyAddress is where clients connect (proxy-address).
 	optionProxyAddress = "proxy_address"
-	// optionPIDFile is where the proxy writes its process id. Without it the
-	// process is found by its admin port.
+	// optionPIDFile is where the proxy writes its process id. Without it nothing of
+	// the process is sampled.
 	optionPIDFile = "pid_file"
 )
 
 // open checks the target's settings.
-func open(t engine.Target, log *slog.Logger) (engine.Prober, error) {
+func open(t engine.Target, _ *slog.Logger) (engine.Prober, error) {
 	if _, _, err := net.SplitHostPort(t.Address); err != nil {
 		return nil, fmt.Errorf("atlas: address %q is not host:port of the admin interface (admin-address)", t.Address)
 	}
@@ -44,7 +42,7 @@ func open(t engine.Target, log *slog.Logger) (engine.Prober, error) {
 	if err := (engine.OptionChecks{optionProxyAddress: isAddress, optionPIDFile: nil}).Check(&t); err != nil {
 		return nil, fmt.Errorf("atlas: %w", err)
 	}
-	return newProber(t, log)
+	return newProber(t)
 }
 
 // State of a backend, in the words of the admin interface. An idle proxy shows

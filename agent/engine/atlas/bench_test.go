@@ -1,7 +1,7 @@
 package atlas
 
 import (
-	"log/slog"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -19,7 +19,9 @@ func BenchmarkManySockets(b *testing.B) {
 	}
 	tree.sockets(list...)
 	tree.process(700, 1, processName, 5, proxySockets...)
-	p := &process{target: &engine.Target{}, log: slog.New(slog.DiscardHandler), root: tree.root, local: true, adminPort: adminPort}
+	tree.write("700", "atlas.pid")
+	target := &engine.Target{Options: map[string]string{optionPIDFile: filepath.Join(tree.root, "atlas.pid")}}
+	p := &process{target: target, root: tree.root, local: true, adminPort: adminPort}
 	b.ReportAllocs()
 	for b.Loop() {
 		var s engine.Status

@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"time"
 
@@ -29,9 +28,9 @@ type prober struct {
 	process    process
 }
 
-func newProber(t engine.Target, log *slog.Logger) (*prober, error) {
+func newProber(t engine.Target) (*prober, error) {
 	p := &prober{target: t}
-	p.process = process{target: &p.target, log: log, root: "/proc"}
+	p.process = process{target: &p.target, root: "/proc"}
 
 	cfg := driver.NewConfig()
 	cfg.User, cfg.Passwd = t.User, string(t.Password)

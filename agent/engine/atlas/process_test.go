@@ -3,7 +3,6 @@ package atlas
 import (
 	"bytes"
 	"fmt"
-	"log/slog"
 	"net"
 	"net/netip"
 	"os"
@@ -12,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/prometheus/procfs"
 
 	"github.com/benchwatch/benchwatch/agent/engine"
 	"github.com/benchwatch/benchwatch/agent/engine/enginetest"
@@ -49,7 +50,6 @@ func (p *procTree) process(pid, parent int, name string, start int, inodes ...in
 	p.t.Helper()
 	dir := fmt.Sprint(pid)
 	p.write(fmt.Sprintf(recordedStat, pid, name, parent, start), dir, "stat")
-	p.write(name+"\n", dir, "comm")
 	ticks := [][2]int{{2, 1}, {0, 0}, {4, 18}, {7, 18}}
 	for i, tid := range []int{pid, 9623, 9624, 9625} {
 		line := fmt.Sprintf(recordedStat, tid, name, parent, start)
@@ -117,8 +117,9 @@ func (p *procTree) underLoad() {
 
 func (p *procTree) sampled(change ...func(*process)) *engine.Status {
 	p.t.Helper()
-	target := &engine.Target{Name: "proxy", Options: map[string]string{}}
-	proc := &process{target: target, log: slog.New(slog.DiscardHandler), root: p.root, local: true, adminPort: adminPort}
+	p.write("700\n", "atlas.pid")
+	target := &engine.Target{Name: "proxy", Options: map[string]string{optionPIDFile: filepath.Join(p.root, "atlas.pid")}}
+	proc := &process{target: target, root: p.root, local: true, adminPort: adminPort}
 	for _, c := range change {
 		c(proc)
 	}
@@ -133,8 +134,8 @@ func TestProcessUnderLoad(t *testing.T) {
 	p := newProcTree(t)
 	p.underLoad()
 	p.process(1, 0, "init", 1)
-	p.process(9599, 1, processName, 204901, proxySockets...)
-	s := p.sampled()
+	p.process(700, 1, processName, 204901, proxySockets...)
+	s := p.sampled(func(p *process) { p.target.Options[optionProxyAddress] = "127.0.0.1:13306" })
 	enginetest.Want(t, s, 0.14, cpuSeconds, "user")
 	enginetest.Want(t, s, 0.39, cpuSeconds, "system")
 	for thread, v := range map[string]float64{"0": 0.03, "1": 0, "2": 0.22, "3": 0.25} {
@@ -156,77 +157,34 @@ func pidFile(t *testing.T, text string) func(*process) {
 	return func(p *process) { p.target.Options[optionPIDFile] = path }
 }
 
+// keepalive is a parent that restarts the proxy, whose sockets these are.
+func keepalive(sockets ...int) func(*procTree) {
+	return func(p *procTree) {
+		p.process(600, 1, processName, 5, 555)
+		p.write("700 ", "600", "task", "600", "children")
+		p.process(700, 600, processName, 6, sockets...)
+	}
+}
+
 func TestWhichProcess(t *testing.T) {
+	proxy := func(name string, sockets ...int) func(*procTree) {
+		return func(p *procTree) { p.process(700, 1, name, 5, sockets...) }
+	}
 	cases := map[string]struct {
 		tree  func(*procTree)
 		file  string
 		found int
 	}{
-		"by its port, whatever its name": {
-			tree:  func(p *procTree) { p.process(700, 1, "atlas", 5, proxySockets...) },
-			found: 700,
-		},
-		"another proxy runs too": {
-			tree: func(p *procTree) {
-				p.process(600, 1, processName, 5, 555)
-				p.process(700, 1, processName, 6, proxySockets...)
-			},
-			found: 700,
-		},
-		"the pid file is of an earlier process": {
-			tree: func(p *procTree) { p.process(700, 1, processName, 5, proxySockets...) }, file: "601\n",
-			found: 700,
-		},
-		"the pid file's number is another's by now": {
-			tree: func(p *procTree) {
-				p.process(601, 1, "sshd", 5, 555)
-				p.process(700, 1, processName, 6, proxySockets...)
-			}, file: "601\n",
-			found: 700,
-		},
-		"with keepalive the child does the work": {
-			tree: func(p *procTree) {
-				p.process(600, 1, processName, 5, 555)
-				p.process(700, 600, processName, 6, proxySockets...)
-			}, file: "600",
-			found: 700,
-		},
-		"open files unreadable, one process": {
-			tree:  func(p *procTree) { p.process(700, 1, processName, 5) },
-			found: 700,
-		},
-		"open files unreadable, with keepalive": {
-			tree: func(p *procTree) {
-				p.process(600, 1, processName, 5)
-				p.process(700, 600, processName, 6)
-			},
-			found: 700,
-		},
-		"open files unreadable, two proxies": {
-			tree: func(p *procTree) {
-				p.process(600, 1, processName, 5)
-				p.process(700, 1, processName, 6)
-			},
-		},
-		"open files unreadable, two proxies, pid file": {
-			tree: func(p *procTree) {
-				p.process(600, 1, processName, 5)
-				p.process(700, 1, processName, 6)
-			}, file: "700",
-			found: 700,
-		},
-		"open files unreadable, pid file of another program": {
-			tree: func(p *procTree) {
-				p.process(600, 1, processName, 5)
-				p.process(601, 1, processName, 6)
-				p.process(700, 1, "sshd", 7)
-			}, file: "700",
-		},
-		"garbage in the pid file": {
-			tree: func(p *procTree) { p.process(700, 1, processName, 5, proxySockets...) }, file: "-1 \x00",
-			found: 700,
-		},
-		"not on this machine": {tree: func(p *procTree) { p.process(700, 1, "mysqld", 5, 555) }},
+		"whatever its name":                      {proxy("atlas", proxySockets...), "700\n", 700},
+		"of an earlier process":                  {proxy(processName, proxySockets...), "601", 0},
+		"of another proxy by now":                {proxy(processName, 555), "700", 0},
+		"with keepalive, of the parent":          {keepalive(proxySockets...), "600", 700},
+		"with keepalive, of the child":           {keepalive(proxySockets...), "700", 700},
+		"open files unreadable":                  {proxy(processName), "700", 700},
+		"open files unreadable, keepalive":       {keepalive(), "600", 700},
+		"open files unreadable, another program": {proxy("sshd"), "700", 0},
+		"garbage":                                {proxy(processName, proxySockets...), "-1 \x00", 0},
+		"empty":                                  {proxy(processName, proxySockets...), "", 0},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -235,64 +193,67 @@ func TestWhichProcess(t *testing.T) {
 			c.tree(p)
 			var proc *process
 			s := p.sampled(pidFile(t, c.file), func(p *process) { proc = p })
-			if proc.pid != c.found {
-				t.Errorf("found %d, not %d", proc.pid, c.found)
+			root, err := procfs.NewFS(p.root)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, stat, _ := proc.find(root, proc.target.Options[optionPIDFile]); stat.PID != c.found {
+				t.Errorf("found %d, not %d", stat.PID, c.found)
 			}
 			if _, ok := s.Get(cpuSeconds, "user"); ok != (c.found != 0) {
 				t.Errorf("CPU time known: %v", ok)
+			}
+			if missing := slices.Contains(s.Missing, missingProcess); missing != (c.found == 0) {
+				t.Errorf("missing: %q", s.Missing)
 			}
 		})
 	}
 }
 
-// Without a look into the process's files, clients can be counted by the
-// configured port; connections to backends can't.
+// Without a pid file nothing of the process is sampled, and nothing is missing.
+func TestNoPIDFile(t *testing.T) {
+	p := newProcTree(t)
+	p.underLoad()
+	p.process(700, 1, processName, 5, proxySockets...)
+	s := p.sampled(func(p *process) { p.target.Options = nil })
+	if len(s.Values) != 0 || len(s.Missing) != 0 {
+		t.Errorf("%v, missing %q", s.Values, s.Missing)
+	}
+}
+
+// Without a look into the process's files, clients can be counted by their port;
+// connections to backends can't.
 func TestUnreadableFiles(t *testing.T) {
 	p := newProcTree(t)
 	p.underLoad()
 	p.process(700, 1, processName, 5)
-	s := p.sampled()
-	enginetest.Absent(t, s, clientConnections)
-	s = p.sampled(func(p *process) { p.target.Options[optionProxyAddress] = "0.0.0.0:13306" })
+	s := p.sampled(func(p *process) { p.target.Options[optionProxyAddress] = "0.0.0.0:13306" })
 	enginetest.Want(t, s, 2, clientConnections)
 	enginetest.Absent(t, s, backendConnections, "127.0.0.1:3367")
 	enginetest.Absent(t, s, openFDs)
+	if !slices.Equal(s.Missing, []string{missingFDs}) {
+		t.Errorf("missing %q", s.Missing)
+	}
 }
 
-// A process that died is looked for again, and a later one with the same
-// number is not taken for it.
+// After a restart the process of the file's new number is sampled.
 func TestProcessIsReplaced(t *testing.T) {
 	p := newProcTree(t)
 	p.underLoad()
 	p.process(700, 1, processName, 5, proxySockets...)
-	proc := &process{target: &engine.Target{}, log: slog.New(slog.DiscardHandler), root: p.root, local: true, adminPort: adminPort}
-	now := time.Unix(1795228000, 0)
-	sample := func() *engine.Status {
-		now = now.Add(time.Second)
-		var s engine.Status
-		proc.sample(&s, upAndUp, now)
-		return &s
-	}
-	sample()
-	if proc.pid != 700 {
-		t.Fatalf("found %d", proc.pid)
-	}
+	var proc *process
+	p.sampled(func(p *process) { proc = p })
 	if err := os.RemoveAll(filepath.Join(p.root, "700")); err != nil {
 		t.Fatal(err)
 	}
-	p.process(700, 1, "sshd", 9, 555)
-	p.process(701, 1, processName, 10, proxySockets...)
-	enginetest.Want(t, sample(), 2, clientConnections)
-	if proc.pid != 701 {
-		t.Errorf("found %d", proc.pid)
-	}
-	if err := os.RemoveAll(filepath.Join(p.root, "701")); err != nil {
-		t.Fatal(err)
+	sample := func() *engine.Status {
+		var s engine.Status
+		proc.sample(&s, upAndUp, time.Unix(1795228000, 0))
+		return &s
 	}
 	enginetest.Absent(t, sample(), cpuSeconds, "user")
-	p.process(702, 1, processName, 11, proxySockets...)
-	enginetest.Absent(t, sample(), cpuSeconds, "user") // searched a second ago
-	now = now.Add(searchInterval)
+	p.process(701, 1, processName, 10, proxySockets...)
+	p.write("701\n", "atlas.pid")
 	enginetest.Want(t, sample(), 0.14, cpuSeconds, "user")
 }
 
@@ -357,8 +318,8 @@ func FuzzSocketTable(f *testing.F) {
 func TestMeasures(t *testing.T) {
 	p := newProcTree(t)
 	p.underLoad()
-	p.process(9599, 1, processName, 204901, proxySockets...)
-	s := p.sampled()
+	p.process(700, 1, processName, 204901, proxySockets...)
+	s := p.sampled(func(p *process) { p.target.Options[optionProxyAddress] = "127.0.0.1:13306" })
 	setBackends(s, upAndUp)
 	enginetest.Measures(t, s, s, "connections", "server_cpu", "server_memory", "backend_connections", "backends_up", "open_files")
 }
