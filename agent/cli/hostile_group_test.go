@@ -147,10 +147,11 @@ const honest = "for last; do :; done\nBENCHWATCH_DATA_DIR=$PWD/there exec sh -c 
 func TestHostileGenerators(t *testing.T) {
 	t.Parallel()
 	// n right answers, then what then prints: the pipe stays open, or the rest of the answers would
-	// decide by chance whether the script goes on.
+	// decide by chance whether the script goes on. A second connection gets no answer, so that the
+	// generator can't have ended.
 	hello := func(n int, then string) string {
 		loop, _, _ := strings.Cut(honest, "BENCHWATCH")
-		return loop + fmt.Sprintf("BENCHWATCH_DATA_DIR=$PWD/there sh -c \"$last\" | { sed -u %dq; touch waits; exec %s; }\n", n, then)
+		return "[ ! -e waits ] || exec sleep 1000\n" + loop + fmt.Sprintf("BENCHWATCH_DATA_DIR=$PWD/there sh -c \"$last\" | { sed -u %dq; touch waits; exec %s; }\n", n, then)
 	}
 	for name, c := range map[string]struct {
 		ssh   string
@@ -182,13 +183,41 @@ func TestHostileGenerators(t *testing.T) {
 			} else if text = run.end(); !strings.Contains(text, c.says) {
 				t.Errorf("got %.2000s", text)
 			}
-			// A group whose only generator is lost before the signal arrives is a failed run.
-			lost := run.ProcessState.ExitCode() == 1 && strings.Contains(text, "was lost")
-			if run.ProcessState.ExitCode() != exitOwnFailure && !lost {
+			if run.ProcessState.ExitCode() != exitOwnFailure {
 				t.Errorf("exit status %d:\n%.2000s", run.ProcessState.ExitCode(), text)
 			}
 			endGenerator(t, folder)
 		})
+	}
+}
+
+// TestInterruptBeforeTheStart: a generator that is interrupted while it waits for the common
+// start ends as interrupted on its machine and in the group; it is not removed or lost.
+func TestInterruptBeforeTheStart(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	ssh := filepath.Join(folder, "ssh")
+	data, there := filepath.Join(folder, "data"), filepath.Join(folder, "there")
+	// Slow answers while the clock is measured put the start off.
+	writeScript(t, ssh, strings.TrimSpace(strings.Replace(honest, "exec sh", "sh", 1))+
+		" | { n=0; while read -r line; do n=$((n+1)); [ $n -gt 10 ] || sleep 0.5; printf '%s\\n' \"$line\"; done; }\n")
+	run := startChild(t, folder, "run", "--on=gen1", "--ssh="+ssh, "--group=g", "--linger=0s", "--", "touch", "started")
+	run.await("the generator is copied", func() bool { return exists(filepath.Join(data, "runs/g-g1", rundir.MetaFile)) })
+	if err := run.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	text := run.end()
+	if exists(filepath.Join(folder, "started")) {
+		t.Skip("the machine is too slow: the tool had started")
+	}
+	if run.ProcessState.ExitCode() != 1 || strings.Contains(text, "removed") || strings.Contains(text, "lost") {
+		t.Errorf("exit status %d:\n%s", run.ProcessState.ExitCode(), text)
+	}
+	for _, dir := range []rundir.Directory{rundir.At(there, "g-g1"), rundir.At(data, "g-g1"), rundir.At(data, "g")} {
+		meta, err := dir.Load()
+		if err != nil || meta.Outcome != rundir.Interrupted || !meta.Closed() {
+			t.Errorf("%s: %v, %s: %s\n%s", dir, err, meta.Outcome, meta.Reason, text)
+		}
 	}
 }
 

@@ -25,6 +25,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/history"
 	"github.com/benchwatch/benchwatch/agent/ingest"
 	"github.com/benchwatch/benchwatch/agent/launch"
+	"github.com/benchwatch/benchwatch/agent/live"
 	"github.com/benchwatch/benchwatch/agent/observer"
 	"github.com/benchwatch/benchwatch/agent/report"
 	"github.com/benchwatch/benchwatch/agent/rundir"
@@ -166,7 +167,7 @@ func (r *runCommand) run() error {
 	}
 	if err := r.awaitStart(r.dir, r.streams, signals); err != nil {
 		own.stop()
-		r.remove()
+		r.endBeforeStart(ctx)
 		return ownFailure(err, "")
 	}
 	status, err := r.execute(ctx, &command, signals)
@@ -322,6 +323,29 @@ func (r *runCommand) permissionHint() string {
 // remove deletes the run directory when nothing was started.
 func (r *runCommand) remove() {
 	if err := r.dir.Remove(); err != nil {
+		r.streams.notice("%v", err)
+	}
+}
+
+// endBeforeStart ends a run that was interrupted before its tool started. A generator whose
+// start is set is already followed and copied by others: it ends as interrupted. Any other
+// run is deleted.
+func (r *runCommand) endBeforeStart(ctx context.Context) {
+	meta, err := r.dir.Update(func(m *rundir.Meta) {
+		if m.IsGenerator() && m.Group.StartAt != nil {
+			now := m.Axis(clock.System).Now().UTC()
+			m.EndedAt, m.Outcome, m.Reason = &now, rundir.Interrupted, "the tool was not started"
+		}
+	})
+	if err == nil && !meta.Ended() {
+		r.remove()
+		return
+	}
+	r.claim.Release()
+	if err == nil {
+		_, err = live.CloseOrphan(ctx, r.dir, r.config.ToolSet().ByName(meta.Tool))
+	}
+	if err != nil {
 		r.streams.notice("%v", err)
 	}
 }

@@ -292,7 +292,7 @@ func (f *Follower) read(m *member) (complete bool, err error) {
 	if err := f.reload(m); err != nil || !m.found {
 		return false, err
 	}
-	if !m.started && (m.meta.PID != 0 || m.meta.Ended()) {
+	if !m.started && (m.meta.PID != 0 || m.meta.Ended() && !m.meta.EndedBeforeStart()) {
 		f.out = group.AppendStart(f.out, m.number, f.startSeconds(m))
 		m.started, m.reported = true, time.Now()
 	}

@@ -23,6 +23,9 @@ type request struct {
 	Have *mirror.Have `json:"have,omitempty"`
 	// Signal is passed to its tool.
 	Signal int `json:"signal,omitempty"`
+	// Abandon takes the start back and ends the run, which is deleted if its tool has not
+	// started.
+	Abandon bool `json:"abandon,omitempty"`
 }
 
 // Job is a run to prepare.

@@ -111,7 +111,7 @@ func (r *Remote) Abandon() {
 	ctx, cancel := context.WithTimeout(context.Background(), abandonTime)
 	defer cancel()
 	_ = r.each(func(i int) error {
-		_, err := r.sessions[i].ask(ctx, &request{Run: r.run(i), Signal: int(syscall.SIGTERM)})
+		_, err := r.sessions[i].ask(ctx, &request{Run: r.run(i), Abandon: true})
 		return err // a generator that is not reached gives up by itself
 	})
 }
@@ -140,7 +140,10 @@ func (r *Remote) NextStart() time.Time {
 // Start sets the start of all generators, at by the clock of this machine.
 func (r *Remote) Start(ctx context.Context, at time.Time) error {
 	return r.each(func(i int) error {
-		_, err := r.sessions[i].ask(ctx, &request{Run: r.run(i), StartAt: at.Add(r.sessions[i].offset).UnixNano()})
+		a, err := r.sessions[i].ask(ctx, &request{Run: r.run(i), StartAt: at.Add(r.sessions[i].offset).UnixNano()})
+		if err == nil && a.Gone {
+			err = fmt.Errorf("run %s %w", r.run(i), mirror.ErrGone)
+		}
 		return named(r.Connection.Hosts[i], err)
 	})
 }

@@ -92,12 +92,19 @@ func (s *Server) answer(ctx context.Context, r *request) (a answer) {
 				m.Group.StartAt = &at
 			}
 		})
+	case r.Abandon:
+		_, err = dir.Update(func(m *rundir.Meta) {
+			if m.IsGenerator() && m.PID == 0 {
+				m.Group.StartAt = nil
+			}
+		})
+		err = errors.Join(err, signalRun(dir, syscall.SIGTERM))
 	case r.Signal != 0:
 		err = signalRun(dir, syscall.Signal(r.Signal))
 	default:
 		a.News, err = s.news(ctx, dir, r)
 	}
-	if errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, fs.ErrNotExist) && dir.Removed() {
 		return answer{News: mirror.News{Gone: true}}
 	}
 	if err != nil {

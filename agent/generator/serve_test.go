@@ -13,6 +13,48 @@ import (
 	"github.com/benchwatch/benchwatch/agent/rundir"
 )
 
+// serve returns the answer to a request.
+func serve(t *testing.T, dataDir, request string) (a answer) {
+	t.Helper()
+	var out bytes.Buffer
+	server := Server{DataDir: dataDir}
+	if err := server.Serve(t.Context(), strings.NewReader(request+"\n"), &out); err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &a); err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// TestOnlyARemovedRunIsGone: the copy of a run that is gone ends, so a run that can't be
+// read for now is not.
+func TestOnlyARemovedRunIsGone(t *testing.T) {
+	l := newLab(t, 1)
+	dir := l.add(1)
+	root := rundir.Root(l.dataDir)
+	for _, away := range []string{root, l.dataDir, dir.Path(rundir.MetaFile)} {
+		if err := os.Rename(away, away+".away"); err != nil {
+			t.Fatal(err)
+		}
+		for _, request := range []string{`{"run":"g-g1"}`, `{"run":"g-g1","signal":15}`, `{"run":"g-g1","start_at":1}`} {
+			if a := serve(t, l.dataDir, request); a.Gone || a.Error == "" {
+				t.Errorf("without %s: %s: %+v", away, request, a)
+			}
+		}
+		if err := os.Rename(away+".away", away); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := dir.Remove(); err != nil {
+		t.Fatal(err)
+	}
+	if a := serve(t, l.dataDir, `{"run":"g-g1"}`); !a.Gone {
+		t.Errorf("%+v", a)
+	}
+}
+
 // TestServeRefusesForeignRuns: the run of another user names the processes that a signal
 // is sent to.
 func TestServeRefusesForeignRuns(t *testing.T) {
@@ -34,19 +76,7 @@ func TestServeRefusesForeignRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	claim.Release()
-	ask := func() answer {
-		var out bytes.Buffer
-		server := Server{DataDir: data}
-		if err := server.Serve(t.Context(), strings.NewReader(`{"run":"g-g1","signal":15}`+"\n"), &out); err != nil {
-			t.Fatal(err)
-		}
-		var a answer
-		lines := strings.Split(strings.TrimSpace(out.String()), "\n")
-		if err := json.Unmarshal([]byte(lines[len(lines)-1]), &a); err != nil {
-			t.Fatal(err)
-		}
-		return a
-	}
+	ask := func() answer { return serve(t, data, `{"run":"g-g1","signal":15}`) }
 	if err := os.Chown(string(dir), 47603, 47603); err != nil {
 		t.Fatal(err)
 	}

@@ -532,6 +532,38 @@ func TestRemovedThere(t *testing.T) {
 }
 
 // Without authentication an agent serves no output; without output a copy has the rest.
+// TestAwayIsNotRemoved: while the peer's runs folder is away, such as a file system that is not
+// mounted, or a run has no run.json, the copy waits.
+func TestAwayIsNotRemoved(t *testing.T) {
+	for name, path := range map[string]func(there rundir.Directory) string{
+		"runs folder": func(there rundir.Directory) string { return filepath.Dir(string(there)) },
+		"run.json":    func(there rundir.Directory) string { return there.Path(rundir.MetaFile) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			from, dataDir := newMachine(t), t.TempDir()
+			there, copied := from.record("a"), rundir.At(dataDir, "a")
+			_, log, stop := gather(t, dataDir, from.config())
+			until(t, "the copy", func() bool { _, err := copied.Load(); return err == nil })
+			away := path(there)
+			if err := os.Rename(away, away+".away"); err != nil {
+				t.Fatal(err)
+			}
+			until(t, "the complaint", func() bool { return strings.Contains(log.String(), "run is not mirrored") })
+			if err := os.Rename(away+".away", away); err != nil {
+				t.Fatal(err)
+			}
+			appendTo(t, there, rundir.StdoutFile, "the end\n")
+			closeRun(t, there)
+			until(t, "the end of the copy", closedCopy(copied))
+			stop()
+			equalFiles(t, there, copied, rundir.StdoutFile)
+			if meta, err := copied.Load(); err != nil || meta.Outcome != rundir.Succeeded {
+				t.Errorf("%v, %s: %s\n%s", err, meta.Outcome, meta.Reason, log)
+			}
+		})
+	}
+}
+
 func TestWithoutOutput(t *testing.T) {
 	m, to := newMachine(t), t.TempDir()
 	m.output = false

@@ -147,6 +147,9 @@ func (s *Server) serveFile(w http.ResponseWriter, r *http.Request) {
 	if err == nil && (meta.IsCopy() || name != rundir.MetaFile && !slices.Contains(files, name)) {
 		err = fs.ErrNotExist
 	}
+	if errors.Is(err, fs.ErrNotExist) && name == rundir.MetaFile && !meta.IsCopy() && !dir.Removed() {
+		err = errors.New("it was not removed: no copy may end")
+	}
 	if err != nil {
 		refuseFile(w, err)
 		return

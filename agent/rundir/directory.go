@@ -371,6 +371,14 @@ func (d Directory) Within(dataDir string) bool {
 	return err == nil && os.SameFile(parent, root)
 }
 
+// Removed reports whether the run was deleted: its runs folder is there, and has no such
+// entry. A folder that can't be read, or is not mounted, has lost no run.
+func (d Directory) Removed() bool {
+	_, err := os.Lstat(string(d))
+	root, rootErr := os.Stat(filepath.Dir(string(d)))
+	return errors.Is(err, fs.ErrNotExist) && rootErr == nil && root.IsDir()
+}
+
 // List returns the ids of all runs in a data directory, oldest first. A data
 // directory without runs is empty, not an error.
 func List(dataDir string) ([]string, error) {

@@ -134,6 +134,12 @@ func (m *Meta) IsGroup() bool { return m.Group != nil && m.Group.Generator == 0 
 // IsGenerator reports whether the run is one of a group's.
 func (m *Meta) IsGenerator() bool { return m.Group != nil && m.Group.Generator > 0 }
 
+// EndedBeforeStart reports whether a generator's run was interrupted while it waited for
+// its start.
+func (m *Meta) EndedBeforeStart() bool {
+	return m.IsGenerator() && m.PID == 0 && m.Outcome == Interrupted
+}
+
 // IsCopy reports whether the run is recorded by a peer, which also marks and ends it.
 func (m *Meta) IsCopy() bool { return m.Mirror != nil && m.Mirror.Peer }
 
