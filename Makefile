@@ -107,7 +107,7 @@ aa: ## compare 100 real runs with themselves: AA_LOGS is a folder of logs of sys
 
 .PHONY: simulations
 simulations: ## compare simulated runs: how often a difference is found, and one that is none called so
-	BENCHWATCH_SIMULATIONS=$(or $(SIMULATIONS),1000) $(GO) test -count 1 -v -timeout 2h -run 'SameProcess|RegressionsOf|RatioBounds' ./agent/analysis ./agent/report
+	BENCHWATCH_SIMULATIONS=$(or $(SIMULATIONS),1000) $(GO) test -count 1 -v -timeout 2h -run 'SameProcess|RegressionsOf|TailsOf|RatioBounds|Apart' ./agent/analysis ./agent/report
 
 .PHONY: bench
 bench: build ## measure what observing costs; BENCHWATCH_BEFORE=FILE adds another benchwatch

@@ -14,59 +14,83 @@ const (
 	fewestValues = 16
 	// mostWaves and fewestWaves bound the cosines from which an error is estimated.
 	mostWaves, fewestWaves = 8, 4
-	// mostBias bounds the factor by which dependence would make an error look too small.
+	// mostBias bounds the factor by which measured dependence may make a variance look too small.
 	mostBias = 2
+	// hiddenDependence of neighbouring seconds is always allowed for: fast noise hides slow waves in
+	// short series. The seconds of nine of ten public runs depend on each other less (below 0.9).
+	hiddenDependence = 0.95
 	// pieces is the number of parts of a series whose means depend on each other if it has
 	// slow waves under a fast noise.
 	pieces = 30
 )
 
 // Mean is the mean of consecutive values that may depend on each other. Its standard error has
-// Freedom degrees of freedom.
+// Freedom degrees of freedom. It allows for slow waves that noise may hide in so few values;
+// Shown is the error without them.
 type Mean struct {
-	Value, Error, Freedom float64
+	Value, Error, Freedom, Shown float64
 }
 
-// NewMean returns the mean of values, in the order of time. It returns false if there are too few
-// of them, fewer than 16 or too few for their dependence, to know its error.
+// AsShown returns the mean with the error that the values show.
+func (m Mean) AsShown() Mean {
+	m.Error = m.Shown
+	return m
+}
+
+// NewMean returns the mean of values in the order of time, one for each interval of so many seconds.
+// It returns false if there are too few of them, fewer than 16 or too few for their dependence, to
+// know its error.
 //
 // The error comes from the slowest waves of the values, the squares of 8 cosine coefficients at
 // most, as the equal-weighted cosine estimator with Student's distribution does (Müller: A theory
 // of robust long-run variance estimation, Journal of Econometrics 141, 2007; Lazarus, Lewis,
 // Stock, Watson: HAR inference, Journal of Business & Economic Statistics 36, 2018). The first
 // wave is left out: a trend makes it, which does not make a mean uncertain. What an
-// autoregressive process with the dependence of the values lacks in these waves is added; if
-// this is more than half, the values are too few.
-func NewMean(values []float64) (Mean, bool) {
-	n := float64(len(values))
-	if len(values) < fewestValues {
+// autoregressive process lacks in these waves is added: one with the dependence of the values, or
+// 0.95 from second to second if that is more. If it lacks more than half for the dependence of the
+// values, they are too few.
+func NewMean(values []float64, seconds float64) (Mean, bool) {
+	n := len(values)
+	if n < fewestValues {
 		return Mean{}, false
 	}
-	r := upperDependence(values)
-	waves, captured := 0, 0.0
-	for sum := 0.0; waves < min(mostWaves, len(values)/4); {
-		w := math.Pi * float64(waves+2) / n
-		sum += (1 - r) * (1 - r) / (1 - 2*r*math.Cos(w) + r*r)
-		if r >= 1 || sum*mostBias < float64(waves+1) {
-			break
-		}
+	measured := upperDependence(values)
+	if shareInWaves(measured, n, fewestWaves)*mostBias < 1 {
+		return Mean{}, false
+	}
+	assumed := max(measured, math.Pow(hiddenDependence, seconds))
+	waves := fewestWaves
+	for waves < min(mostWaves, n/4) && shareInWaves(assumed, n, waves+1)*mostBias >= 1 {
 		waves++
-		captured = sum / float64(waves)
-	}
-	if waves < fewestWaves {
-		return Mean{}, false
 	}
 	m := mean(values)
 	variance := 0.0
 	for j := 2; j <= waves+1; j++ {
 		c := 0.0
 		for i, v := range values {
-			c += (v - m) * math.Cos(math.Pi*float64(j)*(float64(i)+0.5)/n)
+			c += (v - m) * math.Cos(math.Pi*float64(j)*(float64(i)+0.5)/float64(n))
 		}
-		variance += 2 * c * c / n
+		variance += 2 * c * c / float64(n)
 	}
-	variance /= float64(waves) * captured
-	return Mean{m, math.Sqrt(variance / n), float64(waves)}, true
+	variance /= float64(waves * n)
+	return Mean{
+		Value: m, Freedom: float64(waves),
+		Error: math.Sqrt(variance / shareInWaves(assumed, n, waves)),
+		Shown: math.Sqrt(variance / shareInWaves(measured, n, waves)),
+	}, true
+}
+
+// shareInWaves returns how large the variance of the mean of n values appears in the waves from the
+// second on, as a share of the true one, for an autoregressive process with dependence r.
+func shareInWaves(r float64, n, waves int) float64 {
+	if r >= 1 {
+		return 0
+	}
+	sum := 0.0
+	for j := 2; j <= waves+1; j++ {
+		sum += (1 - r) * (1 - r) / (1 - 2*r*math.Cos(math.Pi*float64(j)/float64(n)) + r*r)
+	}
+	return sum / float64(waves) / (1 - 2*r*(1-math.Pow(r, float64(n)))/(float64(n)*(1-r*r)))
 }
 
 // upperDependence returns how much a value depends on its predecessor, from 0 to 1, and rather
@@ -172,12 +196,12 @@ func RatioBounds(before, after Mean, level float64) (low, high float64, ok bool)
 }
 
 // CompareTypical tests whether the values after are typically lower or higher than those before:
-// the means of their common ranks, which single outliers do not move. It returns false if
-// there are too few values.
-func CompareTypical(before, after []float64) (Sides, bool) {
+// the means of their common ranks, which single outliers do not move. Each value is of an interval
+// of so many seconds. It returns false if there are too few values.
+func CompareTypical(before, after []float64, seconds float64) (Sides, bool) {
 	ranks := commonRanks(before, after)
-	a, okA := NewMean(ranks[:len(before)])
-	b, okB := NewMean(ranks[len(before):])
+	a, okA := NewMean(ranks[:len(before)], seconds)
+	b, okB := NewMean(ranks[len(before):], seconds)
 	if !okA || !okB {
 		return Sides{}, false
 	}

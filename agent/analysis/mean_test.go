@@ -4,99 +4,78 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"os"
-	"strconv"
 	"testing"
-)
 
-// simulations is how many pairs of series each cell of the tables has: BENCHWATCH_SIMULATIONS, as
-// make simulations sets it, or few.
-func simulations(t *testing.T, few int) int {
-	t.Helper()
-	text := os.Getenv("BENCHWATCH_SIMULATIONS")
-	if text == "" {
-		return few
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return n
-}
+	"github.com/benchwatch/benchwatch/internal/simulation"
+)
 
 // waves returns values around a level; each depends on the previous one.
 func waves(random *rand.Rand, n int, level, noise, dependence float64) []float64 {
-	values, state := make([]float64, n), random.NormFloat64()
-	for i := range values {
-		if i > 0 {
-			state = dependence*state + math.Sqrt(1-dependence*dependence)*random.NormFloat64()
-		}
-		values[i] = level + noise*state
+	values := simulation.Process{Dependence: dependence}.Values(random, n)
+	for i, v := range values {
+		values[i] = level + noise*v
 	}
 	return values
 }
 
 // processes generate series without a difference.
 var processes = []struct {
-	name string
-	draw func(random *rand.Rand, n int, dependence float64) []float64
+	name         string
+	noise        float64 // over the waves
+	isHeavy      bool
+	dependencies []float64
 }{
-	{"normal noise", func(r *rand.Rand, n int, d float64) []float64 { return waves(r, n, 1000, 40, d) }},
-	{"heavy tails, as of latencies", func(r *rand.Rand, n int, d float64) []float64 {
-		values := waves(r, n, 0, 0.5, d)
-		for i, v := range values {
-			values[i] = math.Exp(v)
-		}
-		return values
-	}},
+	{"normal noise", 0, false, []float64{0, 0.28, 0.53, 0.83, 0.9, 0.95}},
+	{"heavy tails, as of latencies", 0, true, []float64{0, 0.28, 0.53, 0.83, 0.9, 0.95}},
+	{"waves under as much noise", 1, false, []float64{0.53, 0.83, 0.9, 0.95}},
+	{"waves under twice as much noise", 2, false, []float64{0.53, 0.83, 0.9, 0.95}},
+	{"heavy tails, waves under as much noise", 1, true, []float64{0.53, 0.83, 0.9, 0.95}},
 }
 
 // Pairs of series of the same process differ at the 1 % level in 1 % of the cases at most, for
 // each length and dependence; a test that can't hold that says that the series are too short.
 func TestMeansOfTheSameProcess(t *testing.T) {
-	repeat := simulations(t, 100)
+	repeat := simulation.Repeats(t, 25)
 	for _, p := range processes {
 		all, wrong, wrongTypical := 0, 0, 0
 		for _, n := range []int{60, 120, 300, 600, 900} {
 			line := fmt.Sprintf("%s, n=%d:", p.name, n)
-			for _, dependence := range []float64{0, 0.28, 0.53, 0.83, 0.9, 0.95} {
+			for _, dependence := range p.dependencies {
 				random := rand.New(rand.NewPCG(uint64(n), uint64(100*dependence)))
+				draw := func() []float64 {
+					values := simulation.Process{Dependence: dependence, Noise: p.noise}.Values(random, n)
+					for i, v := range values {
+						if p.isHeavy {
+							values[i] = math.Exp(v / 2)
+						}
+					}
+					return values
+				}
 				unknown, different, typical := 0, 0, 0
 				for range repeat {
-					a, b := p.draw(random, n, dependence), p.draw(random, n, dependence)
-					before, okA := NewMean(a)
-					after, okB := NewMean(b)
+					a, b := draw(), draw()
+					before, okA := NewMean(a, 1)
+					after, okB := NewMean(b, 1)
 					if !okA || !okB {
 						unknown++
 					} else if CompareMeans(before, after, 1).Both() <= 0.01 {
 						different++
 					}
-					if sides, ok := CompareTypical(a, b); ok && sides.Both() <= 0.01 {
+					if sides, ok := CompareTypical(a, b, 1); ok && sides.Both() <= 0.01 {
 						typical++
 					}
 				}
-				line += fmt.Sprintf("  %.2f: %.2f, %.2f, ? %.0f", dependence, inPercent(different, repeat), inPercent(typical, repeat), inPercent(unknown, repeat))
-				checkLevel(t, line, different, repeat, 4.5) // one of many lines
-				checkLevel(t, line, typical, repeat, 4.5)
+				line += fmt.Sprintf("  %.2f: %.2f, %.2f, ? %.0f", dependence, simulation.Percent(different, repeat), simulation.Percent(typical, repeat), simulation.Percent(unknown, repeat))
+				simulation.CheckShare(t, line, different, repeat, 0.01, 4.5) // one of many lines
+				simulation.CheckShare(t, line, typical, repeat, 0.01, 4.5)
 				all, wrong, wrongTypical = all+repeat, wrong+different, wrongTypical+typical
 			}
 			t.Log(line)
 		}
-		checkLevel(t, p.name, wrong, all, 3)
-		checkLevel(t, p.name+", typical", wrongTypical, all, 3)
+		simulation.CheckShare(t, p.name, wrong, all, 0.01, 3)
+		simulation.CheckShare(t, p.name+", typical", wrongTypical, all, 0.01, 3)
 	}
 	t.Log("dependence: means called different, typical values called different, too short to tell, in percent")
-}
-
-func inPercent(n, of int) float64 { return 100 * float64(n) / float64(of) }
-
-// checkLevel fails if so many of all pairs are not to be expected at the 1 % level, with so many
-// standard errors.
-func checkLevel(t *testing.T, what string, n, all int, errors float64) {
-	t.Helper()
-	if most := 0.01*float64(all) + errors*math.Sqrt(0.01*0.99*float64(all)); float64(n) > most {
-		t.Errorf("%s: %d of %d differ", what, n, all)
-	}
 }
 
 func TestMeansOfTooLittle(t *testing.T) {
@@ -105,22 +84,40 @@ func TestMeansOfTooLittle(t *testing.T) {
 		steps[i] = float64(i / 50)
 	}
 	for name, values := range map[string][]float64{"none": nil, "fifteen": make([]float64, 15), "two levels": steps} {
-		if m, ok := NewMean(values); ok {
+		if m, ok := NewMean(values, 1); ok {
 			t.Errorf("%s: %+v", name, m)
 		}
 	}
-	if m, ok := NewMean(make([]float64, 16)); !ok || m.Error != 0 {
+	if m, ok := NewMean(make([]float64, 16), 1); !ok || m.Error != 0 {
 		t.Errorf("sixteen equal values: %+v", m)
+	}
+}
+
+// An error allows for slow waves that noise may hide in few seconds; the longer the intervals, the
+// less of a wave is left from one to the next.
+func TestErrorsAllowForHiddenWaves(t *testing.T) {
+	values := waves(rand.New(rand.NewPCG(1, 2)), 60, 1000, 40, 0)
+	last := math.Inf(1)
+	for _, seconds := range []float64{1, 10, 60} {
+		m, ok := NewMean(values, seconds)
+		if !ok || m.Error >= last || m.Error < m.Shown || m.AsShown().Error != m.Shown {
+			t.Errorf("%v s: %+v", seconds, m)
+		}
+		last = m.Error
+	}
+	short, _ := NewMean(values, 1)
+	if long, _ := NewMean(values, 60); short.Error < 2*short.Shown || long.Error > 1.5*long.Shown {
+		t.Errorf("60 values of 1 s %+v, of 60 s %+v", short, long)
 	}
 }
 
 // The bounds of a ratio have the truth in 99 % of the cases.
 func TestRatioBounds(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 5))
-	outside, repeat := 0, simulations(t, 200)
+	outside, repeat := 0, simulation.Repeats(t, 200)
 	for range repeat {
-		a, okA := NewMean(waves(random, 300, 1000, 40, 0.5))
-		b, okB := NewMean(waves(random, 300, 900, 40, 0.5))
+		a, okA := NewMean(waves(random, 300, 1000, 40, 0.5), 1)
+		b, okB := NewMean(waves(random, 300, 900, 40, 0.5), 1)
 		if !okA || !okB {
 			continue // by chance too dependent
 		}
@@ -132,8 +129,8 @@ func TestRatioBounds(t *testing.T) {
 			outside++
 		}
 	}
-	checkLevel(t, "bounds", outside, repeat, 3)
-	if _, _, ok := RatioBounds(Mean{0, 0, 8}, Mean{1, 0, 8}, 0.005); ok {
+	simulation.CheckShare(t, "bounds", outside, repeat, 0.01, 3)
+	if _, _, ok := RatioBounds(Mean{Freedom: 8}, Mean{Value: 1, Freedom: 8}, 0.005); ok {
 		t.Error("a ratio to 0 has bounds")
 	}
 }
@@ -163,7 +160,7 @@ func TestSlowValues(t *testing.T) {
 // Series of the same process, however dependent, are apart in one of a thousand pairs at most; other
 // levels are.
 func TestApart(t *testing.T) {
-	repeat := simulations(t, 200)
+	repeat := simulation.Repeats(t, 200)
 	all, apart := 0, 0
 	for _, n := range []int{60, 120, 300, 600} {
 		for _, dependence := range []float64{0.83, 0.9, 0.95} {
@@ -178,9 +175,7 @@ func TestApart(t *testing.T) {
 		}
 	}
 	t.Logf("%d of %d are apart", apart, all)
-	if most := 0.001*float64(all) + 3*math.Sqrt(0.001*float64(all)); float64(apart) > most {
-		t.Errorf("%d of %d are apart", apart, all)
-	}
+	simulation.CheckShare(t, "apart", apart, all, 0.001, 3)
 	random := rand.New(rand.NewPCG(1, 2))
 	a, b := waves(random, 300, 1000, 20, 0.95), waves(random, 300, 500, 20, 0.95)
 	if isLower, ok := Apart(a, b); !ok || !isLower {

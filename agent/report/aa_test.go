@@ -59,7 +59,7 @@ func TestSplitsOfRealRuns(t *testing.T) {
 		c := Compare([]Group{{Name: "odd", Runs: rows[:1]}, {Name: "even", Runs: rows[1:]}}, nil)
 		for _, line := range c.Lines[:1] { // the throughput
 			switch s := line.Samples[1]; s.Verdict {
-			case RunsDiffer, RunsStall:
+			case RunsDiffer, RunsApart, RunsStall:
 				different++
 				t.Logf("%s: %s", log, s.difference())
 				judged++

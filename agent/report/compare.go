@@ -453,7 +453,7 @@ func (c *Comparison) addNotes() {
 		c.Notes = append(c.Notes, "one of these runs has stalls that the other lacks. They are too few to know whether they recur: repeat the runs, at least 4 for each group")
 	}
 	if verdicts[TooShort] {
-		c.Notes = append(c.Notes, "too short to tell: the intervals of a run depend so much on each other, for instance in slow waves, that there are too few for a test. Repeat the runs, at least 4 for each group, or make them longer")
+		c.Notes = append(c.Notes, "too short to tell: the intervals of a run depend so much on each other, for instance in slow waves, or may do so under their noise, that there are too few for a test. Repeat the runs, at least 4 for each group, or make them longer")
 	}
 	if verdicts[Single] {
 		c.Notes = append(c.Notes, "one run says nothing about spread: where a group has one run, the difference may be noise. Repeat the runs, at least 4 for each group")

@@ -153,13 +153,15 @@ func fewest(n, m int) float64 {
 
 func compareWithin(before, after within) evidence {
 	e := evidence{verdict: RunsUnclear, n: [2]int{len(before.values), len(after.values)}}
-	a, okA := analysis.NewMean(before.values)
-	b, okB := analysis.NewMean(after.values)
+	a, okA := analysis.NewMean(before.values, before.seconds)
+	b, okB := analysis.NewMean(after.values, after.seconds)
+	isShown := false // by the values, were there no slow waves under their noise
 	switch {
 	case okA && okB:
 		e.sides = analysis.CompareMeans(a, b, 1)
 		e.low, e.high, _ = analysis.RatioBounds(a, b, alphaWithin/2)
-		if typical, ok := analysis.CompareTypical(before.values, after.values); ok && before.isQuantile {
+		isShown = analysis.CompareMeans(a.AsShown(), b.AsShown(), 1).Both() <= alphaWithin
+		if typical, ok := compareTypical(before, after); ok && before.isQuantile {
 			e.sides = e.sides.Either(typical)
 		}
 	case min(before.seconds, after.seconds) >= longInterval && min(len(before.values), len(after.values)) >= fewestLong:
@@ -167,10 +169,7 @@ func compareWithin(before, after within) evidence {
 	case len(before.values) == 0 || len(after.values) == 0:
 		return evidence{verdict: Single, reason: "one run, may be noise"}
 	default:
-		e.verdict, e.reason = TooShort, "the intervals are too few for how much they depend on each other"
-		if isLower, ok := analysis.Apart(before.values, after.values); ok {
-			e.verdict, e.isLower = RunsApart, isLower
-		}
+		e.tooShort(before, after, "the intervals are too few for how much they depend on each other")
 		return e
 	}
 	switch {
@@ -178,8 +177,23 @@ func compareWithin(before, after within) evidence {
 		e.verdict = RunsDiffer
 	case e.low >= 1-alikeWithin && e.high <= 1+alikeWithin && e.high > 0:
 		e.verdict = RunsAlike
+	case isShown && min(e.sides.Lower, e.sides.Higher) > alphaWithin:
+		e.tooShort(before, after, "slow waves that noise hides in so few intervals may make up the difference")
 	}
 	return e
+}
+
+// tooShort concludes that the intervals of two runs are too few for a test, unless their levels are
+// apart.
+func (e *evidence) tooShort(before, after within, reason string) {
+	e.verdict, e.reason = TooShort, reason
+	if isLower, ok := analysis.Apart(before.values, after.values); ok {
+		e.verdict, e.reason, e.isLower = RunsApart, "", isLower
+	}
+}
+
+func compareTypical(before, after within) (analysis.Sides, bool) {
+	return analysis.CompareTypical(before.values, after.values, min(before.seconds, after.seconds))
 }
 
 // ShapeKind is the way in which the intervals of two runs differ.
@@ -269,11 +283,11 @@ func newShape(before, after within) *Shape {
 		s.Drift[i] = series.Median(w.values[len(w.values)-quarter:])/series.Median(w.values[:quarter]) - 1
 	}
 	s.Typical = series.Some(typical[1] / typical[0])
-	if sides, ok := analysis.CompareTypical(before.values, after.values); ok {
+	if sides, ok := compareTypical(before, after); ok {
 		s.TypicalP = series.Some(sides.Both())
 	}
-	a, okA := analysis.NewMean(others[0])
-	b, okB := analysis.NewMean(others[1])
+	a, okA := analysis.NewMean(others[0], before.seconds)
+	b, okB := analysis.NewMean(others[1], after.seconds)
 	if len(others[0]) > 0 && len(others[1]) > 0 {
 		s.Others = series.Some(NewSpread(others[1]).Mean / NewSpread(others[0]).Mean)
 	}

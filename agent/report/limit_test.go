@@ -11,6 +11,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/analysis"
 	"github.com/benchwatch/benchwatch/agent/series"
 	"github.com/benchwatch/benchwatch/agent/tool"
+	"github.com/benchwatch/benchwatch/internal/simulation"
 )
 
 // TestLimits guards that a limit is broken only if the runs prove it, and never
@@ -74,10 +75,9 @@ func singleLatency(name string, milliseconds []float64) Group {
 }
 
 func noisy1800(random *rand.Rand, level, noise float64) []float64 {
-	values, state := make([]float64, 1800), 0.0
-	for i := range values {
-		state = 0.8*state + 0.6*random.NormFloat64()
-		values[i] = level * (1 + noise*state)
+	values := simulation.Process{Dependence: 0.8}.Values(random, 1800)
+	for i, v := range values {
+		values[i] = level * (1 + noise*v)
 	}
 	return values
 }
@@ -131,6 +131,21 @@ func TestRunsWithSlowWaves(t *testing.T) {
 		s, limit := checked(t, single("direct", wave(1000)), single("atlas", wave(c.after)), "tps<-5%")
 		if s.Verdict != c.want || s.P.Known || limit.Result != c.result {
 			t.Errorf("%v: %s, %+v, want %s, %s", c.after, s.difference(), limit, c.want, c.result)
+		}
+	}
+}
+
+// Noise may hide slow waves in a minute. A difference that they could make is too short to tell, also
+// for a limit; in ten minutes it is proven.
+func TestWavesHiddenByNoise(t *testing.T) {
+	for n, want := range map[int]Verdict{60: TooShort, 600: RunsDiffer} {
+		s := &runSimulator{Rand: rand.New(rand.NewPCG(1, 2)), n: n, cv: 0.04}
+		sample, limit := checked(t, single("direct", s.run()), single("atlas", times(s.run(), 0.955)), "tps<-1%")
+		if sample.Verdict != want || sample.P.Known != (want == RunsDiffer) || (limit.Result == Broken) != (want == RunsDiffer) {
+			t.Errorf("%d s: %s, %+v", n, sample.difference(), limit)
+		}
+		if want == TooShort && !strings.Contains(limit.Reason, "slow waves that noise hides") {
+			t.Error(limit.Reason)
 		}
 	}
 }

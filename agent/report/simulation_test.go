@@ -4,40 +4,38 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"os"
-	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/benchwatch/benchwatch/internal/simulation"
 )
 
-// simulation makes runs whose true difference is known.
-type simulation struct {
+// runSimulator makes runs whose true difference is known.
+type runSimulator struct {
 	*rand.Rand
+	simulation.Process
 	n         int
-	phi, cv   float64
+	cv        float64
 	isLatency bool // lognormal
 }
 
 const simulatedLevel = 1000
 
 // run returns the values of one run: an autoregressive process of order 1 around a level.
-func (s *simulation) run() []float64 {
-	values, state := make([]float64, s.n), s.NormFloat64()
-	for i := range values {
-		if i > 0 {
-			state = s.phi*state + math.Sqrt(1-s.phi*s.phi)*s.NormFloat64()
-		}
+func (s *runSimulator) run() []float64 {
+	values := s.Values(s.Rand, s.n)
+	for i, v := range values {
 		if s.isLatency {
-			values[i] = simulatedLevel * math.Exp(s.cv*state)
+			values[i] = simulatedLevel * math.Exp(s.cv*v)
 		} else {
-			values[i] = simulatedLevel * (1 + s.cv*state)
+			values[i] = simulatedLevel * (1 + s.cv*v)
 		}
 	}
 	return values
 }
 
 // phases multiplies length of every period values by factor, from a random one on.
-func (s *simulation) phases(values []float64, length, period int, factor float64) []float64 {
+func (s *runSimulator) phases(values []float64, length, period int, factor float64) []float64 {
 	start := s.IntN(period)
 	for i := range values {
 		if (i+start)%period < length {
@@ -48,7 +46,7 @@ func (s *simulation) phases(values []float64, length, period int, factor float64
 }
 
 // event multiplies one stretch of values at a random place by factor.
-func (s *simulation) event(values []float64, length int, factor float64) []float64 {
+func (s *runSimulator) event(values []float64, length int, factor float64) []float64 {
 	start := s.IntN(len(values) - length + 1)
 	for i := range length {
 		values[start+i] *= factor
@@ -67,22 +65,22 @@ func trend(values []float64, last float64) []float64 {
 // regressions lower the throughput of 600 seconds.
 var regressions = []struct {
 	name string
-	make func(*simulation) []float64
+	make func(*runSimulator) []float64
 }{
-	{"evenly, -5 %", func(s *simulation) []float64 { return times(s.run(), 0.95) }},
-	{"evenly, -10 %", func(s *simulation) []float64 { return times(s.run(), 0.90) }},
-	{"4 s of 50 at 0", func(s *simulation) []float64 { return s.phases(s.run(), 4, 50, 0) }},
-	{"10 s of 100 at 0", func(s *simulation) []float64 { return s.phases(s.run(), 10, 100, 0) }},
-	{"one stall of 60 s", func(s *simulation) []float64 { return s.event(s.run(), 60, 0) }},
-	{"half speed, 12 s a minute", func(s *simulation) []float64 { return s.phases(s.run(), 12, 60, 0.5) }},
-	{"six slow phases of 20 s", func(s *simulation) []float64 {
+	{"evenly, -5 %", func(s *runSimulator) []float64 { return times(s.run(), 0.95) }},
+	{"evenly, -10 %", func(s *runSimulator) []float64 { return times(s.run(), 0.90) }},
+	{"4 s of 50 at 0", func(s *runSimulator) []float64 { return s.phases(s.run(), 4, 50, 0) }},
+	{"10 s of 100 at 0", func(s *runSimulator) []float64 { return s.phases(s.run(), 10, 100, 0) }},
+	{"one stall of 60 s", func(s *runSimulator) []float64 { return s.event(s.run(), 60, 0) }},
+	{"half speed, 12 s a minute", func(s *runSimulator) []float64 { return s.phases(s.run(), 12, 60, 0.5) }},
+	{"six slow phases of 20 s", func(s *runSimulator) []float64 {
 		values := s.run()
 		for i := range 6 { // one in each sixth, at random
 			copy(values[i*100:], s.event(values[i*100:(i+1)*100], 20, 0.5))
 		}
 		return values
 	}},
-	{"a trend to -20 %", func(s *simulation) []float64 { return trend(s.run(), 0.8) }},
+	{"a trend to -20 %", func(s *runSimulator) []float64 { return trend(s.run(), 0.8) }},
 }
 
 func times(values []float64, factor float64) []float64 {
@@ -90,21 +88,6 @@ func times(values []float64, factor float64) []float64 {
 		values[i] *= factor
 	}
 	return values
-}
-
-// simulations is how many pairs of runs each line of the tables has: BENCHWATCH_SIMULATIONS, as
-// make simulations sets it, or few.
-func simulations(t *testing.T, few int) int {
-	t.Helper()
-	text := os.Getenv("BENCHWATCH_SIMULATIONS")
-	if text == "" {
-		return few
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return n
 }
 
 // checked compares two runs and applies a limit.
@@ -130,10 +113,10 @@ func checked(t *testing.T, before, after Group, text string) (Sample, LimitResul
 // shape, if the seconds depend on each other as in three of four public runs: regressions of
 // 8 % and more in nine of ten pairs. None is called alike or held.
 func TestRegressionsOfSingleRuns(t *testing.T) {
-	repeat := simulations(t, 10)
+	repeat := simulation.Repeats(t, 10)
 	for _, phi := range []float64{0.3, 0.8} {
 		for _, r := range regressions {
-			s := &simulation{Rand: rand.New(rand.NewPCG(1, 2)), n: 600, phi: phi, cv: 0.04}
+			s := &runSimulator{Rand: rand.New(rand.NewPCG(1, 2)), n: 600, Process: simulation.Process{Dependence: phi}, cv: 0.04}
 			verdicts, results := map[Verdict]int{}, map[Result]int{}
 			for range repeat {
 				sample, limit := checked(t, single("before", s.run()), single("after", r.make(s)), "tps<-3%")
@@ -153,50 +136,59 @@ func TestRegressionsOfSingleRuns(t *testing.T) {
 }
 
 // Two runs of the same process differ in 1 % of the pairs at most, and break a limit of 3 % in no
-// more; latencies too, whose tail is heavy.
+// more, whatever their length and dependence; latencies too, whose tail is heavy, and slow waves
+// under a fast noise.
 func TestSingleRunsOfTheSameProcess(t *testing.T) {
-	repeat, all, different, broken := simulations(t, 5), 0, 0, 0
-	for _, isLatency := range []bool{false, true} {
-		cv, limit := 0.04, "tps<-3%"
-		if isLatency {
-			cv, limit = 0.3, "p95>+3%"
+	repeat := simulation.Repeats(t, 3)
+	for _, p := range []struct {
+		name      string
+		isLatency bool
+		noise     float64
+	}{{"throughput", false, 0}, {"p95", true, 0}, {"throughput under noise", false, 1}} {
+		cv, limit, simulate := 0.04, "tps<-3%", single
+		if p.isLatency {
+			cv, limit, simulate = 0.3, "p95>+3%", singleLatency
 		}
+		all, different, broken := 0, 0, 0
 		for _, n := range []int{60, 120, 300, 600, 900} {
+			line := fmt.Sprintf("%s, n=%d:", p.name, n)
 			for _, phi := range []float64{0, 0.28, 0.53, 0.83, 0.9, 0.95} {
-				s := &simulation{Rand: rand.New(rand.NewPCG(uint64(n), uint64(100*phi))), n: n, phi: phi, cv: cv, isLatency: isLatency}
-				simulate := single
-				if isLatency {
-					simulate = singleLatency
-				}
+				s := &runSimulator{Rand: rand.New(rand.NewPCG(uint64(n), uint64(100*phi))), n: n, Process: simulation.Process{Dependence: phi, Noise: p.noise}, cv: cv, isLatency: p.isLatency}
+				found, short := 0, 0
 				for range repeat {
 					sample, result := checked(t, simulate("before", s.run()), simulate("after", s.run()), limit)
-					all++
-					if sample.Verdict == RunsDiffer || sample.Verdict == RunsStall {
-						different++
+					switch sample.Verdict {
+					case RunsDiffer, RunsApart, RunsStall:
+						found++
+					case TooShort:
+						short++
 					}
 					if result.Result == Broken {
 						broken++
 					}
 				}
+				line += fmt.Sprintf("  %.2f: %.2f, ? %.0f", phi, simulation.Percent(found, repeat), simulation.Percent(short, repeat))
+				simulation.CheckShare(t, line, found, repeat, 0.01, 4.5) // one of many lines
+				all, different = all+repeat, different+found
 			}
+			t.Log(line)
 		}
+		t.Logf("%s: of %d pairs %d differ, %d break a limit", p.name, all, different, broken)
+		simulation.CheckShare(t, p.name+", different", different, all, 0.01, 3)
+		simulation.CheckShare(t, p.name+", broken", broken, all, 0.01, 3)
 	}
-	most := 0.01*float64(all) + 3*math.Sqrt(0.01*0.99*float64(all))
-	t.Logf("of %d pairs %d differ, %d break a limit", all, different, broken)
-	if float64(different) > most || float64(broken) > most {
-		t.Errorf("more than %.1f", most)
-	}
+	t.Log("dependence: called different, too short to tell, in percent")
 }
 
 // A tail that grows is found: the p99 of each interval by 10 %, or of some intervals.
 func TestTailsOfSingleRuns(t *testing.T) {
-	repeat := simulations(t, 10)
-	for name, slower := range map[string]func(*simulation) []float64{
-		"each by 10 %":       func(s *simulation) []float64 { return times(s.run(), 1.1) },
-		"12 s a minute by 3": func(s *simulation) []float64 { return s.phases(s.run(), 12, 60, 3) },
+	repeat := simulation.Repeats(t, 10)
+	for name, slower := range map[string]func(*runSimulator) []float64{
+		"each by 10 %":       func(s *runSimulator) []float64 { return times(s.run(), 1.1) },
+		"12 s a minute by 3": func(s *runSimulator) []float64 { return s.phases(s.run(), 12, 60, 3) },
 	} {
 		for _, phi := range []float64{0, 0.5, 0.8} {
-			s := &simulation{Rand: rand.New(rand.NewPCG(600, uint64(100*phi))), n: 600, phi: phi, cv: 0.1, isLatency: true}
+			s := &runSimulator{Rand: rand.New(rand.NewPCG(600, uint64(100*phi))), n: 600, Process: simulation.Process{Dependence: phi}, cv: 0.1, isLatency: true}
 			found := map[Verdict]int{}
 			for range repeat {
 				sample, result := checked(t, singleLatency("before", s.run()), singleLatency("after", slower(s)), "p95>+3%")
@@ -206,7 +198,7 @@ func TestTailsOfSingleRuns(t *testing.T) {
 				}
 			}
 			t.Logf("%s, phi %.1f: %v", name, phi, found)
-			if 10*found[RunsDiffer] < 9*repeat {
+			if 10*found[RunsDiffer] < 9*repeat || found[RunsAlike] > 0 {
 				t.Errorf("%s, phi %.1f: %v", name, phi, found)
 			}
 		}
@@ -215,7 +207,7 @@ func TestTailsOfSingleRuns(t *testing.T) {
 
 // The words name what makes up a difference.
 func TestShapes(t *testing.T) {
-	s := &simulation{Rand: rand.New(rand.NewPCG(1, 2)), n: 600, phi: 0.3, cv: 0.04}
+	s := &runSimulator{Rand: rand.New(rand.NewPCG(1, 2)), n: 600, Process: simulation.Process{Dependence: 0.3}, cv: 0.04}
 	for _, c := range []struct {
 		name          string
 		before, after []float64
