@@ -1,6 +1,7 @@
 package tool
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -12,14 +13,13 @@ import (
 //
 // The operation is [Transaction]; if the tool printed no latency of it,
 // [NewOrder]; otherwise the slowest of the operations for which hadTraffic
-// returns true (nil means all), leaving out those that are no work of the
-// benchmark: cleanup, and failed or missed operations (read_failed,
-// insert_error, read_not_found).
+// returns true (nil means all), without those that [NotWork] names.
 //
-// The statistic is the p95; otherwise the p99; otherwise the highest percentile
-// of those printed; otherwise the mean. It is chosen before the slowest
-// operation, so that only equal statistics are compared. The minimum and the
-// maximum never qualify.
+// The statistic is the first of [HeadlineStats] that the tool printed; otherwise
+// the highest percentile below p99; otherwise the mean. It is chosen before the
+// slowest operation, so that only equal statistics are compared. Higher
+// percentiles, the minimum and the maximum never qualify: they are of too few
+// operations.
 //
 // The recording rules run:benchwatch_run_latency_seconds:headline and
 // run:benchwatch_run_summary_latency_seconds:headline choose in the same way.
@@ -65,6 +65,14 @@ func (r *Report) Headline() series.Optional[Latency] {
 	return Headline(r.Latencies, Traffic(r.Rates, r.Counts))
 }
 
+// HeadlineStats are the statistics of the headline latency, the first that the tool
+// printed. The page draws its lines first.
+var HeadlineStats = []string{"p95", Worst("p95"), "p99", Worst("p99")}
+
+// NotWork are operations that are no work of the benchmark, by name or by the end of
+// the name after an underscore: read_failed, insert_error, read_not_found.
+var NotWork = []string{"cleanup", "failed", "error", "not_found"}
+
 const otherOperation = 1
 
 // operationRank is higher for operations that go first, 0 for those that never
@@ -76,11 +84,8 @@ func operationRank(operation string) int {
 	case NewOrder:
 		return 2
 	}
-	switch operation[strings.LastIndexByte(operation, '_')+1:] {
-	case "cleanup", "failed", "error":
-		return 0
-	case "found":
-		if strings.HasSuffix(operation, "_not_found") {
+	for _, end := range NotWork {
+		if name, ok := strings.CutSuffix(operation, end); ok && (name == "" || name[len(name)-1] == '_') {
 			return 0
 		}
 	}
@@ -88,18 +93,16 @@ func operationRank(operation string) int {
 }
 
 // statRank is higher for statistics that go first, 0 for those that never make
-// the headline. Percentiles other than p95 and p99 rank by their number.
+// the headline. Percentiles below p99 rank by their number.
 func statRank(stat string) float64 {
-	switch stat {
-	case "p95":
-		return 202
-	case "p99":
-		return 201
-	case "avg":
+	if i := slices.Index(HeadlineStats, stat); i >= 0 {
+		return float64(200 + len(HeadlineStats) - i)
+	}
+	if stat == "avg" {
 		return 1
 	}
 	percent, err := strconv.ParseFloat(strings.TrimPrefix(strings.TrimSuffix(stat, worst), "p"), 64)
-	if err != nil || stat[0] != 'p' || !(percent > 0 && percent <= 100) {
+	if err != nil || stat[0] != 'p' || !(percent > 0 && percent < 99) {
 		return 0
 	}
 	return 100 + percent

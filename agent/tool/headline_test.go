@@ -26,7 +26,19 @@ func TestHeadline(t *testing.T) {
 			tool.Latency{"transaction", "p95", 0.3},
 		},
 		{"p99 before higher percentiles", []tool.Latency{{"transaction", "p99.9", 3}, {"transaction", "p99", 2}, {"transaction", "p50", 1}}, tool.Latency{"transaction", "p99", 2}},
-		{"the highest percentile", []tool.Latency{{"transaction", "p99.9", 3}, {"transaction", "p99.99", 3}, {"transaction", "p50", 1}}, tool.Latency{"transaction", "p99.99", 3}},
+		{"the highest percentile below p99", []tool.Latency{{"transaction", "p99.9", 4}, {"transaction", "p98", 3}, {"transaction", "p90", 2}, {"transaction", "p50", 1}}, tool.Latency{"transaction", "p98", 3}},
+		{"the mean before higher percentiles", []tool.Latency{{"transaction", "p99.9", 3}, {"transaction", "p100", 3}, {"transaction", "avg", 1}}, tool.Latency{"transaction", "avg", 1}},
+		{
+			"the worst generator's p95 before its p99",
+			[]tool.Latency{{"transaction", "p95_worst", 1}, {"transaction", "p99_worst", 2}, {"transaction", "p99.9_worst", 3}},
+			tool.Latency{"transaction", "p95_worst", 1},
+		},
+		{
+			"the worst generator's p99 before its highest",
+			[]tool.Latency{{"transaction", "p90_worst", 1}, {"transaction", "p99_worst", 2}, {"transaction", "p99.99_worst", 3}},
+			tool.Latency{"transaction", "p99_worst", 2},
+		},
+		{"of a group that merged histograms", []tool.Latency{{"read", "p95_worst", 2}, {"read", "p95", 1}}, tool.Latency{"read", "p95", 1}},
 		{"a low percentile before the mean", []tool.Latency{{"transaction", "avg", 2}, {"transaction", "p50", 1}}, tool.Latency{"transaction", "p50", 1}},
 		{"the mean", []tool.Latency{{"transaction", "max", 2}, {"transaction", "avg", 1}}, tool.Latency{"transaction", "avg", 1}},
 		{"the tool's transaction before TPC-C's", []tool.Latency{{"new_order", "p95", 2}, {"transaction", "avg", 1}}, tool.Latency{"transaction", "avg", 1}},
@@ -59,7 +71,7 @@ func TestHeadline(t *testing.T) {
 	}
 	for _, none := range [][]tool.Latency{
 		nil,
-		{{"transaction", "max", 1}, {"transaction", "min", 1}, {"transaction", "p0", 0}, {"transaction", "p", 1}, {"transaction", "", 1}, {"transaction", "95", 1}},
+		{{"transaction", "max", 1}, {"transaction", "min", 1}, {"transaction", "p0", 0}, {"transaction", "p", 1}, {"transaction", "", 1}, {"transaction", "95", 1}, {"transaction", "p99.9", 1}},
 		{{"idle", "p95", 1}, {"cleanup", "p95", 1}, {"", "max", 1}},
 	} {
 		if got := tool.Headline(none, func(op string) bool { return op != "idle" }); got.Known {
@@ -179,8 +191,8 @@ func firstMatch(latencies []tool.Latency, operations, stats []func(string) bool)
 func randomLatencies(random *rand.Rand) []tool.Latency {
 	var latencies []tool.Latency
 	var printed []string
-	for _, stat := range []string{"avg", "min", "max", "p50", "p90", "p95", "p99", "p99.9", "p99.99"} {
-		if random.IntN(3) == 0 {
+	for _, stat := range []string{"avg", "min", "max", "p5", "p50", "p90_worst", "p98.5", "p95", "p95_worst", "p99", "p99_worst", "p99.9", "p99.99_worst", "p100"} {
+		if random.IntN(4) == 0 {
 			printed = append(printed, stat)
 		}
 	}

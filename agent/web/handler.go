@@ -21,6 +21,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/marker"
 	"github.com/benchwatch/benchwatch/agent/rundir"
 	"github.com/benchwatch/benchwatch/agent/series"
+	"github.com/benchwatch/benchwatch/agent/tool"
 )
 
 const (
@@ -51,9 +52,9 @@ func (p *Page) Register(mux *http.ServeMux) {
 }
 
 // serveMeasures answers with the charts of the page, from the catalogue of
-// measures.
+// measures, and which of their lines come first.
 func (p *Page) serveMeasures(w http.ResponseWriter, r *http.Request) {
-	answer(w, r, encode(measuresView{charts()}))
+	answer(w, r, encode(measuresView{charts(), headlineView{tool.HeadlineStats, tool.NotWork}}))
 }
 
 func (p *Page) serveRuns(w http.ResponseWriter, r *http.Request) {

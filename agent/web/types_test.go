@@ -4,7 +4,9 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"path/filepath"
 	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -35,6 +37,25 @@ func TestTypes(t *testing.T) {
 	}
 	if d := cmp.Diff(want, string(got)); d != "" {
 		t.Errorf("out of date, run go test ./agent/web -update:\n%s", d)
+	}
+}
+
+// TestHeadlineIsDecidedInGo guards that the page has no list of statistics or of
+// operations of its own.
+func TestHeadlineIsDecidedInGo(t *testing.T) {
+	files, err := filepath.Glob("src/*.ts")
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	own := regexp.MustCompile(`['"|(_]p[0-9]+['"_|)]|cleanup|not_found`)
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if found := own.Find(regexp.MustCompile("(?m)//.*$").ReplaceAll(text, nil)); found != nil && file != "src/types.ts" {
+			t.Errorf("%s decides about %q", file, found)
+		}
 	}
 }
 

@@ -137,7 +137,16 @@ type markerView struct {
 }
 
 type measuresView struct {
-	Charts []chartView `json:"charts"`
+	Charts   []chartView  `json:"charts"`
+	Headline headlineView `json:"headline"`
+}
+
+// headlineView decides which lines of a chart of the tool's values are visible at first.
+type headlineView struct {
+	// Stats are statistics of a latency, the first that there is.
+	Stats []string `json:"stats"`
+	// NotWork are operations, by name or by its end after an underscore.
+	NotWork []string `json:"not_work"`
 }
 
 type runsView struct {

@@ -133,8 +133,8 @@ class Page implements Listener {
 async function start(): Promise<void> {
   for (;;) {
     try {
-      const { charts } = await getMeasures();
-      new Page(charts.map(specOf));
+      const { charts, headline } = await getMeasures();
+      new Page(charts.map((chart) => specOf(chart, headline)));
       return;
     } catch (e) {
       setText(connection, `no answer from the agent: ${e instanceof Error ? e.message : String(e)}`);

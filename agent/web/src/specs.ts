@@ -1,4 +1,4 @@
-import type { Chart, Name, TableName } from './api';
+import type { Chart, Headline, Name, TableName } from './api';
 import { stat as statName } from './format';
 import type { Series } from './table';
 
@@ -23,7 +23,7 @@ const tables: Record<Chart['scope'], TableName> = { run: 'intervals', server: 's
 const spaced = (s: string) => s.replaceAll('_', ' ');
 
 /** The chart of a measure's catalogue entry. */
-export function specOf(chart: Chart): Spec {
+export function specOf(chart: Chart, headline: Headline): Spec {
   const labels = new Map(chart.measures.map((m) => [m.id, m.label]));
   return {
     ...chart,
@@ -42,15 +42,15 @@ export function specOf(chart: Chart): Spec {
       chart.stacked
         ? min != null && (min !== 0 || max !== 0)
         : chart.scope !== 'run' || of === '' || of === 'transaction' || (min != null && (min !== 0 || max !== 0)),
-    visible: chart.scope === 'run' ? mainLines : (all) => all,
+    visible: chart.scope === 'run' ? (all) => mainLines(all, headline) : (all) => all,
   };
 }
 
-/** Of what the tool reports: throughput of the transactions; latency of the operations that are its work, by one percentile. */
-function mainLines(all: Name[]): Name[] {
-  const work = all.filter(([, of]) => !/(^|_)(cleanup|failed|error|not_found)$/.test(of) && !of.startsWith('intended_'));
+/** Of what the tool reports: throughput of the transactions; latency of the operations that are its work, by one statistic. */
+function mainLines(all: Name[], { stats, not_work: notWork }: Headline): Name[] {
+  const work = all.filter(([, of]) => !notWork.some((end) => of === end || of.endsWith(`_${end}`)));
   const transactions = work.filter(([, of]) => of === 'transaction');
   const operations = transactions.length > 0 ? transactions : work;
-  const stat = ['p95', 'p99', 'p95_worst', 'p99_worst'].find((s) => operations.some((name) => name[2] === s));
+  const stat = stats.find((s) => operations.some((name) => name[2] === s));
   return stat ? operations.filter((name) => name[2] === stat) : operations;
 }

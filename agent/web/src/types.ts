@@ -17,8 +17,14 @@ export interface Chart {
   measures: Line[];
 }
 
+export interface Headline {
+  stats: string[];
+  not_work: string[];
+}
+
 export interface Measures {
   charts: Chart[];
+  headline: Headline;
 }
 
 export interface Fact {

@@ -75,7 +75,7 @@ export function latency(): AnyPanel {
   return stat({
     title: 'Latency',
     description:
-      "p95 of the last interval, or of the whole run if it has ended. If the tool prints no p95: p99, otherwise its highest percentile, otherwise the mean. The name shows which, and of which operation: the tool's transaction, otherwise TPC-C's New-Order, otherwise the slowest operation with traffic. Gray: the worst interval. Without a configured rate the tool measures in a closed loop, and the latency does not include waiting that the tool caused. RunLatencyHigh fires over three times the run's median. From run:benchwatch_run_latency_seconds:headline.",
+      "p95 of the last interval, or of the whole run if it has ended. If the tool prints no p95: p99, otherwise its highest percentile below p99, otherwise the mean. The name shows which, and of which operation: the tool's transaction, otherwise TPC-C's New-Order, otherwise the slowest operation with traffic. Gray: the worst interval. Without a configured rate the tool measures in a closed loop, and the latency does not include waiting that the tool caused. RunLatencyHigh fires over three times the run's median. From run:benchwatch_run_latency_seconds:headline.",
     unit: unit.seconds,
     noData: 'Not printed',
     span: 4,
