@@ -329,18 +329,8 @@ func (c *Comparison) combine(groups []Group) []combination {
 			all[at].runs[i] = append(all[at].runs[i], j)
 		}
 	}
-	slices.SortStableFunc(all, func(a, b combination) int { return slices.CompareFunc(a.values, b.values, compareText) })
+	slices.SortStableFunc(all, func(a, b combination) int { return slices.CompareFunc(a.values, b.values, rundir.CompareValues) })
 	return all
-}
-
-// compareText orders numbers by size and other texts by letters.
-func compareText(a, b string) int {
-	x, errX := strconv.ParseFloat(a, 64)
-	y, errY := strconv.ParseFloat(b, 64)
-	if errX == nil && errY == nil && x != y {
-		return cmp.Compare(x, y)
-	}
-	return strings.Compare(a, b)
 }
 
 // Spread is the median, the mean, the smallest and the largest of some values; N is 0 if

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -84,6 +85,37 @@ func TestCompareCombinations(t *testing.T) {
 	}
 	if s := strings.Join(got, ", "); s != "1 0.750, 16 0.900, 128 –" {
 		t.Errorf("lines %s", s)
+	}
+}
+
+// The lines of a comparison have the order of the figure's axis, also of sizes.
+func TestCompareAndFigureHaveOneOrder(t *testing.T) {
+	var groups []Group
+	for _, via := range []string{"direct", "atlas"} {
+		g := Group{Name: via}
+		for i, size := range []string{"16G", "512M", "8G", "8G"} {
+			g.Runs = append(g.Runs, Row{ID: fmt.Sprint(via, i), Threads: 16, Labels: map[string]string{"via": via, "pool": size}, TPS: series.Some(100.0)})
+		}
+		groups = append(groups, g)
+	}
+	c := Compare(groups, []string{"via"})
+	var lines []string
+	for _, l := range c.Lines {
+		lines = append(lines, l.Combination...)
+	}
+	if lines = slices.Compact(lines); !slices.Equal(lines, []string{"512M", "8G", "16G"}) {
+		t.Errorf("lines of %q", lines)
+	}
+	set, err := NewFigureSet(&c, groups, FigureOptions{X: "pool"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ticks []string
+	for _, tick := range set.Plots()[0].X.Ticks {
+		ticks = append(ticks, tick.Text)
+	}
+	if !slices.Equal(ticks, lines) {
+		t.Errorf("the axis has %q, the lines %q", ticks, lines)
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"math"
 	"regexp"
 	"slices"
 	"strconv"
@@ -12,6 +11,7 @@ import (
 	"time"
 
 	"github.com/benchwatch/benchwatch/agent/measure"
+	"github.com/benchwatch/benchwatch/agent/rundir"
 	"github.com/benchwatch/benchwatch/agent/table"
 	"github.com/benchwatch/benchwatch/agent/tool"
 )
@@ -93,7 +93,7 @@ func newFigure(m *Measure, x string, points []FigurePoint, average Average) *Plo
 			names = append(names, q.Line)
 		}
 	}
-	slices.SortStableFunc(texts, compareSizes)
+	slices.SortStableFunc(texts, rundir.CompareValues)
 	places, numbers := placesOf(texts)
 	short := shortSizes(x, texts)
 	for _, text := range texts {
@@ -183,44 +183,13 @@ func shortSizes(name string, values []string) func(string) string {
 	return func(v string) string { return cmp.Or(as[v], v) }
 }
 
-// numberOf reads a value such as 16, 0.5, 8G, 512mb or 128 MiB.
-func numberOf(text string) (float64, bool) {
-	digits := strings.TrimRight(text, "KMGTkmgtiIbB")
-	v, err := strconv.ParseFloat(strings.TrimSuffix(digits, " "), 64)
-	if err != nil || math.IsInf(v, 0) || math.IsNaN(v) {
-		return 0, false
-	}
-	switch unit := strings.TrimSuffix(strings.TrimSuffix(strings.ToUpper(text[len(digits):]), "B"), "I"); unit {
-	case "":
-		return v, true
-	case "K", "M", "G", "T":
-		return v * math.Pow(1024, float64(strings.Index("KMGT", unit)+1)), true
-	}
-	return 0, false
-}
-
-// compareSizes orders numbers by size, and after them other texts by letters.
-func compareSizes(a, b string) int {
-	x, okX := numberOf(a)
-	y, okY := numberOf(b)
-	switch {
-	case okX && okY:
-		return cmp.Compare(x, y)
-	case okX:
-		return -1
-	case okY:
-		return 1
-	}
-	return compareText(a, b)
-}
-
 // placesOf returns where values are on an axis: at their size if all are numbers, else one
 // beside the other.
 func placesOf(texts []string) (places map[string]float64, numbers bool) {
 	places = map[string]float64{}
 	numbers = true
 	for _, text := range texts {
-		v, ok := numberOf(text)
+		v, ok := rundir.SizeOf(text)
 		numbers = numbers && ok
 		places[text] = v
 	}

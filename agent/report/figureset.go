@@ -78,7 +78,7 @@ func NewFigureSet(c *Comparison, groups []Group, o FigureOptions) (*FigureSet, e
 		runs := slices.Clone(g.Runs)
 		slices.SortStableFunc(runs, func(a, b Row) int {
 			for _, name := range names {
-				if order := compareSizes(figureFact(&a, name), figureFact(&b, name)); order != 0 && name != EachRun {
+				if order := rundir.CompareValues(figureFact(&a, name), figureFact(&b, name)); order != 0 && name != EachRun {
 					return order
 				}
 			}
@@ -92,7 +92,7 @@ func NewFigureSet(c *Comparison, groups []Group, o FigureOptions) (*FigureSet, e
 			}
 			for _, name := range names {
 				v := figureFact(r, name)
-				switch _, number := numberOf(v); {
+				switch _, number := rundir.SizeOf(v); {
 				case name == EachRun:
 					words = append(words, v)
 				case name == s.x || v == "" || len(words) > 0 && slices.Contains(own, name+"="+v):
@@ -125,8 +125,8 @@ func NewFigureSet(c *Comparison, groups []Group, o FigureOptions) (*FigureSet, e
 func sameNumbers(groups []Group, a, b string) bool {
 	for _, g := range groups {
 		for i := range g.Runs {
-			x, okX := numberOf(figureFact(&g.Runs[i], a))
-			y, okY := numberOf(figureFact(&g.Runs[i], b))
+			x, okX := rundir.SizeOf(figureFact(&g.Runs[i], a))
+			y, okY := rundir.SizeOf(figureFact(&g.Runs[i], b))
 			if !okX || !okY || x != y {
 				return false
 			}
@@ -248,7 +248,7 @@ func (s *FigureSet) table() figureTable {
 			}
 		}
 	}
-	slices.SortStableFunc(t.xs, compareSizes)
+	slices.SortStableFunc(t.xs, rundir.CompareValues)
 	return t
 }
 
@@ -331,7 +331,7 @@ func (s *FigureSet) Table() *table.Table {
 
 // sizeCell is a value of the parameter, to the right if it is a number.
 func sizeCell(x string) table.Cell {
-	if v, ok := numberOf(x); ok {
+	if v, ok := rundir.SizeOf(x); ok {
 		return table.Number(v, table.Digits).As(x)
 	}
 	return table.Text(x)

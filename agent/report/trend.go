@@ -12,6 +12,7 @@ import (
 
 	"github.com/benchwatch/benchwatch/agent/analysis"
 	"github.com/benchwatch/benchwatch/agent/history"
+	"github.com/benchwatch/benchwatch/agent/rundir"
 	"github.com/benchwatch/benchwatch/agent/series"
 	"github.com/benchwatch/benchwatch/agent/table"
 )
@@ -152,7 +153,7 @@ func NewTrend(rows []Row, o TrendOptions) (*Trend, error) {
 	}
 	slices.SortStableFunc(t.Series, func(a, b TrendSeries) int {
 		for i := range a.Facts {
-			if c := compareText(a.Facts[i].Value, b.Facts[i].Value); c != 0 {
+			if c := rundir.CompareValues(a.Facts[i].Value, b.Facts[i].Value); c != 0 {
 				return c
 			}
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/benchwatch/benchwatch/agent/analysis"
 	"github.com/benchwatch/benchwatch/agent/report"
+	"github.com/benchwatch/benchwatch/agent/rundir"
 	"github.com/benchwatch/benchwatch/agent/table"
 )
 
@@ -248,10 +249,6 @@ func (s *Sweep) found() *Found {
 // sortValues orders the values that were tried by size.
 func sortValues(values []string) []string {
 	values = slices.Clone(values)
-	slices.SortFunc(values, func(a, b string) int {
-		x, _ := strconv.Atoi(a)
-		y, _ := strconv.Atoi(b)
-		return x - y
-	})
+	slices.SortFunc(values, rundir.CompareValues)
 	return values
 }
