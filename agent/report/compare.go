@@ -32,7 +32,7 @@ type Comparison struct {
 	Groups []string `json:"groups"`
 	// Varied are the names of the facts that vary within the groups: the table has
 	// a line for each combination of their values.
-	Varied []string `json:"settings,omitempty"`
+	Varied []string `json:"varied,omitempty"`
 	// Differs are facts that are the same within each group but not between them:
 	// what is compared.
 	Differs []Difference `json:"differs,omitempty"`
@@ -72,7 +72,7 @@ type Difference struct {
 // CompareLine is one measure of one combination.
 type CompareLine struct {
 	// Combination has the values of Comparison.Varied.
-	Combination []string `json:"settings,omitempty"`
+	Combination []string `json:"combination,omitempty"`
 	Measure     string   `json:"measure"`
 	// Unit of the samples' values, for people: /s, ms, s or %.
 	Unit    string   `json:"unit,omitempty"`

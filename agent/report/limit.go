@@ -26,7 +26,7 @@ const (
 type LimitResult struct {
 	Limit       string   `json:"limit"`
 	Group       string   `json:"group"`
-	Combination []string `json:"settings,omitempty"`
+	Combination []string `json:"combination,omitempty"`
 	Result      Result   `json:"result"`
 	// Reason has the values and the evidence, for people.
 	Reason string `json:"reason"`

@@ -20,7 +20,7 @@ type Result struct {
 	ID string `json:"id"`
 	// Average is what represents repeated runs: their median or, with --mean, their mean.
 	Average      report.Average `json:"average"`
-	Combinations []Combination  `json:"settings"`
+	Combinations []Combination  `json:"combinations"`
 	Advice       []Advice       `json:"advice,omitempty"`
 	// Found is the result of a search.
 	Found *Found `json:"found,omitempty"`

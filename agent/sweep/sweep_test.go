@@ -271,7 +271,7 @@ func TestServersInResults(t *testing.T) {
 	if got, want := csv.String(), "fc_limit,state,runs,tpmc,tpmc_min,tpmc_max,flow_control_ratio,drain_seconds\n16,done,1,,,,0.25,\n256,done,1,1200,1200,1200,,3\n"; got != want {
 		t.Error(got)
 	}
-	for _, want := range []string{`"name": "flow control",`, `"unit": "ratio",`, `"value": 0.25`, `"tpmc": {`, `"settings": [`} {
+	for _, want := range []string{`"name": "flow control",`, `"unit": "ratio",`, `"value": 0.25`, `"tpmc": {`, `"combinations": [`} {
 		if !strings.Contains(data.String(), want) {
 			t.Errorf("missing %s in %s", want, data.String())
 		}

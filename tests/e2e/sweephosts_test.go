@@ -67,7 +67,7 @@ func TestSweepHasCPUOfEachNode(t *testing.T) {
 				Name, Unit string
 				Value      float64
 			}
-		} `json:"settings"`
+		} `json:"combinations"`
 	}
 	must(t, json.Unmarshal(sweep("--resume=last", "--format=json"), &result))
 	lines, err := csv.NewReader(bytes.NewReader(sweep("--resume=last", "--format=csv"))).ReadAll()
