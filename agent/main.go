@@ -5,7 +5,7 @@ package main
 import (
 	"os"
 
-	"github.com/benchwatch/benchwatch/agent/cli"
+	"github.com/benchwatch/benchwatch/agent/app/cli"
 )
 
 func main() {

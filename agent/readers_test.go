@@ -16,15 +16,15 @@ import (
 // trustedReads are the calls that read to the end of something whose length this machine's
 // user or kernel decides: by file and call.
 var trustedReads = map[string]string{
-	"cli/init.go: r.in.ReadString":           "its reader has a limit",
-	"clock/boot_linux.go: os.ReadFile":       "procfs",
-	"host/facts.go: os.ReadFile":             "procfs and sysfs",
-	"engine/atlas/sockets.go: os.ReadFile":   "procfs",
-	"archive/location.go: os.ReadFile":       "sysfs, and the file with the user's credentials",
-	"engine/atlas/process.go: os.ReadFile":   "procfs",
-	"rundir/agentlock.go: os.ReadFile":       "written by the agent of the data directory",
-	"tool/tooltest/tooltest.go: os.ReadFile": "test data",
-	"archive/cache.go: io.Copy":              "to a file, of a run that was checked",
+	"app/cli/init.go: r.in.ReadString":             "its reader has a limit",
+	"base/clock/boot_linux.go: os.ReadFile":        "procfs",
+	"run/host/facts.go: os.ReadFile":               "procfs and sysfs",
+	"model/engine/atlas/sockets.go: os.ReadFile":   "procfs",
+	"many/archive/location.go: os.ReadFile":        "sysfs, and the file with the user's credentials",
+	"model/engine/atlas/process.go: os.ReadFile":   "procfs",
+	"run/rundir/agentlock.go: os.ReadFile":         "written by the agent of the data directory",
+	"model/tool/tooltest/tooltest.go: os.ReadFile": "test data",
+	"many/archive/cache.go: io.Copy":               "to a file, of a run that was checked",
 }
 
 // bounds are what makes a reader end: a limit, or a part of a file.

@@ -26,8 +26,8 @@ check golangci-lint "$golangci_lint" run ./...
 mapfile -t scripts < <(git ls-files '*.sh' .ci/run)
 check shellcheck shellcheck -x "${scripts[@]}"
 if command -v npm >/dev/null; then
-	[[ -x agent/web/node_modules/.bin/biome ]] || npm --prefix agent/web ci --no-audit --no-fund --silent
-	check biome agent/web/node_modules/.bin/biome check
+	[[ -x agent/show/web/node_modules/.bin/biome ]] || npm --prefix agent/show/web ci --no-audit --no-fund --silent
+	check biome agent/show/web/node_modules/.bin/biome check
 fi
 
 # Vulnerabilities of the functions that the agent calls.

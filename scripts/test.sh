@@ -48,9 +48,9 @@ go_suite() {
 suite lint "$here/lint.sh"
 # The scripts of the command line start it some thousand times, which takes minutes with the
 # race detector: `make race` does that.
-mapfile -t units < <(go list ./agent/... ./internal/... | grep -v '/agent/cli$')
+mapfile -t units < <(go list ./agent/... ./internal/... | grep -v '/agent/app/cli$')
 suite unit go_suite -race -timeout 20m "${units[@]}"
-suite cli go_suite -timeout 20m ./agent/cli
+suite cli go_suite -timeout 20m ./agent/app/cli
 suite shipped go_suite ./tests/... # rules, dashboards, containers: promtool has no data races of ours
 suite page tests/web/run.sh
 # Two packages at once: most of their time they wait for what servers report.

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/benchwatch/benchwatch/agent/rundir"
+	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
 
 // Agent is a `benchwatch agent` that can be started again.

@@ -10,11 +10,11 @@ import (
 	"slices"
 	"time"
 
-	"github.com/benchwatch/benchwatch/agent/engine"
-	"github.com/benchwatch/benchwatch/agent/history"
-	"github.com/benchwatch/benchwatch/agent/host"
-	"github.com/benchwatch/benchwatch/agent/measure"
-	"github.com/benchwatch/benchwatch/agent/rundir"
+	"github.com/benchwatch/benchwatch/agent/model/engine"
+	"github.com/benchwatch/benchwatch/agent/model/measure"
+	"github.com/benchwatch/benchwatch/agent/run/host"
+	"github.com/benchwatch/benchwatch/agent/run/record"
+	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
 
 // Run is what a run directory holds.
@@ -83,7 +83,7 @@ func (r *Run) writeOutput(path string) error {
 // writeSamples records the servers with all values without labels that an engine of
 // the vocabulary can report.
 func (r *Run) writeSamples(d rundir.Directory) error {
-	recorder := history.NewRecorder(d, Start)
+	recorder := record.NewRecorder(d, Start)
 	defer recorder.Close()
 	targets := make([]engine.Target, r.Targets)
 	for i := range targets {

@@ -13,7 +13,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/benchwatch/benchwatch/agent/tool/registry"
+	"github.com/benchwatch/benchwatch/agent/model/tool/registry"
 	"github.com/benchwatch/benchwatch/internal/agents"
 	"github.com/benchwatch/benchwatch/internal/servers"
 )
@@ -34,7 +34,7 @@ func Recordings() ([]Recording, error) {
 	if err != nil {
 		return nil, err
 	}
-	tools := filepath.Join(root, "agent", "tool")
+	tools := filepath.Join(root, "agent", "model", "tool")
 	var all []Recording
 	err = filepath.WalkDir(tools, func(path string, d fs.DirEntry, err error) error {
 		single, _ := filepath.Match(filepath.Join(tools, "sysbench", "testdata", "*", "*.txt"), path)

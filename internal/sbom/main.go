@@ -23,7 +23,7 @@ import (
 func main() {
 	licences := flag.Bool("licences", false, "print the licence texts instead of the list")
 	version := flag.String("version", "", "version of benchwatch")
-	page := flag.String("page", "agent/web/package-lock.json", "lock file of the live page")
+	page := flag.String("page", "agent/show/web/package-lock.json", "lock file of the live page")
 	flag.Parse()
 	if err := run(os.Stdout, flag.Arg(0), *version, *page, *licences); err != nil {
 		fmt.Fprintln(os.Stderr, "sbom:", err)

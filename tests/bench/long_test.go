@@ -12,7 +12,7 @@ import (
 
 	"github.com/prometheus/procfs"
 
-	_ "github.com/benchwatch/benchwatch/agent/engine/registry"
+	_ "github.com/benchwatch/benchwatch/agent/model/engine/registry"
 	"github.com/benchwatch/benchwatch/internal/longrun"
 	"github.com/benchwatch/benchwatch/internal/servers"
 )

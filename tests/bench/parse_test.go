@@ -17,7 +17,7 @@ import (
 type output struct {
 	name    string
 	tool    string
-	capture string // below agent/tool
+	capture string // below agent/model/tool
 	program string // below mtail
 }
 
@@ -38,7 +38,7 @@ const (
 // read returns the text of a captured output.
 func (o output) read(b *testing.B) []byte {
 	b.Helper()
-	text, err := os.ReadFile(filepath.Join("../../agent/tool", o.capture))
+	text, err := os.ReadFile(filepath.Join("../../agent/model/tool", o.capture))
 	return must(b, text, err)
 }
 

@@ -19,10 +19,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/benchwatch/benchwatch/agent/ingest"
-	"github.com/benchwatch/benchwatch/agent/marker"
-	"github.com/benchwatch/benchwatch/agent/rundir"
-	"github.com/benchwatch/benchwatch/agent/tool/registry"
+	"github.com/benchwatch/benchwatch/agent/model/tool/registry"
+	"github.com/benchwatch/benchwatch/agent/run/ingest"
+	"github.com/benchwatch/benchwatch/agent/run/marker"
+	"github.com/benchwatch/benchwatch/agent/run/rundir"
 	"github.com/benchwatch/benchwatch/internal/agents"
 )
 

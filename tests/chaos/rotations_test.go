@@ -14,9 +14,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/benchwatch/benchwatch/agent/ingest"
-	"github.com/benchwatch/benchwatch/agent/rundir"
-	"github.com/benchwatch/benchwatch/agent/tool/sysbench"
+	"github.com/benchwatch/benchwatch/agent/model/tool/sysbench"
+	"github.com/benchwatch/benchwatch/agent/run/ingest"
+	"github.com/benchwatch/benchwatch/agent/run/rundir"
 	"github.com/benchwatch/benchwatch/internal/rotation"
 )
 

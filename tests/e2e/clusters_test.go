@@ -17,8 +17,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/benchwatch/benchwatch/agent/history"
-	"github.com/benchwatch/benchwatch/agent/rundir"
+	"github.com/benchwatch/benchwatch/agent/run/record"
+	"github.com/benchwatch/benchwatch/agent/run/rundir"
 	"github.com/benchwatch/benchwatch/internal/agents"
 	"github.com/benchwatch/benchwatch/internal/servers"
 )
@@ -168,7 +168,7 @@ func TestTwoClusters(t *testing.T) {
 		dir := rundir.At(a.DataDir, id)
 		foreign := slices.DeleteFunc(slices.Clone(all), func(name string) bool { return slices.Contains(names, name) })
 		texts := map[string]string{}
-		for _, file := range []string{rundir.StatusFile, history.SettingsFile, rundir.MetaFile, rundir.MarkersFile} {
+		for _, file := range []string{rundir.StatusFile, record.SettingsFile, rundir.MetaFile, rundir.MarkersFile} {
 			text, err := os.ReadFile(dir.Path(file))
 			if err != nil && !errors.Is(err, os.ErrNotExist) {
 				t.Fatal(err)
@@ -195,7 +195,7 @@ func TestTwoClusters(t *testing.T) {
 			}
 		}
 		for _, name := range names {
-			for _, what := range []string{rundir.StatusFile, history.SettingsFile, rundir.MetaFile, "page", "report", "markdown", "export"} {
+			for _, what := range []string{rundir.StatusFile, record.SettingsFile, rundir.MetaFile, "page", "report", "markdown", "export"} {
 				if !strings.Contains(texts[what], name) {
 					t.Errorf("%s: %s lacks %s", id, what, name)
 				}

@@ -18,7 +18,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/benchwatch/benchwatch/agent/setup"
+	"github.com/benchwatch/benchwatch/agent/app/setup"
 	"github.com/benchwatch/benchwatch/internal/agents"
 )
 

@@ -19,7 +19,7 @@ import (
 )
 
 // grafana is the part of Grafana's annotation API that markers need, which can fail on
-// demand. agent/marker tests against a closer imitation; here the behaviour of the whole
+// demand. agent/run/marker tests against a closer imitation; here the behaviour of the whole
 // program during a run counts.
 type grafana struct {
 	mu          sync.Mutex

@@ -3,13 +3,13 @@
 package e2e
 
 import (
-		"os"
+	"os"
 	"regexp"
 	"strconv"
 	"testing"
 	"time"
 
-	"github.com/benchwatch/benchwatch/agent/rundir"
+	"github.com/benchwatch/benchwatch/agent/run/rundir"
 	"github.com/benchwatch/benchwatch/internal/agents"
 )
 

@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/benchwatch/benchwatch/agent/history"
-	"github.com/benchwatch/benchwatch/agent/rundir"
+	"github.com/benchwatch/benchwatch/agent/run/record"
+	"github.com/benchwatch/benchwatch/agent/run/rundir"
 	"github.com/benchwatch/benchwatch/internal/agents"
 )
 
@@ -27,13 +27,13 @@ func TestSettings(t *testing.T) {
 	sql(t, 1, "SET GLOBAL "+name+"=41")
 	wrapper := a.Run(t, id, load(60)...)
 	dir := rundir.At(a.DataDir, id)
-	recorded := func() history.SettingsHistory { // of servers, not of machines
+	recorded := func() record.SettingsHistory { // of servers, not of machines
 		t.Helper()
-		all, err := history.ReadSettings(dir)
+		all, err := record.ReadSettings(dir)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return slices.DeleteFunc(all, func(s history.TargetSettings) bool { return strings.HasPrefix(s.Target, history.MachineSettings) })
+		return slices.DeleteFunc(all, func(s record.TargetSettings) bool { return strings.HasPrefix(s.Target, record.MachineSettings) })
 	}
 	agents.Wait(t, 30*time.Second, "settings of all nodes", func() error {
 		if len(recorded()) < nodes {

@@ -18,9 +18,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/benchwatch/benchwatch/agent/history"
-	"github.com/benchwatch/benchwatch/agent/rundir"
-	"github.com/benchwatch/benchwatch/agent/tool/registry"
+	"github.com/benchwatch/benchwatch/agent/model/tool/registry"
+	"github.com/benchwatch/benchwatch/agent/run/record"
+	"github.com/benchwatch/benchwatch/agent/run/rundir"
 	"github.com/benchwatch/benchwatch/internal/agents"
 )
 
@@ -83,7 +83,7 @@ func TestSweepHasCPUOfEachNode(t *testing.T) {
 	}
 	for i, c := range result.Combinations {
 		run := rundir.At(filepath.Join(dir, "data"), c.Runs[0])
-		h, err := history.Read(t.Context(), run, registry.Tools.ByName("sysbench"))
+		h, err := record.Read(t.Context(), run, registry.Tools.ByName("sysbench"))
 		must(t, err)
 		var different []float64
 		for n := 1; n <= nodes; n++ {
@@ -123,7 +123,7 @@ func TestSweepHasCPUOfEachNode(t *testing.T) {
 	}
 }
 
-func indexOf(hosts []*history.Host, name string) int {
+func indexOf(hosts []*record.Host, name string) int {
 	for i := range hosts {
 		if hosts[i].Host == name {
 			return i

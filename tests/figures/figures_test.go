@@ -16,7 +16,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/benchwatch/benchwatch/agent/cli"
+	"github.com/benchwatch/benchwatch/agent/app/cli"
 )
 
 var keep = flag.String("keep", "", "folder for the figures")

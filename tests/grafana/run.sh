@@ -33,7 +33,7 @@ main() {
 	export GRAFANA_URL GRAFANA_TOKEN GRAFANA_PICTURES
 	chromium_find
 
-	if (cd "$here/../.." && go test -count=1 -run '^TestRealGrafana$' ./agent/marker) >"$work/go" 2>&1; then
+	if (cd "$here/../.." && go test -count=1 -run '^TestRealGrafana$' ./agent/run/marker) >"$work/go" 2>&1; then
 		life=passed
 		echo "ok - a marker's life: created, found again, made a range, deleted"
 	else

@@ -13,9 +13,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/benchwatch/benchwatch/agent/history"
-	"github.com/benchwatch/benchwatch/agent/rundir"
-	"github.com/benchwatch/benchwatch/agent/tool/registry"
+	"github.com/benchwatch/benchwatch/agent/model/tool/registry"
+	"github.com/benchwatch/benchwatch/agent/run/record"
+	"github.com/benchwatch/benchwatch/agent/run/rundir"
 	"github.com/benchwatch/benchwatch/internal/agents"
 )
 
@@ -101,7 +101,7 @@ func TestCost(t *testing.T) {
 		}
 	}
 	must(t, json.Unmarshal(out, &report))
-	h, err := history.Read(t.Context(), rundir.At(l.DataDir, id), registry.Tools.ByName("sysbench"))
+	h, err := record.Read(t.Context(), rundir.At(l.DataDir, id), registry.Tools.ByName("sysbench"))
 	must(t, err)
 	if len(h.Hosts) != 1 || len(report.Runs) != 1 {
 		t.Fatalf("%d machines, %d runs", len(h.Hosts), len(report.Runs))

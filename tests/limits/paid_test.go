@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/benchwatch/benchwatch/agent/report"
+	"github.com/benchwatch/benchwatch/agent/show/report"
 	"github.com/benchwatch/benchwatch/internal/agents"
 	"github.com/benchwatch/benchwatch/internal/servers"
 )

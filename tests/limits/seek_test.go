@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/benchwatch/benchwatch/agent/analysis"
+	"github.com/benchwatch/benchwatch/agent/base/analysis"
 )
 
 // outcome is what a sweep or a search prints.

@@ -77,7 +77,7 @@ func TestTutorials(t *testing.T) {
 		"galera-flow-control": {"sysbench", "mariadbd"}, "proxy": {"sysbench", "mariadbd", "haproxy"}, "ci-gate": {"sysbench"},
 		"four-generators": {"sysbench", "mariadbd", "sshd"},
 	}
-	log, err := filepath.Abs(root + "/agent/tool/ycsb/testdata/0.17.0/mongodb-run-custom-t10-int1")
+	log, err := filepath.Abs(root + "/agent/model/tool/ycsb/testdata/0.17.0/mongodb-run-custom-t10-int1")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,7 @@ trap 'rm -rf "$work"' EXIT
 chromium_find
 [[ -n $CHROMIUM ]] || { echo 'no Chromium in PATH; scripts/packages.sh test installs it' >&2 && exit 1; }
 
-../../agent/web/build.sh --check
+../../agent/show/web/build.sh --check
 npm_install "$work"
 (cd ../.. && go build -o "$work/benchwatch" ./agent)
 

@@ -10,9 +10,9 @@ import (
 	"os"
 	"runtime"
 
-	"github.com/benchwatch/benchwatch/agent/follow"
-	"github.com/benchwatch/benchwatch/agent/tool"
-	"github.com/benchwatch/benchwatch/agent/tool/registry"
+	"github.com/benchwatch/benchwatch/agent/base/follow"
+	"github.com/benchwatch/benchwatch/agent/model/tool"
+	"github.com/benchwatch/benchwatch/agent/model/tool/registry"
 )
 
 func main() {

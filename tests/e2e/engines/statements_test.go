@@ -16,8 +16,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/benchwatch/benchwatch/agent/engine"
-	"github.com/benchwatch/benchwatch/agent/engine/registry"
+	"github.com/benchwatch/benchwatch/agent/model/engine"
+	"github.com/benchwatch/benchwatch/agent/model/engine/registry"
 )
 
 // sessionsOf returns how many sessions of a class a sample has.

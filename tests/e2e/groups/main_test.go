@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/benchwatch/benchwatch/agent/rundir"
+	"github.com/benchwatch/benchwatch/agent/run/rundir"
 	"github.com/benchwatch/benchwatch/internal/agents"
 	"github.com/benchwatch/benchwatch/internal/need"
 	"github.com/benchwatch/benchwatch/internal/servers"

@@ -1,0 +1,120 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/alecthomas/kingpin/v2"
+
+	"github.com/benchwatch/benchwatch/agent/many/abort"
+	"github.com/benchwatch/benchwatch/agent/run/rundir"
+)
+
+// aborting are the conditions of --abort-when.
+type aborting struct {
+	texts      *[]string
+	conditions []*abort.Condition
+	prometheus *abort.Prometheus // nil: there is no query
+}
+
+func addAborting(cmd *kingpin.CmdClause) *aborting {
+	return &aborting{texts: cmd.Flag("abort-when", "End the run when this holds, such as lag>10s, flow_control>40%, errors>1%, 'p99>1s for 5s' or 'promql:EXPRESSION'; repeatable").PlaceHolder("CONDITION").Strings()}
+}
+
+// check reads the conditions.
+func (a *aborting) check() error {
+	a.conditions = nil
+	for _, text := range *a.texts {
+		c, err := abort.Parse(text)
+		if err != nil {
+			return &exitError{Status: exitUsage, Err: fmt.Errorf("--abort-when %w", err)}
+		}
+		a.conditions = append(a.conditions, c)
+	}
+	return nil
+}
+
+// connect evaluates the queries once, so that a run does not start with one that can't hold.
+// address is that of the Prometheus, empty if the configuration has none.
+func (a *aborting) connect(ctx context.Context, address string) error {
+	for _, c := range a.conditions {
+		if !c.IsQuery() {
+			continue
+		}
+		if address == "" {
+			return &exitError{Status: exitUsage, Err: fmt.Errorf("--abort-when %q: the configuration names no Prometheus", c), Hint: "add url under prometheus in benchwatch.yml"}
+		}
+		if a.prometheus == nil {
+			a.prometheus = abort.NewPrometheus(address)
+		}
+		if err := a.prometheus.Check(ctx, c); err != nil {
+			return ownFailure(fmt.Errorf("--abort-when %q: %w", c, err), "")
+		}
+	}
+	return nil
+}
+
+// insist is how long a tool may take to end after SIGINT before it gets SIGTERM.
+const insist = 10 * time.Second
+
+// watchToAbort passes signals on to the tool and, when a condition of --abort-when holds,
+// notes that in run.json and sends what Ctrl-C would. It ends with finish.
+func (r *runCommand) watchToAbort(ctx context.Context, signals <-chan os.Signal, finish <-chan struct{}, parts *sync.WaitGroup) <-chan os.Signal {
+	meta, err := r.dir.Load()
+	if len(r.abort.conditions) == 0 || err != nil {
+		return signals
+	}
+	ctx, stop := context.WithCancel(ctx)
+	watch := &abort.Watch{Dir: r.dir, Meta: meta, Tool: r.config.ToolSet().ByName(meta.Tool), Conditions: r.abort.conditions, Prometheus: r.abort.prometheus}
+	held := make(chan string, 1)
+	parts.Go(func() { held <- watch.Wait(ctx) })
+	passed := make(chan os.Signal, cap(signals)+2)
+	parts.Go(func() {
+		defer stop()
+		var again <-chan time.Time
+		for {
+			select {
+			case <-finish:
+				stop()
+				if again == nil {
+					<-held
+				}
+				for _, c := range watch.Unknown() {
+					r.streams.notice("note: --abort-when %s: no value was known during the run", c)
+				}
+				return
+			case sig := <-signals:
+				passed <- sig
+			case words := <-held:
+				if words == "" {
+					held <- ""
+					<-finish
+					return
+				}
+				if _, err := r.dir.Update(func(m *rundir.Meta) {
+					if !m.Ended() { // else it has just ended by itself
+						m.Aborted, r.aborted = words, true
+					}
+				}); err != nil { // the run must end all the same
+					r.streams.notice("%v", err)
+					r.aborted = true
+				}
+				if !r.aborted {
+					<-finish
+					return
+				}
+				r.streams.notice("ending the run: %s", words)
+				passed <- syscall.SIGINT
+				again = time.After(insist)
+			case <-again:
+				passed <- syscall.SIGTERM
+				again = time.After(insist)
+			}
+		}
+	})
+	return passed
+}

@@ -1,0 +1,418 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/alecthomas/kingpin/v2"
+
+	"github.com/benchwatch/benchwatch/agent/app/config"
+	"github.com/benchwatch/benchwatch/agent/base/terminal"
+	"github.com/benchwatch/benchwatch/agent/many/archive"
+	"github.com/benchwatch/benchwatch/agent/model/table"
+	"github.com/benchwatch/benchwatch/agent/run/rundir"
+	"github.com/benchwatch/benchwatch/agent/show/report"
+)
+
+// archiveCommand is one `benchwatch archive …`.
+type archiveCommand struct {
+	*store
+	names  *[]string
+	format *string
+	repair *bool // push only
+}
+
+// addArchiveCommand adds a subcommand of `archive`, whose runs are arguments.
+func addArchiveCommand(app *kingpin.Application, name, help, example, argument string) (*kingpin.CmdClause, *archiveCommand) {
+	parent := app.GetCommand("archive")
+	if parent == nil {
+		parent = app.Command("archive", "Upload, fetch, list, verify or remove runs of the team's archive.")
+	}
+	cmd := addCommand(parent, name, help, example)
+	c := &archiveCommand{}
+	if argument != "" {
+		c.names = cmd.Arg("RUN", argument).Strings()
+	}
+	c.format = addFormat(cmd, text, jsonFormat)
+	c.store = addReadingStore(cmd)
+	return cmd, c
+}
+
+// openIt opens the archive, as if --archive were given.
+func (c *archiveCommand) openIt(s Streams) error {
+	c.archived.asked = true
+	return c.loadToRead(s)
+}
+
+// pushed is what `archive push --format=json` prints.
+type pushed struct {
+	// Uploaded are the ids of the runs that were uploaded, Existed those that the archive had.
+	Uploaded []string `json:"uploaded"`
+	Existed  []string `json:"existed"`
+	// Failed are the ids of the runs that could not be uploaded.
+	Failed []string `json:"failed"`
+	// Bytes were uploaded.
+	Bytes int64 `json:"bytes"`
+}
+
+func addArchivePush(app *kingpin.Application) (string, action) {
+	cmd, c := addArchiveCommand(app, "push", "Upload closed runs that the archive does not have.", "benchwatch archive push last",
+		"Id of a run, the beginning of one, or last (default: all closed runs)")
+	c.repair = cmd.Flag("repair", "Upload existing runs again to replace damaged copies").Bool()
+	return cmd.FullCommand(), c.push
+}
+
+func (c *archiveCommand) push(s Streams) error {
+	if err := c.openIt(s); err != nil {
+		return err
+	}
+	dirs, err := c.toPush(s)
+	if err != nil {
+		return err
+	}
+	c.archived.archive.Repair = *c.repair
+	ctx := context.Background()
+	known, err := c.archived.archive.Known(ctx)
+	if err != nil {
+		return archiveError(err)
+	}
+	progress := terminal.NewProgress(s.Err)
+	defer progress.Clear()
+	s.Err = progress.Above(s.Err)
+	done := pushed{Uploaded: []string{}, Existed: []string{}, Failed: []string{}}
+	var down error
+	for i, dir := range dirs {
+		progress.Count("archive push", i, len(dirs), "runs")
+		p, err := c.archived.archive.Push(ctx, dir, known)
+		done.Bytes += p.Bytes
+		switch {
+		case errors.Is(err, archive.ErrUnavailable):
+			down = err
+		case err != nil:
+			done.Failed = append(done.Failed, dir.ID())
+			s.notice("%v", err)
+		case p.Existed:
+			done.Existed = append(done.Existed, dir.ID())
+		default:
+			done.Uploaded = append(done.Uploaded, dir.ID())
+			if *c.format == text {
+				fmt.Fprintf(s.Out, "uploaded %s\n", dir.ID())
+			}
+		}
+		if down != nil {
+			break
+		}
+	}
+	progress.Clear()
+	if down == nil && len(done.Uploaded) > 0 {
+		if err := c.archived.archive.Bundle(ctx); err != nil {
+			s.notice("the runs are in the archive, but a list of them will take longer: %v", err)
+		}
+	}
+	if *c.format == jsonFormat {
+		if err := table.JSON(s.Out, done); err != nil {
+			return err
+		}
+	}
+	switch left := len(dirs) - len(done.Uploaded) - len(done.Existed); {
+	case down != nil:
+		return withHint(fmt.Errorf("%w; %s not uploaded", down, isAre(left)), "the same command continues where this one ended")
+	case len(done.Failed) > 0:
+		return fmt.Errorf("%s not uploaded", isAre(left))
+	}
+	if *c.format == text && len(done.Uploaded) == 0 {
+		s.notice("nothing to upload: %s already in %s", isAre(len(done.Existed)), c.where())
+	}
+	return nil
+}
+
+// isAre is "1 run is" or "2 runs are".
+func isAre(n int) string {
+	if n == 1 {
+		return "1 run is"
+	}
+	return table.Plural(n, "run") + " are"
+}
+
+// toPush returns the named runs of the data directory, or all that are closed.
+func (c *archiveCommand) toPush(s Streams) ([]rundir.Directory, error) {
+	local := *c.store
+	local.archived = nil
+	if len(*c.names) > 0 {
+		return local.findRuns(*c.names)
+	}
+	return local.selectRuns(s, func(m *rundir.Meta) bool { return m.Closed() })
+}
+
+// pulled is what `archive pull --format=json` prints.
+type pulled struct {
+	// Fetched are the ids of the runs that were fetched, Existed those that were there.
+	Fetched []string `json:"fetched"`
+	Existed []string `json:"existed"`
+}
+
+func addArchivePull(app *kingpin.Application) (string, action) {
+	cmd, c := addArchiveCommand(app, "pull", "Fetch runs into the data directory.", "benchwatch archive pull 20261121T021403Z-oltp_read_write-t16", "Id of a run in the archive, the beginning of one, or last")
+	cmd.GetArg("RUN").Required()
+	return cmd.FullCommand(), c.pull
+}
+
+func (c *archiveCommand) pull(s Streams) error {
+	if err := c.openIt(s); err != nil {
+		return err
+	}
+	done := pulled{Fetched: []string{}, Existed: []string{}}
+	var failed error
+	for _, name := range *c.names {
+		x, err := c.archived.find(name)
+		if err != nil {
+			return err
+		}
+		if x.Omits() {
+			s.notice("run %s was archived without the tool's output", x.ID)
+		}
+		_, existed, err := c.archived.archive.Pull(context.Background(), x, c.dataDir)
+		switch {
+		case errors.Is(err, archive.ErrUnavailable):
+			return withHint(err, "the same command continues where this one ended")
+		case err != nil:
+			s.notice("%v", err)
+			failed = errors.New("not all runs were fetched")
+			continue
+		case existed:
+			done.Existed = append(done.Existed, x.ID)
+		default:
+			done.Fetched = append(done.Fetched, x.ID)
+		}
+		if *c.format == text {
+			fmt.Fprintf(s.Out, "%s %s\n", map[bool]string{false: "fetched", true: "already here:"}[existed], x.ID)
+		}
+	}
+	if *c.format == jsonFormat {
+		if err := table.JSON(s.Out, done); err != nil {
+			return err
+		}
+	}
+	return failed
+}
+
+// archivedRun is a run as `archive list --format=json` prints it.
+type archivedRun struct {
+	report.Row
+	// Origin distinguishes runs of the same id from different machines: ID~ORIGIN names one.
+	Origin     string    `json:"origin"`
+	UploadedAt time.Time `json:"uploaded_at"`
+	// StoredBytes is the size of the run's objects.
+	StoredBytes int64 `json:"stored_bytes"`
+	// OutputOmitted: the tool's output was left out.
+	OutputOmitted bool `json:"output_omitted"`
+}
+
+// archiveListCommand is one `benchwatch archive list`.
+type archiveListCommand struct {
+	*archiveCommand
+	runFilter
+}
+
+func addArchiveList(app *kingpin.Application) (string, action) {
+	cmd, c := addArchiveCommand(app, "list", "List runs of the archive, the newest last.", "benchwatch archive list --since=30d --label disk=nvme", "")
+	l := &archiveListCommand{c, addRunFilter(cmd)}
+	return cmd.FullCommand(), l.list
+}
+
+func (l *archiveListCommand) list(s Streams) error {
+	if err := l.check(time.Now()); err != nil {
+		return err
+	}
+	if err := l.openIt(s); err != nil {
+		return err
+	}
+	all, err := l.archived.list()
+	if err != nil {
+		return err
+	}
+	runs := []archivedRun{}
+	rows := []report.Row{}
+	for _, x := range archivedRuns(all, &l.runFilter) {
+		runs = append(runs, archivedRun{x.Row, x.Origin, x.Uploaded, x.Stored(), x.Omits()})
+		rows = append(rows, x.Row)
+	}
+	if *l.format == jsonFormat {
+		return table.JSON(s.Out, runs)
+	}
+	return (&runsCommand{store: l.store, format: l.format}).print(s, rows, len(l.archived.entries))
+}
+
+// archivedRuns returns the wanted runs, oldest first. The rows of those whose id
+// another one has get the name that distinguishes them.
+func archivedRuns(all []*archive.Index, f *runFilter) []*archive.Index {
+	count := map[string]int{}
+	for _, x := range all {
+		count[x.ID]++
+	}
+	var chosen []*archive.Index
+	for _, x := range all {
+		if !f.wanted(&x.Meta) {
+			continue
+		}
+		if count[x.ID] > 1 {
+			x.Row.ID = x.Name()
+		}
+		chosen = append(chosen, x)
+	}
+	slices.SortStableFunc(chosen, func(a, b *archive.Index) int { return a.Meta.StartedAt.Compare(b.Meta.StartedAt) })
+	return chosen
+}
+
+// verified is what `archive verify --format=json` prints.
+type verified struct {
+	// Intact are the ids of the runs whose objects all match their checksums.
+	Intact []string `json:"intact"`
+	// Problems are what was found, a text each.
+	Problems []string `json:"problems"`
+}
+
+func addArchiveVerify(app *kingpin.Application) (string, action) {
+	cmd, c := addArchiveCommand(app, "verify", "Read runs of the archive as a whole and compare every object with its checksum.", "benchwatch archive verify last",
+		"Id of a run in the archive, the beginning of one, or last (default: all)")
+	return cmd.FullCommand(), c.verify
+}
+
+func (c *archiveCommand) verify(s Streams) error {
+	if err := c.openIt(s); err != nil {
+		return err
+	}
+	done := verified{Intact: []string{}, Problems: []string{}}
+	problem := func(err error) {
+		done.Problems = append(done.Problems, err.Error())
+		if *c.format == text {
+			fmt.Fprintln(s.Out, table.Plain(err.Error()))
+		}
+	}
+	var indexes []*archive.Index
+	for _, name := range *c.names {
+		x, err := c.archived.find(name)
+		if errors.Is(err, archive.ErrDamaged) {
+			problem(err)
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		indexes = append(indexes, x)
+	}
+	if len(*c.names) == 0 {
+		var err error
+		if indexes, err = c.archived.read(c.archived.entries, problem); err != nil {
+			return err
+		}
+	}
+	progress := terminal.NewProgress(s.Err)
+	defer progress.Clear()
+	for i, x := range indexes {
+		progress.Count("archive verify", i, len(indexes), "runs")
+		found := c.archived.archive.Verify(context.Background(), x)
+		if len(found) == 0 {
+			done.Intact = append(done.Intact, x.ID)
+		}
+		for _, err := range found {
+			if errors.Is(err, archive.ErrUnavailable) {
+				return err
+			}
+			problem(err)
+		}
+	}
+	progress.Clear()
+	if *c.format == jsonFormat {
+		if err := table.JSON(s.Out, done); err != nil {
+			return err
+		}
+	} else {
+		fmt.Fprintf(s.Out, "%s intact\n", isAre(len(done.Intact)))
+	}
+	if n := len(done.Problems); n > 0 {
+		return withHint(fmt.Errorf("%s in %s", table.Plural(n, "problem"), c.where()), "on a machine that still has the run: benchwatch archive push --repair RUN")
+	}
+	return nil
+}
+
+// pruned is what `archive prune --format=json` prints.
+type pruned struct {
+	// Runs are the ids of the runs that are older than the limit.
+	Runs []string `json:"runs"`
+	// Superseded is the number of old versions of runs, Leftovers that of objects of
+	// uploads that never ended.
+	Superseded int `json:"superseded"`
+	Leftovers  int `json:"leftovers"`
+	// Removed: they were removed, and not only listed.
+	Removed bool `json:"removed"`
+}
+
+// archivePruneCommand is one `benchwatch archive prune`.
+type archivePruneCommand struct {
+	*archiveCommand
+	keep *string
+	yes  *bool
+}
+
+func addArchivePrune(app *kingpin.Application) (string, action) {
+	cmd, c := addArchiveCommand(app, "prune", "Remove old runs, old versions of runs and the remains of broken uploads from the archive; without --yes, list them only.", "benchwatch archive prune --keep=365d --yes", "")
+	p := &archivePruneCommand{archiveCommand: c}
+	p.keep = cmd.Flag("keep", "Keep runs that started less than this long ago, such as 365d (default: archive.keep of the configuration, else all)").PlaceHolder("AGE").String()
+	p.yes = cmd.Flag("yes", "Remove what is listed").Short('y').Bool()
+	return cmd.FullCommand(), p.prune
+}
+
+func (p *archivePruneCommand) prune(s Streams) error {
+	if err := p.openIt(s); err != nil {
+		return err
+	}
+	keep := *p.keep
+	if keep == "" {
+		keep = p.config.Archive.Keep
+	}
+	now := time.Now()
+	var before time.Time
+	if keep != "" {
+		age, err := config.ParseAge(keep)
+		if err != nil {
+			return &exitError{Status: exitUsage, Err: fmt.Errorf("--keep: %w", err)}
+		}
+		before = now.Add(-age)
+	}
+	ctx := context.Background()
+	plan, err := p.archived.archive.PlanPrune(ctx, before, now, func(err error) { s.notice("kept: %v", err) })
+	if err != nil {
+		return archiveError(err)
+	}
+	done := pruned{Runs: []string{}, Superseded: len(plan.Superseded), Leftovers: len(plan.Leftovers)}
+	for _, x := range plan.Runs {
+		done.Runs = append(done.Runs, x.ID)
+	}
+	if *p.yes {
+		if err := p.archived.archive.Prune(ctx, plan); err != nil {
+			return archiveError(err)
+		}
+		done.Removed = true
+	}
+	if *p.format == jsonFormat {
+		return table.JSON(s.Out, done)
+	}
+	verb := map[bool]string{true: "removed", false: "would remove"}[done.Removed]
+	for _, id := range done.Runs {
+		fmt.Fprintf(s.Out, "%s %s\n", verb, id)
+	}
+	if plan.Empty() {
+		s.notice("nothing to remove from %s", p.where())
+		return nil
+	}
+	fmt.Fprintf(s.Out, "%s %s\n", verb, strings.Join([]string{table.Plural(len(done.Runs), "run"), table.Plural(done.Superseded, "old version"), table.Plural(done.Leftovers, "object") + " of broken uploads"}, ", "))
+	if !done.Removed {
+		s.notice("nothing was removed: --yes removes it")
+	}
+	return nil
+}

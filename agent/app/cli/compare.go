@@ -1,0 +1,355 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/alecthomas/kingpin/v2"
+	"github.com/prometheus/common/version"
+
+	"github.com/benchwatch/benchwatch/agent/base/terminal"
+	"github.com/benchwatch/benchwatch/agent/many/history"
+	"github.com/benchwatch/benchwatch/agent/model/table"
+	"github.com/benchwatch/benchwatch/agent/run/record"
+	"github.com/benchwatch/benchwatch/agent/run/rundir"
+	"github.com/benchwatch/benchwatch/agent/show/report"
+)
+
+// compareCommand is one `benchwatch compare`.
+type compareCommand struct {
+	*store
+	output
+	specs  *[]string
+	format *string
+	failIf *[]string
+	strict *bool
+	// Of the figures over a parameter.
+	x       *string
+	lines   *string
+	measure *string
+	averaging
+
+	streams Streams
+}
+
+func addCompare(app *kingpin.Application) (string, action) {
+	cmd := addCommand(app, "compare", "Compare runs or groups of runs.",
+		"benchwatch compare version=1.2 version=1.3 --fail-if 'tps<-5%' --fail-if 'p99>+10%'")
+	r := &compareCommand{}
+	r.specs = cmd.Arg("GROUP", "Id of a run, several ids with commas, labels k=v[,k=v] of runs, or last=N and labels: the N newest runs that succeeded and are in no other group, of each kind that the others have; the first group is the baseline").Required().Strings()
+	r.format = cmd.Flag("format", "Format of the comparison: text, markdown, csv, json, html, svg (one figure over --x) or junit").Default("text").Enum("text", "markdown", "csv", "json", "html", "svg", "junit")
+	r.failIf = cmd.Flag("fail-if", "Exit with status 3 if a group is beyond this limit by more than noise: tps<-5%, p99>+10% (relative to the baseline), lag>10s, errors>1%; repeatable").PlaceHolder("LIMIT").Strings()
+	r.strict = cmd.Flag("strict", "Exit with status 4 if the runs don't show whether a limit of --fail-if is broken").Bool()
+	r.x = cmd.Flag("x", "Fact, label or setting of the servers along the axis of the figures (default: the one that varies, threads before others); with it, one group is enough, and the other formats contain the figures' table").PlaceHolder("NAME").String()
+	r.lines = cmd.Flag("lines", "Facts, labels or settings with one line per value, in addition to the groups (default: all that vary); run draws a line for each run").PlaceHolder("NAME,NAME…").String()
+	r.measure = cmd.Flag("measure", "Measures of the figures and of their table: tps, qps, tpmc, duration, a statistic of the latency, one of an operation (read_avg, read_count), cpu, lag, n1_queries … (default: all, tps in svg)").PlaceHolder("NAME,NAME…").String()
+	r.averaging = addAveraging(cmd)
+	r.output = addOutput(cmd)
+	r.store = addReadingStore(cmd)
+	return cmd.FullCommand(), func(s Streams) error {
+		r.streams = s
+		return r.run()
+	}
+}
+
+func (r *compareCommand) run() error {
+	if len(*r.specs) < 2 && *r.x == "" {
+		return &exitError{Status: exitUsage, Err: errors.New("two runs or groups are needed"), Hint: "benchwatch compare via=direct via=atlas"}
+	}
+	limits, err := r.limits()
+	if err != nil {
+		return err
+	}
+	if err := r.loadToRead(r.streams); err != nil {
+		return err
+	}
+	if err := r.check(); err != nil {
+		return err
+	}
+	choices, err := r.choose()
+	if err != nil {
+		return err
+	}
+	groups := make([]report.Group, len(choices))
+	histories := make([][]*record.History, len(groups))
+	var selected []string
+	for i := range choices {
+		one := &choices[i]
+		selected = append(selected, one.names...)
+		groups[i].Name = shortName(one.spec, *r.specs)
+		for _, dir := range one.dirs {
+			if err := r.add(&groups[i], &histories[i], dir, one.named()); err != nil {
+				return err
+			}
+		}
+		if len(groups[i].Runs) == 0 {
+			return withHint(fmt.Errorf("no ended run in group %s", one.spec), "benchwatch runs lists them")
+		}
+	}
+	c := report.Compare(groups, selected)
+	c.Check(limits, groups)
+	if err := r.write(&c, groups, histories); err != nil {
+		return err
+	}
+	switch verdict := c.Verdict(); {
+	case verdict == report.Broken:
+		return &exitError{Status: exitLimit, Err: limitError(&c, verdict)}
+	case verdict == report.Unclear && *r.strict:
+		return &exitError{Status: exitUnclear, Err: limitError(&c, verdict)}
+	}
+	return nil
+}
+
+// limitError names the limits with this result.
+func limitError(c *report.Comparison, result report.Result) error {
+	var all []string
+	for i := range c.Limits {
+		if l := &c.Limits[i]; l.Result == result {
+			all = append(all, fmt.Sprintf("%s for %s", l.Limit, l.Group))
+		}
+	}
+	return fmt.Errorf("%s: %s", result, strings.Join(all, "; "))
+}
+
+// limits reads --fail-if.
+func (r *compareCommand) limits() ([]*report.Condition, error) {
+	var limits []*report.Condition
+	for _, text := range *r.failIf {
+		limit, err := report.ParseLimit(text)
+		if err != nil {
+			return nil, &exitError{Status: exitUsage, Err: fmt.Errorf("--fail-if %w", err)}
+		}
+		limits = append(limits, limit)
+	}
+	if len(limits) == 0 && (*r.strict || *r.format == "junit") {
+		return nil, &exitError{Status: exitUsage, Err: errors.New("--strict and --format=junit need a limit"), Hint: "add --fail-if 'tps<-5%'"}
+	}
+	return limits, nil
+}
+
+// figures arranges the runs for figures and their table.
+func (r *compareCommand) figures(c *report.Comparison, groups []report.Group, measures ...string) (*report.FigureSet, error) {
+	o := report.FigureOptions{X: *r.x, Lines: list(*r.lines), Measures: list(*r.measure), Average: r.average()}
+	if len(o.Measures) == 0 {
+		o.Measures = measures
+	}
+	return report.NewFigureSet(c, groups, o)
+}
+
+// list returns the names in a list with commas.
+func list(text string) []string {
+	return strings.FieldsFunc(text, func(c rune) bool { return c == ',' || c == ' ' })
+}
+
+// write writes the comparison in the format asked for or, over a parameter, the table of the
+// figures.
+func (r *compareCommand) write(c *report.Comparison, groups []report.Group, histories [][]*record.History) error {
+	return r.document(r.streams, func(w io.Writer) error {
+		if *r.x != "" && !slices.Contains([]string{"svg", "junit"}, *r.format) {
+			set, err := r.figures(c, groups)
+			if err != nil {
+				return err
+			}
+			c.Over(set)
+		}
+		switch *r.format {
+		case "markdown":
+			return c.Markdown(w)
+		case "csv":
+			return c.CSV(w)
+		case "json":
+			return table.JSON(w, c)
+		case "junit":
+			return c.JUnit(w, *r.strict)
+		case "html":
+			set, err := r.figures(c, groups)
+			if err != nil {
+				return err
+			}
+			p := report.ComparisonPage{Comparison: *c, Made: time.Now(), Version: version.Version, Plots: set.Plots()}
+			if *r.x == "" {
+				p.Charts = report.CompareCharts(c, groups, histories)
+			}
+			return p.HTML(w)
+		case "svg":
+			set, err := r.figures(c, groups, "tps")
+			if err != nil {
+				return err
+			}
+			return writeFigure(w, set.Plots())
+		default:
+			screen := terminal.Terminal{}
+			if *r.file == "" {
+				screen = terminal.Of(r.streams.Out)
+			}
+			return c.Text(w, screen)
+		}
+	})
+}
+
+// choice is a group as an argument chooses it.
+type choice struct {
+	spec   string
+	labels map[string]string // nil: it names runs by id
+	names  []string          // of the labels
+	last   int               // how many of the newest runs; 0: all
+	dirs   []rundir.Directory
+}
+
+// named reports whether the runs are named by id.
+func (c *choice) named() bool { return c.labels == nil }
+
+func newChoice(spec string) (choice, error) {
+	c := choice{spec: spec}
+	if !strings.Contains(spec, "=") || strings.Contains(spec, "/") {
+		return c, nil
+	}
+	c.labels = map[string]string{}
+	for part := range strings.SplitSeq(spec, ",") {
+		name, value, ok := strings.Cut(part, "=")
+		switch {
+		case !ok || name == "":
+			return c, &exitError{Status: exitUsage, Err: fmt.Errorf("group %q is not k=v[,k=v]", spec), Hint: "benchwatch compare via=direct,threads=16 via=atlas,threads=16"}
+		case name == "last":
+			n, err := strconv.Atoi(value)
+			if err != nil || n < 1 {
+				return c, &exitError{Status: exitUsage, Err: fmt.Errorf("group %q: last needs a number of runs", spec), Hint: "benchwatch compare last=5,version=1.2 version=1.3"}
+			}
+			c.last = n
+		default:
+			c.labels[name] = value
+			c.names = append(c.names, name)
+		}
+	}
+	return c, nil
+}
+
+// has reports whether a run has the labels, and is of a kind that groups consist of.
+func (c *choice) has(m *rundir.Meta) bool {
+	return hasLabels(m, c.labels) && (!m.IsGenerator() || c.labels["group"] != "")
+}
+
+// choose returns the runs of all groups. Those that are the newest of others are found last.
+func (r *compareCommand) choose() ([]choice, error) {
+	all := make([]choice, len(*r.specs))
+	for i, spec := range *r.specs {
+		one, err := newChoice(spec)
+		switch {
+		case err != nil:
+			return nil, err
+		case one.named():
+			one.dirs, err = r.findRuns(strings.Split(spec, ","))
+		case one.last == 0:
+			if one.dirs, err = r.selectRuns(r.streams, one.has); err == nil && len(one.dirs) == 0 {
+				err = withHint(fmt.Errorf("no run has %s", spec), "benchwatch runs --json shows the labels")
+			}
+		}
+		if err != nil {
+			return nil, err
+		}
+		all[i] = one
+	}
+	taken, kinds := map[string]bool{}, map[string]bool{}
+	for i := range all {
+		for _, dir := range all[i].dirs {
+			m, err := dir.Load()
+			if err != nil {
+				return nil, err
+			}
+			taken[m.ID], kinds[runKind(&m)] = true, true
+		}
+	}
+	for i := range all {
+		if err := r.chooseLast(&all[i], taken, kinds); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// runKind returns what runs must have in common to be comparable at all.
+func runKind(m *rundir.Meta) string {
+	var values []string
+	for _, name := range report.KindFacts {
+		values = append(values, m.Fact(name))
+	}
+	return fmt.Sprintf("%q", values)
+}
+
+// chooseLast finds the newest runs that succeeded and are not taken, of each of these kinds,
+// or of all if there are none.
+func (r *compareCommand) chooseLast(c *choice, taken, kinds map[string]bool) error {
+	if c.last == 0 {
+		return nil
+	}
+	var found []rundir.Meta
+	if _, err := r.selectRuns(r.streams, func(m *rundir.Meta) bool { // chosen below: an archive fetches those that it returns
+		if history.Counts(m) && c.has(m) && !taken[m.ID] && (len(kinds) == 0 || kinds[runKind(m)]) {
+			found = append(found, *m)
+		}
+		return false
+	}); err != nil {
+		return err
+	}
+	slices.SortStableFunc(found, func(a, b rundir.Meta) int { return b.StartedAt.Compare(a.StartedAt) })
+	wanted, count := map[string]bool{}, map[string]int{}
+	for i := range found {
+		if kind := runKind(&found[i]); count[kind] < c.last {
+			count[kind]++
+			wanted[found[i].ID], taken[found[i].ID] = true, true
+		}
+	}
+	if len(wanted) == 0 {
+		return withHint(fmt.Errorf("%s: no other run that succeeded is of the same tool, workload and threads", c.spec), "benchwatch runs lists them")
+	}
+	var err error
+	c.dirs, err = r.selectRuns(r.streams, func(m *rundir.Meta) bool { return wanted[m.ID] })
+	return err
+}
+
+// shortName returns a group's labels without those that all groups have.
+func shortName(spec string, all []string) string {
+	var own []string
+	for part := range strings.SplitSeq(spec, ",") {
+		shared := strings.Contains(part, "=")
+		for _, other := range all {
+			shared = shared && slices.Contains(strings.Split(other, ","), part)
+		}
+		if !shared {
+			own = append(own, part)
+		}
+	}
+	if len(own) == 0 {
+		return spec
+	}
+	return strings.Join(own, ",")
+}
+
+// add reads a run into its group. Runs that were not named by id take part only if
+// they succeeded and are no preparation.
+func (r *compareCommand) add(g *report.Group, histories *[]*record.History, dir rundir.Directory, named bool) error {
+	h, err := r.history(context.Background(), dir)
+	if err != nil {
+		return err
+	}
+	m := &h.Snapshot.Meta
+	row := report.NewObservedRow(h)
+	switch {
+	case !named && m.IsPreparation():
+		return nil
+	case m.Outcome != rundir.Succeeded && !named:
+		r.streams.notice("%s: skipped run %s: it %s", g.Name, m.ID, row.Outcome())
+		return nil
+	case m.Outcome != rundir.Succeeded:
+		r.streams.notice("run %s %s: its numbers are incomplete", m.ID, row.Outcome())
+	}
+	g.Runs = append(g.Runs, row)
+	*histories = append(*histories, h)
+	return nil
+}

@@ -1,0 +1,132 @@
+package cli
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/alecthomas/kingpin/v2"
+
+	"github.com/benchwatch/benchwatch/agent/app/config"
+)
+
+var update = flag.Bool("update", false, "write docs/configuration.md and the expected output in testdata/script anew")
+
+const document = "../../../docs/configuration.md"
+
+// TestDocument guards that docs/configuration.md has every key, flag and exit
+// status with its default.
+func TestDocument(t *testing.T) {
+	data, err := os.ReadFile(document)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := string(data)
+	for name, text := range map[string]string{"keys": keysTable(), "commands": commandsText(t), "statuses": statusesTable()} {
+		block := regexp.MustCompile(fmt.Sprintf(`(?s)(<!-- generated: %s -->\n).*?(\n<!-- end -->)`, name))
+		if !block.MatchString(want) {
+			t.Fatalf("%s has no block %s", document, name)
+		}
+		want = block.ReplaceAllString(want, "${1}"+strings.ReplaceAll(text, "$", "$$")+"${2}")
+	}
+	if want == string(data) {
+		return
+	}
+	if !*update {
+		t.Fatal("docs/configuration.md is out of date: go test ./agent/app/cli -update")
+	}
+	if err := os.WriteFile(document, []byte(want), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func keysTable() string {
+	var b strings.Builder
+	b.WriteString("| key | value | default | reload | meaning |\n|---|---|---|---|---|\n")
+	for _, k := range config.Keys() {
+		reload := "yes"
+		if k.Restart {
+			reload = "restart"
+		}
+		kind, _, _ := strings.Cut(strings.TrimPrefix(k.Kind, "a "), " such as")
+		row(&b, "`"+k.Path+"`", kind, k.Default, reload, k.Doc)
+	}
+	return b.String()
+}
+
+func statusesTable() string {
+	var b strings.Builder
+	b.WriteString("| status | meaning |\n|---|---|\n")
+	for _, s := range exitStatuses {
+		row(&b, s.status, s.meaning)
+	}
+	return b.String()
+}
+
+func row(b *strings.Builder, cells ...string) {
+	for _, c := range cells {
+		fmt.Fprintf(b, "| %s ", strings.ReplaceAll(c, "|", `\|`))
+	}
+	b.WriteString("|\n")
+}
+
+func commandsText(t *testing.T) string {
+	app, _ := newApplication()
+	var b strings.Builder
+	for _, c := range app.Model().FlattenedCommands() {
+		if c.FullCommand == "help" {
+			continue
+		}
+		if !strings.HasSuffix(c.Help, ".") || !strings.HasPrefix(c.HelpLong, "benchwatch "+strings.TrimSuffix(c.FullCommand, " list")+" ") {
+			t.Errorf("%s: help %q is not a sentence, or example %q is not of the command", c.FullCommand, c.Help, c.HelpLong)
+		}
+		fmt.Fprintf(&b, "### benchwatch %s\n\n%s\n\n```sh\n%s\n```\n\n| flag or argument | default | meaning |\n|---|---|---|\n", c.FullCommand, c.Help, c.HelpLong)
+		for _, f := range c.Flags {
+			if f.Help == "" || strings.HasSuffix(f.Help, ".") {
+				t.Errorf("%s --%s: help %q is empty or has a period at its end", c.FullCommand, f.Name, f.Help)
+			}
+			name := flagName(f)
+			if f.Short != 0 {
+				name = fmt.Sprintf("`-%c`, ", f.Short) + name
+			}
+			documentValue(&b, name, f.Default, f.Help)
+		}
+		for _, a := range c.Args {
+			documentValue(&b, "`"+a.Name+"`", a.Default, a.Help)
+		}
+		b.WriteString("\n")
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+func flagName(f *kingpin.FlagModel) string {
+	switch {
+	case f.IsBoolFlag() && slices.Equal(f.Default, []string{"true"}):
+		return "`--[no-]" + f.Name + "`"
+	case f.IsBoolFlag():
+		return "`--" + f.Name + "`"
+	case f.PlaceHolder != "":
+		return "`--" + f.Name + "=" + f.PlaceHolder + "`"
+	default:
+		return "`--" + f.Name + "`"
+	}
+}
+
+var defaultInHelp = regexp.MustCompile(` \(default:? (.*)\)$`)
+
+// documentValue writes the row of a flag or an argument. A computed default is
+// at the end of its help.
+func documentValue(b *strings.Builder, name string, defaults []string, help string) {
+	value := ""
+	if m := defaultInHelp.FindStringSubmatch(help); m != nil {
+		help, value = strings.TrimSuffix(help, m[0]), m[1]
+	}
+	if len(defaults) > 0 {
+		value = "`" + strings.Join(defaults, "`, `") + "`"
+	}
+	row(b, name, value, help)
+}

@@ -1,0 +1,253 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/alecthomas/kingpin/v2"
+	"github.com/prometheus/client_golang/exp/api/remote"
+	commoncfg "github.com/prometheus/common/config"
+
+	"github.com/benchwatch/benchwatch/agent/app/config"
+	"github.com/benchwatch/benchwatch/agent/base/secret"
+	"github.com/benchwatch/benchwatch/agent/base/terminal"
+	"github.com/benchwatch/benchwatch/agent/model/table"
+	"github.com/benchwatch/benchwatch/agent/run/ingest"
+	"github.com/benchwatch/benchwatch/agent/run/record"
+	"github.com/benchwatch/benchwatch/agent/run/rundir"
+	"github.com/benchwatch/benchwatch/agent/show/metrics"
+	"github.com/benchwatch/benchwatch/agent/show/report"
+)
+
+// blocks is the format that is a folder.
+const blocks = "blocks"
+
+// exportCommand is one `benchwatch export`.
+type exportCommand struct {
+	*store
+	output
+	*logOptions
+	names   *[]string
+	format  *string
+	servers *bool
+	remote  *string
+	client  *string
+
+	streams Streams
+	temp    string // where logs are made runs of, for as long as it takes
+	logs    int    // that were made runs of
+}
+
+func addExport(app *kingpin.Application) (string, action) {
+	cmd := addCommand(app, "export", "Export all recorded data of runs with timestamps: for Prometheus (see scripts/backfill.sh), a spreadsheet or a program.",
+		"benchwatch export last --format=csv --output=run.csv")
+	r := &exportCommand{}
+	r.names = cmd.Arg("RUN|LOGFILE", "Id of a run, the beginning of one, last, or a log file").Required().Strings()
+	r.format = cmd.Flag("format", "Format of the export: openmetrics, blocks (of Prometheus' data directory, written into the folder --output), csv or json (one object per line)").Default("openmetrics").Enum("openmetrics", "blocks", "csv", "json")
+	r.servers = cmd.Flag("servers", "With --format=csv, export the samples of the servers instead of the intervals of the tool").Bool()
+	r.remote = cmd.Flag("remote-write", "Send the export to this URL by Prometheus' remote write, instead of --format: a Prometheus, Thanos Receive, Mimir or VictoriaMetrics that accepts samples of that age").PlaceHolder("URL").String()
+	r.client = cmd.Flag("remote-write.http-config", "File with the login, TLS settings and headers for --remote-write, in the format of Prometheus' http_config").PlaceHolder("FILE").String()
+	r.logOptions = addLogOptions(cmd)
+	r.output = addOutput(cmd)
+	r.store = addReadingStore(cmd)
+	return cmd.FullCommand(), func(s Streams) error {
+		r.streams = s
+		return r.run()
+	}
+}
+
+func (r *exportCommand) run() error {
+	if err := r.loadToRead(r.streams); err != nil {
+		return err
+	}
+	if err := r.logOptions.check(r.tools, r.config); err != nil {
+		return err
+	}
+	writer, err := r.writer()
+	if err != nil {
+		return err
+	}
+	if *r.servers && *r.format != "csv" {
+		return &exitError{Status: exitUsage, Err: errors.New("--servers is for --format=csv: the other formats hold both"), Hint: "leave it out"}
+	}
+	if *r.format == blocks {
+		if info, err := os.Stat(*r.output.file); err != nil || !info.IsDir() {
+			return &exitError{Status: exitUsage, Err: errors.New("--format=blocks needs a folder"), Hint: "name Prometheus' data directory, or an empty folder, with --output"}
+		}
+	} else if err := r.output.check(); err != nil {
+		return err
+	}
+	logs := slices.DeleteFunc(slices.Clone(*r.names), func(name string) bool { return !isLog(name) })
+	if err := r.checkStarts(len(logs)); err != nil && len(logs) > 0 {
+		return err
+	}
+	temp, remove, err := temporaryFolder("export")
+	if err != nil {
+		return err
+	}
+	defer remove()
+	r.temp = temp
+	var histories []*record.History
+	progress := terminal.NewProgress(r.streams.Err)
+	defer progress.Clear()
+	r.streams.Err = progress.Above(r.streams.Err)
+	for i, name := range *r.names {
+		progress.Count("export: reading", i, len(*r.names), "runs")
+		dirs, err := r.resolve(name)
+		if err != nil {
+			return err
+		}
+		for _, dir := range dirs {
+			h, err := r.history(context.Background(), dir)
+			if err != nil {
+				return err
+			}
+			for _, line := range h.DamageLines() {
+				r.streams.notice("run %s: %s", dir.ID(), line)
+			}
+			histories = append(histories, h)
+		}
+	}
+	progress.Clear()
+	if writer != nil {
+		return r.remoteWrite(writer, histories)
+	}
+	if *r.format == blocks {
+		b, err := backfill(histories)
+		if err != nil {
+			return err
+		}
+		defer b.Close()
+		_, err = b.WriteBlocks(context.Background(), *r.output.file)
+		return err
+	}
+	return r.stream(r.streams, func(w io.Writer) error { return r.write(w, histories) })
+}
+
+func (r *exportCommand) write(w io.Writer, histories []*record.History) error {
+	switch {
+	case *r.format == "csv" && *r.servers:
+		return report.ServersCSV(context.Background(), w, histories)
+	case *r.format == "csv":
+		return report.IntervalsCSV(context.Background(), w, histories)
+	case *r.format == "json":
+		return report.JSONLines(context.Background(), w, histories)
+	}
+	b, err := backfill(histories)
+	if err != nil {
+		return err
+	}
+	defer b.Close()
+	_, err = b.WriteTo(w)
+	return err
+}
+
+func backfill(histories []*record.History) (*metrics.Backfill, error) {
+	b := metrics.NewBackfill()
+	for _, h := range histories {
+		if err := b.Run(context.Background(), h); err != nil {
+			b.Close()
+			return nil, err
+		}
+	}
+	return b, nil
+}
+
+// isLog reports whether a name is that of a log and not of a run.
+func isLog(name string) bool {
+	info, err := os.Stat(name)
+	return err == nil && info.Mode().IsRegular()
+}
+
+// resolve returns the run that a name names or, if it is a file, the runs in
+// that log.
+func (r *exportCommand) resolve(name string) ([]rundir.Directory, error) {
+	if !isLog(name) {
+		dir, err := r.findRun(name)
+		return []rundir.Directory{dir}, err
+	}
+	t, err := recognise(r.tools, name, *r.tool)
+	if err != nil {
+		return nil, err
+	}
+	made, err := r.importLog(r.temp, nil, ingest.Log{Path: name, Tool: t}, r.startOf(r.logs), nil, nil)
+	if err != nil {
+		return nil, err
+	}
+	r.logs++
+	var dirs []rundir.Directory
+	for i, m := range made {
+		if !m.Existing {
+			one := newImported(name, &made[i])
+			r.streams.notice("%s", importLine(&made[i], &one, nil))
+			dirs = append(dirs, rundir.At(r.temp, m.Meta.ID))
+		}
+	}
+	return dirs, nil
+}
+
+// writer returns the client of --remote-write, nil without it.
+func (r *exportCommand) writer() (*remote.API, error) {
+	if *r.remote == "" {
+		if *r.client != "" {
+			return nil, &exitError{Status: exitUsage, Err: errors.New("--remote-write.http-config is for --remote-write"), Hint: "add --remote-write=http://localhost:9090/api/v1/write"}
+		}
+		return nil, nil
+	}
+	if err := config.CheckURL(*r.remote); err != nil {
+		return nil, &exitError{Status: exitUsage, Err: fmt.Errorf("--remote-write: %w", err), Hint: "such as http://localhost:9090/api/v1/write; a login goes into --remote-write.http-config"}
+	}
+	if *r.output.file != "" {
+		return nil, &exitError{Status: exitUsage, Err: errors.New("--remote-write writes no file: --output has no meaning"), Hint: "leave it out"}
+	}
+	http := &commoncfg.HTTPClientConfig{}
+	if *r.client != "" {
+		text, err := secret.ReadFile(*r.client)
+		if err != nil {
+			return nil, fmt.Errorf("--remote-write.http-config: %w", err)
+		}
+		loaded, err := commoncfg.LoadHTTPConfig(string(text))
+		if err != nil {
+			return nil, fmt.Errorf("--remote-write.http-config: %w", err)
+		}
+		loaded.SetDirectory(filepath.Dir(*r.client))
+		http = loaded
+	}
+	client, err := commoncfg.NewClientFromConfig(*http, "remote-write")
+	if err != nil {
+		return nil, fmt.Errorf("--remote-write.http-config: %w", err)
+	}
+	client.Timeout = 30 * time.Second
+	target, path := *r.remote, ""
+	if u, err := url.Parse(target); err == nil && strings.Trim(u.Path, "/") == "" {
+		path = "api/v1/write"
+	}
+	return remote.NewAPI(target, remote.WithAPIPath(path), remote.WithAPIHTTPClient(client),
+		remote.WithAPIBackoff(remote.BackoffConfig{Min: 500 * time.Millisecond, Max: 5 * time.Second, MaxRetries: 5}))
+}
+
+func (r *exportCommand) remoteWrite(to *remote.API, histories []*record.History) error {
+	b, err := backfill(histories)
+	if err != nil {
+		return err
+	}
+	defer b.Close()
+	sent, err := b.RemoteWrite(context.Background(), to)
+	if err != nil {
+		hint := "the same command sends everything again, which changes nothing that was taken"
+		if text := err.Error(); strings.Contains(text, "out of bounds") || strings.Contains(text, "out of order") || strings.Contains(text, "too old") {
+			hint = "the receiver takes no samples of that age: configure its window, such as storage.tsdb.out_of_order_time_window, or use --format=blocks"
+		}
+		return withHint(fmt.Errorf("export: %w; %s sent", err, table.Plural(sent.Samples, "sample")), hint)
+	}
+	r.streams.notice("sent %s of %d series", table.Plural(sent.Samples, "sample"), sent.Series)
+	return nil
+}

@@ -1,0 +1,32 @@
+package cli
+
+import (
+	"errors"
+	"io"
+
+	"github.com/alecthomas/kingpin/v2"
+
+	"github.com/benchwatch/benchwatch/agent/show/report"
+)
+
+// averaging is the flag that decides which value represents repeated runs.
+type averaging struct{ mean *bool }
+
+func addAveraging(cmd *kingpin.CmdClause) averaging {
+	return averaging{cmd.Flag("mean", "Use means of repeated runs in the figures and their table instead of medians").Bool()}
+}
+
+func (a averaging) average() report.Average {
+	if *a.mean {
+		return report.ByMean
+	}
+	return report.ByMedian
+}
+
+// writeFigure writes the first figure as a file of its own.
+func writeFigure(w io.Writer, plots []*report.Plot) error {
+	if len(plots) == 0 {
+		return withHint(errors.New("nothing varies: there is no figure"), "name what is along the axis with --x")
+	}
+	return plots[0].WriteSVG(w)
+}

@@ -1,0 +1,237 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/benchwatch/benchwatch/agent/many/sweep"
+	"github.com/benchwatch/benchwatch/agent/run/rundir"
+)
+
+// foreign is a shared runs folder in which mallory has put what could hurt whoever
+// looks at it: root, another user and the agent.
+type foreign struct {
+	*machine
+	secret string // a file that only root can read
+}
+
+const mallory = carol
+
+// asRoot runs a command as root and returns what it printed. It must end, need little
+// memory, and print nothing of the secret.
+func (m *foreign) asRoot(stdin string, args ...string) string {
+	m.t.Helper()
+	c := &child{Cmd: exec.Command(filepath.Join(m.root, "benchwatch"), args...), t: m.t, ended: make(chan error, 1)}
+	c.Dir = m.root
+	c.Env = append(os.Environ(), "BENCHWATCH_DATA_DIR="+m.data, "HOME="+m.root, "XDG_CACHE_HOME="+filepath.Join(m.root, "cache"))
+	c.Stdout, c.Stderr, c.Stdin = &c.out, &c.out, strings.NewReader(stdin)
+	c.WaitDelay = time.Second
+	m.must(c.Start())
+	go c.watch()
+	text := c.end()
+	m.check(fmt.Sprintf("%q", args), text)
+	return text
+}
+
+// check fails if a command of mallory's was run, or the secret was read or changed.
+func (m *foreign) check(what, text string) {
+	m.t.Helper()
+	if strings.Contains(text, "topsecret") {
+		m.t.Errorf("%s prints the secret: %.1000s", what, text)
+	}
+	if found, err := filepath.Glob(filepath.Join(m.root, "PWNED*")); err != nil || len(found) > 0 {
+		m.t.Fatalf("%s ran a command of another user: %q\n%.1000s", what, found, text)
+	}
+	if got, err := os.ReadFile(m.secret); err != nil || string(got) != secretText {
+		m.t.Fatalf("%s changed a file of root: %v %q", what, err, got)
+	}
+}
+
+// secretText looks like the output of a tool and like a run.json.
+const secretText = "topsecret\n[ 1s ] thds: 4 tps: 10.00 topsecret\n"
+
+// give makes mallory the owner of a directory and what is in it, but not of links' targets.
+func (m *foreign) give(dir string) {
+	m.t.Helper()
+	m.must(filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+		return errors.Join(err, os.Lchown(path, int(mallory), int(agentUser)))
+	}))
+}
+
+// copyOf is a run of mallory's with the files of another one.
+func (m *foreign) copyOf(from rundir.Directory, id string) rundir.Directory {
+	m.t.Helper()
+	to := rundir.At(m.data, id)
+	out, err := exec.Command("cp", "-rp", string(from), string(to)).CombinedOutput()
+	if err != nil {
+		m.t.Fatalf("%v: %s", err, out)
+	}
+	text, err := os.ReadFile(to.Path(rundir.MetaFile))
+	m.must(err)
+	m.must(os.WriteFile(to.Path(rundir.MetaFile), []byte(strings.ReplaceAll(string(text), `"`+from.ID()+`"`, `"`+id+`"`)), 0o664))
+	return to
+}
+
+// replacements are what can be in the place of a file.
+func (m *foreign) replacements() map[string]func(path string) error {
+	return map[string]func(path string) error{
+		"link":   func(path string) error { return os.Symlink(m.secret, path) },
+		"zeros":  func(path string) error { return os.Symlink("/dev/zero", path) },
+		"pipe":   func(path string) error { return unix.Mkfifo(path, 0o666) },
+		"device": func(path string) error { return unix.Mknod(path, unix.S_IFCHR|0o666, int(unix.Mkdev(1, 5))) },
+		"folder": func(path string) error { return os.Mkdir(path, 0o777) },
+		"hole":   func(path string) error { return errors.Join(os.WriteFile(path, nil, 0o666), os.Truncate(path, 1<<40)) },
+	}
+}
+
+// files are those that a run directory can have.
+var foreignFiles = []string{
+	rundir.MetaFile, rundir.StdoutFile, rundir.StderrFile, rundir.StatusFile, rundir.MarkersFile, rundir.LatenciesFile, "settings.jsonl", "statements.jsonl", "host.jsonl",
+	".archive.json", ".connection.json", ".adopted", ".meta.lock", rundir.ToolLock, rundir.ObserverLock, ".wrapper.lock",
+}
+
+// TestForeignDirectories: as root, and as an agent, beside directories of another user: no
+// command of theirs is run, no file is read or replaced for them, and nothing hangs.
+func TestForeignDirectories(t *testing.T) {
+	t.Parallel()
+	m := &foreign{machine: newMachine(t)}
+	m.secret = filepath.Join(m.root, "secret")
+	m.must(os.WriteFile(m.secret, []byte(secretText), 0o600))
+	if out, err := m.run(mallory, "benchwatch run --run-id=whole --linger=0s --web.listen-address=127.0.0.1:0 -- sysbench run"); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	whole := rundir.At(m.data, "whole")
+	pwned := "touch " + m.root + "/PWNED; sleep 1000"
+
+	// Commands and hosts.
+	for _, id := range []string{"evilgroup", "evilcopy"} {
+		dir := rundir.At(m.data, id)
+		m.must(os.Mkdir(string(dir), 0o775))
+		connection := fmt.Sprintf(`{"ssh":["/bin/sh","-c","%s","x"],"benchwatch":"b","hosts":["h"],"group":%q,"inode":%d}`, pwned, id, inodeOf(t, string(dir)))
+		m.must(os.WriteFile(dir.Path(rundir.MetaFile), fmt.Appendf(nil, `{"id":%q,"tool":"sysbench","started_at":"2026-11-21T14:03:00Z",
+			"group":{"name":%q,"generators":1,"connection":%s,"members":[{"host":"h"}]}}`, id, id, connection), 0o644))
+		m.must(os.WriteFile(dir.Path(".connection.json"), []byte(connection), 0o600))
+		m.give(string(dir))
+		if id == "evilcopy" { // a file of root's in a directory of mallory's
+			m.must(os.Lchown(dir.Path(".connection.json"), 0, 0))
+		}
+	}
+	sweepDir := filepath.Join(sweep.Root(m.data), "evilsweep")
+	m.must(os.MkdirAll(sweepDir, 0o755))
+	m.must(os.WriteFile(filepath.Join(sweepDir, "sweep.json"), fmt.Appendf(nil, `{"id":"evilsweep","created_at":"2026-11-21T14:03:00Z","sets":[{"name":"threads","values":["1"]}],
+		"repeat":1,"order":"fixed","command":["sh","-c",%q],"before":%q,"after":%q,"steps":[{"values":["1"]}]}`, pwned, pwned, pwned), 0o644))
+	m.give(sweepDir)
+
+	// A group of mallory's with a generator of root's: its output must not get into the group.
+	root := m.asRoot("", "run", "--group=theirs", "--generators=2", "--generator=1", "--linger=0s", "--web.listen-address=127.0.0.1:0", "--", "sh", "-c", "cat "+m.secret+" >/dev/null; echo generator-of-root")
+	theirs := rundir.At(m.data, "theirs")
+	m.must(os.RemoveAll(string(theirs)))
+	m.must(os.Mkdir(string(theirs), 0o775))
+	m.must(os.WriteFile(theirs.Path(rundir.MetaFile), []byte(`{"id":"theirs","tool":"sysbench","started_at":"2026-11-21T14:03:00Z","group":{"name":"theirs","generators":1,"members":[{}]}}`), 0o644))
+	m.give(string(theirs))
+	if _, err := rundir.At(m.data, "theirs-g1").Load(); err != nil {
+		t.Fatalf("%v\n%s", err, root)
+	}
+
+	// What is no file, in the place of each file.
+	var ids []string
+	for kind, replace := range m.replacements() {
+		for i, name := range foreignFiles {
+			dir := m.copyOf(whole, fmt.Sprintf("evil-%s-%d", kind, i))
+			m.must(os.RemoveAll(dir.Path(name)))
+			m.must(replace(dir.Path(name)))
+			m.give(string(dir))
+			ids = append(ids, dir.ID())
+		}
+	}
+	// Locks that are never given back, of an ended run and of one that nobody has closed.
+	for _, id := range []string{"evil-held", "evil-held-open"} {
+		dir := m.copyOf(whole, id)
+		if id == "evil-held-open" {
+			_, err := dir.Update(func(meta *rundir.Meta) { meta.ClosedAt, meta.EndedAt = nil, nil })
+			m.must(err)
+		}
+		m.give(string(dir))
+		lock, err := dir.Lock(".meta.lock", false)
+		m.must(err)
+		defer lock.Close()
+		ids = append(ids, id)
+	}
+	m.must(os.Symlink(m.root, filepath.Join(rundir.Root(m.data), "evil-linked-run")))
+
+	stuck := make(chan struct{}, 6) // at once
+	var all sync.WaitGroup
+	try := func(args ...string) {
+		all.Go(func() {
+			stuck <- struct{}{}
+			defer func() { <-stuck }()
+			m.asRoot("", args...)
+		})
+	}
+	for _, id := range []string{"evilgroup", "evilcopy"} {
+		try("group", "attach", id)
+		try("report", id)
+	}
+	for _, id := range []string{"evilsweep", "last"} {
+		try("sweep", "--resume", id)
+		try("seek", "--resume", id)
+	}
+	archive := filepath.Join(m.root, "archive")
+	m.must(os.Mkdir(archive, 0o755))
+	try("archive", "push", "--archive="+archive)
+	try("runs")
+	try("history")
+	try("runs", "--json")
+	try("mark", "--run=evil-link-4", "a change")
+	try("mark", "--run=evil-held", "a change")
+	for _, id := range ids {
+		try("report", id)
+		try("export", id)
+		if strings.HasSuffix(id, "-1") || strings.HasSuffix(id, "-2") || strings.HasSuffix(id, "-0") {
+			try("replay", "--linger=0s", "--speed=100", "--web.listen-address=127.0.0.1:0", "--data-dir="+m.data, id)
+		}
+	}
+	all.Wait()
+
+	// An agent of another user that is beside them follows the runs of others, and ends.
+	_, stop := m.agent()
+	if out, err := m.run(alice, "benchwatch run --run-id=alices --linger=0s -- sysbench run"); err != nil {
+		t.Errorf("beside them: %v\n%s", err, out)
+	}
+	if meta, err := rundir.At(m.data, "alices").Load(); err != nil || !meta.Closed() {
+		t.Errorf("beside them a run was not closed: %v", err)
+	}
+	stop()
+	attach := exec.Command(filepath.Join(m.root, "benchwatch"), "group", "attach", "--data-dir="+m.data, "theirs")
+	attach.WaitDelay = time.Second
+	begun := time.AfterFunc(3*time.Second, func() { _ = attach.Process.Signal(syscall.SIGTERM) })
+	defer begun.Stop()
+	out, _ := attach.CombinedOutput() // of a group that can't be combined
+	if text, err := os.ReadFile(theirs.Path(rundir.StdoutFile)); err == nil && strings.Contains(string(text), "generator-of-root") {
+		t.Errorf("the output of root's generator is in a file of another user:\n%s\n%s", text, out)
+	}
+	m.check("all of them", string(out))
+	if !exists(filepath.Join(archive, "index")) {
+		t.Error("nothing was archived")
+	}
+}
+
+func inodeOf(t *testing.T, path string) uint64 {
+	t.Helper()
+	var st unix.Stat_t
+	if err := unix.Lstat(path, &st); err != nil {
+		t.Fatal(err)
+	}
+	return st.Ino
+}

@@ -1,0 +1,92 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/signal"
+	"slices"
+
+	"github.com/alecthomas/kingpin/v2"
+
+	"github.com/benchwatch/benchwatch/agent/many/generator"
+	"github.com/benchwatch/benchwatch/agent/run/rundir"
+)
+
+// addGroup adds `group attach`.
+func addGroup(app *kingpin.Application) (string, action) {
+	parent := app.Command("group", "Follow the generators of a group.")
+	cmd := addCommand(parent, "attach", "Follow a group to its end: one that `run --on` started, even after a lost connection, or one whose generators record in this data directory.",
+		"benchwatch group attach 20261121T021403Z-oltp_read_write-t16")
+	linger := cmd.Flag("linger", "Serve metrics this long after the end of the group, if no agent is running").Default("0s").Duration()
+	none, empty, inject := false, "", true
+	r := &runCommand{observing: addObserving(cmd, "warn"), grouping: &grouping{}, connecting: &connecting{}, linger: linger, lingerSet: true, sample: &none, tool: &empty, inject: &inject}
+	name := cmd.Arg("NAME", "Name of the group, the id of its run").Required().String()
+	r.format = addFormat(cmd, text, jsonFormat)
+	return cmd.FullCommand(), func(s Streams) error { return r.attach(s, *name) }
+}
+
+func (r *runCommand) attach(s Streams, name string) (err error) {
+	r.streams, r.log = s, r.logger(s)
+	if r.config, err = r.load(); err != nil {
+		return err
+	}
+	r.dir, err = generator.Find(r.config.DataDir, name)
+	switch {
+	case errors.Is(err, generator.ErrNoGroup):
+		return withHint(err, "the generators' runs are called "+rundir.GeneratorID(name, 1)+" and so on; choose their folder with --data-dir")
+	case err != nil:
+		return err
+	}
+	meta, err := r.dir.Load()
+	if err != nil {
+		return err
+	}
+	if meta.Ended() {
+		s.notice("group %s has ended", name)
+		return r.groupEnd(&observation{}, nil)
+	}
+	remote := &generator.Remote{DataDir: r.config.DataDir, Name: name, OnFailure: meta.Group.OnFailure, Notice: s.notice}
+	remote.Connection, err = r.dir.LoadConnection()
+	switch {
+	case err == nil:
+		remote.Reconnect()
+	case !errors.Is(err, fs.ErrNotExist) || slices.ContainsFunc(meta.Group.Members, func(m rundir.Member) bool { return m.Host != "" }):
+		return withHint(fmt.Errorf("group %s was started by another user or on another machine: %w", name, err),
+			"attach as the user who started it, on the machine where it was started")
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	signals := catchSignals()
+	defer signal.Stop(signals)
+	own, err := r.observe(ctx)
+	if err != nil {
+		return err
+	}
+	defer remote.Close()
+	return r.followGroup(ctx, remote, own, signals)
+}
+
+// addGroupServe adds the other side of `run --on`, which that starts.
+func addGroupServe(app *kingpin.Application) (string, action) {
+	cmd := addCommand(app.GetCommand("group"), "serve", "Answer the machine that starts a group, on standard input and output.", "benchwatch group serve --data-dir=/var/lib/benchwatch").Hidden()
+	r := addStore(cmd)
+	return cmd.FullCommand(), func(s Streams) error {
+		if err := r.load(); err != nil {
+			return err
+		}
+		self, err := os.Executable()
+		if err != nil {
+			return fmt.Errorf("group: %w", err)
+		}
+		server := generator.Server{DataDir: r.dataDir, Tools: r.tools, Run: []string{self, "run"}}
+		err = server.Serve(context.Background(), s.In, s.Out)
+		if errors.Is(err, io.ErrClosedPipe) {
+			return nil
+		}
+		return err
+	}
+}

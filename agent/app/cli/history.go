@@ -1,0 +1,160 @@
+package cli
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"strings"
+	"time"
+
+	"github.com/alecthomas/kingpin/v2"
+	"github.com/prometheus/common/version"
+
+	"github.com/benchwatch/benchwatch/agent/many/history"
+	"github.com/benchwatch/benchwatch/agent/model/measure"
+	"github.com/benchwatch/benchwatch/agent/model/table"
+	"github.com/benchwatch/benchwatch/agent/run/marker"
+	"github.com/benchwatch/benchwatch/agent/run/rundir"
+	"github.com/benchwatch/benchwatch/agent/show/report"
+)
+
+// historyCommand is one `benchwatch history`.
+type historyCommand struct {
+	*store
+	output
+	runFilter
+	measure *string
+	by      *string
+	mark    *bool
+	format  *string
+}
+
+func addHistory(app *kingpin.Application) (string, action) {
+	cmd := addCommand(app, "history", "Show a measure of runs over time, its level changes, and what else changed with them.",
+		"benchwatch history --label cluster=blue --measure p95")
+	r := &historyCommand{runFilter: addRunFilter(cmd)}
+	r.measure = cmd.Flag("measure", "Measure: tps, qps, tpmc, errors, a statistic of the latency (avg, p95 …), lag, flow_control or drain").Default("tps").PlaceHolder("NAME").String()
+	r.by = cmd.Flag("by", "Labels and facts with one series per value, in addition to tool, workload, threads, verb, the tool's options and the parameters of sweeps").PlaceHolder("NAME,NAME…").String()
+	r.mark = cmd.Flag("mark", "Put a marker at the beginning of the first run of each new level").Bool()
+	r.format = cmd.Flag("format", "Format of the result: text, markdown, html, csv or json").Default("text").Enum("text", "markdown", "html", "csv", "json")
+	r.output = addOutput(cmd)
+	r.store = addReadingStore(cmd)
+	return cmd.FullCommand(), r.run
+}
+
+func (r *historyCommand) run(s Streams) error {
+	now := time.Now()
+	if err := r.runFilter.check(now); err != nil {
+		return err
+	}
+	if *r.mark && r.archived.is() {
+		return &exitError{Status: exitUsage, Err: errors.New("--mark: runs in the archive can't be marked")}
+	}
+	if err := r.openToRead(s); err != nil {
+		return err
+	}
+	if *r.tool != "" && r.tools.ByName(*r.tool) == nil {
+		return unknownTool(*r.tool, r.tools)
+	}
+	if err := r.output.check(); err != nil {
+		return err
+	}
+	c, err := report.ParseName(*r.measure)
+	if err != nil {
+		return &exitError{Status: exitUsage, Err: err}
+	}
+	dirs, err := r.selectRuns(s, func(m *rundir.Meta) bool {
+		return history.Counts(m) && r.wanted(m)
+	})
+	if err != nil {
+		return err
+	}
+	var rows []report.Row
+	places := map[string]rundir.Directory{}
+	for _, dir := range dirs {
+		row, err := r.row(dir, c.Scope() != measure.Run)
+		switch {
+		case errors.Is(err, fs.ErrPermission):
+			s.notice("run %s: its output belongs to another user", dir.ID())
+		case err != nil:
+			s.notice("run %s: %v", dir.ID(), err)
+		default:
+			rows = append(rows, row)
+			places[row.ID] = dir
+		}
+	}
+	if len(rows) == 0 {
+		return withHint(errors.New("no run matches"), "benchwatch runs lists them; only those that succeeded count")
+	}
+	by := history.KindOf(strings.FieldsFunc(*r.by, func(c rune) bool { return c == ',' || c == ' ' }))
+	found, err := report.NewTrend(rows, report.TrendOptions{Measure: *r.measure, By: by, Settings: func(id string) map[string]string { return history.SettingsIn(places[id]) }})
+	if err != nil {
+		return err
+	}
+	if *r.mark {
+		if err := markChanges(s, found, places); err != nil {
+			return err
+		}
+	}
+	return r.document(s, func(w io.Writer) error {
+		switch *r.format {
+		case "markdown":
+			return found.Markdown(w)
+		case "html":
+			p := report.TrendPage{Trend: found, Made: now, Version: version.Version}
+			return p.HTML(w)
+		case "csv":
+			return found.CSV(w)
+		case "json":
+			return table.JSON(w, found)
+		default:
+			return found.WriteText(w)
+		}
+	})
+}
+
+// row reads a run, what was observed of servers and machines only if it is needed.
+func (r *historyCommand) row(dir rundir.Directory, observed bool) (report.Row, error) {
+	if !observed {
+		snap, err := r.read(context.Background(), dir)
+		return report.NewRow(&snap), err
+	}
+	h, err := r.history(context.Background(), dir)
+	if err != nil {
+		return report.Row{}, err
+	}
+	return report.NewObservedRow(h), nil
+}
+
+// markChanges puts a marker at each change. One that is there already is replaced if it
+// has changed, so that marking again adds nothing.
+func markChanges(s Streams, t *report.Trend, places map[string]rundir.Directory) error {
+	for i := range t.Series {
+		one := &t.Series[i]
+		for j := range one.Changes {
+			c := &one.Changes[j]
+			dir := places[c.After]
+			meta, err := dir.Load()
+			if err != nil {
+				return err
+			}
+			if meta.IsCopy() {
+				s.notice("run %s is a copy of one that %s records: set the marker there", c.After, meta.Mirror.Host)
+				continue
+			}
+			sum := sha256.Sum256([]byte(t.Measure + "\n" + c.After))
+			err = marker.Append(dir, marker.Marker{
+				ID: "level-" + hex.EncodeToString(sum[:8]), Kind: marker.Point, Run: c.After, Start: c.At,
+				Text: fmt.Sprintf("%s changed by %+.1f %% (%s): %s", t.Measure, c.ChangePercent, one.Title(), c.Text()), Tags: []string{"history", "measure:" + t.Measure},
+			})
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,482 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/alecthomas/kingpin/v2"
+
+	"github.com/benchwatch/benchwatch/agent/app/config"
+	"github.com/benchwatch/benchwatch/agent/base/secret"
+	"github.com/benchwatch/benchwatch/agent/base/terminal"
+	"github.com/benchwatch/benchwatch/agent/model/table"
+	"github.com/benchwatch/benchwatch/agent/model/tool"
+	"github.com/benchwatch/benchwatch/agent/run/dump"
+	"github.com/benchwatch/benchwatch/agent/run/host"
+	"github.com/benchwatch/benchwatch/agent/run/ingest"
+	"github.com/benchwatch/benchwatch/agent/run/record"
+	"github.com/benchwatch/benchwatch/agent/run/rundir"
+	"github.com/benchwatch/benchwatch/agent/run/topology"
+)
+
+// logOptions are the flags of import and export about old logs.
+type logOptions struct {
+	tool   *string
+	start  *[]string
+	labels map[string]string
+	title  *string
+	*selecting
+
+	began   []time.Time     // --start
+	servers *rundir.Servers // --cluster and --targets; nil: not given
+}
+
+func addLogOptions(cmd *kingpin.CmdClause) *logOptions {
+	o := &logOptions{labels: map[string]string{}}
+	o.tool = cmd.Flag("tool", "Tool that wrote the logs (default: recognised from the content)").PlaceHolder("NAME").String()
+	o.start = cmd.Flag("start", "Start of the first run in the log, such as 2026-11-21T14:03:00Z or 14:03; for several logs, comma-separated or repeated (default: times in the log, else a time in its name, else its modification time minus the duration of its runs)").PlaceHolder("TIME").Strings()
+	cmd.Flag("label", "Label of the runs in a log; repeatable").PlaceHolder("K=V").StringMapVar(&o.labels)
+	o.title = cmd.Flag("title", "Title of the runs in a log (default: file name and threads)").PlaceHolder("TEXT").String()
+	o.selecting = addSelecting(cmd)
+	return o
+}
+
+func (o *logOptions) check(tools tool.Set, c *config.Config) error {
+	if err := rundir.CheckLabels(o.labels); err != nil {
+		return &exitError{Status: exitUsage, Err: err}
+	}
+	if *o.tool != "" && tools.ByName(*o.tool) == nil {
+		return unknownTool(*o.tool, tools)
+	}
+	if chosen := o.selection(); chosen != nil {
+		if err := checkSelection(c, chosen); err != nil {
+			return err
+		}
+		found := c.Topology(c.Servers()).Servers(context.Background(), &rundir.Meta{Selection: chosen}, topology.Machine{})
+		o.servers = &found
+	}
+	now := time.Now()
+	for _, list := range *o.start {
+		for one := range strings.SplitSeq(list, ",") {
+			began, err := parseTime(one, now)
+			if err != nil {
+				return &exitError{Status: exitUsage, Err: fmt.Errorf("--start %s is not a time", one), Hint: "use 2026-11-21T14:03:00Z, 14:03 or -2h"}
+			}
+			o.began = append(o.began, began)
+		}
+	}
+	return nil
+}
+
+// checkStarts reports whether there is a start for each of n logs, or none.
+func (o *logOptions) checkStarts(n int) error {
+	if len(o.began) == 0 || len(o.began) == n {
+		return nil
+	}
+	return &exitError{Status: exitUsage, Err: fmt.Errorf("%s for %s", table.Plural(len(o.began), "--start"), table.Plural(n, "log")),
+		Hint: "give as many, in the order of the logs, with commas between them"}
+}
+
+// startOf is the start of log number i; zero if none is given.
+func (o *logOptions) startOf(i int) time.Time {
+	if len(o.began) == 0 {
+		return time.Time{}
+	}
+	return o.began[i]
+}
+
+// importCommand is one `benchwatch runs import`.
+type importCommand struct {
+	*store
+	*logOptions
+	files    *[]string
+	fromPath *string
+	format   *string
+
+	pattern *ingest.PathLabels // --label-from; nil: not given
+}
+
+// imported is one run of what `runs import --format=json` prints.
+type imported struct {
+	ID string `json:"id"`
+	// Log is the file, Offset and End the run's bytes in it.
+	Log    string `json:"log"`
+	Offset int64  `json:"offset"`
+	End    int64  `json:"end"`
+	// Existing: an earlier import had made the run of the same bytes.
+	Existing        bool      `json:"existing"`
+	Title           string    `json:"title"`
+	StartedAt       time.Time `json:"started_at"`
+	DurationSeconds float64   `json:"duration_seconds"`
+	// Start is where the start comes from: log, option, name or file.
+	Start rundir.StartSource `json:"start,omitempty"`
+	// Latencies are the files from which it is known how the latencies are distributed.
+	Latencies []string `json:"latency_logs,omitempty"`
+	// MonitorLogs are the files from which it is known what the machine did.
+	MonitorLogs []string `json:"monitor_logs,omitempty"`
+	// Dumps are the files with the status and the variables of the server.
+	Dumps []string `json:"dumps,omitempty"`
+}
+
+func newImported(path string, m *ingest.Imported) imported {
+	one := imported{
+		ID: m.Meta.ID, Log: path, Offset: m.Part.Offset, End: m.Part.End, Existing: m.Existing, Title: m.Meta.Title,
+		StartedAt: m.Meta.StartedAt, DurationSeconds: m.Part.Seconds,
+	}
+	if m.Meta.Import != nil {
+		one.Start = m.Meta.Import.Start
+	}
+	return one
+}
+
+func addRunsImport(app *kingpin.Application) (string, action) {
+	cmd := addCommand(app.GetCommand("runs"), "import", "Import logs of earlier benchmarks: each run in a log becomes a run directory with a copy of its bytes.",
+		"benchwatch runs import --label-from='{engine}/{buffer_pool}/threads-{threads}.log' results")
+	r := &importCommand{}
+	r.files = cmd.Arg("LOGFILE", "Output of a benchmark tool with one or more runs, or a folder that is searched recursively for such logs").Required().Strings()
+	r.fromPath = cmd.Flag("label-from", "Labels from the end of each log's path, such as '{engine}/{buffer_pool}/threads-{threads}.log'; * matches anything; {workload} and {threads} are used if the log does not show them; logs that differ only in {generator} are one run; other files in folders are skipped").PlaceHolder("PATTERN").String()
+	r.format = addFormat(cmd, text, jsonFormat)
+	r.logOptions = addLogOptions(cmd)
+	r.store = addStore(cmd)
+	return cmd.FullCommand(), r.run
+}
+
+func (r *importCommand) run(s Streams) error {
+	if err := r.load(); err != nil {
+		return err
+	}
+	if err := r.check(r.tools, r.config); err != nil {
+		return err
+	}
+	if *r.fromPath != "" {
+		var err error
+		if r.pattern, err = ingest.ParsePathLabels(*r.fromPath); err != nil {
+			return &exitError{Status: exitUsage, Err: fmt.Errorf("--label-from %w", err), Hint: "--label-from='{engine}/threads-{threads}.log'"}
+		}
+	}
+	logs, folders, failed := r.search()
+	if len(failed) > 0 && len(r.began) > 0 { // which start would be whose?
+		return failed[0]
+	}
+	var err error
+	logs, err = ingest.Pair(context.Background(), logs)
+	if err != nil {
+		return err
+	}
+	if r.pattern != nil {
+		logs = ingest.GeneratorsOf(logs, r.pattern)
+	}
+	if len(failed) == 0 {
+		if err := r.checkStarts(len(logs)); err != nil {
+			return err
+		}
+	}
+	earlier, err := ingest.ReadEarlier(r.dataDir)
+	if err != nil {
+		return err
+	}
+	// The heap is small: at 100 % it would be collected many times for each log.
+	defer debug.SetGCPercent(debug.SetGCPercent(800))
+	all := []imported{}
+	beside := newBeside(logs)
+	progress := terminal.NewProgress(s.Err)
+	s = Streams{In: s.In, Out: progress.Above(s.Out), Err: progress.Above(s.Err)}
+	for i, log := range logs {
+		progress.Count("import", i, len(logs), "logs")
+		var path map[string]string
+		if r.pattern != nil {
+			path, _ = r.pattern.Match(log.Path)
+		}
+		var used []host.MonitorLog
+		monitors, server := beside.of(s, log.Path)
+		made, err := r.importLog(r.dataDir, earlier, log, r.startOf(i), path, r.completion(s, monitors, &used, &server))
+		for i := range made {
+			one := newImported(log.Path, &made[i])
+			if len(made) == 1 {
+				one.Latencies = log.Latencies
+				for _, m := range used {
+					one.MonitorLogs = append(one.MonitorLogs, m.Path)
+				}
+				if server != nil {
+					one.Dumps = server.Paths
+				}
+				beside.use(one.MonitorLogs, one.Dumps)
+				if made[i].Existing { // they were recorded when it was imported
+					for _, m := range monitors {
+						beside.use([]string{m.Path})
+					}
+				}
+			}
+			all = append(all, one)
+			line := importLine(&made[i], &one, used)
+			if made[i].Existing {
+				s.notice("%s", line)
+			} else if *r.format == text {
+				fmt.Fprintln(s.Out, line)
+			}
+		}
+		switch folder := folderOf(folders, log.Path); {
+		case errors.Is(err, ingest.ErrNoRuns) && folder != nil:
+			folder.Left[ingest.WithoutRun]++
+		case err != nil:
+			failed = append(failed, err)
+		}
+	}
+	for _, f := range folders {
+		f.Left[ingest.NotBeside] = beside.unused(f.Beside)
+		for _, reason := range ingest.Reasons {
+			if n := f.Left[reason]; n > 0 {
+				s.notice("%s: left out %s %s", f.path, table.Plural(n, "file"), reason)
+			}
+		}
+		if len(f.Logs) == f.Left[ingest.WithoutRun] {
+			failed = append(failed, fmt.Errorf("no log in %s", f.path))
+		}
+	}
+	progress.Clear()
+	if *r.format == jsonFormat {
+		if err := table.JSON(s.Out, all); err != nil {
+			return err
+		}
+	}
+	switch {
+	case len(failed) == 1:
+		return failed[0]
+	case len(failed) > 1:
+		for _, err := range failed {
+			s.notice("%v", err)
+		}
+		return &exitError{Status: 1}
+	}
+	return nil
+}
+
+// besideLogs are the files in the folders of logs that belong to them.
+type besideLogs struct {
+	logs     map[string]int // in a folder
+	monitors map[string]*host.MonitorFolder
+	dumps    map[string]*dump.Folder
+	used     map[string]bool // paths of those that were recorded with a run
+}
+
+func newBeside(logs []ingest.Log) *besideLogs {
+	b := &besideLogs{logs: map[string]int{}, monitors: map[string]*host.MonitorFolder{}, dumps: map[string]*dump.Folder{}, used: map[string]bool{}}
+	seen := map[string]bool{}
+	for _, l := range logs { // those of generators are no others
+		if !seen[l.Path] {
+			b.logs[filepath.Dir(l.Path)]++
+		}
+		seen[l.Path] = true
+	}
+	return b
+}
+
+// of returns what vmstat, iostat, mpstat and dstat printed beside a log, and what dumps beside
+// it show of the server, nil if there are none.
+func (b *besideLogs) of(s Streams, path string) ([]host.MonitorLog, *dump.Server) {
+	folder, name := filepath.Split(path)
+	folder = filepath.Clean(folder)
+	monitors, dumps := b.monitors[folder], b.dumps[folder]
+	if monitors == nil || dumps == nil {
+		var err, dumpErr error
+		monitors, err = host.ListMonitorLogs(folder)
+		dumps, dumpErr = dump.List(folder)
+		if err := errors.Join(err, dumpErr); err != nil {
+			s.notice("%v", err)
+			return nil, nil
+		}
+		b.monitors[folder], b.dumps[folder] = monitors, dumps
+	}
+	alone := b.logs[folder] == 1
+	server, err := dumps.Beside(name, alone)
+	if err != nil {
+		s.notice("%s: without what the server did: %v", path, err)
+	} else if server != nil && server.Problem != "" {
+		s.notice("%s: without the server's counters: %s", path, server.Problem)
+	}
+	return monitors.Beside(name, alone), server
+}
+
+func (b *besideLogs) use(paths ...[]string) {
+	for _, list := range paths {
+		for _, path := range list {
+			b.used[filepath.Clean(path)] = true
+		}
+	}
+}
+
+// unused counts the files that were recorded with no run.
+func (b *besideLogs) unused(files []string) int {
+	n := 0
+	for _, path := range files {
+		if !b.used[filepath.Clean(path)] {
+			n++
+		}
+	}
+	return n
+}
+
+// foundFolder is a folder that an argument names.
+type foundFolder struct {
+	path string
+	*ingest.Folder
+}
+
+// folderOf returns the folder in which a log was found; nil for one that an argument names.
+func folderOf(folders []foundFolder, path string) *foundFolder {
+	for i := range folders {
+		if folders[i].Has(path) {
+			return &folders[i]
+		}
+	}
+	return nil
+}
+
+// completion records what the machine and the server did. Logs and dumps that can't be read
+// are left out with a notice: they must not keep a run from being imported. used gets those
+// with values; server becomes nil if it was not recorded.
+func (r *importCommand) completion(s Streams, logs []host.MonitorLog, used *[]host.MonitorLog, server **dump.Server) func(context.Context, rundir.Directory, time.Time, float64) error {
+	if len(logs) == 0 && *server == nil {
+		return nil
+	}
+	left := func(dir rundir.Directory, what string, err error, names ...string) error {
+		s.notice("without what the %s did: %v", what, err)
+		for _, name := range names {
+			if err := os.Remove(dir.Path(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
+		}
+		return nil
+	}
+	return func(ctx context.Context, dir rundir.Directory, start time.Time, seconds float64) error {
+		if *server != nil {
+			if err := record.RecordDumps(dir, start, seconds, *server); err != nil {
+				*server = nil
+				if err := left(dir, "server", err, rundir.StatusFile, record.SettingsFile); err != nil {
+					return err
+				}
+			}
+		}
+		if len(logs) == 0 {
+			return ctx.Err()
+		}
+		found, err := record.RecordMonitorLogs(ctx, dir, start, seconds, logs)
+		if err == nil || ctx.Err() != nil {
+			*used = found
+			return ctx.Err()
+		}
+		return left(dir, "machine", err, host.File)
+	}
+}
+
+// search returns the logs that the arguments name, and what was found in folders.
+func (r *importCommand) search() (logs []ingest.Log, folders []foundFolder, failed []error) {
+	for _, name := range *r.files {
+		if info, err := os.Stat(name); err == nil && info.IsDir() {
+			found, err := ingest.Search(name, r.tools, r.tools.ByName(*r.tool), r.pattern)
+			if err != nil {
+				failed = append(failed, err)
+				continue
+			}
+			folders = append(folders, foundFolder{name, found})
+			logs = append(logs, found.Logs...)
+			continue
+		}
+		if r.pattern != nil {
+			if _, ok := r.pattern.Match(name); !ok {
+				failed = append(failed, fmt.Errorf("%s does not match --label-from %s", name, r.pattern))
+				continue
+			}
+		}
+		t, err := recognise(r.tools, name, *r.tool)
+		if err != nil {
+			failed = append(failed, err)
+			continue
+		}
+		logs = append(logs, ingest.Log{Path: name, Tool: t})
+	}
+	return logs, folders, failed
+}
+
+// importLog makes runs of one log. earlier are the imported runs, nil: they are read. path is
+// what its path shows. With an error it returns
+// those that were made. complete adds to the only run of the log; nil: nothing.
+func (o *logOptions) importLog(dataDir string, earlier *ingest.Earlier, log ingest.Log, start time.Time, path map[string]string,
+	complete func(context.Context, rundir.Directory, time.Time, float64) error,
+) ([]ingest.Imported, error) {
+	im := ingest.Import{DataDir: dataDir, Earlier: earlier, Complete: complete, Log: log, Start: start, Title: *o.title, Labels: map[string]string{}, Selection: o.selection(), Servers: o.servers}
+	for name, value := range path {
+		switch name {
+		case "workload":
+			im.Workload = value
+		case "generator": // it is no label of their group
+		case "threads":
+			im.Threads, _ = strconv.Atoi(value) // else the log shows it, or it is unknown
+		default:
+			im.Labels[name] = secret.Value(name, value)
+		}
+	}
+	maps.Copy(im.Labels, o.labels)
+	made, err := im.Run(context.Background())
+	var grown *ingest.GrownError
+	switch {
+	case errors.Is(err, ingest.ErrNoRuns):
+		err = withHint(fmt.Errorf("%w of %s in %s", ingest.ErrNoRuns, log.Tool.Name, log.Path), "name the tool that wrote it with --tool")
+	case errors.As(err, &grown):
+		err = withHint(err, "benchwatch runs rm "+grown.ID+", and import again")
+	}
+	return made, err
+}
+
+// importLine is what a user reads about a run that is imported.
+func importLine(m *ingest.Imported, one *imported, used []host.MonitorLog) string {
+	line := ""
+	if m.Existing {
+		line = fmt.Sprintf("bytes %d to %d of %s are run %s already", m.Part.Offset, m.Part.End, one.Log, m.Meta.ID)
+	} else {
+		line = fmt.Sprintf("imported %s  %s, %.1f s, began %s (%s)", m.Meta.ID, table.Clip(m.Meta.Title, 60),
+			m.Part.Seconds, m.Meta.StartedAt.Local().Format(time.DateTime), startWords[m.Meta.Import.Start])
+	}
+	if n := len(one.Latencies); n > 0 {
+		line += ", " + table.Plural(n, "file") + " of latencies"
+	}
+	for _, m := range used {
+		line += ", " + m.Program
+	}
+	if n := len(one.Dumps); n > 0 {
+		line += ", " + table.Plural(n, "dump")
+	}
+	return line
+}
+
+// startWords is where a start comes from.
+var startWords = map[rundir.StartSource]string{
+	rundir.StartFromLog:    "from the log",
+	rundir.StartFromOption: "from --start",
+	rundir.StartFromName:   "from the file's name",
+	rundir.StartFromFile:   "estimated from the file's last change",
+}
+
+// recognise returns the named tool, or the one that a log looks like.
+func recognise(tools tool.Set, path, name string) (*tool.Tool, error) {
+	if name != "" {
+		if t := tools.ByName(name); t != nil {
+			return t, nil
+		}
+		return nil, unknownTool(name, tools)
+	}
+	t, err := ingest.Recognise(path, tools)
+	if err == nil && t == nil {
+		err = withHint(fmt.Errorf("no benchmark tool's output recognised in %s", path), "name the tool that wrote it with --tool")
+	}
+	return t, err
+}

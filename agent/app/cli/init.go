@@ -1,0 +1,337 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/alecthomas/kingpin/v2"
+
+	"github.com/benchwatch/benchwatch/agent/app/config"
+	"github.com/benchwatch/benchwatch/agent/app/setup"
+	"github.com/benchwatch/benchwatch/agent/base/secret"
+	"github.com/benchwatch/benchwatch/agent/base/terminal"
+	"github.com/benchwatch/benchwatch/agent/model/table"
+)
+
+// initCommand is one `benchwatch init`.
+type initCommand struct {
+	plan         setup.Plan
+	targets      *[]string
+	passwordFile *string
+	adminFile    *string
+	ask          *bool
+	format       *string
+
+	streams Streams
+	in      *bufio.Reader
+}
+
+func addInit(app *kingpin.Application) (string, action) {
+	cmd := addCommand(app, "init", "Write a configuration: prompt for data directory, servers, Grafana and Prometheus, or take them from flags; test the logins, create a Grafana token, import the dashboards.",
+		"benchwatch init --target=mysql://monitor@10.0.0.1?cluster=blue --password-file=monitor.password --yes")
+	r := &initCommand{}
+	cmd.Flag("config.file", "File to write").Default("benchwatch.yml").PlaceHolder("FILE").StringVar(&r.plan.File)
+	cmd.Flag("data-dir", "Folder of the runs (default: where runs are kept without a configuration)").PlaceHolder("DIR").StringVar(&r.plan.DataDir)
+	r.targets = cmd.Flag("target", "Server to sample, ENGINE://USER@HOST[:PORT][?cluster=NAME&name=NAME]; repeatable").PlaceHolder("URL").Strings()
+	r.passwordFile = cmd.Flag("password-file", "File with the password of the servers of --target").PlaceHolder("FILE").String()
+	cmd.Flag("grafana.url", "Grafana that gets markers and dashboards (default: none)").PlaceHolder("URL").StringVar(&r.plan.Grafana.URL)
+	cmd.Flag("grafana.token-file", "File with the token of a Grafana service account").PlaceHolder("FILE").StringVar(&r.plan.Grafana.TokenFile)
+	cmd.Flag("grafana.user", "Grafana user that can create a service account, if there is no token").PlaceHolder("NAME").StringVar(&r.plan.Grafana.User)
+	r.adminFile = cmd.Flag("grafana.password-file", "File with the password of that user").PlaceHolder("FILE").String()
+	cmd.Flag("grafana.folder", "Folder for the dashboards; empty: import none").Default("benchwatch").PlaceHolder("NAME").StringVar(&r.plan.Grafana.Folder)
+	cmd.Flag("prometheus.url", "Prometheus that scrapes the agent (default: none)").PlaceHolder("URL").StringVar(&r.plan.Prometheus)
+	cmd.Flag("force", "Overwrite an existing configuration").BoolVar(&r.plan.Replace)
+	r.ask = cmd.Flag("yes", "Do not prompt (the default without a terminal)").Short('y').Bool()
+	r.format = addFormat(cmd, text, jsonFormat)
+	return cmd.FullCommand(), func(s Streams) error {
+		r.streams, r.in = s, bufio.NewReader(io.LimitReader(s.In, maxAnswers))
+		return r.run()
+	}
+}
+
+func (r *initCommand) run() error {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	if _, err := os.Stat(r.plan.File); err == nil && !r.plan.Replace {
+		return withHint(fmt.Errorf("%s exists", r.plan.File), "name another file with --config.file, or replace it with --force")
+	}
+	if err := r.flags(); err != nil {
+		return err
+	}
+	if !*r.ask && terminal.IsTerminal(r.streams.In) {
+		if err := r.questions(); err != nil {
+			return err
+		}
+	}
+	if r.plan.DataDir == "" {
+		r.plan.DataDir = config.Default().DataDir
+	}
+	var err error
+	if r.plan.DataDir, err = filepath.Abs(r.plan.DataDir); err != nil {
+		return err
+	}
+	if r.plan.Grafana.TokenFile != "" {
+		if r.plan.Grafana.TokenFile, err = filepath.Abs(r.plan.Grafana.TokenFile); err != nil {
+			return err
+		}
+	}
+	if err := setup.Writable(r.plan.DataDir); err != nil {
+		return withHint(fmt.Errorf("data directory: %w", err), hintDataDir)
+	}
+	if err := errors.Join(checkURL("--grafana.url", r.plan.Grafana.URL), checkURL("--prometheus.url", r.plan.Prometheus)); err != nil {
+		return err
+	}
+	done, err := r.plan.Write(ctx)
+	if err != nil {
+		return fmt.Errorf("init: %w", err)
+	}
+	if *r.format == jsonFormat {
+		err = table.JSON(r.streams.Out, done)
+	} else {
+		r.print(done)
+	}
+	if err == nil && len(done.Problems) > 0 {
+		return &exitError{Status: exitFailure}
+	}
+	return err
+}
+
+// flags completes the plan by what the flags have.
+func (r *initCommand) flags() error {
+	for _, text := range *r.targets {
+		t, err := setup.ParseTarget(text)
+		if err != nil {
+			return &exitError{Status: exitUsage, Err: fmt.Errorf("--target %s: %w", secret.Text(text), err), Hint: "benchwatch init --target=mysql://monitor@10.0.0.1:3306?cluster=blue"}
+		}
+		one := setup.PlannedTarget{Target: t}
+		if *r.passwordFile != "" {
+			if _, err := secret.ReadPassword(*r.passwordFile); err != nil {
+				return err
+			}
+			if one.PasswordFile, err = filepath.Abs(*r.passwordFile); err != nil {
+				return err
+			}
+		}
+		r.plan.Targets = append(r.plan.Targets, one)
+	}
+	var err error
+	if *r.adminFile != "" {
+		r.plan.Grafana.Password, err = secret.ReadPassword(*r.adminFile)
+	}
+	return err
+}
+
+// questions asks for what the flags do not have.
+func (r *initCommand) questions() error {
+	if r.plan.DataDir == "" {
+		r.plan.DataDir = r.question("Folder of the runs", config.Default().DataDir)
+	}
+	for len(*r.targets) == 0 {
+		address := r.question("Address of a server to sample, host[:port] (empty: no more)", "")
+		if address == "" {
+			break
+		}
+		engine := r.question("Its engine: mysql (also MariaDB, Galera, Aurora, TiDB), mongodb or atlas", "mysql")
+		user := r.question("User", "benchwatch")
+		t, err := setup.ParseTarget(engine + "://" + user + "@" + address)
+		if err != nil {
+			r.streams.notice("%v", err)
+			continue
+		}
+		one := setup.PlannedTarget{Target: t, Password: r.secretQuestion("Password of " + user)}
+		one.Cluster = r.question("Name of its cluster, if others replicate with it", "")
+		r.plan.Targets = append(r.plan.Targets, one)
+	}
+	if r.plan.Grafana.URL == "" {
+		if r.plan.Grafana.URL = r.question("URL of a Grafana for markers and dashboards (empty: none)", ""); r.plan.Grafana.URL != "" {
+			r.plan.Grafana.User = r.question("Grafana user that can create a service account", "admin")
+			r.plan.Grafana.Password = r.secretQuestion("Password of " + r.plan.Grafana.User)
+		}
+	}
+	if r.plan.Prometheus == "" {
+		r.plan.Prometheus = r.question("URL of the Prometheus that scrapes the agent (empty: none)", "")
+	}
+	return nil
+}
+
+// maxAnswers bounds what is read of all answers together, in bytes.
+const maxAnswers = 1 << 20
+
+// question returns the answer, or otherwise if that is empty.
+func (r *initCommand) question(text, otherwise string) string {
+	if otherwise != "" {
+		text += " [" + otherwise + "]"
+	}
+	fmt.Fprintf(r.streams.Err, "%s: ", text)
+	answer, err := r.in.ReadString('\n')
+	if answer = strings.TrimSpace(answer); answer == "" {
+		if err != nil {
+			fmt.Fprintln(r.streams.Err)
+		}
+		return otherwise
+	}
+	return answer
+}
+
+// secretQuestion returns an answer that is not shown.
+func (r *initCommand) secretQuestion(text string) string {
+	fmt.Fprintf(r.streams.Err, "%s (not shown): ", text)
+	line := func() (string, error) { return r.in.ReadString('\n') }
+	var answer string
+	var err error
+	if f, ok := r.streams.In.(*os.File); ok {
+		answer, err = terminal.ReadSecret(f, line)
+	} else {
+		answer, err = line()
+	}
+	fmt.Fprintln(r.streams.Err)
+	if err != nil {
+		return ""
+	}
+	return strings.TrimRight(answer, "\r\n")
+}
+
+func (r *initCommand) print(done *setup.Done) {
+	out := r.streams.Out
+	fmt.Fprintf(out, "wrote %s\n", done.File)
+	for _, file := range done.Secrets {
+		fmt.Fprintf(out, "wrote %s, which only its owner can read\n", file)
+	}
+	for _, t := range done.Targets {
+		if t.Answers {
+			fmt.Fprintf(out, "%s (%s) answers: %s %s\n", t.Name, t.Address, t.Version, t.Role)
+		}
+	}
+	if n := len(done.Dashboards); n > 0 {
+		fmt.Fprintf(out, "imported %s\n", table.Plural(n, "dashboard"))
+	}
+	for _, p := range done.Problems {
+		r.streams.line("benchwatch: " + p)
+	}
+	fmt.Fprintf(out, "\nPrometheus needs this in its configuration:\n\n%s\nNext:\n  benchwatch agent --config.file=%s\n  benchwatch doctor --config.file=%s\n", done.ScrapeConfig, done.File, done.File)
+}
+
+// doctorCommand is one `benchwatch doctor`.
+type doctorCommand struct {
+	dataFlags
+	format *string
+}
+
+func addDoctor(app *kingpin.Application) (string, action) {
+	cmd := addCommand(app, "doctor", "Check an installation: data directory, agent, servers and their privileges, Prometheus and its rules, Grafana's token and dashboards, clocks.",
+		"benchwatch doctor --config.file=benchwatch.yml")
+	r := &doctorCommand{dataFlags: addDataFlags(cmd), format: addFormat(cmd, text, jsonFormat)}
+	return cmd.FullCommand(), r.run
+}
+
+func (r *doctorCommand) run(s Streams) error {
+	c, err := r.load()
+	if err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	all := setup.Diagnose(ctx, c)
+	if *r.format == jsonFormat {
+		err = table.JSON(s.Out, all)
+	} else {
+		printChecks(s, all)
+	}
+	if err == nil && all.Failed > 0 {
+		return &exitError{Status: exitFailure}
+	}
+	return err
+}
+
+// printChecks prints a line for each check and a last one with their number.
+func printChecks(s Streams, all setup.Diagnosis) {
+	t := terminal.Of(s.Out)
+	shades := map[setup.Level]terminal.Shade{setup.OK: terminal.Good, setup.Warning: terminal.Doubt, setup.Failed: terminal.Bad, setup.Skipped: terminal.Faint}
+	const indent = len("warning  ")
+	for _, c := range all.Checks {
+		begin := t.Paint(shades[c.Level], string(c.Level)) + strings.Repeat(" ", indent-len(c.Level))
+		fmt.Fprintln(s.Out, begin+t.Wrap(table.Plain(c.Name+": "+c.Text), indent, indent))
+		if c.Hint != "" && c.Level != setup.OK {
+			fmt.Fprintln(s.Out, strings.Repeat(" ", indent)+"hint: "+t.Wrap(c.Hint, indent+6, indent+6))
+		}
+	}
+	fmt.Fprintf(s.Out, "%s, %s\n", table.Plural(all.Failed, "failure"), table.Plural(all.Warnings, "warning"))
+}
+
+// dashboardsCommand is one `benchwatch dashboards import`.
+type dashboardsCommand struct {
+	configFlags
+	url, tokenFile, folder, format *string
+}
+
+// checkURL returns an error if the address in a flag is none.
+func checkURL(flag, address string) error {
+	if err := config.CheckURL(address); err != nil {
+		return &exitError{Status: exitUsage, Err: fmt.Errorf("%s %s: %w", flag, secret.Text(address), err), Hint: "for example " + flag + "=http://127.0.0.1:3000"}
+	}
+	return nil
+}
+
+// dashboardsImported is what `dashboards import --format=json` prints.
+type dashboardsImported struct {
+	// Dashboards are those of the program, with what the Grafana had of them before.
+	Dashboards []setup.Dashboard `json:"dashboards"`
+}
+
+func addDashboardsImport(app *kingpin.Application) (string, action) {
+	parent := app.Command("dashboards", "Import the dashboards into a Grafana.")
+	cmd := addCommand(parent, "import", "Import the embedded dashboards into a Grafana and replace those of other versions.",
+		"benchwatch dashboards import --config.file=benchwatch.yml")
+	r := &dashboardsCommand{configFlags: addConfigFlags(cmd)}
+	r.url = cmd.Flag("grafana.url", "Grafana (default: that of the configuration)").PlaceHolder("URL").String()
+	r.tokenFile = cmd.Flag("grafana.token-file", "File with the token of a service account with the role Editor (default: that of the configuration)").PlaceHolder("FILE").String()
+	r.folder = cmd.Flag("grafana.folder", "Folder for the dashboards").Default("benchwatch").PlaceHolder("NAME").String()
+	r.format = addFormat(cmd, text, jsonFormat)
+	return cmd.FullCommand(), r.run
+}
+
+func (r *dashboardsCommand) run(s Streams) error {
+	c, err := r.load()
+	if err != nil {
+		return err
+	}
+	if *r.url != "" {
+		c.Grafana.URL = *r.url
+	}
+	if *r.tokenFile != "" {
+		c.Grafana.TokenFile = *r.tokenFile
+	}
+	if c.Grafana.URL == "" || c.Grafana.TokenFile == "" {
+		return &exitError{Status: exitUsage, Err: errors.New("no Grafana, or no token for it"), Hint: "use --config.file, or --grafana.url and --grafana.token-file"}
+	}
+	if err := checkURL("--grafana.url", *r.url); err != nil {
+		return err
+	}
+	g, err := setup.NewGrafana(c.Grafana.URL, c.Grafana.TokenFile)
+	if err != nil {
+		return err
+	}
+	defer g.Close()
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	all, err := g.ImportDashboards(ctx, *r.folder)
+	if err != nil {
+		return withHint(err, "the token needs a service account with the role Editor")
+	}
+	if *r.format == jsonFormat {
+		return table.JSON(s.Out, dashboardsImported{all})
+	}
+	done := map[setup.DashboardState]string{setup.Same: "unchanged", setup.Different: "replaced", setup.Missing: "imported"}
+	for _, d := range all {
+		fmt.Fprintf(s.Out, "%s %s\n", done[d.State], d.Title)
+	}
+	return nil
+}

@@ -1,0 +1,159 @@
+package cli
+
+import (
+	"fmt"
+	"go/ast"
+	"os"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/alecthomas/kingpin/v2"
+
+	"github.com/benchwatch/benchwatch/agent/app/setup"
+	"github.com/benchwatch/benchwatch/agent/many/sweep"
+	"github.com/benchwatch/benchwatch/agent/show/report"
+)
+
+const jsonDocument = "../../../docs/json.md"
+
+// printed is what each command prints with --format=json. Commands with a format of
+// their own say so.
+var printed = []struct {
+	command string
+	value   any
+	about   string
+}{
+	{"runs", []report.Row{}, "An array of runs, the newest last."},
+	{"runs import", []imported{}, "An array of the runs that the logs have."},
+	{"runs rm", removed{}, ""},
+	{"report", report.Document{}, "`run` and `replay` print the same of their one run at its end, in place of the tool's output."},
+	{"compare", report.Comparison{}, ""},
+	{"archive push", pushed{}, ""},
+	{"archive pull", pulled{}, ""},
+	{"archive list", []archivedRun{}, "An array of runs, the newest last: the fields of `runs`, and these."},
+	{"archive verify", verified{}, ""},
+	{"archive prune", pruned{}, ""},
+	{"history", report.Trend{}, ""},
+	{"sweep", sweep.Result{}, ""},
+	{"mark", marked{}, ""},
+	{"init", setup.Done{}, ""},
+	{"doctor", setup.Diagnosis{}, ""},
+	{"dashboards import", dashboardsImported{}, ""},
+	{"health", health{}, "Nothing if the agent is not healthy; the exit status is 1 then."},
+	{"status", statusLine{}, "An object a line for each target and tick. Of a target that answered it also has the server's measures that are known, such as `queries_per_second`. With `--hosts` also one for each machine, with `host` and the machine's measures."},
+	{"parse", parsedLine{}, "Without `--format`: an object a line for each thing that the tool reported."},
+	{"export", report.ExportLine{}, "An object a line for each run, interval, sample and marker."},
+}
+
+// parsedLine has the fields that [tool.AppendJSON] writes.
+type parsedLine struct {
+	// Kind is start, interval, summary, histogram or error.
+	Kind string `json:"kind"`
+	// Run counts the runs in one file.
+	Run         int     `json:"run"`
+	Tool        string  `json:"tool,omitempty"`
+	ToolVersion string  `json:"tool_version,omitempty"`
+	Workload    string  `json:"workload,omitempty"`
+	Command     string  `json:"command,omitempty"`
+	Elapsed     float64 `json:"elapsed_seconds,omitempty"`
+	Interval    float64 `json:"interval_seconds,omitempty"`
+	Threads     int     `json:"threads,omitempty"`
+	// Phase is warmup or measure.
+	Phase string `json:"phase,omitempty"`
+	// Checkpoint is set in a summary that is not the last one.
+	Checkpoint bool `json:"checkpoint,omitempty"`
+	// Rates are per second by operation. Every tool has transaction.
+	Rates map[string]float64 `json:"rates,omitempty"`
+	// Counts are by operation.
+	Counts map[string]int `json:"counts,omitempty"`
+	// Latency is by operation and statistic.
+	Latency map[string]map[string]float64 `json:"latency_seconds,omitempty"`
+	// Within is the width of the bucket whose upper bound a latency is, of those that were derived from a histogram.
+	Within      map[string]map[string]float64 `json:"latency_within_seconds,omitempty"`
+	Errors      float64                       `json:"errors_per_second,omitempty"`
+	Reconnects  float64                       `json:"reconnects_per_second,omitempty"`
+	QueueLength int                           `json:"queue_length,omitempty"`
+	Concurrency int                           `json:"concurrency,omitempty"`
+	TpmC        float64                       `json:"tpmc,omitempty"`
+	// Operation is that of a histogram.
+	Operation string `json:"op,omitempty"`
+	// Cumulative: the histogram is of the run or since the last checkpoint, not of one interval.
+	Cumulative bool `json:"cumulative,omitempty"`
+	// Buckets are pairs of an upper bound in seconds, null if there is none, and a count.
+	Buckets [][]*float64 `json:"buckets,omitempty"`
+	Failed  bool         `json:"failed,omitempty"`
+	Message string       `json:"message,omitempty"`
+}
+
+// TestJSON guards that docs/json.md has every field of what commands print.
+func TestJSON(t *testing.T) {
+	var b strings.Builder
+	for _, p := range printed {
+		fmt.Fprintf(&b, "### benchwatch %s\n\n", p.command)
+		if p.about != "" {
+			b.WriteString(p.about + "\n\n")
+		}
+		fmt.Fprintf(&b, "Schema: [%s](schema/%[1]s)\n\n| field | value | meaning |\n|---|---|---|\n", schemaFile(p.command))
+		s := schemaOf(t, p.command, p.value)
+		fields(s, s, "", map[string]bool{}, func(place, value, meaning string) { row(&b, "`"+place+"`", value, meaning) })
+		b.WriteString("\n")
+	}
+	data, err := os.ReadFile(jsonDocument)
+	if err != nil {
+		t.Fatal(err)
+	}
+	block := regexp.MustCompile(`(?s)(<!-- generated: fields -->\n).*?(\n<!-- end -->)`)
+	want := block.ReplaceAllString(string(data), "${1}"+strings.ReplaceAll(strings.TrimSuffix(b.String(), "\n"), "$", "$$")+"${2}")
+	switch {
+	case want == string(data):
+	case !*update:
+		t.Fatal("docs/json.md is out of date: go test ./agent/app/cli -run JSON -update")
+	default:
+		if err := os.WriteFile(jsonDocument, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestFormats guards that every command that prints something has JSON.
+func TestFormats(t *testing.T) {
+	app, _ := newApplication()
+	without := []string{"help", "agent", "group serve"} // services
+	for _, c := range app.Model().FlattenedCommands() {
+		i := slices.IndexFunc(c.Flags, func(f *kingpin.FlagModel) bool { return f.Name == "format" })
+		if i < 0 && !slices.Contains(without, c.FullCommand) {
+			t.Errorf("%s has no --format", c.FullCommand)
+		} else if i >= 0 && !strings.Contains(c.Flags[i].Help, "json") {
+			t.Errorf("%s has no --format=json", c.FullCommand)
+		}
+	}
+}
+
+var blanks = regexp.MustCompile(`\s+`)
+
+// comments returns the doc comments of a struct's fields.
+func comments(t *testing.T, of reflect.Type) map[string]string {
+	t.Helper()
+	docs := map[string]string{}
+	eachFile(t, of, func(f *ast.File) {
+		ast.Inspect(f, func(n ast.Node) bool {
+			spec, ok := n.(*ast.TypeSpec)
+			if !ok || spec.Name.Name != of.Name() {
+				return true
+			}
+			if s, ok := spec.Type.(*ast.StructType); ok {
+				for _, field := range s.Fields.List {
+					text := strings.TrimSpace(field.Doc.Text() + " " + field.Comment.Text())
+					for _, name := range field.Names {
+						docs[name.Name] = blanks.ReplaceAllString(text, " ")
+					}
+				}
+			}
+			return false
+		})
+	})
+	return docs
+}

@@ -1,0 +1,159 @@
+package cli
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+
+	"github.com/alecthomas/kingpin/v2"
+
+	"github.com/benchwatch/benchwatch/agent/base/follow"
+	"github.com/benchwatch/benchwatch/agent/model/tool"
+)
+
+// autoTool asks for the tool that the bytes look like.
+const autoTool = "auto"
+
+// sniffed is how many bytes are read to recognise a tool.
+const sniffed = 64 << 10
+
+func addParse(app *kingpin.Application) (string, action) {
+	cmd := addCommand(app, "parse", "Parse the output of a benchmark tool and print one JSON object per line.",
+		"benchwatch parse sysbench.log")
+	name := cmd.Flag("tool", "Tool that wrote the output, or auto to recognise it from the first 64 KiB").Default(autoTool).PlaceHolder("NAME").String()
+	file := cmd.Arg("FILE", "Output of the tool, - for standard input").Default("-").String()
+	addFormat(cmd, jsonFormat)
+	flags := addConfigFlags(cmd)
+	return cmd.FullCommand(), func(s Streams) error {
+		c, err := flags.load()
+		if err != nil {
+			return err
+		}
+		return parse(s, c.ToolSet(), *name, *file)
+	}
+}
+
+// sniff reads from in until the tool is recognised, or in or what is looked at ends. It
+// returns the tool, nil if there is none, and what reads in from its beginning.
+func sniff(in io.Reader, tools tool.Set) (*tool.Tool, io.Reader) {
+	head, buf := []byte{}, make([]byte, 4<<10)
+	for len(head) < sniffed {
+		n, err := in.Read(buf)
+		head = append(head, buf[:n]...)
+		if t := tools.Sniff(head); t != nil || err != nil {
+			return t, io.MultiReader(bytes.NewReader(head), in)
+		}
+	}
+	return nil, io.MultiReader(bytes.NewReader(head), in)
+}
+
+func parse(s Streams, tools tool.Set, name, file string) error {
+	var t *tool.Tool
+	if name != autoTool {
+		if t = tools.ByName(name); t == nil {
+			return unknownTool(name, tools)
+		}
+	}
+	in, label := s.In, "standard input"
+	if file != "-" && file != "" { // kingpin makes an empty argument of -
+		f, err := os.Open(file)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		in, label = f, file
+	}
+	r := bufio.NewReaderSize(in, sniffed)
+	if t == nil {
+		head, err := r.Peek(sniffed)
+		if err != nil && !errors.Is(err, io.EOF) {
+			if path, ok := errors.AsType[*fs.PathError](err); ok {
+				err = path.Err
+			}
+			return fmt.Errorf("read %s: %w", label, err)
+		}
+		if t = tools.Sniff(head); t == nil {
+			return withHint(fmt.Errorf("no benchmark tool's output recognised in %s", label), "name the tool that wrote it with --tool")
+		}
+	}
+	n, err := parseLines(r, t.NewParser(tool.Description{}), s.Out)
+	switch {
+	case err != nil:
+		return fmt.Errorf("parse %s: %w", label, err)
+	case n == 0:
+		return fmt.Errorf("no output of %s in %s", t.Name, label)
+	}
+	return nil
+}
+
+// parseLines prints what p makes of the lines of r and returns how many objects
+// that are.
+func parseLines(r *bufio.Reader, p tool.Parser, out io.Writer) (n int, err error) {
+	w := bufio.NewWriter(out)
+	var object []byte
+	emit := func(report *tool.Report) {
+		object = append(tool.AppendJSON(object[:0], report), '\n')
+		w.Write(object) // the error stays in w
+		n++
+	}
+	lines := lineReader{r: r}
+	for {
+		line, err := lines.next()
+		if errors.Is(err, io.EOF) {
+			p.Close(emit)
+			return n, w.Flush()
+		}
+		if err != nil {
+			w.Flush() // what was understood is not lost
+			return n, err
+		}
+		p.Parse(line, emit)
+		if r.Buffered() == 0 { // a pipe: what comes next may take a while
+			if err := w.Flush(); err != nil {
+				return n, err
+			}
+		}
+	}
+}
+
+// lineReader splits a stream into lines in bounded memory: of a line longer
+// than follow.DefaultMaxLine bytes only the beginning is kept.
+type lineReader struct {
+	r    *bufio.Reader
+	long []byte // a line that does not fit into r's buffer
+}
+
+// next returns the next line; its text is valid until the next call.
+func (l *lineReader) next() (tool.Line, error) {
+	part, err := l.r.ReadSlice('\n')
+	if err == nil {
+		return tool.Line{Text: follow.Text(part[:len(part)-1])}, nil
+	}
+	l.long = l.long[:0]
+	cut := false
+	for {
+		n := min(len(part), follow.DefaultMaxLine+1-len(l.long)) // one more: the newline
+		l.long = append(l.long, part[:n]...)
+		cut = cut || n < len(part)
+		switch {
+		case errors.Is(err, io.EOF) && len(l.long) == 0:
+			return tool.Line{}, io.EOF
+		case err == nil, errors.Is(err, io.EOF):
+			text := l.long
+			if !cut && text[len(text)-1] == '\n' {
+				text = text[:len(text)-1]
+			}
+			if len(text) > follow.DefaultMaxLine {
+				text, cut = text[:follow.DefaultMaxLine], true
+			}
+			return tool.Line{Text: follow.Text(text), Cut: cut}, nil
+		case !errors.Is(err, bufio.ErrBufferFull):
+			return tool.Line{}, err
+		}
+		part, err = l.r.ReadSlice('\n')
+	}
+}

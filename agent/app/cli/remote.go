@@ -1,0 +1,348 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/alecthomas/kingpin/v2"
+
+	"github.com/benchwatch/benchwatch/agent/base/secret"
+	"github.com/benchwatch/benchwatch/agent/many/generator"
+	"github.com/benchwatch/benchwatch/agent/model/table"
+	"github.com/benchwatch/benchwatch/agent/model/tool"
+	"github.com/benchwatch/benchwatch/agent/model/tool/commandline"
+	"github.com/benchwatch/benchwatch/agent/run/launch"
+	"github.com/benchwatch/benchwatch/agent/run/rundir"
+)
+
+// connecting are the flags of how generators on other machines are reached.
+type connecting struct {
+	on         *[]string
+	onFailure  *string
+	ssh        *string
+	benchwatch *string
+}
+
+func addConnecting(cmd *kingpin.CmdClause) *connecting {
+	return &connecting{
+		on:         cmd.Flag("on", "Machines to start the command on, as a group, with one common start; ssh connects to them. Comma-separated or repeated").PlaceHolder("HOST,…").Strings(),
+		onFailure:  cmd.Flag("on-failure", "What to do with the other generators if one fails: stop or continue").Default(string(rundir.StopOthers)).Enum(string(rundir.StopOthers), string(rundir.Continue)),
+		ssh:        cmd.Flag("ssh", "Command that connects to the machines, with its options").Default("ssh").String(),
+		benchwatch: cmd.Flag("remote-benchwatch", "Path of benchwatch on the machines").Default("benchwatch").String(),
+	}
+}
+
+func (c *connecting) machines() []string {
+	var hosts []string
+	for _, list := range *c.on {
+		hosts = append(hosts, strings.Split(list, ",")...)
+	}
+	return hosts
+}
+
+// remoteFailure prints what failed on each machine, and returns the error of the command.
+func remoteFailure(s Streams, what string, err error) error {
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return ownFailure(err, "")
+	}
+	all := joined.Unwrap()
+	var last *generator.Error
+	for _, one := range all {
+		if !errors.As(one, &last) {
+			return ownFailure(one, "")
+		}
+		if len(all) > 1 {
+			s.notice("%s", last)
+			if last.Hint != "" {
+				s.line("hint: " + secret.Text(last.Hint))
+			}
+		}
+	}
+	if len(all) == 1 {
+		return ownFailure(last, last.Hint)
+	}
+	return ownFailure(fmt.Errorf("%s: %s failed, nothing was started", what, table.Plural(len(all), "generator")), "")
+}
+
+// runOn is `benchwatch run --on`: it starts a group and follows it to its end.
+func (r *runCommand) runOn() error {
+	hosts := r.machines()
+	usage := func(format string, args ...any) error {
+		return &exitError{Status: exitUsage, Err: fmt.Errorf(format, args...), Hint: "see benchwatch run --help"}
+	}
+	switch {
+	case r.isPiped():
+		return usage("--on starts the tool: it can't read its output from standard input")
+	case *r.generators != 0 || *r.number != 0:
+		return usage("--on numbers the generators: leave out --generators and --generator")
+	case len(r.abort.conditions) > 0:
+		return usage("--abort-when is for a run on this machine, not for --on")
+	case *r.sample:
+		return usage("--sample is for a tool on this machine: name the servers in a file for --config.file")
+	case *r.grouping.name != "" && *r.id != "" && *r.grouping.name != *r.id:
+		return usage("--run-id and --group name the same run")
+	case len(strings.Fields(*r.ssh)) == 0:
+		return usage("--ssh is empty")
+	}
+	r.log = r.logger(r.streams)
+	var err error
+	if r.config, err = r.load(); err != nil {
+		return ownFailure(err, "")
+	}
+	command, meta, err := r.describe()
+	if err != nil {
+		return err
+	}
+	meta.Place = tool.PlaceElsewhere
+	if err := r.chooseServers(&command, &meta); err != nil {
+		return err
+	}
+	remote := &generator.Remote{
+		DataDir: r.config.DataDir, Name: r.groupName(&meta), OnFailure: rundir.OnFailure(*r.onFailure),
+		Connection: rundir.Connection{SSH: strings.Fields(*r.ssh), Benchwatch: *r.benchwatch, Hosts: hosts}, Notice: r.streams.notice,
+	}
+	if err := rundir.CheckGroup(remote.Name, len(hosts)); err != nil {
+		return usage("%w", err)
+	}
+	if _, err := rundir.At(r.config.DataDir, remote.Name).Load(); err == nil {
+		return ownFailure(fmt.Errorf("%w: %s", rundir.ErrExists, remote.Name), "choose another --group")
+	}
+
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	signals := catchSignals()
+	defer signal.Stop(signals)
+	starting, started := context.WithCancel(ctx)
+	defer started()
+	go func() { // a signal before the start ends it
+		select {
+		case sig := <-signals:
+			started()
+			signals <- sig
+		case <-starting.Done():
+		}
+	}()
+	if err := remote.Connect(starting); err != nil {
+		return remoteFailure(r.streams, "connect", err)
+	}
+	defer remote.Close()
+	if err := remote.Prepare(starting, r.remoteArguments(), *r.command); err != nil {
+		return remoteFailure(r.streams, "prepare", err)
+	}
+	one := meta
+	one.Group = &rundir.Group{Name: remote.Name, Generators: len(hosts), Generator: 1}
+	of := generator.Meta(&one, remote.Name)
+	of.Threads, of.RatePerSecond = r.together(len(hosts))
+	of.Title = generator.Title(meta.Title, len(hosts))
+	if *r.title == "" && of.Threads != meta.Threads*len(hosts) {
+		command.Description.Threads = of.Threads
+		of.Title = generator.Title(command.Title(), len(hosts))
+	}
+	of.Group.OnFailure, of.Group.Members = remote.OnFailure, remote.Members()
+	at := remote.NextStart()
+	of.StartedAt, of.Group.StartAt = at, &at
+	if err := r.create(of); err != nil {
+		remote.Abandon()
+		return err
+	}
+	defer r.claim.Release()
+	if err := r.dir.SaveConnection(remote.Connection); err != nil {
+		r.streams.notice("%v; `benchwatch group attach` will not reach the generators", err)
+	}
+	if err := remote.Start(starting, at); err != nil {
+		remote.Abandon()
+		r.remove()
+		return remoteFailure(r.streams, "start", err)
+	}
+	if starting.Err() != nil {
+		remote.Abandon()
+		r.remove()
+		return ownFailure(errors.New("interrupted before the start"), "")
+	}
+	started()
+	r.streams.notice("group %s: %s start at %s", remote.Name, table.Plural(len(hosts), "generator"), at.Local().Format("15:04:05.000"))
+	own, err := r.observe(ctx)
+	if err != nil {
+		r.streams.notice("%v", err) // the generators run: they are followed without a page
+		own = &observation{}
+	}
+	return r.followGroup(ctx, remote, own, signals)
+}
+
+// together returns the threads and the rate of all generators, each by its own command.
+func (r *runCommand) together(generators int) (threads, rate int) {
+	tools := r.config.ToolSet()
+	for i := range generators {
+		d := commandline.Read(rundir.FillPlaceholders(*r.command, i+1, generators), tools, commandline.OS()).Description
+		threads, rate = threads+d.Threads, rate+d.Rate
+	}
+	return threads, rate
+}
+
+// groupName returns the name that the user chose, or one like the id of a run.
+func (r *runCommand) groupName(m *rundir.Meta) string {
+	switch {
+	case *r.grouping.name != "":
+		return *r.grouping.name
+	case *r.id != "":
+		return *r.id
+	}
+	for n := 1; ; n++ {
+		name := rundir.NewID(m.StartedAt, m.Workload, m.Threads, n)
+		if _, err := os.Stat(string(rundir.At(r.config.DataDir, name))); err != nil {
+			return name
+		}
+	}
+}
+
+// remoteArguments are the flags of each generator's run.
+func (r *runCommand) remoteArguments() []string {
+	var args []string
+	if *r.title != "" {
+		args = append(args, "--title="+*r.title)
+	}
+	if *r.tool != "" {
+		args = append(args, "--tool="+*r.tool)
+	}
+	if !*r.inject {
+		args = append(args, "--no-inject")
+	}
+	for _, name := range slices.Sorted(maps.Keys(*r.labels)) {
+		args = append(args, "--label="+name+"="+(*r.labels)[name])
+	}
+	return args
+}
+
+// leaveTime is how long the generators may take to end after SIGTERM, whose sender waits
+// for this process.
+const leaveTime = 1200 * time.Millisecond
+
+// followGroup follows a group to its end. The first signal ends the generators, and the
+// second one only this command. After SIGTERM it does not wait for the second.
+func (r *runCommand) followGroup(ctx context.Context, remote *generator.Remote, own *observation, signals chan os.Signal) error {
+	defer own.stop()
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	var parts sync.WaitGroup
+	finish := make(chan struct{})
+	parts.Go(func() {
+		if err := remote.Mirror(ctx); err != nil && ctx.Err() == nil {
+			r.streams.notice("%v", err)
+		}
+	})
+	parts.Go(func() {
+		if err := launch.Mirror(ctx, r.dir, r.shown(), r.streams.Err, r.log, finish); err != nil && ctx.Err() == nil {
+			r.streams.notice("%v", err)
+		}
+	})
+	parts.Go(func() { r.showTime(finish) })
+	ended := make(chan error, 1)
+	parts.Go(func() { ended <- r.combine(ctx) })
+	leave := func(why string) error {
+		stop()
+		close(finish)
+		parts.Wait()
+		return ownFailure(errors.New("interrupted: "+why), "benchwatch group attach "+r.dir.ID())
+	}
+	const left = "generators that were not reached, or have not ended, run on"
+	asked := false
+	var late <-chan time.Time
+	for {
+		select {
+		case err := <-ended:
+			close(finish)
+			parts.Wait()
+			if err != nil {
+				return ownFailure(err, "")
+			}
+			if late != nil { // wait neither for replicas nor for readers of metrics
+				signals <- syscall.SIGTERM
+				signals <- syscall.SIGTERM
+			}
+			return r.groupEnd(own, signals)
+		case <-late:
+			return leave(left)
+		case sig := <-signals:
+			s, _ := sig.(syscall.Signal)
+			ending := s == syscall.SIGINT || s == syscall.SIGTERM || s == syscall.SIGHUP || s == syscall.SIGQUIT
+			switch {
+			case ending && len(remote.Connection.Hosts) == 0: // it started none of them
+				return leave("the generators run on")
+			case ending && asked:
+				return leave(left)
+			case s == syscall.SIGTERM:
+				r.streams.notice("ending all generators")
+				late = time.After(leaveTime)
+			case ending:
+				r.streams.notice("ending all generators (once more to leave them)")
+			}
+			asked = asked || ending
+			remote.Signal(s)
+		}
+	}
+}
+
+// combine combines the generators' runs until the group has ended, in this process or,
+// if that does so already, in the agent.
+func (r *runCommand) combine(ctx context.Context) error {
+	follower := generator.Follower{Dir: r.dir, Log: r.log, OnStart: func(g *rundir.Group) { r.streams.notice("%s", describeSkew(g)) }}
+	for {
+		err := follower.Run(ctx)
+		if !errors.Is(err, generator.ErrFollowed) {
+			return err
+		}
+		if meta, err := r.dir.Load(); err != nil || meta.Ended() {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(time.Second):
+		}
+	}
+}
+
+// describeSkew returns how far apart the generators started.
+func describeSkew(g *rundir.Group) string {
+	skew, ok := g.Skew()
+	if !ok {
+		return "the generator has started"
+	}
+	text := fmt.Sprintf("all generators started within %.1f ms", skew*1000)
+	uncertain, offset := 0.0, 0.0
+	measured := true
+	for _, m := range g.Members {
+		if m.ClockUncertaintySeconds == nil || m.ClockOffsetSeconds == nil {
+			measured = false
+			continue
+		}
+		uncertain, offset = max(uncertain, *m.ClockUncertaintySeconds), max(offset, *m.ClockOffsetSeconds, -*m.ClockOffsetSeconds)
+	}
+	if !measured {
+		return text + " by their own clocks"
+	}
+	return text + fmt.Sprintf(" (clocks differ by up to %.1f ms, measured within %.1f ms)", offset*1000, uncertain*1000)
+}
+
+// groupEnd prints how a group ended and returns its exit status.
+func (r *runCommand) groupEnd(own *observation, signals <-chan os.Signal) error {
+	r.afterwards(own, signals)
+	meta, err := r.dir.Load()
+	if err != nil {
+		return err
+	}
+	if meta.ExitCode != nil && *meta.ExitCode != 0 {
+		return &exitError{Status: *meta.ExitCode}
+	}
+	return nil
+}

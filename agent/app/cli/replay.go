@@ -1,0 +1,169 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/alecthomas/kingpin/v2"
+
+	"github.com/benchwatch/benchwatch/agent/app/observer"
+	"github.com/benchwatch/benchwatch/agent/app/replay"
+	"github.com/benchwatch/benchwatch/agent/base/terminal"
+	"github.com/benchwatch/benchwatch/agent/run/record"
+	"github.com/benchwatch/benchwatch/agent/run/rundir"
+	"github.com/benchwatch/benchwatch/agent/show/report"
+)
+
+// replayCommand is one `benchwatch replay`.
+type replayCommand struct {
+	*observing
+	store     *store
+	name      *string
+	speed     *float64
+	linger    *time.Duration
+	lingerSet bool
+	format    *string
+
+	streams Streams
+}
+
+func addReplay(app *kingpin.Application) (string, action) {
+	cmd := addCommand(app, "replay", "Play a recorded run as if it were live: on the page, in the metrics and as markers. The default is an embedded example, which needs no database.",
+		"benchwatch replay --speed=4")
+	r := &replayCommand{observing: addObserving(cmd, "warn")}
+	r.store = &store{dataFlags: r.dataFlags}
+	r.name = cmd.Arg("RUN", "Id of a run, the beginning of one, or last (default: a run on a Galera cluster with a slow node, which is part of this program)").String()
+	r.speed = cmd.Flag("speed", "Playback speed in recorded seconds per second; rates that Prometheus computes are correct only at 1").Default("1").PlaceHolder("N").Float64()
+	r.linger = cmd.Flag("linger", "Serve page and metrics this long after the end (default: until Ctrl-C on a terminal, else 0s)").PlaceHolder("DURATION").IsSetByUser(&r.lingerSet).Duration()
+	r.format = addFormat(cmd, text, jsonFormat)
+	return cmd.FullCommand(), func(s Streams) error {
+		r.streams = s
+		return r.run()
+	}
+}
+
+func (r *replayCommand) run() (err error) {
+	if !(*r.speed > 0 && *r.speed <= replay.MaxSpeed) {
+		return &exitError{Status: exitUsage, Err: fmt.Errorf("--speed %v is out of range", *r.speed), Hint: fmt.Sprintf("use a number above 0, at most %d", replay.MaxSpeed)}
+	}
+	if err := r.store.load(); err != nil {
+		return err
+	}
+	temporary, remove, err := temporaryFolder("replay")
+	if err != nil {
+		return err
+	}
+	defer remove()
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+
+	player, err := r.player(ctx, temporary)
+	if err != nil {
+		return err
+	}
+	own := &observation{}
+	log := r.logger(r.streams)
+	err = r.begin(context.Background(), own, observer.Options{
+		Config: player.Config(*r.store.config, temporary), Only: []string{player.Directory.ID()}, Logger: log,
+		Source: player, Clock: player.Clock(), Host: player.Host,
+	}, r.streams)
+	if err != nil {
+		return err
+	}
+	defer own.stop()
+	return r.follow(ctx, player, own)
+}
+
+// player returns what plays the run, or the example, into a temporary folder.
+func (r *replayCommand) player(ctx context.Context, temporary string) (*replay.Player, error) {
+	var dir rundir.Directory
+	var err error
+	if *r.name == "" {
+		dir, err = replay.Example(temporary + "/recorded")
+	} else {
+		dir, err = r.store.findRun(*r.name)
+	}
+	if err != nil {
+		return nil, err
+	}
+	h, err := r.store.history(ctx, dir)
+	if err != nil {
+		return nil, err
+	}
+	player, err := replay.New(ctx, dir, h, r.store.tools.ByName(h.Snapshot.Meta.Tool), temporary, *r.speed)
+	if err != nil {
+		return nil, err
+	}
+	speed := ""
+	if *r.speed != 1 {
+		speed = fmt.Sprintf(" at %g times its speed", *r.speed)
+	}
+	r.streams.notice("replaying run %s%s, for %s", dir.ID(), speed, terminal.Short(player.Length))
+	return player, nil
+}
+
+// follow waits for the end of the replay, prints what the run came to and serves it on.
+func (r *replayCommand) follow(ctx context.Context, player *replay.Player, own *observation) error {
+	progress := terminal.NewProgress(r.streams.Err)
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	played := player.Played()
+	for {
+		select {
+		case <-ctx.Done():
+			progress.Clear()
+			return &exitError{Status: exitInterrupted, Err: errors.New("interrupted")}
+		case <-played:
+			own.observer.GiveUpDrain()
+			played = nil
+		case <-tick.C:
+		}
+		progress.Time("replay", player.Elapsed(), player.Length)
+		meta, err := player.Directory.Load()
+		if err != nil {
+			return err
+		}
+		if meta.Closed() {
+			break
+		}
+	}
+	progress.Clear()
+	meta, err := player.Directory.Load()
+	if err != nil {
+		return err
+	}
+	h, err := record.Read(ctx, player.Directory, r.store.tools.ByName(meta.Tool))
+	if err != nil {
+		return err
+	}
+	_ = report.WriteOutcome(r.streams.Err, h, terminal.Of(r.streams.Err)) // no one reads it if stderr is gone
+	if *r.format == jsonFormat {
+		if err := writeJSON(r.streams.Out, h); err != nil {
+			return err
+		}
+	}
+	r.lingering(ctx)
+	return nil
+}
+
+// lingering serves what was played for as long as it is wanted.
+func (r *replayCommand) lingering(ctx context.Context) {
+	var end <-chan time.Time
+	switch {
+	case r.lingerSet && *r.linger <= 0:
+		return
+	case r.lingerSet:
+		end = time.After(*r.linger)
+	case !terminal.Of(r.streams.Err).Is:
+		return
+	}
+	r.streams.notice("serving the page on (Ctrl-C ends it)")
+	select {
+	case <-end:
+	case <-ctx.Done():
+	}
+}

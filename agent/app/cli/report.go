@@ -1,0 +1,97 @@
+package cli
+
+import (
+	"context"
+	"io"
+	"time"
+
+	"github.com/alecthomas/kingpin/v2"
+	"github.com/prometheus/common/version"
+
+	"github.com/benchwatch/benchwatch/agent/base/terminal"
+	"github.com/benchwatch/benchwatch/agent/model/table"
+	"github.com/benchwatch/benchwatch/agent/run/record"
+	"github.com/benchwatch/benchwatch/agent/show/report"
+)
+
+// reportCommand is one `benchwatch report`.
+type reportCommand struct {
+	*store
+	output
+	names  *[]string
+	format *string
+}
+
+func addReport(app *kingpin.Application) (string, action) {
+	cmd := addCommand(app, "report", "Write a report about runs: text on a terminal, else a self-contained HTML file; or its tables in Markdown, CSV or JSON.",
+		"benchwatch report last --output=report.html")
+	r := &reportCommand{}
+	r.names = cmd.Arg("RUN", "Id of a run, the beginning of one, or last").Required().Strings()
+	r.format = cmd.Flag("format", "Format of the report: text, html, markdown, csv or json (default: text on a terminal, else html)").PlaceHolder("FORMAT").Enum("text", "html", "markdown", "csv", "json")
+	r.output = addOutput(cmd)
+	r.store = addReadingStore(cmd)
+	return cmd.FullCommand(), r.run
+}
+
+func (r *reportCommand) run(s Streams) error {
+	if err := r.loadToRead(s); err != nil {
+		return err
+	}
+	screen := terminal.Of(s.Out)
+	if *r.format == "" {
+		*r.format = "html"
+		if screen.Is && *r.file == "" {
+			*r.format = "text"
+		}
+	}
+	if err := r.check(); err != nil {
+		return err
+	}
+	dirs, err := r.findRuns(*r.names)
+	if err != nil {
+		return err
+	}
+	others := r.metas()
+	doc := report.Document{Made: time.Now(), Version: version.Version}
+	incomplete := false
+	for _, dir := range dirs {
+		h, err := r.history(context.Background(), dir)
+		if err != nil {
+			return err
+		}
+		incomplete = incomplete || h.Damage.Output != nil
+		for _, problem := range h.Damage.Problems {
+			s.notice("run %s: %s", dir.ID(), problem)
+		}
+		one := report.New(h, others...)
+		if r.prometheus != "" && *r.format == "html" {
+			if err := one.AddHosts(context.Background(), h, r.prometheus); err != nil {
+				s.notice("run %s: %v", dir.ID(), err)
+			}
+		}
+		doc.Runs = append(doc.Runs, one)
+	}
+	err = r.document(s, func(w io.Writer) error {
+		switch *r.format {
+		case "text":
+			return doc.Text(w, screen)
+		case "markdown":
+			return doc.Markdown(w)
+		case "csv":
+			return doc.CSV(w)
+		case "json":
+			return table.JSON(w, doc)
+		default:
+			return doc.HTML(w)
+		}
+	})
+	if err == nil && incomplete { // what is missing was printed
+		return &exitError{Status: exitFailure}
+	}
+	return err
+}
+
+// writeJSON writes the report of one run for a program.
+func writeJSON(w io.Writer, h *record.History) error {
+	return table.JSON(w, report.Document{Made: time.Now(), Version: version.Version, Runs: []report.Report{report.New(h)}})
+}

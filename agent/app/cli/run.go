@@ -1,0 +1,572 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"maps"
+	"net/url"
+	"os"
+	"os/exec"
+	"os/signal"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/alecthomas/kingpin/v2"
+
+	"github.com/benchwatch/benchwatch/agent/app/config"
+	"github.com/benchwatch/benchwatch/agent/app/observer"
+	"github.com/benchwatch/benchwatch/agent/base/clock"
+	"github.com/benchwatch/benchwatch/agent/base/secret"
+	"github.com/benchwatch/benchwatch/agent/base/series"
+	"github.com/benchwatch/benchwatch/agent/base/terminal"
+	"github.com/benchwatch/benchwatch/agent/model/table"
+	"github.com/benchwatch/benchwatch/agent/model/tool"
+	"github.com/benchwatch/benchwatch/agent/model/tool/commandline"
+	"github.com/benchwatch/benchwatch/agent/run/ingest"
+	"github.com/benchwatch/benchwatch/agent/run/launch"
+	"github.com/benchwatch/benchwatch/agent/run/live"
+	"github.com/benchwatch/benchwatch/agent/run/record"
+	"github.com/benchwatch/benchwatch/agent/run/rundir"
+	"github.com/benchwatch/benchwatch/agent/show/report"
+)
+
+// runCommand is one `benchwatch run`, from its flags to its exit status.
+type runCommand struct {
+	*observing
+	*selecting
+	*grouping
+	*connecting
+	title  *string
+	labels *map[string]string
+	id     *string
+	tool   *string
+	input  io.Reader // the tool's output, if it is piped
+	inject *bool
+	sample *bool
+	linger *time.Duration
+	// lingerSet: --linger was given.
+	lingerSet bool
+	timeout   *time.Duration
+	command   *[]string
+	format    *string
+	abort     *aborting
+	// aborted: a condition of --abort-when held.
+	aborted bool
+
+	streams  Streams
+	terminal terminal.Terminal // of the messages
+	progress *terminal.Progress
+	log      *slog.Logger
+	config   *config.Config
+	dir      rundir.Directory
+	claim    *rundir.Claim
+	// unrecorded: the end of the run could not be written (a full disk), so no
+	// agent will close it.
+	unrecorded bool
+}
+
+func addRun(app *kingpin.Application) (string, action) {
+	cmd := addCommand(app, "run", "Run a benchmark tool and follow it. If the command is '-', the output of the tool is read from standard input.",
+		"benchwatch run -- sysbench oltp_read_write --threads=16 --time=60 run")
+	r := &runCommand{observing: addObserving(cmd, "warn"), labels: &map[string]string{}}
+	r.title = cmd.Flag("title", "Title of the run (default: workload, threads and target)").PlaceHolder("TEXT").String()
+	cmd.Flag("label", "Label of the run; repeatable").PlaceHolder("K=V").StringMapVar(r.labels)
+	r.selecting = addSelecting(cmd)
+	r.grouping = addGrouping(cmd)
+	r.connecting = addConnecting(cmd)
+	r.id = cmd.Flag("run-id", "Id of the run (default: start time, workload and threads)").PlaceHolder("ID").String()
+	r.tool = cmd.Flag("tool", "Benchmark tool (default: recognised from the command)").PlaceHolder("NAME").String()
+	r.inject = cmd.Flag("inject", "Add the tool's option for a report every second if the command has no such option").Default("true").Bool()
+	r.sample = cmd.Flag("sample", "Sample the servers that the tool connects to, with the user and password of its command line, which stay in memory; only if no agent is running").Bool()
+	r.linger = cmd.Flag("linger", "Serve metrics this long after the end of the run, if no agent is running (default: 10s on a terminal, else 0s)").PlaceHolder("DURATION").IsSetByUser(&r.lingerSet).Duration()
+	r.timeout = cmd.Flag("drain-timeout", "Wait at most this long for replicas to catch up (default: runs.drain_timeout of the configuration)").PlaceHolder("DURATION").Duration()
+	r.abort = addAborting(cmd)
+	r.format = addFormat(cmd, text, jsonFormat)
+	r.command = cmd.Arg("command", "Command line of the benchmark, after --").Strings()
+	return cmd.FullCommand(), func(s Streams) error {
+		r.streams, r.terminal, r.progress = s, terminal.Of(s.Err), terminal.NewProgress(s.Err)
+		r.streams.Out, r.streams.Err = r.progress.Above(s.Out), r.progress.Above(s.Err)
+		defer r.progress.Clear()
+		return r.run()
+	}
+}
+
+func ownFailure(err error, hint string) error {
+	return &exitError{Status: exitOwnFailure, Err: err, Hint: hint}
+}
+
+func (r *runCommand) run() error {
+	if len(*r.command) == 0 {
+		return &exitError{Status: exitUsage, Err: errors.New("no command given"), Hint: "benchwatch run -- sysbench … run"}
+	}
+	err := r.abort.check()
+	if err != nil {
+		return err
+	}
+	if len(r.abort.conditions) > 0 && r.isPiped() {
+		return &exitError{Status: exitUsage, Err: errors.New("--abort-when can't end a tool whose output is piped"), Hint: "benchwatch run --abort-when 'lag>10s' -- sysbench … run"}
+	}
+	if len(*r.on) > 0 {
+		return r.runOn()
+	}
+	r.log = r.logger(r.streams)
+	if err := r.grouping.check(time.Now()); err != nil {
+		return err
+	}
+	if *r.grouping.name != "" && *r.id != "" {
+		return &exitError{Status: exitUsage, Err: errors.New("--run-id and --group: the group numbers its runs"), Hint: "leave out --run-id"}
+	}
+	if r.config, err = r.load(); err != nil {
+		return ownFailure(err, "")
+	}
+	if err := r.abort.connect(context.Background(), r.config.Prometheus.URL); err != nil {
+		return err
+	}
+	command, meta, err := r.describe()
+	if err != nil {
+		return err
+	}
+	if err := r.chooseServers(&command, &meta); err != nil {
+		return err
+	}
+	if err = r.create(meta); err != nil {
+		return err
+	}
+	defer r.claim.Release()
+	if space, err := rundir.SpaceOf(r.config.DataDir); err == nil {
+		if note := space.Short(command.Description.Duration); note != "" {
+			r.streams.notice("note: %s", note)
+		}
+	}
+	for _, note := range command.Description.Notes {
+		r.streams.notice("note: %s", note)
+	}
+	if meta.Tool == "" {
+		r.streams.notice("note: no known benchmark tool in this command: its output is kept, but not parsed; name the tool with --tool")
+	}
+	if len(command.Added) > 0 {
+		r.streams.notice("added %s for live reports (--no-inject leaves the command unchanged)", strings.Join(command.Added, " "))
+	}
+
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	signals := catchSignals()
+	defer signal.Stop(signals)
+
+	own, err := r.observe(ctx)
+	if err != nil {
+		r.remove()
+		return err
+	}
+	if err := r.awaitStart(r.dir, r.streams, signals); err != nil {
+		own.stop()
+		r.endBeforeStart(ctx)
+		return ownFailure(err, "")
+	}
+	status, err := r.execute(ctx, &command, signals)
+	if err != nil {
+		own.stop()
+		return err
+	}
+	r.afterwards(own, signals)
+	switch {
+	case r.aborted:
+		return &exitError{Status: exitAborted}
+	case status != 0:
+		return &exitError{Status: status}
+	}
+	return nil
+}
+
+func (r *runCommand) isPiped() bool { return len(*r.command) == 1 && (*r.command)[0] == "-" }
+
+// describe reads the command line and returns the facts of the run.
+func (r *runCommand) describe() (commandline.Command, rundir.Meta, error) {
+	var command commandline.Command
+	tools := r.config.ToolSet()
+	if *r.tool != "" && tools.ByName(*r.tool) == nil {
+		return command, rundir.Meta{}, unknownTool(*r.tool, tools)
+	}
+	if err := rundir.CheckLabels(*r.labels); err != nil {
+		return command, rundir.Meta{}, ownFailure(err, "")
+	}
+	if *r.id != "" {
+		if err := rundir.CheckID(*r.id); err != nil {
+			return command, rundir.Meta{}, ownFailure(err, "choose another --run-id")
+		}
+	}
+	if !r.isPiped() {
+		env := commandline.OS()
+		env.NoInject = !*r.inject
+		args := r.fill(*r.command)
+		command = commandline.Read(args, tools, env)
+		if _, err := exec.LookPath(args[0]); err != nil && len(*r.on) == 0 {
+			return command, rundir.Meta{}, cantStart(err)
+		}
+	}
+	began := time.Now().UTC().Truncate(time.Millisecond)
+	if r.isPiped() {
+		r.input = r.streams.In
+		if *r.tool == "" {
+			if command.Tool, r.input = sniff(r.streams.In, tools); command.Tool == nil {
+				return command, rundir.Meta{}, ownFailure(errors.New("no benchmark tool's output recognised in standard input"), "name the tool that wrote it with --tool; known tools: "+tools.Names())
+			}
+		}
+	}
+	d := command.Description
+	host := ""
+	if command.Place != tool.PlaceElsewhere {
+		host, _ = os.Hostname() // an empty name is better than no run
+	}
+	meta := rundir.Meta{
+		ID: *r.id, Title: *r.title, Labels: map[string]string{}, Tool: *r.tool,
+		Verb: d.Command, Workload: d.Workload, Threads: d.Threads, Target: d.Target, Database: d.Database,
+		Place: command.Place, Selection: r.selection(),
+		DurationSeconds: d.Duration.Seconds(), RatePerSecond: d.Rate, ReportIntervalSeconds: d.ReportInterval.Seconds(),
+		Command: command.Redacted, Generator: host,
+		Clock: rundir.NewClock(clock.System), StartedAt: began,
+	}
+	meta.LatencyPercentile = d.LatencyPercentile
+	if *r.timeout > 0 {
+		meta.DrainTimeoutSeconds = series.Some(r.timeout.Seconds())
+	}
+	if meta.Tool == "" && command.Tool != nil {
+		meta.Tool = command.Tool.Name
+	}
+	if len(command.Added) > 0 && meta.ReportIntervalSeconds == 0 {
+		meta.ReportIntervalSeconds = 1
+	}
+	if meta.Title == "" {
+		meta.Title = command.Title()
+	}
+	if meta.Title == "" {
+		meta.Title = meta.Tool
+	}
+	for _, k := range slices.Sorted(maps.Keys(d.Labels)) {
+		if rundir.CheckLabel(k) == nil {
+			meta.Labels[k] = d.Labels[k]
+			meta.Parameters = append(meta.Parameters, k)
+		}
+	}
+	maps.Copy(meta.Labels, *r.labels)
+	// Users repeat parts of the command there.
+	known := secret.NewWords(command.Secrets...)
+	meta.Title = known.Text(meta.Title)
+	for k, v := range meta.Labels {
+		meta.Labels[k] = known.Text(v)
+	}
+	r.join(&meta)
+	return command, meta, nil
+}
+
+// chooseServers adds the servers of --sample and checks the names of servers, if this
+// process samples them. An agent has a configuration of its own.
+func (r *runCommand) chooseServers(command *commandline.Command, meta *rundir.Meta) error {
+	if _, ok := rundir.Agent(r.config.DataDir); ok {
+		if *r.sample {
+			r.streams.notice("note: an agent follows this run and samples the targets of its own configuration: --sample has no effect")
+		}
+		return nil
+	}
+	d := &command.Description
+	switch {
+	case *r.sample:
+		names, err := r.config.AddLogin(d, command.Place, command.Password)
+		if err != nil {
+			return ownFailure(err, "name the servers in a file for --config.file")
+		}
+		if meta.Selection == nil {
+			meta.Selection = rundir.NewSelection(nil, names)
+		}
+		r.streams.notice("sampling %s as user %q", table.Join(names), d.User)
+	case len(r.config.Targets) == 0 && d.Engine != "" && d.Target != "" && meta.Selection == nil:
+		r.streams.notice("note: %s is not sampled: --sample samples it with the tool's own login, --config.file names servers", d.Target)
+	}
+	if meta.Selection == nil {
+		return nil
+	}
+	return checkSelection(r.config, meta.Selection)
+}
+
+// create makes the run directory.
+func (r *runCommand) create(meta rundir.Meta) (err error) {
+	r.dir, r.claim, err = rundir.Create(r.config.DataDir, meta)
+	switch {
+	case errors.Is(err, rundir.ErrExists) && meta.Group != nil:
+		return ownFailure(fmt.Errorf("generator %d of group %s has a run already", meta.Group.Generator, meta.Group.Name), "choose another --group")
+	case errors.Is(err, rundir.ErrExists):
+		return ownFailure(err, "choose another --run-id")
+	case errors.Is(err, fs.ErrPermission):
+		return ownFailure(err, r.permissionHint())
+	case err != nil:
+		return ownFailure(err, "choose another place with --data-dir")
+	}
+	return nil
+}
+
+// permissionHint is for a user who may not write into the runs folder.
+func (r *runCommand) permissionHint() string {
+	root := rundir.Root(r.config.DataDir)
+	if _, ok := rundir.Agent(r.config.DataDir); ok {
+		return fmt.Sprintf("an agent follows the runs in %s: as root, share that folder with all users by chmod 3777", root)
+	}
+	return fmt.Sprintf("%s belongs to another user: choose another place with --data-dir", root)
+}
+
+// remove deletes the run directory when nothing was started.
+func (r *runCommand) remove() {
+	if err := r.dir.Remove(); err != nil {
+		r.streams.notice("%v", err)
+	}
+}
+
+// endBeforeStart ends a run that was interrupted before its tool started. A generator whose
+// start is set is already followed and copied by others: it ends as interrupted. Any other
+// run is deleted.
+func (r *runCommand) endBeforeStart(ctx context.Context) {
+	meta, err := r.dir.Update(func(m *rundir.Meta) {
+		if m.IsGenerator() && m.Group.StartAt != nil {
+			now := m.Axis(clock.System).Now().UTC()
+			m.EndedAt, m.Outcome, m.Reason = &now, rundir.Interrupted, "the tool was not started"
+		}
+	})
+	if err == nil && !meta.Ended() {
+		r.remove()
+		return
+	}
+	r.claim.Release()
+	if err == nil {
+		_, err = live.CloseOrphan(ctx, r.dir, r.config.ToolSet().ByName(meta.Tool))
+	}
+	if err != nil {
+		r.streams.notice("%v", err)
+	}
+}
+
+// execute runs the tool to its end, or reads its output to the end, and returns
+// its exit status. An error means that nothing was run.
+func (r *runCommand) execute(ctx context.Context, command *commandline.Command, signals <-chan os.Signal) (int, error) {
+	if r.isPiped() {
+		return 0, r.pipe(ctx, signals)
+	}
+	return r.start(ctx, command, signals)
+}
+
+func (r *runCommand) start(ctx context.Context, command *commandline.Command, signals <-chan os.Signal) (int, error) {
+	began := time.Now()
+	process, err := launch.Start(r.dir, command.Start)
+	if err != nil {
+		r.remove()
+		return 0, cantStart(err)
+	}
+	if logs := command.Description.LatencyLogs; len(logs) > 0 && command.Place == tool.PlaceHere {
+		files := ingest.Latencies{Tool: command.Tool, Patterns: logs, PID: process.Cmd.Process.Pid, Since: began}
+		process.OnEnd = func(ctx context.Context) {
+			if err := files.Keep(ctx, r.dir); err != nil {
+				r.streams.notice("note: the run has no histogram of its latencies: %v", err)
+			}
+		}
+	}
+	finish := make(chan struct{})
+	var mirror sync.WaitGroup
+	mirror.Go(func() {
+		if err := launch.Mirror(ctx, r.dir, r.shown(), r.streams.Err, r.log, finish); err != nil && ctx.Err() == nil {
+			r.streams.notice("%v", err)
+		}
+	})
+	mirror.Go(func() { r.showTime(finish) })
+	status, err := process.Wait(r.watchToAbort(ctx, signals, finish, &mirror))
+	close(finish)
+	mirror.Wait()
+	if err != nil { // the tool has run: its status counts
+		r.streams.notice("%v", err)
+		r.unrecorded = !process.RecordAgain(signals)
+	}
+	return status, nil
+}
+
+// shown is where the tool's output is shown, unless the result is for a program.
+func (r *runCommand) shown() io.Writer {
+	if *r.format == jsonFormat {
+		return io.Discard
+	}
+	return r.streams.Out
+}
+
+// showTime shows how much of the requested time is left, until finish is closed.
+func (r *runCommand) showTime(finish <-chan struct{}) {
+	meta, err := r.dir.Load()
+	if r.progress == nil || err != nil || meta.DurationSeconds <= 0 {
+		return
+	}
+	defer r.progress.Clear()
+	whole, began := time.Duration(meta.DurationSeconds*float64(time.Second)), time.Now()
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case <-finish:
+			return
+		case <-tick.C:
+			r.progress.Time("benchwatch:", time.Since(began), whole)
+		}
+	}
+}
+
+func (r *runCommand) pipe(ctx context.Context, signals <-chan os.Signal) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	go func() {
+		select {
+		case <-signals:
+			stop()
+		case <-ctx.Done():
+		}
+	}()
+	if err := launch.Pipe(ctx, r.dir, r.input, r.shown()); err != nil {
+		return ownFailure(err, "")
+	}
+	return nil
+}
+
+// catchSignals receives the signals that are passed on to the tool, until signal.Stop. One
+// that was ignored when the process started (nohup, a background job) stays ignored, for
+// the tool as well.
+func catchSignals() chan os.Signal {
+	signals := make(chan os.Signal, 8)
+	for _, sig := range []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2} {
+		if !signal.Ignored(sig) {
+			signal.Notify(signals, sig)
+		}
+	}
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) // a closed terminal is an error of write, not our end
+	return signals
+}
+
+func cantStart(err error) error {
+	status := exitOwnFailure
+	switch {
+	case errors.Is(err, exec.ErrNotFound), errors.Is(err, fs.ErrNotExist):
+		status = exitNotFound
+	case errors.Is(err, fs.ErrPermission):
+		status = exitCantRun
+	}
+	return &exitError{Status: status, Err: err}
+}
+
+// observe starts an observer for this run unless an agent does that.
+func (r *runCommand) observe(ctx context.Context) (*observation, error) {
+	own := &observation{}
+	if agent, ok := rundir.Agent(r.config.DataDir); ok {
+		if agent.URL != "" {
+			r.streams.notice("live page at %s#/runs/%s, served by the agent", agent.URL, url.PathEscape(r.dir.ID()))
+		}
+		return own, nil
+	}
+	if err := r.begin(ctx, own, observer.Options{Config: r.config, Only: r.ids(), Logger: r.log}, r.streams); err != nil {
+		return nil, ownFailure(err, "")
+	}
+	return own, nil
+}
+
+// ids are those of the run and, of a group, of its generators.
+func (r *runCommand) ids() []string {
+	ids := []string{r.dir.ID()}
+	if meta, err := r.dir.Load(); err == nil && meta.IsGroup() {
+		for i := range meta.Group.Generators {
+			ids = append(ids, rundir.GeneratorID(meta.Group.Name, i+1))
+		}
+	}
+	return ids
+}
+
+// afterwards waits for the replicas, prints the table and lingers. A signal
+// ends each of the waits.
+func (r *runCommand) afterwards(own *observation, signals <-chan os.Signal) {
+	defer own.stop()
+	ended := time.Now()
+	if !r.unrecorded {
+		r.awaitClosed(own, signals)
+	}
+	meta, err := r.dir.Load()
+	if err != nil {
+		r.streams.notice("%v", err)
+		return
+	}
+	h, err := record.Read(context.Background(), r.dir, r.config.ToolSet().ByName(meta.Tool))
+	if err != nil {
+		r.streams.notice("%v", err)
+		return
+	}
+	_ = report.WriteOutcome(r.streams.Err, h, r.terminal) // no one reads it if stderr is gone
+	if *r.format == jsonFormat {
+		if err := writeJSON(r.streams.Out, h); err != nil {
+			r.streams.notice("%v", err)
+		}
+	}
+	r.streams.notice("run %s: %s", meta.ID, r.dir)
+	if own.observer == nil {
+		return
+	}
+	linger := *r.linger
+	if !r.lingerSet && r.terminal.Is {
+		linger = defaultLinger
+	}
+	if wait := linger - time.Since(ended); wait > 0 {
+		r.streams.notice("serving metrics for %s more (Ctrl-C ends it)", wait.Round(time.Second))
+		select {
+		case <-time.After(wait):
+		case <-signals:
+		}
+	}
+	if n := own.observer.PendingMarkers(); n > 0 {
+		r.streams.notice("%d markers not delivered to Grafana: an agent on this data directory will send them", n)
+	}
+}
+
+// defaultLinger is how long people have to look at the page after the end.
+const defaultLinger = 10 * time.Second
+
+// agentGrace is how long an agent may be away, for a restart, before the
+// wrapper stops waiting for what it would write.
+const agentGrace = 5 * time.Second
+
+func (r *runCommand) awaitClosed(own *observation, signals <-chan os.Signal) {
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	began, seen := time.Now(), time.Now()
+	told := false
+	for {
+		meta, err := r.dir.Load()
+		if err == nil && meta.Closed() {
+			return
+		}
+		if own.observer == nil {
+			if _, ok := rundir.Agent(r.config.DataDir); ok {
+				seen = time.Now()
+			} else if time.Since(seen) > agentGrace {
+				r.streams.notice("the agent ended: not waiting for replicas")
+				return
+			}
+		}
+		if !told && time.Since(began) > 2*time.Second {
+			told = true
+			r.streams.notice("waiting for replicas to catch up (Ctrl-C to stop waiting)")
+		}
+		select {
+		case <-tick.C:
+		case <-signals:
+			if own.observer == nil {
+				return
+			}
+			own.observer.GiveUpDrain()
+		}
+	}
+}

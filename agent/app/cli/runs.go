@@ -1,0 +1,295 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/alecthomas/kingpin/v2"
+
+	"github.com/benchwatch/benchwatch/agent/base/terminal"
+	"github.com/benchwatch/benchwatch/agent/model/table"
+	"github.com/benchwatch/benchwatch/agent/run/rundir"
+	"github.com/benchwatch/benchwatch/agent/show/report"
+)
+
+// runsCommand is one `benchwatch runs`.
+type runsCommand struct {
+	*store
+	runFilter
+	format *string
+}
+
+// addRuns adds `runs`, whose subcommands are in files of their own.
+func addRuns(app *kingpin.Application) (string, action) {
+	parent := app.Command("runs", "List, remove or import runs.")
+	cmd := addCommand(parent, "list", "List runs, the newest last. This is the default command of `runs`.",
+		"benchwatch runs --tool=sysbench --since=7d").Default()
+	r := &runsCommand{runFilter: addRunFilter(cmd)}
+	r.format = addFormat(cmd, text, jsonFormat)
+	r.store = addReadingStore(cmd)
+	return cmd.FullCommand(), r.run
+}
+
+// runFilter chooses runs by their facts.
+type runFilter struct {
+	labels   map[string]string
+	tool     *string
+	workload *string
+	version  *string
+	since    *string
+	until    *string
+
+	from, to time.Time // set by check; zero: unlimited
+}
+
+func addRunFilter(cmd *kingpin.CmdClause) runFilter {
+	f := runFilter{labels: map[string]string{}}
+	cmd.Flag("label", "Only runs with this label; repeatable").PlaceHolder("K=V").StringMapVar(&f.labels)
+	f.tool = cmd.Flag("tool", "Only runs of this tool").PlaceHolder("NAME").String()
+	f.workload = cmd.Flag("workload", "Only runs of this workload").PlaceHolder("NAME").String()
+	f.version = cmd.Flag("tool-version", "Only runs of this version of the tool").PlaceHolder("VERSION").String()
+	f.since = cmd.Flag("since", "Only runs that started at this time or later: 2026-11-21, 2026-11-21T14:03:00Z, 14:03, or 2h or 7d ago").PlaceHolder("TIME").String()
+	f.until = cmd.Flag("until", "Only runs that started before this time").PlaceHolder("TIME").String()
+	return f
+}
+
+// check reads the flags, before anything else is read.
+func (f *runFilter) check(now time.Time) (err error) {
+	if f.from, err = parseBound("--since", *f.since, now); err != nil {
+		return err
+	}
+	f.to, err = parseBound("--until", *f.until, now)
+	return err
+}
+
+func (f *runFilter) wanted(m *rundir.Meta) bool {
+	switch {
+	case *f.tool != "" && m.Tool != *f.tool,
+		*f.workload != "" && m.Workload != *f.workload,
+		*f.version != "" && m.ToolVersion != *f.version,
+		!f.from.IsZero() && m.StartedAt.Before(f.from),
+		!f.to.IsZero() && !m.StartedAt.Before(f.to):
+		return false
+	}
+	return hasLabels(m, f.labels)
+}
+
+func (r *runsCommand) run(s Streams) error {
+	if err := r.check(time.Now()); err != nil {
+		return err
+	}
+	if err := r.openToRead(s); err != nil {
+		return err
+	}
+	if *r.tool != "" && r.tools.ByName(*r.tool) == nil {
+		return unknownTool(*r.tool, r.tools)
+	}
+	list := r.local
+	if r.archived.is() {
+		list = r.remote
+	}
+	rows, all, err := list(s)
+	if err != nil {
+		return err
+	}
+	slices.SortStableFunc(rows, func(a, b report.Row) int {
+		return cmp.Or(a.StartedAt.Compare(b.StartedAt), strings.Compare(a.ID, b.ID))
+	})
+	return r.print(s, rows, all)
+}
+
+// local returns the wanted runs of the data directory, and how many it has.
+func (r *runsCommand) local(s Streams) (rows []report.Row, all int, err error) {
+	ids, err := rundir.List(r.dataDir)
+	if err != nil {
+		return nil, 0, err
+	}
+	foreign := 0 // runs whose output only their owner may read
+	for _, id := range ids {
+		dir := rundir.At(r.dataDir, id)
+		meta, err := dir.Load()
+		if err != nil {
+			s.notice("skipped: %v", err)
+			continue
+		}
+		if !r.wanted(&meta) {
+			continue
+		}
+		snap, err := r.read(context.Background(), dir)
+		switch {
+		case errors.Is(err, fs.ErrPermission):
+			foreign++
+		case err != nil:
+			s.notice("run %s: %v", id, err)
+		}
+		rows = append(rows, report.NewRow(&snap))
+	}
+	if foreign > 0 {
+		s.notice("the output of %s belongs to other users and can't be read: what it has is missing here", table.Plural(foreign, "run"))
+	}
+	return rows, len(ids), nil
+}
+
+// remote returns the wanted runs of the archive, and how many it has.
+func (r *runsCommand) remote(Streams) (rows []report.Row, all int, err error) {
+	indexes, err := r.archived.list()
+	for _, x := range archivedRuns(indexes, &r.runFilter) {
+		rows = append(rows, x.Row)
+	}
+	return rows, len(r.archived.entries), err
+}
+
+func (r *runsCommand) print(s Streams, rows []report.Row, all int) error {
+	switch {
+	case *r.format == jsonFormat:
+		if rows == nil {
+			rows = []report.Row{}
+		}
+		return table.JSON(s.Out, rows)
+	case len(rows) == 0 && all == 0:
+		s.notice("no runs in %s", r.where())
+		return nil
+	case len(rows) == 0:
+		s.notice("none of %s in %s matches", table.Plural(all, "run"), r.where())
+		return nil
+	}
+	return report.List(s.Out, rows, terminal.Of(s.Out))
+}
+
+// hasLabels reports whether a run has these labels, facts, title and result.
+func hasLabels(m *rundir.Meta, labels map[string]string) bool {
+	for name, want := range labels {
+		have := m.Fact(name)
+		switch name {
+		case "title":
+			have = m.Title
+		case "result":
+			have = string(m.Outcome)
+		}
+		if v, ok := m.Labels[name]; ok { // also one that is reserved now
+			have = v
+		}
+		if have != want {
+			return false
+		}
+	}
+	return true
+}
+
+// parseBound reads --since and --until: a time as parseTime reads it, a day or an
+// age.
+func parseBound(flag, value string, now time.Time) (time.Time, error) {
+	if value == "" {
+		return time.Time{}, nil
+	}
+	if t, err := time.ParseInLocation(time.DateOnly, value, now.Location()); err == nil {
+		return t, nil
+	}
+	age := strings.TrimPrefix(value, "-")
+	if days, ok := strings.CutSuffix(age, "d"); ok {
+		if n, err := strconv.Atoi(days); err == nil && n >= 0 && n < 100_000 {
+			return now.AddDate(0, 0, -n), nil
+		}
+	}
+	if d, err := time.ParseDuration(age); err == nil {
+		return now.Add(-d), nil
+	}
+	if t, err := parseTime(value, now); err == nil {
+		return t, nil
+	}
+	return time.Time{}, &exitError{Status: exitUsage, Err: fmt.Errorf("%s %s is not a time", flag, value), Hint: "use 2026-11-21, 2026-11-21T14:03:00Z, 14:03, 2h or 7d"}
+}
+
+// runsRemoveCommand is one `benchwatch runs rm`.
+type runsRemoveCommand struct {
+	*store
+	names  *[]string
+	yes    *bool
+	format *string
+}
+
+// removed is what `runs rm --format=json` prints.
+type removed struct {
+	// Removed are the ids of the runs that were removed.
+	Removed []string `json:"removed"`
+}
+
+func addRunsRemove(app *kingpin.Application) (string, action) {
+	cmd := addCommand(app.GetCommand("runs"), "rm", "Remove runs with all recorded data.",
+		"benchwatch runs rm 20261121T021403Z-oltp_read_write-t16")
+	r := &runsRemoveCommand{}
+	r.names = cmd.Arg("RUN", "Id of a run or the beginning of one").Required().Strings()
+	r.yes = cmd.Flag("yes", "Do not ask for confirmation").Short('y').Bool()
+	r.format = addFormat(cmd, text, jsonFormat)
+	r.store = addStore(cmd)
+	return cmd.FullCommand(), r.run
+}
+
+func (r *runsRemoveCommand) run(s Streams) error {
+	if err := r.open(); err != nil {
+		return err
+	}
+	dirs, err := r.findRuns(*r.names)
+	if err != nil {
+		return err
+	}
+	for _, dir := range dirs {
+		if !dir.Within(r.dataDir) {
+			return withHint(fmt.Errorf("%s is no run directory in %s: nothing was removed", dir, r.dataDir), "choose its data directory with --data-dir")
+		}
+		meta, err := dir.Load()
+		if err != nil {
+			return withHint(fmt.Errorf("%w: nothing was removed", err), "damaged runs are not removed; delete "+string(dir)+" manually")
+		}
+		if dir.Busy(&meta) {
+			return withHint(fmt.Errorf("run %s is still active: nothing was removed", dir.ID()), "end it first")
+		}
+	}
+	if !*r.yes && !confirm(s, dirs) {
+		return errors.New("nothing was removed")
+	}
+	done := removed{Removed: []string{}}
+	for _, dir := range dirs {
+		if err := dir.Remove(); err != nil {
+			return err
+		}
+		done.Removed = append(done.Removed, dir.ID())
+		if *r.format == text {
+			fmt.Fprintf(s.Out, "removed %s\n", dir.ID())
+		}
+	}
+	if *r.format == jsonFormat {
+		return table.JSON(s.Out, done)
+	}
+	return nil
+}
+
+// confirm asks the user; no answer is no.
+func confirm(s Streams, dirs []rundir.Directory) bool {
+	for _, dir := range dirs {
+		title := ""
+		if meta, err := dir.Load(); err == nil {
+			title = "  " + table.Clip(meta.Title, 60)
+		}
+		fmt.Fprintf(s.Err, "%s%s\n", dir.ID(), title)
+	}
+	what := "this run"
+	if len(dirs) > 1 {
+		what = fmt.Sprintf("these %d runs", len(dirs))
+	}
+	fmt.Fprintf(s.Err, "Remove %s for good? [y/N] ", what)
+	var answer string
+	if _, err := fmt.Fscanln(s.In, &answer); err != nil {
+		fmt.Fprintln(s.Err)
+		return false
+	}
+	answer = strings.ToLower(answer)
+	return answer == "y" || answer == "yes"
+}

@@ -1,0 +1,381 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os/signal"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/alecthomas/kingpin/v2"
+
+	"github.com/benchwatch/benchwatch/agent/app/config"
+	"github.com/benchwatch/benchwatch/agent/base/series"
+	"github.com/benchwatch/benchwatch/agent/model/engine"
+	engines "github.com/benchwatch/benchwatch/agent/model/engine/registry"
+	"github.com/benchwatch/benchwatch/agent/model/measure"
+	"github.com/benchwatch/benchwatch/agent/model/table"
+	"github.com/benchwatch/benchwatch/agent/run/host"
+)
+
+// linesPerHeader is after how many ticks the column names are printed again.
+const linesPerHeader = 20
+
+// statusCommand is one `benchwatch status`: what people use
+// `mysqladmin extended-status | awk` for, on all servers at the same instant.
+type statusCommand struct {
+	configFlags
+	logFlags
+	target   config.Target
+	interval *time.Duration
+	once     *bool
+	hosts    *bool
+	format   *string
+}
+
+func addStatus(app *kingpin.Application) (string, action) {
+	cmd := addCommand(app, "status", "Print one line per target every second: queries, commits, rollbacks, connections, flow control, lag.",
+		"benchwatch status --engine=mysql --address=127.0.0.1:3306 --user=monitor --password-file=monitor.password")
+	s := &statusCommand{configFlags: addConfigFlags(cmd), logFlags: addLogFlags(cmd, "error")}
+	cmd.Flag("engine", "Engine of a server that is not in the configuration").PlaceHolder("ENGINE").StringVar(&s.target.Engine)
+	cmd.Flag("address", "Address of that server, host:port").PlaceHolder("ADDR").StringVar(&s.target.Address)
+	cmd.Flag("user", "User to connect as").PlaceHolder("NAME").StringVar(&s.target.User)
+	cmd.Flag("password-file", "File with the password of the user").PlaceHolder("FILE").StringVar(&s.target.PasswordFile)
+	s.interval = cmd.Flag("interval", "Time between two lines; at least 100ms").Short('i').Default("1s").Duration()
+	s.once = cmd.Flag("once", "Print one line per target and exit").Bool()
+	s.hosts = cmd.Flag("hosts", "Also print a line for each machine: this one and those with a node_exporter in the configuration").Bool()
+	s.format = addFormat(cmd, text, jsonFormat)
+	return cmd.FullCommand(), s.run
+}
+
+func (c *statusCommand) run(s Streams) error {
+	log := c.logger(s)
+	conf, err := c.load()
+	if err != nil {
+		return err
+	}
+	if c.target.Engine != "" || c.target.Address != "" {
+		if c.target.Engine == "" || c.target.Address == "" {
+			return &exitError{Status: exitUsage, Err: errors.New("--engine and --address go together"), Hint: "benchwatch status --engine=mysql --address=127.0.0.1:3306"}
+		}
+		if engines.ByName(c.target.Engine) == nil {
+			return &exitError{Status: exitUsage, Err: fmt.Errorf("unknown engine %q", c.target.Engine), Hint: "known are " + strings.Join(engines.Names(), ", ")}
+		}
+		if err := config.CheckAddress(c.target.Address); err != nil {
+			return &exitError{Status: exitUsage, Err: fmt.Errorf("--address: %w", err), Hint: "use --address=127.0.0.1:3306 --user=monitor --password-file=FILE"}
+		}
+		c.target.Name = c.target.Address
+		conf.Targets = []config.Target{c.target}
+	}
+	if len(conf.Targets) == 0 {
+		return &exitError{Status: exitUsage, Err: errors.New("no servers to ask"), Hint: "use --config.file, or --engine and --address"}
+	}
+	if *c.interval < 100*time.Millisecond {
+		return &exitError{Status: exitUsage, Err: fmt.Errorf("interval %s is too short", *c.interval), Hint: "100ms is the shortest"}
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	ctx, cancel := context.WithCancel(ctx)
+	open := func(t engine.Target) (engine.Prober, error) { return config.Open(t, log) }
+	sampler := engine.NewSampler(conf.EngineTargets(log), open, *c.interval, engine.Options{Logger: log})
+	frames, unsubscribe := sampler.Subscribe(4)
+	defer unsubscribe()
+	var sampling sync.WaitGroup
+	defer sampling.Wait()
+	defer cancel()
+	sampling.Go(func() { _ = sampler.Run(ctx) }) // it ends with ctx
+	var hostFrames <-chan engine.Frame
+	if *c.hosts {
+		hosts := engine.NewSampler(conf.HostTargets(), func(t engine.Target) (engine.Prober, error) { return host.Open(t, log) }, *c.interval, engine.Options{Logger: log})
+		var unsubscribe func()
+		hostFrames, unsubscribe = hosts.Subscribe(4)
+		defer unsubscribe()
+		sampling.Go(func() { _ = hosts.Run(ctx) }) // it ends with ctx
+	}
+	return c.print(frames, hostFrames, s.Out)
+}
+
+// print writes a line for each target and frame, rates against the previous frame, and
+// for each machine if hosts is not nil.
+func (c *statusCommand) print(frames, hosts <-chan engine.Frame, out io.Writer) error {
+	var before, hostsBefore engine.Frame
+	printed := 0
+	var failed error // of --once
+	for {
+		var frame engine.Frame
+		open := true
+		select {
+		case frame, open = <-frames:
+		case frame, open = <-hosts:
+			if open {
+				if hostsBefore.Samples != nil && !c.printHosts(&hostsBefore, &frame, out) {
+					return nil
+				}
+				if hostsBefore.Samples != nil && *c.once {
+					if hosts = nil; printed > 0 {
+						return failed
+					}
+				}
+				hostsBefore = frame
+				continue
+			}
+		}
+		if !open {
+			return nil
+		}
+		if before.Samples == nil { // a rate needs two
+			before = frame
+			continue
+		}
+		if *c.once && printed > 0 {
+			continue // the machines are not printed yet
+		}
+		var b strings.Builder
+		if *c.format == text && printed%linesPerHeader == 0 {
+			writeHeader(&b, nameWidth(frame))
+		}
+		for i := range frame.Samples {
+			line := newStatusLine(find(before, frame.Samples[i].Target.Name), &frame.Samples[i])
+			if *c.format == jsonFormat {
+				data, err := json.Marshal(line)
+				if err != nil {
+					return fmt.Errorf("encode status: %w", err)
+				}
+				b.Write(append(data, '\n'))
+			} else {
+				line.write(&b, nameWidth(frame))
+			}
+		}
+		if *c.format == text {
+			writeRegions(&b, before, frame)
+		}
+		if _, err := io.WriteString(out, b.String()); err != nil {
+			return nil // the reader has gone, as `head` does
+		}
+		if printed++; *c.once {
+			up := func(s engine.Sample) bool { return s.Up() }
+			if !slices.ContainsFunc(frame.Samples, up) {
+				failed = errors.New("no server answered")
+			}
+			if hosts == nil {
+				return failed
+			}
+		}
+		before = frame
+	}
+}
+
+// printHosts writes a line for each machine, and reports whether somebody reads it.
+func (c *statusCommand) printHosts(before, frame *engine.Frame, out io.Writer) bool {
+	var b strings.Builder
+	for i := range frame.Samples {
+		line := newStatusLine(find(*before, frame.Samples[i].Target.Name), &frame.Samples[i])
+		line.Target, line.Host = "", line.Target
+		if *c.format == jsonFormat {
+			data, err := json.Marshal(line)
+			if err != nil {
+				continue // its values are numbers
+			}
+			b.Write(append(data, '\n'))
+		} else {
+			line.writeHost(&b)
+		}
+	}
+	_, err := io.WriteString(out, b.String())
+	return err == nil
+}
+
+func find(f engine.Frame, target string) *engine.Sample {
+	for i := range f.Samples {
+		if f.Samples[i].Target.Name == target {
+			return &f.Samples[i]
+		}
+	}
+	return &engine.Sample{}
+}
+
+// statusLine is one target at one tick. In JSON it has a field for each measure
+// that is known, see [measure.Measure.Field].
+type statusLine struct {
+	Time   time.Time `json:"time"`
+	Target string    `json:"target,omitempty"`
+	// Host is a machine's name, of the lines of --hosts. These have no target.
+	Host string `json:"host,omitempty"`
+	// Region is where the server is; absent if that is unknown.
+	Region string `json:"region,omitempty"`
+	Up     bool   `json:"up"`
+	Error  string `json:"error,omitempty"`
+
+	now *engine.Window
+}
+
+func newStatusLine(before, s *engine.Sample) statusLine {
+	line := statusLine{Time: s.Tick, Target: s.Target.Name, Region: s.Region(), Up: s.Up(), now: engine.NewWindow(before, s)}
+	if s.Err != nil {
+		line.Error = table.Plain(s.Err.Error())
+	}
+	return line
+}
+
+// MarshalJSON implements json.Marshaler.
+func (l statusLine) MarshalJSON() ([]byte, error) {
+	type plain statusLine
+	data, err := json.Marshal(plain(l))
+	if err != nil || !l.Up {
+		return data, err
+	}
+	var fields []table.Field
+	scope := measure.Server
+	if l.Host != "" {
+		scope = measure.Host
+	}
+	for _, m := range measure.All(scope) {
+		if m != engine.Answered && m.Summary != measure.Cost { // Up
+			fields = append(fields, table.Field{Name: m.Field(), Value: series.Number(l.now.Now(m))})
+		}
+	}
+	return table.AppendFields(data, fields), nil
+}
+
+func nameWidth(f engine.Frame) int {
+	width := len("Target")
+	for i := range f.Samples {
+		width = max(width, len(f.Samples[i].Target.Name))
+	}
+	return width
+}
+
+// statusMeasures returns the measures that have a column.
+func statusMeasures() []*measure.Measure {
+	return slices.DeleteFunc(measure.All(measure.Server), func(m *measure.Measure) bool { return m.Short == "" })
+}
+
+// columnWidth leaves rates of millions in their columns.
+func columnWidth(m *measure.Measure) int {
+	if m.Unit == measure.PerSecond {
+		return max(9, len(m.Short))
+	}
+	return max(7, len(m.Short))
+}
+
+func writeHeader(b *strings.Builder, width int) {
+	fmt.Fprintf(b, "%-8s  %-*s ", "Time", width, "Target")
+	for _, m := range statusMeasures() {
+		fmt.Fprintf(b, " %*s", columnWidth(m), m.Short)
+	}
+	b.WriteByte('\n')
+}
+
+func (l *statusLine) write(b *strings.Builder, width int) {
+	fmt.Fprintf(b, "%-8s  %-*s ", l.Time.Local().Format("15:04:05"), width, l.Target)
+	if !l.Up {
+		fmt.Fprintf(b, " down: %s\n", l.Error)
+		return
+	}
+	for _, m := range statusMeasures() {
+		fmt.Fprintf(b, " %*s", columnWidth(m), statusCell(m, l.now.Now(m)))
+	}
+	b.WriteByte('\n')
+}
+
+// writeRegions writes which share of its cluster's load each region has, and the imbalance, where
+// the servers of a cluster are in several ones.
+func writeRegions(b *strings.Builder, before, frame engine.Frame) {
+	var clusters []string
+	for i := range frame.Samples {
+		if c := frame.Samples[i].Target.Cluster; c != "" && !slices.Contains(clusters, c) {
+			clusters = append(clusters, c)
+		}
+	}
+	for _, cluster := range clusters {
+		texts, imbalances := map[string]string{}, ""
+		for _, m := range measure.All(measure.Cluster) {
+			if m.By != measure.ByRegion {
+				continue
+			}
+			loads := regionLoads(before, frame, cluster, m.Of)
+			sum, most := 0.0, 0.0
+			for _, v := range loads {
+				sum, most = sum+v, max(most, v)
+			}
+			if len(loads) < 2 || !(sum > 0) {
+				continue
+			}
+			for region, v := range loads {
+				texts[region] += fmt.Sprintf(", %.1f%% of %s", v/sum*100, m.Line)
+			}
+			imbalances += fmt.Sprintf(", %s %.1f%%", m.Line, (most*float64(len(loads))/sum-1)*100)
+		}
+		at := frame.Tick.Local().Format("15:04:05")
+		for _, region := range slices.Sorted(maps.Keys(texts)) {
+			fmt.Fprintf(b, "%-8s  region %s of %s: %s\n", at, region, cluster, texts[region][2:])
+		}
+		if imbalances != "" {
+			fmt.Fprintf(b, "%-8s  imbalance of %s's regions: %s\n", at, cluster, imbalances[2:])
+		}
+	}
+}
+
+// regionLoads returns what the servers of a cluster do in each region; nil if one of them, or its
+// region, is unknown.
+func regionLoads(before, frame engine.Frame, cluster string, m *measure.Measure) map[string]float64 {
+	loads := map[string]float64{}
+	for i := range frame.Samples {
+		s := &frame.Samples[i]
+		if s.Target.Cluster != cluster || s.Target.Behind != "" {
+			continue
+		}
+		v := engine.NewWindow(find(before, s.Target.Name), s).Now(m)
+		if s.Region() == "" || !v.Known {
+			return nil
+		}
+		loads[s.Region()] += v.Value
+	}
+	return loads
+}
+
+// writeHost writes what a machine does, each value with its name.
+func (l *statusLine) writeHost(b *strings.Builder) {
+	fmt.Fprintf(b, "%-8s  host %s:", l.Time.Local().Format("15:04:05"), l.Host)
+	if !l.Up {
+		fmt.Fprintf(b, " down: %s\n", l.Error)
+		return
+	}
+	separator := " "
+	for _, m := range measure.All(measure.Host) {
+		v := l.now.Now(m)
+		if !v.Known || m.NoChart && m != host.SoftIRQ || m.Summary == measure.Cost || v.Value == 0 && m != host.Busy {
+			continue
+		}
+		fmt.Fprintf(b, "%s%s %s", separator, m.Label(), table.UnitOf(m).Signed(v.Value))
+		if m.Unit == measure.Bytes && m.Note == "per second" {
+			b.WriteString("/s")
+		}
+		separator = ", "
+	}
+	b.WriteByte('\n')
+}
+
+// statusCell prints whole numbers, but a decimal of shares and seconds, and latencies in
+// milliseconds.
+func statusCell(m *measure.Measure, v series.Optional[float64]) string {
+	switch {
+	case !v.Known:
+		return "-"
+	case m.Unit == measure.Ratio:
+		return strconv.FormatFloat(v.Value*100, 'f', 1, 64) + "%"
+	case m.Unit == measure.Seconds && m.Summary == measure.Mean:
+		return table.Milliseconds.Format(v.Value)
+	case m.Unit == measure.Seconds:
+		return strconv.FormatFloat(v.Value, 'f', 1, 64)
+	}
+	return strconv.FormatFloat(v.Value, 'f', 0, 64)
+}

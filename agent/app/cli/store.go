@@ -1,0 +1,251 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/alecthomas/kingpin/v2"
+
+	"github.com/benchwatch/benchwatch/agent/app/config"
+	"github.com/benchwatch/benchwatch/agent/model/tool"
+	"github.com/benchwatch/benchwatch/agent/run/ingest"
+	"github.com/benchwatch/benchwatch/agent/run/record"
+	"github.com/benchwatch/benchwatch/agent/run/rundir"
+)
+
+// store is the data directory of a command that reads runs, and the tools that
+// wrote them.
+type store struct {
+	dataFlags
+	archived *archived // nil: the command can't read an archive
+
+	// From the configuration, set by load.
+	config     *config.Config
+	dataDir    string
+	tools      tool.Set
+	prometheus string // URL; empty: none
+}
+
+func addStore(cmd *kingpin.CmdClause) *store {
+	return &store{dataFlags: addDataFlags(cmd)}
+}
+
+// addReadingStore is addStore for a command that can also read an archive.
+func addReadingStore(cmd *kingpin.CmdClause) *store {
+	s := addStore(cmd)
+	s.archived = addArchive(cmd)
+	return s
+}
+
+// load reads the configuration. The data directory need not exist.
+func (s *store) load() error {
+	c, err := s.dataFlags.load()
+	if err != nil {
+		return err
+	}
+	s.config = c
+	s.dataDir, s.tools, s.prometheus = c.DataDir, c.ToolSet(), c.Prometheus.URL
+	return nil
+}
+
+// open reads the configuration. The data directory must exist.
+func (s *store) open() error {
+	if err := s.load(); err != nil {
+		return err
+	}
+	return s.exists()
+}
+
+// openToRead reads the configuration and opens the data directory, which must exist,
+// or the archive.
+func (s *store) openToRead(streams Streams) error {
+	if !s.archived.is() {
+		return s.open()
+	}
+	return s.loadToRead(streams)
+}
+
+// loadToRead is openToRead for a command that may need no runs: the data directory need
+// not exist.
+func (s *store) loadToRead(streams Streams) error {
+	if err := s.load(); err != nil {
+		return err
+	}
+	return s.openRuns(streams)
+}
+
+// exists checks that the data directory exists.
+func (s *store) exists() error {
+	info, err := os.Stat(s.dataDir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return withHint(fmt.Errorf("no data directory %s", s.dataDir), "choose the folder of the runs with --data-dir")
+	case err != nil:
+		return fmt.Errorf("data directory: %w", err)
+	case !info.IsDir():
+		return withHint(fmt.Errorf("data directory %s is not a directory", s.dataDir), hintDataDir)
+	}
+	return nil
+}
+
+// lastRun is the name of the newest run.
+const lastRun = "last"
+
+// findRun returns the run called name: an id, the beginning of exactly one id,
+// the path of a run directory (anything with a separator), or "last".
+func (s *store) findRun(name string) (rundir.Directory, error) {
+	if strings.ContainsRune(name, filepath.Separator) {
+		dir := rundir.Directory(filepath.Clean(name))
+		if _, err := os.Stat(dir.Path(rundir.MetaFile)); err != nil {
+			hint := "a run directory contains a run.json"
+			if info, err := os.Stat(name); err == nil && info.Mode().IsRegular() {
+				hint = "benchwatch runs import creates a run from a log"
+			}
+			return "", withHint(fmt.Errorf("no run in %s", name), hint)
+		}
+		return dir, nil
+	}
+	if s.archived.is() {
+		return s.archived.findRun(name)
+	}
+	if err := s.exists(); err != nil {
+		return "", err
+	}
+	ids, err := rundir.List(s.dataDir)
+	if err != nil {
+		return "", err
+	}
+	if len(ids) == 0 {
+		return "", withHint(fmt.Errorf("no runs in %s", s.dataDir), "choose another folder with --data-dir, or record a run with benchwatch run")
+	}
+	if name == lastRun {
+		return s.newest(ids)
+	}
+	if slices.Contains(ids, name) {
+		return rundir.At(s.dataDir, name), nil
+	}
+	var begin []string
+	for _, id := range ids {
+		if name != "" && strings.HasPrefix(id, name) {
+			begin = append(begin, id)
+		}
+	}
+	switch len(begin) {
+	case 0:
+		hint := "list the runs with benchwatch runs"
+		if meant := nearest(name, append(ids, lastRun)); meant != "" {
+			hint = "did you mean " + meant + "?"
+		}
+		return "", withHint(fmt.Errorf("no run %s in %s", name, s.dataDir), hint)
+	case 1:
+		return rundir.At(s.dataDir, begin[0]), nil
+	default:
+		return "", withHint(fmt.Errorf("%d runs begin with %s", len(begin), name), "use more of the id; the first two are "+begin[0]+" and "+begin[1])
+	}
+}
+
+// metas returns the facts of all runs that can be read.
+func (s *store) metas() []rundir.Meta {
+	if s.archived.is() {
+		return s.archived.metas()
+	}
+	ids, _ := rundir.List(s.dataDir)
+	var all []rundir.Meta
+	for _, id := range ids {
+		if m, err := rundir.At(s.dataDir, id).Load(); err == nil {
+			all = append(all, m)
+		}
+	}
+	return all
+}
+
+// selectRuns returns the runs that the filters select. What is damaged is skipped.
+func (s *store) selectRuns(streams Streams, wanted func(*rundir.Meta) bool) ([]rundir.Directory, error) {
+	if s.archived.is() {
+		return s.archived.selectRuns(wanted)
+	}
+	if err := s.exists(); err != nil {
+		return nil, err
+	}
+	ids, err := rundir.List(s.dataDir)
+	if err != nil {
+		return nil, err
+	}
+	var dirs []rundir.Directory
+	for _, id := range ids {
+		meta, err := rundir.At(s.dataDir, id).Load()
+		if err != nil {
+			streams.notice("skipped: %v", err)
+			continue
+		}
+		if wanted(&meta) {
+			dirs = append(dirs, rundir.At(s.dataDir, id))
+		}
+	}
+	return dirs, nil
+}
+
+// newest returns the run that started last. Ids that users chose do not sort by
+// time, so it reads all runs.
+func (s *store) newest(ids []string) (rundir.Directory, error) {
+	var last rundir.Meta
+	var problem error
+	for _, id := range ids {
+		meta, err := rundir.At(s.dataDir, id).Load()
+		if err != nil {
+			problem = err
+			continue
+		}
+		if last.ID == "" || meta.StartedAt.After(last.StartedAt) {
+			last = meta
+		}
+	}
+	if last.ID == "" {
+		return "", problem
+	}
+	return rundir.At(s.dataDir, last.ID), nil
+}
+
+// findRuns returns the runs with these names, each once.
+func (s *store) findRuns(names []string) ([]rundir.Directory, error) {
+	var dirs []rundir.Directory
+	for _, name := range names {
+		dir, err := s.findRun(name)
+		if err != nil {
+			return nil, err
+		}
+		if !slices.Contains(dirs, dir) {
+			dirs = append(dirs, dir)
+		}
+	}
+	return dirs, nil
+}
+
+// read returns the final state of a run.
+func (s *store) read(ctx context.Context, dir rundir.Directory) (ingest.Snapshot, error) {
+	meta, err := dir.Load()
+	if err != nil {
+		return ingest.Snapshot{}, err
+	}
+	return ingest.Read(ctx, dir, s.tools.ByName(meta.Tool))
+}
+
+// history returns everything that was recorded of a run. A run whose output the
+// user may not read is an error.
+func (s *store) history(ctx context.Context, dir rundir.Directory) (*record.History, error) {
+	meta, err := dir.Load()
+	if err != nil {
+		return nil, err
+	}
+	h, err := record.Read(ctx, dir, s.tools.ByName(meta.Tool))
+	if err == nil && errors.Is(h.Damage.Output, fs.ErrPermission) {
+		return nil, withHint(fmt.Errorf("run %s: %w", dir.ID(), h.Damage.Output), "ask its owner, or root")
+	}
+	return h, err
+}

@@ -1,0 +1,398 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/alecthomas/kingpin/v2"
+	"github.com/prometheus/common/version"
+
+	"github.com/benchwatch/benchwatch/agent/base/secret"
+	"github.com/benchwatch/benchwatch/agent/many/sweep"
+	"github.com/benchwatch/benchwatch/agent/model/table"
+	"github.com/benchwatch/benchwatch/agent/run/rundir"
+	"github.com/benchwatch/benchwatch/agent/show/report"
+)
+
+// sweepCommand is one `benchwatch sweep`: it plans, keeps sweep.json and prints;
+// [sweep.Runner] runs the steps.
+type sweepCommand struct {
+	*store
+	output
+	sets     *[]string
+	repeat   *int
+	warmup   *bool
+	cooldown *time.Duration
+	order    *string
+	stopWhen *string
+	abort    *aborting
+	before   *string
+	after    *string
+	resume   *string
+	title    *string
+	labels   map[string]string
+	tool     *string
+	drain    *time.Duration
+	*selecting
+	*connecting
+	inject  *bool
+	verbose *bool
+	format  *string
+	measure *string
+	averaging
+	command *[]string
+	// example is the hint for a wrong command line.
+	example string
+
+	streams Streams
+}
+
+func addSweep(app *kingpin.Application) (string, action) {
+	cmd := addCommand(app, "sweep", "Run a benchmark with every combination of parameter values, one run after the other.",
+		"benchwatch sweep --set threads=1,2,4,8 -- sysbench oltp_read_write --threads={threads} run")
+	r := &sweepCommand{labels: map[string]string{}, example: "benchwatch sweep --set threads=1,2,4,8 -- sysbench … --threads={threads} run"}
+	r.sets = cmd.Flag("set", "Values for the placeholder {NAME} in the command and the hooks; repeat the flag to run all combinations").PlaceHolder("NAME=V,V…").Strings()
+	r.repeat = cmd.Flag("repeat", "Number of trials per combination; each round runs all combinations once").Default("1").Int()
+	r.warmup = cmd.Flag("warmup-run", "First run the first combination once without counting it").Bool()
+	r.order = cmd.Flag("order", "Order of the combinations in each round: given or random").Default("given").Enum("given", "random")
+	r.stopWhen = cmd.Flag("stop-when", "Skip combinations with more threads once a run meets this condition, such as p95>100ms, tps<1000, lag>10s or errors>1%").PlaceHolder("CONDITION").String()
+	r.addRunning(cmd)
+	return cmd.FullCommand(), func(s Streams) error {
+		r.streams = s
+		return r.run(r.fresh)
+	}
+}
+
+// addRunning adds the flags of what runs one step after the other.
+func (r *sweepCommand) addRunning(cmd *kingpin.CmdClause) {
+	r.cooldown = cmd.Flag("cooldown", "Wait this long between two runs, after the replicas have caught up").Default("0s").Duration()
+	r.abort = addAborting(cmd)
+	r.before = cmd.Flag("before", "Shell command to run before each run, such as a restart of the proxy; may contain {NAME}").PlaceHolder("COMMAND").String()
+	r.after = cmd.Flag("after", "Shell command to run after each run; may contain {NAME}").PlaceHolder("COMMAND").String()
+	r.resume = cmd.Flag("resume", "Resume an interrupted sweep, or print the result of a finished one; last is the newest").PlaceHolder("ID").String()
+	r.title = cmd.Flag("title", "Title of the runs; may contain {NAME}").PlaceHolder("TEXT").String()
+	cmd.Flag("label", "Label of all runs; repeatable").PlaceHolder("K=V").StringMapVar(&r.labels)
+	r.tool = cmd.Flag("tool", "Benchmark tool (default: recognised from the command)").PlaceHolder("NAME").String()
+	r.selecting = addSelecting(cmd)
+	r.connecting = addConnecting(cmd)
+	r.drain = cmd.Flag("drain-timeout", "Wait at most this long for replicas to catch up after each run (default: runs.drain_timeout of the configuration)").PlaceHolder("DURATION").Duration()
+	r.inject = cmd.Flag("inject", "Add the tool's option for a report every second if the command has no such option").Default("true").Bool()
+	r.verbose = cmd.Flag("verbose", "Show the output of the tool").Short('v').Bool()
+	r.format = cmd.Flag("format", "Format of the result: text, markdown, html, svg (one figure), csv or json").Default("text").Enum("text", "markdown", "html", "svg", "csv", "json")
+	r.measure = cmd.Flag("measure", "Measure of the figure of --format=svg: tps, qps, tpmc, a statistic of the latency, lag …").Default("tps").PlaceHolder("NAME").String()
+	r.averaging = addAveraging(cmd)
+	r.output = addOutput(cmd)
+	r.store = addStore(cmd)
+	r.command = cmd.Arg("command", "Command line of the benchmark with placeholders, after --").Strings()
+}
+
+// run runs a new sweep, or the rest of an interrupted one.
+func (r *sweepCommand) run(fresh func() (*sweep.Sweep, error)) error {
+	if err := r.load(); err != nil {
+		return err
+	}
+	if err := r.output.check(); err != nil {
+		return err
+	}
+	var s *sweep.Sweep
+	var err error
+	if *r.resume != "" {
+		s, err = r.old()
+	} else {
+		s, err = fresh()
+	}
+	if err != nil {
+		return err
+	}
+	release, err := s.Claim()
+	switch {
+	case errors.Is(err, sweep.ErrBusy):
+		return withHint(err, "wait for it, or end it with Ctrl-C")
+	case err != nil:
+		return err
+	}
+	defer release()
+	if err := s.Reload(r.dataDir); err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	runner := &sweep.Runner{Sweep: s, DataDir: r.dataDir, Tools: r.tools, Commands: r.commands(), Notice: r.streams.notice}
+	if len(*r.command) == 0 { // resumed, nothing secret in it
+		runner.Commands = s.Commands
+	}
+	if *r.verbose {
+		runner.Out, runner.Err = r.streams.Out, r.streams.Err
+	}
+	if err := runner.Run(ctx); err != nil {
+		return r.interrupted(s, err)
+	}
+	return r.result(s)
+}
+
+// interrupted adds a hint how to resume.
+func (r *sweepCommand) interrupted(s *sweep.Sweep, err error) error {
+	command := "sweep"
+	if s.Seek != nil {
+		command = "seek"
+	}
+	again := "benchwatch " + command + " --resume " + s.ID
+	if *r.dataDirFlag != "" {
+		again += " --data-dir " + *r.dataDirFlag
+	}
+	if s.Redacted {
+		again += " -- and the command again, whose secret was not stored"
+	}
+	if errors.Is(err, context.Canceled) {
+		return &exitError{Status: exitInterrupted, Err: errors.New(command + " interrupted"), Hint: "resume it with " + again}
+	}
+	return withHint(err, "resume it with "+again)
+}
+
+// result prints the result.
+func (r *sweepCommand) result(s *sweep.Sweep) error {
+	rows := map[string]report.Row{}
+	for _, step := range s.Steps {
+		if step.State != sweep.Done || step.Warmup {
+			continue
+		}
+		h, err := r.history(context.Background(), rundir.At(r.dataDir, step.RunID))
+		if err != nil {
+			r.streams.notice("step %d: %v", step.Number, err)
+			continue
+		}
+		rows[step.RunID] = report.NewObservedRow(h)
+	}
+	result := s.Results(rows, r.average())
+	err := r.document(r.streams, func(w io.Writer) error {
+		switch *r.format {
+		case "markdown":
+			return result.Markdown(w)
+		case "csv":
+			return result.CSV(w)
+		case "json":
+			return table.JSON(w, result)
+		case "html":
+			return result.HTML(w, time.Now(), version.Version)
+		case "svg":
+			plots, err := result.Figures(*r.measure)
+			if err != nil {
+				return err
+			}
+			return writeFigure(w, plots)
+		default:
+			return result.Text(w)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	r.streams.notice("benchwatch runs --label sweep=%s lists the runs of this sweep", s.ID)
+	if f := result.Found; f != nil { // what failed was beyond the conditions
+		if f.Value == 0 {
+			return errors.New("nothing was found: " + strings.Join(f.Lines, "; "))
+		}
+		return nil
+	}
+	if n := len(result.Failed); n > 0 {
+		return fmt.Errorf("%d of %s failed", n, table.Plural(len(s.Steps), "step"))
+	}
+	return nil
+}
+
+// fresh plans a new sweep and writes it.
+func (r *sweepCommand) fresh() (*sweep.Sweep, error) {
+	var sets []sweep.Set
+	for _, text := range *r.sets {
+		set, err := sweep.ParseSet(text)
+		if err != nil {
+			return nil, r.wrong(err)
+		}
+		sets = append(sets, set)
+	}
+	for _, set := range sets {
+		for _, v := range set.Values {
+			if secret.Value(set.Name, v) != v {
+				return nil, r.wrong(fmt.Errorf("--set %s contains a password, and values are stored and shown; put it into a file or the environment", set.Name))
+			}
+		}
+	}
+	if *r.stopWhen != "" {
+		if _, err := report.ParseCondition(*r.stopWhen); err != nil {
+			return nil, r.wrong(fmt.Errorf("--stop-when %w", err))
+		}
+	}
+	if err := r.checkCommands(sets); err != nil {
+		return nil, err
+	}
+	steps, err := sweep.Plan(sets, *r.repeat, sweep.Order(*r.order), *r.warmup)
+	if err != nil {
+		return nil, r.wrong(err)
+	}
+	return r.create(&sweep.Sweep{Sets: sets, Repeat: *r.repeat, Order: sweep.Order(*r.order), StopWhen: *r.stopWhen, Steps: steps}, "sweep")
+}
+
+// checkCommands returns an error for a command, hooks and conditions that can't be used with
+// these sets.
+func (r *sweepCommand) checkCommands(sets []sweep.Set) error {
+	switch {
+	case len(*r.command) == 0:
+		return r.wrong(errors.New("no command given"))
+	case *r.repeat < 1:
+		return r.wrong(fmt.Errorf("--repeat %d: at least 1", *r.repeat))
+	case *r.cooldown < 0:
+		return r.wrong(fmt.Errorf("--cooldown %s is negative", *r.cooldown))
+	}
+	command := slices.Clone(*r.command)
+	if len(*r.on) > 0 { // {i} and {n} are the generators'
+		if slices.ContainsFunc(sets, func(s sweep.Set) bool { return s.Name == "i" || s.Name == "n" }) {
+			return r.wrong(errors.New("{i} and {n} are the generator's number and how many there are: choose another name for --set"))
+		}
+		command = rundir.FillPlaceholders(command, 1, 1)
+	}
+	if err := sweep.Check(sets, append(command, *r.before, *r.after)); err != nil {
+		return r.wrong(err)
+	}
+	for _, hook := range []string{*r.before, *r.after} {
+		if err := sweep.CheckHook(hook, sets); err != nil {
+			return &exitError{Status: exitUsage, Err: err}
+		}
+	}
+	if err := r.abort.check(); err != nil {
+		return err
+	}
+	if err := r.abort.connect(context.Background(), r.prometheus); err != nil {
+		return err
+	}
+	return r.checkRun(sets)
+}
+
+// wrong is an error of the command line, with an example.
+func (r *sweepCommand) wrong(err error) error {
+	return &exitError{Status: exitUsage, Err: err, Hint: r.example}
+}
+
+// create completes a new sweep by what all kinds of them have, and writes it.
+func (r *sweepCommand) create(s *sweep.Sweep, name string) (*sweep.Sweep, error) {
+	s.Labels = map[string]string{}
+	for label, value := range r.labels {
+		s.Labels[label] = secret.Value(label, value)
+	}
+	s.CreatedAt = time.Now().UTC().Truncate(time.Millisecond)
+	s.CooldownSeconds, s.Title, s.Tool, s.RunOptions = r.cooldown.Seconds(), secret.Text(*r.title), *r.tool, r.options()
+	given := r.commands()
+	s.Commands = given.Stored(r.tools)
+	s.Redacted = !s.Commands.Equal(given)
+	if w := given.Describe(s.Steps[0].Values, r.tools).Workload; w != "" {
+		name += "-" + w
+	}
+	return s, sweep.Create(r.dataDir, name, s)
+}
+
+// checkRun returns an error for what would make every step fail.
+func (r *sweepCommand) checkRun(sets []sweep.Set) error {
+	if err := rundir.CheckLabels(r.labels); err != nil {
+		return &exitError{Status: exitUsage, Err: err}
+	}
+	if *r.tool != "" && r.tools.ByName(*r.tool) == nil {
+		return unknownTool(*r.tool, r.tools)
+	}
+	first := map[string]string{}
+	for _, s := range sets {
+		first[s.Name] = s.Values[0]
+	}
+	if _, err := exec.LookPath(sweep.Fill((*r.command)[0], first)); err != nil && len(*r.on) == 0 {
+		return cantStart(err)
+	}
+	return nil
+}
+
+// options are passed on to each `benchwatch run`.
+func (r *sweepCommand) options() []string {
+	var all []string
+	if *r.configFile != "" {
+		all = append(all, "--config.file="+*r.configFile)
+	}
+	for _, name := range *r.clusters {
+		all = append(all, "--cluster="+name)
+	}
+	if *r.targets != "" {
+		all = append(all, "--targets="+*r.targets)
+	}
+	if *r.drain > 0 {
+		all = append(all, "--drain-timeout="+r.drain.String())
+	}
+	if !*r.inject {
+		all = append(all, "--no-inject")
+	}
+	if len(*r.on) > 0 {
+		for _, host := range *r.on {
+			all = append(all, "--on="+host)
+		}
+		all = append(all, "--on-failure="+*r.onFailure, "--ssh="+*r.ssh, "--remote-benchwatch="+*r.benchwatch)
+	}
+	for _, condition := range *r.abort.texts {
+		all = append(all, "--abort-when="+condition)
+	}
+	return all
+}
+
+// commands are those that were given.
+func (r *sweepCommand) commands() sweep.Commands {
+	return sweep.Commands{Command: *r.command, Before: *r.before, After: *r.after}
+}
+
+// old finds the sweep to resume. Its command has to be given again only if a
+// secret in it was not stored.
+func (r *sweepCommand) old() (*sweep.Sweep, error) {
+	if err := r.exists(); err != nil {
+		return nil, err
+	}
+	s, err := r.find(*r.resume)
+	if err != nil {
+		return nil, err
+	}
+	if r.sets != nil && len(*r.sets) > 0 {
+		return nil, &exitError{Status: exitUsage, Err: errors.New("--set and --resume don't go together: the sweep has its sets already"), Hint: "leave --set out"}
+	}
+	if len(*r.command) == 0 && s.Redacted && s.Next() != nil {
+		return nil, &exitError{Status: exitUsage, Err: errors.New("the command holds a secret, which was not stored"),
+			Hint: "give it again: benchwatch sweep --resume " + s.ID + " [--before … --after …] -- COMMAND"}
+	}
+	if len(*r.command) > 0 {
+		if given := r.commands(); !s.Commands.Equal(given.Stored(r.tools)) {
+			return nil, &exitError{Status: exitUsage, Err: errors.New("the command or a hook is not the one that the sweep began with"), Hint: "it was " + strings.Join(s.Command, " ")}
+		}
+	}
+	return s, nil
+}
+
+// find reads the sweep with an id, or the newest one that can be read.
+func (r *sweepCommand) find(id string) (*sweep.Sweep, error) {
+	s, skipped, lastErr := sweep.Last(r.dataDir)
+	if id != lastRun {
+		named, err := sweep.Load(r.dataDir, id)
+		if errors.Is(err, rundir.ErrForeign) {
+			return nil, withHint(err, "a sweep names commands: only the user who began it can continue it")
+		}
+		if err != nil && s != nil {
+			return nil, withHint(err, "the newest is "+s.ID)
+		}
+		s, skipped, lastErr = named, nil, err
+	}
+	for _, err := range skipped {
+		r.streams.notice("skipped: %v", err)
+	}
+	if lastErr != nil {
+		return nil, withHint(lastErr, "name another data directory with --data-dir")
+	}
+	return s, nil
+}

@@ -1,0 +1,46 @@
+package config
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/benchwatch/benchwatch/agent/model/tool"
+)
+
+// TestAddLogin guards that the servers of a tool become targets once, that several are
+// a cluster, and that their password reaches the engine and no text.
+func TestAddLogin(t *testing.T) {
+	c := Default()
+	c.Targets = []Target{{Name: "own", Engine: "mysql", Address: "db1", User: "monitor"}}
+	names, err := c.AddLogin(&tool.Description{Target: "db1:3306,db2:3306,db2:3306,db3:3307", Engine: "mysql", User: "app"}, tool.PlaceHere, "geheim")
+	if err != nil || len(names) != 3 || names[0] != "own" || names[1] != "db2" || names[2] != "db3:3307" {
+		t.Fatal(names, err)
+	}
+	if c.Targets[0].User != "monitor" || c.Targets[1].Cluster != c.Targets[2].Cluster || c.Targets[1].Cluster == "" {
+		t.Errorf("%+v", c.Targets)
+	}
+	target, err := c.Targets[1].prepare()
+	if err != nil || string(target.Password) != "geheim" || target.User != "app" || target.Address != "db2:3306" {
+		t.Error(target, err)
+	}
+	for _, d := range []tool.Description{{Engine: "mysql"}, {Target: "db1:5432"}, {Target: "localhost:3306", Engine: "mysql"}} {
+		if _, err := c.AddLogin(&d, tool.PlaceContainer, ""); !errors.Is(err, ErrNoLogin) {
+			t.Errorf("%+v: %v", d, err)
+		}
+	}
+}
+
+// TestDefaultPort guards that an address without a port gets the engine's.
+func TestDefaultPort(t *testing.T) {
+	for address, want := range map[string]string{
+		"db1": "db1:27017", "db1:1": "db1:1", "::1": "[::1]:27017", "[::1]": "[::1]:27017",
+	} {
+		target := Target{Engine: "mongodb", Address: address}
+		if err := CheckAddress(address); err != nil {
+			t.Error(err)
+		}
+		if got := target.plain().Address; got != want {
+			t.Errorf("%s: %s, want %s", address, got, want)
+		}
+	}
+}

@@ -1,0 +1,132 @@
+package observer
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/benchwatch/benchwatch/agent/many/generator"
+	"github.com/benchwatch/benchwatch/agent/run/rundir"
+)
+
+// followGroups combines the generators' runs of each group that has not ended, unless
+// another process does.
+func (o *Observer) followGroups(ctx context.Context) {
+	var followers sync.WaitGroup
+	defer followers.Wait()
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	followed := map[string]chan struct{}{} // closed when the follower has returned
+	failed := map[string]bool{}
+	first := map[string]time.Time{}
+	for {
+		for _, name := range o.openGroups(first, time.Now()) {
+			if done := followed[name]; done != nil {
+				select {
+				case <-done:
+				default:
+					continue
+				}
+			}
+			dir, err := generator.Find(o.dataDir, name)
+			if err != nil {
+				if !failed[name] {
+					o.log.Error("can't combine a group", "group", name, "err", err)
+				}
+				failed[name] = true
+				continue
+			}
+			done := make(chan struct{})
+			followed[name] = done
+			followers.Go(func() {
+				defer close(done)
+				follower := generator.Follower{Dir: dir, Log: o.log}
+				if err := follower.Run(ctx); err != nil && ctx.Err() == nil && !errors.Is(err, generator.ErrFollowed) {
+					o.log.Error("can't combine a group", "group", name, "err", err)
+				}
+			})
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+const (
+	// patience is how long an agent with peers waits for more generators of a group until
+	// it combines those that it has.
+	patience = 10 * time.Second
+	// courtesy is how long it waits for a peer that has the first generator to combine the
+	// group.
+	courtesy = 5 * time.Second
+	// lateFor is how long after its end a group is still combined, when this agent was
+	// away meanwhile.
+	lateFor = 24 * time.Hour
+)
+
+// openGroups returns the groups to combine: those that have not ended, and those without
+// a run of which this agent has generators that have not. Only one agent should make the
+// run of a group, so that its numbers count once:
+//
+//   - of the generators it must have more than half. An agent with peers gathers them,
+//     and is content with fewer after a while.
+//   - an agent that only mirrors the first generator waits whether the one that records
+//     it combines the group. It then mirrors that.
+//
+// first is when each group was first seen.
+func (o *Observer) openGroups(first map[string]time.Time, now time.Time) []string {
+	type known struct {
+		meta    *rundir.Meta // of one of the generators
+		runs    int
+		open    bool
+		late    bool // a generator was mirrored after it had ended
+		foreign bool // the first generator is a peer's
+	}
+	groups := map[string]*known{}
+	snaps := o.Snapshots()
+	for i := range snaps {
+		m := &snaps[i].Meta
+		if m.Group == nil {
+			continue
+		}
+		g := groups[m.Group.Name]
+		if g == nil {
+			g = &known{}
+			groups[m.Group.Name] = g
+		}
+		g.open = g.open || !m.Ended()
+		if m.IsGenerator() {
+			g.meta, g.runs = m, g.runs+1
+			g.foreign = g.foreign || m.Group.Generator == 1 && m.IsCopy()
+			g.late = g.late || m.IsCopy() && m.Ended() && now.Sub(*m.EndedAt) < lateFor
+		}
+	}
+	maps.DeleteFunc(first, func(name string, _ time.Time) bool { return groups[name] == nil })
+	gathers := o.peers != nil && o.peers.Any()
+	var names []string
+	for name, g := range groups {
+		if !g.open && !g.late {
+			continue
+		}
+		if first[name].IsZero() {
+			first[name] = now
+		}
+		meta, err := rundir.At(o.dataDir, name).Load()
+		if err == nil {
+			if !meta.Ended() && !meta.IsCopy() {
+				names = append(names, name)
+			}
+			continue
+		}
+		waited := now.Sub(first[name])
+		most := g.meta != nil && 2*g.runs > g.meta.Group.Generators
+		if g.meta != nil && (most && (!g.foreign || waited > courtesy) || gathers && waited > patience) {
+			names = append(names, name)
+		}
+	}
+	return names
+}

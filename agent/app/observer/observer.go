@@ -1,0 +1,404 @@
+// Package observer wires the parts together that an agent, and a `benchwatch run`
+// without one, consists of: it follows runs, samples servers, delivers markers
+// and serves all of it over HTTP.
+package observer
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	versioncollector "github.com/prometheus/client_golang/prometheus/collectors/version"
+
+	"github.com/benchwatch/benchwatch/agent/app/config"
+	"github.com/benchwatch/benchwatch/agent/base/clock"
+	"github.com/benchwatch/benchwatch/agent/many/archive"
+	"github.com/benchwatch/benchwatch/agent/many/history"
+	"github.com/benchwatch/benchwatch/agent/many/peer"
+	"github.com/benchwatch/benchwatch/agent/model/engine"
+	"github.com/benchwatch/benchwatch/agent/model/tool"
+	"github.com/benchwatch/benchwatch/agent/run/host"
+	"github.com/benchwatch/benchwatch/agent/run/ingest"
+	"github.com/benchwatch/benchwatch/agent/run/live"
+	"github.com/benchwatch/benchwatch/agent/run/marker"
+	"github.com/benchwatch/benchwatch/agent/run/rundir"
+	"github.com/benchwatch/benchwatch/agent/run/topology"
+	"github.com/benchwatch/benchwatch/agent/show/alert"
+	"github.com/benchwatch/benchwatch/agent/show/metrics"
+	"github.com/benchwatch/benchwatch/agent/show/web"
+)
+
+// Options of an Observer.
+type Options struct {
+	Config *config.Config
+	// Only names the runs to observe; then log files are not followed. Empty
+	// means all.
+	Only   []string
+	Logger *slog.Logger
+	// Source gives the samples of the targets; nil: a sampler that asks them.
+	Source Source
+	// Clock is the one of the samples; nil: this machine's. Host is what the machine
+	// did; nil: as the system reports it. They belong to Source.
+	Clock *clock.Clock
+	Host  func(time.Time) *host.Sample
+	// Authenticated reports whether all who reach the Handler have shown a password or a
+	// certificate; nil: they have not. Without it the tools' output is not served.
+	Authenticated func() bool
+}
+
+// Source is what an Observer needs of an engine.Sampler.
+type Source interface {
+	Run(context.Context) error
+	Subscribe(buffer int) (<-chan engine.Frame, func())
+	Latest() engine.Frame
+	MissedTicks() uint64
+	Late() time.Duration
+	ReadSettings()
+	ReadStatements(context.Context, map[string]*engine.StatementReading) map[string]engine.StatementsAnswer
+	SampleNow()
+	Update([]engine.Target)
+}
+
+// Observer owns the parts, and their goroutines while Run runs. mu guards the
+// configuration and what is made of it, which Reload replaces.
+type Observer struct {
+	log      *slog.Logger
+	dataDir  string
+	only     []string
+	watcher  *live.Watcher
+	sampler  Source
+	hosts    *engine.Sampler // nil: the Source has the machine's samples
+	markers  *marker.Deliverer
+	alerts   *alert.Receiver
+	page     *web.Page
+	trends   *history.Tracker  // nil: only some runs are observed
+	uploader *archive.Uploader // nil: only some runs are observed
+	peers    *peer.Set         // nil: only some runs are observed
+	served   *peer.Server
+	registry *prometheus.Registry
+
+	mu       sync.Mutex
+	config   *config.Config
+	topology *topology.Topology
+	grafana  *marker.Grafana // nil: none is configured
+	// hostsSampled: the machines are sampled, since a run is followed.
+	hostsSampled bool
+}
+
+// New returns an Observer that does nothing until Run. The error is for a Grafana
+// address that can't be used.
+func New(opts Options) (*Observer, error) {
+	o := &Observer{log: opts.Logger, dataDir: opts.Config.DataDir, only: opts.Only, config: opts.Config}
+	open := func(t engine.Target) (engine.Prober, error) { return config.Open(t, opts.Logger) }
+	targets := opts.Config.EngineTargets(opts.Logger)
+	o.topology = opts.Config.Topology(targets)
+	axis := cmp.Or(opts.Clock, clock.System).Axis()
+	var now func() time.Time
+	if o.sampler = opts.Source; o.sampler == nil {
+		o.sampler = engine.NewSampler(targets, open, opts.Config.SampleInterval, engine.Options{Logger: opts.Logger, Now: axis.Now})
+		openHost := func(t engine.Target) (engine.Prober, error) { return host.Open(t, opts.Logger) }
+		o.hosts = engine.NewSampler(nil, openHost, opts.Config.SampleInterval, engine.Options{Logger: opts.Logger.With("kind", "host"), Now: axis.Now})
+	} else {
+		now = axis.Now
+	}
+	var err error
+	if o.grafana, err = newGrafana(opts.Config); err != nil {
+		return nil, err
+	}
+	markers := marker.Options{
+		Shown: func() []rundir.Directory { return o.watcher.Runs() }, Grafana: o.currentGrafana, Log: opts.Logger,
+	}
+	if len(opts.Only) == 0 {
+		markers.DataDir = opts.Config.DataDir
+	}
+	o.markers = marker.New(markers)
+	o.alerts = &alert.Receiver{
+		DataDir: o.dataDir, TokenFile: o.tokenFile,
+		Marked: o.markers.Kick, Log: o.log,
+	}
+	runs := history.NewReader(o.dataDir, o.only, o.tools)
+	o.page = web.New(web.Options{
+		Trends:  runs,
+		DataDir: opts.Config.DataDir, Only: opts.Only, Runs: o.Snapshots, Tools: o.tools, Now: now, Logger: opts.Logger,
+		Health: o.health, TokenFile: o.tokenFile, Marked: o.markers.Kick,
+	})
+	o.watcher = live.NewWatcher(live.Options{
+		DataDir: opts.Config.DataDir, Only: opts.Only,
+		Tools:    o.tools,
+		Topology: o.currentTopology, ReadSettings: o.readSettings, ReadStatements: o.sampler.ReadStatements, SampleNow: o.sampler.SampleNow, SamplerLate: o.sampler.Late, Clock: opts.Clock, Samples: axis, Host: opts.Host, Logs: o.logs,
+		Sink:   sink{o.markers, o.alerts, o.page},
+		Limits: o.limits, Logger: opts.Logger,
+	})
+	var uploads func() archive.Stats
+	if len(opts.Only) == 0 {
+		o.uploader = archive.NewUploader(archive.UploaderOptions{DataDir: o.dataDir, Open: o.archive, Busy: o.busy, Log: o.log})
+		uploads = o.uploader.Stats
+	}
+	var levels func() ([]history.Level, int)
+	if len(opts.Only) == 0 {
+		o.trends = history.NewTracker(history.TrackerOptions{
+			Reader: runs, Config: func() history.Config { return o.current().History.Config }, Busy: o.busy, Ended: o.ended, Log: o.log,
+		})
+		levels = o.trends.Levels
+	}
+	var peers func() []peer.Stats
+	if len(opts.Only) == 0 {
+		o.peers = peer.NewSet(o.dataDir, opts.Logger)
+		o.peers.Update(opts.Config.PeerConfigs(opts.Logger))
+		peers = o.peers.Stats
+	}
+	o.served = &peer.Server{
+		DataDir: o.dataDir, Runs: o.watcher.Snapshots,
+		Output: func() bool { return opts.Authenticated != nil && opts.Authenticated() },
+	}
+	o.registry = prometheus.NewRegistry()
+	o.registry.MustRegister(
+		collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		versioncollector.NewCollector("benchwatch"),
+		metrics.NewCollector(metrics.Sources{
+			Runs: o.watcher.Snapshots, WaitingRuns: o.watcher.Waiting, Samples: o.sampler.Latest, MissedTicks: o.sampler.MissedTicks, SamplerLate: o.sampler.Late,
+			Uploads:    uploads,
+			Peers:      peers,
+			Levels:     levels,
+			Deliveries: o.markers.Stats, Points: o.markers.Points, Now: now,
+			Space: func() (rundir.Space, error) { return rundir.SpaceOf(o.dataDir) },
+		}),
+	)
+	return o, nil
+}
+
+// Run observes until ctx is done and all its goroutines have ended.
+func (o *Observer) Run(ctx context.Context) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	var parts sync.WaitGroup
+	defer parts.Wait()
+
+	frames, cancel := o.sampler.Subscribe(8)
+	defer cancel()
+	var hostFrames <-chan engine.Frame
+	if o.hosts != nil {
+		var cancelHosts func()
+		hostFrames, cancelHosts = o.hosts.Subscribe(8)
+		defer cancelHosts()
+	}
+	parts.Go(func() {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case f, ok := <-frames:
+				if !ok {
+					return
+				}
+				host := o.watcher.Frame(f)
+				o.page.Frame(f)
+				if host != nil && o.hosts == nil {
+					o.page.Host(host)
+				}
+				o.sampleHosts()
+			case f := <-hostFrames:
+				o.watcher.HostFrame(f)
+				o.page.HostFrame(f)
+			}
+		}
+	})
+	if o.hosts != nil {
+		parts.Go(func() { _ = o.hosts.Run(ctx) }) // it ends with ctx
+	}
+	parts.Go(func() { o.watcher.Run(ctx) })
+	parts.Go(func() { o.page.Run(ctx) })
+	parts.Go(func() { o.markers.Run(ctx) })
+	if len(o.only) == 0 {
+		parts.Go(func() { o.followGroups(ctx) })
+	}
+	if o.uploader != nil {
+		parts.Go(func() { o.uploader.Run(ctx) })
+	}
+	if o.peers != nil {
+		parts.Go(func() { o.peers.Run(ctx) })
+	}
+	if o.trends != nil {
+		parts.Go(func() { o.trends.Run(ctx) })
+	}
+	if err := o.sampler.Run(ctx); err != nil && ctx.Err() == nil {
+		return fmt.Errorf("sample servers: %w", err)
+	}
+	return nil
+}
+
+// readSettings has the settings of servers and machines read at the next tick.
+func (o *Observer) readSettings() {
+	o.sampler.ReadSettings()
+	if o.hosts != nil {
+		o.hosts.ReadSettings()
+	}
+}
+
+// sampleHosts has the machines sampled while a run is followed, and only then.
+func (o *Observer) sampleHosts() {
+	if o.hosts == nil {
+		return
+	}
+	live := o.watcher.Live()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if live == o.hostsSampled {
+		return
+	}
+	o.hostsSampled = live
+	if live {
+		o.hosts.Update(o.config.HostTargets())
+		o.hosts.ReadSettings()
+	} else {
+		o.hosts.Update(nil)
+	}
+}
+
+// Reload applies every key of a new configuration, which the caller must not
+// change afterwards. If a key has changed that
+// needs a restart, it applies none and the error names the key.
+func (o *Observer) Reload(c *config.Config) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if keys := o.config.NeedRestart(c); len(keys) > 0 {
+		return fmt.Errorf("%s can't be changed by a reload: restart the agent", strings.Join(keys, ", "))
+	}
+	if c.Grafana != o.config.Grafana {
+		grafana, err := newGrafana(c)
+		if err != nil {
+			return err
+		}
+		o.grafana = grafana
+		o.markers.Kick()
+	}
+	targets := c.EngineTargets(o.log)
+	o.config, o.topology = c, c.Topology(targets)
+	o.sampler.Update(targets)
+	if o.uploader != nil {
+		o.uploader.Kick()
+	}
+	if o.peers != nil {
+		o.peers.Update(c.PeerConfigs(o.log))
+	}
+	if o.hostsSampled {
+		o.hosts.Update(c.HostTargets())
+	}
+	return nil
+}
+
+// archive returns the one of the present configuration, nil if nothing is uploaded.
+func (o *Observer) archive() (*archive.Archive, error) {
+	c := o.current()
+	if c.Archive.URL == "" || !c.Archive.Upload {
+		return nil, nil
+	}
+	return c.OpenArchive()
+}
+
+// busy reports whether a run is in progress, its drain included.
+func (o *Observer) busy() bool {
+	return slices.ContainsFunc(o.watcher.Snapshots(), func(s ingest.Snapshot) bool { return s.Phase != ingest.Over })
+}
+
+// ended returns how many ended runs are known, and when the last one was closed.
+func (o *Observer) ended() (n int, last time.Time) {
+	for _, s := range o.watcher.Snapshots() {
+		if at := s.Meta.ClosedAt; at != nil {
+			n++
+			if at.After(last) {
+				last = *at
+			}
+		}
+	}
+	return n, last
+}
+
+// Snapshots returns the live runs and the kept ended ones, oldest first.
+func (o *Observer) Snapshots() []ingest.Snapshot { return o.watcher.Snapshots() }
+
+// GiveUpDrain closes the ended runs without waiting longer for replicas.
+func (o *Observer) GiveUpDrain() { o.watcher.GiveUpDrain() }
+
+// PendingMarkers is how many markers have not been delivered yet.
+func (o *Observer) PendingMarkers() int { return o.markers.Stats().Queued }
+
+// newGrafana is nil if no Grafana is configured.
+func newGrafana(c *config.Config) (*marker.Grafana, error) {
+	if c.Grafana.URL == "" {
+		return nil, nil
+	}
+	g, err := marker.NewGrafana(c.Grafana.URL, c.Grafana.TokenFile)
+	if err != nil {
+		return nil, fmt.Errorf("grafana: %w", err)
+	}
+	return g, nil
+}
+
+// current is the present configuration. Nothing changes it; Reload replaces it.
+func (o *Observer) current() *config.Config {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.config
+}
+
+// tokenFile is the file with the token that alerts and markers over HTTP need;
+// empty: none are accepted.
+func (o *Observer) tokenFile() string { return o.current().WebhookTokenFile }
+
+func (o *Observer) health() web.Health {
+	stats := o.markers.Stats()
+	return web.Health{
+		MissedTicks: o.sampler.MissedTicks(), WaitingRuns: o.watcher.Waiting(),
+		QueuedMarkers: stats.Queued, RejectedMarkers: stats.Rejected, Grafana: o.currentGrafana() != nil,
+	}
+}
+
+func (o *Observer) tools() tool.Set { return o.current().ToolSet() }
+
+func (o *Observer) currentGrafana() *marker.Grafana {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.grafana
+}
+
+func (o *Observer) currentTopology() *topology.Topology {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.topology
+}
+
+func (o *Observer) limits() live.Limits {
+	r := o.current().Runs
+	return live.Limits{DrainTimeout: r.DrainTimeout, MaxLive: r.MaxLive, MaxKept: r.MaxKept}
+}
+
+func (o *Observer) logs() []live.Log {
+	if len(o.only) > 0 {
+		return nil
+	}
+	logs := o.current().RunLogs()
+	for i := range logs {
+		if abs, err := filepath.Abs(logs[i].Glob); err == nil {
+			logs[i].Glob = abs
+		}
+	}
+	return logs
+}
+
+// sink passes what happens to the runs on to the markers, which take its Began and
+// Settled, to the alerts, which take Identified, and to the page.
+type sink struct {
+	*marker.Deliverer
+	*alert.Receiver
+	*web.Page
+}

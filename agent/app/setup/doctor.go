@@ -1,0 +1,435 @@
+package setup
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/prometheus/common/model"
+	"go.yaml.in/yaml/v4"
+
+	"github.com/benchwatch/benchwatch/agent/app/config"
+	"github.com/benchwatch/benchwatch/agent/base/secret"
+	"github.com/benchwatch/benchwatch/agent/model/engine"
+	"github.com/benchwatch/benchwatch/agent/model/table"
+	"github.com/benchwatch/benchwatch/agent/run/rundir"
+	"github.com/benchwatch/benchwatch/alerts"
+	"github.com/benchwatch/benchwatch/prometheus"
+)
+
+// Level is what a check came to.
+type Level string
+
+const (
+	OK      Level = "ok"
+	Warning Level = "warning"
+	Failed  Level = "failed"
+	Skipped Level = "skipped"
+)
+
+// Check is one thing that was looked at.
+type Check struct {
+	Name  string `json:"name"`
+	Level Level  `json:"level"`
+	Text  string `json:"text"`
+	// Hint is what to do about it.
+	Hint string `json:"hint,omitempty"`
+}
+
+// Diagnosis is all checks of a set-up.
+type Diagnosis struct {
+	Checks []Check `json:"checks"`
+	// Failed and Warnings count them.
+	Failed   int `json:"failed"`
+	Warnings int `json:"warnings"`
+}
+
+var discard = slog.New(slog.DiscardHandler)
+
+// doctor collects checks.
+type doctor struct {
+	c     *config.Config
+	mu    sync.Mutex
+	found map[string][]Check
+}
+
+func (d *doctor) add(part string, level Level, name, text, hint string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.found[part] = append(d.found[part], Check{name, level, text, hint})
+}
+
+// Diagnose checks what belongs to a configuration, all parts at the same time.
+func Diagnose(ctx context.Context, c *config.Config) Diagnosis {
+	d := &doctor{c: c, found: map[string][]Check{}}
+	parts := []struct {
+		name  string
+		check func(context.Context)
+	}{{"data", d.data}, {"files", d.files}, {"agent", d.agent}, {"targets", d.targets}, {"prometheus", d.prometheus}, {"grafana", d.grafana}}
+	var checking sync.WaitGroup
+	for _, p := range parts {
+		checking.Go(func() { p.check(ctx) })
+	}
+	checking.Wait()
+	var all Diagnosis
+	for _, p := range parts {
+		all.Checks = append(all.Checks, d.found[p.name]...)
+	}
+	for _, check := range all.Checks {
+		switch check.Level {
+		case Failed:
+			all.Failed++
+		case Warning:
+			all.Warnings++
+		}
+	}
+	return all
+}
+
+func (d *doctor) data(context.Context) {
+	root := rundir.Root(d.c.DataDir)
+	if err := Writable(root); err != nil {
+		d.add("data", Failed, "data directory", secret.Error(err), "choose another data_dir, or let an agent share it: docs/configuration.md, Users")
+		return
+	}
+	ids, err := rundir.List(d.c.DataDir)
+	if err != nil {
+		d.add("data", Failed, "data directory", secret.Error(err), "")
+		return
+	}
+	d.add("data", OK, "data directory", fmt.Sprintf("%s has %s", d.c.DataDir, table.Plural(len(ids), "run")), "")
+}
+
+func (d *doctor) files(context.Context) {
+	for _, err := range d.c.UnreadableFiles() {
+		d.add("files", Failed, "configuration", secret.Error(err), "")
+	}
+}
+
+func (d *doctor) agent(ctx context.Context) {
+	info, ok := rundir.Agent(d.c.DataDir)
+	if !ok {
+		d.add("agent", Warning, "agent", "no agent runs on "+d.c.DataDir, "start benchwatch agent; benchwatch run also works without one")
+		return
+	}
+	if info.URL == "" {
+		info.URL = "http://" + info.Address + "/"
+	}
+	at, err := get(ctx, info.URL+"-/healthy", nil)
+	switch {
+	case errors.Is(err, errNoLogin):
+		d.add("agent", OK, "agent", "answers at "+info.URL+" and asks for a login", "")
+	case err != nil:
+		d.add("agent", Failed, "agent", secret.Error(err), "look at the agent's log")
+	default:
+		d.add("agent", OK, "agent", "answers at "+info.URL, "")
+		d.clock("agent", "clock of the agent", at)
+	}
+}
+
+// largestOffset is the least difference of two clocks that matters beside the
+// resolution of HTTP's dates, which is a second.
+const largestOffset = 2 * time.Second
+
+// clock compares the date of an answer with this machine's clock.
+func (d *doctor) clock(part, name string, at time.Time) {
+	if at.IsZero() {
+		return
+	}
+	offset := time.Since(at)
+	if offset.Abs() > largestOffset {
+		d.add(part, Warning, name, fmt.Sprintf("differs from this machine's by %s", offset.Abs().Round(time.Second)), "synchronise the clocks, for example with chrony")
+		return
+	}
+	d.add(part, OK, name, "agrees with this machine's within 2 s", "")
+}
+
+func (d *doctor) targets(ctx context.Context) {
+	if len(d.c.Targets) == 0 {
+		d.add("targets", Skipped, "targets", "the configuration has none", "add targets, or use benchwatch run --sample")
+		return
+	}
+	ready := d.c.EngineTargets(discard)
+	for _, t := range d.c.Targets {
+		if !slices.ContainsFunc(ready, func(r engine.Target) bool { return r.Name == t.Name }) {
+			d.add("targets", Failed, "target "+t.Name, "its password or certificate can't be read", "check password_file and tls")
+		}
+	}
+	for _, t := range TestTargets(ctx, ready) {
+		name := "target " + t.Name
+		switch {
+		case !t.Answers:
+			d.add("targets", Failed, name, fmt.Sprintf("%s: %s", t.Address, t.Error), "check address, user and password; docs/databases.md has the rights")
+		default:
+			d.add("targets", OK, name, strings.TrimRight(fmt.Sprintf("%s answers: %s %s", t.Address, t.Version, t.Role), " "), "")
+		}
+		for _, missing := range t.Missing {
+			d.add("targets", Warning, name, "a right is missing: "+missing, "docs/databases.md has the statements")
+		}
+	}
+}
+
+// query returns the values that Prometheus has now for an expression, one for each
+// series, and the date of its answer.
+func (d *doctor) query(ctx context.Context, expression string) (values []string, at time.Time, err error) {
+	var answer struct {
+		Data struct {
+			Result []struct{ Value [2]any }
+		}
+	}
+	at, err = get(ctx, d.c.Prometheus.URL+"/api/v1/query?query="+url.QueryEscape(expression), &answer)
+	for _, r := range answer.Data.Result {
+		values = append(values, fmt.Sprint(r.Value[1]))
+	}
+	return values, at, err
+}
+
+// fewScrapes is how many scrapes in 10 seconds are fewer than one a second makes.
+const fewScrapes = 8
+
+func (d *doctor) prometheus(ctx context.Context) {
+	if d.c.Prometheus.URL == "" {
+		d.add("prometheus", Skipped, "prometheus", "the configuration names none", "add url under prometheus")
+		return
+	}
+	found, at, err := d.query(ctx, "count_over_time(benchwatch_build_info[10s])")
+	if err != nil {
+		d.add("prometheus", Failed, "prometheus", secret.Error(err), "check url under prometheus")
+		return
+	}
+	d.clock("prometheus", "clock of Prometheus", at)
+	rarest := ""
+	for _, scrapes := range found {
+		if n, err := strconv.Atoi(scrapes); err == nil && n < fewScrapes {
+			rarest = scrapes
+		}
+	}
+	switch {
+	case len(found) == 0:
+		d.add("prometheus", Failed, "scrape", d.c.Prometheus.URL+" does not scrape an agent", "add the job benchwatch, which benchwatch init prints, to its scrape_configs")
+	case rarest != "":
+		d.add("prometheus", Warning, "scrape", fmt.Sprintf("an agent was scraped %s times in 10 s", rarest), "set scrape_interval: 1s for the job benchwatch")
+	default:
+		d.add("prometheus", OK, "scrape", fmt.Sprintf("%s scrapes %s each second", d.c.Prometheus.URL, table.Plural(len(found), "agent")), "")
+	}
+	d.scraped(ctx)
+	d.rules(ctx)
+}
+
+// scraped checks whether Prometheus gets an answer from everything that it scrapes.
+func (d *doctor) scraped(ctx context.Context) {
+	var answer struct {
+		Data struct {
+			Targets []struct {
+				Labels            map[string]string
+				Health, LastError string
+			} `json:"activeTargets"`
+		}
+	}
+	if _, err := get(ctx, d.c.Prometheus.URL+"/api/v1/targets?state=active", &answer); err != nil {
+		d.add("prometheus", Failed, "scraped targets", secret.Error(err), "")
+		return
+	}
+	down := false
+	for _, t := range answer.Data.Targets {
+		if t.Health == "down" {
+			down = true
+			d.add("prometheus", Warning, "scraped targets", fmt.Sprintf("%s of job %s: %s", t.Labels["instance"], t.Labels["job"], secret.Text(t.LastError)), "start it, or remove it from scrape_configs")
+		}
+	}
+	if !down {
+		d.add("prometheus", OK, "scraped targets", fmt.Sprintf("none of %d is down", len(answer.Data.Targets)), "")
+	}
+}
+
+// ruleGroup is a group of rules, in a file or as Prometheus has it.
+type ruleGroup struct {
+	Name  string
+	Rules []struct {
+		Record, Alert string // in a file
+		For           model.Duration
+		Name          string // in Prometheus
+		Duration      float64
+		LastError     string
+	}
+}
+
+// rules checks whether all groups of rules are loaded and are those of the program, and
+// whether Prometheus can evaluate them. The expressions are not compared: Prometheus
+// writes them in its own way.
+func (d *doctor) rules(ctx context.Context) {
+	var answer struct {
+		Data struct{ Groups []ruleGroup }
+	}
+	if _, err := get(ctx, d.c.Prometheus.URL+"/api/v1/rules", &answer); err != nil {
+		d.add("prometheus", Failed, "rules", secret.Error(err), "")
+		return
+	}
+	wanted, err := ruleGroups()
+	if err != nil {
+		d.add("prometheus", Failed, "rules", secret.Error(err), "")
+		return
+	}
+	var missing, different []string
+	for _, want := range wanted {
+		i := slices.IndexFunc(answer.Data.Groups, func(g ruleGroup) bool { return g.Name == want.Name })
+		switch {
+		case i < 0:
+			missing = append(missing, want.Name)
+			continue
+		case !slices.Equal(want.loaded(), answer.Data.Groups[i].loaded()):
+			different = append(different, want.Name)
+		}
+		for _, r := range answer.Data.Groups[i].Rules {
+			if r.LastError != "" {
+				d.add("prometheus", Failed, "rules", fmt.Sprintf("%s can't be evaluated: %s", r.Name, secret.Text(r.LastError)), "two rules or exporters may give the same series")
+			}
+		}
+	}
+	const files = "prometheus/rules/*.yml and alerts/*.rules.yml"
+	if len(missing) > 0 {
+		d.add("prometheus", Warning, "rules", fmt.Sprintf("%d of %s missing: %s", len(missing), table.Plural(len(wanted), "group"), table.Join(missing)),
+			"add "+files+" to rule_files")
+	}
+	if len(different) > 0 {
+		d.add("prometheus", Warning, "rules", "of another version, or changed: "+table.Join(different), "load "+files+" of this version")
+	}
+	if len(missing)+len(different) == 0 {
+		d.add("prometheus", OK, "rules", fmt.Sprintf("all %d groups are loaded", len(wanted)), "")
+	}
+}
+
+// loaded describes the rules of a group for a comparison, in order.
+func (g *ruleGroup) loaded() []string {
+	var all []string
+	for _, r := range g.Rules {
+		// Of the names and durations, one is set.
+		all = append(all, fmt.Sprintf("%s%s%s for %g s", r.Record, r.Alert, r.Name, time.Duration(r.For).Seconds()+r.Duration))
+	}
+	return all
+}
+
+// ruleGroups are the groups of rules that the program has.
+func ruleGroups() ([]ruleGroup, error) {
+	var groups []ruleGroup
+	for _, files := range []fs.FS{alerts.Files, prometheus.Files} {
+		err := fs.WalkDir(files, ".", func(path string, e fs.DirEntry, err error) error {
+			if err != nil || e.IsDir() {
+				return err
+			}
+			data, err := fs.ReadFile(files, path)
+			if err != nil {
+				return err
+			}
+			var file struct{ Groups []ruleGroup }
+			if err := yaml.Unmarshal(data, &file); err != nil {
+				return fmt.Errorf("%s: %w", path, err)
+			}
+			groups = append(groups, file.Groups...)
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return groups, nil
+}
+
+func (d *doctor) grafana(ctx context.Context) {
+	if d.c.Grafana.URL == "" {
+		d.add("grafana", Skipped, "grafana", "the configuration names none: markers are not sent", "add url and token_file under grafana, or run benchwatch init")
+		return
+	}
+	g, err := NewGrafana(d.c.Grafana.URL, d.c.Grafana.TokenFile)
+	if err != nil {
+		d.add("grafana", Failed, "grafana", secret.Error(err), "check url and token_file under grafana")
+		return
+	}
+	defer g.Close()
+	at, err := get(ctx, g.Address()+"/api/health", nil)
+	if err != nil {
+		d.add("grafana", Failed, "grafana", secret.Error(err), "check url under grafana")
+		return
+	}
+	d.clock("grafana", "clock of Grafana", at)
+	if err := g.CanMark(ctx); err != nil {
+		d.add("grafana", Failed, "grafana token", secret.Error(err), "create a token for a service account with the role Editor, for example with benchwatch init")
+		return
+	}
+	d.add("grafana", OK, "grafana token", "may read and write annotations", "")
+	all, err := g.CompareDashboards(ctx)
+	if err != nil {
+		d.add("grafana", Warning, "dashboards", secret.Error(err), "")
+		return
+	}
+	states := map[DashboardState][]string{}
+	for _, b := range all {
+		states[b.State] = append(states[b.State], b.Title)
+	}
+	const hint = "benchwatch dashboards import"
+	switch {
+	case len(states[Missing]) > 0:
+		d.add("grafana", Warning, "dashboards", "missing: "+table.Join(states[Missing]), hint)
+	case len(states[Different]) > 0:
+		d.add("grafana", Warning, "dashboards", "of another version, or changed: "+table.Join(states[Different]), hint)
+	default:
+		d.add("grafana", OK, "dashboards", fmt.Sprintf("all %d are those of this version", len(all)), "")
+	}
+}
+
+// getClient follows no redirect: the configuration names the address.
+var getClient = http.Client{
+	Timeout:       15 * time.Second,
+	Transport:     &http.Transport{Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true},
+	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+}
+
+// maxAnswer bounds an answer, in bytes.
+const maxAnswer = 16 << 20
+
+// errNoLogin is returned by get for a server that requires a login.
+var errNoLogin = errors.New("a login is required")
+
+// get reads JSON from an address, or only asks if into is nil, and returns the date of
+// the answer by the other side's clock.
+func get(ctx context.Context, address string, into any) (at time.Time, err error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return at, err
+	}
+	response, err := getClient.Do(request)
+	if err != nil {
+		return at, err
+	}
+	defer response.Body.Close()
+	data, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+	if err != nil {
+		return at, err
+	}
+	switch response.StatusCode {
+	case http.StatusOK:
+	case http.StatusUnauthorized:
+		return at, fmt.Errorf("%s: %w", address, errNoLogin)
+	default:
+		return at, fmt.Errorf("%s answers %s", address, response.Status)
+	}
+	at, _ = http.ParseTime(response.Header.Get("Date")) // zero if there is none
+	if into == nil {
+		return at, nil
+	}
+	if err := json.Unmarshal(data, into); err != nil {
+		return at, fmt.Errorf("%s: %w", address, err)
+	}
+	return at, nil
+}

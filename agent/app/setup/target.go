@@ -1,0 +1,95 @@
+package setup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/benchwatch/benchwatch/agent/app/config"
+	"github.com/benchwatch/benchwatch/agent/base/secret"
+	"github.com/benchwatch/benchwatch/agent/model/engine"
+	engines "github.com/benchwatch/benchwatch/agent/model/engine/registry"
+)
+
+// ParseTarget reads a server as a URL, such as
+// mysql://monitor@10.0.0.1:3306?cluster=blue&name=db1. A password has no place in it:
+// it would be seen by everybody who lists processes.
+func ParseTarget(text string) (config.Target, error) {
+	expected := errors.New("expected ENGINE://USER@HOST[:PORT][?cluster=NAME&name=NAME]")
+	u, err := url.Parse(text)
+	if err != nil || u.Host == "" {
+		return config.Target{}, expected
+	}
+	if _, given := u.User.Password(); given {
+		return config.Target{}, errors.New("contains a password; put it into a file and name that with --password-file")
+	}
+	if engines.ByName(u.Scheme) == nil {
+		return config.Target{}, fmt.Errorf("unknown engine %q: expected one of %s", u.Scheme, strings.Join(engines.Names(), ", "))
+	}
+	t := config.Target{Engine: u.Scheme, Address: u.Host, User: u.User.Username()}
+	for key, values := range u.Query() {
+		switch key {
+		case "cluster":
+			t.Cluster = values[0]
+		case "name":
+			t.Name = values[0]
+		default:
+			return t, fmt.Errorf("unknown %q: %w", key, expected)
+		}
+	}
+	if t.Name == "" {
+		t.Name = u.Host
+	}
+	return t, nil
+}
+
+// Tested is what a server answered.
+type Tested struct {
+	Name    string `json:"name"`
+	Address string `json:"address"`
+	// Answers: the login was accepted and the server read.
+	Answers bool   `json:"answers"`
+	Error   string `json:"error,omitempty"`
+	Version string `json:"version,omitempty"`
+	Role    string `json:"role,omitempty"`
+	// Missing are what could not be read, mostly for want of a right.
+	Missing []string `json:"missing,omitempty"`
+}
+
+// probeTime bounds the test of one server.
+const probeTime = 5 * time.Second
+
+// TestTargets asks all targets at the same time.
+func TestTargets(ctx context.Context, targets []engine.Target) []Tested {
+	all := make([]Tested, len(targets))
+	var asking sync.WaitGroup
+	for i, t := range targets {
+		asking.Go(func() { all[i] = test(ctx, t) })
+	}
+	asking.Wait()
+	return all
+}
+
+func test(ctx context.Context, t engine.Target) Tested {
+	ctx, cancel := context.WithTimeout(ctx, probeTime)
+	defer cancel()
+	result := Tested{Name: t.Name, Address: t.Address}
+	prober, err := config.Open(t, slog.New(slog.DiscardHandler))
+	if err != nil {
+		result.Error = secret.Error(err)
+		return result
+	}
+	defer prober.Close()
+	status, err := prober.Probe(ctx)
+	if err != nil {
+		result.Error = secret.Error(err)
+		return result
+	}
+	result.Answers, result.Version, result.Role, result.Missing = true, status.Version, status.Role, status.Missing
+	return result
+}

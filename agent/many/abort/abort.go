@@ -1,0 +1,165 @@
+// Package abort watches a run in progress for conditions that should end it. It reads
+// what is recorded in the run directory, so it does not matter which process samples the
+// servers.
+package abort
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/benchwatch/benchwatch/agent/model/measure"
+	"github.com/benchwatch/benchwatch/agent/model/tool"
+	"github.com/benchwatch/benchwatch/agent/run/host"
+	"github.com/benchwatch/benchwatch/agent/run/ingest"
+	"github.com/benchwatch/benchwatch/agent/run/record"
+	"github.com/benchwatch/benchwatch/agent/run/rundir"
+	"github.com/benchwatch/benchwatch/agent/show/report"
+)
+
+// poll is how often the record is looked at; what the tool prints is read as it is
+// written.
+const poll = 250 * time.Millisecond
+
+// Watch is the conditions of one run.
+type Watch struct {
+	Dir        rundir.Directory
+	Meta       rundir.Meta
+	Tool       *tool.Tool // nil: the tool meets no condition
+	Conditions []*Condition
+	Prometheus *Prometheus // nil: there are no queries among the conditions
+
+	mu     sync.Mutex
+	latest *report.Row // of the newest interval; nil: none since it was read
+	since  []time.Time // when each condition began to hold
+	words  []string    // the values, then
+	known  []bool      // a value was known
+	errs   []error     // why the last one was not, of queries
+}
+
+// Wait returns the condition that holds, with the value, or an empty text once ctx is
+// done. An interval of the warm-up meets no condition, nor does an unknown value.
+func (w *Watch) Wait(ctx context.Context) string {
+	w.since, w.words = make([]time.Time, len(w.Conditions)), make([]string, len(w.Conditions))
+	w.known, w.errs = make([]bool, len(w.Conditions)), make([]error, len(w.Conditions))
+	ctx, stop := context.WithCancel(ctx)
+	var readers sync.WaitGroup
+	defer readers.Wait()
+	defer stop()
+	arrived := make(chan struct{}, 1)
+	w.read(ctx, &readers, arrived)
+
+	answers := make(chan answer)
+	for i, c := range w.Conditions {
+		if c.IsQuery() {
+			readers.Go(func() { w.ask(ctx, i, answers) })
+		}
+	}
+	servers, machines := record.NewNewest(w.Dir.Path(rundir.StatusFile)), record.NewNewest(w.Dir.Path(host.File))
+	tick := time.NewTicker(poll)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return ""
+		case <-arrived:
+			w.mu.Lock()
+			row := w.latest
+			w.latest = nil
+			w.mu.Unlock()
+			if row != nil {
+				w.apply(row, measure.Run)
+			}
+		case a := <-answers:
+			if w.errs[a.condition] = a.err; a.err == nil {
+				w.known[a.condition] = true
+			}
+			w.set(a.condition, a.holds, w.Conditions[a.condition].text+": "+a.text)
+		case <-tick.C:
+			for scope, newest := range map[measure.Scope]*record.Newest{measure.Server: servers, measure.Host: machines} {
+				rows, err := newest.Read()
+				if row := report.NewestRow(scope, rows); err == nil && row != nil {
+					w.apply(row, scope)
+				}
+			}
+		}
+		for i, c := range w.Conditions {
+			if since := w.since[i]; !since.IsZero() && time.Since(since) >= c.lasting {
+				return w.words[i]
+			}
+		}
+	}
+}
+
+// read follows the tool's output.
+func (w *Watch) read(ctx context.Context, readers *sync.WaitGroup, arrived chan<- struct{}) {
+	if w.Tool == nil {
+		return
+	}
+	counts := w.Tool.CountsFailures != nil && w.Tool.CountsFailures(w.Meta.Verb)
+	feed := ingest.NewFeed(w.Tool, &w.Meta)
+	feed.Growing = true
+	feed.OnReport = func(r *tool.Report, _ float64, _, _ bool) {
+		if r.Kind != tool.Interval || r.Phase == tool.Warmup {
+			return
+		}
+		row := report.IntervalRow(r.Clone(), counts)
+		w.mu.Lock()
+		w.latest = &row
+		w.mu.Unlock()
+		select {
+		case arrived <- struct{}{}:
+		default:
+		}
+	}
+	for name, stream := range map[string]tool.Stream{rundir.StdoutFile: tool.Stdout, rundir.StderrFile: tool.Stderr} {
+		readers.Go(func() {
+			// What can't be read is reported by the process that records the run.
+			_ = feed.Follow(ctx, w.Dir.Path(name), stream, nil, nil)
+		})
+	}
+}
+
+// apply applies the conditions about the tool, servers or machines to their newest values.
+func (w *Watch) apply(row *report.Row, scope measure.Scope) {
+	for i, c := range w.Conditions {
+		if c.IsQuery() || c.measure.Scope() != scope {
+			continue
+		}
+		words, met := c.measure.Met(row)
+		if words != "" {
+			w.known[i] = true
+			words = c.text + strings.TrimPrefix(words, c.measure.String())
+		}
+		w.set(i, met, words)
+	}
+}
+
+// set notes whether a condition holds.
+func (w *Watch) set(i int, holds bool, words string) {
+	switch {
+	case !holds:
+		w.since[i] = time.Time{}
+	case w.since[i].IsZero():
+		w.since[i] = time.Now()
+	}
+	w.words[i] = words
+}
+
+// Unknown returns the conditions of which no value was known and, after a colon, why if that is
+// known, after Wait has returned.
+func (w *Watch) Unknown() []string {
+	var all []string
+	for i, c := range w.Conditions {
+		switch {
+		case i >= len(w.known) || w.known[i]:
+		case w.errs[i] != nil:
+			all = append(all, fmt.Sprintf("%s: %v", c, w.errs[i]))
+		default:
+			all = append(all, c.String())
+		}
+	}
+	return all
+}

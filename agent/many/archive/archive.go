@@ -1,0 +1,272 @@
+// Package archive keeps closed runs in an object store or a shared folder, where a
+// team's machines put them and read them.
+//
+// A run is a number of objects below runs/, each named after the hash of its own bytes,
+// and an index object below index/ that is written last: before it, nothing is visible.
+// No object is ever changed, so that writers do not disturb each other, and an upload
+// that was interrupted continues with the objects that are missing.
+package archive
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/benchwatch/benchwatch/agent/model/tool"
+)
+
+// Options of an Archive.
+type Options struct {
+	URL string
+	// CredentialsFile has the keys of the bucket; empty: the environment.
+	CredentialsFile string
+	// OmitOutput leaves out what the tool printed: the index has its summary.
+	OmitOutput bool
+	// Plain stores files as they are; else they are compressed with zstd.
+	Plain bool
+	// CacheDir keeps what was read; empty: DefaultCacheDir.
+	CacheDir string
+	// Timeout is how long one request may take, in which at most 4 MiB are moved; 0: 30 s.
+	Timeout time.Duration
+	Tools   tool.Set
+	// Repair uploads also what the archive has, in case it is damaged.
+	Repair bool
+	// Pause is called now and then while runs are read and uploaded, and returns when
+	// that may continue; nil: always. Its error ends the work.
+	Pause func(context.Context) error
+}
+
+func (o *Options) pause(ctx context.Context) error {
+	if o.Pause == nil {
+		return ctx.Err()
+	}
+	return o.Pause(ctx)
+}
+
+// Archive is one archive. Its methods may be used by several goroutines.
+type Archive struct {
+	Options
+	bucket bucket
+	name   string
+	key    string
+
+	large      sync.Mutex
+	largeBytes int64 // of the large index objects that were read
+}
+
+// Open returns an archive without connecting to it.
+func Open(opts Options) (*Archive, error) {
+	l, err := parse(opts.URL)
+	if err != nil {
+		return nil, fmt.Errorf("address of the archive: %w", err)
+	}
+	b, err := l.open(opts.CredentialsFile)
+	if err != nil {
+		return nil, err
+	}
+	if opts.CacheDir == "" {
+		opts.CacheDir = DefaultCacheDir()
+	}
+	p := usualPatience
+	p.request = cmp.Or(opts.Timeout, p.request)
+	return &Archive{Options: opts, bucket: &patient{b, p, l.name()}, name: l.name(), key: l.key()}, nil
+}
+
+// Name is the address without its options.
+func (a *Archive) Name() string { return a.name }
+
+// DefaultCacheDir is where runs of archives are cached unless the configuration names
+// another place.
+func DefaultCacheDir() string {
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		dir = filepath.Join(os.TempDir(), fmt.Sprintf("benchwatch-%d", os.Geteuid()))
+	}
+	return filepath.Join(dir, "benchwatch", "archive")
+}
+
+const (
+	// listWorkers is how many index objects are read at once.
+	listWorkers = 32
+	// bundleWorkers is how many bundles are: each can have 16 MiB.
+	bundleWorkers = 3
+)
+
+// Versions returns all versions of all runs, sorted by id. It reads no index.
+func (a *Archive) Versions(ctx context.Context) ([]Entry, error) {
+	var all []Entry
+	err := a.bucket.list(ctx, indexFolder, func(o object) {
+		if e, ok := entryOf(o); ok {
+			all = append(all, e)
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(all, func(a, b Entry) int { return strings.Compare(a.object(), b.object()) })
+	return all, nil
+}
+
+// Entries returns the newest version of each run, sorted by id.
+func (a *Archive) Entries(ctx context.Context) ([]Entry, error) {
+	all, err := a.Versions(ctx)
+	return newest(all), err
+}
+
+func newest(all []Entry) []Entry {
+	var kept []Entry
+	for _, e := range all {
+		if n := len(kept) - 1; n >= 0 && kept[n].Name() == e.Name() {
+			if e.Uploaded.After(kept[n].Uploaded) {
+				kept[n] = e
+			}
+			continue
+		}
+		kept = append(kept, e)
+	}
+	return kept
+}
+
+// Indexes reads the indexes of entries, in their order, from the cache, from bundles, and
+// singly what is in neither. A cached file has the time of the object: a later upload of
+// the same name is read again. What can't be read of one run
+// is passed to problem, and the others continue; the error is that of the archive itself
+// or of ctx.
+func (a *Archive) Indexes(ctx context.Context, entries []Entry, problem func(error)) ([]*Index, error) {
+	cache, err := a.cacheFolder("index")
+	if err != nil {
+		return nil, err
+	}
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	found := make([]*Index, len(entries))
+	problems := make([]error, len(entries))
+	inParallel(ctx, listWorkers, len(entries), func(i int) {
+		found[i], _ = cachedIndex(filepath.Join(cache, entries[i].base()), entries[i])
+	})
+	if err := a.fromBundles(ctx, cache, entries, found); err != nil {
+		return nil, err
+	}
+	inParallel(ctx, listWorkers, len(entries), func(i int) {
+		if found[i] != nil {
+			return
+		}
+		x, data, err := a.fetchIndex(ctx, entries[i])
+		switch {
+		case err == nil:
+			storeIndex(filepath.Join(cache, entries[i].base()), entries[i], data)
+		case errors.Is(err, ErrUnavailable):
+			stop(err)
+		}
+		found[i], problems[i] = x, err
+	})
+	if err := context.Cause(ctx); err != nil {
+		return nil, err
+	}
+	for _, err := range problems {
+		if err != nil {
+			problem(err)
+		}
+	}
+	return slices.DeleteFunc(found, func(x *Index) bool { return x == nil }), nil
+}
+
+// inParallel calls do with 0 to n-1, some at once, until ctx is done.
+func inParallel(ctx context.Context, atOnce, n int, do func(int)) {
+	next := make(chan int)
+	var workers sync.WaitGroup
+	for range min(atOnce, n) {
+		workers.Go(func() {
+			for i := range next {
+				do(i)
+			}
+		})
+	}
+	for i := range n {
+		if ctx.Err() != nil {
+			break
+		}
+		next <- i
+	}
+	close(next)
+	workers.Wait()
+}
+
+func (a *Archive) fetchIndex(ctx context.Context, e Entry) (*Index, []byte, error) {
+	data, err := a.bucket.get(ctx, e.object(), usualIndex)
+	if errors.Is(err, errTooLong) {
+		data, err = a.getLarge(ctx, e.object())
+	}
+	switch {
+	case errors.Is(err, errNoObject):
+		return nil, nil, fmt.Errorf("run %s is no longer in the archive", e.ID)
+	case errors.Is(err, errTooLong):
+		return nil, nil, fmt.Errorf("run %s is %w: its index is too long", e.ID, ErrDamaged)
+	case errors.Is(err, errNotObject):
+		return nil, nil, fmt.Errorf("run %s is %w: its index %w", e.ID, ErrDamaged, err)
+	case err != nil:
+		return nil, nil, err
+	}
+	x, err := decodeIndex(e, data)
+	return x, data, err
+}
+
+// getLarge reads a large index object, one at a time and not too many.
+func (a *Archive) getLarge(ctx context.Context, name string) ([]byte, error) {
+	a.large.Lock()
+	defer a.large.Unlock()
+	if a.largeBytes > maxLarge {
+		return nil, errTooLong
+	}
+	data, err := a.bucket.get(ctx, name, maxIndex)
+	a.largeBytes += int64(len(data))
+	return data, err
+}
+
+// List returns the indexes of the newest versions of all runs, see Indexes.
+func (a *Archive) List(ctx context.Context, problem func(error)) ([]*Index, error) {
+	entries, err := a.Entries(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return a.Indexes(ctx, entries, problem)
+}
+
+// ErrNoRun is wrapped by the error for a name that is that of no run, or of several.
+var ErrNoRun = errors.New("no such run")
+
+// Find returns the entry called name: an id, an id with ~ and an origin, or the
+// beginning of exactly one of these.
+func Find(entries []Entry, name string) (Entry, error) {
+	var exact, begin []Entry
+	for _, e := range entries {
+		switch {
+		case e.Name() == name:
+			return e, nil
+		case e.ID == name:
+			exact = append(exact, e)
+		case name != "" && strings.HasPrefix(e.Name(), name):
+			begin = append(begin, e)
+		}
+	}
+	if len(exact) > 0 {
+		begin = exact
+	}
+	switch len(begin) {
+	case 0:
+		return Entry{}, fmt.Errorf("%w: %s is not in the archive", ErrNoRun, name)
+	case 1:
+		return begin[0], nil
+	}
+	if len(exact) > 0 {
+		return Entry{}, fmt.Errorf("%w: %d machines have a run %s: name %s or %s", ErrNoRun, len(exact), name, begin[0].Name(), begin[1].Name())
+	}
+	return Entry{}, fmt.Errorf("%w: %d runs begin with %s; the first two are %s and %s", ErrNoRun, len(begin), name, begin[0].Name(), begin[1].Name())
+}

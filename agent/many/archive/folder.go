@@ -1,0 +1,142 @@
+package archive
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/benchwatch/benchwatch/agent/run/rundir"
+)
+
+// errNoFolder is returned for the folder of an archive that does not exist: it may be
+// a file system that is not mounted, so it is not made.
+var errNoFolder = errors.New("no such folder")
+
+// folder is an archive in a directory, such as one that machines share. objstore's own
+// driver for folders leaves a file behind when it is killed that blocks the next
+// writer.
+type folder string
+
+func (f folder) path(name string) string { return filepath.Join(string(f), filepath.FromSlash(name)) }
+
+func (f folder) exists() error {
+	info, err := os.Stat(string(f))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return errNoFolder
+	case err == nil && !info.IsDir():
+		return fmt.Errorf("%s is not a folder", string(f))
+	}
+	return err
+}
+
+func (f folder) put(ctx context.Context, name string, data []byte) error {
+	if err := errors.Join(f.exists(), ctx.Err()); err != nil {
+		return err
+	}
+	path := f.path(name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	if err := f.within(name); err != nil {
+		return err
+	}
+	return rundir.Replace(path, 0o644, func(w io.Writer) error {
+		_, err := w.Write(data)
+		return err
+	})
+}
+
+func (f folder) get(ctx context.Context, name string, limit int64) ([]byte, error) {
+	if err := errors.Join(f.exists(), ctx.Err()); err != nil {
+		return nil, err
+	}
+	if err := f.within(name); err != nil {
+		return nil, err
+	}
+	r, err := rundir.Open(f.path(name))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, errNoObject
+	case errors.Is(err, syscall.EIO), errors.Is(err, syscall.ESTALE), errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
+		return nil, err // of the archive
+	case err != nil:
+		return nil, fmt.Errorf("%w: %w", errNotObject, cause(err))
+	}
+	defer r.Close()
+	return readAtMost(r, limit)
+}
+
+// within returns an error if a folder on the way to an object is a link: who may write in
+// the archive must not lead others out of it.
+func (f folder) within(name string) error {
+	for i := strings.IndexByte(name, '/'); i >= 0; {
+		info, err := os.Lstat(f.path(name[:i]))
+		if err == nil && !info.IsDir() {
+			return fmt.Errorf("%w: %s is no folder", errNotObject, f.path(name[:i]))
+		}
+		next := strings.IndexByte(name[i+1:], '/')
+		if next < 0 {
+			break
+		}
+		i += 1 + next
+	}
+	return nil
+}
+
+func (f folder) has(ctx context.Context, name string) (bool, error) {
+	if err := errors.Join(f.exists(), ctx.Err()); err != nil {
+		return false, err
+	}
+	_, err := os.Lstat(f.path(name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+func (f folder) list(ctx context.Context, below string, each func(object)) error {
+	if err := f.exists(); err != nil {
+		return err
+	}
+	err := filepath.WalkDir(f.path(below), func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case errors.Is(err, fs.ErrNotExist): // removed meanwhile
+			return nil
+		case err != nil:
+			return err
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case !d.Type().IsRegular() || strings.HasPrefix(d.Name(), "."): // being written
+			return nil
+		}
+		info, err := d.Info()
+		if err != nil {
+			return nil
+		}
+		name, err := filepath.Rel(string(f), path)
+		if err == nil {
+			each(object{filepath.ToSlash(name), info.ModTime()})
+		}
+		return err
+	})
+	return err
+}
+
+func (f folder) remove(_ context.Context, name string) error {
+	if err := f.exists(); err != nil {
+		return err
+	}
+	err := os.Remove(f.path(name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	_ = os.Remove(filepath.Dir(f.path(name))) // if it is empty now
+	return err
+}

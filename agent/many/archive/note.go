@@ -1,0 +1,72 @@
+package archive
+
+import (
+	"encoding/json"
+	"io"
+	"maps"
+	"os"
+
+	"github.com/benchwatch/benchwatch/agent/run/rundir"
+)
+
+// noteFile is in a run directory whose run is in the archive.
+const noteFile = ".archive.json"
+
+// note is what was archived of a run, so that an agent need not read the run again to
+// see that nothing has changed.
+type note struct {
+	Archive string           `json:"archive"` // its key
+	Object  string           `json:"object"`
+	Files   map[string]stamp `json:"files"`
+}
+
+type stamp struct {
+	Size    int64 `json:"size"`
+	Changed int64 `json:"changed"` // Unix time in nanoseconds
+}
+
+func stamps(dir rundir.Directory) (map[string]stamp, error) {
+	names, err := filesOf(dir)
+	if err != nil {
+		return nil, err
+	}
+	all := map[string]stamp{}
+	for _, name := range names {
+		info, err := os.Lstat(dir.Path(name))
+		if err != nil {
+			return nil, err
+		}
+		all[name] = stamp{info.Size(), info.ModTime().UnixNano()}
+	}
+	return all, nil
+}
+
+// note records that a run is in the archive.
+func (a *Archive) note(dir rundir.Directory, e Entry) error {
+	files, err := stamps(dir)
+	if err != nil {
+		return err
+	}
+	return a.noteAs(dir, e, files)
+}
+
+func (a *Archive) noteAs(dir rundir.Directory, e Entry, files map[string]stamp) error {
+	return rundir.Replace(dir.Path(noteFile), 0o644, func(w io.Writer) error {
+		return json.NewEncoder(w).Encode(note{a.key, e.object(), files})
+	})
+}
+
+// noted returns what was noted of a run, if that is in the archive as the run is now.
+func (a *Archive) noted(dir rundir.Directory) (n note, ok bool) {
+	f, err := rundir.Open(dir.Path(noteFile))
+	if err != nil {
+		return note{}, false
+	}
+	defer f.Close()
+	data, err := readAtMost(f, maxIndex)
+	if err != nil || json.Unmarshal(data, &n) != nil || n.Archive != a.key {
+		return note{}, false
+	}
+	files, err := stamps(dir)
+	return n, err == nil && maps.Equal(files, n.Files)
+}

@@ -1,0 +1,248 @@
+package archive
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/benchwatch/benchwatch/agent/run/rundir"
+)
+
+// UploaderOptions of an Uploader.
+type UploaderOptions struct {
+	DataDir string
+	// Open returns the archive of the present configuration, nil if there is none.
+	Open func() (*Archive, error)
+	// Busy reports whether a run is in progress, which uploads would disturb.
+	Busy func() bool
+	Log  *slog.Logger
+}
+
+// Stats are what an Uploader has done since it was made.
+type Stats struct {
+	// Enabled: an archive is configured. Without one the rest is 0.
+	Enabled bool
+	// Pending runs are closed and not in the archive.
+	Pending int
+	// Uploaded runs, and attempts that failed.
+	Uploaded, Failures uint64
+	// Failing: the last attempt failed.
+	Failing bool
+	// LastSuccess is when a run was last uploaded; zero: not yet.
+	LastSuccess time.Time
+}
+
+// Uploader uploads the closed runs of a data directory, one after the other and while
+// no run is in progress. What fails is tried again, less and less often.
+type Uploader struct {
+	UploaderOptions
+	poll, longest time.Duration
+	kick          chan struct{}
+
+	mu    sync.Mutex
+	stats Stats
+
+	// Of Run alone.
+	key      string               // of the archive that done is about
+	done     map[string]time.Time // runs that need no look, by the time of the last one
+	reported map[string]string    // the last error of each run, "" for the archive
+	bundled  time.Time            // when bundles were last looked at
+}
+
+const (
+	// pollInterval is how often closed runs are looked for and, while a run is in progress,
+	// whether it has ended.
+	pollInterval = 10 * time.Second
+	// longestPause is the longest time between attempts that fail.
+	longestPause = 10 * time.Minute
+	// lookAgain is how often archived runs are looked at for later markers.
+	lookAgain = time.Hour
+)
+
+// NewUploader returns an uploader that does nothing until Run.
+func NewUploader(opts UploaderOptions) *Uploader {
+	return &Uploader{UploaderOptions: opts, poll: pollInterval, longest: longestPause, kick: make(chan struct{}, 1)}
+}
+
+// Kick ends a pause between attempts: the configuration has changed.
+func (u *Uploader) Kick() {
+	select {
+	case u.kick <- struct{}{}:
+	default:
+	}
+}
+
+// Stats returns at once.
+func (u *Uploader) Stats() Stats {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.stats
+}
+
+func (u *Uploader) update(change func(*Stats)) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	change(&u.stats)
+}
+
+// Run uploads until ctx is done.
+func (u *Uploader) Run(ctx context.Context) {
+	u.reported = map[string]string{}
+	pause := u.poll
+	for {
+		if u.pass(ctx) {
+			pause = u.poll
+		} else {
+			pause = min(2*pause, u.longest)
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case <-u.kick:
+			timer.Stop()
+		case <-timer.C:
+		}
+	}
+}
+
+// pass uploads what is pending and reports whether nothing failed.
+func (u *Uploader) pass(ctx context.Context) bool {
+	a, err := u.Open()
+	if a == nil && err == nil {
+		u.update(func(s *Stats) { s.Enabled, s.Pending, s.Failing = false, 0, false })
+		return true
+	}
+	u.update(func(s *Stats) { s.Enabled = true })
+	if err != nil {
+		return u.failed(ctx, "", err)
+	}
+	a.Pause = u.idle
+	if a.key != u.key {
+		u.key, u.done = a.key, map[string]time.Time{}
+	}
+	pending, err := u.pending(a)
+	if err != nil {
+		return u.failed(ctx, "", err)
+	}
+	u.update(func(s *Stats) { s.Pending = len(pending) })
+	good := true
+	for _, dir := range pending {
+		if u.idle(ctx) != nil {
+			return true
+		}
+		if err := u.upload(ctx, a, dir); err != nil {
+			good = false
+			name := dir.ID()
+			if errors.Is(err, ErrUnavailable) {
+				name = ""
+			}
+			u.failed(ctx, name, err)
+			if name == "" || ctx.Err() != nil {
+				return false
+			}
+		}
+	}
+	if good && len(pending) > 0 && time.Since(u.bundled) > lookAgain {
+		if err := a.Bundle(ctx); err != nil {
+			return u.failed(ctx, "", err)
+		}
+		u.bundled = time.Now()
+	}
+	if good {
+		u.update(func(s *Stats) { s.Failing = false })
+		if u.reported[""] != "" {
+			u.Log.Info("archive is available again", "archive", a.Name())
+		}
+		clear(u.reported)
+	}
+	return good
+}
+
+// failed counts an error and logs it unless it is the same as the last one.
+func (u *Uploader) failed(ctx context.Context, name string, err error) bool {
+	if ctx.Err() != nil {
+		return false
+	}
+	u.update(func(s *Stats) { s.Failures++; s.Failing = true })
+	if text := err.Error(); u.reported[name] != text {
+		u.reported[name] = text
+		u.Log.Error("upload to archive failed", "err", err)
+	}
+	return false
+}
+
+// pending returns the closed runs that are not in the archive, oldest first.
+func (u *Uploader) pending(a *Archive) ([]rundir.Directory, error) {
+	ids, err := rundir.List(u.DataDir)
+	if err != nil {
+		return nil, err
+	}
+	var dirs []rundir.Directory
+	now := time.Now()
+	present := make(map[string]time.Time, len(u.done))
+	for _, id := range ids {
+		if at, ok := u.done[id]; ok && now.Sub(at) < lookAgain {
+			present[id] = at
+			continue
+		}
+		dir := rundir.At(u.DataDir, id)
+		meta, err := dir.Load()
+		switch {
+		case err != nil, !meta.Closed():
+			continue // the watcher reports a damaged run
+		case meta.Replay != nil:
+			present[id] = now
+			continue
+		}
+		if _, ok := a.noted(dir); ok {
+			present[id] = now
+			continue
+		}
+		dirs = append(dirs, dir)
+	}
+	u.done = present
+	return dirs, nil
+}
+
+func (u *Uploader) upload(ctx context.Context, a *Archive, dir rundir.Directory) error {
+	pushed, err := a.Push(ctx, dir, nil)
+	if err != nil {
+		return err
+	}
+	u.done[dir.ID()] = time.Now()
+	delete(u.reported, dir.ID())
+	u.update(func(s *Stats) {
+		s.Pending--
+		s.LastSuccess = time.Now()
+		if !pushed.Existed {
+			s.Uploaded++
+		}
+	})
+	if !pushed.Existed {
+		u.Log.Info("run archived", "run", dir.ID(), "archive", a.Name(), "objects", pushed.Objects, "bytes", pushed.Bytes)
+	}
+	return nil
+}
+
+// idle returns when no run is in progress, or with the error of ctx.
+func (u *Uploader) idle(ctx context.Context) error {
+	if !u.Busy() {
+		return ctx.Err()
+	}
+	ticker := time.NewTicker(u.poll)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-ticker.C:
+			if !u.Busy() {
+				return nil
+			}
+		}
+	}
+}

@@ -1,0 +1,107 @@
+package generator
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/benchwatch/benchwatch/agent/run/rundir"
+)
+
+// ErrNoGroup is returned by Find if no generator of a group has a run.
+var ErrNoGroup = errors.New("no run of the group")
+
+// Find returns the run directory of a group. If there is none it makes it from the
+// generators' runs: they were started without a machine that knows the others.
+func Find(dataDir, name string) (rundir.Directory, error) {
+	if err := rundir.CheckGroup(name, 1); err != nil {
+		return "", err
+	}
+	dir := rundir.At(dataDir, name)
+	meta, err := dir.Load()
+	if err == nil {
+		if !meta.IsGroup() {
+			return "", fmt.Errorf("run %s is no group", name)
+		}
+		if meta.IsCopy() {
+			return "", fmt.Errorf("group %s is recorded by %s: attach to it there", name, meta.Mirror.Host)
+		}
+		return dir, nil
+	}
+	ids, err := rundir.List(dataDir)
+	if err != nil {
+		return "", err
+	}
+	var all []rundir.Meta
+	for _, id := range ids {
+		if !strings.HasPrefix(id, rundir.GeneratorID(name, 0)[:len(name)+2]) {
+			continue
+		}
+		m, err := rundir.At(dataDir, id).Load()
+		if err != nil || !m.IsGenerator() || m.Group.Name != name {
+			continue
+		}
+		all = append(all, m)
+	}
+	if len(all) == 0 {
+		return "", fmt.Errorf("%w %s in %s", ErrNoGroup, name, dataDir)
+	}
+	slices.SortStableFunc(all, func(a, b rundir.Meta) int { return a.StartedAt.Compare(b.StartedAt) })
+	of := Meta(&all[0], name)
+	of.Threads, of.RatePerSecond = together(all)
+	dir, claim, err := rundir.Create(dataDir, of)
+	if errors.Is(err, rundir.ErrExists) {
+		return rundir.At(dataDir, name), nil // by another process
+	}
+	if err != nil {
+		return "", err
+	}
+	claim.Release()
+	return dir, nil
+}
+
+// together returns the threads and the rate of a group; unknown, which is 0, if its
+// generators have different ones and some have no run yet.
+func together(known []rundir.Meta) (threads, rate int) {
+	n, one, equal := known[0].Group.Generators, &known[0], true
+	for i := range known {
+		threads, rate = threads+known[i].Threads, rate+known[i].RatePerSecond
+		equal = equal && known[i].Threads == one.Threads && known[i].RatePerSecond == one.RatePerSecond
+	}
+	switch {
+	case len(known) == n:
+		return threads, rate
+	case equal:
+		return one.Threads * n, one.RatePerSecond * n
+	}
+	return 0, 0
+}
+
+// Meta returns the facts of a group by those of one of its generators, without what these
+// add up to.
+func Meta(one *rundir.Meta, name string) rundir.Meta {
+	n := one.Group.Generators
+	g := rundir.Meta{
+		ID: name, Title: Title(strings.TrimSuffix(one.Title, TitleOf("", one.Group.Generator, n)), n), Labels: one.Labels, Parameters: one.Parameters, Tool: one.Tool, Verb: one.Verb, Workload: one.Workload,
+		DurationSeconds:       one.DurationSeconds,
+		ReportIntervalSeconds: one.ReportIntervalSeconds, LatencyPercentile: one.LatencyPercentile,
+		Target: one.Target, Database: one.Database, Place: one.Place, Selection: one.Selection, Command: one.Command,
+		DrainTimeoutSeconds: one.DrainTimeoutSeconds, StartedAt: one.StartedAt, Clock: one.Clock,
+		Group: &rundir.Group{Name: name, Generators: n, StartAt: one.Group.StartAt},
+	}
+	if at := one.Group.StartAt; at != nil {
+		g.StartedAt = *at
+	}
+	return g
+}
+
+// Title returns the title of a group by that of a run.
+func Title(title string, generators int) string {
+	return fmt.Sprintf("%s, %d generators", title, generators)
+}
+
+// TitleOf returns the title of a generator's run.
+func TitleOf(title string, number, generators int) string {
+	return fmt.Sprintf("%s, generator %d of %d", title, number, generators)
+}

@@ -1,0 +1,173 @@
+// Package trend reads the runs of a data directory as rows of which histories are made,
+// and tracks the levels of configured measures.
+package history
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"maps"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/benchwatch/benchwatch/agent/model/tool"
+	"github.com/benchwatch/benchwatch/agent/run/ingest"
+	"github.com/benchwatch/benchwatch/agent/run/record"
+	"github.com/benchwatch/benchwatch/agent/run/rundir"
+	"github.com/benchwatch/benchwatch/agent/show/report"
+)
+
+// Counts reports whether a run has a place in a history: it succeeded, and did more than
+// fill or empty tables.
+func Counts(m *rundir.Meta) bool {
+	return m.Outcome == rundir.Succeeded && !m.IsPreparation()
+}
+
+// MaxRuns is how many runs a Reader returns, the newest.
+const MaxRuns = 10_000
+
+// Reader reads the runs of a data directory. It reads each run that has ended once.
+type Reader struct {
+	dataDir string
+	only    []string
+	tools   func() tool.Set
+
+	mu   sync.Mutex
+	runs map[string]*run // by id
+}
+
+// run is what is kept of one run.
+type run struct {
+	size   int64 // of run.json
+	at     time.Time
+	meta   rundir.Meta
+	row    *report.Row // nil: not read
+	whole  bool        // row has what was observed
+	failed bool        // it can't be read
+}
+
+// NewReader returns a reader of all runs, or only of those with these ids.
+func NewReader(dataDir string, only []string, tools func() tool.Set) *Reader {
+	return &Reader{dataDir: dataDir, only: only, tools: tools, runs: map[string]*run{}}
+}
+
+// Query chooses runs.
+type Query struct {
+	// Wanted chooses by a run's facts, beside Counts; nil: all.
+	Wanted func(*rundir.Meta) bool
+	// Observed: the rows have what was observed of servers and machines.
+	Observed bool
+	// Newest is how many are returned at most; 0: MaxRuns.
+	Newest int
+	// Stop, if not nil, is asked before each run that has to be read: if it returns true,
+	// the error is ErrStopped.
+	Stop func() bool
+}
+
+// ErrStopped is returned if a Query was stopped.
+var ErrStopped = errors.New("stopped")
+
+// Rows returns the runs, oldest first, and how many older ones were left out. A run that
+// can't be read is left out, too.
+func (r *Reader) Rows(ctx context.Context, q Query) (rows []report.Row, older int, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err := r.list(); err != nil {
+		return nil, 0, err
+	}
+	var chosen []string
+	for id, one := range r.runs {
+		if Counts(&one.meta) && (q.Wanted == nil || q.Wanted(&one.meta)) {
+			chosen = append(chosen, id)
+		}
+	}
+	slices.SortFunc(chosen, func(a, b string) int { return r.runs[a].meta.StartedAt.Compare(r.runs[b].meta.StartedAt) })
+	newest := q.Newest
+	if newest <= 0 || newest > MaxRuns {
+		newest = MaxRuns
+	}
+	older = max(0, len(chosen)-newest)
+	for _, id := range chosen[older:] {
+		one := r.runs[id]
+		if one.failed {
+			continue
+		}
+		if one.row == nil || q.Observed && !one.whole {
+			if q.Stop != nil && q.Stop() {
+				return nil, 0, ErrStopped
+			}
+			row, err := r.read(ctx, id, one.meta.Tool, q.Observed)
+			if ctx.Err() != nil {
+				return nil, 0, ctx.Err()
+			}
+			if err != nil {
+				one.failed = true
+				continue
+			}
+			one.row, one.whole = &row, q.Observed
+		}
+		rows = append(rows, *one.row)
+	}
+	return rows, older, nil
+}
+
+// list notes which runs there are. A run.json that has changed is read again.
+func (r *Reader) list() error {
+	ids, err := rundir.List(r.dataDir)
+	if err != nil {
+		return err
+	}
+	if len(r.only) > 0 {
+		ids = slices.DeleteFunc(ids, func(id string) bool { return !slices.Contains(r.only, id) })
+	}
+	there := map[string]bool{}
+	for _, id := range ids {
+		info, err := os.Stat(rundir.At(r.dataDir, id).Path(rundir.MetaFile))
+		if err != nil {
+			continue
+		}
+		if had := r.runs[id]; had == nil || had.size != info.Size() || !had.at.Equal(info.ModTime()) {
+			meta, err := rundir.At(r.dataDir, id).Load()
+			if err != nil {
+				continue
+			}
+			r.runs[id] = &run{size: info.Size(), at: info.ModTime(), meta: meta}
+		}
+		there[id] = true
+	}
+	maps.DeleteFunc(r.runs, func(id string, _ *run) bool { return !there[id] })
+	return nil
+}
+
+func (r *Reader) read(ctx context.Context, id, toolName string, observed bool) (report.Row, error) {
+	dir, t := rundir.At(r.dataDir, id), r.tools().ByName(toolName)
+	if !observed {
+		snap, err := ingest.Read(ctx, dir, t)
+		return report.NewRow(&snap), err
+	}
+	h, err := record.Read(ctx, dir, t)
+	if err != nil {
+		return report.Row{}, err
+	}
+	if errors.Is(h.Damage.Output, fs.ErrPermission) {
+		return report.Row{}, h.Damage.Output
+	}
+	return report.NewObservedRow(h).Essence(), nil
+}
+
+// Settings returns the settings of a run's servers, nil if none were recorded.
+func (r *Reader) Settings(id string) map[string]string {
+	return SettingsIn(rundir.At(r.dataDir, id))
+}
+
+// SettingsIn returns the settings of the servers of a run in its directory, nil if none were
+// recorded.
+func SettingsIn(dir rundir.Directory) map[string]string {
+	recorded, err := record.ReadSettings(dir)
+	if err != nil {
+		return nil
+	}
+	return report.SettingsOf(recorded)
+}

@@ -1,0 +1,86 @@
+package sweep
+
+import (
+	"crypto/rand"
+	"fmt"
+	"os"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/benchwatch/benchwatch/agent/model/table"
+)
+
+// CheckHook returns an error if a hook has a placeholder where a value can't be
+// quoted: a quoted word in quotes is not quoted.
+func CheckHook(command string, sets []Set) error {
+	for _, s := range sets {
+		token := "x" + rand.Text()
+		text := Fill(command, map[string]string{s.Name: token})
+		if text == command {
+			continue
+		}
+		file, err := syntax.NewParser(syntax.Variant(syntax.LangPOSIX)).Parse(strings.NewReader(text), "")
+		if err != nil {
+			return fmt.Errorf("{%s} in a hook that can't be read (%w): use \"$%s\"", s.Name, err, variable(s.Name))
+		}
+		if strings.Count(text, token) != bare(file, token) {
+			return fmt.Errorf("{%s} is not a word of its own in a hook, but in quotes or the like, where its value can't be quoted: use \"$%s\"", s.Name, variable(s.Name))
+		}
+	}
+	return nil
+}
+
+// bare counts how often a token is in unquoted words, where a quoted one can stand
+// in its place.
+func bare(file *syntax.File, token string) int {
+	n := 0
+	var within []bool // of each node above: that it is not such a place
+	syntax.Walk(file, func(node syntax.Node) bool {
+		if node == nil {
+			within = within[:len(within)-1]
+			return true
+		}
+		inner := len(within) > 0 && within[len(within)-1]
+		switch x := node.(type) {
+		case *syntax.DblQuoted, *syntax.SglQuoted, *syntax.ArithmExp, *syntax.ArithmCmd, *syntax.ParamExp:
+			inner = true
+		case *syntax.CmdSubst:
+			inner = inner || x.Backquotes
+		case *syntax.Redirect:
+			inner = inner || x.Hdoc != nil
+		case *syntax.Word:
+			for _, part := range x.Parts {
+				if l, ok := part.(*syntax.Lit); ok && !inner && !strings.Contains(l.Value, `\`+token) {
+					n += strings.Count(l.Value, token)
+				}
+			}
+		}
+		within = append(within, inner)
+		return true
+	})
+	return n
+}
+
+// variable is the name of the environment variable with the value of a set.
+func variable(set string) string { return "BENCHWATCH_" + strings.ToUpper(set) }
+
+// environment returns what a hook of a step has: its values as BENCHWATCH_NAME,
+// and also as SWEEP_NAME.
+func (s *Sweep) environment(step *Step) []string {
+	env := append(os.Environ(), "SWEEP_ID="+s.ID, "SWEEP_RUN="+step.RunID)
+	for name, value := range step.Values {
+		env = append(env, variable(name)+"="+value, "SWEEP_"+strings.ToUpper(name)+"="+value)
+	}
+	return env
+}
+
+// hookText returns a hook with its placeholders replaced by the values of a step,
+// quoted for the shell.
+func hookText(command string, step *Step) string {
+	quoted := map[string]string{}
+	for name, value := range step.Values {
+		quoted[name] = table.ShellWord(value)
+	}
+	return Fill(command, quoted)
+}

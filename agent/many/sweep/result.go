@@ -1,0 +1,470 @@
+package sweep
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/benchwatch/benchwatch/agent/base/series"
+	"github.com/benchwatch/benchwatch/agent/model/measure"
+	"github.com/benchwatch/benchwatch/agent/model/table"
+	"github.com/benchwatch/benchwatch/agent/model/tool"
+	"github.com/benchwatch/benchwatch/agent/show/report"
+)
+
+// Result is what a sweep measured.
+type Result struct {
+	ID string `json:"id"`
+	// Average is what represents repeated runs: their median or, with --mean, their mean.
+	Average      report.Average `json:"average"`
+	Combinations []Combination  `json:"combinations"`
+	Advice       []Advice       `json:"advice,omitempty"`
+	// Found is the result of a search.
+	Found *Found `json:"found,omitempty"`
+	// Failed are steps without a result.
+	Failed []Step `json:"failed,omitempty"`
+
+	sets     []Set
+	measures []report.Measure
+	rows     []report.Row
+	scale    string // the set that is scaled up
+}
+
+// Combination is values of the sets with the runs that had them. Its measures are
+// those of [report.Measures], summed up over the runs; the medians or means of the
+// servers' are a list.
+type Combination struct {
+	Values map[string]string `json:"values"`
+	Runs   []string          `json:"runs"`
+	// State is done, or skipped or pending if there is no run.
+	State State `json:"state"`
+	// Latency are medians or means, in seconds by statistic, of LatencyOperation or,
+	// if that is empty, of transactions.
+	Latency          map[string]float64 `json:"latency_seconds,omitempty"`
+	LatencyOperation string             `json:"latency_operation,omitempty"`
+
+	TPS  series.Optional[report.Spread] `json:"transactions_per_second,omitzero"`
+	QPS  series.Optional[report.Spread] `json:"queries_per_second,omitzero"`
+	TpmC series.Optional[report.Spread] `json:"tpmc,omitzero"`
+	// Errors is the median or mean of their numbers.
+	Errors series.Optional[float64] `json:"errors,omitzero"`
+	// Servers are medians or means of what was observed of the servers.
+	Servers []Observed `json:"servers,omitempty"`
+	Reason  string     `json:"reason,omitempty"`
+
+	rows []report.Row
+	// spreads are those of the tables' measures by their fields, in base units.
+	spreads map[string]report.Spread
+}
+
+// Observed is the median or mean of a measure of the servers in its base unit.
+type Observed struct {
+	Name  string  `json:"name"`
+	Unit  string  `json:"unit"`
+	Value float64 `json:"value"`
+}
+
+// tps returns the throughput; false if it is unknown.
+func (c *Combination) tps() (report.Spread, bool) { return c.TPS.Value, c.TPS.Known }
+
+// spread returns a measure of the tool, over the runs.
+func (c *Combination) spread(m *measure.Measure) (s series.Optional[report.Spread]) {
+	s.Value, s.Known = c.spreads[m.Field()]
+	return s
+}
+
+// Advice is about the number of threads, for one combination of the other sets.
+type Advice struct {
+	Others map[string]string `json:"others,omitempty"`
+	Best   Point             `json:"best"`
+	Knee   *Point            `json:"knee,omitempty"`
+	USL    *USL              `json:"usl,omitempty"`
+	// Lines are the same as text, with further notes.
+	Lines []string `json:"lines"`
+}
+
+// Results sums the sweep up. rows are its runs by id.
+func (s *Sweep) Results(rows map[string]report.Row, average report.Average) Result {
+	r := Result{ID: s.ID, Average: average, sets: s.Sets, scale: s.Scale(), Found: s.found()}
+	sets := s.Sets
+	if s.Seek != nil {
+		sets = []Set{{Name: s.Sets[0].Name, Values: sortValues(s.Sets[0].Values)}}
+	}
+	var all []report.Row
+	for _, step := range s.Steps {
+		if row, ok := rows[step.RunID]; ok && !step.Warmup {
+			all = append(all, row)
+		}
+		if step.State == Failed {
+			r.Failed = append(r.Failed, step)
+		}
+	}
+	r.measures, r.rows = report.Measures(all), all
+	for _, values := range combinations(sets) {
+		r.Combinations = append(r.Combinations, s.combination(values, rows, r.measures, average))
+	}
+	r.Advice = s.advise(r.Combinations, average)
+	return r
+}
+
+func (s *Sweep) combination(values map[string]string, rows map[string]report.Row, measures []report.Measure, average report.Average) Combination {
+	out := Combination{Values: values, Runs: []string{}, State: Pending, spreads: map[string]report.Spread{}}
+	var done []report.Row
+	for _, step := range s.Steps {
+		if step.Warmup || Describe(s.Sets, step.Values) != Describe(s.Sets, values) {
+			continue
+		}
+		if step.State != Done {
+			if out.State != Done && step.Over() {
+				out.State, out.Reason = step.State, step.Reason
+			}
+			continue
+		}
+		out.State, out.Reason = Done, ""
+		if row, ok := rows[step.RunID]; ok { // else it was removed
+			out.Runs = append(out.Runs, step.RunID)
+			done = append(done, row)
+		}
+	}
+	out.rows = done
+	for i := range done {
+		for stat := range done[i].Latency {
+			if out.Latency == nil {
+				out.Latency = map[string]float64{}
+			}
+			out.Latency[stat], out.LatencyOperation = 0, done[i].LatencyOperation
+		}
+	}
+	for _, m := range measures {
+		spread := spreadOf(&m, done)
+		if spread.N == 0 {
+			continue
+		}
+		out.spreads[m.Field] = spread
+		if m.Server {
+			out.Servers = append(out.Servers, Observed{m.Name, string(m.Base), spread.Average(average)})
+		}
+	}
+	for stat := range out.Latency {
+		out.Latency[stat] = out.spreads[report.LatencyField(out.LatencyOperation, stat)].Average(average)
+	}
+	out.TPS, out.QPS, out.TpmC = out.spread(tool.Throughput), out.spread(tool.QueryRate), out.spread(tool.TpmC)
+	if errors := out.spread(tool.Errors); errors.Known {
+		out.Errors = series.Some(errors.Value.Average(average))
+	}
+	return out
+}
+
+// spreadOf sums up a measure over runs, in its base unit.
+func spreadOf(m *report.Measure, rows []report.Row) report.Spread {
+	values := make([]float64, len(rows))
+	for i := range rows {
+		values[i] = m.Value(&rows[i])
+	}
+	return report.NewSpread(values)
+}
+
+// advise looks at each combination of the other sets by itself.
+func (s *Sweep) advise(all []Combination, average report.Average) []Advice {
+	scale := s.scale()
+	if scale.Name != ThreadsSet {
+		return nil
+	}
+	var others []Set
+	for _, set := range s.Sets {
+		if set.Name != scale.Name {
+			others = append(others, set)
+		}
+	}
+	var advices []Advice
+	for _, fixed := range combinations(others) {
+		var measured []Combination
+		for _, x := range all {
+			if _, ok := x.tps(); ok && Describe(others, x.Values) == Describe(others, fixed) {
+				measured = append(measured, x)
+			}
+		}
+		if len(measured) < 2 {
+			continue
+		}
+		slices.SortFunc(measured, func(a, b Combination) int { return int(threadsOf(&a) - threadsOf(&b)) })
+		a := advice(measured, average)
+		if len(others) > 0 {
+			a.Others = fixed
+		}
+		advices = append(advices, a)
+	}
+	return advices
+}
+
+func threadsOf(x *Combination) float64 {
+	n, _ := strconv.ParseFloat(x.Values[ThreadsSet], 64) // ParseSet has checked it
+	return n
+}
+
+// advice looks for the best number of threads and the knee, and fits the law.
+// measured are in the order of threads.
+func advice(measured []Combination, average report.Average) Advice {
+	points := make([]Point, len(measured))
+	for i := range measured {
+		tps, _ := measured[i].tps()
+		points[i] = Point{threadsOf(&measured[i]), tps.Average(average)}
+	}
+	a := Advice{Best: most(points)}
+	best := &measured[slices.Index(points, a.Best)]
+	a.add("best: %s, %.2f tps%s", threadsText(a.Best.Threads), a.Best.Throughput, best.headline())
+	a.addNoise(measured, best)
+	for i, p := range points {
+		if p.Throughput < report.KneeShare*a.Best.Throughput {
+			continue
+		}
+		a.Knee = &points[i]
+		switch {
+		case p == a.Best && a.Best == points[len(points)-1]:
+			a.Knee = nil
+			a.add("no knee: throughput still grows at the largest number of threads measured")
+		case p == a.Best:
+			a.add("knee: %s: every smaller number measured has less than %.0f %% of the best throughput, and larger ones bring no more", threadsText(p.Threads), report.KneeShare*100)
+		default:
+			a.add("knee: %s: %.1f %% of the best throughput with %.0f %% of its threads%s", threadsText(p.Threads),
+				p.Throughput/a.Best.Throughput*100, p.Threads/a.Best.Threads*100, measured[i].headline())
+		}
+		break
+	}
+	a.addLaw(points)
+	return a
+}
+
+func (a *Advice) add(format string, args ...any) {
+	a.Lines = append(a.Lines, fmt.Sprintf(format, args...))
+}
+
+func threadsText(n float64) string { return table.Plural(int(n), "thread") }
+
+// addNoise names the other numbers of threads that can't be distinguished from the
+// best.
+func (a *Advice) addNoise(measured []Combination, best *Combination) {
+	top, _ := best.tps()
+	if top.N < 2 {
+		a.add("one run each: small differences between neighbours may be noise (--repeat)")
+		return
+	}
+	var same []string
+	for i := range measured {
+		x := &measured[i]
+		if tps, _ := x.tps(); x != best && tps.N > 1 && tps.Max >= top.Min {
+			same = append(same, x.Values[ThreadsSet])
+		}
+	}
+	if len(same) > 0 {
+		noun := "threads"
+		if len(same) == 1 && same[0] == "1" {
+			noun = "thread"
+		}
+		a.add("its runs overlap with those at %s %s", table.Join(same), noun)
+	}
+}
+
+// addLaw fits the Universal Scalability Law, with how far to believe it.
+func (a *Advice) addLaw(points []Point) {
+	u, err := Fit(points)
+	if err != nil {
+		a.add("no fit of the Universal Scalability Law: %v", err)
+		return
+	}
+	a.USL = &u
+	a.add("Universal Scalability Law: σ=%.4g (contention), κ=%.3g (crosstalk), γ=%.2f tps for one thread, R²=%.4f", u.Sigma, u.Kappa, u.Gamma, u.R2)
+	if u.R2 < 0.9 {
+		a.add("the law does not fit these points: its parameters mean nothing")
+		return
+	}
+	largest := points[len(points)-1].Threads
+	switch peak, ok := u.Peak(); {
+	case u.Sigma >= 1 || ok && peak < 1.5:
+		a.add("by it one thread is best: each further one costs more than it brings")
+	case !ok && u.Sigma > 0:
+		a.add("it has no peak: throughput grows towards %.0f tps", u.Gamma/u.Sigma)
+	case !ok:
+		a.add("it has no peak: throughput grows with the threads as far as was measured")
+	case peak > 2*largest:
+		a.add("its peak at %.0f threads lies far beyond what was measured: don't rely on it", peak)
+	case peak > largest:
+		a.add("it predicts a peak of %.0f tps at %.0f threads, beyond what was measured", u.At(peak), peak)
+	default:
+		a.add("it predicts a peak of %.0f tps at %.0f threads", u.At(peak), peak)
+	}
+	switch contention, crosstalk := u.Sigma*(largest-1), u.Kappa*largest*(largest-1); {
+	case math.Max(contention, crosstalk) < 0.1:
+		a.add("up to %g threads neither contention nor crosstalk limits it", largest)
+	case contention >= crosstalk:
+		a.add("at %g threads contention (queueing for what is serial) costs most", largest)
+	default:
+		a.add("at %g threads crosstalk (threads waiting for each other's data) costs most", largest)
+	}
+}
+
+// headline returns the median or mean of the headline latency, with a comma before it;
+// empty if it is unknown.
+func (c *Combination) headline() string {
+	operation := c.LatencyOperation
+	if operation == "" {
+		operation = tool.Transaction
+	}
+	var all []tool.Latency
+	for stat, v := range c.Latency {
+		all = append(all, tool.Latency{Operation: operation, Stat: stat, Seconds: v})
+	}
+	row := report.Row{}
+	row.SetLatencies(&tool.Report{Latencies: all})
+	if text := row.Headline(); text != "" {
+		return ", " + text
+	}
+	return ""
+}
+
+// document has the table, the advice and the failed steps.
+func (r *Result) document() *table.Document {
+	doc := &table.Document{}
+	doc.Table(r.table())
+	if note := r.note(); note != "" {
+		doc.Paragraph(table.Line{Text: note})
+	}
+	if r.Found != nil {
+		doc.List(r.Found.Lines...)
+	}
+	var shared []string
+	if len(r.Advice) > 1 {
+		shared = slices.DeleteFunc(slices.Clone(r.Advice[0].Lines), func(line string) bool {
+			return slices.ContainsFunc(r.Advice[1:], func(a Advice) bool { return !slices.Contains(a.Lines, line) })
+		})
+	}
+	for _, a := range r.Advice {
+		if len(a.Others) > 0 {
+			doc.Heading(3, r.describe(a.Others))
+		}
+		doc.List(slices.DeleteFunc(slices.Clone(a.Lines), func(line string) bool { return slices.Contains(shared, line) })...)
+	}
+	doc.Section(3, "all combinations", func() { doc.List(shared...) })
+	doc.List(r.failures()...)
+	return doc
+}
+
+// failures names the steps without a result.
+func (r *Result) failures() []string {
+	var failed []string
+	for _, s := range r.Failed {
+		failed = append(failed, fmt.Sprintf("failed: step %d, %s: %s", s.Number, Describe(r.sets, s.Values), table.Clip(s.Reason, 200)))
+	}
+	return failed
+}
+
+// describe returns the values of some of the sets.
+func (r *Result) describe(values map[string]string) string {
+	var words []string
+	for _, s := range r.sets {
+		if v, ok := values[s.Name]; ok {
+			words = append(words, s.Name+"="+v)
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// Text writes the result for a terminal.
+func (r *Result) Text(w io.Writer) error { return r.document().Text(w) }
+
+// Markdown writes the result as Markdown.
+func (r *Result) Markdown(w io.Writer) error { return r.document().Markdown(w) }
+
+// note says what the table's cells are, empty if each is of one run.
+func (r *Result) note() string {
+	if slices.ContainsFunc(r.Combinations, func(c Combination) bool { return len(c.Runs) > 1 }) {
+		return r.Average.Note()
+	}
+	return ""
+}
+
+// table has a row for each combination.
+func (r *Result) table() *table.Table {
+	t := r.combinationTable("runs")
+	for _, m := range r.measures {
+		t.Columns = append(t.Columns, m.Column())
+	}
+	for i := range r.Combinations {
+		c := &r.Combinations[i]
+		runs := table.Whole(len(c.Runs))
+		switch {
+		case len(c.Runs) > 0:
+		case c.State == Done:
+			runs = runs.As("removed")
+		default:
+			runs = runs.As(string(c.State))
+		}
+		row := append(t.Rows[i], runs)
+		for _, m := range r.measures {
+			s, ok := c.spreads[m.Field]
+			cell := table.Number(s.Average(r.Average), m.Unit)
+			switch {
+			case !ok:
+				cell = table.Cell{}
+			case isThroughput(m):
+				cell = cell.As(s.Text(m.Unit, r.Average))
+			}
+			row = append(row, cell)
+		}
+		t.Rows[i] = row
+	}
+	return t
+}
+
+// CSV writes a line for each combination, in base units.
+func (r *Result) CSV(w io.Writer) error {
+	t := r.combinationTable("state", "runs")
+	for _, m := range r.measures {
+		t.Columns = append(t.Columns, m.Column())
+		if isThroughput(m) {
+			t.Columns = append(t.Columns, table.Named(m.Field+"_min", m.Field+"_max")...)
+		}
+	}
+	for i := range r.Combinations {
+		c := &r.Combinations[i]
+		row := append(t.Rows[i], table.Text(string(c.State)), table.Whole(len(c.Runs)))
+		for _, m := range r.measures {
+			s, ok := c.spreads[m.Field]
+			if !ok {
+				s = report.Spread{Median: series.Unknown(), Mean: series.Unknown(), Min: series.Unknown(), Max: series.Unknown()}
+			}
+			row = append(row, table.Number(s.Average(r.Average), m.Unit))
+			if isThroughput(m) {
+				row = append(row, table.Number(s.Min, m.Unit), table.Number(s.Max, m.Unit))
+			}
+		}
+		t.Rows[i] = row
+	}
+	return t.CSV(w)
+}
+
+// combinationTable has a row for each combination with its values, and the first
+// columns.
+func (r *Result) combinationTable(more ...string) *table.Table {
+	var names []string
+	for _, s := range r.sets {
+		names = append(names, s.Name)
+	}
+	t := table.New(table.Named(append(names, more...)...)...)
+	for i := range r.Combinations {
+		row := make([]table.Cell, len(names))
+		for j, name := range names {
+			row[j] = table.Text(r.Combinations[i].Values[name])
+		}
+		t.Add(row...)
+	}
+	return t
+}
+
+// isThroughput reports whether tables show the spread of a measure.
+func isThroughput(m report.Measure) bool {
+	return slices.ContainsFunc([]*measure.Measure{tool.Throughput, tool.QueryRate, tool.TpmC}, func(t *measure.Measure) bool { return t.Field() == m.Field })
+}

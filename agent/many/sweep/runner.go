@@ -1,0 +1,491 @@
+package sweep
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/benchwatch/benchwatch/agent/base/secret"
+	"github.com/benchwatch/benchwatch/agent/model/table"
+	"github.com/benchwatch/benchwatch/agent/model/tool"
+	"github.com/benchwatch/benchwatch/agent/run/live"
+	"github.com/benchwatch/benchwatch/agent/run/record"
+	"github.com/benchwatch/benchwatch/agent/run/rundir"
+	"github.com/benchwatch/benchwatch/agent/show/report"
+)
+
+// Runner runs a sweep's steps, each with a `benchwatch run` of its own. The state of
+// a step is on disk before and after everything that it does, so that resuming the
+// sweep neither loses a step nor repeats one.
+type Runner struct {
+	Sweep   *Sweep
+	DataDir string
+	Tools   tool.Set
+	// Commands are those of the sweep, with their secrets.
+	Commands Commands
+	// Notice prints a line about the progress.
+	Notice func(format string, args ...any)
+	// Out and Err show what the runs print; nil for nothing.
+	Out, Err io.Writer
+}
+
+// Run runs the steps that are left. The error is that of ctx if it was done before
+// the last step.
+func (r *Runner) Run(ctx context.Context) error {
+	total := len(r.Sweep.Steps)
+	switch {
+	case r.Sweep.Seek != nil:
+		r.Notice("seek %s: the highest %s with %s", r.Sweep.ID, r.Sweep.Sets[0].Name, strings.Join(r.Sweep.Seek.SubjectTo, ", "))
+	case r.Sweep.Next() != nil:
+		r.Notice("sweep %s: %s", r.Sweep.ID, table.Plural(total, "step"))
+	}
+	requested := r.Commands.Describe(r.Sweep.Steps[0].Values, r.Tools).Duration
+	for first := true; ; first = false {
+		step := r.Sweep.Next()
+		if step == nil {
+			if !r.Sweep.Extend() {
+				return nil
+			}
+			if err := r.Sweep.Save(); err != nil {
+				return err
+			}
+			step = r.Sweep.Next()
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if !first && step.State == Pending && r.Sweep.CooldownSeconds > 0 {
+			if err := pause(ctx, time.Duration(r.Sweep.CooldownSeconds*float64(time.Second))); err != nil {
+				return err
+			}
+		}
+		left, number := "", fmt.Sprintf("%d/%d", step.Number, total)
+		if r.Sweep.Seek != nil {
+			number = fmt.Sprint(step.Number)
+		} else if d := r.Sweep.Left(requested); d > 0 {
+			left = ", about " + d.Round(time.Second).String() + " left"
+		}
+		r.Notice("[%s] %s%s", number, r.title(step), left)
+		if err := r.step(ctx, step); err != nil {
+			return err
+		}
+	}
+}
+
+func (r *Runner) title(step *Step) string {
+	text := table.Plain(Describe(r.Sweep.Sets, step.Values))
+	switch {
+	case step.Warmup:
+		text += ", warm-up"
+	case r.Sweep.Repeat > 1:
+		text += fmt.Sprintf(", repeat %d", step.Repeat)
+	}
+	return text
+}
+
+// step runs one step, or the rest of it.
+func (r *Runner) step(ctx context.Context, step *Step) error {
+	problem, begun := "", false
+	if step.State == Running {
+		if err := r.closeOrphan(ctx, step); err != nil {
+			return err
+		}
+		begun = r.begun(step)
+	}
+	switch {
+	case begun:
+		r.Notice("  run %s has already been started", step.RunID)
+	case step.State == Running && !r.exists(step): // not started yet: the id is free
+		step.Began = time.Now().UTC()
+	default:
+		r.Sweep.NewAttempt(step)
+		step.Began = time.Now().UTC()
+	}
+	if err := r.Sweep.Save(); err != nil {
+		return err
+	}
+	if !begun {
+		var err error
+		if problem, err = r.start(ctx, step); err != nil {
+			return err
+		}
+	}
+	if problem == "" {
+		if err := r.await(ctx, step); err != nil {
+			return err
+		}
+		if begun && !r.begun(step) { // cut off meanwhile: repeat it
+			step.State = Pending
+			return r.Sweep.Save()
+		}
+	}
+	return r.finish(ctx, step, problem)
+}
+
+func (r *Runner) exists(step *Step) bool {
+	_, err := os.Stat(rundir.At(r.DataDir, step.RunID).Path(rundir.MetaFile))
+	return err == nil
+}
+
+// adoption is how long an agent may take to adopt a run whose wrapper is gone.
+const adoption = 2 * time.Second
+
+// closeOrphan records the outcome of an unclosed run from its output: a crash may
+// have happened between the tool's end and its record.
+func (r *Runner) closeOrphan(ctx context.Context, step *Step) error {
+	dir := rundir.At(r.DataDir, step.RunID)
+	for began := time.Now(); ; {
+		meta, err := dir.Load()
+		if err != nil || meta.Ended() || dir.Busy(&meta) {
+			return nil // begun decides
+		}
+		if time.Since(began) >= adoption {
+			_, err := live.CloseOrphan(ctx, dir, r.Tools.ByName(meta.Tool))
+			return err
+		}
+		if err := pause(ctx, 100*time.Millisecond); err != nil {
+			return err
+		}
+	}
+}
+
+// begun reports whether a step's run, which an earlier process started, is active or
+// has ended by itself. One that was cut off is repeated.
+func (r *Runner) begun(step *Step) bool {
+	dir := rundir.At(r.DataDir, step.RunID)
+	meta, err := dir.Load()
+	if err != nil {
+		return false
+	}
+	if dir.Busy(&meta) {
+		return true
+	}
+	return meta.Ended() && meta.Outcome != rundir.Interrupted && meta.Outcome != rundir.Lost
+}
+
+// start runs the hook and the benchmark to its end. problem is why there is no run;
+// err is an error of the sweep itself, or an interruption.
+func (r *Runner) start(ctx context.Context, step *Step) (problem string, err error) {
+	log, closeLog, err := r.log()
+	if err != nil {
+		return "", err
+	}
+	defer closeLog()
+	if err := r.hook(ctx, log, "before", r.Commands.Before, step); err != nil {
+		if ctx.Err() != nil {
+			return "", ctx.Err()
+		}
+		return err.Error(), nil
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return "", fmt.Errorf("sweep: %w", err)
+	}
+	printed := &lastLines{}
+	cmd := &exec.Cmd{
+		Path: self, Args: append([]string{os.Args[0]}, r.arguments(step)...), Stderr: io.MultiWriter(log, printed),
+		// In a group of its own it gets the terminal's signals once, from us.
+		SysProcAttr: &syscall.SysProcAttr{Setpgid: true},
+	}
+	if r.Err != nil {
+		cmd.Stdout, cmd.Stderr = r.Out, io.MultiWriter(log, printed, r.Err)
+	}
+	if err := cmd.Start(); err != nil {
+		return "", fmt.Errorf("sweep: %w", err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- cmd.Wait() }()
+	select {
+	case err = <-done:
+	case <-ctx.Done():
+		r.end(cmd, step, done)
+		// Some tools exit with 0 when they are interrupted: the run may look
+		// complete and is not.
+		step.State = Pending
+		return "", errors.Join(ctx.Err(), r.Sweep.Save())
+	}
+	if err != nil && !r.exists(step) { // there is no run
+		return printed.text(err), nil
+	}
+	return "", nil
+}
+
+// log opens the log of what runs and hooks print, without secrets.
+func (r *Runner) log() (log io.Writer, closeLog func(), err error) {
+	f, err := os.OpenFile(r.Sweep.Path(logFile), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, nil, fmt.Errorf("sweep: %w", err)
+	}
+	return secret.Writer{W: f}, func() { f.Close() }, nil
+}
+
+// end interrupts a run and, once the tool has ended, its wait for replicas.
+func (r *Runner) end(cmd *exec.Cmd, step *Step, done <-chan error) {
+	r.Notice("  ending run %s", step.RunID)
+	_ = cmd.Process.Signal(syscall.SIGINT) // it may have ended this moment
+	tick := time.NewTicker(500 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-done:
+			return
+		case <-tick.C:
+			meta, err := rundir.At(r.DataDir, step.RunID).Load()
+			if err == nil && meta.Ended() {
+				_ = cmd.Process.Signal(syscall.SIGINT)
+			}
+		}
+	}
+}
+
+// arguments of the step's `benchwatch run`.
+func (r *Runner) arguments(step *Step) []string {
+	s := r.Sweep
+	args := []string{"run", "--run-id=" + step.RunID, "--linger=0s", "--data-dir=" + r.DataDir}
+	args = append(args, s.RunOptions...)
+	if s.Tool != "" {
+		args = append(args, "--tool="+s.Tool)
+	}
+	if s.Title != "" {
+		args = append(args, "--title="+Fill(s.Title, step.Values))
+	}
+	labels := s.labels(step)
+	for _, name := range slices.Sorted(maps.Keys(labels)) {
+		args = append(args, "--label="+name+"="+labels[name])
+	}
+	args = append(args, "--")
+	for _, a := range r.Commands.Command {
+		args = append(args, Fill(a, step.Values))
+	}
+	return args
+}
+
+// agentAway is how long an agent may be gone before a run that only it could close
+// is taken as it is.
+const agentAway = 10 * time.Second
+
+// await waits until the run is closed, or no process is left that would close it.
+func (r *Runner) await(ctx context.Context, step *Step) error {
+	dir := rundir.At(r.DataDir, step.RunID)
+	idle := time.Now()
+	for {
+		meta, err := dir.Load()
+		if errors.Is(err, fs.ErrNotExist) || err == nil && meta.Closed() {
+			return nil
+		}
+		if err == nil && dir.Busy(&meta) {
+			idle = time.Now()
+		}
+		if time.Since(idle) > agentAway || meta.Ended() && time.Since(idle) > time.Second {
+			return nil
+		}
+		if err := pause(ctx, 100*time.Millisecond); err != nil {
+			return err
+		}
+	}
+}
+
+// finish records how a step ended. problem is why there is no run.
+func (r *Runner) finish(ctx context.Context, step *Step, problem string) error {
+	var row report.Row
+	if problem == "" {
+		dir := rundir.At(r.DataDir, step.RunID)
+		meta, err := dir.Load()
+		if err != nil {
+			problem = err.Error()
+		} else {
+			h, err := record.Read(ctx, dir, r.Tools.ByName(meta.Tool))
+			switch {
+			case ctx.Err() != nil:
+				return ctx.Err() // decided when the sweep is resumed
+			case err != nil:
+				problem = err.Error()
+			default:
+				for _, line := range h.Damage.Problems {
+					r.Notice("  %s", line)
+				}
+				row = report.NewObservedRow(h)
+				problem = whyFailed(&row, h.Snapshot.Complaint())
+			}
+		}
+	}
+	r.afterwards(ctx, step)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	step.State, step.Reason = Done, ""
+	step.Seconds = time.Since(step.Began).Seconds()
+	if problem != "" {
+		step.State, step.Reason = Failed, problem
+		r.Notice("  failed: %s", table.Clip(problem, 300))
+	} else {
+		r.Notice("  %s", outcome(&row))
+		r.stopWhen(step, &row)
+		if k := r.Sweep.Seek; k != nil {
+			if err := k.judge(step, &row, r.Commands.Describe(step.Values, r.Tools).Rate); err != nil {
+				step.State, step.Reason = Failed, err.Error()
+				return errors.Join(err, r.Sweep.Save())
+			}
+			r.Notice("  %s: %s", step.Judgement, step.Reason)
+		}
+	}
+	return r.Sweep.Save()
+}
+
+func whyFailed(row *report.Row, complaint string) string {
+	switch row.Result {
+	case rundir.Succeeded:
+		return ""
+	case "":
+		return "how the run ended is unknown"
+	}
+	text := "the run " + row.Outcome()
+	if row.Reason != "" {
+		text += ": " + row.Reason
+	}
+	if !strings.Contains(text, complaint) {
+		text += ": " + complaint
+	}
+	return text
+}
+
+func outcome(row *report.Row) string {
+	text := fmt.Sprintf("%.1f s", row.DurationSeconds)
+	if row.TPS.Known {
+		text = fmt.Sprintf("%.2f tps, ", row.TPS.Value) + text
+	}
+	if l := row.Headline(); l != "" {
+		text += ", " + l
+	}
+	if n := int(row.Errors.Value); n > 0 {
+		text += ", " + table.Plural(n, "error")
+	}
+	return text
+}
+
+// afterwards runs the hook after a run. If it fails, the step is still done.
+func (r *Runner) afterwards(ctx context.Context, step *Step) {
+	log, closeLog, err := r.log()
+	if err != nil {
+		r.Notice("  %v", err)
+		return
+	}
+	defer closeLog()
+	if err := r.hook(ctx, log, "after", r.Commands.After, step); err != nil && ctx.Err() == nil {
+		r.Notice("  %v", err)
+	}
+}
+
+func (r *Runner) stopWhen(step *Step, row *report.Row) {
+	if r.Sweep.StopWhen == "" || step.Warmup {
+		return
+	}
+	c, err := report.ParseCondition(r.Sweep.StopWhen)
+	if err != nil {
+		r.Notice("  %v", err)
+		return
+	}
+	switch text, met := c.Met(row); {
+	case text == "":
+		r.Notice("  --stop-when %s can't apply: the run has no such value", r.Sweep.StopWhen)
+	case met:
+		n := r.Sweep.Skip(step, fmt.Sprintf("%s at %s", text, Describe(r.Sweep.Sets, step.Values)))
+		r.Notice("  %s: skipped %s with more %s", text, table.Plural(n, "step"), r.Sweep.Scale())
+	}
+}
+
+// pause waits. The error is that of ctx if it is done first.
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}
+
+// hook runs a shell command with the step's values: quoted in place of {name}, and
+// in the environment.
+func (r *Runner) hook(ctx context.Context, log io.Writer, name, command string, step *Step) error {
+	if command == "" {
+		return nil
+	}
+	if err := CheckHook(command, r.Sweep.Sets); err != nil { // of a sweep that an earlier version began
+		return err
+	}
+	printed := &lastLines{}
+	cmd := exec.CommandContext(ctx, "sh", "-c", hookText(command, step))
+	cmd.Env = r.Sweep.environment(step)
+	cmd.Stdout, cmd.Stderr = io.MultiWriter(log, printed), io.MultiWriter(log, printed)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
+	cmd.WaitDelay = 5 * time.Second // a daemon that it started may hold its output open
+	err := cmd.Run()
+	if errors.Is(err, exec.ErrWaitDelay) {
+		err = nil
+	}
+	if err != nil {
+		return fmt.Errorf("--%s: %s", name, printed.text(err))
+	}
+	return nil
+}
+
+// lastLines keeps the end of a program's output, for an error message.
+type lastLines struct{ tail []byte }
+
+func (l *lastLines) Write(p []byte) (int, error) {
+	const kept = 2000
+	l.tail = append(l.tail, p...)
+	if n := len(l.tail) - kept; n > 0 {
+		l.tail = append(l.tail[:0], l.tail[n:]...)
+	}
+	return len(p), nil
+}
+
+// text returns the last line that is no hint, with the exit status.
+func (l *lastLines) text(err error) string {
+	last := ""
+	for line := range strings.Lines(string(l.tail)) {
+		line = strings.TrimSpace(line)
+		if line == "" || strings.HasPrefix(line, "hint: ") {
+			continue
+		}
+		last = strings.TrimPrefix(line, "benchwatch: ")
+	}
+	if last == "" {
+		return err.Error()
+	}
+	return table.Clip(secret.Text(last), 300) + " (" + err.Error() + ")"
+}
+
+// labels are those of a step's run. Sets whose names are benchwatch's own
+// (threads) are facts of the run anyway.
+func (s *Sweep) labels(step *Step) map[string]string {
+	labels := map[string]string{}
+	maps.Copy(labels, s.Labels)
+	if step.Warmup {
+		labels["sweep_warmup"] = s.ID
+		return labels
+	}
+	for name, v := range step.Values {
+		if rundir.CheckLabel(name) == nil {
+			labels[name] = v
+		}
+	}
+	labels["sweep"] = s.ID
+	if s.Repeat > 1 {
+		labels["repeat"] = fmt.Sprint(step.Repeat)
+	}
+	return labels
+}

@@ -1,0 +1,30 @@
+package atlas
+
+import (
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/benchwatch/benchwatch/agent/model/engine"
+)
+
+// A machine with the connections of a benchmark that reconnects for each
+// transaction: 20,000 in TIME_WAIT.
+func BenchmarkManySockets(b *testing.B) {
+	tree := &procTree{t: b, root: b.TempDir()}
+	tree.write("cpu  0 0 0 0\nbtime 1795225900\n", "stat")
+	list := []tcp{{adminPort, 0, stateListen, 100}, {clientPort, 0, stateListen, 101}}
+	for i := range 20_000 {
+		list = append(list, tcp{clientPort, 20_000 + i, 6, 0})
+	}
+	tree.sockets(list...)
+	tree.process(700, 1, processName, 5, proxySockets...)
+	tree.write("700", "atlas.pid")
+	target := &engine.Target{Options: map[string]string{optionPIDFile: filepath.Join(tree.root, "atlas.pid")}}
+	p := &process{target: target, root: tree.root, local: true, adminPort: adminPort}
+	b.ReportAllocs()
+	for b.Loop() {
+		var s engine.Status
+		p.sample(&s, upAndUp, time.Unix(1795228000, 0))
+	}
+}

@@ -1,0 +1,177 @@
+package atlas
+
+import (
+	"cmp"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/prometheus/procfs"
+
+	"github.com/benchwatch/benchwatch/agent/base/secret"
+	"github.com/benchwatch/benchwatch/agent/model/engine"
+)
+
+const (
+	// processName is what Atlas's binary is called.
+	processName = "mysql-proxy"
+	// maxThreads bounds the series of threads.
+	maxThreads = 64
+)
+
+// process is the proxy's process, if it runs on this machine and the target has the
+// option pid_file. It never fails a sample: what can't be read is absent.
+type process struct {
+	target *engine.Target
+	root   string // of procfs
+
+	local     bool   // the admin connection stays on this machine
+	adminPort uint16 // of the admin connection
+
+	sockets    sockets   // of the machine, as read last
+	socketsDue time.Time // when to read them again
+}
+
+const (
+	// missingProcess is logged once if the file names no process that can be Atlas.
+	missingProcess = "the proxy's process: its pid_file names no process that listens on the admin port"
+	// missingFDs is logged once if the agent may not look into the proxy's files.
+	missingFDs = "reading /proc/PID/fd of the proxy (same user, or CAP_SYS_PTRACE): open files and connections to backends"
+)
+
+// connected notes where the admin connection ends.
+func (p *process) connected(conn net.Conn) {
+	remote, ok := conn.RemoteAddr().(*net.TCPAddr)
+	if !ok {
+		return
+	}
+	p.adminPort = uint16(remote.Port)
+	p.local = remote.IP.IsLoopback()
+	if own, ok := conn.LocalAddr().(*net.TCPAddr); ok && own.IP.Equal(remote.IP) {
+		p.local = true // a machine reaches its own addresses from themselves
+	}
+}
+
+// sample sets the metrics of the process.
+func (p *process) sample(s *engine.Status, backends []backend, now time.Time) {
+	file := p.target.Options[optionPIDFile]
+	root, err := procfs.NewFS(p.root)
+	if err != nil || !p.local || file == "" {
+		return
+	}
+	p.readSockets(now)
+	proc, stat, targets := p.find(root, file)
+	if stat.PID == 0 {
+		s.Missing = append(s.Missing, missingProcess)
+		return
+	}
+	s.Set(cpuSeconds, float64(stat.UTime)/userHZ, "user")
+	s.Set(cpuSeconds, float64(stat.STime)/userHZ, "system")
+	s.Set(residentBytes, float64(stat.ResidentMemory()))
+	s.Set(threads, float64(stat.NumThreads))
+	if started, err := stat.StartTime(); err == nil {
+		s.Uptime = max(0, now.Sub(time.UnixMilli(int64(started*1000))))
+	}
+	sampleThreads(s, root, proc.PID)
+	if targets == nil {
+		s.Missing = append(s.Missing, missingFDs)
+	} else {
+		s.Set(openFDs, float64(len(targets)))
+	}
+	p.sampleConnections(s, backends, targets)
+}
+
+// userHZ is the unit of CPU times in procfs, the same on all of Linux's
+// platforms that matter.
+const userHZ = 100
+
+// find returns the process of the pid file or, with keepalive, its child, which serves the
+// clients; PID is 0 if neither is Atlas: a file can be left over from an earlier process.
+// The targets of its open files are nil if they can't be read.
+func (p *process) find(root procfs.FS, file string) (procfs.Proc, procfs.ProcStat, []string) {
+	text, _ := secret.ReadRegular(file) // the caller reports that there is no process
+	pid, _ := strconv.Atoi(strings.TrimSpace(string(text)))
+	children, _ := os.ReadFile(filepath.Join(p.root, strconv.Itoa(pid), "task", strconv.Itoa(pid), "children"))
+	for _, field := range append(strings.Fields(string(children)), strconv.Itoa(pid)) {
+		id, _ := strconv.Atoi(field)
+		proc, err := root.Proc(id)
+		if err != nil || id <= 0 {
+			continue
+		}
+		stat, err := proc.Stat()
+		targets, unreadable := proc.FileDescriptorTargets()
+		isAtlas := stat.Comm == processName
+		if inode, listening := p.sockets.listener(p.adminPort); listening && unreadable == nil {
+			isAtlas = socketInodes(targets)[inode]
+		}
+		if err == nil && isAtlas && stat.State != "Z" {
+			return proc, stat, targets
+		}
+	}
+	return procfs.Proc{}, procfs.ProcStat{}, nil
+}
+
+// socketInodes returns the sockets among the targets of open files.
+func socketInodes(targets []string) map[uint64]bool {
+	owned := map[uint64]bool{}
+	for _, target := range targets {
+		if text, ok := strings.CutPrefix(target, "socket:["); ok {
+			if inode, err := strconv.ParseUint(strings.TrimSuffix(text, "]"), 10, 64); err == nil {
+				owned[inode] = true
+			}
+		}
+	}
+	return owned
+}
+
+func sampleThreads(s *engine.Status, root procfs.FS, pid int) {
+	all, err := root.AllThreads(pid)
+	if err != nil {
+		return
+	}
+	slices.SortFunc(all, func(a, b procfs.Proc) int { return cmp.Compare(a.PID, b.PID) })
+	for i, thread := range all[:min(len(all), maxThreads)] {
+		if stat, err := thread.Stat(); err == nil {
+			s.Set(threadCPUSeconds, stat.CPUTime(), strconv.Itoa(i))
+		}
+	}
+}
+
+// sampleConnections counts connections by their ends. Clients can be counted without
+// the targets of the process's open files, since no other process has its port.
+func (p *process) sampleConnections(s *engine.Status, backends []backend, targets []string) {
+	if p.sockets == nil {
+		return
+	}
+	if _, port, err := splitAddress(p.target.Options[optionProxyAddress]); err == nil {
+		n := float64(p.sockets.clients(port))
+		s.Set(clientConnections, n)
+		s.Set(engine.Connections, n)
+	}
+	if targets == nil {
+		return
+	}
+	owned := socketInodes(targets)
+	for _, b := range backends {
+		_, set := s.Get(backendConnections, b.address)
+		if n, ok := p.sockets.towards(b.address, owned); ok && !set {
+			s.Set(backendConnections, float64(n), b.address)
+		}
+	}
+}
+
+// splitAddress splits host:port; the address is not valid if the host is a name.
+func splitAddress(address string) (host netip.Addr, port uint16, err error) {
+	text, number, err := net.SplitHostPort(address)
+	if err != nil {
+		return host, 0, err
+	}
+	host, _ = netip.ParseAddr(text)
+	n, err := strconv.ParseUint(number, 10, 16)
+	return host.Unmap(), uint16(n), err
+}

@@ -1,0 +1,364 @@
+// Package engine samples databases. Each kind of database is one package below
+// this one: an [Engine], whose [Prober] reads one server and returns a [Status],
+// with the metrics and measures that its servers have.
+//
+// A [Sampler] asks all targets at the same tick, each with a deadline, and
+// publishes their answers as one [Frame]. Since the answers belong to one moment
+// and their positions to one history, it also measures how far each server is
+// behind the most advanced one of its cluster. The package has no notion of
+// benchmark runs.
+package engine
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/benchwatch/benchwatch/agent/base/series"
+	"github.com/benchwatch/benchwatch/agent/model/measure"
+)
+
+// Target is one server (or proxy) to sample. Its password is never printed.
+type Target struct {
+	Name    string // label `target`, unique
+	Engine  string // as configured: mysql, mongodb, tidb, atlas …
+	Address string // host:port, or unix socket path
+	Cluster string // label `cluster`: targets that replicate from each other
+	Behind  string // of a proxy: the cluster of the servers behind it
+	Role    string // label `role` if configured; empty: the server's own
+	// Nodename is the configured name of the machine; empty: what the server
+	// reports. Region is where that is, likewise.
+	Nodename, Region string
+
+	User     string
+	Password Secret
+	// ReadPassword returns the present password, for one that may change while the
+	// agent runs; nil: it can't.
+	ReadPassword func() (Secret, error)
+	TLS          *tls.Config // nil: no TLS
+	// Options are the engine's own settings, checked by the engine.
+	Options map[string]string
+}
+
+// OptionChecks are the options that an engine has. Each function reports what is
+// wrong with a value; nil accepts all.
+type OptionChecks map[string]func(value string) error
+
+// Check reports what is wrong with the options of t. An empty value is not set.
+func (c OptionChecks) Check(t *Target) error {
+	for name, value := range t.Options {
+		check, known := c[name]
+		if !known {
+			return fmt.Errorf("unknown option %q; known are %s", name, strings.Join(slices.Sorted(maps.Keys(c)), ", "))
+		}
+		if check == nil || value == "" {
+			continue
+		}
+		if err := check(value); err != nil {
+			return fmt.Errorf("option %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// What a target can have switched off, of the engines that have it.
+const (
+	// OptionSessions is for the sampling of what clients' sessions wait for.
+	OptionSessions = "sessions"
+	// OptionStatements is for the reading of what the server counts by statement.
+	OptionStatements = "statements"
+	// Off switches it off, On on. Cluster is On, of a server that answers for all
+	// servers of its cluster.
+	On, Off, Cluster = "on", "off", "cluster"
+)
+
+// OneOf checks that an option has one of some values.
+func OneOf(values ...string) func(value string) error {
+	return func(value string) error {
+		if !slices.Contains(values, value) {
+			return fmt.Errorf("expected %s, found %q", strings.Join(values, " or "), value)
+		}
+		return nil
+	}
+}
+
+// Secret is a value that must not be printed.
+type Secret string
+
+// String blanks the secret wherever it would be formatted.
+func (s Secret) String() string {
+	if s == "" {
+		return ""
+	}
+	return "***"
+}
+
+// GoString blanks the secret under %#v.
+func (s Secret) GoString() string { return s.String() }
+
+// LogValue blanks the secret in logs.
+func (s Secret) LogValue() slog.Value { return slog.StringValue(s.String()) }
+
+// MarshalText blanks the secret in JSON and YAML.
+func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// Prober asks one target. It keeps at most one connection, opens it when
+// needed and after an error, and is used by one goroutine at a time.
+type Prober interface {
+	// Probe reads the server once and returns a new Status. ctx carries the
+	// tick's deadline, which also bounds connecting. After an error the state of
+	// the target is unknown.
+	Probe(ctx context.Context) (*Status, error)
+	// Close ends the connection.
+	Close() error
+}
+
+// Engine is one kind of database. The registry lists them all.
+type Engine struct {
+	// Name as in the configuration's `engine`.
+	Name string
+	// DefaultPort is where its servers listen if an address names no port.
+	DefaultPort string
+	// ClientOption is the option of a target that holds the address for clients, of
+	// an engine that is sampled at another one.
+	ClientOption string
+	// Open checks the target's settings and returns a prober; it does not
+	// connect.
+	Open func(Target, *slog.Logger) (Prober, error)
+}
+
+// Status is what one server reported at one tick.
+type Status struct {
+	// Version is the server's own text. Flavour is lower case: mysql, mariadb,
+	// percona, aurora, tidb, mongodb, atlas …
+	Version string
+	Flavour string
+	// Role as the server sees itself: primary, replica, member, … or empty.
+	Role string
+	// Nodename is the name of the server's machine as `uname -n` prints it; empty
+	// if the server does not report it.
+	Nodename string
+	// Region is where the server is, by its own tags or labels; empty if it has none.
+	Region string
+	// Uptime distinguishes restarts from counters that were reset; 0 if unknown.
+	Uptime time.Duration
+
+	// RoundTrip is how long the server took for an exchange in which it has nothing to
+	// do, as seen by the agent; 0 if it was not measured.
+	RoundTrip time.Duration
+
+	// Position is how far the server is in the history that its cluster
+	// shares; nil if it has none.
+	Position Position
+	// Received is how far the only server that it replicates from was, by what it has
+	// received from there; nil if that is unknown or the connection is lost.
+	Received Position
+	// Replicating is false for a node that is up but not comparable with the
+	// others now (joining, partitioned): no lag is computed for it.
+	Replicating bool
+
+	// LagSeconds is the engine's own measure of lag, for engines that have a
+	// better one than the history of positions (worker tables, Aurora's lag
+	// table). If it is unknown, the sampler computes the lag.
+	LagSeconds series.Optional[float64]
+	// CoarseLagSeconds is the lag in whole seconds that the server itself
+	// reports (Seconds_Behind_Source). It is used only if positions give none.
+	CoarseLagSeconds series.Optional[float64]
+	// Delay is how long the server is configured to wait before it applies a
+	// transaction. It is not lag: LagSeconds and CoarseLagSeconds exclude it.
+	Delay time.Duration
+
+	// Values are the metrics, each at most once per set of label values.
+	Values []Value
+
+	// Missing lists what could not be read and why, mostly rights that the user
+	// lacks. Each text is logged once.
+	Missing []string
+}
+
+// Position is a point in a replicated history: a Galera seqno, a GTID set, an
+// optime.
+type Position interface {
+	// Behind returns how many transactions other has that this position lacks;
+	// false if they can't be counted or compared (another cluster or kind).
+	Behind(other Position) (uint64, bool)
+	// Scalar is a number that grows with the position, for display and for
+	// `replication_position`.
+	Scalar() float64
+	// String is the position in the server's own notation.
+	String() string
+}
+
+// Reacher is a Position whose transactions can't be counted but which can be
+// compared, such as an optime.
+type Reacher interface {
+	// Reaches reports whether the position has everything that goal has.
+	Reaches(goal Position) bool
+}
+
+// Reached reports whether position has everything that goal has; false if the
+// two can't be compared.
+func Reached(position, goal Position) bool {
+	if r, ok := position.(Reacher); ok {
+		return r.Reaches(goal)
+	}
+	missing, ok := position.Behind(goal)
+	return ok && missing == 0
+}
+
+// Value is one sample of a metric.
+type Value struct {
+	Metric *measure.Metric
+	Labels []string
+	V      float64
+}
+
+// Set adds a value; labels as in Metric.Labels.
+func (s *Status) Set(m *measure.Metric, v float64, labels ...string) {
+	s.Values = append(s.Values, Value{Metric: m, Labels: labels, V: v})
+}
+
+// SetBool adds 1 for true and 0 for false.
+func (s *Status) SetBool(m *measure.Metric, on bool, labels ...string) {
+	v := 0.0
+	if on {
+		v = 1
+	}
+	s.Set(m, v, labels...)
+}
+
+// Get returns the value of m with the given label values.
+func (s *Status) Get(m *measure.Metric, labels ...string) (float64, bool) {
+	for i := range s.Values {
+		if v := &s.Values[i]; v.Metric == m && slices.Equal(v.Labels, labels) {
+			return v.V, true
+		}
+	}
+	return 0, false
+}
+
+// Sample is one target's answer, or failure, at one tick.
+type Sample struct {
+	Target *Target
+	// Tick is the common instant; Asked and Answered are this target's own.
+	Tick     time.Time
+	Asked    time.Time
+	Answered time.Time
+
+	Status *Status // nil if Err is set
+	Err    error
+
+	// Restarts counts the restarts since the sampler began.
+	Restarts uint64
+	// Settings are those read last, possibly long ago; nil: never.
+	Settings *SettingsReading
+
+	// Source is set for the only primary of its cluster, which the others
+	// replicate from: it can't be behind.
+	Source bool
+	// Lag against the most advanced member of the target's cluster at the same
+	// tick. It is unknown in a cluster of one and for the Source.
+	LagTransactions, LagSeconds series.Optional[float64]
+}
+
+// Up reports whether the target answered.
+func (s *Sample) Up() bool { return s.Err == nil && s.Status != nil }
+
+// Region is where the target is, as configured or else as it reports; empty if that is unknown.
+func (s *Sample) Region() string {
+	if s.Target.Region == "" && s.Up() {
+		return s.Status.Region
+	}
+	return s.Target.Region
+}
+
+// All yields every value of a sample: those that the sampler adds first, then, if
+// the target answered, those that it reported. It is the one list of what a
+// sample holds. A Value is valid until the next one.
+func (s *Sample) All(yield func(*Value) bool) {
+	up := 0.0
+	if s.Up() {
+		up = 1
+	}
+	added := []Value{{Metric: Up, V: up}, {Metric: RestartsTotal, V: float64(s.Restarts)}}
+	if s.Up() {
+		if s.Status.RoundTrip > 0 {
+			added = append(added, Value{Metric: RoundTripSeconds, V: s.Status.RoundTrip.Seconds()})
+		}
+		if s.LagSeconds.Known {
+			added = append(added, Value{Metric: ReplicationLagSeconds, V: s.LagSeconds.Value})
+		}
+		if s.LagTransactions.Known {
+			added = append(added, Value{Metric: ReplicationLagTransactions, V: s.LagTransactions.Value})
+		}
+		if s.Status.Position != nil {
+			added = append(added, Value{Metric: ReplicationPosition, V: s.Status.Position.Scalar()})
+		}
+	}
+	for i := range added {
+		if !yield(&added[i]) {
+			return
+		}
+	}
+	if !s.Up() {
+		return
+	}
+	for i := range s.Status.Values {
+		if !yield(&s.Status.Values[i]) {
+			return
+		}
+	}
+}
+
+// Frame is what all targets answered at one tick, in the order of the
+// configuration. A target that has not answered within the tick has Err set. One
+// has no sample if the sampler itself did not run, or did not ask it.
+type Frame struct {
+	Tick time.Time
+	// Interval is the distance of ticks. An extra tick may lie between two.
+	Interval time.Duration
+	// Missed is how many ticks before this one were missed.
+	Missed  int
+	Samples []Sample
+}
+
+// Sample returns the sample of a target, nil if the frame has none.
+func (f *Frame) Sample(target string) *Sample {
+	for i := range f.Samples {
+		if f.Samples[i].Target.Name == target {
+			return &f.Samples[i]
+		}
+	}
+	return nil
+}
+
+// WithShare bounds ctx to a share of the time that it has left, for what is read in
+// addition to a sample: the sample itself is kept.
+func WithShare(ctx context.Context, share float64) (context.Context, context.CancelFunc) {
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, time.Duration(share*float64(time.Until(deadline))))
+}
+
+// regionNames are the tags and labels of servers that have their region, the best one first.
+var regionNames = []string{"region", "datacenter", "dc", "zone"}
+
+// RegionIn returns the region among a server's tags or labels; empty if there is none. Their
+// names may be written in any case.
+func RegionIn(labels map[string]string) string {
+	for _, name := range regionNames {
+		for _, label := range slices.Sorted(maps.Keys(labels)) {
+			if strings.EqualFold(label, name) && labels[label] != "" {
+				return labels[label]
+			}
+		}
+	}
+	return ""
+}

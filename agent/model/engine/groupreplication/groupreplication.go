@@ -1,0 +1,182 @@
+// Package groupreplication reads what a member of a MySQL group (Group
+// Replication, InnoDB Cluster) reports beyond a single server's counters.
+//
+// A member's rows about the others are their last broadcasts: up to a second
+// old, and frozen when one dies. So queues and counts are taken from the
+// member's own row only. Of the others only the state is read, as this member
+// sees it.
+package groupreplication
+
+import (
+	"context"
+	"net"
+	"strconv"
+	"strings"
+
+	"github.com/benchwatch/benchwatch/agent/model/engine"
+	"github.com/benchwatch/benchwatch/agent/model/engine/gtid"
+	"github.com/benchwatch/benchwatch/agent/model/engine/mysql"
+	"github.com/benchwatch/benchwatch/agent/model/engine/replication"
+)
+
+// The statements of a tick, besides that for the applier's workers.
+const (
+	askSelf    = "SELECT @@GLOBAL.gtid_executed AS gtid_executed, @@GLOBAL.server_uuid AS server_uuid, @@GLOBAL.super_read_only AS super_read_only"
+	askMembers = "SELECT * FROM performance_schema.replication_group_members"
+	askStats   = "SELECT * FROM performance_schema.replication_group_member_stats WHERE MEMBER_ID = @@GLOBAL.server_uuid"
+)
+
+// groupName is the variable that has the group's UUID.
+const groupName = "group_replication_group_name"
+
+// applierChannel is where a member applies what the group has certified.
+const applierChannel = "group_replication_applier"
+
+// states of a member, numbered so that they can be charted and compared.
+var states = map[string]float64{"OFFLINE": 0, "RECOVERING": 1, "ONLINE": 2, "ERROR": 3, "UNREACHABLE": 4}
+
+// settingNames are the variables that matter.
+var settingNames = []string{
+	"group_replication_single_primary_mode", "group_replication_consistency", "group_replication_paxos_single_leader",
+	"group_replication_flow_control_mode", "group_replication_flow_control_applier_threshold", "group_replication_flow_control_certifier_threshold",
+	"group_replication_flow_control_period", "group_replication_flow_control_min_quota", "group_replication_flow_control_max_quota",
+	"group_replication_flow_control_min_recovery_quota", "group_replication_flow_control_member_quota_percent",
+	"group_replication_flow_control_hold_percent", "group_replication_flow_control_release_percent",
+	"group_replication_transaction_size_limit", "group_replication_compression_threshold", "group_replication_communication_max_message_size",
+	"group_replication_communication_stack", "group_replication_poll_spin_loops",
+}
+
+// Detail reads a member's tables.
+type Detail struct {
+	applier replication.Applier
+}
+
+// New returns the detail for one prober.
+func New() mysql.Detail { return &Detail{} }
+
+// Needs implements mysql.Detail.
+func (*Detail) Needs() mysql.Needs {
+	return mysql.Needs{
+		Status:    append(variables.Names(), "group_replication_primary_member"),
+		Variables: []string{groupName},
+		Settings:  append([]string{groupName}, settingNames...),
+		ReadSettings: func(server *mysql.Server, variables mysql.Values, out engine.Settings) {
+			if variables[groupName] != "" && !server.MariaDB() {
+				mysql.Copy(settingNames, variables, out)
+			}
+		},
+	}
+}
+
+// Read implements mysql.Detail. A server without the plugin has no name of a
+// group.
+func (d *Detail) Read(ctx context.Context, q mysql.Querier, tick *mysql.Tick, out *engine.Status) error {
+	group := strings.ToLower(tick.Server.Variables[groupName])
+	if group == "" || tick.Server.MariaDB() {
+		return nil
+	}
+	self, err := q.Rows(ctx, askSelf)
+	if err != nil || len(self) == 0 {
+		return err
+	}
+	uuid := self[0].Text("server_uuid")
+	if ro, ok := self[0].Number("super_read_only"); ok {
+		out.Set(superReadOnly, ro)
+	}
+	variables.Read(out, tick.Status.Number)
+
+	members, err := q.Rows(ctx, askMembers)
+	if err := mysql.Optional(err, out, "SELECT ON performance_schema.replication_group_members: state and role of the group's members"); err != nil {
+		return err
+	}
+	state := readMembers(members, uuid, tick.Status["group_replication_primary_member"], out)
+	if out.Role == "" {
+		out.Role = "member"
+	}
+	if err := readStats(ctx, q, uuid, out); err != nil {
+		return err
+	}
+	readPosition(self[0], group, uuid, state, out)
+	if state != "ONLINE" && state != "RECOVERING" {
+		return nil
+	}
+	return d.applier.Read(ctx, q, applierChannel, out)
+}
+
+// readMembers sets the states of all members as this one sees them, and returns
+// its own state.
+func readMembers(members []mysql.Row, uuid, primaryUUID string, out *engine.Status) (state string) {
+	var online float64
+	for _, row := range members {
+		id, its, role := row.Text("MEMBER_ID"), row.Text("MEMBER_STATE"), row.Text("MEMBER_ROLE")
+		if !row.Has("MEMBER_ROLE") && primaryUUID != "" { // MySQL 5.7
+			role = "SECONDARY"
+			if strings.EqualFold(id, primaryUUID) {
+				role = "PRIMARY"
+			}
+		}
+		if its == "ONLINE" {
+			online++
+		}
+		out.Set(memberInfo, 1, net.JoinHostPort(row.Text("MEMBER_HOST"), row.Text("MEMBER_PORT")), strings.ToLower(its), strings.ToLower(role))
+		if !strings.EqualFold(id, uuid) {
+			continue
+		}
+		state = its
+		if n, ok := states[its]; ok {
+			out.Set(memberState, n)
+		}
+		if role != "" {
+			out.SetBool(primary, role == "PRIMARY")
+			if out.Role == "" {
+				out.Role = strings.ToLower(role)
+			}
+		}
+	}
+	if len(members) > 0 {
+		out.Set(groupSize, float64(len(members)))
+		out.Set(membersOnline, online)
+	}
+	return state
+}
+
+// readStats takes the queues and counts of this member's own row.
+func readStats(ctx context.Context, q mysql.Querier, uuid string, out *engine.Status) error {
+	rows, err := q.Rows(ctx, askStats)
+	if err != nil {
+		return mysql.Optional(err, out, "SELECT ON performance_schema.replication_group_member_stats: queues and certification of the group")
+	}
+	for _, row := range rows {
+		if !strings.EqualFold(row.Text("MEMBER_ID"), uuid) {
+			continue
+		}
+		columns.Read(out, func(name string) (float64, bool) { return row.Number(name) })
+		// VIEW_ID is a number made at bootstrap, and the count of changes since.
+		if _, count, ok := strings.Cut(row.Text("VIEW_ID"), ":"); ok {
+			if n, err := strconv.ParseUint(count, 10, 63); err == nil {
+				out.Set(viewNumber, float64(n))
+			}
+		}
+	}
+	return nil
+}
+
+// readPosition counts the group's transactions only: no other member lacks a
+// member's own (accounts created with the binary log on before it joined).
+func readPosition(self mysql.Row, group, uuid, state string, out *engine.Status) {
+	text, ok := self.Lookup("gtid_executed")
+	if !ok || out.Position != nil {
+		return
+	}
+	set, err := gtid.ParseSet(text)
+	if err != nil {
+		return // the notation of a later version
+	}
+	out.Position = &gtid.Position{
+		Kind: gtid.MySQL, Executed: set.Only(group), Own: set.Without(group),
+		Server: uuid, Text: text,
+	}
+	// A member that has left the group, or not joined it yet, receives nothing.
+	// If the state is unknown, the position is still compared.
+	out.Replicating = state == "" || state == "ONLINE" || state == "RECOVERING"
+}

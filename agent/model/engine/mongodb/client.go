@@ -1,0 +1,246 @@
+package mongodb
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"regexp"
+	"slices"
+	"sync"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/event"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+	"go.mongodb.org/mongo-driver/v2/mongo/readpref"
+
+	"github.com/benchwatch/benchwatch/agent/model/engine"
+)
+
+// appName is the name of the agent's connections in the server's log and in
+// currentOp.
+const appName = "benchwatch"
+
+const (
+	// connectTimeout bounds one attempt to connect, and one heartbeat. The
+	// tick's deadline ends waiting for it earlier.
+	connectTimeout = 5 * time.Second
+	// heartbeatInterval is how often the driver's monitor asks hello on a
+	// connection of its own; after a failure it asks at each tick.
+	heartbeatInterval = 10 * time.Second
+	poolSize          = 2
+)
+
+// clientOptions returns the driver's options: a direct connection whatever the
+// server's role, few connections, no retries that would outlast the tick.
+func (p *prober) clientOptions() *options.ClientOptions {
+	o := options.Client().
+		SetHosts([]string{p.target.Address}).
+		SetDirect(true).
+		SetDialer(dialer{&p.budget}).
+		SetAppName(appName).
+		SetMaxPoolSize(poolSize).
+		SetConnectTimeout(connectTimeout).
+		SetHeartbeatInterval(heartbeatInterval).
+		SetServerMonitoringMode("poll").
+		SetServerMonitor(p.heartbeats.monitor()).
+		SetReadPreference(readpref.PrimaryPreferred()).
+		SetRetryReads(false).
+		SetRetryWrites(false)
+	if c := credential(&p.target); c != nil {
+		o.SetAuth(*c)
+	}
+	if p.target.TLS != nil {
+		o.SetTLSConfig(p.target.TLS.Clone())
+	}
+	return o
+}
+
+// dialer opens connections on which a server can send a bounded amount in a tick.
+type dialer struct{ budget *engine.Budget }
+
+// DialContext implements options.ContextDialer.
+func (d dialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	c, err := (&net.Dialer{}).DialContext(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	return d.budget.Conn(c), nil
+}
+
+// command runs a command on the database admin and returns its answer.
+func (p *prober) command(ctx context.Context, name string, options ...bson.E) (document, error) {
+	p.statements++
+	cmd := append(bson.D{{Key: name, Value: 1}}, options...)
+	raw, err := p.client.Database("admin").RunCommand(ctx, cmd).Raw()
+	if err != nil {
+		return nil, err
+	}
+	return document(raw), nil
+}
+
+// all returns the results of a query or an aggregation that has few.
+func (p *prober) all(ctx context.Context, cursor *mongo.Cursor, err error) ([]document, error) {
+	p.statements++
+	if err != nil {
+		return nil, err
+	}
+	var raws []bson.Raw
+	err = cursor.All(ctx, &raws)
+	docs := make([]document, len(raws))
+	for i, raw := range raws {
+		docs[i] = document(raw)
+	}
+	return docs, err
+}
+
+// Codes of errors.
+const (
+	codeUnauthorized         = 13
+	codeAuthenticationFailed = 18
+	codeCommandNotFound      = 59
+	codeAtlasError           = 8000 // MongoDB's cloud service: command not allowed
+)
+
+// refusals are the codes with which a server refuses a command; other errors mean
+// that it can't answer now.
+var refusals = []int32{
+	codeUnauthorized, codeCommandNotFound, codeAtlasError,
+	76,    // no replication
+	94,    // not yet initialized
+	115,   // command not supported
+	166,   // command not supported on a view
+	238,   // not implemented, of servers that only have the protocol
+	40324, // unknown stage of a pipeline
+}
+
+// refusal returns the code with which the server refused a command; false for
+// an error of another kind.
+func refusal(err error) (code int32, refused bool) {
+	var ce mongo.CommandError
+	if !errors.As(err, &ce) || refusedLogin(err) {
+		return 0, false
+	}
+	return ce.Code, slices.Contains(refusals, ce.Code)
+}
+
+// refusedLogin reports whether err is the server's answer to a login, not to a
+// command. The driver logs in while it opens a connection, and wraps the answer
+// into an error of the connection.
+func refusedLogin(err error) bool {
+	var ce mongo.CommandError
+	return errors.As(err, &ce) && errors.Unwrap(ce.Wrapped) != nil
+}
+
+// lacksRight reports whether the server refused a command because a right is
+// missing.
+func lacksRight(err error) bool {
+	code, refused := refusal(err)
+	return refused && (code == codeUnauthorized || code == codeAtlasError)
+}
+
+// heartbeats has the last result of the driver's monitor, which is the reason why
+// no server can be selected. The driver calls it from its own goroutines.
+type heartbeats struct {
+	mu      sync.Mutex
+	failure error // nil after a success
+	greeted bool  // one succeeded: this is a MongoDB server
+	cancel  context.CancelCauseFunc
+}
+
+// errStrangeHello replaces an answer to hello that the driver does not
+// understand: the driver does not report its error.
+var errStrangeHello = errors.New("the answer to hello is not one of a MongoDB server")
+
+func (h *heartbeats) monitor() *event.ServerMonitor {
+	return &event.ServerMonitor{
+		ServerHeartbeatSucceeded: func(e *event.ServerHeartbeatSucceededEvent) {
+			if e.Reply.Kind == "Unknown" {
+				h.record(errStrangeHello)
+				return
+			}
+			h.record(nil)
+		},
+		ServerHeartbeatFailed: func(e *event.ServerHeartbeatFailedEvent) { h.record(e.Failure) },
+	}
+}
+
+// record takes the outcome of a heartbeat. One that the driver cancelled, as it
+// does when another connection fails, has no meaning.
+func (h *heartbeats) record(failure error) {
+	if errors.Is(failure, context.Canceled) {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.failure = failure
+	h.greeted = h.greeted || failure == nil
+	if failure != nil && h.cancel != nil {
+		h.cancel(failure)
+	}
+}
+
+// watch returns a context that ends when a heartbeat fails, so that a server that
+// refuses connections is down at once and not only at the end of the tick.
+func (h *heartbeats) watch(ctx context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.cancel = cancel
+	return ctx, func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.cancel = nil
+		cancel(nil)
+	}
+}
+
+// last reports whether there ever was a heartbeat that succeeded, and returns
+// the failure of the last one, nil if it succeeded.
+func (h *heartbeats) last() (greeted bool, failure error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.greeted, h.failure
+}
+
+// connectionID is the driver's name of a connection in its errors; it differs
+// from attempt to attempt.
+var connectionID = regexp.MustCompile(`connection\([^)]*\):? ?`)
+
+// explain turns the driver's error into one line with a remedy. The error wraps
+// the driver's.
+func (p *prober) explain(err error) error {
+	if refusedLogin(err) {
+		return p.explainLogin(err)
+	}
+	greeted, last := p.heartbeats.last()
+	if last != nil {
+		err = last
+	}
+	if explained := engine.ExplainConnection(p.target.Address, err); explained != nil {
+		return fmt.Errorf("mongodb: %w", explained)
+	}
+	text := connectionID.ReplaceAllString(err.Error(), "")
+	var notTLS tls.RecordHeaderError
+	switch {
+	case errors.As(err, &notTLS):
+		text = "the server does not speak TLS; remove tls from this target's configuration, or check the port"
+	case !greeted && p.target.TLS == nil && (errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)):
+		text = "the server closed the connection; it may require TLS, or this is not MongoDB's port: " + text
+	}
+	return engine.Explain(err, "mongodb: %s", text)
+}
+
+// explainLogin turns the refusal of a login into one line with a remedy.
+func (p *prober) explainLogin(err error) error {
+	text := connectionID.ReplaceAllString(err.Error(), "")
+	var ce mongo.CommandError
+	if c := credential(&p.target); c != nil && errors.As(err, &ce) && ce.Code == codeAuthenticationFailed {
+		text = fmt.Sprintf("login refused: user or password is wrong, or the user %q is not in database %q (option %s)", p.target.User, c.AuthSource, optionAuthSource)
+	}
+	return engine.Explain(err, "mongodb: %s", text)
+}

@@ -1,0 +1,280 @@
+package mongodb
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+
+	"github.com/benchwatch/benchwatch/agent/model/engine"
+)
+
+const (
+	// slowInterval is the pace of what changes slowly or costs more than a
+	// status: hello, the oplog window, rights that were missing.
+	slowInterval = 10 * time.Second
+	closeTimeout = time.Second
+)
+
+// prober samples one server. Its client of the driver has a pool of at most two
+// connections and a monitor with one more. The client is kept after an error,
+// since the driver reconnects by itself. Only heartbeats is shared with the
+// driver's goroutines.
+type prober struct {
+	target     engine.Target
+	log        *slog.Logger
+	client     *mongo.Client
+	heartbeats heartbeats
+	budget     engine.Budget
+
+	hello   greeting
+	helloAt time.Time // zero: ask again
+	// loginState is the state of the member when the client was opened. The
+	// driver logs in neither to arbiters nor again on open connections.
+	loginState int
+
+	denied     map[string]denial // by command
+	statements uint64            // sent so far, heartbeats not counted
+	slow       slowAnswers
+	sessions   engine.SessionStates
+}
+
+// denial is a command that the server refused.
+type denial struct {
+	at      time.Time
+	missing string // text for Status.Missing; empty if no right is missing
+}
+
+// slowAnswers are values that are read less often than at each tick, by what was
+// asked. Each is shown for three of its intervals at most.
+type slowAnswers map[string]slowAnswer
+
+type slowAnswer struct {
+	next   time.Time // when to ask again
+	until  time.Time // when values are too old
+	values []engine.Value
+}
+
+// due reports whether it is time to ask, and if so, sets the next time.
+func (a slowAnswers) due(what string, now time.Time, interval time.Duration) bool {
+	answer := a[what]
+	if now.Before(answer.next) {
+		return false
+	}
+	answer.next = now.Add(interval)
+	a[what] = answer
+	return true
+}
+
+// keep stores an answer.
+func (a slowAnswers) keep(what string, now time.Time, interval time.Duration, s *engine.Status) {
+	a[what] = slowAnswer{next: now.Add(interval), until: now.Add(3 * interval), values: s.Values}
+}
+
+// add adds the values that are not too old to s.
+func (a slowAnswers) add(s *engine.Status, now time.Time) {
+	for what, answer := range a {
+		switch {
+		case !now.After(answer.until):
+			s.Values = append(s.Values, answer.values...)
+		case now.After(answer.next):
+			delete(a, what)
+		}
+	}
+}
+
+// Probe reads the server once: three round trips to a standalone server or a
+// mongos, of which one is a ping, four to a member of a replica set, and a few more
+// every ten seconds.
+func (p *prober) Probe(ctx context.Context) (*engine.Status, error) {
+	p.budget.Renew()
+	if p.client == nil {
+		client, err := mongo.Connect(p.clientOptions())
+		if err != nil {
+			return nil, p.explain(err)
+		}
+		p.client = client
+		p.denied, p.slow = map[string]denial{}, slowAnswers{}
+		p.helloAt = time.Time{}
+	}
+	watched, release := p.heartbeats.watch(ctx)
+	defer release()
+	s, err := p.probe(watched)
+	if err = p.budget.Check(err); errors.Is(err, engine.ErrTooMuch) {
+		return nil, engine.Explain(err, "%s: %v", p.target.Address, err)
+	}
+	if err != nil {
+		p.helloAt = time.Time{} // what comes back may have another role
+		if _, lost := p.heartbeats.last(); lost == nil && ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		return nil, p.explain(err)
+	}
+	return s, nil
+}
+
+func (p *prober) probe(ctx context.Context) (*engine.Status, error) {
+	now := time.Now()
+	slow := now.Sub(p.helloAt) >= slowInterval
+	// hello needs no right, so it replaces a serverStatus that is refused.
+	if _, blind := p.denied["serverStatus"]; slow || blind {
+		if err := p.greet(ctx, now); err != nil {
+			return nil, err
+		}
+	}
+	s := &engine.Status{Flavour: "mongodb"}
+	member := p.hello
+
+	d, err := p.ask(ctx, "serverStatus", rightServerStatus, statusSections(slow && p.hello.set != "")...)
+	if err != nil {
+		return nil, err
+	}
+	if d != nil {
+		readServerStatus(s, d)
+		if repl, ok := d.sub("repl"); ok {
+			member = p.update(readGreeting(repl))
+		}
+	} else if info, err := p.ask(ctx, "buildInfo", ""); err != nil {
+		return nil, err
+	} else if info != nil { // needs no right
+		s.Version = info.text("version")
+	}
+	applyGreeting(s, &member)
+
+	switch {
+	case member.router:
+		p.probeShards(ctx, now)
+	case member.set != "":
+		set, err := p.ask(ctx, "replSetGetStatus", rightReplicaSet)
+		if err != nil {
+			return nil, err
+		}
+		if set != nil {
+			readReplicaSet(s, set)
+		}
+		p.probeOplog(ctx, s, d, now)
+	}
+	if member.state != stateArbiter {
+		if err := p.probeSessions(ctx, s, member.router); err != nil {
+			return nil, err
+		}
+	}
+	asked := time.Now()
+	if pong, err := p.ask(ctx, "ping", ""); err != nil {
+		return nil, err
+	} else if pong != nil {
+		s.RoundTrip = time.Since(asked)
+	}
+	p.slow.add(s, now)
+	s.Set(engine.AgentStatementsTotal, float64(p.statements))
+	p.reportMissing(s, member.state)
+	return s, nil
+}
+
+// What the user can't see without a right. Each is logged once.
+const (
+	rightServerStatus = "serverStatus (role clusterMonitor): operations, connections, queues, cache, tickets"
+	rightReplicaSet   = "replSetGetStatus (role clusterMonitor): states and lag of the members"
+	rightOplog        = "find on local.oplog.rs (role read on local): oplog window"
+	rightShards       = "listShards, balancerStatus and find on config (role clusterMonitor): shards, chunks, balancer"
+	rightCollStats    = "collStats on all databases (role clusterMonitor): load per shard"
+)
+
+// greet asks what the server is.
+func (p *prober) greet(ctx context.Context, now time.Time) error {
+	d, err := p.command(ctx, "hello")
+	if code, _ := refusal(err); err != nil && code == codeCommandNotFound { // before 4.4.2
+		d, err = p.command(ctx, "isMaster")
+	}
+	if err != nil {
+		return err
+	}
+	first := p.helloAt.IsZero()
+	p.hello, p.helloAt = readGreeting(d), now
+	if first {
+		p.loginState = p.hello.state
+	}
+	return nil
+}
+
+// update completes the member of serverStatus by what only hello reports. hello
+// is asked again when the set was reconfigured.
+func (p *prober) update(repl greeting) greeting {
+	if repl.config != p.hello.config || repl.set != p.hello.set {
+		p.helloAt = time.Time{}
+	}
+	repl.delay, repl.region = p.hello.delay, p.hello.region
+	if repl.state == stateUnknown && p.hello.state == stateArbiter {
+		repl.state = stateArbiter
+	}
+	return repl
+}
+
+// ask runs a command that a server may refuse: then the answer is nil, and
+// the command is left alone for a while. Other errors are the caller's.
+func (p *prober) ask(ctx context.Context, name, right string, options ...bson.E) (document, error) {
+	return p.attempt(name, right, func() (document, error) { return p.command(ctx, name, options...) })
+}
+
+// attempt is ask for a command that differs from others of the same name.
+func (p *prober) attempt(name, right string, ask func() (document, error)) (document, error) {
+	if d, ok := p.denied[name]; ok && time.Since(d.at) < slowInterval {
+		return nil, nil
+	}
+	d, err := ask()
+	if _, refused := refusal(err); err != nil && !refused {
+		return nil, err
+	}
+	p.allowed(name, right, err)
+	return d, nil
+}
+
+// allowed reports whether a command succeeded, and notes if it did not.
+func (p *prober) allowed(name, right string, err error) bool {
+	if err == nil {
+		delete(p.denied, name)
+		return true
+	}
+	d := denial{at: time.Now()}
+	if lacksRight(err) {
+		d.missing = right
+	}
+	p.denied[name] = d
+	return false
+}
+
+// reportMissing adds the missing rights to s. An arbiter has no users; when it
+// becomes a member that has, the client is opened again to log in.
+func (p *prober) reportMissing(s *engine.Status, state int) {
+	canLogin := state != stateArbiter
+	if credential(&p.target) != nil && p.loginState == stateArbiter && canLogin && len(p.denied) > 0 {
+		if err := p.Close(); err != nil {
+			p.log.Debug("closing the client failed", "target", p.target.Name, "err", err)
+		}
+		return
+	}
+	why := ""
+	if !canLogin {
+		why = "an arbiter holds no users, so that no login is possible: "
+	}
+	for _, d := range p.denied {
+		if d.missing != "" {
+			s.Missing = append(s.Missing, why+d.missing)
+		}
+	}
+}
+
+// Close ends the connections. A later probe opens others.
+func (p *prober) Close() error {
+	if p.client == nil {
+		return nil
+	}
+	client := p.client
+	p.client = nil
+	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+	defer cancel()
+	return client.Disconnect(ctx)
+}

@@ -1,0 +1,121 @@
+package mongodb
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/benchwatch/benchwatch/agent/model/engine"
+	"github.com/benchwatch/benchwatch/agent/model/measure"
+)
+
+// statusSections are serverStatus' sections that are not read. They are switched
+// off, so that the server does not gather them: some take locks or walk through
+// allocator statistics. Servers ignore sections they don't know.
+func statusSections(withOplog bool) (sections []bson.E) {
+	for _, section := range []string{
+		"asserts", "batchedDeletes", "bucketCatalog", "catalogStats", "changeStreamPreImages",
+		"collectionCatalog", "defaultRWConcern", "electionMetrics", "featureCompatibilityVersion",
+		"hedgingMetrics", "indexBuilds", "indexBulkBuilder", "indexStats", "internalTransactions",
+		"locks", "logicalSessionRecordCache", "mirroredReads", "oplogTruncation", "planCache",
+		"queryAnalyzers", "querySettings", "readConcernCounters", "readPreferenceCounters",
+		"scramCache", "security", "shardSplits", "tcmalloc", "tenantMigrations", "trafficRecording",
+		"transportSecurity", "twoPhaseCommitCoordinator", "watchdog",
+	} {
+		sections = append(sections, bson.E{Key: section, Value: 0})
+	}
+	if withOplog { // not sent unless asked for; since 3.0
+		sections = append(sections, bson.E{Key: "oplog", Value: 1})
+	}
+	return sections
+}
+
+// How many of the server's units make a base unit.
+const (
+	micro = 1e6
+	milli = 1e3
+	mebi  = 1.0 / (1 << 20)
+)
+
+// unlimitedTickets is flow control's target rate while it limits nothing.
+const unlimitedTickets = 1_000_000_000
+
+// readServerStatus fills s from the answer to serverStatus.
+func readServerStatus(s *engine.Status, d document) {
+	s.Version = d.text("version")
+	s.Nodename, _, _ = strings.Cut(d.text("host"), ":") // with a port unless it is the default
+	if ms, ok := d.number("uptimeMillis"); ok {
+		s.Uptime = time.Duration(ms) * time.Millisecond
+	} else if seconds, ok := d.number("uptime"); ok {
+		s.Uptime = time.Duration(seconds * float64(time.Second))
+	}
+	fields.Read(s, func(path string) (float64, bool) { return d.number(strings.Split(path, ".")...) })
+	readCommon(s, d)
+	readLatencies(s, d, latencies, latencySeconds, latencyOperations)
+	if rate, ok := d.number("flowControl", "targetRateLimit"); ok && rate < unlimitedTickets {
+		s.Set(flowControlTarget, rate)
+	}
+	readTargeting(s, d)
+}
+
+// readCommon sets the metrics that all engines share.
+func readCommon(s *engine.Status, d document) {
+	asked, known := 0.0, false
+	d.numbers(func(op string, n float64) {
+		s.Set(engine.OperationsTotal, n, op)
+		asked += n
+		known = true
+	}, "opcounters")
+	if known {
+		s.Set(engine.QueriesTotal, asked)
+		replicated := 0.0
+		d.numbers(func(op string, n float64) {
+			s.Set(replicatedOperations, n, op)
+			replicated += n
+		}, "opcountersRepl")
+		s.Set(engine.StatementsTotal, asked+replicated)
+	}
+	d.numbers(func(op string, n float64) { s.Set(documents, n, op) }, "metrics", "document")
+
+	current, ok1 := d.number("connections", "current")
+	available, ok2 := d.number("connections", "available")
+	if ok1 && ok2 {
+		s.Set(engine.ConnectionsLimit, current+available)
+	}
+	// Clients that wait to hear of a change of topology count as active.
+	if active, ok := d.number("connections", "active"); ok {
+		waiting, _ := d.number("connections", "awaitingTopologyChanges")
+		s.Set(engine.ThreadsRunning, max(0, active-waiting))
+	}
+}
+
+// readLatencies sets the time spent in operations, in microseconds in the section
+// of d, and their counts.
+func readLatencies(s *engine.Status, d document, section string, seconds, operations *measure.Metric, labels ...string) {
+	for _, kind := range []string{"reads", "writes", "commands", "transactions"} {
+		sum, ok1 := d.number(section, kind, "latency")
+		count, ok2 := d.number(section, kind, "ops")
+		if ok1 && ok2 {
+			labels := append(slices.Clone(labels), kind)
+			s.Set(seconds, sum/micro, labels...)
+			s.Set(operations, count, labels...)
+		}
+	}
+}
+
+// readTargeting sets to how many shards a router sent its operations.
+func readTargeting(s *engine.Status, d document) {
+	if d.text("process") != "mongos" {
+		return
+	}
+	names := map[string]string{"oneShard": "one", "manyShards": "many", "allShards": "all", "unsharded": "unsharded"}
+	for _, op := range []string{"find", "insert", "update", "delete", "aggregate"} {
+		d.numbers(func(key string, n float64) {
+			if name, ok := names[key]; ok {
+				s.Set(targetedOperations, n, op, name)
+			}
+		}, "shardingStatistics", "numHostsTargeted", op)
+	}
+}

@@ -1,0 +1,141 @@
+package mongodb
+
+import (
+	"context"
+	"errors"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/benchwatch/benchwatch/agent/base/histogram"
+	"github.com/benchwatch/benchwatch/agent/model/engine"
+)
+
+// The rights that are needed.
+const (
+	missingTop    = "statements: the right top (role clusterMonitor)"
+	missingUptime = "statements: the right serverStatus (role clusterMonitor)"
+)
+
+// kinds are the commands by which `top` counts, with their names there. Its other fields are
+// sums of these.
+var kinds = []struct{ field, name string }{
+	{"queries", "find"}, {"getmore", "getMore"}, {"insert", "insert"}, {"update", "update"}, {"remove", "delete"}, {"commands", "command"},
+}
+
+// mostNamespaces bounds what is read of the answer to `top`.
+const mostNamespaces = 5000
+
+// latencies is the section of serverStatus with the latency of all clients' operations.
+const latencies = "opLatencies"
+
+// Statements implements engine.StatementReader: what `top` counts by collection and command, and
+// how long reads and writes took. A mongos has none, its shards do.
+func (p *prober) Statements(ctx context.Context, _ *engine.StatementReading) (*engine.StatementReading, error) {
+	switch {
+	case p.target.Options[engine.OptionStatements] == engine.Off || p.hello.router || p.hello.state == stateArbiter:
+		return nil, engine.ErrSwitchedOff
+	case p.client == nil:
+		return nil, errors.New("not connected")
+	}
+	p.budget.Renew()
+	watched, release := p.heartbeats.watch(ctx)
+	defer release()
+	r := &engine.StatementReading{}
+	status, err := p.command(watched, "serverStatus", append(statusSections(false), bson.E{Key: latencies, Value: bson.D{{Key: "histograms", Value: true}}})...)
+	if err != nil {
+		return nil, p.unreadable(err, missingUptime)
+	}
+	var s engine.Status
+	readServerStatus(&s, status)
+	r.UptimeSeconds, r.Latency = s.Uptime.Seconds(), readHistograms(status)
+	top, err := p.command(watched, "top")
+	if err != nil {
+		return nil, p.unreadable(err, missingTop)
+	}
+	r.Statements = readTop(top)
+	return r, nil
+}
+
+// unreadable returns why a command has no answer.
+func (p *prober) unreadable(err error, right string) error {
+	switch _, refused := refusal(err); {
+	case lacksRight(err):
+		return engine.MissingError(right)
+	case refused: // it is no mongod
+		return engine.ErrSwitchedOff
+	}
+	return p.explain(p.budget.Check(err))
+}
+
+// lowerBounds are those of the buckets of MongoDB's histograms in microseconds
+// (operation_latency_histogram.cpp, 3.4 to 8.0): powers of two, with halves from 2 ms to 2 s.
+var lowerBounds = func() []float64 {
+	bounds := []float64{0}
+	for power := 1; power <= 40; power++ {
+		low := math.Ldexp(1, power)
+		if bounds = append(bounds, low); power >= 11 && power < 21 {
+			bounds = append(bounds, 1.5*low)
+		}
+	}
+	return bounds
+}()
+
+// readHistograms returns how long the server took for reads and writes of its clients: other
+// commands are those that drivers and monitoring send, and transactions consist of the others.
+// It is nil if the server reports no histograms. A bucket has its lower bound only, and those
+// without a value are left out.
+func readHistograms(d document) engine.LatencyBuckets {
+	var buckets []histogram.Bucket
+	known := false
+	for _, kind := range []string{"reads", "writes"} {
+		if _, has := d.value(latencies, kind, "histogram").ArrayOK(); !has {
+			continue
+		}
+		known = true
+		for _, b := range d.list(latencies, kind, "histogram") {
+			low, ok1 := b.number("micros")
+			n, ok2 := b.number("count")
+			if !ok1 || !ok2 || low < 0 || n < 0 || n > math.MaxInt64 {
+				return nil
+			}
+			high := math.Inf(1)
+			if i := slices.IndexFunc(lowerBounds, func(bound float64) bool { return bound > low }); i >= 0 {
+				high = lowerBounds[i] / micro
+			}
+			buckets = append(buckets, histogram.Bucket{Low: low / micro, High: high, N: uint64(n)})
+		}
+	}
+	if !known {
+		return nil
+	}
+	return append(engine.LatencyBuckets{}, histogram.New(buckets...).Buckets()...)
+}
+
+// readTop returns what was counted of each collection but the server's own.
+func readTop(d document) []engine.Statement {
+	var all []engine.Statement
+	totals, _ := d.sub("totals")
+	elements, _ := bson.Raw(totals).Elements() // the valid ones
+	for _, e := range elements[:min(len(elements), mostNamespaces)] {
+		counts, ok := e.Value().DocumentOK()
+		database, collection, _ := strings.Cut(e.Key(), ".")
+		if !ok || collection == "" || database == "local" || database == "admin" || database == "config" || strings.HasPrefix(collection, "system.") {
+			continue
+		}
+		for _, kind := range kinds {
+			n, ok1 := document(counts).number(kind.field, "count")
+			microseconds, ok2 := document(counts).number(kind.field, "time")
+			if !ok1 || !ok2 || n <= 0 || microseconds < 0 {
+				continue
+			}
+			text := kind.name + " " + e.Key()
+			all = append(all, engine.Statement{Schema: database, Digest: text, Text: text,
+				StatementCounts: engine.StatementCounts{Executions: n, Seconds: microseconds * float64(time.Microsecond) / float64(time.Second)}})
+		}
+	}
+	return all
+}

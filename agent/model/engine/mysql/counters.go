@@ -1,0 +1,123 @@
+package mysql
+
+import (
+	"github.com/benchwatch/benchwatch/agent/model/engine"
+	"github.com/benchwatch/benchwatch/agent/model/measure"
+)
+
+var (
+	// variables are those of SHOW GLOBAL STATUS that are a number each.
+	variables engine.Table
+
+	_ = variables.Map(engine.QueriesTotal, "Questions")
+	_ = variables.Map(engine.StatementsTotal, "Queries")
+	_ = variables.Map(engine.CommitsTotal, "Com_commit")
+	_ = variables.Map(engine.RollbacksTotal, "Com_rollback")
+	_ = variables.Map(engine.Connections, "Threads_connected")
+	_ = variables.Map(engine.ThreadsRunning, "Threads_running")
+	_ = variables.Map(engine.OperationsTotal,
+		"select: Com_select", "insert: Com_insert + Com_insert_select", "update: Com_update + Com_update_multi",
+		"delete: Com_delete + Com_delete_multi", "replace: Com_replace + Com_replace_select", "begin: Com_begin",
+		"call: Com_call_procedure")
+	_ = variables.Map(engine.BytesTotal, "received: Bytes_received", "sent: Bytes_sent")
+	_ = variables.Convert(engine.LockWaitSeconds, 1e3, "Innodb_row_lock_time")
+)
+
+// The metrics of MySQL and MariaDB beyond those that engines share. Means and
+// maxima since the start are left out: they show nothing of the last second.
+var (
+	_ = variables.Map(measure.NewCounter("mysql_handler_operations_total", "Calls into storage engines (Handler_*). A commit here is one per engine: several for one transaction.", "op"),
+		"commit: Handler_commit", "rollback: Handler_rollback", "prepare: Handler_prepare", "write: Handler_write",
+		"update: Handler_update", "delete: Handler_delete")
+	innodbRows = variables.Map(measure.NewCounter("mysql_innodb_rows_total", "Rows that InnoDB worked on (Innodb_rows_*). MariaDB has no such counters.", "op"),
+		"read: Innodb_rows_read", "insert: Innodb_rows_inserted", "update: Innodb_rows_updated", "delete: Innodb_rows_deleted")
+	rows = variables.Map(measure.NewCounter("mysql_rows_total", "Rows read from tables and sent to clients (MariaDB: Rows_read, Rows_sent).", "op"),
+		"read: Rows_read", "sent: Rows_sent")
+	_                = variables.Map(measure.NewCounter("mysql_innodb_row_lock_waits_total", "Waits for row locks (Innodb_row_lock_waits)."), "Innodb_row_lock_waits")
+	_                = variables.Map(measure.NewGauge("mysql_innodb_row_lock_waiting", "Row locks waited for now (Innodb_row_lock_current_waits)."), "Innodb_row_lock_current_waits")
+	deadlocks        = variables.Map(measure.NewCounter("mysql_innodb_deadlocks_total", "Deadlocks (Innodb_deadlocks; MariaDB and Percona Server)."), "Innodb_deadlocks")
+	poolReadRequests = variables.Map(measure.NewCounter("mysql_innodb_buffer_pool_read_requests_total", "Logical reads of pages (Innodb_buffer_pool_read_requests)."), "Innodb_buffer_pool_read_requests")
+	poolReads        = variables.Map(measure.NewCounter("mysql_innodb_buffer_pool_reads_total", "Reads of pages that were not in the buffer pool (Innodb_buffer_pool_reads)."), "Innodb_buffer_pool_reads")
+	poolWaits        = variables.Map(measure.NewCounter("mysql_innodb_buffer_pool_wait_free_total", "Waits for a free page (Innodb_buffer_pool_wait_free): the pool is too small or flushing too slow."), "Innodb_buffer_pool_wait_free")
+	_                = variables.Map(measure.NewGauge("mysql_innodb_buffer_pool_pages", "Pages of the buffer pool by what is in them (Innodb_buffer_pool_pages_*).", "state"),
+		"data: Innodb_buffer_pool_pages_data", "dirty: Innodb_buffer_pool_pages_dirty", "free: Innodb_buffer_pool_pages_free",
+		"total: Innodb_buffer_pool_pages_total")
+	_                = variables.Map(measure.NewCounter("mysql_innodb_log_waits_total", "Waits because the log buffer was full (Innodb_log_waits)."), "Innodb_log_waits")
+	_                = variables.Map(measure.NewCounter("mysql_innodb_log_writes_total", "Writes to the redo log (Innodb_log_writes)."), "Innodb_log_writes")
+	redoBytes        = variables.Map(measure.NewCounter("mysql_innodb_log_written_bytes_total", "Bytes written to the redo log (Innodb_os_log_written)."), "Innodb_os_log_written")
+	redoFsyncs       = variables.Map(measure.NewCounter("mysql_innodb_log_fsyncs_total", "fsyncs of the redo log (Innodb_os_log_fsyncs)."), "Innodb_os_log_fsyncs")
+	innodbOperations = variables.Map(measure.NewCounter("mysql_innodb_data_operations_total", "InnoDB's reads, writes and fsyncs (Innodb_data_reads, _writes, _fsyncs).", "op"),
+		"read: Innodb_data_reads", "write: Innodb_data_writes", "fsync: Innodb_data_fsyncs")
+	_ = variables.Map(measure.NewCounter("mysql_innodb_data_bytes_total", "Bytes that InnoDB read and wrote (Innodb_data_read, _written).", "op"),
+		"read: Innodb_data_read", "write: Innodb_data_written")
+	checkpointAge = variables.Map(measure.NewGauge("mysql_innodb_checkpoint_age_bytes", "Redo log not yet covered by a checkpoint (Innodb_checkpoint_age; MySQL 8.0.30 and later: Innodb_redo_log_current_lsn minus Innodb_redo_log_checkpoint_lsn)."), "Innodb_checkpoint_age")
+	// Writes wait from about 85 % of MySQL's capacity on, which is the physical one.
+	checkpointLimit  = variables.Map(measure.NewGauge("mysql_innodb_checkpoint_age_limit_bytes", "Limit of the checkpoint age (Innodb_checkpoint_max_age; MySQL 8.0.30 and later: Innodb_redo_log_capacity_resized)."), "Innodb_checkpoint_max_age | Innodb_redo_log_capacity_resized")
+	historyLength    = variables.Map(measure.NewGauge("mysql_innodb_history_list_length", "Undo log entries not purged yet (Innodb_history_list_length; MariaDB and Percona Server)."), "Innodb_history_list_length")
+	_                = variables.Map(measure.NewCounter("mysql_binlog_commits_total", "Transactions written to the binary log (Binlog_commits; MariaDB)."), "Binlog_commits")
+	_                = variables.Map(measure.NewCounter("mysql_binlog_group_commits_total", "Group commits to the binary log (Binlog_group_commits; MariaDB)."), "Binlog_group_commits")
+	binlogBytes      = variables.Map(measure.NewCounter("mysql_binlog_written_bytes_total", "Bytes written to the binary log (Binlog_bytes_written; MariaDB)."), "Binlog_bytes_written")
+	doublewriteBytes = measure.NewCounter("mysql_innodb_doublewrite_bytes_total", "Bytes written to the doublewrite buffer (Innodb_dblwr_pages_written times Innodb_page_size).")
+	attempts         = variables.Map(measure.NewCounter("mysql_connection_attempts_total", "Attempts to connect, successful or not (Connections)."), "Connections")
+	_                = variables.Map(measure.NewCounter("mysql_aborted_connects_total", "Failed attempts to connect (Aborted_connects)."), "Aborted_connects")
+	refused          = variables.Map(measure.NewCounter("mysql_connection_errors_max_connections_total", "Connections refused because max_connections was reached (Connection_errors_max_connections)."), "Connection_errors_max_connections")
+	_                = variables.Map(measure.NewCounter("mysql_threads_created_total", "Threads created for connections (Threads_created)."), "Threads_created")
+	_                = variables.Map(measure.NewCounter("mysql_slow_queries_total", "Statements that took longer than long_query_time (Slow_queries)."), "Slow_queries")
+	_                = variables.Map(measure.NewCounter("mysql_temporary_tables_total", "Internal temporary tables (Created_tmp_tables, of which Created_tmp_disk_tables on disk).", "where"),
+		"all: Created_tmp_tables", "disk: Created_tmp_disk_tables")
+	_ = variables.Map(measure.NewCounter("mysql_table_lock_waits_total", "Waits for table locks (Table_locks_waited)."), "Table_locks_waited")
+	_ = variables.Map(measure.NewCounter("mysql_prepared_statement_commands_total", "Commands of prepared statements (Com_stmt_*): shows whether a benchmark uses them.", "command"),
+		"prepare: Com_stmt_prepare", "execute: Com_stmt_execute", "close: Com_stmt_close")
+)
+
+// The measures of InnoDB.
+var (
+	_ = engine.Deadlocks.Or(measure.RateOf(deadlocks))
+
+	_ = engine.PageMisses.Or(measure.RateOf(poolReads).Over(poolReadRequests))
+	_ = engine.PagesRead.Or(measure.RateOf(poolReads))
+	_ = engine.RefusedConnections.Or(measure.RateOf(refused))
+	_ = engine.OpenedConnections.Or(measure.RateOf(attempts))
+	_ = engine.NewMeasure(605, "buffer_pool_waits", "Waits for a free page", "per second: the buffer pool is too small or flushing too slow", measure.PerSecond, measure.Increase,
+		measure.RateOf(poolWaits))
+	_ = engine.NewMeasure(610, "checkpoint_age", "InnoDB checkpoint age", "redo log not yet covered by a checkpoint", measure.Bytes, measure.Max,
+		measure.ValueOf(checkpointAge))
+	_ = engine.CheckpointAge.Or(measure.ValueOf(checkpointAge).Over(checkpointLimit))
+	_ = engine.HistoryList.Or(measure.ValueOf(historyLength))
+)
+
+// What a transaction of the run takes of a server.
+var (
+	_ = engine.NewCost(700, "cost_rows_read", "Rows read", "by all statements", measure.Count, measure.RateOf(innodbRows).On("op", "read"), measure.RateOf(rows).On("op", "read"))
+	_ = engine.NewCost(710, "cost_buffer_pool_misses", "Buffer pool misses", "pages read from disk", measure.Count, measure.RateOf(poolReads))
+	_ = engine.NewCost(720, "cost_redo", "Redo log", "bytes", measure.Bytes, measure.RateOf(redoBytes))
+	_ = engine.NewCost(730, "cost_binlog", "Binary log", "bytes", measure.Bytes, measure.RateOf(binlogBytes))
+	_ = engine.NewCost(735, "cost_doublewrite", "Doublewrite buffer", "bytes", measure.Bytes, measure.RateOf(doublewriteBytes))
+	_ = engine.NewCost(740, "cost_innodb_writes", "InnoDB writes", "operations", measure.Count, measure.RateOf(innodbOperations).On("op", "write"))
+	_ = engine.NewCost(750, "cost_innodb_fsyncs", "InnoDB fsyncs", "operations, without those of the redo log on MariaDB", measure.Count, measure.RateOf(innodbOperations).On("op", "fsync"))
+	_ = engine.NewCost(760, "cost_redo_fsyncs", "Redo log fsyncs", "operations", measure.Count, measure.RateOf(redoFsyncs))
+)
+
+// combinedNames are the variables that are no metric by themselves.
+var combinedNames = []string{"Innodb_dblwr_pages_written", "Innodb_page_size", "Innodb_redo_log_current_lsn", "Innodb_redo_log_checkpoint_lsn"}
+
+// readVariables sets the metrics that any server of the family may have. One
+// that a server does not report is absent.
+func readVariables(tick *Tick, out *engine.Status) {
+	if out.Values == nil {
+		out.Values = make([]engine.Value, 0, len(variables)+32)
+	}
+	variables.Read(out, tick.Status.Number)
+	pages, ok := tick.Status.Number("Innodb_dblwr_pages_written")
+	if size, sized := tick.Status.Number("Innodb_page_size"); ok && sized {
+		out.Set(doublewriteBytes, pages*size)
+	}
+	current, ok := tick.Status.Number("Innodb_redo_log_current_lsn")
+	if checkpoint, covered := tick.Status.Number("Innodb_redo_log_checkpoint_lsn"); ok && covered && checkpoint <= current {
+		out.Set(checkpointAge, current-checkpoint)
+	}
+	// 0 is unlimited on some clones, and never a limit.
+	if limit, ok := tick.Server.Variables.Number("max_connections"); ok && limit > 0 {
+		out.Set(engine.ConnectionsLimit, limit)
+	}
+}

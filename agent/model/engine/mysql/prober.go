@@ -1,0 +1,180 @@
+package mysql
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/benchwatch/benchwatch/agent/model/engine"
+)
+
+// prober samples one server through one connection.
+type prober struct {
+	target  engine.Target
+	details []Detail
+	log     *slog.Logger
+
+	pool       *sql.DB
+	progress   progress
+	budget     engine.Budget
+	conn       *conn  // nil: not connected
+	statements uint64 // sent so far
+	autocommit autocommits
+
+	showStatus, showVariables, showSettings string // statements
+}
+
+func newProber(t engine.Target, details []Detail, log *slog.Logger) (engine.Prober, error) {
+	p := &prober{target: t, details: details, log: log}
+	status, system, settings := slices.Concat(variables.Names(), []string{"Uptime"}, autocommitNames, combinedNames), slices.Clone(serverVariables), slices.Clone(settingNames)
+	options := engine.OptionChecks{}
+	for _, d := range details {
+		needs := d.Needs()
+		status = append(status, needs.Status...)
+		system = append(system, needs.Variables...)
+		settings = append(settings, needs.Settings...)
+		maps.Copy(options, needs.Options)
+	}
+	p.showStatus, p.showVariables, p.showSettings = show("STATUS", status), show("VARIABLES", system), show("VARIABLES", settings)
+	err := options.Check(&t)
+	if err != nil {
+		return nil, fmt.Errorf("mysql: %w", err)
+	}
+	p.pool, err = newPool(t, &p.progress, &p.budget)
+	return p, err
+}
+
+// Probe implements engine.Prober.
+func (p *prober) Probe(ctx context.Context) (*engine.Status, error) {
+	p.budget.Renew()
+	known := p.conn != nil
+	status, err := p.sample(ctx)
+	err = p.budget.Check(err)
+	if err != nil && known && lost(err) && ctx.Err() == nil {
+		// The server was restarted, or closed an idle connection. A second attempt
+		// saves the tick.
+		p.drop()
+		status, err = p.sample(ctx)
+	}
+	if err != nil {
+		at := p.progress
+		p.drop()
+		return nil, explain(&p.target, at, err)
+	}
+	return status, nil
+}
+
+// Close implements engine.Prober.
+func (p *prober) Close() error {
+	p.drop()
+	err := p.pool.Close()
+	for _, d := range p.details {
+		if c, ok := d.(io.Closer); ok {
+			err = errors.Join(err, c.Close())
+		}
+	}
+	return err
+}
+
+func (p *prober) drop() {
+	if p.conn != nil {
+		p.conn.close()
+		p.conn = nil
+	}
+}
+
+// refresh identifies the server, if that has not been done for a while.
+func (p *prober) refresh(ctx context.Context) error {
+	c := p.conn
+	if c.server != nil && time.Since(c.refreshed) < refreshEvery {
+		return nil
+	}
+	variables := Values{}
+	if err := c.values(ctx, p.showVariables, variables); err != nil {
+		return err
+	}
+	server, err := NewServer(variables)
+	if err != nil {
+		return err
+	}
+	if c.server == nil || c.server.Version != server.Version || c.server.Flavour != server.Flavour {
+		p.log.Debug("connected", "flavour", server.Flavour, "version", server.Version)
+	}
+	c.server, c.refreshed, c.refused = server, time.Now(), map[string]error{}
+	return nil
+}
+
+func (p *prober) sample(ctx context.Context) (*engine.Status, error) {
+	if p.conn == nil {
+		p.progress = progress{at: dialling}
+		c, err := p.pool.Conn(ctx)
+		if err != nil {
+			return nil, err
+		}
+		p.conn = &conn{sql: c, statements: &p.statements}
+	}
+	p.progress.at = asking
+	if err := p.refresh(ctx); err != nil {
+		return nil, err
+	}
+	values := make(Values, 128)
+	if err := p.conn.values(ctx, p.showStatus, values); err != nil {
+		return nil, err
+	}
+	trip, err := p.roundTrip(ctx)
+	if err != nil {
+		return nil, err
+	}
+	tick := &Tick{Target: &p.target, Server: p.conn.server, Status: values}
+	out, err := Decode(ctx, tick, p.conn, p.details)
+	if err != nil {
+		return nil, err
+	}
+	out.RoundTrip = trip
+	out.Set(engine.AgentStatementsTotal, float64(p.statements))
+	if n, ok := p.autocommit.read(p.conn.server, values); ok {
+		out.Set(engine.AutocommitsTotal, n)
+	}
+	return out, nil
+}
+
+// roundTrip measures an exchange in which the server has nothing to do. Proxies answer a
+// ping themselves, but send a statement on to a server.
+func (p *prober) roundTrip(ctx context.Context) (time.Duration, error) {
+	begin := time.Now()
+	if p.target.Behind == "" {
+		err := p.conn.sql.PingContext(ctx)
+		return time.Since(begin), err
+	}
+	err := p.conn.query(ctx, "DO 0", func(rows *sql.Rows) error { return rows.Err() })
+	if answered(err) { // refused: the sample is not lost for that
+		return 0, nil
+	}
+	return time.Since(begin), err
+}
+
+// Decode returns the status of one tick's answers.
+func Decode(ctx context.Context, tick *Tick, q Querier, details []Detail) (*engine.Status, error) {
+	out := &engine.Status{Version: tick.Server.Version, Flavour: tick.Server.Flavour, Nodename: tick.Server.Variables["hostname"]}
+	if seconds, ok := tick.Status.Uint("Uptime"); ok {
+		out.Uptime = time.Duration(min(seconds, 1<<33)) * time.Second
+	}
+	readVariables(tick, out)
+	for _, d := range details {
+		err := d.Read(ctx, q, tick, out)
+		switch {
+		case err == nil:
+		case answered(err): // only what this detail reads is missing
+			out.Missing = append(out.Missing, engine.OneLine(err.Error()))
+		default:
+			return nil, err
+		}
+	}
+	return out, nil
+}

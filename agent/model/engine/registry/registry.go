@@ -1,0 +1,50 @@
+// Package registry lists the databases that benchwatch can sample.
+package registry
+
+import (
+	"github.com/benchwatch/benchwatch/agent/model/engine"
+	"github.com/benchwatch/benchwatch/agent/model/engine/atlas"
+	"github.com/benchwatch/benchwatch/agent/model/engine/aurora"
+	"github.com/benchwatch/benchwatch/agent/model/engine/galera"
+	"github.com/benchwatch/benchwatch/agent/model/engine/groupreplication"
+	"github.com/benchwatch/benchwatch/agent/model/engine/mongodb"
+	"github.com/benchwatch/benchwatch/agent/model/engine/mysql"
+	"github.com/benchwatch/benchwatch/agent/model/engine/replication"
+	"github.com/benchwatch/benchwatch/agent/model/engine/sessions"
+	"github.com/benchwatch/benchwatch/agent/model/engine/statements"
+	"github.com/benchwatch/benchwatch/agent/model/engine/tidb"
+)
+
+// Engines by the name used in the configuration. A new engine is one line here.
+var Engines = []*engine.Engine{
+	mysql.Family(
+		aurora.Details(), // before replication: its readers are no MySQL replicas
+		galera.New,
+		groupreplication.New,
+		replication.New,
+		sessions.New,
+		statements.New,
+		tidb.New,
+	),
+	mongodb.Engine,
+	atlas.Engine,
+}
+
+// ByName returns the engine called name, or nil.
+func ByName(name string) *engine.Engine {
+	for _, e := range Engines {
+		if e.Name == name {
+			return e
+		}
+	}
+	return nil
+}
+
+// Names lists the engines, for error messages.
+func Names() []string {
+	names := make([]string, len(Engines))
+	for i, e := range Engines {
+		names[i] = e.Name
+	}
+	return names
+}

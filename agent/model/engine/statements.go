@@ -1,0 +1,364 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/benchwatch/benchwatch/agent/base/histogram"
+	"github.com/benchwatch/benchwatch/agent/base/series"
+)
+
+// StatementCounts are what a server counts of statements, since some moment.
+type StatementCounts struct {
+	Executions float64 `json:"executions"`
+	// Seconds is the time of all executions in the server, LockSeconds the part of it in
+	// which they waited for locks of tables.
+	Seconds     float64 `json:"seconds"`
+	LockSeconds float64 `json:"lock_seconds,omitempty"`
+	Errors      float64 `json:"errors,omitempty"`
+	// Rows are those that were read, sent to the client and changed.
+	RowsExamined float64 `json:"rows_examined,omitempty"`
+	RowsSent     float64 `json:"rows_sent,omitempty"`
+	RowsAffected float64 `json:"rows_affected,omitempty"`
+	// TemporaryTables are those made for results, TemporaryDiskTables those of them on disk.
+	TemporaryTables     float64 `json:"temporary_tables,omitempty"`
+	TemporaryDiskTables float64 `json:"temporary_disk_tables,omitempty"`
+	// FullScans are executions that read a table without an index.
+	FullScans float64 `json:"full_scans,omitempty"`
+}
+
+func (c *StatementCounts) fields() []*float64 {
+	return []*float64{&c.Executions, &c.Seconds, &c.LockSeconds, &c.Errors, &c.RowsExamined, &c.RowsSent, &c.RowsAffected, &c.TemporaryTables, &c.TemporaryDiskTables, &c.FullScans}
+}
+
+// Add adds what other counted.
+func (c *StatementCounts) Add(other *StatementCounts) {
+	for i, of := range other.fields() {
+		*c.fields()[i] += *of
+	}
+}
+
+// subtract takes away what was counted before; false if that was more.
+func (c *StatementCounts) subtract(before *StatementCounts) bool {
+	all := c.fields()
+	for i, of := range before.fields() {
+		if *all[i] < *of {
+			return false
+		}
+		*all[i] -= *of
+	}
+	return true
+}
+
+// Statement is what a server counted of statements that have the same text without their
+// literals.
+type Statement struct {
+	// Schema is the default database. Digest is the server's hash of the text, empty for all
+	// statements for which its table had no room, or DigestPrepared.
+	Schema string `json:"schema,omitempty"`
+	Digest string `json:"digest,omitempty"`
+	// Text has no literals. It may be cut, and is only read of those that took the most time.
+	Text string `json:"text,omitempty"`
+	// FirstSeen is since when the server counts it, in seconds of Unix time by its clock.
+	FirstSeen float64 `json:"first_seen,omitempty"`
+	StatementCounts
+	// Latency is how long the executions took; nil if that is unknown.
+	Latency LatencyBuckets `json:"latency,omitempty"`
+}
+
+// DigestPrepared is the digest of all executions of prepared statements together, of servers
+// that do not count them by text (MariaDB).
+const DigestPrepared = "prepared"
+
+// LatencyBuckets are the buckets of a histogram. In JSON each is its bounds in seconds, null
+// for none, and its number of values.
+type LatencyBuckets []histogram.Bucket
+
+// MarshalJSON implements json.Marshaler.
+func (b LatencyBuckets) MarshalJSON() ([]byte, error) {
+	rows := make([][3]any, len(b))
+	for i, one := range b {
+		rows[i] = [3]any{one.Low, one.High, one.N}
+		if math.IsInf(one.High, 1) {
+			rows[i][1] = nil
+		}
+	}
+	return json.Marshal(rows)
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (b *LatencyBuckets) UnmarshalJSON(data []byte) error {
+	var rows [][3]*float64
+	if err := json.Unmarshal(data, &rows); err != nil {
+		return err
+	}
+	*b = nil
+	for _, r := range rows {
+		if r[0] == nil || r[2] == nil || *r[2] < 0 {
+			return errors.New("a bucket without a bound or a number")
+		}
+		one := histogram.Bucket{Low: *r[0], High: math.Inf(1), N: uint64(*r[2])}
+		if r[1] != nil {
+			one.High = *r[1]
+		}
+		*b = append(*b, one)
+	}
+	return nil
+}
+
+// since returns the values that were counted after before; nil if fewer are.
+func (b LatencyBuckets) since(before LatencyBuckets) LatencyBuckets {
+	was := map[[2]float64]uint64{}
+	for _, one := range before {
+		was[[2]float64{one.Low, one.High}] += one.N
+	}
+	more := LatencyBuckets{}
+	for _, one := range b {
+		bounds := [2]float64{one.Low, one.High}
+		n := was[bounds]
+		if one.N < n {
+			return nil
+		}
+		delete(was, bounds)
+		if one.N -= n; one.N > 0 {
+			more = append(more, one)
+		}
+	}
+	if len(was) > 0 {
+		return nil
+	}
+	return more
+}
+
+// StatementReading is what a server had counted at one moment.
+type StatementReading struct {
+	// At is when it was asked.
+	At            time.Time `json:"at"`
+	UptimeSeconds float64   `json:"uptime_seconds"`
+	// Questions are the statements of clients by the server's own counter, Prepared those of
+	// them that executed a prepared one.
+	Questions series.Optional[float64] `json:"questions,omitzero"`
+	Prepared  series.Optional[float64] `json:"prepared,omitzero"`
+
+	Statements []Statement `json:"statements"`
+	// Latency is that of all statements; nil if it is unknown.
+	Latency LatencyBuckets `json:"latency,omitempty"`
+}
+
+// StatementsDelta is what a server executed between two readings.
+type StatementsDelta struct {
+	From, To            time.Time
+	Questions, Prepared series.Optional[float64]
+	// Statements are those that were executed, the ones that took the most time first.
+	Statements []Statement
+	Latency    LatencyBuckets
+}
+
+// The errors of StatementsBetween.
+var (
+	ErrStatementsRestart = errors.New("the server was restarted in between")
+	ErrStatementsReset   = errors.New("the server's counters of statements were reset in between")
+)
+
+// restartSlack is how far a server's start may seem to move without a restart, in seconds.
+const restartSlack = 3
+
+// StatementsBetween returns what was executed between two readings. It fails if the
+// counters were reset in between.
+func StatementsBetween(before, after *StatementReading) (*StatementsDelta, error) {
+	if after.UptimeSeconds+restartSlack < before.UptimeSeconds+after.At.Sub(before.At).Seconds() {
+		return nil, ErrStatementsRestart
+	}
+	d := &StatementsDelta{From: before.At, To: after.At, Questions: difference(before.Questions, after.Questions), Prepared: difference(before.Prepared, after.Prepared)}
+	if before.Latency != nil {
+		d.Latency = after.Latency.since(before.Latency)
+	}
+	type key struct{ schema, digest string }
+	was := make(map[key]*Statement, len(before.Statements))
+	for i := range before.Statements {
+		s := &before.Statements[i]
+		was[key{s.Schema, s.Digest}] = s
+	}
+	for _, s := range after.Statements {
+		old := was[key{s.Schema, s.Digest}]
+		switch {
+		case old == nil: // its histogram is that of this time
+		case old.FirstSeen != s.FirstSeen || !s.subtract(&old.StatementCounts):
+			return nil, ErrStatementsReset
+		case old.Latency == nil:
+			s.Latency = nil
+		default:
+			s.Latency = s.Latency.since(old.Latency)
+		}
+		if s.Executions > 0 {
+			d.Statements = append(d.Statements, s)
+		}
+	}
+	d.dropPrepared()
+	slices.SortFunc(d.Statements, func(a, b Statement) int {
+		return cmp.Or(cmp.Compare(b.Seconds, a.Seconds), cmp.Compare(b.Executions, a.Executions), strings.Compare(a.Schema+a.Digest, b.Schema+b.Digest))
+	})
+	return d, nil
+}
+
+// dropPrepared leaves out the executions of prepared statements if the server counted them
+// by text as well: what it counted of clients shows that.
+func (d *StatementsDelta) dropPrepared() {
+	i := slices.IndexFunc(d.Statements, func(s Statement) bool { return s.Digest == DigestPrepared })
+	if i < 0 || !d.Questions.Known {
+		return
+	}
+	all := d.Total()
+	with := math.Abs(all.Executions - d.Questions.Value)
+	if without := math.Abs(all.Executions - d.Statements[i].Executions - d.Questions.Value); without < with {
+		d.Statements = slices.Delete(d.Statements, i, i+1)
+	}
+}
+
+// Total is the sum over all statements.
+func (d *StatementsDelta) Total() StatementCounts {
+	var total StatementCounts
+	for i := range d.Statements {
+		total.Add(&d.Statements[i].StatementCounts)
+	}
+	return total
+}
+
+func difference(before, after series.Optional[float64]) series.Optional[float64] {
+	if !before.Known || !after.Known || after.Value < before.Value {
+		return series.Optional[float64]{}
+	}
+	return series.Some(after.Value - before.Value)
+}
+
+// StatementReader is a Prober that can read what its server counts by statement.
+type StatementReader interface {
+	// Statements reads it with a few statements on the prober's connection. Without a reading
+	// before it, all statements are returned without their texts; with one, those that were
+	// executed since, with the texts of the ones that took the most time. It is called between
+	// two probes, on the same goroutine.
+	//
+	// The error is a MissingError if the server can't be asked at all.
+	Statements(ctx context.Context, before *StatementReading) (*StatementReading, error)
+}
+
+// MissingError is why something can't be read of a server until somebody changes that: a
+// right is missing, or it is switched off.
+type MissingError string
+
+// Error implements error.
+func (e MissingError) Error() string { return string(e) }
+
+// ErrSwitchedOff is the error of reading what the configuration of the target switches off,
+// or what its engine does not have.
+var ErrSwitchedOff = errors.New("switched off")
+
+// StatementsAnswer is a reading, or why there is none.
+type StatementsAnswer struct {
+	*StatementReading
+	Err error
+}
+
+// statementsRequest asks a member for a reading.
+type statementsRequest struct {
+	ctx    context.Context // of who waits
+	before *StatementReading
+	answer chan StatementsAnswer // with room for one
+	tries  int
+}
+
+// maxTries bounds how often a server is asked that does not answer in time.
+const maxTries = 2
+
+// maxRequests is how many readings of one target may be pending.
+const maxRequests = 8
+
+// ReadStatements reads what targets count by statement, each with the reading before it or
+// nil, and waits for that until ctx is done. A target is asked at once if its tick leaves
+// time for that, else after the next one. Those that are no targets have no answer.
+func (s *Sampler) ReadStatements(ctx context.Context, targets map[string]*StatementReading) map[string]StatementsAnswer {
+	pending := map[string]chan StatementsAnswer{}
+	s.mu.Lock()
+	for _, m := range s.members {
+		before, wanted := targets[m.target.Name]
+		if !wanted {
+			continue
+		}
+		answer := make(chan StatementsAnswer, 1)
+		select {
+		case m.requests <- &statementsRequest{ctx: ctx, before: before, answer: answer}:
+		default:
+			answer <- StatementsAnswer{Err: errors.New("too many requests are pending")}
+		}
+		pending[m.target.Name] = answer
+	}
+	s.mu.Unlock()
+	all := map[string]StatementsAnswer{}
+	for name, answer := range pending {
+		select {
+		case a := <-answer:
+			all[name] = a
+		case <-ctx.Done():
+			all[name] = StatementsAnswer{Err: errors.New("the server did not answer in time")}
+		}
+	}
+	return all
+}
+
+// readStatements answers the pending requests, as far as the last tick leaves time. It runs
+// on the member's goroutine, which keeps the deadline of a probe.
+func (m *member) readStatements(ctx context.Context, last tick) {
+	m.pending = slices.DeleteFunc(m.pending, func(r *statementsRequest) bool { return r.ctx.Err() != nil })
+	for len(m.pending) > 0 && m.answers {
+		left := share(last.window, probeShare) - m.sampler.now().Sub(last.at)
+		if left < share(m.sampler.interval, settingsShare) {
+			return
+		}
+		r := m.pending[0]
+		m.pending = m.pending[1:]
+		a := m.askStatements(ctx, r.before, left)
+		if errors.Is(a.Err, context.DeadlineExceeded) {
+			if r.tries++; r.tries < maxTries {
+				m.pending, m.answers = append(m.pending, r), false // the connection is gone
+				return
+			}
+			a.Err = fmt.Errorf("the server took longer than %v", left.Round(time.Millisecond))
+		}
+		if missing, ok := errors.AsType[MissingError](a.Err); ok && !m.missing[missing.Error()] {
+			m.missing[missing.Error()] = true
+			m.log.Warn("a right is missing", "missing", missing.Error())
+		}
+		r.answer <- a
+	}
+}
+
+func (m *member) askStatements(ctx context.Context, before *StatementReading, left time.Duration) (a StatementsAnswer) {
+	defer m.recoverAs(&a.Err)
+	reader, ok := m.prober.(StatementReader)
+	if !ok {
+		return StatementsAnswer{Err: ErrSwitchedOff}
+	}
+	ctx, cancel := context.WithTimeout(ctx, left)
+	defer cancel()
+	at := m.sampler.now()
+	reading, err := reader.Statements(ctx, before)
+	if err != nil {
+		if ctx.Err() != nil {
+			err = ctx.Err()
+		}
+		return StatementsAnswer{Err: err}
+	}
+	reading.At = at
+	for i := range reading.Statements {
+		s := &reading.Statements[i]
+		s.Schema, s.Digest, s.Text = fit(s.Schema), fit(s.Digest), fit(s.Text)
+	}
+	return StatementsAnswer{StatementReading: reading}
+}

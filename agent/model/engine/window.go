@@ -1,0 +1,85 @@
+package engine
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/benchwatch/benchwatch/agent/base/series"
+	"github.com/benchwatch/benchwatch/agent/model/measure"
+)
+
+// Window is the last two samples of one target as the columns of its metrics:
+// two rows, the previous sample and the current one. A measure's value now is
+// the last row of its Values.
+type Window struct {
+	columns map[string]*[2]float64
+	// seconds lie between the two answers; unknown if one is missing or the
+	// server restarted between them.
+	seconds float64
+}
+
+// NewWindow returns the columns of two samples of one target. previous may be
+// nil or unanswered, then no rate is known.
+func NewWindow(previous, current *Sample) *Window {
+	w := &Window{columns: map[string]*[2]float64{}, seconds: series.Unknown()}
+	for row, s := range []*Sample{previous, current} {
+		if s != nil && s.Target != nil {
+			w.read(row, s)
+		}
+	}
+	if previous != nil && previous.Up() && current.Up() && previous.Restarts == current.Restarts {
+		w.seconds = current.Answered.Sub(previous.Answered).Seconds()
+	}
+	return w
+}
+
+func (w *Window) read(row int, s *Sample) {
+	for v := range s.All {
+		name := v.Name()
+		c := w.columns[name]
+		if c == nil {
+			c = &[2]float64{series.Unknown(), series.Unknown()}
+			w.columns[name] = c
+		}
+		c[row] = v.V
+	}
+}
+
+// Names implements measure.Columns.
+func (w *Window) Names() []string { return slices.Collect(maps.Keys(w.columns)) }
+
+// Values implements measure.Columns.
+func (w *Window) Values(name string) []float64 {
+	if c := w.columns[name]; c != nil {
+		return c[:]
+	}
+	return nil
+}
+
+// Rate implements measure.Columns.
+func (w *Window) Rate(name string) []float64 {
+	c := w.columns[name]
+	if c == nil {
+		return nil
+	}
+	return []float64{series.Unknown(), series.PerSecond(c[0], c[1], w.seconds)}
+}
+
+// Now returns the value of m in the current sample. It is unknown if the server
+// does not report it, and for rates if the previous sample can't be compared.
+func (w *Window) Now(m *measure.Measure) series.Optional[float64] {
+	values := m.Values(w)
+	if values == nil {
+		return series.Optional[float64]{}
+	}
+	return series.Of(values[1])
+}
+
+// Name returns the name of the value's column, see [measure.ColumnName].
+func (v *Value) Name() string {
+	labels := make([]string, 0, 2*len(v.Labels))
+	for i, l := range v.Labels {
+		labels = append(labels, v.Metric.Labels[i], l)
+	}
+	return measure.ColumnName(v.Metric.Name, labels...)
+}

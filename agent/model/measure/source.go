@@ -1,0 +1,170 @@
+package measure
+
+import (
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/benchwatch/benchwatch/agent/base/series"
+)
+
+// Op is how a measure's values are computed from those of a metric.
+type Op string
+
+const (
+	Value Op = "value" // the gauge as it was sampled
+	Rate  Op = "rate"  // growth of a counter per second
+	Share Op = "share" // Rate of a counter of seconds, at most 1
+)
+
+// Source is one way to compute a measure. If a metric has labels, the values of
+// all label sets are added up.
+type Source struct {
+	Metric *Metric
+	Op     Op
+	// Added are metrics that are added to Metric.
+	Added []*Metric
+	// only is a label set in the form of a column's name, such as op="read": the other
+	// columns of the metrics that have labels are left out. Empty: all count.
+	only string
+	// Divisors are metrics whose sum divides the value: counters by their rate,
+	// gauges by their value. A quotient over 0 is unknown.
+	Divisors []*Metric
+}
+
+// ValueOf returns the gauge m as a source.
+func ValueOf(m *Metric) Source { return Source{Metric: m, Op: Value} }
+
+// RateOf returns the growth of m per second as a source.
+func RateOf(m *Metric) Source { return Source{Metric: m, Op: Rate} }
+
+// ShareOf returns the share of time that m, a counter of seconds, has grown by.
+func ShareOf(m *Metric) Source { return Source{Metric: m, Op: Share} }
+
+// Plus returns s with other metrics added to its own, by the same Op. All of
+// them have to be known.
+func (s Source) Plus(others ...*Metric) Source {
+	s.Added = append(slices.Clone(s.Added), others...)
+	return s
+}
+
+// Over returns s divided by the sum of metrics, all of which have to be known.
+func (s Source) Over(metrics ...*Metric) Source {
+	s.Divisors = append(slices.Clone(s.Divisors), metrics...)
+	return s
+}
+
+// On returns s for one value of a label instead of the sum over all its values.
+// Metrics without labels are not concerned.
+func (s Source) On(label, value string) Source {
+	s.only = strings.TrimSuffix(ColumnName("", label, value), "}")[1:]
+	return s
+}
+
+// Columns returns the names of the columns of the source's metric and of those that are
+// added to it.
+func (s *Source) Columns(c Columns) []string {
+	names := columnsOf(s.Metric, s.only, c)
+	for _, m := range s.Added {
+		names = append(names, columnsOf(m, s.only, c)...)
+	}
+	return names
+}
+
+// Metrics returns all metrics from which the source is computed.
+func (s *Source) Metrics() []*Metric {
+	return slices.Concat([]*Metric{s.Metric}, s.Added, s.Divisors)
+}
+
+// values computes the source; nil if one of its metrics has no columns.
+func (s *Source) values(c Columns) []float64 {
+	values := total(append([]*Metric{s.Metric}, s.Added...), s.only, c, func(*Metric) bool { return s.Op != Value })
+	if values == nil {
+		return nil
+	}
+	if len(s.Divisors) > 0 {
+		divisor := total(s.Divisors, "", c, func(m *Metric) bool { return m.Kind == Counter })
+		if divisor == nil {
+			return nil
+		}
+		values = slices.Clone(values)
+		for i := range values {
+			if values[i] /= divisor[i]; math.IsInf(values[i], 0) {
+				values[i] = series.Unknown()
+			}
+		}
+	}
+	if s.Op == Share {
+		values = slices.Clone(values)
+		series.Limit(values, 1)
+	}
+	return values
+}
+
+// total adds up metrics; nil if one of them has no column. A row is unknown if
+// one of the metrics is.
+func total(metrics []*Metric, only string, c Columns, byRate func(*Metric) bool) []float64 {
+	var sum []float64
+	for i, m := range metrics {
+		values := column(m, only, c, byRate(m))
+		switch {
+		case values == nil:
+			return nil
+		case i == 0:
+			sum = values
+			continue
+		case i == 1:
+			sum = slices.Clone(sum)
+		}
+		for row := range sum {
+			sum[row] += values[row]
+		}
+	}
+	return sum
+}
+
+// column adds up a metric's label sets; nil if it has none. Servers leave out
+// label sets whose count is 0 until then, so a row is unknown only if all of
+// its values are.
+func column(m *Metric, only string, c Columns, rate bool) []float64 {
+	var sum []float64
+	for i, name := range columnsOf(m, only, c) {
+		values := c.Values(name)
+		if rate {
+			values = c.Rate(name)
+		}
+		switch i {
+		case 0:
+			sum = values
+			continue
+		case 1:
+			sum = slices.Clone(sum)
+		}
+		for row, v := range values {
+			if !series.IsKnown(sum[row]) {
+				sum[row] = v
+			} else if series.IsKnown(v) {
+				sum[row] += v
+			}
+		}
+	}
+	return sum
+}
+
+// columnsOf returns the names of the columns that belong to a metric, of one label set
+// if only is not empty.
+func columnsOf(m *Metric, only string, c Columns) []string {
+	if len(m.Labels) == 0 {
+		if c.Values(m.Name) == nil {
+			return nil
+		}
+		return []string{m.Name}
+	}
+	var names []string
+	for _, name := range c.Names() {
+		if strings.HasPrefix(name, m.Name+"{") && strings.Contains(name[len(m.Name):], only) {
+			names = append(names, name)
+		}
+	}
+	return names
+}

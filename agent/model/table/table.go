@@ -1,0 +1,337 @@
+// Package table writes what commands print: tables, and prose around them.
+//
+// A [Table] is data: columns and rows of cells. A [Cell] holds a value twice, as
+// people read it (rounded, in the unit that people use) and as programs do (in
+// base units, all digits). The writers decide which of the two they take, how it
+// is aligned and escaped, and how an unknown value looks: a dash for
+// people, nothing in CSV.
+//
+//	t := table.New(table.Column{Name: "threads"}, table.Column{Name: "latency_p95_seconds", Head: "p95 ms"})
+//	t.Add(table.Whole(16), table.Number(0.0021, table.Milliseconds))
+//	err := t.Markdown(os.Stdout)
+//
+// A [Document] is tables, headings, paragraphs and lists in order, written as
+// plain text or as Markdown.
+package table
+
+import (
+	"bufio"
+	"encoding/csv"
+	"encoding/json"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/benchwatch/benchwatch/agent/base/series"
+)
+
+// Unknown is what people see in place of an unknown value.
+const Unknown = "–"
+
+// Cell is one value of a table. The zero Cell is unknown.
+type Cell struct {
+	text   string
+	number bool
+	value  float64
+	unit   Unit
+}
+
+// Text returns a cell with s, which may come from anywhere: what could harm a
+// terminal, a Markdown page or a spreadsheet is taken out when it is written. An
+// empty s is unknown.
+func Text(s string) Cell { return Cell{text: s} }
+
+// Number returns a cell with v, a value in base units or [series.Unknown], that
+// people see in unit u.
+func Number(v float64, u Unit) Cell { return Cell{number: true, value: v, unit: u} }
+
+// Optional returns a cell with v as [Number] does.
+func Optional(v series.Optional[float64], u Unit) Cell { return Number(series.Number(v), u) }
+
+// Whole returns a cell with a count.
+func Whole(n int) Cell { return Number(float64(n), Count) }
+
+// As returns a number with another text for people.
+func (c Cell) As(text string) Cell {
+	c.text = text
+	return c
+}
+
+// Signed returns a number with its unit's sign in the text for people.
+func (c Cell) Signed() Cell {
+	if c.IsUnknown() {
+		return c
+	}
+	return c.As(c.unit.Signed(c.value))
+}
+
+// IsUnknown reports whether the cell has no value.
+func (c Cell) IsUnknown() bool { return c.text == "" && !(c.number && finite(c.value)) }
+
+// String returns the cell in human-readable form.
+func (c Cell) String() string {
+	switch {
+	case c.text != "":
+		return Plain(c.text)
+	case c.number:
+		return c.unit.Format(c.value)
+	}
+	return Unknown
+}
+
+// Data returns the cell for programs, empty if it is unknown. Text that a
+// spreadsheet would take for a formula begins with an apostrophe.
+func (c Cell) Data() string {
+	if c.number {
+		return shortest(c.value)
+	}
+	s := Plain(c.text)
+	// Some spreadsheets skip blanks, and take full-width characters for theirs.
+	if first, _ := utf8.DecodeRuneInString(strings.TrimLeft(s, " ")); strings.ContainsRune("=+-@＝＋－＠", first) && s != "" {
+		return "'" + s
+	}
+	return s
+}
+
+// Column describes the values of one column.
+type Column struct {
+	// Name heads the column in CSV: lower case with underscores, with the base
+	// unit of its numbers.
+	Name string
+	// Head heads it for people, with the unit that they see; Name if it is empty.
+	Head string
+}
+
+func (c Column) head() string {
+	if c.Head == "" {
+		return c.Name
+	}
+	return c.Head
+}
+
+// Table is columns and rows of as many cells.
+type Table struct {
+	Columns []Column
+	Rows    [][]Cell
+}
+
+// New returns a table without rows.
+func New(columns ...Column) *Table { return &Table{Columns: columns} }
+
+// Named returns columns that have the same head everywhere.
+func Named(names ...string) []Column {
+	columns := make([]Column, len(names))
+	for i, name := range names {
+		columns[i].Name = name
+	}
+	return columns
+}
+
+// Add appends a row.
+func (t *Table) Add(cells ...Cell) { t.Rows = append(t.Rows, cells) }
+
+// DropUnknown removes the columns that are unknown in every row.
+func (t *Table) DropUnknown() {
+	for i := range slices.Backward(t.Columns) {
+		if slices.ContainsFunc(t.Rows, func(row []Cell) bool { return !row[i].IsUnknown() }) {
+			continue
+		}
+		t.Drop(t.Columns[i].Name)
+	}
+}
+
+// Head returns the heads for people.
+func (t *Table) Head() []string {
+	heads := make([]string, len(t.Columns))
+	for i, c := range t.Columns {
+		heads[i] = c.head()
+	}
+	return heads
+}
+
+// Drop removes a column.
+func (t *Table) Drop(name string) {
+	i := slices.IndexFunc(t.Columns, func(c Column) bool { return c.Name == name })
+	if i < 0 {
+		return
+	}
+	t.Columns = slices.Delete(t.Columns, i, i+1)
+	for j := range t.Rows {
+		t.Rows[j] = slices.Delete(t.Rows[j], i, i+1)
+	}
+}
+
+// Width is that of the lines of Text, in characters.
+func (t *Table) Width() int {
+	width := 2 * (len(t.Columns) - 1)
+	for i, c := range t.Columns {
+		widest := utf8.RuneCountInString(c.head())
+		for _, row := range t.Rows {
+			widest = max(widest, utf8.RuneCountInString(row[i].String()))
+		}
+		width += widest
+	}
+	return width
+}
+
+// Text writes the table for a terminal, without heads if all are empty. Columns of
+// numbers are aligned to the right.
+func (t *Table) Text(w io.Writer) error {
+	widths := make([]int, len(t.Columns))
+	right := t.numeric()
+	lines := [][]string{t.Head()}
+	for _, row := range t.Rows {
+		line := make([]string, len(row))
+		for i, c := range row {
+			line[i] = c.String()
+		}
+		lines = append(lines, line)
+	}
+	for _, line := range lines {
+		for i, text := range line {
+			widths[i] = max(widths[i], utf8.RuneCountInString(text))
+		}
+	}
+	out := bufio.NewWriter(w)
+	if strings.Join(lines[0], "") == "" {
+		lines = lines[1:]
+	}
+	for _, line := range lines {
+		var b strings.Builder
+		for i, text := range line {
+			pad := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(text))
+			if right[i] {
+				text = pad + text
+			} else {
+				text += pad
+			}
+			if i > 0 {
+				b.WriteString("  ")
+			}
+			b.WriteString(text)
+		}
+		out.WriteString(strings.TrimRight(b.String(), " ") + "\n") // the error stays in out
+	}
+	return out.Flush()
+}
+
+// numeric reports which columns have nothing but numbers and unknown values.
+func (t *Table) numeric() []bool {
+	all := make([]bool, len(t.Columns))
+	for i := range all {
+		all[i] = len(t.Rows) > 0
+		for _, row := range t.Rows {
+			all[i] = all[i] && (row[i].number || row[i].IsUnknown())
+		}
+	}
+	return all
+}
+
+// Markdown writes the table as Markdown. All text in it is escaped.
+func (t *Table) Markdown(w io.Writer) error {
+	out := bufio.NewWriter(w)
+	line := func(cells []string) { out.WriteString("| " + strings.Join(cells, " | ") + " |\n") }
+	heads := t.Head()
+	for i := range heads {
+		heads[i] = EscapeMarkdown(heads[i])
+	}
+	line(heads)
+	for _, right := range t.numeric() {
+		if right {
+			out.WriteString("|---:")
+		} else {
+			out.WriteString("|---")
+		}
+	}
+	out.WriteString("|\n")
+	for _, row := range t.Rows {
+		cells := make([]string, len(row))
+		for i, c := range row {
+			cells[i] = EscapeMarkdown(c.String())
+		}
+		line(cells)
+	}
+	return out.Flush()
+}
+
+// CSV writes the table in base units for a spreadsheet.
+func (t *Table) CSV(w io.Writer) error {
+	names := make([]string, len(t.Columns))
+	for i, c := range t.Columns {
+		names[i] = c.Name
+	}
+	out := NewCSV(w, names...)
+	for _, row := range t.Rows {
+		out.Add(row...)
+	}
+	return out.Close()
+}
+
+// CSVWriter writes a table with too many rows to be held.
+type CSVWriter struct {
+	out   *csv.Writer
+	texts []string
+}
+
+// NewCSV returns a writer that has written the names of the columns.
+func NewCSV(w io.Writer, names ...string) *CSVWriter {
+	c := &CSVWriter{out: csv.NewWriter(w)}
+	_ = c.out.Write(names) // Close returns the error
+	return c
+}
+
+// Add writes a row.
+func (c *CSVWriter) Add(cells ...Cell) {
+	c.texts = c.texts[:0]
+	for _, cell := range cells {
+		c.texts = append(c.texts, cell.Data())
+	}
+	_ = c.out.Write(c.texts) // Close returns the error
+}
+
+// Err returns the first error of the writes so far.
+func (c *CSVWriter) Err() error { return c.out.Error() }
+
+// Close writes what is buffered and returns the first error of all writes.
+func (c *CSVWriter) Close() error {
+	c.out.Flush()
+	return c.out.Error()
+}
+
+// JSON writes v, indented, for programs to read.
+func JSON(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	return e.Encode(v)
+}
+
+// shortest returns v with all its digits and no more; empty if it is unknown.
+func shortest(v float64) string {
+	if !finite(v) {
+		return ""
+	}
+	return strconv.FormatFloat(v, 'f', -1, 64)
+}
+
+// Field is a number in a JSON object.
+type Field struct {
+	Name  string
+	Value float64
+}
+
+// AppendFields adds numbers to the end of an encoded JSON object that is not empty.
+// Unknown ones are left out.
+func AppendFields(object []byte, fields []Field) []byte {
+	object = object[:len(object)-1]
+	for _, f := range fields {
+		if !finite(f.Value) {
+			continue
+		}
+		object = strconv.AppendQuote(append(object, ','), f.Name)
+		object = strconv.AppendFloat(append(object, ':'), f.Value, 'f', -1, 64)
+	}
+	return append(object, '}')
+}

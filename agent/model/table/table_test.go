@@ -1,0 +1,89 @@
+package table
+
+import (
+	"bytes"
+	"math"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/benchwatch/benchwatch/agent/base/series"
+)
+
+func Example() {
+	t := New(Column{Name: "via"}, Column{Name: "threads"}, Column{Name: "latency_p95_seconds", Head: "p95 ms"})
+	t.Add(Text("direct"), Whole(8), Number(0.0021, Milliseconds))
+	t.Add(Text("proxy"), Whole(16), Number(series.Unknown(), Milliseconds))
+	_ = t.Text(os.Stdout)
+	_ = t.CSV(os.Stdout)
+	// Output:
+	// via     threads  p95 ms
+	// direct        8    2.10
+	// proxy        16       –
+	// via,threads,latency_p95_seconds
+	// direct,8,0.0021
+	// proxy,16,
+}
+
+func ExampleDocument() {
+	var d Document
+	d.Heading(2, "Two runs")
+	d.Paragraph(Line{Text: "The second ", Strong: "failed", Rest: "."})
+	d.List("first", "second")
+	_ = d.Markdown(os.Stdout)
+	// Output:
+	// ## Two runs
+	//
+	// The second **failed**.
+	//
+	// - first
+	// - second
+}
+
+// TestForeignText guards that text from outside changes neither the terminal nor
+// the structure of a document, and is no formula in a spreadsheet.
+func TestForeignText(t *testing.T) {
+	table := New(Named("a|b", "c")...)
+	table.Add(Text("=cmd|' /C calc'!A0\n\x1b[2J"), Text("<script>[x](y)"))
+	table.Add(Number(-3, Digits), Cell{})
+	for format, c := range map[string]struct {
+		write func(*bytes.Buffer) error
+		want  string
+	}{
+		"text":     {func(b *bytes.Buffer) error { return table.Text(b) }, "a|b                      c\n=cmd|' /C calc'!A0  [2J  <script>[x](y)\n-3.00                    –\n"},
+		"markdown": {func(b *bytes.Buffer) error { return table.Markdown(b) }, "| a\\|b | c |\n|---|---|\n| =cmd\\|' /C calc'!A0  \\[2J | \\<script\\>\\[x\\](y) |\n| -3.00 | – |\n"},
+		"csv":      {func(b *bytes.Buffer) error { return table.CSV(b) }, "a|b,c\n'=cmd|' /C calc'!A0  [2J,<script>[x](y)\n-3,\n"},
+	} {
+		var b bytes.Buffer
+		if err := c.write(&b); err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(c.want, b.String()); d != "" {
+			t.Errorf("%s: %s", format, d)
+		}
+	}
+}
+
+func TestDropUnknown(t *testing.T) {
+	table := New(Named("a", "b", "c")...)
+	table.Add(Whole(1), Text(""), Whole(3))
+	table.Add(Whole(4), Number(math.NaN(), Digits), Cell{})
+	table.DropUnknown()
+	if got := strings.Join(table.Head(), " "); got != "a c" || len(table.Rows[0]) != 2 {
+		t.Errorf("columns %s, rows %v", got, table.Rows)
+	}
+}
+
+func TestFormats(t *testing.T) {
+	for want, got := range map[string]string{
+		"1 step": Plural(1, "step"), "0 steps": Plural(0, "step"), "a, b and c": Join([]string{"a", "b", "c"}),
+		"12.3 s": Duration(12.3), "4m05s": Duration(245), "2h03m": Duration(7390), "−1:05": Clock(-65), "0:07": Clock(7), "0:00": Clock(-0.13),
+		"6.19 %": Percent.Signed(0.0619), "0.05": Milliseconds.Format(0.00005), "1235": Digits.Format(1234.6), Unknown: Count.Signed(math.Inf(1)),
+	} {
+		if got != want {
+			t.Errorf("have %q, want %q", got, want)
+		}
+	}
+}

@@ -1,0 +1,184 @@
+package commandline
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/benchwatch/benchwatch/agent/model/tool"
+)
+
+// maxFile bounds how much of a configuration file is read.
+const maxFile = 1 << 20
+
+// Env is what surrounds a command.
+type Env struct {
+	// ReadFile reads a file that the command names, relative to the working
+	// directory. Nil: there are no files.
+	ReadFile func(name string) ([]byte, error)
+	// Getenv reads the environment. Nil: it is empty.
+	Getenv func(name string) string
+	// Environ is the environment, whose secrets the command may repeat.
+	Environ []string
+	// NoInject leaves the command as it is.
+	NoInject bool
+}
+
+// OS is the Env of this process. Only regular files of at most 1 MiB are
+// read: a pipe would be drained, and would block.
+func OS() Env {
+	return Env{ReadFile: readFile, Getenv: os.Getenv, Environ: os.Environ()}
+}
+
+func readFile(name string) ([]byte, error) {
+	info, err := os.Stat(name)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("read %s: not a regular file", name)
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(data) > maxFile {
+		return nil, fmt.Errorf("read %s: larger than %d bytes", name, maxFile)
+	}
+	return data, nil
+}
+
+// surroundings are an Env as the parts of a command change it. Its methods
+// return changed copies.
+type surroundings struct {
+	Env
+	set     map[string]string
+	cleared bool
+	dir     string
+	nowhere bool // the directory is not known, or not on this machine
+	place   tool.Place
+}
+
+func (s surroundings) with(name, value string) surroundings {
+	s.set = maps.Clone(s.set)
+	if s.set == nil {
+		s.set = map[string]string{}
+	}
+	s.set[name] = value
+	return s
+}
+
+func (s surroundings) chdir(dir string, known bool) surroundings {
+	switch {
+	case !known:
+		s.nowhere = true
+	case filepath.IsAbs(dir):
+		s.dir, s.nowhere = dir, false
+	default:
+		s.dir = filepath.Join(s.dir, dir)
+	}
+	return s
+}
+
+func (s surroundings) getenv(name string) string {
+	if v, ok := s.set[name]; ok {
+		return v
+	}
+	if s.cleared || s.Getenv == nil {
+		return ""
+	}
+	return s.Getenv(name)
+}
+
+// in returns the surroundings of a command that runs at place. What another
+// machine starts in a container is still there.
+func (s surroundings) in(place tool.Place) surroundings {
+	if place != tool.PlaceHere && s.place != tool.PlaceElsewhere {
+		s.place = place
+	}
+	if place == tool.PlaceElsewhere { // with an environment of its own
+		s.cleared, s.set = true, nil
+	}
+	return s
+}
+
+var errNowhere = errors.New("the file's directory is not known")
+
+func (s surroundings) readFile(name string) ([]byte, error) {
+	if s.ReadFile == nil {
+		return nil, os.ErrNotExist
+	}
+	if s.place == tool.PlaceElsewhere {
+		return nil, errNowhere
+	}
+	if !filepath.IsAbs(name) {
+		if s.nowhere {
+			return nil, errNowhere
+		}
+		if s.dir != "" {
+			name = filepath.Join(s.dir, name)
+		}
+	}
+	return s.ReadFile(name)
+}
+
+// through returns the surroundings of the command that env or sudo starts with
+// these arguments.
+func (s surroundings) through(args []string) surroundings {
+	for i := 0; i < len(args); i++ {
+		v := args[i]
+		next := func() string {
+			if i++; i < len(args) {
+				return args[i]
+			}
+			return ""
+		}
+		switch {
+		case v == "-" || v == "-i" || v == "--ignore-environment":
+			s.cleared, s.set = true, nil
+		case v == "-u" || v == "--unset":
+			s = s.with(next(), "")
+		case v == "-C" || v == "--chdir" || v == "-D":
+			dir := next()
+			s = s.chdir(dir, !strings.Contains(dir, expansion))
+		case strings.HasPrefix(v, "--unset="):
+			s = s.with(strings.TrimPrefix(v, "--unset="), "")
+		case strings.HasPrefix(v, "--chdir="):
+			s = s.chdir(strings.TrimPrefix(v, "--chdir="), !strings.Contains(v, expansion))
+		case isAssignment(v):
+			s = assign(s, v)
+		}
+	}
+	return s
+}
+
+func assign(s surroundings, assignment string) surroundings {
+	name, value, _ := strings.Cut(assignment, "=")
+	return s.with(name, value)
+}
+
+// splitString finds the text that env splits into words itself (-S), and the
+// index of the words after it.
+func splitString(words []string) (at, after int, ok bool) {
+	for i := 1; i < len(words); i++ {
+		v := words[i]
+		switch {
+		case v == "-S" || v == "--split-string" || v == "-iS" || v == "-vS":
+			return i + 1, i + 2, i+1 < len(words)
+		case v == "-u" || v == "-C" || v == "--unset" || v == "--chdir":
+			i++
+		case !strings.HasPrefix(v, "-"):
+			return 0, 0, false
+		}
+	}
+	return 0, 0, false
+}

@@ -1,0 +1,244 @@
+package gotpc
+
+import (
+	"bytes"
+	"fmt"
+
+	"github.com/benchwatch/benchwatch/agent/base/series"
+	"github.com/benchwatch/benchwatch/agent/model/tool"
+	"github.com/benchwatch/benchwatch/agent/model/tool/message"
+	"github.com/benchwatch/benchwatch/agent/model/tool/scan"
+)
+
+// Parser reads go-tpc's output. In the plain form an interval is reported when the
+// next one begins, another line comes, or Flush is called: its rows are written at
+// once, and nothing follows the last one. Two intervals that together have each
+// operation at most once, in order, and between which nothing was printed, look
+// like one without Flush; a run has to have less than one transaction per interval
+// and kind for that.
+type Parser struct {
+	interval float64 // seconds, from the command line; 0 if unknown
+	number   int     // of the current run, 0 before the first
+	run      run
+	report   tool.Report
+
+	names   scan.Memo[operation]
+	columns scan.Columns[column]
+	row     row
+	group   group
+	rows    []row // of a line of the form json
+
+	tableRows int  // since the last border of a table
+	totals    bool // the table is the one below the summary
+}
+
+// run is the state of the current run.
+type run struct {
+	finished     bool    // "Finished" was seen
+	ended        bool    // rows of its summary were seen
+	summarised   bool    // its summary was reported
+	transactions bool    // rows of TPC-C were seen
+	lengths      lengths // of its intervals
+	tpmC         series.Optional[float64]
+	gaveUp       int // threads
+	cause        string
+}
+
+// NewParser returns a parser for the output of a command line.
+func NewParser(d tool.Description) *Parser {
+	return &Parser{interval: d.ReportInterval.Seconds(), columns: scan.NewColumns(newColumn)}
+}
+
+// Parse takes the next line.
+func (p *Parser) Parse(line tool.Line, emit func(*tool.Report)) tool.Verdict {
+	if line.Cut {
+		return tool.Malformed
+	}
+	text := bytes.TrimSuffix(line.Text, []byte("\r"))
+	if line.Stream == tool.Stderr {
+		return p.stderr(text, emit)
+	}
+	if len(text) == 0 {
+		return tool.Ignored
+	}
+	switch text[0] {
+	case '[':
+		if bytes.HasPrefix(text, []byte(current)) || bytes.HasPrefix(text, []byte(whole)) {
+			return p.plain(text, emit)
+		}
+		if bytes.HasPrefix(text, []byte("[{")) {
+			return p.json(text, emit)
+		}
+	case '|':
+		return p.tableRow(text, emit)
+	case '+':
+		return p.border(text, emit)
+	}
+	return p.word(text, emit)
+}
+
+// Flush reports an interval of which no more rows have come for a moment.
+func (p *Parser) Flush(emit func(*tool.Report)) {
+	// A table ends with a border.
+	if !p.group.summary && p.tableRows == 0 {
+		p.settle(emit)
+	}
+}
+
+// Close reports what was held back.
+func (p *Parser) Close(emit func(*tool.Report)) { p.settle(emit) }
+
+// hints begin lines that show the verb of an output. After them only names and numbers follow:
+// SQL that drops a table ends with a semicolon, at least.
+var hints = []struct{ text, workload, command string }{
+	{"creating table warehouse", "tpcc", "prepare"},
+	{"load to ", "tpcc", "prepare"},
+	{"DROP TABLE IF EXISTS ", "", "cleanup"},
+	{"begin to check warehouse ", "tpcc", "check"},
+}
+
+// word reads the lines around the rows.
+func (p *Parser) word(text []byte, emit func(*tool.Report)) tool.Verdict {
+	l := scan.New(text)
+	if l.Literal("tpmC: ") {
+		return p.tpmC(l, emit)
+	}
+	if bytes.Contains(text, []byte("Takes(s): ")) || bytes.Contains(text, []byte("th(ms): ")) {
+		p.group.broken = true
+		return tool.Malformed
+	}
+	p.pause(emit)
+	switch {
+	case bytes.Equal(text, []byte("Finished")), l.Literal("Finished: "):
+		if p.over() {
+			p.open("", "", emit)
+		}
+		p.run.finished = true
+		return tool.Reported
+	case bytes.Contains(text, []byte(" maxprocs: ")):
+		// The first line of standard error, in a log of both streams.
+		p.run.finished = p.number > 0
+		return tool.Ignored
+	case stampedFailure(text):
+		return p.fail(text, false, emit)
+	case l.Literal("execute "):
+		// A thread gives up.
+		if verb, ok := l.Until(" failed, err "); ok && len(verb) < 16 {
+			v := p.fail(text, true, emit)
+			p.run.gaveUp++
+			return v
+		}
+	case fatal(text):
+		return p.fail(text, true, emit)
+	}
+	for _, h := range hints {
+		if rest, ok := bytes.CutPrefix(text, []byte(h.text)); ok && isNames(rest) {
+			if p.over() {
+				p.open(h.workload, h.command, emit)
+				return tool.Reported
+			}
+			return tool.Ignored
+		}
+	}
+	return tool.Ignored
+}
+
+func isNames(text []byte) bool {
+	return bytes.IndexFunc(text, func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '_' && r != ' '
+	}) < 0
+}
+
+// stampedFailure recognises "[2026-11-21 02:00:18] execute run failed, err …".
+func stampedFailure(text []byte) bool {
+	return text[0] == '[' && len(text) > 30 && text[20] == ']' && bytes.HasPrefix(text[21:], []byte(" execute ")) &&
+		bytes.Contains(text[:min(len(text), 60)], []byte(" failed, err "))
+}
+
+// fatals begin the messages after which go-tpc does nothing more, whatever its
+// exit status.
+var fatals = []string{
+	"failed to ping db, err ", "Failed to init work loader: ", "Failed to init tp work loader: ",
+	"Failed to open db for analytical processing: ", "Failed to listen ", "check prepare failed, err ",
+	"Output Directory cannot be empty", "panic: ", "fatal error: ", "cannot connect to the database",
+	"Error: unknown ", "Error: invalid argument ", "Error: required flag", "Error: flag needs an argument", "Error: bad flag syntax",
+}
+
+func fatal(text []byte) bool {
+	for _, f := range fatals {
+		if bytes.HasPrefix(text, []byte(f)) {
+			return true
+		}
+	}
+	return false
+}
+
+// stderr reads a line of standard error, where the driver writes too. It does
+// not distinguish runs: all is run 1's.
+func (p *Parser) stderr(text []byte, emit func(*tool.Report)) tool.Verdict {
+	if !fatal(text) {
+		return tool.Ignored
+	}
+	var r tool.Report
+	r.ResetError(1, message.Clean(text), true)
+	emit(&r)
+	return tool.Reported
+}
+
+// fail reports an error of the current run.
+func (p *Parser) fail(text []byte, failed bool, emit func(*tool.Report)) tool.Verdict {
+	if p.over() {
+		p.open("", "", emit)
+	}
+	r := &p.report
+	r.ResetError(p.number, message.Clean(text), failed)
+	if p.run.cause == "" {
+		p.run.cause = r.Message
+	}
+	emit(r)
+	return tool.Reported
+}
+
+// rowOpens begins a run with its first row.
+func (p *Parser) rowOpens(r *row, emit func(*tool.Report)) {
+	workload := "tpcc"
+	if r.queries {
+		workload = "tpch"
+		if r.hasCount {
+			workload = "ch"
+		}
+	}
+	switch {
+	case p.number == 0,
+		!r.summary && (p.run.finished || p.run.ended),
+		r.summary && p.run.ended && !r.queries:
+		broken := p.group.broken
+		p.open(workload, "", emit)
+		p.group.broken = broken
+	}
+}
+
+// over reports whether what comes next is of another run.
+func (p *Parser) over() bool { return p.number == 0 || p.run.finished || p.run.ended }
+
+// open begins the next run.
+func (p *Parser) open(workload, command string, emit func(*tool.Report)) {
+	p.settle(emit)
+	p.number++
+	p.run = run{}
+	var r tool.Report
+	r.Reset(tool.Start, p.number)
+	r.Tool, r.Workload, r.Command = Name, workload, command
+	emit(&r)
+}
+
+// failure returns why the run failed.
+func (r *run) failure(what string) string {
+	if r.gaveUp > 0 {
+		what = fmt.Sprintf("%d of the threads gave up", r.gaveUp)
+	}
+	if r.cause != "" {
+		what += ": " + r.cause
+	}
+	return what
+}

@@ -1,0 +1,172 @@
+package goycsb
+
+import (
+	"math"
+	"strings"
+
+	"github.com/benchwatch/benchwatch/agent/model/tool"
+	"github.com/benchwatch/benchwatch/agent/model/tool/decimal"
+	"github.com/benchwatch/benchwatch/agent/model/tool/scan"
+)
+
+// row is what go-ycsb prints about one operation, cumulative.
+type row struct {
+	op *operation
+	// takes is the time since the operation's first sample, ops its average
+	// rate, each rounded to one decimal.
+	takes, ops float64
+	count      uint64
+	latencies  [maxColumns]latency
+	n          int // of latencies
+	columns    int
+}
+
+type latency struct {
+	stat    string
+	seconds float64
+}
+
+const maxColumns = 16
+
+// operation is a name that go-ycsb prints.
+type operation struct {
+	raw  string
+	name string // as in reports; TOTAL is transaction
+	// failed: a kind of errors, READ_ERROR.
+	failed bool
+	// parts: a read-modify-write, of which TOTAL counts the read and the
+	// update.
+	parts bool
+}
+
+const maxOperations = 64 // in one block
+
+// newOperation returns the operation that is printed as raw, nil if it can't be
+// one.
+func newOperation(raw string) *operation {
+	if !isOperation(raw) {
+		return nil
+	}
+	op := &operation{raw: raw, name: strings.ToLower(raw)}
+	op.failed = strings.HasSuffix(op.name, "_error")
+	op.parts = op.name == "read_modify_write"
+	switch op.name {
+	case "total":
+		op.name = tool.Transaction
+	case tool.Transaction, tool.ErrorCount:
+		return nil // would be mistaken for the totals
+	}
+	return op
+}
+
+func isOperation(raw string) bool {
+	for i := range len(raw) {
+		if c := raw[i]; c != '_' && (c < 'A' || c > 'Z') && (c < '0' || c > '9') {
+			return false
+		}
+	}
+	return len(raw) > 0
+}
+
+// column is what a header, such as 50th(us) or Avg(us), stands for.
+type column struct {
+	kind columnKind
+	stat string // of a latency: avg, p99.9
+}
+
+type columnKind uint8
+
+const (
+	unknown columnKind = iota
+	operationColumn
+	takesColumn
+	countColumn
+	opsColumn
+	latencyColumn
+)
+
+func newColumn(raw string) *column {
+	c := new(column)
+	switch header := strings.ToLower(raw); header {
+	case "operation":
+		c.kind = operationColumn
+	case "takes(s)":
+		c.kind = takesColumn
+	case "count":
+		c.kind = countColumn
+	case "ops":
+		c.kind = opsColumn
+	default:
+		if c.stat = statistic(header); c.stat != "" {
+			c.kind = latencyColumn
+		}
+	}
+	return c
+}
+
+// statistic returns the name of a latency by its header in lower case: avg(us),
+// 99.9th(us).
+func statistic(header string) string {
+	s, ok := strings.CutSuffix(header, "(us)")
+	if !ok {
+		return ""
+	}
+	switch s {
+	case "avg", "min", "max":
+		return s
+	}
+	p, ok := strings.CutSuffix(s, "th")
+	if !ok || p == "" || strings.Trim(p, "0123456789.") != "" {
+		return ""
+	}
+	return "p" + p
+}
+
+// maxLatency bounds what is taken for a latency, in seconds. go-ycsb measures
+// up to a day.
+const maxLatency = 1e6
+
+// set takes one value of a row under its header.
+func (d *reader) set(r *row, col *column, value []byte) (ok bool) {
+	if r.columns++; col == nil || r.columns > maxColumns {
+		return false
+	}
+	switch col.kind {
+	case operationColumn:
+		r.op = d.operations.Find(value, newOperation)
+		r.columns-- // the plain style has none
+	case takesColumn:
+		r.takes, ok = decimal.Parse(value, 0)
+		return ok && r.takes >= 0 && r.takes < 1e9
+	case countColumn:
+		l := scan.New(value)
+		r.count, ok = l.Count()
+		return ok && l.End() && r.count <= 1e15
+	case opsColumn:
+		r.ops, ok = decimal.Parse(value, 0)
+		// The rate of the very first samples is infinite.
+		return ok && r.ops >= 0 || string(value) == "+Inf" || string(value) == "NaN"
+	case latencyColumn:
+		v, ok := decimal.Parse(value, -6)
+		r.latencies[r.n] = latency{col.stat, v}
+		r.n++
+		return ok && v >= 0 && v <= maxLatency
+	}
+	return true
+}
+
+// bounds returns between which values the time since the operation's first
+// sample lies: the printed time is rounded to 0.1 s, but count / ops, of which
+// both are of the same instant, is more exact.
+func (r *row) bounds() (low, high float64) {
+	low, high = math.Max(r.takes-0.05, 0), r.takes+0.05
+	if r.count == 0 || r.ops <= 0.05 {
+		return low, high
+	}
+	n := float64(r.count)
+	l, h := math.Max(low, n/(r.ops+0.05)), math.Min(high, n/(r.ops-0.05))
+	if l > h {
+		return low, high
+	}
+	return l, h
+}

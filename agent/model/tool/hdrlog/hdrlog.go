@@ -1,0 +1,307 @@
+// Package hdrlog reads the logs of HdrHistogram's HistogramLogWriter, as YCSB
+// (hdrhistogram.fileoutput), jHiccup and many other tools write them: a histogram of
+// each interval, in encoding V1 or V2, perhaps with tags.
+package hdrlog
+
+import (
+	"bytes"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/benchwatch/benchwatch/agent/base/histogram"
+	"github.com/benchwatch/benchwatch/agent/base/series"
+	"github.com/benchwatch/benchwatch/agent/model/tool"
+	"github.com/benchwatch/benchwatch/agent/model/tool/decimal"
+	"github.com/benchwatch/benchwatch/agent/model/tool/scan"
+)
+
+// Name of the format in the place of a tool's.
+const Name = "hdrlog"
+
+// Tool is any program that writes such a log. None is started by it.
+var Tool = &tool.Tool{
+	Name:       Name,
+	AnyProgram: true,
+	Describe:   func(tool.Invocation) tool.Description { return tool.Description{} },
+	NewParser:  func(tool.Description) tool.Parser { return &parser{} },
+	Sniff: func(head []byte) int {
+		switch {
+		case bytes.Contains(head, []byte(versionText)), bytes.Contains(head, []byte(`"Interval_Compressed_Histogram"`)):
+			return 100
+		}
+		return 0
+	},
+}
+
+const (
+	versionText = "#[Histogram log format version "
+	// maxTags bounds the operations of a log, whatever is in it.
+	maxTags = 64
+	// maxBuckets bounds what is kept of one: HdrHistogram with five digits has more
+	// than a million, of which few are used.
+	maxBuckets = 1 << 18
+)
+
+// parser reads one log.
+type parser struct {
+	run       int
+	started   bool
+	name      string // of the operation without a tag
+	unit      float64
+	logged    series.Optional[float64] // StartTime of the log, seconds of the Unix epoch
+	base      series.Optional[float64] // BaseTime, to which beginnings are relative
+	from      series.Optional[float64] // the first interval's beginning
+	elapsed   float64
+	tags      []*tagged
+	report    tool.Report
+	intervals int
+}
+
+// tagged is one operation.
+type tagged struct {
+	operation string
+	sum       *histogram.Histogram
+}
+
+// Parse implements tool.Parser.
+func (p *parser) Parse(line tool.Line, emit func(*tool.Report)) tool.Verdict {
+	text := bytes.TrimSuffix(line.Text, []byte("\r"))
+	switch {
+	case len(text) == 0:
+		return tool.Ignored
+	case text[0] == '#':
+		return p.comment(string(text[:min(len(text), 256)]), emit)
+	case text[0] == '"':
+		p.begin()
+		return tool.Ignored
+	case line.Cut:
+		return tool.Malformed
+	}
+	return p.interval(text, emit)
+}
+
+func (p *parser) begin() {
+	if p.run == 0 {
+		p.run, p.unit, p.name = 1, 1e-9, tool.Transaction
+	}
+}
+
+// comment reads the lines that begin with #. YCSB names the operation, and counts in
+// microseconds; the format's own unit is the nanosecond.
+func (p *parser) comment(text string, emit func(*tool.Report)) tool.Verdict {
+	name, isYCSB := strings.CutPrefix(text, "#[Logging for: ")
+	if (isYCSB || strings.HasPrefix(text, "#[Logged with ") || strings.HasPrefix(text, versionText)) && p.intervals > 0 {
+		p.Close(emit)
+		*p = parser{run: p.run + 1, unit: 1e-9, name: tool.Transaction}
+	}
+	p.begin()
+	if at, ok := strings.CutPrefix(text, "#[StartTime: "); ok {
+		p.logged = seconds(at)
+	} else if at, ok := strings.CutPrefix(text, "#[BaseTime: "); ok {
+		p.base = seconds(at)
+	}
+	if isYCSB {
+		p.unit, p.name = 1e-6, operationName(strings.TrimSuffix(name, "]"))
+	}
+	return tool.Ignored
+}
+
+// seconds reads "1441812279.474 (seconds since epoch), …".
+func seconds(text string) series.Optional[float64] {
+	number, _, _ := strings.Cut(text, " ")
+	v, ok := decimal.Parse([]byte(strings.TrimSuffix(number, "]")), 0)
+	return series.Optional[float64]{Value: v, Known: ok}
+}
+
+// began returns the wall-clock time of an interval's beginning as HistogramLogReader does:
+// it is relative to BaseTime, or without one to StartTime if it is more than a year earlier.
+// Zero if it is no time of this century.
+func (p *parser) began(beginning float64) time.Time {
+	const year = 365 * 24 * 3600.0
+	at := beginning
+	switch {
+	case p.base.Known:
+		at += p.base.Value
+	case p.logged.Known && beginning < p.logged.Value-year:
+		at += p.logged.Value
+	}
+	if at < 30*year || at > 130*year {
+		return time.Time{}
+	}
+	return time.UnixMicro(int64(math.Round(at * 1e6)))
+}
+
+// operationName makes an operation of a tag.
+func operationName(s string) string {
+	s = strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= '0' && r <= '9':
+			return r
+		case r >= 'A' && r <= 'Z':
+			return r - 'A' + 'a'
+		}
+		return '_'
+	}, s[:min(len(s), scan.MaxName)])
+	if s = strings.Trim(s, "_"); s == "" || s == tool.ErrorCount {
+		return tool.Transaction
+	}
+	return s
+}
+
+// interval reads `Tag=A,0.127,1.007,2.769,HISTFAAAA…`: the interval's beginning, its
+// length, its maximum and its histogram.
+func (p *parser) interval(text []byte, emit func(*tool.Report)) tool.Verdict {
+	tag, isTagged := []byte(nil), false
+	if rest, ok := bytes.CutPrefix(text, []byte("Tag=")); ok {
+		if tag, text, isTagged = bytes.Cut(rest, []byte(",")); !isTagged {
+			return tool.Malformed
+		}
+	}
+	columns := bytes.SplitN(text, []byte(","), 4)
+	if len(columns) != 4 {
+		return tool.Ignored
+	}
+	begin, ok1 := decimal.Parse(columns[0], 0)
+	length, ok2 := decimal.Parse(columns[1], 0)
+	if !ok1 || !ok2 {
+		return tool.Ignored
+	}
+	bars, err := decode(columns[3])
+	if err != nil || !(begin >= 0) || !(length >= 0) || length > 1e9 {
+		return tool.Malformed
+	}
+	p.begin()
+	p.start(p.began(begin), emit)
+	name := p.name
+	if isTagged {
+		name = operationName(string(tag))
+	}
+	t := p.tag(name)
+	if t == nil {
+		return tool.Malformed
+	}
+	r := &p.report
+	r.Reset(tool.Histogram, p.run)
+	buckets := make([]histogram.Bucket, len(bars))
+	for i, b := range bars {
+		buckets[i] = histogram.Bucket{Low: histogram.Seconds(b.low, p.unit), High: histogram.Seconds(b.high, p.unit), N: b.n}
+	}
+	h := histogram.New(buckets...)
+	r.AddBuckets(h)
+	if len(h.Buckets())+len(t.sum.Buckets()) > maxBuckets {
+		return tool.Malformed
+	}
+	t.sum = histogram.Merge(t.sum, h)
+	if !p.from.Known {
+		// An absolute time, or that of a process that began to log later.
+		p.from = series.Some(begin)
+	}
+	end := begin - p.from.Value + length
+	r.Operation = name
+	r.ElapsedSeconds, r.IntervalSeconds = series.Some(round(end)), series.Some(length)
+	if len(r.Buckets) > 0 {
+		emit(r)
+	}
+	p.intervals++
+	if !isTagged && end >= p.elapsed {
+		p.emitInterval(name, h, end, length, emit)
+	}
+	p.elapsed = max(p.elapsed, end)
+	return tool.Reported
+}
+
+func round(seconds float64) float64 { return math.Round(seconds*1e6) / 1e6 }
+
+func (p *parser) start(began time.Time, emit func(*tool.Report)) {
+	if p.started {
+		return
+	}
+	p.started = true
+	p.report.Reset(tool.Start, p.run)
+	p.report.Tool, p.report.Began = Name, began
+	emit(&p.report)
+}
+
+// tag returns an operation's sum, nil if there are too many.
+func (p *parser) tag(name string) *tagged {
+	for _, t := range p.tags {
+		if t.operation == name {
+			return t
+		}
+	}
+	if len(p.tags) == maxTags {
+		return nil
+	}
+	t := &tagged{operation: name}
+	p.tags = append(p.tags, t)
+	return t
+}
+
+func (p *parser) emitInterval(name string, h *histogram.Histogram, end, length float64, emit func(*tool.Report)) {
+	r := &p.report
+	r.Reset(tool.Interval, p.run)
+	r.Phase = tool.Measure
+	r.ElapsedSeconds, r.IntervalSeconds = series.Some(round(end)), series.Some(length)
+	n := h.Count()
+	names := []string{tool.Transaction}
+	if name != tool.Transaction {
+		names = append(names, name)
+	}
+	for _, one := range names {
+		r.AddCount(one, n)
+		if length > 0 {
+			r.AddRate(one, float64(n)/length)
+		}
+	}
+	addLatencies(r, name, h)
+	emit(r)
+}
+
+// addLatencies adds the bounds of the buckets: nothing more exact is in the log.
+func addLatencies(r *tool.Report, name string, h *histogram.Histogram) {
+	all := h.Buckets()
+	if len(all) == 0 {
+		return
+	}
+	highest, _ := h.Quantile(1)
+	r.AddLatency(name, "min", all[0].Low)
+	r.AddPercentiles(name, h, highest.High)
+	r.AddRange(name, "max", highest)
+}
+
+// Close implements tool.Parser: it reports what the intervals add up to.
+func (p *parser) Close(emit func(*tool.Report)) {
+	if p.intervals == 0 {
+		return
+	}
+	r := &p.report
+	total := uint64(0)
+	for _, t := range p.tags {
+		total += t.sum.Count()
+		if t.sum.Count() == 0 {
+			continue
+		}
+		r.Reset(tool.Histogram, p.run)
+		r.Operation, r.Cumulative = t.operation, true
+		r.AddBuckets(t.sum)
+		emit(r)
+	}
+	r.Reset(tool.Summary, p.run)
+	r.ElapsedSeconds = series.Some(round(p.elapsed))
+	add := func(operation string, n uint64) {
+		r.AddCount(operation, n)
+		if p.elapsed > 0 {
+			r.AddRate(operation, float64(n)/p.elapsed)
+		}
+	}
+	add(tool.Transaction, total)
+	for _, t := range p.tags {
+		if t.operation != tool.Transaction {
+			add(t.operation, t.sum.Count())
+		}
+		addLatencies(r, t.operation, t.sum)
+	}
+	emit(r)
+	p.intervals = 0
+}

@@ -1,0 +1,124 @@
+package tool
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/benchwatch/benchwatch/agent/base/series"
+)
+
+// Headline returns the one latency that a list, an alert or a verdict looks at;
+// it is unknown if none qualifies.
+//
+// The operation is [Transaction]; if the tool printed no latency of it,
+// [NewOrder]; otherwise the slowest of the operations for which hadTraffic
+// returns true (nil means all), without those that [NotWork] names.
+//
+// The statistic is the first of [HeadlineStats] that the tool printed; otherwise
+// the highest percentile below p99; otherwise the mean. It is chosen before the
+// slowest operation, so that only equal statistics are compared. Higher
+// percentiles, the minimum and the maximum never qualify: they are of too few
+// operations.
+//
+// The recording rules run:benchwatch_run_latency_seconds:headline and
+// run:benchwatch_run_summary_latency_seconds:headline choose in the same way.
+func Headline(latencies []Latency, hadTraffic func(operation string) bool) series.Optional[Latency] {
+	var best Latency
+	bestOperation, bestStat := 0, 0.0
+	for _, l := range latencies {
+		operation, stat := operationRank(l.Operation), statRank(l.Stat)
+		switch {
+		case operation == 0 || stat == 0 || !series.IsKnown(l.Seconds) || operation < bestOperation:
+			continue
+		case operation == otherOperation && hadTraffic != nil && !hadTraffic(l.Operation):
+			continue
+		case operation == bestOperation && (stat < bestStat || stat == bestStat && l.Seconds <= best.Seconds):
+			continue
+		}
+		best, bestOperation, bestStat = l, operation, stat
+	}
+	return series.Optional[Latency]{Value: best, Known: bestOperation > 0}
+}
+
+// Traffic returns a function that reports whether an operation had traffic: its
+// rate and its count are unknown or above 0.
+func Traffic(rates []Rate, counts []Count) func(operation string) bool {
+	return func(operation string) bool {
+		for _, r := range rates {
+			if r.Operation == operation && r.PerSecond == 0 {
+				return false
+			}
+		}
+		for _, c := range counts {
+			if c.Operation == operation && c.N == 0 {
+				return false
+			}
+		}
+		return true
+	}
+}
+
+// Headline returns the headline latency of an interval or a summary, see
+// [Headline].
+func (r *Report) Headline() series.Optional[Latency] {
+	return Headline(r.Latencies, Traffic(r.Rates, r.Counts))
+}
+
+// HeadlineStats are the statistics of the headline latency, the first that the tool
+// printed. The page draws its lines first.
+var HeadlineStats = []string{"p95", Worst("p95"), "p99", Worst("p99")}
+
+// NotWork are operations that are no work of the benchmark, by name or by the end of
+// the name after an underscore: read_failed, insert_error, read_not_found.
+var NotWork = []string{"cleanup", "failed", "error", "not_found"}
+
+const otherOperation = 1
+
+// operationRank is higher for operations that go first, 0 for those that never
+// make the headline.
+func operationRank(operation string) int {
+	switch operation {
+	case Transaction:
+		return 3
+	case NewOrder:
+		return 2
+	}
+	for _, end := range NotWork {
+		if name, ok := strings.CutSuffix(operation, end); ok && (name == "" || name[len(name)-1] == '_') {
+			return 0
+		}
+	}
+	return otherOperation
+}
+
+// statRank is higher for statistics that go first, 0 for those that never make
+// the headline. Percentiles below p99 rank by their number.
+func statRank(stat string) float64 {
+	if i := slices.Index(HeadlineStats, stat); i >= 0 {
+		return float64(200 + len(HeadlineStats) - i)
+	}
+	if stat == "avg" {
+		return 1
+	}
+	percent, err := strconv.ParseFloat(strings.TrimPrefix(strings.TrimSuffix(stat, worst), "p"), 64)
+	if err != nil || stat[0] != 'p' || !(percent > 0 && percent < 99) {
+		return 0
+	}
+	return 100 + percent
+}
+
+// worst ends the name of a percentile that is the largest of several generators'.
+const worst = "_worst"
+
+// Worst returns the name of a statistic that is the largest of several generators', each
+// of which reports stat: percentiles can't be combined in another way.
+func Worst(stat string) string { return stat + worst }
+
+// StatName returns the name of a statistic for people: "p95", "worst generator's p95".
+func StatName(stat string) string {
+	if of, ok := strings.CutSuffix(stat, worst); ok {
+		return "worst generator's " + of
+	}
+	return stat
+}

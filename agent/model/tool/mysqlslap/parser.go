@@ -1,0 +1,203 @@
+package mysqlslap
+
+import (
+	"bytes"
+
+	"github.com/benchwatch/benchwatch/agent/base/series"
+	"github.com/benchwatch/benchwatch/agent/model/tool"
+	"github.com/benchwatch/benchwatch/agent/model/tool/message"
+	"github.com/benchwatch/benchwatch/agent/model/tool/scan"
+)
+
+// Parser reads mysqlslap's output. Each concurrency is a run of its own.
+type Parser struct {
+	number int // of the current run, 0 before the first
+	report tool.Report
+	block  block
+	csv    bool // the last run was a row of CSV
+}
+
+// block is what one concurrency gave. seconds is the average time of an
+// iteration, in which all clients together send clients × queries queries.
+type block struct {
+	open     bool // "Benchmark" was seen
+	workload string
+	seconds  series.Optional[float64]
+	clients  series.Optional[uint64]
+	queries  series.Optional[uint64]
+	broken   bool
+}
+
+// NewParser returns a parser for one output.
+func NewParser() *Parser { return &Parser{} }
+
+// Parse takes the next line.
+func (p *Parser) Parse(line tool.Line, emit func(*tool.Report)) tool.Verdict {
+	if line.Cut {
+		return tool.Malformed
+	}
+	text := bytes.TrimSuffix(line.Text, []byte("\r"))
+	switch {
+	case len(text) == 0:
+		return tool.Ignored
+	case complaint(text):
+		return p.fail(line.Stream, text, emit)
+	case line.Stream == tool.Stderr:
+		return tool.Ignored
+	case string(text) == "Benchmark":
+		p.block = block{open: true}
+		return tool.Reported
+	case text[0] == '\t':
+		return p.value(text, emit)
+	case bytes.Count(text, []byte(",")) == 6:
+		return p.row(text, emit)
+	}
+	return tool.Ignored
+}
+
+// Close reports nothing: a block without its last line has no values.
+func (p *Parser) Close(func(*tool.Report)) {}
+
+// value reads a line of a block.
+func (p *Parser) value(text []byte, emit func(*tool.Report)) tool.Verdict {
+	b := &p.block
+	l := scan.New(text)
+	switch {
+	case l.Literal("\tAverage number of seconds to run all queries: "):
+		v, _, ok := l.Number(0)
+		return b.check(ok && l.Literal(" seconds") && l.End(), func() { b.seconds = series.Some(v) })
+	case l.Literal("\tMinimum number of seconds to run all queries: "), l.Literal("\tMaximum number of seconds to run all queries: "):
+		_, _, ok := l.Number(0)
+		return b.check(ok && l.Literal(" seconds") && l.End(), func() {})
+	case l.Literal("\tNumber of clients running queries: "):
+		n, ok := l.Count()
+		return b.check(ok && l.End() && n <= maxClients, func() { b.clients = series.Some(n) })
+	case l.Literal("\tAverage number of queries per client: "):
+		n, ok := l.Count()
+		v := b.check(ok && l.End(), func() { b.queries = series.Some(n) })
+		p.end(emit)
+		return v
+	}
+	return tool.Ignored
+}
+
+// maxClients bounds the clients.
+const maxClients = 1 << 30
+
+func (b *block) check(ok bool, set func()) tool.Verdict {
+	if !ok {
+		b.broken = true
+		return tool.Malformed
+	}
+	set()
+	return tool.Reported
+}
+
+// row reads a row of CSV: engine, load type, average, minimum and maximum
+// seconds, clients, queries per client.
+func (p *Parser) row(text []byte, emit func(*tool.Report)) tool.Verdict {
+	l := scan.New(text)
+	engine, _ := l.Until(",")
+	load, _ := l.Until(",")
+	if !word(engine) || !word(load) {
+		return tool.Ignored
+	}
+	var seconds [3]float64
+	for i := range seconds {
+		v, decimals, ok := l.Number(0)
+		if !ok || decimals != 3 || !l.Literal(",") {
+			return tool.Malformed
+		}
+		seconds[i] = v
+	}
+	clients, ok := l.Count()
+	if !ok || clients > maxClients || !l.Literal(",") {
+		return tool.Malformed
+	}
+	queries, ok := l.Count()
+	if !ok || !l.End() {
+		return tool.Malformed
+	}
+	p.block = block{
+		open: true, workload: string(load),
+		seconds: series.Some(seconds[0]), clients: series.Some(clients), queries: series.Some(queries),
+	}
+	p.end(emit)
+	p.csv = true
+	return tool.Reported
+}
+
+// word reports whether s can be the name of an engine or a load type.
+func word(s []byte) bool {
+	for _, c := range s {
+		if c != '_' && c != '-' && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') {
+			return false
+		}
+	}
+	return len(s) <= 64
+}
+
+// end reports the block.
+func (p *Parser) end(emit func(*tool.Report)) {
+	b := p.block
+	p.block = block{}
+	p.csv = false
+	if b.broken || !b.clients.Known && !b.seconds.Known {
+		return
+	}
+	p.number++
+	r := &p.report
+	r.Reset(tool.Start, p.number)
+	r.Tool, r.Workload = Name, b.workload
+	if b.clients.Known {
+		r.Threads = series.Some(int(b.clients.Value))
+	}
+	threads := r.Threads
+	emit(r)
+
+	r.Reset(tool.Summary, p.number)
+	r.Threads, r.ElapsedSeconds = threads, b.seconds
+	if b.clients.Known && b.queries.Known && b.queries.Value <= maxQueries {
+		n := b.clients.Value * b.queries.Value
+		r.AddCount(tool.Transaction, n)
+		r.AddCount(tool.Query, n)
+		if b.seconds.Known && b.seconds.Value > 0 {
+			rate := float64(n) / b.seconds.Value
+			r.AddRate(tool.Transaction, rate)
+			r.AddRate(tool.Query, rate)
+		}
+	}
+	emit(r)
+}
+
+// maxQueries bounds the queries of a client, so that their product with the
+// clients is one.
+const maxQueries = 1 << 33
+
+// complaint recognises a message of the program: its name, as it was called,
+// and what went wrong. Warnings are none.
+func complaint(text []byte) bool {
+	i := bytes.Index(text, []byte("slap: "))
+	if i < 0 || i > 256 || bytes.IndexByte(text[:i], ' ') >= 0 {
+		return false
+	}
+	rest := text[i+len("slap: "):]
+	for _, harmless := range []string{"[Warning]", "Warning: ", "Deprecated ", "WARNING: "} {
+		if bytes.HasPrefix(rest, []byte(harmless)) {
+			return false
+		}
+	}
+	return true
+}
+
+// fail reports an error. mysqlslap stops at its first one; for some its exit
+// status is 0. Standard error does not distinguish runs: all is run 1's.
+func (p *Parser) fail(stream tool.Stream, text []byte, emit func(*tool.Report)) tool.Verdict {
+	run := 1
+	if stream == tool.Stdout {
+		run = max(run, p.number)
+	}
+	p.report.ResetError(run, message.Clean(text), true)
+	emit(&p.report)
+	return tool.Reported
+}

@@ -1,0 +1,133 @@
+// Package option holds a tool's command line: options and other words. Each tool
+// splits its own arguments.
+package option
+
+import (
+	"net"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/benchwatch/benchwatch/agent/base/secret"
+)
+
+// MaxTargets bounds the addresses that Targets returns.
+const MaxTargets = 64
+
+// Set is the options of one command line.
+type Set struct {
+	// Values by the option's name, without its dashes.
+	Values map[string]string
+	// Words are the arguments that are neither options nor their values.
+	Words []string
+}
+
+// New returns a Set without options.
+func New() *Set { return &Set{Values: map[string]string{}} }
+
+// Word returns a word by its index, empty if there are fewer.
+func (s *Set) Word(i int) string {
+	if i < len(s.Words) {
+		return s.Words[i]
+	}
+	return ""
+}
+
+// First returns the value of the first of names that is given.
+func (s *Set) First(names ...string) (string, bool) {
+	for _, name := range names {
+		if v, ok := s.Values[name]; ok {
+			return v, true
+		}
+	}
+	return "", false
+}
+
+// Has reports whether any of names is given.
+func (s *Set) Has(names ...string) bool {
+	_, ok := s.First(names...)
+	return ok
+}
+
+// SetDefault sets an option of a configuration file unless it is given. What is
+// secret in the value is blanked.
+func (s *Set) SetDefault(name, value string) {
+	if !s.Has(name) {
+		s.Values[name] = secret.Value(name, value)
+	}
+}
+
+// Text returns a value, or otherwise if it is empty or not given.
+func (s *Set) Text(name, otherwise string) string {
+	if v := s.Values[name]; v != "" {
+		return v
+	}
+	return otherwise
+}
+
+// Number returns a whole number, 0 if the value is none, and otherwise if the
+// option is not given.
+func (s *Set) Number(name string, otherwise int) int {
+	if v, ok := s.Values[name]; ok {
+		return Number(v)
+	}
+	return otherwise
+}
+
+// Duration returns a duration as Go writes it, 0 if the value is none, and
+// otherwise if the option is not given.
+func (s *Set) Duration(name string, otherwise time.Duration) time.Duration {
+	v, ok := s.Values[name]
+	if !ok {
+		return otherwise
+	}
+	d, err := time.ParseDuration(v)
+	if err != nil || d < 0 {
+		return 0
+	}
+	return d
+}
+
+// Labels returns the values of options by their labels: names maps an option to
+// its label. Options without a value have no label.
+func (s *Set) Labels(names map[string]string) map[string]string {
+	labels := map[string]string{}
+	for option, label := range names {
+		if v := s.Values[option]; v != "" {
+			labels[label] = v
+		}
+	}
+	return labels
+}
+
+// Number returns a whole number up to 2^31-1, 0 if text is none.
+func Number(text string) int {
+	n, err := strconv.ParseInt(strings.TrimSpace(text), 10, 32)
+	if err != nil || n < 0 {
+		return 0
+	}
+	return int(n)
+}
+
+// Targets returns every host with every port, joined by commas; at most
+// MaxTargets. The arguments are lists separated by commas. With portsFirst the
+// ports of a host follow each other, otherwise the hosts of a port.
+func Targets(hosts, ports string, portsFirst bool) string {
+	inner, outer := strings.Split(hosts, ","), strings.Split(ports, ",")
+	if portsFirst {
+		inner, outer = outer, inner
+	}
+	var all []string
+	for _, o := range outer {
+		for _, i := range inner {
+			host, port := i, o
+			if portsFirst {
+				host, port = o, i
+			}
+			if len(all) < MaxTargets {
+				all = append(all, net.JoinHostPort(strings.Trim(host, " []"), strings.TrimSpace(port)))
+			}
+		}
+	}
+	return strings.Join(all, ",")
+}

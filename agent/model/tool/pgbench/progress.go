@@ -1,0 +1,177 @@
+package pgbench
+
+import (
+	"math"
+	"time"
+
+	"github.com/benchwatch/benchwatch/agent/base/series"
+	"github.com/benchwatch/benchwatch/agent/model/tool"
+	"github.com/benchwatch/benchwatch/agent/model/tool/scan"
+)
+
+// progress is the state of the progress lines of a run.
+type progress struct {
+	seen bool
+	last float64 // time of the last line
+	// every is the length of an interval, 0 if unknown; first is when the first one ended by
+	// the wall clock, 0 without --progress-timestamp.
+	every, first float64
+}
+
+// timestamp is from which on a time is that of --progress-timestamp: 1973, or a run of three
+// years.
+const timestamp = 1e8
+
+// progressLine is one line, in seconds and without what it does not have.
+type progressLine struct {
+	at, tps, mean, stddev           float64
+	lag                             series.Optional[float64]
+	failed, skipped, retried, retry series.Optional[uint64]
+}
+
+// read takes a line after "progress: ":
+//
+//	1.0 s, 191.4 tps, lat 5.905 ms stddev 8.998, 0 failed, lag 2.400 ms, 7 skipped, 3 retried, 3 retries
+//
+// Failures are printed since version 15, the lag with --rate, what was skipped also with
+// --latency-limit, and retries with --max-tries. Progress with --progress-timestamp has
+// three decimals.
+func (p *progressLine) read(l scan.Line) bool {
+	decimals, ok := 0, false
+	if p.at, decimals, ok = l.Number(0); !ok || decimals != 1 && decimals != 3 || !l.Literal(" s, ") {
+		return false
+	}
+	if p.tps, ok = l.Fixed(1, 0); !ok || !l.Literal(" tps, lat ") {
+		return false
+	}
+	if p.mean, ok = l.Fixed(3, 3); !ok || !l.Literal(" ms stddev ") {
+		return false
+	}
+	if p.stddev, ok = l.Fixed(3, 3); !ok {
+		return false
+	}
+	for !l.End() {
+		if !l.Literal(", ") {
+			return false
+		}
+		if l.Literal("lag ") {
+			v, ok := l.Fixed(3, 3)
+			if !ok || !l.Literal(" ms") || p.lag.Known {
+				return false
+			}
+			p.lag = series.Optional[float64]{Value: v, Known: true}
+			continue
+		}
+		n, ok := l.Count()
+		if !ok {
+			return false
+		}
+		known := false
+		for _, c := range []struct {
+			name string
+			to   *series.Optional[uint64]
+		}{{" failed", &p.failed}, {" skipped", &p.skipped}, {" retried", &p.retried}, {" retries", &p.retry}} {
+			if l.Literal(c.name) {
+				known = !c.to.Known
+				*c.to = series.Some(n)
+				break
+			}
+		}
+		if !known {
+			return false
+		}
+	}
+	return true
+}
+
+// addProgress reports a progress line; every is the interval that was asked for, 0 if that
+// is unknown.
+func (s *stream) addProgress(l scan.Line, every float64, emit func(*tool.Report)) tool.Verdict {
+	var line progressLine
+	if !line.read(l) {
+		return tool.Malformed
+	}
+	if p := &s.progress; s.summary.open || s.log.active() || p.seen && line.at < p.last {
+		s.next(emit)
+	}
+	s.start("", series.Optional[int]{}, emit)
+	r := &s.report
+	r.Reset(tool.Interval, s.run)
+	r.Phase = tool.Measure
+	s.progress.place(r, line.at, every)
+	line.fill(r)
+	emit(r)
+	return tool.Reported
+}
+
+// place sets when an interval ended and how long it was. Lines with the time of the wall
+// clock do not show when the run began, but they are as far apart as the first one is from
+// its beginning.
+func (p *progress) place(r *tool.Report, at, every float64) {
+	since := at - p.last
+	if !p.seen {
+		since, p.every = at, every
+		if at >= timestamp {
+			p.first, since = at, every
+		}
+	}
+	p.seen, p.last = true, at
+	if p.first > 0 && p.every == 0 {
+		p.every = math.Round(since) // of the second line: --progress is whole seconds
+	}
+	if since > 0 {
+		r.IntervalSeconds = series.Some(round(since))
+	}
+	switch {
+	case p.first == 0:
+		r.ElapsedSeconds = series.Some(at)
+	case p.every > 0:
+		r.ElapsedSeconds = series.Some(round(at - p.first + p.every))
+		r.Began = time.UnixMilli(int64(math.Round((p.first - p.every) * 1e3)))
+	}
+}
+
+// round removes the noise of a subtraction: there are no digits below a microsecond.
+func round(seconds float64) float64 { return math.Round(seconds*1e6) / 1e6 }
+
+// fill adds the line's values to r. Without a transaction there is no latency, although 0
+// or nan is printed.
+func (p *progressLine) fill(r *tool.Report) {
+	addRate(r, tool.Transaction, p.tps)
+	if p.tps > 0 {
+		addLatency(r, tool.Transaction, "avg", p.mean)
+		addLatency(r, tool.Transaction, statStddev, p.stddev)
+		if p.lag.Known {
+			addLatency(r, tool.ScheduleLag, "avg", p.lag.Value)
+		}
+	}
+	for _, c := range []struct {
+		operation string
+		n         series.Optional[uint64]
+	}{{tool.ErrorCount, p.failed}, {opSkipped, p.skipped}, {opRetried, p.retried}, {opRetry, p.retry}} {
+		if c.n.Known {
+			r.AddCount(c.operation, c.n.Value)
+		}
+	}
+	setErrorRate(r)
+}
+
+// setErrorRate divides the errors of an interval by its length.
+func setErrorRate(r *tool.Report) {
+	if n, t := r.Count(tool.ErrorCount), r.IntervalSeconds; n.Known && t.Known && t.Value > 0 {
+		r.ErrorsPerSecond = series.Some(float64(n.Value) / t.Value)
+	}
+}
+
+// addRate and addLatency leave out what is no number.
+func addRate(r *tool.Report, operation string, perSecond float64) {
+	if series.IsKnown(perSecond) {
+		r.AddRate(operation, perSecond)
+	}
+}
+
+func addLatency(r *tool.Report, operation, stat string, seconds float64) {
+	if series.IsKnown(seconds) {
+		r.AddLatency(operation, stat, seconds)
+	}
+}

@@ -1,0 +1,382 @@
+package pgbench
+
+import (
+	"bytes"
+	"path"
+	"strconv"
+	"strings"
+
+	"github.com/benchwatch/benchwatch/agent/base/series"
+	"github.com/benchwatch/benchwatch/agent/model/tool"
+	"github.com/benchwatch/benchwatch/agent/model/tool/message"
+	"github.com/benchwatch/benchwatch/agent/model/tool/scan"
+)
+
+const (
+	maxScripts    = 32
+	maxStatements = 128
+)
+
+// summary is what is printed when a run is over. The rows of scripts and statements follow
+// after the rates, so nothing shows its end.
+type summary struct {
+	open     bool
+	reported bool
+	workload string
+	clients  series.Optional[int]
+
+	processed, failed, skipped, retried, retries, late series.Optional[uint64]
+	mean, stddev, lag, maxLag                          series.Optional[float64]
+	// tps leaves the time to connect out, whole is over all of the run: versions before 14
+	// print both, and with --connect later ones only the second.
+	tps, whole series.Optional[float64]
+
+	scripts    []script
+	statements []statement
+	columns    int // of counts in the rows of statements, -1 outside of them
+}
+
+// script is what is printed about one of several scripts.
+type script struct {
+	name            string
+	transactions    series.Optional[uint64]
+	failed          series.Optional[uint64]
+	tps             float64
+	mean, stddev    series.Optional[float64]
+	statementsSoFar int
+}
+
+// statement is a row of --report-per-command.
+type statement struct {
+	operation string
+	mean      float64
+	failed    uint64
+}
+
+// begin takes the first line, after "transaction type: ".
+func (t *summary) begin(description []byte) {
+	*t = summary{open: true, workload: workloadOf(string(description[:min(len(description), 512)])), columns: -1}
+}
+
+// workloadOf returns the name by which -b chooses a built-in script, or a file's name.
+func workloadOf(description string) string {
+	description = strings.TrimSuffix(strings.TrimPrefix(strings.TrimSpace(description), "<builtin: "), ">")
+	switch description {
+	case "TPC-B (sort of)":
+		return "tpcb-like"
+	case "simple update":
+		return "simple-update"
+	case "select only":
+		return "select-only"
+	}
+	return message.Clean([]byte(path.Base(description)))
+}
+
+// add reads a line.
+func (t *summary) add(text []byte) tool.Verdict {
+	l := scan.New(text)
+	if t.columns >= 0 && (text[0] == ' ' || text[0] == '\t') && !scan.HasPrefix(text, " - ") {
+		return t.statement(l)
+	}
+	if l.Literal(" - ") {
+		n := len(t.scripts)
+		if l.Literal("statement latencies in milliseconds") { // version 9.6 begins it so for one script, too
+			return t.heading(l)
+		}
+		if n == 0 {
+			return tool.Ignored
+		}
+		return t.scripts[n-1].add(l)
+	}
+	switch {
+	case l.Literal("number of clients: "):
+		n, ok := l.Int()
+		if !ok || !l.End() {
+			return tool.Malformed
+		}
+		t.clients = series.Some(n)
+		return tool.Reported
+	case l.Literal("number of transactions actually processed: "):
+		return count(l, &t.processed)
+	case l.Literal("number of failed transactions: "):
+		return count(l, &t.failed)
+	case l.Literal("number of transactions skipped: "):
+		return count(l, &t.skipped)
+	case l.Literal("number of transactions retried: "):
+		return count(l, &t.retried)
+	case l.Literal("total number of retries: "):
+		return count(l, &t.retries)
+	case l.Literal("number of transactions above the "):
+		if _, ok := l.Until(" ms latency limit: "); !ok {
+			return tool.Malformed
+		}
+		return count(l, &t.late)
+	case l.Literal("latency average = "):
+		return latency(l, &t.mean)
+	case l.Literal("latency stddev = "):
+		return latency(l, &t.stddev)
+	case l.Literal("rate limit schedule lag: avg "):
+		lag, ok := l.Fixed(3, 3)
+		if !ok || !l.Literal(" (max ") {
+			return tool.Malformed
+		}
+		most, ok := l.Fixed(3, 3)
+		if !ok || !l.Literal(") ms") || !l.End() {
+			return tool.Malformed
+		}
+		t.lag, t.maxLag = series.Of(lag), series.Of(most)
+		return tool.Reported
+	case l.Literal("tps = "):
+		return t.rate(l)
+	case l.Literal("SQL script "):
+		n, ok := l.Int()
+		if !ok || !l.Literal(": ") {
+			return tool.Malformed
+		}
+		t.columns = -1
+		if n != len(t.scripts)+1 || n > maxScripts {
+			return tool.Ignored
+		}
+		t.scripts = append(t.scripts, script{name: scriptName(n)})
+		return tool.Reported
+	case l.Literal("statement latencies in milliseconds"):
+		return t.heading(l)
+	}
+	return tool.Ignored
+}
+
+// scriptName is the operation of one of several scripts, counted from 1 as in the summary.
+func scriptName(n int) string { return "script_" + strconv.Itoa(n) }
+
+// count reads a number, after which "/300" or " (5.167%)" may follow.
+func count(l scan.Line, to *series.Optional[uint64]) tool.Verdict {
+	n, ok := l.Count()
+	if ok && l.Literal("/") {
+		_, ok = l.Count()
+	}
+	if ok && l.Literal(" (") {
+		_, ok = l.Until(")")
+	}
+	if !ok || !l.End() {
+		return tool.Malformed
+	}
+	*to = series.Some(n)
+	return tool.Reported
+}
+
+// latency reads milliseconds. A mean that includes failures was computed from the length of
+// the run and is not that of transactions.
+func latency(l scan.Line, to *series.Optional[float64]) tool.Verdict {
+	v, ok := l.Fixed(3, 3)
+	if !ok || !l.Literal(" ms") {
+		return tool.Malformed
+	}
+	if l.Literal(" (including failures)") {
+		return tool.Ignored
+	}
+	if !l.End() {
+		return tool.Malformed
+	}
+	*to = series.Of(v)
+	return tool.Reported
+}
+
+// rate reads "1422.694782 (without initial connection time)".
+func (t *summary) rate(l scan.Line) tool.Verdict {
+	v, ok := l.Fixed(6, 0)
+	if !ok {
+		return tool.Malformed
+	}
+	switch {
+	case l.Literal(" (without initial connection time)"), l.Literal(" (excluding connections establishing)"):
+		t.tps = series.Of(v)
+	case l.Literal(" (including connections establishing)"), l.Literal(" (including reconnection times)"):
+		t.whole = series.Of(v)
+	default:
+		return tool.Malformed
+	}
+	if !l.End() {
+		return tool.Malformed
+	}
+	return tool.Reported
+}
+
+// add reads a line about one of several scripts.
+func (s *script) add(l scan.Line) tool.Verdict {
+	switch {
+	case l.Literal("number of transactions actually processed: "): // after version 18
+		return s.processed(l, " (tps = ")
+	case l.Literal("number of failed transactions: "):
+		return count(l, &s.failed)
+	case l.Literal("latency average = "):
+		return latency(l, &s.mean)
+	case l.Literal("latency stddev = "):
+		return latency(l, &s.stddev)
+	case isDigit(l.Next()):
+		return s.processed(l, ", tps = ")
+	}
+	return tool.Ignored
+}
+
+// processed reads "11241 transactions (75.2% of total, tps = 2816.392552)".
+func (s *script) processed(l scan.Line, before string) tool.Verdict {
+	n, ok := l.Count()
+	if !ok {
+		return tool.Malformed
+	}
+	if _, ok := l.Until(before); !ok {
+		return tool.Ignored // of all that were begun
+	}
+	tps, ok := l.Fixed(6, 0)
+	if !ok || !l.Literal(")") || !l.End() {
+		return tool.Malformed
+	}
+	s.transactions, s.tps = series.Some(n), tps
+	return tool.Reported
+}
+
+// heading reads which columns the rows of statements have.
+func (t *summary) heading(l scan.Line) tool.Verdict {
+	switch {
+	case l.Literal(", failures and retries:"):
+		t.columns = 2
+	case l.Literal(" and failures:"):
+		t.columns = 1
+	case l.Literal(":"):
+		t.columns = 0
+	default:
+		return tool.Malformed
+	}
+	return tool.Reported
+}
+
+// statement reads "         0.141        3122        7429  UPDATE pgbench_accounts SET …".
+func (t *summary) statement(l scan.Line) tool.Verdict {
+	l.Blanks()
+	mean, ok := l.Fixed(3, 3)
+	if !ok || !series.IsKnown(mean) {
+		return tool.Malformed
+	}
+	row := statement{mean: mean}
+	for i := range t.columns {
+		l.Blanks()
+		n, ok := l.Count()
+		if !ok {
+			return tool.Malformed
+		}
+		if i == 0 {
+			row.failed = n
+		}
+	}
+	l.Blanks()
+	if len(t.statements) == maxStatements {
+		return tool.Ignored
+	}
+	prefix, number := "statement_", len(t.statements)+1
+	if n := len(t.scripts); n > 0 {
+		s := &t.scripts[n-1]
+		s.statementsSoFar++
+		prefix, number = s.name+"_"+prefix, s.statementsSoFar
+	}
+	row.operation = prefix + strconv.Itoa(number) + firstWord(l.Rest())
+	t.statements = append(t.statements, row)
+	return tool.Reported
+}
+
+// firstWord returns "_update" of an UPDATE, for names that people recognise.
+func firstWord(text []byte) string {
+	word := bytes.ToLower(bytes.TrimPrefix(text, []byte(`\`)))
+	end := 0
+	for end < len(word) && end < 16 && 'a' <= word[end] && word[end] <= 'z' {
+		end++
+	}
+	if end == 0 {
+		return ""
+	}
+	return "_" + string(word[:end])
+}
+
+// finishSummary reports the summary, once.
+func (s *stream) finishSummary(emit func(*tool.Report)) {
+	t := &s.summary
+	if !t.open || t.reported || !t.processed.Known {
+		return
+	}
+	t.reported = true
+	s.start(t.workload, t.clients, emit)
+	r := &s.report
+	r.Reset(tool.Summary, s.run)
+	r.Threads = t.clients
+	t.fill(r)
+	if t.processed.Value == 0 {
+		// Versions before 12 end with status 0 also if every client stopped.
+		r.Failed, r.Message = true, "no transaction succeeded"
+		if first := s.flood.First(nil); first != "" {
+			r.Message += ": " + first
+		}
+	}
+	emit(r)
+}
+
+// fill adds the values to r. The length of the run, which is not printed, is the number of
+// transactions over their rate, as pgbench computed that.
+func (t *summary) fill(r *tool.Report) {
+	n := float64(t.processed.Value)
+	rate := t.tps
+	if !rate.Known {
+		rate = t.whole
+	}
+	if !t.whole.Known {
+		t.whole = rate
+	}
+	if t.whole.Value > 0 && n > 0 {
+		r.ElapsedSeconds = series.Some(round(n / t.whole.Value))
+	}
+	if rate.Known {
+		r.AddRate(tool.Transaction, rate.Value)
+	}
+	for _, c := range []struct {
+		operation string
+		n         series.Optional[uint64]
+	}{
+		{tool.Transaction, t.processed}, {tool.ErrorCount, t.failed}, {opSkipped, t.skipped},
+		{opRetried, t.retried}, {opRetry, t.retries}, {opLate, t.late},
+	} {
+		if c.n.Known {
+			r.AddCount(c.operation, c.n.Value)
+		}
+	}
+	for _, v := range []struct {
+		operation, stat string
+		seconds         series.Optional[float64]
+	}{{tool.Transaction, "avg", t.mean}, {tool.Transaction, statStddev, t.stddev}, {tool.ScheduleLag, "avg", t.lag}, {tool.ScheduleLag, "max", t.maxLag}} {
+		if v.seconds.Known && n > 0 {
+			r.AddLatency(v.operation, v.stat, v.seconds.Value)
+		}
+	}
+	for i := range t.scripts {
+		t.scripts[i].fill(r)
+	}
+	for _, one := range t.statements {
+		if one.failed > 0 {
+			r.AddCount(one.operation+"_failed", one.failed)
+		}
+		r.AddLatency(one.operation, "avg", one.mean)
+	}
+}
+
+func (s *script) fill(r *tool.Report) {
+	if s.transactions.Known {
+		r.AddCount(s.name, s.transactions.Value)
+		addRate(r, s.name, s.tps)
+	}
+	if s.failed.Known {
+		r.AddCount(s.name+"_failed", s.failed.Value)
+	}
+	if s.mean.Known {
+		r.AddLatency(s.name, "avg", s.mean.Value)
+	}
+	if s.stddev.Known {
+		r.AddLatency(s.name, statStddev, s.stddev.Value)
+	}
+}

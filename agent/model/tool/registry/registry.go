@@ -1,0 +1,27 @@
+// Package registry lists the benchmark tools that benchwatch supports. It is the one
+// place where a new tool is added.
+package registry
+
+import (
+	"github.com/benchwatch/benchwatch/agent/model/tool"
+	"github.com/benchwatch/benchwatch/agent/model/tool/gotpc"
+	"github.com/benchwatch/benchwatch/agent/model/tool/goycsb"
+	"github.com/benchwatch/benchwatch/agent/model/tool/hdrlog"
+	"github.com/benchwatch/benchwatch/agent/model/tool/mysqlslap"
+	"github.com/benchwatch/benchwatch/agent/model/tool/pgbench"
+	"github.com/benchwatch/benchwatch/agent/model/tool/sysbench"
+	"github.com/benchwatch/benchwatch/agent/model/tool/tpccmysql"
+	"github.com/benchwatch/benchwatch/agent/model/tool/ycsb"
+)
+
+// Tools in the order in which they are tried. A new tool is one line here.
+var Tools = tool.Set{
+	sysbench.Tool,
+	ycsb.Tool,
+	goycsb.Tool,
+	tpccmysql.Tool,
+	gotpc.Tool,
+	mysqlslap.Tool,
+	pgbench.Tool,
+	hdrlog.Tool,
+}

@@ -1,0 +1,84 @@
+package registry
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/benchwatch/benchwatch/agent/model/tool"
+	"github.com/benchwatch/benchwatch/agent/model/tool/tooltest"
+)
+
+// Whatever was recorded of any tool is taken for that tool's output or, where
+// it holds no report, for nobody's.
+func TestSniff(t *testing.T) {
+	for _, own := range Tools {
+		// Each tool is a package with recorded output, called as the tool.
+		files := recorded(t, filepath.Join("..", strings.ReplaceAll(own.Name, "-", ""), "testdata"))
+		if len(files) == 0 {
+			t.Errorf("%s: no recorded output", own.Name)
+		}
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			stream := tool.Stdout
+			if filepath.Base(file) == "stderr.txt" {
+				stream = tool.Stderr
+			}
+			for _, size := range []int{4 << 10, 64 << 10} {
+				got := Tools.Sniff(text[:min(len(text), size)])
+				switch {
+				case got == own:
+				case got != nil:
+					t.Errorf("%s: the first %d bytes are taken for %s", file, size, got.Name)
+				case stream == tool.Stdout && len(tooltest.Parse(own, tooltest.Lines(stream, text)).Reports) > 0:
+					t.Errorf("%s: the first %d bytes are not recognised", file, size)
+				}
+			}
+		}
+	}
+}
+
+// recorded returns the files below root that hold a tool's output.
+func recorded(t *testing.T, root string) []string {
+	t.Helper()
+	var files []string
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			if d != nil && d.Name() == "fuzz" {
+				return fs.SkipDir
+			}
+			return err
+		}
+		base := filepath.Base(path)
+		if strings.HasSuffix(base, ".txt") && base != "golden.txt" && base != "cmd.txt" {
+			files = append(files, path)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+// No name and no program belongs to two tools.
+func TestNames(t *testing.T) {
+	names, programs := map[string]bool{}, map[string]string{}
+	for _, one := range Tools {
+		if names[one.Name] {
+			t.Errorf("two tools are called %s", one.Name)
+		}
+		names[one.Name] = true
+		for _, p := range one.Programs {
+			if other, ok := programs[p]; ok {
+				t.Errorf("%s starts %s and %s", p, other, one.Name)
+			}
+			programs[p] = one.Name
+		}
+	}
+}

@@ -1,0 +1,288 @@
+package sysbench
+
+import (
+	"bytes"
+
+	"github.com/benchwatch/benchwatch/agent/base/series"
+	"github.com/benchwatch/benchwatch/agent/model/tool"
+	"github.com/benchwatch/benchwatch/agent/model/tool/scan"
+)
+
+// hook reads what a script's report hooks print with sysbench.report_csv and
+// sysbench.report_json (src/lua/internal/sysbench.lua). The same functions may
+// serve as hook for interval reports and for the summary, and nothing in a line
+// shows which: a line that is not plainly an interval is postponed until the next
+// lines decide.
+type hook struct {
+	postponed *tool.Report
+	form      form
+	seconds   int
+	doubt     doubt
+	both      bool // the script prints each interval in two forms
+
+	stat    string       // name of the latency
+	object  object       // the JSON object being read
+	report  *tool.Report // its values
+	tail    bool         // its closing brace is due
+	closed  bool         // a JSON array was closed
+	partial bool         // a line of the object was unreadable
+}
+
+// doubt is why a hook's line may not be an interval.
+type doubt uint8
+
+const (
+	noDoubt      doubt = iota
+	noIntervals        // no interval reports were asked for
+	sameClock          // the time of the previous interval
+	otherForm          // intervals of this run are printed by something else
+	atCheckpoint       // a checkpoint was announced
+)
+
+// sequel is what follows a postponed line.
+type sequel uint8
+
+const (
+	goesOn       sequel = iota // a further interval or checkpoint
+	summaryComes               // sysbench's own summary
+	runEnds
+)
+
+// unnamedStat is the name of the latency in CSV and JSON, which do not name the
+// percentile: that of the command line, else sysbench's default.
+func unnamedStat(d tool.Description) string {
+	if !d.LatencyPercentile.Known {
+		return "p95"
+	}
+	return percentileName(d.LatencyPercentile.Value)
+}
+
+// postpone decides whether the interval in p.scratch has to wait.
+func (h *hook) postpone(p *Parser, f form, seconds int, emit func(*tool.Report)) bool {
+	h.settle(p, goesOn, emit)
+	var why doubt
+	switch r := &p.run; {
+	case r.checkpoint:
+		why = atCheckpoint
+	case r.listed && r.every == 0:
+		why = noIntervals
+	case r.family != noFamily && (r.family != f.family || f.family == luaJSON && h.closed):
+		why = otherForm
+	case r.clock.Known && r.clock.Value == seconds:
+		why = sameClock
+	default:
+		return false
+	}
+	p.release(emit)
+	p.scratch.Run = p.number
+	h.postponed, h.form, h.seconds, h.doubt = p.scratch.Clone(), f, seconds, why
+	return true
+}
+
+// settle decides what a postponed line was.
+func (h *hook) settle(p *Parser, next sequel, emit func(*tool.Report)) {
+	r := h.postponed
+	if r == nil {
+		return
+	}
+	h.postponed = nil
+	summary, interval := false, false
+	switch h.doubt {
+	case noIntervals:
+		summary = true
+	case atCheckpoint:
+		summary = next != summaryComes
+		interval = !summary && (p.run.family == noFamily || p.run.family == h.form.family)
+	case otherForm:
+		summary = next == runEnds && !h.both
+		h.both = h.both || !summary
+	case sameClock:
+		summary = next == runEnds
+		interval = !summary
+	}
+	switch {
+	case summary:
+		r.Kind, r.Phase = tool.Summary, ""
+		r.Checkpoint = h.doubt == atCheckpoint
+		p.run.checkpoint = false
+		p.run.ended = !r.Checkpoint
+		emit(r)
+	case interval:
+		*p.scratch, *r = *r, *p.scratch
+		p.deliver(h.form, h.seconds, emit)
+		// The interrupted interval continues.
+		*p.scratch = *r
+	}
+}
+
+// csv reads report_csv's ten columns: time, threads, tps, qps, reads, writes,
+// other, latency percentile in ms, errors, reconnects, all per second.
+func (h *hook) csv(p *Parser, text []byte, emit func(*tool.Report)) (tool.Verdict, bool) {
+	s := scan.New(text)
+	seconds, okTime := s.Int()
+	if !okTime || !s.Literal(",") {
+		return 0, false
+	}
+	threads, okThreads := s.Int()
+	if !okThreads || !s.Literal(",") {
+		return 0, false
+	}
+	r := p.scratch
+	r.Reset(tool.Interval, 0)
+	r.ElapsedSeconds = series.Some(float64(seconds))
+	r.Threads = series.Some(threads)
+	if !rate(&s, r, tool.Transaction) {
+		return 0, false // some other table
+	}
+	ok := s.Literal(",") && rate(&s, r, tool.Query) && s.Literal(",") && rate(&s, r, tool.Read) &&
+		s.Literal(",") && rate(&s, r, tool.Write) && s.Literal(",") && rate(&s, r, tool.Other) && s.Literal(",")
+	if ok {
+		var latency float64
+		latency, ok = s.Fixed(2, 3)
+		addLatency(r, h.stat, latency)
+	}
+	ok = ok && s.Literal(",") && optional(&s, &r.ErrorsPerSecond) && s.Literal(",") && optional(&s, &r.ReconnectsPerSecond) && s.End()
+	if ok {
+		return p.interval(form{family: luaCSV}, emit), true
+	}
+	if p.run.family != luaCSV {
+		return 0, false
+	}
+	p.run.gap = true
+	return tool.Malformed, true
+}
+
+// object is what of a JSON object was read, a bit for each key.
+type object uint16
+
+const opened object = 1 << 15
+
+const (
+	keyTime object = 1 << iota
+	keyThreads
+	keyTps
+	keyQps
+	keyTotal
+	keyReads
+	keyWrites
+	keyOther
+	keyLatency
+	keyErrors
+	keyReconnects
+)
+
+const complete = opened | (keyReconnects<<1 - 1)
+
+// json reads report_json's array, one line after the other. The closing brace
+// has no newline after it, so that whatever is printed next is glued to it; an
+// object is reported with its last value.
+func (h *hook) json(p *Parser, text []byte, emit func(*tool.Report)) (tool.Verdict, bool) {
+	trimmed := bytes.TrimSpace(text)
+	switch {
+	case h.object == 0 && string(text) == "]":
+		h.closed = h.closed || p.run.family == luaJSON
+		return 0, false
+	case string(text) == "  {":
+		p.lostObject(h)
+		h.object, h.partial, h.tail = opened, false, false
+		if h.report == nil {
+			h.report = new(tool.Report)
+		}
+		h.report.Reset(tool.Interval, 0)
+		return tool.Ignored, true
+	case (h.tail || h.object != 0) && scan.HasPrefix(text, "  }"):
+		lost := h.object != 0
+		p.lostObject(h)
+		h.tail = false
+		rest := bytes.TrimPrefix(text[3:], []byte(","))
+		if len(rest) > 0 {
+			return p.line(rest, emit), true
+		}
+		if lost {
+			return tool.Malformed, true
+		}
+		return tool.Ignored, true
+	case h.object == 0 || !scan.HasPrefix(trimmed, "\"") && string(trimmed) != "}," && string(trimmed) != "}":
+		return 0, false
+	case string(trimmed) == "}," || string(trimmed) == "}":
+		return tool.Ignored, true
+	}
+	if !h.value(trimmed) {
+		h.partial = true
+		return tool.Malformed, true
+	}
+	if h.object == complete && !h.partial {
+		h.object, h.tail = 0, true
+		h.report, p.scratch = p.scratch, h.report
+		return p.interval(form{family: luaJSON}, emit), true
+	}
+	return tool.Reported, true
+}
+
+// lostObject drops an object that was not read to its end.
+func (p *Parser) lostObject(h *hook) {
+	if h.object != 0 {
+		h.object = 0
+		p.run.gap = true
+	}
+}
+
+// jsonKeys are the names of the keys.
+var jsonKeys = []struct {
+	text string
+	key  object
+}{
+	{`"time": `, keyTime}, {`"threads": `, keyThreads}, {`"tps": `, keyTps}, {`"qps": {`, keyQps},
+	{`"total": `, keyTotal}, {`"reads": `, keyReads}, {`"writes": `, keyWrites}, {`"other": `, keyOther},
+	{`"latency": `, keyLatency}, {`"errors": `, keyErrors}, {`"reconnects": `, keyReconnects},
+}
+
+// value reads one line of a JSON object. A script's own keys are passed over.
+func (h *hook) value(text []byte) bool {
+	s := scan.New(text)
+	for _, k := range jsonKeys {
+		if !s.Literal(k.text) {
+			continue
+		}
+		if h.object&k.key != 0 || !h.number(&s, k.key) {
+			return false
+		}
+		s.Literal(",")
+		h.object |= k.key
+		return s.End()
+	}
+	return true
+}
+
+func (h *hook) number(s *scan.Line, key object) bool {
+	r := h.report
+	var n int
+	var latency float64
+	ok := true
+	switch key {
+	case keyTime:
+		n, ok = s.Int()
+		r.ElapsedSeconds = series.Some(float64(n))
+	case keyThreads:
+		n, ok = s.Int()
+		r.Threads = series.Some(n)
+	case keyTps:
+		ok = rate(s, r, tool.Transaction)
+	case keyTotal:
+		ok = rate(s, r, tool.Query)
+	case keyReads:
+		ok = rate(s, r, tool.Read)
+	case keyWrites:
+		ok = rate(s, r, tool.Write)
+	case keyOther:
+		ok = rate(s, r, tool.Other)
+	case keyLatency:
+		latency, ok = s.Fixed(2, 3)
+		addLatency(r, h.stat, latency)
+	case keyErrors:
+		ok = optional(s, &r.ErrorsPerSecond)
+	case keyReconnects:
+		ok = optional(s, &r.ReconnectsPerSecond)
+	}
+	return ok
+}

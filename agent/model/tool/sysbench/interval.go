@@ -1,0 +1,468 @@
+package sysbench
+
+import (
+	"bytes"
+	"strconv"
+	"strings"
+
+	"github.com/benchwatch/benchwatch/agent/base/series"
+	"github.com/benchwatch/benchwatch/agent/model/tool"
+	"github.com/benchwatch/benchwatch/agent/model/tool/scan"
+)
+
+// family is the code in sysbench that prints an interval report.
+type family uint8
+
+const (
+	noFamily   family = iota
+	builtIn           // sysbench's own C code
+	luaDefault        // a hook that calls sysbench.report_default
+	luaCSV            // a hook that calls sysbench.report_csv
+	luaJSON           // a hook that calls sysbench.report_json
+)
+
+// form is what the shape of an interval line shows.
+type form struct {
+	family family
+	// queued: with a target rate, a line with the queue's length follows.
+	queued bool
+	// commits: the transactions are 0.5's, which counts COMMIT statements.
+	commits bool
+	// legacy is the 0.x line; parts counts its trailing parts, which older
+	// versions leave out.
+	legacy bool
+	parts  int
+}
+
+// reading is how far a line could be read.
+type reading uint8
+
+const (
+	foreign reading = iota // another kind of line
+	damaged                // almost this kind of line
+	read
+)
+
+func readIf(ok bool) reading {
+	if ok {
+		return read
+	}
+	return damaged
+}
+
+// head takes `[ 12s ] ` of 1.x or `[  12s] ` of 0.x.
+func head(s *scan.Line) (seconds int, ok bool) {
+	if !s.Literal("[") {
+		return 0, false
+	}
+	if seconds, ok = s.Int(); !ok || !s.Literal("s") {
+		return 0, false
+	}
+	s.Literal(" ")
+	return seconds, s.Literal("] ")
+}
+
+// stamped reads a line that begins with the time in brackets: an interval into
+// p.scratch, or the others by p.queue and p.checkpoint.
+func (p *Parser) stamped(line []byte, emit func(*tool.Report)) tool.Verdict {
+	s := scan.New(line)
+	seconds, ok := head(&s)
+	if !ok {
+		return p.fragment(line)
+	}
+	rest := s.Rest()
+	p.scratch.Reset(tool.Interval, 0)
+	p.scratch.ElapsedSeconds = series.Some(float64(seconds))
+	var f form
+	got := foreign
+	switch s.Next() {
+	case 't':
+		f, got = p.threads(&s)
+	case 'r':
+		f, got = p.files(&s)
+	case 'q':
+		return p.queue(&s, seconds, emit)
+	case 'C':
+		if s.Literal("Checkpoint report:") && s.End() {
+			p.checkpoint(emit)
+			return tool.Reported
+		}
+	default:
+		f, got = p.memory(&s)
+	}
+	if got == read && s.End() && !p.shortened(f) {
+		return p.interval(f, emit)
+	}
+	if got == foreign && !resembles(rest) {
+		return tool.Ignored
+	}
+	p.run.gap = true
+	return tool.Malformed
+}
+
+// threads reads `thds: …` of 1.x and `threads: …` of 0.x and of 1.0 before its
+// release.
+func (p *Parser) threads(s *scan.Line) (form, reading) {
+	if !s.Literal("thds: ") && !s.Literal("threads: ") {
+		return form{}, foreign
+	}
+	n, ok := s.Int()
+	if !ok {
+		return form{}, damaged
+	}
+	p.scratch.Threads = series.Some(n)
+	switch {
+	case s.Literal(" tps: "):
+		return p.database(s)
+	case s.Literal(", tps: "):
+		return p.legacy(s)
+	case s.Literal(" eps: "), s.Literal(" events/s: "):
+		ok := rate(s, p.scratch, tool.Transaction) && s.Literal(" ") && p.latencies(s)
+		return form{family: builtIn, queued: true}, readIf(ok)
+	}
+	return form{}, damaged
+}
+
+// database reads what follows `tps: ` of 1.x.
+func (p *Parser) database(s *scan.Line) (form, reading) {
+	f := form{family: builtIn, queued: true}
+	ok := rate(s, p.scratch, tool.Transaction) &&
+		s.Literal(" qps: ") && rate(s, p.scratch, tool.Query) &&
+		s.Literal(" (r/w/o: ") && rate(s, p.scratch, tool.Read) && s.Literal("/") && rate(s, p.scratch, tool.Write) && s.Literal("/") && rate(s, p.scratch, tool.Other) &&
+		s.Literal(") ") && p.latencies(s) &&
+		(s.Literal(" err/s") || s.Literal(" errors/s"))
+	if !ok {
+		return f, damaged
+	}
+	if !s.Literal(":") { // the Lua function forgot the colon
+		f = form{family: luaDefault}
+	}
+	ok = s.Literal(" ") && optional(s, &p.scratch.ErrorsPerSecond) &&
+		(s.Literal(" reconn/s: ") || s.Literal(" reconnects/s: ")) && optional(s, &p.scratch.ReconnectsPerSecond)
+	return f, readIf(ok)
+}
+
+// latencies reads `lat (ms,95%): 1.23` or what 1.0 printed before its release.
+// A build that supports lists of percentiles repeats it.
+func (p *Parser) latencies(s *scan.Line) bool {
+	if s.Literal("latency: ") {
+		return p.legacyLatency(s, 2)
+	}
+	for n := range maxLatencies {
+		before := *s
+		if n > 0 && !s.Literal(" ") || !s.Literal("lat (ms,") && !s.Literal("latency (ms,") {
+			*s = before
+			return n > 0
+		}
+		if !p.latency(s, 2) {
+			return false
+		}
+	}
+	return true
+}
+
+// latency reads `95%): 1.23`, milliseconds.
+func (p *Parser) latency(s *scan.Line, places int) bool {
+	stat, ok := p.percentile(s)
+	if !ok || !s.Literal("%): ") {
+		return false
+	}
+	seconds, ok := s.Fixed(places, 3)
+	if ok {
+		addLatency(p.scratch, stat, seconds)
+	}
+	return ok
+}
+
+// legacyLatency reads `1.23ms (95%)`.
+func (p *Parser) legacyLatency(s *scan.Line, places int) bool {
+	seconds, ok := s.Fixed(places, 3)
+	if !ok || !s.Literal("ms (") {
+		return false
+	}
+	stat, ok := p.percentile(s)
+	if !ok || !s.Literal("%)") {
+		return false
+	}
+	addLatency(p.scratch, stat, seconds)
+	return true
+}
+
+// addLatency adds an interval's latency. 0.00 is no measurement: no event has
+// ended, the percentile is off, or a checkpoint has just emptied the histogram.
+func addLatency(r *tool.Report, stat string, seconds float64) {
+	if seconds > 0 && stat != "p0" {
+		r.AddLatency(tool.Transaction, stat, seconds)
+	}
+}
+
+// legacy reads what follows `tps: ` of 0.x. What older versions did not print yet
+// may be missing at the end:
+//
+//	tps                                                      2010
+//	tps, reads/s, writes/s                                   January 2011
+//	tps, reads/s, writes/s response time                     July 2011, 0.4 for good
+//	tps, reads/s, writes/s, response time                    0.5 from 2012
+//	tps, reads, writes, response time, errors, reconnects    0.5 from October 2014
+func (p *Parser) legacy(s *scan.Line) (form, reading) {
+	f := form{family: builtIn, legacy: true, queued: true, commits: !p.run.before05}
+	if !rate(s, p.scratch, tool.Transaction) {
+		return f, damaged
+	}
+	if s.End() {
+		return f, read
+	}
+	perSecond := s.Literal(", reads/s: ")
+	if !perSecond && !s.Literal(", reads: ") || !rate(s, p.scratch, tool.Read) ||
+		!s.Literal(", writes") || perSecond != s.Literal("/s") || !s.Literal(": ") || !rate(s, p.scratch, tool.Write) {
+		return f, damaged
+	}
+	f.parts = 1
+	if s.End() {
+		return f, readIf(perSecond)
+	}
+	comma := s.Literal(",")
+	if !s.Literal(" response time: ") || !p.legacyLatency(s, 2) {
+		return f, damaged
+	}
+	f.parts = 2
+	if !comma { // 0.4 counts transactions, in its nontrx mode statements
+		f.commits, f.queued = false, false
+	}
+	for range maxLatencies { // in July 2011 there were two
+		before := *s
+		if !s.Literal(", ") || s.Next() == 'e' {
+			*s = before
+			break
+		}
+		if !p.legacyLatency(s, 2) {
+			return f, damaged
+		}
+	}
+	if perSecond {
+		return f, read
+	}
+	f.parts = 3
+	ok := s.Literal(", errors: ") && optional(s, &p.scratch.ErrorsPerSecond) &&
+		s.Literal(", reconnects: ") && optional(s, &p.scratch.ReconnectsPerSecond)
+	return f, readIf(ok)
+}
+
+// shortened reports whether earlier lines of the run had parts that this one lacks.
+func (p *Parser) shortened(f form) bool {
+	return f.legacy && f.parts < p.run.parts
+}
+
+// Operations besides the vocabulary of package tool.
+const (
+	opByte      = "byte"
+	opReadByte  = "read_byte"
+	opWriteByte = "write_byte"
+	opFsync     = "fsync"
+)
+
+const mebibyte = 1 << 20 // what sysbench 0.x calls MB
+
+// files reads fileio's line.
+func (p *Parser) files(s *scan.Line) (form, reading) {
+	if !s.Literal("reads: ") {
+		return form{}, foreign
+	}
+	f := form{family: builtIn, legacy: true}
+	unit := " MB/s"
+	ok := byteRate(s, p.scratch, opReadByte)
+	if s.Literal(" MiB/s") {
+		f.legacy, unit = false, " MiB/s"
+	} else {
+		ok = ok && s.Literal(unit)
+	}
+	ok = ok && s.Literal(" writes: ") && byteRate(s, p.scratch, opWriteByte) && s.Literal(unit) &&
+		s.Literal(" fsyncs: ") && rate(s, p.scratch, opFsync) && s.Literal("/s")
+	if !ok {
+		return f, damaged
+	}
+	if f.legacy && s.End() {
+		return f, read // before September 2011
+	}
+	f.parts = 1
+	if s.Literal(" latency (ms,") {
+		return f, readIf(p.latency(s, 3))
+	}
+	if !s.Literal(" response time: ") {
+		return f, damaged
+	}
+	before := *s
+	if ok = p.legacyLatency(s, 3); !ok {
+		*s = before
+		ok = p.legacyLatency(s, 2) // 0.4
+	}
+	return f, readIf(ok)
+}
+
+// memory reads memory's line, `1105.49 MiB/sec`; 0.x: `1105.49 MB/sec,`.
+func (p *Parser) memory(s *scan.Line) (form, reading) {
+	f := form{family: builtIn}
+	if c := s.Next(); (c < '0' || c > '9') && c != '-' && c != 'n' && c != 'i' || !byteRate(s, p.scratch, opByte) {
+		return f, foreign
+	}
+	switch {
+	case s.Literal(" MiB/sec"):
+	case s.Literal(" MB/sec"):
+		f.legacy = true
+	case s.End(), strings.HasPrefix(" MiB/sec", string(s.Rest())), strings.HasPrefix(" MB/sec", string(s.Rest())):
+		return f, damaged // cut
+	default:
+		return f, foreign
+	}
+	s.Literal(",")
+	return f, read
+}
+
+// rate takes a number with two decimals as operation's rate.
+func rate(s *scan.Line, r *tool.Report, operation string) bool {
+	v, ok := s.Fixed(2, 0)
+	if ok && v >= 0 {
+		r.AddRate(operation, v)
+	}
+	return ok
+}
+
+// byteRate takes mebibytes per second.
+func byteRate(s *scan.Line, r *tool.Report, operation string) bool {
+	v, ok := s.Fixed(2, 0)
+	if ok && v >= 0 {
+		r.AddRate(operation, v*mebibyte)
+	}
+	return ok
+}
+
+// optional takes a number with two decimals.
+func optional(s *scan.Line, to *series.Optional[float64]) bool {
+	v, ok := s.Fixed(2, 0)
+	if ok && v >= 0 {
+		*to = series.Some(v)
+	}
+	return ok
+}
+
+// queue reads the second line of an interval with a target rate:
+// `queue length: 65, concurrency: 4`; tests without SQL print no comma.
+func (p *Parser) queue(s *scan.Line, seconds int, emit func(*tool.Report)) tool.Verdict {
+	if !s.Literal("queue length: ") {
+		if resembles(s.Rest()) {
+			return tool.Malformed
+		}
+		return tool.Ignored
+	}
+	length, ok := s.Int()
+	s.Literal(",")
+	concurrency := 0
+	if ok = ok && s.Literal(" concurrency: "); ok {
+		concurrency, ok = s.Int()
+	}
+	if !ok || !s.End() {
+		p.release(emit)
+		return tool.Malformed
+	}
+	p.run.queues = true
+	if !p.holding || p.held.ElapsedSeconds.Value != float64(seconds) {
+		return tool.Ignored // its interval line is not known
+	}
+	p.held.QueueLength = series.Some(length)
+	p.held.Concurrency = series.Some(concurrency)
+	p.release(emit)
+	return tool.Reported
+}
+
+// count takes a whole number, which may have blanks before it.
+func count(s *scan.Line) (uint64, bool) {
+	s.Blanks()
+	return s.Count()
+}
+
+// percentile takes a percentile such as 95 or 99.90 and returns its name, such as
+// p95 or p99.9; it is "p0" when the percentile is off.
+func (p *Parser) percentile(s *scan.Line) (string, bool) {
+	s.Blanks()
+	text, n := s.Rest(), 0
+	for n < len(text) && (text[n]-'0' <= 9 || text[n] == '.') {
+		n++
+	}
+	s.Skip(n)
+	stat, ok := p.names.name(text[:n])
+	return stat, ok
+}
+
+// percentileNames makes names of percentiles. It remembers the last one, since a
+// run has only one.
+type percentileNames struct {
+	text []byte
+	last string
+}
+
+func (p *percentileNames) name(text []byte) (string, bool) {
+	if p.last != "" && bytes.Equal(p.text, text) {
+		return p.last, true
+	}
+	if len(text) > 8 {
+		return "", false
+	}
+	v, err := strconv.ParseFloat(string(text), 64)
+	if err != nil || !(v >= 0 && v <= 100) || text[0] == '.' || text[len(text)-1] == '.' {
+		return "", false
+	}
+	p.text = append(p.text[:0], text...)
+	p.last = percentileName(v)
+	return p.last, true
+}
+
+func percentileName(percent float64) string { return "p" + strconv.FormatFloat(percent, 'f', -1, 64) }
+
+// resembles reports whether text, which follows a time stamp, is part of one of
+// sysbench's lines rather than something that a script printed.
+func resembles(text []byte) bool {
+	for _, word := range []string{"thds: ", "threads: ", "queue length: ", "reads: ", "Checkpoint report:"} {
+		n := min(len(text), len(word))
+		if string(text[:n]) == word[:n] {
+			return true
+		}
+	}
+	return contains(text, fragments)
+}
+
+// fragments are found in interval lines and hardly anywhere else.
+var fragments = []string{"thds: ", " tps: ", "(r/w/o: ", "lat (ms,", "reconn/s: ", "queue length: ", "response time: ", "] threads: "}
+
+func contains(text []byte, words []string) bool {
+	for _, w := range words {
+		if bytes.Contains(text, []byte(w)) {
+			return true
+		}
+	}
+	return false
+}
+
+// fragment judges a line that is none of the known ones: Malformed if it holds
+// a piece of an interval line.
+func (p *Parser) fragment(line []byte) tool.Verdict {
+	if !contains(line, fragments) && !cutStamp(line) {
+		return tool.Ignored
+	}
+	p.run.gap = true
+	return tool.Malformed
+}
+
+// cutStamp recognises the beginning of a time stamp: `[ 12`, `[ 12s`, `[ 12s ]`.
+func cutStamp(line []byte) bool {
+	s := scan.New(line)
+	if !s.Literal("[") {
+		return false
+	}
+	s.Blanks()
+	if _, ok := count(&s); !ok {
+		return false
+	}
+	_ = s.Literal("s") && s.Literal(" ")
+	s.Literal("]")
+	return s.End()
+}

@@ -1,0 +1,218 @@
+package tpccmysql
+
+import (
+	"github.com/benchwatch/benchwatch/agent/base/series"
+	"github.com/benchwatch/benchwatch/agent/model/tool"
+	"github.com/benchwatch/benchwatch/agent/model/tool/scan"
+)
+
+// cell is the part of an interval line about one kind of transaction. Times are in
+// seconds.
+type cell struct {
+	n, late        uint64
+	hasLate        bool
+	p90, p95, p99  float64
+	max            float64
+	hasMax         bool
+	decimals       int // of its numbers
+	decimalsDiffer bool
+}
+
+// startsWithNumber takes a number and the comma after it, with which every
+// interval line begins.
+func startsWithNumber(l *scan.Line) bool {
+	l.Blanks()
+	_, ok := l.Count()
+	return ok && l.Literal(",")
+}
+
+// interval reads an interval line of one of the versions:
+//
+//	%4d, trx: N, 95%: F, 99%: F, max_rt: F, N|F, N|F, N|F, N|F    since February 2016
+//	%4d, trx: N max_rt: F, N|F, N|F, N|F, N|F                     for a day in February 2016
+//	%4d, N:P|M, N:P|M, N:P|M, N:P|M, N:P|M                        before, in that month
+//	%4d, N(L):P|M, N(L):P|M, N(L):P|M, N(L):P|M, N(L):P|M         2011 to 2016
+//	%4d, N(L):P, N(L):P, N(L):P, N(L):P, N(L):P                   2008 to 2011
+//
+// The first number is the clock, N and L are counts of the interval. The
+// percentile is the 90th in seconds where it has one or two decimals, else the
+// 99th (the 95th for a few days of October 2011) in milliseconds.
+func (p *Parser) interval(text []byte, emit func(*tool.Report)) tool.Verdict {
+	l := scan.New(text)
+	l.Blanks()
+	seconds, _ := l.Count()
+	var cells [5]cell
+	if !l.Literal(", ") || seconds > maxSetting || !readCells(&l, &cells) || !l.End() {
+		return tool.Malformed
+	}
+	if !p.advance(int(seconds), emit) {
+		return tool.Malformed
+	}
+	p.start(emit)
+	r := &p.report
+	r.Reset(tool.Interval, p.number)
+	r.Phase = tool.Measure
+	r.Threads = p.run.threads
+	r.ElapsedSeconds = series.Some(float64(seconds))
+	if p.run.every > 0 {
+		r.IntervalSeconds = series.Some(float64(p.run.every))
+	}
+	fill(r, &cells)
+	emit(r)
+	return tool.Reported
+}
+
+// advance takes the clock of a line, false if it can't be one. The clock is
+// the number of the interval times its length; one that goes back is of the next
+// run if the log has no banners.
+func (p *Parser) advance(seconds int, emit func(*tool.Report)) bool {
+	r := &p.run
+	if seconds == 0 {
+		return false
+	}
+	if r.banner {
+		if seconds <= r.clock || r.every <= 0 || seconds%r.every != 0 {
+			return false
+		}
+		r.clock = seconds
+		return true
+	}
+	switch {
+	case p.number == 0:
+		p.open(emit)
+		p.run.clock = seconds
+	case seconds <= r.clock:
+		p.open(emit)
+		p.run.every, p.run.clock = seconds, seconds
+	default:
+		if r.every == 0 {
+			r.every = seconds - r.clock
+		}
+		r.clock = seconds
+	}
+	return true
+}
+
+// readCells takes all but the clock.
+func readCells(l *scan.Line, cells *[5]cell) bool {
+	first := 0
+	if l.Literal("trx: ") {
+		if !readNewOrder(l, &cells[0]) {
+			return false
+		}
+		first = 1
+	}
+	decimals := cells[0].decimals
+	for i := first; i < len(cells); i++ {
+		c := &cells[i]
+		if i > 0 && !l.Literal(", ") {
+			return false
+		}
+		if first == 1 && !readCountAndMax(l, c) || first == 0 && !readCountAndPercentile(l, c) {
+			return false
+		}
+		// A line that was cut has fewer decimals in its last number.
+		if c.decimalsDiffer || decimals != 0 && c.decimals != decimals {
+			return false
+		}
+		decimals = c.decimals
+	}
+	return cells[0].hasMax == cells[4].hasMax || first == 1
+}
+
+func readNewOrder(l *scan.Line, c *cell) (ok bool) {
+	if c.n, ok = l.Count(); !ok {
+		return false
+	}
+	if l.Literal(", 95%: ") {
+		if c.p95, ok = c.time(l); !ok || !l.Literal(", 99%: ") {
+			return false
+		}
+		if c.p99, ok = c.time(l); !ok || !l.Literal(",") {
+			return false
+		}
+	}
+	if !l.Literal(" max_rt: ") {
+		return false
+	}
+	c.max, ok = c.time(l)
+	return ok && c.decimals == 3
+}
+
+func readCountAndMax(l *scan.Line, c *cell) (ok bool) {
+	if c.n, ok = l.Count(); !ok || !l.Literal("|") {
+		return false
+	}
+	c.max, ok = c.time(l)
+	return ok
+}
+
+func readCountAndPercentile(l *scan.Line, c *cell) (ok bool) {
+	if c.n, ok = l.Count(); !ok {
+		return false
+	}
+	if l.Literal("(") {
+		c.hasLate = true
+		if c.late, ok = l.Count(); !ok || !l.Literal(")") {
+			return false
+		}
+	}
+	if !l.Literal(":") {
+		return false
+	}
+	before := *l
+	if c.p99, ok = c.time(l); !ok {
+		return false
+	}
+	if c.decimals == 1 || c.decimals == 2 {
+		c.p99 = 0
+		c.p90, _, _ = before.Number(0)
+	}
+	if c.hasMax = l.Literal("|"); c.hasMax {
+		c.max, ok = c.time(l)
+	}
+	return ok && c.decimals >= 1 && c.decimals <= 3
+}
+
+// time takes milliseconds and returns seconds.
+func (c *cell) time(l *scan.Line) (float64, bool) {
+	v, decimals, ok := l.Number(-3)
+	c.decimalsDiffer = c.decimalsDiffer || c.decimals != 0 && decimals != c.decimals
+	c.decimals = decimals
+	return v, ok
+}
+
+// fill adds the cells to r. A time of 0 is none: no transaction is that fast,
+// and it is what is printed when there was none, or too few for a percentile.
+func fill(r *tool.Report, cells *[5]cell) {
+	var total uint64
+	for i := range cells {
+		total += cells[i].n
+	}
+	r.AddCount(tool.Transaction, total)
+	for i := range cells {
+		r.AddCount(kinds[i], cells[i].n)
+	}
+	for i := range cells {
+		if cells[i].hasLate {
+			r.AddCount(lateKinds[i], cells[i].late)
+		}
+	}
+	if r.IntervalSeconds.Known {
+		for _, c := range r.Counts[:1+len(kinds)] {
+			r.AddRate(c.Operation, float64(c.N)/r.IntervalSeconds.Value)
+		}
+	}
+	for i := range cells {
+		addLatency(r, kinds[i], "p90", cells[i].p90)
+		addLatency(r, kinds[i], "p95", cells[i].p95)
+		addLatency(r, kinds[i], "p99", cells[i].p99)
+		addLatency(r, kinds[i], "max", cells[i].max)
+	}
+}
+
+func addLatency(r *tool.Report, operation, stat string, seconds float64) {
+	if seconds > 0 {
+		r.AddLatency(operation, stat, seconds)
+	}
+}

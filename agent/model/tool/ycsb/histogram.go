@@ -1,0 +1,115 @@
+package ycsb
+
+import (
+	"bytes"
+	"math"
+	"strconv"
+
+	"github.com/benchwatch/benchwatch/agent/base/histogram"
+	"github.com/benchwatch/benchwatch/agent/model/tool"
+	"github.com/benchwatch/benchwatch/agent/model/tool/decimal"
+)
+
+// variance is a figure that only measurementtype histogram prints.
+const variance = "LatencyVariance(us)"
+
+// distribution is what measurement.histogram.verbose adds to the summary of an operation:
+// rows like [READ], 1234, 5. With hdrhistogram the first number is the highest one of a
+// bucket in µs (OneMeasurementHdrHistogram), with histogram a bucket of 1 ms
+// (OneMeasurementHistogram). With timeseries such rows are means over time.
+type distribution struct {
+	operation string
+	// millis: a figure of measurementtype histogram came; percentiles: one came that
+	// timeseries does not have.
+	millis, percentiles bool
+	damaged             bool
+	rows                []row
+}
+
+// row is a bucket; over is set for the one of all values from bound on.
+type row struct {
+	bound int64
+	over  bool
+	n     uint64
+}
+
+const (
+	maxDistributions = 64
+	maxRows          = 1 << 16
+)
+
+// distribution returns that of an operation.
+func (s *summary) distribution(operation string) *distribution {
+	for i := range s.distributions {
+		if s.distributions[i].operation == operation {
+			return &s.distributions[i]
+		}
+	}
+	if len(s.distributions) == maxDistributions {
+		return &distribution{}
+	}
+	s.distributions = append(s.distributions, distribution{operation: operation})
+	return &s.distributions[len(s.distributions)-1]
+}
+
+// addBucket takes a row of the histogram, or ignores what is none.
+func (s *summary) addBucket(n *name, measurement, value []byte) tool.Verdict {
+	text, over := bytes.CutPrefix(measurement, []byte(">"))
+	if len(text) == 0 || text[0] < '0' || text[0] > '9' {
+		return tool.Ignored
+	}
+	d := s.distribution(n.operation)
+	if !d.percentiles {
+		return tool.Ignored
+	}
+	bound, err := strconv.ParseInt(string(text), 10, 64)
+	count, ok := decimal.Parse(value, 0)
+	switch {
+	case err != nil || !ok || count < 0 || count != math.Trunc(count) || count > 1e15 || len(d.rows) == maxRows,
+		len(d.rows) > 0 && (d.rows[len(d.rows)-1].over || bound <= d.rows[len(d.rows)-1].bound && !over):
+		d.damaged = true
+		return tool.Malformed
+	}
+	d.rows = append(d.rows, row{bound, over, uint64(count)})
+	return tool.Reported
+}
+
+// emitDistributions reports the histograms that are whole: those that count as many
+// operations as the summary does.
+func (s *summary) emitDistributions(run int, r *tool.Report, emit func(*tool.Report)) {
+	for i := range s.distributions {
+		d := &s.distributions[i]
+		if d.damaged || len(d.rows) == 0 {
+			continue
+		}
+		r.Reset(tool.Histogram, run)
+		r.Operation, r.Cumulative = d.operation, true
+		total := uint64(0)
+		for _, one := range d.rows {
+			if total += one.n; one.n > 0 {
+				r.Buckets = append(r.Buckets, d.bucket(one))
+			}
+		}
+		if n := s.report.Count(d.operation); n.Known && n.Value == total && total > 0 {
+			emit(r)
+		}
+	}
+}
+
+// bucket returns what a row counts.
+func (d *distribution) bucket(one row) tool.Bucket {
+	b := histogram.Bucket{N: one.n}
+	switch {
+	case one.over:
+		b.Low, b.High = float64(one.bound)/1e3, math.Inf(1)
+	case d.millis:
+		b.Low, b.High = float64(one.bound)/1e3, float64(one.bound+1)/1e3
+	case one.bound == math.MaxInt32: // what is more is printed as this
+		low, _ := histogram.Bounds(one.bound)
+		b.Low, b.High = histogram.Seconds(low, 1e-6), math.Inf(1)
+	default:
+		low, high := histogram.Bounds(one.bound)
+		b.Low, b.High = histogram.Seconds(low, 1e-6), histogram.Seconds(high, 1e-6)
+	}
+	return tool.Bucket{Bound: b.High, Bucket: b}
+}

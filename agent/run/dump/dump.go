@@ -1,0 +1,313 @@
+// Package dump reads what people save of a server beside a benchmark's log: the output of
+// SHOW GLOBAL STATUS and SHOW GLOBAL VARIABLES (or mysqladmin extended-status and variables)
+// from before and after the run, as tables, with tabs or vertically.
+package dump
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/benchwatch/benchwatch/agent/base/follow"
+	"github.com/benchwatch/benchwatch/agent/model/engine"
+	"github.com/benchwatch/benchwatch/agent/model/engine/galera"
+	"github.com/benchwatch/benchwatch/agent/model/engine/mysql"
+	"github.com/benchwatch/benchwatch/agent/model/measure"
+	"github.com/benchwatch/benchwatch/agent/run/host"
+)
+
+// Engine is that of servers whose values come from dumps.
+const Engine = "status-dump"
+
+// Server is what dumps show of one server.
+type Server struct {
+	// Paths are the files in which something was found.
+	Paths []string
+	// Name is that of its machine, "server" if it is unknown.
+	Name string
+	// Version, Flavour and Settings are known if there are variables.
+	Version, Flavour string
+	Settings         engine.Settings
+	// Before and After are counters around the run; nil: there are none, or they can't be
+	// compared.
+	Before, After *engine.Status
+	// Problem is why counters that were there are left out.
+	Problem string
+}
+
+// kinds are the words that make a file's name one of a dump, moments those for its place in
+// the order of several; noise can be in such a name too.
+var (
+	kinds = []string{"status", "variables", "vars"}
+	first = []string{"before", "begin", "start", "pre"}
+	last  = []string{"after", "end", "post"}
+	noise = []string{"mysql", "mariadb", "mysqladmin", "show", "global", "extended", "tsv", "csv"}
+)
+
+const (
+	// maxLine is longer than any line of a dump, in bytes.
+	maxLine = 1 << 20
+	// maxDump is longer than thousands of snapshots, maxHead than one.
+	maxDump, maxHead = 128 << 20, 1 << 20
+)
+
+// file is a dump by its name.
+type file struct {
+	path string
+	// moment is 0 for one from before the run, 2 for one from after it, else 1; number is
+	// for several in between.
+	moment, number int
+	// settings: its name is one of variables.
+	settings bool
+	// shared: it belongs to several logs, and only variables in it are used.
+	shared bool
+}
+
+// split takes a name apart: the words that the log's own name has, and the rest. ok is false
+// for a name that is none of a dump.
+func split(path string) (own []string, f file, ok bool) {
+	f = file{path: path, moment: 1}
+	numbered := false // the previous word can have a number: status.2
+	for _, word := range host.NameWords(filepath.Base(path)) {
+		n, err := strconv.Atoi(word)
+		after := numbered
+		numbered = slices.Contains(kinds, word)
+		switch {
+		case numbered:
+			ok, f.settings = true, f.settings || word != "status"
+		case slices.Contains(noise, word):
+		case slices.Contains(first, word):
+			f.moment = 0
+		case slices.Contains(last, word):
+			f.moment = 2
+		case after && err == nil:
+			f.number = n
+		default:
+			own = append(own, word)
+		}
+	}
+	return own, f, ok
+}
+
+// IsDump reports whether a file is a dump, by its name and its first lines.
+func IsDump(path string) bool {
+	if _, _, ok := split(path); !ok {
+		return false
+	}
+	found := false
+	_ = read(path, maxHead, func(mysql.Values) bool {
+		found = true
+		return false
+	})
+	return found
+}
+
+// Folder is the files of a folder that are dumps by their names. It is listed once for all
+// logs in it.
+type Folder struct {
+	// files are by the words that their names share with a log's.
+	files map[string][]file
+}
+
+// List lists the dumps in a folder.
+func List(folder string) (*Folder, error) {
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		return nil, fmt.Errorf("look for dumps: %w", err)
+	}
+	d := &Folder{files: map[string][]file{}}
+	for _, e := range entries {
+		if own, f, ok := split(filepath.Join(folder, e.Name())); ok && e.Type().IsRegular() {
+			name := strings.Join(own, " ")
+			d.files[name] = append(d.files[name], f)
+		}
+	}
+	return d, nil
+}
+
+// Beside returns what the dumps show that belong to a log of the folder, nil if there are none:
+// run-8.status.before.txt, run-8.status.after.txt and run-8.variables.txt for run-8.log.
+// alone: the folder has no other benchmark's log, and status.before.txt belongs to it.
+// Variables can belong to several logs, whose names begin with theirs: Tier12G.vars.txt to
+// Tier12G_RW_16th.log.
+func (d *Folder) Beside(name string, alone bool) (*Server, error) {
+	want := slices.DeleteFunc(host.NameWords(name), func(w string) bool { return slices.Contains(noise, w) })
+	var files []file
+	if len(want) > 0 {
+		files = append(files, d.files[strings.Join(want, " ")]...)
+	}
+	if alone {
+		files = append(files, d.files[""]...)
+	}
+	files = slices.DeleteFunc(files, func(f file) bool { return filepath.Base(f.path) == name })
+	slices.SortStableFunc(files, func(a, b file) int { return cmp.Or(a.moment-b.moment, a.number-b.number) })
+	for n := len(want) - 1; n > 0; n-- {
+		shared := d.files[strings.Join(want[:n], " ")]
+		if i := slices.IndexFunc(shared, func(f file) bool { return f.settings && filepath.Base(f.path) != name }); i >= 0 {
+			closest := shared[i]
+			closest.shared = true
+			files = append(files, closest) // last: those of the log itself are preferred
+			break
+		}
+	}
+	return readAll(files)
+}
+
+// readAll takes the first variables, and the first and the last status.
+func readAll(files []file) (*Server, error) {
+	var variables, before, after mysql.Values
+	s := &Server{Name: "server"}
+	for _, f := range files {
+		used := false
+		err := read(f.path, maxDump, func(v mysql.Values) bool {
+			switch _, status := v["Uptime"]; {
+			case status && f.shared:
+			case !status && variables == nil:
+				variables, used = v, true
+			case status && before == nil:
+				before, used = v, true
+			case status:
+				after, used = v, true
+			}
+			return true
+		})
+		if err != nil {
+			return nil, err
+		}
+		if used {
+			s.Paths = append(s.Paths, f.path)
+		}
+	}
+	if len(s.Paths) == 0 {
+		return nil, nil
+	}
+	return s, s.decode(variables, before, after)
+}
+
+func (s *Server) decode(variables, before, after mysql.Values) error {
+	server := &mysql.Server{Variables: mysql.Values{}}
+	details := []mysql.Detail{galera.New()}
+	if variables != nil {
+		var err error
+		if server, err = mysql.NewServer(variables); err != nil {
+			return err
+		}
+		s.Version, s.Flavour = server.Version, server.Flavour
+		s.Name = cmp.Or(variables["hostname"], s.Name)
+		s.Settings = mysql.DecodeSettings(server, variables, details)
+	}
+	if before == nil {
+		return nil
+	}
+	if after == nil {
+		s.Problem = "there is only one status: differences need one from before and one from after the run"
+		return nil
+	}
+	from, _ := before.Number("Uptime")
+	to, _ := after.Number("Uptime")
+	if to < from {
+		s.Problem = "the uptime of the last status is less than that of the first: the server was restarted between them, or they are the wrong way round or differences already (mysqladmin -r)"
+		return nil
+	}
+	var err error
+	if s.Before, err = counters(server, before, details); err == nil {
+		s.After, err = counters(server, after, details)
+	}
+	return err
+}
+
+// counters are the values of a status that only grow. Others are those of an instant outside
+// of the run.
+func counters(server *mysql.Server, v mysql.Values, details []mysql.Detail) (*engine.Status, error) {
+	s, err := mysql.Decode(context.Background(), &mysql.Tick{Target: &engine.Target{Engine: Engine}, Server: server, Status: v}, refusing{}, details)
+	if err != nil {
+		return nil, err
+	}
+	s.Position, s.Missing = nil, nil
+	s.Values = slices.DeleteFunc(s.Values, func(v engine.Value) bool {
+		return v.Metric.Kind != measure.Counter && v.Metric != galera.LastCommitted
+	})
+	return s, nil
+}
+
+// refusing answers no statement.
+type refusing struct{}
+
+// Rows implements mysql.Querier.
+func (refusing) Rows(context.Context, string) ([]mysql.Row, error) {
+	return nil, mysql.ErrUnknownStatement
+}
+
+// mostVariables bounds a snapshot; a server has about 1000.
+const mostVariables = 10000
+
+// read calls visit for each snapshot in a file that is one of a status or of variables, until
+// it returns false, and reads no more than limit bytes.
+func read(path string, limit int64, visit func(mysql.Values) bool) error {
+	in, err := follow.OpenFile(path)
+	if err != nil {
+		return fmt.Errorf("read dump: %w", err)
+	}
+	defer in.Close()
+	lines := bufio.NewScanner(io.LimitReader(in, limit))
+	lines.Buffer(nil, maxLine)
+	values, vertical, more := mysql.Values{}, "", true
+	end := func() {
+		_, status := values["Uptime"]
+		_, questions := values["Questions"]
+		_, version := values["version"]
+		_, connections := values["max_connections"]
+		if more && (status && questions || version && connections) {
+			more = visit(values)
+		}
+		values = mysql.Values{}
+	}
+	for more && lines.Scan() {
+		name, value, ok := row(lines.Text(), &vertical)
+		if !ok {
+			continue
+		}
+		if _, again := values[name]; again || name == "Variable_name" {
+			end()
+		}
+		if name != "Variable_name" && len(values) < mostVariables {
+			values[name] = value
+		}
+	}
+	end()
+	if err := lines.Err(); err != nil && !errors.Is(err, bufio.ErrTooLong) {
+		return fmt.Errorf("read dump: %w", err)
+	}
+	return nil
+}
+
+// row reads a line: with tabs, of a table, or one of the two of vertical output, of which
+// vertical keeps the name.
+func row(line string, vertical *string) (name, value string, ok bool) {
+	line = strings.TrimRight(line, "\r")
+	if rest, is := strings.CutPrefix(line, "|"); is {
+		name, value, ok = strings.Cut(strings.TrimSuffix(strings.TrimRight(rest, " "), "|"), "|")
+		return strings.TrimSpace(name), strings.TrimSpace(value), ok
+	}
+	if name, value, ok = strings.Cut(line, "\t"); ok {
+		return name, value, name != "" && !strings.ContainsAny(name, " :")
+	}
+	trimmed := strings.TrimSpace(line)
+	if rest, is := strings.CutPrefix(trimmed, "Variable_name: "); is {
+		*vertical = rest
+		return "", "", false
+	}
+	if rest, is := strings.CutPrefix(trimmed, "Value:"); is && *vertical != "" {
+		name, *vertical = *vertical, ""
+		return name, strings.TrimSpace(rest), true
+	}
+	return "", "", false
+}

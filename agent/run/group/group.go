@@ -1,0 +1,208 @@
+// Package group is how the generators of a group become one run: the journal that
+// holds the output of all of them, and how their reports add up. It has no part in
+// files or processes.
+package group
+
+import (
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/benchwatch/benchwatch/agent/base/series"
+	"github.com/benchwatch/benchwatch/agent/model/tool"
+)
+
+// Combine returns what the reports of several generators come to, all intervals of the
+// same time or all summaries. It does not depend on their order.
+//
+// Counts are added, and rates of intervals. The rate of a summary is the sum of the
+// counts divided by the longest duration; without counts the rates are added. Minimum
+// and maximum are exact, and so is the mean, which is weighted by the number of
+// operations. Percentiles can't be combined: the largest is kept, named by
+// [tool.Worst]. What one of the generators does not report is left out, unless it had
+// no such operation.
+func Combine(reports []*tool.Report) tool.Report {
+	if len(reports) == 0 {
+		return tool.Report{}
+	}
+	if len(reports) == 1 {
+		return *reports[0].Clone()
+	}
+	sum := tool.Report{Kind: reports[0].Kind, Run: 1, Phase: tool.Measure}
+	sum.ElapsedSeconds = largest(reports, func(r *tool.Report) series.Optional[float64] { return r.ElapsedSeconds })
+	sum.IntervalSeconds = largest(reports, func(r *tool.Report) series.Optional[float64] { return r.IntervalSeconds })
+	sum.Threads = addOptional(reports, func(r *tool.Report) series.Optional[int] { return r.Threads })
+	sum.QueueLength = addOptional(reports, func(r *tool.Report) series.Optional[int] { return r.QueueLength })
+	sum.Concurrency = addOptional(reports, func(r *tool.Report) series.Optional[int] { return r.Concurrency })
+	sum.ErrorsPerSecond = addOptional(reports, func(r *tool.Report) series.Optional[float64] { return r.ErrorsPerSecond })
+	sum.ReconnectsPerSecond = addOptional(reports, func(r *tool.Report) series.Optional[float64] { return r.ReconnectsPerSecond })
+	sum.TpmC = addOptional(reports, func(r *tool.Report) series.Optional[float64] { return r.TpmC })
+	for _, r := range reports {
+		if r.Phase == tool.Warmup {
+			sum.Phase = tool.Warmup
+		}
+	}
+	for _, operation := range names(reports) {
+		addOperation(&sum, operation, reports)
+	}
+	return sum
+}
+
+// names returns the operations of the reports, transactions first, then as they are
+// sorted.
+func names(reports []*tool.Report) []string {
+	var all []string
+	for _, r := range reports {
+		for _, v := range r.Rates {
+			all = append(all, v.Operation)
+		}
+		for _, v := range r.Counts {
+			all = append(all, v.Operation)
+		}
+		for _, v := range r.Latencies {
+			all = append(all, v.Operation)
+		}
+	}
+	slices.SortFunc(all, func(a, b string) int {
+		switch {
+		case a == b:
+			return 0
+		case a == tool.Transaction:
+			return -1
+		case b == tool.Transaction:
+			return 1
+		}
+		return strings.Compare(a, b)
+	})
+	return slices.Compact(all)
+}
+
+// addOperation adds to sum what the reports have of an operation.
+func addOperation(sum *tool.Report, operation string, reports []*tool.Report) {
+	var n uint64
+	rate, counted, rated, timed := 0.0, true, true, false
+	var busy []*tool.Report // those that have the operation
+	for _, r := range reports {
+		c, v := r.Count(operation), r.Rate(operation)
+		n, rate = n+c.Value, rate+v.Value
+		if !c.Known && !v.Known && !hasLatency(r, operation) {
+			continue // it had none of them
+		}
+		counted, rated, timed = counted && c.Known, rated && v.Known, timed || v.Known
+		if !(c.Known && c.Value == 0) && !(!c.Known && v.Known && v.Value == 0) {
+			busy = append(busy, r)
+		}
+	}
+	if counted {
+		sum.AddCount(operation, n)
+	}
+	seconds := sum.ElapsedSeconds
+	switch {
+	case !timed:
+	case sum.Kind == tool.Summary && counted && seconds.Known && seconds.Value > 0:
+		sum.AddRate(operation, float64(n)/seconds.Value)
+	case rated:
+		sum.AddRate(operation, rate)
+	}
+	if len(busy) > 0 {
+		addLatencies(sum, operation, busy)
+	}
+}
+
+func hasLatency(r *tool.Report, operation string) bool {
+	return slices.ContainsFunc(r.Latencies, func(l tool.Latency) bool { return l.Operation == operation })
+}
+
+// addLatencies adds the statistics that all reports have.
+func addLatencies(sum *tool.Report, operation string, reports []*tool.Report) {
+	for _, first := range reports[0].Latencies {
+		if first.Operation != operation || slices.ContainsFunc(sum.Latencies, func(l tool.Latency) bool {
+			return l.Operation == operation && (l.Stat == first.Stat || l.Stat == tool.Worst(first.Stat))
+		}) {
+			continue
+		}
+		low, high, weighted, weight, known := math.Inf(1), math.Inf(-1), 0.0, 0.0, true
+		for _, r := range reports {
+			l, w := r.Latency(operation, first.Stat), operationsOf(r, operation)
+			known = known && l.Known
+			low, high = min(low, l.Value), max(high, l.Value)
+			weighted, weight = weighted+l.Value*w, weight+w
+		}
+		switch {
+		case !known:
+		case first.Stat == "min":
+			sum.AddLatency(operation, first.Stat, low)
+		case first.Stat == "max":
+			sum.AddLatency(operation, first.Stat, high)
+		case first.Stat == "avg":
+			if mean := weighted / weight; series.IsKnown(mean) && !math.IsInf(mean, 0) {
+				sum.AddLatency(operation, first.Stat, min(high, max(low, mean))) // rounding must not leave the range
+			}
+		case len(reports) == 1: // only one generator had the operation
+			sum.AddLatency(operation, first.Stat, high)
+		default:
+			sum.AddLatency(operation, tool.Worst(first.Stat), high)
+		}
+	}
+}
+
+// operationsOf returns how many of an operation a report is about, unknown if that is
+// not reported.
+func operationsOf(r *tool.Report, operation string) float64 {
+	if c := r.Count(operation); c.Known {
+		return float64(c.Value)
+	}
+	seconds := r.IntervalSeconds
+	if r.Kind == tool.Summary {
+		seconds = r.ElapsedSeconds
+	}
+	return series.Number(r.Rate(operation)) * series.Number(seconds)
+}
+
+// Follow adds to a generator's report one of its intervals that ends after it, as one
+// interval.
+func Follow(r, next *tool.Report) tool.Report {
+	sum := Combine([]*tool.Report{r, next})
+	sum.Threads, sum.QueueLength, sum.Concurrency = next.Threads, next.QueueLength, next.Concurrency
+	a, b := series.Number(r.IntervalSeconds), series.Number(next.IntervalSeconds)
+	mean := func(x, y series.Optional[float64]) series.Optional[float64] {
+		return series.Of((series.Number(x)*a + series.Number(y)*b) / (a + b))
+	}
+	sum.IntervalSeconds = series.Of(a + b)
+	sum.ErrorsPerSecond, sum.ReconnectsPerSecond = mean(r.ErrorsPerSecond, next.ErrorsPerSecond), mean(r.ReconnectsPerSecond, next.ReconnectsPerSecond)
+	sum.Rates = nil
+	for _, operation := range names([]*tool.Report{r, next}) {
+		if v := mean(r.Rate(operation), next.Rate(operation)); v.Known {
+			sum.AddRate(operation, v.Value)
+		}
+	}
+	for i := range sum.Latencies {
+		sum.Latencies[i].Stat = strings.TrimSuffix(sum.Latencies[i].Stat, tool.Worst(""))
+	}
+	return sum
+}
+
+func largest(reports []*tool.Report, of func(*tool.Report) series.Optional[float64]) series.Optional[float64] {
+	most := series.Optional[float64]{}
+	for _, r := range reports {
+		v := of(r)
+		if !v.Known {
+			return v
+		}
+		most = series.Some(max(most.Value, v.Value))
+	}
+	return most
+}
+
+// addOptional adds values; the sum is unknown if one of them is.
+func addOptional[T int | float64](reports []*tool.Report, of func(*tool.Report) series.Optional[T]) series.Optional[T] {
+	var sum T
+	for _, r := range reports {
+		v := of(r)
+		if !v.Known {
+			return v
+		}
+		sum += v.Value
+	}
+	return series.Some(sum)
+}

@@ -1,0 +1,108 @@
+package host
+
+import (
+	"path"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/benchwatch/benchwatch/agent/model/engine"
+)
+
+// quota measures how a process is held by the CPU quota of its control group or of one around it.
+// The zero quota has read nothing.
+type quota struct {
+	at   time.Time
+	last throttling
+}
+
+// throttling is what the quota did that held a process most: in how many of its periods, and for how
+// many seconds, which count once for each core. All are 0 without a quota.
+type throttling struct{ periods, throttled, seconds float64 }
+
+// read returns the share of the time since the previous reading in which the process was held, 0
+// without a quota; ok is false if it is not known, as at the first reading.
+func (q *quota) read(f *files, proc string, pid int, now time.Time) (held float64, ok bool) {
+	groups, err := f.read(proc + "/" + strconv.Itoa(pid) + "/cgroup")
+	if err != nil {
+		return 0, false
+	}
+	is, ok := f.throttling(string(groups), "/sys/fs/cgroup")
+	if !ok {
+		return 0, false
+	}
+	return q.since(is, now)
+}
+
+// since takes what the quota did until now. The share is of the time, at most that of the periods:
+// the seconds count for each core.
+func (q *quota) since(is throttling, now time.Time) (held float64, ok bool) {
+	was, seconds := q.last, now.Sub(q.at).Seconds()
+	ok = !q.at.IsZero() && is.periods >= was.periods && seconds > 0
+	if is.periods > was.periods {
+		held = max(0, min(1, (is.throttled-was.throttled)/(is.periods-was.periods), (is.seconds-was.seconds)/seconds))
+	}
+	q.at, q.last = now, is
+	return held, ok
+}
+
+// readQuotas adds how the quotas of the tool and of the server that is held most did so.
+func (p *Programs) readQuotas(tool int, now time.Time, out *engine.Status) {
+	known := p.quotas
+	p.quotas = make(map[int]*quota, len(p.serverPIDs)+1)
+	read := func(pid int) (float64, bool) {
+		q := known[pid]
+		if q == nil {
+			q = &quota{}
+		}
+		p.quotas[pid] = q
+		return q.read(&p.files, p.proc(), pid, now)
+	}
+	if held, ok := read(tool); ok {
+		out.Set(toolHeld, held)
+	}
+	most, sampled := 0.0, false
+	for _, pid := range p.serverPIDs {
+		if held, ok := read(pid); ok {
+			most, sampled = max(most, held), true
+		}
+	}
+	if sampled {
+		out.Set(serversHeld, most)
+	}
+}
+
+// throttling reads what the quotas of a process's control groups did. groups is the process's file
+// cgroup; ok is false if that is empty.
+func (f *files) throttling(groups, root string) (most throttling, ok bool) {
+	for line := range strings.Lines(groups) {
+		fields := strings.SplitN(strings.TrimSpace(line), ":", 3)
+		if len(fields) < 3 {
+			continue
+		}
+		ok = true
+		mount := root
+		for controller := range strings.SplitSeq(fields[1], ",") {
+			if controller == "cpu" {
+				mount = root + "/cpu"
+			}
+		}
+		if fields[1] != "" && mount == root {
+			continue // version 1, another controller
+		}
+		for group := path.Clean("/" + fields[2]); ; group = path.Dir(group) {
+			stat, _ := f.read(path.Join(mount, group, "cpu.stat")) // empty where no controller is
+			periods, _ := named(stat, "nr_periods")
+			throttled, _ := named(stat, "nr_throttled")
+			if throttled > most.throttled || most.periods == 0 {
+				nanoseconds, _ := named(stat, "throttled_time") // version 1
+				microseconds, _ := named(stat, "throttled_usec")
+				most = throttling{max(most.periods, periods), throttled, nanoseconds/1e9 + microseconds/1e6}
+			}
+			if group == "/" {
+				break
+			}
+		}
+	}
+	return most, ok
+}

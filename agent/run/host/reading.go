@@ -1,0 +1,187 @@
+package host
+
+import (
+	"maps"
+	"regexp"
+	"slices"
+	"time"
+
+	"github.com/benchwatch/benchwatch/agent/model/engine"
+	"github.com/benchwatch/benchwatch/agent/model/measure"
+)
+
+// reading is what a machine reported at one moment, from which both sources make a
+// Status.
+type reading struct {
+	nodename, release string
+	at                float64 // by the machine's own clock, in seconds; 0: unknown
+	booted            float64 // Unix seconds; 0: unknown
+	cpus              map[string]*cpuTime
+	disks, networks   map[string]*device
+	single            map[*measure.Metric]float64
+	// available is what programs may still take of the memory.
+	available float64
+}
+
+// cpuTime is what one core did, in seconds.
+type cpuTime struct{ user, system, softirq, irq, steal, iowait, idle float64 }
+
+func (c *cpuTime) busy() float64  { return c.user + c.system + c.softirq + c.irq + c.steal }
+func (c *cpuTime) total() float64 { return c.busy() + c.iowait + c.idle }
+
+func (c *cpuTime) each() []float64 {
+	return []float64{c.user, c.system, c.softirq, c.irq, c.steal, c.iowait, c.idle}
+}
+
+// device is a disk or a network interface.
+type device struct {
+	values map[*measure.Metric]float64
+}
+
+func newReading() *reading {
+	return &reading{
+		cpus: map[string]*cpuTime{}, disks: map[string]*device{}, networks: map[string]*device{}, single: map[*measure.Metric]float64{},
+	}
+}
+
+// maxDevices bounds the devices of a kind that are recorded.
+const maxDevices = 32
+
+// notDisks are partitions, as node_exporter leaves them out, and what other disks make
+// up or what is none: their operations would count twice.
+var notDisks = regexp.MustCompile(`^((ram|loop|fd|(h|s|v|xv)d[a-z]|nvme\d+n\d+p|mmcblk\d+p)\d+|(dm-|md|zram|sr|nbd|drbd).*)$`)
+
+// notLinks are interfaces without a link of their own.
+var notLinks = regexp.MustCompile(`^(lo|(veth|docker|br-|virbr|vnet|tap|tun|cali|flannel|cni|dummy|ifb|bond|team|wg|sit|gre|erspan|ip6|ip_vti).*|.*[.:@].*)$`)
+
+func (r *reading) set(devices map[string]*device, name string, m *measure.Metric, v float64) {
+	d := devices[name]
+	if d == nil {
+		if len(devices) >= maxDevices {
+			return
+		}
+		d = &device{values: map[*measure.Metric]float64{}}
+		devices[name] = d
+	}
+	d.values[m] += v
+}
+
+func (r *reading) setDisk(name string, m *measure.Metric, v float64) {
+	if !notDisks.MatchString(name) {
+		r.set(r.disks, name, m, v)
+	}
+}
+
+func (r *reading) setNetwork(name string, m *measure.Metric, v float64) {
+	if !notLinks.MatchString(name) {
+		r.set(r.networks, name, m, v)
+	}
+}
+
+// cpu returns a core's time.
+func (r *reading) cpu(name string) *cpuTime {
+	c := r.cpus[name]
+	if c == nil {
+		c = &cpuTime{}
+		if len(r.cpus) < maxCores {
+			r.cpus[name] = c
+		}
+	}
+	return c
+}
+
+const maxCores = 4096
+
+// The order in which values are set is always the same, which the record is fastest with.
+var (
+	singles      = []*measure.Metric{switches, memoryTotal, memoryUsed, swapUsed, swapped, retransmits, listenDrops, conntrack, conntracks, cpuWaiting, pressureCPU, pressureIO, pressureMemory}
+	ofDisks      = []*measure.Metric{diskRead, diskWritten, diskReads, diskWrites, diskFlushes, diskReadTime, diskWriteTime, diskBusyTime, diskQueueTime}
+	ofInterfaces = []*measure.Metric{netReceived, netSent, netReceivedPackets, netSentPackets, netDrops, netSpeed}
+)
+
+// status returns the reading as the values of a machine. previous is the reading before
+// it, which the busiest core, disk and interface are measured against; nil: none.
+func (r *reading) status(previous *reading) *engine.Status {
+	out := &engine.Status{Version: r.release, Nodename: r.nodename}
+	if r.booted > 0 && r.at > r.booted {
+		out.Uptime = time.Duration((r.at - r.booted) * float64(time.Second))
+	}
+	var all cpuTime
+	for _, c := range r.cpus {
+		all.user, all.system, all.softirq, all.irq = all.user+c.user, all.system+c.system, all.softirq+c.softirq, all.irq+c.irq
+		all.steal, all.iowait, all.idle = all.steal+c.steal, all.iowait+c.iowait, all.idle+c.idle
+	}
+	if len(r.cpus) > 0 {
+		for i, v := range all.each() {
+			out.Set([]*measure.Metric{cpuUser, cpuSystem, cpuSoftIRQ, cpuIRQ, cpuSteal, cpuIOWait, cpuIdle}[i], v)
+		}
+		out.Set(cores, float64(len(r.cpus)))
+	}
+	if total, ok := r.single[memoryTotal]; ok && r.available > 0 {
+		r.single[memoryUsed] = max(0, total-r.available)
+	}
+	for _, m := range singles {
+		if v, ok := r.single[m]; ok {
+			out.Set(m, v)
+		}
+	}
+	setDevices(out, r.disks, ofDisks)
+	setDevices(out, r.networks, ofInterfaces)
+	r.setBusiest(out, previous)
+	return out
+}
+
+func (r *reading) setBusiest(out *engine.Status, previous *reading) {
+	if previous == nil || previous.booted != 0 && r.booted-previous.booted > 2 {
+		return // the first one, or the machine was restarted
+	}
+	most, known := 0.0, false
+	for name, c := range r.cpus {
+		was := previous.cpus[name]
+		if was == nil {
+			continue
+		}
+		if total := c.total() - was.total(); total > 0 {
+			most, known = max(most, (c.busy()-was.busy())/total), true
+		}
+	}
+	if known {
+		out.Set(busiestCore, min(1, most))
+	}
+	seconds := r.at - previous.at
+	if previous.at == 0 || seconds <= 0 {
+		return
+	}
+	most, known = 0, false
+	for name, d := range r.disks {
+		if was := previous.disks[name]; was != nil {
+			most, known = max(most, (d.values[diskBusyTime]-was.values[diskBusyTime])/seconds), true
+		}
+	}
+	if known {
+		out.Set(busiestDisk, min(1, most))
+	}
+	most, known = 0, false
+	for name, d := range r.networks {
+		was, speed := previous.networks[name], d.values[netSpeed]
+		if was == nil || speed <= 0 {
+			continue
+		}
+		for _, m := range []*measure.Metric{netReceived, netSent} {
+			most, known = max(most, (d.values[m]-was.values[m])/seconds/speed), true
+		}
+	}
+	if known {
+		out.Set(busiestNetwork, min(1, most))
+	}
+}
+
+func setDevices(out *engine.Status, devices map[string]*device, metrics []*measure.Metric) {
+	for _, name := range slices.Sorted(maps.Keys(devices)) {
+		for _, m := range metrics {
+			if v, ok := devices[name].values[m]; ok {
+				out.Set(m, v, name)
+			}
+		}
+	}
+}

@@ -1,0 +1,118 @@
+package host
+
+import (
+	"bytes"
+	"os"
+	"strconv"
+
+	"github.com/benchwatch/benchwatch/agent/model/engine"
+	"github.com/benchwatch/benchwatch/agent/model/measure"
+)
+
+// mostThreads bounds the threads that are read for each of the tool and the servers at a tick: one
+// takes 5 µs. If there are more, a part of them is taken for all.
+const mostThreads = 64
+
+// threads adds up for how long the threads of some processes ran and waited for a core, from
+// /proc/PID/task/TID/schedstat. The wait includes the time for which a quota held them. The zero
+// threads has read nothing.
+type threads struct {
+	known           map[int]schedule // by thread
+	stride          int              // one of as many threads is read, a power of two
+	running, waited float64          // seconds since the first reading
+}
+
+// schedule is what a thread did since it began, in seconds.
+type schedule struct{ running, waited float64 }
+
+// read adds what the threads of some processes did since the previous reading. It returns false
+// where the kernel has no such statistics. What a thread did since the last tick before it ended is
+// not known.
+func (t *threads) read(f *files, root string, pids []int) bool {
+	type thread struct{ pid, tid string }
+	all := map[int]thread{}
+	for _, pid := range pids {
+		name := strconv.Itoa(pid)
+		dir, err := os.Open(root + "/" + name + "/task")
+		if err != nil {
+			continue // it has ended
+		}
+		names, _ := dir.Readdirnames(-1) // what is there is read
+		_ = dir.Close()
+		for _, entry := range names {
+			if tid, err := strconv.Atoi(entry); err == nil {
+				all[tid] = thread{name, entry}
+			}
+		}
+	}
+	stride := 1
+	for len(all)/stride > mostThreads {
+		stride *= 2
+	}
+	first, denser := t.known == nil, stride < t.stride
+	read := make(map[int]schedule, min(len(all), mostThreads))
+	sampled, ran := false, false
+	for tid, one := range all {
+		if spread(tid)%stride != 0 {
+			continue
+		}
+		text, err := f.read(root + "/" + one.pid + "/task/" + one.tid + "/schedstat")
+		if err != nil {
+			continue
+		}
+		fields := bytes.Fields(text)
+		if len(fields) < 3 {
+			continue
+		}
+		running, err1 := strconv.ParseFloat(string(fields[0]), 64)
+		waited, err2 := strconv.ParseFloat(string(fields[1]), 64)
+		if err1 != nil || err2 != nil {
+			continue
+		}
+		sampled, ran = true, ran || string(fields[2]) != "0" // a kernel without the statistics shows zeros
+		now := schedule{running / 1e9, waited / 1e9}
+		read[tid] = now
+		was, known := t.known[tid]
+		if first || !known && denser {
+			continue
+		}
+		t.running += max(0, now.running-was.running) * float64(stride)
+		t.waited += max(0, now.waited-was.waited) * float64(stride)
+	}
+	if sampled {
+		t.known, t.stride = read, stride
+	}
+	return ran
+}
+
+// spread turns a thread's number into one in which each bit is equally likely to be set: threads
+// that do the same often have numbers that follow each other.
+func spread(tid int) int { return int(uint32(tid) * 2654435769 >> 16) }
+
+// The seconds for which the threads of the tool and of the servers on its machine ran, and for
+// which they waited for a core.
+var (
+	toolRunning    = counter("host_tool_running_seconds_total")
+	toolWaiting    = counter("host_tool_waiting_seconds_total")
+	serversRunning = counter("host_servers_running_seconds_total")
+	serversWaiting = counter("host_servers_waiting_seconds_total")
+)
+
+// How many threads of the tool and of the servers ran or waited for a core. They are unknown where
+// the tool's process is, or if the kernel has no statistics of the scheduler.
+var (
+	ToolRunning    = ofThreads(67, "tool_threads_running", "Threads of the tool that run", toolRunning)
+	ToolWaiting    = ofThreads(68, "tool_threads_waiting", "Threads of the tool that wait for a core", toolWaiting)
+	ServersRunning = ofThreads(69, "servers_threads_running", "Threads of servers and proxies that run", serversRunning)
+	ServersWaiting = ofThreads(69, "servers_threads_waiting", "Threads of servers and proxies that wait for a core", serversWaiting)
+)
+
+func ofThreads(rank int, id, title string, m *measure.Metric) *measure.Measure {
+	return inTables(rank, id, title, "on average, on the tool's machine", measure.Count, measure.RateOf(m))
+}
+
+// set adds both times to a sample.
+func (t *threads) set(out *engine.Status, running, waiting *measure.Metric) {
+	out.Set(running, t.running)
+	out.Set(waiting, t.waited)
+}

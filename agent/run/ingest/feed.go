@@ -1,0 +1,289 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"sync"
+	"time"
+
+	"github.com/benchwatch/benchwatch/agent/base/follow"
+	"github.com/benchwatch/benchwatch/agent/model/tool"
+	"github.com/benchwatch/benchwatch/agent/run/rundir"
+)
+
+// FlushAfter is how long an output must be silent before a group of lines that
+// was written together is taken to be complete.
+const FlushAfter = 100 * time.Millisecond
+
+// Feed is the parser and the state of one run. Both output streams feed it, each
+// from its own goroutine, under mu; what a parser makes of a stream does not
+// depend on how the two interleave.
+type Feed struct {
+	// Series, if not nil, gets every interval report.
+	Series *Intervals
+	// Growing: the tool still writes; an incomplete last line is not read.
+	Growing bool
+	// OnReport, if not nil, is called with every report, in order, while mu is
+	// held. An interval that is placed ends at elapsed seconds on the run's axis;
+	// it is fresh if it was read as it was written.
+	OnReport func(r *tool.Report, elapsed float64, placed, fresh bool)
+
+	// Now is the clock of lines that are read as they are written; nil: time.Now.
+	Now func() time.Time
+
+	mu     sync.Mutex
+	parser tool.Parser
+	state  *state
+	axis   axis
+	clock  time.Time
+	torn   bool
+	kept   keptIntervals
+	// behind counts the outputs that are read from before this process, and not
+	// yet up to where they were then.
+	behind int
+	// Of the line that is being parsed, for emit.
+	at    time.Time
+	fresh bool
+	emit  func(*tool.Report)
+}
+
+// NewFeed returns a Feed for the output of the run that meta describes. With a
+// nil t no line is understood.
+func NewFeed(t *tool.Tool, meta *rundir.Meta) *Feed {
+	f := &Feed{state: newState(), fresh: true}
+	f.emit = f.report
+	switch {
+	case t == nil:
+	case meta.IsGroup():
+		f.parser = newGroupParser(t, meta)
+		f.state.setTool(t, meta.Verb)
+	default:
+		f.parser = t.NewParser(meta.Description())
+		f.state.setTool(t, meta.Verb)
+	}
+	return f
+}
+
+func (f *Feed) now() time.Time {
+	if f.Now == nil {
+		return time.Now()
+	}
+	return f.Now()
+}
+
+// line parses one line that was written at the instant at or, if it is not
+// fresh, before it.
+func (f *Feed) line(l tool.Line, at time.Time, fresh bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	// A report of several lines may have begun with one that was not fresh.
+	_, groups := f.parser.(tool.Flusher)
+	timed := fresh && (f.fresh || !groups)
+	f.at, f.fresh = at, fresh
+	if f.parser == nil {
+		f.state.lines.add(tool.Ignored)
+		return
+	}
+	first := f.state.interval == nil
+	f.state.stream = l.Stream
+	f.state.lines.add(f.parser.Parse(l, f.emit))
+	if first && timed {
+		f.startClock()
+	}
+	f.Series.count(f.state)
+}
+
+// flush has a parser that holds a report back, in case its last line has not come
+// yet, report it.
+func (f *Feed) flush(at time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	p, ok := f.parser.(tool.Flusher)
+	if !ok {
+		return
+	}
+	f.at, f.state.stream = at, tool.Stdout
+	first := f.state.interval == nil
+	p.Flush(f.emit)
+	if first && f.fresh {
+		f.startClock()
+	}
+}
+
+// Close takes the output as complete: the parser reports what it holds back.
+func (f *Feed) Close(at time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.parser != nil {
+		f.at, f.state.stream = at, tool.Stdout
+		f.parser.Close(f.emit)
+	}
+	f.addKept()
+}
+
+// add takes a report from a parser that splits a log.
+func (f *Feed) add(r *tool.Report, at time.Time, fresh bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.at, f.fresh = at, fresh
+	f.report(r)
+}
+
+// report takes a report of the line that is being parsed. mu is held.
+func (f *Feed) report(r *tool.Report) {
+	f.state.apply(r, f.at)
+	f.Series.add(r, f.state)
+	if f.OnReport == nil {
+		return
+	}
+	elapsed, placed := 0.0, false
+	if r.Kind == tool.Interval {
+		elapsed, placed = f.axis.place(r)
+	}
+	f.OnReport(r, elapsed, placed, f.fresh)
+}
+
+// startClock takes the start of the tool's clock from the first interval, if that
+// has come. mu is held.
+func (f *Feed) startClock() {
+	if r := f.state.interval; r != nil && r.ElapsedSeconds.Known {
+		f.clock = f.at.Add(-time.Duration(r.ElapsedSeconds.Value * float64(time.Second)))
+	}
+}
+
+// Torn reports whether one of the outputs ends within a line.
+func (f *Feed) Torn() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.torn
+}
+
+// Clock is when the tool's clock began to run, by the first interval report; zero
+// if that was not read as it was written.
+func (f *Feed) Clock() time.Time {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.clock
+}
+
+// Output is what the output read so far shows of how the run ended.
+func (f *Feed) Output() rundir.Output {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.state.output()
+}
+
+// Snapshot returns the current state of the run.
+func (f *Feed) Snapshot(meta rundir.Meta, now time.Time) Snapshot {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	snap := f.state.snapshot(meta, now)
+	snap.CatchingUp = f.behind > 0
+	if g, ok := f.parser.(*groupParser); ok {
+		snap.Generators = g.states()
+	}
+	return snap
+}
+
+// SetBehind is called before n outputs are read that may have been read before by
+// another process. Until each has been read as far as it had been written then,
+// a Snapshot is CatchingUp.
+func (f *Feed) SetBehind(n int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.behind = n
+}
+
+// CaughtUp is called once for each of these outputs.
+func (f *Feed) CaughtUp() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.behind--
+}
+
+// lines returns the lines counted so far; setLines replaces them.
+func (f *Feed) lines() Lines {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.state.lines
+}
+
+func (f *Feed) setLines(n Lines) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.state.lines = n
+}
+
+// Follow reads one stream's file until ctx is done or, after finish is closed, to
+// the file's end. A file that does not exist has no lines.
+func (f *Feed) Follow(ctx context.Context, path string, stream tool.Stream, notifier *follow.Notifier, finish <-chan struct{}) error {
+	caughtUp := sync.OnceFunc(f.CaughtUp)
+	defer caughtUp()
+	r, err := follow.Open(path, follow.Options{Notifier: notifier, Direct: true})
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	before, err := r.File().Stat()
+	if err != nil {
+		return fmt.Errorf("follow: %w", err)
+	}
+	stop := context.AfterFunc(ctx, r.Finish) // ctx ends Next anyway; this frees the goroutine below
+	defer stop()
+	done := make(chan struct{})
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer close(done)
+	wg.Go(func() {
+		select {
+		case <-finish:
+			r.Finish()
+		case <-done:
+		}
+	})
+	_, flushes := f.parser.(tool.Flusher)
+	patience, past := time.Duration(0), before.Size()
+	for {
+		if r.End() >= past && r.Idle() && (patience == 0 || r.Offset() > past) {
+			caughtUp()
+		}
+		l, err := r.NextWithin(ctx, patience)
+		switch {
+		case errors.Is(err, follow.ErrQuiet):
+			f.flush(f.now())
+			patience = 0
+			continue
+		case errors.Is(err, follow.ErrRewritten):
+			if err := r.Restart(0); err != nil {
+				return err
+			}
+			past = 0
+			continue
+		case errors.Is(err, io.EOF):
+			return ctx.Err()
+		case err != nil:
+			return err
+		case l.Unterminated && f.Growing:
+			continue
+		}
+		if flushes {
+			patience = FlushAfter
+		}
+		if l.Unterminated {
+			f.mu.Lock()
+			f.torn = true
+			f.mu.Unlock()
+		}
+		at, fresh := f.now(), true
+		if l.Offset < past {
+			at, fresh = before.ModTime(), false // written then or earlier
+		}
+		f.line(tool.Line{Stream: stream, Text: l.Text, Cut: l.Cut}, at, fresh)
+	}
+}

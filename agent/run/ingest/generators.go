@@ -1,0 +1,135 @@
+package ingest
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/benchwatch/benchwatch/agent/base/follow"
+	"github.com/benchwatch/benchwatch/agent/model/tool"
+	"github.com/benchwatch/benchwatch/agent/run/group"
+	"github.com/benchwatch/benchwatch/agent/run/rundir"
+)
+
+// GeneratorsOf joins the logs of the generators of one run: those whose paths differ in what
+// {generator} of the pattern stands for, and in nothing else that it reads.
+func GeneratorsOf(logs []Log, pattern *PathLabels) []Log {
+	var joined []Log
+	at := map[string]int{}
+	for _, l := range logs {
+		run, ok := pattern.withoutGenerator(l.Path)
+		if !ok {
+			joined = append(joined, l)
+			continue
+		}
+		run = l.Tool.Name + " " + run
+		if i, known := at[run]; known {
+			joined[i].Generators = append(joined[i].Generators, l.Path)
+			continue
+		}
+		at[run] = len(joined)
+		joined = append(joined, l)
+	}
+	return joined
+}
+
+// journal writes the logs of the generators as the journal of their group into a new file in
+// the data directory, line by line in turn, and returns the group's only part.
+func (im *Import) journal(ctx context.Context) (path string, p *Part, err error) {
+	paths := append([]string{im.Path}, im.Generators...)
+	p = &Part{}
+	for _, log := range paths {
+		parts, err := splitFile(ctx, log, im.Tool)
+		if err != nil {
+			return "", nil, err
+		}
+		if len(parts) != 1 {
+			return "", nil, fmt.Errorf("the log of a generator must have one run, and %s has %d", log, len(parts))
+		}
+		p.Seconds = max(p.Seconds, parts[0].Seconds)
+		abs, err := filepath.Abs(log)
+		if err != nil {
+			return "", nil, err
+		}
+		var one rundir.Meta
+		one.Conclude(parts[0].Feed.Output())
+		p.members = append(p.members, rundir.Member{Log: abs, Outcome: one.Outcome, Reason: one.Reason})
+		if began := parts[0].Began; !began.IsZero() && (p.Began.IsZero() || began.Before(p.Began)) {
+			p.Began = began
+		}
+	}
+	if err := os.MkdirAll(im.DataDir, 0o755); err != nil {
+		return "", nil, fmt.Errorf("create data directory: %w", err)
+	}
+	out, err := os.CreateTemp(im.DataDir, ".journal-")
+	if err != nil {
+		return "", nil, fmt.Errorf("write journal: %w", err)
+	}
+	err = writeJournal(ctx, out, paths)
+	if closeErr := out.Close(); err == nil {
+		err = closeErr
+	}
+	if err == nil {
+		err = im.followJournal(ctx, out.Name(), p, len(paths))
+	}
+	if err != nil {
+		return "", nil, errors.Join(err, os.Remove(out.Name()))
+	}
+	return out.Name(), p, nil
+}
+
+func (im *Import) followJournal(ctx context.Context, path string, p *Part, generators int) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	p.End = info.Size()
+	p.Feed = NewFeed(im.Tool, &rundir.Meta{Group: &rundir.Group{Generators: generators}})
+	over := make(chan struct{})
+	close(over)
+	if err := p.Feed.Follow(ctx, path, tool.Stdout, nil, over); err != nil {
+		return err
+	}
+	p.Feed.Close(p.Began)
+	return nil
+}
+
+func writeJournal(ctx context.Context, w io.Writer, paths []string) error {
+	out := bufio.NewWriter(w)
+	logs := make([]*bufio.Scanner, len(paths))
+	for i, path := range paths {
+		in, err := follow.OpenFile(path)
+		if err != nil {
+			return fmt.Errorf("read log: %w", err)
+		}
+		defer in.Close()
+		logs[i] = bufio.NewScanner(in)
+		logs[i].Buffer(nil, 2*follow.DefaultMaxLine)
+		_, _ = out.Write(group.AppendStart(nil, i+1, 0)) // the error stays in out
+	}
+	for left := len(logs); left > 0; {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		for i, lines := range logs {
+			switch {
+			case lines == nil:
+			case lines.Scan():
+				line := lines.Bytes()
+				_, _ = out.Write(group.AppendLine(nil, i+1, group.Stdout, line[:min(len(line), follow.DefaultMaxLine-16)]))
+			default:
+				if err := lines.Err(); err != nil {
+					return fmt.Errorf("read log %s: %w", paths[i], err)
+				}
+				_, _ = out.Write(group.AppendLine(nil, i+1, group.Control, []byte(group.End)))
+				logs[i] = nil
+				left--
+			}
+		}
+	}
+	return out.Flush()
+}

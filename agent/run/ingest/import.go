@@ -1,0 +1,307 @@
+package ingest
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/benchwatch/benchwatch/agent/base/series"
+	"github.com/benchwatch/benchwatch/agent/model/table"
+	"github.com/benchwatch/benchwatch/agent/model/tool"
+	"github.com/benchwatch/benchwatch/agent/run/rundir"
+)
+
+// Import makes runs of an old log.
+type Import struct {
+	DataDir string
+	// Earlier are the runs of DataDir that were imported, which several imports share;
+	// nil: Run reads them.
+	Earlier *Earlier
+	Log
+	// Start is when the first run began. If it is zero, times in the log, in the
+	// file's name or the file's last change show it.
+	Start time.Time
+	// Title of the runs; empty: the file's name and the number of threads.
+	Title  string
+	Labels map[string]string
+	// Workload and Threads are used if the log does not show them; empty and 0 if they
+	// are unknown.
+	Workload string
+	Threads  int
+	// Selection and Servers are those of the runs; nil: not known.
+	Selection *rundir.Selection
+	Servers   *rundir.Servers
+	// Complete adds to the directory of the only run of a log before that is visible;
+	// nil: nothing.
+	Complete func(ctx context.Context, dir rundir.Directory, start time.Time, seconds float64) error
+}
+
+// Imported is a run that was found in a log.
+type Imported struct {
+	Meta rundir.Meta
+	Part *Part
+	// Existing: an earlier import made it of the same bytes.
+	Existing bool
+}
+
+// ErrNoRuns is returned for a log in which the tool's parser finds no run.
+var ErrNoRuns = errors.New("no run")
+
+// GrownError is returned for a log of which a run was made before it had all of
+// its bytes.
+type GrownError struct{ ID string }
+
+func (e *GrownError) Error() string {
+	return fmt.Sprintf("run %s was made of this log when it was shorter", e.ID)
+}
+
+// Run makes the runs and returns them in the order of the log; with an error,
+// those that were made before it. The error may match ErrNoRuns, GrownError and
+// fs.ErrNotExist.
+func (im *Import) Run(ctx context.Context) ([]Imported, error) {
+	file, info, err := openLog(im.Path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	parts, bytes := make([]*Part, 1), im.Path
+	switch {
+	case len(im.Generators) > 0:
+		bytes, parts[0], err = im.journal(ctx)
+		if err == nil {
+			defer os.Remove(bytes)
+		}
+	case im.Stderr != "":
+		parts[0], err = im.join(ctx, info.Size())
+	default:
+		parts, err = splitFile(ctx, im.Path, im.Tool)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if len(parts) == 0 {
+		return nil, ErrNoRuns
+	}
+	if len(parts) == 1 && parts[0].Began.IsZero() {
+		parts[0].Began = im.began
+	}
+	if im.Earlier == nil {
+		if im.Earlier, err = ReadEarlier(im.DataDir); err != nil {
+			return nil, err
+		}
+	}
+	var made []Imported
+	for i, start := range Starts(parts, im.Start, namedTime(im.Path), info.ModTime()) {
+		m, err := im.part(ctx, bytes, parts[i], start, len(parts) == 1)
+		if err != nil {
+			return made, fmt.Errorf("%s: %w", im.Path, err)
+		}
+		made = append(made, m)
+	}
+	return made, nil
+}
+
+// Start is when a run began and how that is known.
+type Start struct {
+	At     time.Time
+	Source rundir.StartSource
+}
+
+// Starts returns when each part of a log began: from first on, if that is not
+// zero, each when the previous one ended; else by the times in the log; else from
+// the time in the file's name on, if that is not zero, or back from the last change
+// of the file, written.
+func Starts(parts []*Part, first, named, written time.Time) []Start {
+	starts := make([]Start, len(parts))
+	length := func(i int) time.Duration { return time.Duration(parts[i].Seconds * float64(time.Second)) }
+	next, source := first, rundir.StartFromOption
+	if first.IsZero() {
+		next, source = named, rundir.StartFromName
+	}
+	for i, p := range parts {
+		switch {
+		case first.IsZero() && !p.Began.IsZero():
+			starts[i] = Start{p.Began, rundir.StartFromLog}
+		case !next.IsZero():
+			starts[i] = Start{next, source}
+		default:
+			continue
+		}
+		if !next.IsZero() {
+			next = starts[i].At.Add(length(i))
+		}
+	}
+	end := written
+	for i := len(parts) - 1; i >= 0; i-- {
+		if starts[i].Source == "" {
+			starts[i] = Start{end.Add(-length(i)), rundir.StartFromFile}
+		}
+		end = starts[i].At
+	}
+	return starts
+}
+
+// Describe returns the facts of a run that is found in a log.
+func Describe(path string, t *tool.Tool, version, workload string, threads series.Optional[int]) rundir.Meta {
+	m := rundir.Meta{Tool: t.Name, ToolVersion: version, Workload: workload, Verb: "run", Threads: threads.Value, Title: filepath.Base(path)}
+	if m.Threads > 0 {
+		m.Title += " " + table.Plural(m.Threads, "thread")
+	}
+	return m
+}
+
+// part makes a run of one part of the file bytes, unless that was done before.
+func (im *Import) part(ctx context.Context, bytes string, p *Part, start Start, only bool) (Imported, error) {
+	sum, err := fingerprint(bytes, p.Offset, p.End)
+	if err != nil {
+		return Imported{}, err
+	}
+	abs, err := filepath.Abs(im.Path)
+	stderr := im.Stderr
+	if err == nil && stderr != "" {
+		stderr, err = filepath.Abs(stderr)
+	}
+	if err != nil {
+		return Imported{}, err
+	}
+	if existing, found, err := im.Earlier.find(abs, p, sum); err != nil || found {
+		return Imported{Meta: existing, Part: p, Existing: found}, err
+	}
+	snap := p.Snapshot()
+	threads := snap.Threads
+	if !threads.Known && im.Threads > 0 {
+		threads = series.Some(im.Threads)
+	}
+	meta := Describe(im.Path, im.Tool, snap.Meta.ToolVersion, cmp.Or(snap.Meta.Workload, im.Workload), threads)
+	meta.RatePerSecond = snap.Meta.RatePerSecond
+	if im.Title != "" {
+		meta.Title = im.Title
+	}
+	meta.Labels, meta.Selection, meta.Servers = maps.Clone(im.Labels), im.Selection, im.Servers
+	if n := len(im.Generators); n > 0 {
+		if im.Title == "" {
+			meta.Title += fmt.Sprintf(", %d generators", n+1)
+		}
+		meta.Group = &rundir.Group{Generators: n + 1, Members: p.members}
+	}
+	meta.StartedAt, meta.StartEstimated = start.At.UTC().Truncate(time.Millisecond), start.Source == rundir.StartFromFile
+	end := meta.StartedAt.Add(time.Duration(p.Seconds * float64(time.Second)))
+	meta.EndedAt, meta.ClosedAt = &end, &end
+	meta.Conclude(p.Feed.Output())
+	meta.Import = &rundir.ImportSource{Path: abs, Stderr: stderr, Offset: p.Offset, Size: p.End - p.Offset, SHA256: sum, Start: start.Source}
+	dir, claim, err := rundir.CreateWith(im.DataDir, meta, func(d rundir.Directory) error {
+		err := copyTo(d, rundir.StdoutFile, bytes, p.Offset, p.End)
+		if err == nil && im.Stderr != "" {
+			err = copyTo(d, rundir.StderrFile, im.Stderr, 0, math.MaxInt64)
+		}
+		if err == nil && only && len(im.Latencies) > 0 {
+			err = keepLatencies(ctx, d, im.Tool, im.Latencies)
+		}
+		if err == nil && only && im.Complete != nil {
+			err = im.Complete(ctx, d, meta.StartedAt, p.Seconds)
+		}
+		return err
+	})
+	if err != nil {
+		return Imported{}, fmt.Errorf("import run: %w", err)
+	}
+	claim.Release()
+	meta.ID = dir.ID()
+	if meta.IsGroup() {
+		meta.Group.Name = meta.ID
+	}
+	im.Earlier.add(meta)
+	return Imported{Meta: meta, Part: p}, nil
+}
+
+// copyTo copies a part of a log into the file of a run.
+func copyTo(d rundir.Directory, name, path string, offset, end int64) error {
+	in, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := d.OpenOutput(name)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, io.NewSectionReader(in, offset, end-offset))
+	if err == nil {
+		err = out.Sync()
+	}
+	return errors.Join(err, out.Close())
+}
+
+// Earlier are the runs of a data directory that were imported.
+type Earlier struct {
+	bySum  map[string]rundir.Meta // the newest of each fingerprint
+	byPart map[logPart][]rundir.Meta
+}
+
+// logPart is where a run begins in a log.
+type logPart struct {
+	path   string
+	offset int64
+}
+
+// ReadEarlier reads which runs of a data directory were imported. Damaged runs are left
+// out: they are reported elsewhere.
+func ReadEarlier(dataDir string) (*Earlier, error) {
+	ids, err := rundir.List(dataDir)
+	if err != nil {
+		return nil, err
+	}
+	e := &Earlier{bySum: map[string]rundir.Meta{}, byPart: map[logPart][]rundir.Meta{}}
+	for _, id := range ids {
+		if m, err := rundir.At(dataDir, id).Load(); err == nil && m.Import != nil {
+			e.add(m)
+		}
+	}
+	return e, nil
+}
+
+func (e *Earlier) add(m rundir.Meta) {
+	e.bySum[m.Import.SHA256] = m
+	part := logPart{m.Import.Path, m.Import.Offset}
+	e.byPart[part] = append(e.byPart[part], m)
+}
+
+// find returns the run that was made of the same bytes. The error is a GrownError
+// if one was made of the first of these bytes.
+func (e *Earlier) find(path string, p *Part, sum string) (_ rundir.Meta, found bool, err error) {
+	if m, ok := e.bySum[sum]; ok {
+		return m, true, nil
+	}
+	for _, m := range e.byPart[logPart{path, p.Offset}] {
+		if m.Import.Size >= p.End-p.Offset {
+			continue
+		}
+		if begun, err := fingerprint(path, p.Offset, p.Offset+m.Import.Size); err == nil && begun == m.Import.SHA256 {
+			return rundir.Meta{}, false, &GrownError{m.ID}
+		}
+	}
+	return rundir.Meta{}, false, nil
+}
+
+// fingerprint identifies the bytes of a log from offset to end.
+func fingerprint(path string, offset, end int64) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", fmt.Errorf("read log: %w", err)
+	}
+	defer f.Close()
+	sum := sha256.New()
+	if _, err := io.Copy(sum, io.NewSectionReader(f, offset, end-offset)); err != nil {
+		return "", fmt.Errorf("read log: %w", err)
+	}
+	return hex.EncodeToString(sum.Sum(nil)), nil
+}

@@ -1,0 +1,254 @@
+package ingest
+
+import (
+	"math"
+
+	"github.com/benchwatch/benchwatch/agent/base/histogram"
+	"github.com/benchwatch/benchwatch/agent/base/series"
+	"github.com/benchwatch/benchwatch/agent/model/measure"
+	"github.com/benchwatch/benchwatch/agent/model/tool"
+)
+
+// Kind is what a column of intervals holds.
+type Kind string
+
+// The kinds of columns. Rates and totals are by operation, latencies by operation
+// and statistic; the others have neither.
+const (
+	Rate       Kind = "rate"       // operations per second
+	Latency    Kind = "latency"    // seconds
+	Errors     Kind = "errors"     // per second
+	Reconnects Kind = "reconnects" // per second
+	// QueueLength and Concurrency are those of open-loop runs.
+	QueueLength Kind = "queue_length"
+	Concurrency Kind = "concurrency"
+	// Threads are the last ones reported, in this interval or before it.
+	Threads Kind = "threads"
+	// Generators are those of a group that reported the interval.
+	Generators Kind = "generators"
+	// Length is the interval's own length in seconds.
+	Length Kind = "length"
+
+	// What follows counts since the start, as of each row: what the live counters
+	// show. Lines are by the parser's verdict, in place of the operation.
+	OperationsTotal Kind = "operations_total"
+	ErrorsTotal     Kind = "errors_total"
+	ReconnectsTotal Kind = "reconnects_total"
+	MessagesTotal   Kind = "messages_total"
+	LinesTotal      Kind = "lines_total"
+)
+
+// Measure returns the measure that the columns of a kind hold, nil for those that
+// are only counters and lengths. Rates are the throughput of each operation.
+func (k Kind) Measure() *measure.Measure {
+	switch k {
+	case Rate:
+		return tool.Throughput
+	case Latency:
+		return tool.HeadlineLatency
+	case Errors:
+		return tool.ErrorRate
+	case Reconnects:
+		return tool.ReconnectRate
+	case QueueLength:
+		return tool.QueueLength
+	case Concurrency:
+		return tool.Concurrency
+	case Threads:
+		return tool.Threads
+	case Generators:
+		return tool.Generators
+	}
+	return nil
+}
+
+// Column names one column of intervals.
+type Column struct {
+	Kind Kind
+	// Operation is empty for kinds that have none, Stat for all but latencies.
+	Operation, Stat string
+}
+
+// Intervals are a tool's interval reports as columns, one row a report. What a
+// report did not hold is unknown.
+type Intervals struct {
+	// Full, if not nil, is called when there are blockRows rows, which are dropped
+	// after it.
+	Full func()
+
+	// Elapsed is the end of each interval.
+	series.Table[Column]
+	Warmup []bool
+	// Part counts the runs within one output, from 1. Each starts the tool's
+	// clock anew; its rows follow those of the previous part.
+	Part []int
+
+	// QuietWarmup is set if the tool warmed up before its clock began and
+	// reported nothing of that time.
+	QuietWarmup bool
+
+	// Misplaced counts reports that were left out because their time is unknown
+	// or lies before the previous report.
+	Misplaced int
+
+	// Distributions are the histograms of intervals, of a tool that prints them, by
+	// operation; at most maxDistributions.
+	Distributions map[string]*histogram.OverTime
+
+	axis       axis
+	operations []string // those that are counted, sorted
+	fresh      bool     // the line that completed the last row is not counted yet
+}
+
+// Rate returns the rates of an operation, nil if the tool never reported any.
+func (v *Intervals) Rate(operation string) []float64 {
+	return v.Values(Column{Kind: Rate, Operation: operation})
+}
+
+// Latency returns one statistic of an operation's latency in seconds, nil if the
+// tool never reported it.
+func (v *Intervals) Latency(operation, stat string) []float64 {
+	return v.Values(Column{Latency, operation, stat})
+}
+
+// Total returns an operation's count since the start, nil if there is none.
+func (v *Intervals) Total(operation string) []float64 {
+	return v.Values(Column{Kind: OperationsTotal, Operation: operation})
+}
+
+// Of returns the columns of a kind, in the order in which they were first seen.
+func (v *Intervals) Of(kind Kind) []Column {
+	var columns []Column
+	for _, c := range v.Keys() {
+		if c.Kind == kind {
+			columns = append(columns, c)
+		}
+	}
+	return columns
+}
+
+// blockRows is how many reports Intervals with Full hold.
+const blockRows = 1024
+
+// add appends an interval; other reports change nothing. A nil v takes none.
+func (v *Intervals) add(r *tool.Report, s *state) {
+	if v != nil && r.Kind == tool.Start && r.Phase == tool.Warmup && !v.axis.placed {
+		v.QuietWarmup = true
+	}
+	if v != nil && r.Kind == tool.Histogram && !r.Cumulative {
+		v.addDistribution(r)
+	}
+	if v == nil || r.Kind != tool.Interval {
+		return
+	}
+	elapsed, ok := v.axis.place(r)
+	if ok && v.Full != nil && len(v.Elapsed) >= blockRows {
+		v.Full()
+		v.Keep(0)
+		v.Warmup, v.Part = v.Warmup[:0], v.Part[:0]
+	}
+	if !ok || !v.Row(elapsed) {
+		v.Misplaced++
+		return
+	}
+	v.Warmup = append(v.Warmup, r.Phase == tool.Warmup)
+	v.Part = append(v.Part, r.Run)
+	for _, x := range r.Rates {
+		v.Set(Column{Kind: Rate, Operation: x.Operation}, x.PerSecond)
+	}
+	for _, x := range r.Latencies {
+		v.Set(Column{Latency, x.Operation, x.Stat}, x.Seconds)
+	}
+	v.Set(Column{Kind: Length}, series.Number(r.IntervalSeconds))
+	v.Set(Column{Kind: Threads}, series.Number(s.threads))
+	v.Set(Column{Kind: QueueLength}, series.Number(r.QueueLength))
+	v.Set(Column{Kind: Concurrency}, series.Number(r.Concurrency))
+	v.Set(Column{Kind: Generators}, series.Number(r.Generators))
+	v.Set(Column{Kind: Errors}, series.Number(r.ErrorsPerSecond))
+	v.Set(Column{Kind: Reconnects}, series.Number(r.ReconnectsPerSecond))
+	if len(v.operations) != len(s.totals) {
+		v.operations = sortedKeys(s.totals)
+	}
+	for _, operation := range v.operations {
+		v.Set(Column{Kind: OperationsTotal, Operation: operation}, s.totals[operation].value())
+	}
+	v.fresh = true
+	v.setCounters(s)
+}
+
+// maxDistributions bounds the operations whose distribution over time is kept.
+const maxDistributions = 8
+
+// addDistribution adds the histogram of one interval.
+func (v *Intervals) addDistribution(r *tool.Report) {
+	o := v.Distributions[r.Operation]
+	if !r.ElapsedSeconds.Known || !r.IntervalSeconds.Known || o == nil && len(v.Distributions) >= maxDistributions {
+		return
+	}
+	if o == nil {
+		o = &histogram.OverTime{}
+		if v.Distributions == nil {
+			v.Distributions = map[string]*histogram.OverTime{}
+		}
+		v.Distributions[r.Operation] = o
+	}
+	end := v.axis.offsetOf(r) + r.ElapsedSeconds.Value
+	o.Add(end-r.IntervalSeconds.Value, end, r.Distribution())
+}
+
+// count brings the last row's counters up to date with the line that completed
+// it.
+func (v *Intervals) count(s *state) {
+	if v != nil && v.fresh {
+		v.fresh = false
+		v.setCounters(s)
+	}
+}
+
+func (v *Intervals) setCounters(s *state) {
+	v.Replace(Column{Kind: ErrorsTotal}, s.errors.value())
+	v.Replace(Column{Kind: ReconnectsTotal}, s.reconnects.value())
+	v.Replace(Column{Kind: MessagesTotal}, float64(s.messageCount))
+	v.Replace(Column{LinesTotal, "report", ""}, float64(s.lines.Reported))
+	v.Replace(Column{LinesTotal, "ignored", ""}, float64(s.lines.Ignored))
+	v.Replace(Column{LinesTotal, "malformed", ""}, float64(s.lines.Malformed))
+}
+
+// axis appends the interval reports of one output to each other. Each run in
+// it resets the tool's clock.
+type axis struct {
+	placed       bool // any report
+	part         int
+	last, offset float64
+}
+
+// offsetOf returns where the clock of the report's run is 0.
+func (a *axis) offsetOf(r *tool.Report) float64 {
+	if a.placed && r.Run != a.part {
+		return a.last
+	}
+	return a.offset
+}
+
+// place is where a report's interval ends on the axis; false if that is unknown
+// or lies before the previous report.
+func (a *axis) place(r *tool.Report) (float64, bool) {
+	a.offset = a.offsetOf(r)
+	at := 0.0
+	switch {
+	case r.ElapsedSeconds.Known:
+		at = a.offset + r.ElapsedSeconds.Value
+	case r.IntervalSeconds.Known:
+		at = a.last + r.IntervalSeconds.Value
+	default:
+		return 0, false
+	}
+	if a.placed && at == a.last && r.IntervalSeconds.Known {
+		at += r.IntervalSeconds.Value // printed in whole seconds, as YCSB's last line is
+	}
+	if !(at >= a.last) || math.IsInf(at, 0) {
+		return 0, false
+	}
+	a.placed, a.part, a.last = true, r.Run, at
+	return at, true
+}

@@ -1,0 +1,92 @@
+package ingest
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math"
+	"time"
+
+	"github.com/benchwatch/benchwatch/agent/base/follow"
+	"github.com/benchwatch/benchwatch/agent/model/tool"
+	"github.com/benchwatch/benchwatch/agent/run/rundir"
+)
+
+// Read reads what is known of a run from its directory, with the same parser that
+// reads it live. With a nil t that is only what is in run.json. The error matches
+// fs.ErrNotExist if there is no such run; after any other error about the output
+// the Snapshot has what could be read.
+func Read(ctx context.Context, dir rundir.Directory, t *tool.Tool) (Snapshot, error) {
+	meta, err := dir.Load()
+	if err != nil {
+		return Snapshot{}, err
+	}
+	f := NewFeed(t, &meta)
+	err = f.ReadAll(ctx, dir, &meta)
+	f.Close(time.Now())
+	return f.Snapshot(meta, time.Now()), err
+}
+
+// ReadAll reads a run's output as far as it exists now.
+func (f *Feed) ReadAll(ctx context.Context, dir rundir.Directory, meta *rundir.Meta) error {
+	if meta.Log != nil && !dir.HasOutput() {
+		return f.readPart(ctx, dir, meta.Log)
+	}
+	done := make(chan struct{})
+	close(done)
+	var err error
+	for _, s := range []struct {
+		name   string
+		stream tool.Stream
+	}{{rundir.StdoutFile, tool.Stdout}, {rundir.StderrFile, tool.Stderr}} {
+		e := f.Follow(ctx, dir.Path(s.name), s.stream, nil, done)
+		if errors.Is(e, fs.ErrPermission) {
+			return fmt.Errorf("the output of another user is not readable: %w", fs.ErrPermission)
+		}
+		err = errors.Join(err, e)
+	}
+	return errors.Join(err, f.ReadLatencies(ctx, dir))
+}
+
+// readPart reads a run of an earlier version, which has no copy of its part of the
+// user's log file.
+func (f *Feed) readPart(ctx context.Context, dir rundir.Directory, src *rundir.LogSource) error {
+	file, err := dir.OpenLog(src)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	end := src.End
+	if end == 0 {
+		end = math.MaxInt64
+	}
+	return f.readSection(ctx.Err, io.NewSectionReader(file, src.Offset, end-src.Offset))
+}
+
+// readSection parses what r holds, to its end or until done returns an error.
+func (f *Feed) readSection(done func() error, r *io.SectionReader) error {
+	lines := bufio.NewReaderSize(r, int(min(r.Size()+1, follow.DefaultMaxLine)))
+	for n := 0; ; n++ {
+		if n%1000 == 0 && done() != nil {
+			return done()
+		}
+		text, err := lines.ReadSlice('\n')
+		cut := errors.Is(err, bufio.ErrBufferFull)
+		if terminated := bytes.HasSuffix(text, []byte("\n")); len(text) > 0 && (terminated || cut || !f.Growing) {
+			f.line(tool.Line{Text: follow.Text(bytes.TrimSuffix(text, []byte("\n"))), Cut: cut}, time.Time{}, false)
+		}
+		for errors.Is(err, bufio.ErrBufferFull) && done() == nil {
+			_, err = lines.ReadSlice('\n')
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}

@@ -1,0 +1,181 @@
+package ingest
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/benchwatch/benchwatch/agent/base/series"
+	"github.com/benchwatch/benchwatch/agent/model/tool"
+	"github.com/benchwatch/benchwatch/agent/run/rundir"
+)
+
+// Snapshot is the state of a run at one instant. It shares nothing with
+// the run and can be kept.
+type Snapshot struct {
+	Meta  rundir.Meta
+	Phase Phase
+
+	// Threads as the tool reports them, else as asked for.
+	Threads series.Optional[int]
+	// Interval is the last report while it is current: nil before the first, after
+	// the tool's end and when the tool stalls.
+	Interval *tool.Report
+	// LastReport is when the newest interval was read; zero before the first.
+	LastReport time.Time
+	// IntervalSeconds is the distance of reports: as asked for, else as seen.
+	IntervalSeconds series.Optional[float64]
+
+	// Totals count operations since the start, by name.
+	Totals     map[string]float64
+	Errors     float64 // 0 also if the tool counts none: see ErrorTotal
+	Reconnects float64
+	// FailedShare is the share of the transactions that failed, each attempt
+	// counted; unknown before the first.
+	FailedShare series.Optional[float64]
+	Lines       Lines
+
+	// Messages are the first error messages, LastMessage the newest of
+	// MessageCount.
+	Messages     []string
+	LastMessage  string
+	MessageCount uint64
+
+	// Summary is nil until the tool has ended, and if it reported nothing.
+	Summary *Summary
+
+	// Generators are those of a group, in their order.
+	Generators []Generator
+
+	// ClockAhead is by how much the wall clock is ahead of the run's times, because
+	// it was set since the run began.
+	ClockAhead time.Duration
+
+	// CatchingUp: output that was written before this process looked for it is
+	// still being read. Counters are lower than an earlier process may have shown.
+	CatchingUp bool
+
+	// Faults counts failures to record something about this run, such as a
+	// full disk.
+	Faults uint64
+}
+
+// Current returns what the run comes to: the tool's summary or, before there is
+// one, its last interval. It returns nil if neither is known.
+func (s *Snapshot) Current() *tool.Report {
+	if m := s.Summary; m != nil {
+		return &tool.Report{Kind: tool.Summary, ElapsedSeconds: m.ElapsedSeconds, Threads: m.Threads, Rates: m.Rates, Counts: m.Counts, Latencies: m.Latencies, TpmC: m.TpmC}
+	}
+	return s.Interval
+}
+
+// Active reports whether the tool is running.
+func (s *Snapshot) Active() bool { return s.Phase != Draining && s.Phase != Over }
+
+// ElapsedSeconds is the time since the start, up to the tool's end.
+func (s *Snapshot) ElapsedSeconds(now time.Time) float64 {
+	end := now.Add(-s.ClockAhead)
+	if s.Meta.EndedAt != nil {
+		end = *s.Meta.EndedAt
+	}
+	return max(0, end.Sub(s.Meta.StartedAt).Seconds())
+}
+
+// snapshot of s for a run with these facts.
+func (s *state) snapshot(meta rundir.Meta, now time.Time) Snapshot {
+	snap := Snapshot{
+		Meta:         meta,
+		Threads:      s.threads,
+		LastReport:   s.intervalAt,
+		Totals:       make(map[string]float64, len(s.totals)),
+		Errors:       s.errors.value(),
+		Reconnects:   s.reconnects.value(),
+		Lines:        s.lines,
+		Messages:     s.firstMessages(),
+		LastMessage:  s.lastMessage,
+		MessageCount: s.messageCount,
+	}
+	all := s.totals[tool.Transaction].value()
+	if !s.countsFailures {
+		all += s.errors.value()
+	}
+	if all > 0 {
+		snap.FailedShare = series.Some(min(1, s.errors.value()/all))
+	}
+	for operation, c := range s.totals {
+		snap.Totals[operation] = c.value()
+	}
+	if meta.ToolVersion == "" {
+		snap.Meta.ToolVersion = s.version
+	}
+	if meta.Workload == "" {
+		snap.Meta.Workload = s.workload
+	}
+	if meta.RatePerSecond == 0 {
+		snap.Meta.RatePerSecond = s.targetRate
+	}
+	if !snap.Threads.Known && meta.Threads > 0 {
+		snap.Threads = series.Some(meta.Threads)
+	}
+	switch {
+	case meta.ReportIntervalSeconds > 0:
+		snap.IntervalSeconds = series.Some(meta.ReportIntervalSeconds)
+	case s.interval != nil:
+		snap.IntervalSeconds = s.interval.IntervalSeconds
+	}
+	snap.Phase = s.phaseOf(&meta)
+	if !snap.Active() {
+		snap.Summary = s.final()
+	} else if s.interval != nil && now.Sub(s.intervalAt) <= StaleAfter(snap.IntervalSeconds.Value) {
+		snap.Interval = s.interval.Clone()
+	}
+	return snap
+}
+
+func (s *state) phaseOf(meta *rundir.Meta) Phase {
+	switch {
+	case meta.Closed():
+		return Over
+	case meta.Ended():
+		return Draining
+	case s.phase == tool.Warmup:
+		return Warmup
+	case s.interval == nil:
+		return Starting
+	default:
+		return Measuring
+	}
+}
+
+// Complaint is what the tool printed first when something went wrong: its first
+// two messages, since the first often names only the call that failed
+// ("mysql_stmt_prepare() failed", sysbench 1.0) and the second the cause. It is
+// empty without messages.
+func (s *Snapshot) Complaint() string { return complaint(s.Messages) }
+
+func complaint(messages []string) string {
+	first := slices.Compact(slices.Clone(messages))
+	return strings.Join(first[:min(2, len(first))], "; ")
+}
+
+// ErrorTotal returns the errors since the start. It is unknown before the first report, and
+// if the tool counts none.
+func (s *Snapshot) ErrorTotal() series.Optional[float64] {
+	switch {
+	case s.Summary != nil:
+		if n := s.Summary.Report().Count(tool.ErrorCount); n.Known {
+			return series.Some(float64(n.Value))
+		}
+	case s.Interval != nil && countsErrors(s.Interval):
+		return series.Some(math.Round(s.Errors)) // rates times seconds
+	}
+	if s.Errors > 0 {
+		return series.Some(math.Round(s.Errors))
+	}
+	return series.Optional[float64]{}
+}
+
+func countsErrors(r *tool.Report) bool {
+	return r.ErrorsPerSecond.Known || r.Count(tool.ErrorCount).Known
+}

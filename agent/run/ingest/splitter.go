@@ -1,0 +1,373 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/benchwatch/benchwatch/agent/base/follow"
+	"github.com/benchwatch/benchwatch/agent/model/tool"
+	"github.com/benchwatch/benchwatch/agent/run/rundir"
+)
+
+// Part is one run in a log that may hold many, one after the other.
+type Part struct {
+	// Offset and End are bytes in the log. End is set when the part has ended.
+	Offset, End int64
+	// Feed has what the part's reports add up to.
+	Feed *Feed
+	// Seconds is the latest time on the tool's own clock.
+	Seconds float64
+	// Began is when the run began according to its reports or to times in the log's
+	// own lines, such as YCSB's status lines; zero if they have none. A time without a
+	// zone is local.
+	Began time.Time
+
+	timed bool    // Began comes from a report or an interval's line
+	ends  []int64 // of the lines up to the one that completed the last report
+
+	members []rundir.Member // the generators whose logs were joined
+}
+
+// Snapshot is what the part shows of its run, as of an ended one.
+func (p *Part) Snapshot() Snapshot {
+	at := time.Unix(0, 0)
+	return p.Feed.Snapshot(rundir.Meta{EndedAt: &at, ClosedAt: &at}, at)
+}
+
+// Splitter finds the runs in a log, line by line. A log is followed, caught up
+// with after a restart and imported by this one type, so a run has the same bytes
+// each time.
+//
+// A part begins after the line that completed the previous report, of whatever
+// part, and ends with the line that completes its final summary or, without one,
+// its last report. Some parsers hold the summary back until they see what comes
+// next; the lines of the next run that were read by then are found by parsing the
+// part again without them: they are not its own if it shows the same.
+type Splitter struct {
+	// OnBegin is called with a new part and its first report, before the part's
+	// Feed gets the report. OnEnd is called when the part's End is known, with
+	// the time of the line that showed it. Either may be nil.
+	OnBegin func(p *Part, first *tool.Report, at time.Time, fresh bool)
+	OnEnd   func(p *Part, at time.Time)
+
+	done    func() error // ctx.Err
+	tool    *tool.Tool
+	content io.ReaderAt
+	first   int64
+	parser  tool.Parser
+
+	part     *Part // nil between two parts
+	run      int   // the parser's number of the newest part
+	complete bool  // the part's final summary has come with this line
+	boundary int64 // where the part ends or the next one begins, as far as is known
+	lines    Lines // since boundary
+
+	begin, end int64     // of the line that is being parsed
+	recent     []lineEnd // the newest lines
+	reported   bool      // the line has completed a report of the part
+	at         time.Time
+	fresh      bool
+	stamp      time.Time // in the line
+	header     time.Time // the first one since boundary
+	emit       func(*tool.Report)
+}
+
+// lineEnd is where a line ends and what the parser made of it.
+type lineEnd struct {
+	at    int64
+	lines Lines // one line, or none while it is being parsed
+}
+
+// NewSplitter returns a Splitter for the lines of t's log, of which content has
+// the bytes, from offset on. Parts that begin before first are not passed to
+// OnBegin and OnEnd: a parser needs the lines before a run to understand its
+// first ones the same way each time. After ctx is done no end is passed to OnEnd.
+func NewSplitter(ctx context.Context, t *tool.Tool, content io.ReaderAt, offset, first int64) *Splitter {
+	s := &Splitter{done: ctx.Err, tool: t, content: content, first: first, parser: t.NewParser(tool.Description{}), boundary: offset, begin: offset, end: offset}
+	s.recent = append(s.recent, lineEnd{at: offset})
+	s.emit = s.report
+	return s
+}
+
+// Boundary is where the next part begins, as far as is known.
+func (s *Splitter) Boundary() int64 {
+	if s.part != nil {
+		return s.part.Offset
+	}
+	return s.boundary
+}
+
+// Flushes reports whether Flush may have an effect.
+func (s *Splitter) Flushes() bool {
+	_, ok := s.parser.(tool.Flusher)
+	return ok
+}
+
+// Line parses the next line, which was written at the instant at or, if it is
+// not fresh, before it.
+func (s *Splitter) Line(l follow.Line, at time.Time, fresh bool) {
+	s.advance(l)
+	s.at, s.fresh, s.reported = at, fresh, false
+	s.stamp, _ = tool.LineTime(l.Text)
+	if s.header.IsZero() {
+		s.header = s.stamp
+	}
+	verdict := s.parser.Parse(tool.Line{Text: l.Text, Cut: l.Cut}, s.emit)
+	s.lines.add(verdict)
+	s.recent[len(s.recent)-1].lines.add(verdict)
+	s.settle()
+}
+
+// heldBack is how many lines before the one that completes a report may belong
+// to the next run.
+const heldBack = 24
+
+// maxLead is how many bytes before its first report a part may have.
+const maxLead = 1 << 20
+
+func (s *Splitter) advance(l follow.Line) {
+	if last := &s.recent[len(s.recent)-1]; last.at != l.Offset { // the previous line was too long to be read whole
+		if s.boundary == last.at {
+			s.boundary = l.Offset
+		}
+		last.at = l.Offset
+	}
+	s.begin, s.end = l.Offset, l.Offset+l.Size
+	s.recent = append(s.recent, lineEnd{at: s.end})
+	if n := len(s.recent) - heldBack; n > 0 {
+		s.recent = append(s.recent[:0], s.recent[n:]...)
+	}
+	if s.part == nil && s.end-s.boundary > maxLead && s.recent[0].at > s.boundary {
+		s.boundary, s.lines, s.header = s.recent[0].at, Lines{}, time.Time{}
+		for _, l := range s.recent[1:] {
+			s.lines = s.lines.plus(l.lines)
+		}
+	}
+}
+
+// Flush has the parser report what it holds back, when no line has come for
+// FlushAfter.
+func (s *Splitter) Flush(at time.Time) {
+	if p, ok := s.parser.(tool.Flusher); ok {
+		s.at, s.reported, s.stamp = at, false, time.Time{}
+		p.Flush(s.emit)
+		s.settle()
+	}
+}
+
+// Close ends the current part: no more lines will come, or none of this run.
+// The next line begins another one.
+func (s *Splitter) Close(at time.Time) {
+	s.at, s.reported, s.stamp = at, false, time.Time{}
+	s.parser.Close(s.emit)
+	s.settle()
+	s.endPart(Lines{})
+	s.parser, s.run = s.tool.NewParser(tool.Description{}), 0
+}
+
+// report takes a report of the line that is being parsed.
+func (s *Splitter) report(r *tool.Report) {
+	if r.Run != s.run {
+		last := Lines{}
+		if s.reported { // reports held back until this line, with which the next run begins
+			s.boundary = s.begin
+			last, s.lines = s.lines, Lines{}
+		}
+		s.endPart(last)
+		s.reported = false
+		s.run = r.Run
+		s.part = &Part{Offset: s.boundary, Began: s.header, Feed: NewFeed(nil, nil)}
+		s.part.Feed.state.setTool(s.tool, "")
+		if s.OnBegin != nil && s.part.Offset >= s.first {
+			s.OnBegin(s.part, r, s.at, s.fresh)
+		}
+	}
+	p := s.part
+	first := !s.reported
+	s.reported = true
+	if p == nil {
+		return // after the final summary: of no run
+	}
+	if first {
+		p.ends = p.ends[:0]
+		for _, l := range s.recent {
+			p.ends = append(p.ends, l.at)
+		}
+	}
+	p.Feed.add(r, s.at, s.fresh)
+	if !p.timed && !r.Began.IsZero() {
+		p.Began, p.timed = r.Began, true
+	}
+	if r.ElapsedSeconds.Known {
+		p.Seconds = max(p.Seconds, r.ElapsedSeconds.Value)
+		if r.Kind == tool.Interval && !p.timed && !s.stamp.IsZero() {
+			p.timed = true
+			p.Began = s.stamp.Add(-time.Duration(r.ElapsedSeconds.Value * float64(time.Second)))
+		}
+	}
+	s.complete = s.complete || r.Kind == tool.Summary && !r.Checkpoint
+}
+
+// settle moves the boundary after the line, if that has completed a report, and
+// ends a part that is complete.
+func (s *Splitter) settle() {
+	if !s.reported {
+		return
+	}
+	s.reported = false
+	s.boundary, s.header = s.end, time.Time{}
+	if s.complete {
+		last := s.lines
+		s.lines = Lines{}
+		s.endPart(last)
+		return
+	}
+	s.count()
+}
+
+// endPart ends the current part at the boundary or, if it shows the same
+// without its last lines, before these. The last lines up to the boundary are not
+// counted yet: those that move to the next part must not be seen in this one.
+func (s *Splitter) endPart(last Lines) {
+	p := s.part
+	if p == nil {
+		return
+	}
+	s.part, s.complete = nil, false
+	p.End = s.shortest(p, s.boundary)
+	moved := Lines{}
+	for _, l := range s.recent {
+		if l.at > p.End && l.at <= s.boundary {
+			moved = moved.plus(l.lines)
+		}
+	}
+	p.Feed.setLines(p.Feed.lines().plus(last).minus(moved))
+	s.boundary, s.lines = p.End, s.lines.plus(moved)
+	if s.OnEnd != nil && p.Offset >= s.first && s.done() == nil {
+		s.OnEnd(p, s.at)
+	}
+}
+
+// count adds the lines up to the boundary to those of the part.
+func (s *Splitter) count() {
+	if s.part != nil {
+		s.part.Feed.setLines(s.part.Feed.lines().plus(s.lines))
+	}
+	s.lines = Lines{}
+}
+
+// shortest returns the earliest end, at most most, at which p still shows the
+// same.
+func (s *Splitter) shortest(p *Part, most int64) int64 {
+	want := p.Snapshot()
+	end, found := most, false
+	for _, at := range slices.Backward(p.ends) {
+		if at > most {
+			continue
+		}
+		if at <= p.Offset {
+			break
+		}
+		same := s.shows(&want, p.Offset, at)
+		if found && !same {
+			break
+		}
+		if same {
+			end, found = at, true
+		}
+	}
+	return end
+}
+
+// shows reports whether the bytes of the log from offset to end show want.
+func (s *Splitter) shows(want *Snapshot, offset, end int64) bool {
+	alone := Part{Feed: NewFeed(s.tool, &rundir.Meta{})}
+	if alone.Feed.readSection(s.done, io.NewSectionReader(s.content, offset, end-offset)) != nil {
+		return false
+	}
+	alone.Feed.Close(time.Time{})
+	got := alone.Snapshot()
+	return sameContent(want, &got)
+}
+
+// sameContent reports whether two outputs of ended runs show the same.
+func sameContent(a, b *Snapshot) bool {
+	return a.Meta.ToolVersion == b.Meta.ToolVersion && a.Meta.Workload == b.Meta.Workload && a.Threads == b.Threads &&
+		maps.Equal(a.Totals, b.Totals) && a.Errors == b.Errors && a.Reconnects == b.Reconnects &&
+		a.MessageCount == b.MessageCount && slices.Equal(a.Messages, b.Messages) && sameSummary(a.Summary, b.Summary)
+}
+
+func sameSummary(a, b *Summary) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.ElapsedSeconds == b.ElapsedSeconds && a.Threads == b.Threads && a.TpmC == b.TpmC && a.Parts == b.Parts &&
+		slices.Equal(a.Rates, b.Rates) && slices.Equal(a.Counts, b.Counts) && slices.Equal(a.Latencies, b.Latencies) &&
+		slices.EqualFunc(a.Histograms, b.Histograms, func(x, y Distribution) bool {
+			return x.Operation == y.Operation && x.Equal(y.Histogram)
+		})
+}
+
+// SplitLog reads a log from offset to its end and returns the runs in it. The last
+// one extends to the end of the log unless it would then show something else.
+func SplitLog(ctx context.Context, log *io.SectionReader, t *tool.Tool, offset int64) ([]*Part, error) {
+	r := follow.NewScanner(log, offset, log.Size())
+	var parts []*Part
+	s := NewSplitter(ctx, t, log, offset, offset)
+	s.OnBegin = func(p *Part, _ *tool.Report, _ time.Time, _ bool) { parts = append(parts, p) }
+	for {
+		line, err := r.Next(ctx)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		s.Line(line, time.Time{}, false)
+	}
+	s.Close(time.Time{})
+	if n := len(parts); n > 0 {
+		last := parts[n-1]
+		snap := last.Snapshot()
+		if end := log.Size(); s.shows(&snap, last.Offset, end) {
+			last.End = end
+			last.Feed.setLines(last.Feed.lines().plus(s.lines))
+		}
+	}
+	return parts, ctx.Err()
+}
+
+// splitFile is SplitLog of a whole file.
+func splitFile(ctx context.Context, path string, t *tool.Tool) ([]*Part, error) {
+	file, info, err := openLog(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	return SplitLog(ctx, io.NewSectionReader(file, 0, info.Size()), t, 0)
+}
+
+// openLog opens a regular file.
+func openLog(path string) (*os.File, fs.FileInfo, error) {
+	file, err := follow.OpenFile(path)
+	if err != nil {
+		return nil, nil, fmt.Errorf("read log: %w", err)
+	}
+	info, err := file.Stat()
+	var head [4]byte
+	if n, _ := file.ReadAt(head[:], 0); err == nil && follow.IsUTF16(head[:n]) { // an error is an end
+		err = follow.ErrUTF16
+	}
+	if err != nil {
+		file.Close()
+		return nil, nil, fmt.Errorf("read log %s: %w", path, err)
+	}
+	return file, info, nil
+}

@@ -1,0 +1,158 @@
+package live
+
+import (
+	"time"
+
+	"github.com/benchwatch/benchwatch/agent/model/engine"
+	"github.com/benchwatch/benchwatch/agent/run/rundir"
+)
+
+// drain measures how long each replica takes, after the tool's end, to reach
+// the position that the most advanced member of its cluster had then. It is known
+// to have been reached between two samples.
+type drain struct {
+	end     time.Time
+	targets map[string]engine.Target   // those that must catch up, by name
+	last    map[string]*engine.Sample  // of each cluster's member, before the goals were set
+	goals   map[string]engine.Position // by cluster
+	lacking map[string]time.Time       // when a sample last showed that the replica had not caught up
+	reached map[string]rundir.Drain
+}
+
+// goalTimeout is how long the members that answered last are waited for before a
+// goal is set without them.
+const goalTimeout = 2 * time.Second
+
+// replicates reports whether any two targets form a cluster.
+func replicates(targets []engine.Target) bool {
+	seen := map[string]bool{}
+	for _, t := range targets {
+		if t.Cluster != "" && seen[t.Cluster] {
+			return true
+		}
+		seen[t.Cluster] = true
+	}
+	return false
+}
+
+// newDrain returns the drain of a run that ended. The server that the tool wrote to
+// has nothing to catch up with.
+func newDrain(end time.Time, targets []engine.Target, servers *rundir.Servers) *drain {
+	d := &drain{
+		end: end, targets: map[string]engine.Target{}, last: map[string]*engine.Sample{}, goals: map[string]engine.Position{},
+		lacking: map[string]time.Time{}, reached: map[string]rundir.Drain{},
+	}
+	members := map[string]int{}
+	for _, t := range targets {
+		members[t.Cluster]++
+	}
+	for _, t := range targets {
+		server := servers.Server(t.Name)
+		if t.Cluster != "" && members[t.Cluster] > 1 && (server == nil || !server.Connected) {
+			d.targets[t.Name] = t
+		}
+	}
+	return d
+}
+
+// frame updates the drain by the samples of a tick. The first one after the end
+// sets the goals; a replica that had reached its goal before the end needs no time.
+func (d *drain) frame(f *engine.Frame) {
+	ended := !f.Tick.Before(d.end)
+	if ended {
+		d.setGoals(f)
+	}
+	for i := range f.Samples {
+		s := &f.Samples[i]
+		if !hasPosition(s) {
+			continue
+		}
+		if s.Source {
+			delete(d.targets, s.Target.Name)
+		}
+		goal := d.goals[s.Target.Cluster]
+		if goal == nil {
+			d.last[s.Target.Name] = s
+			continue
+		}
+		if previous := d.last[s.Target.Name]; previous != nil {
+			d.sample(previous, goal)
+			delete(d.last, s.Target.Name)
+		}
+		d.sample(s, goal)
+	}
+}
+
+// sample notes whether a replica had reached its goal.
+func (d *drain) sample(s *engine.Sample, goal engine.Position) {
+	name := s.Target.Name
+	if _, done := d.reached[name]; done {
+		return
+	}
+	if _, wanted := d.targets[name]; !wanted {
+		return
+	}
+	if !engine.Reached(s.Status.Position, goal) {
+		d.lacking[name] = s.Asked
+		return
+	}
+	seconds := max(0, s.Answered.Sub(d.end).Seconds())
+	resolution := seconds
+	if lacking := d.lacking[name]; !lacking.Before(d.end) {
+		resolution = s.Answered.Sub(lacking).Seconds()
+	} else { // no sample after the end shows that anything was missing
+		seconds = 0
+	}
+	d.reached[name] = rundir.Drain{Seconds: &seconds, ResolutionSeconds: resolution}
+}
+
+// setGoals sets the goal of each cluster that has none and of which all members
+// have answered that answered before.
+func (d *drain) setGoals(f *engine.Frame) {
+	best := map[string]engine.Position{}
+	for i := range f.Samples {
+		s := &f.Samples[i]
+		if p := best[s.Target.Cluster]; hasPosition(s) && (p == nil || !engine.Reached(p, s.Status.Position)) {
+			best[s.Target.Cluster] = s.Status.Position
+		}
+	}
+	if f.Tick.Sub(d.end) < goalTimeout {
+		for name, s := range d.last {
+			if now := f.Sample(name); now == nil || !hasPosition(now) {
+				delete(best, s.Target.Cluster)
+			}
+		}
+	}
+	for cluster, position := range best {
+		if d.goals[cluster] == nil {
+			d.goals[cluster] = position
+		}
+	}
+}
+
+// hasPosition reports whether a sample shows how far the server is.
+func hasPosition(s *engine.Sample) bool {
+	return s.Up() && s.Status.Replicating && s.Status.Position != nil
+}
+
+func (d *drain) finished() bool {
+	for name := range d.targets {
+		if _, ok := d.reached[name]; !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// results returns for every replica how long it took, or that it timed out.
+func (d *drain) results() map[string]rundir.Drain {
+	m := map[string]rundir.Drain{}
+	for name := range d.targets {
+		if reached, ok := d.reached[name]; ok {
+			m[name] = reached
+		} else {
+			m[name] = rundir.Drain{TimedOut: true}
+		}
+	}
+	return m
+}

@@ -1,0 +1,422 @@
+package live
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/benchwatch/benchwatch/agent/base/follow"
+	"github.com/benchwatch/benchwatch/agent/model/tool"
+	"github.com/benchwatch/benchwatch/agent/model/tool/sysbench"
+	"github.com/benchwatch/benchwatch/agent/run/marker"
+	"github.com/benchwatch/benchwatch/agent/run/rundir"
+)
+
+// modelled is a tool, a folder with its log and a follower, all in one goroutine: any
+// operations on the files may happen between two looks. Each takes a second of a
+// clock that only the files' times show.
+type modelled struct {
+	t    *testing.T
+	rand *rand.Rand
+	dir  string
+	path string
+	tool *os.File
+	half string // of a line that the tool has begun
+	now  time.Time
+	n    int // lines written
+	more int // rotated names
+
+	watcher *Watcher
+	log     *logFile
+	blind   bool // the agent can't see which files are open
+	wasCut  bool
+	lossy   bool // an operation may have removed what was not read
+	history []string
+}
+
+func (m *modelled) must(err error) {
+	m.t.Helper()
+	if err != nil {
+		m.t.Fatalf("%v\n%s", err, strings.Join(m.history, "\n"))
+	}
+}
+
+// touch gives a file that was written the time of the model.
+func (m *modelled) touch(file *os.File) {
+	m.now = m.now.Add(time.Second)
+	tv := unix.NsecToTimeval(m.now.UnixNano())
+	m.must(unix.Futimes(int(file.Fd()), []unix.Timeval{tv, tv}))
+}
+
+func (m *modelled) open() {
+	var err error
+	m.tool, err = os.OpenFile(m.path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	m.must(err)
+}
+
+func (m *modelled) write(text string) {
+	_, err := m.tool.WriteString(text)
+	m.must(err)
+	m.touch(m.tool)
+}
+
+func (m *modelled) endLine() {
+	if m.half != "" {
+		m.write(m.half)
+		m.half = ""
+	}
+}
+
+func (m *modelled) reopen() {
+	m.endLine()
+	m.must(m.tool.Close())
+	m.open()
+}
+
+// rotated are the names beside the log, oldest first.
+func (m *modelled) rotated() []string {
+	names, _ := follow.Rotated(m.path)
+	return m.oldestFirst(names)
+}
+
+func (m *modelled) oldestFirst(names []string) []string {
+	slices.SortFunc(names, func(a, b string) int {
+		x, _ := os.Stat(a)
+		y, _ := os.Stat(b)
+		return x.ModTime().Compare(y.ModTime())
+	})
+	return names
+}
+
+// free makes room for a rotated file and returns its name.
+func (m *modelled) free() string {
+	if m.rand.IntN(2) == 0 {
+		m.more++
+		return fmt.Sprintf("%s-202611%03d", m.path, m.more)
+	}
+	for i := 60; i > 0; i-- {
+		if err := os.Rename(fmt.Sprint(m.path, ".", i), fmt.Sprint(m.path, ".", i+1)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			m.must(err)
+		}
+	}
+	return m.path + ".1"
+}
+
+func (m *modelled) copyTo(name string) []byte {
+	text, err := os.ReadFile(m.path)
+	m.must(err)
+	m.must(os.WriteFile(name, text, 0o644))
+	m.now = m.now.Add(time.Second)
+	m.must(os.Chtimes(name, m.now, m.now))
+	return text
+}
+
+func (m *modelled) exists() bool {
+	_, err := os.Stat(m.path)
+	return err == nil
+}
+
+// operations are what may happen, each as often as it is listed.
+var operations = []struct {
+	name string
+	loss bool // only where lines may be lost
+	do   func(*modelled)
+}{
+	{"append", false, (*modelled).append},
+	{"append", false, (*modelled).append},
+	{"append", false, (*modelled).append},
+	{"look", false, (*modelled).look},
+	{"look", false, (*modelled).look},
+	{"rename, the tool reopens", false, func(m *modelled) {
+		if m.exists() {
+			m.must(os.Rename(m.path, m.free()))
+		}
+		m.reopen()
+	}},
+	{"rename", false, func(m *modelled) {
+		if m.exists() {
+			m.must(os.Rename(m.path, m.free()))
+		}
+	}},
+	{"reopen", false, (*modelled).reopen},
+	{"copytruncate", false, func(m *modelled) {
+		if m.exists() {
+			m.endLine()
+			m.copyTo(m.free())
+			m.must(os.Truncate(m.path, 0))
+		}
+	}},
+	{"replaced by a copy, the tool reopens", false, func(m *modelled) {
+		if m.exists() {
+			m.reopen()
+			m.copyTo(m.path + "+")
+			m.must(os.Rename(m.path+"+", m.path))
+			m.reopen()
+		}
+	}},
+	{"written again in place", false, func(m *modelled) {
+		if m.exists() {
+			m.reopen()
+			text := m.copyTo(filepath.Join(m.dir, "other"))
+			m.must(os.Truncate(m.path, 0))
+			for len(text) > 0 {
+				n := 1 + m.rand.IntN(len(text))
+				m.write(string(text[:n]))
+				text = text[n:]
+				if m.rand.IntN(3) == 0 {
+					m.look()
+				}
+			}
+		}
+	}},
+	{"the agent is killed", false, func(m *modelled) {
+		// Without a log its run is over. Of a short file that was cut only a digest is known.
+		// What is written to a file without a name only the agent that has it open can read.
+		var open unix.Stat_t
+		m.must(unix.Fstat(int(m.tool.Fd()), &open))
+		if !m.lossy || m.exists() && !m.wasCut && open.Nlink > 0 {
+			m.start()
+		}
+	}},
+	{"replaced by a copy, the tool keeps the old file", true, func(m *modelled) {
+		if info, err := os.Stat(m.path); err == nil && info.Size() > 0 {
+			m.endLine()
+			m.look()
+			m.copyTo(m.path + "+")
+			m.must(os.Rename(m.path+"+", m.path))
+		}
+	}},
+	{"truncated", true, func(m *modelled) {
+		if info, err := os.Stat(m.path); err == nil && info.Size() > 0 {
+			m.look() // the content of a file that was never read is unknown
+			m.append()
+			m.endLine()
+			m.must(os.Truncate(m.path, 0))
+		}
+	}},
+	{"cut", true, func(m *modelled) {
+		if info, err := os.Stat(m.path); err == nil && info.Size() > 500 { // of less no whole report may be left
+			m.endLine()
+			m.look()
+			m.wasCut = true
+			m.must(os.Truncate(m.path, info.Size()-m.rand.Int64N(100)))
+			m.write("\n")
+		}
+	}},
+	{"the oldest is removed", true, func(m *modelled) {
+		packed, err := filepath.Glob(m.path + "*.gz")
+		m.must(err)
+		if names := m.oldestFirst(append(packed, m.rotated()...)); len(names) > 0 {
+			m.must(os.Remove(names[0]))
+		}
+	}},
+	{"one is compressed", true, func(m *modelled) {
+		names := m.rotated()
+		if len(names) == 0 {
+			return
+		}
+		name := names[m.rand.IntN(len(names))]
+		info, err := os.Stat(name)
+		m.must(err)
+		m.must(os.Remove(name))
+		m.more++
+		packed := fmt.Sprintf("%s-202611%03d.gz", m.path, m.more)
+		m.must(os.WriteFile(packed, nil, 0o644))
+		m.must(os.Chtimes(packed, info.ModTime(), info.ModTime()))
+	}},
+}
+
+func (m *modelled) append() {
+	m.endLine()
+	for range 1 + m.rand.IntN(3) {
+		m.n++
+		line := intervalLine(m.n, float64(m.n))
+		if m.rand.IntN(5) == 0 {
+			cut := 1 + m.rand.IntN(len(line)-1)
+			m.write(line[:cut])
+			m.half = line[cut:]
+			return
+		}
+		m.write(line)
+	}
+}
+
+// start starts a follower, after the one before was killed.
+func (m *modelled) start() {
+	if m.log != nil {
+		m.log.close()
+	}
+	w := NewWatcher(Options{
+		DataDir: filepath.Join(m.dir, "data"), Logger: slog.New(slog.DiscardHandler),
+		Tools:  func() tool.Set { return tool.Set{sysbench.Tool} },
+		Limits: func() Limits { return Limits{MaxLive: 64, MaxKept: 64} },
+	})
+	w.recent, w.settled = 10_000*time.Hour, 10_000*time.Hour
+	ids, err := rundir.List(w.opts.DataDir)
+	m.must(err)
+	for _, id := range ids {
+		m.must(os.Chtimes(rundir.At(w.opts.DataDir, id).Path(rundir.StdoutFile), m.now, m.now))
+	}
+	var none sync.WaitGroup
+	w.scan(m.t.Context(), &none)
+	m.watcher, m.log = w, nil
+	m.find(true)
+}
+
+// find makes the watcher follow the log, if there is one.
+func (m *modelled) find(existing bool) {
+	f := m.watcher.newLogFile(m.path, Log{Glob: m.path, Tool: "sysbench"})
+	f.existing, f.tool = existing, sysbench.Tool
+	if err := m.watcher.locate(m.t.Context(), f); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		m.must(err)
+	}
+	if f.reader == nil {
+		return
+	}
+	f.spawn, f.start = func(do func()) { do() }, func(*tracker) {}
+	f.usageOf = func(file *os.File) follow.Usage {
+		mine, err := m.tool.Stat()
+		m.must(err)
+		theirs, err := file.Stat()
+		m.must(err)
+		switch {
+		case m.blind:
+			return follow.Unknown
+		case os.SameFile(mine, theirs):
+			return follow.Written
+		}
+		return follow.Unused
+	}
+	m.watcher.logs.files[f] = f.source
+	m.log = f
+	m.must(f.begin(m.t.Context()))
+}
+
+// look makes the follower read all that it finds.
+func (m *modelled) look() {
+	if m.log == nil {
+		if m.find(false); m.log == nil {
+			return
+		}
+	}
+	f := m.log
+	for idle := 0; idle < 2; {
+		l, err := follow.Line{}, follow.ErrRewritten
+		if f.state != missing {
+			l, err = f.reader.Poll(m.t.Context())
+		}
+		reader := f.reader
+		if err != nil {
+			f.looked, f.asked = time.Time{}, time.Time{}
+			idle++
+		}
+		over, err := f.take(m.t.Context(), l, err)
+		m.must(err)
+		if over {
+			m.t.Fatalf("over\n%s", strings.Join(m.history, "\n"))
+		}
+		if f.reader != reader {
+			idle = 0
+		}
+	}
+}
+
+// check compares what was copied with what was written.
+func (m *modelled) check() {
+	m.t.Helper()
+	m.endLine()
+	m.look()
+	ids, err := rundir.List(filepath.Join(m.dir, "data"))
+	m.must(err)
+	var numbers []int
+	gaps := 0
+	for _, id := range ids {
+		dir := rundir.At(filepath.Join(m.dir, "data"), id)
+		text, err := os.ReadFile(dir.Path(rundir.StdoutFile))
+		m.must(err)
+		for _, found := range elapsed.FindAllSubmatch(text, -1) {
+			n, err := strconv.Atoi(string(found[1]))
+			m.must(err)
+			if string(found[0])+"\n" == intervalLine(n, float64(n)) { // a whole line, not one that was cut and joined
+				numbers = append(numbers, n)
+			}
+		}
+		marks, err := marker.Read(dir)
+		if !errors.Is(err, fs.ErrNotExist) {
+			m.must(err)
+		}
+		gaps += len(marks)
+	}
+	lost := m.n - len(numbers)
+	ordered := slices.IsSortedFunc(numbers, func(a, b int) int { return a - b }) && len(slices.Compact(slices.Clone(numbers))) == len(numbers)
+	if !ordered || len(ids) > 1 || lost > 0 && gaps == 0 || !m.lossy && (lost > 0 || gaps > 0) {
+		m.t.Fatalf("%d runs, %d of %d lines, %d gaps: %v\n%s", len(ids), len(numbers), m.n, gaps, numbers, strings.Join(m.history, "\n"))
+	}
+}
+
+// TestFollowingModel guards that whatever happens to a log between two looks, each line
+// is read at most once and in order, and is lost only where a gap is recorded.
+func TestFollowingModel(t *testing.T) {
+	seeds := 100
+	first, err := strconv.Atoi(cmp.Or(os.Getenv("MODEL_SEED"), "1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, err := strconv.Atoi(os.Getenv("MODEL_SEEDS")); err == nil {
+		seeds = n
+	}
+	for _, lossy := range []bool{false, true} {
+		t.Run(fmt.Sprintf("lossy=%v", lossy), func(t *testing.T) {
+			for i := range seeds {
+				seed := uint64(first + i)
+				ok := t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
+					dir := t.TempDir()
+					m := &modelled{
+						t: t, rand: rand.New(rand.NewPCG(seed, 0)), dir: dir, path: filepath.Join(dir, "l", "a.log"), lossy: lossy,
+						now: time.Now().Add(-24 * time.Hour),
+					}
+					m.must(os.Mkdir(filepath.Dir(m.path), 0o755))
+					m.open()
+					defer func() {
+						m.tool.Close()
+						if m.log != nil {
+							m.log.close()
+						}
+					}()
+					m.start()
+					m.write(banner)
+					m.append()
+					m.endLine()
+					m.look() // the run is found
+					for range 10 + m.rand.IntN(60) {
+						op := operations[m.rand.IntN(len(operations))]
+						if op.loss && !lossy {
+							continue
+						}
+						m.history = append(m.history, fmt.Sprintf("%s (%d lines)", op.name, m.n))
+						op.do(m)
+					}
+					m.reopen() // a gap is known when something follows it
+					m.append()
+					m.check()
+				})
+				if !ok {
+					t.Fatalf("again: MODEL_SEED=%d MODEL_SEEDS=1 go test ./agent/run/live -run TestFollowingModel", seed)
+				}
+			}
+		})
+	}
+}

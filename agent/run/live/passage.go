@@ -1,0 +1,151 @@
+package live
+
+import (
+	"bytes"
+	"io"
+
+	"github.com/benchwatch/benchwatch/agent/run/rundir"
+)
+
+// passage is what was read of a file, from its beginning to end. Another file that
+// has it is recognised by its content, whatever its name and inode.
+type passage struct {
+	source  rundir.LogSource // its digest of the first bytes, where head is not known
+	head    []byte           // the first bytes, up to rundir.HeadSize
+	tail    []byte           // the last ones
+	from    int64            // content has the bytes from here to end
+	end     int64
+	content io.ReaderAt
+}
+
+// relation is what a file has of a passage.
+type relation int
+
+const (
+	// differs: nothing that a run could be recognised by.
+	differs relation = iota
+	// continues: all of it.
+	continues
+	// within: the file is a beginning of it. Either it is restored just now or a new
+	// file begins with the same lines: what comes next shows it.
+	within
+	// cut: a beginning with reports, and the file is shorter than the passage.
+	cut
+	// edited: a beginning with reports, but the file is not shorter.
+	edited
+)
+
+// blockSize is how many bytes are compared before a position.
+const blockSize = 1 << 10
+
+// relate compares a file of the given size with the passage, and returns where reading
+// it continues. reports is whether the first n bytes of the file have a report.
+func (p *passage) relate(file io.ReaderAt, size int64, reports func(n int64) bool) (relation, int64) {
+	n := min(size, p.end)
+	switch {
+	case p.end == 0:
+		return differs, 0
+	case !p.sameHead(file, n) || !p.sameBlock(file, n):
+	case n == p.end:
+		return continues, n
+	default:
+		return within, n
+	}
+	same := p.common(file, size)
+	switch {
+	case same == 0 || !reports(same):
+		return differs, 0
+	case size < p.end:
+		return cut, same
+	}
+	return edited, size
+}
+
+// sameHead reports whether the first n bytes are the same, as far as they are known.
+func (p *passage) sameHead(file io.ReaderAt, n int64) bool {
+	if len(p.head) > 0 {
+		return equalAt(file, 0, p.head[:min(n, int64(len(p.head)))])
+	}
+	return p.source.HeadSize == 0 || p.source.SameHead(file)
+}
+
+// sameBlock reports whether the bytes before n are the same. Bytes that can't be
+// compared count as the same if the whole head is known.
+func (p *passage) sameBlock(file io.ReaderAt, n int64) bool {
+	if n == p.end && len(p.tail) > 0 {
+		return equalAt(file, n-int64(len(p.tail)), p.tail)
+	}
+	at := max(p.from, n-blockSize)
+	if at >= n {
+		known := int64(len(p.head))
+		return n <= known || max(known, p.source.HeadSize) == rundir.HeadSize
+	}
+	block := readUpTo(p.content, at, n-at)
+	return int64(len(block)) == n-at && equalAt(file, at, block)
+}
+
+// common is how many of a file's first bytes are the same.
+func (p *passage) common(file io.ReaderAt, size int64) int64 {
+	known := int64(len(p.head))
+	same := samePrefix(p.head, readUpTo(file, 0, known))
+	if known == 0 && p.source.SameHead(file) {
+		same = p.source.HeadSize
+	}
+	if same < known || same == 0 && p.from > 0 {
+		return same
+	}
+	at := max(same, p.from)
+	for at < min(size, p.end) {
+		block := readUpTo(p.content, at, min(64<<10, p.end-at))
+		k := samePrefix(block, readUpTo(file, at, int64(len(block))))
+		at += k
+		if k == 0 || k < int64(len(block)) {
+			break
+		}
+	}
+	return min(at, size, p.end)
+}
+
+// keep returns the passage without its content.
+func (p *passage) keep() passage {
+	kept := *p
+	if len(kept.tail) == 0 {
+		at := max(p.from, p.end-blockSize)
+		kept.tail = readUpTo(p.content, at, max(0, p.end-at))
+	}
+	kept.head, kept.tail = bytes.Clone(kept.head), bytes.Clone(kept.tail)
+	kept.content, kept.from = nil, kept.end
+	return kept
+}
+
+// offsetReader reads content by other offsets: its byte 0 is at base.
+type offsetReader struct {
+	content io.ReaderAt
+	base    int64
+}
+
+func (r offsetReader) ReadAt(p []byte, at int64) (int, error) {
+	return r.content.ReadAt(p, r.base+at)
+}
+
+// readUpTo reads n bytes, or less if there are no more.
+func readUpTo(r io.ReaderAt, at, n int64) []byte {
+	if r == nil || n <= 0 {
+		return nil
+	}
+	p := make([]byte, n)
+	m, _ := r.ReadAt(p, at) // an error is an end
+	return p[:m]
+}
+
+func equalAt(file io.ReaderAt, at int64, want []byte) bool {
+	return bytes.Equal(readUpTo(file, at, int64(len(want))), want)
+}
+
+func samePrefix(a, b []byte) int64 {
+	n := 0
+	for n < min(len(a), len(b)) && a[n] == b[n] {
+		n++
+	}
+	return int64(n)
+}

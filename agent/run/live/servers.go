@@ -1,0 +1,127 @@
+package live
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/benchwatch/benchwatch/agent/model/engine"
+	"github.com/benchwatch/benchwatch/agent/run/rundir"
+	"github.com/benchwatch/benchwatch/agent/run/topology"
+)
+
+// servers is what a tracker keeps of the servers of its run; the tracker's mu
+// guards it. Which they are is in run.json.
+type servers struct {
+	// topology is the one in which they were looked for last.
+	topology *topology.Topology
+	// places are what servers reported, by target.
+	places map[string]place
+	// machines are those of the run whose samples come.
+	machines []rundir.Machine
+	// unrecorded: run.json lacks some of places or machines.
+	unrecorded bool
+}
+
+// identify decides which servers take part in the run and records it: when the
+// run's owner begins, when the configuration has changed, and when a server has
+// reported the name of its machine. A reload does not make known servers unknown.
+func (t *tracker) identify(ctx context.Context) {
+	now := t.opts.Topology()
+	t.mu.Lock()
+	meta, moved := t.meta, t.servers.topology != now
+	due := t.owner != nil && !meta.Closed() && (moved || t.unrecorded)
+	t.mu.Unlock()
+	if !due {
+		return
+	}
+	next := meta.Servers
+	if moved {
+		found := now.Servers(ctx, &meta, *t.opts.Machine)
+		if ctx.Err() != nil {
+			return
+		}
+		if next == nil || len(found.Targets) > 0 || len(next.Targets) == 0 {
+			if next != nil {
+				found.Machines = next.Machines
+			}
+			next = &found
+		}
+	}
+	t.mu.Lock()
+	t.servers.topology, t.unrecorded = now, false
+	next = withMachines(withPlaces(next, t.places), t.machines)
+	t.mu.Unlock()
+	if notice := next.Notice(); notice != "" && notice != meta.Servers.Notice() {
+		t.log.Warn(notice)
+	}
+	if equalServers(meta.Servers, next) {
+		return
+	}
+	changed, err := t.dir.Update(func(m *rundir.Meta) { m.Servers = next })
+	if err != nil {
+		t.fault("record the run's servers", err)
+		t.mu.Lock()
+		t.servers.topology = nil // again
+		t.mu.Unlock()
+		return
+	}
+	t.opts.Sink.Identified(t.dir, changed)
+	t.setMeta(changed)
+}
+
+// place is a server's machine and region.
+type place struct{ nodename, region string }
+
+// withPlaces returns s with what the servers reported. What is configured, which s has,
+// comes first.
+func withPlaces(s *rundir.Servers, reported map[string]place) *rundir.Servers {
+	c := *s
+	c.Targets = slices.Clone(s.Targets)
+	for i := range c.Targets {
+		o := &c.Targets[i]
+		o.Nodename = cmp.Or(o.Nodename, reported[o.Target].nodename)
+		o.Region = cmp.Or(o.Region, reported[o.Target].region)
+	}
+	return &c
+}
+
+func equalServers(a, b *rundir.Servers) bool {
+	return a != nil && a.Source == b.Source && a.Problem == b.Problem && slices.Equal(a.Targets, b.Targets) && slices.Equal(a.Proxies, b.Proxies) && slices.EqualFunc(a.Machines, b.Machines, rundir.Machine.Equal)
+}
+
+// own returns the samples of the run's servers, and notes the names of their
+// machines and their regions. The caller holds mu.
+func (t *tracker) own(f engine.Frame) engine.Frame {
+	own := f
+	own.Samples = nil
+	for i := range f.Samples {
+		s := &f.Samples[i]
+		server := t.meta.Servers.Server(s.Target.Name)
+		if server == nil {
+			continue
+		}
+		own.Samples = append(own.Samples, *s)
+		if !s.Up() {
+			continue
+		}
+		was := t.places[server.Target]
+		now := place{cmp.Or(s.Status.Nodename, was.nodename), cmp.Or(s.Status.Region, was.region)}
+		if (server.Nodename != "" || now.nodename == was.nodename) && (server.Region != "" || now.region == was.region) {
+			continue
+		}
+		if t.places == nil {
+			t.places = map[string]place{}
+		}
+		t.places[server.Target], t.unrecorded = now, true
+	}
+	return own
+}
+
+// targets returns the run's servers as they are configured now. The caller holds
+// mu.
+func (t *tracker) targets() []engine.Target {
+	return slices.DeleteFunc(slices.Clone(t.opts.Topology().Targets), func(o engine.Target) bool {
+		return t.meta.Servers.Server(o.Name) == nil
+	})
+}

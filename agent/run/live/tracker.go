@@ -1,0 +1,576 @@
+package live
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"maps"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/benchwatch/benchwatch/agent/base/clock"
+	"github.com/benchwatch/benchwatch/agent/base/follow"
+	"github.com/benchwatch/benchwatch/agent/base/series"
+	"github.com/benchwatch/benchwatch/agent/model/engine"
+	"github.com/benchwatch/benchwatch/agent/model/tool"
+	"github.com/benchwatch/benchwatch/agent/run/host"
+	"github.com/benchwatch/benchwatch/agent/run/ingest"
+	"github.com/benchwatch/benchwatch/agent/run/marker"
+	"github.com/benchwatch/benchwatch/agent/run/record"
+	"github.com/benchwatch/benchwatch/agent/run/rundir"
+)
+
+// tracker follows one run from its directory until it is closed.
+//
+// Its goroutine runs follow, which starts a reader for each output file. What
+// snapshots and frames need from other goroutines is guarded by mu.
+type tracker struct {
+	dir    rundir.Directory
+	feed   *ingest.Feed
+	opts   *Options
+	log    *slog.Logger
+	finish chan struct{} // closed when the tool has ended: readers run to the end
+	// fromLog: the follower of a log file reads the output and ends the run.
+	fromLog bool
+	// metaFile is run.json as it was last read. Only follow uses it.
+	metaFile os.FileInfo
+
+	statements statements // of follow's goroutine
+	diskLow    bool       // of the goroutine that records: the servers are not recorded
+
+	mu    sync.Mutex
+	axis  clock.Axis    // of the run's times
+	ahead time.Duration // by how much the wall clock is ahead of it
+	meta  rundir.Meta
+	owner *os.File // the observer lock; nil while another process holds it
+	drain *drain
+	// drainBegan bounds the drain of a run that ended in the future, by the clock
+	// of another machine.
+	drainBegan time.Time
+	last       engine.Frame // the newest, which may lie before the tool's end
+	recorder   *record.Recorder
+	servers
+	// toolLimits are those of the tool's process, nil before they are known; limited is what
+	// was read of its machine last, without and with them.
+	toolLimits engine.Settings
+	limited    struct{ read, with *engine.SettingsReading }
+	programs   host.Programs // on the tool's machine
+	// lateBefore is opts.SamplerLate when the run was found.
+	lateBefore time.Duration
+	// skipDrain: close the run without waiting for replicas.
+	skipDrain bool
+	faults    uint64
+	faultLog  time.Time
+}
+
+func newTracker(dir rundir.Directory, meta rundir.Meta, feed *ingest.Feed, opts *Options) *tracker {
+	id := meta.ID // OnReport must not take the tracker's mu
+	feed.OnReport = func(r *tool.Report, elapsed float64, placed, fresh bool) {
+		if placed {
+			opts.Sink.Interval(id, elapsed, r, fresh)
+		}
+		opts.Sink.Changed()
+	}
+	t := &tracker{
+		dir:    dir,
+		feed:   feed,
+		opts:   opts,
+		log:    opts.Logger.With("run", meta.ID),
+		finish: make(chan struct{}),
+		axis:   meta.Axis(opts.Clock),
+		meta:   meta,
+	}
+	if c := meta.Clock; c != nil && c.ID == opts.Clock.ID {
+		for _, step := range c.Steps {
+			t.ahead += time.Duration(step.Seconds * float64(time.Second))
+		}
+	}
+	feed.Now = t.now
+	if opts.SamplerLate != nil {
+		t.lateBefore = opts.SamplerLate()
+	}
+	return t
+}
+
+// follow reads the run's output until the run is closed or ctx is done.
+func (t *tracker) follow(ctx context.Context, notifier *follow.Notifier) {
+	var readers sync.WaitGroup
+	readCtx, stop := context.WithCancel(ctx)
+	defer readers.Wait()
+	defer t.statements.running.Wait()
+	defer stop()
+	t.read(readCtx, &readers, notifier)
+	defer t.release()
+	t.log.Info("following run", "title", t.meta.Title)
+
+	wake, cancel := t.subscribe(notifier)
+	defer cancel()
+	tick := time.NewTicker(t.opts.Poll)
+	defer tick.Stop()
+	var asked time.Time
+	for {
+		t.claim()
+		if !t.reload() {
+			return
+		}
+		t.watchClock()
+		t.identify(ctx)
+		t.beginStatements(readCtx)
+		t.recordClock()
+		if time.Since(asked) >= record.SettingsEvery {
+			t.opts.ReadSettings()
+			asked = time.Now()
+		}
+		if t.ended() {
+			t.beginDrain()
+			t.endStatements(readCtx)
+			close(t.finish)
+			readers.Wait()
+			if ctx.Err() == nil {
+				t.recordClock()
+				if err := t.feed.ReadLatencies(ctx, t.dir); err != nil {
+					t.fault("read the tool's latencies", err)
+				}
+				t.feed.Close(t.now())
+				t.settle()
+				t.awaitDrain(ctx)
+			}
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-wake:
+		case <-tick.C:
+		}
+	}
+}
+
+func (t *tracker) read(ctx context.Context, readers *sync.WaitGroup, notifier *follow.Notifier) {
+	if t.fromLog {
+		return
+	}
+	if t.meta.Log != nil { // ended, not closed yet
+		meta := t.meta
+		readers.Go(func() {
+			defer t.feed.SetBehind(0)
+			if err := t.feed.ReadAll(ctx, t.dir, &meta); err != nil && ctx.Err() == nil {
+				t.fault("read the log again", err)
+			}
+		})
+		return
+	}
+	for name, stream := range map[string]tool.Stream{rundir.StdoutFile: tool.Stdout, rundir.StderrFile: tool.Stderr} {
+		readers.Go(func() {
+			err := t.feed.Follow(ctx, t.dir.Path(name), stream, notifier, t.finish)
+			if err != nil && ctx.Err() == nil {
+				t.fault("read the tool's output", err)
+			}
+		})
+	}
+}
+
+func (t *tracker) subscribe(notifier *follow.Notifier) (<-chan struct{}, func()) {
+	if notifier == nil {
+		return nil, func() {}
+	}
+	return notifier.Subscribe(string(t.dir), rundir.MetaFile)
+}
+
+// claim tries to become the owner: the one process that records, marks and closes
+// this run.
+func (t *tracker) claim() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.owner != nil || t.meta.Mirror != nil {
+		return
+	}
+	lock, err := t.dir.Lock(rundir.ObserverLock, false)
+	if err != nil {
+		return // another observer owns it, or the directory can't be written
+	}
+	t.owner = lock
+	t.recorder = record.NewRecorder(t.dir, t.meta.StartedAt)
+	t.opts.Sink.Began(t.dir, t.meta)
+}
+
+func (t *tracker) release() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.recorder.Close()
+	if t.owner != nil {
+		t.owner.Close()
+		t.owner = nil
+	}
+}
+
+// recordClock writes the start of the tool's clock into run.json, once: it can't
+// be worked out from the output later.
+func (t *tracker) recordClock() {
+	clock := t.feed.Clock()
+	t.mu.Lock()
+	due := t.owner != nil && t.meta.ClockStartedAt == nil && !clock.IsZero()
+	t.mu.Unlock()
+	if !due {
+		return
+	}
+	meta, err := t.dir.Update(func(m *rundir.Meta) {
+		if clock.Before(m.StartedAt) {
+			clock = m.StartedAt
+		}
+		if m.ClockStartedAt == nil {
+			at := clock.UTC().Truncate(time.Millisecond)
+			m.ClockStartedAt = &at
+		}
+	})
+	if err != nil {
+		t.fault("record the tool's clock", err)
+		return
+	}
+	t.setMeta(meta)
+}
+
+// ended reports whether the tool has ended. If no process is left that could have
+// seen its exit status, the owner records that.
+func (t *tracker) ended() bool {
+	t.mu.Lock()
+	meta, owner := t.meta, t.owner != nil
+	t.mu.Unlock()
+	if meta.Ended() || meta.Log != nil || meta.IsGroup() { // who combines a group ends it
+		return meta.Ended()
+	}
+	if !owner || t.dir.Running(&meta) {
+		return false
+	}
+	// It may have ended in order between our read of run.json and the look at
+	// the locks.
+	meta, err := t.dir.Update(func(m *rundir.Meta) {
+		if m.Ended() {
+			return
+		}
+		end := lastWrite(t.dir, m.StartedAt, t.axis.Ahead())
+		m.EndedAt = &end
+		m.Conclude(rundir.Output{}) // until the output has been read to its end
+	})
+	if err != nil {
+		t.fault("end the run", err)
+		return false
+	}
+	t.setMeta(meta)
+	t.log.Warn("the tool ended without a known exit status")
+	return true
+}
+
+// lastWrite is when the tool last wrote, which is taken as the end of a run whose
+// end was not seen.
+//
+// The times of files are those of the wall clock, which is ahead of the run's axis.
+func lastWrite(d rundir.Directory, start time.Time, ahead time.Duration) time.Time {
+	last := start
+	for _, name := range []string{rundir.StdoutFile, rundir.StderrFile} {
+		if info, err := os.Stat(d.Path(name)); err == nil && info.ModTime().Add(-ahead).After(last) {
+			last = info.ModTime().Add(-ahead)
+		}
+	}
+	return last.UTC()
+}
+
+// settle completes run.json with what only the tool's output shows.
+func (t *tracker) settle() {
+	snap := t.snapshot()
+	t.mu.Lock()
+	owner := t.owner != nil
+	t.mu.Unlock()
+	if !owner {
+		return
+	}
+	output := t.feed.Output()
+	meta, err := t.dir.Update(func(m *rundir.Meta) {
+		m.ToolVersion, m.Workload = snap.Meta.ToolVersion, snap.Meta.Workload
+		if t.opts.SamplerLate != nil && m.Mirror == nil && !m.SamplerLateSeconds.Known {
+			m.SamplerLateSeconds = series.Some((t.opts.SamplerLate() - t.lateBefore).Round(time.Millisecond).Seconds())
+		}
+		if m.Threads == 0 && snap.Threads.Known {
+			m.Threads = snap.Threads.Value
+		}
+		m.Conclude(output)
+	})
+	if err != nil {
+		t.fault("record the run's outcome", err)
+		return
+	}
+	t.setMeta(meta)
+	t.opts.Sink.Settled(t.dir, t.snapshot())
+}
+
+// beginDrain has the servers sampled at once: the positions that count are those
+// at the tool's end.
+func (t *tracker) beginDrain() {
+	t.mu.Lock()
+	t.drainBegan = time.Now()
+	targets := t.targets()
+	begin := !t.meta.Closed() && replicates(targets) && !t.drainTimedOut()
+	if begin {
+		t.drain = newDrain(*t.meta.EndedAt, targets, t.meta.Servers)
+		t.drain.frame(&t.last)
+	}
+	t.mu.Unlock()
+	if begin {
+		t.opts.SampleNow()
+	}
+}
+
+// awaitDrain waits until the replicas have caught up and closes the run, or
+// until another owner has done so.
+func (t *tracker) awaitDrain(ctx context.Context) {
+	t.opts.ReadSettings() // they may have changed during the run
+
+	tick := time.NewTicker(t.opts.Poll)
+	defer tick.Stop()
+	for {
+		t.claim()
+		if !t.reload() {
+			return
+		}
+		t.watchClock()
+		t.identify(ctx)
+		t.endStatements(ctx)
+		t.mu.Lock()
+		closed, owner := t.meta.Closed(), t.owner != nil
+		finished := t.drain == nil || t.skipDrain || t.drain.finished() || t.drainTimedOut()
+		t.mu.Unlock()
+		if closed {
+			return
+		}
+		if owner && finished && t.statementsRecorded() && t.close() {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// drainTimedOut reports whether the replicas had their time. mu is held.
+func (t *tracker) drainTimedOut() bool {
+	timeout := t.drainTimeout()
+	return t.now().Sub(*t.meta.EndedAt) > timeout || !t.drainBegan.IsZero() && time.Since(t.drainBegan) > timeout
+}
+
+// drainTimeout is the run's own or, if it has none, that of the configuration,
+// which may change while the run drains.
+func (t *tracker) drainTimeout() time.Duration {
+	if s := t.meta.DrainTimeoutSeconds; s.Known {
+		return time.Duration(s.Value * float64(time.Second))
+	}
+	return t.opts.Limits().DrainTimeout
+}
+
+// close writes the drain times and ends the run for good.
+func (t *tracker) close() bool {
+	t.mu.Lock()
+	var drained map[string]rundir.Drain
+	if t.drain != nil {
+		drained = t.drain.results()
+	}
+	t.mu.Unlock()
+	meta, err := t.dir.Update(func(m *rundir.Meta) {
+		now := t.now().UTC()
+		m.ClosedAt = &now
+		if m.Drain == nil {
+			m.Drain = drained
+		}
+	})
+	if err != nil {
+		t.fault("close the run", err)
+		return false
+	}
+	t.setMeta(meta)
+	t.log.Info("run over", "outcome", meta.Outcome, "reason", meta.Reason)
+	return true
+}
+
+// frame records what the run's servers answered at a tick and updates the drain.
+func (t *tracker) frame(f engine.Frame, host *host.Sample) {
+	t.mu.Lock()
+	if t.meta.Mirror != nil { // its servers are those of another machine's configuration
+		t.mu.Unlock()
+		return
+	}
+	f, host, ok := t.onAxis(f, host)
+	if !ok {
+		t.mu.Unlock()
+		return
+	}
+	f = t.own(f)
+	if t.last = f; t.drain != nil {
+		t.drain.frame(&f)
+	}
+	id, recorder := t.meta.ID, t.recorder
+	if t.meta.IsElsewhere() {
+		host = nil
+	}
+	t.mu.Unlock()
+	if len(f.Samples) > 0 {
+		t.opts.Sink.Sampled(id, f)
+	}
+	err := recorder.Record(f, host)
+	if err != nil {
+		t.fault("record the servers' status", err)
+	}
+	t.watchDisk(errors.Is(err, record.ErrDiskLow))
+}
+
+// watchDisk marks where the record of the servers stops for lack of space, and where
+// it continues. Only the goroutine that records calls it.
+func (t *tracker) watchDisk(low bool) {
+	if low == t.diskLow {
+		return
+	}
+	t.diskLow = low
+	text := "the disk is nearly full: servers are not recorded from here on"
+	if !low {
+		text = "the disk has space again: servers are recorded from here on"
+	}
+	t.log.Warn(text)
+	t.mark(text)
+}
+
+// mark adds a marker to the run.
+func (t *tracker) mark(text string) {
+	at := t.now().UTC().Truncate(time.Millisecond)
+	if err := marker.Append(t.dir, marker.Marker{Kind: marker.Point, Run: t.dir.ID(), Text: text, Start: at}); err != nil {
+		t.fault("mark the run", err)
+	}
+}
+
+// onAxis returns what was sampled with times of the run's axis; false if the run had not
+// begun or is closed. The caller holds mu.
+func (t *tracker) onAxis(f engine.Frame, machine *host.Sample) (engine.Frame, *host.Sample, bool) {
+	if ahead := t.axis.AheadOf(t.opts.Samples); ahead != 0 {
+		f, machine = shifted(f, machine, ahead)
+	}
+	return f, machine, !t.meta.Closed() && !f.Tick.Before(t.meta.StartedAt)
+}
+
+// shifted returns a frame, and a sample of the machine, with other times.
+func shifted(f engine.Frame, machine *host.Sample, by time.Duration) (engine.Frame, *host.Sample) {
+	f.Tick, f.Samples = f.Tick.Add(by), slices.Clone(f.Samples)
+	for i := range f.Samples {
+		s := &f.Samples[i]
+		s.Tick, s.Asked, s.Answered = s.Tick.Add(by), s.Asked.Add(by), s.Answered.Add(by)
+	}
+	if machine != nil {
+		moved := *machine
+		moved.At = moved.At.Add(by)
+		machine = &moved
+	}
+	return f, machine
+}
+
+// now is the current time on the run's axis.
+func (t *tracker) now() time.Time { return t.axis.Now() }
+
+// watchClock records and marks that the wall clock was set during the run.
+func (t *tracker) watchClock() {
+	ahead := t.axis.Ahead()
+	t.mu.Lock()
+	step, owner := ahead-t.ahead, t.owner != nil && !t.meta.Closed()
+	if step.Abs() < smallestStep || !owner {
+		t.mu.Unlock()
+		return
+	}
+	t.ahead = ahead
+	t.mu.Unlock()
+	at := t.now().UTC().Truncate(time.Millisecond)
+	meta, err := t.dir.Update(func(m *rundir.Meta) {
+		if m.Clock != nil {
+			m.Clock.Steps = append(m.Clock.Steps, rundir.ClockStep{At: at, Seconds: step.Seconds()})
+		}
+	})
+	if err != nil {
+		t.fault("record that the clock was set", err)
+	} else {
+		t.setMeta(meta)
+	}
+	direction := "forward"
+	if step < 0 {
+		direction = "back"
+	}
+	text := fmt.Sprintf("the clock was set %s by %v", direction, step.Abs().Round(10*time.Millisecond))
+	t.log.Warn(text)
+	if err := marker.Append(t.dir, marker.Marker{Kind: marker.Point, Run: t.meta.ID, Text: text, Start: at}); err != nil {
+		t.fault("mark that the clock was set", err)
+	}
+}
+
+// smallestStep is the least change of the wall clock that is a step.
+const smallestStep = 50 * time.Millisecond
+
+func (t *tracker) snapshot() ingest.Snapshot {
+	now := t.now()
+	t.mu.Lock()
+	meta, faults, ahead := t.meta, t.faults, t.ahead
+	if t.drain != nil && meta.Drain == nil {
+		meta.Drain = maps.Clone(t.drain.reached)
+	}
+	t.mu.Unlock()
+	snap := t.feed.Snapshot(meta, now)
+	if snap.Faults = faults; snap.Active() {
+		snap.ClockAhead = ahead
+	}
+	return snap
+}
+
+// fault counts a failure to record something and logs it once a minute.
+func (t *tracker) fault(what string, err error) {
+	t.mu.Lock()
+	t.faults++
+	speak := time.Since(t.faultLog) >= time.Minute
+	if speak {
+		t.faultLog = time.Now()
+	}
+	count := t.faults
+	t.mu.Unlock()
+	if speak && !errors.Is(err, context.Canceled) {
+		t.log.Error("can't "+what, "err", err, "failures", count)
+	}
+}
+
+// setMeta replaces what is known of run.json.
+func (t *tracker) setMeta(meta rundir.Meta) {
+	t.mu.Lock()
+	t.meta = meta
+	t.mu.Unlock()
+	t.opts.Sink.Changed()
+}
+
+// reload reads run.json if it has changed; false if the run was removed. It is
+// called after each line of the tool, and run.json seldom changes.
+func (t *tracker) reload() bool {
+	file, err := os.Stat(t.dir.Path(rundir.MetaFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return false
+	}
+	if err == nil && t.metaFile != nil && os.SameFile(file, t.metaFile) &&
+		file.ModTime().Equal(t.metaFile.ModTime()) && file.Size() == t.metaFile.Size() {
+		return true
+	}
+	meta, err := t.dir.Load()
+	if errors.Is(err, fs.ErrNotExist) {
+		return false
+	}
+	if err != nil {
+		t.fault("read run.json", err)
+		return true
+	}
+	t.metaFile = file
+	t.setMeta(meta)
+	return true
+}

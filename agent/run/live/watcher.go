@@ -1,0 +1,400 @@
+// Package live follows runs while they last: it finds them, reads their output
+// as it grows, records what the servers answer meanwhile, waits for the replicas
+// when the tool has ended, and closes the run.
+package live
+
+import (
+	"context"
+	"maps"
+	"os"
+	"slices"
+	"sort"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/benchwatch/benchwatch/agent/base/follow"
+	"github.com/benchwatch/benchwatch/agent/model/engine"
+	"github.com/benchwatch/benchwatch/agent/model/tool"
+	"github.com/benchwatch/benchwatch/agent/run/host"
+	"github.com/benchwatch/benchwatch/agent/run/ingest"
+	"github.com/benchwatch/benchwatch/agent/run/rundir"
+)
+
+// Watcher follows all runs of a data directory: it finds new ones, follows each
+// until it is closed and keeps the summaries of the newest ended ones.
+//
+// Run's goroutine finds runs; each live run has a tracker with a goroutine of
+// its own, and each log file a logFollower. mu guards the maps.
+type Watcher struct {
+	opts     Options
+	notifier *follow.Notifier
+
+	mu      sync.Mutex
+	live    map[string]*tracker
+	kept    map[string]ingest.Snapshot // ended runs
+	damaged map[string]time.Time       // run.json's time when it could not be read
+	old     map[string]bool            // ended runs beyond MaxKept
+	waiting int                        // live runs beyond MaxLive
+	maxKept int                        // at the last scan
+
+	logs            logs
+	listing         rundir.Listing
+	scans           int // of the log files' globs
+	listFault       time.Time
+	wake            chan struct{}
+	rescan          atomic.Bool   // a run was changed that the scan must look at
+	recent, settled time.Duration // recentLog and settledLog
+}
+
+// NewWatcher returns a Watcher that watches nothing until Run.
+func NewWatcher(opts Options) *Watcher {
+	opts.defaults()
+	return &Watcher{
+		opts: opts, live: map[string]*tracker{}, kept: map[string]ingest.Snapshot{},
+		damaged: map[string]time.Time{}, old: map[string]bool{}, logs: newLogs(), wake: make(chan struct{}, 1),
+		listing: rundir.Listing{DataDir: opts.DataDir}, recent: recentLog, settled: settledLog,
+	}
+}
+
+// Run watches until ctx is done and all followers have stopped.
+func (w *Watcher) Run(ctx context.Context) {
+	var followers sync.WaitGroup
+	defer followers.Wait()
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+
+	notifier, err := follow.NewNotifier(w.opts.Logger)
+	if err != nil {
+		w.opts.Logger.Warn("no file change events: files are looked at four times a second", "err", err)
+	} else {
+		w.notifier = notifier
+		followers.Go(func() { notifier.Run(ctx) })
+	}
+	if w.notifier != nil && os.MkdirAll(rundir.Root(w.opts.DataDir), 0o755) == nil {
+		cancel := w.notifier.Wake(w.wake, rundir.Root(w.opts.DataDir))
+		defer cancel()
+	}
+	followers.Go(func() { w.syncLogs(ctx) })
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		w.scan(ctx, &followers)
+		w.scanLogs(ctx, &followers)
+		select {
+		case <-ctx.Done():
+			return
+		case <-w.wake:
+			select { // lines of the logs wake too
+			case <-ctx.Done():
+				return
+			case <-time.After(scanPause):
+			}
+		case <-tick.C:
+		}
+	}
+}
+
+// scanPause is the shortest time between two scans.
+const scanPause = 20 * time.Millisecond
+
+// Frame takes a tick's samples: for the runs' records and for their drain. It
+// returns this machine's CPU since the tick before, which is recorded too; nil
+// if it is not known.
+func (w *Watcher) Frame(f engine.Frame) *host.Sample {
+	trackers := w.trackers()
+	host := w.opts.Host(w.opts.Samples.Now())
+	if host != nil {
+		host.Interval = f.Interval.Seconds()
+	}
+	for _, t := range trackers {
+		t.frame(f, host)
+	}
+	return host
+}
+
+// HostFrame takes what the sampled machines did at a tick, for the runs' records.
+func (w *Watcher) HostFrame(f engine.Frame) {
+	for _, t := range w.trackers() {
+		t.hostFrame(f)
+	}
+}
+
+// Live reports whether a run is followed.
+func (w *Watcher) Live() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.live) > 0
+}
+
+// Snapshots returns the live runs and the kept ended ones, oldest first.
+func (w *Watcher) Snapshots() []ingest.Snapshot {
+	w.mu.Lock()
+	snaps := make([]ingest.Snapshot, 0, len(w.kept)+len(w.live))
+	for _, s := range w.kept {
+		snaps = append(snaps, s)
+	}
+	w.mu.Unlock()
+	for _, t := range w.trackers() {
+		snaps = append(snaps, t.snapshot())
+	}
+	slices.SortFunc(snaps, func(a, b ingest.Snapshot) int {
+		if c := a.Meta.StartedAt.Compare(b.Meta.StartedAt); c != 0 {
+			return c
+		}
+		if a.Meta.ID < b.Meta.ID {
+			return -1
+		}
+		return 1
+	})
+	return snaps
+}
+
+// Runs returns the directories of the live runs and the kept ended ones.
+func (w *Watcher) Runs() []rundir.Directory {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	dirs := make([]rundir.Directory, 0, len(w.live)+len(w.kept))
+	for id := range w.live {
+		dirs = append(dirs, rundir.At(w.opts.DataDir, id))
+	}
+	for id := range w.kept {
+		dirs = append(dirs, rundir.At(w.opts.DataDir, id))
+	}
+	return dirs
+}
+
+// GiveUpDrain closes the runs that have ended without waiting any longer for
+// their replicas.
+func (w *Watcher) GiveUpDrain() {
+	for _, t := range w.trackers() {
+		t.mu.Lock()
+		t.skipDrain = true
+		t.mu.Unlock()
+	}
+}
+
+// Waiting is how many live runs are not followed because MaxLive are.
+func (w *Watcher) Waiting() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.waiting
+}
+
+func (w *Watcher) trackers() []*tracker {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	ts := make([]*tracker, 0, len(w.live))
+	for _, t := range w.live {
+		ts = append(ts, t)
+	}
+	return ts
+}
+
+// scan starts to follow new runs, reads ended ones and forgets removed ones.
+func (w *Watcher) scan(ctx context.Context, followers *sync.WaitGroup) {
+	limits := w.opts.Limits()
+	ids, changed, err := w.listing.IDs()
+	if err != nil {
+		if time.Since(w.listFault) >= time.Minute {
+			w.listFault = time.Now()
+			w.opts.Logger.Error("can't look for runs", "err", err)
+		}
+		return
+	}
+	if !changed && !w.rescan.Swap(false) && !w.unsettled(limits) {
+		return
+	}
+	if len(w.opts.Only) > 0 {
+		ids = slices.DeleteFunc(ids, func(id string) bool { return !slices.Contains(w.opts.Only, id) })
+	}
+	w.forget(ids)
+	w.applyLimits(limits)
+	waiting := 0
+	ended := 0
+	var logRuns []*rundir.Meta
+	for _, id := range slices.Backward(ids) { // the newest ended runs are kept
+		if ctx.Err() != nil {
+			return
+		}
+		if w.known(id) {
+			ended++
+			continue
+		}
+		dir := rundir.At(w.opts.DataDir, id)
+		meta, ok := w.load(dir)
+		if ok && meta.Log != nil && w.scans == 0 {
+			logRuns = append(logRuns, &meta)
+		}
+		switch {
+		case !ok:
+		case meta.Closed():
+			if ended++; ended <= limits.MaxKept {
+				w.keep(w.readEnded(ctx, dir, meta))
+			} else {
+				w.mu.Lock()
+				w.old[id] = true
+				w.mu.Unlock()
+			}
+		case meta.Log != nil && !meta.Ended():
+			// The follower of its log file has it.
+		default:
+			if !w.start(ctx, dir, meta, followers) {
+				waiting++
+			}
+		}
+	}
+	for _, m := range slices.Backward(logRuns) {
+		w.addLogRun(m, nil)
+	}
+	w.mu.Lock()
+	w.waiting = waiting
+	w.mu.Unlock()
+}
+
+// unsettled reports whether a scan may find something though no run came or went.
+func (w *Watcher) unsettled(l Limits) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.waiting > 0 || len(w.damaged) > 0 || l.MaxKept != w.maxKept
+}
+
+func (w *Watcher) known(id string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	_, live := w.live[id]
+	_, kept := w.kept[id]
+	return live || kept || w.old[id]
+}
+
+// forget drops what is no longer on disk.
+func (w *Watcher) forget(ids []string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	gone := func(id string) bool {
+		_, found := slices.BinarySearch(ids, id)
+		return !found
+	}
+	maps.DeleteFunc(w.kept, func(id string, _ ingest.Snapshot) bool { return gone(id) })
+	maps.DeleteFunc(w.old, func(id string, _ bool) bool { return gone(id) })
+	maps.DeleteFunc(w.damaged, func(id string, _ time.Time) bool { return gone(id) })
+}
+
+// load reads run.json; it logs a damaged one once.
+func (w *Watcher) load(dir rundir.Directory) (rundir.Meta, bool) {
+	info, err := os.Stat(dir.Path(rundir.MetaFile))
+	if err != nil {
+		return rundir.Meta{}, false // being removed, or none of ours
+	}
+	w.mu.Lock()
+	damaged, bad := w.damaged[dir.ID()]
+	w.mu.Unlock()
+	if bad && damaged.Equal(info.ModTime()) {
+		return rundir.Meta{}, false
+	}
+	meta, err := dir.Load()
+	if err != nil {
+		w.opts.Logger.Error("run skipped", "err", err)
+		w.mu.Lock()
+		w.damaged[dir.ID()] = info.ModTime()
+		w.mu.Unlock()
+		return rundir.Meta{}, false
+	}
+	return meta, true
+}
+
+// start follows a live run unless too many are.
+func (w *Watcher) start(ctx context.Context, dir rundir.Directory, meta rundir.Meta, followers *sync.WaitGroup) bool {
+	maxLive := w.opts.Limits().MaxLive
+	w.mu.Lock()
+	if len(w.live) >= maxLive {
+		if w.waiting == 0 {
+			w.opts.Logger.Warn("too many live runs: run waits", "run", meta.ID, "limit", maxLive)
+		}
+		w.mu.Unlock()
+		return false
+	}
+	feed := ingest.NewFeed(w.tool(&meta), &meta)
+	feed.SetBehind(2)
+	t := newTracker(dir, meta, feed, &w.opts)
+	w.live[meta.ID] = t
+	w.mu.Unlock()
+	w.opts.Sink.Changed()
+	followers.Go(func() {
+		t.follow(ctx, w.notifier)
+		w.finished(t)
+	})
+	return true
+}
+
+// tool is the run's tool, nil if it is not known.
+func (w *Watcher) tool(meta *rundir.Meta) *tool.Tool {
+	return w.opts.Tools().ByName(meta.Tool)
+}
+
+// finished moves a run from the live to the kept ones.
+func (w *Watcher) finished(t *tracker) {
+	defer w.opts.Sink.Changed() // when mu is free again
+	snap := t.snapshot()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.live, snap.Meta.ID)
+	if snap.Meta.Closed() {
+		w.kept[snap.Meta.ID] = snap
+		w.dropOldest(w.maxKept)
+	}
+}
+
+func (w *Watcher) keep(snap ingest.Snapshot) {
+	defer w.opts.Sink.Changed()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.kept[snap.Meta.ID] = snap
+	w.dropOldest(w.maxKept)
+}
+
+// applyLimits adapts what is kept to limits that have changed.
+func (w *Watcher) applyLimits(l Limits) {
+	w.mu.Lock()
+	before := w.maxKept
+	w.maxKept = l.MaxKept
+	if l.MaxKept > before {
+		clear(w.old) // read again those that there is room for now
+	}
+	dropped := w.dropOldest(l.MaxKept)
+	w.mu.Unlock()
+	if dropped {
+		w.opts.Sink.Changed()
+	}
+}
+
+// dropOldest leaves the newest n kept runs and reports whether there were more.
+// mu is held.
+func (w *Watcher) dropOldest(n int) bool {
+	over := len(w.kept) - n
+	if over <= 0 {
+		return false
+	}
+	ids := make([]string, 0, len(w.kept))
+	for id := range w.kept {
+		ids = append(ids, id)
+	}
+	sort.Slice(ids, func(i, j int) bool {
+		return w.kept[ids[i]].Meta.StartedAt.Before(w.kept[ids[j]].Meta.StartedAt)
+	})
+	for _, id := range ids[:over] {
+		delete(w.kept, id)
+		w.old[id] = true
+	}
+	return true
+}
+
+// readEnded reads a run that is over from its raw output.
+func (w *Watcher) readEnded(ctx context.Context, dir rundir.Directory, meta rundir.Meta) ingest.Snapshot {
+	snap, err := ingest.Read(ctx, dir, w.tool(&meta))
+	if err != nil && ctx.Err() == nil {
+		w.opts.Logger.Error("can't read an ended run", "run", meta.ID, "err", err)
+	}
+	snap.Meta = meta
+	return snap
+}

@@ -1,0 +1,452 @@
+package marker
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/benchwatch/benchwatch/agent/run/grafana"
+	"github.com/benchwatch/benchwatch/agent/run/rundir"
+)
+
+const (
+	// pollEvery is how often the queues of shown runs are looked at, listEvery
+	// those of all runs on disk.
+	pollEvery = time.Second
+	listEvery = time.Minute
+	// stopGrace is how long Run continues to deliver when the process stops. The
+	// agent ends within 2 s.
+	stopGrace = time.Second
+
+	// settleTime is how long to wait before asking what became of a request that
+	// was given up.
+	settleTime = 10 * time.Second
+	// verifyAfter is when to look for a duplicate of a marker that was delivered
+	// after a doubtful request.
+	verifyAfter = 30 * time.Second
+
+	firstRefusedRetry = 5 * time.Second
+	maxRefusedRetry   = 10 * time.Minute
+)
+
+// Options of a Deliverer.
+type Options struct {
+	// DataDir has the queues of all its runs delivered, and that of the points
+	// of no run. Without it only those of Shown are.
+	DataDir string
+	// Shown are the runs whose points Points returns. It is called often.
+	Shown func() []rundir.Directory
+	// Grafana is where markers go now; nil lets them wait in their queues. What one
+	// Grafana has taken is not sent to another.
+	Grafana func() *Grafana
+	Log     *slog.Logger
+}
+
+// Stats are counters since the Deliverer was made, and its present state.
+type Stats struct {
+	// Queued is how many markers wait for Grafana; 0 without a Grafana.
+	Queued int
+	// Delivered, Retried and Rejected count attempts by how they ended. The
+	// region of a run is delivered twice: when it begins and when it ends.
+	Delivered, Retried, Rejected uint64
+}
+
+// Deliverer brings the markers of queue files to Grafana.
+//
+// Run's goroutine owns the queues. One request at a time is under way, in a
+// goroutine of its own, so that new points are seen while Grafana is slow. Queues
+// of runs that are not shown are in memory only while they hold something to
+// deliver.
+type Deliverer struct {
+	opts Options
+	log  *slog.Logger
+	poll time.Duration
+	kick chan struct{}
+	// write appends to a queue file. Tests let it fail.
+	write func(path string, e entry) error
+
+	mu              sync.Mutex
+	publishedStats  Stats
+	publishedPoints []Marker
+
+	// Owned by Run.
+	grafana  *Grafana
+	stats    Stats
+	queues   map[string]*queue // by path
+	nextList time.Time
+	sending  *delivery
+	backoff  backoff
+}
+
+// New returns a Deliverer that does nothing until Run.
+func New(opts Options) *Deliverer {
+	return &Deliverer{
+		opts: opts, log: opts.Log, poll: pollEvery, write: appendEntry,
+		kick: make(chan struct{}, 1), queues: map[string]*queue{},
+	}
+}
+
+// Kick makes Run look at the queues now and not at the next poll.
+func (d *Deliverer) Kick() {
+	select {
+	case d.kick <- struct{}{}:
+	default:
+	}
+}
+
+// Stats returns the counters.
+func (d *Deliverer) Stats() Stats {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.publishedStats
+}
+
+// Points returns the newest points of the shown runs and those of no run, at most
+// 100 of each queue, each text once.
+func (d *Deliverer) Points() []Marker {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Clone(d.publishedPoints)
+}
+
+// Run delivers until ctx is done, and after that for a moment what can be
+// delivered at once. The rest stays in the queue files.
+func (d *Deliverer) Run(ctx context.Context) {
+	tick := time.NewTicker(d.poll)
+	defer tick.Stop()
+	// A request under way at the end may finish: else its outcome is unknown.
+	sendCtx, abort := context.WithCancel(context.WithoutCancel(ctx))
+	defer abort()
+	sent := make(chan *delivery, 1)
+	ending := ctx.Done()
+	defer func() {
+		d.publish()
+		d.grafana.Close()
+	}()
+	d.scan()
+	for {
+		if d.sending == nil {
+			d.sending = d.next(time.Now())
+			if d.sending == nil && ending == nil {
+				return
+			}
+			if s := d.sending; s != nil {
+				go func() {
+					s.annotation, s.err = s.grafana.upsert(sendCtx, &s.marker, s.verify, s.creating(d.write), d.log)
+					sent <- s
+				}()
+			}
+		}
+		d.publish()
+		select {
+		case <-ending:
+			ending = nil
+			grace := time.AfterFunc(stopGrace, abort)
+			defer grace.Stop()
+			d.scan()
+		case s := <-sent:
+			d.finish(s, time.Now())
+			if sendCtx.Err() != nil {
+				return
+			}
+		case <-tick.C:
+			d.scan()
+		case <-d.kick:
+			d.scan()
+		}
+	}
+}
+
+// scan reads what was appended: to the queues of shown runs and those that hold
+// something to deliver, and once a minute to all others.
+func (d *Deliverer) scan() {
+	now := time.Now()
+	if g := d.opts.Grafana(); g != d.grafana { // it may take what waits in unloaded queues
+		d.grafana.Close()
+		d.grafana, d.backoff, d.nextList = g, backoff{}, time.Time{}
+		clear(d.queues)
+	}
+	shown := map[string]bool{}
+	watch := func(dir rundir.Directory, isShown bool) {
+		q := newQueue(dir)
+		if known := d.queues[q.path]; known != nil {
+			q = known
+		} else {
+			q.copied = isCopy(dir)
+			d.queues[q.path] = q
+		}
+		shown[q.path] = isShown
+	}
+	all := d.opts.DataDir != "" && !now.Before(d.nextList)
+	if all {
+		d.nextList = now.Add(listEvery)
+		ids, err := rundir.List(d.opts.DataDir)
+		if err != nil {
+			d.log.Error("can't look for markers to deliver", "err", err)
+		}
+		for _, id := range ids {
+			watch(rundir.At(d.opts.DataDir, id), false)
+		}
+	}
+	if d.opts.DataDir != "" {
+		watch(rundir.Directory(d.opts.DataDir), true)
+	}
+	for _, dir := range d.opts.Shown() {
+		watch(dir, true)
+	}
+	for path, q := range d.queues {
+		needed := shown[path] || q.pending()
+		if !needed && !all {
+			continue
+		}
+		if q.copied {
+			if _, err := os.Lstat(filepath.Dir(path)); errors.Is(err, fs.ErrNotExist) {
+				delete(d.queues, path)
+			}
+			continue
+		}
+		d.refresh(q, shown[path])
+		busy := d.sending != nil && d.sending.queue == q
+		switch {
+		case shown[path] || busy || d.grafana != nil && q.pending():
+		case q.info == nil:
+			delete(d.queues, path) // the run was removed
+		default:
+			q.unload()
+		}
+	}
+}
+
+// isCopy reports whether a run is recorded by a peer, which delivers its markers.
+func isCopy(dir rundir.Directory) bool {
+	meta, err := dir.Load()
+	return err == nil && meta.IsCopy()
+}
+
+// refresh reads what was appended to a queue and writes what could not be
+// written before.
+func (d *Deliverer) refresh(q *queue, load bool) {
+	damaged := q.damaged
+	if err := q.refresh(load); err != nil {
+		d.complain(q, err)
+		return
+	}
+	if n := q.damaged - damaged; n > 0 {
+		d.log.Warn("markers that can't be read are skipped", "file", q.path, "lines", n)
+	}
+	d.flush(q)
+}
+
+// complain logs an error of a queue file once.
+func (d *Deliverer) complain(q *queue, err error) {
+	if q.complaint != err.Error() {
+		q.complaint = err.Error()
+		d.log.Error("marker queue", "err", err)
+	}
+}
+
+// record applies a receipt and writes it, later if the disk is full.
+func (d *Deliverer) record(q *queue, e entry) {
+	q.apply(e)
+	q.unrecorded = append(q.unrecorded, e)
+	d.flush(q)
+}
+
+func (d *Deliverer) flush(q *queue) {
+	for len(q.unrecorded) > 0 {
+		if err := d.write(q.path, q.unrecorded[0]); err != nil {
+			d.complain(q, err)
+			return
+		}
+		q.complaint = ""
+		q.unrecorded = q.unrecorded[1:]
+	}
+}
+
+// publish copies what other goroutines ask for.
+func (d *Deliverer) publish() {
+	var points []Marker
+	d.stats.Queued = 0
+	for _, q := range d.queues {
+		points = append(points, q.points...)
+		if d.grafana != nil {
+			d.stats.Queued += q.waiting()
+		}
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.publishedStats, d.publishedPoints = d.stats, points
+}
+
+// delivery is one marker on its way.
+type delivery struct {
+	queue   *queue
+	lock    *os.File
+	grafana *Grafana
+	marker  Marker
+	version string
+	verify  bool // it was delivered: only remove duplicates
+	// doubtful: Grafana may yet carry out a request before this one.
+	doubtful bool
+
+	annotation int64
+	err        error
+	writeErr   error // of the queue file
+}
+
+// creating returns what notes in the queue file that the marker is about to be created.
+// Whoever reads the file then knows that Grafana may do so without an answer. A full
+// disk does not keep the marker back.
+func (s *delivery) creating(write func(string, entry) error) func() {
+	if s.doubtful {
+		return func() {}
+	}
+	return func() {
+		s.writeErr = write(s.queue.path, entry{Creating: &receipt{ID: s.marker.ID, Version: s.version, At: time.Now().UTC()}})
+	}
+}
+
+// next picks what to send now and takes the lock of its queue; nil if there is
+// nothing to do. The newest runs come first: people look at them.
+func (d *Deliverer) next(now time.Time) *delivery {
+	g := d.grafana
+	if g == nil || !d.backoff.over(now, g.client.TokenFile()) {
+		return nil
+	}
+	paths := slices.Sorted(maps.Keys(d.queues))
+	for _, path := range slices.Backward(paths) {
+		q := d.queues[path]
+		if q.due(now) == nil {
+			continue
+		}
+		lock, err := rundir.Lock(path)
+		if err != nil {
+			if !errors.Is(err, rundir.ErrLocked) && !errors.Is(err, fs.ErrNotExist) {
+				d.complain(q, err)
+			}
+			continue
+		}
+		// Another process may have delivered it before it released the lock.
+		d.refresh(q, true)
+		if it := q.due(now); it != nil {
+			return &delivery{
+				queue: q, lock: lock, grafana: g, marker: it.Marker, version: it.version, verify: it.delivered(), doubtful: it.doubtful,
+			}
+		}
+		lock.Close()
+	}
+	return nil
+}
+
+// finish notes how a delivery ended and releases the queue.
+func (d *Deliverer) finish(s *delivery, now time.Time) {
+	defer s.lock.Close()
+	d.sending = nil
+	it := s.queue.byID[s.marker.ID]
+	if it == nil { // the run was removed meanwhile
+		it = &item{}
+	}
+	if s.writeErr != nil {
+		d.complain(s.queue, s.writeErr)
+	}
+	answer := &receipt{ID: s.marker.ID, Version: s.version, Annotation: s.annotation, At: now.UTC(), Doubtful: s.doubtful && !s.verify}
+	if s.err == nil {
+		if d.backoff.last != nil {
+			d.log.Info("grafana accepts markers again")
+		}
+		d.backoff = backoff{}
+		it.notBefore, it.refusals = time.Time{}, 0
+		if !s.verify {
+			d.stats.Delivered++
+		}
+		d.record(s.queue, entry{Delivered: answer})
+		return
+	}
+	e, ok := errors.AsType[*requestError](s.err)
+	if !ok {
+		e = newRequestError("deliver", s.err)
+	}
+	if e.Problem == grafana.Refused {
+		d.backoff = backoff{}
+		if it.version == s.version { // else new content is waiting
+			it.notBefore = now.Add(min(firstRefusedRetry<<min(it.refusals, 10), maxRefusedRetry))
+			it.refusals++
+		}
+		if answer.Reason = e.Error(); !it.refused() {
+			d.log.Error("grafana refused a marker", "marker", &s.marker, "run", s.marker.Run, "err", e)
+			d.stats.Rejected++
+			d.record(s.queue, entry{Rejected: answer})
+		}
+		return
+	}
+	if e.ambiguous() {
+		it.doubtful = true
+		if e.timedOut() {
+			it.notBefore, it.refusals = now.Add(settleTime), 0
+		}
+	}
+	d.stats.Retried++
+	if d.backoff.add(e, now, s.grafana.client.TokenFile()) {
+		args := []any{"url", s.grafana.client.Address(), "err", e}
+		if hint := e.hint(); hint != "" {
+			args = append(args, "hint", hint)
+		}
+		d.log.Warn("markers wait for grafana", args...)
+	}
+}
+
+const (
+	minBackoff = time.Second
+	maxBackoff = time.Minute
+	// maxBackoffRefused is for a port without a listener: asking costs nothing,
+	// and markers should be there soon after Grafana is.
+	maxBackoffRefused = 5 * time.Second
+)
+
+// backoff keeps all deliveries back while Grafana can't take any.
+type backoff struct {
+	failures int
+	until    time.Time
+	last     *requestError
+	token    time.Time // the token file's time when its token was refused
+}
+
+// over reports whether it is time for the next attempt. A token file that was
+// written since its token was refused ends the wait.
+func (b *backoff) over(now time.Time, tokenFile string) bool {
+	return !now.Before(b.until) || b.last.Problem == grafana.Unauthorised && !modified(tokenFile).Equal(b.token)
+}
+
+// add notes a failure and reports whether its kind differs from the previous one's.
+func (b *backoff) add(e *requestError, now time.Time, tokenFile string) (isNew bool) {
+	isNew = b.last == nil || b.last.Problem != e.Problem || b.last.Status != e.Status
+	b.last = e
+	limit := maxBackoff
+	if e.nothingListens() {
+		limit = maxBackoffRefused
+	}
+	pause := min(minBackoff<<min(b.failures, 10), limit)
+	if e.Problem == grafana.Unauthorised {
+		pause = maxBackoff // asking more often does not help
+		b.token = modified(tokenFile)
+	}
+	b.until = now.Add(max(pause-rand.N(pause/4+1), e.RetryAfter))
+	b.failures++
+	return isNew
+}
+
+func modified(path string) time.Time {
+	info, err := os.Stat(path)
+	if err != nil {
+		return time.Time{}
+	}
+	return info.ModTime()
+}

@@ -1,0 +1,373 @@
+package marker
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/benchwatch/benchwatch/agent/run/rundir"
+)
+
+const (
+	// maxLine is the longest line of a queue file, in bytes.
+	maxLine = 64 << 10
+	// maxPoints bounds the series of one queue's points.
+	maxPoints = 100
+	// giveUpAfter is how long a refused marker is tried again: what refused it
+	// may have been misconfigured for a while.
+	giveUpAfter = 24 * time.Hour
+)
+
+// entry is one line of a queue file. Exactly one field is set.
+type entry struct {
+	// Marker adds a marker or replaces the content of the one with its id.
+	Marker *Marker `json:"marker,omitempty"`
+	// Creating precedes the request that makes an annotation. Until an answer to it
+	// follows, Grafana may yet carry out the request.
+	Creating  *receipt `json:"creating,omitempty"`
+	Delivered *receipt `json:"delivered,omitempty"`
+	Rejected  *receipt `json:"rejected,omitempty"`
+}
+
+// receipt is Grafana's answer to one version of a marker, or the request for one.
+type receipt struct {
+	ID         string    `json:"id"`
+	Version    string    `json:"version"`
+	Annotation int64     `json:"annotation,omitempty"` // Grafana's id, for people who read the file
+	Reason     string    `json:"reason,omitempty"`     // why Grafana refused it
+	At         time.Time `json:"at"`
+	// Doubtful: Grafana may yet carry out an earlier request, too, so that a duplicate
+	// is to be looked for. A second receipt without it follows when that was done.
+	Doubtful bool `json:"doubtful,omitempty"`
+}
+
+// parseEntry reads a line. It ignores fields that a later version may add.
+func parseEntry(line []byte) (e entry, err error) {
+	if err := json.Unmarshal(line, &e); err != nil {
+		return e, err
+	}
+	set := 0
+	for _, is := range []bool{e.Marker != nil, e.Creating != nil, e.Delivered != nil, e.Rejected != nil} {
+		if is {
+			set++
+		}
+	}
+	if set != 1 || e.Marker != nil && e.Marker.ID == "" {
+		return e, errors.New("damaged entry")
+	}
+	if e.Marker != nil {
+		*e.Marker, err = e.Marker.clean()
+	}
+	return e, err
+}
+
+// appendEntry adds a line to a queue file and makes the file if it is missing.
+func appendEntry(path string, e entry) error {
+	var line bytes.Buffer
+	enc := json.NewEncoder(&line)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(e); err != nil { // ends the line
+		return fmt.Errorf("write marker: %w", err)
+	}
+	if line.Len() > maxLine {
+		return fmt.Errorf("write marker: %d bytes are too many", line.Len())
+	}
+	_, statErr := os.Stat(path)
+	f, err := rundir.OpenRecord(path)
+	if err != nil {
+		return fmt.Errorf("write marker: %w", err)
+	}
+	defer f.Close() // appendLine has synced it
+	if err := appendLine(f, line.Bytes()); err != nil {
+		return fmt.Errorf("write marker to %s: %w", path, err)
+	}
+	if statErr != nil { // the name of a new file must last too
+		if dir, err := os.Open(filepath.Dir(path)); err == nil {
+			_ = dir.Sync() // some file systems can't
+			dir.Close()
+		}
+	}
+	return nil
+}
+
+// appendFile is what appendLine needs of an os.File opened with O_APPEND.
+type appendFile interface {
+	io.Writer
+	io.ReaderAt
+	io.Seeker
+	Sync() error
+}
+
+// appendLine writes a line at the end of f in one write, after the end of a half
+// line that a crash or a full disk may have left. Writers need no lock: each
+// checks afterwards that its line began a line, and repeats it if another
+// process's half line came in between.
+func appendLine(f appendFile, line []byte) error {
+	for range 3 {
+		end, err := f.Seek(0, io.SeekEnd)
+		if err != nil {
+			return err
+		}
+		begins, err := beginsLine(f, end)
+		if err != nil {
+			return err
+		}
+		if !begins {
+			line = append([]byte{'\n'}, line...)
+		}
+		if _, err := f.Write(line); err != nil {
+			return err
+		}
+		if !begins {
+			break
+		}
+		// O_APPEND leaves the offset after what was written.
+		if end, err = f.Seek(0, io.SeekCurrent); err != nil {
+			return err
+		}
+		if begins, err = beginsLine(f, end-int64(len(line))); err != nil {
+			return err
+		}
+		if begins {
+			break
+		}
+	}
+	return f.Sync()
+}
+
+// beginsLine reports whether a line begins at offset.
+func beginsLine(f io.ReaderAt, offset int64) (bool, error) {
+	if offset <= 0 {
+		return true, nil
+	}
+	var b [1]byte
+	_, err := f.ReadAt(b[:], offset-1)
+	return b[0] == '\n', err
+}
+
+// item is a marker and what is known about its delivery.
+type item struct {
+	Marker
+	version  string  // of the content
+	receipt  receipt // Grafana's last answer, perhaps to an earlier version
+	rejected bool    // what that answer was
+	doubtful bool    // Grafana may yet carry out a request that had no answer
+
+	// Only in memory: what this process has tried.
+	notBefore time.Time // when it may be sent again
+	refusals  int
+}
+
+func (it *item) delivered() bool { return it.receipt.Version == it.version && !it.rejected }
+func (it *item) refused() bool   { return it.receipt.Version == it.version && it.rejected }
+
+// replaceableBy: a late "began" does not reopen what has ended.
+func (it *item) replaceableBy(m *Marker) bool {
+	return m.Kind == it.Kind && m.Run == it.Run && (it.End.IsZero() || !m.End.IsZero())
+}
+
+// due reports whether the marker is to be sent, or verified, now.
+func (it *item) due(now time.Time) bool {
+	switch {
+	case it.delivered():
+		return it.doubtful && now.Sub(it.receipt.At).Abs() >= verifyAfter && !now.Before(it.notBefore)
+	case it.refused() && now.Sub(it.receipt.At).Abs() > giveUpAfter:
+		return false
+	}
+	return !now.Before(it.notBefore)
+}
+
+// queue is a queue file as it was read last: the sum of its lines.
+type queue struct {
+	path string
+	info os.FileInfo // of the file; nil: none
+	fold
+	points     []Marker // see newestPoints
+	unrecorded []entry  // applied, but not written yet: the disk is full
+	complaint  string   // what was logged about the file
+	copied     bool     // a peer delivers the markers
+}
+
+// fold is what the lines of a queue file add up to.
+type fold struct {
+	items   []*item          // in the order of their first entries
+	byID    map[string]*item // also by runKey; nil: not loaded
+	offset  int64            // after the last line that is complete
+	damaged int              // lines that could not be read
+}
+
+func newQueue(dir rundir.Directory) *queue { return &queue{path: dir.Path(rundir.MarkersFile)} }
+
+// runKey finds the region of a run: two processes that both open one append two
+// markers, and all readers take the first.
+func runKey(run string) string { return "run " + run }
+
+func (f *fold) find(m *Marker) *item {
+	if it := f.byID[m.ID]; it != nil || m.Kind != Run {
+		return it
+	}
+	return f.byID[runKey(m.Run)]
+}
+
+// apply adds a line. Applying the same one twice changes nothing.
+func (f *fold) apply(e entry) {
+	answer, rejected := e.Delivered, false
+	if e.Rejected != nil {
+		answer, rejected = e.Rejected, true
+	}
+	switch {
+	case e.Creating != nil:
+		if it := f.byID[e.Creating.ID]; it != nil {
+			it.doubtful = true
+		}
+		return
+	case answer != nil:
+		if it := f.byID[answer.ID]; it != nil {
+			it.receipt, it.rejected, it.doubtful = *answer, rejected, answer.Doubtful
+		}
+		return
+	}
+	m := *e.Marker
+	it := f.find(&m)
+	switch {
+	case it == nil:
+		it = &item{Marker: m}
+		f.items = append(f.items, it)
+	case !it.replaceableBy(&m):
+		return
+	}
+	f.byID[m.ID] = it
+	if m.Kind == Run {
+		f.byID[runKey(m.Run)] = it
+	}
+	m.ID = it.ID
+	version := m.version()
+	if version != it.version && it.refusals > 0 { // else a request that was given up settles
+		it.notBefore, it.refusals = time.Time{}, 0
+	}
+	it.Marker, it.version = m, version
+}
+
+// refresh applies what was appended. A file that was replaced or cut is read from
+// its start. A queue that is not loaded is read if load is set or the file has
+// changed.
+func (q *queue) refresh(load bool) error {
+	info, err := os.Stat(q.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		q.unload()
+		q.info, q.unrecorded = nil, nil
+		return nil
+	}
+	loaded := q.byID != nil
+	if err == nil && q.info != nil && os.SameFile(info, q.info) && info.Size() == q.info.Size() && (loaded || !load) {
+		return nil
+	}
+	f, err := rundir.Open(q.path)
+	if err != nil {
+		return fmt.Errorf("read markers: %w", err)
+	}
+	defer f.Close()
+	if info, err = f.Stat(); err != nil {
+		return fmt.Errorf("read markers: %w", err)
+	}
+	if !loaded || q.info == nil || !os.SameFile(info, q.info) || info.Size() < q.offset {
+		q.fold = fold{byID: map[string]*item{}}
+	}
+	// Up to the size of a moment ago: what comes later counts as growth.
+	if err := q.read(io.NewSectionReader(f, q.offset, info.Size()-q.offset)); err != nil {
+		return fmt.Errorf("read markers from %s: %w", q.path, err)
+	}
+	q.info = info
+	for _, e := range q.unrecorded {
+		q.apply(e)
+	}
+	q.points = q.newestPoints()
+	return nil
+}
+
+// read applies the lines of r, which begins at f.offset. It applies a last line
+// without its end too if that is whole, and again when it has its end.
+func (f *fold) read(r io.Reader) error {
+	br := bufio.NewReaderSize(r, maxLine)
+	tooLong := 0 // bytes of the line before those that ReadSlice returns
+	for {
+		line, err := br.ReadSlice('\n')
+		if errors.Is(err, bufio.ErrBufferFull) {
+			tooLong += len(line)
+			continue
+		}
+		ended := err == nil
+		if !ended && !errors.Is(err, io.EOF) {
+			return err
+		}
+		if text := bytes.TrimSpace(line); len(text) > 0 || tooLong > 0 {
+			e, err := parseEntry(text)
+			switch {
+			case err == nil && tooLong == 0:
+				f.apply(e)
+			case ended:
+				f.damaged++
+			}
+		}
+		if !ended {
+			return nil
+		}
+		f.offset += int64(tooLong + len(line))
+		tooLong = 0
+	}
+}
+
+// unload forgets the markers until the file changes.
+func (q *queue) unload() { q.fold, q.points = fold{}, nil }
+
+// waiting is how many markers Grafana has neither taken nor refused.
+func (q *queue) waiting() int {
+	n := 0
+	for _, it := range q.items {
+		if !it.delivered() && !it.refused() {
+			n++
+		}
+	}
+	return n
+}
+
+// pending reports whether there is anything to send or to record, now or later.
+func (q *queue) pending() bool {
+	return len(q.unrecorded) > 0 || q.waiting() > 0 ||
+		slices.ContainsFunc(q.items, func(it *item) bool { return it.delivered() && it.doubtful })
+}
+
+// due returns the first marker to send now, or nil.
+func (q *queue) due(now time.Time) *item {
+	if i := slices.IndexFunc(q.items, func(it *item) bool { return it.due(now) }); i >= 0 {
+		return q.items[i]
+	}
+	return nil
+}
+
+// newestPoints returns the points, the newest first, and of those with the same
+// text only the newest.
+func (q *queue) newestPoints() []Marker {
+	var points []Marker
+	for _, it := range q.items {
+		if it.Kind == Point {
+			points = append(points, it.Marker)
+		}
+	}
+	slices.SortStableFunc(points, func(a, b Marker) int { return b.Start.Compare(a.Start) })
+	seen := map[[2]string]bool{}
+	points = slices.DeleteFunc(points, func(p Marker) bool {
+		again := seen[[2]string{p.Run, p.Text}]
+		seen[[2]string{p.Run, p.Text}] = true
+		return again
+	})
+	return points[:min(len(points), maxPoints)]
+}

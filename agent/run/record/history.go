@@ -1,0 +1,300 @@
+// Package history reads a run back from its directory onto one time axis: the
+// tool's intervals, the servers, the host, the settings and the markers. It also
+// records the servers: the writer and the reader of each file are side by side.
+package record
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"time"
+
+	"github.com/benchwatch/benchwatch/agent/base/series"
+	"github.com/benchwatch/benchwatch/agent/model/measure"
+	"github.com/benchwatch/benchwatch/agent/model/tool"
+	"github.com/benchwatch/benchwatch/agent/run/host"
+	"github.com/benchwatch/benchwatch/agent/run/ingest"
+	"github.com/benchwatch/benchwatch/agent/run/marker"
+	"github.com/benchwatch/benchwatch/agent/run/rundir"
+)
+
+// History is the record of one run on one time axis: seconds since Zero. The raw
+// output is read by the same parser as live. Its memory does not grow with the length
+// of the run: what is drawn is thinned, what depends on each row is summed up. Intervals
+// and samples themselves are read part by part, by EachInterval and EachSample.
+type History struct {
+	// Snapshot is the run's state: the final one or, of a live run, the current one.
+	Snapshot ingest.Snapshot
+	// Zero is the wall time of 0 on the axis, by the clock of this machine: the
+	// start of the tool's own clock if that is known, else of its process.
+	Zero time.Time
+
+	Intervals Intervals
+	// Servers are in the order of their first appearance, Samples their measures.
+	Servers []*Server
+	Samples series.Thinned[ServerMeasure]
+	// Hosts are the run's machines in the order of their first appearance, HostSamples
+	// their measures. Host is the one that made the load.
+	Hosts       []*Host
+	HostSamples series.Thinned[ServerMeasure]
+	Host        Host
+	// Settings are how the servers were configured; empty if that was not
+	// recorded.
+	Settings SettingsHistory
+	// Statements are what the servers executed; empty if that was not recorded.
+	Statements []ServerStatements
+	// Markers are in the order of their times, without the run's own region.
+	Markers []marker.Marker
+
+	Damage Damage
+
+	dir  rundir.Directory
+	tool *tool.Tool
+	part series.Span
+}
+
+// Whole is the part of a history that is all of it.
+var Whole = series.Span{From: math.Inf(-1), To: math.Inf(1)}
+
+// Damage is what could not be read. None of it ends the reading.
+type Damage struct {
+	// TornOutput: the tool's output ends within a line.
+	TornOutput bool
+	// TornStatus: status.jsonl ends within a line, as after a crash.
+	TornStatus bool
+	// UnreadableStatus counts damaged lines of status.jsonl, MisplacedStatus those
+	// whose tick is not after the target's previous one.
+	UnreadableStatus, MisplacedStatus int
+	// Output is why the tool's output could not be read to its end; nil if it was.
+	Output error
+	// Problems are the errors of files that could not be read to their end.
+	Problems []string
+}
+
+// DamageLines describes the damage, a line each; nothing if there is none.
+func (h *History) DamageLines() []string {
+	var lines []string
+	count := func(n int, one, many string) {
+		switch {
+		case n == 1:
+			lines = append(lines, "1 "+one)
+		case n > 1:
+			lines = append(lines, fmt.Sprintf("%d %s", n, many))
+		}
+	}
+	count(int(h.Snapshot.Lines.Malformed), "line of the tool's output is damaged", "lines of the tool's output are damaged")
+	count(h.Intervals.Misplaced, "report has no place on the time axis", "reports have no place on the time axis")
+	count(h.Intervals.Dropped, "value left out: too many series", "values left out: too many series")
+	count(h.Damage.UnreadableStatus, "line of "+rundir.StatusFile+" is unreadable", "lines of "+rundir.StatusFile+" are unreadable")
+	count(h.Damage.MisplacedStatus, "server status out of order left out", "server statuses out of order left out")
+	if h.Damage.TornOutput {
+		lines = append(lines, "the tool's output ends within a line")
+	}
+	if h.Damage.TornStatus {
+		lines = append(lines, rundir.StatusFile+" ends within a line")
+	}
+	return append(lines, h.Damage.Problems...)
+}
+
+// At returns the wall time at a place on the axis.
+func (h *History) At(elapsed float64) time.Time {
+	return h.Zero.Add(time.Duration(math.Round(elapsed * float64(time.Second))))
+}
+
+// Elapsed returns the place of a time on the axis, in seconds.
+func (h *History) Elapsed(t time.Time) float64 { return t.Sub(h.Zero).Seconds() }
+
+// ToolEnd returns the place of the tool's end on the axis, +Inf if it is still running.
+func (h *History) ToolEnd() float64 {
+	if end := h.Snapshot.Meta.EndedAt; end != nil {
+		return h.Elapsed(*end)
+	}
+	return math.Inf(1)
+}
+
+// Server returns a target, nil if it was never sampled.
+func (h *History) Server(target string) *Server {
+	for _, s := range h.Servers {
+		if s.Target == target {
+			return s
+		}
+	}
+	return nil
+}
+
+// Read reads a run. t may be nil: then there are no intervals. Of a run that goes
+// on it reads what is there now. The error is for a run.json that is missing
+// (fs.ErrNotExist) or damaged, or for a ctx that is done; what is missing or
+// unreadable beside that is in Damage.
+func Read(ctx context.Context, dir rundir.Directory, t *tool.Tool) (*History, error) {
+	h, err := ReadOutput(ctx, dir, t, Whole)
+	if err != nil {
+		return nil, err
+	}
+	return h, h.ReadServers(ctx, nil)
+}
+
+// ReadServers completes what ReadOutput returned, once. Of the servers' values it
+// reads those of the metrics that keep wants, which takes less time; nil wants all.
+// The error is that of a ctx that is done.
+func (h *History) ReadServers(ctx context.Context, keep func(metric string) bool) error {
+	h.Samples.Sorted = hasSpread
+	h.Samples.ToolEnd, h.Samples.MaxColumns = h.ToolEnd(), maxServers*len(measure.All(measure.Server))
+	damage, err := h.eachSample(ctx, keep, func(servers []*ServerRows) error {
+		h.addSamples(servers)
+		return nil
+	})
+	h.Samples.Settle()
+	cover(h.Servers, h.Samples.ToolEnd)
+	h.Samples.KeepExtents(unrepresented(h.Servers))
+	if err != nil {
+		h.Damage.Problems = append(h.Damage.Problems, err.Error())
+	}
+	h.Damage.UnreadableStatus, h.Damage.MisplacedStatus = damage.UnreadableStatus, damage.MisplacedStatus
+	h.Damage.TornStatus = damage.TornStatus && h.Snapshot.Meta.Ended()
+	h.adoptServers()
+	return ctx.Err()
+}
+
+// EachSample reads the samples of the servers again and calls visit with those of
+// some time after the other: the rows from Begin of all servers that were sampled so
+// far. It ends with an error of visit.
+func (h *History) EachSample(ctx context.Context, visit func([]*ServerRows) error) error {
+	_, err := h.eachSample(ctx, nil, visit)
+	return err
+}
+
+// AllSamples reads all samples of the servers and of the machine into memory, as only what
+// plays a run again needs them.
+func (h *History) AllSamples(ctx context.Context) ([]*ServerRows, *host.History, error) {
+	var servers []*ServerRows
+	var machine *host.History
+	_, err := readStatus(ctx, h.dir.Path(rundir.StatusFile), h.Zero, math.MaxInt, nil, func(all []*ServerRows) error {
+		servers = all
+		return nil
+	})
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return servers, machine, errors.Join(err, host.Read(h.dir.Path(host.File), h.Zero, math.MaxInt, func(all *host.History) { machine = all }))
+}
+
+// partRows is about how many rows of each server are read before they are visited.
+const partRows = 1024
+
+func (h *History) eachSample(ctx context.Context, keep func(metric string) bool, visit func([]*ServerRows) error) (Damage, error) {
+	damage, err := readStatus(ctx, h.dir.Path(rundir.StatusFile), h.Zero, partRows, keep, visit)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return damage, err
+}
+
+// adoptServers makes the servers in the record those of the run if it was recorded
+// by a version that did not decide which they are.
+func (h *History) adoptServers() {
+	if m := &h.Snapshot.Meta; m.Servers == nil && len(h.Servers) > 0 {
+		m.Servers = &rundir.Servers{Source: rundir.ServersRecorded}
+		for _, s := range h.Servers {
+			m.Servers.Targets = append(m.Servers.Targets, rundir.Server{Target: s.Target, Cluster: s.Cluster, Engine: s.Engine})
+		}
+	}
+}
+
+// ReadOutput is Read without the servers, whose record is by far the largest file
+// of a long run. What is drawn it thins only as far as a part of the axis needs.
+func ReadOutput(ctx context.Context, dir rundir.Directory, t *tool.Tool, part series.Span) (*History, error) {
+	meta, err := dir.Load()
+	if err != nil {
+		return nil, err
+	}
+	h := &History{dir: dir, tool: t, part: part}
+	h.Intervals = newIntervals()
+	f, err := readIntervals(ctx, dir, t, &meta, func(rows *ingest.Intervals) { h.Intervals.add(rows, part) })
+	h.Intervals.Settle()
+	if err != nil {
+		h.Damage.Output = err
+		h.Damage.Problems = append(h.Damage.Problems, err.Error())
+	}
+	h.Damage.TornOutput = f.Torn()
+	h.Snapshot = f.Snapshot(meta, time.Now())
+	h.Zero = h.zero()
+	if err := h.readHosts(ctx); err != nil {
+		h.Damage.Problems = append(h.Damage.Problems, err.Error())
+	}
+	if h.Settings, err = ReadSettings(dir); err != nil {
+		h.Damage.Problems = append(h.Damage.Problems, err.Error())
+	}
+	if h.Statements, err = ReadStatements(dir); err != nil {
+		h.Damage.Problems = append(h.Damage.Problems, err.Error())
+	}
+	if h.Markers, err = marker.Read(dir); err != nil {
+		h.Damage.Problems = append(h.Damage.Problems, err.Error())
+	}
+	return h, ctx.Err()
+}
+
+// EachInterval reads the tool's intervals again and calls visit with some after the
+// other. It ends with an error of visit. What is wrong with the output is in Damage.
+func (h *History) EachInterval(ctx context.Context, visit func(*ingest.Intervals) error) error {
+	meta := h.Snapshot.Meta
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var failed error
+	_, err := readIntervals(ctx, h.dir, h.tool, &meta, func(rows *ingest.Intervals) {
+		if failed == nil {
+			failed = visit(rows)
+		}
+		if failed != nil {
+			cancel()
+		}
+	})
+	if failed != nil {
+		return failed
+	}
+	if h.Damage.Output != nil {
+		return nil // the same error
+	}
+	return err
+}
+
+// readIntervals reads a run's output and calls visit with the intervals, some after
+// the other.
+func readIntervals(ctx context.Context, dir rundir.Directory, t *tool.Tool, meta *rundir.Meta, visit func(*ingest.Intervals)) (*ingest.Feed, error) {
+	rows := &ingest.Intervals{}
+	rows.Full = func() { visit(rows) }
+	f := ingest.NewFeed(t, meta)
+	f.Series, f.Growing = rows, !meta.Ended()
+	err := f.ReadAll(ctx, dir, meta)
+	if !f.Growing {
+		f.Close(time.Now())
+	}
+	visit(rows)
+	return f, err
+}
+
+// zero returns the start of the tool's clock: as it was seen live, else the end
+// minus the tool's own duration if it printed a summary. A tool may need seconds
+// before its clock begins: for a JVM, for many connections, for a warm-up that it
+// does not report.
+func (h *History) zero() time.Time {
+	m := &h.Snapshot.Meta
+	if m.ClockStartedAt != nil {
+		return *m.ClockStartedAt
+	}
+	sum := h.Snapshot.Summary
+	if m.EndedAt == nil || m.Log != nil || sum == nil || sum.FromIntervals || !sum.ElapsedSeconds.Known {
+		return m.StartedAt
+	}
+	length := sum.ElapsedSeconds.Value
+	if h.Intervals.N > 0 {
+		length = max(length, h.Intervals.Last)
+	}
+	zero := m.EndedAt.Add(-time.Duration(length * float64(time.Second)))
+	if zero.Before(m.StartedAt) {
+		return m.StartedAt
+	}
+	return zero
+}

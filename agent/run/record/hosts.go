@@ -1,0 +1,126 @@
+package record
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"slices"
+
+	"github.com/benchwatch/benchwatch/agent/base/series"
+	"github.com/benchwatch/benchwatch/agent/model/measure"
+	"github.com/benchwatch/benchwatch/agent/run/host"
+	"github.com/benchwatch/benchwatch/agent/run/rundir"
+)
+
+// Host is what a machine did during a run, summed up. The zero Host has no values.
+type Host struct {
+	*Server
+	rundir.Machine
+	Cores int
+
+	samples *series.Thinned[ServerMeasure]
+}
+
+// Elapsed returns the axis of the values.
+func (h *Host) Elapsed() []float64 {
+	if h.samples == nil {
+		return nil
+	}
+	return h.samples.Elapsed
+}
+
+// Values returns the values of a measure.
+func (h *Host) Values(m *measure.Measure) []float64 {
+	if h.samples == nil {
+		return nil
+	}
+	return h.samples.Values(h.key(m))
+}
+
+// Tally returns the tally of all values of a measure.
+func (h *Host) Tally(m *measure.Measure) series.Tally {
+	if h.samples == nil {
+		return series.NewTally(false)
+	}
+	return h.samples.Tally(h.key(m))
+}
+
+// Has reports whether the machine has a role in the run.
+func (h *Host) Has(role rundir.HostRole) bool { return slices.Contains(h.Roles, role) }
+
+func (h *Host) key(m *measure.Measure) ServerMeasure { return ServerMeasure{h.Target, m} }
+
+// hasSpread are the columns of which it is of interest how long they were above a limit.
+func hasSpread(k ServerMeasure) bool { return k.Measure.Spread }
+
+// readHosts reads what the machines did. Records of version 0.1 have the CPU of the
+// generator only.
+func (h *History) readHosts(ctx context.Context) error {
+	h.HostSamples.ToolEnd, h.HostSamples.Sorted = h.ToolEnd(), hasSpread
+	h.HostSamples.MaxColumns = maxServers * len(measure.All(measure.Host))
+	var servers []*Server
+	_, err := readStatus(ctx, h.dir.Path(host.File), h.Zero, partRows, nil, func(rows []*ServerRows) error {
+		servers = addServers(measure.Host, servers, &h.HostSamples, rows, h.part)
+		return nil
+	})
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	h.HostSamples.Settle()
+	cover(servers, h.HostSamples.ToolEnd)
+	h.HostSamples.KeepExtents(unrepresented(servers))
+	for _, s := range servers {
+		one := &Host{Server: s, Machine: h.machine(s.Target), samples: &h.HostSamples}
+		if t := h.HostSamples.Tally(one.key(host.Cores)); t.Count > 0 {
+			one.Cores = int(t.Last)
+		}
+		h.Hosts = append(h.Hosts, one)
+	}
+	if len(servers) == 0 {
+		err = errors.Join(err, h.readGenerator())
+	}
+	h.HostSamples.Settle()
+	for _, one := range h.Hosts {
+		if one.Has(rundir.GeneratorHost) {
+			h.Host = *one
+			break
+		}
+	}
+	return err
+}
+
+// machine returns what a machine is in the run.
+func (h *History) machine(name string) rundir.Machine {
+	if s := h.Snapshot.Meta.Servers; s != nil {
+		for _, m := range s.Machines {
+			if m.Host == name {
+				return m
+			}
+		}
+	}
+	return rundir.Machine{Host: name}
+}
+
+// readGenerator reads the lines of the generator's CPU.
+func (h *History) readGenerator() error {
+	one := &Host{
+		Server:  &Server{ServerFacts: &ServerFacts{}, scope: measure.Host},
+		Machine: rundir.Machine{Nodename: h.Snapshot.Meta.Generator, Roles: []rundir.HostRole{rundir.GeneratorHost}},
+		samples: &h.HostSamples,
+	}
+	err := host.Read(h.dir.Path(host.File), h.Zero, partRows, func(rows *host.History) {
+		one.Cores = rows.Cores
+		var columns []int
+		var values [][]float64
+		for _, m := range measure.All(measure.Host) {
+			if of := m.Values(rows); of != nil {
+				columns, values = append(columns, h.HostSamples.Column(one.key(m))), append(values, of[rows.Begin:])
+			}
+		}
+		addRows(&h.HostSamples, rows.Elapsed[rows.Begin:], columns, values, h.part)
+	})
+	if one.Cores > 0 {
+		h.Hosts = append(h.Hosts, one)
+	}
+	return err
+}

@@ -1,0 +1,139 @@
+package record
+
+import (
+	"math"
+
+	"github.com/benchwatch/benchwatch/agent/base/histogram"
+	"github.com/benchwatch/benchwatch/agent/base/series"
+	"github.com/benchwatch/benchwatch/agent/model/tool"
+	"github.com/benchwatch/benchwatch/agent/run/ingest"
+)
+
+// Intervals are a tool's interval reports: thinned for drawing, in the columns that
+// are drawn, and summed up.
+type Intervals struct {
+	// A row is the end of an interval, or lies within a gap between two.
+	series.Thinned[ingest.Column]
+	// N is how many intervals there are, Last the end of the last one.
+	N    int
+	Last float64
+	// Lengths are the intervals' own, Distances those of the ends of two that follow
+	// each other in one start of the tool, each at the end of the first.
+	Lengths, Distances series.Tally
+	// Throughput are the rates of transactions, and Latencies the latencies by their
+	// columns, after the warm-up; Queries are the rates of statements.
+	Throughput, Queries series.Levels
+	Latencies           map[ingest.Column]*series.Levels
+	// Warmup is when the tool warmed up. QuietWarmup is set if it did so before its
+	// clock began.
+	Warmup      []series.Span
+	QuietWarmup bool
+	// Distributions are the histograms of the intervals by operation, of a tool that prints
+	// them.
+	Distributions map[string]*histogram.OverTime
+	// Misplaced counts reports that have no place on the axis.
+	Misplaced int
+
+	step float64 // the usual length so far
+	part int     // of the last interval
+}
+
+// maxWarmups bounds the stretches of warm-up, whatever is in a file.
+const maxWarmups = 1000
+
+func newIntervals() Intervals {
+	v := Intervals{Lengths: series.NewTally(true), Distances: series.NewTally(true), Latencies: map[ingest.Column]*series.Levels{}, step: series.Unknown()}
+	v.ToolEnd = math.Inf(1)
+	v.Sorted = func(c ingest.Column) bool { return c.Kind == ingest.Latency }
+	return v
+}
+
+// Of returns the columns of a kind, in the order in which they were first seen.
+func (v *Intervals) Of(kind ingest.Kind) []ingest.Column {
+	var columns []ingest.Column
+	for _, c := range v.Keys() {
+		if c.Kind == kind {
+			columns = append(columns, c)
+		}
+	}
+	return columns
+}
+
+// add adds rows. Those outside of a part of the axis are not drawn.
+func (v *Intervals) add(rows *ingest.Intervals, part series.Span) {
+	v.QuietWarmup, v.Misplaced, v.Distributions = rows.QuietWarmup, rows.Misplaced, rows.Distributions
+	var columns []int
+	var values [][]float64
+	for _, key := range rows.Keys() {
+		if key.Kind.Measure() != nil {
+			columns, values = append(columns, v.Column(key)), append(values, rows.Values(key))
+		}
+	}
+	lengths := rows.Values(ingest.Column{Kind: ingest.Length})
+	latencies := rows.Of(ingest.Latency)
+	for _, c := range latencies {
+		if v.Latencies[c] == nil {
+			v.Latencies[c] = &series.Levels{}
+		}
+	}
+	for i, elapsed := range rows.Elapsed {
+		length := series.Unknown()
+		if lengths != nil {
+			length = lengths[i]
+		}
+		v.sum(elapsed, length, rows.Part[i], rows.Warmup[i])
+		addLevel(&v.Queries, elapsed, length, rows.Rate(tool.Query), i)
+		if !rows.Warmup[i] {
+			addLevel(&v.Throughput, elapsed, length, rows.Rate(tool.Transaction), i)
+			for _, c := range latencies {
+				addLevel(v.Latencies[c], elapsed, length, rows.Values(c), i)
+			}
+		}
+		if elapsed < part.From || elapsed > part.To {
+			continue
+		}
+		if n := len(v.Elapsed); n > 0 {
+			for _, missed := range series.Breaks([]float64{v.Elapsed[n-1], elapsed}, v.step) {
+				v.Row(missed)
+			}
+		}
+		if v.Row(elapsed) {
+			for j, column := range columns {
+				v.SetAt(column, values[j][i])
+			}
+		}
+	}
+	v.Dropped += rows.Dropped
+	rows.Dropped = 0
+}
+
+// addLevel adds a value of a column, which may be nil.
+func addLevel(l *series.Levels, elapsed, length float64, values []float64, row int) {
+	if values != nil && series.IsKnown(values[row]) && !math.IsInf(values[row], 0) {
+		l.Add(elapsed-length, elapsed, values[row])
+	}
+}
+
+// sum adds what is summed up of an interval beside its values.
+func (v *Intervals) sum(elapsed, length float64, part int, warmup bool) {
+	before := 0.0
+	if v.N > 0 {
+		before = v.Last
+	}
+	if v.N > 0 && part == v.part {
+		v.Distances.Add(before, elapsed-before)
+	}
+	v.N, v.Last, v.part = v.N+1, elapsed, part
+	v.Lengths.Add(elapsed, length)
+	if v.N < 64 || v.N%256 == 0 { // it hardly changes
+		v.step = v.Lengths.Median()
+	}
+	if !warmup {
+		return
+	}
+	if n := len(v.Warmup); n > 0 && v.Warmup[n-1].To >= before {
+		v.Warmup[n-1].To = elapsed
+	} else if n < maxWarmups {
+		v.Warmup = append(v.Warmup, series.Span{From: before, To: elapsed})
+	}
+}

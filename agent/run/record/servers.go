@@ -1,0 +1,201 @@
+package record
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"sort"
+	"time"
+
+	"github.com/benchwatch/benchwatch/agent/base/series"
+	"github.com/benchwatch/benchwatch/agent/model/engine"
+)
+
+// maxServers bounds the targets that one status.jsonl can name, and
+// keptAnswers the different versions and errors kept of each.
+const (
+	maxServers  = 256
+	keptAnswers = 20
+	// maxColumns bounds the columns of each, and the texts of a Timeline.
+	maxColumns = 1024
+)
+
+// ServerRows is what one target answered during a part of a run, as columns, one row
+// a tick. It is [measure.Columns]: beside the values that the engine reported there
+// are columns of db_up, db_restarts_total and the two of replication lag.
+type ServerRows struct {
+	// Elapsed are the ticks. Of a gap in them at most the first thousand are rows.
+	series.Table[string]
+	// Begin is the first row that is not of the previous part, too.
+	Begin int
+	// Asked and Answered are when the server was asked and had answered, on the
+	// same axis; unknown if it did not answer. Asked is also unknown in the records
+	// of version 0.1.
+	Asked, Answered []float64
+
+	*ServerFacts
+
+	// RoleAt and VersionAt are by row; a server that is down keeps its role.
+	RoleAt, VersionAt Timeline
+
+	gaps     []gap   // of this part
+	interval float64 // the newest distance of ticks in seconds; 0: unknown
+}
+
+// own are the columns that the sampler adds to what an engine reports.
+var own = []string{engine.Up.Name, engine.RestartsTotal.Name, engine.ReplicationLagSeconds.Name, engine.ReplicationLagTransactions.Name}
+
+// ServerFacts are a target and what it answered so far.
+type ServerFacts struct {
+	// Role and Flavour are the last ones that the server reported.
+	Target, Engine, Cluster, Role, Flavour string
+	// Versions are the different ones seen, Errors the first different ones.
+	Versions, Errors []string
+}
+
+// gap is ticks that the agent missed: those a step after each other between two.
+type gap struct{ from, to, step float64 }
+
+// missed returns how many ticks until the tool's end are in the gap, none before 0.
+func (g gap) missed(toolEnd float64) int {
+	n := 0.0
+	if last := math.Ceil((g.to-g.from)/g.step-0.5) - 1; last >= 1 {
+		n = min(last, math.Floor((toolEnd-g.from)/g.step)) - max(0, math.Ceil(-g.from/g.step)-1)
+	}
+	return int(min(max(0, n), math.MaxInt32))
+}
+
+// next drops the rows of this part but the last one, which rates continue from.
+func (s *ServerRows) next() {
+	last := max(0, len(s.Elapsed)-1)
+	s.Keep(1)
+	s.Asked, s.Answered = append(s.Asked[:0], s.Asked[last:]...), append(s.Answered[:0], s.Answered[last:]...)
+	s.RoleAt.keep(last)
+	s.VersionAt.keep(last)
+	s.Begin, s.gaps = len(s.Elapsed), s.gaps[:0]
+}
+
+// Names returns the names of the values that the engine reported, sorted, with
+// their labels in braces.
+func (s *ServerRows) Names() []string {
+	names := slices.DeleteFunc(slices.Clone(s.Keys()), func(name string) bool { return slices.Contains(own, name) })
+	slices.Sort(names)
+	return names
+}
+
+// Rate returns how much a counter grew per second, each tick against the previous
+// one by the times of the answers. It is nil if the server never reported it.
+func (s *ServerRows) Rate(name string) []float64 {
+	values := s.Values(name)
+	if values == nil {
+		return nil
+	}
+	return series.Rates(values, s.Answered, s.Restarts())
+}
+
+// Restarts returns how often the server had restarted since the agent began to
+// sample it, by row.
+func (s *ServerRows) Restarts() []float64 { return s.Values(engine.RestartsTotal.Name) }
+
+// Up reports whether the server answered at a row's tick.
+func (s *ServerRows) Up(row int) bool { return series.IsKnown(s.Answered[row]) }
+
+// tickAnswer is what a row of status.jsonl holds beside the values.
+type tickAnswer struct {
+	tick            time.Time
+	asked, answered time.Time // zero: unknown
+	up              bool
+	err             string
+	restarts        float64
+	interval        float64 // the distance of ticks in seconds; 0: unknown
+	// role, version and flavour are empty if unknown.
+	role, version, flavour string
+}
+
+// Sampled reports whether the server was asked at a row's tick. The other rows are
+// ticks that the agent missed: all of their values are unknown.
+func (s *ServerRows) Sampled(row int) bool { return series.IsKnown(s.At(engine.Up.Name, row)) }
+
+// row begins a tick; false if it does not lie after the previous one. Ticks that
+// were missed before it are rows too.
+func (s *ServerRows) row(a *tickAnswer, zero time.Time) bool {
+	elapsed := a.tick.Sub(zero).Seconds()
+	if !s.IsNext(elapsed) {
+		return false
+	}
+	s.interval = cmp.Or(a.interval, s.interval)
+	if n := len(s.Elapsed); n > 0 {
+		breaks := series.Breaks([]float64{s.Elapsed[n-1], elapsed}, a.interval)
+		if len(breaks) > 0 {
+			s.gaps = append(s.gaps, gap{s.Elapsed[n-1], elapsed, a.interval})
+		}
+		for _, missed := range breaks {
+			s.Row(missed)
+			s.Asked, s.Answered = append(s.Asked, series.Unknown()), append(s.Answered, series.Unknown())
+		}
+	}
+	if !s.Row(elapsed) {
+		return false
+	}
+	asked, answered, up := series.Unknown(), series.Unknown(), 0.0
+	if a.up {
+		answered, up = a.answered.Sub(zero).Seconds(), 1
+		if !a.asked.IsZero() {
+			asked = a.asked.Sub(zero).Seconds()
+		}
+	}
+	s.Asked = append(s.Asked, asked)
+	s.Answered = append(s.Answered, answered)
+	s.Set(engine.Up.Name, up)
+	s.Set(engine.RestartsTotal.Name, a.restarts)
+	if a.role != "" {
+		s.Role = a.role
+	}
+	if a.flavour != "" {
+		s.Flavour = a.flavour
+	}
+	s.RoleAt.add(len(s.Elapsed)-1, s.Role)
+	s.VersionAt.add(len(s.Elapsed)-1, a.version)
+	s.Versions = remember(s.Versions, a.version)
+	s.Errors = remember(s.Errors, a.err)
+	return true
+}
+
+// Timeline is a text by row that seldom changes.
+type Timeline struct {
+	rows  []int // where each text begins
+	texts []string
+}
+
+func (t *Timeline) add(row int, text string) {
+	if n := len(t.texts); text != "" && (n == 0 || t.texts[n-1] != text) && n < maxColumns {
+		t.rows, t.texts = append(t.rows, row), append(t.texts, text)
+	}
+}
+
+// At returns the text of a row, empty before the first one.
+func (t *Timeline) At(row int) string {
+	i := sort.SearchInts(t.rows, row+1)
+	if i == 0 {
+		return ""
+	}
+	return t.texts[i-1]
+}
+
+// keep makes row from the first one.
+func (t *Timeline) keep(from int) {
+	for i := len(t.rows) - 1; i >= 0; i-- {
+		if t.rows[i] = max(0, t.rows[i]-from); t.rows[i] == 0 {
+			t.rows, t.texts = t.rows[i:], t.texts[i:]
+			return
+		}
+	}
+}
+
+// remember adds a text if it is new and fewer than keptAnswers are kept.
+func remember(kept []string, text string) []string {
+	if text == "" || len(kept) >= keptAnswers || slices.Contains(kept, text) {
+		return kept
+	}
+	return append(kept, text)
+}

@@ -1,0 +1,306 @@
+// Package rundir is the run directory, the interface between all programs that
+// take part in a run: its files and their names, run.json with the facts and the
+// outcome of the run, and the locks that show which programs are alive.
+package rundir
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/benchwatch/benchwatch/agent/base/clock"
+	"github.com/benchwatch/benchwatch/agent/base/secret"
+	"github.com/benchwatch/benchwatch/agent/base/series"
+	"github.com/benchwatch/benchwatch/agent/model/table"
+	"github.com/benchwatch/benchwatch/agent/model/tool"
+)
+
+// Meta is run.json: the facts about a run. What looks like a secret is blanked when
+// it is written. Counters, samples
+// and the summary are not in it: they are read from the tool's raw output.
+type Meta struct {
+	ID     string            `json:"id"`
+	Title  string            `json:"title"`
+	Labels map[string]string `json:"labels,omitempty"`
+	// Parameters are the names of the labels that are options of the tool, not the user's own.
+	Parameters []string `json:"parameters,omitempty"`
+
+	Tool        string `json:"tool,omitempty"`
+	ToolVersion string `json:"tool_version,omitempty"`
+	// Verb is the tool's own command: run, prepare, load …
+	Verb     string `json:"verb,omitempty"`
+	Workload string `json:"workload,omitempty"`
+	Threads  int    `json:"threads,omitempty"`
+	// DurationSeconds is what was asked for, 0 if another condition ends the run.
+	DurationSeconds float64 `json:"duration_seconds,omitempty"`
+	// RatePerSecond of operations is what was asked for, 0 for a closed loop.
+	RatePerSecond int `json:"rate_per_second,omitempty"`
+	// ReportIntervalSeconds is what was asked for, 0 if there are no interval
+	// reports or it is not known.
+	ReportIntervalSeconds float64 `json:"report_interval_seconds,omitempty"`
+	// LatencyPercentile is what was asked for, 0 if it was switched off; absent
+	// if it was left to the tool.
+	LatencyPercentile series.Optional[float64] `json:"latency_percentile,omitzero"`
+
+	Target   string `json:"target,omitempty"`
+	Database string `json:"database,omitempty"`
+
+	// Place is where the command runs the tool.
+	Place tool.Place `json:"place,omitempty"`
+	// Selection is the user's choice of the run's servers; nil: Target decides.
+	Selection *Selection `json:"selection,omitempty"`
+	// Servers take part in the run. It is nil until the process that observes the
+	// run has decided. A run that an earlier version recorded has none: all servers
+	// in its record are its own.
+	Servers *Servers `json:"servers,omitempty"`
+
+	// Command is the command line with every secret blanked.
+	Command []string `json:"command,omitempty"`
+	// Generator is the machine that makes the load, as `uname -n` prints its name;
+	// empty if unknown.
+	Generator string `json:"generator"`
+
+	PID int `json:"pid,omitempty"`
+	// PIDStartTicks is the process's start as StartTicks returns it, which
+	// with BootID distinguishes it from a later process with the same number.
+	PIDStartTicks uint64 `json:"pid_start_ticks,omitempty"`
+	BootID        string `json:"boot_id,omitempty"`
+
+	// Log is set for a run whose tool wrote a log file by itself.
+	Log *LogSource `json:"log,omitempty"`
+	// Import is set for a run that was imported from an old log.
+	Import *ImportSource `json:"import,omitempty"`
+
+	// Replay is set for a run that no tool made: the record of another one is played
+	// again.
+	Replay *ReplaySource `json:"replay,omitempty"`
+
+	// Group is set for a run that is one of several generators' or the group of them.
+	Group *Group `json:"group,omitempty"`
+	// Mirror is set for a copy of a run that another machine records: its facts and
+	// its outcome are decided there.
+	Mirror *Mirror `json:"mirror,omitempty"`
+
+	// Clock is what the run's times are measured by; absent if that was the wall
+	// clock alone, as in a log file.
+	Clock *Clock `json:"clock,omitempty"`
+
+	// SamplerLateSeconds is for how long samples of the agent were due during the run and not
+	// begun: it had no core, or its machine stood still.
+	SamplerLateSeconds series.Optional[float64] `json:"sampler_late_seconds,omitzero"`
+
+	StartedAt time.Time `json:"started_at"`
+	// StartEstimated: StartedAt was worked out from the first report seen.
+	StartEstimated bool `json:"start_estimated,omitempty"`
+	// ClockStartedAt is when the tool's own clock began to run, worked out from
+	// the first interval report that was seen as it was written. That may be
+	// seconds after StartedAt.
+	ClockStartedAt *time.Time `json:"clock_started_at,omitempty"`
+
+	EndedAt  *time.Time `json:"ended_at,omitempty"`
+	ExitCode *int       `json:"exit_code,omitempty"`
+	Signal   string     `json:"signal,omitempty"`
+	// OutputLost: the disk was full, so a part of the tool's output may be missing.
+	OutputLost bool    `json:"output_lost,omitempty"`
+	Outcome    Outcome `json:"result,omitempty"`
+	// Aborted is the condition of --abort-when that held, with the value; empty if none did.
+	Aborted string `json:"aborted,omitempty"`
+	// Reason is why the run failed or was lost: the exit status or signal and what
+	// the tool printed of it.
+	Reason string `json:"reason,omitempty"`
+
+	// DrainTimeoutSeconds is how long to wait for replicas to catch up; unknown:
+	// as long as the process that closes the run is configured to.
+	DrainTimeoutSeconds series.Optional[float64] `json:"drain_timeout_seconds,omitzero"`
+	// Drain is how long each replica took to catch up, by target.
+	Drain map[string]Drain `json:"drain,omitempty"`
+	// ClosedAt is when drain was over and nothing more will change.
+	ClosedAt *time.Time `json:"closed_at,omitempty"`
+}
+
+// LogSource is where a run's output was read from that a tool wrote into a log file
+// by itself. The run's directory has a copy of it. In directories of earlier
+// versions there is none: the log has the only one.
+type LogSource struct {
+	Path   string `json:"path"`
+	Device uint64 `json:"device"`
+	Inode  uint64 `json:"inode"`
+	// Head is the SHA-256 of the file's first HeadSize bytes.
+	Head     string `json:"head,omitempty"`
+	HeadSize int64  `json:"head_size,omitempty"`
+	// Offset is where the run's bytes begin in the file, and End where they end,
+	// set when the run has ended.
+	Offset int64 `json:"offset"`
+	End    int64 `json:"end,omitempty"`
+	// Copied is how many bytes of the copy come from Earlier, the files that had
+	// the name before this one while the run lasted.
+	Copied int64 `json:"copied,omitempty"`
+	// Gap is why lines between Earlier and this file may be missing; empty if none are.
+	Gap     string      `json:"gap,omitempty"`
+	Earlier []LogSource `json:"earlier,omitempty"`
+}
+
+// ImportSource is the part of an old log that was copied into a run directory.
+type ImportSource struct {
+	Path string `json:"path"`
+	// Stderr is the log of the tool's standard error if that is a file of its own;
+	// Offset, Size and SHA256 are those of Path.
+	Stderr string `json:"stderr,omitempty"`
+	Offset int64  `json:"offset"`
+	Size   int64  `json:"size"`
+	SHA256 string `json:"sha256"`
+	// Start is where StartedAt comes from.
+	Start StartSource `json:"start"`
+}
+
+// ReplaySource is the run that a replay plays again.
+type ReplaySource struct {
+	Run       string    `json:"run"`
+	StartedAt time.Time `json:"started_at"`
+	// Speed is how many seconds of the record pass in one.
+	Speed float64 `json:"speed"`
+}
+
+// StartSource is where the start of an imported run comes from.
+type StartSource string
+
+const (
+	StartFromLog    StartSource = "log"    // times in the log's own lines
+	StartFromOption StartSource = "option" // --start
+	StartFromName   StartSource = "name"   // a time in the file's name
+	StartFromFile   StartSource = "file"   // the last change of the file minus the length of the run
+)
+
+// Clock is the axis on which all times of a run lie: the wall clock at its start,
+// continued by the time since boot.
+type Clock struct {
+	// ID is that of [clock.Clock], BootedAt that of its axis.
+	ID       string    `json:"id"`
+	BootedAt time.Time `json:"booted_at"`
+	// Steps are when the wall clock was set during the run. Times before and after
+	// are on the same axis; the wall clock is ahead of it by their sum.
+	Steps []ClockStep `json:"steps,omitempty"`
+}
+
+// ClockStep is by how many seconds the wall clock was set forward, or back if
+// negative.
+type ClockStep struct {
+	At      time.Time `json:"at"`
+	Seconds float64   `json:"seconds"`
+}
+
+// NewClock returns the clock of a run that begins now.
+func NewClock(c *clock.Clock) *Clock { return &Clock{ID: c.ID, BootedAt: c.BootedAt()} }
+
+// Axis returns the run's axis by the clock of this process. If that can't be
+// compared with the run's, after a reboot, it begins with the wall clock of now.
+func (m *Meta) Axis(c *clock.Clock) clock.Axis {
+	if m.Clock != nil && m.Clock.ID == c.ID && c.ID != "" {
+		return c.Continue(m.Clock.BootedAt)
+	}
+	return c.Axis()
+}
+
+// OnAxis returns a time of the wall clock on the axis of the run, unless the run is closed.
+func (d Directory) OnAxis(at time.Time) time.Time {
+	meta, err := d.Load()
+	if err != nil || meta.Closed() {
+		return at
+	}
+	return at.Add(-meta.Axis(clock.System).Ahead())
+}
+
+// Drain is how long a replica took to reach the position that the most advanced
+// member of its cluster had when the tool ended.
+type Drain struct {
+	// Seconds from the end of the tool to the first sample that showed it; 0 if the
+	// first sample after the end did. Absent if it was not reached.
+	Seconds *float64 `json:"seconds,omitempty"`
+	// ResolutionSeconds is the distance from the sample before, or from the end:
+	// the drain may be shorter by as much. 0 means exact, and in the records of
+	// version 0.1 unknown.
+	ResolutionSeconds float64 `json:"resolution_seconds,omitempty"`
+	// TimedOut: not reached within the drain timeout.
+	TimedOut bool `json:"timed_out,omitempty"`
+}
+
+// String is the drain for people: "0 s", "4.9 to 5.8 s" if it ended between two
+// samples, "not caught up".
+func (d Drain) String() string {
+	switch {
+	case d.Seconds == nil:
+		return "not caught up"
+	case *d.Seconds == 0 && d.ResolutionSeconds < 0.05:
+		return "0 s"
+	case d.ResolutionSeconds < 0.05:
+		return fmt.Sprintf("%.1f s", *d.Seconds)
+	case *d.Seconds == 0:
+		return fmt.Sprintf("under %.1f s", d.ResolutionSeconds)
+	}
+	return fmt.Sprintf("%.1f to %.1f s", max(0, *d.Seconds-d.ResolutionSeconds), *d.Seconds)
+}
+
+// Description is what a parser may know of the command line. The labels are left
+// out, since users add their own.
+func (m *Meta) Description() tool.Description {
+	d := tool.Description{
+		Command: m.Verb, Workload: m.Workload, Threads: m.Threads, Target: m.Target, Database: m.Database, Rate: m.RatePerSecond,
+		Duration:          time.Duration(m.DurationSeconds * float64(time.Second)),
+		ReportInterval:    time.Duration(m.ReportIntervalSeconds * float64(time.Second)),
+		LatencyPercentile: m.LatencyPercentile,
+	}
+	return d
+}
+
+// IsElsewhere reports whether the tool perhaps runs on another machine than the
+// agent.
+func (m *Meta) IsElsewhere() bool { return m.Log != nil || m.Place == tool.PlaceElsewhere }
+
+// redact blanks what looks like a secret in the texts that users, command lines and
+// tools gave.
+func (m *Meta) redact() { m.change(secret.Value) }
+
+// plain makes these texts printable: in a shared folder they can be another user's.
+func (m *Meta) plain() {
+	m.change(func(_, text string) string { return table.Plain(text) })
+}
+
+// change replaces each text; labels have a name.
+func (m *Meta) change(with func(name, text string) string) {
+	for _, text := range []*string{&m.Title, &m.Tool, &m.ToolVersion, &m.Verb, &m.Workload, &m.Target, &m.Database, &m.Generator, &m.Signal, &m.Aborted, &m.Reason} {
+		*text = with("", *text)
+	}
+	if len(m.Labels) > 0 {
+		labels := make(map[string]string, len(m.Labels)) // the old ones may be shared
+		for name, value := range m.Labels {
+			labels[name] = with(name, value)
+		}
+		m.Labels = labels
+	}
+	if g := m.Group; g != nil {
+		own := *g
+		own.Members = slices.Clone(g.Members)
+		for i := range own.Members {
+			o := &own.Members[i]
+			for _, text := range []*string{&o.Host, &o.Reason} {
+				*text = with("", *text)
+			}
+		}
+		m.Group = &own
+	}
+	all := func(texts []string) (changed []string) {
+		for _, text := range texts {
+			changed = append(changed, with("", text))
+		}
+		return changed
+	}
+	if s := m.Selection; s != nil {
+		m.Selection = &Selection{Targets: all(s.Targets), Clusters: all(s.Clusters)}
+	}
+}
+
+// Ended reports whether the tool has ended.
+func (m *Meta) Ended() bool { return m.EndedAt != nil }
+
+// Closed reports whether the run is over, drain included.
+func (m *Meta) Closed() bool { return m.ClosedAt != nil }

@@ -1,0 +1,277 @@
+// Package topology decides which of the configured servers take part in a run: by
+// the user's own selection, or by the address that the benchmark tool connects to.
+package topology
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/benchwatch/benchwatch/agent/model/engine"
+	"github.com/benchwatch/benchwatch/agent/model/table"
+	"github.com/benchwatch/benchwatch/agent/model/tool"
+	"github.com/benchwatch/benchwatch/agent/run/rundir"
+)
+
+// Proxy is an address through which clients reach a cluster: a proxy, a load
+// balancer, a virtual address. It is not sampled.
+type Proxy struct {
+	// Address is host:port, host for all ports, or the path of a Unix socket.
+	Address  string
+	Behind   string // the cluster
+	Nodename string // of its machine; empty: unknown
+}
+
+// Host is a machine that is sampled.
+type Host struct {
+	Name string // unique
+	// Local: it is the agent's own.
+	Local bool
+	// Targets are the servers on it, Cluster those that it works for otherwise, with
+	// Role.
+	Targets []string
+	Cluster string
+	Role    rundir.HostRole
+}
+
+// Topology is what the configuration has of servers and proxies. It does not
+// change; a reload makes another.
+type Topology struct {
+	Targets []engine.Target
+	Proxies []Proxy
+	// Hosts are the machines that are sampled.
+	Hosts []Host
+	// Engine returns the engine called name; nil if there is none.
+	Engine func(name string) *engine.Engine
+}
+
+// defaultPort is the port of an engine's servers in an address without one.
+func (t *Topology) defaultPort(name string) string {
+	if e := t.Engine(name); e != nil {
+		return e.DefaultPort
+	}
+	return ""
+}
+
+// clientAddress is where a tool connects to a target.
+func (t *Topology) clientAddress(o *engine.Target) string {
+	if e := t.Engine(o.Engine); e != nil && o.Options[e.ClientOption] != "" {
+		return o.Options[e.ClientOption]
+	}
+	return o.Address
+}
+
+// CheckSelection returns an error if s names a cluster or a target that the
+// configuration does not have.
+func (t *Topology) CheckSelection(s *rundir.Selection) error {
+	for _, cluster := range s.Clusters {
+		if !slices.ContainsFunc(t.Targets, func(o engine.Target) bool { return o.Cluster == cluster }) {
+			return fmt.Errorf("no target in the configuration has the cluster %q", cluster)
+		}
+	}
+	for _, name := range s.Targets {
+		if !slices.ContainsFunc(t.Targets, func(o engine.Target) bool { return o.Name == name }) {
+			return fmt.Errorf("the configuration has no target %q", name)
+		}
+	}
+	return nil
+}
+
+// Servers returns the servers that take part in a run. They are all targets of the
+// clusters of those to which the tool connects; a target without a cluster is
+// alone. It resolves names if the addresses as written match none.
+func (t *Topology) Servers(ctx context.Context, m *rundir.Meta, here Machine) rundir.Servers {
+	selected := m.Selection != nil
+	if len(t.Targets) == 0 && len(t.Proxies) == 0 && !selected {
+		return rundir.Servers{Source: rundir.ServersNone}
+	}
+	found := t.match(ctx, m, here)
+	result := rundir.Servers{Source: rundir.ServersMatched}
+	if selected {
+		if err := t.CheckSelection(m.Selection); err != nil {
+			return rundir.Servers{Source: rundir.ServersUnknown, Problem: err.Error()}
+		}
+		result.Source = rundir.ServersSelected
+		found.restrict(t, m.Selection)
+	}
+	for i := range t.Targets {
+		if o := &t.Targets[i]; found.includes(o) {
+			result.Targets = append(result.Targets, rundir.Server{
+				Target: o.Name, Cluster: o.Cluster, Engine: o.Engine, Nodename: o.Nodename, Region: o.Region,
+				Proxy: o.Behind != "", Connected: found.connected[o.Name],
+			})
+		}
+	}
+	for _, p := range found.proxies {
+		result.Proxies = append(result.Proxies, rundir.Proxy{Address: p.Address, Nodename: p.Nodename})
+	}
+	if len(result.Targets) == 0 {
+		return rundir.Servers{Source: rundir.ServersUnknown, Problem: found.problem(m)}
+	}
+	return result
+}
+
+// selection is what takes part in a run.
+type selection struct {
+	clusters, targets map[string]bool
+	// connected are the targets at the addresses that the tool connects to.
+	connected map[string]bool
+	proxies   []Proxy
+	// ambiguous: the tool connects to its own machine, which may be another one.
+	ambiguous bool
+}
+
+func (s *selection) includes(t *engine.Target) bool {
+	return s.targets[t.Name] || t.Behind == "" && t.Cluster != "" && s.clusters[t.Cluster]
+}
+
+// restrict replaces what was matched by the user's choice. Of the proxies those
+// stay that are in front of the chosen clusters.
+func (s *selection) restrict(t *Topology, chosen *rundir.Selection) {
+	targets, clusters, behind := map[string]bool{}, map[string]bool{}, map[string]bool{}
+	for _, name := range chosen.Targets {
+		targets[name] = true
+	}
+	for _, name := range chosen.Clusters {
+		clusters[name], behind[name] = true, true
+	}
+	for _, o := range t.Targets {
+		if targets[o.Name] {
+			behind[o.Cluster] = true
+		}
+	}
+	for _, o := range t.Targets {
+		if o.Behind != "" && s.targets[o.Name] && behind[o.Behind] {
+			targets[o.Name] = true
+		}
+	}
+	s.targets, s.clusters = targets, clusters
+	s.proxies = slices.DeleteFunc(s.proxies, func(p Proxy) bool { return !behind[p.Behind] })
+}
+
+// problem is why nothing takes part.
+func (s *selection) problem(m *rundir.Meta) string {
+	switch {
+	case m.Target == "":
+		return "the tool's command does not show where it connects to"
+	case s.ambiguous:
+		return fmt.Sprintf("%s is an address within a container or on another machine", table.Clip(m.Target, 200))
+	default:
+		return fmt.Sprintf("%s is the address of none of the configured targets and proxies", table.Clip(m.Target, 200))
+	}
+}
+
+// match returns what the addresses that the tool connects to belong to.
+func (t *Topology) match(ctx context.Context, m *rundir.Meta, here Machine) selection {
+	s := selection{clusters: map[string]bool{}, targets: map[string]bool{}, connected: map[string]bool{}}
+	// The agent's own names for itself are only those of the tool's machine if that is
+	// the same.
+	local := m.Place == tool.PlaceHere && (m.Generator == "" || here.Hostname == "" || m.Generator == here.Hostname)
+	places := t.places()
+	names := resolver{machine: here}
+	for one := range strings.SplitSeq(m.Target, ",") {
+		e, ok := parse(one)
+		if !ok {
+			continue
+		}
+		if !local && e.isLoopback() {
+			s.ambiguous = true
+			continue
+		}
+		for _, p := range reached(ctx, e, places, &names, local) {
+			s.add(p)
+		}
+	}
+	return s
+}
+
+// place is a target or a proxy, by its address.
+type place struct {
+	endpoint
+	target *engine.Target // nil: proxy
+	proxy  *Proxy
+	ports  []string // that an address without a port means
+}
+
+func (t *Topology) places() []place {
+	var all []place
+	for i := range t.Targets {
+		o := &t.Targets[i]
+		if e, ok := parse(t.clientAddress(o)); ok {
+			p := place{endpoint: e, target: o, ports: []string{t.defaultPort(o.Engine)}}
+			if p.port == "" {
+				p.port = p.ports[0]
+			}
+			all = append(all, p)
+		}
+	}
+	for i := range t.Proxies {
+		o := &t.Proxies[i]
+		e, ok := parse(o.Address)
+		if !ok {
+			continue
+		}
+		p := place{endpoint: e, proxy: o}
+		for _, behind := range t.Targets {
+			if behind.Cluster == o.Behind {
+				p.ports = append(p.ports, t.defaultPort(behind.Engine))
+			}
+		}
+		all = append(all, p)
+	}
+	return all
+}
+
+func (s *selection) add(p place) {
+	if p.target != nil {
+		s.connected[p.target.Name] = true
+	}
+	switch {
+	case p.proxy != nil:
+		s.clusters[p.proxy.Behind] = true
+		if !slices.Contains(s.proxies, *p.proxy) {
+			s.proxies = append(s.proxies, *p.proxy)
+		}
+	case p.target.Behind != "":
+		s.clusters[p.target.Behind], s.targets[p.target.Name] = true, true
+	case p.target.Cluster != "":
+		s.clusters[p.target.Cluster] = true
+	default:
+		s.targets[p.target.Name] = true
+	}
+}
+
+// reached returns the places at an address: those with the same address as
+// written; else those whose names lead to the same address; else those on this
+// machine if the address is one of its own. here: the tool runs on this machine.
+func reached(ctx context.Context, e endpoint, places []place, names *resolver, here bool) []place {
+	candidates := slices.DeleteFunc(slices.Clone(places), func(p place) bool { return !p.listens(e) })
+	only := func(same func(p place) bool) []place {
+		return slices.DeleteFunc(slices.Clone(candidates), func(p place) bool { return !same(p) })
+	}
+	if exact := only(func(p place) bool { return p.host == e.host && p.socket == e.socket }); len(exact) > 0 || e.socket != "" {
+		return exact
+	}
+	hosts := []string{e.host}
+	for _, p := range candidates {
+		hosts = append(hosts, p.host)
+	}
+	names.resolve(ctx, hosts)
+	if resolved := only(func(p place) bool { return names.same(p.host, e.host) }); len(resolved) > 0 {
+		return resolved
+	}
+	return only(func(p place) bool { return names.isOwn(p.host, true) && names.isOwn(e.host, here) })
+}
+
+// listens reports whether the place has the port of e, whatever the host.
+func (p *place) listens(e endpoint) bool {
+	switch {
+	case e.socket != "" || p.socket != "":
+		return e.socket == p.socket
+	case e.port == "":
+		return p.port == "" || slices.Contains(p.ports, p.port)
+	default:
+		return p.port == "" && p.proxy != nil || p.port == e.port
+	}
+}

@@ -1,0 +1,93 @@
+package metrics
+
+import (
+	"strings"
+	"time"
+
+	"github.com/benchwatch/benchwatch/agent/run/marker"
+)
+
+var (
+	runsWaiting      = family("runs_waiting", "Live runs that are not followed because the limit is reached.")
+	missedTicks      = family("agent_missed_ticks_total", "Ticks at which the agent sampled no server because it, or its machine, stood still. The servers' series have gaps there.")
+	samplerLate      = family("agent_sampler_late_seconds_total", "Time for which a sample of the servers was due and not begun because the agent had no core, or its machine stood still. A few milliseconds for each sample are usual.")
+	dataFree         = family("data_free_bytes", "Free space of the file system with the data directory. Below 64 MiB, or 5 % of a small one, only the output of tools is recorded.")
+	dataSize         = family("data_size_bytes", "Size of the file system with the data directory.")
+	markerQueue      = family("marker_queue_length", "Markers that wait for delivery to Grafana.")
+	markerDeliveries = family("marker_deliveries_total", "Markers by the result of their delivery: delivered, retried, rejected.", "result")
+	archivePending   = family("archive_pending_runs", "Closed runs that are not in the archive. Absent without an archive.")
+	archiveUploads   = family("archive_uploads_total", "Runs that this agent tried to upload to the archive, by result: uploaded, failed.", "result")
+	archiveFailing   = stateFamily("archive_upload_failing", "1 if the last attempt to upload to the archive failed, else 0. Absent without an archive.")
+	archiveSuccess   = family("archive_last_upload_timestamp_seconds", "When a run was last uploaded to the archive, as Unix time. Absent before the first.")
+	peerInfo         = stateFamily("peer_info", "A peer whose runs are mirrored, with its version; value 1. Absent until it has answered.", "peer", "version")
+	peerUp           = stateFamily("peer_up", "1 if everything new of the peer's runs could be copied at the last attempt, else 0.", "peer")
+	peerSuccess      = family("peer_last_success_timestamp_seconds", "When everything new of the peer's runs was last copied, as Unix time. Absent before the first time.", "peer")
+	peerBytes        = family("peer_received_bytes_total", "Bytes of run directories that were received from the peer.", "peer")
+	peerErrors       = family("peer_errors_total", "Attempts to copy from the peer that failed, those of single runs among them.", "peer")
+	peerRuns         = family("peer_runs", "Runs of the peer by state: live, those that are copied while they last; refused, those that are not copied, since they are in conflict with another run or damaged.", "peer", "state")
+	markerTime       = family("marker_timestamp_seconds", "Time of a marker, as Unix time.", "run", "text")
+)
+
+func (c *Collector) uploads(emit emit) {
+	if c.sources.Uploads == nil {
+		return
+	}
+	u := c.sources.Uploads()
+	if !u.Enabled {
+		return
+	}
+	emit(archivePending, float64(u.Pending))
+	emit(archiveUploads, float64(u.Uploaded), "uploaded")
+	emit(archiveUploads, float64(u.Failures), "failed")
+	emit(archiveFailing, truth(u.Failing))
+	if !u.LastSuccess.IsZero() {
+		emit(archiveSuccess, seconds(u.LastSuccess))
+	}
+}
+
+func (c *Collector) peers(emit emit) {
+	if c.sources.Peers == nil {
+		return
+	}
+	for _, p := range c.sources.Peers() {
+		name := label(p.Name)
+		if p.Version != "" {
+			emit(peerInfo, 1, name, label(p.Version))
+		}
+		emit(peerUp, truth(p.Up), name)
+		if !p.LastSuccess.IsZero() {
+			emit(peerSuccess, seconds(p.LastSuccess), name)
+		}
+		emit(peerBytes, float64(p.Bytes), name)
+		emit(peerErrors, float64(p.Errors), name)
+		emit(peerRuns, float64(p.Live), name, "live")
+		emit(peerRuns, float64(p.Refused), name, "refused")
+	}
+}
+
+func (c *Collector) markers(emit emit) {
+	if c.sources.Deliveries != nil {
+		d := c.sources.Deliveries()
+		emit(markerQueue, float64(d.Queued))
+		emit(markerDeliveries, float64(d.Delivered), "delivered")
+		emit(markerDeliveries, float64(d.Retried), "retried")
+		emit(markerDeliveries, float64(d.Rejected), "rejected")
+	}
+	if c.sources.Points == nil {
+		return
+	}
+	// Two markers of one text are one series: the newest.
+	newest := map[[2]string]time.Time{}
+	for _, p := range c.sources.Points() {
+		key := [2]string{p.Run, markerText(&p)}
+		if p.Start.After(newest[key]) {
+			newest[key] = p.Start
+		}
+	}
+	for key, at := range newest {
+		emit(markerTime, seconds(at), key[0], key[1])
+	}
+}
+
+// markerText is a marker's text as a label: one line.
+func markerText(m *marker.Marker) string { return label(strings.Join(strings.Fields(m.Text), " ")) }

@@ -1,0 +1,89 @@
+package metrics
+
+import (
+	"bytes"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/common/expfmt"
+
+	"github.com/benchwatch/benchwatch/agent/base/histogram"
+	"github.com/benchwatch/benchwatch/agent/model/tool/sysbench"
+	"github.com/benchwatch/benchwatch/agent/run/ingest"
+	"github.com/benchwatch/benchwatch/agent/run/record"
+	"github.com/benchwatch/benchwatch/agent/run/rundir"
+)
+
+// The histogram of an ended run is exposed, and exported with the same series.
+func TestHistogramOfARun(t *testing.T) {
+	output, err := os.ReadFile("../../model/tool/sysbench/testdata/1.0.20/oltp_point_select-th4-histogram.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	start := time.Date(2026, 11, 21, 1, 0, 0, 0, time.UTC)
+	end := start.Add(6 * time.Second)
+	meta := rundir.Meta{ID: "20261121T010000Z-x", Tool: sysbench.Name, StartedAt: start, EndedAt: &end, ClosedAt: &end, Outcome: rundir.Succeeded}
+	dir, claim, err := rundir.Create(t.TempDir(), meta)
+	if err != nil {
+		t.Fatal(err)
+	}
+	claim.Release()
+	if err := os.WriteFile(dir.Path(rundir.StdoutFile), output, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	h, err := record.Read(t.Context(), dir, sysbench.Tool)
+	if err != nil {
+		t.Fatal(err)
+	}
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(NewCollector(Sources{Runs: func() []ingest.Snapshot { return []ingest.Snapshot{h.Snapshot} }}))
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var exposed bytes.Buffer
+	for _, f := range families {
+		if f.GetName() == summaryHistogram.Name {
+			if _, err := expfmt.MetricFamilyToText(&exposed, f); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, want := range []string{
+		`_bucket{op="transaction",run="20261121T010000Z-x",le="100"} 192067`, `_count{op="transaction",run="20261121T010000Z-x"} 192067`,
+		`_bucket{op="transaction",run="20261121T010000Z-x",le="1e-05"} 0`,
+	} {
+		if !strings.Contains(exposed.String(), want) {
+			t.Errorf("no %s in\n%s", want, exposed.String())
+		}
+	}
+	if n := strings.Count(exposed.String(), "_bucket{"); n != len(histogram.Ladder)+1 {
+		t.Errorf("%d buckets", n)
+	}
+	b := NewBackfill()
+	defer b.Close()
+	if err := b.Run(t.Context(), h); err != nil {
+		t.Fatal(err)
+	}
+	var exported bytes.Buffer
+	if _, err := b.WriteTo(&exported); err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(exported.String(), "# TYPE "+summaryHistogram.Name+" histogram"); n != 1 {
+		t.Errorf("%d families of the histogram are exported", n)
+	}
+	for line := range strings.SplitSeq(exposed.String(), "\n") {
+		m := regexp.MustCompile(`^\S*_bucket.*le="([^"]+)"} (\d+)$`).FindStringSubmatch(line)
+		if m == nil {
+			continue
+		}
+		want := regexp.MustCompile(`_bucket\{run="20261121T010000Z-x",op="transaction",le="` + regexp.QuoteMeta(m[1]) + `"\} ` + m[2] + ` `)
+		if !want.MatchString(exported.String()) {
+			t.Errorf("not exported: %s", line)
+		}
+	}
+}

@@ -1,0 +1,599 @@
+package report
+
+import (
+	"fmt"
+	"html/template"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/benchwatch/benchwatch/agent/base/series"
+	"github.com/benchwatch/benchwatch/agent/model/measure"
+	"github.com/benchwatch/benchwatch/agent/model/table"
+	"github.com/benchwatch/benchwatch/agent/model/tool"
+	"github.com/benchwatch/benchwatch/agent/run/host"
+	"github.com/benchwatch/benchwatch/agent/run/ingest"
+	"github.com/benchwatch/benchwatch/agent/run/record"
+)
+
+// Chart is lines over elapsed seconds, drawn as SVG. The page has charts with a
+// script; a report has none, so that it opens from disk and from an attachment,
+// prints, and needs no permission to run anything.
+type Chart struct {
+	Title string
+	// Unit is what the values are, shown after the title.
+	Unit  string
+	Lines []Line
+	// From and To are the ends of the axis in seconds.
+	From, To float64
+	Bands    []Band
+	Markers  []Marker
+	// Spikes: a line may have values far above its typical ones; the axis is
+	// logarithmic then.
+	Spikes bool
+
+	// Stacked: the lines add up, each drawn from the one below it.
+	Stacked bool
+
+	base    measure.Unit // of the values, until fit
+	medians bool         // the values are percentiles, of which there is no mean
+}
+
+// Line is one line of a chart. Unknown values are gaps.
+type Line struct {
+	Name string
+	X, Y []float64
+	// Group is the lines' common colour from 1 on; 0: the line has its own.
+	Group int
+
+	tally  series.Tally // of all values, also where X and Y are thinned
+	factor float64      // of Y to the values of the tally
+}
+
+// Band is a shaded part of the axis: warmup or drain.
+type Band struct {
+	Kind     string
+	From, To float64
+}
+
+// axis is what all charts of a run share.
+type axis struct {
+	from, to float64
+	bands    []Band
+	markers  []Marker
+}
+
+func newAxis(h *record.History) axis {
+	a := axis{}
+	include := func(values []float64) {
+		if n := len(values); n > 0 {
+			a.from, a.to = min(a.from, values[0]), max(a.to, values[n-1])
+		}
+	}
+	include(h.Intervals.Elapsed)
+	include(h.Samples.Elapsed)
+	include(h.HostSamples.Elapsed)
+	m := &h.Snapshot.Meta
+	if m.EndedAt != nil {
+		a.to = max(a.to, h.Elapsed(*m.EndedAt))
+	}
+	if h.Intervals.QuietWarmup {
+		a.from = min(a.from, h.Elapsed(m.StartedAt))
+		a.bands = append(a.bands, Band{"warmup", a.from, 0})
+	}
+	for _, s := range h.Intervals.Warmup {
+		a.bands = append(a.bands, Band{"warmup", s.From, s.To})
+	}
+	a.bands = append(a.bands, drainBand(h)...)
+	a.markers = markersOf(h)
+	return a
+}
+
+// drainBand lasts from the tool's end until the last replica has caught up.
+func drainBand(h *record.History) []Band {
+	m := &h.Snapshot.Meta
+	if m.EndedAt == nil || len(m.Drain) == 0 {
+		return nil
+	}
+	from := h.Elapsed(*m.EndedAt)
+	to := from
+	for _, d := range m.Drain {
+		switch {
+		case d.Seconds != nil:
+			to = max(to, from+*d.Seconds)
+		case m.ClosedAt != nil:
+			to = max(to, h.Elapsed(*m.ClosedAt))
+		}
+	}
+	return []Band{{"drain", from, to}}
+}
+
+// Charts returns the charts of a run: throughput, and what the tool reported and
+// every measure of its servers that is not always 0, then the generator.
+func Charts(h *record.History) []Chart {
+	charts := toolCharts(&h.Intervals)
+	servers := make([]string, len(h.Servers))
+	for i, s := range h.Servers {
+		servers[i] = s.Target
+	}
+	charts = append(charts, sampledCharts(measure.Server, servers, &h.Samples)...)
+	hosts := make([]string, len(h.Hosts))
+	for i, one := range h.Hosts {
+		hosts[i] = one.Target
+	}
+	charts = append(charts, sampledCharts(measure.Host, hosts, &h.HostSamples)...)
+	charts = slices.DeleteFunc(charts, func(c Chart) bool { return c.Empty() })
+	a := newAxis(h)
+	for i := range charts {
+		charts[i].fit()
+		charts[i].From, charts[i].To, charts[i].Bands, charts[i].Markers = a.from, a.to, a.bands, a.markers
+	}
+	return charts
+}
+
+// sampledCharts returns the charts of servers or machines: every measure that is not
+// always 0, with a line for each of them.
+func sampledCharts(scope measure.Scope, targets []string, samples *series.Thinned[record.ServerMeasure]) []Chart {
+	var charts []Chart
+	for _, m := range measure.All(scope) {
+		c := newChart(m)
+		for _, line := range m.Charted() {
+			for _, target := range targets {
+				name := target
+				switch {
+				case m.Stacked:
+					name += " " + line.Label()
+				case name == "": // the generator, of version 0.1
+					name = line.Short
+				case line != m:
+					name += " " + line.Label()
+				}
+				key := record.ServerMeasure{Target: target, Measure: line}
+				if t := samples.Tally(key); line == m || scope == measure.Server || t.Min != 0 || t.Max != 0 {
+					c.add(name, samples.Elapsed, samples.Values(key), t)
+				}
+			}
+		}
+		if m.Stacked {
+			c.stack()
+		}
+		if scope == measure.Host && len(targets) == 1 && targets[0] == "" {
+			c.Title += " of the generator"
+		}
+		if (!c.zero() || m == host.Busy) && !(m.OnlyChanges && c.constant()) {
+			charts = append(charts, c)
+		}
+	}
+	return charts
+}
+
+// stack puts each line on the one below it, without those that are always 0.
+func (c *Chart) stack() {
+	c.Stacked = true
+	c.Lines = slices.DeleteFunc(c.Lines, func(l Line) bool { return l.tally.Min == 0 && l.tally.Max == 0 })
+	for i := 1; i < len(c.Lines); i++ {
+		below, on := c.Lines[i-1].Y, slices.Clone(c.Lines[i].Y)
+		for row := range on {
+			switch {
+			case !series.IsKnown(on[row]):
+				on[row] = below[row]
+			case series.IsKnown(below[row]):
+				on[row] += below[row]
+			}
+		}
+		c.Lines[i].Y = on
+	}
+}
+
+// newChart returns an empty chart of a measure.
+func newChart(m *measure.Measure) Chart {
+	return Chart{Title: m.Title, Unit: m.Note, base: m.Unit, Spikes: m == tool.HeadlineLatency, medians: m.Summary == measure.Median}
+}
+
+// columnsOf are the columns of intervals that the charts of a run's measures show.
+var columnsOf = map[*measure.Measure]ingest.Kind{
+	tool.Throughput: ingest.Rate, tool.HeadlineLatency: ingest.Latency, tool.ErrorRate: ingest.Errors, tool.ReconnectRate: ingest.Reconnects,
+	tool.QueueLength: ingest.QueueLength, tool.Concurrency: ingest.Concurrency, tool.Generators: ingest.Generators,
+}
+
+// toolCharts has a line for each operation and statistic, transactions first.
+func toolCharts(v *record.Intervals) []Chart {
+	var charts []Chart
+	for _, m := range measure.All(measure.Run) {
+		c := newChart(m)
+		for _, line := range m.Charted() {
+			columns := v.Of(columnsOf[line])
+			if h := headlineOf(v); line == tool.HeadlineLatency && len(columns) > colours && h.Known {
+				// YCSB has seven statistics for each operation: one line for each is read.
+				columns = slices.DeleteFunc(columns, func(c ingest.Column) bool { return c.Stat != h.Value.Stat })
+			}
+			slices.SortStableFunc(columns, func(a, b ingest.Column) int { return operationRank(a) - operationRank(b) })
+			for _, column := range columns {
+				name := strings.TrimSpace(column.Operation + " " + tool.StatName(column.Stat))
+				if name == "" {
+					name = line.Label()
+				}
+				// An operation that the tool never did needs no line.
+				if t := v.Tally(column); column.Operation == tool.Transaction || t.Min != 0 || t.Max != 0 {
+					c.add(name, v.Elapsed, v.Values(column), t)
+				}
+			}
+		}
+		if m == tool.Throughput || !c.zero() {
+			charts = append(charts, c)
+		}
+	}
+	return charts
+}
+
+func operationRank(c ingest.Column) int {
+	if c.Operation == tool.Transaction {
+		return 0
+	}
+	return 1
+}
+
+// fit brings the values from base units into the human-readable ones.
+func (c *Chart) fit() {
+	factor, unit := 1.0, ""
+	switch c.base {
+	case measure.Seconds:
+		if unit = "s"; c.Spikes || c.largest() < 1 {
+			factor, unit = 1000, "ms"
+		}
+	case measure.Ratio:
+		factor, unit = 100, "%"
+	case measure.Bytes:
+		factor, unit = 1.0/(1<<20), "MiB"
+	default:
+		return
+	}
+	c.Unit = unit + ", " + c.Unit
+	for i := range c.Lines {
+		c.Lines[i].Y, c.Lines[i].factor = scaled(c.Lines[i].Y, factor), factor
+	}
+}
+
+// maxLines bounds the lines of one chart: the names of operations are the tool's.
+const maxLines = 24
+
+func (c *Chart) add(name string, x, y []float64, t series.Tally) {
+	if series.AnyKnown(y) && len(c.Lines) < maxLines {
+		c.Lines = append(c.Lines, Line{Name: name, X: x, Y: y, tally: t, factor: 1})
+	}
+}
+
+// zero reports whether all values are 0.
+func (c *Chart) zero() bool {
+	for i := range c.Lines {
+		if t := &c.Lines[i].tally; t.Count > 0 && (t.Min != 0 || t.Max != 0) {
+			return false
+		}
+	}
+	return true
+}
+
+// constant reports whether each line has one value.
+func (c *Chart) constant() bool {
+	for i := range c.Lines {
+		if t := &c.Lines[i].tally; t.Count > 0 && t.Min != t.Max {
+			return false
+		}
+	}
+	return true
+}
+
+func (c *Chart) largest() float64 {
+	most := 0.0
+	for i := range c.Lines {
+		if t := &c.Lines[i].tally; t.Count > 0 {
+			most = max(most, t.Max)
+		}
+	}
+	return most
+}
+
+// Empty reports whether no value is known.
+func (c *Chart) Empty() bool { return len(c.Lines) == 0 }
+
+// scaled returns values times factor.
+func scaled(values []float64, factor float64) []float64 {
+	out := make([]float64, len(values))
+	for i, v := range values {
+		out[i] = v * factor
+	}
+	return out
+}
+
+// buckets is into how many pieces a line is cut for drawing: about one for two
+// pixels.
+const buckets = 240
+
+// thin returns the smallest and the largest value of each of n pieces of the axis:
+// a second that stands out in a run of hours remains visible.
+func (l *Line) thin(from, to float64, n int) Line {
+	if len(l.X) <= 2*n {
+		return *l
+	}
+	out := Line{Name: l.Name, Group: l.Group}
+	add := func(x, y float64) { out.X, out.Y = append(out.X, x), append(out.Y, y) }
+	for _, b := range series.Buckets(l.X, from, (to-from)/float64(n)) {
+		switch first, second := series.Extremes(l.Y, b); {
+		case first < 0:
+			add(l.X[b.Begin], series.Unknown())
+		case first == second:
+			add(l.X[first], l.Y[first])
+		default:
+			add(l.X[first], l.Y[first])
+			add(l.X[second], l.Y[second])
+		}
+	}
+	return out
+}
+
+// The drawing's size in its own units; it fills half the width of the page.
+const (
+	chartWidth  = 520.0
+	chartHeight = 180.0
+	marginLeft  = 52.0
+	marginRight = 24.0 // half of a label of the time axis
+	marginTop   = 14.0
+	marginFoot  = 24.0
+	colours     = 8
+	// logSpread is by how much a line's largest value must exceed its typical
+	// one for a logarithmic axis.
+	logSpread = 50
+)
+
+// LegendEntry is a line's name with its mean, or the median where the values have no
+// mean, and its extremes.
+type LegendEntry struct {
+	Class             string
+	Name              string
+	Typical, Min, Max string // empty without a mean, as of a server that was hardly sampled
+}
+
+// Legend returns an entry for each line.
+func (c *Chart) Legend() []LegendEntry {
+	var all []LegendEntry
+	for i := range c.Lines {
+		l := &c.Lines[i]
+		if t := &l.tally; t.Count > 0 {
+			typical := "mean " + table.Digits.Format(t.Mean()*l.factor)
+			switch {
+			case c.medians:
+				typical = "median of the intervals " + table.Digits.Format(t.Median()*l.factor)
+			case !series.IsKnown(t.Mean()):
+				all = append(all, LegendEntry{Class: c.lineClass(i), Name: l.Name})
+				continue
+			}
+			all = append(all, LegendEntry{c.lineClass(i), l.Name, typical, table.Digits.Format(t.Min * l.factor), table.Digits.Format(t.Max * l.factor)})
+		}
+	}
+	return all
+}
+
+// lineClass returns a line's colour and dashes. The lines of a group have one colour.
+func (c *Chart) lineClass(i int) string {
+	if group := c.Lines[i].Group; group > 0 {
+		nth := 0
+		for _, l := range c.Lines[:i] {
+			if l.Group == group {
+				nth++
+			}
+		}
+		return "c" + strconv.Itoa((group-1)%colours) + " d" + strconv.Itoa(nth%3)
+	}
+	class := "c" + strconv.Itoa(i%colours) + " d" + strconv.Itoa(i/colours%3)
+	if len(c.Lines) > 1 && c.Lines[i].Name == tool.Transaction {
+		class += " main" // beside the statements that it consists of
+	}
+	return class
+}
+
+// scale turns values into heights.
+type scale struct {
+	low, high float64
+	log       bool
+	ticks     []float64
+}
+
+func (c *Chart) scale() scale {
+	s := scale{}
+	smallest := math.Inf(1)
+	for i := range c.Lines {
+		for _, v := range c.Lines[i].Y {
+			if !series.IsKnown(v) || math.IsInf(v, 0) {
+				continue
+			}
+			s.low, s.high = min(s.low, v), max(s.high, v)
+			if v > 0 {
+				smallest = min(smallest, v)
+			}
+		}
+	}
+	if c.Spikes && c.spiky() && c.positive() {
+		s.log = true
+		s.low = math.Pow(10, math.Floor(math.Log10(smallest)))
+		s.high = math.Pow(10, math.Ceil(math.Log10(s.high)))
+		for t := s.low; t <= s.high*1.001; t *= 10 {
+			s.ticks = append(s.ticks, t)
+		}
+		return s
+	}
+	if s.high == s.low {
+		s.high = s.low + 1
+	}
+	step := niceStep((s.high - s.low) / 4)
+	s.high = math.Ceil(s.high/step-1e-9) * step
+	s.low = math.Floor(s.low/step+1e-9) * step
+	for i := range int(math.Round((s.high-s.low)/step)) + 1 {
+		s.ticks = append(s.ticks, s.low+float64(i)*step)
+	}
+	return s
+}
+
+// spiky reports whether any line's largest value hides the rest of it.
+func (c *Chart) spiky() bool {
+	for i := range c.Lines {
+		if t := &c.Lines[i].tally; t.Max > logSpread*t.Median() {
+			return true
+		}
+	}
+	return false
+}
+
+// positive reports whether no value is 0 or below it.
+func (c *Chart) positive() bool {
+	for i := range c.Lines {
+		for _, v := range c.Lines[i].Y {
+			if v <= 0 {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func (s *scale) height(v float64) float64 {
+	share := 0.0
+	if s.log {
+		share = math.Log(v/s.low) / math.Log(s.high/s.low)
+	} else {
+		share = (v - s.low) / (s.high - s.low)
+	}
+	return chartHeight - marginFoot - share*(chartHeight-marginFoot-marginTop)
+}
+
+// SVG draws the chart. All text in it is escaped.
+func (c *Chart) SVG() template.HTML {
+	var b strings.Builder
+	from, to := c.From, c.To
+	if !(to > from) {
+		to = from + 1
+	}
+	x := func(v float64) float64 {
+		return marginLeft + (v-from)/(to-from)*(chartWidth-marginLeft-marginRight)
+	}
+	s := c.scale()
+	fmt.Fprintf(&b, `<svg viewBox="0 0 %g %g" role="img" aria-label="%s">`, chartWidth, chartHeight, template.HTMLEscapeString(c.Title))
+	for _, band := range c.Bands {
+		left, right := x(max(band.From, from)), x(min(band.To, to))
+		if right > left {
+			fmt.Fprintf(&b, `<rect class="%s" x="%.1f" y="%g" width="%.1f" height="%g"/>`,
+				template.HTMLEscapeString(band.Kind), left, marginTop, right-left, chartHeight-marginFoot-marginTop)
+		}
+	}
+	for _, t := range s.ticks {
+		y := s.height(t)
+		fmt.Fprintf(&b, `<path class="grid" d="M%g %.1fH%g"/><text class="y" x="%g" y="%.1f">%s</text>`,
+			marginLeft, y, chartWidth-marginRight, marginLeft-6, y+4, tickText(t))
+	}
+	step := niceTime((to - from) / 7)
+	for t := math.Ceil(from/step) * step; t <= to+step/1e6; t += step {
+		fmt.Fprintf(&b, `<path class="grid" d="M%.1f %gV%g"/><text class="x" x="%.1f" y="%g">%s</text>`,
+			x(t), marginTop, chartHeight-marginFoot, x(t), chartHeight-8, table.Clock(t))
+	}
+	for _, m := range c.Markers {
+		if m.ElapsedSeconds >= from && m.ElapsedSeconds <= to {
+			fmt.Fprintf(&b, `<path class="mark" d="M%.1f %gV%g"/><text class="m" x="%.1f" y="%g">%d</text>`,
+				x(m.ElapsedSeconds), marginTop, chartHeight-marginFoot, x(m.ElapsedSeconds), marginTop-3, m.Number)
+		}
+	}
+	if c.Stacked {
+		// Each area covers the foot of the one above it.
+		for i := range slices.Backward(c.Lines) {
+			if d := area(c.Lines[i].thin(from, to, buckets), x, s.height); d != "" {
+				fmt.Fprintf(&b, `<path class="area %s" d="%s"/>`, c.lineClass(i), d)
+			}
+		}
+	}
+	for i := range c.Lines {
+		if d := path(c.Lines[i].thin(from, to, buckets), x, s.height); d != "" {
+			fmt.Fprintf(&b, `<path class="line %s" d="%s"/>`, c.lineClass(i), d)
+		}
+	}
+	b.WriteString(`</svg>`)
+	return template.HTML(b.String()) //nolint:gosec // built above, every text escaped
+}
+
+// path draws points as lines with gaps; a point alone becomes a dot.
+func path(p Line, x, y func(float64) float64) string {
+	var b strings.Builder
+	pen := false
+	for i := range p.X {
+		if !series.IsKnown(p.Y[i]) || math.IsInf(p.Y[i], 0) {
+			pen = false
+			continue
+		}
+		px, py := x(p.X[i]), y(p.Y[i])
+		if pen {
+			fmt.Fprintf(&b, "L%.1f %.1f", px, py)
+			continue
+		}
+		fmt.Fprintf(&b, "M%.1f %.1f", px, py)
+		if i+1 == len(p.X) || !series.IsKnown(p.Y[i+1]) {
+			b.WriteString("h.1")
+		}
+		pen = true
+	}
+	return b.String()
+}
+
+// area closes the path of a line down to 0, with gaps.
+func area(p Line, x, y func(float64) float64) string {
+	var b strings.Builder
+	for i := 0; i < len(p.X); i++ {
+		begin := i
+		for i < len(p.X) && series.IsKnown(p.Y[i]) && !math.IsInf(p.Y[i], 0) {
+			i++
+		}
+		if i-begin < 2 {
+			continue
+		}
+		fmt.Fprintf(&b, "M%.1f %.1f", x(p.X[begin]), y(0))
+		for j := begin; j < i; j++ {
+			fmt.Fprintf(&b, "L%.1f %.1f", x(p.X[j]), y(p.Y[j]))
+		}
+		fmt.Fprintf(&b, "L%.1f %.1fZ", x(p.X[i-1]), y(0))
+	}
+	return b.String()
+}
+
+// niceStep is the next 1, 2 or 5 times a power of ten from v on.
+func niceStep(v float64) float64 {
+	if !(v > 0) || math.IsInf(v, 0) {
+		return 1
+	}
+	power := math.Pow(10, math.Floor(math.Log10(v)))
+	for _, f := range []float64{1, 2, 5} {
+		if f*power >= v*0.999 {
+			return f * power
+		}
+	}
+	return 10 * power
+}
+
+// niceTime is a readable step of seconds.
+func niceTime(v float64) float64 {
+	for _, s := range []float64{1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 4 * 3600, 6 * 3600, 12 * 3600} {
+		if s >= v {
+			return s
+		}
+	}
+	return math.Ceil(v/86400) * 86400
+}
+
+// tickText prints a value on the axis.
+func tickText(v float64) string {
+	for _, unit := range []struct {
+		from float64
+		name string
+	}{{1e12, "T"}, {1e9, "G"}, {1e6, "M"}, {1e3, "k"}} {
+		if math.Abs(v) >= unit.from {
+			return strconv.FormatFloat(v/unit.from, 'g', 4, 64) + unit.name
+		}
+	}
+	return strconv.FormatFloat(v, 'g', 4, 64)
+}

@@ -1,0 +1,228 @@
+package report
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/benchwatch/benchwatch/agent/base/series"
+	"github.com/benchwatch/benchwatch/agent/base/terminal"
+	"github.com/benchwatch/benchwatch/agent/model/table"
+	"github.com/benchwatch/benchwatch/agent/run/record"
+	"github.com/benchwatch/benchwatch/agent/run/rundir"
+)
+
+// group makes runs of one setting: threads and label, with these rates.
+func group(name string, threads int, rates ...float64) Group {
+	g := Group{Name: "via=" + name}
+	for i, tps := range rates {
+		g.Runs = append(g.Runs, Row{
+			ID: fmt.Sprintf("%s-%d-%d", name, threads, i), Tool: "sysbench", Workload: "oltp_read_write", Threads: threads, Result: rundir.Succeeded,
+			Labels: map[string]string{"via": name, "sweep": "s", "repeat": fmt.Sprint(i)},
+			TPS:    series.Some(tps), Latency: map[string]float64{"p95": 0.001 * 1000 / tps}, Errors: series.Some(0.0),
+		})
+	}
+	return g
+}
+
+func join(a, b Group) Group {
+	a.Runs = append(a.Runs, b.Runs...)
+	return a
+}
+
+func textOf(t *testing.T, c Comparison) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := c.Text(&b, terminal.Terminal{}); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// TestCompareVerdicts guards that a difference is called one only if the runs can
+// distinguish it from noise.
+func TestCompareVerdicts(t *testing.T) {
+	for name, c := range map[string]struct {
+		a, b    []float64
+		verdict Verdict
+		text    string
+	}{
+		"one run each":    {[]float64{1000}, []float64{900}, Single, "-10.0 %, one run, may be noise"},
+		"one against ten": {[]float64{1000, 1001, 1002, 1003, 1004, 1005}, []float64{900}, Single, "one run"},
+		"three each":      {[]float64{1000, 1001, 1002}, []float64{900, 901, 902}, TooFew, "-10.0 %, too few runs (p=0.100)"},
+		"four each":       {[]float64{1000, 1001, 1002, 1003}, []float64{900, 901, 902, 903}, Different, "-10.0 % (p=0.029)"},
+		"overlapping":     {[]float64{1000, 950, 1050, 990}, []float64{1010, 940, 1040, 980}, NotProven, ", not proven (p="},
+		"all the same":    {[]float64{1000, 1000, 1000, 1000}, []float64{1000, 1000, 1000, 1000}, NotProven, "+0.0 %, not proven (p=1.000)"},
+	} {
+		got := Compare([]Group{group("direct", 16, c.a...), group("atlas", 16, c.b...)}, []string{"via"})
+		s := got.Lines[0].Samples[1]
+		if got.Lines[0].Measure != "tps" || s.Verdict != c.verdict || !strings.Contains(s.difference(), c.text) {
+			t.Errorf("%s: %s %q %q", name, got.Lines[0].Measure, s.Verdict, s.difference())
+		}
+		if c.verdict == Single && !strings.Contains(textOf(t, got), "\none run says nothing about spread") {
+			t.Errorf("%s: the note is missing:\n%s", name, textOf(t, got))
+		}
+	}
+}
+
+// TestCompareCombinations guards that what varies within the groups makes lines, in
+// the order of numbers, and is never mixed.
+func TestCompareCombinations(t *testing.T) {
+	direct := join(join(group("direct", 128, 3000), group("direct", 16, 2000)), group("direct", 1, 200))
+	atlas := join(group("atlas", 16, 1800), group("atlas", 1, 150))
+	c := Compare([]Group{direct, atlas}, []string{"via"})
+	if len(c.Varied) != 1 || c.Varied[0] != "threads" || len(c.Differs) != 0 {
+		t.Fatalf("varied %v, differs %v", c.Varied, c.Differs)
+	}
+	var got []string
+	for _, row := range c.Table().Rows {
+		if row[1].String() == "tps" {
+			got = append(got, row[0].String()+" "+row[4].String())
+		}
+	}
+	if s := strings.Join(got, ", "); s != "1 0.750, 16 0.900, 128 –" {
+		t.Errorf("lines %s", s)
+	}
+}
+
+// The lines of a comparison have the order of the figure's axis, also of sizes.
+func TestCompareAndFigureHaveOneOrder(t *testing.T) {
+	var groups []Group
+	for _, via := range []string{"direct", "atlas"} {
+		g := Group{Name: via}
+		for i, size := range []string{"16G", "512M", "8G", "8G"} {
+			g.Runs = append(g.Runs, Row{ID: fmt.Sprint(via, i), Threads: 16, Labels: map[string]string{"via": via, "pool": size}, TPS: series.Some(100.0)})
+		}
+		groups = append(groups, g)
+	}
+	c := Compare(groups, []string{"via"})
+	var lines []string
+	for _, l := range c.Lines {
+		lines = append(lines, l.Combination...)
+	}
+	if lines = slices.Compact(lines); !slices.Equal(lines, []string{"512M", "8G", "16G"}) {
+		t.Errorf("lines of %q", lines)
+	}
+	set, err := NewFigureSet(&c, groups, FigureOptions{X: "pool"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ticks []string
+	for _, tick := range set.Plots()[0].X.Ticks {
+		ticks = append(ticks, tick.Text)
+	}
+	if !slices.Equal(ticks, lines) {
+		t.Errorf("the axis has %q, the lines %q", ticks, lines)
+	}
+}
+
+// TestCompareDropsEchoes guards against two columns with the same values: a sweep's
+// label and the option of the tool that it was put into. What only looks alike stays.
+func TestCompareDropsEchoes(t *testing.T) {
+	one, two := group("direct", 8, 100), group("direct", 16, 200)
+	for i, g := range []Group{one, two} {
+		labels := g.Runs[0].Labels
+		labels["mode"] = []string{"select", "insert"}[i]
+		labels["oltp_nontrx_mode"] = labels["mode"]
+		labels["event_threads"] = []string{"8", "4"}[i]
+	}
+	c := Compare([]Group{join(one, two), group("atlas", 8, 300)}, []string{"via"})
+	if got, want := strings.Join(c.Varied, " "), "threads event_threads mode"; got != want {
+		t.Errorf("varied %q, want %q", got, want)
+	}
+}
+
+// TestCompareSaysWhatDiffers guards against comparing apples and oranges.
+func TestCompareSaysWhatDiffers(t *testing.T) {
+	c := Compare([]Group{group("direct", 16, 1000), group("atlas", 32, 1000)}, nil)
+	text := textOf(t, c)
+	for _, want := range []string{"threads: via=direct 16; via=atlas 32", "via: via=direct direct; via=atlas atlas", "the groups differ in threads (16 and 32)"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("missing %q in\n%s", want, text)
+		}
+	}
+}
+
+func TestCompareFormats(t *testing.T) {
+	dir := captured(t)
+	h := readHistory(t, dir)
+	groups := []Group{{Name: "<b>a", Runs: []Row{NewRow(&h.Snapshot)}}, {Name: "b|c", Runs: []Row{NewRow(&h.Snapshot)}}}
+	c := Compare(groups, nil)
+	var markdown, csv, data, page bytes.Buffer
+	if err := c.Markdown(&markdown); err != nil || !strings.Contains(markdown.String(), `| \<b\>a | b\|c | ratio |`) {
+		t.Errorf("%v\n%s", err, markdown.String())
+	}
+	if err := c.CSV(&csv); err != nil || !strings.Contains(csv.String(), "\ntps,/s,b|c,1,1328.11,1328.11,1328.11,1,,one run\n") {
+		t.Errorf("%v\n%s", err, csv.String())
+	}
+	if err := table.JSON(&data, c); err != nil || !json.Valid(data.Bytes()) {
+		t.Errorf("%v\n%s", err, data.String())
+	}
+	p := ComparisonPage{Comparison: c, Charts: CompareCharts(&c, groups, [][]*record.History{{h}, {h}})}
+	if err := p.HTML(&page); err != nil {
+		t.Fatal(err)
+	}
+	_, root := parsed(t, page.String())
+	selfContained(t, root)
+	if n := elements(root, "figure"); n != 2 || !strings.Contains(text(root), "<b>a") {
+		t.Errorf("%d charts", n)
+	}
+}
+
+// A label that numbers the repeats of a group does not make pairs of them.
+func TestCompareRepeats(t *testing.T) {
+	labelled := func(name string, label string, values ...string) Group {
+		rates := make([]float64, len(values))
+		for i := range rates {
+			rates[i] = 1000 + float64(i)
+		}
+		g := group(name, 16, rates...)
+		for i, v := range values {
+			delete(g.Runs[i].Labels, "sweep")
+			g.Runs[i].Labels[label] = v
+		}
+		return g
+	}
+	sweep := func(g Group) Group {
+		for i := range g.Runs {
+			g.Runs[i].Labels["sweep"] = "s"
+		}
+		return g
+	}
+	for name, c := range map[string]struct {
+		a, b   Group
+		varied string
+	}{
+		"from 1":              {labelled("a", "k", "1", "2", "3", "4", "5"), labelled("b", "k", "5", "4", "3", "2", "1"), ""},
+		"from 0, not as many": {labelled("a", "k", "0", "1", "2"), labelled("b", "k", "0", "1", "2", "3"), ""},
+		"a number of its own": {labelled("a", "build", "881", "884"), labelled("b", "build", "890", "897"), ""},
+		"a parameter":         {labelled("a", "k", "1", "2", "4"), labelled("b", "k", "1", "2", "4"), "k"},
+		"names":               {labelled("a", "mode", "x", "y"), labelled("b", "mode", "x", "y"), "mode"},
+		"of a sweep":          {sweep(labelled("a", "k", "1", "2")), sweep(labelled("b", "k", "1", "2")), "k"},
+	} {
+		got := Compare([]Group{c.a, c.b}, []string{"via"})
+		if strings.Join(got.Varied, " ") != c.varied {
+			t.Errorf("%s: varied %v", name, got.Varied)
+		}
+		if n := got.Lines[0].Samples[0].N; (n == len(c.a.Runs)) != (c.varied == "") {
+			t.Errorf("%s: %d runs in a cell", name, n)
+		}
+		if note := strings.Contains(textOf(t, got), "numbers the runs of a group"); note != (c.varied == "") {
+			t.Errorf("%s: note %v", name, note)
+		}
+	}
+	// Beside threads that vary, each number of threads has its repeats.
+	both := func(name string) Group {
+		g := join(labelled(name, "k", "1", "2"), labelled(name, "k", "1", "2"))
+		for i := range g.Runs {
+			g.Runs[i].Threads = 8 + i/2
+		}
+		return g
+	}
+	if got := Compare([]Group{both("a"), both("b")}, []string{"via"}); strings.Join(got.Varied, " ") != "threads" {
+		t.Errorf("varied %v", got.Varied)
+	}
+}

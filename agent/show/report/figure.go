@@ -1,0 +1,232 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/benchwatch/benchwatch/agent/model/measure"
+	"github.com/benchwatch/benchwatch/agent/model/table"
+	"github.com/benchwatch/benchwatch/agent/model/tool"
+	"github.com/benchwatch/benchwatch/agent/run/rundir"
+)
+
+// KneeShare is how much of the best throughput the knee reaches: the smallest value of a
+// parameter from which on more brings little.
+const KneeShare = 0.95
+
+// FigurePoint is what runs with one value of a parameter have.
+type FigurePoint struct {
+	// Line names the line that the point belongs to, X is the value of the parameter.
+	Line, X string
+	// Spread is in the measure's base unit.
+	Spread
+}
+
+// Figure is the measures that one figure shows: one, or that of each machine.
+type Figure []Measure
+
+// Figures groups measures by the figures that show them.
+func Figures(measures []Measure) []Figure {
+	var all []Figure
+	for _, m := range measures {
+		i := slices.IndexFunc(all, func(f Figure) bool { return m.Figure != "" && f[0].Figure == m.Figure })
+		if i < 0 {
+			all = append(all, Figure{m})
+			continue
+		}
+		all[i] = append(all[i], m)
+	}
+	return all
+}
+
+// Plot draws the figure over a parameter; points returns those of one of its measures.
+func (f Figure) Plot(x string, average Average, points func(*Measure) []FigurePoint) *Plot {
+	var all []FigurePoint
+	for i := range f {
+		m := &f[i]
+		for _, p := range points(m) {
+			switch {
+			case p.Line == "":
+				p.Line = m.Line
+			case m.Line != "":
+				p.Line += ", " + m.Line
+			}
+			all = append(all, p)
+		}
+	}
+	m := f[0]
+	m.Name = cmp.Or(m.Figure, m.Name)
+	return newFigure(&m, x, all, average)
+}
+
+// newFigure draws a measure over a parameter: the averages, with the extremes of the runs.
+// Values that are numbers are placed by their size, on a logarithmic axis if they double
+// rather than add up; others stand side by side. Of a throughput the best point of each
+// line and its knee are marked.
+func newFigure(m *Measure, x string, points []FigurePoint, average Average) *Plot {
+	points = slices.DeleteFunc(slices.Clone(points), func(p FigurePoint) bool { return p.N == 0 || p.X == "" })
+	p := &Plot{Title: m.Name + " by " + x, X: Axis{Title: x}}
+	var notes []string
+	switch m.Unit.Sign {
+	case "":
+	case table.PerSecond.Sign:
+		notes = append(notes, "per second")
+	default:
+		notes = append(notes, m.Unit.Sign)
+	}
+	if slices.ContainsFunc(points, func(q FigurePoint) bool { return q.N > 1 }) {
+		notes = append(notes, string(average)+" with the smallest and the largest run")
+	}
+	p.Unit = strings.Join(notes, ", ")
+	var texts, names []string
+	for _, q := range points {
+		if !slices.Contains(texts, q.X) {
+			texts = append(texts, q.X)
+		}
+		if !slices.Contains(names, q.Line) {
+			names = append(names, q.Line)
+		}
+	}
+	slices.SortStableFunc(texts, rundir.CompareValues)
+	places, numbers := placesOf(texts)
+	short := shortSizes(x, texts)
+	for _, text := range texts {
+		p.X.Ticks = append(p.X.Ticks, Tick{places[text], short(text)})
+	}
+	p.X.Log = numbers && doubles(texts, places)
+	for _, name := range names[:min(len(names), maxLines)] {
+		line := PlotLine{Name: name}
+		for _, q := range points {
+			if q.Line == name {
+				f := m.Unit.Factor
+				line.Points = append(line.Points, Point{X: places[q.X], Y: q.Average(average) * f, Low: q.Min * f, High: q.Max * f})
+			}
+		}
+		sortPoints(line.Points)
+		p.Lines = append(p.Lines, line)
+	}
+	if n := len(names) - maxLines; n > 0 {
+		p.Notes = append(p.Notes, table.Plural(n, "line")+" left out")
+	}
+	if isRate(m) {
+		for i := range p.Lines {
+			p.mark(i, m, numbers)
+		}
+	}
+	return p
+}
+
+// isRate reports whether more of a measure is better, so that it has a best point.
+func isRate(m *Measure) bool {
+	return slices.ContainsFunc([]*measure.Measure{tool.Throughput, tool.QueryRate, tool.TpmC}, func(t *measure.Measure) bool { return t.Field() == m.Field })
+}
+
+// mark marks the best point of a line and, if the parameter is a number, its knee.
+func (p *Plot) mark(i int, m *Measure, numbers bool) {
+	l := &p.Lines[i]
+	if len(l.Points) < 2 {
+		return
+	}
+	best := l.Points[0]
+	for _, q := range l.Points {
+		if q.Y > best.Y {
+			best = q
+		}
+	}
+	name := ""
+	if l.Name != "" {
+		name = l.Name + ": "
+	}
+	at := func(q Point) string {
+		j := slices.IndexFunc(p.X.Ticks, func(t Tick) bool { return t.At == q.X })
+		return p.X.Title + " " + p.X.Ticks[j].Text
+	}
+	p.Marks = append(p.Marks, PlotMark{best.X, best.Y, fmt.Sprintf("%sbest, %s %s at %s", name, table.Digits.Format(best.Y), m.Name, at(best)), i})
+	if !numbers {
+		return
+	}
+	for _, q := range l.Points {
+		if q.Y >= KneeShare*best.Y {
+			if q.X < best.X {
+				p.Marks = append(p.Marks, PlotMark{q.X, q.Y, fmt.Sprintf("%sknee, %.1f %% of the best at %s", name, 100*q.Y/best.Y, at(q)), i})
+			}
+			return
+		}
+	}
+}
+
+// counted are parameters whose values count something, however large: the size of a table is
+// its rows.
+var counted = regexp.MustCompile(`^table_size$|rows|record|count|events|operations|rate$|threads|connections`)
+
+// shortSizes returns how figures write the values of a parameter: sizes that are plain numbers
+// of bytes, such as a server's 134217728, as 128 MiB, and others as they are. Of one number it
+// can't be known, so all of them have to be whole MiB.
+func shortSizes(name string, values []string) func(string) string {
+	as := map[string]string{}
+	for _, v := range values {
+		if _, err := strconv.ParseFloat(v, 64); err != nil || v == "0" {
+			continue // a text, or one with a unit
+		}
+		short, ok := shortSize(v)
+		if !ok || counted.MatchString(strings.ToLower(name)) {
+			return func(v string) string { return v }
+		}
+		as[v] = short
+	}
+	return func(v string) string { return cmp.Or(as[v], v) }
+}
+
+// placesOf returns where values are on an axis: at their size if all are numbers, else one
+// beside the other.
+func placesOf(texts []string) (places map[string]float64, numbers bool) {
+	places = map[string]float64{}
+	numbers = true
+	for _, text := range texts {
+		v, ok := rundir.SizeOf(text)
+		numbers = numbers && ok
+		places[text] = v
+	}
+	if !numbers {
+		for i, text := range texts {
+			places[text] = float64(i)
+		}
+	}
+	return places, numbers
+}
+
+// doubles reports whether sorted values grow by factors rather than by steps.
+func doubles(texts []string, places map[string]float64) bool {
+	n := len(texts)
+	return n > 2 && places[texts[0]] > 0 && places[texts[n-1]]/places[texts[0]] >= 2*float64(n-1)
+}
+
+// FigurePage is figures with a table and lists of findings, as one file that needs nothing
+// else.
+type FigurePage struct {
+	Title   string
+	Made    time.Time
+	Version string
+	Figures []*Plot
+	Lists   []FigureList
+	Table   *table.Table
+	// Note is shown below the table.
+	Note string
+}
+
+// FigureList is findings about a part of the runs; an empty title is about all.
+type FigureList struct {
+	Title string
+	Lines []string
+}
+
+// HTML writes the page.
+func (p *FigurePage) HTML(w io.Writer) error {
+	return page.ExecuteTemplate(table.PlainWriter{W: w}, "figures", p)
+}

@@ -1,0 +1,397 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"html/template"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/benchwatch/benchwatch/agent/base/series"
+	"github.com/benchwatch/benchwatch/agent/model/table"
+)
+
+// Plot is lines over a quantity that is not time: the number of threads, another
+// parameter, a percentile, a latency. Like a Chart it is drawn as SVG.
+type Plot struct {
+	Title string
+	// Unit is what the values are, shown after the title.
+	Unit string
+	X, Y Axis
+	// Lines are drawn in the order of their colours.
+	Lines []PlotLine
+	// Cells are areas of a heat map.
+	Cells []PlotCell
+	// Marks are points of interest, numbered in the drawing.
+	Marks []PlotMark
+	// Notes are shown below the legend.
+	Notes []string
+	// Width is how wide the drawing is in its own units, of which a text is 11 high; 0:
+	// as wide as a chart.
+	Width float64
+}
+
+// Axis of a plot. Its ends are those of the values.
+type Axis struct {
+	// Title is shown at the axis; the y axis has the plot's unit.
+	Title string
+	Log   bool
+	// Ticks are places with texts; nil: numbers at round places.
+	Ticks []Tick
+}
+
+// Tick is a place on an axis.
+type Tick struct {
+	At   float64
+	Text string
+}
+
+// PlotLine is a line with its points.
+type PlotLine struct {
+	Name   string
+	Points []Point
+	// Bars: each point is a bar as wide as its Width.
+	Bars bool
+	// Fit: a curve that was computed, without points.
+	Fit bool
+	// Colour is that of another line, from 1 on; 0: its own.
+	Colour int
+}
+
+// Point is a value with its spread: Low and High are the extremes, equal to Y if there is one
+// value.
+type Point struct {
+	X, Y, Low, High float64
+	// Width is where a bar ends.
+	Width float64
+	// Title describes the point to those who point at it, Link is where it leads; both may
+	// be empty.
+	Title, Link string
+}
+
+// PlotCell is an area from one corner to the other, drawn the stronger the larger its
+// Share, from 0 to 1, is.
+type PlotCell struct{ X, Y, ToX, ToY, Share float64 }
+
+// PlotMark is a point of interest.
+type PlotMark struct {
+	X, Y float64
+	Text string
+	Line int // whose colour it has
+}
+
+// Empty reports whether nothing is drawn.
+func (p *Plot) Empty() bool {
+	return len(p.Cells) == 0 && !slices.ContainsFunc(p.Lines, func(l PlotLine) bool { return len(l.Points) > 0 })
+}
+
+// plotScale turns values into places between two ends of the drawing.
+type plotScale struct {
+	low, high  float64
+	log        bool
+	begin, end float64
+	ticks      []Tick
+}
+
+func (s *plotScale) at(v float64) float64 {
+	share := (v - s.low) / (s.high - s.low)
+	if s.log {
+		share = math.Log(v/s.low) / math.Log(s.high/s.low)
+	}
+	return s.begin + share*(s.end-s.begin)
+}
+
+// newScale fits a scale to values. toZero: a linear one begins at 0 if no value is below it.
+func newScale(a *Axis, values []float64, begin, end float64, toZero bool) plotScale {
+	s := plotScale{low: math.Inf(1), high: math.Inf(-1), begin: begin, end: end, log: a.Log}
+	for _, v := range values {
+		if series.IsKnown(v) && !math.IsInf(v, 0) && (!a.Log || v > 0) {
+			s.low, s.high = min(s.low, v), max(s.high, v)
+		}
+	}
+	if math.IsInf(s.low, 1) {
+		s.low, s.high = 1, 10
+	}
+	if s.log && s.high/s.low < 1.0001 {
+		s.low, s.high = s.low/2, s.high*2
+	}
+	if !s.log && toZero {
+		s.low, s.high = min(s.low, 0), max(s.high, 0)
+	}
+	if s.high == s.low {
+		s.low, s.high = s.low-1, s.high+1
+	}
+	switch {
+	case a.Ticks != nil:
+		for _, t := range a.Ticks {
+			if t.At >= s.low && t.At <= s.high {
+				s.ticks = append(s.ticks, t)
+			}
+		}
+	case s.log:
+		digits := []float64{1}
+		if s.high/s.low < 100 {
+			digits = []float64{1, 2, 5}
+		}
+		for e := math.Floor(math.Log10(s.low)); e <= math.Ceil(math.Log10(s.high)); e++ {
+			for _, d := range digits {
+				if v := d * math.Pow(10, e); v >= s.low*0.999 && v <= s.high*1.001 {
+					s.ticks = append(s.ticks, Tick{v, tickText(v)})
+				}
+			}
+		}
+	default:
+		step := niceStep((s.high - s.low) / 4)
+		if toZero {
+			s.high = math.Ceil(s.high/step-1e-9) * step
+			s.low = math.Floor(s.low/step+1e-9) * step
+		}
+		for v := math.Ceil(s.low/step-1e-9) * step; v <= s.high+step/1e6; v += step {
+			s.ticks = append(s.ticks, Tick{v, tickText(v + 0)}) // not -0
+		}
+	}
+	return s
+}
+
+const plotHeight = 230.0
+
+// textWidth is about that of a digit.
+const textWidth = 6.7
+
+// SVG draws the plot. All text in it is escaped.
+func (p *Plot) SVG() template.HTML {
+	var b strings.Builder
+	p.writeSVG(&b, "")
+	return template.HTML(b.String()) //nolint:gosec // built from numbers and escaped texts
+}
+
+// WriteSVG writes the plot as a file of its own.
+func (p *Plot) WriteSVG(w io.Writer) error {
+	var b, style strings.Builder
+	if err := page.ExecuteTemplate(&style, "style", nil); err != nil {
+		return err
+	}
+	p.writeSVG(&b, `<style>svg { background: var(--back); font: 11px system-ui, sans-serif; } .title { font-weight: 600; fill: var(--text) !important; font-size: 13px !important; }`+
+		template.HTMLEscapeString(style.String())+`</style>`)
+	_, err := io.WriteString(w, b.String()+"\n")
+	return err
+}
+
+// writeSVG writes the drawing, with a style as one that stands alone.
+func (p *Plot) writeSVG(b *strings.Builder, style string) {
+	role := "img"
+	if slices.ContainsFunc(p.Lines, func(l PlotLine) bool { return len(l.Points) > 0 && l.Points[0].Link != "" }) {
+		role = "group" // nothing in an image can be reached
+	}
+	fmt.Fprintf(b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %g %g" role="%s" aria-label="%s">%s`, p.width(), p.height(style != ""), role, template.HTMLEscapeString(p.Title), style)
+	p.draw(canvas{b}, style != "")
+	b.WriteString(`</svg>`)
+}
+
+// head is the height of the title of a drawing that stands alone, row that of a line below it.
+const head, row = 34.0, 15.0
+
+// width is that of the drawing.
+func (p *Plot) width() float64 { return cmp.Or(p.Width, chartWidth) }
+
+// height is that of the drawing.
+func (p *Plot) height(alone bool) float64 {
+	if !alone {
+		return plotHeight
+	}
+	return plotHeight + head + row*float64(len(p.Legend())+len(p.notes()))
+}
+
+// draw draws the plot, alone with its title and legend.
+func (p *Plot) draw(c canvas, alone bool) {
+	top, width := marginTop, p.width()
+	if alone {
+		top += head
+	}
+	foot := plotHeight + top - marginTop - marginFoot - 12
+	var xs, ys []float64
+	bars := false
+	for _, l := range p.Lines {
+		bars = bars || l.Bars
+		for _, q := range l.Points {
+			xs, ys = append(xs, q.X), append(ys, q.Y, q.Low, q.High)
+			if l.Bars {
+				xs = append(xs, q.Width)
+			}
+		}
+	}
+	for _, c := range p.Cells {
+		xs, ys = append(xs, c.X, c.ToX), append(ys, c.Y, c.ToY)
+	}
+	inset := 8.0
+	if bars || len(p.Cells) > 0 {
+		inset = 0
+	}
+	x := newScale(&p.X, xs, marginLeft+inset, width-marginRight-inset, false)
+	y := newScale(&p.Y, ys, foot, top, true)
+	if alone {
+		c.text(titleText, spot{marginLeft, 16}, clip(p.Title, width-marginLeft))
+		c.text(plainText, spot{marginLeft, 31}, clip(p.Unit, width-marginLeft))
+	}
+	for _, t := range y.ticks {
+		at := y.at(t.At)
+		c.grid(spot{marginLeft, at}, spot{width - marginRight, at})
+		c.text(yText, spot{marginLeft - 6, at + 4}, t.Text)
+	}
+	half := func(t Tick) float64 { return textWidth * float64(len([]rune(t.Text))) / 2 }
+	free, rest := math.Inf(-1), math.Inf(1) // where the text before ends, and where the last one begins
+	if n := len(x.ticks); n > 0 {
+		rest = x.at(x.ticks[n-1].At) - half(x.ticks[n-1]) - textWidth
+	}
+	for i, t := range x.ticks {
+		at := x.at(t.At)
+		c.grid(spot{at, top}, spot{at, foot})
+		if half := half(t); at-half > free && (at+half < rest || i == len(x.ticks)-1) { // no text over another
+			c.text(xText, spot{at, foot + 14}, t.Text)
+			free = at + half + textWidth
+		}
+	}
+	c.text(xText, spot{(marginLeft + width - marginRight) / 2, foot + 28}, p.X.Title)
+	for _, cell := range p.Cells {
+		left, right, up, down := x.at(cell.X), x.at(cell.ToX), y.at(cell.ToY), y.at(cell.Y)
+		c.cell(cell.Share, spot{left, up}, right-left, down-up)
+	}
+	for i := range p.Lines {
+		p.drawLine(c, i, &x, &y, foot)
+	}
+	var numbers [][2]float64
+	for i, m := range p.Marks {
+		mx, my := x.at(m.X), y.at(m.Y)
+		taken := numbers
+		for j, other := range p.Marks {
+			if j != i {
+				taken = append(slices.Clip(taken), [2]float64{x.at(other.X), y.at(other.Y) + 4})
+			}
+		}
+		at := numberPlace(mx, my, taken)
+		numbers = append(numbers, at)
+		c.ring(stroke{colour: m.Line % colours}, spot{mx, my})
+		c.text(markText, spot{at[0], at[1]}, strconv.Itoa(i+1))
+	}
+	if !alone {
+		return
+	}
+	at := foot + 44
+	for i := range p.Lines {
+		if l := &p.Lines[i]; l.Name != "" && len(l.Points) > 0 {
+			c.line(p.stroke(i), spot{marginLeft, at - 4}, spot{marginLeft + 24, at - 4})
+			c.text(plainText, spot{marginLeft + 30, at}, clip(l.Name, width-marginLeft-30))
+			at += row
+		}
+	}
+	for _, n := range p.notes() {
+		c.text(plainText, spot{marginLeft, at}, clip(n, width-marginLeft))
+		at += row
+	}
+}
+
+// clip cuts a text that is wider than the room it has.
+func clip(text string, room float64) string { return table.Clip(text, int(room/textWidth)) }
+
+// numberPlace returns where the number of a mark is written: above it or, if that is taken,
+// beside or below it.
+func numberPlace(x, y float64, taken [][2]float64) [2]float64 {
+	places := [][2]float64{{x, max(y-10, 10)}, {x - 14, y + 4}, {x + 14, y + 4}, {x, y + 18}, {x - 14, y - 8}, {x + 14, y - 8}, {x - 28, y + 4}}
+	for _, at := range places {
+		if !slices.ContainsFunc(taken, func(t [2]float64) bool { return math.Abs(t[0]-at[0]) < 12 && math.Abs(t[1]-at[1]) < 11 }) {
+			return at
+		}
+	}
+	return places[0]
+}
+
+func (p *Plot) drawLine(c canvas, i int, x, y *plotScale, foot float64) {
+	l := &p.Lines[i]
+	s := p.stroke(i)
+	if l.Bars {
+		for _, q := range l.Points {
+			left, right, up := x.at(q.X), x.at(q.Width), y.at(q.Y)
+			c.bar(s, spot{left, up}, max(right-left, 0.5), max(foot-up, 0))
+		}
+		return
+	}
+	var through []spot
+	end := func() {
+		if len(through) > 1 {
+			c.line(s, through...)
+		}
+		through = nil
+	}
+	for _, q := range l.Points {
+		if !series.IsKnown(q.Y) || math.IsInf(q.Y, 0) || y.log && q.Y <= 0 {
+			end()
+			continue
+		}
+		through = append(through, spot{x.at(q.X), y.at(q.Y)})
+	}
+	end()
+	if l.Fit || len(l.Points) > 100 && l.Points[0].Title == "" {
+		return
+	}
+	for _, q := range l.Points {
+		if !series.IsKnown(q.Y) || y.log && (q.Y <= 0 || q.Low <= 0) {
+			continue
+		}
+		px := x.at(q.X)
+		if q.Low < q.High {
+			low, high := y.at(q.Low), y.at(q.High)
+			spread := stroke{colour: s.colour}
+			c.line(spread, spot{px - 3, low}, spot{px + 3, low})
+			c.line(spread, spot{px, low}, spot{px, high})
+			c.line(spread, spot{px - 3, high}, spot{px + 3, high})
+		}
+		c.dot(stroke{colour: s.colour}, spot{px, y.at(q.Y)}, &q)
+	}
+}
+
+// stroke is how a line is drawn.
+func (p *Plot) stroke(i int) stroke {
+	l := &p.Lines[i]
+	switch {
+	case l.Colour > 0 && l.Fit:
+		return stroke{(l.Colour - 1) % colours, 2}
+	case l.Colour > 0:
+		return stroke{(l.Colour - 1) % colours, 0}
+	case l.Fit:
+		return stroke{i % colours, 2}
+	}
+	return stroke{i % colours, i / colours % 3}
+}
+
+// Legend returns an entry for each line.
+func (p *Plot) Legend() []LegendEntry {
+	var all []LegendEntry
+	for i := range p.Lines {
+		if p.Lines[i].Name != "" && len(p.Lines[i].Points) > 0 {
+			all = append(all, LegendEntry{Class: p.stroke(i).String(), Name: p.Lines[i].Name})
+		}
+	}
+	return all
+}
+
+// notes are the texts of the marks, then the notes.
+func (p *Plot) notes() []string {
+	var all []string
+	for i, m := range p.Marks {
+		all = append(all, strconv.Itoa(i+1)+": "+m.Text)
+	}
+	return append(all, p.Notes...)
+}
+
+// Footnotes are the texts below the drawing.
+func (p *Plot) Footnotes() []string { return p.notes() }
+
+// ratioText prints a width as a share of a value.
+func ratioText(width, of float64) string { return table.Digits.Format(100*width/of) + " %" }
+
+func sortPoints(points []Point) {
+	slices.SortFunc(points, func(a, b Point) int { return cmp.Compare(a.X, b.X) })
+}

@@ -1,0 +1,168 @@
+package report
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/benchwatch/benchwatch/agent/base/analysis"
+	"github.com/benchwatch/benchwatch/agent/base/series"
+	"github.com/benchwatch/benchwatch/agent/model/engine"
+	"github.com/benchwatch/benchwatch/agent/run/ingest"
+	"github.com/benchwatch/benchwatch/agent/run/record"
+	"github.com/benchwatch/benchwatch/agent/run/rundir"
+)
+
+// countedRun is a run of a minute with servers whose statements were recorded.
+func countedRun(lines ...record.ServerStatements) *record.History {
+	zero := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+	end := zero.Add(time.Minute)
+	h := &record.History{Zero: zero, Snapshot: ingest.Snapshot{Meta: rundir.Meta{
+		ID: "run", StartedAt: zero, EndedAt: &end, Outcome: rundir.Succeeded,
+		Servers: &rundir.Servers{Targets: []rundir.Server{{Target: "n1"}, {Target: "n2"}, {Target: "proxy", Proxy: true}}},
+	}}}
+	for i := range lines {
+		lines[i].From, lines[i].To = zero.Add(time.Second), end
+	}
+	h.Statements = lines
+	return h
+}
+
+func serverStatement(text string, executions, seconds float64, latency ...uint64) engine.Statement {
+	s := engine.Statement{Digest: "d" + text, Text: text, StatementCounts: engine.StatementCounts{Executions: executions, Seconds: seconds, RowsExamined: 2 * executions}}
+	for i, n := range latency {
+		if s.Latency == nil {
+			s.Latency = engine.LatencyBuckets{}
+		}
+		s.Latency = append(s.Latency, engine.LatencyBuckets{{Low: float64(i) / 1000, High: float64(i+1) / 1000, N: n}}...)
+	}
+	return s
+}
+
+// TestStatements guards that the servers' statements are added up, that proxies do not count
+// twice, that a percentile is one of all servers or absent, and that a server of which nothing
+// is known is named.
+func TestStatements(t *testing.T) {
+	all := statementsOf(countedRun(
+		record.ServerStatements{Target: "n1", Questions: series.Some(1000.0), Statements: []engine.Statement{
+			serverStatement("SELECT a", 600, 3, 590, 10), serverStatement("COMMIT", 300, 5, 300), {Digest: engine.DigestPrepared, StatementCounts: engine.StatementCounts{Executions: 50, Seconds: 2}},
+		}, Rest: &engine.StatementCounts{Executions: 50, Seconds: 1}, RestKinds: 5, Latency: engine.LatencyBuckets{{Low: 0, High: 0.001, N: 900}}},
+		record.ServerStatements{Target: "n2", Statements: []engine.Statement{serverStatement("SELECT a", 400, 9, 0, 0, 400), serverStatement("COMMIT", 100, 1)}},
+		record.ServerStatements{Target: "proxy", Statements: []engine.Statement{serverStatement("SELECT a", 1e6, 1e6)}},
+		record.ServerStatements{Target: "foreign", Statements: []engine.Statement{serverStatement("SELECT a", 1e6, 1e6)}},
+	))
+	if all.Total.Executions != 1500 || all.Total.Seconds != 21 || len(all.Kinds) != 3 || all.Distribution == nil || all.Distribution.Count != 900 {
+		t.Fatalf("%+v", all)
+	}
+	first := &all.Kinds[0]
+	if first.Text != "SELECT a" || first.Executions != 1000 || first.Seconds != 12 || first.MeanSeconds != 0.012 || len(first.Percentiles) != 2 || first.Percentiles[0].High.Value != 0.003 {
+		t.Errorf("%+v", first)
+	}
+	if second := &all.Kinds[1]; second.Text != "COMMIT" || second.Percentiles != nil {
+		t.Errorf("n2 has no histogram of it: %+v", second)
+	}
+	var b bytes.Buffer
+	if err := statementTable(all, 2).Text(&b); err != nil {
+		t.Fatal(err)
+	}
+	if text := b.String(); !strings.Contains(text, "(all others)    100   14.29") {
+		t.Errorf("\n%s", text)
+	}
+	notes := strings.Join(statementNotes(all), "\n")
+	if !strings.Contains(notes, "n1 counted 1000 executions from 0:01 to 1:00, 100.0 %") || !strings.Contains(notes, "the true ones are lower by at most 33.33 %") {
+		t.Errorf("%s", notes)
+	}
+	all = statementsOf(countedRun(record.ServerStatements{Target: "n1", Error: engine.ErrStatementsReset.Error()}))
+	if t2 := statementTable(all, 10); len(t2.Rows) != 0 || !strings.Contains(strings.Join(statementNotes(all), ""), "the statements of n1 are not known: the server's counters") {
+		t.Errorf("%v %v", t2.Rows, statementNotes(all))
+	}
+	if statementsOf(countedRun()) != nil {
+		t.Error("statements of a run without")
+	}
+}
+
+// TestLimitNamesStatement guards that a finding about the servers names the statement that took
+// most of the time, and no other finding does.
+func TestLimitNamesStatement(t *testing.T) {
+	verdict := func(share float64, text string) string {
+		v := &analysis.Verdict{Findings: []analysis.LimitFinding{{Limit: analysis.LimitRowLocks, Evidence: "x"}, {Limit: analysis.LimitRoundTrip, Evidence: "y"}}}
+		nameStatement(v, &Statements{Kinds: []StatementKind{{Text: text, Share: share, MeanSeconds: 0.008}}})
+		return v.Findings[0].Evidence + " " + v.Findings[1].Evidence
+	}
+	if got, want := verdict(0.7, "UPDATE a"), "x; 70 % of the statements' time in the servers was in UPDATE a, 8.00 ms on average y"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	for _, got := range []string{verdict(0.1, "UPDATE a"), verdict(0.9, textPrepared), verdict(0.9, textOthers)} {
+		if got != "x y" {
+			t.Error(got)
+		}
+	}
+}
+
+// TestCompareStatements guards that statements are compared by their time per transaction,
+// the largest difference first, and only if all groups have them.
+func TestCompareStatements(t *testing.T) {
+	row := func(tps float64, all ...engine.Statement) Row {
+		r := Row{DurationSeconds: 60, TPS: series.Some(tps), statements: statementsOf(countedRun(record.ServerStatements{Target: "n1", Statements: all}))}
+		return r
+	}
+	groups := []Group{
+		{"a", []Row{row(10, serverStatement("SELECT a", 5900, 5.9), serverStatement("COMMIT", 590, 5.9))}},
+		{"b", []Row{row(20, serverStatement("SELECT a", 11800, 11.8), serverStatement("COMMIT", 1180, 1.18), serverStatement("UPDATE b", 1180, 1.18))}},
+	}
+	c := Comparison{Groups: []string{"a", "b"}, Statements: compareStatements(groups)}
+	if len(c.Statements) != 3 || c.Statements[0].Text != "COMMIT" || c.Statements[2].Text != "SELECT a" {
+		t.Fatalf("%+v", c.Statements)
+	}
+	var b bytes.Buffer
+	if err := c.StatementTable().Text(&b); err != nil {
+		t.Fatal(err)
+	}
+	want := "COMMIT        10.00      1.00       -9.00  10.00 → 1.00  2.00 → 2.00"
+	if !strings.Contains(b.String(), want) {
+		t.Errorf("\n%s", b.String())
+	}
+	groups[1].Runs[0].statements = nil
+	if compareStatements(groups) != nil {
+		t.Error("compared with a run without statements")
+	}
+}
+
+// TestPaidNotes guards that a comparison names the statement that made transactions slower, and
+// why if it reads other rows; and none where all statements changed a little.
+func TestPaidNotes(t *testing.T) {
+	statement := func(text string, executions, seconds, rows, scans float64) engine.Statement {
+		s := serverStatement(text, executions, seconds)
+		s.RowsExamined, s.FullScans = rows, scans
+		return s
+	}
+	compared := func(after ...engine.Statement) []string {
+		row := func(all ...engine.Statement) Row {
+			return Row{DurationSeconds: 60, TPS: series.Some(10.), statements: statementsOf(countedRun(record.ServerStatements{Target: "n1", Statements: all}))}
+		}
+		groups := []Group{
+			{"a", []Row{row(statement("SELECT a", 590, 0.59, 590, 0), statement("UPDATE b", 590, 0.59, 590, 0))}},
+			{"b", []Row{row(after...)}},
+		}
+		c := Comparison{Groups: []string{"a", "b"}, Statements: compareStatements(groups)}
+		return c.paidNotes()
+	}
+	for _, c := range []struct {
+		after []engine.Statement
+		want  string
+	}{
+		{[]engine.Statement{statement("SELECT a", 590, 59, 59e6, 590), statement("UPDATE b", 590, 0.649, 590, 0)},
+			"b spent 99.10 ms more in statements per transaction than a, of which 99.00 ms in SELECT a, which read 100000 rows instead of 1.00, now without an index"},
+		{[]engine.Statement{statement("SELECT a", 590, 0.59, 590, 0), statement("UPDATE b", 590, 0.295, 590, 0)},
+			"b spent 0.50 ms less in statements per transaction than a, of which 0.50 ms in UPDATE b"},
+		{[]engine.Statement{statement("SELECT a", 590, 0.6, 590, 0), statement("UPDATE b", 590, 0.58, 590, 0)}, ""},
+		// One that got faster did not make it slower.
+		{[]engine.Statement{statement("SELECT a", 590, 0.295, 590, 0), statement("UPDATE b", 590, 1.77, 590, 0)},
+			"b spent 1.50 ms more in statements per transaction than a, of which 2.00 ms in UPDATE b"},
+	} {
+		if got := strings.Join(compared(c.after...), "\n"); got != c.want {
+			t.Errorf("%q, want %q", got, c.want)
+		}
+	}
+}

@@ -1,0 +1,110 @@
+package report
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/benchwatch/benchwatch/agent/base/series"
+)
+
+// runsOverMonths are runs of two kinds. After 60 of them a new version is a tenth slower; a
+// label that numbers the runs has nothing to do with that.
+func runsOverMonths(n int) []Row {
+	random := rand.New(rand.NewPCG(3, 3))
+	start := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
+	var rows []Row
+	for i := range n {
+		for _, threads := range []int{4, 16} {
+			tps, version := float64(1000*threads), "1.2"
+			if i >= 60 {
+				tps, version = tps*0.9, "1.3"
+			}
+			rows = append(rows, Row{
+				ID: fmt.Sprintf("r%03d-t%d", i, threads), Tool: "sysbench", Workload: "oltp", Threads: threads, StartedAt: start.Add(time.Duration(i) * 20 * time.Hour),
+				Labels: map[string]string{"version": version, "build": fmt.Sprint(i)}, TPS: series.Some(tps * (1 + 0.02*random.NormFloat64())),
+			})
+		}
+	}
+	return rows
+}
+
+func TestTrend(t *testing.T) {
+	settings := func(id string) map[string]string {
+		if id < "r060" {
+			return map[string]string{"innodb_buffer_pool_size": "8G", "sync_binlog": "1"}
+		}
+		return map[string]string{"innodb_buffer_pool_size": "4G", "sync_binlog": "1"}
+	}
+	trend, err := NewTrend(runsOverMonths(100), TrendOptions{Measure: "tps", By: KindFacts, Settings: settings})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(trend.Series) != 2 || trend.Series[0].Title() != "4 threads" {
+		t.Fatalf("%d series: %s", len(trend.Series), trend.Series[0].Title())
+	}
+	for i := range trend.Series {
+		s := &trend.Series[i]
+		if len(s.Changes) != 1 || !strings.HasPrefix(s.Changes[0].After, "r060") {
+			t.Fatalf("%s: %+v", s.Title(), s.Changes)
+		}
+		c := s.Changes[0]
+		if got := c.Text(); got != "version 1.2 → 1.3; innodb_buffer_pool_size 8G → 4G" || c.ChangePercent > -8 || c.ChangePercent < -12 {
+			t.Errorf("%s: %.1f %%: %s", s.Title(), c.ChangePercent, got)
+		}
+	}
+	var b bytes.Buffer
+	p := TrendPage{Trend: trend}
+	if err := p.HTML(&b); err != nil || strings.Count(b.String(), "<figure>") != 2 || strings.Contains(b.String(), "NaN") {
+		t.Errorf("page: %v\n%s", err, b.String())
+	}
+}
+
+// The combinations of a sweep, and runs with other options of the tool, are series of their own;
+// a label of the user's that changes is what a change may come from.
+func TestTrendOfParameters(t *testing.T) {
+	start := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
+	var rows []Row
+	for i := range 40 {
+		appliers := []string{"1", "4"}[i%2]
+		labels := map[string]string{"appliers": appliers, "repeat": fmt.Sprint(i/2%2 + 1), "build": fmt.Sprint(i / 20), "sweep": fmt.Sprintf("sweep-%d", i/20), "table_size": "1000", "rate": ""}
+		tps := map[string]float64{"1": 1000, "4": 2000}[appliers]
+		if i >= 36 {
+			labels["table_size"] = "9000"
+		}
+		rows = append(rows, Row{
+			ID: fmt.Sprintf("r%02d", i), Tool: "sysbench", Workload: "oltp", Threads: 8, StartedAt: start.Add(time.Duration(i) * time.Hour),
+			Labels: labels, parameters: []string{"table_size", "rate"}, TPS: series.Some(tps + float64(i%3)),
+		})
+	}
+	trend, err := NewTrend(rows, TrendOptions{Measure: "tps", By: KindFacts})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var titles []string
+	for i := range trend.Series {
+		s := &trend.Series[i]
+		titles = append(titles, fmt.Sprintf("%s: %d runs, %d changes", s.Title(), len(s.Runs), len(s.Changes)))
+	}
+	want := []string{
+		"appliers 1, table_size 1000: 18 runs, 0 changes", "appliers 1, table_size 9000: 2 runs, 0 changes",
+		"appliers 4, table_size 1000: 18 runs, 0 changes", "appliers 4, table_size 9000: 2 runs, 0 changes",
+	}
+	if !slices.Equal(titles, want) {
+		t.Errorf("%q", titles)
+	}
+}
+
+func TestTrendOfFew(t *testing.T) {
+	trend, err := NewTrend(runsOverMonths(3), TrendOptions{Measure: "tps", By: KindFacts})
+	if err != nil || len(trend.Series) != 2 || len(trend.Series[0].Changes) != 0 || len(trend.Notes) != 1 {
+		t.Errorf("%+v, %v", trend, err)
+	}
+	if _, err := NewTrend(runsOverMonths(3), TrendOptions{Measure: "p99", By: KindFacts}); err == nil {
+		t.Error("a measure that no run has is accepted")
+	}
+}

@@ -1,0 +1,295 @@
+package web
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/prometheus/common/version"
+
+	documents "github.com/benchwatch/benchwatch/agent/model/table"
+	"github.com/benchwatch/benchwatch/agent/run/ingest"
+	"github.com/benchwatch/benchwatch/agent/run/record"
+	"github.com/benchwatch/benchwatch/agent/run/rundir"
+	"github.com/benchwatch/benchwatch/agent/show/report"
+)
+
+// findingsView is what a reader of a run's numbers should know.
+type findingsView struct {
+	// Limits is what limited the run, a finding a line.
+	Limits   []limitView      `json:"limits"`
+	Observed []string         `json:"observed"`
+	Trust    []report.Finding `json:"trust"`
+	// Balances are who took the load.
+	Balances tableView `json:"balances"`
+	// Statements are what the servers executed, in human-readable form.
+	Statements statementsView `json:"statements"`
+	// Distributions is how the latencies are distributed.
+	Distributions distributionsView `json:"distributions"`
+}
+
+// distributionsView is how latencies are distributed, with a table of percentiles.
+type distributionsView struct {
+	Plots []plotView `json:"plots"`
+	Head  []string   `json:"head"`
+	Rows  [][]string `json:"rows"`
+	Notes []string   `json:"notes"`
+}
+
+func newDistributionsView(r *report.Report, width float64) distributionsView {
+	t, notes := r.DistributionTable()
+	v := distributionsView{Plots: []plotView{}, Head: t.Head(), Rows: cellTexts(t), Notes: append([]string{}, notes...)}
+	for _, p := range r.DistributionPlots() {
+		v.Plots = append(v.Plots, newPlotView(p, width))
+	}
+	return v
+}
+
+// tableView is a table whose cells are texts.
+type tableView struct {
+	Head []string   `json:"head"`
+	Rows [][]string `json:"rows"`
+}
+
+// statementsView is a table of statements.
+type statementsView struct {
+	Head  []string   `json:"head"`
+	Rows  [][]string `json:"rows"`
+	Notes []string   `json:"notes"`
+}
+
+func newStatementsView(t *documents.Table, notes []string) statementsView {
+	return statementsView{Head: t.Head(), Rows: cellTexts(t), Notes: append([]string{}, notes...)}
+}
+
+// cellTexts returns the cells of a table in human-readable form.
+func cellTexts(t *documents.Table) [][]string {
+	rows := [][]string{}
+	for _, cells := range t.Rows {
+		row := make([]string, len(cells))
+		for i, cell := range cells {
+			row[i] = cell.String()
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// limitView is a line of the verdict: its name and the evidence.
+type limitView struct {
+	Limit string `json:"limit"`
+	Text  string `json:"text"`
+}
+
+// compareView is a comparison of groups of runs.
+type compareView struct {
+	// Groups has the name and the runs of each group; the first is the baseline.
+	Groups []groupView `json:"groups"`
+	// Summary is what the comparison says first.
+	Summary []string `json:"summary"`
+	// Head and Rows are the table, in human-readable form. Details explain them, Folded are
+	// rows without a difference, which FoldedLine names.
+	Head       []string   `json:"head"`
+	Rows       [][]string `json:"rows"`
+	Details    [][]string `json:"details"`
+	Folded     [][]string `json:"folded"`
+	FoldedLine string     `json:"folded_line"`
+	Notes      []string   `json:"notes"`
+	// Differs and Settings are facts and server settings that only differ between
+	// the groups.
+	Differs  []report.Difference `json:"differs"`
+	Settings []report.Difference `json:"settings"`
+	// Statements are by the difference of their time per transaction.
+	Statements statementsView `json:"statements"`
+}
+
+type groupView struct {
+	Name string    `json:"name"`
+	Runs []runView `json:"runs"`
+}
+
+// maxCompared is how many runs are compared at once.
+const maxCompared = 16
+
+// readAll reads everything that was recorded of a run. One run is read at a time:
+// it takes CPU and memory from the benchmark.
+func (p *Page) readAll(ctx context.Context, s *ingest.Snapshot) (*record.History, error) {
+	select {
+	case p.reading <- struct{}{}:
+		defer func() { <-p.reading }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	return record.Read(ctx, rundir.At(p.opts.DataDir, s.Meta.ID), p.opts.Tools().ByName(s.Meta.Tool))
+}
+
+// readWhole reads the run that a request names, or answers with an error.
+func (p *Page) readWhole(w http.ResponseWriter, r *http.Request, id string) (*record.History, bool) {
+	s, ok := p.findID(w, r, id)
+	if !ok {
+		return nil, false
+	}
+	h, err := p.readAll(r.Context(), &s)
+	if err != nil {
+		p.log.Debug("run not read", "run", id, "err", err)
+		refuse(w, http.StatusInternalServerError, "the run can't be read")
+		return nil, false
+	}
+	return h, true
+}
+
+// newReport returns the report of a run. Of the other runs it knows the kept ones.
+func (p *Page) newReport(h *record.History) report.Report {
+	var others []rundir.Meta
+	for _, s := range p.opts.Runs() {
+		others = append(others, s.Meta)
+	}
+	return report.New(h, others...)
+}
+
+func (p *Page) serveFindings(w http.ResponseWriter, r *http.Request) {
+	width, err := plotWidth(r.URL.Query())
+	if err != nil {
+		refuse(w, http.StatusBadRequest, err.Error())
+		return
+	}
+	if h, ok := p.readWhole(w, r, r.PathValue("id")); ok {
+		one := p.newReport(h)
+		limits := []limitView{}
+		for _, l := range one.LimitLines() {
+			limits = append(limits, limitView{l.Strong, l.Rest})
+		}
+		answer(w, r, encode(findingsView{limits, append([]string{}, one.Observed...), append([]report.Finding{}, one.Trust...), tableView{one.BalanceTable().Head(), cellTexts(one.BalanceTable())}, newStatementsView(one.StatementTable(), one.StatementNotes()), newDistributionsView(&one, width)}))
+	}
+}
+
+// reportPolicy allows a report, which has no scripts, its own styles.
+const reportPolicy = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+// serveReport answers with the report of a run, as `benchwatch report` writes it.
+func (p *Page) serveReport(w http.ResponseWriter, r *http.Request) {
+	h, ok := p.readWhole(w, r, r.PathValue("id"))
+	if !ok {
+		return
+	}
+	doc := report.Document{Made: time.Now(), Version: version.Version, Runs: []report.Report{p.newReport(h)}}
+	switch r.URL.Query().Get("format") {
+	case "", "html":
+		p.sendDocument(w, "text/html", "", doc.HTML)
+	case "markdown":
+		p.sendDocument(w, "text/markdown", "", doc.Markdown)
+	case "json":
+		p.sendDocument(w, "application/json", "", func(w io.Writer) error { return json.NewEncoder(w).Encode(doc) })
+	default:
+		refuse(w, http.StatusBadRequest, "format is html, markdown or json")
+	}
+}
+
+// serveExport answers with the values of a run, as `benchwatch export` writes them.
+func (p *Page) serveExport(w http.ResponseWriter, r *http.Request) {
+	write, kind, ending := report.IntervalsCSV, "text/csv", ".csv"
+	switch r.URL.Query().Get("format") {
+	case "", "csv":
+	case "servers":
+		write, ending = report.ServersCSV, "-servers.csv"
+	case "json":
+		write, kind, ending = report.JSONLines, "application/x-ndjson", ".json"
+	default:
+		refuse(w, http.StatusBadRequest, "format is csv, servers or json")
+		return
+	}
+	if h, ok := p.readWhole(w, r, r.PathValue("id")); ok {
+		setDocumentHeaders(w.Header(), kind, h.Snapshot.Meta.ID+ending)
+		if err := write(r.Context(), patient{w, http.NewResponseController(w)}, []*record.History{h}); err != nil {
+			p.log.Debug("export not sent", "run", h.Snapshot.Meta.ID, "err", err)
+			panic(http.ErrAbortHandler) // the client has to notice that the end is missing
+		}
+	}
+}
+
+// patient is an answer of any length, each write of which may take some time.
+type patient struct {
+	http.ResponseWriter
+	stream *http.ResponseController
+}
+
+func (p patient) Write(b []byte) (int, error) {
+	_ = p.stream.SetWriteDeadline(time.Now().Add(answerTime)) // not every writer can
+	return p.ResponseWriter.Write(b)
+}
+
+// sendDocument sends what write writes; with a name, browsers store it as a file.
+func (p *Page) sendDocument(w http.ResponseWriter, contentType, name string, write func(io.Writer) error) {
+	var b bytes.Buffer // a document that can't be made is an error, not half of it
+	if err := write(&b); err != nil {
+		p.log.Error("document not made", "err", err)
+		refuse(w, http.StatusInternalServerError, "the document can't be made")
+		return
+	}
+	setDocumentHeaders(w.Header(), contentType, name)
+	_, _ = w.Write(b.Bytes()) // the client is gone
+}
+
+func setDocumentHeaders(header http.Header, contentType, name string) {
+	setPageHeaders(header, contentType+"; charset=utf-8")
+	header.Set("Content-Security-Policy", reportPolicy)
+	header.Set("Cache-Control", "no-store")
+	if name != "" {
+		header.Set("Content-Disposition", fmt.Sprintf("attachment; filename=%q", name)) // an id needs no escapes
+	}
+}
+
+// serveCompare compares groups of runs: group=ID,ID&group=ID, each with a name=.
+// Groups without a name have the title of their run.
+func (p *Page) serveCompare(w http.ResponseWriter, r *http.Request) {
+	q := r.URL.Query()
+	lists, names := q["group"], q["name"]
+	if n := len(strings.Split(strings.Join(lists, ","), ",")); len(lists) < 2 || n > maxCompared {
+		refuse(w, http.StatusBadRequest, fmt.Sprintf("2 to %d runs can be compared", maxCompared))
+		return
+	}
+	groups := make([]report.Group, len(lists))
+	view := compareView{}
+	for i, list := range lists {
+		g := groupView{Runs: []runView{}}
+		for id := range strings.SplitSeq(list, ",") {
+			h, ok := p.readWhole(w, r, id)
+			if !ok {
+				return
+			}
+			groups[i].Runs = append(groups[i].Runs, report.NewObservedRow(h))
+			g.Runs = append(g.Runs, newRunView(&h.Snapshot))
+		}
+		if g.Name = g.Runs[0].Title; i < len(names) && names[i] != "" {
+			g.Name = names[i]
+		}
+		if n := countGroups(view.Groups, g.Name); n > 0 {
+			g.Name = fmt.Sprintf("%s (%d)", g.Name, n+1)
+		}
+		groups[i].Name = g.Name
+		view.Groups = append(view.Groups, g)
+	}
+	c := report.Compare(groups, nil)
+	t := c.Table()
+	view.Head, view.Rows, view.Summary = t.Head(), cellTexts(t), append([]string{}, c.Summary...)
+	view.Details, view.Folded, view.FoldedLine = cellTexts(c.DetailTable()), cellTexts(c.FoldedTable()), c.FoldedLine()
+	view.Statements = newStatementsView(c.StatementTable(), nil)
+	view.Notes, view.Differs, view.Settings = append([]string{}, c.Notes...), append([]report.Difference{}, c.Differs...), append([]report.Difference{}, c.ServerSettings...)
+	answer(w, r, encode(view))
+}
+
+// countGroups is how many groups have a name, perhaps with a number.
+func countGroups(all []groupView, name string) int {
+	n := 0
+	for _, g := range all {
+		if g.Name == name || strings.HasPrefix(g.Name, name+" (") {
+			n++
+		}
+	}
+	return n
+}

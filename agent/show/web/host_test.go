@@ -1,0 +1,97 @@
+package web
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/benchwatch/benchwatch/agent/model/engine"
+	"github.com/benchwatch/benchwatch/agent/model/tool"
+	"github.com/benchwatch/benchwatch/agent/model/tool/sysbench"
+	"github.com/benchwatch/benchwatch/agent/run/host"
+	"github.com/benchwatch/benchwatch/agent/run/ingest"
+	"github.com/benchwatch/benchwatch/agent/run/rundir"
+)
+
+// hostOf is a run's CPU of this machine as page shows it.
+func (s *site) hostOf(page *Page, id string) *table {
+	s.t.Helper()
+	for _, snap := range s.watcher.Snapshots() {
+		if snap.Meta.ID == id {
+			h, err := page.read(context.Background(), &snap)
+			if err != nil {
+				s.t.Fatal(err)
+			}
+			return h.host
+		}
+	}
+	s.t.Fatalf("no run %s", id)
+	return nil
+}
+
+// sameHost compares what is drawn of the CPU.
+func sameHost(t *testing.T, what string, want, got *table) {
+	t.Helper()
+	if d := cmp.Diff(want.Elapsed, got.Elapsed); d != "" {
+		t.Errorf("%s: times: %s", what, d)
+	}
+	for _, n := range want.Keys() {
+		if d := cmp.Diff(want.Values(n), got.Values(n)); d != "" {
+			t.Errorf("%s: %v: %s", what, n, d)
+		}
+	}
+}
+
+// TestHost guards that the CPU of this machine looks the same while a run goes
+// on, after a restart of the agent and when the run is over.
+func TestHost(t *testing.T) {
+	s := newSite(t)
+	dir, claim := s.create(rundir.Meta{ID: "one", Tool: "sysbench", StartedAt: time.Now().Add(-time.Second)})
+	s.until("the run", func() bool { return len(s.watcher.Snapshots()) == 1 })
+	if got := s.hostOf(s.page, "one"); len(got.Elapsed) != 0 {
+		t.Fatalf("%d rows before there is any", len(got.Elapsed))
+	}
+	lines := 0
+	s.until("the CPU", func() bool {
+		if host := s.watcher.Frame(engine.Frame{Tick: time.Now()}); host != nil {
+			s.page.Host(host)
+			lines++
+		}
+		return lines >= 5
+	})
+	live := s.hostOf(s.page, "one")
+	if len(live.Elapsed) < 4 || len(live.Keys()) != 3 {
+		t.Fatalf("%d rows, %d series", len(live.Elapsed), len(live.Keys()))
+	}
+	restarted := New(Options{DataDir: s.dataDir, Tools: func() tool.Set { return tool.Set{sysbench.Tool} }, Runs: s.watcher.Snapshots})
+	sameHost(t, "after a restart", live, s.hostOf(restarted, "one"))
+
+	claim.Release()
+	if _, err := dir.Update(func(m *rundir.Meta) {
+		now := time.Now()
+		m.EndedAt, m.ClosedAt, m.Outcome = &now, &now, rundir.Succeeded
+	}); err != nil {
+		t.Fatal(err)
+	}
+	s.until("the end", func() bool { return s.watcher.Snapshots()[0].Phase == ingest.Over })
+	sameHost(t, "when it is over", live, s.hostOf(restarted, "one"))
+}
+
+// TestForeignHost guards that a run whose tool may be on another machine shows no
+// CPU of this one.
+func TestForeignHost(t *testing.T) {
+	h := runHistory{started: begin, zero: begin, basis: basis{live: true}, elsewhere: true, host: &table{}}
+	p := New(Options{})
+	p.histories["one"] = &h
+	p.Host(&host.Sample{At: begin.Add(time.Second), Busy: 1})
+	if len(h.host.Elapsed) != 0 {
+		t.Error("it has this machine's CPU")
+	}
+	h.elsewhere = false
+	p.Host(&host.Sample{At: begin.Add(2 * time.Second), Busy: 1})
+	if d := cmp.Diff([]float64{2}, h.host.Elapsed); d != "" {
+		t.Error(d)
+	}
+}

@@ -1,0 +1,163 @@
+package web
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/benchwatch/benchwatch/agent/model/measure"
+	"github.com/benchwatch/benchwatch/agent/run/ingest"
+	"github.com/benchwatch/benchwatch/agent/run/marker"
+	"github.com/benchwatch/benchwatch/agent/run/rundir"
+	"github.com/benchwatch/benchwatch/agent/show/report"
+)
+
+var update = flag.Bool("update", false, "write src/types.ts")
+
+// TestTypes checks that the page's TypeScript knows the views as the API sends
+// them: src/types.ts is generated from them by `go test ./agent/show/web -update`.
+func TestTypes(t *testing.T) {
+	const file = "src/types.ts"
+	want := typeScript(measuresView{}, runsView{}, agentView{}, historyView{}, findingsView{}, compareView{}, trendView{}, helloView{})
+	if *update {
+		if err := os.WriteFile(file, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(want, string(got)); d != "" {
+		t.Errorf("out of date, run go test ./agent/show/web -update:\n%s", d)
+	}
+}
+
+// TestHeadlineIsDecidedInGo guards that the page has no list of statistics or of
+// operations of its own.
+func TestHeadlineIsDecidedInGo(t *testing.T) {
+	files, err := filepath.Glob("src/*.ts")
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	own := regexp.MustCompile(`['"|(_]p[0-9]+['"_|)]|cleanup|not_found`)
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if found := own.Find(regexp.MustCompile("(?m)//.*$").ReplaceAll(text, nil)); found != nil && file != "src/types.ts" {
+			t.Errorf("%s decides about %q", file, found)
+		}
+	}
+}
+
+// unions are the values of the strings that the page distinguishes.
+var unions = map[reflect.Type][]string{
+	reflect.TypeFor[ingest.Phase]():    {string(ingest.Starting), string(ingest.Warmup), string(ingest.Measuring), string(ingest.Draining), string(ingest.Over)},
+	reflect.TypeFor[rundir.Outcome]():  {string(rundir.Succeeded), string(rundir.Failed), string(rundir.Interrupted), string(rundir.Lost)},
+	reflect.TypeFor[marker.Kind]():     {string(marker.Point), string(marker.Alert)},
+	reflect.TypeFor[report.Level]():    {string(report.Good), string(report.Note), string(report.Warning), string(report.Unknown)},
+	reflect.TypeFor[measure.Summary](): {string(measure.Mean), string(measure.Median), string(measure.Max), string(measure.Last), string(measure.Increase)},
+	reflect.TypeFor[measure.Scope]():   {string(measure.Run), string(measure.Server), string(measure.Host)},
+	reflect.TypeFor[measure.Unit](): {
+		string(measure.PerSecond), string(measure.PerMinute), string(measure.Seconds), string(measure.Ratio), string(measure.Bytes), string(measure.Count),
+	},
+}
+
+// generator writes Go structs as TypeScript interfaces.
+type generator struct {
+	text strings.Builder
+	done map[reflect.Type]bool
+}
+
+func typeScript(views ...any) string {
+	g := &generator{done: map[reflect.Type]bool{}}
+	g.text.WriteString("// Generated from the Go types by `go test ./agent/show/web -update`. Do not edit.\n")
+	for _, v := range views {
+		g.declare(reflect.TypeOf(v))
+	}
+	return g.text.String()
+}
+
+func typeName(t reflect.Type) string {
+	name := strings.TrimSuffix(t.Name(), "View")
+	return strings.ToUpper(name[:1]) + name[1:]
+}
+
+func (g *generator) declare(t reflect.Type) {
+	if g.done[t] {
+		return
+	}
+	g.done[t] = true
+	var fields strings.Builder
+	extends := ""
+	for f := range t.Fields() {
+		if f.Anonymous {
+			g.declare(f.Type)
+			extends = " extends " + typeName(f.Type)
+			continue
+		}
+		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+		optional := ""
+		if strings.HasPrefix(options, "omit") {
+			optional = "?"
+		}
+		fmt.Fprintf(&fields, "  %s%s: %s;\n", name, optional, g.typeOf(f.Type))
+	}
+	fmt.Fprintf(&g.text, "\nexport interface %s%s {\n%s}\n", typeName(t), extends, fields.String())
+}
+
+// typeOf returns the TypeScript type of t. The API sends no null for a slice:
+// TestNoNull checks that.
+func (g *generator) typeOf(t reflect.Type) string {
+	if values, ok := unions[t]; ok {
+		return "'" + strings.Join(values, "' | '") + "'"
+	}
+	switch t.Kind() {
+	case reflect.String:
+		return "string"
+	case reflect.Bool:
+		return "boolean"
+	case reflect.Int, reflect.Int64, reflect.Uint64, reflect.Float64:
+		return "number"
+	case reflect.Pointer:
+		return g.typeOf(t.Elem())
+	case reflect.Array:
+		return "[" + strings.TrimSuffix(strings.Repeat(g.typeOf(t.Elem())+", ", t.Len()), ", ") + "]"
+	case reflect.Slice:
+		element := g.typeOf(t.Elem())
+		if strings.Contains(element, " | ") {
+			element = "(" + element + ")"
+		}
+		return element + "[]"
+	case reflect.Map:
+		return "Record<string, " + g.typeOf(t.Elem()) + ">"
+	case reflect.Struct:
+		if strings.HasPrefix(t.Name(), "Optional[") {
+			return g.typeOf(t.Field(0).Type)
+		}
+		g.declare(t)
+		return typeName(t)
+	}
+	panic("no TypeScript for " + t.String())
+}
+
+// TestNoNull checks that what the API sends of a run of which nothing is known
+// holds no null: the page's types have none.
+func TestNoNull(t *testing.T) {
+	s := newSite(t)
+	s.ended(rundir.Meta{ID: "one"}, "")
+	for _, path := range []string{"/api/measures", "/api/runs", "/api/runs/one", "/api/runs/one/history", "/api/agent", "/api/runs/one/findings", "/api/trend"} {
+		if code, body := s.get(path); code != 200 || strings.Contains(string(body), "null") {
+			t.Errorf("%s: %d %s", path, code, body)
+		}
+	}
+}
