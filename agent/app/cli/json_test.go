@@ -48,7 +48,7 @@ var printed = []struct {
 	{"export", report.ExportLine{}, "An object a line for each run, interval, sample and marker."},
 }
 
-// parsedLine has the fields that [tool.AppendJSON] writes.
+// parsedLine has the fields that [tool.AppendJSON] writes, besides [tool.Numbers].
 type parsedLine struct {
 	// Kind is start, interval, summary, histogram or error.
 	Kind string `json:"kind"`
@@ -72,12 +72,7 @@ type parsedLine struct {
 	// Latency is by operation and statistic.
 	Latency map[string]map[string]float64 `json:"latency_seconds,omitempty"`
 	// Within is the width of the bucket whose upper bound a latency is, of those that were derived from a histogram.
-	Within      map[string]map[string]float64 `json:"latency_within_seconds,omitempty"`
-	Errors      float64                       `json:"errors_per_second,omitempty"`
-	Reconnects  float64                       `json:"reconnects_per_second,omitempty"`
-	QueueLength int                           `json:"queue_length,omitempty"`
-	Concurrency int                           `json:"concurrency,omitempty"`
-	TpmC        float64                       `json:"tpmc,omitempty"`
+	Within map[string]map[string]float64 `json:"latency_within_seconds,omitempty"`
 	// Operation is that of a histogram.
 	Operation string `json:"op,omitempty"`
 	// Cumulative: the histogram is of the run or since the last checkpoint, not of one interval.

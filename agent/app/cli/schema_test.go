@@ -25,6 +25,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/benchwatch/benchwatch/agent/model/measure"
+	"github.com/benchwatch/benchwatch/agent/model/tool"
 	"github.com/benchwatch/benchwatch/agent/show/report"
 )
 
@@ -344,6 +345,16 @@ func (d *definer) fields(s *definition, of reflect.Type) {
 			d.t.Errorf("%s.%s may be null in JSON: leave it out", of, f.Name)
 		default:
 			s.Required = append(s.Required, name)
+		}
+	}
+	for _, n := range tool.Numbers() {
+		kind := "number"
+		if n.Unit == measure.Count && of == reflect.TypeFor[parsedLine]() {
+			kind = "integer"
+		}
+		if of == reflect.TypeFor[parsedLine]() && !n.OfGroup || of == reflect.TypeFor[report.ExportLine]() && !n.AtEnd {
+			about := &definition{Type: kind, Description: n.Note}
+			s.Properties = append(s.Properties, property{name: n.ID, definition: about})
 		}
 	}
 	if of == reflect.TypeFor[report.Machine]() {

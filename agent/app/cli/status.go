@@ -228,9 +228,8 @@ func newStatusLine(before, s *engine.Sample) statusLine {
 // MarshalJSON implements json.Marshaler.
 func (l statusLine) MarshalJSON() ([]byte, error) {
 	type plain statusLine
-	data, err := json.Marshal(plain(l))
-	if err != nil || !l.Up {
-		return data, err
+	if !l.Up {
+		return json.Marshal(plain(l))
 	}
 	var fields []table.Field
 	scope := measure.Server
@@ -242,7 +241,7 @@ func (l statusLine) MarshalJSON() ([]byte, error) {
 			fields = append(fields, table.Field{Name: m.Field(), Value: series.Number(l.now.Now(m))})
 		}
 	}
-	return table.AppendFields(data, fields), nil
+	return table.MarshalFields(plain(l), fields)
 }
 
 func nameWidth(f engine.Frame) int {

@@ -123,7 +123,7 @@ func TestReplay(t *testing.T) {
 			t.Errorf("drain of %s: %v, recorded %v", name, g, d)
 		}
 	}
-	for _, l := range []ingest.Column{{Kind: ingest.Rate, Operation: "transaction"}} {
+	for _, l := range []ingest.Column{ingest.RateOf("transaction")} {
 		if a, b := want.Intervals.Values(l), got.Intervals.Values(l); !equal(a, b, 0) {
 			t.Errorf("%v: %v, recorded %v", l, b, a)
 		}

@@ -16,6 +16,7 @@ package table
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/csv"
 	"encoding/json"
 	"io"
@@ -316,22 +317,42 @@ func shortest(v float64) string {
 	return strconv.FormatFloat(v, 'f', -1, 64)
 }
 
-// Field is a number in a JSON object.
+// Field is a field of a JSON object.
 type Field struct {
 	Name  string
-	Value float64
+	Value any
 }
 
-// AppendFields adds numbers to the end of an encoded JSON object that is not empty.
-// Unknown ones are left out.
-func AppendFields(object []byte, fields []Field) []byte {
+// MarshalFields encodes a struct as JSON, with further fields at its end. The struct has a field
+// that is not left out. Numbers that are not finite are left out.
+func MarshalFields(v any, fields []Field) ([]byte, error) {
+	object, err := marshal(v)
+	if err != nil {
+		return nil, err
+	}
 	object = object[:len(object)-1]
 	for _, f := range fields {
-		if !finite(f.Value) {
+		if n, ok := f.Value.(float64); ok && !finite(n) {
 			continue
 		}
-		object = strconv.AppendQuote(append(object, ','), f.Name)
-		object = strconv.AppendFloat(append(object, ':'), f.Value, 'f', -1, 64)
+		value, err := marshal(f.Value)
+		if err != nil {
+			return nil, err
+		}
+		object = append(strconv.AppendQuote(append(object, ','), f.Name), ':')
+		object = append(object, value...)
 	}
-	return append(object, '}')
+	return append(object, '}'), nil
+}
+
+// marshal leaves <, > and & as they are: whether they are escaped is the choice of the encoder that
+// calls MarshalJSON.
+func marshal(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }

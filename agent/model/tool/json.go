@@ -37,11 +37,9 @@ func AppendJSON(dst []byte, r *Report) []byte {
 	o.counts(r.Counts)
 	o.latencies("latency_seconds", r.Latencies)
 	o.latencies("latency_within_seconds", r.Within)
-	o.number("errors_per_second", r.ErrorsPerSecond)
-	o.number("reconnects_per_second", r.ReconnectsPerSecond)
-	o.optionalInteger("queue_length", r.QueueLength)
-	o.optionalInteger("concurrency", r.Concurrency)
-	o.number("tpmc", r.TpmC)
+	for _, n := range numbers {
+		o.number(n.ID, r.Values.Of(n.Measure))
+	}
 	if r.Failed {
 		o.boolean("failed", true)
 	}

@@ -31,11 +31,13 @@ func TestAppendJSON(t *testing.T) {
 			tool.Report{
 				Kind: tool.Interval, Run: 1, ElapsedSeconds: series.Some(10.0), IntervalSeconds: series.Some(10.0),
 				Threads: series.Some(16), Phase: tool.Measure,
-				Rates:           []tool.Rate{{Operation: "transaction", PerSecond: 21532.38}, {Operation: "query", PerSecond: 0}},
-				Counts:          []tool.Count{{Operation: "transaction", N: 215323}},
-				Latencies:       []tool.Latency{{Operation: "transaction", Stat: "p95", Seconds: 0.00104}},
-				ErrorsPerSecond: series.Some(0.0), ReconnectsPerSecond: series.Some(0.5),
-				QueueLength: series.Some(3), Concurrency: series.Some(4),
+				Rates:     []tool.Rate{{Operation: "transaction", PerSecond: 21532.38}, {Operation: "query", PerSecond: 0}},
+				Counts:    []tool.Count{{Operation: "transaction", N: 215323}},
+				Latencies: []tool.Latency{{Operation: "transaction", Stat: "p95", Seconds: 0.00104}},
+				Values: tool.Values{ // in another order than they are printed
+					{Measure: tool.Concurrency, Value: 4}, {Measure: tool.QueueLength, Value: 3},
+					{Measure: tool.ReconnectRate, Value: 0.5}, {Measure: tool.ErrorRate, Value: 0},
+				},
 			},
 			`{"kind":"interval","run":1,"elapsed_seconds":10,"interval_seconds":10,"threads":16,"phase":"measure",` +
 				`"rates":{"transaction":21532.38,"query":0},"counts":{"transaction":215323},` +
@@ -51,7 +53,7 @@ func TestAppendJSON(t *testing.T) {
 					{Operation: "read", Stat: "min", Seconds: 0.00000015}, {Operation: "update", Stat: "max", Seconds: 2},
 					{Operation: "read", Stat: "p99.9", Seconds: 1},
 				},
-				TpmC: series.Some(12.5), Failed: true, Message: "no",
+				Values: tool.Values{{Measure: tool.TpmC, Value: 12.5}}, Failed: true, Message: "no",
 			},
 			`{"kind":"summary","run":1,"elapsed_seconds":60.0029,"threads":2,"checkpoint":false,"counts":{"error":0,"read":18446744073709551615},` +
 				`"latency_seconds":{"read":{"min":1.5e-07,"p99.9":1},"update":{"max":2}},"tpmc":12.5,"failed":true,"message":"no"}`,

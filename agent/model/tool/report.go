@@ -14,6 +14,7 @@ import (
 
 	"github.com/benchwatch/benchwatch/agent/base/histogram"
 	"github.com/benchwatch/benchwatch/agent/base/series"
+	"github.com/benchwatch/benchwatch/agent/model/measure"
 )
 
 // Kind is what a Report is about.
@@ -138,10 +139,8 @@ type Report struct {
 	// histogram's buckets, by the same operation and statistic, in seconds.
 	Within []Latency
 
-	ErrorsPerSecond     series.Optional[float64]
-	ReconnectsPerSecond series.Optional[float64]
-	QueueLength         series.Optional[int]
-	Concurrency         series.Optional[int]
+	// Values are the numbers of an Interval or a Summary that are about no operation.
+	Values Values
 
 	// Operation is what a Histogram is about, Buckets its rows, in the order of their
 	// bounds. Cumulative: it is of the run, or since the last checkpoint; else of one
@@ -150,14 +149,9 @@ type Report struct {
 	Cumulative bool
 	Buckets    []Bucket
 
-	// Generators is how many generators an interval of a group is about.
-	Generators series.Optional[int]
 	// Estimated is how many generators of a group printed no summary; what the Summary
 	// has of them is computed from their intervals.
 	Estimated int
-
-	// TpmC is New-Order transactions per minute, TPC-C summaries only.
-	TpmC series.Optional[float64]
 
 	// Message of an Error, or the reason why a Summary is of a failed run.
 	Message string
@@ -168,7 +162,10 @@ type Report struct {
 
 // Reset empties r for reuse; the slices keep their memory.
 func (r *Report) Reset(kind Kind, run int) {
-	*r = Report{Kind: kind, Run: run, Rates: r.Rates[:0], Counts: r.Counts[:0], Latencies: r.Latencies[:0], Within: r.Within[:0], Buckets: r.Buckets[:0]}
+	*r = Report{
+		Kind: kind, Run: run, Rates: r.Rates[:0], Counts: r.Counts[:0], Latencies: r.Latencies[:0], Within: r.Within[:0],
+		Values: r.Values[:0], Buckets: r.Buckets[:0],
+	}
 }
 
 // ResetError empties r for reuse as an Error of a run.
@@ -258,13 +255,25 @@ func (r *Report) Latency(operation, stat string) series.Optional[float64] {
 	return series.Optional[float64]{}
 }
 
+// Set sets the value of a measure that is a [Number].
+func (r *Report) Set(m *measure.Measure, v float64) { r.Values.Set(m, series.Some(v)) }
+
 // Clone returns a copy that does not share memory with r.
 func (r *Report) Clone() *Report {
-	c := *r
-	c.Rates = append([]Rate(nil), r.Rates...)
-	c.Counts = append([]Count(nil), r.Counts...)
-	c.Latencies = append([]Latency(nil), r.Latencies...)
-	c.Within = append([]Latency(nil), r.Within...)
-	c.Buckets = append([]Bucket(nil), r.Buckets...)
-	return &c
+	c := &Report{}
+	c.CopyFrom(r)
+	return c
+}
+
+// CopyFrom makes r a copy of another report that does not share memory with it. The slices of r
+// keep their memory.
+func (r *Report) CopyFrom(from *Report) {
+	to := *r
+	*r = *from
+	r.Rates = append(to.Rates[:0], from.Rates...)
+	r.Counts = append(to.Counts[:0], from.Counts...)
+	r.Latencies = append(to.Latencies[:0], from.Latencies...)
+	r.Within = append(to.Within[:0], from.Within...)
+	r.Values = append(to.Values[:0], from.Values...)
+	r.Buckets = append(to.Buckets[:0], from.Buckets...)
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/benchwatch/benchwatch/agent/base/series"
+	"github.com/benchwatch/benchwatch/agent/model/measure"
 	"github.com/benchwatch/benchwatch/agent/model/tool"
 )
 
@@ -31,12 +32,10 @@ func Combine(reports []*tool.Report) tool.Report {
 	sum := tool.Report{Kind: reports[0].Kind, Run: 1, Phase: tool.Measure}
 	sum.ElapsedSeconds = largest(reports, func(r *tool.Report) series.Optional[float64] { return r.ElapsedSeconds })
 	sum.IntervalSeconds = largest(reports, func(r *tool.Report) series.Optional[float64] { return r.IntervalSeconds })
-	sum.Threads = addOptional(reports, func(r *tool.Report) series.Optional[int] { return r.Threads })
-	sum.QueueLength = addOptional(reports, func(r *tool.Report) series.Optional[int] { return r.QueueLength })
-	sum.Concurrency = addOptional(reports, func(r *tool.Report) series.Optional[int] { return r.Concurrency })
-	sum.ErrorsPerSecond = addOptional(reports, func(r *tool.Report) series.Optional[float64] { return r.ErrorsPerSecond })
-	sum.ReconnectsPerSecond = addOptional(reports, func(r *tool.Report) series.Optional[float64] { return r.ReconnectsPerSecond })
-	sum.TpmC = addOptional(reports, func(r *tool.Report) series.Optional[float64] { return r.TpmC })
+	sum.Threads = threads(reports)
+	for _, n := range tool.Numbers() {
+		sum.Values.Set(n.Measure, joined(reports, n))
+	}
 	for _, r := range reports {
 		if r.Phase == tool.Warmup {
 			sum.Phase = tool.Warmup
@@ -163,13 +162,19 @@ func operationsOf(r *tool.Report, operation string) float64 {
 // interval.
 func Follow(r, next *tool.Report) tool.Report {
 	sum := Combine([]*tool.Report{r, next})
-	sum.Threads, sum.QueueLength, sum.Concurrency = next.Threads, next.QueueLength, next.Concurrency
+	sum.Threads = next.Threads
 	a, b := series.Number(r.IntervalSeconds), series.Number(next.IntervalSeconds)
 	mean := func(x, y series.Optional[float64]) series.Optional[float64] {
 		return series.Of((series.Number(x)*a + series.Number(y)*b) / (a + b))
 	}
 	sum.IntervalSeconds = series.Of(a + b)
-	sum.ErrorsPerSecond, sum.ReconnectsPerSecond = mean(r.ErrorsPerSecond, next.ErrorsPerSecond), mean(r.ReconnectsPerSecond, next.ReconnectsPerSecond)
+	for _, n := range tool.Numbers() {
+		v := next.Value(n.Measure)
+		if n.Unit == measure.PerSecond {
+			v = mean(r.Value(n.Measure), v)
+		}
+		sum.Values.Set(n.Measure, v)
+	}
 	sum.Rates = nil
 	for _, operation := range names([]*tool.Report{r, next}) {
 		if v := mean(r.Rate(operation), next.Rate(operation)); v.Known {
@@ -194,15 +199,27 @@ func largest(reports []*tool.Report, of func(*tool.Report) series.Optional[float
 	return most
 }
 
-// addOptional adds values; the sum is unknown if one of them is.
-func addOptional[T int | float64](reports []*tool.Report, of func(*tool.Report) series.Optional[T]) series.Optional[T] {
-	var sum T
-	for _, r := range reports {
-		v := of(r)
+// joined returns a number of the group, which is unknown if it is for one of the generators.
+func joined(reports []*tool.Report, n *tool.Number) series.Optional[float64] {
+	values := make([]float64, len(reports))
+	for i, r := range reports {
+		v := r.Value(n.Measure)
 		if !v.Known {
 			return v
 		}
-		sum += v.Value
+		values[i] = v.Value
+	}
+	return series.Some(n.Joined(values))
+}
+
+// threads adds up the threads, which are unknown if they are for one of the generators.
+func threads(reports []*tool.Report) series.Optional[int] {
+	sum := 0
+	for _, r := range reports {
+		if !r.Threads.Known {
+			return r.Threads
+		}
+		sum += r.Threads.Value
 	}
 	return series.Some(sum)
 }

@@ -219,7 +219,8 @@ func (p *groupParser) advance(emit func(*tool.Report)) {
 		if missing {
 			sum = tool.Report{Phase: sum.Phase}
 		}
-		sum.Kind, sum.Run, sum.Generators = tool.Interval, 1, series.Some(len(present))
+		sum.Kind, sum.Run = tool.Interval, 1
+		sum.Set(tool.Generators, float64(len(present)))
 		if p.seconds > 0 {
 			sum.ElapsedSeconds, sum.IntervalSeconds = series.Some(float64(p.next)*p.seconds), series.Some(p.seconds)
 		}
@@ -295,7 +296,7 @@ func (p *groupParser) summarize(emit func(*tool.Report)) {
 	for _, g := range p.generators {
 		if m := g.state.final(); m != nil {
 			r := m.Report()
-			r.ElapsedSeconds, r.Threads = m.ElapsedSeconds, g.state.threads
+			r.Threads = g.state.threads
 			all = append(all, r)
 			if m.FromIntervals {
 				estimated++

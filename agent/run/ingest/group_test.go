@@ -53,7 +53,7 @@ func TestGroupIntervalsAreAdded(t *testing.T) {
 	if v.Latency(tool.Transaction, "p95") != nil {
 		t.Error("a percentile of several generators is called p95")
 	}
-	if d := cmp.Diff([]float64{8, 8}, v.Values(Column{Kind: Threads})); d != "" {
+	if d := cmp.Diff([]float64{8, 8}, v.Values(Column{Measure: tool.Threads})); d != "" {
 		t.Error(d)
 	}
 }
@@ -67,7 +67,7 @@ func TestGroupWithoutAGenerator(t *testing.T) {
 	if d := cmp.Diff([]float64{1, 2, 3, 4, 5, 6}, v.Elapsed); d != "" {
 		t.Error(d)
 	}
-	if d := cmp.Diff([]float64{2, 1, 1, 1, 2, 1}, v.Values(Column{Kind: Generators})); d != "" {
+	if d := cmp.Diff([]float64{2, 1, 1, 1, 2, 1}, v.Values(Column{Measure: tool.Generators})); d != "" {
 		t.Error(d)
 	}
 	got := fmt.Sprint(v.Rate(tool.Transaction))
@@ -236,8 +236,8 @@ func FuzzGroupJournal(f *testing.F) {
 			if r.Kind != tool.Interval {
 				return
 			}
-			if !r.ElapsedSeconds.Known || r.ElapsedSeconds.Value <= last || r.Generators.Value < 1 || r.Generators.Value > 3 {
-				t.Fatalf("interval at %v of %v generators after %v", r.ElapsedSeconds, r.Generators, last)
+			if !r.ElapsedSeconds.Known || r.ElapsedSeconds.Value <= last || r.Value(tool.Generators).Value < 1 || r.Value(tool.Generators).Value > 3 {
+				t.Fatalf("interval at %v of %v generators after %v", r.ElapsedSeconds, r.Value(tool.Generators), last)
 			}
 			last = r.ElapsedSeconds.Value
 		})

@@ -9,23 +9,11 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/tool"
 )
 
-// Kind is what a column of intervals holds.
+// Kind is what a column holds that is no measure.
 type Kind string
 
-// The kinds of columns. Rates and totals are by operation, latencies by operation
-// and statistic; the others have neither.
+// The kinds of columns without a measure. Totals are by operation.
 const (
-	Rate       Kind = "rate"       // operations per second
-	Latency    Kind = "latency"    // seconds
-	Errors     Kind = "errors"     // per second
-	Reconnects Kind = "reconnects" // per second
-	// QueueLength and Concurrency are those of open-loop runs.
-	QueueLength Kind = "queue_length"
-	Concurrency Kind = "concurrency"
-	// Threads are the last ones reported, in this interval or before it.
-	Threads Kind = "threads"
-	// Generators are those of a group that reported the interval.
-	Generators Kind = "generators"
 	// Length is the interval's own length in seconds.
 	Length Kind = "length"
 
@@ -38,35 +26,25 @@ const (
 	LinesTotal      Kind = "lines_total"
 )
 
-// Measure returns the measure that the columns of a kind hold, nil for those that
-// are only counters and lengths. Rates are the throughput of each operation.
-func (k Kind) Measure() *measure.Measure {
-	switch k {
-	case Rate:
-		return tool.Throughput
-	case Latency:
-		return tool.HeadlineLatency
-	case Errors:
-		return tool.ErrorRate
-	case Reconnects:
-		return tool.ReconnectRate
-	case QueueLength:
-		return tool.QueueLength
-	case Concurrency:
-		return tool.Concurrency
-	case Threads:
-		return tool.Threads
-	case Generators:
-		return tool.Generators
-	}
-	return nil
+// Column names one column of intervals: the values of a measure, or what Kind says.
+type Column struct {
+	// Measure is nil for a column with a Kind. There are columns of tool.Throughput for each
+	// operation, and of tool.HeadlineLatency for each operation and statistic. Threads are the last
+	// ones reported, in the interval or before it.
+	Measure *measure.Measure
+	Kind    Kind
+	// Operation is empty for a measure that has none, Stat for all but latencies.
+	Operation, Stat string
 }
 
-// Column names one column of intervals.
-type Column struct {
-	Kind Kind
-	// Operation is empty for kinds that have none, Stat for all but latencies.
-	Operation, Stat string
+// RateOf names the column of an operation's rates, in operations per second.
+func RateOf(operation string) Column {
+	return Column{Measure: tool.Throughput, Operation: operation}
+}
+
+// LatencyOf names the column of one statistic of an operation's latency, in seconds.
+func LatencyOf(operation, stat string) Column {
+	return Column{Measure: tool.HeadlineLatency, Operation: operation, Stat: stat}
 }
 
 // Intervals are a tool's interval reports as columns, one row a report. What a
@@ -102,13 +80,13 @@ type Intervals struct {
 
 // Rate returns the rates of an operation, nil if the tool never reported any.
 func (v *Intervals) Rate(operation string) []float64 {
-	return v.Values(Column{Kind: Rate, Operation: operation})
+	return v.Values(RateOf(operation))
 }
 
 // Latency returns one statistic of an operation's latency in seconds, nil if the
 // tool never reported it.
 func (v *Intervals) Latency(operation, stat string) []float64 {
-	return v.Values(Column{Latency, operation, stat})
+	return v.Values(LatencyOf(operation, stat))
 }
 
 // Total returns an operation's count since the start, nil if there is none.
@@ -116,11 +94,14 @@ func (v *Intervals) Total(operation string) []float64 {
 	return v.Values(Column{Kind: OperationsTotal, Operation: operation})
 }
 
-// Of returns the columns of a kind, in the order in which they were first seen.
-func (v *Intervals) Of(kind Kind) []Column {
+// Of returns the columns of a measure, in the order in which they were first seen.
+func (v *Intervals) Of(m *measure.Measure) []Column { return ColumnsOf(v.Keys(), m) }
+
+// ColumnsOf returns those of some columns that are of a measure.
+func ColumnsOf(all []Column, m *measure.Measure) []Column {
 	var columns []Column
-	for _, c := range v.Keys() {
-		if c.Kind == kind {
+	for _, c := range all {
+		if c.Measure == m {
 			columns = append(columns, c)
 		}
 	}
@@ -154,18 +135,16 @@ func (v *Intervals) add(r *tool.Report, s *state) {
 	v.Warmup = append(v.Warmup, r.Phase == tool.Warmup)
 	v.Part = append(v.Part, r.Run)
 	for _, x := range r.Rates {
-		v.Set(Column{Kind: Rate, Operation: x.Operation}, x.PerSecond)
+		v.Set(RateOf(x.Operation), x.PerSecond)
 	}
 	for _, x := range r.Latencies {
-		v.Set(Column{Latency, x.Operation, x.Stat}, x.Seconds)
+		v.Set(LatencyOf(x.Operation, x.Stat), x.Seconds)
 	}
 	v.Set(Column{Kind: Length}, series.Number(r.IntervalSeconds))
-	v.Set(Column{Kind: Threads}, series.Number(s.threads))
-	v.Set(Column{Kind: QueueLength}, series.Number(r.QueueLength))
-	v.Set(Column{Kind: Concurrency}, series.Number(r.Concurrency))
-	v.Set(Column{Kind: Generators}, series.Number(r.Generators))
-	v.Set(Column{Kind: Errors}, series.Number(r.ErrorsPerSecond))
-	v.Set(Column{Kind: Reconnects}, series.Number(r.ReconnectsPerSecond))
+	v.Set(Column{Measure: tool.Threads}, series.Number(s.threads))
+	for _, x := range r.Values {
+		v.Set(Column{Measure: x.Measure}, x.Value)
+	}
 	if len(v.operations) != len(s.totals) {
 		v.operations = sortedKeys(s.totals)
 	}
@@ -209,9 +188,9 @@ func (v *Intervals) setCounters(s *state) {
 	v.Replace(Column{Kind: ErrorsTotal}, s.errors.value())
 	v.Replace(Column{Kind: ReconnectsTotal}, s.reconnects.value())
 	v.Replace(Column{Kind: MessagesTotal}, float64(s.messageCount))
-	v.Replace(Column{LinesTotal, "report", ""}, float64(s.lines.Reported))
-	v.Replace(Column{LinesTotal, "ignored", ""}, float64(s.lines.Ignored))
-	v.Replace(Column{LinesTotal, "malformed", ""}, float64(s.lines.Malformed))
+	v.Replace(Column{Kind: LinesTotal, Operation: "report"}, float64(s.lines.Reported))
+	v.Replace(Column{Kind: LinesTotal, Operation: "ignored"}, float64(s.lines.Ignored))
+	v.Replace(Column{Kind: LinesTotal, Operation: "malformed"}, float64(s.lines.Malformed))
 }
 
 // axis appends the interval reports of one output to each other. Each run in

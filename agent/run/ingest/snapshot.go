@@ -65,7 +65,7 @@ type Snapshot struct {
 // one, its last interval. It returns nil if neither is known.
 func (s *Snapshot) Current() *tool.Report {
 	if m := s.Summary; m != nil {
-		return &tool.Report{Kind: tool.Summary, ElapsedSeconds: m.ElapsedSeconds, Threads: m.Threads, Rates: m.Rates, Counts: m.Counts, Latencies: m.Latencies, TpmC: m.TpmC}
+		return m.Report()
 	}
 	return s.Interval
 }
@@ -177,5 +177,5 @@ func (s *Snapshot) ErrorTotal() series.Optional[float64] {
 }
 
 func countsErrors(r *tool.Report) bool {
-	return r.ErrorsPerSecond.Known || r.Count(tool.ErrorCount).Known
+	return r.Value(tool.ErrorRate).Known || r.Count(tool.ErrorCount).Known
 }

@@ -308,7 +308,7 @@ func sameSummary(a, b *Summary) bool {
 	if a == nil || b == nil {
 		return a == b
 	}
-	return a.ElapsedSeconds == b.ElapsedSeconds && a.Threads == b.Threads && a.TpmC == b.TpmC && a.Parts == b.Parts &&
+	return a.ElapsedSeconds == b.ElapsedSeconds && a.Threads == b.Threads && slices.Equal(a.Values, b.Values) && a.Parts == b.Parts &&
 		slices.Equal(a.Rates, b.Rates) && slices.Equal(a.Counts, b.Counts) && slices.Equal(a.Latencies, b.Latencies) &&
 		slices.EqualFunc(a.Histograms, b.Histograms, func(x, y Distribution) bool {
 			return x.Operation == y.Operation && x.Equal(y.Histogram)

@@ -109,7 +109,7 @@ type Summary struct {
 	Rates          []tool.Rate
 	Counts         []tool.Count
 	Latencies      []tool.Latency
-	TpmC           series.Optional[float64]
+	Values         tool.Values
 	// Parts is how many summaries it is made of.
 	Parts int
 	// Histograms are the tool's own of the whole run, an operation each. They may count
@@ -188,10 +188,7 @@ func (s *state) addInterval(r *tool.Report, at time.Time) {
 	if s.interval == nil {
 		s.interval = &tool.Report{}
 	}
-	kept := s.interval // its memory is used again
-	rates, counts, latencies := append(kept.Rates[:0], r.Rates...), append(kept.Counts[:0], r.Counts...), append(kept.Latencies[:0], r.Latencies...)
-	*kept = *r
-	kept.Rates, kept.Counts, kept.Latencies = rates, counts, latencies
+	s.interval.CopyFrom(r)
 	s.intervalAt = at
 	s.phase = r.Phase
 	if r.Threads.Known {
@@ -209,11 +206,11 @@ func (s *state) addInterval(r *tool.Report, at time.Time) {
 			s.add(rate.Operation, counter{intervals: rate.PerSecond * seconds})
 		}
 	}
-	if r.ErrorsPerSecond.Known && !r.Count(tool.ErrorCount).Known {
-		s.add(tool.ErrorCount, counter{intervals: r.ErrorsPerSecond.Value * seconds})
+	if errors := r.Value(tool.ErrorRate); errors.Known && !r.Count(tool.ErrorCount).Known {
+		s.add(tool.ErrorCount, counter{intervals: errors.Value * seconds})
 	}
-	if r.ReconnectsPerSecond.Known {
-		s.add(tool.ReconnectCount, counter{intervals: r.ReconnectsPerSecond.Value * seconds})
+	if reconnects := r.Value(tool.ReconnectRate); reconnects.Known {
+		s.add(tool.ReconnectCount, counter{intervals: reconnects.Value * seconds})
 	}
 }
 

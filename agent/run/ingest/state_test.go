@@ -221,7 +221,7 @@ func TestFailedShare(t *testing.T) {
 // A tool that counts no errors has an unknown number of them, not 0.
 func TestErrorTotal(t *testing.T) {
 	counting, summary := interval(1, 1, 5), summaryOf(1, 5, 1, 2, 3)
-	counting.ErrorsPerSecond = series.Some(2.0)
+	counting.Set(tool.ErrorRate, 2)
 	failures := summaryOf(1, 5, 1, 2, 3)
 	failures.AddCount(tool.ErrorCount, 0)
 	for name, c := range map[string]struct {

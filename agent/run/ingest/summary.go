@@ -21,7 +21,7 @@ func (m *Summary) add(r *tool.Report) *Summary {
 		Rates:          slices.Clone(r.Rates),
 		Counts:         slices.Clone(r.Counts),
 		Latencies:      slices.Clone(r.Latencies),
-		TpmC:           r.TpmC,
+		Values:         slices.Clone(r.Values),
 		Estimated:      r.Estimated,
 	}
 	if m == nil {
@@ -45,7 +45,10 @@ func (m *Summary) add(r *tool.Report) *Summary {
 
 // Report returns the values as a report, whose methods look single ones up.
 func (m *Summary) Report() *tool.Report {
-	return &tool.Report{Kind: tool.Summary, Rates: m.Rates, Counts: m.Counts, Latencies: m.Latencies, TpmC: m.TpmC}
+	return &tool.Report{
+		Kind: tool.Summary, ElapsedSeconds: m.ElapsedSeconds, Threads: m.Threads,
+		Rates: m.Rates, Counts: m.Counts, Latencies: m.Latencies, Values: m.Values,
+	}
 }
 
 func addCounts(a, b []tool.Count) []tool.Count {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/benchwatch/benchwatch/agent/base/histogram"
 	"github.com/benchwatch/benchwatch/agent/base/series"
+	"github.com/benchwatch/benchwatch/agent/model/measure"
 	"github.com/benchwatch/benchwatch/agent/model/tool"
 	"github.com/benchwatch/benchwatch/agent/run/ingest"
 )
@@ -44,20 +45,12 @@ const maxWarmups = 1000
 func newIntervals() Intervals {
 	v := Intervals{Lengths: series.NewTally(true), Distances: series.NewTally(true), Latencies: map[ingest.Column]*series.Levels{}, step: series.Unknown()}
 	v.ToolEnd = math.Inf(1)
-	v.Sorted = func(c ingest.Column) bool { return c.Kind == ingest.Latency }
+	v.Sorted = func(c ingest.Column) bool { return c.Measure == tool.HeadlineLatency }
 	return v
 }
 
-// Of returns the columns of a kind, in the order in which they were first seen.
-func (v *Intervals) Of(kind ingest.Kind) []ingest.Column {
-	var columns []ingest.Column
-	for _, c := range v.Keys() {
-		if c.Kind == kind {
-			columns = append(columns, c)
-		}
-	}
-	return columns
-}
+// Of returns the columns of a measure, in the order in which they were first seen.
+func (v *Intervals) Of(m *measure.Measure) []ingest.Column { return ingest.ColumnsOf(v.Keys(), m) }
 
 // add adds rows. Those outside of a part of the axis are not drawn.
 func (v *Intervals) add(rows *ingest.Intervals, part series.Span) {
@@ -65,12 +58,12 @@ func (v *Intervals) add(rows *ingest.Intervals, part series.Span) {
 	var columns []int
 	var values [][]float64
 	for _, key := range rows.Keys() {
-		if key.Kind.Measure() != nil {
+		if key.Measure != nil {
 			columns, values = append(columns, v.Column(key)), append(values, rows.Values(key))
 		}
 	}
 	lengths := rows.Values(ingest.Column{Kind: ingest.Length})
-	latencies := rows.Of(ingest.Latency)
+	latencies := rows.Of(tool.HeadlineLatency)
 	for _, c := range latencies {
 		if v.Latencies[c] == nil {
 			v.Latencies[c] = &series.Levels{}

@@ -175,19 +175,18 @@ func (r *replay) read(s *ingest.Snapshot, row int) {
 		if !series.IsKnown(x) {
 			continue
 		}
-		switch c.Kind {
-		case ingest.Rate:
+		switch c.Measure {
+		case nil:
+		case tool.Throughput:
 			s.Interval.AddRate(c.Operation, x)
-		case ingest.Latency:
+		case tool.HeadlineLatency:
 			s.Interval.AddLatency(c.Operation, c.Stat, x)
-		case ingest.QueueLength:
-			s.Interval.QueueLength = series.Some(int(x))
-		case ingest.Concurrency:
-			s.Interval.Concurrency = series.Some(int(x))
-		case ingest.Generators:
-			s.Interval.Generators = series.Some(int(x))
-		case ingest.Threads:
+		case tool.Threads:
 			s.Threads = series.Some(int(x))
+		default:
+			s.Interval.Set(c.Measure, x)
+		}
+		switch c.Kind {
 		case ingest.Length:
 			if s.Meta.ReportIntervalSeconds <= 0 {
 				s.IntervalSeconds = series.Some(x)

@@ -62,7 +62,8 @@ func golden(t *testing.T, name, got string) {
 
 // sampleRun is a run in the middle of its measurement.
 func sampleRun() ingest.Snapshot {
-	r := &tool.Report{Kind: tool.Interval, Run: 1, QueueLength: series.Some(3)}
+	r := &tool.Report{Kind: tool.Interval, Run: 1}
+	r.Set(tool.QueueLength, 3)
 	r.AddRate("transaction", 21532.38)
 	r.AddLatency("transaction", "p95", 0.00104)
 	return ingest.Snapshot{

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/benchwatch/benchwatch/agent/base/series"
+	"github.com/benchwatch/benchwatch/agent/model/measure"
+	"github.com/benchwatch/benchwatch/agent/model/tool"
 	"github.com/benchwatch/benchwatch/agent/run/ingest"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
@@ -24,12 +26,9 @@ var (
 	runReportInterval = stateFamily("run_report_interval_seconds", "Time between two interval reports of the tool.", "run")
 	runLastReport     = family("run_last_report_timestamp_seconds", "When the tool's last interval report was written, Unix time.", "run")
 
-	runRate       = family("run_operations_per_second", "Operations per second in the tool's last report interval, as the tool printed it.", "run", "op")
-	runLatency    = family("run_latency_seconds", "Latency in the tool's last report interval, as the tool printed it. Percentiles cover that interval and this process only; those of closed-loop tools exclude the time that an operation waited.", "run", "op", "stat")
-	runQueue      = family("run_queue_length", "Events waiting for a thread (open-loop runs).", "run")
-	runConcurrent = family("run_concurrency", "Threads of the tool that execute an event (open-loop runs).", "run")
+	runRate    = family("run_operations_per_second", "Operations per second in the tool's last report interval, as the tool printed it.", "run", "op")
+	runLatency = family("run_latency_seconds", "Latency in the tool's last report interval, as the tool printed it. Percentiles cover that interval and this process only; those of closed-loop tools exclude the time that an operation waited.", "run", "op", "stat")
 
-	runReporting  = family("run_generators_reporting", "Generators of a group that reported its last interval; without one that still runs the group has no rates and latencies.", "run")
 	runOperations = family("run_operations_total", "Operations since the start: printed counts, otherwise rates times interval length; corrected by the summary.", "run", "op")
 	runErrors     = family("run_errors_total", "Errors that the tool counted and ignored, from its reports.", "run")
 	runReconnects = family("run_reconnects_total", "Reconnects that the tool counted.", "run")
@@ -68,7 +67,6 @@ var (
 	summaryErrors     = family("run_summary_errors_total", "Errors of the whole run.", "run")
 	summaryReconnects = family("run_summary_reconnects_total", "Reconnects of the whole run.", "run")
 	summaryHistogram  = histogramFamily("run_summary_latency_distribution_seconds", "How the latencies of the whole run are distributed, from the tool's own histogram (sysbench --histogram, YCSB's verbose histograms); a value counts as the upper bound of its bucket in the tool's histogram.", "run", "op")
-	summaryTpmC       = family("run_summary_tpmc", "TPC-C's New-Order transactions per minute.", "run")
 )
 
 // emitRun emits the series of one run. After a restart they appear when its output
@@ -154,9 +152,7 @@ func emitActive(emit emit, s *ingest.Snapshot, id string) {
 	for _, v := range r.Latencies {
 		emit(runLatency, v.Seconds, id, v.Operation, v.Stat)
 	}
-	optional(emit, runQueue, r.QueueLength, id)
-	optional(emit, runConcurrent, r.Concurrency, id)
-	optional(emit, runReporting, r.Generators, id)
+	emitNumbers(emit, liveNumbers, r, id)
 }
 
 // emitEnd emits what is known once the tool has ended.
@@ -203,9 +199,7 @@ func emitEnd(emit emit, s *ingest.Snapshot) {
 	} else {
 		emit(summaryDuration, s.ElapsedSeconds(*s.Meta.EndedAt), id)
 	}
-	if sum.TpmC.Known {
-		emit(summaryTpmC, sum.TpmC.Value, id)
-	}
+	emitNumbers(emit, finalNumbers, sum.Report(), id)
 }
 
 // emitHistograms emits the tool's own histograms.
@@ -224,9 +218,33 @@ func emitHistograms(emit emitHistogram, s *ingest.Snapshot) {
 	}
 }
 
-func optional(emit emit, f *Family, v series.Optional[int], labels ...string) {
-	if v.Known {
-		emit(f, float64(v.Value), labels...)
+// number is the family of a number that tools print.
+type number struct {
+	measure *measure.Measure
+	family  *Family
+}
+
+// Numbers that tools print: of the last interval, and of the summary.
+var (
+	liveNumbers  = numberFamilies(func(n *tool.Number) *measure.Metric { return n.Live })
+	finalNumbers = numberFamilies(func(n *tool.Number) *measure.Metric { return n.Final })
+)
+
+func numberFamilies(metric func(*tool.Number) *measure.Metric) []number {
+	var all []number
+	for _, n := range tool.Numbers() {
+		if m := metric(n); m != nil {
+			all = append(all, number{n.Measure, family(m.Name, m.Help, "run")})
+		}
+	}
+	return all
+}
+
+func emitNumbers(emit emit, all []number, r *tool.Report, run string) {
+	for _, n := range all {
+		if v := r.Value(n.measure); v.Known {
+			emit(n.family, v.Value, run)
+		}
 	}
 }
 

@@ -191,19 +191,13 @@ func newChart(m *measure.Measure) Chart {
 	return Chart{Title: m.Title, Unit: m.Note, base: m.Unit, Spikes: m == tool.HeadlineLatency, medians: m.Summary == measure.Median}
 }
 
-// columnsOf are the columns of intervals that the charts of a run's measures show.
-var columnsOf = map[*measure.Measure]ingest.Kind{
-	tool.Throughput: ingest.Rate, tool.HeadlineLatency: ingest.Latency, tool.ErrorRate: ingest.Errors, tool.ReconnectRate: ingest.Reconnects,
-	tool.QueueLength: ingest.QueueLength, tool.Concurrency: ingest.Concurrency, tool.Generators: ingest.Generators,
-}
-
 // toolCharts has a line for each operation and statistic, transactions first.
 func toolCharts(v *record.Intervals) []Chart {
 	var charts []Chart
 	for _, m := range measure.All(measure.Run) {
 		c := newChart(m)
 		for _, line := range m.Charted() {
-			columns := v.Of(columnsOf[line])
+			columns := v.Of(line)
 			if h := headlineOf(v); line == tool.HeadlineLatency && len(columns) > colours && h.Known {
 				// YCSB has seven statistics for each operation: one line for each is read.
 				columns = slices.DeleteFunc(columns, func(c ingest.Column) bool { return c.Stat != h.Value.Stat })

@@ -680,10 +680,10 @@ func CompareCharts(c *Comparison, groups []Group, histories [][]*record.History)
 				if len(g.Runs) > 1 {
 					name += " " + g.Runs[j].ID
 				}
-				rate := ingest.Column{Kind: ingest.Rate, Operation: tool.Transaction}
+				rate := ingest.RateOf(tool.Transaction)
 				throughput.add(name, v.Elapsed, v.Values(rate), v.Tally(rate))
 				if l := headlineOf(v); l.Known {
-					column := ingest.Column{Kind: ingest.Latency, Operation: l.Value.Operation, Stat: l.Value.Stat}
+					column := ingest.LatencyOf(l.Value.Operation, l.Value.Stat)
 					latency.add(name+" "+latencyName(column.Operation, column.Stat), v.Elapsed, v.Values(column), v.Tally(column))
 				}
 				throughput.group(i + 1)
@@ -715,7 +715,7 @@ func (c *Chart) group(n int) {
 // medians.
 func headlineOf(v *record.Intervals) series.Optional[tool.Latency] {
 	var all []tool.Latency
-	for _, c := range v.Of(ingest.Latency) {
+	for _, c := range v.Of(tool.HeadlineLatency) {
 		t := v.Tally(c)
 		all = append(all, tool.Latency{Operation: c.Operation, Stat: c.Stat, Seconds: t.Median()})
 	}

@@ -65,11 +65,11 @@ func (c *Condition) AtEnd() bool {
 func IntervalRow(r *tool.Report, countsFailures bool) Row {
 	row := Row{}
 	row.setValues(r)
-	if !row.Errors.Known && r.ErrorsPerSecond.Known && r.IntervalSeconds.Known {
-		row.Errors = series.Some(r.ErrorsPerSecond.Value * r.IntervalSeconds.Value)
+	failures, rate := r.Value(tool.ErrorRate), r.Rate(tool.Transaction)
+	if !row.Errors.Known && failures.Known && r.IntervalSeconds.Known {
+		row.Errors = series.Some(failures.Value * r.IntervalSeconds.Value)
 	}
-	rate := r.Rate(tool.Transaction)
-	if failures := r.ErrorsPerSecond; failures.Known && rate.Known {
+	if failures.Known && rate.Known {
 		all := rate.Value
 		if !countsFailures {
 			all += failures.Value

@@ -11,6 +11,7 @@ import (
 
 	"github.com/benchwatch/benchwatch/agent/base/series"
 	"github.com/benchwatch/benchwatch/agent/model/engine"
+	"github.com/benchwatch/benchwatch/agent/model/measure"
 	"github.com/benchwatch/benchwatch/agent/model/table"
 	"github.com/benchwatch/benchwatch/agent/model/tool"
 	"github.com/benchwatch/benchwatch/agent/run/ingest"
@@ -50,9 +51,13 @@ func IntervalsCSV(ctx context.Context, w io.Writer, hs []*record.History) error 
 // intervalColumns returns the columns that have a value in any of the runs.
 func intervalColumns(hs []*record.History) []ingest.Column {
 	var columns []ingest.Column
-	for _, kind := range []ingest.Kind{ingest.Threads, ingest.Rate, ingest.Latency, ingest.Errors, ingest.Reconnects, ingest.QueueLength, ingest.Concurrency, ingest.Generators} {
+	measures := []*measure.Measure{tool.Threads, tool.Throughput, tool.HeadlineLatency}
+	for _, n := range tool.Numbers() {
+		measures = append(measures, n.Measure)
+	}
+	for _, m := range measures {
 		for _, h := range hs {
-			for _, c := range h.Intervals.Of(kind) {
+			for _, c := range h.Intervals.Of(m) {
 				if t := h.Intervals.Tally(c); !slices.Contains(columns, c) && t.Count > 0 {
 					columns = append(columns, c)
 				}
@@ -63,15 +68,13 @@ func intervalColumns(hs []*record.History) []ingest.Column {
 }
 
 func columnName(c ingest.Column) string {
-	switch c.Kind {
-	case ingest.Rate:
+	switch c.Measure {
+	case tool.Throughput:
 		return c.Operation + "_per_second"
-	case ingest.Latency:
+	case tool.HeadlineLatency:
 		return c.Operation + "_" + c.Stat + "_seconds"
-	case ingest.Errors, ingest.Reconnects:
-		return string(c.Kind) + "_per_second"
 	}
-	return string(c.Kind)
+	return c.Measure.ID
 }
 
 // ServersCSV writes every sample of the runs' servers, a line each.
@@ -152,16 +155,13 @@ type ExportLine struct {
 	// Summary is for a run what `runs` prints of it.
 	Summary *Row `json:"summary,omitempty"`
 
-	Length      series.Optional[float64]      `json:"interval_seconds,omitzero"`
-	Phase       string                        `json:"phase,omitempty"`
-	Threads     series.Optional[float64]      `json:"threads,omitzero"`
-	Rates       map[string]float64            `json:"rates,omitempty"`
-	Latency     map[string]map[string]float64 `json:"latency_seconds,omitempty"`
-	Errors      series.Optional[float64]      `json:"errors_per_second,omitzero"`
-	Reconnects  series.Optional[float64]      `json:"reconnects_per_second,omitzero"`
-	Queue       series.Optional[float64]      `json:"queue_length,omitzero"`
-	Concurrency series.Optional[float64]      `json:"concurrency,omitzero"`
-	Generators  series.Optional[float64]      `json:"generators,omitzero"`
+	Length  series.Optional[float64]      `json:"interval_seconds,omitzero"`
+	Phase   string                        `json:"phase,omitempty"`
+	Threads series.Optional[float64]      `json:"threads,omitzero"`
+	Rates   map[string]float64            `json:"rates,omitempty"`
+	Latency map[string]map[string]float64 `json:"latency_seconds,omitempty"`
+	// Numbers are the others that the tool printed. In JSON each has a field of its own.
+	Numbers tool.Values `json:"-"`
 
 	Target  string `json:"target,omitempty"`
 	Engine  string `json:"engine,omitempty"`
@@ -177,6 +177,16 @@ type ExportLine struct {
 
 	// Text is the marker's.
 	Text string `json:"text,omitempty"`
+}
+
+// MarshalJSON returns the line with a field for each number.
+func (l ExportLine) MarshalJSON() ([]byte, error) {
+	type plain ExportLine
+	var fields []table.Field
+	for _, v := range l.Numbers {
+		fields = append(fields, table.Field{Name: v.Measure.ID, Value: v.Value})
+	}
+	return table.MarshalFields(plain(l), fields)
 }
 
 // JSONLines writes runs as JSON, an object a line: the run, its intervals, the
@@ -227,16 +237,14 @@ func jsonRun(ctx context.Context, e *json.Encoder, h *record.History) error {
 }
 
 func jsonIntervals(e *json.Encoder, v *ingest.Intervals, line func(kind string, elapsed float64) ExportLine) error {
-	value := func(kind ingest.Kind, row int) series.Optional[float64] {
-		return series.Of(v.At(ingest.Column{Kind: kind}, row))
-	}
-	rates, latencies := v.Of(ingest.Rate), v.Of(ingest.Latency)
+	rates, latencies := v.Of(tool.Throughput), v.Of(tool.HeadlineLatency)
 	for i, elapsed := range v.Elapsed {
 		o := line("interval", elapsed)
-		o.Length, o.Phase, o.Threads = value(ingest.Length, i), phaseOf(v.Warmup[i]), value(ingest.Threads, i)
-		o.Errors, o.Reconnects = value(ingest.Errors, i), value(ingest.Reconnects, i)
-		o.Queue, o.Concurrency = value(ingest.QueueLength, i), value(ingest.Concurrency, i)
-		o.Generators = value(ingest.Generators, i)
+		o.Phase, o.Length = phaseOf(v.Warmup[i]), series.Of(v.At(ingest.Column{Kind: ingest.Length}, i))
+		o.Threads = series.Of(v.At(ingest.Column{Measure: tool.Threads}, i))
+		for _, n := range tool.Numbers() {
+			o.Numbers.Set(n.Measure, series.Of(v.At(ingest.Column{Measure: n.Measure}, i)))
+		}
 		o.Rates, o.Latency = map[string]float64{}, map[string]map[string]float64{}
 		for _, c := range rates {
 			if x := v.At(c, i); series.IsKnown(x) {

@@ -1,7 +1,6 @@
 package report
 
 import (
-	"encoding/json"
 	"slices"
 	"strings"
 
@@ -51,11 +50,7 @@ func (m *Machine) Role() string {
 // MarshalJSON returns the machine with a field for each measure.
 func (m Machine) MarshalJSON() ([]byte, error) {
 	type plain Machine
-	data, err := json.Marshal(plain(m))
-	if err != nil {
-		return nil, err
-	}
-	return table.AppendFields(data, valueFields(m.Values)), nil
+	return table.MarshalFields(plain(m), valueFields(m.Values))
 }
 
 // machines sums up each machine over the time that the tool ran.

@@ -82,7 +82,7 @@ func TestLatencyOfOperations(t *testing.T) {
 	}})
 	tpcc := NewRow(&ingest.Snapshot{Summary: &ingest.Summary{
 		Latencies: []tool.Latency{{Operation: "delivery", Stat: "p95", Seconds: 3}, {Operation: tool.NewOrder, Stat: "p95", Seconds: 0.02}},
-		TpmC:      series.Some(1234.0),
+		Values:    tool.Values{{Measure: tool.TpmC, Value: 1234}},
 	}})
 	if got := ycsb.Headline(); got != "update p95 4.00 ms" {
 		t.Errorf("headline %q", got)

@@ -1,7 +1,6 @@
 package report
 
 import (
-	"encoding/json"
 	"slices"
 
 	"github.com/benchwatch/benchwatch/agent/base/series"
@@ -99,11 +98,7 @@ func ServerField(m *measure.Measure) string {
 // MarshalJSON returns the server with a field for each measure.
 func (s Server) MarshalJSON() ([]byte, error) {
 	type plain Server
-	data, err := json.Marshal(plain(s))
-	if err != nil {
-		return nil, err
-	}
-	return table.AppendFields(data, valueFields(s.Values)), nil
+	return table.MarshalFields(plain(s), valueFields(s.Values))
 }
 
 // valueFields are the fields of values in JSON.

@@ -189,7 +189,7 @@ const openLoop = "an open loop: latency counts from when an event was due, waiti
 // for its turn: see docs/tools.md for each tool.
 func (j *judge) omission() {
 	m := &j.h.Snapshot.Meta
-	if len(j.row.Latency) == 0 && len(j.h.Intervals.Of(ingest.Latency)) == 0 {
+	if len(j.row.Latency) == 0 && len(j.h.Intervals.Of(tool.HeadlineLatency)) == 0 {
 		return
 	}
 	t := registry.Tools.ByName(m.Tool)
@@ -197,7 +197,7 @@ func (j *judge) omission() {
 		j.add(Good, openLoop)
 		return
 	}
-	for _, l := range j.h.Intervals.Of(ingest.Latency) {
+	for _, l := range j.h.Intervals.Of(tool.HeadlineLatency) {
 		if l.Operation == tool.ScheduleLag {
 			j.add(Good, openLoop)
 			return
@@ -460,7 +460,7 @@ func (j *judge) group(g *rundir.Group) {
 		}
 		j.add(level, "%s", text)
 	}
-	if v := j.h.Intervals.Tally(ingest.Column{Kind: ingest.Generators}); v.Min < float64(g.Generators) {
+	if v := j.h.Intervals.Tally(ingest.Column{Measure: tool.Generators}); v.Min < float64(g.Generators) {
 		j.add(Warning, "not all generators reported all intervals, at least %.0f of %d: an interval without one that still ran has no sum, and after the end of one the sum is of the others", v.Min, g.Generators)
 	}
 	if j.h.Snapshot.Meta.Import != nil { // only their logs are known

@@ -118,18 +118,12 @@ var drawnMetrics = sync.OnceValue(func() map[string]bool {
 // isDrawn reports whether the page needs a metric of the servers' record.
 func isDrawn(metric string) bool { return drawnMetrics()[metric] }
 
-// runMeasures are those of a run that have one value per interval: throughput
-// and latency have one for each operation.
-func runMeasures() []*measure.Measure {
-	return []*measure.Measure{tool.ErrorRate, tool.ReconnectRate, tool.QueueLength, tool.Concurrency, tool.Threads, tool.Generators}
-}
-
 // intervalTable is all that the tool reported. Of reports that end at the same
 // instant the first counts.
 func intervalTable(v *record.Intervals) *table {
 	t := series.Rekey(&v.Thinned, func(c ingest.Column) (name, bool) {
 		tally := v.Tally(c)
-		return name{c.Kind.Measure().ID, c.Operation, c.Stat}, tally.Count > 0
+		return name{c.Measure.ID, c.Operation, c.Stat}, tally.Count > 0
 	})
 	t.Sorted = func(n name) bool { return hasMedian[n.measure] }
 	return t
@@ -144,10 +138,11 @@ func intervalCells(r *tool.Report) []cell {
 	for _, v := range r.Latencies {
 		cells = append(cells, cell{name{tool.HeadlineLatency.ID, v.Operation, v.Stat}, v.Seconds})
 	}
-	for _, m := range runMeasures() {
-		if v := series.Number(r.Value(m)); series.IsKnown(v) {
-			cells = append(cells, cell{name{m.ID, "", ""}, v})
-		}
+	for _, v := range r.Values {
+		cells = append(cells, cell{name{v.Measure.ID, "", ""}, v.Value})
+	}
+	if r.Threads.Known {
+		cells = append(cells, cell{name{tool.Threads.ID, "", ""}, float64(r.Threads.Value)})
 	}
 	return cells
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/benchwatch/benchwatch/agent/base/series"
+	documents "github.com/benchwatch/benchwatch/agent/model/table"
 	"github.com/benchwatch/benchwatch/agent/model/tool"
 	"github.com/benchwatch/benchwatch/agent/run/ingest"
 	"github.com/benchwatch/benchwatch/agent/run/marker"
@@ -107,8 +108,9 @@ type runDetail struct {
 type summaryView struct {
 	ElapsedSeconds series.Optional[float64] `json:"elapsed_seconds,omitzero"`
 	FromIntervals  bool                     `json:"from_intervals,omitempty"`
-	TpmC           series.Optional[float64] `json:"tpmc,omitzero"`
-	Operations     []operationView          `json:"operations"`
+	// Numbers are those that are about no operation, as text.
+	Numbers    []factView      `json:"numbers,omitempty"`
+	Operations []operationView `json:"operations"`
 }
 
 type operationView struct {
@@ -218,7 +220,12 @@ func newRunDetail(s *ingest.Snapshot) runDetail {
 }
 
 func newSummaryView(s *ingest.Summary) *summaryView {
-	v := &summaryView{ElapsedSeconds: s.ElapsedSeconds, FromIntervals: s.FromIntervals, TpmC: s.TpmC, Operations: []operationView{}}
+	v := &summaryView{ElapsedSeconds: s.ElapsedSeconds, FromIntervals: s.FromIntervals, Operations: []operationView{}}
+	for _, n := range tool.Numbers() {
+		if x := s.Values.Of(n.Measure); x.Known && n.Short != "" {
+			v.Numbers = append(v.Numbers, factView{n.Short, documents.UnitOf(n.Measure).Format(x.Value)})
+		}
+	}
 	byName := map[string]*operationView{}
 	operation := func(name string) *operationView {
 		if byName[name] == nil {

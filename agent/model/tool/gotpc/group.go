@@ -129,7 +129,7 @@ func (p *Parser) summarise(r *tool.Report) {
 			printed = math.Max(printed, g.rows[i].takes)
 		}
 		r.ElapsedSeconds = series.Some(printed)
-		r.TpmC = p.run.tpmC
+		r.Values.Set(tool.TpmC, p.run.tpmC)
 		if covered > 0 {
 			g.rates(r, covered)
 		}
@@ -187,7 +187,7 @@ func (g *group) rates(r *tool.Report, seconds float64) {
 	for _, c := range r.Counts {
 		rate := math.Round(float64(c.N)/seconds*1000) / 1000
 		if c.Operation == tool.ErrorCount {
-			r.ErrorsPerSecond = series.Some(rate)
+			r.Set(tool.ErrorRate, rate)
 			continue
 		}
 		r.AddRate(c.Operation, rate)

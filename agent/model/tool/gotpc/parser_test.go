@@ -80,7 +80,7 @@ func TestWaitRows(t *testing.T) {
 		t.Errorf("%d intervals", n)
 	}
 	s := ofKind(res, tool.Summary)
-	if len(s) != 1 || !s[0].TpmC.Known {
+	if len(s) != 1 || !s[0].Value(tool.TpmC).Known {
 		t.Errorf("%s", res)
 	}
 }

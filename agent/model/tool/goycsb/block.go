@@ -182,7 +182,7 @@ func (p *before) interval(b *block, run int, r *tool.Report) {
 	if failed.Known {
 		r.AddCount(tool.ErrorCount, failed.Value)
 		if seconds > 0 {
-			r.ErrorsPerSecond = series.Some(float64(failed.Value) / seconds)
+			r.Set(tool.ErrorRate, float64(failed.Value)/seconds)
 		}
 	}
 }

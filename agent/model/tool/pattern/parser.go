@@ -2,6 +2,7 @@ package pattern
 
 import (
 	"math"
+	"slices"
 
 	"github.com/benchwatch/benchwatch/agent/base/series"
 	"github.com/benchwatch/benchwatch/agent/model/tool"
@@ -111,8 +112,8 @@ func addRates(r *tool.Report) {
 		perSecond := float64(c.N) / r.IntervalSeconds.Value
 		switch {
 		case c.Operation == tool.ErrorCount:
-			if !r.ErrorsPerSecond.Known {
-				r.ErrorsPerSecond = series.Some(perSecond)
+			if !r.Value(tool.ErrorRate).Known {
+				r.Set(tool.ErrorRate, perSecond)
 			}
 		case !r.Rate(c.Operation).Known:
 			r.AddRate(c.Operation, perSecond)
@@ -144,7 +145,7 @@ func (p *parser) summary(s *stream, e *expression, m []int, text []byte, cut boo
 
 // repeats reports whether r has a value that was known before.
 func repeats(known, r *tool.Report) bool {
-	if known.ElapsedSeconds.Known && r.ElapsedSeconds.Known || known.Threads.Known && r.Threads.Known || known.TpmC.Known && r.TpmC.Known {
+	if known.ElapsedSeconds.Known && r.ElapsedSeconds.Known || known.Threads.Known && r.Threads.Known {
 		return true
 	}
 	for _, v := range r.Rates {
@@ -162,19 +163,18 @@ func repeats(known, r *tool.Report) bool {
 			return true
 		}
 	}
-	return r.ErrorsPerSecond.Known && known.ErrorsPerSecond.Known
+	return slices.ContainsFunc(r.Values, func(v tool.Value) bool { return known.Value(v.Measure).Known })
 }
 
 func merge(to, r *tool.Report) {
 	to.Rates = append(to.Rates, r.Rates...)
 	to.Counts = append(to.Counts, r.Counts...)
 	to.Latencies = append(to.Latencies, r.Latencies...)
-	for _, v := range []struct{ to, from *series.Optional[float64] }{
-		{&to.ElapsedSeconds, &r.ElapsedSeconds}, {&to.TpmC, &r.TpmC}, {&to.ErrorsPerSecond, &r.ErrorsPerSecond},
-	} {
-		if v.from.Known {
-			*v.to = *v.from
-		}
+	for _, v := range r.Values {
+		to.Set(v.Measure, v.Value)
+	}
+	if r.ElapsedSeconds.Known {
+		to.ElapsedSeconds = r.ElapsedSeconds
 	}
 	if r.Threads.Known {
 		to.Threads = r.Threads
@@ -253,10 +253,10 @@ func (f *field) set(r *tool.Report, text []byte) bool {
 	case length:
 		r.IntervalSeconds = series.Some(v)
 	case tpmC:
-		r.TpmC = series.Some(v)
+		r.Set(tool.TpmC, v)
 	case rate:
 		if f.operation == tool.ErrorCount {
-			r.ErrorsPerSecond = series.Some(v)
+			r.Set(tool.ErrorRate, v)
 		} else {
 			r.AddRate(f.operation, v)
 		}

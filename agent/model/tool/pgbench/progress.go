@@ -159,7 +159,7 @@ func (p *progressLine) fill(r *tool.Report) {
 // setErrorRate divides the errors of an interval by its length.
 func setErrorRate(r *tool.Report) {
 	if n, t := r.Count(tool.ErrorCount), r.IntervalSeconds; n.Known && t.Known && t.Value > 0 {
-		r.ErrorsPerSecond = series.Some(float64(n.Value) / t.Value)
+		r.Set(tool.ErrorRate, float64(n.Value)/t.Value)
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/benchwatch/benchwatch/agent/base/series"
 	"github.com/benchwatch/benchwatch/agent/model/tool"
 	"github.com/benchwatch/benchwatch/agent/model/tool/message"
 )
@@ -65,11 +64,11 @@ func checkReport(t *testing.T, r *tool.Report) {
 			t.Fatalf("%v in %+v", v, r)
 		}
 	}
-	for _, v := range []series.Optional[float64]{r.ElapsedSeconds, r.IntervalSeconds, r.ErrorsPerSecond, r.ReconnectsPerSecond, r.TpmC} {
+	good(r.ElapsedSeconds.Value)
+	good(r.IntervalSeconds.Value)
+	good(float64(r.Threads.Value))
+	for _, v := range r.Values {
 		good(v.Value)
-	}
-	for _, v := range []series.Optional[int]{r.Threads, r.QueueLength, r.Concurrency} {
-		good(float64(v.Value))
 	}
 	for _, v := range r.Rates {
 		good(v.PerSecond)

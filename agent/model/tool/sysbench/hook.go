@@ -141,7 +141,7 @@ func (h *hook) csv(p *Parser, text []byte, emit func(*tool.Report)) (tool.Verdic
 		latency, ok = s.Fixed(2, 3)
 		addLatency(r, h.stat, latency)
 	}
-	ok = ok && s.Literal(",") && optional(&s, &r.ErrorsPerSecond) && s.Literal(",") && optional(&s, &r.ReconnectsPerSecond) && s.End()
+	ok = ok && s.Literal(",") && setNumber(&s, r, tool.ErrorRate) && s.Literal(",") && setNumber(&s, r, tool.ReconnectRate) && s.End()
 	if ok {
 		return p.interval(form{family: luaCSV}, emit), true
 	}
@@ -280,9 +280,9 @@ func (h *hook) number(s *scan.Line, key object) bool {
 		latency, ok = s.Fixed(2, 3)
 		addLatency(r, h.stat, latency)
 	case keyErrors:
-		ok = optional(s, &r.ErrorsPerSecond)
+		ok = setNumber(s, r, tool.ErrorRate)
 	case keyReconnects:
-		ok = optional(s, &r.ReconnectsPerSecond)
+		ok = setNumber(s, r, tool.ReconnectRate)
 	}
 	return ok
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/benchwatch/benchwatch/agent/base/series"
+	"github.com/benchwatch/benchwatch/agent/model/measure"
 	"github.com/benchwatch/benchwatch/agent/model/tool"
 	"github.com/benchwatch/benchwatch/agent/model/tool/scan"
 )
@@ -137,8 +138,8 @@ func (p *Parser) database(s *scan.Line) (form, reading) {
 	if !s.Literal(":") { // the Lua function forgot the colon
 		f = form{family: luaDefault}
 	}
-	ok = s.Literal(" ") && optional(s, &p.scratch.ErrorsPerSecond) &&
-		(s.Literal(" reconn/s: ") || s.Literal(" reconnects/s: ")) && optional(s, &p.scratch.ReconnectsPerSecond)
+	ok = s.Literal(" ") && setNumber(s, p.scratch, tool.ErrorRate) &&
+		(s.Literal(" reconn/s: ") || s.Literal(" reconnects/s: ")) && setNumber(s, p.scratch, tool.ReconnectRate)
 	return f, readIf(ok)
 }
 
@@ -243,8 +244,8 @@ func (p *Parser) legacy(s *scan.Line) (form, reading) {
 		return f, read
 	}
 	f.parts = 3
-	ok := s.Literal(", errors: ") && optional(s, &p.scratch.ErrorsPerSecond) &&
-		s.Literal(", reconnects: ") && optional(s, &p.scratch.ReconnectsPerSecond)
+	ok := s.Literal(", errors: ") && setNumber(s, p.scratch, tool.ErrorRate) &&
+		s.Literal(", reconnects: ") && setNumber(s, p.scratch, tool.ReconnectRate)
 	return f, readIf(ok)
 }
 
@@ -345,6 +346,16 @@ func optional(s *scan.Line, to *series.Optional[float64]) bool {
 	return ok
 }
 
+// setNumber takes the value of a measure, with two decimals.
+func setNumber(s *scan.Line, r *tool.Report, m *measure.Measure) bool {
+	var v series.Optional[float64]
+	ok := optional(s, &v)
+	if v.Known {
+		r.Set(m, v.Value)
+	}
+	return ok
+}
+
 // queue reads the second line of an interval with a target rate:
 // `queue length: 65, concurrency: 4`; tests without SQL print no comma.
 func (p *Parser) queue(s *scan.Line, seconds int, emit func(*tool.Report)) tool.Verdict {
@@ -368,8 +379,8 @@ func (p *Parser) queue(s *scan.Line, seconds int, emit func(*tool.Report)) tool.
 	if !p.holding || p.held.ElapsedSeconds.Value != float64(seconds) {
 		return tool.Ignored // its interval line is not known
 	}
-	p.held.QueueLength = series.Some(length)
-	p.held.Concurrency = series.Some(concurrency)
+	p.held.Set(tool.QueueLength, float64(length))
+	p.held.Set(tool.Concurrency, float64(concurrency))
 	p.release(emit)
 	return tool.Reported
 }

@@ -290,7 +290,8 @@ func (p *Parser) endSummary(emit func(*tool.Report)) {
 			r.AddCount(a.operation, a.amount.count.Value)
 		}
 	}
-	r.ErrorsPerSecond, r.ReconnectsPerSecond = m.errors.rate, m.reconnects.rate
+	r.Values.Set(tool.ErrorRate, m.errors.rate)
+	r.Values.Set(tool.ReconnectRate, m.reconnects.rate)
 	if m.errors.count.Known {
 		r.AddCount(tool.ErrorCount, m.errors.count.Value)
 	}

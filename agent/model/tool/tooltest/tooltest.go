@@ -132,7 +132,10 @@ func (res Result) Sorted() []string {
 // before the first.
 func Check(t testing.TB, r *tool.Report) {
 	t.Helper()
-	values := []float64{r.ElapsedSeconds.Value, r.IntervalSeconds.Value, r.ErrorsPerSecond.Value, r.TpmC.Value}
+	values := []float64{r.ElapsedSeconds.Value, r.IntervalSeconds.Value}
+	for _, v := range r.Values {
+		values = append(values, v.Value)
+	}
 	for _, v := range r.Rates {
 		values = append(values, v.PerSecond)
 	}

@@ -118,7 +118,8 @@ func (p *Parser) summary(emit func(*tool.Report)) {
 	p.start(emit)
 	r := &p.report
 	r.Reset(tool.Summary, p.number)
-	r.Threads, r.ElapsedSeconds, r.TpmC = p.run.threads, t.seconds, t.tpmC
+	r.Threads, r.ElapsedSeconds = p.run.threads, t.seconds
+	r.Values.Set(tool.TpmC, t.tpmC)
 	total, complete := t.count(r)
 	if t.seconds.Known && t.seconds.Value > 0 {
 		for _, c := range r.Counts {

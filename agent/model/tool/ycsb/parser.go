@@ -159,7 +159,7 @@ func (p *parser) finishStatus(s *stream, emit func(*tool.Report)) {
 	if f := s.tally.failed; f.Known {
 		r.AddCount(tool.ErrorCount, f.Value)
 		if s.tally.seconds > 0 {
-			r.ErrorsPerSecond = series.Some(float64(f.Value) / s.tally.seconds)
+			r.Set(tool.ErrorRate, float64(f.Value)/s.tally.seconds)
 		}
 		s.failures += f.Value
 	}

@@ -76,7 +76,7 @@ export function summary(r: RunDetail): HTMLElement | null {
       { class: 'wide' },
       el('table', { class: 'numbers' }, el('thead', {}, el('tr', {}, ...head)), el('tbody', {}, ...s.operations.map(row))),
     ),
-    el('p', { class: 'hint' }, note, s.tpmc !== undefined && ` ${format.number(s.tpmc)} TpmC.`),
+    el('p', { class: 'hint' }, note, ...(s.numbers ?? []).map((n) => ` ${n.value} ${n.name}.`)),
   );
 }
 

@@ -141,7 +141,7 @@ export interface Operation {
 export interface Summary {
   elapsed_seconds?: number;
   from_intervals?: boolean;
-  tpmc?: number;
+  numbers?: Fact[];
   operations: Operation[];
 }
 
