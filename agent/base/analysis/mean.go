@@ -216,24 +216,43 @@ const (
 	// series that are apart; with fewer values, all of it. An autoregressive process of up to 0.95
 	// is then apart from itself in one of a thousand pairs (TestApart).
 	manyValues, gapOfMany, gapOfFew = 120, 0.5, 1
+	// fewestApart values are apart if the middle half of one series is above farApart times the
+	// other's: slow waves of few seconds are not as large.
+	fewestApart, farApart = 8, 3
 )
 
 // Apart reports whether the level of one series is below that of the other over their whole
 // length, however much the values depend on each other: the means of its eighths are all below
-// the other's, by at least half of how much they vary. isLower is set if after is below.
+// the other's, by at least half of how much they vary, or the middle half of its values is below a
+// third of the other's. isLower is set if after is below.
 func Apart(before, after []float64) (isLower, ok bool) {
 	n := min(len(before), len(after))
+	if n < fewestApart {
+		return false, false
+	}
+	lowBefore, highBefore := quartiles(before)
+	lowAfter, highAfter := quartiles(after)
+	isLower = highAfter < lowBefore
+	if isLower && highAfter*farApart < lowBefore || highBefore*farApart < lowAfter {
+		return isLower, true
+	}
 	if n < eighths*fewestInEighth {
 		return false, false
 	}
-	lowBefore, highBefore := levels(before)
-	lowAfter, highAfter := levels(after)
+	lowBefore, highBefore = levels(before)
+	lowAfter, highAfter = levels(after)
 	gap := gapOfFew * max(highBefore-lowBefore, highAfter-lowAfter)
 	if n >= manyValues {
 		gap *= gapOfMany
 	}
 	isLower = highAfter < lowBefore
 	return isLower, isLower && lowBefore-highAfter >= gap || highBefore < lowAfter && lowAfter-highBefore >= gap
+}
+
+// quartiles returns the values that a quarter of all are below and above.
+func quartiles(values []float64) (low, high float64) {
+	sorted := slices.Sorted(slices.Values(values))
+	return sorted[len(sorted)/4], sorted[len(sorted)-1-len(sorted)/4]
 }
 
 // levels returns the least and the greatest mean of the eighths.

@@ -162,7 +162,7 @@ func TestSlowValues(t *testing.T) {
 func TestApart(t *testing.T) {
 	repeat := simulation.Repeats(t, 200)
 	all, apart := 0, 0
-	for _, n := range []int{60, 120, 300, 600} {
+	for _, n := range []int{8, 15, 30, 60, 120, 300, 600} {
 		for _, dependence := range []float64{0.83, 0.9, 0.95} {
 			random := rand.New(rand.NewPCG(uint64(n), uint64(100*dependence)))
 			for range repeat {
@@ -186,5 +186,19 @@ func TestApart(t *testing.T) {
 	}
 	if _, ok := Apart(a[:39], b); ok {
 		t.Error("39 values have eighths")
+	}
+	// Few seconds are apart only if the levels are far from each other, whatever single ones do.
+	low, high := []float64{170, 166, 29, 201, 161, 296, 209, 203}, []float64{178, 1005, 585, 1216, 1279, 1286, 1783, 1649}
+	if isLower, ok := Apart(low, high); !ok || isLower {
+		t.Errorf("%v, %v: %v, %v", low, high, isLower, ok)
+	}
+	if isLower, ok := Apart(high, low); !ok || !isLower {
+		t.Errorf("%v, %v: %v, %v", high, low, isLower, ok)
+	}
+	if _, ok := Apart(low[1:], high); ok {
+		t.Error("seven values are apart")
+	}
+	if _, ok := Apart([]float64{100, 101, 99, 100, 102, 98, 100, 101}, []float64{200, 202, 199, 200, 201, 203, 200, 198}); ok {
+		t.Error("eight values are apart by a factor of 2")
 	}
 }

@@ -61,17 +61,19 @@ type within struct {
 	isQuantile bool
 }
 
-// withinOf returns the intervals' values of the throughput and of each statistic of the
-// headline latency.
+// withinOf returns the intervals' values of the throughput, of the queries and of each statistic of
+// the headline latency.
 func (r *Row) withinOf(v *record.Intervals) map[string]within {
 	all := map[string]within{}
 	usual := v.Lengths.Median()
-	rates := within{seconds: usual}
-	for _, l := range v.Throughput.All(usual) {
-		rates.values = append(rates.values, l.Mean)
-		rates.seconds = usual * float64(l.N)
+	for field, levels := range map[string]*series.Levels{tool.Throughput.Field(): &v.Throughput, tool.QueryRate.Field(): &v.Queries} {
+		rates := within{seconds: usual}
+		for _, l := range levels.All(usual) {
+			rates.values = append(rates.values, l.Mean)
+			rates.seconds = usual * float64(l.N)
+		}
+		all[field] = rates
 	}
-	all[tool.Throughput.Field()] = rates
 	operation := cmp.Or(r.LatencyOperation, tool.Transaction)
 	for c, levels := range v.Latencies {
 		if c.Operation != operation {

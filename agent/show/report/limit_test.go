@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/benchwatch/benchwatch/agent/base/analysis"
 	"github.com/benchwatch/benchwatch/agent/base/series"
 	"github.com/benchwatch/benchwatch/agent/model/tool"
 	"github.com/benchwatch/benchwatch/internal/simulation"
@@ -59,7 +58,7 @@ func TestLimits(t *testing.T) {
 
 // single returns a group of one run with these intervals, of one second each.
 func single(name string, rates []float64) Group {
-	g := group(name, 16, analysis.Parts(rates, 1)[0].Mean)
+	g := group(name, 16, NewSpread(rates).Mean)
 	g.Runs[0].within = map[string]within{tool.Throughput.Field(): {values: rates, seconds: 1}}
 	return g
 }
