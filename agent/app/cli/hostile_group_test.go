@@ -142,17 +142,18 @@ func writeScript(t *testing.T, path, text string) {
 // command is the last argument.
 const honest = "for last; do :; done\nBENCHWATCH_DATA_DIR=$PWD/there exec sh -c \"$last\"\n"
 
+// silentAfter is an ssh that prints n right answers, then what then prints: the pipe stays open,
+// or the rest of the answers would decide by chance whether the script goes on. A second
+// connection gets no answer, so that the generator can't have ended.
+func silentAfter(n int, then string) string {
+	loop, _, _ := strings.Cut(honest, "BENCHWATCH")
+	return "[ ! -e waits ] || exec sleep 1000\n" + loop + fmt.Sprintf("BENCHWATCH_DATA_DIR=$PWD/there sh -c \"$last\" | { sed -u %dq; touch waits; exec %s; }\n", n, then)
+}
+
 // TestHostileGenerators: what a generator's machine prints in the place of answers ends
 // `run --on` with an error, in bounded memory, and what it does not print delays no end.
 func TestHostileGenerators(t *testing.T) {
 	t.Parallel()
-	// n right answers, then what then prints: the pipe stays open, or the rest of the answers would
-	// decide by chance whether the script goes on. A second connection gets no answer, so that the
-	// generator can't have ended.
-	hello := func(n int, then string) string {
-		loop, _, _ := strings.Cut(honest, "BENCHWATCH")
-		return "[ ! -e waits ] || exec sleep 1000\n" + loop + fmt.Sprintf("BENCHWATCH_DATA_DIR=$PWD/there sh -c \"$last\" | { sed -u %dq; touch waits; exec %s; }\n", n, then)
-	}
 	for name, c := range map[string]struct {
 		ssh   string
 		waits bool // it does not end by itself
@@ -163,13 +164,13 @@ func TestHostileGenerators(t *testing.T) {
 		"lines without end":            {ssh: "exec yes banner\n", says: "something else than the answers"},
 		"answers without end":          {ssh: "exec yes '{}'\n", says: "of an unknown version"},
 		"answer of empty files":        {ssh: `printf '{"version":"x","files":['; yes '{},' | head -n 2500000 | tr -d '\n'; echo '{}]}'; sleep 1000` + "\n", says: "something else than the answers"},
-		"line without end after hello": {ssh: hello(1, "cat /dev/zero"), says: "a line of more than 8 MiB"},
-		"line without end in a run":    {ssh: hello(14, "cat /dev/zero"), waits: true},
+		"line without end after hello": {ssh: silentAfter(1, "cat /dev/zero"), says: "a line of more than 8 MiB"},
+		"line without end in a run":    {ssh: silentAfter(14, "cat /dev/zero"), waits: true},
 		"silence":                      {ssh: "touch waits\nexec sleep 1000\n", waits: true},
 		"silence of its children":      {ssh: "setsid sleep 61 &\ntouch waits\nsleep 1000\n", waits: true},
 		"silence that ignores signals": {ssh: "trap '' TERM INT HUP PIPE\ntouch waits\nwhile :; do sleep 1; done\n", waits: true},
-		"silence after hello":          {ssh: hello(2, "sleep 1000"), waits: true},
-		"silence in a run":             {ssh: hello(14, "sleep 1000"), waits: true},
+		"silence after hello":          {ssh: silentAfter(2, "sleep 1000"), waits: true},
+		"silence in a run":             {ssh: silentAfter(14, "sleep 1000"), waits: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -186,7 +187,7 @@ func TestHostileGenerators(t *testing.T) {
 			if run.ProcessState.ExitCode() != exitOwnFailure {
 				t.Errorf("exit status %d:\n%.2000s", run.ProcessState.ExitCode(), text)
 			}
-			endGenerator(t, folder)
+			endGenerators(t, folder)
 		})
 	}
 }
@@ -221,17 +222,24 @@ func TestInterruptBeforeTheStart(t *testing.T) {
 	}
 }
 
-// endGenerator ends what a test started on the other machine.
-func endGenerator(t *testing.T, folder string) {
+// endGenerators ends what a test started on the other machine.
+func endGenerators(t *testing.T, folder string) {
 	t.Helper()
-	meta, err := rundir.At(filepath.Join(folder, "there"), "g-g1").Load()
+	there := filepath.Join(folder, "there")
+	ids, err := rundir.List(there)
 	if err != nil {
-		return
+		t.Error(err)
 	}
-	if w := meta.Group.Wrapper; w.Alive() {
-		_ = syscall.Kill(w.PID, syscall.SIGTERM)
-		for deadline := time.Now().Add(patience); w.Alive() && time.Now().Before(deadline); {
-			<-time.After(10 * time.Millisecond)
+	for _, id := range ids {
+		meta, err := rundir.At(there, id).Load()
+		if err != nil {
+			continue
+		}
+		if w := meta.Group.Wrapper; w.Alive() {
+			_ = syscall.Kill(w.PID, syscall.SIGTERM)
+			for deadline := time.Now().Add(patience); w.Alive() && time.Now().Before(deadline); {
+				<-time.After(10 * time.Millisecond)
+			}
 		}
 	}
 }
@@ -253,7 +261,7 @@ func TestAttachUsesOwnConnection(t *testing.T) {
 	_ = run.Process.Kill()
 	<-run.ended
 	group := rundir.At(data, "g")
-	t.Cleanup(func() { endGenerator(t, folder) })
+	t.Cleanup(func() { endGenerators(t, folder) })
 
 	text, err := os.ReadFile(group.Path(rundir.MetaFile))
 	if err != nil {

@@ -58,8 +58,6 @@ func addInit(app *kingpin.Application) (string, action) {
 }
 
 func (r *initCommand) run() error {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	defer stop()
 	if _, err := os.Stat(r.plan.File); err == nil && !r.plan.Replace {
 		return withHint(fmt.Errorf("%s exists", r.plan.File), "name another file with --config.file, or replace it with --force")
 	}
@@ -89,6 +87,9 @@ func (r *initCommand) run() error {
 	if err := errors.Join(checkURL("--grafana.url", r.plan.Grafana.URL), checkURL("--prometheus.url", r.plan.Prometheus)); err != nil {
 		return err
 	}
+	// Not before: a question that waits for its answer must end by Ctrl-C.
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
 	done, err := r.plan.Write(ctx)
 	if err != nil {
 		return fmt.Errorf("init: %w", err)

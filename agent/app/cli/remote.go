@@ -224,8 +224,8 @@ func (r *runCommand) remoteArguments() []string {
 }
 
 // leaveTime is how long the generators may take to end after SIGTERM, whose sender waits
-// for this process.
-const leaveTime = 1200 * time.Millisecond
+// for this process. The last markers may take a second more.
+const leaveTime = 700 * time.Millisecond
 
 // followGroup follows a group to its end. The first signal ends the generators, and the
 // second one only this command. After SIGTERM it does not wait for the second.
@@ -265,9 +265,8 @@ func (r *runCommand) followGroup(ctx context.Context, remote *generator.Remote, 
 			if err != nil {
 				return ownFailure(err, "")
 			}
-			if late != nil { // wait neither for replicas nor for readers of metrics
-				signals <- syscall.SIGTERM
-				signals <- syscall.SIGTERM
+			if late != nil {
+				skipWaits(signals)
 			}
 			return r.groupEnd(own, signals)
 		case <-late:

@@ -57,8 +57,9 @@ type runCommand struct {
 	command   *[]string
 	format    *string
 	abort     *aborting
-	// aborted: a condition of --abort-when held.
-	aborted bool
+	// aborted: a condition of --abort-when held. terminated: SIGTERM came, whose sender waits for
+	// this process.
+	aborted, terminated bool
 
 	streams  Streams
 	terminal terminal.Terminal // of the messages
@@ -174,6 +175,9 @@ func (r *runCommand) run() error {
 	if err != nil {
 		own.stop()
 		return err
+	}
+	if r.terminated {
+		skipWaits(signals)
 	}
 	r.afterwards(own, signals)
 	switch {
@@ -385,6 +389,7 @@ func (r *runCommand) start(ctx context.Context, command *commandline.Command, si
 	status, err := process.Wait(r.watchToAbort(ctx, signals, finish, &mirror))
 	close(finish)
 	mirror.Wait()
+	r.terminated = process.Terminated && !r.aborted
 	if err != nil { // the tool has run: its status counts
 		r.streams.notice("%v", err)
 		r.unrecorded = !process.RecordAgain(signals)
@@ -485,6 +490,16 @@ func (r *runCommand) ids() []string {
 		}
 	}
 	return ids
+}
+
+// skipWaits has afterwards wait neither for replicas nor for readers of metrics.
+func skipWaits(signals chan<- os.Signal) {
+	for range 2 {
+		select {
+		case signals <- syscall.SIGTERM:
+		default: // there are enough
+		}
+	}
 }
 
 // afterwards waits for the replicas, prints the table and lingers. A signal

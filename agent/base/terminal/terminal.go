@@ -6,6 +6,7 @@ package terminal
 import (
 	"io"
 	"os"
+	"os/signal"
 	"strings"
 	"unicode/utf8"
 
@@ -66,7 +67,21 @@ func ReadSecret(in *os.File, line func() (string, error)) (string, error) {
 	if err := unix.IoctlSetTermios(fd, setAttributes, &quiet); err != nil {
 		return "", err
 	}
-	defer func() { _ = unix.IoctlSetTermios(fd, setAttributes, before) }()
+	restore := func() { _ = unix.IoctlSetTermios(fd, setAttributes, before) }
+	defer restore()
+	signals, done := make(chan os.Signal, 1), make(chan struct{})
+	signal.Notify(signals, unix.SIGINT, unix.SIGTERM)
+	defer signal.Stop(signals)
+	defer close(done)
+	go func() { // a signal ends the process, which leaves the terminal as it was
+		select {
+		case sig := <-signals:
+			restore()
+			signal.Reset(sig)
+			_ = unix.Kill(unix.Getpid(), sig.(unix.Signal))
+		case <-done:
+		}
+	}()
 	return line()
 }
 

@@ -36,6 +36,8 @@ type Runner struct {
 	Notice func(format string, args ...any)
 	// Out and Err show what the runs print; nil for nothing.
 	Out, Err io.Writer
+	// Signals are passed on to the run that is ended because ctx is done.
+	Signals <-chan os.Signal
 }
 
 // Run runs the steps that are left. The error is that of ctx if it was done before
@@ -228,16 +230,24 @@ func (r *Runner) log() (log io.Writer, closeLog func(), err error) {
 	return secret.Writer{W: f}, func() { f.Close() }, nil
 }
 
-// end interrupts a run and, once the tool has ended, its wait for replicas.
+// end interrupts a run and, once the tool has ended, its wait for replicas. The run decides
+// by the signal whether it waits for generators that do not answer.
 func (r *Runner) end(cmd *exec.Cmd, step *Step, done <-chan error) {
 	r.Notice("  ending run %s", step.RunID)
-	_ = cmd.Process.Signal(syscall.SIGINT) // it may have ended this moment
+	var first os.Signal = syscall.SIGINT
+	select {
+	case first = <-r.Signals:
+	default:
+	}
+	_ = cmd.Process.Signal(first) // it may have ended this moment
 	tick := time.NewTicker(500 * time.Millisecond)
 	defer tick.Stop()
 	for {
 		select {
 		case <-done:
 			return
+		case sig := <-r.Signals:
+			_ = cmd.Process.Signal(sig)
 		case <-tick.C:
 			meta, err := rundir.At(r.DataDir, step.RunID).Load()
 			if err == nil && meta.Ended() {

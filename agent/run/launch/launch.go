@@ -31,6 +31,9 @@ type Process struct {
 	asked bool               // an ending signal was passed on
 	end   func(*rundir.Meta) // what record writes, once the tool has ended
 
+	// Terminated: SIGTERM was passed on. Its sender waits for this process.
+	Terminated bool
+
 	// OnEnd, if not nil, is called when the tool has ended, before that is written into
 	// run.json. Its ctx is done when a signal comes.
 	OnEnd func(ctx context.Context)
@@ -96,6 +99,7 @@ func (p *Process) Signal(sig syscall.Signal) error {
 	switch sig {
 	case syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT:
 		p.asked = true
+		p.Terminated = p.Terminated || sig == syscall.SIGTERM
 	}
 	if err := unix.Kill(-p.Cmd.Process.Pid, sig); err != nil && !errors.Is(err, unix.ESRCH) {
 		return fmt.Errorf("signal the benchmark tool: %w", err)

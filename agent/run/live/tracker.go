@@ -61,10 +61,12 @@ type tracker struct {
 	programs   host.Programs // on the tool's machine
 	// lateBefore is opts.SamplerLate when the run was found.
 	lateBefore time.Duration
-	// skipDrain: close the run without waiting for replicas.
-	skipDrain bool
-	faults    uint64
-	faultLog  time.Time
+	faults     uint64
+	faultLog   time.Time
+
+	// patience is done when the ended run is to be closed without waiting for its servers.
+	patience context.Context
+	giveUp   context.CancelFunc
 }
 
 func newTracker(dir rundir.Directory, meta rundir.Meta, feed *ingest.Feed, opts *Options) *tracker {
@@ -84,6 +86,7 @@ func newTracker(dir rundir.Directory, meta rundir.Meta, feed *ingest.Feed, opts 
 		axis:   meta.Axis(opts.Clock),
 		meta:   meta,
 	}
+	t.patience, t.giveUp = context.WithCancel(context.Background())
 	if c := meta.Clock; c != nil && c.ID == opts.Clock.ID {
 		for _, step := range c.Steps {
 			t.ahead += time.Duration(step.Seconds * float64(time.Second))
@@ -341,7 +344,7 @@ func (t *tracker) awaitDrain(ctx context.Context) {
 		t.endStatements(ctx)
 		t.mu.Lock()
 		closed, owner := t.meta.Closed(), t.owner != nil
-		finished := t.drain == nil || t.skipDrain || t.drain.finished() || t.drainTimedOut()
+		finished := t.drain == nil || t.patience.Err() != nil || t.drain.finished() || t.drainTimedOut()
 		t.mu.Unlock()
 		if closed {
 			return

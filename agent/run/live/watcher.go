@@ -168,9 +168,7 @@ func (w *Watcher) Runs() []rundir.Directory {
 // their replicas.
 func (w *Watcher) GiveUpDrain() {
 	for _, t := range w.trackers() {
-		t.mu.Lock()
-		t.skipDrain = true
-		t.mu.Unlock()
+		t.giveUp()
 	}
 }
 
