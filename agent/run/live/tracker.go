@@ -293,7 +293,7 @@ func (t *tracker) settle() {
 	}
 	output := t.feed.Output()
 	meta, err := t.dir.Update(func(m *rundir.Meta) {
-		m.ToolVersion, m.Workload = snap.Meta.ToolVersion, snap.Meta.Workload
+		m.ToolVersion, m.Workload, m.RatePerSecond = snap.Meta.ToolVersion, snap.Meta.Workload, snap.Meta.RatePerSecond
 		if t.opts.SamplerLate != nil && m.Mirror == nil && !m.SamplerLateSeconds.Known {
 			m.SamplerLateSeconds = series.Some((t.opts.SamplerLate() - t.lateBefore).Round(time.Millisecond).Seconds())
 		}

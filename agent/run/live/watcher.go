@@ -393,6 +393,8 @@ func (w *Watcher) readEnded(ctx context.Context, dir rundir.Directory, meta rund
 	if err != nil && ctx.Err() == nil {
 		w.opts.Logger.Error("can't read an ended run", "run", meta.ID, "err", err)
 	}
-	snap.Meta = meta
+	if snap.Meta.ID == "" {
+		snap.Meta = meta
+	}
 	return snap
 }

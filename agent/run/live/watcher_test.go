@@ -230,7 +230,7 @@ func TestRunToItsEnd(t *testing.T) {
 func TestRestartOfTheAgent(t *testing.T) {
 	data := t.TempDir()
 	gate, open := fifo(t)
-	_, _, p := started(t, data, "one", script(t, banner+intervalLine(1, 10)+intervalLine(2, 20))+"; cat "+gate+"; "+script(t, intervalLine(3, 30)+summaryText(61, 3.1)))
+	_, _, p := started(t, data, "one", script(t, strings.Replace(banner, "Number of", "Target transaction rate: 5/sec\nNumber of", 1)+intervalLine(1, 10)+intervalLine(2, 20))+"; cat "+gate+"; "+script(t, intervalLine(3, 30)+summaryText(61, 3.1)))
 	w := watch(t, Options{DataDir: data})
 	w.until("one", "two intervals", transactions(30))
 	w.stop()
@@ -243,8 +243,13 @@ func TestRestartOfTheAgent(t *testing.T) {
 	}
 	w = watch(t, Options{DataDir: data})
 	s := w.until("one", "over", over)
-	if s.Totals["transaction"] != 61 || s.Meta.Outcome != rundir.Succeeded {
+	if s.Totals["transaction"] != 61 || s.Meta.Outcome != rundir.Succeeded || s.Meta.RatePerSecond != 5 {
 		t.Errorf("got %v, %s", s.Totals, s.Meta.Outcome)
+	}
+	w.stop()
+	w = watch(t, Options{DataDir: data})
+	if again := w.until("one", "over after a restart", over); again.Meta.RatePerSecond != 5 || again.Meta.ToolVersion != s.Meta.ToolVersion {
+		t.Errorf("read again: %+v, before %+v", again.Meta, s.Meta)
 	}
 }
 
