@@ -31,6 +31,8 @@ type lab struct {
 	group *servers.Group
 	// sampled and used are the addresses of the first server for the agent and for the tool.
 	sampled, used string
+	// generators is how many tools make the load together: a group, if more than one do.
+	generators int
 }
 
 func newLab(t *testing.T, g *servers.Group, sampled, used string) *lab {
@@ -45,7 +47,7 @@ func newLab(t *testing.T, g *servers.Group, sampled, used string) *lab {
 	}
 	a := agents.New(t, env.binary, targets)
 	a.Again(t)
-	return &lab{a, g, sampled, used}
+	return &lab{a, g, sampled, used, 1}
 }
 
 // used is what a run took of the machine's CPU, as the kernel reports it.
@@ -63,9 +65,11 @@ func (l *lab) one(t *testing.T, id string, during func(meta rundir.Meta), args .
 	host, port, err := net.SplitHostPort(l.used)
 	must(t, err)
 	command := append(sysbenchOn(l.group, args...), "--mysql-host="+host, "--mysql-port="+port)
-	flags := []string{"--run-id=" + id}
-	if l.used != l.sampled {
-		flags = append(flags, "--targets=db1")
+	start := func(flags ...string) *agents.Process {
+		if l.used != l.sampled {
+			flags = append(flags, "--targets=db1")
+		}
+		return agents.StartCommand(t, l.Command(flags, append(command, "run")...))
 	}
 	own := func() (sum float64) {
 		for n := 1; n <= l.group.N; n++ {
@@ -74,8 +78,15 @@ func (l *lab) one(t *testing.T, id string, during func(meta rundir.Meta), args .
 		return sum + cpuOf(t, l.Cmd.Process.Pid) + cpuOf(t, os.Getpid())
 	}
 	begin, before, ownBefore := time.Now(), taken(t), own()
-	wrapper := agents.StartCommand(t, l.Command(flags, append(command, "run")...))
-	t.Cleanup(func() { l.EndTool(id) })
+	var wrappers []*agents.Process
+	if l.generators == 1 {
+		wrappers = append(wrappers, start("--run-id="+id))
+		t.Cleanup(func() { l.EndTool(id) })
+	}
+	for n := 1; l.generators > 1 && n <= l.generators; n++ {
+		wrappers = append(wrappers, start("--group="+id, fmt.Sprintf("--generators=%d", l.generators), fmt.Sprintf("--generator=%d", n)))
+		t.Cleanup(func() { l.EndTool(rundir.GeneratorID(id, n)) })
+	}
 	if during != nil {
 		var meta rundir.Meta
 		agents.Wait(t, 10*time.Second, "the tool's start", func() (err error) {
@@ -86,10 +97,14 @@ func (l *lab) one(t *testing.T, id string, during func(meta rundir.Meta), args .
 		})
 		during(meta)
 	}
-	status := wrapper.Status(t, 90*time.Second)
+	var output string
+	var tools time.Duration
+	for _, w := range wrappers {
+		output += fmt.Sprintf("benchwatch run exited with %d:\n", w.Status(t, 90*time.Second)) + w.Output(t)
+		tools += w.Cmd.ProcessState.UserTime() + w.Cmd.ProcessState.SystemTime() // the tool's included
+	}
 	seconds := time.Since(begin).Seconds()
-	u := used{all: taken(t) - before, own: own() - ownBefore}
-	u.own += (wrapper.Cmd.ProcessState.UserTime() + wrapper.Cmd.ProcessState.SystemTime()).Seconds() // the tool's included
+	u := used{all: taken(t) - before, own: own() - ownBefore + tools.Seconds()}
 	l.Closed(t, id, 60*time.Second)
 	out, err := exec.Command(env.binary, "report", id, "--config.file="+l.Config, "--format=json").Output()
 	if err != nil {
@@ -99,7 +114,7 @@ func (l *lab) one(t *testing.T, id string, during func(meta rundir.Meta), args .
 		Runs []struct{ Limits *analysis.Verdict }
 	}
 	if err := json.Unmarshal(out, &report); err != nil || len(report.Runs) != 1 || report.Runs[0].Limits == nil {
-		t.Fatalf("no verdict (%v); benchwatch run exited with %d:\n%s", err, status, wrapper.Output(t))
+		t.Fatalf("no verdict (%v); %s", err, output)
 	}
 	return *report.Runs[0].Limits, u.foreign(seconds, cores())
 }
@@ -167,6 +182,10 @@ type limited struct {
 	setup  func(t *testing.T) *lab
 	during func(t *testing.T, l *lab, meta rundir.Meta)
 	args   []string
+	// generators is how many tools run as a group; 0: one, without a group.
+	generators int
+	// behind is a replica that does not keep up, which limits nothing.
+	behind string
 }
 
 // anyNoise: the finding does not depend on what else uses the CPU.
@@ -268,6 +287,13 @@ var cases = []limited{
 	{name: "other programs", want: one(analysis.LimitNeighbours), noise: anyNoise, text: "other programs ", args: []string{"oltp_read_only", "--threads=8", "--time=12"},
 		setup: onShared(func(t *testing.T) { burn(t, 8*cores()) })},
 	{name: "hot row", want: one(analysis.LimitRowLocks), noise: anyNoise, text: "waited for a row lock", args: []string{"oltp_update_non_index", "--tables=1", "--table-size=1", "--threads=16", "--time=12"}},
+	{name: "hot row of two generators", want: one(analysis.LimitRowLocks), noise: anyNoise, generators: 2, args: []string{"oltp_update_non_index", "--tables=1", "--table-size=1", "--threads=8", "--time=12"}},
+	{name: "hot row beside lag", want: one(analysis.LimitRowLocks), noise: anyNoise, behind: "db2", args: []string{"oltp_update_non_index", "--tables=1", "--table-size=1", "--threads=16", "--time=20"},
+		setup: func(t *testing.T) *lab {
+			l := own(servers.MariaDB, 2)(t)
+			must(t, l.group.Lag(t.Context(), 2))
+			return l
+		}},
 	{name: "row locks in a transaction", want: one(analysis.LimitRowLocks), noise: anyNoise, args: []string{"--threads=16", "--time=12"}},
 	{name: "binary log fsync", want: one(analysis.LimitCommit), noise: anyNoise, args: []string{"oltp_update_non_index", "--threads=8", "--time=12"},
 		setup: func(t *testing.T) *lab {
@@ -326,6 +352,7 @@ var cases = []limited{
 		}},
 	{name: "lost index", want: one(analysis.LimitSharedCPU, analysis.LimitServerCPU, analysis.LimitNeighbours), noise: anyNoise, args: []string{"--threads=8", "--time=12"}},
 	{name: "new connection for each transaction", want: one(analysis.LimitSharedCPU, analysis.LimitNeighbours), noise: anyNoise, args: []string{"--threads=8", "--time=12"}},
+	{name: "two generators", want: one(analysis.LimitSharedCPU, analysis.LimitNeighbours), noise: anyNoise, generators: 2, args: []string{"oltp_read_only", "--threads=8", "--time=12"}},
 	{name: "four generators", want: one(analysis.LimitOtherLoad, analysis.LimitSharedCPU, analysis.LimitNeighbours), noise: anyNoise, args: []string{"oltp_read_only", "--threads=8", "--time=12"},
 		during: func(t *testing.T, l *lab, _ rundir.Meta) {
 			for range 3 { // generators that are unknown to the agent
@@ -387,6 +414,7 @@ func TestFirstFinding(t *testing.T) {
 				if c.during != nil {
 					during = func(meta rundir.Meta) { c.during(t, l, meta) }
 				}
+				l.generators = max(1, c.generators)
 				burn(t, load.beside)
 				v, foreign := l.one(t, "one", during, args...)
 				c.judge(t, &v, foreign, load.beside > 0)
@@ -419,6 +447,8 @@ func (c *limited) judge(t *testing.T, v *analysis.Verdict, foreign float64, load
 		}
 	case strings.Contains(text, "max_connections of db1 is") && !strings.Contains(text, "is 10"):
 		t.Error("a value from before the run is named")
+	case c.behind != "" && !strings.Contains(strings.Join(v.Behind, "\n"), c.behind+" was up to"):
+		t.Errorf("no lag of %s is named: %q", c.behind, v.Behind)
 	case right, len(v.Findings) == 0, v.MostlyUnknown() && share <= 0.5:
 	case loaded && share <= 0.5:
 		// On a busy machine the cause may cost less than the others do: no wrong thing explains most.

@@ -18,7 +18,8 @@ type Evidence struct {
 	Seconds float64
 	// Threads is how many clients the tool had, each of which waits for an answer before it
 	// asks again unless Rate is known: the transactions per second that the tool was to make.
-	Threads, Rate float64
+	// Queue is how many of them waited for a thread of the tool at its end.
+	Threads, Rate, Queue float64
 	// Throughput is in transactions per second, Statements for each transaction.
 	Throughput, Statements float64
 	// MinLatency is the tool's own, of a transaction, in seconds.
@@ -49,8 +50,9 @@ type Level struct{ Mean, High float64 }
 const LeastSamples = 4
 
 // ThreadsEvidence is what the threads of some processes did: how many ran and how many waited for
-// a core on average, and the share of the time in which a CPU quota held them.
-type ThreadsEvidence struct{ Running, Waiting, Held float64 }
+// a core on average, the share of the time in which a CPU quota held them, and how many Cores they
+// may use.
+type ThreadsEvidence struct{ Running, Waiting, Held, Cores float64 }
 
 // MachineEvidence is what one machine did. Shares are from 0 to 1.
 type MachineEvidence struct {
@@ -105,16 +107,16 @@ func (m *MachineEvidence) programs() string {
 	var names []string
 	for _, p := range m.OtherPrograms {
 		if share := p.CPU / all; share >= namedProgram && len(names) < mostPrograms {
-			names = append(names, p.Name+" "+percent(share))
+			names = append(names, p.Name+" "+Percent(share))
 		}
 	}
-	others := percent(foreign)
+	others := Percent(foreign)
 	if len(names) > 0 {
 		others += " (" + strings.Join(names, ", ") + ")"
 	}
-	text := percent(m.ToolCPU / all)
+	text := Percent(m.ToolCPU / all)
 	if m.ServersCPU > 0 {
-		text += ", servers " + percent(m.ServersCPU/all)
+		text += ", servers " + Percent(m.ServersCPU/all)
 	}
 	return "; of what programs used, the tool took " + text + ", other programs " + others
 }
@@ -161,11 +163,11 @@ func (s *Slowdown) lost() float64 {
 
 // text is what the transactions show of the state.
 func (s *Slowdown) text() string {
-	text := fmt.Sprintf(" for %s of the time", percent(s.Held))
+	text := fmt.Sprintf(" for %s of the time", Percent(s.Held))
 	if s.During < s.Otherwise { // neither is unknown
 		return text + fmt.Sprintf(": %s transactions/s then, %s otherwise", number(s.During), number(s.Otherwise))
 	}
-	return text + fmt.Sprintf(": in %s of the time no transaction ended", percent(s.Stopped))
+	return text + fmt.Sprintf(": in %s of the time no transaction ended", Percent(s.Stopped))
 }
 
 // StateEvidence is how many sessions were in a state, on average.
@@ -178,7 +180,8 @@ type StateEvidence struct {
 type ServerEvidence struct {
 	Name    string
 	Samples int
-	// Sessions are the active ones on average, by class, nil if they are unknown. Held is the
+	// Sessions are the active ones on average, by class, nil if they are unknown: those that wait
+	// because writes are held back are in class flow_control, whatever they wait for. Held is the
 	// share of the time in which at least a quarter of the threads were in a class.
 	Sessions, Held map[string]float64
 	// States are the names of what sessions of a class wait for, if they are known.
@@ -221,7 +224,6 @@ const (
 	LimitLatches      Limit = "latches within the server"
 	LimitFlowControl  Limit = "flow control"
 	LimitReplication  Limit = "synchronous replication"
-	LimitLag          Limit = "replication lag"
 	LimitCommit       Limit = "commits"
 	LimitDisk         Limit = "disk"
 	LimitPool         Limit = "buffer pool"
@@ -269,6 +271,8 @@ type Verdict struct {
 	Unexplained *Unexplained `json:"unexplained,omitempty"`
 	// Unlimited is set if the run did all that it was asked to.
 	Unlimited string `json:"unlimited,omitempty"`
+	// Behind are replicas that did not keep up, which does not slow the clients.
+	Behind []string `json:"behind,omitempty"`
 	// Unknown is evidence that is missing, with what to configure.
 	Unknown []string `json:"unknown,omitempty"`
 }
@@ -345,7 +349,7 @@ func (e *Evidence) enough() *Evidence {
 	out.Machines, out.Servers = slices.Clone(e.Machines), slices.Clone(e.Servers)
 	for i := range out.Machines {
 		if m := &out.Machines[i]; m.Samples < LeastSamples {
-			none, level := ThreadsEvidence{unknown, unknown, unknown}, Level{unknown, unknown}
+			none, level := ThreadsEvidence{unknown, unknown, unknown, unknown}, Level{unknown, unknown}
 			m.CPU, m.BusiestCore, m.Steal, m.Disk, m.Network, m.Tool, m.Local, m.Waiting = level, level, level, level, level, none, none, unknown
 		}
 	}
@@ -421,7 +425,7 @@ func (f *finder) divide() {
 	for i := range f.e.Machines {
 		m := &f.e.Machines[i]
 		tool, local := m.Tool, m.Local
-		if all := (ThreadsEvidence{m.CPU.Mean * float64(m.Cores), m.Waiting, series.Unknown()}); generator && m.Generator != m.Server {
+		if all := (ThreadsEvidence{m.CPU.Mean * float64(m.Cores), m.Waiting, series.Unknown(), series.Unknown()}); generator && m.Generator != m.Server {
 			switch { // the machine has one role: nearly all of its tasks belong to the program
 			case m.Generator && !series.IsKnown(tool.Waiting):
 				tool = all
@@ -480,13 +484,12 @@ func (f *finder) sessions() {
 	}
 }
 
-func percent(share float64) string {
-	switch {
-	case share > 0 && share < 0.01:
+// Percent prints a share in a sentence: in whole percent, from 1 % on.
+func Percent(share float64) string {
+	if share > 0 && share < 0.01 {
 		return fmt.Sprintf("%.2g %%", share*100)
-	default:
-		return fmt.Sprintf("%.0f %%", share*100)
 	}
+	return fmt.Sprintf("%.0f %%", share*100)
 }
 
 func number(v float64) string {
@@ -519,12 +522,8 @@ func (f *finder) waits() {
 		case "disk":
 			share -= f.pooled
 		case "replication":
-			// While writes are held back, those who wait for the group wait for that.
-			if held := f.paused(); held != nil {
-				share *= 1 - held.FlowControl.Mean
-				if asked := f.askedForFlowControl(); asked != nil && held.FlowControl.Mean < leastShare {
-					also = fmt.Sprintf("; %s asked for flow control %s, which held writes back for %s of the time", asked.Name, times(asked.FlowControlSent), percent(held.FlowControl.Mean))
-				}
+			if held, asked := f.paused(), f.askedForFlowControl(); held != nil && asked != nil && held.FlowControl.Mean < leastShare {
+				also = fmt.Sprintf("; %s asked for flow control %s, which held writes back for %s of the time", asked.Name, times(asked.FlowControlSent), Percent(held.FlowControl.Mean))
 			}
 		}
 		if share <= 0 {
@@ -532,7 +531,7 @@ func (f *finder) waits() {
 		}
 		names, held := f.where(c.class)
 		f.add(c.limit, share, held, c.test, "on average %s of %s %s (%s of their time), on %s%s",
-			number(share*f.e.Threads), plural(f.e.Threads, "client"), c.waits, percent(share), names, also)
+			number(share*f.e.Threads), plural(f.e.Threads, "client"), c.waits, Percent(share), names, also)
 		if c.class == other && share >= leastShare {
 			f.byClass[other] -= share
 		}
@@ -540,7 +539,7 @@ func (f *finder) waits() {
 	if name, share := f.largest(left[other], true); share >= leastShare {
 		names, held := f.where(other)
 		f.add(LimitState, share, held, "find in the server's documentation what sessions in this state wait for",
-			"on average %s of %s were in the state %q (%s of their time), on %s", number(share*f.e.Threads), plural(f.e.Threads, "client"), name, percent(share), names)
+			"on average %s of %s were in the state %q (%s of their time), on %s", number(share*f.e.Threads), plural(f.e.Threads, "client"), name, Percent(share), names)
 		f.byClass[other] -= share
 	}
 }
@@ -623,10 +622,14 @@ func (f *finder) generator() {
 }
 
 // stalls finds states of a server in which it does less. Its sessions look as if they ran: the server
-// reports no wait for them.
+// reports no wait for them. While they wait for something else, that stops them, not the state.
 func (f *finder) stalls() {
+	left := 1.0
+	for _, class := range []string{"lock", "flow_control", "replication", "network", other} {
+		left -= f.byClass[class]
+	}
 	stall := func(limit Limit, s *Slowdown, test, state string) {
-		share := s.lost()
+		share := min(s.lost(), max(0, left))
 		f.add(limit, share, s.Held, test, "%s%s", state, s.text())
 		if share >= leastShare {
 			take(share, &f.running, &f.outside)
@@ -635,7 +638,7 @@ func (f *finder) stalls() {
 	for i := range f.e.Servers {
 		s := &f.e.Servers[i]
 		stall(LimitCheckpoint, &s.Checkpoint, "repeat with a larger redo log (innodb_log_file_size, innodb_redo_log_capacity), or with more I/O capacity to flush pages",
-			fmt.Sprintf("the redo log of %s that no checkpoint covers was at %s of its limit or more", s.Name, percent(HighCheckpoint)))
+			fmt.Sprintf("the redo log of %s that no checkpoint covers was at %s of its limit or more", s.Name, Percent(HighCheckpoint)))
 		stall(LimitPurge, &s.Purge, "repeat with more innodb_purge_threads, or without innodb_max_purge_lag",
 			fmt.Sprintf("the history list of %s was longer than its innodb_max_purge_lag of %s", s.Name, number(s.PurgeLimit)))
 	}
@@ -678,11 +681,11 @@ func (f *finder) flowControl() {
 		test += " of " + asked.Name + ", or run without that node"
 	}
 	if paused != nil { // beyond what the sessions show
-		take(paused.FlowControl.Mean*(1-f.byClass["replication"])-share, &f.running, &f.outside)
+		take(paused.FlowControl.Mean-share, &f.running, &f.outside)
 	}
 	switch {
 	case paused != nil && paused.FlowControl.Mean >= share:
-		f.add(LimitFlowControl, paused.FlowControl.Mean, paused.FlowControl.High, test, "writes were held back for %s of the time%s", percent(paused.FlowControl.Mean), who)
+		f.add(LimitFlowControl, paused.FlowControl.Mean, paused.FlowControl.High, test, "writes were held back for %s of the time%s", Percent(paused.FlowControl.Mean), who)
 	default:
 		_, held := f.where("flow_control")
 		f.add(LimitFlowControl, share, held, test, "on average %s of %s waited for flow control%s", number(share*f.e.Threads), plural(f.e.Threads, "client"), who)
@@ -718,15 +721,15 @@ func (f *finder) pool() {
 				reads = fmt.Sprintf(", a read of the disk takes %.2g ms", m.DiskReadWait*1000)
 			}
 		}
-		text := fmt.Sprintf(": clients waited for pages for %s of their time", percent(share))
+		text := fmt.Sprintf(": clients waited for pages for %s of their time", Percent(share))
 		if !sampled {
 			share = min(0.9, estimatedMisses*s.PoolMisses)
-			text = fmt.Sprintf(": an estimate of %s of the clients' time, since neither waits for pages nor disks were observed", percent(share))
+			text = fmt.Sprintf(": an estimate of %s of the clients' time, since neither waits for pages nor disks were observed", Percent(share))
 		}
 		take(share-max(f.pooled, f.byClass["disk"]), &f.running, &f.outside)
 		f.pooled = max(f.pooled, share)
 		f.add(LimitPool, share, series.Unknown(), "repeat with a larger innodb_buffer_pool_size, or with less data: the throughput rises if it is right",
-			"%s read %s pages/s from disk, %s of those that were asked for%s%s", s.Name, number(s.PoolReads), percent(s.PoolMisses), reads, text)
+			"%s read %s pages/s from disk, %s of those that were asked for%s%s", s.Name, number(s.PoolReads), Percent(s.PoolMisses), reads, text)
 	}
 }
 
@@ -770,14 +773,14 @@ func (f *finder) cpu() {
 			}
 			explained := one.High * f.within(i)
 			take(explained-f.tool[i].sum()-f.local[i].sum(), &f.outside, &f.running)
-			f.add(limit, explained, one.High, test, "one core of %s was full for %s of the time, while all were %s busy", what, percent(one.High), percent(m.CPU.Mean))
+			f.add(limit, explained, one.High, test, "one core of %s was full for %s of the time, while all were %s busy", what, Percent(one.High), Percent(m.CPU.Mean))
 		}
 		if m.Steal.Mean >= lowSteal {
-			f.add(LimitSteal, max(m.Steal.Mean, leastShare), m.Steal.High, "repeat on a machine of its own, or at another time", "other virtual machines took %s of the CPU of %s", percent(m.Steal.Mean), what)
+			f.add(LimitSteal, max(m.Steal.Mean, leastShare), m.Steal.High, "repeat on a machine of its own, or at another time", "other virtual machines took %s of the CPU of %s", Percent(m.Steal.Mean), what)
 		}
 		if m.Server && m.Disk.High >= busy && f.byClass["disk"] < leastShare {
 			f.add(LimitDisk, m.Disk.High*(take(f.running, &f.running, &f.outside)+f.byClass["commit"]), m.Disk.High, "repeat with a faster disk, a larger buffer pool or fewer fsyncs",
-				"a disk of %s was busy for %s of the time on average%s", what, percent(m.Disk.Mean), waitText(m.DiskWait))
+				"a disk of %s was busy for %s of the time on average%s", what, Percent(m.Disk.Mean), waitText(m.DiskWait))
 		}
 	}
 }
@@ -785,37 +788,24 @@ func (f *finder) cpu() {
 // heldShare is the share of the time from which on a quota is a reason to wait for a core.
 const heldShare = 0.05
 
+// program is what the tool, or the servers beside it, did on a machine.
+type program struct {
+	share
+	ThreadsEvidence
+	limit      Limit
+	who, whose string
+}
+
 // cores finds why threads of clients, or threads that served them, waited for a core: a quota, cores
-// that other programs used, or cores that were all in use. Threads that wait while cores are idle may
-// use some cores only.
+// that they may not use, cores that other programs used, or too few cores.
 func (f *finder) cores(i int, what string) {
 	m := &f.e.Machines[i]
-	full := m.CPU.High >= busy
 	rest, worked := 0.0, 0.0
-	for _, p := range []struct {
-		share
-		held       float64
-		limit      Limit
-		who, whose string
-	}{{f.tool[i], m.Tool.Held, LimitToolCPU, "the tool", "its"}, {f.local[i], m.Local.Held, LimitProcessCPU, "the servers", "their"}} {
-		if !p.known() {
-			continue
+	for _, p := range []program{{f.tool[i], m.Tool, LimitToolCPU, "the tool", "its"}, {f.local[i], m.Local, LimitProcessCPU, "the servers", "their"}} {
+		if p.known() {
+			worked += p.worked
+			rest += p.waited - f.confined(m, &p, what)
 		}
-		worked += p.worked
-		ofQuota, test := 0.0, "raise the CPU quota of "+p.who+" (cgroup cpu.max, limits of "+p.whose+" container)"
-		text := fmt.Sprintf("threads of %s waited for a core for %s of the clients' time; a CPU quota held them for %s of the time", p.who, percent(p.waited), percent(p.held))
-		switch {
-		case p.held >= heldShare && full:
-			ofQuota = p.waited * p.held
-		case p.held >= heldShare:
-			ofQuota = p.waited
-		case !full && m.CPU.Mean < spareCPU:
-			ofQuota, test = p.waited, "look for pinned cores of "+p.who+" (taskset, cpuset of "+p.whose+" container), or repeat with more of them"
-			text = fmt.Sprintf("threads of %s waited for a core for %s of the clients' time, though all cores of %s were in use for at most %s of the time: they may use some cores only",
-				p.who, percent(p.waited), what, percent(m.CPU.Mean))
-		}
-		f.add(p.limit, ofQuota, p.held, test, "%s", text)
-		rest += p.waited - ofQuota
 	}
 	if rest+worked == 0 {
 		return
@@ -828,25 +818,74 @@ func (f *finder) cores(i int, what string) {
 	case m.Generator:
 		limit, test = LimitGeneratorCPU, "add a generator, or take a faster one: the throughput rises if it is right"
 	}
-	foreign := orZero(m.foreign())
-	byOthers := rest*foreign > rest*(1-foreign)+worked*orZero(m.CPU.High)
-	ran := 0.0 // while the cores were full
-	if full && !byOthers {
-		ran = min(worked*m.CPU.High, 1-f.explained()-rest)
-	}
-	text := fmt.Sprintf("for %s of their time clients waited for a core of %s", percent(rest), what)
+	busyCores := ""
 	if m.Cores > 0 {
-		text += fmt.Sprintf(", whose %s were %s busy on average, and at least %s for %s of the time", plural(float64(m.Cores), "core"), percent(m.CPU.Mean), percent(BusyCPU), percent(m.CPU.High))
+		busyCores = fmt.Sprintf(", whose %s were %s busy on average, and at least %s for %s of the time", plural(float64(m.Cores), "core"), Percent(m.CPU.Mean), Percent(BusyCPU), Percent(m.CPU.High))
 	}
-	if ran > 0 {
-		text += fmt.Sprintf("; for another %s of their time clients had a core while so many were busy", percent(ran))
+	waited := func(share float64) string {
+		return fmt.Sprintf("for %s of their time clients waited for a core of %s%s", Percent(share), what, busyCores)
 	}
-	text += m.programs()
-	if byOthers {
-		f.add(LimitNeighbours, rest, m.CPU.High, "repeat while nothing else runs on "+m.Name, "%s", text)
-		return
+	byOthers, alone := m.withoutOthers(rest)
+	programs := m.programs()
+	if byOthers >= leastShare {
+		f.add(LimitNeighbours, byOthers, m.CPU.High, "repeat while nothing else runs on "+m.Name, "%s, and would not have without other programs%s", waited(byOthers), programs)
+		rest -= byOthers
+		programs = ", and would have without other programs, too"
 	}
-	f.add(limit, rest+ran, m.CPU.High, test, "%s", text)
+	text := waited(rest) + programs
+	if ran := min(worked*m.CPU.High, 1-f.explained()-rest); ran > 0 && m.CPU.High >= busy && alone >= BusyCPU {
+		text = fmt.Sprintf("%s; for another %s of their time clients had a core while so many were busy%s", waited(rest), Percent(ran), programs)
+		rest += ran
+	}
+	f.add(limit, rest, m.CPU.High, test, "%s", text)
+}
+
+// confined finds how much of the time in which a program waited for a core a quota explains, or cores
+// that it may not use, and returns that share of the clients' time.
+func (f *finder) confined(m *MachineEvidence, p *program, what string) float64 {
+	full := m.CPU.High >= busy
+	share, test := 0.0, "look for pinned cores of "+p.who+" (taskset, cpuset of "+p.whose+" container), or repeat with more of them"
+	text := fmt.Sprintf("threads of %s waited for a core for %s of the clients' time", p.who, Percent(p.waited))
+	switch {
+	case p.Held >= heldShare:
+		if share = p.waited; full {
+			share *= p.Held
+		}
+		test = "raise the CPU quota of " + p.who + " (cgroup cpu.max, limits of " + p.whose + " container)"
+		text += fmt.Sprintf("; a CPU quota held them for %s of the time", Percent(p.Held))
+	case p.Cores < float64(m.Cores):
+		if share = p.waited; full {
+			// Of the other cores, only what the run's own programs don't use is lost, and on its own
+			// ones the program waits for others as everywhere.
+			elsewhere := (orZero(m.Tool.Running) + orZero(m.Local.Running) - p.Running) / (float64(m.Cores) - p.Cores)
+			share *= min(1, p.Running/p.Cores) * (1 - min(1, elsewhere))
+		}
+		text += fmt.Sprintf("; they may use %s of the %s of %s only, and used %s of that", number(p.Cores), number(float64(m.Cores)), what, Percent(min(1, p.Running/p.Cores)))
+	case !series.IsKnown(p.Cores) && !full && m.CPU.Mean < spareCPU:
+		share = p.waited
+		text += fmt.Sprintf(", though all cores of %s were in use for at most %s of the time: they may use some cores only", what, Percent(m.CPU.Mean))
+	}
+	f.add(p.limit, share, p.Held, test, "%s", text)
+	return share
+}
+
+// withoutOthers returns how much of the share for which clients waited for a core they would not wait
+// without other programs, and how busy the cores would be then. The rest of their time remains, and
+// what the run's programs used of their cores takes as long as before.
+func (m *MachineEvidence) withoutOthers(waited float64) (byOthers, busy float64) {
+	foreign := m.foreign()
+	if !(foreign > 0) {
+		return 0, m.CPU.Mean
+	}
+	used := m.CPU.Mean * (1 - foreign)
+	least := used
+	for _, p := range []ThreadsEvidence{m.Tool, m.Local} {
+		if p.Cores > 0 && p.Running > 0 {
+			least = max(least, p.Running/p.Cores)
+		}
+	}
+	byOthers = max(0, min(waited, 1-least))
+	return byOthers, min(1, used/(1-byOthers))
 }
 
 func waitText(seconds float64) string {
@@ -861,13 +900,13 @@ func (f *finder) network() {
 		m := &f.e.Machines[i]
 		if m.Network.High >= 0.3 {
 			f.add(LimitNetwork, m.Network.High, m.Network.High, "repeat with a faster link, or with smaller results", "the link of %s was used by %s on average, and by at least %s for %s of the time",
-				m.Name, percent(m.Network.Mean), percent(BusyNetwork), percent(m.Network.High))
+				m.Name, Percent(m.Network.Mean), Percent(BusyNetwork), Percent(m.Network.High))
 		}
 	}
 	share := f.travelled()
 	if f.e.RoundTrip >= localRoundTrip || !f.beside(f.e.RoundTripTo) {
 		f.add(LimitRoundTrip, share, series.Unknown(), "repeat with the tool nearer to the servers, or with more threads",
-			"each of %s statements of a transaction takes a round trip of at least %.2g ms to %s: %s of the clients' time", number(f.e.Statements), f.e.RoundTrip*1000, f.e.RoundTripTo, percent(share))
+			"each of %s statements of a transaction takes a round trip of at least %.2g ms to %s: %s of the clients' time", number(f.e.Statements), f.e.RoundTrip*1000, f.e.RoundTripTo, Percent(share))
 	}
 	take(share, &f.outside, &f.running)
 }
@@ -908,8 +947,8 @@ const longLag = 5
 func (f *finder) lag() {
 	for i := range f.e.Servers {
 		if s := &f.e.Servers[i]; s.LagSeconds >= longLag {
-			f.add(LimitLag, leastShare, series.Unknown(), "raise the applier threads of "+s.Name+", or lower the rate until the lag stays",
-				"%s was up to %s s behind: it can't keep up with this throughput, though it does not slow the clients", s.Name, number(s.LagSeconds))
+			f.v.Behind = append(f.v.Behind, fmt.Sprintf("%s was up to %s s behind: it can't keep up with this throughput, though it does not slow the clients. To test it: raise its applier threads, or lower the rate until the lag stays",
+				s.Name, number(s.LagSeconds)))
 		}
 	}
 }
@@ -929,7 +968,7 @@ func (f *finder) others() {
 		if one := &f.v.Findings[i]; slices.Contains(ofServers, one.Limit) {
 			share += foreign * one.Share
 			one.Share = math.Round(one.Share*(1-foreign)*1000) / 1000
-			one.Evidence += fmt.Sprintf("; %s of that is due to the other load", percent(foreign))
+			one.Evidence += fmt.Sprintf("; %s of that is due to the other load", Percent(foreign))
 		}
 	}
 	share = max(share, leastShare)
@@ -944,7 +983,7 @@ func (f *finder) clients() {
 	}
 	if fixed := min(f.outside, f.e.MinLatency*f.e.Throughput/f.e.Threads); fixed >= leastShare && f.e.Threads*f.e.Seconds >= leastClientSeconds && f.toolKnown() {
 		f.add(LimitOutside, fixed, series.Unknown(), "repeat with the tool on the server's machine, without a proxy and without think time, or with more threads",
-			"for %s of their time the clients had no statement in a server, and the tool's threads neither ran nor waited for a core; even the fastest transaction took %.3g ms of %.3g ms on average", percent(f.outside),
+			"for %s of their time the clients had no statement in a server, and the tool's threads neither ran nor waited for a core; even the fastest transaction took %.3g ms of %.3g ms on average", Percent(f.outside),
 			f.e.MinLatency*1000, f.e.Threads/f.e.Throughput*1000)
 		f.outside -= fixed
 	}
@@ -960,7 +999,7 @@ func (f *finder) clients() {
 	}
 	f.add(LimitClients, 1-explained, 1, "repeat with twice the threads: the throughput rises if it is right",
 		"%s, each of which waits for its answer, make %s transactions/s of %.3g ms; nothing was at its limit, the busiest CPU (%s) at %s",
-		plural(f.e.Threads, "client"), number(f.e.Throughput), f.e.Threads/f.e.Throughput*1000, name, percent(busiest))
+		plural(f.e.Threads, "client"), number(f.e.Throughput), f.e.Threads/f.e.Throughput*1000, name, Percent(busiest))
 	f.running, f.outside = 0, 0
 }
 
@@ -981,7 +1020,7 @@ func (f *finder) unexplained() {
 	var parts []string
 	add := func(share float64, format string, args ...any) {
 		if share >= aboutSame/2 {
-			parts = append(parts, fmt.Sprintf("%s of it ", percent(share))+fmt.Sprintf(format, args...))
+			parts = append(parts, fmt.Sprintf("%s of it ", Percent(share))+fmt.Sprintf(format, args...))
 		}
 	}
 	if f.sampled {
@@ -1003,7 +1042,7 @@ func (f *finder) unexplained() {
 	}
 	for i := range f.e.Machines {
 		if m := &f.e.Machines[i]; m.CPU.High >= busy && (m.Server && !f.local[i].known() || m.Generator && !f.tool[i].known()) {
-			parts = append(parts, fmt.Sprintf("the cores of %s are suspected: they were %s busy, but there are no statistics of who waited for them", m.Name, percent(m.CPU.Mean)))
+			parts = append(parts, fmt.Sprintf("the cores of %s are suspected: they were %s busy, but there are no statistics of who waited for them", m.Name, Percent(m.CPU.Mean)))
 		}
 	}
 	f.v.Unexplained = &Unexplained{Share: math.Round(min(1, left)*1000) / 1000, Evidence: strings.Join(parts, "; ")}
@@ -1013,9 +1052,7 @@ func (f *finder) unexplained() {
 func (f *finder) explained() float64 {
 	sum := 0.0
 	for _, one := range f.v.Findings {
-		if one.Limit != LimitLag {
-			sum += one.Share
-		}
+		sum += one.Share
 	}
 	return min(1, sum)
 }
@@ -1026,15 +1063,21 @@ const leastClientSeconds = 30
 // spareCPU is the mean use of CPU below which there is enough for more clients.
 const spareCPU = 0.75
 
-// MadeRate reports whether a run of some seconds made the transactions per second that it
-// was asked for. Tools may choose the intervals between transactions at random: their
-// number then has the spread of Poisson's distribution.
-func MadeRate(throughput, rate, seconds float64) bool {
-	least := sameRate * rate
-	if n := rate * seconds; n > 0 {
-		least = min(least, rate*(1-3/math.Sqrt(n)))
+// MadeRate reports whether a run of some seconds made the transactions per second that it was asked
+// for: nearly all, or as many as can be with intervals that the tool chose at random, whose number has
+// the spread of Poisson's distribution. Whether that is the reason, the queue at the end shows: it is
+// not sure if that is unknown.
+func MadeRate(throughput, rate, seconds, queue float64) (made, sure bool) {
+	n := rate * seconds
+	switch {
+	case throughput >= sameRate*rate:
+		return true, true
+	case !(n > 0) || throughput < rate*(1-3/math.Sqrt(n)):
+		return false, true
+	case series.IsKnown(queue):
+		return queue <= (1-sameRate)*n, true
 	}
-	return throughput >= least
+	return true, false
 }
 
 // rate compares the throughput with the one that was asked for.
@@ -1042,18 +1085,25 @@ func (f *finder) rate() {
 	if !(f.e.Rate > 0) || !series.IsKnown(f.e.Throughput) {
 		return
 	}
-	if MadeRate(f.e.Throughput, f.e.Rate, f.e.Seconds) {
-		f.v.Findings = slices.DeleteFunc(f.v.Findings, func(l LimitFinding) bool {
-			return !slices.Contains([]Limit{LimitLag, LimitConnections, LimitPorts, LimitFiles}, l.Limit)
-		})
-		f.v.Unlimited = fmt.Sprintf("the run made %s of the %s transactions/s that it was asked for", number(f.e.Throughput), number(f.e.Rate))
-		if f.e.Throughput < sameRate*f.e.Rate {
-			f.v.Unlimited += fmt.Sprintf("; in %s s, random intervals between transactions can make as large a difference", number(f.e.Seconds))
-		}
+	of := fmt.Sprintf("%s of the %s transactions/s that it was asked for", number(f.e.Throughput), number(f.e.Rate))
+	made, sure := MadeRate(f.e.Throughput, f.e.Rate, f.e.Seconds, f.e.Queue)
+	switch {
+	case !made:
+		f.add(LimitRate, max(leastShare, 1-f.explained()), series.Unknown(), "repeat with more threads, or a lower rate",
+			"the tool made %s: the others queued in it, as all of its threads were busy", of)
+		return
+	case !sure:
+		f.v.Unknown = append(f.v.Unknown, fmt.Sprintf("why the run made %s: in %s s, random intervals between transactions can make as large a difference, and the tool printed no queue", of, number(f.e.Seconds)))
+		f.running, f.outside, f.byClass = 0, 0, nil // the clients may have had nothing to do
 		return
 	}
-	f.add(LimitRate, max(leastShare, 1-f.explained()), series.Unknown(), "repeat with more threads, or a lower rate",
-		"the tool made %s of %s transactions/s: the others queued in it, as all of its threads were busy", number(f.e.Throughput), number(f.e.Rate))
+	f.v.Findings = slices.DeleteFunc(f.v.Findings, func(l LimitFinding) bool {
+		return !slices.Contains([]Limit{LimitConnections, LimitPorts, LimitFiles}, l.Limit)
+	})
+	f.v.Unlimited = "the run made " + of
+	if f.e.Throughput < sameRate*f.e.Rate {
+		f.v.Unlimited += fmt.Sprintf(", all but %s of those that the tool began at random intervals", number(f.e.Queue))
+	}
 }
 
 // NoServer and NoGenerator are in Verdict.Unknown if there is no evidence about any server, or about

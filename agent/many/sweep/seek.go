@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/benchwatch/benchwatch/agent/base/analysis"
 	"github.com/benchwatch/benchwatch/agent/model/table"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 	"github.com/benchwatch/benchwatch/agent/show/report"
@@ -91,9 +90,11 @@ func (k *Seek) judge(step *Step, row *report.Row, requested int) error {
 		}
 		words = append(words, value)
 	}
-	if tps := row.TPS; requested > 0 && tps.Known && !analysis.MadeRate(tps.Value, float64(requested), row.DurationSeconds) {
-		step.Judgement = Beyond
-		words = append(words, fmt.Sprintf("%.2f of %d tps reached", tps.Value, requested))
+	if requested > 0 && row.TPS.Known {
+		if made, _ := row.MadeRate(float64(requested)); !made {
+			step.Judgement = Beyond
+			words = append(words, fmt.Sprintf("%.2f of %d tps reached", row.TPS.Value, requested))
+		}
 	}
 	step.Reason = strings.Join(words, ", ")
 	return nil

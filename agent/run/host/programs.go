@@ -107,8 +107,14 @@ func (p *Programs) readPrograms(tool int, ports []int, now time.Time, out *engin
 	}
 	p.at, p.processes = now, read
 	out.Set(toolCPU, p.tool)
+	if n := p.allowed(read, p.toolPIDs); n > 0 {
+		out.Set(toolCores, float64(n))
+	}
 	if p.server {
 		out.Set(serversCPU, p.servers)
+		if n := p.allowed(read, p.serverPIDs); n > 0 {
+			out.Set(serversCores, float64(n))
+		}
 	}
 	for name, used := range p.others {
 		out.Set(othersCPU, used, name)

@@ -28,7 +28,7 @@ func limits(h *record.History, r *Row, others []rundir.Meta) *analysis.Verdict {
 		return nil
 	}
 	e := analysis.Evidence{
-		Seconds: r.DurationSeconds, Threads: threadsOf(r), Rate: series.Unknown(),
+		Seconds: r.DurationSeconds, Threads: threadsOf(r), Rate: series.Unknown(), Queue: r.queue,
 		Throughput: series.Number(r.TPS), Statements: series.Number(r.QPS) / series.Number(r.TPS),
 		RefusedByServer: messageWith(&h.Snapshot, "Too many connections", "max_user_connections"),
 		NoPort:          messageWith(&h.Snapshot, "annot assign requested address", "' (99)"),
@@ -88,7 +88,7 @@ func nameStatement(v *analysis.Verdict, s *Statements) {
 		f := &v.Findings[i]
 		switch f.Limit {
 		case analysis.LimitRowLocks, analysis.LimitLocks, analysis.LimitLatches, analysis.LimitServerCPU, analysis.LimitSharedCPU, analysis.LimitProcessCPU, analysis.LimitDisk, analysis.LimitPool, analysis.LimitCommit:
-			f.Evidence += fmt.Sprintf("; %.0f %% of the statements' time in the servers was in %s, %s on average", k.Share*100, table.Clip(k.Text, longestStatement), table.Milliseconds.Signed(k.MeanSeconds))
+			f.Evidence += fmt.Sprintf("; %s of the statements' time in the servers was in %s, %s on average", analysis.Percent(k.Share), table.Clip(k.Text, longestStatement), table.Milliseconds.Signed(k.MeanSeconds))
 		}
 	}
 }
@@ -150,12 +150,13 @@ func addRoundTrip(e *analysis.Evidence, h *record.History) {
 func machineEvidence(h *record.History, one *record.Host) analysis.MachineEvidence {
 	of := func(m *measure.Measure, high float64) analysis.Level { return levelOf(one.Tally(m), high) }
 	mean := func(m *measure.Measure) float64 { t := one.Tally(m); return t.Mean() }
+	last := func(m *measure.Measure) float64 { return one.Tally(m).Last }
 	samples := one.Tally(host.Busy)
 	m := analysis.MachineEvidence{
 		Name: one.Host, Samples: samples.Whole(), Cores: one.Cores, Generator: one.Has(rundir.GeneratorHost), Server: one.Has(rundir.ServerHost), Servers: one.Targets,
 		CPU: of(host.Busy, analysis.BusyCPU), BusiestCore: of(host.BusiestCore, analysis.BusyCore), Steal: of(host.Steal, analysis.HighSteal),
-		Tool:    analysis.ThreadsEvidence{Running: mean(host.ToolRunning), Waiting: mean(host.ToolWaiting), Held: mean(host.ToolHeld)},
-		Local:   analysis.ThreadsEvidence{Running: mean(host.ServersRunning), Waiting: mean(host.ServersWaiting), Held: mean(host.ServersHeld)},
+		Tool:    analysis.ThreadsEvidence{Running: mean(host.ToolRunning), Waiting: mean(host.ToolWaiting), Held: mean(host.ToolHeld), Cores: last(host.ToolCores)},
+		Local:   analysis.ThreadsEvidence{Running: mean(host.ServersRunning), Waiting: mean(host.ServersWaiting), Held: mean(host.ServersHeld), Cores: last(host.ServersCores)},
 		Waiting: mean(host.Waiting), Disk: of(host.DiskBusy, analysis.BusyDisk), Network: of(host.NetworkBusy, analysis.BusyNetwork),
 		DiskWait: mean(host.DiskWait), DiskReadWait: mean(host.DiskReadWait),
 		Retransmits: one.Increase(host.Retransmits), ListenDrops: one.Increase(host.ListenDrops), NetDrops: one.Increase(host.Drops),
@@ -212,7 +213,12 @@ func serverEvidence(h *record.History, s *record.Server, threads float64) analys
 			}
 			class := engine.SessionClass(m)
 			out.Samples = max(out.Samples, t.Whole())
-			out.Sessions[class] = v
+			if slices.Contains(ofWriters, m) {
+				held := v * heldBack(h, s.Target, m)
+				out.Sessions[flowControlled] += held
+				v -= held
+			}
+			out.Sessions[class] += v
 			for name, share := range s.ShareBy(m, engine.SessionEvent) {
 				out.States = append(out.States, analysis.StateEvidence{Class: class, Name: name, Sessions: v * share})
 			}
@@ -222,6 +228,29 @@ func serverEvidence(h *record.History, s *record.Server, threads float64) analys
 		}
 	}
 	return out
+}
+
+// ofWriters are sessions in waits that a writer, or who waits for it, is in while writes are held back.
+var ofWriters = []*measure.Measure{engine.ReplicationSessions, engine.CommitSessions, engine.RowLockSessions}
+
+// flowControlled is the class of sessions that wait because writes are held back.
+var flowControlled = engine.SessionClass(engine.FlowControlSessions)
+
+// heldBack returns the share of a class's sessions that waited while writes were held back, from the
+// share of each second in which they were: a pause and its waits come together.
+func heldBack(h *record.History, target string, m *measure.Measure) float64 {
+	sessions := h.Samples.Values(record.ServerMeasure{Target: target, Measure: m})
+	paused := h.Samples.Values(record.ServerMeasure{Target: target, Measure: engine.FlowControl})
+	held, all := 0.0, 0.0
+	for i := range min(len(sessions), len(paused)) {
+		if series.IsKnown(sessions[i]) && series.IsKnown(paused[i]) && h.Samples.Elapsed[i] <= h.Samples.ToolEnd {
+			held, all = held+sessions[i]*paused[i], all+sessions[i]
+		}
+	}
+	if all == 0 {
+		return 0
+	}
+	return held / all
 }
 
 // settingOf returns a number among the settings that were read from a server during the run,
@@ -283,7 +312,7 @@ func limitLines(v *analysis.Verdict) []table.Line {
 	}
 	var lines []table.Line
 	if u := v.Unexplained; u != nil {
-		lines = append(lines, table.Line{Strong: notKnown, Rest: fmt.Sprintf(" for %.0f %% of the clients' time: %s.", u.Share*100, u.Evidence)})
+		lines = append(lines, table.Line{Strong: notKnown, Rest: fmt.Sprintf(" for %s of the clients' time: %s.", analysis.Percent(u.Share), u.Evidence)})
 	}
 	for _, f := range v.Findings {
 		text := ": " + f.Evidence
@@ -299,6 +328,9 @@ func limitLines(v *analysis.Verdict) []table.Line {
 		lines = append(lines, table.Line{Strong: notKnown, Rest: ": nothing that was observed explains it."})
 	case v.Unexplained != nil && !v.MostlyUnknown(): // after what explains more
 		lines = append(lines[1:], lines[0])
+	}
+	for _, b := range v.Behind {
+		lines = append(lines, table.Line{Strong: "no limit", Rest: ": " + b + "."})
 	}
 	for _, u := range v.Unknown {
 		lines = append(lines, table.Line{Strong: notKnown, Rest: " " + u + "."})
@@ -325,6 +357,11 @@ const (
 	notKnown = "not known"
 	noLimit  = "no limit"
 )
+
+// MadeRate reports whether the run made a rate of transactions, see [analysis.MadeRate].
+func (r *Row) MadeRate(rate float64) (made, sure bool) {
+	return analysis.MadeRate(r.TPS.Value, rate, r.DurationSeconds, r.queue)
+}
 
 // LimitLines is what limited the run, in sentences.
 func (r *Row) LimitLines() []table.Line { return limitLines(r.Limits) }

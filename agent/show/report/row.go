@@ -85,6 +85,8 @@ type Row struct {
 	settings map[string]string
 	// statements are what the servers executed; nil: not recorded. NewRow leaves them out.
 	statements *Statements
+	// queue is how many transactions waited for a thread of the tool at its end. NewRow leaves it out.
+	queue float64
 	// within is what the intervals prove, by the field of a measure and in its base unit.
 	// NewRow leaves it out.
 	within map[string]within
@@ -99,6 +101,7 @@ func NewRow(s *ingest.Snapshot) Row {
 		StartedAt: m.StartedAt, StartEstimated: m.StartEstimated, EndedAt: m.EndedAt, Phase: s.Phase, Result: m.Outcome, Reason: m.Reason,
 		FailedShare:     s.FailedShare,
 		parameters:      m.Parameters,
+		queue:           series.Unknown(),
 		DurationSeconds: s.ElapsedSeconds(time.Now()),
 	}
 	switch sum := s.Summary; {
@@ -137,6 +140,7 @@ func NewObservedRow(h *record.History) Row {
 	r := NewRow(&h.Snapshot)
 	r.Servers, r.Machines = servers(h), machines(h)
 	r.statements = statementsOf(h)
+	r.queue = h.Intervals.Tally(ingest.Column{Measure: tool.QueueLength}).Last
 	r.Limits = limits(h, &r, nil)
 	r.Costs = costs(h, &r)
 	r.Balances = balances(h)

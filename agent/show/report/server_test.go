@@ -4,12 +4,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"os"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/benchwatch/benchwatch/agent/base/analysis"
 	"github.com/benchwatch/benchwatch/agent/model/engine"
 	"github.com/benchwatch/benchwatch/agent/model/table"
 	"github.com/benchwatch/benchwatch/agent/run/record"
@@ -111,8 +113,33 @@ func TestShareOfTime(t *testing.T) {
 			t.Errorf("%v %% in the chart", c.Legend()[0].Max)
 		}
 	}
-	if !slices.ContainsFunc(r.Observed, func(text string) bool { return strings.Contains(text, "for 100.0 % of the time") }) {
+	if !slices.ContainsFunc(r.Observed, func(text string) bool { return strings.Contains(text, "for 100 % of the time") }) {
 		t.Errorf("observed %q", r.Observed)
+	}
+}
+
+// TestPausesAndWaitsTogether guards that waits in the seconds in which writes were held back count for
+// flow control, and those in the other seconds do not.
+func TestPausesAndWaitsTogether(t *testing.T) {
+	captured := readHistory(t, captured(t))
+	threads := float64(captured.Snapshot.Threads.Value)
+	h := sampled(t, func(second float64) map[string]float64 {
+		waiting := threads
+		if second > 8 {
+			waiting = threads / 2
+		}
+		return map[string]float64{
+			"galera_flow_control_paused_seconds_total": min(second, 8), `db_active_sessions{class="replication",event="certification"}`: waiting,
+			`db_active_sessions{class="running",event="updating"}`: threads - waiting,
+		}
+	})
+	shares := map[analysis.Limit]float64{}
+	for _, f := range New(h).Limits.Findings {
+		shares[f.Limit] = f.Share
+	}
+	held, certified := shares[analysis.LimitFlowControl], shares[analysis.LimitReplication]
+	if math.Abs(held-8.0/14) > 0.1 || math.Abs(certified-3.0/14) > 0.06 {
+		t.Errorf("flow control %.2f, certification %.2f, want 0.57 and 0.21: %v", held, certified, shares)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/benchwatch/benchwatch/agent/base/analysis"
 	"github.com/benchwatch/benchwatch/agent/base/series"
 	"github.com/benchwatch/benchwatch/agent/model/engine"
 	"github.com/benchwatch/benchwatch/agent/model/table"
@@ -296,7 +297,7 @@ type commonLimit struct {
 func (l commonLimit) String() string {
 	text := l.name
 	if l.share > 0 {
-		text += fmt.Sprintf(" (%.0f %% of the clients' time)", l.share*100)
+		text += " (" + analysis.Percent(l.share) + " of the clients' time)"
 	}
 	if l.runs < l.of {
 		text += fmt.Sprintf(" in %d of %d runs", l.runs, l.of)
