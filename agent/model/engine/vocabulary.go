@@ -43,7 +43,7 @@ var (
 		measure.RateOf(CommitsTotal).Plus(AutocommitsTotal), measure.RateOf(CommitsTotal)))
 	RollbackRate = column("Rollback", measure.NoColumn, NewMeasure(120, "rollbacks", "Rollbacks", "transactions rolled back per second", measure.PerSecond, measure.Mean,
 		measure.RateOf(RollbacksTotal)))
-	TransactionRate = column("TPS", measure.NoColumn, uncharted(NewMeasure(130, "transactions", "Transactions", "commits and rollbacks per second", measure.PerSecond, measure.Mean,
+	TransactionRate = column("TPS", measure.NoColumn, uncharted(NewMeasure(130, "ended_transactions", "Transactions ended", "commits and rollbacks per second", measure.PerSecond, measure.Mean,
 		measure.RateOf(CommitsTotal).Plus(AutocommitsTotal, RollbacksTotal), measure.RateOf(CommitsTotal).Plus(RollbacksTotal))))
 
 	OpenConnections = column("Conn", measure.NoColumn, NewMeasure(140, "connections", "Connections", "client connections that are open", measure.Count, measure.Max,
@@ -85,7 +85,7 @@ var (
 	LockWaits             = NewMeasure(300, "lock_waits", "Waiting for row locks", "clients waiting, on average", measure.Count, measure.Mean, measure.RateOf(LockWaitSeconds))
 	Deadlocks             = NewMeasure(310, "deadlocks", "Deadlocks", "per second", measure.PerSecond, measure.Increase)
 	CertificationFailures = NewMeasure(320, "certification_failures", "Certification failures", "transactions refused by the cluster per second", measure.PerSecond, measure.Increase)
-	ServerCPU             = NewMeasure(400, "server_cpu", "CPU of the server's process", "cores in use", measure.Count, measure.Mean)
+	ServerCPU             = NewMeasure(400, "process_cpu", "CPU of the server's process", "cores in use", measure.Count, measure.Mean)
 	ServerMemory          = NewMeasure(410, "server_memory", "Memory of the server's process", "resident", measure.Bytes, measure.Max)
 
 	// PagesRead and PageMisses are of the cache of pages.

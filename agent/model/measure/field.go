@@ -37,4 +37,6 @@ func (m *Measure) Name() string { return strings.ReplaceAll(m.Base(), "_", " ") 
 
 // Base is the ID without the unit: measures of the same thing in two units have
 // one of them in their IDs.
-func (m *Measure) Base() string { return strings.TrimSuffix(m.ID, "_"+string(m.Unit)) }
+func (m *Measure) Base() string {
+	return cmp.Or(m.Noun, strings.TrimSuffix(m.ID, "_"+string(m.Unit)))
+}

@@ -82,6 +82,8 @@ type Measure struct {
 	// ID names the measure in JSON, CSV and the page's data: lower case with
 	// underscores, without the unit.
 	ID string
+	// Noun replaces the ID in names and fields, for an ID such as qps that has its unit in it.
+	Noun string
 	// Title heads a chart. Short heads a column of a terminal-wide table; a
 	// measure without one has no column there.
 	Title, Short string

@@ -12,7 +12,7 @@ var (
 		Unit: measure.PerSecond, Scope: measure.Run, Summary: measure.Mean, Rank: 100,
 	})
 	QueryRate = measure.New(measure.Measure{
-		ID: "queries", Title: "Queries", Short: "qps", Note: "statements per second, as the tool reports them",
+		ID: "qps", Noun: "queries", Title: "Queries", Short: "qps", Note: "statements per second, as the tool reports them",
 		Unit: measure.PerSecond, Scope: measure.Run, Summary: measure.Mean, ChartOf: Throughput, Rank: 110,
 	})
 	// HeadlineLatency is the latency that Headline returns. Its statistic differs

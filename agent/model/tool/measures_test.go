@@ -12,7 +12,7 @@ import (
 // in one that has nothing.
 func TestValueOfEachMeasure(t *testing.T) {
 	r := &tool.Report{Kind: tool.Interval, Threads: series.Some(1)}
-	want := map[string]float64{"threads": 1, "transactions": 7, "queries": 8, "errors": 9, "reconnects": 10, "latency": 11}
+	want := map[string]float64{"threads": 1, "transactions": 7, "qps": 8, "errors": 9, "reconnects": 10, "latency": 11}
 	for i, n := range tool.Numbers() {
 		want[n.ID] = float64(20 + i)
 		r.Set(n.Measure, want[n.ID])

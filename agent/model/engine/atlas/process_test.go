@@ -321,5 +321,5 @@ func TestMeasures(t *testing.T) {
 	p.process(700, 1, processName, 204901, proxySockets...)
 	s := p.sampled(func(p *process) { p.target.Options[optionProxyAddress] = "127.0.0.1:13306" })
 	setBackends(s, upAndUp)
-	enginetest.Measures(t, s, s, "connections", "server_cpu", "server_memory", "backend_connections", "backends_up", "open_files")
+	enginetest.Measures(t, s, s, "connections", "process_cpu", "server_memory", "backend_connections", "backends_up", "open_files")
 }

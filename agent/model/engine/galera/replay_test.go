@@ -160,7 +160,7 @@ func TestReadLock(t *testing.T) {
 func TestMeasures(t *testing.T) {
 	frames, first := play(t, "drain")
 	previous, current := node(t, frames, first, 1795225199, "n1"), node(t, frames, first, 1795225200, "n1")
-	enginetest.Measures(t, previous.Status, current.Status, "queries", "commits", "rollbacks", "transactions", "connections", "threads_running",
+	enginetest.Measures(t, previous.Status, current.Status, "queries", "commits", "rollbacks", "ended_transactions", "connections", "threads_running",
 		"flow_control", "flow_control_sent", "replication_queue", "write_sets", "send_queue", "certification_failures", "brute_force_aborts",
 		"cluster_size", "applier_threads")
 	w := engine.NewWindow(previous, current)

@@ -221,7 +221,7 @@ func TestMeasures(t *testing.T) {
 	serve(t, f, 2, composed, "8.0", "pss-primary")
 	second := mustProbe(t, p)
 	enginetest.Measures(t, first, second, "queries", "commits", "rollbacks", "connections", "threads_running", "server_latency", "flow_control",
-		"server_cpu", "server_memory", "cluster_size", "queued_operations", "write_conflicts", "cache_dirty", "cache_evictions", "checkpoint_duration",
+		"process_cpu", "server_memory", "cluster_size", "queued_operations", "write_conflicts", "cache_dirty", "cache_evictions", "checkpoint_duration",
 		"cache_limit")
 }
 

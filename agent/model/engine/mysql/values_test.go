@@ -205,6 +205,6 @@ func TestMeasures(t *testing.T) {
 			"Innodb_checkpoint_age": n, "Innodb_history_list_length": n,
 		}))
 	}
-	enginetest.Measures(t, statuses[0], statuses[1], "queries", "commits", "rollbacks", "transactions", "connections", "threads_running",
+	enginetest.Measures(t, statuses[0], statuses[1], "queries", "commits", "rollbacks", "ended_transactions", "connections", "threads_running",
 		"lock_waits", "deadlocks", "buffer_pool_misses", "checkpoint_age", "history_list")
 }

@@ -133,5 +133,5 @@ func TestMeasures(t *testing.T) {
 		readFamilies(&statuses[i], f)
 	}
 	enginetest.Measures(t, &statuses[0], &statuses[1], "queries", "commits", "connections", "threads_running", "server_latency",
-		"server_cpu", "server_memory", "command_errors", "pessimistic_retries", "kv_backoffs", "plan_cache_hits")
+		"process_cpu", "server_memory", "command_errors", "pessimistic_retries", "kv_backoffs", "plan_cache_hits")
 }
