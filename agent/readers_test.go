@@ -24,7 +24,6 @@ var trustedReads = map[string]string{
 	"model/engine/atlas/process.go: os.ReadFile":   "procfs",
 	"run/rundir/agentlock.go: os.ReadFile":         "written by the agent of the data directory",
 	"model/tool/tooltest/tooltest.go: os.ReadFile": "test data",
-	"many/archive/cache.go: io.Copy":               "to a file, of a run that was checked",
 }
 
 // bounds are what makes a reader end: a limit, or a part of a file.

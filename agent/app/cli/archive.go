@@ -5,12 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/alecthomas/kingpin/v2"
 
-	"github.com/benchwatch/benchwatch/agent/app/config"
 	"github.com/benchwatch/benchwatch/agent/base/terminal"
 	"github.com/benchwatch/benchwatch/agent/many/archive"
 	"github.com/benchwatch/benchwatch/agent/model/table"
@@ -23,14 +21,13 @@ type archiveCommand struct {
 	*store
 	names  *[]string
 	format *string
-	repair *bool // push only
 }
 
 // addArchiveCommand adds a subcommand of `archive`, whose runs are arguments.
 func addArchiveCommand(app *kingpin.Application, name, help, example, argument string) (*kingpin.CmdClause, *archiveCommand) {
 	parent := app.GetCommand("archive")
 	if parent == nil {
-		parent = app.Command("archive", "Upload, fetch, list, verify or remove runs of the team's archive.")
+		parent = app.Command("archive", "Upload, fetch or list runs of the team's archive.")
 	}
 	cmd := addCommand(parent, name, help, example)
 	c := &archiveCommand{}
@@ -62,7 +59,6 @@ type pushed struct {
 func addArchivePush(app *kingpin.Application) (string, action) {
 	cmd, c := addArchiveCommand(app, "push", "Upload closed runs that the archive does not have.", "benchwatch archive push last",
 		"Id of a run, the beginning of one, or last (default: all closed runs)")
-	c.repair = cmd.Flag("repair", "Upload existing runs again to replace damaged copies").Bool()
 	return cmd.FullCommand(), c.push
 }
 
@@ -74,7 +70,6 @@ func (c *archiveCommand) push(s Streams) error {
 	if err != nil {
 		return err
 	}
-	c.archived.archive.Repair = *c.repair
 	ctx := context.Background()
 	known, err := c.archived.archive.Known(ctx)
 	if err != nil {
@@ -108,11 +103,6 @@ func (c *archiveCommand) push(s Streams) error {
 		}
 	}
 	progress.Clear()
-	if down == nil && len(done.Uploaded) > 0 {
-		if err := c.archived.archive.Bundle(ctx); err != nil {
-			s.notice("the runs are in the archive, but a list of them will take longer: %v", err)
-		}
-	}
 	if *c.format == jsonFormat {
 		if err := table.JSON(s.Out, done); err != nil {
 			return err
@@ -266,153 +256,4 @@ func archivedRuns(all []*archive.Index, f *runFilter) []*archive.Index {
 	}
 	slices.SortStableFunc(chosen, func(a, b *archive.Index) int { return a.Meta.StartedAt.Compare(b.Meta.StartedAt) })
 	return chosen
-}
-
-// verified is what `archive verify --format=json` prints.
-type verified struct {
-	// Intact are the ids of the runs whose objects all match their checksums.
-	Intact []string `json:"intact"`
-	// Problems are what was found, a text each.
-	Problems []string `json:"problems"`
-}
-
-func addArchiveVerify(app *kingpin.Application) (string, action) {
-	cmd, c := addArchiveCommand(app, "verify", "Read runs of the archive as a whole and compare every object with its checksum.", "benchwatch archive verify last",
-		"Id of a run in the archive, the beginning of one, or last (default: all)")
-	return cmd.FullCommand(), c.verify
-}
-
-func (c *archiveCommand) verify(s Streams) error {
-	if err := c.openIt(s); err != nil {
-		return err
-	}
-	done := verified{Intact: []string{}, Problems: []string{}}
-	problem := func(err error) {
-		done.Problems = append(done.Problems, err.Error())
-		if *c.format == text {
-			fmt.Fprintln(s.Out, table.Plain(err.Error()))
-		}
-	}
-	var indexes []*archive.Index
-	for _, name := range *c.names {
-		x, err := c.archived.find(name)
-		if errors.Is(err, archive.ErrDamaged) {
-			problem(err)
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		indexes = append(indexes, x)
-	}
-	if len(*c.names) == 0 {
-		var err error
-		if indexes, err = c.archived.read(c.archived.entries, problem); err != nil {
-			return err
-		}
-	}
-	progress := terminal.NewProgress(s.Err)
-	defer progress.Clear()
-	for i, x := range indexes {
-		progress.Count("archive verify", i, len(indexes), "runs")
-		found := c.archived.archive.Verify(context.Background(), x)
-		if len(found) == 0 {
-			done.Intact = append(done.Intact, x.ID)
-		}
-		for _, err := range found {
-			if errors.Is(err, archive.ErrUnavailable) {
-				return err
-			}
-			problem(err)
-		}
-	}
-	progress.Clear()
-	if *c.format == jsonFormat {
-		if err := table.JSON(s.Out, done); err != nil {
-			return err
-		}
-	} else {
-		fmt.Fprintf(s.Out, "%s intact\n", isAre(len(done.Intact)))
-	}
-	if n := len(done.Problems); n > 0 {
-		return withHint(fmt.Errorf("%s in %s", table.Plural(n, "problem"), c.where()), "on a machine that still has the run: benchwatch archive push --repair RUN")
-	}
-	return nil
-}
-
-// pruned is what `archive prune --format=json` prints.
-type pruned struct {
-	// Runs are the ids of the runs that are older than the limit.
-	Runs []string `json:"runs"`
-	// Superseded is the number of old versions of runs, Leftovers that of objects of
-	// uploads that never ended.
-	Superseded int `json:"superseded"`
-	Leftovers  int `json:"leftovers"`
-	// Removed: they were removed, and not only listed.
-	Removed bool `json:"removed"`
-}
-
-// archivePruneCommand is one `benchwatch archive prune`.
-type archivePruneCommand struct {
-	*archiveCommand
-	keep *string
-	yes  *bool
-}
-
-func addArchivePrune(app *kingpin.Application) (string, action) {
-	cmd, c := addArchiveCommand(app, "prune", "Remove old runs, old versions of runs and the remains of broken uploads from the archive; without --yes, list them only.", "benchwatch archive prune --keep=365d --yes", "")
-	p := &archivePruneCommand{archiveCommand: c}
-	p.keep = cmd.Flag("keep", "Keep runs that started less than this long ago, such as 365d (default: archive.keep of the configuration, else all)").PlaceHolder("AGE").String()
-	p.yes = cmd.Flag("yes", "Remove what is listed").Short('y').Bool()
-	return cmd.FullCommand(), p.prune
-}
-
-func (p *archivePruneCommand) prune(s Streams) error {
-	if err := p.openIt(s); err != nil {
-		return err
-	}
-	keep := *p.keep
-	if keep == "" {
-		keep = p.config.Archive.Keep
-	}
-	now := time.Now()
-	var before time.Time
-	if keep != "" {
-		age, err := config.ParseAge(keep)
-		if err != nil {
-			return &exitError{Status: exitUsage, Err: fmt.Errorf("--keep: %w", err)}
-		}
-		before = now.Add(-age)
-	}
-	ctx := context.Background()
-	plan, err := p.archived.archive.PlanPrune(ctx, before, now, func(err error) { s.notice("kept: %v", err) })
-	if err != nil {
-		return archiveError(err)
-	}
-	done := pruned{Runs: []string{}, Superseded: len(plan.Superseded), Leftovers: len(plan.Leftovers)}
-	for _, x := range plan.Runs {
-		done.Runs = append(done.Runs, x.ID)
-	}
-	if *p.yes {
-		if err := p.archived.archive.Prune(ctx, plan); err != nil {
-			return archiveError(err)
-		}
-		done.Removed = true
-	}
-	if *p.format == jsonFormat {
-		return table.JSON(s.Out, done)
-	}
-	verb := map[bool]string{true: "removed", false: "would remove"}[done.Removed]
-	for _, id := range done.Runs {
-		fmt.Fprintf(s.Out, "%s %s\n", verb, id)
-	}
-	if plan.Empty() {
-		s.notice("nothing to remove from %s", p.where())
-		return nil
-	}
-	fmt.Fprintf(s.Out, "%s %s\n", verb, strings.Join([]string{table.Plural(len(done.Runs), "run"), table.Plural(done.Superseded, "old version"), table.Plural(done.Leftovers, "object") + " of broken uploads"}, ", "))
-	if !done.Removed {
-		s.notice("nothing was removed: --yes removes it")
-	}
-	return nil
 }

@@ -75,6 +75,8 @@ func archiveError(err error) error {
 	switch {
 	case errors.Is(err, archive.ErrNoCredentials):
 		return withHint(err, "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or the key credentials_file; docs/archive.md has those of other services")
+	case errors.Is(err, archive.ErrDamaged):
+		return withHint(err, "remove the objects of the run from the archive, and push the run again from a machine that has it")
 	case errors.Is(err, archive.ErrNoRun):
 		return withHint(err, "list its runs with benchwatch runs --archive")
 	}
@@ -142,7 +144,7 @@ func (a *archived) find(name string) (*archive.Index, error) {
 	case err != nil:
 		return nil, err
 	case len(found) == 0:
-		return nil, problem
+		return nil, archiveError(problem)
 	}
 	return found[0], nil
 }

@@ -60,8 +60,6 @@ var commands = []func(*kingpin.Application) (string, action){
 	addArchivePush,
 	addArchivePull,
 	addArchiveList,
-	addArchiveVerify,
-	addArchivePrune,
 	addSweep,
 	addSeek,
 	addReplay,

@@ -138,8 +138,6 @@ func TestHostileObjectStore(t *testing.T) {
 				}
 				query := r.URL.Query()
 				switch {
-				case query.Has("list-type") && strings.HasPrefix(query.Get("prefix"), "bundles"):
-					_, _ = io.WriteString(w, listing(""))
 				case query.Has("list-type"):
 					store.list(w, r)
 				case store.get != nil:
@@ -245,13 +243,9 @@ func TestHostileFolderArchive(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, args := range [][]string{{"archive", "list"}, {"runs", "--json"}, {"archive", "verify"}, {"report", "good"}} {
-		found := "good"
-		if args[1] == "verify" {
-			found = "1 run is intact"
-		}
+	for _, args := range [][]string{{"archive", "list"}, {"runs", "--json"}, {"report", "good"}} {
 		out := run(append(args, "--archive="+archive)...)
-		if !strings.Contains(out, found) || strings.Contains(out, "unavailable") || strings.Contains(out, "topsecret") {
+		if !strings.Contains(out, "good") || strings.Contains(out, "unavailable") || strings.Contains(out, "topsecret") {
 			t.Errorf("%q: %.1500s", args, out)
 		}
 	}
@@ -266,7 +260,10 @@ func TestHostileFolderArchive(t *testing.T) {
 	if err := os.Symlink(outside, parts[0]); err != nil {
 		t.Fatal(err)
 	}
-	out := run("archive", "push", "--repair", "--archive="+archive, "good")
+	if err := os.Remove(good[0]); err != nil { // so that the run is uploaded again
+		t.Fatal(err)
+	}
+	out := run("archive", "push", "--archive="+archive, "good")
 	left, err := os.ReadDir(outside)
 	if err != nil || len(left) != 1 {
 		t.Errorf("written outside of the archive: %v %v\n%s", left, err, out)

@@ -34,8 +34,6 @@ var printed = []struct {
 	{"archive push", pushed{}, ""},
 	{"archive pull", pulled{}, ""},
 	{"archive list", []archivedRun{}, "An array of runs, the newest last: the fields of `runs`, and these."},
-	{"archive verify", verified{}, ""},
-	{"archive prune", pruned{}, ""},
 	{"history", report.Trend{}, ""},
 	{"sweep", sweep.Result{}, ""},
 	{"mark", marked{}, ""},

@@ -527,7 +527,6 @@ type Archive struct {
 	Upload          bool
 	Output          bool
 	Compression     string
-	Keep            string
 	Timeout         time.Duration
 	CacheDir        string
 }
@@ -536,7 +535,7 @@ func (a *Archive) keys() []key {
 	return []key{
 		{
 			name: "url", to: text(&a.URL), initialDoc: "`$BENCHWATCH_ARCHIVE`, else no archive",
-			doc: "`s3://bucket/prefix`, `gs://bucket/prefix`, `azure://container/prefix?account=NAME` or the absolute path of a folder",
+			doc: "`s3://bucket/prefix`, `gs://bucket/prefix` or the absolute path of a folder",
 			check: func() error {
 				if a.URL == "" {
 					return nil
@@ -546,7 +545,7 @@ func (a *Archive) keys() []key {
 		},
 		{
 			name: "credentials_file", to: file(&a.CredentialsFile), initialDoc: "the environment, see [archive.md](archive.md#credentials)",
-			doc: "File with the keys of the bucket, in the format of `~/.aws/credentials`; for Azure, with a connection string",
+			doc: "File with the keys of the bucket, in the format of `~/.aws/credentials`",
 		},
 		{name: "upload", to: boolean(&a.Upload), initial: "true", doc: "Whether the agent uploads closed runs by itself. `benchwatch archive push` does so at any time"},
 		{name: "output", to: boolean(&a.Output), initial: "true", doc: "Whether the raw output of the tools is uploaded. Without it an archived run has its summary only in lists"},
@@ -557,16 +556,6 @@ func (a *Archive) keys() []key {
 					return fmt.Errorf("expected zstd or none, found %q", a.Compression)
 				}
 				return nil
-			},
-		},
-		{
-			name: "keep", to: text(&a.Keep), initialDoc: "for ever", doc: "How long runs are kept, such as `365d`. It applies when `benchwatch archive prune` is called; nothing is removed by itself",
-			check: func() error {
-				if a.Keep == "" {
-					return nil
-				}
-				_, err := ParseAge(a.Keep)
-				return err
 			},
 		},
 		{

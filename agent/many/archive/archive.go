@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -36,8 +37,6 @@ type Options struct {
 	// Timeout is how long one request may take, in which at most 4 MiB are moved; 0: 30 s.
 	Timeout time.Duration
 	Tools   tool.Set
-	// Repair uploads also what the archive has, in case it is damaged.
-	Repair bool
 	// Pause is called now and then while runs are read and uploaded, and returns when
 	// that may continue; nil: always. Its error ends the work.
 	Pause func(context.Context) error
@@ -67,16 +66,17 @@ func Open(opts Options) (*Archive, error) {
 	if err != nil {
 		return nil, fmt.Errorf("address of the archive: %w", err)
 	}
-	b, err := l.open(opts.CredentialsFile)
-	if err != nil {
-		return nil, err
+	opts.Timeout = cmp.Or(opts.Timeout, 30*time.Second)
+	var b bucket = folder(l.prefix)
+	if l.scheme != "file" {
+		if b, err = openS3(l, opts.CredentialsFile, newTransport(opts.Timeout)); err != nil {
+			return nil, err
+		}
 	}
 	if opts.CacheDir == "" {
 		opts.CacheDir = DefaultCacheDir()
 	}
-	p := usualPatience
-	p.request = cmp.Or(opts.Timeout, p.request)
-	return &Archive{Options: opts, bucket: &patient{b, p, l.name()}, name: l.name(), key: l.key()}, nil
+	return &Archive{Options: opts, bucket: &guarded{b, l.name(), opts.Timeout}, name: l.name(), key: l.key()}, nil
 }
 
 // Name is the address without its options.
@@ -92,23 +92,21 @@ func DefaultCacheDir() string {
 	return filepath.Join(dir, "benchwatch", "archive")
 }
 
-const (
-	// listWorkers is how many index objects are read at once.
-	listWorkers = 32
-	// bundleWorkers is how many bundles are: each can have 16 MiB.
-	bundleWorkers = 3
-)
+// listWorkers is how many index objects are read at once: 5000 take 3.2 s at 20 ms each.
+const listWorkers = 32
 
-// Versions returns all versions of all runs, sorted by id. It reads no index.
-func (a *Archive) Versions(ctx context.Context) ([]Entry, error) {
+// versions returns all versions of all runs, sorted by id. It reads no index.
+func (a *Archive) versions(ctx context.Context) ([]Entry, error) {
+	var found []object // which take less than entries, if there are too many
+	err := a.bucket.list(ctx, indexFolder, func(o object) error { found = append(found, o); return nil })
+	if err != nil {
+		return nil, err
+	}
 	var all []Entry
-	err := a.bucket.list(ctx, indexFolder, func(o object) {
+	for _, o := range found {
 		if e, ok := entryOf(o); ok {
 			all = append(all, e)
 		}
-	})
-	if err != nil {
-		return nil, err
 	}
 	slices.SortFunc(all, func(a, b Entry) int { return strings.Compare(a.object(), b.object()) })
 	return all, nil
@@ -116,11 +114,7 @@ func (a *Archive) Versions(ctx context.Context) ([]Entry, error) {
 
 // Entries returns the newest version of each run, sorted by id.
 func (a *Archive) Entries(ctx context.Context) ([]Entry, error) {
-	all, err := a.Versions(ctx)
-	return newest(all), err
-}
-
-func newest(all []Entry) []Entry {
+	all, err := a.versions(ctx)
 	var kept []Entry
 	for _, e := range all {
 		if n := len(kept) - 1; n >= 0 && kept[n].Name() == e.Name() {
@@ -131,14 +125,13 @@ func newest(all []Entry) []Entry {
 		}
 		kept = append(kept, e)
 	}
-	return kept
+	return kept, err
 }
 
-// Indexes reads the indexes of entries, in their order, from the cache, from bundles, and
-// singly what is in neither. A cached file has the time of the object: a later upload of
-// the same name is read again. What can't be read of one run
-// is passed to problem, and the others continue; the error is that of the archive itself
-// or of ctx.
+// Indexes reads the indexes of entries, in their order, from the cache or else the
+// archive. A cached file has the time of the object: a later upload of the same name is
+// read again. What can't be read of one run is passed to problem, and the others
+// continue; the error is from the archive itself or from ctx.
 func (a *Archive) Indexes(ctx context.Context, entries []Entry, problem func(error)) ([]*Index, error) {
 	cache, err := a.cacheFolder("index")
 	if err != nil {
@@ -148,25 +141,26 @@ func (a *Archive) Indexes(ctx context.Context, entries []Entry, problem func(err
 	defer stop(nil)
 	found := make([]*Index, len(entries))
 	problems := make([]error, len(entries))
-	inParallel(ctx, listWorkers, len(entries), func(i int) {
-		found[i], _ = cachedIndex(filepath.Join(cache, entries[i].base()), entries[i])
-	})
-	if err := a.fromBundles(ctx, cache, entries, found); err != nil {
-		return nil, err
+	next := make(chan int)
+	var workers sync.WaitGroup
+	for range min(listWorkers, len(entries)) {
+		workers.Go(func() {
+			for i := range next {
+				found[i], problems[i] = a.readIndex(ctx, cache, entries[i])
+				if errors.Is(problems[i], ErrUnavailable) {
+					stop(problems[i])
+				}
+			}
+		})
 	}
-	inParallel(ctx, listWorkers, len(entries), func(i int) {
-		if found[i] != nil {
-			return
+	for i := range entries {
+		if ctx.Err() != nil {
+			break
 		}
-		x, data, err := a.fetchIndex(ctx, entries[i])
-		switch {
-		case err == nil:
-			storeIndex(filepath.Join(cache, entries[i].base()), entries[i], data)
-		case errors.Is(err, ErrUnavailable):
-			stop(err)
-		}
-		found[i], problems[i] = x, err
-	})
+		next <- i
+	}
+	close(next)
+	workers.Wait()
 	if err := context.Cause(ctx); err != nil {
 		return nil, err
 	}
@@ -178,25 +172,16 @@ func (a *Archive) Indexes(ctx context.Context, entries []Entry, problem func(err
 	return slices.DeleteFunc(found, func(x *Index) bool { return x == nil }), nil
 }
 
-// inParallel calls do with 0 to n-1, some at once, until ctx is done.
-func inParallel(ctx context.Context, atOnce, n int, do func(int)) {
-	next := make(chan int)
-	var workers sync.WaitGroup
-	for range min(atOnce, n) {
-		workers.Go(func() {
-			for i := range next {
-				do(i)
-			}
-		})
+func (a *Archive) readIndex(ctx context.Context, cache string, e Entry) (*Index, error) {
+	file := filepath.Join(cache, path.Base(e.object()))
+	if x := cachedIndex(file, e); x != nil {
+		return x, nil
 	}
-	for i := range n {
-		if ctx.Err() != nil {
-			break
-		}
-		next <- i
+	x, data, err := a.fetchIndex(ctx, e)
+	if err == nil {
+		storeIndex(file, e, data)
 	}
-	close(next)
-	workers.Wait()
+	return x, err
 }
 
 func (a *Archive) fetchIndex(ctx context.Context, e Entry) (*Index, []byte, error) {
@@ -206,16 +191,26 @@ func (a *Archive) fetchIndex(ctx context.Context, e Entry) (*Index, []byte, erro
 	}
 	switch {
 	case errors.Is(err, errNoObject):
-		return nil, nil, fmt.Errorf("run %s is no longer in the archive", e.ID)
-	case errors.Is(err, errTooLong):
-		return nil, nil, fmt.Errorf("run %s is %w: its index is too long", e.ID, ErrDamaged)
-	case errors.Is(err, errNotObject):
-		return nil, nil, fmt.Errorf("run %s is %w: its index %w", e.ID, ErrDamaged, err)
+		return nil, nil, fmt.Errorf("run %s is no longer in the archive: %w", e.ID, err)
 	case err != nil:
-		return nil, nil, err
+		return nil, nil, damagedObject(e, "its index", err)
 	}
 	x, err := decodeIndex(e, data)
 	return x, data, err
+}
+
+// damagedObject returns the error for an object of a run that can't be read, which is
+// damage unless it is the archive that can't be read.
+func damagedObject(e Entry, what string, err error) error {
+	switch {
+	case errors.Is(err, errNoObject):
+		return fmt.Errorf("run %s is %w: %s is missing", e.ID, ErrDamaged, what)
+	case errors.Is(err, errTooLong):
+		return fmt.Errorf("run %s is %w: %s is too long", e.ID, ErrDamaged, what)
+	case errors.Is(err, errNotObject):
+		return fmt.Errorf("run %s is %w: %s %w", e.ID, ErrDamaged, what, err)
+	}
+	return err
 }
 
 // getLarge reads a large index object, one at a time and not too many.
@@ -239,7 +234,7 @@ func (a *Archive) List(ctx context.Context, problem func(error)) ([]*Index, erro
 	return a.Indexes(ctx, entries, problem)
 }
 
-// ErrNoRun is wrapped by the error for a name that is that of no run, or of several.
+// ErrNoRun is wrapped by the error for a name that no run or several runs have.
 var ErrNoRun = errors.New("no such run")
 
 // Find returns the entry called name: an id, an id with ~ and an origin, or the

@@ -12,7 +12,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -99,7 +98,6 @@ func newArchive(t testing.TB, url string) *Archive {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a.bucket.(*patient).pause = time.Millisecond
 	return a
 }
 
@@ -169,9 +167,6 @@ func TestPushAndRead(t *testing.T) {
 			t.Error("others can read the output", info.Mode(), err)
 		}
 	}
-	if problems := a.Verify(t.Context(), all[0]); problems != nil {
-		t.Error(problems)
-	}
 	other := t.TempDir()
 	pulled, existed, err := a.Pull(t.Context(), all[0], other)
 	if err != nil || existed {
@@ -214,54 +209,6 @@ func TestKnownRunIsNotRead(t *testing.T) {
 	}
 }
 
-// TestManyRuns guards that a listing reads no run, and each index only once. With
-// BENCHWATCH_ARCHIVE_FOLDER it has 10,000 runs in that folder, and with
-// BENCHWATCH_ARCHIVE it lists them by the server that serves the folder.
-func TestManyRuns(t *testing.T) {
-	root, runs := t.TempDir(), 1000
-	if dir := os.Getenv("BENCHWATCH_ARCHIVE_FOLDER"); dir != "" {
-		root, runs = dir, 10_000
-	}
-	a := newArchive(t, root)
-	dir := newRun(t, t.TempDir(), "one", "gen1")
-	push(t, a, dir)
-	x := list(t, a)[0]
-	run, err := os.ReadFile(dir.Path(rundir.MetaFile))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := range runs - 1 {
-		e := x.Entry
-		e.ID = fmt.Sprintf("run%d", i)
-		e.Content = digest([]byte(e.ID))[:hashLength]
-		data, err := encodeIndex(bytes.Replace(run, []byte(`"one"`), []byte(strconv.Quote(e.ID)), 1), &x.Row, x.Files)
-		if err == nil {
-			err = os.WriteFile(filepath.Join(root, e.object()), data, 0o644)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	if url := os.Getenv("BENCHWATCH_ARCHIVE"); url != "" {
-		a = newArchive(t, url)
-	}
-	began := time.Now()
-	if err := newArchiveOf(t, a).Bundle(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	t.Logf("bundled in %v", time.Since(began))
-	for range 2 {
-		began := time.Now()
-		if n := len(list(t, a)); n != runs {
-			t.Errorf("%d runs", n)
-		}
-		t.Logf("%d runs in %v", runs, time.Since(began))
-		if os.Getenv("BENCHWATCH_ARCHIVE") == "" {
-			a.bucket = &failing{bucket: a.bucket} // all else is in the cache
-		}
-	}
-}
-
 func TestOpenRunIsRefused(t *testing.T) {
 	a := newArchive(t, t.TempDir())
 	dir := newRun(t, t.TempDir(), "one", "gen1", func(m *rundir.Meta) { m.ClosedAt = nil })
@@ -270,7 +217,6 @@ func TestOpenRunIsRefused(t *testing.T) {
 	}
 }
 
-// TestSameIDFromTwoMachines guards that neither run hides the other.
 // TestPulledRunNamesNoLog: the log file that a run was read from on the machine that
 // uploaded it is not read on another one.
 func TestPulledRunNamesNoLog(t *testing.T) {
@@ -368,11 +314,9 @@ func TestWrongFileOfRightParts(t *testing.T) {
 	if ids, err := rundir.List(data2); err != nil || len(ids) != 0 {
 		t.Errorf("%v %v", ids, err)
 	}
-	if problems := b.Verify(t.Context(), x); len(problems) != 1 {
-		t.Errorf("verified: %v", problems)
-	}
 }
 
+// TestSameIDFromTwoMachines guards that neither run hides the other.
 func TestSameIDFromTwoMachines(t *testing.T) {
 	root := t.TempDir()
 	a := newArchive(t, root)
@@ -403,8 +347,7 @@ func TestSameIDFromTwoMachines(t *testing.T) {
 	}
 }
 
-// TestLaterMarker guards that a run with a later marker is one run, the new one, and
-// that pruning removes nothing else.
+// TestLaterMarker guards that a run with a later marker is one run, the new one.
 func TestLaterMarker(t *testing.T) {
 	root := t.TempDir()
 	a := newArchive(t, root)
@@ -415,183 +358,18 @@ func TestLaterMarker(t *testing.T) {
 	if err := os.WriteFile(dir.Path(rundir.MarkersFile), []byte("{}\n{}\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	push(t, a, dir)
+	if p := push(t, a, dir); p.Existed || p.Objects != 1 {
+		t.Errorf("the new version: %+v", p)
+	}
 	all := list(t, a)
 	if len(all) != 1 {
 		t.Fatalf("%d runs", len(all))
-	}
-	plan, err := a.PlanPrune(t.Context(), time.Time{}, time.Now(), func(err error) { t.Error(err) })
-	if err != nil || len(plan.Runs) != 0 || len(plan.Superseded) != 1 || len(plan.Leftovers) != 1 {
-		t.Errorf("%+v %v", plan, err)
-	}
-	if err := a.Prune(t.Context(), plan); err != nil {
-		t.Fatal(err)
-	}
-	if versions, _ := a.Versions(t.Context()); len(versions) != 1 {
-		t.Errorf("%d versions", len(versions))
 	}
 	got, err := a.Run(t.Context(), all[0])
 	if err != nil {
 		t.Fatal(err)
 	}
 	same(t, dir, got)
-	if problems := a.Verify(t.Context(), all[0]); problems != nil {
-		t.Error(problems)
-	}
-}
-
-// newArchiveOf returns the same archive with a cache of its own.
-func newArchiveOf(t testing.TB, a *Archive) *Archive { return newArchive(t, a.URL) }
-
-// counting counts the objects that are read, by their folder.
-type counting struct {
-	bucket
-	mu  sync.Mutex
-	got map[string]int
-}
-
-func (c *counting) get(ctx context.Context, name string, limit int64) ([]byte, error) {
-	c.mu.Lock()
-	c.got[strings.SplitAfter(name, "/")[0]]++
-	c.mu.Unlock()
-	return c.bucket.get(ctx, name, limit)
-}
-
-// TestBundles guards that a listing reads bundles in place of the index objects that are in
-// them, the rest singly, and nothing that is not listed or was uploaded again.
-func TestBundles(t *testing.T) {
-	root := t.TempDir()
-	a := newArchive(t, root)
-	push(t, a, newRun(t, t.TempDir(), "one", "gen1"))
-	x := list(t, a)[0]
-	add := func(id string) Entry {
-		t.Helper()
-		e := x.Entry
-		e.ID = id
-		e.Content = "aa" + digest([]byte(id))[:hashLength-2]
-		meta := x.Meta
-		meta.ID = id
-		text, err := json.Marshal(meta)
-		if err != nil {
-			t.Fatal(err)
-		}
-		data, err := encodeIndex(text, &x.Row, x.Files)
-		if err == nil {
-			err = os.WriteFile(filepath.Join(root, e.object()), data, 0o644)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		return e
-	}
-	bundle := func() {
-		t.Helper()
-		if err := newArchiveOf(t, a).Bundle(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-	}
-	read := func() ([]*Index, map[string]int) {
-		t.Helper()
-		b := newArchiveOf(t, a)
-		c := &counting{bucket: b.bucket, got: map[string]int{}}
-		b.bucket = c
-		return list(t, b), c.got
-	}
-	var entries []Entry
-	for i := range 20 {
-		entries = append(entries, add(fmt.Sprintf("run%02d", i)))
-	}
-	bundle()
-	bundle() // nothing new
-	if all, got := read(); len(all) != 21 || got[indexFolder] != 1 || got[bundlesFolder] != 1 {
-		t.Errorf("%d runs, read %v", len(all), got)
-	}
-	// New ones are read singly, until they are worth a bundle; one that was uploaded again, too.
-	for i := range 7 {
-		add(fmt.Sprintf("more%d", i))
-	}
-	later := time.Now().Add(time.Hour)
-	if err := os.Chtimes(filepath.Join(root, entries[0].object()), later, later); err != nil {
-		t.Fatal(err)
-	}
-	bundle()
-	if all, got := read(); len(all) != 28 || got[indexFolder] != 1+7+1 || got[bundlesFolder] != 1 {
-		t.Errorf("%d runs, read %v", len(all), got)
-	}
-	add("last")
-	bundle()
-	all, got := read()
-	if len(all) != 29 || got[indexFolder] != 2 || got[bundlesFolder] != 1 {
-		t.Errorf("%d runs, read %v", len(all), got)
-	}
-	for _, one := range all {
-		if one.Meta.ID != one.ID {
-			t.Errorf("%s is %s", one.ID, one.Meta.ID)
-		}
-	}
-	// A damaged bundle costs requests, nothing else.
-	files, err := filepath.Glob(filepath.Join(root, bundlesFolder, "*"))
-	if err != nil || len(files) != 2 {
-		t.Fatal(files, err)
-	}
-	for _, file := range files {
-		if err := os.WriteFile(file, []byte("x"), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if all, got := read(); len(all) != 29 || got[indexFolder] != 29 {
-		t.Errorf("%d runs, read %v", len(all), got)
-	}
-	// Pruning removes those that another one has replaced, and those with removed runs.
-	plan, err := a.PlanPrune(t.Context(), time.Time{}, time.Now().Add(2*leftover), func(err error) { t.Error(err) })
-	if err != nil || len(plan.Leftovers) != 1 || !strings.HasPrefix(plan.Leftovers[0], bundlesFolder) {
-		t.Errorf("%+v %v", plan, err)
-	}
-	if plan, err = a.PlanPrune(t.Context(), later, time.Now(), func(err error) { t.Error(err) }); err != nil || len(plan.Runs) != 29 {
-		t.Fatalf("%+v %v", plan, err)
-	}
-	if err := a.Prune(t.Context(), plan); err != nil {
-		t.Fatal(err)
-	}
-	if files, _ := filepath.Glob(filepath.Join(root, bundlesFolder, "*")); len(files) > 0 {
-		t.Error(files)
-	}
-}
-
-func TestPrune(t *testing.T) {
-	root := t.TempDir()
-	a := newArchive(t, root)
-	data := t.TempDir()
-	old := newRun(t, data, "old", "gen1", func(m *rundir.Meta) { m.StartedAt = m.StartedAt.AddDate(-1, 0, 0) })
-	recent := newRun(t, data, "recent", "gen1")
-	push(t, a, old)
-	push(t, a, recent)
-	before := time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)
-	plan, err := a.PlanPrune(t.Context(), before, time.Now(), func(err error) { t.Error(err) })
-	if err != nil || len(plan.Runs) != 1 || plan.Runs[0].ID != "old" || len(plan.Leftovers) != 0 {
-		t.Fatalf("%+v, %v", plan, err)
-	}
-	if n := len(list(t, a)); n != 2 {
-		t.Errorf("the plan alone removed: %d runs", n)
-	}
-	if err := a.Prune(t.Context(), plan); err != nil {
-		t.Fatal(err)
-	}
-	all := list(t, a)
-	if len(all) != 1 || all[0].ID != "recent" || a.Verify(t.Context(), all[0]) != nil {
-		t.Errorf("%+v", all)
-	}
-	files := 0
-	_ = filepath.WalkDir(filepath.Join(root, "runs"), func(path string, d fs.DirEntry, _ error) error {
-		if strings.Contains(path, "old") {
-			t.Error("left behind:", path)
-		}
-		files++
-		return nil
-	})
-	if files < 4 {
-		t.Error("objects of the other run are gone")
-	}
 }
 
 // TestDamage guards that a damaged run is reported in one line and others are not
@@ -621,15 +399,14 @@ func TestDamage(t *testing.T) {
 	}
 	for _, x := range all {
 		dir, err := a.Run(t.Context(), x)
-		found := a.Verify(t.Context(), x)
 		if x.ID == "bad" {
-			if !errors.Is(err, ErrDamaged) || len(found) != 1 {
-				t.Error(err, found)
+			if !errors.Is(err, ErrDamaged) {
+				t.Error(err)
 			}
 			continue
 		}
-		if err != nil || found != nil {
-			t.Fatal(err, found)
+		if err != nil {
+			t.Fatal(err)
 		}
 		damage(t, dir.Path(rundir.StdoutFile))
 		if dir, err = a.Run(t.Context(), x); err != nil {
@@ -647,23 +424,24 @@ func TestDamage(t *testing.T) {
 	if all, err := a.List(t.Context(), func(error) {}); err != nil || len(all) != 2 {
 		t.Error("a damaged cache hides runs:", len(all), err)
 	}
-	plan, err := a.PlanPrune(t.Context(), time.Now(), time.Now().Add(48*time.Hour), func(error) {})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range plan.Leftovers {
-		if strings.Contains(name, "worse") {
-			t.Error("an object of a damaged run would be removed:", name)
+	// What was removed, or is damaged and an index, is uploaded again.
+	for _, x := range all {
+		if x.ID == "bad" {
+			if err := errors.Join(os.RemoveAll(filepath.Join(root, x.folder())), os.Remove(filepath.Join(root, x.object()))); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
-	a.Repair = true
 	for _, dir := range []rundir.Directory{bad, worse} {
 		push(t, a, dir)
 	}
 	a = newArchive(t, root)
-	for _, x := range list(t, a) {
-		if problems := a.Verify(t.Context(), x); problems != nil {
-			t.Error("not repaired:", problems)
+	if all = list(t, a); len(all) != 3 {
+		t.Errorf("%d runs", len(all))
+	}
+	for _, x := range all {
+		if _, err := a.Run(t.Context(), x); err != nil {
+			t.Error("not repaired:", err)
 		}
 	}
 }
@@ -721,15 +499,26 @@ func TestInterrupted(t *testing.T) {
 	}
 	a := newArchive(t, root)
 	all := list(t, a)
-	if len(all) != 1 || objects != len(all[0].objects()) {
-		t.Fatalf("%d runs, %d objects uploaded, %d needed", len(all), objects, len(all[0].objects()))
+	if len(all) != 1 {
+		t.Fatalf("%d runs", len(all))
 	}
-	if problems := a.Verify(t.Context(), all[0]); problems != nil {
-		t.Error(problems)
+	needed := map[string]bool{}
+	for _, f := range all[0].Files {
+		for _, p := range f.Parts {
+			needed[p.object(all[0].Entry)] = true
+		}
 	}
+	if objects != len(needed) {
+		t.Errorf("%d objects uploaded, %d needed", objects, len(needed))
+	}
+	got, err := a.Run(t.Context(), all[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	same(t, dir, got)
 }
 
-// slow is a bucket that fails after a number of reads.
+// failing is a bucket that fails after a number of reads.
 type failing struct {
 	bucket
 	left int
@@ -795,9 +584,12 @@ func TestTwoWriters(t *testing.T) {
 		t.Fatalf("%d runs", len(all))
 	}
 	for _, x := range all {
-		if problems := a.Verify(t.Context(), x); problems != nil {
-			t.Error(problems)
+		got, err := a.Run(t.Context(), x)
+		if err != nil {
+			t.Error(err)
+			continue
 		}
+		same(t, rundir.At(data, x.ID), got)
 	}
 }
 
@@ -831,19 +623,18 @@ func TestMissingFolder(t *testing.T) {
 
 func TestCheckURL(t *testing.T) {
 	for url, want := range map[string]string{
-		"s3://bucket/a/b":                  "",
-		"s3://bucket?endpoint=http://h:1":  "",
-		"gs://bucket":                      "",
-		"azure://container/p?account=name": "",
-		"file:///folder":                   "",
-		"/folder":                          "",
-		"s3://key:secret@bucket":           "contains a user or password; credentials come from the environment or from credentials_file",
-		"s3://bucket?secret_key=x":         "has an unknown option secret_key: s3:// has endpoint and region",
-		"s3:///prefix":                     "has no name of a bucket: expected s3://bucket/prefix",
-		"http://bucket":                    "expected s3://bucket/prefix, gs://bucket/prefix, azure://container/prefix or an absolute path",
-		"relative":                         "expected s3://bucket/prefix, gs://bucket/prefix, azure://container/prefix or an absolute path",
-		"azure://container":                "has no storage account: expected azure://container/prefix?account=NAME",
-		"s3://b?endpoint=http://k:s@h":     "has an endpoint that is no http:// or https:// address",
+		"s3://bucket/a/b":                 "",
+		"s3://bucket?endpoint=http://h:1": "",
+		"gs://bucket":                     "",
+		"file:///folder":                  "",
+		"/folder":                         "",
+		"s3://key:secret@bucket":          "contains a user or password; credentials come from the environment or from credentials_file",
+		"s3://bucket?secret_key=x":        "has an unknown option secret_key: s3:// has endpoint and region",
+		"s3:///prefix":                    "has no name of a bucket: expected s3://bucket/prefix",
+		"http://bucket":                   "expected s3://bucket/prefix, gs://bucket/prefix or an absolute path",
+		"relative":                        "expected s3://bucket/prefix, gs://bucket/prefix or an absolute path",
+		"azure://container/p":             "expected s3://bucket/prefix, gs://bucket/prefix or an absolute path",
+		"s3://b?endpoint=http://k:s@h":    "has an endpoint that is no http:// or https:// address",
 	} {
 		err := CheckURL(url)
 		if got := fmt.Sprint(err); want == "" && err != nil || want != "" && got != want {

@@ -1,6 +1,8 @@
 package archive
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"io"
 	"os"
@@ -20,27 +22,23 @@ func (a *Archive) cacheFolder(name string) (string, error) {
 	return dir, nil
 }
 
-// cachedIndex returns an index and its object; nil if the file is missing, damaged or of
-// another upload.
-func cachedIndex(file string, e Entry) (*Index, []byte) {
+// cachedIndex returns nil if the file is missing, damaged or from another upload.
+func cachedIndex(file string, e Entry) *Index {
 	f, err := rundir.Open(file)
 	if err != nil {
-		return nil, nil
+		return nil
 	}
 	defer f.Close()
 	info, err := f.Stat()
 	if err != nil || !info.ModTime().Equal(cacheTime(e)) {
-		return nil, nil
+		return nil
 	}
 	data, err := readAtMost(f, maxIndex)
 	if err != nil {
-		return nil, nil
+		return nil
 	}
-	x, err := decodeIndex(e, data)
-	if err != nil {
-		return nil, nil
-	}
-	return x, data
+	x, _ := decodeIndex(e, data)
+	return x
 }
 
 // cacheTime is in whole seconds, which every file system keeps.
@@ -48,22 +46,16 @@ func cacheTime(e Entry) time.Time { return e.Uploaded.Truncate(time.Second) }
 
 // storeIndex ignores a cache that can't be written.
 func storeIndex(file string, e Entry, data []byte) {
-	temp, err := os.CreateTemp(filepath.Dir(file), ".new-")
-	if err != nil {
-		return
-	}
-	_, err = temp.Write(data)
-	if closeErr := temp.Close(); err == nil {
-		err = closeErr
+	temp := file + ".new" // whoever else writes it writes the same
+	err := os.WriteFile(temp, data, 0o600)
+	if err == nil {
+		err = os.Chtimes(temp, cacheTime(e), cacheTime(e))
 	}
 	if err == nil {
-		err = os.Chtimes(temp.Name(), cacheTime(e), cacheTime(e))
-	}
-	if err == nil {
-		err = os.Rename(temp.Name(), file)
+		err = os.Rename(temp, file)
 	}
 	if err != nil {
-		os.Remove(temp.Name())
+		os.Remove(temp)
 	}
 }
 
@@ -78,27 +70,21 @@ func intact(dir rundir.Directory, x *Index) bool {
 		if f.Omitted {
 			continue
 		}
-		wanted++
-		if size, sum, err := hashFile(dir, f.Name, nil); err != nil || size != f.Size || sum != f.SHA256 {
+		if sum, err := hashFile(dir, f.Name); err != nil || sum != f.SHA256 {
 			return false
 		}
+		wanted++
 	}
 	return wanted == len(names)
 }
 
-// place moves a fetched directory to its name, in place of a damaged one.
-func place(from, to string) error {
-	if err := os.RemoveAll(to); err != nil {
-		return err
+func hashFile(dir rundir.Directory, name string) (string, error) {
+	f, err := rundir.Open(dir.Path(name))
+	if err != nil {
+		return "", err
 	}
-	return os.Rename(from, to)
-}
-
-// copyTo is io.Copy to a file that is synced.
-func copyTo(f *os.File, r io.Reader) error {
-	_, err := io.Copy(f, r)
-	if err == nil {
-		err = f.Sync()
-	}
-	return err
+	defer f.Close()
+	h := sha256.New()
+	_, err = io.Copy(h, io.LimitReader(f, maxRun))
+	return hex.EncodeToString(h.Sum(nil)), err
 }

@@ -16,16 +16,14 @@ import (
 
 // errNoFolder is returned for the folder of an archive that does not exist: it may be
 // a file system that is not mounted, so it is not made.
-var errNoFolder = errors.New("no such folder")
+var errNoFolder = errors.New("the folder does not exist")
 
-// folder is an archive in a directory, such as one that machines share. objstore's own
-// driver for folders leaves a file behind when it is killed that blocks the next
-// writer.
+// folder is an archive in a directory, such as one that machines share.
 type folder string
 
 func (f folder) path(name string) string { return filepath.Join(string(f), filepath.FromSlash(name)) }
 
-func (f folder) exists() error {
+func (f folder) exists(ctx context.Context) error {
 	info, err := os.Stat(string(f))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -33,11 +31,14 @@ func (f folder) exists() error {
 	case err == nil && !info.IsDir():
 		return fmt.Errorf("%s is not a folder", string(f))
 	}
+	if err == nil {
+		err = ctx.Err()
+	}
 	return err
 }
 
 func (f folder) put(ctx context.Context, name string, data []byte) error {
-	if err := errors.Join(f.exists(), ctx.Err()); err != nil {
+	if err := f.exists(ctx); err != nil {
 		return err
 	}
 	path := f.path(name)
@@ -54,7 +55,7 @@ func (f folder) put(ctx context.Context, name string, data []byte) error {
 }
 
 func (f folder) get(ctx context.Context, name string, limit int64) ([]byte, error) {
-	if err := errors.Join(f.exists(), ctx.Err()); err != nil {
+	if err := f.exists(ctx); err != nil {
 		return nil, err
 	}
 	if err := f.within(name); err != nil {
@@ -76,36 +77,22 @@ func (f folder) get(ctx context.Context, name string, limit int64) ([]byte, erro
 // within returns an error if a folder on the way to an object is a link: who may write in
 // the archive must not lead others out of it.
 func (f folder) within(name string) error {
-	for i := strings.IndexByte(name, '/'); i >= 0; {
-		info, err := os.Lstat(f.path(name[:i]))
-		if err == nil && !info.IsDir() {
+	for i, c := range name {
+		if c != '/' {
+			continue
+		}
+		if info, err := os.Lstat(f.path(name[:i])); err == nil && !info.IsDir() {
 			return fmt.Errorf("%w: %s is no folder", errNotObject, f.path(name[:i]))
 		}
-		next := strings.IndexByte(name[i+1:], '/')
-		if next < 0 {
-			break
-		}
-		i += 1 + next
 	}
 	return nil
 }
 
-func (f folder) has(ctx context.Context, name string) (bool, error) {
-	if err := errors.Join(f.exists(), ctx.Err()); err != nil {
-		return false, err
-	}
-	_, err := os.Lstat(f.path(name))
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
-	}
-	return err == nil, err
-}
-
-func (f folder) list(ctx context.Context, below string, each func(object)) error {
-	if err := f.exists(); err != nil {
+func (f folder) list(ctx context.Context, below string, each func(object) error) error {
+	if err := f.exists(ctx); err != nil {
 		return err
 	}
-	err := filepath.WalkDir(f.path(below), func(path string, d fs.DirEntry, err error) error {
+	return filepath.WalkDir(f.path(below), func(path string, d fs.DirEntry, err error) error {
 		switch {
 		case errors.Is(err, fs.ErrNotExist): // removed meanwhile
 			return nil
@@ -121,22 +108,9 @@ func (f folder) list(ctx context.Context, below string, each func(object)) error
 			return nil
 		}
 		name, err := filepath.Rel(string(f), path)
-		if err == nil {
-			each(object{filepath.ToSlash(name), info.ModTime()})
+		if err != nil {
+			return err
 		}
-		return err
+		return each(object{filepath.ToSlash(name), info.ModTime()})
 	})
-	return err
-}
-
-func (f folder) remove(_ context.Context, name string) error {
-	if err := f.exists(); err != nil {
-		return err
-	}
-	err := os.Remove(f.path(name))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	_ = os.Remove(filepath.Dir(f.path(name))) // if it is empty now
-	return err
 }

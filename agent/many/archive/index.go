@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,8 +23,8 @@ const (
 )
 
 const (
-	// maxIndex is longer than any index object, in bytes. One longer than usualIndex is read
-	// while no other such is, and maxLarge bounds all of these together.
+	// maxIndex is longer than any index object, in bytes. Indexes longer than usualIndex are
+	// read one at a time, and maxLarge bounds all of them together.
 	maxIndex   = 2 << 20
 	usualIndex = 128 << 10
 	maxLarge   = 32 << 20
@@ -95,7 +96,7 @@ type Index struct {
 type File struct {
 	Name string `json:"name"`
 	Size int64  `json:"size"`
-	// SHA256 is that of the file, in hexadecimal.
+	// SHA256 of the file, in hexadecimal.
 	SHA256 string `json:"sha256"`
 	// Omitted: the file was left out.
 	Omitted bool `json:"omitted,omitempty"`
@@ -105,9 +106,9 @@ type File struct {
 
 // Part is a piece of a file and an object in the archive, named after its own hash.
 type Part struct {
-	// SHA256 is that of the object's bytes.
+	// SHA256 of the object's bytes.
 	SHA256 string `json:"sha256"`
-	// Size is that of the piece in bytes, Stored that of the object.
+	// Size of the piece and Stored, the size of the object, are in bytes.
 	Size   int64 `json:"size"`
 	Stored int64 `json:"stored"`
 	// Compressed: the object is compressed with zstd.
@@ -134,12 +135,7 @@ func (x *Index) Stored() (n int64) {
 
 // Omits reports whether files were left out.
 func (x *Index) Omits() bool {
-	for _, f := range x.Files {
-		if f.Omitted {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(x.Files, func(f File) bool { return f.Omitted })
 }
 
 // indexFormat is the version of the format of index objects.
@@ -203,10 +199,13 @@ func decodeIndex(e Entry, data []byte) (*Index, error) {
 		return damaged("has a damaged %s", rundir.MetaFile)
 	}
 	if !meta.Closed() {
-		return damaged("is that of a run that is not closed")
+		return damaged("describes a run that is not closed")
 	}
 	if len(in.Files) > maxFiles {
 		return damaged("has more than %d files", maxFiles)
+	}
+	if !slices.ContainsFunc(in.Files, func(f File) bool { return f.Name == rundir.MetaFile && !f.Omitted }) {
+		return damaged("has no %s", rundir.MetaFile)
 	}
 	x := &Index{Entry: e, Meta: meta, Files: in.Files}
 	total := int64(0)
@@ -234,8 +233,8 @@ func decodeIndex(e Entry, data []byte) (*Index, error) {
 	return x, nil
 }
 
-// isFile reports whether a name can be that of a file of a run: a plain name, none of
-// the hidden files, which are locks and what belongs to one machine.
+// isFile reports whether a file of a run can have a name: a plain one. Hidden files are
+// locks and what belongs to one machine.
 func isFile(name string) bool {
 	return name != "" && name[0] != '.' && len(name) <= 100 && path.Base(name) == name && !strings.ContainsAny(name, "/\\\x00\n")
 }

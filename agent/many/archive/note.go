@@ -41,29 +41,16 @@ func stamps(dir rundir.Directory) (map[string]stamp, error) {
 	return all, nil
 }
 
-// note records that a run is in the archive.
-func (a *Archive) note(dir rundir.Directory, e Entry) error {
-	files, err := stamps(dir)
-	if err != nil {
-		return err
-	}
-	return a.noteAs(dir, e, files)
-}
-
-func (a *Archive) noteAs(dir rundir.Directory, e Entry, files map[string]stamp) error {
+// note records that a run is in the archive as its files were.
+func (a *Archive) note(dir rundir.Directory, e Entry, files map[string]stamp) error {
 	return rundir.Replace(dir.Path(noteFile), 0o644, func(w io.Writer) error {
 		return json.NewEncoder(w).Encode(note{a.key, e.object(), files})
 	})
 }
 
-// noted returns what was noted of a run, if that is in the archive as the run is now.
+// noted returns the note of a run that has not changed since.
 func (a *Archive) noted(dir rundir.Directory) (n note, ok bool) {
-	f, err := rundir.Open(dir.Path(noteFile))
-	if err != nil {
-		return note{}, false
-	}
-	defer f.Close()
-	data, err := readAtMost(f, maxIndex)
+	data, err := readFile(dir, noteFile)
 	if err != nil || json.Unmarshal(data, &n) != nil || n.Archive != a.key {
 		return note{}, false
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 
@@ -24,21 +25,30 @@ func (a *Archive) Run(ctx context.Context, x *Index) (rundir.Directory, error) {
 		return "", fmt.Errorf("cache of the archive: %w", err)
 	}
 	defer lock.Close()
-	dir := rundir.Directory(filepath.Join(parent, x.ID))
-	if intact(dir, x) {
-		return dir, nil
+	dir := filepath.Join(parent, x.ID)
+	if intact(rundir.Directory(dir), x) {
+		return rundir.Directory(dir), nil
 	}
 	part := filepath.Join(parent, ".part")
 	if err := os.MkdirAll(part, 0o700); err != nil {
 		return "", fmt.Errorf("cache of the archive: %w", err)
 	}
-	if err := a.fetch(ctx, x, rundir.Directory(part)); err != nil {
-		return "", err
+	for _, f := range x.Files {
+		if f.Omitted {
+			continue
+		}
+		if err := a.fetch(ctx, x, rundir.Directory(part), &f); err != nil {
+			return "", err
+		}
 	}
-	if err := place(part, string(dir)); err != nil {
+	err = os.RemoveAll(dir) // a damaged one
+	if err == nil {
+		err = os.Rename(part, dir)
+	}
+	if err != nil {
 		return "", fmt.Errorf("cache of the archive: %w", err)
 	}
-	return dir, nil
+	return rundir.Directory(dir), nil
 }
 
 // Pull fetches a run into a data directory. existed: it is there already. The error
@@ -68,7 +78,9 @@ func (a *Archive) Pull(ctx context.Context, x *Index, dataDir string) (dir rundi
 		return nil
 	})
 	if err == nil {
-		_ = a.note(dir, x.Entry)
+		if files, err := stamps(dir); err == nil {
+			_ = a.note(dir, x.Entry, files)
+		}
 	}
 	return dir, false, err
 }
@@ -79,129 +91,69 @@ func copyFile(from, to rundir.Directory, name string) error {
 		return err
 	}
 	defer r.Close()
-	w, err := create(to, name, 0)
+	w, err := create(to, name)
 	if err != nil {
 		return err
 	}
-	return errors.Join(copyTo(w, r), w.Close())
-}
-
-// create opens a file of a run to write it from an offset on.
-func create(dir rundir.Directory, name string, from int64) (*os.File, error) {
-	var f *os.File
-	var err error
-	if isOutput(name) {
-		f, err = dir.OpenOutput(name)
-	} else {
-		f, err = rundir.OpenRecord(dir.Path(name))
-	}
+	_, err = io.Copy(w, io.LimitReader(r, maxRun))
 	if err == nil {
-		if err = f.Truncate(from); err != nil {
-			f.Close()
-		}
+		err = w.Sync()
 	}
-	return f, err
+	return errors.Join(err, w.Close())
 }
 
-// fetch makes a directory have the files of a run, run.json last. It continues with
-// what is there.
-func (a *Archive) fetch(ctx context.Context, x *Index, dir rundir.Directory) error {
-	names, err := filesOf(dir)
-	if err != nil {
-		return err
+// create opens a file of a run to append to it.
+func create(dir rundir.Directory, name string) (*os.File, error) {
+	if isOutput(name) {
+		return dir.OpenOutput(name)
 	}
-	wanted := map[string]bool{}
-	var last *File
-	for i := range x.Files {
-		f := &x.Files[i]
-		if f.Omitted {
-			continue
-		}
-		wanted[f.Name] = true
-		if f.Name == rundir.MetaFile {
-			last = f
-			continue
-		}
-		if err := a.fetchFile(ctx, x, dir, f); err != nil {
-			return err
-		}
-	}
-	for _, name := range names {
-		if !wanted[name] {
-			if err := os.Remove(dir.Path(name)); err != nil {
-				return err
-			}
-		}
-	}
-	if last == nil {
-		return fmt.Errorf("run %s is %w: it has no %s", x.ID, ErrDamaged, rundir.MetaFile)
-	}
-	return a.fetchFile(ctx, x, dir, last)
+	return rundir.OpenRecord(dir.Path(name))
 }
 
-func (a *Archive) fetchFile(ctx context.Context, x *Index, dir rundir.Directory, f *File) error {
-	have := int64(0)
-	if info, err := os.Lstat(dir.Path(f.Name)); err == nil {
-		have = info.Size()
-	}
-	for again := have > 0; ; again = false {
-		if err := a.fetchParts(ctx, x, dir, f, have); err != nil {
-			return err
-		}
-		size, sum, err := hashFile(dir, f.Name, nil)
-		if err != nil {
-			return err
-		}
-		if size == f.Size && sum == f.SHA256 {
-			return nil
-		}
-		if !again {
-			return fmt.Errorf("run %s is %w: %s does not match its checksum", x.ID, ErrDamaged, f.Name)
-		}
-		have = 0 // what was there is damaged
-	}
-}
-
-// fetchParts continues a file after the whole parts of its first have bytes.
-func (a *Archive) fetchParts(ctx context.Context, x *Index, dir rundir.Directory, f *File, have int64) error {
-	offset, first := int64(0), 0
-	for first < len(f.Parts) && offset+f.Parts[first].Size <= have {
-		offset += f.Parts[first].Size
-		first++
-	}
-	w, err := create(dir, f.Name, offset)
+// fetch makes a directory have a file of a run. It continues after the parts that an
+// interrupted fetch has left there, and begins again if these are damaged.
+func (a *Archive) fetch(ctx context.Context, x *Index, dir rundir.Directory, f *File) error {
+	w, err := create(dir, f.Name)
 	if err != nil {
 		return fmt.Errorf("write run %s: %w", x.ID, err)
 	}
 	defer w.Close()
+	info, err := w.Stat()
+	if err != nil {
+		return fmt.Errorf("write run %s: %w", x.ID, err)
+	}
+	offset, first := int64(0), 0
+	for first < len(f.Parts) && offset+f.Parts[first].Size <= info.Size() {
+		offset += f.Parts[first].Size
+		first++
+	}
+	if err := w.Truncate(offset); err != nil {
+		return fmt.Errorf("write run %s: %w", x.ID, err)
+	}
 	for _, p := range f.Parts[first:] {
-		data, err := a.part(ctx, x, f, p)
+		data, err := a.bucket.get(ctx, p.object(x.Entry), p.Stored)
 		if err != nil {
-			return err
+			return damagedObject(x.Entry, "a part of "+f.Name, err)
 		}
-		if _, err := w.Write(data); err != nil {
+		piece, err := p.piece(data)
+		if err != nil {
+			return fmt.Errorf("run %s is %w: a part of %s %w", x.ID, ErrDamaged, f.Name, err)
+		}
+		if _, err := w.Write(piece); err != nil {
 			return fmt.Errorf("write run %s: %w", x.ID, err)
 		}
 	}
-	return nil
-}
-
-// part returns the bytes of a part of a file.
-func (a *Archive) part(ctx context.Context, x *Index, f *File, p Part) ([]byte, error) {
-	data, err := a.bucket.get(ctx, p.object(x.Entry), p.Stored)
+	sum, err := hashFile(dir, f.Name)
 	switch {
-	case errors.Is(err, errNoObject):
-		return nil, fmt.Errorf("run %s is %w: a part of %s is missing", x.ID, ErrDamaged, f.Name)
-	case errors.Is(err, errTooLong):
-		return nil, fmt.Errorf("run %s is %w: a part of %s is too long", x.ID, ErrDamaged, f.Name)
-	case errors.Is(err, errNotObject):
-		return nil, fmt.Errorf("run %s is %w: a part of %s %w", x.ID, ErrDamaged, f.Name, err)
 	case err != nil:
-		return nil, err
+		return fmt.Errorf("read run %s: %w", x.ID, err)
+	case sum == f.SHA256:
+		return nil
+	case first == 0:
+		return fmt.Errorf("run %s is %w: %s does not match its checksum", x.ID, ErrDamaged, f.Name)
 	}
-	piece, err := p.piece(data)
-	if err != nil {
-		return nil, fmt.Errorf("run %s is %w: a part of %s %w", x.ID, ErrDamaged, f.Name, err)
+	if err := w.Truncate(0); err != nil {
+		return fmt.Errorf("write run %s: %w", x.ID, err)
 	}
-	return piece, nil
+	return a.fetch(ctx, x, dir, f)
 }

@@ -8,8 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
+	"maps"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -43,149 +44,154 @@ type Pushed struct {
 }
 
 // Push uploads a closed run unless the archive has it. known are the index objects that
-// are known to be there; nil: the archive is asked. An error that wraps ErrUnavailable
-// concerns the archive, another one the run.
+// are known to be there; nil: Push looks. An error that wraps ErrUnavailable concerns the
+// archive, another one the run.
 func (a *Archive) Push(ctx context.Context, dir rundir.Directory, known map[string]bool) (Pushed, error) {
-	if n, ok := a.noted(dir); ok && !a.Repair && known[n.Object] {
+	if n, ok := a.noted(dir); ok && known[n.Object] {
 		e, _ := entryOf(object{name: n.Object})
 		return Pushed{Entry: e, Existed: true}, nil
 	}
+	done := Pushed{Entry: Entry{ID: dir.ID()}}
 	before, err := stamps(dir)
-	if err != nil {
-		return Pushed{}, fmt.Errorf("archive run %s: %w", dir.ID(), err)
-	}
-	p, err := a.push(ctx, dir, known)
 	if err == nil {
-		_ = a.noteAs(dir, p.Entry, before) // without it the run is only read again
+		err = a.push(ctx, dir, before, known, &done)
 	}
-	return p, err
+	switch {
+	case err == nil:
+		_ = a.note(dir, done.Entry, before) // without it the run is only read again
+	case !errors.Is(err, ErrUnavailable) && ctx.Err() == nil:
+		err = fmt.Errorf("archive run %s: %w", dir.ID(), err)
+	}
+	return done, err
 }
 
-func (a *Archive) push(ctx context.Context, dir rundir.Directory, known map[string]bool) (Pushed, error) {
-	p, err := a.plan(ctx, dir)
+// push uploads the parts of the run's files that are not there, and then the index.
+func (a *Archive) push(ctx context.Context, dir rundir.Directory, sizes map[string]stamp, known map[string]bool, done *Pushed) error {
+	run, err := readFile(dir, rundir.MetaFile)
 	if err != nil {
-		if ctx.Err() == nil {
-			err = fmt.Errorf("archive run %s: %w", dir.ID(), err)
-		}
-		return Pushed{}, err
+		return err
 	}
-	done := Pushed{Entry: p.entry}
+	meta, err := rundir.ParseMeta(dir.ID(), run)
+	if err != nil {
+		return err
+	}
+	total := int64(0)
+	for name, s := range sizes {
+		if !a.omits(name) {
+			total += s.Size
+		}
+	}
+	switch {
+	case !meta.Closed():
+		return ErrOpen
+	case total > maxRun:
+		return fmt.Errorf("its files have more than %d GiB", maxRun>>30)
+	}
+	done.Origin = origin(&meta)
 	there := map[string]bool{}
-	if !a.Repair {
-		if known != nil {
-			done.Existed = known[p.entry.object()]
-		} else if done.Existed, err = a.bucket.has(ctx, p.entry.object()); err != nil {
-			return done, err
-		}
-		if done.Existed {
-			return done, nil
-		}
-		if err := a.bucket.list(ctx, p.entry.folder(), func(o object) { there[o.name] = true }); err != nil {
-			return done, err
-		}
-	}
-	for i := range p.files {
-		f := &p.files[i]
-		if f.Omitted {
-			continue
-		}
-		err := a.parts(dir, f, func(part Part, data []byte) error {
-			name := part.object(p.entry)
-			if there[name] {
-				return nil
-			}
-			if err := a.pause(ctx); err != nil {
-				return err
-			}
-			if err := a.bucket.put(ctx, name, data); err != nil {
-				return err
-			}
-			there[name] = true
-			done.Objects++
-			done.Bytes += part.Stored
-			return nil
-		})
-		if err != nil {
-			if !errors.Is(err, ErrUnavailable) && ctx.Err() == nil {
-				err = fmt.Errorf("archive run %s: %w", dir.ID(), err)
-			}
-			return done, err
-		}
-	}
-	if err := a.pause(ctx); err != nil {
-		return done, err
-	}
-	row, err := a.row(ctx, dir, &p.meta)
+	err = a.bucket.list(ctx, done.folder(), func(o object) error { there[o.name] = true; return nil })
 	if err != nil {
-		return done, fmt.Errorf("archive run %s: %w", dir.ID(), err)
+		return err
 	}
-	index, err := encodeIndex(p.run, &row, p.files)
+	var files []File
+	content := sha256.New()
+	for _, name := range slices.Sorted(maps.Keys(sizes)) {
+		f, err := a.pushFile(ctx, dir, name, run, there, done)
+		if err != nil {
+			return err
+		}
+		files = append(files, f)
+		fmt.Fprintf(content, "%s %d %s %t\n", f.Name, f.Size, f.SHA256, f.Omitted)
+	}
+	done.Content = hex.EncodeToString(content.Sum(nil))[:hashLength]
+	if done.Existed = known[done.object()]; known == nil {
+		_, _, err := a.fetchIndex(ctx, done.Entry)
+		if errors.Is(err, ErrUnavailable) {
+			return err
+		}
+		done.Existed = err == nil // a damaged one is replaced
+	}
+	if done.Existed {
+		return nil
+	}
+	snap, err := ingest.Read(ctx, dir, a.Tools.ByName(meta.Tool))
+	if err != nil {
+		return err
+	}
+	row := report.NewRow(&snap)
+	index, err := encodeIndex(run, &row, files)
 	if err == nil && len(index) > maxIndex {
 		err = errors.New("its index would be too long")
 	}
-	if err != nil {
-		return done, fmt.Errorf("archive run %s: %w", dir.ID(), err)
+	if err == nil {
+		err = a.pause(ctx)
 	}
-	return done, a.bucket.put(ctx, p.entry.object(), index)
+	if err == nil {
+		err = a.bucket.put(ctx, done.object(), index)
+	}
+	return err
 }
 
-// row is what a list shows of the run.
-func (a *Archive) row(ctx context.Context, dir rundir.Directory, meta *rundir.Meta) (report.Row, error) {
-	snap, err := ingest.Read(ctx, dir, a.Tools.ByName(meta.Tool))
-	if err != nil {
-		return report.Row{}, err
+// pushFile uploads the parts of a file that are not there. run is the content of run.json,
+// which the index describes too.
+func (a *Archive) pushFile(ctx context.Context, dir rundir.Directory, name string, run []byte, there map[string]bool, done *Pushed) (File, error) {
+	file := File{Name: name, Omitted: a.omits(name)}
+	var r io.Reader = bytes.NewReader(run)
+	if name != rundir.MetaFile {
+		f, err := rundir.Open(dir.Path(name))
+		if err != nil {
+			return file, err
+		}
+		defer f.Close()
+		r = f
 	}
-	return report.NewRow(&snap), nil
-}
-
-// plan is what is to be uploaded of a run.
-type plan struct {
-	entry Entry
-	meta  rundir.Meta
-	run   []byte // run.json
-	files []File // without their parts
-}
-
-// plan reads all files of a run once, for their hashes.
-func (a *Archive) plan(ctx context.Context, dir rundir.Directory) (plan, error) {
-	var p plan
-	names, err := filesOf(dir)
-	if err != nil {
-		return p, err
-	}
-	for _, name := range names {
-		if name == rundir.MetaFile {
-			if p.run, err = readFile(dir, name); err != nil {
-				return p, err
-			}
-			if p.meta, err = rundir.ParseMeta(dir.ID(), p.run); err != nil {
-				return p, err
-			}
-			p.files = append(p.files, File{Name: name, Size: int64(len(p.run)), SHA256: digest(p.run)})
+	whole, piece := sha256.New(), make([]byte, partSize)
+	for {
+		if err := a.pause(ctx); err != nil {
+			return file, err
+		}
+		n, err := io.ReadFull(r, piece)
+		if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+			return file, err
+		}
+		if n == 0 || file.Size > maxRun {
+			break
+		}
+		whole.Write(piece[:n])
+		file.Size += int64(n)
+		if file.Omitted {
 			continue
 		}
-		f := File{Name: name, Omitted: a.OmitOutput && isOutput(name)}
-		if f.Size, f.SHA256, err = hashFile(dir, name, func() error { return a.pause(ctx) }); err != nil {
-			return p, err
+		part, data := a.newPart(piece[:n])
+		file.Parts = append(file.Parts, part)
+		object := part.object(done.Entry)
+		if there[object] {
+			continue
 		}
-		p.files = append(p.files, f)
-	}
-	if p.run == nil {
-		return p, fmt.Errorf("%s: %w", rundir.MetaFile, fs.ErrNotExist)
-	}
-	if !p.meta.Closed() {
-		return p, ErrOpen
-	}
-	content, total := sha256.New(), int64(0)
-	for _, f := range p.files {
-		if total += f.Size; total > maxRun && !f.Omitted {
-			return p, fmt.Errorf("its files have more than %d GiB", maxRun>>30)
+		if err := a.bucket.put(ctx, object, data); err != nil {
+			return file, err
 		}
-		fmt.Fprintf(content, "%s %d %s %t\n", f.Name, f.Size, f.SHA256, f.Omitted)
+		there[object] = true
+		done.Objects++
+		done.Bytes += part.Stored
 	}
-	p.entry = Entry{ID: dir.ID(), Origin: origin(&p.meta), Content: hex.EncodeToString(content.Sum(nil))[:hashLength]}
-	return p, nil
+	file.SHA256 = hex.EncodeToString(whole.Sum(nil))
+	return file, nil
 }
+
+// newPart returns the part with the bytes of a piece, and its object.
+func (a *Archive) newPart(piece []byte) (Part, []byte) {
+	part, data := Part{Size: int64(len(piece))}, piece
+	if !a.Plain {
+		if packed := compress(piece); len(packed) < len(piece) {
+			part.Compressed, data = true, packed
+		}
+	}
+	part.SHA256, part.Stored = digest(data), int64(len(data))
+	return part, data
+}
+
+func (a *Archive) omits(name string) bool { return a.OmitOutput && isOutput(name) }
 
 // origin distinguishes runs of the same id from different machines or times.
 func origin(m *rundir.Meta) string {
@@ -216,7 +222,7 @@ func filesOf(dir rundir.Directory) ([]string, error) {
 	return names, nil // ReadDir sorts
 }
 
-// readFile reads run.json, which is short.
+// readFile reads a short file of a run.
 func readFile(dir rundir.Directory, name string) ([]byte, error) {
 	f, err := rundir.Open(dir.Path(name))
 	if err != nil {
@@ -224,73 +230,6 @@ func readFile(dir rundir.Directory, name string) ([]byte, error) {
 	}
 	defer f.Close()
 	return readAtMost(f, maxIndex)
-}
-
-// hashFile calls step before each MiB; nil: nothing.
-func hashFile(dir rundir.Directory, name string, step func() error) (size int64, sum string, err error) {
-	f, err := rundir.Open(dir.Path(name))
-	if err != nil {
-		return 0, "", err
-	}
-	defer f.Close()
-	h := sha256.New()
-	for err == nil {
-		if step != nil {
-			err = step()
-		}
-		if err == nil {
-			var n int64
-			n, err = io.CopyN(h, f, 1<<20)
-			size += n
-		}
-	}
-	if errors.Is(err, io.EOF) {
-		err = nil
-	}
-	return size, hex.EncodeToString(h.Sum(nil)), err
-}
-
-// errChanged is returned for a file that was written while it was uploaded. The next
-// Push succeeds.
-var errChanged = errors.New("changed while it was read")
-
-// parts cuts a file into its parts, passes each to do, and records them.
-func (a *Archive) parts(dir rundir.Directory, f *File, do func(Part, []byte) error) error {
-	r, err := rundir.Open(dir.Path(f.Name))
-	if err != nil {
-		return err
-	}
-	defer r.Close()
-	f.Parts = nil
-	whole := sha256.New()
-	limited := io.LimitReader(r, f.Size)
-	buffer := bytes.Buffer{}
-	for {
-		buffer.Reset()
-		n, err := io.CopyN(&buffer, limited, partSize)
-		if err != nil && !errors.Is(err, io.EOF) {
-			return err
-		}
-		if n == 0 {
-			break
-		}
-		whole.Write(buffer.Bytes())
-		part, data := Part{Size: n}, buffer.Bytes()
-		if !a.Plain {
-			if packed := compress(data); len(packed) < len(data) {
-				part.Compressed, data = true, packed
-			}
-		}
-		part.SHA256, part.Stored = digest(data), int64(len(data))
-		f.Parts = append(f.Parts, part)
-		if err := do(part, data); err != nil {
-			return err
-		}
-	}
-	if hex.EncodeToString(whole.Sum(nil)) != f.SHA256 {
-		return fmt.Errorf("%s %w", f.Name, errChanged)
-	}
-	return nil
 }
 
 // One encoder with one goroutine's memory: an agent compresses seldom, beside a
@@ -339,7 +278,7 @@ func (p Part) piece(data []byte) ([]byte, error) {
 
 // Known returns the names of the index objects, for Push.
 func (a *Archive) Known(ctx context.Context) (map[string]bool, error) {
-	all, err := a.Versions(ctx)
+	all, err := a.versions(ctx)
 	known := map[string]bool{}
 	for _, e := range all {
 		known[e.object()] = true

@@ -48,7 +48,6 @@ type Uploader struct {
 	key      string               // of the archive that done is about
 	done     map[string]time.Time // runs that need no look, by the time of the last one
 	reported map[string]string    // the last error of each run, "" for the archive
-	bundled  time.Time            // when bundles were last looked at
 }
 
 const (
@@ -145,12 +144,6 @@ func (u *Uploader) pass(ctx context.Context) bool {
 				return false
 			}
 		}
-	}
-	if good && len(pending) > 0 && time.Since(u.bundled) > lookAgain {
-		if err := a.Bundle(ctx); err != nil {
-			return u.failed(ctx, "", err)
-		}
-		u.bundled = time.Now()
 	}
 	if good {
 		u.update(func(s *Stats) { s.Failing = false })

@@ -144,7 +144,7 @@ func TestFaults(t *testing.T) {
 		"cut":        {func() { p.set(cut) }, nil, proxied, "team", "the connection broke"},
 		"killed":     {func() { s.Kill(t) }, func() { s.Again(t) }, s.Address, "team", "nothing is listening there"},
 		"no bucket":  {nil, func() { _ = os.Mkdir(filepath.Join(s.Folder, "later"), 0o755) }, s.Address, "later", "the bucket does not exist"},
-		"wrong keys": {func() { t.Setenv("AWS_SECRET_ACCESS_KEY", "wrong-secret") }, func() { t.Setenv("AWS_SECRET_ACCESS_KEY", s3server.Secret) }, s.Address, "team", "access denied: the account lacks the right, or its keys are wrong"},
+		"wrong keys": {func() { t.Setenv("AWS_SECRET_ACCESS_KEY", "wrong-secret") }, func() { t.Setenv("AWS_SECRET_ACCESS_KEY", s3server.Secret) }, s.Address, "team", "the credentials are refused (SignatureDoesNotMatch)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			id := strings.ReplaceAll(name, " ", "-")
@@ -155,11 +155,6 @@ func TestFaults(t *testing.T) {
 			_, err := open(t, fault.address, fault.bucket).Push(t.Context(), dir, nil)
 			if !errors.Is(err, archive.ErrUnavailable) || !strings.HasSuffix(err.Error(), fault.want) || strings.Contains(err.Error(), "\n") {
 				t.Errorf("got %v, want …%s", err, fault.want)
-			}
-			if name == "wrong keys" { // a HEAD has no answer that says which
-				if _, err := open(t, s.Address, "team").Entries(t.Context()); err == nil || !strings.HasSuffix(err.Error(), "the credentials are refused (SignatureDoesNotMatch)") {
-					t.Error(err)
-				}
 			}
 			for _, text := range []string{s3server.Secret, "wrong-secret", "Signature=", "Authorization"} {
 				if err != nil && strings.Contains(err.Error(), text) {
@@ -201,9 +196,6 @@ func check(t *testing.T, a *archive.Archive, want map[string]rundir.Directory) {
 			continue
 		}
 		found[x.ID] = true
-		for _, problem := range a.Verify(t.Context(), x) {
-			t.Error(problem)
-		}
 		got, err := a.Run(t.Context(), x)
 		if err != nil {
 			t.Error(err)
@@ -282,8 +274,4 @@ func TestKilledWriters(t *testing.T) {
 	}
 	t.Logf("listed from the cache in %v", time.Since(begin).Round(time.Millisecond))
 	check(t, a, want)
-	out, err := exec.Command(binary, "archive", "verify", "--archive="+address).CombinedOutput()
-	if err != nil || !strings.Contains(string(out), fmt.Sprintf("%d runs are intact", runs)) {
-		t.Errorf("%v: %s", err, out)
-	}
 }

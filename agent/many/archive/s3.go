@@ -1,0 +1,166 @@
+package archive
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/minio/minio-go/v7"
+)
+
+// s3 is an archive in a bucket of any server that speaks S3.
+type s3 struct {
+	minio.Core
+	bucket, prefix string
+}
+
+const (
+	// amazonEndpoint becomes the one of the bucket's region. googleEndpoint speaks S3 with
+	// HMAC keys.
+	amazonEndpoint, googleEndpoint = "https://s3.amazonaws.com", "https://storage.googleapis.com"
+	// tries is how often the library makes a request that fails in a way that may pass.
+	tries = 4
+)
+
+// openS3 connects to nothing yet.
+func openS3(l location, credentialsFile string, transport http.RoundTripper) (*s3, error) {
+	region := cmp.Or(l.query.Get("region"), os.Getenv("AWS_REGION"))
+	endpoint := cmp.Or(l.query.Get("endpoint"), os.Getenv("AWS_ENDPOINT_URL_S3"), os.Getenv("AWS_ENDPOINT_URL"))
+	if l.scheme == "gs" {
+		endpoint = cmp.Or(l.query.Get("endpoint"), googleEndpoint)
+	}
+	if endpoint != "" {
+		region = cmp.Or(region, "us-east-1") // such servers have one, and it need not be requested
+	}
+	host, insecure, err := endpointOf(cmp.Or(endpoint, amazonEndpoint))
+	if err != nil {
+		return nil, fmt.Errorf("archive %s: the address %w", l.name(), err)
+	}
+	keys, err := l.keys(credentialsFile)
+	if err != nil {
+		return nil, err
+	}
+	client, err := minio.New(host, &minio.Options{Creds: keys, Secure: !insecure, Region: region, Transport: transport, MaxRetries: tries})
+	if err != nil {
+		return nil, fmt.Errorf("archive %s: %w", l.name(), cause(err))
+	}
+	return &s3{minio.Core{Client: client}, l.bucket, l.prefix}, nil
+}
+
+func (s *s3) put(ctx context.Context, name string, data []byte) error {
+	options := minio.PutObjectOptions{DisableMultipart: true}
+	_, err := s.Client.PutObject(ctx, s.bucket, s.prefix+name, bytes.NewReader(data), int64(len(data)), options)
+	return err
+}
+
+func (s *s3) get(ctx context.Context, name string, limit int64) ([]byte, error) {
+	r, _, _, err := s.GetObject(ctx, s.bucket, s.prefix+name, minio.GetObjectOptions{})
+	if err != nil {
+		if minio.ToErrorResponse(err).Code == minio.NoSuchKey {
+			err = errNoObject
+		}
+		return nil, err
+	}
+	defer r.Close()
+	return readAtMost(r, limit)
+}
+
+func (s *s3) list(ctx context.Context, folder string, each func(object) error) error {
+	for o := range s.ListObjectsIter(ctx, s.bucket, minio.ListObjectsOptions{Prefix: s.prefix + folder, Recursive: true}) {
+		if o.Err != nil {
+			return o.Err
+		}
+		name, requested := strings.CutPrefix(o.Key, s.prefix)
+		if !requested {
+			continue
+		}
+		if err := each(object{name, o.LastModified}); err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
+}
+
+const (
+	// maxPage bounds a page of a listing, in bytes, and maxTags in elements of XML: a page
+	// has 1000 objects. maxAnswer bounds any other answer.
+	maxPage, maxTags = 8 << 20, 30_000
+	maxAnswer        = 2*maxStored + 1<<20
+)
+
+var (
+	// errLongAnswer is returned for an answer that is longer than any right one.
+	errLongAnswer = errors.New("it sends more than was requested")
+	// errNoStore is returned for an answer that is no listing, such as the page of a proxy.
+	errNoStore = errors.New("the answer is not from an object store")
+)
+
+// transport ends requests after a time and answers after a size: the library has no
+// limit for either.
+type transport struct {
+	http.RoundTripper
+	timeout time.Duration
+}
+
+func newTransport(timeout time.Duration) http.RoundTripper {
+	t := http.DefaultTransport.(*http.Transport).Clone()
+	t.MaxIdleConnsPerHost = listWorkers
+	t.IdleConnTimeout = 10 * time.Second
+	t.DisableCompression = true // of objects that are compressed already
+	t.MaxResponseHeaderBytes = 64 << 10
+	return &transport{t, timeout}
+}
+
+// RoundTrip implements http.RoundTripper.
+func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	ctx, cancel := context.WithTimeout(r.Context(), t.timeout)
+	response, err := t.RoundTripper.RoundTrip(r.WithContext(ctx))
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	body := answer{io.LimitReader(response.Body, maxAnswer), response.Body, cancel}
+	if r.URL.Query().Has("list-type") && response.StatusCode == http.StatusOK {
+		defer body.Close()
+		page, err := readAtMost(body, maxPage)
+		if err := checkPage(page, err); err != nil {
+			return nil, err
+		}
+		body = answer{bytes.NewReader(page), http.NoBody, cancel}
+	}
+	response.Body = body
+	return response, nil
+}
+
+// checkPage keeps from the library's decoder what is no page of a listing.
+func checkPage(page []byte, err error) error {
+	switch {
+	case err != nil && !errors.Is(err, errTooLong):
+		return err
+	case !bytes.Contains(page[:min(len(page), 512)], []byte("<ListBucketResult")):
+		return errNoStore
+	case err != nil, bytes.Count(page, []byte("<")) > maxTags:
+		return errLongAnswer
+	}
+	return nil
+}
+
+// answer is the body of an answer, whose end ends the request.
+type answer struct {
+	io.Reader
+	body io.Closer
+	end  context.CancelFunc
+}
+
+// Close implements io.Closer.
+func (a answer) Close() error {
+	defer a.end()
+	return a.body.Close()
+}
