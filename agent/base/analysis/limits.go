@@ -1093,7 +1093,7 @@ func (f *finder) rate() {
 			"the tool made %s: the others queued in it, as all of its threads were busy", of)
 		return
 	case !sure:
-		f.v.Unknown = append(f.v.Unknown, fmt.Sprintf("why the run made %s: in %s s, random intervals between transactions can make as large a difference, and the tool printed no queue", of, number(f.e.Seconds)))
+		f.v.Unknown = append(f.v.Unknown, fmt.Sprintf("why the run made %s; in %s s, random intervals between transactions can make as large a difference, and the tool printed no queue", of, number(f.e.Seconds)))
 		f.running, f.outside, f.byClass = 0, 0, nil // the clients may have had nothing to do
 		return
 	}
@@ -1109,15 +1109,15 @@ func (f *finder) rate() {
 // NoServer and NoGenerator are in Verdict.Unknown if there is no evidence about any server, or about
 // the machine that makes the load.
 const (
-	NoServer    = "what the servers did: none was sampled"
-	NoGenerator = "the CPU of the generator: start the tool with benchwatch run where the agent is, or name its node_exporter in hosts with the role generator"
+	NoServer    = "what the servers did; none was sampled"
+	NoGenerator = "the CPU of the generator; start the tool with benchwatch run where the agent is, or name its node_exporter in hosts with the role generator"
 )
 
 // missing lists the evidence that is missing.
 func (f *finder) missing() {
 	add := func(format string, args ...any) { f.v.Unknown = append(f.v.Unknown, fmt.Sprintf(format, args...)) }
 	if !(f.e.Threads > 0) {
-		add("how many clients there were: the tool's output and command do not show its threads")
+		add("how many clients there were; the tool's output and command do not show its threads")
 	}
 	generator := false
 	var hosted []string
@@ -1132,7 +1132,7 @@ func (f *finder) missing() {
 	for i := range f.e.Machines {
 		if m := &f.e.Machines[i]; m.Samples > 0 && m.Samples < LeastSamples {
 			generator, hosted = generator || m.Generator, append(hosted, m.Servers...)
-			add("what %s did: %s while the tool ran, at least %d are needed", m.Name, plural(float64(m.Samples), "sample"), LeastSamples)
+			add("what %s did; %s while the tool ran, at least %d are needed", m.Name, plural(float64(m.Samples), "sample"), LeastSamples)
 		}
 	}
 	if !generator {
@@ -1150,15 +1150,15 @@ func (f *finder) missing() {
 		}
 		switch {
 		case s.Samples > 0 && s.Samples < LeastSamples:
-			add("what %s did: %s while the tool ran, at least %d are needed", s.Name, plural(float64(s.Samples), "sample"), LeastSamples)
+			add("what %s did; %s while the tool ran, at least %d are needed", s.Name, plural(float64(s.Samples), "sample"), LeastSamples)
 		case s.Sessions == nil:
 			sessions = append(sessions, s.Name)
 		}
 	}
 	if len(machines) > 0 {
-		add("CPU and disks of %s: set node_exporter of the targets", strings.Join(machines, ", "))
+		add("CPU and disks of %s; set node_exporter of the targets", strings.Join(machines, ", "))
 	}
 	if len(sessions) > 0 {
-		add("what the sessions of %s waited for: see the rights for active sessions in docs/databases.md", strings.Join(sessions, ", "))
+		add("what the sessions of %s waited for; see the rights for active sessions in docs/databases.md", strings.Join(sessions, ", "))
 	}
 }

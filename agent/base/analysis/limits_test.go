@@ -327,7 +327,7 @@ func TestNoInventedLimit(t *testing.T) {
 		"one sample": {func(e *Evidence) {
 			e.Servers[0] = server("n1", map[string]float64{"running": 1, "row_lock": 30})
 			e.Servers[0].Samples = 1
-		}, "what n1 did: 1 sample while the tool ran"},
+		}, "what n1 did; 1 sample while the tool ran"},
 	} {
 		v := FindLimits(quiet(c.change))
 		if len(v.Findings) > 0 || !strings.Contains(strings.Join(v.Unknown, "\n"), c.what) {

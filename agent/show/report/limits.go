@@ -46,7 +46,7 @@ func limits(h *record.History, r *Row, others []rundir.Meta) *analysis.Verdict {
 	var unknown []string
 	represents := func(s *record.Server) bool {
 		if !s.Coverage.Represents() {
-			unknown = append(unknown, fmt.Sprintf("what %s did: it was sampled for %s", s.Target, s.Coverage))
+			unknown = append(unknown, fmt.Sprintf("what %s did; it was sampled for %s", s.Target, s.Coverage))
 			return false
 		}
 		return true
@@ -330,10 +330,10 @@ func limitLines(v *analysis.Verdict) []table.Line {
 		lines = append(lines[1:], lines[0])
 	}
 	for _, b := range v.Behind {
-		lines = append(lines, table.Line{Strong: "no limit", Rest: ": " + b + "."})
+		lines = append(lines, table.Line{Strong: "replication lag", Rest: ": " + b + "."})
 	}
 	for _, u := range v.Unknown {
-		lines = append(lines, table.Line{Strong: notKnown, Rest: " " + u + "."})
+		lines = append(lines, table.Line{Strong: notKnown, Rest: ": " + u + "."})
 	}
 	return lines
 }
