@@ -2,11 +2,13 @@ package cli
 
 import (
 	"context"
+	"encoding/base64"
 	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -90,7 +92,7 @@ func TestOutputNeedsAuthentication(t *testing.T) {
 			body, _ := io.ReadAll(resp.Body)
 			return resp.StatusCode, string(body)
 		}
-		const output = "/api/peer/runs/run/stdout.log"
+		output := "/api/peer/runs/run?have=" + url.QueryEscape(`{"files":{"stdout.log":{}}}`)
 		if web == "" {
 			if code, body := get(output, ""); code != http.StatusForbidden || strings.Contains(body, "hunter2") {
 				t.Errorf("without authentication: %d %s", code, body)
@@ -98,7 +100,7 @@ func TestOutputNeedsAuthentication(t *testing.T) {
 			continue
 		}
 		for password, want := range map[string]int{"": http.StatusUnauthorized, "wrong": http.StatusUnauthorized, "s3cret": http.StatusOK} {
-			if code, body := get(output, password); code != want || (want == http.StatusOK) != strings.Contains(body, "hunter2") {
+			if code, body := get(output, password); code != want || (want == http.StatusOK) != strings.Contains(body, base64.StdEncoding.EncodeToString([]byte("it printed hunter2\n"))) {
 				t.Errorf("password %q: %d %s", password, code, body)
 			}
 		}

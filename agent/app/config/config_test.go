@@ -59,6 +59,22 @@ func TestGoodFile(t *testing.T) {
 	if p := c.Peers; len(p) != 1 || p[0].name() != "gen1:9838" || p[0].Output || p[0].Metrics || p[0].MaxAge != "24h" || p[0].TLS == nil {
 		t.Errorf("peers %+v", p)
 	}
+	again, err := Load("testdata/good.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Peers[0].identity() != again.Peers[0].identity() {
+		t.Error("a peer changes by a reload of the same file")
+	}
+	for _, change := range []func(*Peer){
+		func(p *Peer) { p.MaxAge = "2h" }, func(p *Peer) { p.Metrics = true }, func(p *Peer) { p.PasswordFile = "other" },
+		func(p *Peer) { p.TLS = nil }, func(p *Peer) { p.TLS = &TLS{}; p.TLS.ServerName = "other" },
+	} {
+		changed := c.Peers[0]
+		if change(&changed); changed.identity() == again.Peers[0].identity() {
+			t.Errorf("not a change: %+v", changed)
+		}
+	}
 	prepared, err := c.Targets[0].prepare()
 	if err != nil {
 		t.Fatal(err)

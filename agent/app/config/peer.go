@@ -101,8 +101,17 @@ func (c *Config) PeerConfigs(log *slog.Logger) []peer.Config {
 	return all
 }
 
+// identity is the text of all keys.
+func (p *Peer) identity() string {
+	keys, settings := *p, TLS{}
+	if keys.TLS = nil; p.TLS != nil {
+		settings = *p.TLS
+	}
+	return fmt.Sprintf("%+v %t %+v", keys, p.TLS != nil, settings)
+}
+
 func (p *Peer) prepare() (peer.Config, error) {
-	prepared := peer.Config{Name: p.name(), URL: p.URL, User: p.User, Output: p.Output, Metrics: p.Metrics}
+	prepared := peer.Config{Name: p.name(), Identity: p.identity(), URL: p.URL, User: p.User, Output: p.Output, Metrics: p.Metrics}
 	var err error
 	if prepared.MaxAge, err = ParseAge(p.MaxAge); err != nil {
 		return prepared, err

@@ -151,35 +151,27 @@ func (f *Follower) resume() error {
 		return err
 	}
 	defer old.Close()
-	at := int64(0)
-	rest := []byte{}
-	buf := make([]byte, 64<<10)
+	info, err := old.Stat()
+	if err != nil {
+		return err
+	}
+	lines := follow.NewScanner(old, 0, info.Size())
 	for {
-		n, err := old.Read(buf)
-		rest = append(rest, buf[:n]...)
-		for {
-			end := bytes.IndexByte(rest, '\n')
-			if end < 0 {
-				break
-			}
-			f.had(rest[:end])
-			rest, at = rest[end+1:], at+int64(end)+1
-		}
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
+		line, err := lines.Next(context.Background()) // to the end of a file on this machine
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
 			return err
+		case line.Unterminated:
+			return f.journal.Truncate(line.Offset)
 		}
+		f.applyWritten(line.Text)
 	}
-	if len(rest) > 0 {
-		return f.journal.Truncate(at)
-	}
-	return nil
 }
 
-// had takes a line that the journal has.
-func (f *Follower) had(line []byte) {
+// applyWritten takes a line that the journal has.
+func (f *Follower) applyWritten(line []byte) {
 	n, mark, text, ok := group.Split(line)
 	if !ok || n > len(f.members) {
 		return
@@ -454,13 +446,8 @@ func (f *Follower) conclude() error {
 	_, err := f.Dir.Update(func(meta *rundir.Meta) {
 		end, code := meta.StartedAt, 0
 		for _, m := range f.members {
-			if at := m.number - 1; m.problem != "" && at < len(meta.Group.Members) {
-				meta.Group.Members[at].Outcome, meta.Group.Members[at].Reason = rundir.Lost, m.problem
-				code = max(code, 1)
-				continue
-			}
-			if at := m.number - 1; !m.found && at < len(meta.Group.Members) {
-				meta.Group.Members[at].Absent = true
+			if at := m.number - 1; (m.problem != "" || !m.found) && at < len(meta.Group.Members) {
+				meta.Group.Members[at].Leave(m.problem)
 				code = max(code, 1)
 				continue
 			}

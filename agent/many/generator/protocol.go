@@ -10,8 +10,8 @@ import (
 // requests to Serve's standard input, one answer to each from its standard output.
 // Nothing of a command line passes a shell.
 
-// request is one of: the clock, a run to prepare, the start of one, what is new of one,
-// a signal for one.
+// request is one of: the clock, a run to prepare, the start or the end of one, a signal for
+// one, what is new of one by package mirror's protocol.
 type request struct {
 	// Prepare starts a `benchwatch run` that waits for its start.
 	Prepare *Job `json:"prepare,omitempty"`
@@ -19,8 +19,8 @@ type request struct {
 	Run string `json:"run,omitempty"`
 	// StartAt is when its tool starts by that machine's clock, in nanoseconds.
 	StartAt int64 `json:"start_at,omitempty"`
-	// Have describes it.
-	Have *mirror.Have `json:"have,omitempty"`
+	// Have is what the copy of the run has.
+	Have mirror.Have `json:"have"`
 	// Signal is passed to its tool.
 	Signal int `json:"signal,omitempty"`
 	// Abandon takes the start back and ends the run, which is deleted if its tool has not
@@ -38,7 +38,7 @@ type Job struct {
 	Command   []string `json:"command"`
 }
 
-// answer has what was requested, or an error.
+// answer is what was requested, or an error.
 type answer struct {
 	Error string `json:"error,omitempty"`
 	Hint  string `json:"hint,omitempty"`
@@ -55,9 +55,5 @@ type answer struct {
 // group has its own.
 var mirrored = slices.Concat(mirror.Outputs, mirror.Records)
 
-const (
-	// longestMessage bounds a line of the protocol: a part of each file, and a run.json.
-	longestMessage = 8 << 20
-	// longestBanner bounds what the other side's shell prints.
-	longestBanner = 256 << 10
-)
+// longestBanner bounds what the other side's shell prints, in bytes.
+const longestBanner = 256 << 10

@@ -4,23 +4,29 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"log/slog"
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/prometheus/common/version"
 
 	"github.com/benchwatch/benchwatch/agent/many/mirror"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
 
 const (
-	// mirrorInterval is how often a generator is asked for what is new.
-	mirrorInterval = 200 * time.Millisecond
+	// pollRemote is how often a generator is asked for what is new; a lost connection is
+	// tried again after pauses up to reconnectInterval.
+	pollRemote        = 200 * time.Millisecond
+	reconnectInterval = 2 * time.Second
 	// startLead is how long before the start the generators learn of it.
 	startLead = time.Second
 	// abandonTime is how long the generators may take to learn that they do not start.
 	abandonTime = time.Second
-	// reconnectInterval is how often a lost connection is tried again.
-	reconnectInterval = 2 * time.Second
+	// mostSignals is how many signals wait for a connection.
+	mostSignals = 8
 )
 
 // Remote is the generators of a group on other machines, reached by ssh.
@@ -32,73 +38,144 @@ type Remote struct {
 	// Notice prints a line about a generator.
 	Notice func(format string, args ...any)
 
-	sessions []*session
+	machines []*machine
 	mu       sync.Mutex
-	signals  []chan syscall.Signal // to each generator
-	stopping bool                  // the generators were asked to end
+	stopping bool // the generators were asked to end
+}
+
+// machine is the one of a generator, whose run is the only one in its list. It implements
+// mirror.Source: a connection that was lost is opened again with the next request.
+type machine struct {
+	host, run  string
+	connection *rundir.Connection
+	session    *session // nil: there is none
+
+	mu      sync.Mutex
+	signals []syscall.Signal // to be passed on
+	wake    chan struct{}    // has an element if there may be signals
+}
+
+// open opens the connection if there is none.
+func (m *machine) open(ctx context.Context) (err error) {
+	if m.session != nil {
+		return nil
+	}
+	if m.session, err = connect(ctx, m.host, m.connection); err != nil {
+		return &mirror.AwayError{Err: err}
+	}
+	return nil
+}
+
+// ask sends a request about the run.
+func (m *machine) ask(ctx context.Context, r *request) (answer, error) {
+	if err := m.open(ctx); err != nil {
+		return answer{}, err
+	}
+	r.Run = m.run
+	a, err := m.session.ask(ctx, r)
+	if isAway(err) {
+		m.close()
+	}
+	return a, err
+}
+
+func isAway(err error) bool {
+	_, away := errors.AsType[*mirror.AwayError](err)
+	return away
+}
+
+func (m *machine) close() {
+	if m.session != nil {
+		m.session.close()
+		m.session = nil
+	}
+}
+
+// named returns err as one of this machine.
+func (m *machine) named(err error) error {
+	var own *Error
+	if err == nil || errors.As(err, &own) {
+		return err
+	}
+	return &Error{Host: m.host, Text: err.Error()}
+}
+
+// signal passes a signal on, once there is a connection.
+func (m *machine) signal(sig syscall.Signal) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(m.signals) < mostSignals {
+		m.signals = append(m.signals, sig)
+	}
+	select {
+	case m.wake <- struct{}{}:
+	default:
+	}
+}
+
+// List implements mirror.Source. It first passes on the signals.
+func (m *machine) List(ctx context.Context, _ time.Duration) (mirror.List, error) {
+	if err := m.open(ctx); err != nil {
+		return mirror.List{}, err
+	}
+	m.mu.Lock()
+	signals := m.signals
+	m.mu.Unlock()
+	for _, sig := range signals {
+		if _, err := m.ask(ctx, &request{Signal: int(sig)}); isAway(err) {
+			return mirror.List{}, err
+		}
+		m.mu.Lock()
+		m.signals = m.signals[1:]
+		m.mu.Unlock()
+	}
+	return mirror.List{Version: version.Version, Output: true, Runs: mirror.Entries{{ID: m.run}}, Scraped: m.session.scraped}, nil
+}
+
+// News implements mirror.Source.
+func (m *machine) News(ctx context.Context, _ string, have *mirror.Have) (mirror.News, error) {
+	a, err := m.ask(ctx, &request{Have: *have})
+	return a.News, err
+}
+
+// Reconnect has Mirror open the connections.
+func (r *Remote) Reconnect() {
+	for i, host := range r.Connection.Hosts {
+		r.machines = append(r.machines, &machine{host: host, run: rundir.GeneratorID(r.Name, i+1), connection: &r.Connection, wake: make(chan struct{}, 1)})
+	}
 }
 
 // Connect opens the connections to all machines, at the same time. If it fails for one,
 // it closes them and the error matches all that failed, each an *Error.
 func (r *Remote) Connect(ctx context.Context) error {
-	r.sessions = make([]*session, len(r.Connection.Hosts))
-	err := r.each(func(i int) (err error) {
-		r.sessions[i], err = connect(ctx, r.Connection.Hosts[i], &r.Connection)
-		return named(r.Connection.Hosts[i], err)
-	})
+	r.Reconnect()
+	err := r.each(func(_ int, m *machine) error { return m.open(ctx) })
 	if err != nil {
 		r.Close()
 	}
 	return err
 }
 
-// named returns err as one of a machine.
-func named(host string, err error) error {
-	var own *Error
-	if err == nil || errors.As(err, &own) {
-		return err
-	}
-	return &Error{Host: host, Text: err.Error()}
-}
-
 // each calls do for all generators at the same time and joins the errors.
-func (r *Remote) each(do func(i int) error) error {
-	errs := make([]error, len(r.Connection.Hosts))
+func (r *Remote) each(do func(i int, m *machine) error) error {
+	errs := make([]error, len(r.machines))
 	var all sync.WaitGroup
-	for i := range r.Connection.Hosts {
-		all.Go(func() { errs[i] = do(i) })
+	for i, m := range r.machines {
+		all.Go(func() { errs[i] = m.named(do(i, m)) })
 	}
 	all.Wait()
 	return errors.Join(errs...)
 }
 
-// Reconnect has Mirror open the connections.
-func (r *Remote) Reconnect() { r.sessions = make([]*session, len(r.Connection.Hosts)) }
-
 // Close closes the connections. What runs on the other machines continues.
-func (r *Remote) Close() {
-	var all sync.WaitGroup
-	for i := range r.sessions {
-		all.Go(func() { r.drop(i) })
-	}
-	all.Wait()
-}
-
-// drop closes one connection, if there is one.
-func (r *Remote) drop(i int) {
-	if s := r.sessions[i]; s != nil {
-		s.close()
-		r.sessions[i] = nil
-	}
-}
+func (r *Remote) Close() { _ = r.each(func(_ int, m *machine) error { m.close(); return nil }) }
 
 // Prepare has each machine start a `benchwatch run` with these arguments that waits for
 // its start. If one fails, the others are taken back.
 func (r *Remote) Prepare(ctx context.Context, arguments, command []string) error {
-	err := r.each(func(i int) error {
-		job := Job{Group: r.Name, Generator: i + 1, Generators: len(r.Connection.Hosts), Arguments: arguments, Command: command}
-		_, err := r.sessions[i].ask(ctx, &request{Prepare: &job})
-		return named(r.Connection.Hosts[i], err)
+	err := r.each(func(i int, m *machine) error {
+		_, err := m.ask(ctx, &request{Prepare: &Job{Group: r.Name, Generator: i + 1, Generators: len(r.machines), Arguments: arguments, Command: command}})
+		return err
 	})
 	if err != nil {
 		r.Abandon()
@@ -110,20 +187,18 @@ func (r *Remote) Prepare(ctx context.Context, arguments, command []string) error
 func (r *Remote) Abandon() {
 	ctx, cancel := context.WithTimeout(context.Background(), abandonTime)
 	defer cancel()
-	_ = r.each(func(i int) error {
-		_, err := r.sessions[i].ask(ctx, &request{Run: r.run(i), Abandon: true})
+	_ = r.each(func(_ int, m *machine) error {
+		_, err := m.ask(ctx, &request{Abandon: true})
 		return err // a generator that is not reached gives up by itself
 	})
 }
 
-func (r *Remote) run(i int) string { return rundir.GeneratorID(r.Name, i+1) }
-
 // Members returns the generators as known before the start.
 func (r *Remote) Members() []rundir.Member {
-	members := make([]rundir.Member, len(r.Connection.Hosts))
-	for i, s := range r.sessions {
-		offset, uncertainty := s.offset.Seconds(), s.uncertainty.Seconds()
-		members[i] = rundir.Member{Host: r.Connection.Hosts[i], ClockOffsetSeconds: &offset, ClockUncertaintySeconds: &uncertainty}
+	members := make([]rundir.Member, len(r.machines))
+	for i, m := range r.machines {
+		offset, uncertainty := m.session.offset.Seconds(), m.session.uncertainty.Seconds()
+		members[i] = rundir.Member{Host: m.host, ClockOffsetSeconds: &offset, ClockUncertaintySeconds: &uncertainty}
 	}
 	return members
 }
@@ -131,119 +206,64 @@ func (r *Remote) Members() []rundir.Member {
 // NextStart returns an instant that all generators will have learnt of before it comes.
 func (r *Remote) NextStart() time.Time {
 	slowest := time.Duration(0)
-	for _, s := range r.sessions {
-		slowest = max(slowest, s.uncertainty)
+	for _, m := range r.machines {
+		slowest = max(slowest, m.session.uncertainty)
 	}
 	return time.Now().Add(startLead + 4*slowest).Round(0).UTC()
 }
 
 // Start sets the start of all generators, at by the clock of this machine.
 func (r *Remote) Start(ctx context.Context, at time.Time) error {
-	return r.each(func(i int) error {
-		a, err := r.sessions[i].ask(ctx, &request{Run: r.run(i), StartAt: at.Add(r.sessions[i].offset).UnixNano()})
+	return r.each(func(_ int, m *machine) error {
+		a, err := m.ask(ctx, &request{StartAt: at.Add(m.session.offset).UnixNano()})
 		if err == nil && a.Gone {
-			err = fmt.Errorf("run %s %w", r.run(i), mirror.ErrGone)
+			err = fmt.Errorf("run %s %w", m.run, mirror.ErrGone)
 		}
-		return named(r.Connection.Hosts[i], err)
+		return err
 	})
-}
-
-// Mirror copies the generators' run directories until all are closed, or ctx is done. A
-// connection that is lost is opened again.
-func (r *Remote) Mirror(ctx context.Context) error {
-	r.mu.Lock()
-	r.signals = nil
-	for range r.Connection.Hosts {
-		r.signals = append(r.signals, make(chan syscall.Signal, 8))
-	}
-	r.mu.Unlock()
-	return r.each(func(i int) error { return r.mirror(ctx, i) })
 }
 
 // Signal passes a signal to all generators.
 func (r *Remote) Signal(sig syscall.Signal) {
 	r.mu.Lock()
-	defer r.mu.Unlock()
 	r.stopping = true
-	for _, to := range r.signals {
-		select {
-		case to <- sig:
-		default: // it has enough of them
-		}
+	r.mu.Unlock()
+	for _, m := range r.machines {
+		m.signal(sig)
 	}
 }
 
-// mirror copies one generator's run directory.
-func (r *Remote) mirror(ctx context.Context, i int) error {
-	name := rundir.GeneratorName(i+1, r.Connection.Hosts[i])
-	m := &mirror.Mirror{Dir: rundir.At(r.DataDir, r.run(i)), From: rundir.Mirror{Host: r.Connection.Hosts[i]}, Files: mirrored}
-	tick := time.NewTicker(mirrorInterval)
-	defer tick.Stop()
-	for lost := ""; ; {
-		over, err := r.update(ctx, i, m)
-		switch {
-		case ctx.Err() != nil:
-			return ctx.Err()
-		case errors.Is(err, errLost):
-			if lost == "" {
-				r.Notice("%s: %v; it runs on, trying to connect again", name, err)
-			}
-			lost = err.Error()
-			r.drop(i)
-		case errors.Is(err, mirror.ErrGone):
-			r.Notice("%s: %v", name, err)
-			return m.Abandon(err.Error())
-		case errors.Is(err, mirror.ErrForeign), errors.Is(err, mirror.ErrReplaced), errors.Is(err, mirror.ErrRefused):
-			return errors.Join(named(r.Connection.Hosts[i], err), m.Abandon(err.Error()))
-		case err != nil: // such as a full disk: tried again
-			if lost != err.Error() {
-				r.Notice("%s: %v", name, err)
-			}
-			lost = err.Error()
-		case lost != "":
-			r.Notice("%s: connected again", name)
-			lost = ""
+// Mirror copies the generators' run directories until all are closed, or ctx is done.
+func (r *Remote) Mirror(ctx context.Context) error {
+	return r.each(func(i int, m *machine) error {
+		name := rundir.GeneratorName(i+1, m.host)
+		copier := mirror.Copier{
+			DataDir: r.DataDir, Source: m, From: rundir.Mirror{Host: m.host}, Files: mirrored, Once: true, Wake: m.wake,
+			Interval: pollRemote, LongestPause: reconnectInterval, Log: slog.New(slog.DiscardHandler),
+			Notify: func(run string, err error) {
+				switch {
+				case run != "":
+					r.Notice("%s: %v", name, err)
+				case err != nil:
+					r.Notice("%s: %v; it runs on, trying to connect again", name, err)
+				default:
+					r.Notice("%s: connected again", name)
+				}
+			},
 		}
-		if over {
-			return r.judge(name, m)
+		if err := copier.Run(ctx); err != nil {
+			return err
 		}
-		wait, signals := tick.C, r.signals[i]
-		if r.sessions[i] == nil {
-			wait, signals = time.After(reconnectInterval), nil // they wait for a connection
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case sig := <-signals:
-			if _, err := r.sessions[i].ask(ctx, &request{Run: r.run(i), Signal: int(sig)}); errors.Is(err, errLost) {
-				r.signals[i] <- sig // once there is a connection; there is room for what was taken
-				r.drop(i)
-			}
-		case <-wait:
-		}
-	}
-}
-
-func (r *Remote) update(ctx context.Context, i int, m *mirror.Mirror) (over bool, err error) {
-	if r.sessions[i] == nil {
-		s, err := connect(ctx, r.Connection.Hosts[i], &r.Connection)
-		if err != nil {
-			return false, &lostError{err.Error()}
-		}
-		r.sessions[i] = s
-	}
-	m.From.Scraped = r.sessions[i].scraped
-	for {
-		over, more, err := m.Update(ctx, r.sessions[i])
-		if err != nil || !more {
-			return over, err
-		}
-	}
+		return r.judge(name, rundir.At(r.DataDir, m.run))
+	})
 }
 
 // judge looks at how a generator ended.
-func (r *Remote) judge(name string, m *mirror.Mirror) error {
-	meta, err := m.Dir.Load()
+func (r *Remote) judge(name string, dir rundir.Directory) error {
+	meta, err := dir.Load()
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // there was nothing to copy
+	}
 	if err != nil {
 		return err
 	}

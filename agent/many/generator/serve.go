@@ -42,7 +42,7 @@ func (s *Server) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 		return err
 	}
 	lines := bufio.NewScanner(in)
-	lines.Buffer(nil, longestMessage)
+	lines.Buffer(nil, mirror.LongestAnswer)
 	for lines.Scan() {
 		var r request
 		var a answer
@@ -201,11 +201,7 @@ func (s *Server) news(ctx context.Context, dir rundir.Directory, r *request) (mi
 			return mirror.News{}, err
 		}
 	}
-	have := r.Have
-	if have == nil {
-		have = &mirror.Have{}
-	}
-	return mirror.Read(dir, &meta, mirrored, have)
+	return mirror.Read(dir, &meta, mirrored, &r.Have)
 }
 
 // signalRun passes a signal to a run: to its wrapper, which records that it was asked to

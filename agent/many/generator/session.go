@@ -25,25 +25,25 @@ import (
 )
 
 const (
-	// startTime is how long an answer may take, and the whole connection.
-	startTime = time.Minute
+	// answerTime is how long an answer may take, and the whole connection.
+	answerTime = time.Minute
+	// closeTime is how long ssh may take to end by itself.
+	closeTime = time.Second
 	// roundTrips measure a clock: the shortest counts.
 	roundTrips = 9
 )
 
-// session is a connection to a generator's machine.
+// session is a connection to a generator's machine. One goroutine uses it.
 type session struct {
 	host    string
 	cmd     *exec.Cmd
 	in      io.WriteCloser
 	out     *os.File
-	answers chan answer // closed when the connection is
-	failure error       // of the reader; set before answers is closed
-	printed lastLines   // what ssh printed
-	closing chan struct{}
-	exited  chan struct{} // the process has ended
-	once    sync.Once
-	ended   sync.WaitGroup
+	lines   *bufio.Scanner // of out
+	banner  int            // bytes of lines that were no answers
+	printed lastLines      // what ssh printed
+	exited  chan struct{}  // the process has ended
+	killed  sync.Once
 
 	// scraped: an agent follows the runs there. offset is by how much its clock is
 	// ahead, uncertainty half of the shortest round trip.
@@ -60,40 +60,13 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Host + ": " + e.Text }
 
-// read passes the answers on until the connection ends or something else than answers
-// comes: before the first one, the other side's shell may print a short banner.
-func (s *session) read() {
-	defer close(s.answers)
-	lines := bufio.NewScanner(s.out)
-	lines.Buffer(nil, longestMessage)
-	banner := 0
-	for lines.Scan() {
-		var a answer
-		if err := json.Unmarshal(lines.Bytes(), &a); err != nil {
-			if banner += len(lines.Bytes()) + 1; banner > longestBanner {
-				s.failure = fmt.Errorf("it prints something else than the answers of benchwatch, more than %d KiB", longestBanner>>10)
-				return
-			}
-			continue
-		}
-		select {
-		case s.answers <- a:
-		case <-s.closing:
-			return
-		}
-	}
-	if errors.Is(lines.Err(), bufio.ErrTooLong) {
-		s.failure = fmt.Errorf("it prints a line of more than %d MiB: that is no answer of benchwatch", longestMessage>>20)
-	}
-}
-
 // connect opens a connection through the system's ssh, checks the version and measures
 // the clock.
 func connect(ctx context.Context, host string, c *rundir.Connection) (*session, error) {
 	if host == "" || strings.HasPrefix(host, "-") {
 		return nil, &Error{host, "is not the name of a machine", "name machines as ssh knows them: --on=gen1,gen2"}
 	}
-	s := &session{host: host, answers: make(chan answer), closing: make(chan struct{}), exited: make(chan struct{})}
+	s := &session{host: host, exited: make(chan struct{})}
 	args := append([]string{}, c.SSH[1:]...)
 	// ssh passes one string to the other side's shell.
 	args = append(args, "-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=15", "-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=3", "--", host,
@@ -110,6 +83,8 @@ func connect(ctx context.Context, host string, c *rundir.Connection) (*session, 
 	if s.out, out, err = os.Pipe(); err != nil {
 		return nil, err
 	}
+	s.lines = bufio.NewScanner(s.out)
+	s.lines.Buffer(nil, mirror.LongestAnswer)
 	s.cmd.Stdout = out
 	err = s.cmd.Start()
 	out.Close()
@@ -117,12 +92,11 @@ func connect(ctx context.Context, host string, c *rundir.Connection) (*session, 
 		s.out.Close()
 		return nil, &Error{host, err.Error(), "install an ssh client, or name one with --ssh"}
 	}
-	s.ended.Go(func() {
+	go func() {
 		_ = s.cmd.Wait() // the answers show how it ended
-		close(s.exited)
-	})
-	s.ended.Go(s.read)
-	ctx, cancel := context.WithTimeout(ctx, startTime)
+		close(s.exited)  // close waits for it
+	}()
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
 	if err := s.hello(ctx); err != nil {
 		s.close()
@@ -150,17 +124,14 @@ func (s *session) hello(ctx context.Context) error {
 		return &Error{s.host, err.Error(), hint}
 	}
 	if a.Version != version.Version {
-		return &Error{s.host, fmt.Sprintf("benchwatch %s is there, %s here", orUnknown(a.Version), orUnknown(version.Version)), "install the same version on all machines"}
+		const unknown = "of an unknown version"
+		return &Error{
+			s.host, fmt.Sprintf("benchwatch %s is there, %s here", cmp.Or(a.Version, unknown), cmp.Or(version.Version, unknown)),
+			"install the same version on all machines",
+		}
 	}
 	s.scraped = a.Scraped
 	return s.measureClock(ctx)
-}
-
-func orUnknown(version string) string {
-	if version == "" {
-		return "of an unknown version"
-	}
-	return version
 }
 
 // measureClock asks for the time several times: what the shortest round trip brings is
@@ -181,22 +152,23 @@ func (s *session) measureClock(ctx context.Context) error {
 	return nil
 }
 
-// ask sends a request and returns its answer. After an error, but of the other side
-// itself, the connection is of no use.
+// ask sends a request and returns its answer. After a mirror.AwayError the connection is
+// closed.
 func (s *session) ask(ctx context.Context, r *request) (answer, error) {
 	line, err := json.Marshal(r)
 	if err != nil {
 		return answer{}, err
 	}
-	if len(line) >= longestMessage {
-		return answer{}, &Error{s.host, fmt.Sprintf("the command line has %d bytes, at most %d are possible", len(line), longestMessage), ""}
+	if len(line) >= mirror.LongestAnswer {
+		return answer{}, &Error{s.host, fmt.Sprintf("the command line has %d bytes, at most %d are possible", len(line), mirror.LongestAnswer), ""}
 	}
-	// Who does not read blocks Write: then the end of ctx ends the connection.
-	ctx, cancel := context.WithTimeout(ctx, startTime)
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
-	defer context.AfterFunc(ctx, s.kill)()
-	if _, err := s.in.Write(append(line, '\n')); err != nil {
-		return answer{}, s.lost(cmp.Or(ctx.Err(), err))
+	stop := context.AfterFunc(ctx, s.kill) // what does not read blocks Write
+	_, err = s.in.Write(append(line, '\n'))
+	stop()
+	if err != nil {
+		return answer{}, s.lost(ctx, err)
 	}
 	a, err := s.receive(ctx)
 	if err == nil && a.Error != "" {
@@ -205,55 +177,44 @@ func (s *session) ask(ctx context.Context, r *request) (answer, error) {
 	return a, err
 }
 
-// News implements mirror.Source.
-func (s *session) News(ctx context.Context, dir rundir.Directory, have *mirror.Have) (mirror.News, error) {
-	a, err := s.ask(ctx, &request{Run: dir.ID(), Have: have})
-	return a.News, err
-}
+// errNoAnswer is matched by the errors of a machine that prints what is no answer.
+var errNoAnswer = errors.New("no answer of benchwatch")
 
-// receive returns the next answer.
+// receive returns the next answer. Before the first one, the other side's shell may print
+// a short banner.
 func (s *session) receive(ctx context.Context) (answer, error) {
-	select {
-	case a, ok := <-s.answers:
-		if !ok {
-			return answer{}, s.lost(cmp.Or(ctx.Err(), s.failure, io.ErrUnexpectedEOF))
+	defer context.AfterFunc(ctx, s.kill)()
+	for s.lines.Scan() {
+		var a answer
+		if json.Unmarshal(s.lines.Bytes(), &a) == nil {
+			return a, nil
 		}
-		return a, nil
-	case <-ctx.Done():
-		s.kill()
-		return answer{}, s.lost(ctx.Err())
-	}
-}
-
-// errLost is matched by the errors of a connection that is of no use any more.
-var errLost = errors.New("no connection")
-
-type lostError struct{ text string }
-
-func (e *lostError) Error() string        { return e.text }
-func (e *lostError) Is(target error) bool { return target == errLost }
-
-// lost returns why the connection is of no use: what ssh printed last, if anything.
-func (s *session) lost(err error) error {
-	if errors.Is(err, io.ErrUnexpectedEOF) {
-		s.close() // so that all that it printed is there
-	}
-	if s.failure == nil || !errors.Is(err, s.failure) {
-		if text := s.printed.text(); text != "" {
-			return &lostError{text}
+		if s.banner += len(s.lines.Bytes()) + 1; s.banner > longestBanner {
+			return answer{}, s.lost(ctx, fmt.Errorf("it prints something else than the answers of benchwatch, more than %d KiB: %w", longestBanner>>10, errNoAnswer))
 		}
 	}
-	switch {
-	case errors.Is(err, context.DeadlineExceeded):
-		return &lostError{"no answer"}
-	case errors.Is(err, io.ErrUnexpectedEOF):
-		return &lostError{"the connection was closed"}
+	if errors.Is(s.lines.Err(), bufio.ErrTooLong) {
+		return answer{}, s.lost(ctx, fmt.Errorf("it prints a line of more than %d MiB: %w", mirror.LongestAnswer>>20, errNoAnswer))
 	}
-	return &lostError{err.Error()}
+	return answer{}, s.lost(ctx, errors.New("the connection was closed"))
 }
 
-// closeTime is how long ssh may take to end by itself.
-const closeTime = time.Second
+// lost closes the connection and returns why: what ssh printed last, if that may be the
+// cause.
+func (s *session) lost(ctx context.Context, err error) error {
+	ended := ctx.Err()
+	s.close() // so that all that it printed is there
+	switch text := s.printed.text(); {
+	case errors.Is(err, errNoAnswer):
+	case text != "":
+		err = errors.New(text)
+	case errors.Is(ended, context.DeadlineExceeded):
+		err = errors.New("no answer")
+	case ended != nil:
+		err = ended
+	}
+	return &mirror.AwayError{Err: err}
+}
 
 // close ends the connection. What was started there continues.
 func (s *session) close() {
@@ -263,19 +224,18 @@ func (s *session) close() {
 	case <-time.After(closeTime):
 	}
 	s.kill()
-	s.ended.Wait()
+	<-s.exited
 }
 
 // kill ends ssh, and what it started on this machine, at once.
 func (s *session) kill() {
-	s.once.Do(func() {
-		close(s.closing)
+	s.killed.Do(func() {
 		select {
 		case <-s.exited:
 		default:
 			_ = unix.Kill(-s.cmd.Process.Pid, unix.SIGKILL)
 		}
-		s.out.Close() // who left its process group may still have the other end
+		s.out.Close() // what left its process group may still have the other end
 		s.in.Close()
 	})
 }

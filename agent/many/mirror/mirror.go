@@ -1,13 +1,12 @@
 // Package mirror copies run directories that other machines record, while they are
-// written: what is new of one where it is recorded, and how a copy takes that.
+// written: the protocol by which a machine is asked for what is new, the copy of one run,
+// and the Copier, which keeps the copies of all runs of a machine.
 package mirror
 
 import (
 	"bytes"
 	"context"
 	"crypto/rand"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -18,80 +17,14 @@ import (
 	"slices"
 	"time"
 
-	"github.com/benchwatch/benchwatch/agent/run/host"
-	"github.com/benchwatch/benchwatch/agent/run/record"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
-
-// PartSize bounds what is sent of a file at a time.
-const PartSize = 512 << 10
 
 // copyLock is held while a copy is added to.
 const copyLock = ".mirror.lock"
 
-// maxFiles is more than there are files in a run.
-const maxFiles = 100
-
 // maxRun bounds the files of a copy together, in bytes: weeks of any tool.
 const maxRun = 4 << 30
-
-// Outputs are the files with what the tool printed, Records what was recorded beside
-// them, without the markers. All of them are only appended to.
-var (
-	Outputs = []string{rundir.StdoutFile, rundir.StderrFile}
-	Records = []string{rundir.StatusFile, rundir.LatenciesFile, host.File, record.SettingsFile, record.StatementsFile}
-)
-
-// Have is what a copy has: the sizes of its files, and the Hash of the run.json.
-type Have struct {
-	Sizes map[string]int64 `json:"sizes,omitempty"`
-	Meta  string           `json:"meta,omitempty"`
-}
-
-// News is what a copy does not have. The run.json comes last, once no file has more:
-// when it shows the end, the files are complete. Without a copy it comes first too.
-type News struct {
-	Files Parts           `json:"files,omitempty"`
-	Meta  json.RawMessage `json:"meta,omitempty"`
-	More  bool            `json:"more,omitempty"`
-	// Gone: there is no such run any more.
-	Gone bool `json:"gone,omitempty"`
-}
-
-// Part is what is new of a file, from an offset on.
-type Part struct {
-	Name   string `json:"name"`
-	Offset int64  `json:"offset"`
-	Data   []byte `json:"data"`
-}
-
-// Parts is at most one of each file.
-type Parts []Part
-
-// UnmarshalJSON implements json.Unmarshaler. Empty parts would take many times the memory
-// of their text.
-func (p *Parts) UnmarshalJSON(text []byte) error {
-	in := json.NewDecoder(bytes.NewReader(text))
-	if _, err := in.Token(); err != nil {
-		return err
-	}
-	for *p = nil; in.More(); {
-		if len(*p) == maxFiles {
-			return fmt.Errorf("more than %d files", maxFiles)
-		}
-		var one Part
-		if err := in.Decode(&one); err != nil {
-			return err
-		}
-		*p = append(*p, one)
-	}
-	return nil
-}
-
-// Source is where a run is recorded.
-type Source interface {
-	News(ctx context.Context, dir rundir.Directory, have *Have) (News, error)
-}
 
 // Errors of Update.
 var (
@@ -107,51 +40,6 @@ var (
 	ErrMoved = errors.New("has changed meanwhile")
 )
 
-// Hash identifies the content of a run.json.
-func Hash(data []byte) string {
-	sum := sha256.Sum256(data)
-	return hex.EncodeToString(sum[:8])
-}
-
-// Read returns what is new of files in a run directory. It is called after meta was
-// read.
-func Read(dir rundir.Directory, meta *rundir.Meta, names []string, have *Have) (News, error) {
-	raw, err := json.Marshal(meta)
-	if err != nil {
-		return News{}, err
-	}
-	var n News
-	for _, name := range names {
-		data, more, err := readFrom(dir.Path(name), have.Sizes[name])
-		if err != nil {
-			return News{}, err
-		}
-		if len(data) > 0 {
-			n.Files = append(n.Files, Part{name, have.Sizes[name], data})
-		}
-		n.More = n.More || more
-	}
-	if Hash(raw) != have.Meta && (!n.More || have.Meta == "") {
-		n.Meta = raw
-	}
-	return n, nil
-}
-
-// readFrom returns the next bytes of a file, none if there is no such file. more: it has
-// still others.
-func readFrom(path string, offset int64) (data []byte, more bool, err error) {
-	f, err := rundir.Open(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, false, nil
-	}
-	if err != nil {
-		return nil, false, err
-	}
-	defer f.Close()
-	data, err = io.ReadAll(io.NewSectionReader(f, offset, PartSize))
-	return data, len(data) == PartSize, err
-}
-
 // Mirror is a copy of a run that another machine records. It is resumed by what it has:
 // files are only appended to, and run.json, which comes last, is replaced in one step.
 type Mirror struct {
@@ -165,40 +53,89 @@ type Mirror struct {
 	closed bool   // by that
 }
 
-// Update takes what is new, a part of each file at most. more: there is more to take;
-// over: the run is closed, and the copy complete.
-func (m *Mirror) Update(ctx context.Context, from Source) (over, more bool, err error) {
+// Progress is what an Update did.
+type Progress struct {
+	// Bytes were received of files.
+	Bytes int
+	// More: there is more to take. Over: the run is closed, and the copy complete.
+	More, Over bool
+}
+
+// Update takes what is new, a part of each file at most.
+func (m *Mirror) Update(ctx context.Context, from Source) (Progress, error) {
 	if err := os.MkdirAll(filepath.Dir(string(m.Dir)), 0o755); err != nil {
-		return false, false, err
+		return Progress{}, err
 	}
-	have := Have{Sizes: map[string]int64{}, Meta: m.meta}
-	total := int64(0)
-	for _, name := range m.Files {
-		info, err := os.Lstat(m.Dir.Path(name))
-		if err == nil {
-			have.Sizes[name] = info.Size()
-			total += info.Size()
-		} else if !errors.Is(err, fs.ErrNotExist) {
-			return false, false, err
-		}
-	}
-	n, err := from.News(ctx, m.Dir, &have)
+	have, total, err := m.have()
 	if err != nil {
-		return false, false, err
+		return Progress{}, err
 	}
-	if n.Gone {
-		return false, false, fmt.Errorf("run %s %w", m.Dir.ID(), ErrGone)
+	n, err := from.News(ctx, m.Dir.ID(), have)
+	if err != nil {
+		return Progress{}, err
 	}
-	for _, p := range n.Files {
-		total += int64(len(p.Data))
+	p := Progress{More: n.More}
+	for _, part := range n.Files {
+		p.Bytes += len(part.Data)
 	}
-	if total > maxRun {
-		return false, false, fmt.Errorf("run %s %w: its files have more than %d GiB", m.Dir.ID(), ErrRefused, maxRun>>30)
+	switch {
+	case n.Gone:
+		return p, m.problem(ErrGone)
+	case slices.Contains(m.Files, n.Replaced):
+		return p, fmt.Errorf("run %s: %s: %w", m.Dir.ID(), n.Replaced, ErrReplaced)
+	case total+int64(p.Bytes) > maxRun:
+		return p, m.refuse("its files have more than %d GiB", maxRun>>30)
+	case len(n.Meta) == 0 && have.Meta == "":
+		return p, m.refuse("%s is missing", rundir.MetaFile)
 	}
-	if len(n.Meta) > 0 || m.exists() {
-		over, err = m.take(&n)
+	var added int
+	if added, err = m.take(&n, have); err != nil {
+		return p, err
 	}
-	return over, n.More, err
+	if n.More && added == 0 { // would be asked for again at once
+		return p, m.refuse("it has more, and sends none of it")
+	}
+	p.Over = m.closed && !n.More
+	return p, nil
+}
+
+func (m *Mirror) problem(err error) error { return fmt.Errorf("run %s %w", m.Dir.ID(), err) }
+
+func (m *Mirror) refuse(format string, args ...any) error {
+	return fmt.Errorf("%w: %w", m.problem(ErrRefused), fmt.Errorf(format, args...))
+}
+
+// have returns what the copy has, and the size of its files together.
+func (m *Mirror) have() (*Have, int64, error) {
+	if !m.exists() {
+		m.meta = ""
+	}
+	have, total := &Have{Files: map[string]Held{}, Meta: m.meta}, int64(0)
+	for _, name := range m.Files {
+		h, err := heldIn(m.Dir.Path(name))
+		if err != nil {
+			return nil, 0, err
+		}
+		have.Files[name], total = h, total+h.Size
+	}
+	return have, total, nil
+}
+
+// heldIn describes a whole file, a zero Held if there is none.
+func heldIn(path string) (Held, error) {
+	f, err := rundir.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return Held{}, nil
+	}
+	if err != nil {
+		return Held{}, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return Held{}, err
+	}
+	return held(f, info.Size())
 }
 
 func (m *Mirror) exists() bool {
@@ -206,107 +143,105 @@ func (m *Mirror) exists() bool {
 	return err == nil
 }
 
-// Abandon ends a copy that will get no more data. A run that is not this copy stays as it
-// is.
+// isOf reports whether a run here is a copy from the same machine.
+func (m *Mirror) isOf(meta *rundir.Meta) bool {
+	return meta.Mirror != nil && meta.Mirror.Host == m.From.Host && meta.Mirror.Peer == m.From.Peer
+}
+
+// Abandon ends a copy that will get no more data, for a reason. A run that is not this
+// copy stays as it is.
 func (m *Mirror) Abandon(reason string) error {
 	if !m.exists() {
 		return nil
 	}
 	_, err := m.Dir.Update(func(meta *rundir.Meta) {
-		if meta.Mirror == nil || meta.Mirror.Host != m.From.Host || meta.Mirror.Peer != m.From.Peer {
+		if !m.isOf(meta) || meta.Closed() {
 			return
 		}
 		now := time.Now().UTC()
 		if meta.EndedAt == nil {
 			meta.EndedAt = &now
 		}
-		if !meta.Closed() {
-			meta.Outcome, meta.Reason, meta.ClosedAt = rundir.Lost, reason, &now
-		}
+		meta.ClosedAt = &now
+		meta.Conclude(rundir.Output{Missing: reason})
 	})
 	return err
 }
 
-// take writes what is new.
-func (m *Mirror) take(n *News) (over bool, err error) {
+// take writes what is new. added are the bytes of files.
+func (m *Mirror) take(n *News, have *Have) (added int, err error) {
 	var meta rundir.Meta
 	closed := m.closed
 	if len(n.Meta) > 0 {
 		if meta, err = rundir.ParseMeta(m.Dir.ID(), n.Meta); err != nil {
-			return false, fmt.Errorf("%w: %w", ErrRefused, err)
+			return 0, m.refuse("%w", err)
 		}
 		m.adapt(&meta)
 		closed = meta.Closed()
 	}
 	if !m.exists() {
 		if err := m.create(&meta); err != nil {
-			return false, err
+			return 0, err
 		}
 	}
 	// Another process or peer may add to the copy.
 	lock, err := m.Dir.Lock(copyLock, true)
 	if err != nil {
-		return false, err
+		return 0, err
 	}
 	defer lock.Close()
 	if len(n.Meta) > 0 {
 		old, err := m.Dir.Load()
 		if err != nil {
-			return false, err
+			return 0, err
 		}
 		if old.Mirror == nil || !old.SameRun(&meta) {
-			return false, fmt.Errorf("run %s %w", m.Dir.ID(), ErrForeign)
+			return 0, m.problem(ErrForeign)
 		}
 	}
 	for _, p := range n.Files {
 		if !closed {
 			p.Data = wholeLines(p.Data)
 		}
-		if err := m.add(p); err != nil {
-			return false, err
+		if err := m.add(p, have.Files[p.Name].Size); err != nil {
+			return 0, err
 		}
+		added += len(p.Data)
 	}
 	if len(n.Meta) > 0 && !n.More {
 		if _, err := m.Dir.Update(func(old *rundir.Meta) { *old = meta }); err != nil {
-			return false, err
+			return 0, err
 		}
 		m.meta, m.closed = Hash(n.Meta), closed
 	}
-	return m.closed && !n.More, nil
+	return added, nil
 }
 
 // adapt changes the facts of a run to those of its copy, which names no file and no
 // process of this machine.
 func (m *Mirror) adapt(meta *rundir.Meta) {
-	meta.Mirror = &m.From
+	from := m.From
+	meta.Mirror = &from
 	if meta.Log != nil {
 		if meta.ClockStartedAt == nil { // times in a log begin with the run
 			at := meta.StartedAt
 			meta.ClockStartedAt = &at
 		}
-		from := m.From
-		from.Log = meta.Log.Identity()
-		meta.Mirror, meta.Log = &from, nil
+		from.Log, meta.Log = meta.Log.Identity(), nil
 	}
 	if g := meta.Group; g != nil {
-		own := *g
-		own.Wrapper = nil
-		meta.Group = &own
+		g.Wrapper = nil
 	}
 }
 
 // wholeLines cuts off a line that has no end yet: who writes the file may take it back
 // after a crash. One that is longer than a part is taken in pieces.
 func wholeLines(data []byte) []byte {
-	if len(data) == PartSize && !slices.Contains(data, '\n') {
+	end := bytes.LastIndexByte(data, '\n') + 1
+	if end == 0 && len(data) == PartSize {
 		return data
 	}
-	for i, b := range slices.Backward(data) {
-		if b == '\n' {
-			return data[:i+1]
-		}
-	}
-	return nil
+	return data[:end]
 }
 
 // create makes the copy's directory, without what the other side's processes need.
@@ -334,13 +269,15 @@ func (m *Mirror) create(meta *rundir.Meta) error {
 	return nil
 }
 
-// add appends to a file.
-func (m *Mirror) add(p Part) error {
-	if len(p.Data) == 0 {
+// add appends to a file that had so many bytes.
+func (m *Mirror) add(p Part, size int64) error {
+	switch {
+	case len(p.Data) == 0:
 		return nil
-	}
-	if !slices.Contains(m.Files, p.Name) {
-		return fmt.Errorf("run %s %w: unexpected file %q", m.Dir.ID(), ErrRefused, p.Name)
+	case !slices.Contains(m.Files, p.Name):
+		return m.refuse("unexpected file %.100q", p.Name)
+	case len(p.Data) > PartSize:
+		return m.refuse("%s has more than was asked for", p.Name)
 	}
 	open := rundir.OpenRecord
 	if slices.Contains(Outputs, p.Name) {
@@ -353,7 +290,7 @@ func (m *Mirror) add(p Part) error {
 	info, err := f.Stat()
 	switch {
 	case err != nil:
-	case info.Size() != p.Offset:
+	case info.Size() != size:
 		err = fmt.Errorf("run %s: %s %w", m.Dir.ID(), p.Name, ErrMoved)
 	default:
 		_, err = f.Write(p.Data)

@@ -16,7 +16,9 @@ import (
 // said is what another machine answers.
 type said News
 
-func (s said) News(context.Context, rundir.Directory, *Have) (News, error) { return News(s), nil }
+func (s said) News(context.Context, string, *Have) (News, error) { return News(s), nil }
+
+func (s said) List(context.Context, time.Duration) (List, error) { return List{}, nil }
 
 // TestCopyNamesNothingOfThisMachine: whoever recorded a run, its copy names no log file and
 // no process that would be used here.
@@ -32,7 +34,7 @@ func TestCopyNamesNothingOfThisMachine(t *testing.T) {
 			t.Fatal(err)
 		}
 		m := &Mirror{Dir: rundir.At(data, "g-g1"), From: rundir.Mirror{Host: "h", Peer: peer}, Files: Outputs}
-		if _, _, err := m.Update(t.Context(), said{Meta: meta}); err != nil {
+		if _, err := m.Update(t.Context(), said{Meta: meta}); err != nil {
 			t.Fatal(err)
 		}
 		got, err := m.Dir.Load()
@@ -62,10 +64,10 @@ func TestRefused(t *testing.T) {
 	} {
 		data := t.TempDir()
 		m := &Mirror{Dir: rundir.At(data, "r"), From: rundir.Mirror{Host: "h"}, Files: Outputs}
-		if _, _, err := m.Update(t.Context(), said{Meta: run("r")}); err != nil {
+		if _, err := m.Update(t.Context(), said{Meta: run("r")}); err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := m.Update(t.Context(), said(news)); !errors.Is(err, ErrRefused) {
+		if _, err := m.Update(t.Context(), said(news)); !errors.Is(err, ErrRefused) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if err := m.Abandon("refused"); err != nil {
@@ -93,13 +95,44 @@ func TestRefused(t *testing.T) {
 	}
 }
 
+// TestAbandonDecidesNoOutcome: how a run ended is decided in one place, also for a copy that
+// gets no more data: an exit status that was seen counts.
+func TestAbandonDecidesNoOutcome(t *testing.T) {
+	at, code := time.Now().UTC(), 7
+	for name, c := range map[string]struct {
+		meta   rundir.Meta
+		want   rundir.Outcome
+		reason string
+	}{
+		"running": {rundir.Meta{}, rundir.Lost, "the reason"},
+		"failed":  {rundir.Meta{EndedAt: &at, ExitCode: &code}, rundir.Failed, "exit status 7"},
+		"aborted": {rundir.Meta{EndedAt: &at, Aborted: "lag>10s"}, rundir.Aborted, "lag>10s"},
+	} {
+		c.meta.ID, c.meta.StartedAt = "r", at
+		meta, err := json.Marshal(c.meta)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := &Mirror{Dir: rundir.At(t.TempDir(), "r"), From: rundir.Mirror{Host: "h"}, Files: Outputs}
+		if _, err := m.Update(t.Context(), said{Meta: meta}); err != nil {
+			t.Fatal(err)
+		}
+		if err := m.Abandon("the reason"); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := m.Dir.Load(); err != nil || !got.Closed() || got.Outcome != c.want || got.Reason != c.reason {
+			t.Errorf("%s: %v, %s: %s", name, err, got.Outcome, got.Reason)
+		}
+	}
+}
+
 // TestManyEmptyParts: a short text does not become a large list.
 func TestManyEmptyParts(t *testing.T) {
 	var n News
 	if err := json.Unmarshal([]byte(`{"files":[`+strings.Repeat("{},", 1000)+`{}]}`), &n); err == nil || len(n.Files) > maxFiles {
 		t.Errorf("%d files, %v", len(n.Files), err)
 	}
-	if err := json.Unmarshal([]byte(`{"files":[{"name":"stdout.log","offset":3,"data":"eA=="}]}`), &n); err != nil || len(n.Files) != 1 || string(n.Files[0].Data) != "x" {
+	if err := json.Unmarshal([]byte(`{"files":[{"name":"stdout.log","data":"eA=="}]}`), &n); err != nil || len(n.Files) != 1 || string(n.Files[0].Data) != "x" {
 		t.Errorf("%+v, %v", n.Files, err)
 	}
 }

@@ -3,6 +3,8 @@ package peer
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -12,6 +14,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -23,6 +26,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/benchwatch/benchwatch/agent/many/mirror"
 	"github.com/benchwatch/benchwatch/agent/run/ingest"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
@@ -240,13 +244,10 @@ func TestMirror(t *testing.T) {
 	}
 	// What comes after the end is copied too.
 	appendTo(t, live, rundir.MarkersFile, "{}\n")
-	s.mu.Lock()
-	p := s.running[m.address]
-	s.mu.Unlock()
 	if _, err := os.Lstat(string(rundir.At(to, "old"))); err == nil {
 		t.Error("a run was copied that had ended too long ago")
 	}
-	until(t, "the statistics", func() bool { st := p.snapshot(); return st.Up && st.Live == 0 && !st.LastSuccess.IsZero() })
+	until(t, "the statistics", func() bool { st := s.Stats()[0]; return st.Up && st.Live == 0 && !st.LastSuccess.IsZero() })
 	if st := s.Stats()[0]; st.Bytes < 2_000_000 || st.Errors != 0 || strings.Contains(log.String(), "ERROR") {
 		t.Errorf("%+v\n%s", st, log)
 	}
@@ -339,7 +340,7 @@ func TestHangingPeer(t *testing.T) {
 	release := make(chan struct{})
 	defer close(release)
 	bad.fails(func(_ http.ResponseWriter, r *http.Request) bool {
-		if strings.HasSuffix(r.URL.Path, rundir.StdoutFile) {
+		if strings.HasSuffix(r.URL.Path, "/hangs") {
 			select {
 			case <-release:
 			case <-r.Context().Done():
@@ -531,7 +532,6 @@ func TestRemovedThere(t *testing.T) {
 	}
 }
 
-// Without authentication an agent serves no output; without output a copy has the rest.
 // TestAwayIsNotRemoved: while the peer's runs folder is away, such as a file system that is not
 // mounted, or a run has no run.json, the copy waits.
 func TestAwayIsNotRemoved(t *testing.T) {
@@ -564,13 +564,14 @@ func TestAwayIsNotRemoved(t *testing.T) {
 	}
 }
 
+// Without authentication an agent serves no output; without output a copy has the rest.
 func TestWithoutOutput(t *testing.T) {
 	m, to := newMachine(t), t.TempDir()
 	m.output = false
 	run := m.record("run")
 	appendTo(t, run, rundir.StdoutFile, "password=hunter2\n")
 	appendTo(t, run, rundir.StatusFile, "{}\n")
-	resp, err := http.Get("http://" + m.address + filePath("run", rundir.StdoutFile))
+	resp, err := http.Get("http://" + m.address + listPath + "/run?have=" + url.QueryEscape(`{"files":{"stdout.log":{}}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -619,19 +620,60 @@ func TestServesOnlyFilesOfRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, path := range []string{
-		"run/status.jsonl", "run/.meta.lock", "run/..%2f..%2fsecret", "..%2f..%2fsecret/run.json", "%2e%2e/run.json", "linked/run.json", "run/secret", "copied/run.json", "copied/stdout.log", "run/run.json/x", "run/",
+		`run?have={"files":{"status.jsonl":{}}}`, `run?have={"files":{".meta.lock":{}}}`, `run?have={"files":{"../../secret":{}}}`, `run?have={"files":{"secret":{}}}`,
+		`run?have={"files":{"stdout.log":{"size":-5}},"meta":"x"`, "run?have=x",
+		"run/stdout.log", "..%2f..%2fsecret", "%2e%2e", "linked", "copied", `copied?have={"files":{"stdout.log":{}}}`, "run/", "none",
 	} {
-		resp, err := http.Get("http://" + m.address + listPath + "/" + path)
+		path, query, _ := strings.Cut(path, "?have=")
+		resp, err := http.Get("http://" + m.address + listPath + "/" + path + "?have=" + url.QueryEscape(query))
 		if err != nil {
 			t.Fatal(err)
 		}
 		body, _ := io.ReadAll(resp.Body)
 		resp.Body.Close()
 		if resp.StatusCode < 400 || strings.Contains(string(body), "hunter2") {
-			t.Errorf("%s: %d %s", path, resp.StatusCode, body)
+			t.Errorf("%s %s: %d %s", path, query, resp.StatusCode, body)
 		}
 	}
 	http.DefaultTransport.(*http.Transport).CloseIdleConnections()
+}
+
+// TestUpdate: of the peers only those whose configuration has changed restart, and those
+// that are left out end.
+func TestUpdate(t *testing.T) {
+	a, b, c := newMachine(t), newMachine(t), newMachine(t)
+	configs := []Config{a.config(), b.config(), c.config()}
+	to := t.TempDir()
+	s, _, _ := gather(t, to, configs...)
+	until(t, "all peers", func() bool {
+		return len(s.Stats()) == 3 && !slices.ContainsFunc(s.Stats(), func(st Stats) bool { return !st.Up })
+	})
+	copiers := func() map[string]any {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		all := map[string]any{}
+		for name, p := range s.running {
+			all[name] = p.copier
+		}
+		return all
+	}
+	before := copiers()
+	configs = []Config{a.config(), b.config()}
+	configs[1].Identity = "another max_age"
+	s.Update(configs)
+	after := copiers()
+	if len(after) != 2 || after[a.address] != before[a.address] || after[b.address] == before[b.address] {
+		t.Errorf("before %v, after %v", before, after)
+	}
+	configs[0].TLS = &tls.Config{RootCAs: x509.NewCertPool()} // another content of ca_file
+	s.Update(configs)
+	if copiers()[a.address] == after[a.address] {
+		t.Error("a peer with another certificate continues")
+	}
+	run := a.record("run")
+	appendTo(t, run, rundir.StdoutFile, "a line\n")
+	closeRun(t, run)
+	until(t, "a copy", closedCopy(rundir.At(to, "run")))
 }
 
 // TestMaliciousPeer guards that what listens at a peer's address reaches no file but
@@ -650,36 +692,47 @@ func TestMaliciousPeer(t *testing.T) {
 		return string(data)
 	}
 	oneRun := func(id string) string {
-		return fmt.Sprintf(`{"format":1,"version":"1","output":true,"runs":[{"id":%q,"changed":1,"sizes":{"stdout.log":5}}]}`, id)
+		return fmt.Sprintf(`{"format":2,"version":"1","output":true,"runs":[{"id":%q,"changed":1,"sizes":{"stdout.log":5}}]}`, id)
 	}
+	news := func(n mirror.News) string {
+		if n.Meta == nil {
+			n.Meta = json.RawMessage(meta(nil))
+		}
+		data, err := json.Marshal(n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(data)
+	}
+	part := func(name, data string) mirror.Parts { return mirror.Parts{{Name: name, Data: []byte(data)}} }
 	for name, c := range map[string]struct {
-		list, meta string
-		file       http.HandlerFunc
+		list, news string
 		log        string // what is logged; empty: nothing is wrong
 	}{
-		"path in an id":        {list: oneRun("../../escape"), log: "the list of runs is damaged"},
-		"hidden id":            {list: oneRun(".meta"), log: "the list of runs is damaged"},
-		"no list":              {list: "<html>", log: "not that of an agent"},
-		"other format":         {list: `{"format":99,"version":"\u001b[31m9"}`, log: "do not understand each other"},
-		"endless list":         {list: strings.Repeat(" ", maxList+2), log: "more than"},
-		"meta of another run":  {list: oneRun("evil"), meta: meta(func(m *rundir.Meta) { m.ID = "else" }), log: "says it is run"},
-		"no meta":              {list: oneRun("evil"), meta: "{", log: "damaged"},
-		"endless meta":         {list: oneRun("evil"), meta: strings.Repeat(" ", maxMeta+2), log: "more than"},
-		"more than asked for":  {list: oneRun("evil"), meta: meta(nil), file: endless, log: "more than"},
-		"another part":         {list: oneRun("evil"), meta: meta(nil), file: part("bytes 7-11/12", "hello"), log: "not the part"},
-		"a size that can't be": {list: oneRun("evil"), meta: meta(nil), file: part("bytes 0-4/1", "hello"), log: "not the part"},
-		"negative size":        {list: oneRun("evil"), meta: meta(nil), file: part("bytes -9-4/-1", "hello"), log: "not the part"},
-		"whole file":           {list: oneRun("evil"), meta: meta(nil), file: func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("hello")) }, log: "not the part"},
-		"elsewhere": {list: oneRun("evil"), meta: meta(nil), file: func(w http.ResponseWriter, r *http.Request) {
-			http.Redirect(w, r, "http://127.0.0.1:1/", http.StatusFound)
-		}, log: "302"},
-		"programs and log file": {list: oneRun("evil"), meta: meta(func(m *rundir.Meta) {
+		"path in an id":          {list: oneRun("../../escape"), log: "the list of runs is damaged"},
+		"hidden id":              {list: oneRun(".meta"), log: "the list of runs is damaged"},
+		"no list":                {list: "<html>", log: "not that of an agent"},
+		"other format":           {list: `{"format":99,"version":"\u001b[31m9"}`, log: "do not understand each other"},
+		"endless list":           {list: strings.Repeat(" ", mirror.LongestAnswer+2), log: "more than"},
+		"more runs than are":     {list: `{"format":2,"output":true,"runs":[` + strings.Repeat("{},", 1e6) + "{}]}", log: "more than"},
+		"meta of another run":    {list: oneRun("evil"), news: news(mirror.News{Meta: json.RawMessage(meta(func(m *rundir.Meta) { m.ID = "else" }))}), log: "says it is run"},
+		"no JSON":                {list: oneRun("evil"), news: "{", log: "not that of an agent"},
+		"no meta":                {list: oneRun("evil"), news: "{}", log: "run.json is missing"},
+		"endless answer":         {list: oneRun("evil"), news: strings.Repeat(" ", mirror.LongestAnswer+2), log: "more than"},
+		"more than asked for":    {list: oneRun("evil"), news: news(mirror.News{Files: part(rundir.StdoutFile, strings.Repeat("x\n", mirror.PartSize))}), log: "more than was asked for"},
+		"more without any":       {list: oneRun("evil"), news: news(mirror.News{More: true}), log: "sends none of it"},
+		"a file elsewhere":       {list: oneRun("evil"), news: news(mirror.News{Files: part("../../../escape", "hello\n")}), log: "unexpected file"},
+		"a file that is no copy": {list: oneRun("evil"), news: news(mirror.News{Files: part(".connection.json", "hello\n")}), log: "unexpected file"},
+		"twice the same file":    {list: oneRun("evil"), news: news(mirror.News{Files: append(part(rundir.StdoutFile, "hello\n"), part(rundir.StdoutFile, "hello\n")...)})},
+		"replaced":               {list: oneRun("evil"), news: news(mirror.News{Replaced: rundir.StdoutFile}), log: "was replaced there"},
+		"elsewhere":              {list: oneRun("evil"), log: "302"},
+		"programs and log file": {list: oneRun("evil"), news: news(mirror.News{Files: part(rundir.StdoutFile, "hello\n"), Meta: json.RawMessage(meta(func(m *rundir.Meta) {
 			m.Log = &rundir.LogSource{Path: "/etc/passwd"}
 			m.Group = &rundir.Group{Name: "evil", Generators: 1, Wrapper: rundir.ThisProcess(os.Getpid())}
 			m.PID, m.BootID = os.Getpid(), rundir.ThisProcess(os.Getpid()).BootID
 			m.PIDStartTicks = rundir.ThisProcess(os.Getpid()).StartTicks
 			m.Mirror = &rundir.Mirror{Host: "other"}
-		}), file: part("bytes 0-5/6", "hello\n")},
+		}))})},
 	} {
 		t.Run(name, func(t *testing.T) {
 			root := t.TempDir()
@@ -688,12 +741,10 @@ func TestMaliciousPeer(t *testing.T) {
 				switch {
 				case r.URL.Path == listPath:
 					fmt.Fprint(w, c.list)
-				case strings.HasSuffix(r.URL.Path, rundir.MetaFile):
-					fmt.Fprint(w, c.meta)
-				case c.file != nil && strings.HasSuffix(r.URL.Path, rundir.StdoutFile):
-					c.file(w, r)
+				case c.news == "":
+					http.Redirect(w, r, "http://127.0.0.1:1/", http.StatusFound)
 				default:
-					refuse(w, http.StatusNotFound, noSuchRun)
+					fmt.Fprint(w, c.news)
 				}
 			}))
 			defer server.Close()
@@ -720,23 +771,5 @@ func TestMaliciousPeer(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-func part(contentRange, body string) http.HandlerFunc {
-	return func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Range", contentRange)
-		w.WriteHeader(http.StatusPartialContent)
-		_, _ = w.Write([]byte(body))
-	}
-}
-
-func endless(w http.ResponseWriter, r *http.Request) {
-	w.Header().Set("Content-Range", "bytes 0-99999999/100000000")
-	w.WriteHeader(http.StatusPartialContent)
-	for r.Context().Err() == nil {
-		if _, err := w.Write(make([]byte, 1<<16)); err != nil {
-			return
-		}
 	}
 }

@@ -1,13 +1,10 @@
-// Package peer mirrors the runs of other agents: what an agent serves of its run
-// directories, and the copies that it keeps of those of its peers.
 package peer
 
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
 	"io/fs"
+	"maps"
 	"net/http"
 	"os"
 	"slices"
@@ -15,7 +12,6 @@ import (
 	"time"
 
 	"github.com/prometheus/common/version"
-	"golang.org/x/sys/unix"
 
 	"github.com/benchwatch/benchwatch/agent/many/mirror"
 	"github.com/benchwatch/benchwatch/agent/run/ingest"
@@ -23,9 +19,7 @@ import (
 )
 
 const (
-	// format is the version of what is served. Another one is refused.
-	format = 1
-	// maxAnswers is how many files are served at once.
+	// maxAnswers is how many requests are answered at once.
 	maxAnswers = 8
 	// answerTime is how long a peer may take to read an answer.
 	answerTime = 30 * time.Second
@@ -49,29 +43,11 @@ type Server struct {
 	answers chan struct{}
 }
 
-// list is what is served of all runs.
-type list struct {
-	Format  int     `json:"format"`
-	Version string  `json:"version"`
-	Output  bool    `json:"output"`
-	Runs    []entry `json:"runs"`
-}
-
-// entry is a run in the list.
-type entry struct {
-	ID     string `json:"id"`
-	Closed bool   `json:"closed,omitempty"`
-	// Changed is when run.json was written, in nanoseconds.
-	Changed int64 `json:"changed"`
-	// Sizes are those of the files that there are.
-	Sizes map[string]int64 `json:"sizes"`
-}
-
-// Register adds the API to mux.
+// Register adds the API to mux: the list of runs, and what is new of one.
 func (s *Server) Register(mux *http.ServeMux) {
 	s.answers = make(chan struct{}, maxAnswers)
 	mux.HandleFunc("GET "+listPath, s.limit(s.serveList))
-	mux.HandleFunc("GET "+listPath+"/{id}/{file}", s.limit(s.serveFile))
+	mux.HandleFunc("GET "+listPath+"/{run}", s.limit(s.serveNews))
 }
 
 // limit bounds how many answers are under way, and how long each takes.
@@ -106,7 +82,7 @@ func (s *Server) serveList(w http.ResponseWriter, r *http.Request) {
 		}
 		recent = time.Duration(n) * time.Second
 	}
-	l := list{Format: format, Version: version.Version, Output: s.Output(), Runs: []entry{}}
+	l := mirror.List{Format: mirror.Format, Version: version.Version, Output: s.Output(), Runs: mirror.Entries{}}
 	now := time.Now()
 	snaps := s.Runs()
 	for i := range snaps {
@@ -119,110 +95,62 @@ func (s *Server) serveList(w http.ResponseWriter, r *http.Request) {
 		if err != nil || !dir.Within(s.DataDir) {
 			continue // removed meanwhile
 		}
-		e := entry{ID: m.ID, Closed: m.Closed(), Changed: info.ModTime().UnixNano(), Sizes: map[string]int64{}}
-		for _, name := range files {
-			if info, err := os.Lstat(dir.Path(name)); err == nil && info.Mode().IsRegular() {
-				e.Sizes[name] = info.Size()
-			}
-		}
-		l.Runs = append(l.Runs, e)
+		l.Runs = append(l.Runs, mirror.Entry{ID: m.ID, Closed: m.Closed(), Changed: info.ModTime().UnixNano(), Sizes: mirror.Sizes(dir, files)})
 	}
-	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(l) // the peer is gone
+	answer(w, http.StatusOK, l)
 }
 
-// serveFile answers with a part of a file, whose Range is requested. Its ETag is that of
-// the file, not of its present content: it grows. That of run.json is its content's.
-func (s *Server) serveFile(w http.ResponseWriter, r *http.Request) {
-	id, name := r.PathValue("id"), r.PathValue("file")
+// serveNews answers with what is new of a run for a copy that has ?have=JSON.
+func (s *Server) serveNews(w http.ResponseWriter, r *http.Request) {
+	var have mirror.Have
+	if text := r.URL.Query().Get("have"); text != "" && json.Unmarshal([]byte(text), &have) != nil {
+		refuse(w, http.StatusBadRequest, "have is not what a copy has")
+		return
+	}
+	for name := range maps.Keys(have.Files) {
+		if slices.Contains(mirror.Outputs, name) && !s.Output() {
+			refuse(w, http.StatusForbidden, "the tools' output is served only with authentication: basic_auth_users or client certificates in --web.config.file")
+			return
+		}
+	}
+	id := r.PathValue("run")
+	if err := rundir.CheckID(id); err != nil {
+		refuse(w, http.StatusBadRequest, err.Error())
+		return
+	}
 	dir := rundir.At(s.DataDir, id)
-	var meta rundir.Meta
-	err := rundir.CheckID(id)
-	if err == nil && !dir.Within(s.DataDir) {
-		err = fs.ErrNotExist
+	meta, err := dir.Load()
+	if dir.Removed() || err == nil && (meta.IsCopy() || !dir.Within(s.DataDir)) {
+		answer(w, http.StatusNotFound, refusal{Error: "no such run", Gone: true})
+		return
 	}
+	var n mirror.News
 	if err == nil {
-		meta, err = dir.Load()
+		n, err = mirror.Read(dir, &meta, files, &have)
 	}
-	if err == nil && (meta.IsCopy() || name != rundir.MetaFile && !slices.Contains(files, name)) {
-		err = fs.ErrNotExist
-	}
-	if errors.Is(err, fs.ErrNotExist) && name == rundir.MetaFile && !meta.IsCopy() && !dir.Removed() {
-		err = errors.New("it was not removed: no copy may end")
-	}
-	if err != nil {
-		refuseFile(w, err)
-		return
-	}
-	if name == rundir.MetaFile {
-		data, err := json.Marshal(meta)
-		if err != nil {
-			refuseFile(w, err)
-			return
-		}
-		tag := `"` + mirror.Hash(data) + `"`
-		w.Header().Set("ETag", tag)
-		if r.Header.Get("If-None-Match") == tag {
-			w.WriteHeader(http.StatusNotModified)
-			return
-		}
-		w.Header().Set("Content-Type", "application/json")
-		_, _ = w.Write(data) // the peer is gone
-		return
-	}
-	if slices.Contains(mirror.Outputs, name) && !s.Output() {
-		refuse(w, http.StatusForbidden, "the tools' output is served only with authentication: basic_auth_users or client certificates in --web.config.file")
-		return
-	}
-	f, err := rundir.Open(dir.Path(name))
-	if err != nil {
-		refuseFile(w, err)
-		return
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		refuseFile(w, err)
-		return
-	}
-	h := w.Header()
-	h.Set("ETag", tagOf(f))
-	h.Set("Content-Type", "application/octet-stream")
-	h.Set("Content-Disposition", "attachment")
-	// The size of now: what is written meanwhile is for the next request.
-	http.ServeContent(w, r, "", time.Time{}, io.NewSectionReader(f, 0, info.Size()))
-}
-
-// tagOf identifies a file while it grows.
-func tagOf(f *os.File) string {
-	var st unix.Stat_t
-	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
-		return ""
-	}
-	return fmt.Sprintf(`"%x-%x"`, st.Dev, st.Ino)
-}
-
-func refuseFile(w http.ResponseWriter, err error) {
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		refuse(w, http.StatusNotFound, noSuchRun)
+	case err == nil:
+		answer(w, http.StatusOK, n)
 	case errors.Is(err, fs.ErrPermission):
-		refuse(w, http.StatusForbidden, "the agent may not read the file")
-	default:
-		refuse(w, http.StatusBadRequest, "the file can't be read")
+		refuse(w, http.StatusForbidden, "the agent may not read a file of the run")
+	default: // it may name folders of this machine
+		refuse(w, http.StatusBadRequest, "the run can't be read")
 	}
 }
-
-// noSuchRun distinguishes an agent's answer from those of other servers.
-const noSuchRun = "no such run or file"
 
 // refusal is the answer to a request that is refused.
 type refusal struct {
 	Error string `json:"error"`
+	// Gone: there is no such run, according to an agent.
+	Gone bool `json:"gone,omitempty"`
 }
 
 func refuse(w http.ResponseWriter, status int, text string) {
+	answer(w, status, refusal{Error: text})
+}
+
+func answer(w http.ResponseWriter, status int, content any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(refusal{text}) // the peer is gone
+	_ = json.NewEncoder(w).Encode(content) // the peer is gone
 }

@@ -34,6 +34,17 @@ type Group struct {
 	Members []Member `json:"members,omitempty"`
 }
 
+// Leave records a generator of which no run was seen, or one that can't be read for the
+// problem given.
+func (o *Member) Leave(problem string) {
+	if o.Absent = problem == ""; o.Absent {
+		return
+	}
+	var own Meta
+	own.Conclude(Output{Missing: problem})
+	o.Outcome, o.Reason = own.Outcome, own.Reason
+}
+
 // OnFailure is what happens to the other generators of a group if one fails.
 type OnFailure string
 

@@ -1,6 +1,9 @@
 package rundir
 
-import "fmt"
+import (
+	"cmp"
+	"fmt"
+)
 
 // Outcome is how a run ended.
 type Outcome string
@@ -27,16 +30,18 @@ type Output struct {
 	// Complaint is the tool's first error message. The tool may have continued
 	// after it.
 	Complaint string
+	// Missing is why the rest of the output will never be seen, of a copy of a run.
+	Missing string
 }
 
 // Conclude sets the outcome of an ended run and its reason, by the exit status
 // or signal in m, as far as they are known, and by the run's output. It is the
 // only place where an outcome is decided, so a run that is followed, one that is
-// found after a restart and one that is imported have the same.
+// found after a restart, one that is imported and a copy that was abandoned have the same.
 //
-// A run that a condition has ended is aborted. Interrupted is always kept, since only the sender of the signal knows it. Any
-// other outcome in m counts where neither exit status nor output decides, such as
-// that of a run whose output came through a pipe.
+// A run that a condition has ended is aborted. Interrupted is always kept, since only the
+// sender of the signal knows it. Any other outcome in m counts where neither exit status
+// nor output decides, such as that of a run whose output came through a pipe.
 func (m *Meta) Conclude(out Output) {
 	switch {
 	case m.Aborted != "":
@@ -59,7 +64,7 @@ func (m *Meta) Conclude(out Output) {
 	case out.Complaint != "":
 		m.Outcome, m.Reason = Failed, out.Complaint
 	case m.Outcome == "":
-		m.Outcome, m.Reason = Lost, "no exit status was seen and the output has no summary"
+		m.Outcome, m.Reason = Lost, cmp.Or(out.Missing, "no exit status was seen and the output has no summary")
 	}
 }
 

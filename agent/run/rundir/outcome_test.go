@@ -25,6 +25,8 @@ func TestConclude(t *testing.T) {
 		"unknown status, error":           {Meta{}, Output{Complaint: "FATAL: x"}, Failed, "FATAL: x"},
 		"unknown status, neither":         {Meta{}, Output{}, Lost, "no exit status was seen and the output has no summary"},
 		"first lost, then output is read": {Meta{Outcome: Lost, Reason: "x"}, Output{Complete: true}, Succeeded, ""},
+		"abandoned copy":                  {Meta{}, Output{Missing: "it was removed there"}, Lost, "it was removed there"},
+		"abandoned copy of a failed run":  {Meta{ExitCode: exit(1)}, Output{Missing: "it was removed there"}, Failed, "exit status 1"},
 		"pipe closed":                     {Meta{Outcome: Succeeded}, Output{}, Succeeded, ""},
 		"recorded as failed":              {Meta{Outcome: Failed, Reason: "x"}, Output{}, Failed, "x"},
 		"pipe closed after an error":      {Meta{Outcome: Succeeded}, Output{Complaint: "FATAL: x"}, Failed, "FATAL: x"},

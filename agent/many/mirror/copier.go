@@ -1,0 +1,462 @@
+package mirror
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/prometheus/common/version"
+
+	"github.com/benchwatch/benchwatch/agent/run/rundir"
+)
+
+const (
+	// allInterval is how often also the ended runs of a machine are looked at.
+	allInterval = 30 * time.Second
+	// partsAtOnce bounds what is taken of one run before the next one has its turn.
+	partsAtOnce = 4
+	// takeOver is how long a machine is away until another one that has the same run
+	// continues its copy.
+	takeOver = 10 * time.Second
+	// staging is the folder in the data directory for copies of ended runs that are
+	// not complete yet.
+	staging = "peers"
+)
+
+// Copier keeps copies of the runs of one machine up to date, in a data directory.
+type Copier struct {
+	DataDir string
+	Source  Source
+	// From is recorded in the copies, without Scraped, which the Source decides.
+	From rundir.Mirror
+	// Files are the names of those that are copied.
+	Files []string
+	// MaxAge is how long ago a run may have been closed that is copied whole.
+	MaxAge time.Duration
+	// Interval is how often the machine is asked for what is new; after an error the
+	// pause doubles up to LongestPause.
+	Interval, LongestPause time.Duration
+	// Once: Run returns when nothing more will come of any run in the list.
+	Once bool
+	// Wake, if not nil, ends a pause.
+	Wake <-chan struct{}
+	// Absent reports whether a machine from which a run is copied already is away; nil: it
+	// always is.
+	Absent func(host string) bool
+	// Notify is called when the machine, or one of its runs if that is not empty, can't be
+	// copied, once for each cause, and with nil when the machine answers again.
+	Notify func(run string, err error)
+	Log    *slog.Logger
+
+	copies  map[string]*copied
+	all     time.Time // when ended runs were looked at
+	failure string    // what Notify was called with
+
+	mu    sync.Mutex
+	stats Stats
+	seen  time.Time // when it answered last, or when it was first asked
+}
+
+// Stats is the state of a Copier.
+type Stats struct {
+	// Version is benchwatch's on the machine, empty until it is known.
+	Version string
+	Up      bool
+	// LastSuccess is when everything new was last copied; zero: not yet.
+	LastSuccess time.Time
+	Bytes       uint64
+	Errors      uint64
+	// Live is how many runs are copied while they last, Refused how many are not
+	// copied since they are in conflict with another one or damaged.
+	Live, Refused int
+}
+
+// state is what becomes of a run in the list.
+type state int
+
+const (
+	copying  state = iota
+	staged         // it had ended when it was first seen: the copy appears when it is complete
+	complete       // the copy is closed; markers may still come
+	standby        // it is copied from another machine; this one continues when that is away
+	recorded       // it is recorded here
+	refused        // it conflicts with what is here, or is damaged; its copy has ended
+)
+
+// copied is a run of the machine. Only the goroutine of Run uses it.
+type copied struct {
+	mirror *Mirror
+	state  state
+	host   string // of which a standby continues the copy
+	// changed and sizes are those in the list when the copy was last up to date.
+	changed int64
+	sizes   map[string]int64
+	problem string // what Notify was called with
+}
+
+// Stats returns the present state.
+func (c *Copier) Stats() Stats {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.stats
+}
+
+// Away reports whether the machine has not answered for long.
+func (c *Copier) Away() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return !c.stats.Up && !c.seen.IsZero() && time.Since(c.seen) > takeOver
+}
+
+func (c *Copier) update(change func(*Stats)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	change(&c.stats)
+}
+
+// Run copies until ctx is done, whose error it returns, or with Once until nothing more
+// will come. It continues the copies that an earlier process began.
+func (c *Copier) Run(ctx context.Context) error {
+	c.copies = map[string]*copied{}
+	c.update(func(*Stats) { c.seen = time.Now() })
+	c.resume()
+	for pause := c.Interval; ; {
+		more, err := c.pass(ctx)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		c.note(err)
+		wait := c.Interval
+		switch {
+		case err != nil:
+			pause = min(2*pause, c.LongestPause)
+			wait = pause
+		case more:
+			continue
+		case c.Once && c.isOver():
+			return nil
+		default:
+			pause = c.Interval
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-ctx.Done():
+		case <-c.Wake:
+		case <-timer.C:
+		}
+		timer.Stop()
+	}
+}
+
+// isOver reports whether nothing more will come of any run.
+func (c *Copier) isOver() bool {
+	if len(c.copies) == 0 {
+		return false
+	}
+	for id, own := range c.copies {
+		switch own.state {
+		case complete, refused:
+			continue
+		case recorded, standby:
+			if meta, err := rundir.At(c.DataDir, id).Load(); err == nil && meta.Closed() {
+				continue
+			}
+		}
+		return false
+	}
+	return true
+}
+
+// resume finds the copies that were not complete when an earlier process ended.
+func (c *Copier) resume() {
+	if c.Once {
+		return // the list has them
+	}
+	ids, err := rundir.List(c.DataDir)
+	if err != nil {
+		c.Log.Error("can't look for copies", "err", err)
+	}
+	for _, id := range ids {
+		meta, err := rundir.At(c.DataDir, id).Load()
+		if own := c.newCopy(id, copying); err == nil && own.mirror.isOf(&meta) && !meta.Closed() {
+			c.copies[id] = own
+		}
+	}
+}
+
+func (c *Copier) newCopy(id string, s state) *copied {
+	dataDir := c.DataDir
+	if s == staged {
+		dataDir = filepath.Join(dataDir, staging)
+	}
+	return &copied{state: s, mirror: &Mirror{Dir: rundir.At(dataDir, id), Files: c.Files, From: c.From}}
+}
+
+// note records how a pass ended.
+func (c *Copier) note(err error) {
+	if err != nil {
+		c.update(func(s *Stats) { s.Up = false; s.Errors++ })
+		if text := err.Error(); text != c.failure {
+			c.failure = text
+			c.Notify("", err)
+		}
+		return
+	}
+	now := time.Now()
+	c.update(func(s *Stats) { s.Up, s.LastSuccess, c.seen = true, now, now })
+	if c.failure != "" {
+		c.Notify("", nil)
+		c.failure = ""
+	}
+}
+
+// pass takes what is new of all runs. more: it is not all. The error is for the machine.
+func (c *Copier) pass(ctx context.Context) (more bool, err error) {
+	recent, began := time.Duration(0), time.Now()
+	if began.Sub(c.all) >= allInterval {
+		recent = max(c.MaxAge, time.Second)
+	}
+	l, err := c.Source.List(ctx, recent)
+	if err != nil {
+		return false, err
+	}
+	if c.Stats().Version != l.Version {
+		c.update(func(s *Stats) { s.Version = l.Version })
+		if l.Version != version.Version {
+			c.Log.Warn("peer has another version: what only one of the two knows is left out of copies", "there", l.Version, "here", version.Version)
+		}
+	}
+	if recent > 0 {
+		c.all = began
+	}
+	c.From.Scraped = l.Scraped
+	// The open ones first, of each kind the newest.
+	slices.SortStableFunc(l.Runs, func(a, b Entry) int {
+		if a.Closed != b.Closed {
+			return map[bool]int{false: -1, true: 1}[a.Closed]
+		}
+		return strings.Compare(b.ID, a.ID)
+	})
+	listed := map[string]bool{}
+	for _, e := range l.Runs {
+		listed[e.ID] = true
+	}
+	for _, id := range slices.Sorted(maps.Keys(c.copies)) {
+		switch own := c.copies[id]; {
+		case listed[id]:
+		case own.state == standby, recent > 0 && own.state >= complete:
+			delete(c.copies, id) // the machine has forgotten it
+		case own.state < complete: // closed since, or removed
+			l.Runs = append(l.Runs, Entry{ID: id})
+		}
+	}
+	for i := range l.Runs {
+		again, err := c.take(ctx, &l.Runs[i])
+		if err != nil {
+			return false, err
+		}
+		more = more || again
+	}
+	c.update(func(s *Stats) {
+		s.Live, s.Refused = 0, 0
+		for _, own := range c.copies {
+			if own.state == copying {
+				s.Live++
+			}
+			if own.problem != "" {
+				s.Refused++
+			}
+		}
+	})
+	return more, nil
+}
+
+// take takes what is new of one run. Only an error of the machine is returned; one of the
+// run does not concern the others.
+func (c *Copier) take(ctx context.Context, e *Entry) (more bool, err error) {
+	own := c.copies[e.ID]
+	if own == nil {
+		if own, err = c.begin(ctx, e); err != nil {
+			return false, err
+		}
+		c.copies[e.ID] = own
+	}
+	if own.state == standby && (c.Absent == nil || c.Absent(own.host)) {
+		if meta, err := own.mirror.Dir.Load(); err != nil || meta.Closed() {
+			delete(c.copies, e.ID)
+			return false, nil
+		}
+		c.Log.Info("copy is continued from another peer", "run", e.ID, "before", own.host)
+		own.state = copying
+	}
+	if own.state >= standby || own.changed != 0 && own.changed == e.Changed && maps.Equal(own.sizes, e.Sizes) {
+		return false, nil
+	}
+	more, err = c.copy(ctx, own, e)
+	switch {
+	case err == nil:
+		own.problem = ""
+		if !more && e.Sizes != nil {
+			own.changed, own.sizes = e.Changed, e.Sizes
+		}
+		return more, nil
+	case ctx.Err() != nil:
+		return false, ctx.Err()
+	case errors.Is(err, fs.ErrExist), errors.Is(err, ErrMoved): // another process was faster
+		delete(c.copies, e.ID)
+		return false, nil
+	case isFinal(err):
+		c.abandon(own, err)
+		return false, nil
+	}
+	if _, away := errors.AsType[*AwayError](err); away {
+		return false, err
+	}
+	c.complain(own, err) // tried again
+	return false, nil
+}
+
+// isFinal reports whether no more will come of a copy after an error.
+func isFinal(err error) bool {
+	return errors.Is(err, ErrGone) || errors.Is(err, ErrForeign) || errors.Is(err, ErrReplaced) || errors.Is(err, ErrRefused)
+}
+
+// complain reports what is wrong with a run once.
+func (c *Copier) complain(own *copied, err error) {
+	c.update(func(s *Stats) { s.Errors++ })
+	if text := err.Error(); own.problem != text {
+		own.problem = text
+		c.Notify(own.mirror.Dir.ID(), err)
+	}
+}
+
+// begin decides what becomes of a run that is new.
+func (c *Copier) begin(ctx context.Context, e *Entry) (*copied, error) {
+	own := c.newCopy(e.ID, copying)
+	dir := own.mirror.Dir
+	here, err := dir.Load()
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		if _, err := os.Lstat(string(dir)); err == nil {
+			own.state = refused
+			c.complain(own, errors.New("there is a folder of this name"))
+		} else if e.Closed {
+			own = c.newCopy(e.ID, staged)
+		}
+		return own, nil
+	case err != nil:
+		own.state = refused
+		c.complain(own, err)
+		return own, nil
+	case own.mirror.isOf(&here):
+		if here.Closed() && e.Closed && hasSizes(dir, c.Files, e.Sizes) {
+			own.state, own.changed, own.sizes = complete, e.Changed, e.Sizes
+		}
+		return own, nil
+	}
+	// Another record of it is here.
+	n, err := c.Source.News(ctx, e.ID, &Have{})
+	if err != nil {
+		return nil, err
+	}
+	there, err := rundir.ParseMeta(e.ID, n.Meta)
+	switch {
+	case n.Gone:
+		own.state = recorded
+	case err != nil:
+		own.state = refused
+		c.complain(own, err)
+	case !here.SameRun(&there):
+		own.state = refused
+		c.complain(own, fmt.Errorf("run %s %w: %s", e.ID, ErrForeign, recordedBy(&here)))
+	case here.IsCopy() && !here.Closed():
+		own.state, own.host = standby, here.Mirror.Host
+	default:
+		own.state = recorded
+	}
+	return own, nil
+}
+
+// recordedBy describes where a run here comes from.
+func recordedBy(m *rundir.Meta) string {
+	if m.IsCopy() {
+		return "the one here is from peer " + m.Mirror.Host
+	}
+	return "the one here was recorded on " + cmp.Or(m.Generator, "this machine")
+}
+
+// hasSizes reports whether a copy has files of these sizes.
+func hasSizes(dir rundir.Directory, names []string, sizes map[string]int64) bool {
+	here := Sizes(dir, names)
+	return !slices.ContainsFunc(names, func(name string) bool { return here[name] != sizes[name] })
+}
+
+// copy brings a copy up to date, in some parts at most.
+func (c *Copier) copy(ctx context.Context, own *copied, e *Entry) (more bool, err error) {
+	dir := own.mirror.Dir
+	if space, err := rundir.SpaceOf(c.DataDir); c.From.Peer && err == nil && space.Low() {
+		return false, errors.New("the disk is nearly full")
+	}
+	if own.state != staged && own.changed != 0 {
+		if _, err := os.Lstat(string(dir)); errors.Is(err, fs.ErrNotExist) {
+			c.Log.Info("copy was removed here: the run is not mirrored any more", "run", e.ID)
+			own.state = recorded
+			return false, nil
+		}
+	}
+	own.mirror.From.Scraped = c.From.Scraped
+	for range partsAtOnce {
+		p, err := own.mirror.Update(ctx, c.Source)
+		c.update(func(s *Stats) { s.Bytes += uint64(p.Bytes) })
+		switch {
+		case err != nil:
+			return false, err
+		case p.More:
+			continue
+		case own.state == staged && p.Over:
+			if err := os.MkdirAll(rundir.Root(c.DataDir), 0o755); err != nil { // this may be the first run here
+				return false, err
+			}
+			if err := os.Rename(string(dir), string(rundir.At(c.DataDir, e.ID))); err != nil {
+				return false, err
+			}
+			own.mirror.Dir = rundir.At(c.DataDir, e.ID)
+		}
+		if p.Over {
+			own.state = complete
+		}
+		return false, nil
+	}
+	return true, nil
+}
+
+// abandon ends a copy that will get no more data. If that can't be recorded it is tried
+// again.
+func (c *Copier) abandon(own *copied, why error) {
+	var err error
+	if own.state == staged {
+		err = os.RemoveAll(string(own.mirror.Dir))
+	} else {
+		err = own.mirror.Abandon(why.Error())
+	}
+	switch {
+	case err != nil:
+		c.complain(own, errors.Join(why, err))
+		return
+	case !errors.Is(why, ErrGone):
+		c.complain(own, why)
+	case own.state != staged:
+		c.Notify(own.mirror.Dir.ID(), why)
+	}
+	own.state = refused
+}
