@@ -136,6 +136,7 @@ func (f *Follower) Run(ctx context.Context) error {
 // resume reads what the journal has of each generator, and cuts off a line that was not
 // written to its end.
 func (f *Follower) resume() error {
+	f.members = nil
 	for i := range f.meta.Group.Generators {
 		m := &member{number: i + 1, reported: time.Now()}
 		m.dir = f.Dir.Sibling(rundir.GeneratorID(f.meta.Group.Name, i+1))
@@ -231,47 +232,32 @@ func (f *Follower) step() (over, absent bool, err error) {
 	return over, absent, f.record()
 }
 
-// write appends to the journal; what was written in part is taken back.
+// write appends to the journal. After an error the whole lines that it has are the state.
 func (f *Follower) write() error {
-	n, err := f.journal.Write(f.out)
-	if err == nil {
-		return nil
+	_, err := f.journal.Write(f.out)
+	if err != nil {
+		f.journal.Close()
+		err = errors.Join(err, f.resume())
 	}
-	info, statErr := f.journal.Stat()
-	if statErr == nil && n > 0 {
-		statErr = f.journal.Truncate(info.Size() - int64(n))
-	}
-	f.journal.Close()
-	f.members = nil
-	return errors.Join(err, statErr, f.resume())
+	return err
 }
 
 // reload reads a generator's run.json if it has changed.
 func (f *Follower) reload(m *member) error {
 	info, err := os.Lstat(m.dir.Path(rundir.MetaFile))
-	known := m.found
+	if err == nil && m.found && os.SameFile(info, m.stat) && info.ModTime().Equal(m.stat.ModTime()) && info.Size() == m.stat.Size() {
+		return nil
+	}
 	m.found = false
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	if known && m.stat != nil && os.SameFile(info, m.stat) && info.ModTime().Equal(m.stat.ModTime()) && info.Size() == m.stat.Size() {
-		m.found = true
-		return nil
-	}
 	meta, err := m.dir.Load()
-	if errors.Is(err, fs.ErrNotExist) {
+	switch g := meta.Group; {
+	case errors.Is(err, fs.ErrNotExist):
 		return nil
-	}
-	if err != nil {
+	case err != nil:
 		return err
-	}
-	if g := meta.Group; g == nil || g.Name != f.meta.Group.Name || g.Generator != m.number {
+	case g == nil || g.Name != f.meta.Group.Name || g.Generator != m.number:
 		return fmt.Errorf("run %s is not generator %d of group %s", m.dir.ID(), m.number, f.meta.Group.Name)
-	}
-	if !f.Dir.MayShow(m.dir) {
+	case !f.Dir.MayShow(m.dir):
 		return fmt.Errorf("run %s belongs to another user than group %s", m.dir.ID(), f.meta.Group.Name)
 	}
 	m.found, m.stat, m.meta = true, info, meta

@@ -254,13 +254,13 @@ func (r *Remote) Mirror(ctx context.Context) error {
 		if err := copier.Run(ctx); err != nil {
 			return err
 		}
-		return r.judge(name, rundir.At(r.DataDir, m.run))
+		return r.judge(i+1, m)
 	})
 }
 
-// judge looks at how a generator ended.
-func (r *Remote) judge(name string, dir rundir.Directory) error {
-	meta, err := dir.Load()
+// judge prints how a generator ended unless it succeeded, and may end the others.
+func (r *Remote) judge(number int, m *machine) error {
+	meta, err := rundir.At(r.DataDir, m.run).Load()
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil // there was nothing to copy
 	}
@@ -273,13 +273,8 @@ func (r *Remote) judge(name string, dir rundir.Directory) error {
 	if meta.Outcome == rundir.Succeeded || stopping && meta.Outcome == rundir.Interrupted {
 		return nil
 	}
-	text := fmt.Sprintf("%s %s", name, meta.Outcome)
-	if meta.Outcome == rundir.Interrupted || meta.Outcome == rundir.Lost {
-		text = fmt.Sprintf("%s was %s", name, meta.Outcome)
-	}
-	if meta.Reason != "" {
-		text += ": " + meta.Reason
-	}
+	ended := rundir.Member{Host: m.host, Outcome: meta.Outcome, Reason: meta.Reason}
+	text := ended.Describe(number)
 	switch {
 	case stopping:
 		r.Notice("%s", text)

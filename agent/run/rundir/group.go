@@ -214,7 +214,7 @@ func (g *Group) failure() string {
 	var texts []string
 	for i := range g.Members {
 		if o := &g.Members[i]; o.Absent || o.Outcome == Failed || o.Outcome == Lost {
-			texts = append(texts, o.describe(i+1))
+			texts = append(texts, o.Describe(i+1))
 		}
 	}
 	const listed = 3
@@ -224,8 +224,8 @@ func (g *Group) failure() string {
 	return strings.Join(texts, "; ")
 }
 
-// describe returns how a generator ended.
-func (o *Member) describe(number int) string {
+// Describe returns how a generator ended.
+func (o *Member) Describe(number int) string {
 	text := GeneratorName(number, o.Host)
 	switch {
 	case o.Absent:
