@@ -20,8 +20,8 @@ import (
 	"github.com/benchwatch/benchwatch/agent/base/terminal"
 	"github.com/benchwatch/benchwatch/agent/model/table"
 	"github.com/benchwatch/benchwatch/agent/model/tool"
-	"github.com/benchwatch/benchwatch/agent/run/dump"
 	"github.com/benchwatch/benchwatch/agent/run/host"
+	"github.com/benchwatch/benchwatch/agent/run/imports"
 	"github.com/benchwatch/benchwatch/agent/run/ingest"
 	"github.com/benchwatch/benchwatch/agent/run/record"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
@@ -187,7 +187,7 @@ func (r *importCommand) run(s Streams) error {
 	// The heap is small: at 100 % it would be collected many times for each log.
 	defer debug.SetGCPercent(debug.SetGCPercent(800))
 	all := []imported{}
-	beside := newBeside(logs)
+	beside := newBeside(logs, r.tools)
 	progress := terminal.NewProgress(s.Err)
 	s = Streams{In: s.In, Out: progress.Above(s.Out), Err: progress.Above(s.Err)}
 	for i, log := range logs {
@@ -196,7 +196,7 @@ func (r *importCommand) run(s Streams) error {
 		if r.pattern != nil {
 			path, _ = r.pattern.Match(log.Path)
 		}
-		var used []host.MonitorLog
+		var used []imports.MachineLog
 		monitors, server := beside.of(s, log.Path)
 		made, err := r.importLog(r.dataDir, earlier, log, r.startOf(i), path, r.completion(s, monitors, &used, &server))
 		for i := range made {
@@ -262,14 +262,14 @@ func (r *importCommand) run(s Streams) error {
 
 // besideLogs are the files in the folders of logs that belong to them.
 type besideLogs struct {
-	logs     map[string]int // in a folder
-	monitors map[string]*host.MonitorFolder
-	dumps    map[string]*dump.Folder
-	used     map[string]bool // paths of those that were recorded with a run
+	logs    map[string]int // in a folder
+	folders map[string]*imports.Folder
+	tools   tool.Set
+	used    map[string]bool // paths of those that were recorded with a run
 }
 
-func newBeside(logs []ingest.Log) *besideLogs {
-	b := &besideLogs{logs: map[string]int{}, monitors: map[string]*host.MonitorFolder{}, dumps: map[string]*dump.Folder{}, used: map[string]bool{}}
+func newBeside(logs []ingest.Log, tools tool.Set) *besideLogs {
+	b := &besideLogs{logs: map[string]int{}, folders: map[string]*imports.Folder{}, tools: tools, used: map[string]bool{}}
 	seen := map[string]bool{}
 	for _, l := range logs { // those of generators are no others
 		if !seen[l.Path] {
@@ -282,28 +282,26 @@ func newBeside(logs []ingest.Log) *besideLogs {
 
 // of returns what vmstat, iostat, mpstat and dstat printed beside a log, and what dumps beside
 // it show of the server, nil if there are none.
-func (b *besideLogs) of(s Streams, path string) ([]host.MonitorLog, *dump.Server) {
+func (b *besideLogs) of(s Streams, path string) ([]imports.MachineLog, *imports.Server) {
 	folder, name := filepath.Split(path)
 	folder = filepath.Clean(folder)
-	monitors, dumps := b.monitors[folder], b.dumps[folder]
-	if monitors == nil || dumps == nil {
-		var err, dumpErr error
-		monitors, err = host.ListMonitorLogs(folder)
-		dumps, dumpErr = dump.List(folder)
-		if err := errors.Join(err, dumpErr); err != nil {
+	found := b.folders[folder]
+	if found == nil {
+		var err error
+		if found, err = imports.List(folder, b.tools); err != nil {
 			s.notice("%v", err)
 			return nil, nil
 		}
-		b.monitors[folder], b.dumps[folder] = monitors, dumps
+		b.folders[folder] = found
 	}
 	alone := b.logs[folder] == 1
-	server, err := dumps.Beside(name, alone)
+	server, err := found.Server(name, alone)
 	if err != nil {
-		s.notice("%s: without what the server did: %v", path, err)
+		s.notice("%s: what the server did is not imported: %v", path, err)
 	} else if server != nil && server.Problem != "" {
-		s.notice("%s: without the server's counters: %s", path, server.Problem)
+		s.notice("%s: the server's counters are not imported: %s", path, server.Problem)
 	}
-	return monitors.Beside(name, alone), server
+	return found.MachineLogs(name, alone), server
 }
 
 func (b *besideLogs) use(paths ...[]string) {
@@ -344,12 +342,12 @@ func folderOf(folders []foundFolder, path string) *foundFolder {
 // completion records what the machine and the server did. Logs and dumps that can't be read
 // are left out with a notice: they must not keep a run from being imported. used gets those
 // with values; server becomes nil if it was not recorded.
-func (r *importCommand) completion(s Streams, logs []host.MonitorLog, used *[]host.MonitorLog, server **dump.Server) func(context.Context, rundir.Directory, time.Time, float64) error {
+func (r *importCommand) completion(s Streams, logs []imports.MachineLog, used *[]imports.MachineLog, server **imports.Server) func(context.Context, rundir.Directory, time.Time, float64) error {
 	if len(logs) == 0 && *server == nil {
 		return nil
 	}
 	left := func(dir rundir.Directory, what string, err error, names ...string) error {
-		s.notice("without what the %s did: %v", what, err)
+		s.notice("what the %s did is not imported: %v", what, err)
 		for _, name := range names {
 			if err := os.Remove(dir.Path(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return err
@@ -359,7 +357,7 @@ func (r *importCommand) completion(s Streams, logs []host.MonitorLog, used *[]ho
 	}
 	return func(ctx context.Context, dir rundir.Directory, start time.Time, seconds float64) error {
 		if *server != nil {
-			if err := record.RecordDumps(dir, start, seconds, *server); err != nil {
+			if err := imports.RecordServer(dir, start, seconds, *server); err != nil {
 				*server = nil
 				if err := left(dir, "server", err, rundir.StatusFile, record.SettingsFile); err != nil {
 					return err
@@ -369,7 +367,7 @@ func (r *importCommand) completion(s Streams, logs []host.MonitorLog, used *[]ho
 		if len(logs) == 0 {
 			return ctx.Err()
 		}
-		found, err := record.RecordMonitorLogs(ctx, dir, start, seconds, logs)
+		found, err := imports.RecordMachine(ctx, dir, start, seconds, logs)
 		if err == nil || ctx.Err() != nil {
 			*used = found
 			return ctx.Err()
@@ -382,7 +380,7 @@ func (r *importCommand) completion(s Streams, logs []host.MonitorLog, used *[]ho
 func (r *importCommand) search() (logs []ingest.Log, folders []foundFolder, failed []error) {
 	for _, name := range *r.files {
 		if info, err := os.Stat(name); err == nil && info.IsDir() {
-			found, err := ingest.Search(name, r.tools, r.tools.ByName(*r.tool), r.pattern)
+			found, err := ingest.Search(name, r.tools, r.tools.ByName(*r.tool), r.pattern, imports.IsBeside)
 			if err != nil {
 				failed = append(failed, err)
 				continue
@@ -438,7 +436,7 @@ func (o *logOptions) importLog(dataDir string, earlier *ingest.Earlier, log inge
 }
 
 // importLine is what a user reads about a run that is imported.
-func importLine(m *ingest.Imported, one *imported, used []host.MonitorLog) string {
+func importLine(m *ingest.Imported, one *imported, used []imports.MachineLog) string {
 	line := ""
 	if m.Existing {
 		line = fmt.Sprintf("bytes %d to %d of %s are run %s already", m.Part.Offset, m.Part.End, one.Log, m.Meta.ID)

@@ -73,9 +73,9 @@ func (h *History) Add(s *Sample, elapsed float64) {
 	if !h.Row(elapsed) {
 		return
 	}
-	h.Set(busy.Name, s.Busy)
-	h.Set(iowait.Name, s.IOWait)
-	h.Set(steal.Name, s.Steal)
+	h.Set(BusyShare.Name, s.Busy)
+	h.Set(IOWaitShare.Name, s.IOWait)
+	h.Set(StealShare.Name, s.Steal)
 	h.Cores = s.Cores
 }
 

@@ -20,32 +20,32 @@ var (
 	cpuSteal   = counter("host_cpu_steal_seconds_total")
 	cpuIOWait  = counter("host_cpu_iowait_seconds_total")
 	cpuIdle    = counter("host_cpu_idle_seconds_total")
-	cpuTimes   = []*measure.Metric{cpuUser, cpuSystem, cpuSoftIRQ, cpuIRQ, cpuSteal, cpuIOWait, cpuIdle}
+	CPUTimes   = []*measure.Metric{cpuUser, cpuSystem, cpuSoftIRQ, cpuIRQ, cpuSteal, cpuIOWait, cpuIdle}
 
-	cores       = gauge("host_cpu_cores")
-	busiestCore = gauge("host_cpu_busiest_core_ratio")
-	switches    = counter("host_context_switches_total")
+	CoreCount        = gauge("host_cpu_cores")
+	BusiestCoreShare = gauge("host_cpu_busiest_core_ratio")
+	Switches         = counter("host_context_switches_total")
 
 	memoryTotal = gauge("host_memory_total_bytes")
 	memoryUsed  = gauge("host_memory_used_bytes") // all but what is available to programs
 	swapUsed    = gauge("host_swap_used_bytes")
-	swapped     = counter("host_swapped_pages_total") // in and out
+	Swapped     = counter("host_swapped_pages_total") // in and out
 
 	// Disks are whole ones, without those that others make up (dm, md).
-	diskRead      = counter("host_disk_read_bytes_total", "device")
-	diskWritten   = counter("host_disk_written_bytes_total", "device")
-	diskReads     = counter("host_disk_reads_total", "device")
-	diskWrites    = counter("host_disk_writes_total", "device")
-	diskFlushes   = counter("host_disk_flushes_total", "device")
-	diskReadTime  = counter("host_disk_read_seconds_total", "device")
-	diskWriteTime = counter("host_disk_write_seconds_total", "device")
-	diskBusyTime  = counter("host_disk_busy_seconds_total", "device")
-	diskQueueTime = counter("host_disk_queue_seconds_total", "device")
-	busiestDisk   = gauge("host_disk_busiest_ratio")
+	DiskRead         = counter("host_disk_read_bytes_total", "device")
+	DiskWritten      = counter("host_disk_written_bytes_total", "device")
+	DiskReads        = counter("host_disk_reads_total", "device")
+	DiskWrites       = counter("host_disk_writes_total", "device")
+	DiskFlushes      = counter("host_disk_flushes_total", "device")
+	DiskReadTime     = counter("host_disk_read_seconds_total", "device")
+	DiskWriteTime    = counter("host_disk_write_seconds_total", "device")
+	DiskBusyTime     = counter("host_disk_busy_seconds_total", "device")
+	DiskQueueTime    = counter("host_disk_queue_seconds_total", "device")
+	BusiestDiskShare = gauge("host_disk_busiest_ratio")
 
 	// Network interfaces are those with a link of their own.
-	netReceived        = counter("host_network_received_bytes_total", "device")
-	netSent            = counter("host_network_sent_bytes_total", "device")
+	NetReceived        = counter("host_network_received_bytes_total", "device")
+	NetSent            = counter("host_network_sent_bytes_total", "device")
 	netReceivedPackets = counter("host_network_received_packets_total", "device")
 	netSentPackets     = counter("host_network_sent_packets_total", "device")
 	netDrops           = counter("host_network_drops_total", "device")
@@ -71,13 +71,13 @@ var (
 
 // The shares of the older records, which hold no times.
 var (
-	busy   = gauge("host_cpu_busy_ratio")
-	iowait = gauge("host_cpu_iowait_ratio")
-	steal  = gauge("host_cpu_steal_ratio")
+	BusyShare   = gauge("host_cpu_busy_ratio")
+	IOWaitShare = gauge("host_cpu_iowait_ratio")
+	StealShare  = gauge("host_cpu_steal_ratio")
 )
 
 func shareOfCPU(m *measure.Metric, others ...*measure.Metric) measure.Source {
-	return measure.RateOf(m).Plus(others...).Over(cpuTimes...)
+	return measure.RateOf(m).Plus(others...).Over(CPUTimes...)
 }
 
 // The measures of a machine.
@@ -85,29 +85,29 @@ var (
 	Busy = measure.New(measure.Measure{
 		ID: "cpu_busy", Title: "CPU", Short: "busy", Note: "share of all cores in use",
 		Unit: measure.Ratio, Scope: measure.Host, Summary: measure.Mean, Spread: true, Column: measure.EachHost, Rank: 10,
-	}).Or(shareOfCPU(cpuUser, cpuSystem, cpuSoftIRQ, cpuIRQ, cpuSteal), measure.ValueOf(busy))
+	}).Or(shareOfCPU(cpuUser, cpuSystem, cpuSoftIRQ, cpuIRQ, cpuSteal), measure.ValueOf(BusyShare))
 	IOWait = measure.New(measure.Measure{
 		ID: "cpu_iowait", ChartOf: Busy, Title: "CPU waiting for disks", Short: "iowait", Note: "share of all cores idle while a disk was waited for",
 		Unit: measure.Ratio, Scope: measure.Host, Summary: measure.Mean, Rank: 20,
-	}).Or(shareOfCPU(cpuIOWait), measure.ValueOf(iowait))
+	}).Or(shareOfCPU(cpuIOWait), measure.ValueOf(IOWaitShare))
 	Steal = measure.New(measure.Measure{
 		ID: "cpu_steal", ChartOf: Busy, Title: "CPU taken by other virtual machines", Short: "steal", Note: "share of all cores",
 		Unit: measure.Ratio, Scope: measure.Host, Summary: measure.Mean, Spread: true, Rank: 30,
-	}).Or(shareOfCPU(cpuSteal), measure.ValueOf(steal))
+	}).Or(shareOfCPU(cpuSteal), measure.ValueOf(StealShare))
 
 	BusiestCore = measure.New(measure.Measure{
 		ID: "cpu_busiest_core", Title: "CPU of the busiest core", Short: "core", Note: "share of the time in which it was in use",
 		Unit: measure.Ratio, Scope: measure.Host, Summary: measure.Mean, Spread: true, Rank: 35,
-	}).Or(measure.ValueOf(busiestCore))
+	}).Or(measure.ValueOf(BusiestCoreShare))
 	// Cores are those that are online.
 	Cores = measure.New(measure.Measure{
 		ID: "cores", Title: "CPU cores", Note: "online", Unit: measure.Count, Scope: measure.Host, Summary: measure.Last, NoChart: true, Rank: 5,
-	}).Or(measure.ValueOf(cores))
+	}).Or(measure.ValueOf(CoreCount))
 	_       = inTables(40, "cpu_user", "CPU of programs", "share of all cores", measure.Ratio, shareOfCPU(cpuUser))
 	_       = inTables(41, "cpu_system", "CPU of the kernel", "share of all cores, without interrupts", measure.Ratio, shareOfCPU(cpuSystem))
 	SoftIRQ = inTables(42, "cpu_softirq", "CPU of soft interrupts", "share of all cores, mostly for the network", measure.Ratio, shareOfCPU(cpuSoftIRQ))
 
-	_        = charted(50, "context_switches", "Context switches", "per second", measure.PerSecond, measure.RateOf(switches))
+	_        = charted(50, "context_switches", "Context switches", "per second", measure.PerSecond, measure.RateOf(Switches))
 	CPUStall = measure.New(measure.Measure{
 		ID: "pressure_cpu", Title: "Waiting for CPU", Note: "share of the time in which a task waited for a core",
 		Unit: measure.Ratio, Scope: measure.Host, Summary: measure.Mean, Spread: true, Rank: 60,
@@ -122,28 +122,28 @@ var (
 
 	_ = charted(70, "memory_used", "Memory", "share in use, without what is available to programs", measure.Ratio, measure.ValueOf(memoryUsed).Over(memoryTotal))
 	_ = inTables(71, "swap_used", "Swap", "in use", measure.Bytes, measure.ValueOf(swapUsed))
-	_ = charted(72, "swapping", "Swapping", "pages swapped in and out per second", measure.PerSecond, measure.RateOf(swapped))
+	_ = charted(72, "swapping", "Swapping", "pages Swapped in and out per second", measure.PerSecond, measure.RateOf(Swapped))
 
 	DiskBusy = measure.New(measure.Measure{
 		ID: "disk_busy", Title: "Busiest disk", Note: "share of the time in which it had something to do",
 		Unit: measure.Ratio, Scope: measure.Host, Summary: measure.Mean, Spread: true, Rank: 80,
-	}).Or(measure.ValueOf(busiestDisk))
-	_ = charted(81, "disk_read_rate", "Disk reads", "per second", measure.Bytes, measure.RateOf(diskRead))
-	_ = charted(82, "disk_write_rate", "Disk writes", "per second", measure.Bytes, measure.RateOf(diskWritten))
-	_ = charted(83, "disk_operations", "Disk operations", "reads and writes per second", measure.PerSecond, measure.RateOf(diskReads).Plus(diskWrites))
-	_ = inTables(84, "disk_flushes", "Disk flushes", "per second", measure.PerSecond, measure.RateOf(diskFlushes))
+	}).Or(measure.ValueOf(BusiestDiskShare))
+	_ = charted(81, "disk_read_rate", "Disk reads", "per second", measure.Bytes, measure.RateOf(DiskRead))
+	_ = charted(82, "disk_write_rate", "Disk writes", "per second", measure.Bytes, measure.RateOf(DiskWritten))
+	_ = charted(83, "disk_operations", "Disk operations", "reads and writes per second", measure.PerSecond, measure.RateOf(DiskReads).Plus(DiskWrites))
+	_ = inTables(84, "disk_flushes", "Disk flushes", "per second", measure.PerSecond, measure.RateOf(DiskFlushes))
 	// DiskWait is unknown while there are no operations.
-	DiskWait = charted(85, "disk_wait", "Disk latency", "mean time of a read or write, its queue included", measure.Seconds, measure.RateOf(diskReadTime).Plus(diskWriteTime).Over(diskReads, diskWrites))
+	DiskWait = charted(85, "disk_wait", "Disk latency", "mean time of a read or write, its queue included", measure.Seconds, measure.RateOf(DiskReadTime).Plus(DiskWriteTime).Over(DiskReads, DiskWrites))
 	// DiskReadWait is that of reads alone.
-	DiskReadWait = inTables(85, "disk_read_wait", "Disk latency of reads", "mean time of a read, its queue included", measure.Seconds, measure.RateOf(diskReadTime).Over(diskReads))
-	DiskQueue    = charted(86, "disk_queue", "Disk queue", "reads and writes that are waited for, on average, of all disks", measure.Count, measure.RateOf(diskQueueTime))
+	DiskReadWait = inTables(85, "disk_read_wait", "Disk latency of reads", "mean time of a read, its queue included", measure.Seconds, measure.RateOf(DiskReadTime).Over(DiskReads))
+	DiskQueue    = charted(86, "disk_queue", "Disk queue", "reads and writes that are waited for, on average, of all disks", measure.Count, measure.RateOf(DiskQueueTime))
 
 	NetworkBusy = measure.New(measure.Measure{
 		ID: "network_busy", Title: "Busiest network interface", Note: "share of the speed of its link, in the busier direction",
 		Unit: measure.Ratio, Scope: measure.Host, Summary: measure.Mean, Spread: true, Rank: 90,
 	}).Or(measure.ValueOf(busiestNetwork))
-	_           = charted(91, "network_received_rate", "Network received", "per second", measure.Bytes, measure.RateOf(netReceived))
-	_           = charted(92, "network_sent_rate", "Network sent", "per second", measure.Bytes, measure.RateOf(netSent))
+	_           = charted(91, "network_received_rate", "Network received", "per second", measure.Bytes, measure.RateOf(NetReceived))
+	_           = charted(92, "network_sent_rate", "Network sent", "per second", measure.Bytes, measure.RateOf(NetSent))
 	_           = charted(93, "network_packets", "Network packets", "received and sent per second", measure.PerSecond, measure.RateOf(netReceivedPackets).Plus(netSentPackets))
 	Drops       = counted(94, "network_drops", "Packets dropped", measure.RateOf(netDrops))
 	Retransmits = counted(95, "tcp_retransmits", "TCP segments sent again", measure.RateOf(retransmits))
@@ -169,13 +169,13 @@ func counted(rank int, id, title string, sources ...measure.Source) *measure.Mea
 // What a transaction of the run takes of a machine.
 var (
 	CPUCost = cost(210, "cost_cpu", "CPU", "time", measure.Seconds, measure.RateOf(cpuUser).Plus(cpuSystem, cpuSoftIRQ, cpuIRQ))
-	_       = cost(220, "cost_context_switches", "Context switches", "", measure.Count, measure.RateOf(switches))
-	_       = cost(230, "cost_disk_reads", "Disk reads", "operations", measure.Count, measure.RateOf(diskReads))
-	_       = cost(240, "cost_disk_writes", "Disk writes", "operations", measure.Count, measure.RateOf(diskWrites))
-	_       = cost(250, "cost_disk_read", "Disk reads", "bytes", measure.Bytes, measure.RateOf(diskRead))
-	_       = cost(260, "cost_disk_written", "Disk writes", "bytes", measure.Bytes, measure.RateOf(diskWritten))
-	_       = cost(270, "cost_disk_flushes", "Disk flushes", "operations", measure.Count, measure.RateOf(diskFlushes))
-	_       = cost(280, "cost_network", "Network", "bytes received and sent", measure.Bytes, measure.RateOf(netReceived).Plus(netSent))
+	_       = cost(220, "cost_context_switches", "Context switches", "", measure.Count, measure.RateOf(Switches))
+	_       = cost(230, "cost_disk_reads", "Disk reads", "operations", measure.Count, measure.RateOf(DiskReads))
+	_       = cost(240, "cost_disk_writes", "Disk writes", "operations", measure.Count, measure.RateOf(DiskWrites))
+	_       = cost(250, "cost_disk_read", "Disk reads", "bytes", measure.Bytes, measure.RateOf(DiskRead))
+	_       = cost(260, "cost_disk_written", "Disk writes", "bytes", measure.Bytes, measure.RateOf(DiskWritten))
+	_       = cost(270, "cost_disk_flushes", "Disk flushes", "operations", measure.Count, measure.RateOf(DiskFlushes))
+	_       = cost(280, "cost_network", "Network", "bytes received and sent", measure.Bytes, measure.RateOf(NetReceived).Plus(NetSent))
 )
 
 func cost(rank int, id, title, note string, unit measure.Unit, sources ...measure.Source) *measure.Measure {

@@ -89,7 +89,7 @@ func TestNodeExporterAgreesWithProcfs(t *testing.T) {
 		v := &before.Values[i]
 		end, ok := after.Get(v.Metric, v.Labels...)
 		got, found := between.Get(v.Metric, v.Labels...)
-		if !ok || v.Metric == busiestCore || v.Metric == busiestDisk || v.Metric == busiestNetwork {
+		if !ok || v.Metric == BusiestCoreShare || v.Metric == BusiestDiskShare || v.Metric == busiestNetwork {
 			continue
 		}
 		if !found {
@@ -114,7 +114,7 @@ func TestNodeExporterAgreesWithProcfs(t *testing.T) {
 	if counters < 15 {
 		t.Errorf("%d counters", counters)
 	}
-	for _, m := range []*measure.Metric{busiestCore, busiestDisk} {
+	for _, m := range []*measure.Metric{BusiestCoreShare, BusiestDiskShare} {
 		for name, s := range map[string]*engine.Status{"procfs": after, "node_exporter": between} {
 			if v, ok := s.Get(m); ok && (v < 0 || v > 1) {
 				t.Errorf("%s: %s is %v", name, m.Name, v)

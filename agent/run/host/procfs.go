@@ -48,7 +48,7 @@ func (p *procfsProber) Probe(context.Context) (*engine.Status, error) {
 	for core, c := range stat.cores {
 		*r.cpu(core) = c
 	}
-	r.single[switches] = stat.switches
+	r.single[Switches] = stat.switches
 	p.readMemory(r)
 	if text, err := p.files.read("/proc/diskstats"); err == nil {
 		r.setDisks(text)
@@ -82,7 +82,7 @@ func (p *procfsProber) readMemory(r *reading) {
 		in, read := named(text, "pswpin")
 		out, written := named(text, "pswpout")
 		if read && written {
-			r.single[swapped] = in + out
+			r.single[Swapped] = in + out
 		}
 	}
 }

@@ -51,6 +51,9 @@ const maxDevices = 32
 // up or what is none: their operations would count twice.
 var notDisks = regexp.MustCompile(`^((ram|loop|fd|(h|s|v|xv)d[a-z]|nvme\d+n\d+p|mmcblk\d+p)\d+|(dm-|md|zram|sr|nbd|drbd).*)$`)
 
+// IsDisk reports whether a device is a whole disk of its own.
+func IsDisk(device string) bool { return !notDisks.MatchString(device) }
+
 // notLinks are interfaces without a link of their own.
 var notLinks = regexp.MustCompile(`^(lo|(veth|docker|br-|virbr|vnet|tap|tun|cali|flannel|cni|dummy|ifb|bond|team|wg|sit|gre|erspan|ip6|ip_vti).*|.*[.:@].*)$`)
 
@@ -67,7 +70,7 @@ func (r *reading) set(devices map[string]*device, name string, m *measure.Metric
 }
 
 func (r *reading) setDisk(name string, m *measure.Metric, v float64) {
-	if !notDisks.MatchString(name) {
+	if IsDisk(name) {
 		r.set(r.disks, name, m, v)
 	}
 }
@@ -94,9 +97,9 @@ const maxCores = 4096
 
 // The order in which values are set is always the same, which the record is fastest with.
 var (
-	singles      = []*measure.Metric{switches, memoryTotal, memoryUsed, swapUsed, swapped, retransmits, listenDrops, conntrack, conntracks, cpuWaiting, pressureCPU, pressureIO, pressureMemory}
-	ofDisks      = []*measure.Metric{diskRead, diskWritten, diskReads, diskWrites, diskFlushes, diskReadTime, diskWriteTime, diskBusyTime, diskQueueTime}
-	ofInterfaces = []*measure.Metric{netReceived, netSent, netReceivedPackets, netSentPackets, netDrops, netSpeed}
+	singles      = []*measure.Metric{Switches, memoryTotal, memoryUsed, swapUsed, Swapped, retransmits, listenDrops, conntrack, conntracks, cpuWaiting, pressureCPU, pressureIO, pressureMemory}
+	ofDisks      = []*measure.Metric{DiskRead, DiskWritten, DiskReads, DiskWrites, DiskFlushes, DiskReadTime, DiskWriteTime, DiskBusyTime, DiskQueueTime}
+	ofInterfaces = []*measure.Metric{NetReceived, NetSent, netReceivedPackets, netSentPackets, netDrops, netSpeed}
 )
 
 // status returns the reading as the values of a machine. previous is the reading before
@@ -115,7 +118,7 @@ func (r *reading) status(previous *reading) *engine.Status {
 		for i, v := range all.each() {
 			out.Set([]*measure.Metric{cpuUser, cpuSystem, cpuSoftIRQ, cpuIRQ, cpuSteal, cpuIOWait, cpuIdle}[i], v)
 		}
-		out.Set(cores, float64(len(r.cpus)))
+		out.Set(CoreCount, float64(len(r.cpus)))
 	}
 	if total, ok := r.single[memoryTotal]; ok && r.available > 0 {
 		r.single[memoryUsed] = max(0, total-r.available)
@@ -146,7 +149,7 @@ func (r *reading) setBusiest(out *engine.Status, previous *reading) {
 		}
 	}
 	if known {
-		out.Set(busiestCore, min(1, most))
+		out.Set(BusiestCoreShare, min(1, most))
 	}
 	seconds := r.at - previous.at
 	if previous.at == 0 || seconds <= 0 {
@@ -155,11 +158,11 @@ func (r *reading) setBusiest(out *engine.Status, previous *reading) {
 	most, known = 0, false
 	for name, d := range r.disks {
 		if was := previous.disks[name]; was != nil {
-			most, known = max(most, (d.values[diskBusyTime]-was.values[diskBusyTime])/seconds), true
+			most, known = max(most, (d.values[DiskBusyTime]-was.values[DiskBusyTime])/seconds), true
 		}
 	}
 	if known {
-		out.Set(busiestDisk, min(1, most))
+		out.Set(BusiestDiskShare, min(1, most))
 	}
 	most, known = 0, false
 	for name, d := range r.networks {
@@ -167,7 +170,7 @@ func (r *reading) setBusiest(out *engine.Status, previous *reading) {
 		if was == nil || speed <= 0 {
 			continue
 		}
-		for _, m := range []*measure.Metric{netReceived, netSent} {
+		for _, m := range []*measure.Metric{NetReceived, NetSent} {
 			most, known = max(most, (d.values[m]-was.values[m])/seconds/speed), true
 		}
 	}

@@ -78,10 +78,10 @@ func (r *reading) setDisks(text []byte) {
 		metric *measure.Metric
 		factor float64
 	}{
-		{diskReads, 1}, {}, {diskRead, sector}, {diskReadTime, 1e-3},
-		{diskWrites, 1}, {}, {diskWritten, sector}, {diskWriteTime, 1e-3},
-		{}, {diskBusyTime, 1e-3}, {diskQueueTime, 1e-3},
-		{}, {}, {}, {}, {diskFlushes, 1},
+		{DiskReads, 1}, {}, {DiskRead, sector}, {DiskReadTime, 1e-3},
+		{DiskWrites, 1}, {}, {DiskWritten, sector}, {DiskWriteTime, 1e-3},
+		{}, {DiskBusyTime, 1e-3}, {DiskQueueTime, 1e-3},
+		{}, {}, {}, {}, {DiskFlushes, 1},
 	}
 	for line := range bytes.Lines(text) {
 		fields := bytes.Fields(line)
@@ -107,8 +107,8 @@ func (r *reading) setDisks(text []byte) {
 // counters of what was received and eight of what was sent.
 func (r *reading) setNetworks(text []byte) {
 	counters := []*measure.Metric{
-		netReceived, netReceivedPackets, nil, netDrops, nil, nil, nil, nil,
-		netSent, netSentPackets, nil, netDrops,
+		NetReceived, netReceivedPackets, nil, netDrops, nil, nil, nil, nil,
+		NetSent, netSentPackets, nil, netDrops,
 	}
 	for line := range bytes.Lines(text) {
 		at := bytes.LastIndexByte(line, ':')

@@ -119,16 +119,16 @@ func TestDisks(t *testing.T) {
 	got.setDisks([]byte(text))
 	for _, d := range all {
 		set := func(m *measure.Metric, v float64) { want.setDisk(d.DeviceName, m, v) }
-		set(diskRead, float64(d.ReadSectors)*512)
-		set(diskWritten, float64(d.WriteSectors)*512)
-		set(diskReads, float64(d.ReadIOs))
-		set(diskWrites, float64(d.WriteIOs))
-		set(diskReadTime, float64(d.ReadTicks)*1e-3)
-		set(diskWriteTime, float64(d.WriteTicks)*1e-3)
-		set(diskBusyTime, float64(d.IOsTotalTicks)*1e-3)
-		set(diskQueueTime, float64(d.WeightedIOTicks)*1e-3)
+		set(DiskRead, float64(d.ReadSectors)*512)
+		set(DiskWritten, float64(d.WriteSectors)*512)
+		set(DiskReads, float64(d.ReadIOs))
+		set(DiskWrites, float64(d.WriteIOs))
+		set(DiskReadTime, float64(d.ReadTicks)*1e-3)
+		set(DiskWriteTime, float64(d.WriteTicks)*1e-3)
+		set(DiskBusyTime, float64(d.IOsTotalTicks)*1e-3)
+		set(DiskQueueTime, float64(d.WeightedIOTicks)*1e-3)
 		if d.IoStatsCount >= 20 {
-			set(diskFlushes, float64(d.FlushRequestsCompleted))
+			set(DiskFlushes, float64(d.FlushRequestsCompleted))
 		}
 	}
 	if len(want.disks) < 2 || !reflect.DeepEqual(got.disks, want.disks) {
@@ -164,7 +164,7 @@ enp1s0f0:18446744073709551615 2 0 0 0 0 0 0 21 22 23 24 25 26 27 28
 	got.setNetworks([]byte(text))
 	for name, d := range all {
 		for m, v := range map[*measure.Metric]uint64{
-			netReceived: d.RxBytes, netReceivedPackets: d.RxPackets, netSent: d.TxBytes, netSentPackets: d.TxPackets, netDrops: d.RxDropped + d.TxDropped,
+			NetReceived: d.RxBytes, netReceivedPackets: d.RxPackets, NetSent: d.TxBytes, netSentPackets: d.TxPackets, netDrops: d.RxDropped + d.TxDropped,
 		} {
 			want.set(want.networks, name, m, float64(v))
 		}
@@ -205,7 +205,7 @@ func TestProcfs(t *testing.T) {
 			t.Errorf("the pressure of %s is %v s, want %v", name, v, now)
 		}
 	}
-	for _, m := range []*measure.Metric{swapped, retransmits, listenDrops} {
+	for _, m := range []*measure.Metric{Swapped, retransmits, listenDrops} {
 		if _, ok := values[m]; !ok {
 			t.Errorf("no %s", m.Name)
 		}

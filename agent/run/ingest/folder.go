@@ -12,8 +12,6 @@ import (
 
 	"github.com/benchwatch/benchwatch/agent/base/follow"
 	"github.com/benchwatch/benchwatch/agent/model/tool"
-	"github.com/benchwatch/benchwatch/agent/run/dump"
-	"github.com/benchwatch/benchwatch/agent/run/host"
 )
 
 // Reason is why a file of a folder is not imported, as the end of a sentence about such files.
@@ -37,7 +35,7 @@ var Reasons = []Reason{Unmatched, Binary, UTF16, SourceCode, Unrecognised, Witho
 // Folder is what a search of a folder found. Hidden files and folders are not searched.
 type Folder struct {
 	Logs []Log
-	// Beside are monitor logs and dumps by their names, which may belong to logs.
+	// Beside are files that may belong to logs.
 	Beside []string
 	// Left are the numbers of files that are not imported.
 	Left map[Reason]int
@@ -49,8 +47,9 @@ type Folder struct {
 func (f *Folder) Has(path string) bool { return f.paths[path] }
 
 // Search searches a folder and the folders below it for logs, in the order of their paths.
-// With named all logs are taken for that tool's. A pattern, if it is not nil, must match.
-func Search(path string, tools tool.Set, named *tool.Tool, pattern *PathLabels) (*Folder, error) {
+// With named all logs are taken for that tool's. A pattern, if it is not nil, must match. isBeside
+// reports whether a file is no log but may belong to one.
+func Search(path string, tools tool.Set, named *tool.Tool, pattern *PathLabels, isBeside func(path string) bool) (*Folder, error) {
 	f := &Folder{Left: map[Reason]int{}, paths: map[string]bool{}}
 	err := filepath.WalkDir(path, func(file string, d fs.DirEntry, err error) error {
 		hidden := file != path && strings.HasPrefix(d.Name(), ".")
@@ -64,7 +63,7 @@ func Search(path string, tools tool.Set, named *tool.Tool, pattern *PathLabels) 
 		case !d.Type().IsRegular():
 			f.Left[NotRegular]++
 			return nil
-		case host.IsMonitorLog(file) || dump.IsDump(file):
+		case isBeside(file):
 			f.Beside = append(f.Beside, file)
 			return nil
 		}

@@ -95,6 +95,16 @@ func (r *Recorder) RecordHosts(f engine.Frame) error {
 	return nil
 }
 
+// RecordSettings appends the targets' settings where these are new.
+func (r *Recorder) RecordSettings(f engine.Frame) error { return r.settings.record(f) }
+
+// The engines of what was not sampled but imported: a server of dumps, a machine of the logs of
+// monitoring programs.
+const (
+	DumpEngine       = "status-dump"
+	MachineLogEngine = "monitor-log"
+)
+
 // MachineSettings begins the names of machines among the targets of settings.jsonl.
 const MachineSettings = "machine "
 

@@ -14,7 +14,6 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/measure"
 	"github.com/benchwatch/benchwatch/agent/model/table"
 	"github.com/benchwatch/benchwatch/agent/model/tool"
-	"github.com/benchwatch/benchwatch/agent/run/dump"
 	"github.com/benchwatch/benchwatch/agent/run/host"
 	"github.com/benchwatch/benchwatch/agent/run/ingest"
 	"github.com/benchwatch/benchwatch/agent/run/record"
@@ -198,7 +197,7 @@ func serverEvidence(h *record.History, s *record.Server, threads float64) analys
 		LagSeconds: largest(engine.LagSeconds), Connections: largest(engine.OpenConnections), ConnectionLimit: settingOf(h, s.Target, string(analysis.LimitConnections)),
 		Refused: s.Increase(engine.RefusedConnections), PoolReads: mean(engine.PagesRead), PoolMisses: mean(engine.PageMisses),
 	}
-	if s.Engine == dump.Engine { // one difference, of all of the run
+	if s.Engine == record.DumpEngine { // one difference, of all of the run
 		out.Samples = analysis.LeastSamples
 	}
 	out.Checkpoint = slowdown(h, s.Target, engine.CheckpointAge, analysis.HighCheckpoint)

@@ -15,7 +15,6 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/table"
 	"github.com/benchwatch/benchwatch/agent/model/tool"
 	"github.com/benchwatch/benchwatch/agent/model/tool/registry"
-	"github.com/benchwatch/benchwatch/agent/run/dump"
 	"github.com/benchwatch/benchwatch/agent/run/host"
 	"github.com/benchwatch/benchwatch/agent/run/ingest"
 	"github.com/benchwatch/benchwatch/agent/run/record"
@@ -120,7 +119,7 @@ func (j *judge) outcome() {
 // machines says where what the machines did comes from, if benchwatch did not measure it.
 func (j *judge) machines() {
 	for _, one := range j.h.Hosts {
-		if one.Engine == host.MonitorEngine {
+		if one.Engine == record.MachineLogEngine {
 			j.add(Note, "what %s did is from the output of %s, which is assumed to have started with the tool", one.Target, strings.Join(one.Versions, ", "))
 		}
 	}
@@ -269,8 +268,8 @@ func (j *judge) servers() {
 	sampled := false
 	for i := range j.row.Servers {
 		s := &j.row.Servers[i]
-		sampled = sampled || s.Engine != dump.Engine
-		if s.Engine == dump.Engine {
+		sampled = sampled || s.Engine != record.DumpEngine
+		if s.Engine == record.DumpEngine {
 			j.add(Note, "what %s did is the difference of two dumps of its status, as if they were of the begin and the end of the run: means only, with all that happened between them", s.Target)
 		}
 	}

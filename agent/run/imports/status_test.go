@@ -1,4 +1,4 @@
-package dump
+package imports
 
 import (
 	"os"
@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/benchwatch/benchwatch/agent/model/engine"
+	"github.com/benchwatch/benchwatch/agent/model/tool/registry"
 )
 
 // lay copies recorded dumps of a MariaDB 10.11 around a run of sysbench, each under a name.
@@ -16,7 +17,7 @@ func lay(t *testing.T, names map[string]string) string {
 	t.Helper()
 	folder := t.TempDir()
 	for name, recorded := range names {
-		data, err := os.ReadFile(filepath.Join("testdata", recorded))
+		data, err := os.ReadFile(filepath.Join("testdata", "status", recorded))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -28,11 +29,11 @@ func lay(t *testing.T, names map[string]string) string {
 }
 
 func beside(path string, alone bool) (*Server, error) {
-	folder, err := List(filepath.Dir(path))
+	folder, err := List(filepath.Dir(path), registry.Tools)
 	if err != nil {
 		return nil, err
 	}
-	return folder.Beside(filepath.Base(path), alone)
+	return folder.Server(filepath.Base(path), alone)
 }
 
 // All three forms of the output give the same counters, of which the run's 1279 transactions
@@ -111,7 +112,7 @@ func TestBesideProblems(t *testing.T) {
 		t.Errorf("%+v, %v", s, err)
 	}
 	for name, want := range map[string]bool{"other.status.before": true, "status": false, "run.variables": false, "none": false} {
-		if got := IsDump(filepath.Join(folder, name)); got != want {
+		if got := IsBeside(filepath.Join(folder, name)); got != want {
 			t.Errorf("%s is a dump: %v", name, got)
 		}
 	}
@@ -140,7 +141,7 @@ func TestPipeIsNoDump(t *testing.T) {
 	if err := unix.Mkfifo(path, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if IsDump(path) {
+	if IsBeside(path) {
 		t.Error("a pipe is a dump")
 	}
 	if s, err := beside(filepath.Join(filepath.Dir(path), "run.log"), true); s != nil || err != nil {

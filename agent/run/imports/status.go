@@ -1,7 +1,4 @@
-// Package dump reads what people save of a server beside a benchmark's log: the output of
-// SHOW GLOBAL STATUS and SHOW GLOBAL VARIABLES (or mysqladmin extended-status and variables)
-// from before and after the run, as tables, with tabs or vertically.
-package dump
+package imports
 
 import (
 	"bufio"
@@ -10,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -21,11 +17,8 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/engine/galera"
 	"github.com/benchwatch/benchwatch/agent/model/engine/mysql"
 	"github.com/benchwatch/benchwatch/agent/model/measure"
-	"github.com/benchwatch/benchwatch/agent/run/host"
+	"github.com/benchwatch/benchwatch/agent/run/record"
 )
-
-// Engine is that of servers whose values come from dumps.
-const Engine = "status-dump"
 
 // Server is what dumps show of one server.
 type Server struct {
@@ -52,15 +45,11 @@ var (
 	noise = []string{"mysql", "mariadb", "mysqladmin", "show", "global", "extended", "tsv", "csv"}
 )
 
-const (
-	// maxLine is longer than any line of a dump, in bytes.
-	maxLine = 1 << 20
-	// maxDump is longer than thousands of snapshots, maxHead than one.
-	maxDump, maxHead = 128 << 20, 1 << 20
-)
+// maxDump is longer than thousands of snapshots, maxHead than one, in bytes.
+const maxDump, maxHead = 128 << 20, 1 << 20
 
-// file is a dump by its name.
-type file struct {
+// dump is a file by its name.
+type dump struct {
 	path string
 	// moment is 0 for one from before the run, 2 for one from after it, else 1; number is
 	// for several in between.
@@ -71,35 +60,35 @@ type file struct {
 	shared bool
 }
 
-// split takes a name apart: the words that the log's own name has, and the rest. ok is false
-// for a name that is none of a dump.
-func split(path string) (own []string, f file, ok bool) {
-	f = file{path: path, moment: 1}
+// dumpNamed takes the words of a file's name apart: those that a log's name has, and the rest. ok
+// is false if it is not the name of a dump.
+func dumpNamed(path string, words []string) (own []string, d dump, ok bool) {
+	d = dump{path: path, moment: 1}
 	numbered := false // the previous word can have a number: status.2
-	for _, word := range host.NameWords(filepath.Base(path)) {
+	for _, word := range words {
 		n, err := strconv.Atoi(word)
 		after := numbered
 		numbered = slices.Contains(kinds, word)
 		switch {
 		case numbered:
-			ok, f.settings = true, f.settings || word != "status"
+			ok, d.settings = true, d.settings || word != "status"
 		case slices.Contains(noise, word):
 		case slices.Contains(first, word):
-			f.moment = 0
+			d.moment = 0
 		case slices.Contains(last, word):
-			f.moment = 2
+			d.moment = 2
 		case after && err == nil:
-			f.number = n
+			d.number = n
 		default:
 			own = append(own, word)
 		}
 	}
-	return own, f, ok
+	return own, d, ok
 }
 
-// IsDump reports whether a file is a dump, by its name and its first lines.
-func IsDump(path string) bool {
-	if _, _, ok := split(path); !ok {
+// isDump reports whether a file is a dump, by its name and its first lines.
+func isDump(path string, words []string) bool {
+	if _, _, ok := dumpNamed(path, words); !ok {
 		return false
 	}
 	found := false
@@ -110,48 +99,25 @@ func IsDump(path string) bool {
 	return found
 }
 
-// Folder is the files of a folder that are dumps by their names. It is listed once for all
-// logs in it.
-type Folder struct {
-	// files are by the words that their names share with a log's.
-	files map[string][]file
-}
-
-// List lists the dumps in a folder.
-func List(folder string) (*Folder, error) {
-	entries, err := os.ReadDir(folder)
-	if err != nil {
-		return nil, fmt.Errorf("look for dumps: %w", err)
-	}
-	d := &Folder{files: map[string][]file{}}
-	for _, e := range entries {
-		if own, f, ok := split(filepath.Join(folder, e.Name())); ok && e.Type().IsRegular() {
-			name := strings.Join(own, " ")
-			d.files[name] = append(d.files[name], f)
-		}
-	}
-	return d, nil
-}
-
-// Beside returns what the dumps show that belong to a log of the folder, nil if there are none:
+// Server returns what the dumps show that belong to a log of the folder, nil if there are none:
 // run-8.status.before.txt, run-8.status.after.txt and run-8.variables.txt for run-8.log.
 // alone: the folder has no other benchmark's log, and status.before.txt belongs to it.
 // Variables can belong to several logs, whose names begin with theirs: Tier12G.vars.txt to
 // Tier12G_RW_16th.log.
-func (d *Folder) Beside(name string, alone bool) (*Server, error) {
-	want := slices.DeleteFunc(host.NameWords(name), func(w string) bool { return slices.Contains(noise, w) })
-	var files []file
+func (f *Folder) Server(name string, alone bool) (*Server, error) {
+	want := slices.DeleteFunc(f.names.words(name), func(w string) bool { return slices.Contains(noise, w) })
+	var files []dump
 	if len(want) > 0 {
-		files = append(files, d.files[strings.Join(want, " ")]...)
+		files = append(files, f.dumps[strings.Join(want, " ")]...)
 	}
 	if alone {
-		files = append(files, d.files[""]...)
+		files = append(files, f.dumps[""]...)
 	}
-	files = slices.DeleteFunc(files, func(f file) bool { return filepath.Base(f.path) == name })
-	slices.SortStableFunc(files, func(a, b file) int { return cmp.Or(a.moment-b.moment, a.number-b.number) })
+	files = slices.DeleteFunc(files, func(d dump) bool { return filepath.Base(d.path) == name })
+	slices.SortStableFunc(files, func(a, b dump) int { return cmp.Or(a.moment-b.moment, a.number-b.number) })
 	for n := len(want) - 1; n > 0; n-- {
-		shared := d.files[strings.Join(want[:n], " ")]
-		if i := slices.IndexFunc(shared, func(f file) bool { return f.settings && filepath.Base(f.path) != name }); i >= 0 {
+		shared := f.dumps[strings.Join(want[:n], " ")]
+		if i := slices.IndexFunc(shared, func(d dump) bool { return d.settings && filepath.Base(d.path) != name }); i >= 0 {
 			closest := shared[i]
 			closest.shared = true
 			files = append(files, closest) // last: those of the log itself are preferred
@@ -162,7 +128,7 @@ func (d *Folder) Beside(name string, alone bool) (*Server, error) {
 }
 
 // readAll takes the first variables, and the first and the last status.
-func readAll(files []file) (*Server, error) {
+func readAll(files []dump) (*Server, error) {
 	var variables, before, after mysql.Values
 	s := &Server{Name: "server"}
 	for _, f := range files {
@@ -227,7 +193,7 @@ func (s *Server) decode(variables, before, after mysql.Values) error {
 // counters are the values of a status that only grow. Others are those of an instant outside
 // of the run.
 func counters(server *mysql.Server, v mysql.Values, details []mysql.Detail) (*engine.Status, error) {
-	s, err := mysql.Decode(context.Background(), &mysql.Tick{Target: &engine.Target{Engine: Engine}, Server: server, Status: v}, refusing{}, details)
+	s, err := mysql.Decode(context.Background(), &mysql.Tick{Target: &engine.Target{Engine: record.DumpEngine}, Server: server, Status: v}, refusing{}, details)
 	if err != nil {
 		return nil, err
 	}

@@ -1,4 +1,4 @@
-package host
+package imports
 
 import (
 	"context"
@@ -13,18 +13,20 @@ import (
 
 	"github.com/benchwatch/benchwatch/agent/model/engine"
 	"github.com/benchwatch/benchwatch/agent/model/measure"
+	"github.com/benchwatch/benchwatch/agent/model/tool/registry"
+	"github.com/benchwatch/benchwatch/agent/run/host"
 )
 
-// monitorRow is a status with the values of some metrics.
-type monitorRow struct {
+// machineRow is a status with the values of some metrics.
+type machineRow struct {
 	elapsed, interval float64
 	status            *engine.Status
 }
 
-func readMonitorLogs(t *testing.T, duration float64, logs ...MonitorLog) (rows []monitorRow) {
+func readLogs(t *testing.T, duration float64, logs ...MachineLog) (rows []machineRow) {
 	t.Helper()
-	_, err := ReadMonitorLogs(t.Context(), logs, duration, func(elapsed, interval float64, s *engine.Status) error {
-		rows = append(rows, monitorRow{elapsed, interval, s})
+	_, err := readMachine(t.Context(), logs, duration, func(elapsed, interval float64, s *engine.Status) error {
+		rows = append(rows, machineRow{elapsed, interval, s})
 		return nil
 	})
 	if err != nil {
@@ -33,13 +35,13 @@ func readMonitorLogs(t *testing.T, duration float64, logs ...MonitorLog) (rows [
 	return rows
 }
 
-func captured(program, file string) MonitorLog {
-	return MonitorLog{program, filepath.Join("testdata", "monitor", file)}
+func captured(program, file string) MachineLog {
+	return MachineLog{program, filepath.Join("testdata", "monitor", file)}
 }
 
 // The values of the second and third report, in the captures of one machine: shares of CPU
 // time, and what was written in a second.
-func TestMonitorLogs(t *testing.T) {
+func TestMachineLogs(t *testing.T) {
 	for _, tt := range []struct {
 		program, file  string
 		interval       float64
@@ -50,18 +52,18 @@ func TestMonitorLogs(t *testing.T) {
 		first, between float64 // the metric in the first row, and what the second one adds
 		cores          float64
 	}{
-		{"vmstat", "vmstat.txt", 1, 4, 33.0 / 101, switches, "", 14193, 13816, 0},
-		{"vmstat", "vmstat-t.txt", 1, 4, 33.0 / 101, diskWritten, "all", 128 << 10, 61784 << 10, 0},
-		{"iostat", "iostat.txt", 1, 4, 0.2764, diskWritten, "vda", 128 << 10, 61784 << 10, 2},
-		{"iostat", "iostat-t.txt", 1, 4, 0.2764, diskReads, "vda", 12, 2, 2},
-		{"iostat", "iostat-plain.txt", 1, 3, 0.2764, diskWritten, "vda", 128 << 10, 61784 << 10, 2},
-		{"mpstat", "mpstat.txt", 1, 4, 0.2714, cpuSystem, "", 2 * 0.0402, 2 * 0.0594, 2},
-		{"mpstat", "mpstat-all.txt", 1, 4, 0.2714, cpuSystem, "", 2 * 0.0402, 2 * 0.0591, 2},
-		{"dstat", "dstat.txt", 1, 3, 29.0 / 101, switches, "", 14 << 10, 13 << 10, 0},
-		{"dstat", "dstat-t.txt", 1, 3, 30.0 / 99, diskWritten, "all", 60 << 20, 344 << 10, 0},
+		{"vmstat", "vmstat.txt", 1, 4, 33.0 / 101, host.Switches, "", 14193, 13816, 0},
+		{"vmstat", "vmstat-t.txt", 1, 4, 33.0 / 101, host.DiskWritten, "all", 128 << 10, 61784 << 10, 0},
+		{"iostat", "iostat.txt", 1, 4, 0.2764, host.DiskWritten, "vda", 128 << 10, 61784 << 10, 2},
+		{"iostat", "iostat-t.txt", 1, 4, 0.2764, host.DiskReads, "vda", 12, 2, 2},
+		{"iostat", "iostat-plain.txt", 1, 3, 0.2764, host.DiskWritten, "vda", 128 << 10, 61784 << 10, 2},
+		{"mpstat", "mpstat.txt", 1, 4, 0.2714, host.CPUTimes[1], "", 2 * 0.0402, 2 * 0.0594, 2},
+		{"mpstat", "mpstat-all.txt", 1, 4, 0.2714, host.CPUTimes[1], "", 2 * 0.0402, 2 * 0.0591, 2},
+		{"dstat", "dstat.txt", 1, 3, 29.0 / 101, host.Switches, "", 14 << 10, 13 << 10, 0},
+		{"dstat", "dstat-t.txt", 1, 3, 30.0 / 99, host.DiskWritten, "all", 60 << 20, 344 << 10, 0},
 	} {
 		t.Run(tt.file, func(t *testing.T) {
-			rows := readMonitorLogs(t, 4, captured(tt.program, tt.file))
+			rows := readLogs(t, 4, captured(tt.program, tt.file))
 			if len(rows) != tt.rows {
 				t.Fatalf("%d rows, want %d", len(rows), tt.rows)
 			}
@@ -70,10 +72,10 @@ func TestMonitorLogs(t *testing.T) {
 					t.Errorf("row %d: at %v, %v long", i, r.elapsed, r.interval)
 				}
 			}
-			of := cpuUser
+			of := host.CPUTimes[0]
 			if tt.cores == 0 { // CPU time can't be known
-				of = busy
-				if v, ok := rows[0].status.Get(cpuUser); ok {
+				of = host.BusyShare
+				if v, ok := rows[0].status.Get(host.CPUTimes[0]); ok {
 					t.Errorf("%v s of CPU of an unknown number of cores", v)
 				}
 			}
@@ -90,7 +92,7 @@ func TestMonitorLogs(t *testing.T) {
 			if math.Abs(first-tt.first) > 1e-6*tt.first || math.Abs(second-first-tt.between) > 1e-6*tt.between {
 				t.Errorf("%s: %v and %v more, want %v and %v", tt.metric.Name, first, second-first, tt.first, tt.between)
 			}
-			if n, _ := rows[0].status.Get(cores); n != tt.cores {
+			if n, _ := rows[0].status.Get(host.CoreCount); n != tt.cores {
 				t.Errorf("%v cores, want %v", n, tt.cores)
 			}
 		})
@@ -98,8 +100,8 @@ func TestMonitorLogs(t *testing.T) {
 }
 
 // What several programs print counts once.
-func TestMonitorLogsTogether(t *testing.T) {
-	rows := readMonitorLogs(t, 3, captured("mpstat", "mpstat.txt"), captured("iostat", "iostat.txt"), captured("vmstat", "vmstat.txt"), captured("dstat", "dstat.txt"))
+func TestMachineLogsTogether(t *testing.T) {
+	rows := readLogs(t, 3, captured("mpstat", "mpstat.txt"), captured("iostat", "iostat.txt"), captured("vmstat", "vmstat.txt"), captured("dstat", "dstat.txt"))
 	if len(rows) != 3 {
 		t.Fatalf("%d rows", len(rows))
 	}
@@ -118,44 +120,54 @@ func TestMonitorLogsTogether(t *testing.T) {
 	if d := cmp.Diff(want, seen); d != "" {
 		t.Errorf("values of several programs:\n%s", d)
 	}
-	if v, _ := s.Get(busiestCore); math.Abs(v-0.33) > 1e-9 {
+	if v, _ := s.Get(host.BusiestCoreShare); math.Abs(v-0.33) > 1e-9 {
 		t.Errorf("busiest core %v", v)
 	}
-	if v, _ := s.Get(cpuUser); math.Abs(v-2*0.2714) > 1e-9 {
+	if v, _ := s.Get(host.CPUTimes[0]); math.Abs(v-2*0.2714) > 1e-9 {
 		t.Errorf("user %v is not that of mpstat", v)
 	}
 }
 
 // A log of a program that printed each ten seconds, without times.
-func TestMonitorLogWithoutTimes(t *testing.T) {
-	rows := readMonitorLogs(t, 41, captured("vmstat", "vmstat.txt"))
+func TestMachineLogWithoutTimes(t *testing.T) {
+	rows := readLogs(t, 41, captured("vmstat", "vmstat.txt"))
 	if len(rows) != 4 || rows[3].elapsed != 40 || rows[3].interval != 10 {
 		t.Errorf("%+v", rows)
 	}
 }
 
-func TestMonitorLogsBeside(t *testing.T) {
+// The name of a log of any tool differs from that of its machine's log by the tool's name.
+func TestMachineLogsBeside(t *testing.T) {
 	dir := t.TempDir()
-	for _, name := range []string{"run-8.sysbench.txt", "run-8.vmstat.txt", "run-8.iostat.log", "run-16.vmstat.txt", "mpstat-run-8.txt", "dstat.txt", "other.log"} {
+	names := []string{
+		"run-8.sysbench.txt", "run-8.vmstat.txt", "run-8.iostat.log", "run-16.vmstat.txt", "mpstat-run-8.txt", "dstat.txt", "other.log",
+		"mysql-8.vmstat.txt",
+	}
+	for _, name := range names {
 		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	folder, err := ListMonitorLogs(dir)
+	folder, err := List(dir, registry.Tools)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, tt := range []struct {
+	type test struct {
 		log   string
 		alone bool
 		want  []string
-	}{
-		{"run-8.sysbench.txt", false, []string{"mpstat-run-8.txt", "run-8.iostat.log", "run-8.vmstat.txt"}},
-		{"other.log", false, nil},
-		{"other.log", true, []string{"dstat.txt"}},
-	} {
+	}
+	ofRun8 := []string{"mpstat-run-8.txt", "run-8.iostat.log", "run-8.vmstat.txt"}
+	tests := []test{
+		{"run-8.log", false, ofRun8}, {"run-8.gotpc.txt", false, ofRun8}, {"run-8.tpcc.out", false, ofRun8}, {"mysqlslap_run-8", false, ofRun8},
+		{"other.log", false, nil}, {"other.log", true, []string{"dstat.txt"}}, {"mysql-8.sysbench.txt", false, []string{"mysql-8.vmstat.txt"}},
+	}
+	for _, tool := range registry.Tools {
+		tests = append(tests, test{"run-8." + tool.Name + ".txt", false, ofRun8})
+	}
+	for _, tt := range tests {
 		var names []string
-		for _, l := range folder.Beside(tt.log, tt.alone) {
+		for _, l := range folder.MachineLogs(tt.log, tt.alone) {
 			names = append(names, filepath.Base(l.Path))
 		}
 		if !slices.Equal(names, tt.want) {
@@ -164,17 +176,17 @@ func TestMonitorLogsBeside(t *testing.T) {
 	}
 }
 
-func TestMonitorLogStops(t *testing.T) {
+func TestMachineLogStops(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
-	_, err := ReadMonitorLogs(ctx, []MonitorLog{captured("vmstat", "vmstat.txt")}, 4, func(float64, float64, *engine.Status) error { return nil })
+	_, err := readMachine(ctx, []MachineLog{captured("vmstat", "vmstat.txt")}, 4, func(float64, float64, *engine.Status) error { return nil })
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}
 }
 
-func FuzzMonitorLog(f *testing.F) {
-	for _, p := range monitorPrograms {
+func FuzzMachineLog(f *testing.F) {
+	for _, p := range programs {
 		files, err := filepath.Glob(filepath.Join("testdata", "monitor", p.name+"*.txt"))
 		if err != nil {
 			f.Fatal(err)
@@ -188,15 +200,12 @@ func FuzzMonitorLog(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, program string, text []byte) {
-		if readerOf(program) == nil {
-			t.Skip()
-		}
 		path := filepath.Join(t.TempDir(), "log")
 		if err := os.WriteFile(path, text, 0o600); err != nil {
 			t.Fatal(err)
 		}
 		last := 0.0
-		_, _ = ReadMonitorLogs(t.Context(), []MonitorLog{{program, path}}, 1e6, func(elapsed, interval float64, s *engine.Status) error {
+		_, _ = readMachine(t.Context(), []MachineLog{{program, path}}, 1e6, func(elapsed, interval float64, s *engine.Status) error {
 			if elapsed < last || !(interval > 0) {
 				t.Fatalf("row at %v after %v, %v long", elapsed, last, interval)
 			}

@@ -13,7 +13,7 @@ import (
 func TestImportDumps(t *testing.T) {
 	folder, data := t.TempDir(), t.TempDir()
 	for name, recorded := range map[string]string{"run-2.log": "run.log", "run-2.status.before": "before.tsv", "run-2.status.after": "after.table", "run-2.variables": "variables.tsv"} {
-		content, err := os.ReadFile(filepath.Join("../../run/dump/testdata", recorded))
+		content, err := os.ReadFile(filepath.Join("../../run/imports/testdata/status", recorded))
 		if err != nil {
 			t.Fatal(err)
 		}
