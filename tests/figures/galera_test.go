@@ -12,7 +12,7 @@ import (
 // cluster, of which two got other settings: the article's numbers are of a larger machine.
 func TestGalera(t *testing.T) {
 	l := newLab(t)
-	const recorded = "../../agent/show/report/testdata/galera"
+	const recorded = "../../internal/recorded/testdata/galera"
 	for _, c := range []struct{ name, threads, limit string }{{"1 default", "1", "100"}, {"2 appliers", "60", "100"}, {"3 fc_limit", "60", "1000"}} {
 		dir := filepath.Join(l.data, "runs", "20261121T11153"+c.name[:1]+"Z-oltp_write_only-t8")
 		if err := os.CopyFS(dir, os.DirFS(recorded)); err != nil {

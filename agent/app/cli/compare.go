@@ -158,9 +158,10 @@ func (r *compareCommand) write(c *report.Comparison, groups []report.Group, hist
 			}
 			c.Over(set)
 		}
+		p := report.ComparisonPage{Comparison: *c, Made: time.Now(), Version: version.Version}
 		switch *r.format {
 		case "markdown":
-			return c.Markdown(w)
+			return p.Markdown(w)
 		case "csv":
 			return c.CSV(w)
 		case "json":
@@ -172,7 +173,7 @@ func (r *compareCommand) write(c *report.Comparison, groups []report.Group, hist
 			if err != nil {
 				return err
 			}
-			p := report.ComparisonPage{Comparison: *c, Made: time.Now(), Version: version.Version, Plots: set.Plots()}
+			p.Plots = report.FigurePlots(set)
 			if *r.x == "" {
 				p.Charts = report.CompareCharts(c, groups, histories)
 			}
@@ -182,13 +183,13 @@ func (r *compareCommand) write(c *report.Comparison, groups []report.Group, hist
 			if err != nil {
 				return err
 			}
-			return writeFigure(w, set.Plots())
+			return writeFigure(w, report.FigurePlots(set))
 		default:
 			screen := terminal.Terminal{}
 			if *r.file == "" {
 				screen = terminal.Of(r.streams.Out)
 			}
-			return c.Text(w, screen)
+			return p.Text(w, screen)
 		}
 	})
 }

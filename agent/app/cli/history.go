@@ -101,18 +101,18 @@ func (r *historyCommand) run(s Streams) error {
 		}
 	}
 	return r.document(s, func(w io.Writer) error {
+		p := report.TrendPage{Trend: found, Made: now, Version: version.Version}
 		switch *r.format {
 		case "markdown":
-			return found.Markdown(w)
+			return p.Markdown(w)
 		case "html":
-			p := report.TrendPage{Trend: found, Made: now, Version: version.Version}
 			return p.HTML(w)
 		case "csv":
 			return found.CSV(w)
 		case "json":
 			return table.JSON(w, found)
 		default:
-			return found.WriteText(w)
+			return p.Text(w)
 		}
 	})
 }

@@ -162,3 +162,12 @@ func (t *Table[K]) Between(from, to float64) (begin, end int) {
 	end = min(len(t.Elapsed), sort.Search(len(t.Elapsed), func(i int) bool { return t.Elapsed[i] > to })+1)
 	return begin, max(begin, end)
 }
+
+// Scaled returns values times factor.
+func Scaled(values []float64, factor float64) []float64 {
+	out := make([]float64, len(values))
+	for i, v := range values {
+		out[i] = v * factor
+	}
+	return out
+}

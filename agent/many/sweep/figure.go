@@ -23,7 +23,7 @@ func (r *Result) Figures(name string) ([]*report.Plot, error) {
 	}
 	var plots []*report.Plot
 	for _, f := range report.Figures(measures) {
-		p := f.Plot(r.scale, r.Average, r.points)
+		p := report.PlotFigure(f, r.scale, r.Average, r.points)
 		if f[0].Condition == "tps" {
 			r.addLaws(p)
 		}

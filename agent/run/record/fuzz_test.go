@@ -11,7 +11,7 @@ import (
 // released returns the beginnings of files that released versions have written.
 func released(f *testing.F, name string, size int) (all [][]byte) {
 	f.Helper()
-	for _, pattern := range []string{"../../app/cli/testdata/0.1/runs/*/" + name, "../../show/report/testdata/*/" + name} {
+	for _, pattern := range []string{"../../app/cli/testdata/0.1/runs/*/" + name, "../../../internal/recorded/testdata/*/" + name} {
 		files, err := filepath.Glob(pattern)
 		if err != nil || len(files) == 0 {
 			f.Fatal(pattern, err)

@@ -13,7 +13,7 @@ import (
 // FuzzLoad: whatever is in run.json is refused, or read as a run whose facts survive
 // being written, without secrets.
 func FuzzLoad(f *testing.F) {
-	for _, pattern := range []string{"../../app/cli/testdata/0.1/runs/*/run.json", "../../show/report/testdata/*/run.json"} {
+	for _, pattern := range []string{"../../app/cli/testdata/0.1/runs/*/run.json", "../../../internal/recorded/testdata/*/run.json"} {
 		files, err := filepath.Glob(pattern)
 		if err != nil || len(files) == 0 {
 			f.Fatal(pattern, err)

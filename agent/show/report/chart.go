@@ -245,7 +245,7 @@ func (c *Chart) fit() {
 	}
 	c.Unit = unit + ", " + c.Unit
 	for i := range c.Lines {
-		c.Lines[i].Y, c.Lines[i].factor = scaled(c.Lines[i].Y, factor), factor
+		c.Lines[i].Y, c.Lines[i].factor = series.Scaled(c.Lines[i].Y, factor), factor
 	}
 }
 
@@ -290,15 +290,6 @@ func (c *Chart) largest() float64 {
 
 // Empty reports whether no value is known.
 func (c *Chart) Empty() bool { return len(c.Lines) == 0 }
-
-// scaled returns values times factor.
-func scaled(values []float64, factor float64) []float64 {
-	out := make([]float64, len(values))
-	for i, v := range values {
-		out[i] = v * factor
-	}
-	return out
-}
 
 // buckets is into how many pieces a line is cut for drawing: about one for two
 // pixels.

@@ -461,16 +461,16 @@ func (c *Comparison) addNotes() {
 	}
 }
 
-// document has the summary, the limits, the tables, then what differs and the notes. What is wider
-// than width, if that is not 0, is made narrower.
-func (c *Comparison) document(width int) *table.Document {
+// comparisonDocument has the summary, the limits, the tables, then what differs and the notes. What is
+// wider than width, if that is not 0, is made narrower.
+func comparisonDocument(c *Comparison, width int) *table.Document {
 	doc := &table.Document{}
 	doc.List(c.Summary...)
 	doc.Table(c.LimitTable())
 	if len(c.Limits) > 0 {
-		doc.Fold("The comparison", func() { c.addTo(doc, width) })
+		doc.Fold("The comparison", func() { addComparison(c, doc, width) })
 	} else {
-		c.addTo(doc, width)
+		addComparison(c, doc, width)
 	}
 	return doc
 }
@@ -486,9 +486,9 @@ func (c *Comparison) OverTable() *table.Table {
 	return c.over.Table()
 }
 
-func (c *Comparison) addTo(doc *table.Document, width int) {
+func addComparison(c *Comparison, doc *table.Document, width int) {
 	if c.over != nil {
-		c.over.Document(doc)
+		addFigures(c.over, doc)
 		return
 	}
 	doc.Table(narrowed(c.Table(), width))
@@ -539,14 +539,16 @@ func narrowed(t *table.Table, width int) *table.Table {
 const ratioHead = "ratio"
 
 // Text writes the comparison for a terminal.
-func (c *Comparison) Text(w io.Writer, t terminal.Terminal) error {
-	doc := c.document(t.Width)
+func (p *ComparisonPage) Text(w io.Writer, t terminal.Terminal) error {
+	doc := comparisonDocument(&p.Comparison, t.Width)
 	doc.Wrap = t.Wrap
 	return doc.Text(w)
 }
 
 // Markdown writes the comparison as Markdown.
-func (c *Comparison) Markdown(w io.Writer) error { return c.document(0).Markdown(w) }
+func (p *ComparisonPage) Markdown(w io.Writer) error {
+	return comparisonDocument(&p.Comparison, 0).Markdown(w)
+}
 
 // Table has a row for each line that is no detail: the combination, the measure, each group's
 // sample and, except for the first group's, its ratio and difference. What is alike in all groups
@@ -613,7 +615,7 @@ func (c *Comparison) CSV(w io.Writer) error {
 				continue
 			}
 			t.Add(append(texts(l.Combination), table.Text(l.Measure), table.Text(l.Unit), table.Text(c.Groups[j]), table.Whole(s.N),
-				number(s.Median), number(s.Min), number(s.Max), table.Optional(s.Ratio, table.Digits), table.Optional(s.P, table.Digits), table.Text(string(s.Verdict)))...)
+				table.Number(s.Median, table.Digits), table.Number(s.Min, table.Digits), table.Number(s.Max, table.Digits), table.Optional(s.Ratio, table.Digits), table.Optional(s.P, table.Digits), table.Text(string(s.Verdict)))...)
 		}
 	}
 	return t.CSV(w)
@@ -632,9 +634,9 @@ func (s *Sample) cell() table.Cell {
 	case 0:
 		return table.Cell{}
 	case 1:
-		return number(s.Median)
+		return table.Number(s.Median, table.Digits)
 	}
-	return number(s.Median).As(fmt.Sprintf("%s n=%d", s.Text(table.Digits, ByMedian), s.N))
+	return table.Number(s.Median, table.Digits).As(fmt.Sprintf("%s n=%d", s.Text(table.Digits, ByMedian), s.N))
 }
 
 // difference returns the text of a group's difference: a value that was 0 has no ratio.

@@ -13,6 +13,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/table"
 	"github.com/benchwatch/benchwatch/agent/run/record"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
+	"github.com/benchwatch/benchwatch/internal/recorded"
 )
 
 // group makes runs of one setting: threads and label, with these rates.
@@ -36,7 +37,7 @@ func join(a, b Group) Group {
 func textOf(t *testing.T, c Comparison) string {
 	t.Helper()
 	var b bytes.Buffer
-	if err := c.Text(&b, terminal.Terminal{}); err != nil {
+	if err := (&ComparisonPage{Comparison: c}).Text(&b, terminal.Terminal{}); err != nil {
 		t.Fatal(err)
 	}
 	return b.String()
@@ -57,13 +58,13 @@ func TestCompareVerdicts(t *testing.T) {
 		"overlapping":     {[]float64{1000, 950, 1050, 990}, []float64{1010, 940, 1040, 980}, NotProven, ", not proven (p="},
 		"all the same":    {[]float64{1000, 1000, 1000, 1000}, []float64{1000, 1000, 1000, 1000}, NotProven, "+0.0 %, not proven (p=1.000)"},
 	} {
-		got := Compare([]Group{group("direct", 16, c.a...), group("atlas", 16, c.b...)}, []string{"via"})
+		got := Compare([]Group{repeats("direct", 16, c.a...), repeats("atlas", 16, c.b...)}, []string{"via"})
 		s := got.Lines[0].Samples[1]
 		if got.Lines[0].Measure != "tps" || s.Verdict != c.verdict || !strings.Contains(s.difference(), c.text) {
 			t.Errorf("%s: %s %q %q", name, got.Lines[0].Measure, s.Verdict, s.difference())
 		}
-		if c.verdict == Single && !strings.Contains(textOf(t, got), "\none run says nothing about spread") {
-			t.Errorf("%s: the note is missing:\n%s", name, textOf(t, got))
+		if c.verdict == Single && !strings.Contains(strings.Join(got.Notes, "\n"), "one run says nothing about spread") {
+			t.Errorf("%s: the note is missing: %q", name, got.Notes)
 		}
 	}
 }
@@ -111,7 +112,7 @@ func TestCompareAndFigureHaveOneOrder(t *testing.T) {
 		t.Fatal(err)
 	}
 	var ticks []string
-	for _, tick := range set.Plots()[0].X.Ticks {
+	for _, tick := range FigurePlots(set)[0].X.Ticks {
 		ticks = append(ticks, tick.Text)
 	}
 	if !slices.Equal(ticks, lines) {
@@ -147,12 +148,12 @@ func TestCompareSaysWhatDiffers(t *testing.T) {
 }
 
 func TestCompareFormats(t *testing.T) {
-	dir := captured(t)
-	h := readHistory(t, dir)
+	dir := recorded.Galera(t)
+	h := recorded.Read(t, dir)
 	groups := []Group{{Name: "<b>a", Runs: []Row{NewRow(&h.Snapshot)}}, {Name: "b|c", Runs: []Row{NewRow(&h.Snapshot)}}}
 	c := Compare(groups, nil)
 	var markdown, csv, data, page bytes.Buffer
-	if err := c.Markdown(&markdown); err != nil || !strings.Contains(markdown.String(), `| \<b\>a | b\|c | ratio |`) {
+	if err := (&ComparisonPage{Comparison: c}).Markdown(&markdown); err != nil || !strings.Contains(markdown.String(), `| \<b\>a | b\|c | ratio |`) {
 		t.Errorf("%v\n%s", err, markdown.String())
 	}
 	if err := c.CSV(&csv); err != nil || !strings.Contains(csv.String(), "\ntps,/s,b|c,1,1328.11,1328.11,1328.11,1,,one run\n") {

@@ -8,7 +8,6 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -18,6 +17,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/engine"
 	"github.com/benchwatch/benchwatch/agent/run/record"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
+	"github.com/benchwatch/benchwatch/internal/recorded"
 )
 
 // forms are all forms in which a run's values are printed.
@@ -37,7 +37,7 @@ func forms(t *testing.T, h *record.History) map[string]string {
 	write("json", func(w io.Writer) error { return json.NewEncoder(w).Encode(d) })
 	write("csv", d.CSV)
 	c := Compare([]Group{{Name: "a", Runs: []Row{d.Runs[0].Row}}, {Name: "b", Runs: []Row{d.Runs[0].Row}}}, nil)
-	write("comparison", func(w io.Writer) error { return c.Text(w, terminal.Terminal{}) })
+	write("comparison", func(w io.Writer) error { return (&ComparisonPage{Comparison: c}).Text(w, terminal.Terminal{}) })
 	write("comparison's csv", c.CSV)
 	return all
 }
@@ -45,11 +45,7 @@ func forms(t *testing.T, h *record.History) map[string]string {
 // TestStarvedAgent is a real run of five seconds on a machine without a free core. The agent took two
 // samples: the servers' 5,723 queries/s of one second stood beside the tool's 18,728.
 func TestStarvedAgent(t *testing.T) {
-	dir := rundir.At(t.TempDir(), "20261123T171404Z-sweep-oltp_read_only-006")
-	if err := os.CopyFS(string(dir), os.DirFS(filepath.Join("testdata", "starved"))); err != nil {
-		t.Fatal(err)
-	}
-	h := readHistory(t, dir)
+	h := recorded.Read(t, recorded.Starved(t))
 	for form, text := range forms(t, h) {
 		for _, wrong := range []string{"5723", "359.58", "109.7", "30.65"} {
 			if strings.Contains(text, wrong) {
@@ -73,7 +69,7 @@ type counting struct{ now func() time.Time }
 
 func (c counting) Probe(context.Context) (*engine.Status, error) {
 	s := &engine.Status{Version: "10.11"}
-	s.Set(engine.QueriesTotal, 100*c.now().Sub(runStart).Seconds())
+	s.Set(engine.QueriesTotal, 100*c.now().Sub(recorded.Start).Seconds())
 	return s, nil
 }
 
@@ -98,14 +94,14 @@ func TestSamplerStops(t *testing.T) {
 		for i := range rates {
 			rates[i] = 50
 		}
-		dir := sysbenchRun(t, rates)
+		dir := recorded.Sysbench(t, rates)
 		if _, err := dir.Update(func(m *rundir.Meta) {
 			m.Servers = &rundir.Servers{Source: rundir.ServersMatched, Targets: []rundir.Server{{Target: "db1", Engine: "mysql", Connected: true}}}
 		}); err != nil {
 			t.Fatal(err)
 		}
 		sample(t, dir, c.from, c.to)
-		h := readHistory(t, dir)
+		h := recorded.Read(t, dir)
 		if got := h.Servers[0].Coverage.String(); got != c.sampled {
 			t.Errorf("sampled from %d to %d: %s, want %s (missed %d)", c.from, c.to, got, c.sampled, h.Servers[0].Missed)
 		}
@@ -127,7 +123,7 @@ func TestSamplerStops(t *testing.T) {
 func sample(t *testing.T, dir rundir.Directory, from, to int) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
-		now := func() time.Time { return runStart.Add(time.Duration(from)*time.Second + time.Since(began)) }
+		now := func() time.Time { return recorded.Start.Add(time.Duration(from)*time.Second + time.Since(began)) }
 		s := engine.NewSampler([]engine.Target{{Name: "db1", Engine: "mysql"}}, func(engine.Target) (engine.Prober, error) { return counting{now}, nil },
 			time.Second, engine.Options{Logger: slog.New(slog.DiscardHandler), Now: now})
 		frames, _ := s.Subscribe(100)
@@ -135,13 +131,13 @@ func sample(t *testing.T, dir rundir.Directory, from, to int) {
 		defer cancel()
 		done := make(chan error, 1)
 		go func() { done <- s.Run(ctx) }()
-		r := record.NewRecorder(dir, runStart)
+		r := record.NewRecorder(dir, recorded.Start)
 		defer r.Close()
 		for f := range frames {
 			if err := r.Record(f, nil); err != nil {
 				t.Error(err)
 			}
-			if now().After(runStart.Add(time.Duration(to) * time.Second)) {
+			if now().After(recorded.Start.Add(time.Duration(to) * time.Second)) {
 				cancel()
 				break
 			}
@@ -162,15 +158,15 @@ func TestCostsOfTheSampledSeconds(t *testing.T) {
 			rates[i] = 5
 		}
 	}
-	dir := sysbenchRun(t, rates)
+	dir := recorded.Sysbench(t, rates)
 	lines := `{"target":"n1","engine":"mysql","interval":1,"columns":["db_bytes_total{direction=\"sent\"}"]}` + "\n"
 	for second := range 40 {
-		lines += fmt.Sprintf(`["n1",%d,0,0,0,"",%d]`+"\n", runStart.Unix()+int64(second), 5000*second)
+		lines += fmt.Sprintf(`["n1",%d,0,0,0,"",%d]`+"\n", recorded.Start.Unix()+int64(second), 5000*second)
 	}
 	if err := os.WriteFile(dir.Path(rundir.StatusFile), []byte(lines), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	r := New(readHistory(t, dir))
+	r := New(recorded.Read(t, dir))
 	if len(r.Costs) != 1 || r.Costs[0].Value < 99 || r.Costs[0].Value > 101 {
 		t.Errorf("%+v, want 100 bytes per transaction", r.Costs)
 	}

@@ -218,7 +218,7 @@ func (r *Report) DistributionPlots() []*Plot {
 }
 
 // DistributionTable returns their percentiles, with notes on what they do not cover.
-func (r *Report) DistributionTable() (*table.Table, []string) {
+func (r *Run) DistributionTable() (*table.Table, []string) {
 	all := r.allDistributions()
 	return distributionTable(all), distributionNotes(all)
 }

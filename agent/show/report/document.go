@@ -35,8 +35,15 @@ type Document struct {
 	Runs    []Report `json:"runs"`
 }
 
-// Report is everything that a document has about one run.
+// Report is a run with its charts.
 type Report struct {
+	Run
+
+	Charts []Chart `json:"-"`
+}
+
+// Run is everything that is computed of one run.
+type Run struct {
 	Row
 	// Failure is how a run ended that did not succeed.
 	Failure    []Fact   `json:"failure,omitempty"`
@@ -59,8 +66,6 @@ type Report struct {
 	SettingChanges  []SettingChange   `json:"setting_changes,omitempty"`
 	SettingsUnknown []string          `json:"settings_unknown,omitempty"`
 	Markers         []Marker          `json:"markers,omitempty"`
-
-	Charts []Chart `json:"-"`
 }
 
 // Fact is a name and a value.
@@ -97,10 +102,15 @@ func markersOf(h *record.History) []Marker {
 // New returns the report of one run. others are runs of the same data directory:
 // those that used the same servers at the same time are named.
 func New(h *record.History, others ...rundir.Meta) Report {
+	return Report{Run: NewRun(h, others...), Charts: Charts(h)}
+}
+
+// NewRun returns what is computed of one run, see [New].
+func NewRun(h *record.History, others ...rundir.Meta) Run {
 	m := &h.Snapshot.Meta
-	r := Report{
+	r := Run{
 		Row: NewObservedRow(h), Failure: failure(&h.Snapshot), Command: m.Command, Operations: operations(h.Snapshot.Summary), Distributions: distributions(h.Snapshot.Summary), Messages: h.Snapshot.Messages,
-		Charts: Charts(h), Settings: SettingsByCluster(h.Settings), SettingChanges: settingChanges(h), SettingsUnknown: unknownSettings(h),
+		Settings: SettingsByCluster(h.Settings), SettingChanges: settingChanges(h), SettingsUnknown: unknownSettings(h),
 	}
 	r.overTime = h.Intervals.Distributions
 	r.Limits = limits(h, &r.Row, others)
@@ -217,7 +227,7 @@ func (d *Document) Markdown(w io.Writer) error {
 }
 
 // allDistributions are the tool's and that of the servers.
-func (r *Report) allDistributions() []Distribution {
+func (r *Run) allDistributions() []Distribution {
 	if r.Statements == nil || r.Statements.Distribution == nil {
 		return r.Distributions
 	}

@@ -91,7 +91,7 @@ func (r *Row) withinOf(v *record.Intervals) map[string]within {
 
 // times returns w in another unit.
 func (w within) times(factor float64) within {
-	w.values = scaled(w.values, factor)
+	w.values = series.Scaled(w.values, factor)
 	return w
 }
 
@@ -115,7 +115,7 @@ func (e *evidence) isTested() bool {
 func (l *CompareLine) evidence(i int, factor float64) evidence {
 	switch {
 	case l.Samples[0].N >= 2 && l.Samples[i].N >= 2:
-		return compareRepeats(scaled(l.values[0], factor), l.values[i])
+		return compareRepeats(series.Scaled(l.values[0], factor), l.values[i])
 	case l.Samples[0].N != 1 || l.Samples[i].N != 1:
 		return evidence{verdict: Single, reason: "one run, may be noise"}
 	}

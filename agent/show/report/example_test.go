@@ -21,7 +21,7 @@ func ExampleCompare() {
 		return g
 	}
 	c := report.Compare([]report.Group{group("direct", 100, 101, 102, 103), group("proxy", 80, 81, 82, 83)}, []string{"via"})
-	if err := c.Text(os.Stdout, terminal.Terminal{}); err != nil {
+	if err := (&report.ComparisonPage{Comparison: c}).Text(os.Stdout, terminal.Terminal{}); err != nil {
 		fmt.Println(err)
 	}
 	// Output:

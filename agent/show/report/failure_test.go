@@ -7,12 +7,13 @@ import (
 	"testing"
 
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
+	"github.com/benchwatch/benchwatch/internal/recorded"
 )
 
 // TestFailureComesFirst: reason, exit status and the last error message stand before
 // the numbers and the charts.
 func TestFailureComesFirst(t *testing.T) {
-	dir := sysbenchRun(t, []float64{100, 100, 100})
+	dir := recorded.Sysbench(t, []float64{100, 100, 100})
 	out, err := os.OpenFile(dir.Path(rundir.StdoutFile), os.O_APPEND|os.O_WRONLY, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -26,7 +27,7 @@ func TestFailureComesFirst(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	d := document(readHistory(t, dir))
+	d := document(recorded.Read(t, dir))
 	_, root := rendered(t, d)
 	var markdown bytes.Buffer
 	if err := d.Markdown(&markdown); err != nil {

@@ -45,8 +45,8 @@ func Figures(measures []Measure) []Figure {
 	return all
 }
 
-// Plot draws the figure over a parameter; points returns those of one of its measures.
-func (f Figure) Plot(x string, average Average, points func(*Measure) []FigurePoint) *Plot {
+// PlotFigure draws a figure over a parameter; points returns those of one of its measures.
+func PlotFigure(f Figure, x string, average Average, points func(*Measure) []FigurePoint) *Plot {
 	var all []FigurePoint
 	for i := range f {
 		m := &f[i]

@@ -48,7 +48,7 @@ func TestFigures(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	plots := set.Plots()
+	plots := FigurePlots(set)
 	if len(plots) != 2 {
 		t.Fatalf("%d figures", len(plots))
 	}
@@ -167,7 +167,7 @@ func TestFigureLinesOfSizes(t *testing.T) {
 			t.Fatal(err)
 		}
 		var names []string
-		for _, l := range set.Plots()[0].Lines {
+		for _, l := range FigurePlots(set)[0].Lines {
 			names = append(names, l.Name)
 		}
 		if !slices.Equal(names, test.want) {

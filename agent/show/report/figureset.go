@@ -173,15 +173,15 @@ func FigureRows(rows []Row, m *Measure, x string, lineOf func(i int) string) []F
 	return points
 }
 
-// Plots returns a figure of each measure.
-func (s *FigureSet) Plots() []*Plot {
+// FigurePlots returns a figure of each measure.
+func FigurePlots(s *FigureSet) []*Plot {
 	measures := s.named
 	if measures == nil {
 		measures = FigureMeasures(s.rows)
 	}
 	var plots []*Plot
 	for _, f := range Figures(measures) {
-		p := f.Plot(s.x, s.average, s.points)
+		p := PlotFigure(f, s.x, s.average, s.points)
 		if !p.Empty() && (s.given || len(p.X.Ticks) > 1) {
 			plots = append(plots, p)
 		}
@@ -347,8 +347,8 @@ func (s *FigureSet) Note() string {
 	return ""
 }
 
-// Document is the table with its note, under the name of the measure if there is one.
-func (s *FigureSet) Document(doc *table.Document) {
+// addFigures adds the table with its note, under the name of the measure if there is one.
+func addFigures(s *FigureSet, doc *table.Document) {
 	if len(s.named) == 1 {
 		doc.Heading(3, s.named[0].Head()+" by "+s.x)
 	}
@@ -363,7 +363,7 @@ func (s *FigureSet) CSV(w io.Writer) error {
 	t := table.New(table.Named("measure", "line", s.x, "n", "median", "mean", "min", "max")...)
 	for _, d := range s.Data() {
 		for _, p := range d.Points {
-			t.Add(table.Text(d.Field), table.Text(p.Line), table.Text(p.X), table.Whole(p.N), number(p.Median), number(p.Mean), number(p.Min), number(p.Max))
+			t.Add(table.Text(d.Field), table.Text(p.Line), table.Text(p.X), table.Whole(p.N), table.Number(p.Median, table.Digits), table.Number(p.Mean, table.Digits), table.Number(p.Min, table.Digits), table.Number(p.Max, table.Digits))
 		}
 	}
 	return t.CSV(w)

@@ -41,7 +41,7 @@ func (c *Comparison) Check(limits []*Condition, groups []Group) {
 	for _, limit := range limits {
 		for i := 1; i < len(groups); i++ {
 			for _, x := range c.combinations {
-				r := LimitResult{Limit: limit.text, Group: groups[i].Name, Combination: x.values}
+				r := LimitResult{Limit: limit.String(), Group: groups[i].Name, Combination: x.values}
 				if limit.relative {
 					r.Result, r.Reason = checkChange(limit, groups, i, x)
 				} else {

@@ -3,6 +3,7 @@ package report
 import (
 	"bytes"
 	"encoding/xml"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"strings"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/benchwatch/benchwatch/agent/base/series"
 	"github.com/benchwatch/benchwatch/agent/model/tool"
+	"github.com/benchwatch/benchwatch/agent/run/rundir"
 	"github.com/benchwatch/benchwatch/internal/simulation"
 )
 
@@ -38,7 +40,7 @@ func TestLimits(t *testing.T) {
 		"absolute, some":        {"tps<900", []float64{1000, 1001}, []float64{800, 1000}, Unclear},
 		"a change from nothing": {"errors>+10%", []float64{1000, 1001}, []float64{1000, 1001}, Unclear},
 	} {
-		groups := []Group{group("direct", 16, c.a...), group("atlas", 16, c.b...)}
+		groups := []Group{repeats("direct", 16, c.a...), repeats("atlas", 16, c.b...)}
 		limit, err := ParseLimit(c.limit)
 		if err != nil {
 			t.Fatal(err)
@@ -58,7 +60,7 @@ func TestLimits(t *testing.T) {
 
 // single returns a group of one run with these intervals, of one second each.
 func single(name string, rates []float64) Group {
-	g := group(name, 16, NewSpread(rates).Mean)
+	g := repeats(name, 16, NewSpread(rates).Mean)
 	g.Runs[0].within = map[string]within{tool.Throughput.Field(): {values: rates, seconds: 1}}
 	return g
 }
@@ -66,10 +68,10 @@ func single(name string, rates []float64) Group {
 // singleLatency returns a group of one run whose intervals have these values as p95; the run's p95
 // is their median.
 func singleLatency(name string, milliseconds []float64) Group {
-	g := group(name, 16, 1000)
+	g := repeats(name, 16, 1000)
 	field := LatencyField("", "p95")
 	g.Runs[0].Latency = map[string]float64{"p95": series.Median(milliseconds) / 1000}
-	g.Runs[0].within = map[string]within{field: {values: scaled(milliseconds, 0.001), seconds: 1, isQuantile: true}}
+	g.Runs[0].within = map[string]within{field: {values: series.Scaled(milliseconds, 0.001), seconds: 1, isQuantile: true}}
 	return g
 }
 
@@ -168,7 +170,7 @@ func TestFewLongIntervals(t *testing.T) {
 }
 
 func TestJUnit(t *testing.T) {
-	groups := []Group{group("direct", 16, 1000, 1001, 1002, 1003), group("<b> & \"c\"", 16, 800, 801, 802, 803)}
+	groups := []Group{repeats("direct", 16, 1000, 1001, 1002, 1003), repeats("<b> & \"c\"", 16, 800, 801, 802, 803)}
 	c := Compare(groups, []string{"via"})
 	for _, text := range []string{"tps<-5%", "tps<-50%", "lag>1s"} {
 		limit, err := ParseLimit(text)
@@ -198,4 +200,16 @@ func TestJUnit(t *testing.T) {
 			t.Errorf("strict %v: %s", strict, b.String())
 		}
 	}
+}
+
+// repeats makes runs of one combination with these rates.
+func repeats(name string, threads int, rates ...float64) Group {
+	g := Group{Name: "via=" + name}
+	for i, tps := range rates {
+		g.Runs = append(g.Runs, Row{
+			ID: fmt.Sprintf("%s-%d-%d", name, threads, i), Threads: threads, Result: rundir.Succeeded, Labels: map[string]string{"via": name, "repeat": fmt.Sprint(i)},
+			TPS: series.Some(tps), Latency: map[string]float64{"p95": 0.001 * 1000 / tps}, Errors: series.Some(0.0),
+		})
+	}
+	return g
 }

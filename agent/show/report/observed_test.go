@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
+	"github.com/benchwatch/benchwatch/internal/recorded"
 )
 
 // recordNodes writes a record of two nodes: queries and new connections per second of each, and by
@@ -17,7 +18,7 @@ func recordNodes(t *testing.T, dir rundir.Directory, seconds int, queries, opene
 	t.Helper()
 	var b strings.Builder
 	for s := -1; s <= seconds; s++ {
-		at := runStart.Add(time.Duration(s) * time.Second).Format(time.RFC3339)
+		at := recorded.Start.Add(time.Duration(s) * time.Second).Format(time.RFC3339)
 		for _, target := range []string{"n1", "n2"} {
 			n := size(s)
 			primary := 1
@@ -42,9 +43,9 @@ func TestObserved(t *testing.T) {
 		}
 		return 3
 	}
-	end := runStart.Add(20 * time.Second)
+	end := recorded.Start.Add(20 * time.Second)
 	other := func(m rundir.Meta) rundir.Meta {
-		m.ID, m.Title, m.StartedAt, m.EndedAt = "other", "another one", runStart.Add(5*time.Second), &end
+		m.ID, m.Title, m.StartedAt, m.EndedAt = "other", "another one", recorded.Start.Add(5*time.Second), &end
 		return m
 	}
 	servers := func(names ...string) *rundir.Servers {
@@ -55,7 +56,7 @@ func TestObserved(t *testing.T) {
 		return s
 	}
 	late := other(rundir.Meta{Servers: servers("n1")})
-	late.StartedAt = runStart.Add(time.Minute)
+	late.StartedAt = recorded.Start.Add(time.Minute)
 	for _, c := range []struct {
 		name    string
 		queries float64
@@ -77,9 +78,9 @@ func TestObserved(t *testing.T) {
 		}})}, nil, []string{"run other"}},
 		{"a later run", 500, three, []rundir.Meta{late}, nil, []string{"run other"}},
 	} {
-		dir := sysbenchRun(t, steady)
+		dir := recorded.Sysbench(t, steady)
 		recordNodes(t, dir, 30, c.queries, 0, c.size)
-		all := strings.Join(New(readHistory(t, dir), c.others...).Observed, "\n")
+		all := strings.Join(New(recorded.Read(t, dir), c.others...).Observed, "\n")
 		for _, want := range c.want {
 			if !strings.Contains(all, want) {
 				t.Errorf("%s: no %q in\n%s", c.name, want, all)
@@ -105,9 +106,9 @@ func TestNewConnectionsAreNoOtherLoad(t *testing.T) {
 		"another load beside them":        {5000, 1000, "the servers executed 10000 statements/s, up to 4000 of them to connect, the tool sent 2000: something else used them"},
 		"another load":                    {5000, 0, "the servers executed 10000 statements/s, the tool sent 2000: something else used them"},
 	} {
-		dir := sysbenchRun(t, slices.Repeat([]float64{2000}, 30))
+		dir := recorded.Sysbench(t, slices.Repeat([]float64{2000}, 30))
 		recordNodes(t, dir, 30, c.queries, c.opened, func(int) int { return 2 })
-		all := strings.Join(New(readHistory(t, dir)).Observed, "\n")
+		all := strings.Join(New(recorded.Read(t, dir)).Observed, "\n")
 		if !strings.Contains(all, c.want) || c.want == "" && strings.Contains(all, "something else") {
 			t.Errorf("%s: no %q in\n%s", name, c.want, all)
 		}
@@ -119,9 +120,9 @@ func TestNewConnectionsAreNoOtherLoad(t *testing.T) {
 func TestStatementsAreComparedOverTheSameTime(t *testing.T) {
 	rates := append(slices.Repeat([]float64{20000}, 15), slices.Repeat([]float64{1000}, 15)...)
 	for queries, foreign := range map[float64]bool{10000: false, 25000: true} {
-		dir := sysbenchRun(t, rates)
+		dir := recorded.Sysbench(t, rates)
 		recordNodes(t, dir, 15, queries, 0, func(int) int { return 3 })
-		all := strings.Join(New(readHistory(t, dir)).Observed, "\n")
+		all := strings.Join(New(recorded.Read(t, dir)).Observed, "\n")
 		if strings.Contains(all, "something else used them") != foreign {
 			t.Errorf("%g statements/s of each of two servers: %s", queries, all)
 		}
@@ -133,7 +134,7 @@ func TestStatementsAreComparedOverTheSameTime(t *testing.T) {
 
 // That a run's servers are unknown is said once, with what to do.
 func TestUnknownServersAreSaidOnce(t *testing.T) {
-	h := readHistory(t, sysbenchRun(t, slices.Repeat([]float64{1000}, 30)))
+	h := recorded.Read(t, recorded.Sysbench(t, slices.Repeat([]float64{1000}, 30)))
 	h.Snapshot.Meta.Servers = &rundir.Servers{Source: rundir.ServersUnknown, Problem: "no address"}
 	row := New(h)
 	said := 0
@@ -155,9 +156,9 @@ func TestUnknownServersAreSaidOnce(t *testing.T) {
 // The size of a cluster and its primary component have charts where they change.
 func TestMembershipIsChartedWhereItChanges(t *testing.T) {
 	for changes, size := range map[bool]func(int) int{false: func(int) int { return 3 }, true: func(s int) int { return 3 - s/20 }} {
-		dir := sysbenchRun(t, slices.Repeat([]float64{1000}, 30))
+		dir := recorded.Sysbench(t, slices.Repeat([]float64{1000}, 30))
 		recordNodes(t, dir, 30, 500, 0, size)
-		charted := slices.ContainsFunc(Charts(readHistory(t, dir)), func(c Chart) bool { return c.Title == "Cluster size" })
+		charted := slices.ContainsFunc(Charts(recorded.Read(t, dir)), func(c Chart) bool { return c.Title == "Cluster size" })
 		if charted != changes {
 			t.Errorf("changes %v, charted %v", changes, charted)
 		}

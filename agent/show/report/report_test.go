@@ -20,45 +20,14 @@ import (
 
 	_ "github.com/benchwatch/benchwatch/agent/model/engine/registry" // declares the measures of the engines
 	"github.com/benchwatch/benchwatch/agent/model/table"
-	"github.com/benchwatch/benchwatch/agent/model/tool/sysbench"
 	"github.com/benchwatch/benchwatch/agent/run/host"
 	"github.com/benchwatch/benchwatch/agent/run/marker"
 	"github.com/benchwatch/benchwatch/agent/run/record"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
+	"github.com/benchwatch/benchwatch/internal/recorded"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
-
-// galera is a recorded run on a Galera cluster of three nodes.
-const galera = "20261121T111538Z-oltp_write_only-t8"
-
-// captured copies the recorded run into a data directory.
-func captured(t testing.TB) rundir.Directory {
-	t.Helper()
-	dir := rundir.At(t.TempDir(), galera)
-	if err := os.MkdirAll(string(dir), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range []string{rundir.MetaFile, rundir.StdoutFile, rundir.StatusFile, record.SettingsFile, rundir.MarkersFile} {
-		data, err := os.ReadFile(filepath.Join("testdata/galera", name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(dir.Path(name), data, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return dir
-}
-
-func readHistory(t testing.TB, dir rundir.Directory) *record.History {
-	t.Helper()
-	h, err := record.Read(context.Background(), dir, sysbench.Tool)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return h
-}
 
 func document(hs ...*record.History) *Document {
 	d := &Document{Made: time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC), Version: "1.2.3"}
@@ -87,7 +56,7 @@ func golden(t *testing.T, name string, got []byte) {
 
 // TestFormats guards the tables of a real run, to the letter.
 func TestFormats(t *testing.T) {
-	d := document(readHistory(t, captured(t)))
+	d := document(recorded.Read(t, recorded.Galera(t)))
 	var markdown, csv, data bytes.Buffer
 	if err := d.Markdown(&markdown); err != nil {
 		t.Fatal(err)
@@ -168,7 +137,7 @@ func elements(root *html.Node, element string) int {
 }
 
 func TestHTML(t *testing.T) {
-	_, root := rendered(t, document(readHistory(t, captured(t))))
+	_, root := rendered(t, document(recorded.Read(t, recorded.Galera(t))))
 	selfContained(t, root)
 	all := text(root)
 	for _, want := range []string{
@@ -188,7 +157,7 @@ func TestHTML(t *testing.T) {
 // TestHostileText guards that what tools, servers and users wrote shows as text.
 func TestHostileText(t *testing.T) {
 	const evil = `</style></title><script>alert(1)</script><img src=x onerror=alert(1)> "'` + "`" + ` | [a](javascript:alert(1)) ` + "\x1b[2J\u202e\n# h\xff"
-	dir := captured(t)
+	dir := recorded.Galera(t)
 	if _, err := dir.Update(func(m *rundir.Meta) {
 		m.Title, m.Workload, m.Reason, m.Target, m.ToolVersion, m.Generator = evil, evil, evil, evil, evil, evil
 		m.Labels = map[string]string{evil: evil}
@@ -222,7 +191,7 @@ func TestHostileText(t *testing.T) {
 	fmt.Fprintf(output, "FATAL: %s\n", strings.ReplaceAll(evil, "\n", " "))
 	output.Close()
 
-	d := document(readHistory(t, dir), readHistory(t, dir))
+	d := document(recorded.Read(t, dir), recorded.Read(t, dir))
 	_, root := rendered(t, d)
 	selfContained(t, root)
 	if all := text(root); strings.Count(all, "<script>alert(1)</script>") < 10 {
@@ -264,7 +233,7 @@ func TestReportOfTenHours(t *testing.T) {
 		}
 		fmt.Fprintf(&out, "[ %ds ] thds: 16 tps: %.2f qps: %.2f (r/w/o: %.2f/%.2f/0.00) lat (ms,95%%): %.2f err/s: 0.00 reconn/s: 0.00\n", i, tps, 2*tps, tps, tps, 10+float64(i%7))
 	}
-	dir := captured(t)
+	dir := recorded.Galera(t)
 	if err := os.WriteFile(dir.Path(rundir.StdoutFile), []byte(out.String()), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -290,7 +259,7 @@ func TestReportOfTenHours(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	h := readHistory(t, dir)
+	h := recorded.Read(t, dir)
 	page, root := rendered(t, document(h))
 	selfContained(t, root)
 	if len(page) > 5<<20 {
@@ -315,7 +284,7 @@ func minimum(values []float64) float64 {
 // and does not blame one that could.
 func TestGeneratorsLimit(t *testing.T) {
 	for want, busy := range map[string]float64{"full 100 % of the time": 0.97, "it had CPU to spare": 0.4} {
-		dir := captured(t)
+		dir := recorded.Galera(t)
 		var lines strings.Builder
 		for i := range 15 {
 			fmt.Fprintf(&lines, `{"at":"2026-11-21T11:15:%02dZ","cores":2,"busy":%g,"iowait":0.01,"steal":0.05}`+"\n", 39+i, busy)
@@ -323,7 +292,7 @@ func TestGeneratorsLimit(t *testing.T) {
 		if err := os.WriteFile(dir.Path(host.File), []byte(lines.String()), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		_, root := rendered(t, document(readHistory(t, dir)))
+		_, root := rendered(t, document(recorded.Read(t, dir)))
 		all := text(root)
 		for _, want := range []string{want, "other virtual machines took 5 %", "CPU of the generator"} {
 			if !strings.Contains(all, want) {
@@ -336,7 +305,7 @@ func TestGeneratorsLimit(t *testing.T) {
 // TestHosts guards the chart of the CPU of the run's own machines, and that a
 // Prometheus that is away or talks nonsense costs nothing but a message.
 func TestHosts(t *testing.T) {
-	h := readHistory(t, captured(t))
+	h := recorded.Read(t, recorded.Galera(t))
 	h.Snapshot.Meta.Generator = "<i>db1"
 	h.Snapshot.Meta.Servers = &rundir.Servers{Targets: []rundir.Server{
 		{Target: "n1", Nodename: "<i>db1"}, {Target: "n2", Nodename: "d.b2"}, {Target: "n3", Nodename: "d.b2"}, {Target: "n4"},

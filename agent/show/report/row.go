@@ -244,6 +244,9 @@ const manyFailures = 0.01
 // "succeeded, 66 % of transactions failed".
 func (r *Row) Status() string { return r.status(" of transactions") }
 
+// ShortStatus is Status for a narrow column.
+func (r *Row) ShortStatus() string { return r.status("") }
+
 func (r *Row) status(of string) string {
 	if r.FailedShare.Value < manyFailures {
 		return r.State()
@@ -307,7 +310,7 @@ func list(rows []Row, longest int) *table.Table {
 			at = "~" + at
 		}
 		t.Add(table.Text(r.ID), table.Text(table.Clip(r.ownTitle(), longest)), table.Text(r.Tool), table.Text(table.Clip(r.Workload, longest)), r.threadsCell(),
-			table.Text(at), table.Text(table.Duration(r.DurationSeconds)), table.Text(r.status("")), table.Optional(r.TPS, table.PerSecond), r.headlineCell(),
+			table.Text(at), table.Text(table.Duration(r.DurationSeconds)), table.Text(r.ShortStatus()), table.Optional(r.TPS, table.PerSecond), r.headlineCell(),
 			table.Optional(r.Errors, table.Count))
 	}
 	t.DropUnknown()
@@ -452,7 +455,7 @@ func WriteOutcome(w io.Writer, h *record.History, t terminal.Terminal) error {
 	}
 	fmt.Fprintf(&b, "  %s\n", t.Paint(terminal.Strong, "how far to trust this"))
 	for _, f := range trust(h, &r) {
-		f.write(&b, t, 4)
+		writeFinding(f, &b, t, 4)
 	}
 	_, err := w.Write(b.Bytes())
 	return err

@@ -13,22 +13,24 @@ import (
 
 	"github.com/benchwatch/benchwatch/agent/base/analysis"
 	"github.com/benchwatch/benchwatch/agent/model/engine"
+	"github.com/benchwatch/benchwatch/agent/model/measure"
 	"github.com/benchwatch/benchwatch/agent/model/table"
 	"github.com/benchwatch/benchwatch/agent/run/record"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
+	"github.com/benchwatch/benchwatch/internal/recorded"
 )
 
 // sampled replaces the samples of the recorded run by 15 of one server, a second
 // apart. values returns them for each second.
 func sampled(t *testing.T, values func(second float64) map[string]float64) *record.History {
 	t.Helper()
-	return readHistory(t, sampledRun(t, values))
+	return recorded.Read(t, sampledRun(t, values))
 }
 
 // sampledRun is the directory of such a run.
 func sampledRun(t *testing.T, values func(second float64) map[string]float64) rundir.Directory {
 	t.Helper()
-	dir := captured(t)
+	dir := recorded.Galera(t)
 	var lines strings.Builder
 	for i := range 15 {
 		at := time.Date(2026, 11, 21, 11, 15, 39+i, 0, time.UTC)
@@ -81,7 +83,7 @@ func TestMeansAreOfTheRun(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	r := New(readHistory(t, dir))
+	r := New(recorded.Read(t, dir))
 	if v := r.Servers[0].Value(engine.QueryRate); v < 999.9 || v > 1000.1 {
 		t.Errorf("%v queries per second, want 1000", v)
 	}
@@ -147,7 +149,7 @@ func TestPausesAndWaitsTogether(t *testing.T) {
 // without further code.
 func TestMeasuresOfEveryEngine(t *testing.T) {
 	for _, id := range []string{"kv_backoffs", "commit_latency", "backend_connections", "certification_queue", "write_conflicts"} {
-		m := measureByID(t, id)
+		m := declared(t, id)
 		h := sampled(t, func(second float64) map[string]float64 {
 			values := map[string]float64{}
 			source := m.Sources()[0]
@@ -176,7 +178,7 @@ func TestMeasuresOfEveryEngine(t *testing.T) {
 // TestGaps guards that no line leads over seconds in which nothing was sampled or
 // reported, and that samples which the agent missed are called that.
 func TestGaps(t *testing.T) {
-	dir := captured(t)
+	dir := recorded.Galera(t)
 	status := `{"target":"n1","engine":"mysql","interval":1,"columns":["db_threads_running"]}` + "\n"
 	for _, second := range []int{39, 40, 41, 45, 46, 47, 48, 49, 50, 51, 52, 53} {
 		status += fmt.Sprintf(`["n1",%d,0,0,0,"",8]`+"\n", time.Date(2026, 11, 21, 11, 15, second, 0, time.UTC).Unix())
@@ -193,7 +195,7 @@ func TestGaps(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	h := readHistory(t, dir)
+	h := recorded.Read(t, dir)
 	r := New(h)
 	gaps := 0
 	for _, c := range r.Charts {
@@ -216,4 +218,15 @@ func TestGaps(t *testing.T) {
 	if !strings.Contains(said, "the agent missed 3 samples") || strings.Contains(said, "did not answer") {
 		t.Error(said)
 	}
+}
+
+// declared returns a measure of servers.
+func declared(t *testing.T, id string) *measure.Measure {
+	t.Helper()
+	all := measure.All(measure.Server)
+	i := slices.IndexFunc(all, func(m *measure.Measure) bool { return m.ID == id })
+	if i < 0 {
+		t.Fatalf("no measure %s", id)
+	}
+	return all[i]
 }

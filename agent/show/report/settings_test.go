@@ -9,6 +9,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/base/series"
 	"github.com/benchwatch/benchwatch/agent/model/engine"
 	"github.com/benchwatch/benchwatch/agent/run/record"
+	"github.com/benchwatch/benchwatch/internal/recorded"
 )
 
 // withSettings gives all runs of a group these settings of servers; each run has
@@ -24,7 +25,7 @@ func withSettings(g Group, perRun ...[][3]string) Group {
 			}
 			all[at].Settings[s[1]] = s[2]
 		}
-		g.Runs[i].settings = settingsOfRun(all)
+		g.Runs[i].settings = SettingsOf(all)
 	}
 	return g
 }
@@ -69,7 +70,7 @@ func TestCompareServerSettings(t *testing.T) {
 // TestSettingsPage guards that a report shows the settings of each cluster, those that
 // differ and those that changed apart, and why some are unknown.
 func TestSettingsPage(t *testing.T) {
-	text, _ := rendered(t, document(readHistory(t, captured(t))))
+	text, _ := rendered(t, document(recorded.Read(t, recorded.Galera(t))))
 	for _, want := range []string{
 		"galera: n1 and n2", "n2: wsrep_slave_threads was changed from 1 to 4 by 0:10", "<td>innodb_flush_log_at_trx_commit</td><td>1</td><td>0</td>",
 		"<dt>gcs.fc_limit</dt><dd>100</dd>", "<dt>innodb_buffer_pool_size</dt><dd>134217728 (128 MiB)</dd>",
@@ -102,11 +103,11 @@ func TestUnits(t *testing.T) {
 // TestUnknownSettings guards that a report names the servers whose settings are
 // unknown, and why, also if no settings are known at all.
 func TestUnknownSettings(t *testing.T) {
-	dir := captured(t)
+	dir := recorded.Galera(t)
 	if err := os.Remove(dir.Path(record.SettingsFile)); err != nil {
 		t.Fatal(err)
 	}
-	h := readHistory(t, dir)
+	h := recorded.Read(t, dir)
 	h.Server("n2").Answered = false
 	r := New(h)
 	want := []string{
@@ -129,12 +130,12 @@ func TestSettingsInOrder(t *testing.T) {
 		all = append(all, record.TargetSettings{ServerSettings: record.ServerSettings{Target: target, Version: version}})
 	}
 	slices.SortFunc(all, func(a, b record.TargetSettings) int { return strings.Compare(a.Target, b.Target) })
-	want := settingsOfRun(all)[record.VersionSetting]
+	want := SettingsOf(all)[record.VersionSetting]
 	if !strings.HasPrefix(want, "10.11") || !strings.HasSuffix(want, "machine vm 6.18") {
 		t.Errorf("%q", want)
 	}
 	slices.Reverse(all)
-	if got := settingsOfRun(all)[record.VersionSetting]; got != want {
+	if got := SettingsOf(all)[record.VersionSetting]; got != want {
 		t.Errorf("%q, before %q", got, want)
 	}
 }

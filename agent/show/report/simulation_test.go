@@ -101,11 +101,11 @@ func checked(t *testing.T, before, after Group, text string) (Sample, LimitResul
 	c := Compare(groups, []string{"via"})
 	c.Check([]*Condition{limit}, groups)
 	for _, l := range c.Lines {
-		if l.Measure == limit.name {
+		if l.Measure == limit.Name() {
 			return l.Samples[1], c.Limits[0]
 		}
 	}
-	t.Fatalf("no %s in %+v", limit.name, c.Lines)
+	t.Fatalf("no %s in %+v", limit.Name(), c.Lines)
 	return Sample{}, LimitResult{}
 }
 

@@ -209,12 +209,12 @@ func statementTable(all *Statements, rows int) *table.Table {
 
 // StatementTable has a row for each of the statements that took the most time, none if they
 // were not recorded.
-func (r *Report) StatementTable() *table.Table {
+func (r *Run) StatementTable() *table.Table {
 	return statementTable(r.Statements, statementsInPage)
 }
 
 // StatementNotes are what the reader of StatementTable has to know.
-func (r *Report) StatementNotes() []string { return statementNotes(r.Statements) }
+func (r *Run) StatementNotes() []string { return statementNotes(r.Statements) }
 
 // shortStatements is the table for a terminal of some width, 0 for any: texts are cut.
 func shortStatements(all *Statements, width int) *table.Table {

@@ -4,53 +4,25 @@ import (
 	"bytes"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/benchwatch/benchwatch/agent/base/analysis"
 	"github.com/benchwatch/benchwatch/agent/base/series"
 	"github.com/benchwatch/benchwatch/agent/model/engine"
-	"github.com/benchwatch/benchwatch/agent/run/ingest"
 	"github.com/benchwatch/benchwatch/agent/run/record"
-	"github.com/benchwatch/benchwatch/agent/run/rundir"
+	"github.com/benchwatch/benchwatch/internal/recorded"
 )
-
-// countedRun is a run of a minute with servers whose statements were recorded.
-func countedRun(lines ...record.ServerStatements) *record.History {
-	zero := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
-	end := zero.Add(time.Minute)
-	h := &record.History{Zero: zero, Snapshot: ingest.Snapshot{Meta: rundir.Meta{
-		ID: "run", StartedAt: zero, EndedAt: &end, Outcome: rundir.Succeeded,
-		Servers: &rundir.Servers{Targets: []rundir.Server{{Target: "n1"}, {Target: "n2"}, {Target: "proxy", Proxy: true}}},
-	}}}
-	for i := range lines {
-		lines[i].From, lines[i].To = zero.Add(time.Second), end
-	}
-	h.Statements = lines
-	return h
-}
-
-func serverStatement(text string, executions, seconds float64, latency ...uint64) engine.Statement {
-	s := engine.Statement{Digest: "d" + text, Text: text, StatementCounts: engine.StatementCounts{Executions: executions, Seconds: seconds, RowsExamined: 2 * executions}}
-	for i, n := range latency {
-		if s.Latency == nil {
-			s.Latency = engine.LatencyBuckets{}
-		}
-		s.Latency = append(s.Latency, engine.LatencyBuckets{{Low: float64(i) / 1000, High: float64(i+1) / 1000, N: n}}...)
-	}
-	return s
-}
 
 // TestStatements guards that the servers' statements are added up, that proxies do not count
 // twice, that a percentile is one of all servers or absent, and that a server of which nothing
 // is known is named.
 func TestStatements(t *testing.T) {
-	all := statementsOf(countedRun(
+	all := statementsOf(recorded.Counted(
 		record.ServerStatements{Target: "n1", Questions: series.Some(1000.0), Statements: []engine.Statement{
-			serverStatement("SELECT a", 600, 3, 590, 10), serverStatement("COMMIT", 300, 5, 300), {Digest: engine.DigestPrepared, StatementCounts: engine.StatementCounts{Executions: 50, Seconds: 2}},
+			recorded.Statement("SELECT a", 600, 3, 590, 10), recorded.Statement("COMMIT", 300, 5, 300), {Digest: engine.DigestPrepared, StatementCounts: engine.StatementCounts{Executions: 50, Seconds: 2}},
 		}, Rest: &engine.StatementCounts{Executions: 50, Seconds: 1}, RestKinds: 5, Latency: engine.LatencyBuckets{{Low: 0, High: 0.001, N: 900}}},
-		record.ServerStatements{Target: "n2", Statements: []engine.Statement{serverStatement("SELECT a", 400, 9, 0, 0, 400), serverStatement("COMMIT", 100, 1)}},
-		record.ServerStatements{Target: "proxy", Statements: []engine.Statement{serverStatement("SELECT a", 1e6, 1e6)}},
-		record.ServerStatements{Target: "foreign", Statements: []engine.Statement{serverStatement("SELECT a", 1e6, 1e6)}},
+		record.ServerStatements{Target: "n2", Statements: []engine.Statement{recorded.Statement("SELECT a", 400, 9, 0, 0, 400), recorded.Statement("COMMIT", 100, 1)}},
+		record.ServerStatements{Target: "proxy", Statements: []engine.Statement{recorded.Statement("SELECT a", 1e6, 1e6)}},
+		record.ServerStatements{Target: "foreign", Statements: []engine.Statement{recorded.Statement("SELECT a", 1e6, 1e6)}},
 	))
 	if all.Total.Executions != 1500 || all.Total.Seconds != 21 || len(all.Kinds) != 3 || all.Distribution == nil || all.Distribution.Count != 900 {
 		t.Fatalf("%+v", all)
@@ -73,11 +45,11 @@ func TestStatements(t *testing.T) {
 	if !strings.Contains(notes, "n1 counted 1000 executions from 0:01 to 1:00, 100.0 %") || !strings.Contains(notes, "the true ones are lower by at most 33.33 %") {
 		t.Errorf("%s", notes)
 	}
-	all = statementsOf(countedRun(record.ServerStatements{Target: "n1", Error: engine.ErrStatementsReset.Error()}))
+	all = statementsOf(recorded.Counted(record.ServerStatements{Target: "n1", Error: engine.ErrStatementsReset.Error()}))
 	if t2 := statementTable(all, 10); len(t2.Rows) != 0 || !strings.Contains(strings.Join(statementNotes(all), ""), "the statements of n1 are not known: the server's counters") {
 		t.Errorf("%v %v", t2.Rows, statementNotes(all))
 	}
-	if statementsOf(countedRun()) != nil {
+	if statementsOf(recorded.Counted()) != nil {
 		t.Error("statements of a run without")
 	}
 }
@@ -104,12 +76,12 @@ func TestLimitNamesStatement(t *testing.T) {
 // the largest difference first, and only if all groups have them.
 func TestCompareStatements(t *testing.T) {
 	row := func(tps float64, all ...engine.Statement) Row {
-		r := Row{DurationSeconds: 60, TPS: series.Some(tps), statements: statementsOf(countedRun(record.ServerStatements{Target: "n1", Statements: all}))}
+		r := Row{DurationSeconds: 60, TPS: series.Some(tps), statements: statementsOf(recorded.Counted(record.ServerStatements{Target: "n1", Statements: all}))}
 		return r
 	}
 	groups := []Group{
-		{"a", []Row{row(10, serverStatement("SELECT a", 5900, 5.9), serverStatement("COMMIT", 590, 5.9))}},
-		{"b", []Row{row(20, serverStatement("SELECT a", 11800, 11.8), serverStatement("COMMIT", 1180, 1.18), serverStatement("UPDATE b", 1180, 1.18))}},
+		{"a", []Row{row(10, recorded.Statement("SELECT a", 5900, 5.9), recorded.Statement("COMMIT", 590, 5.9))}},
+		{"b", []Row{row(20, recorded.Statement("SELECT a", 11800, 11.8), recorded.Statement("COMMIT", 1180, 1.18), recorded.Statement("UPDATE b", 1180, 1.18))}},
 	}
 	c := Comparison{Groups: []string{"a", "b"}, Statements: compareStatements(groups)}
 	if len(c.Statements) != 3 || c.Statements[0].Text != "COMMIT" || c.Statements[2].Text != "SELECT a" {
@@ -133,13 +105,13 @@ func TestCompareStatements(t *testing.T) {
 // why if it reads other rows; and none where all statements changed a little.
 func TestPaidNotes(t *testing.T) {
 	statement := func(text string, executions, seconds, rows, scans float64) engine.Statement {
-		s := serverStatement(text, executions, seconds)
+		s := recorded.Statement(text, executions, seconds)
 		s.RowsExamined, s.FullScans = rows, scans
 		return s
 	}
 	compared := func(after ...engine.Statement) []string {
 		row := func(all ...engine.Statement) Row {
-			return Row{DurationSeconds: 60, TPS: series.Some(10.), statements: statementsOf(countedRun(record.ServerStatements{Target: "n1", Statements: all}))}
+			return Row{DurationSeconds: 60, TPS: series.Some(10.), statements: statementsOf(recorded.Counted(record.ServerStatements{Target: "n1", Statements: all}))}
 		}
 		groups := []Group{
 			{"a", []Row{row(statement("SELECT a", 590, 0.59, 590, 0), statement("UPDATE b", 590, 0.59, 590, 0))}},

@@ -1,58 +1,18 @@
 package report
 
 import (
-	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/benchwatch/benchwatch/agent/run/marker"
-	"github.com/benchwatch/benchwatch/agent/run/rundir"
+	"github.com/benchwatch/benchwatch/internal/recorded"
 )
 
-var runStart = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
-
-// sysbenchRun writes a run without servers: an interval a second with these rates, no
-// interval where one is negative, and no summary.
-func sysbenchRun(t testing.TB, rates []float64, markers ...marker.Marker) rundir.Directory {
-	t.Helper()
-	var out strings.Builder
-	out.WriteString("sysbench 1.0.20 (using system LuaJIT 2.1.0-beta3)\n\nRunning the test with following options:\nNumber of threads: 16\n\nThreads started!\n\n")
-	for i, tps := range rates {
-		if tps >= 0 {
-			fmt.Fprintf(&out, "[ %ds ] thds: 16 tps: %.2f qps: %.2f (r/w/o: %.2f/0.00/0.00) lat (ms,95%%): %d.00 err/s: 0.00 reconn/s: 0.00\n", i+1, tps, tps, tps, i%10+1)
-		}
-	}
-	end := runStart.Add(time.Duration(len(rates)) * time.Second)
-	code := 0
-	meta := rundir.Meta{
-		ID: "r", Title: "r", Tool: "sysbench", Verb: "run", StartedAt: runStart, ClockStartedAt: &runStart,
-		EndedAt: &end, ClosedAt: &end, ExitCode: &code, Outcome: rundir.Succeeded, Generator: "g", Threads: 16,
-	}
-	dir, claim, err := rundir.Create(t.TempDir(), meta)
-	if err != nil {
-		t.Fatal(err)
-	}
-	claim.Release()
-	for _, name := range []string{rundir.StdoutFile, rundir.StderrFile} {
-		if err := os.WriteFile(dir.Path(name), []byte(out.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		out.Reset()
-	}
-	for _, m := range markers {
-		if err := marker.Append(dir, m); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return dir
-}
-
 func point(text string, second float64) marker.Marker {
-	return marker.Marker{Kind: marker.Point, Text: text, Start: runStart.Add(time.Duration(second * float64(time.Second)))}
+	return marker.Marker{Kind: marker.Point, Text: text, Start: recorded.Start.Add(time.Duration(second * float64(time.Second)))}
 }
 
 func TestSteadiness(t *testing.T) {
@@ -98,7 +58,7 @@ func TestSteadiness(t *testing.T) {
 		{"a drop", drop, nil, Warning, "throughput dropped from 17", []string{"warm up", "steady"}},
 		{"its time and size", drop, nil, Warning, " transactions/s at 0:15, -6", nil},
 		{"a drop at a marker", drop, []marker.Marker{point("old", 2), point("n3 slow", 14.2)}, Note, `marker "n3 slow" at 0:14`, []string{"warm up", `"old"`}},
-		{"an alert is no cause", drop, []marker.Marker{{Kind: marker.Alert, Text: "TooSlow", Start: runStart.Add(15 * time.Second)}}, Warning, "at 0:15", []string{"TooSlow"}},
+		{"an alert is no cause", drop, []marker.Marker{{Kind: marker.Alert, Text: "TooSlow", Start: recorded.Start.Add(15 * time.Second)}}, Warning, "at 0:15", []string{"TooSlow"}},
 		{"a slow start", slow, nil, Warning, "at 0:08, +3", nil},
 		{"its advice", slow, nil, Warning, "the slow start is in the summary; warm up first", nil},
 		{"a slow start that a marker explains", slow, []marker.Marker{point("cache filled", 7.5)}, Note, `"cache filled"`, []string{"warm up"}},
@@ -110,9 +70,9 @@ func TestSteadiness(t *testing.T) {
 		{"five against four", []float64{4740, 4700, 4655, 4630, 4611, 2091, 2060, 2000, 1990}, nil, Note, "9 intervals: too few", []string{"dropped"}},
 		{"few intervals", steady[:10], nil, Note, "10 intervals: too few", []string{"throughput was"}},
 	} {
-		h := readHistory(t, sysbenchRun(t, c.rates, c.markers...))
+		h := recorded.Read(t, recorded.Sysbench(t, c.rates, c.markers...))
 		found := false
-		for _, f := range New(h).Trust {
+		for _, f := range NewRun(h).Trust {
 			found = found || f.Level == c.level && strings.Contains(f.Text, c.want)
 			for _, bad := range c.not {
 				if strings.Contains(f.Text, bad) {
@@ -121,14 +81,14 @@ func TestSteadiness(t *testing.T) {
 			}
 		}
 		if !found {
-			t.Errorf("%s: no %s with %q in %v", c.name, c.level, c.want, New(h).Trust)
+			t.Errorf("%s: no %s with %q in %v", c.name, c.level, c.want, NewRun(h).Trust)
 		}
 	}
 }
 
 // TestPercentilesHaveNoMean: a legend shows the median of the intervals' percentiles.
 func TestPercentilesHaveNoMean(t *testing.T) {
-	h := readHistory(t, sysbenchRun(t, []float64{1000, 2000, 3000, 6000}))
+	h := recorded.Read(t, recorded.Sysbench(t, []float64{1000, 2000, 3000, 6000}))
 	for _, c := range Charts(h) {
 		for _, e := range c.Legend() {
 			want := map[string]string{"transaction": "mean 3000", "transaction p95": "median of the intervals 2.50"}[e.Name]

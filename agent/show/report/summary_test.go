@@ -39,7 +39,7 @@ func TestSummary(t *testing.T) {
 	c := Compare(groups, nil)
 	plain := textOf(t, c)
 	var markdown, page bytes.Buffer
-	if err := c.Markdown(&markdown); err != nil {
+	if err := (&ComparisonPage{Comparison: c}).Markdown(&markdown); err != nil {
 		t.Fatal(err)
 	}
 	p := ComparisonPage{Comparison: c}
@@ -125,10 +125,10 @@ func TestNarrowComparison(t *testing.T) {
 		galeraRuns("appliers=16,fc_limit=16", analysis.LimitFlowControl, 0.4, [5]float64{1950, 28, 0.1, 0.2, 3}),
 	}, nil)
 	var wide, narrow bytes.Buffer
-	if err := c.Text(&wide, terminal.Terminal{Width: 200}); err != nil {
+	if err := (&ComparisonPage{Comparison: c}).Text(&wide, terminal.Terminal{Width: 200}); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Text(&narrow, terminal.Terminal{Width: 80}); err != nil {
+	if err := (&ComparisonPage{Comparison: c}).Text(&narrow, terminal.Terminal{Width: 80}); err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(wide.String(), "ratio") || strings.Contains(narrow.String(), "ratio") {

@@ -86,7 +86,7 @@ func (r *Report) text(w *textWriter) {
 	w.list("What was observed", r.Observed)
 	w.heading("How far to trust this")
 	for _, f := range r.Trust {
-		f.write(w.b, w.t, 0)
+		writeFinding(f, w.b, w.t, 0)
 	}
 	var markers []string
 	for _, m := range r.Markers {

@@ -134,7 +134,7 @@ func NewTrend(rows []Row, o TrendOptions) (*Trend, error) {
 		var own []Fact
 		key := ""
 		for _, name := range by {
-			own = append(own, Fact{name, facts[name]})
+			own = append(own, Fact{Name: name, Value: facts[name]})
 			key += fmt.Sprintf("%q", facts[name])
 		}
 		at, ok := keys[key]
@@ -357,7 +357,7 @@ func (t *Trend) changeTable(s *TrendSeries) *table.Table {
 	for i := range s.Changes {
 		c := &s.Changes[i]
 		out.Add(table.Text(table.Instant(c.At)), table.Text(c.After), table.Whole(s.Levels[i].Runs), table.Whole(s.Levels[i+1].Runs),
-			number(c.From), number(c.To), table.Text(fmt.Sprintf("%+.1f %%", c.ChangePercent)), table.Text(c.Text()))
+			table.Number(c.From, table.Digits), table.Number(c.To, table.Digits), table.Text(fmt.Sprintf("%+.1f %%", c.ChangePercent)), table.Text(c.Text()))
 	}
 	return out
 }
@@ -379,7 +379,7 @@ func (t *Trend) LevelText(s *TrendSeries) string {
 	return fmt.Sprintf("%s: %s, now %s %s in the last %s", text, table.Plural(len(s.Changes), "change"), table.Digits.Format(last.Mean), t.Head(), table.Plural(last.Runs, "run"))
 }
 
-func (t *Trend) document() *table.Document {
+func trendDocument(t *Trend) *table.Document {
 	doc := &table.Document{}
 	for i := range t.Series {
 		s := &t.Series[i]
@@ -393,11 +393,11 @@ func (t *Trend) document() *table.Document {
 	return doc
 }
 
-// WriteText writes the trend for a terminal.
-func (t *Trend) WriteText(w io.Writer) error { return t.document().Text(w) }
+// Text writes the trend for a terminal.
+func (p *TrendPage) Text(w io.Writer) error { return trendDocument(p.Trend).Text(w) }
 
 // Markdown writes the trend as Markdown.
-func (t *Trend) Markdown(w io.Writer) error { return t.document().Markdown(w) }
+func (p *TrendPage) Markdown(w io.Writer) error { return trendDocument(p.Trend).Markdown(w) }
 
 // CSV writes a line for each run.
 func (t *Trend) CSV(w io.Writer) error {
@@ -412,15 +412,15 @@ func (t *Trend) CSV(w io.Writer) error {
 				}
 				r := &s.Runs[k]
 				out.Add(table.Text(s.Title()), table.Text(r.ID), table.Text(r.StartedAt.UTC().Format(time.RFC3339)), table.Text(t.Measure), table.Text(t.Unit),
-					number(r.Value), table.Whole(j+1), number(l.Mean), table.Text(changed))
+					table.Number(r.Value, table.Digits), table.Whole(j+1), table.Number(l.Mean, table.Digits), table.Text(changed))
 			}
 		}
 	}
 	return out.CSV(w)
 }
 
-// Plot draws a series over time with its levels and changes.
-func (t *Trend) Plot(s *TrendSeries) *Plot {
+// PlotTrend draws a series over time with its levels and changes.
+func PlotTrend(t *Trend, s *TrendSeries) *Plot {
 	p := &Plot{Title: s.Title(), Unit: t.Head(), X: Axis{Title: "start of the run"}}
 	day := func(at time.Time) float64 { return float64(at.Unix()) / 86400 }
 	values := PlotLine{Name: "runs"}
@@ -472,7 +472,7 @@ type TrendPage struct {
 func (p *TrendPage) Plots() []*Plot {
 	var all []*Plot
 	for i := range p.Series {
-		all = append(all, p.Plot(&p.Series[i]))
+		all = append(all, PlotTrend(p.Trend, &p.Series[i]))
 	}
 	return all
 }

@@ -40,8 +40,8 @@ type Finding struct {
 // shades are the colours of the levels.
 var shades = map[Level]terminal.Shade{Good: terminal.Good, Warning: terminal.Bad, Unknown: terminal.Doubt}
 
-// write writes a finding for a terminal, its lines indented.
-func (f Finding) write(b *bytes.Buffer, t terminal.Terminal, indent int) {
+// writeFinding writes a finding for a terminal, its lines indented.
+func writeFinding(f Finding, b *bytes.Buffer, t terminal.Terminal, indent int) {
 	const level = len(Warning) + 2
 	begin := strings.Repeat(" ", indent) + t.Paint(shades[f.Level], string(f.Level)) + strings.Repeat(" ", level-len(f.Level))
 	b.WriteString(begin + t.Wrap(table.Plain(f.Text), indent+level, indent+level) + "\n")

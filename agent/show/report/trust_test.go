@@ -9,6 +9,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/tool/registry"
 	"github.com/benchwatch/benchwatch/agent/run/record"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
+	"github.com/benchwatch/benchwatch/internal/recorded"
 )
 
 // Whether a loop is open shows in the output, too; it is not known of a format that any
@@ -21,7 +22,7 @@ func TestLoop(t *testing.T) {
 		{"pgbench", "pgbench/testdata/9.6/rate/stdout.txt", open},
 		{"hdrlog", "hdrlog/testdata/jHiccup-2.0.7S.logV2.txt", unknown},
 	} {
-		dir := sysbenchRun(t, nil)
+		dir := recorded.Sysbench(t, nil)
 		outputs := map[string]string{rundir.StdoutFile: c.output}
 		if c.tool == "pgbench" {
 			outputs[rundir.StderrFile] = filepath.Dir(c.output) + "/stderr.txt"
@@ -43,7 +44,7 @@ func TestLoop(t *testing.T) {
 			t.Fatal(err)
 		}
 		var said []string
-		for _, f := range New(h).Trust {
+		for _, f := range NewRun(h).Trust {
 			for _, loop := range []string{closed, open, unknown} {
 				if strings.HasPrefix(f.Text, loop) {
 					said = append(said, f.Text)

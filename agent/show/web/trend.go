@@ -159,7 +159,7 @@ func (v *trendView) add(t *report.Trend, width float64) {
 	t.Link = func(id string) string { return "#/runs/" + url.PathEscape(id) }
 	for i := range t.Series[:min(len(t.Series), maxTrends)] {
 		s := &t.Series[i]
-		one := trendSeriesView{Title: s.Title(), Text: t.LevelText(s), Plot: newPlotView(t.Plot(s), width), Changes: []changeView{}}
+		one := trendSeriesView{Title: s.Title(), Text: t.LevelText(s), Plot: newPlotView(report.PlotTrend(t, s), width), Changes: []changeView{}}
 		one.Plot.Notes = []string{} // the changes
 		for j := range s.Changes {
 			c := &s.Changes[j]
