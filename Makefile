@@ -103,11 +103,11 @@ fleet-test: ## FLEET_AGENTS (10,1000) simulated agents and 20 real runs into FLE
 .PHONY: aa
 aa: ## compare 100 real runs with themselves: AA_LOGS is a folder of logs of sysbench, ten minutes and more each
 	@test -d '$(AA_LOGS)' || { echo 'set AA_LOGS to a folder of logs' >&2; exit 1; }
-	BENCHWATCH_AA_LOGS="$(abspath $(AA_LOGS))" $(GO) test -count 1 -v -run '^TestSplitsOfRealRuns$$' ./agent/show/report
+	BENCHWATCH_AA_LOGS="$(abspath $(AA_LOGS))" $(GO) test -count 1 -v -run '^TestSplitsOfRealRuns$$' ./agent/many/compare
 
 .PHONY: simulations
 simulations: ## compare simulated runs: how often a difference is found, and one that is none called so
-	BENCHWATCH_SIMULATIONS=$(or $(SIMULATIONS),1000) $(GO) test -count 1 -v -timeout 2h -run 'SameProcess|RegressionsOf|TailsOf|RatioBounds|Apart' ./agent/base/analysis ./agent/show/report
+	BENCHWATCH_SIMULATIONS=$(or $(SIMULATIONS),1000) $(GO) test -count 1 -v -timeout 2h -run 'SameProcess|RegressionsOf|TailsOf|RatioBounds|Apart' ./agent/base/analysis ./agent/many/compare
 
 .PHONY: bench
 bench: build ## measure what observing costs; BENCHWATCH_BEFORE=FILE adds another benchwatch

@@ -19,10 +19,6 @@ const modulePrefix = "github.com/benchwatch/benchwatch/agent/"
 // wings are the folders of the agent, in the order of dependencies.
 var wings = []string{"base", "model", "run", "many", "show", "app"}
 
-// upward lists the imports that go against the order of the wings until the computations of
-// report have a package in the wings before it.
-var upward = []string{"many/abort", "many/archive", "many/history", "many/sweep"}
-
 // TestArchitecture checks the table of packages in docs/architecture.md: it names
 // all of them, and each imports only those above it.
 func TestArchitecture(t *testing.T) {
@@ -52,9 +48,6 @@ func TestArchitecture(t *testing.T) {
 	}
 	for place, name := range listed {
 		for imported, file := range importsBelow(t, name) {
-			if imported == "show/report" && slices.Contains(upward, name) {
-				continue
-			}
 			if at := slices.Index(listed, imported); at > place {
 				t.Errorf("%s imports %s, which is below %s in the table", file, imported, name)
 			}

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/benchwatch/benchwatch/agent/show/report"
+	"github.com/benchwatch/benchwatch/agent/many/compare"
 	"github.com/benchwatch/benchwatch/internal/agents"
 	"github.com/benchwatch/benchwatch/internal/servers"
 )
@@ -35,8 +35,8 @@ const secondary = "SELECT `pad` FROM `sbtest2` WHERE `k` = ?"
 
 // compared is what `compare` reports.
 type compared struct {
-	ServerSettings []report.Difference          `json:"server_settings"`
-	Statements     []report.StatementDifference `json:"statements"`
+	ServerSettings []compare.Difference          `json:"server_settings"`
+	Statements     []compare.StatementDifference `json:"statements"`
 	Notes          []string                     `json:"notes"`
 }
 

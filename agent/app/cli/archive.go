@@ -12,8 +12,8 @@ import (
 	"github.com/benchwatch/benchwatch/agent/base/terminal"
 	"github.com/benchwatch/benchwatch/agent/many/archive"
 	"github.com/benchwatch/benchwatch/agent/model/table"
+	"github.com/benchwatch/benchwatch/agent/run/review"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
-	"github.com/benchwatch/benchwatch/agent/show/report"
 )
 
 // archiveCommand is one `benchwatch archive …`.
@@ -192,7 +192,7 @@ func (c *archiveCommand) pull(s Streams) error {
 
 // archivedRun is a run as `archive list --format=json` prints it.
 type archivedRun struct {
-	report.Row
+	review.Row
 	// Origin distinguishes runs of the same id from different machines: ID~ORIGIN names one.
 	Origin     string    `json:"origin"`
 	UploadedAt time.Time `json:"uploaded_at"`
@@ -226,7 +226,7 @@ func (l *archiveListCommand) list(s Streams) error {
 		return err
 	}
 	runs := []archivedRun{}
-	rows := []report.Row{}
+	rows := []review.Row{}
 	for _, x := range archivedRuns(all, &l.runFilter) {
 		runs = append(runs, archivedRun{x.Row, x.Origin, x.Uploaded, x.Stored(), x.Omits()})
 		rows = append(rows, x.Row)

@@ -14,9 +14,11 @@ import (
 	"github.com/prometheus/common/version"
 
 	"github.com/benchwatch/benchwatch/agent/base/terminal"
+	"github.com/benchwatch/benchwatch/agent/many/compare"
 	"github.com/benchwatch/benchwatch/agent/many/history"
 	"github.com/benchwatch/benchwatch/agent/model/table"
 	"github.com/benchwatch/benchwatch/agent/run/record"
+	"github.com/benchwatch/benchwatch/agent/run/review"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 	"github.com/benchwatch/benchwatch/agent/show/report"
 )
@@ -76,7 +78,7 @@ func (r *compareCommand) run() error {
 	if err != nil {
 		return err
 	}
-	groups := make([]report.Group, len(choices))
+	groups := make([]compare.Group, len(choices))
 	histories := make([][]*record.History, len(groups))
 	var selected []string
 	for i := range choices {
@@ -92,22 +94,22 @@ func (r *compareCommand) run() error {
 			return withHint(fmt.Errorf("no ended run in group %s", one.spec), "benchwatch runs lists them")
 		}
 	}
-	c := report.Compare(groups, selected)
+	c := compare.Compare(groups, selected)
 	c.Check(limits, groups)
 	if err := r.write(&c, groups, histories); err != nil {
 		return err
 	}
 	switch verdict := c.Verdict(); {
-	case verdict == report.Broken:
+	case verdict == compare.Broken:
 		return &exitError{Status: exitLimit, Err: limitError(&c, verdict)}
-	case verdict == report.Unclear && *r.strict:
+	case verdict == compare.Unclear && *r.strict:
 		return &exitError{Status: exitUnclear, Err: limitError(&c, verdict)}
 	}
 	return nil
 }
 
 // limitError names the limits with this result.
-func limitError(c *report.Comparison, result report.Result) error {
+func limitError(c *compare.Comparison, result compare.Result) error {
 	var all []string
 	for i := range c.Limits {
 		if l := &c.Limits[i]; l.Result == result {
@@ -118,10 +120,10 @@ func limitError(c *report.Comparison, result report.Result) error {
 }
 
 // limits reads --fail-if.
-func (r *compareCommand) limits() ([]*report.Condition, error) {
-	var limits []*report.Condition
+func (r *compareCommand) limits() ([]*review.Condition, error) {
+	var limits []*review.Condition
 	for _, text := range *r.failIf {
-		limit, err := report.ParseLimit(text)
+		limit, err := review.ParseLimit(text)
 		if err != nil {
 			return nil, &exitError{Status: exitUsage, Err: fmt.Errorf("--fail-if %w", err)}
 		}
@@ -134,12 +136,12 @@ func (r *compareCommand) limits() ([]*report.Condition, error) {
 }
 
 // figures arranges the runs for figures and their table.
-func (r *compareCommand) figures(c *report.Comparison, groups []report.Group, measures ...string) (*report.FigureSet, error) {
-	o := report.FigureOptions{X: *r.x, Lines: list(*r.lines), Measures: list(*r.measure), Average: r.average()}
+func (r *compareCommand) figures(c *compare.Comparison, groups []compare.Group, measures ...string) (*compare.FigureSet, error) {
+	o := compare.FigureOptions{X: *r.x, Lines: list(*r.lines), Measures: list(*r.measure), Average: r.average()}
 	if len(o.Measures) == 0 {
 		o.Measures = measures
 	}
-	return report.NewFigureSet(c, groups, o)
+	return compare.NewFigureSet(c, groups, o)
 }
 
 // list returns the names in a list with commas.
@@ -149,7 +151,7 @@ func list(text string) []string {
 
 // write writes the comparison in the format asked for or, over a parameter, the table of the
 // figures.
-func (r *compareCommand) write(c *report.Comparison, groups []report.Group, histories [][]*record.History) error {
+func (r *compareCommand) write(c *compare.Comparison, groups []compare.Group, histories [][]*record.History) error {
 	return r.document(r.streams, func(w io.Writer) error {
 		if *r.x != "" && !slices.Contains([]string{"svg", "junit"}, *r.format) {
 			set, err := r.figures(c, groups)
@@ -277,7 +279,7 @@ func (r *compareCommand) choose() ([]choice, error) {
 // runKind returns what runs must have in common to be comparable at all.
 func runKind(m *rundir.Meta) string {
 	var values []string
-	for _, name := range report.KindFacts {
+	for _, name := range history.KindFacts {
 		values = append(values, m.Fact(name))
 	}
 	return fmt.Sprintf("%q", values)
@@ -334,13 +336,13 @@ func shortName(spec string, all []string) string {
 
 // add reads a run into its group. Runs that were not named by id take part only if
 // they succeeded and are no preparation.
-func (r *compareCommand) add(g *report.Group, histories *[]*record.History, dir rundir.Directory, named bool) error {
+func (r *compareCommand) add(g *compare.Group, histories *[]*record.History, dir rundir.Directory, named bool) error {
 	h, err := r.history(context.Background(), dir)
 	if err != nil {
 		return err
 	}
 	m := &h.Snapshot.Meta
-	row := report.NewObservedRow(h)
+	row := review.NewObservedRow(h)
 	switch {
 	case !named && m.IsPreparation():
 		return nil

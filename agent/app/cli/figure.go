@@ -6,6 +6,7 @@ import (
 
 	"github.com/alecthomas/kingpin/v2"
 
+	"github.com/benchwatch/benchwatch/agent/many/compare"
 	"github.com/benchwatch/benchwatch/agent/show/report"
 )
 
@@ -16,11 +17,11 @@ func addAveraging(cmd *kingpin.CmdClause) averaging {
 	return averaging{cmd.Flag("mean", "Use means of repeated runs in the figures and their table instead of medians").Bool()}
 }
 
-func (a averaging) average() report.Average {
+func (a averaging) average() compare.Average {
 	if *a.mean {
-		return report.ByMean
+		return compare.ByMean
 	}
-	return report.ByMedian
+	return compare.ByMedian
 }
 
 // writeFigure writes the first figure as a file of its own.

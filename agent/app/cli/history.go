@@ -18,6 +18,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/measure"
 	"github.com/benchwatch/benchwatch/agent/model/table"
 	"github.com/benchwatch/benchwatch/agent/run/marker"
+	"github.com/benchwatch/benchwatch/agent/run/review"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 	"github.com/benchwatch/benchwatch/agent/show/report"
 )
@@ -63,7 +64,7 @@ func (r *historyCommand) run(s Streams) error {
 	if err := r.output.check(); err != nil {
 		return err
 	}
-	c, err := report.ParseName(*r.measure)
+	c, err := review.ParseName(*r.measure)
 	if err != nil {
 		return &exitError{Status: exitUsage, Err: err}
 	}
@@ -73,7 +74,7 @@ func (r *historyCommand) run(s Streams) error {
 	if err != nil {
 		return err
 	}
-	var rows []report.Row
+	var rows []review.Row
 	places := map[string]rundir.Directory{}
 	for _, dir := range dirs {
 		row, err := r.row(dir, c.Scope() != measure.Run)
@@ -91,7 +92,7 @@ func (r *historyCommand) run(s Streams) error {
 		return withHint(errors.New("no run matches"), "benchwatch runs lists them; only those that succeeded count")
 	}
 	by := history.KindOf(strings.FieldsFunc(*r.by, func(c rune) bool { return c == ',' || c == ' ' }))
-	found, err := report.NewTrend(rows, report.TrendOptions{Measure: *r.measure, By: by, Settings: func(id string) map[string]string { return history.SettingsIn(places[id]) }})
+	found, err := history.NewTrend(rows, history.TrendOptions{Measure: *r.measure, By: by, Settings: func(id string) map[string]string { return history.SettingsIn(places[id]) }})
 	if err != nil {
 		return err
 	}
@@ -118,21 +119,21 @@ func (r *historyCommand) run(s Streams) error {
 }
 
 // row reads a run, what was observed of servers and machines only if it is needed.
-func (r *historyCommand) row(dir rundir.Directory, observed bool) (report.Row, error) {
+func (r *historyCommand) row(dir rundir.Directory, observed bool) (review.Row, error) {
 	if !observed {
 		snap, err := r.read(context.Background(), dir)
-		return report.NewRow(&snap), err
+		return review.NewRow(&snap), err
 	}
 	h, err := r.history(context.Background(), dir)
 	if err != nil {
-		return report.Row{}, err
+		return review.Row{}, err
 	}
-	return report.NewObservedRow(h), nil
+	return review.NewObservedRow(h), nil
 }
 
 // markChanges puts a marker at each change. One that is there already is replaced if it
 // has changed, so that marking again adds nothing.
-func markChanges(s Streams, t *report.Trend, places map[string]rundir.Directory) error {
+func markChanges(s Streams, t *history.Trend, places map[string]rundir.Directory) error {
 	for i := range t.Series {
 		one := &t.Series[i]
 		for j := range one.Changes {

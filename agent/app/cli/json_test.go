@@ -13,7 +13,10 @@ import (
 	"github.com/alecthomas/kingpin/v2"
 
 	"github.com/benchwatch/benchwatch/agent/app/setup"
+	"github.com/benchwatch/benchwatch/agent/many/compare"
+	"github.com/benchwatch/benchwatch/agent/many/history"
 	"github.com/benchwatch/benchwatch/agent/many/sweep"
+	"github.com/benchwatch/benchwatch/agent/run/review"
 	"github.com/benchwatch/benchwatch/agent/show/report"
 )
 
@@ -26,15 +29,15 @@ var printed = []struct {
 	value   any
 	about   string
 }{
-	{"runs", []report.Row{}, "An array of runs, the newest last."},
+	{"runs", []review.Row{}, "An array of runs, the newest last."},
 	{"runs import", []imported{}, "An array of the runs that the logs have."},
 	{"runs rm", removed{}, ""},
 	{"report", report.Document{}, "`run` and `replay` print the same of their one run at its end, in place of the tool's output."},
-	{"compare", report.Comparison{}, ""},
+	{"compare", compare.Comparison{}, ""},
 	{"archive push", pushed{}, ""},
 	{"archive pull", pulled{}, ""},
 	{"archive list", []archivedRun{}, "An array of runs, the newest last: the fields of `runs`, and these."},
-	{"history", report.Trend{}, ""},
+	{"history", history.Trend{}, ""},
 	{"sweep", sweep.Result{}, ""},
 	{"mark", marked{}, ""},
 	{"init", setup.Done{}, ""},

@@ -15,6 +15,7 @@ import (
 
 	"github.com/benchwatch/benchwatch/agent/base/terminal"
 	"github.com/benchwatch/benchwatch/agent/model/table"
+	"github.com/benchwatch/benchwatch/agent/run/review"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 	"github.com/benchwatch/benchwatch/agent/show/report"
 )
@@ -99,14 +100,14 @@ func (r *runsCommand) run(s Streams) error {
 	if err != nil {
 		return err
 	}
-	slices.SortStableFunc(rows, func(a, b report.Row) int {
+	slices.SortStableFunc(rows, func(a, b review.Row) int {
 		return cmp.Or(a.StartedAt.Compare(b.StartedAt), strings.Compare(a.ID, b.ID))
 	})
 	return r.print(s, rows, all)
 }
 
 // local returns the wanted runs of the data directory, and how many it has.
-func (r *runsCommand) local(s Streams) (rows []report.Row, all int, err error) {
+func (r *runsCommand) local(s Streams) (rows []review.Row, all int, err error) {
 	ids, err := rundir.List(r.dataDir)
 	if err != nil {
 		return nil, 0, err
@@ -129,7 +130,7 @@ func (r *runsCommand) local(s Streams) (rows []report.Row, all int, err error) {
 		case err != nil:
 			s.notice("run %s: %v", id, err)
 		}
-		rows = append(rows, report.NewRow(&snap))
+		rows = append(rows, review.NewRow(&snap))
 	}
 	if foreign > 0 {
 		s.notice("the output of %s belongs to other users and can't be read: what it has is missing here", table.Plural(foreign, "run"))
@@ -138,7 +139,7 @@ func (r *runsCommand) local(s Streams) (rows []report.Row, all int, err error) {
 }
 
 // remote returns the wanted runs of the archive, and how many it has.
-func (r *runsCommand) remote(Streams) (rows []report.Row, all int, err error) {
+func (r *runsCommand) remote(Streams) (rows []review.Row, all int, err error) {
 	indexes, err := r.archived.list()
 	for _, x := range archivedRuns(indexes, &r.runFilter) {
 		rows = append(rows, x.Row)
@@ -146,11 +147,11 @@ func (r *runsCommand) remote(Streams) (rows []report.Row, all int, err error) {
 	return rows, len(r.archived.entries), err
 }
 
-func (r *runsCommand) print(s Streams, rows []report.Row, all int) error {
+func (r *runsCommand) print(s Streams, rows []review.Row, all int) error {
 	switch {
 	case *r.format == jsonFormat:
 		if rows == nil {
-			rows = []report.Row{}
+			rows = []review.Row{}
 		}
 		return table.JSON(s.Out, rows)
 	case len(rows) == 0 && all == 0:

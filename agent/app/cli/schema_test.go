@@ -26,6 +26,7 @@ import (
 
 	"github.com/benchwatch/benchwatch/agent/model/measure"
 	"github.com/benchwatch/benchwatch/agent/model/tool"
+	"github.com/benchwatch/benchwatch/agent/run/review"
 	"github.com/benchwatch/benchwatch/agent/show/report"
 )
 
@@ -357,11 +358,11 @@ func (d *definer) fields(s *definition, of reflect.Type) {
 			s.Properties = append(s.Properties, property{name: n.ID, definition: about})
 		}
 	}
-	if of == reflect.TypeFor[report.Machine]() {
+	if of == reflect.TypeFor[review.Machine]() {
 		for _, m := range measure.All(measure.Host) {
 			if m.Summary != measure.Last && m.Summary != measure.Cost {
 				about := &definition{Type: "number", Description: strings.TrimSuffix(m.Title+": "+m.Note, ": ")}
-				s.Properties = append(s.Properties, property{report.ServerField(m), about, true})
+				s.Properties = append(s.Properties, property{review.ServerField(m), about, true})
 			}
 		}
 	}
@@ -380,10 +381,10 @@ func (d *definer) fields(s *definition, of reflect.Type) {
 		switch {
 		case of == reflect.TypeFor[statusLine]():
 			s.Properties = append(s.Properties, property{m.Field(), about, true})
-		case of == reflect.TypeFor[report.Server]() && m.Summary != measure.Last:
-			s.Properties = append(s.Properties, property{report.ServerField(m), about, true})
+		case of == reflect.TypeFor[review.Server]() && m.Summary != measure.Last:
+			s.Properties = append(s.Properties, property{review.ServerField(m), about, true})
 			if m.Summary == measure.Max {
-				s.Properties = append(s.Properties, property{report.ServerField(m) + "_at", &definition{Type: "number", Description: "When that was, in seconds after the start"}, true})
+				s.Properties = append(s.Properties, property{review.ServerField(m) + "_at", &definition{Type: "number", Description: "When that was, in seconds after the start"}, true})
 			}
 		}
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/base/secret"
 	"github.com/benchwatch/benchwatch/agent/many/sweep"
 	"github.com/benchwatch/benchwatch/agent/model/table"
+	"github.com/benchwatch/benchwatch/agent/run/review"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 	"github.com/benchwatch/benchwatch/agent/show/report"
 )
@@ -183,7 +184,7 @@ func (r *sweepCommand) interrupted(s *sweep.Sweep, err error) error {
 
 // result prints the result.
 func (r *sweepCommand) result(s *sweep.Sweep) error {
-	rows := map[string]report.Row{}
+	rows := map[string]review.Row{}
 	for _, step := range s.Steps {
 		if step.State != sweep.Done || step.Warmup {
 			continue
@@ -193,27 +194,28 @@ func (r *sweepCommand) result(s *sweep.Sweep) error {
 			r.streams.notice("step %d: %v", step.Number, err)
 			continue
 		}
-		rows[step.RunID] = report.NewObservedRow(h)
+		rows[step.RunID] = review.NewObservedRow(h)
 	}
 	result := s.Results(rows, r.average())
+	page := report.SweepPage{Result: &result, Made: time.Now(), Version: version.Version}
 	err := r.document(r.streams, func(w io.Writer) error {
 		switch *r.format {
 		case "markdown":
-			return result.Markdown(w)
+			return page.Markdown(w)
 		case "csv":
 			return result.CSV(w)
 		case "json":
 			return table.JSON(w, result)
 		case "html":
-			return result.HTML(w, time.Now(), version.Version)
+			return page.HTML(w)
 		case "svg":
-			plots, err := result.Figures(*r.measure)
+			plots, err := page.Figures(*r.measure)
 			if err != nil {
 				return err
 			}
 			return writeFigure(w, plots)
 		default:
-			return result.Text(w)
+			return page.Text(w)
 		}
 	})
 	if err != nil {
@@ -250,7 +252,7 @@ func (r *sweepCommand) fresh() (*sweep.Sweep, error) {
 		}
 	}
 	if *r.stopWhen != "" {
-		if _, err := report.ParseCondition(*r.stopWhen); err != nil {
+		if _, err := review.ParseCondition(*r.stopWhen); err != nil {
 			return nil, r.wrong(fmt.Errorf("--stop-when %w", err))
 		}
 	}

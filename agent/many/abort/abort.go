@@ -15,8 +15,8 @@ import (
 	"github.com/benchwatch/benchwatch/agent/run/host"
 	"github.com/benchwatch/benchwatch/agent/run/ingest"
 	"github.com/benchwatch/benchwatch/agent/run/record"
+	"github.com/benchwatch/benchwatch/agent/run/review"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
-	"github.com/benchwatch/benchwatch/agent/show/report"
 )
 
 // poll is how often the record is looked at; what the tool prints is read as it is
@@ -32,7 +32,7 @@ type Watch struct {
 	Prometheus *Prometheus // nil: there are no queries among the conditions
 
 	mu     sync.Mutex
-	latest *report.Row // of the newest interval; nil: none since it was read
+	latest *review.Row // of the newest interval; nil: none since it was read
 	since  []time.Time // when each condition began to hold
 	words  []string    // the values, then
 	known  []bool      // a value was known
@@ -80,7 +80,7 @@ func (w *Watch) Wait(ctx context.Context) string {
 		case <-tick.C:
 			for scope, newest := range map[measure.Scope]*record.Newest{measure.Server: servers, measure.Host: machines} {
 				rows, err := newest.Read()
-				if row := report.NewestRow(scope, rows); err == nil && row != nil {
+				if row := review.NewestRow(scope, rows); err == nil && row != nil {
 					w.apply(row, scope)
 				}
 			}
@@ -105,7 +105,7 @@ func (w *Watch) read(ctx context.Context, readers *sync.WaitGroup, arrived chan<
 		if r.Kind != tool.Interval || r.Phase == tool.Warmup {
 			return
 		}
-		row := report.IntervalRow(r.Clone(), counts)
+		row := review.IntervalRow(r.Clone(), counts)
 		w.mu.Lock()
 		w.latest = &row
 		w.mu.Unlock()
@@ -123,7 +123,7 @@ func (w *Watch) read(ctx context.Context, readers *sync.WaitGroup, arrived chan<
 }
 
 // apply applies the conditions about the tool, servers or machines to their newest values.
-func (w *Watch) apply(row *report.Row, scope measure.Scope) {
+func (w *Watch) apply(row *review.Row, scope measure.Scope) {
 	for i, c := range w.Conditions {
 		if c.IsQuery() || c.measure.Scope() != scope {
 			continue

@@ -5,13 +5,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/benchwatch/benchwatch/agent/show/report"
+	"github.com/benchwatch/benchwatch/agent/run/review"
 )
 
 // Condition ends a run when it holds.
 type Condition struct {
 	text    string
-	measure *report.Condition // nil: it is a query
+	measure *review.Condition // nil: it is a query
 	query   string            // PromQL
 	lasting time.Duration
 }
@@ -40,7 +40,7 @@ func Parse(text string) (*Condition, error) {
 	}
 	bound, lasting, ok := strings.Cut(c.text, " for ")
 	var err error
-	if c.measure, err = report.ParseCondition(bound); err != nil {
+	if c.measure, err = review.ParseCondition(bound); err != nil {
 		return nil, err
 	}
 	if c.measure.AtEnd() {

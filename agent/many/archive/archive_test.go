@@ -20,8 +20,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/benchwatch/benchwatch/agent/model/tool/registry"
+	"github.com/benchwatch/benchwatch/agent/run/review"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
-	"github.com/benchwatch/benchwatch/agent/show/report"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -259,7 +259,7 @@ func TestImpossibleIndex(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		data, err := encodeIndex(run, &report.Row{}, tt.files)
+		data, err := encodeIndex(run, &review.Row{}, tt.files)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -7,15 +7,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/benchwatch/benchwatch/agent/run/review"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
-	"github.com/benchwatch/benchwatch/agent/show/report"
 )
 
 // Whatever is in an index object whose checksum is right: no panic, and what is accepted
 // names files within a run's folder, of parts that make them.
 func FuzzIndex(f *testing.F) {
 	hash := strings.Repeat("0a", 32)
-	row, err := json.Marshal(&report.Row{})
+	row, err := json.Marshal(&review.Row{})
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -12,8 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/benchwatch/benchwatch/agent/run/review"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
-	"github.com/benchwatch/benchwatch/agent/show/report"
 )
 
 // Folders of an archive.
@@ -88,7 +88,7 @@ type Index struct {
 	Entry `json:"-"`
 	Meta  rundir.Meta `json:"-"`
 	// Row is what a list shows of the run.
-	Row   report.Row `json:"-"`
+	Row   review.Row `json:"-"`
 	Files []File     `json:"files"`
 }
 
@@ -155,7 +155,7 @@ type sealed struct {
 	Index  json.RawMessage `json:"index"`
 }
 
-func encodeIndex(run []byte, row *report.Row, files []File) ([]byte, error) {
+func encodeIndex(run []byte, row *review.Row, files []File) ([]byte, error) {
 	rowText, err := json.Marshal(row)
 	if err != nil {
 		return nil, err
@@ -227,7 +227,7 @@ func decodeIndex(e Entry, data []byte) (*Index, error) {
 			return damaged("has more than %d GiB", maxRun>>30)
 		}
 	}
-	if x.Row, err = report.RestoreRow(in.Row, &meta); err != nil {
+	if x.Row, err = review.RestoreRow(in.Row, &meta); err != nil {
 		return damaged("has damaged values: %v", err)
 	}
 	return x, nil

@@ -19,8 +19,8 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/benchwatch/benchwatch/agent/run/ingest"
+	"github.com/benchwatch/benchwatch/agent/run/review"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
-	"github.com/benchwatch/benchwatch/agent/show/report"
 )
 
 const (
@@ -118,7 +118,7 @@ func (a *Archive) push(ctx context.Context, dir rundir.Directory, sizes map[stri
 	if err != nil {
 		return err
 	}
-	row := report.NewRow(&snap)
+	row := review.NewRow(&snap)
 	index, err := encodeIndex(run, &row, files)
 	if err == nil && len(index) > maxIndex {
 		err = errors.New("its index would be too long")

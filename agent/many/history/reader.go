@@ -1,4 +1,4 @@
-// Package trend reads the runs of a data directory as rows of which histories are made,
+// Package history reads the runs of a data directory as rows of which histories are made,
 // and tracks the levels of configured measures.
 package history
 
@@ -15,8 +15,8 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/tool"
 	"github.com/benchwatch/benchwatch/agent/run/ingest"
 	"github.com/benchwatch/benchwatch/agent/run/record"
+	"github.com/benchwatch/benchwatch/agent/run/review"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
-	"github.com/benchwatch/benchwatch/agent/show/report"
 )
 
 // Counts reports whether a run has a place in a history: it succeeded, and did more than
@@ -43,7 +43,7 @@ type run struct {
 	size   int64 // of run.json
 	at     time.Time
 	meta   rundir.Meta
-	row    *report.Row // nil: not read
+	row    *review.Row // nil: not read
 	whole  bool        // row has what was observed
 	failed bool        // it can't be read
 }
@@ -71,7 +71,7 @@ var ErrStopped = errors.New("stopped")
 
 // Rows returns the runs, oldest first, and how many older ones were left out. A run that
 // can't be read is left out, too.
-func (r *Reader) Rows(ctx context.Context, q Query) (rows []report.Row, older int, err error) {
+func (r *Reader) Rows(ctx context.Context, q Query) (rows []review.Row, older int, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err := r.list(); err != nil {
@@ -141,20 +141,20 @@ func (r *Reader) list() error {
 	return nil
 }
 
-func (r *Reader) read(ctx context.Context, id, toolName string, observed bool) (report.Row, error) {
+func (r *Reader) read(ctx context.Context, id, toolName string, observed bool) (review.Row, error) {
 	dir, t := rundir.At(r.dataDir, id), r.tools().ByName(toolName)
 	if !observed {
 		snap, err := ingest.Read(ctx, dir, t)
-		return report.NewRow(&snap), err
+		return review.NewRow(&snap), err
 	}
 	h, err := record.Read(ctx, dir, t)
 	if err != nil {
-		return report.Row{}, err
+		return review.Row{}, err
 	}
 	if errors.Is(h.Damage.Output, fs.ErrPermission) {
-		return report.Row{}, h.Damage.Output
+		return review.Row{}, h.Damage.Output
 	}
-	return report.NewObservedRow(h).Essence(), nil
+	return review.NewObservedRow(h).Essence(), nil
 }
 
 // Settings returns the settings of a run's servers, nil if none were recorded.
@@ -169,5 +169,5 @@ func SettingsIn(dir rundir.Directory) map[string]string {
 	if err != nil {
 		return nil
 	}
-	return report.SettingsOf(recorded)
+	return review.SettingsOf(recorded)
 }

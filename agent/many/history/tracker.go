@@ -13,8 +13,8 @@ import (
 
 	"github.com/benchwatch/benchwatch/agent/base/series"
 	"github.com/benchwatch/benchwatch/agent/model/measure"
+	"github.com/benchwatch/benchwatch/agent/run/review"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
-	"github.com/benchwatch/benchwatch/agent/show/report"
 )
 
 // Config is what is tracked. Without measures nothing is.
@@ -120,7 +120,7 @@ func (t *Tracker) Run(ctx context.Context) {
 func (r *Reader) Levels(ctx context.Context, c Config, stop func() bool) (levels []Level, dropped int, err error) {
 	by := KindOf(c.By)
 	for _, name := range c.Measures {
-		condition, err := report.ParseName(name)
+		condition, err := review.ParseName(name)
 		if err != nil {
 			return nil, 0, err
 		}
@@ -128,13 +128,13 @@ func (r *Reader) Levels(ctx context.Context, c Config, stop func() bool) (levels
 		if err != nil {
 			return nil, 0, err
 		}
-		all, err := report.NewTrend(rows, report.TrendOptions{Measure: name, By: by, KeepFacts: true})
+		all, err := NewTrend(rows, TrendOptions{Measure: name, By: by, KeepFacts: true})
 		if err != nil {
 			continue // no run has it
 		}
 		all.Series = newestOf(all.Series, len(by))
-		newest := func(s *report.TrendSeries) time.Time { return s.Runs[len(s.Runs)-1].StartedAt }
-		slices.SortStableFunc(all.Series, func(a, b report.TrendSeries) int { return newest(&b).Compare(newest(&a)) })
+		newest := func(s *TrendSeries) time.Time { return s.Runs[len(s.Runs)-1].StartedAt }
+		slices.SortStableFunc(all.Series, func(a, b TrendSeries) int { return newest(&b).Compare(newest(&a)) })
 		if n := len(all.Series) - c.MaxSeries; n > 0 {
 			dropped += n
 			all.Series = all.Series[:c.MaxSeries]
@@ -148,8 +148,8 @@ func (r *Reader) Levels(ctx context.Context, c Config, stop func() bool) (levels
 
 // newestOf returns of the series with the same first facts the one with the newest run: they
 // differ in parameters, which metrics do not have.
-func newestOf(all []report.TrendSeries, facts int) []report.TrendSeries {
-	var kept []report.TrendSeries
+func newestOf(all []TrendSeries, facts int) []TrendSeries {
+	var kept []TrendSeries
 	at := map[string]int{}
 	for _, s := range all {
 		s.Facts = s.Facts[:facts]
@@ -166,7 +166,7 @@ func newestOf(all []report.TrendSeries, facts int) []report.TrendSeries {
 	return kept
 }
 
-func level(t *report.Trend, s *report.TrendSeries, name string) Level {
+func level(t *Trend, s *TrendSeries, name string) Level {
 	last, present := s.Runs[len(s.Runs)-1], s.Levels[len(s.Levels)-1]
 	l := Level{Measure: name, Last: t.Base(last.Value), Started: last.StartedAt, Mean: t.Base(present.Mean), Runs: present.Runs, Since: s.Runs[0].StartedAt}
 	for _, f := range s.Facts {
@@ -184,7 +184,7 @@ func level(t *report.Trend, s *report.TrendSeries, name string) Level {
 
 // KindOf returns the facts whose values make a series each: report.KindFacts and others.
 func KindOf(others []string) []string {
-	by := slices.Clone(report.KindFacts)
+	by := slices.Clone(KindFacts)
 	for _, name := range others {
 		if !slices.Contains(by, name) {
 			by = append(by, name)
@@ -197,7 +197,7 @@ func KindOf(others []string) []string {
 // metric can have.
 func (c *Config) Check() error {
 	for _, name := range c.Measures {
-		if _, err := report.ParseName(name); err != nil {
+		if _, err := review.ParseName(name); err != nil {
 			return err
 		}
 	}

@@ -9,28 +9,30 @@ import (
 	"strings"
 
 	"github.com/benchwatch/benchwatch/agent/base/series"
+	"github.com/benchwatch/benchwatch/agent/many/compare"
 	"github.com/benchwatch/benchwatch/agent/model/measure"
 	"github.com/benchwatch/benchwatch/agent/model/table"
 	"github.com/benchwatch/benchwatch/agent/model/tool"
-	"github.com/benchwatch/benchwatch/agent/show/report"
+	"github.com/benchwatch/benchwatch/agent/run/review"
 )
 
 // Result is what a sweep measured.
 type Result struct {
 	ID string `json:"id"`
 	// Average is what represents repeated runs: their median or, with --mean, their mean.
-	Average      report.Average `json:"average"`
-	Combinations []Combination  `json:"combinations"`
-	Advice       []Advice       `json:"advice,omitempty"`
+	Average      compare.Average `json:"average"`
+	Combinations []Combination   `json:"combinations"`
+	Advice       []Advice        `json:"advice,omitempty"`
 	// Found is the result of a search.
 	Found *Found `json:"found,omitempty"`
 	// Failed are steps without a result.
 	Failed []Step `json:"failed,omitempty"`
+	// Runs are those that the result is of, Scale is the set that is scaled up.
+	Runs  []review.Row `json:"-"`
+	Scale string       `json:"-"`
 
 	sets     []Set
-	measures []report.Measure
-	rows     []report.Row
-	scale    string // the set that is scaled up
+	measures []review.Measure
 }
 
 // Combination is values of the sets with the runs that had them. Its measures are
@@ -46,18 +48,18 @@ type Combination struct {
 	Latency          map[string]float64 `json:"latency_seconds,omitempty"`
 	LatencyOperation string             `json:"latency_operation,omitempty"`
 
-	TPS  series.Optional[report.Spread] `json:"transactions_per_second,omitzero"`
-	QPS  series.Optional[report.Spread] `json:"queries_per_second,omitzero"`
-	TpmC series.Optional[report.Spread] `json:"tpmc,omitzero"`
+	TPS  series.Optional[compare.Spread] `json:"transactions_per_second,omitzero"`
+	QPS  series.Optional[compare.Spread] `json:"queries_per_second,omitzero"`
+	TpmC series.Optional[compare.Spread] `json:"tpmc,omitzero"`
 	// Errors is the median or mean of their numbers.
 	Errors series.Optional[float64] `json:"errors,omitzero"`
 	// Servers are medians or means of what was observed of the servers.
 	Servers []Observed `json:"servers,omitempty"`
 	Reason  string     `json:"reason,omitempty"`
 
-	rows []report.Row
+	rows []review.Row
 	// spreads are those of the tables' measures by their fields, in base units.
-	spreads map[string]report.Spread
+	spreads map[string]compare.Spread
 }
 
 // Observed is the median or mean of a measure of the servers in its base unit.
@@ -68,10 +70,10 @@ type Observed struct {
 }
 
 // tps returns the throughput; false if it is unknown.
-func (c *Combination) tps() (report.Spread, bool) { return c.TPS.Value, c.TPS.Known }
+func (c *Combination) tps() (compare.Spread, bool) { return c.TPS.Value, c.TPS.Known }
 
 // spread returns a measure of the tool, over the runs.
-func (c *Combination) spread(m *measure.Measure) (s series.Optional[report.Spread]) {
+func (c *Combination) spread(m *measure.Measure) (s series.Optional[compare.Spread]) {
 	s.Value, s.Known = c.spreads[m.Field()]
 	return s
 }
@@ -87,13 +89,13 @@ type Advice struct {
 }
 
 // Results sums the sweep up. rows are its runs by id.
-func (s *Sweep) Results(rows map[string]report.Row, average report.Average) Result {
-	r := Result{ID: s.ID, Average: average, sets: s.Sets, scale: s.Scale(), Found: s.found()}
+func (s *Sweep) Results(rows map[string]review.Row, average compare.Average) Result {
+	r := Result{ID: s.ID, Average: average, sets: s.Sets, Scale: s.Scale(), Found: s.found()}
 	sets := s.Sets
 	if s.Seek != nil {
 		sets = []Set{{Name: s.Sets[0].Name, Values: sortValues(s.Sets[0].Values)}}
 	}
-	var all []report.Row
+	var all []review.Row
 	for _, step := range s.Steps {
 		if row, ok := rows[step.RunID]; ok && !step.Warmup {
 			all = append(all, row)
@@ -102,7 +104,7 @@ func (s *Sweep) Results(rows map[string]report.Row, average report.Average) Resu
 			r.Failed = append(r.Failed, step)
 		}
 	}
-	r.measures, r.rows = report.Measures(all), all
+	r.measures, r.Runs = review.Measures(all), all
 	for _, values := range combinations(sets) {
 		r.Combinations = append(r.Combinations, s.combination(values, rows, r.measures, average))
 	}
@@ -110,9 +112,9 @@ func (s *Sweep) Results(rows map[string]report.Row, average report.Average) Resu
 	return r
 }
 
-func (s *Sweep) combination(values map[string]string, rows map[string]report.Row, measures []report.Measure, average report.Average) Combination {
-	out := Combination{Values: values, Runs: []string{}, State: Pending, spreads: map[string]report.Spread{}}
-	var done []report.Row
+func (s *Sweep) combination(values map[string]string, rows map[string]review.Row, measures []review.Measure, average compare.Average) Combination {
+	out := Combination{Values: values, Runs: []string{}, State: Pending, spreads: map[string]compare.Spread{}}
+	var done []review.Row
 	for _, step := range s.Steps {
 		if step.Warmup || Describe(s.Sets, step.Values) != Describe(s.Sets, values) {
 			continue
@@ -149,7 +151,7 @@ func (s *Sweep) combination(values map[string]string, rows map[string]report.Row
 		}
 	}
 	for stat := range out.Latency {
-		out.Latency[stat] = out.spreads[report.LatencyField(out.LatencyOperation, stat)].Average(average)
+		out.Latency[stat] = out.spreads[review.LatencyField(out.LatencyOperation, stat)].Average(average)
 	}
 	out.TPS, out.QPS, out.TpmC = out.spread(tool.Throughput), out.spread(tool.QueryRate), out.spread(tool.TpmC)
 	if errors := out.spread(tool.Errors); errors.Known {
@@ -159,16 +161,16 @@ func (s *Sweep) combination(values map[string]string, rows map[string]report.Row
 }
 
 // spreadOf sums up a measure over runs, in its base unit.
-func spreadOf(m *report.Measure, rows []report.Row) report.Spread {
+func spreadOf(m *review.Measure, rows []review.Row) compare.Spread {
 	values := make([]float64, len(rows))
 	for i := range rows {
 		values[i] = m.Value(&rows[i])
 	}
-	return report.NewSpread(values)
+	return compare.NewSpread(values)
 }
 
 // advise looks at each combination of the other sets by itself.
-func (s *Sweep) advise(all []Combination, average report.Average) []Advice {
+func (s *Sweep) advise(all []Combination, average compare.Average) []Advice {
 	scale := s.scale()
 	if scale.Name != ThreadsSet {
 		return nil
@@ -207,7 +209,7 @@ func threadsOf(x *Combination) float64 {
 
 // advice looks for the best number of threads and the knee, and fits the law.
 // measured are in the order of threads.
-func advice(measured []Combination, average report.Average) Advice {
+func advice(measured []Combination, average compare.Average) Advice {
 	points := make([]Point, len(measured))
 	for i := range measured {
 		tps, _ := measured[i].tps()
@@ -218,7 +220,7 @@ func advice(measured []Combination, average report.Average) Advice {
 	a.add("best: %s, %.2f tps%s", threadsText(a.Best.Threads), a.Best.Throughput, best.headline())
 	a.addNoise(measured, best)
 	for i, p := range points {
-		if p.Throughput < report.KneeShare*a.Best.Throughput {
+		if p.Throughput < compare.KneeShare*a.Best.Throughput {
 			continue
 		}
 		a.Knee = &points[i]
@@ -227,7 +229,7 @@ func advice(measured []Combination, average report.Average) Advice {
 			a.Knee = nil
 			a.add("no knee: throughput still grows at the largest number of threads measured")
 		case p == a.Best:
-			a.add("knee: %s: every smaller number measured has less than %.0f %% of the best throughput, and larger ones bring no more", threadsText(p.Threads), report.KneeShare*100)
+			a.add("knee: %s: every smaller number measured has less than %.0f %% of the best throughput, and larger ones bring no more", threadsText(p.Threads), compare.KneeShare*100)
 		default:
 			a.add("knee: %s: %.1f %% of the best throughput with %.0f %% of its threads%s", threadsText(p.Threads),
 				p.Throughput/a.Best.Throughput*100, p.Threads/a.Best.Threads*100, measured[i].headline())
@@ -317,7 +319,7 @@ func (c *Combination) headline() string {
 	for stat, v := range c.Latency {
 		all = append(all, tool.Latency{Operation: operation, Stat: stat, Seconds: v})
 	}
-	row := report.Row{}
+	row := review.Row{}
 	row.SetLatencies(&tool.Report{Latencies: all})
 	if text := row.Headline(); text != "" {
 		return ", " + text
@@ -325,35 +327,8 @@ func (c *Combination) headline() string {
 	return ""
 }
 
-// document has the table, the advice and the failed steps.
-func (r *Result) document() *table.Document {
-	doc := &table.Document{}
-	doc.Table(r.table())
-	if note := r.note(); note != "" {
-		doc.Paragraph(table.Line{Text: note})
-	}
-	if r.Found != nil {
-		doc.List(r.Found.Lines...)
-	}
-	var shared []string
-	if len(r.Advice) > 1 {
-		shared = slices.DeleteFunc(slices.Clone(r.Advice[0].Lines), func(line string) bool {
-			return slices.ContainsFunc(r.Advice[1:], func(a Advice) bool { return !slices.Contains(a.Lines, line) })
-		})
-	}
-	for _, a := range r.Advice {
-		if len(a.Others) > 0 {
-			doc.Heading(3, r.describe(a.Others))
-		}
-		doc.List(slices.DeleteFunc(slices.Clone(a.Lines), func(line string) bool { return slices.Contains(shared, line) })...)
-	}
-	doc.Section(3, "all combinations", func() { doc.List(shared...) })
-	doc.List(r.failures()...)
-	return doc
-}
-
-// failures names the steps without a result.
-func (r *Result) failures() []string {
+// Failures names the steps without a result.
+func (r *Result) Failures() []string {
 	var failed []string
 	for _, s := range r.Failed {
 		failed = append(failed, fmt.Sprintf("failed: step %d, %s: %s", s.Number, Describe(r.sets, s.Values), table.Clip(s.Reason, 200)))
@@ -361,8 +336,8 @@ func (r *Result) failures() []string {
 	return failed
 }
 
-// describe returns the values of some of the sets.
-func (r *Result) describe(values map[string]string) string {
+// Describe returns the values of some of the sets.
+func (r *Result) Describe(values map[string]string) string {
 	var words []string
 	for _, s := range r.sets {
 		if v, ok := values[s.Name]; ok {
@@ -372,22 +347,16 @@ func (r *Result) describe(values map[string]string) string {
 	return strings.Join(words, " ")
 }
 
-// Text writes the result for a terminal.
-func (r *Result) Text(w io.Writer) error { return r.document().Text(w) }
-
-// Markdown writes the result as Markdown.
-func (r *Result) Markdown(w io.Writer) error { return r.document().Markdown(w) }
-
-// note says what the table's cells are, empty if each is of one run.
-func (r *Result) note() string {
+// Note says what the table's cells are, empty if each is of one run.
+func (r *Result) Note() string {
 	if slices.ContainsFunc(r.Combinations, func(c Combination) bool { return len(c.Runs) > 1 }) {
 		return r.Average.Note()
 	}
 	return ""
 }
 
-// table has a row for each combination.
-func (r *Result) table() *table.Table {
+// Table has a row for each combination.
+func (r *Result) Table() *table.Table {
 	t := r.combinationTable("runs")
 	for _, m := range r.measures {
 		t.Columns = append(t.Columns, m.Column())
@@ -434,7 +403,7 @@ func (r *Result) CSV(w io.Writer) error {
 		for _, m := range r.measures {
 			s, ok := c.spreads[m.Field]
 			if !ok {
-				s = report.Spread{Median: series.Unknown(), Mean: series.Unknown(), Min: series.Unknown(), Max: series.Unknown()}
+				s = compare.Spread{Median: series.Unknown(), Mean: series.Unknown(), Min: series.Unknown(), Max: series.Unknown()}
 			}
 			row = append(row, table.Number(s.Average(r.Average), m.Unit))
 			if isThroughput(m) {
@@ -465,6 +434,22 @@ func (r *Result) combinationTable(more ...string) *table.Table {
 }
 
 // isThroughput reports whether tables show the spread of a measure.
-func isThroughput(m report.Measure) bool {
+func isThroughput(m review.Measure) bool {
 	return slices.ContainsFunc([]*measure.Measure{tool.Throughput, tool.QueryRate, tool.TpmC}, func(t *measure.Measure) bool { return t.Field() == m.Field })
+}
+
+// Points returns the points of a measure over the set that is scaled up.
+func (r *Result) Points(m *review.Measure) []compare.FigurePoint {
+	var points []compare.FigurePoint
+	for i := range r.Combinations {
+		c := &r.Combinations[i]
+		others := map[string]string{}
+		for set, v := range c.Values {
+			if set != r.Scale {
+				others[set] = v
+			}
+		}
+		points = append(points, compare.FigurePoint{Line: r.Describe(others), X: c.Values[r.Scale], Spread: spreadOf(m, c.rows)})
+	}
+	return points
 }

@@ -19,8 +19,8 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/tool"
 	"github.com/benchwatch/benchwatch/agent/run/live"
 	"github.com/benchwatch/benchwatch/agent/run/record"
+	"github.com/benchwatch/benchwatch/agent/run/review"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
-	"github.com/benchwatch/benchwatch/agent/show/report"
 )
 
 // Runner runs a sweep's steps, each with a `benchwatch run` of its own. The state of
@@ -306,7 +306,7 @@ func (r *Runner) await(ctx context.Context, step *Step) error {
 
 // finish records how a step ended. problem is why there is no run.
 func (r *Runner) finish(ctx context.Context, step *Step, problem string) error {
-	var row report.Row
+	var row review.Row
 	if problem == "" {
 		dir := rundir.At(r.DataDir, step.RunID)
 		meta, err := dir.Load()
@@ -323,7 +323,7 @@ func (r *Runner) finish(ctx context.Context, step *Step, problem string) error {
 				for _, line := range h.Damage.Problems {
 					r.Notice("  %s", line)
 				}
-				row = report.NewObservedRow(h)
+				row = review.NewObservedRow(h)
 				problem = whyFailed(&row, h.Snapshot.Complaint())
 			}
 		}
@@ -351,7 +351,7 @@ func (r *Runner) finish(ctx context.Context, step *Step, problem string) error {
 	return r.Sweep.Save()
 }
 
-func whyFailed(row *report.Row, complaint string) string {
+func whyFailed(row *review.Row, complaint string) string {
 	switch row.Result {
 	case rundir.Succeeded:
 		return ""
@@ -368,7 +368,7 @@ func whyFailed(row *report.Row, complaint string) string {
 	return text
 }
 
-func outcome(row *report.Row) string {
+func outcome(row *review.Row) string {
 	text := fmt.Sprintf("%.1f s", row.DurationSeconds)
 	if row.TPS.Known {
 		text = fmt.Sprintf("%.2f tps, ", row.TPS.Value) + text
@@ -395,11 +395,11 @@ func (r *Runner) afterwards(ctx context.Context, step *Step) {
 	}
 }
 
-func (r *Runner) stopWhen(step *Step, row *report.Row) {
+func (r *Runner) stopWhen(step *Step, row *review.Row) {
 	if r.Sweep.StopWhen == "" || step.Warmup {
 		return
 	}
-	c, err := report.ParseCondition(r.Sweep.StopWhen)
+	c, err := review.ParseCondition(r.Sweep.StopWhen)
 	if err != nil {
 		r.Notice("  %v", err)
 		return

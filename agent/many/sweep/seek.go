@@ -9,8 +9,8 @@ import (
 	"strings"
 
 	"github.com/benchwatch/benchwatch/agent/model/table"
+	"github.com/benchwatch/benchwatch/agent/run/review"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
-	"github.com/benchwatch/benchwatch/agent/show/report"
 )
 
 // Seek makes a sweep the search for the highest value of its only set at which conditions
@@ -46,7 +46,7 @@ func ParseSubjectTo(text string) ([]string, error) {
 		if part = strings.TrimSpace(part); part == "" {
 			continue
 		}
-		if _, err := report.ParseCondition(part); err != nil {
+		if _, err := review.ParseCondition(part); err != nil {
 			return nil, err
 		}
 		all = append(all, part)
@@ -73,11 +73,11 @@ func (k *Seek) Check() error {
 // judge sets what a run's values show. The error is for a value that is unknown, with
 // which no search could continue. requested is the rate that the tool was to generate, 0 if
 // it had none.
-func (k *Seek) judge(step *Step, row *report.Row, requested int) error {
+func (k *Seek) judge(step *Step, row *review.Row, requested int) error {
 	var words []string
 	step.Judgement = Within
 	for _, text := range k.SubjectTo {
-		c, err := report.ParseCondition(text)
+		c, err := review.ParseCondition(text)
 		if err != nil {
 			return err
 		}

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/benchwatch/benchwatch/agent/base/series"
-	"github.com/benchwatch/benchwatch/agent/show/report"
+	"github.com/benchwatch/benchwatch/agent/run/review"
 )
 
 // searching runs a search in which a value is within the conditions if holds says so; each
@@ -76,11 +76,11 @@ func TestSeekJudges(t *testing.T) {
 		t.Fatal(conditions, err)
 	}
 	k := Seek{SubjectTo: conditions}
-	row := func(tps, p99, failed float64) report.Row {
-		return report.Row{DurationSeconds: 10, TPS: series.Some(tps), Latency: map[string]float64{"p99": p99}, FailedShare: series.Some(failed)}
+	row := func(tps, p99, failed float64) review.Row {
+		return review.Row{DurationSeconds: 10, TPS: series.Some(tps), Latency: map[string]float64{"p99": p99}, FailedShare: series.Some(failed)}
 	}
 	for name, c := range map[string]struct {
-		row  report.Row
+		row  review.Row
 		want Judgement
 		text string
 	}{
@@ -95,7 +95,7 @@ func TestSeekJudges(t *testing.T) {
 			t.Errorf("%s: %s: %q, %v", name, step.Judgement, step.Reason, err)
 		}
 	}
-	unknown := report.Row{TPS: series.Some(1.0)}
+	unknown := review.Row{TPS: series.Some(1.0)}
 	if err := k.judge(&Step{}, &unknown, 0); err == nil {
 		t.Error("an unknown value is judged")
 	}

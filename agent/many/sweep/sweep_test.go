@@ -1,8 +1,6 @@
 package sweep
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -15,11 +13,8 @@ import (
 	"time"
 
 	"github.com/benchwatch/benchwatch/agent/base/series"
-	"github.com/benchwatch/benchwatch/agent/model/engine"
-	"github.com/benchwatch/benchwatch/agent/model/table"
-	"github.com/benchwatch/benchwatch/agent/run/host"
-	"github.com/benchwatch/benchwatch/agent/run/rundir"
-	"github.com/benchwatch/benchwatch/agent/show/report"
+	"github.com/benchwatch/benchwatch/agent/many/compare"
+	"github.com/benchwatch/benchwatch/agent/run/review"
 )
 
 func set(t *testing.T, text string) Set {
@@ -166,7 +161,7 @@ func measured(t *testing.T, repeat int, tps map[int]float64) Result {
 	slices.SortFunc(values, func(a, b string) int { return len(a)*10 + strings.Compare(a, b) - len(b)*10 })
 	s := &Sweep{ID: "s", Sets: []Set{set(t, "threads="+strings.Join(values, ","))}}
 	s.Steps, _ = Plan(s.Sets, repeat, Given, false)
-	rows := map[string]report.Row{}
+	rows := map[string]review.Row{}
 	for i := range s.Steps {
 		step := &s.Steps[i]
 		s.NewAttempt(step)
@@ -174,9 +169,9 @@ func measured(t *testing.T, repeat int, tps map[int]float64) Result {
 		var n int
 		fmt.Sscan(step.Values["threads"], &n)
 		v := tps[n] + float64(step.Repeat)
-		rows[step.RunID] = report.Row{TPS: series.Some(v), Latency: map[string]float64{"p95": float64(n) / 1000}}
+		rows[step.RunID] = review.Row{TPS: series.Some(v), Latency: map[string]float64{"p95": float64(n) / 1000}}
 	}
-	return s.Results(rows, report.ByMedian)
+	return s.Results(rows, compare.ByMedian)
 }
 
 // TestAdvice guards the sentences about the number of threads.
@@ -204,136 +199,6 @@ func TestAdvice(t *testing.T) {
 				t.Errorf("%s: missing %q in\n%s", name, want, all)
 			}
 		}
-	}
-}
-
-func TestResultFormats(t *testing.T) {
-	r := measured(t, 2, map[int]float64{1: 100, 2: 190})
-	var text, markdown, csv, data bytes.Buffer
-	for _, err := range []error{r.Text(&text), r.Markdown(&markdown), r.CSV(&csv), table.JSON(&data, r)} {
-		if err != nil {
-			t.Error(err)
-		}
-	}
-	for want, in := range map[string]string{
-		"2           2  191.50 [191.00 … 192.00]    2.00": text.String(),
-		"| 2 | 2 | 191.50 \\[191.00 … 192.00\\]":          markdown.String(),
-		"\n2,done,2,191.5,191,192,0.002\n":                csv.String(),
-	} {
-		if !strings.Contains(in, want) {
-			t.Errorf("missing %q in\n%s", want, in)
-		}
-	}
-	if !json.Valid(data.Bytes()) {
-		t.Error(data.String())
-	}
-}
-
-// TestSharedAdvice guards that advice for every combination is written once.
-func TestSharedAdvice(t *testing.T) {
-	r := Result{
-		sets: []Set{{Name: "via"}},
-		Advice: []Advice{
-			{Others: map[string]string{"via": "direct"}, Lines: []string{"best: 8 threads", "one run each", "no knee"}},
-			{Others: map[string]string{"via": "proxy"}, Lines: []string{"best: 4 threads", "one run each"}},
-		},
-	}
-	var text, markdown bytes.Buffer
-	if err := errors.Join(r.Text(&text), r.Markdown(&markdown)); err != nil {
-		t.Fatal(err)
-	}
-	want := "via=direct\nbest: 8 threads\nno knee\n\nvia=proxy\nbest: 4 threads\n\nall combinations\none run each\n"
-	if !strings.HasSuffix(text.String(), want) {
-		t.Errorf("have %q, want at its end %q", text.String(), want)
-	}
-	if n := strings.Count(markdown.String(), "one run each"); n != 1 {
-		t.Errorf("written %d times in\n%s", n, markdown.String())
-	}
-}
-
-// TestServersInResults guards that a sweep's table has tpmC and what was observed of
-// the servers, and that data is in base units.
-func TestServersInResults(t *testing.T) {
-	s := &Sweep{Sets: []Set{set(t, "fc_limit=16,256")}, Steps: []Step{
-		{Values: map[string]string{"fc_limit": "16"}, State: Done, RunID: "a"}, {Values: map[string]string{"fc_limit": "256"}, State: Done, RunID: "b"},
-	}}
-	r := s.Results(map[string]report.Row{
-		"a": {Servers: []report.Server{{Target: "n1", Values: []report.Value{{Measure: engine.FlowControl, Value: 0.25}}}}},
-		"b": {TpmC: series.Some(1200.0), Servers: []report.Server{{Target: "n1", DrainSeconds: series.Some(3.0)}}},
-	}, report.ByMedian)
-	var text, csv, data bytes.Buffer
-	if err := errors.Join(r.Text(&text), r.CSV(&csv), table.JSON(&data, r)); err != nil {
-		t.Fatal(err)
-	}
-	if got := strings.Join(strings.Fields(text.String()), " "); got != "fc_limit runs tpmC flow control % drain s 16 1 – 25.00 – 256 1 1200.00 – 3.00" {
-		t.Error(got)
-	}
-	if got, want := csv.String(), "fc_limit,state,runs,tpmc,tpmc_min,tpmc_max,flow_control_ratio,drain_seconds\n16,done,1,,,,0.25,\n256,done,1,1200,1200,1200,,3\n"; got != want {
-		t.Error(got)
-	}
-	for _, want := range []string{`"name": "flow control",`, `"unit": "ratio",`, `"value": 0.25`, `"tpmc": {`, `"combinations": [`} {
-		if !strings.Contains(data.String(), want) {
-			t.Errorf("missing %s in %s", want, data.String())
-		}
-	}
-}
-
-// TestMachinesInFigures guards that the CPU of each machine is a line of one figure over the
-// set that is scaled up, also of more machines than a table has columns for, and that a
-// measure that no table has is drawn if it is named.
-func TestMachinesInFigures(t *testing.T) {
-	const machines = 7
-	s := &Sweep{Sets: []Set{set(t, "threads=1,4"), set(t, "via=direct,proxy")}}
-	s.Steps, _ = Plan(s.Sets, 1, Given, false)
-	rows := map[string]report.Row{}
-	for i := range s.Steps {
-		step := &s.Steps[i]
-		s.NewAttempt(step)
-		step.State = Done
-		row := report.Row{TPS: series.Some(100.0)}
-		for n := range machines {
-			row.Machines = append(row.Machines, report.Machine{
-				Machine: rundir.Machine{Host: fmt.Sprint("db", n+1)},
-				Values:  []report.Value{{Measure: host.Busy, Value: float64(i*10+n) / 100}},
-			})
-		}
-		rows[step.RunID] = row
-	}
-	r := s.Results(rows, report.ByMedian)
-	all, err := r.Figures("")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var titles []string
-	for _, p := range all {
-		titles = append(titles, p.Title)
-	}
-	if want := []string{"tps by threads", "cpu busy by threads"}; !slices.Equal(titles, want) {
-		t.Fatalf("figures %q, want %q", titles, want)
-	}
-	named, err := r.Figures("cpu_busy")
-	if err != nil || len(named) != 1 {
-		t.Fatalf("%d figures of cpu_busy: %v", len(named), err)
-	}
-	for _, p := range []*report.Plot{all[1], named[0]} {
-		if len(p.Lines) != 2*machines || p.Lines[1].Name != "via=proxy, db1" || p.Unit != "%" {
-			t.Fatalf("%d lines in %s, the second is %s", len(p.Lines), p.Unit, p.Lines[1].Name)
-		}
-		// The steps are threads=1 via=direct, threads=1 via=proxy, threads=4 via=direct …
-		if last := p.Lines[2*machines-1].Points; len(last) != 2 || last[1].X != 4 || math.Abs(last[1].Y-36) > 1e-9 {
-			t.Errorf("the last machine through the proxy has %+v", last)
-		}
-	}
-	busiest, err := r.Figures("cpu")
-	if err != nil || len(busiest) != 1 || len(busiest[0].Lines) != 2 || math.Abs(busiest[0].Lines[0].Points[0].Y-6) > 1e-9 {
-		t.Errorf("the busiest machine: %+v, %v", busiest, err)
-	}
-	var page bytes.Buffer
-	if err := r.HTML(&page, time.Now(), ""); err != nil {
-		t.Fatal(err)
-	}
-	if !strings.Contains(page.String(), "via=proxy, db7") {
-		t.Error("the page has no line of the last machine")
 	}
 }
 

@@ -3,15 +3,15 @@ package metrics
 import (
 	"strings"
 
+	"github.com/benchwatch/benchwatch/agent/many/history"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
-	"github.com/benchwatch/benchwatch/agent/show/report"
 )
 
 const historyLabels = " The labels of history.by are labels, too. Only of the measures of history.measures in the configuration, of each the history.max_series with the newest runs."
 
 // historyFamily declares a metric of a measure over months.
 func historyFamily(name, help string) *Family {
-	return stateFamily("history_"+name, help+historyLabels, append([]string{"measure"}, report.KindFacts...)...)
+	return stateFamily("history_"+name, help+historyLabels, append([]string{"measure"}, history.KindFacts...)...)
 }
 
 var (

@@ -15,6 +15,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/run/host"
 	"github.com/benchwatch/benchwatch/agent/run/ingest"
 	"github.com/benchwatch/benchwatch/agent/run/record"
+	"github.com/benchwatch/benchwatch/agent/run/review"
 )
 
 // Chart is lines over elapsed seconds, drawn as SVG. The page has charts with a
@@ -28,7 +29,7 @@ type Chart struct {
 	// From and To are the ends of the axis in seconds.
 	From, To float64
 	Bands    []Band
-	Markers  []Marker
+	Markers  []review.Marker
 	// Spikes: a line may have values far above its typical ones; the axis is
 	// logarithmic then.
 	Spikes bool
@@ -61,7 +62,7 @@ type Band struct {
 type axis struct {
 	from, to float64
 	bands    []Band
-	markers  []Marker
+	markers  []review.Marker
 }
 
 func newAxis(h *record.History) axis {
@@ -86,7 +87,7 @@ func newAxis(h *record.History) axis {
 		a.bands = append(a.bands, Band{"warmup", s.From, s.To})
 	}
 	a.bands = append(a.bands, drainBand(h)...)
-	a.markers = markersOf(h)
+	a.markers = review.MarkersOf(h)
 	return a
 }
 
@@ -198,7 +199,7 @@ func toolCharts(v *record.Intervals) []Chart {
 		c := newChart(m)
 		for _, line := range m.Charted() {
 			columns := v.Of(line)
-			if h := headlineOf(v); line == tool.HeadlineLatency && len(columns) > colours && h.Known {
+			if h := review.HeadlineOf(v); line == tool.HeadlineLatency && len(columns) > colours && h.Known {
 				// YCSB has seven statistics for each operation: one line for each is read.
 				columns = slices.DeleteFunc(columns, func(c ingest.Column) bool { return c.Stat != h.Value.Stat })
 			}

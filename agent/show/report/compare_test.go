@@ -10,17 +10,19 @@ import (
 
 	"github.com/benchwatch/benchwatch/agent/base/series"
 	"github.com/benchwatch/benchwatch/agent/base/terminal"
+	"github.com/benchwatch/benchwatch/agent/many/compare"
 	"github.com/benchwatch/benchwatch/agent/model/table"
 	"github.com/benchwatch/benchwatch/agent/run/record"
+	"github.com/benchwatch/benchwatch/agent/run/review"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 	"github.com/benchwatch/benchwatch/internal/recorded"
 )
 
 // group makes runs of one setting: threads and label, with these rates.
-func group(name string, threads int, rates ...float64) Group {
-	g := Group{Name: "via=" + name}
+func group(name string, threads int, rates ...float64) compare.Group {
+	g := compare.Group{Name: "via=" + name}
 	for i, tps := range rates {
-		g.Runs = append(g.Runs, Row{
+		g.Runs = append(g.Runs, review.Row{
 			ID: fmt.Sprintf("%s-%d-%d", name, threads, i), Tool: "sysbench", Workload: "oltp_read_write", Threads: threads, Result: rundir.Succeeded,
 			Labels: map[string]string{"via": name, "sweep": "s", "repeat": fmt.Sprint(i)},
 			TPS:    series.Some(tps), Latency: map[string]float64{"p95": 0.001 * 1000 / tps}, Errors: series.Some(0.0),
@@ -29,12 +31,12 @@ func group(name string, threads int, rates ...float64) Group {
 	return g
 }
 
-func join(a, b Group) Group {
+func join(a, b compare.Group) compare.Group {
 	a.Runs = append(a.Runs, b.Runs...)
 	return a
 }
 
-func textOf(t *testing.T, c Comparison) string {
+func textOf(t *testing.T, c compare.Comparison) string {
 	t.Helper()
 	var b bytes.Buffer
 	if err := (&ComparisonPage{Comparison: c}).Text(&b, terminal.Terminal{}); err != nil {
@@ -43,38 +45,12 @@ func textOf(t *testing.T, c Comparison) string {
 	return b.String()
 }
 
-// TestCompareVerdicts guards that a difference is called one only if the runs can
-// distinguish it from noise.
-func TestCompareVerdicts(t *testing.T) {
-	for name, c := range map[string]struct {
-		a, b    []float64
-		verdict Verdict
-		text    string
-	}{
-		"one run each":    {[]float64{1000}, []float64{900}, Single, "-10.0 %, one run, may be noise"},
-		"one against ten": {[]float64{1000, 1001, 1002, 1003, 1004, 1005}, []float64{900}, Single, "one run"},
-		"three each":      {[]float64{1000, 1001, 1002}, []float64{900, 901, 902}, TooFew, "-10.0 %, too few runs (p=0.100)"},
-		"four each":       {[]float64{1000, 1001, 1002, 1003}, []float64{900, 901, 902, 903}, Different, "-10.0 % (p=0.029)"},
-		"overlapping":     {[]float64{1000, 950, 1050, 990}, []float64{1010, 940, 1040, 980}, NotProven, ", not proven (p="},
-		"all the same":    {[]float64{1000, 1000, 1000, 1000}, []float64{1000, 1000, 1000, 1000}, NotProven, "+0.0 %, not proven (p=1.000)"},
-	} {
-		got := Compare([]Group{repeats("direct", 16, c.a...), repeats("atlas", 16, c.b...)}, []string{"via"})
-		s := got.Lines[0].Samples[1]
-		if got.Lines[0].Measure != "tps" || s.Verdict != c.verdict || !strings.Contains(s.difference(), c.text) {
-			t.Errorf("%s: %s %q %q", name, got.Lines[0].Measure, s.Verdict, s.difference())
-		}
-		if c.verdict == Single && !strings.Contains(strings.Join(got.Notes, "\n"), "one run says nothing about spread") {
-			t.Errorf("%s: the note is missing: %q", name, got.Notes)
-		}
-	}
-}
-
 // TestCompareCombinations guards that what varies within the groups makes lines, in
 // the order of numbers, and is never mixed.
 func TestCompareCombinations(t *testing.T) {
 	direct := join(join(group("direct", 128, 3000), group("direct", 16, 2000)), group("direct", 1, 200))
 	atlas := join(group("atlas", 16, 1800), group("atlas", 1, 150))
-	c := Compare([]Group{direct, atlas}, []string{"via"})
+	c := compare.Compare([]compare.Group{direct, atlas}, []string{"via"})
 	if len(c.Varied) != 1 || c.Varied[0] != "threads" || len(c.Differs) != 0 {
 		t.Fatalf("varied %v, differs %v", c.Varied, c.Differs)
 	}
@@ -91,15 +67,15 @@ func TestCompareCombinations(t *testing.T) {
 
 // The lines of a comparison have the order of the figure's axis, also of sizes.
 func TestCompareAndFigureHaveOneOrder(t *testing.T) {
-	var groups []Group
+	var groups []compare.Group
 	for _, via := range []string{"direct", "atlas"} {
-		g := Group{Name: via}
+		g := compare.Group{Name: via}
 		for i, size := range []string{"16G", "512M", "8G", "8G"} {
-			g.Runs = append(g.Runs, Row{ID: fmt.Sprint(via, i), Threads: 16, Labels: map[string]string{"via": via, "pool": size}, TPS: series.Some(100.0)})
+			g.Runs = append(g.Runs, review.Row{ID: fmt.Sprint(via, i), Threads: 16, Labels: map[string]string{"via": via, "pool": size}, TPS: series.Some(100.0)})
 		}
 		groups = append(groups, g)
 	}
-	c := Compare(groups, []string{"via"})
+	c := compare.Compare(groups, []string{"via"})
 	var lines []string
 	for _, l := range c.Lines {
 		lines = append(lines, l.Combination...)
@@ -107,7 +83,7 @@ func TestCompareAndFigureHaveOneOrder(t *testing.T) {
 	if lines = slices.Compact(lines); !slices.Equal(lines, []string{"512M", "8G", "16G"}) {
 		t.Errorf("lines of %q", lines)
 	}
-	set, err := NewFigureSet(&c, groups, FigureOptions{X: "pool"})
+	set, err := compare.NewFigureSet(&c, groups, compare.FigureOptions{X: "pool"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,13 +100,13 @@ func TestCompareAndFigureHaveOneOrder(t *testing.T) {
 // label and the option of the tool that it was put into. What only looks alike stays.
 func TestCompareDropsEchoes(t *testing.T) {
 	one, two := group("direct", 8, 100), group("direct", 16, 200)
-	for i, g := range []Group{one, two} {
+	for i, g := range []compare.Group{one, two} {
 		labels := g.Runs[0].Labels
 		labels["mode"] = []string{"select", "insert"}[i]
 		labels["oltp_nontrx_mode"] = labels["mode"]
 		labels["event_threads"] = []string{"8", "4"}[i]
 	}
-	c := Compare([]Group{join(one, two), group("atlas", 8, 300)}, []string{"via"})
+	c := compare.Compare([]compare.Group{join(one, two), group("atlas", 8, 300)}, []string{"via"})
 	if got, want := strings.Join(c.Varied, " "), "threads event_threads mode"; got != want {
 		t.Errorf("varied %q, want %q", got, want)
 	}
@@ -138,7 +114,7 @@ func TestCompareDropsEchoes(t *testing.T) {
 
 // TestCompareSaysWhatDiffers guards against comparing apples and oranges.
 func TestCompareSaysWhatDiffers(t *testing.T) {
-	c := Compare([]Group{group("direct", 16, 1000), group("atlas", 32, 1000)}, nil)
+	c := compare.Compare([]compare.Group{group("direct", 16, 1000), group("atlas", 32, 1000)}, nil)
 	text := textOf(t, c)
 	for _, want := range []string{"threads: via=direct 16; via=atlas 32", "via: via=direct direct; via=atlas atlas", "the groups differ in threads (16 and 32)"} {
 		if !strings.Contains(text, want) {
@@ -150,8 +126,8 @@ func TestCompareSaysWhatDiffers(t *testing.T) {
 func TestCompareFormats(t *testing.T) {
 	dir := recorded.Galera(t)
 	h := recorded.Read(t, dir)
-	groups := []Group{{Name: "<b>a", Runs: []Row{NewRow(&h.Snapshot)}}, {Name: "b|c", Runs: []Row{NewRow(&h.Snapshot)}}}
-	c := Compare(groups, nil)
+	groups := []compare.Group{{Name: "<b>a", Runs: []review.Row{review.NewRow(&h.Snapshot)}}, {Name: "b|c", Runs: []review.Row{review.NewRow(&h.Snapshot)}}}
+	c := compare.Compare(groups, nil)
 	var markdown, csv, data, page bytes.Buffer
 	if err := (&ComparisonPage{Comparison: c}).Markdown(&markdown); err != nil || !strings.Contains(markdown.String(), `| \<b\>a | b\|c | ratio |`) {
 		t.Errorf("%v\n%s", err, markdown.String())
@@ -175,7 +151,7 @@ func TestCompareFormats(t *testing.T) {
 
 // A label that numbers the repeats of a group does not make pairs of them.
 func TestCompareRepeats(t *testing.T) {
-	labelled := func(name string, label string, values ...string) Group {
+	labelled := func(name string, label string, values ...string) compare.Group {
 		rates := make([]float64, len(values))
 		for i := range rates {
 			rates[i] = 1000 + float64(i)
@@ -187,14 +163,14 @@ func TestCompareRepeats(t *testing.T) {
 		}
 		return g
 	}
-	sweep := func(g Group) Group {
+	sweep := func(g compare.Group) compare.Group {
 		for i := range g.Runs {
 			g.Runs[i].Labels["sweep"] = "s"
 		}
 		return g
 	}
 	for name, c := range map[string]struct {
-		a, b   Group
+		a, b   compare.Group
 		varied string
 	}{
 		"from 1":              {labelled("a", "k", "1", "2", "3", "4", "5"), labelled("b", "k", "5", "4", "3", "2", "1"), ""},
@@ -204,7 +180,7 @@ func TestCompareRepeats(t *testing.T) {
 		"names":               {labelled("a", "mode", "x", "y"), labelled("b", "mode", "x", "y"), "mode"},
 		"of a sweep":          {sweep(labelled("a", "k", "1", "2")), sweep(labelled("b", "k", "1", "2")), "k"},
 	} {
-		got := Compare([]Group{c.a, c.b}, []string{"via"})
+		got := compare.Compare([]compare.Group{c.a, c.b}, []string{"via"})
 		if strings.Join(got.Varied, " ") != c.varied {
 			t.Errorf("%s: varied %v", name, got.Varied)
 		}
@@ -216,14 +192,14 @@ func TestCompareRepeats(t *testing.T) {
 		}
 	}
 	// Beside threads that vary, each number of threads has its repeats.
-	both := func(name string) Group {
+	both := func(name string) compare.Group {
 		g := join(labelled(name, "k", "1", "2"), labelled(name, "k", "1", "2"))
 		for i := range g.Runs {
 			g.Runs[i].Threads = 8 + i/2
 		}
 		return g
 	}
-	if got := Compare([]Group{both("a"), both("b")}, []string{"via"}); strings.Join(got.Varied, " ") != "threads" {
+	if got := compare.Compare([]compare.Group{both("a"), both("b")}, []string{"via"}); strings.Join(got.Varied, " ") != "threads" {
 		t.Errorf("varied %v", got.Varied)
 	}
 }

@@ -14,8 +14,10 @@ import (
 	"time"
 
 	"github.com/benchwatch/benchwatch/agent/base/terminal"
+	"github.com/benchwatch/benchwatch/agent/many/compare"
 	"github.com/benchwatch/benchwatch/agent/model/engine"
 	"github.com/benchwatch/benchwatch/agent/run/record"
+	"github.com/benchwatch/benchwatch/agent/run/review"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 	"github.com/benchwatch/benchwatch/internal/recorded"
 )
@@ -36,7 +38,7 @@ func forms(t *testing.T, h *record.History) map[string]string {
 	write("html", d.HTML)
 	write("json", func(w io.Writer) error { return json.NewEncoder(w).Encode(d) })
 	write("csv", d.CSV)
-	c := Compare([]Group{{Name: "a", Runs: []Row{d.Runs[0].Row}}, {Name: "b", Runs: []Row{d.Runs[0].Row}}}, nil)
+	c := compare.Compare([]compare.Group{{Name: "a", Runs: []review.Row{d.Runs[0].Row}}, {Name: "b", Runs: []review.Row{d.Runs[0].Row}}}, nil)
 	write("comparison", func(w io.Writer) error { return (&ComparisonPage{Comparison: c}).Text(w, terminal.Terminal{}) })
 	write("comparison's csv", c.CSV)
 	return all

@@ -8,128 +8,15 @@ import (
 	"strings"
 
 	"github.com/benchwatch/benchwatch/agent/base/histogram"
-	"github.com/benchwatch/benchwatch/agent/base/series"
 	"github.com/benchwatch/benchwatch/agent/model/table"
-	"github.com/benchwatch/benchwatch/agent/run/ingest"
+	"github.com/benchwatch/benchwatch/agent/run/review"
 )
-
-// Distribution is how the latencies of one operation are distributed, from the tool's
-// own histogram.
-type Distribution struct {
-	Operation string `json:"operation"`
-	// Count is how many values the histogram has, Of how many operations the run had.
-	Count uint64                   `json:"count"`
-	Of    series.Optional[float64] `json:"operations,omitzero"`
-	// Percentiles are known within the bounds of a bucket.
-	Percentiles []Percentile `json:"percentiles"`
-	Buckets     []Bucket     `json:"buckets"`
-
-	h *histogram.Histogram
-}
-
-// Percentile is a percentile of latencies with the bounds between which it lies.
-type Percentile struct {
-	Stat string  `json:"stat"`
-	Low  float64 `json:"low_seconds"`
-	// High is absent if the bucket has no upper bound.
-	High series.Optional[float64] `json:"high_seconds,omitzero"`
-}
-
-// Bucket counts latencies between two bounds.
-type Bucket struct {
-	Low  float64                  `json:"low_seconds"`
-	High series.Optional[float64] `json:"high_seconds,omitzero"`
-	N    uint64                   `json:"count"`
-}
-
-type distributionStat struct {
-	name  string
-	share float64
-}
-
-var distributionStats = []distributionStat{{"p50", .5}, {"p75", .75}, {"p90", .9}, {"p95", .95}, {"p99", .99}, {"p99.9", .999}, {"p99.99", .9999}, {"max", 1}}
-
-func bounded(v float64) series.Optional[float64] {
-	if math.IsInf(v, 0) {
-		return series.Optional[float64]{}
-	}
-	return series.Some(v)
-}
-
-// distributions returns those of a summary.
-func distributions(s *ingest.Summary) []Distribution {
-	if s == nil {
-		return nil
-	}
-	var all []Distribution
-	for _, d := range s.Histograms {
-		if d.Count() == 0 {
-			continue
-		}
-		one := newDistribution(d.Operation, d.Histogram)
-		if n := s.Report().Count(d.Operation); n.Known {
-			one.Of = series.Some(float64(n.Value))
-		}
-		all = append(all, one)
-	}
-	return all
-}
-
-func newDistribution(name string, h *histogram.Histogram) Distribution {
-	d := Distribution{Operation: name, Count: h.Count(), Percentiles: percentiles(h, distributionStats), h: h}
-	for _, b := range h.Buckets() {
-		d.Buckets = append(d.Buckets, Bucket{b.Low, bounded(b.High), b.N})
-	}
-	return d
-}
-
-// percentiles returns those for which there are enough values: a percentile of fewer than it
-// needs would be the maximum.
-func percentiles(h *histogram.Histogram, stats []distributionStat) []Percentile {
-	var all []Percentile
-	for _, p := range stats {
-		if r, ok := h.Quantile(p.share); ok && (p.share == 1 || float64(h.Count())*(1-p.share) >= 1) {
-			all = append(all, Percentile{p.name, r.Low, bounded(r.High)})
-		}
-	}
-	return all
-}
-
-// distributionTable has a row for each percentile.
-func distributionTable(all []Distribution) *table.Table {
-	t := table.New(table.Named("operation", "percentile", "at least ms", "at most ms", "known within")...)
-	for i := range all {
-		for _, p := range all[i].Percentiles {
-			within := table.Cell{}
-			if p.High.Known {
-				within = table.Text(table.Milliseconds.Signed(p.High.Value - p.Low))
-				if p.Low > 0 {
-					within = table.Text(table.Milliseconds.Signed(p.High.Value-p.Low) + ", " + ratioText(p.High.Value-p.Low, p.Low))
-				}
-			}
-			t.Add(table.Text(all[i].Operation), table.Text(p.Stat), table.Number(p.Low, table.Milliseconds), table.Optional(p.High, table.Milliseconds), within)
-		}
-	}
-	return t
-}
-
-// distributionNotes name what the histograms do not cover.
-func distributionNotes(all []Distribution) []string {
-	var notes []string
-	for i := range all {
-		// sysbench counts an event that ends while it prints in one of the two only.
-		if d := &all[i]; d.Of.Known && math.Abs(d.Of.Value-float64(d.Count)) > 0.01*d.Of.Value {
-			notes = append(notes, fmt.Sprintf("the histogram of %s counts %s of %s operations: the tool reset its counts at a checkpoint, or logged a sample", d.Operation, table.Count.Format(float64(d.Count)), table.Count.Format(d.Of.Value)))
-		}
-	}
-	return notes
-}
 
 // maxDistributions bounds the lines of a plot.
 const maxDistributions = colours
 
 // DistributionPlots returns the percentile curve, and a bucket chart of each operation.
-func DistributionPlots(all []Distribution) []*Plot {
+func DistributionPlots(all []review.Distribution) []*Plot {
 	all = all[:min(len(all), maxDistributions)]
 	if len(all) == 0 {
 		return nil
@@ -140,7 +27,7 @@ func DistributionPlots(all []Distribution) []*Plot {
 	}
 	most := uint64(0)
 	for i := range all {
-		curve.Lines = append(curve.Lines, PlotLine{Name: all[i].Operation, Points: curvePoints(all[i].h)})
+		curve.Lines = append(curve.Lines, PlotLine{Name: all[i].Operation, Points: curvePoints(all[i].Histogram)})
 		most = max(most, all[i].Count)
 	}
 	curve.X.Ticks = []Tick{{0, "0 %"}, {share(0.5), "50 %"}}
@@ -194,9 +81,9 @@ func curvePoints(h *histogram.Histogram) []Point {
 }
 
 // bucketPlot counts in bins of one ratio, each bucket where its middle is.
-func bucketPlot(d *Distribution) *Plot {
+func bucketPlot(d *review.Distribution) *Plot {
 	bins := map[int]uint64{}
-	for _, b := range d.h.Buckets() {
+	for _, b := range d.Histogram.Buckets() {
 		bins[histogram.Bin(b)] += b.N
 	}
 	line := PlotLine{Bars: true}
@@ -214,21 +101,15 @@ func bucketPlot(d *Distribution) *Plot {
 // DistributionPlots returns the drawings of all distributions of the run, those of the
 // tool and that of its servers.
 func (r *Report) DistributionPlots() []*Plot {
-	return append(DistributionPlots(r.allDistributions()), r.HeatMaps()...)
-}
-
-// DistributionTable returns their percentiles, with notes on what they do not cover.
-func (r *Run) DistributionTable() (*table.Table, []string) {
-	all := r.allDistributions()
-	return distributionTable(all), distributionNotes(all)
+	return append(DistributionPlots(r.AllDistributions()), r.HeatMaps()...)
 }
 
 // HeatMaps are how the distributions changed over time, of a tool that prints a histogram
 // of each interval; none of a run with a single slice of time.
 func (r *Report) HeatMaps() []*Plot {
 	var plots []*Plot
-	for _, operation := range slices.Sorted(maps.Keys(r.overTime)) {
-		if p := heatMap(operation, r.overTime[operation]); p != nil {
+	for _, operation := range slices.Sorted(maps.Keys(r.OverTime)) {
+		if p := heatMap(operation, r.OverTime[operation]); p != nil {
 			plots = append(plots, p)
 		}
 	}

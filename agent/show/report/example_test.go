@@ -6,21 +6,23 @@ import (
 
 	"github.com/benchwatch/benchwatch/agent/base/series"
 	"github.com/benchwatch/benchwatch/agent/base/terminal"
+	"github.com/benchwatch/benchwatch/agent/many/compare"
+	"github.com/benchwatch/benchwatch/agent/run/review"
 	"github.com/benchwatch/benchwatch/agent/show/report"
 )
 
 // Two groups of runs, by the label via, with two numbers of threads each.
 func ExampleCompare() {
-	group := func(via string, perThread ...float64) report.Group {
-		g := report.Group{Name: "via=" + via}
+	group := func(via string, perThread ...float64) compare.Group {
+		g := compare.Group{Name: "via=" + via}
 		for _, threads := range []int{8, 16} {
 			for _, tps := range perThread {
-				g.Runs = append(g.Runs, report.Row{Threads: threads, Labels: map[string]string{"via": via}, TPS: series.Some(tps * float64(threads))})
+				g.Runs = append(g.Runs, review.Row{Threads: threads, Labels: map[string]string{"via": via}, TPS: series.Some(tps * float64(threads))})
 			}
 		}
 		return g
 	}
-	c := report.Compare([]report.Group{group("direct", 100, 101, 102, 103), group("proxy", 80, 81, 82, 83)}, []string{"via"})
+	c := compare.Compare([]compare.Group{group("direct", 100, 101, 102, 103), group("proxy", 80, 81, 82, 83)}, []string{"via"})
 	if err := (&report.ComparisonPage{Comparison: c}).Text(os.Stdout, terminal.Terminal{}); err != nil {
 		fmt.Println(err)
 	}

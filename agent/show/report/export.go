@@ -16,6 +16,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/tool"
 	"github.com/benchwatch/benchwatch/agent/run/ingest"
 	"github.com/benchwatch/benchwatch/agent/run/record"
+	"github.com/benchwatch/benchwatch/agent/run/review"
 )
 
 const timeFormat = "2006-01-02T15:04:05.000Z"
@@ -153,7 +154,7 @@ type ExportLine struct {
 	Elapsed float64 `json:"elapsed_seconds"`
 
 	// Summary is for a run what `runs` prints of it.
-	Summary *Row `json:"summary,omitempty"`
+	Summary *review.Row `json:"summary,omitempty"`
 
 	Length  series.Optional[float64]      `json:"interval_seconds,omitzero"`
 	Phase   string                        `json:"phase,omitempty"`
@@ -208,7 +209,7 @@ func jsonRun(ctx context.Context, e *json.Encoder, h *record.History) error {
 		return ExportLine{Kind: kind, Run: h.Snapshot.Meta.ID, Time: h.At(elapsed).UTC().Format(timeFormat), Elapsed: elapsed}
 	}
 	first := line("run", h.Elapsed(h.Snapshot.Meta.StartedAt))
-	row := NewRow(&h.Snapshot)
+	row := review.NewRow(&h.Snapshot)
 	first.Summary = &row
 	if err := e.Encode(first); err != nil {
 		return err

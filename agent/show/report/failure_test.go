@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/benchwatch/benchwatch/agent/run/review"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 	"github.com/benchwatch/benchwatch/internal/recorded"
 )
@@ -52,7 +53,7 @@ func TestFailureComesFirst(t *testing.T) {
 
 // TestFailuresOfASuccess: a tool that is configured to ignore errors exits 0.
 func TestFailuresOfASuccess(t *testing.T) {
-	r := Row{Result: rundir.Succeeded}
+	r := review.Row{Result: rundir.Succeeded}
 	for share, want := range map[float64]string{0: "succeeded", 0.004: "succeeded", 0.66: "succeeded, 66 % of transactions failed", 1: "succeeded, 100 % of transactions failed"} {
 		r.FailedShare.Value, r.FailedShare.Known = share, true
 		if got := r.Status(); got != want {

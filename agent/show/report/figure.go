@@ -4,50 +4,19 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
-	"github.com/benchwatch/benchwatch/agent/model/measure"
+	"github.com/benchwatch/benchwatch/agent/many/compare"
 	"github.com/benchwatch/benchwatch/agent/model/table"
-	"github.com/benchwatch/benchwatch/agent/model/tool"
+	"github.com/benchwatch/benchwatch/agent/run/review"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
 
-// KneeShare is how much of the best throughput the knee reaches: the smallest value of a
-// parameter from which on more brings little.
-const KneeShare = 0.95
-
-// FigurePoint is what runs with one value of a parameter have.
-type FigurePoint struct {
-	// Line names the line that the point belongs to, X is the value of the parameter.
-	Line, X string
-	// Spread is in the measure's base unit.
-	Spread
-}
-
-// Figure is the measures that one figure shows: one, or that of each machine.
-type Figure []Measure
-
-// Figures groups measures by the figures that show them.
-func Figures(measures []Measure) []Figure {
-	var all []Figure
-	for _, m := range measures {
-		i := slices.IndexFunc(all, func(f Figure) bool { return m.Figure != "" && f[0].Figure == m.Figure })
-		if i < 0 {
-			all = append(all, Figure{m})
-			continue
-		}
-		all[i] = append(all[i], m)
-	}
-	return all
-}
-
 // PlotFigure draws a figure over a parameter; points returns those of one of its measures.
-func PlotFigure(f Figure, x string, average Average, points func(*Measure) []FigurePoint) *Plot {
-	var all []FigurePoint
+func PlotFigure(f compare.Figure, x string, average compare.Average, points func(*review.Measure) []compare.FigurePoint) *Plot {
+	var all []compare.FigurePoint
 	for i := range f {
 		m := &f[i]
 		for _, p := range points(m) {
@@ -69,8 +38,8 @@ func PlotFigure(f Figure, x string, average Average, points func(*Measure) []Fig
 // Values that are numbers are placed by their size, on a logarithmic axis if they double
 // rather than add up; others stand side by side. Of a throughput the best point of each
 // line and its knee are marked.
-func newFigure(m *Measure, x string, points []FigurePoint, average Average) *Plot {
-	points = slices.DeleteFunc(slices.Clone(points), func(p FigurePoint) bool { return p.N == 0 || p.X == "" })
+func newFigure(m *review.Measure, x string, points []compare.FigurePoint, average compare.Average) *Plot {
+	points = slices.DeleteFunc(slices.Clone(points), func(p compare.FigurePoint) bool { return p.N == 0 || p.X == "" })
 	p := &Plot{Title: m.Name + " by " + x, X: Axis{Title: x}}
 	var notes []string
 	switch m.Unit.Sign {
@@ -80,7 +49,7 @@ func newFigure(m *Measure, x string, points []FigurePoint, average Average) *Plo
 	default:
 		notes = append(notes, m.Unit.Sign)
 	}
-	if slices.ContainsFunc(points, func(q FigurePoint) bool { return q.N > 1 }) {
+	if slices.ContainsFunc(points, func(q compare.FigurePoint) bool { return q.N > 1 }) {
 		notes = append(notes, string(average)+" with the smallest and the largest run")
 	}
 	p.Unit = strings.Join(notes, ", ")
@@ -95,7 +64,7 @@ func newFigure(m *Measure, x string, points []FigurePoint, average Average) *Plo
 	}
 	slices.SortStableFunc(texts, rundir.CompareValues)
 	places, numbers := placesOf(texts)
-	short := shortSizes(x, texts)
+	short := compare.ShortSizes(x, texts)
 	for _, text := range texts {
 		p.X.Ticks = append(p.X.Ticks, Tick{places[text], short(text)})
 	}
@@ -114,7 +83,7 @@ func newFigure(m *Measure, x string, points []FigurePoint, average Average) *Plo
 	if n := len(names) - maxLines; n > 0 {
 		p.Notes = append(p.Notes, table.Plural(n, "line")+" left out")
 	}
-	if isRate(m) {
+	if compare.IsRate(m) {
 		for i := range p.Lines {
 			p.mark(i, m, numbers)
 		}
@@ -122,13 +91,8 @@ func newFigure(m *Measure, x string, points []FigurePoint, average Average) *Plo
 	return p
 }
 
-// isRate reports whether more of a measure is better, so that it has a best point.
-func isRate(m *Measure) bool {
-	return slices.ContainsFunc([]*measure.Measure{tool.Throughput, tool.QueryRate, tool.TpmC}, func(t *measure.Measure) bool { return t.Field() == m.Field })
-}
-
 // mark marks the best point of a line and, if the parameter is a number, its knee.
-func (p *Plot) mark(i int, m *Measure, numbers bool) {
+func (p *Plot) mark(i int, m *review.Measure, numbers bool) {
 	l := &p.Lines[i]
 	if len(l.Points) < 2 {
 		return
@@ -152,35 +116,13 @@ func (p *Plot) mark(i int, m *Measure, numbers bool) {
 		return
 	}
 	for _, q := range l.Points {
-		if q.Y >= KneeShare*best.Y {
+		if q.Y >= compare.KneeShare*best.Y {
 			if q.X < best.X {
 				p.Marks = append(p.Marks, PlotMark{q.X, q.Y, fmt.Sprintf("%sknee, %.1f %% of the best at %s", name, 100*q.Y/best.Y, at(q)), i})
 			}
 			return
 		}
 	}
-}
-
-// counted are parameters whose values count something, however large: the size of a table is
-// its rows.
-var counted = regexp.MustCompile(`^table_size$|rows|record|count|events|operations|rate$|threads|connections`)
-
-// shortSizes returns how figures write the values of a parameter: sizes that are plain numbers
-// of bytes, such as a server's 134217728, as 128 MiB, and others as they are. Of one number it
-// can't be known, so all of them have to be whole MiB.
-func shortSizes(name string, values []string) func(string) string {
-	as := map[string]string{}
-	for _, v := range values {
-		if _, err := strconv.ParseFloat(v, 64); err != nil || v == "0" {
-			continue // a text, or one with a unit
-		}
-		short, ok := shortSize(v)
-		if !ok || counted.MatchString(strings.ToLower(name)) {
-			return func(v string) string { return v }
-		}
-		as[v] = short
-	}
-	return func(v string) string { return cmp.Or(as[v], v) }
 }
 
 // placesOf returns where values are on an axis: at their size if all are numbers, else one

@@ -11,12 +11,14 @@ import (
 	"testing"
 
 	"github.com/benchwatch/benchwatch/agent/base/series"
+	"github.com/benchwatch/benchwatch/agent/many/compare"
 	"github.com/benchwatch/benchwatch/agent/model/table"
+	"github.com/benchwatch/benchwatch/agent/run/review"
 )
 
 // sweptRows are two repeats at each number of threads, of two kinds.
-func sweptRows() []Row {
-	var rows []Row
+func sweptRows() []review.Row {
+	var rows []review.Row
 	for _, via := range []string{"direct", "atlas"} {
 		for i, threads := range []int{1, 2, 4, 8, 16} {
 			for repeat := range 2 {
@@ -24,7 +26,7 @@ func sweptRows() []Row {
 				if via == "atlas" {
 					tps *= 0.6
 				}
-				rows = append(rows, Row{
+				rows = append(rows, review.Row{
 					ID: fmt.Sprint(via, threads, repeat), Threads: threads, Labels: map[string]string{"via": via, "repeat": fmt.Sprint(repeat), "buffer_pool": []string{"512M", "2G"}[repeat]},
 					TPS: series.Some(tps), Latency: map[string]float64{"p95": float64(threads) / tps},
 				})
@@ -35,7 +37,7 @@ func sweptRows() []Row {
 }
 
 func TestFigures(t *testing.T) {
-	groups := []Group{{Name: "via=direct"}, {Name: "via=atlas"}}
+	groups := []compare.Group{{Name: "via=direct"}, {Name: "via=atlas"}}
 	for _, r := range sweptRows() {
 		i := 0
 		if r.Labels["via"] == "atlas" {
@@ -43,8 +45,8 @@ func TestFigures(t *testing.T) {
 		}
 		groups[i].Runs = append(groups[i].Runs, r)
 	}
-	c := Compare(groups, []string{"via"})
-	set, err := NewFigureSet(&c, groups, FigureOptions{Lines: []string{"via"}})
+	c := compare.Compare(groups, []string{"via"})
+	set, err := compare.NewFigureSet(&c, groups, compare.FigureOptions{Lines: []string{"via"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,10 +68,10 @@ func TestFigures(t *testing.T) {
 	if want := []string{"via=direct: best, 402.0 tps at threads 8", "via=atlas: best, 241.2 tps at threads 8"}; !slices.Equal(marks, want) {
 		t.Errorf("%q", marks)
 	}
-	if _, err := NewFigureSet(&c, groups, FigureOptions{X: "nothing"}); err == nil {
+	if _, err := compare.NewFigureSet(&c, groups, compare.FigureOptions{X: "nothing"}); err == nil {
 		t.Error("a fact that no run has is accepted")
 	}
-	if _, err := NewFigureSet(&c, groups, FigureOptions{Measures: []string{"p99"}}); err == nil {
+	if _, err := compare.NewFigureSet(&c, groups, compare.FigureOptions{Measures: []string{"p99"}}); err == nil {
 		t.Error("a measure that no run has is accepted")
 	}
 }
@@ -77,23 +79,23 @@ func TestFigures(t *testing.T) {
 // Sizes are ordered as numbers, other values stand side by side, a knee is marked.
 func TestFigureAxes(t *testing.T) {
 	rows := sweptRows()
-	m, err := MeasureNamed(rows, "tps")
+	m, err := review.MeasureNamed(rows, "tps")
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := newFigure(&m, "buffer_pool", FigureRows(rows, &m, "buffer_pool", func(int) string { return "" }), ByMedian)
+	p := newFigure(&m, "buffer_pool", compare.FigureRows(rows, &m, "buffer_pool", func(int) string { return "" }), compare.ByMedian)
 	if p.X.Ticks[0].Text != "512M" || p.X.Ticks[1].At != 2<<30 || p.X.Log {
 		t.Errorf("%+v", p.X)
 	}
-	p = newFigure(&m, "via", FigureRows(rows, &m, "via", func(int) string { return "" }), ByMedian)
+	p = newFigure(&m, "via", compare.FigureRows(rows, &m, "via", func(int) string { return "" }), compare.ByMedian)
 	if len(p.X.Ticks) != 2 || p.X.Ticks[1].At != 1 || len(p.Marks) != 1 {
 		t.Errorf("%+v %+v", p.X, p.Marks)
 	}
-	var points []FigurePoint
+	var points []compare.FigurePoint
 	for i, tps := range []float64{100, 390, 400, 401} {
-		points = append(points, FigurePoint{X: fmt.Sprint(1 << i), Spread: NewSpread([]float64{tps})})
+		points = append(points, compare.FigurePoint{X: fmt.Sprint(1 << i), Spread: compare.NewSpread([]float64{tps})})
 	}
-	p = newFigure(&m, "threads", points, ByMedian)
+	p = newFigure(&m, "threads", points, compare.ByMedian)
 	if len(p.Marks) != 2 || p.Marks[1].X != 2 || p.Marks[1].Text != "knee, 97.3 % of the best at threads 2" {
 		t.Errorf("%+v", p.Marks)
 	}
@@ -102,7 +104,7 @@ func TestFigureAxes(t *testing.T) {
 // Sizes in bytes are ordered by size. Plain numbers are written as MiB or GiB, others as they
 // are, and numbers that count something as numbers.
 func TestFigureSizes(t *testing.T) {
-	m := Measure{Name: "tps", Unit: table.PerSecond}
+	m := review.Measure{Name: "tps", Unit: table.PerSecond}
 	for _, c := range []struct {
 		name         string
 		values, want []string
@@ -116,11 +118,11 @@ func TestFigureSizes(t *testing.T) {
 		{"threads", []string{"1024", "64"}, []string{"64", "1024"}},
 		{"gcache", []string{"off", "1G", "128M"}, []string{"128M", "1G", "off"}},
 	} {
-		var points []FigurePoint
+		var points []compare.FigurePoint
 		for _, v := range c.values {
-			points = append(points, FigurePoint{X: v, Spread: NewSpread([]float64{1})})
+			points = append(points, compare.FigurePoint{X: v, Spread: compare.NewSpread([]float64{1})})
 		}
-		p := newFigure(&m, c.name, points, ByMedian)
+		p := newFigure(&m, c.name, points, compare.ByMedian)
 		var texts []string
 		for i, tick := range p.X.Ticks {
 			texts = append(texts, tick.Text)
@@ -146,23 +148,23 @@ func TestFigureSizes(t *testing.T) {
 // Over a setting of the servers, the label of a sweep that set it makes no line of each value;
 // lines by the setting are named by short sizes.
 func TestFigureLinesOfSizes(t *testing.T) {
-	var g Group
+	var g compare.Group
 	for _, pool := range []string{"128M", "2G"} {
 		bytes := map[string]string{"128M": "134217728", "2G": "2147483648"}[pool]
 		for _, threads := range []int{1, 4} {
-			g.Runs = append(g.Runs, Row{Threads: threads, TPS: series.Some(100.0), Labels: map[string]string{"bp": pool}, settings: map[string]string{"innodb_buffer_pool_size": bytes}})
+			g.Runs = append(g.Runs, review.Row{Threads: threads, TPS: series.Some(100.0), Labels: map[string]string{"bp": pool}, ServerSettings: map[string]string{"innodb_buffer_pool_size": bytes}})
 		}
 	}
-	groups := []Group{g}
-	c := Compare(groups, nil)
+	groups := []compare.Group{g}
+	c := compare.Compare(groups, nil)
 	for _, test := range []struct {
-		o    FigureOptions
+		o    compare.FigureOptions
 		want []string
 	}{
-		{FigureOptions{X: "innodb_buffer_pool_size"}, []string{"threads 1", "threads 4"}},
-		{FigureOptions{X: "threads", Lines: []string{"innodb_buffer_pool_size"}}, []string{"innodb_buffer_pool_size 128 MiB", "innodb_buffer_pool_size 2 GiB"}},
+		{compare.FigureOptions{X: "innodb_buffer_pool_size"}, []string{"threads 1", "threads 4"}},
+		{compare.FigureOptions{X: "threads", Lines: []string{"innodb_buffer_pool_size"}}, []string{"innodb_buffer_pool_size 128 MiB", "innodb_buffer_pool_size 2 GiB"}},
 	} {
-		set, err := NewFigureSet(&c, groups, test.o)
+		set, err := compare.NewFigureSet(&c, groups, test.o)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -179,11 +181,11 @@ func TestFigureLinesOfSizes(t *testing.T) {
 // A figure by itself is well-formed XML whose texts are escaped.
 func TestFigureIsXML(t *testing.T) {
 	rows := sweptRows()
-	m, err := MeasureNamed(rows, "p95")
+	m, err := review.MeasureNamed(rows, "p95")
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := newFigure(&m, `<threads> & "more"`, FigureRows(rows, &m, "threads", func(i int) string { return rows[i].Labels["via"] + ` <&">` }), ByMedian)
+	p := newFigure(&m, `<threads> & "more"`, compare.FigureRows(rows, &m, "threads", func(i int) string { return rows[i].Labels["via"] + ` <&">` }), compare.ByMedian)
 	var b bytes.Buffer
 	if err := p.WriteSVG(&b); err != nil {
 		t.Fatal(err)

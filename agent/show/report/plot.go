@@ -389,9 +389,6 @@ func (p *Plot) notes() []string {
 // Footnotes are the texts below the drawing.
 func (p *Plot) Footnotes() []string { return p.notes() }
 
-// ratioText prints a width as a share of a value.
-func ratioText(width, of float64) string { return table.Digits.Format(100*width/of) + " %" }
-
 func sortPoints(points []Point) {
 	slices.SortFunc(points, func(a, b Point) int { return cmp.Compare(a.X, b.X) })
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	_ "github.com/benchwatch/benchwatch/agent/model/engine/registry"
 	"math"
 	"net/http"
 	"net/http/httptest"
@@ -18,11 +19,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/net/html"
 
-	_ "github.com/benchwatch/benchwatch/agent/model/engine/registry" // declares the measures of the engines
 	"github.com/benchwatch/benchwatch/agent/model/table"
 	"github.com/benchwatch/benchwatch/agent/run/host"
 	"github.com/benchwatch/benchwatch/agent/run/marker"
 	"github.com/benchwatch/benchwatch/agent/run/record"
+	"github.com/benchwatch/benchwatch/agent/run/review"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 	"github.com/benchwatch/benchwatch/internal/recorded"
 )
@@ -212,7 +213,7 @@ func TestHostileText(t *testing.T) {
 		}
 	}
 	var csv bytes.Buffer
-	if err := CSV(&csv, []Row{{Title: "=cmd|' /C calc'!A0", Labels: map[string]string{"x": "@SUM(1)"}}}); err != nil {
+	if err := CSV(&csv, []review.Row{{Title: "=cmd|' /C calc'!A0", Labels: map[string]string{"x": "@SUM(1)"}}}); err != nil {
 		t.Fatal(err)
 	}
 	if s := csv.String(); strings.Contains(s, ",=") || strings.Contains(s, ",@") {

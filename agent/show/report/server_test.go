@@ -16,6 +16,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/measure"
 	"github.com/benchwatch/benchwatch/agent/model/table"
 	"github.com/benchwatch/benchwatch/agent/run/record"
+	"github.com/benchwatch/benchwatch/agent/run/review"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 	"github.com/benchwatch/benchwatch/internal/recorded"
 )
@@ -105,7 +106,7 @@ func TestShareOfTime(t *testing.T) {
 	if v := r.Servers[0].Value(engine.FlowControl); v != 1 {
 		t.Errorf("share %v in the report", v)
 	}
-	for _, m := range Measures([]Row{r.Row}) {
+	for _, m := range review.Measures([]review.Row{r.Row}) {
 		if m.Name == "flow control" && m.Value(&r.Row) != 1 {
 			t.Errorf("share %v in tables", m.Value(&r.Row))
 		}
@@ -123,7 +124,7 @@ func TestShareOfTime(t *testing.T) {
 // TestPausesAndWaitsTogether guards that waits in the seconds in which writes were held back count for
 // flow control, and those in the other seconds do not.
 func TestPausesAndWaitsTogether(t *testing.T) {
-	captured := readHistory(t, captured(t))
+	captured := recorded.Read(t, recorded.Galera(t))
 	threads := float64(captured.Snapshot.Threads.Value)
 	h := sampled(t, func(second float64) map[string]float64 {
 		waiting := threads
@@ -169,7 +170,7 @@ func TestMeasuresOfEveryEngine(t *testing.T) {
 		if !slices.ContainsFunc(r.Charts, func(c Chart) bool { return c.Title == m.Title }) {
 			t.Errorf("%s has no chart", id)
 		}
-		if servers := serverTable(r.Servers); !slices.ContainsFunc(servers.Rows, func(row []table.Cell) bool { return strings.HasPrefix(row[0].String(), m.Title) }) {
+		if servers := review.ServerTable(r.Servers); !slices.ContainsFunc(servers.Rows, func(row []table.Cell) bool { return strings.HasPrefix(row[0].String(), m.Title) }) {
 			t.Errorf("%s has no row", id)
 		}
 	}

@@ -7,14 +7,16 @@ import (
 	"testing"
 
 	"github.com/benchwatch/benchwatch/agent/base/series"
+	"github.com/benchwatch/benchwatch/agent/many/compare"
 	"github.com/benchwatch/benchwatch/agent/model/engine"
 	"github.com/benchwatch/benchwatch/agent/run/record"
+	"github.com/benchwatch/benchwatch/agent/run/review"
 	"github.com/benchwatch/benchwatch/internal/recorded"
 )
 
 // withSettings gives all runs of a group these settings of servers; each run has
 // a list of target, name, value.
-func withSettings(g Group, perRun ...[][3]string) Group {
+func withSettings(g compare.Group, perRun ...[][3]string) compare.Group {
 	for i := range g.Runs {
 		var all record.SettingsHistory
 		for _, s := range perRun[min(i, len(perRun)-1)] {
@@ -25,7 +27,7 @@ func withSettings(g Group, perRun ...[][3]string) Group {
 			}
 			all[at].Settings[s[1]] = s[2]
 		}
-		g.Runs[i].settings = SettingsOf(all)
+		g.Runs[i].ServerSettings = review.SettingsOf(all)
 	}
 	return g
 }
@@ -49,7 +51,7 @@ func TestCompareServerSettings(t *testing.T) {
 		"within a group":  {[][][3]string{same("16")}, [][][3]string{same("16"), same("100")}, "", "not the same in all runs of a group: fc_limit"},
 		"not in one of a": {[][][3]string{same("16"), nil}, [][][3]string{same("16")}, "", "none were recorded for runs of via=a"},
 	} {
-		got := Compare([]Group{withSettings(group("a", 4, 100, 101), c.a...), withSettings(group("b", 4, 100, 101), c.b...)}, []string{"via"})
+		got := compare.Compare([]compare.Group{withSettings(group("a", 4, 100, 101), c.a...), withSettings(group("b", 4, 100, 101), c.b...)}, []string{"via"})
 		var found []string
 		for _, d := range got.ServerSettings {
 			found = append(found, d.Name+": "+strings.Join(d.Values, " / "))
@@ -85,10 +87,10 @@ func TestSettingsPage(t *testing.T) {
 // TestUnits guards that a line of a comparison names the unit of its numbers.
 func TestUnits(t *testing.T) {
 	g := group("a", 4, 100)
-	g.Runs[0].Servers = []Server{{Target: "n1", DrainSeconds: series.Some(2.5), Values: []Value{{Measure: engine.FlowControl, Value: 0.25}}}}
+	g.Runs[0].Servers = []review.Server{{Target: "n1", DrainSeconds: series.Some(2.5), Values: []review.Value{{Measure: engine.FlowControl, Value: 0.25}}}}
 	other := group("b", 4, 50)
-	other.Runs[0].Servers = []Server{{Target: "n1", DrainSeconds: series.Some(5.), Values: []Value{{Measure: engine.FlowControl, Value: 0.5}}}}
-	c := Compare([]Group{g, other}, nil)
+	other.Runs[0].Servers = []review.Server{{Target: "n1", DrainSeconds: series.Some(5.), Values: []review.Value{{Measure: engine.FlowControl, Value: 0.5}}}}
+	c := compare.Compare([]compare.Group{g, other}, nil)
 	var got []string
 	for _, row := range c.Table().Rows {
 		got = append(got, row[0].String()+" "+row[1].String())
@@ -130,12 +132,12 @@ func TestSettingsInOrder(t *testing.T) {
 		all = append(all, record.TargetSettings{ServerSettings: record.ServerSettings{Target: target, Version: version}})
 	}
 	slices.SortFunc(all, func(a, b record.TargetSettings) int { return strings.Compare(a.Target, b.Target) })
-	want := SettingsOf(all)[record.VersionSetting]
+	want := review.SettingsOf(all)[record.VersionSetting]
 	if !strings.HasPrefix(want, "10.11") || !strings.HasSuffix(want, "machine vm 6.18") {
 		t.Errorf("%q", want)
 	}
 	slices.Reverse(all)
-	if got := SettingsOf(all)[record.VersionSetting]; got != want {
+	if got := review.SettingsOf(all)[record.VersionSetting]; got != want {
 		t.Errorf("%q, before %q", got, want)
 	}
 }

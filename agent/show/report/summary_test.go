@@ -11,19 +11,21 @@ import (
 	"github.com/benchwatch/benchwatch/agent/base/analysis"
 	"github.com/benchwatch/benchwatch/agent/base/series"
 	"github.com/benchwatch/benchwatch/agent/base/terminal"
+	"github.com/benchwatch/benchwatch/agent/many/compare"
 	"github.com/benchwatch/benchwatch/agent/model/engine"
 	"github.com/benchwatch/benchwatch/agent/model/tool"
+	"github.com/benchwatch/benchwatch/agent/run/review"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
 
 // galeraRuns is a group of runs on a cluster whose values are tps, p95 in ms, and of the slow node
 // flow control, lag and drain in seconds.
-func galeraRuns(name string, limit analysis.Limit, share float64, runs ...[5]float64) Group {
-	g := Group{Name: name}
+func galeraRuns(name string, limit analysis.Limit, share float64, runs ...[5]float64) compare.Group {
+	g := compare.Group{Name: name}
 	for i, v := range runs {
-		r := Row{ID: fmt.Sprintf("%s-%d", name, i), Tool: "sysbench", Result: rundir.Succeeded, TPS: series.Some(v[0]), Errors: series.Some(0.)}
+		r := review.Row{ID: fmt.Sprintf("%s-%d", name, i), Tool: "sysbench", Result: rundir.Succeeded, TPS: series.Some(v[0]), Errors: series.Some(0.)}
 		r.SetLatencies(&tool.Report{Latencies: []tool.Latency{{Operation: tool.Transaction, Stat: "p95", Seconds: v[1] / 1000}}})
-		r.Servers = []Server{{Target: "n3", DrainSeconds: series.Some(v[4]), Values: []Value{{Measure: engine.FlowControl, Value: v[2]}, {Measure: engine.LagSeconds, Value: v[3]}}}}
+		r.Servers = []review.Server{{Target: "n3", DrainSeconds: series.Some(v[4]), Values: []review.Value{{Measure: engine.FlowControl, Value: v[2]}, {Measure: engine.LagSeconds, Value: v[3]}}}}
 		r.Limits = &analysis.Verdict{Findings: []analysis.LimitFinding{{Limit: limit, Share: share}}}
 		g.Runs = append(g.Runs, r)
 	}
@@ -35,8 +37,8 @@ func galeraRuns(name string, limit analysis.Limit, share float64, runs ...[5]flo
 func TestSummary(t *testing.T) {
 	strict := galeraRuns("strict", analysis.LimitFlowControl, 0.41, [5]float64{950, 48.34, 0.41, 0.08, 0})
 	loose := galeraRuns("loose", analysis.LimitReplication, 0.52, [5]float64{967, 26.68, 0.05, 9.87, 3.43})
-	groups := []Group{strict, loose}
-	c := Compare(groups, nil)
+	groups := []compare.Group{strict, loose}
+	c := compare.Compare(groups, nil)
 	plain := textOf(t, c)
 	var markdown, page bytes.Buffer
 	if err := (&ComparisonPage{Comparison: c}).Markdown(&markdown); err != nil {
@@ -72,7 +74,7 @@ func TestSummary(t *testing.T) {
 	if !strings.Contains(plain, "3.4 from 0") {
 		t.Errorf("a drain that was 0 has no difference:\n%s", plain)
 	}
-	for _, other := range Compare([]Group{loose, strict}, nil).Summary {
+	for _, other := range compare.Compare([]compare.Group{loose, strict}, nil).Summary {
 		if strings.HasPrefix(other, "strict") && strings.Contains(other, "drain") && !strings.Contains(other, "in return") && !strings.Contains(other, "saves") {
 			t.Errorf("the other way round: %s", other)
 		}
@@ -83,7 +85,7 @@ func TestSummary(t *testing.T) {
 // difference become one line.
 func TestSummaryOfAlikeRuns(t *testing.T) {
 	run := [5]float64{950, 48, 0.41, 0.1, 0}
-	c := Compare([]Group{galeraRuns("a", analysis.LimitFlowControl, 0.4, run), galeraRuns("b", analysis.LimitFlowControl, 0.4, run)}, nil)
+	c := compare.Compare([]compare.Group{galeraRuns("a", analysis.LimitFlowControl, 0.4, run), galeraRuns("b", analysis.LimitFlowControl, 0.4, run)}, nil)
 	plain := textOf(t, c)
 	for _, want := range []string{"tps alike", "p95 alike", "No price was found in b", "0 or alike on all sides: flow control, worst lag, drain"} {
 		if !strings.Contains(plain, want) {
@@ -97,7 +99,7 @@ func TestSummaryOfAlikeRuns(t *testing.T) {
 
 // TestSummaryOfRepeats guards that a difference is printed with how far it is proven.
 func TestSummaryOfRepeats(t *testing.T) {
-	group := func(name string, tps ...float64) Group {
+	group := func(name string, tps ...float64) compare.Group {
 		var runs [][5]float64
 		for _, v := range tps {
 			runs = append(runs, [5]float64{v, 1e4 / v, 0, 0, 0})
@@ -108,7 +110,7 @@ func TestSummaryOfRepeats(t *testing.T) {
 		"tps -45 % (1000 → 550 /s) and p95 +82 % (10 → 18 ms), proven (p=0.029).": {549, 550, 550, 551},
 		"tps -44 %": {1200, 300, 320, 800},
 	} {
-		c := Compare([]Group{group("a", 999, 1000, 1000, 1001), group("b", after...)}, nil)
+		c := compare.Compare([]compare.Group{group("a", 999, 1000, 1000, 1001), group("b", after...)}, nil)
 		if !strings.Contains(c.Summary[0], want) {
 			t.Errorf("%q is missing in %q", want, c.Summary[0])
 		}
@@ -120,7 +122,7 @@ func TestSummaryOfRepeats(t *testing.T) {
 
 // TestNarrowComparison guards that the table fits 80 columns without its ratios.
 func TestNarrowComparison(t *testing.T) {
-	c := Compare([]Group{
+	c := compare.Compare([]compare.Group{
 		galeraRuns("appliers=1,fc_limit=16", analysis.LimitFlowControl, 0.4, [5]float64{950, 48, 0.41, 0.1, 0}),
 		galeraRuns("appliers=16,fc_limit=16", analysis.LimitFlowControl, 0.4, [5]float64{1950, 28, 0.1, 0.2, 3}),
 	}, nil)
@@ -133,20 +135,5 @@ func TestNarrowComparison(t *testing.T) {
 	}
 	if !strings.Contains(wide.String(), "ratio") || strings.Contains(narrow.String(), "ratio") {
 		t.Errorf("%s\n%s", wide.String(), narrow.String())
-	}
-}
-
-// TestSharedProof guards that a proof that several measures share is in the sentence once, and that
-// the proof of runs that do not overlap counts as one.
-func TestSharedProof(t *testing.T) {
-	short := "not proven, too short to tell"
-	got := joined([]statement{{"tps +1 %", short}, {"p95 +2 %", short}, {"errors 0 → 3", "proven (p=0.029)"}, {"p99 alike (2 ms)", ""}, {"max alike (3 ms)", ""}})
-	if want := "tps +1 % and p95 +2 %, " + short + "; errors 0 → 3, proven (p=0.029); p99 alike (2 ms); max alike (3 ms)"; got != want {
-		t.Errorf("%q, want %q", got, want)
-	}
-	for verdict, want := range map[Verdict]bool{Different: true, RunsDiffer: true, RunsApart: true, RunsStall: false, RunsUnclear: false, TooShort: false, Single: false} {
-		if s := (Sample{Verdict: verdict, Shape: &Shape{}}); s.Verdict.isProven() != want || strings.HasPrefix(s.proof(), "proven") != want {
-			t.Errorf("%s: %v, %q", verdict, s.Verdict.isProven(), s.proof())
-		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/benchwatch/benchwatch/agent/base/terminal"
 	"github.com/benchwatch/benchwatch/agent/model/table"
+	"github.com/benchwatch/benchwatch/agent/run/review"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
 
@@ -56,7 +57,7 @@ func (w *textWriter) list(heading string, lines []string) {
 
 func (r *Report) text(w *textWriter) {
 	shade := terminal.Bad
-	if r.Result == rundir.Succeeded && r.FailedShare.Value < manyFailures {
+	if r.Result == rundir.Succeeded && r.FailedShare.Value < review.ManyFailures {
 		shade = terminal.Good
 	}
 	title := r.Title
@@ -68,21 +69,21 @@ func (r *Report) text(w *textWriter) {
 	for _, f := range r.Failure {
 		fmt.Fprintf(w.b, "%s: %s\n", f.Name, w.t.Wrap(table.Plain(f.Value), len(f.Name)+2, 2))
 	}
-	if lines := limitLines(r.Limits); len(lines) > 0 {
+	if lines := review.LimitLines(r.Limits); len(lines) > 0 {
 		w.heading("What limited this run")
 		for _, l := range lines {
 			w.b.WriteString("- " + w.t.Wrap(table.Plain(l.Strong+l.Rest), 2, 2) + "\n")
 		}
 	}
-	w.table("Operations", operationTable(r.Operations))
-	w.table("Distribution of the latencies", distributionTable(r.allDistributions()))
-	w.list("What the distribution leaves out", distributionNotes(r.Distributions))
-	w.table("Servers", serverTable(r.Servers))
-	w.table("Who took the load", balanceTable(r.Balances))
-	w.table("Machines", machineTable(r.Machines))
-	w.table("Cost per transaction", costTable(r.Costs))
+	w.table("Operations", review.OperationTable(r.Operations))
+	w.table("Distribution of the latencies", review.DistributionTable(r.AllDistributions()))
+	w.list("What the distribution leaves out", review.DistributionNotes(r.Distributions))
+	w.table("Servers", review.ServerTable(r.Servers))
+	w.table("Who took the load", review.BalanceTable(r.Balances))
+	w.table("Machines", review.MachineTable(r.Machines))
+	w.table("Cost per transaction", review.CostTable(r.Costs))
 	w.table("Statements by their time in the servers", shortStatements(r.Statements, w.t.Width))
-	w.list("About the statements", statementNotes(r.Statements))
+	w.list("About the statements", review.StatementNotes(r.Statements))
 	w.list("What was observed", r.Observed)
 	w.heading("How far to trust this")
 	for _, f := range r.Trust {
@@ -106,4 +107,14 @@ func (r *Report) text(w *textWriter) {
 		w.heading("Parameters")
 		w.b.WriteString(w.t.Wrap(table.Plain(strings.Join(facts, ", ")), 0, 0) + "\n")
 	}
+}
+
+// shades are the colours of the levels.
+var shades = map[review.Level]terminal.Shade{review.Good: terminal.Good, review.Warning: terminal.Bad, review.Unknown: terminal.Doubt}
+
+// writeFinding writes a finding for a terminal, its lines indented.
+func writeFinding(f review.Finding, b *bytes.Buffer, t terminal.Terminal, indent int) {
+	const level = len(review.Warning) + 2
+	begin := strings.Repeat(" ", indent) + t.Paint(shades[f.Level], string(f.Level)) + strings.Repeat(" ", level-len(f.Level))
+	b.WriteString(begin + t.Wrap(table.Plain(f.Text), indent+level, indent+level) + "\n")
 }

@@ -1,392 +1,23 @@
 package report
 
 import (
-	"cmp"
 	"fmt"
 	"io"
-	"maps"
-	"math"
-	"slices"
 	"strings"
 	"time"
 
-	"github.com/benchwatch/benchwatch/agent/base/analysis"
-	"github.com/benchwatch/benchwatch/agent/base/series"
+	"github.com/benchwatch/benchwatch/agent/many/history"
 	"github.com/benchwatch/benchwatch/agent/model/table"
-	"github.com/benchwatch/benchwatch/agent/run/record"
-	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
 
-// Trend is a measure of runs over months: a series for each kind of run.
-type Trend struct {
-	Measure string `json:"measure"`
-	// Unit is the one of all values, of which latencies are in milliseconds and shares in
-	// percent.
-	Unit   string        `json:"unit,omitempty"`
-	Series []TrendSeries `json:"series"`
-	// Notes are what a reader should know of the result.
-	Notes []string `json:"notes,omitempty"`
-	// Link returns where a run is shown; nil: nowhere.
-	Link func(id string) string `json:"-"`
-
-	unit table.Unit
-}
-
-// TrendSeries is the runs of one kind, oldest first.
-type TrendSeries struct {
-	// Facts are what all runs have in common and other series have not.
-	Facts []Fact     `json:"facts"`
-	Runs  []TrendRun `json:"runs"`
-	// Levels are stretches of runs with one level.
-	Levels  []TrendLevel  `json:"levels"`
-	Changes []TrendChange `json:"changes"`
-}
-
-// TrendRun is the value of one run.
-type TrendRun struct {
-	ID        string    `json:"id"`
-	StartedAt time.Time `json:"started_at"`
-	Value     float64   `json:"value"`
-
-	facts map[string]string
-}
-
-// TrendLevel is consecutive runs of a series.
-type TrendLevel struct {
-	From string  `json:"from_run"`
-	To   string  `json:"to_run"`
-	Runs int     `json:"runs"`
-	Mean float64 `json:"mean"`
-
-	begin, end int
-}
-
-// TrendChange is where a level ends and the next one begins.
-type TrendChange struct {
-	// Before is the last run of the level before, After the first one of the next level.
-	Before string `json:"before_run"`
-	After  string `json:"after_run"`
-	// At is when After began.
-	At            time.Time `json:"at"`
-	ChangePercent float64   `json:"change_percent"`
-	From          float64   `json:"from"`
-	To            float64   `json:"to"`
-	// Differs is what differs between the two runs and does not vary within a level.
-	Differs []FactChange `json:"differs"`
-
-	index int
-}
-
-// FactChange is a fact, label or setting with its values before and after; empty if a run
-// has none.
-type FactChange struct {
-	Name   string `json:"name"`
-	Before string `json:"before,omitempty"`
-	After  string `json:"after,omitempty"`
-	// Setting: it is a setting of the servers.
-	Setting bool `json:"setting,omitempty"`
-}
-
-// TrendOptions are what a Trend is about.
-type TrendOptions struct {
-	// Measure is named as conditions name it: tps, p95, lag …
-	Measure string
-	// By are the facts whose values make a series each, besides the tool's options and the
-	// parameters of sweeps.
-	By []string
-	// Settings returns the settings of a run's servers; nil: none are known.
-	Settings func(id string) map[string]string
-	// KeepFacts keeps the facts that all series have in common.
-	KeepFacts bool
-}
-
-// KindFacts are the facts that make runs comparable at all.
-var KindFacts = []string{"tool", "workload", "threads", "verb"}
-
-// leastRuns is the number of runs below which a series has no changes.
-const leastRuns = 8
-
-// NewTrend makes the trend of runs. The error is for a measure that none has.
-func NewTrend(rows []Row, o TrendOptions) (*Trend, error) {
-	rows = slices.Clone(rows)
-	slices.SortStableFunc(rows, func(a, b Row) int { return a.StartedAt.Compare(b.StartedAt) })
-	condition, err := ParseName(o.Measure)
-	if err != nil {
-		return nil, err
-	}
-	m, ok := condition.measure(rows)
-	if !ok {
-		return nil, fmt.Errorf("no run has the measure %s", o.Measure)
-	}
-	t := &Trend{Measure: m.Name, Unit: m.Unit.Sign, Series: []TrendSeries{}, unit: m.Unit}
-	by := slices.Concat(o.By, variedParameters(rows, o.By))
-	keys := map[string]int{}
-	for i := range rows {
-		r := &rows[i]
-		v := m.Value(r)
-		if !series.IsKnown(v) || math.IsInf(v, 0) {
-			continue
-		}
-		facts := map[string]string{}
-		for _, f := range factsOf(r) {
-			facts[f.Name] = f.Value
-		}
-		var own []Fact
-		key := ""
-		for _, name := range by {
-			own = append(own, Fact{Name: name, Value: facts[name]})
-			key += fmt.Sprintf("%q", facts[name])
-		}
-		at, ok := keys[key]
-		if !ok {
-			at = len(t.Series)
-			keys[key] = at
-			t.Series = append(t.Series, TrendSeries{Facts: own, Levels: []TrendLevel{}, Changes: []TrendChange{}})
-		}
-		t.Series[at].Runs = append(t.Series[at].Runs, TrendRun{ID: r.ID, StartedAt: r.StartedAt, Value: v * m.Unit.Factor, facts: facts})
-	}
-	for i := range t.Series {
-		t.Series[i].find(o.Settings)
-	}
-	if !o.KeepFacts {
-		t.dropCommonFacts()
-	}
-	slices.SortStableFunc(t.Series, func(a, b TrendSeries) int {
-		for i := range a.Facts {
-			if c := rundir.CompareValues(a.Facts[i].Value, b.Facts[i].Value); c != 0 {
-				return c
-			}
-		}
-		return 0
-	})
-	short := 0
-	for i := range t.Series {
-		if len(t.Series[i].Runs) < leastRuns {
-			short++
-		}
-	}
-	if short > 0 {
-		t.Notes = append(t.Notes, fmt.Sprintf("%s with fewer than %d runs: too few to find a change in", table.Plural(short, "series"), leastRuns))
-	}
-	return t, nil
-}
-
-// variedParameters returns the names of what was set to different values on purpose, without
-// those in known: the tool's options, and what varies within a sweep.
-func variedParameters(rows []Row, known []string) []string {
-	values, sweeps := map[string]map[string]bool{}, map[string]map[string]string{}
-	note := func(name, value string) {
-		if values[name] == nil {
-			values[name] = map[string]bool{}
-		}
-		values[name][value] = true
-	}
-	options, varied := map[string]bool{}, map[string]bool{}
-	for i := range rows {
-		r := &rows[i]
-		for _, name := range r.parameters {
-			options[name] = true
-		}
-		first := sweeps[r.Labels["sweep"]]
-		if first == nil && r.Labels["sweep"] != "" {
-			sweeps[r.Labels["sweep"]] = r.Labels
-		}
-		for name, value := range first {
-			if r.Labels[name] != value {
-				varied[name] = true
-			}
-		}
-	}
-	for i := range rows {
-		for name := range options {
-			note(name, rows[i].Labels[name])
-		}
-	}
-	for name := range options {
-		if len(values[name]) > 1 {
-			varied[name] = true
-		}
-	}
-	return slices.DeleteFunc(slices.Sorted(maps.Keys(varied)), func(name string) bool {
-		return slices.Contains(known, name) || slices.Contains(bookkeeping, name)
-	})
-}
-
-// TrendMeasures returns the names of the measures of which runs may have a trend: those of the
-// tool that at least one run has, and those of servers.
-func TrendMeasures(rows []Row) []string {
-	var names []string
-	add := func(all []Measure) {
-		for _, m := range all {
-			if m.Condition != "" && !slices.Contains(names, m.Condition) {
-				names = append(names, m.Condition)
-			}
-		}
-	}
-	add(slices.DeleteFunc(Measures(rows), func(m Measure) bool { return m.Server }))
-	add(serverMeasures(nil))
-	return names
-}
-
-// Base returns a value of the trend in the base unit: seconds, a share of 1.
-func (t *Trend) Base(v float64) float64 { return v / t.unit.Factor }
-
-// dropCommonFacts leaves out of the series' names what all have.
-func (t *Trend) dropCommonFacts() {
-	if len(t.Series) < 2 {
-		return
-	}
-	for i, v := range slices.Backward(t.Series[0].Facts) {
-		if !slices.ContainsFunc(t.Series, func(s TrendSeries) bool { return s.Facts[i].Value != v.Value }) {
-			for j := range t.Series {
-				t.Series[j].Facts = slices.Delete(t.Series[j].Facts, i, i+1)
-			}
-		}
-	}
-}
-
-// find finds the levels of a series and what differs between them.
-func (s *TrendSeries) find(settings func(string) map[string]string) {
-	values := make([]float64, len(s.Runs))
-	for i := range s.Runs {
-		values[i] = s.Runs[i].Value
-	}
-	parts := []analysis.Part{{Begin: 0, End: len(values), Mean: average(values)}}
-	if len(values) >= leastRuns {
-		parts = analysis.Levels(values)
-	}
-	for i, p := range parts {
-		s.Levels = append(s.Levels, TrendLevel{From: s.Runs[p.Begin].ID, To: s.Runs[p.End-1].ID, Runs: p.End - p.Begin, Mean: p.Mean, begin: p.Begin, end: p.End})
-		if i == 0 {
-			continue
-		}
-		before, after := &s.Runs[p.Begin-1], &s.Runs[p.Begin]
-		c := TrendChange{Before: before.ID, After: after.ID, At: after.StartedAt, From: parts[i-1].Mean, To: p.Mean, index: p.Begin}
-		if c.From != 0 {
-			c.ChangePercent = 100 * (c.To/c.From - 1)
-		}
-		c.Differs = s.differences(parts[i-1], p)
-		if settings != nil {
-			for _, d := range changedSettings(settings(before.ID), settings(after.ID)) {
-				// The version of the server may be a label, too.
-				if !slices.ContainsFunc(c.Differs, func(f FactChange) bool { return f.Name == d.Name && f.Before == d.Before && f.After == d.After }) {
-					c.Differs = append(c.Differs, d)
-				}
-			}
-		}
-		s.Changes = append(s.Changes, c)
-	}
-}
-
-// differences returns the facts in which the runs on both sides of a change differ, and
-// that do not vary within one of the levels.
-func (s *TrendSeries) differences(a, b analysis.Part) []FactChange {
-	before, after := s.Runs[a.End-1].facts, s.Runs[b.Begin].facts
-	names := map[string]bool{}
-	for _, facts := range []map[string]string{before, after} {
-		for name := range facts {
-			names[name] = true
-		}
-	}
-	differ := []FactChange{}
-	for _, name := range slices.Sorted(maps.Keys(names)) {
-		if before[name] == after[name] {
-			continue
-		}
-		varies := func(runs []TrendRun, value string) bool {
-			return slices.ContainsFunc(runs, func(r TrendRun) bool { return r.facts[name] != value })
-		}
-		if varies(s.Runs[max(a.Begin, a.End-leastRuns):a.End], before[name]) && varies(s.Runs[b.Begin:min(b.End, b.Begin+leastRuns)], after[name]) {
-			continue
-		}
-		differ = append(differ, FactChange{Name: name, Before: before[name], After: after[name]})
-	}
-	return differ
-}
-
-func changedSettings(before, after map[string]string) []FactChange {
-	if before == nil || after == nil { // not recorded: unknown, not gone
-		return nil
-	}
-	var changed []FactChange
-	names := maps.Clone(before)
-	maps.Copy(names, after)
-	for _, name := range slices.Sorted(maps.Keys(names)) {
-		if before[name] != after[name] {
-			changed = append(changed, FactChange{Name: name, Before: before[name], After: after[name], Setting: true})
-		}
-	}
-	return changed
-}
-
-// Title names a series by its facts.
-func (s *TrendSeries) Title() string {
-	var words []string
-	for _, f := range s.Facts {
-		switch {
-		case f.Value == "":
-		case f.Name == "workload" || f.Name == "tool" || f.Name == "verb":
-			words = append(words, f.Value)
-		case f.Name == "threads":
-			words = append(words, f.Value+" threads")
-		default:
-			words = append(words, f.Name+" "+f.Value)
-		}
-	}
-	return cmp.Or(strings.Join(words, ", "), "all runs")
-}
-
-// Text returns the differences as text.
-func (c *TrendChange) Text() string {
-	words := make([]string, len(c.Differs))
-	for i, d := range c.Differs {
-		words[i] = d.Name + " " + table.Dash(d.Before) + " → " + table.Dash(d.After)
-	}
-	return cmp.Or(strings.Join(words, "; "), "nothing that was recorded")
-}
-
-// Head returns the name of the measure with its unit.
-func (t *Trend) Head() string {
-	m := Measure{Name: t.Measure, Unit: t.unit}
-	return m.Head()
-}
-
-// changeTable has a row for each change of a series.
-func (t *Trend) changeTable(s *TrendSeries) *table.Table {
-	out := table.New(table.Named("since", "first run", "runs before", "runs after", t.Head()+" before", "after", "change", "what differs")...)
-	for i := range s.Changes {
-		c := &s.Changes[i]
-		out.Add(table.Text(table.Instant(c.At)), table.Text(c.After), table.Whole(s.Levels[i].Runs), table.Whole(s.Levels[i+1].Runs),
-			table.Number(c.From, table.Digits), table.Number(c.To, table.Digits), table.Text(fmt.Sprintf("%+.1f %%", c.ChangePercent)), table.Text(c.Text()))
-	}
-	return out
-}
-
-// ChangeText describes by how much a level changed.
-func (t *Trend) ChangeText(s *TrendSeries, i int) string {
-	c := &s.Changes[i]
-	return fmt.Sprintf("%s: %+.1f %%, from %s in %s to %s %s in %s", table.Instant(c.At), c.ChangePercent, table.Digits.Format(c.From), table.Plural(s.Levels[i].Runs, "run"),
-		table.Digits.Format(c.To), t.Head(), table.Plural(s.Levels[i+1].Runs, "run"))
-}
-
-// LevelText describes a series without changes, or its current level.
-func (t *Trend) LevelText(s *TrendSeries) string {
-	last := s.Levels[len(s.Levels)-1]
-	text := fmt.Sprintf("%s, %s to %s", table.Plural(len(s.Runs), "run"), table.Instant(s.Runs[0].StartedAt), table.Instant(s.Runs[len(s.Runs)-1].StartedAt))
-	if len(s.Changes) == 0 {
-		return fmt.Sprintf("%s: no change, mean %s %s", text, table.Digits.Format(last.Mean), t.Head())
-	}
-	return fmt.Sprintf("%s: %s, now %s %s in the last %s", text, table.Plural(len(s.Changes), "change"), table.Digits.Format(last.Mean), t.Head(), table.Plural(last.Runs, "run"))
-}
-
-func trendDocument(t *Trend) *table.Document {
+func trendDocument(t *history.Trend) *table.Document {
 	doc := &table.Document{}
 	for i := range t.Series {
 		s := &t.Series[i]
 		doc.Heading(3, s.Title())
 		doc.Paragraph(table.Line{Text: t.LevelText(s)})
 		if len(s.Changes) > 0 {
-			doc.Table(t.changeTable(s))
+			doc.Table(t.ChangeTable(s))
 		}
 	}
 	doc.List(t.Notes...)
@@ -399,28 +30,8 @@ func (p *TrendPage) Text(w io.Writer) error { return trendDocument(p.Trend).Text
 // Markdown writes the trend as Markdown.
 func (p *TrendPage) Markdown(w io.Writer) error { return trendDocument(p.Trend).Markdown(w) }
 
-// CSV writes a line for each run.
-func (t *Trend) CSV(w io.Writer) error {
-	out := table.New(table.Named("series", "run", "started_at", "measure", "unit", "value", "level", "mean", "changed")...)
-	for i := range t.Series {
-		s := &t.Series[i]
-		for j, l := range s.Levels {
-			for k := l.begin; k < l.end; k++ {
-				changed := ""
-				if j > 0 && k == l.begin {
-					changed = s.Changes[j-1].Text()
-				}
-				r := &s.Runs[k]
-				out.Add(table.Text(s.Title()), table.Text(r.ID), table.Text(r.StartedAt.UTC().Format(time.RFC3339)), table.Text(t.Measure), table.Text(t.Unit),
-					table.Number(r.Value, table.Digits), table.Whole(j+1), table.Number(l.Mean, table.Digits), table.Text(changed))
-			}
-		}
-	}
-	return out.CSV(w)
-}
-
 // PlotTrend draws a series over time with its levels and changes.
-func PlotTrend(t *Trend, s *TrendSeries) *Plot {
+func PlotTrend(t *history.Trend, s *history.TrendSeries) *Plot {
 	p := &Plot{Title: s.Title(), Unit: t.Head(), X: Axis{Title: "start of the run"}}
 	day := func(at time.Time) float64 { return float64(at.Unix()) / 86400 }
 	values := PlotLine{Name: "runs"}
@@ -433,14 +44,14 @@ func PlotTrend(t *Trend, s *TrendSeries) *Plot {
 	}
 	levels := PlotLine{Name: "levels", Fit: true}
 	for _, l := range s.Levels {
-		for _, at := range []time.Time{s.Runs[l.begin].StartedAt, s.Runs[l.end-1].StartedAt} {
+		for _, at := range []time.Time{s.Runs[l.Begin].StartedAt, s.Runs[l.End-1].StartedAt} {
 			levels.Points = append(levels.Points, Point{X: day(at), Y: l.Mean, Low: l.Mean, High: l.Mean})
 		}
 	}
 	p.Lines = []PlotLine{values, levels}
 	for i := range s.Changes {
 		c := &s.Changes[i]
-		p.Marks = append(p.Marks, PlotMark{X: day(c.At), Y: s.Runs[c.index].Value, Line: 1,
+		p.Marks = append(p.Marks, PlotMark{X: day(c.At), Y: s.Runs[c.Index].Value, Line: 1,
 			Text: fmt.Sprintf("%s, %+.1f %%: %s", table.Instant(c.At), c.ChangePercent, c.Text())})
 	}
 	p.X.Ticks = dateTicks(s.Runs[0].StartedAt, s.Runs[len(s.Runs)-1].StartedAt)
@@ -463,7 +74,7 @@ func dateTicks(from, to time.Time) []Tick {
 
 // TrendPage is a trend as one file that needs nothing else.
 type TrendPage struct {
-	*Trend
+	*history.Trend
 	Made    time.Time
 	Version string
 }
@@ -482,7 +93,7 @@ func (p *TrendPage) Tables() []TitledTable {
 	var all []TitledTable
 	for i := range p.Series {
 		s := &p.Series[i]
-		all = append(all, TitledTable{s.Title(), p.LevelText(s), p.changeTable(s)})
+		all = append(all, TitledTable{s.Title(), p.LevelText(s), p.ChangeTable(s)})
 	}
 	return all
 }
@@ -496,21 +107,4 @@ type TitledTable struct {
 // HTML writes the page.
 func (p *TrendPage) HTML(w io.Writer) error {
 	return page.ExecuteTemplate(table.PlainWriter{W: w}, "trend", p)
-}
-
-func average(values []float64) float64 {
-	sum := 0.0
-	for _, v := range values {
-		sum += v
-	}
-	return sum / float64(len(values))
-}
-
-// SettingsOf returns settings of a run's servers as comparisons show them, nil if none
-// were recorded.
-func SettingsOf(recorded record.SettingsHistory) map[string]string {
-	if len(recorded) == 0 {
-		return nil
-	}
-	return settingsOfRun(recorded)
 }

@@ -10,21 +10,23 @@ import (
 	"time"
 
 	"github.com/benchwatch/benchwatch/agent/base/series"
+	"github.com/benchwatch/benchwatch/agent/many/history"
+	"github.com/benchwatch/benchwatch/agent/run/review"
 )
 
 // runsOverMonths are runs of two kinds. After 60 of them a new version is a tenth slower; a
 // label that numbers the runs has nothing to do with that.
-func runsOverMonths(n int) []Row {
+func runsOverMonths(n int) []review.Row {
 	random := rand.New(rand.NewPCG(3, 3))
 	start := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
-	var rows []Row
+	var rows []review.Row
 	for i := range n {
 		for _, threads := range []int{4, 16} {
 			tps, version := float64(1000*threads), "1.2"
 			if i >= 60 {
 				tps, version = tps*0.9, "1.3"
 			}
-			rows = append(rows, Row{
+			rows = append(rows, review.Row{
 				ID: fmt.Sprintf("r%03d-t%d", i, threads), Tool: "sysbench", Workload: "oltp", Threads: threads, StartedAt: start.Add(time.Duration(i) * 20 * time.Hour),
 				Labels: map[string]string{"version": version, "build": fmt.Sprint(i)}, TPS: series.Some(tps * (1 + 0.02*random.NormFloat64())),
 			})
@@ -40,7 +42,7 @@ func TestTrend(t *testing.T) {
 		}
 		return map[string]string{"innodb_buffer_pool_size": "4G", "sync_binlog": "1"}
 	}
-	trend, err := NewTrend(runsOverMonths(100), TrendOptions{Measure: "tps", By: KindFacts, Settings: settings})
+	trend, err := history.NewTrend(runsOverMonths(100), history.TrendOptions{Measure: "tps", By: history.KindFacts, Settings: settings})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +70,7 @@ func TestTrend(t *testing.T) {
 // a label of the user's that changes is what a change may come from.
 func TestTrendOfParameters(t *testing.T) {
 	start := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
-	var rows []Row
+	var rows []review.Row
 	for i := range 40 {
 		appliers := []string{"1", "4"}[i%2]
 		labels := map[string]string{"appliers": appliers, "repeat": fmt.Sprint(i/2%2 + 1), "build": fmt.Sprint(i / 20), "sweep": fmt.Sprintf("sweep-%d", i/20), "table_size": "1000", "rate": ""}
@@ -76,12 +78,12 @@ func TestTrendOfParameters(t *testing.T) {
 		if i >= 36 {
 			labels["table_size"] = "9000"
 		}
-		rows = append(rows, Row{
+		rows = append(rows, review.Row{
 			ID: fmt.Sprintf("r%02d", i), Tool: "sysbench", Workload: "oltp", Threads: 8, StartedAt: start.Add(time.Duration(i) * time.Hour),
-			Labels: labels, parameters: []string{"table_size", "rate"}, TPS: series.Some(tps + float64(i%3)),
+			Labels: labels, Options: []string{"table_size", "rate"}, TPS: series.Some(tps + float64(i%3)),
 		})
 	}
-	trend, err := NewTrend(rows, TrendOptions{Measure: "tps", By: KindFacts})
+	trend, err := history.NewTrend(rows, history.TrendOptions{Measure: "tps", By: history.KindFacts})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,11 +102,11 @@ func TestTrendOfParameters(t *testing.T) {
 }
 
 func TestTrendOfFew(t *testing.T) {
-	trend, err := NewTrend(runsOverMonths(3), TrendOptions{Measure: "tps", By: KindFacts})
+	trend, err := history.NewTrend(runsOverMonths(3), history.TrendOptions{Measure: "tps", By: history.KindFacts})
 	if err != nil || len(trend.Series) != 2 || len(trend.Series[0].Changes) != 0 || len(trend.Notes) != 1 {
 		t.Errorf("%+v, %v", trend, err)
 	}
-	if _, err := NewTrend(runsOverMonths(3), TrendOptions{Measure: "p99", By: KindFacts}); err == nil {
+	if _, err := history.NewTrend(runsOverMonths(3), history.TrendOptions{Measure: "p99", By: history.KindFacts}); err == nil {
 		t.Error("a measure that no run has is accepted")
 	}
 }

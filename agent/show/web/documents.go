@@ -12,9 +12,11 @@ import (
 
 	"github.com/prometheus/common/version"
 
+	"github.com/benchwatch/benchwatch/agent/many/compare"
 	documents "github.com/benchwatch/benchwatch/agent/model/table"
 	"github.com/benchwatch/benchwatch/agent/run/ingest"
 	"github.com/benchwatch/benchwatch/agent/run/record"
+	"github.com/benchwatch/benchwatch/agent/run/review"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 	"github.com/benchwatch/benchwatch/agent/show/report"
 )
@@ -24,7 +26,7 @@ type findingsView struct {
 	// Limits is what limited the run, a finding a line.
 	Limits   []limitView      `json:"limits"`
 	Observed []string         `json:"observed"`
-	Trust    []report.Finding `json:"trust"`
+	Trust    []review.Finding `json:"trust"`
 	// Balances are who took the load.
 	Balances tableView `json:"balances"`
 	// Statements are what the servers executed, in human-readable form.
@@ -102,8 +104,8 @@ type compareView struct {
 	Notes      []string   `json:"notes"`
 	// Differs and Settings are facts and server settings that only differ between
 	// the groups.
-	Differs  []report.Difference `json:"differs"`
-	Settings []report.Difference `json:"settings"`
+	Differs  []compare.Difference `json:"differs"`
+	Settings []compare.Difference `json:"settings"`
 	// Statements are by the difference of their time per transaction.
 	Statements statementsView `json:"statements"`
 }
@@ -164,7 +166,7 @@ func (p *Page) serveFindings(w http.ResponseWriter, r *http.Request) {
 		for _, l := range one.LimitLines() {
 			limits = append(limits, limitView{l.Strong, l.Rest})
 		}
-		answer(w, r, encode(findingsView{limits, append([]string{}, one.Observed...), append([]report.Finding{}, one.Trust...), tableView{one.BalanceTable().Head(), cellTexts(one.BalanceTable())}, newStatementsView(one.StatementTable(), one.StatementNotes()), newDistributionsView(&one, width)}))
+		answer(w, r, encode(findingsView{limits, append([]string{}, one.Observed...), append([]review.Finding{}, one.Trust...), tableView{one.BalanceTable().Head(), cellTexts(one.BalanceTable())}, newStatementsView(one.StatementTable(), one.StatementNotes()), newDistributionsView(&one, width)}))
 	}
 }
 
@@ -253,7 +255,7 @@ func (p *Page) serveCompare(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusBadRequest, fmt.Sprintf("2 to %d runs can be compared", maxCompared))
 		return
 	}
-	groups := make([]report.Group, len(lists))
+	groups := make([]compare.Group, len(lists))
 	view := compareView{}
 	for i, list := range lists {
 		g := groupView{Runs: []runView{}}
@@ -262,7 +264,7 @@ func (p *Page) serveCompare(w http.ResponseWriter, r *http.Request) {
 			if !ok {
 				return
 			}
-			groups[i].Runs = append(groups[i].Runs, report.NewObservedRow(h))
+			groups[i].Runs = append(groups[i].Runs, review.NewObservedRow(h))
 			g.Runs = append(g.Runs, newRunView(&h.Snapshot))
 		}
 		if g.Name = g.Runs[0].Title; i < len(names) && names[i] != "" {
@@ -274,12 +276,12 @@ func (p *Page) serveCompare(w http.ResponseWriter, r *http.Request) {
 		groups[i].Name = g.Name
 		view.Groups = append(view.Groups, g)
 	}
-	c := report.Compare(groups, nil)
+	c := compare.Compare(groups, nil)
 	t := c.Table()
 	view.Head, view.Rows, view.Summary = t.Head(), cellTexts(t), append([]string{}, c.Summary...)
 	view.Details, view.Folded, view.FoldedLine = cellTexts(c.DetailTable()), cellTexts(c.FoldedTable()), c.FoldedLine()
 	view.Statements = newStatementsView(c.StatementTable(), nil)
-	view.Notes, view.Differs, view.Settings = append([]string{}, c.Notes...), append([]report.Difference{}, c.Differs...), append([]report.Difference{}, c.ServerSettings...)
+	view.Notes, view.Differs, view.Settings = append([]string{}, c.Notes...), append([]compare.Difference{}, c.Differs...), append([]compare.Difference{}, c.ServerSettings...)
 	answer(w, r, encode(view))
 }
 

@@ -2,12 +2,12 @@ package web
 
 import (
 	"github.com/benchwatch/benchwatch/agent/run/record"
-	"github.com/benchwatch/benchwatch/agent/show/report"
+	"github.com/benchwatch/benchwatch/agent/run/review"
 )
 
 // settingsView is how the servers of a run are configured.
 type settingsView struct {
-	Clusters []report.ClusterSettings `json:"clusters"`
+	Clusters []review.ClusterSettings `json:"clusters"`
 	Changes  []settingChangeView      `json:"changes"`
 	Unknown  []unknownView            `json:"unknown"`
 }
@@ -27,7 +27,7 @@ type unknownView struct {
 }
 
 func newSettingsView(all record.SettingsHistory) settingsView {
-	v := settingsView{Clusters: append([]report.ClusterSettings{}, report.SettingsByCluster(all)...), Changes: []settingChangeView{}, Unknown: []unknownView{}}
+	v := settingsView{Clusters: append([]review.ClusterSettings{}, review.SettingsByCluster(all)...), Changes: []settingChangeView{}, Unknown: []unknownView{}}
 	for _, t := range all {
 		if t.Error != "" {
 			v.Unknown = append(v.Unknown, unknownView{t.Target, t.Error})

@@ -13,6 +13,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/many/history"
 	"github.com/benchwatch/benchwatch/agent/model/measure"
 	documents "github.com/benchwatch/benchwatch/agent/model/table"
+	"github.com/benchwatch/benchwatch/agent/run/review"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 	"github.com/benchwatch/benchwatch/agent/show/report"
 )
@@ -102,7 +103,7 @@ func (p *Page) serveTrend(w http.ResponseWriter, r *http.Request) {
 	if name == "" {
 		name = "tps"
 	}
-	condition, err := report.ParseName(name)
+	condition, err := review.ParseName(name)
 	width, err2 := plotWidth(q)
 	where, err3 := conditionsOf(q["where"])
 	newest := defaultRuns
@@ -138,10 +139,10 @@ func (p *Page) serveTrend(w http.ResponseWriter, r *http.Request) {
 		}
 		return
 	}
-	view := trendView{Measure: name, Measures: report.TrendMeasures(rows), Names: slices.Sorted(maps.Keys(names)), Series: []trendSeriesView{}, Notes: []string{}}
+	view := trendView{Measure: name, Measures: history.TrendMeasures(rows), Names: slices.Sorted(maps.Keys(names)), Series: []trendSeriesView{}, Notes: []string{}}
 	if len(rows) > 0 {
 		by := strings.FieldsFunc(q.Get("by"), func(c rune) bool { return c == ',' })
-		t, err := report.NewTrend(rows, report.TrendOptions{Measure: name, By: history.KindOf(by), Settings: p.opts.Trends.Settings})
+		t, err := history.NewTrend(rows, history.TrendOptions{Measure: name, By: history.KindOf(by), Settings: p.opts.Trends.Settings})
 		if err != nil {
 			view.Notes = append(view.Notes, err.Error())
 		} else {
@@ -155,7 +156,7 @@ func (p *Page) serveTrend(w http.ResponseWriter, r *http.Request) {
 }
 
 // add adds the series of a trend.
-func (v *trendView) add(t *report.Trend, width float64) {
+func (v *trendView) add(t *history.Trend, width float64) {
 	t.Link = func(id string) string { return "#/runs/" + url.PathEscape(id) }
 	for i := range t.Series[:min(len(t.Series), maxTrends)] {
 		s := &t.Series[i]

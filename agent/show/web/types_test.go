@@ -15,8 +15,8 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/measure"
 	"github.com/benchwatch/benchwatch/agent/run/ingest"
 	"github.com/benchwatch/benchwatch/agent/run/marker"
+	"github.com/benchwatch/benchwatch/agent/run/review"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
-	"github.com/benchwatch/benchwatch/agent/show/report"
 )
 
 var update = flag.Bool("update", false, "write src/types.ts")
@@ -64,7 +64,7 @@ var unions = map[reflect.Type][]string{
 	reflect.TypeFor[ingest.Phase]():    {string(ingest.Starting), string(ingest.Warmup), string(ingest.Measuring), string(ingest.Draining), string(ingest.Over)},
 	reflect.TypeFor[rundir.Outcome]():  {string(rundir.Succeeded), string(rundir.Failed), string(rundir.Interrupted), string(rundir.Lost)},
 	reflect.TypeFor[marker.Kind]():     {string(marker.Point), string(marker.Alert)},
-	reflect.TypeFor[report.Level]():    {string(report.Good), string(report.Note), string(report.Warning), string(report.Unknown)},
+	reflect.TypeFor[review.Level]():    {string(review.Good), string(review.Note), string(review.Warning), string(review.Unknown)},
 	reflect.TypeFor[measure.Summary](): {string(measure.Mean), string(measure.Median), string(measure.Max), string(measure.Last), string(measure.Increase)},
 	reflect.TypeFor[measure.Scope]():   {string(measure.Run), string(measure.Server), string(measure.Host)},
 	reflect.TypeFor[measure.Unit](): {

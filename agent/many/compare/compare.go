@@ -1,0 +1,578 @@
+// Package compare puts groups of runs side by side: what differs, by how much, and whether that is
+// more than noise.
+package compare
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/benchwatch/benchwatch/agent/base/series"
+	"github.com/benchwatch/benchwatch/agent/model/table"
+	"github.com/benchwatch/benchwatch/agent/model/tool"
+	"github.com/benchwatch/benchwatch/agent/run/review"
+	"github.com/benchwatch/benchwatch/agent/run/rundir"
+)
+
+// Group is runs of the same thing, repeated or with several combinations of
+// parameters.
+type Group struct {
+	Name string
+	Runs []review.Row
+}
+
+// Comparison puts groups side by side, combination by combination. The first group
+// is what the others are compared with.
+type Comparison struct {
+	Groups []string `json:"groups"`
+	// Varied are the names of the facts that vary within the groups: the table has
+	// a line for each combination of their values.
+	Varied []string `json:"varied,omitempty"`
+	// Differs are facts that are the same within each group but not between them:
+	// what is compared.
+	Differs []Difference `json:"differs,omitempty"`
+	// ServerSettings are the servers' settings that are the same within each group
+	// but not between them.
+	ServerSettings []Difference `json:"server_settings,omitempty"`
+	// Summary begins the comparison, in three sentences: what differs, what limited the runs, what
+	// paid for it.
+	Summary []string      `json:"summary,omitempty"`
+	Lines   []CompareLine `json:"lines"`
+	// Statements are those of the servers by the difference of their time per transaction.
+	Statements []StatementDifference `json:"statements,omitempty"`
+	// Limits are what [Comparison.Check] found.
+	Limits []LimitResult `json:"limits,omitempty"`
+	// Figures are the runs over a parameter, as compare --x asks for.
+	Figures []FigureData `json:"figures,omitempty"`
+	// Notes are what the reader has to know about the comparison as a whole.
+	Notes []string `json:"notes,omitempty"`
+
+	Combinations []combination `json:"-"`
+	Arranged     *FigureSet    `json:"-"`
+}
+
+// combination is values of the varied facts, and the runs of each group, by index,
+// that have them.
+type combination struct {
+	Values []string
+	Runs   [][]int
+}
+
+// Difference is a fact and its value in each group.
+type Difference struct {
+	Name   string   `json:"name"`
+	Values []string `json:"values"`
+}
+
+// CompareLine is one measure of one combination.
+type CompareLine struct {
+	// Combination has the values of Comparison.Varied.
+	Combination []string `json:"combination,omitempty"`
+	Measure     string   `json:"measure"`
+	// Unit of the samples' values, for people: /s, ms, s or %.
+	Unit    string   `json:"unit,omitempty"`
+	Samples []Sample `json:"samples"`
+
+	// values are the runs' values by group, within what the intervals of a group's only
+	// run prove; both in the unit of the line.
+	values [][]float64
+	within []review.IntervalValues
+	// isThroughput is set if the intervals add up to the value of the run.
+	isThroughput bool
+	// place is where the summary has the measure, for changes of at least least.
+	place      place
+	least      float64
+	isHeadline bool
+	isDetail   bool
+	isCost     bool
+}
+
+// Sample is one group's values of a measure, in the unit of the line.
+type Sample struct {
+	Spread
+	// Ratio is to the first group's median. It is unknown for the first group
+	// itself, and if either median is unknown or the first is 0.
+	Ratio series.Optional[float64] `json:"ratio,omitzero"`
+	// Low and High bound the ratio of the intervals of two single runs with 99 % confidence.
+	Low  series.Optional[float64] `json:"low,omitzero"`
+	High series.Optional[float64] `json:"high,omitzero"`
+	// P is the probability of a difference at least as large if there were none: of repeated
+	// runs by the Mann-Whitney U test, of two single runs by their intervals. It is unknown if
+	// these are too few, or only one group has one run.
+	P series.Optional[float64] `json:"p,omitzero"`
+	// Verdict says whether the difference is more than noise.
+	Verdict Verdict `json:"verdict,omitempty"`
+	// Reason says why the runs can't tell.
+	Reason string `json:"reason,omitempty"`
+	// Shape says in which way the throughput of two single runs differs.
+	Shape *Shape `json:"shape,omitempty"`
+}
+
+// bookkeeping are labels that number runs and have nothing to do with how they
+// were made.
+var Bookkeeping = []string{"sweep", "step", "repeat"}
+
+// Compare compares groups. selected are the names of the facts by which the runs
+// of the groups were selected.
+func Compare(groups []Group, selected []string) Comparison {
+	c := Comparison{}
+	var rows []review.Row
+	for _, g := range groups {
+		c.Groups = append(c.Groups, g.Name)
+		rows = append(rows, g.Runs...)
+	}
+	c.compareFacts(groups, selected)
+	c.Combinations = c.combine(groups)
+	for _, m := range review.Measures(rows) {
+		for _, x := range c.Combinations {
+			line := newCompareLine(&m, groups, x)
+			// What the tool reports as 0 everywhere, such as errors, needs no line. That
+			// flow control or lag was 0 is worth one.
+			if slices.ContainsFunc(line.Samples, func(s Sample) bool { return s.N > 0 && (m.Server || s.Min != 0 || s.Max != 0) }) {
+				c.Lines = append(c.Lines, line)
+			}
+		}
+	}
+	c.Statements = compareStatements(groups)
+	c.summarize(groups)
+	c.Notes = slices.Concat(sampledNotes(groups), c.Notes)
+	c.addNotes()
+	c.compareSettings(groups)
+	return c
+}
+
+// newCompareLine compares the groups by a measure in one combination.
+func newCompareLine(m *review.Measure, groups []Group, x combination) CompareLine {
+	line := CompareLine{Combination: x.Values, Measure: m.Name, Unit: m.Unit.Sign, isThroughput: m.Field == tool.Throughput.Field(), isHeadline: m.IsHeadline, isDetail: m.IsDetail, isCost: m.IsCost}
+	line.place, line.least = placeOf(m)
+	line.values, line.within = make([][]float64, len(groups)), make([]review.IntervalValues, len(groups))
+	for i := range groups {
+		for _, j := range x.Runs[i] {
+			if v := m.Value(&groups[i].Runs[j]); series.IsKnown(v) {
+				line.values[i] = append(line.values[i], v*m.Unit.Factor)
+				line.within[i] = groups[i].Runs[j].IntervalValues[m.Field].Scaled(m.Unit.Factor)
+			}
+		}
+		line.Samples = append(line.Samples, Sample{Spread: NewSpread(line.values[i])})
+	}
+	line.judge()
+	return line
+}
+
+// factsOf returns the facts that distinguish runs, without bookkeeping. The name of a group
+// is the id of its own run, and says nothing about how that was made.
+func DistinguishingFacts(r *review.Row) []rundir.Fact {
+	return slices.DeleteFunc(r.Facts(), func(f rundir.Fact) bool {
+		return slices.Contains(Bookkeeping, f.Name) || f.Name == "group" && f.Value == r.ID
+	})
+}
+
+func factOf(r *review.Row, name string) string {
+	for _, f := range r.Facts() {
+		if f.Name == name {
+			return f.Value
+		}
+	}
+	return ""
+}
+
+// compareFacts finds what varies within a group, and what only between groups.
+func (c *Comparison) compareFacts(groups []Group, selected []string) {
+	var names []string
+	for _, g := range groups {
+		for i := range g.Runs {
+			for _, f := range DistinguishingFacts(&g.Runs[i]) {
+				if !slices.Contains(names, f.Name) {
+					names = append(names, f.Name)
+				}
+			}
+		}
+	}
+	slices.SortStableFunc(names, func(a, b string) int { return cmp.Or(factRank(a)-factRank(b), strings.Compare(a, b)) })
+	for _, name := range names {
+		values, within := groupValues(groups, func(r *review.Row) string { return factOf(r, name) })
+		switch {
+		case slices.Contains(selected, name):
+		case within:
+			c.Varied = append(c.Varied, name)
+		case differ(values):
+			c.Differs = append(c.Differs, Difference{name, values})
+		}
+	}
+	c.dropEchoes(groups)
+	c.dropRepeats(groups)
+}
+
+// dropRepeats removes varied labels that only number the runs of a group, so that these are
+// repeats and not combinations of their own.
+func (c *Comparison) dropRepeats(groups []Group) {
+	if len(groups) < 2 {
+		return
+	}
+	for _, name := range slices.Clone(c.Varied) {
+		others := slices.DeleteFunc(slices.Clone(c.Varied), func(n string) bool { return n == name })
+		if !numbersRepeats(groups, name, others) {
+			continue
+		}
+		c.Varied = others
+		c.Notes = append(c.Notes, fmt.Sprintf("%s numbers the runs of a group: runs with the same %s are repeats, not pairs", name, name))
+	}
+}
+
+// numbersRepeats reports whether the values of a label are 1 to n or 0 to n-1 in each group for
+// the same values of the other facts, or differ in each run. A label of a sweep is a parameter.
+func numbersRepeats(groups []Group, name string, others []string) bool {
+	cells, used := map[string][]int{}, map[string]bool{}
+	areNumbers, areUnique := true, true
+	for i, g := range groups {
+		for j := range g.Runs {
+			r := &g.Runs[j]
+			value, isLabel := r.Labels[name]
+			if _, isSweep := r.Labels["sweep"]; isSweep || !isLabel {
+				return false
+			}
+			areUnique = areUnique && !used[value]
+			used[value] = true
+			n, err := strconv.Atoi(value)
+			areNumbers = areNumbers && err == nil
+			cell := strconv.Itoa(i)
+			for _, other := range others {
+				cell += "\x00" + factOf(r, other)
+			}
+			cells[cell] = append(cells[cell], n)
+		}
+	}
+	if areUnique {
+		return true
+	}
+	for _, numbers := range cells {
+		slices.Sort(numbers)
+		for i, n := range numbers {
+			areNumbers = areNumbers && n == numbers[0]+i
+		}
+		areNumbers = areNumbers && len(numbers) > 1 && (numbers[0] == 0 || numbers[0] == 1)
+	}
+	return areNumbers
+}
+
+// groupValues returns each group's value of something. within is true if it is not
+// the same in all runs of a group.
+func groupValues(groups []Group, of func(*review.Row) string) (values []string, within bool) {
+	values = make([]string, len(groups))
+	for i, g := range groups {
+		for j := range g.Runs {
+			v := of(&g.Runs[j])
+			within = within || j > 0 && v != values[i]
+			values[i] = v
+		}
+	}
+	return values, within
+}
+
+func differ(values []string) bool {
+	return slices.ContainsFunc(values, func(v string) bool { return v != values[0] })
+}
+
+// dropEchoes removes varied facts that equal a previous one in every run, such as a
+// sweep's label beside the option of the tool that it was put into.
+func (c *Comparison) dropEchoes(groups []Group) {
+	kept := c.Varied[:0]
+	for _, name := range c.Varied {
+		if !slices.ContainsFunc(kept, func(other string) bool { return sameFacts(groups, name, other) }) {
+			kept = append(kept, name)
+		}
+	}
+	c.Varied = kept
+}
+
+func sameFacts(groups []Group, a, b string) bool {
+	for _, g := range groups {
+		for i := range g.Runs {
+			if factOf(&g.Runs[i], a) != factOf(&g.Runs[i], b) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// factRank orders the facts of a table by importance.
+func factRank(name string) int {
+	switch name {
+	case "workload":
+		return 0
+	case "threads":
+		return 1
+	}
+	return 2
+}
+
+// combine groups the runs by the values of the varied facts.
+func (c *Comparison) combine(groups []Group) []combination {
+	var all []combination
+	for i, g := range groups {
+		for j := range g.Runs {
+			values := make([]string, len(c.Varied))
+			for k, name := range c.Varied {
+				values[k] = factOf(&g.Runs[j], name)
+			}
+			at := slices.IndexFunc(all, func(x combination) bool { return slices.Equal(x.Values, values) })
+			if at < 0 {
+				at = len(all)
+				all = append(all, combination{values, make([][]int, len(groups))})
+			}
+			all[at].Runs[i] = append(all[at].Runs[i], j)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b combination) int { return slices.CompareFunc(a.Values, b.Values, rundir.CompareValues) })
+	return all
+}
+
+// Spread is the median, the mean, the smallest and the largest of some values; N is 0 if
+// there are none.
+type Spread struct {
+	N      int     `json:"n"`
+	Median float64 `json:"median"`
+	Mean   float64 `json:"mean"`
+	Min    float64 `json:"min"`
+	Max    float64 `json:"max"`
+}
+
+// Average is the one value that represents several.
+type Average string
+
+// The averages. Medians are the default: one odd run does not move them.
+const (
+	ByMedian Average = "median"
+	ByMean   Average = "mean"
+)
+
+// Note says what the cells of a table are that have several runs.
+func (a Average) Note() string { return string(a) + " [smallest … largest] of the runs" }
+
+// Average returns the median or the mean.
+func (s Spread) Average(a Average) float64 {
+	if a == ByMean {
+		return s.Mean
+	}
+	return s.Median
+}
+
+// NewSpread sums up those of the values that are known.
+func NewSpread(values []float64) Spread {
+	v := slices.DeleteFunc(slices.Clone(values), func(x float64) bool { return !series.IsKnown(x) || math.IsInf(x, 0) })
+	n := len(v)
+	if n == 0 {
+		return Spread{}
+	}
+	mean := 0.0
+	for _, x := range v {
+		mean += x / float64(n)
+	}
+	return Spread{N: n, Median: series.Median(v), Mean: mean, Min: slices.Min(v), Max: slices.Max(v)}
+}
+
+// Text returns the average in a unit, with the extremes if there are several values.
+func (s Spread) Text(u table.Unit, a Average) string {
+	if s.N < 2 {
+		return u.Format(s.Median)
+	}
+	return fmt.Sprintf("%s [%s … %s]", u.Format(s.Average(a)), u.Format(s.Min), u.Format(s.Max))
+}
+
+// judge compares each group's sample with the first one's.
+func (l *CompareLine) judge() {
+	base := l.Samples[0]
+	if base.N == 0 {
+		return
+	}
+	for i := 1; i < len(l.Samples); i++ {
+		s := &l.Samples[i]
+		if s.N == 0 {
+			continue
+		}
+		if base.Median != 0 {
+			s.Ratio = series.Some(s.Median / base.Median)
+		}
+		l.conclude(i, s)
+	}
+}
+
+// conclude sets what the runs prove of group i's difference.
+func (l *CompareLine) conclude(i int, s *Sample) {
+	e := l.evidence(i, 1)
+	s.Verdict, s.Reason = e.verdict, e.reason
+	if e.isTested() {
+		s.P = series.Some(e.sides.Both())
+	}
+	if e.high > 0 {
+		s.Low, s.High = series.Some(e.low), series.Some(e.high)
+	}
+	if !l.isThroughput || l.Samples[0].N != 1 || s.N != 1 {
+		return
+	}
+	s.Shape = newShape(l.within[0], l.within[i])
+	undecided := e.verdict == RunsUnclear || e.verdict == TooShort
+	if undecided && s.stalls() {
+		s.Verdict, s.Reason = RunsStall, oneSidedStalls
+	}
+}
+
+func (c *Comparison) addNotes() {
+	verdicts := map[Verdict]bool{}
+	for _, l := range c.Lines {
+		for i, s := range l.Samples {
+			verdicts[s.Verdict] = true
+			if text := s.shapeText(); text != "" && !strings.Contains(strings.Join(c.Summary, " "), text) {
+				c.Notes = append(c.Notes, strings.Join(slices.Concat(c.named(l.Combination), []string{c.Groups[i], l.Measure}), " ")+fmt.Sprintf(": mean %+.1f %%: %s", 100*(s.Ratio.Value-1), text))
+			}
+		}
+	}
+	if verdicts[RunsDiffer] || verdicts[RunsAlike] || verdicts[RunsUnclear] {
+		c.Notes = append(c.Notes, "one run each: (these runs p=…) compares the means of the intervals within the two runs, at the 1 % level. It proves that these two runs differ, not that the next two would: repeat the runs, at least 4 for each group")
+	}
+	if verdicts[RunsApart] {
+		c.Notes = append(c.Notes, "one run each: (these runs do not overlap) means that the level of each run moves too much for a test, or has too few intervals, but the mean of each eighth of one is above each of the other, by half of their spread and more, or three of four intervals are above three times three of four of the other. It proves that these two runs differ, not that the next two would: repeat the runs, at least 4 for each group")
+	}
+	if verdicts[RunsStall] {
+		c.Notes = append(c.Notes, "one of these runs has stalls that the other lacks. They are too few to know whether they recur: repeat the runs, at least 4 for each group")
+	}
+	if verdicts[TooShort] {
+		c.Notes = append(c.Notes, "too short to tell: the intervals of a run depend so much on each other, for instance in slow waves, or may do so under their noise, that there are too few for a test. Repeat the runs, at least 4 for each group, or make them longer")
+	}
+	if verdicts[Single] {
+		c.Notes = append(c.Notes, "one run says nothing about spread: where a group has one run, the difference may be noise. Repeat the runs, at least 4 for each group")
+	}
+	if verdicts[TooFew] {
+		c.Notes = append(c.Notes, "too few runs: with fewer than 4 in each group, no difference can be distinguished from noise at the 5 % level")
+	}
+	if verdicts[Different] || verdicts[NotProven] {
+		c.Notes = append(c.Notes, "(p=…) is the probability by the Mann-Whitney U test, at the 5 % level; cells are medians with the smallest and the largest run")
+	}
+	for _, d := range c.Differs {
+		if slices.Contains([]string{"workload", "threads", "tool_version"}, d.Name) {
+			c.Notes = append(c.Notes, fmt.Sprintf("the groups differ in %s (%s), which may be the reason for a difference", d.Name, table.Join(d.Values)))
+		}
+	}
+}
+
+// Over replaces the comparison's own table by that of the figures.
+func (c *Comparison) Over(s *FigureSet) { c.Arranged, c.Figures = s, s.Data() }
+
+// OverTable is the table of the figures, nil if there is none.
+func (c *Comparison) OverTable() *table.Table {
+	if c.Arranged == nil {
+		return nil
+	}
+	return c.Arranged.Table()
+}
+
+// DetailTitle heads DetailTable.
+func (c *Comparison) DetailTitle() string { return DetailTitle }
+
+// detailTitle heads the rows that explain the others.
+const DetailTitle = "Cost per transaction, and each server"
+
+const RatioHead = "ratio"
+
+// Table has a row for each line that is no detail: the combination, the measure, each group's
+// sample and, except for the first group's, its ratio and difference. What is alike in all groups
+// is left out, see [Comparison.FoldedLine].
+func (c *Comparison) Table() *table.Table {
+	return c.linesWhere(func(l *CompareLine) bool { return !l.isDetail && !c.isFolded(l) })
+}
+
+// DetailTable is Table for the details: what a transaction took, and single servers.
+func (c *Comparison) DetailTable() *table.Table {
+	return c.linesWhere(func(l *CompareLine) bool { return l.isDetail && !c.isFolded(l) })
+}
+
+// FoldedTable is Table for what is alike in all groups.
+func (c *Comparison) FoldedTable() *table.Table { return c.linesWhere(c.isFolded) }
+
+func (c *Comparison) linesWhere(wanted func(*CompareLine) bool) *table.Table {
+	t := table.New(table.Named(slices.Concat(c.Varied, []string{"measure"}, c.Groups)...)...)
+	for _, g := range c.Groups[1:] {
+		suffix := ""
+		if len(c.Groups) > 2 {
+			suffix = " " + g
+		}
+		t.Columns = append(t.Columns, table.Named(RatioHead+suffix, "difference"+suffix)...)
+	}
+	for i := range c.Lines {
+		l := &c.Lines[i]
+		if !wanted(l) {
+			continue
+		}
+		name := l.Measure
+		if l.Unit != table.PerSecond.Sign {
+			name += " " + l.Unit
+		}
+		row := append(texts(l.Combination), table.Text(strings.TrimSpace(name)))
+		for j := range l.Samples {
+			row = append(row, l.Samples[j].cell())
+		}
+		for j := range l.Samples[1:] {
+			s := &l.Samples[j+1]
+			ratio := table.Optional(s.Ratio, table.Digits)
+			if s.Ratio.Known {
+				ratio = ratio.As(strconv.FormatFloat(s.Ratio.Value, 'f', 3, 64))
+			}
+			row = append(row, ratio, table.Text(l.difference(j+1)))
+		}
+		t.Add(row...)
+	}
+	return t
+}
+
+// CSV writes a line for each measure, combination and group or, over a parameter, for each
+// point.
+func (c *Comparison) CSV(w io.Writer) error {
+	if c.Arranged != nil {
+		return c.Arranged.CSV(w)
+	}
+	t := table.New(table.Named(append(slices.Clone(c.Varied), "measure", "unit", "group", "n", "median", "min", "max", "ratio", "p", "verdict")...)...)
+	for i := range c.Lines {
+		l := &c.Lines[i]
+		for j := range l.Samples {
+			s := &l.Samples[j]
+			if s.N == 0 {
+				continue
+			}
+			t.Add(append(texts(l.Combination), table.Text(l.Measure), table.Text(l.Unit), table.Text(c.Groups[j]), table.Whole(s.N),
+				table.Number(s.Median, table.Digits), table.Number(s.Min, table.Digits), table.Number(s.Max, table.Digits), table.Optional(s.Ratio, table.Digits), table.Optional(s.P, table.Digits), table.Text(string(s.Verdict)))...)
+		}
+	}
+	return t.CSV(w)
+}
+
+func texts(values []string) []table.Cell {
+	cells := make([]table.Cell, len(values))
+	for i, v := range values {
+		cells[i] = table.Text(v)
+	}
+	return cells
+}
+
+func (s *Sample) cell() table.Cell {
+	switch s.N {
+	case 0:
+		return table.Cell{}
+	case 1:
+		return table.Number(s.Median, table.Digits)
+	}
+	return table.Number(s.Median, table.Digits).As(fmt.Sprintf("%s n=%d", s.Text(table.Digits, ByMedian), s.N))
+}
+
+// difference returns the text of a group's difference: a value that was 0 has no ratio.
+func (l *CompareLine) difference(i int) string {
+	before, s := &l.Samples[0], &l.Samples[i]
+	if !s.Ratio.Known && before.N > 0 && s.N > 0 && s.Median != before.Median {
+		return fmt.Sprintf("%s from %s, %s", brief(s.Median-before.Median), brief(before.Median), s.proof())
+	}
+	return s.difference()
+}

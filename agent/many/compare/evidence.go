@@ -1,0 +1,430 @@
+package compare
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/benchwatch/benchwatch/agent/base/analysis"
+	"github.com/benchwatch/benchwatch/agent/base/series"
+	"github.com/benchwatch/benchwatch/agent/run/review"
+)
+
+// Verdict is the significance of a difference.
+type Verdict string
+
+const (
+	// Different: repeated runs differ by more than noise, at the 5 % level.
+	Different Verdict = "different"
+	// NotProven: the difference of repeated runs may be noise.
+	NotProven Verdict = "not proven"
+	// TooFew: with so few runs the test can't distinguish any difference from noise.
+	TooFew Verdict = "too few runs"
+	// RunsDiffer: two single runs differ by more than the noise within them, at the
+	// 1 % level. Whether another pair would is unknown.
+	RunsDiffer Verdict = "these runs differ"
+	// RunsApart: the intervals of two single runs are too few for a test, as in runs that grow for
+	// minutes, but the level of one is above the other's throughout.
+	RunsApart Verdict = "these runs do not overlap"
+	// RunsStall: one of two single runs has stalls or slow phases that the other lacks, and that
+	// make up the difference. They are too few for a test of the means.
+	RunsStall Verdict = "one of these runs stalls"
+	// RunsAlike: the ratio of two single runs is within 5 % of 1, with 99 % confidence.
+	RunsAlike Verdict = "these runs are alike"
+	// RunsUnclear: two single runs prove neither that they differ nor that they are alike.
+	RunsUnclear Verdict = "these runs prove nothing"
+	// TooShort: the intervals of two single runs are too few for their dependence.
+	TooShort Verdict = "too short to tell"
+	// Single: a group has only one run, and nothing is known of the noise within it.
+	Single Verdict = "one run"
+)
+
+const (
+	// alpha is the level of the test between repeated runs, benchstat's; alphaWithin is the level
+	// of the test of two single runs.
+	alpha, alphaWithin = 0.05, 0.01
+	// alikeWithin is how far from 1 the ratio of runs may be that are called alike.
+	alikeWithin = 0.05
+	// longInterval is the length in seconds from which on intervals are compared as if they were
+	// independent where they are too few to know: the seconds of nine of ten public runs
+	// (autocorrelation below 0.9) are forgotten in less. fewestLong is how many are needed.
+	longInterval, fewestLong = 30, 5
+)
+
+// evidence is what the runs of a group prove of its difference from the first group.
+type evidence struct {
+	verdict Verdict
+	sides   analysis.Sides // of the difference, if isTested
+	isLower bool           // of runs that are apart
+	// low and high bound the ratio of two single runs, if they are not 0.
+	low, high float64
+	n         [2]int // runs, of single ones intervals
+	reason    string // why the runs can't tell
+}
+
+// isTested reports whether there is a p value.
+func (e *evidence) isTested() bool {
+	return e.verdict != Single && e.verdict != TooShort && e.verdict != RunsApart
+}
+
+// evidence compares group i with the first group, whose values are multiplied by factor.
+func (l *CompareLine) evidence(i int, factor float64) evidence {
+	switch {
+	case l.Samples[0].N >= 2 && l.Samples[i].N >= 2:
+		return compareRepeats(series.Scaled(l.values[0], factor), l.values[i])
+	case l.Samples[0].N != 1 || l.Samples[i].N != 1:
+		return evidence{verdict: Single, reason: "one run, may be noise"}
+	}
+	e := compareWithin(l.within[0].Scaled(factor), l.within[i])
+	// The values of the whole runs are what is printed. If the intervals differ in the other
+	// direction, they do not prove that.
+	isLower := l.values[i][0] < l.values[0][0]*factor
+	const contradiction = "the intervals differ in the other direction"
+	switch {
+	case e.verdict == RunsDiffer && isLower != (e.sides.Lower < e.sides.Higher):
+		e.verdict, e.reason = RunsUnclear, contradiction
+	case e.verdict == RunsApart && isLower != e.isLower:
+		e.verdict, e.reason = TooShort, contradiction
+	}
+	return e
+}
+
+func compareRepeats(before, after []float64) evidence {
+	e := evidence{verdict: NotProven, sides: analysis.CompareRanks(before, after), n: [2]int{len(before), len(after)}}
+	switch {
+	case e.sides.Both() <= alpha:
+		e.verdict = Different
+	case fewest(len(before), len(after))*2 > alpha && series.Median(before) != series.Median(after):
+		e.verdict, e.reason = TooFew, "too few runs"
+	}
+	return e
+}
+
+// fewest is the smallest p value that the rank test of one side can have.
+func fewest(n, m int) float64 {
+	p := 1.0
+	for i := range m {
+		p *= float64(i+1) / float64(n+i+1)
+	}
+	return p
+}
+
+func compareWithin(before, after review.IntervalValues) evidence {
+	e := evidence{verdict: RunsUnclear, n: [2]int{len(before.Values), len(after.Values)}}
+	a, okA := analysis.NewMean(before.Values, before.Seconds)
+	b, okB := analysis.NewMean(after.Values, after.Seconds)
+	isShown := false // by the values, were there no slow waves under their noise
+	switch {
+	case okA && okB:
+		e.sides = analysis.CompareMeans(a, b, 1)
+		e.low, e.high, _ = analysis.RatioBounds(a, b, alphaWithin/2)
+		isShown = analysis.CompareMeans(a.AsShown(), b.AsShown(), 1).Both() <= alphaWithin
+		if typical, ok := compareTypical(before, after); ok && before.IsQuantile {
+			e.sides = e.sides.Either(typical)
+		}
+	case min(before.Seconds, after.Seconds) >= longInterval && min(len(before.Values), len(after.Values)) >= fewestLong:
+		e.sides = analysis.CompareRanks(before.Values, after.Values)
+	case len(before.Values) == 0 || len(after.Values) == 0:
+		return evidence{verdict: Single, reason: "one run, may be noise"}
+	default:
+		e.tooShort(before, after, "the intervals are too few for how much they depend on each other")
+		return e
+	}
+	switch {
+	case e.sides.Both() <= alphaWithin:
+		e.verdict = RunsDiffer
+	case e.low >= 1-alikeWithin && e.high <= 1+alikeWithin && e.high > 0:
+		e.verdict = RunsAlike
+	case isShown && min(e.sides.Lower, e.sides.Higher) > alphaWithin:
+		e.tooShort(before, after, "slow waves that noise hides in so few intervals may make up the difference")
+	}
+	return e
+}
+
+// tooShort concludes that the intervals of two runs are too few for a test, unless their levels are
+// apart.
+func (e *evidence) tooShort(before, after review.IntervalValues, reason string) {
+	e.verdict, e.reason = TooShort, reason
+	if isLower, ok := analysis.Apart(before.Values, after.Values); ok {
+		e.verdict, e.reason, e.isLower = RunsApart, "", isLower
+	}
+}
+
+func compareTypical(before, after review.IntervalValues) (analysis.Sides, bool) {
+	return analysis.CompareTypical(before.Values, after.Values, min(before.Seconds, after.Seconds))
+}
+
+// ShapeKind is the way in which the intervals of two runs differ.
+type ShapeKind string
+
+const (
+	// Even: all intervals are lower or higher.
+	Even ShapeKind = "even"
+	// Stalls: in some intervals nearly nothing was done, and these make up the difference.
+	Stalls ShapeKind = "stalls"
+	// SlowPhases: some intervals are much slower, and these make up the difference.
+	SlowPhases ShapeKind = "slow phases"
+	// Drift: the throughput changes over one run more than over the other.
+	Drift ShapeKind = "drift"
+)
+
+// Shape compares the intervals of two single runs; lists have the baseline's value first.
+type Shape struct {
+	// Kind is empty if the means are alike.
+	Kind ShapeKind `json:"kind,omitempty"`
+	// Typical is the ratio of the medians of the intervals, TypicalP the probability of a
+	// difference of their ranks at least as large if there were none.
+	Typical  series.Optional[float64] `json:"typical,omitzero"`
+	TypicalP series.Optional[float64] `json:"typical_p,omitzero"`
+	// Slow are the stalls and slow phases of both runs.
+	Slow []SlowIntervals `json:"slow"`
+	// Others is the ratio of the means of the intervals that are not slow. They are alike if it is
+	// within 5 % of 1 with 99 % confidence.
+	Others      series.Optional[float64] `json:"others,omitzero"`
+	OthersAlike bool                     `json:"others_alike,omitempty"`
+	// Drift is by how much the typical interval changes from the first to the last quarter of
+	// each run, as a share.
+	Drift []float64 `json:"drift"`
+}
+
+// SlowIntervals are the intervals of a run far below its typical one.
+type SlowIntervals struct {
+	Seconds   float64 `json:"seconds"`
+	OfSeconds float64 `json:"of_seconds"`
+	// Times is the number of stretches of consecutive slow intervals.
+	Times          int     `json:"times"`
+	LongestSeconds float64 `json:"longest_seconds"`
+	// Lost is the share of the throughput that is missing in them.
+	Lost float64 `json:"lost"`
+	// Level is their mean as a share of the typical interval: near 0 if the run stands still.
+	Level float64 `json:"level"`
+}
+
+const (
+	// leastDifference is the share of the mean by which runs must differ to look for the reason.
+	leastDifference = 0.01
+	// standsStill is the level below which slow intervals are stalls.
+	standsStill = 0.1
+	// leastLost is the share of a run's throughput that must be lost in stalls which the other run
+	// lacks: it has at most lesserLost of that.
+	leastLost, lesserLost = 0.02, 0.25
+	// leastDrift is the change over a run below which it does not explain a difference.
+	leastDrift = 0.05
+)
+
+// newShape returns nil if either run has too few intervals.
+func newShape(before, after review.IntervalValues) *Shape {
+	runs := [2]review.IntervalValues{before, after}
+	if min(len(before.Values), len(after.Values)) < review.FewIntervals {
+		return nil
+	}
+	s := &Shape{Slow: make([]SlowIntervals, 2), Drift: make([]float64, 2)}
+	bound := analysis.SlowBound(before.Values, after.Values)
+	var typical, mean [2]float64
+	var others [2][]float64
+	for i, w := range runs {
+		typical[i], mean[i] = series.Median(w.Values), NewSpread(w.Values).Mean
+		if typical[i] <= 0 {
+			return nil
+		}
+		slow := analysis.SlowValues(w.Values, typical[i]*bound, typical[i])
+		s.Slow[i] = SlowIntervals{
+			Seconds: float64(slow.Count) * w.Seconds, OfSeconds: float64(len(w.Values)) * w.Seconds, Times: slow.Times,
+			LongestSeconds: float64(slow.Longest) * w.Seconds, Lost: slow.Lost, Level: slow.Level,
+		}
+		for _, v := range w.Values {
+			if v >= typical[i]*bound {
+				others[i] = append(others[i], v)
+			}
+		}
+		quarter := len(w.Values) / 4
+		s.Drift[i] = series.Median(w.Values[len(w.Values)-quarter:])/series.Median(w.Values[:quarter]) - 1
+	}
+	s.Typical = series.Some(typical[1] / typical[0])
+	if sides, ok := compareTypical(before, after); ok {
+		s.TypicalP = series.Some(sides.Both())
+	}
+	a, okA := analysis.NewMean(others[0], before.Seconds)
+	b, okB := analysis.NewMean(others[1], after.Seconds)
+	if len(others[0]) > 0 && len(others[1]) > 0 {
+		s.Others = series.Some(NewSpread(others[1]).Mean / NewSpread(others[0]).Mean)
+	}
+	if okA && okB {
+		low, high, ok := analysis.RatioBounds(a, b, alphaWithin/2)
+		s.OthersAlike = ok && low >= 1-alikeWithin && high <= 1+alikeWithin
+	}
+	s.Kind = s.kind(mean[1]/mean[0] - 1)
+	return s
+}
+
+// kind returns what explains the larger part of a difference of the means.
+func (s *Shape) kind(difference float64) ShapeKind {
+	lost := s.Slow[0].Lost - s.Slow[1].Lost
+	drift := s.Drift[1] - s.Drift[0]
+	switch {
+	case math.Abs(difference) < leastDifference:
+		return ""
+	case lost*difference > 0 && math.Abs(lost) >= math.Abs(difference)/2:
+		if s.slower().Level < standsStill {
+			return Stalls
+		}
+		return SlowPhases
+	case math.Abs(drift) >= max(leastDrift, math.Abs(difference)):
+		return Drift
+	}
+	return Even
+}
+
+// slower returns the slow intervals of the run that lost more in them.
+func (s *Shape) slower() SlowIntervals {
+	if s.Slow[0].Lost > s.Slow[1].Lost {
+		return s.Slow[0]
+	}
+	return s.Slow[1]
+}
+
+// oneSided reports whether only one of the runs has stalls or slow phases worth a verdict, and
+// they make up the difference.
+func (s *Shape) oneSided() bool {
+	if s == nil || s.Kind != Stalls && s.Kind != SlowPhases {
+		return false
+	}
+	most, least := max(s.Slow[0].Lost, s.Slow[1].Lost), min(s.Slow[0].Lost, s.Slow[1].Lost)
+	return most >= leastLost && least <= most*lesserLost
+}
+
+// oneSidedStalls is the reason for a verdict without a test.
+const oneSidedStalls = "only one of these two runs has stalls, too few to know whether they recur"
+
+// stalls reports whether stalls that one run has and the other lacks make up the difference.
+func (s *Sample) stalls() bool {
+	return s.Ratio.Known && s.Shape.oneSided() && (s.Ratio.Value < 1) == (s.Shape.Slow[1].Lost > s.Shape.Slow[0].Lost)
+}
+
+// shapeText returns in which way two single runs differ, empty if that is not proven.
+func (s *Sample) shapeText() string {
+	if s.Shape == nil || !s.Ratio.Known {
+		return ""
+	}
+	isExplained := s.Verdict.isProven() || s.Verdict == RunsStall
+	if s.Shape.Kind != "" && isExplained {
+		return s.Shape.String()
+	}
+	if p := s.Shape.TypicalP; !isExplained && p.Known && p.Value <= alphaWithin/2 && math.Abs(s.Shape.Typical.Value-1) >= leastDifference {
+		return fmt.Sprintf("the typical interval differs by %+.1f %% (%s), the mean not provably", 100*(s.Shape.Typical.Value-1), probability(p.Value))
+	}
+	return ""
+}
+
+// String describes the difference: "48 s of 600 stand still, 12 times; the other seconds are alike".
+func (s *Shape) String() string {
+	var text string
+	switch slow := s.slower(); {
+	case s.Kind == Even:
+		return "all seconds differ alike"
+	case s.Kind == Drift:
+		i := 0
+		if math.Abs(s.Drift[1]) > math.Abs(s.Drift[0]) {
+			i = 1
+		}
+		return fmt.Sprintf("%s changes by %+.0f %% from its first to its last quarter", []string{"the baseline", "the run"}[i], 100*s.Drift[i])
+	case s.Kind == "":
+		return ""
+	case slow.Times == 1 && s.Kind == Stalls:
+		text = "one stall of " + seconds(slow.LongestSeconds)
+	case slow.Times == 1:
+		text = fmt.Sprintf("one slow phase of %s at %.0f %%", seconds(slow.LongestSeconds), 100*slow.Level)
+	case s.Kind == Stalls:
+		text = fmt.Sprintf("%s of %s stand still, %d times", seconds(slow.Seconds), seconds(slow.OfSeconds), slow.Times)
+	default:
+		text = fmt.Sprintf("%s of %s run at %.0f %%, %d times", seconds(slow.Seconds), seconds(slow.OfSeconds), 100*slow.Level, slow.Times)
+	}
+	if s.Slow[0].Lost > s.Slow[1].Lost {
+		text += " in the baseline"
+	}
+	switch {
+	case s.OthersAlike:
+		text += "; the other seconds are alike"
+	case s.Others.Known:
+		text += fmt.Sprintf("; the other seconds differ by %+.1f %%", 100*(s.Others.Value-1))
+	}
+	return text
+}
+
+func seconds(v float64) string { return fmt.Sprintf("%.0f s", v) }
+
+// probability prints a p value.
+func probability(p float64) string {
+	if p < 0.001 {
+		return "p<0.001"
+	}
+	return fmt.Sprintf("p=%.3f", p)
+}
+
+// difference returns the difference and its significance; never a bare percentage
+// if that is unknown.
+func (s *Sample) difference() string {
+	if !s.Ratio.Known {
+		return ""
+	}
+	change := fmt.Sprintf("%+.1f %%", (s.Ratio.Value-1)*100)
+	switch s.Verdict {
+	case Different:
+		return fmt.Sprintf("%s (%s)", change, probability(s.P.Value))
+	case NotProven:
+		return fmt.Sprintf("%s, not proven (%s)", change, probability(s.P.Value))
+	case TooFew:
+		return fmt.Sprintf("%s, too few runs (%s)", change, probability(s.P.Value))
+	case RunsDiffer:
+		return fmt.Sprintf("%s (these runs %s)", change, probability(s.P.Value))
+	case RunsApart:
+		return change + " (these runs do not overlap)"
+	case RunsStall:
+		return fmt.Sprintf("%s (these runs: %s)", change, s.Shape)
+	case RunsAlike:
+		return change + " (these runs are alike)"
+	case RunsUnclear:
+		return fmt.Sprintf("%s, not proven (these runs %s)", change, probability(s.P.Value))
+	case TooShort:
+		return change + ", too short to tell"
+	default:
+		return change + ", one run, may be noise"
+	}
+}
+
+// isProven reports whether the runs prove that they differ.
+func (v Verdict) isProven() bool { return v == Different || v == RunsDiffer || v == RunsApart }
+
+// proof returns how far the difference is proven, for a sentence, and in which way the seconds of two
+// single runs differ.
+func (s *Sample) proof() string {
+	text := s.proven()
+	if shape := s.shapeText(); shape != "" {
+		text += ": " + shape
+	}
+	return text
+}
+
+// proven returns how far the difference is proven.
+func (s *Sample) proven() string {
+	switch s.Verdict {
+	case Different:
+		return "proven (" + probability(s.P.Value) + ")"
+	case NotProven:
+		return "not proven (" + probability(s.P.Value) + ")"
+	case TooFew:
+		return "not proven, too few runs (" + probability(s.P.Value) + ")"
+	case RunsDiffer:
+		return "proven for these two runs (" + probability(s.P.Value) + ")"
+	case RunsApart:
+		return "proven for these two runs, which do not overlap"
+	case RunsStall:
+		return "not proven to recur"
+	case RunsAlike:
+		return "these runs are alike"
+	case RunsUnclear:
+		return "not proven (" + probability(s.P.Value) + ")"
+	case TooShort:
+		return "not proven, too short to tell"
+	}
+	return "not proven, one run"
+}

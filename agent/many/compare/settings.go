@@ -1,0 +1,67 @@
+package compare
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/benchwatch/benchwatch/agent/model/table"
+	"github.com/benchwatch/benchwatch/agent/run/review"
+)
+
+// mostSettings is how many settings a note names: servers of other versions differ in dozens.
+const mostSettings = 12
+
+// compareSettings finds the settings of servers that are the same in all runs of each
+// group but not between the groups, and adds a note if some are unknown.
+func (c *Comparison) compareSettings(groups []Group) {
+	names := map[string]bool{}
+	var unknown, unsteady []string
+	partial, some := 0, false
+	for _, g := range groups {
+		known := true
+		for i := range g.Runs {
+			known = known && len(g.Runs[i].ServerSettings) > 0
+			for name := range g.Runs[i].ServerSettings {
+				names[name] = true
+			}
+		}
+		some = some || known
+		if !known {
+			unknown = append(unknown, g.Name)
+		}
+	}
+	if len(unknown) > 0 {
+		if some {
+			c.Notes = append(c.Notes, fmt.Sprintf("whether the servers' settings differ is unknown: none were recorded for runs of %s", table.Join(unknown)))
+		}
+		return
+	}
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		values, within := groupValues(groups, func(r *review.Row) string { return r.ServerSettings[name] })
+		switch {
+		case within:
+			if !slices.ContainsFunc(groups, func(g Group) bool {
+				return slices.ContainsFunc(g.Runs, func(r review.Row) bool { return r.ServerSettings[name] == "" })
+			}) {
+				unsteady = append(unsteady, name)
+			} else {
+				partial++
+			}
+		case differ(values):
+			for i := range values {
+				values[i] = review.SettingText(values[i])
+			}
+			c.ServerSettings = append(c.ServerSettings, Difference{name, values})
+		}
+	}
+	if partial > 0 {
+		unsteady = append(unsteady, fmt.Sprintf("%d that some of the servers do not have", partial))
+	}
+	if n := len(unsteady); n > 0 {
+		if n > mostSettings+1 {
+			unsteady = append(unsteady[:mostSettings], fmt.Sprintf("%d more", n-mostSettings))
+		}
+		c.Notes = append(c.Notes, "server settings that are not the same in all runs of a group: "+table.Join(unsteady))
+	}
+}

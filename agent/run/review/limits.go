@@ -1,0 +1,366 @@
+package review
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/benchwatch/benchwatch/agent/base/analysis"
+	"github.com/benchwatch/benchwatch/agent/base/series"
+	"github.com/benchwatch/benchwatch/agent/model/engine"
+	"github.com/benchwatch/benchwatch/agent/model/measure"
+	"github.com/benchwatch/benchwatch/agent/model/table"
+	"github.com/benchwatch/benchwatch/agent/model/tool"
+	"github.com/benchwatch/benchwatch/agent/run/host"
+	"github.com/benchwatch/benchwatch/agent/run/ingest"
+	"github.com/benchwatch/benchwatch/agent/run/record"
+	"github.com/benchwatch/benchwatch/agent/run/rundir"
+)
+
+// limits returns what limited a run, by its own servers and machines alone. others are
+// runs that may have used the same servers. Of a run in progress it is unknown.
+func limits(h *record.History, r *Row, others []rundir.Meta) *analysis.Verdict {
+	if r.Result == "" {
+		return nil
+	}
+	e := analysis.Evidence{
+		Seconds: r.DurationSeconds, Threads: threadsOf(r), Rate: series.Unknown(), Queue: r.queue,
+		Throughput: series.Number(r.TPS), Statements: series.Number(r.QPS) / series.Number(r.TPS),
+		RefusedByServer: messageWith(&h.Snapshot, "Too many connections", "max_user_connections"),
+		NoPort:          messageWith(&h.Snapshot, "annot assign requested address", "' (99)"),
+		NoFile:          messageWith(&h.Snapshot, "oo many open files", "socket (24)"),
+	}
+	if rate := h.Snapshot.Meta.RatePerSecond; rate > 0 {
+		e.Rate = float64(rate)
+	}
+	e.OtherLoad, e.ForeignShare = foreignStatements(h, r)
+	if lines := otherRuns(h, others); len(lines) > 0 {
+		e.OtherLoad = lines[0]
+	}
+	e.MinLatency = minLatency(r)
+	addRoundTrip(&e, h)
+	var unknown []string
+	represents := func(s *record.Server) bool {
+		if !s.Coverage.Represents() {
+			unknown = append(unknown, fmt.Sprintf("what %s did; it was sampled for %s", s.Target, s.Coverage))
+			return false
+		}
+		return true
+	}
+	for _, one := range h.Hosts {
+		if represents(one.Server) {
+			e.Machines = append(e.Machines, machineEvidence(h, one))
+		}
+	}
+	for _, s := range h.Servers {
+		server := h.Snapshot.Meta.Servers.Server(s.Target)
+		if server != nil && !server.Proxy && represents(s) {
+			e.Servers = append(e.Servers, serverEvidence(h, s, e.Threads))
+		}
+	}
+	v := analysis.FindLimits(&e)
+	if len(unknown) > 0 { // they are named
+		v.Unknown = slices.DeleteFunc(v.Unknown, func(text string) bool { return text == analysis.NoServer || text == analysis.NoGenerator })
+	}
+	v.Unknown = append(v.Unknown, unknown...)
+	if len(v.Findings) == 0 && !series.IsKnown(e.Throughput) {
+		return nil // of a run that did nothing, nothing was limited
+	}
+	nameStatement(&v, r.Executed)
+	return &v
+}
+
+// mostOfTheTime is the share of the servers' time from which on a statement is named.
+const mostOfTheTime = 0.2
+
+// nameStatement adds to the findings about what statements do in the servers which one took the
+// most time there.
+func nameStatement(v *analysis.Verdict, s *Statements) {
+	if s == nil || len(s.Kinds) == 0 || s.Kinds[0].Share < mostOfTheTime || s.Kinds[0].unnamed() {
+		return
+	}
+	k := &s.Kinds[0]
+	for i := range v.Findings {
+		f := &v.Findings[i]
+		switch f.Limit {
+		case analysis.LimitRowLocks, analysis.LimitLocks, analysis.LimitLatches, analysis.LimitServerCPU, analysis.LimitSharedCPU, analysis.LimitProcessCPU, analysis.LimitDisk, analysis.LimitPool, analysis.LimitCommit:
+			f.Evidence += fmt.Sprintf("; %s of the statements' time in the servers was in %s, %s on average", analysis.Percent(k.Share), table.Clip(k.Text, longestStatement), table.Milliseconds.Signed(k.MeanSeconds))
+		}
+	}
+}
+
+// longestStatement bounds a statement within a sentence.
+const longestStatement = 80
+
+func threadsOf(r *Row) float64 {
+	if r.Threads == 0 {
+		return series.Unknown()
+	}
+	return float64(r.Threads)
+}
+
+// messageWith returns the tool's message with one of these texts; empty if it printed none. Clients
+// in C print the number of the system's error only.
+func messageWith(s *ingest.Snapshot, texts ...string) string {
+	for _, m := range slices.Concat(s.Messages, []string{s.LastMessage}) {
+		if slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(m, text) }) {
+			return table.Clip(table.Plain(m), longestMessage)
+		}
+	}
+	return ""
+}
+
+// levelOf returns a mean, and how long the values were high.
+func levelOf(t series.Tally, high float64) analysis.Level {
+	return analysis.Level{Mean: t.Mean(), High: t.Share(high)}
+}
+
+// minLatency returns the least time that a transaction took.
+func minLatency(r *Row) float64 {
+	if v, known := r.Latency["min"]; known && r.headline.Known && r.headline.Value.Operation == tool.Transaction {
+		return v
+	}
+	return series.Unknown()
+}
+
+// addRoundTrip adds the least and the mean time to the server or proxy that the tool connects to, the
+// farthest one if it connects to several. If that is not known, the nearest server counts: no
+// statement takes less.
+func addRoundTrip(e *analysis.Evidence, h *record.History) {
+	e.RoundTrip, e.MeanRoundTrip = series.Unknown(), series.Unknown()
+	connected := false
+	for _, s := range h.Servers {
+		server := h.Snapshot.Meta.Servers.Server(s.Target)
+		if server == nil || connected && !server.Connected || !s.Coverage.Represents() {
+			continue
+		}
+		t := h.Samples.Tally(record.ServerMeasure{Target: s.Target, Measure: engine.RoundTrip})
+		switch least := t.Min; {
+		case !series.IsKnown(least):
+		case server.Connected && (!connected || least > e.RoundTrip), !server.Connected && !(least >= e.RoundTrip):
+			e.RoundTrip, e.MeanRoundTrip, e.RoundTrips, e.RoundTripTo, connected = least, t.Mean(), t.Whole(), s.Target, server.Connected
+		}
+	}
+}
+
+func machineEvidence(h *record.History, one *record.Host) analysis.MachineEvidence {
+	of := func(m *measure.Measure, high float64) analysis.Level { return levelOf(one.Tally(m), high) }
+	mean := func(m *measure.Measure) float64 { t := one.Tally(m); return t.Mean() }
+	last := func(m *measure.Measure) float64 { return one.Tally(m).Last }
+	samples := one.Tally(host.Busy)
+	m := analysis.MachineEvidence{
+		Name: one.Host, Samples: samples.Whole(), Cores: one.Cores, Generator: one.Has(rundir.GeneratorHost), Server: one.Has(rundir.ServerHost), Servers: one.Targets,
+		CPU: of(host.Busy, analysis.BusyCPU), BusiestCore: of(host.BusiestCore, analysis.BusyCore), Steal: of(host.Steal, analysis.HighSteal),
+		Tool:    analysis.ThreadsEvidence{Running: mean(host.ToolRunning), Waiting: mean(host.ToolWaiting), Held: mean(host.ToolHeld), Cores: last(host.ToolCores)},
+		Local:   analysis.ThreadsEvidence{Running: mean(host.ServersRunning), Waiting: mean(host.ServersWaiting), Held: mean(host.ServersHeld), Cores: last(host.ServersCores)},
+		Waiting: mean(host.Waiting), Disk: of(host.DiskBusy, analysis.BusyDisk), Network: of(host.NetworkBusy, analysis.BusyNetwork),
+		DiskWait: mean(host.DiskWait), DiskReadWait: mean(host.DiskReadWait),
+		Retransmits: one.Increase(host.Retransmits), ListenDrops: one.Increase(host.ListenDrops), NetDrops: one.Increase(host.Drops),
+	}
+	if servers := h.Snapshot.Meta.Servers; servers != nil && one.Nodename != "" {
+		for _, s := range servers.Targets { // its name may have become known after the machine's last sample
+			if s.Nodename == one.Nodename && !s.Proxy && !slices.Contains(m.Servers, s.Target) {
+				m.Server, m.Servers = true, append(slices.Clip(m.Servers), s.Target)
+			}
+		}
+	}
+	m.ToolCPU, m.ServersCPU, m.OthersCPU = one.Increase(host.ToolCPU), one.Increase(host.ServersCPU), one.Increase(host.OthersCPU)
+	for name, used := range one.IncreaseBy(host.OthersCPU, host.Program) {
+		if name != host.OtherPrograms {
+			m.OtherPrograms = append(m.OtherPrograms, analysis.ProgramEvidence{Name: name, CPU: used})
+		}
+	}
+	slices.SortFunc(m.OtherPrograms, func(a, b analysis.ProgramEvidence) int {
+		return cmp.Or(cmp.Compare(b.CPU, a.CPU), strings.Compare(a.Name, b.Name))
+	})
+	if m.Name == "" {
+		m.Name = one.Nodename
+	}
+	if m.Name == "" {
+		m.Name = "the generator"
+	}
+	return m
+}
+
+func serverEvidence(h *record.History, s *record.Server, threads float64) analysis.ServerEvidence {
+	tally := func(m *measure.Measure) series.Tally {
+		return h.Samples.Tally(record.ServerMeasure{Target: s.Target, Measure: m})
+	}
+	largest := func(m *measure.Measure) float64 { t := tally(m); return t.Max }
+	mean := func(m *measure.Measure) float64 { t := tally(m); return t.Mean() }
+	samples := tally(engine.OpenConnections)
+	out := analysis.ServerEvidence{
+		Name: s.Target, Samples: samples.Whole(), FlowControl: levelOf(tally(engine.FlowControl), analysis.Paused), FlowControlSent: s.Increase(engine.FlowControlSent),
+		LagSeconds: largest(engine.LagSeconds), Connections: largest(engine.OpenConnections), ConnectionLimit: settingOf(h, s.Target, string(analysis.LimitConnections)),
+		Refused: s.Increase(engine.RefusedConnections), PoolReads: mean(engine.PagesRead), PoolMisses: mean(engine.PageMisses),
+	}
+	if s.Engine == record.DumpEngine { // one difference, of all of the run
+		out.Samples = analysis.LeastSamples
+	}
+	out.Checkpoint = slowdown(h, s.Target, engine.CheckpointAge, analysis.HighCheckpoint)
+	if out.PurgeLimit = settingOf(h, s.Target, "innodb_max_purge_lag"); out.PurgeLimit > 0 {
+		out.Purge = slowdown(h, s.Target, engine.HistoryList, out.PurgeLimit)
+	}
+	for _, m := range engine.SessionMeasures() {
+		t := tally(m)
+		if v := t.Mean(); series.IsKnown(v) {
+			if out.Sessions == nil {
+				out.Sessions, out.Held = map[string]float64{}, map[string]float64{}
+			}
+			class := engine.SessionClass(m)
+			out.Samples = max(out.Samples, t.Whole())
+			if slices.Contains(ofWriters, m) {
+				held := v * heldBack(h, s.Target, m)
+				out.Sessions[flowControlled] += held
+				v -= held
+			}
+			out.Sessions[class] += v
+			for name, share := range s.ShareBy(m, engine.SessionEvent) {
+				out.States = append(out.States, analysis.StateEvidence{Class: class, Name: name, Sessions: v * share})
+			}
+			if series.IsKnown(threads) {
+				out.Held[class] = t.Share(math.Max(1, threads/4))
+			}
+		}
+	}
+	return out
+}
+
+// ofWriters are sessions in waits that a writer, or who waits for it, is in while writes are held back.
+var ofWriters = []*measure.Measure{engine.ReplicationSessions, engine.CommitSessions, engine.RowLockSessions}
+
+// flowControlled is the class of sessions that wait because writes are held back.
+var flowControlled = engine.SessionClass(engine.FlowControlSessions)
+
+// heldBack returns the share of a class's sessions that waited while writes were held back, from the
+// share of each second in which they were: a pause and its waits come together.
+func heldBack(h *record.History, target string, m *measure.Measure) float64 {
+	sessions := h.Samples.Values(record.ServerMeasure{Target: target, Measure: m})
+	paused := h.Samples.Values(record.ServerMeasure{Target: target, Measure: engine.FlowControl})
+	held, all := 0.0, 0.0
+	for i := range min(len(sessions), len(paused)) {
+		if series.IsKnown(sessions[i]) && series.IsKnown(paused[i]) && h.Samples.Elapsed[i] <= h.Samples.ToolEnd {
+			held, all = held+sessions[i]*paused[i], all+sessions[i]
+		}
+	}
+	if all == 0 {
+		return 0
+	}
+	return held / all
+}
+
+// settingOf returns a number among the settings that were read from a server during the run,
+// unknown if it is none or the run was too short for that: those of the samples can be a
+// minute old.
+func settingOf(h *record.History, target, name string) float64 {
+	for i := range h.Settings {
+		if s := &h.Settings[i]; s.Target == target {
+			if v, err := strconv.ParseFloat(s.Settings[name], 64); err == nil {
+				return v
+			}
+		}
+	}
+	return series.Unknown()
+}
+
+// leastHigh is the number of intervals below which a state is passing. For the rest of the run one
+// is enough: a log that is full after a second stays so.
+const leastHigh = 2
+
+// slowdown compares the throughput of the intervals around whose middle a server's value was
+// high, in the sample before it and in the one after it, with that of the others.
+func slowdown(h *record.History, target string, m *measure.Measure, high float64) analysis.Slowdown {
+	out := analysis.Slowdown{Held: series.Unknown(), During: series.Unknown(), Otherwise: series.Unknown(), Stopped: series.Unknown()}
+	values := h.Samples.Values(record.ServerMeasure{Target: target, Measure: m})
+	if values == nil {
+		return out
+	}
+	var sum, n [2]float64 // of the intervals with a lower value, and of those with a high one
+	stopped := 0.0
+	for _, level := range h.Intervals.Throughput.All(h.Intervals.Lengths.Median()) {
+		i, _ := slices.BinarySearch(h.Samples.Elapsed, (level.From+level.To)/2)
+		if i >= len(values) || !series.IsKnown(values[i]) {
+			continue
+		}
+		in := 0
+		if values[i] >= high && (i == 0 || values[i-1] >= high) {
+			in = 1
+		}
+		sum[in], n[in] = sum[in]+level.Mean, n[in]+1
+		if in == 1 && level.Mean == 0 {
+			stopped++
+		}
+	}
+	if n[1] < leastHigh {
+		return out
+	}
+	out.Held, out.Stopped = n[1]/(n[0]+n[1]), stopped/(n[0]+n[1])
+	if n[0] > 0 {
+		out.During, out.Otherwise = sum[1]/n[1], sum[0]/n[0]
+	}
+	return out
+}
+
+// limitLines are the verdict in sentences, the findings first.
+func LimitLines(v *analysis.Verdict) []table.Line {
+	if v == nil {
+		return nil
+	}
+	var lines []table.Line
+	if u := v.Unexplained; u != nil {
+		lines = append(lines, table.Line{Strong: NotKnown, Rest: fmt.Sprintf(" for %s of the clients' time: %s.", analysis.Percent(u.Share), u.Evidence)})
+	}
+	for _, f := range v.Findings {
+		text := ": " + f.Evidence
+		if f.Seconds > 0 {
+			text += fmt.Sprintf(", for %.0f s", f.Seconds)
+		}
+		lines = append(lines, table.Line{Strong: string(f.Limit), Rest: text + ". To test it: " + f.Test + "."})
+	}
+	switch {
+	case v.Unlimited != "":
+		lines = append(lines, table.Line{Strong: "no limit", Rest: ": " + v.Unlimited + "."})
+	case len(v.Findings) == 0 && v.Unexplained == nil:
+		lines = append(lines, table.Line{Strong: NotKnown, Rest: ": nothing that was observed explains it."})
+	case v.Unexplained != nil && !v.MostlyUnknown(): // after what explains more
+		lines = append(lines[1:], lines[0])
+	}
+	for _, b := range v.Behind {
+		lines = append(lines, table.Line{Strong: "replication lag", Rest: ": " + b + "."})
+	}
+	for _, u := range v.Unknown {
+		lines = append(lines, table.Line{Strong: NotKnown, Rest: ": " + u + "."})
+	}
+	return lines
+}
+
+// limitText names the first finding for a table.
+func LimitText(v *analysis.Verdict) string {
+	switch {
+	case v == nil:
+		return ""
+	case v.MostlyUnknown():
+		return NotKnown
+	case len(v.Findings) > 0:
+		return string(v.Findings[0].Limit)
+	case v.Unlimited != "":
+		return NoLimit
+	}
+	return NotKnown
+}
+
+const (
+	NotKnown = "not known"
+	NoLimit  = "no limit"
+)
+
+// MadeRate reports whether the run made a rate of transactions, see [analysis.MadeRate].
+func (r *Row) MadeRate(rate float64) (made, sure bool) {
+	return analysis.MadeRate(r.TPS.Value, rate, r.DurationSeconds, r.queue)
+}
+
+// LimitLines is what limited the run, in sentences.
+func (r *Row) LimitLines() []table.Line { return LimitLines(r.Limits) }

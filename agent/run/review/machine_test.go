@@ -1,0 +1,46 @@
+package review
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/benchwatch/benchwatch/agent/run/host"
+	"github.com/benchwatch/benchwatch/agent/run/record"
+	"github.com/benchwatch/benchwatch/agent/run/rundir"
+)
+
+// TestMachineLimits guards what is reported of a machine whose limits are below what the
+// tool needs, and that other machines' limits and sufficient ones are not.
+func TestMachineLimits(t *testing.T) {
+	of := func(role rundir.HostRole, facts map[string]string) string {
+		h := &record.History{Hosts: []*record.Host{{
+			Server:  &record.Server{ServerFacts: &record.ServerFacts{Target: "vm"}},
+			Machine: rundir.Machine{Host: "vm", Roles: []rundir.HostRole{role}},
+		}}}
+		h.Settings = record.SettingsHistory{{ServerSettings: record.ServerSettings{Target: record.MachineSettings + "vm", Settings: facts}}}
+		j := &judge{h: h, row: &Row{Threads: 200}}
+		j.machine()
+		var lines []string
+		for _, f := range j.findings {
+			if f.Level != Warning {
+				t.Errorf("%+v", f)
+			}
+			lines = append(lines, f.Text)
+		}
+		return strings.Join(lines, "\n")
+	}
+	low := map[string]string{host.OpenFiles: "200", host.Processes: "100", host.PortRange: "40000 40099", host.Governor: "powersave"}
+	got := of(rundir.GeneratorHost, low)
+	for _, want := range []string{"open 200 files (ulimit -n), too few for 200 connections", "100 threads (ulimit -u)", "had 100 ports", "governor of vm was powersave"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q in\n%s", want, got)
+		}
+	}
+	if got := of(rundir.ServerHost, low); strings.Count(got, "\n") > 0 || !strings.Contains(got, "governor") {
+		t.Errorf("of a server: %s", got)
+	}
+	enough := map[string]string{host.OpenFiles: "1024", host.Processes: "unlimited", host.PortRange: "32768 60999", host.Governor: "performance"}
+	if got := of(rundir.GeneratorHost, enough); got != "" {
+		t.Error(got)
+	}
+}

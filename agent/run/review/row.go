@@ -1,0 +1,364 @@
+// Package review is what is computed of one run that was read back.
+//
+// A [Row] is a run with the values of the measures in the catalogue: those that its tool reported
+// and, from [NewObservedRow], those that were observed of its servers. [Measures] lists what tables
+// of several runs show. A [Run] has everything: what limited the run, what stood out, how far to
+// trust its numbers. The package reads no files.
+package review
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/benchwatch/benchwatch/agent/base/analysis"
+	"github.com/benchwatch/benchwatch/agent/base/series"
+	"github.com/benchwatch/benchwatch/agent/model/measure"
+	"github.com/benchwatch/benchwatch/agent/model/table"
+	"github.com/benchwatch/benchwatch/agent/model/tool"
+	"github.com/benchwatch/benchwatch/agent/run/ingest"
+	"github.com/benchwatch/benchwatch/agent/run/record"
+	"github.com/benchwatch/benchwatch/agent/run/rundir"
+)
+
+// Row is one run as tables show it. Its JSON form is what `runs --json` prints,
+// and part of what `report --format=json` prints.
+type Row struct {
+	ID        string            `json:"id"`
+	Title     string            `json:"title"`
+	Labels    map[string]string `json:"labels,omitempty"`
+	Tool      string            `json:"tool,omitempty"`
+	Version   string            `json:"tool_version,omitempty"`
+	Verb      string            `json:"verb,omitempty"`
+	Workload  string            `json:"workload,omitempty"`
+	Threads   int               `json:"threads,omitempty"`
+	Target    string            `json:"target,omitempty"`
+	Database  string            `json:"database,omitempty"`
+	Generator string            `json:"generator,omitempty"`
+	// Group is the name of the group that the run is, or whose generator it is.
+	Group string `json:"group,omitempty"`
+
+	StartedAt      time.Time  `json:"started_at"`
+	StartEstimated bool       `json:"start_estimated,omitempty"`
+	EndedAt        *time.Time `json:"ended_at,omitempty"`
+	// Phase is over for a run that has ended.
+	Phase  ingest.Phase   `json:"phase"`
+	Result rundir.Outcome `json:"result,omitempty"`
+	Reason string         `json:"reason,omitempty"`
+
+	DurationSeconds float64 `json:"duration_seconds"`
+	// TPS and QPS are those of the summary; of an active run, of its last interval.
+	TPS  series.Optional[float64] `json:"transactions_per_second,omitzero"`
+	QPS  series.Optional[float64] `json:"queries_per_second,omitzero"`
+	TpmC series.Optional[float64] `json:"tpmc,omitzero"`
+	// Latency is in seconds by statistic: that of LatencyOperation or, if that is
+	// empty, of transactions.
+	Latency          map[string]float64       `json:"latency_seconds,omitempty"`
+	LatencyOperation string                   `json:"latency_operation,omitempty"`
+	Errors           series.Optional[float64] `json:"errors,omitzero"`
+	// FailedShare is the share of the transactions that failed, each attempt
+	// counted.
+	FailedShare series.Optional[float64] `json:"failed_share,omitzero"`
+	// FromIntervals: the tool printed no summary.
+	FromIntervals bool `json:"from_intervals,omitempty"`
+	// Servers is what was observed of them. NewRow leaves it out.
+	Servers []Server `json:"servers,omitempty"`
+	// Machines is what was observed of the run's machines, Costs what a transaction took.
+	// NewRow leaves both out.
+	Machines []Machine `json:"machines,omitempty"`
+	Costs    []Cost    `json:"costs,omitempty"`
+	// Balances are who took the load. NewRow leaves them out.
+	Balances []Balance `json:"balances,omitempty"`
+	// Limits is what limited the run; absent while it is in progress. NewRow leaves it out.
+	Limits *analysis.Verdict `json:"limits,omitempty"`
+
+	Options []string `json:"-"` // names of the labels that are options of the tool
+
+	headline  series.Optional[tool.Latency]
+	latencies []tool.Latency
+	// rates and counts are of the operations that the tool distinguishes.
+	rates  []tool.Rate
+	counts []tool.Count
+	// settings are the servers', for comparisons. NewRow leaves them out.
+	ServerSettings map[string]string `json:"-"`
+	// statements are what the servers executed; nil: not recorded. NewRow leaves them out.
+	Executed *Statements `json:"-"`
+	// queue is how many transactions waited for a thread of the tool at its end. NewRow leaves it out.
+	queue float64
+	// within is what the intervals prove, by the field of a measure and in its base unit.
+	// NewRow leaves it out.
+	IntervalValues map[string]IntervalValues `json:"-"`
+}
+
+// NewRow returns a run without its servers.
+func NewRow(s *ingest.Snapshot) Row {
+	m := &s.Meta
+	r := Row{
+		ID: m.ID, Title: m.Title, Labels: m.Labels, Tool: m.Tool, Version: m.ToolVersion, Verb: m.Verb, Workload: m.Workload,
+		Threads: s.Threads.Value, Target: m.Target, Database: m.Database, Generator: m.Generator, Group: m.Fact("group"),
+		StartedAt: m.StartedAt, StartEstimated: m.StartEstimated, EndedAt: m.EndedAt, Phase: s.Phase, Result: m.Outcome, Reason: m.Reason,
+		FailedShare:     s.FailedShare,
+		queue:           series.Unknown(),
+		Options:         m.Parameters,
+		DurationSeconds: s.ElapsedSeconds(time.Now()),
+	}
+	switch sum := s.Summary; {
+	case sum != nil:
+		if sum.ElapsedSeconds.Known {
+			r.DurationSeconds = sum.ElapsedSeconds.Value
+		}
+		r.setValues(sum.Report())
+		r.FromIntervals = sum.FromIntervals
+	case s.Interval != nil:
+		r.setValues(s.Interval)
+		r.Errors = s.ErrorTotal()
+	}
+	return r
+}
+
+// RestoreRow returns the run that was encoded as JSON. The facts are those of meta.
+func RestoreRow(data []byte, meta *rundir.Meta) (Row, error) {
+	var r Row
+	if err := json.Unmarshal(data, &r); err != nil {
+		return Row{}, err
+	}
+	own := NewRow(&ingest.Snapshot{Meta: *meta, Phase: ingest.Over})
+	own.DurationSeconds, own.TPS, own.QPS, own.TpmC, own.Errors = r.DurationSeconds, r.TPS, r.QPS, r.TpmC, r.Errors
+	own.FailedShare, own.FromIntervals, own.Threads = r.FailedShare, r.FromIntervals, r.Threads
+	var latencies []tool.Latency
+	for stat, seconds := range r.Latency {
+		latencies = append(latencies, tool.Latency{Operation: cmp.Or(table.Plain(r.LatencyOperation), tool.Transaction), Stat: table.Plain(stat), Seconds: seconds})
+	}
+	own.SetLatencies(&tool.Report{Latencies: latencies})
+	return own, nil
+}
+
+// NewObservedRow returns a run with what was observed of its servers.
+func NewObservedRow(h *record.History) Row {
+	r := NewRow(&h.Snapshot)
+	r.Servers, r.Machines = servers(h), machines(h)
+	r.Executed = StatementsOf(h)
+	r.queue = h.Intervals.Tally(ingest.Column{Measure: tool.QueueLength}).Last
+	r.Limits = limits(h, &r, nil)
+	r.Costs = costs(h, &r)
+	r.Balances = balances(h)
+	r.ServerSettings = settingsOfRun(h.Settings)
+	r.IntervalValues = r.withinOf(&h.Intervals)
+	return r
+}
+
+// setValues takes the values of an interval or a summary.
+func (r *Row) setValues(v *tool.Report) {
+	r.TPS, r.QPS, r.TpmC, r.Errors = v.Value(tool.Throughput), v.Value(tool.QueryRate), v.Value(tool.TpmC), v.Value(tool.Errors)
+	r.rates, r.counts = v.Rates, v.Counts
+	r.SetLatencies(v)
+}
+
+// SetLatencies takes the latencies of an interval or a summary.
+func (r *Row) SetLatencies(v *tool.Report) {
+	r.latencies, r.headline = v.Latencies, v.Headline()
+	if !r.headline.Known {
+		return
+	}
+	operation := r.headline.Value.Operation
+	if operation != tool.Transaction {
+		r.LatencyOperation = operation
+	}
+	r.Latency = map[string]float64{}
+	for _, l := range v.Latencies {
+		if l.Operation == operation {
+			r.Latency[l.Stat] = l.Seconds
+		}
+	}
+}
+
+// value returns the run's value of a measure of runs that is one number.
+func (r *Row) value(m *measure.Measure) float64 {
+	switch m {
+	case tool.Throughput:
+		return series.Number(r.TPS)
+	case tool.QueryRate:
+		return series.Number(r.QPS)
+	case tool.TpmC:
+		return series.Number(r.TpmC)
+	case tool.Errors:
+		return series.Number(r.Errors)
+	}
+	return series.Unknown()
+}
+
+// Headline returns the run's one latency as text, such as "p95 2.00 ms"; empty
+// if it is unknown.
+func (r *Row) Headline() string {
+	if !r.headline.Known {
+		return ""
+	}
+	l := r.headline.Value
+	return LatencyName(l.Operation, l.Stat) + " " + table.Milliseconds.Signed(l.Seconds)
+}
+
+// latencyName returns a statistic with its operation, which goes without saying
+// for transactions.
+func LatencyName(operation, stat string) string {
+	stat = tool.StatName(stat)
+	if operation == tool.Transaction || operation == "" {
+		return stat
+	}
+	return operation + " " + stat
+}
+
+// facts returns what runs differ by.
+func (r *Row) Facts() []rundir.Fact {
+	m := rundir.Meta{
+		Tool: r.Tool, ToolVersion: r.Version, Verb: r.Verb, Workload: r.Workload, Threads: r.Threads, Target: r.Target,
+		Database: r.Database, Generator: r.Generator, Labels: r.Labels,
+	}
+	if r.Group != "" {
+		m.Group = &rundir.Group{Name: r.Group}
+	}
+	return m.Facts()
+}
+
+// Essence returns the row without what only reports and comparisons show, to be kept in
+// memory with many others.
+func (r Row) Essence() Row {
+	r.Limits, r.Costs, r.Balances, r.ServerSettings, r.Executed, r.IntervalValues = nil, nil, nil, nil, nil, nil
+	return r
+}
+
+// State returns the result or, of an active run, its phase.
+func (r *Row) State() string {
+	if r.Result != "" {
+		return string(r.Result)
+	}
+	return string(r.Phase)
+}
+
+// manyFailures is the share of failed transactions from which on it is part of the
+// result: a tool that is configured to ignore errors succeeds whatever happens.
+const ManyFailures = 0.01
+
+// Status returns the state, with the share of failed transactions if it is high:
+// "succeeded, 66 % of transactions failed".
+func (r *Row) Status() string { return r.status(" of transactions") }
+
+// ShortStatus is Status for a narrow column.
+func (r *Row) ShortStatus() string { return r.status("") }
+
+func (r *Row) status(of string) string {
+	if r.FailedShare.Value < ManyFailures {
+		return r.State()
+	}
+	return fmt.Sprintf("%s, %.3g %%%s failed", r.State(), r.FailedShare.Value*100, of)
+}
+
+// Outcome returns a verb phrase for "the run …".
+func (r *Row) Outcome() string {
+	switch r.Result {
+	case "":
+		return "is still active"
+	case rundir.Interrupted, rundir.Aborted, rundir.Lost:
+		return "was " + string(r.Result)
+	}
+	return string(r.Result)
+}
+
+// ownTitle returns what the title has beside the workload and the threads, which have
+// columns of their own.
+func (r *Row) OwnTitle() string {
+	title := r.Title
+	for _, part := range []string{r.Workload, table.Plural(r.Threads, "thread")} {
+		if title == part {
+			return ""
+		}
+		if rest, found := strings.CutPrefix(title, part+" "); found && part != "" {
+			title = rest
+		}
+	}
+	return title
+}
+
+// ThreadsText is the text of the cell of threads.
+func (r *Row) ThreadsText() string { return r.ThreadsCell().String() }
+
+// Throughput is the text of the cell of transactions per second.
+func (r *Row) Throughput() string { return table.Optional(r.TPS, table.PerSecond).String() }
+
+// ErrorsText is the text of the cell of errors.
+func (r *Row) ErrorsText() string { return table.Optional(r.Errors, table.Count).String() }
+
+func (r *Row) ThreadsCell() table.Cell {
+	if r.Threads == 0 {
+		return table.Cell{}
+	}
+	return table.Whole(r.Threads)
+}
+
+// headlineCell names the latency unless it is the one that the head names.
+func (r *Row) HeadlineCell() table.Cell {
+	if !r.headline.Known {
+		return table.Cell{}
+	}
+	l := r.headline.Value
+	cell := table.Number(l.Seconds, table.Milliseconds)
+	if name := LatencyName(l.Operation, l.Stat); name != "p95" {
+		return cell.As(cell.String() + " (" + name + ")")
+	}
+	return cell
+}
+
+// Stats returns statistics of latency in display order:
+// min, avg, the percentiles, max.
+func Stats(latency map[string]float64) []string {
+	return slices.SortedFunc(maps.Keys(latency), func(a, b string) int {
+		return cmp.Or(cmp.Compare(statRank(a), statRank(b)), strings.Compare(a, b))
+	})
+}
+
+func statRank(stat string) float64 {
+	switch stat {
+	case "min":
+		return -2
+	case "avg":
+		return -1
+	case "max":
+		return 1000
+	}
+	if p, err := strconv.ParseFloat(strings.TrimPrefix(strings.TrimSuffix(stat, tool.Worst("")), "p"), 64); err == nil {
+		return p
+	}
+	return 2000
+}
+
+// latencyOf returns a statistic of an operation's latency.
+func (r *Row) latencyOf(operation, stat string) float64 {
+	for _, l := range r.latencies {
+		if l.Operation == operation && l.Stat == stat {
+			return l.Seconds
+		}
+	}
+	return series.Unknown()
+}
+
+// countedTransactions is how many transactions the tool made in the time in which statements
+// were counted, on average; unknown if none were.
+func (r *Row) CountedTransactions() float64 {
+	if r.Executed == nil {
+		return series.Unknown()
+	}
+	seconds, servers := 0.0, 0.0
+	for _, s := range r.Executed.Servers {
+		if s.Error == "" && s.From.Known {
+			seconds, servers = seconds+min(s.To.Value, r.DurationSeconds)-max(s.From.Value, 0), servers+1
+		}
+	}
+	if servers == 0 {
+		return series.Unknown()
+	}
+	return series.Number(r.TPS) * seconds / servers
+}

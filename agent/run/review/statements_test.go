@@ -1,0 +1,73 @@
+package review
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/benchwatch/benchwatch/agent/base/analysis"
+	"github.com/benchwatch/benchwatch/agent/base/series"
+	"github.com/benchwatch/benchwatch/agent/model/engine"
+	"github.com/benchwatch/benchwatch/agent/run/record"
+	"github.com/benchwatch/benchwatch/internal/recorded"
+)
+
+// TestStatements guards that the servers' statements are added up, that proxies do not count
+// twice, that a percentile is one of all servers or absent, and that a server of which nothing
+// is known is named.
+func TestStatements(t *testing.T) {
+	all := StatementsOf(recorded.Counted(
+		record.ServerStatements{Target: "n1", Questions: series.Some(1000.0), Statements: []engine.Statement{
+			recorded.Statement("SELECT a", 600, 3, 590, 10), recorded.Statement("COMMIT", 300, 5, 300), {Digest: engine.DigestPrepared, StatementCounts: engine.StatementCounts{Executions: 50, Seconds: 2}},
+		}, Rest: &engine.StatementCounts{Executions: 50, Seconds: 1}, RestKinds: 5, Latency: engine.LatencyBuckets{{Low: 0, High: 0.001, N: 900}}},
+		record.ServerStatements{Target: "n2", Statements: []engine.Statement{recorded.Statement("SELECT a", 400, 9, 0, 0, 400), recorded.Statement("COMMIT", 100, 1)}},
+		record.ServerStatements{Target: "proxy", Statements: []engine.Statement{recorded.Statement("SELECT a", 1e6, 1e6)}},
+		record.ServerStatements{Target: "foreign", Statements: []engine.Statement{recorded.Statement("SELECT a", 1e6, 1e6)}},
+	))
+	if all.Total.Executions != 1500 || all.Total.Seconds != 21 || len(all.Kinds) != 3 || all.Distribution == nil || all.Distribution.Count != 900 {
+		t.Fatalf("%+v", all)
+	}
+	first := &all.Kinds[0]
+	if first.Text != "SELECT a" || first.Executions != 1000 || first.Seconds != 12 || first.MeanSeconds != 0.012 || len(first.Percentiles) != 2 || first.Percentiles[0].High.Value != 0.003 {
+		t.Errorf("%+v", first)
+	}
+	if second := &all.Kinds[1]; second.Text != "COMMIT" || second.Percentiles != nil {
+		t.Errorf("n2 has no histogram of it: %+v", second)
+	}
+	var b bytes.Buffer
+	if err := StatementTable(all, 2).Text(&b); err != nil {
+		t.Fatal(err)
+	}
+	if text := b.String(); !strings.Contains(text, "(all others)    100   14.29") {
+		t.Errorf("\n%s", text)
+	}
+	notes := strings.Join(StatementNotes(all), "\n")
+	if !strings.Contains(notes, "n1 counted 1000 executions from 0:01 to 1:00, 100.0 %") || !strings.Contains(notes, "the true ones are lower by at most 33.33 %") {
+		t.Errorf("%s", notes)
+	}
+	all = StatementsOf(recorded.Counted(record.ServerStatements{Target: "n1", Error: engine.ErrStatementsReset.Error()}))
+	if t2 := StatementTable(all, 10); len(t2.Rows) != 0 || !strings.Contains(strings.Join(StatementNotes(all), ""), "the statements of n1 are not known: the server's counters") {
+		t.Errorf("%v %v", t2.Rows, StatementNotes(all))
+	}
+	if StatementsOf(recorded.Counted()) != nil {
+		t.Error("statements of a run without")
+	}
+}
+
+// TestLimitNamesStatement guards that a finding about the servers names the statement that took
+// most of the time, and no other finding does.
+func TestLimitNamesStatement(t *testing.T) {
+	verdict := func(share float64, text string) string {
+		v := &analysis.Verdict{Findings: []analysis.LimitFinding{{Limit: analysis.LimitRowLocks, Evidence: "x"}, {Limit: analysis.LimitRoundTrip, Evidence: "y"}}}
+		nameStatement(v, &Statements{Kinds: []StatementKind{{Text: text, Share: share, MeanSeconds: 0.008}}})
+		return v.Findings[0].Evidence + " " + v.Findings[1].Evidence
+	}
+	if got, want := verdict(0.7, "UPDATE a"), "x; 70 % of the statements' time in the servers was in UPDATE a, 8.00 ms on average y"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	for _, got := range []string{verdict(0.1, "UPDATE a"), verdict(0.9, textPrepared), verdict(0.9, textOthers)} {
+		if got != "x y" {
+			t.Error(got)
+		}
+	}
+}

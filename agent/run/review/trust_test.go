@@ -1,0 +1,58 @@
+package review
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/benchwatch/benchwatch/agent/model/tool/registry"
+	"github.com/benchwatch/benchwatch/agent/run/record"
+	"github.com/benchwatch/benchwatch/agent/run/rundir"
+	"github.com/benchwatch/benchwatch/internal/recorded"
+)
+
+// Whether a loop is open shows in the output, too; it is not known of a format that any
+// program writes.
+func TestLoop(t *testing.T) {
+	const closed, open, unknown = "a closed loop: ", "an open loop: ", "the log does not say "
+	for _, c := range []struct{ tool, output, want string }{
+		{"sysbench", "sysbench/testdata/1.0.20/oltp_read_only-th4-nointerval.txt", closed},
+		{"sysbench", "sysbench/testdata/1.0.20/oltp_read_write-th4-rate200.txt", open},
+		{"pgbench", "pgbench/testdata/9.6/rate/stdout.txt", open},
+		{"hdrlog", "hdrlog/testdata/jHiccup-2.0.7S.logV2.txt", unknown},
+	} {
+		dir := recorded.Sysbench(t, nil)
+		outputs := map[string]string{rundir.StdoutFile: c.output}
+		if c.tool == "pgbench" {
+			outputs[rundir.StderrFile] = filepath.Dir(c.output) + "/stderr.txt"
+		}
+		for name, output := range outputs {
+			text, err := os.ReadFile(filepath.Join("../../model/tool", output))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(dir.Path(name), text, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := dir.Update(func(m *rundir.Meta) { m.Tool = c.tool }); err != nil {
+			t.Fatal(err)
+		}
+		h, err := record.Read(t.Context(), dir, registry.Tools.ByName(c.tool))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var said []string
+		for _, f := range NewRun(h).Trust {
+			for _, loop := range []string{closed, open, unknown} {
+				if strings.HasPrefix(f.Text, loop) {
+					said = append(said, f.Text)
+				}
+			}
+		}
+		if len(said) != 1 || !strings.HasPrefix(said[0], c.want) {
+			t.Errorf("%s: %q, want %q", c.output, said, c.want)
+		}
+	}
+}

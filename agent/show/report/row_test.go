@@ -1,0 +1,56 @@
+package report
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/benchwatch/benchwatch/agent/base/terminal"
+	"github.com/benchwatch/benchwatch/agent/many/compare"
+	"github.com/benchwatch/benchwatch/agent/model/tool"
+	"github.com/benchwatch/benchwatch/agent/run/ingest"
+	"github.com/benchwatch/benchwatch/agent/run/review"
+)
+
+// TestLatencyOfOperations guards that a tool that prints no latency of transactions
+// has one in tables, with the operation's name (issue 10, defect 7).
+func TestLatencyOfOperations(t *testing.T) {
+	ycsb := review.NewRow(&ingest.Snapshot{Summary: &ingest.Summary{
+		Rates: []tool.Rate{{Operation: tool.Transaction, PerSecond: 500}},
+		Latencies: []tool.Latency{
+			{Operation: "cleanup", Stat: "p95", Seconds: 9}, {Operation: "read", Stat: "p95", Seconds: 0.001},
+			{Operation: "update", Stat: "p95", Seconds: 0.004}, {Operation: "update", Stat: "p99", Seconds: 0.005},
+		},
+	}})
+	tpcc := review.NewRow(&ingest.Snapshot{Summary: &ingest.Summary{
+		Latencies: []tool.Latency{{Operation: "delivery", Stat: "p95", Seconds: 3}, {Operation: tool.NewOrder, Stat: "p95", Seconds: 0.02}},
+		Values:    tool.Values{{Measure: tool.TpmC, Value: 1234}},
+	}})
+	if got := ycsb.Headline(); got != "update p95 4.00 ms" {
+		t.Errorf("headline %q", got)
+	}
+	if ycsb.LatencyOperation != "update" || ycsb.Latency["p99"] != 0.005 {
+		t.Errorf("%+v", ycsb)
+	}
+	var list, csv bytes.Buffer
+	if err := errors.Join(List(&list, []review.Row{ycsb, tpcc}, terminal.Terminal{}), CSV(&csv, []review.Row{ycsb, tpcc})); err != nil {
+		t.Fatal(err)
+	}
+	for want, in := range map[string]string{
+		"4.00 (update p95)": list.String(), "20.00 (new_order p95)": list.String(),
+		",transactions_per_second,tpmc,latency_update_p95_seconds,latency_update_p99_seconds,latency_new_order_p95_seconds\n": csv.String(), ",,1234,,,0.02\n": csv.String(),
+	} {
+		if !strings.Contains(in, want) {
+			t.Errorf("missing %q in\n%s", want, in)
+		}
+	}
+	c := compare.Compare([]compare.Group{{Name: "a", Runs: []review.Row{ycsb}}, {Name: "b", Runs: []review.Row{ycsb}}}, nil)
+	var lines []string
+	for _, l := range c.Lines {
+		lines = append(lines, l.Measure)
+	}
+	if got := strings.Join(lines, ", "); got != "tps, update p95, update p99" {
+		t.Errorf("lines %s", got)
+	}
+}
