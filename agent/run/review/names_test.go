@@ -38,11 +38,11 @@ func TestEachNameIsOneMeasure(t *testing.T) {
 		names[name] = title
 	}
 	for _, m := range conditionMeasures() {
-		add(m.Condition, m.Name, m.of)
+		add(m.Condition, m.Name, m.Of)
 	}
 	row := Row{Machines: []Machine{{Values: []Value{}}}}
 	for _, m := range append(detailMeasures([]Row{row}), busiest("cpu", ""), busiest("generator cpu", "generator"), busiest("server cpu", "server")) {
-		add(underscored(m.Name), m.Name, m.of)
+		add(underscored(m.Name), m.Name, m.Of)
 		if other := ids[underscored(m.Name)]; other != nil {
 			t.Errorf("%s is %q and the id of %q", underscored(m.Name), m.Name, other.Title)
 		}
