@@ -9,7 +9,7 @@ import (
 	"github.com/prometheus/client_golang/exp/api/remote"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/value"
-	"github.com/prometheus/prometheus/prompb"
+	"google.golang.org/protobuf/encoding/protowire"
 )
 
 const (
@@ -48,7 +48,7 @@ func (b *Backfill) RemoteWrite(ctx context.Context, to RemoteWriter) (Sent, erro
 		}
 		cursors = append(cursors, c)
 	}
-	request, n := &prompb.WriteRequest{}, 0
+	request, n := writeRequest{}, 0
 	send := func() error {
 		if n == 0 {
 			return nil
@@ -57,7 +57,7 @@ func (b *Backfill) RemoteWrite(ctx context.Context, to RemoteWriter) (Sent, erro
 			return fmt.Errorf("remote write: %w", err)
 		}
 		sent.Samples += n
-		request.Timeseries, n = request.Timeseries[:0], 0
+		request, n = request[:0], 0
 		return nil
 	}
 	for {
@@ -74,16 +74,17 @@ func (b *Backfill) RemoteWrite(ctx context.Context, to RemoteWriter) (Sent, erro
 			if !c.more || c.t >= first+writeRange {
 				continue
 			}
-			one := prompb.TimeSeries{Labels: writeLabels(c.labels)}
+			one := appendSeriesLabels(nil, c.labels)
 			for ; c.more && c.t < first+writeRange; c.next() {
 				v := c.v
 				if math.IsNaN(v) {
 					v = math.Float64frombits(value.StaleNaN)
 				}
-				one.Samples = append(one.Samples, prompb.Sample{Value: v, Timestamp: c.t})
+				one = appendSample(one, v, c.t)
+				n++
 			}
-			request.Timeseries = append(request.Timeseries, one)
-			if n += len(one.Samples); n >= writeSamples {
+			request = appendMessage(request, requestSeries, one)
+			if n >= writeSamples {
 				if err := send(); err != nil {
 					return sent, err
 				}
@@ -96,8 +97,40 @@ func (b *Backfill) RemoteWrite(ctx context.Context, to RemoteWriter) (Sent, erro
 	return sent, send()
 }
 
-func writeLabels(set labels.Labels) []prompb.Label {
-	all := make([]prompb.Label, 0, set.Len())
-	set.Range(func(l labels.Label) { all = append(all, prompb.Label{Name: l.Name, Value: l.Value}) })
-	return all
+// Numbers of fields in the messages of remote write 1.0: a request has series, a series
+// labels and samples.
+const (
+	requestSeries                = protowire.Number(1)
+	seriesLabel, seriesSample    = protowire.Number(1), protowire.Number(2)
+	labelName, labelValue        = protowire.Number(1), protowire.Number(2)
+	sampleValue, sampleTimestamp = protowire.Number(1), protowire.Number(2)
+)
+
+// writeRequest is a request in its encoding. Its methods are the ones for which
+// [remote.API] looks.
+type writeRequest []byte
+
+// Size is the length of the encoding.
+func (r writeRequest) Size() int { return len(r) }
+
+// MarshalToSizedBuffer copies the encoding to a buffer of its size.
+func (r writeRequest) MarshalToSizedBuffer(buffer []byte) (int, error) { return copy(buffer, r), nil }
+
+func appendMessage(to []byte, field protowire.Number, message []byte) []byte {
+	return protowire.AppendBytes(protowire.AppendTag(to, field, protowire.BytesType), message)
+}
+
+func appendSeriesLabels(series []byte, set labels.Labels) []byte {
+	set.Range(func(l labels.Label) {
+		label := appendMessage(nil, labelName, []byte(l.Name))
+		series = appendMessage(series, seriesLabel, appendMessage(label, labelValue, []byte(l.Value)))
+	})
+	return series
+}
+
+// appendSample takes the time in Unix milliseconds.
+func appendSample(series []byte, v float64, t int64) []byte {
+	sample := protowire.AppendFixed64(protowire.AppendTag(nil, sampleValue, protowire.Fixed64Type), math.Float64bits(v))
+	sample = protowire.AppendVarint(protowire.AppendTag(sample, sampleTimestamp, protowire.VarintType), uint64(t))
+	return appendMessage(series, seriesSample, sample)
 }
