@@ -1,7 +1,7 @@
 package atlas
 
 import (
-	"cmp"
+	"maps"
 	"net"
 	"net/netip"
 	"os"
@@ -134,11 +134,15 @@ func sampleThreads(s *engine.Status, root procfs.FS, pid int) {
 	if err != nil {
 		return
 	}
-	slices.SortFunc(all, func(a, b procfs.Proc) int { return cmp.Compare(a.PID, b.PID) })
-	for i, thread := range all[:min(len(all), maxThreads)] {
+	seconds := map[int]float64{} // by thread id
+	for _, thread := range all {
 		if stat, err := thread.Stat(); err == nil {
-			s.Set(threadCPUSeconds, stat.CPUTime(), strconv.Itoa(i))
+			seconds[stat.PID] = stat.CPUTime()
 		}
+	}
+	ids := slices.Sorted(maps.Keys(seconds))
+	for i, id := range ids[:min(len(ids), maxThreads)] {
+		s.Set(threadCPUSeconds, seconds[id], strconv.Itoa(i))
 	}
 }
 
