@@ -67,7 +67,7 @@ func Open(opts Options) (*Archive, error) {
 		return nil, fmt.Errorf("address of the archive: %w", err)
 	}
 	opts.Timeout = cmp.Or(opts.Timeout, 30*time.Second)
-	var b bucket = folder(l.prefix)
+	b := openFolder(l.prefix)
 	if l.scheme != "file" {
 		if b, err = openS3(l, opts.CredentialsFile, newTransport(opts.Timeout)); err != nil {
 			return nil, err
@@ -76,7 +76,7 @@ func Open(opts Options) (*Archive, error) {
 	if opts.CacheDir == "" {
 		opts.CacheDir = DefaultCacheDir()
 	}
-	return &Archive{Options: opts, bucket: &guarded{b, l.name(), opts.Timeout}, name: l.name(), key: l.key()}, nil
+	return &Archive{Options: opts, bucket: guard(b, l.name(), opts.Timeout), name: l.name(), key: l.key()}, nil
 }
 
 // Name is the address without its options.

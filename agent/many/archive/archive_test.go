@@ -460,19 +460,24 @@ func damage(t *testing.T, path string) {
 	}
 }
 
-// torn is a bucket that fails after a number of writes, as if the process were killed.
-type torn struct {
-	bucket
-	left int
-}
-
 var errTorn = errors.New("killed")
 
-func (b *torn) put(ctx context.Context, name string, data []byte) error {
-	if b.left--; b.left < 0 {
-		return errTorn
+// tear makes a bucket fail after a number of writes and reads, as if the process were killed.
+func tear(b bucket, writes, reads int) bucket {
+	torn := b
+	torn.put = func(ctx context.Context, name string, data []byte) error {
+		if writes--; writes < 0 {
+			return errTorn
+		}
+		return b.put(ctx, name, data)
 	}
-	return b.bucket.put(ctx, name, data)
+	torn.get = func(ctx context.Context, name string, limit int64) ([]byte, error) {
+		if reads--; reads < 0 {
+			return nil, errTorn
+		}
+		return b.get(ctx, name, limit)
+	}
+	return torn
 }
 
 // TestInterrupted guards that an upload that ends after any object leaves nothing
@@ -484,7 +489,7 @@ func TestInterrupted(t *testing.T) {
 	objects := 0
 	for stopped := true; stopped; {
 		a := newArchive(t, root)
-		a.bucket = &torn{a.bucket, 1}
+		a.bucket = tear(a.bucket, 1, 100)
 		p, err := a.Push(t.Context(), dir, nil)
 		stopped = err != nil
 		objects += p.Objects
@@ -518,19 +523,6 @@ func TestInterrupted(t *testing.T) {
 	same(t, dir, got)
 }
 
-// failing is a bucket that fails after a number of reads.
-type failing struct {
-	bucket
-	left int
-}
-
-func (b *failing) get(ctx context.Context, name string, limit int64) ([]byte, error) {
-	if b.left--; b.left < 0 {
-		return nil, errTorn
-	}
-	return b.bucket.get(ctx, name, limit)
-}
-
 func TestInterruptedRead(t *testing.T) {
 	root := t.TempDir()
 	dir := newRun(t, t.TempDir(), "one", "gen1")
@@ -541,7 +533,7 @@ func TestInterruptedRead(t *testing.T) {
 	plain := a.bucket
 	reads := 0
 	for {
-		a.bucket = &failing{plain, 1}
+		a.bucket = tear(plain, 0, 1)
 		got, err := a.Run(t.Context(), x)
 		reads++
 		if err == nil {

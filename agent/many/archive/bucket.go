@@ -16,13 +16,15 @@ import (
 )
 
 // bucket is what an archive needs of an object store. Objects appear whole or not at all.
-type bucket interface {
-	put(ctx context.Context, name string, data []byte) error
+// It has functions, not methods: what an interface holds keeps all methods of the types
+// in it in the program, and the library of S3 has hundreds.
+type bucket struct {
+	put func(ctx context.Context, name string, data []byte) error
 	// get returns an object of at most limit bytes. errNoObject, errNotObject and errTooLong
 	// concern this object alone.
-	get(ctx context.Context, name string, limit int64) ([]byte, error)
+	get func(ctx context.Context, name string, limit int64) ([]byte, error)
 	// list calls each for the objects below a folder, until that returns an error.
-	list(ctx context.Context, folder string, each func(object) error) error
+	list func(ctx context.Context, folder string, each func(object) error) error
 }
 
 // object is one object of a listing.
@@ -49,30 +51,26 @@ const (
 	listedSize = 128
 )
 
-// guarded is a bucket with bounded listings and errors for people.
-type guarded struct {
-	bucket
-	name    string
-	timeout time.Duration
-}
-
-func (g *guarded) put(ctx context.Context, name string, data []byte) error {
-	return g.explain(ctx, g.bucket.put(ctx, name, data))
-}
-
-func (g *guarded) get(ctx context.Context, name string, limit int64) ([]byte, error) {
-	data, err := g.bucket.get(ctx, name, limit)
-	return data, g.explain(ctx, err)
-}
-
-func (g *guarded) list(ctx context.Context, folder string, each func(object) error) error {
-	size := 0
-	return g.explain(ctx, g.bucket.list(ctx, folder, func(o object) error {
-		if size += len(o.name) + listedSize; size > maxListing {
-			return errTooMany
-		}
-		return each(o)
-	}))
+// guard bounds the listings of a bucket, and makes its errors ones for people.
+func guard(b bucket, name string, timeout time.Duration) bucket {
+	return bucket{
+		put: func(ctx context.Context, object string, data []byte) error {
+			return explain(ctx, b.put(ctx, object, data), name, timeout)
+		},
+		get: func(ctx context.Context, object string, limit int64) ([]byte, error) {
+			data, err := b.get(ctx, object, limit)
+			return data, explain(ctx, err, name, timeout)
+		},
+		list: func(ctx context.Context, folder string, each func(object) error) error {
+			size := 0
+			return explain(ctx, b.list(ctx, folder, func(o object) error {
+				if size += len(o.name) + listedSize; size > maxListing {
+					return errTooMany
+				}
+				return each(o)
+			}), name, timeout)
+		},
+	}
 }
 
 const (
@@ -94,7 +92,7 @@ var reasons = map[string]string{
 
 // explain returns one line for a person. It has nothing of the request, whose headers
 // are signed with a secret.
-func (g *guarded) explain(ctx context.Context, err error) error {
+func explain(ctx context.Context, err error, bucket string, patience time.Duration) error {
 	if err == nil || ctx.Err() != nil || errors.Is(err, errNoObject) || errors.Is(err, errNotObject) || errors.Is(err, errTooLong) {
 		return err
 	}
@@ -115,7 +113,7 @@ func (g *guarded) explain(ctx context.Context, err error) error {
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
 		why = "not writable"
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
-		why = fmt.Sprintf("no answer within %v", g.timeout)
+		why = fmt.Sprintf("no answer within %v", patience)
 	case errors.Is(err, syscall.ECONNREFUSED):
 		why = "nothing is listening there"
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE),
@@ -124,7 +122,7 @@ func (g *guarded) explain(ctx context.Context, err error) error {
 	default:
 		why = cause(err).Error()
 	}
-	return fmt.Errorf("%w: %s: %s", ErrUnavailable, g.name, why)
+	return fmt.Errorf("%w: %s: %s", ErrUnavailable, bucket, why)
 }
 
 // cause is the innermost error: the errors around it quote the whole request.

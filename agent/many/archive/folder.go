@@ -21,6 +21,11 @@ var errNoFolder = errors.New("the folder does not exist")
 // folder is an archive in a directory, such as one that machines share.
 type folder string
 
+func openFolder(path string) bucket {
+	f := folder(path)
+	return bucket{f.put, f.get, f.list}
+}
+
 func (f folder) path(name string) string { return filepath.Join(string(f), filepath.FromSlash(name)) }
 
 func (f folder) exists(ctx context.Context) error {

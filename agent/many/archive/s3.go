@@ -15,12 +15,6 @@ import (
 	"github.com/minio/minio-go/v7"
 )
 
-// s3 is an archive in a bucket of any server that speaks S3.
-type s3 struct {
-	minio.Core
-	bucket, prefix string
-}
-
 const (
 	// amazonEndpoint becomes the one of the bucket's region. googleEndpoint speaks S3 with
 	// HMAC keys.
@@ -29,8 +23,8 @@ const (
 	tries = 4
 )
 
-// openS3 connects to nothing yet.
-func openS3(l location, credentialsFile string, transport http.RoundTripper) (*s3, error) {
+// openS3 returns a bucket of any server that speaks S3. It connects to nothing yet.
+func openS3(l location, credentialsFile string, transport http.RoundTripper) (bucket, error) {
 	region := cmp.Or(l.query.Get("region"), os.Getenv("AWS_REGION"))
 	endpoint := cmp.Or(l.query.Get("endpoint"), os.Getenv("AWS_ENDPOINT_URL_S3"), os.Getenv("AWS_ENDPOINT_URL"))
 	if l.scheme == "gs" {
@@ -41,51 +35,50 @@ func openS3(l location, credentialsFile string, transport http.RoundTripper) (*s
 	}
 	host, insecure, err := endpointOf(cmp.Or(endpoint, amazonEndpoint))
 	if err != nil {
-		return nil, fmt.Errorf("archive %s: the address %w", l.name(), err)
+		return bucket{}, fmt.Errorf("archive %s: the address %w", l.name(), err)
 	}
 	keys, err := l.keys(credentialsFile)
 	if err != nil {
-		return nil, err
+		return bucket{}, err
 	}
 	client, err := minio.New(host, &minio.Options{Creds: keys, Secure: !insecure, Region: region, Transport: transport, MaxRetries: tries})
 	if err != nil {
-		return nil, fmt.Errorf("archive %s: %w", l.name(), cause(err))
+		return bucket{}, fmt.Errorf("archive %s: %w", l.name(), cause(err))
 	}
-	return &s3{minio.Core{Client: client}, l.bucket, l.prefix}, nil
-}
-
-func (s *s3) put(ctx context.Context, name string, data []byte) error {
-	options := minio.PutObjectOptions{DisableMultipart: true}
-	_, err := s.Client.PutObject(ctx, s.bucket, s.prefix+name, bytes.NewReader(data), int64(len(data)), options)
-	return err
-}
-
-func (s *s3) get(ctx context.Context, name string, limit int64) ([]byte, error) {
-	r, _, _, err := s.GetObject(ctx, s.bucket, s.prefix+name, minio.GetObjectOptions{})
-	if err != nil {
-		if minio.ToErrorResponse(err).Code == minio.NoSuchKey {
-			err = errNoObject
-		}
-		return nil, err
-	}
-	defer r.Close()
-	return readAtMost(r, limit)
-}
-
-func (s *s3) list(ctx context.Context, folder string, each func(object) error) error {
-	for o := range s.ListObjectsIter(ctx, s.bucket, minio.ListObjectsOptions{Prefix: s.prefix + folder, Recursive: true}) {
-		if o.Err != nil {
-			return o.Err
-		}
-		name, requested := strings.CutPrefix(o.Key, s.prefix)
-		if !requested {
-			continue
-		}
-		if err := each(object{name, o.LastModified}); err != nil {
+	return bucket{
+		put: func(ctx context.Context, name string, data []byte) error {
+			options := minio.PutObjectOptions{DisableMultipart: true}
+			_, err := client.PutObject(ctx, l.bucket, l.prefix+name, bytes.NewReader(data), int64(len(data)), options)
 			return err
-		}
-	}
-	return ctx.Err()
+		},
+		get: func(ctx context.Context, name string, limit int64) ([]byte, error) {
+			r, _, _, err := minio.Core{Client: client}.GetObject(ctx, l.bucket, l.prefix+name, minio.GetObjectOptions{})
+			if err != nil {
+				if minio.ToErrorResponse(err).Code == minio.NoSuchKey {
+					err = errNoObject
+				}
+				return nil, err
+			}
+			defer r.Close()
+			return readAtMost(r, limit)
+		},
+		list: func(ctx context.Context, folder string, each func(object) error) error {
+			options := minio.ListObjectsOptions{Prefix: l.prefix + folder, Recursive: true}
+			for o := range client.ListObjectsIter(ctx, l.bucket, options) {
+				if o.Err != nil {
+					return o.Err
+				}
+				name, requested := strings.CutPrefix(o.Key, l.prefix)
+				if !requested {
+					continue
+				}
+				if err := each(object{name, o.LastModified}); err != nil {
+					return err
+				}
+			}
+			return ctx.Err()
+		},
+	}, nil
 }
 
 const (

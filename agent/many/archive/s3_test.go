@@ -109,7 +109,7 @@ func newRemoteArchive(t *testing.T, r *remote) *Archive {
 		t.Fatal(err)
 	}
 	options := Options{CacheDir: t.TempDir(), Tools: registry.Tools}
-	return &Archive{Options: options, bucket: &guarded{b, l.name(), timeout}, name: l.name(), key: l.key()}
+	return &Archive{Options: options, bucket: guard(b, l.name(), timeout), name: l.name(), key: l.key()}
 }
 
 // TestListMany guards that the first list of 5,000 runs takes less than 5 s at 20 ms a
