@@ -860,7 +860,7 @@ func (f *finder) confined(m *MachineEvidence, p *program, what string) float64 {
 			elsewhere := (orZero(m.Tool.Running) + orZero(m.Local.Running) - p.Running) / (float64(m.Cores) - p.Cores)
 			share *= min(1, p.Running/p.Cores) * (1 - min(1, elsewhere))
 		}
-		text += fmt.Sprintf("; they may use %s of the %s of %s only, and used %s of that", number(p.Cores), number(float64(m.Cores)), what, Percent(min(1, p.Running/p.Cores)))
+		text += fmt.Sprintf("; they may use %s of the %s of %s only, and used %s of it", number(p.Cores), plural(float64(m.Cores), "core"), what, Percent(min(1, p.Running/p.Cores)))
 	case !series.IsKnown(p.Cores) && !full && m.CPU.Mean < spareCPU:
 		share = p.waited
 		text += fmt.Sprintf(", though all cores of %s were in use for at most %s of the time: they may use some cores only", what, Percent(m.CPU.Mean))

@@ -105,11 +105,11 @@ func TestFindLimits(t *testing.T) {
 		}, LimitProcessCPU, "threads of the servers waited for a core for 78 % of the clients' time, though all cores of vm (n1) were in use for at most 20 % of the time", 0},
 		"pinned servers, as their threads report": {func(e *Evidence) {
 			e.shared(ThreadsEvidence{0.4, 0.1, 0, 8}, ThreadsEvidence{1, 25, 0, 1})
-		}, LimitProcessCPU, "for 78 % of the clients' time; they may use 1 of the 8 of vm (n1) only, and used 100 % of that", 0},
+		}, LimitProcessCPU, "for 78 % of the clients' time; they may use 1 of the 8 cores of vm (n1) only, and used 100 % of it", 0},
 		"pinned servers beside other programs": {func(e *Evidence) {
 			m := e.shared(ThreadsEvidence{0.4, 0.1, 0, 8}, ThreadsEvidence{0.9, 25, 0, 1})
 			m.CPU, m.ToolCPU, m.ServersCPU, m.OthersCPU = Level{1, 1}, 40, 100, 660
-		}, LimitProcessCPU, "they may use 1 of the 8 of vm (n1) only, and used 90 % of that", 0},
+		}, LimitProcessCPU, "they may use 1 of the 8 cores of vm (n1) only, and used 90 % of it", 0},
 		// The servers use all that the tool may not.
 		"pinned tool on a machine that its servers fill": {func(e *Evidence) {
 			m := e.shared(ThreadsEvidence{0.7, 12, 0, 1}, ThreadsEvidence{7.2, 12, 0, 8})
