@@ -39,9 +39,9 @@ type Copier struct {
 	Source  Source
 	// From is recorded in the copies, without Scraped, which the Source decides.
 	From rundir.Mirror
-	// Files are the names of those that are copied.
+	// Files are the names of the files that are copied.
 	Files []string
-	// MaxAge is how long ago a run may have been closed that is copied whole.
+	// MaxAge is how long ago an ended run may have been closed to be copied whole.
 	MaxAge time.Duration
 	// Interval is how often the machine is asked for what is new; after an error the
 	// pause doubles up to LongestPause.
@@ -53,8 +53,8 @@ type Copier struct {
 	// Absent reports whether a machine from which a run is copied already is away; nil: it
 	// always is.
 	Absent func(host string) bool
-	// Notify is called when the machine, or one of its runs if that is not empty, can't be
-	// copied, once for each cause, and with nil when the machine answers again.
+	// Notify is called once for each cause why a run, or nothing at all if run is empty, can't
+	// be copied, and with nil when the machine answers again.
 	Notify func(run string, err error)
 	Log    *slog.Logger
 
@@ -97,7 +97,7 @@ const (
 type copied struct {
 	mirror *Mirror
 	state  state
-	host   string // of which a standby continues the copy
+	host   string // the machine whose copy a standby may continue
 	// changed and sizes are those in the list when the copy was last up to date.
 	changed int64
 	sizes   map[string]int64
@@ -240,12 +240,14 @@ func (c *Copier) pass(ctx context.Context) (more bool, err error) {
 		c.all = began
 	}
 	c.From.Scraped = l.Scraped
-	// The open ones first, of each kind the newest.
-	slices.SortStableFunc(l.Runs, func(a, b Entry) int {
-		if a.Closed != b.Closed {
-			return map[bool]int{false: -1, true: 1}[a.Closed]
+	slices.SortStableFunc(l.Runs, func(a, b Entry) int { // open runs first, new before old
+		if a.Closed == b.Closed {
+			return strings.Compare(b.ID, a.ID)
 		}
-		return strings.Compare(b.ID, a.ID)
+		if b.Closed {
+			return -1
+		}
+		return 1
 	})
 	listed := map[string]bool{}
 	for _, e := range l.Runs {
@@ -344,20 +346,21 @@ func (c *Copier) complain(own *copied, err error) {
 func (c *Copier) begin(ctx context.Context, e *Entry) (*copied, error) {
 	own := c.newCopy(e.ID, copying)
 	dir := own.mirror.Dir
-	here, err := dir.Load()
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		if _, err := os.Lstat(string(dir)); err == nil {
-			own.state = refused
-			c.complain(own, errors.New("there is a folder of this name"))
-		} else if e.Closed {
-			own = c.newCopy(e.ID, staged)
-		}
-		return own, nil
-	case err != nil:
+	refuse := func(err error) (*copied, error) {
 		own.state = refused
 		c.complain(own, err)
 		return own, nil
+	}
+	here, err := dir.Load()
+	switch _, statErr := os.Lstat(string(dir)); {
+	case errors.Is(err, fs.ErrNotExist) && statErr == nil:
+		return refuse(errors.New("there is a folder of this name"))
+	case errors.Is(err, fs.ErrNotExist) && e.Closed:
+		return c.newCopy(e.ID, staged), nil
+	case errors.Is(err, fs.ErrNotExist):
+		return own, nil
+	case err != nil:
+		return refuse(err)
 	case own.mirror.isOf(&here):
 		if here.Closed() && e.Closed && hasSizes(dir, c.Files, e.Sizes) {
 			own.state, own.changed, own.sizes = complete, e.Changed, e.Sizes
@@ -374,11 +377,9 @@ func (c *Copier) begin(ctx context.Context, e *Entry) (*copied, error) {
 	case n.Gone:
 		own.state = recorded
 	case err != nil:
-		own.state = refused
-		c.complain(own, err)
+		return refuse(err)
 	case !here.SameRun(&there):
-		own.state = refused
-		c.complain(own, fmt.Errorf("run %s %w: %s", e.ID, ErrForeign, recordedBy(&here)))
+		return refuse(fmt.Errorf("run %s %w: %s", e.ID, ErrForeign, recordedBy(&here)))
 	case here.IsCopy() && !here.Closed():
 		own.state, own.host = standby, here.Mirror.Host
 	default:

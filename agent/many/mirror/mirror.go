@@ -46,7 +46,7 @@ type Mirror struct {
 	Dir rundir.Directory
 	// From is recorded in the copy's run.json.
 	From rundir.Mirror
-	// Files are the names of those that are copied.
+	// Files are the names of the files that are copied.
 	Files []string
 
 	meta   string // hash of the run.json that it has
@@ -55,7 +55,7 @@ type Mirror struct {
 
 // Progress is what an Update did.
 type Progress struct {
-	// Bytes were received of files.
+	// Bytes is how much of files was received.
 	Bytes int
 	// More: there is more to take. Over: the run is closed, and the copy complete.
 	More, Over bool

@@ -112,12 +112,12 @@ type Part struct {
 	Data []byte `json:"data"`
 }
 
-// Parts and Entries are lists that others send. Many empty elements would take a multiple
-// of the memory of their text.
-type (
-	Parts   []Part
-	Entries []Entry
-)
+// Parts is a list that others send, with a bounded length: many empty elements would take a
+// multiple of the memory of their text.
+type Parts []Part
+
+// Entries is a list of runs that others send, with a bounded length.
+type Entries []Entry
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (p *Parts) UnmarshalJSON(text []byte) (err error) {

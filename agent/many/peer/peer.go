@@ -135,7 +135,7 @@ func (s *Set) Any() bool {
 	return len(s.configs) > 0
 }
 
-// absent reports whether a peer is none any more or has been away for long.
+// absent reports whether a peer was removed or has been away for long.
 func (s *Set) absent(name string) bool {
 	s.mu.Lock()
 	p := s.running[name]

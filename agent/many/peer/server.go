@@ -27,7 +27,7 @@ const (
 	listPath = "/api/peer/runs"
 )
 
-// files are those of a run that are served, beside run.json.
+// files are served of a run, beside run.json.
 var files = slices.Concat(mirror.Outputs, mirror.Records, []string{rundir.MarkersFile})
 
 // Server serves the run directories of this agent to its peers. Nothing of it changes
