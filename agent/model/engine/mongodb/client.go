@@ -76,21 +76,60 @@ func (d dialer) DialContext(ctx context.Context, network, address string) (net.C
 func (p *prober) command(ctx context.Context, name string, options ...bson.E) (document, error) {
 	p.statements++
 	cmd := append(bson.D{{Key: name, Value: 1}}, options...)
-	raw, err := p.client.Database("admin").RunCommand(ctx, cmd).Raw()
+	raw, err := p.client.run(ctx, cmd)
 	if err != nil {
 		return nil, err
 	}
 	return document(raw), nil
 }
 
-// all returns the results of a query or an aggregation that has few.
-func (p *prober) all(ctx context.Context, cursor *mongo.Cursor, err error) ([]document, error) {
-	p.statements++
+// client has what the prober uses of the driver's client, as functions: the linker keeps
+// all methods of a client that the prober, which an interface holds, contains.
+type client struct {
+	// run runs a command on the database admin.
+	run func(ctx context.Context, command bson.D) (bson.Raw, error)
+	// find and aggregate are for few results.
+	find      func(ctx context.Context, database, collection string, filter any, o *options.FindOptionsBuilder) ([]bson.Raw, error)
+	aggregate func(ctx context.Context, database, collection string, pipeline bson.A) ([]bson.Raw, error)
+	// collections returns the names of the collections that the user can see.
+	collections func(ctx context.Context, database string) ([]string, error)
+	close       func(context.Context) error
+}
+
+// connect returns a client that connects when it is used.
+func connect(o *options.ClientOptions) (*client, error) {
+	c, err := mongo.Connect(o)
 	if err != nil {
 		return nil, err
 	}
-	var raws []bson.Raw
-	err = cursor.All(ctx, &raws)
+	all := func(ctx context.Context, cursor *mongo.Cursor, err error) (raws []bson.Raw, _ error) {
+		if err == nil {
+			err = cursor.All(ctx, &raws)
+		}
+		return raws, err
+	}
+	return &client{
+		run: func(ctx context.Context, command bson.D) (bson.Raw, error) {
+			return c.Database("admin").RunCommand(ctx, command).Raw()
+		},
+		find: func(ctx context.Context, database, collection string, filter any, o *options.FindOptionsBuilder) ([]bson.Raw, error) {
+			cursor, err := c.Database(database).Collection(collection).Find(ctx, filter, o)
+			return all(ctx, cursor, err)
+		},
+		aggregate: func(ctx context.Context, database, collection string, pipeline bson.A) ([]bson.Raw, error) {
+			cursor, err := c.Database(database).Collection(collection).Aggregate(ctx, pipeline)
+			return all(ctx, cursor, err)
+		},
+		collections: func(ctx context.Context, database string) ([]string, error) {
+			return c.Database(database).ListCollectionNames(ctx, bson.M{"type": "collection"}, options.ListCollections().SetAuthorizedCollections(true))
+		},
+		close: c.Disconnect,
+	}, nil
+}
+
+// documents counts a statement and returns its results.
+func (p *prober) documents(raws []bson.Raw, err error) ([]document, error) {
+	p.statements++
 	docs := make([]document, len(raws))
 	for i, raw := range raws {
 		docs[i] = document(raw)

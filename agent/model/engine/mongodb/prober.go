@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
-	"go.mongodb.org/mongo-driver/v2/mongo"
 
 	"github.com/benchwatch/benchwatch/agent/model/engine"
 )
@@ -26,7 +25,7 @@ const (
 type prober struct {
 	target     engine.Target
 	log        *slog.Logger
-	client     *mongo.Client
+	client     *client
 	heartbeats heartbeats
 	budget     engine.Budget
 
@@ -92,7 +91,7 @@ func (a slowAnswers) add(s *engine.Status, now time.Time) {
 func (p *prober) Probe(ctx context.Context) (*engine.Status, error) {
 	p.budget.Renew()
 	if p.client == nil {
-		client, err := mongo.Connect(p.clientOptions())
+		client, err := connect(p.clientOptions())
 		if err != nil {
 			return nil, p.explain(err)
 		}
@@ -276,5 +275,5 @@ func (p *prober) Close() error {
 	p.client = nil
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
-	return client.Disconnect(ctx)
+	return client.close(ctx)
 }

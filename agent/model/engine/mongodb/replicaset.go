@@ -297,9 +297,8 @@ func (p *prober) probeOplog(ctx context.Context, s *engine.Status, status docume
 func (p *prober) firstOplogEntry(ctx context.Context) (optime, bool) {
 	ctx, cancel := engine.WithShare(ctx, 0.5)
 	defer cancel()
-	cursor, err := p.client.Database("local").Collection("oplog.rs").Find(ctx, bson.D{},
-		options.Find().SetSort(bson.M{"$natural": 1}).SetLimit(1).SetProjection(bson.M{"ts": 1}))
-	entries, err := p.all(ctx, cursor, err)
+	entries, err := p.documents(p.client.find(ctx, "local", "oplog.rs", bson.D{},
+		options.Find().SetSort(bson.M{"$natural": 1}).SetLimit(1).SetProjection(bson.M{"ts": 1})))
 	if !p.allowed("oplog", rightOplog, err) || len(entries) == 0 {
 		return optime{}, false
 	}

@@ -81,19 +81,17 @@ func (p *prober) askShards(ctx context.Context, now time.Time) {
 }
 
 func (p *prober) chunks(ctx context.Context) ([]document, error) {
-	cursor, err := p.client.Database("config").Collection("chunks").Aggregate(ctx, bson.A{
+	return p.documents(p.client.aggregate(ctx, "config", "chunks", bson.A{
 		bson.M{"$group": bson.M{"_id": "$shard", "count": bson.M{"$sum": 1}}},
-	})
-	return p.all(ctx, cursor, err)
+	}))
 }
 
 // shardedCollections returns the names of the first few sharded collections,
 // in alphabetical order, without the server's own.
 func (p *prober) shardedCollections(ctx context.Context) ([]string, error) {
-	cursor, err := p.client.Database("config").Collection("collections").Find(ctx,
+	docs, err := p.documents(p.client.find(ctx, "config", "collections",
 		bson.M{"dropped": bson.M{"$ne": true}}, // kept until 5.0
-		options.Find().SetProjection(bson.M{"_id": 1}))
-	docs, err := p.all(ctx, cursor, err)
+		options.Find().SetProjection(bson.M{"_id": 1})))
 	if err != nil {
 		return nil, err
 	}
@@ -112,9 +110,8 @@ func (p *prober) shardedCollections(ctx context.Context) ([]string, error) {
 // databases returns the databases of clients, each with the shard that holds its collections
 // unless they are sharded or were moved.
 func (p *prober) databases(ctx context.Context) ([]document, error) {
-	cursor, err := p.client.Database("config").Collection("databases").Find(ctx, bson.M{},
-		options.Find().SetProjection(bson.M{"_id": 1, "primary": 1}).SetSort(bson.M{"_id": 1}).SetLimit(maxDatabases))
-	return p.all(ctx, cursor, err)
+	return p.documents(p.client.find(ctx, "config", "databases", bson.M{},
+		options.Find().SetProjection(bson.M{"_id": 1, "primary": 1}).SetSort(bson.M{"_id": 1}).SetLimit(maxDatabases)))
 }
 
 // readDatabases sets the primary shard of each database, and returns their names.
@@ -138,7 +135,7 @@ func (p *prober) collections(ctx context.Context, databases []string) (names []s
 			break
 		}
 		p.statements++
-		found, err := p.client.Database(database).ListCollectionNames(ctx, bson.M{"type": "collection"}, options.ListCollections().SetAuthorizedCollections(true))
+		found, err := p.client.collections(ctx, database)
 		if err != nil {
 			return names, err
 		}
@@ -155,12 +152,11 @@ func (p *prober) collections(ctx context.Context, databases []string) (names []s
 // load asks all shards for the statistics of one collection.
 func (p *prober) load(ctx context.Context, name string) ([]document, error) {
 	database, collection, _ := strings.Cut(name, ".")
-	cursor, err := p.client.Database(database).Collection(collection).Aggregate(ctx, bson.A{
+	return p.documents(p.client.aggregate(ctx, database, collection, bson.A{
 		bson.M{"$collStats": bson.M{"latencyStats": bson.M{}, "storageStats": bson.M{}}},
 		// The storage engine's statistics are large and not read.
 		bson.M{"$project": bson.M{"shard": 1, "latencyStats": 1, "storageStats.count": 1, "storageStats.size": 1, "storageStats.numOrphanDocs": 1}},
-	})
-	return p.all(ctx, cursor, err)
+	}))
 }
 
 func readShards(s *engine.Status, d document) {
