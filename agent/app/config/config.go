@@ -25,7 +25,6 @@ import (
 
 	"github.com/benchwatch/benchwatch/agent/base/secret"
 	"github.com/benchwatch/benchwatch/agent/many/archive"
-	"github.com/benchwatch/benchwatch/agent/many/history"
 	"github.com/benchwatch/benchwatch/agent/model/engine"
 	engines "github.com/benchwatch/benchwatch/agent/model/engine/registry"
 	"github.com/benchwatch/benchwatch/agent/model/tool"
@@ -42,7 +41,6 @@ type Config struct {
 	DataDir          string
 	SampleInterval   time.Duration
 	Runs             Runs
-	History          History
 	Logs             []Log
 	Targets          []Target
 	Hosts            []Host
@@ -84,10 +82,6 @@ func (c *Config) keys() []key {
 			},
 		},
 		{name: "runs", to: subsection{&c.Runs}, doc: "Limits on runs"},
-		{
-			name: "history", to: subsection{&c.History}, doc: "Measures whose levels over months are exposed as metrics, see [benchwatch history](reports.md#benchwatch-history)",
-			check: func() error { return c.History.Check() },
-		},
 		{
 			name: "logs", to: list[Log, *Log]{&c.Logs}, doc: "Log files that benchmark tools write by themselves; the agent follows them",
 			check: c.checkLogs,
@@ -232,21 +226,6 @@ func (r *Runs) keys() []key {
 			name: "drain_timeout", to: duration(&r.DrainTimeout), initial: "5m",
 			doc:   "How long to wait after a run until its replicas have caught up; at least 1s",
 			check: func() error { return atLeast(r.DrainTimeout, time.Second) },
-		},
-	}
-}
-
-// History is what is tracked over months.
-type History struct{ history.Config }
-
-func (h *History) keys() []key {
-	return []key{
-		{name: "measures", to: oneOrMore{&h.Measures}, doc: "Measures, as `benchwatch history --measure` names them: `tps`, `p95`, `lag` … Without any nothing is exposed"},
-		{name: "by", to: oneOrMore{&h.By}, doc: "Labels and facts of runs whose values are a series each, besides tool, workload, threads and verb"},
-		{
-			name: "max_series", to: number(&h.MaxSeries), initial: "50",
-			doc:   "Series of each measure, those with the newest runs; the others are counted by `benchwatch_history_dropped_series`",
-			check: func() error { return atLeast(h.MaxSeries, 1) },
 		},
 	}
 }

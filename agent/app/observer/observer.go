@@ -79,7 +79,6 @@ type Observer struct {
 	markers  *marker.Deliverer
 	alerts   *alert.Receiver
 	page     *web.Page
-	trends   *history.Tracker  // nil: only some runs are observed
 	uploader *archive.Uploader // nil: only some runs are observed
 	peers    *peer.Set         // nil: only some runs are observed
 	served   *peer.Server
@@ -142,13 +141,6 @@ func New(opts Options) (*Observer, error) {
 		o.uploader = archive.NewUploader(archive.UploaderOptions{DataDir: o.dataDir, Open: o.archive, Busy: o.busy, Log: o.log})
 		uploads = o.uploader.Stats
 	}
-	var levels func() ([]history.Level, int)
-	if len(opts.Only) == 0 {
-		o.trends = history.NewTracker(history.TrackerOptions{
-			Reader: runs, Config: func() history.Config { return o.current().History.Config }, Busy: o.busy, Ended: o.ended, Log: o.log,
-		})
-		levels = o.trends.Levels
-	}
 	var peers func() []peer.Stats
 	if len(opts.Only) == 0 {
 		o.peers = peer.NewSet(o.dataDir, opts.Logger)
@@ -168,7 +160,6 @@ func New(opts Options) (*Observer, error) {
 			Runs: o.watcher.Snapshots, WaitingRuns: o.watcher.Waiting, Samples: o.sampler.Latest, MissedTicks: o.sampler.MissedTicks, SamplerLate: o.sampler.Late,
 			Uploads:    uploads,
 			Peers:      peers,
-			Levels:     levels,
 			Deliveries: o.markers.Stats, Points: o.markers.Points, Now: now,
 			Space: func() (rundir.Space, error) { return rundir.SpaceOf(o.dataDir) },
 		}),
@@ -226,9 +217,6 @@ func (o *Observer) Run(ctx context.Context) error {
 	}
 	if o.peers != nil {
 		parts.Go(func() { o.peers.Run(ctx) })
-	}
-	if o.trends != nil {
-		parts.Go(func() { o.trends.Run(ctx) })
 	}
 	if err := o.sampler.Run(ctx); err != nil && ctx.Err() == nil {
 		return fmt.Errorf("sample servers: %w", err)
@@ -308,19 +296,6 @@ func (o *Observer) archive() (*archive.Archive, error) {
 // busy reports whether a run is in progress, its drain included.
 func (o *Observer) busy() bool {
 	return slices.ContainsFunc(o.watcher.Snapshots(), func(s ingest.Snapshot) bool { return s.Phase != ingest.Over })
-}
-
-// ended returns how many ended runs are known, and when the last one was closed.
-func (o *Observer) ended() (n int, last time.Time) {
-	for _, s := range o.watcher.Snapshots() {
-		if at := s.Meta.ClosedAt; at != nil {
-			n++
-			if at.After(last) {
-				last = *at
-			}
-		}
-	}
-	return n, last
 }
 
 // Snapshots returns the live runs and the kept ended ones, oldest first.

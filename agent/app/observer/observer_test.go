@@ -235,7 +235,7 @@ func TestReloadAppliesOrRefusesEveryKey(t *testing.T) {
 		}
 	}
 	// The agent does not use prometheus.
-	applied := []string{"runs", "logs", "targets", "hosts", "proxies", "tools", "grafana", "webhook_token_file", "prometheus", "archive", "peers", "history"}
+	applied := []string{"runs", "logs", "targets", "hosts", "proxies", "tools", "grafana", "webhook_token_file", "prometheus", "archive", "peers"}
 	for _, key := range config.Keys() {
 		_, ok := restart[key.Path]
 		if key.Restart != ok {

@@ -1,5 +1,5 @@
-// Package history reads the runs of a data directory as rows of which histories are made,
-// and tracks the levels of configured measures.
+// Package history reads the runs of a data directory as rows, and finds the levels of a measure
+// over months in them.
 package history
 
 import (
@@ -61,13 +61,7 @@ type Query struct {
 	Observed bool
 	// Newest is how many are returned at most; 0: MaxRuns.
 	Newest int
-	// Stop, if not nil, is asked before each run that has to be read: if it returns true,
-	// the error is ErrStopped.
-	Stop func() bool
 }
-
-// ErrStopped is returned if a Query was stopped.
-var ErrStopped = errors.New("stopped")
 
 // Rows returns the runs, oldest first, and how many older ones were left out. A run that
 // can't be read is left out, too.
@@ -95,9 +89,6 @@ func (r *Reader) Rows(ctx context.Context, q Query) (rows []review.Row, older in
 			continue
 		}
 		if one.row == nil || q.Observed && !one.whole {
-			if q.Stop != nil && q.Stop() {
-				return nil, 0, ErrStopped
-			}
 			row, err := r.read(ctx, id, one.meta.Tool, q.Observed)
 			if ctx.Err() != nil {
 				return nil, 0, ctx.Err()
@@ -170,4 +161,15 @@ func SettingsIn(dir rundir.Directory) map[string]string {
 		return nil
 	}
 	return review.SettingsOf(recorded)
+}
+
+// KindOf returns the facts whose values make a series each: KindFacts and others.
+func KindOf(others []string) []string {
+	by := slices.Clone(KindFacts)
+	for _, name := range others {
+		if !slices.Contains(by, name) {
+			by = append(by, name)
+		}
+	}
+	return by
 }

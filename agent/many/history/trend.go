@@ -97,8 +97,6 @@ type TrendOptions struct {
 	By []string
 	// Settings returns the settings of a run's servers; nil: none are known.
 	Settings func(id string) map[string]string
-	// KeepFacts keeps the facts that all series have in common.
-	KeepFacts bool
 }
 
 // KindFacts are the facts that make runs comparable at all.
@@ -149,9 +147,7 @@ func NewTrend(rows []review.Row, o TrendOptions) (*Trend, error) {
 	for i := range t.Series {
 		t.Series[i].find(o.Settings)
 	}
-	if !o.KeepFacts {
-		t.dropCommonFacts()
-	}
+	t.dropCommonFacts()
 	slices.SortStableFunc(t.Series, func(a, b TrendSeries) int {
 		for i := range a.Facts {
 			if c := rundir.CompareValues(a.Facts[i].Value, b.Facts[i].Value); c != 0 {
@@ -228,9 +224,6 @@ func TrendMeasures(rows []review.Row) []string {
 	add(review.ServerMeasures(nil))
 	return names
 }
-
-// Base returns a value of the trend in the base unit: seconds, a share of 1.
-func (t *Trend) Base(v float64) float64 { return v / t.unit.Factor }
 
 // dropCommonFacts leaves out of the series' names what all have.
 func (t *Trend) dropCommonFacts() {

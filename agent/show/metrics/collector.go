@@ -13,7 +13,6 @@ import (
 
 	"github.com/benchwatch/benchwatch/agent/base/histogram"
 	"github.com/benchwatch/benchwatch/agent/many/archive"
-	"github.com/benchwatch/benchwatch/agent/many/history"
 	"github.com/benchwatch/benchwatch/agent/many/peer"
 	"github.com/benchwatch/benchwatch/agent/model/engine"
 	"github.com/benchwatch/benchwatch/agent/run/ingest"
@@ -43,9 +42,6 @@ type Sources struct {
 	// Peers are those whose runs are mirrored.
 	Peers  func() []peer.Stats
 	Points func() []marker.Marker
-	// Levels are those of the tracked measures over months, and how many series were left
-	// out.
-	Levels func() ([]history.Level, int)
 	// Now is the clock of the runs; nil: time.Now.
 	Now func() time.Time
 }
@@ -122,7 +118,6 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 	c.uploads(emit)
 	c.peers(emit)
 	c.markers(emit)
-	c.history(emit)
 }
 
 var runInfo = stateFamily("run_info", "Facts about a run as labels, the user's own labels among them; value 1. Kept as long as the run's summary.",
