@@ -122,7 +122,7 @@ var (
 
 	_ = charted(70, "memory_used", "Memory", "share in use, without what is available to programs", measure.Ratio, measure.ValueOf(memoryUsed).Over(memoryTotal))
 	_ = inTables(71, "swap_used", "Swap", "in use", measure.Bytes, measure.ValueOf(swapUsed))
-	_ = charted(72, "swapping", "Swapping", "pages Swapped in and out per second", measure.PerSecond, measure.RateOf(Swapped))
+	_ = charted(72, "swapping", "Swapping", "pages swapped in and out per second", measure.PerSecond, measure.RateOf(Swapped))
 
 	DiskBusy = measure.New(measure.Measure{
 		ID: "disk_busy", Title: "Busiest disk", Note: "share of the time in which it had something to do",
