@@ -113,6 +113,9 @@ func (l *lab) one(t *testing.T, id string, during func(meta rundir.Meta), args .
 	var report struct {
 		Runs []struct{ Limits *analysis.Verdict }
 	}
+	if strings.Contains(output, "exited with 139") {
+		t.Skip("sysbench itself crashed, as it does at times when its threads fail to connect")
+	}
 	if err := json.Unmarshal(out, &report); err != nil || len(report.Runs) != 1 || report.Runs[0].Limits == nil {
 		t.Fatalf("no verdict (%v); %s", err, output)
 	}
@@ -242,6 +245,10 @@ var events = map[string]string{
  con:query("UPDATE sbtest1 SET k = k + 1 WHERE id = 1")
  for i = 1, 9 do con:query("SELECT c FROM sbtest2 WHERE id = " .. i) end
  con:query("COMMIT")`,
+	"row locks beside lag": `con:query("BEGIN")
+ con:query("UPDATE sbtest1 SET k = k + 1 WHERE id <= 200")
+ con:query("SELECT SLEEP(0.01)")
+ con:query("COMMIT")`,
 	"user-level lock": `con:query("SELECT GET_LOCK('one', 60)")
  con:query("SELECT SLEEP(0.01)")
  con:query("SELECT RELEASE_LOCK('one')")`,
@@ -288,7 +295,7 @@ var cases = []limited{
 		setup: onShared(func(t *testing.T) { burn(t, 8*cores()) })},
 	{name: "hot row", want: one(analysis.LimitRowLocks), noise: anyNoise, text: "waited for a row lock", args: []string{"oltp_update_non_index", "--tables=1", "--table-size=1", "--threads=16", "--time=12"}},
 	{name: "hot row of two generators", want: one(analysis.LimitRowLocks), noise: anyNoise, generators: 2, args: []string{"oltp_update_non_index", "--tables=1", "--table-size=1", "--threads=8", "--time=12"}},
-	{name: "hot row beside lag", want: one(analysis.LimitRowLocks), noise: anyNoise, behind: "db2", args: []string{"oltp_update_non_index", "--tables=1", "--table-size=1", "--threads=16", "--time=20"},
+	{name: "row locks beside lag", want: one(analysis.LimitRowLocks), noise: anyNoise, behind: "db2", args: []string{"--threads=8", "--time=20"},
 		setup: func(t *testing.T) *lab {
 			l := own(servers.MariaDB, 2)(t)
 			must(t, l.group.Lag(t.Context(), 2))

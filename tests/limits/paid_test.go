@@ -37,7 +37,7 @@ const secondary = "SELECT `pad` FROM `sbtest2` WHERE `k` = ?"
 type compared struct {
 	ServerSettings []compare.Difference          `json:"server_settings"`
 	Statements     []compare.StatementDifference `json:"statements"`
-	Notes          []string                     `json:"notes"`
+	Notes          []string                      `json:"notes"`
 }
 
 // TestComparedWithItself guards that of two runs of which one thing differs, a comparison names

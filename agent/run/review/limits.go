@@ -200,9 +200,9 @@ func serverEvidence(h *record.History, s *record.Server, threads float64) analys
 	if s.Engine == record.DumpEngine { // one difference, of all of the run
 		out.Samples = analysis.LeastSamples
 	}
-	out.Checkpoint = slowdown(h, s.Target, engine.CheckpointAge, analysis.HighCheckpoint)
+	out.Checkpoint = slowdown(h, s.Target, engine.CheckpointAge, analysis.HighCheckpoint, threads)
 	if out.PurgeLimit = settingOf(h, s.Target, "innodb_max_purge_lag"); out.PurgeLimit > 0 {
-		out.Purge = slowdown(h, s.Target, engine.HistoryList, out.PurgeLimit)
+		out.Purge = slowdown(h, s.Target, engine.HistoryList, out.PurgeLimit, threads)
 	}
 	for _, m := range engine.SessionMeasures() {
 		t := tally(m)
@@ -271,18 +271,25 @@ func settingOf(h *record.History, target, name string) float64 {
 const leastHigh = 2
 
 // slowdown compares the throughput of the intervals around whose middle a server's value was
-// high, in the sample before it and in the one after it, with that of the others.
-func slowdown(h *record.History, target string, m *measure.Measure, high float64) analysis.Slowdown {
+// high, in the sample before it and in the one after it, with that of the others. In an interval in
+// which many clients waited for a lock, that stopped them.
+func slowdown(h *record.History, target string, m *measure.Measure, high, threads float64) analysis.Slowdown {
 	out := analysis.Slowdown{Held: series.Unknown(), During: series.Unknown(), Otherwise: series.Unknown(), Stopped: series.Unknown()}
 	values := h.Samples.Values(record.ServerMeasure{Target: target, Measure: m})
 	if values == nil {
 		return out
 	}
+	locks := h.Samples.Values(record.ServerMeasure{Target: target, Measure: engine.LockSessions})
+	locked := func(i int) bool { return i >= 0 && i < len(locks) && locks[i] >= math.Max(1, threads/4) }
 	var sum, n [2]float64 // of the intervals with a lower value, and of those with a high one
-	stopped := 0.0
+	stopped, all := 0.0, 0.0
 	for _, level := range h.Intervals.Throughput.All(h.Intervals.Lengths.Median()) {
 		i, _ := slices.BinarySearch(h.Samples.Elapsed, (level.From+level.To)/2)
 		if i >= len(values) || !series.IsKnown(values[i]) {
+			continue
+		}
+		all++
+		if locked(i) || locked(i-1) {
 			continue
 		}
 		in := 0
@@ -297,7 +304,7 @@ func slowdown(h *record.History, target string, m *measure.Measure, high float64
 	if n[1] < leastHigh {
 		return out
 	}
-	out.Held, out.Stopped = n[1]/(n[0]+n[1]), stopped/(n[0]+n[1])
+	out.Held, out.Stopped = n[1]/all, stopped/all
 	if n[0] > 0 {
 		out.During, out.Otherwise = sum[1]/n[1], sum[0]/n[0]
 	}

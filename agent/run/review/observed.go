@@ -204,7 +204,7 @@ func foreignStatements(h *record.History, r *Row) (line string, share float64) {
 	}
 	asked := sent(h, r, span)
 	others := executed - connecting
-	if !series.IsKnown(asked) || others < foreignLoad*asked || others-asked < foreignRate {
+	if !series.IsKnown(asked) || others < foreignLoad*asked || others-asked < max(foreignRate, mostAtEnds(h, span)) {
 		return "", series.Unknown()
 	}
 	text := "the servers executed " + table.Digits.Format(executed) + " statements/s"
@@ -218,6 +218,19 @@ func foreignStatements(h *record.History, r *Row) (line string, share float64) {
 // statementsOfConnection is how many statements a server counts for a connection at most, which no
 // tool counts: its end (MariaDB 10.11), and one that a client library sends first.
 const statementsOfConnection = 2
+
+// mostAtEnds returns how many statements a second of a span its ends can add: a tick and the end of an
+// interval are up to an interval apart, and the tool may have sent most of its statements then.
+func mostAtEnds(h *record.History, span series.Span) float64 {
+	usual, most := h.Intervals.Lengths.Median(), 0.0
+	for _, level := range h.Intervals.Queries.All(usual) {
+		most = max(most, level.Mean)
+	}
+	if !series.IsKnown(usual) {
+		return 0
+	}
+	return 2 * usual * most / (span.To - span.From)
+}
 
 // sent returns how many statements a second the tool reported for a span: its mean over
 // the intervals whose middle is in it. A tool that reports no intervals has only a
