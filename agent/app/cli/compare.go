@@ -13,10 +13,8 @@ import (
 	"github.com/alecthomas/kingpin/v2"
 	"github.com/prometheus/common/version"
 
-	"github.com/benchwatch/benchwatch/agent/base/terminal"
 	"github.com/benchwatch/benchwatch/agent/many/compare"
 	"github.com/benchwatch/benchwatch/agent/many/history"
-	"github.com/benchwatch/benchwatch/agent/model/table"
 	"github.com/benchwatch/benchwatch/agent/run/record"
 	"github.com/benchwatch/benchwatch/agent/run/review"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
@@ -167,7 +165,7 @@ func (r *compareCommand) write(c *compare.Comparison, groups []compare.Group, hi
 		case "csv":
 			return c.CSV(w)
 		case "json":
-			return table.JSON(w, c)
+			return p.JSON(w)
 		case "junit":
 			return c.JUnit(w, *r.strict)
 		case "html":
@@ -187,11 +185,7 @@ func (r *compareCommand) write(c *compare.Comparison, groups []compare.Group, hi
 			}
 			return writeFigure(w, report.FigurePlots(set))
 		default:
-			screen := terminal.Terminal{}
-			if *r.file == "" {
-				screen = terminal.Of(r.streams.Out)
-			}
-			return p.Text(w, screen)
+			return p.Text(w, r.screen(r.streams))
 		}
 	})
 }

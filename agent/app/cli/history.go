@@ -113,7 +113,7 @@ func (r *historyCommand) run(s Streams) error {
 		case "json":
 			return table.JSON(w, found)
 		default:
-			return p.Text(w)
+			return p.Text(w, r.screen(s))
 		}
 	})
 }

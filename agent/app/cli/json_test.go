@@ -13,7 +13,6 @@ import (
 	"github.com/alecthomas/kingpin/v2"
 
 	"github.com/benchwatch/benchwatch/agent/app/setup"
-	"github.com/benchwatch/benchwatch/agent/many/compare"
 	"github.com/benchwatch/benchwatch/agent/many/history"
 	"github.com/benchwatch/benchwatch/agent/many/sweep"
 	"github.com/benchwatch/benchwatch/agent/run/review"
@@ -33,7 +32,7 @@ var printed = []struct {
 	{"runs import", []imported{}, "An array of the runs that the logs have."},
 	{"runs rm", removed{}, ""},
 	{"report", report.Document{}, "`run` and `replay` print the same of their one run at its end, in place of the tool's output."},
-	{"compare", compare.Comparison{}, ""},
+	{"compare", report.ComparisonPage{}, ""},
 	{"archive push", pushed{}, ""},
 	{"archive pull", pulled{}, ""},
 	{"archive list", []archivedRun{}, "An array of runs, the newest last: the fields of `runs`, and these."},

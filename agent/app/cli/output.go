@@ -9,6 +9,7 @@ import (
 
 	"github.com/alecthomas/kingpin/v2"
 
+	"github.com/benchwatch/benchwatch/agent/base/terminal"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
 
@@ -35,6 +36,14 @@ func (o *output) check() error {
 		return fmt.Errorf("write: %s is not a directory", filepath.Dir(*o.file))
 	}
 	return nil
+}
+
+// screen is the terminal that is written to, none for a file.
+func (o *output) screen(s Streams) terminal.Terminal {
+	if *o.file == "" || *o.file == "-" {
+		return terminal.Of(s.Out)
+	}
+	return terminal.Terminal{}
 }
 
 // document writes what write writes, nothing if it fails.

@@ -8,7 +8,6 @@ import (
 	"github.com/alecthomas/kingpin/v2"
 	"github.com/prometheus/common/version"
 
-	"github.com/benchwatch/benchwatch/agent/base/terminal"
 	"github.com/benchwatch/benchwatch/agent/model/table"
 	"github.com/benchwatch/benchwatch/agent/run/record"
 	"github.com/benchwatch/benchwatch/agent/show/report"
@@ -37,10 +36,10 @@ func (r *reportCommand) run(s Streams) error {
 	if err := r.loadToRead(s); err != nil {
 		return err
 	}
-	screen := terminal.Of(s.Out)
+	screen := r.screen(s)
 	if *r.format == "" {
 		*r.format = "html"
-		if screen.Is && *r.file == "" {
+		if screen.Is {
 			*r.format = "text"
 		}
 	}

@@ -215,7 +215,7 @@ func (r *sweepCommand) result(s *sweep.Sweep) error {
 			}
 			return writeFigure(w, plots)
 		default:
-			return page.Text(w)
+			return page.Text(w, r.screen(r.streams))
 		}
 	})
 	if err != nil {

@@ -471,14 +471,6 @@ func (c *Comparison) OverTable() *table.Table {
 	return c.Arranged.Table()
 }
 
-// DetailTitle heads DetailTable.
-func (c *Comparison) DetailTitle() string { return DetailTitle }
-
-// detailTitle heads the rows that explain the others.
-const DetailTitle = "Cost per transaction, and each server"
-
-const RatioHead = "ratio"
-
 // Table has a row for each line that is no detail: the combination, the measure, each group's
 // sample and, except for the first group's, its ratio and difference. What is alike in all groups
 // is left out, see [Comparison.FoldedLine].
@@ -501,7 +493,8 @@ func (c *Comparison) linesWhere(wanted func(*CompareLine) bool) *table.Table {
 		if len(c.Groups) > 2 {
 			suffix = " " + g
 		}
-		t.Columns = append(t.Columns, table.Named(RatioHead+suffix, "difference"+suffix)...)
+		// The differences have the same as the ratios.
+		t.Columns = append(t.Columns, table.Column{Name: "ratio" + suffix, Spare: true}, table.Column{Name: "difference" + suffix})
 	}
 	for i := range c.Lines {
 		l := &c.Lines[i]
@@ -525,6 +518,15 @@ func (c *Comparison) linesWhere(wanted func(*CompareLine) bool) *table.Table {
 			row = append(row, ratio, table.Text(l.difference(j+1)))
 		}
 		t.Add(row...)
+	}
+	return t
+}
+
+// DifferenceTable has a row for each fact or setting that differs between the groups.
+func (c *Comparison) DifferenceTable(all []Difference) *table.Table {
+	t := table.New(table.Named(append([]string{""}, c.Groups...)...)...)
+	for _, d := range all {
+		t.Add(append([]table.Cell{table.Text(d.Name)}, texts(d.Values)...)...)
 	}
 	return t
 }

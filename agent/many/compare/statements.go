@@ -31,8 +31,13 @@ type StatementGroup struct {
 	FullScans    series.Optional[float64] `json:"full_scans,omitzero"`
 }
 
-// comparedStatements bounds the differences that are kept.
-const comparedStatements = 25
+const (
+	// comparedStatements bounds the differences that are kept. Below leastStatementChange of the time
+	// of all statements there are leastStatements of them.
+	comparedStatements   = 25
+	leastStatements      = 3
+	leastStatementChange = 0.01
+)
 
 // compareStatements returns the statements whose time per transaction differs the most between
 // the first group and any other; nothing unless all groups have recorded statements.
@@ -79,7 +84,16 @@ func compareStatements(groups []Group) []StatementDifference {
 	slices.SortFunc(all, func(a, b StatementDifference) int {
 		return cmp.Or(cmp.Compare(b.largest(), a.largest()), strings.Compare(a.Text, b.Text))
 	})
-	return all[:min(len(all), comparedStatements)]
+	all = all[:min(len(all), comparedStatements)]
+	total := 0.0
+	for _, d := range all {
+		total += d.Groups[0].Seconds.Value
+	}
+	n := len(all)
+	for n > leastStatements && all[n-1].largest() < leastStatementChange*total {
+		n--
+	}
+	return all[:n]
 }
 
 const (
@@ -162,7 +176,7 @@ func (d *StatementDifference) largest() float64 {
 
 // StatementTable has a row for each statement that differs, the largest difference first.
 func (c *Comparison) StatementTable() *table.Table {
-	t := table.New(table.Column{Name: "statement"})
+	t := table.New(table.Column{Name: "statement", Cut: true})
 	for _, g := range c.Groups {
 		t.Columns = append(t.Columns, table.Named(g+" ms/trx")...)
 	}
@@ -191,25 +205,5 @@ func (c *Comparison) StatementTable() *table.Table {
 		}
 		t.Add(append(row, table.Text(strings.Join(means, " → ")), table.Text(strings.Join(rows, " → ")))...)
 	}
-	return t
-}
-
-// clippedStatements is StatementTable with texts that are cut, and without differences below
-// 1 % of the time of all statements.
-func (c *Comparison) ClippedStatements() *table.Table {
-	t := c.StatementTable()
-	total := 0.0
-	for _, d := range c.Statements {
-		total += d.Groups[0].Seconds.Value
-	}
-	n := 0
-	for i, row := range t.Rows {
-		if i >= 3 && c.Statements[i].largest() < 0.01*total {
-			break
-		}
-		row[0] = table.Text(table.Clip(row[0].String(), 60))
-		n++
-	}
-	t.Rows = t.Rows[:n]
 	return t
 }

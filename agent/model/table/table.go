@@ -1,4 +1,4 @@
-// Package table writes what commands print: tables, and prose around them.
+// Package table has tables of values as text, Markdown, CSV and JSON, and the units of numbers.
 //
 // A [Table] is data: columns and rows of cells. A [Cell] holds a value twice, as
 // people read it (rounded, in the unit that people use) and as programs do (in
@@ -9,9 +9,6 @@
 //	t := table.New(table.Column{Name: "threads"}, table.Column{Name: "latency_p95_seconds", Head: "p95 ms"})
 //	t.Add(table.Whole(16), table.Number(0.0021, table.Milliseconds))
 //	err := t.Markdown(os.Stdout)
-//
-// A [Document] is tables, headings, paragraphs and lists in order, written as
-// plain text or as Markdown.
 package table
 
 import (
@@ -103,6 +100,8 @@ type Column struct {
 	Name string
 	// Head heads it for people, with the unit that they see; Name if it is empty.
 	Head string
+	// Spare: the column is left out where the table is too wide. Cut: its texts are cut there.
+	Spare, Cut bool
 }
 
 func (c Column) head() string {
@@ -175,6 +174,44 @@ func (t *Table) Width() int {
 		width += widest
 	}
 	return width
+}
+
+const (
+	// leastCut is the width that a text keeps, usualCut its width where no terminal bounds it.
+	leastCut, usualCut = 24, 60
+)
+
+// Fit returns the table as a terminal of some width has room for it, 0 for any width.
+func (t *Table) Fit(width int) *Table {
+	fitted := &Table{Columns: slices.Clone(t.Columns)}
+	for _, row := range t.Rows {
+		fitted.Rows = append(fitted.Rows, slices.Clone(row))
+	}
+	if width > 0 && t.Width() > width {
+		for _, c := range t.Columns {
+			if c.Spare {
+				fitted.Drop(c.Name)
+			}
+		}
+	}
+	for i, c := range fitted.Columns {
+		if !c.Cut {
+			continue
+		}
+		longest, room := 0, usualCut
+		for _, row := range fitted.Rows {
+			longest = max(longest, utf8.RuneCountInString(row[i].String()))
+		}
+		if width > 0 {
+			room = max(leastCut, width-(fitted.Width()-longest))
+		}
+		for _, row := range fitted.Rows {
+			if row[i].text != "" {
+				row[i] = Text(Clip(row[i].text, room))
+			}
+		}
+	}
+	return fitted
 }
 
 // Text writes the table for a terminal, without heads if all are empty. Columns of
@@ -355,4 +392,17 @@ func marshal(v any) ([]byte, error) {
 		return nil, err
 	}
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+}
+
+// EscapeMarkdown keeps text from being taken for Markdown or HTML. Underscores
+// stay: within a word they mean nothing.
+func EscapeMarkdown(s string) string {
+	var b strings.Builder
+	for _, r := range Plain(s) {
+		if strings.ContainsRune("\\`*[]<>|&~", r) {
+			b.WriteByte('\\')
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
 }

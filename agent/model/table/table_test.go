@@ -27,21 +27,6 @@ func Example() {
 	// proxy,16,
 }
 
-func ExampleDocument() {
-	var d Document
-	d.Heading(2, "Two runs")
-	d.Paragraph(Line{Text: "The second ", Strong: "failed", Rest: "."})
-	d.List("first", "second")
-	_ = d.Markdown(os.Stdout)
-	// Output:
-	// ## Two runs
-	//
-	// The second **failed**.
-	//
-	// - first
-	// - second
-}
-
 // TestForeignText guards that text from outside changes neither the terminal nor
 // the structure of a document, and is no formula in a spreadsheet.
 func TestForeignText(t *testing.T) {

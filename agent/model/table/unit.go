@@ -143,6 +143,9 @@ func Clock(seconds float64) string {
 // Instant prints a time of day in the zone of this machine.
 func Instant(t time.Time) string { return t.Local().Format("2006-01-02 15:04:05") }
 
+// Moment is Instant with the name of the zone.
+func Moment(t time.Time) string { return t.Local().Format("2006-01-02 15:04:05 MST") }
+
 // Plural returns a count with its noun: 1 step, 2 steps.
 func Plural(n int, noun string) string {
 	if n != 1 {

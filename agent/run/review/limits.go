@@ -311,40 +311,7 @@ func slowdown(h *record.History, target string, m *measure.Measure, high, thread
 	return out
 }
 
-// limitLines are the verdict in sentences, the findings first.
-func LimitLines(v *analysis.Verdict) []table.Line {
-	if v == nil {
-		return nil
-	}
-	var lines []table.Line
-	if u := v.Unexplained; u != nil {
-		lines = append(lines, table.Line{Strong: NotKnown, Rest: fmt.Sprintf(" for %s of the clients' time: %s.", analysis.Percent(u.Share), u.Evidence)})
-	}
-	for _, f := range v.Findings {
-		text := ": " + f.Evidence
-		if f.Seconds > 0 {
-			text += fmt.Sprintf(", for %.0f s", f.Seconds)
-		}
-		lines = append(lines, table.Line{Strong: string(f.Limit), Rest: text + ". To test it: " + f.Test + "."})
-	}
-	switch {
-	case v.Unlimited != "":
-		lines = append(lines, table.Line{Strong: "no limit", Rest: ": " + v.Unlimited + "."})
-	case len(v.Findings) == 0 && v.Unexplained == nil:
-		lines = append(lines, table.Line{Strong: NotKnown, Rest: ": nothing that was observed explains it."})
-	case v.Unexplained != nil && !v.MostlyUnknown(): // after what explains more
-		lines = append(lines[1:], lines[0])
-	}
-	for _, b := range v.Behind {
-		lines = append(lines, table.Line{Strong: "replication lag", Rest: ": " + b + "."})
-	}
-	for _, u := range v.Unknown {
-		lines = append(lines, table.Line{Strong: NotKnown, Rest: ": " + u + "."})
-	}
-	return lines
-}
-
-// limitText names the first finding for a table.
+// LimitText names the first finding for a table.
 func LimitText(v *analysis.Verdict) string {
 	switch {
 	case v == nil:
@@ -368,6 +335,3 @@ const (
 func (r *Row) MadeRate(rate float64) (made, sure bool) {
 	return analysis.MadeRate(r.TPS.Value, rate, r.DurationSeconds, r.queue)
 }
-
-// LimitLines is what limited the run, in sentences.
-func (r *Row) LimitLines() []table.Line { return LimitLines(r.Limits) }

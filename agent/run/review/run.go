@@ -31,7 +31,9 @@ type Run struct {
 	Statements *Statements `json:"statements,omitempty"`
 	Observed   []string    `json:"observed,omitempty"`
 	Trust      []Finding   `json:"trust,omitempty"`
-	Messages   []string    `json:"messages,omitempty"`
+	// Messages are the first error messages of the tool, of MessageCount.
+	Messages     []string `json:"messages,omitempty"`
+	MessageCount uint64   `json:"message_count,omitempty"`
 	// Settings are those of the servers when the run began, SettingChanges what
 	// changed during the run. SettingsUnknown names the servers whose settings are
 	// unknown, with the reason.
@@ -76,7 +78,7 @@ func MarkersOf(h *record.History) []Marker {
 func NewRun(h *record.History, others ...rundir.Meta) Run {
 	m := &h.Snapshot.Meta
 	r := Run{
-		Row: NewObservedRow(h), Failure: failure(&h.Snapshot), Command: m.Command, Operations: operations(h.Snapshot.Summary), Distributions: distributions(h.Snapshot.Summary), Messages: h.Snapshot.Messages,
+		Row: NewObservedRow(h), Failure: failure(&h.Snapshot), Command: m.Command, Operations: operations(h.Snapshot.Summary), Distributions: distributions(h.Snapshot.Summary), Messages: h.Snapshot.Messages, MessageCount: h.Snapshot.MessageCount,
 		Settings: SettingsByCluster(h.Settings), SettingChanges: settingChanges(h), SettingsUnknown: unknownSettings(h),
 	}
 	r.OverTime = h.Intervals.Distributions

@@ -157,8 +157,9 @@ func quotient(a, b float64) float64 {
 var statementStats = []distributionStat{{"p95", .95}, {"p99", .99}}
 
 // statementTable has a row for each of the statements that took the most time, at most rows.
-func StatementTable(all *Statements, rows int) *table.Table {
+func statementTable(all *Statements, rows int) *table.Table {
 	t := table.New(table.Named("statement", "calls", "time %", "mean ms", "p95 ms", "p99 ms", "rows read", "rows sent", "lock ms", "tmp tables", "on disk", "full scans", "errors")...)
+	t.Columns[0].Cut = true
 	if all == nil {
 		return t
 	}
@@ -208,17 +209,14 @@ func StatementTable(all *Statements, rows int) *table.Table {
 // StatementTable has a row for each of the statements that took the most time, none if they
 // were not recorded.
 func (r *Run) StatementTable() *table.Table {
-	return StatementTable(r.Statements, statementsInPage)
+	return statementTable(r.Statements, shownStatements)
 }
 
 // StatementNotes are what the reader of StatementTable has to know.
 func (r *Run) StatementNotes() []string { return StatementNotes(r.Statements) }
 
-// How many statements are shown.
-const (
-	StatementsInText = 10
-	statementsInPage = 25
-)
+// shownStatements is how many have a row of their own.
+const shownStatements = 20
 
 // statementNotes are what the reader of the table has to know.
 func StatementNotes(all *Statements) []string {

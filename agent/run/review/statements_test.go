@@ -35,7 +35,7 @@ func TestStatements(t *testing.T) {
 		t.Errorf("n2 has no histogram of it: %+v", second)
 	}
 	var b bytes.Buffer
-	if err := StatementTable(all, 2).Text(&b); err != nil {
+	if err := statementTable(all, 2).Text(&b); err != nil {
 		t.Fatal(err)
 	}
 	if text := b.String(); !strings.Contains(text, "(all others)    100   14.29") {
@@ -46,7 +46,7 @@ func TestStatements(t *testing.T) {
 		t.Errorf("%s", notes)
 	}
 	all = StatementsOf(recorded.Counted(record.ServerStatements{Target: "n1", Error: engine.ErrStatementsReset.Error()}))
-	if t2 := StatementTable(all, 10); len(t2.Rows) != 0 || !strings.Contains(strings.Join(StatementNotes(all), ""), "the statements of n1 are not known: the server's counters") {
+	if t2 := statementTable(all, 10); len(t2.Rows) != 0 || !strings.Contains(strings.Join(StatementNotes(all), ""), "the statements of n1 are not known: the server's counters") {
 		t.Errorf("%v %v", t2.Rows, StatementNotes(all))
 	}
 	if StatementsOf(recorded.Counted()) != nil {

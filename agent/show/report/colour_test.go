@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/benchwatch/benchwatch/agent/show/document"
 )
 
 // rgb is a colour in linear sRGB.
@@ -76,7 +78,11 @@ func TestColours(t *testing.T) {
 	}
 	colour := regexp.MustCompile(`--c[0-9]: (#[0-9a-f]{6});`)
 	shown := colour.FindAllStringSubmatch(string(css), -1)
-	drawn := colour.FindAllStringSubmatch(reportHTML, -1)
+	style, err := document.Style()
+	if err != nil {
+		t.Fatal(err)
+	}
+	drawn := colour.FindAllStringSubmatch(style, -1)
 	if len(shown) != 2*colours || len(drawn) != 2*colours {
 		t.Fatalf("%d colours in the page, %d in the report", len(shown), len(drawn))
 	}

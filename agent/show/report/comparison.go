@@ -12,91 +12,82 @@ import (
 	"github.com/benchwatch/benchwatch/agent/run/ingest"
 	"github.com/benchwatch/benchwatch/agent/run/record"
 	"github.com/benchwatch/benchwatch/agent/run/review"
+	"github.com/benchwatch/benchwatch/agent/show/document"
 )
 
-// comparisonDocument has the summary, the limits, the tables, then what differs and the notes. What is
-// wider than width, if that is not 0, is made narrower.
-func comparisonDocument(c *compare.Comparison, width int) *table.Document {
-	doc := &table.Document{}
-	doc.List(c.Summary...)
-	doc.Table(c.LimitTable())
-	if len(c.Limits) > 0 {
-		doc.Fold("The comparison", func() { addComparison(c, doc, width) })
-	} else {
-		addComparison(c, doc, width)
-	}
-	return doc
-}
+// ComparisonPage is a comparison with drawings of its runs.
+type ComparisonPage struct {
+	compare.Comparison
+	// Sections are what the other formats show, in human-readable form.
+	Sections []document.Section `json:"sections"`
 
-func addComparison(c *compare.Comparison, doc *table.Document, width int) {
-	if c.Arranged != nil {
-		addFigures(c.Arranged, doc)
-		return
-	}
-	doc.Table(narrowed(c.Table(), width))
-	if text := c.FoldedLine(); text != "" {
-		doc.Paragraph(table.Line{Text: text})
-	}
-	if details := c.DetailTable(); len(details.Rows) > 0 {
-		doc.Section(3, compare.DetailTitle, func() {
-			doc.Fold(table.Plural(len(details.Rows), "row"), func() { doc.Table(narrowed(details, width)) })
-		})
-	}
-	var items []string
-	add := func(prefix string, all []compare.Difference) {
-		for _, d := range all {
-			words := make([]string, len(d.Values))
-			for i, v := range d.Values {
-				words[i] = c.Groups[i] + " " + table.Dash(v)
-			}
-			items = append(items, prefix+d.Name+": "+strings.Join(words, "; "))
-		}
-	}
-	add("", c.Differs)
-	add("server setting ", c.ServerSettings)
-	doc.List(append(items, c.Notes...)...)
-	if len(c.Statements) > 0 {
-		doc.Section(3, "Statements by the difference of their time", func() { doc.Table(c.ClippedStatements()) })
-	}
-}
-
-// narrowed leaves out the ratios of a table that is too wide: the differences have the same.
-func narrowed(t *table.Table, width int) *table.Table {
-	if width > 0 && t.Width() > width {
-		for _, head := range t.Head() {
-			if strings.HasPrefix(head, compare.RatioHead) {
-				t.Drop(head)
-			}
-		}
-	}
-	return t
+	Made    time.Time `json:"-"`
+	Version string    `json:"-"`
+	// Plots are over a parameter, Charts over elapsed seconds.
+	Plots  []*Plot `json:"-"`
+	Charts []Chart `json:"-"`
 }
 
 // Text writes the comparison for a terminal.
-func (p *ComparisonPage) Text(w io.Writer, t terminal.Terminal) error {
-	doc := comparisonDocument(&p.Comparison, t.Width)
-	doc.Wrap = t.Wrap
-	return doc.Text(w)
-}
+func (p *ComparisonPage) Text(w io.Writer, t terminal.Terminal) error { return p.page().Text(w, t) }
 
 // Markdown writes the comparison as Markdown.
-func (p *ComparisonPage) Markdown(w io.Writer) error {
-	return comparisonDocument(&p.Comparison, 0).Markdown(w)
-}
-
-// ComparisonPage is a comparison with charts of its runs.
-type ComparisonPage struct {
-	compare.Comparison
-	Made    time.Time
-	Version string
-	// Plots are over a parameter, Charts over elapsed seconds.
-	Plots  []*Plot
-	Charts []Chart
-}
+func (p *ComparisonPage) Markdown(w io.Writer) error { return p.page().Markdown(w) }
 
 // HTML writes one file that needs nothing else.
-func (p *ComparisonPage) HTML(w io.Writer) error {
-	return page.ExecuteTemplate(table.PlainWriter{W: w}, "comparison", p)
+func (p *ComparisonPage) HTML(w io.Writer) error { return p.page().HTML(w) }
+
+// JSON writes the comparison for a program.
+func (p *ComparisonPage) JSON(w io.Writer) error {
+	p.Sections = p.sections()
+	return table.JSON(w, p)
+}
+
+func (p *ComparisonPage) page() *document.Page {
+	d := document.Document{Title: strings.Join(p.Groups, " against "), Sections: p.sections()}
+	if len(p.Groups) > 1 {
+		d.Note.Text = "Ratios and differences are to " + p.Groups[0]
+	}
+	return &document.Page{Title: "Comparison of " + strings.Join(p.Groups, ", "), Made: p.Made, Version: p.Version, Documents: []document.Document{d}}
+}
+
+// sections are what is shown of a comparison. Over a parameter, a table of that takes the place of
+// the measures.
+func (p *ComparisonPage) sections() []document.Section {
+	c := &p.Comparison
+	var d document.Document
+	d.Add("summary", "Summary", document.Prose(c.Summary...))
+	d.Add("limits", "Limits", document.Table(c.LimitTable()))
+	if c.Arranged == nil && len(c.Groups) > 1 {
+		folded, details := document.Table(c.FoldedTable()), document.Table(c.DetailTable())
+		folded.Fold, folded.Long = c.FoldedLine(), true
+		d.Add("measures", "Measures", document.Table(c.Table()), folded)
+		d.Add("details", "Cost per transaction, and each server", details.Folded(len(details.Rows), "row"))
+		d.Add("statements", "Statements by the difference of their time", document.Table(c.StatementTable()))
+		d.Add("differs", "What differs", document.Table(c.DifferenceTable(c.Differs)))
+		d.Add("settings", "Settings of the servers that differ", document.Table(c.DifferenceTable(c.ServerSettings)))
+	}
+	figures := []document.Block{{Drawings: plotDrawings(p.Plots)}}
+	title := "Figures"
+	if s := c.Arranged; s != nil {
+		title = "Over " + s.X
+		if len(s.Named) == 1 {
+			title = s.Named[0].Head() + " by " + s.X
+		}
+		figures = append(figures, document.Table(s.Table()), proseOf(s.Note()))
+	}
+	d.Add("figures", title, figures...)
+	d.Add("time", "Over elapsed seconds", document.Block{Drawings: chartDrawings(p.Charts)})
+	d.Add("notes", "How to read this", document.List(c.Notes...))
+	return d.Sections
+}
+
+// proseOf returns a paragraph, nothing if it is empty.
+func proseOf(text string) document.Block {
+	if text == "" {
+		return document.Block{}
+	}
+	return document.Prose(text)
 }
 
 // CompareCharts returns two charts for each combination, throughput and headline

@@ -25,7 +25,7 @@ import (
 // forms are all forms in which a run's values are printed.
 func forms(t *testing.T, h *record.History) map[string]string {
 	t.Helper()
-	d, all := document(h), map[string]string{}
+	d, all := reportOf(h), map[string]string{}
 	write := func(name string, to func(io.Writer) error) {
 		var b bytes.Buffer
 		if err := to(&b); err != nil {

@@ -1,21 +1,26 @@
-// Package report makes documents about runs: of one run or several, of a comparison, of a sweep,
-// of the history of a measure. It draws their charts and figures, and writes runs as CSV and as
-// lines of JSON.
+// Package report builds documents about runs: of one run, of a comparison, of a sweep, of the
+// history of a measure. Which sections a document has, in which order, under which title, and what
+// is folded, is decided here; package document writes them. Charts and figures are drawn here, too,
+// and runs are written as CSV and lines of JSON.
 package report
 
 import (
-	_ "embed"
+	"cmp"
+	"fmt"
 	"html/template"
 	"io"
 	"slices"
-	"strings"
+	"strconv"
 	"time"
 
+	"github.com/benchwatch/benchwatch/agent/base/analysis"
 	"github.com/benchwatch/benchwatch/agent/base/series"
+	"github.com/benchwatch/benchwatch/agent/base/terminal"
 	"github.com/benchwatch/benchwatch/agent/model/table"
 	"github.com/benchwatch/benchwatch/agent/run/record"
 	"github.com/benchwatch/benchwatch/agent/run/review"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
+	"github.com/benchwatch/benchwatch/agent/show/document"
 )
 
 // Document is a report about one run or several.
@@ -27,9 +32,11 @@ type Document struct {
 	Runs    []Report `json:"runs"`
 }
 
-// Report is a run with its charts.
+// Report is a run with its charts and sections.
 type Report struct {
 	review.Run
+	// Sections are what the other formats show of the run, in human-readable form.
+	Sections []document.Section `json:"sections"`
 
 	Charts []Chart `json:"-"`
 }
@@ -37,89 +44,35 @@ type Report struct {
 // New returns the report of one run. others are runs of the same data directory:
 // those that used the same servers at the same time are named.
 func New(h *record.History, others ...rundir.Meta) Report {
-	return Report{Run: review.NewRun(h, others...), Charts: Charts(h)}
+	r := Report{Run: review.NewRun(h, others...), Charts: Charts(h)}
+	r.Sections = r.sections()
+	return r
 }
 
-// Markdown writes the tables and findings as Markdown.
-func (d *Document) Markdown(w io.Writer) error {
-	var doc table.Document
+func (d *Document) page() *document.Page {
+	p := &document.Page{Title: d.Title(), Made: d.Made, Version: d.Version, About: " from the tool's raw output and the recorded samples of the servers"}
+	if len(d.Runs) > 1 {
+		p.Contents = table.New(table.Named("run", "threads", "tps", "latency", "errors", "duration", "result")...)
+	}
 	for i := range d.Runs {
-		d.Runs[i].add(&doc)
+		r := &d.Runs[i]
+		p.Documents = append(p.Documents, r.document())
+		if p.Contents != nil {
+			p.Contents.Add(table.Text(r.title()), r.ThreadsCell(), table.Optional(r.TPS, table.PerSecond), table.Text(r.Headline()),
+				table.Optional(r.Errors, table.Count), table.Text(table.Duration(r.DurationSeconds)), table.Text(r.Status()))
+		}
 	}
-	return doc.Markdown(w)
+	return p
 }
 
-func (r *Report) add(doc *table.Document) {
-	doc.Heading(2, r.Title)
-	doc.Paragraph(table.Line{Text: r.ID + ", started " + r.StartedAt.UTC().Format("2006-01-02 15:04:05 MST") + ", " + table.Duration(r.DurationSeconds) + ", ", Strong: r.Status()})
-	failed := make([]table.Line, len(r.Failure))
-	for i, f := range r.Failure {
-		failed[i] = table.Line{Strong: f.Name, Rest: " " + f.Value}
-	}
-	doc.Lines(failed)
-	doc.Section(3, "What limited this run", func() { doc.Lines(review.LimitLines(r.Limits)) })
-	doc.Table(review.OperationTable(r.Operations))
-	doc.Section(3, "Distribution of the latencies", func() {
-		if all := r.AllDistributions(); len(all) > 0 {
-			doc.Table(review.DistributionTable(all))
-			doc.List(review.DistributionNotes(all)...)
-		}
-	})
-	doc.Section(3, "What was observed", func() { doc.List(r.Observed...) })
-	doc.Section(3, "How far to trust this", func() {
-		lines := make([]table.Line, len(r.Trust))
-		for i, f := range r.Trust {
-			lines[i] = table.Line{Strong: string(f.Level), Rest: " " + f.Text}
-		}
-		doc.Lines(lines)
-	})
-	doc.Section(3, "Markers", func() {
-		lines := make([]string, len(r.Markers))
-		for i, m := range r.Markers {
-			lines[i] = table.Clock(m.ElapsedSeconds) + " " + m.Text
-		}
-		doc.List(lines...)
-	})
-	doc.Section(3, "Servers", func() {
-		if len(r.Servers) > 0 {
-			t := review.ServerTable(r.Servers)
-			doc.Fold(table.Plural(len(t.Rows), "measure")+" of "+table.Plural(len(r.Servers), "server"), func() { doc.Table(t) })
-		}
-	})
-	doc.Section(3, "Who took the load", func() { doc.Table(review.BalanceTable(r.Balances)) })
-	doc.Section(3, "Machines", func() {
-		if len(r.Machines) > 0 {
-			t := review.MachineTable(r.Machines)
-			doc.Fold(table.Plural(len(t.Rows), "measure")+" of "+table.Plural(len(r.Machines), "machine"), func() { doc.Table(t) })
-		}
-	})
-	doc.Section(3, "Cost per transaction", func() { doc.Table(review.CostTable(r.Costs)) })
-	doc.Section(3, "Statements", func() {
-		doc.List(r.StatementNotes()...)
-		if t := r.StatementTable(); len(t.Rows) > 0 {
-			doc.Fold(table.Plural(len(t.Rows), "statement"), func() { doc.Table(t) })
-		}
-	})
-	for i := range r.Settings {
-		s := &r.Settings[i]
-		doc.Section(3, "Settings of "+s.Title(), func() {
-			doc.Table(s.Differing())
-			same := s.Same()
-			doc.Fold(table.Plural(len(same.Rows), "setting"), func() { doc.Table(same) })
-		})
-	}
-	if len(r.Settings) == 0 && len(r.SettingsUnknown) > 0 {
-		doc.Heading(3, "Settings of the servers")
-	}
-	doc.List(r.SettingsUnknown...)
-	doc.Section(3, "Parameters", func() {
-		t := table.New(table.Named("parameter", "value")...)
-		for _, f := range r.Parameters {
-			t.Add(table.Text(f.Name), table.Text(f.Value))
-		}
-		doc.Fold(table.Plural(len(t.Rows), "parameter"), func() { doc.Table(t) })
-	})
-}
+// Text writes the report for a terminal.
+func (d *Document) Text(w io.Writer, t terminal.Terminal) error { return d.page().Text(w, t) }
+
+// Markdown writes the report as Markdown.
+func (d *Document) Markdown(w io.Writer) error { return d.page().Markdown(w) }
+
+// HTML writes one file that needs nothing else.
+func (d *Document) HTML(w io.Writer) error { return d.page().HTML(w) }
 
 // CSV writes a line for each run.
 func (d *Document) CSV(w io.Writer) error {
@@ -130,51 +83,226 @@ func (d *Document) CSV(w io.Writer) error {
 	return CSV(w, rows)
 }
 
-//go:embed report.html
-var reportHTML string
-
-// page holds the templates of all HTML that this package writes.
-var page = template.Must(template.New("report").Funcs(template.FuncMap{
-	"instant": table.Instant, "duration": table.Duration, "clock": table.Clock, "command": commandLine,
-	"figures": figures, "hasBand": hasBand, "operationTable": review.OperationTable, "serverTable": review.ServerTable, "machineTable": review.MachineTable, "costTable": review.CostTable, "balanceTable": review.BalanceTable, "limitLines": review.LimitLines,
-	"statementTable": func(r Report) *table.Table { return r.StatementTable() }, "statementNotes": review.StatementNotes, "allDistributions": func(r Report) []review.Distribution { return r.AllDistributions() },
-	"unbroken":          func(c table.Cell) string { return strings.ReplaceAll(c.String(), " … ", "\u00a0…\u00a0") }, // a range is on one line
-	"distributionTable": review.DistributionTable, "distributionNotes": review.DistributionNotes, "distributionPlots": DistributionPlots,
-}).Parse(reportHTML))
-
-// HTML writes one file that needs nothing else.
-func (d *Document) HTML(w io.Writer) error { return page.Execute(table.PlainWriter{W: w}, d) }
-
 // Title returns the run's title, or how many runs there are.
 func (d *Document) Title() string {
 	if len(d.Runs) == 1 {
-		return d.Runs[0].Row.Title
+		return d.Runs[0].title()
 	}
 	return table.Plural(len(d.Runs), "benchmark run")
 }
 
-// figures are the numbers at the head of a run's page.
-func figures(r review.Row) []review.Fact {
-	var facts []review.Fact
-	for _, m := range review.ToolMeasures([]review.Row{r}) {
-		if v := m.Value(&r); series.IsKnown(v) {
-			facts = append(facts, review.Fact{Name: m.Column().Head, Value: m.Unit.Format(v)})
+func (r *Report) title() string { return cmp.Or(r.Row.Title, r.ID) }
+
+// document is the run with its sections.
+func (r *Report) document() document.Document {
+	about := ""
+	if r.StartEstimated {
+		about = "about "
+	}
+	note := document.Line{Level: document.Warning, Strong: r.Status(), Text: fmt.Sprintf("%s, started %s%s, %s, ", r.ID, about, table.Moment(r.StartedAt), table.Duration(r.DurationSeconds))}
+	if r.Result == rundir.Succeeded && r.FailedShare.Value < review.ManyFailures {
+		note.Level = document.Good
+	}
+	return document.Document{ID: r.ID, Title: r.title(), Note: note, Sections: r.Sections}
+}
+
+// sections are what is shown of a run. Empty ones are left out.
+func (r *Report) sections() []document.Section {
+	var d document.Document
+	d.Add("result", "Result", failureBlock(r.Failure), figuresBlock(&r.Row))
+	d.Add("limits", "What limited this run", document.Lines(limitLines(r.Limits)...))
+	d.Add("observed", "What was observed", document.List(r.Observed...))
+	d.Add("trust", "How far to trust this", document.Lines(trustLines(r.Trust)...))
+	d.Add("time", "Over time", axisNotes(r.Charts), markerBlock(r.Markers), document.Block{Drawings: chartDrawings(r.Charts)})
+	d.Add("operations", "The tool's summary", document.Table(review.OperationTable(r.Operations)))
+	d.Add("distributions", "Distribution of the latencies", r.distributionBlocks()...)
+	servers := review.ServerTable(r.Servers)
+	d.Add("servers", "Servers", document.Table(servers).Folded(len(servers.Rows), "measure"))
+	d.Add("load", "Who took the load", document.Table(review.BalanceTable(r.Balances)))
+	machines := review.MachineTable(r.Machines)
+	d.Add("machines", "Machines", document.Table(machines).Folded(len(machines.Rows), "measure"))
+	d.Add("costs", "Cost per transaction", document.Table(review.CostTable(r.Costs)))
+	statements := r.StatementTable()
+	d.Add("statements", "Statements", document.List(r.StatementNotes()...), document.Table(statements).Folded(len(statements.Rows), "statement"))
+	d.Add("settings", "Settings of the servers", r.settingBlocks()...)
+	parameters := make([]document.Term, len(r.Parameters))
+	for i, f := range r.Parameters {
+		parameters[i] = document.Term(f)
+	}
+	d.Add("parameters", "Parameters", document.Facts(parameters...), document.Command(r.Command))
+	d.Add("messages", "The tool's error messages", messageBlocks(&r.Run)...)
+	return d.Sections
+}
+
+func failureBlock(facts []review.Fact) document.Block {
+	b := document.Block{Marked: true}
+	for _, f := range facts {
+		b.Lines = append(b.Lines, document.Line{Strong: f.Name, Rest: ": " + f.Value})
+	}
+	return b
+}
+
+// figuresBlock has the numbers that readers look for first.
+func figuresBlock(r *review.Row) document.Block {
+	b := document.Block{Large: true}
+	if r.Threads > 0 {
+		b.Facts = append(b.Facts, document.Term{Name: "threads", Value: strconv.Itoa(r.Threads)})
+	}
+	for _, m := range review.ToolMeasures([]review.Row{*r}) {
+		if v := m.Value(r); series.IsKnown(v) {
+			b.Facts = append(b.Facts, document.Term{Name: m.Head(), Value: m.Unit.Format(v)})
 		}
 	}
-	return facts
+	return b
 }
 
-func hasBand(charts []Chart, kind string) bool {
-	return slices.ContainsFunc(charts, func(c Chart) bool {
-		return slices.ContainsFunc(c.Bands, func(b Band) bool { return b.Kind == kind })
-	})
-}
+// LimitLines is what limited the run, in sentences.
+func (r *Report) LimitLines() []document.Line { return limitLines(r.Limits) }
 
-// commandLine joins arguments as a shell takes them.
-func commandLine(args []string) string {
-	quoted := make([]string, len(args))
-	for i, a := range args {
-		quoted[i] = table.Plain(table.ShellWord(a))
+// limitLines are the verdict in sentences, the findings first.
+func limitLines(v *analysis.Verdict) []document.Line {
+	if v == nil {
+		return nil
 	}
-	return strings.Join(quoted, " ")
+	var lines []document.Line
+	add := func(strong, rest string) { lines = append(lines, document.Line{Strong: strong, Rest: rest + "."}) }
+	if u := v.Unexplained; u != nil {
+		add(review.NotKnown, fmt.Sprintf(" for %s of the clients' time: %s", analysis.Percent(u.Share), u.Evidence))
+	}
+	for _, f := range v.Findings {
+		text := ": " + f.Evidence
+		if f.Seconds > 0 {
+			text += fmt.Sprintf(", for %.0f s", f.Seconds)
+		}
+		add(string(f.Limit), text+". To test it: "+f.Test)
+	}
+	switch {
+	case v.Unlimited != "":
+		add(review.NoLimit, ": "+v.Unlimited)
+	case len(v.Findings) == 0 && v.Unexplained == nil:
+		add(review.NotKnown, ": nothing that was observed explains it")
+	case v.Unexplained != nil && !v.MostlyUnknown(): // after what explains more
+		lines = append(lines[1:], lines[0])
+	}
+	for _, b := range v.Behind {
+		add("replication lag", ": "+b)
+	}
+	for _, u := range v.Unknown {
+		add(review.NotKnown, ": "+u)
+	}
+	return lines
+}
+
+func trustLines(findings []review.Finding) []document.Line {
+	var lines []document.Line
+	for _, f := range findings {
+		lines = append(lines, document.Line{Level: document.Level(f.Level), Text: f.Text})
+	}
+	return lines
+}
+
+// axisNotes describe the axis of the charts.
+func axisNotes(charts []Chart) document.Block {
+	if len(charts) == 0 {
+		return document.Block{}
+	}
+	text := "Seconds on the tool's own clock."
+	has := func(kind string) bool {
+		return slices.ContainsFunc(charts[0].Bands, func(b Band) bool { return b.Kind == kind })
+	}
+	if has("warmup") {
+		text += " Orange is the warm-up."
+	}
+	if has("drain") {
+		text += " Violet is the drain: the tool has ended and replicas catch up."
+	}
+	return document.Prose(text)
+}
+
+func markerBlock(markers []review.Marker) document.Block {
+	var b document.Block
+	for _, m := range markers {
+		b.Lines = append(b.Lines, document.Line{Strong: strconv.Itoa(m.Number), Rest: " at " + table.Clock(m.ElapsedSeconds) + ": " + m.Text, At: &m.ElapsedSeconds})
+	}
+	return b
+}
+
+func chartDrawings(charts []Chart) []document.Drawing {
+	var all []document.Drawing
+	for i := range charts {
+		c := &charts[i]
+		d := document.Drawing{Title: c.Title, Unit: c.Unit, Draw: func(float64) template.HTML { return c.SVG() }}
+		for _, l := range c.Legend() {
+			e := document.Entry{Class: l.Class, Name: l.Name}
+			if l.Typical != "" {
+				e.Values = fmt.Sprintf("%s, %s to %s", l.Typical, l.Min, l.Max)
+			}
+			d.Legend = append(d.Legend, e)
+		}
+		all = append(all, d)
+	}
+	return all
+}
+
+func plotDrawings(plots []*Plot) []document.Drawing {
+	var all []document.Drawing
+	for _, p := range plots {
+		d := document.Drawing{Title: p.Title, Unit: p.Unit, Notes: p.Footnotes(), Draw: func(width float64) template.HTML {
+			p.Width = width
+			return p.SVG()
+		}}
+		for _, l := range p.Legend() {
+			d.Legend = append(d.Legend, document.Entry{Class: l.Class, Name: l.Name})
+		}
+		all = append(all, d)
+	}
+	return all
+}
+
+func (r *Report) distributionBlocks() []document.Block {
+	t, notes := r.DistributionTable()
+	if len(t.Rows) == 0 {
+		return nil
+	}
+	about := "From the tool's own histogram, and from those of the servers for their statements. A percentile is known within the width of its bucket."
+	return []document.Block{document.Prose(about), document.List(notes...), {Drawings: plotDrawings(r.DistributionPlots())}, document.Table(t).Folded(len(t.Rows), "percentile")}
+}
+
+func (r *Report) settingBlocks() []document.Block {
+	changes := document.Block{Marked: true}
+	for _, c := range r.SettingChanges {
+		changes.Lines = append(changes.Lines, document.Line{Text: c.Text(), At: &c.ElapsedSeconds})
+	}
+	blocks := []document.Block{changes}
+	for i := range r.Settings {
+		s := &r.Settings[i]
+		differing := document.Table(s.Differing())
+		differing.Title, differing.Marked = s.Title(), true
+		same := document.Block{Long: true}
+		for _, row := range s.Same().Rows {
+			same.Facts = append(same.Facts, document.Term{Name: row[0].String(), Value: row[1].String()})
+		}
+		noun := "setting"
+		if len(s.Servers) > 1 {
+			noun = "equal setting"
+		}
+		same = same.Folded(len(same.Facts), noun)
+		if len(differing.Rows) == 0 {
+			same.Title = s.Title()
+		}
+		blocks = append(blocks, differing, same)
+	}
+	return append(blocks, document.List(r.SettingsUnknown...))
+}
+
+func messageBlocks(r *review.Run) []document.Block {
+	code := ""
+	for _, m := range r.Messages {
+		code += m + "\n"
+	}
+	more := document.Block{}
+	if n := int(r.MessageCount) - len(r.Messages); n > 0 {
+		more = document.List(fmt.Sprintf("%s more", strconv.Itoa(n)))
+	}
+	return []document.Block{{Code: code}, more}
 }

@@ -27,13 +27,19 @@ func ExampleCompare() {
 		fmt.Println(err)
 	}
 	// Output:
+	// via=direct against via=proxy
+	// Ratios and differences are to via=direct
+	//
+	// Summary
 	// via=proxy against via=direct: tps -20 %, proven in 2 of 2 combinations.
 	// What limited them is not known.
 	// What paid for it is not known: neither lag nor CPU was recorded on both sides.
 	//
+	// Measures
 	// threads  measure                 via=direct                  via=proxy  ratio  difference
 	// 8        tps      812.0 [800.0 … 824.0] n=4  652.0 [640.0 … 664.0] n=4  0.803  -19.7 % (p=0.029)
 	// 16       tps         1624 [1600 … 1648] n=4     1304 [1280 … 1328] n=4  0.803  -19.7 % (p=0.029)
 	//
-	// (p=…) is the probability by the Mann-Whitney U test, at the 5 % level; cells are medians with the smallest and the largest run
+	// How to read this
+	// - (p=…) is the probability by the Mann-Whitney U test, at the 5 % level; cells are medians with the smallest and the largest run
 }

@@ -28,7 +28,7 @@ func TestFailureComesFirst(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	d := document(recorded.Read(t, dir))
+	d := reportOf(recorded.Read(t, dir))
 	_, root := rendered(t, d)
 	var markdown bytes.Buffer
 	if err := d.Markdown(&markdown); err != nil {

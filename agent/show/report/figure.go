@@ -3,10 +3,8 @@ package report
 import (
 	"cmp"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/benchwatch/benchwatch/agent/many/compare"
 	"github.com/benchwatch/benchwatch/agent/model/table"
@@ -147,28 +145,4 @@ func placesOf(texts []string) (places map[string]float64, numbers bool) {
 func doubles(texts []string, places map[string]float64) bool {
 	n := len(texts)
 	return n > 2 && places[texts[0]] > 0 && places[texts[n-1]]/places[texts[0]] >= 2*float64(n-1)
-}
-
-// FigurePage is figures with a table and lists of findings, as one file that needs nothing
-// else.
-type FigurePage struct {
-	Title   string
-	Made    time.Time
-	Version string
-	Figures []*Plot
-	Lists   []FigureList
-	Table   *table.Table
-	// Note is shown below the table.
-	Note string
-}
-
-// FigureList is findings about a part of the runs; an empty title is about all.
-type FigureList struct {
-	Title string
-	Lines []string
-}
-
-// HTML writes the page.
-func (p *FigurePage) HTML(w io.Writer) error {
-	return page.ExecuteTemplate(table.PlainWriter{W: w}, "figures", p)
 }

@@ -2,7 +2,6 @@ package report
 
 import (
 	"github.com/benchwatch/benchwatch/agent/many/compare"
-	"github.com/benchwatch/benchwatch/agent/model/table"
 	"github.com/benchwatch/benchwatch/agent/run/review"
 )
 
@@ -20,15 +19,4 @@ func FigurePlots(s *compare.FigureSet) []*Plot {
 		}
 	}
 	return plots
-}
-
-// addFigures adds the table with its note, under the name of the measure if there is one.
-func addFigures(s *compare.FigureSet, doc *table.Document) {
-	if len(s.Named) == 1 {
-		doc.Heading(3, s.Named[0].Head()+" by "+s.X)
-	}
-	doc.Table(s.Table())
-	if note := s.Note(); note != "" {
-		doc.Paragraph(table.Line{Text: note})
-	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/benchwatch/benchwatch/agent/base/series"
 	"github.com/benchwatch/benchwatch/agent/model/table"
+	"github.com/benchwatch/benchwatch/agent/show/document"
 )
 
 // Plot is lines over a quantity that is not time: the number of threads, another
@@ -170,13 +171,14 @@ func (p *Plot) SVG() template.HTML {
 
 // WriteSVG writes the plot as a file of its own.
 func (p *Plot) WriteSVG(w io.Writer) error {
-	var b, style strings.Builder
-	if err := page.ExecuteTemplate(&style, "style", nil); err != nil {
+	var b strings.Builder
+	style, err := document.Style()
+	if err != nil {
 		return err
 	}
 	p.writeSVG(&b, `<style>svg { background: var(--back); font: 11px system-ui, sans-serif; } .title { font-weight: 600; fill: var(--text) !important; font-size: 13px !important; }`+
-		template.HTMLEscapeString(style.String())+`</style>`)
-	_, err := io.WriteString(w, b.String()+"\n")
+		template.HTMLEscapeString(style)+`</style>`)
+	_, err = io.WriteString(w, b.String()+"\n")
 	return err
 }
 

@@ -30,7 +30,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-func document(hs ...*record.History) *Document {
+func reportOf(hs ...*record.History) *Document {
 	d := &Document{Made: time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC), Version: "1.2.3"}
 	for _, h := range hs {
 		d.Runs = append(d.Runs, New(h))
@@ -57,7 +57,7 @@ func golden(t *testing.T, name string, got []byte) {
 
 // TestFormats guards the tables of a real run, to the letter.
 func TestFormats(t *testing.T) {
-	d := document(recorded.Read(t, recorded.Galera(t)))
+	d := reportOf(recorded.Read(t, recorded.Galera(t)))
 	var markdown, csv, data bytes.Buffer
 	if err := d.Markdown(&markdown); err != nil {
 		t.Fatal(err)
@@ -138,7 +138,7 @@ func elements(root *html.Node, element string) int {
 }
 
 func TestHTML(t *testing.T) {
-	_, root := rendered(t, document(recorded.Read(t, recorded.Galera(t))))
+	_, root := rendered(t, reportOf(recorded.Read(t, recorded.Galera(t))))
 	selfContained(t, root)
 	all := text(root)
 	for _, want := range []string{
@@ -192,7 +192,7 @@ func TestHostileText(t *testing.T) {
 	fmt.Fprintf(output, "FATAL: %s\n", strings.ReplaceAll(evil, "\n", " "))
 	output.Close()
 
-	d := document(recorded.Read(t, dir), recorded.Read(t, dir))
+	d := reportOf(recorded.Read(t, dir), recorded.Read(t, dir))
 	_, root := rendered(t, d)
 	selfContained(t, root)
 	if all := text(root); strings.Count(all, "<script>alert(1)</script>") < 10 {
@@ -261,7 +261,7 @@ func TestReportOfTenHours(t *testing.T) {
 		t.Fatal(err)
 	}
 	h := recorded.Read(t, dir)
-	page, root := rendered(t, document(h))
+	page, root := rendered(t, reportOf(h))
 	selfContained(t, root)
 	if len(page) > 5<<20 {
 		t.Errorf("%d bytes", len(page))
@@ -293,7 +293,7 @@ func TestGeneratorsLimit(t *testing.T) {
 		if err := os.WriteFile(dir.Path(host.File), []byte(lines.String()), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		_, root := rendered(t, document(recorded.Read(t, dir)))
+		_, root := rendered(t, reportOf(recorded.Read(t, dir)))
 		all := text(root)
 		for _, want := range []string{want, "other virtual machines took 5 %", "CPU of the generator"} {
 			if !strings.Contains(all, want) {

@@ -16,6 +16,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/run/record"
 	"github.com/benchwatch/benchwatch/agent/run/review"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
+	"github.com/benchwatch/benchwatch/agent/show/document"
 )
 
 // longestCell bounds a title in a table for a terminal, shortCell where that is narrow.
@@ -153,19 +154,18 @@ func WriteOutcome(w io.Writer, h *record.History, t terminal.Terminal) error {
 	}
 	var b bytes.Buffer
 	_ = figures.Text(&b) // a Buffer takes everything
+	part := func(title string, lines ...document.Line) {
+		fmt.Fprintf(&b, "  %s\n", t.Paint(terminal.Strong, title))
+		block := document.Lines(lines...)
+		block.Text(&b, t, 4)
+	}
 	// What to configure for what is not known is in the report.
 	if v := r.Limits; v != nil && (len(v.Findings) > 0 || v.Unlimited != "" || v.Unexplained != nil) {
 		known := *v
 		known.Unknown = nil
-		fmt.Fprintf(&b, "  %s\n", t.Paint(terminal.Strong, "what limited this run"))
-		for _, l := range review.LimitLines(&known) {
-			b.WriteString("    " + t.Wrap(table.Plain(l.Strong+l.Rest), 4, 6) + "\n")
-		}
+		part("what limited this run", limitLines(&known)...)
 	}
-	fmt.Fprintf(&b, "  %s\n", t.Paint(terminal.Strong, "how far to trust this"))
-	for _, f := range review.Trust(h, &r) {
-		writeFinding(f, &b, t, 4)
-	}
+	part("how far to trust this", trustLines(review.Trust(h, &r))...)
 	_, err := w.Write(b.Bytes())
 	return err
 }

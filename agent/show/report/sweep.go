@@ -7,10 +7,11 @@ import (
 	"slices"
 	"time"
 
+	"github.com/benchwatch/benchwatch/agent/base/terminal"
 	"github.com/benchwatch/benchwatch/agent/many/compare"
 	"github.com/benchwatch/benchwatch/agent/many/sweep"
-	"github.com/benchwatch/benchwatch/agent/model/table"
 	"github.com/benchwatch/benchwatch/agent/run/review"
+	"github.com/benchwatch/benchwatch/agent/show/document"
 )
 
 // SweepPage is the result of a sweep with its figures.
@@ -67,55 +68,54 @@ func addLaws(r *sweep.Result, p *Plot) {
 	}
 }
 
-// HTML writes the figures, what follows from them and the table as one page.
+// Text writes the result for a terminal.
+func (p *SweepPage) Text(w io.Writer, t terminal.Terminal) error {
+	return p.write(func(page *document.Page) error { return page.Text(w, t) })
+}
+
+// Markdown writes the result as Markdown.
+func (p *SweepPage) Markdown(w io.Writer) error {
+	return p.write(func(page *document.Page) error { return page.Markdown(w) })
+}
+
+// HTML writes one file that needs nothing else.
 func (p *SweepPage) HTML(w io.Writer) error {
-	r := p.Result
+	return p.write(func(page *document.Page) error { return page.HTML(w) })
+}
+
+func (p *SweepPage) write(write func(*document.Page) error) error {
 	plots, err := p.Figures("")
 	if err != nil {
 		return err
 	}
-	page := FigurePage{Title: "Sweep " + r.ID, Made: p.Made, Version: p.Version, Figures: plots, Table: r.Table(), Note: r.Note()}
+	r := p.Result
+	d := document.Document{Title: "Sweep " + r.ID}
 	if r.Found != nil {
-		page.Lists = append(page.Lists, FigureList{Lines: r.Found.Lines})
+		d.Add("found", "Result", document.List(r.Found.Lines...))
 	}
-	for _, a := range r.Advice {
-		page.Lists = append(page.Lists, FigureList{Title: r.Describe(a.Others), Lines: a.Lines})
-	}
-	if failed := r.Failures(); len(failed) > 0 {
-		page.Lists = append(page.Lists, FigureList{Title: "failed", Lines: failed})
-	}
-	return page.HTML(w)
+	d.Add("figures", "Figures", document.Block{Drawings: plotDrawings(plots)})
+	d.Add("combinations", "Combinations", document.Table(r.Table()), proseOf(r.Note()))
+	d.Add("threads", "Number of threads", adviceBlocks(r)...)
+	d.Add("failed", "Failed steps", document.List(r.Failures()...))
+	return write(&document.Page{Title: d.Title, Made: p.Made, Version: p.Version, Documents: []document.Document{d}})
 }
 
-// sweepDocument has the table, the advice and the failed steps.
-func sweepDocument(r *sweep.Result) *table.Document {
-	doc := &table.Document{}
-	doc.Table(r.Table())
-	if note := r.Note(); note != "" {
-		doc.Paragraph(table.Line{Text: note})
-	}
-	if r.Found != nil {
-		doc.List(r.Found.Lines...)
-	}
+// adviceBlocks are what follows for the number of threads in each combination of the others. What
+// follows in all of them is a block of its own.
+func adviceBlocks(r *sweep.Result) []document.Block {
 	var shared []string
 	if len(r.Advice) > 1 {
 		shared = slices.DeleteFunc(slices.Clone(r.Advice[0].Lines), func(line string) bool {
 			return slices.ContainsFunc(r.Advice[1:], func(a sweep.Advice) bool { return !slices.Contains(a.Lines, line) })
 		})
 	}
+	var blocks []document.Block
 	for _, a := range r.Advice {
-		if len(a.Others) > 0 {
-			doc.Heading(3, r.Describe(a.Others))
-		}
-		doc.List(slices.DeleteFunc(slices.Clone(a.Lines), func(line string) bool { return slices.Contains(shared, line) })...)
+		b := document.List(slices.DeleteFunc(slices.Clone(a.Lines), func(line string) bool { return slices.Contains(shared, line) })...)
+		b.Title = r.Describe(a.Others)
+		blocks = append(blocks, b)
 	}
-	doc.Section(3, "all combinations", func() { doc.List(shared...) })
-	doc.List(r.Failures()...)
-	return doc
+	all := document.List(shared...)
+	all.Title = "all combinations"
+	return append(blocks, all)
 }
-
-// Text writes the result for a terminal.
-func (p *SweepPage) Text(w io.Writer) error { return sweepDocument(p.Result).Text(w) }
-
-// Markdown writes the result as Markdown.
-func (p *SweepPage) Markdown(w io.Writer) error { return sweepDocument(p.Result).Markdown(w) }

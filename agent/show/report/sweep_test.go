@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/benchwatch/benchwatch/agent/base/series"
+	"github.com/benchwatch/benchwatch/agent/base/terminal"
 	"github.com/benchwatch/benchwatch/agent/many/compare"
 	"github.com/benchwatch/benchwatch/agent/many/sweep"
 	"github.com/benchwatch/benchwatch/agent/model/engine"
@@ -55,7 +56,7 @@ func TestResultFormats(t *testing.T) {
 	r := swept(t, 2, map[int]float64{1: 100, 2: 190})
 	page := SweepPage{Result: &r}
 	var text, markdown, csv, data bytes.Buffer
-	for _, err := range []error{page.Text(&text), page.Markdown(&markdown), r.CSV(&csv), table.JSON(&data, r)} {
+	for _, err := range []error{page.Text(&text, terminal.Terminal{}), page.Markdown(&markdown), r.CSV(&csv), table.JSON(&data, r)} {
 		if err != nil {
 			t.Error(err)
 		}
@@ -83,10 +84,10 @@ func TestSharedAdvice(t *testing.T) {
 	}
 	page := SweepPage{Result: &r}
 	var text, markdown bytes.Buffer
-	if err := errors.Join(page.Text(&text), page.Markdown(&markdown)); err != nil {
+	if err := errors.Join(page.Text(&text, terminal.Terminal{}), page.Markdown(&markdown)); err != nil {
 		t.Fatal(err)
 	}
-	want := "via=direct\nbest: 8 threads\nno knee\n\nvia=proxy\nbest: 4 threads\n\nall combinations\none run each\n"
+	want := "via=direct\n- best: 8 threads\n- no knee\nvia=proxy\n- best: 4 threads\nall combinations\n- one run each\n"
 	if !strings.HasSuffix(text.String(), want) {
 		t.Errorf("have %q, want at its end %q", text.String(), want)
 	}
@@ -107,10 +108,10 @@ func TestServersInResults(t *testing.T) {
 	}, compare.ByMedian)
 	page := SweepPage{Result: &r}
 	var text, csv, data bytes.Buffer
-	if err := errors.Join(page.Text(&text), r.CSV(&csv), table.JSON(&data, r)); err != nil {
+	if err := errors.Join(page.Text(&text, terminal.Terminal{}), r.CSV(&csv), table.JSON(&data, r)); err != nil {
 		t.Fatal(err)
 	}
-	if got := strings.Join(strings.Fields(text.String()), " "); got != "fc_limit runs tpmC flow control % drain s 16 1 – 25.00 – 256 1 1200.00 – 3.00" {
+	if got := strings.Join(strings.Fields(text.String()), " "); !strings.HasSuffix(got, "fc_limit runs tpmC flow control % drain s 16 1 – 25.00 – 256 1 1200.00 – 3.00") {
 		t.Error(got)
 	}
 	if got, want := csv.String(), "fc_limit,state,runs,tpmc,tpmc_min,tpmc_max,flow_control_ratio,drain_seconds\n16,done,1,,,,0.25,\n256,done,1,1200,1200,1200,,3\n"; got != want {

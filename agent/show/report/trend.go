@@ -3,32 +3,42 @@ package report
 import (
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"time"
 
+	"github.com/benchwatch/benchwatch/agent/base/terminal"
 	"github.com/benchwatch/benchwatch/agent/many/history"
 	"github.com/benchwatch/benchwatch/agent/model/table"
+	"github.com/benchwatch/benchwatch/agent/show/document"
 )
 
-func trendDocument(t *history.Trend) *table.Document {
-	doc := &table.Document{}
-	for i := range t.Series {
-		s := &t.Series[i]
-		doc.Heading(3, s.Title())
-		doc.Paragraph(table.Line{Text: t.LevelText(s)})
-		if len(s.Changes) > 0 {
-			doc.Table(t.ChangeTable(s))
-		}
-	}
-	doc.List(t.Notes...)
-	return doc
+// TrendPage is a trend as a document.
+type TrendPage struct {
+	*history.Trend
+	Made    time.Time
+	Version string
 }
 
 // Text writes the trend for a terminal.
-func (p *TrendPage) Text(w io.Writer) error { return trendDocument(p.Trend).Text(w) }
+func (p *TrendPage) Text(w io.Writer, t terminal.Terminal) error { return p.page().Text(w, t) }
 
 // Markdown writes the trend as Markdown.
-func (p *TrendPage) Markdown(w io.Writer) error { return trendDocument(p.Trend).Markdown(w) }
+func (p *TrendPage) Markdown(w io.Writer) error { return p.page().Markdown(w) }
+
+// HTML writes one file that needs nothing else.
+func (p *TrendPage) HTML(w io.Writer) error { return p.page().HTML(w) }
+
+func (p *TrendPage) page() *document.Page {
+	d := document.Document{Title: p.Measure + " over time"}
+	d.Note.Text = "Dashed lines are levels; a number marks a change"
+	for i := range p.Series {
+		s := &p.Series[i]
+		d.Add("series-"+strconv.Itoa(i+1), s.Title(), document.Prose(p.LevelText(s)), document.Block{Drawings: plotDrawings([]*Plot{PlotTrend(p.Trend, s)})}, document.Table(p.ChangeTable(s)))
+	}
+	d.Add("notes", "How to read this", document.List(p.Notes...))
+	return &document.Page{Title: d.Title, Made: p.Made, Version: p.Version, Documents: []document.Document{d}}
+}
 
 // PlotTrend draws a series over time with its levels and changes.
 func PlotTrend(t *history.Trend, s *history.TrendSeries) *Plot {
@@ -70,41 +80,4 @@ func dateTicks(from, to time.Time) []Tick {
 		ticks = append(ticks, Tick{float64(at.Unix()) / 86400, at.UTC().Format(format)})
 	}
 	return ticks
-}
-
-// TrendPage is a trend as one file that needs nothing else.
-type TrendPage struct {
-	*history.Trend
-	Made    time.Time
-	Version string
-}
-
-// Plots are one for each series.
-func (p *TrendPage) Plots() []*Plot {
-	var all []*Plot
-	for i := range p.Series {
-		all = append(all, PlotTrend(p.Trend, &p.Series[i]))
-	}
-	return all
-}
-
-// Tables are those of the series with changes.
-func (p *TrendPage) Tables() []TitledTable {
-	var all []TitledTable
-	for i := range p.Series {
-		s := &p.Series[i]
-		all = append(all, TitledTable{s.Title(), p.LevelText(s), p.ChangeTable(s)})
-	}
-	return all
-}
-
-// TitledTable is a table with its title and notes.
-type TitledTable struct {
-	Title, Text string
-	Table       *table.Table
-}
-
-// HTML writes the page.
-func (p *TrendPage) HTML(w io.Writer) error {
-	return page.ExecuteTemplate(table.PlainWriter{W: w}, "trend", p)
 }
