@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"os/signal"
 	"slices"
 	"strconv"
@@ -154,9 +153,6 @@ func (c *statusCommand) print(frames, hosts <-chan engine.Frame, out io.Writer) 
 				line.write(&b, nameWidth(frame))
 			}
 		}
-		if *c.format == text {
-			writeRegions(&b, before, frame)
-		}
 		if _, err := io.WriteString(out, b.String()); err != nil {
 			return nil // the reader has gone, as `head` does
 		}
@@ -208,17 +204,15 @@ type statusLine struct {
 	Time   time.Time `json:"time"`
 	Target string    `json:"target,omitempty"`
 	// Host is a machine's name, of the lines of --hosts. These have no target.
-	Host string `json:"host,omitempty"`
-	// Region is where the server is; absent if that is unknown.
-	Region string `json:"region,omitempty"`
-	Up     bool   `json:"up"`
-	Error  string `json:"error,omitempty"`
+	Host  string `json:"host,omitempty"`
+	Up    bool   `json:"up"`
+	Error string `json:"error,omitempty"`
 
 	now *engine.Window
 }
 
 func newStatusLine(before, s *engine.Sample) statusLine {
-	line := statusLine{Time: s.Tick, Target: s.Target.Name, Region: s.Region(), Up: s.Up(), now: engine.NewWindow(before, s)}
+	line := statusLine{Time: s.Tick, Target: s.Target.Name, Up: s.Up(), now: engine.NewWindow(before, s)}
 	if s.Err != nil {
 		line.Error = table.Plain(s.Err.Error())
 	}
@@ -283,62 +277,6 @@ func (l *statusLine) write(b *strings.Builder, width int) {
 		fmt.Fprintf(b, " %*s", columnWidth(m), statusCell(m, l.now.Now(m)))
 	}
 	b.WriteByte('\n')
-}
-
-// writeRegions writes which share of its cluster's load each region has, and the imbalance, where
-// the servers of a cluster are in several ones.
-func writeRegions(b *strings.Builder, before, frame engine.Frame) {
-	var clusters []string
-	for i := range frame.Samples {
-		if c := frame.Samples[i].Target.Cluster; c != "" && !slices.Contains(clusters, c) {
-			clusters = append(clusters, c)
-		}
-	}
-	for _, cluster := range clusters {
-		texts, imbalances := map[string]string{}, ""
-		for _, m := range measure.All(measure.Cluster) {
-			if m.By != measure.ByRegion {
-				continue
-			}
-			loads := regionLoads(before, frame, cluster, m.Of)
-			sum, most := 0.0, 0.0
-			for _, v := range loads {
-				sum, most = sum+v, max(most, v)
-			}
-			if len(loads) < 2 || !(sum > 0) {
-				continue
-			}
-			for region, v := range loads {
-				texts[region] += fmt.Sprintf(", %.1f%% of %s", v/sum*100, m.Line)
-			}
-			imbalances += fmt.Sprintf(", %s %.1f%%", m.Line, (most*float64(len(loads))/sum-1)*100)
-		}
-		at := frame.Tick.Local().Format("15:04:05")
-		for _, region := range slices.Sorted(maps.Keys(texts)) {
-			fmt.Fprintf(b, "%-8s  region %s of %s: %s\n", at, region, cluster, texts[region][2:])
-		}
-		if imbalances != "" {
-			fmt.Fprintf(b, "%-8s  imbalance of %s's regions: %s\n", at, cluster, imbalances[2:])
-		}
-	}
-}
-
-// regionLoads returns what the servers of a cluster do in each region; nil if one of them, or its
-// region, is unknown.
-func regionLoads(before, frame engine.Frame, cluster string, m *measure.Measure) map[string]float64 {
-	loads := map[string]float64{}
-	for i := range frame.Samples {
-		s := &frame.Samples[i]
-		if s.Target.Cluster != cluster || s.Target.Behind != "" {
-			continue
-		}
-		v := engine.NewWindow(find(before, s.Target.Name), s).Now(m)
-		if s.Region() == "" || !v.Known {
-			return nil
-		}
-		loads[s.Region()] += v.Value
-	}
-	return loads
 }
 
 // writeHost writes what a machine does, each value with its name.

@@ -74,40 +74,6 @@ func TestStatusLine(t *testing.T) {
 	}
 }
 
-// TestStatusOfRegions guards the shares of regions: of each cluster with several of them, without
-// its proxies, and not while the region of one of its servers is unknown.
-func TestStatusOfRegions(t *testing.T) {
-	at := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
-	frame := func(second float64) engine.Frame {
-		f := engine.Frame{Tick: at.Add(time.Duration(second) * time.Second)}
-		for _, one := range []struct {
-			target   engine.Target
-			reported string
-			rate     float64
-		}{
-			{engine.Target{Name: "a", Cluster: "c", Region: "eu"}, "ignored", 300}, {engine.Target{Name: "b", Cluster: "c"}, "eu", 300},
-			{engine.Target{Name: "c", Cluster: "c"}, "us", 200}, {engine.Target{Name: "p", Cluster: "c", Behind: "c"}, "", 900},
-			{engine.Target{Name: "d", Cluster: "other"}, "eu", 1}, {engine.Target{Name: "e", Cluster: "other", Region: ""}, "", 1},
-		} {
-			s := &engine.Status{Region: one.reported}
-			s.Set(engine.QueriesTotal, one.rate*second)
-			f.Samples = append(f.Samples, engine.Sample{Target: &one.target, Tick: f.Tick, Answered: f.Tick, Status: s})
-		}
-		return f
-	}
-	var b strings.Builder
-	writeRegions(&b, frame(0), frame(1))
-	var got []string
-	for line := range strings.Lines(b.String()) {
-		_, rest, _ := strings.Cut(line, "  ")
-		got = append(got, strings.TrimSpace(rest))
-	}
-	want := []string{"region eu of c: 75.0% of operations", "region us of c: 25.0% of operations", "imbalance of c's regions: operations 50.0%"}
-	if d := cmp.Diff(want, got); d != "" {
-		t.Error(d)
-	}
-}
-
 // TestStatusOfHosts guards that --hosts prints a line of this machine beside the servers',
 // as text and as JSON, once with --once, also if the server is down.
 func TestStatusOfHosts(t *testing.T) {

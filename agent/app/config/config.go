@@ -308,7 +308,6 @@ type Target struct {
 	Cluster      string
 	Behind       string
 	Nodename     string
-	Region       string
 	NodeExporter string
 	Role         string
 	User         string
@@ -346,10 +345,6 @@ func (t *Target) keys() []key {
 		{
 			name: "nodename", to: text(&t.Nodename), doc: "The target's machine, as `uname -n` prints the name there: the label `nodename` of `node_uname_info`",
 			initialDoc: "what the server reports",
-		},
-		{
-			name: "region", to: text(&t.Region), doc: "Where the target is, such as `eu-west-1`: reports add up the load of each region",
-			initialDoc: "the server's own tag or label",
 		},
 		{
 			name: "node_exporter", to: text(&t.NodeExporter), doc: "URL of the node_exporter of the target's machine, such as `http://db1:9100/metrics`. It is read at each tick while a run lasts, see [hosts](databases.md#hosts)",
@@ -760,7 +755,7 @@ func (t *Target) plain() engine.Target {
 		address = net.JoinHostPort(strings.Trim(address, "[]"), e.DefaultPort)
 	}
 	return engine.Target{
-		Name: t.Name, Engine: t.Engine, Address: address, Cluster: t.Cluster, Behind: t.Behind, Nodename: t.Nodename, Region: t.Region, Role: t.Role,
+		Name: t.Name, Engine: t.Engine, Address: address, Cluster: t.Cluster, Behind: t.Behind, Nodename: t.Nodename, Role: t.Role,
 		User: t.User, Options: t.Options,
 	}
 }

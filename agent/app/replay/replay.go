@@ -128,7 +128,7 @@ func (p *Player) targets() []config.Target {
 	}
 	var all []config.Target
 	for _, s := range p.recorded.Servers.Targets {
-		t := config.Target{Name: s.Target, Engine: s.Engine, Cluster: s.Cluster, Nodename: s.Nodename, Region: s.Region, Address: "replay.invalid:1"}
+		t := config.Target{Name: s.Target, Engine: s.Engine, Cluster: s.Cluster, Nodename: s.Nodename, Address: "replay.invalid:1"}
 		if _, drained := p.recorded.Drain[s.Target]; !drained {
 			t.Address = p.recorded.Target
 		}

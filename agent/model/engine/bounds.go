@@ -75,7 +75,7 @@ func (s *Status) bound() {
 			}
 		}
 	}
-	for _, text := range []*string{&s.Version, &s.Flavour, &s.Nodename, &s.Region, &s.Role} {
+	for _, text := range []*string{&s.Version, &s.Flavour, &s.Nodename, &s.Role} {
 		*text = fit(*text)
 	}
 	if len(s.Missing) > maxValues {

@@ -32,8 +32,8 @@ type Target struct {
 	Behind  string // of a proxy: the cluster of the servers behind it
 	Role    string // label `role` if configured; empty: the server's own
 	// Nodename is the configured name of the machine; empty: what the server
-	// reports. Region is where that is, likewise.
-	Nodename, Region string
+	// reports.
+	Nodename string
 
 	User     string
 	Password Secret
@@ -143,8 +143,6 @@ type Status struct {
 	// Nodename is the name of the server's machine as `uname -n` prints it; empty
 	// if the server does not report it.
 	Nodename string
-	// Region is where the server is, by its own tags or labels; empty if it has none.
-	Region string
 	// Uptime distinguishes restarts from counters that were reset; 0 if unknown.
 	Uptime time.Duration
 
@@ -269,14 +267,6 @@ type Sample struct {
 // Up reports whether the target answered.
 func (s *Sample) Up() bool { return s.Err == nil && s.Status != nil }
 
-// Region is where the target is, as configured or else as it reports; empty if that is unknown.
-func (s *Sample) Region() string {
-	if s.Target.Region == "" && s.Up() {
-		return s.Status.Region
-	}
-	return s.Target.Region
-}
-
 // All yields every value of a sample: those that the sampler adds first, then, if
 // the target answered, those that it reported. It is the one list of what a
 // sample holds. A Value is valid until the next one.
@@ -345,20 +335,4 @@ func WithShare(ctx context.Context, share float64) (context.Context, context.Can
 		return context.WithCancel(ctx)
 	}
 	return context.WithTimeout(ctx, time.Duration(share*float64(time.Until(deadline))))
-}
-
-// regionNames are the tags and labels of servers that have their region, the best one first.
-var regionNames = []string{"region", "datacenter", "dc", "zone"}
-
-// RegionIn returns the region among a server's tags or labels; empty if there is none. Their
-// names may be written in any case.
-func RegionIn(labels map[string]string) string {
-	for _, name := range regionNames {
-		for _, label := range slices.Sorted(maps.Keys(labels)) {
-			if strings.EqualFold(label, name) && labels[label] != "" {
-				return labels[label]
-			}
-		}
-	}
-	return ""
 }

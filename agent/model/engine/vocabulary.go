@@ -116,13 +116,9 @@ var (
 	_ = NewImbalance(10, "imbalance_operations", "operations", "", QueryRate)
 	_ = NewImbalance(20, "imbalance_bytes", "bytes", "", ClientBytes)
 	_ = NewImbalance(30, "imbalance_cpu", "CPU", "", ServerCPU)
-
-	_ = NewImbalance(50, "imbalance_region_operations", "operations", measure.ByRegion, QueryRate)
-	_ = NewImbalance(60, "imbalance_region_bytes", "bytes", measure.ByRegion, ClientBytes)
-	_ = NewImbalance(70, "imbalance_region_cpu", "CPU", measure.ByRegion, ServerCPU)
 )
 
-// NewImbalance declares how unevenly the servers of a run, their regions, or the values of a label
+// NewImbalance declares how unevenly the servers of a run or the values of a label
 // of the metrics of one, share a load: by how much the one with the most exceeds the mean.
 func NewImbalance(rank int, id, load, label string, of *measure.Measure) *measure.Measure {
 	parts := "servers"

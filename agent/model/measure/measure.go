@@ -34,9 +34,6 @@ const (
 	Cluster Scope = "cluster"
 )
 
-// ByRegion is for a measure of a cluster whose parts are the regions of its servers.
-const ByRegion = "region"
-
 // Unit is the unit of a measure's values, always a base unit.
 type Unit string
 
@@ -108,8 +105,8 @@ type Measure struct {
 	// Spread is set if it is of interest how long the values were above a limit.
 	Spread bool
 	// Of is the measure of servers whose imbalance this one of a cluster is: by how much the part
-	// with the most exceeds the mean. By is the label of its metric by which the parts differ, or
-	// ByRegion; empty: they are the servers.
+	// with the most exceeds the mean. By is the label of its metric by which the parts differ;
+	// empty: they are the servers.
 	Of *Measure
 	By string
 	// Line is its name in a chart of several measures; default: Short, else the title.

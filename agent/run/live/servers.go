@@ -15,11 +15,11 @@ import (
 type servers struct {
 	// topology is the one in which they were looked for last.
 	topology *topology.Topology
-	// places are what servers reported, by target.
-	places map[string]place
+	// nodenames are the machines that servers reported, by target.
+	nodenames map[string]string
 	// machines are those of the run whose samples come.
 	machines []rundir.Machine
-	// unrecorded: run.json lacks some of places or machines.
+	// unrecorded: run.json lacks some of nodenames or machines.
 	unrecorded bool
 }
 
@@ -50,7 +50,7 @@ func (t *tracker) identify(ctx context.Context) {
 	}
 	t.mu.Lock()
 	t.servers.topology, t.unrecorded = now, false
-	next = withMachines(withPlaces(next, t.places), t.machines)
+	next = withMachines(withNodenames(next, t.nodenames), t.machines)
 	t.mu.Unlock()
 	if notice := next.Notice(); notice != "" && notice != meta.Servers.Notice() {
 		t.log.Warn(notice)
@@ -70,18 +70,14 @@ func (t *tracker) identify(ctx context.Context) {
 	t.setMeta(changed)
 }
 
-// place is a server's machine and region.
-type place struct{ nodename, region string }
-
-// withPlaces returns s with what the servers reported. What is configured, which s has,
+// withNodenames returns s with what the servers reported. What is configured, which s has,
 // comes first.
-func withPlaces(s *rundir.Servers, reported map[string]place) *rundir.Servers {
+func withNodenames(s *rundir.Servers, nodenames map[string]string) *rundir.Servers {
 	c := *s
 	c.Targets = slices.Clone(s.Targets)
 	for i := range c.Targets {
 		o := &c.Targets[i]
-		o.Nodename = cmp.Or(o.Nodename, reported[o.Target].nodename)
-		o.Region = cmp.Or(o.Region, reported[o.Target].region)
+		o.Nodename = cmp.Or(o.Nodename, nodenames[o.Target])
 	}
 	return &c
 }
@@ -91,7 +87,7 @@ func equalServers(a, b *rundir.Servers) bool {
 }
 
 // own returns the samples of the run's servers, and notes the names of their
-// machines and their regions. The caller holds mu.
+// machines. The caller holds mu.
 func (t *tracker) own(f engine.Frame) engine.Frame {
 	own := f
 	own.Samples = nil
@@ -105,15 +101,15 @@ func (t *tracker) own(f engine.Frame) engine.Frame {
 		if !s.Up() {
 			continue
 		}
-		was := t.places[server.Target]
-		now := place{cmp.Or(s.Status.Nodename, was.nodename), cmp.Or(s.Status.Region, was.region)}
-		if (server.Nodename != "" || now.nodename == was.nodename) && (server.Region != "" || now.region == was.region) {
+		was := t.nodenames[server.Target]
+		now := cmp.Or(s.Status.Nodename, was)
+		if server.Nodename != "" || now == was {
 			continue
 		}
-		if t.places == nil {
-			t.places = map[string]place{}
+		if t.nodenames == nil {
+			t.nodenames = map[string]string{}
 		}
-		t.places[server.Target], t.unrecorded = now, true
+		t.nodenames[server.Target], t.unrecorded = now, true
 	}
 	return own
 }

@@ -24,7 +24,7 @@ import (
 // twoClusters are two servers each, and one that is alone.
 var twoClusters = []engine.Target{
 	{Name: "b1", Engine: "mysql", Address: "127.0.0.1:3306", Cluster: "blue"},
-	{Name: "b2", Engine: "mysql", Address: "127.0.0.1:3307", Cluster: "blue", Nodename: "configured", Region: "eu"},
+	{Name: "b2", Engine: "mysql", Address: "127.0.0.1:3307", Cluster: "blue", Nodename: "configured"},
 	{Name: "g1", Engine: "mysql", Address: "127.0.0.1:3308", Cluster: "green"},
 	{Name: "g2", Engine: "mysql", Address: "127.0.0.1:3309", Cluster: "green"},
 	{Name: "alone", Engine: "mysql", Address: "127.0.0.1:3310"},
@@ -35,7 +35,7 @@ func answers(tick time.Time) engine.Frame {
 	f := engine.Frame{Tick: tick}
 	for i := range twoClusters {
 		o := &twoClusters[i]
-		s := engine.Sample{Target: o, Tick: tick, Asked: tick, Answered: tick, Status: &engine.Status{Nodename: "host-" + o.Name, Region: "at-" + o.Name}}
+		s := engine.Sample{Target: o, Tick: tick, Asked: tick, Answered: tick, Status: &engine.Status{Nodename: "host-" + o.Name}}
 		s.Status.Set(engine.QueriesTotal, 1)
 		s.Settings = &engine.SettingsReading{At: tick, Settings: engine.Settings{"a": "b"}}
 		f.Samples = append(f.Samples, s)
@@ -105,18 +105,18 @@ func TestServersOfRuns(t *testing.T) {
 		w.Frame(answers(time.Now()))
 	}
 	for id, names := range want {
-		s := w.until(id, "the names of the machines and regions", func(s ingest.Snapshot) bool {
-			return !slices.ContainsFunc(s.Meta.Servers.Targets, func(o rundir.Server) bool { return o.Nodename == "" || o.Region == "" })
+		s := w.until(id, "the names of the machines", func(s ingest.Snapshot) bool {
+			return !slices.ContainsFunc(s.Meta.Servers.Targets, func(o rundir.Server) bool { return o.Nodename == "" })
 		})
 		var in, nodes []string
 		for _, o := range s.Meta.Servers.Targets {
-			in, nodes = append(in, o.Target), append(nodes, o.Nodename, o.Region)
+			in, nodes = append(in, o.Target), append(nodes, o.Nodename)
 		}
 		if got := strings.Join(in, " "); got != names {
 			t.Errorf("%s: run.json has %q, want %q", id, got, names)
 		}
 		if id == "blue" {
-			if d := cmp.Diff([]string{"host-b1", "at-b1", "configured", "eu"}, nodes); d != "" {
+			if d := cmp.Diff([]string{"host-b1", "configured"}, nodes); d != "" {
 				t.Error(d)
 			}
 		}

@@ -14,11 +14,11 @@ import (
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
 
-// Balance is how a run's servers, their regions, or the shards behind them, shared one kind of load.
+// Balance is how a run's servers, or the shards behind them, shared one kind of load.
 type Balance struct {
 	// Load is operations, bytes or CPU.
 	Load string `json:"load"`
-	// By is what the parts are: server, region or shard.
+	// By is what the parts are: server or shard.
 	By    string     `json:"by"`
 	Parts []LoadPart `json:"parts"`
 	// Imbalance is by how much the part with the most load exceeds the mean: 0 if all have the
@@ -28,7 +28,7 @@ type Balance struct {
 	measure *measure.Measure
 }
 
-// LoadPart is the load of one server, region or shard.
+// LoadPart is the load of one server or shard.
 type LoadPart struct {
 	Name string `json:"name"`
 	// PerSecond is what it did a second: operations, bytes, or seconds of CPU.
@@ -46,9 +46,6 @@ func balances(h *record.History) []Balance {
 		switch m.By {
 		case "":
 			b.Parts, ok = partsByServer(h, m)
-		case measure.ByRegion:
-			b.Parts, ok = partsByServer(h, m)
-			b.By, b.Parts = m.By, byRegion(&h.Snapshot.Meta, b.Parts)
 		default:
 			b.By, b.Parts, ok = m.By, partsByLabel(h, m), true
 		}
@@ -94,25 +91,6 @@ func partsByServer(h *record.History, m *measure.Measure) (parts []LoadPart, ok 
 		parts = append(parts, LoadPart{Name: s.Target, PerSecond: v})
 	}
 	return parts, true
-}
-
-// byRegion adds up the load of each region, in the order of their names; nil if the region of one
-// of the servers is unknown.
-func byRegion(m *rundir.Meta, servers []LoadPart) []LoadPart {
-	var parts []LoadPart
-	for _, p := range servers {
-		region := m.Servers.Server(p.Name).Region
-		if region == "" {
-			return nil
-		}
-		if i := slices.IndexFunc(parts, func(o LoadPart) bool { return o.Name == region }); i >= 0 {
-			parts[i].PerSecond += p.PerSecond
-		} else {
-			parts = append(parts, LoadPart{Name: region, PerSecond: p.PerSecond})
-		}
-	}
-	slices.SortFunc(parts, func(a, b LoadPart) int { return strings.Compare(a.Name, b.Name) })
-	return parts
 }
 
 // loadOf returns how much of a measure a server did a second while the tool ran.
@@ -165,7 +143,7 @@ func partsByLabel(h *record.History, m *measure.Measure) []LoadPart {
 // BalanceTable has who took the load.
 func (r *Row) BalanceTable() *table.Table { return BalanceTable(r.Balances) }
 
-// balanceTable has a row for each server, region and shard, and one for the imbalance.
+// balanceTable has a row for each server and shard, and one for the imbalance.
 func BalanceTable(all []Balance) *table.Table {
 	t := table.New(table.Column{Name: "part"})
 	var loads, kinds []string

@@ -25,7 +25,7 @@ func TestBalances(t *testing.T) {
 	start := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 	end := start.Add(10 * time.Second)
 	dir, claim, err := rundir.Create(t.TempDir(), rundir.Meta{ID: "one", StartedAt: start, EndedAt: &end, ClosedAt: &end, Outcome: rundir.Succeeded, Servers: &rundir.Servers{Targets: []rundir.Server{
-		{Target: "a", Region: "eu"}, {Target: "b", Region: "us"}, {Target: "r1"}, {Target: "r2"}, {Target: "proxy", Proxy: true},
+		{Target: "a"}, {Target: "b"}, {Target: "r1"}, {Target: "r2"}, {Target: "proxy", Proxy: true},
 	}}})
 	if err != nil {
 		t.Fatal(err)
@@ -61,13 +61,10 @@ func TestBalances(t *testing.T) {
 		t.Fatal(err)
 	}
 	all := balances(h)
-	if len(all) != 3 {
+	if len(all) != 2 {
 		t.Fatalf("%+v", all)
 	}
-	servers, byShard, byRegion := all[0], all[1], all[2]
-	if byRegion.By != "region" || len(byRegion.Parts) != 2 || byRegion.Parts[1].Name != "us" || math.Abs(byRegion.Parts[1].Share-0.25) > 1e-9 || math.Abs(byRegion.Imbalance-0.5) > 1e-9 {
-		t.Errorf("%+v", byRegion)
-	}
+	servers, byShard := all[0], all[1]
 	if len(servers.Parts) != 2 || servers.Parts[0].Name != "a" || math.Abs(servers.Parts[0].Share-0.75) > 1e-9 || math.Abs(servers.Imbalance-0.5) > 1e-9 {
 		t.Errorf("%+v", servers)
 	}
@@ -79,7 +76,7 @@ func TestBalances(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := strings.Join(strings.Fields(b.String()), " ")
-	for _, want := range []string{"server a 75.00 %", "imbalance of servers 50.00 %", "shard s3 83.33 %", "imbalance of shards 150.0 %", "region us 25.00 %", "imbalance of regions 50.00 %"} {
+	for _, want := range []string{"server a 75.00 %", "imbalance of servers 50.00 %", "shard s3 83.33 %", "imbalance of shards 150.0 %"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is missing:\n%s", want, b.String())
 		}
@@ -92,7 +89,7 @@ func TestBalances(t *testing.T) {
 			t.Errorf("%s is %v", m.Name, v)
 		}
 	}
-	if got := strings.Join(names, ", "); got != "imbalance operations, imbalance shard operations, imbalance region operations" {
+	if got := strings.Join(names, ", "); got != "imbalance operations, imbalance shard operations" {
 		t.Error(got)
 	}
 }

@@ -13,11 +13,9 @@ import (
 
 // Server is what was observed of one server during a run.
 type Server struct {
-	Target string `json:"target"`
-	Engine string `json:"engine"`
-	Role   string `json:"role,omitempty"`
-	// Region is where it is; absent if that is unknown.
-	Region   string   `json:"region,omitempty"`
+	Target   string   `json:"target"`
+	Engine   string   `json:"engine"`
+	Role     string   `json:"role,omitempty"`
 	Versions []string `json:"versions,omitempty"`
 
 	// Values sum up the measures that the server has, in the catalogue's order. In
@@ -133,7 +131,6 @@ func newServer(h *record.History, s *record.Server) Server {
 		SampledSeconds: s.Coverage.Seconds, Coverage: s.Coverage,
 	}
 	if one := h.Snapshot.Meta.Servers.Server(s.Target); one != nil {
-		out.Region = one.Region
 	}
 	if d, ok := h.Snapshot.Meta.Drain[s.Target]; ok {
 		out.DrainTimedOut, out.DrainResolution = d.TimedOut, d.ResolutionSeconds
@@ -189,7 +186,6 @@ func sumUp(m *measure.Measure, t series.Tally, s *record.Server) Value {
 func ServerTable(all []Server) *table.Table {
 	t := newSideBySide(all, func(s *Server) string { return s.Target })
 	t.add("role", func(s *Server) table.Cell { return table.Text(s.Role) })
-	t.add("region", func(s *Server) table.Cell { return table.Text(s.Region) })
 	t.add("version", func(s *Server) table.Cell { return table.Text(table.Join(s.Versions)) })
 	t.add("sampled", func(s *Server) table.Cell { return coverageCell(s.Coverage) })
 	t.addMeasures(measure.All(measure.Server), (*Server).Value)

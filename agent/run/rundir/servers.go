@@ -58,8 +58,6 @@ type Server struct {
 	Connected bool `json:"connected,omitempty"`
 	// Nodename is the name of its machine as `uname -n` prints it; empty if unknown.
 	Nodename string `json:"nodename,omitempty"`
-	// Region is where it is, as configured or as it reported; empty if unknown.
-	Region string `json:"region,omitempty"`
 }
 
 // Proxy is a declared proxy that is not sampled.

@@ -98,7 +98,7 @@ func (t *Topology) Servers(ctx context.Context, m *rundir.Meta, here Machine) ru
 	for i := range t.Targets {
 		if o := &t.Targets[i]; found.includes(o) {
 			result.Targets = append(result.Targets, rundir.Server{
-				Target: o.Name, Cluster: o.Cluster, Engine: o.Engine, Nodename: o.Nodename, Region: o.Region,
+				Target: o.Name, Cluster: o.Cluster, Engine: o.Engine, Nodename: o.Nodename,
 				Proxy: o.Behind != "", Connected: found.connected[o.Name],
 			})
 		}

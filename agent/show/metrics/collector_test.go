@@ -133,7 +133,7 @@ func TestStalledRun(t *testing.T) {
 func TestServers(t *testing.T) {
 	lag := 12.0
 	up := engine.Sample{
-		Target: &engine.Target{Name: "n1", Engine: "mysql", Cluster: "c", Address: "127.0.0.1:3306", Region: "eu-west-1"},
+		Target: &engine.Target{Name: "n1", Engine: "mysql", Cluster: "c", Address: "127.0.0.1:3306"},
 		Asked:  start, Answered: start.Add(3 * time.Millisecond), Restarts: 1, LagTransactions: series.Some(lag),
 		Status: &engine.Status{Version: "10.11.19-MariaDB", Flavour: "mariadb", Role: "primary"},
 	}

@@ -14,7 +14,6 @@ var (
 	dbDuration  = family("db_sample_duration_seconds", "How long the server took to answer the last sample.", targetLabels...)
 	dbSampledAt = family("db_sample_timestamp_seconds", "When the server answered the last sample, Unix time.", targetLabels...)
 	dbInfo      = family("db_info", "The server's version and flavour as labels; value 1.", append(targetLabels[:4:4], "version", "flavour")...)
-	dbRegion    = family("db_region_info", "Where the server is, as configured or by its own tag or label; value 1. Absent if that is unknown.", append(targetLabels[:4:4], "region")...)
 )
 
 // roles remember what a server called itself, so that its label does not
@@ -49,7 +48,4 @@ func (c *Collector) sample(emit emit, s *engine.Sample) {
 	emit(dbDuration, s.Answered.Sub(s.Asked).Seconds(), labels...)
 	emit(dbSampledAt, seconds(s.Answered), labels...)
 	emit(dbInfo, 1, append(slices.Clip(labels), label(s.Status.Version), s.Status.Flavour)...)
-	if region := s.Region(); region != "" {
-		emit(dbRegion, 1, append(slices.Clip(labels), label(region))...)
-	}
 }

@@ -40,7 +40,6 @@ type serverView struct {
 	Name    string `json:"name"`
 	Engine  string `json:"engine"`
 	Cluster string `json:"cluster,omitempty"`
-	Region  string `json:"region,omitempty"`
 	State   string `json:"state"` // up, or down and why
 	Version string `json:"version,omitempty"`
 	Up      bool   `json:"up"`
@@ -83,7 +82,7 @@ func (p *Page) serverRows() []serverView {
 	rows := []serverView{}
 	for i := range frame.Samples {
 		s := &frame.Samples[i]
-		row := serverView{Name: s.Target.Name, Engine: s.Target.Engine, Cluster: s.Target.Cluster, Region: s.Region()}
+		row := serverView{Name: s.Target.Name, Engine: s.Target.Engine, Cluster: s.Target.Cluster}
 		switch {
 		case s.Up():
 			now := engine.NewWindow(&engine.Sample{}, s)

@@ -86,22 +86,6 @@ func TestFerretDB(t *testing.T) {
 	}
 }
 
-// TestRegion guards that a member's region is that of its tags, which hello reports at times only.
-func TestRegion(t *testing.T) {
-	f := newFake(t)
-	serve(t, f, 1, composed, "8.0", "pss-secondary")
-	hello := fixture(t, composed, "8.0", "pss-secondary", "hello.json")
-	// As Atlas tags its members.
-	hello = append(hello, bson.E{Key: "tags", Value: bson.D{{Key: "availabilityZone", Value: "euw1-az2"}, {Key: "nodeType", Value: "ELECTABLE"}, {Key: "region", Value: "EU_WEST_1"}}})
-	f.answer("hello", hello)
-	p := openFake(t, f)
-	for range 2 {
-		if s := mustProbe(t, p); s.Region != "EU_WEST_1" {
-			t.Errorf("region %q", s.Region)
-		}
-	}
-}
-
 // Before 4.4.2 there is no hello.
 func TestOnlyIsMaster(t *testing.T) {
 	f := newFake(t)

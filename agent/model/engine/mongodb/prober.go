@@ -205,7 +205,7 @@ func (p *prober) update(repl greeting) greeting {
 	if repl.config != p.hello.config || repl.set != p.hello.set {
 		p.helloAt = time.Time{}
 	}
-	repl.delay, repl.region = p.hello.delay, p.hello.region
+	repl.delay = p.hello.delay
 	if repl.state == stateUnknown && p.hello.state == stateArbiter {
 		repl.state = stateArbiter
 	}

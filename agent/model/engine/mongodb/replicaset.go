@@ -47,7 +47,6 @@ type greeting struct {
 	state  int    // a state constant; stateUnknown if hello has none
 	delay  time.Duration
 	config float64 // version of the set's configuration
-	region string  // of the member's tags
 	// lastWrite is the last operation applied.
 	lastWrite    optime
 	hasLastWrite bool
@@ -71,9 +70,6 @@ func readGreeting(d document) greeting {
 		}
 	}
 	g.config, _ = d.number("setVersion")
-	tags := map[string]string{}
-	d.texts(func(name, value string) { tags[name] = value }, "tags")
-	g.region = engine.RegionIn(tags)
 	g.lastWrite, g.hasLastWrite = optimeAt(g.set, d, "lastWrite", "opTime")
 	g.lastWrite = g.lastWrite.at(d, "lastWrite", "lastWriteDate")
 	return g
@@ -94,7 +90,7 @@ func (g *greeting) role() string {
 
 // applyGreeting sets role and position.
 func applyGreeting(s *engine.Status, g *greeting) {
-	s.Role, s.Region = g.role(), g.region
+	s.Role = g.role()
 	if g.set == "" || g.router {
 		return
 	}

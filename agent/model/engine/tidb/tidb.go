@@ -45,7 +45,6 @@ type Detail struct {
 	metrics  metrics
 	members  members
 	sessions sessions
-	labels   labels
 }
 
 // New returns the detail for one prober.
@@ -98,9 +97,6 @@ func (d *Detail) Read(ctx context.Context, q mysql.Querier, tick *mysql.Tick, ou
 		d.client = newClient(tick.Target)
 	}
 	d.metrics.read(ctx, d.client, address, now, out)
-	if d.metrics.problem == "" {
-		out.Region = d.labels.region(ctx, d.client, strings.TrimSuffix(address, metricsPath)+infoPath, now)
-	}
 	return nil
 }
 

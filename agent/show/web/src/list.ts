@@ -411,7 +411,7 @@ function serverTable(servers: Server[]): HTMLElement {
       el('td', {}, el('span', { class: `badge ${s.up ? 'good' : 'bad'}` }, s.up ? 'up' : 'down'), s.up ? '' : ` ${s.state.replace(/^down:? ?/, '')}`),
       el('td', { 'data-name': s.role ? 'role' : '' }, s.role ?? ''),
       el('td', { 'data-name': lag(s) ? 'lag' : '' }, lag(s)),
-      el('td', {}, [s.cluster, s.region].filter(Boolean).join(', ')),
+      el('td', {}, s.cluster ?? ''),
       el('td', {}, [s.engine, s.version].filter(Boolean).join(' ')),
     );
   const head = ['Target', 'State', 'Role', 'Lag', 'Cluster', 'Version'].map((t) => el('th', { scope: 'col' }, t));

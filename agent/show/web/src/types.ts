@@ -101,7 +101,6 @@ export interface Server {
   name: string;
   engine: string;
   cluster?: string;
-  region?: string;
   state: string;
   version?: string;
   up: boolean;
