@@ -112,7 +112,7 @@ type Sample struct {
 	Shape *Shape `json:"shape,omitempty"`
 }
 
-// bookkeeping are labels that number runs and have nothing to do with how they
+// Bookkeeping are labels that number runs and have nothing to do with how they
 // were made.
 var Bookkeeping = []string{"sweep", "step", "repeat"}
 

@@ -41,7 +41,7 @@ func Figures(measures []review.Measure) []Figure {
 	return all
 }
 
-// isRate reports whether more of a measure is better, so that it has a best point.
+// IsRate reports whether more of a measure is better, so that it has a best point.
 func IsRate(m *review.Measure) bool {
 	return slices.ContainsFunc([]*measure.Measure{tool.Throughput, tool.QueryRate, tool.TpmC}, func(t *measure.Measure) bool { return t.Field() == m.Field })
 }
@@ -50,7 +50,7 @@ func IsRate(m *review.Measure) bool {
 // its rows.
 var counted = regexp.MustCompile(`^table_size$|rows|record|count|events|operations|rate$|threads|connections`)
 
-// shortSizes returns how figures write the values of a parameter: sizes that are plain numbers
+// ShortSizes returns how figures write the values of a parameter: sizes that are plain numbers
 // of bytes, such as a server's 134217728, as 128 MiB, and others as they are. Of one number it
 // can't be known, so all of them have to be whole MiB.
 func ShortSizes(name string, values []string) func(string) string {

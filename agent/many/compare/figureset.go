@@ -38,7 +38,7 @@ type FigureSet struct {
 	Rows    []review.Row
 	lines   []string // of the rows
 	Named   []review.Measure
-	// given: the axis was asked for, not found. each: so was each run by itself.
+	// Given: the axis was asked for, not found. each: so was each run by itself.
 	Given, each bool
 }
 
@@ -143,7 +143,7 @@ func figureFact(r *review.Row, name string) string {
 	return r.ServerSettings[name]
 }
 
-// points returns the points of a measure, line by line.
+// Points returns the points of a measure, line by line.
 func (s *FigureSet) Points(m *review.Measure) []FigurePoint {
 	return FigureRows(s.Rows, m, s.X, func(i int) string { return s.lines[i] })
 }

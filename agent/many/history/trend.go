@@ -345,7 +345,7 @@ func (t *Trend) Head() string {
 	return m.Head()
 }
 
-// changeTable has a row for each change of a series.
+// ChangeTable has a row for each change of a series.
 func (t *Trend) ChangeTable(s *TrendSeries) *table.Table {
 	out := table.New(table.Named("since", "first run", "runs before", "runs after", t.Head()+" before", "after", "change", "what differs")...)
 	for i := range s.Changes {

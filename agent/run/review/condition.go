@@ -21,7 +21,7 @@ type Condition struct {
 	text    string
 	name    string
 	Compare string
-	// bound is in the base unit. Of a relative condition it is the ratio to the
+	// Bound is in the base unit. Of a relative condition it is the ratio to the
 	// baseline.
 	Bound    float64
 	Relative bool
@@ -222,7 +222,7 @@ func conditionMeasures() []Measure {
 	return slices.DeleteFunc(all, func(m Measure) bool { return m.Condition == "" })
 }
 
-// measure returns the measure that the condition names of these runs: of a latency
+// Measure returns the measure that the condition names of these runs: of a latency
 // the statistic of the headline's operation.
 func (c *Condition) Measure(rows []Row) (Measure, bool) {
 	if c.name == "errors" && c.unit == "%" && !c.Relative {
@@ -247,7 +247,7 @@ func (c *Condition) Measure(rows []Row) (Measure, bool) {
 // failedShare is of the transactions, each attempt counted.
 var failedShare = Measure{Name: "errors", Unit: table.Percent, Value: func(r *Row) float64 { return series.Number(r.FailedShare) }}
 
-// exceeds reports whether a value is beyond the bound.
+// Exceeds reports whether a value is beyond the bound.
 func (c *Condition) Exceeds(v float64) bool {
 	switch c.Compare {
 	case ">":

@@ -53,7 +53,7 @@ func suffix(m *measure.Measure) string {
 	return ""
 }
 
-// costTable has a row for each cost and a column for servers and machines.
+// CostTable has a row for each cost and a column for servers and machines.
 func CostTable(all []Cost) *table.Table {
 	var of []string
 	for _, c := range all {

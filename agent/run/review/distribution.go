@@ -93,7 +93,7 @@ func percentiles(h *histogram.Histogram, stats []distributionStat) []Percentile 
 	return all
 }
 
-// distributionTable has a row for each percentile.
+// DistributionTable has a row for each percentile.
 func DistributionTable(all []Distribution) *table.Table {
 	t := table.New(table.Named("operation", "percentile", "at least ms", "at most ms", "known within")...)
 	for i := range all {
@@ -111,7 +111,7 @@ func DistributionTable(all []Distribution) *table.Table {
 	return t
 }
 
-// distributionNotes name what the histograms do not cover.
+// DistributionNotes name what the histograms do not cover.
 func DistributionNotes(all []Distribution) []string {
 	var notes []string
 	for i := range all {
@@ -129,7 +129,7 @@ func (r *Run) DistributionTable() (*table.Table, []string) {
 	return DistributionTable(all), DistributionNotes(all)
 }
 
-// allDistributions are the tool's and that of the servers.
+// AllDistributions are the tool's and that of the servers.
 func (r *Run) AllDistributions() []Distribution {
 	if r.Statements == nil || r.Statements.Distribution == nil {
 		return r.Distributions

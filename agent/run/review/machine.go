@@ -74,7 +74,7 @@ func machines(h *record.History) []Machine {
 	return all
 }
 
-// machineTable has a row for each fact and measure and a column for each machine.
+// MachineTable has a row for each fact and measure and a column for each machine.
 func MachineTable(all []Machine) *table.Table {
 	t := newSideBySide(all, func(m *Machine) string { return m.Host })
 	t.add("role", func(m *Machine) table.Cell { return table.Text(m.Role()) })

@@ -33,7 +33,7 @@ type Measure struct {
 	Figure, Line string
 	// IsCost: it is what a transaction took.
 	IsCost bool
-	// of is the measure of servers or machines that it shows, nil for the tool's own; isHeadline is
+	// Of is the measure of servers or machines that it shows, nil for the tool's own; isHeadline is
 	// set for throughput and the headline latency, isDetail for what explains other measures.
 	Of         *measure.Measure
 	IsHeadline bool
@@ -73,7 +73,7 @@ func Measures(rows []Row) []Measure {
 	})
 }
 
-// toolMeasures returns those of the catalogue that have a column in tables. Of the
+// ToolMeasures returns those of the catalogue that have a column in tables. Of the
 // headline latency there are all statistics.
 func ToolMeasures(rows []Row) []Measure {
 	var all []Measure
@@ -152,7 +152,7 @@ const DrainCondition = "drain" // how conditions name the drain
 // read a table with more.
 const serverColumns = 6
 
-// serverMeasures returns each server's measures, then the worst of all servers.
+// ServerMeasures returns each server's measures, then the worst of all servers.
 func ServerMeasures(rows []Row) []Measure {
 	var all []Measure
 	targets := targetsOf(rows)
@@ -275,7 +275,7 @@ func newServerMeasure(name string, base measure.Unit, unit table.Unit, value fun
 	return Measure{Name: name, Field: field, Base: base, Unit: unit, Server: true, Value: value}
 }
 
-// headlineOf returns the headline latency of a run's intervals, chosen by their
+// HeadlineOf returns the headline latency of a run's intervals, chosen by their
 // medians.
 func HeadlineOf(v *record.Intervals) series.Optional[tool.Latency] {
 	var all []tool.Latency

@@ -202,7 +202,7 @@ func (r *Row) Headline() string {
 	return LatencyName(l.Operation, l.Stat) + " " + table.Milliseconds.Signed(l.Seconds)
 }
 
-// latencyName returns a statistic with its operation, which goes without saying
+// LatencyName returns a statistic with its operation, which goes without saying
 // for transactions.
 func LatencyName(operation, stat string) string {
 	stat = tool.StatName(stat)
@@ -212,7 +212,7 @@ func LatencyName(operation, stat string) string {
 	return operation + " " + stat
 }
 
-// facts returns what runs differ by.
+// Facts returns what runs differ by.
 func (r *Row) Facts() []rundir.Fact {
 	m := rundir.Meta{
 		Tool: r.Tool, ToolVersion: r.Version, Verb: r.Verb, Workload: r.Workload, Threads: r.Threads, Target: r.Target,
@@ -239,7 +239,7 @@ func (r *Row) State() string {
 	return string(r.Phase)
 }
 
-// manyFailures is the share of failed transactions from which on it is part of the
+// ManyFailures is the share of failed transactions from which on it is part of the
 // result: a tool that is configured to ignore errors succeeds whatever happens.
 const ManyFailures = 0.01
 
@@ -268,7 +268,7 @@ func (r *Row) Outcome() string {
 	return string(r.Result)
 }
 
-// ownTitle returns what the title has beside the workload and the threads, which have
+// OwnTitle returns what the title has beside the workload and the threads, which have
 // columns of their own.
 func (r *Row) OwnTitle() string {
 	title := r.Title
@@ -299,7 +299,7 @@ func (r *Row) ThreadsCell() table.Cell {
 	return table.Whole(r.Threads)
 }
 
-// headlineCell names the latency unless it is the one that the head names.
+// HeadlineCell names the latency unless it is the one that the head names.
 func (r *Row) HeadlineCell() table.Cell {
 	if !r.headline.Known {
 		return table.Cell{}
@@ -345,7 +345,7 @@ func (r *Row) latencyOf(operation, stat string) float64 {
 	return series.Unknown()
 }
 
-// countedTransactions is how many transactions the tool made in the time in which statements
+// CountedTransactions is how many transactions the tool made in the time in which statements
 // were counted, on average; unknown if none were.
 func (r *Row) CountedTransactions() float64 {
 	if r.Executed == nil {

@@ -182,7 +182,7 @@ func sumUp(m *measure.Measure, t series.Tally, s *record.Server) Value {
 	return Value{Measure: m, Value: series.Unknown()}
 }
 
-// serverTable has a row for each fact and measure and a column for each server.
+// ServerTable has a row for each fact and measure and a column for each server.
 func ServerTable(all []Server) *table.Table {
 	t := newSideBySide(all, func(s *Server) string { return s.Target })
 	t.add("role", func(s *Server) table.Cell { return table.Text(s.Role) })

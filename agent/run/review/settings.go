@@ -152,7 +152,7 @@ func (c *ClusterSettings) Same() *table.Table {
 	return t
 }
 
-// settingText adds MiB or GiB to a large number of bytes, and leaves out zeros at the
+// SettingText adds MiB or GiB to a large number of bytes, and leaves out zeros at the
 // end of a decimal fraction.
 func SettingText(v string) string {
 	if f, err := strconv.ParseFloat(v, 64); err == nil && strings.Contains(v, ".") {
@@ -164,7 +164,7 @@ func SettingText(v string) string {
 	return table.Dash(v)
 }
 
-// shortSize returns a number of bytes in MiB or GiB; false if it is no whole number of them.
+// ShortSize returns a number of bytes in MiB or GiB; false if it is no whole number of them.
 func ShortSize(v string) (string, bool) {
 	const mebibyte = 1 << 20
 	n, err := strconv.ParseUint(v, 10, 63)

@@ -81,7 +81,7 @@ func statementText(s *engine.Statement) string {
 	return "(digest " + s.Digest + ")"
 }
 
-// statementsOf adds up what the servers of a run executed; nil if nothing was recorded.
+// StatementsOf adds up what the servers of a run executed; nil if nothing was recorded.
 func StatementsOf(h *record.History) *Statements {
 	var all Statements
 	var distribution []*histogram.Histogram
@@ -218,7 +218,7 @@ func (r *Run) StatementNotes() []string { return StatementNotes(r.Statements) }
 // shownStatements is how many have a row of their own.
 const shownStatements = 20
 
-// statementNotes are what the reader of the table has to know.
+// StatementNotes are what the reader of the table has to know.
 func StatementNotes(all *Statements) []string {
 	if all == nil {
 		return nil

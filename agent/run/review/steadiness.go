@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// fewIntervals is the number below which steadiness is unknown unless two parts do not overlap.
+	// FewIntervals is the number below which steadiness is unknown unless two parts do not overlap.
 	FewIntervals = 20
 	// unsteady is the share of the mean throughput by which it must change to be
 	// reported.

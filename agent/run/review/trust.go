@@ -44,7 +44,7 @@ const (
 	stolenHost = 0.02
 )
 
-// trust returns what a reader has to know before believing a run's numbers.
+// Trust returns what a reader has to know before believing a run's numbers.
 func Trust(h *record.History, row *Row) []Finding {
 	j := &judge{h: h, row: row}
 	j.outcome()
