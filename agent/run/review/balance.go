@@ -143,7 +143,7 @@ func partsByLabel(h *record.History, m *measure.Measure) []LoadPart {
 // BalanceTable has who took the load.
 func (r *Row) BalanceTable() *table.Table { return BalanceTable(r.Balances) }
 
-// balanceTable has a row for each server and shard, and one for the imbalance.
+// BalanceTable has a row for each server and shard, and one for the imbalance.
 func BalanceTable(all []Balance) *table.Table {
 	t := table.New(table.Column{Name: "part"})
 	var loads, kinds []string
