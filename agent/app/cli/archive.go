@@ -193,6 +193,14 @@ func (c *archiveCommand) pull(s Streams) error {
 // archivedRun is a run as `archive list --format=json` prints it.
 type archivedRun struct {
 	review.Row
+	stored
+}
+
+// MarshalJSON returns the fields of the row, and how the run is stored.
+func (r archivedRun) MarshalJSON() ([]byte, error) { return table.MarshalJoined(r.Row, r.stored) }
+
+// stored is how a run is stored in an archive.
+type stored struct {
 	// Origin distinguishes runs of the same id from different machines: ID~ORIGIN names one.
 	Origin     string    `json:"origin"`
 	UploadedAt time.Time `json:"uploaded_at"`
@@ -228,7 +236,7 @@ func (l *archiveListCommand) list(s Streams) error {
 	runs := []archivedRun{}
 	rows := []review.Row{}
 	for _, x := range archivedRuns(all, &l.runFilter) {
-		runs = append(runs, archivedRun{x.Row, x.Origin, x.Uploaded, x.Stored(), x.Omits()})
+		runs = append(runs, archivedRun{x.Row, stored{x.Origin, x.Uploaded, x.Stored(), x.Omits()}})
 		rows = append(rows, x.Row)
 	}
 	if *l.format == jsonFormat {

@@ -24,6 +24,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
+	"github.com/benchwatch/benchwatch/agent/many/compare"
+	"github.com/benchwatch/benchwatch/agent/many/sweep"
 	"github.com/benchwatch/benchwatch/agent/model/measure"
 	"github.com/benchwatch/benchwatch/agent/model/tool"
 	"github.com/benchwatch/benchwatch/agent/run/review"
@@ -356,6 +358,19 @@ func (d *definer) fields(s *definition, of reflect.Type) {
 		if of == reflect.TypeFor[parsedLine]() && !n.OfGroup || of == reflect.TypeFor[report.ExportLine]() && !n.AtEnd {
 			about := &definition{Type: kind, Description: n.Note}
 			s.Properties = append(s.Properties, property{name: n.ID, definition: about})
+		}
+	}
+	if of == reflect.TypeFor[review.Row]() || of == reflect.TypeFor[sweep.Combination]() {
+		for _, m := range review.RowMeasures() {
+			if m == tool.HeadlineLatency {
+				continue
+			}
+			about := &definition{Type: "number"}
+			if m.MoreIsBetter && of == reflect.TypeFor[sweep.Combination]() {
+				about = d.define(reflect.TypeFor[compare.Spread]())
+			}
+			about.Description = m.Note
+			s.Properties = append(s.Properties, property{name: m.Field(), definition: about})
 		}
 	}
 	if of == reflect.TypeFor[review.Machine]() {

@@ -19,6 +19,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/benchwatch/benchwatch/agent/model/tool"
 	"github.com/benchwatch/benchwatch/agent/model/tool/registry"
 	"github.com/benchwatch/benchwatch/agent/run/review"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
@@ -154,7 +155,7 @@ func TestPushAndRead(t *testing.T) {
 		t.Fatalf("listed %+v", all)
 	}
 	row := all[0].Row
-	if row.TPS.Value != 21532 || row.Headline() != "p95 1.04 ms" || row.Threads != 16 || row.Result != rundir.Succeeded || row.DurationSeconds != 1.0001 {
+	if row.Values.Of(tool.Throughput).Value != 21532 || row.Headline() != "p95 1.04 ms" || row.Threads != 16 || row.Result != rundir.Succeeded || row.DurationSeconds != 1.0001 {
 		t.Errorf("row %+v, headline %s", row, row.Headline())
 	}
 	for range 2 { // from the archive, then from the cache
@@ -590,7 +591,7 @@ func TestOmittedOutput(t *testing.T) {
 	a.OmitOutput = true
 	push(t, a, newRun(t, t.TempDir(), "one", "gen1"))
 	x := list(t, a)[0]
-	if !x.Omits() || x.Row.TPS.Value != 21532 {
+	if !x.Omits() || x.Row.Values.Of(tool.Throughput).Value != 21532 {
 		t.Errorf("%+v", x)
 	}
 	dir, err := a.Run(t.Context(), x)

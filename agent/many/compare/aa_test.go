@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/benchwatch/benchwatch/agent/model/tool"
 	"github.com/benchwatch/benchwatch/agent/model/tool/sysbench"
 	"github.com/benchwatch/benchwatch/agent/run/record"
 	"github.com/benchwatch/benchwatch/agent/run/review"
@@ -116,7 +117,7 @@ func splitMinutes(t *testing.T, text []byte) ([]review.Row, bool) {
 			t.Fatal(err)
 		}
 		row := review.NewObservedRow(h)
-		if !row.TPS.Known {
+		if !row.Values.Of(tool.Throughput).Known {
 			t.Fatal("a part of a run has no throughput")
 		}
 		rows = append(rows, row)

@@ -7,8 +7,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/benchwatch/benchwatch/agent/model/measure"
-	"github.com/benchwatch/benchwatch/agent/model/tool"
 	"github.com/benchwatch/benchwatch/agent/run/review"
 )
 
@@ -39,11 +37,6 @@ func Figures(measures []review.Measure) []Figure {
 		all[i] = append(all[i], m)
 	}
 	return all
-}
-
-// IsRate reports whether more of a measure is better, so that it has a best point.
-func IsRate(m *review.Measure) bool {
-	return slices.ContainsFunc([]*measure.Measure{tool.Throughput, tool.QueryRate, tool.TpmC}, func(t *measure.Measure) bool { return t.Field() == m.Field })
 }
 
 // counted are parameters whose values count something, however large: the size of a table is

@@ -209,7 +209,7 @@ func repeats(name string, threads int, rates ...float64) Group {
 	for i, tps := range rates {
 		g.Runs = append(g.Runs, review.Row{
 			ID: fmt.Sprintf("%s-%d-%d", name, threads, i), Threads: threads, Result: rundir.Succeeded, Labels: map[string]string{"via": name, "repeat": fmt.Sprint(i)},
-			TPS: series.Some(tps), Latency: map[string]float64{"p95": 0.001 * 1000 / tps}, Errors: series.Some(0.0),
+			Values: tool.Values{{Measure: tool.Throughput, Value: tps}, {Measure: tool.Errors, Value: 0.0}}, Latency: map[string]float64{"p95": 0.001 * 1000 / tps},
 		})
 	}
 	return g

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/benchwatch/benchwatch/agent/base/series"
 	"github.com/benchwatch/benchwatch/agent/model/engine"
+	"github.com/benchwatch/benchwatch/agent/model/tool"
 	"github.com/benchwatch/benchwatch/agent/run/record"
 	"github.com/benchwatch/benchwatch/agent/run/review"
 	"github.com/benchwatch/benchwatch/internal/recorded"
@@ -16,7 +16,7 @@ import (
 // the largest difference first, and only if all groups have them.
 func TestCompareStatements(t *testing.T) {
 	row := func(tps float64, all ...engine.Statement) review.Row {
-		r := review.Row{DurationSeconds: 60, TPS: series.Some(tps), Executed: review.StatementsOf(recorded.Counted(record.ServerStatements{Target: "n1", Statements: all}))}
+		r := review.Row{DurationSeconds: 60, Values: tool.Values{{Measure: tool.Throughput, Value: tps}}, Executed: review.StatementsOf(recorded.Counted(record.ServerStatements{Target: "n1", Statements: all}))}
 		return r
 	}
 	groups := []Group{
@@ -51,7 +51,7 @@ func TestPaidNotes(t *testing.T) {
 	}
 	compared := func(after ...engine.Statement) []string {
 		row := func(all ...engine.Statement) review.Row {
-			return review.Row{DurationSeconds: 60, TPS: series.Some(10.), Executed: review.StatementsOf(recorded.Counted(record.ServerStatements{Target: "n1", Statements: all}))}
+			return review.Row{DurationSeconds: 60, Values: tool.Values{{Measure: tool.Throughput, Value: 10.}}, Executed: review.StatementsOf(recorded.Counted(record.ServerStatements{Target: "n1", Statements: all}))}
 		}
 		groups := []Group{
 			{"a", []review.Row{row(statement("SELECT a", 590, 0.59, 590, 0), statement("UPDATE b", 590, 0.59, 590, 0))}},

@@ -10,7 +10,6 @@ import (
 
 	"github.com/benchwatch/benchwatch/agent/base/series"
 	"github.com/benchwatch/benchwatch/agent/many/compare"
-	"github.com/benchwatch/benchwatch/agent/model/measure"
 	"github.com/benchwatch/benchwatch/agent/model/table"
 	"github.com/benchwatch/benchwatch/agent/model/tool"
 	"github.com/benchwatch/benchwatch/agent/run/review"
@@ -48,11 +47,6 @@ type Combination struct {
 	Latency          map[string]float64 `json:"latency_seconds,omitempty"`
 	LatencyOperation string             `json:"latency_operation,omitempty"`
 
-	TPS  series.Optional[compare.Spread] `json:"transactions_per_second,omitzero"`
-	QPS  series.Optional[compare.Spread] `json:"queries_per_second,omitzero"`
-	TpmC series.Optional[compare.Spread] `json:"tpmc,omitzero"`
-	// Errors is the median or mean of their numbers.
-	Errors series.Optional[float64] `json:"errors,omitzero"`
 	// Servers are medians or means of what was observed of the servers.
 	Servers []Observed `json:"servers,omitempty"`
 	Reason  string     `json:"reason,omitempty"`
@@ -60,6 +54,25 @@ type Combination struct {
 	rows []review.Row
 	// spreads are those of the tables' measures by their fields, in base units.
 	spreads map[string]compare.Spread
+	average compare.Average
+}
+
+// MarshalJSON returns the combination with a field for each measure of the tool: the spread of a
+// rate, the median or mean of another.
+func (c Combination) MarshalJSON() ([]byte, error) {
+	type plain Combination
+	var fields []table.Field
+	for _, m := range review.ToolMeasures(nil) {
+		spread, ok := c.spreads[m.Field]
+		switch {
+		case !ok:
+		case m.MoreIsBetter:
+			fields = append(fields, table.Field{Name: m.Field, Value: spread})
+		default:
+			fields = append(fields, table.Field{Name: m.Field, Value: spread.Average(c.average)})
+		}
+	}
+	return table.MarshalFields(plain(c), fields)
 }
 
 // Observed is the median or mean of a measure of the servers in its base unit.
@@ -70,12 +83,9 @@ type Observed struct {
 }
 
 // tps returns the throughput; false if it is unknown.
-func (c *Combination) tps() (compare.Spread, bool) { return c.TPS.Value, c.TPS.Known }
-
-// spread returns a measure of the tool, over the runs.
-func (c *Combination) spread(m *measure.Measure) (s series.Optional[compare.Spread]) {
-	s.Value, s.Known = c.spreads[m.Field()]
-	return s
+func (c *Combination) tps() (compare.Spread, bool) {
+	s, ok := c.spreads[tool.Throughput.Field()]
+	return s, ok
 }
 
 // Advice is about the number of threads, for one combination of the other sets.
@@ -113,7 +123,7 @@ func (s *Sweep) Results(rows map[string]review.Row, average compare.Average) Res
 }
 
 func (s *Sweep) combination(values map[string]string, rows map[string]review.Row, measures []review.Measure, average compare.Average) Combination {
-	out := Combination{Values: values, Runs: []string{}, State: Pending, spreads: map[string]compare.Spread{}}
+	out := Combination{Values: values, Runs: []string{}, State: Pending, average: average, spreads: map[string]compare.Spread{}}
 	var done []review.Row
 	for _, step := range s.Steps {
 		if step.Warmup || Describe(s.Sets, step.Values) != Describe(s.Sets, values) {
@@ -152,10 +162,6 @@ func (s *Sweep) combination(values map[string]string, rows map[string]review.Row
 	}
 	for stat := range out.Latency {
 		out.Latency[stat] = out.spreads[review.LatencyField(out.LatencyOperation, stat)].Average(average)
-	}
-	out.TPS, out.QPS, out.TpmC = out.spread(tool.Throughput), out.spread(tool.QueryRate), out.spread(tool.TpmC)
-	if errors := out.spread(tool.Errors); errors.Known {
-		out.Errors = series.Some(errors.Value.Average(average))
 	}
 	return out
 }
@@ -378,7 +384,7 @@ func (r *Result) Table() *table.Table {
 			switch {
 			case !ok:
 				cell = table.Cell{}
-			case isThroughput(m):
+			case m.MoreIsBetter:
 				cell = cell.As(s.Text(m.Unit, r.Average))
 			}
 			row = append(row, cell)
@@ -393,7 +399,7 @@ func (r *Result) CSV(w io.Writer) error {
 	t := r.combinationTable("state", "runs")
 	for _, m := range r.measures {
 		t.Columns = append(t.Columns, m.Column())
-		if isThroughput(m) {
+		if m.MoreIsBetter {
 			t.Columns = append(t.Columns, table.Named(m.Field+"_min", m.Field+"_max")...)
 		}
 	}
@@ -406,7 +412,7 @@ func (r *Result) CSV(w io.Writer) error {
 				s = compare.Spread{Median: series.Unknown(), Mean: series.Unknown(), Min: series.Unknown(), Max: series.Unknown()}
 			}
 			row = append(row, table.Number(s.Average(r.Average), m.Unit))
-			if isThroughput(m) {
+			if m.MoreIsBetter {
 				row = append(row, table.Number(s.Min, m.Unit), table.Number(s.Max, m.Unit))
 			}
 		}
@@ -431,11 +437,6 @@ func (r *Result) combinationTable(more ...string) *table.Table {
 		t.Add(row...)
 	}
 	return t
-}
-
-// isThroughput reports whether tables show the spread of a measure.
-func isThroughput(m review.Measure) bool {
-	return slices.ContainsFunc([]*measure.Measure{tool.Throughput, tool.QueryRate, tool.TpmC}, func(t *measure.Measure) bool { return t.Field() == m.Field })
 }
 
 // Points returns the points of a measure over the set that is scaled up.

@@ -370,13 +370,13 @@ func whyFailed(row *review.Row, complaint string) string {
 
 func outcome(row *review.Row) string {
 	text := fmt.Sprintf("%.1f s", row.DurationSeconds)
-	if row.TPS.Known {
-		text = fmt.Sprintf("%.2f tps, ", row.TPS.Value) + text
+	if tps := row.Values.Of(tool.Throughput); tps.Known {
+		text = fmt.Sprintf("%.2f tps, ", tps.Value) + text
 	}
 	if l := row.Headline(); l != "" {
 		text += ", " + l
 	}
-	if n := int(row.Errors.Value); n > 0 {
+	if n := int(row.Values.Of(tool.Errors).Value); n > 0 {
 		text += ", " + table.Plural(n, "error")
 	}
 	return text

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/benchwatch/benchwatch/agent/model/table"
+	"github.com/benchwatch/benchwatch/agent/model/tool"
 	"github.com/benchwatch/benchwatch/agent/run/review"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
@@ -90,10 +91,10 @@ func (k *Seek) judge(step *Step, row *review.Row, requested int) error {
 		}
 		words = append(words, value)
 	}
-	if requested > 0 && row.TPS.Known {
+	if tps := row.Values.Of(tool.Throughput); requested > 0 && tps.Known {
 		if made, _ := row.MadeRate(float64(requested)); !made {
 			step.Judgement = Beyond
-			words = append(words, fmt.Sprintf("%.2f of %d tps reached", row.TPS.Value, requested))
+			words = append(words, fmt.Sprintf("%.2f of %d tps reached", tps.Value, requested))
 		}
 	}
 	step.Reason = strings.Join(words, ", ")

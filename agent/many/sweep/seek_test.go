@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/benchwatch/benchwatch/agent/base/series"
+	"github.com/benchwatch/benchwatch/agent/model/tool"
 	"github.com/benchwatch/benchwatch/agent/run/review"
 )
 
@@ -77,7 +78,7 @@ func TestSeekJudges(t *testing.T) {
 	}
 	k := Seek{SubjectTo: conditions}
 	row := func(tps, p99, failed float64) review.Row {
-		return review.Row{DurationSeconds: 10, TPS: series.Some(tps), Latency: map[string]float64{"p99": p99}, FailedShare: series.Some(failed)}
+		return review.Row{DurationSeconds: 10, Values: tool.Values{{Measure: tool.Throughput, Value: tps}}, Latency: map[string]float64{"p99": p99}, FailedShare: series.Some(failed)}
 	}
 	for name, c := range map[string]struct {
 		row  review.Row
@@ -95,7 +96,7 @@ func TestSeekJudges(t *testing.T) {
 			t.Errorf("%s: %s: %q, %v", name, step.Judgement, step.Reason, err)
 		}
 	}
-	unknown := review.Row{TPS: series.Some(1.0)}
+	unknown := review.Row{Values: tool.Values{{Measure: tool.Throughput, Value: 1.0}}}
 	if err := k.judge(&Step{}, &unknown, 0); err == nil {
 		t.Error("an unknown value is judged")
 	}

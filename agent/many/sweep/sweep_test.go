@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/benchwatch/benchwatch/agent/base/series"
 	"github.com/benchwatch/benchwatch/agent/many/compare"
+	"github.com/benchwatch/benchwatch/agent/model/tool"
 	"github.com/benchwatch/benchwatch/agent/run/review"
 )
 
@@ -169,7 +169,7 @@ func measured(t *testing.T, repeat int, tps map[int]float64) Result {
 		var n int
 		fmt.Sscan(step.Values["threads"], &n)
 		v := tps[n] + float64(step.Repeat)
-		rows[step.RunID] = review.Row{TPS: series.Some(v), Latency: map[string]float64{"p95": float64(n) / 1000}}
+		rows[step.RunID] = review.Row{Values: tool.Values{{Measure: tool.Throughput, Value: v}}, Latency: map[string]float64{"p95": float64(n) / 1000}}
 	}
 	return s.Results(rows, compare.ByMedian)
 }

@@ -100,6 +100,8 @@ type Measure struct {
 	// Supersedes is a measure that has no EachServer column for servers that
 	// have this one.
 	Supersedes *Measure
+	// MoreIsBetter is set if the largest value is the best one.
+	MoreIsBetter bool
 	// Stacked is set if the lines of the chart add up to a whole.
 	Stacked bool
 	// Spread is set if it is of interest how long the values were above a limit.

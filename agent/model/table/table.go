@@ -382,6 +382,24 @@ func MarshalFields(v any, fields []Field) ([]byte, error) {
 	return append(object, '}'), nil
 }
 
+// MarshalJoined encodes structs as one JSON object with the fields of all of them.
+func MarshalJoined(structs ...any) ([]byte, error) {
+	object := []byte{'{'}
+	for _, v := range structs {
+		data, err := marshal(v)
+		if err != nil {
+			return nil, err
+		}
+		if fields := data[1 : len(data)-1]; len(fields) > 0 {
+			if len(object) > 1 {
+				object = append(object, ',')
+			}
+			object = append(object, fields...)
+		}
+	}
+	return append(object, '}'), nil
+}
+
 // marshal leaves <, > and & as they are: whether they are escaped is the choice of the encoder that
 // calls MarshalJSON.
 func marshal(v any) ([]byte, error) {

@@ -9,11 +9,11 @@ import (
 var (
 	Throughput = measure.New(measure.Measure{
 		ID: "transactions", Title: "Throughput", Short: "tps", Note: "operations per second, as the tool reports them",
-		Unit: measure.PerSecond, Scope: measure.Run, Summary: measure.Mean, Rank: 100,
+		Unit: measure.PerSecond, Scope: measure.Run, Summary: measure.Mean, MoreIsBetter: true, Rank: 100,
 	})
 	QueryRate = measure.New(measure.Measure{
 		ID: "qps", Noun: "queries", Title: "Queries", Short: "qps", Note: "statements per second, as the tool reports them",
-		Unit: measure.PerSecond, Scope: measure.Run, Summary: measure.Mean, ChartOf: Throughput, Rank: 110,
+		Unit: measure.PerSecond, Scope: measure.Run, Summary: measure.Mean, ChartOf: Throughput, MoreIsBetter: true, Rank: 110,
 	})
 	// HeadlineLatency is the latency that Headline returns. Its statistic differs
 	// between tools.
@@ -56,7 +56,7 @@ var (
 	})
 	TpmC = declare(Number{AtEnd: true, Final: metric("run_summary_tpmc", "TPC-C's New-Order transactions per minute.")}, measure.Measure{
 		ID: "tpmc", Title: "tpmC", Short: "tpmC", Note: "New-Order transactions of TPC-C per minute",
-		Unit: measure.PerMinute, Summary: measure.Mean, NoChart: true, Rank: 120,
+		Unit: measure.PerMinute, Summary: measure.Mean, NoChart: true, MoreIsBetter: true, Rank: 120,
 	})
 	Generators = declare(Number{OfGroup: true, Live: metric("run_generators_reporting", "Generators of a group that reported its last interval; without one that still runs the group has no rates and latencies.")}, measure.Measure{
 		ID: "generators", Title: "Generators", Note: "generators of the group that reported the interval; without one that still runs the group has no other values",

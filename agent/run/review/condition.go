@@ -57,7 +57,7 @@ func (c *Condition) Name() string { return c.name }
 
 // AtEnd reports whether the value is known only at the end of a run.
 func (c *Condition) AtEnd() bool {
-	return c.name == tool.TpmC.ID || slices.ContainsFunc(conditionMeasures(), func(m Measure) bool { return m.Condition == c.name && m.atEnd })
+	return slices.ContainsFunc(conditionMeasures(), func(m Measure) bool { return m.Condition == c.name && m.atEnd })
 }
 
 // IntervalRow returns what the tool printed of one interval as a row, whose share of
@@ -66,8 +66,8 @@ func IntervalRow(r *tool.Report, countsFailures bool) Row {
 	row := Row{}
 	row.setValues(r)
 	failures, rate := r.Value(tool.ErrorRate), r.Rate(tool.Transaction)
-	if !row.Errors.Known && failures.Known && r.IntervalSeconds.Known {
-		row.Errors = series.Some(failures.Value * r.IntervalSeconds.Value)
+	if !row.Values.Of(tool.Errors).Known && failures.Known && r.IntervalSeconds.Known {
+		row.Values.Set(tool.Errors, series.Some(failures.Value*r.IntervalSeconds.Value))
 	}
 	if failures.Known && rate.Known {
 		all := rate.Value

@@ -5,10 +5,11 @@ import (
 
 	"github.com/benchwatch/benchwatch/agent/base/series"
 	"github.com/benchwatch/benchwatch/agent/model/engine"
+	"github.com/benchwatch/benchwatch/agent/model/tool"
 )
 
 func TestConditions(t *testing.T) {
-	row := &Row{TPS: series.Some(900.0), Latency: map[string]float64{"p95": 0.101, "avg": 0.05}, FailedShare: series.Some(0.02)}
+	row := &Row{Values: tool.Values{{Measure: tool.Throughput, Value: 900.0}}, Latency: map[string]float64{"p95": 0.101, "avg": 0.05}, FailedShare: series.Some(0.02)}
 	for text, want := range map[string]bool{
 		"p95>100ms": true, "p95 > 0.1s": true, "p95>101000us": false, "p95>=101ms": true, "avg<50ms": false, "avg<=5e-2s": true,
 		"tps<1000": true, "tps>=1000": false, "p99>1ms": false, "errors>0": false, "max>0ms": false,
@@ -33,7 +34,7 @@ func TestConditions(t *testing.T) {
 // TestConditionOfOperations guards that a condition sees the latency of a tool that
 // prints none of transactions (issue 10, defect 7).
 func TestConditionOfOperations(t *testing.T) {
-	row := &Row{TPS: series.Some(900.0), TpmC: series.Some(100.0), LatencyOperation: "read", Latency: map[string]float64{"p95": 0.101}}
+	row := &Row{Values: tool.Values{{Measure: tool.Throughput, Value: 900.0}, {Measure: tool.TpmC, Value: 100.0}}, LatencyOperation: "read", Latency: map[string]float64{"p95": 0.101}}
 	for text, want := range map[string]string{"p95>100ms": "p95>100ms: 101.00 ms (read)", "tpmc<=100": "tpmc<=100: 100.00", "tps<1000": "tps<1000: 900.00"} {
 		c, err := ParseCondition(text)
 		if err != nil {
@@ -63,7 +64,7 @@ func TestConditionOfGroup(t *testing.T) {
 // TestConditionsOfServers guards that a condition sees the worst of the servers, and
 // no more of them than are known.
 func TestConditionsOfServers(t *testing.T) {
-	row := &Row{TPS: series.Some(900.0), Servers: []Server{
+	row := &Row{Values: tool.Values{{Measure: tool.Throughput, Value: 900.0}}, Servers: []Server{
 		{Target: "n1", Values: []Value{{Measure: engine.FlowControl, Value: 0.1}}},
 		{Target: "n2", Values: []Value{{Measure: engine.FlowControl, Value: 0.45}, {Measure: engine.LagSeconds, Value: 12}}},
 	}}

@@ -8,6 +8,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/base/series"
 	"github.com/benchwatch/benchwatch/agent/model/measure"
 	"github.com/benchwatch/benchwatch/agent/model/table"
+	"github.com/benchwatch/benchwatch/agent/model/tool"
 	"github.com/benchwatch/benchwatch/agent/run/record"
 )
 
@@ -178,7 +179,7 @@ func costParts(h *record.History, r *Row, scope measure.Scope) map[*measure.Meas
 // transactionRate returns the transactions a second while a server was sampled; for a whole run the
 // summary has them.
 func transactionRate(h *record.History, r *Row, s *record.Server) float64 {
-	whole := series.Number(r.TPS)
+	whole := series.Number(r.Values.Of(tool.Throughput))
 	if s.Coverage.IsWhole() {
 		return whole
 	}

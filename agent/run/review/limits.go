@@ -26,9 +26,10 @@ func limits(h *record.History, r *Row, others []rundir.Meta) *analysis.Verdict {
 	if r.Result == "" {
 		return nil
 	}
+	tps := series.Number(r.Values.Of(tool.Throughput))
 	e := analysis.Evidence{
 		Seconds: r.DurationSeconds, Threads: threadsOf(r), Rate: series.Unknown(), Queue: r.queue,
-		Throughput: series.Number(r.TPS), Statements: series.Number(r.QPS) / series.Number(r.TPS),
+		Throughput: tps, Statements: series.Number(r.Values.Of(tool.QueryRate)) / tps,
 		RefusedByServer: messageWith(&h.Snapshot, "Too many connections", "max_user_connections"),
 		NoPort:          messageWith(&h.Snapshot, "annot assign requested address", "' (99)"),
 		NoFile:          messageWith(&h.Snapshot, "oo many open files", "socket (24)"),
@@ -333,5 +334,5 @@ const (
 
 // MadeRate reports whether the run made a rate of transactions, see [analysis.MadeRate].
 func (r *Row) MadeRate(rate float64) (made, sure bool) {
-	return analysis.MadeRate(r.TPS.Value, rate, r.DurationSeconds, r.queue)
+	return analysis.MadeRate(r.Values.Of(tool.Throughput).Value, rate, r.DurationSeconds, r.queue)
 }

@@ -31,6 +31,8 @@ type Measure struct {
 	// Figure names the figure that the measure shares with those of other machines, Line is its
 	// line there; both are empty if it has a figure of its own.
 	Figure, Line string
+	// MoreIsBetter: it has a best value, and tables of sweeps have its spread.
+	MoreIsBetter bool
 	// IsCost: it is what a transaction took.
 	IsCost bool
 	// Of is the measure of servers or machines that it shows, nil for the tool's own; isHeadline is
@@ -77,13 +79,17 @@ func Measures(rows []Row) []Measure {
 // headline latency there are all statistics.
 func ToolMeasures(rows []Row) []Measure {
 	var all []Measure
-	for _, m := range measure.All(measure.Run) {
-		switch {
-		case m == tool.HeadlineLatency:
+	for _, m := range RowMeasures() {
+		if m == tool.HeadlineLatency {
 			all = append(all, latencyMeasures(rows)...)
-		case m.Short != "":
-			all = append(all, Measure{Name: m.Short, Field: m.Field(), IsHeadline: m == tool.Throughput, Condition: strings.ToLower(m.Short), Unit: table.UnitOf(m), Value: func(r *Row) float64 { return r.value(m) }})
+			continue
 		}
+		n := tool.NumberOf(m)
+		all = append(all, Measure{
+			Name: m.Short, Field: m.Field(), Condition: strings.ToLower(m.Short), Unit: table.UnitOf(m),
+			IsHeadline: m == tool.Throughput, MoreIsBetter: m.MoreIsBetter,
+			atEnd: n != nil && n.AtEnd, Value: func(r *Row) float64 { return series.Number(r.Values.Of(m)) },
+		})
 	}
 	return all
 }

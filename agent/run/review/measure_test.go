@@ -8,6 +8,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/base/series"
 	"github.com/benchwatch/benchwatch/agent/model/engine"
 	"github.com/benchwatch/benchwatch/agent/model/measure"
+	"github.com/benchwatch/benchwatch/agent/model/tool"
 )
 
 // measureByID finds a measure of an engine, which are not exported.
@@ -27,12 +28,12 @@ func measureByID(t *testing.T, id string) *measure.Measure {
 func TestServerMeasures(t *testing.T) {
 	writeSets := measureByID(t, "write_sets")
 	rows := []Row{
-		{TPS: series.Some(100.0), Errors: series.Some(0.0), Servers: []Server{
+		{Values: tool.Values{{Measure: tool.Throughput, Value: 100.0}, {Measure: tool.Errors, Value: 0.0}}, Servers: []Server{
 			{Target: "n1", Values: []Value{{Measure: engine.QueryRate, Value: 900}, {Measure: writeSets, Value: 50}, {Measure: engine.FlowControl, Value: 0.125}}},
 			{Target: "n2", DrainSeconds: series.Some(2.0),
 				Values: []Value{{Measure: writeSets, Value: 49}, {Measure: engine.FlowControl, Value: 0.25}, {Measure: engine.LagSeconds, Value: 1.5}}},
 		}},
-		{TPS: series.Some(90.0), Latency: map[string]float64{"p95": 0.002}, Servers: []Server{
+		{Values: tool.Values{{Measure: tool.Throughput, Value: 90.0}}, Latency: map[string]float64{"p95": 0.002}, Servers: []Server{
 			{Target: "n1", Values: []Value{{Measure: engine.QueryRate, Value: 700}}},
 			{Target: "n2", DrainSeconds: series.Some(300.0), DrainTimedOut: true},
 		}},

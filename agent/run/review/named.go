@@ -27,7 +27,9 @@ func FigureMeasures(rows []Row) []Measure {
 			return true
 		}
 		if m.Condition == "qps" { // the same line again if an event is one statement
-			return !slices.ContainsFunc(rows, func(r Row) bool { return r.QPS.Known && r.TPS.Known && r.QPS.Value > 1.001*r.TPS.Value })
+			return !slices.ContainsFunc(rows, func(r Row) bool {
+				return series.Number(r.Values.Of(tool.QueryRate)) > 1.001*series.Number(r.Values.Of(tool.Throughput))
+			})
 		}
 		return false
 	})

@@ -12,6 +12,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/engine"
 	"github.com/benchwatch/benchwatch/agent/model/measure"
 	"github.com/benchwatch/benchwatch/agent/model/table"
+	"github.com/benchwatch/benchwatch/agent/model/tool"
 	"github.com/benchwatch/benchwatch/agent/run/record"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
@@ -161,7 +162,7 @@ func commits(h *record.History, r *Row) []string {
 	difference := committed/done - 1
 	text := fmt.Sprintf("the generators report %s transactions/s together, the servers committed %s/s (%+.1f %%)",
 		table.Digits.Format(done), table.Digits.Format(committed), difference*100)
-	switch errors := r.Errors.Value; {
+	switch errors := r.Values.Of(tool.Errors).Value; {
 	case math.Abs(difference) < sameCommits:
 		return []string{text}
 	case difference > 0 && errors > 0:
@@ -243,7 +244,7 @@ func sent(h *record.History, r *Row, span series.Span) float64 {
 		if v.QuietWarmup || span.To-span.From < mostOfTheRun*r.DurationSeconds {
 			return series.Unknown()
 		}
-		return series.Number(r.QPS)
+		return series.Number(r.Values.Of(tool.QueryRate))
 	}
 	return v.Queries.During(span, usual)
 }

@@ -52,15 +52,13 @@ type Row struct {
 	Reason string         `json:"reason,omitempty"`
 
 	DurationSeconds float64 `json:"duration_seconds"`
-	// TPS and QPS are those of the summary; of an active run, of its last interval.
-	TPS  series.Optional[float64] `json:"transactions_per_second,omitzero"`
-	QPS  series.Optional[float64] `json:"queries_per_second,omitzero"`
-	TpmC series.Optional[float64] `json:"tpmc,omitzero"`
+	// Values are what the summary has of RowMeasures; of an active run, its last interval. In JSON each
+	// has a field of its own.
+	Values tool.Values `json:"-"`
 	// Latency is in seconds by statistic: that of LatencyOperation or, if that is
 	// empty, of transactions.
-	Latency          map[string]float64       `json:"latency_seconds,omitempty"`
-	LatencyOperation string                   `json:"latency_operation,omitempty"`
-	Errors           series.Optional[float64] `json:"errors,omitzero"`
+	Latency          map[string]float64 `json:"latency_seconds,omitempty"`
+	LatencyOperation string             `json:"latency_operation,omitempty"`
 	// FailedShare is the share of the transactions that failed, each attempt
 	// counted.
 	FailedShare series.Optional[float64] `json:"failed_share,omitzero"`
@@ -116,7 +114,7 @@ func NewRow(s *ingest.Snapshot) Row {
 		r.FromIntervals = sum.FromIntervals
 	case s.Interval != nil:
 		r.setValues(s.Interval)
-		r.Errors = s.ErrorTotal()
+		r.Values.Set(tool.Errors, s.ErrorTotal())
 	}
 	return r
 }
@@ -127,9 +125,21 @@ func RestoreRow(data []byte, meta *rundir.Meta) (Row, error) {
 	if err := json.Unmarshal(data, &r); err != nil {
 		return Row{}, err
 	}
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(data, &fields); err != nil {
+		return Row{}, err
+	}
 	own := NewRow(&ingest.Snapshot{Meta: *meta, Phase: ingest.Over})
-	own.DurationSeconds, own.TPS, own.QPS, own.TpmC, own.Errors = r.DurationSeconds, r.TPS, r.QPS, r.TpmC, r.Errors
-	own.FailedShare, own.FromIntervals, own.Threads = r.FailedShare, r.FromIntervals, r.Threads
+	for _, m := range RowMeasures() {
+		if text, ok := fields[m.Field()]; ok && m != tool.HeadlineLatency {
+			var v series.Optional[float64]
+			if err := json.Unmarshal(text, &v); err != nil {
+				return Row{}, fmt.Errorf("%s: %w", m.Field(), err)
+			}
+			own.Values.Set(m, v)
+		}
+	}
+	own.DurationSeconds, own.FailedShare, own.FromIntervals, own.Threads = r.DurationSeconds, r.FailedShare, r.FromIntervals, r.Threads
 	var latencies []tool.Latency
 	for stat, seconds := range r.Latency {
 		latencies = append(latencies, tool.Latency{Operation: cmp.Or(table.Plain(r.LatencyOperation), tool.Transaction), Stat: table.Plain(stat), Seconds: seconds})
@@ -141,6 +151,7 @@ func RestoreRow(data []byte, meta *rundir.Meta) (Row, error) {
 // NewObservedRow returns a run with what was observed of its servers.
 func NewObservedRow(h *record.History) Row {
 	r := NewRow(&h.Snapshot)
+	r.addIntervals(&h.Intervals)
 	r.Servers, r.Machines = servers(h), machines(h)
 	r.Executed = StatementsOf(h)
 	r.queue = h.Intervals.Tally(ingest.Column{Measure: tool.QueueLength}).Last
@@ -154,7 +165,11 @@ func NewObservedRow(h *record.History) Row {
 
 // setValues takes the values of an interval or a summary.
 func (r *Row) setValues(v *tool.Report) {
-	r.TPS, r.QPS, r.TpmC, r.Errors = v.Value(tool.Throughput), v.Value(tool.QueryRate), v.Value(tool.TpmC), v.Value(tool.Errors)
+	for _, m := range RowMeasures() {
+		if m != tool.HeadlineLatency {
+			r.Values.Set(m, v.Value(m))
+		}
+	}
 	r.rates, r.counts = v.Rates, v.Counts
 	r.SetLatencies(v)
 }
@@ -177,19 +192,32 @@ func (r *Row) SetLatencies(v *tool.Report) {
 	}
 }
 
-// value returns the run's value of a measure of runs that is one number.
-func (r *Row) value(m *measure.Measure) float64 {
-	switch m {
-	case tool.Throughput:
-		return series.Number(r.TPS)
-	case tool.QueryRate:
-		return series.Number(r.QPS)
-	case tool.TpmC:
-		return series.Number(r.TpmC)
-	case tool.Errors:
-		return series.Number(r.Errors)
+// addIntervals sums up what the tool printed of its intervals only.
+func (r *Row) addIntervals(v *record.Intervals) {
+	for _, n := range tool.Numbers() {
+		if n.Short == "" || n.AtEnd || r.Values.Of(n.Measure).Known {
+			continue
+		}
+		if t := v.Tally(ingest.Column{Measure: n.Measure}); t.Count > 0 {
+			r.Values.Set(n.Measure, series.Of(tallied(n.Measure, t).Value))
+		}
 	}
-	return series.Unknown()
+}
+
+// RowMeasures are the measures of a run that have a column in tables, in their order, the headline
+// latency among them.
+func RowMeasures() []*measure.Measure {
+	return slices.DeleteFunc(measure.All(measure.Run), func(m *measure.Measure) bool { return m.Short == "" })
+}
+
+// MarshalJSON returns the row with a field for each value.
+func (r Row) MarshalJSON() ([]byte, error) {
+	type plain Row
+	fields := make([]table.Field, len(r.Values))
+	for i, v := range r.Values {
+		fields[i] = table.Field{Name: v.Measure.Field(), Value: v.Value}
+	}
+	return table.MarshalFields(plain(r), fields)
 }
 
 // Headline returns the run's one latency as text, such as "p95 2.00 ms"; empty
@@ -287,10 +315,14 @@ func (r *Row) OwnTitle() string {
 func (r *Row) ThreadsText() string { return r.ThreadsCell().String() }
 
 // Throughput is the text of the cell of transactions per second.
-func (r *Row) Throughput() string { return table.Optional(r.TPS, table.PerSecond).String() }
+func (r *Row) Throughput() string {
+	return table.Optional(r.Values.Of(tool.Throughput), table.PerSecond).String()
+}
 
 // ErrorsText is the text of the cell of errors.
-func (r *Row) ErrorsText() string { return table.Optional(r.Errors, table.Count).String() }
+func (r *Row) ErrorsText() string {
+	return table.Optional(r.Values.Of(tool.Errors), table.Count).String()
+}
 
 func (r *Row) ThreadsCell() table.Cell {
 	if r.Threads == 0 {
@@ -360,5 +392,5 @@ func (r *Row) CountedTransactions() float64 {
 	if servers == 0 {
 		return series.Unknown()
 	}
-	return series.Number(r.TPS) * seconds / servers
+	return series.Number(r.Values.Of(tool.Throughput)) * seconds / servers
 }

@@ -18,6 +18,14 @@ import (
 // Run is everything that is computed of one run.
 type Run struct {
 	Row
+	Details
+}
+
+// MarshalJSON returns the fields of the row and of the details.
+func (r Run) MarshalJSON() ([]byte, error) { return table.MarshalJoined(r.Row, r.Details) }
+
+// Details are what is computed of a run beside its row.
+type Details struct {
 	// Failure is how a run ended that did not succeed.
 	Failure    []Fact   `json:"failure,omitempty"`
 	Command    []string `json:"command,omitempty"`
@@ -78,8 +86,12 @@ func MarkersOf(h *record.History) []Marker {
 func NewRun(h *record.History, others ...rundir.Meta) Run {
 	m := &h.Snapshot.Meta
 	r := Run{
-		Row: NewObservedRow(h), Failure: failure(&h.Snapshot), Command: m.Command, Operations: operations(h.Snapshot.Summary), Distributions: distributions(h.Snapshot.Summary), Messages: h.Snapshot.Messages, MessageCount: h.Snapshot.MessageCount,
-		Settings: SettingsByCluster(h.Settings), SettingChanges: settingChanges(h), SettingsUnknown: unknownSettings(h),
+		Row: NewObservedRow(h),
+		Details: Details{
+			Failure: failure(&h.Snapshot), Command: m.Command, Operations: operations(h.Snapshot.Summary),
+			Distributions: distributions(h.Snapshot.Summary), Messages: h.Snapshot.Messages, MessageCount: h.Snapshot.MessageCount,
+			Settings: SettingsByCluster(h.Settings), SettingChanges: settingChanges(h), SettingsUnknown: unknownSettings(h),
+		},
 	}
 	r.OverTime = h.Intervals.Distributions
 	r.Limits = limits(h, &r.Row, others)

@@ -169,6 +169,14 @@ func sumUp(m *measure.Measure, t series.Tally, s *record.Server) Value {
 	if m.Summary != measure.Last && !s.Coverage.Represents() {
 		return Value{Measure: m, Value: series.Unknown()}
 	}
+	if m.Summary == measure.Increase {
+		return Value{Measure: m, Value: s.Increase(m)}
+	}
+	return tallied(m, t)
+}
+
+// tallied returns the number that sums up the values of a measure.
+func tallied(m *measure.Measure, t series.Tally) Value {
 	switch m.Summary {
 	case measure.Mean:
 		return Value{Measure: m, Value: t.Mean()}
@@ -176,8 +184,6 @@ func sumUp(m *measure.Measure, t series.Tally, s *record.Server) Value {
 		return Value{Measure: m, Value: t.Max, At: t.MaxAt}
 	case measure.Last:
 		return Value{Measure: m, Value: t.Last}
-	case measure.Increase:
-		return Value{Measure: m, Value: s.Increase(m)}
 	}
 	return Value{Measure: m, Value: series.Unknown()}
 }

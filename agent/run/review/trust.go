@@ -211,7 +211,7 @@ func (j *judge) latencies() {
 		j.add(Note, "percentiles of several generators can't be combined without their histograms: those shown are the worst generator's, per interval and for the whole run")
 	case l.Known && strings.HasPrefix(l.Value.Stat, "p"):
 		j.add(Note, "percentiles are the tool's own, from its histogram; those of intervals are not averaged into one")
-	case len(j.row.Latency) == 0 && j.row.TPS.Known:
+	case len(j.row.Latency) == 0 && j.row.Values.Of(tool.Throughput).Known:
 		j.add(Note, "the tool printed no latency for the whole run")
 	}
 }

@@ -8,10 +8,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/benchwatch/benchwatch/agent/base/series"
 	"github.com/benchwatch/benchwatch/agent/base/terminal"
 	"github.com/benchwatch/benchwatch/agent/many/compare"
 	"github.com/benchwatch/benchwatch/agent/model/table"
+	"github.com/benchwatch/benchwatch/agent/model/tool"
 	"github.com/benchwatch/benchwatch/agent/run/record"
 	"github.com/benchwatch/benchwatch/agent/run/review"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
@@ -25,7 +25,7 @@ func group(name string, threads int, rates ...float64) compare.Group {
 		g.Runs = append(g.Runs, review.Row{
 			ID: fmt.Sprintf("%s-%d-%d", name, threads, i), Tool: "sysbench", Workload: "oltp_read_write", Threads: threads, Result: rundir.Succeeded,
 			Labels: map[string]string{"via": name, "sweep": "s", "repeat": fmt.Sprint(i)},
-			TPS:    series.Some(tps), Latency: map[string]float64{"p95": 0.001 * 1000 / tps}, Errors: series.Some(0.0),
+			Values: tool.Values{{Measure: tool.Throughput, Value: tps}, {Measure: tool.Errors, Value: 0.0}}, Latency: map[string]float64{"p95": 0.001 * 1000 / tps},
 		})
 	}
 	return g
@@ -71,7 +71,7 @@ func TestCompareAndFigureHaveOneOrder(t *testing.T) {
 	for _, via := range []string{"direct", "atlas"} {
 		g := compare.Group{Name: via}
 		for i, size := range []string{"16G", "512M", "8G", "8G"} {
-			g.Runs = append(g.Runs, review.Row{ID: fmt.Sprint(via, i), Threads: 16, Labels: map[string]string{"via": via, "pool": size}, TPS: series.Some(100.0)})
+			g.Runs = append(g.Runs, review.Row{ID: fmt.Sprint(via, i), Threads: 16, Labels: map[string]string{"via": via, "pool": size}, Values: tool.Values{{Measure: tool.Throughput, Value: 100.0}}})
 		}
 		groups = append(groups, g)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/base/series"
 	"github.com/benchwatch/benchwatch/agent/base/terminal"
 	"github.com/benchwatch/benchwatch/agent/model/table"
+	"github.com/benchwatch/benchwatch/agent/model/tool"
 	"github.com/benchwatch/benchwatch/agent/run/record"
 	"github.com/benchwatch/benchwatch/agent/run/review"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
@@ -58,8 +59,8 @@ func (d *Document) page() *document.Page {
 		r := &d.Runs[i]
 		p.Documents = append(p.Documents, r.document())
 		if p.Contents != nil {
-			p.Contents.Add(table.Text(r.title()), r.ThreadsCell(), table.Optional(r.TPS, table.PerSecond), table.Text(r.Headline()),
-				table.Optional(r.Errors, table.Count), table.Text(table.Duration(r.DurationSeconds)), table.Text(r.Status()))
+			p.Contents.Add(table.Text(r.title()), r.ThreadsCell(), table.Optional(r.Values.Of(tool.Throughput), table.PerSecond), table.Text(r.Headline()),
+				table.Optional(r.Values.Of(tool.Errors), table.Count), table.Text(table.Duration(r.DurationSeconds)), table.Text(r.Status()))
 		}
 	}
 	return p

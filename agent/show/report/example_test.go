@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/benchwatch/benchwatch/agent/base/series"
 	"github.com/benchwatch/benchwatch/agent/base/terminal"
 	"github.com/benchwatch/benchwatch/agent/many/compare"
+	"github.com/benchwatch/benchwatch/agent/model/tool"
 	"github.com/benchwatch/benchwatch/agent/run/review"
 	"github.com/benchwatch/benchwatch/agent/show/report"
 )
@@ -17,7 +17,7 @@ func ExampleCompare() {
 		g := compare.Group{Name: "via=" + via}
 		for _, threads := range []int{8, 16} {
 			for _, tps := range perThread {
-				g.Runs = append(g.Runs, review.Row{Threads: threads, Labels: map[string]string{"via": via}, TPS: series.Some(tps * float64(threads))})
+				g.Runs = append(g.Runs, review.Row{Threads: threads, Labels: map[string]string{"via": via}, Values: tool.Values{{Measure: tool.Throughput, Value: tps * float64(threads)}}})
 			}
 		}
 		return g

@@ -81,7 +81,7 @@ func newFigure(m *review.Measure, x string, points []compare.FigurePoint, averag
 	if n := len(names) - maxLines; n > 0 {
 		p.Notes = append(p.Notes, table.Plural(n, "line")+" left out")
 	}
-	if compare.IsRate(m) {
+	if m.MoreIsBetter {
 		for i := range p.Lines {
 			p.mark(i, m, numbers)
 		}

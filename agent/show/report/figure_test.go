@@ -10,9 +10,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/benchwatch/benchwatch/agent/base/series"
 	"github.com/benchwatch/benchwatch/agent/many/compare"
 	"github.com/benchwatch/benchwatch/agent/model/table"
+	"github.com/benchwatch/benchwatch/agent/model/tool"
 	"github.com/benchwatch/benchwatch/agent/run/review"
 )
 
@@ -28,7 +28,7 @@ func sweptRows() []review.Row {
 				}
 				rows = append(rows, review.Row{
 					ID: fmt.Sprint(via, threads, repeat), Threads: threads, Labels: map[string]string{"via": via, "repeat": fmt.Sprint(repeat), "buffer_pool": []string{"512M", "2G"}[repeat]},
-					TPS: series.Some(tps), Latency: map[string]float64{"p95": float64(threads) / tps},
+					Values: tool.Values{{Measure: tool.Throughput, Value: tps}}, Latency: map[string]float64{"p95": float64(threads) / tps},
 				})
 			}
 		}
@@ -152,7 +152,7 @@ func TestFigureLinesOfSizes(t *testing.T) {
 	for _, pool := range []string{"128M", "2G"} {
 		bytes := map[string]string{"128M": "134217728", "2G": "2147483648"}[pool]
 		for _, threads := range []int{1, 4} {
-			g.Runs = append(g.Runs, review.Row{Threads: threads, TPS: series.Some(100.0), Labels: map[string]string{"bp": pool}, ServerSettings: map[string]string{"innodb_buffer_pool_size": bytes}})
+			g.Runs = append(g.Runs, review.Row{Threads: threads, Values: tool.Values{{Measure: tool.Throughput, Value: 100.0}}, Labels: map[string]string{"bp": pool}, ServerSettings: map[string]string{"innodb_buffer_pool_size": bytes}})
 		}
 	}
 	groups := []compare.Group{g}

@@ -64,8 +64,8 @@ func list(rows []review.Row, longest int) *table.Table {
 			at = "~" + at
 		}
 		t.Add(table.Text(r.ID), table.Text(table.Clip(r.OwnTitle(), longest)), table.Text(r.Tool), table.Text(table.Clip(r.Workload, longest)), r.ThreadsCell(),
-			table.Text(at), table.Text(table.Duration(r.DurationSeconds)), table.Text(r.ShortStatus()), table.Optional(r.TPS, table.PerSecond), r.HeadlineCell(),
-			table.Optional(r.Errors, table.Count))
+			table.Text(at), table.Text(table.Duration(r.DurationSeconds)), table.Text(r.ShortStatus()), table.Optional(r.Values.Of(tool.Throughput), table.PerSecond), r.HeadlineCell(),
+			table.Optional(r.Values.Of(tool.Errors), table.Count))
 	}
 	t.DropUnknown()
 	return t
@@ -121,9 +121,7 @@ func WriteOutcome(w io.Writer, h *record.History, t terminal.Terminal) error {
 	r := review.NewObservedRow(h)
 	figures := table.New(table.Named("", "")...)
 	add := func(name, value string) {
-		if value != "" && value != table.Unknown {
-			figures.Add(table.Text("  "+name), table.Text(value))
-		}
+		figures.Add(table.Text("  "+name), table.Text(value))
 	}
 	result := r.Status()
 	if r.Reason != "" {
@@ -131,20 +129,26 @@ func WriteOutcome(w io.Writer, h *record.History, t terminal.Terminal) error {
 	}
 	add("result", result)
 	add("duration", strconv.FormatFloat(r.DurationSeconds, 'f', 1, 64)+" s")
-	add("threads", r.ThreadsCell().String())
-	add("tps", table.Optional(r.TPS, table.PerSecond).String())
-	add("qps", table.Optional(r.QPS, table.PerSecond).String())
-	add("tpmC", table.Optional(r.TpmC, table.PerMinute).String())
-	if len(r.Latency) > 0 {
+	if r.Threads > 0 {
+		add("threads", strconv.Itoa(r.Threads))
+	}
+	for _, m := range review.RowMeasures() {
+		v := r.Values.Of(m)
+		switch {
+		case m != tool.HeadlineLatency:
+			if v.Known && (m != tool.Errors || s.Summary != nil) {
+				add(m.Short, table.UnitOf(m).Format(v.Value))
+			}
+			continue
+		case len(r.Latency) == 0:
+			continue
+		}
 		stats := review.Stats(r.Latency)
 		values, names := make([]string, len(stats)), make([]string, len(stats))
 		for i, stat := range stats {
 			values[i], names[i] = table.Milliseconds.Format(r.Latency[stat]), tool.StatName(stat)
 		}
 		add(strings.TrimSpace("latency "+r.LatencyOperation)+" "+strings.Join(names, "/"), strings.Join(values, " / ")+" ms")
-	}
-	if s.Summary != nil {
-		add("errors", table.Optional(r.Errors, table.Count).String())
 	}
 	if r.FromIntervals {
 		add("note", "the tool printed no summary: computed from its intervals")

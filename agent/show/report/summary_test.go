@@ -23,7 +23,7 @@ import (
 func galeraRuns(name string, limit analysis.Limit, share float64, runs ...[5]float64) compare.Group {
 	g := compare.Group{Name: name}
 	for i, v := range runs {
-		r := review.Row{ID: fmt.Sprintf("%s-%d", name, i), Tool: "sysbench", Result: rundir.Succeeded, TPS: series.Some(v[0]), Errors: series.Some(0.)}
+		r := review.Row{ID: fmt.Sprintf("%s-%d", name, i), Tool: "sysbench", Result: rundir.Succeeded, Values: tool.Values{{Measure: tool.Throughput, Value: v[0]}, {Measure: tool.Errors, Value: 0.}}}
 		r.SetLatencies(&tool.Report{Latencies: []tool.Latency{{Operation: tool.Transaction, Stat: "p95", Seconds: v[1] / 1000}}})
 		r.Servers = []review.Server{{Target: "n3", DrainSeconds: series.Some(v[4]), Values: []review.Value{{Measure: engine.FlowControl, Value: v[2]}, {Measure: engine.LagSeconds, Value: v[3]}}}}
 		r.Limits = &analysis.Verdict{Findings: []analysis.LimitFinding{{Limit: limit, Share: share}}}

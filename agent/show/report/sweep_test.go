@@ -16,6 +16,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/many/sweep"
 	"github.com/benchwatch/benchwatch/agent/model/engine"
 	"github.com/benchwatch/benchwatch/agent/model/table"
+	"github.com/benchwatch/benchwatch/agent/model/tool"
 	"github.com/benchwatch/benchwatch/agent/run/host"
 	"github.com/benchwatch/benchwatch/agent/run/review"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
@@ -47,7 +48,7 @@ func swept(t *testing.T, repeat int, tps map[int]float64) sweep.Result {
 		step.State = sweep.Done
 		var n int
 		fmt.Sscan(step.Values["threads"], &n)
-		rows[step.RunID] = review.Row{TPS: series.Some(tps[n] + float64(step.Repeat)), Latency: map[string]float64{"p95": float64(n) / 1000}}
+		rows[step.RunID] = review.Row{Values: tool.Values{{Measure: tool.Throughput, Value: tps[n] + float64(step.Repeat)}}, Latency: map[string]float64{"p95": float64(n) / 1000}}
 	}
 	return s.Results(rows, compare.ByMedian)
 }
@@ -104,7 +105,7 @@ func TestServersInResults(t *testing.T) {
 	}}
 	r := s.Results(map[string]review.Row{
 		"a": {Servers: []review.Server{{Target: "n1", Values: []review.Value{{Measure: engine.FlowControl, Value: 0.25}}}}},
-		"b": {TpmC: series.Some(1200.0), Servers: []review.Server{{Target: "n1", DrainSeconds: series.Some(3.0)}}},
+		"b": {Values: tool.Values{{Measure: tool.TpmC, Value: 1200.0}}, Servers: []review.Server{{Target: "n1", DrainSeconds: series.Some(3.0)}}},
 	}, compare.ByMedian)
 	page := SweepPage{Result: &r}
 	var text, csv, data bytes.Buffer
@@ -136,7 +137,7 @@ func TestMachinesInFigures(t *testing.T) {
 		step := &s.Steps[i]
 		s.NewAttempt(step)
 		step.State = sweep.Done
-		row := review.Row{TPS: series.Some(100.0)}
+		row := review.Row{Values: tool.Values{{Measure: tool.Throughput, Value: 100.0}}}
 		for n := range machines {
 			row.Machines = append(row.Machines, review.Machine{
 				Machine: rundir.Machine{Host: fmt.Sprint("db", n+1)},

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/benchwatch/benchwatch/agent/base/series"
 	"github.com/benchwatch/benchwatch/agent/many/history"
+	"github.com/benchwatch/benchwatch/agent/model/tool"
 	"github.com/benchwatch/benchwatch/agent/run/review"
 )
 
@@ -28,7 +28,7 @@ func runsOverMonths(n int) []review.Row {
 			}
 			rows = append(rows, review.Row{
 				ID: fmt.Sprintf("r%03d-t%d", i, threads), Tool: "sysbench", Workload: "oltp", Threads: threads, StartedAt: start.Add(time.Duration(i) * 20 * time.Hour),
-				Labels: map[string]string{"version": version, "build": fmt.Sprint(i)}, TPS: series.Some(tps * (1 + 0.02*random.NormFloat64())),
+				Labels: map[string]string{"version": version, "build": fmt.Sprint(i)}, Values: tool.Values{{Measure: tool.Throughput, Value: tps * (1 + 0.02*random.NormFloat64())}},
 			})
 		}
 	}
@@ -80,7 +80,7 @@ func TestTrendOfParameters(t *testing.T) {
 		}
 		rows = append(rows, review.Row{
 			ID: fmt.Sprintf("r%02d", i), Tool: "sysbench", Workload: "oltp", Threads: 8, StartedAt: start.Add(time.Duration(i) * time.Hour),
-			Labels: labels, Options: []string{"table_size", "rate"}, TPS: series.Some(tps + float64(i%3)),
+			Labels: labels, Options: []string{"table_size", "rate"}, Values: tool.Values{{Measure: tool.Throughput, Value: tps + float64(i%3)}},
 		})
 	}
 	trend, err := history.NewTrend(rows, history.TrendOptions{Measure: "tps", By: history.KindFacts})
