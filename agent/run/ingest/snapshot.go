@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strings"
@@ -36,8 +37,8 @@ type Snapshot struct {
 	FailedShare series.Optional[float64]
 	Lines       Lines
 
-	// Messages are the first error messages, LastMessage the newest of
-	// MessageCount.
+	// Messages are the first error messages, LastMessage the newest of MessageCount: that of
+	// standard error, if it has any. Which stream was written last is not known afterwards.
 	Messages     []string
 	LastMessage  string
 	MessageCount uint64
@@ -93,7 +94,7 @@ func (s *state) snapshot(meta rundir.Meta, now time.Time) Snapshot {
 		Reconnects:   s.reconnects.value(),
 		Lines:        s.lines,
 		Messages:     s.firstMessages(),
-		LastMessage:  s.lastMessage,
+		LastMessage:  cmp.Or(s.lastMessages[tool.Stderr], s.lastMessages[tool.Stdout]),
 		MessageCount: s.messageCount,
 	}
 	all := s.totals[tool.Transaction].value()

@@ -59,7 +59,7 @@ type state struct {
 	stream       tool.Stream
 	messages     [2][]string
 	failure      [2]string // why the run failed according to the tool's output
-	lastMessage  string
+	lastMessages [2]string
 	messageCount uint64
 	complete     bool // the last summary has come
 	// countsFailures is set if the tool's transactions include failed ones.
@@ -178,7 +178,7 @@ func (s *state) start(r *tool.Report) {
 // addMessage keeps a message that the tool printed n times.
 func (s *state) addMessage(m string, n uint64) {
 	s.messageCount += n
-	s.lastMessage = m
+	s.lastMessages[s.stream] = m
 	if kept := &s.messages[s.stream]; len(*kept) < keptErrors {
 		*kept = append(*kept, m)
 	}

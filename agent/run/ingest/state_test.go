@@ -1,6 +1,8 @@
 package ingest
 
 import (
+	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -165,6 +167,23 @@ func TestSnapshotPhases(t *testing.T) {
 				t.Errorf("elapsed %v, want %v", got, tt.wantsElapsed)
 			}
 		})
+	}
+}
+
+// TestMessagesOfTwoStreams: the messages are the same in whatever order the two streams were
+// read.
+func TestMessagesOfTwoStreams(t *testing.T) {
+	read := func(streams ...tool.Stream) Snapshot {
+		s := newState()
+		for i, stream := range streams {
+			s.stream = stream
+			s.apply(&tool.Report{Kind: tool.Error, Message: fmt.Sprint(stream, slices.Index(streams, stream) == i)}, time.Time{})
+		}
+		return s.snapshot(rundir.Meta{}, time.Time{})
+	}
+	first, second := read(tool.Stdout, tool.Stdout, tool.Stderr, tool.Stderr), read(tool.Stderr, tool.Stderr, tool.Stdout, tool.Stdout)
+	if d := cmp.Diff(first.Messages, second.Messages); d != "" || first.LastMessage != second.LastMessage || first.LastMessage == "" {
+		t.Errorf("%q or %q\n%s", first.LastMessage, second.LastMessage, d)
 	}
 }
 
