@@ -108,7 +108,7 @@ func clockSteps(l *lab) {
 		}
 	}
 	if _, err := exec.LookPath("unshare"); err == nil && os.Geteuid() == 0 && l.chance(0.5) {
-		l.elsewhere()
+		l.elsewhere(r.id, time.Duration(ahead)*time.Second)
 	}
 	l.counted(r)
 	l.release(r)
@@ -127,13 +127,21 @@ func clockSteps(l *lab) {
 }
 
 // elsewhere runs the agent for a while in a time namespace, with another time since boot,
-// as after a move to another machine.
-func (l *lab) elsewhere() {
+// as after a move to another machine. The wall clock is ahead of the run's axis.
+func (l *lab) elsewhere(id string, ahead time.Duration) {
 	within := []string{"unshare", "--time", "--boottime", "100000", "--monotonic", "100000", "--kill-child"}
 	if exec.Command(within[0], append(within[1:], "true")...).Run() != nil {
 		return
 	}
 	l.watch.Disturb(true, func() {
+		// Another machine knows of no step that was not recorded here.
+		l.until(10*time.Second, "the steps are recorded", func() error {
+			meta, err := rundir.At(l.agent.DataDir, id).Load()
+			if recorded := meta.Clock.Ahead(); err == nil && (recorded-ahead).Abs() > time.Second/2 {
+				err = fmt.Errorf("%v of %v", recorded, ahead)
+			}
+			return err
+		})
 		l.agent.Kill(l.t)
 		l.agent.Within = within
 		l.agent.Again(l.t)

@@ -85,13 +85,9 @@ func newTracker(dir rundir.Directory, meta rundir.Meta, feed *ingest.Feed, opts 
 		finish: make(chan struct{}),
 		axis:   meta.Axis(opts.Clock),
 		meta:   meta,
+		ahead:  meta.Clock.Ahead(),
 	}
 	t.patience, t.giveUp = context.WithCancel(context.Background())
-	if c := meta.Clock; c != nil && c.ID == opts.Clock.ID {
-		for _, step := range c.Steps {
-			t.ahead += time.Duration(step.Seconds * float64(time.Second))
-		}
-	}
 	feed.Now = t.now
 	if opts.SamplerLate != nil {
 		t.lateBefore = opts.SamplerLate()

@@ -192,13 +192,24 @@ type ClockStep struct {
 // NewClock returns the clock of a run that begins now.
 func NewClock(c *clock.Clock) *Clock { return &Clock{ID: c.ID, BootedAt: c.BootedAt()} }
 
+// Ahead is by how much the wall clock is ahead of the run's axis, as far as that was recorded.
+func (c *Clock) Ahead() (sum time.Duration) {
+	if c == nil {
+		return 0
+	}
+	for _, step := range c.Steps {
+		sum += time.Duration(step.Seconds * float64(time.Second))
+	}
+	return sum
+}
+
 // Axis returns the run's axis by the clock of this process. If that can't be
-// compared with the run's, after a reboot, it begins with the wall clock of now.
+// compared with the run's, after a reboot, the wall clock is as far ahead of it as before.
 func (m *Meta) Axis(c *clock.Clock) clock.Axis {
 	if m.Clock != nil && m.Clock.ID == c.ID && c.ID != "" {
 		return c.Continue(m.Clock.BootedAt)
 	}
-	return c.Axis()
+	return c.Continue(c.BootedAt().Add(-m.Clock.Ahead()))
 }
 
 // OnAxis returns a time of the wall clock on the axis of the run, unless the run is closed.
