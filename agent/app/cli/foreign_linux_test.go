@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -198,6 +199,7 @@ func TestForeignDirectories(t *testing.T) {
 	for _, id := range ids {
 		try("report", id)
 		try("export", id)
+		try("compare", id, "whole")
 		if strings.HasSuffix(id, "-1") || strings.HasSuffix(id, "-2") || strings.HasSuffix(id, "-0") {
 			try("replay", "--linger=0s", "--speed=100", "--web.listen-address=127.0.0.1:0", "--data-dir="+m.data, id)
 		}
@@ -224,6 +226,41 @@ func TestForeignDirectories(t *testing.T) {
 	m.check("all of them", string(out))
 	if !exists(filepath.Join(archive, "index")) {
 		t.Error("nothing was archived")
+	}
+
+	// An archive of mallory's, with what is no file in the place of each of its files.
+	var files []string
+	m.must(filepath.WalkDir(archive, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() && strings.Contains(path, "whole") {
+			files = append(files, strings.TrimPrefix(path, archive))
+		}
+		return err
+	}))
+	if len(files) < 2 {
+		t.Fatalf("of the run the archive has %q", files)
+	}
+	for kind, replace := range m.replacements() {
+		for i, name := range files {
+			theirs := fmt.Sprintf("%s/archive-%s-%d", m.root, kind, i)
+			if out, err := exec.Command("cp", "-rp", archive, theirs).CombinedOutput(); err != nil {
+				t.Fatalf("%v: %s", err, out)
+			}
+			m.must(os.Remove(theirs + name))
+			m.must(replace(theirs + name))
+			m.give(theirs)
+			try("archive", "verify", "--archive="+theirs)
+			try("archive", "pull", "--archive="+theirs, "--data-dir="+theirs+"-pulled", "whole")
+		}
+	}
+	all.Wait()
+
+	// What root removes is the run, not what its links lead to.
+	for _, id := range append(ids, "evil-linked-run") {
+		try("runs", "rm", "--yes", id)
+	}
+	all.Wait()
+	if left, err := rundir.List(m.data); err != nil || !slices.Contains(left, "whole") || !exists(filepath.Join(m.root, "benchwatch")) {
+		t.Errorf("after runs rm: %v, %q", err, left)
 	}
 }
 

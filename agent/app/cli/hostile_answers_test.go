@@ -94,7 +94,11 @@ targets:
 			file := "--config.file=" + config
 			agent := startChild(t, folder, "agent", file, "--web.listen-address=127.0.0.1:0")
 			run := startChild(t, folder, "run", file, "--run-id=r", "--cluster=c", "--linger=0s", "--drain-timeout=1s", "--abort-when=lag>10s", "--", "sh", "-c", "sleep 3; echo ended")
-			for _, args := range [][]string{{"doctor", file}, {"dashboards", "import", file}, {"status", "--once", file}} {
+			initial := []string{
+				"init", "--config.file=new.yml", "--data-dir=new", "--target=mysql://u@" + raw, "--target=mongodb://u@" + raw, "--grafana.url=" + server.URL, "--grafana.token-file=token",
+				"--prometheus.url=" + server.URL, "--yes",
+			}
+			for _, args := range [][]string{{"doctor", file}, {"dashboards", "import", file}, {"status", "--once", file}, initial} {
 				c := startChild(t, folder, args...)
 				select { // some end by themselves
 				case err := <-c.ended:

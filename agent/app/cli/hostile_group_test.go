@@ -98,7 +98,7 @@ func (c *child) end() string {
 func (c *child) terminate() string {
 	c.t.Helper()
 	begun := time.Now()
-	if err := c.Process.Signal(syscall.SIGTERM); err != nil {
+	if err := c.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		c.t.Fatal(err)
 	}
 	text := c.end()
