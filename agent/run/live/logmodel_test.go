@@ -42,7 +42,6 @@ type modelled struct {
 	watcher *Watcher
 	log     *logFile
 	blind   bool // the agent can't see which files are open
-	wasCut  bool
 	lossy   bool // an operation may have removed what was not read
 	history []string
 }
@@ -183,11 +182,11 @@ var operations = []struct {
 		}
 	}},
 	{"the agent is killed", false, func(m *modelled) {
-		// Without a log its run is over. Of a short file that was cut only a digest is known.
-		// What is written to a file without a name only the agent that has it open can read.
+		// Without a log its run is over. Only the agent that has a file without a name open can
+		// read what is written to it.
 		var open unix.Stat_t
 		m.must(unix.Fstat(int(m.tool.Fd()), &open))
-		if !m.lossy || m.exists() && !m.wasCut && open.Nlink > 0 {
+		if !m.lossy || m.exists() && open.Nlink > 0 {
 			m.start()
 		}
 	}},
@@ -211,7 +210,6 @@ var operations = []struct {
 		if info, err := os.Stat(m.path); err == nil && info.Size() > 500 { // of less no whole report may be left
 			m.endLine()
 			m.look()
-			m.wasCut = true
 			m.must(os.Truncate(m.path, info.Size()-m.rand.Int64N(100)))
 			m.write("\n")
 		}

@@ -1,6 +1,7 @@
 package live
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -310,6 +311,8 @@ type logRun struct {
 	live bool  // a follower reads it
 	own  bool  // it has a copy of its output
 	size int64 // of the copy or, without one, of its part of the log
+	// older are the runs of the log before it, newest first.
+	older []*logRun
 }
 
 func (w *Watcher) loadLogRun(id string) (*logRun, error) {
@@ -361,10 +364,40 @@ func (r *logRun) passages() (all []passage) {
 		p := passage{source: s, from: s.Offset, end: s.End, content: offsetReader{own, s.Copied - s.Offset}}
 		if s.Offset == 0 {
 			p.head = readUpTo(p.content, 0, min(s.End, rundir.HeadSize))
+		} else if s.HeadSize < rundir.HeadSize { // of a short file all bytes are needed: it may be cut
+			p.head = r.shortHead(&p, all)
 		}
 		all = append(all, p.keep())
 	}
 	return all
+}
+
+// shortHead returns the first bytes of a short file of which the run has only a part: the others
+// are in what was read of it before, for this run or for older ones. Without them it is nil.
+func (r *logRun) shortHead(p *passage, before []passage) []byte {
+	matches := func(q *passage) []byte {
+		head := bytes.Clone(q.head[:min(int64(len(q.head)), p.from)])
+		if int64(len(head)) == p.from {
+			head = append(head, readUpTo(p.content, p.from, min(p.end, rundir.HeadSize)-p.from)...)
+		}
+		if !q.source.SameFile(&p.source) || !p.source.SameHead(bytes.NewReader(head)) {
+			return nil
+		}
+		return head
+	}
+	for _, q := range slices.Backward(before) {
+		if head := matches(&q); head != nil {
+			return head
+		}
+	}
+	for _, o := range r.older {
+		for _, q := range slices.Backward(o.passages()) {
+			if head := matches(&q); head != nil {
+				return head
+			}
+		}
+	}
+	return nil
 }
 
 // heldBy returns where to read a file on that has what was read last for the run.
@@ -524,6 +557,9 @@ func (w *Watcher) runsOf(path string, file *os.File) []*logRun {
 			r.live = e.follower != nil && !r.meta.Ended()
 			runs = append(runs, r)
 		}
+	}
+	for i, r := range runs {
+		r.older = runs[i+1:]
 	}
 	return runs
 }
