@@ -185,7 +185,7 @@ func (s *silent) try(row silence) {
 	s.t.Helper()
 	in := s.input(row)
 	var args []string
-	for _, arg := range strings.Fields(row.command) {
+	for arg := range strings.FieldsSeq(row.command) {
 		args = append(args, strings.NewReplacer("FILE", "--config.file="+s.config, "URL", "http://"+s.address, "ADDRESS", s.address,
 			"LATESSH", "--ssh="+s.folder+"/latessh", "SSH", "--ssh="+s.folder+"/ssh").Replace(arg))
 	}

@@ -10,6 +10,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/benchwatch/benchwatch/agent/model/engine"
+	_ "github.com/benchwatch/benchwatch/agent/model/engine/registry"
 	"github.com/benchwatch/benchwatch/agent/model/tool/sysbench"
 	"github.com/benchwatch/benchwatch/agent/run/host"
 	"github.com/benchwatch/benchwatch/agent/run/record"

@@ -40,8 +40,8 @@ type Comparison struct {
 	ServerSettings []Difference `json:"server_settings,omitempty"`
 	// Summary begins the comparison, in three sentences: what differs, what limited the runs, what
 	// paid for it.
-	Summary []string      `json:"summary,omitempty"`
-	Lines   []CompareLine `json:"lines"`
+	Summary []string `json:"summary,omitempty"`
+	Lines   []Line   `json:"lines"`
 	// Statements are those of the servers by the difference of their time per transaction.
 	Statements []StatementDifference `json:"statements,omitempty"`
 	// Limits are what [Comparison.Check] found.
@@ -68,8 +68,8 @@ type Difference struct {
 	Values []string `json:"values"`
 }
 
-// CompareLine is one measure of one combination.
-type CompareLine struct {
+// Line is one measure of one combination.
+type Line struct {
 	// Combination has the values of Comparison.Varied.
 	Combination []string `json:"combination,omitempty"`
 	Measure     string   `json:"measure"`
@@ -129,7 +129,7 @@ func Compare(groups []Group, selected []string) Comparison {
 	c.Combinations = c.combine(groups)
 	for _, m := range review.Measures(rows) {
 		for _, x := range c.Combinations {
-			line := newCompareLine(&m, groups, x)
+			line := newLine(&m, groups, x)
 			// What the tool reports as 0 everywhere, such as errors, needs no line. That
 			// flow control or lag was 0 is worth one.
 			if slices.ContainsFunc(line.Samples, func(s Sample) bool { return s.N > 0 && (m.Server || s.Min != 0 || s.Max != 0) }) {
@@ -145,9 +145,9 @@ func Compare(groups []Group, selected []string) Comparison {
 	return c
 }
 
-// newCompareLine compares the groups by a measure in one combination.
-func newCompareLine(m *review.Measure, groups []Group, x combination) CompareLine {
-	line := CompareLine{Combination: x.Values, Measure: m.Name, Unit: m.Unit.Sign, isThroughput: m.Field == tool.Throughput.Field(), isHeadline: m.IsHeadline, isDetail: m.IsDetail, isCost: m.IsCost}
+// newLine compares the groups by a measure in one combination.
+func newLine(m *review.Measure, groups []Group, x combination) Line {
+	line := Line{Combination: x.Values, Measure: m.Name, Unit: m.Unit.Sign, isThroughput: m.Field == tool.Throughput.Field(), isHeadline: m.IsHeadline, isDetail: m.IsDetail, isCost: m.IsCost}
 	line.place, line.least = placeOf(m)
 	line.values, line.within = make([][]float64, len(groups)), make([]review.IntervalValues, len(groups))
 	for i := range groups {
@@ -163,7 +163,7 @@ func newCompareLine(m *review.Measure, groups []Group, x combination) CompareLin
 	return line
 }
 
-// factsOf returns the facts that distinguish runs, without bookkeeping. The name of a group
+// DistinguishingFacts returns the facts that distinguish runs, without bookkeeping. The name of a group
 // is the id of its own run, and says nothing about how that was made.
 func DistinguishingFacts(r *review.Row) []rundir.Fact {
 	return slices.DeleteFunc(r.Facts(), func(f rundir.Fact) bool {
@@ -385,7 +385,7 @@ func (s Spread) Text(u table.Unit, a Average) string {
 }
 
 // judge compares each group's sample with the first one's.
-func (l *CompareLine) judge() {
+func (l *Line) judge() {
 	base := l.Samples[0]
 	if base.N == 0 {
 		return
@@ -403,7 +403,7 @@ func (l *CompareLine) judge() {
 }
 
 // conclude sets what the runs prove of group i's difference.
-func (l *CompareLine) conclude(i int, s *Sample) {
+func (l *Line) conclude(i int, s *Sample) {
 	e := l.evidence(i, 1)
 	s.Verdict, s.Reason = e.verdict, e.reason
 	if e.isTested() {
@@ -475,18 +475,18 @@ func (c *Comparison) OverTable() *table.Table {
 // sample and, except for the first group's, its ratio and difference. What is alike in all groups
 // is left out, see [Comparison.FoldedLine].
 func (c *Comparison) Table() *table.Table {
-	return c.linesWhere(func(l *CompareLine) bool { return !l.isDetail && !c.isFolded(l) })
+	return c.linesWhere(func(l *Line) bool { return !l.isDetail && !c.isFolded(l) })
 }
 
 // DetailTable is Table for the details: what a transaction took, and single servers.
 func (c *Comparison) DetailTable() *table.Table {
-	return c.linesWhere(func(l *CompareLine) bool { return l.isDetail && !c.isFolded(l) })
+	return c.linesWhere(func(l *Line) bool { return l.isDetail && !c.isFolded(l) })
 }
 
 // FoldedTable is Table for what is alike in all groups.
 func (c *Comparison) FoldedTable() *table.Table { return c.linesWhere(c.isFolded) }
 
-func (c *Comparison) linesWhere(wanted func(*CompareLine) bool) *table.Table {
+func (c *Comparison) linesWhere(wanted func(*Line) bool) *table.Table {
 	t := table.New(table.Named(slices.Concat(c.Varied, []string{"measure"}, c.Groups)...)...)
 	for _, g := range c.Groups[1:] {
 		suffix := ""
@@ -571,7 +571,7 @@ func (s *Sample) cell() table.Cell {
 }
 
 // difference returns the text of a group's difference: a value that was 0 has no ratio.
-func (l *CompareLine) difference(i int) string {
+func (l *Line) difference(i int) string {
 	before, s := &l.Samples[0], &l.Samples[i]
 	if !s.Ratio.Known && before.N > 0 && s.N > 0 && s.Median != before.Median {
 		return fmt.Sprintf("%s from %s, %s", brief(s.Median-before.Median), brief(before.Median), s.proof())

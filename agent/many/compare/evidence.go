@@ -67,7 +67,7 @@ func (e *evidence) isTested() bool {
 }
 
 // evidence compares group i with the first group, whose values are multiplied by factor.
-func (l *CompareLine) evidence(i int, factor float64) evidence {
+func (l *Line) evidence(i int, factor float64) evidence {
 	switch {
 	case l.Samples[0].N >= 2 && l.Samples[i].N >= 2:
 		return compareRepeats(series.Scaled(l.values[0], factor), l.values[i])

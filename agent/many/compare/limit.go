@@ -114,7 +114,7 @@ func checkChange(limit *review.Condition, groups []Group, group int, x combinati
 	if !ok {
 		return Unclear, "the runs have no such value"
 	}
-	l := newCompareLine(&m, groups, x)
+	l := newLine(&m, groups, x)
 	if l.Samples[0].N == 0 || l.Samples[group].N == 0 {
 		return Unclear, "the baseline or the group has no such value"
 	}
@@ -133,7 +133,7 @@ func checkChange(limit *review.Condition, groups []Group, group int, x combinati
 
 // decide applies a relative limit to a group. The test is of one side, as the limit is. A value
 // beyond the limit is never held, and one within it never broken.
-func decide(limit *review.Condition, l *CompareLine, group int) (Result, string) {
+func decide(limit *review.Condition, l *Line, group int) (Result, string) {
 	s, e := &l.Samples[group], l.evidence(group, limit.Bound)
 	isBeyond := limit.Exceeds(s.Ratio.Value)
 	p, side, result := e.sides.Lower, "lower", Held

@@ -50,7 +50,7 @@ const leastCostChange = 0.1
 
 // change is how a group differs from the baseline in a measure and a combination.
 type change struct {
-	line   *CompareLine
+	line   *Line
 	before float64
 	sample *Sample
 }
@@ -413,7 +413,7 @@ func (c *Comparison) gain(i int) float64 {
 
 // isFolded reports whether the line is 0 or alike in all groups, which is worth a name and no row.
 // What the tool's users look at first always has one.
-func (l *CompareLine) isFolded() bool {
+func (l *Line) isFolded() bool {
 	if l.isHeadline {
 		return false
 	}
@@ -443,7 +443,7 @@ func (c *Comparison) FoldedLine() string {
 }
 
 // isFolded reports whether all lines of a measure are folded.
-func (c *Comparison) isFolded(l *CompareLine) bool {
+func (c *Comparison) isFolded(l *Line) bool {
 	for i := range c.Lines {
 		if c.Lines[i].Measure == l.Measure && !c.Lines[i].isFolded() {
 			return false

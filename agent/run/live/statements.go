@@ -65,7 +65,7 @@ func (t *tracker) beginStatements(ctx context.Context) {
 		if len(begun) == 0 || ctx.Err() != nil {
 			return
 		}
-		if err := record.RecordStatementsBegin(t.dir, begun); err != nil && !errors.Is(err, record.ErrDiskLow) {
+		if err := record.WriteStatementsBegin(t.dir, begun); err != nil && !errors.Is(err, record.ErrDiskLow) {
 			t.fault("keep what the servers counted by statement", err)
 		}
 	})
@@ -115,7 +115,7 @@ func (t *tracker) endStatements(ctx context.Context) {
 			}
 			all = append(all, record.NewServerStatements(name, &b, a))
 		}
-		if err := record.RecordStatements(t.dir, all); err != nil && !errors.Is(err, record.ErrDiskLow) {
+		if err := record.WriteStatements(t.dir, all); err != nil && !errors.Is(err, record.ErrDiskLow) {
 			t.fault("record what the servers counted by statement", err)
 		}
 	})

@@ -1,4 +1,4 @@
-// Package history reads a run back from its directory onto one time axis: the
+// Package record reads a run back from its directory onto one time axis: the
 // tool's intervals, the servers, the host, the settings and the markers. It also
 // records the servers: the writer and the reader of each file are side by side.
 package record

@@ -62,9 +62,9 @@ type StatementsBegun struct {
 	Error   string                   `json:"error,omitempty"`
 }
 
-// RecordStatementsBegin keeps what was read when the run began, by target, until the run
+// WriteStatementsBegin keeps what was read when the run began, by target, until the run
 // ends: also after a restart of this process.
-func RecordStatementsBegin(d rundir.Directory, begun map[string]StatementsBegun) error {
+func WriteStatementsBegin(d rundir.Directory, begun map[string]StatementsBegun) error {
 	if space, err := rundir.SpaceOf(string(d)); err == nil && space.Low() {
 		return ErrDiskLow
 	}
@@ -75,7 +75,7 @@ func RecordStatementsBegin(d rundir.Directory, begun map[string]StatementsBegun)
 	return nil
 }
 
-// ReadStatementsBegin returns what RecordStatementsBegin kept. The error matches
+// ReadStatementsBegin returns what WriteStatementsBegin kept. The error matches
 // fs.ErrNotExist if there is nothing.
 func ReadStatementsBegin(d rundir.Directory) (map[string]StatementsBegun, error) {
 	f, err := rundir.Open(d.Path(statementsBegin))
@@ -90,9 +90,9 @@ func ReadStatementsBegin(d rundir.Directory) (map[string]StatementsBegun, error)
 	return begun, nil
 }
 
-// RecordStatements writes what the servers executed, and drops what RecordStatementsBegin
+// WriteStatements writes what the servers executed, and drops what WriteStatementsBegin
 // kept.
-func RecordStatements(d rundir.Directory, all []ServerStatements) error {
+func WriteStatements(d rundir.Directory, all []ServerStatements) error {
 	if space, err := rundir.SpaceOf(string(d)); err == nil && space.Low() {
 		return ErrDiskLow
 	}

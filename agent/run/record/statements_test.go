@@ -39,7 +39,7 @@ func TestStatementsAreRecorded(t *testing.T) {
 		"n2": {Engine: "mysql", Error: "a right is missing"},
 		"n3": {Engine: "mysql", Reading: statementReading(1)},
 	}
-	if err := RecordStatementsBegin(dir, begun); err != nil {
+	if err := WriteStatementsBegin(dir, begun); err != nil {
 		t.Fatal(err)
 	}
 	read, err := ReadStatementsBegin(dir)
@@ -57,7 +57,7 @@ func TestStatementsAreRecorded(t *testing.T) {
 		b := read[name]
 		lines = append(lines, NewServerStatements(name, &b, end))
 	}
-	if err := RecordStatements(dir, lines); err != nil {
+	if err := WriteStatements(dir, lines); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := ReadStatementsBegin(dir); !errors.Is(err, fs.ErrNotExist) {

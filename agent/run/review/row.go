@@ -324,6 +324,7 @@ func (r *Row) ErrorsText() string {
 	return table.Optional(r.Values.Of(tool.Errors), table.Count).String()
 }
 
+// ThreadsCell returns the number of threads.
 func (r *Row) ThreadsCell() table.Cell {
 	if r.Threads == 0 {
 		return table.Cell{}

@@ -74,6 +74,7 @@ type Marker struct {
 	Text           string    `json:"text"`
 }
 
+// MarkersOf returns the markers of a run in the order of their numbers.
 func MarkersOf(h *record.History) []Marker {
 	var markers []Marker
 	for i, p := range h.Markers {
@@ -172,6 +173,7 @@ func operations(s *ingest.Summary) []Operation {
 	return all
 }
 
+// OperationTable returns a line for each operation.
 func OperationTable(all []Operation) *table.Table {
 	found := map[string]float64{}
 	for _, o := range all {

@@ -130,8 +130,6 @@ func newServer(h *record.History, s *record.Server) Server {
 		Ticks: s.Ticks, Unanswered: s.Unanswered, Missed: s.Missed, Restarts: s.Restarts,
 		SampledSeconds: s.Coverage.Seconds, Coverage: s.Coverage,
 	}
-	if one := h.Snapshot.Meta.Servers.Server(s.Target); one != nil {
-	}
 	if d, ok := h.Snapshot.Meta.Drain[s.Target]; ok {
 		out.DrainTimedOut, out.DrainResolution = d.TimedOut, d.ResolutionSeconds
 		if d.Seconds != nil {

@@ -45,7 +45,7 @@ func (r *Row) withinOf(v *record.Intervals) map[string]IntervalValues {
 	return all
 }
 
-// times returns w in another unit.
+// Scaled returns w in another unit.
 func (w IntervalValues) Scaled(factor float64) IntervalValues {
 	w.Values = series.Scaled(w.Values, factor)
 	return w

@@ -36,10 +36,18 @@ type Document struct {
 // Report is a run with its charts and sections.
 type Report struct {
 	review.Run
+	Layout
+
+	Charts []Chart
+}
+
+// MarshalJSON returns the fields of the run and its sections.
+func (r Report) MarshalJSON() ([]byte, error) { return table.MarshalJoined(r.Run, r.Layout) }
+
+// Layout is how a report of any format is laid out.
+type Layout struct {
 	// Sections are what the other formats show of the run, in human-readable form.
 	Sections []document.Section `json:"sections"`
-
-	Charts []Chart `json:"-"`
 }
 
 // New returns the report of one run. others are runs of the same data directory:

@@ -95,14 +95,3 @@ func (d document) numbers(f func(key string, n float64), path ...string) {
 		}
 	}
 }
-
-// texts calls f for the texts directly in the document at path.
-func (d document) texts(f func(key, text string), path ...string) {
-	sub, _ := d.sub(path...)
-	elements, _ := bson.Raw(sub).Elements() // the valid ones
-	for _, e := range elements {
-		if text, ok := e.Value().StringValueOK(); ok {
-			f(e.Key(), text)
-		}
-	}
-}
