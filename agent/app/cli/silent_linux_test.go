@@ -75,8 +75,6 @@ var silences = []silence{
 	{command: "archive push FILE"},
 	{command: "archive pull FILE r"},
 	{command: "archive list FILE"},
-	{command: "archive verify FILE"},
-	{command: "archive prune FILE --keep=1d"},
 	{command: "sweep FILE --on=gen1 SSH --set=n1=1,2 -- sleep {n1}000", until: sshing},
 	{command: "sweep FILE --on=gen1 LATESSH --set=n1=1,2 -- sleep {n1}000", until: sshing},
 	{command: "sweep FILE --set=n1=1,2 -- sleep {n1}000"},

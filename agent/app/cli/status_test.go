@@ -57,7 +57,7 @@ func TestStatusLine(t *testing.T) {
 	}
 	want := map[string]any{
 		"time": "2026-11-21T12:00:01Z", "target": "n1", "up": true, "queries_per_second": 1000.0, "commits_per_second": 50.0, "rollbacks_per_second": 0.0,
-		"transactions_per_second": 50.0, "connections": 12.0, "flow_control_ratio": 1.0, "restarts": 0.0,
+		"ended_transactions_per_second": 50.0, "connections": 12.0, "flow_control_ratio": 1.0, "restarts": 0.0,
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
