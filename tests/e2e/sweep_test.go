@@ -40,7 +40,7 @@ func TestSweepOverServerSetting(t *testing.T) {
 		t.Fatalf("sweep: %v\n%s", err, out)
 	}
 	var result struct {
-		Settings []struct {
+		Combinations []struct {
 			State   string
 			TPS     struct{ Median float64 } `json:"transactions_per_second"`
 			Servers []struct {
@@ -52,10 +52,10 @@ func TestSweepOverServerSetting(t *testing.T) {
 	if err := json.Unmarshal(out, &result); err != nil {
 		t.Fatal(err)
 	}
-	if len(result.Settings) != 2 {
-		t.Fatalf("want two settings:\n%s", out)
+	if len(result.Combinations) != 2 {
+		t.Fatalf("want two combinations:\n%s", out)
 	}
-	for _, s := range result.Settings {
+	for _, s := range result.Combinations {
 		seen := map[string]float64{}
 		for _, m := range s.Servers {
 			seen[m.Name+" "+m.Unit] = m.Value
