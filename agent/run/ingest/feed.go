@@ -197,8 +197,12 @@ func (f *Feed) SetBehind(n int) {
 	f.behind = n
 }
 
-// CaughtUp is called once for each of these outputs.
-func (f *Feed) CaughtUp() {
+// CaughtUp is called once for each of these outputs. Reading that ended because ctx is
+// done may not have come so far.
+func (f *Feed) CaughtUp(ctx context.Context) {
+	if ctx.Err() != nil {
+		return
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.behind--
@@ -220,7 +224,7 @@ func (f *Feed) setLines(n Lines) {
 // Follow reads one stream's file until ctx is done or, after finish is closed, to
 // the file's end. A file that does not exist has no lines.
 func (f *Feed) Follow(ctx context.Context, path string, stream tool.Stream, notifier *follow.Notifier, finish <-chan struct{}) error {
-	caughtUp := sync.OnceFunc(f.CaughtUp)
+	caughtUp := sync.OnceFunc(func() { f.CaughtUp(ctx) })
 	defer caughtUp()
 	r, err := follow.Open(path, follow.Options{Notifier: notifier, Direct: true})
 	if errors.Is(err, fs.ErrNotExist) {

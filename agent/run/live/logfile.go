@@ -92,7 +92,7 @@ func (f *logFile) follow(ctx context.Context) error {
 		return err
 	}
 	for {
-		f.showIfCaughtUp()
+		f.showIfCaughtUp(ctx)
 		var l follow.Line
 		var err error
 		switch f.state {
@@ -156,10 +156,6 @@ func (f *logFile) patience() time.Duration {
 }
 
 func (f *logFile) close() {
-	for _, feed := range f.behind {
-		feed.CaughtUp()
-	}
-	f.behind = nil
 	if f.reader != nil {
 		f.reader.Close()
 	}
@@ -343,14 +339,19 @@ func lastLineStart(file *os.File, size int64) (int64, error) {
 }
 
 // showIfCaughtUp has the runs shown when all is read that was there before.
-func (f *logFile) showIfCaughtUp() {
+func (f *logFile) showIfCaughtUp(ctx context.Context) {
 	read := f.flushed && f.reader.Idle() && f.base+f.reader.End() >= f.past
 	if f.caught.Load() || !read && f.passed <= f.past {
 		return
 	}
 	f.caught.Store(true)
+	f.show(ctx)
+}
+
+// show has the runs shown that were read again.
+func (f *logFile) show(ctx context.Context) {
 	for _, feed := range f.behind {
-		feed.CaughtUp()
+		feed.CaughtUp(ctx)
 	}
 	f.behind = nil
 }

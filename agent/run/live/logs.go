@@ -189,6 +189,7 @@ func (w *Watcher) runLog(ctx context.Context, followers *sync.WaitGroup, f *logF
 		if f.splitter != nil {
 			f.splitter.Close(time.Now()) // after ctx is done this ends no run
 		}
+		f.show(ctx)
 		f.close()
 		l.mu.Lock()
 		defer l.mu.Unlock()

@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -335,6 +336,71 @@ func TestCountersNeverFall(t *testing.T) {
 	open()
 	if _, err := p.Wait(nil); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestStoppedWhileCatchingUp guards that what is read only in part, because the agent
+// stops meanwhile, is not shown before it has stopped.
+func TestStoppedWhileCatchingUp(t *testing.T) {
+	const lines = 30_000
+	var output strings.Builder
+	output.WriteString(banner)
+	for n := 1; n <= lines; n++ {
+		output.WriteString(intervalLine(n, 1))
+	}
+	l := newLogging(t)
+	l.append(output.String())
+	gate, open := fifo(t)
+	defer open()
+	past := time.Now().Add(-time.Hour)
+	ended, claim, err := rundir.Create(l.data, rundir.Meta{ID: "ended", Tool: "sysbench", StartedAt: past, EndedAt: &past, ClosedAt: &past})
+	if err != nil {
+		t.Fatal(err)
+	}
+	claim.Release()
+	write(t, ended.Path(rundir.StdoutFile), output.String())
+	started(t, l.data, "one", script(t, output.String())+"; cat "+gate)
+	whole := func(s ingest.Snapshot) bool { return s.Totals["transaction"] == lines }
+	first := l.watch()
+	first.untilAll("all read", func(snaps []ingest.Snapshot) bool {
+		return len(snaps) == 3 && !slices.ContainsFunc(snaps, func(s ingest.Snapshot) bool { return !whole(s) })
+	})
+	first.stop()
+	for _, n := range []int{1, 100, lines, lines + 100, 2*lines - 100} {
+		sink := &countdown{done: make(chan struct{})}
+		sink.left.Store(int64(n))
+		w := l.watch(func(w *Watcher) { w.opts.Sink = sink })
+		stopped := make(chan struct{})
+		go func() {
+			<-sink.done
+			w.stop()
+			close(stopped)
+		}()
+		for over := false; !over; {
+			select {
+			case <-stopped:
+				over = true // and once more
+			default:
+			}
+			for _, s := range w.Snapshots() {
+				if !s.CatchingUp && !whole(s) {
+					t.Fatalf("stopped after %d lines, run %s: shown with %v, %+v", n, s.Meta.ID, s.Totals, s.Lines)
+				}
+			}
+		}
+	}
+}
+
+// countdown is a sink that closes done with the last of so many intervals.
+type countdown struct {
+	Discard
+	left atomic.Int64
+	done chan struct{}
+}
+
+func (c *countdown) Interval(string, float64, *tool.Report, bool) {
+	if c.left.Add(-1) == 0 {
+		close(c.done)
 	}
 }
 

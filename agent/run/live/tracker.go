@@ -156,8 +156,12 @@ func (t *tracker) read(ctx context.Context, readers *sync.WaitGroup, notifier *f
 	if t.meta.Log != nil { // ended, not closed yet
 		meta := t.meta
 		readers.Go(func() {
-			defer t.feed.SetBehind(0)
-			if err := t.feed.ReadAll(ctx, t.dir, &meta); err != nil && ctx.Err() == nil {
+			err := t.feed.ReadAll(ctx, t.dir, &meta)
+			if ctx.Err() != nil {
+				return // not all of it
+			}
+			t.feed.SetBehind(0)
+			if err != nil {
 				t.fault("read the log again", err)
 			}
 		})

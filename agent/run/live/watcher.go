@@ -228,7 +228,11 @@ func (w *Watcher) scan(ctx context.Context, followers *sync.WaitGroup) {
 		case !ok:
 		case meta.Closed():
 			if ended++; ended <= limits.MaxKept {
-				w.keep(w.readEnded(ctx, dir, meta))
+				snap := w.readEnded(ctx, dir, meta)
+				if ctx.Err() != nil {
+					return // not all of it was read
+				}
+				w.keep(snap)
 			} else {
 				w.mu.Lock()
 				w.old[id] = true
