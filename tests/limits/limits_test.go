@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -66,6 +67,7 @@ func (l *lab) one(t *testing.T, id string, during func(meta rundir.Meta), args .
 	must(t, err)
 	command := append(sysbenchOn(l.group, args...), "--mysql-host="+host, "--mysql-port="+port)
 	start := func(flags ...string) *agents.Process {
+		flags = append(flags, "--drain-timeout=10s") // a replica that lags on purpose takes minutes
 		if l.used != l.sampled {
 			flags = append(flags, "--targets=db1")
 		}
@@ -503,6 +505,8 @@ func burn(t *testing.T, processes int) {
 	must(t, os.Symlink(shell, name))
 	for range processes {
 		cmd := exec.Command(name, "-c", "while :; do :; done")
+		// A session each: the kernel shares the CPU out among sessions before it does among processes.
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 		must(t, cmd.Start())
 		t.Cleanup(func() {
 			must(t, cmd.Process.Kill())
