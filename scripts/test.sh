@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Runs all tests, one line for each suite, and ends with "N passed, N failed, N skipped".
+# Runs all tests, one line for each suite, lists the five slowest tests and ends with
+# "N passed, N failed, N skipped".
 # The output of a suite is in build/test/, and is shown if the suite failed. The end of that,
 # where suites name what failed, is repeated before the last line.
 set -euo pipefail
@@ -8,6 +9,7 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 cd "$here/.."
 logs=build/test
 mkdir -p "$logs"
+: >"$logs/durations"
 passed=0 failed=0 skipped=0 failures=''
 
 # suite NAME COMMAND...: COMMAND ends with a line "N passed, N failed[, N skipped]"; one
@@ -38,6 +40,9 @@ go_suite() {
 	events=$(mktemp)
 	go test -json "$@" >"$events" || code=$?
 	jq -Rrn -f "$here/gotest.jq" "$events"
+	# Whole tests that passed, without their parts.
+	jq -Rr 'fromjson? | select(.Action == "pass" and .Test and (.Test | contains("/") | not))
+		| "\(.Elapsed) s\t\(.Package | sub("^github.com/benchwatch/benchwatch/"; "")) \(.Test)"' "$events" >>"$logs/durations"
 	rm -f "$events"
 	return "$code"
 }
@@ -56,6 +61,8 @@ suite page tests/web/run.sh
 # Two packages at once: most of their time they wait for what servers report.
 suite e2e go_suite -tags e2e -count 1 -p 2 -timeout 20m ./tests/e2e/... ./tests/tutorials
 
+printf 'slowest tests:\n'
+sort -rn "$logs/durations" | head -n 5 | sed 's/^/  /'
 printf '%s' "$failures"
 printf '%s passed, %s failed, %s skipped\n' "$passed" "$failed" "$skipped"
 ((failed == 0))
