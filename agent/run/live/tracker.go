@@ -188,17 +188,20 @@ func (t *tracker) subscribe(notifier *follow.Notifier) (<-chan struct{}, func())
 // this run.
 func (t *tracker) claim() {
 	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.owner != nil || t.meta.Mirror != nil {
+	meta, owner := t.meta, t.owner != nil
+	t.mu.Unlock()
+	if owner || meta.Mirror != nil {
 		return
 	}
 	lock, err := t.dir.Lock(rundir.ObserverLock, false)
 	if err != nil {
 		return // another observer owns it, or the directory can't be written
 	}
-	t.owner = lock
-	t.recorder = record.NewRecorder(t.dir, t.meta.StartedAt)
-	t.opts.Sink.Began(t.dir, t.meta)
+	recorder := record.NewRecorder(t.dir, meta.StartedAt)
+	t.mu.Lock()
+	t.owner, t.recorder = lock, recorder
+	t.mu.Unlock()
+	t.opts.Sink.Began(t.dir, meta) // waits for the disk, as no snapshot may
 }
 
 func (t *tracker) release() {

@@ -547,3 +547,29 @@ func TestClockStartIsRecorded(t *testing.T) {
 		t.Errorf("zero %v, want %v", h.Zero, clock)
 	}
 }
+
+// slowDisk is a sink that is not done with the begin of a run before release is closed.
+type slowDisk struct {
+	Discard
+	began, release chan struct{}
+}
+
+func (d *slowDisk) Began(rundir.Directory, rundir.Meta) {
+	d.began <- struct{}{}
+	<-d.release
+}
+
+// TestSlowDisk guards that a scrape waits for no marker that is being written.
+func TestSlowDisk(t *testing.T) {
+	data := t.TempDir()
+	gate, open := fifo(t)
+	defer open()
+	started(t, data, "one", "cat "+gate)
+	disk := &slowDisk{began: make(chan struct{}), release: make(chan struct{})}
+	w := watch(t, Options{DataDir: data, Sink: disk})
+	defer close(disk.release)
+	<-disk.began
+	if n := len(w.Snapshots()); n != 1 {
+		t.Errorf("%d runs", n)
+	}
+}
