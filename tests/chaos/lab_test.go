@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -151,6 +152,46 @@ func (l *lab) until(limit time.Duration, what string, check func() error) {
 	agents.Wait(l.t, l.limit(limit), what, check)
 }
 
+// works waits while a process has much to do: as long as it computes, only the time that it
+// used counts, else all of it. So a machine that is busy with others changes nothing.
+func (l *lab) works(p *agents.Process, limit time.Duration, what string, check func() error) {
+	l.t.Helper()
+	const look, least = 250 * time.Millisecond, 10 * time.Millisecond
+	var spent time.Duration
+	for before := cpuTime(p); ; {
+		err := check()
+		if err == nil {
+			return
+		}
+		if spent > limit {
+			l.t.Fatalf("%s: not after %s: %v", what, limit, err)
+		}
+		time.Sleep(look)
+		used := max(0, cpuTime(p)-before) // it may have ended
+		before += used
+		if used < least {
+			used = look
+		}
+		spent += min(used, look)
+	}
+}
+
+// cpuTime is what a process has used, 0 if it has ended.
+func cpuTime(p *agents.Process) time.Duration {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.Cmd.Process.Pid))
+	if err != nil {
+		return 0
+	}
+	_, rest, _ := strings.Cut(string(text), ") ") // after the program's name
+	fields := strings.Fields(rest)
+	user, err1 := strconv.Atoi(fields[11])
+	system, err2 := strconv.Atoi(fields[12])
+	if errors.Join(err1, err2) != nil {
+		return 0
+	}
+	return time.Duration(user+system) * 10 * time.Millisecond // a clock tick of Linux
+}
+
 // chance is true with a probability.
 func (l *lab) chance(p float64) bool { return l.rand.Float64() < p }
 
@@ -170,10 +211,13 @@ func (l *lab) kill() {
 	total.add("agents killed", 1)
 }
 
-// freeze stops the agent for a while.
-func (l *lab) freeze(d time.Duration) {
+// freeze stops the agent for a while, and does something meanwhile if that is not nil.
+func (l *lab) freeze(d time.Duration, meanwhile func()) {
 	l.watch.Disturb(false, func() {
 		l.agent.Signal(l.t, syscall.SIGSTOP)
+		if meanwhile != nil {
+			meanwhile()
+		}
 		time.Sleep(d)
 		l.agent.Signal(l.t, syscall.SIGCONT)
 		time.Sleep(d / 4)

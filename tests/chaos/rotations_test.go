@@ -28,7 +28,8 @@ type rotated struct {
 	written strings.Builder
 }
 
-// rotations: all documented forms at once, while the agent is killed at any byte.
+// rotations: all documented forms at once, while the agent is killed at any byte, and between
+// two looks of an agent that is stopped.
 func rotations(l *lab) {
 	if os.Geteuid() != 0 {
 		l.t.Skip("whether another user's process has a file open is unknown")
@@ -43,17 +44,28 @@ func rotations(l *lab) {
 		logs = append(logs, r)
 	}
 	l.start(options{more: config})
-	const lines, every = 80, 16
-	sum := 0
+	const lines, every = 80, 4
+	n, sum := 0, 0
 	for _, r := range logs {
 		l.must(r.log.Open())
 		l.write(r, sysbenchBanner, 0)
 	}
-	for n := 1; n <= lines; n++ {
+	next := func(kill float64) {
+		n++
 		for _, r := range logs {
-			l.write(r, fmt.Sprintf("[ %ds ] thds: 4 tps: %d.00 qps: %d.00 (r/w/o: 0.00/%d.00/0.00) lat (ms,95%%): 1.04 err/s: 0.00 reconn/s: 0.00\n", n, n, n, n), 0.02)
+			l.write(r, fmt.Sprintf("[ %ds ] thds: 4 tps: %d.00 qps: %d.00 (r/w/o: 0.00/%d.00/0.00) lat (ms,95%%): 1.04 err/s: 0.00 reconn/s: 0.00\n", n, n, n, n), kill)
 		}
 		sum += n
+	}
+	away := func() {
+		for _, r := range logs {
+			if r.form.Away {
+				l.rotate(r)
+			}
+		}
+	}
+	for n < lines {
+		next(0.02)
 		l.pause(0, 20*time.Millisecond)
 		if n%every != 0 {
 			continue
@@ -67,23 +79,27 @@ func rotations(l *lab) {
 		if n == every {
 			continue
 		}
-		away := func() {
-			for _, r := range logs {
-				if r.form.Away {
-					l.rotate(r)
+		switch l.rand.IntN(3) {
+		case 0:
+			away()
+		case 1:
+			l.watch.Disturb(true, func() {
+				l.agent.Kill(l.t)
+				away()
+				l.agent.Again(l.t)
+			})
+			total.add("agents killed", 1)
+			total.add("rotations while no agent ran", 1)
+		case 2:
+			l.freeze(l.between(0, 500*time.Millisecond), func() {
+				away()
+				if n < lines && l.chance(0.5) { // twice between two looks
+					next(0)
+					away()
 				}
-			}
+			})
+			total.add("rotations while the agent was stopped", 1)
 		}
-		if l.chance(0.5) {
-			away()
-			continue
-		}
-		l.watch.Disturb(true, func() {
-			l.agent.Kill(l.t)
-			away()
-			l.agent.Again(l.t)
-		})
-		total.add("agents killed", 1)
 	}
 	for _, r := range logs {
 		l.copied(r, lines)
@@ -128,9 +144,7 @@ func (l *lab) write(r *rotated, text string, kill float64) {
 
 func (l *lab) rotate(r *rotated) {
 	l.must(r.form.Rotate(r.log))
-	if r.form.Name != "none" {
-		total.add("rotations", 1)
-	}
+	total.add("rotations: "+r.form.Name, 1)
 }
 
 // copied waits until the agent has copied n lines of a log.

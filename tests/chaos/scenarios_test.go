@@ -42,7 +42,7 @@ func (l *lab) disturb() {
 	case p < 0.6:
 		l.kill()
 	case p < 0.7:
-		l.freeze(l.between(50*time.Millisecond, time.Second))
+		l.freeze(l.between(50*time.Millisecond, time.Second), nil)
 	case p < 0.75:
 		l.terminate()
 	case p < 0.85:
@@ -304,7 +304,7 @@ func tenMillionLines(l *lab) {
 	l.pause(time.Second, 3*time.Second)
 	l.kill()
 	series := fmt.Sprintf("benchwatch_run_operations_total op=transaction run=%s", r.id)
-	l.until(5*time.Minute, "all lines read", func() error {
+	l.works(l.agent.Process, 5*time.Minute, "all lines read", func() error {
 		if v, _ := l.watch.Counter(series); v != float64(10*lines) {
 			return fmt.Errorf("%g of %d", v, 10*lines)
 		}
@@ -314,7 +314,7 @@ func tenMillionLines(l *lab) {
 	l.kill() // the most is to be read again
 	l.pause(time.Second, 3*time.Second)
 	l.terminate()
-	l.until(5*time.Minute, "all lines read again", func() error {
+	l.works(l.agent.Process, 5*time.Minute, "all lines read again", func() error {
 		v, err := l.agent.Scrape(l.t).Value("benchwatch_run_operations_total", "run", r.id, "op", "transaction")
 		if err == nil && v != float64(10*lines) {
 			l.t.Fatalf("shown with %g", v)
@@ -322,7 +322,12 @@ func tenMillionLines(l *lab) {
 		return err
 	})
 	l.release(r)
-	r.wrapper.Status(l.t, l.limit(60*time.Second))
+	l.works(r.wrapper, 5*time.Minute, "the run's report", func() error {
+		if !exited(r.wrapper) {
+			return errors.New("the wrapper runs")
+		}
+		return nil
+	})
 	l.closed()
 	l.countersNeverFall()
 	l.scrapesAreFast()
