@@ -49,6 +49,8 @@ type Details struct {
 	SettingChanges  []SettingChange   `json:"setting_changes,omitempty"`
 	SettingsUnknown []string          `json:"settings_unknown,omitempty"`
 	Markers         []Marker          `json:"markers,omitempty"`
+	// Generators are those of a group.
+	Generators []Generator `json:"generators,omitempty"`
 }
 
 // Fact is a name and a value.
@@ -90,8 +92,8 @@ func NewRun(h *record.History, others ...rundir.Meta) Run {
 		Row: NewObservedRow(h),
 		Details: Details{
 			Failure: failure(&h.Snapshot), Command: m.Command, Operations: operations(h.Snapshot.Summary),
-			Distributions: distributions(h.Snapshot.Summary), Messages: h.Snapshot.Messages, MessageCount: h.Snapshot.MessageCount,
-			Settings: SettingsByCluster(h.Settings), SettingChanges: settingChanges(h), SettingsUnknown: unknownSettings(h),
+			Generators: generators(m), Distributions: distributions(h.Snapshot.Summary), Messages: h.Snapshot.Messages, MessageCount: h.Snapshot.MessageCount,
+			Settings: SettingsByCluster(h.Settings), SettingChanges: SettingChanges(h.Settings, h.Zero), SettingsUnknown: unknownSettings(h),
 		},
 	}
 	r.OverTime = h.Intervals.Distributions

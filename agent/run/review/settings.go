@@ -177,21 +177,34 @@ func ShortSize(v string) (string, bool) {
 	return fmt.Sprintf("%d MiB", n/mebibyte), true
 }
 
-// settingChanges returns those of all servers in the order of their times.
-func settingChanges(h *record.History) []SettingChange {
+// SettingChanges returns the changes of all servers in the order of their times, on an axis that
+// begins at zero.
+func SettingChanges(recorded record.SettingsHistory, zero time.Time) []SettingChange {
 	var all []SettingChange
-	for _, t := range h.Settings {
+	for _, t := range recorded {
 		for _, c := range t.Changes {
-			all = append(all, SettingChange{t.Target, c.Name, c.Before, c.After, c.At, h.Elapsed(c.At)})
+			all = append(all, SettingChange{t.Target, c.Name, c.Before, c.After, c.At, c.At.Sub(zero).Seconds()})
 		}
 	}
 	slices.SortStableFunc(all, func(a, b SettingChange) int { return a.At.Compare(b.At) })
 	return all
 }
 
+// UnreadSettings returns a sentence about each server whose settings could not be read.
+func UnreadSettings(recorded record.SettingsHistory) []string {
+	var lines []string
+	for _, t := range recorded {
+		if t.Error != "" {
+			lines = append(lines, fmt.Sprintf("settings of %s are unknown: %s", t.Target, t.Error))
+		}
+	}
+	return lines
+}
+
 // unknownSettings returns sentences about servers whose settings are unknown, and why.
 func unknownSettings(h *record.History) []string {
-	var lines, down, silent []string
+	lines := UnreadSettings(h.Settings)
+	var down, silent []string
 	for _, s := range h.Servers {
 		i := slices.IndexFunc(h.Settings, func(t record.TargetSettings) bool { return t.Target == s.Target })
 		switch {
@@ -199,8 +212,6 @@ func unknownSettings(h *record.History) []string {
 			down = append(down, s.Target)
 		case i < 0:
 			silent = append(silent, s.Target)
-		case h.Settings[i].Error != "":
-			lines = append(lines, fmt.Sprintf("settings of %s are unknown: %s", s.Target, h.Settings[i].Error))
 		}
 	}
 	if len(down) > 0 {

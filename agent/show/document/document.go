@@ -21,7 +21,7 @@ type Document struct {
 	ID    string
 	Title string
 	// Note is what is shown below the title.
-	Note     Line
+	Note     Sentence
 	Sections []Section
 }
 
@@ -46,13 +46,15 @@ type Block struct {
 	// Marked: the block needs attention.
 	Marked bool `json:"marked,omitempty"`
 
-	Lines []Line `json:"lines,omitempty"`
-	Facts []Term `json:"facts,omitempty"`
+	Lines []Sentence `json:"lines,omitempty"`
+	Facts []Term     `json:"facts,omitempty"`
 	// Head and Rows are a table in human-readable form, of which the first column names the rows.
-	Head     []string   `json:"head,omitempty"`
-	Rows     [][]string `json:"rows,omitempty"`
-	Drawings []Drawing  `json:"drawings,omitempty"`
-	Code     string     `json:"code,omitempty"`
+	Head []string   `json:"head,omitempty"`
+	Rows [][]string `json:"rows,omitempty"`
+	// Runs are the ids of the runs that the rows are about, where that is a run of its own.
+	Runs     []string  `json:"runs,omitempty"`
+	Drawings []Drawing `json:"drawings,omitempty"`
+	Code     string    `json:"code,omitempty"`
 
 	// Long: a terminal, which folds nothing, leaves the block out.
 	Long bool `json:"-"`
@@ -71,8 +73,8 @@ const (
 	Unknown Level = "unknown"
 )
 
-// Line is a paragraph or an item of a list, part of which may be strong.
-type Line struct {
+// Sentence is a paragraph or an item of a list, part of which may be strong.
+type Sentence struct {
 	Level  Level  `json:"level,omitempty"`
 	Text   string `json:"text,omitempty"`
 	Strong string `json:"strong,omitempty"`
@@ -81,7 +83,7 @@ type Line struct {
 	At *float64 `json:"at_seconds,omitempty"`
 }
 
-func (l *Line) plain() string { return table.Plain(l.Text + l.Strong + l.Rest) }
+func (l *Sentence) plain() string { return table.Plain(l.Text + l.Strong + l.Rest) }
 
 // Term is a name and a value.
 type Term struct {
@@ -111,12 +113,18 @@ type Entry struct {
 	Values string `json:"values,omitempty"`
 }
 
-// Draw draws what a document has to show, in this width.
-func (s *Section) Draw(width float64) {
-	for i := range s.Blocks {
-		for j := range s.Blocks[i].Drawings {
-			d := &s.Blocks[i].Drawings[j]
-			d.SVG = string(d.Draw(width))
+// Time is the section with charts over time, in whose place the page has charts of its own.
+const Time = "time"
+
+// Draw draws what the sections show for the page, in this width.
+func Draw(sections []Section, width float64) {
+	for _, s := range sections {
+		for i := range s.Blocks {
+			for j := range s.Blocks[i].Drawings {
+				if d := &s.Blocks[i].Drawings[j]; s.ID != Time {
+					d.SVG = string(d.Draw(width))
+				}
+			}
 		}
 	}
 }
@@ -141,7 +149,7 @@ func (b Block) Folded(count int, noun string) Block {
 
 // List returns a list of texts.
 func List(texts ...string) Block {
-	lines := make([]Line, len(texts))
+	lines := make([]Sentence, len(texts))
 	for i, text := range texts {
 		lines[i].Text = text
 	}
@@ -149,7 +157,7 @@ func List(texts ...string) Block {
 }
 
 // Lines returns a list.
-func Lines(lines ...Line) Block { return Block{Lines: lines} }
+func Lines(lines ...Sentence) Block { return Block{Lines: lines} }
 
 // Prose returns paragraphs.
 func Prose(texts ...string) Block {

@@ -45,7 +45,7 @@ func paragraph(b *bytes.Buffer) {
 	}
 }
 
-func (l *Line) markdown() string {
+func (l *Sentence) markdown() string {
 	text := table.EscapeMarkdown(l.Text)
 	if l.Strong != "" {
 		text += "**" + table.EscapeMarkdown(l.Strong) + "**"

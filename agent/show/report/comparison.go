@@ -39,21 +39,21 @@ func (p *ComparisonPage) HTML(w io.Writer) error { return p.page().HTML(w) }
 
 // JSON writes the comparison for a program.
 func (p *ComparisonPage) JSON(w io.Writer) error {
-	p.Sections = p.sections()
+	p.Sections = p.Layout()
 	return table.JSON(w, p)
 }
 
 func (p *ComparisonPage) page() *document.Page {
-	d := document.Document{Title: strings.Join(p.Groups, " against "), Sections: p.sections()}
+	d := document.Document{Title: strings.Join(p.Groups, " against "), Sections: p.Layout()}
 	if len(p.Groups) > 1 {
 		d.Note.Text = "Ratios and differences are to " + p.Groups[0]
 	}
 	return &document.Page{Title: "Comparison of " + strings.Join(p.Groups, ", "), Made: p.Made, Version: p.Version, Documents: []document.Document{d}}
 }
 
-// sections are what is shown of a comparison. Over a parameter, a table of that takes the place of
+// Layout returns what is shown of a comparison. Over a parameter, a table of that takes the place of
 // the measures.
-func (p *ComparisonPage) sections() []document.Section {
+func (p *ComparisonPage) Layout() []document.Section {
 	c := &p.Comparison
 	var d document.Document
 	d.Add("summary", "Summary", document.Prose(c.Summary...))
@@ -77,7 +77,7 @@ func (p *ComparisonPage) sections() []document.Section {
 		figures = append(figures, document.Table(s.Table()), proseOf(s.Note()))
 	}
 	d.Add("figures", title, figures...)
-	d.Add("time", "Over elapsed seconds", document.Block{Drawings: chartDrawings(p.Charts)})
+	d.Add(document.Time, "Over elapsed seconds", document.Block{Drawings: chartDrawings(p.Charts)})
 	d.Add("notes", "How to read this", document.List(c.Notes...))
 	return d.Sections
 }
@@ -90,13 +90,43 @@ func proseOf(text string) document.Block {
 	return document.Prose(text)
 }
 
+// AddScaling adds the figure of the throughput over the number of threads, if at least three differ.
+// Runs that were not grouped make one line.
+func (p *ComparisonPage) AddScaling(groups []compare.Group) error {
+	threads := map[int]bool{}
+	all := compare.Group{}
+	for _, g := range groups {
+		all.Runs = append(all.Runs, g.Runs...)
+	}
+	for i := range all.Runs {
+		threads[all.Runs[i].Threads] = true
+	}
+	if len(threads) < 3 {
+		return nil
+	}
+	if len(all.Runs) == len(groups) {
+		groups = []compare.Group{all}
+	}
+	set, err := compare.NewFigureSet(&p.Comparison, groups, compare.FigureOptions{X: "threads", Measures: []string{"tps"}})
+	if err == nil {
+		p.Plots = FigurePlots(set)
+	}
+	return err
+}
+
+// ComparedCharts are the charts over time of a comparison, empty.
+func ComparedCharts() []Chart {
+	return []Chart{newChart(tool.Throughput), newChart(tool.HeadlineLatency)}
+}
+
 // CompareCharts returns two charts for each combination, throughput and headline
 // latency, with the runs over the same elapsed seconds. histories are in the order
 // of the groups' runs.
 func CompareCharts(c *compare.Comparison, groups []compare.Group, histories [][]*record.History) []Chart {
 	var charts []Chart
 	for _, x := range c.Combinations {
-		throughput, latency := newChart(tool.Throughput), newChart(tool.HeadlineLatency)
+		both := ComparedCharts()
+		throughput, latency := both[0], both[1]
 		for i, name := range c.Varied {
 			suffix := ", " + name + " " + x.Values[i]
 			throughput.Title += suffix

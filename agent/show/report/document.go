@@ -38,7 +38,7 @@ type Report struct {
 	review.Run
 	Layout
 
-	Charts []Chart
+	Charts []Chart `json:"-"`
 }
 
 // MarshalJSON returns the fields of the run and its sections.
@@ -65,7 +65,7 @@ func (d *Document) page() *document.Page {
 	}
 	for i := range d.Runs {
 		r := &d.Runs[i]
-		p.Documents = append(p.Documents, r.document())
+		p.Documents = append(p.Documents, r.Document())
 		if p.Contents != nil {
 			p.Contents.Add(table.Text(r.title()), r.ThreadsCell(), table.Optional(r.Values.Of(tool.Throughput), table.PerSecond), table.Text(r.Headline()),
 				table.Optional(r.Values.Of(tool.Errors), table.Count), table.Text(table.Duration(r.DurationSeconds)), table.Text(r.Status()))
@@ -102,13 +102,13 @@ func (d *Document) Title() string {
 
 func (r *Report) title() string { return cmp.Or(r.Row.Title, r.ID) }
 
-// document is the run with its sections.
-func (r *Report) document() document.Document {
+// Document returns what is shown of the run.
+func (r *Report) Document() document.Document {
 	about := ""
 	if r.StartEstimated {
 		about = "about "
 	}
-	note := document.Line{Level: document.Warning, Strong: r.Status(), Text: fmt.Sprintf("%s, started %s%s, %s, ", r.ID, about, table.Moment(r.StartedAt), table.Duration(r.DurationSeconds))}
+	note := document.Sentence{Level: document.Warning, Strong: r.Status(), Text: fmt.Sprintf("%s, started %s%s, %s, ", r.ID, about, table.Moment(r.StartedAt), table.Duration(r.DurationSeconds))}
 	if r.Result == rundir.Succeeded && r.FailedShare.Value < review.ManyFailures {
 		note.Level = document.Good
 	}
@@ -122,7 +122,8 @@ func (r *Report) sections() []document.Section {
 	d.Add("limits", "What limited this run", document.Lines(limitLines(r.Limits)...))
 	d.Add("observed", "What was observed", document.List(r.Observed...))
 	d.Add("trust", "How far to trust this", document.Lines(trustLines(r.Trust)...))
-	d.Add("time", "Over time", axisNotes(r.Charts), markerBlock(r.Markers), document.Block{Drawings: chartDrawings(r.Charts)})
+	d.Add(document.Time, "Over time", axisNotes(r.Charts), markerBlock(r.Markers), document.Block{Drawings: chartDrawings(r.Charts)})
+	d.Add("generators", "Generators", generatorBlock(&r.Run), groupNote(&r.Run))
 	d.Add("operations", "The tool's summary", document.Table(review.OperationTable(r.Operations)))
 	d.Add("distributions", "Distribution of the latencies", r.distributionBlocks()...)
 	servers := review.ServerTable(r.Servers)
@@ -133,7 +134,7 @@ func (r *Report) sections() []document.Section {
 	d.Add("costs", "Cost per transaction", document.Table(review.CostTable(r.Costs)))
 	statements := r.StatementTable()
 	d.Add("statements", "Statements", document.List(r.StatementNotes()...), document.Table(statements).Folded(len(statements.Rows), "statement"))
-	d.Add("settings", "Settings of the servers", r.settingBlocks()...)
+	addSettings(&d, r.Settings, r.SettingChanges, r.SettingsUnknown)
 	parameters := make([]document.Term, len(r.Parameters))
 	for i, f := range r.Parameters {
 		parameters[i] = document.Term(f)
@@ -146,7 +147,7 @@ func (r *Report) sections() []document.Section {
 func failureBlock(facts []review.Fact) document.Block {
 	b := document.Block{Marked: true}
 	for _, f := range facts {
-		b.Lines = append(b.Lines, document.Line{Strong: f.Name, Rest: ": " + f.Value})
+		b.Lines = append(b.Lines, document.Sentence{Strong: f.Name, Rest: ": " + f.Value})
 	}
 	return b
 }
@@ -165,16 +166,13 @@ func figuresBlock(r *review.Row) document.Block {
 	return b
 }
 
-// LimitLines is what limited the run, in sentences.
-func (r *Report) LimitLines() []document.Line { return limitLines(r.Limits) }
-
 // limitLines are the verdict in sentences, the findings first.
-func limitLines(v *analysis.Verdict) []document.Line {
+func limitLines(v *analysis.Verdict) []document.Sentence {
 	if v == nil {
 		return nil
 	}
-	var lines []document.Line
-	add := func(strong, rest string) { lines = append(lines, document.Line{Strong: strong, Rest: rest + "."}) }
+	var lines []document.Sentence
+	add := func(strong, rest string) { lines = append(lines, document.Sentence{Strong: strong, Rest: rest + "."}) }
 	if u := v.Unexplained; u != nil {
 		add(review.NotKnown, fmt.Sprintf(" for %s of the clients' time: %s", analysis.Percent(u.Share), u.Evidence))
 	}
@@ -202,10 +200,10 @@ func limitLines(v *analysis.Verdict) []document.Line {
 	return lines
 }
 
-func trustLines(findings []review.Finding) []document.Line {
-	var lines []document.Line
+func trustLines(findings []review.Finding) []document.Sentence {
+	var lines []document.Sentence
 	for _, f := range findings {
-		lines = append(lines, document.Line{Level: document.Level(f.Level), Text: f.Text})
+		lines = append(lines, document.Sentence{Level: document.Level(f.Level), Text: f.Text})
 	}
 	return lines
 }
@@ -231,7 +229,7 @@ func axisNotes(charts []Chart) document.Block {
 func markerBlock(markers []review.Marker) document.Block {
 	var b document.Block
 	for _, m := range markers {
-		b.Lines = append(b.Lines, document.Line{Strong: strconv.Itoa(m.Number), Rest: " at " + table.Clock(m.ElapsedSeconds) + ": " + m.Text, At: &m.ElapsedSeconds})
+		b.Lines = append(b.Lines, document.Sentence{Strong: strconv.Itoa(m.Number), Rest: " at " + table.Clock(m.ElapsedSeconds) + ": " + m.Text, At: &m.ElapsedSeconds})
 	}
 	return b
 }
@@ -277,14 +275,42 @@ func (r *Report) distributionBlocks() []document.Block {
 	return []document.Block{document.Prose(about), document.List(notes...), {Drawings: plotDrawings(r.DistributionPlots())}, document.Table(t).Folded(len(t.Rows), "percentile")}
 }
 
-func (r *Report) settingBlocks() []document.Block {
+func generatorBlock(r *review.Run) document.Block {
+	b := document.Table(review.GeneratorTable(r.Generators))
+	for i := range r.Generators {
+		if r.Generators[i].Log == "" {
+			b.Runs = append(b.Runs, r.Generators[i].Name)
+		}
+	}
+	return b
+}
+
+// groupNote is how the values of a group's generators become those of the group.
+func groupNote(r *review.Run) document.Block {
+	if len(r.Generators) == 0 {
+		return document.Block{}
+	}
+	return document.Prose("Percentiles of the group are the worst generator's. A second without a generator that still runs has no values.")
+}
+
+// LiveSettings is what is shown of the servers' settings while a run lasts, on an axis that begins
+// at zero.
+func LiveSettings(recorded record.SettingsHistory, zero time.Time) []document.Section {
+	var d document.Document
+	addSettings(&d, review.SettingsByCluster(recorded), review.SettingChanges(recorded, zero), review.UnreadSettings(recorded))
+	return d.Sections
+}
+
+// addSettings adds how servers are configured: what changed during the run, what differs, and the
+// rest, folded.
+func addSettings(d *document.Document, clusters []review.ClusterSettings, changed []review.SettingChange, unknown []string) {
 	changes := document.Block{Marked: true}
-	for _, c := range r.SettingChanges {
-		changes.Lines = append(changes.Lines, document.Line{Text: c.Text(), At: &c.ElapsedSeconds})
+	for _, c := range changed {
+		changes.Lines = append(changes.Lines, document.Sentence{Text: c.Text(), At: &c.ElapsedSeconds})
 	}
 	blocks := []document.Block{changes}
-	for i := range r.Settings {
-		s := &r.Settings[i]
+	for i := range clusters {
+		s := &clusters[i]
 		differing := document.Table(s.Differing())
 		differing.Title, differing.Marked = s.Title(), true
 		same := document.Block{Long: true}
@@ -301,7 +327,7 @@ func (r *Report) settingBlocks() []document.Block {
 		}
 		blocks = append(blocks, differing, same)
 	}
-	return append(blocks, document.List(r.SettingsUnknown...))
+	d.Add("settings", "Settings of the servers", append(blocks, document.List(unknown...))...)
 }
 
 func messageBlocks(r *review.Run) []document.Block {

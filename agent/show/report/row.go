@@ -158,7 +158,7 @@ func WriteOutcome(w io.Writer, h *record.History, t terminal.Terminal) error {
 	}
 	var b bytes.Buffer
 	_ = figures.Text(&b) // a Buffer takes everything
-	part := func(title string, lines ...document.Line) {
+	part := func(title string, lines ...document.Sentence) {
 		fmt.Fprintf(&b, "  %s\n", t.Paint(terminal.Strong, title))
 		block := document.Lines(lines...)
 		block.Text(&b, t, 4)

@@ -34,10 +34,15 @@ func (p *TrendPage) page() *document.Page {
 	d.Note.Text = "Dashed lines are levels; a number marks a change"
 	for i := range p.Series {
 		s := &p.Series[i]
-		d.Add("series-"+strconv.Itoa(i+1), s.Title(), document.Prose(p.LevelText(s)), document.Block{Drawings: plotDrawings([]*Plot{PlotTrend(p.Trend, s)})}, document.Table(p.ChangeTable(s)))
+		d.Add("series-"+strconv.Itoa(i+1), s.Title(), document.Prose(p.LevelText(s)), document.Block{Drawings: []document.Drawing{DrawTrend(p.Trend, s)}}, document.Table(p.ChangeTable(s)))
 	}
 	d.Add("notes", "How to read this", document.List(p.Notes...))
 	return &document.Page{Title: d.Title, Made: p.Made, Version: p.Version, Documents: []document.Document{d}}
+}
+
+// DrawTrend returns the drawing of a series.
+func DrawTrend(t *history.Trend, s *history.TrendSeries) document.Drawing {
+	return plotDrawings([]*Plot{PlotTrend(t, s)})[0]
 }
 
 // PlotTrend draws a series over time with its levels and changes.

@@ -59,12 +59,12 @@ type chartView struct {
 	// OnlyChanges: the chart is hidden while no value changes.
 	OnlyChanges bool `json:"only_changes,omitempty"`
 	// Stacked: the lines add up to a whole.
-	Stacked  bool       `json:"stacked,omitempty"`
-	Measures []lineView `json:"measures"`
+	Stacked  bool            `json:"stacked,omitempty"`
+	Measures []chartLineView `json:"measures"`
 }
 
-// lineView is a measure within a chart.
-type lineView struct {
+// chartLineView is a measure within a chart.
+type chartLineView struct {
 	ID    string `json:"id"`
 	Label string `json:"label"`
 }
@@ -84,7 +84,7 @@ func charts() []chartView {
 				if line == tool.QueryRate {
 					continue // throughput has a line for each operation
 				}
-				v.Measures = append(v.Measures, lineView{line.ID, line.Label()})
+				v.Measures = append(v.Measures, chartLineView{line.ID, line.Label()})
 			}
 			views = append(views, v)
 		}

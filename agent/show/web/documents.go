@@ -13,101 +13,26 @@ import (
 	"github.com/prometheus/common/version"
 
 	"github.com/benchwatch/benchwatch/agent/many/compare"
-	documents "github.com/benchwatch/benchwatch/agent/model/table"
 	"github.com/benchwatch/benchwatch/agent/run/ingest"
 	"github.com/benchwatch/benchwatch/agent/run/record"
 	"github.com/benchwatch/benchwatch/agent/run/review"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
+	"github.com/benchwatch/benchwatch/agent/show/document"
 	"github.com/benchwatch/benchwatch/agent/show/report"
 )
 
-// findingsView is what a reader of a run's numbers should know.
-type findingsView struct {
-	// Limits is what limited the run, a finding a line.
-	Limits   []limitView      `json:"limits"`
-	Observed []string         `json:"observed"`
-	Trust    []review.Finding `json:"trust"`
-	// Balances are who took the load.
-	Balances tableView `json:"balances"`
-	// Statements are what the servers executed, in human-readable form.
-	Statements statementsView `json:"statements"`
-	// Distributions is how the latencies are distributed.
-	Distributions distributionsView `json:"distributions"`
-}
-
-// distributionsView is how latencies are distributed, with a table of percentiles.
-type distributionsView struct {
-	Plots []plotView `json:"plots"`
-	Head  []string   `json:"head"`
-	Rows  [][]string `json:"rows"`
-	Notes []string   `json:"notes"`
-}
-
-func newDistributionsView(r *report.Report, width float64) distributionsView {
-	t, notes := r.DistributionTable()
-	v := distributionsView{Plots: []plotView{}, Head: t.Head(), Rows: cellTexts(t), Notes: append([]string{}, notes...)}
-	for _, p := range r.DistributionPlots() {
-		v.Plots = append(v.Plots, newPlotView(p, width))
-	}
-	return v
-}
-
-// tableView is a table whose cells are texts.
-type tableView struct {
-	Head []string   `json:"head"`
-	Rows [][]string `json:"rows"`
-}
-
-// statementsView is a table of statements.
-type statementsView struct {
-	Head  []string   `json:"head"`
-	Rows  [][]string `json:"rows"`
-	Notes []string   `json:"notes"`
-}
-
-func newStatementsView(t *documents.Table, notes []string) statementsView {
-	return statementsView{Head: t.Head(), Rows: cellTexts(t), Notes: append([]string{}, notes...)}
-}
-
-// cellTexts returns the cells of a table in human-readable form.
-func cellTexts(t *documents.Table) [][]string {
-	rows := [][]string{}
-	for _, cells := range t.Rows {
-		row := make([]string, len(cells))
-		for i, cell := range cells {
-			row[i] = cell.String()
-		}
-		rows = append(rows, row)
-	}
-	return rows
-}
-
-// limitView is a line of the verdict: its name and the evidence.
-type limitView struct {
-	Limit string `json:"limit"`
-	Text  string `json:"text"`
+// documentView is what is shown of an ended run, as in its report. In place of its charts over time
+// the page has its own.
+type documentView struct {
+	Note     document.Sentence  `json:"note"`
+	Sections []document.Section `json:"sections"`
 }
 
 // compareView is a comparison of groups of runs.
 type compareView struct {
 	// Groups has the name and the runs of each group; the first is the baseline.
-	Groups []groupView `json:"groups"`
-	// Summary is what the comparison says first.
-	Summary []string `json:"summary"`
-	// Head and Rows are the table, in human-readable form. Details explain them, Folded are
-	// rows without a difference, which FoldedLine names.
-	Head       []string   `json:"head"`
-	Rows       [][]string `json:"rows"`
-	Details    [][]string `json:"details"`
-	Folded     [][]string `json:"folded"`
-	FoldedLine string     `json:"folded_line"`
-	Notes      []string   `json:"notes"`
-	// Differs and Settings are facts and server settings that only differ between
-	// the groups.
-	Differs  []compare.Difference `json:"differs"`
-	Settings []compare.Difference `json:"settings"`
-	// Statements are by the difference of their time per transaction.
-	Statements statementsView `json:"statements"`
+	Groups   []groupView        `json:"groups"`
+	Sections []document.Section `json:"sections"`
 }
 
 type groupView struct {
@@ -162,11 +87,9 @@ func (p *Page) serveFindings(w http.ResponseWriter, r *http.Request) {
 	}
 	if h, ok := p.readWhole(w, r, r.PathValue("id")); ok {
 		one := p.newReport(h)
-		limits := []limitView{}
-		for _, l := range one.LimitLines() {
-			limits = append(limits, limitView{l.Strong, l.Rest})
-		}
-		answer(w, r, encode(findingsView{limits, append([]string{}, one.Observed...), append([]review.Finding{}, one.Trust...), tableView{one.BalanceTable().Head(), cellTexts(one.BalanceTable())}, newStatementsView(one.StatementTable(), one.StatementNotes()), newDistributionsView(&one, width)}))
+		d := one.Document()
+		document.Draw(d.Sections, width)
+		answer(w, r, encode(documentView{d.Note, append([]document.Section{}, d.Sections...)}))
 	}
 }
 
@@ -255,6 +178,11 @@ func (p *Page) serveCompare(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusBadRequest, fmt.Sprintf("2 to %d runs can be compared", maxCompared))
 		return
 	}
+	width, err := plotWidth(q)
+	if err != nil {
+		refuse(w, http.StatusBadRequest, err.Error())
+		return
+	}
 	groups := make([]compare.Group, len(lists))
 	view := compareView{}
 	for i, list := range lists {
@@ -276,12 +204,13 @@ func (p *Page) serveCompare(w http.ResponseWriter, r *http.Request) {
 		groups[i].Name = g.Name
 		view.Groups = append(view.Groups, g)
 	}
-	c := compare.Compare(groups, nil)
-	t := c.Table()
-	view.Head, view.Rows, view.Summary = t.Head(), cellTexts(t), append([]string{}, c.Summary...)
-	view.Details, view.Folded, view.FoldedLine = cellTexts(c.DetailTable()), cellTexts(c.FoldedTable()), c.FoldedLine()
-	view.Statements = newStatementsView(c.StatementTable(), nil)
-	view.Notes, view.Differs, view.Settings = append([]string{}, c.Notes...), append([]compare.Difference{}, c.Differs...), append([]compare.Difference{}, c.ServerSettings...)
+	c := report.ComparisonPage{Comparison: compare.Compare(groups, nil)}
+	if err := c.AddScaling(groups); err != nil {
+		p.log.Error("figures not drawn", "err", err)
+	}
+	c.Charts = report.ComparedCharts()
+	view.Sections = c.Layout()
+	document.Draw(view.Sections, width)
 	answer(w, r, encode(view))
 }
 

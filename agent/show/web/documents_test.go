@@ -10,8 +10,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
 	"github.com/benchwatch/benchwatch/agent/run/marker"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
+	"github.com/benchwatch/benchwatch/agent/show/document"
 )
 
 const someOutput = "sysbench 1.0.20 (using system LuaJIT 2.1.0-beta3)\n\nRunning the test with following options:\nNumber of threads: 2\n\nThreads started!\n\n[ 1s ] thds: 2 tps: 10.00 qps: 20.00 (r/w/o: 20.00/0.00/0.00) lat (ms,95%): 1.04 err/s: 0.00 reconn/s: 0.00\n" +
@@ -71,11 +75,52 @@ func TestCompare(t *testing.T) {
 	if v.Groups[0].Name != "<b>" || v.Groups[1].Name != "same" || v.Groups[1].Runs[0].ID != "b" {
 		t.Errorf("groups: %+v", v.Groups)
 	}
-	if row := strings.Join(v.Rows[0], "|"); row != "tps|5.00|10.00|2.000|+100.0 %, too short to tell" {
+	if row := strings.Join(blockOf(t, v.Sections, "measures").Rows[0], "|"); row != "tps|5.00|10.00|2.000|+100.0 %, too short to tell" {
 		t.Errorf("first row: %s of %s", row, body)
 	}
-	if len(v.Differs) != 1 || v.Differs[0].Name != "via" || len(v.Notes) == 0 {
-		t.Errorf("differs %+v, notes %q", v.Differs, v.Notes)
+	if differs := blockOf(t, v.Sections, "differs"); len(differs.Rows) != 1 || differs.Rows[0][0] != "via" {
+		t.Errorf("differs %+v", differs)
+	}
+	if charts := blockOf(t, v.Sections, document.Time).Drawings; len(charts) != 2 || charts[0].SVG != "" {
+		t.Errorf("charts %+v", charts)
+	}
+	if code, body := s.get("/api/compare?group=a&group=b&width=x"); code != http.StatusBadRequest {
+		t.Errorf("no width: %d %s", code, body)
+	}
+}
+
+// blockOf returns the first block of a section.
+func blockOf(t *testing.T, sections []document.Section, id string) document.Block {
+	t.Helper()
+	for _, s := range sections {
+		if s.ID == id {
+			return s.Blocks[0]
+		}
+	}
+	t.Fatalf("no section %s", id)
+	return document.Block{}
+}
+
+// TestDocumentOfPage guards that the page gets the sections of the report, drawn but for the charts
+// over time, of which it has its own.
+func TestDocumentOfPage(t *testing.T) {
+	s := newSite(t)
+	s.ended(rundir.Meta{ID: "one"}, someOutput)
+	var page documentView
+	var data struct{ Runs []documentView }
+	for path, v := range map[string]any{"/api/runs/one/findings": &page, "/runs/one/report?format=json": &data} {
+		if code, body := s.get(path); code != http.StatusOK || json.Unmarshal(body, v) != nil {
+			t.Fatalf("%s: %d %s", path, code, body)
+		}
+	}
+	if page.Note.Strong != "succeeded" || !strings.HasPrefix(page.Note.Text, "one, started ") {
+		t.Errorf("note %+v", page.Note)
+	}
+	if d := cmp.Diff(data.Runs[0].Sections, page.Sections, cmpopts.IgnoreUnexported(document.Block{})); d != "" {
+		t.Error(d)
+	}
+	if charts := blockOf(t, page.Sections, document.Time); len(charts.Lines) == 0 {
+		t.Errorf("no charts: %+v", charts)
 	}
 }
 
@@ -170,13 +215,21 @@ func TestDistributions(t *testing.T) {
 	}
 	s.ended(rundir.Meta{ID: "one"}, string(output))
 	code, body := s.get("/api/runs/one/findings?width=400")
-	var v findingsView
+	var v documentView
 	if err := json.Unmarshal(body, &v); code != http.StatusOK || err != nil {
 		t.Fatal(code, err)
 	}
-	d := v.Distributions
-	if len(d.Plots) != 2 || !strings.Contains(d.Plots[1].SVG, `viewBox="0 0 400 `) || len(d.Rows) != 8 || strings.Join(d.Rows[3][:2], " ") != "transaction p95" {
-		t.Errorf("distributions: %d plots, %q", len(d.Plots), d.Rows)
+	var plots []document.Drawing
+	var rows [][]string
+	for _, section := range v.Sections {
+		for _, b := range section.Blocks {
+			if section.ID == "distributions" {
+				plots, rows = append(plots, b.Drawings...), append(rows, b.Rows...)
+			}
+		}
+	}
+	if len(plots) != 2 || !strings.Contains(plots[1].SVG, `viewBox="0 0 400 `) || len(rows) != 8 || strings.Join(rows[3][:2], " ") != "transaction p95" {
+		t.Errorf("distributions: %d plots, %q", len(plots), rows)
 	}
 	if code, _ := s.get("/api/runs/one/findings?width=x"); code != http.StatusBadRequest {
 		t.Errorf("no width: %d", code)

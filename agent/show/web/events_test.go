@@ -251,9 +251,9 @@ func TestSettingsEvent(t *testing.T) {
 	st.next("run", has(`"one"`))
 	line := `{"at":"2026-11-21T02:14:05Z","target":"n1","engine":"mysql","settings":{"sync_binlog":"1"}}` + "\n"
 	write(t, dir.Path(record.SettingsFile), line)
-	st.next("settings", has(`"settings":[{"name":"sync_binlog","values":["1"]}]`))
+	st.next("settings", has(`"facts":[{"name":"sync_binlog","value":"1"}]`))
 	write(t, dir.Path(record.SettingsFile), line+strings.NewReplacer(`:"1"`, `:"0"`, ":05Z", ":09Z").Replace(line))
-	told := st.next("settings", has(`"before":"1"`))
+	told := st.next("settings", has(`sync_binlog was changed from 1 to 0 by`))
 	var event struct{ Settings json.RawMessage }
 	if err := json.Unmarshal([]byte(told), &event); err != nil {
 		t.Fatal(err)

@@ -146,7 +146,7 @@ func (p *Page) serveHistory(w http.ResponseWriter, r *http.Request) {
 	}
 	head := historyView{
 		Run: newRunDetail(&s), Zero: h.zero.UnixMilli(), Whole: !h.noServers, Warmup: [][2]float64{}, Damage: append([]string{}, h.damage...),
-		Markers: markerViews(markers), Settings: newSettingsView(settings),
+		Markers: markerViews(markers), Settings: settingSections(settings, h.zero),
 	}
 	for _, span := range h.warmup {
 		head.Warmup = append(head.Warmup, [2]float64{span.From, span.To})

@@ -15,6 +15,7 @@ import (
 	documents "github.com/benchwatch/benchwatch/agent/model/table"
 	"github.com/benchwatch/benchwatch/agent/run/review"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
+	"github.com/benchwatch/benchwatch/agent/show/document"
 	"github.com/benchwatch/benchwatch/agent/show/report"
 )
 
@@ -33,8 +34,8 @@ type trendView struct {
 type trendSeriesView struct {
 	Title string `json:"title"`
 	// Text is how the level is now.
-	Text string   `json:"text"`
-	Plot plotView `json:"plot"`
+	Text string           `json:"text"`
+	Plot document.Drawing `json:"plot"`
 	// Changes are numbered in the drawing.
 	Changes []changeView `json:"changes"`
 }
@@ -46,29 +47,6 @@ type changeView struct {
 	// Level is by how much, Text what differs between the runs.
 	Level string `json:"level"`
 	Text  string `json:"text"`
-}
-
-// plotView is a drawing that the agent made, as SVG in which all foreign text is escaped.
-type plotView struct {
-	Title  string       `json:"title"`
-	Unit   string       `json:"unit"`
-	SVG    string       `json:"svg"`
-	Legend []legendView `json:"legend"`
-	Notes  []string     `json:"notes"`
-}
-
-type legendView struct {
-	Class string `json:"class"`
-	Name  string `json:"name"`
-}
-
-func newPlotView(p *report.Plot, width float64) plotView {
-	p.Width = width
-	v := plotView{Title: p.Title, Unit: p.Unit, SVG: string(p.SVG()), Legend: []legendView{}, Notes: append([]string{}, p.Footnotes()...)}
-	for _, l := range p.Legend() {
-		v.Legend = append(v.Legend, legendView{l.Class, l.Name})
-	}
-	return v
 }
 
 // The width of a drawing in CSS pixels.
@@ -160,8 +138,8 @@ func (v *trendView) add(t *history.Trend, width float64) {
 	t.Link = func(id string) string { return "#/runs/" + url.PathEscape(id) }
 	for i := range t.Series[:min(len(t.Series), maxTrends)] {
 		s := &t.Series[i]
-		one := trendSeriesView{Title: s.Title(), Text: t.LevelText(s), Plot: newPlotView(report.PlotTrend(t, s), width), Changes: []changeView{}}
-		one.Plot.Notes = []string{} // the changes
+		one := trendSeriesView{Title: s.Title(), Text: t.LevelText(s), Plot: report.DrawTrend(t, s), Changes: []changeView{}}
+		one.Plot.SVG, one.Plot.Notes = string(one.Plot.Draw(width)), nil // the changes
 		for j := range s.Changes {
 			c := &s.Changes[j]
 			one.Changes = append(one.Changes, changeView{c.Before, c.After, t.ChangeText(s, j), c.Text()})

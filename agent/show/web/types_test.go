@@ -15,8 +15,8 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/measure"
 	"github.com/benchwatch/benchwatch/agent/run/ingest"
 	"github.com/benchwatch/benchwatch/agent/run/marker"
-	"github.com/benchwatch/benchwatch/agent/run/review"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
+	"github.com/benchwatch/benchwatch/agent/show/document"
 )
 
 var update = flag.Bool("update", false, "write src/types.ts")
@@ -25,7 +25,7 @@ var update = flag.Bool("update", false, "write src/types.ts")
 // them: src/types.ts is generated from them by `go test ./agent/show/web -update`.
 func TestTypes(t *testing.T) {
 	const file = "src/types.ts"
-	want := typeScript(measuresView{}, runsView{}, agentView{}, historyView{}, findingsView{}, compareView{}, trendView{}, helloView{})
+	want := typeScript(measuresView{}, runsView{}, agentView{}, historyView{}, documentView{}, compareView{}, trendView{}, helloView{})
 	if *update {
 		if err := os.WriteFile(file, []byte(want), 0o644); err != nil {
 			t.Fatal(err)
@@ -64,7 +64,7 @@ var unions = map[reflect.Type][]string{
 	reflect.TypeFor[ingest.Phase]():    {string(ingest.Starting), string(ingest.Warmup), string(ingest.Measuring), string(ingest.Draining), string(ingest.Over)},
 	reflect.TypeFor[rundir.Outcome]():  {string(rundir.Succeeded), string(rundir.Failed), string(rundir.Interrupted), string(rundir.Lost)},
 	reflect.TypeFor[marker.Kind]():     {string(marker.Point), string(marker.Alert)},
-	reflect.TypeFor[review.Level]():    {string(review.Good), string(review.Note), string(review.Warning), string(review.Unknown)},
+	reflect.TypeFor[document.Level]():  {string(document.Good), string(document.Note), string(document.Warning), string(document.Unknown)},
 	reflect.TypeFor[measure.Summary](): {string(measure.Mean), string(measure.Median), string(measure.Max), string(measure.Last), string(measure.Increase)},
 	reflect.TypeFor[measure.Scope]():   {string(measure.Run), string(measure.Server), string(measure.Host)},
 	reflect.TypeFor[measure.Unit](): {
@@ -106,6 +106,9 @@ func (g *generator) declare(t reflect.Type) {
 			continue
 		}
 		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if !f.IsExported() || name == "-" {
+			continue
+		}
 		optional := ""
 		if strings.HasPrefix(options, "omit") {
 			optional = "?"

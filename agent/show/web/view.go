@@ -1,18 +1,17 @@
 package web
 
 import (
-	"maps"
 	"path/filepath"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/benchwatch/benchwatch/agent/base/series"
-	documents "github.com/benchwatch/benchwatch/agent/model/table"
 	"github.com/benchwatch/benchwatch/agent/model/tool"
 	"github.com/benchwatch/benchwatch/agent/run/ingest"
 	"github.com/benchwatch/benchwatch/agent/run/marker"
+	"github.com/benchwatch/benchwatch/agent/run/record"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
+	"github.com/benchwatch/benchwatch/agent/show/document"
+	"github.com/benchwatch/benchwatch/agent/show/report"
 )
 
 // The views are what the API sends: src/types.ts has the same types, and a test
@@ -94,30 +93,12 @@ type latencyView struct {
 // runDetail is all that the page shows of a run beside its charts.
 type runDetail struct {
 	runView
-	Command      []string     `json:"command,omitempty"`
-	Reconnects   float64      `json:"reconnects"`
-	Summary      *summaryView `json:"summary,omitempty"`
-	Messages     []string     `json:"messages,omitempty"`
-	MessageCount uint64       `json:"message_count"`
-	LastMessage  string       `json:"last_message,omitempty"`
-	Malformed    uint64       `json:"malformed_lines"`
-	Faults       uint64       `json:"faults"`
-}
-
-// summaryView is the tool's own totals.
-type summaryView struct {
-	ElapsedSeconds series.Optional[float64] `json:"elapsed_seconds,omitzero"`
-	FromIntervals  bool                     `json:"from_intervals,omitempty"`
-	// Numbers are those that are about no operation, as text.
-	Numbers    []factView      `json:"numbers,omitempty"`
-	Operations []operationView `json:"operations"`
-}
-
-type operationView struct {
-	Operation string                   `json:"operation"`
-	PerSecond series.Optional[float64] `json:"per_second,omitzero"`
-	Count     series.Optional[uint64]  `json:"count,omitzero"`
-	Latency   map[string]float64       `json:"latency_seconds,omitempty"`
+	Reconnects   float64  `json:"reconnects"`
+	Messages     []string `json:"messages,omitempty"`
+	MessageCount uint64   `json:"message_count"`
+	LastMessage  string   `json:"last_message,omitempty"`
+	Malformed    uint64   `json:"malformed_lines"`
+	Faults       uint64   `json:"faults"`
 }
 
 // helloView is who serves the page.
@@ -162,11 +143,12 @@ type historyView struct {
 	Run  runDetail `json:"run"`
 	Zero int64     `json:"zero"`
 	// Whole is false if the servers were left out, to be requested next.
-	Whole    bool         `json:"whole"`
-	Warmup   [][2]float64 `json:"warmup"`
-	Damage   []string     `json:"damage"`
-	Markers  []markerView `json:"markers"`
-	Settings settingsView `json:"settings"`
+	Whole   bool         `json:"whole"`
+	Warmup  [][2]float64 `json:"warmup"`
+	Damage  []string     `json:"damage"`
+	Markers []markerView `json:"markers"`
+	// Settings are how the servers are configured.
+	Settings []document.Section `json:"settings"`
 }
 
 func newRunView(s *ingest.Snapshot) runView {
@@ -210,61 +192,15 @@ func newRunView(s *ingest.Snapshot) runView {
 
 func newRunDetail(s *ingest.Snapshot) runDetail {
 	d := runDetail{
-		runView: newRunView(s), Command: s.Meta.Command, Reconnects: s.Reconnects, Messages: s.Messages,
+		runView: newRunView(s), Reconnects: s.Reconnects, Messages: s.Messages,
 		MessageCount: s.MessageCount, LastMessage: s.LastMessage, Malformed: s.Lines.Malformed, Faults: s.Faults,
-	}
-	if s.Summary != nil {
-		d.Summary = newSummaryView(s.Summary)
 	}
 	return d
 }
 
-func newSummaryView(s *ingest.Summary) *summaryView {
-	v := &summaryView{ElapsedSeconds: s.ElapsedSeconds, FromIntervals: s.FromIntervals, Operations: []operationView{}}
-	for _, n := range tool.Numbers() {
-		if x := s.Values.Of(n.Measure); x.Known && n.Short != "" {
-			v.Numbers = append(v.Numbers, factView{n.Short, documents.UnitOf(n.Measure).Format(x.Value)})
-		}
-	}
-	byName := map[string]*operationView{}
-	operation := func(name string) *operationView {
-		if byName[name] == nil {
-			byName[name] = &operationView{Operation: name, Latency: map[string]float64{}}
-		}
-		return byName[name]
-	}
-	for _, r := range s.Rates {
-		operation(r.Operation).PerSecond = series.Some(r.PerSecond)
-	}
-	for _, c := range s.Counts {
-		operation(c.Operation).Count = series.Some(c.N)
-	}
-	for _, l := range s.Latencies {
-		operation(l.Operation).Latency[l.Stat] = l.Seconds
-	}
-	for _, name := range slices.SortedFunc(maps.Keys(byName), inReadingOrder) {
-		v.Operations = append(v.Operations, *byName[name])
-	}
-	return v
-}
-
-// inReadingOrder puts operations before errors.
-func inReadingOrder(a, b string) int {
-	rank := func(name string) int {
-		switch name {
-		case tool.Transaction:
-			return 0
-		case tool.Query:
-			return 1
-		case tool.ErrorCount, tool.ReconnectCount:
-			return 3
-		}
-		return 2
-	}
-	if x, y := rank(a), rank(b); x != y {
-		return x - y
-	}
-	return strings.Compare(a, b)
+// settingSections returns how the servers of a run are configured, on an axis that begins at zero.
+func settingSections(recorded record.SettingsHistory, zero time.Time) []document.Section {
+	return append([]document.Section{}, report.LiveSettings(recorded, zero)...)
 }
 
 func markerViews(markers []marker.Marker) []markerView {

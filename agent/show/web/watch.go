@@ -2,6 +2,7 @@ package web
 
 import (
 	"bytes"
+	"cmp"
 
 	"github.com/benchwatch/benchwatch/agent/run/ingest"
 	"github.com/benchwatch/benchwatch/agent/run/marker"
@@ -73,7 +74,11 @@ func (w *watch) sendMarkers() {
 func (w *watch) sendSettings() {
 	w.sendChanged("settings", record.SettingsFile, w.settings, func(dir rundir.Directory) (any, error) {
 		settings, err := record.ReadSettings(dir)
-		return newSettingsView(settings), err // the history reports it
+		if err != nil {
+			return nil, err // the history reports it
+		}
+		meta, err := dir.Load()
+		return settingSections(settings, *cmp.Or(meta.ClockStartedAt, &meta.StartedAt)), err
 	})
 }
 

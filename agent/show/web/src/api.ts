@@ -1,7 +1,7 @@
 // The agent's API. types.ts has what it sends; tables and their rows, which the
 // agent writes by hand, are here. Times are milliseconds since 1970.
 
-import type { Agent, Compare, Findings, History as HistoryHead, Measures, Run, Runs, Trend } from './types';
+import type { Agent, Compare, Document, History as HistoryHead, Measures, Run, Runs, Trend } from './types';
 
 export type * from './types';
 
@@ -45,7 +45,7 @@ export const getAgent = (): Promise<Agent> => get('api/agent');
 
 export const getRuns = (signal?: AbortSignal): Promise<Runs> => get('api/runs', signal);
 
-export const getFindings = (id: string, width: number): Promise<Findings> => get(`api/runs/${encodeURIComponent(id)}/findings?width=${width}`);
+export const getDocument = (id: string, width: number): Promise<Document> => get(`api/runs/${encodeURIComponent(id)}/findings?width=${width}`);
 
 /** A group of runs to compare. */
 export interface Chosen {
@@ -53,8 +53,8 @@ export interface Chosen {
   ids: string[];
 }
 
-export function getComparison(groups: Chosen[]): Promise<Compare> {
-  const query = new URLSearchParams();
+export function getComparison(groups: Chosen[], width: number): Promise<Compare> {
+  const query = new URLSearchParams({ width: String(width) });
   for (const g of groups) {
     query.append('group', g.ids.join(','));
     query.append('name', g.name);

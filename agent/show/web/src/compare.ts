@@ -1,15 +1,15 @@
 import uPlot from 'uplot';
-import { type Chosen, type Compare, fact, getComparison, getHistory, type History, type Run } from './api';
+import { type Chosen, type Compare, getComparison, getHistory, type History, type Run } from './api';
+import { sections } from './blocks';
 import { Charts } from './charts';
 import { el } from './dom';
 import { badge, headlineName } from './facts';
-import * as format from './format';
-import { factOrLabel, plural } from './list';
+import { factOrLabel } from './list';
 import { address, place, remember } from './place';
+import { plotWidth } from './plot';
 import type { Spec } from './specs';
-import { statementTable } from './statements';
 import { Table } from './table';
-import { colour, readTheme } from './theme';
+import { colour } from './theme';
 
 const points = 600;
 
@@ -21,7 +21,8 @@ export class CompareView {
   readonly root = el('div', { class: 'compare' });
   private readonly problem = el('p', { class: 'problem', role: 'alert', hidden: '' });
   private readonly head = el('div');
-  private readonly body = el('div');
+  private readonly upper = el('div', { class: 'document' });
+  private readonly lower = el('div', { class: 'document' });
   private readonly groupBy = el('select', { 'aria-label': 'Group runs by' });
   private readonly charts: Charts;
   private readonly ids: string[];
@@ -49,7 +50,7 @@ export class CompareView {
       this.draw();
     });
     document.title = 'Comparison – benchwatch';
-    this.root.append(el('h1', {}, 'Comparison'), this.problem, this.head, this.charts.root, this.body);
+    this.root.append(el('h1', {}, 'Comparison'), this.problem, this.head, this.upper, this.charts.root, this.lower);
   }
 
   destroy(): void {
@@ -104,7 +105,7 @@ export class CompareView {
     const mine = ++this.asked;
     this.problem.hidden = true;
     this.fillGroups();
-    getComparison(this.chosen())
+    getComparison(this.chosen(), plotWidth(this.root))
       .then((c) => {
         if (mine === this.asked) this.show(c);
       })
@@ -133,7 +134,6 @@ export class CompareView {
       return el('li', {}, swatch, el('b', {}, g.name), ' ', ...runs.flatMap((a, k) => [a, ' ', badge(g.runs[k]!), ' ']));
     });
     this.head.replaceChildren(
-      el('div', { class: 'summary' }, ...c.summary.map((sentence) => el('p', {}, sentence))),
       el('ul', { class: 'plain groups' }, ...legend),
       el(
         'div',
@@ -143,39 +143,9 @@ export class CompareView {
       ),
     );
     this.showCharts(c);
-    const difference = (d: Compare['differs'][number]) =>
-      el('tr', {}, el('th', { scope: 'row' }, d.name), ...d.values.map((v) => el('td', {}, v || '–')));
-    const differences = (title: string, all: Compare['differs']) =>
-      all.length > 0 && el('section', { class: 'panel' }, el('h2', {}, title), table(['', ...c.groups.map((g) => g.name)], all.map(difference)));
-    const lines = (rows: string[][]) =>
-      table(
-        c.head,
-        rows.map((row) => el('tr', {}, el('th', { scope: 'row' }, row[0]!), ...row.slice(1).map((v) => el('td', {}, v)))),
-      );
-    const folded = (summary: string, rows: string[][]) => rows.length > 0 && el('details', {}, el('summary', {}, summary), lines(rows));
-    this.body.replaceChildren(
-      ...[
-        this.scaling(c),
-        el(
-          'section',
-          { class: 'panel' },
-          el('h2', {}, 'Measures'),
-          lines(c.rows),
-          folded(`Cost per transaction, and each server: ${plural(c.details.length, 'row')}`, c.details),
-          folded(c.folded_line, c.folded),
-          el('ul', { class: 'notes' }, ...c.notes.map((n) => el('li', {}, n))),
-        ),
-        c.statements.rows.length > 0 &&
-          el(
-            'section',
-            { class: 'panel statements' },
-            el('h2', {}, 'Statements', el('small', {}, 'by the difference of their time in the servers per transaction')),
-            statementTable(c.statements, 10),
-          ),
-        differences('What differs', c.differs),
-        differences('Settings of the servers that differ', c.settings),
-      ].filter((e): e is HTMLElement => e instanceof HTMLElement),
-    );
+    const i = c.sections.findIndex((s) => s.id === 'time');
+    this.upper.replaceChildren(...sections(c.sections.slice(0, i + 1)));
+    this.lower.replaceChildren(...sections(c.sections.slice(i + 1)));
   }
 
   /** Lines of all runs over the seconds of their own axes. */
@@ -218,50 +188,6 @@ export class CompareView {
     }
     this.charts.show({ intervals: joined, servers: new Table(), host: new Table() });
   }
-
-  /** Throughput over threads, if the runs have at least three different numbers of them. */
-  private scaling(c: Compare): HTMLElement | null {
-    const at = (r: Run) => Number(fact(r, 'threads') ?? NaN);
-    const all = c.groups.flatMap((g) => g.runs).filter((r) => r.throughput !== undefined && at(r) > 0);
-    const x = [...new Set(all.map(at))].sort((a, b) => a - b);
-    if (x.length < 3) return null;
-    const groups = this.by && this.by !== 'threads' ? c.groups.map((g) => ({ name: g.name, runs: g.runs })) : [{ name: 'transactions/s', runs: all }];
-    const values = groups.map((g) => x.map((n) => middle(g.runs.filter((r) => at(r) === n).flatMap((r) => r.throughput ?? []))));
-    const theme = readTheme();
-    const box = el('div', {
-      class: 'plot',
-      role: 'img',
-      'aria-label': `Throughput by threads: ${x.map((n, i) => `${n} threads ${values.map((v) => format.number(v[i])).join(', ')}`).join('; ')}`,
-    });
-    const axis = {
-      stroke: theme.text,
-      grid: { stroke: theme.grid, width: 1 },
-      ticks: { stroke: theme.grid, width: 1 },
-      font: '11px system-ui, sans-serif',
-    };
-    requestAnimationFrame(() => {
-      if (box.clientWidth === 0) return;
-      new uPlot(
-        {
-          width: box.clientWidth,
-          height: 190,
-          padding: [10, 26, 0, 0],
-          legend: { show: false },
-          cursor: { show: false },
-          scales: { x: { time: false, distr: 3, log: 2 }, y: { range: (_u, _min, max) => [0, max * 1.1] } },
-          axes: [
-            { ...axis, splits: () => x, values: (_u, all) => all.map(String) },
-            { ...axis, size: 62, values: (_u, all) => all.map((v) => format.tick('per_second', v)) },
-          ],
-          series: [{}, ...groups.map((_, i) => ({ stroke: colour(theme, i), width: 2, points: { show: true, size: 7 }, spanGaps: true }))],
-        },
-        [x, ...values] as uPlot.AlignedData,
-        box,
-      );
-    });
-    const note = groups.length > 1 ? 'transactions per second, the median of each group' : 'transactions per second';
-    return el('section', { class: 'chart' }, el('h3', {}, 'Throughput by threads', el('small', {}, `${note}, of ${plural(all.length, 'run')}`)), box);
-  }
 }
 
 /** Labels that number runs and do not say how they were made. */
@@ -281,20 +207,4 @@ function different(titles: string[]): string[] {
   const words = titles.map((t) => t.split(/\s+/));
   const own = words.map((all) => all.filter((w) => !words.every((others) => others.includes(w))).join(' '));
   return own.some((text) => text === '' || /^[0-9]+$/.test(text)) ? titles : own;
-}
-
-/** The median; null of nothing. */
-function middle(values: number[]): number | null {
-  if (values.length === 0) return null;
-  const v = [...values].sort((a, b) => a - b);
-  const half = v.length >> 1;
-  return v.length % 2 ? v[half]! : (v[half - 1]! + v[half]!) / 2;
-}
-
-function table(head: string[], rows: HTMLElement[]): HTMLElement {
-  return el(
-    'div',
-    { class: 'wide' },
-    el('table', { class: 'numbers' }, el('thead', {}, el('tr', {}, ...head.map((t) => el('th', { scope: 'col' }, t)))), el('tbody', {}, ...rows)),
-  );
 }

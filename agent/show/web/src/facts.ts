@@ -1,4 +1,4 @@
-import type { Drain, Latency, Operation, Run, RunDetail } from './api';
+import type { Drain, Latency, Run, RunDetail } from './api';
 import { el } from './dom';
 import * as format from './format';
 import type { Table } from './table';
@@ -48,43 +48,6 @@ export function parameters(r: RunDetail): HTMLElement {
 /** What the user should know of the run's servers; null if there is nothing. */
 export const notice = (r: Run): HTMLElement | null => (r.notice ? el('p', { class: 'notice' }, `Servers: ${r.notice}.`) : null);
 
-/** The tool's own totals; null if there are none yet. */
-export function summary(r: RunDetail): HTMLElement | null {
-  const s = r.summary;
-  if (!s?.operations?.length) return null;
-  const stats = [...new Set(s.operations.flatMap((o) => Object.keys(o.latency_seconds ?? {})))].sort(byStat);
-  const cell = (text: string) => el('td', {}, text);
-  const row = (o: Operation) =>
-    el(
-      'tr',
-      {},
-      el('th', { scope: 'row' }, o.operation.replaceAll('_', ' ')),
-      cell(format.number(o.per_second)),
-      cell(format.number(o.count)),
-      ...stats.map((k) => cell(format.seconds(o.latency_seconds?.[k]))),
-    );
-  const head = ['', 'per second', 'total', ...stats.map(format.stat)].map((t) => el('th', { scope: 'col' }, t));
-  const note = s.from_intervals
-    ? 'The tool printed no summary: computed from its intervals.'
-    : `From the tool's own summary${s.elapsed_seconds ? ` over ${format.seconds(s.elapsed_seconds)}` : ''}.`;
-  return el(
-    'section',
-    { class: 'panel' },
-    el('h2', {}, 'Summary'),
-    el(
-      'div',
-      { class: 'wide' },
-      el('table', { class: 'numbers' }, el('thead', {}, el('tr', {}, ...head)), el('tbody', {}, ...s.operations.map(row))),
-    ),
-    el('p', { class: 'hint' }, note, ...(s.numbers ?? []).map((n) => ` ${n.value} ${n.name}.`)),
-  );
-}
-
-function byStat(a: string, b: string): number {
-  const rank = (s: string) => (s === 'min' ? -2 : s === 'avg' ? -1 : s === 'max' ? 1000 : parseFloat(s.slice(1)));
-  return rank(a) - rank(b);
-}
-
 /** A drain in words, as rundir.Drain has it: samples enclose the moment of catching up. */
 export function drainText(d: Drain): string {
   if (d.seconds === undefined) return d.timed_out ? 'not caught up' : '–';
@@ -92,23 +55,6 @@ export function drainText(d: Drain): string {
   if (resolution < 0.05) return format.seconds(d.seconds);
   if (d.seconds === 0) return `under ${format.seconds(resolution)}`;
   return `${Math.max(0, d.seconds - resolution).toFixed(1)} to ${format.seconds(d.seconds)}`;
-}
-
-/** How long each replica took to catch up after the end. */
-export function drain(r: Run): HTMLElement | null {
-  const replicas = Object.entries(r.drain ?? {}).sort(([a], [b]) => (a < b ? -1 : 1));
-  if (replicas.length === 0) return null;
-  return el(
-    'section',
-    { class: 'panel' },
-    el('h2', {}, 'Drain'),
-    el('p', { class: 'hint' }, 'How long each replica took to catch up after the tool had ended.'),
-    el(
-      'ul',
-      { class: 'plain' },
-      ...replicas.map(([target, d]) => el('li', {}, el('b', {}, target), d.timed_out ? ' did not catch up in time' : ` ${drainText(d)}`)),
-    ),
-  );
 }
 
 /** The generators of a group, with what became of each; null of another run. */
@@ -172,12 +118,6 @@ export function generators(r: Run): HTMLElement | null {
   );
 }
 
-/** The exit status of a failed run, if its reason does not have it. */
-function exited(r: Run): HTMLElement | null {
-  if (!failed(r) || r.exit_code === undefined || r.reason?.includes('exit status')) return null;
-  return el('p', { class: 'hint' }, `exit status ${r.exit_code}`);
-}
-
 /** The tool's error messages, and what could not be read or recorded. */
 export function messages(r: RunDetail): HTMLElement | null {
   const all = [...(r.messages ?? [])];
@@ -188,8 +128,7 @@ export function messages(r: RunDetail): HTMLElement | null {
     'section',
     { class: 'panel' },
     el('h2', {}, 'Messages'),
-    r.reason ? el('p', { class: 'reason' }, `${r.result ?? 'ended'}: ${r.reason}`) : null,
-    exited(r),
+    r.reason ? el('p', {}, `${r.result ?? 'ended'}: ${r.reason}`) : null,
     all.length > 0 && el('pre', {}, all.join('\n')),
     more > 0 && hint(`${format.number(more)} more.`),
     r.last_message && r.last_message !== all[all.length - 1] && hint(`The last one: ${r.last_message}`),

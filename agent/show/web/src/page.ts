@@ -1,4 +1,4 @@
-import { getMeasures, getRuns, type Hello, type Marker, type Row, type Run, type Settings } from './api';
+import { getMeasures, getRuns, type Hello, type Marker, type Row, type Run, type Section } from './api';
 import { CompareView } from './compare';
 import { setText } from './dom';
 import { ListView } from './list';
@@ -117,7 +117,7 @@ class Page implements Listener {
     if (this.view instanceof RunView && this.view.id === id) this.view.marked(markers);
   }
 
-  settings(id: string, settings: Settings): void {
+  settings(id: string, settings: Section[]): void {
     if (this.view instanceof RunView && this.view.id === id) this.view.configured(settings);
   }
 

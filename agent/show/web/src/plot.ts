@@ -1,4 +1,4 @@
-import type { Plot } from './api';
+import type { Drawing } from './api';
 import { el } from './dom';
 
 /** How wide a drawing is of which two stand side by side on a wide screen; as in page.css. */
@@ -8,15 +8,17 @@ export function plotWidth(container: Element): number {
 }
 
 /** A drawing of the agent with its legend and notes. The agent escapes all that is foreign in it. */
-export function plot(p: Plot): HTMLElement {
-  const legend = p.legend.map((l) => el('li', {}, drawing(`<svg viewBox="0 0 24 8"><path class="line ${l.class}" d="M0 4H24"/></svg>`), l.name));
+export function plot(p: Drawing): HTMLElement {
+  const legend = (p.legend ?? []).map((l) =>
+    el('li', {}, drawing(`<svg viewBox="0 0 24 8"><path class="line ${l.class}" d="M0 4H24"/></svg>`), l.name),
+  );
   return el(
     'figure',
     { class: 'drawn' },
-    el('h3', {}, p.title, el('small', {}, p.unit)),
-    drawing(p.svg),
+    el('h3', {}, p.title, el('small', {}, p.unit ?? '')),
+    drawing(p.svg ?? ''),
     legend.length > 0 && el('ul', { class: 'legend' }, ...legend),
-    ...p.notes.map((n) => el('p', { class: 'hint' }, n)),
+    ...(p.notes ?? []).map((n) => el('p', { class: 'hint' }, n)),
   );
 }
 

@@ -1,40 +1,37 @@
 import {
-  type Distributions,
+  type Document,
   documentOf,
-  type Findings,
   fact,
   getAgent,
-  getFindings,
+  getDocument,
   getHistory,
   type History,
   type Marker,
   type Row,
   type Run,
   type RunDetail,
-  type Settings,
-  type Statements,
+  type Section,
   type TableName,
   tableNames,
 } from './api';
 import { flagsOf, type Phase } from './axis';
+import { sections, text } from './blocks';
 import { Charts } from './charts';
 import { el } from './dom';
-import { badge, drain, failed, generators, live, messages, notice, parameters, summary } from './facts';
+import { badge, generators, live, messages, notice, parameters } from './facts';
 import * as format from './format';
 import { markForm } from './mark';
 import { address, place, remember } from './place';
-import { plot, plotWidth } from './plot';
-import { settings } from './settings';
+import { plotWidth } from './plot';
 import type { Spec } from './specs';
-import { numbersTable, statementTable } from './statements';
 import { Table } from './table';
 import { Tiles } from './tiles';
 
 /** Rows that are requested; a live run may grow to three times that in the page. */
 const points = 1200;
 const keptRows = 64;
-/** Values of servers from which on a run is judged only if the user asks. */
-const longRecord = 1_000_000;
+/** The section of a document in whose place the page has its own charts. */
+const chartSection = 'time';
 
 type Tables = Record<TableName, Table>;
 const noTables = (): Tables => ({ intervals: new Table(), servers: new Table(), host: new Table() });
@@ -58,19 +55,23 @@ export class RunView {
   private requests = 0; // under way
 
   private readonly head = el('div', { class: 'head' });
-  private readonly first = el('div'); // why a run failed
   private readonly firing = el('div');
   private readonly tiles = new Tiles();
   private readonly team = el('div'); // the generators of a group
-  private readonly findings = el('div', { class: 'findings' });
-  private findingsOf = ''; // the state that was judged last
+  private readonly asked = el('p', { class: 'hint' });
+  private documentOf = ''; // the state of which the document was read last
   private marking: HTMLElement | null = null;
   private readonly charts: Charts;
-  private readonly latencies = el('div'); // their distribution
-  private readonly executed = el('div'); // statements
   private readonly marks = el('div');
   private readonly about = el('div', { class: 'about' });
-  private readonly configuration = el('div');
+  private readonly configuration = el('div', { class: 'document' });
+  private readonly note = el('p', { class: 'id' });
+  /** What a run that is not over shows beside its charts. */
+  private readonly before = el('div', {}, this.tiles.root, this.team, this.asked);
+  private readonly after = el('div', {}, this.marks, this.about, this.configuration);
+  /** The sections of the document before and after the charts. */
+  private readonly upper = el('div', { class: 'document' });
+  private readonly lower = el('div', { class: 'document' });
   private shownSettings = ''; // as JSON
   private readonly problem = el('p', { class: 'problem', role: 'alert', hidden: '' });
 
@@ -88,22 +89,9 @@ export class RunView {
       () => this.zero,
       (lines) => remember({ lines: lines.join(',') }),
     );
+    this.note.textContent = id;
     this.restore();
-    this.root.append(
-      this.problem,
-      this.head,
-      this.first,
-      this.firing,
-      this.tiles.root,
-      this.team,
-      this.findings,
-      this.charts.root,
-      this.latencies,
-      this.executed,
-      this.marks,
-      this.about,
-      this.configuration,
-    );
+    this.root.append(this.problem, this.head, this.firing, this.before, this.upper, this.charts.root, this.lower, this.after);
     // Markers are set with the token of the webhook; without one nothing is offered.
     getAgent()
       .then(({ health }) => {
@@ -159,7 +147,7 @@ export class RunView {
       .then((h) => {
         this.take(h);
         if (!h.whole) this.load();
-        else this.judge(h.tables.servers.rows * this.tables.servers.series.size < longRecord);
+        else this.describe();
       })
       .catch((e: unknown) => {
         if (loading.signal.aborted) return;
@@ -169,32 +157,38 @@ export class RunView {
     void this.busy(shown);
   }
 
-  /** Reads what was observed and how far the numbers can be trusted. Of a live or a very long run only if the user asks: it reads all files. */
-  private judge(short: boolean): void {
+  /** Shows an ended run by its document. That of a run that is not over is read only if the user asks: it reads all files. */
+  private describe(): void {
     const run = this.run;
     if (!run) return;
+    const over = run.phase === 'over';
     const state = `${run.phase} ${run.ended_at ?? ''}`;
-    if (this.findingsOf === state) return;
-    this.findingsOf = state;
+    if (this.documentOf === state) return;
+    this.documentOf = state;
     const read = () => {
-      const shown = getFindings(this.id, plotWidth(this.root))
-        .then((f) => {
-          this.findings.replaceChildren(...findingPanels(f, this.run?.phase === 'over' ? null : ask()));
-          this.latencies.replaceChildren(...(f.distributions.plots.length > 0 ? [distributions(f.distributions)] : []));
-          this.executed.replaceChildren(...(f.statements.rows.length > 0 || f.statements.notes.length > 0 ? [statements(f.statements)] : []));
-        })
-        .catch((e: unknown) =>
-          this.findings.replaceChildren(el('p', { class: 'hint' }, `Not judged: ${e instanceof Error ? e.message : String(e)}`)),
-        );
+      const shown = getDocument(this.id, plotWidth(this.root))
+        .then((d) => this.showDocument(d))
+        .catch((e: unknown) => this.upper.replaceChildren(el('p', { class: 'hint' }, `No report: ${e instanceof Error ? e.message : String(e)}`)));
       void this.busy(shown);
     };
-    const ask = () => {
-      const button = el('button', { type: 'button' }, 'Judge this run now');
-      button.addEventListener('click', read);
-      return button;
-    };
-    if (run.phase === 'over' && short) read();
-    else this.findings.replaceChildren(el('p', { class: 'hint' }, ask(), ' What was observed, and how far to trust the numbers so far.'));
+    if (over) {
+      read();
+      return;
+    }
+    const button = el('button', { type: 'button' }, 'Judge this run now');
+    button.addEventListener('click', read);
+    this.asked.replaceChildren(button, ' What was observed, and how far to trust the numbers so far.');
+  }
+
+  /** Puts the sections around the charts. */
+  private showDocument({ note, sections: all }: Document): void {
+    this.note.replaceChildren(...text(note));
+    const zoom = (x: number) => this.charts.zoom(x - 15, x + 15);
+    const over = this.run?.phase === 'over';
+    const i = all.findIndex((s) => s.id === chartSection);
+    const before = over ? (i < 0 ? all : all.slice(0, i + 1)) : [];
+    this.upper.replaceChildren(...sections(before, zoom));
+    this.lower.replaceChildren(...sections(over ? all.slice(before.length) : all.filter((s) => s.id !== chartSection), zoom));
   }
 
   private loadSoon(): void {
@@ -212,12 +206,12 @@ export class RunView {
     this.warmup = h.warmup;
     this.markers = h.markers;
     this.damage = h.damage;
-    this.configured(h.settings);
     this.tables = noTables();
     for (const t of tableNames) this.tables[t] = new Table(h.tables[t]);
     const seen = this.recent;
     this.recent = [];
     this.run = h.run;
+    this.configured(h.run.phase === 'over' ? [] : h.settings); // of an ended run they are in its document
     for (const row of seen) this.row(row);
     this.detail = null;
     this.facts();
@@ -271,13 +265,11 @@ export class RunView {
   }
 
   /** Shows how the servers are configured, if that has changed. */
-  configured(s: Settings): void {
-    const json = JSON.stringify([s, this.zero]);
+  configured(all: Section[]): void {
+    const json = JSON.stringify(all);
     if (json === this.shownSettings) return;
     this.shownSettings = json;
-    const at = (ms: number) => (ms - this.zero) / 1000;
-    const panel = settings(s, at, (x) => this.charts.zoom(x - 15, x + 15));
-    this.configuration.replaceChildren(...(panel ? [panel] : []));
+    this.configuration.replaceChildren(...sections(all, (x) => this.charts.zoom(x - 15, x + 15)));
   }
 
   row(row: Row): void {
@@ -354,18 +346,20 @@ export class RunView {
     if (!r) return;
     document.title = `${r.title || r.id} – benchwatch`;
     this.head.replaceChildren(
-      ...[el('h1', {}, r.title || r.id, ' ', badge(r)), el('p', { class: 'id' }, r.id), links(r, this.marking), parameters(r), notice(r)].filter(
-        (e) => e !== null,
-      ),
+      ...[
+        el('h1', {}, r.title || r.id, ' ', badge(r)),
+        this.note,
+        links(r, this.marking),
+        ...(r.phase === 'over' ? [] : [parameters(r), notice(r)]),
+      ].filter((e) => e !== null),
     );
     this.tiles.update(r, this.tables, this.now());
+    this.before.hidden = this.after.hidden = r.phase === 'over';
     this.listMarkers();
     this.showFiring();
-    const said = messages(r);
-    this.first.replaceChildren(...(failed(r) && said ? [said] : []));
     const team = generators(r);
     this.team.replaceChildren(...(team ? [team] : []));
-    this.about.replaceChildren(...[summary(r), drain(r), failed(r) ? null : said, this.damaged(), command(r)].filter((e) => e !== null));
+    this.about.replaceChildren(...[messages(r), this.damaged()].filter((e) => e !== null));
   }
 
   private damaged(): HTMLElement | null {
@@ -413,83 +407,12 @@ function links(r: RunDetail, marking: HTMLElement | null): HTMLElement {
   );
 }
 
-/** How the latencies are distributed: drawings, and the percentiles with their bounds. */
-function distributions(d: Distributions): HTMLElement {
-  const row = (cells: string[]) => el('tr', {}, ...cells.map((c, i) => el(i === 0 ? 'th' : 'td', i === 0 ? { scope: 'row' } : {}, c)));
-  return el(
-    'section',
-    { class: 'latencies' },
-    el('h2', {}, 'Distribution of the latencies'),
-    el('div', { class: 'drawings' }, ...d.plots.map((p) => el('section', { class: 'panel' }, plot(p)))),
-    el(
-      'details',
-      { class: 'panel' },
-      el('summary', {}, 'Percentiles, with the bounds between which each is known'),
-      ...d.notes.map((n) => el('p', { class: 'hint' }, n)),
-      el(
-        'div',
-        { class: 'wide', tabindex: '0' },
-        el(
-          'table',
-          { class: 'numbers' },
-          el('thead', {}, el('tr', {}, ...d.head.map((h) => el('th', { scope: 'col' }, h)))),
-          el('tbody', {}, ...d.rows.map(row)),
-        ),
-      ),
-    ),
-  );
-}
-
 /** What distinguishes runs of this kind, as the history takes it. */
 const kind = (r: Run): string =>
   ['tool', 'workload', 'threads']
     .filter((name) => /^\S+$/.test(fact(r, name) ?? ''))
     .map((name) => `${name}=${fact(r, name)}`)
     .join(' ');
-
-/** What was observed, and how far to trust the numbers: what limits them first, the rest folded. */
-function findingPanels(f: Findings, again: HTMLElement | null): HTMLElement[] {
-  const item = (t: Findings['trust'][number]) => el('li', { class: t.level }, el('b', {}, t.level), ' ', el('span', {}, t.text));
-  const serious = f.trust.filter((t) => t.level === 'warning' || t.level === 'unknown');
-  const rest = f.trust.filter((t) => t.level !== 'warning' && t.level !== 'unknown');
-  const limits = f.limits.map((l) => el('li', {}, el('b', {}, l.limit), l.text));
-  return [
-    ...(limits.length > 0 ? [el('section', { class: 'panel limits' }, el('h2', {}, 'What limited this run'), el('ul', {}, ...limits))] : []),
-    el(
-      'section',
-      { class: 'panel' },
-      el('h2', {}, 'What was observed'),
-      f.observed.length > 0 ? el('ul', {}, ...f.observed.map((o) => el('li', {}, o))) : el('p', { class: 'hint' }, 'Nothing stood out.'),
-    ),
-    ...(f.balances.rows.length > 0
-      ? [el('section', { class: 'panel' }, el('h2', {}, 'Who took the load'), numbersTable(f.balances.head, f.balances.rows, 'Who took the load'))]
-      : []),
-    el(
-      'section',
-      { class: 'panel trust' },
-      el('h2', {}, 'How far to trust this'),
-      serious.length > 0 ? el('ul', {}, ...serious.map(item)) : el('p', { class: 'hint' }, 'No warnings.'),
-      rest.length > 0 && el('details', {}, el('summary', {}, `${rest.length} note${rest.length === 1 ? '' : 's'}`), el('ul', {}, ...rest.map(item))),
-      again,
-    ),
-  ];
-}
-
-/** What the servers executed, the statements that took the most time first. */
-function statements(s: Statements): HTMLElement {
-  return el(
-    'section',
-    { class: 'panel statements' },
-    el('h2', {}, 'Statements', el('small', {}, 'by their time in the servers')),
-    s.rows.length > 0 && statementTable(s, 10),
-    s.notes.length > 0 && el('ul', { class: 'notes' }, ...s.notes.map((n) => el('li', {}, n))),
-  );
-}
-
-function command(r: RunDetail): HTMLElement | null {
-  if (!r.command?.length) return null;
-  return el('section', { class: 'panel' }, el('h2', {}, 'Command'), el('pre', {}, r.command.join(' ')));
-}
 
 /** Values that a newer view lacks are no longer known. */
 const cleared = (r: Run): Partial<Run> => ({

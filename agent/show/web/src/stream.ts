@@ -1,4 +1,4 @@
-import type { Hello, Marker, Row, Run, Settings } from './api';
+import type { Hello, Marker, Row, Run, Section } from './api';
 
 export interface Listener {
   /** Connected, perhaps again: what was shown may be out of date. */
@@ -7,7 +7,7 @@ export interface Listener {
   gone(id: string): void;
   row(row: Row): void;
   markers(id: string, markers: Marker[]): void;
-  settings(id: string, settings: Settings): void;
+  settings(id: string, settings: Section[]): void;
   state(connected: boolean): void;
 }
 
@@ -49,7 +49,7 @@ export class Stream {
     on<{ run: string }>('gone', (g) => this.listener.gone(g.run));
     on<Row>('row', (r) => this.listener.row(r));
     on<{ run: string; markers: Marker[] }>('markers', (m) => this.listener.markers(m.run, m.markers));
-    on<{ run: string; settings: Settings }>('settings', (s) => this.listener.settings(s.run, s.settings));
+    on<{ run: string; settings: Section[] }>('settings', (s) => this.listener.settings(s.run, s.settings));
     source.onerror = () => this.again();
     this.heard();
   }

@@ -12,7 +12,7 @@ interface Tile {
   note: HTMLElement;
 }
 
-/** The few big numbers of a run. */
+/** The few big numbers of a run that is not over. */
 export class Tiles {
   readonly root = el('div', { class: 'tiles' });
   private readonly tiles = new Map<string, Tile>();
@@ -23,23 +23,18 @@ export class Tiles {
       tables.intervals.of('transactions').filter((s) => s.name[1] === 'transaction'),
       (s) => s.max,
     );
-    // Of a run that failed before it did anything, dashes and zeros say nothing.
-    const idle = failed(r) && r.throughput === undefined && r.phase === 'over';
-    if (idle) this.drop('throughput', 'latency', 'lag', 'flow', 'drain');
-    else
-      this.set(
-        'throughput',
-        going ? 'transactions/s now' : 'transactions/s, whole run',
-        format.number(r.throughput),
-        best ? `best interval ${format.number(best.of)}` : '',
-      );
-    if (!idle)
-      this.set(
-        'latency',
-        (r.latency ? latencyName(r.latency) : 'latency') + (going ? ' now' : ', whole run'),
-        format.seconds(r.latency?.seconds),
-        worstLatency(r, tables.intervals),
-      );
+    this.set(
+      'throughput',
+      going ? 'transactions/s now' : 'transactions/s, whole run',
+      format.number(r.throughput),
+      best ? `best interval ${format.number(best.of)}` : '',
+    );
+    this.set(
+      'latency',
+      (r.latency ? latencyName(r.latency) : 'latency') + (going ? ' now' : ', whole run'),
+      format.seconds(r.latency?.seconds),
+      worstLatency(r, tables.intervals),
+    );
     if (failed(r)) this.set('result', 'result', r.result!, r.exit_code === undefined ? (r.signal ?? '') : `exit status ${r.exit_code}`, true);
     const share = r.failed_share ? `${format.share(r.failed_share)} of transactions` : '';
     const reconnects = r.reconnects > 0 ? `${format.number(r.reconnects)} reconnects` : '';
@@ -47,44 +42,22 @@ export class Tiles {
     const notes = [share, reconnects, said].filter(Boolean).join(', ');
     this.set('errors', going ? 'errors so far' : 'errors, whole run', format.number(r.errors), notes, (r.errors ?? 0) > 0);
     this.clock(r, now);
-    if (idle) return;
-    // Now while the run lasts, drain included; the worst of a finished run.
-    const over = r.phase === 'over';
     const lags = tables.servers.of('lag_seconds');
     const behind = tables.servers.of('lag_transactions');
     const [all, unit] = lags.length > 0 ? [lags, format.seconds] : [behind, (v: number) => `${format.number(v)} tx`];
     const worst = top(all, (s) => s.max);
-    const current = top(all, lastOf);
-    const most = over ? worst : current;
-    if (worst && most) {
-      const where = most.of > 0 ? most.series.name[1] : 'on all servers';
-      this.set('lag', over ? 'worst lag of the run' : 'worst lag now', unit(most.of), over ? where : `${where}; ${unit(worst.of)} at most`);
-    }
-    const pauses = tables.servers.of('flow_control');
-    const paused = top(pauses, over ? (s) => s.mean : lastOf);
-    if (paused) {
-      const note = `${over ? 'of the time paused' : 'paused'} on ${paused.series.name[1]}; ${format.share(paused.series.max)} at most`;
-      this.set('flow', over ? 'flow control, mean of the run' : 'flow control now', format.share(paused.of), note);
-    }
+    const most = top(all, lastOf);
+    if (worst && most)
+      this.set('lag', 'worst lag now', unit(most.of), `${most.of > 0 ? most.series.name[1] : 'on all servers'}; ${unit(worst.of)} at most`);
+    const paused = top(tables.servers.of('flow_control'), lastOf);
+    if (paused)
+      this.set('flow', 'flow control now', format.share(paused.of), `paused on ${paused.series.name[1]}; ${format.share(paused.series.max)} at most`);
     const drained = Object.values(r.drain ?? {});
     if (drained.length > 0) {
       const late = drained.filter((d) => d.timed_out).length;
       const longest = drained.reduce((a, b) => ((b.seconds ?? 0) > (a.seconds ?? 0) ? b : a));
-      const open = r.closed_at === undefined; // others may still be behind
-      this.set(
-        'drain',
-        open ? 'drain so far' : 'drain',
-        late > 0 ? `${late} late` : drainText(longest),
-        late > 0 ? 'did not catch up in time' : open ? `${plural(drained.length, 'replica')} caught up` : 'until all replicas had caught up',
-        late > 0,
-      );
-    }
-  }
-
-  private drop(...ids: string[]): void {
-    for (const id of ids) {
-      this.tiles.get(id)?.root.remove();
-      this.tiles.delete(id);
+      const note = late > 0 ? 'did not catch up in time' : `${plural(drained.length, 'replica')} caught up`; // others may still be behind
+      this.set('drain', 'drain so far', late > 0 ? `${late} late` : drainText(longest), note, late > 0);
     }
   }
 

@@ -1,6 +1,6 @@
 // Generated from the Go types by `go test ./agent/show/web -update`. Do not edit.
 
-export interface Line {
+export interface ChartLine {
   id: string;
   label: string;
 }
@@ -14,7 +14,7 @@ export interface Chart {
   summary: 'mean' | 'median' | 'max' | 'last' | 'increase';
   only_changes?: boolean;
   stacked?: boolean;
-  measures: Line[];
+  measures: ChartLine[];
 }
 
 export interface Headline {
@@ -130,24 +130,8 @@ export interface Agent {
   alerts: Alert[];
 }
 
-export interface Operation {
-  operation: string;
-  per_second?: number;
-  count?: number;
-  latency_seconds?: Record<string, number>;
-}
-
-export interface Summary {
-  elapsed_seconds?: number;
-  from_intervals?: boolean;
-  numbers?: Fact[];
-  operations: Operation[];
-}
-
 export interface RunDetail extends Run {
-  command?: string[];
   reconnects: number;
-  summary?: Summary;
   messages?: string[];
   message_count: number;
   last_message?: string;
@@ -155,35 +139,52 @@ export interface RunDetail extends Run {
   faults: number;
 }
 
-export interface Setting {
+export interface Sentence {
+  level?: 'good' | 'note' | 'warning' | 'unknown';
+  text?: string;
+  strong?: string;
+  rest?: string;
+  at_seconds?: number;
+}
+
+export interface Term {
   name: string;
-  values: string[];
-  differs?: boolean;
+  value: string;
 }
 
-export interface ClusterSettings {
-  cluster?: string;
-  servers: string[];
-  settings: Setting[];
-}
-
-export interface SettingChange {
-  server: string;
+export interface Entry {
+  class: string;
   name: string;
-  before: string;
-  after: string;
-  at: number;
+  values?: string;
 }
 
-export interface Unknown {
-  server: string;
-  why: string;
+export interface Drawing {
+  title: string;
+  unit?: string;
+  svg?: string;
+  legend?: Entry[];
+  notes?: string[];
 }
 
-export interface Settings {
-  clusters: ClusterSettings[];
-  changes: SettingChange[];
-  unknown: Unknown[];
+export interface Block {
+  title?: string;
+  fold?: string;
+  prose?: boolean;
+  large?: boolean;
+  marked?: boolean;
+  lines?: Sentence[];
+  facts?: Term[];
+  head?: string[];
+  rows?: string[][];
+  runs?: string[];
+  drawings?: Drawing[];
+  code?: string;
+}
+
+export interface Section {
+  id: string;
+  title: string;
+  blocks: Block[];
 }
 
 export interface History {
@@ -193,57 +194,12 @@ export interface History {
   warmup: [number, number][];
   damage: string[];
   markers: Marker[];
-  settings: Settings;
+  settings: Section[];
 }
 
-export interface Limit {
-  limit: string;
-  text: string;
-}
-
-export interface Finding {
-  level: 'good' | 'note' | 'warning' | 'unknown';
-  text: string;
-}
-
-export interface Table {
-  head: string[];
-  rows: string[][];
-}
-
-export interface Statements {
-  head: string[];
-  rows: string[][];
-  notes: string[];
-}
-
-export interface Legend {
-  class: string;
-  name: string;
-}
-
-export interface Plot {
-  title: string;
-  unit: string;
-  svg: string;
-  legend: Legend[];
-  notes: string[];
-}
-
-export interface Distributions {
-  plots: Plot[];
-  head: string[];
-  rows: string[][];
-  notes: string[];
-}
-
-export interface Findings {
-  limits: Limit[];
-  observed: string[];
-  trust: Finding[];
-  balances: Table;
-  statements: Statements;
-  distributions: Distributions;
+export interface Document {
+  note: Sentence;
+  sections: Section[];
 }
 
 export interface Group {
@@ -251,23 +207,9 @@ export interface Group {
   runs: Run[];
 }
 
-export interface Difference {
-  name: string;
-  values: string[];
-}
-
 export interface Compare {
   groups: Group[];
-  summary: string[];
-  head: string[];
-  rows: string[][];
-  details: string[][];
-  folded: string[][];
-  folded_line: string;
-  notes: string[];
-  differs: Difference[];
-  settings: Difference[];
-  statements: Statements;
+  sections: Section[];
 }
 
 export interface Change {
@@ -280,7 +222,7 @@ export interface Change {
 export interface TrendSeries {
   title: string;
   text: string;
-  plot: Plot;
+  plot: Drawing;
   changes: Change[];
 }
 
