@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// boot reads mach_continuous_time, which nothing sets and which continues while the
-// machine sleeps: clock_gettime(3) of macOS.
+// boot reads mach_continuous_time: nothing sets it, and it continues while the machine sleeps
+// (macOS, clock_gettime(3)).
 func boot() time.Duration {
 	var t unix.Timespec
 	if unix.ClockGettime(unix.CLOCK_MONOTONIC_RAW, &t) != nil {

@@ -1,8 +1,8 @@
-// Package clock keeps lengths of time right while the machine's wall clock is set.
+// Package clock measures time correctly while the machine's wall clock is set.
 //
-// A run has one [Axis]: the wall clock as it was when the run began, continued by
-// the time since boot, which nothing sets. All times that are recorded of a run lie
-// on it, whichever process on the machine takes them.
+// A run has one [Axis]: the wall clock as it was when the run began, continued by the time since
+// boot, which nothing sets. All times recorded for a run are on this axis, whichever process on the
+// machine takes them.
 package clock
 
 import "time"
@@ -13,22 +13,22 @@ type Clock struct {
 	Wall func() time.Time
 	// Boot is the time since the machine booted, suspended time included.
 	Boot func() time.Duration
-	// ID identifies the boot and the time namespace: Boot of two processes can be
-	// compared if their IDs are equal and not empty.
+	// ID identifies the boot and the time namespace. The Boot times of two processes are comparable
+	// if their IDs are equal and not empty.
 	ID string
 }
 
-// System is this machine's.
+// System is the clock of this machine.
 var System = &Clock{Wall: time.Now, Boot: boot, ID: id()}
 
-// processStart replaces the machine's start where that is unknown.
+// processStart replaces the time of the boot where the system does not report it.
 var processStart = time.Now()
 
-// BootedAt is when the machine booted according to its wall clock. It changes only
-// when that is set.
+// BootedAt returns when the machine booted according to its wall clock. It changes only when the
+// wall clock is set.
 func (c *Clock) BootedAt() time.Time {
 	best, shortest := time.Time{}, time.Duration(0)
-	for range 3 { // the process may be stopped between two readings
+	for range 3 { // the process may pause between two readings
 		before := c.Boot()
 		wall := c.Wall().Round(0)
 		took := c.Boot() - before
@@ -49,7 +49,7 @@ type Axis struct {
 	BootedAt time.Time
 }
 
-// Continue returns the axis of a process that called its clock's BootedAt then.
+// Continue returns the axis of a process whose clock returned this BootedAt when its axis began.
 func (c *Clock) Continue(bootedAt time.Time) Axis { return Axis{c, bootedAt} }
 
 // Now returns the current time.
@@ -60,15 +60,15 @@ func (a Axis) Now() time.Time {
 	return a.At(a.clock.Boot())
 }
 
-// At returns the time at which that was the clock's Boot.
+// At returns the time on the axis at which the clock's Boot had this value.
 func (a Axis) At(boot time.Duration) time.Time { return a.BootedAt.Add(boot) }
 
-// precision is the least difference between two axes that is not that of reading
-// two clocks one after the other.
+// precision is the smallest difference between two axes that counts. Two clocks are read one after
+// the other, so smaller differences mean nothing.
 const precision = 50 * time.Millisecond
 
-// Ahead returns by how much the wall clock is ahead of the axis now: what it was
-// set by since the axis began, 0 if it was not.
+// Ahead returns how far the wall clock is ahead of the axis: by how much it was set since the axis
+// began, 0 if it was not set.
 func (a Axis) Ahead() time.Duration {
 	if a.clock == nil {
 		return 0
@@ -76,7 +76,7 @@ func (a Axis) Ahead() time.Duration {
 	return difference(a.clock.BootedAt(), a.BootedAt)
 }
 
-// AheadOf returns by how much the axis is ahead of another one of the same clock.
+// AheadOf returns how far the axis is ahead of another axis of the same clock.
 func (a Axis) AheadOf(other Axis) time.Duration {
 	if a.clock == nil || other.clock == nil {
 		return 0

@@ -1,6 +1,6 @@
-// Package histogram merges the latency histograms that benchmark tools print, and
-// derives from them what they prove. A bucket states between which bounds its values
-// are, and nothing is taken to be known more exactly than that.
+// Package histogram merges the latency histograms that benchmark tools print and computes only what
+// they prove. A bucket gives the bounds of its values; the package never assumes that a value is
+// known more exactly.
 package histogram
 
 import (
@@ -23,16 +23,15 @@ type Histogram struct {
 	buckets []Bucket
 }
 
-// New returns the histogram of these buckets, which may be in any order. Empty buckets
-// are left out.
+// New returns a histogram of these buckets, in any order. It drops empty buckets.
 func New(buckets ...Bucket) *Histogram {
 	h := &Histogram{}
 	h.add(buckets)
 	return h
 }
 
-// Merge returns the histogram of all values of several histograms, of which any may be
-// nil. It is exact: equal buckets are added, others are kept as they are.
+// Merge returns a histogram of the values of several histograms. It skips nil. The result is exact:
+// it adds equal buckets and keeps the others as they are.
 func Merge(all ...*Histogram) *Histogram {
 	var buckets []Bucket
 	for _, h := range all {
@@ -68,7 +67,7 @@ func (h *Histogram) Buckets() []Bucket {
 	return h.buckets
 }
 
-// Count returns the number of values; 0 of nil.
+// Count returns the number of values, 0 if h is nil.
 func (h *Histogram) Count() uint64 {
 	n := uint64(0)
 	for _, b := range h.Buckets() {
@@ -80,18 +79,18 @@ func (h *Histogram) Count() uint64 {
 // Equal reports whether two histograms have the same buckets.
 func (h *Histogram) Equal(o *Histogram) bool { return slices.Equal(h.Buckets(), o.Buckets()) }
 
-// Range bounds a value: it is from Low to High.
+// Range bounds a value: it lies between Low and High, both included.
 type Range struct{ Low, High float64 }
 
 // Width returns the length of the range; +Inf if there is no upper bound.
 func (r Range) Width() float64 { return r.High - r.Low }
 
-// Quantile returns the range in which the value lies that the share q of all values
-// does not exceed; not ok if there are none. The rank is rounded as HdrHistogram and
-// sysbench do.
+// Quantile returns the range of the smallest value that a share q (0 to 1) of all values does not
+// exceed; ok is false if the histogram is empty. The rank is rounded as in HdrHistogram and
+// sysbench.
 //
-// The value of a rank is at least the lower bound of that rank and at most the upper
-// bound of that rank, also where buckets overlap.
+// Low is the lower bound with this rank among all lower bounds, High the upper bound with this rank
+// among all upper bounds. This holds where buckets overlap, too.
 func (h *Histogram) Quantile(q float64) (r Range, ok bool) {
 	n := h.Count()
 	if n == 0 {
@@ -101,8 +100,8 @@ func (h *Histogram) Quantile(q float64) (r Range, ok bool) {
 	return Range{h.ranked(rank, func(b Bucket) float64 { return b.Low }, true), h.ranked(rank, func(b Bucket) float64 { return b.High }, false)}, true
 }
 
-// ranked returns the bound of the given rank, from 1. The buckets are sorted by their
-// lower bounds, by the upper ones only if they do not overlap.
+// ranked returns the bound with the given rank, starting at 1. The buckets are sorted by their
+// lower bounds; they are sorted by their upper bounds only if they do not overlap.
 func (h *Histogram) ranked(rank uint64, bound func(Bucket) float64, sorted bool) float64 {
 	all := h.buckets
 	if !sorted && !slices.IsSortedFunc(all, func(a, b Bucket) int { return cmp.Compare(bound(a), bound(b)) }) {
@@ -118,8 +117,8 @@ func (h *Histogram) ranked(rank uint64, bound func(Bucket) float64, sorted bool)
 	return bound(all[len(all)-1])
 }
 
-// CountUpTo returns how many values are certainly not above a bound: those of the
-// buckets that end at or below it.
+// CountUpTo returns how many values are certainly at or below a bound: the values of buckets that
+// end there or below.
 func (h *Histogram) CountUpTo(bound float64) uint64 {
 	n := uint64(0)
 	for _, b := range h.Buckets() {
@@ -130,9 +129,8 @@ func (h *Histogram) CountUpTo(bound float64) uint64 {
 	return n
 }
 
-// Ladder are the upper bounds of the buckets that all histograms are exposed with: six
-// in each factor of ten, from 10 µs to 100 s. They are the same for every run, so that
-// those of several runs can be added.
+// Ladder are the upper bounds of all exposed histograms, in seconds: six for each factor of ten,
+// from 10 µs to 100 s. Every run has the same bounds, so histograms of several runs can be added.
 var Ladder = ladder()
 
 func ladder() []float64 {

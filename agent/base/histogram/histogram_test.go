@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// Whatever buckets values are counted in, a quantile's range has the value of that
-// rank, also where histograms of different layouts were merged.
+// The range of a quantile contains the value with that rank for any buckets, merged layouts
+// included.
 func TestQuantileHasTheValue(t *testing.T) {
 	random := rand.New(rand.NewPCG(4, 4))
 	for range 50 {

@@ -5,12 +5,12 @@ import (
 	"slices"
 )
 
-// BinsPerDecade is how many bins OverTime and drawings have for each factor of ten: the
+// BinsPerDecade is the number of bins for each factor of ten, in an OverTime and in drawings: the
 // bounds of a bin differ by 10 %.
 const BinsPerDecade = 24
 
-// Bin returns the bin in which a bucket is drawn: that of its middle. The bin of a bucket
-// without an upper bound is that of its lower one.
+// Bin returns the bin that contains the middle of a bucket. A bucket without an upper bound belongs
+// to the bin of its lower bound.
 func Bin(b Bucket) int {
 	high := b.High
 	if math.IsInf(high, 1) {
@@ -28,22 +28,22 @@ func BinBounds(bin int) (low, high float64) {
 // maxSlices bounds the slices of an OverTime.
 const maxSlices = 120
 
-// OverTime is how a distribution changed over time. Its memory does not grow with the
-// time: two slices that follow each other become one. The zero value is empty.
+// OverTime is a distribution over time. Its memory is bounded: when it has too many slices, it
+// joins them in pairs. The zero value is empty.
 type OverTime struct {
 	Slices []Slice
-	// joined is how many intervals a slice has, whole how many the last one has.
+	// joined is the number of intervals in a full slice, whole the number in the last slice.
 	joined, whole int
 }
 
-// Slice counts the values from one time to another, in seconds, by their bins.
+// Slice counts the values from one time to another, in seconds, by bin.
 type Slice struct {
 	From, To float64
 	N        uint64
 	Bins     map[int]uint64
 }
 
-// Add adds the values of one interval, which ends after all before it.
+// Add adds the values of one interval. Intervals are added in the order in which they end.
 func (o *OverTime) Add(from, to float64, h *Histogram) {
 	if o.joined == 0 {
 		o.joined = 1
@@ -64,7 +64,7 @@ func (o *OverTime) Add(from, to float64, h *Histogram) {
 	}
 }
 
-// halve joins each two slices.
+// halve joins the slices in pairs.
 func (o *OverTime) halve() {
 	half := o.Slices[:0]
 	for i := 0; i < len(o.Slices); i += 2 {

@@ -38,7 +38,7 @@ func TestOverTime(t *testing.T) {
 			t.Errorf("%d intervals: %d of %d values until %v", intervals, seen, total, at)
 		}
 	}
-	// Where nothing was recorded there is a gap.
+	// Intervals that were not recorded leave a gap.
 	var o OverTime
 	for i := range 1000 {
 		o.Add(float64(i), float64(i+1), New(Bucket{0.001, 0.0011, 1}))

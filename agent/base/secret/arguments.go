@@ -6,22 +6,23 @@ import (
 	"strings"
 )
 
-// syntax is how a program takes a password, besides options and properties with the
-// name of one, which all programs have.
+// syntax describes how a program takes a password, in addition to options and properties with the
+// name of a secret, which Arguments recognises for every program.
 type syntax struct {
-	// letter is the short option whose value is the password, and valued are the
-	// other ones with a value: in -vpPW the password follows p, in -hp1 it does not.
+	// letter is the short option for the password, and valued are the other short options with a
+	// value: in -vpPW the password follows p, in -hp1 it does not.
 	letter byte
 	valued string
-	// separate: the next word can be the password. optional: unless it is an option.
+	// separate: the next word can be the password. optional: the next word is the password only if
+	// it is no option.
 	separate, optional bool
 	// user: the value is user:password.
 	user bool
 	// abbreviated: the client library of MySQL takes a unique beginning of --password.
 	abbreviated bool
-	// positional is the index of the password if there are no options, 0 for none.
+	// positional is the index of the password on a command line without options; 0: none.
 	positional int
-	// commands are words that are no value of --password, which needs a "=".
+	// commands are the words that say what to do: one after --password is not its value.
 	commands []string
 	// owners: the value of --user is user:group.
 	owners bool
@@ -64,9 +65,9 @@ func syntaxOf(program string) syntax {
 	return syntax{}
 }
 
-// Arguments returns the arguments of a program with their secrets blanked, and these
-// secrets. An argument is known to be one word, so a secret in it may hold blanks and
-// quotes, which those that Text finds may not.
+// Arguments returns the arguments of a program with secrets blanked, and these secrets. Here a
+// secret can contain blanks and quotes, since each argument is one word; Text has to assume that a
+// blank ends it.
 func Arguments(program string, args []string) (redacted, secrets []string) {
 	w := words{syntax: syntaxOf(program), raw: args, clean: slices.Clone(args)}
 	if w.owners && slices.Contains(args[:min(2, len(args))], "login") {
@@ -83,7 +84,7 @@ func Arguments(program string, args []string) (redacted, secrets []string) {
 		if i == w.positional {
 			continue
 		}
-		// A program that is not known can start one that is: ssh db1 mysqlslap -px.
+		// An unknown program may start a known one: ssh db1 mysqlslap -px.
 		isValue := i > 0 && strings.HasPrefix(args[i-1], "--") && !strings.Contains(args[i-1], "=")
 		if w.letter == 0 && !w.alone && !isValue && syntaxOf(args[i]).letter != 0 {
 			clean, secrets := Arguments(args[i], args[i+1:])
@@ -101,8 +102,8 @@ type words struct {
 	raw, clean, secrets []string
 }
 
-// read blanks what is secret in the word i, and in the next one if that is its
-// value. It returns the index of the last word read.
+// read blanks secrets in word i, and in the next word if it is the value of word i. It returns the
+// index of the last word read.
 func (w *words) read(i int) int {
 	a := w.raw[i]
 	last := i+1 == len(w.raw)
@@ -142,18 +143,18 @@ func (w *words) read(i int) int {
 	return i
 }
 
-// takesNext reports whether the word after the option i is meant as its value.
+// takesNext reports whether the word after option i is its value.
 func (w *words) takesNext(i int) bool {
 	if i+1 == len(w.raw) || strings.HasPrefix(w.raw[i+1], "-") {
 		return false
 	}
-	// A command at the end is no password unless there is another one.
+	// A command after --password is the password only if the last word is a command, too.
 	is := func(word string) bool { return slices.Contains(w.commands, word) }
 	return !is(w.raw[i+1]) || i+2 < len(w.raw) && is(w.raw[len(w.raw)-1])
 }
 
-// password returns the index in a of the value of the short option for the password;
-// 0 if a has no such option.
+// password returns the index in a at which the value of the short password option begins, 0 if a
+// has no such option.
 func (w *words) password(a string) int {
 	if w.letter == 0 || len(a) < 2 || a[0] != '-' {
 		return 0
@@ -176,8 +177,8 @@ func (w *words) isSecret(name string) bool {
 	return Name(name) || w.abbreviated && len(name) > 1 && strings.HasPrefix("password", name)
 }
 
-// pair returns the index in a of the value of name=value, of which name may be that
-// of a property in an option; 0 if there is none or its name is not a secret's.
+// pair returns the index in a of the value in NAME=VALUE if NAME is the name of a secret, otherwise
+// 0. It also finds a property within an option: --option=NAME=VALUE.
 func (w *words) pair(a string) int {
 	for from := 0; ; {
 		n := strings.IndexByte(a[from:], '=')
@@ -199,7 +200,7 @@ func isFolder(name, value string) bool {
 	return (name == "PWD" || name == "OLDPWD") && strings.HasPrefix(value, "/")
 }
 
-// value blanks a password, or what follows the user in user:password.
+// value blanks a password, or the part after the user in user:password.
 func (w *words) value(i int, prefix, value string) {
 	if !w.user {
 		w.hide(i, prefix, value)
@@ -217,7 +218,7 @@ func isLogin(name string) bool {
 	return false
 }
 
-// login blanks the password of user:password; false if value is something else.
+// login blanks the password in user:password. It returns false if value has another form.
 func (w *words) login(i int, prefix, value string) bool {
 	user, password, ok := splitLogin(value)
 	if !ok || w.owners {
@@ -227,15 +228,15 @@ func (w *words) login(i int, prefix, value string) bool {
 	return true
 }
 
-// splitLogin splits user:password; false if value is something else, such as a URL or
-// the numbers of a user and a group.
+// splitLogin splits user:password. It returns false for anything else, such as a URL or numeric ids
+// of user and group.
 func splitLogin(value string) (user, password string, ok bool) {
 	user, password, ok = strings.Cut(value, ":")
 	ok = ok && password != "" && !strings.HasPrefix(password, "//") && strings.Trim(user+password, "0123456789") != ""
 	return user, password, ok
 }
 
-// hide blanks value, which follows prefix in the word i.
+// hide blanks value, which follows prefix in word i.
 func (w *words) hide(i int, prefix, value string) {
 	if value == "" || value == Blank {
 		return
@@ -244,7 +245,7 @@ func (w *words) hide(i int, prefix, value string) {
 	w.secrets = append(append(w.secrets, value), Values(value)...)
 }
 
-// text blanks what looks like a secret in the word i.
+// text blanks in word i whatever looks like a secret.
 func (w *words) text(i int) {
 	a := w.raw[i]
 	if !strings.ContainsAny(a, " \t\r\n") {

@@ -48,8 +48,8 @@ func TestArguments(t *testing.T) {
 	}
 }
 
-// places are where the secret § is in the arguments of a program; · is a blank in a
-// word. Whole: it is a word or the rest of one, so that it can hold anything.
+// places are command lines with the secret at §; · is a blank within a word. whole: the secret is a
+// word or the rest of one, so it can contain anything.
 var places = []struct {
 	command string
 	whole   bool
@@ -122,7 +122,7 @@ var places = []struct {
 	{"unknown --header Authorization:·Bearer·§", false},
 }
 
-// secretOf returns a random secret, which is no word of a command.
+// secretOf returns a random secret that differs from all words of a command.
 func secretOf(r *rand.Rand, whole bool) string {
 	letters := "abcdefghijkmnpqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ23456789!%^*_+~.-"
 	if whole {
@@ -136,7 +136,7 @@ func secretOf(r *rand.Rand, whole bool) string {
 	return string(b) + "Z9"
 }
 
-// Property: no secret survives in any place, with every spelling of an option.
+// Property: no secret survives anywhere, however an option is spelled.
 func TestArgumentsHideEverySecret(t *testing.T) {
 	seed := rand.Uint64()
 	r := rand.New(rand.NewPCG(seed, 1))
@@ -166,8 +166,8 @@ func TestArgumentsHideEverySecret(t *testing.T) {
 	}
 }
 
-// FuzzArguments guards that no arguments panic, that their number stays, and that
-// redacting twice is redacting once.
+// FuzzArguments guards that arguments never panic, that their number does not change, and that
+// redacting twice equals redacting once.
 func FuzzArguments(f *testing.F) {
 	for _, place := range places {
 		program, args, _ := strings.Cut(strings.ReplaceAll(place.command, "§", "hunter2"), " ")

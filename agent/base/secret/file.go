@@ -12,27 +12,28 @@ import (
 )
 
 const (
-	// MaxFile bounds a file that a person configures, in bytes.
+	// MaxFile is the maximum size in bytes of a file that a user configures.
 	MaxFile = 4 << 20
-	// fileTime bounds the reading of one. The agent ends within 2 s of SIGTERM.
+	// fileTime is the maximum time for reading one file. The agent has to end within 2 s of
+	// SIGTERM.
 	fileTime = 1500 * time.Millisecond
 )
 
-// ErrFolder is wrapped by the error for a folder in place of a file.
+// ErrFolder is wrapped by the error for a folder where a file is required.
 var ErrFolder = errors.New("is a folder")
 
-// ErrSlow is wrapped by the error for a file that does not deliver its content in time,
-// such as a FIFO without a writer or one on a mount that does not answer.
+// ErrSlow is wrapped by the error for a file that does not deliver its content in time, such as a
+// FIFO without a writer or a file on a mount that does not answer.
 var ErrSlow = errors.New("no content within " + fileTime.String())
 
-// use is what is done with a file.
+// use is what to do with a file.
 type use struct {
 	name    string
 	regular bool // refuse other kinds of files
 	exists  bool // do not read it
 }
 
-// access is the use of one file, which can hang for good on a mount.
+// access is one use of a file. It can hang forever on a mount.
 type access struct {
 	done chan struct{}
 	data []byte
@@ -41,29 +42,28 @@ type access struct {
 
 var (
 	accessMu sync.Mutex
-	accesses = map[use]*access{} // under way: a file that hangs costs one goroutine
-	// pipes are the contents of FIFOs that were read: each reader gets all of it, as of
-	// another file.
+	accesses = map[use]*access{} // in progress: a file that hangs costs one goroutine
+	// pipes are the contents of FIFOs read so far. Every reader gets all of the content, as with a
+	// regular file.
 	pipes sync.Map
-	// positions are where the configuration names files; see Configured.
+	// positions are the places where the configuration names files; see Configured.
 	positions sync.Map
 )
 
-// Configured records where a file is configured, such as "benchwatch.yml:3:
-// grafana.token_file", which errors about it then begin with.
+// Configured records where a file is configured, such as "benchwatch.yml:3: grafana.token_file".
+// Errors about the file then begin with this position.
 func Configured(name, position string) { positions.Store(name, position) }
 
-// ReadFile reads a file that the configuration or a flag names, of at most MaxFile bytes.
-// It returns within two seconds whatever kind of file it is. The error names the file and
-// where it is configured; it is fs.ErrNotExist if there is none.
+// ReadFile reads a file of at most MaxFile bytes that the configuration or a flag names. It returns
+// within two seconds, whatever kind of file it is. The error names the file and where it is
+// configured, and wraps fs.ErrNotExist or ErrSlow if that is the cause.
 func ReadFile(name string) ([]byte, error) { return accessFile(use{name: name}) }
 
-// ReadRegular is ReadFile for a file that is read more than once, so that a FIFO or a
-// device has no place there.
+// ReadRegular is ReadFile for a file that is read more than once. It refuses FIFOs and devices.
 func ReadRegular(name string) ([]byte, error) { return accessFile(use{name: name, regular: true}) }
 
-// FileExists returns an error if there is no such file, or a folder. It is nil for one that
-// another user can read.
+// FileExists returns an error that wraps fs.ErrNotExist if the file does not exist, ErrFolder if it
+// is a folder. It returns nil for a file that only another user can read.
 func FileExists(name string) error {
 	_, err := accessFile(use{name: name, exists: true})
 	return err
@@ -119,7 +119,7 @@ func (u use) run() ([]byte, error) {
 	return nil, nil
 }
 
-// readFile does not wait for the writer of a FIFO in the open call, which nothing ends.
+// readFile opens a FIFO without waiting for its writer, since nothing could interrupt that wait.
 func readFile(name string) ([]byte, error) {
 	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -150,7 +150,7 @@ func readFile(name string) ([]byte, error) {
 				pipes.Store(name, data)
 			}
 			return data, nil
-		case time.Now().After(deadline): // a FIFO that has no writer
+		case time.Now().After(deadline): // a FIFO without a writer
 			return nil, ErrSlow
 		}
 		time.Sleep(20 * time.Millisecond)

@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// Error returns the message of err with what looks like a secret blanked in each part of
-// it. A part is what one error of the chain adds, so that the words of one are not taken
-// for the value of a name at the end of another: "open db.password: permission denied".
+// Error returns the message of err with secrets blanked in each part of it. A part is the text that
+// one error of the chain adds. Reading parts separately avoids taking the words of one error for
+// the value of a name at the end of another: "open db.password: permission denied".
 func Error(err error) string {
 	whole := err.Error()
 	var inner []error
@@ -41,8 +41,8 @@ func Error(err error) string {
 	return b.String()
 }
 
-// Sprintf is fmt.Sprintf with what looks like a secret blanked in the arguments. The
-// format is benchwatch's own words.
+// Sprintf is fmt.Sprintf with secrets blanked in the arguments. The format is trusted: it contains
+// only benchwatch's own words.
 func Sprintf(format string, args ...any) string {
 	clean := make([]any, len(args))
 	for i, a := range args {
@@ -64,11 +64,11 @@ func (a argument) Format(f fmt.State, verb rune) {
 	fmt.Fprint(f, Text(fmt.Sprintf(format, a.value)))
 }
 
-// handler blanks what looks like a secret in the values of log messages.
+// handler blanks secrets in log messages.
 type handler struct{ slog.Handler }
 
-// NewHandler returns a handler that passes messages to h with what looks like a secret
-// blanked in each value by itself, and in the message.
+// NewHandler returns a handler that blanks secrets in each value and in the message, and passes the
+// record to h.
 func NewHandler(h slog.Handler) slog.Handler { return handler{h} }
 
 // Handle implements slog.Handler.

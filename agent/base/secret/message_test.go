@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// messages are errors as users meet them: each is whole, without the secret.
+// messages are errors as users see them: complete, but without the secret.
 var messages = []struct {
 	err  error
 	want string

@@ -2,14 +2,14 @@ package secret
 
 import "strings"
 
-// Name reports whether an option, a property, a variable or a field with this
-// name contains a secret: --mysql-password, db.passwd, PGPASSWORD, apiKey. The
-// name of a file with a secret is not secret, as that of a client's TLS key.
+// Name reports whether an option, property, variable or field with this name contains a secret:
+// --mysql-password, db.passwd, PGPASSWORD, apiKey. The name of a file that contains a secret is not
+// a secret, such as a client's TLS key.
 func Name(name string) bool {
 	return named(name, true)
 }
 
-// named is Name. In free text, which is no option, words such as "key" alone are not
+// named is Name for options, properties and fields. In free text a word such as "key" alone is not
 // the name of a secret, because most keys there are not secret.
 func named(name string, option bool) bool {
 	if len(name) < 2 || len(name) > maxName || !nameTriggers.in(name) {
@@ -44,13 +44,13 @@ func named(name string, option bool) bool {
 	return strings.HasSuffix(last, "pass") || strings.HasSuffix(last, "pw")
 }
 
-// maxName is the length in bytes of the longest name that is considered.
+// maxName is the maximum length in bytes of a secret's name.
 const maxName = 128
 
-// nameTriggers: every name of a secret contains at least one of them.
+// nameTriggers: the name of every secret contains at least one of these.
 var nameTriggers = triggersOf("pass", "pw", "psw", "pswd", "secret", "token", "key", "cred", "auth", "cookie", "jwt", "bearer", "sig", "sas", "otp")
 
-// textTriggers: every text that Text changes contains at least one of them.
+// textTriggers: every text that Text changes contains at least one of these.
 var textTriggers = triggersOf("@", "option p", "identified", "mysql", "mariadb", "bearer", "glsa_", "eyj", "tpc",
 	"pass", "pw", "psw", "secret", "token", "key", "cred", "auth", "cookie", "jwt", "://", "sig", "signature", "sas=", "otp=",
 	"user", "login", "connect", "%3a", "%3d", "%40", "%22", "-p", "curl", "ghp_", "gho_", "ghs_", "github_pat_", "glpat-", "hvs.", "xox", "hooks", "!!", "glc_", "npg_", "pscale_", "dop_v1_", "-a", "p=", "pdo")

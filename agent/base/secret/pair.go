@@ -6,10 +6,9 @@ import (
 	"strings"
 )
 
-// pairs blanks the values of names of secrets. It recognises name=value, --name value,
-// name: value, "name": "value", "name"="value", [name]: value, <name>value<, and the
-// lists name="name" value="value"; in prose a value that is quoted or that looks as
-// if it had been generated.
+// pairs blanks values after the name of a secret. It recognises name=value, --name value, name:
+// value, "name": "value", "name"="value", [name]: value, <name>value<, and lists of name="name"
+// value="value". In prose it blanks only values that are quoted or look generated.
 func pairs(s string) string {
 	var b strings.Builder
 	done := 0
@@ -40,8 +39,8 @@ func pairs(s string) string {
 	return b.String()
 }
 
-// isNamed reports whether s[start:end] is the name of a secret where it is: in the
-// query of a URL and after "api" or "private" a mere key is one.
+// isNamed reports whether s[start:end] is the name of a secret in its context: a mere "key" is one
+// in the query of a URL and after "api" or "private".
 func isNamed(s string, start, end int) bool {
 	name := s[start:end]
 	if start > 0 && (s[start-1] == '?' || s[start-1] == '&') {
@@ -64,7 +63,7 @@ func isName(c byte) bool { return isWord(c) || c == '-' || c == '.' }
 
 func isBlank(c byte) bool { return c == ' ' || c == '\t' }
 
-// value finds the value of the name s[start:end].
+// value finds the value that belongs to the name s[start:end].
 func value(s string, start, end int) (from, to int, ok bool) {
 	name := s[start:end]
 	i := end
@@ -130,27 +129,26 @@ func value(s string, start, end int) (from, to int, ok bool) {
 	return from, to, to > from
 }
 
-// nextLine is what precedes a value in YAML that begins on the next line.
+// nextLine matches the text before a YAML value that begins on the next line.
 var nextLine = regexp.MustCompile(`^[|>][+-]?[ \t]*\r?\n[ \t]*`)
 
-// elementName ends the name in <name>password</name><value>x</value>.
+// elementName matches the end of the name in <name>password</name><value>x</value>.
 var elementName = regexp.MustCompile(`^</name>\s*<value>`)
 
-// inElement finds the value at i that ends where the next tag begins.
+// inElement finds the value that begins at i and ends where the next tag begins.
 func inElement(s string, i int) (from, to int, ok bool) {
 	n := strings.IndexAny(s[i:], "<\r\n")
 	return i, i + n, n > 0
 }
 
-// entry is what separates the name from the value in lists of both:
-// "name": "password", "value": "x".
+// entry matches the text between name and value in lists of both: "name": "password", "value": "x".
 var entry = regexp.MustCompile(`^[\s,]*["']?value["']?\s*[:=]\s*["']?`)
 
-// linked is a word between a name and its value in prose.
+// linked matches a word between a name and its value in prose.
 var linked = regexp.MustCompile(`^(?:is|was|are|of|to|->|\|):?[ \t]+`)
 
-// inProse finds the value at i that follows a name and a blank: user u, password "x".
-// Without quotes only what looks generated is one, since "password expired" has none.
+// inProse finds a value at i that follows a name and a blank: user u, password "x". A value without
+// quotes has to look generated, since "password expired" contains none.
 func inProse(s string, i int) (from, to int, ok bool) {
 	i += len(linked.FindString(s[i:]))
 	if i >= len(s) {
@@ -172,15 +170,15 @@ func inProse(s string, i int) (from, to int, ok bool) {
 	return i, to, generated(strings.TrimRight(s[i:to], ".:"))
 }
 
-// generated reports whether a word has letters and digits as passwords have, and
-// names of things rarely.
+// generated reports whether a word contains letters and digits, as passwords do and names rarely
+// do.
 func generated(word string) bool {
 	const digits = "0123456789"
 	return len(word) >= 6 && word[0] != '-' && word[0] != '/' && strings.ContainsAny(word, digits) && strings.Trim(word, digits+".,:/xX") != ""
 }
 
-// prose reports whether a name and a colon belong to the message "using
-// password: YES" of MySQL servers.
+// prose reports whether a name and a colon belong to "using password: YES", a message of MySQL
+// servers.
 func prose(s string, start, at int) bool {
 	return strings.HasSuffix(s[:start], "using ") &&
 		(strings.HasPrefix(s[at:], "YES") || strings.HasPrefix(s[at:], "NO"))
@@ -205,7 +203,7 @@ func extent(s string, start, end, i int) (from, to int) {
 		}
 		return i + 1, len(s)
 	case strings.HasPrefix(s[i:], `\"`):
-		// JSON in JSON.
+		// JSON inside a JSON string.
 		n := strings.Index(s[i+2:], `\"`)
 		if n < 0 {
 			return i + 2, line(s, i)
@@ -226,7 +224,7 @@ func extent(s string, start, end, i int) (from, to int) {
 	return i, wordEnd(s, i)
 }
 
-// closing returns the index of the quote that ends what begins at i.
+// closing returns the index of the quote that ends the text beginning at i.
 func closing(s string, i int, quote byte) int {
 	for ; i < len(s) && s[i] != '\n'; i++ {
 		switch {

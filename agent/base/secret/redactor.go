@@ -7,19 +7,19 @@ import (
 	"strings"
 )
 
-// Redactor blanks known secrets in addition to what Text blanks. It is
-// immutable and safe for concurrent use. A nil Redactor has no known secrets.
+// Redactor blanks known secrets in addition to the secrets that Text recognises. It is immutable
+// and safe for concurrent use. A nil Redactor has no known secrets.
 type Redactor struct {
 	values []string // longest first
 }
 
-// New returns a Redactor for values. It ignores empty values, and finds values
-// also if they are escaped as in URLs or JSON.
+// New returns a Redactor for values. It ignores empty values, and also finds values escaped as in
+// URLs or JSON.
 func New(values ...string) *Redactor {
 	var all []string
 	for _, v := range values {
 		for _, form := range forms(v) {
-			// Asterisks alone would be confused with Blank.
+			// Asterisks alone could not be told from Blank.
 			if strings.Trim(form, "*") != "" && !slices.Contains(all, form) {
 				all = append(all, form)
 			}
@@ -29,13 +29,13 @@ func New(values ...string) *Redactor {
 	return &Redactor{values: all}
 }
 
-// MinWord is the length in bytes from which NewWords considers a secret: the
-// password "1" must not blank every option with the value 1.
+// MinWord is the minimum length in bytes of a secret for NewWords: the password "1" must not blank
+// every option with the value 1.
 const MinWord = 4
 
-// NewWords returns a Redactor for text in which short secrets may occur with
-// another meaning, such as a command line. It ignores values shorter than
-// MinWord; the places where these are secret must be blanked by other means.
+// NewWords returns a Redactor for text in which short secrets may have another meaning, such as a
+// command line. It ignores values shorter than MinWord; the caller has to blank these in the places
+// where they are secret.
 func NewWords(values ...string) *Redactor {
 	return New(slices.DeleteFunc(slices.Clone(values), func(v string) bool { return len(v) < MinWord })...)
 }
@@ -49,9 +49,9 @@ func forms(v string) []string {
 	return all
 }
 
-// Text blanks in s what the function Text blanks, and known secrets that are a
-// whole token: the password "bench" does not change "sysbench". It returns s
-// itself, without allocation, if there is nothing to blank.
+// Text blanks in s everything that the function Text blanks, and known secrets that are a whole
+// token: the password "bench" does not change "sysbench". If there is nothing to blank it returns s
+// itself, without allocating.
 func (r *Redactor) Text(s string) string {
 	for range maxPasses {
 		t := Text(s)

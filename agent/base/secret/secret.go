@@ -12,18 +12,16 @@ import (
 	"strings"
 )
 
-// Blank replaces a secret.
+// Blank replaces each secret.
 const Blank = "***"
 
-// maxPasses bounds how often the rules are applied: the result of one rule can
-// match another.
+// maxPasses limits how often the rules are applied: the result of one rule can match another rule.
 const maxPasses = 16
 
-// Text returns s with everything blanked that looks like a secret: passwords
-// in URLs and DSNs, values of options, variables and properties with the name
-// of a secret, the lines in which sysbench and tpcc-mysql print the password,
-// SQL's IDENTIFIED BY, bearer tokens. It returns s itself, without allocation,
-// if s has none of these. Text(Text(s)) is Text(s).
+// Text returns s with everything blanked that looks like a secret: passwords in URLs and DSNs,
+// values of options, variables and properties with the name of a secret, the lines in which
+// sysbench and tpcc-mysql print the password, SQL's IDENTIFIED BY, bearer tokens. If s has none of
+// these it returns s itself, without allocating. Text(Text(s)) equals Text(s).
 func Text(s string) string {
 	if !textTriggers.in(s) {
 		return s
@@ -38,8 +36,8 @@ func Text(s string) string {
 	return s
 }
 
-// Value returns the value of an option, a property, a label or a variable with a name,
-// with what is secret in it blanked.
+// Value returns the value of an option, property, label or variable with this name, with secrets
+// blanked.
 func Value(name, value string) string {
 	if user, _, ok := splitLogin(value); ok && isLogin(name) {
 		return Text(user) + ":" + Blank
@@ -76,7 +74,7 @@ var (
 	loginTriggers  = triggersOf("user", "auth", "login", "cred", "curl")
 	escapeTriggers = triggersOf("%3a", "%3d", "%40", "%22")
 
-	// quoted is a string in quotes, which may not be closed.
+	// quoted matches a quoted string. The closing quote may be missing.
 	quoted = `('(?:[^'\\]|\\.|'')*'?|"(?:[^"\\]|\\.|"")*"?)`
 
 	namedLogin = regexp.MustCompile(`(?i)(curl\s(?:[^\n|;&]*?\s)?-u\s*|(?:user|username|userpwd|auth|login|creds?)(?:["']?[ \t]*[=:][ \t]*|[ \t]+))(["']?)([^\s:"'=/,]+):([^\s"'/,;][^\s"',;]*)`)
@@ -84,8 +82,8 @@ var (
 	escaped    = regexp.MustCompile(`[^\s"'<>` + "`" + `]*%(?:3[aAdD]|40|22)[^\s"'<>` + "`" + `]*`)
 )
 
-// namedLogins blanks the password in user:password behind names such as --user and
-// auth. Numbers are a time or the ids of a user and a group, equal words their names.
+// namedLogins blanks the password in user:password after names such as --user and auth. It keeps
+// two numbers, which are a time or numeric ids, and two equal words, which are a user and a group.
 func namedLogins(s string) string {
 	return namedLogin.ReplaceAllStringFunc(s, func(found string) string {
 		m := namedLogin.FindStringSubmatch(found)
@@ -96,7 +94,7 @@ func namedLogins(s string) string {
 	})
 }
 
-// escapes takes the escapes of URLs out of the words in which they hide a secret.
+// escapes decodes URL escapes in words that hide a secret in them.
 func escapes(s string) string {
 	return escaped.ReplaceAllStringFunc(s, func(word string) string {
 		plain := escape.ReplaceAllStringFunc(word, func(code string) string {
@@ -117,10 +115,10 @@ type shape struct {
 	with     string
 }
 
-// separate is what can be between an option and its value.
+// separate matches the text between an option and its value.
 const separate = `(?:['"]?[\s,=]+)?`
 
-// optionShape is the value of a short option of programs, in a command line.
+// optionShape matches the value of a program's short option in a command line.
 func optionShape(programs, option string, parts ...string) shape {
 	return shape{
 		triggersOf(parts...),
@@ -155,7 +153,7 @@ var shapes = []shape{
 		regexp.MustCompile(`(IDENTIFIED\s+BY\s+(?:PASSWORD\s+)?)([^\s'";]+)`),
 		"${1}" + Blank,
 	},
-	{ // What mysqld --initialize logs.
+	{ // The password that mysqld --initialize logs.
 		triggersOf("temporary password"),
 		regexp.MustCompile(`(?i)(temporary password is [^\n]*: )(\S+)`),
 		"${1}" + Blank,
@@ -180,12 +178,12 @@ var shapes = []shape{
 		regexp.MustCompile(`(?i)(userpassword\(\s*(?:"[^"\n]*"|'[^'\n]*')\s*,\s*)` + quoted),
 		"${1}'" + Blank + "'",
 	},
-	{ // connect("host", "user", "x") of the languages of scripts.
+	{ // connect("host", "user", "x") in scripting languages.
 		triggersOf("connect", "pdo"),
 		regexp.MustCompile(`(?i)((?:connect\w*|\bpdo)\s*\(?\s*(?:"[^"\n]*"|'[^'\n]*')\s*,\s*(?:"[^"\n]*"|'[^'\n]*')\s*,\s*)` + quoted),
 		"${1}'" + Blank + "'",
 	},
-	{ // user:password@tcp(host:port)/db, as the Go MySQL driver writes it.
+	{ // user:password@tcp(host:port)/db, the form of the Go MySQL driver.
 		triggersOf("("),
 		regexp.MustCompile(`([^\s"'` + "`" + `:@/=]*):\S*@([A-Za-z0-9]*\()`),
 		"${1}:" + Blank + "@${2}",
@@ -200,12 +198,12 @@ var shapes = []shape{
 		regexp.MustCompile(`(?i)(\bbearer\s+)[\w.~+/=-]+`),
 		"${1}" + Blank,
 	},
-	{ // Tokens of Grafana, GitHub, GitLab, Vault and Slack and JSON web tokens, recognised by their beginning.
+	{ // Tokens of Grafana, GitHub, GitLab, Vault and Slack and JSON web tokens, recognised by their prefix.
 		triggersOf("glsa_", "glc_", "eyj", "ghp_", "gho_", "ghs_", "github_pat_", "glpat-", "hvs.", "xox", "npg_", "pscale_", "dop_v1_"),
 		regexp.MustCompile(`\beyJ[^\s"'<>(){},;&|]{8,}\.[\w.-]*\w|\b(?:glsa_|glc_|npg_|pscale_|dop_v1_|gh[pos]_|github_pat_|glpat-|hvs\.|xox[abp]-)[^\s"'<>()\[\]{},;&|@]*\w`),
 		Blank,
 	},
-	{ // Addresses that are a secret as a whole.
+	{ // Addresses that are secret as a whole.
 		triggersOf("hooks"),
 		regexp.MustCompile(`((?:hooks\.slack\.com/services|/api/webhooks)/)[^\s"'<>]+`),
 		"${1}" + Blank,
@@ -215,12 +213,12 @@ var shapes = []shape{
 		regexp.MustCompile(`(?s)(-----BEGIN [A-Z ]*PRIVATE KEY-----).*?(-----END|$)`),
 		"${1}" + Blank + "${2}",
 	},
-	{ // What a program that rejects its options quotes.
+	{ // Arguments quoted by a program that rejects its options.
 		triggersOf("option", "flag", "argument"),
 		regexp.MustCompile(`(?i)((?:option|flag|argument)s?[^\n]*?[\s'"` + "`" + `]-p=?)([^\s'"` + "`" + `]{4,})`),
 		"${1}" + Blank,
 	},
-	{ // A scalar that a YAML parser quotes.
+	{ // A scalar quoted by a YAML parser.
 		triggersOf("!!"),
 		regexp.MustCompile("(cannot (?:unmarshal|construct|decode) !!\\w+ )`[^`\n]*`?"),
 		"${1}" + Blank,
@@ -230,7 +228,7 @@ var shapes = []shape{
 		regexp.MustCompile(`(\bauth\(\s*(?:"[^"\n]*"|'[^'\n]*')\s*,\s*)("[^"\n]*"?|'[^'\n]*'?)`),
 		"${1}'" + Blank + "'",
 	},
-	// Commands that are one string; in those of the MySQL programs flags can precede p.
+	// Command lines in one string. In those of MySQL programs flags can precede p.
 	optionShape(`(?:mysql|mariadb)`, `-[aABbCGHIjLNnorsTtvVwXz]*p`, "mysql", "mariadb"),
 	optionShape(`(?:tpcc_start|tpcc_load|go-tpc|tiup|mongo|cqlsh|sshpass|mydumper|myloader|docker login|podman login)`, `-p`+separate,
 		"tpc", "tiup", "mongo", "cqlsh", "sshpass", "mydumper", "myloader", "docker", "podman"),

@@ -103,8 +103,8 @@ func TestText(t *testing.T) {
 	}
 }
 
-// Property: no secret survives in any line of testdata/texts.txt, in which § is the
-// secret and ⏎ the end of a line. What is known of it is found again in other texts.
+// Property: no secret survives in any line of testdata/texts.txt, where § is the secret and ⏎ a
+// line break.
 func TestTextHidesEverySecret(t *testing.T) {
 	data, err := os.ReadFile("testdata/texts.txt")
 	if err != nil {
@@ -127,7 +127,7 @@ func TestTextHidesEverySecret(t *testing.T) {
 	}
 }
 
-// TestTextKeepsMessages: what users need to understand a failure stays.
+// TestTextKeepsMessages guards the words that users need to understand a failure.
 func TestTextKeepsMessages(t *testing.T) {
 	for _, s := range []string{
 		"Access denied for user 'bench'@'db1' (using password: YES)", "ERROR 1045 (28000): password expired, reset it",
@@ -193,8 +193,8 @@ func TestTextWithoutAllocation(t *testing.T) {
 	}
 }
 
-// A known secret never survives as a whole token, whatever stands around it,
-// and redacting twice is redacting once.
+// A known secret never survives as a whole token, whatever surrounds it, and redacting twice equals
+// redacting once.
 func FuzzText(f *testing.F) {
 	for _, s := range []string{
 		"mongodb://u:p@h/", "u:p@tcp(h)", `"password"="x"`, "--password x", "option p with value 'x'",

@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// maxToken is more than any token has, in bytes.
+// maxToken is the maximum length of a token in bytes. No real token is that long.
 const maxToken = 16 << 10
 
-// ReadToken returns the token in a file: one line of printable characters. The
-// error names the file; it is fs.ErrNotExist if there is none.
+// ReadToken returns the token in a file: one line of printable characters. The error names the
+// file; it wraps fs.ErrNotExist if the file does not exist.
 func ReadToken(file string) (string, error) {
 	data, err := ReadFile(file)
 	if err != nil {
@@ -26,7 +26,7 @@ func ReadToken(file string) (string, error) {
 	return token, nil
 }
 
-// CheckToken reports what is wrong with a token, which it does not repeat.
+// CheckToken reports what is wrong with a token. The error does not contain the token.
 func CheckToken(token string) error {
 	if token == "" || len(token) > maxToken || strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
 		return errors.New("no token; one line of printable characters is expected")
@@ -34,8 +34,8 @@ func CheckToken(token string) error {
 	return nil
 }
 
-// ReadPassword returns the password in a file, without the line end. Unlike a token it
-// may be anything. The error names the file.
+// ReadPassword returns the password in a file, without the line end. Unlike a token a password can
+// contain anything. The error names the file.
 func ReadPassword(file string) (string, error) {
 	data, err := ReadFile(file)
 	if err != nil {

@@ -2,8 +2,8 @@ package secret
 
 import "strings"
 
-// urls blanks the passwords of URLs in s: scheme://user:password@host. Users
-// often do not escape the password, so it extends to the last possible @.
+// urls blanks the passwords of URLs in s: scheme://user:password@host. Users often do not escape
+// the password, so it extends to the last @ that can end it.
 func urls(s string) string {
 	var b strings.Builder
 	done := 0
@@ -48,8 +48,8 @@ func tokenLen(s string) int {
 	return len(s)
 }
 
-// userinfo finds the secret in rest, the part of a URL after "://". In a URL that was cut
-// before the @ it is what follows the host and is no port.
+// userinfo finds the password in rest, the part of a URL after "://". If the URL was cut before the
+// @, the text after the colon is the password unless it is a port.
 func userinfo(scheme, rest string) (from, to int, ok bool) {
 	authority := rest
 	if i := strings.IndexAny(rest, "/?#;"); i >= 0 {
@@ -74,8 +74,8 @@ func userinfo(scheme, rest string) (from, to int, ok bool) {
 	return 0, 0, false
 }
 
-// isPort reports whether what follows a colon begins with a port, the word for one or
-// nothing, as in "http://host:/".
+// isPort reports whether the text after a colon begins with a port or the word "port", or is empty
+// as in "http://host:/".
 func isPort(s string) bool {
 	rest := strings.TrimLeft(s, "0123456789")
 	digits := len(s) - len(rest)
@@ -85,7 +85,7 @@ func isPort(s string) bool {
 	return digits <= 5 && (rest == "" || !isWord(rest[0]) && rest[0] < 0x80 && strings.IndexByte("!$%^*+~=@", rest[0]) < 0)
 }
 
-// logins blanks the passwords of user:password@host in s, and of lists of hosts.
+// logins blanks passwords in s in the form user:password@host, lists of hosts included.
 func logins(s string) string {
 	var b strings.Builder
 	done := 0
@@ -105,9 +105,9 @@ func logins(s string) string {
 	return b.String()
 }
 
-// login finds the password of user:password@host in a text without blanks: it
-// extends from the first colon to the last @ before a host. A URL is none, see
-// userinfo; nor is a message of a MySQL server that names 'user'@'host'.
+// login finds the password of user:password@host in a text without blanks: it extends from the
+// first colon to the last @ before a host. It skips URLs (see userinfo) and messages of MySQL
+// servers that name 'user'@'host'.
 func login(s string) (from, to int, ok bool) {
 	to = len(s)
 	for {
@@ -132,8 +132,7 @@ func login(s string) (from, to int, ok bool) {
 	return from, to, from < to
 }
 
-// userinfoOf finds the password in a text that is one word: of a URL, or of
-// user:password@host.
+// userinfoOf finds the password in a single word: a URL or user:password@host.
 func userinfoOf(s string) (from, to int, ok bool) {
 	if from, to, ok := login(s); ok {
 		return from, to, true

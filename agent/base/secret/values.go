@@ -5,8 +5,7 @@ import (
 	"strings"
 )
 
-// Values returns the secrets that Text blanks in s, as they are and without
-// the escapes of URLs.
+// Values returns the secrets that Text blanks in s, both as written and without URL escapes.
 func Values(s string) []string {
 	blanked := Text(s)
 	if blanked == s {
@@ -35,7 +34,7 @@ func Values(s string) []string {
 	return all
 }
 
-// unescaped returns v, as it is and without the escapes of URLs.
+// unescaped returns v as written and without URL escapes.
 func unescaped(v string) []string {
 	if plain, err := url.PathUnescape(v); err == nil && plain != v {
 		return []string{v, plain}

@@ -14,12 +14,12 @@ import (
 	"testing"
 )
 
-// verb is a verb of a format, besides %w, whose error is a separate part.
+// verb matches a verb of a format other than %w; the error of %w is a part of its own.
 var verb = regexp.MustCompile(`%[-+# 0]*[0-9]*(?:\.[0-9]+)?[a-vx-zA-Z]`)
 
-// TestOwnWords: blanking changes none of the words that benchwatch itself puts into errors,
-// hints and log messages, in the whole program. A message that fails here needs another
-// form: the part behind the colon as an error of its own (%w), or other words.
+// TestOwnWords guards that blanking never changes benchwatch's own words in errors, hints and log
+// messages of the whole program. To mend a message that fails here, make the text after the colon
+// an error of its own (%w) or use other words.
 func TestOwnWords(t *testing.T) {
 	checked := 0
 	check := func(files *token.FileSet, e ast.Expr) {

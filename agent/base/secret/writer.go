@@ -2,8 +2,8 @@ package secret
 
 import "io"
 
-// Writer blanks what looks like a secret in what is written to W. What one call of
-// Write gets is read as a whole: a line of a log, a message.
+// Writer blanks secrets in everything written to W. Each call of Write is read by itself, so it has
+// to contain a whole line or message.
 type Writer struct{ W io.Writer }
 
 // Write implements io.Writer.

@@ -6,8 +6,8 @@ import (
 	"sort"
 )
 
-// Union merges two rising axes. If they are equal, as those of two servers mostly
-// are, it returns the first.
+// Union merges two rising axes. If both are equal, which is usual for two servers, it returns the
+// first.
 func Union(a, b []float64) []float64 {
 	if len(b) == 0 || slices.Equal(a, b) {
 		return a
@@ -26,9 +26,9 @@ func Union(a, b []float64) []float64 {
 	return merged
 }
 
-// Spread returns values, which lie at the instants of own, at those of axis, which
-// has all of them; unknown elsewhere. If the axes are equal, or there are no values,
-// it returns values.
+// Spread moves values from their own axis to a larger one that contains all instants of own. Rows
+// that own lacks are unknown. It returns values itself if the axes have the same length or values
+// is nil.
 func Spread(axis, own, values []float64) []float64 {
 	if len(axis) == len(own) || values == nil {
 		return values
@@ -45,13 +45,12 @@ func Spread(axis, own, values []float64) []float64 {
 	return wide
 }
 
-// maxBreaks bounds the instants that Breaks returns: a gap is drawn no better with
-// more.
+// maxBreaks limits how many instants Breaks returns. More do not improve the drawing of a gap.
 const maxBreaks = 1000
 
-// Breaks returns the instants that an axis lacks: those a step after another
-// between two rows that are more than one and a half steps apart. A line over
-// [Union] of both, with its values [Spread], has gaps there.
+// Breaks returns the instants missing on an axis: one for each step between two rows that are more
+// than one and a half steps apart. A line over the [Union] of both, with its values [Spread], has
+// gaps there.
 func Breaks(axis []float64, step float64) []float64 {
 	var breaks []float64
 	if !(step > 0) {
@@ -65,8 +64,7 @@ func Breaks(axis []float64, step float64) []float64 {
 	return breaks
 }
 
-// Step returns the usual distance of an axis' rows, unknown of one with fewer than
-// two rows.
+// Step returns the median distance between rows of an axis, unknown if it has fewer than two rows.
 func Step(axis []float64) float64 {
 	var steps []float64
 	for i := 1; i < len(axis); i++ {
@@ -75,15 +73,15 @@ func Step(axis []float64) float64 {
 	return Median(steps)
 }
 
-// Span is a stretch of an axis, in seconds.
+// Span is a part of an axis, in seconds.
 type Span struct{ From, To float64 }
 
-// Bucket is the rows from Begin to End, End excluded, that are drawn as one.
+// Bucket is a range of rows, from Begin to End excluded, that is drawn as one.
 type Bucket struct{ Begin, End int }
 
-// Buckets groups the rows of an axis for drawing: those that lie in the same
-// piece of the given width, counted from an instant, are one bucket. Pieces
-// without a row have none. There is one bucket a row if width is not positive.
+// Buckets groups the rows of an axis for drawing. The axis is divided into pieces of the given
+// width that start at from; all rows in one piece are a bucket. Empty pieces have no bucket. If
+// width is not positive, each row is a bucket.
 func Buckets(axis []float64, from, width float64) []Bucket {
 	var buckets []Bucket
 	piece := 0.0
@@ -99,9 +97,9 @@ func Buckets(axis []float64, from, width float64) []Bucket {
 	return buckets
 }
 
-// Extremes returns the rows of a bucket with the smallest and the largest value,
-// the earlier one first: a line thinned to them shows all that stands out. Both
-// are the same row if they are equal, and -1 if no value is known.
+// Extremes returns the rows of a bucket with the smallest and the largest value, the earlier row
+// first. A line reduced to these rows still shows every peak. Both are the same row if all values
+// are equal, and -1 if no value is known.
 func Extremes(values []float64, b Bucket) (first, second int) {
 	low, high := -1, -1
 	for i := b.Begin; i < b.End; i++ {
@@ -119,8 +117,8 @@ func Extremes(values []float64, b Bucket) (first, second int) {
 	return min(low, high), max(low, high)
 }
 
-// Running returns the rows from begin to end, end excluded, that lie between 0 on a
-// run's axis and the tool's end; +Inf if that is to come.
+// Running returns the rows (end excluded) from 0 on a run's axis to the tool's end. toolEnd is +Inf
+// while the tool is running.
 func Running(axis []float64, toolEnd float64) (begin, end int) {
 	begin = sort.SearchFloat64s(axis, 0)
 	end = sort.Search(len(axis), func(i int) bool { return axis[i] > toolEnd })

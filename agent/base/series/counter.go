@@ -1,8 +1,8 @@
 package series
 
-// PerSecond returns how much a counter grew per second between two readings that
-// lie seconds apart. It is unknown if either reading is, if no time passed, or if
-// the counter fell: then its server restarted or its counters were flushed.
+// PerSecond returns the growth of a counter per second between two readings. It is unknown if
+// either reading is unknown, if no time passed, or if the counter fell because its server restarted
+// or flushed its counters.
 func PerSecond(before, after, seconds float64) float64 {
 	grown := after - before
 	if !(grown >= 0) || !(seconds > 0) {
@@ -11,10 +11,9 @@ func PerSecond(before, after, seconds float64) float64 {
 	return grown / seconds
 }
 
-// Rates returns PerSecond of each row of a counter against the previous row; the
-// first is unknown. times are the readings' own, in seconds. restarts counts the
-// server's restarts up to each row: a counter that was reset may have overtaken
-// its previous reading. It may be nil.
+// Rates returns PerSecond of each row of a counter and the previous row; the first row is unknown.
+// times are the times of the readings in seconds. restarts counts the server's restarts up to each
+// row, since a counter can exceed its previous reading again after a reset. restarts may be nil.
 func Rates(values, times, restarts []float64) []float64 {
 	rates := make([]float64, len(values))
 	for i := range rates {
@@ -27,8 +26,8 @@ func Rates(values, times, restarts []float64) []float64 {
 	return rates
 }
 
-// Growth is how much a counter grew over all rows, one after the other. Growth across
-// a restart is not known and left out; rows without a value are bridged.
+// Growth is the growth of a counter over all rows, added one after the other. Growth across a
+// restart is unknown and left out. Growth over rows without a value counts.
 type Growth struct {
 	sum, last, restarts float64
 	known, begun        bool
@@ -45,7 +44,7 @@ func (g *Growth) Add(v, restarts float64) {
 	g.last, g.restarts, g.begun = v, restarts, true
 }
 
-// Sum is unknown if the counter was never read twice without a restart between.
+// Sum returns the growth. It is unknown if no two readings have no restart between them.
 func (g *Growth) Sum() float64 {
 	if !g.known {
 		return Unknown()
@@ -53,9 +52,9 @@ func (g *Growth) Sum() float64 {
 	return g.sum
 }
 
-// Limit replaces values above most by it, in place. A share of time may come out
-// slightly above 1, since the times of two answers are not exactly those of the
-// server's own readings.
+// Limit replaces values above most by most, in place. A share of time may come out slightly above
+// 1, since the times of two answers differ slightly from the times at which the server read its
+// counters.
 func Limit(values []float64, most float64) {
 	for i, v := range values {
 		if v > most {

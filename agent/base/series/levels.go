@@ -2,27 +2,26 @@ package series
 
 import "math"
 
-// Level is the mean of values that follow each other, the smallest of them, and one
-// of them.
+// Level summarises consecutive values: their mean, the smallest one, and one of them.
 type Level struct {
 	From, To        float64 // on the axis
 	Mean, Low, Some float64
 	N               int
-	length          float64 // of the one value
+	length          float64 // of the value Some
 }
 
-// Levels are means over equal numbers of values. Of at most mostRows values each is
-// a level of its own; of more, two become one again and again.
+// Levels are means over equal numbers of values. Up to mostRows values each value is a level;
+// beyond that levels are joined in pairs, repeatedly.
 type Levels struct {
 	// N counts the values.
 	N   int
 	all []Level
-	n   int // values of a level
+	n   int // values per level
 
 	mean, squares float64 // of all values, by Welford's method
 }
 
-// Add adds a value over the stretch of the axis from from, which may be unknown, to to.
+// Add adds a value for the time between from and to on the axis; from may be unknown.
 func (l *Levels) Add(from, to, v float64) {
 	l.N++
 	l.n = max(l.n, 1)
@@ -50,9 +49,9 @@ func join(a, b Level) Level {
 	return Level{From: a.From, To: b.To, Mean: (a.Mean + b.Mean) / 2, Low: min(a.Low, b.Low), Some: a.Some, N: a.N + b.N}
 }
 
-// All returns the levels, each of the same number of values: the last values may be
-// in none. Stretches whose length is unknown have the usual one. Values over less than
-// half of that, such as the last of a run, are left out where each is a level.
+// All returns the levels with the full number of values, so the last values may be missing. A value
+// whose duration is unknown gets the usual one. Where each value is a level, values over less than
+// half the usual duration are left out, such as the last one of a run.
 func (l *Levels) All(usual float64) []Level {
 	var all []Level
 	for _, v := range l.all {
@@ -66,8 +65,8 @@ func (l *Levels) All(usual float64) []Level {
 	return all
 }
 
-// During returns the mean over the levels whose middle is in a span, unknown if there are
-// none; usual is as for All.
+// During returns the mean over the levels whose middle is in span, unknown if there are none. All
+// explains usual.
 func (l *Levels) During(span Span, usual float64) float64 {
 	sum, seconds := 0.0, 0.0
 	for _, v := range l.All(usual) {
@@ -81,8 +80,8 @@ func (l *Levels) During(span Span, usual float64) float64 {
 	return sum / seconds
 }
 
-// Variation returns the coefficient of variation of the values, the standard
-// deviation over the mean; all is what All returned.
+// Variation returns the coefficient of variation: standard deviation divided by mean. all is the
+// result of All.
 func (l *Levels) Variation(all []Level) float64 {
 	n, mean, squares := float64(l.N), l.mean, l.squares
 	if l.n == 1 {

@@ -1,10 +1,9 @@
-// Package series holds values over time: a [Table] of columns that share one axis,
-// the rate of a counter, and the project's one form of "unknown".
+// Package series holds values over time: a [Table] of columns on one axis, rates of counters, and
+// the project's one representation of "unknown".
 //
-// A single value that may be unknown is an [Optional]. Inside a column the same
-// is NaN ([Unknown]), since a column of a long run has a million values. Both
-// become null, or are left out, in JSON. The conversions are in this package
-// and nowhere else.
+// A single value that may be unknown is an [Optional]. In a column an unknown value is NaN
+// ([Unknown]), since a column of a long run has a million values. Both become null in JSON, or are
+// left out. Only this package converts between them.
 package series
 
 import (
@@ -12,9 +11,8 @@ import (
 	"math"
 )
 
-// Optional is a value that may be unknown. The zero Optional is unknown, which
-// is never the same as 0. With the tag `json:",omitzero"` an unknown value is
-// left out of JSON; otherwise it is null.
+// Optional is a value that may be unknown. The zero Optional is unknown, which is not the same as
+// 0. With the tag `json:",omitzero"` an unknown value is left out of JSON; otherwise it is null.
 type Optional[T any] struct {
 	Value T
 	Known bool
@@ -47,13 +45,13 @@ func (o *Optional[T]) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// Unknown is the value of a column's row of which nothing is known: NaN.
+// Unknown returns the value of a row about which nothing is known: NaN.
 func Unknown() float64 { return math.NaN() }
 
-// IsKnown reports whether v, a value of a column, is known.
+// IsKnown reports whether a column's value v is known.
 func IsKnown(v float64) bool { return !math.IsNaN(v) }
 
-// Of returns a value of a column as an Optional.
+// Of returns a column's value as an Optional.
 func Of(v float64) Optional[float64] {
 	if !IsKnown(v) {
 		return Optional[float64]{}
@@ -61,7 +59,7 @@ func Of(v float64) Optional[float64] {
 	return Some(v)
 }
 
-// Number returns o as a value of a column.
+// Number returns o as a column's value.
 func Number[T ~int | ~int64 | ~uint64 | ~float64](o Optional[T]) float64 {
 	if !o.Known {
 		return Unknown()

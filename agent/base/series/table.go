@@ -5,18 +5,17 @@ import (
 	"sort"
 )
 
-// Table is columns of values over one axis, one row for each instant. A value
-// that was not set is [Unknown]. The zero Table is empty and ready for use.
+// Table is a set of columns on one axis, with a row for each instant. A value that was not set is
+// [Unknown]. The zero Table is empty and ready to use.
 //
-// Rows are only appended and only the last row changes, except by Keep, so a
-// [Table.Snapshot] taken between two rows can be read while more are appended.
+// Rows are only appended, and only the last row changes, except in Keep. A [Table.Snapshot] taken
+// between two rows can therefore be read while rows are appended.
 type Table[K comparable] struct {
-	// Elapsed is the axis: seconds on a run's axis, never falling. All columns
-	// have its length.
+	// Elapsed is the axis: seconds on a run's axis, never falling. All columns have its length.
 	Elapsed []float64
-	// MaxColumns bounds the columns, whatever is in a file; 0: 1024.
+	// MaxColumns limits the number of columns, whatever a file contains; 0: 1024.
 	MaxColumns int
-	// Dropped counts values that were left out because of MaxColumns.
+	// Dropped counts values left out because of MaxColumns.
 	Dropped int
 
 	keys    []K
@@ -26,8 +25,8 @@ type Table[K comparable] struct {
 
 const defaultMaxColumns = 1024
 
-// Row appends a row. It returns false, and appends none, if elapsed lies before
-// the last row or is not a number.
+// Row appends a row. It returns false and appends nothing if elapsed is before the last row or not
+// a number.
 func (t *Table[K]) Row(elapsed float64) bool {
 	if n := len(t.Elapsed); !(n == 0 && IsKnown(elapsed) || n > 0 && elapsed >= t.Elapsed[n-1]) {
 		return false
@@ -39,14 +38,14 @@ func (t *Table[K]) Row(elapsed float64) bool {
 	return true
 }
 
-// IsNext reports whether elapsed lies after the last row.
+// IsNext reports whether elapsed is after the last row.
 func (t *Table[K]) IsNext(elapsed float64) bool {
 	n := len(t.Elapsed)
 	return n == 0 && IsKnown(elapsed) || n > 0 && elapsed > t.Elapsed[n-1]
 }
 
-// Column returns the place of a column, for SetAt. A new column is unknown in
-// all rows. It returns -1 if there are too many columns.
+// Column returns the index of a column for SetAt. A new column is unknown in all rows. It returns
+// -1 if there are too many columns.
 func (t *Table[K]) Column(key K) int {
 	if i, ok := t.index[key]; ok {
 		return i
@@ -58,8 +57,8 @@ func (t *Table[K]) Column(key K) int {
 	return t.add(key, values)
 }
 
-// Add adds a whole column, which the table then owns. A column that is already
-// there is not replaced. It panics if the length is not that of the axis.
+// Add adds a whole column, which the table then owns. It keeps the existing column if there is one.
+// It panics if the column and the axis differ in length.
 func (t *Table[K]) Add(key K, values []float64) {
 	if len(values) != len(t.Elapsed) {
 		panic("series: column and axis differ in length")
@@ -85,16 +84,15 @@ func (t *Table[K]) add(key K, values []float64) int {
 	return len(t.keys) - 1
 }
 
-// Set sets a value in the last row, and begins the column if it is new. A value
-// that is unknown changes nothing.
+// Set sets a value in the last row and creates the column if necessary. It ignores unknown values.
 func (t *Table[K]) Set(key K, v float64) {
 	if IsKnown(v) {
 		t.SetAt(t.Column(key), v)
 	}
 }
 
-// SetAt sets the last row of the column at a place that Column returned. The
-// first value that is known counts, as when a tool prints a value twice.
+// SetAt sets a value in the last row; column is an index that Column returned. The first known
+// value counts, in case a tool prints a value twice.
 func (t *Table[K]) SetAt(column int, v float64) {
 	if column < 0 {
 		t.Dropped++
@@ -114,7 +112,7 @@ func (t *Table[K]) Replace(key K, v float64) {
 	}
 }
 
-// Keys returns the columns' keys in the order in which they were added.
+// Keys returns the keys of the columns in the order in which they were added.
 func (t *Table[K]) Keys() []K { return slices.Clip(t.keys) }
 
 // Values returns a column, nil if there is none. Callers must not change it.
@@ -146,7 +144,7 @@ func (t *Table[K]) Snapshot() Table[K] {
 	return c
 }
 
-// Keep leaves the last rows, n at most. The columns stay.
+// Keep removes all but the last n rows. The columns stay.
 func (t *Table[K]) Keep(n int) {
 	from := max(0, len(t.Elapsed)-n)
 	t.Elapsed = append(t.Elapsed[:0], t.Elapsed[from:]...)
@@ -155,15 +153,15 @@ func (t *Table[K]) Keep(n int) {
 	}
 }
 
-// Between returns the rows from begin to end, end excluded, that lie between two
-// instants, and one more on either side: lines lead out of the picture there.
+// Between returns the rows (end excluded) between two instants, and one more row on either side, so
+// that lines lead out of the picture.
 func (t *Table[K]) Between(from, to float64) (begin, end int) {
 	begin = max(0, sort.SearchFloat64s(t.Elapsed, from)-1)
 	end = min(len(t.Elapsed), sort.Search(len(t.Elapsed), func(i int) bool { return t.Elapsed[i] > to })+1)
 	return begin, max(begin, end)
 }
 
-// Scaled returns values times factor.
+// Scaled returns values multiplied by factor.
 func Scaled(values []float64, factor float64) []float64 {
 	out := make([]float64, len(values))
 	for i, v := range values {

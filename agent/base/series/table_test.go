@@ -30,8 +30,8 @@ func ExampleTable() {
 	// [NaN NaN NaN 60]
 }
 
-// A tool ran from 0 to 3.4: the first row after 0 is mostly about what was before,
-// the last one about the drain.
+// A tool ran from 0 to 3.4. The first row after 0 mostly covers the time before 0, and the last row
+// covers the drain.
 func ExampleTally_Mean() {
 	elapsed := []float64{-0.7, 0.3, 1.3, 2.3, 3.3, 4.3}
 	queries := []float64{0, 300, 1000, 1000, 1000, 100}
@@ -40,8 +40,7 @@ func ExampleTally_Mean() {
 	// Output: 1000
 }
 
-// A long line is drawn with two points for each piece of the axis: what stands
-// out stays visible.
+// A long line is drawn with two points for each piece of the axis. Peaks stay visible.
 func ExampleBuckets() {
 	elapsed := []float64{0, 1, 2, 3, 4, 5, 6, 7}
 	values := []float64{5, 5, 90, 5, 5, 5, 1, 5}

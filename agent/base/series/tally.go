@@ -6,33 +6,33 @@ import (
 	"slices"
 )
 
-// Tally summarises any number of finite values of a column.
-// Without any, all but the counts is unknown.
+// Tally summarises the finite values of a column, any number of them. Before the first value
+// everything but the counts is unknown.
 type Tally struct {
 	Count    int
 	Min, Max float64
-	// MaxAt is where the first largest value is on the axis.
+	// MaxAt is the place of the largest value on the axis, the first one if there are several.
 	MaxAt float64
 	Last  float64
-	// Zeros counts the values that are 0, from FirstZero to LastZero, and Changes are
-	// the first ones that differ from the value before; none lies before 0.
+	// Zeros counts values of 0, between FirstZero and LastZero. Changes are the first values that
+	// differ from the previous one. Rows before 0 do not count in either.
 	Zeros               int
 	FirstZero, LastZero float64
 	Changes             []Change
 
-	last   float64 // not before 0
-	sum    float64 // of those that are wholly about the time in which the tool ran
+	last   float64 // the last one at or after 0
+	sum    float64 // of values that only cover time in which the tool ran
 	whole  int
-	sorted *sorted // those between 0 and the tool's end
+	sorted *sorted // the values between 0 and the tool's end
 }
 
-// Change is where a value differs from the previous one.
+// Change is a value that differs from the previous one.
 type Change struct{ From, To, At float64 }
 
-// mostChanges bounds the changes that are kept.
+// mostChanges limits how many changes are kept.
 const mostChanges = 8
 
-// NewTally returns a tally without values. One that is sorted has a median.
+// NewTally returns a tally without values. Median, Share and Each need a sorted one.
 func NewTally(isSorted bool) Tally {
 	u := Unknown()
 	t := Tally{Min: u, Max: u, MaxAt: u, Last: u, FirstZero: u, LastZero: u, last: u}
@@ -42,7 +42,7 @@ func NewTally(isSorted bool) Tally {
 	return t
 }
 
-// TallyOf returns the tally of values over an axis, sorted, with means until toolEnd.
+// TallyOf returns a sorted tally of values over an axis, with means until toolEnd.
 func TallyOf(axis, values []float64, toolEnd float64) Tally {
 	t := Thinned[struct{}]{ToolEnd: toolEnd, Sorted: func(struct{}) bool { return true }}
 	for i, at := range axis {
@@ -54,11 +54,11 @@ func TallyOf(axis, values []float64, toolEnd float64) Tally {
 	return t.Tally(struct{}{})
 }
 
-// Add adds a value that counts in everything.
+// Add adds a value that counts in every summary.
 func (t *Tally) Add(at, v float64) { t.add(at, v, true, true) }
 
-// add adds a value. running: the row lies between 0 and the tool's end; whole: so
-// does all of the time that it is about.
+// add adds a value. running: the row is between 0 and the tool's end. whole: so is all the time
+// that the row covers.
 func (t *Tally) add(at, v float64, running, whole bool) {
 	if !IsKnown(v) || math.IsInf(v, 0) {
 		return
@@ -92,9 +92,8 @@ func (t *Tally) add(at, v float64, running, whole bool) {
 	}
 }
 
-// Mean returns the mean of the values that are wholly about the time in which the
-// tool ran: a row is about the time since the previous one, so the first one after 0
-// is left out if another lies before 0.
+// Mean returns the mean of the values that only cover time in which the tool ran. A row covers the
+// time since the previous row, so the first row after 0 is left out if another row is before 0.
 func (t *Tally) Mean() float64 {
 	if t.whole == 0 {
 		return Unknown()
@@ -102,19 +101,17 @@ func (t *Tally) Mean() float64 {
 	return t.sum / float64(t.whole)
 }
 
-// Extent returns the tally without the values of the whole time in which the tool ran: its
-// mean, median and shares are unknown.
+// Extent returns the tally without mean, median and shares, which become unknown.
 func (t Tally) Extent() Tally {
 	t.sum, t.whole, t.sorted = 0, 0, nil
 	return t
 }
 
-// Whole returns how many values Mean is of.
+// Whole returns the number of values in Mean.
 func (t *Tally) Whole() int { return t.whole }
 
-// Median returns the median of the values in the time in which the tool ran. Of more
-// than mostRows values it is right to 0.1 %. It is unknown of a column that is not
-// sorted.
+// Median returns the median of the values between 0 and the tool's end. Beyond mostRows values its
+// relative error is up to 0.1 %. It is unknown in a tally that is not sorted.
 func (t *Tally) Median() float64 {
 	if t.sorted == nil {
 		return Unknown()
@@ -122,8 +119,8 @@ func (t *Tally) Median() float64 {
 	return t.sorted.median()
 }
 
-// Share returns the share of the values in the time in which the tool ran that are
-// least or more.
+// Share returns the share (0 to 1) of the values between 0 and the tool's end that are at or above
+// least. It is unknown in a tally that is not sorted.
 func (t *Tally) Share(least float64) float64 {
 	if t.sorted == nil {
 		return Unknown()
@@ -137,24 +134,23 @@ func (t *Tally) Share(least float64) float64 {
 	return float64(n) / float64(all)
 }
 
-// Each goes through the values of a sorted column in the time in which the tool ran,
-// in no order: a value and how often it is there. Values that differ by less than
-// 0.2 % may be one.
+// Each iterates over the values between 0 and the tool's end, in no particular order, with the
+// number of times each occurs. It may combine values that differ by less than 0.2 %. A tally that
+// is not sorted has none.
 func (t *Tally) Each(yield func(v float64, count int) bool) {
 	if t.sorted != nil {
 		t.sorted.each(yield)
 	}
 }
 
-// sorted is values without their order in time: each one or, of more than mostRows,
-// how many are about the same.
+// sorted keeps values without their order in time: each value or, beyond mostRows, groups of about
+// equal values.
 type sorted struct {
 	values []float64
 	groups map[int64]group // by the first bits of the value
 }
 
-// group is values that share their sign, their exponent and the first groupBits of
-// their fraction.
+// group is a set of values with the same sign, exponent and first groupBits of the fraction.
 type group struct {
 	count int
 	sum   float64
@@ -220,7 +216,7 @@ func (s *sorted) median() float64 {
 	return (lower + upper) / 2
 }
 
-// clone returns a copy, nil of nil.
+// clone returns a copy, nil for nil.
 func (s *sorted) clone() *sorted {
 	if s == nil {
 		return nil

@@ -3,35 +3,34 @@ package series
 import "slices"
 
 const (
-	// mostRows and mostCells bound a Thinned table, leastRows is never thinned
-	// for its many columns.
+	// mostRows and mostCells limit a Thinned table. A table of up to leastRows is never thinned,
+	// however many columns it has.
 	mostRows, leastRows = 8192, 1024
 	mostCells           = 1 << 20
 )
 
-// Thinned is a [Table] whose memory does not grow with its length: of rows beyond a
-// bound, four become two, with the smallest and the largest value of each column in
-// the order in which they came, again and again. All extremes remain. What depends on
-// every row, such as a mean, is in a column's [Tally].
+// Thinned is a [Table] with bounded memory. Beyond a number of rows it repeatedly merges four rows
+// into two, which keep the smallest and the largest value of each column in their order. All
+// extremes remain. A column's [Tally] holds what depends on every row, such as the mean.
 //
-// A row is complete with the next one or with Settle.
+// A row is complete when the next one is appended or Settle is called.
 type Thinned[K comparable] struct {
 	Table[K]
-	// ToolEnd is until when a row counts in means, see [Tally]; the zero Thinned has
-	// to be given one, +Inf if all do.
+	// ToolEnd is the last time that counts in means, see [Tally]. The caller has to set it; +Inf:
+	// all rows count.
 	ToolEnd float64
-	// Sorted are the columns whose tallies have medians and shares; nil: none.
+	// Sorted selects the columns whose tallies have medians and shares; nil: none.
 	Sorted func(K) bool
 
-	weights []uint32 // how many rows each row was
-	weight  uint32   // the largest of them
+	weights []uint32 // the number of original rows in each row
+	weight  uint32   // the largest weight
 	tallies []Tally  // by column
-	settled int      // rows that are in the tallies
-	before  bool     // a row lies before 0
-	running bool     // a row lies between 0 and ToolEnd
+	settled int      // number of rows already in the tallies
+	before  bool     // a row is before 0
+	running bool     // a row is between 0 and ToolEnd
 }
 
-// Row appends a row, as [Table.Row].
+// Row appends a row, like [Table.Row].
 func (t *Thinned[K]) Row(elapsed float64) bool {
 	t.Settle()
 	if !t.Table.Row(elapsed) {
@@ -66,8 +65,8 @@ func (t *Thinned[K]) Settle() {
 	t.settled = len(t.Elapsed)
 }
 
-// mergeLast merges the last four rows if they are of the same weight and lighter
-// than those of a thinned table.
+// mergeLast merges the last four rows if they have equal weights, lower than those of a thinned
+// table.
 func (t *Thinned[K]) mergeLast() bool {
 	n := len(t.Elapsed)
 	if n < 4 || t.weights[n-1] >= t.weight || t.weights[n-4] != t.weights[n-1] {
@@ -84,8 +83,8 @@ func (t *Thinned[K]) mergeLast() bool {
 	return true
 }
 
-// halve merges all rows of the largest weight. The columns are new: snapshots may
-// have the old ones.
+// halve merges all rows with the largest weight. It creates new columns, since snapshots may use
+// the old ones.
 func (t *Thinned[K]) halve() {
 	heavy := 0
 	for heavy < len(t.weights) && t.weights[heavy] == t.weight {
@@ -112,13 +111,13 @@ func (t *Thinned[K]) halve() {
 	t.weight *= 2
 }
 
-// two returns the smallest and the largest of four values in their order.
+// two returns the smallest and the largest of four values in the order of their rows.
 func two(v []float64) (float64, float64) {
 	first, second := Extremes(v, Bucket{0, 4})
 	if first < second {
 		return v[first], v[second]
 	}
-	a, b := Unknown(), Unknown() // equal values, or only one
+	a, b := Unknown(), Unknown() // equal values, or only one known
 	if IsKnown(v[0]) || IsKnown(v[1]) {
 		a = v[first]
 	}
@@ -128,7 +127,7 @@ func two(v []float64) (float64, float64) {
 	return a, b
 }
 
-// Weight returns how many rows became those from begin to end, end excluded.
+// Weight returns how many original rows are in the rows from begin to end, end excluded.
 func (t *Thinned[K]) Weight(begin, end int) int {
 	sum := 0
 	for _, w := range t.weights[begin:end] {
@@ -145,7 +144,8 @@ func (t *Thinned[K]) Tally(key K) Tally {
 	return NewTally(false)
 }
 
-// KeepExtents makes the means, medians and shares of some columns unknown, see [Tally.Extent].
+// KeepExtents makes the means, medians and shares of the selected columns unknown, see
+// [Tally.Extent].
 func (t *Thinned[K]) KeepExtents(of func(K) bool) {
 	for i, key := range t.keys {
 		if i < len(t.tallies) && of(key) {
@@ -162,7 +162,7 @@ func (t *Thinned[K]) Snapshot() Thinned[K] {
 	for i := range c.tallies {
 		c.tallies[i].sorted = c.tallies[i].sorted.clone()
 	}
-	if t.weight > 1 { // else no row changes
+	if t.weight > 1 { // otherwise no row changes
 		c.Elapsed, c.weights = slices.Clone(c.Elapsed), slices.Clone(c.weights)
 		for i := range c.columns {
 			c.columns[i] = slices.Clone(c.columns[i])
@@ -171,8 +171,8 @@ func (t *Thinned[K]) Snapshot() Thinned[K] {
 	return c
 }
 
-// Rekey returns a table with the columns of t under other keys; those for which key
-// returns false are left out. t must not be used any more.
+// Rekey returns a table with the columns of t under other keys. It leaves out columns for which key
+// returns false. t must not be used afterwards.
 func Rekey[A, B comparable](t *Thinned[A], key func(A) (B, bool)) *Thinned[B] {
 	out := &Thinned[B]{
 		ToolEnd: t.ToolEnd, weights: t.weights, weight: t.weight, settled: t.settled, before: t.before, running: t.running,

@@ -33,8 +33,8 @@ func long(n int) (*Thinned[string], []float64) {
 	return t, values
 }
 
-// TestThinned guards what a long table keeps: its extremes where they were, gaps, and
-// what all of its values come to.
+// TestThinned guards that a long table keeps its extremes in their place, its gaps, and the summary
+// of all values.
 func TestThinned(t *testing.T) {
 	for _, n := range []int{1, 5, mostRows, mostRows + 1, 100_003, 1_000_000} {
 		table, values := long(n)
@@ -79,8 +79,8 @@ func TestThinned(t *testing.T) {
 	}
 }
 
-// TestThinnedSnapshot guards that a snapshot does not change while rows are added, of
-// a table that is thinned and of one that will be; the race detector checks it.
+// TestThinnedSnapshot guards that a snapshot does not change while rows are added, both to a
+// thinned table and to one that is about to be thinned. The race detector checks it.
 func TestThinnedSnapshot(t *testing.T) {
 	for _, n := range []int{100, mostRows, 3 * mostRows} {
 		table, _ := long(n)
@@ -105,8 +105,7 @@ func TestThinnedSnapshot(t *testing.T) {
 	}
 }
 
-// TestLevels guards that levels keep the mean, the smallest value and the places of
-// what they are made of.
+// TestLevels guards that levels keep the mean, the smallest value and the times of their values.
 func TestLevels(t *testing.T) {
 	var l Levels
 	const n = 100_000

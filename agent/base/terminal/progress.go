@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// Progress is a line at the bottom of a terminal that is rewritten while other
-// lines are printed above it. On anything else than a terminal it prints nothing. Its
-// methods can be called at the same time.
+// Progress is a line at the bottom of a terminal that is rewritten while other lines are printed
+// above it. It prints nothing if the output is not a terminal. Its methods are safe for concurrent
+// use.
 type Progress struct {
 	mu     sync.Mutex
 	w      io.Writer
@@ -18,11 +18,11 @@ type Progress struct {
 	line   string // what is shown
 	began  time.Time
 	drawn  time.Time
-	inLine bool // what was printed last did not end its line
+	inLine bool // the last output above did not end its line
 }
 
-// NewProgress returns a line on w, which shows nothing until Set. It is nil, whose
-// methods do nothing, if w is no terminal.
+// NewProgress returns a line on w that shows nothing until Set. It returns nil if w is not a
+// terminal; the methods of a nil Progress do nothing.
 func NewProgress(w io.Writer) *Progress {
 	t := Of(w)
 	if !t.Is || t.Width < narrowest {
@@ -33,7 +33,7 @@ func NewProgress(w io.Writer) *Progress {
 
 const (
 	eraseLine = "\r\x1b[K"
-	// redrawn is the shortest time between two states of the line.
+	// redrawn is the minimum time between two updates of the line.
 	redrawn = 100 * time.Millisecond
 )
 
@@ -51,8 +51,7 @@ func (p *Progress) Set(line string) {
 	p.draw()
 }
 
-// Count shows how much of a whole of things is done, such as "import: 3 of 10 logs",
-// with the time that is left.
+// Count shows how much of a whole is done, such as "import: 3 of 10 logs", and the remaining time.
 func (p *Progress) Count(what string, done, all int, unit string) {
 	if p == nil {
 		return
@@ -60,7 +59,7 @@ func (p *Progress) Count(what string, done, all int, unit string) {
 	p.Set(fmt.Sprintf("%s: %d of %d %s%s", what, done, all, unit, left(time.Since(p.began), float64(done), float64(all))))
 }
 
-// Time shows how much of a length of time has passed, and how much is left.
+// Time shows how much of a duration has passed and how much remains.
 func (p *Progress) Time(what string, passed, all time.Duration) {
 	if p == nil {
 		return
@@ -80,8 +79,8 @@ func (p *Progress) draw() {
 	_, _ = io.WriteString(p.w, eraseLine+string(line[:min(len(line), p.width-1)]))
 }
 
-// Above returns a writer to out that keeps the line below what it writes. A nil
-// Progress returns out.
+// Above returns a writer to out that keeps the line below the text written to it. A nil Progress
+// returns out.
 func (p *Progress) Above(out io.Writer) io.Writer {
 	if p == nil {
 		return out
@@ -111,8 +110,7 @@ func (a above) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// left returns ", 12s left" for what is done of a whole after some time; empty if that
-// is not known yet.
+// left returns the remaining time, such as ", 12s left"; empty if it cannot be estimated yet.
 func left(spent time.Duration, done, all float64) string {
 	if done <= 0 || all <= done || spent < time.Second {
 		return ""
@@ -120,8 +118,7 @@ func left(spent time.Duration, done, all float64) string {
 	return ", " + Short(time.Duration(float64(spent)*(all-done)/done)) + " left"
 }
 
-// Short returns a duration in whole seconds, as a line of progress has it: 45s, 12m05s,
-// 3h20m.
+// Short returns a duration in whole seconds for a line of progress: 45s, 12m05s, 3h20m.
 func Short(d time.Duration) string {
 	d = d.Round(time.Second)
 	switch {
@@ -133,10 +130,10 @@ func Short(d time.Duration) string {
 	return fmt.Sprintf("%dh%02dm", int(d.Hours()), int(d.Minutes())%60)
 }
 
-// barWidth is that of the bar between its brackets.
+// barWidth is the width of the bar between its brackets.
 const barWidth = 20
 
-// bar returns a bar for a share from 0 to 1.
+// bar returns a bar for a share between 0 and 1.
 func bar(share float64) string {
 	full := int(max(0, min(1, share)) * barWidth)
 	return "[" + strings.Repeat("=", full) + strings.Repeat(" ", barWidth-full) + "]"

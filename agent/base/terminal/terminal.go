@@ -1,6 +1,5 @@
-// Package terminal is what commands know of the terminal that they write to: whether
-// it is one, its width, and whether colours are welcome; and a line of progress at its
-// bottom.
+// Package terminal describes the terminal that a command writes to: whether it is one, its width,
+// and whether colours are welcome. It also shows a line of progress.
 package terminal
 
 import (
@@ -13,20 +12,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Terminal is what an output can show. The zero value is a file or a pipe.
+// Terminal describes what an output can show. The zero value is a file or a pipe.
 type Terminal struct {
 	// Is reports whether the output goes to a terminal.
 	Is bool
 	// Width in characters; 0: unlimited.
 	Width int
-	// Color: escape sequences of colours are understood and not refused by NO_COLOR.
+	// Color: the terminal understands colours and NO_COLOR is not set.
 	Color bool
 }
 
-// usualWidth is that of a terminal of unknown width.
+// usualWidth is assumed for a terminal of unknown width.
 const usualWidth = 80
 
-// Of returns what w can show.
+// Of returns the Terminal of w.
 func Of(w io.Writer) Terminal {
 	f, ok := w.(*os.File)
 	if !ok {
@@ -45,7 +44,7 @@ func Of(w io.Writer) Terminal {
 	return t
 }
 
-// IsTerminal reports whether people type into r.
+// IsTerminal reports whether r is a terminal.
 func IsTerminal(r io.Reader) bool {
 	f, ok := r.(*os.File)
 	if !ok {
@@ -55,12 +54,12 @@ func IsTerminal(r io.Reader) bool {
 	return err == nil
 }
 
-// ReadSecret reads a line that is not shown while it is typed.
+// ReadSecret reads a line without showing what is typed.
 func ReadSecret(in *os.File, line func() (string, error)) (string, error) {
 	fd := int(in.Fd())
 	before, err := unix.IoctlGetTermios(fd, getAttributes)
 	if err != nil {
-		return line() // no terminal
+		return line() // not a terminal
 	}
 	quiet := *before
 	quiet.Lflag &^= unix.ECHO
@@ -73,7 +72,7 @@ func ReadSecret(in *os.File, line func() (string, error)) (string, error) {
 	signal.Notify(signals, unix.SIGINT, unix.SIGTERM)
 	defer signal.Stop(signals)
 	defer close(done)
-	go func() { // a signal ends the process, which leaves the terminal as it was
+	go func() { // a signal ends the process: restore the terminal first
 		select {
 		case sig := <-signals:
 			restore()
@@ -88,7 +87,7 @@ func ReadSecret(in *os.File, line func() (string, error)) (string, error) {
 // Shade is a colour of text, by its meaning.
 type Shade string
 
-// The shades are of the terminal's own palette, which its user has made readable.
+// The shades come from the terminal's own palette, which its user has made readable.
 const (
 	Plain  Shade = ""
 	Strong Shade = "1"
@@ -98,7 +97,7 @@ const (
 	Doubt  Shade = "33"
 )
 
-// Paint returns text in a shade, unchanged where colours are not welcome.
+// Paint returns text in a shade, or unchanged if colours are not welcome.
 func (t Terminal) Paint(shade Shade, text string) string {
 	if !t.Color || shade == Plain || text == "" {
 		return text
@@ -106,12 +105,11 @@ func (t Terminal) Paint(shade Shade, text string) string {
 	return "\x1b[" + string(shade) + "m" + text + "\x1b[0m"
 }
 
-// narrowest is the width below which text is not wrapped.
+// narrowest is the minimum width at which text is wrapped.
 const narrowest = 40
 
-// Wrap breaks text at blanks so that no line is wider than the terminal, where the
-// first line begins at column first and the others at column hanging. A word that is
-// longer than a line stays whole.
+// Wrap breaks text at blanks so that no line exceeds the terminal's width. The first line begins at
+// column first, the others at column hanging. A word longer than a line stays whole.
 func (t Terminal) Wrap(text string, first, hanging int) string {
 	if t.Width < narrowest {
 		return text

@@ -38,8 +38,7 @@ func TestPaint(t *testing.T) {
 	}
 }
 
-// TestNoTerminal guards that what is no terminal gets neither width, colours nor
-// progress.
+// TestNoTerminal guards that an output that is not a terminal has no width, colours or progress.
 func TestNoTerminal(t *testing.T) {
 	var b bytes.Buffer
 	if got := Of(&b); got != (Terminal{}) {
@@ -54,8 +53,8 @@ func TestNoTerminal(t *testing.T) {
 	}
 }
 
-// TestProgress guards that the line stays below what is printed, and never within an
-// unfinished line.
+// TestProgress guards that the line stays below printed text and never breaks into an unfinished
+// line.
 func TestProgress(t *testing.T) {
 	var b bytes.Buffer
 	p := &Progress{w: &b, width: 60, began: time.Now().Add(-10 * time.Second)}
