@@ -12,9 +12,8 @@ import (
 	"time"
 )
 
-// BenchmarkSampler50 samples 50 targets of ten clusters, ten of them dead, at
-// 20 Hz, and reports what one tick of the sampler itself costs: CPU, memory,
-// and how late the living are asked.
+// BenchmarkSampler50 samples 50 targets of ten clusters, ten of them dead, at 20 Hz. It reports the
+// cost of one tick of the sampler itself: CPU, memory, and the delay in asking the living targets.
 func BenchmarkSampler50(b *testing.B) {
 	const interval = 50 * time.Millisecond
 	var ts []Target
@@ -64,7 +63,7 @@ func cpuTime(b *testing.B) time.Duration {
 	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
 }
 
-// numbered answers at once; every fifth never.
+// numbered answers at once, except for every fifth one, which never answers.
 type numbered struct {
 	n    int
 	tick uint64

@@ -9,33 +9,33 @@ import (
 	"unicode"
 )
 
-// A server may be anything that listens on the port. What it answers is bounded here,
-// in bytes while it is read and in values before it is kept.
+// Anything may be listening on a server's port. These limits apply to its answers, in bytes while
+// reading and in values afterwards.
 const (
-	// maxAnswers is how many bytes a server may send in one tick. A MariaDB server with
+	// maxAnswers is the number of bytes that a server may send in one tick. A MariaDB server with
 	// all details sends 10 kB, a mongos with 1000 shards 1 MB.
 	maxAnswers = 8 << 20
-	// maxValues is how many values one answer may have, and maxText how many bytes each
-	// text in it.
+	// maxValues is the maximum number of values in one answer, maxText the maximum length of each
+	// text in bytes.
 	maxValues = 4096
 	maxText   = 1024
 )
 
-// ErrTooMuch is the error of reading an answer that is too long.
+// ErrTooMuch is returned for an answer that is too long.
 var ErrTooMuch = fmt.Errorf("the answer is longer than %d MB", maxAnswers>>20)
 
-// Budget bounds what a server may send in one tick, on all connections to it. The zero
-// Budget is spent. It is safe for concurrent use.
+// Budget limits the bytes that a server may send in one tick, on all its connections. The zero
+// Budget is used up. It is safe for concurrent use.
 type Budget struct{ left atomic.Int64 }
 
 // Renew begins a tick.
 func (b *Budget) Renew() { b.left.Store(maxAnswers) }
 
-// Spend ends the tick's budget: the server announced too much.
+// Spend uses up the tick's budget, because the server announced too much.
 func (b *Budget) Spend() { b.left.Store(-1) }
 
-// Check returns ErrTooMuch if the server has sent more, whatever a driver made of that,
-// and else err.
+// Check returns ErrTooMuch if the server sent too much, even if a driver returned another error or
+// none; otherwise it returns err.
 func (b *Budget) Check(err error) error {
 	if err != nil && b.left.Load() < 0 {
 		return ErrTooMuch
@@ -43,7 +43,7 @@ func (b *Budget) Check(err error) error {
 	return err
 }
 
-// Conn returns c with reading bounded.
+// Conn returns c with limited reading.
 func (b *Budget) Conn(c net.Conn) net.Conn { return &boundedConn{c, b} }
 
 type boundedConn struct {
@@ -60,7 +60,7 @@ func (c *boundedConn) Read(into []byte) (int, error) {
 	return n, err
 }
 
-// bound drops what is more than a server can have to say.
+// bound drops values and texts beyond what a real server sends.
 func (s *Status) bound() {
 	if len(s.Values) > maxValues {
 		s.Values = s.Values[:maxValues]
@@ -86,8 +86,7 @@ func (s *Status) bound() {
 	}
 }
 
-// isUnfit reports whether a text is longer than a name can be, or has what does
-// something to a terminal.
+// isUnfit reports whether a text is too long for a name or contains control characters.
 func isUnfit(s string) bool { return len(s) > maxText || strings.ContainsFunc(s, unicode.IsControl) }
 
 // fit returns s as one line of at most maxText bytes.

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestBudget: a server has so many bytes a tick on all connections together, and so
-// many values and bytes of text, without control characters.
+// TestBudget guards the limits of a server per tick: bytes on all connections together, values, and
+// bytes of text, without control characters.
 func TestBudget(t *testing.T) {
 	var budget Budget
 	budget.Renew()

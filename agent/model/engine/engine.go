@@ -1,12 +1,11 @@
-// Package engine samples databases. Each kind of database is one package below
-// this one: an [Engine], whose [Prober] reads one server and returns a [Status],
-// with the metrics and measures that its servers have.
+// Package engine samples databases. Each kind of database is one package below this one: an
+// [Engine] whose [Prober] reads one server and returns a [Status], with the metrics and measures of
+// its servers.
 //
-// A [Sampler] asks all targets at the same tick, each with a deadline, and
-// publishes their answers as one [Frame]. Since the answers belong to one moment
-// and their positions to one history, it also measures how far each server is
-// behind the most advanced one of its cluster. The package has no notion of
-// benchmark runs.
+// A [Sampler] asks all targets at the same tick, each with a deadline, and publishes their answers
+// as one [Frame]. The answers belong to one instant and their positions to one history, so the
+// sampler also measures how far each server is behind the most advanced one of its cluster. The
+// package knows nothing about benchmark runs.
 package engine
 
 import (
@@ -27,29 +26,28 @@ import (
 type Target struct {
 	Name    string // label `target`, unique
 	Engine  string // as configured: mysql, mongodb, tidb, atlas …
-	Address string // host:port, or unix socket path
+	Address string // host:port, or the path of a unix socket
 	Cluster string // label `cluster`: targets that replicate from each other
-	Behind  string // of a proxy: the cluster of the servers behind it
-	Role    string // label `role` if configured; empty: the server's own
-	// Nodename is the configured name of the machine; empty: what the server
-	// reports.
+	Behind  string // for a proxy: the cluster of the servers behind it
+	Role    string // label `role` if configured; empty: as the server reports
+	// Nodename is the configured name of the machine; empty: as the server reports.
 	Nodename string
 
 	User     string
 	Password Secret
-	// ReadPassword returns the present password, for one that may change while the
-	// agent runs; nil: it can't.
+	// ReadPassword returns the current password if it can change while the agent runs; nil: it
+	// can't.
 	ReadPassword func() (Secret, error)
 	TLS          *tls.Config // nil: no TLS
-	// Options are the engine's own settings, checked by the engine.
+	// Options are the engine's own settings. The engine checks them.
 	Options map[string]string
 }
 
-// OptionChecks are the options that an engine has. Each function reports what is
-// wrong with a value; nil accepts all.
+// OptionChecks are the options of an engine. Each function reports what is wrong with a value; nil
+// accepts any value.
 type OptionChecks map[string]func(value string) error
 
-// Check reports what is wrong with the options of t. An empty value is not set.
+// Check reports what is wrong with the options of t. An empty value counts as not set.
 func (c OptionChecks) Check(t *Target) error {
 	for name, value := range t.Options {
 		check, known := c[name]
@@ -66,18 +64,18 @@ func (c OptionChecks) Check(t *Target) error {
 	return nil
 }
 
-// What a target can have switched off, of the engines that have it.
+// Options that switch off a part of sampling, for engines that have it.
 const (
-	// OptionSessions is for the sampling of what clients' sessions wait for.
+	// OptionSessions controls the sampling of what clients' sessions are waiting for.
 	OptionSessions = "sessions"
-	// OptionStatements is for the reading of what the server counts by statement.
+	// OptionStatements controls the reading of the server's counters by statement.
 	OptionStatements = "statements"
-	// Off switches it off, On on. Cluster is On, of a server that answers for all
-	// servers of its cluster.
+	// Values of these options. Cluster is On for a server that answers for all servers of its
+	// cluster.
 	On, Off, Cluster = "on", "off", "cluster"
 )
 
-// OneOf checks that an option has one of some values.
+// OneOf returns a check for one of several values.
 func OneOf(values ...string) func(value string) error {
 	return func(value string) error {
 		if !slices.Contains(values, value) {
@@ -107,100 +105,95 @@ func (s Secret) LogValue() slog.Value { return slog.StringValue(s.String()) }
 // MarshalText blanks the secret in JSON and YAML.
 func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// Prober asks one target. It keeps at most one connection, opens it when
-// needed and after an error, and is used by one goroutine at a time.
+// Prober asks one target. It keeps at most one connection, opens it when needed and after an error,
+// and is used by one goroutine at a time.
 type Prober interface {
-	// Probe reads the server once and returns a new Status. ctx carries the
-	// tick's deadline, which also bounds connecting. After an error the state of
-	// the target is unknown.
+	// Probe reads the server once and returns a new Status. ctx has the tick's deadline, which also
+	// covers connecting. After an error the state of the target is unknown.
 	Probe(ctx context.Context) (*Status, error)
 	// Close ends the connection.
 	Close() error
 }
 
-// Engine is one kind of database. The registry lists them all.
+// Engine is one kind of database. The registry lists all engines.
 type Engine struct {
-	// Name as in the configuration's `engine`.
+	// Name is the value of `engine` in the configuration.
 	Name string
-	// DefaultPort is where its servers listen if an address names no port.
+	// DefaultPort is used for an address without a port.
 	DefaultPort string
-	// ClientOption is the option of a target that holds the address for clients, of
-	// an engine that is sampled at another one.
+	// ClientOption is the target's option with the address for clients, for engines that are
+	// sampled at a different address.
 	ClientOption string
-	// Open checks the target's settings and returns a prober; it does not
-	// connect.
+	// Open checks the target's settings and returns a prober. It does not connect.
 	Open func(Target, *slog.Logger) (Prober, error)
 }
 
 // Status is what one server reported at one tick.
 type Status struct {
-	// Version is the server's own text. Flavour is lower case: mysql, mariadb,
-	// percona, aurora, tidb, mongodb, atlas …
+	// Version is the server's own text. Flavour is in lower case: mysql, mariadb, percona, aurora,
+	// tidb, mongodb, atlas …
 	Version string
 	Flavour string
-	// Role as the server sees itself: primary, replica, member, … or empty.
+	// Role as the server reports it: primary, replica, member, … or empty.
 	Role string
-	// Nodename is the name of the server's machine as `uname -n` prints it; empty
-	// if the server does not report it.
+	// Nodename is the name of the server's machine as `uname -n` prints it; empty if the server
+	// does not report it.
 	Nodename string
-	// Uptime distinguishes restarts from counters that were reset; 0 if unknown.
+	// Uptime distinguishes restarts from counters that were reset; 0: unknown.
 	Uptime time.Duration
 
-	// RoundTrip is how long the server took for an exchange in which it has nothing to
-	// do, as seen by the agent; 0 if it was not measured.
+	// RoundTrip is the time for an exchange in which the server has nothing to do, as measured by
+	// the agent; 0: not measured.
 	RoundTrip time.Duration
 
-	// Position is how far the server is in the history that its cluster
-	// shares; nil if it has none.
+	// Position is how far the server is in the history that its cluster shares; nil if it has none.
 	Position Position
-	// Received is how far the only server that it replicates from was, by what it has
-	// received from there; nil if that is unknown or the connection is lost.
+	// Received is the position of the server's only source, according to the data received from it;
+	// nil if unknown or if the connection is lost.
 	Received Position
-	// Replicating is false for a node that is up but not comparable with the
-	// others now (joining, partitioned): no lag is computed for it.
+	// Replicating is false for a node that is up but currently not comparable with the others
+	// (joining, partitioned). No lag is computed for it.
 	Replicating bool
 
-	// LagSeconds is the engine's own measure of lag, for engines that have a
-	// better one than the history of positions (worker tables, Aurora's lag
-	// table). If it is unknown, the sampler computes the lag.
+	// LagSeconds is the engine's own measure of lag, if the engine has a better one than the
+	// history of positions (worker tables, Aurora's lag table). If it is unknown, the sampler
+	// computes the lag.
 	LagSeconds series.Optional[float64]
-	// CoarseLagSeconds is the lag in whole seconds that the server itself
-	// reports (Seconds_Behind_Source). It is used only if positions give none.
+	// CoarseLagSeconds is the lag in whole seconds that the server itself reports
+	// (Seconds_Behind_Source). It is used only if positions give no lag.
 	CoarseLagSeconds series.Optional[float64]
-	// Delay is how long the server is configured to wait before it applies a
-	// transaction. It is not lag: LagSeconds and CoarseLagSeconds exclude it.
+	// Delay is how long the server is configured to wait before it applies a transaction. It is not
+	// lag: LagSeconds and CoarseLagSeconds exclude it.
 	Delay time.Duration
 
 	// Values are the metrics, each at most once per set of label values.
 	Values []Value
 
-	// Missing lists what could not be read and why, mostly rights that the user
-	// lacks. Each text is logged once.
+	// Missing lists what could not be read and why, mostly because the user lacks a right. Each
+	// text is logged once.
 	Missing []string
 }
 
-// Position is a point in a replicated history: a Galera seqno, a GTID set, an
-// optime.
+// Position is a point in a replicated history: a Galera seqno, a GTID set, an optime.
 type Position interface {
-	// Behind returns how many transactions other has that this position lacks;
-	// false if they can't be counted or compared (another cluster or kind).
+	// Behind returns how many transactions of other are missing at this position; false if they
+	// can't be counted or compared (another cluster or kind).
 	Behind(other Position) (uint64, bool)
-	// Scalar is a number that grows with the position, for display and for
+	// Scalar returns a number that grows with the position, for display and for
 	// `replication_position`.
 	Scalar() float64
-	// String is the position in the server's own notation.
+	// String returns the position in the server's own notation.
 	String() string
 }
 
-// Reacher is a Position whose transactions can't be counted but which can be
-// compared, such as an optime.
+// Reacher is a Position, such as an optime, that can be compared although transactions can't be
+// counted.
 type Reacher interface {
 	// Reaches reports whether the position has everything that goal has.
 	Reaches(goal Position) bool
 }
 
-// Reached reports whether position has everything that goal has; false if the
-// two can't be compared.
+// Reached reports whether position has everything that goal has; false if they can't be compared.
 func Reached(position, goal Position) bool {
 	if r, ok := position.(Reacher); ok {
 		return r.Reaches(goal)
@@ -216,7 +209,7 @@ type Value struct {
 	V      float64
 }
 
-// Set adds a value; labels as in Metric.Labels.
+// Set adds a value. labels are the values of Metric.Labels, in their order.
 func (s *Status) Set(m *measure.Metric, v float64, labels ...string) {
 	s.Values = append(s.Values, Value{Metric: m, Labels: labels, V: v})
 }
@@ -240,10 +233,10 @@ func (s *Status) Get(m *measure.Metric, labels ...string) (float64, bool) {
 	return 0, false
 }
 
-// Sample is one target's answer, or failure, at one tick.
+// Sample is the answer or failure of one target at one tick.
 type Sample struct {
 	Target *Target
-	// Tick is the common instant; Asked and Answered are this target's own.
+	// Tick is the common instant; Asked and Answered are the target's own times.
 	Tick     time.Time
 	Asked    time.Time
 	Answered time.Time
@@ -251,25 +244,24 @@ type Sample struct {
 	Status *Status // nil if Err is set
 	Err    error
 
-	// Restarts counts the restarts since the sampler began.
+	// Restarts counts the restarts since the sampler started.
 	Restarts uint64
-	// Settings are those read last, possibly long ago; nil: never.
+	// Settings are the settings as last read, perhaps long ago; nil: never read.
 	Settings *SettingsReading
 
-	// Source is set for the only primary of its cluster, which the others
-	// replicate from: it can't be behind.
+	// Source is set for the only primary of its cluster, from which the others replicate. It can't
+	// be behind.
 	Source bool
-	// Lag against the most advanced member of the target's cluster at the same
-	// tick. It is unknown in a cluster of one and for the Source.
+	// Lag relative to the most advanced member of the target's cluster at the same tick. It is
+	// unknown in a cluster of one and for the Source.
 	LagTransactions, LagSeconds series.Optional[float64]
 }
 
 // Up reports whether the target answered.
 func (s *Sample) Up() bool { return s.Err == nil && s.Status != nil }
 
-// All yields every value of a sample: those that the sampler adds first, then, if
-// the target answered, those that it reported. It is the one list of what a
-// sample holds. A Value is valid until the next one.
+// All yields every value of a sample: first the values that the sampler adds, then, if the target
+// answered, the values that it reported. A Value is valid until the next one.
 func (s *Sample) All(yield func(*Value) bool) {
 	up := 0.0
 	if s.Up() {
@@ -305,14 +297,14 @@ func (s *Sample) All(yield func(*Value) bool) {
 	}
 }
 
-// Frame is what all targets answered at one tick, in the order of the
-// configuration. A target that has not answered within the tick has Err set. One
-// has no sample if the sampler itself did not run, or did not ask it.
+// Frame contains the answers of all targets at one tick, in the order of the configuration. If a
+// target did not answer within the tick, its sample has Err set. A target has no sample if the
+// sampler did not run or did not ask it.
 type Frame struct {
 	Tick time.Time
-	// Interval is the distance of ticks. An extra tick may lie between two.
+	// Interval is the distance between ticks. There may be an extra tick between two.
 	Interval time.Duration
-	// Missed is how many ticks before this one were missed.
+	// Missed is the number of ticks missed before this one.
 	Missed  int
 	Samples []Sample
 }
@@ -327,8 +319,8 @@ func (f *Frame) Sample(target string) *Sample {
 	return nil
 }
 
-// WithShare bounds ctx to a share of the time that it has left, for what is read in
-// addition to a sample: the sample itself is kept.
+// WithShare limits ctx to a share of its remaining time. It is for optional readings: if they take
+// too long, the sample is kept.
 func WithShare(ctx context.Context, share float64) (context.Context, context.CancelFunc) {
 	deadline, ok := ctx.Deadline()
 	if !ok {

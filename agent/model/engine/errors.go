@@ -12,7 +12,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/base/secret"
 )
 
-// maxErrorText bounds an error's text: servers may send pages.
+// maxErrorText limits an error's text in bytes, since a server may send pages.
 const maxErrorText = 500
 
 // explained is an error whose text is one line for the user.
@@ -24,9 +24,8 @@ type explained struct {
 func (e *explained) Error() string { return e.text }
 func (e *explained) Unwrap() error { return e.cause }
 
-// Explain returns an error that wraps cause and has a text of one line. The text
-// should not contain what differs from attempt to attempt, since the sampler logs
-// each text once.
+// Explain returns an error that wraps cause and has a text of one line. The text should be the same
+// for each attempt, since the sampler logs each text once.
 func Explain(cause error, format string, args ...any) error {
 	text := OneLine(fmt.Sprintf(format, args...))
 	if len(text) > maxErrorText {
@@ -35,7 +34,7 @@ func Explain(cause error, format string, args ...any) error {
 	return &explained{text: text, cause: cause}
 }
 
-// OneLine returns a text of a server fit to be logged and shown: without secrets, with
+// OneLine returns a server's text in a form that can be logged and shown: without secrets, with
 // each run of white space and control characters as one space.
 func OneLine(text string) string {
 	text = strings.Map(func(r rune) rune {
@@ -47,9 +46,9 @@ func OneLine(text string) string {
 	return secret.Text(strings.Join(strings.Fields(text), " "))
 }
 
-// ExplainConnection explains why no connection to address can be opened, if the
-// reason is the name, the port or the certificate; nil if it is another one. The
-// error wraps err.
+// ExplainConnection returns an error that explains why no connection to address can be opened if
+// the reason is the name, the port or the certificate; nil for any other reason. The error wraps
+// err.
 func ExplainConnection(address string, err error) error {
 	var (
 		dns       *net.DNSError
@@ -72,8 +71,8 @@ func ExplainConnection(address string, err error) error {
 	return nil
 }
 
-// errorText returns the error's text without what changes from attempt to
-// attempt: the local port of a connection.
+// errorText returns the error's text without the local port of a connection, which differs with
+// each attempt.
 func errorText(err error) string {
 	if _, ok := errors.AsType[*explained](err); ok {
 		return err.Error()

@@ -9,7 +9,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/measure"
 )
 
-// A made-up engine: its metric, and the measure that is shown.
+// An invented engine: its metric, and the measure that people see.
 var (
 	evictedTotal = measure.NewCounter("cache_evicted_total", "Entries evicted.")
 	evictions    = measure.New(measure.Measure{
@@ -17,7 +17,7 @@ var (
 	}).Or(measure.RateOf(evictedTotal))
 )
 
-// cache is its prober. A real one would ask a server.
+// cache is its prober. A real prober would ask a server.
 type cache struct{ evicted float64 }
 
 func (c *cache) Probe(context.Context) (*engine.Status, error) {
@@ -30,8 +30,8 @@ func (c *cache) Probe(context.Context) (*engine.Status, error) {
 
 func (c *cache) Close() error { return nil }
 
-// A sampler asks the probers of all targets at the same time. Two samples of a
-// target give the current values of its measures.
+// A sampler asks the probers of all targets at the same time. Two samples of a target give the
+// current values of its measures.
 func Example() {
 	targets := []engine.Target{{Name: "c1", Engine: "cache"}}
 	open := func(engine.Target) (engine.Prober, error) { return &cache{}, nil }

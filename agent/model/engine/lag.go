@@ -6,17 +6,16 @@ import (
 	"github.com/benchwatch/benchwatch/agent/base/series"
 )
 
-// lagTracker measures how far the members of one cluster are behind its most
-// advanced one: in transactions by their positions at the same tick, in seconds
-// by when the most advanced one was where they are now. The sampler's mutex
-// guards it.
+// lagTracker measures how far the members of one cluster are behind the most advanced one: in
+// transactions by the positions at the same tick, in seconds by the time since the most advanced
+// member was at the same position. The sampler's mutex guards it.
 type lagTracker struct {
-	// histories of the most advanced position. There is more than one only if
-	// targets belong to another cluster, or the cluster was set up again.
+	// histories of the most advanced position. There are several only if targets belong to
+	// different clusters, or the cluster was set up again.
 	histories []*history
 }
 
-// maxHistories bounds what is kept if members disagree on their history.
+// maxHistories limits the histories if members disagree.
 const maxHistories = 4
 
 // measure sets the lag of the samples of one tick.
@@ -56,8 +55,9 @@ func (t *lagTracker) measure(samples []*Sample) {
 	}
 }
 
-// addReceived adds where a source that does not answer is by what its replicas have received.
-// Without that, it would seem to have moved all the time when it answers again.
+// addReceived adds the position of a source that does not answer, according to what its replicas
+// have received. Otherwise the source would seem to have moved during the whole time when it
+// answers again.
 func (t *lagTracker) addReceived(group []*Sample) {
 	for _, s := range group {
 		for _, h := range t.histories {
@@ -68,8 +68,8 @@ func (t *lagTracker) addReceived(group []*Sample) {
 	}
 }
 
-// sourceOf returns the only primary of a group, nil if it has none or, as in
-// multi-primary mode, several.
+// sourceOf returns the only primary of a group, nil if there is none or, as in multi-primary mode,
+// several.
 func sourceOf(group []*Sample) *Sample {
 	var source *Sample
 	for _, s := range group {
@@ -84,7 +84,7 @@ func sourceOf(group []*Sample) *Sample {
 	return source
 }
 
-// ownLag sets the lag to what the server itself reports.
+// ownLag sets the lag that the server itself reports.
 func ownLag(s *Sample) {
 	s.Source = false
 	s.LagTransactions, s.LagSeconds = series.Optional[float64]{}, series.Optional[float64]{}
@@ -97,7 +97,7 @@ func ownLag(s *Sample) {
 	}
 }
 
-// byHistory groups the samples whose positions lie in the same history.
+// byHistory groups samples whose positions belong to the same history.
 func byHistory(samples []*Sample) [][]*Sample {
 	var groups [][]*Sample
 next:
@@ -122,7 +122,7 @@ func sameHistory(a, b Position) bool {
 	return ok || Reached(a, b) || Reached(b, a)
 }
 
-// mostAdvanced returns the sample that lacks the least of the others.
+// mostAdvanced returns the sample that lacks the fewest transactions.
 func mostAdvanced(group []*Sample) *Sample {
 	lead := group[0]
 	for _, s := range group[1:] {
@@ -133,8 +133,8 @@ func mostAdvanced(group []*Sample) *Sample {
 	return lead
 }
 
-// ahead reports whether p is more advanced than q. If each has what the other
-// lacks, as after writes on both, the one that lacks less is.
+// ahead reports whether p is more advanced than q. If each lacks transactions of the other, as
+// after writes on both, the one that lacks fewer is ahead.
 func ahead(p, q Position) bool {
 	if Reached(q, p) {
 		return false
@@ -147,7 +147,7 @@ func ahead(p, q Position) bool {
 	return Reached(p, q)
 }
 
-// historyOf returns the history that p belongs to, a new one if there is none.
+// historyOf returns the history of p, a new one if necessary.
 func (t *lagTracker) historyOf(p Position) *history {
 	for _, h := range t.histories {
 		if h.has(p) {
@@ -165,24 +165,23 @@ func (t *lagTracker) historyOf(p Position) *history {
 const (
 	// historyAge is the largest lag in seconds that can be measured.
 	historyAge = time.Hour
-	// historyLimit bounds the entries of a history: an hour of ticks of one
-	// second; shorter ticks are thinned out.
+	// historyLimit is the maximum number of entries in a history: an hour of ticks of one second.
+	// Shorter ticks are thinned out.
 	historyLimit = 4096
 )
 
-// history remembers when a cluster's most advanced position was where.
+// history records the most advanced position of a cluster over time.
 type history struct {
-	entries []historyEntry // in the order of positions and of times
+	entries []historyEntry // ordered by position and time
 }
 
-// historyEntry is a position and the time during which it was seen to be the
-// most advanced.
+// historyEntry is a position and the time during which it was the most advanced one.
 type historyEntry struct {
 	position    Position
 	first, last time.Time
 }
 
-// has reports whether p can be compared with what the history holds.
+// has reports whether p can be compared with the history.
 func (h *history) has(p Position) bool {
 	if len(h.entries) == 0 {
 		return false
@@ -190,9 +189,9 @@ func (h *history) has(p Position) bool {
 	return sameHistory(p, h.entries[len(h.entries)-1].position)
 }
 
-// add records that p was the most advanced position at a moment. If p was found
-// among the whole cluster, entries beyond p are dropped: the cluster went back.
-// Otherwise a more advanced member may just be unreachable.
+// add records that p was the most advanced position at a time. If the whole cluster answered,
+// entries beyond p are dropped: the cluster went back. Otherwise a more advanced member may just be
+// unreachable.
 func (h *history) add(p Position, at time.Time, whole bool) {
 	for n := len(h.entries); whole && n > 0 && !Reached(p, h.entries[n-1].position); n-- {
 		h.entries = h.entries[:n-1]
@@ -207,8 +206,8 @@ func (h *history) add(p Position, at time.Time, whole bool) {
 	h.trim(at)
 }
 
-// trim drops what is too old, and every second entry of the older half when
-// there are too many.
+// trim drops entries that are too old and, if there are too many, every second entry of the older
+// half.
 func (h *history) trim(now time.Time) {
 	old := 0
 	for old < len(h.entries)-1 && now.Sub(h.entries[old+1].first) > historyAge {
@@ -235,11 +234,10 @@ func (h *history) complete(p Position) bool {
 	return Reached(p, h.entries[len(h.entries)-1].position)
 }
 
-// lag returns how long before at the most advanced position was p; false if
-// that was before the history begins. Between two entries it interpolates by how
-// far p has come from one to the other. After an idle time that says nothing of
-// when the first transaction came: what follows it counts from when it was seen,
-// and is unknown until it was seen twice.
+// lag returns for how long the most advanced position has been beyond p at a time; false if the
+// history is too short. Between two entries it interpolates by the transactions that p has covered.
+// After an idle period it is unknown when the first transaction came, so the lag counts from when
+// that was seen, and is unknown until it was seen twice.
 func (h *history) lag(p Position, at time.Time) (time.Duration, bool) {
 	reached := -1 // the last entry that p has reached
 	for lo, hi := 0, len(h.entries)-1; lo <= hi; {
@@ -266,8 +264,8 @@ func (h *history) lag(p Position, at time.Time) (time.Duration, bool) {
 	return max(0, at.Sub(was)), true
 }
 
-// progress returns which share of the way from one position to another p has
-// covered: by transactions, or by Scalar where those can't be counted.
+// progress returns the share of the distance between two positions that p has covered: by
+// transactions, or by Scalar if those can't be counted.
 func progress(from, p, to Position) float64 {
 	step, ok1 := from.Behind(to)
 	lacks, ok2 := p.Behind(to)

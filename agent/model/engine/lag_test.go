@@ -57,7 +57,7 @@ func TestLagInSecondsGoesByWhenTheLeaderWasThere(t *testing.T) {
 			want(t, "far behind", b, 750, 7.5)
 		}
 	}
-	// The load has ended: the leader stays, time goes on until b has caught up.
+	// The load has ended: the leader stays, time passes until b has caught up.
 	a, b := at(20, 900), at(20, 150)
 	tr.measure([]*Sample{a, b})
 	want(t, "idle leader", b, 750, 18.5)
@@ -66,9 +66,9 @@ func TestLagInSecondsGoesByWhenTheLeaderWasThere(t *testing.T) {
 	want(t, "caught up", b, 0, 0)
 }
 
-// A load begins after an idle hour: when in the last tick is not known, so its
-// first transactions are not taken to be as old as the tick. A replica that gets
-// nothing is behind by the time since they were seen.
+// A load begins after an idle hour. Its first transactions came at an unknown time within the last
+// tick, so they do not count as old as the tick. A replica that receives nothing is behind by the
+// time since they were seen.
 func TestLagAfterIdling(t *testing.T) {
 	var tr lagTracker
 	for i := range 60 {
@@ -93,8 +93,8 @@ func TestLagAfterIdling(t *testing.T) {
 	want(t, "one transaction two seconds ago", b, 1, 2)
 }
 
-// Answers are milliseconds apart, so a replica may be ahead of its primary. That
-// is no lag of the primary.
+// Answers are milliseconds apart, so a replica can appear ahead of its primary. That is no lag of
+// the primary.
 func TestAPrimaryHasNoLag(t *testing.T) {
 	var tr lagTracker
 	for i := range 5 {
@@ -121,7 +121,7 @@ func TestAPrimaryHasNoLag(t *testing.T) {
 	}
 }
 
-// What a server measures itself is the past of a member that lacks nothing.
+// A member that lacks nothing has no lag, even if the server reports a past one.
 func TestNoLagWhereNothingIsMissing(t *testing.T) {
 	var tr lagTracker
 	for i := range 5 {
@@ -134,14 +134,14 @@ func TestNoLagWhereNothingIsMissing(t *testing.T) {
 	b.Status.LagSeconds = series.Some(0.25)
 	tr.measure([]*Sample{a, b})
 	want(t, "incomplete member", b, 100, 0.25)
-	// The most advanced one is out of reach; this one applies what it received.
+	// The most advanced member is out of reach; this one applies what it received.
 	b = at(6, 150)
 	b.Status.LagSeconds = series.Some(0.7)
 	tr.measure([]*Sample{{Err: errors.New("unreachable")}, b, at(6, 150)})
 	want(t, "on the way to what was seen", b, 0, 0.7)
 }
 
-// Nodes that answer at different moments of a tick are not behind for that.
+// Nodes that answer at different times within a tick are not behind because of that.
 func TestLagUsesTheTimesOfTheAnswers(t *testing.T) {
 	var tr lagTracker
 	tr.measure([]*Sample{at(0, 0), at(0, 0)})
@@ -208,7 +208,7 @@ func TestConfiguredDelayIsNoLag(t *testing.T) {
 	}
 }
 
-// While the leader is out of reach, what it had reached is not forgotten.
+// If the leader is out of reach, its last position is not forgotten.
 func TestHistoryOutlivesAnAbsentLeader(t *testing.T) {
 	var tr lagTracker
 	for i := range 10 {
@@ -223,12 +223,12 @@ func TestHistoryOutlivesAnAbsentLeader(t *testing.T) {
 	want(t, "leader back", b, 1000, 10)
 }
 
-// What a replica received while its source did not answer shows that the source stood still, or
-// that it went on.
+// What a replica received while its source did not answer shows whether the source stood still or
+// continued.
 func TestHistoryGoesByWhatWasReceived(t *testing.T) {
 	for _, c := range []struct {
 		name string
-		rate uint64 // of the source while it does not answer
+		rate uint64 // rate of the source while it does not answer
 		want float64
 	}{{"stood still", 0, 1}, {"went on", 100, 11}} {
 		var tr lagTracker
@@ -250,7 +250,7 @@ func TestHistoryGoesByWhatWasReceived(t *testing.T) {
 	}
 }
 
-// A cluster that was set up from an older state goes back; so does its history.
+// If a cluster is set up again from an older state, its history goes back as well.
 func TestHistoryFollowsAClusterThatWentBack(t *testing.T) {
 	var tr lagTracker
 	for i := range 10 {
@@ -282,8 +282,8 @@ func TestHistoryIsBounded(t *testing.T) {
 	}
 }
 
-// The sampler computes lag as soon as the whole cluster has answered, and
-// shows a frame's lag from that frame's answers.
+// The sampler computes lag as soon as the whole cluster has answered, and shows a frame's lag from
+// that frame's answers.
 func TestSamplerMeasuresLag(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
@@ -309,7 +309,7 @@ func TestSamplerMeasuresLag(t *testing.T) {
 	})
 }
 
-// offset is a position without a count of transactions.
+// offset is a position whose transactions can't be counted.
 type offset uint64
 
 func (p offset) Behind(Position) (uint64, bool) { return 0, false }

@@ -15,27 +15,27 @@ import (
 	"time"
 )
 
-// sourcePort is the port of this end of a connection, another one each time.
+// sourcePort matches the local port of a connection, which differs each time.
 var sourcePort = regexp.MustCompile(`:\d+->`)
 
-// repeatAfter is how long an error that recurs is not logged again.
+// repeatAfter is how long a recurring error is not logged again.
 const repeatAfter = time.Minute
 
-// member is one target of a sampler. Its goroutine owns the fields from prober
-// to answers; those below are guarded by the sampler's mutex.
+// member is one target of a sampler. Its goroutine owns the fields from prober to answers; the
+// sampler's mutex guards the fields below them.
 type member struct {
 	sampler *Sampler
 	target  *Target
 	log     *slog.Logger
 	ticks   chan tick
-	// requests are for readings of statements.
+	// requests are requests for readings of statements.
 	requests chan *statementsRequest
 
 	prober    Prober
-	password  Secret               // of the prober, or of the next one
-	missing   map[string]bool      // missing rights that were logged
-	logged    map[string]time.Time // errors, and when they were logged last
-	failing   string               // the error now
+	password  Secret               // of this prober, or of the next one
+	missing   map[string]bool      // missing rights already logged
+	logged    map[string]time.Time // errors with the time of the last log message
+	failing   string               // the current error
 	announced bool                 // an error was logged since the last recovery
 	downSince time.Time
 	pending   []*statementsRequest
@@ -46,10 +46,10 @@ type member struct {
 	failures int // in a row
 	retryAt  time.Time
 	last     Sample
-	// settingsDue: the settings are to be read; settings are those read last.
+	// settingsDue: read the settings at the next tick. settings are the last ones read.
 	settingsDue bool
 	settings    *SettingsReading
-	lagTick     time.Time // the tick for which last's lag was computed
+	lagTick     time.Time // tick for which the lag of last was computed
 	restarts    restartCounter
 }
 
@@ -69,7 +69,7 @@ func newMember(s *Sampler, t Target) *member {
 	return m
 }
 
-// run probes at each tick that it is given.
+// run probes at each tick that it receives.
 func (m *member) run(ctx context.Context) {
 	defer m.close()
 	var last tick
@@ -86,7 +86,7 @@ func (m *member) run(ctx context.Context) {
 			last = t
 			sample := m.probe(ctx, t)
 			if ctx.Err() != nil {
-				return // stopped: the error is not the target's
+				return // stopped: the error is not the target's fault
 			}
 			m.report(&sample)
 			m.sampler.answered(m, sample)
@@ -121,8 +121,8 @@ func (m *member) probe(ctx context.Context, t tick) Sample {
 	return sample
 }
 
-// ask opens the prober if needed and probes. No answer of a server may end the
-// agent, so a panic counts as a failed probe.
+// ask opens the prober if needed and probes. A panic counts as a failed probe, since no server's
+// answer may end the agent.
 func (m *member) ask(ctx context.Context) (status *Status, err error) {
 	defer m.recoverAs(&err)
 	if m.prober == nil {
@@ -137,8 +137,8 @@ func (m *member) ask(ctx context.Context) (status *Status, err error) {
 	return m.prober.Probe(ctx)
 }
 
-// renewPassword reads the password again after a failed probe. If it has changed, the
-// next probe logs in with it.
+// renewPassword reads the password again after a failed probe. If it has changed, the next probe
+// uses it.
 func (m *member) renewPassword() {
 	if m.target.ReadPassword == nil {
 		return
@@ -152,7 +152,7 @@ func (m *member) renewPassword() {
 	m.close()
 }
 
-// close ends the prober; the next probe opens another.
+// close closes the prober; the next probe opens another one.
 func (m *member) close() {
 	if m.prober == nil {
 		return
@@ -163,7 +163,7 @@ func (m *member) close() {
 	m.prober = nil
 }
 
-// recoverAs is deferred; it makes a panic an error.
+// recoverAs turns a panic into an error. It has to be deferred.
 func (m *member) recoverAs(err *error) {
 	if r := recover(); r != nil {
 		m.log.Error("prober panicked", "panic", r, "stack", string(debug.Stack()))
@@ -171,8 +171,8 @@ func (m *member) recoverAs(err *error) {
 	}
 }
 
-// report logs what has changed since the last probe: a new error, recovery, a
-// missing right. A target that comes and goes is not logged each time.
+// report logs changes since the last probe: a new error, a recovery, a missing right. It does not
+// log every change of a target that comes and goes.
 func (m *member) report(sample *Sample) {
 	if sample.Err != nil {
 		m.reportError(errorText(sample.Err), sample.Asked)
@@ -204,7 +204,7 @@ func (m *member) reportError(text string, now time.Time) {
 	if last, ok := m.logged[cause]; ok && now.Sub(last) < repeatAfter {
 		return
 	}
-	if len(m.logged) >= 100 { // texts that hold something that changes
+	if len(m.logged) >= 100 { // texts that contain something variable
 		clear(m.logged)
 	}
 	m.logged[cause] = now
@@ -212,8 +212,8 @@ func (m *member) reportError(text string, now time.Time) {
 	m.log.Error("target can't be sampled", "err", text)
 }
 
-// record makes sample the newest of the member. The caller holds mu. Until the
-// cluster's lag is computed, the sample has that of the previous tick.
+// record makes sample the newest of the member. The caller holds mu. Until the cluster's lag is
+// computed, the sample has the lag of the previous tick.
 func (m *member) record(sample Sample) {
 	if sample.Err == nil {
 		m.restarts.observe(sample.Answered, sample.Status.Uptime)
@@ -225,7 +225,7 @@ func (m *member) record(sample Sample) {
 	m.last = sample
 }
 
-// sameTarget reports whether a reload left the target as it was.
+// sameTarget reports whether a reload left the target unchanged.
 func sameTarget(a, b *Target) bool {
 	return a.Name == b.Name && a.Engine == b.Engine && a.Address == b.Address &&
 		a.Cluster == b.Cluster && a.Behind == b.Behind && a.Nodename == b.Nodename && a.Role == b.Role && a.User == b.User && a.Password == b.Password &&
@@ -245,16 +245,16 @@ func sameTLS(a, b *tls.Config) bool {
 }
 
 const (
-	// quickRetries are made at every tick: most outages are short.
+	// quickRetries is the number of retries at every tick, since most outages are short.
 	quickRetries = 5
 	// maxBackoff is the longest pause between two attempts.
 	maxBackoff = 5 * time.Second
 )
 
-// backoff returns the pause after so many failures in a row, from 0 (next tick)
-// to maxBackoff. A fifth of it is random, so that many targets are not retried
-// in step. A port that nothing is listening on is tried at every tick: that is
-// cheap, and a server that starts is seen from its first second.
+// backoff returns the pause after a number of consecutive failures, from 0 (next tick) to
+// maxBackoff. A fifth of it is random, so that many targets are not retried in step. A port without
+// a listener is tried at every tick: that is cheap, and the first second of a starting server is
+// sampled.
 func backoff(failures int, interval time.Duration, err error) time.Duration {
 	if failures <= quickRetries || errors.Is(err, syscall.ECONNREFUSED) {
 		return 0
@@ -266,20 +266,19 @@ func backoff(failures int, interval time.Duration, err error) time.Duration {
 	return d - rand.N(d/5+1)
 }
 
-// restartTolerance is how far a server's start may seem to move between two
-// samples without a restart: uptimes are whole seconds, and answers take up to
-// an interval.
+// restartTolerance is how far the apparent start of a server may move between two samples without a
+// restart: uptimes are whole seconds, and an answer can take up to an interval.
 const restartTolerance = 3 * time.Second
 
-// restartCounter counts a server's restarts by the time of its start: the uptime
-// of a restarted server may exceed the previous one before it answers. Counters
-// that fall for another reason (FLUSH STATUS) are no restart.
+// restartCounter counts a server's restarts by its start time, since the uptime of a restarted
+// server may exceed the previous one before it answers. Counters that fall for another reason
+// (FLUSH STATUS) do not count as a restart.
 type restartCounter struct {
 	started time.Time // zero: unknown
 	n       uint64
 }
 
-// observe takes the uptime that a server reported at a moment; 0 is unknown.
+// observe takes the uptime that a server reported at a time; 0: unknown.
 func (r *restartCounter) observe(answered time.Time, uptime time.Duration) {
 	if uptime <= 0 {
 		return

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// TestErrorIsLoggedOncePerCause guards that the port of a connection's own end
-// makes no new error of each attempt.
+// TestErrorIsLoggedOncePerCause guards that the local port of a connection does not make each
+// attempt a new error.
 func TestErrorIsLoggedOncePerCause(t *testing.T) {
 	var said strings.Builder
 	m := &member{log: slog.New(slog.NewTextHandler(&said, nil)), logged: map[string]time.Time{}}

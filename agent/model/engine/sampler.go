@@ -11,13 +11,12 @@ import (
 	"time"
 )
 
-// Shares of the interval. A probe has to answer within probeShare. The frame
-// closes a little later, so that a prober that keeps its deadline can still
-// report why it failed.
+// Shares of the interval. A probe has to answer within probeShare. The frame closes a little later,
+// so that a prober that keeps its deadline can still report why it failed.
 const (
 	probeShare = 0.90
 	frameShare = 0.95
-	// extraShare is the least part of the interval that an extra tick needs.
+	// extraShare is the minimum share of the interval for an extra tick.
 	extraShare = 0.15
 )
 
@@ -29,20 +28,20 @@ var errLate = errors.New("no answer to an earlier tick yet")
 
 // Options of a Sampler. The zero value is usable.
 type Options struct {
-	// Logger gets changes of a target's state; nil: slog.Default().
+	// Logger receives changes of a target's state; nil: slog.Default().
 	Logger *slog.Logger
-	// Now is the clock of all samples. Its differences must be lengths of time,
-	// also when the machine's wall clock is set; nil: time.Now.
+	// Now is the clock of all samples. Differences must be durations even if the machine's wall
+	// clock is set; nil: time.Now.
 	Now func() time.Time
 }
 
-// Sampler asks all targets at the same instants. Ticks are whole intervals of
-// its clock, each probe has a deadline inside its tick, and a slow or dead
-// target delays no other. Latest and subscriptions never cause a query.
+// Sampler asks all targets at the same instants. Ticks are whole intervals of its clock, each probe
+// has a deadline within its tick, and a slow or dead target never delays the others. Latest and
+// subscriptions never cause a query.
 //
-// Each target has a member, whose goroutine alone uses the target's prober.
-// Run's goroutine hands out the ticks, closes the frames and publishes them.
-// mu guards all other state and is never held during a probe.
+// Each target has a member, and only the member's goroutine uses the target's prober. Run's
+// goroutine hands out the ticks, closes the frames and publishes them. mu guards all other state
+// and is never held during a probe.
 type Sampler struct {
 	open     func(Target) (Prober, error)
 	interval time.Duration
@@ -56,8 +55,8 @@ type Sampler struct {
 	current     *openFrame // nil between frames
 	complete    chan struct{}
 	missed      uint64                  // ticks at which the sampler did not run
-	late        time.Duration           // for which ticks were due and not begun
-	due         time.Time               // of the next tick; zero: unknown
+	late        time.Duration           // sum of the delays before ticks began
+	due         time.Time               // time of the next tick; zero: unknown
 	trackers    map[string]*lagTracker  // by cluster
 	subscribers map[chan Frame]struct{} // closed while mu is held
 	ended       bool
@@ -67,20 +66,20 @@ type Sampler struct {
 // tick is an instant at which all targets are asked.
 type tick struct {
 	at time.Time
-	// window is the time until the next tick, of which the answers have a share.
+	// window is the time until the next tick; answers have to arrive within a share of it.
 	window time.Duration
-	// extra: it was asked for by SampleNow. Only answers count then: a shorter
-	// window is no reason to call a target down.
+	// extra: SampleNow asked for it. Only answers count, since a shorter window is no reason to
+	// report a target as down.
 	extra bool
-	// missed is how many ticks before this one were missed.
+	// missed is the number of ticks missed before this one.
 	missed int
 }
 
-// late reports whether an answer that came at a moment is so much later than its
-// deadline that this process itself must have stood still.
+// late reports whether an answer came so long after its deadline that this process itself must have
+// stood still.
 func (t *tick) late(at time.Time) bool { return at.Sub(t.at) > t.window+t.window/2 }
 
-// openFrame is a tick whose answers are coming in.
+// openFrame is a tick that still receives answers.
 type openFrame struct {
 	tick
 	members []*member
@@ -88,8 +87,8 @@ type openFrame struct {
 	stalled bool // answers are missing because this process stood still
 }
 
-// NewSampler returns a sampler of targets, whose names must differ. open is
-// called on a target's own goroutine before its first probe.
+// NewSampler returns a sampler of targets with distinct names. It calls open on a target's own
+// goroutine before its first probe.
 func NewSampler(targets []Target, open func(Target) (Prober, error), interval time.Duration, opts Options) *Sampler {
 	s := &Sampler{
 		open:        open,
@@ -111,9 +110,8 @@ func NewSampler(targets []Target, open func(Target) (Prober, error), interval ti
 	return s
 }
 
-// Run samples until ctx ends. It then closes the probers and the subscribers'
-// channels; a prober that ignores its context is waited for one interval at
-// most.
+// Run samples until ctx ends. It then closes the probers and the subscribers' channels. It waits at
+// most one interval for a prober that ignores its context.
 func (s *Sampler) Run(ctx context.Context) error {
 	if s.interval <= 0 {
 		return fmt.Errorf("sample interval %v is not positive", s.interval)
@@ -153,8 +151,8 @@ func (s *Sampler) Run(ctx context.Context) error {
 	}
 }
 
-// SampleNow has the targets asked as soon as no tick is open. It does nothing if
-// the next tick is about to come: that one serves as well.
+// SampleNow asks the targets as soon as no tick is open. It does nothing shortly before the next
+// tick, which serves the same purpose.
 func (s *Sampler) SampleNow() {
 	select {
 	case s.extra <- struct{}{}:
@@ -162,16 +160,16 @@ func (s *Sampler) SampleNow() {
 	}
 }
 
-// MissedTicks is how many ticks passed without samples because this process, or
-// its machine, stood still.
+// MissedTicks returns how many ticks passed without samples because this process or its machine
+// stood still.
 func (s *Sampler) MissedTicks() uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.missed
 }
 
-// Late is for how long ticks were due and not begun since the sampler began, the one that is due
-// now among them: this process had no core, or its machine stood still.
+// Late returns the total delay of all ticks so far, including the one that is due now: this process
+// had no core, or its machine stood still.
 func (s *Sampler) Late() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -182,14 +180,13 @@ func (s *Sampler) Late() time.Duration {
 	return late
 }
 
-// awaitTick sleeps until the next whole interval, or until SampleNow. A tick that
-// it wakes up for too late, since the machine was suspended or the process
-// stopped, is missed.
+// awaitTick sleeps until the next whole interval or until SampleNow. It counts a tick as missed if
+// it wakes up too late, because the machine was suspended or the process stopped.
 func (s *Sampler) awaitTick(ctx context.Context, last time.Time) (tick, bool) {
 	for {
 		now := s.now()
 		next := now.Add(s.interval - now.Sub(now.Truncate(s.interval)))
-		if !last.IsZero() && next.Sub(last) < s.interval/2 { // woken up a moment too early
+		if !last.IsZero() && next.Sub(last) < s.interval/2 { // woken slightly too early
 			next = next.Add(s.interval)
 		}
 		extra, ok := wait(ctx, next.Sub(now), s.extra)
@@ -218,7 +215,7 @@ func (s *Sampler) awaitTick(ctx context.Context, last time.Time) (tick, bool) {
 func (s *Sampler) begin(t tick) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	select { // a signal left over from a frame that closed by its deadline
+	select { // a signal left over from a frame that closed at its deadline
 	case <-s.complete:
 	default:
 	}
@@ -248,8 +245,7 @@ func (s *Sampler) begin(t tick) {
 	s.settle(f)
 }
 
-// wait waits for as long as d, or until there is a signal. It returns false if ctx
-// ends before.
+// wait waits for d or until there is a signal. It returns false if ctx ends first.
 func wait(ctx context.Context, d time.Duration, signal <-chan struct{}) (signalled, ok bool) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -263,8 +259,7 @@ func wait(ctx context.Context, d time.Duration, signal <-chan struct{}) (signall
 	}
 }
 
-// answered takes a member's answer. One that comes after its frame has closed is
-// dropped.
+// answered takes a member's answer. It drops an answer that comes after its frame has closed.
 func (s *Sampler) answered(m *member, sample Sample) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -288,8 +283,8 @@ func (s *Sampler) answered(m *member, sample Sample) {
 	}
 }
 
-// counts reports whether a sample says something of its target: a failure does not
-// if this process had no time to take the answer.
+// counts reports whether a sample is evidence about its target. A failure is not if this process
+// had no time to receive the answer.
 func (s *Sampler) counts(f *openFrame, err error, at time.Time) bool {
 	switch {
 	case err == nil:
@@ -303,8 +298,8 @@ func (s *Sampler) counts(f *openFrame, err error, at time.Time) bool {
 	return true
 }
 
-// settle computes the lag of each cluster whose members have all answered, and
-// signals Run when no member is pending.
+// settle computes the lag of each cluster whose members have all answered, and signals Run when no
+// member is pending.
 func (s *Sampler) settle(f *openFrame) {
 	waiting := map[string]bool{}
 	for m := range f.waiting {
@@ -314,7 +309,7 @@ func (s *Sampler) settle(f *openFrame) {
 	for _, m := range f.members {
 		name := m.target.Cluster
 		sample := &m.last
-		if !sample.Tick.Equal(f.at) { // not asked, or not counted
+		if !sample.Tick.Equal(f.at) { // not asked, or does not count
 			sample = &Sample{Target: m.target, Err: ErrNotSampled}
 		}
 		switch _, open := f.waiting[m]; {
@@ -345,8 +340,8 @@ func (s *Sampler) settle(f *openFrame) {
 	}
 }
 
-// finish closes the open frame: a target that has not answered is down. It also
-// returns the members that did not keep their deadline.
+// finish closes the open frame. A target that has not answered is down. It also returns the members
+// that missed their deadline.
 func (s *Sampler) finish() (frame Frame, stuck []*member) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -367,16 +362,15 @@ func (s *Sampler) finish() (frame Frame, stuck []*member) {
 	}
 	frame = Frame{Tick: f.at, Interval: s.interval, Missed: f.missed, Samples: make([]Sample, 0, len(f.members))}
 	for _, m := range f.members {
-		if m.last.Tick.Equal(f.at) { // else removed since the tick, or not counted
+		if m.last.Tick.Equal(f.at) { // otherwise removed since the tick, or does not count
 			frame.Samples = append(frame.Samples, m.last)
 		}
 	}
 	return frame, stuck
 }
 
-// Latest returns each target's newest sample, never older than two ticks. It
-// does not wait for slower targets: until the whole cluster has answered, a
-// sample has the lag of the previous tick.
+// Latest returns each target's newest sample, never older than two ticks. It does not wait for
+// slower targets: until the whole cluster has answered, a sample has the lag of the previous tick.
 func (s *Sampler) Latest() Frame {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -406,8 +400,8 @@ func (s *Sampler) Targets() []Target {
 	return targets
 }
 
-// Update replaces the targets. An unchanged one keeps its connection and its
-// history; a changed one starts over.
+// Update replaces the targets. An unchanged target keeps its connection and its history; a changed
+// one starts over.
 func (s *Sampler) Update(targets []Target) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -443,7 +437,7 @@ func (s *Sampler) Update(targets []Target) {
 	s.members = members
 }
 
-// start gives a member its goroutine. The caller holds mu.
+// start starts a member's goroutine. The caller holds mu.
 func (s *Sampler) start(m *member) {
 	ctx, cancel := context.WithCancel(s.ctx)
 	m.cancel = cancel
@@ -489,10 +483,9 @@ func deadlineError(interval time.Duration) error {
 	return fmt.Errorf("no answer within %v", share(interval, probeShare))
 }
 
-// Subscribe returns a channel that gets each complete frame once, and a
-// function that ends the subscription. The channel is closed then, or when the
-// sampler ends. A reader that falls more than buffer frames behind loses the
-// oldest, so that it can't hold up the sampling.
+// Subscribe returns a channel that receives each complete frame once, and a function that ends the
+// subscription. The channel is closed then, or when the sampler ends. A reader that falls more than
+// buffer frames behind loses the oldest frames, so it never delays the sampling.
 func (s *Sampler) Subscribe(buffer int) (frames <-chan Frame, cancel func()) {
 	sub := make(chan Frame, max(buffer, 1))
 	s.mu.Lock()
@@ -512,7 +505,7 @@ func (s *Sampler) Subscribe(buffer int) (frames <-chan Frame, cancel func()) {
 	}
 }
 
-// publish gives the frame to the subscribers without waiting for them.
+// publish sends the frame to the subscribers without waiting for them.
 func (s *Sampler) publish(frame Frame) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -151,8 +151,7 @@ func TestTicksAreWholeSeconds(t *testing.T) {
 	})
 }
 
-// A server that is stopped or unreachable must not delay the others, and is
-// down within the tick.
+// A server that is stopped or unreachable must not delay the others, and is down within the tick.
 func TestDeadTargetDelaysNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, targets("", "dead", "alive"), map[string]*fake{
@@ -177,8 +176,7 @@ func TestDeadTargetDelaysNobody(t *testing.T) {
 	})
 }
 
-// A prober that ignores its context is skipped until it is back, and never
-// asked twice at once.
+// A prober that ignores its context is skipped until it returns, and never asked twice at once.
 func TestStuckProberIsSkipped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
@@ -213,7 +211,7 @@ func TestStuckProberIsSkipped(t *testing.T) {
 	})
 }
 
-// An answer that comes after its frame has closed is not shown as if it were new.
+// An answer that comes after its frame has closed is not shown as new.
 func TestLateAnswerIsDropped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		late := &fake{answer: func(context.Context) (*Status, error) {
@@ -269,7 +267,7 @@ func TestBackoffAndRecovery(t *testing.T) {
 	})
 }
 
-// A closed port costs nothing to ask: a starting server is seen at once.
+// Asking a closed port costs nothing, so a starting server is seen at once.
 func TestRefusedIsRetriedAtOnce(t *testing.T) {
 	for failures := range 1000 {
 		if d := backoff(failures, time.Second, fmt.Errorf("dial: %w", syscall.ECONNREFUSED)); d != 0 {
@@ -330,7 +328,7 @@ func TestLatestBeforeTheFirstTick(t *testing.T) {
 	}
 }
 
-// Series of a sampler that no longer ticks must vanish, not stand still.
+// If a sampler no longer ticks, its series must vanish instead of freezing.
 func TestLatestIsNeverOld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, targets("", "a"), map[string]*fake{"a": {answer: after(0, &Status{})}})
@@ -356,7 +354,7 @@ func TestUpdateKeepsUnchangedTargets(t *testing.T) {
 		r := newRig(t, targets("", "keep", "gone"), fakes)
 		defer r.stop()
 		<-r.frames
-		time.Sleep(200 * time.Millisecond) // the next tick is open, gone is waited for
+		time.Sleep(200 * time.Millisecond) // the next tick is open and waits for gone
 		r.Update(targets("", "fresh", "keep"))
 		if f := <-r.frames; len(f.Samples) != 1 || f.Samples[0].Target.Name != "keep" {
 			t.Errorf("frame open during the update: %+v", f)
@@ -374,7 +372,7 @@ func TestUpdateKeepsUnchangedTargets(t *testing.T) {
 	})
 }
 
-// A target that comes and goes each second fills no log.
+// A target that changes its state every second does not fill the log.
 func TestFlappingIsLoggedOnceAMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		flap := &fake{}
@@ -439,7 +437,7 @@ func TestSampleNow(t *testing.T) {
 		slow.mu.Lock()
 		slow.answer = after(400*time.Millisecond, &Status{})
 		slow.mu.Unlock()
-		for i := range 3 { // it can't answer before the next tick: that is no failure
+		for i := range 3 { // no answer before the next tick is not a failure here
 			time.Sleep(time.Duration(i) * 100 * time.Millisecond)
 			r.SampleNow()
 		}
@@ -462,7 +460,7 @@ func TestSampleNow(t *testing.T) {
 	})
 }
 
-// A process that stood still is no reason to call servers down.
+// If the process stood still, that is no reason to report servers as down.
 func TestMissedTicksAreTheSamplersOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var stood atomic.Int64
@@ -501,18 +499,18 @@ func TestMissedTicksAreTheSamplersOwn(t *testing.T) {
 		if down != 0 {
 			t.Errorf("the server is called down %d times", down)
 		}
-		// The third tick had no answer, those of the seconds 4 to 7 were not begun.
+		// The third tick had no answer, and the ticks at seconds 4 to 7 did not begin.
 		if n := s.MissedTicks(); n != 5 || fmt.Sprint(ticks) != "[1 2 3 8 9 10]" {
 			t.Errorf("%d ticks missed; frames of the seconds %v", n, ticks)
 		}
-		if late := s.Late(); late < 4*time.Second || late > 4100*time.Millisecond { // the tick of the second 4
+		if late := s.Late(); late < 4*time.Second || late > 4100*time.Millisecond { // the tick of second 4
 			t.Errorf("ticks were late for %v", late)
 		}
 	})
 }
 
-// A password that was corrected in its file is used at the next attempt, without a
-// reload; one that did not change does not cost a connection.
+// A password corrected in its file is used at the next attempt, without a reload. An unchanged
+// password does not cost a connection.
 func TestPasswordIsReadAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var inFile atomic.Value

@@ -2,18 +2,17 @@ package engine
 
 import "slices"
 
-// mostSessionStates bounds the label sets of one server.
+// mostSessionStates limits the label sets of one server.
 const mostSessionStates = 32
 
-// SessionState is what a session that executes a statement waits for: its class, and the
-// server's own name of it.
+// SessionState is what an executing session waits for: its class, and the server's own name for it.
 type SessionState struct{ Class, Event string }
 
-// SessionStates are the states that one server's sessions had so far, in the order in which
-// they came. The zero value has none.
+// SessionStates are the states of one server's sessions so far, in order of first occurrence. The
+// zero value has none.
 type SessionStates struct{ seen []SessionState }
 
-// Known returns a state, that of all others if there are too many.
+// Known returns a state, or the state for all others if there are too many.
 func (s *SessionStates) Known(state SessionState) SessionState {
 	if !slices.Contains(s.seen, state) {
 		if len(s.seen) >= mostSessionStates-1 {
@@ -26,7 +25,7 @@ func (s *SessionStates) Known(state SessionState) SessionState {
 	return state
 }
 
-// Set sets ActiveSessions to how many sessions there are of each state. What was seen once
+// Set sets ActiveSessions to the number of sessions in each state. A state that occurred before
 // stays, as 0.
 func (s *SessionStates) Set(out *Status, counts map[SessionState]float64) {
 	known := map[SessionState]float64{}

@@ -2,8 +2,8 @@ package engine
 
 import "testing"
 
-// TestSessionStates guards that a server with ever new states makes no more series, that none
-// of its sessions gets lost, and that a state that was seen stays.
+// TestSessionStates guards that a server with ever new states creates no more series, that all of
+// its sessions are counted, and that a state that occurred stays.
 func TestSessionStates(t *testing.T) {
 	var states SessionStates
 	counts := map[SessionState]float64{}

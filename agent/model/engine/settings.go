@@ -7,29 +7,27 @@ import (
 	"time"
 )
 
-// Settings are the configuration variables of a server that matter to a
-// benchmark, under the server's own names, sizes in bytes. Each engine lists
-// those that it reads, so that no secret is among them.
+// Settings are the configuration variables that matter for a benchmark, under the server's own
+// names, with sizes in bytes. Each engine lists the variables that it reads, so secrets are never
+// among them.
 type Settings map[string]string
 
 // Configured is a Prober that can read its server's settings.
 type Configured interface {
-	// Settings reads them with a few cheap statements on the prober's connection.
-	// It is called between two probes, on the same goroutine, and fails if there
-	// is no connection.
+	// Settings reads the settings with a few cheap statements on the prober's connection. It is
+	// called between two probes, on the same goroutine, and fails if there is no connection.
 	Settings(ctx context.Context) (Settings, error)
 }
 
-// SettingsReading is the last answer of a target to the question for its
-// settings.
+// SettingsReading is a target's last answer to the question for its settings.
 type SettingsReading struct {
-	// At is when it was asked.
+	// At is when the target was asked.
 	At       time.Time
 	Settings Settings
 	Err      error // nil: Settings are known
 }
 
-// Same reports whether two readings have the same result, whatever their time.
+// Same reports whether two readings have the same result, at any time.
 func (r *SettingsReading) Same(other *SettingsReading) bool {
 	if (r.Err == nil) != (other.Err == nil) || r.Err != nil && r.Err.Error() != other.Err.Error() {
 		return false
@@ -40,13 +38,12 @@ func (r *SettingsReading) Same(other *SettingsReading) bool {
 // errNoSettings is the reading of a target whose engine has no settings.
 var errNoSettings = errors.New("this engine's settings are not read")
 
-// settingsShare is the part of an interval that has to be left for reading
-// settings. A slower server is not asked.
+// settingsShare is the share of an interval that has to remain for reading settings. A slower
+// server is not asked.
 const settingsShare = 0.3
 
-// ReadSettings requests the settings of all targets once, after their answer to
-// the next tick. A target that is down is asked when it answers again. Later
-// samples have the result.
+// ReadSettings requests the settings of all targets once, after their answer to the next tick. A
+// target that is down is asked when it answers again. Later samples contain the result.
 func (s *Sampler) ReadSettings() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -55,8 +52,8 @@ func (s *Sampler) ReadSettings() {
 	}
 }
 
-// readSettings asks for the settings if they are due. It runs on the member's
-// goroutine, after a successful probe.
+// readSettings reads the settings if they are due. It runs on the member's goroutine, after a
+// successful probe.
 func (m *member) readSettings(ctx context.Context, tick time.Time) {
 	left := share(m.sampler.interval, probeShare) - m.sampler.now().Sub(tick)
 	if left < share(m.sampler.interval, settingsShare) {

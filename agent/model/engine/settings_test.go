@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// configured is a fake that tells settings.
+// configured is a fake with settings.
 type configured struct {
 	*fake
 	settings func(ctx context.Context) (Settings, error)
@@ -17,8 +17,8 @@ type configured struct {
 
 func (c *configured) Settings(ctx context.Context) (Settings, error) { return c.settings(ctx) }
 
-// settingsOf runs a sampler of one target for some ticks; at the beginning it is
-// told to read settings. It returns the frames.
+// settingsOf runs a sampler of one target for some ticks, starting with ReadSettings, and returns
+// the frames.
 func settingsOf(t *testing.T, p Prober, ticks int) []Frame {
 	t.Helper()
 	var frames []Frame
@@ -41,8 +41,8 @@ func settingsOf(t *testing.T, p Prober, ticks int) []Frame {
 	return frames
 }
 
-// TestReadSettings guards that settings are read once when that is asked for,
-// behind the answer to a tick, and stand in the samples after it.
+// TestReadSettings guards that settings are read once when requested, after the answer to a tick,
+// and are in the samples after it.
 func TestReadSettings(t *testing.T) {
 	reads := 0
 	p := &configured{&fake{answer: after(10*time.Millisecond, &Status{})}, func(context.Context) (Settings, error) {
@@ -64,8 +64,8 @@ func TestReadSettings(t *testing.T) {
 	}
 }
 
-// TestSettingsAreNoBurden guards that settings which can't be read, or take long,
-// cost no sample, and that a slow server is not asked.
+// TestSettingsAreNoBurden guards that settings that can't be read, or take long, cost no sample,
+// and that a slow server is not asked.
 func TestSettingsAreNoBurden(t *testing.T) {
 	forever := func(ctx context.Context) (Settings, error) {
 		<-ctx.Done()

@@ -15,19 +15,19 @@ import (
 	"github.com/benchwatch/benchwatch/agent/base/series"
 )
 
-// StatementCounts are what a server counts of statements, since some moment.
+// StatementCounts are a server's counts of statements since some time.
 type StatementCounts struct {
 	Executions float64 `json:"executions"`
-	// Seconds is the time of all executions in the server, LockSeconds the part of it in
-	// which they waited for locks of tables.
+	// Seconds is the time of all executions in the server, LockSeconds the part in which they
+	// waited for table locks.
 	Seconds     float64 `json:"seconds"`
 	LockSeconds float64 `json:"lock_seconds,omitempty"`
 	Errors      float64 `json:"errors,omitempty"`
-	// Rows are those that were read, sent to the client and changed.
+	// Rows read, sent to the client, and changed.
 	RowsExamined float64 `json:"rows_examined,omitempty"`
 	RowsSent     float64 `json:"rows_sent,omitempty"`
 	RowsAffected float64 `json:"rows_affected,omitempty"`
-	// TemporaryTables are those made for results, TemporaryDiskTables those of them on disk.
+	// TemporaryTables were created for results; TemporaryDiskTables are those on disk.
 	TemporaryTables     float64 `json:"temporary_tables,omitempty"`
 	TemporaryDiskTables float64 `json:"temporary_disk_tables,omitempty"`
 	// FullScans are executions that read a table without an index.
@@ -38,14 +38,14 @@ func (c *StatementCounts) fields() []*float64 {
 	return []*float64{&c.Executions, &c.Seconds, &c.LockSeconds, &c.Errors, &c.RowsExamined, &c.RowsSent, &c.RowsAffected, &c.TemporaryTables, &c.TemporaryDiskTables, &c.FullScans}
 }
 
-// Add adds what other counted.
+// Add adds the counts of other.
 func (c *StatementCounts) Add(other *StatementCounts) {
 	for i, of := range other.fields() {
 		*c.fields()[i] += *of
 	}
 }
 
-// subtract takes away what was counted before; false if that was more.
+// subtract subtracts earlier counts; false if one of them was larger.
 func (c *StatementCounts) subtract(before *StatementCounts) bool {
 	all := c.fields()
 	for i, of := range before.fields() {
@@ -57,28 +57,29 @@ func (c *StatementCounts) subtract(before *StatementCounts) bool {
 	return true
 }
 
-// Statement is what a server counted of statements that have the same text without their
-// literals.
+// Statement is a server's counts of statements whose text is equal except for literals.
 type Statement struct {
-	// Schema is the default database. Digest is the server's hash of the text, empty for all
-	// statements for which its table had no room, or DigestPrepared.
+	// Schema is the default database. Digest is the server's hash of the text, DigestPrepared, or
+	// empty for all statements that did not fit into the server's table.
 	Schema string `json:"schema,omitempty"`
 	Digest string `json:"digest,omitempty"`
-	// Text has no literals. It may be cut, and is only read of those that took the most time.
+	// Text has no literals and may be cut. It is only read for the statements that took the most
+	// time.
 	Text string `json:"text,omitempty"`
-	// FirstSeen is since when the server counts it, in seconds of Unix time by its clock.
+	// FirstSeen is when the server began to count the statement, in seconds of Unix time by its
+	// clock.
 	FirstSeen float64 `json:"first_seen,omitempty"`
 	StatementCounts
-	// Latency is how long the executions took; nil if that is unknown.
+	// Latency is the distribution of execution times; nil: unknown.
 	Latency LatencyBuckets `json:"latency,omitempty"`
 }
 
-// DigestPrepared is the digest of all executions of prepared statements together, of servers
-// that do not count them by text (MariaDB).
+// DigestPrepared is the digest of all executions of prepared statements, on servers that do not
+// count them by text (MariaDB).
 const DigestPrepared = "prepared"
 
-// LatencyBuckets are the buckets of a histogram. In JSON each is its bounds in seconds, null
-// for none, and its number of values.
+// LatencyBuckets are the buckets of a histogram. In JSON a bucket is its two bounds in seconds,
+// null for a missing one, and its number of values.
 type LatencyBuckets []histogram.Bucket
 
 // MarshalJSON implements json.Marshaler.
@@ -113,7 +114,7 @@ func (b *LatencyBuckets) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// since returns the values that were counted after before; nil if fewer are.
+// since returns the values counted after before; nil if a count fell.
 func (b LatencyBuckets) since(before LatencyBuckets) LatencyBuckets {
 	was := map[[2]float64]uint64{}
 	for _, one := range before {
@@ -137,18 +138,18 @@ func (b LatencyBuckets) since(before LatencyBuckets) LatencyBuckets {
 	return more
 }
 
-// StatementReading is what a server had counted at one moment.
+// StatementReading is a server's counts at one time.
 type StatementReading struct {
-	// At is when it was asked.
+	// At is when the server was asked.
 	At            time.Time `json:"at"`
 	UptimeSeconds float64   `json:"uptime_seconds"`
-	// Questions are the statements of clients by the server's own counter, Prepared those of
-	// them that executed a prepared one.
+	// Questions is the server's own counter of clients' statements; Prepared is the part that
+	// executed a prepared statement.
 	Questions series.Optional[float64] `json:"questions,omitzero"`
 	Prepared  series.Optional[float64] `json:"prepared,omitzero"`
 
 	Statements []Statement `json:"statements"`
-	// Latency is that of all statements; nil if it is unknown.
+	// Latency is the distribution over all statements; nil: unknown.
 	Latency LatencyBuckets `json:"latency,omitempty"`
 }
 
@@ -156,7 +157,7 @@ type StatementReading struct {
 type StatementsDelta struct {
 	From, To            time.Time
 	Questions, Prepared series.Optional[float64]
-	// Statements are those that were executed, the ones that took the most time first.
+	// Statements are the executed statements, ordered by time, the longest first.
 	Statements []Statement
 	Latency    LatencyBuckets
 }
@@ -167,11 +168,11 @@ var (
 	ErrStatementsReset   = errors.New("the server's counters of statements were reset in between")
 )
 
-// restartSlack is how far a server's start may seem to move without a restart, in seconds.
+// restartSlack is how far the apparent start of a server may move without a restart, in seconds.
 const restartSlack = 3
 
-// StatementsBetween returns what was executed between two readings. It fails if the
-// counters were reset in between.
+// StatementsBetween returns what was executed between two readings. It fails if the counters were
+// reset in between.
 func StatementsBetween(before, after *StatementReading) (*StatementsDelta, error) {
 	if after.UptimeSeconds+restartSlack < before.UptimeSeconds+after.At.Sub(before.At).Seconds() {
 		return nil, ErrStatementsRestart
@@ -189,7 +190,7 @@ func StatementsBetween(before, after *StatementReading) (*StatementsDelta, error
 	for _, s := range after.Statements {
 		old := was[key{s.Schema, s.Digest}]
 		switch {
-		case old == nil: // its histogram is that of this time
+		case old == nil: // its histogram only covers this time
 		case old.FirstSeen != s.FirstSeen || !s.subtract(&old.StatementCounts):
 			return nil, ErrStatementsReset
 		case old.Latency == nil:
@@ -208,8 +209,8 @@ func StatementsBetween(before, after *StatementReading) (*StatementsDelta, error
 	return d, nil
 }
 
-// dropPrepared leaves out the executions of prepared statements if the server counted them
-// by text as well: what it counted of clients shows that.
+// dropPrepared removes the executions of prepared statements if the server also counted them by
+// text, which the counts of clients' statements reveal.
 func (d *StatementsDelta) dropPrepared() {
 	i := slices.IndexFunc(d.Statements, func(s Statement) bool { return s.Digest == DigestPrepared })
 	if i < 0 || !d.Questions.Known {
@@ -222,7 +223,7 @@ func (d *StatementsDelta) dropPrepared() {
 	}
 }
 
-// Total is the sum over all statements.
+// Total returns the sum over all statements.
 func (d *StatementsDelta) Total() StatementCounts {
 	var total StatementCounts
 	for i := range d.Statements {
@@ -238,29 +239,29 @@ func difference(before, after series.Optional[float64]) series.Optional[float64]
 	return series.Some(after.Value - before.Value)
 }
 
-// StatementReader is a Prober that can read what its server counts by statement.
+// StatementReader is a Prober that can read its server's counts by statement.
 type StatementReader interface {
-	// Statements reads it with a few statements on the prober's connection. Without a reading
-	// before it, all statements are returned without their texts; with one, those that were
-	// executed since, with the texts of the ones that took the most time. It is called between
-	// two probes, on the same goroutine.
+	// Statements reads the counts with a few statements on the prober's connection. Without an
+	// earlier reading it returns all statements without texts; otherwise the statements executed
+	// since, with the texts of those that took the most time. It is called between two probes, on
+	// the same goroutine.
 	//
 	// The error is a MissingError if the server can't be asked at all.
 	Statements(ctx context.Context, before *StatementReading) (*StatementReading, error)
 }
 
-// MissingError is why something can't be read of a server until somebody changes that: a
-// right is missing, or it is switched off.
+// MissingError is why something can't be read from a server until a person changes that: a right is
+// missing, or it is switched off.
 type MissingError string
 
 // Error implements error.
 func (e MissingError) Error() string { return string(e) }
 
-// ErrSwitchedOff is the error of reading what the configuration of the target switches off,
-// or what its engine does not have.
+// ErrSwitchedOff is returned for readings that the target's configuration switches off or its
+// engine does not support.
 var ErrSwitchedOff = errors.New("switched off")
 
-// StatementsAnswer is a reading, or why there is none.
+// StatementsAnswer is a reading, or the reason why there is none.
 type StatementsAnswer struct {
 	*StatementReading
 	Err error
@@ -268,21 +269,21 @@ type StatementsAnswer struct {
 
 // statementsRequest asks a member for a reading.
 type statementsRequest struct {
-	ctx    context.Context // of who waits
+	ctx    context.Context // context of the waiting caller
 	before *StatementReading
-	answer chan StatementsAnswer // with room for one
+	answer chan StatementsAnswer // with room for one answer
 	tries  int
 }
 
-// maxTries bounds how often a server is asked that does not answer in time.
+// maxTries limits how often a server is asked that does not answer in time.
 const maxTries = 2
 
-// maxRequests is how many readings of one target may be pending.
+// maxRequests is the maximum number of pending readings of one target.
 const maxRequests = 8
 
-// ReadStatements reads what targets count by statement, each with the reading before it or
-// nil, and waits for that until ctx is done. A target is asked at once if its tick leaves
-// time for that, else after the next one. Those that are no targets have no answer.
+// ReadStatements reads the targets' counts by statement, each with its earlier reading or nil, and
+// waits until ctx is done. It asks a target at once if the tick leaves enough time, otherwise after
+// the next tick. Names that are not targets have no answer.
 func (s *Sampler) ReadStatements(ctx context.Context, targets map[string]*StatementReading) map[string]StatementsAnswer {
 	pending := map[string]chan StatementsAnswer{}
 	s.mu.Lock()
@@ -312,8 +313,8 @@ func (s *Sampler) ReadStatements(ctx context.Context, targets map[string]*Statem
 	return all
 }
 
-// readStatements answers the pending requests, as far as the last tick leaves time. It runs
-// on the member's goroutine, which keeps the deadline of a probe.
+// readStatements answers the pending requests if the last tick leaves enough time. It runs on the
+// member's goroutine, which keeps the deadline of a probe.
 func (m *member) readStatements(ctx context.Context, last tick) {
 	m.pending = slices.DeleteFunc(m.pending, func(r *statementsRequest) bool { return r.ctx.Err() != nil })
 	for len(m.pending) > 0 && m.answers {
@@ -326,7 +327,7 @@ func (m *member) readStatements(ctx context.Context, last tick) {
 		a := m.askStatements(ctx, r.before, left)
 		if errors.Is(a.Err, context.DeadlineExceeded) {
 			if r.tries++; r.tries < maxTries {
-				m.pending, m.answers = append(m.pending, r), false // the connection is gone
+				m.pending, m.answers = append(m.pending, r), false // the connection is lost
 				return
 			}
 			a.Err = fmt.Errorf("the server took longer than %v", left.Round(time.Millisecond))

@@ -26,8 +26,8 @@ func (c *counting) Statements(ctx context.Context, before *StatementReading) (*S
 	return c.statements(ctx, before)
 }
 
-// TestReadStatements guards that a reading never lasts into the next tick and costs no
-// sample, and that a server that does not answer it is asked twice at most.
+// TestReadStatements guards that a reading never lasts into the next tick and costs no sample, and
+// that a server that does not answer is asked at most twice.
 func TestReadStatements(t *testing.T) {
 	forever := func(ctx context.Context, _ *StatementReading) (*StatementReading, error) {
 		<-ctx.Done()
@@ -94,7 +94,7 @@ func TestReadStatements(t *testing.T) {
 	}
 }
 
-// reading returns what a server counted by a second of its uptime.
+// reading returns a server's counts at a second of its uptime.
 func reading(uptime float64, all ...Statement) *StatementReading {
 	return &StatementReading{At: time.Unix(int64(1000+uptime), 0), UptimeSeconds: uptime, Statements: all}
 }
@@ -103,8 +103,8 @@ func counted(digest string, first, executions, seconds float64) Statement {
 	return Statement{Digest: digest, FirstSeen: first, StatementCounts: StatementCounts{Executions: executions, Seconds: seconds}}
 }
 
-// TestStatementsBetween guards that only what was executed in between counts, and that
-// counter that was reset are noticed.
+// TestStatementsBetween guards that only executions in between count, and that counters that were
+// reset are noticed.
 func TestStatementsBetween(t *testing.T) {
 	before := reading(100, counted("old", 1, 10, 5), counted("idle", 1, 100, 50))
 	d, err := StatementsBetween(before, reading(160, counted("new", 120, 3, 9), counted("old", 1, 15, 6), counted("idle", 1, 100, 50)))
@@ -132,8 +132,8 @@ func TestStatementsBetween(t *testing.T) {
 	}
 }
 
-// TestPreparedStatements guards that executions of prepared statements count once, whether
-// or not the server counts them by text.
+// TestPreparedStatements guards that executions of prepared statements count once, whether or not
+// the server also counts them by text.
 func TestPreparedStatements(t *testing.T) {
 	for _, c := range []struct {
 		questions float64
@@ -152,8 +152,8 @@ func TestPreparedStatements(t *testing.T) {
 	}
 }
 
-// TestStatementLatency guards that a histogram is that of the time in between: a digest that
-// had one before of which nothing is known has none.
+// TestStatementLatency guards that a histogram only covers the time in between: if an earlier
+// histogram of a digest is unknown, there is none.
 func TestStatementLatency(t *testing.T) {
 	a, b := histogram.Bucket{Low: 0, High: 0.001, N: 4}, histogram.Bucket{Low: 0.001, High: math.Inf(1), N: 2}
 	with := func(s Statement, l LatencyBuckets) Statement {

@@ -6,9 +6,8 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/measure"
 )
 
-// Table is what an engine reads of one kind of answer: the numbers that a server
-// reports under names of its own, and the metrics that they become. An engine
-// fills it while it declares its metrics:
+// Table maps the numbers in one kind of answer, under the server's own names, to metrics. An engine
+// fills it while declaring its metrics:
 //
 //	var variables engine.Table
 //	var waits = variables.Map(measure.NewCounter("turbine_waits_total", "…"), "Waits")
@@ -20,24 +19,24 @@ type variable struct {
 	labels []string
 	names  []string // in different versions of the server
 	plus   []string // added if the server reports them
-	// divisor is how many of the server's units make one of the metric's.
-	// Dividing by it rounds only once.
+	// divisor is the number of the server's units in one unit of the metric. Dividing rounds only
+	// once.
 	divisor float64
 }
 
-// Map adds m, which is read from the numbers of the given names:
+// Map adds m, which is read from the numbers with these names:
 //
 //	"Com_commit"                             a number
-//	"Aurora_writer | Aurora_master"          its names; the first that the server reports is used
-//	"insert: Com_insert + Com_insert_select" the value of m's label; a number that is added if reported
+//	"Aurora_writer | Aurora_master"          alternatives; the first that the server reports is used
+//	"insert: Com_insert + Com_insert_select" value of m's label; a number that is added if reported
 //
 // Values of several labels are separated by commas.
 func (t *Table) Map(m *measure.Metric, names ...string) *measure.Metric {
 	return t.Convert(m, 1, names...)
 }
 
-// Convert is Map for numbers of which divisor make one unit of the metric: 1e3
-// for milliseconds.
+// Convert is Map for numbers whose unit is smaller than the metric's by divisor: 1e3 for
+// milliseconds.
 func (t *Table) Convert(m *measure.Metric, divisor float64, names ...string) *measure.Metric {
 	for _, text := range names {
 		v := variable{metric: m, divisor: divisor}
@@ -60,8 +59,8 @@ func (t Table) Names() []string {
 	return names
 }
 
-// Read sets the metrics of the variables that a server reports. number returns
-// a variable by its name; false if the server does not report it.
+// Read sets the metrics of the variables that a server reports. number returns a variable by name;
+// false if the server does not report it.
 func (t Table) Read(s *Status, number func(name string) (float64, bool)) {
 	for i := range t {
 		v := &t[i]
@@ -88,9 +87,8 @@ func (t Table) Read(s *Status, number func(name string) (float64, bool)) {
 	}
 }
 
-// plausible rejects what can't be a count: negative numbers, those beyond 64
-// bits, and gauges that a server let fall below 0, which it prints as nearly
-// 2^64.
+// plausible rejects impossible values: negative numbers, numbers beyond 64 bits, and gauges that
+// fell below 0, which a server prints as nearly 2^64.
 func plausible(kind measure.Kind, n float64) bool {
 	if kind == measure.Counter {
 		return n >= 0 && n <= 1<<64

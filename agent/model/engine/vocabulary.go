@@ -2,8 +2,8 @@ package engine
 
 import "github.com/benchwatch/benchwatch/agent/model/measure"
 
-// The metrics that several engines share. Each engine sets those that its
-// servers report; one that a server lacks is absent, never 0.
+// The metrics that several engines share. Each engine sets those that its servers report; a metric
+// that a server lacks is absent, never 0.
 var (
 	QueriesTotal         = measure.NewCounter("db_queries_total", "Statements that clients sent (MySQL: Questions; MongoDB: opcounters). The agent's own are in it.")
 	StatementsTotal      = measure.NewCounter("db_statements_total", "Statements executed, those of replication appliers included (MySQL: Queries).")
@@ -33,9 +33,8 @@ var (
 	ReplicationRunning           = measure.NewGauge("replication_running", "1 if this part of replication (receiver, applier) runs, else 0.", "channel", "thread")
 )
 
-// The measures that servers of several engines have. An engine adds its own
-// metrics as sources (Or, Prefer); measures of one engine only are declared in
-// its package.
+// The measures that servers of several engines have. An engine adds its own metrics as sources (Or,
+// Prefer); a measure of only one engine is declared in its package.
 var (
 	QueryRate = column("QPS", measure.EachServer, NewMeasure(100, "queries", "Queries", "statements of clients per second", measure.PerSecond, measure.Mean,
 		measure.RateOf(QueriesTotal)))
@@ -56,7 +55,7 @@ var (
 	RoundTrip = column("RTT(ms)", measure.WorstOfAll, NewMeasure(165, "round_trip", "Round trip", "time of a ping from the agent's machine to the server and back", measure.Seconds, measure.Mean,
 		measure.ValueOf(RoundTripSeconds)))
 
-	// FlowControlSent shows which node requests it.
+	// FlowControlSent shows which node requests flow control.
 	FlowControlSent = NewMeasure(205, "flow_control_sent", "Flow control requested", "pauses that the node requested per second", measure.PerSecond, measure.Increase)
 	FlowControl     = spread(column("Paused", measure.WorstOfAll, NewMeasure(200, "flow_control", "Flow control", "share of the time in which writes were held back", measure.Ratio, measure.Mean)))
 	LagSeconds      = column("Lag(s)", measure.WorstOfAll, NewMeasure(220, "lag_seconds", "Replication lag", "seconds behind the most advanced server of the cluster", measure.Seconds, measure.Max,
@@ -66,11 +65,11 @@ var (
 	ReplicationQueue = column("Queue", measure.NoColumn, NewMeasure(230, "replication_queue", "Replication queue", "transactions received and waiting to be applied", measure.Count, measure.Max,
 		measure.ValueOf(ReplicationQueueTransactions)))
 
-	// Replicated is how many transactions of its cluster a server applied while the tool ran,
-	// warm-up included.
+	// Replicated is the number of the cluster's transactions that a server applied while the tool
+	// ran, including warm-up.
 	Replicated = uncharted(NewMeasure(225, "trx", "Transactions applied", "those of all servers of the cluster, warm-up included", measure.PerSecond, measure.Increase))
 
-	// The sessions by class; the chart is named after the whole.
+	// Sessions by class. The chart is named after the whole.
 	RunningSessions     = sessions(240, "sessions_running", "running", Running)
 	RowLockSessions     = sessions(241, "sessions_row_lock", "row lock", RowLock)
 	LockSessions        = sessions(242, "sessions_lock", "other locks", Lock)
@@ -88,15 +87,15 @@ var (
 	ServerCPU             = NewMeasure(400, "process_cpu", "CPU of the server's process", "cores in use", measure.Count, measure.Mean)
 	ServerMemory          = NewMeasure(410, "server_memory", "Memory of the server's process", "resident", measure.Bytes, measure.Max)
 
-	// PagesRead and PageMisses are of the cache of pages.
+	// PagesRead and PageMisses describe the cache of pages.
 	PagesRead  = NewMeasure(606, "buffer_pool_reads", "Pages read from disk", "per second, since they were not in the buffer pool", measure.PerSecond, measure.Mean)
 	PageMisses = NewMeasure(600, "buffer_pool_misses", "InnoDB buffer pool misses", "share of page reads that went to disk", measure.Ratio, measure.Mean)
-	// CheckpointAge and HistoryList are InnoDB's.
+	// CheckpointAge and HistoryList describe InnoDB.
 	CheckpointAge      = NewMeasure(612, "checkpoint_age_share", "InnoDB checkpoint age, of its limit", "redo log not yet covered by a checkpoint; writes wait for flushed pages before all of the log is used", measure.Ratio, measure.Max)
 	HistoryList        = NewMeasure(620, "history_list", "InnoDB history list", "undo logs not purged yet", measure.Count, measure.Max)
 	RefusedConnections = NewMeasure(630, "connections_refused", "Connections refused", "per second, since the server's limit was reached", measure.PerSecond, measure.Increase)
 
-	// OpenedConnections is how many connections clients opened.
+	// OpenedConnections counts the connections that clients opened.
 	OpenedConnections = NewMeasure(631, "connections_opened", "Connections opened", "per second, refused ones included", measure.PerSecond, measure.Mean)
 
 	// ClientBytes is the traffic of the database's protocol.
@@ -111,15 +110,15 @@ var (
 	Primary     = changing(NewMeasure(935, "primary_component", "Primary component", "1 if the server is in the part of its cluster that can commit, else 0", measure.Count, measure.Last))
 )
 
-// Who took the load of a run.
+// Which server took the load of a run.
 var (
 	_ = NewImbalance(10, "imbalance_operations", "operations", "", QueryRate)
 	_ = NewImbalance(20, "imbalance_bytes", "bytes", "", ClientBytes)
 	_ = NewImbalance(30, "imbalance_cpu", "CPU", "", ServerCPU)
 )
 
-// NewImbalance declares how unevenly the servers of a run or the values of a label
-// of the metrics of one, share a load: by how much the one with the most exceeds the mean.
+// NewImbalance declares how unevenly the servers of a run, or the values of a label of one server's
+// metrics, share a load: how far the largest part exceeds the mean.
 func NewImbalance(rank int, id, load, label string, of *measure.Measure) *measure.Measure {
 	parts := "servers"
 	if label != "" {
@@ -132,26 +131,25 @@ func NewImbalance(rank int, id, load, label string, of *measure.Measure) *measur
 	})
 }
 
-// NewMeasure declares a measure of servers. One whose summary is measure.Last is
-// not charted.
+// NewMeasure declares a measure of servers. If its summary is measure.Last, it is not charted.
 func NewMeasure(rank int, id, title, note string, unit measure.Unit, summary measure.Summary, sources ...measure.Source) *measure.Measure {
 	return measure.New(measure.Measure{
 		ID: id, Title: title, Note: note, Unit: unit, Scope: measure.Server, Summary: summary, Rank: rank, NoChart: summary == measure.Last,
 	}).Or(sources...)
 }
 
-// NewCost declares what a transaction of the run takes of a server.
+// NewCost declares what a transaction of the run costs a server.
 func NewCost(rank int, id, title, note string, unit measure.Unit, sources ...measure.Source) *measure.Measure {
 	return measure.New(measure.Measure{
 		ID: id, Title: title, Note: note, Unit: unit, Scope: measure.Server, Summary: measure.Cost, Rank: rank, NoChart: true,
 	}).Or(sources...)
 }
 
-// The classes of what sessions wait for.
+// Classes of what sessions wait for.
 const (
 	Running         = "running"
 	RowLock         = "row_lock"
-	Lock            = "lock" // of tables, metadata, the whole server
+	Lock            = "lock" // for tables, metadata, the whole server
 	Commit          = "commit"
 	FlowControlWait = "flow_control"
 	Replication     = "replication" // certification, acknowledgement of replicas
@@ -161,22 +159,22 @@ const (
 	Other           = "other"
 )
 
-// SessionEvent is the label of ActiveSessions with the server's name of what sessions wait for.
+// SessionEvent is the label of ActiveSessions with the server's own name for the wait.
 const SessionEvent = "event"
 
-// SessionMeasures are the sessions by class.
+// SessionMeasures returns the measures of sessions by class.
 func SessionMeasures() []*measure.Measure {
 	return []*measure.Measure{
 		RunningSessions, RowLockSessions, LockSessions, CommitSessions, FlowControlSessions, ReplicationSessions, DiskSessions, LatchSessions, NetworkSessions, OtherSessions,
 	}
 }
 
-// SessionClass returns the class of one of them.
+// SessionClass returns the class of such a measure.
 func SessionClass(m *measure.Measure) string { return sessionClasses[m] }
 
 var sessionClasses = map[*measure.Measure]string{}
 
-// firstSessions is the measure that the other classes share a chart with.
+// firstSessions is the measure whose chart shows the other classes.
 var firstSessions *measure.Measure
 
 func sessions(rank int, id, label, class string) *measure.Measure {
@@ -192,7 +190,7 @@ func sessions(rank int, id, label, class string) *measure.Measure {
 	return m
 }
 
-// spread keeps how long m was above a limit.
+// spread sets that reports show how long m was above a limit.
 func spread(m *measure.Measure) *measure.Measure {
 	m.Spread = true
 	return m

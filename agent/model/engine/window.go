@@ -8,18 +8,17 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/measure"
 )
 
-// Window is the last two samples of one target as the columns of its metrics:
-// two rows, the previous sample and the current one. A measure's value now is
-// the last row of its Values.
+// Window presents the last two samples of one target as columns with two rows: the previous and the
+// current sample. The current value of a measure is the last row of its Values.
 type Window struct {
 	columns map[string]*[2]float64
-	// seconds lie between the two answers; unknown if one is missing or the
-	// server restarted between them.
+	// seconds is the time between the two answers; unknown if one is missing or the server
+	// restarted between them.
 	seconds float64
 }
 
-// NewWindow returns the columns of two samples of one target. previous may be
-// nil or unanswered, then no rate is known.
+// NewWindow returns the columns of two samples of one target. Rates are unknown if previous is nil
+// or has no answer.
 func NewWindow(previous, current *Sample) *Window {
 	w := &Window{columns: map[string]*[2]float64{}, seconds: series.Unknown()}
 	for row, s := range []*Sample{previous, current} {
@@ -65,8 +64,8 @@ func (w *Window) Rate(name string) []float64 {
 	return []float64{series.Unknown(), series.PerSecond(c[0], c[1], w.seconds)}
 }
 
-// Now returns the value of m in the current sample. It is unknown if the server
-// does not report it, and for rates if the previous sample can't be compared.
+// Now returns the value of m in the current sample. It is unknown if the server does not report it;
+// a rate is also unknown if the previous sample can't be compared.
 func (w *Window) Now(m *measure.Measure) series.Optional[float64] {
 	values := m.Values(w)
 	if values == nil {

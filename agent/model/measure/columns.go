@@ -5,21 +5,20 @@ import (
 	"strings"
 )
 
-// Columns are the values of one server's metrics over time, all of one length.
-// A metric with labels has a column for each set of label values, see ColumnName.
+// Columns are the values of one server's metrics over time. All columns have the same length. A
+// metric with labels has one column for each set of label values, see ColumnName.
 type Columns interface {
-	// Names returns the names of all columns with labels; others may be left out.
+	// Names returns the names of all columns with labels. It may leave out the others.
 	Names() []string
 	// Values returns one column, nil if the server never reported it.
 	Values(name string) []float64
-	// Rate returns how much a column grew per second, each row against the
-	// previous one, as [series.PerSecond]; nil if there is no such column.
+	// Rate returns the growth of a column per second between each row and the previous one, as
+	// [series.PerSecond] defines it; nil if there is no such column.
 	Rate(name string) []float64
 }
 
-// Values computes m over columns by the first of its sources that they have. It
-// returns nil if they have none. The slice may be one of the columns: callers
-// must not change it.
+// Values computes m from the first of its sources that the columns contain, nil if they contain
+// none. The slice may be one of the columns: callers must not change it.
 func (m *Measure) Values(c Columns) []float64 {
 	for i := range m.sources {
 		if values := m.sources[i].values(c); values != nil {
@@ -29,7 +28,7 @@ func (m *Measure) Values(c Columns) []float64 {
 	return nil
 }
 
-// Used returns the source by which Values computes m; false if there is none.
+// Used returns the source that Values uses; false if there is none.
 func (m *Measure) Used(c Columns) (Source, bool) {
 	for i := range m.sources {
 		if m.sources[i].values(c) != nil {
@@ -39,8 +38,8 @@ func (m *Measure) Used(c Columns) (Source, bool) {
 	return Source{}, false
 }
 
-// ColumnName returns the name of a column, as in Prometheus' text format without
-// the prefix: name{label="value"}. labels are name, value, name, value …
+// ColumnName returns the name of a column in Prometheus' text format, without the prefix:
+// name{label="value"}. labels are pairs of name and value.
 func ColumnName(metric string, labels ...string) string {
 	if len(labels) == 0 {
 		return metric
@@ -54,8 +53,8 @@ func ColumnName(metric string, labels ...string) string {
 	return string(append(b, '}'))
 }
 
-// ParseColumn is the reverse of ColumnName. It returns false for a text that is
-// not the name of a column, which a damaged file may hold.
+// ParseColumn is the inverse of ColumnName. It returns false if the text is not the name of a
+// column, as in a damaged file.
 func ParseColumn(name string) (metric string, labels []string, ok bool) {
 	metric, rest, labelled := strings.Cut(name, "{")
 	if !isName(metric) {
@@ -95,7 +94,7 @@ func isName(s string) bool {
 	return s != ""
 }
 
-// LabelOf returns the value of a label in the name of a column; false if it has none.
+// LabelOf returns the value of a label in a column's name; false if the name lacks the label.
 func LabelOf(column, label string) (string, bool) {
 	_, labels, ok := ParseColumn(column)
 	for i := 0; ok && i+1 < len(labels); i += 2 {

@@ -28,8 +28,7 @@ func TestParseColumn(t *testing.T) {
 	}
 }
 
-// FuzzParseColumn checks that whatever is taken for a column's name comes back
-// the same after another round.
+// FuzzParseColumn checks that a parsed name stays the same when it is built and parsed again.
 func FuzzParseColumn(f *testing.F) {
 	f.Add(`a{op="se\"l\\ect\n",x="\u00fc\xff"}`)
 	f.Add("a{")

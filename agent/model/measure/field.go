@@ -5,9 +5,8 @@ import (
 	"strings"
 )
 
-// Field returns the name of the measure's current value in JSON and CSV: the ID
-// with the base unit, such as queries_per_second or lag_seconds. A count has none,
-// nor has tpmC, which is per minute by its name.
+// Field returns the name of the current value in JSON and CSV: the ID with the base unit, such as
+// queries_per_second or lag_seconds. Counts and tpmC, which means "per minute", have no unit.
 func (m *Measure) Field() string {
 	if m.Unit == Count || m.Unit == PerMinute {
 		return m.ID
@@ -15,8 +14,8 @@ func (m *Measure) Field() string {
 	return m.Base() + "_" + string(m.Unit)
 }
 
-// SummaryField returns the name of the one number by which a run is summed up:
-// Field, but the plain ID for an increase and with _max for the largest value.
+// SummaryField returns the name of the value that summarises a run: Field, or the plain ID for an
+// increase, or Field with _max for the largest value.
 func (m *Measure) SummaryField() string {
 	switch m.Summary {
 	case Increase:
@@ -35,8 +34,8 @@ func (m *Measure) Label() string {
 // Name returns the ID as words, without the unit.
 func (m *Measure) Name() string { return strings.ReplaceAll(m.Base(), "_", " ") }
 
-// Base is the ID without the unit: measures of the same thing in two units have
-// one of them in their IDs.
+// Base returns the ID without the unit. Two measures of the same thing in different units have the
+// unit in their IDs.
 func (m *Measure) Base() string {
 	return cmp.Or(m.Noun, strings.TrimSuffix(m.ID, "_"+string(m.Unit)))
 }

@@ -23,18 +23,18 @@ import (
 	"sync"
 )
 
-// Scope is what a measure is about.
+// Scope is what a measure describes.
 type Scope string
 
 const (
 	Run    Scope = "run"    // what the benchmark tool reports
 	Server Scope = "server" // one sampled target
 	Host   Scope = "host"   // one machine
-	// Cluster is all servers of a run, or the shards behind them, against each other.
+	// Cluster compares the servers of a run, or the shards behind them, with each other.
 	Cluster Scope = "cluster"
 )
 
-// Unit is the unit of a measure's values, always a base unit.
+// Unit is the base unit of a measure's values.
 type Unit string
 
 const (
@@ -46,43 +46,42 @@ const (
 	Count     Unit = "count"
 )
 
-// Summary is how a run's values of a measure become one number.
+// Summary is how the values of a run become one number.
 type Summary string
 
 const (
 	Mean Summary = "mean"
 	Max  Summary = "max"
-	// Median is that of the intervals' values: percentiles have no mean.
+	// Median of the intervals' values, for percentiles, which must not be averaged.
 	Median Summary = "median"
-	Last   Summary = "last" // of a value that hardly changes, such as a limit
-	// Increase is how much the source's counter grew. It is a Count, also where
-	// the measure's values are PerSecond.
+	Last   Summary = "last" // for a value that hardly changes, such as a limit
+	// Increase is the growth of the source's counter over the run. It is a Count even if the values
+	// are PerSecond.
 	Increase Summary = "increase"
-	// Cost is how much the source's counters grew for each transaction of the run. Such a
-	// measure has no values over time.
+	// Cost is the growth of the source's counters per transaction of the run. Such a measure has no
+	// values over time.
 	Cost Summary = "cost"
 )
 
-// Placement is whether tables that have one line per run have a column for a
-// measure of servers.
+// Placement says which columns a measure of servers has in tables with one line per run.
 type Placement string
 
 const (
 	NoColumn   Placement = ""
-	WorstOfAll Placement = "worst" // one column: the largest value of all servers
-	EachServer Placement = "each"  // a column for each server
-	EachHost   Placement = "host"  // a column for each machine
+	WorstOfAll Placement = "worst" // one column: the largest value among the servers
+	EachServer Placement = "each"  // one column per server
+	EachHost   Placement = "host"  // one column per machine
 )
 
 // Measure is a value that is shown or compared.
 type Measure struct {
-	// ID names the measure in JSON, CSV and the page's data: lower case with
-	// underscores, without the unit.
+	// ID names the measure in JSON, CSV and the page's data: lower case with underscores, without
+	// the unit.
 	ID string
-	// Noun replaces the ID in names and fields, for an ID such as qps that has its unit in it.
+	// Noun replaces the ID in names and fields if the ID contains a unit, such as qps.
 	Noun string
-	// Title heads a chart. Short heads a column of a terminal-wide table; a
-	// measure without one has no column there.
+	// Title heads a chart. Short heads a column in the terminal; a measure without Short has no
+	// column there.
 	Title, Short string
 	// Note describes the numbers in a few words.
 	Note    string
@@ -90,28 +89,27 @@ type Measure struct {
 	Scope   Scope
 	Summary Summary
 	Column  Placement
-	// NoChart is set if the measure is not charted, since it hardly changes.
+	// NoChart: the measure has no chart, since it hardly changes.
 	NoChart bool
-	// OnlyChanges is set if the chart is left out while no value changes.
+	// OnlyChanges: the chart is left out if the value never changes.
 	OnlyChanges bool
-	// ChartOf is the measure in whose chart this one is a line; nil: it has a
-	// chart of its own.
+	// ChartOf is the measure whose chart shows this one as a line; nil: the measure has its own
+	// chart.
 	ChartOf *Measure
-	// Supersedes is a measure that has no EachServer column for servers that
-	// have this one.
+	// Supersedes is a measure that has no EachServer column for servers that report this one.
 	Supersedes *Measure
-	// MoreIsBetter is set if the largest value is the best one.
+	// MoreIsBetter: the largest value is the best.
 	MoreIsBetter bool
-	// Stacked is set if the lines of the chart add up to a whole.
+	// Stacked: the lines of the chart add up to a whole.
 	Stacked bool
-	// Spread is set if it is of interest how long the values were above a limit.
+	// Spread: reports show how long the values were above a limit.
 	Spread bool
-	// Of is the measure of servers whose imbalance this one of a cluster is: by how much the part
-	// with the most exceeds the mean. By is the label of its metric by which the parts differ;
-	// empty: they are the servers.
+	// Of is the measure of servers that this cluster measure compares: the value is how far the
+	// largest part exceeds the mean. By is the label that distinguishes the parts; empty: each
+	// server is a part.
 	Of *Measure
 	By string
-	// Line is its name in a chart of several measures; default: Short, else the title.
+	// Line is the name in a chart of several measures; default: Short, otherwise the title.
 	Line string
 	// Rank orders measures within their scope, smallest first.
 	Rank int
@@ -124,8 +122,7 @@ var catalogue struct {
 	all []*Measure
 }
 
-// New declares a measure. Tools and engines declare theirs as package variables,
-// beside the metrics.
+// New declares a measure. Tools and engines declare theirs as package variables beside the metrics.
 func New(m Measure) *Measure {
 	catalogue.Lock()
 	defer catalogue.Unlock()
@@ -133,8 +130,7 @@ func New(m Measure) *Measure {
 	return &m
 }
 
-// Or adds sources after those that m has. The first source that a server
-// reports is used.
+// Or adds sources after the existing ones. Values uses the first source that a server reports.
 func (m *Measure) Or(sources ...Source) *Measure {
 	catalogue.Lock()
 	defer catalogue.Unlock()
@@ -142,8 +138,7 @@ func (m *Measure) Or(sources ...Source) *Measure {
 	return m
 }
 
-// Prefer adds sources before those that m has, for an engine with a metric that
-// is more accurate than the shared ones.
+// Prefer adds sources before the existing ones, for an engine with a more accurate metric.
 func (m *Measure) Prefer(sources ...Source) *Measure {
 	catalogue.Lock()
 	defer catalogue.Unlock()
@@ -151,10 +146,10 @@ func (m *Measure) Prefer(sources ...Source) *Measure {
 	return m
 }
 
-// Sources are the ways to compute m, the best one first.
+// Sources returns the ways to compute m, the preferred one first.
 func (m *Measure) Sources() []Source { return m.sources }
 
-// All returns the declared measures of a scope by rank and id.
+// All returns the declared measures of a scope, ordered by rank and ID.
 func All(scope Scope) []*Measure {
 	catalogue.Lock()
 	defer catalogue.Unlock()
@@ -170,8 +165,8 @@ func All(scope Scope) []*Measure {
 	return all
 }
 
-// Charted returns the measures that the chart of m shows: m itself first, then
-// those whose ChartOf it is. It returns none if m has no chart of its own.
+// Charted returns the measures in the chart of m: m itself, then every measure with ChartOf m. It
+// returns none if m has no chart of its own.
 func (m *Measure) Charted() []*Measure {
 	if m.NoChart || m.ChartOf != nil || m.Summary == Cost {
 		return nil

@@ -81,7 +81,7 @@ func TestValues(t *testing.T) {
 	}
 }
 
-// The first source that the columns have is used, preferred ones before others.
+// Values uses the first source that the columns contain, and preferred sources before others.
 func TestSources(t *testing.T) {
 	m := (&measure.Measure{}).Or(measure.ValueOf(size)).Or(measure.RateOf(misses)).Prefer(measure.RateOf(hits))
 	for _, test := range []struct {

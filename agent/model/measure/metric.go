@@ -14,19 +14,18 @@ const (
 	Counter
 )
 
-// Metric describes one series family. Engines declare theirs as package
-// variables; those that several engines share are in package engine.
+// Metric describes one family of series. Engines declare theirs as package variables; package
+// engine declares the shared ones.
 type Metric struct {
-	// Name without the prefix benchwatch_, base units, `_total` for counters.
+	// Name has no prefix (benchwatch_), names the base unit, and ends in `_total` for counters.
 	Name string
 	Help string
 	Kind Kind
-	// Labels beside target, engine, cluster and role.
+	// Labels in addition to target, engine, cluster and role.
 	Labels []string
 }
 
-// declared holds the metrics of all engines in this binary, for the list in
-// docs/metrics.md.
+// declared are the metrics of all engines in this binary, listed in docs/metrics.md.
 var declared struct {
 	sync.Mutex
 	all []*Metric
@@ -50,7 +49,7 @@ func declare(m *Metric) *Metric {
 	return m
 }
 
-// Metrics returns all declared metrics by name.
+// Metrics returns all declared metrics, ordered by name.
 func Metrics() []*Metric {
 	declared.Lock()
 	defer declared.Unlock()

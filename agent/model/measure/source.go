@@ -8,27 +8,27 @@ import (
 	"github.com/benchwatch/benchwatch/agent/base/series"
 )
 
-// Op is how a measure's values are computed from those of a metric.
+// Op is how a source computes values from its metrics.
 type Op string
 
 const (
 	Value Op = "value" // the gauge as it was sampled
 	Rate  Op = "rate"  // growth of a counter per second
-	Share Op = "share" // Rate of a counter of seconds, at most 1
+	Share Op = "share" // Rate of a counter in seconds, at most 1
 )
 
-// Source is one way to compute a measure. If a metric has labels, the values of
-// all label sets are added up.
+// Source is one way to compute a measure. If a metric has labels, the source adds up the values of
+// all label sets.
 type Source struct {
 	Metric *Metric
 	Op     Op
 	// Added are metrics that are added to Metric.
 	Added []*Metric
-	// only is a label set in the form of a column's name, such as op="read": the other
-	// columns of the metrics that have labels are left out. Empty: all count.
+	// only is a label set in the form of a column's name, such as op="read". If it is not empty,
+	// columns with other label sets are left out.
 	only string
-	// Divisors are metrics whose sum divides the value: counters by their rate,
-	// gauges by their value. A quotient over 0 is unknown.
+	// Divisors are metrics whose sum divides the value: counters by their rate, gauges by their
+	// value. Division by 0 gives an unknown value.
 	Divisors []*Metric
 }
 
@@ -38,31 +38,31 @@ func ValueOf(m *Metric) Source { return Source{Metric: m, Op: Value} }
 // RateOf returns the growth of m per second as a source.
 func RateOf(m *Metric) Source { return Source{Metric: m, Op: Rate} }
 
-// ShareOf returns the share of time that m, a counter of seconds, has grown by.
+// ShareOf returns the growth of m per second as a source, where m counts seconds: a share of time
+// from 0 to 1.
 func ShareOf(m *Metric) Source { return Source{Metric: m, Op: Share} }
 
-// Plus returns s with other metrics added to its own, by the same Op. All of
-// them have to be known.
+// Plus returns s with other metrics added, computed by the same Op. The result is unknown if one of
+// them is unknown.
 func (s Source) Plus(others ...*Metric) Source {
 	s.Added = append(slices.Clone(s.Added), others...)
 	return s
 }
 
-// Over returns s divided by the sum of metrics, all of which have to be known.
+// Over returns s divided by the sum of metrics. The result is unknown if one of them is unknown.
 func (s Source) Over(metrics ...*Metric) Source {
 	s.Divisors = append(slices.Clone(s.Divisors), metrics...)
 	return s
 }
 
-// On returns s for one value of a label instead of the sum over all its values.
-// Metrics without labels are not concerned.
+// On returns s for one value of a label instead of the sum over all values. It does not affect
+// metrics without labels.
 func (s Source) On(label, value string) Source {
 	s.only = strings.TrimSuffix(ColumnName("", label, value), "}")[1:]
 	return s
 }
 
-// Columns returns the names of the columns of the source's metric and of those that are
-// added to it.
+// Columns returns the names of the columns of Metric and Added.
 func (s *Source) Columns(c Columns) []string {
 	names := columnsOf(s.Metric, s.only, c)
 	for _, m := range s.Added {
@@ -71,12 +71,12 @@ func (s *Source) Columns(c Columns) []string {
 	return names
 }
 
-// Metrics returns all metrics from which the source is computed.
+// Metrics returns all metrics that the source reads.
 func (s *Source) Metrics() []*Metric {
 	return slices.Concat([]*Metric{s.Metric}, s.Added, s.Divisors)
 }
 
-// values computes the source; nil if one of its metrics has no columns.
+// values computes the source; nil if one of its metrics has no column.
 func (s *Source) values(c Columns) []float64 {
 	values := total(append([]*Metric{s.Metric}, s.Added...), s.only, c, func(*Metric) bool { return s.Op != Value })
 	if values == nil {
@@ -101,8 +101,8 @@ func (s *Source) values(c Columns) []float64 {
 	return values
 }
 
-// total adds up metrics; nil if one of them has no column. A row is unknown if
-// one of the metrics is.
+// total adds up metrics; nil if one of them has no column. A row is unknown if one of the metrics
+// is unknown there.
 func total(metrics []*Metric, only string, c Columns, byRate func(*Metric) bool) []float64 {
 	var sum []float64
 	for i, m := range metrics {
@@ -123,9 +123,8 @@ func total(metrics []*Metric, only string, c Columns, byRate func(*Metric) bool)
 	return sum
 }
 
-// column adds up a metric's label sets; nil if it has none. Servers leave out
-// label sets whose count is 0 until then, so a row is unknown only if all of
-// its values are.
+// column adds up the label sets of a metric; nil if it has none. A server may leave out a label set
+// until its count exceeds 0, so a row is unknown only if all label sets are.
 func column(m *Metric, only string, c Columns, rate bool) []float64 {
 	var sum []float64
 	for i, name := range columnsOf(m, only, c) {
@@ -151,8 +150,7 @@ func column(m *Metric, only string, c Columns, rate bool) []float64 {
 	return sum
 }
 
-// columnsOf returns the names of the columns that belong to a metric, of one label set
-// if only is not empty.
+// columnsOf returns the names of a metric's columns; only the given label set if only is not empty.
 func columnsOf(m *Metric, only string, c Columns) []string {
 	if len(m.Labels) == 0 {
 		if c.Values(m.Name) == nil {

@@ -1,10 +1,9 @@
-// Package table has tables of values as text, Markdown, CSV and JSON, and the units of numbers.
+// Package table writes tables of values as text, Markdown, CSV and JSON, and defines the units of
+// numbers.
 //
-// A [Table] is data: columns and rows of cells. A [Cell] holds a value twice, as
-// people read it (rounded, in the unit that people use) and as programs do (in
-// base units, all digits). The writers decide which of the two they take, how it
-// is aligned and escaped, and how an unknown value looks: a dash for
-// people, nothing in CSV.
+// A [Table] is data: columns and rows of cells. A [Cell] holds a value twice: for people (rounded,
+// in a handy unit) and for programs (in base units, with all digits). The writers choose the form,
+// align and escape it, and print unknown values: a dash for people, nothing in CSV.
 //
 //	t := table.New(table.Column{Name: "threads"}, table.Column{Name: "latency_p95_seconds", Head: "p95 ms"})
 //	t.Add(table.Whole(16), table.Number(0.0021, table.Milliseconds))
@@ -36,28 +35,26 @@ type Cell struct {
 	unit   Unit
 }
 
-// Text returns a cell with s, which may come from anywhere: what could harm a
-// terminal, a Markdown page or a spreadsheet is taken out when it is written. An
-// empty s is unknown.
+// Text returns a cell with s, which may come from anywhere: the writers neutralise whatever could
+// harm a terminal, a Markdown page or a spreadsheet. An empty s is unknown.
 func Text(s string) Cell { return Cell{text: s} }
 
-// Number returns a cell with v, a value in base units or [series.Unknown], that
-// people see in unit u.
+// Number returns a cell with v, in base units or [series.Unknown]; people see it in unit u.
 func Number(v float64, u Unit) Cell { return Cell{number: true, value: v, unit: u} }
 
-// Optional returns a cell with v as [Number] does.
+// Optional returns a cell with v, like [Number].
 func Optional(v series.Optional[float64], u Unit) Cell { return Number(series.Number(v), u) }
 
 // Whole returns a cell with a count.
 func Whole(n int) Cell { return Number(float64(n), Count) }
 
-// As returns a number with another text for people.
+// As returns a number that people see as text.
 func (c Cell) As(text string) Cell {
 	c.text = text
 	return c
 }
 
-// Signed returns a number with its unit's sign in the text for people.
+// Signed returns a number with the unit's sign in the text for people.
 func (c Cell) Signed() Cell {
 	if c.IsUnknown() {
 		return c
@@ -79,14 +76,14 @@ func (c Cell) String() string {
 	return Unknown
 }
 
-// Data returns the cell for programs, empty if it is unknown. Text that a
-// spreadsheet would take for a formula begins with an apostrophe.
+// Data returns the cell for programs, empty if it is unknown. Text that a spreadsheet would take
+// for a formula gets an apostrophe in front.
 func (c Cell) Data() string {
 	if c.number {
 		return shortest(c.value)
 	}
 	s := Plain(c.text)
-	// Some spreadsheets skip blanks, and take full-width characters for theirs.
+	// Some spreadsheets skip blanks and treat full-width characters like ASCII.
 	if first, _ := utf8.DecodeRuneInString(strings.TrimLeft(s, " ")); strings.ContainsRune("=+-@＝＋－＠", first) && s != "" {
 		return "'" + s
 	}
@@ -95,12 +92,12 @@ func (c Cell) Data() string {
 
 // Column describes the values of one column.
 type Column struct {
-	// Name heads the column in CSV: lower case with underscores, with the base
-	// unit of its numbers.
+	// Name heads the column in CSV: lower case with underscores, including the base unit of its
+	// numbers.
 	Name string
-	// Head heads it for people, with the unit that they see; Name if it is empty.
+	// Head heads the column for people, including the unit that they see; default: Name.
 	Head string
-	// Spare: the column is left out where the table is too wide. Cut: its texts are cut there.
+	// Spare: the column is dropped if the table is too wide. Cut: its texts are shortened to fit.
 	Spare, Cut bool
 }
 
@@ -111,7 +108,7 @@ func (c Column) head() string {
 	return c.Head
 }
 
-// Table is columns and rows of as many cells.
+// Table is a set of columns and rows with one cell for each column.
 type Table struct {
 	Columns []Column
 	Rows    [][]Cell
@@ -120,7 +117,7 @@ type Table struct {
 // New returns a table without rows.
 func New(columns ...Column) *Table { return &Table{Columns: columns} }
 
-// Named returns columns that have the same head everywhere.
+// Named returns columns whose name is also their head.
 func Named(names ...string) []Column {
 	columns := make([]Column, len(names))
 	for i, name := range names {
@@ -132,7 +129,7 @@ func Named(names ...string) []Column {
 // Add appends a row.
 func (t *Table) Add(cells ...Cell) { t.Rows = append(t.Rows, cells) }
 
-// DropUnknown removes the columns that are unknown in every row.
+// DropUnknown removes columns without any value.
 func (t *Table) DropUnknown() {
 	for i := range slices.Backward(t.Columns) {
 		if slices.ContainsFunc(t.Rows, func(row []Cell) bool { return !row[i].IsUnknown() }) {
@@ -142,7 +139,7 @@ func (t *Table) DropUnknown() {
 	}
 }
 
-// Head returns the heads for people.
+// Head returns the heads that people see.
 func (t *Table) Head() []string {
 	heads := make([]string, len(t.Columns))
 	for i, c := range t.Columns {
@@ -163,7 +160,7 @@ func (t *Table) Drop(name string) {
 	}
 }
 
-// Width is that of the lines of Text, in characters.
+// Width returns the width of the lines of Text in characters.
 func (t *Table) Width() int {
 	width := 2 * (len(t.Columns) - 1)
 	for i, c := range t.Columns {
@@ -177,11 +174,12 @@ func (t *Table) Width() int {
 }
 
 const (
-	// leastCut is the width that a text keeps, usualCut its width where no terminal bounds it.
+	// leastCut is the minimum width of a shortened text, usualCut its width if no terminal limits
+	// it.
 	leastCut, usualCut = 24, 60
 )
 
-// Fit returns the table as a terminal of some width has room for it, 0 for any width.
+// Fit returns the table reduced to a terminal's width in characters; 0: any width.
 func (t *Table) Fit(width int) *Table {
 	fitted := &Table{Columns: slices.Clone(t.Columns)}
 	for _, row := range t.Rows {
@@ -214,8 +212,8 @@ func (t *Table) Fit(width int) *Table {
 	return fitted
 }
 
-// Text writes the table for a terminal, without heads if all are empty. Columns of
-// numbers are aligned to the right.
+// Text writes the table for a terminal, without a head line if all heads are empty. Columns of
+// numbers are right-aligned.
 func (t *Table) Text(w io.Writer) error {
 	widths := make([]int, len(t.Columns))
 	right := t.numeric()
@@ -250,12 +248,12 @@ func (t *Table) Text(w io.Writer) error {
 			}
 			b.WriteString(text)
 		}
-		out.WriteString(strings.TrimRight(b.String(), " ") + "\n") // the error stays in out
+		out.WriteString(strings.TrimRight(b.String(), " ") + "\n") // out keeps the error
 	}
 	return out.Flush()
 }
 
-// numeric reports which columns have nothing but numbers and unknown values.
+// numeric reports for each column whether it has only numbers and unknown values.
 func (t *Table) numeric() []bool {
 	all := make([]bool, len(t.Columns))
 	for i := range all {
@@ -267,7 +265,7 @@ func (t *Table) numeric() []bool {
 	return all
 }
 
-// Markdown writes the table as Markdown. All text in it is escaped.
+// Markdown writes the table as Markdown with all text escaped.
 func (t *Table) Markdown(w io.Writer) error {
 	out := bufio.NewWriter(w)
 	line := func(cells []string) { out.WriteString("| " + strings.Join(cells, " | ") + " |\n") }
@@ -307,13 +305,13 @@ func (t *Table) CSV(w io.Writer) error {
 	return out.Close()
 }
 
-// CSVWriter writes a table with too many rows to be held.
+// CSVWriter writes a table row by row, for tables too long to hold in memory.
 type CSVWriter struct {
 	out   *csv.Writer
 	texts []string
 }
 
-// NewCSV returns a writer that has written the names of the columns.
+// NewCSV returns a writer that has already written the names of the columns.
 func NewCSV(w io.Writer, names ...string) *CSVWriter {
 	c := &CSVWriter{out: csv.NewWriter(w)}
 	_ = c.out.Write(names) // Close returns the error
@@ -329,7 +327,7 @@ func (c *CSVWriter) Add(cells ...Cell) {
 	_ = c.out.Write(c.texts) // Close returns the error
 }
 
-// Err returns the first error of the writes so far.
+// Err returns the first error so far.
 func (c *CSVWriter) Err() error { return c.out.Error() }
 
 // Close writes what is buffered and returns the first error of all writes.
@@ -338,7 +336,7 @@ func (c *CSVWriter) Close() error {
 	return c.out.Error()
 }
 
-// JSON writes v, indented, for programs to read.
+// JSON writes v as indented JSON.
 func JSON(w io.Writer, v any) error {
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)
@@ -346,7 +344,7 @@ func JSON(w io.Writer, v any) error {
 	return e.Encode(v)
 }
 
-// shortest returns v with all its digits and no more; empty if it is unknown.
+// shortest returns v with as few digits as reproduce it; empty if it is unknown.
 func shortest(v float64) string {
 	if !finite(v) {
 		return ""
@@ -360,8 +358,8 @@ type Field struct {
 	Value any
 }
 
-// MarshalFields encodes a struct as JSON, with further fields at its end. The struct has a field
-// that is not left out. Numbers that are not finite are left out.
+// MarshalFields encodes a struct as JSON and appends further fields. The struct needs at least one
+// field that is not left out. Numbers that are not finite are left out.
 func MarshalFields(v any, fields []Field) ([]byte, error) {
 	object, err := marshal(v)
 	if err != nil {
@@ -382,7 +380,7 @@ func MarshalFields(v any, fields []Field) ([]byte, error) {
 	return append(object, '}'), nil
 }
 
-// MarshalJoined encodes structs as one JSON object with the fields of all of them.
+// MarshalJoined encodes several structs as one JSON object.
 func MarshalJoined(structs ...any) ([]byte, error) {
 	object := []byte{'{'}
 	for _, v := range structs {
@@ -400,8 +398,7 @@ func MarshalJoined(structs ...any) ([]byte, error) {
 	return append(object, '}'), nil
 }
 
-// marshal leaves <, > and & as they are: whether they are escaped is the choice of the encoder that
-// calls MarshalJSON.
+// marshal does not escape <, > and &: the encoder that calls MarshalJSON decides that.
 func marshal(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -412,8 +409,8 @@ func marshal(v any) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
-// EscapeMarkdown keeps text from being taken for Markdown or HTML. Underscores
-// stay: within a word they mean nothing.
+// EscapeMarkdown escapes text so that it is not taken for Markdown or HTML. Underscores stay:
+// within a word they have no effect.
 func EscapeMarkdown(s string) string {
 	var b strings.Builder
 	for _, r := range Plain(s) {

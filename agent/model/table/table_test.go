@@ -27,8 +27,8 @@ func Example() {
 	// proxy,16,
 }
 
-// TestForeignText guards that text from outside changes neither the terminal nor
-// the structure of a document, and is no formula in a spreadsheet.
+// TestForeignText guards that foreign text cannot change the terminal or the structure of a
+// document, and is no formula in a spreadsheet.
 func TestForeignText(t *testing.T) {
 	table := New(Named("a|b", "c")...)
 	table.Add(Text("=cmd|' /C calc'!A0\n\x1b[2J"), Text("<script>[x](y)"))

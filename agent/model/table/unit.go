@@ -13,7 +13,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/measure"
 )
 
-// Unit is the human-readable unit of numbers that are kept in base units.
+// Unit is the unit in which people see a number that is kept in base units.
 type Unit struct {
 	// Sign is shown after a number or in a column's head; empty for counts.
 	Sign string
@@ -28,7 +28,7 @@ var (
 	Digits       = Unit{"", 1, fourDigits}
 	Count        = Unit{"", 1, decimals(0)}
 	PerSecond    = Unit{"/s", 1, decimals(2)}
-	PerMinute    = Unit{"", 1, decimals(2)} // tpmC, whose name has it
+	PerMinute    = Unit{"", 1, decimals(2)} // tpmC, whose name contains the unit
 	Microseconds = Unit{"µs", 1e6, fourDigits}
 	BytesExact   = Unit{"B", 1, fourDigits}
 	Seconds      = Unit{"s", 1, fourDigits}
@@ -37,8 +37,8 @@ var (
 	Mebibytes    = Unit{"MiB", 1.0 / (1 << 20), fourDigits}
 )
 
-// UnitOf returns the human-readable unit of m: latencies, which are
-// mean times or percentiles, in milliseconds, others in seconds.
+// UnitOf returns the unit in which people see m: milliseconds for latencies (means and
+// percentiles), seconds for other times.
 func UnitOf(m *measure.Measure) Unit {
 	switch m.Unit {
 	case measure.PerSecond:
@@ -70,7 +70,7 @@ func UnitOf(m *measure.Measure) Unit {
 	return Count
 }
 
-// Format returns v, in the base unit, in human-readable form, without the sign.
+// Format returns v, in the base unit, as people see it, without the sign.
 func (u Unit) Format(v float64) string {
 	if !finite(v) {
 		return Unknown
@@ -92,7 +92,7 @@ func decimals(n int) func(float64) string {
 	return func(v float64) string { return strconv.FormatFloat(v, 'f', n, 64) }
 }
 
-// fourDigits prints about four digits, and never fewer than the whole ones.
+// fourDigits prints v with about four significant digits, and never rounds its integer part.
 func fourDigits(v float64) string {
 	switch abs := math.Abs(v); {
 	case abs >= 1000:
@@ -163,8 +163,8 @@ func Join(words []string) string {
 	return strings.Join(words[:n-1], ", ") + " and " + words[n-1]
 }
 
-// Plain returns s as text that can be printed: control characters, line ends and
-// what turns the direction of writing become blanks, invalid UTF-8 becomes �.
+// Plain returns s as printable text: control characters, line ends and changes of the writing
+// direction become blanks, invalid UTF-8 becomes �.
 func Plain(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '\n' || r == '\t' {
@@ -174,8 +174,7 @@ func Plain(s string) string {
 	}, strings.ToValidUTF8(s, "\uFFFD"))
 }
 
-// printable returns r, or a blank for what does something to a terminal or to the text
-// beside it.
+// printable returns r, or a blank if r affects the terminal or the text around it.
 func printable(r rune) rune {
 	switch {
 	case r == '\n' || r == '\t':
@@ -186,8 +185,8 @@ func printable(r rune) rune {
 	return r
 }
 
-// PlainWriter writes to W what is written to it with blanks in place of what could affect
-// a terminal: documents can be printed on one.
+// PlainWriter writes to W and replaces whatever could affect a terminal by blanks, since documents
+// may be printed on one.
 type PlainWriter struct{ W io.Writer }
 
 // Write implements io.Writer.

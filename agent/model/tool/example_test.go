@@ -31,7 +31,7 @@ Threads started!
 	// 1 10.5 {transaction p95 0.00104}
 }
 
-// What the command line says is known before the tool has printed anything.
+// A command line is understood before the tool prints anything.
 func ExampleTool() {
 	sysbench := registry.Tools.ByName("sysbench")
 	d := sysbench.Describe(tool.Invocation{

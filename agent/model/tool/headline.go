@@ -8,18 +8,17 @@ import (
 	"github.com/benchwatch/benchwatch/agent/base/series"
 )
 
-// Headline returns the one latency that a list, an alert or a verdict looks at;
-// it is unknown if none qualifies.
+// Headline returns the one latency that lists, alerts and verdicts use; it is unknown if no latency
+// qualifies.
 //
-// The operation is [Transaction]; if the tool printed no latency of it,
-// [NewOrder]; otherwise the slowest of the operations for which hadTraffic
-// returns true (nil means all), without those that [NotWork] names.
+// The operation is [Transaction] or, if the tool printed no latency for it, [NewOrder]; otherwise
+// it is the slowest operation for which hadTraffic returns true (nil: any operation), excluding
+// those that [NotWork] names.
 //
-// The statistic is the first of [HeadlineStats] that the tool printed; otherwise
-// the highest percentile below p99; otherwise the mean. It is chosen before the
-// slowest operation, so that only equal statistics are compared. Higher
-// percentiles, the minimum and the maximum never qualify: they are of too few
-// operations.
+// The statistic is the first of [HeadlineStats] that the tool printed; otherwise the highest
+// percentile below p99; otherwise the mean. The statistic is chosen before the slowest operation,
+// so that only equal statistics are compared. Higher percentiles, the minimum and the maximum never
+// qualify: they depend on too few operations.
 //
 // The recording rules run:benchwatch_run_latency_seconds:headline and
 // run:benchwatch_run_summary_latency_seconds:headline choose in the same way.
@@ -41,8 +40,8 @@ func Headline(latencies []Latency, hadTraffic func(operation string) bool) serie
 	return series.Optional[Latency]{Value: best, Known: bestOperation > 0}
 }
 
-// Traffic returns a function that reports whether an operation had traffic: its
-// rate and its count are unknown or above 0.
+// Traffic returns a function that reports whether an operation had traffic: neither its rate nor
+// its count is 0. An unknown rate or count counts as traffic.
 func Traffic(rates []Rate, counts []Count) func(operation string) bool {
 	return func(operation string) bool {
 		for _, r := range rates {
@@ -59,24 +58,23 @@ func Traffic(rates []Rate, counts []Count) func(operation string) bool {
 	}
 }
 
-// Headline returns the headline latency of an interval or a summary, see
-// [Headline].
+// Headline returns the headline latency of an interval or a summary; see the function [Headline].
 func (r *Report) Headline() series.Optional[Latency] {
 	return Headline(r.Latencies, Traffic(r.Rates, r.Counts))
 }
 
-// HeadlineStats are the statistics of the headline latency, the first that the tool
-// printed. The page draws its lines first.
+// HeadlineStats are the preferred statistics of the headline latency, the best one first. The page
+// draws their lines first.
 var HeadlineStats = []string{"p95", Worst("p95"), "p99", Worst("p99")}
 
-// NotWork are operations that are no work of the benchmark, by name or by the end of
-// the name after an underscore: read_failed, insert_error, read_not_found.
+// NotWork names operations that are not the benchmark's work, either completely or after the last
+// underscore: read_failed, insert_error, read_not_found.
 var NotWork = []string{"cleanup", "failed", "error", "not_found"}
 
 const otherOperation = 1
 
-// operationRank is higher for operations that go first, 0 for those that never
-// make the headline.
+// operationRank is higher for preferred operations and 0 for operations that never make the
+// headline.
 func operationRank(operation string) int {
 	switch operation {
 	case Transaction:
@@ -92,8 +90,8 @@ func operationRank(operation string) int {
 	return otherOperation
 }
 
-// statRank is higher for statistics that go first, 0 for those that never make
-// the headline. Percentiles below p99 rank by their number.
+// statRank is higher for preferred statistics and 0 for statistics that never make the headline.
+// Percentiles below p99 rank by their number.
 func statRank(stat string) float64 {
 	if i := slices.Index(HeadlineStats, stat); i >= 0 {
 		return float64(200 + len(HeadlineStats) - i)
@@ -108,14 +106,14 @@ func statRank(stat string) float64 {
 	return 100 + percent
 }
 
-// worst ends the name of a percentile that is the largest of several generators'.
+// worst ends the name of the largest percentile among several generators.
 const worst = "_worst"
 
-// Worst returns the name of a statistic that is the largest of several generators', each
-// of which reports stat: percentiles can't be combined in another way.
+// Worst returns the name of a group's statistic: the largest value of stat among its generators,
+// since percentiles cannot be combined otherwise.
 func Worst(stat string) string { return stat + worst }
 
-// StatName returns the name of a statistic for people: "p95", "worst generator's p95".
+// StatName returns a statistic's name for people: "p95", "worst generator's p95".
 func StatName(stat string) string {
 	if of, ok := strings.CutSuffix(stat, worst); ok {
 		return "worst generator's " + of

@@ -96,9 +96,9 @@ func TestHeadlineOfReport(t *testing.T) {
 	}
 }
 
-// The recording rules and Headline choose alike. Each test reads the selectors of
-// a rule in their order and applies them to random latencies: the first selector
-// that matches anything takes the largest value.
+// The recording rules choose the same headline as Headline. Each test applies the selectors of a
+// rule, in their order, to random latencies: the first selector that matches takes the largest
+// value.
 func TestRulesChooseTheHeadlineLikeGo(t *testing.T) {
 	for _, rule := range []struct{ file, byStat, headline string }{
 		{"run.yml", "run:benchwatch_run_latency_seconds:by_stat", "run:benchwatch_run_latency_seconds:headline"},
@@ -145,8 +145,7 @@ func recordingRules(t *testing.T, path string) map[string]string {
 	return exprs
 }
 
-// selectors returns a predicate for the first matcher of a label in each operand
-// of an expression.
+// selectors returns a predicate for the first matcher of a label in each operand of an expression.
 func selectors(t *testing.T, expr, label, operator string) []func(string) bool {
 	t.Helper()
 	matcher := regexp.MustCompile(`[{ ]` + label + `(=~|!~|!=|=)"([^"]*)"`)
@@ -186,8 +185,8 @@ func firstMatch(latencies []tool.Latency, operations, stats []func(string) bool)
 	return series.Optional[tool.Latency]{}
 }
 
-// randomLatencies are those of a tool that prints the same statistics of each
-// operation. A higher percentile is never lower, as in any tool's output.
+// randomLatencies returns the latencies of a tool that prints the same statistics for each
+// operation. As in real output, a higher percentile is never lower.
 func randomLatencies(random *rand.Rand) []tool.Latency {
 	var latencies []tool.Latency
 	var printed []string

@@ -10,9 +10,9 @@ import (
 	"github.com/benchwatch/benchwatch/agent/base/series"
 )
 
-// AppendJSON appends r to dst as one JSON object on one line, without a line
-// end: the form of `benchwatch parse`. What is absent has no key; maps keep the
-// order in which the parser added their entries.
+// AppendJSON appends r to dst as one JSON object on one line, without a line end, in the form of
+// `benchwatch parse`. Absent values have no key; maps keep the order in which the parser added
+// entries.
 func AppendJSON(dst []byte, r *Report) []byte {
 	o := object{dst: append(dst, '{')}
 	o.text("kind", string(r.Kind))
@@ -47,7 +47,7 @@ func AppendJSON(dst []byte, r *Report) []byte {
 	return append(o.dst, '}')
 }
 
-// object is a JSON object that is being written.
+// object is a JSON object under construction.
 type object struct {
 	dst   []byte
 	comma bool
@@ -91,7 +91,7 @@ func (o *object) number(name string, v series.Optional[float64]) {
 	}
 }
 
-// open begins a nested object, shut ends it.
+// open begins a nested object; shut ends it.
 func (o *object) open(name string) object {
 	o.key(name)
 	return object{dst: append(o.dst, '{')}
@@ -113,7 +113,7 @@ func (o *object) rates(rates []Rate) {
 	o.shut(in)
 }
 
-// buckets are pairs of the upper bound, null if there is none, and the count.
+// buckets appends pairs: [upper bound or null, count].
 func (o *object) buckets(buckets []Bucket) {
 	o.key("buckets")
 	o.dst = append(o.dst, '[')
@@ -190,7 +190,7 @@ func appendString(dst []byte, s string) []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	// A string always encodes; the encoder ends it with a newline.
+	// Encoding a string never fails; the encoder ends it with a newline.
 	_ = e.Encode(s)
 	return append(dst, bytes.TrimSuffix(b.Bytes(), []byte("\n"))...)
 }

@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// lineTime is a date and time at the beginning of a line. Loggers write the
-// fraction after a point or a comma, YCSB after a colon.
+// lineTime matches a date and time at the beginning of a line. Loggers write the fraction after a
+// point or a comma, YCSB after a colon.
 var lineTime = regexp.MustCompile(`^\[?(\d{4})[-/](\d\d)[-/](\d\d)[ T](\d\d:\d\d:\d\d)(?:[.,:](\d{1,9}))? ?(Z|[+-]\d\d:?\d\d)?`)
 
-// LineTime returns the wall-clock time that a line of output begins with; false
-// if it begins with none. A time without a zone is local.
+// LineTime returns the wall-clock time at the beginning of a line; false if there is none. A time
+// without a zone is local.
 func LineTime(line []byte) (time.Time, bool) {
 	if len(line) < 19 || line[0] != '[' && (line[0] < '1' || line[0] > '2') {
 		return time.Time{}, false

@@ -5,7 +5,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/measure"
 )
 
-// Measures of a run that follow from its operations and its threads.
+// Measures of a run that follow from its operations and threads.
 var (
 	Throughput = measure.New(measure.Measure{
 		ID: "transactions", Title: "Throughput", Short: "tps", Note: "operations per second, as the tool reports them",
@@ -15,8 +15,7 @@ var (
 		ID: "qps", Noun: "queries", Title: "Queries", Short: "qps", Note: "statements per second, as the tool reports them",
 		Unit: measure.PerSecond, Scope: measure.Run, Summary: measure.Mean, ChartOf: Throughput, MoreIsBetter: true, Rank: 110,
 	})
-	// HeadlineLatency is the latency that Headline returns. Its statistic differs
-	// between tools.
+	// HeadlineLatency is the latency that Headline chooses. Its statistic differs between tools.
 	HeadlineLatency = measure.New(measure.Measure{
 		ID: "latency", Title: "Latency", Short: "latency", Note: "of each interval, as the tool reports it",
 		Unit: measure.Seconds, Scope: measure.Run, Summary: measure.Median, Rank: 200,
@@ -35,8 +34,8 @@ var (
 	})
 )
 
-// Numbers that a tool prints of an interval or of a run, beside what it prints of its operations. A
-// number that is declared here, and set by a parser, is in everything that benchwatch prints.
+// Numbers that a tool prints for an interval or a run in addition to its operations. To appear in
+// everything that benchwatch prints, a number only has to be declared here and set by a parser.
 var (
 	ErrorRate = declare(Number{}, measure.Measure{
 		ID: "errors_per_second", Title: "Errors per second", Note: "errors that the tool counted and ignored",
@@ -64,9 +63,8 @@ var (
 	})
 )
 
-// Value returns what r reports of a measure of a run; it is unknown if r does
-// not report it or the measure is of another scope. Errors and Reconnects are
-// those of the interval or, in a Summary, of the run.
+// Value returns the value of a measure in r; it is unknown if r does not report it or the measure
+// has another scope. Errors and Reconnects are values of the interval or, in a Summary, of the run.
 func (r *Report) Value(m *measure.Measure) series.Optional[float64] {
 	switch m {
 	case Throughput:

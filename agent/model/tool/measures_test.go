@@ -8,8 +8,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/tool"
 )
 
-// Every measure of a run has a value in a report that has all of them, and none
-// in one that has nothing.
+// Every measure of a run has a value in a complete report and none in an empty one.
 func TestValueOfEachMeasure(t *testing.T) {
 	r := &tool.Report{Kind: tool.Interval, Threads: series.Some(1)}
 	want := map[string]float64{"threads": 1, "transactions": 7, "qps": 8, "errors": 9, "reconnects": 10, "latency": 11}

@@ -7,21 +7,22 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/measure"
 )
 
-// Number is how a number that tools print of an interval or of a run is exposed and added up. Its
-// key in JSON and the name of its column in CSV are the ID of the measure.
+// Number declares how a number that tools print for an interval or a run is exposed and added up.
+// The ID of the measure is its key in JSON and the name of its column in CSV.
 type Number struct {
 	*measure.Measure
-	// AtEnd: only summaries have it, otherwise intervals and perhaps summaries.
+	// AtEnd: only summaries have the number. Otherwise intervals have it, and perhaps summaries.
 	AtEnd bool
-	// OfGroup: no tool prints it, the generators of a group are counted.
+	// OfGroup: no tool prints the number; it describes the generators of a group.
 	OfGroup bool
-	// Live is exposed of the last interval, Final of the summary; nil: it is not.
+	// Live exposes the value of the last interval, Final the value of the summary; nil: not
+	// exposed.
 	Live, Final *measure.Metric
-	// Combine returns the number of a group from those of its generators; nil: their sum.
+	// Combine returns the number of a group from the numbers of its generators; nil: their sum.
 	Combine func(generators []float64) float64
 }
 
-// numbers are in the order of declaration, which is that of the output of `parse`.
+// numbers are in the order of declaration, in which `parse` prints them.
 var numbers []*Number
 
 // declare declares a measure of a run whose value tools print as a number.
@@ -32,13 +33,13 @@ func declare(n Number, m measure.Measure) *measure.Measure {
 	return n.Measure
 }
 
-// metric describes a gauge of a run, which package metrics exposes.
+// metric describes a gauge of a run. Package metrics exposes it.
 func metric(name, help string) *measure.Metric { return &measure.Metric{Name: name, Help: help} }
 
-// Numbers returns the numbers that tools print, in the order of the output of `parse`.
+// Numbers returns the numbers that tools print, in the order in which `parse` prints them.
 func Numbers() []*Number { return slices.Clip(numbers) }
 
-// NumberOf returns the declaration of a measure that is a number, otherwise nil.
+// NumberOf returns the Number behind a measure, nil if the measure is not a number.
 func NumberOf(m *measure.Measure) *Number {
 	for _, n := range numbers {
 		if n.Measure == m {
@@ -48,8 +49,7 @@ func NumberOf(m *measure.Measure) *Number {
 	return nil
 }
 
-// Joined returns the number of a group whose generators have these numbers, of which there is one
-// at least.
+// Joined returns the number of a group from the numbers of its generators, at least one.
 func (n *Number) Joined(generators []float64) float64 {
 	if n.Combine != nil {
 		return n.Combine(generators)
@@ -67,13 +67,13 @@ type Value struct {
 	Value   float64
 }
 
-// Equal reports whether both have the same number of the same measure.
+// Equal reports whether both are the same measure with the same value.
 func (v Value) Equal(other Value) bool { return v == other }
 
-// Values are values by measure, each at most once and none of them unknown.
+// Values are known values, at most one per measure.
 type Values []Value
 
-// Of returns the value of a measure, unknown if there is none.
+// Of returns the value of a measure; unknown if there is none.
 func (all Values) Of(m *measure.Measure) series.Optional[float64] {
 	for i := range all {
 		if all[i].Measure == m {

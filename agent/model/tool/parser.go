@@ -2,7 +2,7 @@ package tool
 
 import "bytes"
 
-// Stream is where a line came from.
+// Stream is the origin of a line.
 type Stream uint8
 
 const (
@@ -13,41 +13,39 @@ const (
 // Line is one line of a tool's output.
 type Line struct {
 	Stream Stream
-	// Text is without its line end; any bytes may be in it.
+	// Text is the line without its line end. It may contain any bytes.
 	Text []byte
-	// Cut: the line was longer than the reader's limit and Text is only its
-	// beginning. Such a line can't be trusted to hold values.
+	// Cut: the line exceeded the reader's limit and Text is its beginning. Values in such a line
+	// are not reliable.
 	Cut bool
 }
 
-// Verdict is what a parser made of a line.
+// Verdict is how a parser classified a line.
 type Verdict uint8
 
 const (
-	// Ignored: nothing of interest; progress texts, banners, statistics that
-	// no report carries.
+	// Ignored: irrelevant, such as progress texts, banners, and statistics that no report contains.
 	Ignored Verdict = iota
 	// Reported: the line is (part of) a report.
 	Reported
-	// Malformed: the line looks like a report but isn't quite: cut,
-	// interleaved, a number out of range. No value was taken from it.
+	// Malformed: the line resembles a report but is damaged: cut, interleaved, or with a number out
+	// of range. The parser took no value from it.
 	Malformed
 )
 
-// Parser turns the lines of one output into reports. Lines of one stream come in
-// order; how the two streams interleave is unknown (after a restart they are read
-// one after the other), so that a parser's reports of a stream must not depend on
-// it. A parser's memory is bounded whatever its input; it never blocks and never
-// panics. It is used by one goroutine.
+// Parser turns the lines of one output into reports. The lines of a stream come in order, but how
+// both streams interleave is unknown (after a restart one is read after the other), so the reports
+// of one stream must not depend on the other. For any input a parser's memory is bounded, and it
+// never blocks or panics. One goroutine uses it.
 type Parser interface {
-	// Parse takes the next line. emit is called for each report that it
-	// completes, the *Report is valid during that call only.
+	// Parse takes the next line. It calls emit for each report that is now complete; the *Report is
+	// valid only during that call.
 	Parse(line Line, emit func(*Report)) Verdict
-	// Close ends the output: what was held back is emitted.
+	// Close ends the output and emits what was held back.
 	Close(emit func(*Report))
 }
 
-// ParseAll parses text, one stream of an output, to its end.
+// ParseAll parses the complete text of one stream.
 func ParseAll(p Parser, stream Stream, text []byte, emit func(*Report)) {
 	for len(text) > 0 {
 		var line []byte
@@ -59,50 +57,49 @@ func ParseAll(p Parser, stream Stream, text []byte, emit func(*Report)) {
 
 // Tool is one benchmark tool. The registry lists them all.
 type Tool struct {
-	// Name as in `--tool`, run_info's label and `parse`'s output.
+	// Name for `--tool`, run_info's label and the output of `parse`.
 	Name string
 
-	// Programs are the base names by which the tool is started, such as
-	// "sysbench". A name also matches with ".exe", ".sh" or ".py" at its end.
+	// Programs are the base names of programs that start the tool, such as "sysbench". A name also
+	// matches with the suffix ".exe", ".sh" or ".py".
 	Programs []string
 
-	// MatchArgs recognises a start by more than the program's base name, such
-	// as `java -cp … site.ycsb.Client`; args are the arguments after the name.
-	// Nil: Programs alone decide.
+	// MatchArgs recognises a start that the program's base name alone does not reveal, such as
+	// `java -cp … site.ycsb.Client`. args are the arguments after the name. Nil: Programs alone
+	// decide.
 	MatchArgs func(base string, args []string) bool
 
 	// Describe reads the arguments after the program's name.
 	Describe func(Invocation) Description
 
-	// NewParser returns a parser for one output: both streams of one process, or
-	// one log file, for which the description is the zero value. The output takes
-	// precedence over the description.
+	// NewParser returns a parser for one output: both streams of one process, or one log file,
+	// whose description is the zero value. The output takes precedence over the description.
 	NewParser func(Description) Parser
 
-	// ReportsOnStderr: what users usually redirect into two files is one output.
+	// ReportsOnStderr: the two streams, which users usually redirect into two files, form one
+	// output.
 	ReportsOnStderr bool
 
-	// OpenLoop reports whether all latencies of a run count from when an
-	// operation was due, so that they include the time that it waited for its
-	// turn: version is run.json's tool_version, rate that of Describe. Nil
-	// means never: latencies count from when an operation began. Operations named
-	// with IntendedPrefix include the waiting in any case.
+	// OpenLoop reports whether all latencies of a run count from the time at which an operation was
+	// due, so that they include its waiting time. version is tool_version of run.json, rate the
+	// Rate of Describe. Nil: never; latencies count from the start of an operation. Latencies of
+	// operations named with IntendedPrefix always include the waiting time.
 	OpenLoop func(version string, rate int) bool
-	// AnyProgram means that the output is of a format, not of one tool, so it is not known
-	// from when its latencies count.
+	// AnyProgram: the output is in a format that many programs write, so it is unknown when the
+	// latencies begin to count.
 	AnyProgram bool
 
-	// CountsFailures reports whether the transactions that a run with this verb
-	// reports include the failed ones. Nil means never.
+	// CountsFailures reports whether the transactions of a run with this verb include failed ones.
+	// Nil: never.
 	CountsFailures func(verb string) bool
 
-	// ThreadLog returns what the names of the files have in common that the threads of one
-	// process wrote, of which a file with this name and beginning is one; empty if it is none.
-	// Nil: the tool's threads write none.
+	// ThreadLog returns the common part of the names of files that the threads of one process
+	// wrote, given the name and the beginning of one of these files; empty if the file is not one.
+	// Nil: the tool's threads write no files.
 	ThreadLog func(name string, head []byte) string
 
-	// Sniff returns how certain it is, from 0 (not this tool's) to 100, that an
-	// output that begins with head is this tool's.
+	// Sniff returns, from 0 (certainly not) to 100, how certain it is that the output beginning
+	// with head comes from this tool.
 	Sniff func(head []byte) int
 }
 
@@ -116,10 +113,9 @@ func (t *Tool) Match(base string) bool {
 	return false
 }
 
-// Flusher is a Parser that may hold back a report although its last line has come,
-// because only the next line would show that. Flush is called when no bytes have
-// come for a moment. The reports must be the same whenever and however often it is
-// called.
+// Flusher is a Parser that may hold back a complete report, because only the next line shows that
+// it is complete. Flush is called when no bytes have come for a moment. Calling it at any time, any
+// number of times, must not change the reports.
 type Flusher interface {
 	Flush(emit func(*Report))
 }

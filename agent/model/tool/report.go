@@ -1,11 +1,10 @@
-// Package tool is the model of a benchmark tool: how its command line is read and
-// what its output means. A [Tool] describes a command line as a [Description], and
-// its [Parser] turns lines of output into reports; everything downstream works with
-// a [Report], whichever tool it came from. The measures of a run, and the rule by
-// which one latency stands for a run, are declared here, too.
+// Package tool models a benchmark tool: how its command line is read and what its output means. A
+// [Tool] turns a command line into a [Description], and its [Parser] turns lines of output into
+// reports; everything downstream uses a [Report], whichever tool it came from. The package also
+// declares the measures of a run and the rule that selects one latency to represent a run.
 //
-// The package has no part in files, processes or Prometheus. Each tool is one
-// package below this one and one line in package registry.
+// The package does not use files, processes or Prometheus. Each tool is one package below this one
+// and one line in package registry.
 package tool
 
 import (
@@ -17,35 +16,33 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/measure"
 )
 
-// Kind is what a Report is about.
+// Kind is the kind of a Report.
 type Kind string
 
 const (
-	// Start: a run begins. Tool, Version, Workload and Threads are set as far
-	// as the output names them.
+	// Start: a run begins. Tool, Version, Workload and Threads are set if the output names them.
 	Start Kind = "start"
 	// Interval: what happened since the previous interval.
 	Interval Kind = "interval"
-	// Summary: the tool's own totals. With Checkpoint they end nothing.
+	// Summary: the tool's own totals. A Summary with Checkpoint does not end the run.
 	Summary Kind = "summary"
-	// Histogram: how the latencies of one operation are distributed.
+	// Histogram: the latency distribution of one operation.
 	Histogram Kind = "histogram"
-	// Error: the tool printed that something failed.
+	// Error: the tool printed an error.
 	Error Kind = "error"
 )
 
-// Phase is whether an interval counts.
+// Phase is whether the summary includes an interval.
 type Phase string
 
 const (
-	// Warmup intervals load the server but are left out of the tool's summary.
+	// Warmup intervals load the server, but the tool's summary excludes them.
 	Warmup Phase = "warmup"
-	// Measure is the phase that the summary is about.
+	// Measure is the phase that the summary covers.
 	Measure Phase = "measure"
 )
 
-// Operation names that every tool uses for the same thing. Others are
-// lower-case with underscores, singular.
+// Operation names that all tools share. Others are in lower case with underscores, singular.
 const (
 	// Transaction is the tool's own unit of work: sysbench's event, YCSB's
 	// operation, a TPC-C transaction of any kind.
@@ -54,36 +51,36 @@ const (
 	Read        = "read"
 	Write       = "write"
 	Other       = "other"
-	// ScheduleLag is how late the transactions of an open loop began. A latency of it shows
-	// that the others count from when a transaction was due.
+	// ScheduleLag is how late transactions of an open loop began. Its presence shows that the other
+	// latencies count from the time at which a transaction was due.
 	ScheduleLag = "schedule_lag"
-	// NewOrder is the transaction by which TPC-C measures throughput and latency.
+	// NewOrder is the transaction that defines TPC-C's throughput and latency.
 	NewOrder = "new_order"
-	// IntendedPrefix begins the names of YCSB's operations whose latencies count
-	// from when an operation was due, not from when it began.
+	// IntendedPrefix begins YCSB's operations whose latencies count from the time at which an
+	// operation was due instead of its start.
 	IntendedPrefix = "intended_"
 )
 
-// Names of the counts that are no operations.
+// Names of counts that are not operations.
 const (
 	ErrorCount     = "error"
 	ReconnectCount = "reconnect"
 )
 
-// Rate is operations per second of one operation.
+// Rate is the rate of one operation in operations per second.
 type Rate struct {
 	Operation string
 	PerSecond float64
 }
 
-// Count is a whole number of operations, as the tool printed it.
+// Count is the number of operations of one kind as the tool printed it.
 type Count struct {
 	Operation string
 	N         uint64
 }
 
-// Latency is one statistic of one operation's latency, in seconds. Stat is
-// min, avg, max or a percentile as p95, p99.9.
+// Latency is one statistic of an operation's latency, in seconds. Stat is min, avg, max or a
+// percentile such as p95 or p99.9.
 type Latency struct {
 	Operation string
 	Stat      string
@@ -92,71 +89,69 @@ type Latency struct {
 
 // Bucket is one row of a tool's histogram.
 type Bucket struct {
-	// Bound is the bucket's upper bound in seconds as the tool prints it, +Inf for a
-	// bucket without one. sysbench prints the middle instead.
+	// Bound is the upper bound in seconds as the tool prints it, +Inf if there is none. sysbench
+	// prints the middle of the bucket instead.
 	Bound float64
-	// Bucket has the bounds between which the values are.
+	// Bucket has the bounds of the values.
 	histogram.Bucket
 }
 
-// Report is one thing that a parser recognised. Values are in base units and
-// as printed: what the tool did not print is absent. A parser reuses the memory
-// of its reports, so a consumer copies what it keeps (see Clone).
+// Report is one finding of a parser. Values are in base units and as printed: what the tool did not
+// print is absent. A parser reuses the memory of its reports, so a consumer has to copy what it
+// keeps (see Clone).
 type Report struct {
 	Kind Kind
-	// Run counts the runs in one output, from 1: people append many to a file.
+	// Run counts the runs in one output from 1, since people append many runs to a file.
 	Run int
 
 	Tool     string // Start only
-	Version  string // Start only, as in the tool's banner, else empty
-	Workload string // Start only, when the output names it
-	// Command is the tool's own verb (load, run …); Start only, when the output
-	// names it.
+	Version  string // Start only, as in the tool's banner; otherwise empty
+	Workload string // Start only, if the output names it
+	// Command is the tool's own verb (load, run …); Start only, if the output names it.
 	Command string
 
-	// Began is when the run began by the wall clock, as far as the output shows that; of a
-	// Start or an Interval, and zero in others.
+	// Began is the wall-clock time at which the run began, in a Start or an Interval if the output
+	// shows it; otherwise zero.
 	Began time.Time
 
 	Threads series.Optional[int]
-	// TargetRate is the operations per second that an open loop asks for; Start only, 0 if
+	// TargetRate is the requested rate of an open loop in operations per second; Start only, 0 if
 	// the output shows none.
 	TargetRate int
-	// Phase of an Interval, or with which a Start begins.
+	// Phase of an Interval, or the first phase after a Start.
 	Phase Phase
 
-	// ElapsedSeconds is the tool's own clock; IntervalSeconds the length of the
-	// interval that Rates and Counts are about.
+	// ElapsedSeconds is the tool's own clock. IntervalSeconds is the length of the interval that
+	// Rates and Counts cover.
 	ElapsedSeconds  series.Optional[float64]
 	IntervalSeconds series.Optional[float64]
 
 	Checkpoint bool // Summary only
 
 	Rates     []Rate
-	Counts    []Count // of the interval, or of the run in a Summary
+	Counts    []Count // of the interval; in a Summary, of the run
 	Latencies []Latency
-	// Within is how long the ranges are in which latencies lie that are upper bounds of a
-	// histogram's buckets, by the same operation and statistic, in seconds.
+	// Within are the widths in seconds of the ranges that contain latencies, for latencies that are
+	// upper bounds of a histogram's buckets; same operation and statistic.
 	Within []Latency
 
-	// Values are the numbers of an Interval or a Summary that are about no operation.
+	// Values are the numbers of an Interval or a Summary that do not belong to an operation.
 	Values Values
 
-	// Operation is what a Histogram is about, Buckets its rows, in the order of their
-	// bounds. Cumulative: it is of the run, or since the last checkpoint; else of one
-	// interval.
+	// Operation is the operation of a Histogram, Buckets are its rows in the order of their bounds.
+	// Cumulative: it covers the run, or the time since the last checkpoint; otherwise one interval.
 	Operation  string
 	Cumulative bool
 	Buckets    []Bucket
 
-	// Estimated is how many generators of a group printed no summary; what the Summary
-	// has of them is computed from their intervals.
+	// Estimated is the number of generators in a group that printed no summary. Their part of the
+	// Summary is computed from their intervals.
 	Estimated int
 
-	// Message of an Error, or the reason why a Summary is of a failed run.
+	// Message of an Error, or the reason why the run in a Summary failed.
 	Message string
-	// Failed is true if the tool's own output shows that the run failed, whatever
-	// its exit status (YCSB and the TPC-C tools exit 0 for nearly everything).
+	// Failed: the tool's own output shows that the run failed, whatever the exit status (YCSB and
+	// the TPC-C tools exit with 0 in nearly every case).
 	Failed bool
 }
 
@@ -168,7 +163,7 @@ func (r *Report) Reset(kind Kind, run int) {
 	}
 }
 
-// ResetError empties r for reuse as an Error of a run.
+// ResetError empties r and makes it an Error of a run.
 func (r *Report) ResetError(run int, message string, failed bool) {
 	r.Reset(Error, run)
 	r.Message, r.Failed = message, failed
@@ -189,8 +184,8 @@ func (r *Report) AddLatency(operation, stat string, seconds float64) {
 	r.Latencies = append(r.Latencies, Latency{operation, stat, seconds})
 }
 
-// AddPercentiles adds those of an operation that HdrHistogram's logs have: the upper bound of
-// the bucket in which each lies, and at most the highest latency, in seconds.
+// AddPercentiles adds the percentiles that HdrHistogram's logs have: the upper bound of each
+// percentile's bucket, limited to the highest latency, in seconds.
 func (r *Report) AddPercentiles(operation string, h *histogram.Histogram, highest float64) {
 	for _, p := range []struct {
 		stat  string
@@ -203,20 +198,20 @@ func (r *Report) AddPercentiles(operation string, h *histogram.Histogram, highes
 	}
 }
 
-// AddRange appends the upper bound of the range in which a latency lies, and how long that is.
+// AddRange appends the upper bound and the width of the range that contains a latency.
 func (r *Report) AddRange(operation, stat string, v histogram.Range) {
 	r.AddLatency(operation, stat, v.High)
 	r.Within = append(r.Within, Latency{operation, stat, math.Round(v.Width()*1e9) / 1e9})
 }
 
-// AddBuckets adds the buckets of a histogram, whose upper bounds are the tool's own numbers.
+// AddBuckets adds the buckets of a histogram. Their upper bounds are the tool's own numbers.
 func (r *Report) AddBuckets(h *histogram.Histogram) {
 	for _, b := range h.Buckets() {
 		r.Buckets = append(r.Buckets, Bucket{Bound: b.High, Bucket: b})
 	}
 }
 
-// Distribution returns the buckets of a Histogram.
+// Distribution returns the buckets of a Histogram as a histogram.Histogram.
 func (r *Report) Distribution() *histogram.Histogram {
 	buckets := make([]histogram.Bucket, len(r.Buckets))
 	for i, b := range r.Buckets {
@@ -225,7 +220,7 @@ func (r *Report) Distribution() *histogram.Histogram {
 	return histogram.New(buckets...)
 }
 
-// Rate returns the rate of an operation, unknown if the tool printed none.
+// Rate returns the rate of an operation; unknown if the tool printed none.
 func (r *Report) Rate(operation string) series.Optional[float64] {
 	for _, v := range r.Rates {
 		if v.Operation == operation {
@@ -235,7 +230,7 @@ func (r *Report) Rate(operation string) series.Optional[float64] {
 	return series.Optional[float64]{}
 }
 
-// Count returns the count of an operation, unknown if the tool printed none.
+// Count returns the count of an operation; unknown if the tool printed none.
 func (r *Report) Count(operation string) series.Optional[uint64] {
 	for _, v := range r.Counts {
 		if v.Operation == operation {
@@ -245,7 +240,7 @@ func (r *Report) Count(operation string) series.Optional[uint64] {
 	return series.Optional[uint64]{}
 }
 
-// Latency returns one latency in seconds, unknown if the tool did not print it.
+// Latency returns one latency in seconds; unknown if the tool did not print it.
 func (r *Report) Latency(operation, stat string) series.Optional[float64] {
 	for _, v := range r.Latencies {
 		if v.Operation == operation && v.Stat == stat {
@@ -265,8 +260,8 @@ func (r *Report) Clone() *Report {
 	return c
 }
 
-// CopyFrom makes r a copy of another report that does not share memory with it. The slices of r
-// keep their memory.
+// CopyFrom makes r a copy of another report without sharing memory. The slices of r keep their
+// memory.
 func (r *Report) CopyFrom(from *Report) {
 	to := *r
 	*r = *from

@@ -2,8 +2,8 @@ package tool
 
 import "strings"
 
-// Set is the tools that can be recognised, in the order in which they are tried:
-// the registry's, then the user's own.
+// Set is the list of known tools in the order in which they are tried: built-in tools, then the
+// user's own.
 type Set []*Tool
 
 // ByName returns the tool called name, or nil.
@@ -16,7 +16,7 @@ func (s Set) ByName(name string) *Tool {
 	return nil
 }
 
-// Sniff returns the tool whose output head most looks like, or nil.
+// Sniff returns the tool whose output head resembles most, or nil.
 func (s Set) Sniff(head []byte) *Tool {
 	var best *Tool
 	score := 0

@@ -1,10 +1,10 @@
-// Package atlas samples Atlas, the MySQL proxy of Qihoo 360 (a fork of
-// mysql-proxy): the states of its backends from the admin interface, and load,
-// memory and connections from the process itself if it runs on this machine.
+// Package atlas samples Atlas, the MySQL proxy of Qihoo 360 (a fork of mysql-proxy): the states of
+// its backends from the admin interface, and load, memory and connections from the process if it
+// runs on this machine.
 //
-// The admin interface has no counters and accepts five SELECTs only. The agent
-// sends two: SELECT VERSION and SELECT * FROM backends. It never sends the one
-// that returns the proxy's users with reversibly encrypted passwords.
+// The admin interface has no counters and accepts only five SELECTs. The agent sends two: SELECT
+// VERSION and SELECT * FROM backends. It never sends the one that returns the proxy's users with
+// reversibly encrypted passwords.
 package atlas
 
 import (
@@ -23,10 +23,9 @@ var Engine = &engine.Engine{Name: "atlas", ClientOption: optionProxyAddress, Ope
 
 // The options of a target.
 const (
-	// optionProxyAddress is where clients connect (proxy-address).
+	// optionProxyAddress is the address for clients (proxy-address).
 	optionProxyAddress = "proxy_address"
-	// optionPIDFile is where the proxy writes its process id. Without it nothing of
-	// the process is sampled.
+	// optionPIDFile is the file with the proxy's process id. Without it the process is not sampled.
 	optionPIDFile = "pid_file"
 )
 
@@ -45,8 +44,8 @@ func open(t engine.Target, _ *slog.Logger) (engine.Prober, error) {
 	return newProber(t)
 }
 
-// State of a backend, in the words of the admin interface. An idle proxy shows
-// a dead backend as up: it notices only when it opens a new connection.
+// State of a backend, in the words of the admin interface. An idle proxy shows a dead backend as
+// up, since it only notices when it opens a new connection.
 const (
 	stateUp      = "up"
 	stateUnknown = "unknown"
@@ -61,8 +60,7 @@ type backend struct {
 	role    string // rw, ro or unknown
 }
 
-// setBackends sets the states of the backends; one that is listed twice counts
-// once.
+// setBackends sets the states of the backends. It counts a backend that is listed twice once.
 func setBackends(s *engine.Status, backends []backend) {
 	for _, b := range backends {
 		if _, set := s.Get(backendState, b.address, b.role, stateUp); set || b.address == "" {
@@ -74,14 +72,14 @@ func setBackends(s *engine.Status, backends []backend) {
 			known = known || is
 			s.SetBool(backendState, is, b.address, b.role, state)
 		}
-		// Not known is neither up nor down.
+		// An unknown backend is neither up nor down.
 		if known && !strings.EqualFold(b.state, stateUnknown) {
 			s.SetBool(backendUp, strings.EqualFold(b.state, stateUp), b.address, b.role)
 		}
 	}
 }
 
-// The metrics of a proxy of any kind. Atlas has no counters of queries.
+// The metrics of any proxy. Atlas has no query counters.
 var (
 	backendUp          = measure.NewGauge("proxy_backend_up", "1 if the proxy uses the backend, 0 if it is down or taken offline; absent while that is unknown to the proxy.", "backend", "backend_role")
 	backendState       = measure.NewGauge("proxy_backend_state", "1 for the state of the backend as the proxy sees it, 0 for the others. A proxy without traffic may not notice that a backend died.", "backend", "backend_role", "state")

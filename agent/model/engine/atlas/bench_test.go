@@ -8,8 +8,8 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/engine"
 )
 
-// A machine with the connections of a benchmark that reconnects for each
-// transaction: 20,000 in TIME_WAIT.
+// A machine with 20,000 sockets in TIME_WAIT, left by a benchmark that reconnects for each
+// transaction.
 func BenchmarkManySockets(b *testing.B) {
 	tree := &procTree{t: b, root: b.TempDir()}
 	tree.write("cpu  0 0 0 0\nbtime 1795225900\n", "stat")

@@ -14,15 +14,15 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/engine/enginetest"
 )
 
-// fakeAdmin answers as Atlas's admin interface did when it was recorded: a
-// MySQL greeting of version 5.0.99-agent-admin, mysql_native_password only,
-// five SELECTs letter by letter, and an error for everything else.
+// fakeAdmin answers like a recorded Atlas admin interface: a MySQL greeting of version
+// 5.0.99-agent-admin, only mysql_native_password, five SELECTs compared letter by letter, and an
+// error for everything else.
 type fakeAdmin struct {
 	*enginetest.Port
 
 	mu         sync.Mutex
 	password   string
-	version    string // empty: SELECT VERSION is an unknown column, as for MySQL
+	version    string // empty: SELECT VERSION is an unknown column, as in MySQL
 	backends   []backend
 	statements []string
 }
@@ -49,7 +49,7 @@ func (f *fakeAdmin) set(backends ...backend) {
 	f.backends = backends
 }
 
-// asked returns the statements received.
+// asked returns the statements received so far.
 func (f *fakeAdmin) asked() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -103,7 +103,7 @@ func failure(number uint16, state, message string) []byte {
 	return append(p, "#"+state+message...)
 }
 
-// accepts checks user and password by mysql_native_password.
+// accepts checks user and password with mysql_native_password.
 func (f *fakeAdmin) accepts(login []byte) bool {
 	if len(login) < 33 {
 		return false
@@ -149,7 +149,7 @@ func (f *fakeAdmin) answer(command []byte) [][]byte {
 	return [][]byte{failure(1105, "07000", "use 'SELECT * FROM help' to see the supported commands")}
 }
 
-// table is a text result set.
+// table returns a text result set.
 func table(columns []string, rows ...[]string) [][]byte {
 	packets := [][]byte{{byte(len(columns))}}
 	eof := []byte{0xfe, 0, 0, 2, 0}

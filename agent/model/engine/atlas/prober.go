@@ -14,12 +14,11 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/engine/mysql"
 )
 
-// ioTimeout bounds what the tick's deadline does not: closing a connection to a
-// proxy that has stopped reading.
+// ioTimeout limits the close of a connection to a proxy that has stopped reading, which the tick's
+// deadline does not limit.
 const ioTimeout = 5 * time.Second
 
-// prober samples one proxy through one admin connection and, if it is on this
-// machine, procfs.
+// prober samples one proxy through one admin connection and, on this machine, procfs.
 type prober struct {
 	target     engine.Target
 	admin      *sql.DB
@@ -44,8 +43,8 @@ func newProber(t engine.Target) (*prober, error) {
 		}
 		return conn, err
 	}
-	// Nothing else may be set: character sets, session variables and time
-	// zones make the driver send SET, which the admin interface refuses.
+	// Set nothing else: character sets, session variables and time zones make the driver send SET,
+	// which the admin interface refuses.
 	connector, err := driver.NewConnector(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("atlas: %w", err)
@@ -58,7 +57,7 @@ func newProber(t engine.Target) (*prober, error) {
 // Close ends the connection.
 func (p *prober) Close() error { return p.admin.Close() }
 
-// Probe reads the backends' states, one statement, and the process.
+// Probe reads the states of the backends (one statement) and the process.
 func (p *prober) Probe(ctx context.Context) (*engine.Status, error) {
 	if p.version == "" {
 		rows, err := p.query(ctx, "SELECT VERSION")
@@ -88,20 +87,19 @@ func (p *prober) Probe(ctx context.Context) (*engine.Status, error) {
 	return s, nil
 }
 
-// query returns the rows of an answer. The statement must be one that the admin
-// interface accepts, letter by letter and without arguments, for which the driver
-// would prepare it.
+// query returns the rows of an answer. The statement has to be one that the admin interface accepts
+// letter by letter. It has no arguments, since the driver would prepare a statement with arguments.
 func (p *prober) query(ctx context.Context, statement string) ([]mysql.Row, error) {
 	p.statements++
 	rows, err := p.admin.QueryContext(ctx, statement)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = rows.Close() }() // its error is in rows.Err
+	defer func() { _ = rows.Close() }() // rows.Err has its error
 	return mysql.ReadRows(rows)
 }
 
-// errAccessDenied is an error number of the MySQL protocol.
+// errAccessDenied is error 1045 of the MySQL protocol.
 const errAccessDenied = 1045
 
 // explain turns an error into one line with a remedy.

@@ -44,8 +44,7 @@ func mustProbe(t *testing.T, p *prober) *engine.Status {
 	return enginetest.WellFormed(t, s)
 }
 
-// The states as recorded while a replica was stopped, started, taken offline
-// and added again.
+// States recorded while a replica was stopped, started, taken offline and added again.
 func TestBackendStates(t *testing.T) {
 	f := newFakeAdmin(t)
 	p := openFake(t, f)
@@ -78,8 +77,8 @@ func TestBackendStates(t *testing.T) {
 	mustProbe(t, p)
 }
 
-// The admin interface refuses SET, ping and prepared statements; passwords are
-// never asked for.
+// The admin interface refuses SET, ping and prepared statements; the agent never asks for
+// passwords.
 func TestOnlyTheseStatements(t *testing.T) {
 	f := newFakeAdmin(t)
 	p := openFake(t, f)
@@ -98,7 +97,7 @@ func TestErrors(t *testing.T) {
 	gone := newFakeAdmin(t)
 	gone.Stop()
 	notAtlas := newFakeAdmin(t)
-	notAtlas.version = "" // as a MySQL server, or the proxy's own port
+	notAtlas.version = "" // like a MySQL server, or the proxy's own port
 	cases := map[string]struct {
 		change func(*engine.Target)
 		want   string
@@ -124,7 +123,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// A proxy that is restarted is found again by the same prober.
+// After a restart of the proxy the same prober works again.
 func TestProxyRestarts(t *testing.T) {
 	f := newFakeAdmin(t)
 	p := openFake(t, f)
@@ -157,7 +156,7 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-// The fake runs in this very process: what procfs says of it is real.
+// The fake runs in this process, so procfs has real data about it.
 func TestRealProcess(t *testing.T) {
 	if _, err := os.Stat("/proc/self/net/tcp"); err != nil {
 		t.Skip("no procfs here")
@@ -224,7 +223,7 @@ func TestRealProcess(t *testing.T) {
 	}
 }
 
-// ownPIDFile names this process.
+// ownPIDFile returns a file with the id of this process.
 func ownPIDFile(t *testing.T) string {
 	t.Helper()
 	path := t.TempDir() + "/bench.pid"

@@ -18,33 +18,33 @@ import (
 )
 
 const (
-	// processName is what Atlas's binary is called.
+	// processName is the name of Atlas's binary.
 	processName = "mysql-proxy"
-	// maxThreads bounds the series of threads.
+	// maxThreads limits the series of threads.
 	maxThreads = 64
 )
 
-// process is the proxy's process, if it runs on this machine and the target has the
-// option pid_file. It never fails a sample: what can't be read is absent.
+// process is the proxy's process, if it runs on this machine and the target has the option
+// pid_file. It never fails a sample: values that can't be read are absent.
 type process struct {
 	target *engine.Target
-	root   string // of procfs
+	root   string // root of procfs
 
 	local     bool   // the admin connection stays on this machine
-	adminPort uint16 // of the admin connection
+	adminPort uint16 // the proxy's port of the admin connection
 
-	sockets    sockets   // of the machine, as read last
-	socketsDue time.Time // when to read them again
+	sockets    sockets   // of this machine, as last read
+	socketsDue time.Time // when to read sockets again
 }
 
 const (
-	// missingProcess is logged once if the file names no process that can be Atlas.
+	// missingProcess is logged once if the process in the file cannot be Atlas.
 	missingProcess = "the proxy's process: its pid_file names no process that listens on the admin port"
-	// missingFDs is logged once if the agent may not look into the proxy's files.
+	// missingFDs is logged once if the agent may not read the list of the proxy's open files.
 	missingFDs = "reading /proc/PID/fd of the proxy (same user, or CAP_SYS_PTRACE): open files and connections to backends"
 )
 
-// connected notes where the admin connection ends.
+// connected notes the remote end of the admin connection.
 func (p *process) connected(conn net.Conn) {
 	remote, ok := conn.RemoteAddr().(*net.TCPAddr)
 	if !ok {
@@ -53,7 +53,7 @@ func (p *process) connected(conn net.Conn) {
 	p.adminPort = uint16(remote.Port)
 	p.local = remote.IP.IsLoopback()
 	if own, ok := conn.LocalAddr().(*net.TCPAddr); ok && own.IP.Equal(remote.IP) {
-		p.local = true // a machine reaches its own addresses from themselves
+		p.local = true // the machine connects to its own addresses
 	}
 }
 
@@ -86,15 +86,15 @@ func (p *process) sample(s *engine.Status, backends []backend, now time.Time) {
 	p.sampleConnections(s, backends, targets)
 }
 
-// userHZ is the unit of CPU times in procfs, the same on all of Linux's
-// platforms that matter.
+// userHZ is the number of CPU time units per second in procfs, the same on all relevant Linux
+// platforms.
 const userHZ = 100
 
-// find returns the process of the pid file or, with keepalive, its child, which serves the
-// clients; PID is 0 if neither is Atlas: a file can be left over from an earlier process.
-// The targets of its open files are nil if they can't be read.
+// find returns the process in the pid file or, with keepalive, its child, which serves the clients.
+// The process has PID 0 if neither is Atlas, since a file may be left over from an earlier process.
+// The open files are nil if they can't be read.
 func (p *process) find(root procfs.FS, file string) (procfs.Proc, procfs.ProcStat, []string) {
-	text, _ := secret.ReadRegular(file) // the caller reports that there is no process
+	text, _ := secret.ReadRegular(file) // the caller reports a missing process
 	pid, _ := strconv.Atoi(strings.TrimSpace(string(text)))
 	children, _ := os.ReadFile(filepath.Join(p.root, strconv.Itoa(pid), "task", strconv.Itoa(pid), "children"))
 	for _, field := range append(strings.Fields(string(children)), strconv.Itoa(pid)) {
@@ -116,7 +116,7 @@ func (p *process) find(root procfs.FS, file string) (procfs.Proc, procfs.ProcSta
 	return procfs.Proc{}, procfs.ProcStat{}, nil
 }
 
-// socketInodes returns the sockets among the targets of open files.
+// socketInodes returns the inodes of the sockets among open files.
 func socketInodes(targets []string) map[uint64]bool {
 	owned := map[uint64]bool{}
 	for _, target := range targets {
@@ -146,8 +146,8 @@ func sampleThreads(s *engine.Status, root procfs.FS, pid int) {
 	}
 }
 
-// sampleConnections counts connections by their ends. Clients can be counted without
-// the targets of the process's open files, since no other process has its port.
+// sampleConnections counts connections by their ends. Clients are counted even if the open files
+// can't be read, since no other process has the proxy's port.
 func (p *process) sampleConnections(s *engine.Status, backends []backend, targets []string) {
 	if p.sockets == nil {
 		return
@@ -169,7 +169,7 @@ func (p *process) sampleConnections(s *engine.Status, backends []backend, target
 	}
 }
 
-// splitAddress splits host:port; the address is not valid if the host is a name.
+// splitAddress splits host:port. The address is invalid if the host is a name.
 func splitAddress(address string) (host netip.Addr, port uint16, err error) {
 	text, number, err := net.SplitHostPort(address)
 	if err != nil {

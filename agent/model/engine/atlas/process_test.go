@@ -18,7 +18,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/engine/enginetest"
 )
 
-// procTree is a /proc as it was recorded with a proxy in it.
+// procTree is a recorded /proc with a proxy in it.
 type procTree struct {
 	t    testing.TB
 	root string
@@ -76,7 +76,7 @@ func (p *procTree) link(target string, path ...string) {
 	}
 }
 
-// tcp is a socket of the table: ports on 127.0.0.1 and what it is.
+// tcp is one socket of the table: ports on 127.0.0.1, state and inode.
 type tcp struct{ local, remote, state, inode int }
 
 func (p *procTree) sockets(list ...tcp) {
@@ -100,8 +100,8 @@ const (
 	clientPort = 13306
 )
 
-// underLoad are four clients, of which two have gone, and connections to both
-// backends, with the other ends that share the machine.
+// underLoad adds four clients, two of them gone, and connections to both backends, each with its
+// other end on the same machine.
 func (p *procTree) underLoad() {
 	p.sockets(
 		tcp{adminPort, 0, stateListen, 100}, tcp{clientPort, 0, stateListen, 101},
@@ -111,7 +111,7 @@ func (p *procTree) underLoad() {
 		tcp{clientPort, 40003, 6, 0}, tcp{clientPort, 40004, 8, 105}, // TIME_WAIT, CLOSE_WAIT
 		tcp{40010, 3367, stateEstablished, 106}, tcp{3367, 40010, stateEstablished, 903},
 		tcp{40011, 3368, stateEstablished, 107}, tcp{40012, 3368, stateEstablished, 108},
-		tcp{40013, 3368, stateEstablished, 904}, // somebody else's
+		tcp{40013, 3368, stateEstablished, 904}, // another process
 	)
 }
 
@@ -157,7 +157,7 @@ func pidFile(t *testing.T, text string) func(*process) {
 	return func(p *process) { p.target.Options[optionPIDFile] = path }
 }
 
-// keepalive is a parent that restarts the proxy, whose sockets these are.
+// keepalive is a parent that restarts the proxy. The proxy owns these sockets.
 func keepalive(sockets ...int) func(*procTree) {
 	return func(p *procTree) {
 		p.process(600, 1, processName, 5, 555)
@@ -210,7 +210,7 @@ func TestWhichProcess(t *testing.T) {
 	}
 }
 
-// Without a pid file nothing of the process is sampled, and nothing is missing.
+// Without a pid file the process is not sampled, and nothing is reported missing.
 func TestNoPIDFile(t *testing.T) {
 	p := newProcTree(t)
 	p.underLoad()
@@ -221,8 +221,8 @@ func TestNoPIDFile(t *testing.T) {
 	}
 }
 
-// Without a look into the process's files, clients can be counted by their port;
-// connections to backends can't.
+// If the open files of the process can't be read, clients are still counted by port; connections to
+// backends are not.
 func TestUnreadableFiles(t *testing.T) {
 	p := newProcTree(t)
 	p.underLoad()
@@ -236,7 +236,7 @@ func TestUnreadableFiles(t *testing.T) {
 	}
 }
 
-// After a restart the process of the file's new number is sampled.
+// After a restart the process with the new id is sampled.
 func TestProcessIsReplaced(t *testing.T) {
 	p := newProcTree(t)
 	p.underLoad()
@@ -269,7 +269,7 @@ func TestRemoteProxyHasNoProcess(t *testing.T) {
 	}
 }
 
-// endpoints is a connection that only has ends.
+// endpoints is a connection with nothing but its ends.
 type endpoints struct {
 	net.Conn
 	local, remote string

@@ -17,9 +17,8 @@ const (
 	stateListen      = 0x0a
 )
 
-// socketShare is the share of the time that may go into reading the sockets of
-// the machine, of which there are tens of thousands when a benchmark reconnects
-// for each transaction.
+// socketShare is the maximum share of time for reading the machine's sockets. There are tens of
+// thousands when a benchmark reconnects for each transaction.
 const socketShare = 0.02
 
 // socket is a line of /proc/net/tcp or tcp6.
@@ -29,18 +28,17 @@ type socket struct {
 	inode         uint64
 }
 
-// sockets are the TCP sockets of this machine that listen or are connected.
+// sockets are this machine's TCP sockets that listen or are connected.
 type sockets []socket
 
-// readSockets reads the sockets, unless it has just taken long; none if procfs
-// can't be read.
+// readSockets reads the sockets, unless the last reading took long; none if procfs can't be read.
 func (p *process) readSockets(now time.Time) {
 	if now.Before(p.socketsDue) {
 		return
 	}
 	start := time.Now()
 	p.sockets = nil
-	for _, name := range []string{"tcp", "tcp6"} { // tcp6 is not there without IPv6
+	for _, name := range []string{"tcp", "tcp6"} { // tcp6 is missing without IPv6
 		table, err := os.ReadFile(filepath.Join(p.root, "net", name))
 		if err != nil {
 			break
@@ -50,9 +48,8 @@ func (p *process) readSockets(now time.Time) {
 	p.socketsDue = now.Add(time.Duration(float64(time.Since(start)) / socketShare))
 }
 
-// parseSockets reads a table of sockets. The procfs package has a parser, which
-// is deprecated and takes 70 ms for 20,000 closed sockets; here those are left
-// out by their state, the fourth column.
+// parseSockets reads a table of sockets. The parser of the procfs package is deprecated and takes
+// 70 ms for 20,000 closed sockets; this one skips them by their state, the fourth column.
 func parseSockets(table []byte) (list sockets) {
 	for line := range bytes.Lines(table) {
 		if s, ok := parseSocket(line); ok {
@@ -62,8 +59,8 @@ func parseSockets(table []byte) (list sockets) {
 	return list
 }
 
-// parseSocket reads "sl: local remote state queues timer retransmits uid
-// timeout inode …"; false for sockets in other states.
+// parseSocket reads "sl: local remote state queues timer retransmits uid timeout inode …"; false
+// for other states.
 func parseSocket(line []byte) (socket, bool) {
 	var fields [10][]byte
 	for i := range fields {
@@ -85,8 +82,8 @@ func parseSocket(line []byte) (socket, bool) {
 	return s, ok1 && ok2 && err == nil
 }
 
-// parseEnd reads "0100007F:3039": an address in words of the machine's byte
-// order, which is little-endian wherever this runs, and a port.
+// parseEnd reads "0100007F:3039": an address in words of the machine's byte order, which is
+// little-endian on all supported platforms, and a port.
 func parseEnd(text []byte) (netip.AddrPort, bool) {
 	ip, port, ok := bytes.Cut(text, []byte(":"))
 	raw, err1 := hex.AppendDecode(nil, ip)
@@ -108,7 +105,7 @@ func (s sockets) listener(port uint16) (inode uint64, ok bool) {
 	return 0, false
 }
 
-// clients counts the connections that have their server's end at a port.
+// clients counts the connections whose server end is this port.
 func (s sockets) clients(port uint16) (n int) {
 	for i := range s {
 		if s[i].state == stateEstablished && s[i].local.Port() == port {
@@ -118,8 +115,8 @@ func (s sockets) clients(port uint16) (n int) {
 	return n
 }
 
-// towards counts the connections of a process, given by its sockets, to an
-// address; false if the address can't be read.
+// towards counts the connections of a process, given by its sockets, to an address; false if the
+// address can't be parsed.
 func (s sockets) towards(address string, owned map[uint64]bool) (int, bool) {
 	host, port, err := splitAddress(address)
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package aurora reads what Amazon Aurora MySQL, version 2 and 3, reports beyond a
-// MySQL server: the lag of its replicas from the writer's table, and its own
-// status variables. What only CloudWatch has is left to Prometheus.
+// Package aurora reads what Amazon Aurora MySQL, versions 2 and 3, reports beyond a MySQL server:
+// the lag of its replicas from the writer's table, and its own status variables. Values that only
+// CloudWatch has are left to Prometheus.
 //
 // The package has not been tested with a real Aurora.
 package aurora
@@ -16,8 +16,8 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/measure"
 )
 
-// variables are the status variables that are a number each, under the names of
-// version 3 and, where they differ, of version 2. Times are microseconds.
+// variables are the numeric status variables, under the names of version 3 and, if different, of
+// version 2. Times are microseconds.
 var variables engine.Table
 
 var (
@@ -63,8 +63,8 @@ var (
 	_ = engine.NewMeasure(530, "lock_manager_memory", "Lock manager", "memory in use", measure.Bytes, measure.Max, measure.ValueOf(lockMemory))
 )
 
-// meaningless are the prefixes of InnoDB's metrics of redo log, checkpoints and
-// flushing. Aurora has the variables, but its storage works differently.
+// meaningless are prefixes of InnoDB's metrics of redo log, checkpoints and flushing. Aurora has
+// these variables, but its storage works differently.
 var meaningless = []string{"mysql_innodb_log_", "mysql_innodb_checkpoint_", "mysql_innodb_data_"}
 
 // Detail reads one instance.
@@ -73,8 +73,8 @@ type Detail struct {
 	own   freshness
 }
 
-// Details returns the constructor of probers' details. They share what the writer
-// of a cluster reports about its readers.
+// Details returns the constructor of the probers' details. They share what the writer of a cluster
+// reports about its readers.
 func Details() func() mysql.Detail {
 	var views sync.Map
 	return func() mysql.Detail { return &Detail{views: &views} }
@@ -95,7 +95,7 @@ func (d *Detail) Read(ctx context.Context, q mysql.Querier, tick *mysql.Tick, ou
 	return d.readReplicas(ctx, q, tick, out, time.Now())
 }
 
-// readStatus looks names up regardless of case: it differs between versions.
+// readStatus ignores the case of names, which differs between versions.
 func readStatus(status mysql.Values, out *engine.Status) {
 	byName := mysql.Values{}
 	for name, value := range status {

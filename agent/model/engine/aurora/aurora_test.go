@@ -38,7 +38,7 @@ func sections(t *testing.T) map[string][][]string {
 	return found
 }
 
-// status is the composed SHOW GLOBAL STATUS, sample 1 or 2.
+// status returns the composed SHOW GLOBAL STATUS, sample 1 or 2.
 func status(t *testing.T, sample int) mysql.Values {
 	t.Helper()
 	values := mysql.Values{}
@@ -62,7 +62,7 @@ func rows(lines ...string) []mysql.Row {
 	return rows
 }
 
-// composedRows is the composed replica_host_status.
+// composedRows returns the composed replica_host_status.
 func composedRows(t *testing.T) []mysql.Row {
 	t.Helper()
 	var lines []string
@@ -104,7 +104,7 @@ func server(t *testing.T, id, readOnly string) *mysql.Server {
 
 var cluster = &engine.Target{Cluster: "bench-aurora"}
 
-// sample decodes a tick as the family's prober does.
+// sample decodes a tick like the prober of the family.
 func sample(t *testing.T, d mysql.Detail, q mysql.Querier, server *mysql.Server, target *engine.Target, values mysql.Values) *engine.Status {
 	t.Helper()
 	s, err := mysql.Decode(context.Background(), &mysql.Tick{Target: target, Server: server, Status: values}, q, []mysql.Detail{d})
@@ -121,7 +121,7 @@ func mustLag(t *testing.T, s *engine.Status, want float64) {
 	}
 }
 
-// The writer says it all; a reader takes its lag from there and asks nothing.
+// The writer reports all instances. A reader takes its lag from there and sends no query.
 func TestWriterAndReader(t *testing.T) {
 	newDetail := Details()
 	table := &querier{rows: composedRows(t)}
@@ -153,8 +153,8 @@ func TestWriterAndReader(t *testing.T) {
 	}
 }
 
-// The end of a run is a moment of the writer; a reader has reached it when it
-// shows the volume as of then.
+// The end of a run is a time of the writer. A reader has reached it when it shows the volume as of
+// that time.
 func TestDrain(t *testing.T) {
 	d := Details()()
 	at := func(writer, reader, lag string) (w, r engine.Position) {
@@ -183,8 +183,7 @@ func TestDrain(t *testing.T) {
 	}
 }
 
-// Without the writer among the targets a reader goes by its own table, as long
-// as that moves.
+// If the writer is not a target, a reader uses its own table as long as that changes.
 func TestReaderAlone(t *testing.T) {
 	d := Details()().(*Detail)
 	q := &querier{rows: composedRows(t)}
@@ -199,7 +198,7 @@ func TestReaderAlone(t *testing.T) {
 	}
 	s := read(0)
 	mustLag(t, s, 0.017462)
-	enginetest.Absent(t, s, replicaLag, readerID) // only the writer sees that truly
+	enginetest.Absent(t, s, replicaLag, readerID) // only the writer sees this correctly
 	if s = read(2 * time.Second); !s.LagSeconds.Known {
 		t.Error("lag is unknown after two seconds")
 	}
@@ -252,7 +251,7 @@ func TestStrangeRows(t *testing.T) {
 	enginetest.Absent(t, empty, readers)
 }
 
-// After a failover the table is right before the variables are.
+// After a failover the table is right earlier than the variables.
 func TestFailover(t *testing.T) {
 	d := Details()()
 	after := rows(readerID+"|MASTER_SESSION_ID|20|0|2026-01-15 10:00:00.000000|1", writerID+"|x|20|5|2026-01-15 10:00:00.000000|1")
@@ -310,7 +309,7 @@ func TestNoRight(t *testing.T) {
 	enginetest.Absent(t, s, readers)
 }
 
-// Another server of the family is left alone.
+// Other servers of the family are ignored.
 func TestNotAurora(t *testing.T) {
 	other, err := mysql.NewServer(mysql.Values{"version": "8.0.39", "innodb_read_only": "0"})
 	if err != nil {

@@ -13,13 +13,13 @@ import (
 
 const (
 	replicaStatement = "SELECT SERVER_ID, SESSION_ID, REPLICA_LAG_IN_MILLISECONDS, CPU, LAST_UPDATE_TIMESTAMP FROM information_schema.replica_host_status"
-	// writerSession is the session of the writer's row.
+	// writerSession is the session in the writer's row.
 	writerSession = "MASTER_SESSION_ID"
-	// goneAfter is how much older than the newest row the row of a deleted
-	// instance is. Such rows stay in the table.
+	// goneAfter is the age of a row, relative to the newest one, after which its instance counts as
+	// deleted. Rows of deleted instances stay in the table.
 	goneAfter = 5 * time.Minute
-	// silentAfter is how much older the row of an instance is that no longer
-	// reports: its last lag has no meaning.
+	// silentAfter is the age of a row, relative to the newest one, after which its instance no
+	// longer reports and its last lag means nothing.
 	silentAfter = 10 * time.Second
 	// viewAge is how long a reader uses the writer's last view.
 	viewAge = 3 * time.Second
@@ -32,7 +32,7 @@ var (
 	isWriter   = measure.NewGauge("aurora_writer", "1 on the writer, 0 on a reader.")
 )
 
-// missingReplicas is logged once if the table may not be read.
+// missingReplicas is logged once if the user may not read the table.
 const missingReplicas = "SELECT ON information_schema.replica_host_status: lag and CPU of the Aurora replicas"
 
 // instance is a row of replica_host_status.
@@ -48,25 +48,25 @@ type instance struct {
 type view struct {
 	seen      time.Time // by our clock
 	instances map[string]instance
-	newest    time.Time // of the instances' updates
+	newest    time.Time // latest update of any instance
 }
 
-// writersView returns the view of the cluster's writer if it is new enough; targets
-// without a cluster have none in common.
+// writersView returns the view of the cluster's writer if it is recent enough. A target without a
+// cluster shares no view.
 func (d *Detail) writersView(cluster string, now time.Time) (view, bool) {
 	stored, _ := d.views.Load(cluster)
 	v, ok := stored.(view)
 	return v, ok && now.Sub(v.seen) < viewAge
 }
 
-// freshness detects a table that no longer changes: a reader receives it by the
-// very replication whose lag it has.
+// freshness detects a table that no longer changes: a reader receives it by the same replication
+// whose lag it contains.
 type freshness struct {
 	newest time.Time
 	since  time.Time // by our clock
 }
 
-// fresh reports whether the table has moved within viewAge.
+// fresh reports whether the table has changed within viewAge.
 func (f *freshness) fresh(v view) bool {
 	if !v.newest.Equal(f.newest) {
 		f.newest, f.since = v.newest, v.seen
@@ -74,8 +74,8 @@ func (f *freshness) fresh(v view) bool {
 	return v.seen.Sub(f.since) < viewAge
 }
 
-// readReplicas reads the table on the writer, and on a reader whose writer is
-// no target or does not answer.
+// readReplicas reads the table on the writer, and on a reader if its writer is not a target or does
+// not answer.
 func (d *Detail) readReplicas(ctx context.Context, q mysql.Querier, tick *mysql.Tick, out *engine.Status, now time.Time) error {
 	id := tick.Server.Variables["aurora_server_id"]
 	readOnly, known := tick.Server.Variables.Bool("innodb_read_only")
@@ -141,7 +141,7 @@ func (d *Detail) place(out *engine.Status, cluster string, shown view, self inst
 	}
 }
 
-// readView reads the table without the instances that are gone.
+// readView reads the table without deleted instances.
 func readView(rows []mysql.Row, now time.Time) view {
 	v := view{seen: now, instances: map[string]instance{}}
 	var all []instance
@@ -163,7 +163,7 @@ func readView(rows []mysql.Row, now time.Time) view {
 		if i.id == "" || v.newest.Sub(i.updated) > goneAfter {
 			continue
 		}
-		// After a failover an instance may have its old row too.
+		// After a failover the old row of an instance may still be there.
 		if other, ok := v.instances[i.id]; !ok || i.updated.After(other.updated) {
 			v.instances[i.id] = i
 		}
@@ -171,8 +171,8 @@ func readView(rows []mysql.Row, now time.Time) view {
 	return v
 }
 
-// timestamp reads a date and time; the zero time if there is none. The zone is
-// the server's and the same in all rows, which is all that matters.
+// timestamp reads a date and time; the zero time if there is none. The time zone is the server's,
+// the same in all rows, so that differences are right.
 func timestamp(text string) time.Time {
 	t, err := time.Parse("2006-01-02 15:04:05.999999", strings.Replace(text, "T", " ", 1))
 	if err != nil || t.Year() < 2000 {
@@ -181,7 +181,7 @@ func timestamp(text string) time.Time {
 	return t
 }
 
-// report sets what the writer sees of all instances.
+// report sets the values of all instances as the writer sees them.
 func (v view) report(out *engine.Status) {
 	n := 0
 	for _, i := range v.instances {
@@ -201,15 +201,15 @@ func (v view) report(out *engine.Status) {
 	out.Set(readers, float64(n))
 }
 
-// position is the moment up to which an instance sees the cluster's volume: its
-// last report, less the lag of a reader. Both are times of the writer's table.
-// Transactions between two positions can't be counted.
+// position is the time up to which an instance sees the cluster's volume: its last report minus,
+// for a reader, its lag. Both come from the writer's table. Transactions between two positions
+// can't be counted.
 type position struct {
 	cluster string
 	at      time.Time
 }
 
-// Behind returns 0 if p has everything that other has; else false.
+// Behind returns 0 if p has everything that other has; otherwise false.
 func (p position) Behind(other engine.Position) (uint64, bool) { return 0, p.Reaches(other) }
 
 // Reaches reports whether p has everything that goal has.
@@ -218,7 +218,7 @@ func (p position) Reaches(goal engine.Position) bool {
 	return ok && g.cluster == p.cluster && !p.at.Before(g.at)
 }
 
-// Scalar is the moment in Unix seconds.
+// Scalar returns the time in Unix seconds.
 func (p position) Scalar() float64 { return float64(p.at.UnixMicro()) / 1e6 }
 
 func (p position) String() string { return p.at.Format("2006-01-02T15:04:05.000000") }

@@ -1,6 +1,6 @@
-// Package enginetest has what the tests of all engines need: a port for a fake
-// server, checks of how an engine opens its targets, of a status' values, of a
-// sample's lag, and of the measures that an engine declares.
+// Package enginetest contains helpers for the tests of all engines: a port for a fake server, and
+// checks of how an engine opens targets, of a status' values, of a sample's lag, and of the
+// measures that an engine declares.
 package enginetest
 
 import (
@@ -13,7 +13,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/measure"
 )
 
-// Want reports an error unless m has the value want in s.
+// Want reports an error unless the value of m in s is want.
 func Want(t testing.TB, s *engine.Status, want float64, m *measure.Metric, labels ...string) {
 	t.Helper()
 	if v, ok := s.Get(m, labels...); !ok || v != want {
@@ -29,7 +29,7 @@ func Absent(t testing.TB, s *engine.Status, m *measure.Metric, labels ...string)
 	}
 }
 
-// Value returns a value that s must have.
+// Value returns a value of s, or fails the test if it is missing.
 func Value(t testing.TB, s *engine.Sample, m *measure.Metric, labels ...string) float64 {
 	t.Helper()
 	if !s.Up() {
@@ -42,8 +42,8 @@ func Value(t testing.TB, s *engine.Sample, m *measure.Metric, labels ...string) 
 	return v
 }
 
-// WellFormed reports an error for each value of s that is set twice or has the
-// wrong number of labels: it would be dropped from /metrics. It returns s.
+// WellFormed reports an error for each value of s that is set twice or has the wrong number of
+// labels, since /metrics would drop it. It returns s.
 func WellFormed(t testing.TB, s *engine.Status) *engine.Status {
 	t.Helper()
 	seen := map[string]bool{}
@@ -61,8 +61,8 @@ func WellFormed(t testing.TB, s *engine.Status) *engine.Status {
 	return s
 }
 
-// Lag reports an error unless s is behind by this many transactions, and by
-// seconds within a tolerance.
+// Lag reports an error unless s is behind by this many transactions, and by this many seconds
+// within a tolerance.
 func Lag(t testing.TB, s *engine.Sample, transactions, seconds, tolerance float64) {
 	t.Helper()
 	if l := s.LagTransactions; !l.Known || l.Value != transactions {
@@ -73,8 +73,8 @@ func Lag(t testing.TB, s *engine.Sample, transactions, seconds, tolerance float6
 	}
 }
 
-// Measures reports an error unless two statuses of one server, a second apart,
-// give a value for each of the measures with these ids.
+// Measures reports an error unless two statuses of one server, a second apart, give a value for
+// each measure with these ids.
 func Measures(t testing.TB, previous, current *engine.Status, ids ...string) {
 	t.Helper()
 	now := time.Now()

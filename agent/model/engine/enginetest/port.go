@@ -10,8 +10,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/engine"
 )
 
-// Port is where a fake server listens on loopback. It owns the goroutines that
-// serve its connections.
+// Port is a fake server's port on loopback. It owns the goroutines that serve its connections.
 type Port struct {
 	listener net.Listener
 	done     sync.WaitGroup
@@ -20,8 +19,8 @@ type Port struct {
 	conns map[net.Conn]struct{}
 }
 
-// Listen serves each connection to address with serve until the test ends or
-// Stop is called. An address "127.0.0.1:0" takes a free port.
+// Listen serves each connection to address with serve until the test ends or Stop is called.
+// "127.0.0.1:0" selects a free port.
 func Listen(t testing.TB, address string, serve func(net.Conn)) *Port {
 	t.Helper()
 	l, err := net.Listen("tcp", address)
@@ -51,17 +50,17 @@ func Listen(t testing.TB, address string, serve func(net.Conn)) *Port {
 	return p
 }
 
-// Address is host:port.
+// Address returns host:port.
 func (p *Port) Address() string { return p.listener.Addr().String() }
 
-// Connections is how many connections are open.
+// Connections returns the number of open connections.
 func (p *Port) Connections() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.conns)
 }
 
-// Stop closes the port and all connections, as a crash does.
+// Stop closes the port and all connections, as in a crash.
 func (p *Port) Stop() {
 	p.listener.Close()
 	p.mu.Lock()
@@ -72,7 +71,7 @@ func (p *Port) Stop() {
 	p.done.Wait()
 }
 
-// Open returns a prober of target after the changes, closed when the test ends.
+// Open applies the changes to target and returns a prober of it, closed when the test ends.
 func Open(t testing.TB, e *engine.Engine, target engine.Target, changes []func(*engine.Target)) engine.Prober {
 	t.Helper()
 	for _, change := range changes {
@@ -90,8 +89,8 @@ func Open(t testing.TB, e *engine.Engine, target engine.Target, changes []func(*
 	return p
 }
 
-// Refused reports an error unless Open of target fails with an error that has
-// want in it, or succeeds if want is empty.
+// Refused reports an error unless Open fails with an error that contains want, or succeeds if want
+// is empty.
 func Refused(t testing.TB, e *engine.Engine, target engine.Target, want string) {
 	t.Helper()
 	p, err := e.Open(target, slog.New(slog.DiscardHandler))

@@ -1,12 +1,11 @@
-// Package galera reads what a node of a Galera cluster (MariaDB, Percona
-// XtraDB Cluster, Codership's MySQL) reports beyond a single server's counters.
-// All of it comes with the one SHOW GLOBAL STATUS of the tick.
+// Package galera reads what a node of a Galera cluster (MariaDB, Percona XtraDB Cluster,
+// Codership's MySQL) reports beyond a single server's counters. Everything comes from the tick's
+// one SHOW GLOBAL STATUS.
 //
-// Means and maxima since the last FLUSH STATUS are left out (wsrep_*_avg, _max,
-// _min, wsrep_flow_control_paused, wsrep_apply_*, wsrep_commit_*,
-// wsrep_cert_interval, wsrep_evs_repl_latency): they show nothing of the last
-// second. So is wsrep_causal_reads, which in Galera 26.4.23 counts failed
-// certifications.
+// Means and maxima since the last FLUSH STATUS are left out, since they show nothing about the last
+// second (wsrep_*_avg, _max, _min, wsrep_flow_control_paused, wsrep_apply_*, wsrep_commit_*,
+// wsrep_cert_interval, wsrep_evs_repl_latency). So is wsrep_causal_reads, which counts failed
+// certifications in Galera 26.4.23.
 package galera
 
 import (
@@ -20,7 +19,7 @@ import (
 )
 
 var (
-	// variables are those that are a number each.
+	// variables are the numeric variables.
 	variables engine.Table
 
 	_ = variables.Map(engine.ReplicationQueueTransactions, "wsrep_local_recv_queue")
@@ -30,7 +29,7 @@ var (
 	pausedSeconds   = variables.Convert(measure.NewCounter("galera_flow_control_paused_seconds_total", "Time that replication on this node was paused by flow control (wsrep_flow_control_paused_ns). Its rate is the share of time paused. FLUSH STATUS does not reset it."), 1e9, "wsrep_flow_control_paused_ns")
 	flowControlSent = variables.Map(measure.NewCounter("galera_flow_control_sent_total", "Pauses that this node requested (wsrep_flow_control_sent): the node that requests most is the slow one. FLUSH STATUS resets it."), "wsrep_flow_control_sent")
 	flowControlRecv = variables.Map(measure.NewCounter("galera_flow_control_received_total", "Pauses seen from any node, own ones too (wsrep_flow_control_recv). FLUSH STATUS resets it."), "wsrep_flow_control_recv")
-	// LastCommitted is also how many transactions a cluster made between two of its values.
+	// LastCommitted also shows how many transactions a cluster made between two of its values.
 	LastCommitted    = variables.Map(measure.NewGauge("galera_last_committed", "Sequence number of the last transaction committed on this node (wsrep_last_committed). A gauge, since it belongs to the cluster: it outlives restarts."), "wsrep_last_committed")
 	clusterSize      = variables.Map(measure.NewGauge("galera_cluster_size", "Nodes in this node's view of the cluster (wsrep_cluster_size). After a node has died it is right only 5 to 7 s later."), "wsrep_cluster_size")
 	configurationID  = variables.Map(measure.NewGauge("galera_cluster_configuration_id", "Number of the membership change that this node has seen last (wsrep_cluster_conf_id). A node whose number differs from the others' has an outdated view. Absent in a non-primary component."), "wsrep_cluster_conf_id")
@@ -70,7 +69,7 @@ var (
 	_ = measure.New(measure.Measure{
 		ID: "write_sets", Title: "Write sets committed", Note: "per second, those of all nodes",
 		Unit: measure.PerSecond, Scope: measure.Server, Summary: measure.Mean, Column: measure.EachServer,
-		Supersedes: engine.QueryRate, // all nodes do the work of the statements that one is asked
+		Supersedes: engine.QueryRate, // a statement sent to one node is executed on all nodes
 		Rank:       500,
 	}).Or(measure.RateOf(LastCommitted))
 	_ = engine.Replicated.Or(measure.RateOf(LastCommitted))
@@ -98,8 +97,8 @@ func (Detail) Needs() mysql.Needs {
 	}
 }
 
-// Read implements mysql.Detail. Servers that could run Galera have some wsrep_*
-// variables too; only those whose provider is loaded have a state.
+// Read implements mysql.Detail. Servers that could run Galera have some wsrep_* variables, too;
+// only a server with a loaded provider has a state.
 func (Detail) Read(_ context.Context, _ mysql.Querier, tick *mysql.Tick, out *engine.Status) error {
 	status := tick.Status
 	if _, loaded := status.Uint("wsrep_local_state"); !loaded {
@@ -122,17 +121,17 @@ func (Detail) Read(_ context.Context, _ mysql.Querier, tick *mysql.Tick, out *en
 	if out.Position == nil {
 		if p, ok := position(status); ok {
 			out.Position = p
-			// Outside the primary component a node receives no write sets and
-			// does not see whether others commit. A node that is joining or
-			// desynced is behind by a known number.
+			// Outside the primary component a node receives no write sets and cannot see whether
+			// others commit. For a node that is joining or desynced it is known how far it is
+			// behind.
 			out.Replicating = inPrimary
 		}
 	}
 	return nil
 }
 
-// position returns the node's position; false until it has received a state from
-// the cluster.
+// position returns the node's position; false before the node has received a state from the
+// cluster.
 func position(status mysql.Values) (Position, bool) {
 	uuid := status["wsrep_cluster_state_uuid"]
 	seqno, ok := status.Uint("wsrep_last_committed")
@@ -142,8 +141,8 @@ func position(status mysql.Values) (Position, bool) {
 	return Position{Cluster: uuid, Seqno: seqno}, true
 }
 
-// Position is a write set's number in the history of one cluster. All nodes
-// number alike; changes of membership and DDL take numbers too.
+// Position is the number of a write set in the history of one cluster. All nodes use the same
+// numbers; changes of membership and DDL have numbers, too.
 type Position struct {
 	// Cluster is the history's UUID (wsrep_cluster_state_uuid).
 	Cluster string
@@ -162,5 +161,5 @@ func (p Position) Behind(other engine.Position) (uint64, bool) {
 // Scalar implements engine.Position.
 func (p Position) Scalar() float64 { return float64(p.Seqno) }
 
-// String is the position as in grastate.dat and --wsrep_start_position.
+// String returns the position as in grastate.dat and --wsrep_start_position.
 func (p Position) String() string { return fmt.Sprintf("%s:%d", p.Cluster, p.Seqno) }

@@ -20,7 +20,7 @@ func read(t *testing.T, status mysql.Values) *engine.Status {
 	return out
 }
 
-// A MariaDB without Galera shows wsrep_* variables too.
+// A MariaDB server without Galera has wsrep_* variables, too.
 func TestNotANode(t *testing.T) {
 	out := read(t, mysql.Values{
 		"wsrep_applier_thread_count": "0", "wsrep_cluster_conf_id": "18446744073709551615", "wsrep_cluster_size": "0",
@@ -32,7 +32,7 @@ func TestNotANode(t *testing.T) {
 	}
 }
 
-// Cut off from the others: nothing of it can be compared, and -1 is no number.
+// Cut off from the others: its values cannot be compared, and -1 means no value.
 func TestNonPrimary(t *testing.T) {
 	out := read(t, mysql.Values{
 		"wsrep_local_state": "0", "wsrep_cluster_status": "non-Primary", "wsrep_ready": "OFF", "wsrep_connected": "ON",

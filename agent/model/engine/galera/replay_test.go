@@ -40,7 +40,7 @@ func node(t *testing.T, frames []engine.Frame, first, second int64, name string)
 	return nil
 }
 
-// n3 is held by a read lock past the end of the load, at 220.37, until 224.50.
+// A read lock holds n3 past the end of the load, at 220.37, until 224.50.
 func TestDrain(t *testing.T) {
 	frames, first := play(t, "drain")
 
@@ -51,7 +51,7 @@ func TestDrain(t *testing.T) {
 	if !n3.Status.Replicating || enginetest.Value(t, n3, localState) != 2 || enginetest.Value(t, n3, desyncCount) != 1 {
 		t.Error("a desynced node must show as such, and be compared")
 	}
-	// The load is over: the distance stays, the age grows by a second each second.
+	// The load is over: the distance stays, the age grows by one second per second.
 	enginetest.Lag(t, node(t, frames, first, 1795225223, "n3"), 206778-184069, 22.696, 0.002)
 	enginetest.Lag(t, node(t, frames, first, 1795225224, "n3"), 206778-184069, 23.695, 0.002)
 
@@ -72,7 +72,7 @@ func TestDrain(t *testing.T) {
 	}
 }
 
-// n3 has a tenth of a core: real flow control, with pauses that n3 asks for.
+// n3 has a tenth of a core: real flow control, with pauses that n3 requests.
 func TestFlowControl(t *testing.T) {
 	frames, first := play(t, "slow-cpu")
 	paused := func(from, to int64, name string) float64 {
@@ -110,7 +110,7 @@ func TestKilledAndRejoined(t *testing.T) {
 			t.Fatalf("n3 is up at %d", second)
 		}
 	}
-	// The survivors commit nothing until the cluster has noticed.
+	// The survivors commit nothing until the cluster notices.
 	n1 := node(t, frames, first, 1795225282, "n1")
 	if n1.Status.Position.Scalar() != 222537 || enginetest.Value(t, n1, clusterSize) != 3 || enginetest.Value(t, n1, configurationID) != 3 {
 		t.Error("the silent seconds are wrong")
@@ -122,7 +122,7 @@ func TestKilledAndRejoined(t *testing.T) {
 	if donor := node(t, frames, first, 1795225299, "n1"); enginetest.Value(t, donor, localState) != 2 {
 		t.Error("n1 is donor")
 	}
-	// Its first answer: joining, not ready, and how far it is behind.
+	// Its first answer: joining, not ready, and the distance to the others.
 	n3 := node(t, frames, first, 1795225307, "n3")
 	if enginetest.Value(t, n3, localState) != 1 || enginetest.Value(t, n3, ready) != 0 || enginetest.Value(t, n3, receiveQueue) != 8228 || n3.Restarts != 1 {
 		t.Errorf("joining node: %+v", n3)
@@ -143,7 +143,7 @@ func TestKilledAndRejoined(t *testing.T) {
 	}
 }
 
-// A read lock desyncs a node: its queue grows, and nobody is paused for it.
+// A read lock desyncs a node: its queue grows, but no node is paused.
 func TestReadLock(t *testing.T) {
 	frames, first := play(t, "slow-ftwrl")
 	n3 := node(t, frames, first, 1795224857, "n3")
@@ -155,8 +155,7 @@ func TestReadLock(t *testing.T) {
 	}
 }
 
-// A recorded node has a value for every measure of Galera, except for those of
-// Percona XtraDB Cluster.
+// A recorded node has a value for every measure of Galera, except those of Percona XtraDB Cluster.
 func TestMeasures(t *testing.T) {
 	frames, first := play(t, "drain")
 	previous, current := node(t, frames, first, 1795225199, "n1"), node(t, frames, first, 1795225200, "n1")

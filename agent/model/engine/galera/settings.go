@@ -9,16 +9,16 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/engine/mysql"
 )
 
-// settingNames are the variables that matter; wsrep_applier_threads is what
-// Percona XtraDB Cluster calls wsrep_slave_threads.
+// settingNames are the relevant variables. Percona XtraDB Cluster calls wsrep_slave_threads
+// wsrep_applier_threads.
 var settingNames = []string{
 	"wsrep_slave_threads", "wsrep_applier_threads", "wsrep_sync_wait", "wsrep_trx_fragment_size", "wsrep_trx_fragment_unit",
 	"wsrep_max_ws_size", "wsrep_max_ws_rows", "wsrep_retry_autocommit", "wsrep_desync", "wsrep_certification_rules",
 	"wsrep_mode", "wsrep_strict_ddl", "wsrep_gtid_mode", "pxc_strict_mode",
 }
 
-// providerOptions are those of wsrep_provider_options that matter. The others
-// may be the paths and passwords of keys.
+// providerOptions are the relevant parts of wsrep_provider_options. Other parts may contain paths
+// and passwords of keys.
 var providerOptions = []string{
 	"gcs.fc_limit", "gcs.fc_factor", "gcs.fc_master_slave", "gcs.fc_single_primary", "gcs.max_packet_size", "gcs.max_throttle", "gcs.sync_donor",
 	"gcache.size", "gcache.page_size", "gcache.keep_pages_size", "gcache.recover",
@@ -41,8 +41,7 @@ func readSettings(_ *mysql.Server, variables mysql.Values, out engine.Settings) 
 	}
 }
 
-// inBytes is a size such as 128M as a number of bytes; other values are left as
-// they are.
+// inBytes converts a size such as 128M to bytes; it leaves other values as they are.
 func inBytes(value string) string {
 	if value == "" {
 		return value

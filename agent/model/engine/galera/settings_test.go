@@ -11,7 +11,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/engine/mysql"
 )
 
-// variables are those of a node of MariaDB 10.11, as it was asked for them.
+// recordedVariables returns the variables of a MariaDB 10.11 node, as the agent queries them.
 func recordedVariables(t *testing.T) mysql.Values {
 	t.Helper()
 	data, err := os.ReadFile("testdata/settings/mariadb-10.11.tsv")
@@ -38,7 +38,7 @@ func settings(t *testing.T, all mysql.Values) engine.Settings {
 	return mysql.DecodeSettings(server, all, []mysql.Detail{New()})
 }
 
-// TestSettings guards what is recorded of a real node, sizes in bytes.
+// TestSettings guards which settings of a real node are recorded, with sizes in bytes.
 func TestSettings(t *testing.T) {
 	got := settings(t, recordedVariables(t))
 	for name, want := range map[string]string{
@@ -53,8 +53,7 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-// TestSettingsAreNoSecrets guards that only what is listed is taken, whatever
-// stands beside it.
+// TestSettingsAreNoSecrets guards that only listed settings are recorded, whatever else is there.
 func TestSettingsAreNoSecrets(t *testing.T) {
 	all := recordedVariables(t)
 	all["wsrep_sst_auth"] = "sst:hunter2"
@@ -74,8 +73,7 @@ func TestSettingsAreNoSecrets(t *testing.T) {
 	}
 }
 
-// TestNoGalera guards that a server that could run Galera and does not has none
-// of its settings.
+// TestNoGalera guards that a server that could run Galera but does not has no Galera settings.
 func TestNoGalera(t *testing.T) {
 	all := recordedVariables(t)
 	all["wsrep_on"] = "OFF"

@@ -1,10 +1,9 @@
-// Package groupreplication reads what a member of a MySQL group (Group
-// Replication, InnoDB Cluster) reports beyond a single server's counters.
+// Package groupreplication reads what a member of a MySQL group (Group Replication, InnoDB Cluster)
+// reports beyond a single server's counters.
 //
-// A member's rows about the others are their last broadcasts: up to a second
-// old, and frozen when one dies. So queues and counts are taken from the
-// member's own row only. Of the others only the state is read, as this member
-// sees it.
+// A member's rows about the other members are their last broadcasts: up to a second old, and frozen
+// when a member dies. Queues and counts are therefore taken only from the member's own row. Of the
+// other members only the state is read, as this member sees it.
 package groupreplication
 
 import (
@@ -19,23 +18,23 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/engine/replication"
 )
 
-// The statements of a tick, besides that for the applier's workers.
+// The statements of a tick, except the one for the applier's workers.
 const (
 	askSelf    = "SELECT @@GLOBAL.gtid_executed AS gtid_executed, @@GLOBAL.server_uuid AS server_uuid, @@GLOBAL.super_read_only AS super_read_only"
 	askMembers = "SELECT * FROM performance_schema.replication_group_members"
 	askStats   = "SELECT * FROM performance_schema.replication_group_member_stats WHERE MEMBER_ID = @@GLOBAL.server_uuid"
 )
 
-// groupName is the variable that has the group's UUID.
+// groupName is the variable with the group's UUID.
 const groupName = "group_replication_group_name"
 
-// applierChannel is where a member applies what the group has certified.
+// applierChannel is the channel on which a member applies certified transactions.
 const applierChannel = "group_replication_applier"
 
-// states of a member, numbered so that they can be charted and compared.
+// states of a member as numbers, so that they can be charted and compared.
 var states = map[string]float64{"OFFLINE": 0, "RECOVERING": 1, "ONLINE": 2, "ERROR": 3, "UNREACHABLE": 4}
 
-// settingNames are the variables that matter.
+// settingNames are the relevant variables.
 var settingNames = []string{
 	"group_replication_single_primary_mode", "group_replication_consistency", "group_replication_paxos_single_leader",
 	"group_replication_flow_control_mode", "group_replication_flow_control_applier_threshold", "group_replication_flow_control_certifier_threshold",
@@ -68,8 +67,7 @@ func (*Detail) Needs() mysql.Needs {
 	}
 }
 
-// Read implements mysql.Detail. A server without the plugin has no name of a
-// group.
+// Read implements mysql.Detail. A server without the plugin has no group name.
 func (d *Detail) Read(ctx context.Context, q mysql.Querier, tick *mysql.Tick, out *engine.Status) error {
 	group := strings.ToLower(tick.Server.Variables[groupName])
 	if group == "" || tick.Server.MariaDB() {
@@ -103,8 +101,7 @@ func (d *Detail) Read(ctx context.Context, q mysql.Querier, tick *mysql.Tick, ou
 	return d.applier.Read(ctx, q, applierChannel, out)
 }
 
-// readMembers sets the states of all members as this one sees them, and returns
-// its own state.
+// readMembers sets the states of all members as this member sees them, and returns its own state.
 func readMembers(members []mysql.Row, uuid, primaryUUID string, out *engine.Status) (state string) {
 	var online float64
 	for _, row := range members {
@@ -140,7 +137,7 @@ func readMembers(members []mysql.Row, uuid, primaryUUID string, out *engine.Stat
 	return state
 }
 
-// readStats takes the queues and counts of this member's own row.
+// readStats reads the queues and counts in this member's own row.
 func readStats(ctx context.Context, q mysql.Querier, uuid string, out *engine.Status) error {
 	rows, err := q.Rows(ctx, askStats)
 	if err != nil {
@@ -151,7 +148,7 @@ func readStats(ctx context.Context, q mysql.Querier, uuid string, out *engine.St
 			continue
 		}
 		columns.Read(out, func(name string) (float64, bool) { return row.Number(name) })
-		// VIEW_ID is a number made at bootstrap, and the count of changes since.
+		// VIEW_ID is a number created at bootstrap, followed by the number of changes since.
 		if _, count, ok := strings.Cut(row.Text("VIEW_ID"), ":"); ok {
 			if n, err := strconv.ParseUint(count, 10, 63); err == nil {
 				out.Set(viewNumber, float64(n))
@@ -161,8 +158,8 @@ func readStats(ctx context.Context, q mysql.Querier, uuid string, out *engine.St
 	return nil
 }
 
-// readPosition counts the group's transactions only: no other member lacks a
-// member's own (accounts created with the binary log on before it joined).
+// readPosition counts only the group's transactions. A member's own transactions are not missing on
+// other members (accounts created with the binary log on before it joined).
 func readPosition(self mysql.Row, group, uuid, state string, out *engine.Status) {
 	text, ok := self.Lookup("gtid_executed")
 	if !ok || out.Position != nil {
@@ -170,13 +167,13 @@ func readPosition(self mysql.Row, group, uuid, state string, out *engine.Status)
 	}
 	set, err := gtid.ParseSet(text)
 	if err != nil {
-		return // the notation of a later version
+		return // notation of a later version
 	}
 	out.Position = &gtid.Position{
 		Kind: gtid.MySQL, Executed: set.Only(group), Own: set.Without(group),
 		Server: uuid, Text: text,
 	}
-	// A member that has left the group, or not joined it yet, receives nothing.
-	// If the state is unknown, the position is still compared.
+	// A member that has left the group, or has not joined yet, receives nothing. If the state is
+	// unknown, the position is compared nevertheless.
 	out.Replicating = state == "" || state == "ONLINE" || state == "RECOVERING"
 }

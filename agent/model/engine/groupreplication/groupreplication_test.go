@@ -14,7 +14,7 @@ import (
 
 const me = "a79a6c5b-e54b-11f1-b380-02fc00000001"
 
-// server answers statements by a part of them; it refuses the others.
+// server answers a statement that contains a key and refuses others.
 type server map[string][]mysql.Row
 
 func (s server) Rows(_ context.Context, statement string) ([]mysql.Row, error) {
@@ -51,8 +51,8 @@ func read(t *testing.T, s server, variables, status mysql.Values) *engine.Status
 
 var self = row("gtid_executed="+group+":1-100898:1070769-1090273,\n"+me+":1-3", "server_uuid="+me, "super_read_only=1")
 
-// After a change of primary the set has a gap for good, and a member's own
-// accounts are nobody's lag.
+// After a change of primary the set has a permanent gap. The accounts of a single member are no lag
+// of the others.
 func TestPositionCountsAllIntervals(t *testing.T) {
 	out := read(t, server{"gtid_executed": {self}, "group_members": {row("MEMBER_ID="+me, "MEMBER_STATE=ONLINE", "MEMBER_ROLE=SECONDARY")}, "stats": nil, "by_worker": nil},
 		mysql.Values{"version": "8.4.3", "group_replication_group_name": strings.ToUpper(group)}, nil)
@@ -69,7 +69,7 @@ func TestNoPlugin(t *testing.T) {
 	}
 }
 
-// With the lowest rights the position is still there, and each right is named.
+// With the fewest rights the position is still there, and each missing right is named.
 func TestNoRights(t *testing.T) {
 	out := read(t, server{"gtid_executed AS": {self}}, mysql.Values{"version": "9.7.4", "group_replication_group_name": group},
 		mysql.Values{"Gr_flow_control_throttle_time_sum": "7800000", "Gr_flow_control_throttle_count": "12"})
@@ -81,7 +81,7 @@ func TestNoRights(t *testing.T) {
 	}
 }
 
-// MySQL 5.7 has neither roles nor versions in the table of members.
+// MySQL 5.7 has neither roles nor versions in its table of members.
 func TestMySQL57(t *testing.T) {
 	out := read(t, server{"gtid_executed AS": {self}, "group_members": {
 		row("MEMBER_ID="+me, "MEMBER_HOST=a", "MEMBER_PORT=3306", "MEMBER_STATE=ONLINE"),

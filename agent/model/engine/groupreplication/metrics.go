@@ -5,8 +5,8 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/measure"
 )
 
-// variables of SHOW GLOBAL STATUS, MySQL 8.1 and later. Times are microseconds.
-// Those of flow control need a component.
+// variables of SHOW GLOBAL STATUS since MySQL 8.1. Times are microseconds. The variables of flow
+// control need a component.
 var variables engine.Table
 
 var (
@@ -45,7 +45,7 @@ var (
 
 // The measures of a member.
 var (
-	// The sessions' times are added up, so they are divided by the sessions.
+	// The time is the sum over sessions, so it is divided by the number of sessions.
 	_ = engine.FlowControl.Or(measure.ShareOf(throttledSeconds).Over(engine.ThreadsRunning))
 	_ = engine.CertificationFailures.Or(measure.RateOf(conflicts))
 	_ = engine.ClusterSize.Or(measure.ValueOf(groupSize))

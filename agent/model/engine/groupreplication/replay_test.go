@@ -42,11 +42,11 @@ func TestSlowApplier(t *testing.T) {
 	if g3.LagSeconds != g3.Status.LagSeconds || g3.LagSeconds.Value < 14 || g3.LagSeconds.Value > 15 {
 		t.Errorf("lag %v s", g3.LagSeconds.Value)
 	}
-	// The primary's row about g3 would say something else; its own queue is empty.
+	// The primary's row about g3 has old values; the primary's own queue is empty.
 	if g1 := member(frames, first, 1795226631, 1); enginetest.Value(t, g1, applierQueue) != 0 || g1.Status.Role != "primary" || enginetest.Value(t, g1, primary) != 1 {
 		t.Errorf("primary: %+v", g1.Status)
 	}
-	// Long after the load: nothing is behind, and the last lag is not kept.
+	// Long after the load: no member is behind, and the last lag is not kept.
 	g3 = member(frames, first, 1795226655, 3)
 	if g3.LagTransactions.Value != 0 || g3.LagSeconds.Value != 0 || g3.Status.LagSeconds.Known {
 		t.Errorf("idle member: %v transactions, %v s", g3.LagTransactions.Value, g3.LagSeconds.Value)
@@ -59,7 +59,7 @@ func TestKilledAndRejoined(t *testing.T) {
 	if s := member(frames, first, 1795226680, 3); s.Up() {
 		t.Error("g3 is up after its death")
 	}
-	// The others believe in it for a while.
+	// The others still count it as a member for a while.
 	g1 := member(frames, first, 1795226680, 1)
 	if enginetest.Value(t, g1, groupSize) != 3 || enginetest.Value(t, g1, membersOnline) != 3 {
 		t.Error("the view has changed too early")
@@ -75,7 +75,7 @@ func TestKilledAndRejoined(t *testing.T) {
 	if _, ok := g3.Status.Get(primary); ok {
 		t.Error("role of a member that is in no group")
 	}
-	// Recovering: behind, and how far.
+	// Recovering: behind by a known number.
 	g3 = member(frames, first, 1795226717, 3)
 	if enginetest.Value(t, g3, memberState) != 1 || g3.LagTransactions.Value != 71714-69216 || enginetest.Value(t, g3, viewNumber) != 13 {
 		t.Errorf("recovering member: %+v", g3)
@@ -86,8 +86,8 @@ func TestKilledAndRejoined(t *testing.T) {
 	}
 }
 
-// A recorded member has a value for every measure of Group Replication. The
-// counters of consensus and flow control are those of MySQL 9.
+// A recorded member has a value for every measure of Group Replication. The counters of consensus
+// and flow control come from MySQL 9.
 func TestMeasures(t *testing.T) {
 	frames, first := play(t, "slow-applier")
 	previous, current := member(frames, first, 1795226630, 3), member(frames, first, 1795226631, 3)

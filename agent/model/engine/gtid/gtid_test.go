@@ -106,7 +106,7 @@ func TestMissing(t *testing.T) {
 	}
 }
 
-// Accounts made on a replica by hand must not make its source look behind.
+// Accounts created by hand on a replica must not make its source look behind.
 func TestOwnWritesOfAReplica(t *testing.T) {
 	source := &Position{Executed: set(t, a+":1-100"), Server: a}
 	replica := &Position{Executed: set(t, a+":1-90"), Own: set(t, b+":1-2"), Server: b, Sources: []string{a}}
@@ -124,7 +124,7 @@ func TestOwnWritesOfAReplica(t *testing.T) {
 			t.Errorf("%s: behind by %d %v, want %d", tt.name, n, ok, tt.want)
 		}
 	}
-	// The replica has become the source: what it wrote counts.
+	// The replica has become the source, so its own writes count.
 	promoted := &Position{Executed: set(t, a+":1-90,"+b+":1-5"), Server: b}
 	if n, ok := replica.Behind(promoted); !ok || n != 3 {
 		t.Errorf("behind the promoted one by %d %v, want 3", n, ok)

@@ -7,7 +7,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/engine"
 )
 
-// Kind keeps the two notations apart; they can't be compared.
+// Kind distinguishes the two notations, which can't be compared.
 type Kind uint8
 
 const (
@@ -15,23 +15,23 @@ const (
 	MariaDB
 )
 
-// Position is what one server has executed. A replica's own transactions are kept
-// apart: only servers that replicate from that replica will ever receive them, so
-// no other is behind for lacking them.
+// Position is what one server has executed. A replica's own transactions are kept separately: only
+// servers that replicate from this replica receive them, so other servers are not behind without
+// them.
 type Position struct {
 	Kind Kind
-	// Executed is what the server's peers have or receive too.
+	// Executed are transactions that the server's peers also have or receive.
 	Executed Set
-	// Own is what a replica wrote itself.
+	// Own are transactions that a replica wrote itself.
 	Own Set
-	// Server identifies this server, Sources those it replicates from.
+	// Server identifies this server, Sources the servers from which it replicates.
 	Server  string
 	Sources []string
 	// Text is the position in the server's notation.
 	Text string
 }
 
-// Behind implements engine.Position: it counts the numbers of all intervals.
+// Behind implements engine.Position. It counts the missing numbers in all intervals.
 func (p *Position) Behind(other engine.Position) (uint64, bool) {
 	o, ok := other.(*Position)
 	if !ok || o.Kind != p.Kind || !related(p, o) {
@@ -44,8 +44,7 @@ func (p *Position) Behind(other engine.Position) (uint64, bool) {
 	return n, true
 }
 
-// missing counts in both parts: what a former replica wrote may have been
-// replicated since.
+// missing considers both parts, since writes of a former replica may have been replicated since.
 func (p *Position) missing(other Set) uint64 {
 	var n uint64
 	for origin, theirs := range other {
@@ -58,8 +57,8 @@ func (p *Position) missing(other Set) uint64 {
 	return n
 }
 
-// With returns the position with more transactions of the server's peers executed. It has
-// none of the server's own.
+// With returns the position with additional executed transactions of the server's peers, and
+// without its own ones.
 func (p *Position) With(more Set) *Position {
 	all := Set{}
 	for _, set := range []Set{p.Executed, more} {
@@ -70,8 +69,8 @@ func (p *Position) With(more Set) *Position {
 	return &Position{Kind: p.Kind, Executed: all, Text: p.Text}
 }
 
-// related reports whether two servers have an origin in common. A server that
-// has executed nothing yet is related to all.
+// related reports whether two servers have a common origin. A server that has not executed anything
+// is related to every server.
 func related(a, b *Position) bool {
 	if a.empty() || b.empty() {
 		return true
@@ -88,7 +87,7 @@ func related(a, b *Position) bool {
 
 func (p *Position) empty() bool { return len(p.Executed) == 0 && len(p.Own) == 0 }
 
-// Scalar implements engine.Position: the number of transactions executed.
+// Scalar implements engine.Position. It returns the number of executed transactions.
 func (p *Position) Scalar() float64 { return float64(p.Executed.Count()) }
 
 // String implements engine.Position.

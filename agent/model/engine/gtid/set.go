@@ -1,5 +1,5 @@
-// Package gtid compares what servers have executed by their global
-// transaction identifiers, MySQL's sets and MariaDB's positions alike.
+// Package gtid compares servers by the global transaction identifiers that they have executed:
+// MySQL's sets and MariaDB's positions.
 package gtid
 
 import (
@@ -11,12 +11,11 @@ import (
 	"strings"
 )
 
-// Set is a set of transactions: for each origin the numbers that are in it. An
-// origin is a server's or group's UUID in MySQL, with the tag after it if
-// there is one, and a replication domain in MariaDB.
+// Set is a set of transactions: the numbers for each origin. In MySQL an origin is the UUID of a
+// server or group, followed by a tag if there is one; in MariaDB it is a replication domain.
 type Set map[string][]Interval
 
-// Interval is the numbers from First to Last.
+// Interval is a range of numbers, First and Last included.
 type Interval struct {
 	First, Last uint64
 }
@@ -72,9 +71,9 @@ func parseInterval(text string) (Interval, error) {
 	return Interval{a, b}, nil
 }
 
-// ParsePosition reads MariaDB's notation, as in gtid_slave_pos: the last
-// transaction of each domain, domain-server-number. All before it are in the
-// set, since numbers of a domain only grow.
+// ParsePosition reads MariaDB's notation, as in gtid_slave_pos: the last transaction of each
+// domain, domain-server-number. The set contains all earlier ones, since the numbers of a domain
+// only grow.
 func ParsePosition(text string) (Set, error) {
 	set := Set{}
 	for one := range strings.SplitSeq(text, ",") {
@@ -100,7 +99,7 @@ func ParsePosition(text string) (Set, error) {
 	return set, nil
 }
 
-// normalize sorts intervals and joins those that touch.
+// normalize sorts intervals and joins adjacent ones.
 func normalize(all []Interval) []Interval {
 	slices.SortFunc(all, func(a, b Interval) int { return cmp.Compare(a.First, b.First) })
 	joined := all[:0]
@@ -114,7 +113,7 @@ func normalize(all []Interval) []Interval {
 	return joined
 }
 
-// Count returns how many transactions are in the set.
+// Count returns the number of transactions in the set.
 func (s Set) Count() uint64 {
 	var n uint64
 	for _, intervals := range s {
@@ -134,12 +133,11 @@ func (s Set) Missing(other Set) uint64 {
 	return n
 }
 
-// missing counts the numbers of theirs that are not in ours; both are
-// normalized.
+// missing counts the numbers in theirs that are not in ours. Both are normalized.
 func missing(ours, theirs []Interval) uint64 {
 	var n uint64
 	for _, t := range theirs {
-		next := t.First // the first number that is not compared yet
+		next := t.First // first number that is not compared yet
 		for len(ours) > 0 && ours[0].Last < t.First {
 			ours = ours[1:]
 		}
@@ -166,7 +164,7 @@ func add(a, b uint64) uint64 {
 	return a + b
 }
 
-// Only returns the part of the set that comes from an origin, whatever its tags.
+// Only returns the transactions of an origin, with any tag.
 func (s Set) Only(origin string) Set {
 	part := Set{}
 	for key, intervals := range s {
@@ -177,7 +175,7 @@ func (s Set) Only(origin string) Set {
 	return part
 }
 
-// Without returns the rest.
+// Without returns the transactions of all other origins.
 func (s Set) Without(origin string) Set {
 	part := Set{}
 	for key, intervals := range s {

@@ -13,7 +13,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/engine/enginetest"
 )
 
-// Which type a number has differs from version to version.
+// The type of a number differs between versions.
 func TestNumbersOfAnyType(t *testing.T) {
 	decimal, err := bson.ParseDecimal128("9007199254740992.5")
 	if err != nil {
@@ -47,7 +47,7 @@ func TestNumbersOfAnyType(t *testing.T) {
 	enginetest.Want(t, s, 80, flowControlTarget)
 }
 
-// A section that is not there leaves its metrics unknown; none becomes 0.
+// If a section is missing, its metrics are unknown, never 0.
 func TestEverySectionOptional(t *testing.T) {
 	full := fixture(t, composed, "8.0", "pss-primary", "serverStatus-1.json")
 	for _, e := range full {
@@ -63,13 +63,13 @@ func TestEverySectionOptional(t *testing.T) {
 	serve(t, f, 1, composed, "8.0", "standalone")
 	f.answer("serverStatus", bson.D{})
 	s := mustProbe(t, openFake(t, f))
-	if len(s.Values) != 1 || // but for the agent's own statements
+	if len(s.Values) != 1 || // apart from the agent's own statements
 		s.Role != "standalone" {
 		t.Errorf("an empty answer gives role %q and %v", s.Role, s.Values)
 	}
 }
 
-// The recorded answers of a server that only speaks the protocol.
+// Recorded answers of a server that only implements the protocol.
 func TestFerretDB(t *testing.T) {
 	const dir = "recorded-ferretdb-1.24.2-sqlite"
 	f := newFake(t)
@@ -86,7 +86,7 @@ func TestFerretDB(t *testing.T) {
 	}
 }
 
-// Before 4.4.2 there is no hello.
+// hello does not exist before 4.4.2.
 func TestOnlyIsMaster(t *testing.T) {
 	f := newFake(t)
 	serve(t, f, 1, composed, "4.4", "pss-secondary")
@@ -103,8 +103,8 @@ func TestOnlyIsMaster(t *testing.T) {
 	}
 }
 
-// Without any right, what hello tells everybody is shown, each tick anew, and
-// the missing rights are named.
+// Without any rights the sample has the values of hello, which every user may call, renewed at each
+// tick, and the missing rights are named.
 func TestNoRights(t *testing.T) {
 	f := newFake(t)
 	serve(t, f, 1, composed, "8.0", "pss-secondary")
@@ -154,7 +154,7 @@ func TestMongosWithoutRights(t *testing.T) {
 	enginetest.Absent(t, mustProbe(t, p), shardCount)
 }
 
-// An arbiter holds no users: the driver must not try to log in.
+// An arbiter has no users: the driver must not try to log in.
 func TestArbiterWithUser(t *testing.T) {
 	f := newFake(t)
 	serve(t, f, 1, composed, "7.0", "psa-arbiter")
@@ -176,14 +176,14 @@ func TestArbiterWithUser(t *testing.T) {
 		}
 	}
 
-	// When the same address becomes a member that lets users log in, it does.
+	// If the same address becomes a member that accepts logins, the agent logs in.
 	f.answer("hello", fixture(t, composed, "7.0", "pss-secondary", "hello.json"))
 	f.refuse("saslStart", 18, "AuthenticationFailed", "Authentication failed.")
 	mustProbe(t, p)
 	probeError(t, p, "login refused")
 }
 
-// What a tick costs the server, as documented.
+// The cost of a tick for the server, as documented.
 func TestCommandsPerTick(t *testing.T) {
 	cases := map[string]map[string]int{
 		"standalone":    {"serverStatus": 1, "aggregate": 1, "ping": 1},
@@ -218,7 +218,7 @@ func TestCommandsPerTick(t *testing.T) {
 	}
 }
 
-// serverStatus tells the oplog's ends with no right of its own.
+// serverStatus shows the ends of the oplog without an additional right.
 func TestOplogWindowFromServerStatus(t *testing.T) {
 	f := newFake(t)
 	serve(t, f, 1, composed, "8.0", "pss-primary")
@@ -269,7 +269,7 @@ func FuzzAnswers(f *testing.F) {
 	})
 }
 
-// What decoding one tick of a replica set's member costs.
+// The cost of decoding one tick of a replica set member.
 func BenchmarkDecode(b *testing.B) {
 	status, err1 := bson.Marshal(fixture(b, composed, "8.0", "pss-primary", "serverStatus-1.json"))
 	set, err2 := bson.Marshal(fixture(b, composed, "8.0", "pss-primary", "replSetGetStatus-1.json"))

@@ -21,22 +21,21 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/engine"
 )
 
-// appName is the name of the agent's connections in the server's log and in
-// currentOp.
+// appName is the name of the agent's connections in the server's log and in currentOp.
 const appName = "benchwatch"
 
 const (
-	// connectTimeout bounds one attempt to connect, and one heartbeat. The
-	// tick's deadline ends waiting for it earlier.
+	// connectTimeout limits one attempt to connect and one heartbeat. The tick's deadline ends the
+	// wait for them earlier.
 	connectTimeout = 5 * time.Second
-	// heartbeatInterval is how often the driver's monitor asks hello on a
-	// connection of its own; after a failure it asks at each tick.
+	// heartbeatInterval is the interval at which the driver's monitor sends hello on its own
+	// connection; after a failure it sends hello at each tick.
 	heartbeatInterval = 10 * time.Second
 	poolSize          = 2
 )
 
-// clientOptions returns the driver's options: a direct connection whatever the
-// server's role, few connections, no retries that would outlast the tick.
+// clientOptions returns the driver's options: a direct connection whatever the server's role, few
+// connections, and no retries beyond the tick.
 func (p *prober) clientOptions() *options.ClientOptions {
 	o := options.Client().
 		SetHosts([]string{p.target.Address}).
@@ -60,7 +59,7 @@ func (p *prober) clientOptions() *options.ClientOptions {
 	return o
 }
 
-// dialer opens connections on which a server can send a bounded amount in a tick.
+// dialer opens connections on which a server can send a limited number of bytes per tick.
 type dialer struct{ budget *engine.Budget }
 
 // DialContext implements options.ContextDialer.
@@ -72,7 +71,7 @@ func (d dialer) DialContext(ctx context.Context, network, address string) (net.C
 	return d.budget.Conn(c), nil
 }
 
-// command runs a command on the database admin and returns its answer.
+// command runs a command on the database admin and returns the answer.
 func (p *prober) command(ctx context.Context, name string, options ...bson.E) (document, error) {
 	p.statements++
 	cmd := append(bson.D{{Key: name, Value: 1}}, options...)
@@ -83,12 +82,12 @@ func (p *prober) command(ctx context.Context, name string, options ...bson.E) (d
 	return document(raw), nil
 }
 
-// client has what the prober uses of the driver's client, as functions: the linker keeps
-// all methods of a client that the prober, which an interface holds, contains.
+// client contains the methods of the driver's client that the prober uses, as functions. With the
+// client itself in the prober, which an interface holds, the linker would keep all of its methods.
 type client struct {
 	// run runs a command on the database admin.
 	run func(ctx context.Context, command bson.D) (bson.Raw, error)
-	// find and aggregate are for few results.
+	// find and aggregate are for small results.
 	find      func(ctx context.Context, database, collection string, filter any, o *options.FindOptionsBuilder) ([]bson.Raw, error)
 	aggregate func(ctx context.Context, database, collection string, pipeline bson.A) ([]bson.Raw, error)
 	// collections returns the names of the collections that the user can see.
@@ -96,7 +95,7 @@ type client struct {
 	close       func(context.Context) error
 }
 
-// connect returns a client that connects when it is used.
+// connect returns a client that connects when it is first used.
 func connect(o *options.ClientOptions) (*client, error) {
 	c, err := mongo.Connect(o)
 	if err != nil {
@@ -137,7 +136,7 @@ func (p *prober) documents(raws []bson.Raw, err error) ([]document, error) {
 	return docs, err
 }
 
-// Codes of errors.
+// Error codes.
 const (
 	codeUnauthorized         = 13
 	codeAuthenticationFailed = 18
@@ -145,20 +144,19 @@ const (
 	codeAtlasError           = 8000 // MongoDB's cloud service: command not allowed
 )
 
-// refusals are the codes with which a server refuses a command; other errors mean
-// that it can't answer now.
+// refusals are the codes with which a server refuses a command. Any other error means that it can't
+// answer now.
 var refusals = []int32{
 	codeUnauthorized, codeCommandNotFound, codeAtlasError,
 	76,    // no replication
 	94,    // not yet initialized
 	115,   // command not supported
 	166,   // command not supported on a view
-	238,   // not implemented, of servers that only have the protocol
-	40324, // unknown stage of a pipeline
+	238,   // not implemented, on servers that only implement the protocol
+	40324, // unknown pipeline stage
 }
 
-// refusal returns the code with which the server refused a command; false for
-// an error of another kind.
+// refusal returns the code with which the server refused a command; false for other errors.
 func refusal(err error) (code int32, refused bool) {
 	var ce mongo.CommandError
 	if !errors.As(err, &ce) || refusedLogin(err) {
@@ -167,9 +165,8 @@ func refusal(err error) (code int32, refused bool) {
 	return ce.Code, slices.Contains(refusals, ce.Code)
 }
 
-// refusedLogin reports whether err is the server's answer to a login, not to a
-// command. The driver logs in while it opens a connection, and wraps the answer
-// into an error of the connection.
+// refusedLogin reports whether err is the answer to a login instead of a command. The driver logs
+// in while it opens a connection, and wraps the answer in a connection error.
 func refusedLogin(err error) bool {
 	var ce mongo.CommandError
 	return errors.As(err, &ce) && errors.Unwrap(ce.Wrapped) != nil
@@ -182,8 +179,8 @@ func lacksRight(err error) bool {
 	return refused && (code == codeUnauthorized || code == codeAtlasError)
 }
 
-// heartbeats has the last result of the driver's monitor, which is the reason why
-// no server can be selected. The driver calls it from its own goroutines.
+// heartbeats holds the last result of the driver's monitor, the reason why no server can be
+// selected. The driver calls it from its own goroutines.
 type heartbeats struct {
 	mu      sync.Mutex
 	failure error // nil after a success
@@ -191,8 +188,8 @@ type heartbeats struct {
 	cancel  context.CancelCauseFunc
 }
 
-// errStrangeHello replaces an answer to hello that the driver does not
-// understand: the driver does not report its error.
+// errStrangeHello is used for an answer to hello that the driver does not understand, since the
+// driver does not report its error.
 var errStrangeHello = errors.New("the answer to hello is not one of a MongoDB server")
 
 func (h *heartbeats) monitor() *event.ServerMonitor {
@@ -208,8 +205,8 @@ func (h *heartbeats) monitor() *event.ServerMonitor {
 	}
 }
 
-// record takes the outcome of a heartbeat. One that the driver cancelled, as it
-// does when another connection fails, has no meaning.
+// record takes the result of a heartbeat. It ignores a heartbeat that the driver cancelled because
+// another connection failed.
 func (h *heartbeats) record(failure error) {
 	if errors.Is(failure, context.Canceled) {
 		return
@@ -223,8 +220,8 @@ func (h *heartbeats) record(failure error) {
 	}
 }
 
-// watch returns a context that ends when a heartbeat fails, so that a server that
-// refuses connections is down at once and not only at the end of the tick.
+// watch returns a context that ends when a heartbeat fails. A server that refuses connections is
+// then down at once, not only at the end of the tick.
 func (h *heartbeats) watch(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	h.mu.Lock()
@@ -238,20 +235,20 @@ func (h *heartbeats) watch(ctx context.Context) (context.Context, func()) {
 	}
 }
 
-// last reports whether there ever was a heartbeat that succeeded, and returns
-// the failure of the last one, nil if it succeeded.
+// last reports whether a heartbeat has ever succeeded, and returns the error of the last one, nil
+// if it succeeded.
 func (h *heartbeats) last() (greeted bool, failure error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.greeted, h.failure
 }
 
-// connectionID is the driver's name of a connection in its errors; it differs
-// from attempt to attempt.
+// connectionID matches the driver's name of a connection in errors, which differs with each
+// attempt.
 var connectionID = regexp.MustCompile(`connection\([^)]*\):? ?`)
 
-// explain turns the driver's error into one line with a remedy. The error wraps
-// the driver's.
+// explain turns the driver's error into one line with a remedy. The result wraps the driver's
+// error.
 func (p *prober) explain(err error) error {
 	if refusedLogin(err) {
 		return p.explainLogin(err)
@@ -274,7 +271,7 @@ func (p *prober) explain(err error) error {
 	return engine.Explain(err, "mongodb: %s", text)
 }
 
-// explainLogin turns the refusal of a login into one line with a remedy.
+// explainLogin turns a refused login into one line with a remedy.
 func (p *prober) explainLogin(err error) error {
 	text := connectionID.ReplaceAllString(err.Error(), "")
 	var ce mongo.CommandError

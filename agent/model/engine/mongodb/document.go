@@ -8,12 +8,12 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// document is a server's answer, or a part of one. Its methods return false for a
-// value that is missing, malformed or of another type.
+// document is a server's answer or a part of one. Its methods return false for a value that is
+// missing, malformed or of the wrong type.
 type document bson.Raw
 
-// value returns a value without a type if there is none. The driver's own lookup of a
-// path panics if a part of it is malformed.
+// value returns the value at path, without a type if it is missing. The driver's own lookup panics
+// if a part of the path is malformed.
 func (d document) value(path ...string) (v bson.RawValue) {
 	for i, key := range path {
 		if i > 0 {
@@ -23,13 +23,13 @@ func (d document) value(path ...string) (v bson.RawValue) {
 			}
 			d = document(sub)
 		}
-		v, _ = bson.Raw(d).LookupErr(key) // none
+		v, _ = bson.Raw(d).LookupErr(key) // missing
 	}
 	return v
 }
 
-// number returns a number of any BSON type, or one written as a string: which
-// type a field has differs from version to version. True is 1.
+// number returns a number of any BSON type, or a string that contains one, since the type of a
+// field differs between versions. True is 1.
 func (d document) number(path ...string) (float64, bool) { return number(d.value(path...)) }
 
 func number(v bson.RawValue) (f float64, ok bool) {
@@ -51,7 +51,7 @@ func number(v bson.RawValue) (f float64, ok bool) {
 	return f, ok && !math.IsNaN(f) && !math.IsInf(f, 0)
 }
 
-// is reports whether a truth value, which may be a number, is there and true.
+// is reports whether a truth value, which may be a number, exists and is true.
 func (d document) is(path ...string) bool {
 	n, ok := d.number(path...)
 	return ok && n != 0
@@ -62,7 +62,7 @@ func (d document) text(path ...string) string {
 	return s
 }
 
-// time returns a date; false for the year 1970, which servers send for "never".
+// time returns a date; false for 1970, which servers send for "never".
 func (d document) time(path ...string) (time.Time, bool) {
 	ms, ok := d.value(path...).DateTimeOK()
 	return time.UnixMilli(ms), ok && ms > 0
@@ -73,7 +73,7 @@ func (d document) sub(path ...string) (document, bool) {
 	return document(sub), ok
 }
 
-// list returns the documents of an array, without its other elements.
+// list returns the documents in an array and leaves out other elements.
 func (d document) list(path ...string) (list []document) {
 	array, _ := d.value(path...).ArrayOK()
 	values, _ := array.Values()
@@ -85,7 +85,7 @@ func (d document) list(path ...string) (list []document) {
 	return list
 }
 
-// numbers calls f for the numbers directly in the document at path.
+// numbers calls f for each number directly in the document at path.
 func (d document) numbers(f func(key string, n float64), path ...string) {
 	sub, _ := d.sub(path...)
 	elements, _ := bson.Raw(sub).Elements() // the valid ones

@@ -15,12 +15,12 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/engine/enginetest"
 )
 
-// answer builds what the fake server says to one command. A nil document
-// closes the connection without a word.
+// answer builds the fake server's answer to one command. A nil document closes the connection
+// without an answer.
 type answer func(cmd bson.Raw) bson.D
 
-// fakeServer speaks MongoDB's wire protocol and answers from fixtures, so that
-// the real driver runs. It is no MongoDB: it knows no roles and checks nothing.
+// fakeServer implements MongoDB's wire protocol and answers from fixtures, so that the real driver
+// runs. It has no roles and checks nothing.
 type fakeServer struct {
 	*enginetest.Port
 
@@ -42,7 +42,7 @@ func startFake(t *testing.T, address string) *fakeServer {
 	return f
 }
 
-// answer sets what is said to a command: a document, whose `ok` is added.
+// answer sets the answer to a command: a document, to which `ok` is added.
 func (f *fakeServer) answer(command string, doc bson.D) {
 	f.answerFunc(command, func(bson.Raw) bson.D { return doc })
 }
@@ -69,7 +69,7 @@ func (f *fakeServer) commands() map[string]int {
 	return n
 }
 
-// all returns the commands of that name.
+// all returns the received commands with this name.
 func (f *fakeServer) all(command string) (found []bson.Raw) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -81,7 +81,7 @@ func (f *fakeServer) all(command string) (found []bson.Raw) {
 	return found
 }
 
-// last returns the last command of that name.
+// last returns the last received command with this name.
 func (f *fakeServer) last(command string) bson.Raw {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -99,8 +99,8 @@ const (
 	opMsg   = 2013
 )
 
-// serve answers the messages of one connection: OP_QUERY, with which drivers
-// say hello first, and OP_MSG.
+// serve answers the messages of one connection: OP_QUERY, with which drivers send their first
+// hello, and OP_MSG.
 func (f *fakeServer) serve(conn net.Conn) {
 	for {
 		var header [16]byte
@@ -144,7 +144,7 @@ func (f *fakeServer) serve(conn net.Conn) {
 	}
 }
 
-// message frames an answer to the request of the given kind and id.
+// message frames an answer to the request with this kind and id.
 func message(op, request uint32, doc []byte) []byte {
 	var body []byte
 	answerOp := uint32(opMsg)
@@ -195,7 +195,7 @@ func (f *fakeServer) reply(cmd bson.Raw) bson.D {
 	return append(slices.Clone(doc), bson.E{Key: "ok", Value: 1.0})
 }
 
-// cursor is the answer to a query that returns docs at once.
+// cursor returns the answer to a query with all its documents.
 func cursor(namespace string, docs ...bson.D) bson.D {
 	batch := bson.A{}
 	for _, d := range docs {
@@ -215,7 +215,7 @@ func fixture(t testing.TB, path ...string) bson.D {
 	if err := bson.UnmarshalExtJSON(text, false, &doc); err != nil {
 		t.Fatal(err)
 	}
-	// Relaxed JSON can't say so, but this is a long, and the driver insists.
+	// Relaxed JSON can't express it, but the driver insists on a long here.
 	if v, ok := lookup(doc, "topologyVersion", "counter").(int32); ok {
 		doc = with(doc, int64(v), "topologyVersion", "counter")
 	}

@@ -36,9 +36,8 @@ func probeError(t *testing.T, p *prober, want ...string) error {
 	return err
 }
 
-// A server that is down is known at once, not when the tick ends, by an error
-// that the sampler's back-off recognises; when it is back, the same prober
-// finds it.
+// A stopped server is down at once, not only at the end of the tick, with an error that the
+// sampler's back-off recognises. When it is back, the same prober works again.
 func TestServerRestarts(t *testing.T) {
 	f := newFake(t)
 	serve(t, f, 1, composed, "7.0", "standalone")
@@ -47,7 +46,7 @@ func TestServerRestarts(t *testing.T) {
 	address := f.Address()
 	f.Stop()
 	var err error
-	for range 4 { // the first probes still meet the connections that were cut
+	for range 4 { // the first probes still use the connections that were cut
 		if err = probeError(t, p, "mongodb: "); errors.Is(err, syscall.ECONNREFUSED) {
 			break
 		}
@@ -61,7 +60,7 @@ func TestServerRestarts(t *testing.T) {
 	mustProbe(t, p)
 }
 
-// A server that accepts and says nothing costs the tick, no more.
+// A server that accepts connections but never answers costs only the tick.
 func TestServerHangs(t *testing.T) {
 	f := newFake(t)
 	serve(t, f, 1, composed, "7.0", "pss-primary")
@@ -79,8 +78,7 @@ func TestServerHangs(t *testing.T) {
 	mustProbe(t, p)
 }
 
-// A login may be refused with the code of a command that lacks a right; it fails
-// the sample all the same.
+// A refused login may have the code of a missing right; it fails the sample nevertheless.
 func TestLoginUnauthorized(t *testing.T) {
 	f := newFake(t)
 	serve(t, f, 1, composed, "7.0", "standalone")
@@ -137,7 +135,7 @@ func TestTLSMismatch(t *testing.T) {
 	f := newFake(t)
 	serve(t, f, 1, composed, "7.0", "standalone")
 	p := openFake(t, f, func(target *engine.Target) { target.TLS = &tls.Config{ServerName: "db1"} })
-	// The fake takes the client hello for a message of absurd length.
+	// The fake interprets the client hello as a message of absurd length.
 	probeError(t, p, "mongodb: ")
 
 	plain := enginetest.Listen(t, "127.0.0.1:0", func(c net.Conn) {
@@ -151,10 +149,9 @@ func TestTLSMismatch(t *testing.T) {
 	probeError(t, p, "does not speak TLS")
 }
 
-// A certificate that can't be trusted, or is for another host, is named as the
-// cause.
+// The error names a certificate that can't be trusted or belongs to another host as the cause.
 func TestCertificates(t *testing.T) {
-	web := httptest.NewTLSServer(nil) // for its certificate, of example.com
+	web := httptest.NewTLSServer(nil) // for its certificate for example.com
 	web.Close()
 	f := newFake(t)
 	serve(t, f, 1, composed, "7.0", "standalone")

@@ -7,9 +7,8 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/engine"
 )
 
-// Samples a real server, if one is named: BENCHWATCH_TEST_MONGODB=host:port,
-// with BENCHWATCH_TEST_MONGODB_USER, _PASSWORD and _AUTH_SOURCE if it wants a
-// login.
+// Samples a real server if one is configured: BENCHWATCH_TEST_MONGODB=host:port, and
+// BENCHWATCH_TEST_MONGODB_USER, _PASSWORD and _AUTH_SOURCE if it requires a login.
 func TestRealServer(t *testing.T) {
 	address := os.Getenv("BENCHWATCH_TEST_MONGODB")
 	if address == "" {

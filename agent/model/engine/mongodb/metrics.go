@@ -6,7 +6,7 @@ import (
 )
 
 var (
-	// fields are the numbers of serverStatus by their paths.
+	// fields are the numbers in serverStatus by path.
 	fields engine.Table
 
 	_ = fields.Map(engine.Connections, "connections.current")
@@ -15,8 +15,8 @@ var (
 	_ = fields.Map(engine.RollbacksTotal, "transactions.totalAborted")
 )
 
-// tickets returns where a field of the storage engine's tickets is: in queues from
-// 8.0 on, in wiredTiger before.
+// tickets returns the paths of a field of the storage engine's tickets: in queues since 8.0, in
+// wiredTiger before.
 func tickets(field string) []string {
 	return []string{"read: " + ticketPath("read", field, " | "), "write: " + ticketPath("write", field, " | ")}
 }
@@ -25,8 +25,8 @@ func ticketPath(kind, field, separator string) string {
 	return "queues.execution." + kind + "." + field + separator + "wiredTiger.concurrentTransactions." + kind + "." + field
 }
 
-// ticketQueues is tickets for a field of the tickets' queues, which since 7.0
-// exist for each priority. Operations that are exempt never wait.
+// ticketQueues is tickets for a field of the ticket queues, which exist per priority since 7.0.
+// Exempt operations never wait.
 func ticketQueues(field string) []string {
 	names := tickets("normalPriority." + field)
 	for i, kind := range []string{"read", "write"} {
@@ -130,7 +130,7 @@ var (
 	_ = engine.ServerMemory.Or(measure.ValueOf(residentMemory))
 	_ = engine.ClusterSize.Or(measure.ValueOf(setMembers))
 
-	// Each router reports all shards, so that its operations are no cost of the router.
+	// Each router reports all shards, so operations on shards are not a cost of the router.
 	_ = engine.NewImbalance(40, "imbalance_shard_operations", "operations", "shard",
 		(&measure.Measure{ID: "shard_operations", Unit: measure.PerSecond, Scope: measure.Server, Summary: measure.Cost}).Or(measure.RateOf(shardOperations)))
 

@@ -1,9 +1,8 @@
-// Package mongodb samples MongoDB: members of replica sets and of shards,
-// arbiters, standalone servers and mongos, from 4.4 to 8.
+// Package mongodb samples MongoDB 4.4 to 8: members of replica sets and of shards, arbiters,
+// standalone servers and mongos.
 //
-// Every field of a server's answer is optional and of any numeric type: sections
-// come and go with versions, roles and storage engines. What a server does not
-// report is absent.
+// Every field of a server's answer is optional and may have any numeric type: sections differ
+// between versions, roles and storage engines. What a server does not report is absent.
 package mongodb
 
 import (
@@ -23,15 +22,14 @@ var Engine = &engine.Engine{Name: "mongodb", DefaultPort: "27017", Open: open}
 
 // The options of a target.
 const (
-	// optionAuthSource is the database that holds the user; admin if not set.
+	// optionAuthSource is the database in which the user is defined; default: admin.
 	optionAuthSource = "auth_source"
-	// optionAuthMechanism is the driver's name of the mechanism, such as
-	// SCRAM-SHA-256 or MONGODB-X509; negotiated if not set.
+	// optionAuthMechanism is the driver's name of the mechanism, such as SCRAM-SHA-256 or
+	// MONGODB-X509; default: negotiated.
 	optionAuthMechanism = "auth_mechanism"
 )
 
-// mechanisms that work with what a target's configuration has: a user, a
-// password, a client certificate.
+// mechanisms that work with what a target can configure: a user, a password, a client certificate.
 var mechanisms = []string{"SCRAM-SHA-1", "SCRAM-SHA-256", "PLAIN", "MONGODB-X509"}
 
 // open checks the target's settings.
@@ -61,7 +59,7 @@ func open(t engine.Target, log *slog.Logger) (engine.Prober, error) {
 	return p, nil
 }
 
-// credential returns how to log in; nil without a user.
+// credential returns the credential for the login; nil without a user.
 func credential(t *engine.Target) *options.Credential {
 	mechanism := t.Options[optionAuthMechanism]
 	if t.User == "" && mechanism != "MONGODB-X509" {

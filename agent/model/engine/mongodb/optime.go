@@ -6,21 +6,21 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/engine"
 )
 
-// optime is the position of a member in the history of its replica set: the
-// timestamp of the last operation it has applied, and the term of the primary
-// that wrote it. Between two of them operations can't be counted.
+// optime is the position of a member in the history of its replica set: the timestamp of the last
+// operation it has applied, and the term of the primary that wrote it. Operations between two
+// optimes can't be counted.
 type optime struct {
 	set       string // name of the replica set
-	seconds   uint32 // since 1970, of the operation
-	increment uint32 // its number within the second
+	seconds   uint32 // of the operation, since 1970
+	increment uint32 // number of the operation within the second
 	term      int64  // -1 if unknown
-	// wall is the primary's clock when it wrote the operation, in milliseconds
-	// since 1970; 0 if unknown.
+	// wall is the primary's clock at the time of the operation, in milliseconds since 1970; 0:
+	// unknown.
 	wall int64
 }
 
-// optimeAt reads an optime, {ts: Timestamp, t: term}; older answers have the
-// bare timestamp. False for the null optime that members without data report.
+// optimeAt reads an optime, {ts: Timestamp, t: term}; older answers contain only the timestamp. It
+// returns false for the null optime of members without data.
 func optimeAt(set string, d document, path ...string) (optime, bool) {
 	o := optime{set: set, term: -1}
 	v := d.value(path...)
@@ -35,8 +35,8 @@ func optimeAt(set string, d document, path ...string) (optime, bool) {
 	return o, ok && o.seconds > 0
 }
 
-// before orders two optimes of a set as the server does: by term, then by
-// timestamp; by timestamp alone if a term is unknown.
+// before orders two optimes of a set like the server: by term, then by timestamp; only by timestamp
+// if a term is unknown.
 func (o optime) before(other optime) bool {
 	if o.term != other.term && o.term >= 0 && other.term >= 0 {
 		return o.term < other.term
@@ -47,8 +47,8 @@ func (o optime) before(other optime) bool {
 	return o.increment < other.increment
 }
 
-// Behind returns 0 if o has everything that other has; else false, as optimes
-// do not count operations.
+// Behind returns 0 if o has everything that other has; otherwise false, since optimes do not count
+// operations.
 func (o optime) Behind(other engine.Position) (uint64, bool) {
 	return 0, o.Reaches(other)
 }
@@ -59,7 +59,7 @@ func (o optime) Reaches(goal engine.Position) bool {
 	return ok && g.set == o.set && !o.before(g)
 }
 
-// at returns the optime with the wall clock of the same answer.
+// at returns the optime with the wall clock in the same answer.
 func (o optime) at(d document, path ...string) optime {
 	if t, ok := d.time(path...); ok {
 		o.wall = t.UnixMilli()
@@ -67,9 +67,8 @@ func (o optime) at(d document, path ...string) optime {
 	return o
 }
 
-// Scalar is when the operation was written, in Unix seconds: by the primary's
-// clock; without it the whole second, with the number within the second as a
-// fraction in millionths.
+// Scalar returns the time of the operation in Unix seconds: by the primary's clock or, without it,
+// the whole second with the number within the second as millionths.
 func (o optime) Scalar() float64 {
 	if o.wall > 0 {
 		return float64(o.wall) / 1e3

@@ -12,16 +12,15 @@ import (
 )
 
 const (
-	// slowInterval is the pace of what changes slowly or costs more than a
-	// status: hello, the oplog window, rights that were missing.
+	// slowInterval is the interval for readings that change slowly or cost more than a status:
+	// hello, the oplog window, rights that were missing.
 	slowInterval = 10 * time.Second
 	closeTimeout = time.Second
 )
 
-// prober samples one server. Its client of the driver has a pool of at most two
-// connections and a monitor with one more. The client is kept after an error,
-// since the driver reconnects by itself. Only heartbeats is shared with the
-// driver's goroutines.
+// prober samples one server. Its client has a pool of at most two connections, and a monitor with
+// one more. The client is kept after an error, since the driver reconnects by itself. The driver's
+// goroutines share only heartbeats.
 type prober struct {
 	target     engine.Target
 	log        *slog.Logger
@@ -31,12 +30,12 @@ type prober struct {
 
 	hello   greeting
 	helloAt time.Time // zero: ask again
-	// loginState is the state of the member when the client was opened. The
-	// driver logs in neither to arbiters nor again on open connections.
+	// loginState is the state of the member when the client was opened. The driver does not log in
+	// to arbiters, and never again on open connections.
 	loginState int
 
 	denied     map[string]denial // by command
-	statements uint64            // sent so far, heartbeats not counted
+	statements uint64            // sent so far, without heartbeats
 	slow       slowAnswers
 	sessions   engine.SessionStates
 }
@@ -47,17 +46,17 @@ type denial struct {
 	missing string // text for Status.Missing; empty if no right is missing
 }
 
-// slowAnswers are values that are read less often than at each tick, by what was
-// asked. Each is shown for three of its intervals at most.
+// slowAnswers are values that are not read at each tick, by what was asked. Each is shown for at
+// most three of its intervals.
 type slowAnswers map[string]slowAnswer
 
 type slowAnswer struct {
 	next   time.Time // when to ask again
-	until  time.Time // when values are too old
+	until  time.Time // when the values expire
 	values []engine.Value
 }
 
-// due reports whether it is time to ask, and if so, sets the next time.
+// due reports whether it is time to ask; if so, it sets the next time.
 func (a slowAnswers) due(what string, now time.Time, interval time.Duration) bool {
 	answer := a[what]
 	if now.Before(answer.next) {
@@ -73,7 +72,7 @@ func (a slowAnswers) keep(what string, now time.Time, interval time.Duration, s 
 	a[what] = slowAnswer{next: now.Add(interval), until: now.Add(3 * interval), values: s.Values}
 }
 
-// add adds the values that are not too old to s.
+// add adds the values that have not expired to s.
 func (a slowAnswers) add(s *engine.Status, now time.Time) {
 	for what, answer := range a {
 		switch {
@@ -85,9 +84,8 @@ func (a slowAnswers) add(s *engine.Status, now time.Time) {
 	}
 }
 
-// Probe reads the server once: three round trips to a standalone server or a
-// mongos, of which one is a ping, four to a member of a replica set, and a few more
-// every ten seconds.
+// Probe reads the server once. It takes three round trips to a standalone server or a mongos, one
+// of them a ping, and four to a member of a replica set, plus a few every ten seconds.
 func (p *prober) Probe(ctx context.Context) (*engine.Status, error) {
 	p.budget.Renew()
 	if p.client == nil {
@@ -106,7 +104,7 @@ func (p *prober) Probe(ctx context.Context) (*engine.Status, error) {
 		return nil, engine.Explain(err, "%s: %v", p.target.Address, err)
 	}
 	if err != nil {
-		p.helloAt = time.Time{} // what comes back may have another role
+		p.helloAt = time.Time{} // the server may come back with another role
 		if _, lost := p.heartbeats.last(); lost == nil && ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
@@ -118,7 +116,7 @@ func (p *prober) Probe(ctx context.Context) (*engine.Status, error) {
 func (p *prober) probe(ctx context.Context) (*engine.Status, error) {
 	now := time.Now()
 	slow := now.Sub(p.helloAt) >= slowInterval
-	// hello needs no right, so it replaces a serverStatus that is refused.
+	// hello needs no right, so it replaces a refused serverStatus.
 	if _, blind := p.denied["serverStatus"]; slow || blind {
 		if err := p.greet(ctx, now); err != nil {
 			return nil, err
@@ -173,7 +171,7 @@ func (p *prober) probe(ctx context.Context) (*engine.Status, error) {
 	return s, nil
 }
 
-// What the user can't see without a right. Each is logged once.
+// What the user can't see because of a missing right. Each text is logged once.
 const (
 	rightServerStatus = "serverStatus (role clusterMonitor): operations, connections, queues, cache, tickets"
 	rightReplicaSet   = "replSetGetStatus (role clusterMonitor): states and lag of the members"
@@ -182,7 +180,7 @@ const (
 	rightCollStats    = "collStats on all databases (role clusterMonitor): load per shard"
 )
 
-// greet asks what the server is.
+// greet asks for the kind of server.
 func (p *prober) greet(ctx context.Context, now time.Time) error {
 	d, err := p.command(ctx, "hello")
 	if code, _ := refusal(err); err != nil && code == codeCommandNotFound { // before 4.4.2
@@ -199,8 +197,8 @@ func (p *prober) greet(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// update completes the member of serverStatus by what only hello reports. hello
-// is asked again when the set was reconfigured.
+// update adds to the member state of serverStatus what only hello reports. If the set was
+// reconfigured, hello is sent again.
 func (p *prober) update(repl greeting) greeting {
 	if repl.config != p.hello.config || repl.set != p.hello.set {
 		p.helloAt = time.Time{}
@@ -212,13 +210,13 @@ func (p *prober) update(repl greeting) greeting {
 	return repl
 }
 
-// ask runs a command that a server may refuse: then the answer is nil, and
-// the command is left alone for a while. Other errors are the caller's.
+// ask runs a command that a server may refuse. If the server refuses, the answer is nil and the
+// command is not sent for a while. Other errors are returned.
 func (p *prober) ask(ctx context.Context, name, right string, options ...bson.E) (document, error) {
 	return p.attempt(name, right, func() (document, error) { return p.command(ctx, name, options...) })
 }
 
-// attempt is ask for a command that differs from others of the same name.
+// attempt is ask for a command that shares its name with others.
 func (p *prober) attempt(name, right string, ask func() (document, error)) (document, error) {
 	if d, ok := p.denied[name]; ok && time.Since(d.at) < slowInterval {
 		return nil, nil
@@ -231,7 +229,7 @@ func (p *prober) attempt(name, right string, ask func() (document, error)) (docu
 	return d, nil
 }
 
-// allowed reports whether a command succeeded, and notes if it did not.
+// allowed reports whether a command succeeded, and notes a refusal.
 func (p *prober) allowed(name, right string, err error) bool {
 	if err == nil {
 		delete(p.denied, name)
@@ -245,8 +243,8 @@ func (p *prober) allowed(name, right string, err error) bool {
 	return false
 }
 
-// reportMissing adds the missing rights to s. An arbiter has no users; when it
-// becomes a member that has, the client is opened again to log in.
+// reportMissing adds the missing rights to s. An arbiter has no users; when it becomes a member
+// that has users, the client is opened again to log in.
 func (p *prober) reportMissing(s *engine.Status, state int) {
 	canLogin := state != stateArbiter
 	if credential(&p.target) != nil && p.loginState == stateArbiter && canLogin && len(p.denied) > 0 {
@@ -266,7 +264,7 @@ func (p *prober) reportMissing(s *engine.Status, state int) {
 	}
 }
 
-// Close ends the connections. A later probe opens others.
+// Close closes the connections. A later probe opens new ones.
 func (p *prober) Close() error {
 	if p.client == nil {
 		return nil

@@ -51,7 +51,7 @@ func mustProbe(t *testing.T, p *prober) *engine.Status {
 	return enginetest.WellFormed(t, s)
 }
 
-// serve lets the fake answer as the fixtures of a version and role do.
+// serve makes the fake answer with the fixtures of a version and role.
 func serve(t *testing.T, f *fakeServer, sample int, path ...string) {
 	t.Helper()
 	file := func(name string) []string { return append(slices.Clone(path), name) }
@@ -63,7 +63,7 @@ func serve(t *testing.T, f *fakeServer, sample int, path ...string) {
 	f.answer("serverStatus", status)
 	if exists("hello.json") {
 		f.answer("hello", fixture(t, file("hello.json")...))
-	} else { // only a serverStatus: its `repl` has hello's fields
+	} else { // only serverStatus, whose `repl` has the fields of hello
 		hello := fixture(t, composed, path[1], "pss-primary", "hello.json")
 		hello = with(hello, "shard01", "setName")
 		f.answer("hello", hello)
@@ -101,8 +101,7 @@ func serve(t *testing.T, f *fakeServer, sample int, path ...string) {
 	f.answer("find", cursor("local.oplog.rs", bson.D{{Key: "ts", Value: bson.Timestamp{T: 1767175199, I: 7}}}))
 }
 
-// seriesName names a value as the golden files do, with braces also where there
-// are no labels.
+// seriesName names a value as in the golden files, with braces even without labels.
 func seriesName(v *engine.Value) string {
 	if len(v.Labels) == 0 {
 		return v.Name() + "{}"
@@ -110,7 +109,7 @@ func seriesName(v *engine.Value) string {
 	return v.Name()
 }
 
-// describe writes two samples of a server in lines that can be compared.
+// describe prints two samples of a server as lines that can be compared.
 func describe(first, second *engine.Status) string {
 	var b strings.Builder
 	for _, s := range []*engine.Status{first, second} {
@@ -171,8 +170,8 @@ func compareGolden(t *testing.T, name, got string) {
 	}
 }
 
-// Two samples ten seconds apart of every version and role. The answers are
-// composed, see testdata/README.md.
+// Two samples ten seconds apart for every version and role. The answers are composed, see
+// testdata/README.md.
 func TestComposedAnswers(t *testing.T) {
 	roles := []string{"standalone", "pss-primary", "pss-secondary", "psa-primary", "psa-secondary", "psa-arbiter", "mongos", "shard-primary"}
 	for _, version := range []string{"4.4", "6.0", "7.0", "8.0"} {
@@ -194,8 +193,7 @@ func TestComposedAnswers(t *testing.T) {
 	}
 }
 
-// checkRates guards against a counter that goes back or that has no value in
-// one of two samples.
+// checkRates fails if a counter goes back or has a value in only one of two samples.
 func checkRates(t *testing.T, first, second *engine.Status) {
 	t.Helper()
 	if len(first.Values) != len(second.Values) {
@@ -225,8 +223,8 @@ func TestMeasures(t *testing.T) {
 		"cache_limit")
 }
 
-// TestUnshardedCollection guards that the load of a collection that is not sharded is that of the
-// shard which holds it. The answers are composed.
+// TestUnshardedCollection guards that the load of an unsharded collection counts for the shard that
+// contains it. The answers are composed.
 func TestUnshardedCollection(t *testing.T) {
 	f := newFake(t)
 	serve(t, f, 1, composed, "8.0", "mongos")

@@ -12,7 +12,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/measure"
 )
 
-// States of a member, as replSetGetStatus numbers them.
+// States of a member, with the numbers of replSetGetStatus.
 const (
 	stateStartup    = 0
 	statePrimary    = 1
@@ -33,9 +33,9 @@ var roles = map[int]string{
 	stateRollback: "rollback", stateRemoved: "removed",
 }
 
-// holdsData reports whether a member in this state has a history that can be
-// compared with the others': an arbiter has none, and what a member in its
-// initial sync or in a rollback has is not yet the set's.
+// holdsData reports whether a member in this state has a history that is comparable with the other
+// members'. An arbiter has none, and the data of a member in its initial sync or in a rollback is
+// not yet the set's.
 func holdsData(state int) bool {
 	return state == statePrimary || state == stateSecondary || state == stateRecovering
 }
@@ -44,7 +44,7 @@ func holdsData(state int) bool {
 type greeting struct {
 	router bool
 	set    string // empty unless the server belongs to a replica set
-	state  int    // a state constant; stateUnknown if hello has none
+	state  int    // a state constant; stateUnknown if hello contains none
 	delay  time.Duration
 	config float64 // version of the set's configuration
 	// lastWrite is the last operation applied.
@@ -52,8 +52,8 @@ type greeting struct {
 	hasLastWrite bool
 }
 
-// readGreeting reads the answer to hello or isMaster, or the `repl` section of
-// serverStatus, which has the same fields.
+// readGreeting reads the answer to hello or isMaster, or the `repl` section of serverStatus, which
+// has the same fields.
 func readGreeting(d document) greeting {
 	g := greeting{router: d.text("msg") == "isdbgrid", set: d.text("setName"), state: stateUnknown}
 	switch {
@@ -75,7 +75,7 @@ func readGreeting(d document) greeting {
 	return g
 }
 
-// role in the words of the `role` label.
+// role returns the value of the `role` label.
 func (g *greeting) role() string {
 	switch {
 	case g.router:
@@ -103,7 +103,7 @@ func applyGreeting(s *engine.Status, g *greeting) {
 	}
 }
 
-// setMember is a member of a replica set as another one sees it.
+// setMember is a member of a replica set as another member sees it.
 type setMember struct {
 	name    string
 	state   int
@@ -112,8 +112,8 @@ type setMember struct {
 	ping    series.Optional[float64] // milliseconds
 	optime  optime
 	applied bool      // optime is known
-	wall    time.Time // when optime was written on the primary; zero if unknown
-	precise bool      // wall has milliseconds (5.0 and later), else whole seconds
+	wall    time.Time // time at which optime was written on the primary; zero: unknown
+	precise bool      // wall has milliseconds (since 5.0), otherwise whole seconds
 }
 
 func readMembers(set string, d document) []setMember {
@@ -173,9 +173,8 @@ func readReplicaSet(s *engine.Status, d document) {
 	readMemberStates(s, members)
 }
 
-// ownOptime returns the last operation that the asked member has applied. Its
-// entry in the list is equal to `optimes`. Arbiters have only the latter, with
-// what other members reported.
+// ownOptime returns the last operation that the asked member has applied. Its entry in the list
+// equals `optimes`. Arbiters have only `optimes`, as reported by other members.
 func ownOptime(set string, d document, members []setMember) (optime, bool) {
 	if o, ok := optimeAt(set, d, "optimes", "appliedOpTime"); ok {
 		return o.at(d, "optimes", "lastAppliedWallTime"), true
@@ -188,8 +187,7 @@ func ownOptime(set string, d document, members []setMember) (optime, bool) {
 	return optime{}, false
 }
 
-// readMemberStates sets what this member sees of the others, and the lag that
-// follows from it.
+// readMemberStates sets how this member sees the others, and the resulting lag.
 func readMemberStates(s *engine.Status, members []setMember) {
 	primary := -1
 	primaries := 0
@@ -226,8 +224,8 @@ func readMemberStates(s *engine.Status, members []setMember) {
 	}
 }
 
-// lagBehind returns the time between the last operations of the primary and of
-// m. The heartbeat of m may be newer than that of the primary, which is no lag.
+// lagBehind returns the time between the last operations of the primary and of m. A heartbeat of m
+// may be newer than the primary's; that is not lag.
 func lagBehind(primary, m *setMember) (time.Duration, bool) {
 	if !primary.applied || !m.applied {
 		return 0, false
@@ -241,8 +239,8 @@ func lagBehind(primary, m *setMember) (time.Duration, bool) {
 	return time.Duration(max(0, int64(primary.optime.seconds)-int64(m.optime.seconds))) * time.Second, true
 }
 
-// setQueue sets the queue of replicated operations of a member that applies
-// them; on others the buffer is always empty.
+// setQueue sets the queue of replicated operations for a member that applies them; on other members
+// the buffer is always empty.
 func setQueue(s *engine.Status, state int) {
 	if state != stateSecondary && state != stateRecovering {
 		return
@@ -255,7 +253,7 @@ func setQueue(s *engine.Status, state int) {
 	s.Set(engine.ReplicationQueueTransactions, n+write)
 }
 
-// setOnce sets a value, replacing one set from a less exact source.
+// setOnce sets a value and replaces one from a less exact source.
 func setOnce(s *engine.Status, m *measure.Metric, v float64) {
 	for i := range s.Values {
 		if s.Values[i].Metric == m {
@@ -266,10 +264,9 @@ func setOnce(s *engine.Status, m *measure.Metric, v float64) {
 	s.Set(m, v)
 }
 
-// probeOplog keeps the oplog window, the time between the oplog's ends. The ends
-// are in serverStatus if that was asked for them (since 3.0, no further right
-// needed). Otherwise the first entry of the oplog is read; the last one is the
-// position.
+// probeOplog keeps the oplog window: the time between the oplog's ends. serverStatus contains the
+// ends if asked for them (since 3.0, without an additional right). Otherwise the first entry of the
+// oplog is read, and the position is the last one.
 func (p *prober) probeOplog(ctx context.Context, s *engine.Status, status document, now time.Time) {
 	last, ok := s.Position.(optime)
 	if !ok {

@@ -31,7 +31,7 @@ func setMemberDoc(name string, state int32, change ...bson.E) bson.D {
 
 func set(key string, v any) bson.E { return bson.E{Key: key, Value: v} }
 
-// atSecond is the optime of a number of seconds after second0, in term 4.
+// atSecond is an optime a number of seconds after second0, in term 4.
 func atSecond(offset int) bson.E {
 	return set("optime", bson.D{{Key: "ts", Value: bson.Timestamp{T: uint32(second0 + offset), I: 1}}, {Key: "t", Value: int64(4)}})
 }
@@ -50,7 +50,7 @@ func TestMembersAsOneSeesThem(t *testing.T) {
 		delay     time.Duration
 		state     int32
 		role      string
-		lag       map[string]float64 // by member; only these
+		lag       map[string]float64 // lag by member, complete
 		own       float64
 		primaries float64
 	}{
@@ -169,8 +169,8 @@ func TestOptimeOrder(t *testing.T) {
 	}
 }
 
-// Members at the same ticks: the lag is the time since the primary was
-// where the secondary is now, and it goes when the secondary has caught up.
+// Members at the same ticks: the lag is the time since the primary was where the secondary is now,
+// and disappears when the secondary has caught up.
 func TestLagOfMembersAtTheSameTick(t *testing.T) {
 	const interval = 250 * time.Millisecond
 	fakes := map[string]*fakeServer{}

@@ -11,9 +11,9 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/measure"
 )
 
-// statusSections are serverStatus' sections that are not read. They are switched
-// off, so that the server does not gather them: some take locks or walk through
-// allocator statistics. Servers ignore sections they don't know.
+// statusSections are the sections of serverStatus that are switched off, so that the server does
+// not collect them: some take locks or walk through allocator statistics. Servers ignore unknown
+// sections.
 func statusSections(withOplog bool) (sections []bson.E) {
 	for _, section := range []string{
 		"asserts", "batchedDeletes", "bucketCatalog", "catalogStats", "changeStreamPreImages",
@@ -26,20 +26,20 @@ func statusSections(withOplog bool) (sections []bson.E) {
 	} {
 		sections = append(sections, bson.E{Key: section, Value: 0})
 	}
-	if withOplog { // not sent unless asked for; since 3.0
+	if withOplog { // only sent on request; since 3.0
 		sections = append(sections, bson.E{Key: "oplog", Value: 1})
 	}
 	return sections
 }
 
-// How many of the server's units make a base unit.
+// The number of the server's units in one base unit.
 const (
 	micro = 1e6
 	milli = 1e3
 	mebi  = 1.0 / (1 << 20)
 )
 
-// unlimitedTickets is flow control's target rate while it limits nothing.
+// unlimitedTickets is flow control's target rate if there is no limit.
 const unlimitedTickets = 1_000_000_000
 
 // readServerStatus fills s from the answer to serverStatus.
@@ -84,15 +84,15 @@ func readCommon(s *engine.Status, d document) {
 	if ok1 && ok2 {
 		s.Set(engine.ConnectionsLimit, current+available)
 	}
-	// Clients that wait to hear of a change of topology count as active.
+	// Clients that wait for a change of topology count as active.
 	if active, ok := d.number("connections", "active"); ok {
 		waiting, _ := d.number("connections", "awaitingTopologyChanges")
 		s.Set(engine.ThreadsRunning, max(0, active-waiting))
 	}
 }
 
-// readLatencies sets the time spent in operations, in microseconds in the section
-// of d, and their counts.
+// readLatencies sets the time spent in operations, in microseconds in the section of d, and the
+// number of operations.
 func readLatencies(s *engine.Status, d document, section string, seconds, operations *measure.Metric, labels ...string) {
 	for _, kind := range []string{"reads", "writes", "commands", "transactions"} {
 		sum, ok1 := d.number(section, kind, "latency")
@@ -105,7 +105,7 @@ func readLatencies(s *engine.Status, d document, section string, seconds, operat
 	}
 }
 
-// readTargeting sets to how many shards a router sent its operations.
+// readTargeting sets how many shards a router's operations were sent to.
 func readTargeting(s *engine.Status, d document) {
 	if d.text("process") != "mongos" {
 		return

@@ -10,12 +10,12 @@ import (
 
 const rightSessions = "inprog (role clusterMonitor): active sessions"
 
-// operations is the pipeline that counts the operations of clients in progress by what they
-// wait for. The agent's own connections are left out, what waits for news (a driver's monitor,
-// a change stream, replication), and what the server does for itself, which has no client.
+// operations is the pipeline that counts clients' operations in progress by what they wait for. It
+// leaves out the agent's own connections, operations that wait for news (a driver's monitor, a
+// change stream, replication), and the server's own work, which has no client.
 func operations(router bool) bson.A {
 	current := bson.D{{Key: "allUsers", Value: true}, {Key: "idleConnections", Value: false}}
-	if router { // else it asks all shards
+	if router { // otherwise it asks all shards
 		current = append(current, bson.E{Key: "localOps", Value: true})
 	}
 	is := func(exists bool) bson.D { return bson.D{{Key: "$exists", Value: exists}} }
@@ -40,8 +40,8 @@ func operations(router bool) bson.A {
 	}
 }
 
-// probeSessions sets what the operations in progress wait for. An operation that has ended is
-// in no answer.
+// probeSessions sets what the operations in progress are waiting for. Operations that have ended do
+// not appear.
 func (p *prober) probeSessions(ctx context.Context, s *engine.Status, router bool) error {
 	if p.target.Options[engine.OptionSessions] == engine.Off {
 		return nil
@@ -64,7 +64,7 @@ func (p *prober) probeSessions(ctx context.Context, s *engine.Status, router boo
 	return nil
 }
 
-// stateOf returns the state of a group of operations. What waits in a queue has no lock yet.
+// stateOf returns the state of a group of operations. An operation in a queue has no lock yet.
 func stateOf(group document) engine.SessionState {
 	switch {
 	case group.is("_id", "flow"):

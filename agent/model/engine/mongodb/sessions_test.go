@@ -10,14 +10,13 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/engine/enginetest"
 )
 
-// group is a row of the answer to the pipeline of operations. Groups that lack a field have it
-// not in their _id.
+// group is a row of the pipeline's answer. A field that a group lacks is missing in its _id.
 func group(n int32, id ...bson.E) bson.D {
 	return bson.D{{Key: "_id", Value: append(bson.D{}, id...)}, {Key: "n", Value: n}}
 }
 
-// TestSessions guards what the operations in progress wait for, and that those that have ended
-// are in no sample. The answers are composed after MongoDB's manual.
+// TestSessions guards what the operations in progress wait for, and that ended operations are in no
+// sample. The answers are composed after MongoDB's manual.
 func TestSessions(t *testing.T) {
 	f := newFake(t)
 	serve(t, f, 1, composed, "8.0", "standalone")
@@ -53,8 +52,8 @@ func TestSessions(t *testing.T) {
 	}
 }
 
-// TestSessionsOfRouter guards that a mongos is asked for its own operations, not all shards for
-// theirs.
+// TestSessionsOfRouter guards that a mongos is asked for its own operations, not for those of all
+// shards.
 func TestSessionsOfRouter(t *testing.T) {
 	f := newFake(t)
 	serve(t, f, 1, composed, "8.0", "mongos")
@@ -71,7 +70,7 @@ func TestSessionsOfRouter(t *testing.T) {
 }
 
 // TestNoSessions guards that a server without the right, without the stage or with sessions
-// switched off is sampled, and is not asked again at once.
+// switched off is still sampled, and is not asked again at once.
 func TestNoSessions(t *testing.T) {
 	for name, c := range map[string]struct {
 		refuse  func(f *fakeServer)

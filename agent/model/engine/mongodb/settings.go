@@ -12,8 +12,8 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/engine"
 )
 
-// parameters are the server parameters that matter to a benchmark. A server
-// answers with those that it has.
+// parameters are the server parameters that matter for a benchmark. A server returns those that it
+// has.
 var parameters = []string{
 	"storageEngineConcurrentReadTransactions", "storageEngineConcurrentWriteTransactions", "storageEngineConcurrencyAdjustmentAlgorithm",
 	"wiredTigerConcurrentReadTransactions", "wiredTigerConcurrentWriteTransactions",
@@ -22,15 +22,14 @@ var parameters = []string{
 	"ShardingTaskExecutorPoolMinSize", "ShardingTaskExecutorPoolMaxSize", "taskExecutorPoolSize",
 }
 
-// startOptions are those of the server's start options that are read; others may
-// name files with keys.
+// startOptions are the start options to read; others may name files with keys.
 var startOptions = []string{
 	"storage.journal.commitIntervalMs", "storage.directoryPerDB",
 	"storage.wiredTiger.engineConfig.journalCompressor", "storage.wiredTiger.collectionConfig.blockCompressor",
 	"net.compression.compressors", "net.maxIncomingConnections", "operationProfiling.mode",
 }
 
-// Settings implements engine.Configured. What the server refuses is left out.
+// Settings implements engine.Configured. It leaves out what the server refuses.
 func (p *prober) Settings(ctx context.Context) (engine.Settings, error) {
 	if p.client == nil {
 		return nil, errors.New("not connected")
@@ -43,8 +42,8 @@ func (p *prober) Settings(ctx context.Context) (engine.Settings, error) {
 	for _, ask := range []struct {
 		command string
 		options []bson.E
-		prefix  string   // of the paths in the answer
-		paths   []string // the settings' names too
+		prefix  string   // of paths in the answer
+		paths   []string // these are also the names of the settings
 	}{
 		{"serverStatus", []bson.E{{Key: "metrics", Value: 0}, {Key: "repl", Value: 0}, {Key: "locks", Value: 0}}, "", []string{"storageEngine.name", "wiredTiger.cache.maximum bytes configured"}},
 		{"getParameter", names, "", parameters},
@@ -62,10 +61,10 @@ func (p *prober) Settings(ctx context.Context) (engine.Settings, error) {
 	return out, nil
 }
 
-// settingNames are names of settings that differ from their paths.
+// settingNames are the names of settings whose path is different.
 var settingNames = map[string]string{"storageEngine.name": "storageEngine", "wiredTiger.cache.maximum bytes configured": "wiredTiger.cache.maximum_bytes"}
 
-// add adds a number, a switch or a text, if there is one.
+// add adds a number, a switch or a text, if it exists.
 func add(out engine.Settings, path string, v bson.RawValue) {
 	name := cmp.Or(settingNames[path], path)
 	if on, ok := v.BooleanOK(); ok {

@@ -9,8 +9,8 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/engine"
 )
 
-// TestReadSettings guards what is taken of a server's answers, composed from the
-// documentation, and that a key's file is not.
+// TestReadSettings guards which parts of a composed answer become settings. The path of a key file
+// must not.
 func TestReadSettings(t *testing.T) {
 	f := newFake(t)
 	f.answer("hello", bson.D{{Key: "isWritablePrimary", Value: true}, {Key: "maxWireVersion", Value: int32(21)}})

@@ -14,19 +14,18 @@ import (
 )
 
 const (
-	// chunkInterval is the pace of counting chunks, which reads an index of
-	// the config servers.
+	// chunkInterval is the interval for counting chunks, which reads an index of the config
+	// servers.
 	chunkInterval = time.Minute
-	// maxCollections bounds the collections whose load per shard is read, sharded
-	// ones before others; each costs one query to all shards every slowInterval.
+	// maxCollections limits the collections whose load per shard is read, sharded ones first. Each
+	// costs one query to all shards every slowInterval.
 	maxCollections = 8
-	// maxDatabases bounds the databases whose primary shard is shown.
+	// maxDatabases limits the databases whose primary shard is shown.
 	maxDatabases = 20
 )
 
-// probeShards reads the load of the shards as the router sees it, less often than
-// at each tick. An error leaves the values absent: the router's own status does
-// not depend on the shards.
+// probeShards reads the load of the shards as the router sees it, less often than at each tick.
+// After an error the values are absent; the router's own status does not depend on the shards.
 func (p *prober) probeShards(ctx context.Context, now time.Time) {
 	if p.slow.due("shards round", now, slowInterval) {
 		ctx, cancel := engine.WithShare(ctx, 0.5)
@@ -86,11 +85,11 @@ func (p *prober) chunks(ctx context.Context) ([]document, error) {
 	}))
 }
 
-// shardedCollections returns the names of the first few sharded collections,
-// in alphabetical order, without the server's own.
+// shardedCollections returns the first few sharded collections in alphabetical order, without the
+// server's own.
 func (p *prober) shardedCollections(ctx context.Context) ([]string, error) {
 	docs, err := p.documents(p.client.find(ctx, "config", "collections",
-		bson.M{"dropped": bson.M{"$ne": true}}, // kept until 5.0
+		bson.M{"dropped": bson.M{"$ne": true}}, // dropped collections stayed until 5.0
 		options.Find().SetProjection(bson.M{"_id": 1})))
 	if err != nil {
 		return nil, err
@@ -107,8 +106,8 @@ func (p *prober) shardedCollections(ctx context.Context) ([]string, error) {
 	return names[:min(len(names), maxCollections)], nil
 }
 
-// databases returns the databases of clients, each with the shard that holds its collections
-// unless they are sharded or were moved.
+// databases returns the databases of clients, each with its primary shard, which contains
+// collections that are neither sharded nor moved.
 func (p *prober) databases(ctx context.Context) ([]document, error) {
 	return p.documents(p.client.find(ctx, "config", "databases", bson.M{},
 		options.Find().SetProjection(bson.M{"_id": 1, "primary": 1}).SetSort(bson.M{"_id": 1}).SetLimit(maxDatabases)))
@@ -127,7 +126,7 @@ func readDatabases(s *engine.Status, docs []document) (names []string) {
 	return names
 }
 
-// collections returns the names of the first few collections of some databases that the user can
+// collections returns the names of the first few collections in these databases that the user can
 // see, sharded or not.
 func (p *prober) collections(ctx context.Context, databases []string) (names []string, err error) {
 	for _, database := range databases {
@@ -154,7 +153,7 @@ func (p *prober) load(ctx context.Context, name string) ([]document, error) {
 	database, collection, _ := strings.Cut(name, ".")
 	return p.documents(p.client.aggregate(ctx, database, collection, bson.A{
 		bson.M{"$collStats": bson.M{"latencyStats": bson.M{}, "storageStats": bson.M{}}},
-		// The storage engine's statistics are large and not read.
+		// The statistics of the storage engine are large and not needed.
 		bson.M{"$project": bson.M{"shard": 1, "latencyStats": 1, "storageStats.count": 1, "storageStats.size": 1, "storageStats.numOrphanDocs": 1}},
 	}))
 }

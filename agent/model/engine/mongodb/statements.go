@@ -14,26 +14,26 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/engine"
 )
 
-// The rights that are needed.
+// The required rights.
 const (
 	missingTop    = "statements: the right top (role clusterMonitor)"
 	missingUptime = "statements: the right serverStatus (role clusterMonitor)"
 )
 
-// kinds are the commands by which `top` counts, with their names there. Its other fields are
-// sums of these.
+// kinds are the commands that `top` counts, with their names there. Its other fields are sums of
+// these.
 var kinds = []struct{ field, name string }{
 	{"queries", "find"}, {"getmore", "getMore"}, {"insert", "insert"}, {"update", "update"}, {"remove", "delete"}, {"commands", "command"},
 }
 
-// mostNamespaces bounds what is read of the answer to `top`.
+// mostNamespaces limits the number of namespaces read from the answer to `top`.
 const mostNamespaces = 5000
 
-// latencies is the section of serverStatus with the latency of all clients' operations.
+// latencies is the section of serverStatus with the latencies of all clients' operations.
 const latencies = "opLatencies"
 
-// Statements implements engine.StatementReader: what `top` counts by collection and command, and
-// how long reads and writes took. A mongos has none, its shards do.
+// Statements implements engine.StatementReader: the counts of `top` by collection and command, and
+// the latencies of reads and writes. A mongos has no such counts; its shards do.
 func (p *prober) Statements(ctx context.Context, _ *engine.StatementReading) (*engine.StatementReading, error) {
 	switch {
 	case p.target.Options[engine.OptionStatements] == engine.Off || p.hello.router || p.hello.state == stateArbiter:
@@ -65,13 +65,13 @@ func (p *prober) unreadable(err error, right string) error {
 	switch _, refused := refusal(err); {
 	case lacksRight(err):
 		return engine.MissingError(right)
-	case refused: // it is no mongod
+	case refused: // not a mongod
 		return engine.ErrSwitchedOff
 	}
 	return p.explain(p.budget.Check(err))
 }
 
-// lowerBounds are those of the buckets of MongoDB's histograms in microseconds
+// lowerBounds are the lower bounds in microseconds of the buckets in MongoDB's histograms
 // (operation_latency_histogram.cpp, 3.4 to 8.0): powers of two, with halves from 2 ms to 2 s.
 var lowerBounds = func() []float64 {
 	bounds := []float64{0}
@@ -84,10 +84,10 @@ var lowerBounds = func() []float64 {
 	return bounds
 }()
 
-// readHistograms returns how long the server took for reads and writes of its clients: other
-// commands are those that drivers and monitoring send, and transactions consist of the others.
-// It is nil if the server reports no histograms. A bucket has its lower bound only, and those
-// without a value are left out.
+// readHistograms returns the latencies of clients' reads and writes. Other commands come from
+// drivers and monitoring, and a transaction consists of reads and writes. It returns nil if the
+// server reports no histograms. The server gives only the lower bound of a bucket, and leaves out
+// empty buckets.
 func readHistograms(d document) engine.LatencyBuckets {
 	var buckets []histogram.Bucket
 	known := false
@@ -115,7 +115,7 @@ func readHistograms(d document) engine.LatencyBuckets {
 	return append(engine.LatencyBuckets{}, histogram.New(buckets...).Buckets()...)
 }
 
-// readTop returns what was counted of each collection but the server's own.
+// readTop returns the counts of each collection except the server's own.
 func readTop(d document) []engine.Statement {
 	var all []engine.Statement
 	totals, _ := d.sub("totals")

@@ -12,7 +12,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/engine"
 )
 
-// counted is what `top` reports of one collection.
+// counted is what `top` reports about one collection.
 func counted(of map[string][2]int64) bson.D {
 	d := bson.D{}
 	for kind, v := range of {
@@ -25,8 +25,8 @@ func top(collections ...bson.E) bson.D {
 	return bson.D{{Key: "totals", Value: append(bson.D{{Key: "note", Value: "all times in microseconds"}}, collections...)}}
 }
 
-// TestStatements guards the operations of a run by collection and command. The answers are
-// composed after MongoDB's manual.
+// TestStatements guards the operations of a run by collection and command. The answers are composed
+// after MongoDB's manual.
 func TestStatements(t *testing.T) {
 	f := newFake(t)
 	serve(t, f, 1, composed, "8.0", "standalone")
@@ -72,8 +72,8 @@ func TestStatements(t *testing.T) {
 }
 
 // TestLatencies guards the distribution of reads and writes between two readings: the bounds of
-// its buckets, of which the answer has the lower one, buckets that appear, and a server that
-// reports none. The answers are composed after MongoDB's manual and source.
+// buckets (the answer has only lower bounds), buckets that appear, and a server without histograms.
+// The answers are composed after MongoDB's manual and source.
 func TestLatencies(t *testing.T) {
 	f := newFake(t)
 	serve(t, f, 1, composed, "8.0", "standalone")
@@ -128,7 +128,7 @@ func TestLatencies(t *testing.T) {
 	}
 }
 
-// TestNoStatements guards why nothing is known.
+// TestNoStatements guards the reasons for missing counts.
 func TestNoStatements(t *testing.T) {
 	off := func(target *engine.Target) { target.Options = map[string]string{engine.OptionStatements: engine.Off} }
 	for name, c := range map[string]struct {

@@ -2,20 +2,19 @@ package mysql
 
 import "strings"
 
-// autocommits counts the transactions that were committed without a COMMIT
-// statement, which no counter of the server does: Com_commit leaves them out, and
-// Handler_commit counts each statement once per engine, twice with a binary log
-// (MariaDB 10.11: 24 for a read-write transaction of sysbench, 2 for an update).
+// autocommits counts transactions that were committed without a COMMIT statement, for which the
+// server has no counter: Com_commit leaves them out, and Handler_commit counts each statement once
+// per engine, twice with a binary log (MariaDB 10.11: 24 for a read-write transaction of sysbench,
+// 2 for an update).
 //
-// With a binary log they are the transactions in it (Binlog_cache_use) beyond the
-// COMMIT statements; transactions that only read make that a lower bound. Without
-// one they are the statements that write, in samples between which no client used
-// BEGIN or COMMIT.
+// With a binary log they are the transactions in it (Binlog_cache_use) minus the COMMIT statements;
+// because of read-only transactions this is a lower bound. Without one they are the writing
+// statements, in samples between which no client used BEGIN or COMMIT.
 type autocommits struct {
 	total float64
 	last  autocommitCounters
-	// ahead are COMMIT statements of which the transaction comes with the next
-	// sample: the server does not read its counters at one instant.
+	// ahead is the number of COMMIT statements whose transaction appears only in the next sample,
+	// since the server does not read its counters at one instant.
 	ahead float64
 }
 
@@ -25,18 +24,18 @@ type autocommitCounters struct {
 	logged, written         float64
 }
 
-// mostAhead bounds ahead: COMMIT statements of transactions that only read have
-// nothing in the binary log, now or later.
+// mostAhead limits ahead: the COMMIT of a read-only transaction never adds anything to the binary
+// log.
 const mostAhead = 16
 
-// autocommitNames are the status variables that are read beside those of metrics.
+// autocommitNames are the status variables to read in addition to those of metrics.
 var autocommitNames = []string{"Binlog_cache_use", "wsrep_local_state"}
 
 var writeStatements = strings.Fields("Com_insert Com_insert_select Com_update Com_update_multi Com_delete Com_delete_multi Com_replace Com_replace_select")
 
-// read adds what was committed since the previous sample and returns the total;
-// false for servers on which the counters have another meaning: those of a Galera
-// node count what it applies, and it counts commits itself.
+// read adds the commits since the previous sample and returns the total. It returns false for
+// servers whose counters have another meaning: a Galera node counts what it applies, and counts
+// commits itself.
 func (a *autocommits) read(server *Server, status Values) (float64, bool) {
 	_, galera := status.Number("wsrep_local_state")
 	now := autocommitCounters{known: true}

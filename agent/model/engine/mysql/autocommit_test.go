@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestAutocommits guards the counters of MariaDB 10.11 as sysbench changed them: 500
-// events of each workload.
+// TestAutocommits guards counters of MariaDB 10.11 as changed by sysbench: 500 events of each
+// workload.
 func TestAutocommits(t *testing.T) {
 	for _, c := range []struct {
 		name                            string
@@ -33,7 +33,7 @@ func TestAutocommits(t *testing.T) {
 		}
 		for part := range 11 {
 			status := at(part)
-			if c.name == "oltp_read_write" && part == 5 { // the counters are not read at one instant
+			if c.name == "oltp_read_write" && part == 5 { // counters are not read at one instant
 				status["Com_commit"] = fmt.Sprint(10000 + c.commits*part/10 + 9)
 			}
 			if _, ok := a.read(server, status); !ok {

@@ -6,7 +6,7 @@ import (
 )
 
 var (
-	// variables are those of SHOW GLOBAL STATUS that are a number each.
+	// variables are the numeric variables of SHOW GLOBAL STATUS.
 	variables engine.Table
 
 	_ = variables.Map(engine.QueriesTotal, "Questions")
@@ -23,8 +23,8 @@ var (
 	_ = variables.Convert(engine.LockWaitSeconds, 1e3, "Innodb_row_lock_time")
 )
 
-// The metrics of MySQL and MariaDB beyond those that engines share. Means and
-// maxima since the start are left out: they show nothing of the last second.
+// The metrics of MySQL and MariaDB in addition to the shared ones. Means and maxima since the start
+// are left out, since they show nothing about the last second.
 var (
 	_ = variables.Map(measure.NewCounter("mysql_handler_operations_total", "Calls into storage engines (Handler_*). A commit here is one per engine: several for one transaction.", "op"),
 		"commit: Handler_commit", "rollback: Handler_rollback", "prepare: Handler_prepare", "write: Handler_write",
@@ -51,7 +51,7 @@ var (
 	_ = variables.Map(measure.NewCounter("mysql_innodb_data_bytes_total", "Bytes that InnoDB read and wrote (Innodb_data_read, _written).", "op"),
 		"read: Innodb_data_read", "write: Innodb_data_written")
 	checkpointAge = variables.Map(measure.NewGauge("mysql_innodb_checkpoint_age_bytes", "Redo log not yet covered by a checkpoint (Innodb_checkpoint_age; MySQL 8.0.30 and later: Innodb_redo_log_current_lsn minus Innodb_redo_log_checkpoint_lsn)."), "Innodb_checkpoint_age")
-	// Writes wait from about 85 % of MySQL's capacity on, which is the physical one.
+	// MySQL's capacity is the physical one: writes wait from about 85 % of it.
 	checkpointLimit  = variables.Map(measure.NewGauge("mysql_innodb_checkpoint_age_limit_bytes", "Limit of the checkpoint age (Innodb_checkpoint_max_age; MySQL 8.0.30 and later: Innodb_redo_log_capacity_resized)."), "Innodb_checkpoint_max_age | Innodb_redo_log_capacity_resized")
 	historyLength    = variables.Map(measure.NewGauge("mysql_innodb_history_list_length", "Undo log entries not purged yet (Innodb_history_list_length; MariaDB and Percona Server)."), "Innodb_history_list_length")
 	_                = variables.Map(measure.NewCounter("mysql_binlog_commits_total", "Transactions written to the binary log (Binlog_commits; MariaDB)."), "Binlog_commits")
@@ -86,7 +86,7 @@ var (
 	_ = engine.HistoryList.Or(measure.ValueOf(historyLength))
 )
 
-// What a transaction of the run takes of a server.
+// The cost of one transaction of the run on a server.
 var (
 	_ = engine.NewCost(700, "cost_rows_read", "Rows read", "by all statements", measure.Count, measure.RateOf(innodbRows).On("op", "read"), measure.RateOf(rows).On("op", "read"))
 	_ = engine.NewCost(710, "cost_buffer_pool_misses", "Buffer pool misses", "pages read from disk", measure.Count, measure.RateOf(poolReads))
@@ -98,11 +98,11 @@ var (
 	_ = engine.NewCost(760, "cost_redo_fsyncs", "Redo log fsyncs", "operations", measure.Count, measure.RateOf(redoFsyncs))
 )
 
-// combinedNames are the variables that are no metric by themselves.
+// combinedNames are variables that are not a metric by themselves.
 var combinedNames = []string{"Innodb_dblwr_pages_written", "Innodb_page_size", "Innodb_redo_log_current_lsn", "Innodb_redo_log_checkpoint_lsn"}
 
-// readVariables sets the metrics that any server of the family may have. One
-// that a server does not report is absent.
+// readVariables sets the metrics that any server of the family may have. It sets only what the
+// server reports.
 func readVariables(tick *Tick, out *engine.Status) {
 	if out.Values == nil {
 		out.Values = make([]engine.Value, 0, len(variables)+32)
@@ -116,7 +116,7 @@ func readVariables(tick *Tick, out *engine.Status) {
 	if checkpoint, covered := tick.Status.Number("Innodb_redo_log_checkpoint_lsn"); ok && covered && checkpoint <= current {
 		out.Set(checkpointAge, current-checkpoint)
 	}
-	// 0 is unlimited on some clones, and never a limit.
+	// Some clones report 0 for "unlimited".
 	if limit, ok := tick.Server.Variables.Number("max_connections"); ok && limit > 0 {
 		out.Set(engine.ConnectionsLimit, limit)
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/engine"
 )
 
-// stage is how far a connection has come.
+// stage is how far connecting has got.
 type stage int
 
 const (
@@ -26,14 +26,14 @@ const (
 	asking         // logged in
 )
 
-// progress is what is known when an attempt fails.
+// progress describes an attempt, for error messages.
 type progress struct {
 	at      stage
-	foreign string // what a server that is not MySQL sent
+	foreign string // first bytes of a server that is not MySQL
 }
 
-// explain turns an error into one line with a remedy. The line is the same for
-// the same cause, whatever local port the attempt had.
+// explain turns an error into one line with a remedy. The line is the same for the same cause,
+// whichever local port was used.
 func explain(t *engine.Target, p progress, err error) error {
 	switch {
 	case p.at == dialling:
@@ -94,7 +94,7 @@ func explainLogin(t *engine.Target, err error) error {
 	return fmt.Errorf("%s does not speak the MySQL protocol, or closes the connection at once", t.Address)
 }
 
-// loginHints are remedies by the number of the error that refuses a login.
+// loginHints are remedies for refused logins, by error number.
 var loginHints = map[uint16]string{
 	1040: ": raise max_connections, or use the server's extra port",
 	1045: ": check user and password_file of the target",
@@ -106,14 +106,14 @@ var loginHints = map[uint16]string{
 	3159: ": set tls in the target",
 }
 
-// answered reports whether an error is a server's answer to a statement, so that
-// the connection is still good.
+// answered reports whether an error is a server's answer to a statement, which means that the
+// connection still works.
 func answered(err error) bool {
 	var answer *mysqldriver.MySQLError
 	return errors.As(err, &answer)
 }
 
-// lost reports whether an error means that the connection is gone.
+// lost reports whether an error means that the connection is lost.
 func lost(err error) bool {
 	return errors.Is(err, driver.ErrBadConn) || errors.Is(err, mysqldriver.ErrInvalidConn) ||
 		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
@@ -125,8 +125,7 @@ func timedOut(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || errors.As(err, &n) && n.Timeout()
 }
 
-// cause returns the error below that of package net, which names ports that
-// change.
+// cause returns the error below the one of package net, whose text contains changing ports.
 func cause(err error) error {
 	if op, ok := errors.AsType[*net.OpError](err); ok {
 		return op.Err

@@ -19,7 +19,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/engine"
 )
 
-// hostile is a server that means harm. It keeps what the client sends after the login.
+// hostile is a malicious server. It keeps what the client sends after the login.
 type hostile struct {
 	address string
 	mu      sync.Mutex
@@ -33,7 +33,7 @@ func (h *hostile) received() string {
 	return h.got.String()
 }
 
-// say sends text and returns whether the client still reads.
+// say sends text and reports whether the client still reads.
 func (h *hostile) say(c net.Conn, text string) bool {
 	n, err := io.WriteString(c, text)
 	h.mu.Lock()
@@ -42,7 +42,7 @@ func (h *hostile) say(c net.Conn, text string) bool {
 	return err == nil
 }
 
-// newHostile greets, lets login answer the login, and statement each statement.
+// newHostile sends a greeting; login answers the login and statement each statement.
 func newHostile(t *testing.T, login, statement func(*hostile, net.Conn)) *hostile {
 	h := &hostile{}
 	h.address = listen(t, func(c net.Conn) {
@@ -95,8 +95,8 @@ func (h *hostile) probe(t *testing.T) error {
 
 func welcome(h *hostile, c net.Conn) { h.say(c, packet(2, "\x00\x00\x00\x02\x00\x00\x00")) }
 
-// TestHostileLocalInfile: a server that answers a statement with the request for a
-// file of this machine gets nothing.
+// TestHostileLocalInfile guards that a server which answers a statement with a request for a file
+// of this machine receives nothing.
 func TestHostileLocalInfile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "canary")
 	if err := os.WriteFile(file, []byte("canary of the file"), 0o600); err != nil {
@@ -110,7 +110,7 @@ func TestHostileLocalInfile(t *testing.T) {
 	}
 }
 
-// TestHostileLogin: no server gets the password in plain text, or by the broken hash
+// TestHostileLogin guards that no server receives the password in plain text, or by the broken hash
 // of MySQL 4.0.
 func TestHostileLogin(t *testing.T) {
 	for name, request := range map[string]string{
@@ -125,7 +125,7 @@ func TestHostileLogin(t *testing.T) {
 
 const column = "\x03def\x00\x00\x00\x04name\x00\x0c\x21\x00\x00\x01\x00\x00\xfd\x00\x00\x00\x00\x00"
 
-// TestHostileAnswers: an answer without end is left when 8 MB of it have come.
+// TestHostileAnswers guards that reading an endless answer stops after 8 MB.
 func TestHostileAnswers(t *testing.T) {
 	rows := packet(1, "\x02") + packet(2, column) + packet(3, column) + packet(4, "\xfe\x00\x00\x02\x00")
 	huge := strings.Repeat("x", 1<<24)
@@ -166,7 +166,7 @@ func TestHostileAnswers(t *testing.T) {
 			runtime.ReadMemStats(&before)
 			err := h.probe(t)
 			runtime.ReadMemStats(&after)
-			if !errors.Is(err, engine.ErrTooMuch) && name != "columns" { // the driver may panic at what follows these
+			if !errors.Is(err, engine.ErrTooMuch) && name != "columns" { // what follows these may make the driver panic
 				t.Errorf("%v", err)
 			}
 			h.mu.Lock()

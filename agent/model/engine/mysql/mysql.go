@@ -1,8 +1,7 @@
-// Package mysql samples servers of the MySQL family: MySQL, MariaDB, Percona
-// Server, and what builds on them. It reads the counters that all of them have
-// (SHOW GLOBAL STATUS, one statement a tick); what only some have (Galera,
-// replicas, group members, …) is read by details, one package each, which are
-// listed where the engine is registered.
+// Package mysql samples servers of the MySQL family: MySQL, MariaDB, Percona Server and
+// derivatives. It reads the counters that all of them have (SHOW GLOBAL STATUS, one statement per
+// tick). What only some of them have (Galera, replicas, group members, …) is read by details, one
+// package each, listed where the engine is registered.
 package mysql
 
 import (
@@ -12,57 +11,54 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/engine"
 )
 
-// Detail reads what one kind of server has beyond the common counters. It belongs
-// to one prober and may keep state between ticks. A detail with connections of
-// its own implements io.Closer.
+// Detail reads what one kind of server has in addition to the common counters. It belongs to one
+// prober and may keep state between ticks. A detail with its own connections implements io.Closer.
 type Detail interface {
-	// Needs returns what the detail reads, always the same.
+	// Needs returns what the detail reads. The result never changes.
 	Needs() Needs
-	// Read adds values to out. It returns at once if the server is of another
-	// kind, which may change from tick to tick. If the server refuses a statement
-	// (Refused), Read adds to out.Missing or ignores it. A refusal that Read
-	// returns is added to out.Missing; any other error fails the sample.
+	// Read adds values to out. It returns at once if the server is of another kind, which can
+	// change between ticks. If the server refuses a statement (Refused), Read adds to out.Missing
+	// or ignores it. A refusal that Read returns is added to out.Missing; any other error fails the
+	// sample.
 	Read(ctx context.Context, q Querier, tick *Tick, out *engine.Status) error
 }
 
-// StatementDetail is a Detail that reads what the server counts by statement, see
+// StatementDetail is a Detail that reads the server's counts by statement, see
 // [engine.StatementReader].
 type StatementDetail interface {
 	Detail
 	ReadStatements(ctx context.Context, q Querier, target *engine.Target, server *Server, before *engine.StatementReading) (*engine.StatementReading, error)
 }
 
-// Needs is what a detail reads. The names of all details are read by one
-// statement of each kind.
+// Needs is what a detail reads. One statement of each kind reads the names of all details.
 type Needs struct {
-	// Status are variables of SHOW GLOBAL STATUS that Read needs, Variables the
-	// system variables that it needs in Server.
+	// Status are the variables of SHOW GLOBAL STATUS that Read needs, Variables the system
+	// variables that it needs in Server.
 	Status, Variables []string
-	// Settings are the system variables that ReadSettings needs. It adds settings
-	// to out, none if the server is of another kind.
+	// Settings are the system variables that ReadSettings needs. ReadSettings adds settings to out,
+	// none if the server is of another kind.
 	Settings     []string
 	ReadSettings func(server *Server, variables Values, out engine.Settings)
-	// Options are those that the detail has in a target's configuration.
+	// Options are the detail's options in a target's configuration.
 	Options engine.OptionChecks
 }
 
-// Tick is what has been read when a detail is called.
+// Tick is what has been read before a detail is called.
 type Tick struct {
 	Target *engine.Target
 	Server *Server
 	Status Values
 }
 
-// Querier runs statements that only read.
+// Querier runs read-only statements.
 type Querier interface {
-	// Rows returns the whole answer. A statement that the server refused (no
-	// right, unknown to this version) is not sent again for a minute; the same
-	// error is returned instead.
+	// Rows returns the whole answer. A statement that the server refused (missing right, unknown in
+	// this version) is not sent again for a minute; Rows returns the same error instead.
 	Rows(ctx context.Context, statement string) ([]Row, error)
 }
 
-// Family returns the engine `mysql`. Each prober gets details of its own. They are
-// called in the given order; the first one that sets position or role wins.
+// Family returns the engine `mysql`. Each prober gets its own details. They are called in the given
+// order; the first one that sets position or role wins.
 func Family(details ...func() Detail) *engine.Engine {
 	return &engine.Engine{
 		Name: "mysql", DefaultPort: "3306",

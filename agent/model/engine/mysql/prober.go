@@ -57,8 +57,7 @@ func (p *prober) Probe(ctx context.Context) (*engine.Status, error) {
 	status, err := p.sample(ctx)
 	err = p.budget.Check(err)
 	if err != nil && known && lost(err) && ctx.Err() == nil {
-		// The server was restarted, or closed an idle connection. A second attempt
-		// saves the tick.
+		// The server was restarted, or closed an idle connection. A second attempt saves the tick.
 		p.drop()
 		status, err = p.sample(ctx)
 	}
@@ -89,7 +88,7 @@ func (p *prober) drop() {
 	}
 }
 
-// refresh identifies the server, if that has not been done for a while.
+// refresh identifies the server if the last identification is too old.
 func (p *prober) refresh(ctx context.Context) error {
 	c := p.conn
 	if c.server != nil && time.Since(c.refreshed) < refreshEvery {
@@ -144,8 +143,8 @@ func (p *prober) sample(ctx context.Context) (*engine.Status, error) {
 	return out, nil
 }
 
-// roundTrip measures an exchange in which the server has nothing to do. Proxies answer a
-// ping themselves, but send a statement on to a server.
+// roundTrip measures an exchange in which the server has nothing to do. It uses a statement, since
+// proxies answer a ping themselves.
 func (p *prober) roundTrip(ctx context.Context) (time.Duration, error) {
 	begin := time.Now()
 	if p.target.Behind == "" {
@@ -153,7 +152,7 @@ func (p *prober) roundTrip(ctx context.Context) (time.Duration, error) {
 		return time.Since(begin), err
 	}
 	err := p.conn.query(ctx, "DO 0", func(rows *sql.Rows) error { return rows.Err() })
-	if answered(err) { // refused: the sample is not lost for that
+	if answered(err) { // refused, which must not fail the sample
 		return 0, nil
 	}
 	return time.Since(begin), err
@@ -170,7 +169,7 @@ func Decode(ctx context.Context, tick *Tick, q Querier, details []Detail) (*engi
 		err := d.Read(ctx, q, tick, out)
 		switch {
 		case err == nil:
-		case answered(err): // only what this detail reads is missing
+		case answered(err): // only the values of this detail are missing
 			out.Missing = append(out.Missing, engine.OneLine(err.Error()))
 		default:
 			return nil, err

@@ -48,7 +48,7 @@ func listen(t *testing.T, talk func(net.Conn)) string {
 	return l.Addr().String()
 }
 
-// packet frames a payload as MySQL does.
+// packet frames a payload like MySQL.
 func packet(sequence byte, payload string) string {
 	n := len(payload)
 	return string([]byte{byte(n), byte(n >> 8), byte(n >> 16), sequence}) + payload
@@ -61,7 +61,7 @@ func say(text string) func(net.Conn) {
 	}
 }
 
-// greetingOf a server, without TLS among its capabilities.
+// greetingOf returns a server's greeting, without TLS in its capabilities.
 func greetingOf(version string) string { return greetingWith(version, "\xff\xf7") }
 
 func greetingWith(version, capabilities string) string {
@@ -72,10 +72,10 @@ func errorPacket(sequence byte, number uint16, text string) string {
 	return packet(sequence, "\xff"+string([]byte{byte(number), byte(number >> 8)})+"#HY000"+text)
 }
 
-// encrypted greets and begins TLS with a certificate that nobody has signed.
+// encrypted sends a greeting and begins TLS with a certificate without a trusted signature.
 func encrypted(t *testing.T) func(net.Conn) {
 	t.Helper()
-	web := httptest.NewUnstartedServer(nil) // for its certificate, of example.com
+	web := httptest.NewUnstartedServer(nil) // for its certificate for example.com
 	web.StartTLS()
 	t.Cleanup(web.Close)
 	return func(c net.Conn) {
@@ -85,8 +85,8 @@ func encrypted(t *testing.T) func(net.Conn) {
 	}
 }
 
-// Whatever is behind the port: one line that says what, the same each time,
-// within the deadline.
+// Whatever is listening on the port, the error says so in one line, the same each time, within the
+// deadline.
 func TestWhatIsBehindThePort(t *testing.T) {
 	closed := listen(t, func(net.Conn) {})
 	refuse := func(number uint16, text string) func(net.Conn) {
@@ -128,7 +128,7 @@ func TestWhatIsBehindThePort(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer func() { _ = p.Close() }()
-			limit := 30 * time.Second // a busy machine needs long for TLS
+			limit := 30 * time.Second // TLS takes long on a busy machine
 			if errors.Is(tt.is, context.DeadlineExceeded) {
 				limit = 300 * time.Millisecond
 			}
@@ -155,7 +155,7 @@ func TestWhatIsBehindThePort(t *testing.T) {
 	}
 }
 
-// testCA trusts httptest's certificate.
+// testCA returns a pool that trusts httptest's certificate.
 func testCA(t *testing.T) *x509.CertPool {
 	t.Helper()
 	web := httptest.NewTLSServer(nil)

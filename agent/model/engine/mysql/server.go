@@ -6,26 +6,26 @@ import (
 	"strings"
 )
 
-// Server is what a connection has learned about its server, when it was opened
-// and once a minute since.
+// Server is what is known about a connection's server, read when the connection was opened and once
+// a minute since.
 type Server struct {
-	// Version is the server's own text, without the prefix 5.5.5- that MariaDB 10
-	// adds for old replicas.
+	// Version is the server's own text without the prefix 5.5.5-, which MariaDB 10 adds for old
+	// replicas.
 	Version string
-	// Number is the version as numbers, to be compared among servers of one
-	// flavour only. On Aurora and TiDB it is the compatible MySQL version.
+	// Number is the version as numbers. Compare it only between servers of one flavour. On Aurora
+	// and TiDB it is the compatible MySQL version.
 	Number [3]int
 	// Flavour is mysql, mariadb, percona, aurora or tidb.
 	Flavour string
-	// Variables are system variables: those of serverVariables and the details'.
+	// Variables are the system variables in serverVariables and those of the details.
 	Variables Values
 }
 
-// serverVariables are asked for from every server.
+// serverVariables are read from every server.
 var serverVariables = []string{"version", "version_comment", "max_connections", "aurora_version", "hostname"}
 
-// NewServer identifies a server by its variables. It fails if the version is
-// missing or older than 5.5.
+// NewServer identifies a server by its variables. It fails if the version is missing or older than
+// 5.5.
 func NewServer(variables Values) (*Server, error) {
 	version := variables["version"]
 	if rest, ok := strings.CutPrefix(version, "5.5.5-"); ok && strings.Contains(rest, "MariaDB") {

@@ -9,8 +9,8 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/engine"
 )
 
-// settingNames are the system variables of MySQL, MariaDB and Percona Server
-// that change what a benchmark measures. A server reports those that it has.
+// settingNames are the system variables of MySQL, MariaDB and Percona Server that affect a
+// benchmark. A server returns those that it has.
 var settingNames = []string{
 	"datadir", "innodb_buffer_pool_size", "innodb_buffer_pool_instances", "innodb_dedicated_server", "innodb_page_size",
 	"innodb_flush_log_at_trx_commit", "innodb_flush_method", "innodb_flush_neighbors", "innodb_doublewrite", "innodb_use_native_aio",
@@ -40,7 +40,7 @@ var settingNames = []string{
 // renamed maps old names to new ones; servers may have both.
 var renamed = strings.NewReplacer("slave", "replica", "master", "source", "tx_isolation", "transaction_isolation")
 
-// errNotConnected is the error if the connection was lost since the last probe.
+// errNotConnected is returned if the connection was lost since the last probe.
 var errNotConnected = errors.New("not connected")
 
 // Settings implements engine.Configured with one statement.
@@ -90,7 +90,7 @@ func (p *prober) Statements(ctx context.Context, before *engine.StatementReading
 // DecodeSettings returns the settings among a server's variables.
 func DecodeSettings(server *Server, variables Values, details []Detail) engine.Settings {
 	out := engine.Settings{}
-	// TiDB has MySQL's variables too, but most of them have no effect.
+	// TiDB also has MySQL's variables, but most of them have no effect.
 	if server.Flavour != "tidb" {
 		Copy(settingNames, variables, out)
 	}
@@ -107,7 +107,7 @@ func DecodeSettings(server *Server, variables Values, details []Detail) engine.S
 	return out
 }
 
-// Copy adds the variables of these names that the server has.
+// Copy adds the variables with these names that the server has.
 func Copy(names []string, variables Values, out engine.Settings) {
 	for _, name := range names {
 		if v, ok := variables[name]; ok {

@@ -8,7 +8,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/engine"
 )
 
-// TestSettings guards which variables of a server are taken for its settings.
+// TestSettings guards which variables of a server become settings.
 func TestSettings(t *testing.T) {
 	for name, c := range map[string]struct {
 		variables Values
@@ -23,7 +23,7 @@ func TestSettings(t *testing.T) {
 		},
 		"the old name only": {Values{"version": "10.11.6-MariaDB", "slave_parallel_threads": "8"}, engine.Settings{"slave_parallel_threads": "8"}},
 		"not asked for":     {Values{"version": "8.0.36", "validate_password": "x", "innodb_flush_method": ""}, engine.Settings{"innodb_flush_method": ""}},
-		// TiDB answers with defaults of MySQL that nothing stands behind.
+		// TiDB returns MySQL's defaults, which have no effect.
 		"tidb": {Values{"version": "8.0.11-TiDB-v8.5.0", "innodb_buffer_pool_size": "134217728"}, engine.Settings{}},
 	} {
 		server, err := NewServer(c.variables)

@@ -7,22 +7,21 @@ import (
 	"strings"
 )
 
-// Values are status or system variables by name, as the server gives them:
-// numbers, words, dates, or nothing. A variable that the server does not have is
-// not in the map.
+// Values are status or system variables by name, as the server returns them: numbers, words, dates,
+// or nothing. Variables that the server does not have are missing in the map.
 type Values map[string]string
 
-// Uint returns a whole number without sign, exact up to 2^64-1; false for
-// anything else (words, dates, -1, -nan, empty).
+// Uint returns an unsigned whole number, exact up to 2^64-1; false for anything else (words, dates,
+// -1, -nan, empty).
 func (v Values) Uint(name string) (uint64, bool) {
 	n, err := strconv.ParseUint(v[name], 10, 64)
 	return n, err == nil
 }
 
-// Number returns any finite decimal number; false for anything else.
+// Number returns a finite decimal number; false for anything else.
 func (v Values) Number(name string) (float64, bool) { return number(v[name]) }
 
-// Bool returns a switch in any of the spellings that servers use.
+// Bool returns a switch in any spelling that servers use.
 func (v Values) Bool(name string) (value, ok bool) { return boolean(v[name]) }
 
 func number(text string) (float64, bool) {
@@ -46,14 +45,14 @@ func boolean(text string) (value, ok bool) {
 	return false, false
 }
 
-// Row is one row of an answer. Columns have names, of which several can be
-// tried, since versions rename them (Slave_…, Replica_…).
+// Row is one row of an answer. Methods accept several names for a column, since versions rename
+// columns (Slave_…, Replica_…).
 type Row struct {
 	columns map[string]int
 	values  []sql.NullString
 }
 
-// NewRow returns a row; values beyond the columns are ignored.
+// NewRow returns a row. It ignores values beyond the columns.
 func NewRow(columns []string, values []sql.NullString) Row {
 	index := make(map[string]int, len(columns))
 	for i, c := range columns {
@@ -84,7 +83,7 @@ func ReadRows(rows *sql.Rows) ([]Row, error) {
 	return answer, rows.Err()
 }
 
-// Has reports whether one of the columns exists, be it NULL.
+// Has reports whether one of the columns exists, even with NULL.
 func (r Row) Has(names ...string) bool {
 	for _, name := range names {
 		if i, ok := r.columns[name]; ok && i < len(r.values) {
@@ -94,8 +93,8 @@ func (r Row) Has(names ...string) bool {
 	return false
 }
 
-// Lookup returns the first of the columns that exists; false if none does or it
-// is NULL.
+// Lookup returns the value of the first of these columns that exists; false if none exists or the
+// value is NULL.
 func (r Row) Lookup(names ...string) (string, bool) {
 	for _, name := range names {
 		if i, ok := r.columns[name]; ok && i < len(r.values) {
@@ -105,7 +104,7 @@ func (r Row) Lookup(names ...string) (string, bool) {
 	return "", false
 }
 
-// Text is Lookup with an empty text for no value.
+// Text is Lookup with an empty text if there is no value.
 func (r Row) Text(names ...string) string {
 	text, _ := r.Lookup(names...)
 	return text
@@ -116,7 +115,7 @@ func (r Row) Number(names ...string) (float64, bool) {
 	return number(r.Text(names...))
 }
 
-// Uint is Lookup as a whole number without sign.
+// Uint is Lookup as an unsigned whole number.
 func (r Row) Uint(names ...string) (uint64, bool) {
 	n, err := strconv.ParseUint(r.Text(names...), 10, 64)
 	return n, err == nil

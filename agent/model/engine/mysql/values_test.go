@@ -17,7 +17,7 @@ func TestValuesByKind(t *testing.T) {
 	tests := []struct {
 		text   string
 		uint   uint64
-		number float64 // NaN: none
+		number float64 // NaN: no value
 	}{
 		{"0", 0, 0},
 		{"42", 42, 42},
@@ -107,7 +107,7 @@ func decode(t *testing.T, status Values) *engine.Status {
 	return out
 }
 
-// What a server does not tell is absent, never 0.
+// A value that a server does not report is absent, never 0.
 func TestCounters(t *testing.T) {
 	out := decode(t, Values{
 		"Uptime": "1525", "Questions": "2454", "Queries": "149296", "Com_update": "58640", "Com_update_multi": "2",
@@ -141,7 +141,7 @@ func TestCounters(t *testing.T) {
 	}
 }
 
-// Each series once, as a collector needs it, and labels as many as declared.
+// Each series occurs once, as a collector requires, with as many labels as declared.
 func TestCountersAreDistinct(t *testing.T) {
 	all := Values{}
 	for _, name := range variables.Names() {
@@ -158,7 +158,8 @@ func (f failing) Read(context.Context, Querier, *Tick, *engine.Status) error {
 	return f.err
 }
 
-// A server that refuses a detail is still sampled; a lost connection is not.
+// A server that refuses the statement of a detail is still sampled; a lost connection fails the
+// sample.
 func TestFailingDetail(t *testing.T) {
 	server, _ := NewServer(Values{"version": "8.4.3"})
 	tick := &Tick{Target: &engine.Target{}, Server: server, Status: Values{"Questions": "1"}}

@@ -20,7 +20,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/engine/tidb"
 )
 
-// tables answers a statement with the table that is in turn.
+// tables answers each statement with the next table.
 type tables struct {
 	all  [][]mysql.Row
 	next int
@@ -35,8 +35,8 @@ func (q *tables) Rows(context.Context, string) ([]mysql.Row, error) {
 	return q.all[q.next%len(q.all)], nil
 }
 
-// parseTables reads tables that an empty line ends; the first line of each names the
-// columns, and tabs separate the cells.
+// parseTables reads tables separated by empty lines. The first line of each names the columns, and
+// tabs separate the cells.
 func parseTables(text string) *tables {
 	q := &tables{}
 	for block := range strings.SplitSeq(text, "\n\n") {
@@ -59,8 +59,8 @@ func parseTables(text string) *tables {
 	return q
 }
 
-// FuzzMySQLTables: whatever tables a server of the family answers with, no detail
-// panics, and what they make of them is bounded and finite.
+// FuzzMySQLTables guards that no detail panics, whatever tables a server of the family returns, and
+// that the results are finite and bounded.
 func FuzzMySQLTables(f *testing.F) {
 	files, err := filepath.Glob("../*/testdata/*/*.*.tsv")
 	if err != nil {
@@ -83,7 +83,7 @@ func FuzzMySQLTables(f *testing.F) {
 		}
 		lines := strings.SplitN(string(data), "\n", 4)
 		for i, line := range lines[:len(lines)-1] {
-			if cells := strings.Split(line, "\t"); len(cells) > 3 { // without the recorder's own
+			if cells := strings.Split(line, "\t"); len(cells) > 3 { // without the recorder's own columns
 				lines[i] = strings.Join(cells[3:], "\t")
 			}
 		}

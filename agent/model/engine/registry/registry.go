@@ -15,10 +15,10 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/engine/tidb"
 )
 
-// Engines by the name used in the configuration. A new engine is one line here.
+// Engines are the supported databases. A new engine is one line here.
 var Engines = []*engine.Engine{
 	mysql.Family(
-		aurora.Details(), // before replication: its readers are no MySQL replicas
+		aurora.Details(), // before replication: Aurora's readers are not MySQL replicas
 		galera.New,
 		groupreplication.New,
 		replication.New,

@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// A new engine is one package and one line of the registry.
+// A new engine takes one package and one line of the registry.
 func TestNewEngine(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",

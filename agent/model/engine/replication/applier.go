@@ -8,15 +8,14 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/engine/mysql"
 )
 
-// Applier measures lag in time from MySQL 8's table of applier workers, which
-// holds the times of commit on the source in microseconds. Those are the
-// source's clock; the rest is the replica's.
+// Applier measures lag in seconds from MySQL 8's table of applier workers, which contains commit
+// times on the source in microseconds. These times are from the source's clock, all others from the
+// replica's.
 //
-// It remembers what was applied last, since the table keeps that row: a replica
-// that applies nothing, or is stopped, shows the lag of its last transaction for
-// hours.
+// It remembers the last applied transaction, since the table keeps its row: a replica that applies
+// nothing, or is stopped, would show the lag of its last transaction for hours.
 type Applier struct {
-	last string // the transaction applied last, at the previous tick
+	last string // the last applied transaction at the previous tick
 }
 
 const askWorkers = "SELECT CHANNEL_NAME, SERVICE_STATE, APPLYING_TRANSACTION, LAST_APPLIED_TRANSACTION," +
@@ -26,8 +25,8 @@ const askWorkers = "SELECT CHANNEL_NAME, SERVICE_STATE, APPLYING_TRANSACTION, LA
 	" UNIX_TIMESTAMP(LAST_APPLIED_TRANSACTION_END_APPLY_TIMESTAMP) AS applied_end" +
 	" FROM performance_schema.replication_applier_status_by_worker"
 
-// Read sets the lag of the channel, the configured delay excluded, if nothing has
-// set it. Servers before MySQL 8 have no such table.
+// Read sets the lag of the channel without the configured delay, unless it is already set. Servers
+// before MySQL 8 lack the table.
 func (a *Applier) Read(ctx context.Context, q mysql.Querier, channel string, out *engine.Status) error {
 	lag, err := a.lag(ctx, q, channel)
 	if err != nil {
@@ -39,10 +38,9 @@ func (a *Applier) Read(ctx context.Context, q mysql.Querier, channel string, out
 	return nil
 }
 
-// lag returns the age in seconds of the oldest transaction that is being
-// applied. If none is, but one was applied since the last call, it returns how
-// old that was at its end. Otherwise the lag is unknown. An empty channel means
-// all channels except those of Group Replication.
+// lag returns the age in seconds of the oldest transaction being applied. If there is none, but one
+// was applied since the last call, it returns the age of that one at its end. Otherwise the lag is
+// unknown. An empty channel means all channels except those of Group Replication.
 func (a *Applier) lag(ctx context.Context, q mysql.Querier, channel string) (series.Optional[float64], error) {
 	unknown := series.Optional[float64]{}
 	statement := askWorkers + " WHERE CHANNEL_NAME NOT LIKE 'group\\_replication\\_%'"
@@ -61,7 +59,7 @@ func (a *Applier) lag(ctx context.Context, q mysql.Querier, channel string) (ser
 		if !ok {
 			continue
 		}
-		// An unset time is the year 0, which UNIX_TIMESTAMP makes 0.
+		// An unset time is the year 0, for which UNIX_TIMESTAMP returns 0.
 		if id := row.Text("APPLYING_TRANSACTION"); id != "" {
 			if committed, ok := row.Number("applying_committed"); ok && committed > 0 {
 				running = series.Some(max(running.Value, now-committed))

@@ -10,19 +10,18 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/engine/mysql"
 )
 
-// BinlogPosition is a place in one server's binary logs, for servers that
-// replicate without GTIDs (MySQL's default up to 8.4). The source is where it
-// has written to; a replica is where it has applied. Two positions can be
-// compared, but the transactions between them can't be counted.
+// BinlogPosition is a place in the binary logs of one server, for servers that replicate without
+// GTIDs (MySQL's default up to 8.4): the place up to which a source has written or a replica has
+// applied. Two positions can be compared, but the transactions between them can't be counted.
 type BinlogPosition struct {
 	// Source identifies the server that wrote the logs.
 	Source string
 	File   string
-	// Number is the file's, Offset the byte in it.
+	// Number is the number of the file, Offset the byte in it.
 	Number, Offset uint64
 }
 
-// newBinlogPosition reads a file's name such as binlog.000042.
+// newBinlogPosition parses a file name such as binlog.000042.
 func newBinlogPosition(source, file string, offset uint64) (*BinlogPosition, bool) {
 	i := strings.LastIndexByte(file, '.')
 	number, err := strconv.ParseUint(file[i+1:], 10, 31)
@@ -32,7 +31,7 @@ func newBinlogPosition(source, file string, offset uint64) (*BinlogPosition, boo
 	return &BinlogPosition{Source: source, File: file, Number: number, Offset: offset}, true
 }
 
-// Behind implements engine.Position: transactions can't be counted.
+// Behind implements engine.Position. It always returns false, since transactions can't be counted.
 func (p *BinlogPosition) Behind(engine.Position) (uint64, bool) { return 0, false }
 
 // Reaches implements engine.Reacher.
@@ -82,14 +81,14 @@ func readBinlogPosition(ctx context.Context, q mysql.Querier, server *mysql.Serv
 			out.Received = received
 		}
 	}
-	if ok { // of several sources there is no one position
+	if ok { // several sources have no common position
 		out.Position, out.Replicating = p, true
 	}
 	return nil
 }
 
-// askBinlog sends the statement that fits the version: MySQL 8.4 has only the new
-// name, 8.1 and older only the old one.
+// askBinlog sends the statement for the server's version: MySQL 8.4 only has the new name, 8.1 and
+// older only the old one.
 func askBinlog(ctx context.Context, q mysql.Querier, server *mysql.Server) ([]mysql.Row, error) {
 	if server.AtLeast(8, 2, 0) {
 		return mysql.FirstSupported(ctx, q, "SHOW BINARY LOG STATUS", "SHOW MASTER STATUS")

@@ -20,10 +20,10 @@ var (
 	heartbeats         = measure.NewCounter("replication_received_heartbeats_total", "Heartbeats received from the source (MariaDB).", "channel")
 )
 
-// channel is one row of SHOW REPLICA STATUS or its older names.
+// channel is one row of SHOW REPLICA STATUS, under its new or old column names.
 type channel struct {
 	name   string
-	source string // the source's UUID (MySQL) or server id (MariaDB)
+	source string // UUID (MySQL) or server id (MariaDB) of the source
 
 	receiving  bool // connected and receiving
 	connecting bool
@@ -33,12 +33,12 @@ type channel struct {
 	delay   time.Duration
 	waiting string // transactions received, in the server's notation
 	done    string // transactions executed
-	usesID  bool   // replicates by GTID, so that waiting means something
+	usesID  bool   // replicates by GTID: waiting is meaningful
 
 	row mysql.Row
 }
 
-// newChannel reads a row with the old or the new names of its columns.
+// newChannel reads a row with the old or new column names.
 func newChannel(row mysql.Row) channel {
 	c := channel{row: row, name: row.Text("Channel_Name", "Connection_name"), source: row.Text("Source_UUID", "Master_UUID", "Master_Server_Id")}
 	receiver := row.Text("Replica_IO_Running", "Slave_IO_Running")
@@ -62,8 +62,8 @@ func newChannel(row mysql.Row) channel {
 	return c
 }
 
-// received returns the transactions that were received; false while the channel is not
-// connected, or if it does not replicate by GTIDs.
+// received returns the transactions that were received; false while the channel is not connected,
+// or if it does not replicate by GTID.
 func (c *channel) received() (gtid.Set, bool) {
 	if !c.receiving || !c.usesID || c.waiting == "" {
 		return nil, false
@@ -80,7 +80,7 @@ func (c *channel) parse(text string) (gtid.Set, error) {
 	return gtid.ParseSet(text)
 }
 
-// report sets the channel's own series.
+// report sets the series of the channel.
 func (c *channel) report(out *engine.Status) {
 	out.SetBool(engine.ReplicationRunning, c.receiving, c.name, "receiver")
 	out.SetBool(engine.ReplicationRunning, c.applying, c.name, "applier")
@@ -107,8 +107,8 @@ func (c *channel) report(out *engine.Status) {
 	}
 }
 
-// reportLag sets the largest lag that the channels report. It is unknown if that
-// of one channel is.
+// reportLag sets the largest lag that a channel reports. It is unknown if the lag of one channel
+// is.
 func reportLag(channels []channel, out *engine.Status) {
 	worst, known := 0.0, len(channels) > 0
 	for i := range channels {
@@ -122,9 +122,9 @@ func reportLag(channels []channel, out *engine.Status) {
 	}
 }
 
-// reportQueue counts what was received and not yet applied, over all channels.
-// An empty set of received transactions means unknown: it is empty after a
-// restart of the replica until something arrives.
+// reportQueue counts the transactions received but not applied, over all channels. An empty set of
+// received transactions means unknown: after a restart of the replica it is empty until something
+// arrives.
 func reportQueue(channels []channel, out *engine.Status) {
 	if _, set := out.Get(engine.ReplicationQueueTransactions); set || len(channels) == 0 {
 		return

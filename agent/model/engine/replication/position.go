@@ -15,7 +15,7 @@ const (
 	askMySQLPosition   = "SELECT @@GLOBAL.gtid_executed AS gtid_executed, @@GLOBAL.server_uuid AS server_uuid"
 )
 
-// readPosition sets the server's position, by GTIDs if it has them.
+// readPosition sets the server's position, by GTID if possible.
 func readPosition(ctx context.Context, q mysql.Querier, server *mysql.Server, channels []channel, out *engine.Status) error {
 	var p *gtid.Position
 	var err error
@@ -45,7 +45,7 @@ func readPosition(ctx context.Context, q mysql.Querier, server *mysql.Server, ch
 	return nil
 }
 
-// mySQLPosition is gtid_executed.
+// mySQLPosition reads gtid_executed.
 func mySQLPosition(ctx context.Context, q mysql.Querier, replica bool) (*gtid.Position, error) {
 	rows, err := q.Rows(ctx, askMySQLPosition)
 	if err != nil || len(rows) == 0 {
@@ -57,7 +57,7 @@ func mySQLPosition(ctx context.Context, q mysql.Querier, replica bool) (*gtid.Po
 	}
 	set, err := gtid.ParseSet(text)
 	if err != nil {
-		return nil, nil // the notation of a later version
+		return nil, nil // notation of a later version
 	}
 	p := &gtid.Position{Kind: gtid.MySQL, Executed: set, Text: text}
 	p.Server = rows[0].Text("server_uuid")
@@ -67,9 +67,8 @@ func mySQLPosition(ctx context.Context, q mysql.Querier, replica bool) (*gtid.Po
 	return p, nil
 }
 
-// mariaDBPosition is gtid_slave_pos on a replica, and what is in the binary
-// log on others. A replica's binary log counts only for domains that it does
-// not replicate.
+// mariaDBPosition reads gtid_slave_pos on a replica and the end of the binary log on other servers.
+// On a replica the binary log counts only for domains that it does not replicate.
 func mariaDBPosition(ctx context.Context, q mysql.Querier, channels []channel, logBin string) (*gtid.Position, error) {
 	rows, err := q.Rows(ctx, askMariaDBPosition)
 	if err != nil || len(rows) == 0 {

@@ -47,13 +47,13 @@ func running(t *testing.T, s *engine.Sample, receiver, applier float64) {
 	}
 }
 
-// The sequence of both recordings of a primary and its replica: CPU cut at
-// 113.3, lifted at 131.3; applier stopped at 143.3, started at 152.4; receiver
-// unable to log in from 160.5 to 172.8; load over at 182.5.
+// The sequence in both recordings of a primary and its replica: CPU limited from 113.3 to 131.3;
+// applier stopped from 143.3 to 152.4; receiver unable to log in from 160.5 to 172.8; load over at
+// 182.5.
 func TestMySQL(t *testing.T) {
 	frames, first := play(t, "mysql", mySQL, "source", "replica")
 
-	s := replica(frames, first, 1795226121) // applying far behind: the workers know it best
+	s := replica(frames, first, 1795226121) // applying far behind: the workers' table is the most exact
 	running(t, s, 1, 1)
 	enginetest.Lag(t, s, 4191-2098, 6.985, 0.005)
 	if frames[0].Samples[0].Status.Role != "primary" || s.Status.Role != "replica" {
@@ -63,8 +63,8 @@ func TestMySQL(t *testing.T) {
 		t.Errorf("queue %v", n)
 	}
 
-	// Applier stopped: the server's seconds are NULL and the last-applied times
-	// frozen at a few ms, while the lag grows by a second each second.
+	// Applier stopped: the server's seconds are NULL and the last applied times are frozen at a few
+	// ms, while the lag grows by one second per second.
 	a, b := replica(frames, first, 1795226147), replica(frames, first, 1795226149)
 	for _, s := range []*engine.Sample{a, b} {
 		running(t, s, 1, 0)
@@ -75,7 +75,7 @@ func TestMySQL(t *testing.T) {
 	enginetest.Lag(t, a, 12081-11010, 3.533, 0.005)
 	enginetest.Lag(t, b, 12649-11010, 5.627, 0.005)
 
-	// Receiver broken: all that was received is applied, and yet it is behind.
+	// Receiver broken: everything received is applied, yet the replica is behind.
 	s = replica(frames, first, 1795226167)
 	running(t, s, 0, 1)
 	enginetest.Lag(t, s, 18159-16257, 6.229, 0.005)
@@ -89,7 +89,7 @@ func TestMySQL(t *testing.T) {
 		t.Errorf("connecting %v", n)
 	}
 
-	// The load is over and all applied: 0, not the age of the last transaction.
+	// The load is over and everything is applied: 0, not the age of the last transaction.
 	enginetest.Lag(t, replica(frames, first, 1795226190), 0, 0, 0.005)
 	if s := replica(frames, first, 1795226190); s.Status.LagSeconds.Known {
 		t.Errorf("idle workers tell %v", s.Status.LagSeconds.Value)
@@ -123,8 +123,8 @@ func TestMariaDBHeldByALock(t *testing.T) {
 	enginetest.Lag(t, replica(frames, first, 1795226608), 3, 0.002, 0.005)
 }
 
-// A source was stopped for 9 s (SIGSTOP) and committed nothing meanwhile, so that its replica
-// with a delay of 5 s, which counts whole seconds, is not behind when the source continues.
+// A source was stopped for 9 s (SIGSTOP) and committed nothing meanwhile. Its replica with a delay
+// of 5 s, which counts whole seconds, must not be behind when the source continues.
 func TestDelayedReplicaOfASourceThatStoodStill(t *testing.T) {
 	for _, c := range []struct {
 		scenario  string

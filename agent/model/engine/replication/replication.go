@@ -1,10 +1,10 @@
-// Package replication reads how far a replica of the MySQL family is, over
-// all its channels: MySQL's source and replica, MariaDB's with GTIDs.
+// Package replication reads how far a replica of the MySQL family is, over all its channels:
+// MySQL's source and replica, MariaDB's with GTIDs.
 //
-// The sampler measures the lag between servers from the positions of both at the
-// same tick, which works in every state: GTIDs, or else positions in the
-// source's binary log. The replica's own figure is a metric besides. It is more
-// accurate only while the replica applies (MySQL 8 and later, see Applier).
+// The sampler measures the lag between servers from their positions at the same tick, which works
+// in every state: by GTID, otherwise by position in the source's binary log. The replica's own lag
+// is a separate metric. It is more accurate only while the replica applies (MySQL 8 and later, see
+// Applier).
 package replication
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/engine/mysql"
 )
 
-// retryInterval is how often a server that was no replica is asked again.
+// retryInterval is the interval for asking a server that was not a replica.
 const retryInterval = 5 * time.Second
 
 // Detail reads replication channels and GTIDs.
@@ -44,7 +44,7 @@ func (d *Detail) Read(ctx context.Context, q mysql.Querier, tick *mysql.Tick, ou
 		return err
 	}
 	replica := len(d.channels) > 0
-	// The position of a member of a cluster or group is that of its history.
+	// A member of a cluster or group has its position in that history instead.
 	alone := out.Role == ""
 	if alone {
 		switch {
@@ -70,8 +70,8 @@ func (d *Detail) Read(ctx context.Context, q mysql.Querier, tick *mysql.Tick, ou
 	return d.readApplier(ctx, q, out)
 }
 
-// readChannels asks for the channels: at every tick on a replica, and every few
-// seconds on others, in case they become one.
+// readChannels reads the channels: at every tick on a replica, every few seconds on other servers,
+// in case they become one.
 func (d *Detail) readChannels(ctx context.Context, q mysql.Querier, server *mysql.Server, out *engine.Status) error {
 	if len(d.channels) == 0 && !d.denied && time.Since(d.asked) < retryInterval {
 		return nil
@@ -97,7 +97,7 @@ func (d *Detail) readChannels(ctx context.Context, q mysql.Querier, server *mysq
 	d.channels = d.channels[:0]
 	for _, row := range rows {
 		c := newChannel(row)
-		// The channels of a group belong to Group Replication.
+		// Package groupreplication reads the channels of a group.
 		if !strings.HasPrefix(c.name, "group_replication_") {
 			d.channels = append(d.channels, c)
 		}
@@ -105,9 +105,8 @@ func (d *Detail) readChannels(ctx context.Context, q mysql.Querier, server *mysq
 	return nil
 }
 
-// askChannels sends the statement that fits the version: the new name since
-// MySQL 8.0.22, the old one before (removed in 8.4), and
-// MariaDB's own for all connections.
+// askChannels sends the statement for the server's version: the new name since MySQL 8.0.22, the
+// old one before (removed in 8.4), and MariaDB's own for all connections.
 func askChannels(ctx context.Context, q mysql.Querier, server *mysql.Server) ([]mysql.Row, error) {
 	switch {
 	case server.MariaDB():
@@ -118,11 +117,11 @@ func askChannels(ctx context.Context, q mysql.Querier, server *mysql.Server) ([]
 	return mysql.FirstSupported(ctx, q, "SHOW SLAVE STATUS", "SHOW REPLICA STATUS")
 }
 
-// readApplier takes the lag in time from the workers' table.
+// readApplier reads the lag in seconds from the workers' table.
 func (d *Detail) readApplier(ctx context.Context, q mysql.Querier, out *engine.Status) error {
 	for i := range d.channels {
 		if !d.channels[i].applying || !d.channels[i].receiving {
-			return nil // the table holds values of the past, or not all that is missing
+			return nil // the table has outdated or incomplete values
 		}
 	}
 	return d.applier.Read(ctx, q, "", out)

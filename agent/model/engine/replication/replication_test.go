@@ -15,7 +15,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/engine/mysql"
 )
 
-// server answers statements by their beginning; the others it does not know.
+// server answers statements by prefix; all others are unknown to it.
 type server struct {
 	answers map[string][]mysql.Row
 	refuse  map[string]uint16
@@ -37,7 +37,7 @@ func (s *server) Rows(_ context.Context, statement string) ([]mysql.Row, error) 
 	return nil, mysql.ErrUnknownStatement
 }
 
-// row makes a row of "column=value" pairs; column without value is NULL.
+// row returns a row of "column=value" pairs; a column without a value is NULL.
 func row(cells ...string) mysql.Row {
 	var names []string
 	var values []sql.NullString
@@ -62,7 +62,7 @@ func read(t *testing.T, d mysql.Detail, s *server, variables mysql.Values, clust
 	return out
 }
 
-// Several channels with the names of MySQL 5.7; one is delayed, one is down.
+// Several channels with the column names of MySQL 5.7; one is delayed, one is down.
 func TestChannels(t *testing.T) {
 	s := &server{answers: map[string][]mysql.Row{"SHOW SLAVE STATUS": {
 		row("Slave_IO_Running=Yes", "Slave_SQL_Running=Yes", "Seconds_Behind_Master=12", "SQL_Delay=10", "Channel_Name=east", "Master_UUID=a"),
@@ -111,7 +111,7 @@ func TestStatementOfTheVersion(t *testing.T) {
 	}
 }
 
-// Without the right, nothing is claimed: neither primary nor replica.
+// Without the right the role is unknown: neither primary nor replica.
 func TestNoRight(t *testing.T) {
 	s := &server{
 		refuse:  map[string]uint16{"SHOW": 1227},
@@ -126,8 +126,8 @@ func TestNoRight(t *testing.T) {
 	}
 }
 
-// A server that becomes a replica is noticed within seconds, and is then asked
-// at every tick; one that is none is not.
+// A server that becomes a replica is noticed within seconds and then asked at every tick; other
+// servers are not.
 func TestBecomingAReplica(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &server{answers: map[string][]mysql.Row{"SHOW": {}}}
@@ -176,7 +176,7 @@ func TestAFormerPrimarysPosition(t *testing.T) {
 	}
 }
 
-// Values that stay for good must not be shown as lag.
+// Frozen values must not be shown as lag.
 func TestFrozenWorkers(t *testing.T) {
 	worker := func(applying, applyingAt, applied, appliedAt, end string) mysql.Row {
 		return row("server_now=1000.000000", "APPLYING_TRANSACTION="+applying, "applying_committed="+applyingAt,
@@ -210,7 +210,7 @@ func TestFrozenWorkers(t *testing.T) {
 	}
 }
 
-// Without GTIDs, places in the source's binary log are compared.
+// Without GTIDs, positions in the source's binary log are compared.
 func TestWithoutGTIDs(t *testing.T) {
 	const uuid = "31420075-e54e-11f1-8be2-02fc00000001"
 	source := &server{answers: map[string][]mysql.Row{

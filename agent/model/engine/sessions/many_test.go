@@ -17,8 +17,8 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/engine/mysql/replay"
 )
 
-// TestManySessions guards that 10,000 sessions count whole and cheaply when they are in few
-// states, and that of 10,000 states the most frequent count, which the sample says.
+// TestManySessions guards that 10,000 sessions in few states are counted completely and cheaply,
+// and that of 10,000 states the most frequent ones are counted, which the sample reports.
 func TestManySessions(t *testing.T) {
 	const sessions = 10_000
 	for _, c := range []struct {
@@ -104,8 +104,8 @@ func cells(texts ...string) (values []sql.NullString) {
 	return values
 }
 
-// TestSlowList guards that a server that is too slow to list its sessions loses nothing else,
-// and that it is not asked each second.
+// TestSlowList guards that a server that is too slow to list its sessions is still sampled, and is
+// not asked each second.
 func TestSlowList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, server := New(), &answer{hangs: true}
@@ -142,7 +142,7 @@ func TestSlowList(t *testing.T) {
 	})
 }
 
-// BenchmarkManySessions is reading one answer that lists 10,000 states.
+// BenchmarkManySessions reads one answer with 10,000 states.
 func BenchmarkManySessions(b *testing.B) {
 	d := New()
 	server := &answer{}

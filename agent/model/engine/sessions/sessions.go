@@ -1,10 +1,10 @@
-// Package sessions samples what the sessions of a server of the MySQL family are doing:
-// how many execute a statement, and what they wait for. It sends one statement a tick,
-// to performance_schema where that is on, else to the list of processes.
+// Package sessions samples what the sessions of a MySQL server are doing: how many execute a
+// statement, and what they wait for. It sends one statement per tick, to performance_schema if that
+// is on, otherwise to the list of processes.
 //
-// Only waits that have not ended count. Waits for row locks are in neither table, those for
-// pages from disk only in performance_schema with its instruments on; how many there are now
-// are status variables, Innodb_row_lock_current_waits and Innodb_data_pending_reads.
+// Only waits in progress count. Neither table has waits for row locks; waits for pages from disk
+// are only in performance_schema with its instruments on. Two status variables have their current
+// numbers: Innodb_row_lock_current_waits and Innodb_data_pending_reads.
 package sessions
 
 import (
@@ -19,13 +19,13 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/engine/mysql"
 )
 
-// Only the sessions of clients count: not this connection's own, those of replication and
-// events, and dumps of the binary log.
+// Only the sessions of clients count: not this connection, not those of replication and events, and
+// no dumps of the binary log.
 const (
 	idle   = `('Sleep', 'Daemon', 'Binlog Dump', 'Binlog Dump GTID', 'Connect')`
 	system = `('system user', 'event_scheduler')`
-	// waits are those that have not ended. Of nested ones, such as one for a metadata lock with
-	// its condition variable, the first by name counts.
+	// waits are waits in progress. If waits are nested, such as a metadata lock with its condition
+	// variable, the first by name counts.
 	waits   = `w.END_EVENT_ID IS NULL AND w.EVENT_NAME <> 'idle' AND w.EVENT_NAME NOT LIKE 'wait/io/table/%'`
 	schema  = `performance_schema.threads t`
 	current = `performance_schema.events_waits_current w`
@@ -35,32 +35,32 @@ SELECT t.THREAD_ID, MAX(IF(t.PROCESSLIST_STATE = 'starting' AND t.PROCESSLIST_IN
 FROM ` + schema + ` LEFT JOIN ` + current + ` ON w.THREAD_ID = t.THREAD_ID AND ` + waits + `
 WHERE t.TYPE = 'FOREGROUND' AND t.PROCESSLIST_ID <> CONNECTION_ID() AND t.PROCESSLIST_COMMAND NOT IN ` + idle + ` AND t.PROCESSLIST_USER NOT IN ` + system + `
 GROUP BY t.THREAD_ID) s GROUP BY 1, 2` + bounded
-	// A COMMIT waits in the state starting, as seen on MariaDB 10.5. The sum of seen is how many
-	// sessions the user can see.
+	// A COMMIT waits in the state "starting", as seen on MariaDB 10.5. The sum of seen is the
+	// number of sessions that the user can see.
 	fromList = `SELECT ` + listed + ` AS state, NULL AS event, ` + counted + `
 FROM information_schema.PROCESSLIST p WHERE p.USER NOT IN ` + system + ` GROUP BY 1` + bounded
 	listed  = `IF(p.STATE = 'starting' AND p.INFO LIKE 'commit%', 'commit', p.STATE)`
 	counted = `SUM(p.COMMAND NOT IN ` + idle + ` AND p.ID <> CONNECTION_ID()) AS n, COUNT(*) AS seen`
-	// The performance_schema of MariaDB has no state where the list has Updating status.
+	// MariaDB's performance_schema has no state where the list has Updating.
 	fromBoth = `SELECT ` + listed + ` AS state, e.event, ` + counted + `
 FROM information_schema.PROCESSLIST p LEFT JOIN (
 SELECT t.PROCESSLIST_ID AS id, MIN(w.EVENT_NAME) AS event FROM ` + current + ` JOIN ` + schema + ` ON w.THREAD_ID = t.THREAD_ID
 WHERE ` + waits + ` AND t.PROCESSLIST_ID IS NOT NULL GROUP BY 1) e ON e.id = p.ID
 WHERE p.USER NOT IN ` + system + ` GROUP BY 1, 2` + bounded
 
-	// fromPool has the requests that wait for a thread of MariaDB's thread pool (10.5). Their
-	// sessions are idle in the list.
+	// fromPool returns the requests that wait for a thread of MariaDB's thread pool (10.5). In the
+	// list their sessions are idle.
 	fromPool = `SELECT SUM(QUEUE_LENGTH) AS n FROM information_schema.THREAD_POOL_GROUPS`
 )
 
-// mostStates bounds an answer: the states that most sessions are in. bounded asks for one more,
-// which shows that there are more.
+// mostStates limits an answer to the most frequent states. bounded asks for one more, which shows
+// that there are more.
 const (
 	mostStates = 1000
 	bounded    = ` ORDER BY n DESC LIMIT 1001`
 )
 
-// What a user reads of sessions that are not all counted.
+// Messages for a user whose sessions are not all counted.
 const (
 	cutShort = "active sessions: those in other states than the 1000 most frequent ones"
 	tooSlow  = "active sessions: the server needs more than half of an interval to list them, and is asked once a minute"
@@ -69,13 +69,13 @@ const (
 // askAgain is how long a server that was too slow is not asked.
 const askAgain = time.Minute
 
-// missing is what a user reads whose account can't see other sessions.
+// missing is the message for an account that can't see other sessions.
 const missing = "active sessions: the right PROCESS, or with performance_schema SELECT on its threads and events_waits_current"
 
 // Detail samples the sessions of one server.
 type Detail struct {
 	states   engine.SessionStates
-	slowTill time.Time // zero: the server was not too slow
+	slowTill time.Time // zero: the server was fast enough
 }
 
 type state = engine.SessionState
@@ -94,7 +94,7 @@ func (d *Detail) Needs() mysql.Needs {
 
 // Read implements mysql.Detail.
 func (d *Detail) Read(ctx context.Context, q mysql.Querier, tick *mysql.Tick, out *engine.Status) error {
-	if tick.Target.Options[engine.OptionSessions] == engine.Off || tick.Server.Flavour == "tidb" { // package tidb samples its own
+	if tick.Target.Options[engine.OptionSessions] == engine.Off || tick.Server.Flavour == "tidb" { // package tidb samples its own sessions
 		return nil
 	}
 	if time.Now().Before(d.slowTill) {
@@ -105,7 +105,7 @@ func (d *Detail) Read(ctx context.Context, q mysql.Querier, tick *mysql.Tick, ou
 	defer cancel()
 	rows, err := d.ask(own, q, tick)
 	switch {
-	case err != nil && own.Err() != nil && ctx.Err() == nil: // also the connection is lost
+	case err != nil && own.Err() != nil && ctx.Err() == nil: // the connection is lost as well
 		d.slowTill = time.Now().Add(askAgain)
 		out.Missing = append(out.Missing, tooSlow)
 		return nil
@@ -135,7 +135,7 @@ func (d *Detail) Read(ctx context.Context, q mysql.Querier, tick *mysql.Tick, ou
 		d.move(counts, n, state{Class: engine.RowLock, Event: rowLockWait}, lockRank)
 	}
 	if n, ok := tick.Status.Number("Innodb_data_pending_reads"); ok {
-		for s, seen := range counts { // those that performance_schema shows
+		for s, seen := range counts { // visible in performance_schema
 			if s.Class == engine.Disk {
 				n -= seen
 			}
@@ -146,7 +146,7 @@ func (d *Detail) Read(ctx context.Context, q mysql.Querier, tick *mysql.Tick, ou
 	return nil
 }
 
-// ask returns the sessions from where they are known best.
+// ask returns the sessions from the most exact source.
 func (d *Detail) ask(ctx context.Context, q mysql.Querier, tick *mysql.Tick) (rows []mysql.Row, err error) {
 	statements := []string{fromList}
 	if on, _ := tick.Server.Variables.Bool("performance_schema"); on && tick.Server.MariaDB() {
@@ -166,7 +166,7 @@ func (d *Detail) ask(ctx context.Context, q mysql.Querier, tick *mysql.Tick) (ro
 	return rows, err
 }
 
-// errHidden: the list of processes has only the user's own sessions, without an error.
+// errHidden: the list of processes has only the user's own sessions, and there was no error.
 var errHidden = errors.New("other sessions are hidden")
 
 func hidden(rows []mysql.Row, tick *mysql.Tick) bool {
@@ -198,15 +198,15 @@ func (d *Detail) addQueue(ctx context.Context, q mysql.Querier, tick *mysql.Tick
 	return nil
 }
 
-// What sessions wait for that only a status variable shows.
+// Waits that only a status variable shows.
 const (
 	rowLockWait  = "innodb row lock"
 	pageReadWait = "innodb page read"
 	poolQueue    = "thread pool queue"
 )
 
-// move makes n of the sessions that seem to run those that wait, the ones of the lowest rank
-// first. What waits beyond them are no clients: appliers of replication, reading ahead.
+// move changes n of the sessions that seem to run into waiting ones, lowest rank first. Any further
+// waits are not of clients but of replication appliers or reading ahead.
 func (d *Detail) move(counts map[state]float64, n float64, wait state, rank func(event string) int) {
 	wait = d.states.Known(wait)
 	var running []state
@@ -229,7 +229,7 @@ func (d *Detail) move(counts map[state]float64, n float64, wait state, rank func
 	}
 }
 
-// lockRank: a wait for a lock is in a statement that reads or changes rows.
+// lockRank: a lock wait occurs in a statement that reads or changes rows.
 func lockRank(event string) int {
 	switch event {
 	case "updating", "update", "deleting from main table", "updating main table":
@@ -240,7 +240,7 @@ func lockRank(event string) int {
 	return 2
 }
 
-// readRank: pages are read by statements that look for rows.
+// readRank: statements that look for rows read pages.
 func readRank(event string) int {
 	switch event {
 	case "statistics", "sending data", "executing", "updating", "update", "reading", "init for update":
@@ -249,10 +249,10 @@ func readRank(event string) int {
 	return 1
 }
 
-// rule is a beginning of a name, with the class of what begins so.
+// rule is a prefix of a name, and the class of names with this prefix.
 type rule struct{ prefix, class string }
 
-// The names of performance_schema (MySQL 5.6 to 9, MariaDB 10.5), the first that fits.
+// Names in performance_schema (MySQL 5.6 to 9, MariaDB 10.5); the first match wins.
 var eventRules = []rule{
 	{"wait/lock/", engine.Lock},
 	{"wait/synch/cond/sql/mdl_context::", engine.Lock},
@@ -274,8 +274,8 @@ var eventRules = []rule{
 	{"wait/io/lock/", engine.Lock},
 }
 
-// The states of the list of processes in lower case (MySQL 5.5 to 9, MariaDB 10.5 to 11.8),
-// classified by what their threads do in them: testdata/README.md has the measurements.
+// States in the list of processes in lower case (MySQL 5.5 to 9, MariaDB 10.5 to 11.8), classified
+// by what their threads do. testdata/README.md has the measurements.
 var stateRules = []rule{
 	{"waiting for flow control", engine.FlowControlWait},
 	{"waiting for certification", engine.Replication},
@@ -287,7 +287,7 @@ var stateRules = []rule{
 	{"waiting for prior transaction", engine.Commit},
 	{"waiting for gtid to be written", engine.Commit},
 	{"waiting for handler commit", engine.Commit},
-	{"updating status", engine.Commit}, // MariaDB 10.11, 11.8: waits for the redo log, if that is flushed at commit
+	{"updating status", engine.Commit}, // MariaDB 10.11, 11.8: waits for the redo log if that is flushed at commit
 	{"commit", engine.Commit},
 	{"starting commit", engine.Commit},
 	{"waiting for query cache lock", engine.Latch},
@@ -312,7 +312,7 @@ func classify(text, event string) (class, name string) {
 	if event != "" {
 		event = strings.ToLower(event)
 		class = cmp.Or(classOf(eventRules, event), engine.Other)
-		// The state has the kind of the lock, and which condition a session waits for.
+		// The state names the kind of lock, and the condition for which a session waits.
 		if class == stateClass && (class == engine.Lock || class == engine.Other) {
 			return class, text
 		}
@@ -331,7 +331,7 @@ func classify(text, event string) (class, name string) {
 	return engine.Running, text
 }
 
-// classOf returns the class of the first rule that fits, empty if none does.
+// classOf returns the class of the first rule that matches, empty if none does.
 func classOf(rules []rule, name string) string {
 	for _, r := range rules {
 		if strings.HasPrefix(name, r.prefix) {

@@ -10,8 +10,8 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/engine"
 )
 
-// TestClasses guards names of performance_schema (MySQL 8.4, MariaDB 10.11) and states of
-// the list of processes.
+// TestClasses guards names of performance_schema (MySQL 8.4, MariaDB 10.11) and states of the list
+// of processes.
 func TestClasses(t *testing.T) {
 	for _, c := range []struct{ state, event, class, name string }{
 		{"", "", engine.Running, engine.Running},
@@ -43,8 +43,9 @@ func TestClasses(t *testing.T) {
 	}
 }
 
-// TestMeasuredStates guards that no session whose thread waited counts as running, unless a status
-// variable shows the wait or no name does, and that none whose thread ran counts as waiting.
+// TestMeasuredStates guards that a session whose thread waited does not count as running, unless a
+// status variable shows the wait or no name does, and that a session whose thread ran does not
+// count as waiting.
 func TestMeasuredStates(t *testing.T) {
 	text, err := os.ReadFile("testdata/states.tsv")
 	if err != nil {
@@ -60,7 +61,8 @@ func TestMeasuredStates(t *testing.T) {
 		if err := errors.Join(err1, err2); err != nil {
 			t.Fatal(err)
 		}
-		// InnoDB's waits for locks and pages, and others that no name shows, are in statements on rows.
+		// InnoDB's waits for locks and pages, and others that no name shows, occur in statements on
+		// rows.
 		onRows := lockRank(name) < 2
 		switch {
 		case waits >= 80 && class == engine.Running && !onRows:
@@ -76,8 +78,8 @@ func TestMeasuredStates(t *testing.T) {
 	}
 }
 
-// TestRowLocks guards that row locks are taken from those that work on rows first, and
-// that more waits than sessions, those of appliers, make no sessions.
+// TestRowLocks guards that row locks are first attributed to statements on rows, and that
+// additional waits, those of appliers, do not create sessions.
 func TestRowLocks(t *testing.T) {
 	d := &Detail{}
 	counts := map[state]float64{

@@ -1,5 +1,5 @@
-// Package statements reads what servers of the MySQL family count by statement digest, in
-// performance_schema: twice for each run, not at the ticks. The digests have no literals.
+// Package statements reads the counts by statement digest of MySQL servers from performance_schema,
+// twice for each run instead of at each tick. Digests have no literals.
 package statements
 
 import (
@@ -19,25 +19,25 @@ import (
 )
 
 const (
-	// Most bounds the digests that are read. The servers' own table has 10,000 by default.
+	// Most limits the digests that are read. The server's own table has 10,000 by default.
 	Most = 20_000
-	// texts is of how many statements the text is read, histograms of how many the
-	// distribution of latencies, which has 450 rows each.
+	// texts is the number of statements whose text is read, histograms the number whose latency
+	// distribution is read, which has 450 rows.
 	texts, histograms = 50, 10
-	// longestText is how much of a text is read, in characters.
+	// longestText is the number of characters read from a text.
 	longestText = 1000
 	// slack is by how many seconds the time of the first reading may differ.
 	slack = 5
 )
 
-// The rights that are needed.
+// The required rights.
 const (
 	missingDigests = "statements: the right SELECT on performance_schema.events_statements_summary_by_digest"
 	switchedOff    = "statements: performance_schema is off on the server"
 	notCounted     = "statements: the consumer statements_digest of performance_schema is off on the server"
 )
 
-// counters are the columns that are read, in the order of the fields of StatementCounts.
+// counters are the columns to read, in the order of the fields of StatementCounts.
 const counters = `COUNT_STAR AS executions, SUM_TIMER_WAIT AS time, SUM_LOCK_TIME AS locked, SUM_ERRORS AS errors,
 SUM_ROWS_EXAMINED AS examined, SUM_ROWS_SENT AS sent, SUM_ROWS_AFFECTED AS affected,
 SUM_CREATED_TMP_TABLES AS tables, SUM_CREATED_TMP_DISK_TABLES AS disk_tables, SUM_NO_INDEX_USED AS scans`
@@ -62,12 +62,12 @@ func (*Detail) Needs() mysql.Needs {
 	}
 }
 
-// Read implements mysql.Detail: nothing is read at ticks.
+// Read implements mysql.Detail. It reads nothing at ticks.
 func (*Detail) Read(context.Context, mysql.Querier, *mysql.Tick, *engine.Status) error { return nil }
 
 // ReadStatements implements mysql.StatementDetail.
 func (*Detail) ReadStatements(ctx context.Context, q mysql.Querier, target *engine.Target, server *mysql.Server, before *engine.StatementReading) (*engine.StatementReading, error) {
-	if target.Options[engine.OptionStatements] == engine.Off || server.Flavour == "tidb" { // package tidb reads its own
+	if target.Options[engine.OptionStatements] == engine.Off || server.Flavour == "tidb" { // package tidb reads its own counts
 		return nil, engine.ErrSwitchedOff
 	}
 	if on, known := server.Variables.Bool("performance_schema"); known && !on {
@@ -125,7 +125,7 @@ func readStatus(ctx context.Context, q mysql.Querier) (*engine.StatementReading,
 	return r, nil
 }
 
-// readDigests reads the counters of all statements or, after a reading, of those that were
+// readDigests reads the counts of all statements or, after an earlier reading, of the statements
 // executed since.
 func readDigests(ctx context.Context, q mysql.Querier, server *mysql.Server, before *engine.StatementReading) ([]engine.Statement, error) {
 	where := ""
@@ -140,7 +140,7 @@ func readDigests(ctx context.Context, q mysql.Querier, server *mysql.Server, bef
 	case err != nil:
 		return nil, err
 	case len(rows) == 0:
-		// The agent's own statements would be among them.
+		// They would include the agent's own statements.
 		return nil, engine.MissingError(notCounted)
 	}
 	all := make([]engine.Statement, 0, len(rows))
@@ -152,7 +152,7 @@ func readDigests(ctx context.Context, q mysql.Querier, server *mysql.Server, bef
 	return all, nil
 }
 
-// bounded returns a SELECT that the server ends by itself if it takes too long.
+// bounded returns a SELECT that the server itself ends if it takes too long.
 func bounded(server *mysql.Server, columns string) string {
 	if server.MariaDB() {
 		if server.AtLeast(10, 1, 2) {
@@ -177,10 +177,10 @@ func countsOf(row mysql.Row) engine.StatementCounts {
 	}
 }
 
-// isDigest are the hashes that are put into statements.
+// isDigest matches hashes that are safe to put into statements.
 var isDigest = regexp.MustCompile(`^[0-9a-fA-F]{16,64}$`)
 
-// Top returns the statements that took the most time since the reading before, or so far.
+// Top returns the statements that took the most time since the earlier reading, or so far.
 func Top(r, before *engine.StatementReading) []*engine.Statement {
 	seconds := map[*engine.Statement]float64{}
 	was := map[[2]string]float64{}
@@ -202,7 +202,7 @@ func Top(r, before *engine.StatementReading) []*engine.Statement {
 	return all[:min(len(all), texts)]
 }
 
-// ReadTexts completes statements with their texts from one of the tables of a server.
+// ReadTexts adds texts to statements from one of the server's tables.
 func ReadTexts(ctx context.Context, q mysql.Querier, table string, top []*engine.Statement) error {
 	if len(top) == 0 {
 		return nil
@@ -226,8 +226,8 @@ func ReadTexts(ctx context.Context, q mysql.Querier, table string, top []*engine
 	return nil
 }
 
-// readLatencies completes a reading, and some of its statements, with distributions of the
-// latencies. A server that refuses them has none.
+// readLatencies adds latency distributions to a reading and to some of its statements. If the
+// server refuses, there are none.
 func readLatencies(ctx context.Context, q mysql.Querier, r *engine.StatementReading, of []*engine.Statement) error {
 	rows, err := q.Rows(ctx, fromGlobal)
 	if err != nil {
@@ -240,7 +240,7 @@ func readLatencies(ctx context.Context, q mysql.Querier, r *engine.StatementRead
 		}
 	}
 	for _, s := range of {
-		// One after the other: the table's index is a hash of the two.
+		// One statement at a time: the table's index is a hash over both columns.
 		rows, err := q.Rows(ctx, "SELECT BUCKET_TIMER_LOW AS low, BUCKET_TIMER_HIGH AS high, COUNT_BUCKET AS n FROM performance_schema.events_statements_histogram_by_digest WHERE SCHEMA_NAME "+
 			equals(s.Schema)+" AND DIGEST = '"+s.Digest+"' AND COUNT_BUCKET > 0")
 		if err != nil {

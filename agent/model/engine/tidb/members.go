@@ -12,11 +12,11 @@ import (
 )
 
 const (
-	// memberInterval is the pace of asking for the cluster's members, for
-	// which the server asks PD.
+	// memberInterval is the interval for reading the cluster's members, for which the server asks
+	// PD.
 	memberInterval = 30 * time.Second
-	// memberPause is how long the table is left alone after it took too long,
-	// which costs a whole sample.
+	// memberPause is how long the table is not read after it took too long, which costs a whole
+	// sample.
 	memberPause = 10 * time.Minute
 
 	memberStatement = "SELECT TYPE, INSTANCE, STATUS_ADDRESS, VERSION FROM information_schema.cluster_info"
@@ -33,14 +33,14 @@ const missingProcess = "PROCESS ON *.*: members of the TiDB cluster, and the add
 // member is a row of cluster_info.
 type member struct{ kind, instance, status, version string }
 
-// members are the cluster's members, as asked for last.
+// members are the cluster's members as last read.
 type members struct {
-	next   time.Time // when to ask again
+	next   time.Time // when to read again
 	list   []member
 	denied bool
 }
 
-// read asks for the members if it is time, and sets what is known.
+// read reads the members if it is time, and sets what is known.
 func (m *members) read(ctx context.Context, q mysql.Querier, now time.Time, out *engine.Status) error {
 	if !now.Before(m.next) {
 		if err := m.ask(ctx, q, now); err != nil {
@@ -64,7 +64,7 @@ func (m *members) read(ctx context.Context, q mysql.Querier, now time.Time, out 
 }
 
 func (m *members) ask(ctx context.Context, q mysql.Querier, now time.Time) error {
-	m.next = now.Add(memberPause) // if nothing comes back
+	m.next = now.Add(memberPause) // if no answer comes
 	rows, err := q.Rows(ctx, memberStatement)
 	if ctx.Err() != nil || errors.Is(err, context.DeadlineExceeded) {
 		return err
@@ -86,9 +86,9 @@ func (m *members) ask(ctx context.Context, q mysql.Querier, now time.Time) error
 	return nil
 }
 
-// statusPort returns the status port of the server at an address: that of its own
-// row, or the one that all servers have in common, or the default. The host is
-// not taken from the table, since the cluster may use other addresses itself.
+// statusPort returns the status port of the server at an address: from its own row, otherwise the
+// one that all servers share, otherwise the default. The host does not come from the table, since
+// the cluster may use different addresses internally.
 func (m *members) statusPort(address string) string {
 	common := ""
 	for _, e := range m.list {

@@ -24,14 +24,14 @@ import (
 
 const (
 	fetchTimeout = 5 * time.Second
-	// fetchShare is the share of the time that may go into reading the status
-	// port: a fetch of 20 ms is made every 0.4 s at most. The answer is 0.8 MB,
-	// and the server needs about 10 ms to write it.
+	// fetchShare is the maximum share of time for reading the status port: a fetch that takes 20 ms
+	// is made at most every 0.4 s. The answer has 0.8 MB, and the server needs about 10 ms to write
+	// it.
 	fetchShare = 0.05
 	maxPause   = 10 * time.Second
-	// keepFor is how long the last answer replaces a missing one.
+	// keepFor is how long the last answer may replace a missing one.
 	keepFor = 15 * time.Second
-	// maxBody bounds what is read of an answer.
+	// maxBody is the number of bytes read from an answer.
 	maxBody = 64 << 20
 )
 
@@ -44,8 +44,8 @@ var (
 	_ = numbers.Map(engine.BytesTotal, // the label's value now | before
 		"received: tidb_server_packet_io_bytes{type=In} | tidb_server_packet_io_bytes{type=read}",
 		"sent: tidb_server_packet_io_bytes{type=Out} | tidb_server_packet_io_bytes{type=write}")
-	// Clients send a statement as text or prepared. Preparing, closing and pinging
-	// is no statement.
+	// Clients send a statement as text or prepared. Preparing, closing and pinging do not count as
+	// statements.
 	_ = numbers.Map(engine.QueriesTotal, "tidb_server_query_total{type=Query} + tidb_server_query_total{type=StmtExecute}")
 	_ = numbers.Map(engine.StatementsTotal, "tidb_executor_statement_total")
 	_ = numbers.Map(engine.CommitsTotal, "tidb_executor_statement_total{type=Commit}")
@@ -88,7 +88,7 @@ var (
 		measure.RateOf(planCacheHits).Over(planCacheHits, planCacheMisses))
 )
 
-// metrics are the values of the status port, as read last.
+// metrics are the values of the status port as last read.
 type metrics struct {
 	next    time.Time // when to read again
 	readAt  time.Time
@@ -96,8 +96,8 @@ type metrics struct {
 	problem string // why the last reading failed
 }
 
-// read reads the status port if it is time, and sets what is known. A status
-// port that can't be read leaves the server's load unknown, not the server.
+// read reads the status port if it is time, and sets what is known. If the port can't be read, only
+// the server's load is unknown.
 func (m *metrics) read(ctx context.Context, client *http.Client, address string, now time.Time, out *engine.Status) {
 	if !now.Before(m.next) {
 		m.fetch(ctx, client, address)
@@ -131,7 +131,7 @@ func (m *metrics) fetch(ctx context.Context, client *http.Client, address string
 
 var errNoTiDB = errors.New("there are no metrics of TiDB")
 
-// explain returns one line, the same for the same cause.
+// explain returns the error as one line, the same for the same cause.
 func explain(address string, err error) string {
 	if u, ok := errors.AsType[*url.Error](err); ok {
 		err = u.Err
@@ -166,11 +166,11 @@ func get(ctx context.Context, client *http.Client, address string) (families, er
 	return found, err
 }
 
-// families are series by name. Histograms come apart into their series.
+// families are series by name. Each series of a histogram is an entry of its own.
 type families map[string]*dto.MetricFamily
 
-// decode reads the wanted series of an exposition. The other 98 of 100 lines are
-// dropped before they are parsed.
+// decode reads the wanted series of an exposition. It drops the other 98 % of the lines before
+// parsing.
 func decode(r io.Reader) (families, error) {
 	lines, err := filter(r)
 	if err != nil {
@@ -180,11 +180,11 @@ func decode(r io.Reader) (families, error) {
 	return parser.TextToMetricFamilies(bytes.NewReader(lines))
 }
 
-// maxLine is the longest line that is read; longer ones are dropped.
+// maxLine is the maximum length of a line; longer lines are dropped.
 const maxLine = 64 << 10
 
-// filter returns the lines of wanted series. An incomplete last line, as of a
-// connection that was cut off, is dropped.
+// filter returns the lines of wanted series. It drops an incomplete last line, which a lost
+// connection leaves.
 func filter(r io.Reader) (kept []byte, err error) {
 	in := bufio.NewReaderSize(r, maxLine)
 	for tooLong := false; ; {
@@ -206,8 +206,8 @@ func filter(r io.Reader) (kept []byte, err error) {
 	}
 }
 
-// byLabel are the metrics that have a value for each value of a label. Which other
-// labels a family has depends on the version (resource_group, db).
+// byLabel are the metrics with one value for each value of a label. The family's other labels
+// depend on the version (resource_group, db).
 var byLabel = []struct {
 	metric          *measure.Metric
 	selector, label string
@@ -226,7 +226,7 @@ const (
 	durationCount = "tidb_server_handle_query_duration_seconds_count"
 )
 
-// wanted returns the names of the series that are read.
+// wanted returns the names of the series to read.
 var wanted = sync.OnceValue(func() map[string]bool {
 	names := map[string]bool{durationSum: true, durationCount: true}
 	for _, b := range byLabel {
@@ -261,8 +261,7 @@ func (f families) sum(selector string) (float64, bool) {
 	return sum, known
 }
 
-// readFamilies sets the metrics. A kind of statement that never ran has no
-// series, and none is made up.
+// readFamilies sets the metrics. A kind of statement that never ran has no series and no value.
 func readFamilies(s *engine.Status, f families) {
 	numbers.Read(s, f.sum)
 	for _, b := range byLabel {

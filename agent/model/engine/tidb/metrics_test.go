@@ -20,7 +20,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// recorded is what the status port of a real server answered.
+// recorded returns a recorded answer of a real server's status port.
 func recorded(t testing.TB, name string) []byte {
 	t.Helper()
 	f, err := os.Open(filepath.Join("testdata", name+".prom.gz"))
@@ -48,7 +48,7 @@ func describe(s *engine.Status) string {
 	return strings.Join(lines, "\n") + "\n"
 }
 
-// The answers of a real server under load.
+// Recorded answers of a real server under load.
 func TestRecordedMetrics(t *testing.T) {
 	for _, name := range []string{"metrics_start", "metrics_point_select_t5", "metrics_read_write_t5", "metrics_read_write_t10"} {
 		t.Run(name, func(t *testing.T) {
@@ -75,8 +75,8 @@ func TestRecordedMetrics(t *testing.T) {
 	}
 }
 
-// By hand from the recording: 49 + 5 texts and 310,736 executions were asked,
-// 1,171 commits executed, nothing rolled back.
+// Counted by hand in the recording: 49 + 5 texts and 310,736 executions were sent, 1,171 commits
+// executed, nothing rolled back.
 func TestQueriesAreTextAndPrepared(t *testing.T) {
 	f, err := decode(bytes.NewReader(recorded(t, "metrics_read_write_t5")))
 	if err != nil {
@@ -95,7 +95,7 @@ func TestQueriesAreTextAndPrepared(t *testing.T) {
 	enginetest.Absent(t, &s, statementSeconds, "internal")
 }
 
-// Labels changed over versions: sums over those that came.
+// Labels differ between versions: existing ones are summed up.
 func TestOtherVersionsLabels(t *testing.T) {
 	f, err := decode(strings.NewReader(`tidb_server_query_total{result="OK",type="Query"} 10
 tidb_server_query_total{result="OK",type="StmtExecute",resource_group="a"} 5

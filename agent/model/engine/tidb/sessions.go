@@ -9,9 +9,9 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/engine/mysql"
 )
 
-// The states of sessions in TiDB's list of processes are not what they wait for but whether a
-// transaction is open. What it does is in the list of transactions, in memory of each server
-// since 5.1.
+// In TiDB's list of processes the state of a session is not what it waits for but whether a
+// transaction is open. What the transaction does is in the list of transactions, in each server's
+// memory since 5.1.
 const (
 	fromTransactions = `SELECT t.STATE AS state, COUNT(*) AS n FROM information_schema.%[1]sPROCESSLIST p
 LEFT JOIN information_schema.%[1]sTIDB_TRX t ON t.SESSION_ID = p.ID%[2]s WHERE ` + ofClients + ` GROUP BY 1`
@@ -25,7 +25,7 @@ const missingSessions = "active sessions: the right PROCESS"
 // sessions samples what the sessions of clients are doing.
 type sessions struct{ states engine.SessionStates }
 
-// clusterPrefix is what the names of the tables begin with that have all servers of the cluster.
+// clusterPrefix returns the prefix of tables that cover all servers of the cluster.
 func clusterPrefix(t *engine.Target, option string) string {
 	if t.Options[option] == engine.Cluster {
 		return "CLUSTER_"
@@ -33,8 +33,8 @@ func clusterPrefix(t *engine.Target, option string) string {
 	return ""
 }
 
-// read sets how many sessions execute a statement, by what they wait for. Without the right
-// PROCESS, if denied, the server lists the sessions of one's own user only.
+// read sets the number of sessions that execute a statement, by what they wait for. Without the
+// right PROCESS (denied) the server lists only the user's own sessions.
 func (s *sessions) read(ctx context.Context, q mysql.Querier, target *engine.Target, denied bool, out *engine.Status) error {
 	switch {
 	case target.Options[engine.OptionSessions] == engine.Off:
@@ -63,11 +63,11 @@ func (s *sessions) read(ctx context.Context, q mysql.Querier, target *engine.Tar
 	return nil
 }
 
-// The states of transactions (TiDB 5.1 to 8.5) that are no work of a statement.
+// States of transactions (TiDB 5.1 to 8.5) in which no statement does any work.
 const lockWaiting, committing, rollingBack = "lockwaiting", "committing", "rollingback"
 
-// stateOf returns the state of a session by that of its transaction. One whose transaction is
-// idle, or that has none, runs if it executes a statement.
+// stateOf returns the state of a session from the state of its transaction. A session whose
+// transaction is idle, or that has none, is running if it executes a statement.
 func stateOf(transaction string) engine.SessionState {
 	switch event := strings.ToLower(strings.TrimSpace(transaction)); event {
 	case lockWaiting:

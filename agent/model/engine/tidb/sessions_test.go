@@ -12,8 +12,8 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/engine/mysql"
 )
 
-// answers answers statements by a part of them, the longest that fits; all others are unknown
-// to the server.
+// answers answers a statement by the longest part of it in the map; other statements are unknown to
+// the server.
 type answers struct {
 	byPart map[string][]mysql.Row
 	asked  []string
@@ -33,8 +33,8 @@ func (a *answers) Rows(_ context.Context, statement string) ([]mysql.Row, error)
 	return a.byPart[found], nil
 }
 
-// TestSessions guards what the sessions of a server wait for. The answers are composed: the
-// states are those of TiDB's documentation.
+// TestSessions guards what the sessions of a server wait for. The answers are composed; the states
+// come from TiDB's documentation.
 func TestSessions(t *testing.T) {
 	q := &answers{byPart: map[string][]mysql.Row{"TIDB_TRX": rows("state|n", "NULL|2", "Idle|1", "Running|3", "LockWaiting|4", "Committing|5", "RollingBack|1", "Unheard|1")}}
 	target := &engine.Target{Address: "127.0.0.1:4000", Options: map[string]string{optionStatusAddress: "127.0.0.1:1"}}
@@ -46,7 +46,7 @@ func TestSessions(t *testing.T) {
 	}{engine.Running: {engine.Running, 7}, lockWaiting: {engine.RowLock, 4}, committing: {engine.Commit, 5}, rollingBack: {engine.Other, 1}} {
 		enginetest.Want(t, s, want.n, engine.ActiveSessions, want.class, event)
 	}
-	// What was seen once stays, as 0.
+	// A state that occurred stays, as 0.
 	q.byPart["TIDB_TRX"] = rows("state|n", "Running|1")
 	s = sample(t, d, q, target)
 	enginetest.Want(t, s, 1, engine.ActiveSessions, engine.Running, engine.Running)
@@ -57,7 +57,7 @@ func TestSessions(t *testing.T) {
 		}
 	}
 
-	// Before 5.1 the list of processes has all that is known.
+	// Before 5.1 the list of processes is the only source.
 	old := &answers{byPart: map[string][]mysql.Row{".PROCESSLIST p WHERE": rows("state|n", "NULL|2")}}
 	s = sample(t, newDetail(t), old, target)
 	enginetest.Want(t, s, 2, engine.ActiveSessions, engine.Running, engine.Running)

@@ -17,14 +17,14 @@ const (
 	notCounted        = "statements: tidb_enable_stmt_summary is off on the server"
 )
 
-// The server counts statements in periods of half an hour (tidb_stmt_summary_refresh_interval).
-// The present one is in one table, those that have ended, and in some versions the present one,
-// in the other. Sums over all periods from one on are counters.
+// The server counts statements in periods of half an hour (tidb_stmt_summary_refresh_interval). One
+// table has the current period, the other one the periods that have ended and, in some versions,
+// the current one. Sums over all periods from a certain one on are counters.
 const (
 	summary = `SELECT /*+ MAX_EXECUTION_TIME(1000) */ UNIX_TIMESTAMP(SUMMARY_BEGIN_TIME) AS since, SCHEMA_NAME AS name, DIGEST AS digest, PLAN_DIGEST AS plan_id, %[1]s AS instance,
 EXEC_COUNT AS executions, SUM_LATENCY AS latency, SUM_ERRORS AS errors, AVG_AFFECTED_ROWS AS affected, AVG_PROCESSED_KEYS AS examined%[2]s
 FROM information_schema.%[3]s LIMIT %[4]d`
-	// resultRows is not in versions before 6.
+	// resultRows is missing in versions before 6.
 	resultRows    = ", AVG_RESULT_ROWS AS sent"
 	presentPeriod = "STATEMENTS_SUMMARY"
 	allPeriods    = "STATEMENTS_SUMMARY_HISTORY"
@@ -37,7 +37,7 @@ func (d *Detail) ReadStatements(ctx context.Context, q mysql.Querier, target *en
 	switch {
 	case server.Flavour != "tidb" || target.Options[engine.OptionStatements] == engine.Off:
 		return nil, engine.ErrSwitchedOff
-	case d.members.denied: // the server would show only those of one's own user
+	case d.members.denied: // the server would only show the user's own statements
 		return nil, engine.MissingError(missingStatements)
 	}
 	r := &engine.StatementReading{}
@@ -53,7 +53,7 @@ func (d *Detail) ReadStatements(ctx context.Context, q mysql.Querier, target *en
 	if err != nil {
 		return nil, err
 	}
-	if len(counted) == 0 { // the agent's own statements would be among them
+	if len(counted) == 0 { // which would include the agent's own statements
 		return nil, engine.MissingError(notCounted)
 	}
 	from := math.Inf(1)
@@ -65,7 +65,7 @@ func (d *Detail) ReadStatements(ctx context.Context, q mysql.Querier, target *en
 			from = min(from, before.Statements[i].FirstSeen)
 		}
 	}
-	// Unless all is of one period.
+	// Unless everything is from one period.
 	if slices.ContainsFunc(periodsOf(counted), func(since float64) bool { return since != from }) {
 		ended, err := readPeriods(ctx, q, prefix, allPeriods)
 		if err != nil {
@@ -127,15 +127,15 @@ func readPeriods(ctx context.Context, q mysql.Querier, prefix, table string) (ma
 		executions := n("executions")
 		counted[p] = engine.StatementCounts{
 			Executions: executions, Seconds: n("latency") * nanosecond, Errors: n("errors"),
-			// Means, which some versions round down.
+			// These are means, which some versions round down.
 			RowsExamined: executions * n("examined"), RowsSent: executions * n("sent"), RowsAffected: executions * n("affected"),
 		}
 	}
 	return counted, nil
 }
 
-// total adds up the periods and plans of each statement. Sums of means that were rounded may
-// become smaller, which counters do not.
+// total adds up the periods and plans of each statement. Sums of rounded means can fall, which
+// counters must not.
 func total(counted map[period]engine.StatementCounts, from float64, before *engine.StatementReading) []engine.Statement {
 	sums := map[[2]string]*engine.Statement{}
 	for p, c := range counted {
@@ -163,8 +163,8 @@ func total(counted map[period]engine.StatementCounts, from float64, before *engi
 	return all
 }
 
-// readTexts completes the statements that took the most time with their texts. One that was
-// executed only in a period that has ended has its text there.
+// readTexts adds texts to the statements that took the most time. The text of a statement last
+// executed in an earlier period is with that period.
 func readTexts(ctx context.Context, q mysql.Querier, prefix string, r, before *engine.StatementReading) error {
 	top := statements.Top(r, before)
 	for _, table := range []string{presentPeriod, allPeriods} {

@@ -16,7 +16,7 @@ const (
 	updates        = "8a8ba1dbc1e4a3d2bd5ab0e9ea0d1d2ed16ecf0e1d2d8c9b2a6e0cbbd5a6b0aa"
 )
 
-// reading reads with the rows of the present period and of all.
+// reading reads with the rows of the current period and of all periods.
 func reading(t *testing.T, d *Detail, options map[string]string, at time.Time, before *engine.StatementReading, uptime string, present, all []mysql.Row) (*engine.StatementReading, *answers, error) {
 	t.Helper()
 	texts := rows("name|digest|text", "sbtest|"+selects+"|select `c` from `sbtest` where `id` = ?", "sbtest|"+updates+"|update `sbtest` set  `c` = ?")
@@ -32,15 +32,15 @@ func reading(t *testing.T, d *Detail, options map[string]string, at time.Time, b
 	return r, q, err
 }
 
-// TestStatements guards the executions of a run within one of the server's periods, and over
-// the begin of another. The answers are composed after TiDB's documentation.
+// TestStatements guards the executions of a run within one of the server's periods, and across the
+// start of another. The answers are composed after TiDB's documentation.
 func TestStatements(t *testing.T) {
 	d := newDetail(t)
 	begin := time.Unix(1_800_000_100, 0)
 	first := rows(summaryColumns,
 		"1800000000|sbtest|"+selects+"|p1|NULL|100|50000000|0|0|1|1",
 		"1800000000|sbtest|"+updates+"|p2|NULL|10|20000000|1|1|1|0",
-		"1800000000|NULL|NULL|NULL|NULL|5|1000|0|0|0|0") // those for which there was no room
+		"1800000000|NULL|NULL|NULL|NULL|5|1000|0|0|0|0") // statements for which there was no room
 	before, q, err := reading(t, d, nil, begin, nil, "500", first, nil)
 	if err != nil || len(before.Statements) != 3 || before.Statements[0].Text != "" {
 		t.Fatalf("%+v, %v", before, err)
@@ -74,7 +74,7 @@ func TestStatements(t *testing.T) {
 	after, _, err := reading(t, d, nil, begin.Add(time.Minute), before, "560", same, nil)
 	check(after, err, 57, 0.037)
 
-	// Half an hour later: some versions have the present period in both tables.
+	// Half an hour later: some versions have the current period in both tables.
 	present := rows(summaryColumns, "1800001800|sbtest|"+selects+"|p1|NULL|30|9000000|0|0|1|1")
 	all := rows(summaryColumns,
 		"1799998200|sbtest|"+selects+"|p1|NULL|99999|1|0|0|1|1", // before the run
@@ -96,8 +96,8 @@ func TestStatements(t *testing.T) {
 	}
 }
 
-// TestRoundedMeans guards that rows are no reset if their mean, which the server rounds down,
-// became smaller.
+// TestRoundedMeans guards that a lower number of rows, caused by a mean that the server rounds
+// down, is not taken for a reset.
 func TestRoundedMeans(t *testing.T) {
 	d, begin := newDetail(t), time.Unix(1_800_000_100, 0)
 	before, _, err := reading(t, d, nil, begin, nil, "500", rows(summaryColumns, "1800000000|s|"+selects+"|p|NULL|100|1000|0|0|2|2"), nil)
@@ -113,7 +113,7 @@ func TestRoundedMeans(t *testing.T) {
 	}
 }
 
-// TestNoStatements guards why there are none.
+// TestNoStatements guards the reasons for missing counts.
 func TestNoStatements(t *testing.T) {
 	d := newDetail(t)
 	if _, _, err := reading(t, d, nil, time.Time{}, nil, "1", nil, nil); !errors.Is(err, engine.MissingError(notCounted)) {
@@ -128,7 +128,7 @@ func TestNoStatements(t *testing.T) {
 	}
 }
 
-// TestStatementsOfCluster guards that one server is asked for all, if that is configured.
+// TestStatementsOfCluster guards that one server is asked for all servers if that is configured.
 func TestStatementsOfCluster(t *testing.T) {
 	q := &answers{byPart: map[string][]mysql.Row{
 		"Variable_name = 'Uptime'": rows("Variable_name|Value", "Uptime|9"),

@@ -1,7 +1,6 @@
-// Package tidb reads what a TiDB server reports beyond MySQL's protocol. Its SHOW
-// GLOBAL STATUS has nine rows and no counter of load; the counters are on its
-// status port, in Prometheus' format. TiKV and PD are left to Prometheus, which
-// scrapes them itself.
+// Package tidb reads what a TiDB server reports beyond MySQL's protocol. Its SHOW GLOBAL STATUS has
+// nine rows and no load counters; the counters are on its status port, in Prometheus' format.
+// Prometheus itself scrapes TiKV and PD.
 package tidb
 
 import (
@@ -20,17 +19,16 @@ import (
 )
 
 const (
-	// optionStatusAddress is the server's status port: host:port, or
-	// http(s)://host:port. The default is the port in the cluster's own tables,
-	// if the user has PROCESS, or else port 10080 of the server's host.
+	// optionStatusAddress is the server's status port: host:port, or http(s)://host:port. The
+	// default is the port in the cluster's own tables if the user has PROCESS, otherwise port 10080
+	// of the server's host.
 	optionStatusAddress = "status_address"
 	defaultStatusPort   = "10080"
 
 	metricsPath, infoPath = "/metrics", "/info"
 )
 
-// settingNames are the variables that matter on TiDB, which has MySQL's in name
-// only.
+// settingNames are the relevant variables on TiDB, where MySQL's variables have no effect.
 var settingNames = []string{
 	"tidb_txn_mode", "tidb_enable_async_commit", "tidb_enable_1pc", "tidb_guarantee_linearizability", "tidb_rc_read_check_ts",
 	"tidb_mem_quota_query", "tidb_server_memory_limit", "tidb_executor_concurrency", "tidb_distsql_scan_concurrency", "tidb_index_lookup_concurrency",
@@ -117,8 +115,8 @@ func (d *Detail) statusURL(t *engine.Target) (string, error) {
 	return u, nil
 }
 
-// statusURL returns the URL of the metrics at an address. Its errors do not repeat
-// the address, which may contain a password by mistake.
+// statusURL returns the URL of the metrics at an address. Its errors do not repeat the address,
+// which may contain a password by mistake.
 func statusURL(address string) (string, error) {
 	if !strings.Contains(address, "://") {
 		address = "http://" + address
@@ -143,8 +141,8 @@ func statusURL(address string) (string, error) {
 	return u.Scheme + "://" + u.Host + metricsPath, nil
 }
 
-// newClient returns a client that keeps one connection. It does not ask for
-// compression, which would cost the server more than the bytes are worth.
+// newClient returns a client that keeps one connection. It does not request compression, which
+// would cost the server more than the bytes are worth.
 func newClient(t *engine.Target) *http.Client {
 	transport := &http.Transport{
 		DialContext:        (&net.Dialer{Timeout: fetchTimeout}).DialContext,

@@ -22,7 +22,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// querier answers from a table; without one, with an error.
+// querier answers from a table; without a table, with an error.
 type querier struct {
 	rows  []mysql.Row
 	err   error
@@ -48,12 +48,12 @@ func rows(columns string, lines ...string) []mysql.Row {
 
 const memberColumns = "TYPE|INSTANCE|STATUS_ADDRESS|VERSION"
 
-// recordedMembers is information_schema.cluster_info of the real server.
+// recordedMembers returns information_schema.cluster_info of a real server.
 func recordedMembers(statusAddress string) []mysql.Row {
 	return rows(memberColumns, "tidb|127.0.0.1:4000|"+statusAddress+"|8.4.0-this-is-a-placeholder", "tikv|store1||")
 }
 
-// tick is what SHOW GLOBAL STATUS and the variables of the real server say.
+// tick returns SHOW GLOBAL STATUS and the variables of a real server.
 func tick(t *testing.T, target *engine.Target) *mysql.Tick {
 	t.Helper()
 	server, err := mysql.NewServer(mysql.Values{
@@ -88,7 +88,7 @@ func newDetail(t *testing.T) *Detail {
 	return d
 }
 
-// sample decodes a tick as the family's prober does.
+// sample decodes a tick like the prober of the family.
 func sample(t *testing.T, d *Detail, q mysql.Querier, target *engine.Target) *engine.Status {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
@@ -100,7 +100,7 @@ func sample(t *testing.T, d *Detail, q mysql.Querier, target *engine.Target) *en
 	return s
 }
 
-// The status port is found through the cluster's own table.
+// The cluster's own table gives the status port.
 func TestSample(t *testing.T) {
 	port := statusPort(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/metrics" || r.Header.Get("Accept-Encoding") != "" {
@@ -127,8 +127,7 @@ func TestSample(t *testing.T) {
 	}
 }
 
-// Without the status port nothing is known of the load: SHOW STATUS has no
-// counters, and none becomes 0.
+// Without the status port the load is unknown: SHOW STATUS has no counters, and no value becomes 0.
 func TestStatusPortFails(t *testing.T) {
 	refused := statusPort(t, nil)
 	refused.Close()
@@ -184,8 +183,8 @@ func TestStatusPortHangs(t *testing.T) {
 	}
 }
 
-// A slow status port is read more seldom; meanwhile the last values stand in,
-// with their age, but not for long.
+// A slow status port is read less often. Meanwhile the last values are used, with their age, but
+// not for long.
 func TestPace(t *testing.T) {
 	requests := 0
 	port := statusPort(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -278,7 +277,7 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-// Another server of the family is left alone.
+// Other servers of the family are ignored.
 func TestNotTiDB(t *testing.T) {
 	server, err := mysql.NewServer(mysql.Values{"version": "8.0.39"})
 	if err != nil {

@@ -1,12 +1,10 @@
-// Package commandline finds the benchmark tool inside a command: after wrappers
-// such as env, timeout, numactl and sudo, and inside shell text (bash -c "…"). Read
-// returns what the command will do, what to add to it for live reports, and its
-// words without secrets.
+// Package commandline finds the benchmark tool inside a command: after wrappers such as env,
+// timeout, numactl and sudo, and inside shell text (bash -c "…"). Read returns what the command
+// will do, the arguments to add for live reports, and the words without secrets.
 //
-// Each command is a list of words, and what is found in it refers to the words by
-// their index. A wrapper's command is the rest of the list; shell text is one word,
-// whose commands are lists again, and what is found there becomes edits of the
-// text.
+// A command is a list of words, and findings refer to words by index. A wrapper's command is the
+// rest of the list. Shell text is one word: its commands are lists again, and findings in them
+// become edits of the text.
 package commandline
 
 import (
@@ -18,35 +16,34 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/tool"
 )
 
-// Command is what Read makes of a command.
+// Command is the result of Read.
 type Command struct {
-	// Tool that the command starts, nil if it is none that is known.
+	// Tool is the tool that the command starts, nil if it starts no known tool.
 	Tool *tool.Tool
 	// Program is the base name of the program after the wrappers.
 	Program string
-	// Description of the tool's start, zero if Tool is nil. Where shell text
-	// starts several tools it is about the first one that reports.
+	// Description describes the start of the tool; it is zero if Tool is nil. If shell text starts
+	// several tools, it describes the first one that reports.
 	Description tool.Description
-	// Place is where the tool or, if that is not known, the program runs.
+	// Place is where the tool runs, or the program if the tool is not known.
 	Place tool.Place
 
-	// Start is the command to run: the arguments, with what Added names put in.
+	// Start is the command to run, including the Added arguments.
 	Start []string
-	// Added are the arguments that were added, for the message to the user.
+	// Added are the arguments added to the command, for a message to the user.
 	Added []string
 
-	// Redacted is the command as the user gave it, its secrets blanked.
+	// Redacted is the command as the user gave it, with secrets blanked.
 	Redacted []string
-	// Password is the one that the tool logs in with: the only secret among its
-	// arguments. Empty if there is none or several.
+	// Password is the password with which the tool logs in, if it is the only secret among the
+	// arguments; otherwise empty.
 	Password string
-	// Secrets are the values to keep out of whatever is stored or shown. Those
-	// of the environment are among them.
+	// Secrets are the values that must not be stored or shown, including those of the environment.
 	Secrets []string
 }
 
-// Read reads the command args. Where it doesn't understand one, nothing is
-// added to it and its secrets are blanked by general rules.
+// Read reads the command args. It adds nothing to a command that it does not understand, and blanks
+// the secrets there by general rules.
 func Read(args []string, tools []*tool.Tool, env Env) Command {
 	r := reader{tools: tools}
 	o := r.command(args, surroundings{Env: env}, 0)
@@ -65,7 +62,7 @@ func Read(args []string, tools []*tool.Tool, env Env) Command {
 	return c
 }
 
-// known returns all secrets once, the environment's included.
+// known returns all secrets, those of the environment included, without duplicates.
 func known(found []string, env Env) []string {
 	_, secrets := secret.Arguments("env", env.Environ)
 	found = append(found, secrets...)
@@ -91,8 +88,8 @@ func redacted(args []string, o outcome, secrets []string) []string {
 	return all
 }
 
-// Title is a name for the run when the user gives none, such as
-// "oltp_read_write 16 threads 127.0.0.1:3306".
+// Title returns a name for a run without a title from the user, such as "oltp_read_write 16 threads
+// 127.0.0.1:3306".
 func (c Command) Title() string {
 	d := c.Description
 	var parts []string

@@ -16,8 +16,8 @@ import (
 	_ "github.com/benchwatch/benchwatch/agent/model/tool/tooltest" // defines -update
 )
 
-// bench is a tool as the real ones are: options with =, a verb, one secret, a
-// report interval that is off by default, a configuration file.
+// bench resembles real tools: options with =, a verb, one secret, a report interval that is off by
+// default, a configuration file.
 var bench = &tool.Tool{
 	Name:     "bench",
 	Programs: []string{"bench"},
@@ -54,7 +54,7 @@ var bench = &tool.Tool{
 	},
 }
 
-// javaBench is started by a class behind java's own options.
+// javaBench is a Java class that follows java's own options.
 var javaBench = &tool.Tool{
 	Name:     "javabench",
 	Programs: []string{"javabench"},
@@ -302,8 +302,8 @@ func TestOSReadFile(t *testing.T) {
 	}
 }
 
-// Whatever stands in a command, reading it does not panic, changes nothing
-// but what it says, and a secret in a known position is blanked.
+// For any command, Read does not panic, changes only what it reports, and blanks a secret in a
+// known position.
 func FuzzRead(f *testing.F) {
 	f.Add("bench", "cd x && FOO=1 bench run | tee log", "hunter2")
 	f.Add("timeout\x1f-k\x1f5\x1f60", "sh -c 'bench \"a b\" run'", "p'w")
@@ -319,7 +319,7 @@ func FuzzRead(f *testing.F) {
 			append(slices.Clone(args[:len(args)-3]), "bench", "--password="+password, "run"),
 		} {
 			if strings.Contains(strings.Join(command, ""), "\x00") {
-				return // no argument of a process can hold it
+				return // a process argument cannot contain it
 			}
 			env := testEnv()
 			c := Read(command, testTools, env)
@@ -347,7 +347,7 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// TestPlace guards that it is known whether localhost is this machine.
+// TestPlace guards that Read knows whether localhost is this machine.
 func TestPlace(t *testing.T) {
 	tests := map[string]tool.Place{
 		"bench run":                               tool.PlaceHere,

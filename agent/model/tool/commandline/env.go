@@ -12,24 +12,24 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/tool"
 )
 
-// maxFile bounds how much of a configuration file is read.
+// maxFile is the number of bytes read from a configuration file.
 const maxFile = 1 << 20
 
-// Env is what surrounds a command.
+// Env is the environment of a command.
 type Env struct {
-	// ReadFile reads a file that the command names, relative to the working
-	// directory. Nil: there are no files.
+	// ReadFile reads a file that the command names, relative to the working directory. Nil: no
+	// files.
 	ReadFile func(name string) ([]byte, error)
-	// Getenv reads the environment. Nil: it is empty.
+	// Getenv reads an environment variable. Nil: there are none.
 	Getenv func(name string) string
-	// Environ is the environment, whose secrets the command may repeat.
+	// Environ is the environment; the command may repeat its secrets.
 	Environ []string
-	// NoInject leaves the command as it is.
+	// NoInject: add no arguments.
 	NoInject bool
 }
 
-// OS is the Env of this process. Only regular files of at most 1 MiB are
-// read: a pipe would be drained, and would block.
+// OS returns the Env of this process. It reads only regular files of at most 1 MiB: reading a pipe
+// would block and take data away from the tool.
 func OS() Env {
 	return Env{ReadFile: readFile, Getenv: os.Getenv, Environ: os.Environ()}
 }
@@ -57,14 +57,13 @@ func readFile(name string) ([]byte, error) {
 	return data, nil
 }
 
-// surroundings are an Env as the parts of a command change it. Its methods
-// return changed copies.
+// surroundings are an Env as changed by parts of the command. Methods return changed copies.
 type surroundings struct {
 	Env
 	set     map[string]string
 	cleared bool
 	dir     string
-	nowhere bool // the directory is not known, or not on this machine
+	nowhere bool // the directory is unknown or not on this machine
 	place   tool.Place
 }
 
@@ -99,8 +98,8 @@ func (s surroundings) getenv(name string) string {
 	return s.Getenv(name)
 }
 
-// in returns the surroundings of a command that runs at place. What another
-// machine starts in a container is still there.
+// in returns the surroundings of a command that runs at place. A container that another machine
+// starts stays elsewhere.
 func (s surroundings) in(place tool.Place) surroundings {
 	if place != tool.PlaceHere && s.place != tool.PlaceElsewhere {
 		s.place = place
@@ -131,8 +130,7 @@ func (s surroundings) readFile(name string) ([]byte, error) {
 	return s.ReadFile(name)
 }
 
-// through returns the surroundings of the command that env or sudo starts with
-// these arguments.
+// through returns the surroundings of a command started by env or sudo with these arguments.
 func (s surroundings) through(args []string) surroundings {
 	for i := 0; i < len(args); i++ {
 		v := args[i]
@@ -166,8 +164,8 @@ func assign(s surroundings, assignment string) surroundings {
 	return s.with(name, value)
 }
 
-// splitString finds the text that env splits into words itself (-S), and the
-// index of the words after it.
+// splitString finds the text that env itself splits into words (-S), and the index of the words
+// after it.
 func splitString(words []string) (at, after int, ok bool) {
 	for i := 1; i < len(words); i++ {
 		v := words[i]

@@ -9,14 +9,14 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/tool"
 )
 
-// maxDepth bounds how deep commands are nested in each other.
+// maxDepth limits the nesting of commands.
 const maxDepth = 16
 
-// expansion replaces in a word what only a shell can work out, such as $X. No
-// argument of a process can hold this byte.
+// expansion stands in a word for a part that only a shell can expand, such as $X. A process
+// argument cannot contain this byte.
 const expansion = "\x00"
 
-// call is one start of a tool that was found.
+// call is one start of a tool.
 type call struct {
 	tool        *tool.Tool
 	program     string
@@ -25,14 +25,14 @@ type call struct {
 	password    string
 }
 
-// outcome is what was found in a command. Its words are named by their index.
+// outcome is what a command contains. It refers to words by index.
 type outcome struct {
 	calls   []call
-	program string // the last one found after wrappers
+	program string // the last program after wrappers
 	place   tool.Place
 
 	insert   []tool.Insertion
-	started  map[int]string // words that have another text when started
+	started  map[int]string // words to start in changed form
 	redacted map[int]string // words without their secrets
 
 	added, secrets []string
@@ -40,7 +40,7 @@ type outcome struct {
 
 func newOutcome() outcome { return outcome{started: map[int]string{}, redacted: map[int]string{}} }
 
-// main is the call that the command is about: the first one that reports.
+// main returns the call that describes the command: the first one that reports.
 func (o *outcome) main() *call {
 	for i, c := range o.calls {
 		d := c.description
@@ -54,7 +54,7 @@ func (o *outcome) main() *call {
 	return nil
 }
 
-// start returns words as they are started.
+// start returns the words to start.
 func (o *outcome) start(words []string) []string {
 	var all []string
 	for i := 0; i <= len(words); i++ {
@@ -72,15 +72,15 @@ func (o *outcome) start(words []string) []string {
 	return all
 }
 
-// redact gives the word at i another text to show.
+// redact sets the text that is shown for the word at i.
 func (o *outcome) redact(words []string, i int, text string) {
 	if text != words[i] {
 		o.redacted[i] = strings.ReplaceAll(text, expansion, "$")
 	}
 }
 
-// hide blanks the secrets in the arguments of a program from index from up to index
-// to, and returns them. The program itself may be among them.
+// hide blanks secrets in the arguments of a program, words[from:to], and returns the secrets. The
+// range may include the program itself.
 func (o *outcome) hide(program string, words []string, from, to int) []string {
 	redacted, secrets := secret.Arguments(program, words[from:to])
 	for i, text := range redacted {
@@ -90,7 +90,7 @@ func (o *outcome) hide(program string, words []string, from, to int) []string {
 	return redacted
 }
 
-// merge adds what was found in words that begin at the index offset.
+// merge adds the outcome of the words that begin at index offset.
 func (o *outcome) merge(inner outcome, offset int) {
 	o.calls = append(o.calls, inner.calls...)
 	o.program, o.place = inner.program, inner.place
@@ -166,8 +166,8 @@ func (r *reader) command(words []string, env surroundings, depth int) outcome {
 	return o
 }
 
-// unknown reads the words of a program, words[at], that is neither a tool nor a
-// wrapper. A tool that it starts follows a "--".
+// unknown reads the words of a program, words[at], that is neither a tool nor a wrapper. It may
+// start a tool after "--".
 func (r *reader) unknown(o *outcome, words []string, at int, env surroundings, depth int) {
 	name := base(words[at])
 	o.place = env.place
@@ -225,8 +225,8 @@ func (r *reader) describe(o *outcome, t *tool.Tool, words []string, at int, env 
 	o.calls = append(o.calls, call{tool: t, program: program, description: d, place: env.place, password: password})
 }
 
-// onlyOne returns the one value that all of values are; empty if they differ, or if a
-// shell expands it.
+// onlyOne returns the value that all values have in common; empty if they differ or a shell expands
+// it.
 func onlyOne(values []string) string {
 	distinct := slices.Compact(slices.Sorted(slices.Values(values)))
 	if len(distinct) != 1 || strings.Contains(distinct[0], expansion) {
@@ -235,9 +235,8 @@ func onlyOne(values []string) string {
 	return distinct[0]
 }
 
-// withoutExpansions drops from d what depends on arguments that only a shell
-// can expand. If such an argument could itself be an option, nothing is
-// inserted: it may be the one that would be.
+// withoutExpansions removes facts that depend on arguments which only a shell can expand. If such
+// an argument could be an option, nothing is inserted, since it could be the option to insert.
 func withoutExpansions(d tool.Description, args []string) tool.Description {
 	unknown, options := false, false
 	for _, a := range args {
@@ -277,8 +276,8 @@ func (r *reader) nested(o *outcome, words []string, i int, env surroundings, dep
 	o.merge(found, 0)
 }
 
-// splitWord reads a command whose first words are in the word at i and whose
-// other words begin at the index after, as env -S has it.
+// splitWord reads a command whose first words are in the word at i and whose other words begin at
+// index after (env -S).
 func (r *reader) splitWord(o *outcome, words []string, i, after int, env surroundings, depth int) {
 	src := words[i]
 	nodes, values := simpleCommand(src)
@@ -289,7 +288,7 @@ func (r *reader) splitWord(o *outcome, words []string, i, after int, env surroun
 	}
 	n := len(nodes)
 	inner := r.command(append(values, words[after:]...), env, depth)
-	text := inner // of which only what is in src becomes edits of it
+	text := inner // only words from src become edits of it
 	if after < len(words) {
 		text.insert = slices.DeleteFunc(slices.Clone(inner.insert), func(in tool.Insertion) bool { return in.At >= n })
 	}

@@ -73,7 +73,7 @@ func TestReadSecretsOfTheEnvironment(t *testing.T) {
 	}
 }
 
-// TestPassword guards that only a password that is certain is taken.
+// TestPassword guards that Password is only set if it is certain.
 func TestPassword(t *testing.T) {
 	for command, want := range map[string]string{
 		"bench --password=hunter2 run":                          "hunter2",

@@ -11,9 +11,9 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/tool/registry"
 )
 
-// TestReadHidesEverySecret is a property of the commands in testdata/secrets.txt, in
-// which § is the secret, · a blank inside of an argument and ⏎ the end of a line:
-// nothing that Read returns to be shown contains the secret, or half of it.
+// TestReadHidesEverySecret checks the commands in testdata/secrets.txt, where § is the secret, · a
+// blank within an argument and ⏎ a line break: nothing that Read returns for display contains the
+// secret or half of it.
 func TestReadHidesEverySecret(t *testing.T) {
 	data, err := os.ReadFile("testdata/secrets.txt")
 	if err != nil {

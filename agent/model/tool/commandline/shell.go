@@ -9,11 +9,11 @@ import (
 	"github.com/benchwatch/benchwatch/agent/base/secret"
 )
 
-// maxText bounds the shell text that is parsed.
+// maxText limits the shell text that is parsed, in bytes.
 const maxText = 64 << 10
 
-// simpleCommand returns the assignments and words of shell text that is a single
-// command, and their values; nothing if there is more to it.
+// simpleCommand returns the assignments and words of shell text that is a single command, and their
+// values. It returns nothing for any other text.
 func simpleCommand(src string) (nodes []syntax.Node, values []string) {
 	file, err := parse(src)
 	if err != nil || strings.Contains(src, expansion) || len(file.Stmts) != 1 || len(file.Stmts[0].Redirs) > 0 {
@@ -44,7 +44,7 @@ func offsets(n syntax.Node) (from, to int) {
 	return int(n.Pos().Offset()), int(n.End().Offset())
 }
 
-// textReader collects what is found while shell text is walked through.
+// textReader collects findings while it walks through shell text.
 type textReader struct {
 	*reader
 	src            string
@@ -54,14 +54,13 @@ type textReader struct {
 	started, shown []edit
 
 	assigns []*syntax.Assign
-	// secret are the variables that are used where a password is, and options those
-	// that stand for a word of a program, with its name.
+	// secret are variables used where a password is expected. options are variables used as a word
+	// of a program, with the program's name.
 	secret  map[string]bool
 	options map[string]string
 }
 
-// text returns what was found in shell text, and the text as it is started and
-// without secrets.
+// text returns the findings in shell text, the text to start, and the text without secrets.
 func (r *reader) text(src string, env surroundings, depth int) (found outcome, started, redacted string) {
 	file, err := parse(src)
 	if err != nil || depth > maxDepth {
@@ -89,15 +88,14 @@ func (t *textReader) node(n syntax.Node) bool {
 	return true
 }
 
-// assign keeps an assignment of which hideAssigned decides.
+// assign keeps an assignment for hideAssigned.
 func (t *textReader) assign(a *syntax.Assign) {
 	if a.Name != nil && a.Value != nil {
 		t.assigns = append(t.assigns, a)
 	}
 }
 
-// hideAssigned blanks the values of variables that hold a secret, by their names or by
-// the places in which they are used.
+// hideAssigned blanks the values of variables that are secret by name or by use.
 func (t *textReader) hideAssigned() {
 	for _, a := range t.assigns {
 		from, to := offsets(a.Value)
@@ -116,7 +114,7 @@ func (t *textReader) hideAssigned() {
 	}
 }
 
-// use keeps the variables of a command's word that is, or may be, secret.
+// use keeps the variables in a command's word that are, or may be, secret.
 func (t *textReader) use(word syntax.Node, program string, redacted bool) {
 	syntax.Walk(word, func(n syntax.Node) bool {
 		if p, ok := n.(*syntax.ParamExp); ok && p.Param != nil {
@@ -139,7 +137,7 @@ func withAssigns(env surroundings, assigns []*syntax.Assign) surroundings {
 	return env
 }
 
-// quiet are commands that no run is named after.
+// quiet are commands that never name a run.
 var quiet = map[string]bool{
 	"cd": true, "echo": true, "export": true, "mkdir": true, "printf": true, "set": true, "sleep": true,
 	"source": true, ".": true, "true": true, "ulimit": true, "umask": true, "tee": true,
@@ -180,8 +178,8 @@ func (t *textReader) call(c *syntax.CallExpr, redirects []*syntax.Redirect) {
 	t.out.secrets = append(t.out.secrets, o.secrets...)
 }
 
-// edits returns what was found in a command of shell text as edits of the text;
-// nodes are the command's words. ok is false if something can't be quoted.
+// edits returns the findings in a command of shell text as edits of the text; nodes are the
+// command's words. ok is false if a text can't be quoted.
 func (o *outcome) edits(src string, nodes []syntax.Node) (started, redacted []edit, ok bool) {
 	ok = true
 	for _, in := range o.insert {
@@ -209,7 +207,7 @@ func (o *outcome) edits(src string, nodes []syntax.Node) (started, redacted []ed
 	return started, redacted, ok
 }
 
-// hides reports whether a redirection takes the standard output away.
+// hides reports whether a redirection hides standard output.
 func hides(redirects []*syntax.Redirect) bool {
 	for _, r := range redirects {
 		if r.N != nil && r.N.Value != "1" || r.Word == nil {
@@ -231,7 +229,7 @@ type edit struct {
 	with     string
 }
 
-// apply returns text with edits, of which one inside of another is dropped.
+// apply returns text with edits. It drops an edit inside another one.
 func apply(text string, edits []edit) string {
 	edits = slices.Clone(edits)
 	slices.SortStableFunc(edits, func(a, b edit) int {
@@ -254,8 +252,7 @@ func apply(text string, edits []edit) string {
 	return b.String()
 }
 
-// static returns a word's value, with what the shell would expand replaced by
-// expansion.
+// static returns a word's value, in which expansion replaces each part that a shell would expand.
 func static(w *syntax.Word) string {
 	if w == nil {
 		return ""
@@ -286,8 +283,8 @@ func static(w *syntax.Word) string {
 	return b.String()
 }
 
-// unescape writes s without backslashes: all of them, or, if special is not
-// empty, those before one of its characters.
+// unescape writes s without backslashes: without all of them or, if special is not empty, without
+// those before a character of special.
 func unescape(b *strings.Builder, s, special string) {
 	for i := 0; i < len(s); i++ {
 		if s[i] == '\\' && i+1 < len(s) && (special == "" || strings.IndexByte(special, s[i+1]) >= 0) {
@@ -316,8 +313,7 @@ func quoteAll(args []string) (string, bool) {
 	return strings.Join(quoted, " "), true
 }
 
-// plain reports whether no shell takes anything in an argument for more than
-// it is.
+// plain reports whether every shell takes the argument literally.
 func plain(s string) bool {
 	for i := range len(s) {
 		c := s[i]
@@ -328,8 +324,8 @@ func plain(s string) bool {
 	return s != ""
 }
 
-// requote writes value as the word src was written, so that what did not change in
-// it stays the same byte for byte, if that is possible.
+// requote writes value in the form of the word src, so that unchanged parts stay the same byte for
+// byte where possible.
 func requote(node syntax.Node, src, value string) (string, bool) {
 	if w, ok := node.(*syntax.Word); ok && len(w.Parts) == 1 && len(src) >= 2 {
 		old := static(w)
@@ -347,7 +343,7 @@ func requote(node syntax.Node, src, value string) (string, bool) {
 	return quoteAll([]string{value})
 }
 
-// shown writes text as one word for people to read.
+// shown returns text as one word for people to read.
 func shown(text string) string {
 	if text == "" || strings.ContainsAny(text, " \t\n;|&<>()") && !strings.Contains(text, "'") {
 		return "'" + text + "'"

@@ -9,8 +9,8 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/tool/registry"
 )
 
-// Each tool is found by its command line, alone and inside of shell text, and
-// no form in which it takes a password survives. The password is hunter2.
+// Each tool is found by its command line, alone and within shell text, and its password is blanked
+// in every form. The password is hunter2.
 func TestTools(t *testing.T) {
 	tests := []struct{ tool, command, title string }{
 		{"sysbench", "sysbench oltp_read_write --mysql-host=db1 --mysql-password=hunter2 --threads=16 run", "oltp_read_write 16 threads db1:3306"},

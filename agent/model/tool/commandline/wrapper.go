@@ -8,18 +8,18 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/tool"
 )
 
-// wrapper is a program that starts the command which its arguments name.
+// wrapper is a program that starts the command in its arguments.
 type wrapper struct {
-	// short and long are the options that take a value as the next word.
+	// short and long are the options whose value is the next word.
 	short string
 	long  []string
-	// sub: the first word is a subcommand, one of these.
+	// sub are the subcommands that start a command; the first word has to be one.
 	sub []string
 	// positional is the number of words between the options and the command.
 	positional int
-	// assignments NAME=value can precede the command.
+	// assignments: NAME=value can precede the command.
 	assignments bool
-	// shell: the option -c takes shell text instead of a command.
+	// shell: -c is followed by shell text instead of a command.
 	shell bool
 	// remote: the command does not see this machine's files.
 	remote bool
@@ -27,7 +27,7 @@ type wrapper struct {
 	place tool.Place
 	// script: the command is a script's path and its arguments.
 	script bool
-	// joined: a shell reads the command's words, joined by blanks.
+	// joined: a shell reads the words of the command joined by blanks.
 	joined bool
 }
 
@@ -84,8 +84,8 @@ var elsewhere = []string{
 	"gcloud", "az", "aws", "vagrant", "multipass", "virsh", "srun", "mpirun", "mpiexec", "limactl",
 }
 
-// runsIn returns where a program that is no known wrapper runs the command that it
-// is given: unless that is another machine, perhaps in a container.
+// runsIn returns where a program that is not a known wrapper runs its command: elsewhere, or
+// perhaps in a container.
 func runsIn(program string) tool.Place {
 	if slices.Contains(elsewhere, program) {
 		return tool.PlaceElsewhere
@@ -101,9 +101,8 @@ var containerOptions = []string{
 // shells run the text after -c, or a script.
 var shells = map[string]bool{"bash": true, "sh": true, "dash": true, "ash": true, "ksh": true, "mksh": true, "zsh": true}
 
-// skip returns the index of the first word of the command that a wrapper or a
-// shell starts, words[0] being its name, or the index of the shell text. Both are
-// 0 if it starts nothing.
+// skip returns the index of the first word of the command that a wrapper or shell (words[0])
+// starts, or the index of its shell text. Both are 0 if it starts nothing.
 func (w wrapper) skip(words []string) (command, text int) {
 	name := base(words[0])
 	if shells[name] {
@@ -138,7 +137,7 @@ func (w wrapper) skip(words []string) (command, text int) {
 			left, options = left-1, (w.shell || w.joined) && options
 			i++
 		case strings.HasPrefix(v, expansion) && i+1 < len(words):
-			i++ // options in a variable, perhaps
+			i++ // perhaps options in a variable
 		case w.shell && i+2 < len(words) && words[i+1] == "-c":
 			return 0, i + 2 // su USER -c TEXT
 		default:
@@ -148,7 +147,7 @@ func (w wrapper) skip(words []string) (command, text int) {
 	return 0, 0
 }
 
-// option returns how many words the option v takes.
+// option returns the number of words that option v occupies.
 func (w wrapper) option(v string) int {
 	if name, long := strings.CutPrefix(v, "--"); long {
 		if slices.Contains(w.long, name) {
@@ -167,8 +166,8 @@ func (w wrapper) option(v string) int {
 	return 1
 }
 
-// shellText returns the index of a script that a shell, words[0], runs, or that of
-// the text after -c. Both are 0 if it runs neither.
+// shellText returns the index of the script that a shell, words[0], runs, or the index of the text
+// after -c. Both are 0 if there is neither.
 func shellText(words []string) (script, text int) {
 	command := false
 	for i := 1; i < len(words); i++ {
@@ -216,7 +215,7 @@ func isVariable(name string) bool {
 	return name != ""
 }
 
-// base is a program's name without its folder.
+// base returns a program's name without the folder.
 func base(program string) string {
 	if program == "" {
 		return ""

@@ -1,6 +1,6 @@
-// Package decimal reads the numbers that benchmark tools print and scales
-// them to base units without losing the shortest decimal: 17321.08
-// microseconds are 0.01732108 seconds, not 0.017321080000000003.
+// Package decimal reads the numbers that benchmark tools print and scales them to base units, as
+// exactly as a float64 allows: 17321.08 microseconds are 0.01732108 seconds, not
+// 0.017321080000000003.
 package decimal
 
 import (
@@ -8,21 +8,20 @@ import (
 	"strconv"
 )
 
-// Parse returns text × 10^shift as the nearest float64. text is digits with at
-// most one point, perhaps a sign and an exponent. It is false for anything
-// else (NaN, infinities, hexadecimal numbers, digit grouping) and for a number too
-// large for a float64. It does not allocate if the digits are below 2^53 and the
-// scale is at most 10^22.
+// Parse returns text × 10^shift as the nearest float64. text has digits and at most one point, and
+// may have a sign and an exponent. ok is false for any other text (NaN, infinities, hexadecimal
+// numbers, digit grouping) and for a number too large for a float64. Parse does not allocate if the
+// digits are below 2^53 and the scale is at most 10^22.
 func Parse(text []byte, shift int) (float64, bool) { return parse(text, shift, false) }
 
-// ParseLocal is Parse for a tool that prints numbers in its user's language: a
-// comma is a decimal separator, too.
+// ParseLocal is Parse for tools that print numbers in the user's locale: the decimal separator may
+// be a comma.
 func ParseLocal(text []byte, shift int) (float64, bool) { return parse(text, shift, true) }
 
 var pow10 = [...]float64{1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11,
 	1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22}
 
-// maxText bounds the length of a number; no tool prints longer ones.
+// maxText limits the length of a number. No tool prints longer ones.
 const maxText = 400
 
 func parse(text []byte, shift int, comma bool) (float64, bool) {
@@ -94,7 +93,7 @@ func parseExponent(text []byte) (int, bool) {
 	return e, err == nil
 }
 
-// round is the slow way: mantissa with up to all its digits, times 10^exponent.
+// round is the slow path: up to all digits of mantissa, times 10^exponent.
 func round(mantissa []byte, exponent int) (float64, bool) {
 	b := make([]byte, 0, len(mantissa)+8)
 	for _, c := range mantissa {

@@ -1,18 +1,18 @@
-// Package dsn reads the connection strings that benchmark tools take: URLs as
-// those of MongoDB and Redis, JDBC URLs, the keywords of PostgreSQL.
+// Package dsn reads the connection strings of benchmark tools: URLs (MongoDB, Redis), JDBC URLs,
+// and PostgreSQL's keywords.
 package dsn
 
 import "strings"
 
-// Address is where a connection string leads.
+// Address is the destination of a connection string.
 type Address struct {
-	// Hosts as host:port, or host where no port is given, joined by commas.
+	// Hosts are host:port, or host if no port is given, joined by commas.
 	Hosts    string
 	Database string
 }
 
-// Parse reads s, which may be several JDBC URLs separated by semicolons. What it
-// can't read is left out.
+// Parse reads s, which may be several JDBC URLs separated by semicolons. It leaves out what it
+// can't read.
 func Parse(s string) Address {
 	var all Address
 	var hosts []string
@@ -29,8 +29,8 @@ func Parse(s string) Address {
 	return all
 }
 
-// Login returns the kind of database that s is for, as the configuration names it,
-// and the user; each empty if it is another kind or s does not have it.
+// Login returns the kind of database, in the words of the configuration, and the user. Either is
+// empty if s does not say or the kind is another one.
 func Login(s string) (engine, user string) {
 	scheme, rest, _ := strings.Cut(strings.TrimPrefix(s, "jdbc:"), "://")
 	if at := strings.LastIndexByte(rest, '@'); at >= 0 {
@@ -54,7 +54,7 @@ func parseOne(s string) (a Address) {
 		}
 		return oracle(s)
 	}
-	// Parameters: ?a=b&c=d, or ;a=b of SQL Server.
+	// Parameters: ?a=b&c=d, or ;a=b for SQL Server.
 	parameters := ""
 	slash := max(strings.LastIndexByte(rest, '@'), 0)
 	if i := strings.IndexAny(rest[slash:], "?;"); i >= 0 {
@@ -84,8 +84,8 @@ func oracle(s string) (a Address) {
 	return a
 }
 
-// Keywords reads a connection string of PostgreSQL's library, such as
-// `host=db1 port=5432 application_name='my bench'`. What it can't read is left out.
+// Keywords reads a connection string of libpq, such as `host=db1 port=5432 application_name='my
+// bench'`. It leaves out what it can't read.
 func Keywords(s string) map[string]string {
 	values := map[string]string{}
 	for {

@@ -8,26 +8,26 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/tool/option"
 )
 
-// shorthands are the options of one letter, all with a value, and their long
-// names. -h is the help, -H the host.
+// shorthands map the one-letter options, which all take a value, to their long names. -h is the
+// help, -H the host.
 var shorthands = map[byte]string{
 	'D': "db", 'H': "host", 'U': "user", 'p': "password", 'P': "port", 'S': "statusPort", 'T': "threads", 't': "acThreads", 'd': "driver",
 }
 
-// switches are the options that take a value only after "=".
+// switches are options that only take a value after "=".
 var switches = map[string]bool{
 	"dropdata": true, "ignore-error": true, "silence": true, "check-all": true, "wait": true, "no-check": true, "use-fk": true,
 	"use-clustered-index": true, "use-explain": true, "check": true, "analyze": true, "use-plan-replayer": true,
 	"enable-query-tuning": true, "help": true,
 }
 
-// verbs are the subcommands of the workloads. cobra takes a unique beginning.
+// verbs are the subcommands of the workloads. cobra accepts any unique prefix.
 var verbs = []string{"run", "prepare", "cleanup", "check"}
 
 // defaultInterval is --interval's default.
 const defaultInterval = 10 * time.Second
 
-// labels are the labels of options.
+// labels map options to labels.
 var labels = map[string]string{
 	"warehouses": "warehouses", "count": "count", "isolation": "isolation", "weight": "weight", "wait": "wait",
 	"driver": "driver", "sf": "scale_factor", "acThreads": "analytical_threads", "queries": "queries", "parts": "parts",
@@ -94,8 +94,7 @@ func parseOptions(args []string) *option.Set {
 	return o
 }
 
-// split returns an option's name and value; found is false if the value is not in
-// the same word.
+// split returns an option's name and value. found is false if the word contains no value.
 func split(a string) (name, value string, found, ok bool) {
 	switch {
 	case strings.HasPrefix(a, "--") && len(a) > 2:
@@ -116,7 +115,7 @@ func split(a string) (name, value string, found, ok bool) {
 	return "", "", false, false
 }
 
-// set sets an option. The last value counts, but those of lists are joined.
+// set sets an option. A later value replaces an earlier one; lists are joined.
 func set(o *option.Set, name, value string) {
 	if list := name == "host" || name == "port" || name == "targets"; list && o.Values[name] != "" {
 		value = o.Values[name] + "," + value
@@ -124,7 +123,7 @@ func set(o *option.Set, name, value string) {
 	o.Values[name] = value
 }
 
-// target is every host with every port, as go-tpc connects to them in turn.
+// target returns every host with every port: go-tpc connects to them in turn.
 func target(o *option.Set) string {
 	return o.Text("targets", option.Targets(o.Text("host", "127.0.0.1"), o.Text("port", "4000"), true))
 }

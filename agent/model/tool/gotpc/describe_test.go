@@ -79,7 +79,7 @@ func TestDescribeOddArguments(t *testing.T) {
 	}
 }
 
-// TestLogin guards what a server is sampled with if the user asks for that.
+// TestLogin guards which login is used to sample a server if the user asks for it.
 func TestLogin(t *testing.T) {
 	for command, want := range map[string][2]string{
 		"go-tpc tpcc run":                   {"mysql", "root"},

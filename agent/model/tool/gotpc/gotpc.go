@@ -1,8 +1,7 @@
-// Package gotpc reads the command lines and the output of go-tpc: TPC-C in the
-// forms plain, table and json, and what it prints of TPC-H and CH-benCHmark. The
-// formats are those of tpcc/workload.go, pkg/measurement/hist.go and
-// pkg/util/output.go of https://github.com/pingcap/go-tpc, version 1.0.12 and
-// earlier.
+// Package gotpc reads the command lines and the output of go-tpc: TPC-C in the styles plain, table
+// and json, and the rows of TPC-H and CH-benCHmark. Formats: tpcc/workload.go,
+// pkg/measurement/hist.go and pkg/util/output.go of https://github.com/pingcap/go-tpc, up to
+// version 1.0.12.
 package gotpc
 
 import (
@@ -23,13 +22,13 @@ var Tool = &tool.Tool{
 	Sniff:     Sniff,
 }
 
-// Sniff returns how much an output that begins with head looks like go-tpc's.
+// Sniff returns from 0 to 100 how much an output that begins with head resembles go-tpc's.
 func Sniff(head []byte) int {
 	score := 0
 	tool.ParseAll(NewParser(tool.Description{}), tool.Stdout, head, func(r *tool.Report) {
 		switch {
 		case r.Kind == tool.Interval || r.Kind == tool.Summary:
-			score = 100 // nothing else begins its rows with [Current]
+			score = 100 // no other tool's rows begin with [Current]
 		case r.Command != "", strings.HasPrefix(r.Message, "failed to ping db, err "):
 			score = max(score, 60)
 		}

@@ -7,15 +7,15 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/tool"
 )
 
-// maxRows bounds a group: TPC-C has ten operations, TPC-H 22.
+// maxRows limits a group: TPC-C has ten operations, TPC-H 22.
 const maxRows = 64
 
-// group is the rows that go-tpc prints at one instant, sorted by name. In the plain
-// form nothing marks its end.
+// group is the rows that go-tpc prints at once, sorted by name. In the plain style nothing marks
+// the end of a group.
 type group struct {
 	rows    []row
 	summary bool
-	broken  bool // a row could not be read: sums would be too small
+	broken  bool // a row was unreadable: sums would be too small
 }
 
 func (g *group) reset() { *g = group{rows: g.rows[:0]} }
@@ -45,7 +45,7 @@ func (p *Parser) take(emit func(*tool.Report)) tool.Verdict {
 	return tool.Reported
 }
 
-// unreadable notes that p.row could not be read.
+// unreadable notes that p.row was unreadable.
 func (p *Parser) unreadable(emit func(*tool.Report)) tool.Verdict {
 	r := &p.row
 	if n := len(p.group.rows); n > 0 && len(r.name) > 0 && (p.group.summary != r.summary || string(r.name) <= p.group.rows[n-1].op.printed) {
@@ -58,15 +58,14 @@ func (p *Parser) unreadable(emit func(*tool.Report)) tool.Verdict {
 	return tool.Malformed
 }
 
-// pause ends a group of rows, except for a summary: tpmC, which follows it, is part
-// of it.
+// pause ends a group of rows unless it is a summary, which also includes the tpmC line after it.
 func (p *Parser) pause(emit func(*tool.Report)) {
 	if !p.group.summary {
 		p.settle(emit)
 	}
 }
 
-// settle reports the group, which is complete.
+// settle reports the group, which is now complete.
 func (p *Parser) settle(emit func(*tool.Report)) {
 	g := &p.group
 	if len(g.rows) > 0 {
@@ -83,7 +82,7 @@ func (p *Parser) settle(emit func(*tool.Report)) {
 	g.reset()
 }
 
-// total takes tpmC, which ends a summary.
+// total takes tpmC, the last line of a summary.
 func (p *Parser) total(tpmC float64, emit func(*tool.Report)) tool.Verdict {
 	if len(p.group.rows) == 0 || !p.group.summary {
 		return tool.Malformed
@@ -93,13 +92,13 @@ func (p *Parser) total(tpmC float64, emit func(*tool.Report)) tool.Verdict {
 	return tool.Reported
 }
 
-// measure makes the group an interval.
+// measure turns the group into an interval.
 func (p *Parser) measure(r *tool.Report) {
 	g := &p.group
 	r.Reset(tool.Interval, p.number)
 	r.Phase = tool.Measure
 	if g.rows[0].queries && p.run.transactions {
-		return // CH-benCHmark: the queries beside the transactions
+		return // CH-benCHmark prints queries beside transactions
 	}
 	covered, samples := g.count(r)
 	if !g.rows[0].queries {
@@ -114,7 +113,7 @@ func (p *Parser) measure(r *tool.Report) {
 	}
 }
 
-// summarise makes the group the run's summary.
+// summarise turns the group into the run's summary.
 func (p *Parser) summarise(r *tool.Report) {
 	g := &p.group
 	r.Reset(tool.Summary, p.number)
@@ -145,9 +144,8 @@ func (p *Parser) summarise(r *tool.Report) {
 	}
 }
 
-// count adds the counts to r and returns the longest time that a row covers,
-// and the number of samples. A sum needs all rows; failed transactions are not
-// among `transaction`.
+// count adds the counts to r. It returns the longest time that a row covers, and the number of
+// samples. A sum needs all rows, and `transaction` excludes failed transactions.
 func (g *group) count(r *tool.Report) (covered float64, samples uint64) {
 	var good, failed uint64
 	counted := true
@@ -181,8 +179,8 @@ func (g *group) count(r *tool.Report) (covered float64, samples uint64) {
 	return covered, samples
 }
 
-// rates adds the rates of what r counts, with the three decimals that TPM has
-// as a number per second.
+// rates adds the rate of each count in r, rounded to three decimals, the precision of TPM per
+// second.
 func (g *group) rates(r *tool.Report, seconds float64) {
 	for _, c := range r.Counts {
 		rate := math.Round(float64(c.N)/seconds*1000) / 1000
@@ -194,19 +192,19 @@ func (g *group) rates(r *tool.Report, seconds float64) {
 	}
 }
 
-// Bounds within which a time is taken for whole seconds: it is measured from
-// the first sample of the interval on, and the tick may come late.
+// A time within these bounds counts as whole seconds: it starts with the first sample of the
+// interval, and the ticker may be late.
 const (
 	below = 0.1
 	above = 0.02
 )
 
-// enough is how many samples an interval must have for the time from its first
-// sample on to be its length within some 5 %.
+// enough is the number of samples at which the time since the first sample is within about 5 % of
+// the interval's length.
 const enough = 20
 
-// lengths are what the intervals of a run seemed to last, in whole seconds,
-// and how many did. It is bounded.
+// lengths are the apparent lengths of the intervals of a run in whole seconds, each with its number
+// of intervals. The list is bounded.
 type lengths []struct {
 	seconds float64
 	votes   int
@@ -214,7 +212,7 @@ type lengths []struct {
 
 const maxLengths = 8
 
-// usual is the length that most intervals had, if it was seen twice, else 0.
+// usual returns the length of most intervals if at least two had it, otherwise 0.
 func (l lengths) usual() float64 {
 	seconds, votes := 0.0, 1
 	for _, c := range l {
@@ -240,12 +238,11 @@ func (l *lengths) vote(seconds float64) {
 	}
 }
 
-// length works out how long the interval was: go-tpc does not print it. Its
-// ticker runs on --interval; the longest row covers it all but the time until the
-// first transaction ended. If the command line is not known it nearly always was
-// whole seconds: where a row is near to them, these are meant. With few or slow
-// transactions it is far from that: then the length is that of the run's other
-// intervals, or unknown.
+// length estimates the length of the interval in seconds, which go-tpc does not print. Its ticker
+// runs on --interval, and the longest row covers all of it except the time before the first
+// transaction ended. Without the command line, a time close to whole seconds is rounded to them.
+// With few or slow transactions the time is far from that: then the interval is as long as the
+// others of the run, or unknown.
 func (p *Parser) length(r *tool.Report, covered float64, samples uint64) {
 	if p.interval > 0 && covered <= p.interval*(1+above) {
 		r.IntervalSeconds = series.Some(p.interval)

@@ -10,12 +10,10 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/tool/scan"
 )
 
-// Parser reads go-tpc's output. In the plain form an interval is reported when the
-// next one begins, another line comes, or Flush is called: its rows are written at
-// once, and nothing follows the last one. Two intervals that together have each
-// operation at most once, in order, and between which nothing was printed, look
-// like one without Flush; a run has to have less than one transaction per interval
-// and kind for that.
+// Parser reads go-tpc's output. In the plain style it reports an interval when the next one begins,
+// another line follows, or Flush is called: go-tpc writes the rows at once and nothing after the
+// last one. Without Flush two intervals can look like one, but only if nothing is printed between
+// them and no operation occurs twice, which takes less than one transaction per interval and kind.
 type Parser struct {
 	interval float64 // seconds, from the command line; 0 if unknown
 	number   int     // of the current run, 0 before the first
@@ -26,10 +24,10 @@ type Parser struct {
 	columns scan.Columns[column]
 	row     row
 	group   group
-	rows    []row // of a line of the form json
+	rows    []row // from one line of the style json
 
 	tableRows int  // since the last border of a table
-	totals    bool // the table is the one below the summary
+	totals    bool // the table below the summary
 }
 
 // run is the state of the current run.
@@ -38,7 +36,7 @@ type run struct {
 	ended        bool    // rows of its summary were seen
 	summarised   bool    // its summary was reported
 	transactions bool    // rows of TPC-C were seen
-	lengths      lengths // of its intervals
+	lengths      lengths // of the run's intervals
 	tpmC         series.Optional[float64]
 	gaveUp       int // threads
 	cause        string
@@ -77,19 +75,19 @@ func (p *Parser) Parse(line tool.Line, emit func(*tool.Report)) tool.Verdict {
 	return p.word(text, emit)
 }
 
-// Flush reports an interval of which no more rows have come for a moment.
+// Flush reports an interval if no more rows have come for a moment.
 func (p *Parser) Flush(emit func(*tool.Report)) {
-	// A table ends with a border.
+	// A border ends a table.
 	if !p.group.summary && p.tableRows == 0 {
 		p.settle(emit)
 	}
 }
 
-// Close reports what was held back.
+// Close reports a group that is still held back.
 func (p *Parser) Close(emit func(*tool.Report)) { p.settle(emit) }
 
-// hints begin lines that show the verb of an output. After them only names and numbers follow:
-// SQL that drops a table ends with a semicolon, at least.
+// hints are line prefixes that reveal the verb of an output. Only names and numbers follow them,
+// whereas an SQL statement ends at least with a semicolon.
 var hints = []struct{ text, workload, command string }{
 	{"creating table warehouse", "tpcc", "prepare"},
 	{"load to ", "tpcc", "prepare"},
@@ -97,7 +95,7 @@ var hints = []struct{ text, workload, command string }{
 	{"begin to check warehouse ", "tpcc", "check"},
 }
 
-// word reads the lines around the rows.
+// word reads the lines other than rows.
 func (p *Parser) word(text []byte, emit func(*tool.Report)) tool.Verdict {
 	l := scan.New(text)
 	if l.Literal("tpmC: ") {
@@ -116,7 +114,7 @@ func (p *Parser) word(text []byte, emit func(*tool.Report)) tool.Verdict {
 		p.run.finished = true
 		return tool.Reported
 	case bytes.Contains(text, []byte(" maxprocs: ")):
-		// The first line of standard error, in a log of both streams.
+		// The first line of standard error in a log that contains both streams.
 		p.run.finished = p.number > 0
 		return tool.Ignored
 	case stampedFailure(text):
@@ -155,8 +153,7 @@ func stampedFailure(text []byte) bool {
 		bytes.Contains(text[:min(len(text), 60)], []byte(" failed, err "))
 }
 
-// fatals begin the messages after which go-tpc does nothing more, whatever its
-// exit status.
+// fatals are prefixes of messages after which go-tpc stops, whatever its exit status.
 var fatals = []string{
 	"failed to ping db, err ", "Failed to init work loader: ", "Failed to init tp work loader: ",
 	"Failed to open db for analytical processing: ", "Failed to listen ", "check prepare failed, err ",
@@ -173,8 +170,8 @@ func fatal(text []byte) bool {
 	return false
 }
 
-// stderr reads a line of standard error, where the driver writes too. It does
-// not distinguish runs: all is run 1's.
+// stderr reads a line of standard error, to which the driver writes, too. It does not distinguish
+// runs, so everything belongs to run 1.
 func (p *Parser) stderr(text []byte, emit func(*tool.Report)) tool.Verdict {
 	if !fatal(text) {
 		return tool.Ignored
@@ -218,7 +215,7 @@ func (p *Parser) rowOpens(r *row, emit func(*tool.Report)) {
 	}
 }
 
-// over reports whether what comes next is of another run.
+// over reports whether the next line belongs to another run.
 func (p *Parser) over() bool { return p.number == 0 || p.run.finished || p.run.ended }
 
 // open begins the next run.

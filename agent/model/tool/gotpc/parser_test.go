@@ -43,7 +43,7 @@ const (
 	failed   = "[Current] NEW_ORDER_ERR - Takes(s): 1.0, Count: 2, TPM: 120.0, Sum(ms): 20.0, Avg(ms): 10.0, 50th(ms): 9.4, 90th(ms): 10.5, 95th(ms): 10.5, 99th(ms): 10.5, 99.9th(ms): 10.5, Max(ms): 10.5\n"
 )
 
-// A failed transaction is an error and no transaction.
+// A failed transaction counts as an error, not as a transaction.
 func TestFailedTransactions(t *testing.T) {
 	res := parse(delivery + newOrder + failed)
 	want := `{"kind":"interval","run":1,"interval_seconds":1,"phase":"measure","rates":{"transaction":111,"delivery":14,"new_order":97,"new_order_error":2},"counts":{"transaction":111,"delivery":14,"new_order":97,"new_order_error":2,"error":2},"latency_seconds":{"delivery":{"avg":0.0346,"p50":0.0304,"p90":0.0608,"p95":0.0608,"p99":0.065,"p99.9":0.065,"max":0.065},"new_order":{"avg":0.0222,"p50":0.022,"p90":0.0377,"p95":0.0503,"p99":0.0608,"p99.9":0.0755,"max":0.0755},"new_order_error":{"avg":0.01,"p50":0.0094,"p90":0.0105,"p95":0.0105,"p99":0.0105,"p99.9":0.0105,"max":0.0105}},"errors_per_second":2}`
@@ -56,7 +56,7 @@ func TestFailedTransactions(t *testing.T) {
 	}
 }
 
-// Rows of 2020 have fewer columns and whole numbers.
+// Rows from 2020 have fewer columns and whole numbers.
 func TestOldRows(t *testing.T) {
 	res := parse("[Current] NEW_ORDER - Takes(s): 9.9, Count: 970, TPM: 5878.8, Sum(ms): 21491, Avg(ms): 22, 90th(ms): 32, 99th(ms): 64, 99.9th(ms): 80\n" +
 		"[Summary] NEW_ORDER - Takes(s): 9.9, Count: 970, TPM: 5878.8, Sum(ms): 21491, Avg(ms): 22, 90th(ms): 32, 99th(ms): 64, 99.9th(ms): 80\ntpmC: 5878.8\n")
@@ -70,8 +70,8 @@ lines: 3 reported, 0 ignored, 0 malformed
 	}
 }
 
-// With --wait there are rows of keying and thinking times, which are no
-// transactions, also between a summary and its tpmC.
+// With --wait there are rows for keying and thinking times, which are no operations, also between a
+// summary and its tpmC.
 func TestWaitRows(t *testing.T) {
 	wait := "[Current] KEYINGTIME-PAYMENT - 3.0s\n[Current] THINKINGTIME-PAYMENT - 4.4s\n"
 	summary := strings.ReplaceAll(delivery+newOrder+wait, "[Current]", "[Summary]") + "tpmC: 6065.7, tpmTotal: 7000.0, efficiency: 100.0%\n"
@@ -85,7 +85,7 @@ func TestWaitRows(t *testing.T) {
 	}
 }
 
-// Few transactions tell nothing of an interval's length; more do.
+// A few transactions do not determine the length of an interval; many do.
 func TestIntervalLength(t *testing.T) {
 	few := "[Current] NEW_ORDER - Takes(s): 0.6, Count: 3, TPM: 300.0, Sum(ms): 21.0, Avg(ms): 7.0, 50th(ms): 7.0, 90th(ms): 7.0, 95th(ms): 7.0, 99th(ms): 7.0, 99.9th(ms): 7.0, Max(ms): 7.0\n"
 	stalled := strings.NewReplacer("Takes(s): 1.0", "Takes(s): 4.1", "TPM: 6065.7", "TPM: 1411.0").Replace(newOrder)
@@ -99,8 +99,8 @@ func TestIntervalLength(t *testing.T) {
 	}
 }
 
-// The command line tells the length that few transactions don't. An interval that
-// covers more was longer: the ticker came late.
+// The command line gives the interval's length where few transactions don't. A longer interval
+// means that the ticker was late.
 func TestIntervalOfTheCommandLine(t *testing.T) {
 	few := "[Current] NEW_ORDER - Takes(s): 0.6, Count: 3, TPM: 300.0, Sum(ms): 21.0, Avg(ms): 7.0, 50th(ms): 7.0, 90th(ms): 7.0, 95th(ms): 7.0, 99th(ms): 7.0, 99.9th(ms): 7.0, Max(ms): 7.0\n"
 	stalled := strings.NewReplacer("Takes(s): 1.0", "Takes(s): 4.1", "TPM: 6065.7", "TPM: 1411.0").Replace(newOrder)
@@ -117,8 +117,8 @@ func TestIntervalOfTheCommandLine(t *testing.T) {
 	}
 }
 
-// With their command lines the recorded outputs say what they say without, and
-// no interval is without a length.
+// The command line does not change what is read from recorded output, and gives every interval a
+// length.
 func TestGoldenWithCommandLine(t *testing.T) {
 	intervals := 0
 	for _, dir := range tooltest.Cases(t, "testdata/*/*") {
@@ -151,7 +151,7 @@ func TestGoldenWithCommandLine(t *testing.T) {
 	}
 }
 
-// Flush lets an interval out at once and changes nothing else.
+// Flush reports an interval at once and changes nothing else.
 func TestFlush(t *testing.T) {
 	for _, dir := range tooltest.Cases(t, "testdata/*/*") {
 		all := tooltest.Recorded(t, dir)
@@ -181,7 +181,7 @@ func TestFlush(t *testing.T) {
 	}
 }
 
-// A damaged row takes the sums with it, and nothing of its neighbours.
+// A damaged row invalidates the sums but no other row.
 func TestDamagedRows(t *testing.T) {
 	row := strings.TrimSuffix(newOrder, "\n")
 	for i := 1; i < len(row); i++ {
@@ -215,7 +215,7 @@ func TestDamagedRows(t *testing.T) {
 	}
 }
 
-// A log with many runs has them all, each like the run alone.
+// The parser reads each run in a log of many as it reads the run alone.
 func TestRunsInOneFile(t *testing.T) {
 	var all []tool.Line
 	want := 0
@@ -281,7 +281,7 @@ func FuzzParser(f *testing.F) {
 	tooltest.Fuzz(f, Tool)
 }
 
-// The unit is a line; in the form json it holds five rows.
+// One operation is a line; in the style json a line contains five rows.
 func BenchmarkInterval(b *testing.B) {
 	for _, form := range []string{"run-th4-20s-i1-plain", "run-th2-8s-i2-table", "run-th4-12s-i2-json"} {
 		b.Run(form[strings.LastIndex(form, "-")+1:], func(b *testing.B) {

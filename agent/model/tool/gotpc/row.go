@@ -10,49 +10,47 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/tool/scan"
 )
 
-// row is what go-tpc prints about one operation, in an interval or in all.
+// row is what go-tpc prints about one operation, for an interval or for the whole run.
 type row struct {
 	op       *operation
 	name     []byte // as printed, during the call that reads the row
-	prefixed bool   // summary is known; rows of the plain form all are
+	prefixed bool   // summary is set; always true for rows of the plain style
 	summary  bool   // [Summary], not [Current]
-	pause    bool   // a keying or thinking time, which is no operation
-	queries  bool   // of TPC-H or CH-benCHmark: without "Takes(s)"
+	pause    bool   // a keying or thinking time, not an operation
+	queries  bool   // from TPC-H or CH-benCHmark: without "Takes(s)"
 	hasCount bool
 	count    uint64
 	hasTakes bool
 	takes    float64 // seconds
 	tpm      float64
-	tpmC     series.Optional[float64] // of the row below a summary
+	tpmC     series.Optional[float64] // from the row below a summary
 
 	latencies [maxStats]float64 // seconds, in the order of stats
 	has       [maxStats]bool
 	fields    int
-	decimals  int  // of the last latency
-	ragged    bool // the last two latencies differ in decimals
+	decimals  int  // decimals of the last latency
+	ragged    bool // the last two latencies have different decimals
 }
 
-// maxFields bounds the fields of a row.
+// maxFields limits the fields of a row.
 const maxFields = 16
 
 const maxStats = 7
 
-// stats are the latencies' names in reports and in the output, in lower case.
+// stats are the names of the latencies in reports, and in the output in lower case.
 var stats = [maxStats]struct{ name, printed string }{
 	{"avg", "avg(ms)"}, {"p50", "50th(ms)"}, {"p90", "90th(ms)"}, {"p95", "95th(ms)"},
 	{"p99", "99th(ms)"}, {"p99.9", "99.9th(ms)"}, {"max", "max(ms)"},
 }
 
-// usual are the fields of a row of the plain form since 2020, with what is before
-// each.
+// usual are the labels before the fields of a plain row since 2020.
 var usual = [...]string{
 	"Takes(s): ", ", Count: ", ", TPM: ", ", Sum(ms): ",
 	", Avg(ms): ", ", 50th(ms): ", ", 90th(ms): ", ", 95th(ms): ", ", 99th(ms): ", ", 99.9th(ms): ", ", Max(ms): ",
 }
 
-// quick takes the fields of a row that has exactly the usual ones, each with one
-// decimal, without a search. It is false for any other row, of which it takes
-// nothing.
+// quick reads a row that has exactly the usual fields, each with one decimal, without searching. It
+// returns false and changes nothing for any other row.
 func (r *row) quick(l scan.Line) bool {
 	q := row{name: r.name, summary: r.summary, hasTakes: true, hasCount: true}
 	for i, name := range usual {
@@ -84,8 +82,8 @@ func (r *row) quick(l scan.Line) bool {
 	return true
 }
 
-// column is a heading in lower case (tables have capitals) and, for latencies, its
-// place in stats, else -1: most fields of a row are latencies.
+// column is a heading in lower case (tables print capitals). For latencies it has the index in
+// stats, otherwise -1.
 type column struct {
 	heading string
 	stat    int
@@ -105,13 +103,13 @@ func isPause(name []byte) bool {
 	return scan.HasPrefix(name, "KEYINGTIME-") || scan.HasPrefix(name, "THINKINGTIME-")
 }
 
-// heads are the two prefixes of rows.
+// The two prefixes of rows.
 const (
 	current = "[Current]"
 	whole   = "[Summary]"
 )
 
-// set takes one field of p.row. Unknown ones are passed over.
+// set sets one field of p.row. It skips unknown fields.
 func (p *Parser) set(column *column, value []byte) (ok bool) {
 	r := &p.row
 	if r.fields++; column == nil || r.fields > maxFields {
@@ -157,7 +155,7 @@ func (p *Parser) set(column *column, value []byte) (ok bool) {
 	return true
 }
 
-// number takes all of value. A division by zero is as good as 0.
+// number reads all of value as a number. It treats a division by zero as 0.
 func number(value []byte, to *float64) bool {
 	if string(value) == "NaN" || string(value) == "+Inf" {
 		return true
@@ -168,9 +166,9 @@ func number(value []byte, to *float64) bool {
 	return ok && l.End()
 }
 
-// complete reports whether nothing is missing: rows of 2022 and later, and most
-// before, end in Max, those of 2020 in the 99.9th percentile and have no 50th,
-// those of queries in the average. A number that was cut has fewer decimals.
+// complete reports whether the row is complete. Rows since 2022, and most older ones, end in Max;
+// rows of 2020 end in the 99.9th percentile and have no 50th; rows of queries end in the average. A
+// truncated number has fewer decimals.
 func (r *row) complete() bool {
 	if r.op == nil || r.ragged {
 		return false
@@ -193,9 +191,8 @@ func (r *row) add(to *tool.Report) {
 	}
 }
 
-// covers is the time in seconds that the row is about: from its operation's
-// first sample on. TPM = Count × 60 / Takes is more exact than the one
-// decimal of Takes.
+// covers returns the time in seconds that the row covers, which starts with the first sample of its
+// operation. Takes has only one decimal; Count × 60 / TPM is more precise.
 func (r *row) covers() float64 {
 	if r.tpm <= 0 || r.count == 0 {
 		return r.takes
@@ -207,7 +204,7 @@ func (r *row) covers() float64 {
 	return v
 }
 
-// seconds takes a number with the unit s, "1.23s".
+// seconds reads a number with the unit s: "1.23s".
 func (r *row) seconds(value []byte) bool {
 	n := len(value)
 	if n < 2 || value[n-1] != 's' {
@@ -221,14 +218,14 @@ func (r *row) seconds(value []byte) bool {
 	return true
 }
 
-// operation is a row's name.
+// operation is what the name of a row means.
 type operation struct {
 	printed string // NEW_ORDER_ERR
 	name    string // new_order_error
-	failed  bool   // it counts failed ones
+	failed  bool   // it counts failed transactions
 }
 
-// newOperation returns the operation with a printed name, nil if it can't be one.
+// newOperation returns the operation with this printed name, nil for an impossible name.
 func newOperation(printed string) *operation {
 	if printed == "" {
 		return nil

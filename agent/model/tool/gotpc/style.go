@@ -51,7 +51,7 @@ func (p *Parser) tpmC(l scan.Line, emit func(*tool.Report)) tool.Verdict {
 	return p.total(v, emit)
 }
 
-// border reads a line of a table that is no row.
+// border reads a line of a table that is not a row.
 func (p *Parser) border(text []byte, emit func(*tool.Report)) tool.Verdict {
 	if p.tableRows > 0 {
 		p.tableRows = 0
@@ -111,7 +111,7 @@ func (p *Parser) json(text []byte, emit func(*tool.Report)) tool.Verdict {
 	ok := p.columns.Objects(&l, p.set, func() bool {
 		r := p.row
 		p.row = row{}
-		r.ragged = false // a string that was cut has no end
+		r.ragged = false // a truncated string has no end
 		switch {
 		case r.tpmC.Known:
 			tpmC = r.tpmC
@@ -123,7 +123,7 @@ func (p *Parser) json(text []byte, emit func(*tool.Report)) tool.Verdict {
 		return true
 	})
 	switch {
-	case !ok: // no row is taken from a damaged line
+	case !ok: // no row of a damaged line counts
 		return tool.Malformed
 	case tpmC.Known:
 		return p.total(tpmC.Value, emit)

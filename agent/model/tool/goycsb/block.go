@@ -9,10 +9,10 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/tool"
 )
 
-// block is the rows that go-ycsb prints at one instant.
+// block is the rows that go-ycsb prints at once.
 type block struct {
 	rows []row
-	// broken: a row beside them could not be read.
+	// broken: a row among them was unreadable.
 	broken bool
 }
 
@@ -28,7 +28,7 @@ func (b *block) find(name string) *row {
 	return nil
 }
 
-// elapsed is the time since the first sample of all, as printed.
+// elapsed returns the printed time since the first sample of any operation, in seconds.
 func (b *block) elapsed() float64 {
 	t := 0.0
 	for i := range b.rows {
@@ -37,11 +37,11 @@ func (b *block) elapsed() float64 {
 	return t
 }
 
-// before is what the rows of a run contained so far.
+// before is the state of a run's rows up to the previous block.
 type before struct {
 	blocks int
-	rows   []past // one for each operation known
-	// transactions so far, and the number of the block that had them.
+	rows   []past // one per known operation
+	// transactions so far, and the number of the block that contained them.
 	transactions      uint64
 	transactionsBlock int
 }
@@ -50,8 +50,8 @@ type before struct {
 type past struct {
 	op        *operation
 	count     uint64
-	low, high float64 // the time since its first sample
-	block     int     // the number of the block it was in
+	low, high float64 // bounds of the time since its first sample
+	block     int     // the number of its block
 }
 
 func (p *before) reset() { *p = before{rows: p.rows[:0]} }
@@ -65,7 +65,7 @@ func (p *before) find(op *operation) *past {
 	return nil
 }
 
-// count returns what was counted so far.
+// count returns the operation's count so far.
 func (p *before) count(op *operation) uint64 {
 	if past := p.find(op); past != nil {
 		return past.count
@@ -73,7 +73,7 @@ func (p *before) count(op *operation) uint64 {
 	return 0
 }
 
-// isAfter reports whether b can follow: cumulative counts never fall.
+// isAfter reports whether b can follow: cumulative counts never decrease.
 func (p *before) isAfter(b *block) bool {
 	for i := range b.rows {
 		if r := &b.rows[i]; r.count < p.count(r.op) {
@@ -83,9 +83,9 @@ func (p *before) isAfter(b *block) bool {
 	return true
 }
 
-// seconds returns how much time went by between the block before and b; 0 if
-// unknown. All rows of a block are of one instant, so each pair of rows bounds
-// the time, and the bounds of all hold.
+// seconds returns the time in seconds between the previous block and b; 0 if unknown. The rows of a
+// block are from the same instant, so each pair of rows bounds this time, and all bounds hold
+// together.
 func (p *before) seconds(b *block) float64 {
 	low, high := 0.0, math.Inf(1)
 	best := math.Inf(1)
@@ -95,7 +95,7 @@ func (p *before) seconds(b *block) float64 {
 		l, h := r.bounds()
 		switch past := p.find(r.op); {
 		case p.blocks == 0:
-			// From the first sample of all: the row that has run longest.
+			// The row that has run longest started with the first sample of all.
 			if r.takes < b.elapsed() {
 				continue
 			}
@@ -118,7 +118,7 @@ func (p *before) seconds(b *block) float64 {
 	return math.Round((low+high)/2*1000) / 1000
 }
 
-// add takes b as the block before the next.
+// add makes b the previous block.
 func (p *before) add(b *block) {
 	p.blocks++
 	for i := range b.rows {
@@ -133,8 +133,8 @@ func (p *before) add(b *block) {
 	}
 }
 
-// transactions returns the number of transactions that succeeded so far.
-// TOTAL counts the read and the update of a read-modify-write, which is one.
+// transactions returns the number of successful transactions so far. TOTAL counts a
+// read-modify-write twice, as a read and an update.
 func (b *block) transactions() (n uint64, known bool) {
 	total, rmw := b.find(tool.Transaction), b.find("read_modify_write")
 	switch {
@@ -145,14 +145,14 @@ func (b *block) transactions() (n uint64, known bool) {
 				return 0, false
 			}
 		}
-		return 0, known && !b.broken // nothing but errors
+		return 0, known && !b.broken // only errors
 	case rmw == nil:
 		return total.count, true
 	}
 	return total.count - min(rmw.count, total.count), true
 }
 
-// interval fills r with the difference between b and the previous blocks.
+// interval fills r with the differences between b and the previous blocks.
 func (p *before) interval(b *block, run int, r *tool.Report) {
 	r.Reset(tool.Interval, run)
 	r.Phase = tool.Measure
@@ -174,7 +174,7 @@ func (p *before) interval(b *block, run int, r *tool.Report) {
 			failed = series.Some(failed.Value + n)
 			continue
 		}
-		// A row that the last block lacked counts since an earlier one.
+		// A row missing in the previous block counts from an earlier one.
 		if past := p.find(row.op); seconds > 0 && (past == nil || past.block == p.blocks) {
 			r.AddRate(row.op.name, float64(n)/seconds)
 		}
@@ -193,7 +193,7 @@ func (p *before) addTransactions(b *block, r *tool.Report, seconds float64) {
 		return
 	}
 	n, p.transactions = n-min(n, p.transactions), max(n, p.transactions)
-	whole := p.transactionsBlock == p.blocks // else n is of several intervals
+	whole := p.transactionsBlock == p.blocks // otherwise n covers several intervals
 	p.transactionsBlock = p.blocks + 1
 	if p.unclear(b) {
 		return
@@ -204,9 +204,9 @@ func (p *before) addTransactions(b *block, r *tool.Report, seconds float64) {
 	}
 }
 
-// unclear reports whether b leaves open how many transactions succeeded: a
-// read-modify-write whose read fails is in no total, but which of the failed
-// reads were such is not printed.
+// unclear reports whether the number of successful transactions cannot be derived from b. A
+// read-modify-write whose read fails is in no total, and the output does not show how many of the
+// failed reads were part of one.
 func (p *before) unclear(b *block) bool {
 	grown := func(name string) bool {
 		r := b.find(name)
@@ -218,7 +218,7 @@ func (p *before) unclear(b *block) bool {
 // summary fills r with the final block.
 func (b *block) summary(r *tool.Report) {
 	n, known := b.transactions()
-	whole := b.find("read_modify_write") == nil // TOTAL counts transactions
+	whole := b.find("read_modify_write") == nil // otherwise TOTAL counts parts of transactions
 	if rmw, e := b.find("read_modify_write"), b.find("read_error"); rmw != nil && e != nil && n > 0 {
 		known = false
 	}
@@ -243,7 +243,7 @@ func (b *block) summary(r *tool.Report) {
 			r.AddRate(row.op.name, rate)
 		}
 		if row.op.name == tool.Transaction && !whole {
-			continue // these would be latencies of parts
+			continue // latencies of parts
 		}
 		for _, l := range row.latencies[:row.n] {
 			r.AddLatency(row.op.name, l.stat, l.seconds)

@@ -11,14 +11,14 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/tool/properties"
 )
 
-// options are those of a command line of go-ycsb.
+// options are the parsed command line of go-ycsb.
 type options struct {
 	properties.Set
 	words []string // the verb and the database
 }
 
-// describe reads `go-ycsb run mysql -P workloads/workloada --threads 10`.
-// Interval output is always on, so nothing is inserted.
+// describe reads `go-ycsb run mysql -P workloads/workloada --threads 10`. go-ycsb always prints
+// intervals, so there is nothing to insert.
 func describe(inv tool.Invocation) tool.Description {
 	o := read(inv)
 	d := tool.Description{
@@ -101,7 +101,7 @@ func read(inv tool.Invocation) options {
 		}
 	}
 	o.ReadFiles(&inv)
-	for _, kv := range append(own, flags...) { // the latter win
+	for _, kv := range append(own, flags...) { // flags win
 		o.Values[kv[0]] = kv[1]
 	}
 	return o
@@ -114,8 +114,8 @@ func (o *options) word(i int) string {
 	return ""
 }
 
-// address returns where the database is. Each binding has its own properties;
-// those of MySQL and PostgreSQL have defaults.
+// address returns the address of the database. Each binding has its own properties; those of MySQL
+// and PostgreSQL have defaults.
 func (o *options) address() (target, database string) {
 	hostPort := func(prefix, host, port string) string {
 		if h := o.Values[prefix+".host"]; h != "" {

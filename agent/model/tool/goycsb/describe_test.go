@@ -76,8 +76,8 @@ func TestDescribe(t *testing.T) {
 	}
 }
 
-// Every recorded command line, and what the tool dumped: no password is left
-// where it would be stored.
+// For every recorded command line and dump of properties: nothing that is stored contains a
+// password.
 func TestCapturedCommandLines(t *testing.T) {
 	for _, file := range tooltest.Cases(t, captures) {
 		dir := filepath.Dir(file)
@@ -104,12 +104,12 @@ func TestCapturedCommandLines(t *testing.T) {
 }
 
 func TestSniff(t *testing.T) {
-	// The basic binding of YCSB dumps its properties the same way.
+	// YCSB's basic binding dumps its properties in the same form.
 	tooltest.Sniffs(t, Tool, 70, tooltest.Cases(t, "testdata/*/std*.txt"),
 		"***************** properties *****************\n\"db\"=\"site.ycsb.BasicDB\"\n")
 }
 
-// TestLogin guards what a server is sampled with if the user asks for that.
+// TestLogin guards which login is used to sample a server if the user asks for it.
 func TestLogin(t *testing.T) {
 	for command, want := range map[string][2]string{
 		"go-ycsb run mysql -p mysql.user=app":                       {"mysql", "app"},

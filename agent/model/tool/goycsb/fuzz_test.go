@@ -9,8 +9,8 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/tool/tooltest"
 )
 
-// Whatever bytes come: no panic, no report with a number that is none, and
-// what is asked for early is what would have come.
+// For any input: no panic, no report with a value that is not a number, and Flush reports early
+// only what would be reported later.
 func FuzzParser(f *testing.F) {
 	for _, file := range tooltest.Cases(f, captures) {
 		text, err := os.ReadFile(file)
@@ -81,7 +81,7 @@ func BenchmarkInterval(b *testing.B) {
 			emit := func(*tool.Report) { n++ }
 			for range 2 {
 				for _, l := range lines {
-					p.Parse(l, emit) // names are learned once
+					p.Parse(l, emit) // names are stored once
 				}
 			}
 			b.SetBytes(int64(size / len(lines)))

@@ -1,10 +1,9 @@
-// Package goycsb reads go-ycsb: its command line, its interval output in the three
-// output styles, and its summary. The formats are those of April 2024
-// (pkg/measurement and pkg/client of https://github.com/pingcap/go-ycsb).
+// Package goycsb reads go-ycsb: its command line, its intervals in three output styles, and its
+// summary. Formats: pkg/measurement and pkg/client of https://github.com/pingcap/go-ycsb, April
+// 2024.
 //
-// Everything that go-ycsb prints is cumulative since the first operation of its
-// kind. The intervals are differences; percentiles of an interval can't be computed
-// from that and are left out.
+// go-ycsb prints everything cumulatively since the first operation of each kind. Intervals are
+// differences; the percentiles of an interval cannot be derived and are left out.
 package goycsb
 
 import (
@@ -40,7 +39,7 @@ func sniff(head []byte) int {
 			return c.score
 		}
 	}
-	// go-tpc's rows are alike, but have TPM in place of OPS.
+	// go-tpc prints the same rows with TPM instead of OPS.
 	for _, c := range [...][2]string{
 		{" - Takes(s): ", ", OPS: "}, {"| OPERATION | TAKES(S) |", "  OPS  |"}, {`"Takes(s)":"`, `"OPS":"`},
 	} {

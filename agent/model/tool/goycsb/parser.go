@@ -16,11 +16,11 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/tool/scan"
 )
 
-// parser reads go-ycsb's output. All of it is on stdout, except for fatal
-// errors at the start, on stderr; what is on stderr does not touch the rest.
+// parser reads go-ycsb's output. Everything is on stdout except fatal errors at the start; stderr
+// does not affect the rest.
 type parser struct {
 	reader reader
-	run    int // 0 until something was recognised
+	run    int // 0 until a run begins
 	stage  stage
 
 	start      tool.Report
@@ -31,7 +31,7 @@ type parser struct {
 	block   block
 	before  before
 	table   bool
-	columns int // of a row in this run
+	columns int // values of a row in this run
 	row     row
 	elapsed series.Optional[float64]
 	samples []samples // of measurementtype raw
@@ -44,15 +44,15 @@ func newParser(tool.Description) tool.Parser {
 	return &parser{reader: reader{columns: scan.NewColumns(newColumn)}}
 }
 
-// stage is how far the run has come.
+// stage is how far the run has progressed.
 type stage uint8
 
 const (
-	opening  stage = iota // the workload was made
+	opening  stage = iota // the workload was created
 	listing               // inside the dump of properties
-	running               // after it
-	finished              // "Run finished" was read, the final block follows
-	done                  // the summary is reported
+	running               // after the dump
+	finished              // "Run finished" was read; the final block follows
+	done                  // the summary was reported
 )
 
 // samples are the rows of one operation in the raw output.
@@ -70,7 +70,7 @@ var (
 	operationErr = []byte("operation err: ")
 )
 
-// deadly are the messages with which go-ycsb ends before the test.
+// deadly are messages after which go-ycsb exits before the test.
 var deadly = [...][]byte{
 	[]byte("totalOpCount(operationcount/insertcount/recordcount): "),
 	[]byte("create db "),
@@ -122,7 +122,7 @@ func (p *parser) Parse(line tool.Line, emit func(*tool.Report)) tool.Verdict {
 
 func (p *parser) runNumber() int { return max(p.run, 1) }
 
-// rows takes rows and tables. Not ok: text is nothing of that kind.
+// rows reads rows and tables. ok is false if text is neither.
 func (p *parser) rows(text []byte, cut bool, emit func(*tool.Report)) (v tool.Verdict, ok bool) {
 	switch {
 	case isPlain(text):
@@ -130,12 +130,12 @@ func (p *parser) rows(text []byte, cut bool, emit func(*tool.Report)) (v tool.Ve
 			p.finishBlock(emit)
 		}
 		if cut || !p.reader.plain(text, &p.row) {
-			// The end of the block is no longer known.
+			// The end of the block is unknown now.
 			p.finishBlock(emit)
 			p.block.broken = true
 			return tool.Malformed, true
 		}
-		// Rows are sorted by name; the next block begins where the order does.
+		// Rows are sorted by name: a break in the order begins the next block.
 		if n := len(p.block.rows); n > 0 && p.row.op.raw <= p.block.rows[n-1].op.raw {
 			p.finishBlock(emit)
 		}
@@ -144,7 +144,7 @@ func (p *parser) rows(text []byte, cut bool, emit func(*tool.Report)) (v tool.Ve
 		p.finishBlock(emit)
 		v := tool.Reported
 		if cut || !p.reader.json(text, &p.row, func() { v = max(v, p.addRow()) }) {
-			// The objects belong together; half of them would be a guess.
+			// The objects belong together; a part of them would mislead.
 			p.block.reset()
 			return tool.Malformed, true
 		}
@@ -162,7 +162,7 @@ func (p *parser) rows(text []byte, cut bool, emit func(*tool.Report)) (v tool.Ve
 		}
 		return tool.Ignored, true
 	case len(text) == 0 || text[0] != '|':
-		return 0, false // a message between the rows
+		return 0, false // a message among the rows
 	case cut || !p.reader.row(text, &p.row):
 		p.block.broken = true
 		return tool.Malformed, true
@@ -170,7 +170,7 @@ func (p *parser) rows(text []byte, cut bool, emit func(*tool.Report)) (v tool.Ve
 	return p.addRow(), true
 }
 
-// minColumns is how many values a row has at least.
+// minColumns is the minimum number of values in a row.
 const minColumns = 6
 
 func (p *parser) addRow() tool.Verdict {
@@ -183,7 +183,7 @@ func (p *parser) addRow() tool.Verdict {
 	return tool.Reported
 }
 
-// finishBlock reports the rows that were gathered.
+// finishBlock reports the collected rows.
 func (p *parser) finishBlock(emit func(*tool.Report)) {
 	p.table = false
 	if len(p.block.rows) == 0 {
@@ -208,7 +208,7 @@ func (p *parser) finishBlock(emit func(*tool.Report)) {
 	p.block.reset()
 }
 
-// summary reports the final block, or what there is of one.
+// summary reports the final block, or the part of it that was read.
 func (p *parser) summary(emit func(*tool.Report)) {
 	p.stage = done
 	p.rest(emit)
@@ -225,7 +225,7 @@ func (p *parser) summary(emit func(*tool.Report)) {
 	emit(r)
 }
 
-// finish takes the duration of the whole run: 3.721606322s, 1m2.5s.
+// finish reads the duration of the whole run: 3.721606322s, 1m2.5s.
 func (p *parser) finish(text string, cut bool) tool.Verdict {
 	d, err := time.ParseDuration(strings.TrimSpace(text))
 	if cut || err != nil || d < 0 {
@@ -238,7 +238,7 @@ func (p *parser) finish(text string, cut bool) tool.Verdict {
 	return tool.Reported
 }
 
-// sample counts a row of the raw output: READ,1795226167356159,1107.
+// sample counts one row of the raw style: READ,1795226167356159,1107.
 func (p *parser) sample(text []byte) (v tool.Verdict, ok bool) {
 	if bytes.Equal(text, rawHeader) {
 		return tool.Ignored, true
@@ -278,7 +278,7 @@ func isNumber(text []byte) bool {
 	return len(text) > 0
 }
 
-// distributions reports how the latencies of the raw output are distributed.
+// distributions reports the latency distributions of the raw style.
 func (p *parser) distributions(emit func(*tool.Report)) {
 	for i := range p.samples {
 		r := &p.report
@@ -289,7 +289,7 @@ func (p *parser) distributions(emit func(*tool.Report)) {
 	}
 }
 
-// addSamples adds what the raw output counts.
+// addSamples adds the counts of the raw style.
 func (p *parser) addSamples(r *tool.Report) {
 	for _, s := range p.samples {
 		p.block.rows = append(p.block.rows, row{op: s.op, count: s.n})
@@ -300,7 +300,7 @@ func (p *parser) addSamples(r *tool.Report) {
 
 const maxProperties = 1000
 
-// property takes a line of the dump: "key"="value".
+// property reads a line of the dump: "key"="value".
 func (p *parser) property(text []byte, emit func(*tool.Report)) tool.Verdict {
 	p.properties++
 	if len(bytes.Trim(text, "*")) == 0 || p.properties > maxProperties {
@@ -328,14 +328,14 @@ func (p *parser) property(text []byte, emit func(*tool.Report)) tool.Verdict {
 	return tool.Reported
 }
 
-// endList reports the start when the dump has ended.
+// endList reports the start after the end of the dump.
 func (p *parser) endList(emit func(*tool.Report)) {
 	p.stage = running
 	p.redactor = secret.New(p.secrets...)
 	emit(&p.start)
 }
 
-// message takes a line that is no report: perhaps an error message.
+// message reads a line that is not a report, perhaps an error message.
 func (p *parser) message(text []byte, f *message.Flood, r *secret.Redactor, run int, emit func(*tool.Report)) tool.Verdict {
 	fatal := isDeadly(text)
 	if !fatal && !bytes.HasPrefix(text, operationErr) {
@@ -361,7 +361,7 @@ func (p *parser) error(text string, run int, failed bool, emit func(*tool.Report
 	emit(&p.report)
 }
 
-// newRun ends the run before and begins the next.
+// newRun ends the current run and begins the next.
 func (p *parser) newRun(emit func(*tool.Report)) {
 	p.end(emit)
 	p.run++
@@ -371,7 +371,7 @@ func (p *parser) newRun(emit func(*tool.Report)) {
 	p.secrets, p.redactor = nil, nil
 }
 
-// end reports what is held back of the run.
+// end reports everything held back for the run.
 func (p *parser) end(emit func(*tool.Report)) {
 	if p.stage == listing {
 		p.endList(emit)
@@ -390,9 +390,8 @@ func (p *parser) rest(emit func(*tool.Report)) {
 	}
 }
 
-// Flush implements tool.Flusher: in the plain style only the next block shows that
-// one has ended. A block with every row of the previous one is whole, since rows
-// never go away.
+// Flush implements tool.Flusher. In the plain style only the next block shows that a block has
+// ended. A block with every row of the previous one is complete, since rows never disappear.
 func (p *parser) Flush(emit func(*tool.Report)) {
 	n := len(p.block.rows)
 	if n == 0 || p.table || p.before.blocks == 0 || p.block.broken {

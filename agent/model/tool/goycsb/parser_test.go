@@ -17,7 +17,7 @@ func streams(t testing.TB, file string) (out, err []tool.Line) {
 	return tooltest.Read(t, tool.Stdout, file), tooltest.Read(t, tool.Stderr, filepath.Join(filepath.Dir(file), "stderr.txt"))
 }
 
-// Golden files: what each recorded run means, however the streams interleave.
+// Golden files: the meaning of each recorded run, however its streams interleave.
 func TestCaptures(t *testing.T) {
 	for _, file := range tooltest.Cases(t, captures) {
 		dir := filepath.Dir(file)

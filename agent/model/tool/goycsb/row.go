@@ -9,15 +9,15 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/tool/scan"
 )
 
-// row is what go-ycsb prints about one operation, cumulative.
+// row is what go-ycsb prints about one operation, cumulatively.
 type row struct {
 	op *operation
-	// takes is the time since the operation's first sample, ops its average
-	// rate, each rounded to one decimal.
+	// takes is the time since the operation's first sample in seconds, ops its average rate; both
+	// are rounded to one decimal.
 	takes, ops float64
 	count      uint64
 	latencies  [maxColumns]latency
-	n          int // of latencies
+	n          int // number of latencies
 	columns    int
 }
 
@@ -31,18 +31,16 @@ const maxColumns = 16
 // operation is a name that go-ycsb prints.
 type operation struct {
 	raw  string
-	name string // as in reports; TOTAL is transaction
-	// failed: a kind of errors, READ_ERROR.
+	name string // as in reports; TOTAL is "transaction"
+	// failed: counts errors, such as READ_ERROR.
 	failed bool
-	// parts: a read-modify-write, of which TOTAL counts the read and the
-	// update.
+	// parts: read-modify-write, whose read and update TOTAL counts separately.
 	parts bool
 }
 
-const maxOperations = 64 // in one block
+const maxOperations = 64 // per block
 
-// newOperation returns the operation that is printed as raw, nil if it can't be
-// one.
+// newOperation returns the operation printed as raw, nil for an impossible name.
 func newOperation(raw string) *operation {
 	if !isOperation(raw) {
 		return nil
@@ -54,7 +52,7 @@ func newOperation(raw string) *operation {
 	case "total":
 		op.name = tool.Transaction
 	case tool.Transaction, tool.ErrorCount:
-		return nil // would be mistaken for the totals
+		return nil // would be taken for the totals
 	}
 	return op
 }
@@ -68,10 +66,10 @@ func isOperation(raw string) bool {
 	return len(raw) > 0
 }
 
-// column is what a header, such as 50th(us) or Avg(us), stands for.
+// column is the meaning of a header such as 50th(us) or Avg(us).
 type column struct {
 	kind columnKind
-	stat string // of a latency: avg, p99.9
+	stat string // statistic of a latency: avg, p99.9
 }
 
 type columnKind uint8
@@ -104,8 +102,7 @@ func newColumn(raw string) *column {
 	return c
 }
 
-// statistic returns the name of a latency by its header in lower case: avg(us),
-// 99.9th(us).
+// statistic returns the statistic for a header in lower case: avg(us), 99.9th(us).
 func statistic(header string) string {
 	s, ok := strings.CutSuffix(header, "(us)")
 	if !ok {
@@ -122,11 +119,10 @@ func statistic(header string) string {
 	return "p" + p
 }
 
-// maxLatency bounds what is taken for a latency, in seconds. go-ycsb measures
-// up to a day.
+// maxLatency is the largest plausible latency in seconds. go-ycsb measures up to a day.
 const maxLatency = 1e6
 
-// set takes one value of a row under its header.
+// set sets the value of a row under a header.
 func (d *reader) set(r *row, col *column, value []byte) (ok bool) {
 	if r.columns++; col == nil || r.columns > maxColumns {
 		return false
@@ -134,7 +130,7 @@ func (d *reader) set(r *row, col *column, value []byte) (ok bool) {
 	switch col.kind {
 	case operationColumn:
 		r.op = d.operations.Find(value, newOperation)
-		r.columns-- // the plain style has none
+		r.columns-- // missing in the plain style
 	case takesColumn:
 		r.takes, ok = decimal.Parse(value, 0)
 		return ok && r.takes >= 0 && r.takes < 1e9
@@ -144,7 +140,7 @@ func (d *reader) set(r *row, col *column, value []byte) (ok bool) {
 		return ok && l.End() && r.count <= 1e15
 	case opsColumn:
 		r.ops, ok = decimal.Parse(value, 0)
-		// The rate of the very first samples is infinite.
+		// The rate of the first samples is infinite.
 		return ok && r.ops >= 0 || string(value) == "+Inf" || string(value) == "NaN"
 	case latencyColumn:
 		v, ok := decimal.Parse(value, -6)
@@ -155,9 +151,8 @@ func (d *reader) set(r *row, col *column, value []byte) (ok bool) {
 	return true
 }
 
-// bounds returns between which values the time since the operation's first
-// sample lies: the printed time is rounded to 0.1 s, but count / ops, of which
-// both are of the same instant, is more exact.
+// bounds returns the bounds of the time since the operation's first sample. The printed time is
+// rounded to 0.1 s; count / ops, both from the same instant, is more precise.
 func (r *row) bounds() (low, high float64) {
 	low, high = math.Max(r.takes-0.05, 0), r.takes+0.05
 	if r.count == 0 || r.ops <= 0.05 {

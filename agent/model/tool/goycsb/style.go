@@ -54,7 +54,7 @@ func isJSON(text []byte) bool {
 	return bytes.HasPrefix(text, []byte(`[{"`)) && bytes.Contains(text[:min(len(text), 4096)], []byte(`"Takes(s)"`))
 }
 
-// json reads a block. take is called for each object.
+// json reads a block and calls take after each object.
 func (d *reader) json(text []byte, r *row, take func()) bool {
 	*r = row{}
 	d.operations.Rewind()

@@ -23,7 +23,7 @@ func rendered(text string) []string {
 	return all
 }
 
-// rest is a row's end, of no interest to intervals.
+// rest is the end of a row, which intervals ignore.
 const rest = ", Avg(us): 2, Min(us): 1, Max(us): 9, 50th(us): 2, 90th(us): 3, 95th(us): 4, 99th(us): 5, 99.9th(us): 6, 99.99th(us): 7\n"
 
 const (
@@ -97,8 +97,7 @@ func TestIntervals(t *testing.T) {
 	}
 }
 
-// tablewriter writes a table in pieces, so messages can stand between its
-// rows, and inside of one.
+// tablewriter writes a table in pieces, so messages can appear between its rows and within a row.
 func TestTable(t *testing.T) {
 	const (
 		rule = "+-----------+----------+-------+-------+---------+---------+---------+----------+\n"
@@ -127,15 +126,14 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// When no more bytes are at hand, a block that is whole is reported, and
-// whether or not that was asked for changes nothing.
+// Flush reports a complete block when no more bytes follow, and does not change what is reported.
 func TestFlush(t *testing.T) {
 	text := read1 + total1 + read2 + total2 + strings.Replace(read2, "2.0", "3.0", 1) + strings.Replace(total2, "2.0", "3.0", 1)
 	want := rendered(text)
 	var got []string
 	emit := func(r *tool.Report) { got = append(got, tooltest.Render(r)) }
 	p := Tool.NewParser(tool.Description{})
-	var at []int // reports after each line
+	var at []int // number of reports after each line
 	for _, l := range tooltest.Lines(tool.Stdout, []byte(text)) {
 		p.Parse(l, emit)
 		p.(tool.Flusher).Flush(emit)
@@ -150,7 +148,7 @@ func TestFlush(t *testing.T) {
 	}
 }
 
-// What go-ycsb dumps of passwords gets into no report.
+// No report contains a password that go-ycsb dumps.
 func TestNoSecrets(t *testing.T) {
 	const text = "***************** properties *****************\n" +
 		"\"mysql.password\"=\"geheim1\"\n" +

@@ -12,7 +12,7 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// bar counts whole numbers from low to high.
+// bar counts whole numbers between low and high, both included.
 type bar struct {
 	low, high int64
 	n         uint64
@@ -20,7 +20,7 @@ type bar struct {
 
 var errEncoding = errors.New("not a histogram in HdrHistogram's encoding V1 or V2")
 
-// decode reads the last column of a log's line.
+// decode reads the last column of a log line.
 func decode(text []byte) ([]bar, error) {
 	if len(text) < 8 || !bytes.HasPrefix(text, []byte("HIST")) {
 		return nil, errEncoding
@@ -45,9 +45,8 @@ func decode(text []byte) ([]bar, error) {
 	return bars, nil
 }
 
-// Of encoding V1, which HdrHistogram 2.1.0 to 2.1.8 writes and the library does not
-// read: AbstractHistogram.java. The words of the counts have the size that the cookie
-// names.
+// Encoding V1, written by HdrHistogram 2.1.0 to 2.1.8 (AbstractHistogram.java), which the library
+// does not read. The cookie gives the size of the counts.
 const (
 	compressedV1, plainV1 = 0x1c849302, 0x1c849301
 	headerV1              = 40
@@ -70,7 +69,7 @@ func decodeV1(compressed []byte) ([]bar, error) {
 	if word != 2 && word != 4 && word != 8 || length < 0 || length > len(payload) || digits > 5 || lowest < 1 {
 		return nil, errEncoding
 	}
-	// The layout: half as many values again in each bucket, of twice the width.
+	// The layout: each further bucket has half as many values, twice as wide.
 	unit := int(math.Floor(math.Log2(float64(lowest))))
 	half := int(math.Ceil(math.Log2(2*math.Pow10(int(digits))))) - 1
 	var bars []bar

@@ -1,6 +1,6 @@
-// Package hdrlog reads the logs of HdrHistogram's HistogramLogWriter, as YCSB
-// (hdrhistogram.fileoutput), jHiccup and many other tools write them: a histogram of
-// each interval, in encoding V1 or V2, perhaps with tags.
+// Package hdrlog reads the logs of HdrHistogram's HistogramLogWriter, as written by YCSB
+// (hdrhistogram.fileoutput), jHiccup and many other tools: one histogram per interval, in encoding
+// V1 or V2, with or without tags.
 package hdrlog
 
 import (
@@ -16,10 +16,10 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/tool/scan"
 )
 
-// Name of the format in the place of a tool's.
+// Name of the format, used as the tool's name.
 const Name = "hdrlog"
 
-// Tool is any program that writes such a log. None is started by it.
+// Tool is any program that writes such a log. No command line starts it.
 var Tool = &tool.Tool{
 	Name:       Name,
 	AnyProgram: true,
@@ -36,10 +36,10 @@ var Tool = &tool.Tool{
 
 const (
 	versionText = "#[Histogram log format version "
-	// maxTags bounds the operations of a log, whatever is in it.
+	// maxTags limits the operations in a log.
 	maxTags = 64
-	// maxBuckets bounds what is kept of one: HdrHistogram with five digits has more
-	// than a million, of which few are used.
+	// maxBuckets limits the buckets of one operation: HdrHistogram with five digits has more than a
+	// million, but few are used.
 	maxBuckets = 1 << 18
 )
 
@@ -47,11 +47,11 @@ const (
 type parser struct {
 	run       int
 	started   bool
-	name      string // of the operation without a tag
+	name      string // of operations without a tag
 	unit      float64
 	logged    series.Optional[float64] // StartTime of the log, seconds of the Unix epoch
-	base      series.Optional[float64] // BaseTime, to which beginnings are relative
-	from      series.Optional[float64] // the first interval's beginning
+	base      series.Optional[float64] // BaseTime, to which start times are relative
+	from      series.Optional[float64] // start of the first interval
 	elapsed   float64
 	tags      []*tagged
 	report    tool.Report
@@ -87,8 +87,8 @@ func (p *parser) begin() {
 	}
 }
 
-// comment reads the lines that begin with #. YCSB names the operation, and counts in
-// microseconds; the format's own unit is the nanosecond.
+// comment reads lines that begin with #. YCSB names the operation there and counts in microseconds;
+// the format's own unit is the nanosecond.
 func (p *parser) comment(text string, emit func(*tool.Report)) tool.Verdict {
 	name, isYCSB := strings.CutPrefix(text, "#[Logging for: ")
 	if (isYCSB || strings.HasPrefix(text, "#[Logged with ") || strings.HasPrefix(text, versionText)) && p.intervals > 0 {
@@ -114,9 +114,9 @@ func seconds(text string) series.Optional[float64] {
 	return series.Optional[float64]{Value: v, Known: ok}
 }
 
-// began returns the wall-clock time of an interval's beginning as HistogramLogReader does:
-// it is relative to BaseTime, or without one to StartTime if it is more than a year earlier.
-// Zero if it is no time of this century.
+// began returns when an interval began on the wall clock. Like HistogramLogReader it takes the time
+// as relative to BaseTime or, without one, relative to StartTime if it is more than a year before
+// it. The result is zero if it is not in this century.
 func (p *parser) began(beginning float64) time.Time {
 	const year = 365 * 24 * 3600.0
 	at := beginning
@@ -132,7 +132,7 @@ func (p *parser) began(beginning float64) time.Time {
 	return time.UnixMicro(int64(math.Round(at * 1e6)))
 }
 
-// operationName makes an operation of a tag.
+// operationName derives the name of an operation from a tag.
 func operationName(s string) string {
 	s = strings.Map(func(r rune) rune {
 		switch {
@@ -149,8 +149,8 @@ func operationName(s string) string {
 	return s
 }
 
-// interval reads `Tag=A,0.127,1.007,2.769,HISTFAAAA…`: the interval's beginning, its
-// length, its maximum and its histogram.
+// interval reads `Tag=A,0.127,1.007,2.769,HISTFAAAA…`: start, length, maximum and histogram of an
+// interval.
 func (p *parser) interval(text []byte, emit func(*tool.Report)) tool.Verdict {
 	tag, isTagged := []byte(nil), false
 	if rest, ok := bytes.CutPrefix(text, []byte("Tag=")); ok {
@@ -194,7 +194,7 @@ func (p *parser) interval(text []byte, emit func(*tool.Report)) tool.Verdict {
 	}
 	t.sum = histogram.Merge(t.sum, h)
 	if !p.from.Known {
-		// An absolute time, or that of a process that began to log later.
+		// An absolute time, or the time of a process that started its log later.
 		p.from = series.Some(begin)
 	}
 	end := begin - p.from.Value + length
@@ -223,7 +223,7 @@ func (p *parser) start(began time.Time, emit func(*tool.Report)) {
 	emit(&p.report)
 }
 
-// tag returns an operation's sum, nil if there are too many.
+// tag returns the totals of an operation, nil if there are too many operations.
 func (p *parser) tag(name string) *tagged {
 	for _, t := range p.tags {
 		if t.operation == name {
@@ -258,7 +258,7 @@ func (p *parser) emitInterval(name string, h *histogram.Histogram, end, length f
 	emit(r)
 }
 
-// addLatencies adds the bounds of the buckets: nothing more exact is in the log.
+// addLatencies adds the bounds of buckets, since the log contains nothing more exact.
 func addLatencies(r *tool.Report, name string, h *histogram.Histogram) {
 	all := h.Buckets()
 	if len(all) == 0 {
@@ -270,7 +270,7 @@ func addLatencies(r *tool.Report, name string, h *histogram.Histogram) {
 	r.AddRange(name, "max", highest)
 }
 
-// Close implements tool.Parser: it reports what the intervals add up to.
+// Close implements tool.Parser. It reports the totals of the intervals.
 func (p *parser) Close(emit func(*tool.Report)) {
 	if p.intervals == 0 {
 		return

@@ -35,8 +35,8 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// The run began with the first interval, whose beginning is relative to the base of the log,
-// to its start, or absolute.
+// The run began with the first interval, whose start is relative to the log's base or start, or
+// absolute.
 func TestBegan(t *testing.T) {
 	const start, base = "#[StartTime: 1441812279.474 (seconds since epoch), Wed Sep 09 08:24:39 PDT 2015]\n", "#[BaseTime: 1441812000.250 (seconds since epoch)]\n"
 	line, err := os.ReadFile("testdata/jHiccup-2.0.7S.logV2.txt")
@@ -64,8 +64,8 @@ func TestBegan(t *testing.T) {
 	}
 }
 
-// The third column is the interval's maximum in millions of the unit, so it shows
-// whether a line was decoded to what its writer meant.
+// The third column is the interval's maximum in millions of the unit, so it shows whether a line
+// was decoded correctly.
 func TestIntervalMaximum(t *testing.T) {
 	for _, path := range logs(t) {
 		for _, l := range tooltest.Read(t, tool.Stdout, path) {
@@ -94,8 +94,7 @@ func TestIntervalMaximum(t *testing.T) {
 	}
 }
 
-// Merging k histograms gives HdrHistogram's own result, bucket by bucket and
-// percentile by percentile.
+// Merging k histograms gives the same buckets and percentiles as HdrHistogram itself.
 func TestMergeEqualsHdrHistogram(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 16))
 	for _, digits := range []int{1, 2, 3, 4, 5} {
@@ -141,7 +140,7 @@ func TestMergeEqualsHdrHistogram(t *testing.T) {
 	}
 }
 
-// The recorder has the buckets of HdrHistogram with three digits.
+// The recorder has the same buckets as HdrHistogram with three digits.
 func TestRecorderHasHdrHistogramsBuckets(t *testing.T) {
 	own, r := hdrhistogram.New(1, 3_600_000_000, 3), histogram.Recorder{Unit: 1e-6}
 	random := rand.New(rand.NewPCG(2, 16))

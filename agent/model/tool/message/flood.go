@@ -6,22 +6,21 @@ import (
 	"github.com/benchwatch/benchwatch/agent/base/secret"
 )
 
-// MaxRead is how many bytes of a message are read; fewer are kept.
+// MaxRead is the number of bytes of a message that are read; Max is the number that is kept.
 const MaxRead = 4 * Max
 
-// Flood keeps what matters of the error messages of one run in one stream, of
-// which a tool can print a thousand per second: the first, the last, and how many
-// there were.
+// Flood keeps the essential error messages of one run in one stream, since a tool can print a
+// thousand per second: the first one, the last one, and their number.
 type Flood struct {
 	Count uint64
-	// Failed is set once a message that ends the run was reported.
+	// Failed is set after a message that ends the run.
 	Failed bool
 
 	first, last []byte
 }
 
-// Add takes a message and reports whether to emit it now, as are the first one and
-// the first one that ends the run.
+// Add takes a message and reports whether to emit it now. That is the case for the first message
+// and for the first one that ends the run.
 func (f *Flood) Add(text []byte, fatal bool) (report bool) {
 	f.Count++
 	text = text[:min(len(text), MaxRead)]
@@ -45,8 +44,8 @@ func (f *Flood) First(r *secret.Redactor) string {
 	return CleanWith(f.first, r)
 }
 
-// Rest returns the last message with the number of all, once; empty if every
-// message was reported.
+// Rest returns the last message with the number of all messages, once; empty if every message was
+// reported.
 func (f *Flood) Rest(r *secret.Redactor) string {
 	if len(f.last) == 0 {
 		return ""
@@ -56,7 +55,7 @@ func (f *Flood) Rest(r *secret.Redactor) string {
 	return s
 }
 
-// CleanWith is Clean that also blanks the secrets of r, which may be nil.
+// CleanWith is Clean that also blanks the secrets of r. r may be nil.
 func CleanWith(text []byte, r *secret.Redactor) string {
 	return Clean([]byte(r.Text(string(text[:min(len(text), MaxRead)]))))
 }

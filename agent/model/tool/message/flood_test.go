@@ -38,7 +38,7 @@ func TestCleanWith(t *testing.T) {
 	if got := CleanWith([]byte("x geheim \xff y"), secret.New("geheim")); got != "x *** \uFFFD y" {
 		t.Errorf("%q", got)
 	}
-	// A secret on the border of what is kept is not cut in two.
+	// A secret at the limit is not cut in two.
 	long := strings.Repeat("x", Max-3) + " geheim " + strings.Repeat("y", Max)
 	if got := CleanWith([]byte(long), secret.New("geheim")); strings.Contains(got, "ge") || len(got) > Max+10 {
 		t.Errorf("%d bytes: …%q", len(got), got[len(got)-30:])

@@ -1,6 +1,5 @@
-// Package message makes the error messages that tools print fit to be stored and
-// shown: without secrets, on one line, of bounded length, and of thousands only a
-// few.
+// Package message prepares the error messages of tools for storing and showing: without secrets, on
+// one line, of bounded length, and only a few of thousands.
 package message
 
 import (
@@ -11,14 +10,14 @@ import (
 	"github.com/benchwatch/benchwatch/agent/base/secret"
 )
 
-// Max bounds a message in bytes: statements in it can be long.
+// Max is the maximum length of a message in bytes. Messages may contain long statements.
 const Max = 1024
 
-// Clean returns text without what looks like a secret, as valid UTF-8 on one line
-// of at most about Max bytes.
+// Clean returns text without secrets, as valid UTF-8 on one line of about Max bytes at most.
 func Clean(text []byte) string {
 	text = bytes.TrimSpace(text)
-	// More is redacted than is kept, so that no secret is cut in two first.
+	// More text is redacted than is kept, so that cutting cannot split a secret before it is
+	// blanked.
 	text = text[:min(len(text), MaxRead)]
 	s := strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {

@@ -10,15 +10,14 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/tool/option"
 )
 
-// shorthands are the options of one letter that take a value, and their long
-// names.
+// shorthands map the one-letter options that take a value to their long names.
 var shorthands = map[byte]string{
 	'c': "concurrency", 'e': "engine", 'h': "host", 'i': "iterations", 'P': "port", 'q': "query", 'u': "user", 'S': "socket",
 	'F': "delimiter", 'x': "number-char-cols", 'y': "number-int-cols",
 }
 
-// valued are the long options of interest that take a value, which may be the
-// next word. The client library takes a unique beginning of a name.
+// valued are the relevant long options that take a value, perhaps as the next word. The client
+// library accepts any unique prefix of a name.
 var valued = []string{
 	"concurrency", "engine", "host", "iterations", "port", "query", "user", "socket", "delimiter", "number-char-cols",
 	"number-int-cols", "number-of-queries", "auto-generate-sql-load-type", "auto-generate-sql-execute-number",
@@ -28,11 +27,10 @@ var valued = []string{
 	"defaults-extra-file", "defaults-group-suffix", "login-path", "ssl-ca", "ssl-capath", "ssl-cert", "ssl-cipher", "ssl-key", "ssl-mode", "tls-version",
 }
 
-// flags are long options without a value that share their beginning with some
-// of valued.
+// flags are long options without a value that share a prefix with options in valued.
 var flags = []string{"auto-generate-sql", "auto-generate-sql-add-autoincrement", "auto-generate-sql-guid-primary", "password", "ssl"}
 
-// labels are the labels of options.
+// labels map options to labels.
 var labels = map[string]string{
 	"concurrency": "concurrency", "iterations": "iterations", "number-of-queries": "queries", "engine": "engine",
 	"number-char-cols": "char_columns", "number-int-cols": "int_columns",
@@ -55,7 +53,7 @@ func Describe(in tool.Invocation) tool.Description {
 	return d
 }
 
-// options are those of a command line and its option files.
+// options are those of a command line and of its option files.
 type options struct{ *option.Set }
 
 func parseOptions(in tool.Invocation) options {
@@ -84,7 +82,7 @@ func parseOptions(in tool.Invocation) options {
 	return o
 }
 
-// long takes the long option at i and returns the index of its last word.
+// long reads the long option at i and returns the index of its last word.
 func (o options) long(args []string, i int) int {
 	raw, value, assigned := strings.Cut(args[i][2:], "=")
 	name := complete(strings.ReplaceAll(raw, "_", "-"))
@@ -102,7 +100,7 @@ func (o options) long(args []string, i int) int {
 	return i
 }
 
-// complete returns the long option that name is a unique beginning of.
+// complete returns the long option whose unique prefix is name.
 func complete(name string) string {
 	found := ""
 	for _, list := range [][]string{valued, flags} {
@@ -129,11 +127,11 @@ var groups = map[string]bool{
 	"client": true, "mysqlslap": true, "mariadb-slap": true, "client-server": true, "client-mariadb": true,
 }
 
-// readFile reads an option file. The command line's options win.
+// readFile reads an option file. Options of the command line win.
 func (o options) readFile(in tool.Invocation, name string) {
 	data, err := in.Read(name)
 	if err != nil {
-		return // mysqlslap reports that itself
+		return // mysqlslap itself reports that
 	}
 	ours := false
 	for s := bufio.NewScanner(bytes.NewReader(data)); s.Scan(); {
@@ -150,7 +148,7 @@ func (o options) readFile(in tool.Invocation, name string) {
 	}
 }
 
-// target is the server. Without a host the client library takes the socket.
+// target returns the server. Without a host the client library uses the socket.
 func target(o *option.Set) string {
 	host := o.Text("host", "localhost")
 	if socket := o.Values["socket"]; host == "localhost" && socket != "" {

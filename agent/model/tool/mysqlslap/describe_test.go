@@ -72,7 +72,7 @@ func TestDescribe(t *testing.T) {
 	}
 }
 
-// TestLogin guards what a server is sampled with if the user asks for that.
+// TestLogin guards which login is used to sample a server if the user asks for it.
 func TestLogin(t *testing.T) {
 	for command, want := range map[string][2]string{
 		"mysqlslap -u app -a": {"mysql", "app"},

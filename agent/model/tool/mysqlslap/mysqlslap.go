@@ -1,7 +1,6 @@
-// Package mysqlslap reads the command lines and the output of mysqlslap and
-// mariadb-slap: one block of text, or one row of CSV, per concurrency, at the
-// end. The formats are those of client/mysqlslap.c(c) of MySQL 5.1 to 8.4 and
-// MariaDB 10.11.
+// Package mysqlslap reads the command lines and the output of mysqlslap and mariadb-slap, which
+// print one block of text, or one row of CSV, per concurrency at the end. Formats:
+// client/mysqlslap.c(c) of MySQL 5.1 to 8.4 and MariaDB 10.11.
 package mysqlslap
 
 import (
@@ -20,7 +19,7 @@ var Tool = &tool.Tool{
 	Sniff:     Sniff,
 }
 
-// Sniff returns how much an output that begins with head looks like mysqlslap's.
+// Sniff returns from 0 to 100 how much an output that begins with head resembles mysqlslap's.
 func Sniff(head []byte) int {
 	p := NewParser()
 	score := 0

@@ -17,8 +17,8 @@ type Parser struct {
 	csv    bool // the last run was a row of CSV
 }
 
-// block is what one concurrency gave. seconds is the average time of an
-// iteration, in which all clients together send clients × queries queries.
+// block is the result for one concurrency. seconds is the average time of an iteration, in which
+// all clients together send clients × queries queries.
 type block struct {
 	open     bool // "Benchmark" was seen
 	workload string
@@ -55,7 +55,7 @@ func (p *Parser) Parse(line tool.Line, emit func(*tool.Report)) tool.Verdict {
 	return tool.Ignored
 }
 
-// Close reports nothing: a block without its last line has no values.
+// Close reports nothing: an incomplete block has no values.
 func (p *Parser) Close(func(*tool.Report)) {}
 
 // value reads a line of a block.
@@ -81,7 +81,7 @@ func (p *Parser) value(text []byte, emit func(*tool.Report)) tool.Verdict {
 	return tool.Ignored
 }
 
-// maxClients bounds the clients.
+// maxClients limits the number of clients.
 const maxClients = 1 << 30
 
 func (b *block) check(ok bool, set func()) tool.Verdict {
@@ -170,12 +170,11 @@ func (p *Parser) end(emit func(*tool.Report)) {
 	emit(r)
 }
 
-// maxQueries bounds the queries of a client, so that their product with the
-// clients is one.
+// maxQueries limits the queries per client, so that the product with the clients cannot overflow.
 const maxQueries = 1 << 33
 
-// complaint recognises a message of the program: its name, as it was called,
-// and what went wrong. Warnings are none.
+// complaint recognises an error message of the program: the name under which it was started, then
+// the error. It ignores warnings.
 func complaint(text []byte) bool {
 	i := bytes.Index(text, []byte("slap: "))
 	if i < 0 || i > 256 || bytes.IndexByte(text[:i], ' ') >= 0 {
@@ -190,8 +189,8 @@ func complaint(text []byte) bool {
 	return true
 }
 
-// fail reports an error. mysqlslap stops at its first one; for some its exit
-// status is 0. Standard error does not distinguish runs: all is run 1's.
+// fail reports an error. mysqlslap stops at the first error, sometimes with exit status 0. Standard
+// error does not distinguish runs, so everything belongs to run 1.
 func (p *Parser) fail(stream tool.Stream, text []byte, emit func(*tool.Report)) tool.Verdict {
 	run := 1
 	if stream == tool.Stdout {

@@ -31,7 +31,7 @@ func TestDamagedOutput(t *testing.T) {
 		if len(res.Reports) > 0 || res.Malformed != 1 {
 			t.Errorf("%q: %s", text, res)
 		}
-		// The next block is whole again.
+		// The next block is complete again.
 		if res := tooltest.Parse(Tool, tooltest.Lines(tool.Stdout, []byte(text+sample))); len(res.Reports) != 2 {
 			t.Errorf("%q and a whole block: %s", text, res)
 		}
@@ -39,7 +39,7 @@ func TestDamagedOutput(t *testing.T) {
 	if v := NewParser().Parse(tool.Line{Text: []byte("Benchmark"), Cut: true}, nil); v != tool.Malformed {
 		t.Errorf("a line over the limit: %v", v)
 	}
-	// The first half of a block tells nothing.
+	// The first half of a block has no values.
 	if res := tooltest.Parse(Tool, tooltest.Lines(tool.Stdout, []byte(sample[:200]))); len(res.Reports) > 0 {
 		t.Errorf("%s", res)
 	}

@@ -1,5 +1,5 @@
-// Package option holds a tool's command line: options and other words. Each tool
-// splits its own arguments.
+// Package option holds the options and other words of a tool's command line. Each tool splits its
+// own arguments.
 package option
 
 import (
@@ -11,12 +11,12 @@ import (
 	"github.com/benchwatch/benchwatch/agent/base/secret"
 )
 
-// MaxTargets bounds the addresses that Targets returns.
+// MaxTargets is the maximum number of addresses that Targets returns.
 const MaxTargets = 64
 
 // Set is the options of one command line.
 type Set struct {
-	// Values by the option's name, without its dashes.
+	// Values by option name without dashes.
 	Values map[string]string
 	// Words are the arguments that are neither options nor their values.
 	Words []string
@@ -25,7 +25,7 @@ type Set struct {
 // New returns a Set without options.
 func New() *Set { return &Set{Values: map[string]string{}} }
 
-// Word returns a word by its index, empty if there are fewer.
+// Word returns the word at an index, empty if there are fewer words.
 func (s *Set) Word(i int) string {
 	if i < len(s.Words) {
 		return s.Words[i]
@@ -49,15 +49,15 @@ func (s *Set) Has(names ...string) bool {
 	return ok
 }
 
-// SetDefault sets an option of a configuration file unless it is given. What is
-// secret in the value is blanked.
+// SetDefault sets an option from a configuration file unless it is given. It blanks secrets in the
+// value.
 func (s *Set) SetDefault(name, value string) {
 	if !s.Has(name) {
 		s.Values[name] = secret.Value(name, value)
 	}
 }
 
-// Text returns a value, or otherwise if it is empty or not given.
+// Text returns a value, or otherwise if the value is empty or not given.
 func (s *Set) Text(name, otherwise string) string {
 	if v := s.Values[name]; v != "" {
 		return v
@@ -65,8 +65,8 @@ func (s *Set) Text(name, otherwise string) string {
 	return otherwise
 }
 
-// Number returns a whole number, 0 if the value is none, and otherwise if the
-// option is not given.
+// Number returns a whole number, 0 if the value is not one, or otherwise if the option is not
+// given.
 func (s *Set) Number(name string, otherwise int) int {
 	if v, ok := s.Values[name]; ok {
 		return Number(v)
@@ -74,8 +74,8 @@ func (s *Set) Number(name string, otherwise int) int {
 	return otherwise
 }
 
-// Duration returns a duration as Go writes it, 0 if the value is none, and
-// otherwise if the option is not given.
+// Duration returns a duration in Go's format, 0 if the value is not one, or otherwise if the option
+// is not given.
 func (s *Set) Duration(name string, otherwise time.Duration) time.Duration {
 	v, ok := s.Values[name]
 	if !ok {
@@ -88,8 +88,8 @@ func (s *Set) Duration(name string, otherwise time.Duration) time.Duration {
 	return d
 }
 
-// Labels returns the values of options by their labels: names maps an option to
-// its label. Options without a value have no label.
+// Labels returns the values of options by label; names maps options to labels. It leaves out
+// options without a value.
 func (s *Set) Labels(names map[string]string) map[string]string {
 	labels := map[string]string{}
 	for option, label := range names {
@@ -100,7 +100,7 @@ func (s *Set) Labels(names map[string]string) map[string]string {
 	return labels
 }
 
-// Number returns a whole number up to 2^31-1, 0 if text is none.
+// Number returns a whole number up to 2^31-1, 0 if text is not one.
 func Number(text string) int {
 	n, err := strconv.ParseInt(strings.TrimSpace(text), 10, 32)
 	if err != nil || n < 0 {
@@ -109,9 +109,9 @@ func Number(text string) int {
 	return int(n)
 }
 
-// Targets returns every host with every port, joined by commas; at most
-// MaxTargets. The arguments are lists separated by commas. With portsFirst the
-// ports of a host follow each other, otherwise the hosts of a port.
+// Targets returns every host with every port, joined by commas, at most MaxTargets. hosts and ports
+// are separated by commas. With portsFirst the ports of one host follow each other, otherwise the
+// hosts of one port.
 func Targets(hosts, ports string, portsFirst bool) string {
 	inner, outer := strings.Split(hosts, ","), strings.Split(ports, ",")
 	if portsFirst {

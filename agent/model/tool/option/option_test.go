@@ -12,7 +12,7 @@ import (
 func Example() {
 	s := option.New()
 	s.Values["user"] = "bench"
-	s.SetDefault("user", "root") // of a file
+	s.SetDefault("user", "root") // from a file
 	s.SetDefault("password", "hunter2")
 	s.Words = append(s.Words, "run")
 	fmt.Println(s.Text("user", "root"), s.Values["password"], s.Word(0))

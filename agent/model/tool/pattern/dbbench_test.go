@@ -16,7 +16,7 @@ import (
 
 const document = "../../../../docs/patterns.md"
 
-// documented returns the tool of the first YAML block of the documentation.
+// documented returns the tool in the first YAML block of the documentation.
 func documented(t testing.TB) *tool.Tool {
 	t.Helper()
 	text, err := os.ReadFile(document)
@@ -34,7 +34,7 @@ func documented(t testing.TB) *tool.Tool {
 	return documented
 }
 
-// The documentation's example, over what db_bench 7.8 really printed.
+// The example of the documentation, applied to recorded output of db_bench 7.8.
 func TestDocumentedExample(t *testing.T) {
 	dbBench := documented(t)
 	for _, dir := range tooltest.Cases(t, "testdata/dbbench/*") {
@@ -76,7 +76,7 @@ func TestDocumentedExample(t *testing.T) {
 	}
 }
 
-// The text of the documentation's first block is what was recorded.
+// The first block of output in the documentation is recorded output.
 func TestDocumentedOutput(t *testing.T) {
 	doc, err := os.ReadFile(document)
 	if err != nil {

@@ -7,14 +7,13 @@ import (
 	"strings"
 )
 
-// expression is a compiled regular expression and what its groups mean.
+// expression is a compiled regular expression with the meaning of its groups.
 type expression struct {
 	re     *regexp.Regexp
 	fields []field
 }
 
-// expressionKind is what an expression is for; it decides which groups it may
-// have.
+// expressionKind is the purpose of an expression; it decides which groups it may have.
 type expressionKind string
 
 const (
@@ -37,7 +36,7 @@ type fieldKind uint8
 
 const (
 	elapsed fieldKind = iota
-	length            // of the interval
+	length            // length of the interval
 	threads
 	rate
 	count
@@ -49,7 +48,8 @@ const (
 	database
 )
 
-// plain are the groups that are about no operation, and where they may be.
+// plain are the groups that do not belong to an operation, and the expressions that may contain
+// them.
 var plain = map[string]struct {
 	kind fieldKind
 	in   string
@@ -160,7 +160,7 @@ func expected(kind expressionKind) string {
 	return "expected elapsed, interval, threads, rate_<operation>, count_<operation> or latency_<operation>_<statistic>"
 }
 
-// atoi reads a number of threads and the like.
+// atoi reads a small number, such as a number of threads.
 func atoi(s string) (int, bool) {
 	n, err := strconv.Atoi(strings.TrimSpace(s))
 	return n, err == nil && n >= 0

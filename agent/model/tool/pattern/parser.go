@@ -9,8 +9,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/tool/message"
 )
 
-// parser applies a program to the lines of both streams. What it makes of one
-// does not depend on the other.
+// parser applies a program to the lines of both streams, each independently of the other.
 type parser struct {
 	program program
 	tool    string
@@ -21,9 +20,9 @@ type parser struct {
 // stream is the state of one stream.
 type stream struct {
 	run     int
-	elapsed series.Optional[float64] // of the last interval
-	summary tool.Report              // what was read of it
-	open    bool                     // something was
+	elapsed series.Optional[float64] // end of the last interval
+	summary tool.Report              // the part read so far
+	open    bool                     // a part was read
 	flood   message.Flood
 }
 
@@ -40,7 +39,7 @@ func (p *parser) Parse(line tool.Line, emit func(*tool.Report)) tool.Verdict {
 		}
 	}
 	verdict := tool.Ignored
-	// Several expressions may find something in the same line.
+	// Several expressions may match parts of the same line.
 	for _, e := range p.program.summary {
 		if m := e.re.FindSubmatchIndex(text); m != nil {
 			verdict = max(verdict, p.summary(s, e, m, text, line.Cut, emit))
@@ -80,30 +79,28 @@ func (p *parser) interval(s *stream, e *expression, m []int, text []byte, cut bo
 	return tool.Reported
 }
 
-// clock is the time from which on an elapsed time is a Unix time: 1973, or a
-// run of three years.
+// clock is the limit above which an elapsed time is a Unix time: it is a date in 1973, or a run of
+// three years.
 const clock = 1e8
 
-// measure finds the length of the interval that r is about, from its elapsed time
-// and the previous one.
+// measure sets the length of the interval in r from its elapsed time and the previous one.
 func (s *stream) measure(r *tool.Report) {
 	last, now := s.elapsed, r.ElapsedSeconds
 	s.elapsed = now
 	if now.Value >= clock {
-		r.ElapsedSeconds = series.Optional[float64]{} // when the run began is not known
+		r.ElapsedSeconds = series.Optional[float64]{} // the start of the run is unknown
 		if !last.Known {
 			return
 		}
 	}
-	// Without an interval before it, it began with the run.
+	// An interval without a previous one began with the run.
 	if d := now.Value - last.Value; !r.IntervalSeconds.Known && now.Known && d > 0 {
-		// The subtraction's noise is no microseconds.
+		// Rounds away the error of the subtraction.
 		r.IntervalSeconds = series.Some(math.Round(d*1e6) / 1e6)
 	}
 }
 
-// addRates divides the counts of an interval by its length where the tool
-// prints no rate.
+// addRates divides the counts of an interval by its length if the tool prints no rate.
 func addRates(r *tool.Report) {
 	if !r.IntervalSeconds.Known || r.IntervalSeconds.Value <= 0 {
 		return
@@ -121,8 +118,7 @@ func addRates(r *tool.Report) {
 	}
 }
 
-// summary takes a line of the summary. A line with a value that is already there
-// belongs to the next run.
+// summary reads a line of the summary. A line that repeats a value belongs to the next run.
 func (p *parser) summary(s *stream, e *expression, m []int, text []byte, cut bool, emit func(*tool.Report)) tool.Verdict {
 	r := &p.report
 	r.Reset(tool.Summary, 0)
@@ -143,7 +139,7 @@ func (p *parser) summary(s *stream, e *expression, m []int, text []byte, cut boo
 	return tool.Reported
 }
 
-// repeats reports whether r has a value that was known before.
+// repeats reports whether r contains a value that known already has.
 func repeats(known, r *tool.Report) bool {
 	if known.ElapsedSeconds.Known && r.ElapsedSeconds.Known || known.Threads.Known && r.Threads.Known {
 		return true
@@ -181,7 +177,7 @@ func merge(to, r *tool.Report) {
 	}
 }
 
-// failure takes an error message.
+// failure reads an error message.
 func (p *parser) failure(s *stream, e *expression, m []int, text []byte, emit func(*tool.Report)) {
 	if len(e.fields) > 0 {
 		if g := e.fields[0].group; m[2*g] >= 0 {
@@ -209,7 +205,7 @@ func (p *parser) nextRun(s *stream, emit func(*tool.Report)) {
 	s.elapsed, s.flood = series.Optional[float64]{}, message.Flood{}
 }
 
-// end reports what is held back of the run.
+// end reports what was held back for the run.
 func (p *parser) end(s *stream, emit func(*tool.Report)) {
 	if rest := s.flood.Rest(nil); rest != "" {
 		p.error(s.run, rest, emit)
@@ -226,12 +222,12 @@ func (p *parser) Close(emit func(*tool.Report)) {
 	p.end(&p.streams[tool.Stdout], emit)
 }
 
-// fill takes the values of a match; false if one is out of range.
+// fill sets the values of a match; false if one is out of range.
 func (e *expression) fill(r *tool.Report, m []int, text []byte) bool {
 	for _, f := range e.fields {
 		from, to := m[2*f.group], m[2*f.group+1]
 		if from < 0 || from == to {
-			continue // a group that took no part
+			continue // a group that did not match
 		}
 		if !f.set(r, text[from:to]) {
 			return false

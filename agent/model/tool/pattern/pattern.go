@@ -1,5 +1,5 @@
-// Package pattern makes a tool of a user's own regular expressions, for any
-// benchmark that prints a line now and then. See docs/patterns.md.
+// Package pattern defines a tool by a user's own regular expressions, for any benchmark that prints
+// progress lines. See docs/patterns.md.
 package pattern
 
 import (
@@ -15,30 +15,28 @@ import (
 type Config struct {
 	// Name of the tool, as in `--tool`.
 	Name string
-	// Command matches the command line: the program's base name and its
-	// arguments, joined by blanks. Its groups may be named threads, workload,
-	// target and database.
+	// Command matches the command line: the program's base name and its arguments, joined by
+	// blanks. It may have the groups threads, workload, target and database.
 	Command string
-	// Interval matches the lines that report an interval, Summary those that
-	// together are the tool's summary, Error messages of failures. Of several
-	// expressions in Interval, the first that matches counts.
+	// Interval matches lines that report an interval, Summary the lines that form the tool's
+	// summary, Error messages of failures. If several expressions of Interval match, the first one
+	// counts.
 	Interval, Summary, Error []string
-	// Units by group, or for all groups of a kind: latency, rate, elapsed,
-	// interval.
+	// Units by group, or by kind of group: latency, rate, elapsed, interval.
 	Units map[string]string
 }
 
 // Error is a mistake in a [Config].
 type Error struct {
-	// Key is the path of keys below the tool, such as interval[1]; empty if the
-	// mistake is in all of it.
+	// Key is the path of keys below the tool, such as interval[1]; empty if the mistake concerns
+	// the whole tool.
 	Key     string
 	Problem string
 }
 
 func (e *Error) Error() string { return strings.TrimPrefix(e.Key+": "+e.Problem, ": ") }
 
-// New returns the tool that c describes. Errors are of type *Error.
+// New returns the tool that c describes. Its errors have type *Error.
 func New(c Config) (*tool.Tool, error) {
 	if err := checkName(c.Name); err != nil {
 		return nil, err
@@ -96,16 +94,15 @@ func checkName(name string) error {
 	return &Error{"name", problem}
 }
 
-// program is the compiled expressions. It is never changed and shared by all
-// parsers.
+// program is the set of compiled expressions. It is immutable; all parsers share it.
 type program struct {
 	interval, summary, failure []*expression
 }
 
-// sniffed bounds how much of an output is read.
+// sniffed is the number of bytes of an output that are examined.
 const sniffed = 64 << 10
 
-// sniff is never as certain as a built-in tool: a user's expression may match much.
+// sniff is always less certain than a built-in tool, since a user's expression may match a lot.
 func (p *program) sniff(head []byte) int {
 	head = head[:min(len(head), sniffed)]
 	score := 0
@@ -134,7 +131,7 @@ func commandLine(base string, args []string) string {
 	return strings.Join(append([]string{base}, args...), " ")
 }
 
-// describe returns what the groups of the command's expression found.
+// describe returns the facts that the groups of the command's expression found.
 func describe(e *expression, inv tool.Invocation) tool.Description {
 	d := tool.Description{Labels: map[string]string{}}
 	line := commandLine(inv.Program, inv.Args)

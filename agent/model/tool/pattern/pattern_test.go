@@ -39,7 +39,7 @@ func load(text string) (*tool.Tool, error) {
 	return New(Config{first.Name, first.Command, first.Interval, first.Summary, first.Error, first.Units})
 }
 
-// Each mistake is reported with its key and what to do.
+// Each mistake is reported with its key and a remedy.
 func TestMistakes(t *testing.T) {
 	const good = "tools:\n  - name: x\n    command: x\n"
 	tests := []struct{ name, text, want string }{
@@ -180,7 +180,7 @@ func TestSniff(t *testing.T) {
 	}
 }
 
-// Whatever the configuration: no panic, and what is accepted works.
+// For any configuration: no panic, and an accepted configuration works.
 func FuzzConfig(f *testing.F) {
 	f.Add(`t=(?P<elapsed>[\d.]+)min (?P<rate_transaction>[\d.e+]+) tpm(?: p99.9 (?P<latency_new_order_p99_9>[\d.]+)us)?`)
 	f.Add(`(?P<rate_x>\d+)|(?P<rate_x>x)`)
@@ -195,7 +195,7 @@ func FuzzConfig(f *testing.F) {
 	})
 }
 
-// Whatever the output: no panic, no number that is none.
+// For any output: no panic, and every value is a number.
 func FuzzParser(f *testing.F) {
 	for _, dir := range tooltest.Cases(f, "testdata/dbbench/*") {
 		for _, name := range []string{"/stdout.txt", "/stderr.txt"} {

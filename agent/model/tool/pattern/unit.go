@@ -9,12 +9,12 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/tool/decimal"
 )
 
-// unit is what a printed number has to be multiplied with: times 10^shift,
-// which is exact, then divided by divisor.
+// unit converts a printed number to base units: times 10^shift, which is exact, times multiplier,
+// divided by divisor.
 type unit struct {
 	shift      int
-	multiplier float64 // 0: none
-	divisor    float64 // 0: none
+	multiplier float64 // 0: not used
+	divisor    float64 // 0: not used
 }
 
 var times = map[string]unit{
@@ -26,7 +26,7 @@ var rates = map[string]unit{
 	"per_second": {}, "per_minute": {divisor: 60}, "per_hour": {divisor: 3600},
 }
 
-// value reads a printed number in base units; false if it is none, or negative.
+// value returns a printed number in base units; false if it is negative or not a number.
 func (u unit) value(text []byte) (float64, bool) {
 	v, ok := decimal.Parse(text, u.shift)
 	if u.multiplier > 0 {
@@ -38,14 +38,14 @@ func (u unit) value(text []byte) (float64, bool) {
 	return v, ok && v >= 0 && v <= 1e18
 }
 
-// units looks up the units that the user gave.
+// units finds the units that the user configured.
 type units struct {
 	given map[string]string
 	used  map[string]bool
 }
 
-// of returns the unit of a group. Latencies need one: tools print them in
-// three different ones, and none names it.
+// of returns the unit of a group. Latencies need a configured unit: tools print three different
+// ones without naming them.
 func (u *units) of(group string, kind fieldKind) (unit, string) {
 	var all string
 	known := times
@@ -78,7 +78,7 @@ func (u *units) of(group string, kind fieldKind) (unit, string) {
 	return unit{}, ""
 }
 
-// check returns an error for units that no group has.
+// check returns an error for units that belong to no group.
 func (u *units) check() error {
 	for _, name := range slices.Sorted(maps.Keys(u.given)) {
 		if !u.used[name] {

@@ -12,12 +12,11 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/tool/option"
 )
 
-// initialization is the verb of --initialize, as other tools call it.
+// initialization is what other tools call the verb of --initialize.
 const initialization = "prepare"
 
-// valued are the options that take a value, short ones by the long name. The short -d takes
-// one since version 15; before, it was a flag in front of the database's name, or of another
-// option.
+// valued are the options that take a value, short ones by their long name. The short -d takes one
+// since version 15; earlier it was a flag before the name of the database or before another option.
 var valued = map[string]string{
 	"b": "builtin", "c": "client", "d": "dbname", "D": "define", "f": "file", "F": "fillfactor", "h": "host", "I": "init-steps",
 	"j": "jobs", "L": "latency-limit", "M": "protocol", "p": "port", "P": "progress", "R": "rate", "s": "scale", "T": "time",
@@ -26,10 +25,10 @@ var valued = map[string]string{
 	"show-script": "", "partitions": "", "partition-method": "", "max-tries": "",
 }
 
-// flags are the options without a value that matter here.
+// flags are the relevant options without a value.
 var flags = map[string]string{"i": "initialize", "S": "select-only", "N": "skip-some-updates", "C": "connect", "l": "log"}
 
-// long are the long options, for their unique beginnings, which getopt accepts.
+// long are the long options. getopt accepts their unique prefixes.
 var long = func() []string {
 	names := []string{
 		"debug", "exit-on-abort", "failures-detailed", "foreign-keys", "no-vacuum", "progress-timestamp", "quiet", "report-per-command",
@@ -47,7 +46,7 @@ var long = func() []string {
 	return names
 }()
 
-// labels are the labels of options.
+// labels map options to labels.
 var labels = map[string]string{
 	"jobs": "jobs", "scale": "scale", "protocol": "protocol", "rate": "rate", "transactions": "transactions", "latency-limit": "latency_limit",
 	"max-tries": "max_tries", "connect": "connect", "fillfactor": "fillfactor", "partitions": "partitions", "partition-method": "partition_method",
@@ -78,7 +77,7 @@ func describe(in tool.Invocation) tool.Description {
 	return d
 }
 
-// logs names the files of --log, one for each thread of pgbench: prefix.PID, prefix.PID.1 …
+// logs adds the files of --log, one for each thread of pgbench: prefix.PID, prefix.PID.1 …
 func logs(d *tool.Description, o *option.Set) {
 	if o.Has("aggregate-interval") {
 		d.Notes = append(d.Notes, "--aggregate-interval: the log has no latencies of single transactions, so the run has no histogram")
@@ -92,10 +91,10 @@ func logs(d *tool.Description, o *option.Set) {
 	d.LatencyLogs = []string{first, first + ".[0-9]*"}
 }
 
-// pattern makes a pattern of a path that matches that path alone.
+// pattern escapes a path so that it matches only itself.
 var pattern = strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`)
 
-// read splits args as getopt does, and returns the scripts that are executed.
+// read splits args like getopt and returns the scripts that pgbench executes.
 func read(args []string) (o *option.Set, scripts []string) {
 	o = option.New()
 	set := func(name, value string) {
@@ -167,7 +166,7 @@ func takesValue(name string) bool {
 	return false
 }
 
-// complete returns the long option that name is a unique beginning of.
+// complete returns the long option whose unique prefix is name.
 func complete(name string) string {
 	found := ""
 	for _, v := range long {
@@ -187,8 +186,8 @@ func complete(name string) string {
 	return found
 }
 
-// builtin returns the name of a built-in script, given as a beginning of it, perhaps with a
-// weight after an @.
+// builtin returns the name of a built-in script. name is a prefix of it, perhaps followed by @ and
+// a weight.
 func builtin(name string) string {
 	name, _, _ = strings.Cut(name, "@")
 	for _, known := range []string{"tpcb-like", "simple-update", "select-only"} {
@@ -199,8 +198,8 @@ func builtin(name string) string {
 	return name
 }
 
-// address sets target, database and user as libpq finds them: in the connection string, in
-// options, in the environment.
+// address sets target, database and user from the same sources as libpq: connection string,
+// options, environment.
 func address(d *tool.Description, o *option.Set, getenv func(string) string) {
 	given := map[string]string{}
 	take := func(key string, values ...string) {
@@ -251,7 +250,7 @@ func address(d *tool.Description, o *option.Set, getenv func(string) string) {
 	}
 }
 
-// withPorts adds the port to the hosts of a URL that have none.
+// withPorts adds the port to the hosts in a URL that have none.
 func withPorts(hosts, port string) string {
 	all := strings.Split(hosts, ",")
 	for i, host := range all {
@@ -262,7 +261,7 @@ func withPorts(hosts, port string) string {
 	return strings.Join(all[:min(len(all), option.MaxTargets)], ",")
 }
 
-// pairs joins lists of hosts and ports, of which each host has its own.
+// pairs joins a list of hosts with the list of their ports.
 func pairs(hosts, ports string) string {
 	h, p := strings.Split(hosts, ","), strings.Split(ports, ",")
 	var all []string

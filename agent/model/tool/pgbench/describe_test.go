@@ -83,7 +83,7 @@ func TestDescribe(t *testing.T) {
 	}
 }
 
-// Any arguments: no panic, and what is to be inserted has its place.
+// For any arguments: no panic, and every insertion has a valid index.
 func FuzzDescribe(f *testing.F) {
 	f.Add("-h\x00db1\x00-Src4\x00--prog=1\x00postgres://u:p@h:1/d")
 	f.Add("host=a,b port='1\\'\x00-d\x00-\x00--")

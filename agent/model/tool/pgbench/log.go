@@ -31,11 +31,12 @@ func (g *log) finish(s *stream, emit func(*tool.Report)) {
 }
 
 const (
-	// earliest and latest bound the Unix times that a line may have: 2001 and 2286.
+	// earliest and latest are the bounds of Unix times in lines: 2001 and 2286.
 	earliest, latest = 1_000_000_000, 9_999_999_999
-	// maxLatency is that of a transaction of eleven days, in microseconds.
+	// maxLatency is eleven days in microseconds.
 	maxLatency = 1e12
-	// maxGap is after how many seconds without a line the next one is of another run.
+	// maxGap is the number of seconds without a line after which the next line belongs to another
+	// run.
 	maxGap     = 86400
 	maxClients = 1 << 16
 	maxColumns = 16
@@ -52,19 +53,19 @@ func (s *stream) addLog(l scan.Line, emit func(*tool.Report)) tool.Verdict {
 	return s.addTransaction(l, emit)
 }
 
-// transactions is what the lines of a log add up to.
+// transactions are the totals of the lines of a log.
 type transactions struct {
 	begun    bool
-	start    int64 // when the first one began, in microseconds of Unix time
-	last     int64 // when the newest one ended, since the start
-	interval int64 // the second that is collected
-	// numbers are those of the clients' last transactions. Where one is missing, the log is a
-	// sample (--sampling-rate) and counts nothing.
+	start    int64 // start of the first transaction in microseconds of Unix time
+	last     int64 // end of the newest one, relative to start
+	interval int64 // the current second
+	// numbers are the numbers of each client's last transaction. A missing number shows that the
+	// log is a sample (--sampling-rate), whose counts mean nothing.
 	numbers map[int]uint64
 	sampled bool
 
 	now, all tally
-	scripts  []histogram.Recorder // of each script, as soon as there are two
+	scripts  []histogram.Recorder // per script, once there are two
 }
 
 // tally is the transactions of an interval or of the run.
@@ -82,9 +83,8 @@ func newTally() tally { return tally{latencies: histogram.Recorder{Unit: 1e-6}} 
 //
 //	client number latency script seconds microseconds [lag] [retries]
 //
-// The latency is a word for a transaction that was skipped or failed. The seventh column is
-// the lag with --rate, and otherwise the retries with --max-tries: it can't be decided which
-// unless both are there.
+// A transaction that was skipped or failed has a word instead of the latency. The seventh column is
+// the lag with --rate, or the retries with --max-tries; only a line with both shows which is which.
 type entry struct {
 	client, script  int
 	number          uint64
@@ -171,8 +171,8 @@ func (s *stream) addTransaction(l scan.Line, emit func(*tool.Report)) tool.Verdi
 	return tool.Reported
 }
 
-// ofScript counts an entry that was not added to the others yet. Until there is a second
-// script, all are of the first one.
+// ofScript counts an entry before it is added to the totals. Until a second script appears, all
+// entries belong to the first one.
 func (t *transactions) ofScript(e *entry) {
 	if e.skipped || e.failed || e.script >= maxScripts || e.script == 0 && len(t.scripts) == 0 {
 		return
@@ -186,7 +186,7 @@ func (t *transactions) ofScript(e *entry) {
 	t.scripts[e.script].Record(e.latency, 1)
 }
 
-// logStart reports the start of a run whose log this is.
+// logStart reports the start of the run that wrote this log.
 func (s *stream) logStart(at time.Time, emit func(*tool.Report)) {
 	s.begin()
 	s.started = true
@@ -195,7 +195,7 @@ func (s *stream) logStart(at time.Time, emit func(*tool.Report)) {
 	emit(&s.report)
 }
 
-// follow notes whether a transaction of the client is missing before this one.
+// follow notes whether the client's transactions before this one are complete.
 func (t *transactions) follow(e *entry) {
 	last, known := t.numbers[e.client]
 	switch {
@@ -234,8 +234,7 @@ func (t *tally) add(e *entry) {
 	}
 }
 
-// finishInterval reports the second that is collected, and the time up to the second next,
-// in which nothing was written.
+// finishInterval reports the current second, and the empty time up to the second next.
 func (t *transactions) finishInterval(s *stream, next int64, emit func(*tool.Report)) {
 	end := float64(t.interval + 1)
 	if t.now.n > 0 {
@@ -258,8 +257,8 @@ func (t *transactions) finishInterval(s *stream, next int64, emit func(*tool.Rep
 	t.interval = next
 }
 
-// emitHistogram reports how latencies are distributed, of the second that ends at end or,
-// if that is unknown, of the run.
+// emitHistogram reports the latencies of an operation: of the second that ends at end or, if end is
+// unknown, of the whole run.
 func emitHistogram(s *stream, operation string, latencies *histogram.Recorder, end series.Optional[float64], emit func(*tool.Report)) {
 	r := &s.report
 	r.Reset(tool.Histogram, s.run)
@@ -273,8 +272,7 @@ func emitHistogram(s *stream, operation string, latencies *histogram.Recorder, e
 	}
 }
 
-// fill adds a tally to r. A percentile is the upper bound of the bucket in which it lies, and
-// at most the maximum.
+// fill adds a tally to r. A percentile is the upper bound of its bucket, limited to the maximum.
 func (t *transactions) fill(r *tool.Report, n *tally, seconds float64) {
 	if !t.sampled {
 		r.AddCount(tool.Transaction, n.n)
@@ -302,12 +300,12 @@ func (t *transactions) fill(r *tool.Report, n *tally, seconds float64) {
 	}
 }
 
-// addMicroseconds adds a latency to the nanosecond.
+// addMicroseconds adds a latency, exact to the nanosecond.
 func addMicroseconds(r *tool.Report, operation, stat string, v float64) {
 	r.AddLatency(operation, stat, math.Round(v*1e3)/1e9)
 }
 
-// finish reports the run. The rest after the last whole second is in the summary only.
+// finish reports the run. Only the summary includes the rest after the last whole second.
 func (t *transactions) finish(s *stream, emit func(*tool.Report)) {
 	emitHistogram(s, tool.Transaction, &t.all.latencies, series.Optional[float64]{}, emit)
 	if len(t.scripts) > 1 {
@@ -326,23 +324,23 @@ func (t *transactions) finish(s *stream, emit func(*tool.Report)) {
 	emit(r)
 }
 
-// aggregates is what the lines of --aggregate-interval add up to.
+// aggregates are the totals of the lines of --aggregate-interval.
 type aggregates struct {
 	begun  bool
-	start  int64 // of the first interval, in Unix time, cut to a second
-	length int64 // of an interval, 0 until the second line
+	start  int64 // start of the first interval, Unix time in whole seconds
+	length int64 // seconds per interval, 0 before the second line
 	held   aggregate
 	n      int
-	whole  uint64 // transactions since the second interval, the first whole one
+	whole  uint64 // transactions since the second interval, the first complete one
 	all    aggregate
 }
 
-// aggregate is a line:
+// aggregate is a line (times in microseconds):
 //
 //	start transactions sum sum_of_squares min max [lag: sum sum_of_squares min max] [skipped] [retried retries serialization deadlock [other]]
 //
-// in microseconds. Versions from 15 on always have 15 columns, those from 19 on 16, with 0
-// for what is not measured: of failures that are all without --failures-detailed.
+// Versions 15 and later always print 15 columns, versions 19 and later 16. A column that was not
+// measured is 0; without --failures-detailed that includes failures.
 type aggregate struct {
 	start                              int64
 	n, skipped, retried, retry, failed uint64
@@ -380,7 +378,7 @@ func (a *aggregate) read(l scan.Line) bool {
 	a.skipped = uint64(c[10])
 	a.retried, a.retry = uint64(c[11]), uint64(c[12])
 	a.failed = uint64(c[13] + c[14] + c[15])
-	if columns == 11 { // versions before 15 count skipped transactions, too
+	if columns == 11 { // versions before 15 also count skipped transactions
 		if a.skipped > a.n {
 			return false
 		}
@@ -405,7 +403,7 @@ func (a *aggregate) add(b *aggregate) {
 	a.failed += b.failed
 }
 
-// fill adds the values to r. A 0 of what may not have been measured is left out.
+// fill adds the values to r. It leaves out zeros that may mean "not measured".
 func (a *aggregate) fill(r *tool.Report) {
 	r.AddCount(tool.Transaction, a.n)
 	for _, c := range []struct {
@@ -431,8 +429,8 @@ func (a *aggregate) fill(r *tool.Report) {
 	}
 }
 
-// addAggregate reads a line about an interval. The first one is held back until the second
-// shows how long they are. pgbench leaves none out, so that another distance is another run.
+// addAggregate reads a line about an interval. The first line is held back until the second one
+// shows the length. pgbench prints every interval, so a different distance means another run.
 func (s *stream) addAggregate(l scan.Line, emit func(*tool.Report)) tool.Verdict {
 	var a aggregate
 	if !a.read(l) {
@@ -459,8 +457,8 @@ func (s *stream) addAggregate(l scan.Line, emit func(*tool.Report)) tool.Verdict
 	return tool.Reported
 }
 
-// report reports an interval. The first one began after the second that it is named by, so
-// that its length is unknown.
+// report reports an interval. The first interval began some time after the second in its line, so
+// its length is unknown.
 func (g *aggregates) report(s *stream, a *aggregate, emit func(*tool.Report)) {
 	r := &s.report
 	r.Reset(tool.Interval, s.run)
@@ -477,7 +475,7 @@ func (g *aggregates) report(s *stream, a *aggregate, emit func(*tool.Report)) {
 	emit(r)
 }
 
-// finish reports the run. pgbench does not write its last interval unless that is whole.
+// finish reports the run. pgbench does not write its last interval unless it is complete.
 func (g *aggregates) finish(s *stream, emit func(*tool.Report)) {
 	r := &s.report
 	if g.length == 0 {

@@ -9,9 +9,9 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/tool/scan"
 )
 
-// Operations besides transactions.
+// Operations other than transactions.
 const (
-	opSkipped  = "skipped"          // not executed, because too late for --latency-limit
+	opSkipped  = "skipped"          // not executed, too late for --latency-limit
 	opRetried  = "retried"          // executed more than once
 	opRetry    = "retry"            // executions after the first
 	opLate     = "transaction_late" // took longer than --latency-limit
@@ -20,17 +20,17 @@ const (
 
 // parser reads both streams of one output, or a file of --log.
 type parser struct {
-	every   float64 // seconds between progress lines as asked for, 0 if unknown
+	every   float64 // requested seconds between progress lines, 0 if unknown
 	streams [2]stream
 }
 
-// stream is the state of one stream. Nothing of it depends on the other.
+// stream is the state of one stream, independent of the other.
 type stream struct {
-	run     int // 0 until something was recognised
+	run     int // 0 before a run was recognised
 	started bool
 	banner  bool // the version was printed
-	vacuum  bool // "starting vacuum..." was
-	filling bool // --initialize has begun and not ended
+	vacuum  bool // "starting vacuum..." was printed
+	filling bool // --initialize is in progress
 	version string
 
 	progress progress
@@ -105,7 +105,7 @@ func (p *parser) Close(emit func(*tool.Report)) {
 // begin makes sure that s is in a run.
 func (s *stream) begin() { s.run = max(s.run, 1) }
 
-// next ends the current run and begins the next one.
+// next ends the current run and begins the next.
 func (s *stream) next(emit func(*tool.Report)) {
 	s.finish(emit)
 	*s = stream{run: s.run + 1, report: s.report}
@@ -121,8 +121,8 @@ func (s *stream) finish(emit func(*tool.Report)) {
 	s.finishSummary(emit)
 }
 
-// header reads "pgbench (15.18 (Debian 15.18-0), server 13.2)", with which versions from 14
-// on begin.
+// header reads "pgbench (15.18 (Debian 15.18-0), server 13.2)", the first line of versions 14 and
+// later.
 func (s *stream) header(l scan.Line, emit func(*tool.Report)) tool.Verdict {
 	if l.Literal("PostgreSQL)") {
 		return tool.Ignored // --version
@@ -140,8 +140,8 @@ func (s *stream) header(l scan.Line, emit func(*tool.Report)) tool.Verdict {
 	return tool.Reported
 }
 
-// start reports the run's start, once. What an output names only at its end is in a second
-// one.
+// start reports the start of the run, once. Facts that the output reveals at its end are reported
+// by a second start.
 func (s *stream) start(workload string, clients series.Optional[int], emit func(*tool.Report)) {
 	s.begin()
 	r := &s.report
@@ -159,7 +159,7 @@ func filling(text []byte) bool {
 	return bytes.Contains(text, []byte(" tuples (")) && bytes.Contains(text, []byte(" done (elapsed "))
 }
 
-// initialize reads what --initialize prints; not ok if it is something else.
+// initialize reads the output of --initialize; ok is false for any other line.
 func (s *stream) initialize(l scan.Line, emit func(*tool.Report)) (v tool.Verdict, ok bool) {
 	r := &s.report
 	switch {
@@ -191,11 +191,11 @@ func (s *stream) initialize(l scan.Line, emit func(*tool.Report)) (v tool.Verdic
 	return tool.Ignored, false
 }
 
-// aborted is printed after the summary of a run in which a client stopped.
+// aborted follows the summary of a run in which a client stopped.
 const aborted = "Run was aborted"
 
-// complaint recognises an error message: versions from 12 on begin it with the program and
-// the level, older ones with neither.
+// complaint recognises an error message. Since version 12 it begins with the program and the level;
+// before, it has neither.
 func complaint(text []byte) bool {
 	for _, prefix := range []string{"pgbench: error: ", "pgbench: fatal: ", aborted, "Connection to database ", "connection to database "} {
 		if scan.HasPrefix(text, prefix) {
@@ -214,8 +214,8 @@ func complaint(text []byte) bool {
 	return false
 }
 
-// complain takes an error message. Only the one that the run was aborted is about all of it:
-// versions before 12 end with status 0 after it.
+// complain reads an error message. Only the message "Run was aborted" concerns the whole run:
+// versions before 12 exit with status 0 after it.
 func (s *stream) complain(text []byte, emit func(*tool.Report)) tool.Verdict {
 	for _, prefix := range []string{"pgbench: error: ", "pgbench: fatal: "} {
 		text = bytes.TrimPrefix(text, []byte(prefix))

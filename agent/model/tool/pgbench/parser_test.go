@@ -50,8 +50,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// Every cut of a line is malformed or shows the same values: none is taken from half a
-// number.
+// Every truncated line is malformed or has the same values: half a number is never a value.
 func TestCutLines(t *testing.T) {
 	for _, line := range []string{
 		"progress: 1.0 s, 191.4 tps, lat 5.905 ms stddev 8.998, 12 failed, lag 2.400 ms, 17 skipped, 13 retried, 15 retries",
@@ -66,7 +65,7 @@ func TestCutLines(t *testing.T) {
 			t.Errorf("a line over the limit: %v", v)
 		}
 		if line[0] != 'p' {
-			continue // without a unit at its end a number that was cut is one
+			continue // without a unit after it, a truncated number is still a number
 		}
 		for i := len("progress: "); i < len(line); i++ {
 			res := tooltest.Parse(Tool, tooltest.Lines(tool.Stdout, []byte(line[:i])))
@@ -102,7 +101,7 @@ func TestMalformed(t *testing.T) {
 	}
 }
 
-// A log with many runs has them all, in order.
+// All runs in a log with many runs are reported, in order.
 func TestRunsInOneFile(t *testing.T) {
 	var all []tool.Line
 	want := 0
@@ -125,8 +124,8 @@ func TestRunsInOneFile(t *testing.T) {
 	}
 }
 
-// With the wall clock in its lines, a run began an interval before the first one, however
-// long that is known.
+// If lines contain the wall clock, the run began one interval before the first line, whatever that
+// interval is.
 func TestProgressTimestamp(t *testing.T) {
 	lines := tooltest.Read(t, tool.Stderr, "testdata/15/select/stderr.txt")
 	for every, first := range map[string]bool{"": false, "2": true} {
@@ -153,7 +152,7 @@ func TestProgressTimestamp(t *testing.T) {
 	}
 }
 
-// Texts of other programs are not pgbench's.
+// The output of other programs is not taken for pgbench's.
 func TestSniff(t *testing.T) {
 	for _, text := range []string{"", "0 1 2\n", "1795399675 500\n", "sysbench 1.0.20\n", "10, 20(0):1.0|2.0\n", "pgbench (PostgreSQL) 15.1\n", "progress: 50 %\n"} {
 		if got := Tool.Sniff([]byte(text)); got != 0 && !strings.HasPrefix(text, "pgbench") {

@@ -1,7 +1,6 @@
-// Package pgbench reads the command lines and the output of PostgreSQL's pgbench of the
-// versions 9.6 to 18: its progress lines, its summary, and the files of --log, with a line
-// for each transaction or, with --aggregate-interval, for each interval. The formats are
-// those of src/bin/pgbench/pgbench.c.
+// Package pgbench reads the command lines and the output of PostgreSQL's pgbench, versions 9.6 to
+// 18: progress lines, the summary, and the files of --log, which have a line for each transaction
+// or, with --aggregate-interval, for each interval. Format: src/bin/pgbench/pgbench.c.
 package pgbench
 
 import (
@@ -23,11 +22,11 @@ var Tool = &tool.Tool{
 	Sniff:           sniff,
 	ReportsOnStderr: true,
 	ThreadLog:       threadLog,
-	// With --rate, latencies count from the time for which a transaction was scheduled.
+	// With --rate, latencies count from the scheduled start of a transaction.
 	OpenLoop: func(_ string, rate int) bool { return rate > 0 },
 }
 
-// threadLogName is prefix.PID of the first thread, prefix.PID.N of another one.
+// threadLogName matches prefix.PID of the first thread and prefix.PID.N of the others.
 var threadLogName = regexp.MustCompile(`^(.+?\.[0-9]+)(\.[0-9]+)?$`)
 
 // threadLog recognises a file of --log.
@@ -45,7 +44,7 @@ func threadLog(name string, head []byte) string {
 	return m[1]
 }
 
-// sniff looks for texts that only pgbench prints, on either stream, or for lines of its log.
+// sniff recognises texts that only pgbench prints, on either stream, and lines of its log.
 func sniff(head []byte) int {
 	for _, text := range []string{
 		"\ntransaction type: ", "number of transactions actually processed: ", " of pgbench_accounts done (elapsed ", "pgbench: error: ",
@@ -73,7 +72,7 @@ func sniff(head []byte) int {
 			if bytes.HasPrefix(line, []byte("progress: ")) {
 				break
 			}
-			score = 60 // of numbers
+			score = 60 // numbers
 		}
 	}
 	return score

@@ -9,33 +9,33 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/tool/scan"
 )
 
-// progress is the state of the progress lines of a run.
+// progress is the state of a run's progress lines.
 type progress struct {
 	seen bool
 	last float64 // time of the last line
-	// every is the length of an interval, 0 if unknown; first is when the first one ended by
-	// the wall clock, 0 without --progress-timestamp.
+	// every is the length of an interval, 0 if unknown. first is the wall-clock time at the end of
+	// the first interval, 0 without --progress-timestamp.
 	every, first float64
 }
 
-// timestamp is from which on a time is that of --progress-timestamp: 1973, or a run of three
-// years.
+// timestamp is the limit above which a time comes from --progress-timestamp: it is a date in 1973,
+// or a run of three years.
 const timestamp = 1e8
 
-// progressLine is one line, in seconds and without what it does not have.
+// progressLine is one line, in seconds. Values missing in the line are absent.
 type progressLine struct {
 	at, tps, mean, stddev           float64
 	lag                             series.Optional[float64]
 	failed, skipped, retried, retry series.Optional[uint64]
 }
 
-// read takes a line after "progress: ":
+// read reads a line after "progress: ":
 //
 //	1.0 s, 191.4 tps, lat 5.905 ms stddev 8.998, 0 failed, lag 2.400 ms, 7 skipped, 3 retried, 3 retries
 //
-// Failures are printed since version 15, the lag with --rate, what was skipped also with
-// --latency-limit, and retries with --max-tries. Progress with --progress-timestamp has
-// three decimals.
+// Failures are printed since version 15, the lag with --rate, skipped transactions if there is also
+// --latency-limit, and retries with --max-tries. With --progress-timestamp the time has three
+// decimals.
 func (p *progressLine) read(l scan.Line) bool {
 	decimals, ok := 0, false
 	if p.at, decimals, ok = l.Number(0); !ok || decimals != 1 && decimals != 3 || !l.Literal(" s, ") {
@@ -84,8 +84,7 @@ func (p *progressLine) read(l scan.Line) bool {
 	return true
 }
 
-// addProgress reports a progress line; every is the interval that was asked for, 0 if that
-// is unknown.
+// addProgress reports a progress line; every is the requested interval in seconds, 0 if unknown.
 func (s *stream) addProgress(l scan.Line, every float64, emit func(*tool.Report)) tool.Verdict {
 	var line progressLine
 	if !line.read(l) {
@@ -104,9 +103,8 @@ func (s *stream) addProgress(l scan.Line, every float64, emit func(*tool.Report)
 	return tool.Reported
 }
 
-// place sets when an interval ended and how long it was. Lines with the time of the wall
-// clock do not show when the run began, but they are as far apart as the first one is from
-// its beginning.
+// place sets the end and the length of the interval. Wall-clock times do not show the start of the
+// run, but the first interval is as long as the distance between lines.
 func (p *progress) place(r *tool.Report, at, every float64) {
 	since := at - p.last
 	if !p.seen {
@@ -117,7 +115,7 @@ func (p *progress) place(r *tool.Report, at, every float64) {
 	}
 	p.seen, p.last = true, at
 	if p.first > 0 && p.every == 0 {
-		p.every = math.Round(since) // of the second line: --progress is whole seconds
+		p.every = math.Round(since) // from the second line: --progress takes whole seconds
 	}
 	if since > 0 {
 		r.IntervalSeconds = series.Some(round(since))
@@ -131,11 +129,11 @@ func (p *progress) place(r *tool.Report, at, every float64) {
 	}
 }
 
-// round removes the noise of a subtraction: there are no digits below a microsecond.
+// round removes the error of a subtraction: times have no digits below a microsecond.
 func round(seconds float64) float64 { return math.Round(seconds*1e6) / 1e6 }
 
-// fill adds the line's values to r. Without a transaction there is no latency, although 0
-// or nan is printed.
+// fill adds the line's values to r. Without transactions there is no latency, although pgbench
+// prints 0 or nan.
 func (p *progressLine) fill(r *tool.Report) {
 	addRate(r, tool.Transaction, p.tps)
 	if p.tps > 0 {
@@ -163,7 +161,7 @@ func setErrorRate(r *tool.Report) {
 	}
 }
 
-// addRate and addLatency leave out what is no number.
+// addRate and addLatency leave out values that are not numbers.
 func addRate(r *tool.Report, operation string, perSecond float64) {
 	if series.IsKnown(perSecond) {
 		r.AddRate(operation, perSecond)

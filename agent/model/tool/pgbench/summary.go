@@ -17,8 +17,8 @@ const (
 	maxStatements = 128
 )
 
-// summary is what is printed when a run is over. The rows of scripts and statements follow
-// after the rates, so nothing shows its end.
+// summary is what pgbench prints at the end of a run. The rows of scripts and statements follow the
+// rates, so nothing marks its end.
 type summary struct {
 	open     bool
 	reported bool
@@ -27,16 +27,16 @@ type summary struct {
 
 	processed, failed, skipped, retried, retries, late series.Optional[uint64]
 	mean, stddev, lag, maxLag                          series.Optional[float64]
-	// tps leaves the time to connect out, whole is over all of the run: versions before 14
-	// print both, and with --connect later ones only the second.
+	// tps excludes the time for connecting, whole includes it. Versions before 14 print both; later
+	// ones print only the latter with --connect.
 	tps, whole series.Optional[float64]
 
 	scripts    []script
 	statements []statement
-	columns    int // of counts in the rows of statements, -1 outside of them
+	columns    int // number of counts in the rows of statements, -1 outside
 }
 
-// script is what is printed about one of several scripts.
+// script is what pgbench prints about one of several scripts.
 type script struct {
 	name            string
 	transactions    series.Optional[uint64]
@@ -53,12 +53,12 @@ type statement struct {
 	failed    uint64
 }
 
-// begin takes the first line, after "transaction type: ".
+// begin reads the first line, after "transaction type: ".
 func (t *summary) begin(description []byte) {
 	*t = summary{open: true, workload: workloadOf(string(description[:min(len(description), 512)])), columns: -1}
 }
 
-// workloadOf returns the name by which -b chooses a built-in script, or a file's name.
+// workloadOf returns the name by which -b selects a built-in script, or the name of a file.
 func workloadOf(description string) string {
 	description = strings.TrimSuffix(strings.TrimPrefix(strings.TrimSpace(description), "<builtin: "), ">")
 	switch description {
@@ -80,7 +80,7 @@ func (t *summary) add(text []byte) tool.Verdict {
 	}
 	if l.Literal(" - ") {
 		n := len(t.scripts)
-		if l.Literal("statement latencies in milliseconds") { // version 9.6 begins it so for one script, too
+		if l.Literal("statement latencies in milliseconds") { // version 9.6 prints this even for a single script
 			return t.heading(l)
 		}
 		if n == 0 {
@@ -148,7 +148,7 @@ func (t *summary) add(text []byte) tool.Verdict {
 // scriptName is the operation of one of several scripts, counted from 1 as in the summary.
 func scriptName(n int) string { return "script_" + strconv.Itoa(n) }
 
-// count reads a number, after which "/300" or " (5.167%)" may follow.
+// count reads a number. "/300" or " (5.167%)" may follow.
 func count(l scan.Line, to *series.Optional[uint64]) tool.Verdict {
 	n, ok := l.Count()
 	if ok && l.Literal("/") {
@@ -164,8 +164,8 @@ func count(l scan.Line, to *series.Optional[uint64]) tool.Verdict {
 	return tool.Reported
 }
 
-// latency reads milliseconds. A mean that includes failures was computed from the length of
-// the run and is not that of transactions.
+// latency reads milliseconds. A mean that includes failures is computed from the length of the run,
+// so it is not the transactions' mean.
 func latency(l scan.Line, to *series.Optional[float64]) tool.Verdict {
 	v, ok := l.Fixed(3, 3)
 	if !ok || !l.Literal(" ms") {
@@ -204,7 +204,7 @@ func (t *summary) rate(l scan.Line) tool.Verdict {
 // add reads a line about one of several scripts.
 func (s *script) add(l scan.Line) tool.Verdict {
 	switch {
-	case l.Literal("number of transactions actually processed: "): // after version 18
+	case l.Literal("number of transactions actually processed: "): // versions after 18
 		return s.processed(l, " (tps = ")
 	case l.Literal("number of failed transactions: "):
 		return count(l, &s.failed)
@@ -225,7 +225,7 @@ func (s *script) processed(l scan.Line, before string) tool.Verdict {
 		return tool.Malformed
 	}
 	if _, ok := l.Until(before); !ok {
-		return tool.Ignored // of all that were begun
+		return tool.Ignored // share of all transactions that began
 	}
 	tps, ok := l.Fixed(6, 0)
 	if !ok || !l.Literal(")") || !l.End() {
@@ -283,7 +283,7 @@ func (t *summary) statement(l scan.Line) tool.Verdict {
 	return tool.Reported
 }
 
-// firstWord returns "_update" of an UPDATE, for names that people recognise.
+// firstWord returns "_update" for an UPDATE, which makes names recognisable.
 func firstWord(text []byte) string {
 	word := bytes.ToLower(bytes.TrimPrefix(text, []byte(`\`)))
 	end := 0
@@ -309,7 +309,7 @@ func (s *stream) finishSummary(emit func(*tool.Report)) {
 	r.Threads = t.clients
 	t.fill(r)
 	if t.processed.Value == 0 {
-		// Versions before 12 end with status 0 also if every client stopped.
+		// Versions before 12 exit with status 0 even if every client stopped.
 		r.Failed, r.Message = true, "no transaction succeeded"
 		if first := s.flood.First(nil); first != "" {
 			r.Message += ": " + first
@@ -318,8 +318,8 @@ func (s *stream) finishSummary(emit func(*tool.Report)) {
 	emit(r)
 }
 
-// fill adds the values to r. The length of the run, which is not printed, is the number of
-// transactions over their rate, as pgbench computed that.
+// fill adds the values to r. pgbench does not print the length of the run, but the number of
+// transactions divided by their rate gives it.
 func (t *summary) fill(r *tool.Report) {
 	n := float64(t.processed.Value)
 	rate := t.tps

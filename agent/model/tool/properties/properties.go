@@ -1,5 +1,4 @@
-// Package properties reads Java property files, in which YCSB and go-ycsb keep
-// their workloads.
+// Package properties reads Java property files, which contain the workloads of YCSB and go-ycsb.
 package properties
 
 import (
@@ -7,13 +6,12 @@ import (
 	"strings"
 )
 
-// MaxSize is how many bytes of a file are read; a workload has some hundred.
+// MaxSize is the number of bytes read from a file. A real workload has some hundred.
 const MaxSize = 1 << 20
 
-// Each calls set for every property of text, in order, so that a later one
-// wins. The format is that of java.util.Properties: comments with # or !, the
-// separators = and : and blank, continued lines, \uXXXX. Other lines are
-// skipped.
+// Each calls set for every property in text, in order, so that later ones win. The format is
+// java.util.Properties: comments with # or !, the separators = and : and blank, continued lines,
+// \uXXXX. It skips other lines.
 func Each(text string, set func(key, value string)) {
 	if len(text) > MaxSize {
 		text = text[:MaxSize]
@@ -35,8 +33,7 @@ func Each(text string, set func(key, value string)) {
 	}
 }
 
-// logicalLine joins a line with those that continue it; comments and blank
-// lines are empty.
+// logicalLine joins a line with its continuation lines; comments and blank lines become empty.
 func logicalLine(text string) (line, rest string) {
 	var b strings.Builder
 	for first := true; ; first = false {

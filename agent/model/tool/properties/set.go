@@ -13,14 +13,12 @@ import (
 // Set is the properties of one run of YCSB or go-ycsb.
 type Set struct {
 	Values map[string]string
-	// Files are the property files, and Unread is true if one of them could not
-	// be read.
+	// Files are the property files. Unread: at least one of them could not be read.
 	Files  []string
 	Unread bool
 }
 
-// ReadFiles adds the properties of the files, with what is secret blanked. A later
-// file wins.
+// ReadFiles adds the properties of files, with secrets blanked. Later files win.
 func (s *Set) ReadFiles(in *tool.Invocation) {
 	if s.Values == nil {
 		s.Values = map[string]string{}
@@ -35,10 +33,10 @@ func (s *Set) ReadFiles(in *tool.Invocation) {
 	}
 }
 
-// Number returns a property that is a whole number, 0 if it is none.
+// Number returns a property as a whole number, 0 if it is not one.
 func (s *Set) Number(key string) int { return option.Number(s.Values[key]) }
 
-// Threads returns the number of threads, 0 if a file that may set it is unread.
+// Threads returns the number of threads, 0 if a file that may set it could not be read.
 func (s *Set) Threads() int {
 	if _, set := s.Values["threadcount"]; !set && !s.Unread {
 		return 1
@@ -49,8 +47,8 @@ func (s *Set) Threads() int {
 // Rate returns the target rate in operations per second, 0 if there is none.
 func (s *Set) Rate() int { return s.Number("target") }
 
-// Workload returns the name of the workload's file, such as workloada. Of several
-// files it is the first one called workload…, since others hold settings.
+// Workload returns the file name of the workload, such as workloada. Of several files it is the
+// first one named workload…, since others contain settings.
 func (s *Set) Workload() string {
 	name := ""
 	for _, f := range s.Files {
@@ -89,7 +87,7 @@ func (s *Set) Labels(binding string) map[string]string {
 	return labels
 }
 
-// Secrets returns the values to keep out of what is stored or shown.
+// Secrets returns the values that must not be stored or shown.
 func (s *Set) Secrets() []string {
 	var all []string
 	for key, value := range s.Values {

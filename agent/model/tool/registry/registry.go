@@ -1,5 +1,4 @@
-// Package registry lists the benchmark tools that benchwatch supports. It is the one
-// place where a new tool is added.
+// Package registry lists the supported benchmark tools. A new tool is added only here.
 package registry
 
 import (

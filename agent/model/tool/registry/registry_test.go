@@ -11,11 +11,11 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/tool/tooltest"
 )
 
-// Whatever was recorded of any tool is taken for that tool's output or, where
-// it holds no report, for nobody's.
+// The recorded output of each tool is recognised as that tool's or, if it contains no report, as no
+// tool's.
 func TestSniff(t *testing.T) {
 	for _, own := range Tools {
-		// Each tool is a package with recorded output, called as the tool.
+		// Each tool is a package with recorded output, named after the tool.
 		files := recorded(t, filepath.Join("..", strings.ReplaceAll(own.Name, "-", ""), "testdata"))
 		if len(files) == 0 {
 			t.Errorf("%s: no recorded output", own.Name)
@@ -43,7 +43,7 @@ func TestSniff(t *testing.T) {
 	}
 }
 
-// recorded returns the files below root that hold a tool's output.
+// recorded returns the files below root that contain a tool's output.
 func recorded(t *testing.T, root string) []string {
 	t.Helper()
 	var files []string
@@ -66,7 +66,7 @@ func recorded(t *testing.T, root string) []string {
 	return files
 }
 
-// No name and no program belongs to two tools.
+// No two tools share a name or a program.
 func TestNames(t *testing.T) {
 	names, programs := map[string]bool{}, map[string]string{}
 	for _, one := range Tools {

@@ -2,18 +2,17 @@ package scan
 
 import "bytes"
 
-// Columns reads values that have names, in the three forms in which Go tools print
-// them. Each method calls set for each value and returns false if the text is
-// damaged or set returns false. A column is nil for a name that is too long or one
-// too many.
+// Columns reads named values in the three styles of Go tools. Each method calls set for each value.
+// It returns false if the text is damaged or set returns false. A column is nil if its name is too
+// long or there are too many.
 type Columns[T any] struct {
 	create func(name string) *T
 	known  Memo[T]
-	head   []*T // of the table that is being read
+	head   []*T // columns of the current table
 	cells  [][]byte
 }
 
-// NewColumns returns a reader for which create returns what a name means.
+// NewColumns returns a reader. create returns the column for a name.
 func NewColumns[T any](create func(name string) *T) Columns[T] { return Columns[T]{create: create} }
 
 // Fields reads the rest of a line, "name: value, name: value".
@@ -42,8 +41,8 @@ func (c *Columns[T]) Fields(l *Line, set func(column *T, value []byte) bool) boo
 	}
 }
 
-// Objects reads the rest of a line as a JSON array of objects in which all values
-// are strings. It calls end after each object; false if that returns false.
+// Objects reads the rest of a line as a JSON array of objects whose values are all strings. It
+// calls end after each object and returns false if end does.
 func (c *Columns[T]) Objects(l *Line, set func(column *T, value []byte) bool, end func() bool) bool {
 	if !l.Literal("[") {
 		return false
@@ -69,8 +68,7 @@ func (c *Columns[T]) Objects(l *Line, set func(column *T, value []byte) bool, en
 	return l.Literal("]") && l.End()
 }
 
-// Head takes the headings of a table, "| a | b |", whose rows follow; false if text
-// is no row.
+// Head reads the headings of a table, "| a | b |"; false if text is not a row.
 func (c *Columns[T]) Head(text []byte) (ok bool) {
 	c.head = c.head[:0]
 	c.cells, ok = cells(c.cells[:0], text)
@@ -80,7 +78,7 @@ func (c *Columns[T]) Head(text []byte) (ok bool) {
 	return ok
 }
 
-// Row reads a row of a table; false also if it has not as many cells as there are
+// Row reads a row of a table; false if it is not a row or has a different number of cells than
 // headings.
 func (c *Columns[T]) Row(text []byte, set func(column *T, value []byte) bool) (ok bool) {
 	if c.cells, ok = cells(c.cells[:0], text); !ok || len(c.cells) != len(c.head) {
@@ -94,7 +92,7 @@ func (c *Columns[T]) Row(text []byte, set func(column *T, value []byte) bool) (o
 	return true
 }
 
-const maxCells = 16 // of a row
+const maxCells = 16 // per row
 
 func cells(dst [][]byte, text []byte) ([][]byte, bool) {
 	n := len(text)

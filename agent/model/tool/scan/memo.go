@@ -1,16 +1,16 @@
 package scan
 
-// The bounds of a Memo.
+// The limits of a Memo.
 const (
 	MaxNames = 128
 	MaxName  = 96
 )
 
-// Memo remembers what the names in a tool's output stand for, so that a line costs
-// no allocation. It is quickest for names that come in the same order each time.
+// Memo remembers the meaning of names in a tool's output, so that reading a line does not allocate.
+// It is fastest if names come in the same order each time.
 type Memo[T any] struct {
 	known []entry[T]
-	next  int // where the next name is expected
+	next  int // expected index of the next name
 }
 
 type entry[T any] struct {
@@ -21,9 +21,8 @@ type entry[T any] struct {
 // Rewind expects the first name next, as at the beginning of a line.
 func (m *Memo[T]) Rewind() { m.next = 0 }
 
-// Find returns what raw stands for, which is the same pointer each time: what
-// create returned at its first appearance. It is nil if create returned nil, and
-// for new names that are too long or too many.
+// Find returns the meaning of raw, always the same pointer: the result of create at the first
+// occurrence. It returns nil if create did, and for new names that are too long or too many.
 func (m *Memo[T]) Find(raw []byte, create func(raw string) *T) *T {
 	if m.next < len(m.known) && m.known[m.next].raw == string(raw) {
 		m.next++
@@ -47,8 +46,8 @@ func (m *Memo[T]) Find(raw []byte, create func(raw string) *T) *T {
 	return value
 }
 
-// expected takes the name that is expected next and the ": " after it, and returns
-// what the name means; false if the line has something else there.
+// expected takes the expected next name and the ": " after it, and returns its meaning; false if
+// the line continues differently.
 func (m *Memo[T]) expected(l *Line) (*T, bool) {
 	if m.next >= len(m.known) {
 		return nil, false
@@ -63,7 +62,7 @@ func (m *Memo[T]) expected(l *Line) (*T, bool) {
 	return e.value, true
 }
 
-// All calls yield for each name's value, in order of appearance.
+// All calls yield for the meaning of each name, in order of first occurrence.
 func (m *Memo[T]) All(yield func(*T) bool) {
 	for _, e := range m.known {
 		if !yield(e.value) {

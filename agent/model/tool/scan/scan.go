@@ -12,20 +12,20 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/tool/decimal"
 )
 
-// Line is a line and how far it was read. Its methods take from there; a method
-// that returns false took nothing.
+// Line is a line and the position up to which it was read. Methods read from there; a method that
+// returns false has read nothing.
 type Line struct {
 	text []byte
-	at   int // an index: to move a slice costs a write barrier while memory is collected
+	at   int // an index, since moving a slice costs a write barrier during garbage collection
 }
 
-// New returns the line text, of which nothing was read.
+// New returns text as an unread line.
 func New(text []byte) Line { return Line{text: text} }
 
-// Rest returns what was not taken.
+// Rest returns the unread part.
 func (l *Line) Rest() []byte { return l.text[l.at:] }
 
-// Skip takes n bytes.
+// Skip skips n bytes.
 func (l *Line) Skip(n int) { l.at += n }
 
 // HasPrefix reports whether text begins with prefix.
@@ -33,7 +33,7 @@ func HasPrefix(text []byte, prefix string) bool {
 	return len(text) >= len(prefix) && string(text[:len(prefix)]) == prefix
 }
 
-// Next returns the next byte without taking it, 0 at the end.
+// Next returns the next byte without reading it, 0 at the end.
 func (l *Line) Next() byte {
 	if l.at == len(l.text) {
 		return 0
@@ -57,9 +57,9 @@ func (l *Line) Blanks() {
 	}
 }
 
-// Until takes everything up to text, which is not empty, and text; it returns what is before text.
+// Until reads up to and including text, which must not be empty. It returns the part before text.
 func (l *Line) Until(text string) ([]byte, bool) {
-	// What is looked for is near: a loop is quicker than package bytes.
+	// The text is usually near: a loop is faster than package bytes.
 	rest, first := l.text[l.at:], text[0]
 	for i, c := range rest {
 		if c == first && HasPrefix(rest[i:], text) {
@@ -70,8 +70,7 @@ func (l *Line) Until(text string) ([]byte, bool) {
 	return nil, false
 }
 
-// Quoted takes a JSON string without escapes and returns what is between the
-// quotes.
+// Quoted reads a JSON string without escapes and returns the text between the quotes.
 func (l *Line) Quoted() ([]byte, bool) {
 	if l.Next() != '"' {
 		return nil, false
@@ -89,13 +88,13 @@ func (l *Line) Quoted() ([]byte, bool) {
 	return nil, false
 }
 
-// End reports whether nothing but blanks is left.
+// End reports whether only blanks are left.
 func (l Line) End() bool {
 	l.Blanks()
 	return l.at == len(l.text)
 }
 
-// Count takes a whole number.
+// Count reads a whole number.
 func (l *Line) Count() (uint64, bool) {
 	n, i := uint64(0), l.at
 	for ; i < len(l.text); i++ {
@@ -113,8 +112,8 @@ func (l *Line) Count() (uint64, bool) {
 	return n, ok
 }
 
-// Int takes a whole number up to [math.MaxInt32], which may have blanks before
-// it. What is larger is damaged, such as a negative number printed as unsigned.
+// Int reads a whole number up to [math.MaxInt32], after optional blanks. Larger numbers are
+// damaged, such as a negative number printed as unsigned.
 func (l *Line) Int() (int, bool) {
 	rest := *l
 	rest.Blanks()
@@ -126,17 +125,16 @@ func (l *Line) Int() (int, bool) {
 	return int(n), true
 }
 
-// maxDigits bounds a number of Fixed. What C prints with %f for a number out of
-// range has up to 310 digits.
+// maxDigits limits a number read by Fixed. C's %f prints up to 310 digits for a number out of
+// range.
 const maxDigits = 30
 
 var powersOfTen = [...]float64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11}
 
-// Fixed takes a number with exactly so many decimals, as C's %f prints it, which
-// may have blanks before it, and returns it divided by 10^shift. The division is
-// done once, on the whole digits, so that 1.04 ms becomes the float64 next to
-// 0.00104. What C prints for not a number and infinity is accepted as NaN: the
-// tool has no value there.
+// Fixed reads a number with exactly this many decimals, as printed by C's %f, after optional
+// blanks. It returns the number divided by 10^shift. It divides the whole digits once, so that 1.04
+// ms becomes the float64 nearest to 0.00104. It accepts C's spellings of not-a-number and infinity
+// as NaN: the tool has no value there.
 func (l *Line) Fixed(places, shift int) (float64, bool) {
 	b, i := l.text, l.at
 	for i < len(b) && b[i] == ' ' {
@@ -177,8 +175,8 @@ func (l *Line) Fixed(places, shift int) (float64, bool) {
 	return v, true
 }
 
-// Number takes a number with decimals and returns it times 10^shift, and how
-// many decimals it has. An exponent is not part of it.
+// Number reads a number with decimals, without an exponent. It returns the number times 10^shift
+// and the number of decimals.
 func (l *Line) Number(shift int) (v float64, decimals int, ok bool) {
 	text := l.Rest()
 	i, point := 0, -1
@@ -203,7 +201,7 @@ func (l *Line) Number(shift int) (v float64, decimals int, ok bool) {
 	return v, decimals, true
 }
 
-// NotANumber takes what C prints for a value that is none: nan, -nan, inf.
+// NotANumber reads C's spellings of a missing value: nan, -nan, inf.
 func (l *Line) NotANumber() bool {
 	for _, text := range [...]string{"nan", "-nan", "inf", "-inf"} {
 		if l.Literal(text) {

@@ -43,7 +43,7 @@ func TestLineRefuses(t *testing.T) {
 	if n, ok := l.Count(); ok {
 		t.Errorf("Count = %d of a number out of range", n)
 	}
-	// The exponent is left, where no caller expects anything.
+	// The exponent is left over; no caller expects one.
 	l = New([]byte("1e999"))
 	if _, _, ok := l.Number(0); !ok || string(l.Rest()) != "e999" {
 		t.Errorf("%q is left of 1e999", l.Rest())
@@ -103,7 +103,7 @@ func TestQuoted(t *testing.T) {
 	}
 }
 
-// Each of the three styles gives the same fields.
+// All three styles give the same fields.
 func TestStyles(t *testing.T) {
 	var got string
 	set := func(key *string, value []byte) bool {
@@ -154,7 +154,7 @@ func TestMemo(t *testing.T) {
 	line := []string{"READ", "UPDATE", "", "READ"}
 	raw := []byte("READ")
 	first := m.Find(raw, create)
-	raw[0] = '#' // the caller's bytes are not kept
+	raw[0] = '#' // the reader keeps no bytes of the caller
 	for range 3 {
 		m.Rewind()
 		for _, name := range line {

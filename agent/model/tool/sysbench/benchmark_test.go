@@ -8,8 +8,8 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/tool"
 )
 
-// BenchmarkIntervalLines measures interval lines of each version, from a
-// capture, with the queue lines that belong to them.
+// BenchmarkIntervalLines measures recorded interval lines of each version, including their queue
+// lines.
 func BenchmarkIntervalLines(b *testing.B) {
 	for _, name := range []string{
 		"1.0.20/oltp_read_write-th4-ri1-p99", "1.0.20/oltp_read_write-th4-rate200", "1.0.20/cpu", "1.0.20/hook-report_csv",
@@ -39,7 +39,7 @@ func BenchmarkIntervalLines(b *testing.B) {
 			b.ResetTimer()
 			begin := cpuSeconds(b)
 			for i := range b.N {
-				// One run goes on: the clock must not go back.
+				// The run continues: the clock must not go back.
 				if i%len(lines) == 0 {
 					p.run.clock.Known = false
 				}
@@ -55,8 +55,8 @@ func BenchmarkIntervalLines(b *testing.B) {
 	}
 }
 
-// cpuSeconds is what the process has used so far: other processes on the
-// machine don't matter to it.
+// cpuSeconds returns the CPU time of this process so far, which other processes on the machine do
+// not affect.
 func cpuSeconds(b *testing.B) float64 {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

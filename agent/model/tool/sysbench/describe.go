@@ -12,11 +12,11 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/tool/option"
 )
 
-// generation is how old the sysbench is for which a command line was written.
+// generation is the version of sysbench for which a command line was written.
 type generation uint8
 
 const (
-	// unknownAge: 0.4, 0.5 and 1.x all take it, and it is not known whether
+	// unknownAge: 0.4, 0.5 and 1.x accept the command line, and it is unknown whether
 	// --report-interval is an option.
 	unknownAge generation = iota
 	// legacy05 is 0.5: --test names a script.
@@ -25,7 +25,7 @@ const (
 	modern
 )
 
-// builtInTests need no database, except for oltp of 0.4.
+// builtInTests need no database, except oltp of 0.4.
 var builtInTests = map[string]bool{"cpu": true, "fileio": true, "memory": true, "threads": true, "mutex": true, "oltp": true}
 
 // Describe reads a command line of sysbench 0.4, 0.5, 1.0 or 1.1.
@@ -68,8 +68,8 @@ func Describe(in tool.Invocation) tool.Description {
 	return d
 }
 
-// age returns the version that a command line is for. A test of 0.4's name proves
-// nothing: cpu and the like have kept theirs.
+// age returns the version for which a command line is written. The name of a 0.4 test proves
+// nothing, since cpu and others still exist.
 func (o *options) age(test string, byOption bool) generation {
 	switch {
 	case !byOption, o.Has("threads", "time", "events", "tables", "table_size", "rate", "warmup_time"):
@@ -82,13 +82,13 @@ func (o *options) age(test string, byOption bool) generation {
 	return unknownAge
 }
 
-// number returns an option's value, 0 if it is none.
+// number returns an option's value, 0 if it is not a number.
 func number(o *options, names ...string) int {
 	v, _ := o.First(names...)
 	return option.Number(v)
 }
 
-// percentile is not known if it is none, or a list, which some builds take.
+// percentile is unknown if the option is not a number; some builds accept a list.
 func (o *options) percentile() series.Optional[float64] {
 	v, _ := o.First("percentile")
 	p, err := strconv.ParseFloat(v, 64)
@@ -98,7 +98,7 @@ func (o *options) percentile() series.Optional[float64] {
 	return series.Some(p)
 }
 
-// duration is the time limit. 1.x stops after 10 s by default.
+// duration returns the time limit. By default 1.x stops after 10 s.
 func (o *options) duration(age generation, command string) time.Duration {
 	if !o.Has("time", "max_time") && age == modern && command == "run" {
 		return 10 * time.Second
@@ -106,7 +106,7 @@ func (o *options) duration(age generation, command string) time.Duration {
 	return time.Duration(number(o, "time", "max_time")) * time.Second
 }
 
-// server sets where the database is, by default where sysbench looks for it.
+// server sets the address of the database, with sysbench's own defaults.
 func (o *options) server(d *tool.Description) {
 	driver, port := "mysql", "3306"
 	if v, _ := o.First("db_driver"); v == "pgsql" || v == "" && o.Has("pgsql_host", "pgsql_port", "pgsql_user", "pgsql_db", "pgsql_password") {
@@ -129,8 +129,8 @@ func (o *options) server(d *tool.Description) {
 	d.Target = option.Targets(o.Text(driver+"_host", "localhost"), o.Text(driver+"_port", port), false)
 }
 
-// unlabelled are options that are no labels: they are elsewhere in the
-// description, or have no influence on the load.
+// unlabelled are options that never become labels: the description contains them elsewhere, or they
+// do not affect the load.
 var unlabelled = map[string]bool{
 	"test": true, "threads": true, "num_threads": true, "time": true, "max_time": true, "report_interval": true,
 	"config_file": true, "help": true, "version": true, "verbosity": true, "debug": true, "luajit_cmd": true,
@@ -140,16 +140,16 @@ var unlabelled = map[string]bool{
 	"pgsql_host": true, "pgsql_port": true, "pgsql_user": true, "pgsql_db": true,
 }
 
-// labelNames are the names of labels for options that were renamed.
+// labelNames map renamed options to their labels.
 var labelNames = map[string]string{
 	"max_requests": "events", "tx_rate": "rate", "oltp_tables_count": "tables", "oltp_table_size": "table_size",
 	"oltp_table_name": "table_name", "oltp_skip_trx": "skip_trx", "mysql_table_engine": "mysql_storage_engine",
 }
 
-// maxLabel bounds a label's value in bytes.
+// maxLabel is the maximum length of a label's value in bytes.
 const maxLabel = 128
 
-// labels are all other options, those of a user's own script included.
+// labels returns all other options, including those of a user's own script.
 func (o *options) labels() map[string]string {
 	labels := map[string]string{}
 	for name, value := range o.Values {
@@ -167,7 +167,7 @@ func (o *options) labels() map[string]string {
 	return labels
 }
 
-// isLabel reports whether name can be a label's.
+// isLabel reports whether name can be the name of a label.
 func isLabel(name string) bool {
 	for i, c := range []byte(name) {
 		if c != '_' && (c < 'a' || c > 'z') && (i == 0 || c < '0' || c > '9') {
@@ -177,7 +177,7 @@ func isLabel(name string) bool {
 	return name != "" && len(name) <= maxLabel
 }
 
-// insert adds what is missing for live reports, where it is known to do no harm.
+// insert adds the arguments missing for live reports if they are known to be harmless.
 func (o *options) insert(d *tool.Description, age generation, command int) {
 	if v, ok := o.First("verbosity"); ok && v != "" && v < "3" && len(v) == 1 {
 		d.Notes = append(d.Notes, "--verbosity="+v+" hides all of sysbench's reports: there will be nothing to see")
@@ -194,7 +194,7 @@ func (o *options) insert(d *tool.Description, age generation, command int) {
 	}
 }
 
-// warn notes the traps of the options.
+// warn notes the pitfalls of the options.
 func (o *options) warn(d *tool.Description, age generation) {
 	if age != modern && o.Has("max_time") && number(o, "max_time") > 0 && !o.Has("max_requests") {
 		d.Notes = append(d.Notes, "sysbench 0.4 and 0.5 stop after 10000 requests, maybe long before --max-time: give --max-requests=0 for the full time")

@@ -32,7 +32,7 @@ func TestDescribe(t *testing.T) {
 	for _, c := range []struct {
 		name, command string
 		files         map[string]string
-		want          tool.Description // without Redacted where nothing is secret
+		want          tool.Description // without Redacted if nothing is secret
 	}{
 		{
 			"1.0", "oltp_read_write --db-driver=mysql --mysql-host=127.0.0.1 --mysql-port=3317 --mysql-user=bench --mysql-password=hunter2 --mysql-db=sb --tables=2 --table_size=20000 --threads=16 --time=60 --report-interval=10 --skip-trx=on --db-ps-mode=disable --percentile=99 run", nil,
@@ -229,7 +229,7 @@ func TestOpenLoop(t *testing.T) {
 	}
 }
 
-// TestLogin guards what a server is sampled with if the user asks for that.
+// TestLogin guards which login is used to sample a server if the user asks for it.
 func TestLogin(t *testing.T) {
 	for command, want := range map[string][2]string{
 		"sysbench oltp_read_only --mysql-user=app run":  {"mysql", "app"},

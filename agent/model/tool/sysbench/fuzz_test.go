@@ -11,8 +11,8 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/tool/message"
 )
 
-// FuzzParser checks what holds for any input: no panic, no number that is none,
-// nothing unbounded, and one start before everything else of a run.
+// FuzzParser checks what holds for any input: no panic, every value is a number, nothing grows
+// without limit, and each run has one start before all other reports.
 func FuzzParser(f *testing.F) {
 	for _, path := range captures(f) {
 		stdout, stderr := readCapture(f, path)

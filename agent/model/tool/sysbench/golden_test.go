@@ -11,8 +11,8 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/tool/tooltest"
 )
 
-// captures are the outputs in testdata, by path. X.txt is standard output and
-// X.stderr standard error, if there was any.
+// captures returns the paths of the outputs in testdata. X.txt is standard output and X.stderr, if
+// it exists, standard error.
 func captures(tb testing.TB) []string {
 	tb.Helper()
 	var paths []string

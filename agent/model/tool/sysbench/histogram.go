@@ -9,9 +9,9 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/tool/scan"
 )
 
-// sysbench's histogram (src/sb_histogram.c of 1.0): value v in ms is counted in element
-// round((ln v - ln 0.001) * scale), and the printed value is the middle of the element
-// on that scale, with three decimals.
+// sysbench's histogram (src/sb_histogram.c of 1.0): a value v in ms is counted in element round((ln
+// v - ln 0.001) * scale). sysbench prints the middle of the element on this scale, with three
+// decimals.
 const (
 	elements   = 1024
 	lowestMS   = 0.001
@@ -24,12 +24,12 @@ var (
 	lowestLog    = math.Log(lowestMS)
 )
 
-// middle returns the value in ms that is printed for an element; for i half a step away
-// it is a bound of the element.
+// middle returns the printed value of element i in ms. Half a step from an element is one of its
+// bounds.
 func middle(i float64) float64 { return math.Exp(i/elementScale + lowestLog) }
 
-// elementsPrinted returns the first and the last element that are printed as this
-// value in ms; not ok if there is none.
+// elementsPrinted returns the first and the last element printed as this value in ms; ok is false
+// if there is none.
 func elementsPrinted(ms float64) (first, last int, ok bool) {
 	at := 0.0
 	if ms > 0 {
@@ -50,8 +50,8 @@ func elementsPrinted(ms float64) (first, last int, ok bool) {
 	return first, last, true
 }
 
-// span returns the bucket that elements first to last are, in seconds. What is below
-// the first or above the last element is counted in these.
+// span returns the bucket formed by the elements first to last, in seconds. The first and the last
+// element also count all values beyond them.
 func span(first, last int, n uint64) histogram.Bucket {
 	b := histogram.Bucket{Low: middle(float64(first)-0.5) / 1e3, High: middle(float64(last)+0.5) / 1e3, N: n}
 	if first == 0 {
@@ -63,14 +63,14 @@ func span(first, last int, n uint64) histogram.Bucket {
 	return b
 }
 
-// distribution is the table of --histogram while it is read.
+// distribution is the table of --histogram while it is being read.
 type distribution struct {
 	open    bool
 	damaged bool
-	rows    []tool.Bucket // of which only Bound and N are set
+	rows    []tool.Bucket // only Bound and N are set
 }
 
-// histogramHeading begins the table.
+// histogramHeading begins a table.
 func (p *Parser) histogramHeading(text []byte, emit func(*tool.Report)) bool {
 	if !is(text, "Latency histogram (values are in milliseconds)") {
 		return false
@@ -82,8 +82,8 @@ func (p *Parser) histogramHeading(text []byte, emit func(*tool.Report)) bool {
 	return true
 }
 
-// histogramRow reads a row, `0.030 |*** 34`, the heading of the columns or the line
-// with one blank that ends the table.
+// histogramRow reads a row, `0.030 |*** 34`, the heading of the columns, or the line with one blank
+// that ends the table.
 func (p *Parser) histogramRow(text []byte, emit func(*tool.Report)) (tool.Verdict, bool) {
 	d := &p.distribution
 	trimmed := bytes.TrimLeft(text, " ")
@@ -117,7 +117,7 @@ func (p *Parser) histogramRow(text []byte, emit func(*tool.Report)) (tool.Verdic
 	return tool.Reported, true
 }
 
-// endHistogram reports the table if it was whole. One that is not would be another
+// endHistogram reports the table if it is complete. An incomplete table would be a different
 // distribution.
 func (p *Parser) endHistogram(emit func(*tool.Report)) {
 	d := &p.distribution
@@ -138,11 +138,11 @@ func (p *Parser) endHistogram(emit func(*tool.Report)) {
 		}
 		first, last, ok := elementsPrinted(d.rows[from].Bound)
 		if !ok || to-from > last-first+1 || to < len(d.rows) && d.rows[to].Bound < d.rows[from].Bound {
-			return // another layout, or two tables in each other
+			return // another layout, or two interleaved tables
 		}
 		for i := from; i < to; i++ {
 			b := span(first, last, d.rows[i].N)
-			if to-from == last-first+1 { // all of them: each row is one
+			if to-from == last-first+1 { // all elements were printed: each is one row
 				b = span(first+i-from, first+i-from, d.rows[i].N)
 			}
 			r.Buckets = append(r.Buckets, tool.Bucket{Bound: math.Round(d.rows[i].Bound*1e3) / 1e6, Bucket: b})

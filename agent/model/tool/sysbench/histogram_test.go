@@ -8,9 +8,8 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/tool"
 )
 
-// The percentile that sysbench prints lies in the bucket that its histogram gives for
-// it, of every recorded run: that is the same element. Its summary counts as many
-// events.
+// In every recorded run the percentile that sysbench prints lies in the bucket that its histogram
+// gives for it, since both are the same element. The histogram has as many events as the summary.
 func TestPercentileLiesInItsBucket(t *testing.T) {
 	tables := 0
 	for _, path := range captures(t) {
@@ -53,7 +52,7 @@ func TestPercentileLiesInItsBucket(t *testing.T) {
 	}
 }
 
-// A table that is not whole would be another distribution: none is reported.
+// An incomplete table would be a different distribution, so it is not reported.
 func TestDamagedHistogram(t *testing.T) {
 	const heading = "Latency histogram (values are in milliseconds)\n       value  ------------- distribution ------------- count\n"
 	row := func(v string, n string) string {

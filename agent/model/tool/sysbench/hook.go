@@ -8,11 +8,10 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/tool/scan"
 )
 
-// hook reads what a script's report hooks print with sysbench.report_csv and
-// sysbench.report_json (src/lua/internal/sysbench.lua). The same functions may
-// serve as hook for interval reports and for the summary, and nothing in a line
-// shows which: a line that is not plainly an interval is postponed until the next
-// lines decide.
+// hook reads the output of a script's report hooks that use sysbench.report_csv and
+// sysbench.report_json (src/lua/internal/sysbench.lua). The same function may report intervals and
+// the summary, and the line does not show which. A line that is not clearly an interval is
+// therefore postponed until the next lines decide.
 type hook struct {
 	postponed *tool.Report
 	form      form
@@ -20,22 +19,22 @@ type hook struct {
 	doubt     doubt
 	both      bool // the script prints each interval in two forms
 
-	stat    string       // name of the latency
+	stat    string       // name of the latency statistic
 	object  object       // the JSON object being read
-	report  *tool.Report // its values
-	tail    bool         // its closing brace is due
+	report  *tool.Report // values of the object
+	tail    bool         // its closing brace is expected
 	closed  bool         // a JSON array was closed
 	partial bool         // a line of the object was unreadable
 }
 
-// doubt is why a hook's line may not be an interval.
+// doubt is the reason why a hook's line may not be an interval.
 type doubt uint8
 
 const (
 	noDoubt      doubt = iota
-	noIntervals        // no interval reports were asked for
-	sameClock          // the time of the previous interval
-	otherForm          // intervals of this run are printed by something else
+	noIntervals        // no interval reports were requested
+	sameClock          // same time as the previous interval
+	otherForm          // other code prints the intervals of this run
 	atCheckpoint       // a checkpoint was announced
 )
 
@@ -43,13 +42,13 @@ const (
 type sequel uint8
 
 const (
-	goesOn       sequel = iota // a further interval or checkpoint
+	goesOn       sequel = iota // another interval or checkpoint
 	summaryComes               // sysbench's own summary
 	runEnds
 )
 
-// unnamedStat is the name of the latency in CSV and JSON, which do not name the
-// percentile: that of the command line, else sysbench's default.
+// unnamedStat is the statistic of the latency in CSV and JSON, which do not name the percentile:
+// the one on the command line, otherwise sysbench's default.
 func unnamedStat(d tool.Description) string {
 	if !d.LatencyPercentile.Known {
 		return "p95"
@@ -57,7 +56,7 @@ func unnamedStat(d tool.Description) string {
 	return percentileName(d.LatencyPercentile.Value)
 }
 
-// postpone decides whether the interval in p.scratch has to wait.
+// postpone decides whether to postpone the interval in p.scratch.
 func (h *hook) postpone(p *Parser, f form, seconds int, emit func(*tool.Report)) bool {
 	h.settle(p, goesOn, emit)
 	var why doubt
@@ -79,7 +78,7 @@ func (h *hook) postpone(p *Parser, f form, seconds int, emit func(*tool.Report))
 	return true
 }
 
-// settle decides what a postponed line was.
+// settle decides what the postponed line was.
 func (h *hook) settle(p *Parser, next sequel, emit func(*tool.Report)) {
 	r := h.postponed
 	if r == nil {
@@ -115,8 +114,8 @@ func (h *hook) settle(p *Parser, next sequel, emit func(*tool.Report)) {
 	}
 }
 
-// csv reads report_csv's ten columns: time, threads, tps, qps, reads, writes,
-// other, latency percentile in ms, errors, reconnects, all per second.
+// csv reads the ten columns of report_csv: time, threads, tps, qps, reads, writes, other, latency
+// percentile in ms, errors, reconnects; rates are per second.
 func (h *hook) csv(p *Parser, text []byte, emit func(*tool.Report)) (tool.Verdict, bool) {
 	s := scan.New(text)
 	seconds, okTime := s.Int()
@@ -152,7 +151,7 @@ func (h *hook) csv(p *Parser, text []byte, emit func(*tool.Report)) (tool.Verdic
 	return tool.Malformed, true
 }
 
-// object is what of a JSON object was read, a bit for each key.
+// object is the set of keys read from a JSON object, one bit per key.
 type object uint16
 
 const opened object = 1 << 15
@@ -173,9 +172,8 @@ const (
 
 const complete = opened | (keyReconnects<<1 - 1)
 
-// json reads report_json's array, one line after the other. The closing brace
-// has no newline after it, so that whatever is printed next is glued to it; an
-// object is reported with its last value.
+// json reads the array of report_json line by line. Since no newline follows a closing brace, the
+// next output is glued to it; an object is therefore reported with its last value.
 func (h *hook) json(p *Parser, text []byte, emit func(*tool.Report)) (tool.Verdict, bool) {
 	trimmed := bytes.TrimSpace(text)
 	switch {
@@ -219,7 +217,7 @@ func (h *hook) json(p *Parser, text []byte, emit func(*tool.Report)) (tool.Verdi
 	return tool.Reported, true
 }
 
-// lostObject drops an object that was not read to its end.
+// lostObject drops an incomplete object.
 func (p *Parser) lostObject(h *hook) {
 	if h.object != 0 {
 		h.object = 0
@@ -237,7 +235,7 @@ var jsonKeys = []struct {
 	{`"latency": `, keyLatency}, {`"errors": `, keyErrors}, {`"reconnects": `, keyReconnects},
 }
 
-// value reads one line of a JSON object. A script's own keys are passed over.
+// value reads one line of a JSON object. It skips a script's own keys.
 func (h *hook) value(text []byte) bool {
 	s := scan.New(text)
 	for _, k := range jsonKeys {

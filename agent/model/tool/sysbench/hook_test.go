@@ -29,7 +29,7 @@ const (
 func csvAt(second string) string  { return second + csv10[1:] }
 func jsonAt(second string) string { return replace(sample, "   1,", "   "+second+",") }
 
-// total is json10 as a summary.
+// total returns json10 as a summary.
 func total(seconds int) string {
 	s := replace(after(json10, seconds), `"kind":"interval"`, `"kind":"summary"`)
 	s = replace(s, `"interval_seconds":1,`, "")
@@ -87,7 +87,7 @@ func TestHooks(t *testing.T) {
 	}
 }
 
-// CSV and JSON don't name their percentile: the command line does.
+// CSV and JSON don't name their percentile; the command line does.
 func TestHookPercentile(t *testing.T) {
 	outputs := map[string]string{
 		"CSV":  lines(banner10, options10+csv10, banner10, options10+csv10),

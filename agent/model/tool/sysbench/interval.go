@@ -11,7 +11,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/tool/scan"
 )
 
-// family is the code in sysbench that prints an interval report.
+// family is the code in sysbench that prints interval reports.
 type family uint8
 
 const (
@@ -22,25 +22,25 @@ const (
 	luaJSON           // a hook that calls sysbench.report_json
 )
 
-// form is what the shape of an interval line shows.
+// form is what the shape of an interval line reveals.
 type form struct {
 	family family
-	// queued: with a target rate, a line with the queue's length follows.
+	// queued: there is a target rate, so a line with the queue's length follows.
 	queued bool
-	// commits: the transactions are 0.5's, which counts COMMIT statements.
+	// commits: 0.5 prints COMMIT statements as transactions.
 	commits bool
-	// legacy is the 0.x line; parts counts its trailing parts, which older
+	// legacy: a line of 0.x. parts is the number of its trailing parts, some of which older
 	// versions leave out.
 	legacy bool
 	parts  int
 }
 
-// reading is how far a line could be read.
+// reading is how much of a line could be read.
 type reading uint8
 
 const (
 	foreign reading = iota // another kind of line
-	damaged                // almost this kind of line
+	damaged                // almost a line of this kind
 	read
 )
 
@@ -51,7 +51,7 @@ func readIf(ok bool) reading {
 	return damaged
 }
 
-// head takes `[ 12s ] ` of 1.x or `[  12s] ` of 0.x.
+// head reads `[ 12s ] ` of 1.x or `[  12s] ` of 0.x.
 func head(s *scan.Line) (seconds int, ok bool) {
 	if !s.Literal("[") {
 		return 0, false
@@ -63,8 +63,8 @@ func head(s *scan.Line) (seconds int, ok bool) {
 	return seconds, s.Literal("] ")
 }
 
-// stamped reads a line that begins with the time in brackets: an interval into
-// p.scratch, or the others by p.queue and p.checkpoint.
+// stamped reads a line that begins with a time in brackets: an interval into p.scratch, or another
+// line with p.queue or p.checkpoint.
 func (p *Parser) stamped(line []byte, emit func(*tool.Report)) tool.Verdict {
 	s := scan.New(line)
 	seconds, ok := head(&s)
@@ -101,8 +101,7 @@ func (p *Parser) stamped(line []byte, emit func(*tool.Report)) tool.Verdict {
 	return tool.Malformed
 }
 
-// threads reads `thds: …` of 1.x and `threads: …` of 0.x and of 1.0 before its
-// release.
+// threads reads `thds: …` of 1.x, and `threads: …` of 0.x and of 1.0 before its release.
 func (p *Parser) threads(s *scan.Line) (form, reading) {
 	if !s.Literal("thds: ") && !s.Literal("threads: ") {
 		return form{}, foreign
@@ -124,7 +123,7 @@ func (p *Parser) threads(s *scan.Line) (form, reading) {
 	return form{}, damaged
 }
 
-// database reads what follows `tps: ` of 1.x.
+// database reads the text after `tps: ` in 1.x.
 func (p *Parser) database(s *scan.Line) (form, reading) {
 	f := form{family: builtIn, queued: true}
 	ok := rate(s, p.scratch, tool.Transaction) &&
@@ -135,7 +134,7 @@ func (p *Parser) database(s *scan.Line) (form, reading) {
 	if !ok {
 		return f, damaged
 	}
-	if !s.Literal(":") { // the Lua function forgot the colon
+	if !s.Literal(":") { // the Lua function lacks the colon
 		f = form{family: luaDefault}
 	}
 	ok = s.Literal(" ") && setNumber(s, p.scratch, tool.ErrorRate) &&
@@ -143,8 +142,8 @@ func (p *Parser) database(s *scan.Line) (form, reading) {
 	return f, readIf(ok)
 }
 
-// latencies reads `lat (ms,95%): 1.23` or what 1.0 printed before its release.
-// A build that supports lists of percentiles repeats it.
+// latencies reads `lat (ms,95%): 1.23`, or the form of 1.0 before its release. A build that
+// supports several percentiles repeats it.
 func (p *Parser) latencies(s *scan.Line) bool {
 	if s.Literal("latency: ") {
 		return p.legacyLatency(s, 2)
@@ -189,20 +188,20 @@ func (p *Parser) legacyLatency(s *scan.Line, places int) bool {
 	return true
 }
 
-// addLatency adds an interval's latency. 0.00 is no measurement: no event has
-// ended, the percentile is off, or a checkpoint has just emptied the histogram.
+// addLatency adds an interval's latency. 0.00 means no measurement: no event has ended, the
+// percentile is off, or a checkpoint has just cleared the histogram.
 func addLatency(r *tool.Report, stat string, seconds float64) {
 	if seconds > 0 && stat != "p0" {
 		r.AddLatency(tool.Transaction, stat, seconds)
 	}
 }
 
-// legacy reads what follows `tps: ` of 0.x. What older versions did not print yet
-// may be missing at the end:
+// legacy reads the text after `tps: ` in 0.x. Parts that older versions do not print are missing at
+// the end:
 //
 //	tps                                                      2010
 //	tps, reads/s, writes/s                                   January 2011
-//	tps, reads/s, writes/s response time                     July 2011, 0.4 for good
+//	tps, reads/s, writes/s response time                     July 2011, 0.4 until its end
 //	tps, reads/s, writes/s, response time                    0.5 from 2012
 //	tps, reads, writes, response time, errors, reconnects    0.5 from October 2014
 func (p *Parser) legacy(s *scan.Line) (form, reading) {
@@ -227,10 +226,10 @@ func (p *Parser) legacy(s *scan.Line) (form, reading) {
 		return f, damaged
 	}
 	f.parts = 2
-	if !comma { // 0.4 counts transactions, in its nontrx mode statements
+	if !comma { // 0.4 counts transactions; in its nontrx mode, statements
 		f.commits, f.queued = false, false
 	}
-	for range maxLatencies { // in July 2011 there were two
+	for range maxLatencies { // July 2011 printed two
 		before := *s
 		if !s.Literal(", ") || s.Next() == 'e' {
 			*s = before
@@ -249,12 +248,12 @@ func (p *Parser) legacy(s *scan.Line) (form, reading) {
 	return f, readIf(ok)
 }
 
-// shortened reports whether earlier lines of the run had parts that this one lacks.
+// shortened reports whether earlier lines of the run had parts that this line lacks.
 func (p *Parser) shortened(f form) bool {
 	return f.legacy && f.parts < p.run.parts
 }
 
-// Operations besides the vocabulary of package tool.
+// Operations in addition to those of package tool.
 const (
 	opByte      = "byte"
 	opReadByte  = "read_byte"
@@ -262,7 +261,7 @@ const (
 	opFsync     = "fsync"
 )
 
-const mebibyte = 1 << 20 // what sysbench 0.x calls MB
+const mebibyte = 1 << 20 // sysbench 0.x calls it MB
 
 // files reads fileio's line.
 func (p *Parser) files(s *scan.Line) (form, reading) {
@@ -319,7 +318,7 @@ func (p *Parser) memory(s *scan.Line) (form, reading) {
 	return f, read
 }
 
-// rate takes a number with two decimals as operation's rate.
+// rate reads a number with two decimals as the rate of operation.
 func rate(s *scan.Line, r *tool.Report, operation string) bool {
 	v, ok := s.Fixed(2, 0)
 	if ok && v >= 0 {
@@ -328,7 +327,7 @@ func rate(s *scan.Line, r *tool.Report, operation string) bool {
 	return ok
 }
 
-// byteRate takes mebibytes per second.
+// byteRate reads mebibytes per second.
 func byteRate(s *scan.Line, r *tool.Report, operation string) bool {
 	v, ok := s.Fixed(2, 0)
 	if ok && v >= 0 {
@@ -337,7 +336,7 @@ func byteRate(s *scan.Line, r *tool.Report, operation string) bool {
 	return ok
 }
 
-// optional takes a number with two decimals.
+// optional reads a number with two decimals.
 func optional(s *scan.Line, to *series.Optional[float64]) bool {
 	v, ok := s.Fixed(2, 0)
 	if ok && v >= 0 {
@@ -346,7 +345,7 @@ func optional(s *scan.Line, to *series.Optional[float64]) bool {
 	return ok
 }
 
-// setNumber takes the value of a measure, with two decimals.
+// setNumber reads the value of a measure, with two decimals.
 func setNumber(s *scan.Line, r *tool.Report, m *measure.Measure) bool {
 	var v series.Optional[float64]
 	ok := optional(s, &v)
@@ -356,8 +355,8 @@ func setNumber(s *scan.Line, r *tool.Report, m *measure.Measure) bool {
 	return ok
 }
 
-// queue reads the second line of an interval with a target rate:
-// `queue length: 65, concurrency: 4`; tests without SQL print no comma.
+// queue reads the second line of an interval with a target rate: `queue length: 65, concurrency:
+// 4`. Tests without SQL print no comma.
 func (p *Parser) queue(s *scan.Line, seconds int, emit func(*tool.Report)) tool.Verdict {
 	if !s.Literal("queue length: ") {
 		if resembles(s.Rest()) {
@@ -377,7 +376,7 @@ func (p *Parser) queue(s *scan.Line, seconds int, emit func(*tool.Report)) tool.
 	}
 	p.run.queues = true
 	if !p.holding || p.held.ElapsedSeconds.Value != float64(seconds) {
-		return tool.Ignored // its interval line is not known
+		return tool.Ignored // its interval line is unknown
 	}
 	p.held.Set(tool.QueueLength, float64(length))
 	p.held.Set(tool.Concurrency, float64(concurrency))
@@ -385,14 +384,14 @@ func (p *Parser) queue(s *scan.Line, seconds int, emit func(*tool.Report)) tool.
 	return tool.Reported
 }
 
-// count takes a whole number, which may have blanks before it.
+// count reads a whole number after optional blanks.
 func count(s *scan.Line) (uint64, bool) {
 	s.Blanks()
 	return s.Count()
 }
 
-// percentile takes a percentile such as 95 or 99.90 and returns its name, such as
-// p95 or p99.9; it is "p0" when the percentile is off.
+// percentile reads a percentile such as 95 or 99.90 and returns its name, such as p95 or p99.9.
+// "p0" means that the percentile is off.
 func (p *Parser) percentile(s *scan.Line) (string, bool) {
 	s.Blanks()
 	text, n := s.Rest(), 0
@@ -404,8 +403,8 @@ func (p *Parser) percentile(s *scan.Line) (string, bool) {
 	return stat, ok
 }
 
-// percentileNames makes names of percentiles. It remembers the last one, since a
-// run has only one.
+// percentileNames creates the names of percentiles. It remembers the last one, since a run has only
+// one.
 type percentileNames struct {
 	text []byte
 	last string
@@ -429,8 +428,8 @@ func (p *percentileNames) name(text []byte) (string, bool) {
 
 func percentileName(percent float64) string { return "p" + strconv.FormatFloat(percent, 'f', -1, 64) }
 
-// resembles reports whether text, which follows a time stamp, is part of one of
-// sysbench's lines rather than something that a script printed.
+// resembles reports whether text after a time stamp is part of one of sysbench's lines rather than
+// output of a script.
 func resembles(text []byte) bool {
 	for _, word := range []string{"thds: ", "threads: ", "queue length: ", "reads: ", "Checkpoint report:"} {
 		n := min(len(text), len(word))
@@ -441,7 +440,7 @@ func resembles(text []byte) bool {
 	return contains(text, fragments)
 }
 
-// fragments are found in interval lines and hardly anywhere else.
+// fragments occur in interval lines and hardly anywhere else.
 var fragments = []string{"thds: ", " tps: ", "(r/w/o: ", "lat (ms,", "reconn/s: ", "queue length: ", "response time: ", "] threads: "}
 
 func contains(text []byte, words []string) bool {
@@ -453,8 +452,8 @@ func contains(text []byte, words []string) bool {
 	return false
 }
 
-// fragment judges a line that is none of the known ones: Malformed if it holds
-// a piece of an interval line.
+// fragment classifies a line that no other function recognised: it is Malformed if it contains a
+// piece of an interval line.
 func (p *Parser) fragment(line []byte) tool.Verdict {
 	if !contains(line, fragments) && !cutStamp(line) {
 		return tool.Ignored
@@ -463,7 +462,7 @@ func (p *Parser) fragment(line []byte) tool.Verdict {
 	return tool.Malformed
 }
 
-// cutStamp recognises the beginning of a time stamp: `[ 12`, `[ 12s`, `[ 12s ]`.
+// cutStamp recognises a truncated time stamp: `[ 12`, `[ 12s`, `[ 12s ]`.
 func cutStamp(line []byte) bool {
 	s := scan.New(line)
 	if !s.Literal("[") {

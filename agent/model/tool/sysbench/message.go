@@ -10,8 +10,8 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/tool/scan"
 )
 
-// logBuffer is TEXT_BUFFER_SIZE of src/sb_logger.c. A message that fills it
-// loses its end and its newline, so that the next line is glued to it.
+// logBuffer is TEXT_BUFFER_SIZE of src/sb_logger.c. A message that fills it loses its end and its
+// newline, so the next line is glued to it.
 const logBuffer = 4096
 
 // priorities are the prefixes of sysbench's log messages.
@@ -30,8 +30,7 @@ func unglue(text []byte) (line, rest []byte) {
 	return text, nil
 }
 
-// message reads log messages. Debug messages are passed over: with
-// --mysql-debug one of them holds the password.
+// message reads log messages. It skips debug messages, since --mysql-debug prints the password.
 func (p *Parser) message(text []byte, emit func(*tool.Report)) (tool.Verdict, bool) {
 	s := scan.New(text)
 	switch text[0] {
@@ -59,7 +58,7 @@ func (p *Parser) message(text []byte, emit func(*tool.Report)) (tool.Verdict, bo
 		p.fail(p.lastMessage, n, emit)
 		return tool.Reported, true
 	default:
-		// The messages besides errors that several threads print.
+		// Messages other than errors that several threads print.
 		if s.Literal("Time limit exceeded") || s.Literal("Event limit exceeded") {
 			p.lastMessage = ""
 			return tool.Ignored, true
@@ -74,8 +73,8 @@ func (p *Parser) message(text []byte, emit func(*tool.Report)) (tool.Verdict, bo
 	return tool.Reported, true
 }
 
-// usageErrors begin the lines that sysbench prints on standard error before it
-// gives up. A log file may hold both streams.
+// usageErrors are prefixes of the lines on standard error after which sysbench gives up. A log file
+// may contain both streams.
 var usageErrors = []string{
 	"invalid option: ", "Invalid value for the '", "Unknown command: ", "Unrecognized command line argument: ",
 	"Missing required ", "Multiple commands are not allowed.", "Invalid test name: ",
@@ -95,8 +94,8 @@ func usageError(text []byte) bool {
 	return false
 }
 
-// stderr reads a line of standard error. It must not change what standard
-// output means, and standard error does not distinguish runs: all is run 1's.
+// stderr reads a line of standard error. It must not change the meaning of standard output.
+// Standard error does not distinguish runs, so everything belongs to run 1.
 func (p *Parser) stderr(text []byte, emit func(*tool.Report)) tool.Verdict {
 	if !usageError(text) && !scan.HasPrefix(text, "PANIC: ") &&
 		!scan.HasPrefix(text, "FATAL: ") && !scan.HasPrefix(text, "ALERT: ") {
@@ -108,8 +107,7 @@ func (p *Parser) stderr(text []byte, emit func(*tool.Report)) tool.Verdict {
 	return tool.Reported
 }
 
-// fail reports an error of the current run that was printed n times. A count is
-// set when n is not 1.
+// fail reports an error of the current run that was printed n times. It sets a count if n is not 1.
 func (p *Parser) fail(said string, n uint64, emit func(*tool.Report)) {
 	p.start(emit)
 	r := &p.report
@@ -120,8 +118,7 @@ func (p *Parser) fail(said string, n uint64, emit func(*tool.Report)) {
 	emit(r)
 }
 
-// clean makes a line fit to be shown. A misspelt --mysql-password= is an
-// invalid option too.
+// clean prepares a line for display. A misspelt --mysql-password= is an invalid option as well.
 func clean(text []byte) string {
 	if scan.HasPrefix(text, "invalid option: ") {
 		if name, _, assigned := bytes.Cut(text, []byte("=")); assigned {

@@ -74,7 +74,7 @@ func TestCutLinesAreMalformed(t *testing.T) {
 	p.Close(func(r *tool.Report) { t.Errorf("reported: %+v", r) })
 }
 
-// TestFloodOfErrors guards that a flood costs no memory that grows with it.
+// TestFloodOfErrors guards that memory does not grow with the number of errors.
 func TestFloodOfErrors(t *testing.T) {
 	p := NewParser(tool.Description{})
 	n := 0
@@ -83,7 +83,7 @@ func TestFloodOfErrors(t *testing.T) {
 	for range 40000 {
 		parse()
 	}
-	if n != 40001 { // and a start
+	if n != 40001 { // plus a start
 		t.Errorf("%d reports of 40000 errors", n)
 	}
 	if len(p.lastMessage) > message.Max+8 {

@@ -8,17 +8,17 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/tool/option"
 )
 
-// options are those of a command line and its configuration files. Names are
-// in lower case with underscores: sysbench takes `-` and `_` alike.
+// options are those of a command line and its configuration files. Names are in lower case with
+// underscores, since sysbench treats `-` and `_` alike.
 type options struct {
 	*option.Set
-	// words are the arguments that are no options, by their index.
+	// words are the arguments that are not options, by index.
 	words []int
 	// unread are the configuration files that could not be read.
 	unread []string
 }
 
-// canonical is the form of a name that options keeps.
+// canonical returns a name in the form that options uses.
 func canonical(name string) string {
 	return strings.ToLower(strings.ReplaceAll(strings.TrimSpace(name), "-", "_"))
 }
@@ -38,7 +38,7 @@ func parseOptions(in tool.Invocation) *options {
 		switch {
 		case assigned:
 		case i+1 < len(in.Args) && in.Args[i+1] == secret.Blank:
-			i++ // sysbench requires `=`; users write a blank nevertheless
+			i++ // sysbench requires `=`, but users write a blank
 			value = in.Args[i]
 		default:
 			value = "on"
@@ -55,8 +55,8 @@ func parseOptions(in tool.Invocation) *options {
 	return o
 }
 
-// readFile reads a configuration file: one name=value a line, quotes around the
-// value and a comment after it allowed. The command line wins.
+// readFile reads a configuration file: one name=value per line, with optional quotes around the
+// value and an optional comment. The command line wins.
 func (o *options) readFile(in tool.Invocation, file string) {
 	data, err := in.Read(file)
 	if err != nil {
@@ -73,9 +73,8 @@ func (o *options) readFile(in tool.Invocation, file string) {
 	}
 }
 
-// fileValue reads a value of a configuration file: words and quoted strings,
-// separated by commas or blanks, up to a comment (read_config in
-// src/sb_options.c). Several are joined by commas.
+// fileValue reads a value of a configuration file: words and quoted strings, separated by commas or
+// blanks, before any comment (read_config in src/sb_options.c). It joins them by commas.
 func fileValue(s string) string {
 	var values []string
 	for {

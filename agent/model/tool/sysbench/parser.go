@@ -1,8 +1,7 @@
-// Package sysbench reads the command line and the output of sysbench 0.4, 0.5,
-// 1.0 and 1.1. A version number was used for several formats, so each line is
-// read for what it is. The formats are those of the project's source,
-// https://github.com/akopytov/sysbench: src/sysbench.c, src/db_driver.c,
-// src/sb_logger.c, src/lua/internal/sysbench.lua and src/tests/.
+// Package sysbench reads the command line and the output of sysbench 0.4, 0.5, 1.0 and 1.1. Since
+// different formats share a version number, each line is recognised by its own form. Formats, from
+// https://github.com/akopytov/sysbench: src/sysbench.c, src/db_driver.c, src/sb_logger.c,
+// src/lua/internal/sysbench.lua and src/tests/.
 package sysbench
 
 import (
@@ -27,34 +26,34 @@ type Parser struct {
 	summary      summary
 	distribution distribution
 	hook         hook
-	lastMessage  string // the error that a `repeated` note would be about
+	lastMessage  string // the error to which a `repeated` note refers
 }
 
 // run is the state of the current run.
 type run struct {
 	banner   bool // its first line was seen
-	listed   bool // its options were seen: it is a `run`, not prepare or cleanup
+	listed   bool // its options were printed: it is a `run`, not prepare or cleanup
 	started  bool // its start was reported
 	version  string
 	workload string
 	command  string
-	before05 bool // the banner says 0.4
+	before05 bool // the banner is from 0.4
 	threads  series.Optional[int]
-	every    int  // report interval in seconds, 0 if none or unknown
+	every    int  // report interval in seconds, 0 if off or unknown
 	queues   bool // queue lines are expected
-	rate     int  // of events per second that is asked for, 0 without one
+	rate     int  // requested events per second, 0 if unlimited
 
 	clock    series.Optional[int] // of the last interval
-	step     int                  // distance of the first two intervals
-	gap      bool                 // an unreadable interval line came since
-	reset    bool                 // a checkpoint came since
+	step     int                  // distance between the first two intervals
+	gap      bool                 // followed by an unreadable interval line
+	reset    bool                 // followed by a checkpoint
 	family   family
 	parts    int  // the most trailing parts of a 0.x line
 	commits  bool // a COMMIT was counted
-	noCommit bool // statements were, but no COMMIT
+	noCommit bool // statements were counted, but no COMMIT
 
-	checkpoint bool    // the next summary is a checkpoint's
-	covered    float64 // where the last checkpoint's summary ended
+	checkpoint bool    // the next summary belongs to a checkpoint
+	covered    float64 // end of the last checkpoint's summary
 	parted     bool    // there was a checkpoint
 	ended      bool    // the last summary is complete
 }
@@ -156,7 +155,7 @@ func (p *Parser) banner(text []byte, emit func(*tool.Report)) (tool.Verdict, boo
 	return tool.Reported, true
 }
 
-// option reads what is printed between the banner and the first report.
+// option reads the lines between the banner and the first report.
 func (p *Parser) option(text []byte, emit func(*tool.Report)) (tool.Verdict, bool) {
 	if is(text, "Running the test with following options:") {
 		if p.number == 0 || p.run.listed {
@@ -205,7 +204,7 @@ func (p *Parser) option(text []byte, emit func(*tool.Report)) (tool.Verdict, boo
 	return 0, false
 }
 
-// hints are lines that show the test or the verb of an output.
+// hints are lines that reveal the test or the verb of an output.
 var hints = []hint{
 	{"Prime numbers limit: ", "cpu", ""},
 	{"Maximum prime number checked in CPU test: ", "cpu", ""},
@@ -234,7 +233,7 @@ func (p *Parser) hint(h hint, emit func(*tool.Report)) {
 	}
 }
 
-// open ends the current run and begins the next one.
+// open ends the current run and begins the next.
 func (p *Parser) open(emit func(*tool.Report)) {
 	p.end(emit)
 	p.number++
@@ -259,7 +258,7 @@ func (p *Parser) end(emit func(*tool.Report)) {
 // start reports the run's start, once.
 func (p *Parser) start(emit func(*tool.Report)) {
 	if p.number == 0 {
-		p.open(emit) // a log without its beginning
+		p.open(emit) // a log whose beginning is missing
 	}
 	if p.run.started {
 		return
@@ -272,7 +271,7 @@ func (p *Parser) start(emit func(*tool.Report)) {
 	emit(r)
 }
 
-// checkpoint notes that a summary follows that ends nothing.
+// checkpoint notes that the next summary does not end the run.
 func (p *Parser) checkpoint(emit func(*tool.Report)) {
 	p.start(emit)
 	p.release(emit)
@@ -281,7 +280,7 @@ func (p *Parser) checkpoint(emit func(*tool.Report)) {
 	p.run.checkpoint, p.run.reset = true, true
 }
 
-// interval takes the interval in p.scratch.
+// interval reports the interval in p.scratch.
 func (p *Parser) interval(f form, emit func(*tool.Report)) tool.Verdict {
 	seconds := int(p.scratch.ElapsedSeconds.Value)
 	if p.clockRestarted(seconds) {
@@ -295,9 +294,9 @@ func (p *Parser) interval(f form, emit func(*tool.Report)) tool.Verdict {
 	return tool.Reported
 }
 
-// clockRestarted recognises the next run in a log without banners (one that
-// went through grep): the clock is back at its first value, or goes back after a
-// summary. Other steps backwards are two processes writing to one file.
+// clockRestarted recognises the next run in a log without banners, for example after grep: the
+// clock returns to its first value, or goes back after a summary. Any other step backwards means
+// that two processes write to one file.
 func (p *Parser) clockRestarted(seconds int) bool {
 	r := &p.run
 	if !r.clock.Known {
@@ -309,17 +308,16 @@ func (p *Parser) clockRestarted(seconds int) bool {
 	return seconds < r.clock.Value && seconds <= max(r.every, r.step, 1)
 }
 
-// deliver completes the interval in p.scratch and reports it, or holds it back
-// for its queue line.
+// deliver completes the interval in p.scratch, then reports it or holds it back for its queue line.
 func (p *Parser) deliver(f form, seconds int, emit func(*tool.Report)) {
-	if p.holding { // no queue line came: this version or test prints none
+	if p.holding { // without a queue line: this version or test prints none
 		p.run.queues = false
 		p.release(emit)
 	}
 	p.hook.settle(p, goesOn, emit)
 	r := p.scratch
 	r.Run = p.number
-	r.Phase = tool.Measure // sysbench is silent while it warms up
+	r.Phase = tool.Measure // sysbench prints nothing during warm-up
 	r.IntervalSeconds = p.length(f, seconds)
 	if f.commits {
 		p.trueTransactions(r, f.parts)
@@ -336,7 +334,7 @@ func (p *Parser) deliver(f form, seconds int, emit func(*tool.Report)) {
 	emit(r)
 }
 
-// release reports the interval that was held back.
+// release reports the interval held back.
 func (p *Parser) release(emit func(*tool.Report)) {
 	if p.holding {
 		p.holding = false
@@ -344,14 +342,14 @@ func (p *Parser) release(emit func(*tool.Report)) {
 	}
 }
 
-// length is how long the interval was that ends at seconds. sysbench divides by
-// the measured length but prints only its own clock, rounded to seconds.
+// length returns the length of the interval that ends at seconds. sysbench divides by the measured
+// length but prints only its own clock, rounded to seconds.
 func (p *Parser) length(f form, seconds int) series.Optional[float64] {
 	r := &p.run
 	var n int
 	switch {
 	case r.reset && f.legacy:
-		// 0.x resets its counts at a checkpoint, somewhere in this second.
+		// 0.x resets its counts at a checkpoint, at some time within this second.
 		return series.Optional[float64]{}
 	case r.gap:
 		n = r.every
@@ -363,7 +361,7 @@ func (p *Parser) length(f form, seconds int) series.Optional[float64] {
 	case r.every > 0 && seconds <= r.every+1:
 		n = seconds
 	default:
-		n = r.every // the head of the log is missing
+		n = r.every // the beginning of the log is missing
 	}
 	if n <= 0 {
 		return series.Optional[float64]{}

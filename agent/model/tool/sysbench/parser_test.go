@@ -33,25 +33,24 @@ const (
 		`"errors_per_second":0,"reconnects_per_second":0}`
 )
 
-// at returns a line of line10's kind for another second.
+// at returns a line like line10 at another second.
 func at(line string, seconds int) string {
 	return regexp.MustCompile(`^\[( *)1s`).ReplaceAllString(line, fmt.Sprintf("[${1}%ds", seconds))
 }
 
-// after is json10 or json05 at another second.
+// after returns json10 or json05 at another second.
 func after(report string, seconds int) string {
 	return strings.Replace(report, `"elapsed_seconds":1,`, fmt.Sprintf(`"elapsed_seconds":%d,`, seconds), 1)
 }
 
-// Short names for what the tables below use a lot.
+// Short names for the tables below.
 var sprintf = fmt.Sprintf
 
 func replace(s, old, with string) string { return strings.Replace(s, old, with, 1) }
 
 func lines(s ...string) string { return strings.Join(s, "\n") + "\n" }
 
-// intervals is a count that knows nothing of the parser: what a person would
-// grep for.
+// intervals counts interval lines independently of the parser, as a person would with grep.
 var intervals = regexp.MustCompile(`(?m)^(\[ *\d+s ?\] (thds|threads|reads): ?.*|\[ \d+s \] [\d.]+ MiB/sec|\d+,\d+,[\d.]+,.*|    "tps": .*)$`)
 
 func TestIntervalCountsOfCaptures(t *testing.T) {
@@ -84,8 +83,8 @@ func TestLineEndsDoNotMatter(t *testing.T) {
 	}
 }
 
-// TestStreamsAreIndependent guards that a restart, after which one stream is
-// read behind the other, gives the same reports.
+// TestStreamsAreIndependent guards that the reports stay the same after a restart, when one stream
+// is read after the other.
 func TestStreamsAreIndependent(t *testing.T) {
 	for _, path := range captures(t) {
 		stdout, stderr := readCapture(t, path)
@@ -113,7 +112,7 @@ func sorted(s string) []string {
 	return all
 }
 
-// TestRunsInOneFile guards that people can append run after run to one log.
+// TestRunsInOneFile guards that many runs can be appended to one log.
 func TestRunsInOneFile(t *testing.T) {
 	var log []byte
 	var want strings.Builder
@@ -127,8 +126,8 @@ func TestRunsInOneFile(t *testing.T) {
 	}
 }
 
-// TestReportsComeAtOnce guards that an interval is reported with its last
-// line, not with the one after it.
+// TestReportsComeAtOnce guards that an interval is reported with its own last line, not with the
+// line after it.
 func TestReportsComeAtOnce(t *testing.T) {
 	for _, path := range captures(t) {
 		stdout, _ := readCapture(t, path)
@@ -155,8 +154,8 @@ func TestReportsComeAtOnce(t *testing.T) {
 	}
 }
 
-// TestDamagedIntervalLines cuts interval lines of all captures at every byte and
-// puts foreign bytes into every place: never a value may come out.
+// TestDamagedIntervalLines truncates recorded interval lines at every byte and inserts foreign
+// bytes at every place: no value may result.
 func TestDamagedIntervalLines(t *testing.T) {
 	seen := map[string]bool{}
 	for _, path := range captures(t) {
@@ -195,7 +194,7 @@ func TestDamagedIntervalLines(t *testing.T) {
 				try(next[i:])
 				try(slices.Concat(next[:i], []byte("x"), next[i:]))
 			}
-			if i > 0 && next[0] == '[' { // a digit before a digit makes another number
+			if i > 0 && next[0] == '[' { // a digit before a digit is another number
 				try(slices.Concat(next[:i], next))
 			}
 			try(slices.Concat(next[:i], []byte("\xff\x00"), next[i:]))
@@ -322,8 +321,7 @@ func TestReports(t *testing.T) {
 	}
 }
 
-// check parses input as standard output and compares reports and the number of
-// malformed lines.
+// check parses input as standard output and compares the reports and the number of malformed lines.
 func check(t *testing.T, input string, want []string, malformed int) {
 	t.Helper()
 	res := parse([]byte(input), nil)

@@ -9,24 +9,24 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/tool/scan"
 )
 
-// section orders the parts of a summary: one that does not follow the present one
-// belongs to another summary.
+// section orders the parts of a summary. A section that does not follow the current one belongs to
+// another summary.
 type section uint8
 
 const (
 	noSection section = iota
-	opening           // what the test itself counts
+	opening           // counts of the test itself
 	throughput
 	general
 	latency
 	fairness
 )
 
-// summary gathers the lines of sysbench's summary.
+// summary collects the lines of sysbench's summary.
 type summary struct {
 	section section
-	legacy  bool // 0.x: the total time begins at the last checkpoint
-	brief   bool // fileio of 1.1, which ends with the latencies
+	legacy  bool // 0.x: the total time starts at the last checkpoint
+	brief   bool // fileio of 1.1: the summary ends with the latencies
 
 	elapsed    series.Optional[float64]
 	events     series.Optional[uint64]
@@ -43,7 +43,7 @@ func (m *summary) reset() {
 	*m = summary{latencies: m.latencies[:0], report: m.report}
 }
 
-// enter begins a section, and a summary if there is none to which it belongs.
+// enter begins a section, and a new summary if the section does not belong to the current one.
 func (p *Parser) enter(s section, emit func(*tool.Report)) tool.Verdict {
 	p.endHistogram(emit)
 	p.start(emit)
@@ -56,7 +56,7 @@ func (p *Parser) enter(s section, emit func(*tool.Report)) tool.Verdict {
 	return tool.Reported
 }
 
-// summaryHeading reads the lines of a summary that are not indented.
+// summaryHeading reads the unindented lines of a summary.
 func (p *Parser) summaryHeading(text []byte, emit func(*tool.Report)) (tool.Verdict, bool) {
 	if p.histogramHeading(text, emit) {
 		return tool.Reported, true
@@ -93,7 +93,7 @@ func (p *Parser) summaryHeading(text []byte, emit func(*tool.Report)) (tool.Verd
 	return p.volume(&s)
 }
 
-// operations reads `1234 (12.34 per second)` of the memory test.
+// operations reads `1234 (12.34 per second)` from the memory test.
 func (p *Parser) operations(s *scan.Line, end string, emit func(*tool.Report)) tool.Verdict {
 	var a amount
 	n, ok := count(s)
@@ -106,8 +106,8 @@ func (p *Parser) operations(s *scan.Line, end string, emit func(*tool.Report)) t
 	return tool.Reported
 }
 
-// fileOperations reads fileio's line of 0.x:
-// `Operations performed:  316439 reads, 210961 writes, 10548 Other = 537948 Total`.
+// fileOperations reads the line of fileio in 0.x: `Operations performed:  316439 reads, 210961
+// writes, 10548 Other = 537948 Total`.
 func (p *Parser) fileOperations(s *scan.Line, emit func(*tool.Report)) tool.Verdict {
 	reads, ok1 := count(s)
 	ok1 = ok1 && (s.Literal(" reads,") || s.Literal(" Read,"))
@@ -201,7 +201,7 @@ func (p *Parser) summaryValue(text []byte, emit func(*tool.Report)) tool.Verdict
 	}
 }
 
-// take reads the value after a label. What is not whole is not taken.
+// take reads the value after a label. It takes nothing from an incomplete value.
 func (m *summary) take(label string, s *scan.Line) (known, ok bool) {
 	switch label {
 	case "read":
@@ -234,7 +234,7 @@ func (m *summary) take(label string, s *scan.Line) (known, ok bool) {
 	case "events/s (eps)":
 		var a amount
 		ok := a.takeRate(s, 4, 1)
-		if ok && !m.transaction.rate.Known { // else printed with two decimals above
+		if ok && !m.transaction.rate.Known { // otherwise printed above with two decimals
 			m.transaction.rate = a.rate
 		}
 		return true, ok
@@ -259,7 +259,7 @@ func (m *summary) take(label string, s *scan.Line) (known, ok bool) {
 	return false, false
 }
 
-// endSummary reports the summary that was read, if any.
+// endSummary reports the current summary, if any.
 func (p *Parser) endSummary(emit func(*tool.Report)) {
 	m := &p.summary
 	defer m.reset()
@@ -298,7 +298,7 @@ func (p *Parser) endSummary(emit func(*tool.Report)) {
 	if m.reconnects.count.Known {
 		r.AddCount(tool.ReconnectCount, m.reconnects.count.Value)
 	}
-	if !m.events.Known || m.events.Value > 0 { // else nothing was measured
+	if !m.events.Known || m.events.Value > 0 { // otherwise nothing was measured
 		for _, l := range m.latencies {
 			r.AddLatency(l.Operation, l.Stat, l.Seconds)
 		}
@@ -309,9 +309,8 @@ func (p *Parser) endSummary(emit func(*tool.Report)) {
 	}
 }
 
-// span sets the length of the time that a summary is about where it is not the
-// whole run: since the last checkpoint. 1.x prints the time since the start,
-// 0.x since the checkpoint.
+// span sets the length of the time that a summary covers if it is not the whole run but the time
+// since the last checkpoint. 1.x prints the time since the start, 0.x since the checkpoint.
 func (p *Parser) span(r *tool.Report, legacy bool) {
 	if !r.ElapsedSeconds.Known || !r.Checkpoint && !p.run.parted {
 		return
@@ -326,13 +325,13 @@ func (p *Parser) span(r *tool.Report, legacy bool) {
 	p.run.parted = true
 }
 
-// amount is a count with its rate, each as far as printed.
+// amount is a count with its rate, if printed.
 type amount struct {
 	count series.Optional[uint64]
 	rate  series.Optional[float64]
 }
 
-// take reads `7540` or `7540  (753.42 per sec.)` up to the line's end.
+// take reads `7540` or `7540  (753.42 per sec.)` at the end of a line.
 func (a *amount) take(s *scan.Line) bool {
 	n, ok := count(s)
 	if !ok {
@@ -349,7 +348,7 @@ func (a *amount) take(s *scan.Line) bool {
 	return true
 }
 
-// takeRate reads a number with so many decimals up to the line's end.
+// takeRate reads a number with this many decimals at the end of a line.
 func (a *amount) takeRate(s *scan.Line, places int, unit float64) bool {
 	v, ok := s.Fixed(places, 0)
 	if !ok || !s.End() {
@@ -361,8 +360,8 @@ func (a *amount) takeRate(s *scan.Line, places int, unit float64) bool {
 	return true
 }
 
-// takeFiles reads a count or what fileio of 1.1 prints:
-// `IOPS=11916.62 186.20 MiB/s (195.24 MB/s)`.
+// takeFiles reads a count, or `IOPS=11916.62 186.20 MiB/s (195.24 MB/s)` as printed by fileio of
+// 1.1.
 func (m *summary) takeFiles(s *scan.Line, operations, volume *amount) bool {
 	s.Blanks()
 	if !s.Literal("IOPS=") {
@@ -388,7 +387,7 @@ func (m *summary) takeFiles(s *scan.Line, operations, volume *amount) bool {
 	return true
 }
 
-// percentileLabel reads `95th percentile`, of 0.x `approx.  95 percentile`.
+// percentileLabel reads `95th percentile`, or `approx.  95 percentile` in 0.x.
 func (p *Parser) percentileLabel(label []byte) (string, bool) {
 	s := scan.New(label)
 	s.Literal("approx.")
@@ -400,12 +399,11 @@ func (p *Parser) percentileLabel(label []byte) (string, bool) {
 	return stat, s.Literal(" percentile") && s.End()
 }
 
-// maxLatency in seconds: more is the start value of a minimum that no event
-// has lowered, 2^64-1 ns.
+// maxLatency is the largest plausible latency in seconds. The initial value of a minimum without
+// events is 2^64-1 ns.
 const maxLatency = 1e9
 
-// takeLatency reads milliseconds, in 0.x with the unit after them; the versions
-// before print seconds.
+// takeLatency reads milliseconds, followed by the unit in 0.x. Earlier versions print seconds.
 func (m *summary) takeLatency(s *scan.Line, stat string) bool {
 	before := *s
 	v, ok := s.Fixed(2, 3)
@@ -425,5 +423,5 @@ func (m *summary) takeLatency(s *scan.Line, stat string) bool {
 	return true
 }
 
-// maxLatencies bounds the list of percentiles.
+// maxLatencies limits the list of percentiles.
 const maxLatencies = 32

@@ -198,8 +198,8 @@ General statistics:
 	}
 }
 
-// TestTransactionsOf05 guards the difference between a workload without
-// COMMIT, which seems to do no transactions, and one that does none at present.
+// TestTransactionsOf05 guards the difference between a workload without COMMIT, which appears to
+// have no transactions, and a workload that has none at the moment.
 func TestTransactionsOf05(t *testing.T) {
 	line := func(seconds int, tps, reads, writes, latency string) string {
 		return sprintf("[%4ds] threads: 1, tps: %s, reads: %s, writes: %s, response time: %sms (95%%), errors: 0.00, reconnects:  0.00", seconds, tps, reads, writes, latency)

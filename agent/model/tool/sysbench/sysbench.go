@@ -19,13 +19,13 @@ var Tool = &tool.Tool{
 	Sniff:     Sniff,
 }
 
-// openLoop is the mode with --rate, in which an event's latency includes the time
-// that it waited in the queue. The rate of 0.4 only pauses the threads.
+// openLoop reports whether the run is in the mode of --rate, in which latencies include the time in
+// the queue. In 0.4 the rate only pauses the threads.
 func openLoop(version string, rate int) bool {
 	return rate > 0 && !strings.HasPrefix(version, "0.4")
 }
 
-// Sniff returns how much an output that begins with head looks like sysbench's.
+// Sniff returns from 0 to 100 how much an output that begins with head resembles sysbench's.
 func Sniff(head []byte) int {
 	p := NewParser(tool.Description{})
 	score := 0

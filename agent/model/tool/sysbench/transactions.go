@@ -6,19 +6,18 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/tool"
 )
 
-// sysbench 0.5 takes the number of COMMIT statements for that of transactions.
-// A workload without COMMIT (select.lua, update_index.lua, insert.lua …) so
-// shows `tps: 0.00` and `transactions: 0` while it works. Each of its events is
-// one statement, so the transactions are its reads and writes there.
+// sysbench 0.5 prints the number of COMMIT statements as the number of transactions. A workload
+// without COMMIT (select.lua, update_index.lua, insert.lua …) therefore shows `tps: 0.00` and
+// `transactions: 0`. Each of its events is a single statement, so its reads and writes are its
+// transactions.
 //
-// Zero alone does not show such a workload: one that commits can have an interval
-// with statements and no commit. What shows it is an event that has ended (there is
-// a latency) while no COMMIT was counted since the run began. Once a
-// COMMIT was seen, tps is taken as printed. So it is in 0.4, which counts
+// Zero transactions do not prove such a workload: an interval can have statements and no commit.
+// The proof is an event that has ended (there is a latency) while no COMMIT has been counted since
+// the run began. After the first COMMIT, tps counts as printed, as it does in 0.4, which counts
 // transactions itself.
 
-// trueTransactions corrects the transaction rate of an interval of 0.5, whose
-// line had so many trailing parts.
+// trueTransactions corrects the transaction rate of a 0.5 interval; parts is the number of trailing
+// parts of its line.
 func (p *Parser) trueTransactions(r *tool.Report, parts int) {
 	tps, reads, writes := r.Rate(tool.Transaction), r.Rate(tool.Read), r.Rate(tool.Write)
 	if tps.Value > 0 {
@@ -28,8 +27,8 @@ func (p *Parser) trueTransactions(r *tool.Report, parts int) {
 	if p.run.commits || !tps.Known || statements == 0 {
 		return
 	}
-	// Behind a checkpoint the latency is still that of the time before. A line
-	// of early 2011 has no latency and nothing else to go by.
+	// After a checkpoint the latency still covers the time before it. Lines of early 2011 have no
+	// latency and no other evidence.
 	ended := len(r.Latencies) > 0 && !p.run.reset || parts == 1
 	if !ended && !p.run.noCommit {
 		return

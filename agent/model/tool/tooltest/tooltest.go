@@ -1,6 +1,6 @@
-// Package tooltest runs parsers over recorded output in tests. What a parser made
-// of a recording is kept in a golden file beside it, in the form of `benchwatch
-// parse`; `go test ./agent/model/tool/... -update` writes them all.
+// Package tooltest runs parsers over recorded output in tests. The result for a recording is in a
+// golden file beside it, in the form of `benchwatch parse`; `go test ./agent/model/tool/...
+// -update` writes them all.
 package tooltest
 
 import (
@@ -21,7 +21,7 @@ import (
 
 var update = flag.Bool("update", false, "write golden files from what the code does now; read the difference before committing it")
 
-// Lines splits the text of one stream into lines, as a follower does.
+// Lines splits the text of one stream into lines, like a follower.
 func Lines(stream tool.Stream, text []byte) []tool.Line {
 	var lines []tool.Line
 	for len(text) > 0 {
@@ -48,7 +48,7 @@ func Recorded(t testing.TB, dir string) []tool.Line {
 	return append(Read(t, tool.Stdout, filepath.Join(dir, "stdout.txt")), Read(t, tool.Stderr, filepath.Join(dir, "stderr.txt"))...)
 }
 
-// Alternate returns the lines of a and b in turns.
+// Alternate returns the lines of a and b alternately.
 func Alternate(a, b []tool.Line) []tool.Line {
 	var lines []tool.Line
 	for i := range max(len(a), len(b)) {
@@ -62,7 +62,7 @@ func Alternate(a, b []tool.Line) []tool.Line {
 	return lines
 }
 
-// On returns the lines as if all had been written to one stream.
+// On returns the lines as if all were written to one stream.
 func On(stream tool.Stream, lines []tool.Line) []tool.Line {
 	lines = append([]tool.Line(nil), lines...)
 	for i := range lines {
@@ -77,7 +77,7 @@ type Result struct {
 	Reported, Ignored, Malformed int
 }
 
-// Parse runs a parser of tl over lines to the end. The parser has no command line.
+// Parse runs a parser of tl over lines to their end, without a command line.
 func Parse(tl *tool.Tool, lines []tool.Line) Result {
 	return ParseOf(tl, tool.Description{}, lines)
 }
@@ -88,7 +88,7 @@ func ParseOf(tl *tool.Tool, d tool.Description, lines []tool.Line) Result {
 	emit := func(r *tool.Report) { res.Reports = append(res.Reports, r.Clone()) }
 	p := tl.NewParser(d)
 	for _, l := range lines {
-		// A copy that is overwritten afterwards: a parser must not keep the bytes.
+		// A copy that is overwritten afterwards, since a parser must not keep the bytes.
 		text := append([]byte(nil), l.Text...)
 		switch p.Parse(tool.Line{Stream: l.Stream, Text: text, Cut: l.Cut}, emit) {
 		case tool.Reported:
@@ -115,21 +115,19 @@ func (res Result) JSON() string {
 	return b.String()
 }
 
-// String returns the reports as JSON, and how the lines were judged.
+// String returns the reports as JSON and the verdict on each line.
 func (res Result) String() string {
 	return res.JSON() + fmt.Sprintf("lines: %d reported, %d ignored, %d malformed\n", res.Reported, res.Ignored, res.Malformed)
 }
 
-// Sorted returns the lines of String in an order that does not depend on that of
-// the reports.
+// Sorted returns the lines of String in an order that does not depend on the order of reports.
 func (res Result) Sorted() []string {
 	lines := strings.Split(res.String(), "\n")
 	slices.Sort(lines)
 	return lines
 }
 
-// Check reports what no report may hold: a number that is none or below 0, a run
-// before the first.
+// Check fails if the report is invalid: a value below 0 or not a number, or a run before the first.
 func Check(t testing.TB, r *tool.Report) {
 	t.Helper()
 	values := []float64{r.ElapsedSeconds.Value, r.IntervalSeconds.Value}
@@ -151,8 +149,8 @@ func Check(t testing.TB, r *tool.Report) {
 	}
 }
 
-// Fuzz runs a parser of tl over any bytes on both streams, beginning with the
-// recorded runs in testdata: neither stream changes what is made of the other.
+// Fuzz runs a parser of tl over any bytes on both streams, starting with the recorded runs in
+// testdata. Neither stream may change the reports of the other.
 func Fuzz(f *testing.F, tl *tool.Tool) {
 	for _, file := range Cases(f, "testdata/*/*/stdout.txt") {
 		text, err := os.ReadFile(file)
@@ -177,8 +175,8 @@ func Fuzz(f *testing.F, tl *tool.Tool) {
 	})
 }
 
-// Sniffs checks that tl recognises each recorded file with at least this score,
-// and none of others.
+// Sniffs checks that tl recognises each recorded file with at least this score, and scores 0 for
+// others.
 func Sniffs(t *testing.T, tl *tool.Tool, least int, files []string, others ...string) {
 	t.Helper()
 	for _, file := range files {
@@ -197,8 +195,8 @@ func Sniffs(t *testing.T, tl *tool.Tool, least int, files []string, others ...st
 	}
 }
 
-// Render returns a report as `benchwatch parse` prints it. A value that the
-// parser set twice, of which only the first is printed, follows after "TWICE".
+// Render returns a report in the form of `benchwatch parse`. A value that the parser set twice is
+// printed once; the second one follows after "TWICE".
 func Render(r *tool.Report) string {
 	text := string(tool.AppendJSON(nil, r))
 	for i, v := range r.Rates {
@@ -219,7 +217,7 @@ func Render(r *tool.Report) string {
 	return text
 }
 
-// Golden compares got with the file at path; with -update it writes the file.
+// Golden compares got with the file at path. With -update it writes the file.
 func Golden(t testing.TB, path, got string) {
 	t.Helper()
 	if *update {
@@ -240,7 +238,7 @@ func Golden(t testing.TB, path, got string) {
 	}
 }
 
-// Cases returns the folders below testdata that hold recorded output.
+// Cases returns the folders below testdata that contain recorded output.
 func Cases(t testing.TB, pattern string) []string {
 	t.Helper()
 	cases, err := filepath.Glob(pattern)

@@ -10,8 +10,8 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/tool/option"
 )
 
-// startOptions and loadOptions are what the programs give to getopt: all
-// options take a value, glued or as the next word.
+// startOptions and loadOptions are the programs' arguments to getopt. All options take a value,
+// glued or as the next word.
 const (
 	startOptions = "hPdupwcrliftmoS01234"
 	loadOptions  = "hPdupwlmn"
@@ -86,7 +86,7 @@ func parseOptions(args []string, accepted string) *option.Set {
 	return o
 }
 
-// target is the server. Without a host the client library takes the socket.
+// target returns the server. Without a host the client library uses the socket.
 func target(o *option.Set) string {
 	if socket := o.Values["S"]; o.Values["h"] == "" && socket != "" {
 		return socket
@@ -94,8 +94,7 @@ func target(o *option.Set) string {
 	return hostPort(o.Text("h", "localhost"), o.Text("P", defaultPort))
 }
 
-// hostPort leaves a host with a port alone: versions before 2012 took
-// host:port.
+// hostPort keeps a host that includes a port: versions before 2012 took host:port.
 func hostPort(host, port string) string {
 	if _, _, err := net.SplitHostPort(host); err == nil {
 		return host
@@ -103,7 +102,7 @@ func hostPort(host, port string) string {
 	return net.JoinHostPort(host, port)
 }
 
-// positional recognises the form of the versions before October 2011:
+// positional recognises the form of versions before October 2011:
 //
 //	tpcc_start server database user password warehouses connections ramp-up measure
 //	tpcc_load server database user password warehouses [part first last]
@@ -119,7 +118,7 @@ func positional(args []string) bool {
 	return true
 }
 
-// describePositional reads the positional form. Nothing can be added to it.
+// describePositional reads the positional form, to which nothing can be added.
 func describePositional(args []string, loader bool) tool.Description {
 	d := tool.Description{
 		Workload: "tpcc", Command: "run", Labels: map[string]string{},

@@ -105,7 +105,7 @@ func TestMatch(t *testing.T) {
 	}
 }
 
-// TestLogin guards what a server is sampled with if the user asks for that.
+// TestLogin guards which login is used to sample a server if the user asks for it.
 func TestLogin(t *testing.T) {
 	for command, want := range map[string][2]string{
 		"tpcc_start -h db1 -u app -p x":         {"mysql", "app"},

@@ -6,37 +6,35 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/tool/scan"
 )
 
-// cell is the part of an interval line about one kind of transaction. Times are in
-// seconds.
+// cell is the part of an interval line for one kind of transaction. Times are in seconds.
 type cell struct {
 	n, late        uint64
 	hasLate        bool
 	p90, p95, p99  float64
 	max            float64
 	hasMax         bool
-	decimals       int // of its numbers
+	decimals       int // in its numbers
 	decimalsDiffer bool
 }
 
-// startsWithNumber takes a number and the comma after it, with which every
-// interval line begins.
+// startsWithNumber reads a number and the comma after it, the beginning of every interval line.
 func startsWithNumber(l *scan.Line) bool {
 	l.Blanks()
 	_, ok := l.Count()
 	return ok && l.Literal(",")
 }
 
-// interval reads an interval line of one of the versions:
+// interval reads an interval line of any version:
 //
 //	%4d, trx: N, 95%: F, 99%: F, max_rt: F, N|F, N|F, N|F, N|F    since February 2016
 //	%4d, trx: N max_rt: F, N|F, N|F, N|F, N|F                     for a day in February 2016
-//	%4d, N:P|M, N:P|M, N:P|M, N:P|M, N:P|M                        before, in that month
+//	%4d, N:P|M, N:P|M, N:P|M, N:P|M, N:P|M                        earlier in that month
 //	%4d, N(L):P|M, N(L):P|M, N(L):P|M, N(L):P|M, N(L):P|M         2011 to 2016
 //	%4d, N(L):P, N(L):P, N(L):P, N(L):P, N(L):P                   2008 to 2011
 //
-// The first number is the clock, N and L are counts of the interval. The
-// percentile is the 90th in seconds where it has one or two decimals, else the
-// 99th (the 95th for a few days of October 2011) in milliseconds.
+// The first number is the clock; N and L are counts of the interval. The percentile is the 90th in
+// seconds if it has one or two decimals, otherwise the 99th (the 95th for a few days in October
+// 2011) in milliseconds.
 func (p *Parser) interval(text []byte, emit func(*tool.Report)) tool.Verdict {
 	l := scan.New(text)
 	l.Blanks()
@@ -62,9 +60,9 @@ func (p *Parser) interval(text []byte, emit func(*tool.Report)) tool.Verdict {
 	return tool.Reported
 }
 
-// advance takes the clock of a line, false if it can't be one. The clock is
-// the number of the interval times its length; one that goes back is of the next
-// run if the log has no banners.
+// advance reads the clock of a line; false if it is impossible. The clock is the number of the
+// interval times its length. In a log without banners a clock that goes back belongs to the next
+// run.
 func (p *Parser) advance(seconds int, emit func(*tool.Report)) bool {
 	r := &p.run
 	if seconds == 0 {
@@ -93,7 +91,7 @@ func (p *Parser) advance(seconds int, emit func(*tool.Report)) bool {
 	return true
 }
 
-// readCells takes all but the clock.
+// readCells reads everything except the clock.
 func readCells(l *scan.Line, cells *[5]cell) bool {
 	first := 0
 	if l.Literal("trx: ") {
@@ -111,7 +109,7 @@ func readCells(l *scan.Line, cells *[5]cell) bool {
 		if first == 1 && !readCountAndMax(l, c) || first == 0 && !readCountAndPercentile(l, c) {
 			return false
 		}
-		// A line that was cut has fewer decimals in its last number.
+		// A truncated line has fewer decimals in its last number.
 		if c.decimalsDiffer || decimals != 0 && c.decimals != decimals {
 			return false
 		}
@@ -174,7 +172,7 @@ func readCountAndPercentile(l *scan.Line, c *cell) (ok bool) {
 	return ok && c.decimals >= 1 && c.decimals <= 3
 }
 
-// time takes milliseconds and returns seconds.
+// time reads milliseconds and returns seconds.
 func (c *cell) time(l *scan.Line) (float64, bool) {
 	v, decimals, ok := l.Number(-3)
 	c.decimalsDiffer = c.decimalsDiffer || c.decimals != 0 && decimals != c.decimals
@@ -182,8 +180,8 @@ func (c *cell) time(l *scan.Line) (float64, bool) {
 	return v, ok
 }
 
-// fill adds the cells to r. A time of 0 is none: no transaction is that fast,
-// and it is what is printed when there was none, or too few for a percentile.
+// fill adds the cells to r. A time of 0 means unknown: the tool prints it if there was no
+// transaction, or too few for a percentile.
 func fill(r *tool.Report, cells *[5]cell) {
 	var total uint64
 	for i := range cells {

@@ -10,7 +10,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/tool/scan"
 )
 
-// What an output begins with, below a line of stars.
+// Beginnings of an output, after a line of stars.
 const (
 	startBanner = "*** ###easy### TPC-C Load Generator ***"
 	loadBanner  = "*** TPCC-mysql Data Loader        ***"
@@ -22,15 +22,14 @@ const defaultInterval = 10
 // kinds are the five transactions in the order in which they are printed.
 var kinds = [5]string{"new_order", "payment", "order_status", "delivery", "stock_level"}
 
-// lateKinds are the transactions that took longer than their limit; they are
-// among those of kinds.
+// lateKinds are transactions that exceeded their limit; kinds includes them.
 var lateKinds = [5]string{"new_order_late", "payment_late", "order_status_late", "delivery_late", "stock_level_late"}
 
 // opRetry counts transactions that were tried again.
 const opRetry = "retry"
 
-// Parser reads the output of tpcc_start and tpcc_load. It holds back only the start
-// of a run, until the output has named the number of connections.
+// Parser reads the output of tpcc_start and tpcc_load. It holds back only the start of a run, until
+// the output names the number of connections.
 type Parser struct {
 	number  int // of the current run, 0 before the first
 	run     run
@@ -87,7 +86,7 @@ func (p *Parser) Close(emit func(*tool.Report)) {
 	}
 }
 
-// word reads the lines around the intervals.
+// word reads the lines other than intervals.
 func (p *Parser) word(text []byte, emit func(*tool.Report)) tool.Verdict {
 	l := scan.New(text)
 	switch {
@@ -122,7 +121,7 @@ func (p *Parser) word(text []byte, emit func(*tool.Report)) tool.Verdict {
 	case l.Literal("error at "), l.Literal("cannot prase the host"):
 		return p.fail(text, true, emit)
 	case l.Literal("Usage: tpcc_"):
-		// It exits 0 for a wrong option.
+		// It exits with 0 after a wrong option.
 		return p.fail([]byte("an option was refused: it printed its usage"), true, emit)
 	case fragment(text):
 		return tool.Malformed
@@ -130,7 +129,7 @@ func (p *Parser) word(text []byte, emit func(*tool.Report)) tool.Verdict {
 	return tool.Ignored
 }
 
-// fragment recognises what is left of an interval line that was cut.
+// fragment recognises the rest of a truncated interval line.
 func fragment(text []byte) bool {
 	if bytes.Contains(text, []byte("max_rt: ")) || bytes.Contains(text, []byte("9%: ")) {
 		return true
@@ -146,7 +145,7 @@ func fragment(text []byte) bool {
 
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
-// setting reads the number of an option's echo.
+// setting reads the number of a printed option.
 func (p *Parser) setting(l *scan.Line, end string, set func(int)) tool.Verdict {
 	n, ok := l.Count()
 	if !ok || !l.Literal(end) || !l.End() || n > maxSetting {
@@ -156,11 +155,11 @@ func (p *Parser) setting(l *scan.Line, end string, set func(int)) tool.Verdict {
 	return tool.Reported
 }
 
-// maxSetting bounds connections and seconds.
+// maxSetting limits connections and seconds.
 const maxSetting = 1 << 30
 
-// stderr reads a line of standard error. It does not distinguish runs: all is
-// run 1's.
+// stderr reads a line of standard error. It does not distinguish runs, so everything belongs to run
+// 1.
 func (p *Parser) stderr(text []byte, emit func(*tool.Report)) tool.Verdict {
 	if !serverError(text) && !bytes.HasPrefix(text, []byte("error at ")) && !bytes.Contains(text, []byte(": invalid option -- ")) &&
 		!bytes.Contains(text, []byte(": option requires an argument -- ")) {
@@ -172,8 +171,8 @@ func (p *Parser) stderr(text []byte, emit func(*tool.Report)) tool.Verdict {
 	return tool.Reported
 }
 
-// serverError recognises what error() of src/support.c prints: the errno, the
-// SQLSTATE and the text, "2002, HY000, Can't connect to server".
+// serverError recognises the output of error() in src/support.c: errno, SQLSTATE and text, as in
+// "2002, HY000, Can't connect to server".
 func serverError(text []byte) bool {
 	l := scan.New(text)
 	if _, ok := l.Count(); !ok || !l.Literal(", ") || len(l.Rest()) < 5 {
@@ -200,7 +199,7 @@ func (p *Parser) fail(text []byte, failed bool, emit func(*tool.Report)) tool.Ve
 	return tool.Reported
 }
 
-// open ends the current run and begins the next one.
+// open ends the current run and begins the next.
 func (p *Parser) open(emit func(*tool.Report)) {
 	p.Close(emit)
 	p.number++
@@ -211,7 +210,7 @@ func (p *Parser) open(emit func(*tool.Report)) {
 // start reports the run's start, once.
 func (p *Parser) start(emit func(*tool.Report)) {
 	if p.number == 0 {
-		p.open(emit) // an output without its beginning
+		p.open(emit) // an output whose beginning is missing
 	}
 	if p.run.started {
 		return

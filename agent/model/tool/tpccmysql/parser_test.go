@@ -19,7 +19,7 @@ func TestGolden(t *testing.T) {
 		t.Run(strings.TrimPrefix(dir, "testdata/"), func(t *testing.T) {
 			got := tooltest.Parse(Tool, tooltest.Recorded(t, dir)).String()
 			tooltest.Golden(t, filepath.Join(dir, "golden.txt"), got)
-			// The password stands in every output.
+			// Every output contains the password.
 			if strings.Contains(got, `"bench"`) || strings.Contains(got, "'bench'") {
 				t.Error("a report holds the password")
 			}
@@ -27,7 +27,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// A log with many runs has them all, in order, each like the run alone.
+// All runs in a log with many runs are reported in order, each like the run alone.
 func TestRunsInOneFile(t *testing.T) {
 	var all []tool.Line
 	want := 0
@@ -88,7 +88,7 @@ func TestIntervalForms(t *testing.T) {
 
 const good = "   2, trx: 6, 95%: 351.727, 99%: 351.727, max_rt: 351.687, 7|358.922, 1|0.873, 1|323.687, 2|632.900"
 
-// Every cut of an interval line is malformed, at either end.
+// Every truncated interval line is malformed, whichever end is missing.
 func TestCutLines(t *testing.T) {
 	for _, line := range []string{good, "   1, 55(0):1.820|2.478, 53(0):0.511|0.599, 6(0):0.128|0.143, 5(0):1.692|1.692, 6(0):3.487|6.580"} {
 		blanks := len(line) - len(strings.TrimLeft(line, " "))
@@ -107,7 +107,7 @@ func TestCutLines(t *testing.T) {
 func TestMalformed(t *testing.T) {
 	header := "*** ###easy### TPC-C Load Generator ***\noption i with value '2'\nMEASURING START.\n" + good + "\n"
 	for _, line := range []string{
-		good, // the clock does not go on
+		good, // the clock does not advance
 		strings.Replace(good, "   2", "   1", 1),
 		strings.Replace(good, "   2", "   3", 1), // not a whole interval
 		strings.Replace(good, "   2", "1e999", 1),
@@ -127,8 +127,8 @@ func TestMalformed(t *testing.T) {
 	}
 }
 
-// A log that holds the interval lines only: what it does not say is absent, a
-// clock that goes back is another run.
+// A log with nothing but interval lines: values not in the lines are absent, and a clock that goes
+// back begins another run.
 func TestWithoutBanner(t *testing.T) {
 	line := func(clock string) string { return strings.Replace(good, "   2", clock, 1) }
 	res := tooltest.Parse(Tool, tooltest.Lines(tool.Stdout, []byte(strings.Join([]string{line("  20"), line("  30"), line("  10")}, "\n"))))

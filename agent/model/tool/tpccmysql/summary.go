@@ -8,7 +8,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/tool/scan"
 )
 
-// results are the tables that are printed when a run is over.
+// results are the tables at the end of a run.
 type results struct {
 	open    bool // "<Raw Results>" was seen
 	rows    [5]row
@@ -107,7 +107,7 @@ func (p *Parser) tpmC(l scan.Line, emit func(*tool.Report)) tool.Verdict {
 	return tool.Reported
 }
 
-// summary reports the results, once, as far as they are complete.
+// summary reports the results that are complete, once.
 func (p *Parser) summary(emit func(*tool.Report)) {
 	t := &p.results
 	if !t.open || !t.rows[0].known {

@@ -1,8 +1,7 @@
-// Package tpccmysql reads the command lines and the output of tpcc-mysql
-// (tpcc_start and tpcc_load), from its first version of 2008 to the last one of
-// 2017. The formats are those of src/main.c, src/rthist.c and src/load.c of
-// https://github.com/Percona-Lab/tpcc-mysql and its history; the program names
-// no version, so each line is read for what it is.
+// Package tpccmysql reads the command lines and the output of tpcc-mysql (tpcc_start and
+// tpcc_load), from the first version of 2008 to the last of 2017. Formats: src/main.c, src/rthist.c
+// and src/load.c of https://github.com/Percona-Lab/tpcc-mysql and its history. The program prints
+// no version, so each line is recognised by its own form.
 package tpccmysql
 
 import (
@@ -23,7 +22,7 @@ const (
 var Tool = &tool.Tool{
 	Name:     Name,
 	Programs: []string{start, load},
-	// Builds of several versions are installed side by side as tpcc_start_2012 and so on.
+	// Builds of several versions are installed side by side, as tpcc_start_2012 and so on.
 	MatchArgs: func(base string, _ []string) bool {
 		return hasPrefix(base, start) || hasPrefix(base, load)
 	},
@@ -32,7 +31,7 @@ var Tool = &tool.Tool{
 	Sniff:     Sniff,
 }
 
-// hasPrefix reports whether base is program with something more at its end.
+// hasPrefix reports whether base is program followed by a suffix.
 func hasPrefix(base, program string) bool {
 	if len(base) <= len(program) || base[:len(program)] != program {
 		return false
@@ -41,7 +40,7 @@ func hasPrefix(base, program string) bool {
 	return c == '_' || c == '-' || c == '.'
 }
 
-// Sniff returns how much an output that begins with head looks like tpcc-mysql's.
+// Sniff returns from 0 to 100 how much an output that begins with head resembles tpcc-mysql's.
 func Sniff(head []byte) int {
 	if bytes.Contains(head, []byte(startBanner)) || bytes.Contains(head, []byte(loadBanner)) {
 		return 100

@@ -11,18 +11,17 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/tool/properties"
 )
 
-// options are those of a command line of YCSB. A property of the command line wins
-// over that of a file.
+// options are the parsed command line of YCSB. Its properties win over those in files.
 type options struct {
 	properties.Set
 	command string // load, run, shell
-	binding string // as the launcher calls it: mongodb, jdbc …
-	// insert is where options can be added; -1 if nowhere.
+	binding string // in the launcher's words: mongodb, jdbc …
+	// insert is the index at which options can be added; -1 if impossible.
 	insert int
 }
 
-// describe reads the launcher's arguments (bin/ycsb, bin/ycsb.sh), those of a
-// Python that runs it, or those of a JVM.
+// describe reads the arguments of the launcher (bin/ycsb, bin/ycsb.sh), of a Python that runs it,
+// or of a JVM.
 func describe(inv tool.Invocation) tool.Description {
 	o := read(inv)
 	d := tool.Description{
@@ -46,8 +45,7 @@ func describe(inv tool.Invocation) tool.Description {
 	return d
 }
 
-// liveReports sets the interval of the status lines, and what to add for one per
-// second.
+// liveReports sets the interval of the status lines, and the arguments for one per second.
 func (o *options) liveReports(d *tool.Description) {
 	status, said := o.Values["status"]
 	interval, set := o.Values["status.interval"]
@@ -155,8 +153,7 @@ func readClient(args []string, inv *tool.Invocation) options {
 	return o
 }
 
-// bindingName is the launcher's name of the binding or, where a JVM was
-// started, the class of its client.
+// bindingName returns the launcher's name of the binding or, for a JVM, the class of its client.
 func (o *options) bindingName() string {
 	if o.binding != "" {
 		return o.binding
@@ -165,7 +162,7 @@ func (o *options) bindingName() string {
 	return class[strings.LastIndexByte(class, '.')+1:]
 }
 
-// addressKeys are the properties that name the database's address.
+// addressKeys are the properties with the address of the database.
 var addressKeys = []string{"mongodb.url", "db.url", "hosts", "redis.host", "as.host", "postgrenosql.url", "es.hosts.list",
 	"rocksdb.dir", "riak.hosts", "couchbase.host", "couchbase.url", "voltdb.servers", "scylla.hosts", "arangodb.ip", "tarantool.host"}
 
@@ -174,7 +171,7 @@ func (o *options) address(key, value string) (target, database string) {
 		return a.Hosts, a.Database
 	}
 	if strings.Contains(value, ":/") || strings.Contains(value, "@") {
-		return "", "" // a form that is not known; it may hold a password
+		return "", "" // an unknown form, which may contain a password
 	}
 	if port := o.Values[strings.TrimSuffix(strings.TrimSuffix(key, "host"), "hosts")+"port"]; port != "" && !strings.Contains(value, ":") {
 		value += ":" + port

@@ -131,8 +131,7 @@ func TestMatchArgs(t *testing.T) {
 	}
 }
 
-// Every recorded command line: what is stored of it holds no password that the
-// outputs hold.
+// For every recorded command line: nothing that is stored contains a password from the outputs.
 func TestCapturedCommandLines(t *testing.T) {
 	for _, dir := range tooltest.Cases(t, captures) {
 		text, err := os.ReadFile(filepath.Join(dir, "cmd.txt"))
@@ -165,7 +164,7 @@ func TestSniff(t *testing.T) {
 		"sysbench 1.0.20 (using system LuaJIT 2.1.0-beta3)\n", "[ 10s ] thds: 4 tps: 3.00", "10, 123, 1.1, 2.2, 3.3, 0|0.0\n")
 }
 
-// TestLogin guards what a server is sampled with if the user asks for that.
+// TestLogin guards which login is used to sample a server if the user asks for it.
 func TestLogin(t *testing.T) {
 	for command, want := range map[string][2]string{
 		"ycsb run mongodb -p mongodb.url=mongodb://app:x@h/ycsb":     {"mongodb", "app"},

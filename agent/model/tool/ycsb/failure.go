@@ -4,8 +4,7 @@ import (
 	"bytes"
 )
 
-// fatal are the messages with which YCSB ends before the test, with exit
-// status 0 nevertheless.
+// fatal are messages after which YCSB ends before the test, yet with exit status 0.
 var fatal = [...][]byte{
 	[]byte("Unable to open the properties file "),
 	[]byte("Missing property: "),
@@ -23,7 +22,7 @@ var fatal = [...][]byte{
 	[]byte("Invalid combination of insertstart, insertcount and recordcount."),
 }
 
-// failures are how messages about failed operations begin.
+// failures are prefixes of messages about failed operations.
 var failures = [...][]byte{
 	[]byte("Error "),
 	[]byte("Error: "),
@@ -36,13 +35,13 @@ var failures = [...][]byte{
 	[]byte("Nothing found in scan for key "),
 }
 
-// severity is how bad a line is that is no report.
+// severity is how bad a line other than a report is.
 type severity uint8
 
 const (
 	harmless  severity = iota
 	failure            // something went wrong
-	exception          // a Java exception, of which YCSB prints some twice
+	exception          // a Java exception, which YCSB may print twice
 	deadly             // the run can't begin
 )
 
@@ -76,8 +75,8 @@ func severityOf(text []byte) severity {
 	return harmless
 }
 
-// isThrowable reports whether text begins with the class of a Java exception,
-// as the first line of a stack trace and Throwable.toString do.
+// isThrowable reports whether text begins with the class of a Java exception, as the first line of
+// a stack trace and Throwable.toString do.
 func isThrowable(text []byte) bool {
 	end, dot := 0, -1
 	for end < len(text) && (isNameByte(text[end]) && text[end] != '-' || text[end] == '.' || text[end] == '$') {

@@ -9,7 +9,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/tool/tooltest"
 )
 
-// Of a flood of messages the first, the last and their number are reported.
+// A flood of messages is reported as the first one, the last one and their number.
 func TestErrorFlood(t *testing.T) {
 	var b strings.Builder
 	const n = 38000
@@ -39,7 +39,7 @@ func TestErrorFlood(t *testing.T) {
 	}
 }
 
-// What YCSB prints of passwords gets into no report.
+// No report contains a password that YCSB prints.
 func TestNoSecrets(t *testing.T) {
 	const text = "Command line: -db site.ycsb.db.MongoDbClient -p mongodb.url=mongodb://bench:geheim1@h/ycsb -p db.passwd=geheim2 -load\n" +
 		"YCSB Client 0.17.0\n" +
@@ -125,7 +125,7 @@ func TestSummaryRows(t *testing.T) {
 	}
 }
 
-// The exporter's objects read the same however they are spread over lines.
+// The exporter's objects can be spread over any number of lines.
 func TestJSONOnOneLine(t *testing.T) {
 	const text = `[{"metric":"OVERALL","measurement":"RunTime(ms)","value":2000},{"metric":"OVERALL","measurement":"Throughput(ops/sec)","value":"NaN"},` +
 		`{"metric":"READ","measurement":"Operations","value":7},{"metric":"READ","measurement":"Return=OK","value":7}]`

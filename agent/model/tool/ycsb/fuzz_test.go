@@ -11,8 +11,8 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/tool/tooltest"
 )
 
-// Whatever bytes come, on whichever stream: no panic, no report with a number
-// that is none, no more messages than there are runs.
+// For any input on either stream: no panic, every value is a number, and no more summaries than
+// runs.
 func FuzzParser(f *testing.F) {
 	for _, dir := range tooltest.Cases(f, captures) {
 		for _, name := range []string{"stderr.txt", "stdout.txt"} {
@@ -44,7 +44,7 @@ func FuzzParser(f *testing.F) {
 	})
 }
 
-// Any arguments: no panic, and what is to be inserted has its place.
+// For any arguments: no panic, and every insertion has a valid index.
 func FuzzDescribe(f *testing.F) {
 	f.Add("run\x00mongodb\x00-P\x00w\x00-p\x00mongodb.url=mongodb://u:p@h/d", "threadcount=4")
 	f.Add("-cp\x00x\x00site.ycsb.Client\x00-load\x00-p\x00db.passwd=x", "status=true")
@@ -79,7 +79,7 @@ func BenchmarkStatus(b *testing.B) {
 			n := 0
 			emit := func(*tool.Report) { n++ }
 			for _, l := range lines {
-				p.Parse(l, emit) // names are learned once
+				p.Parse(l, emit) // names are stored once
 			}
 			b.SetBytes(int64(size / len(lines)))
 			b.ReportAllocs()

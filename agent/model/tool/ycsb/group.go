@@ -10,30 +10,29 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/tool/scan"
 )
 
-// microseconds is the scale of all latencies.
+// microseconds is the scale of all latencies: 10^-6.
 const microseconds = -6
 
-// groups reads the groups of a status line, [READ: Count=…] and the like, into
-// a report.
+// groups reads the groups of a status line, such as [READ: Count=…], into a report.
 type groups struct {
 	names scan.Memo[name]
 	stats scan.Memo[string]
 }
 
-// tally is what the groups of one status line add up to.
+// tally sums up the groups of one status line.
 type tally struct {
 	// seconds is the interval's length, 0 if unknown.
 	seconds float64
-	// failed operations, known once a group of failures is there.
+	// failed operations, known if there is a group of failures.
 	failed series.Optional[uint64]
-	// good operations, as far as the groups count them.
+	// good is the number of successful operations in the groups.
 	good uint64
 }
 
 const averageIs = " AverageLatency(us)="
 
-// read takes all groups of l. more is true if the line ends where the combined
-// measurement types put a line end into the status.
+// read reads all groups in l. more is true if the line ends where the combined measurement types
+// break a status into lines.
 func (g *groups) read(l *scan.Line, r *tool.Report, t *tally) (more, ok bool) {
 	g.names.Rewind()
 	for closed := bytes.HasSuffix(l.Rest(), []byte("]")); ; {
@@ -68,7 +67,7 @@ func (g *groups) read(l *scan.Line, r *tool.Report, t *tally) (more, ok bool) {
 	}
 }
 
-// histogram takes "45, Max=35231, Min=1, Avg=12872.58, 90=22815]".
+// histogram reads "45, Max=35231, Min=1, Avg=12872.58, 90=22815]".
 func (g *groups) histogram(l *scan.Line, n *name, r *tool.Report, t *tally) bool {
 	count, ok := whole(l)
 	if !ok {
@@ -84,7 +83,7 @@ func (g *groups) histogram(l *scan.Line, n *name, r *tool.Report, t *tally) bool
 		}
 		text := value(l)
 		if count == 0 || n.kind == unused {
-			continue // without a sample the values are placeholders: NaN, 2^63-1
+			continue // without samples the values are placeholders: NaN, 2^63-1
 		}
 		v, ok := latency(text)
 		if !ok {
@@ -95,8 +94,8 @@ func (g *groups) histogram(l *scan.Line, n *name, r *tool.Report, t *tally) bool
 	return l.Literal("]")
 }
 
-// value takes a number up to its "]", " " or ", ". A comma without a blank is the
-// decimal separator of some locales.
+// value reads a number up to its "]", " " or ", ". A comma without a blank is the decimal separator
+// of some locales.
 func value(l *scan.Line) []byte {
 	text, i := l.Rest(), 0
 	for i < len(text) && text[i] != ']' && text[i] != ' ' {
@@ -109,8 +108,8 @@ func value(l *scan.Line) []byte {
 	return text[:i]
 }
 
-// maxLatency bounds what is taken for a latency, in seconds: 30 years. YCSB
-// prints 2^63-1 where it has no minimum.
+// maxLatency is the largest plausible latency in seconds: 30 years. YCSB prints 2^63-1 if it has no
+// minimum.
 const maxLatency = 1e9
 
 func latency(text []byte) (float64, bool) {
@@ -118,7 +117,7 @@ func latency(text []byte) (float64, bool) {
 	return v, ok && v >= 0 && v <= maxLatency
 }
 
-// average takes "11837.11]".
+// average reads "11837.11]".
 func average(l *scan.Line, n *name, r *tool.Report) bool {
 	v, ok := latency(value(l))
 	if ok && n.kind != unused {
@@ -127,8 +126,8 @@ func average(l *scan.Line, n *name, r *tool.Report) bool {
 	return ok && l.Literal("]")
 }
 
-// raw takes "49, average latency(us): 31833.90". Its two decimals show that
-// the line was not cut in the number.
+// raw reads "49, average latency(us): 31833.90". The two decimals prove that the number was not
+// truncated.
 func raw(l *scan.Line, n *name, r *tool.Report, t *tally) bool {
 	count, ok := whole(l)
 	if !ok || !l.Literal(", average latency(us): ") {
@@ -164,30 +163,29 @@ func addCount(n *name, count uint64, r *tool.Report, t *tally) {
 	r.AddCount(n.operation, count)
 }
 
-// kind is what the samples of a NAME are about.
+// kind is what the samples of a NAME measure.
 type kind uint8
 
 const (
-	// operation: what the workload asked of the database.
+	// operation: operations that the workload asked the database to do.
 	operation kind = iota
-	// intended: the latency from the scheduled start, with waiting; the
-	// operations are counted under the plain name.
+	// intended: latencies from the scheduled start, including waiting. The plain name counts the
+	// operations.
 	intended
-	// failed: operations of which the status was not OK.
+	// failed: operations whose status was not OK.
 	failed
-	// other: samples that are no operations: CLEANUP, latency per record.
+	// other: samples that are not operations: CLEANUP, latency per record.
 	other
-	// unused: figures of the JVM, and the second halves of the combined
-	// measurement types, which repeat the first.
+	// unused: figures of the JVM, and the second halves of the combined measurement types, which
+	// repeat the first.
 	unused
 )
 
-// name is how one of YCSB's NAMEs is reported.
+// name is how reports call one of YCSB's NAMEs.
 type name struct {
 	operation string // as in reports
 	kind      kind
-	// first: the first half of a combined measurement type, after which YCSB
-	// writes a line end.
+	// first: the first half of a combined measurement type, after which YCSB writes a line end.
 	first bool
 }
 
@@ -217,13 +215,13 @@ func newName(raw string) *name {
 	}
 	n.operation = strings.ToLower(strings.ReplaceAll(s, "-", "_"))
 	if n.operation == tool.Transaction || n.operation == tool.ErrorCount {
-		n.kind = unused // would be mistaken for the totals
+		n.kind = unused // would be taken for the totals
 	}
 	return n
 }
 
-// isJVM recognises the figures that measurement.trackjvm puts among the operations,
-// labelled as microseconds, which they are not.
+// isJVM recognises the figures of measurement.trackjvm, which YCSB lists among the operations and
+// wrongly labels as microseconds.
 func isJVM(s string) bool {
 	switch s {
 	case "THREAD_COUNT", "USED_MEM_MB", "SYS_LOAD_AVG", "GCS", "GCS_TIME":

@@ -13,20 +13,20 @@ import (
 // variance is a figure that only measurementtype histogram prints.
 const variance = "LatencyVariance(us)"
 
-// distribution is what measurement.histogram.verbose adds to the summary of an operation:
-// rows like [READ], 1234, 5. With hdrhistogram the first number is the highest one of a
-// bucket in µs (OneMeasurementHdrHistogram), with histogram a bucket of 1 ms
+// distribution contains the rows that measurement.histogram.verbose adds to the summary of an
+// operation, such as [READ], 1234, 5. The first number is the upper end of a bucket in µs with
+// hdrhistogram (OneMeasurementHdrHistogram), and a bucket of 1 ms with histogram
 // (OneMeasurementHistogram). With timeseries such rows are means over time.
 type distribution struct {
 	operation string
-	// millis: a figure of measurementtype histogram came; percentiles: one came that
-	// timeseries does not have.
+	// millis: a figure of measurementtype histogram was printed. percentiles: a percentile was
+	// printed, which timeseries does not do.
 	millis, percentiles bool
 	damaged             bool
 	rows                []row
 }
 
-// row is a bucket; over is set for the one of all values from bound on.
+// row is a bucket. over: the bucket contains all values from bound on.
 type row struct {
 	bound int64
 	over  bool
@@ -38,7 +38,7 @@ const (
 	maxRows          = 1 << 16
 )
 
-// distribution returns that of an operation.
+// distribution returns the distribution of an operation.
 func (s *summary) distribution(operation string) *distribution {
 	for i := range s.distributions {
 		if s.distributions[i].operation == operation {
@@ -52,7 +52,7 @@ func (s *summary) distribution(operation string) *distribution {
 	return &s.distributions[len(s.distributions)-1]
 }
 
-// addBucket takes a row of the histogram, or ignores what is none.
+// addBucket adds a row of the histogram. It ignores other rows.
 func (s *summary) addBucket(n *name, measurement, value []byte) tool.Verdict {
 	text, over := bytes.CutPrefix(measurement, []byte(">"))
 	if len(text) == 0 || text[0] < '0' || text[0] > '9' {
@@ -74,8 +74,7 @@ func (s *summary) addBucket(n *name, measurement, value []byte) tool.Verdict {
 	return tool.Reported
 }
 
-// emitDistributions reports the histograms that are whole: those that count as many
-// operations as the summary does.
+// emitDistributions reports the complete histograms, which count as many operations as the summary.
 func (s *summary) emitDistributions(run int, r *tool.Report, emit func(*tool.Report)) {
 	for i := range s.distributions {
 		d := &s.distributions[i]
@@ -96,7 +95,7 @@ func (s *summary) emitDistributions(run int, r *tool.Report, emit func(*tool.Rep
 	}
 }
 
-// bucket returns what a row counts.
+// bucket converts a row to a bucket.
 func (d *distribution) bucket(one row) tool.Bucket {
 	b := histogram.Bucket{N: one.n}
 	switch {
@@ -104,7 +103,7 @@ func (d *distribution) bucket(one row) tool.Bucket {
 		b.Low, b.High = float64(one.bound)/1e3, math.Inf(1)
 	case d.millis:
 		b.Low, b.High = float64(one.bound)/1e3, float64(one.bound+1)/1e3
-	case one.bound == math.MaxInt32: // what is more is printed as this
+	case one.bound == math.MaxInt32: // larger values are printed as this one
 		low, _ := histogram.Bounds(one.bound)
 		b.Low, b.High = histogram.Seconds(low, 1e-6), math.Inf(1)
 	default:

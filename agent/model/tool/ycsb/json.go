@@ -32,8 +32,7 @@ func isJSON(text []byte) bool {
 	return false
 }
 
-// read takes the keys of text in their order and calls take for each figure
-// that is complete.
+// read reads the keys of text in their order and calls take for each complete figure.
 func (f *figure) read(text []byte, take func(metric, measurement, value []byte)) (ok bool) {
 	for {
 		i := bytes.IndexByte(text, '"')
@@ -78,7 +77,7 @@ func (f *figure) read(text []byte, take func(metric, measurement, value []byte))
 	}
 }
 
-// scalar splits a string without escapes or a number off text.
+// scalar splits off a string without escapes, or a number, from text.
 func scalar(text []byte) (value, rest []byte, ok bool) {
 	if len(text) > 0 && text[0] == '"' {
 		end := bytes.IndexByte(text[1:], '"')

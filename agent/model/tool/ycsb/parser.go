@@ -9,20 +9,19 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/tool/scan"
 )
 
-// parser reads both streams of one YCSB process, or a file in which they are
-// mixed, or one of the two. Status lines come on stderr (with measurementtype
-// timeseries on stdout too), the summary on stdout; each is recognised on
-// either.
+// parser reads both streams of one YCSB process, one of them, or a file that contains both. Status
+// lines are on stderr (with measurementtype timeseries also on stdout), the summary is on stdout;
+// each is recognised on either stream.
 type parser struct {
 	streams [2]stream
 	groups  groups
-	// lead is the furthest status line that was reported. With timeseries
-	// both streams carry the same lines: whichever comes first is reported.
+	// lead is the latest status line that was reported. With timeseries both streams contain the
+	// same lines; the first occurrence is reported.
 	lead   position
 	report tool.Report // scratch
 }
 
-// position is a status line: the index-th of a run.
+// position identifies a status line by its run and its index within the run.
 type position struct{ run, index int }
 
 func (p position) after(q position) bool {
@@ -71,7 +70,7 @@ func (p *parser) Parse(line tool.Line, emit func(*tool.Report)) tool.Verdict {
 	return p.failure(s, text, emit)
 }
 
-// status takes a status line, or the first line of one that has several.
+// status reads a status line, or the first line of a status with several lines.
 func (p *parser) status(s *stream, text []byte, cut bool, emit func(*tool.Report)) tool.Verdict {
 	s.emitStart(emit)
 	l := scan.New(text)
@@ -107,7 +106,7 @@ func (p *parser) status(s *stream, text []byte, cut bool, emit func(*tool.Report
 	}
 	s.tally = tally{seconds: ms / 1000}
 	if last.gap {
-		s.tally.seconds = 0 // the groups are about a part of the interval
+		s.tally.seconds = 0 // the groups cover a part of the interval
 	}
 	more, ok := p.groups.read(&l, r, &s.tally)
 	if !ok {
@@ -129,8 +128,7 @@ func (p *parser) status(s *stream, text []byte, cut bool, emit func(*tool.Report
 	return tool.Reported
 }
 
-// goOn takes the next line of a status with several. Not ok: it is another
-// line, and the status has ended.
+// goOn reads a further line of a status. ok is false if it is another line, which ends the status.
 func (p *parser) goOn(s *stream, text []byte, cut bool, emit func(*tool.Report)) (v tool.Verdict, ok bool) {
 	bucket := bytes.HasPrefix(text, []byte("[Bucket"))
 	if !bucket && len(text) > 0 && text[0] != ' ' && !bytes.HasPrefix(text, []byte("Raw")) {
@@ -152,7 +150,7 @@ func (p *parser) goOn(s *stream, text []byte, cut bool, emit func(*tool.Report))
 	return tool.Malformed, bucket
 }
 
-// finishStatus reports the status line that s holds.
+// finishStatus reports the pending status line of s.
 func (p *parser) finishStatus(s *stream, emit func(*tool.Report)) {
 	s.pending = false
 	r := &s.report
@@ -172,7 +170,7 @@ func (p *parser) finishStatus(s *stream, emit func(*tool.Report)) {
 	}
 }
 
-// figure takes one figure of the summary.
+// figure adds one figure of the summary.
 func (p *parser) figure(s *stream, metric, measurement, value []byte, cut bool, emit func(*tool.Report)) tool.Verdict {
 	if isFirst(metric, measurement) {
 		if s.summary.open || s.done {
@@ -191,7 +189,7 @@ func (p *parser) figure(s *stream, metric, measurement, value []byte, cut bool, 
 	return s.summary.add(&p.groups, metric, measurement, value)
 }
 
-// json takes a line of a summary in JSON.
+// json reads a line of a summary in JSON.
 func (p *parser) json(s *stream, text []byte, cut bool, emit func(*tool.Report)) tool.Verdict {
 	v := tool.Ignored
 	ok := !cut && s.json.read(text, func(metric, measurement, value []byte) {
@@ -206,7 +204,7 @@ func (p *parser) json(s *stream, text []byte, cut bool, emit func(*tool.Report))
 	return v
 }
 
-// finishSummary reports the summary that s holds.
+// finishSummary reports the pending summary of s.
 func (p *parser) finishSummary(s *stream, emit func(*tool.Report)) {
 	s.summary.open, s.done = false, true
 	s.summary.emitDistributions(s.run, &p.report, emit)
@@ -220,7 +218,7 @@ func (p *parser) finishSummary(s *stream, emit func(*tool.Report)) {
 	emit(&p.report)
 }
 
-// failure takes a line that is none of the above: perhaps an error message.
+// failure reads a line that no other function recognised, perhaps an error message.
 func (p *parser) failure(s *stream, text []byte, emit func(*tool.Report)) tool.Verdict {
 	sev := severityOf(text)
 	if sev == harmless {
@@ -232,8 +230,8 @@ func (p *parser) failure(s *stream, text []byte, emit func(*tool.Report)) tool.V
 	}
 	s.begin()
 	if sev == exception && pure {
-		// On stdout YCSB prints only those exceptions that end a thread or the
-		// program, as a copy of what it prints on stderr.
+		// Of all exceptions YCSB prints on stdout only copies of those that end a thread or the
+		// program.
 		s.stop(text)
 		return tool.Reported
 	}
@@ -244,7 +242,7 @@ func (p *parser) failure(s *stream, text []byte, emit func(*tool.Report)) tool.V
 	return tool.Reported
 }
 
-// newRun ends the run that s is in and begins the next.
+// newRun ends the current run of s and begins the next.
 func (p *parser) newRun(s *stream, emit func(*tool.Report)) {
 	p.finish(s, emit)
 	if s.stdout && s.mixed {
@@ -304,7 +302,7 @@ func (p *parser) judge(emit func(*tool.Report), streams ...*stream) {
 	}
 	why := stopped
 	if stopped == "" {
-		// Without -FAILED groups, operations are good ones.
+		// Without -FAILED groups all operations succeeded.
 		success := good > 0 || failures == 0 && ops > 0
 		if run == 0 || success || messages+failures == 0 {
 			return

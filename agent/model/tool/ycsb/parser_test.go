@@ -18,8 +18,8 @@ func streams(t testing.TB, dir string) (out, err []tool.Line) {
 		tooltest.Read(t, tool.Stderr, filepath.Join(dir, "stderr.txt"))
 }
 
-// Golden files: what each recorded run means. The reports must not depend on
-// how the streams interleave, and be the same where the streams are mixed.
+// Golden files: the meaning of each recorded run. The reports must not depend on how the streams
+// interleave, nor on whether they are mixed.
 func TestCaptures(t *testing.T) {
 	for _, dir := range tooltest.Cases(t, captures) {
 		t.Run(filepath.Base(dir), func(t *testing.T) {

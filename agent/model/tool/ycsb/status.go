@@ -10,13 +10,13 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/tool/scan"
 )
 
-// head is the part of a status line before the groups.
+// head is the beginning of a status line, before the groups.
 type head struct {
-	ms   int64  // the line's time of day and date, in the tool's own zone
+	ms   int64  // date and time of the line in the tool's own zone
 	secs uint64 // whole seconds since the status thread started
-	ops  uint64 // operations ended since then, of all threads
-	// rate of this interval. Rated is false while ops is 0; Known is false
-	// where the tool divided by an interval of 0 ms (∞, NaN).
+	ops  uint64 // operations ended since then, in all threads
+	// rate of this interval. rated is false while ops is 0. The rate is unknown if the tool divided
+	// by an interval of 0 ms (∞, NaN).
 	rated bool
 	rate  series.Optional[float64]
 }
@@ -24,8 +24,8 @@ type head struct {
 // stampLen is the length of "2026-11-21 01:38:24:059 ".
 const stampLen = 24
 
-// stamp reads a date and time at the beginning of b, with a colon before the
-// milliseconds, which distinguishes a status line from a logger's.
+// stamp reads a date and time at the beginning of b. The colon before the milliseconds
+// distinguishes a status line from a logger's line.
 func stamp(b []byte) (ms int64, ok bool) {
 	const shape = "0000-00-00 00:00:00:000 "
 	if len(b) < stampLen {
@@ -46,9 +46,8 @@ func stamp(b []byte) (ms int64, ok bool) {
 	return at.UnixMilli(), true
 }
 
-// statusAt returns where the time stamp of a status line begins in text,
-// after a label if there is one (option -l); -1 if this is no status line, not
-// even a broken one.
+// statusAt returns the index of the time stamp of a status line in text, which may follow a label
+// (option -l); -1 if text is not even a damaged status line.
 func statusAt(text []byte) int {
 	if _, ok := stamp(text); ok {
 		return 0
@@ -74,13 +73,13 @@ func statusAt(text []byte) int {
 	}
 }
 
-// whole takes a number below 10^18.
+// whole reads a number below 10^18.
 func whole(l *scan.Line) (uint64, bool) {
 	n, ok := l.Count()
 	return n, ok && n < 1e18
 }
 
-// readHead takes a time stamp and what follows up to the groups.
+// readHead reads the time stamp and everything up to the groups.
 func readHead(l *scan.Line) (h head, ok bool) {
 	if h.ms, ok = stamp(l.Rest()); !ok {
 		return h, false
@@ -95,11 +94,10 @@ func readHead(l *scan.Line) (h head, ok bool) {
 	return h, !l.Literal("est completion in ") || skipRemaining(l)
 }
 
-// blank takes a blank. The end of the line is as good: editors take blanks away
-// there.
+// blank reads a blank. The end of the line also counts, since editors remove trailing blanks.
 func blank(l *scan.Line) bool { return l.Literal(" ") || l.End() }
 
-// readRate takes "184.63 current ops/sec; " if it is there.
+// readRate reads "184.63 current ops/sec; " if present.
 func (h *head) readRate(l *scan.Line) bool {
 	if l.End() || l.Next() == '[' {
 		return true
@@ -122,9 +120,8 @@ func (h *head) readRate(l *scan.Line) bool {
 	return blank(l)
 }
 
-// unknownNumber reports whether token is one of the ways in which Java writes
-// ∞ and NaN: NaN is U+FFFD with the locale data of Java 8, and in a C locale
-// what is not ASCII becomes a question mark.
+// unknownNumber reports whether token is one of Java's spellings of ∞ and NaN. With the locale data
+// of Java 8 NaN is U+FFFD; in a C locale non-ASCII characters are question marks.
 func unknownNumber(token []byte) bool {
 	switch string(token) {
 	case "∞", "-∞", "NaN", "Infinity", "\uFFFD", "?", "-?":
@@ -133,9 +130,8 @@ func unknownNumber(token []byte) bool {
 	return false
 }
 
-// skipRemaining takes a duration: "2 days 21 hours ", "37 seconds ",
-// "106751991167300 days 15 hours ". Its value is a guess of the tool's, and
-// saturated while nothing has ended.
+// skipRemaining reads a duration: "2 days 21 hours ", "37 seconds ", "106751991167300 days 15 hours
+// ". The value is the tool's own estimate, and saturated until an operation has ended.
 func skipRemaining(l *scan.Line) bool {
 	for parts := 0; ; parts++ {
 		if _, ok := l.Count(); !ok {
@@ -151,16 +147,16 @@ func skipRemaining(l *scan.Line) bool {
 	}
 }
 
-// sample is a status line as the next one's interval needs it.
+// sample contains what the interval of the next status line needs.
 type sample struct {
 	head
 	known bool
-	// gap: a line after it could not be read.
+	// gap: the line after it could not be read.
 	gap bool
 }
 
-// interval returns the difference between h and the previous sample: the operations
-// in between and the time that they took, in milliseconds; 0 if unknown.
+// interval returns the difference between h and the previous sample: the number of operations, and
+// the time in milliseconds, 0 if unknown.
 func (last *sample) interval(h *head, first bool) (ops series.Optional[uint64], ms float64) {
 	switch {
 	case last.known:
@@ -168,9 +164,9 @@ func (last *sample) interval(h *head, first bool) (ops series.Optional[uint64], 
 	case first || h.secs == 0:
 		ops = series.Some(h.ops)
 	}
-	// The line's time stamp is taken after the tool has measured its interval,
-	// in the first line half a second after. The interval itself is the
-	// divisor of the printed rate, where that is precise to the millisecond.
+	// The tool takes the time stamp of a line after measuring the interval, half a second after it
+	// for the first line. The divisor of the printed rate is the interval itself, if that is
+	// precise to the millisecond.
 	if ops.Known && ops.Value > 0 && h.rate.Known && h.rate.Value > 0 && !last.gap {
 		d := float64(ops.Value) * 1000 / h.rate.Value
 		if d*0.005/h.rate.Value < 0.5 {
@@ -184,7 +180,7 @@ func (last *sample) interval(h *head, first bool) (ops series.Optional[uint64], 
 	switch {
 	case d > 0 && d-secs*1000 <= 2000 && d-secs*1000 >= -2000:
 		return ops, float64(d)
-	case secs > 0: // the clock was set or summer time began
+	case secs > 0: // the clock was set, or summer time began
 		return ops, float64(secs) * 1000
 	}
 	return ops, 0

@@ -100,8 +100,7 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// A line that the follower had to cut holds no values, however well its
-// beginning reads.
+// A line that the follower truncated has no values, however correct its beginning is.
 func TestCutLine(t *testing.T) {
 	res := tooltest.Parse(Tool, []tool.Line{{Stream: tool.Stderr, Text: []byte(strings.TrimSuffix(at0, "\n")), Cut: true}})
 	if len(res.Reports) != 0 || res.Malformed != 1 {
@@ -109,8 +108,8 @@ func TestCutLine(t *testing.T) {
 	}
 }
 
-// The combined measurement types put line ends into a status. Whatever becomes
-// of the later lines, the first ones count.
+// The combined measurement types put line ends into a status. The first lines count even if later
+// lines are damaged.
 func TestStatusOfSeveralLines(t *testing.T) {
 	const (
 		one   = "2026-11-21 01:44:06:504 0 sec: 81 operations; ∞ current ops/sec; est completion in 0 second [HdrREAD: Count=41, Max=9, Min=6, Avg=8]\n"
@@ -140,7 +139,7 @@ func TestStatusOfSeveralLines(t *testing.T) {
 	}
 }
 
-// Load and run in one file are two runs.
+// A load and a run in one file are two runs.
 func TestRunsInOneFile(t *testing.T) {
 	var lines []tool.Line
 	for _, name := range []string{"0.17.0/basic-load-t1", "0.17.0/basic-run-a-json-exporter", "0.17.0/basic-unknown-workload-file", "0.17.0/basic-noflag-s-run-t10"} {
@@ -162,7 +161,7 @@ func TestRunsInOneFile(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	// stdout alone, where only the summaries tell the runs apart
+	// stdout alone, where only the summaries separate the runs
 	got = nil
 	for _, r := range tooltest.Parse(Tool, slices.Concat(
 		tooltest.Read(t, tool.Stdout, "testdata/0.17.0/basic-load-t1/stdout.txt"),
@@ -176,8 +175,8 @@ func TestRunsInOneFile(t *testing.T) {
 	}
 }
 
-// Where two pipes were joined to one file, the last status line can stand
-// inside of the summary or behind it; it is still of the same run.
+// If two pipes write to one file, the last status line can appear within the summary or after it;
+// it still belongs to the same run.
 func TestStatusBehindSummary(t *testing.T) {
 	const (
 		overall = "[OVERALL], RunTime(ms), 1100\n[OVERALL], Throughput(ops/sec), 100.0\n"

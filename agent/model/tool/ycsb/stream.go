@@ -12,17 +12,17 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/tool/scan"
 )
 
-// stream is the state of one stream. Nothing of it depends on the other.
+// stream is the state of one stream, independent of the other.
 type stream struct {
 	stdout bool
-	// mixed: stdout with stderr's lines in it.
+	// mixed: stdout also contains the lines of stderr.
 	mixed bool
-	run   int // 0 until something was recognised
+	run   int // 0 before a run was recognised
 
-	// What follows is about the current run.
+	// The fields below describe the current run.
 
 	banner   bool // it began with a banner
-	tested   bool // it got as far as "Starting test."
+	tested   bool // it reached "Starting test."
 	done     bool // its summary is reported
 	start    tool.Report
 	held     bool // start waits for the version
@@ -32,19 +32,19 @@ type stream struct {
 	index   int // status lines so far
 	last    sample
 	line    []byte // the last one, on stdout
-	twice   bool   // each comes twice: on stdout and stderr
-	pending bool   // report is a status of which lines may follow
+	twice   bool   // each line appears twice: on stdout and on stderr
+	pending bool   // more lines of the status in report may follow
 	report  tool.Report
 	tally   tally
 
 	failures uint64 // failed operations in all status lines
-	good     uint64 // and good ones
+	good     uint64 // successful operations in all status lines
 	summary  summary
 	json     figure
 	flood    message.Flood
 
 	stops uint64 // exceptions that ended a thread
-	cause []byte // the first of them
+	cause []byte // the first of these exceptions
 }
 
 // begin makes sure that s is in a run.
@@ -54,8 +54,7 @@ func (s *stream) begin() {
 	}
 }
 
-// next moves on to the next run and forgets the previous one, except for the
-// memory.
+// next moves to the next run and forgets the previous one, but keeps the memory.
 func (s *stream) next() {
 	keep := *s
 	*s = stream{stdout: keep.stdout, mixed: keep.mixed, run: keep.run + 1, summary: keep.summary,
@@ -63,8 +62,8 @@ func (s *stream) next() {
 	s.summary.reset()
 }
 
-// banner takes one of the two lines with which a run begins: the command line,
-// then the version; YCSB before 0.9 has them the other way round.
+// banner reads one of the two lines that begin a run: the command line, then the version. YCSB
+// before 0.9 prints them in reverse order.
 func (p *parser) banner(s *stream, rest []byte, command bool, emit func(*tool.Report)) tool.Verdict {
 	if !s.held || command && s.command || !command && s.start.Version != "" {
 		if s.run > 0 {
@@ -88,7 +87,7 @@ func (p *parser) banner(s *stream, rest []byte, command bool, emit func(*tool.Re
 	return tool.Reported
 }
 
-// maxCommand bounds how much of an echoed command line is read.
+// maxCommand is the number of bytes read from a printed command line.
 const maxCommand = 1 << 16
 
 func (s *stream) readCommand(text string) {
@@ -102,7 +101,7 @@ func (s *stream) readCommand(text string) {
 	s.redactor = secret.New(o.Secrets()...)
 }
 
-// emitStart reports the start that waits.
+// emitStart reports the pending start.
 func (s *stream) emitStart(emit func(*tool.Report)) {
 	if s.held {
 		s.held = false
@@ -110,7 +109,7 @@ func (s *stream) emitStart(emit func(*tool.Report)) {
 	}
 }
 
-// phase takes the lines that show how far YCSB has come, all on stderr.
+// phase reads the lines on stderr that show the progress of YCSB.
 func (s *stream) phase(text []byte) bool {
 	switch string(text) {
 	case "Loading workload...":
@@ -123,9 +122,8 @@ func (s *stream) phase(text []byte) bool {
 	return true
 }
 
-// isFresh reports whether a status line without a banner before it belongs to
-// another run than the previous one. Where two pipes were joined to one file, a
-// run's last status line may follow its summary.
+// isFresh reports whether a status line without a preceding banner belongs to a new run. If two
+// pipes write to one file, the last status line of a run may follow its summary.
 func (s *stream) isFresh(h *head) bool {
 	last := &s.last
 	if last.known && (h.ops < last.ops || h.secs < last.secs) {
@@ -134,14 +132,14 @@ func (s *stream) isFresh(h *head) bool {
 	if !s.summary.open && !s.done {
 		return false
 	}
-	// The first line is written at 0 s, without a rate or an infinite one. No
-	// other process begins within a tenth of a second.
+	// The first line is written at 0 s, without a rate or with an infinite one. No other process
+	// begins within a tenth of a second.
 	near := h.ms >= last.ms && h.ms-last.ms < 100
 	return !last.known || h.secs == 0 && !h.rate.Known && !near
 }
 
-// repeats reports whether text is the copy of the status line before it: with
-// measurementtype timeseries, where stdout and stderr go to one file.
+// repeats reports whether text is a copy of the previous status line, as with measurementtype
+// timeseries if stdout and stderr go to one file.
 func (s *stream) repeats(text []byte, h *head) bool {
 	if !s.stdout || !s.last.known || h.ms != s.last.ms || h.ops != s.last.ops || h.secs != s.last.secs ||
 		!bytes.Equal(text, s.line) || !s.twice && !bytes.Contains(text, []byte(averageIs)) {
@@ -151,7 +149,7 @@ func (s *stream) repeats(text []byte, h *head) bool {
 	return true
 }
 
-// stop takes an exception that ended a thread.
+// stop counts an exception that ended a thread.
 func (s *stream) stop(text []byte) {
 	s.stops++
 	if s.stops == 1 {
@@ -159,7 +157,7 @@ func (s *stream) stop(text []byte) {
 	}
 }
 
-// stopped describes that threads ended by exceptions; it is empty if none did.
+// stopped describes how many threads ended by exceptions; empty if none did.
 func (s *stream) stopped() string {
 	switch s.stops {
 	case 0:

@@ -12,8 +12,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/tool/scan"
 )
 
-// summary gathers the final figures, whichever exporter writes them: each is a
-// metric, a measurement and a value.
+// summary collects the final figures. Every exporter writes them as metric, measurement and value.
 type summary struct {
 	open   bool
 	report tool.Report // counts and latencies per operation
@@ -22,10 +21,10 @@ type summary struct {
 	// undefined: the throughput is 0 divided by 0.
 	undefined bool
 
-	metric  []byte // the metric that count is about
+	metric  []byte // the metric to which count belongs
 	count   uint64 // its operations
 	returns []statusCount
-	failed  uint64 // operations of all -FAILED metrics
+	failed  uint64 // operations in all -FAILED metrics
 
 	distributions []distribution
 }
@@ -62,7 +61,7 @@ func isFirst(metric, measurement []byte) bool {
 	return string(metric) == "OVERALL" && string(measurement) == "RunTime(ms)"
 }
 
-// add takes one figure.
+// add adds one figure.
 func (s *summary) add(g *groups, metric, measurement, value []byte) tool.Verdict {
 	if string(metric) == "OVERALL" {
 		return s.addOverall(measurement, value)
@@ -103,7 +102,7 @@ func (s *summary) add(g *groups, metric, measurement, value []byte) tool.Verdict
 		s.distribution(n.operation).percentiles = true
 	}
 	if bytes.Equal(s.metric, metric) && s.count == 0 {
-		return tool.Ignored // without a sample these are placeholders
+		return tool.Ignored // placeholders if there are no samples
 	}
 	v, ok := decimal.Parse(value, microseconds)
 	switch {
@@ -165,9 +164,8 @@ func (s *summary) addReturn(n *name, status string, value []byte) tool.Verdict {
 	return tool.Reported
 }
 
-// statistic returns the name of a latency for a measurement such as
-// 99.9PercentileLatency(us); empty for anything else, such as the rows of a
-// histogram.
+// statistic returns the name of a latency for a measurement such as 99.9PercentileLatency(us);
+// empty for other measurements, such as rows of a histogram.
 func statistic(m string) string {
 	switch m {
 	case "AverageLatency(us)", "Average":
@@ -226,9 +224,8 @@ func (g *groups) isOperation(op string) bool {
 	return false
 }
 
-// total is the number of operations, which YCSB does not print: it prints the
-// rate and the time that it divided by. The sum over the kinds would count the
-// parts of a read-modify-write besides the whole.
+// total returns the number of operations. YCSB does not print it, but prints the rate and the time
+// by which it divided. The sum over the kinds would count a read-modify-write and its parts.
 func (s *summary) total() series.Optional[uint64] {
 	if s.undefined && s.elapsed.Known && s.elapsed.Value == 0 {
 		return series.Some(uint64(0))
@@ -246,7 +243,7 @@ func (s *summary) total() series.Optional[uint64] {
 
 func isOK(status string) bool { return status == "OK" || status == "BATCHED_OK" }
 
-// errors returns the number of operations that failed, whatever the status.
+// errors returns the number of failed operations, whatever their status.
 func (s *summary) errors() (n uint64, known bool) {
 	for _, c := range s.returns {
 		if !isOK(c.status) {
@@ -259,9 +256,9 @@ func (s *summary) errors() (n uint64, known bool) {
 	return s.failed, s.failed > 0
 }
 
-// verdict returns why the run failed; empty if it did not. YCSB's exit status is
-// 0 either way. A row that was not found is an error to YCSB and is counted
-// as one, but it fails a run only if nothing else was found.
+// verdict returns why the run failed; empty if it did not. YCSB exits with 0 in both cases. YCSB
+// counts a row that was not found as an error, and so does benchwatch, but the run only fails if no
+// row was found.
 func (s *summary) verdict(total series.Optional[uint64], failures uint64) string {
 	var good, missing uint64
 	var list []string

@@ -1,10 +1,9 @@
-// Package ycsb reads YCSB, the Java program: its command line, its status lines and
-// its summary. The formats are those of 0.17.0 and of the main branch, which calls
-// itself 0.18.0-SNAPSHOT (StatusThread, Measurements and its exporters).
+// Package ycsb reads YCSB, the Java program: its command line, its status lines and its summary.
+// Formats: 0.17.0 and the main branch, which calls itself 0.18.0-SNAPSHOT (StatusThread,
+// Measurements and its exporters).
 //
-// YCSB prints no latency of all operations, counts a failed operation as one that
-// ended, and exits with 0 whatever happens. The parser therefore decides from
-// counts and messages whether a run failed.
+// YCSB prints no latency over all operations, counts failed operations as ended ones, and always
+// exits with 0. The parser therefore uses counts and messages to decide whether a run failed.
 package ycsb
 
 import (
@@ -35,8 +34,7 @@ var Tool = &tool.Tool{
 // mainClasses are YCSB's entry points, now and before 0.15.
 var mainClasses = []string{"site.ycsb.Client", "com.yahoo.ycsb.Client"}
 
-// matchArgs recognises a JVM that runs YCSB and a Python that runs its
-// launcher.
+// matchArgs recognises a JVM that runs YCSB, and a Python that runs its launcher.
 func matchArgs(base string, args []string) bool {
 	base = strings.TrimSuffix(base, ".exe")
 	switch {
@@ -48,7 +46,7 @@ func matchArgs(base string, args []string) bool {
 	return false
 }
 
-// isLauncher reports whether arg is a path of one of YCSB's scripts.
+// isLauncher reports whether arg is the path of one of YCSB's scripts.
 func isLauncher(arg string) bool {
 	switch path.Base(arg) {
 	case "ycsb", "ycsb.sh", "ycsb.py":
@@ -67,7 +65,7 @@ func mainClass(args []string) int {
 	return -1
 }
 
-// sniff looks for texts that only YCSB prints, on either stream.
+// sniff recognises texts that only YCSB prints, on either stream.
 func sniff(head []byte) int {
 	for _, c := range [...]struct {
 		text  string

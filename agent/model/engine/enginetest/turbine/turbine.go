@@ -1,6 +1,6 @@
-// Package turbine is a made-up engine with one metric and one measure. It shows
-// that an engine is one package and one line of the registry: a test adds that
-// line and finds the measure everywhere.
+// Package turbine is an invented engine with one metric and one measure. It shows that an engine
+// takes one package and one line of the registry: a test adds that line and finds the measure
+// everywhere.
 package turbine
 
 import (
@@ -12,7 +12,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/measure"
 )
 
-// Engine is the turbine. Its servers turn 50 times a second at any address.
+// Engine is the turbine. Its servers turn 50 times per second at any address.
 var Engine = &engine.Engine{
 	Name: "turbine",
 	Open: func(engine.Target, *slog.Logger) (engine.Prober, error) { return prober{}, nil },

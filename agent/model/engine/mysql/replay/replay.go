@@ -34,14 +34,14 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/engine/mysql"
 )
 
-// recording is what all nodes answered.
+// recording contains the answers of all nodes.
 type recording struct {
 	// first and last are the seconds (Unix time) of the first and last tick.
 	first, last int64
 	nodes       map[string]map[int64]*answer
 }
 
-// answer is what one node answered in one second.
+// answer contains the answers of one node in one second.
 type answer struct {
 	wait   time.Duration // from the full second to the last answer
 	err    string
@@ -134,18 +134,17 @@ func unescape(cell string) string { return escapes.Replace(cell) }
 // Node describes one server of a recording.
 type Node struct {
 	Name string
-	// Variables of the server, as SHOW GLOBAL VARIABLES gives them.
+	// Variables of the server, as returned by SHOW GLOBAL VARIABLES.
 	Variables mysql.Values
-	// Details in the order in which they are asked.
+	// Details in the order in which they are called.
 	Details []mysql.Detail
-	// Table names the recorded query that answers a statement; empty: the
-	// server refuses it.
+	// Table returns the name of the recorded query that answers a statement; empty: the server
+	// refuses it.
 	Table func(statement string) string
 }
 
-// Play samples the nodes of the recording in a folder, all of one cluster, once a
-// second. The frame of Unix second s is frames[s-first], with the samples in the
-// order of nodes.
+// Play samples the nodes of a recording, all in one cluster, once a second. The frame of Unix
+// second s is frames[s-first], with the samples in the order of nodes.
 func Play(t *testing.T, dir string, nodes []Node) (frames []engine.Frame, first int64) {
 	t.Helper()
 	r, err := load(dir)
@@ -193,7 +192,7 @@ func (r *recording) frames(nodes []Node) ([]engine.Frame, error) {
 	return got, <-done
 }
 
-// prober answers from the recording, each answer as late in its second as it was.
+// prober answers from the recording, with the delays of the recording.
 type prober struct {
 	recording *recording
 	target    engine.Target
@@ -242,8 +241,7 @@ func (p *prober) Rows(_ context.Context, statement string) ([]mysql.Row, error) 
 	return nil, mysql.ErrUnknownStatement
 }
 
-// workers answers a statement that asks for Unix times from the table as the
-// recorder read it, with dates.
+// workers converts the dates in the recorded table for a statement that asks for Unix times.
 func workers(recorded []mysql.Row) []mysql.Row {
 	columns := []string{"CHANNEL_NAME", "SERVICE_STATE", "APPLYING_TRANSACTION", "LAST_APPLIED_TRANSACTION"}
 	times := map[string]string{
@@ -262,7 +260,7 @@ func workers(recorded []mysql.Row) []mysql.Row {
 		}
 		for name, column := range times {
 			text, ok := r.Lookup(column)
-			unix := "0.000000" // of the year 0
+			unix := "0.000000" // for the year 0
 			if at, err := time.Parse("2006-01-02 15:04:05.999999", text); err == nil {
 				unix = fmt.Sprintf("%.6f", float64(at.UnixMicro())/1e6)
 			}
