@@ -1,10 +1,9 @@
-// Package archive keeps closed runs in an object store or a shared folder, where a
-// team's machines put them and read them.
+// Package archive keeps closed runs in an object store or a shared folder, where the machines of a
+// team write and read them.
 //
-// A run is a number of objects below runs/, each named after the hash of its own bytes,
-// and an index object below index/ that is written last: before it, nothing is visible.
-// No object is ever changed, so that writers do not disturb each other, and an upload
-// that was interrupted continues with the objects that are missing.
+// A run is a number of objects below runs/, each named after the hash of its content, and an index
+// object below index/ that is written last: without it nothing is visible. Objects never change, so
+// writers do not disturb each other, and an interrupted upload continues with the missing objects.
 package archive
 
 import (
@@ -26,19 +25,19 @@ import (
 // Options of an Archive.
 type Options struct {
 	URL string
-	// CredentialsFile has the keys of the bucket; empty: the environment.
+	// CredentialsFile contains the keys of the bucket; empty: the environment has them.
 	CredentialsFile string
-	// OmitOutput leaves out what the tool printed: the index has its summary.
+	// OmitOutput leaves out the tool's output; its summary is in the index.
 	OmitOutput bool
-	// Plain stores files as they are; else they are compressed with zstd.
+	// Plain stores files uncompressed; otherwise they are compressed with zstd.
 	Plain bool
-	// CacheDir keeps what was read; empty: DefaultCacheDir.
+	// CacheDir keeps objects that were read; empty: DefaultCacheDir.
 	CacheDir string
-	// Timeout is how long one request may take, in which at most 4 MiB are moved; 0: 30 s.
+	// Timeout limits one request, which moves at most 4 MiB; 0: 30 s.
 	Timeout time.Duration
 	Tools   tool.Set
-	// Pause is called now and then while runs are read and uploaded, and returns when
-	// that may continue; nil: always. Its error ends the work.
+	// Pause is called from time to time while runs are read and uploaded, and returns when that may
+	// continue; nil: always. Its error ends the work.
 	Pause func(context.Context) error
 }
 
@@ -49,7 +48,7 @@ func (o *Options) pause(ctx context.Context) error {
 	return o.Pause(ctx)
 }
 
-// Archive is one archive. Its methods may be used by several goroutines.
+// Archive is one archive. Its methods are safe for concurrent use.
 type Archive struct {
 	Options
 	bucket bucket
@@ -57,7 +56,7 @@ type Archive struct {
 	key    string
 
 	large      sync.Mutex
-	largeBytes int64 // of the large index objects that were read
+	largeBytes int64 // size of the large index objects read so far
 }
 
 // Open returns an archive without connecting to it.
@@ -79,11 +78,10 @@ func Open(opts Options) (*Archive, error) {
 	return &Archive{Options: opts, bucket: guard(b, l.name(), opts.Timeout), name: l.name(), key: l.key()}, nil
 }
 
-// Name is the address without its options.
+// Name returns the address without its options.
 func (a *Archive) Name() string { return a.name }
 
-// DefaultCacheDir is where runs of archives are cached unless the configuration names
-// another place.
+// DefaultCacheDir returns the folder for cached runs unless the configuration names another one.
 func DefaultCacheDir() string {
 	dir, err := os.UserCacheDir()
 	if err != nil {
@@ -92,12 +90,12 @@ func DefaultCacheDir() string {
 	return filepath.Join(dir, "benchwatch", "archive")
 }
 
-// listWorkers is how many index objects are read at once: 5000 take 3.2 s at 20 ms each.
+// listWorkers is the number of index objects read concurrently: 5000 take 3.2 s at 20 ms each.
 const listWorkers = 32
 
 // versions returns all versions of all runs, sorted by id. It reads no index.
 func (a *Archive) versions(ctx context.Context) ([]Entry, error) {
-	var found []object // which take less than entries, if there are too many
+	var found []object // smaller than entries, if there are too many
 	err := a.bucket.list(ctx, indexFolder, func(o object) error { found = append(found, o); return nil })
 	if err != nil {
 		return nil, err
@@ -128,10 +126,10 @@ func (a *Archive) Entries(ctx context.Context) ([]Entry, error) {
 	return kept, err
 }
 
-// Indexes reads the indexes of entries, in their order, from the cache or else the
-// archive. A cached file has the time of the object: a later upload of the same name is
-// read again. What can't be read of one run is passed to problem, and the others
-// continue; the error is from the archive itself or from ctx.
+// Indexes returns the indexes of entries, in their order, from the cache or the archive. A cached
+// file has the time of its object, so a later upload with the same name is read again. An error
+// that concerns one run is passed to problem, and the other runs continue; the returned error
+// concerns the archive or ctx.
 func (a *Archive) Indexes(ctx context.Context, entries []Entry, problem func(error)) ([]*Index, error) {
 	cache, err := a.cacheFolder("index")
 	if err != nil {
@@ -199,8 +197,8 @@ func (a *Archive) fetchIndex(ctx context.Context, e Entry) (*Index, []byte, erro
 	return x, data, err
 }
 
-// damagedObject returns the error for an object of a run that can't be read, which is
-// damage unless it is the archive that can't be read.
+// damagedObject returns the error for an object of a run that can't be read: damage, unless the
+// archive itself can't be read.
 func damagedObject(e Entry, what string, err error) error {
 	switch {
 	case errors.Is(err, errNoObject):
@@ -213,7 +211,7 @@ func damagedObject(e Entry, what string, err error) error {
 	return err
 }
 
-// getLarge reads a large index object, one at a time and not too many.
+// getLarge reads a large index object. It reads one at a time, and limits their total size.
 func (a *Archive) getLarge(ctx context.Context, name string) ([]byte, error) {
 	a.large.Lock()
 	defer a.large.Unlock()
@@ -234,11 +232,11 @@ func (a *Archive) List(ctx context.Context, problem func(error)) ([]*Index, erro
 	return a.Indexes(ctx, entries, problem)
 }
 
-// ErrNoRun is wrapped by the error for a name that no run or several runs have.
+// ErrNoRun is wrapped by the error for a name that matches no run or several runs.
 var ErrNoRun = errors.New("no such run")
 
-// Find returns the entry called name: an id, an id with ~ and an origin, or the
-// beginning of exactly one of these.
+// Find returns the entry called name: an id, an id with ~ and an origin, or a unique prefix of one
+// of these.
 func Find(entries []Entry, name string) (Entry, error) {
 	var exact, begin []Entry
 	for _, e := range entries {

@@ -58,7 +58,7 @@ Latency (ms):
          sum:                                15999.00
 `
 
-// newRun makes a closed run.
+// newRun creates a closed run.
 func newRun(t testing.TB, dataDir, id, generator string, change ...func(*rundir.Meta)) rundir.Directory {
 	t.Helper()
 	start := time.Date(2026, 11, 21, 2, 14, 3, 0, time.UTC)
@@ -82,7 +82,7 @@ func newRun(t testing.TB, dataDir, id, generator string, change ...func(*rundir.
 	return dir
 }
 
-// big gives a run output of several parts.
+// big gives a run output that needs several parts.
 func big(t testing.TB, dir rundir.Directory) {
 	t.Helper()
 	r := rand.NewChaCha8([32]byte{1})
@@ -188,8 +188,8 @@ func TestPushAndRead(t *testing.T) {
 	}
 }
 
-// TestKnownRunIsNotRead guards that a run that was uploaded and has not changed costs
-// nothing, and that the archive is believed, not the note.
+// TestKnownRunIsNotRead guards that an uploaded run that has not changed costs nothing, and that
+// the archive decides, not the note.
 func TestKnownRunIsNotRead(t *testing.T) {
 	root := t.TempDir()
 	a := newArchive(t, root)
@@ -199,7 +199,7 @@ func TestKnownRunIsNotRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Chmod(dir.Path(rundir.StdoutFile), 0); err != nil { // root reads it all the same
+	if err := os.Chmod(dir.Path(rundir.StdoutFile), 0); err != nil { // root can read it nevertheless
 		t.Fatal(err)
 	}
 	if p, err := a.Push(t.Context(), dir, known); err != nil || !p.Existed || p.ID != "one" {
@@ -218,8 +218,8 @@ func TestOpenRunIsRefused(t *testing.T) {
 	}
 }
 
-// TestPulledRunNamesNoLog: the log file that a run was read from on the machine that
-// uploaded it is not read on another one.
+// TestPulledRunNamesNoLog guards that a pulled run does not read the log file of the machine that
+// uploaded it.
 func TestPulledRunNamesNoLog(t *testing.T) {
 	a := newArchive(t, t.TempDir())
 	dir := newRun(t, t.TempDir(), "one", "gen1", func(m *rundir.Meta) { m.Log = &rundir.LogSource{Path: "/etc/shadow"} })
@@ -236,8 +236,8 @@ func TestPulledRunNamesNoLog(t *testing.T) {
 	}
 }
 
-// TestImpossibleIndex: an index of a run that is not closed, or of more than a run has, is
-// damaged, however right its checksum is.
+// TestImpossibleIndex guards that an index of an open run, or of more than a run can contain,
+// counts as damaged even with a correct checksum.
 func TestImpossibleIndex(t *testing.T) {
 	meta := rundir.Meta{ID: "one", StartedAt: time.Now(), ClosedAt: new(time.Time)}
 	sum := strings.Repeat("a", 64)
@@ -277,7 +277,8 @@ func manyParts(n int, p Part) (all []Part) {
 	return all
 }
 
-// TestWrongFileOfRightParts: the checksum of a file is checked beside those of its parts.
+// TestWrongFileOfRightParts guards that the checksum of a file is checked in addition to the
+// checksums of its parts.
 func TestWrongFileOfRightParts(t *testing.T) {
 	root := t.TempDir()
 	a := newArchive(t, root)
@@ -317,7 +318,7 @@ func TestWrongFileOfRightParts(t *testing.T) {
 	}
 }
 
-// TestSameIDFromTwoMachines guards that neither run hides the other.
+// TestSameIDFromTwoMachines guards that runs with the same id do not hide each other.
 func TestSameIDFromTwoMachines(t *testing.T) {
 	root := t.TempDir()
 	a := newArchive(t, root)
@@ -348,7 +349,7 @@ func TestSameIDFromTwoMachines(t *testing.T) {
 	}
 }
 
-// TestLaterMarker guards that a run with a later marker is one run, the new one.
+// TestLaterMarker guards that a run with a later marker is listed once, in its new version.
 func TestLaterMarker(t *testing.T) {
 	root := t.TempDir()
 	a := newArchive(t, root)
@@ -373,8 +374,8 @@ func TestLaterMarker(t *testing.T) {
 	same(t, dir, got)
 }
 
-// TestDamage guards that a damaged run is reported in one line and others are not
-// affected, and that a damaged cache heals.
+// TestDamage guards that a damaged run is reported in one line and does not affect others, and that
+// a damaged cache is repaired.
 func TestDamage(t *testing.T) {
 	root := t.TempDir()
 	a := newArchive(t, root)
@@ -425,7 +426,7 @@ func TestDamage(t *testing.T) {
 	if all, err := a.List(t.Context(), func(error) {}); err != nil || len(all) != 2 {
 		t.Error("a damaged cache hides runs:", len(all), err)
 	}
-	// What was removed, or is damaged and an index, is uploaded again.
+	// A removed or damaged run, or a damaged index, is uploaded again.
 	for _, x := range all {
 		if x.ID == "bad" {
 			if err := errors.Join(os.RemoveAll(filepath.Join(root, x.folder())), os.Remove(filepath.Join(root, x.object()))); err != nil {
@@ -447,7 +448,7 @@ func TestDamage(t *testing.T) {
 	}
 }
 
-// damage changes a byte in the middle, and not the time of the file.
+// damage changes a byte in the middle without changing the time of the file.
 func damage(t *testing.T, path string) {
 	t.Helper()
 	data, err := os.ReadFile(path)
@@ -463,7 +464,7 @@ func damage(t *testing.T, path string) {
 
 var errTorn = errors.New("killed")
 
-// tear makes a bucket fail after a number of writes and reads, as if the process were killed.
+// tear makes a bucket fail after a number of writes and reads, as if the process had been killed.
 func tear(b bucket, writes, reads int) bucket {
 	torn := b
 	torn.put = func(ctx context.Context, name string, data []byte) error {
@@ -481,8 +482,8 @@ func tear(b bucket, writes, reads int) bucket {
 	return torn
 }
 
-// TestInterrupted guards that an upload that ends after any object leaves nothing
-// visible, and that the next one uploads only the rest.
+// TestInterrupted guards that an upload that ends after any object leaves nothing visible, and that
+// the next one only uploads the rest.
 func TestInterrupted(t *testing.T) {
 	root := t.TempDir()
 	dir := newRun(t, t.TempDir(), "one", "gen1")
@@ -550,7 +551,7 @@ func TestInterruptedRead(t *testing.T) {
 	}
 }
 
-// TestTwoWriters guards that two that upload the same runs at once lose nothing.
+// TestTwoWriters guards that nothing is lost if two processes upload the same runs at once.
 func TestTwoWriters(t *testing.T) {
 	root := t.TempDir()
 	data := t.TempDir()
@@ -561,7 +562,7 @@ func TestTwoWriters(t *testing.T) {
 	var writers sync.WaitGroup
 	for n := range 2 {
 		a := newArchive(t, root)
-		a.Plain = n == 1 // also if their objects differ
+		a.Plain = n == 1 // even if their objects differ
 		writers.Go(func() {
 			for _, dir := range dirs {
 				if _, err := a.Push(t.Context(), dir, nil); err != nil {

@@ -15,15 +15,15 @@ import (
 	"github.com/minio/minio-go/v7"
 )
 
-// bucket is what an archive needs of an object store. Objects appear whole or not at all.
-// It has functions, not methods: what an interface holds keeps all methods of the types
-// in it in the program, and the library of S3 has hundreds.
+// bucket is what an archive needs from an object store. Objects appear completely or not at all. It
+// consists of functions: an interface would keep all methods of its implementations in the program,
+// and the S3 library has hundreds.
 type bucket struct {
 	put func(ctx context.Context, name string, data []byte) error
 	// get returns an object of at most limit bytes. errNoObject, errNotObject and errTooLong
-	// concern this object alone.
+	// concern only this object.
 	get func(ctx context.Context, name string, limit int64) ([]byte, error)
-	// list calls each for the objects below a folder, until that returns an error.
+	// list calls each for the objects below a folder until each returns an error.
 	list func(ctx context.Context, folder string, each func(object) error) error
 }
 
@@ -34,24 +34,24 @@ type object struct {
 }
 
 var (
-	// ErrUnavailable is wrapped by errors of the object store itself, which concern
-	// every run: it does not exist, does not answer, is full or refuses.
+	// ErrUnavailable is wrapped by errors of the object store itself, which concern every run: it
+	// does not exist, does not answer, is full, or refuses.
 	ErrUnavailable = errors.New("archive is unavailable")
 	errNoObject    = errors.New("no such object")
-	// errNotObject is returned for a single object that is something else.
+	// errNotObject is returned for an object that is something else.
 	errNotObject = errors.New("can't be read")
 	errTooLong   = errors.New("object is longer than recorded")
 	errTooMany   = errors.New("it lists too many objects")
 )
 
 const (
-	// maxListing bounds a listing in memory, in bytes: 250,000 objects.
+	// maxListing limits the memory of a listing in bytes: 250,000 objects.
 	maxListing = 48 << 20
-	// listedSize is about what an object takes beside its name while the list grows.
+	// listedSize is approximately the memory of an object besides its name while the list grows.
 	listedSize = 128
 )
 
-// guard bounds the listings of a bucket, and makes its errors ones for people.
+// guard limits the listings of a bucket and turns its errors into messages for people.
 func guard(b bucket, name string, timeout time.Duration) bucket {
 	return bucket{
 		put: func(ctx context.Context, object string, data []byte) error {
@@ -79,7 +79,7 @@ const (
 	isLocked = "the bucket is read-only"
 )
 
-// reasons are what codes of S3 mean. Services have codes of their own for a full store.
+// reasons explain error codes of S3. Services use different codes for a full store.
 var reasons = map[string]string{
 	"NoSuchBucket": "the bucket does not exist",
 	"AccessDenied": isDenied, "AllAccessDisabled": isDenied,
@@ -90,8 +90,8 @@ var reasons = map[string]string{
 	"ExpiredToken":          "the credentials are refused (ExpiredToken)",
 }
 
-// explain returns one line for a person. It has nothing of the request, whose headers
-// are signed with a secret.
+// explain returns one line for people. It contains nothing of the request, whose headers are signed
+// with a secret.
 func explain(ctx context.Context, err error, bucket string, patience time.Duration) error {
 	if err == nil || ctx.Err() != nil || errors.Is(err, errNoObject) || errors.Is(err, errNotObject) || errors.Is(err, errTooLong) {
 		return err
@@ -125,7 +125,7 @@ func explain(ctx context.Context, err error, bucket string, patience time.Durati
 	return fmt.Errorf("%w: %s: %s", ErrUnavailable, bucket, why)
 }
 
-// cause is the innermost error: the errors around it quote the whole request.
+// cause returns the innermost error, since the errors around it quote the whole request.
 func cause(err error) error {
 	for {
 		inner := errors.Unwrap(err)

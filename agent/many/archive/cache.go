@@ -12,8 +12,8 @@ import (
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
 
-// cacheFolder returns a folder of the archive's cache, which only this user can read:
-// what tools print may have passwords.
+// cacheFolder returns a folder of the archive's cache that only this user can read, since a tool's
+// output may contain passwords.
 func (a *Archive) cacheFolder(name string) (string, error) {
 	dir := filepath.Join(a.CacheDir, a.key, name)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -22,7 +22,7 @@ func (a *Archive) cacheFolder(name string) (string, error) {
 	return dir, nil
 }
 
-// cachedIndex returns nil if the file is missing, damaged or from another upload.
+// cachedIndex returns the cached index, nil if the file is missing, damaged or from another upload.
 func cachedIndex(file string, e Entry) *Index {
 	f, err := rundir.Open(file)
 	if err != nil {
@@ -41,12 +41,12 @@ func cachedIndex(file string, e Entry) *Index {
 	return x
 }
 
-// cacheTime is in whole seconds, which every file system keeps.
+// cacheTime returns the upload time in whole seconds, which every file system preserves.
 func cacheTime(e Entry) time.Time { return e.Uploaded.Truncate(time.Second) }
 
-// storeIndex ignores a cache that can't be written.
+// storeIndex writes an index to the cache and ignores errors.
 func storeIndex(file string, e Entry, data []byte) {
-	temp := file + ".new" // whoever else writes it writes the same
+	temp := file + ".new" // any other writer writes the same content
 	err := os.WriteFile(temp, data, 0o600)
 	if err == nil {
 		err = os.Chtimes(temp, cacheTime(e), cacheTime(e))
@@ -59,7 +59,7 @@ func storeIndex(file string, e Entry, data []byte) {
 	}
 }
 
-// intact reports whether a directory has exactly the files of the run.
+// intact reports whether a directory contains exactly the files of the run.
 func intact(dir rundir.Directory, x *Index) bool {
 	names, err := filesOf(dir)
 	if err != nil {

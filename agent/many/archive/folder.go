@@ -14,8 +14,8 @@ import (
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
 
-// errNoFolder is returned for the folder of an archive that does not exist: it may be
-// a file system that is not mounted, so it is not made.
+// errNoFolder is returned if the folder of an archive does not exist. It is not created, since a
+// file system may not be mounted.
 var errNoFolder = errors.New("the folder does not exist")
 
 // folder is an archive in a directory, such as one that machines share.
@@ -71,7 +71,7 @@ func (f folder) get(ctx context.Context, name string, limit int64) ([]byte, erro
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, errNoObject
 	case errors.Is(err, syscall.EIO), errors.Is(err, syscall.ESTALE), errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
-		return nil, err // of the archive
+		return nil, err // error of the archive
 	case err != nil:
 		return nil, fmt.Errorf("%w: %w", errNotObject, cause(err))
 	}
@@ -79,7 +79,7 @@ func (f folder) get(ctx context.Context, name string, limit int64) ([]byte, erro
 	return readAtMost(r, limit)
 }
 
-// within returns an error if a folder on the way to an object is a link: who may write in
+// within returns an error if a folder on the path to an object is a link: users who can write to
 // the archive must not lead others out of it.
 func (f folder) within(name string) error {
 	for i, c := range name {

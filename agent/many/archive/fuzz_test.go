@@ -11,8 +11,8 @@ import (
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
 
-// Whatever is in an index object whose checksum is right: no panic, and what is accepted
-// names files within a run's folder, of parts that make them.
+// For any index object with a correct checksum: no panic, and an accepted index names only files
+// within a run's folder, made of its parts.
 func FuzzIndex(f *testing.F) {
 	hash := strings.Repeat("0a", 32)
 	row, err := json.Marshal(&review.Row{})
@@ -27,7 +27,7 @@ func FuzzIndex(f *testing.F) {
 		inner := []byte(`{"format":1,"run":` + run + `,"row":` + row + `,"files":` + files + `}`)
 		data, err := json.Marshal(sealed{digest(inner), inner})
 		if err != nil {
-			return // no JSON
+			return // not JSON
 		}
 		x, err := decodeIndex(e, data)
 		if err != nil {
@@ -49,7 +49,7 @@ func FuzzIndex(f *testing.F) {
 	})
 }
 
-// An index object's name is understood only if it is the one that benchwatch would give it.
+// The name of an index object is accepted only in exactly the form that benchwatch writes.
 func FuzzEntry(f *testing.F) {
 	f.Add("index/20261121T021403Z-x~0123456789abcdef~fedcba9876543210.json")
 	f.Add("20261121T021403Z-x~0123456789abcdef~../../../etc.json")

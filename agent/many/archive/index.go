@@ -23,45 +23,45 @@ const (
 )
 
 const (
-	// maxIndex is longer than any index object, in bytes. Indexes longer than usualIndex are
-	// read one at a time, and maxLarge bounds all of them together.
+	// maxIndex is the maximum size of an index object in bytes. Indexes larger than usualIndex are
+	// read one at a time, and maxLarge limits their total size.
 	maxIndex   = 2 << 20
 	usualIndex = 128 << 10
 	maxLarge   = 32 << 20
-	// maxFiles is more than there are files in a run, maxRun longer than all of them.
+	// maxFiles is the maximum number of files in a run, maxRun their maximum total size in bytes.
 	maxFiles = 100
 	maxRun   = 4 << 30
 )
 
 // Entry is a version of a run in the archive, as a listing shows it.
 type Entry struct {
-	// ID is the run's. Machines can use the same one: Origin distinguishes their runs.
+	// ID is the id of the run. Several machines may use the same id: Origin distinguishes their
+	// runs.
 	ID     string
 	Origin string
-	// Content changes with what was uploaded of the run: a marker that was set later
-	// makes another version.
+	// Content changes with the uploaded content: a marker set later creates another version.
 	Content string
 	// Uploaded is when the version became visible.
 	Uploaded time.Time
 }
 
-// Name is what names the run among all of the archive: its id and origin.
+// Name returns the name of the run within the archive: its id and origin.
 func (e Entry) Name() string { return e.ID + separator + e.Origin }
 
-// separator can't be in an id.
+// separator cannot occur in an id.
 const separator = "~"
 
-// hashLength is how many digits of a hash are in a name.
+// hashLength is the number of digits of a hash in a name.
 const hashLength = 16
 
 func (e Entry) object() string {
 	return indexFolder + e.ID + separator + e.Origin + separator + e.Content + ".json"
 }
 
-// folder has the objects with the run's files.
+// folder returns the folder with the objects of the run's files.
 func (e Entry) folder() string { return runsFolder + e.Name() + "/" }
 
-// entryOf returns the entry of an index object; ok is false for anything else.
+// entryOf returns the entry of an index object; ok is false for any other object.
 func entryOf(o object) (e Entry, ok bool) {
 	name, found := strings.CutSuffix(strings.TrimPrefix(o.name, indexFolder), ".json")
 	parts := strings.Split(name, separator)
@@ -87,7 +87,7 @@ func isHash(s string, length int) bool {
 type Index struct {
 	Entry `json:"-"`
 	Meta  rundir.Meta `json:"-"`
-	// Row is what a list shows of the run.
+	// Row contains the run's values for lists.
 	Row   review.Row `json:"-"`
 	Files []File     `json:"files"`
 }
@@ -100,15 +100,15 @@ type File struct {
 	SHA256 string `json:"sha256"`
 	// Omitted: the file was left out.
 	Omitted bool `json:"omitted,omitempty"`
-	// Parts are the objects with the file's bytes, in order.
+	// Parts are the objects with the file's content, in order.
 	Parts []Part `json:"parts,omitempty"`
 }
 
-// Part is a piece of a file and an object in the archive, named after its own hash.
+// Part is a piece of a file, stored as an object that is named after its own hash.
 type Part struct {
 	// SHA256 of the object's bytes.
 	SHA256 string `json:"sha256"`
-	// Size of the piece and Stored, the size of the object, are in bytes.
+	// Size is the size of the piece and Stored the size of the object, both in bytes.
 	Size   int64 `json:"size"`
 	Stored int64 `json:"stored"`
 	// Compressed: the object is compressed with zstd.
@@ -123,7 +123,7 @@ func (p Part) object(e Entry) string {
 	return name
 }
 
-// Stored is how many bytes the run's objects have.
+// Stored returns the total size of the run's objects in bytes.
 func (x *Index) Stored() (n int64) {
 	for _, f := range x.Files {
 		for _, p := range f.Parts {
@@ -151,7 +151,7 @@ type body struct {
 
 // sealed is an index object.
 type sealed struct {
-	SHA256 string          `json:"sha256"` // of Index
+	SHA256 string          `json:"sha256"` // checksum of Index
 	Index  json.RawMessage `json:"index"`
 }
 
@@ -171,11 +171,10 @@ func encodeIndex(run []byte, row *review.Row, files []File) ([]byte, error) {
 	return json.Marshal(sealed{digest(inner), inner})
 }
 
-// ErrDamaged is wrapped by errors about runs whose objects are not what was uploaded.
+// ErrDamaged is wrapped by errors about runs whose objects differ from what was uploaded.
 var ErrDamaged = errors.New("damaged in the archive")
 
-// decodeIndex checks everything that the rest relies on: the archive is a place where
-// others write.
+// decodeIndex checks everything on which other code relies, since others can write to the archive.
 func decodeIndex(e Entry, data []byte) (*Index, error) {
 	damaged := func(format string, args ...any) (*Index, error) {
 		return nil, fmt.Errorf("run %s is %w: its index %s", e.ID, ErrDamaged, fmt.Sprintf(format, args...))
@@ -233,8 +232,8 @@ func decodeIndex(e Entry, data []byte) (*Index, error) {
 	return x, nil
 }
 
-// isFile reports whether a file of a run can have a name: a plain one. Hidden files are
-// locks and what belongs to one machine.
+// isFile reports whether a file of a run can have this name. Hidden files are locks and files of
+// one machine.
 func isFile(name string) bool {
 	return name != "" && name[0] != '.' && len(name) <= 100 && path.Base(name) == name && !strings.ContainsAny(name, "/\\\x00\n")
 }

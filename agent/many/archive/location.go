@@ -24,15 +24,15 @@ type location struct {
 	query  url.Values
 }
 
-// options of an address, by scheme. They contain no secret.
+// options of an address, by scheme. They contain no secrets.
 var options = map[string][]string{
 	"s3":   {"endpoint", "region"},
 	"gs":   {"endpoint"},
 	"file": nil,
 }
 
-// CheckURL returns what is wrong with the address of an archive. It connects to
-// nothing and reads no file.
+// CheckURL returns what is wrong with the address of an archive. It neither connects nor reads a
+// file.
 func CheckURL(text string) error {
 	l, err := parse(text)
 	if err == nil && l.scheme == "file" && secret.FileExists(l.prefix) == nil {
@@ -41,7 +41,7 @@ func CheckURL(text string) error {
 	return err
 }
 
-// parse never repeats the address in an error: it may contain a secret.
+// parse never repeats the address in an error, since it may contain a secret.
 func parse(text string) (location, error) {
 	if filepath.IsAbs(text) {
 		return location{scheme: "file", prefix: filepath.Clean(text)}, nil
@@ -91,7 +91,7 @@ func parse(text string) (location, error) {
 
 var errNoEndpoint = errors.New("has an endpoint that is no http:// or https:// address")
 
-// endpointOf splits http://host:port; without a scheme it is https.
+// endpointOf splits http://host:port. The default scheme is https.
 func endpointOf(text string) (host string, insecure bool, err error) {
 	if !strings.Contains(text, "://") {
 		text = "https://" + text
@@ -103,7 +103,7 @@ func endpointOf(text string) (host string, insecure bool, err error) {
 	return u.Host, u.Scheme == "http", nil
 }
 
-// name is the address without its options, for people.
+// name returns the address without its options, for people.
 func (l location) name() string {
 	if l.scheme == "file" {
 		return l.prefix
@@ -111,16 +111,15 @@ func (l location) name() string {
 	return l.scheme + "://" + path.Join(l.bucket, l.prefix)
 }
 
-// key distinguishes archives.
+// key returns a text that distinguishes archives.
 func (l location) key() string {
 	return digest([]byte(l.scheme + "\n" + l.bucket + "\n" + l.prefix + "\n" + l.query.Encode()))[:16]
 }
 
-// ErrNoCredentials is returned if neither the environment nor a file has the keys of a
-// bucket.
+// ErrNoCredentials is returned if neither the environment nor a file contains the keys of a bucket.
 var ErrNoCredentials = errors.New("no credentials")
 
-// keys returns the keys of the bucket, from the first place that has some.
+// keys returns the keys of the bucket from the first source that has them.
 func (l location) keys(file string) (*credentials.Credentials, error) {
 	if file != "" {
 		found, err := readKeys(file)
@@ -143,8 +142,8 @@ func (l location) keys(file string) (*credentials.Credentials, error) {
 	return nil, fmt.Errorf("%w: archive %s: neither the environment nor a file has the keys of the bucket", ErrNoCredentials, l.name())
 }
 
-// readKeys reads a profile of a file in the format of ~/.aws/credentials; nil: it does
-// not have both keys.
+// readKeys reads a profile from a file in the format of ~/.aws/credentials; nil if it lacks one of
+// the keys.
 func readKeys(file string) (*credentials.Credentials, error) {
 	text, err := secret.ReadFile(file)
 	if err != nil {
@@ -168,8 +167,8 @@ func readKeys(file string) (*credentials.Credentials, error) {
 	return credentials.NewStaticV4(id, key, values["aws_session_token"]), nil
 }
 
-// hasRole reports whether this is a machine or a container of Amazon's, which can get
-// keys from there. Elsewhere a request for them takes long and fails.
+// hasRole reports whether this machine or container belongs to Amazon, so that it can request keys.
+// Elsewhere such a request takes long and fails.
 func hasRole() bool {
 	for _, name := range []string{"AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "AWS_CONTAINER_CREDENTIALS_FULL_URI", "AWS_WEB_IDENTITY_TOKEN_FILE"} {
 		if os.Getenv(name) != "" {

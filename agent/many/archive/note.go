@@ -9,13 +9,13 @@ import (
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
 
-// noteFile is in a run directory whose run is in the archive.
+// noteFile is a file in the directory of an archived run.
 const noteFile = ".archive.json"
 
-// note is what was archived of a run, so that an agent need not read the run again to
-// see that nothing has changed.
+// note describes what was archived, so that an agent need not read the run again to see that it is
+// unchanged.
 type note struct {
-	Archive string           `json:"archive"` // its key
+	Archive string           `json:"archive"` // the archive's key
 	Object  string           `json:"object"`
 	Files   map[string]stamp `json:"files"`
 }
@@ -41,7 +41,7 @@ func stamps(dir rundir.Directory) (map[string]stamp, error) {
 	return all, nil
 }
 
-// note records that a run is in the archive as its files were.
+// note records that a run is in the archive with these files.
 func (a *Archive) note(dir rundir.Directory, e Entry, files map[string]stamp) error {
 	return rundir.Replace(dir.Path(noteFile), 0o644, func(w io.Writer) error {
 		return json.NewEncoder(w).Encode(note{a.key, e.object(), files})

@@ -11,9 +11,9 @@ import (
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
 
-// Run returns the directory of an archived run in the cache, and fetches what is
-// missing or damaged there. The directory is to be read only. An error wraps ErrDamaged
-// if the archive's objects are damaged.
+// Run returns the directory of an archived run in the cache, after fetching what is missing or
+// damaged there. Callers must not change it. An error wraps ErrDamaged if the archive's objects are
+// damaged.
 func (a *Archive) Run(ctx context.Context, x *Index) (rundir.Directory, error) {
 	parent, err := a.cacheFolder(filepath.Join("runs", x.Origin+"-"+x.Content))
 	if err != nil {
@@ -41,7 +41,7 @@ func (a *Archive) Run(ctx context.Context, x *Index) (rundir.Directory, error) {
 			return "", err
 		}
 	}
-	err = os.RemoveAll(dir) // a damaged one
+	err = os.RemoveAll(dir) // damaged
 	if err == nil {
 		err = os.Rename(part, dir)
 	}
@@ -51,8 +51,8 @@ func (a *Archive) Run(ctx context.Context, x *Index) (rundir.Directory, error) {
 	return rundir.Directory(dir), nil
 }
 
-// Pull fetches a run into a data directory. existed: it is there already. The error
-// wraps rundir.ErrExists if another run there has the id.
+// Pull fetches a run into a data directory. existed: the run is already there. The error wraps
+// rundir.ErrExists if another run there has the id.
 func (a *Archive) Pull(ctx context.Context, x *Index, dataDir string) (dir rundir.Directory, existed bool, err error) {
 	dir = rundir.At(dataDir, x.ID)
 	if intact(dir, x) {
@@ -61,7 +61,7 @@ func (a *Archive) Pull(ctx context.Context, x *Index, dataDir string) (dir rundi
 	if _, err := os.Lstat(string(dir)); err == nil {
 		return dir, false, fmt.Errorf("%w: %s, with another content; remove that or choose another --data-dir", rundir.ErrExists, x.ID)
 	}
-	// By way of the cache, which continues what was interrupted.
+	// The cache lets an interrupted fetch continue.
 	from, err := a.Run(ctx, x)
 	if err != nil {
 		return dir, false, err
@@ -102,7 +102,7 @@ func copyFile(from, to rundir.Directory, name string) error {
 	return errors.Join(err, w.Close())
 }
 
-// create opens a file of a run to append to it.
+// create opens a file of a run for appending.
 func create(dir rundir.Directory, name string) (*os.File, error) {
 	if isOutput(name) {
 		return dir.OpenOutput(name)
@@ -110,8 +110,8 @@ func create(dir rundir.Directory, name string) (*os.File, error) {
 	return rundir.OpenRecord(dir.Path(name))
 }
 
-// fetch makes a directory have a file of a run. It continues after the parts that an
-// interrupted fetch has left there, and begins again if these are damaged.
+// fetch fetches a file of a run into a directory. It continues after the parts of an interrupted
+// fetch, or starts over if these are damaged.
 func (a *Archive) fetch(ctx context.Context, x *Index, dir rundir.Directory, f *File) error {
 	w, err := create(dir, f.Name)
 	if err != nil {

@@ -24,28 +24,28 @@ import (
 )
 
 const (
-	// partSize is how much of a file is one object: what an interruption costs at most.
+	// partSize is the part of a file in one object: an interruption costs at most this much.
 	partSize = 4 << 20
-	// maxStored is longer than a part that does not compress.
+	// maxStored is larger than a part that does not compress.
 	maxStored = partSize + partSize/8
 )
 
-// ErrOpen is returned for a run that is not closed: more would be written.
+// ErrOpen is returned for a run that is not closed, since more will be written.
 var ErrOpen = errors.New("the run is not closed yet")
 
-// Pushed is what Push did.
+// Pushed is the result of Push.
 type Pushed struct {
 	Entry
-	// Existed: the archive had the run already.
+	// Existed: the run already was in the archive.
 	Existed bool
-	// Objects were uploaded, with Bytes.
+	// Objects is the number of uploaded objects, Bytes their size.
 	Objects int
 	Bytes   int64
 }
 
-// Push uploads a closed run unless the archive has it. known are the index objects that
-// are known to be there; nil: Push looks. An error that wraps ErrUnavailable concerns the
-// archive, another one the run.
+// Push uploads a closed run unless the archive has it. known are names of existing index objects;
+// nil: Push looks them up. An error that wraps ErrUnavailable concerns the archive, any other error
+// the run.
 func (a *Archive) Push(ctx context.Context, dir rundir.Directory, known map[string]bool) (Pushed, error) {
 	if n, ok := a.noted(dir); ok && known[n.Object] {
 		e, _ := entryOf(object{name: n.Object})
@@ -58,14 +58,14 @@ func (a *Archive) Push(ctx context.Context, dir rundir.Directory, known map[stri
 	}
 	switch {
 	case err == nil:
-		_ = a.note(dir, done.Entry, before) // without it the run is only read again
+		_ = a.note(dir, done.Entry, before) // without the note the run is just read again
 	case !errors.Is(err, ErrUnavailable) && ctx.Err() == nil:
 		err = fmt.Errorf("archive run %s: %w", dir.ID(), err)
 	}
 	return done, err
 }
 
-// push uploads the parts of the run's files that are not there, and then the index.
+// push uploads the missing parts of the run's files, then the index.
 func (a *Archive) push(ctx context.Context, dir rundir.Directory, sizes map[string]stamp, known map[string]bool, done *Pushed) error {
 	run, err := readFile(dir, rundir.MetaFile)
 	if err != nil {
@@ -132,8 +132,8 @@ func (a *Archive) push(ctx context.Context, dir rundir.Directory, sizes map[stri
 	return err
 }
 
-// pushFile uploads the parts of a file that are not there. run is the content of run.json,
-// which the index describes too.
+// pushFile uploads the missing parts of a file. run is the content of run.json, which the index
+// contains as well.
 func (a *Archive) pushFile(ctx context.Context, dir rundir.Directory, name string, run []byte, there map[string]bool, done *Pushed) (File, error) {
 	file := File{Name: name, Omitted: a.omits(name)}
 	var r io.Reader = bytes.NewReader(run)
@@ -179,7 +179,7 @@ func (a *Archive) pushFile(ctx context.Context, dir rundir.Directory, name strin
 	return file, nil
 }
 
-// newPart returns the part with the bytes of a piece, and its object.
+// newPart returns the part for a piece, and its object.
 func (a *Archive) newPart(piece []byte) (Part, []byte) {
 	part, data := Part{Size: int64(len(piece))}, piece
 	if !a.Plain {
@@ -193,7 +193,7 @@ func (a *Archive) newPart(piece []byte) (Part, []byte) {
 
 func (a *Archive) omits(name string) bool { return a.OmitOutput && isOutput(name) }
 
-// origin distinguishes runs of the same id from different machines or times.
+// origin distinguishes runs with the same id from different machines or times.
 func origin(m *rundir.Meta) string {
 	facts := []string{m.Generator, m.StartedAt.UTC().Format(time.RFC3339Nano), m.BootID, strconv.Itoa(m.PID)}
 	if m.Import != nil {
@@ -222,7 +222,7 @@ func filesOf(dir rundir.Directory) ([]string, error) {
 	return names, nil // ReadDir sorts
 }
 
-// readFile reads a short file of a run.
+// readFile reads a small file of a run.
 func readFile(dir rundir.Directory, name string) ([]byte, error) {
 	f, err := rundir.Open(dir.Path(name))
 	if err != nil {
@@ -232,8 +232,8 @@ func readFile(dir rundir.Directory, name string) ([]byte, error) {
 	return readAtMost(f, maxIndex)
 }
 
-// One encoder with one goroutine's memory: an agent compresses seldom, beside a
-// benchmark.
+// One encoder with the memory of one goroutine: an agent rarely compresses, and a benchmark runs
+// beside it.
 var encoder = sync.OnceValue(func() *zstd.Encoder {
 	e, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithLowerEncoderMem(true), zstd.WithWindowSize(1<<20))
 	if err != nil {
@@ -258,7 +258,7 @@ var decoder = sync.OnceValue(func() *zstd.Decoder {
 	return d
 })
 
-// piece returns the bytes of a part from its object.
+// piece returns the content of a part from its object.
 func (p Part) piece(data []byte) ([]byte, error) {
 	if int64(len(data)) != p.Stored || digest(data) != p.SHA256 {
 		return nil, errors.New("does not match its checksum")

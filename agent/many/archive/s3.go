@@ -16,14 +16,14 @@ import (
 )
 
 const (
-	// amazonEndpoint becomes the one of the bucket's region. googleEndpoint speaks S3 with
-	// HMAC keys.
+	// amazonEndpoint is replaced by the endpoint of the bucket's region. googleEndpoint accepts S3
+	// requests with HMAC keys.
 	amazonEndpoint, googleEndpoint = "https://s3.amazonaws.com", "https://storage.googleapis.com"
-	// tries is how often the library makes a request that fails in a way that may pass.
+	// tries is how often the library sends a request that fails temporarily.
 	tries = 4
 )
 
-// openS3 returns a bucket of any server that speaks S3. It connects to nothing yet.
+// openS3 returns a bucket on any server with the S3 API. It does not connect.
 func openS3(l location, credentialsFile string, transport http.RoundTripper) (bucket, error) {
 	region := cmp.Or(l.query.Get("region"), os.Getenv("AWS_REGION"))
 	endpoint := cmp.Or(l.query.Get("endpoint"), os.Getenv("AWS_ENDPOINT_URL_S3"), os.Getenv("AWS_ENDPOINT_URL"))
@@ -31,7 +31,7 @@ func openS3(l location, credentialsFile string, transport http.RoundTripper) (bu
 		endpoint = cmp.Or(l.query.Get("endpoint"), googleEndpoint)
 	}
 	if endpoint != "" {
-		region = cmp.Or(region, "us-east-1") // such servers have one, and it need not be requested
+		region = cmp.Or(region, "us-east-1") // such servers have only one, which need not be requested
 	}
 	host, insecure, err := endpointOf(cmp.Or(endpoint, amazonEndpoint))
 	if err != nil {
@@ -82,21 +82,20 @@ func openS3(l location, credentialsFile string, transport http.RoundTripper) (bu
 }
 
 const (
-	// maxPage bounds a page of a listing, in bytes, and maxTags in elements of XML: a page
-	// has 1000 objects. maxAnswer bounds any other answer.
+	// maxPage limits a page of a listing in bytes, maxTags in XML elements: a page has 1000
+	// objects. maxAnswer limits any other answer.
 	maxPage, maxTags = 8 << 20, 30_000
 	maxAnswer        = 2*maxStored + 1<<20
 )
 
 var (
-	// errLongAnswer is returned for an answer that is longer than any right one.
+	// errLongAnswer is returned for an answer that is too long to be correct.
 	errLongAnswer = errors.New("it sends more than was requested")
-	// errNoStore is returned for an answer that is no listing, such as the page of a proxy.
+	// errNoStore is returned for an answer that is not a listing, such as a proxy's error page.
 	errNoStore = errors.New("the answer is not from an object store")
 )
 
-// transport ends requests after a time and answers after a size: the library has no
-// limit for either.
+// transport limits the time of requests and the size of answers, since the library limits neither.
 type transport struct {
 	http.RoundTripper
 	timeout time.Duration
@@ -106,7 +105,7 @@ func newTransport(timeout time.Duration) http.RoundTripper {
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	t.MaxIdleConnsPerHost = listWorkers
 	t.IdleConnTimeout = 10 * time.Second
-	t.DisableCompression = true // of objects that are compressed already
+	t.DisableCompression = true // objects are already compressed
 	t.MaxResponseHeaderBytes = 64 << 10
 	return &transport{t, timeout}
 }
@@ -132,7 +131,7 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// checkPage keeps from the library's decoder what is no page of a listing.
+// checkPage keeps anything but a page of a listing away from the library's decoder.
 func checkPage(page []byte, err error) error {
 	switch {
 	case err != nil && !errors.Is(err, errTooLong):
@@ -145,7 +144,7 @@ func checkPage(page []byte, err error) error {
 	return nil
 }
 
-// answer is the body of an answer, whose end ends the request.
+// answer is the body of an answer. Closing it ends the request.
 type answer struct {
 	io.Reader
 	body io.Closer

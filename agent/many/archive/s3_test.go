@@ -21,8 +21,8 @@ import (
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
 
-// remote is an S3 server within a bubble of synctest: it answers each request after a
-// time, and counts.
+// remote is an S3 server within a synctest bubble. It answers each request after a delay, and
+// counts requests.
 type remote struct {
 	delay   time.Duration
 	objects map[string][]byte // by key
@@ -76,7 +76,7 @@ func respond(status int, body []byte) *http.Response {
 	return &http.Response{StatusCode: status, Header: header, Body: io.NopCloser(bytes.NewReader(body)), ContentLength: int64(len(body))}
 }
 
-// page is a page of 1000 objects, which the token tells from the others.
+// page returns a page of 1000 objects, selected by the token.
 func (r *remote) page(prefix, token string) []byte {
 	from, _ := strconv.Atoi(token)
 	var keys []string
@@ -112,8 +112,8 @@ func newRemoteArchive(t *testing.T, r *remote) *Archive {
 	return &Archive{Options: options, bucket: guard(b, l.name(), timeout), name: l.name(), key: l.key()}
 }
 
-// TestListMany guards that the first list of 5,000 runs takes less than 5 s at 20 ms a
-// request, by requests at the same time, and that the next one reads no index.
+// TestListMany guards that the first listing of 5,000 runs takes less than 5 s at 20 ms per
+// request, by concurrent requests, and that the next one reads no index.
 func TestListMany(t *testing.T) {
 	const runs = 5000
 	a := newArchive(t, t.TempDir())
@@ -150,8 +150,8 @@ func TestListMany(t *testing.T) {
 	})
 }
 
-// TestRepeatedRequests guards that a request that fails for a moment is repeated, and one
-// that fails for good or is not answered is one clear error.
+// TestRepeatedRequests guards that a temporary failure is retried, and that a permanent failure or
+// a missing answer gives one clear error.
 func TestRepeatedRequests(t *testing.T) {
 	for name, tt := range map[string]struct {
 		fail     func(n int) (*http.Response, error)

@@ -13,29 +13,29 @@ import (
 // UploaderOptions of an Uploader.
 type UploaderOptions struct {
 	DataDir string
-	// Open returns the archive of the present configuration, nil if there is none.
+	// Open returns the archive in the current configuration, nil if there is none.
 	Open func() (*Archive, error)
 	// Busy reports whether a run is in progress, which uploads would disturb.
 	Busy func() bool
 	Log  *slog.Logger
 }
 
-// Stats are what an Uploader has done since it was made.
+// Stats is what an Uploader has done since its creation.
 type Stats struct {
-	// Enabled: an archive is configured. Without one the rest is 0.
+	// Enabled: an archive is configured. Otherwise all other fields are 0.
 	Enabled bool
-	// Pending runs are closed and not in the archive.
+	// Pending is the number of closed runs that are not in the archive.
 	Pending int
-	// Uploaded runs, and attempts that failed.
+	// Uploaded counts runs, Failures failed attempts.
 	Uploaded, Failures uint64
 	// Failing: the last attempt failed.
 	Failing bool
-	// LastSuccess is when a run was last uploaded; zero: not yet.
+	// LastSuccess is when a run was last uploaded; zero: never.
 	LastSuccess time.Time
 }
 
-// Uploader uploads the closed runs of a data directory, one after the other and while
-// no run is in progress. What fails is tried again, less and less often.
+// Uploader uploads the closed runs of a data directory, one after the other and only while no run
+// is in progress. It retries failures at growing intervals.
 type Uploader struct {
 	UploaderOptions
 	poll, longest time.Duration
@@ -44,28 +44,28 @@ type Uploader struct {
 	mu    sync.Mutex
 	stats Stats
 
-	// Of Run alone.
-	key      string               // of the archive that done is about
-	done     map[string]time.Time // runs that need no look, by the time of the last one
-	reported map[string]string    // the last error of each run, "" for the archive
+	// The fields below belong to Run.
+	key      string               // key of the archive to which done refers
+	done     map[string]time.Time // finished runs, with the time of their last check
+	reported map[string]string    // the last error of each run; "": of the archive
 }
 
 const (
-	// pollInterval is how often closed runs are looked for and, while a run is in progress,
-	// whether it has ended.
+	// pollInterval is the interval for looking for closed runs and, while a run is in progress, for
+	// its end.
 	pollInterval = 10 * time.Second
-	// longestPause is the longest time between attempts that fail.
+	// longestPause is the longest time between failing attempts.
 	longestPause = 10 * time.Minute
-	// lookAgain is how often archived runs are looked at for later markers.
+	// lookAgain is the interval for checking archived runs for later markers.
 	lookAgain = time.Hour
 )
 
-// NewUploader returns an uploader that does nothing until Run.
+// NewUploader returns an uploader that does nothing before Run.
 func NewUploader(opts UploaderOptions) *Uploader {
 	return &Uploader{UploaderOptions: opts, poll: pollInterval, longest: longestPause, kick: make(chan struct{}, 1)}
 }
 
-// Kick ends a pause between attempts: the configuration has changed.
+// Kick ends a pause between attempts, because the configuration has changed.
 func (u *Uploader) Kick() {
 	select {
 	case u.kick <- struct{}{}:
@@ -73,7 +73,7 @@ func (u *Uploader) Kick() {
 	}
 }
 
-// Stats returns at once.
+// Stats returns the current state without waiting.
 func (u *Uploader) Stats() Stats {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -108,7 +108,7 @@ func (u *Uploader) Run(ctx context.Context) {
 	}
 }
 
-// pass uploads what is pending and reports whether nothing failed.
+// pass uploads the pending runs and reports whether nothing failed.
 func (u *Uploader) pass(ctx context.Context) bool {
 	a, err := u.Open()
 	if a == nil && err == nil {
@@ -155,7 +155,7 @@ func (u *Uploader) pass(ctx context.Context) bool {
 	return good
 }
 
-// failed counts an error and logs it unless it is the same as the last one.
+// failed counts an error and logs it unless it equals the last one.
 func (u *Uploader) failed(ctx context.Context, name string, err error) bool {
 	if ctx.Err() != nil {
 		return false
@@ -186,7 +186,7 @@ func (u *Uploader) pending(a *Archive) ([]rundir.Directory, error) {
 		meta, err := dir.Load()
 		switch {
 		case err != nil, !meta.Closed():
-			continue // the watcher reports a damaged run
+			continue // the watcher reports damaged runs
 		case meta.Replay != nil:
 			present[id] = now
 			continue
@@ -221,7 +221,7 @@ func (u *Uploader) upload(ctx context.Context, a *Archive, dir rundir.Directory)
 	return nil
 }
 
-// idle returns when no run is in progress, or with the error of ctx.
+// idle waits until no run is in progress, or returns the error of ctx.
 func (u *Uploader) idle(ctx context.Context) error {
 	if !u.Busy() {
 		return ctx.Err()

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// FuzzLoad: whatever is in sweep.json is refused, or read as a sweep that is the same
-// after it was written.
+// FuzzLoad guards that any sweep.json is either refused, or read as a sweep that stays the same
+// when written and read again.
 func FuzzLoad(f *testing.F) {
 	f.Add([]byte(`{"id":"one","created_at":"2026-11-21T02:14:03Z","sets":[{"name":"threads","values":["1","2"]}],"repeat":2,"order":"given","command":["sysbench","--threads={threads}","run"],
 		"steps":[{"number":1,"values":{"threads":"1"},"repeat":1,"state":"done","run_id":"one-001","attempt":1,"seconds":61.5},{"number":2,"values":{"threads":"2"},"repeat":1,"state":"pending"}]}`))
@@ -34,7 +34,7 @@ func FuzzLoad(f *testing.F) {
 			t.Fatalf("the next step is over: %+v", next)
 		}
 		if s.Save() != nil {
-			return // a year that JSON can't have
+			return // a year that JSON can't represent
 		}
 		again, err := Load(root, "one")
 		if err != nil {

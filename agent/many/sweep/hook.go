@@ -11,8 +11,8 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/table"
 )
 
-// CheckHook returns an error if a hook has a placeholder where a value can't be
-// quoted: a quoted word in quotes is not quoted.
+// CheckHook returns an error if a hook has a placeholder in a place where its value can't be
+// quoted, such as within quotes.
 func CheckHook(command string, sets []Set) error {
 	for _, s := range sets {
 		token := "x" + rand.Text()
@@ -31,11 +31,10 @@ func CheckHook(command string, sets []Set) error {
 	return nil
 }
 
-// bare counts how often a token is in unquoted words, where a quoted one can stand
-// in its place.
+// bare counts the occurrences of a token in unquoted words, where a quoted value can replace it.
 func bare(file *syntax.File, token string) int {
 	n := 0
-	var within []bool // of each node above: that it is not such a place
+	var within []bool // for each enclosing node: whether it rules out such a place
 	syntax.Walk(file, func(node syntax.Node) bool {
 		if node == nil {
 			within = within[:len(within)-1]
@@ -62,11 +61,11 @@ func bare(file *syntax.File, token string) int {
 	return n
 }
 
-// variable is the name of the environment variable with the value of a set.
+// variable returns the name of the environment variable with a set's value.
 func variable(set string) string { return "BENCHWATCH_" + strings.ToUpper(set) }
 
-// environment returns what a hook of a step has: its values as BENCHWATCH_NAME,
-// and also as SWEEP_NAME.
+// environment returns the environment of a step's hooks: its values as BENCHWATCH_NAME, and also as
+// SWEEP_NAME.
 func (s *Sweep) environment(step *Step) []string {
 	env := append(os.Environ(), "SWEEP_ID="+s.ID, "SWEEP_RUN="+step.RunID)
 	for name, value := range step.Values {
@@ -75,8 +74,8 @@ func (s *Sweep) environment(step *Step) []string {
 	return env
 }
 
-// hookText returns a hook with its placeholders replaced by the values of a step,
-// quoted for the shell.
+// hookText returns a hook in which the step's values, quoted for the shell, replace the
+// placeholders.
 func hookText(command string, step *Step) string {
 	quoted := map[string]string{}
 	for name, value := range step.Values {

@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// TestHookValuesAreNotRun guards that a value in a hook is a word of the shell and
-// never a part of its program, wherever the placeholder is; and that a place
-// where that can't be is refused.
+// TestHookValuesAreNotRun guards that a value in a hook is always a word of the shell and never
+// part of its program, wherever the placeholder is, and that a place where this is impossible is
+// refused.
 func TestHookValuesAreNotRun(t *testing.T) {
 	values := []string{
 		"$(touch f)", "`touch f`", "'; touch f; '", `"; touch f; "`, "x[$(touch f)]", "\n touch f\n", "a b", `\`, "${x:-$(touch f)}", "-", "\"$(touch f)\"",
@@ -60,7 +60,7 @@ func TestHookValuesAreNotRun(t *testing.T) {
 			if _, ran := os.Stat(filepath.Join(cmd.Dir, "f")); ran == nil {
 				t.Errorf("%s: the value %q was run", hook, v)
 			}
-			fields := strings.Contains(hook, "$(") // the shell splits what a command prints
+			fields := strings.Contains(hook, "$(") // the shell splits the output of a command
 			if err != nil || !fields && !strings.Contains(string(out), v) {
 				t.Errorf("%s: %q printed %q, %v", hook, v, out, err)
 			}

@@ -1,10 +1,9 @@
-// Package sweep is one benchmark with many combinations of parameters: which steps
-// there are, running them one after the other, when to stop, and which number of
-// threads is best.
+// Package sweep runs one benchmark with many combinations of parameters: it plans the steps, runs
+// them one after the other, decides when to stop, and finds the best number of threads.
 //
-// A [Set] has a name and values. [Plan] makes a [Step] of each combination, [Sweep]
-// is the state on disk by which a sweep survives a crash, [Runner] runs the steps,
-// and [Sweep.Results] sums up the runs.
+// A [Set] has a name and values. [Plan] makes a [Step] of each combination. A [Sweep] is the state
+// on disk with which a sweep survives a crash. A [Runner] runs the steps, and [Sweep.Results] sums
+// up the runs.
 package sweep
 
 import (
@@ -24,16 +23,15 @@ type Set struct {
 	Values []string `json:"values"`
 }
 
-// ThreadsSet is the set that scalability is about.
+// ThreadsSet is the set that scalability refers to.
 const ThreadsSet = "threads"
 
-// maxSteps bounds a sweep; more is a typing error.
+// maxSteps limits a sweep. More steps are a typing error.
 const maxSteps = 10_000
 
 var setName = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_]*$`)
 
-// ParseSet reads name=value,value…. A number of threads must be a whole number of
-// at least 1.
+// ParseSet reads name=value,value…. A number of threads must be a whole number of at least 1.
 func ParseSet(text string) (Set, error) {
 	name, list, ok := strings.Cut(text, "=")
 	if !ok || !setName.MatchString(name) {
@@ -59,11 +57,11 @@ func ParseSet(text string) (Set, error) {
 	return s, nil
 }
 
-// placeholder is {name} in a command.
+// placeholder matches {name} in a command.
 var placeholder = regexp.MustCompile(`\{([a-zA-Z_][a-zA-Z0-9_]*)\}`)
 
-// Check returns an error for sets and texts that do not fit together: a set that
-// nothing uses, a placeholder without a set.
+// Check returns an error if sets and texts do not match: a set that no text uses, or a placeholder
+// without a set.
 func Check(sets []Set, texts []string) error {
 	if len(sets) == 0 {
 		return errors.New("nothing is varied: --set is missing")
@@ -108,9 +106,9 @@ const (
 	Random Order = "random"
 )
 
-// Plan returns the steps: all combinations once, then all again for each repeat, so
-// that slow changes of the machine do not affect one combination only. In random
-// order each round is shuffled by itself.
+// Plan returns the steps: all combinations once, then all again for each repeat, so that slow
+// changes of the machine do not affect a single combination. In random order each round is shuffled
+// separately.
 func Plan(sets []Set, repeat int, order Order, warmup bool) ([]Step, error) {
 	n := repeat
 	for _, s := range sets {
@@ -139,7 +137,7 @@ func Plan(sets []Set, repeat int, order Order, warmup bool) ([]Step, error) {
 	return steps, nil
 }
 
-// combinations returns those of the sets' values, the last set changing fastest.
+// combinations returns all combinations of the sets' values. The last set changes fastest.
 func combinations(sets []Set) []map[string]string {
 	all := []map[string]string{{}}
 	for _, s := range sets {

@@ -15,18 +15,18 @@ import (
 	"github.com/benchwatch/benchwatch/agent/run/review"
 )
 
-// Result is what a sweep measured.
+// Result is the result of a sweep.
 type Result struct {
 	ID string `json:"id"`
-	// Average is what represents repeated runs: their median or, with --mean, their mean.
+	// Average says what represents repeated runs: their median or, with --mean, their mean.
 	Average      compare.Average `json:"average"`
 	Combinations []Combination   `json:"combinations"`
 	Advice       []Advice        `json:"advice,omitempty"`
 	// Found is the result of a search.
 	Found *Found `json:"found,omitempty"`
-	// Failed are steps without a result.
+	// Failed are the steps without a result.
 	Failed []Step `json:"failed,omitempty"`
-	// Runs are those that the result is of, Scale is the set that is scaled up.
+	// Runs are the runs in the result. Scale is the set that is scaled up.
 	Runs  []review.Row `json:"-"`
 	Scale string       `json:"-"`
 
@@ -34,31 +34,30 @@ type Result struct {
 	measures []review.Measure
 }
 
-// Combination is values of the sets with the runs that had them. Its measures are
-// those of [report.Measures], summed up over the runs; the medians or means of the
-// servers' are a list.
+// Combination is a combination of values with its runs. Its values are the measures of
+// [report.Measures] summed up over the runs, and for the servers a list of medians or means.
 type Combination struct {
 	Values map[string]string `json:"values"`
 	Runs   []string          `json:"runs"`
 	// State is done, or skipped or pending if there is no run.
 	State State `json:"state"`
-	// Latency are medians or means, in seconds by statistic, of LatencyOperation or,
-	// if that is empty, of transactions.
+	// Latency are medians or means in seconds by statistic, for LatencyOperation or, if that is
+	// empty, for transactions.
 	Latency          map[string]float64 `json:"latency_seconds,omitempty"`
 	LatencyOperation string             `json:"latency_operation,omitempty"`
 
-	// Servers are medians or means of what was observed of the servers.
+	// Servers are medians or means of measures of the servers.
 	Servers []Observed `json:"servers,omitempty"`
 	Reason  string     `json:"reason,omitempty"`
 
 	rows []review.Row
-	// spreads are those of the tables' measures by their fields, in base units.
+	// spreads are the spreads of the tables' measures by field, in base units.
 	spreads map[string]compare.Spread
 	average compare.Average
 }
 
 // MarshalJSON returns the combination with a field for each measure of the tool: the spread of a
-// rate, the median or mean of another.
+// rate, the median or mean of any other measure.
 func (c Combination) MarshalJSON() ([]byte, error) {
 	type plain Combination
 	var fields []table.Field
@@ -75,7 +74,7 @@ func (c Combination) MarshalJSON() ([]byte, error) {
 	return table.MarshalFields(plain(c), fields)
 }
 
-// Observed is the median or mean of a measure of the servers in its base unit.
+// Observed is the median or mean of a measure of the servers, in its base unit.
 type Observed struct {
 	Name  string  `json:"name"`
 	Unit  string  `json:"unit"`
@@ -94,11 +93,11 @@ type Advice struct {
 	Best   Point             `json:"best"`
 	Knee   *Point            `json:"knee,omitempty"`
 	USL    *USL              `json:"usl,omitempty"`
-	// Lines are the same as text, with further notes.
+	// Lines are the same in words, with further notes.
 	Lines []string `json:"lines"`
 }
 
-// Results sums the sweep up. rows are its runs by id.
+// Results sums up the sweep. rows are its runs by id.
 func (s *Sweep) Results(rows map[string]review.Row, average compare.Average) Result {
 	r := Result{ID: s.ID, Average: average, sets: s.Sets, Scale: s.Scale(), Found: s.found()}
 	sets := s.Sets
@@ -136,7 +135,7 @@ func (s *Sweep) combination(values map[string]string, rows map[string]review.Row
 			continue
 		}
 		out.State, out.Reason = Done, ""
-		if row, ok := rows[step.RunID]; ok { // else it was removed
+		if row, ok := rows[step.RunID]; ok { // otherwise it was removed
 			out.Runs = append(out.Runs, step.RunID)
 			done = append(done, row)
 		}
@@ -175,7 +174,7 @@ func spreadOf(m *review.Measure, rows []review.Row) compare.Spread {
 	return compare.NewSpread(values)
 }
 
-// advise looks at each combination of the other sets by itself.
+// advise gives advice for each combination of the other sets.
 func (s *Sweep) advise(all []Combination, average compare.Average) []Advice {
 	scale := s.scale()
 	if scale.Name != ThreadsSet {
@@ -209,12 +208,12 @@ func (s *Sweep) advise(all []Combination, average compare.Average) []Advice {
 }
 
 func threadsOf(x *Combination) float64 {
-	n, _ := strconv.ParseFloat(x.Values[ThreadsSet], 64) // ParseSet has checked it
+	n, _ := strconv.ParseFloat(x.Values[ThreadsSet], 64) // checked by ParseSet
 	return n
 }
 
-// advice looks for the best number of threads and the knee, and fits the law.
-// measured are in the order of threads.
+// advice finds the best number of threads and the knee, and fits the scalability law. measured is
+// ordered by threads.
 func advice(measured []Combination, average compare.Average) Advice {
 	points := make([]Point, len(measured))
 	for i := range measured {
@@ -252,8 +251,7 @@ func (a *Advice) add(format string, args ...any) {
 
 func threadsText(n float64) string { return table.Plural(int(n), "thread") }
 
-// addNoise names the other numbers of threads that can't be distinguished from the
-// best.
+// addNoise names the other numbers of threads that can't be distinguished from the best one.
 func (a *Advice) addNoise(measured []Combination, best *Combination) {
 	top, _ := best.tps()
 	if top.N < 2 {
@@ -276,7 +274,7 @@ func (a *Advice) addNoise(measured []Combination, best *Combination) {
 	}
 }
 
-// addLaw fits the Universal Scalability Law, with how far to believe it.
+// addLaw fits the Universal Scalability Law, and says how reliable the fit is.
 func (a *Advice) addLaw(points []Point) {
 	u, err := Fit(points)
 	if err != nil {
@@ -314,8 +312,8 @@ func (a *Advice) addLaw(points []Point) {
 	}
 }
 
-// headline returns the median or mean of the headline latency, with a comma before it;
-// empty if it is unknown.
+// headline returns the median or mean of the headline latency, after a comma; empty if it is
+// unknown.
 func (c *Combination) headline() string {
 	operation := c.LatencyOperation
 	if operation == "" {
@@ -342,7 +340,7 @@ func (r *Result) Failures() []string {
 	return failed
 }
 
-// Describe returns the values of some of the sets.
+// Describe returns the values of those sets that are in values.
 func (r *Result) Describe(values map[string]string) string {
 	var words []string
 	for _, s := range r.sets {
@@ -353,7 +351,7 @@ func (r *Result) Describe(values map[string]string) string {
 	return strings.Join(words, " ")
 }
 
-// Note says what the table's cells are, empty if each is of one run.
+// Note explains the table's cells; empty if each cell is from one run.
 func (r *Result) Note() string {
 	if slices.ContainsFunc(r.Combinations, func(c Combination) bool { return len(c.Runs) > 1 }) {
 		return r.Average.Note()
@@ -361,7 +359,7 @@ func (r *Result) Note() string {
 	return ""
 }
 
-// Table has a row for each combination.
+// Table returns a table with a row for each combination.
 func (r *Result) Table() *table.Table {
 	t := r.combinationTable("runs")
 	for _, m := range r.measures {
@@ -421,8 +419,8 @@ func (r *Result) CSV(w io.Writer) error {
 	return t.CSV(w)
 }
 
-// combinationTable has a row for each combination with its values, and the first
-// columns.
+// combinationTable returns a table whose first columns are the values of a combination, with a row
+// for each.
 func (r *Result) combinationTable(more ...string) *table.Table {
 	var names []string
 	for _, s := range r.sets {
@@ -439,7 +437,7 @@ func (r *Result) combinationTable(more ...string) *table.Table {
 	return t
 }
 
-// Points returns the points of a measure over the set that is scaled up.
+// Points returns a measure's points over the set that is scaled up.
 func (r *Result) Points(m *review.Measure) []compare.FigurePoint {
 	var points []compare.FigurePoint
 	for i := range r.Combinations {

@@ -23,25 +23,23 @@ import (
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
 
-// Runner runs a sweep's steps, each with a `benchwatch run` of its own. The state of
-// a step is on disk before and after everything that it does, so that resuming the
-// sweep neither loses a step nor repeats one.
+// Runner runs a sweep's steps, each with its own `benchwatch run`. The state of a step is on disk
+// before and after each action, so that resuming the sweep neither loses nor repeats a step.
 type Runner struct {
 	Sweep   *Sweep
 	DataDir string
 	Tools   tool.Set
-	// Commands are those of the sweep, with their secrets.
+	// Commands are the sweep's commands, including their secrets.
 	Commands Commands
 	// Notice prints a line about the progress.
 	Notice func(format string, args ...any)
-	// Out and Err show what the runs print; nil for nothing.
+	// Out and Err show the output of the runs; nil: hidden.
 	Out, Err io.Writer
-	// Signals are passed on to the run that is ended because ctx is done.
+	// Signals are passed on to the run that ends because ctx is done.
 	Signals <-chan os.Signal
 }
 
-// Run runs the steps that are left. The error is that of ctx if it was done before
-// the last step.
+// Run runs the remaining steps. The error is ctx's error if ctx is done before the last step.
 func (r *Runner) Run(ctx context.Context) error {
 	total := len(r.Sweep.Steps)
 	switch {
@@ -94,7 +92,7 @@ func (r *Runner) title(step *Step) string {
 	return text
 }
 
-// step runs one step, or the rest of it.
+// step runs a step, or the rest of it.
 func (r *Runner) step(ctx context.Context, step *Step) error {
 	problem, begun := "", false
 	if step.State == Running {
@@ -138,11 +136,11 @@ func (r *Runner) exists(step *Step) bool {
 	return err == nil
 }
 
-// adoption is how long an agent may take to adopt a run whose wrapper is gone.
+// adoption is how long an agent may take to adopt a run that lost its wrapper.
 const adoption = 2 * time.Second
 
-// closeOrphan records the outcome of an unclosed run from its output: a crash may
-// have happened between the tool's end and its record.
+// closeOrphan records the outcome of an unclosed run from its output, since a crash may have
+// happened between the tool's end and its record.
 func (r *Runner) closeOrphan(ctx context.Context, step *Step) error {
 	dir := rundir.At(r.DataDir, step.RunID)
 	for began := time.Now(); ; {
@@ -160,8 +158,8 @@ func (r *Runner) closeOrphan(ctx context.Context, step *Step) error {
 	}
 }
 
-// begun reports whether a step's run, which an earlier process started, is active or
-// has ended by itself. One that was cut off is repeated.
+// begun reports whether a step's run, started by an earlier process, is active or has ended by
+// itself. A run that was cut off is repeated.
 func (r *Runner) begun(step *Step) bool {
 	dir := rundir.At(r.DataDir, step.RunID)
 	meta, err := dir.Load()
@@ -174,8 +172,8 @@ func (r *Runner) begun(step *Step) bool {
 	return meta.Ended() && meta.Outcome != rundir.Interrupted && meta.Outcome != rundir.Lost
 }
 
-// start runs the hook and the benchmark to its end. problem is why there is no run;
-// err is an error of the sweep itself, or an interruption.
+// start runs the hook and the benchmark to their end. problem is why there is no run; err is an
+// error of the sweep itself, or an interruption.
 func (r *Runner) start(ctx context.Context, step *Step) (problem string, err error) {
 	log, closeLog, err := r.log()
 	if err != nil {
@@ -195,7 +193,7 @@ func (r *Runner) start(ctx context.Context, step *Step) (problem string, err err
 	printed := &lastLines{}
 	cmd := &exec.Cmd{
 		Path: self, Args: append([]string{os.Args[0]}, r.arguments(step)...), Stderr: io.MultiWriter(log, printed),
-		// In a group of its own it gets the terminal's signals once, from us.
+		// In its own process group the run receives the terminal's signals once, from this process.
 		SysProcAttr: &syscall.SysProcAttr{Setpgid: true},
 	}
 	if r.Err != nil {
@@ -210,8 +208,7 @@ func (r *Runner) start(ctx context.Context, step *Step) (problem string, err err
 	case err = <-done:
 	case <-ctx.Done():
 		r.end(cmd, step, done)
-		// Some tools exit with 0 when they are interrupted: the run may look
-		// complete and is not.
+		// Some tools exit with 0 when interrupted, so the run may look complete although it is not.
 		step.State = Pending
 		return "", errors.Join(ctx.Err(), r.Sweep.Save())
 	}
@@ -221,7 +218,7 @@ func (r *Runner) start(ctx context.Context, step *Step) (problem string, err err
 	return "", nil
 }
 
-// log opens the log of what runs and hooks print, without secrets.
+// log opens the log for the output of runs and hooks, without secrets.
 func (r *Runner) log() (log io.Writer, closeLog func(), err error) {
 	f, err := os.OpenFile(r.Sweep.Path(logFile), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -230,8 +227,8 @@ func (r *Runner) log() (log io.Writer, closeLog func(), err error) {
 	return secret.Writer{W: f}, func() { f.Close() }, nil
 }
 
-// end interrupts a run and, once the tool has ended, its wait for replicas. The run decides
-// by the signal whether it waits for generators that do not answer.
+// end interrupts a run and, after the tool has ended, its wait for replicas. The run itself decides
+// by the signal whether to wait for generators that do not answer.
 func (r *Runner) end(cmd *exec.Cmd, step *Step, done <-chan error) {
 	r.Notice("  ending run %s", step.RunID)
 	var first os.Signal = syscall.SIGINT
@@ -239,7 +236,7 @@ func (r *Runner) end(cmd *exec.Cmd, step *Step, done <-chan error) {
 	case first = <-r.Signals:
 	default:
 	}
-	_ = cmd.Process.Signal(first) // it may have ended this moment
+	_ = cmd.Process.Signal(first) // it may have just ended
 	tick := time.NewTicker(500 * time.Millisecond)
 	defer tick.Stop()
 	for {
@@ -257,7 +254,7 @@ func (r *Runner) end(cmd *exec.Cmd, step *Step, done <-chan error) {
 	}
 }
 
-// arguments of the step's `benchwatch run`.
+// arguments returns the arguments of the step's `benchwatch run`.
 func (r *Runner) arguments(step *Step) []string {
 	s := r.Sweep
 	args := []string{"run", "--run-id=" + step.RunID, "--linger=0s", "--data-dir=" + r.DataDir}
@@ -279,11 +276,11 @@ func (r *Runner) arguments(step *Step) []string {
 	return args
 }
 
-// agentAway is how long an agent may be gone before a run that only it could close
-// is taken as it is.
+// agentAway is how long an agent may be away before a run that only it could close is accepted as
+// it is.
 const agentAway = 10 * time.Second
 
-// await waits until the run is closed, or no process is left that would close it.
+// await waits until the run is closed, or until no process is left to close it.
 func (r *Runner) await(ctx context.Context, step *Step) error {
 	dir := rundir.At(r.DataDir, step.RunID)
 	idle := time.Now()
@@ -382,7 +379,7 @@ func outcome(row *review.Row) string {
 	return text
 }
 
-// afterwards runs the hook after a run. If it fails, the step is still done.
+// afterwards runs the hook after a run. If the hook fails, the step is done nevertheless.
 func (r *Runner) afterwards(ctx context.Context, step *Step) {
 	log, closeLog, err := r.log()
 	if err != nil {
@@ -413,7 +410,7 @@ func (r *Runner) stopWhen(step *Step, row *review.Row) {
 	}
 }
 
-// pause waits. The error is that of ctx if it is done first.
+// pause waits for d. It returns ctx's error if ctx is done first.
 func pause(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -425,13 +422,13 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// hook runs a shell command with the step's values: quoted in place of {name}, and
-// in the environment.
+// hook runs a shell command with the step's values, quoted in place of {name} and in the
+// environment.
 func (r *Runner) hook(ctx context.Context, log io.Writer, name, command string, step *Step) error {
 	if command == "" {
 		return nil
 	}
-	if err := CheckHook(command, r.Sweep.Sets); err != nil { // of a sweep that an earlier version began
+	if err := CheckHook(command, r.Sweep.Sets); err != nil { // from a sweep.json of another version
 		return err
 	}
 	printed := &lastLines{}
@@ -440,7 +437,7 @@ func (r *Runner) hook(ctx context.Context, log io.Writer, name, command string, 
 	cmd.Stdout, cmd.Stderr = io.MultiWriter(log, printed), io.MultiWriter(log, printed)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
-	cmd.WaitDelay = 5 * time.Second // a daemon that it started may hold its output open
+	cmd.WaitDelay = 5 * time.Second // a daemon started by it may keep its output open
 	err := cmd.Run()
 	if errors.Is(err, exec.ErrWaitDelay) {
 		err = nil
@@ -451,7 +448,7 @@ func (r *Runner) hook(ctx context.Context, log io.Writer, name, command string, 
 	return nil
 }
 
-// lastLines keeps the end of a program's output, for an error message.
+// lastLines keeps the end of a program's output for an error message.
 type lastLines struct{ tail []byte }
 
 func (l *lastLines) Write(p []byte) (int, error) {
@@ -463,7 +460,7 @@ func (l *lastLines) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// text returns the last line that is no hint, with the exit status.
+// text returns the last line that is not a hint, with the exit status.
 func (l *lastLines) text(err error) string {
 	last := ""
 	for line := range strings.Lines(string(l.tail)) {
@@ -479,8 +476,8 @@ func (l *lastLines) text(err error) string {
 	return table.Clip(secret.Text(last), 300) + " (" + err.Error() + ")"
 }
 
-// labels are those of a step's run. Sets whose names are benchwatch's own
-// (threads) are facts of the run anyway.
+// labels returns the labels of a step's run. Sets with a name of benchwatch's own, such as threads,
+// are facts of the run anyway.
 func (s *Sweep) labels(step *Step) map[string]string {
 	labels := map[string]string{}
 	maps.Copy(labels, s.Labels)

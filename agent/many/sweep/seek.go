@@ -14,33 +14,32 @@ import (
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
 
-// Seek makes a sweep the search for the highest value of its only set at which conditions
-// hold. Its steps are made one after the other, by what the steps before showed, so
-// that a resumed search decides as one that was not interrupted.
+// Seek turns a sweep into a search for the highest value of its only set at which conditions hold.
+// Each step follows from the results of earlier steps, so a resumed search makes the same decisions
+// as an uninterrupted one.
 type Seek struct {
-	// From and To bound the values, whole numbers; To is 0 if there is no bound.
+	// From and To are the bounds, whole numbers; To is 0 if there is no upper bound.
 	From int `json:"from"`
 	To   int `json:"to,omitempty"`
-	// Precision is the ratio between the highest value within the conditions and the
-	// lowest one beyond them, minus 1, at which the search ends.
+	// Precision ends the search: the ratio between the lowest value beyond the conditions and the
+	// highest one within them, minus 1.
 	Precision float64 `json:"precision"`
 	// SubjectTo are the conditions.
 	SubjectTo []string `json:"subject_to"`
 }
 
-// Judgement of a step of a Seek.
+// Judgement is the result of a step of a Seek.
 type Judgement string
 
 const (
 	// Within: all conditions held.
 	Within Judgement = "within"
-	// Beyond: one of them did not, the run failed, or it did not reach the rate that it
-	// was to generate.
+	// Beyond: a condition did not hold, the run failed, or the tool did not reach its requested
+	// rate.
 	Beyond Judgement = "beyond"
 )
 
-// ParseSubjectTo reads conditions separated by commas, such as
-// p99 < 20ms, lag < 5s, errors < 0.1%.
+// ParseSubjectTo reads conditions separated by commas, such as p99 < 20ms, lag < 5s, errors < 0.1%.
 func ParseSubjectTo(text string) ([]string, error) {
 	var all []string
 	for part := range strings.SplitSeq(text, ",") {
@@ -58,7 +57,7 @@ func ParseSubjectTo(text string) ([]string, error) {
 	return all, nil
 }
 
-// Check returns an error for bounds that make no search.
+// Check returns an error for bounds that allow no search.
 func (k *Seek) Check() error {
 	switch {
 	case k.From < 1:
@@ -71,9 +70,9 @@ func (k *Seek) Check() error {
 	return nil
 }
 
-// judge sets what a run's values show. The error is for a value that is unknown, with
-// which no search could continue. requested is the rate that the tool was to generate, 0 if
-// it had none.
+// judge sets the judgement of a step from its run. It returns an error if a required value is
+// unknown, since the search could not continue. requested is the tool's requested rate, 0 if it has
+// none.
 func (k *Seek) judge(step *Step, row *review.Row, requested int) error {
 	var words []string
 	step.Judgement = Within
@@ -101,7 +100,7 @@ func (k *Seek) judge(step *Step, row *review.Row, requested int) error {
 	return nil
 }
 
-// verdict of a value: what more than half of its trials show; empty while that is open.
+// verdict returns the judgement of a value by more than half of its trials; empty while it is open.
 func (s *Sweep) verdict(value int) Judgement {
 	within, beyond := 0, 0
 	for i := range s.Steps {
@@ -124,9 +123,8 @@ func (s *Sweep) verdict(value int) Judgement {
 	return ""
 }
 
-// bracket returns the highest value that is within the conditions and the lowest above it
-// that is beyond them; 0 if there is none. undecided is a value with trials whose
-// verdict is open.
+// bracket returns the highest value within the conditions and the lowest value above it that is
+// beyond them; 0 if there is no such value. undecided is a value with trials and an open verdict.
 func (s *Sweep) bracket() (within, beyond, undecided int) {
 	for _, text := range s.Sets[0].Values {
 		v, err := strconv.Atoi(text)
@@ -155,8 +153,8 @@ func (s *Sweep) bracket() (within, beyond, undecided int) {
 	return within, beyond, undecided
 }
 
-// Extend adds the next step of a Seek; false if the search is over. First the value
-// doubles until one is beyond the conditions, then the gap is halved.
+// Extend adds the next step of a Seek; false if the search is over. First the value doubles until
+// one is beyond the conditions, then the gap is halved.
 func (s *Sweep) Extend() bool {
 	k := s.Seek
 	if k == nil || len(s.Steps) >= maxSteps {
@@ -168,7 +166,7 @@ func (s *Sweep) Extend() bool {
 	case within == 0 && beyond == 0:
 		next = k.From
 	case within == 0:
-		return false // not even From
+		return false // even From is beyond
 	case beyond == 0:
 		if next = 2 * within; k.To != 0 {
 			next = min(next, k.To)
@@ -179,7 +177,7 @@ func (s *Sweep) Extend() bool {
 	case beyond-within <= 1 || float64(beyond) <= float64(within)*(1+k.Precision):
 		return false
 	default:
-		// The middle of the ratio: rates span orders of magnitude.
+		// The geometric mean, since rates span orders of magnitude.
 		next = int(math.Round(math.Sqrt(float64(within) * float64(beyond))))
 		next = min(max(next, within+1), beyond-1)
 	}
@@ -201,16 +199,16 @@ func (s *Sweep) Extend() bool {
 // Found is the result of a Seek.
 type Found struct {
 	Name string `json:"name"`
-	// Value is the highest one within the conditions, 0 if not even the first was.
+	// Value is the highest value within the conditions, 0 if even the first one was beyond.
 	Value int `json:"value"`
-	// Beyond is the lowest one above it that is not; 0 if none was tried.
+	// Beyond is the lowest value above Value that is beyond the conditions; 0 if there is none.
 	Beyond    int      `json:"beyond,omitempty"`
 	SubjectTo []string `json:"subject_to"`
-	// Lines are the same as text.
+	// Lines are the same in words.
 	Lines []string `json:"lines"`
 }
 
-// found sums a Seek up.
+// found sums up a Seek.
 func (s *Sweep) found() *Found {
 	if s.Seek == nil {
 		return nil
@@ -248,7 +246,7 @@ func (s *Sweep) found() *Found {
 	return f
 }
 
-// sortValues orders the values that were tried by size.
+// sortValues sorts the tried values by size.
 func sortValues(values []string) []string {
 	values = slices.Clone(values)
 	slices.SortFunc(values, rundir.CompareValues)

@@ -11,8 +11,8 @@ import (
 	"github.com/benchwatch/benchwatch/agent/run/review"
 )
 
-// searching runs a search in which a value is within the conditions if holds says so; each
-// step is decided from the stored state alone.
+// searching runs a search in which holds says whether a value is within the conditions. Each step
+// is decided from the stored state alone.
 func searching(t *testing.T, k Seek, repeat int, holds func(value int) bool) (*Found, int) {
 	t.Helper()
 	s := &Sweep{Sets: []Set{{Name: "rate"}}, Repeat: repeat, Seek: &k}
@@ -60,7 +60,7 @@ func TestSeekAtItsBounds(t *testing.T) {
 	}
 }
 
-// Where chance decides, repeats find a value near the limit, and the search ends.
+// If chance decides, repeats find a value near the limit, and the search ends.
 func TestSeekWithNoise(t *testing.T) {
 	random := rand.New(rand.NewPCG(9, 9))
 	for range 100 {

@@ -4,9 +4,9 @@ import (
 	"strconv"
 )
 
-// Skip marks the steps that are pointless once a step has met the condition: those
-// with more threads and otherwise the same values. Without a set named threads the
-// first set counts. It returns how many they are.
+// Skip marks the steps that are pointless after a step has met the condition: steps with more
+// threads and otherwise equal values. If no set is named threads, the first set counts. It returns
+// the number of marked steps.
 func (s *Sweep) Skip(met *Step, reason string) int {
 	scale := s.scale()
 	reached := scale.position(met.Values[scale.Name])
@@ -28,7 +28,7 @@ next:
 	return n
 }
 
-// Scale returns the name of the set that is scaled up: threads, else the first one.
+// Scale returns the name of the set that is scaled up: threads, otherwise the first set.
 func (s *Sweep) Scale() string { return s.scale().Name }
 
 // scale returns the set that is scaled up.
@@ -41,7 +41,7 @@ func (s *Sweep) scale() *Set {
 	return &s.Sets[0]
 }
 
-// position returns a value's place: numbers go by size, others by order.
+// position returns the sort key of a value: the size of a number, the index of any other value.
 func (s *Set) position(value string) float64 {
 	at, numbers := 0.0, true
 	for i, v := range s.Values {

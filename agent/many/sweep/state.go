@@ -21,11 +21,11 @@ type State string
 
 const (
 	Pending State = "pending"
-	// Running: its run was started or is just about to be.
+	// Running: the run was started, or is about to be.
 	Running State = "running"
 	Done    State = "done"
 	Failed  State = "failed"
-	// Skipped: --stop-when was met by a step with fewer threads.
+	// Skipped: a step with fewer threads met --stop-when.
 	Skipped State = "skipped"
 )
 
@@ -36,24 +36,24 @@ type Step struct {
 	Repeat int               `json:"repeat"`
 	Warmup bool              `json:"warmup,omitempty"`
 	State  State             `json:"state"`
-	// RunID is the run of the last attempt. An attempt that was cut off is repeated
-	// with another id.
+	// RunID is the run of the last attempt. An attempt that was cut off is repeated with another
+	// id.
 	RunID   string `json:"run_id,omitempty"`
 	Attempt int    `json:"attempt,omitempty"`
-	// Began is when the first hook was started, Seconds how long hooks and run took.
+	// Began is when the first hook started, Seconds how long hooks and run took.
 	Began   time.Time `json:"began,omitzero"`
 	Seconds float64   `json:"seconds,omitempty"`
-	// Reason is why it failed or was skipped.
+	// Reason is why the step failed or was skipped.
 	Reason string `json:"reason,omitempty"`
-	// Judgement is that of a Seek; Reason then has the values.
+	// Judgement is the judgement in a Seek; Reason then has the values.
 	Judgement Judgement `json:"judgement,omitempty"`
 }
 
 // Over reports whether nothing is left to do for the step.
 func (s *Step) Over() bool { return s.State == Done || s.State == Failed || s.State == Skipped }
 
-// Sweep is sweep.json: what to do, and how much of it is done. Secrets in its
-// command are blanked.
+// Sweep is the content of sweep.json: what to do, and how much of it is done. Secrets in its
+// commands are blanked.
 type Sweep struct {
 	ID        string    `json:"id"`
 	CreatedAt time.Time `json:"created_at"`
@@ -61,13 +61,13 @@ type Sweep struct {
 	Repeat    int       `json:"repeat"`
 	Order     Order     `json:"order"`
 	Commands
-	// Redacted: secrets in the commands were blanked, so they must be given again to
-	// resume the sweep.
+	// Redacted: secrets in the commands were blanked, so they must be given again to resume the
+	// sweep.
 	Redacted bool `json:"redacted,omitempty"`
 
 	CooldownSeconds float64 `json:"cooldown_seconds,omitempty"`
 	StopWhen        string  `json:"stop_when,omitempty"`
-	// Seek is set if the steps are those of a search.
+	// Seek is set if the sweep is a search.
 	Seek *Seek `json:"seek,omitempty"`
 
 	Title  string            `json:"title,omitempty"`
@@ -81,7 +81,7 @@ type Sweep struct {
 	dir string
 }
 
-// Commands are what a sweep starts, with placeholders: the benchmark, and the hooks
+// Commands are the commands that a sweep starts, with placeholders: the benchmark, and the hooks
 // before and after each run.
 type Commands struct {
 	Command []string `json:"command"`
@@ -89,22 +89,22 @@ type Commands struct {
 	After   string   `json:"after,omitempty"`
 }
 
-// Stored returns c as it may be written to disk, with secrets blanked.
+// Stored returns c in the form for the disk, with secrets blanked.
 func (c Commands) Stored(tools tool.Set) Commands {
 	return Commands{Command: c.read(tools).Redacted, Before: c.hook(c.Before, tools), After: c.hook(c.After, tools)}
 }
 
-// hook returns shell text without secrets.
+// hook returns shell text with secrets blanked.
 func (Commands) hook(text string, tools tool.Set) string {
 	return Commands{Command: []string{"sh", "-c", text}}.read(tools).Redacted[2]
 }
 
-// Equal reports whether nothing in c and other differs.
+// Equal reports whether c and other are equal.
 func (c Commands) Equal(other Commands) bool {
 	return slices.Equal(c.Command, other.Command) && c.Before == other.Before && c.After == other.After
 }
 
-// Describe returns what the benchmark's command line means with the values of a step.
+// Describe returns the description of the benchmark's command line with the values of a step.
 func (c Commands) Describe(values map[string]string, tools tool.Set) tool.Description {
 	filled := Commands{Command: make([]string, len(c.Command))}
 	for i, a := range c.Command {
@@ -123,12 +123,12 @@ func (c Commands) read(tools tool.Set) commandline.Command {
 const (
 	stateFile = "sweep.json"
 	lockFile  = ".lock"
-	logFile   = "sweep.log" // what the runs and hooks printed
+	logFile   = "sweep.log" // output of runs and hooks
 )
 
 // Errors that callers can test for.
 var (
-	// ErrBusy is returned for a sweep that another process runs.
+	// ErrBusy is returned if another process runs the sweep.
 	ErrBusy = errors.New("another process runs this sweep")
 	// ErrNone is returned if there is no sweep at all.
 	ErrNone = errors.New("no sweep")
@@ -137,15 +137,14 @@ var (
 // Root returns the folder of all sweeps in a data directory.
 func Root(dataDir string) string { return filepath.Join(dataDir, "sweeps") }
 
-// unfinished are the folders that Create prepares.
+// unfinished is the pattern for folders that Create prepares.
 const unfinished = ".new-*"
 
-// abandoned is the age at which an unfinished folder is taken for one whose Create
-// was killed.
+// abandoned is the age after which an unfinished folder counts as left by a killed Create.
 const abandoned = time.Minute
 
-// Create writes a new sweep, with an id of its time of creation and name. Its folder
-// appears with the state in it or not at all.
+// Create writes a new sweep, with an id made of its creation time and name. Its folder appears only
+// when the state in it is complete.
 func Create(dataDir, name string, s *Sweep) error {
 	return rundir.CreateNew(Root(dataDir), s.CreatedAt, name, 0, func(id string) error {
 		s.ID = id
@@ -153,7 +152,7 @@ func Create(dataDir, name string, s *Sweep) error {
 	})
 }
 
-// create writes a sweep. The error is [fs.ErrExist] if the id is taken.
+// create writes a sweep. The error is [fs.ErrExist] if the id exists.
 func create(dataDir string, s *Sweep) error {
 	if err := os.MkdirAll(Root(dataDir), 0o755); err != nil {
 		return fmt.Errorf("create sweep: %w", err)
@@ -163,7 +162,7 @@ func create(dataDir string, s *Sweep) error {
 	if err != nil {
 		return fmt.Errorf("create sweep: %w", err)
 	}
-	defer os.RemoveAll(prepared) // is gone after the rename
+	defer os.RemoveAll(prepared) // it is gone after the rename
 	s.dir = prepared
 	if err := s.Save(); err != nil {
 		return err
@@ -172,14 +171,14 @@ func create(dataDir string, s *Sweep) error {
 	if err := os.Chmod(prepared, 0o755); err != nil {
 		return fmt.Errorf("create sweep: %w", err)
 	}
-	if err := os.Rename(prepared, s.dir); err != nil { // fails if there is a sweep in it
+	if err := os.Rename(prepared, s.dir); err != nil { // fails if there is a sweep
 		return fmt.Errorf("create sweep: %w", err)
 	}
 	return nil
 }
 
-// removeAbandoned removes what a Create that was killed left. It is no error if that
-// fails: the next creation tries again.
+// removeAbandoned removes what killed calls of Create left. It ignores errors, since the next
+// creation tries again.
 func removeAbandoned(dataDir string) {
 	left, _ := filepath.Glob(filepath.Join(Root(dataDir), unfinished)) // the pattern is valid
 	for _, folder := range left {
@@ -189,9 +188,8 @@ func removeAbandoned(dataDir string) {
 	}
 }
 
-// Load reads a sweep, which names the commands that continue it. The error is
-// [fs.ErrNotExist] if there is none of that id, and [rundir.ErrForeign] if another user
-// may have written it.
+// Load reads a sweep, which contains the commands to continue it. The error is [fs.ErrNotExist] if
+// no sweep has this id, and [rundir.ErrForeign] if another user may have written it.
 func Load(dataDir, id string) (*Sweep, error) {
 	if err := rundir.CheckID(id); err != nil {
 		return nil, fmt.Errorf("sweep %q: %w", id, err)
@@ -213,7 +211,7 @@ func Load(dataDir, id string) (*Sweep, error) {
 	return s, nil
 }
 
-// maxState is longer than any sweep.json, in bytes.
+// maxState is the maximum size of sweep.json in bytes, more than any real one has.
 const maxState = 16 << 20
 
 func readState(dir string) ([]byte, error) {
@@ -229,8 +227,8 @@ func readState(dir string) ([]byte, error) {
 	return data, err
 }
 
-// Last reads the user's newest sweep that can be read; skipped are the errors of
-// newer ones. The error is ErrNone if there is none.
+// Last reads the user's newest readable sweep; skipped are the errors of newer ones. The error is
+// ErrNone if there is none.
 func Last(dataDir string) (s *Sweep, skipped []error, err error) {
 	ids, err := List(dataDir)
 	if err != nil {
@@ -258,8 +256,8 @@ func List(dataDir string) ([]string, error) {
 	return ids, nil
 }
 
-// Claim makes this process the one that runs the sweep, until release. The error is
-// ErrBusy if another one does.
+// Claim makes this process the one that runs the sweep, until release. The error is ErrBusy if
+// another process does.
 func (s *Sweep) Claim() (release func(), err error) {
 	f, err := rundir.Lock(s.Path(lockFile))
 	if errors.Is(err, rundir.ErrLocked) {
@@ -271,7 +269,7 @@ func (s *Sweep) Claim() (release func(), err error) {
 	return func() { f.Close() }, nil
 }
 
-// Reload reads the sweep again: another process may have continued it.
+// Reload reads the sweep again, since another process may have continued it.
 func (s *Sweep) Reload(dataDir string) error {
 	now, err := Load(dataDir, s.ID)
 	if err != nil {
@@ -284,7 +282,7 @@ func (s *Sweep) Reload(dataDir string) error {
 // Path returns the path of a file in the sweep's folder.
 func (s *Sweep) Path(name string) string { return filepath.Join(s.dir, name) }
 
-// Save writes sweep.json: a crash leaves the old or the new one.
+// Save writes sweep.json. A crash leaves the old or the new content.
 func (s *Sweep) Save() error {
 	data, err := json.MarshalIndent(s, "", "  ")
 	if err == nil {
@@ -299,8 +297,7 @@ func (s *Sweep) Save() error {
 	return nil
 }
 
-// Next returns the step to do next, nil if all are over. One that was running
-// comes first.
+// Next returns the next step, nil if all are over. A step that was running comes first.
 func (s *Sweep) Next() *Step {
 	for _, want := range []State{Running, Pending} {
 		for i := range s.Steps {
@@ -322,8 +319,8 @@ func (s *Sweep) NewAttempt(step *Step) {
 	step.State = Running
 }
 
-// Left estimates how long the remaining steps take, from the steps done so far or
-// from the requested duration of one; 0 if neither is known.
+// Left estimates the duration of the remaining steps, from the finished ones or from the requested
+// duration of one; 0 if both are unknown.
 func (s *Sweep) Left(requested time.Duration) time.Duration {
 	done, left, sum := 0, 0, 0.0
 	for i := range s.Steps {

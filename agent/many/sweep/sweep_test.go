@@ -78,8 +78,8 @@ func TestRandomOrder(t *testing.T) {
 	}
 }
 
-// TestSkip guards that only combinations with more threads and otherwise the same
-// values are skipped, in whatever order they come.
+// TestSkip guards that only combinations with more threads and otherwise equal values are skipped,
+// in any order.
 func TestSkip(t *testing.T) {
 	s := &Sweep{Sets: []Set{set(t, "threads=16,4,8"), set(t, "mode=a,b")}}
 	s.Steps, _ = Plan(s.Sets, 2, Given, true)
@@ -151,7 +151,7 @@ func TestLeft(t *testing.T) {
 	}
 }
 
-// measured makes a sweep over threads with these throughputs.
+// measured returns the result of a sweep over threads with these throughputs.
 func measured(t *testing.T, repeat int, tps map[int]float64) Result {
 	t.Helper()
 	var values []string
@@ -202,9 +202,8 @@ func TestAdvice(t *testing.T) {
 	}
 }
 
-// TestCreateIsWhole guards that a sweep whose creation was interrupted can't be
-// found, and that one that can't be read does not hide those before it (issue 10,
-// defect 9).
+// TestCreateIsWhole guards that a sweep whose creation was interrupted can't be found, and that an
+// unreadable one does not hide earlier ones.
 func TestCreateIsWhole(t *testing.T) {
 	data := t.TempDir()
 	if _, _, err := Last(data); !errors.Is(err, ErrNone) {
@@ -215,7 +214,7 @@ func TestCreateIsWhole(t *testing.T) {
 	if err := create(data, s); err != nil {
 		t.Fatal(err)
 	}
-	// The state can't be written, so no folder is left either.
+	// The state can't be written, so no folder is left.
 	broken := &Sweep{ID: "b", Sets: s.Sets, Steps: []Step{{Seconds: math.NaN()}}}
 	if err := create(data, broken); err == nil {
 		t.Error("a sweep that is no JSON")
@@ -226,7 +225,7 @@ func TestCreateIsWhole(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(Root(data), "c"), 0o755); err != nil { // as version 0.1 left it
 		t.Fatal(err)
 	}
-	if os.Geteuid() == 0 { // the newest one is another user's
+	if os.Geteuid() == 0 { // the newest one belongs to another user
 		theirs := filepath.Join(Root(data), "zz-theirs")
 		if err := errors.Join(os.Mkdir(theirs, 0o755), os.Chown(theirs, 47600, 47600)); err != nil {
 			t.Fatal(err)
@@ -241,8 +240,8 @@ func TestCreateIsWhole(t *testing.T) {
 	}
 }
 
-// TestCreateRemovesAbandoned guards that what a killed creation left is removed by
-// the next one, and that one that is just being made is not.
+// TestCreateRemovesAbandoned guards that the next creation removes what a killed one left, but not
+// a creation in progress.
 func TestCreateRemovesAbandoned(t *testing.T) {
 	data := t.TempDir()
 	old, fresh := filepath.Join(Root(data), ".new-1"), filepath.Join(Root(data), ".new-2")

@@ -28,12 +28,12 @@ type USL struct {
 	R2 float64 `json:"r2"`
 }
 
-// fewestPoints are needed for a meaningful fit of three parameters: one
-// more than parameters.
+// fewestPoints is the minimum for a meaningful fit of three parameters: one point more than
+// parameters.
 const fewestPoints = 4
 
-// Fit returns the law that fits best by least squares, with no negative parameter.
-// The error is the reason why the points do not allow it.
+// Fit returns the law with the best fit by least squares and no negative parameter. The error says
+// why the points do not allow a fit.
 func Fit(points []Point) (USL, error) {
 	counts := map[float64]bool{}
 	for _, p := range points {
@@ -54,7 +54,7 @@ func Fit(points []Point) (USL, error) {
 	return u, nil
 }
 
-// variance is the sum of squares around the mean throughput.
+// variance returns the sum of squares around the mean throughput.
 func variance(points []Point) float64 {
 	mean, sum := 0.0, 0.0
 	for _, p := range points {
@@ -69,8 +69,8 @@ func variance(points []Point) float64 {
 // At returns the throughput that the law predicts.
 func (u *USL) At(threads float64) float64 { return u.Gamma * shape(threads, u.Sigma, u.Kappa) }
 
-// Peak returns the number of threads with the highest throughput; false if the law
-// has no peak, and throughput grows towards a limit.
+// Peak returns the number of threads with the highest throughput; false if the law has no peak
+// because throughput grows towards a limit.
 func (u *USL) Peak() (float64, bool) {
 	if u.Kappa <= 0 || u.Sigma >= 1 {
 		return 0, false
@@ -82,7 +82,7 @@ func shape(n, sigma, kappa float64) float64 {
 	return n / (1 + sigma*(n-1) + kappa*n*(n-1))
 }
 
-// solve finds γ for given σ and κ: the law is linear in it.
+// solve finds γ for given σ and κ; the law is linear in γ.
 func solve(points []Point, sigma, kappa float64) USL {
 	top, bottom := 0.0, 0.0
 	for _, p := range points {
@@ -102,8 +102,8 @@ func residual(points []Point, u USL) float64 {
 	return sum
 }
 
-// search finds the best σ for each κ, and the best κ: two nested searches of one
-// parameter each can't run away as a gradient can.
+// search finds the best σ for each κ, and the best κ. Two nested searches of one parameter each
+// can't diverge, unlike a gradient.
 func search(points []Point) USL {
 	sigmaFor := func(kappa float64) float64 {
 		return minimize(logarithmic(1e-6, 10), func(sigma float64) float64 { return residual(points, solve(points, sigma, kappa)) })
@@ -114,8 +114,8 @@ func search(points []Point) USL {
 	return solve(points, sigmaFor(kappa), kappa)
 }
 
-// minimize returns where f is smallest: the best place of a grid, refined
-// between its neighbours by golden section.
+// minimize returns where f is smallest: the best point of a grid, refined between its neighbours by
+// golden section.
 func minimize(grid []float64, f func(float64) float64) float64 {
 	at, least := 0, math.Inf(1)
 	for i, x := range grid {
@@ -144,7 +144,7 @@ func minimize(grid []float64, f func(float64) float64) float64 {
 	return grid[at]
 }
 
-// logarithmic is 0 and values from low to high, five a decade.
+// logarithmic returns 0 and values from low to high, five per decade.
 func logarithmic(low, high float64) []float64 {
 	values := []float64{0}
 	for v := low; v <= high*1.001; v *= math.Pow(10, 0.2) {
@@ -162,6 +162,6 @@ func most(points []Point) Point {
 		case a.Throughput > b.Throughput:
 			return 1
 		}
-		return int(b.Threads - a.Threads) // of equal ones that with fewer threads
+		return int(b.Threads - a.Threads) // of equal ones the one with fewer threads
 	})
 }

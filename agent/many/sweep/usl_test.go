@@ -15,7 +15,7 @@ func points(u USL, threads ...float64) []Point {
 	return all
 }
 
-// TestFitFindsTheLaw guards the fit with points that lie on a law.
+// TestFitFindsTheLaw guards the fit for points that lie exactly on a law.
 func TestFitFindsTheLaw(t *testing.T) {
 	for _, want := range []USL{
 		{Gamma: 995.6, Sigma: 0.02671, Kappa: 0.000769}, // Gunther's own example
@@ -35,7 +35,7 @@ func TestFitFindsTheLaw(t *testing.T) {
 	}
 }
 
-// TestFitOfNoise guards that measured points, which scatter, give nearly the law.
+// TestFitOfNoise guards that measured points with noise give nearly the same law.
 func TestFitOfNoise(t *testing.T) {
 	law := USL{Gamma: 1000, Sigma: 0.03, Kappa: 0.0005}
 	scatter := rand.New(rand.NewPCG(1, 2))
